@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a tool and an agent say to each other.
+ *
+ * A connection is an AF_UNIX SOCK_SEQPACKET socket and stands for one session on one process. Either
+ * side may have opened it: a tool connects to an agent that listens (attach, wm_agent_listen), an
+ * agent connects to a tool (launch, a child of fork). Both check SO_PEERCRED: the peer must have the
+ * same effective uid, or be root. Whoever connected, the agent speaks first: HELLO.
+ *
+ * One packet is one message: struct wm_message, then `bytes` of body; 64 KiB at most together. A
+ * request carries a serial number; its answer is DONE with that serial, after any MARKER, REFUSED or
+ * STORE messages that belong to it. Unknown types are ignored, a larger version is refused.
+ *
+ * Sockets lie in a directory of mode 0700 that the user owns (checked by both sides before use):
+ * $XDG_RUNTIME_DIR/waymark where that is set and the user's, else /tmp/waymark-UID. An agent listens
+ * on PID.agent there, a tool on PID-SERIAL.tool.
+ *
+ * A launched program finds its tool by WAYMARK_TOOL=PATH and preloads the agent by LD_PRELOAD; the
+ * agent passes both on to what it executes. It waits GO_WAIT_MS at most for GO, so that markers are
+ * armed before the program's own code runs; then the program goes on, recorded or not.
+ */
+#ifndef ABI_CONTROL_H
+#define ABI_CONTROL_H
+
+#include <stdint.h>
+
+#define CONTROL_MAGIC 0x6b6d6157u /* "Wamk" */
+#define CONTROL_VERSION 1
+#define CONTROL_BYTES_MAX 65536
+#define CONTROL_GO_WAIT_MS 5000
+
+#define CONTROL_TOOL_ENV "WAYMARK_TOOL"
+#define CONTROL_PREARM_ENV "WAYMARK_PREARM"
+
+enum control_type {
+	/* agent to tool */
+	CONTROL_HELLO = 1,  /* struct control_hello, then the path of the executable */
+	CONTROL_DONE = 2,   /* struct control_done; the answer to a request */
+	CONTROL_STORE = 3,  /* struct control_store; carries the memfd (SCM_RIGHTS) */
+	CONTROL_EVENT = 4,  /* struct control_event, then its text: an id was given to a marker */
+	CONTROL_REFUSED = 5, /* struct control_refused, then the site's text */
+	CONTROL_MARKER = 6, /* struct control_marker, then its text: a line of an answer to LIST */
+	CONTROL_MODULE = 7, /* struct control_module, then its path */
+
+	/* tool to agent */
+	CONTROL_OPEN = 32,  /* struct control_open, then the path where forked children find the tool */
+	CONTROL_ARM = 33,   /* struct control_rules, then NUL-terminated SUBSYS:EVENT globs */
+	CONTROL_DISARM = 34, /* likewise; no glob at all: everything of this session */
+	CONTROL_LIST = 35,
+	CONTROL_GO = 36,    /* a launched program may run */
+	CONTROL_QUIET = 37, /* disarm all; DONE comes when no thread will write to the store again */
+	CONTROL_LEAVE = 38, /* QUIET, then this session is gone; the last one ends the agent's thread */
+};
+
+struct wm_message {
+	uint32_t magic;
+	uint16_t version;
+	uint16_t type;
+	uint32_t serial;
+	uint32_t bytes;
+};
+
+/* How the agent writes text; found out once, when it starts. In order of preference. */
+enum control_way {
+	WAY_PROC_MEM = 1, /* /proc/self/mem */
+	WAY_MPROTECT = 2, /* writable and executable for the moment of the store */
+	WAY_NONE = 3,	  /* neither is allowed: only portable and pre-armed sites can be armed */
+};
+
+struct control_hello {
+	uint32_t pid;
+	uint32_t ppid;
+	uint32_t agent_tid; /* the control thread: strict mode stops all others */
+	uint32_t way;
+	uint64_t start_time; /* field 22 of /proc/PID/stat */
+	uint32_t uid;
+	uint8_t prearmed;
+	uint8_t forked;	  /* a child of fork of a process that this tool records */
+	uint8_t launched; /* waits for GO */
+	uint8_t reserved;
+};
+
+struct control_done {
+	int32_t error;	  /* 0, -errno or -WM_E_* */
+	uint32_t markers; /* ARM: markers that match, now; DISARM: markers disarmed */
+	uint32_t sites;	  /* sites that changed state */
+	uint32_t refused; /* sites refused; each was told by REFUSED */
+	uint64_t ticks;	  /* the store's clock when the last site was live (or dormant) */
+	uint64_t batch_ns; /* time from the request's arrival to then */
+};
+
+struct control_store {
+	uint64_t bytes;
+};
+
+struct control_event {
+	uint32_t id;
+	uint32_t reserved;
+	uint8_t types[16];
+	/* the site's text follows, NUL-terminated */
+};
+
+struct control_refused {
+	int32_t error;
+	uint32_t reserved;
+	uint64_t address;	/* of the site; 0 when the marker as a whole is refused */
+	uint8_t expected[8], found[8];
+	/* the site's text follows; for WM_E_FIELD_TYPES the other site's text after its NUL */
+};
+
+struct control_marker {
+	uint32_t sites;
+	uint32_t armed; /* sites that are live, for whatever session */
+	uint64_t hits;	/* events that this session's store took, recorded or discarded; 0 if not armed by it */
+	uint8_t types[16];
+	/* the text of its first site follows, then the module's path, each NUL-terminated */
+};
+
+struct control_module {
+	uint64_t base;
+	uint8_t build_id[20];
+	uint8_t build_id_bytes;
+	uint8_t gone;
+	uint8_t reserved[2];
+};
+
+struct control_open {
+	uint64_t buffer_bytes; /* data part of the store; rounded up to chunks */
+	uint64_t block_ns;
+	uint32_t policy;
+	uint32_t clock;
+};
+
+struct control_rules {
+	uint32_t count;
+	uint32_t strict; /* the tool has stopped the program: wait for no lock, fail with -EBUSY */
+};
+
+_Static_assert(sizeof(struct wm_message) == 16, "fixed");
+_Static_assert(sizeof(struct control_hello) == 32, "fixed");
+_Static_assert(sizeof(struct control_done) == 32, "fixed");
+_Static_assert(sizeof(struct control_event) == 24, "fixed");
+_Static_assert(sizeof(struct control_refused) == 32, "fixed");
+_Static_assert(sizeof(struct control_marker) == 32, "fixed");
+_Static_assert(sizeof(struct control_module) == 32, "fixed");
+_Static_assert(sizeof(struct control_open) == 24, "fixed");
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The store: the memory that one session shares with one traced process.
+ *
+ * The agent makes it, a memfd sealed against shrinking and growing, and sends the descriptor over
+ * the control socket. Only what is touched takes memory.
+ *
+ *	+--------------------+ 0
+ *	| struct wm_store    |  what it is, written once; three lines that change
+ *	+--------------------+ slots_offset
+ *	| struct wm_slot []  |  one for each stream: a thread, or one depth of nesting in a thread
+ *	+--------------------+ chunks_offset
+ *	| uint32_t []        |  one word a chunk: who has it
+ *	+--------------------+ pages_offset
+ *	| struct wm_page []  |  one for each 4 KiB unit: what is in the page that begins there
+ *	+--------------------+ data_offset
+ *	| chunks of 64 KiB   |  the pages themselves
+ *	+--------------------+ bytes
+ *
+ * A chunk is one large page, or up to 16 small ones of 4 KiB (a thread's first pages, so that quiet
+ * threads cost little). Its word is 0 when free, CHUNK_WHOLE when a large page, else a bit for each
+ * unit taken as a small page. To take: compare-exchange. To give back: clear the bits. Whoever
+ * takes the page to FREE gives the units back.
+ *
+ * A page begins with PAGE_HEAD_BYTES left for the packet's header (struct wm_packet), which the
+ * outside fills in as it copies; from there to `commit` stand whole CTF events. The writer stores
+ * the event's bytes, then end_ticks and events, then commit, each with release order: a reader that
+ * loads commit with acquire order finds everything before it complete, also after a kill -9.
+ *
+ * Page states, and who makes the step:
+ *
+ *	FREE -> OPEN    writer, having taken the units
+ *	OPEN -> FULL    writer, at its last event; `commit`, `events`, `end_ticks` stand still
+ *	FULL -> TAKEN   outside (to copy it) by compare-exchange
+ *	OPEN -> TAKEN   outside, only when the writer is dead or the agent said that it is quiet
+ *	FULL -> OPEN    inside, cyclic policy: the oldest page taken for a new one, compare-exchange;
+ *	                its events are added to its slot's `discarded`
+ *	TAKEN -> FREE   outside, then it gives the units back
+ *
+ * Slot states:
+ *
+ *	FREE -> LIVE    inside, compare-exchange by way of CLAIMED
+ *	LIVE -> ENDED   inside at thread exit, or outside when the process is dead
+ *	ENDED -> FREE   outside, once all its pages are taken and its losses are written down
+ *
+ * Each side treats the other's memory as hostile: every index and length read from here is checked
+ * against the values that were read once, at mapping, and validated.
+ */
+#ifndef ABI_PAGE_H
+#define ABI_PAGE_H
+
+#include <stdint.h>
+
+#define STORE_MAGIC 0x3145524f54534d57ULL /* "WMSTORE1", little endian */
+#define STORE_VERSION 1
+
+#define UNIT_BYTES 4096u
+#define CHUNK_UNITS 16u
+#define CHUNK_BYTES (UNIT_BYTES * CHUNK_UNITS)
+#define CHUNK_WHOLE 0x80000000u
+#define CHUNK_ALL_SMALL 0x0000ffffu
+
+enum store_policy {
+	STORE_DISCARD = 0, /* full: the newest events are lost and counted */
+	STORE_CYCLIC = 1,  /* full: the oldest page is overwritten, its events counted as discarded */
+	STORE_BLOCK = 2,   /* full: the writer waits, for block_ns at most, then as discard */
+	STORE_NOTIFY = 3,  /* as discard; the session tells its owner at the watermark */
+};
+
+enum store_clock {
+	STORE_CLOCK_TSC = 0,
+	STORE_CLOCK_MONOTONIC = 1, /* nanoseconds */
+};
+
+enum slot_state { SLOT_FREE = 0, SLOT_CLAIMED = 1, SLOT_LIVE = 2, SLOT_ENDED = 3 };
+enum page_state { PAGE_FREE = 0, PAGE_OPEN = 1, PAGE_FULL = 2, PAGE_TAKEN = 3 };
+
+struct wm_store {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t pid;
+	uint32_t policy;
+	uint32_t clock;
+	uint32_t slot_count;
+	uint32_t chunk_count;
+	uint64_t slots_offset;
+	uint64_t chunks_offset;
+	uint64_t pages_offset;
+	uint64_t data_offset;
+	uint64_t bytes;
+	uint64_t block_ns;
+
+	/* Written inside. */
+	uint64_t discarded __attribute__((aligned(64))); /* events of threads that have no slot */
+	uint64_t next_instance;				 /* gives each stream its number */
+	uint32_t chunks_taken;				 /* words that are not 0; a hint */
+
+	/* Written outside. */
+	uint64_t drained_ns __attribute__((aligned(64))); /* CLOCK_MONOTONIC of the last pass; 0: nobody drains */
+	uint32_t freed;					  /* grows by 1 whenever a page was given back */
+} __attribute__((aligned(4096)));
+
+struct wm_slot {
+	uint32_t state;
+	uint32_t tid;
+	uint32_t depth;	 /* 0, or how many signal handlers deep its events were written */
+	uint32_t pages;	 /* pages that bear this slot's number: OPEN, FULL or TAKEN */
+	uint64_t instance; /* number of the stream, never used twice in a store */
+	uint64_t discarded; /* events lost, ever; atomic */
+	uint64_t next_seq;  /* sequence number of its next page */
+	char comm[16];	    /* the thread's name, NUL-terminated */
+	uint64_t reserved[9];
+};
+
+struct wm_page {
+	uint32_t state;
+	uint32_t slot;
+	uint32_t bytes; /* UNIT_BYTES or CHUNK_BYTES */
+	uint32_t commit; /* offset in the page after the last whole event; PAGE_HEAD_BYTES when none */
+	uint64_t end_ticks; /* time of the last event, at least; begin_ticks when none */
+	uint64_t events;
+	uint64_t begin_ticks; /* the clock when the page was opened; not after its first event */
+	uint64_t seq;
+	uint64_t discarded; /* the slot's count when the page was opened */
+	uint64_t monotonic_ns; /* the other clocks at begin_ticks */
+	uint64_t monotonic_raw_ns;
+	uint64_t realtime_ns;
+	uint64_t reserved[6];
+};
+
+/* A packet's header and context as CTF has them; trace/ declares the same in TSDL. */
+struct wm_packet {
+	uint32_t magic; /* PACKET_MAGIC */
+	uint8_t uuid[16];
+	uint32_t stream_id;
+	uint64_t instance;
+	uint64_t begin_ticks, end_ticks;
+	uint64_t content_bits, packet_bits;
+	uint64_t seq;
+	uint64_t discarded; /* cumulative in the stream */
+	uint32_t pid, tid, depth;
+	uint64_t monotonic_ns, monotonic_raw_ns, realtime_ns;
+	char comm[16];
+} __attribute__((packed));
+
+#define PACKET_MAGIC 0xC1FC1FC1u
+#define PAGE_HEAD_BYTES 132u
+
+/*
+ * An event in a page: a header, then the fields without gaps.
+ *
+ *	compact   uint32: id in bits 0-4 (0 to 30), the clock's low 27 bits above;
+ *	          only within 2^27 ticks of the event or packet begin before
+ *	extended  uint8 31, uint32 id, uint64 ticks
+ *
+ * A string is a uint8 state and the bytes with their NUL; a run is a uint8 state, a uint32 length
+ * and the bytes.
+ */
+#define EVENT_EXTENDED 31u
+#define EVENT_COMPACT_BYTES 4u
+#define EVENT_EXTENDED_BYTES 13u
+#define EVENT_TICK_BITS 27
+
+enum field_state { FIELD_WHOLE = 0, FIELD_NULL = 1, FIELD_CUT = 2 };
+#define FIELD_BYTES_MAX 4096u /* a string without its NUL, or a run; what is past it is cut */
+
+_Static_assert(sizeof(struct wm_packet) == PAGE_HEAD_BYTES, "the packet's header is packed");
+_Static_assert(sizeof(struct wm_slot) == 128, "two cache lines");
+_Static_assert(sizeof(struct wm_page) == 128, "two cache lines, so that no two writers share one");
+_Static_assert(sizeof(struct wm_store) == 4096, "one page");
+
+#endif

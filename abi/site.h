@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What waymark/marker.h leaves in a module: the site table, the markers' records, the note.
+ *
+ *   .note.waymark       found through PT_NOTE, so a stripped module has it too. Owner "Waymark",
+ *                       type 1. The description is four self-relative int32: the bounds of the
+ *                       two sections below. A module may hold several equal notes.
+ *   waymark_sites       read-only, an array of struct wm_site; one entry for each copy of a site
+ *                       that the compiler made by inlining, unrolling or cloning.
+ *   waymark_markers     writable, an array of struct wm_record; one for each marker name and kind
+ *                       in the module. Zero in the file; only the agent writes it.
+ *
+ * Every reference is relative to the field that holds it: no relocation is needed, and a file can
+ * be read as it lies on disk.
+ *
+ * A dormant site is CMP imm32,%eax (3D), an armed one JMP rel32 (E9). The immediate is the jump's
+ * displacement from the day of linking, so one byte arms a site. In a site built with
+ * -DWAYMARK_PORTABLE stands CMPL $0,armed(%rip); JNE, and arming is a store to wm_record.armed.
+ *
+ * The armed way enters the agent like this (marker.h, WM__ENTER):
+ *
+ *	lea   -128(%rsp), %rsp      over the red zone
+ *	pushq payload               address of the fields, packed in order, rounded up to 8 bytes
+ *	pushq record.agent_word
+ *	call  *record.enter
+ *	lea   144(%rsp), %rsp
+ *
+ * The callee keeps every register but the flags. Fields in the payload are packed without gaps:
+ * integers and floats as themselves, bool and char one byte, a pointer 8, a string its 8-byte
+ * pointer, a byte run {pointer, uint64 length}.
+ */
+#ifndef ABI_SITE_H
+#define ABI_SITE_H
+
+#include <stdint.h>
+
+#define SITE_DORMANT 0x3d
+#define SITE_ARMED 0xe9
+#define SITE_BYTES 5
+
+#define SITE_NOTE_OWNER "Waymark"
+#define SITE_NOTE_TYPE 1
+
+struct wm_site_note {
+	int32_t sites_start, sites_stop;
+	int32_t markers_start, markers_stop;
+};
+
+struct wm_site {
+	int32_t site;	  /* to the instruction; 0 in the end of a scope, which has none */
+	int32_t cold;	  /* to where it jumps while armed; 0 likewise */
+	int32_t record;	  /* to its struct wm_record */
+	int32_t text;	  /* to its text, below */
+	uint8_t types[16]; /* WM_TYPE_*, 0 past the last field */
+};
+
+/*
+ * The text is NUL-terminated, six parts divided by newlines:
+ *
+ *	KIND WAY     'm' event, 'i' inline block, 'b' 'e' begin and end of a span;
+ *	             'j' one-byte jump, 'p' portable flag
+ *	SUBSYSTEM
+ *	EVENT
+ *	FILE         as given to the compiler
+ *	LINE
+ *	FIELDS       the arguments as written, divided by commas outside (), "" and ''
+ */
+
+struct wm_record {
+	uint64_t enter;	     /* the agent's stub; set before any of its sites is armed, then for good */
+	uint64_t agent_word; /* what the stub is given; likewise */
+	uint32_t armed;	     /* portable sites only: not 0 while armed */
+	uint32_t reserved;
+	uint64_t reserved2;
+};
+
+_Static_assert(sizeof(struct wm_site_note) == 16, "as marker.h writes it");
+_Static_assert(sizeof(struct wm_site) == 32, "as marker.h writes it");
+_Static_assert(sizeof(struct wm_record) == 32, "as marker.h writes it");
+
+#endif

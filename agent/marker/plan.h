@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a hit does: a marker's plan, made by marker.c whenever a rule changes, read by hit.c on the
+ * hit path. Immutable once published in struct marker; replaced whole, freed after a grace period.
+ */
+#ifndef AGENT_MARKER_PLAN_H
+#define AGENT_MARKER_PLAN_H
+
+#include <stdint.h>
+
+#define SESSIONS_MAX 8
+
+struct plan_probe {
+	void (*call)(void *fn, void *data, const unsigned char *payload);
+	void *fn, *data;
+};
+
+struct plan {
+	uint16_t payload_words; /* what the site hands over, in 8-byte words */
+	uint16_t payload_bytes; /* the same, not rounded */
+	uint8_t has_refs;	/* some field is a string or a byte run */
+	uint8_t field_count;
+	uint8_t consumer_count;
+	uint8_t probe_count;
+	uint8_t types[16];
+	struct plan_consumer {
+		uint32_t event_id;
+		uint32_t lane; /* which session, 0 to SESSIONS_MAX - 1 */
+	} consumers[SESSIONS_MAX];
+	struct plan_probe probes[]; /* probe_count of them */
+};
+
+/*
+ * What wm_record.agent_word points to; one for each marker name and kind in the process. Never freed:
+ * a thread may be on its way here long after a disarm.
+ */
+struct marker {
+	struct plan *plan; /* NULL: nothing to do. Release by marker.c, acquire by hit.c */
+};
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The inside of the store: one for each session, laid out as abi/page.h says.
+ */
+#ifndef AGENT_STORE_STORE_H
+#define AGENT_STORE_STORE_H
+
+#include "abi/page.h"
+
+#include <stdint.h>
+
+struct store_options {
+	uint64_t buffer_bytes; /* data part; rounded up to chunks */
+	uint64_t block_ns;
+	uint32_t policy; /* enum store_policy */
+	uint32_t clock;	 /* enum store_clock */
+};
+
+/*
+ * Make the store of session `lane` and map it; *fd gets the sealed memfd, which the caller sends
+ * away and closes. The store takes its own mapping only: no descriptor stays behind.
+ * Returns 0, -errno or -WM_E_BUFFER_LIMIT. Control side only, under the agent's lock.
+ */
+int store_open(unsigned int lane, const struct store_options *options, int *fd);
+
+/*
+ * Close session `lane`'s store: every page is given up, every writer forgets it. The plans that name
+ * the lane must be gone and store_quiesce() have returned 0. The mapping stays while some thread may
+ * still write to it, and is then never unmapped.
+ */
+void store_close(unsigned int lane);
+
+/*
+ * Grace period: returns 0 once every thread that was in a hit when this was called has left it,
+ * -ETIMEDOUT if one did not within timeout_ms. Callers have changed or removed plans before.
+ * `self_ok`: the calling thread itself may be in a hit (a probe's handler) and is not waited for.
+ */
+int store_quiesce(unsigned int timeout_ms, int self_ok);
+
+/* Mark the pages of threads that have died without saying so as theirs no more. Control thread, now and then. */
+void store_sweep(void);
+
+/* The child of a fork: forget every store and writer of the parent. */
+void store_forked(void);
+
+/* Register for fork and thread exit; find the clock. Once. */
+int store_init(void);
+
+/* The session's clock, as events are stamped. */
+uint64_t store_ticks(unsigned int lane);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions: one consumer's hold on one or more processes. This is what the waymark command is made
+ * of; link with -lwaymark.
+ *
+ * No function here may be called in a signal handler. A session is used by one thread at a time;
+ * different sessions are independent. Functions return 0 or a count for success and a negative error
+ * (waymark/error.h) for failure, with wm_session_detail() telling what it was about.
+ */
+#ifndef WAYMARK_SESSION_H
+#define WAYMARK_SESSION_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct wm_session;
+
+enum wm_policy {
+	WM_POLICY_DISCARD = 0, /* full: the newest events are lost and counted */
+	WM_POLICY_CYCLIC = 1,  /* full: the oldest events are lost and counted */
+	WM_POLICY_BLOCK = 2,   /* full: the program waits, block_ns at most */
+	WM_POLICY_NOTIFY = 3,  /* nothing is drained until the owner, told at the watermark, asks */
+};
+
+/* Set `size` to sizeof(struct wm_session_options); fields that 0 leaves at their default. */
+struct wm_session_options {
+	size_t size;
+	uint64_t buffer_bytes; /* for each process; default 16 MiB */
+	enum wm_policy policy;
+	uint64_t block_ns; /* WM_POLICY_BLOCK: longest wait for one event; default 100 ms */
+	int notify_fd;	   /* WM_POLICY_NOTIFY: an eventfd to write at the watermark; 0 for none */
+	int notify_signal; /* WM_POLICY_NOTIFY: or a signal to raise in this process; 0 for none */
+	unsigned int watermark_percent; /* of the buffer; default 50 */
+	int strict;	 /* stop every thread of the process while code changes */
+	int follow_off;	 /* do not record the children that a process forks */
+	int prearm;	 /* launch: patch every site once, before any code can be locked down */
+};
+
+struct wm_session_status {
+	size_t size;
+	uint32_t processes; /* recorded now */
+	uint32_t processes_ever;
+	uint64_t markers, sites, refused;
+	uint64_t recorded;  /* events drained so far */
+	uint64_t discarded; /* events lost so far */
+	uint64_t bytes;	    /* drained so far */
+	uint64_t buffered_bytes; /* waiting in the buffers */
+};
+
+/* One event, as wm_session_read() hands it over; valid during the callback only. */
+struct wm_event {
+	size_t size;
+	const char *name; /* SUBSYSTEM:EVENT */
+	char kind;	  /* 'm', 'i', 'b' or 'e' */
+	uint32_t pid, tid;
+	uint64_t realtime_ns;
+	uint32_t field_count;
+	const struct wm_event_field *fields;
+};
+
+struct wm_event_field {
+	const char *name;
+	int type; /* WM_TYPE_*, waymark/marker.h */
+	int state; /* 0 whole, 1 a NULL string, 2 cut at 4 KiB */
+	union {
+		int64_t i;
+		uint64_t u;
+		double f;
+		struct {
+			const char *start;
+			size_t bytes;
+		} run; /* strings (NUL-terminated, not counted) and byte runs */
+	} value;
+};
+
+/* Make a session. `options` may be NULL. *session is released with wm_session_close(). */
+int wm_session_open(struct wm_session **session, const struct wm_session_options *options);
+
+/* Add an event spec, "marker:SUBSYS:EVENT" with globs. Takes effect at wm_session_start(). */
+int wm_session_add(struct wm_session *session, const char *spec);
+
+/* Take a running process in: loads the agent into it when it is not there yet. */
+int wm_session_attach(struct wm_session *session, pid_t pid);
+
+/*
+ * Start a program (found as execvp(3) does) with the agent preloaded, stopped before its own code.
+ * Its pid is returned; it is the caller's child, to be waited for by the caller.
+ */
+int wm_session_launch(struct wm_session *session, char *const argv[]);
+
+/* Arm. Programs that were launched run from here on. */
+int wm_session_start(struct wm_session *session);
+
+/* Record into a new trace folder; before wm_session_start(). */
+int wm_session_output(struct wm_session *session, const char *dir);
+
+/*
+ * Do what is due: requests, new processes, draining into the trace folder; waits up to timeout_ms
+ * for something to do. Returns the number of processes still alive.
+ */
+int wm_session_poll(struct wm_session *session, int timeout_ms);
+
+/*
+ * Drain into a callback instead of a folder: called for each event that is ready, in order of time
+ * within each thread. A callback that returns non-zero ends the read with that value.
+ */
+int wm_session_read(struct wm_session *session, int (*event)(const struct wm_event *event, void *data),
+		    void *data);
+
+/* Disarm everything, drain what is left. The session may be started again, if it has no folder. */
+int wm_session_stop(struct wm_session *session);
+
+/* Fill in *status (its size set by the caller). */
+int wm_session_status(struct wm_session *session, struct wm_session_status *status);
+
+/* What the last error was about: a file, a pid, a limit and its figures. "" if nothing. Owned by the session. */
+const char *wm_session_detail(const struct wm_session *session);
+
+/* Stop if it runs, let the processes go, release everything. NULL is allowed. */
+void wm_session_close(struct wm_session *session);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
