@@ -46,7 +46,8 @@ Test(error, what_is_no_error_is_unknown_and_never_null)
 	const int odd[] = { 4000, WM_E_FIRST, WM_E_END, WM_E_END + 1, INT_MAX, INT_MIN };
 
 	for (unsigned int i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
-		cr_assert_str_eq(wm_error_text(-(unsigned int)odd[i]), "unknown error", "%d", odd[i]);
+		cr_assert_str_eq(wm_error_text(-(unsigned int)odd[i]), "unknown error", "%d",
+				 odd[i]);
 		cr_assert_str_eq(wm_error_name(odd[i]), "");
 		cr_assert_str_eq(wm_error_hint(odd[i]), "");
 	}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names that look like a word that was not found, to say "did you mean".
+ */
+#ifndef BASE_NEAR_H
+#define BASE_NEAR_H
+
+#include <stddef.h>
+
+/*
+ * Edit distance of two words: insertions, deletions, replacements and swaps of neighbours, letter
+ * case set aside. Words are compared by their first 255 bytes. Any thread.
+ */
+unsigned int near_distance(const char *a, const char *b);
+
+/*
+ * Pick from all[count] the names near `word`, nearest first, equally near ones in their order, and
+ * each once; put pointers to `max` of them at most into out[]. A name is near when a third of the
+ * word's letters is wrong at most, or when one of the two begins with the other. Returns how many
+ * were put. Any thread; allocates nothing.
+ */
+int near_list(const char *word, const char *const *all, size_t count, const char **out, size_t max);
+
+#endif

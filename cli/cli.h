@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The command line: one file a command, each with options of its own. main.c lists them.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include <stddef.h>
+
+/* Exit statuses. `record` passes the status of the program that it ran through. */
+enum cli_status { CLI_FINE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+/*
+ * A command: argv[0] is its name. Each prints its own --help to stdout and returns an exit status.
+ */
+int cmd_record(int argc, char **argv);
+int cmd_list(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_dump(int argc, char **argv);
+
+/*
+ * Say on stderr what went wrong, and what to do about it where there is something to say:
+ *
+ *	waymark: WHAT: detail
+ *	  hint
+ *
+ * WHAT and the hint are those of a negative error (waymark/error.h). The detail names what it was
+ * about; NULL or "" leaves it out. Returns CLI_FAILED, to be returned on.
+ */
+int complain(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* As complain(), for a name that was not found; also lists the names near to it, of all[count]. */
+int complain_near(int error, const char *name, const char *const *all, size_t count);
+
+/*
+ * The command line itself is wrong: say so, and where its usage is told. `command` is a command's
+ * name, or NULL. Returns CLI_USAGE.
+ */
+int complain_usage(const char *command, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* "did you mean ...?" on a line of its own, for up to three names near `word`; or nothing. */
+void complain_meant(const char *word, const char *const *all, size_t count);
+
+#endif

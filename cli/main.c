@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int cmd_help(int argc, char **argv);
+static int cmd_version(int argc, char **argv);
+
+static const struct command {
+	const char *name, *summary;
+	int (*run)(int argc, char **argv);
+} commands[] = {
+	{ "record", "arm markers in a program and record what passes", cmd_record },
+	{ "list", "show the markers of a file or a process", cmd_list },
+	{ "report", "sum up a trace: counts, rates, losses, times of spans", cmd_report },
+	{ "dump", "print a trace's events in order of time", cmd_dump },
+	{ "help", "this list, or the help of one command", cmd_help },
+	{ "version", "the version", cmd_version },
+};
+
+#define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
+
+static const struct command *find(const char *name)
+{
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		if (strcmp(name, commands[i].name) == 0)
+			return &commands[i];
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+		return find("help");
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+		return find("version");
+	return NULL;
+}
+
+static int unknown(const char *name)
+{
+	const char *names[COMMAND_COUNT];
+
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		names[i] = commands[i].name;
+	fprintf(stderr, "waymark: there is no command %s\n", name);
+	complain_meant(name, names, COMMAND_COUNT);
+	fputs("  see waymark help\n", stderr);
+	return CLI_USAGE;
+}
+
+static void print_usage(FILE *to)
+{
+	fputs("Usage: waymark COMMAND [OPTION]...\n\n", to);
+	for (size_t i = 0; i < COMMAND_COUNT; i++)
+		fprintf(to, "  %-10s%s\n", commands[i].name, commands[i].summary);
+	fputs("\nwaymark COMMAND --help tells a command's options; waymark(1) and waymark(7) all "
+	      "the rest.\n",
+	      to);
+}
+
+static int cmd_help(int argc, char **argv)
+{
+	const struct command *command;
+	char help[] = "--help";
+
+	if (argc < 2 || argv[1][0] == '-') {
+		print_usage(stdout);
+		return CLI_FINE;
+	}
+	command = find(argv[1]);
+	if (!command)
+		return unknown(argv[1]);
+	if (command->run == cmd_help)
+		return cmd_help(1, argv);
+	return command->run(2, (char *[]){ argv[1], help, NULL });
+}
+
+static int cmd_version(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	puts("waymark " WAYMARK_VERSION);
+	return CLI_FINE;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+
+	if (argc < 2) {
+		print_usage(stderr);
+		return CLI_USAGE;
+	}
+	command = find(argv[1]);
+	return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
+}
