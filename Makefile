@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+# The front of the build; Meson and ninja do the work. `make` lists what there is.
+
+BUILD ?= build
+PREFIX ?= /usr/local
+DESTDIR ?=
+SECONDS ?= 600
+MESON_OPTIONS ?=
+
+help:           ## this list
+	@awk -F ':.*##' '/^[a-z]+:.*##/ { printf "  make %-10s%s\n", $$1, $$2 }' Makefile
+
+setup:          ## install the packages that build, check and demo need
+	@tools/setup.sh build check demo
+
+build: setup    ## compile everything into build/
+	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) $(MESON_OPTIONS)
+	@ninja -C $(BUILD)
+
+check: build    ## run all tests; the last line counts them
+	@tools/run-tests $(BUILD)
+
+demo: build     ## record a SQLite program while it runs, and report
+	@tools/demo $(BUILD)
+
+bench: build    ## measure the figures, each beside its peers
+	@tools/setup.sh bench
+	@tools/bench $(BUILD)
+
+torture: build  ## toggle, fork, load, attach, detach for SECONDS=600
+	@WAYMARK_TORTURE_SECONDS=$(SECONDS) tools/run-tests $(BUILD) --suite torture
+
+lint: build     ## layout, static analysis, layers, symbols, scripts, spelling
+	@tools/setup.sh lint
+	@tools/lint $(BUILD)
+
+asan: setup     ## tests under AddressSanitizer and UBSan
+	@$(MAKE) --no-print-directory check BUILD=$(BUILD)-asan \
+		MESON_OPTIONS='-Db_sanitize=address,undefined'
+
+tsan: setup     ## tests under ThreadSanitizer
+	@$(MAKE) --no-print-directory check BUILD=$(BUILD)-tsan MESON_OPTIONS='-Db_sanitize=thread'
+
+install: build  ## into PREFIX=/usr/local, below DESTDIR
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD)
+
+format:         ## lay out all sources as .clang-format says
+	@git ls-files '*.c' '*.h' '*.cc' | xargs clang-format -i
+
+clean:          ## remove what was built
+	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan
+
+.PHONY: help setup build check demo bench torture lint asan tsan install format clean
