@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/fieldname.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+struct span {
+	const char *start, *end;
+};
+
+static bool is_word(char c)
+{
+	return isalnum((unsigned char)c) || c == '_';
+}
+
+static struct span span_trim(struct span span)
+{
+	while (span.start < span.end && isspace((unsigned char)*span.start))
+		span.start++;
+	while (span.end > span.start && isspace((unsigned char)span.end[-1]))
+		span.end--;
+	return span;
+}
+
+/* Past a string or character literal that starts at `at`; `at` + 1 where none does. */
+static const char *literal_skip(const char *at, const char *end)
+{
+	char quote = *at++;
+
+	if (quote != '"' && quote != '\'')
+		return at;
+	while (at < end && *at != quote)
+		at += *at == '\\' && at + 1 < end ? 2 : 1;
+	return at < end ? at + 1 : end;
+}
+
+/* The end of the argument that starts at `at`: its comma, or `end`. As the preprocessor splits. */
+static const char *argument_end(const char *at, const char *end)
+{
+	int depth = 0;
+
+	while (at < end) {
+		if (*at == ',' && depth <= 0)
+			return at;
+		depth += (*at == '(') - (*at == ')');
+		at = literal_skip(at, end);
+	}
+	return end;
+}
+
+/* Where the argument is MACRO(first, ...): its first argument, in *first. */
+static bool macro_first(struct span argument, const char *macro, struct span *first)
+{
+	size_t bytes = strlen(macro);
+	const char *at = argument.start + bytes;
+
+	if ((size_t)(argument.end - argument.start) < bytes + 2 ||
+	    memcmp(argument.start, macro, bytes) || argument.end[-1] != ')')
+		return false;
+	while (at < argument.end && isspace((unsigned char)*at))
+		at++;
+	if (*at != '(')
+		return false;
+	first->start = at + 1;
+	first->end = argument_end(at + 1, argument.end - 1);
+	*first = span_trim(*first);
+	return true;
+}
+
+static bool is_identifier(struct span span)
+{
+	for (const char *at = span.start; at < span.end; at++)
+		if (!is_word(*at))
+			return false;
+	return span.start < span.end;
+}
+
+static void name_clean(char name[FIELDNAME_BYTES], struct span span)
+{
+	bool bare = is_identifier(span);
+	size_t bytes = 0;
+
+	if (span.start < span.end && isdigit((unsigned char)*span.start))
+		name[bytes++] = '_';
+	for (const char *at = span.start; at < span.end && bytes < FIELDNAME_BYTES - 1; at++) {
+		if (is_word(*at) && (bare || *at != '_' || bytes))
+			name[bytes++] = *at;
+		else if (bytes && name[bytes - 1] != '_')
+			name[bytes++] = '_';
+	}
+	while (!bare && bytes && name[bytes - 1] == '_')
+		bytes--;
+	name[bytes] = '\0';
+	if (isdigit((unsigned char)name[0])) {
+		memmove(name + 1, name, bytes < FIELDNAME_BYTES - 1 ? bytes + 1 : bytes);
+		name[0] = '_';
+		name[FIELDNAME_BYTES - 1] = '\0';
+	}
+}
+
+/* CTF 1.8.3, 7.3: the keywords of its metadata language. */
+static bool is_reserved(const char *name)
+{
+	static const char *const words[] = {
+		"align",  "callsite", "char",	   "clock",    "const",	   "double",   "enum",
+		"env",	  "event",    "float",	   "floating_point", "int", "integer", "long",
+		"short",  "signed",   "stream",	   "string",   "struct",   "trace",    "typealias",
+		"typedef", "unsigned", "variant",  "void",     "_Bool",	   "_Complex", "_Imaginary",
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(name, words[i]))
+			return true;
+	return false;
+}
+
+static bool is_taken(char (*names)[FIELDNAME_BYTES], int before, const char *name)
+{
+	for (int i = 0; i < before; i++)
+		if (!strcmp(names[i], name))
+			return true;
+	return false;
+}
+
+/* Put a suffix behind a name, cutting the name where it needs the room. */
+static void name_suffix(char name[FIELDNAME_BYTES], const char *suffix)
+{
+	size_t bytes = strlen(name), more = strlen(suffix);
+
+	if (bytes + more > FIELDNAME_BYTES - 1)
+		bytes = FIELDNAME_BYTES - 1 - more;
+	memcpy(name + bytes, suffix, more + 1);
+}
+
+static void name_finish(char (*names)[FIELDNAME_BYTES], int at)
+{
+	char base[FIELDNAME_BYTES], suffix[16];
+
+	if (!names[at][0])
+		snprintf(names[at], FIELDNAME_BYTES, "field%d", at + 1);
+	if (is_reserved(names[at]))
+		name_suffix(names[at], "_");
+	memcpy(base, names[at], sizeof(base));
+	for (int n = 2; is_taken(names, at, names[at]); n++) {
+		memcpy(names[at], base, sizeof(base));
+		snprintf(suffix, sizeof(suffix), "_%d", n);
+		name_suffix(names[at], suffix);
+	}
+}
+
+int fieldname_list(const char *fields_text, int count, char (*names)[FIELDNAME_BYTES])
+{
+	const char *at = fields_text, *end = fields_text + strlen(fields_text);
+	struct span whole = span_trim((struct span){ at, end });
+	int found = 0;
+
+	if (whole.start < whole.end) {
+		for (;;) {
+			const char *stop = argument_end(at, end);
+			struct span argument = span_trim((struct span){ at, stop }), first;
+
+			if (macro_first(argument, "WM_FIELD", &first) ||
+			    macro_first(argument, "WM_BYTES", &first))
+				argument = first;
+			if (found < count)
+				name_clean(names[found], argument);
+			found++;
+			if (stop == end)
+				break;
+			at = stop + 1;
+		}
+	}
+	for (int i = 0; i < count; i++) {
+		if (i >= found)
+			names[i][0] = '\0';
+		name_finish(names, i);
+	}
+	return found;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names of a marker's fields, made from its arguments' text (abi/site.h, FIELDS).
+ *
+ *	WM_FIELD(name, expr)      name
+ *	WM_BYTES(start, length)   as for start alone
+ *	len                       len
+ *	p->n, (x + 1), "text"     p_n, x_1, text: other characters become one '_', none at the ends
+ *
+ * What is left empty is called field1, field2 and so on by its place; a leading digit gets '_' in
+ * front; a name that stands already gets _2, _3 behind; a word that CTF's metadata language keeps
+ * for itself gets '_' behind.
+ */
+#ifndef BASE_FIELDNAME_H
+#define BASE_FIELDNAME_H
+
+#define FIELDNAME_BYTES 64
+
+/*
+ * Write `count` names, NUL-terminated, cut where they are too long. `count` is the number of types
+ * that the site has; where the text has fewer arguments, the rest are called by their place.
+ * Returns the number of arguments that the text has. Any thread; no allocation.
+ */
+int fieldname_list(const char *fields_text, int count, char (*names)[FIELDNAME_BYTES]);
+
+#endif
