@@ -2,7 +2,16 @@
 #ifndef AGENT_MARKER_HIT_H
 #define AGENT_MARKER_HIT_H
 
-/* The stub that armed sites call; its address goes into wm_record.enter. See abi/site.h. */
-void hit_enter(void);
+#include <stdint.h>
+
+/*
+ * What goes into the wm_record.enter of a marker with these field types: one of the two stubs below,
+ * for fields of fixed size alone and for those with references. See abi/site.h.
+ */
+uint64_t hit_entry(const uint8_t types[16]);
+
+/* arch/: the stubs. */
+void hit_enter_fixed(void);
+void hit_enter_refs(void);
 
 #endif

@@ -15,20 +15,35 @@ struct plan_probe {
 	void *fn, *data;
 };
 
+/* Copy `bytes` from the payload, then follow the reference that comes next, if one does. */
+struct plan_step {
+	uint8_t bytes;
+	uint8_t ref; /* WM_TYPE_STR, WM_TYPE_BYTES, or 0: the last step */
+};
+
 struct plan {
+	/* made by plan_finish() from the rest */
 	uint16_t payload_words; /* what the site hands over, in 8-byte words */
 	uint16_t payload_bytes; /* the same, not rounded */
 	uint8_t has_refs;	/* some field is a string or a byte run */
+	uint8_t is_plain;	/* one consumer, stamped by the TSC; no probe */
 	uint8_t field_count;
+	struct plan_step steps[17];
+
+	/* given */
+	uint8_t types[16]; /* WM_TYPE_*, as in the site's entry */
+	uint8_t uses_tsc;  /* every consumer's clock is the TSC */
 	uint8_t consumer_count;
 	uint8_t probe_count;
-	uint8_t types[16];
 	struct plan_consumer {
 		uint32_t event_id;
 		uint32_t lane; /* which session, 0 to SESSIONS_MAX - 1 */
 	} consumers[SESSIONS_MAX];
 	struct plan_probe probes[]; /* probe_count of them */
 };
+
+/* Fill in what is made from types, uses_tsc and the two counts. */
+void plan_finish(struct plan *plan);
 
 /*
  * What wm_record.agent_word points to; one for each marker name and kind in the process. Never freed:

@@ -24,11 +24,18 @@ struct store_options {
 int store_open(unsigned int lane, const struct store_options *options, int *fd);
 
 /*
- * Close session `lane`'s store: every page is given up, every writer forgets it. The plans that name
- * the lane must be gone and store_quiesce() have returned 0. The mapping stays while some thread may
- * still write to it, and is then never unmapped.
+ * Make session `lane`'s store quiet: nobody writes to it afterwards, every page is closed and every
+ * stream ended. The plans that name the lane must be gone before. Returns 0, or -ETIMEDOUT if some
+ * thread did not leave a hit in time; its page then stays open, and what it committed is valid.
+ * Plans may name the lane again later. Control side, under the agent's lock.
  */
-void store_close(unsigned int lane);
+int store_quiet(unsigned int lane, unsigned int timeout_ms);
+
+/*
+ * Close a store that is quiet, and unmap it. Returns 0, or -EBUSY if some thread still holds a page:
+ * then nothing is unmapped, and the lane must not be used again.
+ */
+int store_close(unsigned int lane);
 
 /*
  * Grace period: returns 0 once every thread that was in a hit when this was called has left it,

@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The hit path: from hit_enter (arch/) to an event in a page.
+ *
+ * The program's compiler knows of no call here. Every general register is kept, by the attribute
+ * below; vector registers are not touched, since this file and all that it calls is compiled with
+ * -mgeneral-regs-only; nothing of libc is called, errno is never written, no lock is taken.
+ */
+#include "agent/marker/hit.h"
+
+#include "agent/marker/field.h"
+#include "agent/marker/plan.h"
+#include "agent/store/writer.h"
+#include "arch/vectors.h"
+
+#include <stddef.h>
+
+#define KEEPS_REGISTERS __attribute__((no_caller_saved_registers))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* Keep the compiler from moving stores over a point; x86 keeps their order by itself (TSO). */
+#define store_barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+/* Called by hit_enter_fixed and hit_enter_refs. */
+void hit_fixed(const struct marker *marker, const uint64_t *payload, uintptr_t sp) KEEPS_REGISTERS;
+void hit_refs(const struct marker *marker, const uint64_t *payload, uintptr_t sp) KEEPS_REGISTERS;
+
+#define PAGE_LOW_BITS 4095u
+
+struct unaligned_word {
+	uint64_t word;
+} __attribute__((packed, may_alias));
+
+static inline void put16(unsigned char *to, uint16_t value)
+{
+	__builtin_memcpy(to, &value, sizeof value);
+}
+
+static inline void put32(unsigned char *to, uint32_t value)
+{
+	__builtin_memcpy(to, &value, sizeof value);
+}
+
+static inline void put64(unsigned char *to, uint64_t value)
+{
+	__builtin_memcpy(to, &value, sizeof value);
+}
+
+/* The header of abi/page.h; returns where the fields go. *ticks is corrected to never run back. */
+static inline unsigned char *put_header(const struct lane *lane, unsigned char *at, uint32_t id,
+					uint64_t *ticks)
+{
+	uint64_t passed = *ticks - lane->last_ticks;
+
+	if (likely(id < EVENT_EXTENDED && passed >> EVENT_TICK_BITS == 0)) {
+		put32(at, id | (uint32_t)*ticks << 5);
+		return at + EVENT_COMPACT_BYTES;
+	}
+	if ((int64_t)passed < 0)
+		*ticks = lane->last_ticks; /* another core's TSC is behind, against its promise */
+	*at = EVENT_EXTENDED;
+	put32(at + 1, id);
+	put64(at + 5, *ticks);
+	return at + EVENT_EXTENDED_BYTES;
+}
+
+/* The event's bytes are there; say so. The order is the page's promise to a reader (abi/page.h). */
+static inline void commit(struct lane *lane, unsigned char *end, uint64_t ticks)
+{
+	struct wm_page *page = lane->page;
+
+	lane->last_ticks = ticks;
+	lane->at = end;
+	page->end_ticks = ticks;
+	page->events = ++lane->events;
+	__atomic_store_n(&page->commit, (uint32_t)(end - lane->base), __ATOMIC_RELEASE);
+}
+
+/*
+ * Copy a string that others may be changing: each byte is read once, and the copy ends where its
+ * NUL was read, or past `end`. Returns past the last byte, or NULL when `limit` comes first.
+ * LANE_SLACK covers the last word's surplus.
+ */
+static unsigned char *copy_string(unsigned char *to, const unsigned char *limit, const char *from,
+				  const unsigned char *end)
+{
+	const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
+
+	while (to <= end) {
+		uint64_t word, zeros;
+
+		if (unlikely(to > limit))
+			return NULL;
+		if (unlikely(((uintptr_t)from & PAGE_LOW_BITS) > PAGE_LOW_BITS + 1 - 8)) {
+			/* a word would reach into a page that the string may not be in */
+			unsigned char byte = *(const volatile unsigned char *)from++;
+
+			*to++ = byte;
+			if (!byte)
+				return to;
+			continue;
+		}
+		word = ((const volatile struct unaligned_word *)(const void *)from)->word;
+		put64(to, word);
+		zeros = (word - ones) & ~word & highs;
+		if (zeros)
+			return to + __builtin_ctzll(zeros) / 8 + 1;
+		to += 8;
+		from += 8;
+	}
+	return to;
+}
+
+/* State, bytes, NUL; cut where there are more than `cap` bytes before the NUL. */
+static unsigned char *put_string(unsigned char *to, const unsigned char *limit, const char *from,
+				 uint32_t cap)
+{
+	unsigned char *start = to + 1;
+
+	if (!from) {
+		put16(to, FIELD_NULL);
+		return to + 2;
+	}
+	*to = FIELD_WHOLE;
+	to = copy_string(start, limit, from, start + cap);
+	if (!to || to - start <= cap || (to - start == cap + 1 && !to[-1]))
+		return to;
+	start[-1] = FIELD_CUT;
+	start[cap] = 0;
+	return start + cap + 1;
+}
+
+static unsigned char *put_run(unsigned char *to, const unsigned char *limit, const unsigned char *from,
+			      uint64_t bytes, uint32_t cap)
+{
+	*to = bytes > cap ? FIELD_CUT : FIELD_WHOLE;
+	if (!from) {
+		*to = FIELD_NULL;
+		bytes = 0;
+	}
+	if (bytes > cap)
+		bytes = cap;
+	put32(to + 1, (uint32_t)bytes);
+	to += 5;
+	if (to > limit || (uint64_t)(limit - to) < bytes)
+		return NULL;
+	for (uint64_t i = 0; i < bytes; i++)
+		to[i] = from[i];
+	return to + bytes;
+}
+
+static inline uint64_t word_at(const unsigned char *from)
+{
+	uint64_t word;
+
+	/* may look past the payload, but never past the stack that it lies on */
+	__builtin_memcpy(&word, from, sizeof word);
+	return word;
+}
+
+/* All fields, following the references; NULL when `limit` comes first. */
+static inline __attribute__((always_inline)) unsigned char *
+put_fields(unsigned char *to, const unsigned char *limit, const struct plan *plan,
+	   const unsigned char *from, uint32_t cap)
+{
+	for (const struct plan_step *step = plan->steps;; step++) {
+		unsigned int bytes = step->bytes, type = step->ref;
+
+		if (unlikely(to + bytes > limit))
+			return NULL;
+		for (unsigned int i = 0; i < bytes; i += 8)
+			put64(to + i, word_at(from + i));
+		to += bytes;
+		from += bytes;
+		if (!type)
+			return to;
+		if (likely(type == WM_TYPE_STR))
+			to = put_string(to, limit, (const char *)(uintptr_t)word_at(from), cap);
+		else
+			to = put_run(to, limit, (const unsigned char *)(uintptr_t)word_at(from),
+				     word_at(from + 8), cap);
+		if (unlikely(!to))
+			return NULL;
+		from += field_payload_bytes[type];
+	}
+}
+
+/* Bytes that an event's fields will take, at most; strings are measured now. */
+static uint64_t measure_fields(const struct plan *plan, const unsigned char *from)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned int i = 0; i < plan->field_count; i++) {
+		unsigned int type = plan->types[i] & FIELD_TYPE_MASK;
+		uint64_t word = word_at(from);
+
+		bytes += field_payload_bytes[type];
+		if (type == WM_TYPE_STR && word) {
+			const volatile char *at = (const volatile char *)(uintptr_t)word;
+
+			for (unsigned int n = 0; n < FIELD_BYTES_MAX && *at; n++, at++)
+				bytes++;
+		} else if (type == WM_TYPE_BYTES) {
+			uint64_t run = word_at(from + 8);
+
+			bytes += run < FIELD_BYTES_MAX ? run : FIELD_BYTES_MAX;
+		}
+		from += field_payload_bytes[type];
+	}
+	return bytes;
+}
+
+#define ROOM_MAX (CHUNK_BYTES - PAGE_HEAD_BYTES - LANE_SLACK - EVENT_EXTENDED_BYTES - 64)
+
+static int put_event(struct lane *lane, const struct plan *plan, uint32_t id, const uint64_t *payload,
+		     uint64_t ticks, uint32_t cap)
+{
+	unsigned char *to;
+
+	if (!lane->limit || lane->at + plan->payload_words * 8u > lane->limit)
+		return -1;
+	to = put_header(lane, lane->at, id, &ticks);
+	if (plan->has_refs) {
+		to = put_fields(to, lane->limit, plan, (const unsigned char *)payload, cap);
+		if (!to)
+			return -1;
+	} else {
+		for (unsigned int i = 0; i < plan->payload_words; i++)
+			put64(to + 8 * i, payload[i]);
+		to += plan->payload_bytes;
+	}
+	commit(lane, to, ticks);
+	return 0;
+}
+
+/* For one session, with all that may happen: another page, a wait, an event too large, a loss. */
+static void record(struct writer *writer, int depth, const struct plan *plan, uint32_t session,
+		   uint32_t id, const uint64_t *payload, uintptr_t sp)
+{
+	struct lane *lane = writer_lane(writer, session, depth);
+	uint64_t ticks = clock_ticks(stores[session].clock);
+	uint64_t bytes;
+	uint32_t cap = FIELD_BYTES_MAX;
+
+	if (!lane) {
+		lane_discard(writer, NULL, session, depth);
+		return;
+	}
+	if (!put_event(lane, plan, id, payload, ticks, cap))
+		return;
+	bytes = plan->has_refs ? measure_fields(plan, (const unsigned char *)payload) : plan->payload_bytes;
+	if (bytes > ROOM_MAX) {
+		bytes = ROOM_MAX;
+		cap = ROOM_MAX / WM_FIELDS_MAX - 16;
+	}
+	if (lane_next_page(writer, lane, session, depth, bytes + EVENT_EXTENDED_BYTES, ticks, sp) ||
+	    put_event(lane, plan, id, payload, ticks, cap))
+		lane_discard(writer, lane, session, depth);
+}
+
+struct probe_call {
+	const struct plan *plan;
+	const unsigned char *payload;
+};
+
+static long call_probes(void *data)
+{
+	const struct probe_call *call = data;
+
+	for (unsigned int i = 0; i < call->plan->probe_count; i++) {
+		const struct plan_probe *probe = &call->plan->probes[i];
+
+		probe->call(probe->fn, probe->data, call->payload);
+	}
+	return 0;
+}
+
+/*
+ * Everything but the plain case. Compiled to keep all registers too, and never inlined, so that the
+ * plain case saves only what it uses itself.
+ */
+static void KEEPS_REGISTERS __attribute__((noinline, cold))
+hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
+{
+	struct writer *writer = writer_find(sp);
+	const struct plan *plan;
+	int depth = 0;
+
+	if (!writer) {
+		/* no memory for one more thread: its hits are lost, and counted */
+		plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
+		for (unsigned int i = 0; plan && i < plan->consumer_count; i++)
+			lane_discard(NULL, NULL, plan->consumers[i].lane, 0);
+		return;
+	}
+	if (!writer->inside[0])
+		writer->inside[0] = sp;
+	else
+		depth = writer_nest(writer, sp);
+	store_barrier();
+	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
+	for (unsigned int i = 0; plan && i < plan->consumer_count; i++) {
+		const struct plan_consumer *consumer = &plan->consumers[i];
+
+		if (depth < 0)
+			lane_discard(NULL, NULL, consumer->lane, 0);
+		else
+			record(writer, depth, plan, consumer->lane, consumer->event_id, payload, sp);
+	}
+	if (plan && plan->probe_count && depth >= 0) {
+		struct probe_call call = { plan, (const unsigned char *)payload };
+
+		vectors_call(call_probes, &call);
+	}
+	store_barrier();
+	if (depth >= 0)
+		__atomic_store_n(&writer->inside[depth], 0, __ATOMIC_RELEASE);
+}
+
+/*
+ * One session, no probe, on the thread's own stack, not nested, room in the page: the plain case.
+ * Anything else is found out before anything is committed.
+ *
+ * inside[0] is stored before the plan is loaded; the barrier that makes this order hold on the
+ * processor too is store_quiesce()'s membarrier.
+ */
+static inline __attribute__((always_inline)) int hit_plain(const struct marker *marker,
+							   const uint64_t *payload, uintptr_t sp,
+							   int has_refs)
+{
+	struct writer *writer = writer_self;
+	const struct plan *plan;
+	struct lane *lane;
+	unsigned char *to;
+	uint64_t ticks;
+	int done = 0;
+
+	if (unlikely(!writer || sp - writer->stack.low >= writer->stack.bytes || writer->inside[0]))
+		return 0;
+	writer->inside[0] = sp;
+	store_barrier();
+	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
+	if (unlikely(!plan)) {
+		done = 1;
+		goto leave;
+	}
+	if (unlikely(!plan->is_plain))
+		goto leave;
+	lane = &writer->lanes.of[plan->consumers[0].lane];
+	to = lane->at;
+	if (unlikely(to + plan->payload_words * 8u > lane->limit))
+		goto leave; /* also when there is no page: limit is NULL then */
+	ticks = clock_ticks(STORE_CLOCK_TSC);
+	to = put_header(lane, to, plan->consumers[0].event_id, &ticks);
+	if (has_refs) {
+		to = put_fields(to, lane->limit, plan, (const unsigned char *)payload, FIELD_BYTES_MAX);
+		if (unlikely(!to))
+			goto leave;
+	} else {
+		for (unsigned int i = 0; i < plan->payload_words; i++)
+			put64(to + 8 * i, payload[i]);
+		to += plan->payload_bytes;
+	}
+	commit(lane, to, ticks);
+	done = 1;
+leave:
+	store_barrier();
+	__atomic_store_n(&writer->inside[0], 0, __ATOMIC_RELEASE);
+	return done;
+}
+
+void hit_fixed(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
+{
+	if (unlikely(!hit_plain(marker, payload, sp, 0)))
+		hit_anyhow(marker, payload, sp);
+}
+
+void hit_refs(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
+{
+	if (unlikely(!hit_plain(marker, payload, sp, 1)))
+		hit_anyhow(marker, payload, sp);
+}
+
+uint64_t hit_entry(const uint8_t types[16])
+{
+	for (unsigned int i = 0; i < 16; i++) {
+		if (types[i] == WM_TYPE_STR || types[i] == WM_TYPE_BYTES)
+			return (uintptr_t)hit_enter_refs;
+	}
+	return (uintptr_t)hit_enter_fixed;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where writers live: one anonymous mapping with MADV_WIPEONFORK (madvise(2), Linux 4.14). Zero is
+ * its initial state, so a child finds it empty and knows by that.
+ */
+#ifndef AGENT_STORE_ARENA_H
+#define AGENT_STORE_ARENA_H
+
+#include "agent/store/writer.h"
+
+/* Map it; 0 or -errno. Once. */
+int arena_init(void);
+
+/* False in the child of a fork until arena_forked(). Any thread and signal context. */
+int arena_is_ours(void);
+
+/* The child of a fork starts afresh. */
+void arena_forked(void);
+
+/* One past the highest address of the main thread's stack. */
+uintptr_t arena_main_stack_end(void);
+
+/*
+ * A writer for the calling thread, LIVE; NULL when there is none. `tid` 0 means ask libc. A foreign
+ * one is found by its tid alone. Calls libc: by way of vectors_call().
+ */
+struct writer *arena_writer_new(int32_t tid, int foreign);
+
+/* The foreign writer of this tid, or NULL. Any thread and signal context. */
+struct writer *arena_writer_of(int32_t tid);
+
+/* Lanes for a deeper level; NULL when there are none. Any thread and signal context. */
+struct lanes *arena_lanes_new(void);
+
+/* End all streams of a writer and free it; its thread must be the caller, or dead. */
+void arena_writer_end(struct writer *writer);
+
+/* Call visit() for each writer in use. Control side. */
+void arena_each(void (*visit)(struct writer *writer, void *data), void *data);
+
+#endif

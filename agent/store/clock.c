@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/store/clock.h"
+
+#include "agent/store/writer.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Two anchors, written in turn: readers take the one that `current` names, which stands still for a tick. */
+static struct {
+	struct clock_readings readings;
+	uint64_t ns_per_tick; /* 32.32 fixed point */
+} anchors[2];
+static uint32_t current;
+static struct clock_readings first;
+
+static uint64_t timespec_ns(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
+}
+
+static uint64_t read_clock(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return timespec_ns(&t);
+}
+
+static void take_readings(struct clock_readings *readings)
+{
+	uint64_t best = UINT64_MAX;
+
+	/* The narrowest of a few brackets: an interrupt in between would part the clocks. */
+	for (int i = 0; i < 4; i++) {
+		uint64_t before = clock_ticks(STORE_CLOCK_TSC);
+		uint64_t monotonic = read_clock(CLOCK_MONOTONIC);
+		uint64_t raw = read_clock(CLOCK_MONOTONIC_RAW);
+		uint64_t real = read_clock(CLOCK_REALTIME);
+		uint64_t width = clock_ticks(STORE_CLOCK_TSC) - before;
+
+		if (width < best) {
+			best = width;
+			*readings = (struct clock_readings){ before + width / 2, monotonic, raw, real };
+		}
+	}
+}
+
+static void publish(const struct clock_readings *readings)
+{
+	uint32_t next = !current;
+	uint64_t ticks = readings->ticks - first.ticks;
+	uint64_t ns = readings->monotonic_ns - first.monotonic_ns;
+
+	anchors[next].readings = *readings;
+	if (ticks)
+		anchors[next].ns_per_tick = (uint64_t)(((unsigned __int128)ns << 32) / ticks);
+	/* pairs with the acquire in clock_at() */
+	__atomic_store_n(&current, next, __ATOMIC_RELEASE);
+}
+
+void clock_init(void)
+{
+	struct clock_readings now;
+
+	take_readings(&first);
+	do {
+		take_readings(&now);
+	} while (now.monotonic_ns - first.monotonic_ns < 1000000);
+	publish(&now);
+}
+
+void clock_renew(void)
+{
+	struct clock_readings now;
+
+	take_readings(&now);
+	publish(&now);
+}
+
+void clock_at(uint32_t clock, uint64_t ticks, struct clock_readings *readings)
+{
+	uint32_t which = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+	const struct clock_readings *anchor = &anchors[which].readings;
+	int64_t ns;
+
+	if (clock == STORE_CLOCK_MONOTONIC)
+		ns = (int64_t)(ticks - anchor->monotonic_ns);
+	else
+		ns = (int64_t)(((__int128)(int64_t)(ticks - anchor->ticks) *
+				(__int128)anchors[which].ns_per_tick) >> 32);
+	readings->ticks = ticks;
+	readings->monotonic_ns = anchor->monotonic_ns + (uint64_t)ns;
+	readings->monotonic_raw_ns = anchor->monotonic_raw_ns + (uint64_t)ns;
+	readings->realtime_ns = anchor->realtime_ns + (uint64_t)ns;
+}
+
+uint64_t clock_monotonic_ns(void)
+{
+	struct clock_readings readings;
+
+	clock_at(STORE_CLOCK_TSC, clock_ticks(STORE_CLOCK_TSC), &readings);
+	return readings.monotonic_ns;
+}
+
+/*
+ * Where the TSC can't be trusted. By system call, not by the vDSO, whose code may use vector
+ * registers; the kernel keeps them (syscall ABI: only rcx and r11 are lost).
+ */
+uint64_t clock_ticks_slow(void)
+{
+	struct timespec t;
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "0"((long)SYS_clock_gettime), "D"((long)CLOCK_MONOTONIC), "S"(&t)
+			 : "rcx", "r11", "memory");
+	return result ? 0 : timespec_ns(&t);
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A lane's pages: opening, closing, waiting for one, counting what found none.
+ *
+ * The hit path has no libc here: this file is compiled without vector registers and calls nothing
+ * but the pool, the clock's anchor and bare system calls.
+ */
+#include "agent/store/arena.h"
+#include "agent/store/clock.h"
+#include "agent/store/pool.h"
+#include "agent/store/writer.h"
+#include "base/syscall.h"
+
+#include <stddef.h>
+#include <time.h>
+
+#define SMALL_PAGES 2 /* a stream's first pages are small: quiet threads are many */
+#define WAIT_NS 50000
+#define DRAINER_SILENT_NS 1000000000u
+#define STACK_SCAN_BYTES 65536u
+#define SIGNALS 64
+
+struct kernel_sigaction {
+	void *handler;
+	unsigned long flags;
+	void *restorer;
+	uint64_t mask;
+};
+
+/* FREE -> CLAIMED -> LIVE */
+static int slot_claim(struct store *store, struct lane *lane, const struct writer *writer, int depth)
+{
+	uint32_t start = __atomic_load_n(&store->slot_hand, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < store->slot_count; i++) {
+		uint32_t number = (start + i) % store->slot_count;
+		struct wm_slot *slot = &store->slots[number];
+		uint32_t none = SLOT_FREE;
+
+		if (__atomic_load_n(&slot->state, __ATOMIC_RELAXED) != SLOT_FREE)
+			continue;
+		if (!__atomic_compare_exchange_n(&slot->state, &none, SLOT_CLAIMED, 0, __ATOMIC_ACQUIRE,
+						 __ATOMIC_RELAXED))
+			continue;
+		slot->tid = (uint32_t)writer->tid;
+		slot->depth = (uint32_t)depth;
+		slot->pages = 0;
+		slot->discarded = 0;
+		slot->next_seq = 0;
+		slot->instance = __atomic_fetch_add(&store->head->next_instance, 1, __ATOMIC_RELAXED);
+		for (unsigned int c = 0; c < sizeof slot->comm; c++)
+			slot->comm[c] = writer->comm[c];
+		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
+		__atomic_store_n(&store->slot_hand, number + 1, __ATOMIC_RELAXED);
+		lane->slot = number + 1;
+		lane->opened = 0;
+		return 0;
+	}
+	return -1;
+}
+
+/* OPEN -> FULL; release: whoever takes it finds all of it */
+static void page_close(struct lane *lane)
+{
+	struct wm_page *page = lane->page;
+
+	/* limit first: a hit that interrupts this finds no room, not a page that is gone */
+	__atomic_store_n(&lane->limit, NULL, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	lane->page = NULL;
+	lane->at = NULL;
+	if (page)
+		__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
+}
+
+static void page_open(struct store *store, struct lane *lane, uint32_t unit, uint64_t ticks)
+{
+	struct wm_page *page = &store->pages[unit];
+	struct wm_slot *slot = &store->slots[lane->slot - 1];
+	struct clock_readings now;
+
+	clock_at(store->clock, ticks, &now);
+	page->slot = lane->slot - 1;
+	page->end_ticks = ticks;
+	page->begin_ticks = ticks;
+	page->seq = slot->next_seq++;
+	page->discarded = __atomic_load_n(&slot->discarded, __ATOMIC_RELAXED);
+	page->monotonic_ns = now.monotonic_ns;
+	page->monotonic_raw_ns = now.monotonic_raw_ns;
+	page->realtime_ns = now.realtime_ns;
+	__atomic_fetch_add(&slot->pages, 1, __ATOMIC_RELAXED);
+	/* FREE (or stolen OPEN) -> OPEN; release pairs with the drain's acquire of `state` */
+	__atomic_store_n(&page->state, PAGE_OPEN, __ATOMIC_RELEASE);
+
+	lane->page = page;
+	lane->base = store->data + (size_t)unit * UNIT_BYTES;
+	lane->at = lane->base + PAGE_HEAD_BYTES;
+	lane->last_ticks = ticks;
+	lane->events = 0;
+	lane->opened++;
+	lane->limit = lane->base + page->bytes - LANE_SLACK;
+}
+
+/*
+ * Whether a signal handler is running: its frame's return address is the restorer that sigaction(2)
+ * was given. A stale copy of it on the stack can only make us discard where we could have waited.
+ */
+static int in_signal_handler(const struct writer *writer, uintptr_t sp)
+{
+	uintptr_t end = writer->stack.low + writer->stack.bytes;
+	void *restorer = NULL;
+
+	for (long signal = 1; signal <= SIGNALS && !restorer; signal++) {
+		struct kernel_sigaction action = { 0 };
+
+		if (!syscall_raw(SYS_rt_sigaction, signal, 0, (long)&action, 8) &&
+		    (uintptr_t)action.handler > 1)
+			restorer = action.restorer;
+	}
+	if (!restorer)
+		return 0;
+	if (sp - writer->stack.low >= writer->stack.bytes)
+		return 1;
+	if (end - sp > STACK_SCAN_BYTES)
+		end = sp + STACK_SCAN_BYTES;
+	for (sp &= ~(uintptr_t)7; sp + 8 <= end; sp += 8) {
+		if (*(void *const *)sp == restorer)
+			return 1;
+	}
+	return 0;
+}
+
+static int drainer_is_there(const struct store *store)
+{
+	uint64_t drained = __atomic_load_n(&store->head->drained_ns, __ATOMIC_RELAXED);
+	uint64_t now = clock_ticks_slow();
+
+	return drained && (now < drained || now - drained < DRAINER_SILENT_NS);
+}
+
+/* The block policy: a page, if one comes free in time. */
+static int32_t wait_for_page(struct store *store, const struct writer *writer, int depth, uint32_t bytes,
+			     int exact, uintptr_t sp)
+{
+	const struct timespec pause = { .tv_nsec = WAIT_NS };
+	uint64_t end;
+
+	if (depth || in_signal_handler(writer, sp))
+		return -1;
+	end = clock_ticks_slow() + store->block_ns;
+	while (!__atomic_load_n(&store->closing, __ATOMIC_ACQUIRE) && drainer_is_there(store) &&
+	       clock_ticks_slow() < end) {
+		int32_t unit;
+
+		syscall_raw(SYS_nanosleep, (long)&pause, 0, 0, 0);
+		if (!pool_may_have(store))
+			continue;
+		unit = pool_take(store, bytes, exact);
+		if (unit >= 0)
+			return unit;
+	}
+	return -1;
+}
+
+int lane_next_page(struct writer *writer, struct lane *lane, unsigned int session, int depth,
+		   uint64_t bytes, uint64_t ticks, uintptr_t sp)
+{
+	struct store *store = &stores[session];
+	int exact = bytes + PAGE_HEAD_BYTES + LANE_SLACK > UNIT_BYTES; /* a small page won't do */
+	uint32_t want;
+	int32_t unit;
+
+	if (bytes + PAGE_HEAD_BYTES + LANE_SLACK > CHUNK_BYTES)
+		return -1;
+	if (!__atomic_load_n(&store->head, __ATOMIC_ACQUIRE))
+		return -1;
+	if (lane->page)
+		page_close(lane);
+	if (!lane->slot && slot_claim(store, lane, writer, depth))
+		return -1;
+	want = exact || lane->opened >= SMALL_PAGES ? CHUNK_BYTES : UNIT_BYTES;
+
+	if (exact || pool_may_have(store)) {
+		unit = pool_take(store, want, exact);
+		if (unit >= 0 && store->pages[unit].bytes < bytes + PAGE_HEAD_BYTES + LANE_SLACK)
+			return -1; /* unreachable but for a hostile outside */
+		if (unit >= 0) {
+			page_open(store, lane, (uint32_t)unit, ticks);
+			return 0;
+		}
+	}
+	if (store->policy != STORE_BLOCK)
+		return -1;
+	unit = wait_for_page(store, writer, depth, want, exact, sp);
+	if (unit < 0)
+		return -1;
+	page_open(store, lane, (uint32_t)unit, ticks);
+	return 0;
+}
+
+void lane_discard(struct writer *writer, struct lane *lane, unsigned int session, int depth)
+{
+	struct store *store = &stores[session];
+	struct wm_store *head = __atomic_load_n(&store->head, __ATOMIC_ACQUIRE);
+
+	if (!head)
+		return;
+	if (lane && !lane->slot && writer)
+		slot_claim(store, lane, writer, depth);
+	if (lane && lane->slot)
+		__atomic_fetch_add(&store->slots[lane->slot - 1].discarded, 1, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_add(&head->discarded, 1, __ATOMIC_RELAXED);
+}
+
+void lane_end(struct lane *lane, unsigned int session)
+{
+	struct store *store = &stores[session];
+
+	if (lane->slot && __atomic_load_n(&store->head, __ATOMIC_ACQUIRE)) {
+		page_close(lane);
+		/* LIVE -> ENDED, after its last page */
+		__atomic_store_n(&store->slots[lane->slot - 1].state, SLOT_ENDED, __ATOMIC_RELEASE);
+	}
+	lane->page = NULL;
+	lane->limit = NULL;
+	lane->at = NULL;
+	lane->slot = 0;
+	lane->opened = 0;
+}

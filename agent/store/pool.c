@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/store/pool.h"
+
+#include <stddef.h>
+
+static int32_t take_whole(struct store *store)
+{
+	uint32_t start = __atomic_load_n(&store->hand, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < store->chunk_count; i++) {
+		uint32_t chunk = (start + i) % store->chunk_count;
+		uint32_t none = 0;
+
+		if (__atomic_load_n(&store->chunks[chunk], __ATOMIC_RELAXED) != 0)
+			continue;
+		/* 0 -> WHOLE; acquire pairs with the release of whoever gave the chunk back */
+		if (__atomic_compare_exchange_n(&store->chunks[chunk], &none, CHUNK_WHOLE, 0,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+			__atomic_store_n(&store->hand, chunk + 1, __ATOMIC_RELAXED);
+			return (int32_t)(chunk * CHUNK_UNITS);
+		}
+	}
+	return -1;
+}
+
+/* A free unit of this chunk, or -1. */
+static int32_t take_unit_of(struct store *store, uint32_t chunk)
+{
+	uint32_t word = __atomic_load_n(&store->chunks[chunk], __ATOMIC_RELAXED);
+
+	while (!(word & CHUNK_WHOLE) && (word & CHUNK_ALL_SMALL) != CHUNK_ALL_SMALL) {
+		uint32_t unit = (uint32_t)__builtin_ctz(~word);
+
+		if (__atomic_compare_exchange_n(&store->chunks[chunk], &word, word | 1u << unit, 0,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return (int32_t)(chunk * CHUNK_UNITS + unit);
+	}
+	return -1;
+}
+
+/*
+ * Small pages fill the chunks from the far end, and those that are split already first, so that
+ * quiet threads leave whole chunks to the busy ones.
+ */
+static int32_t take_small(struct store *store)
+{
+	for (int split = 1; split >= 0; split--) {
+		for (uint32_t i = store->chunk_count; i-- > 0;) {
+			uint32_t word = __atomic_load_n(&store->chunks[i], __ATOMIC_RELAXED);
+			int32_t unit;
+
+			if (split ? word == 0 || word == CHUNK_ALL_SMALL : word != 0)
+				continue;
+			unit = take_unit_of(store, i);
+			if (unit >= 0)
+				return unit;
+		}
+	}
+	return -1;
+}
+
+/* FULL -> OPEN, the cyclic policy's step: what the page held is lost, and counted where it was written. */
+static int steal_page(struct store *store, struct wm_page *page)
+{
+	uint32_t full = PAGE_FULL;
+	uint32_t slot;
+
+	if (!__atomic_compare_exchange_n(&page->state, &full, PAGE_OPEN, 0, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return 0;
+	slot = page->slot;
+	if (slot < store->slot_count) {
+		__atomic_fetch_add(&store->slots[slot].discarded, page->events, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&store->slots[slot].pages, 1, __ATOMIC_RELEASE);
+	}
+	return 1;
+}
+
+/*
+ * Large pages are taken in the order of the chunks, so the first full one after the hand is the
+ * oldest, or nearly. A small one only when there is no large one.
+ */
+static int32_t steal(struct store *store)
+{
+	uint32_t start = __atomic_load_n(&store->hand, __ATOMIC_RELAXED);
+
+	for (uint32_t i = 0; i < store->chunk_count; i++) {
+		uint32_t chunk = (start + i) % store->chunk_count;
+
+		if (__atomic_load_n(&store->chunks[chunk], __ATOMIC_RELAXED) != CHUNK_WHOLE)
+			continue;
+		if (steal_page(store, &store->pages[chunk * CHUNK_UNITS])) {
+			__atomic_store_n(&store->hand, chunk + 1, __ATOMIC_RELAXED);
+			return (int32_t)(chunk * CHUNK_UNITS);
+		}
+	}
+	for (uint32_t unit = 0; unit < store->chunk_count * CHUNK_UNITS; unit++) {
+		uint32_t word = __atomic_load_n(&store->chunks[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
+
+		if (!(word & CHUNK_WHOLE) && (word >> unit % CHUNK_UNITS & 1) &&
+		    steal_page(store, &store->pages[unit]))
+			return (int32_t)unit;
+	}
+	return -1;
+}
+
+int pool_may_have(const struct store *store)
+{
+	return store->policy == STORE_CYCLIC || !store->full_mark ||
+	       __atomic_load_n(&store->full_mark, __ATOMIC_RELAXED) !=
+		       __atomic_load_n(&store->head->freed, __ATOMIC_ACQUIRE) + 1;
+}
+
+int32_t pool_take(struct store *store, uint32_t bytes, int exact)
+{
+	/* read before the search: a page given back during it makes the mark stale, so none is missed */
+	uint32_t freed = __atomic_load_n(&store->head->freed, __ATOMIC_ACQUIRE);
+	int32_t unit = bytes == CHUNK_BYTES ? take_whole(store) : take_small(store);
+	struct wm_page *page;
+
+	if (unit < 0 && !exact) {
+		bytes = bytes == CHUNK_BYTES ? UNIT_BYTES : CHUNK_BYTES;
+		unit = bytes == CHUNK_BYTES ? take_whole(store) : take_small(store);
+	}
+	if (unit < 0 && store->policy == STORE_CYCLIC) {
+		unit = steal(store);
+		if (unit >= 0) {
+			uint32_t word = __atomic_load_n(&store->chunks[unit / (int32_t)CHUNK_UNITS],
+							__ATOMIC_RELAXED);
+
+			bytes = word == CHUNK_WHOLE ? CHUNK_BYTES : UNIT_BYTES;
+		}
+	}
+	if (unit < 0) {
+		if (!exact)
+			__atomic_store_n(&store->full_mark, freed + 1, __ATOMIC_RELAXED);
+		return -1;
+	}
+	page = &store->pages[unit];
+	page->bytes = bytes;
+	__atomic_store_n(&page->commit, PAGE_HEAD_BYTES, __ATOMIC_RELAXED);
+	page->events = 0;
+	return unit;
+}

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/store/store.h"
+
+#include "agent/store/arena.h"
+#include "agent/store/clock.h"
+#include "agent/store/writer.h"
+#include "arch/vectors.h"
+#include "base/syscall.h"
+
+#include <waymark/error.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/membarrier.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SLOTS_MAX 65536u
+#define SLOTS_MIN 64u
+#define QUIESCE_STEP_NS 20000
+#define QUIESCE_LOOKS 2000
+#define NAME_LOOKS 4
+
+struct store stores[SESSIONS_MAX];
+
+static int can_membarrier;
+
+static uint64_t round_up(uint64_t value, uint64_t step)
+{
+	return (value + step - 1) / step * step;
+}
+
+/* Every thread that runs passes a full barrier before this returns. */
+static void barrier_everywhere(void)
+{
+	if (!can_membarrier || syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
+		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+}
+
+static void layout(struct wm_store *head, const struct store_options *options)
+{
+	uint64_t chunks = round_up(options->buffer_bytes, CHUNK_BYTES) / CHUNK_BYTES;
+	uint64_t slots = chunks * CHUNK_UNITS * 2; /* no more streams than pages can be open, twice over */
+
+	slots = slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX ? SLOTS_MAX : slots;
+	*head = (struct wm_store){
+		.magic = STORE_MAGIC,
+		.version = STORE_VERSION,
+		.pid = (uint32_t)getpid(),
+		.policy = options->policy,
+		.clock = options->clock,
+		.slot_count = (uint32_t)slots,
+		.chunk_count = (uint32_t)chunks,
+		.block_ns = options->block_ns,
+	};
+	head->slots_offset = sizeof *head;
+	head->chunks_offset = round_up(head->slots_offset + slots * sizeof(struct wm_slot), UNIT_BYTES);
+	head->pages_offset = round_up(head->chunks_offset + chunks * sizeof(uint32_t), UNIT_BYTES);
+	head->data_offset =
+		round_up(head->pages_offset + chunks * CHUNK_UNITS * sizeof(struct wm_page), CHUNK_BYTES);
+	head->bytes = head->data_offset + chunks * CHUNK_BYTES;
+}
+
+/* ftruncate past RLIMIT_FSIZE would not only fail but raise SIGXFSZ (ftruncate(2)). */
+static int check_limits(uint64_t bytes)
+{
+	struct rlimit limit;
+
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur)
+		return -WM_E_BUFFER_LIMIT;
+	return 0;
+}
+
+static int make_memfd(uint64_t bytes)
+{
+	int fd = memfd_create("waymark-store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int error;
+
+	if (fd < 0)
+		return -errno;
+	if (ftruncate(fd, (off_t)bytes) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+		error = -errno;
+		close(fd);
+		return error;
+	}
+	return fd;
+}
+
+int store_open(unsigned int lane, const struct store_options *options, int *fd)
+{
+	struct store *store = &stores[lane];
+	struct wm_store head;
+	unsigned char *map;
+	int error;
+
+	*fd = -1;
+	if (!options->buffer_bytes || options->buffer_bytes > UINT64_C(1) << 40 ||
+	    options->policy > STORE_NOTIFY || options->clock > STORE_CLOCK_MONOTONIC)
+		return -EINVAL;
+	layout(&head, options);
+	error = check_limits(head.bytes);
+	if (error)
+		return error;
+	*fd = make_memfd(head.bytes);
+	if (*fd < 0)
+		return *fd;
+	map = mmap(NULL, head.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, *fd, 0);
+	if (map == MAP_FAILED) {
+		error = errno == ENOMEM ? -WM_E_BUFFER_LIMIT : -errno;
+		close(*fd);
+		*fd = -1;
+		return error;
+	}
+	memcpy(map, &head, sizeof head);
+	*store = (struct store){
+		.slots = (void *)(map + head.slots_offset),
+		.chunks = (void *)(map + head.chunks_offset),
+		.pages = (void *)(map + head.pages_offset),
+		.data = map + head.data_offset,
+		.bytes = head.bytes,
+		.block_ns = head.block_ns,
+		.slot_count = head.slot_count,
+		.chunk_count = head.chunk_count,
+		.policy = head.policy,
+		.clock = head.clock,
+	};
+	__atomic_store_n(&store->head, (struct wm_store *)map, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int is_inside(const struct writer *writer)
+{
+	for (int i = 0; i < DEPTH_MAX; i++) {
+		if (__atomic_load_n(&writer->inside[i], __ATOMIC_ACQUIRE))
+			return 1;
+	}
+	return 0;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+struct wait {
+	const struct writer *self;
+	int64_t end_ms;
+	int failed;
+};
+
+/* Until this writer was outside once, or the time is over. */
+static void wait_outside(struct writer *writer, void *data)
+{
+	const struct timespec step = { .tv_nsec = QUIESCE_STEP_NS };
+	struct wait *wait = data;
+
+	if (writer == wait->self)
+		return;
+	for (unsigned int turn = 0; is_inside(writer) && writer->state == WRITER_LIVE; turn++) {
+		/* a thread in a tight loop of hits is outside between any two: look often first */
+		if (turn < QUIESCE_LOOKS)
+			continue;
+		if (now_ms() >= wait->end_ms) {
+			wait->failed = 1;
+			return;
+		}
+		nanosleep(&step, NULL);
+	}
+}
+
+/*
+ * A hit stores inside[] and then loads the plan. The barrier here, on every core, comes between the
+ * caller's change of the plan and our loads of inside[]: a hit that we see outside will load the new
+ * plan. One that we saw inside and later see outside has left, whatever it does next.
+ */
+int store_quiesce(unsigned int timeout_ms, int self_ok)
+{
+	struct wait wait = { .self = self_ok ? writer_self : NULL, .end_ms = now_ms() + timeout_ms };
+
+	barrier_everywhere();
+	arena_each(wait_outside, &wait);
+	return wait.failed ? -ETIMEDOUT : 0;
+}
+
+static void end_lanes(struct writer *writer, void *data)
+{
+	unsigned int session = *(unsigned int *)data;
+
+	/* one that did not leave in time keeps its page; the drain copies what it committed */
+	if (is_inside(writer))
+		return;
+	lane_end(&writer->lanes.of[session], session);
+	for (int i = 0; i < DEPTH_MAX - 1; i++) {
+		if (writer->deeper[i])
+			lane_end(&writer->deeper[i]->of[session], session);
+	}
+}
+
+int store_quiet(unsigned int lane, unsigned int timeout_ms)
+{
+	int error;
+
+	if (!stores[lane].head)
+		return 0;
+	/* pairs with the load in wait_for_page(): whoever waits for room gives up */
+	__atomic_store_n(&stores[lane].closing, 1, __ATOMIC_RELEASE);
+	error = store_quiesce(timeout_ms, 0);
+	arena_each(end_lanes, &lane);
+	__atomic_store_n(&stores[lane].closing, 0, __ATOMIC_RELEASE);
+	return error;
+}
+
+static void any_lane_left(struct writer *writer, void *data)
+{
+	unsigned int *session = data;
+
+	if (*session < SESSIONS_MAX && writer->lanes.of[*session].slot)
+		*session = SESSIONS_MAX;
+}
+
+int store_close(unsigned int lane)
+{
+	struct store *store = &stores[lane];
+	struct wm_store *head = store->head;
+	unsigned int left = lane;
+
+	if (!head)
+		return 0;
+	arena_each(any_lane_left, &left);
+	if (left == SESSIONS_MAX)
+		return -EBUSY;
+	__atomic_store_n(&store->head, NULL, __ATOMIC_RELEASE);
+	munmap(head, store->bytes);
+	return 0;
+}
+
+/*
+ * tkill(2) with signal 0 asks whether the thread is there. Not tgkill: a bare clone's thread may be
+ * of another thread group that shares our memory.
+ */
+static void end_if_dead(struct writer *writer, void *data)
+{
+	(void)data;
+	if (writer->tid > 0 && syscall_raw(SYS_tkill, writer->tid, 0, 0, 0) == -ESRCH)
+		arena_writer_end(writer);
+}
+
+/* Threads name themselves soon after they start, if ever; the store's slots follow. */
+static void name_slots(struct writer *writer, void *data)
+{
+	char path[64], name[16] = "";
+	ssize_t got;
+	int fd;
+
+	(void)data;
+	if (writer->name_looks >= NAME_LOOKS)
+		return;
+	writer->name_looks++;
+	snprintf(path, sizeof path, "/proc/self/task/%d/comm", writer->tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	got = read(fd, name, sizeof name - 1);
+	close(fd);
+	if (got <= 0)
+		return;
+	if (name[got - 1] == '\n')
+		name[got - 1] = 0;
+	if (!memcmp(name, writer->comm, sizeof name))
+		return;
+	memcpy(writer->comm, name, sizeof name);
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		const struct lane *lane = &writer->lanes.of[i];
+
+		if (stores[i].head && lane->slot)
+			memcpy(stores[i].slots[lane->slot - 1].comm, name, sizeof name);
+	}
+}
+
+void store_sweep(void)
+{
+	clock_renew();
+	arena_each(end_if_dead, NULL);
+	arena_each(name_slots, NULL);
+}
+
+/*
+ * The parent's stores are shared memory: a handler that forked in the middle of a hit returns into
+ * that hit in the child too. What it then writes goes to private memory instead.
+ */
+void store_forked(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		struct store *store = &stores[i];
+
+		if (store->head)
+			mmap(store->head, store->bytes, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+		memset(store, 0, sizeof *store);
+	}
+	arena_forked();
+}
+
+uint64_t store_ticks(unsigned int lane)
+{
+	return clock_ticks(stores[lane].clock);
+}
+
+int store_init(void)
+{
+	int error;
+
+	vectors_init();
+	clock_init();
+	error = arena_init();
+	if (error)
+		return error;
+	can_membarrier = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+	return 0;
+}

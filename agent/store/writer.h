@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A writer is one thread's hand on the stores. It is private memory of the program, wiped in the
+ * child of a fork (MADV_WIPEONFORK), so that no child ever writes to its parent's pages, however it
+ * was forked.
+ *
+ * Whose writer? A thread finds its own by a thread-local pointer. A thread made by a bare clone()
+ * may share that pointer with its maker, so the stack pointer is checked against the pages that this
+ * thread was seen to stand on (struct writer_stack); elsewhere gettid(2) decides.
+ *
+ * Nesting: a hit stores its stack pointer in inside[0] and clears it when it is done. A signal
+ * handler that hits in between finds it set, takes inside[1] and the lanes of depth 1, which are
+ * streams of their own; so no two hits ever share a page. A handler that leaves by longjmp strands
+ * its value: one that lies below the stack pointer of a later hit on the same stack is dead.
+ *
+ * Everything here may be called on the hit path: no lock, no libc, no vector registers. What may
+ * run beside what:
+ *
+ *	                     own thread   its signal handlers   control thread
+ *	lane fields          writes       other depth only      after store_quiesce(), or thread dead
+ *	inside[d]            writes       other d only          reads
+ *	wm_page, wm_slot     writes       other page            ENDED ones, pages taken by CAS
+ */
+#ifndef AGENT_STORE_WRITER_H
+#define AGENT_STORE_WRITER_H
+
+#include "abi/page.h"
+#include "agent/marker/plan.h"
+
+#include <stdint.h>
+
+#define WRITERS_MAX 32768
+#define DEPTH_MAX 4
+
+/* One stream: this thread, this depth, this session. */
+struct lane { /* one cache line */
+	unsigned char *at;	/* where the next event goes */
+	unsigned char *limit;	/* an event that could pass it needs another page; NULL: no page */
+	uint64_t last_ticks;	/* of the event before, or the page's begin */
+	uint64_t events;	/* in this page */
+	struct wm_page *page;	/* NULL: none */
+	unsigned char *base;	/* of the page */
+	uint32_t slot;		/* number + 1; 0: none */
+	uint32_t opened;	/* pages opened so far: the first are small */
+	uint64_t reserved;
+};
+
+struct lanes {
+	struct lane of[SESSIONS_MAX];
+};
+
+/* Pages that this thread was seen to run on; both ends a multiple of 4096. */
+struct writer_stack {
+	uintptr_t low;
+	uintptr_t bytes;
+};
+
+enum writer_state { WRITER_FREE = 0, WRITER_CLAIMED = 1, WRITER_LIVE = 2 };
+
+struct writer {
+	uintptr_t inside[DEPTH_MAX];
+	struct writer_stack stack, other_stack;
+	uint32_t state;
+	int32_t tid;
+	struct lanes *deeper[DEPTH_MAX - 1]; /* lanes of depth 1 and more, when they were needed */
+	uint32_t is_foreign;		     /* shares its thread-local pointer with another thread */
+	uint32_t name_looks;
+	char comm[16];
+	struct lanes lanes;
+} __attribute__((aligned(64)));
+
+/*
+ * Slack after `limit`: room for the longest header, and for the last word of a copy by words.
+ */
+#define LANE_SLACK (EVENT_EXTENDED_BYTES + 3 + 8)
+
+/* The calling thread's writer, or NULL before its first hit. */
+extern __thread struct writer *writer_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/*
+ * The writer of whoever runs with this stack pointer, made if there is none; NULL when that can't
+ * be had (a child of a bare fork, or more threads than WRITERS_MAX): the hit is lost and, where a
+ * store is there to count in, counted.
+ */
+struct writer *writer_find(uintptr_t sp);
+
+/*
+ * Claim a depth for a hit that found inside[0] set. Returns 0 to DEPTH_MAX - 1 with inside[] set, or
+ * -1 when all are taken.
+ */
+int writer_nest(struct writer *writer, uintptr_t sp);
+
+/* The lane of a session at a depth; NULL if there is no memory for deeper lanes. */
+struct lane *writer_lane(struct writer *writer, unsigned int session, int depth);
+
+/* In store.c, for all of the agent's store. */
+struct store {
+	struct wm_store *head; /* NULL: no such session */
+	struct wm_slot *slots;
+	uint32_t *chunks;
+	struct wm_page *pages;
+	unsigned char *data;
+	uint64_t bytes, block_ns;
+	uint32_t slot_count, chunk_count, policy, clock;
+	uint32_t closing;   /* no writer waits for room any more */
+	uint32_t full_mark; /* head->freed + 1 when the pool was last found empty; 0: never */
+	uint32_t hand;	    /* where the search for a free or an old chunk goes on */
+	uint32_t slot_hand;
+};
+
+extern struct store stores[SESSIONS_MAX] __attribute__((visibility("hidden")));
+
+/*
+ * Give a lane a page with room for `bytes` more, closing the one it has. 0, or -1: no room, and the
+ * event is to be counted with lane_discard(). May wait under the block policy (depth 0 only).
+ */
+int lane_next_page(struct writer *writer, struct lane *lane, unsigned int session, int depth,
+		   uint64_t bytes, uint64_t ticks, uintptr_t sp);
+
+/* Count one event as lost. */
+void lane_discard(struct writer *writer, struct lane *lane, unsigned int session, int depth);
+
+/* Close a lane's page and end its stream. */
+void lane_end(struct lane *lane, unsigned int session);
+
+/* The clock that session's events are stamped with. */
+uint64_t clock_ticks_slow(void);
+
+static inline uint64_t clock_ticks(uint32_t clock)
+{
+	uint32_t low, high;
+
+	if (__builtin_expect(clock != STORE_CLOCK_TSC, 0))
+		return clock_ticks_slow();
+	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
+	return (uint64_t)high << 32 | low;
+}
+
+#endif

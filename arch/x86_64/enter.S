@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where armed sites enter the agent. The site has stepped over the red zone and pushed the payload
+ * and the agent's word (abi/site.h); the call pushed the way back:
+ *
+ *	 (%rsp)  return address
+ *	8(%rsp)  agent word
+ *	16(%rsp) payload
+ *	24(%rsp) the red zone's 128 bytes, then the program's stack pointer at the site
+ *
+ * The CFI says that the caller's stack pointer is 152 bytes up: to an unwinder the site's own
+ * frame looks untouched, whatever register its CFA is computed from.
+ */
+	.text
+
+	.macro	hit_enter name, handler
+	.globl	\name
+	.hidden	\name
+	.type	\name, @function
+	.p2align 4
+\name:
+	.cfi_startproc
+	.cfi_def_cfa rsp, 152
+	.cfi_offset rip, -152
+	endbr64
+	pushq	%rdi
+	.cfi_adjust_cfa_offset 8
+	pushq	%rsi
+	.cfi_adjust_cfa_offset 8
+	pushq	%rdx
+	.cfi_adjust_cfa_offset 8
+	movq	32(%rsp), %rdi
+	movq	40(%rsp), %rsi
+	movq	%rsp, %rdx
+	call	\handler
+	popq	%rdx
+	.cfi_adjust_cfa_offset -8
+	popq	%rsi
+	.cfi_adjust_cfa_offset -8
+	popq	%rdi
+	.cfi_adjust_cfa_offset -8
+	ret
+	.cfi_endproc
+	.size	\name, . - \name
+	.endm
+
+	hit_enter hit_enter_fixed, hit_fixed
+	hit_enter hit_enter_refs, hit_refs
+
+/*
+ * long vectors_keep(long (*fn)(void *), void *arg, unsigned long area_bytes, unsigned long mask)
+ *
+ * Call code that may use vector registers from code that the program doesn't know to be a call:
+ * everything that XSAVE (Intel SDM vol. 1, 13.7) or, with a mask of 0, FXSAVE covers is kept.
+ * The stack is aligned for the callee on the way.
+ */
+	.globl	vectors_keep
+	.hidden	vectors_keep
+	.type	vectors_keep, @function
+	.p2align 4
+vectors_keep:
+	.cfi_startproc
+	endbr64
+	pushq	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset rbp, 0
+	movq	%rsp, %rbp
+	.cfi_def_cfa_register rbp
+	pushq	%rbx
+	.cfi_offset rbx, -24
+	pushq	%rcx
+	subq	%rdx, %rsp
+	andq	$-64, %rsp
+	movq	%rdi, %r8
+	movq	%rsi, %rdi
+	movq	%rcx, %rax
+	testq	%rcx, %rcx
+	jz	1f
+	/* the header's reserved bytes must be zero for XRSTOR (13.4.2) */
+	xorl	%esi, %esi
+	movq	%rsi, 512(%rsp)
+	movq	%rsi, 520(%rsp)
+	movq	%rsi, 528(%rsp)
+	movq	%rsi, 536(%rsp)
+	movq	%rsi, 544(%rsp)
+	movq	%rsi, 552(%rsp)
+	movq	%rsi, 560(%rsp)
+	movq	%rsi, 568(%rsp)
+	movq	%rax, %rdx
+	shrq	$32, %rdx
+	xsave64	(%rsp)
+	jmp	2f
+1:	fxsave64 (%rsp)
+2:	cld
+	call	*%r8
+	movq	%rax, %rbx
+	movq	-16(%rbp), %rax
+	testq	%rax, %rax
+	jz	3f
+	movq	%rax, %rdx
+	shrq	$32, %rdx
+	xrstor64 (%rsp)
+	jmp	4f
+3:	fxrstor64 (%rsp)
+4:	movq	%rbx, %rax
+	movq	-8(%rbp), %rbx
+	leave
+	.cfi_def_cfa rsp, 8
+	ret
+	.cfi_endproc
+	.size	vectors_keep, . - vectors_keep
+
+	.section .note.GNU-stack,"",@progbits

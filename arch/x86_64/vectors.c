@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "arch/vectors.h"
+
+#include <cpuid.h>
+
+/* x87, SSE, AVX, and AVX-512's three: components 0, 1, 2, 5, 6, 7 (Intel SDM vol. 1, 13.1) */
+#define KEPT_COMPONENTS 0xe7u
+#define LEGACY_BYTES 512u
+#define HEADER_BYTES 64u
+
+long vectors_keep(long (*fn)(void *), void *arg, unsigned long area_bytes, unsigned long mask);
+
+static unsigned long area_bytes = LEGACY_BYTES + HEADER_BYTES;
+static unsigned long mask; /* 0: no XSAVE here */
+
+static unsigned int enabled_components(void)
+{
+	unsigned int low, high;
+
+	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	return low;
+}
+
+void vectors_init(void)
+{
+	unsigned int a, b, c, d;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+		return;
+	mask = enabled_components() & KEPT_COMPONENTS;
+	for (unsigned int i = 2; i < 8; i++) {
+		/* leaf 0xd, subleaf i: EAX bytes, EBX offset in the standard format */
+		if ((mask >> i & 1) && __get_cpuid_count(0xd, i, &a, &b, &c, &d) && a + b > area_bytes)
+			area_bytes = a + b;
+	}
+}
+
+long vectors_call(long (*fn)(void *), void *arg)
+{
+	return vectors_keep(fn, arg, area_bytes, mask);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * System calls without libc: no errno, no cancellation point, no vector register. Returns what the
+ * kernel returns, -errno for failure.
+ */
+#ifndef BASE_SYSCALL_H
+#define BASE_SYSCALL_H
+
+#include <sys/syscall.h>
+
+#ifdef __x86_64__
+static inline long syscall_raw(long number, long a, long b, long c, long d)
+{
+	long result;
+	register long r10 __asm__("r10") = d;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "0"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+#endif
+
+#endif
