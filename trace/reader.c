@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/reader.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define METADATA_MAX (1ull << 32)
+
+void reader_damage(struct trace_reader *reader, const char *file, uint64_t offset, uint64_t bytes,
+		   const char *what)
+{
+	struct trace_damage *larger;
+
+	reader->damages_ever++;
+	if (reader->damage_count >= DAMAGES_MAX)
+		return;
+	larger = reallocarray(reader->damages, reader->damage_count + 1, sizeof(*larger));
+	if (!larger)
+		return;
+	reader->damages = larger;
+	larger += reader->damage_count;
+	*larger = (struct trace_damage){ strdup(file), offset, bytes, what };
+	if (larger->file)
+		reader->damage_count++;
+}
+
+const char *packet_fault(const struct wm_packet *head, const uint8_t *uuid, uint64_t left)
+{
+	if (left < sizeof(*head))
+		return "cut in a packet's head";
+	if (head->magic != PACKET_MAGIC)
+		return "no packet begins here";
+	if (uuid && memcmp(head->uuid, uuid, sizeof(head->uuid)) != 0)
+		return "a packet of another trace";
+	if (head->content_bits % 8 || head->packet_bits % 8 ||
+	    head->content_bits / 8 < sizeof(*head) || head->content_bits > head->packet_bits ||
+	    head->begin_ticks > head->end_ticks)
+		return "a packet's head contradicts itself";
+	if (head->packet_bits / 8 > left)
+		return "cut in a packet";
+	return NULL;
+}
+
+/* Take a whole packet into account. */
+static void stream_count(struct trace_stream *stream, const struct wm_packet *head,
+			 uint64_t *next_seq)
+{
+	if (!stream->packets) {
+		stream->process = head->stream_id;
+		stream->pid = head->pid;
+		stream->tid = head->tid;
+		stream->depth = head->depth;
+		stream->instance = head->instance;
+		stream->begin_ticks = head->begin_ticks;
+	} else if (head->seq > *next_seq) {
+		stream->missing_packets += head->seq - *next_seq;
+	}
+	*next_seq = head->seq + 1;
+	memcpy(stream->comm, head->comm, sizeof(head->comm));
+	if (head->end_ticks > stream->end_ticks)
+		stream->end_ticks = head->end_ticks;
+	if (head->discarded > stream->discarded)
+		stream->discarded = head->discarded;
+	stream->packets++;
+	stream->bytes += head->packet_bits / 8;
+}
+
+/* Why this whole packet can't follow in the stream; NULL when it can. */
+static const char *stream_fault(const struct trace_reader *reader,
+				const struct trace_stream *stream, const struct wm_packet *head)
+{
+	if (head->stream_id >= reader->meta.process_count ||
+	    !reader->meta.processes[head->stream_id].declared)
+		return "a packet of a process that the metadata lacks";
+	if (stream->packets &&
+	    (head->stream_id != stream->process || head->instance != stream->instance))
+		return "a packet of another stream";
+	return NULL;
+}
+
+/* Read the heads of a stream's packets. */
+static int stream_scan(struct trace_reader *reader, struct trace_stream *stream)
+{
+	const uint8_t *uuid = reader->meta.uuid_known ? reader->meta.uuid : NULL;
+	int fd = openat(reader->dir, stream->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	const char *fault = NULL;
+	uint64_t next_seq = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (!fault && stream->bytes < stream->file_bytes) {
+		uint64_t left = stream->file_bytes - stream->bytes;
+		struct wm_packet head = { 0 };
+		ssize_t count = pread(fd, &head, sizeof(head), (off_t)stream->bytes);
+
+		if (count < 0 || (size_t)count < sizeof(head))
+			left = count < 0 ? 0 : (uint64_t)count;
+		fault = packet_fault(&head, uuid, left);
+		/* What its writer has only begun is no damage yet. */
+		if (fault && reader->live)
+			break;
+		if (!fault)
+			fault = stream_fault(reader, stream, &head);
+		if (fault)
+			reader_damage(reader, stream->file, stream->bytes,
+				      stream->file_bytes - stream->bytes, fault);
+		else
+			stream_count(stream, &head, &next_seq);
+	}
+	close(fd);
+	return 0;
+}
+
+static int stream_order(const void *left, const void *right)
+{
+	const struct trace_stream *a = left, *b = right;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	if (a->depth != b->depth)
+		return a->depth < b->depth ? -1 : 1;
+	if (a->instance != b->instance)
+		return a->instance < b->instance ? -1 : 1;
+	return strcmp(a->file, b->file);
+}
+
+/* Note the folder's stream files and how long they are now. */
+static int list_streams(struct trace_reader *reader)
+{
+	int copy = openat(reader->dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *list = copy < 0 ? NULL : fdopendir(copy);
+	uint32_t room = 0;
+	struct dirent *entry;
+	struct stat about;
+	int err = 0;
+
+	if (!list) {
+		err = -errno;
+		if (copy >= 0)
+			close(copy);
+		return err;
+	}
+	while (!err && (entry = readdir(list))) {
+		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "metadata") ||
+		    fstatat(reader->dir, entry->d_name, &about, AT_SYMLINK_NOFOLLOW) ||
+		    !S_ISREG(about.st_mode))
+			continue;
+		if (reader->stream_count == room) {
+			uint32_t want = room ? room * 2 : 16;
+			struct trace_stream *larger =
+				reallocarray(reader->streams, want, sizeof(*larger));
+
+			if (!larger) {
+				err = -ENOMEM;
+				break;
+			}
+			reader->streams = larger;
+			room = want;
+		}
+		reader->streams[reader->stream_count] = (struct trace_stream){
+			.file = strdup(entry->d_name), .file_bytes = (uint64_t)about.st_size };
+		if (!reader->streams[reader->stream_count++].file)
+			err = -ENOMEM;
+		reader->bytes += (uint64_t)about.st_size;
+	}
+	closedir(list);
+	return err;
+}
+
+static int read_metadata(struct trace_reader *reader)
+{
+	int fd = openat(reader->dir, "metadata", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	size_t bytes, done = 0;
+	struct stat about;
+	char *text;
+	int err = 0;
+
+	if (fd < 0)
+		return errno == ENOENT || errno == ELOOP ? -WM_E_NOT_A_TRACE : -errno;
+	if (fstat(fd, &about) || !S_ISREG(about.st_mode) ||
+	    (uint64_t)about.st_size > METADATA_MAX) {
+		close(fd);
+		return -WM_E_NOT_A_TRACE;
+	}
+	bytes = (size_t)about.st_size;
+	text = malloc(bytes + 1);
+	while (text && done < bytes) {
+		ssize_t count = read(fd, text + done, bytes - done);
+
+		if (count < 0)
+			err = -errno;
+		if (count <= 0)
+			break;
+		done += (size_t)count;
+	}
+	close(fd);
+	if (!text || err) {
+		free(text);
+		return text ? err : -ENOMEM;
+	}
+	reader->bytes += done;
+	err = tsdl_parse(&reader->meta, text, done);
+	free(text);
+	if (!err && reader->meta.broken_line)
+		reader_damage(reader, "metadata", reader->meta.broken_line, 0,
+			      "a declaration that can't be read");
+	return err;
+}
+
+static void find_base(struct trace_reader *reader)
+{
+	for (uint32_t i = 0; i < TSDL_CLOCKS; i++) {
+		struct tsdl_clock *clock = &reader->meta.clocks[i];
+
+		if (!clock->ticks_hz) /* lost with the metadata; times are wrong, and it is damage */
+			clock->ticks_hz = 1000000000;
+		reader->base_ns[i] = 0;
+		reader->base_ns[i] = (uint64_t)clock->offset_s * 1000000000 +
+				     reader_ns(reader, i, clock->offset_ticks);
+	}
+}
+
+int trace_reader_open(struct trace_reader **reader, const char *dir)
+{
+	struct trace_reader *opened = calloc(1, sizeof(*opened));
+	int err;
+
+	*reader = NULL;
+	if (!opened)
+		return -ENOMEM;
+	opened->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (opened->dir < 0) {
+		err = errno == ENOTDIR ? -WM_E_NOT_A_TRACE : -errno;
+		free(opened);
+		return err;
+	}
+	if (flock(opened->dir, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
+		opened->live = 1;
+	/* The files before the metadata: then it declares whatever stands in them. */
+	err = list_streams(opened);
+	if (!err)
+		err = read_metadata(opened);
+	if (!err)
+		find_base(opened);
+	for (uint32_t i = 0; !err && i < opened->stream_count; i++)
+		err = stream_scan(opened, &opened->streams[i]);
+	if (err) {
+		trace_reader_close(opened);
+		return err;
+	}
+	if (opened->stream_count)
+		qsort(opened->streams, opened->stream_count, sizeof(*opened->streams),
+		      stream_order);
+	*reader = opened;
+	return 0;
+}
+
+void trace_reader_close(struct trace_reader *reader)
+{
+	if (!reader)
+		return;
+	for (uint32_t i = 0; i < reader->stream_count; i++) {
+		stream_unmap(&reader->streams[i]);
+		free(reader->streams[i].file);
+	}
+	for (uint32_t i = 0; i < reader->damage_count; i++)
+		free(reader->damages[i].file);
+	free(reader->streams);
+	free(reader->damages);
+	tsdl_release(&reader->meta);
+	close(reader->dir);
+	free(reader);
+}
+
+int stream_map(struct trace_reader *reader, struct trace_stream *stream)
+{
+	struct stat about;
+	void *map;
+	int fd;
+
+	if (stream->map || !stream->bytes)
+		return 0;
+	fd = openat(reader->dir, stream->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	/* Shorter than it was: someone cuts it, and a touch past the end would be SIGBUS. */
+	if (fstat(fd, &about) || (uint64_t)about.st_size < stream->bytes) {
+		close(fd);
+		return -WM_E_TRACE_DAMAGED;
+	}
+	map = mmap(NULL, stream->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (map == MAP_FAILED)
+		return -errno;
+	madvise(map, stream->bytes, MADV_SEQUENTIAL);
+	stream->map = map;
+	return 0;
+}
+
+void stream_unmap(struct trace_stream *stream)
+{
+	if (stream->map)
+		munmap((void *)(uintptr_t)stream->map, stream->bytes);
+	stream->map = NULL;
+}
+
+int stream_packet(const struct trace_reader *reader, const struct trace_stream *stream,
+		  uint64_t *offset, struct trace_packet *packet)
+{
+	uint64_t left = stream->bytes - *offset;
+
+	if (!stream->map || left < sizeof(packet->head))
+		return 0;
+	memcpy(&packet->head, stream->map + *offset, sizeof(packet->head));
+	/* Checked when the trace was opened; once more, for the file is not ours alone. */
+	if (packet_fault(&packet->head, reader->meta.uuid_known ? reader->meta.uuid : NULL, left))
+		return 0;
+	packet->offset = *offset;
+	packet->walk.at = stream->map + *offset + sizeof(packet->head);
+	packet->walk.end = stream->map + *offset + packet->head.content_bits / 8;
+	packet->walk.ticks = packet->head.begin_ticks;
+	*offset += packet->head.packet_bits / 8;
+	return 1;
+}

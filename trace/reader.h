@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading the traces that trace/writer.h writes, fast, and however they were cut short.
+ *
+ * Opening reads the metadata and the packets' heads; events are read by merge.h (in order of time)
+ * and summary.h (all at once, fields jumped over). What can't be read is left out and put down as
+ * damage; nothing that stands before it in its stream is lost by it.
+ *
+ * A trace that is still being written can be opened: it then ends with the packets that were whole
+ * at that moment. One thread at a time uses a reader.
+ */
+#ifndef TRACE_READER_H
+#define TRACE_READER_H
+
+#include "abi/page.h"
+#include "trace/tsdl.h"
+#include "trace/walk.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Something that could not be read. */
+struct trace_damage {
+	char *file;
+	uint64_t offset; /* in the file; a line in the metadata */
+	uint64_t bytes;	 /* left out */
+	const char *what;
+};
+
+#define DAMAGES_MAX 1000 /* put down; all are counted */
+
+struct trace_stream {
+	char *file;
+	uint32_t process; /* which of metadata's */
+	uint32_t pid, tid, depth;
+	uint64_t instance;
+	char comm[17]; /* as the last packet has it */
+	uint64_t file_bytes; /* when the trace was opened */
+	uint64_t bytes;	     /* of whole packets */
+	uint64_t packets;
+	uint64_t begin_ticks, end_ticks; /* of its packets */
+	uint64_t discarded;	  /* events that were lost, by the last packet */
+	uint64_t missing_packets; /* gaps in their sequence */
+	const uint8_t *map;	  /* between stream_map() and stream_unmap() */
+};
+
+struct trace_reader {
+	int dir;
+	int live; /* being written */
+	struct tsdl meta;
+	uint64_t base_ns[TSDL_CLOCKS]; /* the wall clock at tick 0; wraps where that is before 1970 */
+	struct trace_stream *streams;  /* sorted by process, tid, depth, instance */
+	uint32_t stream_count;
+	uint64_t bytes; /* of all files */
+	struct trace_damage *damages;
+	uint32_t damage_count; /* of damages[] */
+	uint64_t damages_ever;
+};
+
+/* A packet whose events are about to be read. */
+struct trace_packet {
+	struct wm_packet head;
+	uint64_t offset; /* in the file */
+	struct walk walk; /* stands at the first event */
+};
+
+/*
+ * Open a trace folder. Returns 0, also when it is damaged (see reader->damages); -WM_E_NOT_A_TRACE
+ * when there is no metadata of ours; -errno. Closed with trace_reader_close(), which allows NULL.
+ */
+int trace_reader_open(struct trace_reader **reader, const char *dir);
+void trace_reader_close(struct trace_reader *reader);
+
+/* Map a stream's whole packets. 0 or -errno; an empty one has nothing to map and is fine. */
+int stream_map(struct trace_reader *reader, struct trace_stream *stream);
+void stream_unmap(struct trace_stream *stream);
+
+/* The packet at *offset of a mapped stream, and *offset moved past it. 1; 0 after the last. */
+int stream_packet(const struct trace_reader *reader, const struct trace_stream *stream,
+		  uint64_t *offset, struct trace_packet *packet);
+
+/* Why a head can't be a packet of `left` bytes at most; NULL when it can. uuid may be NULL. */
+const char *packet_fault(const struct wm_packet *head, const uint8_t *uuid, uint64_t left);
+
+/* Put damage down. `what` is static. */
+void reader_damage(struct trace_reader *reader, const char *file, uint64_t offset, uint64_t bytes,
+		   const char *what);
+
+static inline const struct trace_schema *stream_schema(const struct trace_reader *reader,
+						       const struct trace_stream *stream)
+{
+	return reader->meta.processes[stream->process].schema;
+}
+
+static inline uint32_t stream_clock(const struct trace_reader *reader,
+				    const struct trace_stream *stream)
+{
+	return reader->meta.processes[stream->process].clock;
+}
+
+/*
+ * The wall clock at `ticks`. Computed as babeltrace2 does, in double precision, so that both give the
+ * same nanosecond; differences of times are exact only when taken between ticks.
+ */
+static inline uint64_t reader_ns(const struct trace_reader *reader, uint32_t clock, uint64_t ticks)
+{
+	uint64_t hz = reader->meta.clocks[clock].ticks_hz;
+
+	if (hz != 1000000000) {
+		double ns = 1e9 * (double)ticks / (double)hz;
+
+		ticks = ns < 0x1p64 ? (uint64_t)ns : UINT64_MAX;
+	}
+	return reader->base_ns[clock] + ticks;
+}
+
+#endif

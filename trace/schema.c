@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/schema.h"
+
+#include "base/fieldname.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/marker.h>
+
+#define DENSE_MAX 65536u /* agents number events from 0 up; a table may be this long */
+
+int schema_type_bytes(uint8_t type)
+{
+	static const int8_t bytes[] = {
+		[WM_TYPE_I8] = 1,   [WM_TYPE_U8] = 1,	 [WM_TYPE_I16] = 2, [WM_TYPE_U16] = 2,
+		[WM_TYPE_I32] = 4,  [WM_TYPE_U32] = 4,	 [WM_TYPE_I64] = 8, [WM_TYPE_U64] = 8,
+		[WM_TYPE_BOOL] = 1, [WM_TYPE_F32] = 4,	 [WM_TYPE_F64] = 8, [WM_TYPE_PTR] = 8,
+		[WM_TYPE_STR] = -1, [WM_TYPE_BYTES] = -1, [WM_TYPE_CHAR] = 1,
+	};
+
+	return type < sizeof(bytes) ? bytes[type] : 0;
+}
+
+static void class_clear(struct trace_class *class)
+{
+	free(class->name);
+	free(class->file);
+	free(class->fields);
+}
+
+int trace_schema_new(struct trace_schema **schema)
+{
+	*schema = calloc(1, sizeof(**schema));
+	return *schema ? 0 : -ENOMEM;
+}
+
+void trace_schema_free(struct trace_schema *schema)
+{
+	if (!schema)
+		return;
+	for (uint32_t i = 0; i < schema->count; i++) {
+		class_clear(schema->classes[i]);
+		free(schema->classes[i]);
+	}
+	free(schema->classes);
+	free(schema->dense);
+	free(schema->sparse);
+	free(schema);
+}
+
+/* Index of the first sparse class whose id is not less. */
+static uint32_t sparse_place(const struct trace_schema *schema, uint32_t id)
+{
+	uint32_t low = 0, high = schema->sparse_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (schema->sparse[middle]->id < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+struct trace_class *schema_find_sparse(const struct trace_schema *schema, uint32_t id)
+{
+	uint32_t place = sparse_place(schema, id);
+
+	if (place < schema->sparse_count && schema->sparse[place]->id == id)
+		return schema->sparse[place];
+	return NULL;
+}
+
+/* Make room for one more pointer. */
+static int grow(struct trace_class ***list, uint32_t count, uint32_t *room)
+{
+	struct trace_class **larger;
+	uint32_t want = *room ? *room * 2 : 32;
+
+	if (count < *room)
+		return 0;
+	larger = reallocarray(*list, want, sizeof(*larger));
+	if (!larger)
+		return -ENOMEM;
+	*list = larger;
+	*room = want;
+	return 0;
+}
+
+static int grow_dense(struct trace_schema *schema, uint32_t id)
+{
+	uint32_t want = schema->dense_room ? schema->dense_room : 32;
+	struct trace_class **larger;
+
+	if (id < schema->dense_room)
+		return 0;
+	while (want <= id)
+		want *= 2;
+	larger = reallocarray(schema->dense, want, sizeof(*larger));
+	if (!larger)
+		return -ENOMEM;
+	memset(larger + schema->dense_room, 0, (want - schema->dense_room) * sizeof(*larger));
+	schema->dense = larger;
+	schema->dense_room = want;
+	return 0;
+}
+
+static int class_equal(const struct trace_class *a, const struct trace_class *b)
+{
+	return a->kind == b->kind && a->count == b->count && !strcmp(a->name, b->name) &&
+	       !memcmp(a->types, b->types, sizeof(a->types));
+}
+
+/* A class's types as they must be: known, none after the last. Fills in what follows from them. */
+static int class_check(struct trace_class *class)
+{
+	if (!class->name || class->count > SCHEMA_FIELDS_MAX || (class->count && !class->fields))
+		return -EINVAL;
+	class->fixed_bytes = 0;
+	for (unsigned int i = 0; i < SCHEMA_FIELDS_MAX; i++) {
+		int bytes = schema_type_bytes(class->types[i]);
+
+		if ((i < class->count) != (bytes != 0) || (!bytes && class->types[i]))
+			return -EINVAL;
+		if (bytes < 0)
+			class->fixed_bytes = -1;
+		else if (class->fixed_bytes >= 0)
+			class->fixed_bytes += bytes;
+	}
+	return 0;
+}
+
+static int insert(struct trace_schema *schema, struct trace_class *class)
+{
+	uint32_t place;
+	int err;
+
+	err = grow(&schema->classes, schema->count, &schema->room);
+	if (err)
+		return err;
+	if (class->id < DENSE_MAX) {
+		err = grow_dense(schema, class->id);
+		if (err)
+			return err;
+		schema->dense[class->id] = class;
+	} else {
+		err = grow(&schema->sparse, schema->sparse_count, &schema->sparse_room);
+		if (err)
+			return err;
+		place = sparse_place(schema, class->id);
+		memmove(schema->sparse + place + 1, schema->sparse + place,
+			(schema->sparse_count - place) * sizeof(*schema->sparse));
+		schema->sparse[place] = class;
+		schema->sparse_count++;
+	}
+	class->index = schema->count;
+	schema->classes[schema->count++] = class;
+	return 1;
+}
+
+int schema_put(struct trace_schema *schema, const struct trace_class *class)
+{
+	struct trace_class *copy = malloc(sizeof(*copy));
+	const struct trace_class *there;
+	int err = -ENOMEM;
+
+	if (!copy) {
+		struct trace_class gone = *class;
+
+		class_clear(&gone);
+		return err;
+	}
+	*copy = *class;
+	err = class_check(copy);
+	if (!err) {
+		there = schema_find(schema, copy->id);
+		if (!there) {
+			err = insert(schema, copy);
+			if (err > 0)
+				return err;
+		} else {
+			err = class_equal(there, copy) ? 0 : -EEXIST;
+		}
+	}
+	class_clear(copy);
+	free(copy);
+	return err;
+}
+
+/* Cut the next of a text's parts, which newlines divide, off *text. The last part takes the rest. */
+static const char *part(const char **text, int last, size_t *bytes)
+{
+	const char *start = *text;
+	const char *end = last ? NULL : strchr(start, '\n');
+
+	*bytes = end ? (size_t)(end - start) : strlen(start);
+	*text = end ? end + 1 : start + *bytes;
+	return start;
+}
+
+static char *class_name(char kind, const char *subsystem, size_t subsystem_bytes, const char *event,
+			size_t event_bytes)
+{
+	const char *suffix = kind == 'b' ? ":begin" : kind == 'e' ? ":end" : "";
+	char *name = malloc(subsystem_bytes + 1 + event_bytes + strlen(suffix) + 1);
+	char *to = name;
+
+	if (!name)
+		return NULL;
+	to = mempcpy(to, subsystem, subsystem_bytes);
+	*to++ = ':';
+	to = mempcpy(to, event, event_bytes);
+	strcpy(to, suffix);
+	return name;
+}
+
+int schema_class_of(struct trace_class *class, uint32_t id, const uint8_t types[16],
+		    const char *text)
+{
+	const char *kind, *subsystem, *event, *file, *line, *fields;
+	size_t bytes, subsystem_bytes, event_bytes, file_bytes;
+
+	*class = (struct trace_class){ .id = id };
+	kind = part(&text, 0, &bytes);
+	class->kind = bytes && strchr("ibe", *kind) ? *kind : 'm';
+	subsystem = part(&text, 0, &subsystem_bytes);
+	event = part(&text, 0, &event_bytes);
+	file = part(&text, 0, &file_bytes);
+	line = part(&text, 0, &bytes);
+	class->line = (uint32_t)strtoul(line, NULL, 10);
+	fields = part(&text, 1, &bytes);
+
+	memcpy(class->types, types, sizeof(class->types));
+	while (class->count < SCHEMA_FIELDS_MAX && types[class->count])
+		class->count++;
+
+	class->name = class_name(class->kind, subsystem, subsystem_bytes, event, event_bytes);
+	class->file = strndup(file, file_bytes);
+	class->fields = calloc(class->count ? class->count : 1, sizeof(*class->fields));
+	if (!class->name || !class->file || !class->fields) {
+		class_clear(class);
+		return -ENOMEM;
+	}
+	if (class->count)
+		fieldname_list(fields, class->count, class->fields);
+	return 0;
+}
+
+int schema_put_text(struct trace_schema *schema, uint32_t id, const uint8_t types[16],
+		    const char *text)
+{
+	struct trace_class class;
+	int err = schema_class_of(&class, id, types, text);
+
+	return err ? err : schema_put(schema, &class);
+}
+
+int trace_schema_add(struct trace_schema *schema, uint32_t id, const uint8_t types[16],
+		     const char *text)
+{
+	int err = schema_put_text(schema, id, types, text);
+
+	return err < 0 ? err : 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Event classes: what the events of one process are called and hold, found by id.
+ */
+#ifndef TRACE_SCHEMA_H
+#define TRACE_SCHEMA_H
+
+#include "trace/decode.h"
+
+#include <stdint.h>
+
+#define SCHEMA_FIELDS_MAX 16
+#define SCHEMA_NAME_BYTES 64 /* of a field, NUL included */
+
+struct trace_class {
+	uint32_t id;
+	char kind; /* 'm', 'i', 'b' or 'e' */
+	uint8_t count;
+	uint8_t types[SCHEMA_FIELDS_MAX]; /* WM_TYPE_* */
+	int32_t fixed_bytes;		  /* of all fields together; -1 when it varies */
+	uint32_t line;
+	char *name; /* SUBSYSTEM:EVENT, as the trace has it (":begin", ":end" included) */
+	char *file;
+	char (*fields)[SCHEMA_NAME_BYTES];
+	uint32_t index; /* its place in classes[]; for tables of readers */
+};
+
+struct trace_schema {
+	struct trace_class **classes; /* in the order of their coming */
+	uint32_t count, room;
+	struct trace_class **dense; /* by id, for ids below dense_room */
+	uint32_t dense_room;
+	struct trace_class **sparse; /* the others, sorted by id */
+	uint32_t sparse_count, sparse_room;
+};
+
+/*
+ * Put a class in. Its strings are taken over (also on failure, which frees them); count, types,
+ * kind, id and line are read from *class. Returns 1 when it is new, 0 when the same stands there
+ * already, or -EEXIST, -EINVAL, -ENOMEM.
+ */
+int schema_put(struct trace_schema *schema, const struct trace_class *class);
+
+/* Make a class of a site's types and text; *class owns its strings. -EINVAL, -ENOMEM. */
+int schema_class_of(struct trace_class *class, uint32_t id, const uint8_t types[16],
+		    const char *text);
+
+/* schema_class_of() and schema_put(). */
+int schema_put_text(struct trace_schema *schema, uint32_t id, const uint8_t types[16],
+		    const char *text);
+
+struct trace_class *schema_find_sparse(const struct trace_schema *schema, uint32_t id);
+
+/* The class of an id, or NULL. */
+static inline struct trace_class *schema_find(const struct trace_schema *schema, uint32_t id)
+{
+	if (__builtin_expect(id < schema->dense_room, 1))
+		return schema->dense[id];
+	return schema_find_sparse(schema, id);
+}
+
+/* Bytes of a type in an event: 0 for no type, -1 for strings and runs. */
+int schema_type_bytes(uint8_t type);
+
+#endif

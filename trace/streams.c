@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/streams.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+void streams_init(struct streams *streams, int dir)
+{
+	*streams = (struct streams){ .dir = dir };
+}
+
+static uint32_t place_of(const struct streams *streams, uint32_t stream_id, uint64_t instance)
+{
+	uint64_t hash = (instance ^ ((uint64_t)stream_id << 40)) * 0x9e3779b97f4a7c15ull;
+	uint32_t place = (uint32_t)(hash >> 32) & (streams->room - 1);
+	const struct stream_file *file;
+
+	while ((file = streams->table[place]) &&
+	       (file->stream_id != stream_id || file->instance != instance))
+		place = (place + 1) & (streams->room - 1);
+	return place;
+}
+
+static int table_grow(struct streams *streams)
+{
+	struct streams larger = *streams;
+
+	if (streams->count * 2 < streams->room)
+		return 0;
+	larger.room = streams->room ? streams->room * 2 : 64;
+	larger.table = calloc(larger.room, sizeof(*larger.table));
+	if (!larger.table)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < streams->room; i++) {
+		struct stream_file *file = streams->table[i];
+
+		if (file)
+			larger.table[place_of(&larger, file->stream_id, file->instance)] = file;
+	}
+	free(streams->table);
+	streams->table = larger.table;
+	streams->room = larger.room;
+	return 0;
+}
+
+/* Close what was written to longest ago. */
+static void close_oldest(struct streams *streams)
+{
+	uint32_t oldest = 0;
+
+	for (uint32_t i = 1; i < streams->open_count; i++)
+		if (streams->open[i]->used < streams->open[oldest]->used)
+			oldest = i;
+	if (close(streams->open[oldest]->fd) && !streams->close_error)
+		streams->close_error = -errno;
+	streams->open[oldest]->fd = -1;
+	streams->open[oldest] = streams->open[--streams->open_count];
+}
+
+static int file_open(struct streams *streams, struct stream_file *file)
+{
+	char name[64], depth[16] = "";
+
+	if (file->fd >= 0)
+		return 0;
+	if (file->depth)
+		snprintf(depth, sizeof(depth), "-%u", file->depth);
+	snprintf(name, sizeof(name), "%u-%u%s-%u", file->pid, file->tid, depth, file->number);
+	if (streams->open_count == STREAMS_OPEN_MAX)
+		close_oldest(streams);
+	for (;;) {
+		file->fd = openat(streams->dir, name,
+				  O_WRONLY | O_CLOEXEC | (file->bytes ? 0 : O_CREAT), 0600);
+		if (file->fd >= 0)
+			break;
+		if ((errno != EMFILE && errno != ENFILE) || !streams->open_count)
+			return -errno;
+		close_oldest(streams);
+	}
+	streams->open[streams->open_count++] = file;
+	return 0;
+}
+
+/* Find the packet's stream, or make it. */
+static int file_of(struct streams *streams, const struct wm_packet *head, struct stream_file **found)
+{
+	uint32_t place;
+	int err;
+
+	err = table_grow(streams);
+	if (err)
+		return err;
+	place = place_of(streams, head->stream_id, head->instance);
+	*found = streams->table[place];
+	if (*found)
+		return 0;
+	*found = malloc(sizeof(**found));
+	if (!*found)
+		return -ENOMEM;
+	**found = (struct stream_file){
+		.stream_id = head->stream_id, .pid = head->pid, .tid = head->tid,
+		.depth = head->depth, .number = streams->count, .instance = head->instance, .fd = -1,
+	};
+	streams->table[place] = *found;
+	streams->count++;
+	return 0;
+}
+
+/* Write both parts at an offset; what was written of them on failure is for the caller to cut. */
+static int write_at(int fd, struct iovec parts[2], uint64_t offset)
+{
+	struct iovec *part = parts;
+
+	while (part < parts + 2) {
+		ssize_t count = pwritev(fd, part, (int)(parts + 2 - part), (off_t)offset);
+
+		if (count < 0 && errno == EINTR)
+			continue;
+		if (count < 0)
+			return -errno;
+		offset += (uint64_t)count;
+		while (part < parts + 2 && (size_t)count >= part->iov_len)
+			count -= (ssize_t)part++->iov_len;
+		if (part < parts + 2) {
+			part->iov_base = (char *)part->iov_base + count;
+			part->iov_len -= (size_t)count;
+		}
+	}
+	return 0;
+}
+
+int streams_write(struct streams *streams, const struct wm_packet *head, const void *content,
+		  size_t bytes)
+{
+	union {
+		const void *from;
+		void *base;
+	} of_head = { head }, of_content = { content };
+	struct iovec parts[2] = {
+		{ of_head.base, sizeof(*head) },
+		{ of_content.base, bytes },
+	};
+	struct stream_file *file;
+	int err;
+
+	err = file_of(streams, head, &file);
+	if (!err)
+		err = file_open(streams, file);
+	if (err)
+		return err;
+	file->used = ++streams->writes;
+	err = write_at(file->fd, parts, file->bytes);
+	if (err) {
+		/* If even that fails, the next packet is written over what stays behind. */
+		(void)!ftruncate(file->fd, (off_t)file->bytes);
+		return err;
+	}
+	file->bytes += sizeof(*head) + bytes;
+	return 0;
+}
+
+int streams_release(struct streams *streams)
+{
+	while (streams->open_count)
+		close_oldest(streams);
+	for (uint32_t i = 0; i < streams->room; i++)
+		free(streams->table[i]);
+	free(streams->table);
+	return streams->close_error;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/summary.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+#define OPEN_SPANS_MAX (1u << 20) /* deeper ones go unmeasured */
+
+/* What is counted of an event class of one process. The loop over events touches only this. */
+struct tally {
+	const struct trace_class *class;
+	int32_t fixed_bytes;
+	char kind;
+	uint64_t count;
+	uint64_t last_thread; /* the one that was counted last */
+	uint64_t threads;
+	uint32_t span; /* its place in spans[] */
+};
+
+struct open_span {
+	uint32_t span;
+	uint64_t begin_ticks;
+};
+
+/* The reading of one trace. */
+struct pass {
+	struct trace_reader *reader;
+	struct summary *summary;
+	struct tally **tallies; /* for each process, by class index */
+	uint32_t span_room;
+
+	/* Of the stream being read. */
+	struct tally *first_ids[EVENT_EXTENDED]; /* by compact id; NULL for none */
+	uint64_t thread;			 /* its number, from 1 */
+	struct open_span *open;
+	uint32_t open_count, open_room;
+	uint32_t too_deep; /* begun when open[] was full */
+};
+
+static int span_find(struct pass *pass, const struct trace_class *class, uint64_t ticks_hz,
+		     uint32_t *found)
+{
+	struct summary *summary = pass->summary;
+	const char *suffix = class->kind == 'b' ? ":begin" : ":end";
+	size_t bytes = strlen(class->name), cut = strlen(suffix);
+	struct summary_span *larger;
+
+	if (bytes > cut && !strcmp(class->name + bytes - cut, suffix))
+		bytes -= cut;
+	for (uint32_t i = 0; i < summary->span_count; i++) {
+		const struct summary_span *span = &summary->spans[i];
+
+		if (span->ticks_hz == ticks_hz && strlen(span->name) == bytes &&
+		    !memcmp(span->name, class->name, bytes)) {
+			*found = i;
+			return 0;
+		}
+	}
+	if (summary->span_count == pass->span_room) {
+		pass->span_room = pass->span_room ? pass->span_room * 2 : 16;
+		larger = reallocarray(summary->spans, pass->span_room, sizeof(*larger));
+		if (!larger)
+			return -ENOMEM;
+		summary->spans = larger;
+	}
+	larger = &summary->spans[summary->span_count];
+	memset(larger, 0, sizeof(*larger));
+	larger->ticks_hz = ticks_hz;
+	larger->name = strndup(class->name, bytes);
+	if (!larger->name)
+		return -ENOMEM;
+	*found = summary->span_count++;
+	return 0;
+}
+
+static int tallies_make(struct pass *pass)
+{
+	const struct tsdl *meta = &pass->reader->meta;
+
+	pass->tallies = calloc(meta->process_count + 1, sizeof(*pass->tallies));
+	if (!pass->tallies)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < meta->process_count; i++) {
+		const struct tsdl_process *process = &meta->processes[i];
+		uint64_t hz = meta->clocks[process->clock].ticks_hz;
+
+		if (!process->schema || !process->schema->count)
+			continue;
+		pass->tallies[i] = calloc(process->schema->count, sizeof(struct tally));
+		if (!pass->tallies[i])
+			return -ENOMEM;
+		for (uint32_t j = 0; j < process->schema->count; j++) {
+			const struct trace_class *class = process->schema->classes[j];
+			struct tally *tally = &pass->tallies[i][j];
+
+			*tally = (struct tally){ .class = class, .kind = class->kind,
+						 .fixed_bytes = class->fixed_bytes };
+			if (class->kind != 'b' && class->kind != 'e')
+				continue;
+			if (span_find(pass, class, hz, &tally->span))
+				return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+/* A gap: no span that is open can be measured any more. */
+static void spans_forget(struct pass *pass)
+{
+	for (uint32_t i = 0; i < pass->open_count; i++)
+		pass->summary->spans[pass->open[i].span].unfinished++;
+	pass->open_count = 0;
+	pass->too_deep = 0;
+}
+
+static void span_begin(struct pass *pass, uint32_t span, uint64_t ticks)
+{
+	if (pass->open_count == pass->open_room) {
+		uint32_t want = pass->open_room ? pass->open_room * 2 : 64;
+		struct open_span *larger = want > OPEN_SPANS_MAX ?
+						   NULL :
+						   reallocarray(pass->open, want, sizeof(*larger));
+
+		if (!larger) {
+			pass->summary->spans[span].unfinished++;
+			pass->too_deep++;
+			return;
+		}
+		pass->open = larger;
+		pass->open_room = want;
+	}
+	pass->open[pass->open_count++] = (struct open_span){ span, ticks };
+}
+
+static void span_end(struct pass *pass, uint32_t span, uint64_t ticks)
+{
+	struct summary_span *spans = pass->summary->spans;
+	uint32_t place = pass->open_count;
+
+	if (pass->too_deep) { /* the innermost is one of those that were not kept */
+		pass->too_deep--;
+		return;
+	}
+	while (place && pass->open[place - 1].span != span)
+		place--;
+	if (!place) {
+		spans[span].unbegun++;
+		return;
+	}
+	/* Those within it were left without an end, as by longjmp. */
+	while (pass->open_count > place)
+		spans[pass->open[--pass->open_count].span].unfinished++;
+	pass->open_count--;
+	histogram_add(&spans[span].times, ticks - pass->open[place - 1].begin_ticks);
+}
+
+static struct tally *tally_find(const struct pass *pass, const struct trace_stream *stream,
+				uint32_t id)
+{
+	const struct trace_class *class;
+
+	if (id < EVENT_EXTENDED)
+		return pass->first_ids[id];
+	class = schema_find(stream_schema(pass->reader, stream), id);
+	return class ? &pass->tallies[stream->process][class->index] : NULL;
+}
+
+/* Count a packet's events. NULL, or why it can't be read on from *start. */
+static const char *read_packet(struct pass *pass, const struct trace_stream *stream,
+			       struct trace_packet *packet, const uint8_t **start)
+{
+	struct walk walk = packet->walk;
+	uint64_t end_ticks = packet->head.end_ticks, ticks = walk.ticks;
+	struct tally *tally;
+	uint32_t id;
+
+	for (; walk.at < walk.end; ticks = walk.ticks) {
+		*start = walk.at;
+		if (walk_header(&walk, &id))
+			return "cut in an event's head";
+		tally = tally_find(pass, stream, id);
+		if (!tally)
+			return "an event that the metadata lacks";
+		if (walk.ticks < ticks || walk.ticks > end_ticks)
+			return "an event outside its packet's time";
+		if (tally->fixed_bytes >= 0 ? walk.end - walk.at < tally->fixed_bytes :
+					      walk_varying(&walk, tally->class))
+			return "cut in an event";
+		if (tally->fixed_bytes > 0)
+			walk.at += tally->fixed_bytes;
+		tally->count++;
+		if (tally->last_thread != pass->thread) {
+			tally->last_thread = pass->thread;
+			tally->threads++;
+		}
+		if (tally->kind == 'b')
+			span_begin(pass, tally->span, walk.ticks);
+		else if (tally->kind == 'e')
+			span_end(pass, tally->span, walk.ticks);
+	}
+	return NULL;
+}
+
+static int read_stream(struct pass *pass, struct trace_stream *stream)
+{
+	uint64_t offset = 0, next_seq = 0, discarded = 0;
+	struct trace_packet packet;
+	int err = stream_map(pass->reader, stream);
+
+	if (err) {
+		reader_damage(pass->reader, stream->file, 0, stream->bytes,
+			      "can't be read any more");
+		return err == -ENOMEM ? err : 0;
+	}
+	while (stream_packet(pass->reader, stream, &offset, &packet)) {
+		const uint8_t *start = packet.walk.at;
+		const char *fault;
+
+		if (packet.head.discarded != discarded || packet.head.seq != next_seq)
+			spans_forget(pass);
+		discarded = packet.head.discarded;
+		next_seq = packet.head.seq + 1;
+		fault = read_packet(pass, stream, &packet, &start);
+		if (!fault)
+			continue;
+		reader_damage(pass->reader, stream->file, (uint64_t)(start - stream->map),
+			      (uint64_t)(packet.walk.end - start), fault);
+		spans_forget(pass);
+	}
+	spans_forget(pass);
+	stream_unmap(stream);
+	return 0;
+}
+
+static void first_ids_find(struct pass *pass, const struct trace_stream *stream)
+{
+	const struct trace_schema *schema = stream_schema(pass->reader, stream);
+
+	for (uint32_t id = 0; id < EVENT_EXTENDED; id++) {
+		const struct trace_class *class = schema_find(schema, id);
+
+		pass->first_ids[id] =
+			class ? &pass->tallies[stream->process][class->index] : NULL;
+	}
+}
+
+static void count_stream(struct pass *pass, const struct trace_stream *stream)
+{
+	struct summary *summary = pass->summary;
+	uint32_t clock = stream_clock(pass->reader, stream);
+	uint64_t begin = reader_ns(pass->reader, clock, stream->begin_ticks);
+	uint64_t end = reader_ns(pass->reader, clock, stream->end_ticks);
+
+	if (!summary->end_ns || begin < summary->begin_ns)
+		summary->begin_ns = begin;
+	if (end > summary->end_ns)
+		summary->end_ns = end;
+	summary->discarded += stream->discarded;
+	summary->missing_packets += stream->missing_packets;
+	summary->streams_lossy += stream->discarded || stream->missing_packets;
+}
+
+static int read_streams(struct pass *pass)
+{
+	const struct trace_stream *last = NULL;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < pass->reader->stream_count; i++) {
+		struct trace_stream *stream = &pass->reader->streams[i];
+
+		if (!stream->packets)
+			continue;
+		if (!last || last->process != stream->process)
+			first_ids_find(pass, stream);
+		if (!last || last->process != stream->process || last->tid != stream->tid)
+			pass->thread = ++pass->summary->threads;
+		last = stream;
+		count_stream(pass, stream);
+		err = read_stream(pass, stream);
+	}
+	return err;
+}
+
+static int by_name(const void *left, const void *right)
+{
+	const struct summary_event *a = left, *b = right;
+	int order = strcmp(a->name, b->name);
+
+	return order ? order : a->kind - b->kind;
+}
+
+static int by_count(const void *left, const void *right)
+{
+	const struct summary_event *a = left, *b = right;
+
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	return by_name(a, b);
+}
+
+static int spans_by_name(const void *left, const void *right)
+{
+	const struct summary_span *a = left, *b = right;
+
+	return strcmp(a->name, b->name);
+}
+
+/* Make rows of the tallies: one for each name and kind, over all processes. */
+static int rows_make(struct pass *pass)
+{
+	const struct tsdl *meta = &pass->reader->meta;
+	struct summary *summary = pass->summary;
+	size_t room = 1;
+	uint32_t rows = 0;
+
+	for (uint32_t i = 0; i < meta->process_count; i++)
+		room += meta->processes[i].schema ? meta->processes[i].schema->count : 0;
+	summary->events = calloc(room, sizeof(*summary->events));
+	if (!summary->events)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < meta->process_count; i++) {
+		for (uint32_t j = 0; pass->tallies[i] && j < meta->processes[i].schema->count; j++) {
+			const struct tally *tally = &pass->tallies[i][j];
+
+			summary->total += tally->count;
+			summary->events[rows++] = (struct summary_event){
+				.name = tally->class->name, .kind = tally->kind,
+				.count = tally->count, .threads = tally->threads,
+				.processes = tally->count != 0 };
+		}
+	}
+	if (!rows)
+		return 0;
+	qsort(summary->events, rows, sizeof(*summary->events), by_name);
+	for (uint32_t i = 0; i < rows; i++) {
+		struct summary_event *last = summary->events + summary->event_count - 1;
+		const struct summary_event *row = &summary->events[i];
+
+		if (!summary->event_count || by_name(last, row) != 0) {
+			summary->events[summary->event_count++] = *row;
+			continue;
+		}
+		last->count += row->count;
+		last->threads += row->threads;
+		last->processes += row->processes;
+	}
+	qsort(summary->events, summary->event_count, sizeof(*summary->events), by_count);
+	if (summary->span_count)
+		qsort(summary->spans, summary->span_count, sizeof(*summary->spans), spans_by_name);
+	return 0;
+}
+
+int summary_make(struct summary **summary, struct trace_reader *reader)
+{
+	struct pass pass = { .reader = reader };
+	int err;
+
+	*summary = pass.summary = calloc(1, sizeof(*pass.summary));
+	if (!pass.summary)
+		return -ENOMEM;
+	err = tallies_make(&pass);
+	if (!err)
+		err = read_streams(&pass);
+	if (!err)
+		err = rows_make(&pass);
+	for (uint32_t i = 0; pass.tallies && i < reader->meta.process_count; i++)
+		free(pass.tallies[i]);
+	free(pass.tallies);
+	free(pass.open);
+	if (err) {
+		summary_free(*summary);
+		*summary = NULL;
+	}
+	return err;
+}
+
+void summary_free(struct summary *summary)
+{
+	if (!summary)
+		return;
+	for (uint32_t i = 0; i < summary->span_count; i++)
+		free(summary->spans[i].name);
+	free(summary->spans);
+	free(summary->events);
+	free(summary);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace summed up in one pass over its events, fields jumped over.
+ *
+ * A span is measured from a begin to the next end of the same name in the same stream; spans nest. A
+ * gap in a stream (events lost, packets missing, damage) leaves the spans that are open across it
+ * unmeasured, since their ends may be in the gap.
+ */
+#ifndef TRACE_SUMMARY_H
+#define TRACE_SUMMARY_H
+
+#include "trace/reader.h"
+
+#include <stdint.h>
+
+/*
+ * Times by their logarithm: exact below 32, else 32 buckets to each power of two, so a quantile is
+ * off by 1 in 32 at most. In ticks.
+ */
+#define HISTOGRAM_STEP_BITS 5
+#define HISTOGRAM_BUCKETS ((64 - HISTOGRAM_STEP_BITS + 1) << HISTOGRAM_STEP_BITS)
+
+struct histogram {
+	uint64_t count, min, max;
+	uint64_t buckets[HISTOGRAM_BUCKETS];
+};
+
+void histogram_add(struct histogram *histogram, uint64_t value);
+
+/* The value that `part` (0 to 1) of the values are not above. 0 when there is none. */
+uint64_t histogram_quantile(const struct histogram *histogram, double part);
+
+/* The values from `low` to below `high`, by buckets that begin there. */
+uint64_t histogram_between(const struct histogram *histogram, uint64_t low, uint64_t high);
+
+/* A marker, in whichever processes. */
+struct summary_event {
+	const char *name;
+	char kind;
+	uint64_t count;
+	uint64_t threads;
+	uint64_t processes;
+};
+
+/* A span, in whichever processes with the same clock. */
+struct summary_span {
+	char *name; /* without ":begin" */
+	uint64_t ticks_hz;
+	struct histogram times;
+	uint64_t unfinished; /* begun, and no end seen */
+	uint64_t unbegun;    /* ended, and no begin seen */
+};
+
+struct summary {
+	struct summary_event *events; /* the most frequent first */
+	uint32_t event_count;
+	struct summary_span *spans; /* by name */
+	uint32_t span_count;
+	uint64_t total; /* events */
+	uint64_t begin_ns, end_ns; /* of all packets; both 0 when there is none */
+	uint64_t discarded, missing_packets;
+	uint64_t threads, streams_lossy;
+};
+
+/* Read all. Returns 0 or -ENOMEM; damage is put down in the reader. Freed with summary_free(). */
+int summary_make(struct summary **summary, struct trace_reader *reader);
+void summary_free(struct summary *summary); /* NULL is allowed */
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The metadata of our traces: TSDL as we write it. What is common to both directions stands here;
+ * tsdl.c writes, tsdl_parse.c reads.
+ *
+ * Each name of a field has a '_' in front in the TSDL, which CTF readers take off again: so no
+ * field can be a reserved word. Beside a string NAME stands its state, _NAME_state; beside a run also
+ * its length, _NAME_length.
+ */
+#ifndef TRACE_TSDL_H
+#define TRACE_TSDL_H
+
+#include "trace/schema.h"
+#include "trace/text.h"
+
+#include <stdint.h>
+
+/* The trace's two possible clocks, by enum store_clock. */
+#define TSDL_CLOCKS 2
+
+struct tsdl_clock {
+	int used;
+	uint64_t ticks_hz;
+	int64_t offset_s;      /* the wall clock at tick 0 is offset_s seconds */
+	uint64_t offset_ticks; /* and this many ticks, less than ticks_hz */
+};
+
+/* Name of a clock; of a WM_TYPE_* in typealiases (a string's is "string", a run's elements'). */
+const char *tsdl_clock_name(uint32_t clock);
+const char *tsdl_type_name(uint8_t type);
+
+/* The wall clock at tick 0 of a clock that stood at `ticks` when it was `realtime_ns`. */
+void tsdl_clock_offset(struct tsdl_clock *clock, uint64_t ticks, uint64_t realtime_ns);
+
+/* Everything before the env block: the trace and its types. */
+void tsdl_head(struct text *text, const uint8_t uuid[16]);
+void tsdl_clock(struct text *text, uint32_t kind, const struct tsdl_clock *clock);
+void tsdl_stream(struct text *text, uint32_t stream_id, uint32_t clock);
+void tsdl_event(struct text *text, uint32_t stream_id, const struct trace_class *class);
+
+/* What metadata says of a process, which is a stream class; its place in the list is its number. */
+struct tsdl_process {
+	int declared; /* its stream class was */
+	uint32_t pid, ppid;
+	uint64_t start_time;
+	uint32_t clock; /* enum store_clock */
+	uint32_t modules;
+	char *exe, *build_id; /* the latter in hex; both may be NULL */
+	struct trace_schema *schema;
+};
+
+struct tsdl {
+	int ours; /* Waymark wrote it */
+	int uuid_known;
+	uint8_t uuid[16];
+	char *hostname, *version; /* may be NULL */
+	struct tsdl_clock clocks[TSDL_CLOCKS];
+	struct tsdl_process *processes;
+	uint32_t process_count;
+	uint32_t broken_line; /* the first that could not be read; 0 for none */
+};
+
+/*
+ * Read metadata. What is damaged is left out, and broken_line says where that began. Returns 0,
+ * -WM_E_NOT_A_TRACE or -ENOMEM; *tsdl is released with tsdl_release() in any case.
+ */
+int tsdl_parse(struct tsdl *tsdl, const char *text, size_t bytes);
+void tsdl_release(struct tsdl *tsdl);
+
+#endif

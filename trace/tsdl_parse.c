@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Reading our own metadata. Blocks (trace, env, clock, stream, event) hold assignments; what we
+ * don't ask about is jumped over. A block that can't be read is left out as a whole.
+ */
+#include "trace/tsdl.h"
+
+#include "abi/page.h"
+#include "trace/tsdl_lex.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+#define PROCESSES_MAX (1u << 20) /* a damaged number shall not make us take memory without end */
+#define BROKEN (-1)
+
+enum block { BLOCK_TRACE, BLOCK_ENV, BLOCK_CLOCK, BLOCK_STREAM, BLOCK_EVENT, BLOCK_COUNT };
+
+/* What the block being read has said so far. */
+struct parse {
+	struct tsdl *tsdl;
+	struct lex lex;
+	char name[32];
+	uint64_t freq, offset;
+	int64_t offset_s;
+	uint32_t stream_id;
+	uint32_t clock;
+	int clock_seen;
+	struct trace_class event;
+	char fields[SCHEMA_FIELDS_MAX + 1][SCHEMA_NAME_BYTES]; /* one more: a length before its run */
+	uint8_t types[SCHEMA_FIELDS_MAX + 1];
+};
+
+static struct tsdl_process *process_at(struct tsdl *tsdl, uint64_t number)
+{
+	struct tsdl_process *larger;
+	uint32_t count = tsdl->process_count;
+
+	if (number < count)
+		return &tsdl->processes[number];
+	if (number >= PROCESSES_MAX)
+		return NULL;
+	larger = reallocarray(tsdl->processes, number + 1, sizeof(*larger));
+	if (!larger)
+		return NULL;
+	memset(larger + count, 0, (number + 1 - count) * sizeof(*larger));
+	tsdl->processes = larger;
+	tsdl->process_count = (uint32_t)number + 1;
+	return &larger[number];
+}
+
+static int keep(char **to, const struct lex *lex)
+{
+	free(*to);
+	*to = strdup(lex->text);
+	return *to ? 0 : -ENOMEM;
+}
+
+static int env_of_process(struct parse *parse, const char *key)
+{
+	struct lex *lex = &parse->lex;
+	struct tsdl_process *process;
+	char *rest;
+
+	process = process_at(parse->tsdl, strtoul(key, &rest, 10));
+	if (!process || rest == key)
+		return BROKEN;
+	if (!strcmp(rest, "_pid") && lex->token == TOKEN_NUMBER)
+		process->pid = (uint32_t)lex->number;
+	else if (!strcmp(rest, "_ppid") && lex->token == TOKEN_NUMBER)
+		process->ppid = (uint32_t)lex->number;
+	else if (!strcmp(rest, "_start_time") && lex->token == TOKEN_STRING)
+		process->start_time = strtoull(lex->text, NULL, 10);
+	else if (!strcmp(rest, "_exe") && lex->token == TOKEN_STRING)
+		return keep(&process->exe, lex);
+	else if (!strcmp(rest, "_build_id") && lex->token == TOKEN_STRING)
+		return keep(&process->build_id, lex);
+	else if (!strncmp(rest, "_module_", 8))
+		process->modules++;
+	return 0;
+}
+
+static int env_value(struct parse *parse, const char *key)
+{
+	struct lex *lex = &parse->lex;
+
+	if (!strncmp(key, "process_", 8))
+		return env_of_process(parse, key + 8);
+	if (lex->token != TOKEN_STRING)
+		return 0;
+	if (!strcmp(key, "tracer_name"))
+		parse->tsdl->ours = !strcmp(lex->text, "waymark");
+	else if (!strcmp(key, "hostname"))
+		return keep(&parse->tsdl->hostname, lex);
+	else if (!strcmp(key, "waymark_version"))
+		return keep(&parse->tsdl->version, lex);
+	return 0;
+}
+
+static int hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static void trace_value(struct parse *parse, const char *key)
+{
+	const char *at = parse->lex.text;
+	unsigned int count = 0;
+
+	if (strcmp(key, "uuid") != 0 || parse->lex.token != TOKEN_STRING)
+		return;
+	for (; *at && count < 32; at++) {
+		int digit = hex_digit(*at);
+		uint8_t *byte = &parse->tsdl->uuid[count / 2];
+
+		if (digit >= 0)
+			*byte = (uint8_t)(count++ % 2 ? *byte | digit : digit << 4);
+	}
+	parse->tsdl->uuid_known = count == 32;
+}
+
+static void clock_value(struct parse *parse, const char *key)
+{
+	struct lex *lex = &parse->lex;
+
+	if (!strcmp(key, "name") && lex->token == TOKEN_WORD)
+		snprintf(parse->name, sizeof(parse->name), "%s", lex->text);
+	else if (!strcmp(key, "freq") && lex->token == TOKEN_NUMBER)
+		parse->freq = (uint64_t)lex->number;
+	else if (!strcmp(key, "offset") && lex->token == TOKEN_NUMBER)
+		parse->offset = (uint64_t)lex->number;
+	else if (!strcmp(key, "offset_s") && lex->token == TOKEN_NUMBER)
+		parse->offset_s = lex->number;
+}
+
+/* FILE:LINE#KIND */
+static int uri_value(struct parse *parse)
+{
+	char *text = parse->lex.text;
+	char *kind = strrchr(text, '#'), *line;
+
+	if (!kind || !kind[1] || !strchr("mibe", kind[1]))
+		return BROKEN;
+	*kind = '\0';
+	parse->event.kind = kind[1];
+	line = strrchr(text, ':');
+	if (!line)
+		return BROKEN;
+	*line = '\0';
+	parse->event.line = (uint32_t)strtoul(line + 1, NULL, 10);
+	return keep(&parse->event.file, &parse->lex);
+}
+
+static int event_value(struct parse *parse, const char *key)
+{
+	struct lex *lex = &parse->lex;
+
+	if (!strcmp(key, "name") && lex->token == TOKEN_STRING)
+		return keep(&parse->event.name, lex);
+	if (!strcmp(key, "model.emf.uri") && lex->token == TOKEN_STRING)
+		return uri_value(parse);
+	if (!strcmp(key, "id") && lex->token == TOKEN_NUMBER)
+		parse->event.id = (uint32_t)lex->number;
+	else if (!strcmp(key, "stream_id") && lex->token == TOKEN_NUMBER)
+		parse->stream_id = (uint32_t)lex->number;
+	return 0;
+}
+
+static int value(struct parse *parse, enum block block, const char *key)
+{
+	switch (block) {
+	case BLOCK_TRACE:
+		trace_value(parse, key);
+		return 0;
+	case BLOCK_ENV:
+		return env_value(parse, key);
+	case BLOCK_CLOCK:
+		clock_value(parse, key);
+		return 0;
+	case BLOCK_STREAM:
+		if (!strcmp(key, "id") && parse->lex.token == TOKEN_NUMBER)
+			parse->stream_id = (uint32_t)parse->lex.number;
+		return 0;
+	default:
+		return event_value(parse, key);
+	}
+}
+
+/* Jump over a type, to its ';'; a stream's tells its clock on the way. */
+static int skip_type(struct parse *parse)
+{
+	struct lex *lex = &parse->lex;
+	char full[32];
+	int depth = 0;
+
+	while (lex_next(lex) != TOKEN_END) {
+		depth += lex_is(lex, '{') - lex_is(lex, '}');
+		if (depth < 0)
+			return BROKEN;
+		if (!depth && lex_is(lex, ';'))
+			return 0;
+		for (uint32_t i = 0; lex->token == TOKEN_WORD && i < TSDL_CLOCKS; i++) {
+			snprintf(full, sizeof(full), "%s_full", tsdl_clock_name(i));
+			if (!strcmp(lex->text, full)) {
+				parse->clock = i;
+				parse->clock_seen = 1;
+			}
+		}
+	}
+	return BROKEN;
+}
+
+static uint8_t type_of(const char *name)
+{
+	for (uint8_t type = 1; type <= WM_TYPE_CHAR; type++)
+		if (!strcmp(tsdl_type_name(type), name))
+			return type;
+	return 0;
+}
+
+/* Put a field down; a run comes after its length, whose place it takes. */
+static int put_field(struct parse *parse, uint8_t type, const char *name)
+{
+	unsigned int place = parse->event.count;
+
+	if (type == WM_TYPE_BYTES) {
+		if (!place || parse->types[place - 1] != WM_TYPE_U32)
+			return BROKEN;
+		place--;
+	}
+	if (place > SCHEMA_FIELDS_MAX)
+		return BROKEN;
+	parse->types[place] = type;
+	snprintf(parse->fields[place], SCHEMA_NAME_BYTES, "%s", name + (*name == '_'));
+	parse->event.count = (uint8_t)(place + 1);
+	return 0;
+}
+
+/* struct { TYPE NAME; TYPE NAME[LENGTH]; ... }; */
+static int fields(struct parse *parse)
+{
+	struct lex *lex = &parse->lex;
+
+	lex_next(lex);
+	if (!lex_is_word(lex, "struct") || (lex_next(lex), !lex_is(lex, '{')))
+		return BROKEN;
+	parse->event.count = 0;
+	while (lex_next(lex) == TOKEN_WORD) {
+		int state = lex_is_word(lex, "wm_state");
+		uint8_t type = type_of(lex->text);
+		char name[SCHEMA_NAME_BYTES + 1];
+
+		if ((!type && !state) || lex_next(lex) != TOKEN_WORD)
+			return BROKEN;
+		snprintf(name, sizeof(name), "%s", lex->text);
+		if (!state && put_field(parse, type, name))
+			return BROKEN;
+		lex_next(lex);
+		if (!state && type == WM_TYPE_BYTES) {
+			if (!lex_is(lex, '[') || lex_next(lex) != TOKEN_WORD ||
+			    (lex_next(lex), !lex_is(lex, ']')))
+				return BROKEN;
+			lex_next(lex);
+		}
+		if (!lex_is(lex, ';'))
+			return BROKEN;
+	}
+	if (!lex_is(lex, '}') || (lex_next(lex), !lex_is(lex, ';')))
+		return BROKEN;
+	return 0;
+}
+
+static int end_event(struct parse *parse)
+{
+	struct trace_class *event = &parse->event;
+	struct tsdl_process *process;
+	struct trace_class put;
+	int err;
+
+	if (parse->stream_id >= parse->tsdl->process_count || !event->name || !event->file ||
+	    event->count > SCHEMA_FIELDS_MAX)
+		return BROKEN;
+	process = &parse->tsdl->processes[parse->stream_id];
+	if (!process->schema)
+		return BROKEN;
+	event->fields = calloc(SCHEMA_FIELDS_MAX, sizeof(*event->fields));
+	if (!event->fields)
+		return -ENOMEM;
+	memcpy(event->fields, parse->fields, SCHEMA_FIELDS_MAX * sizeof(*event->fields));
+	memset(event->types, 0, sizeof(event->types));
+	memcpy(event->types, parse->types, event->count);
+	put = *event;
+	*event = (struct trace_class){ 0 };
+	err = schema_put(process->schema, &put);
+	return err < 0 && err != -ENOMEM ? BROKEN : err;
+}
+
+static int end_stream(struct parse *parse)
+{
+	struct tsdl_process *process = process_at(parse->tsdl, parse->stream_id);
+
+	if (!process || !parse->clock_seen || process->declared)
+		return BROKEN;
+	process->declared = 1;
+	process->clock = parse->clock;
+	return trace_schema_new(&process->schema);
+}
+
+static int end_block(struct parse *parse, enum block block)
+{
+	struct tsdl_clock clock = { .used = 1, .ticks_hz = parse->freq, .offset_s = parse->offset_s,
+				    .offset_ticks = parse->offset };
+
+	if (block == BLOCK_EVENT)
+		return end_event(parse);
+	if (block == BLOCK_STREAM)
+		return end_stream(parse);
+	if (block != BLOCK_CLOCK)
+		return 0;
+	if (!clock.ticks_hz)
+		return BROKEN;
+	for (uint32_t i = 0; i < TSDL_CLOCKS; i++)
+		if (!strcmp(parse->name, tsdl_clock_name(i)))
+			parse->tsdl->clocks[i] = clock;
+	return 0;
+}
+
+/* The block whose name was read last: "{ KEY = VALUE; KEY := TYPE; ... };" */
+static int read_block(struct parse *parse, enum block block)
+{
+	struct lex *lex = &parse->lex;
+	char key[64];
+	int err = 0;
+
+	lex_next(lex);
+	if (!lex_is(lex, '{'))
+		return BROKEN;
+	while (!err && lex_next(lex) == TOKEN_WORD) {
+		snprintf(key, sizeof(key), "%s", lex->text);
+		lex_next(lex);
+		if (lex->token == TOKEN_ASSIGN) {
+			err = block == BLOCK_EVENT && !strcmp(key, "fields") ? fields(parse)
+									     : skip_type(parse);
+		} else if (lex_is(lex, '=')) {
+			lex_next(lex);
+			err = value(parse, block, key);
+			if (!err && (lex_next(lex), !lex_is(lex, ';')))
+				err = BROKEN;
+		} else {
+			err = BROKEN;
+		}
+	}
+	if (err)
+		return err;
+	if (!lex_is(lex, '}') || (lex_next(lex), !lex_is(lex, ';')))
+		return BROKEN;
+	return end_block(parse, block);
+}
+
+static void parse_clear(struct parse *parse)
+{
+	free(parse->event.name);
+	free(parse->event.file);
+	free(parse->event.fields);
+	parse->event = (struct trace_class){ .kind = 'm' };
+	parse->stream_id = 0;
+	parse->clock_seen = 0;
+	parse->freq = parse->offset = 0;
+	parse->offset_s = 0;
+	parse->name[0] = '\0';
+}
+
+/* One top-level block or statement, whose first token was read. */
+static int read_top(struct parse *parse)
+{
+	static const char *const names[] = { "trace", "env", "clock", "stream", "event" };
+	struct lex *lex = &parse->lex;
+	int err;
+
+	if (lex_is_word(lex, "typealias"))
+		return skip_type(parse);
+	for (enum block block = 0; block < BLOCK_COUNT; block++) {
+		if (!lex_is_word(lex, names[block]))
+			continue;
+		parse_clear(parse);
+		err = read_block(parse, block);
+		parse_clear(parse);
+		return err;
+	}
+	return BROKEN;
+}
+
+int tsdl_parse(struct tsdl *tsdl, const char *text, size_t bytes)
+{
+	static const char magic[] = "/* CTF 1.8 */";
+	struct parse parse = { .tsdl = tsdl };
+	int err;
+
+	*tsdl = (struct tsdl){ 0 };
+	if (bytes < sizeof(magic) - 1 || memcmp(text, magic, sizeof(magic) - 1) != 0)
+		return -WM_E_NOT_A_TRACE;
+	lex_init(&parse.lex, text, bytes);
+	while (lex_next(&parse.lex) != TOKEN_END) {
+		uint32_t line = parse.lex.line;
+
+		err = read_top(&parse);
+		if (err == -ENOMEM)
+			parse.lex.error = err;
+		if (err < 0) {
+			if (!tsdl->broken_line)
+				tsdl->broken_line = line;
+			lex_resume(&parse.lex);
+		}
+	}
+	if (parse.lex.at < parse.lex.end && !tsdl->broken_line)
+		tsdl->broken_line = parse.lex.line;
+	err = parse.lex.error;
+	lex_release(&parse.lex);
+	return err ? err : tsdl->ours ? 0 : -WM_E_NOT_A_TRACE;
+}
+
+void tsdl_release(struct tsdl *tsdl)
+{
+	for (uint32_t i = 0; i < tsdl->process_count; i++) {
+		free(tsdl->processes[i].exe);
+		free(tsdl->processes[i].build_id);
+		trace_schema_free(tsdl->processes[i].schema);
+	}
+	free(tsdl->processes);
+	free(tsdl->hostname);
+	free(tsdl->version);
+	*tsdl = (struct tsdl){ 0 };
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The writer's folder and metadata; its stream files are in streams.c.
+ *
+ * The metadata is kept as text in two parts: the head (env and clocks may change) is made anew
+ * each time, the body (stream and event classes) only grows. When something has changed, the whole
+ * is written beside the old and renamed over it before the next packet: a reader sees either.
+ */
+#include "trace/writer.h"
+
+#include "trace/streams.h"
+#include "trace/tsdl.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define METADATA_NEW ".metadata.new"
+
+struct writer_process {
+	struct trace_schema *schema;
+	uint32_t clock;
+	uint32_t modules;
+};
+
+struct trace_writer {
+	int dir;
+	int changed; /* the metadata on disk is behind */
+	uint8_t uuid[16];
+	struct tsdl_clock clocks[TSDL_CLOCKS];
+	int clock_known[TSDL_CLOCKS];
+	struct writer_process *processes;
+	int process_count;
+	struct text env, body;
+	struct streams streams;
+};
+
+/* Every failure to write for want of room is one cause to the user. */
+static int room_error(int err)
+{
+	return err == -ENOSPC || err == -EDQUOT || err == -EFBIG ? -WM_E_TRACE_FULL : err;
+}
+
+static int write_whole(int fd, const struct text *text)
+{
+	for (size_t done = 0; done < text->bytes;) {
+		ssize_t count = write(fd, text->at + done, text->bytes - done);
+
+		if (count < 0 && errno != EINTR)
+			return room_error(-errno);
+		if (count > 0)
+			done += (size_t)count;
+	}
+	return 0;
+}
+
+static int metadata_replace(struct trace_writer *writer, const struct text *text)
+{
+	int fd, err;
+
+	if (text->error)
+		return text->error;
+	fd = openat(writer->dir, METADATA_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return room_error(-errno);
+	err = write_whole(fd, text);
+	if (close(fd) && !err)
+		err = room_error(-errno);
+	if (!err && renameat(writer->dir, METADATA_NEW, writer->dir, "metadata"))
+		err = room_error(-errno);
+	if (err)
+		unlinkat(writer->dir, METADATA_NEW, 0);
+	return err;
+}
+
+static int metadata_flush(struct trace_writer *writer)
+{
+	struct text text = { 0 };
+	int err;
+
+	if (!writer->changed)
+		return 0;
+	tsdl_head(&text, writer->uuid);
+	text_format(&text, "env {\n\tdomain = \"ust\";\n\ttracer_name = \"waymark\";\n"
+			   "\twaymark_version = \"%s\";\n", WAYMARK_VERSION);
+	text_add(&text, writer->env.at, writer->env.bytes);
+	text_format(&text, "};\n\n");
+	for (uint32_t i = 0; i < TSDL_CLOCKS; i++)
+		if (writer->clocks[i].used)
+			tsdl_clock(&text, i, &writer->clocks[i]);
+	text_add(&text, writer->body.at, writer->body.bytes);
+	if (writer->env.error || writer->body.error)
+		text.error = -ENOMEM;
+	err = metadata_replace(writer, &text);
+	text_release(&text);
+	if (!err)
+		writer->changed = 0;
+	return err;
+}
+
+/* Open the folder, made if need be, and see that it is empty. Returns its descriptor. */
+static int folder_open(const char *path)
+{
+	struct dirent *entry;
+	DIR *list;
+	int fd, copy, empty = 1;
+
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	list = copy < 0 ? NULL : fdopendir(copy);
+	if (!list) {
+		int err = -errno;
+
+		if (copy >= 0)
+			close(copy);
+		close(fd);
+		return err;
+	}
+	while ((entry = readdir(list)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			empty = 0;
+	closedir(list);
+	/* Says that the trace is being written. Where a file system can't, readers only guess. */
+	if (empty && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+		empty = 0;
+	if (empty)
+		return fd;
+	close(fd);
+	return -WM_E_TRACE_DIR;
+}
+
+static void uuid_make(uint8_t uuid[16])
+{
+	if (getrandom(uuid, 16, 0) != 16)
+		memset(uuid, 0x5a, 16);
+	uuid[6] = (uint8_t)((uuid[6] & 0x0f) | 0x40); /* version 4, RFC 4122 */
+	uuid[8] = (uint8_t)((uuid[8] & 0x3f) | 0x80);
+}
+
+int trace_writer_open(struct trace_writer **writer, const char *dir)
+{
+	struct trace_writer *made = calloc(1, sizeof(*made));
+	int err;
+
+	*writer = NULL;
+	if (!made)
+		return -ENOMEM;
+	made->dir = folder_open(dir);
+	if (made->dir < 0) {
+		err = made->dir;
+		free(made);
+		return err;
+	}
+	streams_init(&made->streams, made->dir);
+	uuid_make(made->uuid);
+	made->changed = 1;
+	err = metadata_flush(made);
+	if (err) {
+		trace_writer_close(made);
+		return err;
+	}
+	*writer = made;
+	return 0;
+}
+
+static void env_string(struct trace_writer *writer, const char *key, const char *value)
+{
+	text_format(&writer->env, "\t%s = ", key);
+	text_quoted(&writer->env, value ? value : "");
+	text_add(&writer->env, ";\n", 2);
+}
+
+static void env_process(struct trace_writer *writer, int number,
+			const struct trace_process *process)
+{
+	size_t bytes = process->build_id_bytes;
+	char key[64];
+
+	if (bytes > sizeof(process->build_id))
+		bytes = sizeof(process->build_id);
+	if (!number)
+		env_string(writer, "hostname", process->hostname);
+	text_format(&writer->env,
+		    "\tprocess_%d_pid = %u;\n\tprocess_%d_ppid = %u;\n"
+		    "\tprocess_%d_start_time = \"%llu\";\n\tprocess_%d_build_id = \"",
+		    number, process->pid, number, process->ppid, number,
+		    (unsigned long long)process->start_time, number);
+	text_hex(&writer->env, process->build_id, bytes);
+	text_add(&writer->env, "\";\n", 3);
+	snprintf(key, sizeof(key), "process_%d_exe", number);
+	env_string(writer, key, process->exe);
+}
+
+static uint32_t clock_of(uint64_t ticks_hz)
+{
+	return ticks_hz == 1000000000 ? STORE_CLOCK_MONOTONIC : STORE_CLOCK_TSC;
+}
+
+int trace_process_add(struct trace_writer *writer, const struct trace_process *process)
+{
+	struct writer_process *larger, *added;
+	int number = writer->process_count;
+	struct tsdl_clock *clock;
+	int err;
+
+	if (!process->ticks_hz)
+		return -EINVAL;
+	larger = reallocarray(writer->processes, (size_t)number + 1, sizeof(*larger));
+	if (!larger)
+		return -ENOMEM;
+	writer->processes = larger;
+	added = &larger[number];
+	*added = (struct writer_process){ .clock = clock_of(process->ticks_hz) };
+	err = trace_schema_new(&added->schema);
+	if (err)
+		return err;
+	clock = &writer->clocks[added->clock];
+	clock->used = 1;
+	if (!clock->ticks_hz)
+		clock->ticks_hz = process->ticks_hz;
+	env_process(writer, number, process);
+	tsdl_stream(&writer->body, (uint32_t)number, added->clock);
+	writer->process_count++;
+	writer->changed = 1;
+	return number;
+}
+
+static struct writer_process *process_of(struct trace_writer *writer, int process)
+{
+	return process < 0 || process >= writer->process_count ? NULL : &writer->processes[process];
+}
+
+int trace_event_add(struct trace_writer *writer, int process, uint32_t id, const uint8_t types[16],
+		    const char *text)
+{
+	struct writer_process *of = process_of(writer, process);
+	int err;
+
+	if (!of)
+		return -EINVAL;
+	err = schema_put_text(of->schema, id, types, text);
+	if (err <= 0)
+		return err;
+	tsdl_event(&writer->body, (uint32_t)process, schema_find(of->schema, id));
+	writer->changed = 1;
+	return 0;
+}
+
+int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,
+		     const char *path)
+{
+	struct writer_process *of = process_of(writer, process);
+	size_t bytes = module->build_id_bytes;
+	struct text value = { 0 };
+	char key[64];
+
+	if (!of)
+		return -EINVAL;
+	if (bytes > sizeof(module->build_id))
+		bytes = sizeof(module->build_id);
+	text_format(&value, "%s 0x%llx ", module->gone ? "gone" : "at",
+		    (unsigned long long)module->base);
+	if (bytes)
+		text_hex(&value, module->build_id, bytes);
+	else
+		text_add(&value, "-", 1);
+	text_format(&value, " %s", path);
+	snprintf(key, sizeof(key), "process_%d_module_%u", process, of->modules++);
+	env_string(writer, key, value.at);
+	if (value.error)
+		writer->env.error = value.error;
+	text_release(&value);
+	writer->changed = 1;
+	return 0;
+}
+
+int trace_clock_set(struct trace_writer *writer, uint64_t ticks_hz, uint64_t ticks,
+		    uint64_t realtime_ns)
+{
+	uint32_t kind = clock_of(ticks_hz);
+	struct tsdl_clock *clock = &writer->clocks[kind];
+	struct tsdl_clock set = { .used = clock->used, .ticks_hz = ticks_hz };
+
+	if (!ticks_hz)
+		return -EINVAL;
+	tsdl_clock_offset(&set, ticks, realtime_ns);
+	if (memcmp(&set, clock, sizeof(set)))
+		writer->changed = 1;
+	*clock = set;
+	writer->clock_known[kind] = 1;
+	return 0;
+}
+
+int trace_packet_write(struct trace_writer *writer, int process, struct wm_packet *head,
+		       const void *content, size_t bytes)
+{
+	struct writer_process *of = process_of(writer, process);
+	int err;
+
+	if (!of || bytes > UINT32_MAX)
+		return -EINVAL;
+	if (!writer->clock_known[of->clock])
+		trace_clock_set(writer, writer->clocks[of->clock].ticks_hz, head->begin_ticks,
+				head->realtime_ns);
+	err = metadata_flush(writer);
+	if (err)
+		return err;
+	head->magic = PACKET_MAGIC;
+	memcpy(head->uuid, writer->uuid, sizeof(head->uuid));
+	head->stream_id = (uint32_t)process;
+	head->content_bits = head->packet_bits = 8 * ((uint64_t)PAGE_HEAD_BYTES + bytes);
+	return room_error(streams_write(&writer->streams, head, content, bytes));
+}
+
+int trace_writer_close(struct trace_writer *writer)
+{
+	int err, closed;
+
+	if (!writer)
+		return 0;
+	err = metadata_flush(writer);
+	closed = room_error(streams_release(&writer->streams));
+	for (int i = 0; i < writer->process_count; i++)
+		trace_schema_free(writer->processes[i].schema);
+	free(writer->processes);
+	text_release(&writer->env);
+	text_release(&writer->body);
+	close(writer->dir);
+	free(writer);
+	return err ? err : closed;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trace folder's writer: CTF 1.8, readable by babeltrace2 and Trace Compass.
+ *
+ *	DIR/metadata		TSDL; whole on disk before any packet that needs it
+ *	DIR/PID-TID[-DEPTH]-N	a stream: the packets of one thread, at one depth of nesting
+ *
+ * A packet is written whole or not at all. While the writer is open it holds a lock (flock) on the
+ * folder, by which a reader knows that more is to come.
+ *
+ * One thread at a time uses a writer. Functions return 0 (or what is said) or a negative error.
+ */
+#ifndef TRACE_WRITER_H
+#define TRACE_WRITER_H
+
+#include "abi/control.h"
+#include "abi/page.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct trace_writer;
+
+struct trace_process {
+	uint32_t pid, ppid;
+	uint64_t start_time; /* field 22 of /proc/PID/stat */
+	const char *exe;
+	const char *hostname;
+	uint8_t build_id[20];
+	uint8_t build_id_bytes;
+	uint32_t clock;	   /* enum store_clock */
+	uint64_t ticks_hz; /* of that clock; 1,000,000,000 for CLOCK_MONOTONIC */
+};
+
+/*
+ * Make a trace in `dir`, which is made (mode 0700) when it is not there; its parents must be.
+ * -WM_E_TRACE_DIR when it is not empty. *writer is released with trace_writer_close(); it is NULL
+ * after a failure.
+ */
+int trace_writer_open(struct trace_writer **writer, const char *dir);
+
+/* Take a process in; what *process points to is copied. Returns its number, 0 or more. */
+int trace_process_add(struct trace_writer *writer, const struct trace_process *process);
+
+/*
+ * Declare an event of a process before its first packet that may hold it. `text` is a site's text
+ * (abi/site.h), `types` its WM_TYPE_*. The same event given again is ignored; another event under
+ * the same id is -EEXIST, a type that doesn't exist -EINVAL.
+ */
+int trace_event_add(struct trace_writer *writer, int process, uint32_t id, const uint8_t types[16],
+		    const char *text);
+
+/* Note a module of a process in the metadata. */
+int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,
+		     const char *path);
+
+/*
+ * Append a packet to its stream, which is named by (process, head->instance) and made when it is
+ * new. Fills in head's magic, uuid, stream_id, content_bits and packet_bits. -WM_E_TRACE_FULL when
+ * there is no room (nothing of the packet stays behind; it may be tried again), else -errno.
+ *
+ * A write past RLIMIT_FSIZE raises SIGXFSZ: the program ignores it, or is ended by it.
+ */
+int trace_packet_write(struct trace_writer *writer, int process, struct wm_packet *head,
+		       const void *content, size_t bytes);
+
+/*
+ * The clock of `ticks_hz` stood at `ticks` when the wall clock said `realtime_ns`. A clock that was
+ * never set is taken from the first packet that uses it. 1,000,000,000 means CLOCK_MONOTONIC, any
+ * other rate the TSC.
+ */
+int trace_clock_set(struct trace_writer *writer, uint64_t ticks_hz, uint64_t ticks,
+		    uint64_t realtime_ns);
+
+/* Write what is left of the metadata and release everything, also after a failure. NULL is allowed. */
+int trace_writer_close(struct trace_writer *writer);
+
+/*
+ * Make a trace that was cut short readable to every CTF reader: what follows the last whole packet
+ * of a stream is moved to a hidden file `.cut-STREAM` beside it. Returns the number of streams cut,
+ * -EBUSY while the trace is being written, -WM_E_NOT_A_TRACE, or -errno.
+ */
+int trace_repair(const char *dir);
+
+#endif
