@@ -22,15 +22,29 @@
 /* Keep the compiler from moving stores over a point; x86 keeps their order by itself (TSO). */
 #define store_barrier() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
-/* Called by hit_enter_fixed and hit_enter_refs. */
-void hit_fixed(const struct marker *marker, const uint64_t *payload, uintptr_t sp) KEEPS_REGISTERS;
-void hit_refs(const struct marker *marker, const uint64_t *payload, uintptr_t sp) KEEPS_REGISTERS;
+/*
+ * Called by hit_enter_fixed and hit_enter_refs. The first six arguments are whatever the registers
+ * hold; what the site pushed lies where the ABI has the seventh and later ones, so nothing has to be
+ * moved: the way back to the site, the agent's word, the payload.
+ */
+#define HIT_ARGUMENTS                                                                              \
+	long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,                  \
+		const struct marker *marker, const uint64_t *payload
+void hit_fixed(HIT_ARGUMENTS) KEEPS_REGISTERS;
+void hit_refs(HIT_ARGUMENTS) KEEPS_REGISTERS;
 
 #define PAGE_LOW_BITS 4095u
+
+#define SHORT_BYTES 32
 
 struct unaligned_word {
 	uint64_t word;
 } __attribute__((packed, may_alias));
+
+static inline uint64_t load64(const void *from)
+{
+	return ((const volatile struct unaligned_word *)from)->word;
+}
 
 static inline void put16(unsigned char *to, uint16_t value)
 {
@@ -51,14 +65,14 @@ static inline void put64(unsigned char *to, uint64_t value)
 static inline unsigned char *put_header(const struct lane *lane, unsigned char *at, uint32_t id,
 					uint64_t *ticks)
 {
-	uint64_t passed = *ticks - lane->last_ticks;
+	uint64_t passed = *ticks - lane->page->end_ticks;
 
 	if (likely(id < EVENT_EXTENDED && passed >> EVENT_TICK_BITS == 0)) {
 		put32(at, id | (uint32_t)*ticks << 5);
 		return at + EVENT_COMPACT_BYTES;
 	}
 	if ((int64_t)passed < 0)
-		*ticks = lane->last_ticks; /* another core's TSC is behind, against its promise */
+		*ticks = lane->page->end_ticks; /* another core's TSC is behind, against its promise */
 	*at = EVENT_EXTENDED;
 	put32(at + 1, id);
 	put64(at + 5, *ticks);
@@ -70,40 +84,44 @@ static inline void commit(struct lane *lane, unsigned char *end, uint64_t ticks)
 {
 	struct wm_page *page = lane->page;
 
-	lane->last_ticks = ticks;
 	lane->at = end;
 	page->end_ticks = ticks;
-	page->events = ++lane->events;
+	page->events++;
 	__atomic_store_n(&page->commit, (uint32_t)(end - lane->base), __ATOMIC_RELEASE);
+}
+
+#define ONES 0x0101010101010101u
+#define HIGHS 0x8080808080808080u
+
+/* Where the first zero byte stands, in a word known to have one; 0 if it has none. */
+static inline uint64_t zero_bytes(uint64_t word)
+{
+	return (word - ONES) & ~word & HIGHS;
 }
 
 /*
  * Copy a string that others may be changing: each byte is read once, and the copy ends where its
  * NUL was read, or past `end`. Returns past the last byte, or NULL when `limit` comes first.
- * LANE_SLACK covers the last word's surplus.
+ * LANE_SLACK covers the last word's surplus. No word is read that could reach into a page that
+ * the string isn't in.
  */
-static unsigned char *copy_string(unsigned char *to, const unsigned char *limit, const char *from,
-				  const unsigned char *end)
+static unsigned char *KEEPS_REGISTERS __attribute__((noinline))
+copy_string(unsigned char *to, const unsigned char *limit, const char *from, const unsigned char *end)
 {
-	const uint64_t ones = 0x0101010101010101u, highs = 0x8080808080808080u;
-
 	while (to <= end) {
 		uint64_t word, zeros;
 
 		if (unlikely(to > limit))
 			return NULL;
 		if (unlikely(((uintptr_t)from & PAGE_LOW_BITS) > PAGE_LOW_BITS + 1 - 8)) {
-			/* a word would reach into a page that the string may not be in */
-			unsigned char byte = *(const volatile unsigned char *)from++;
-
-			*to++ = byte;
-			if (!byte)
+			*to = *(const volatile unsigned char *)from++;
+			if (!*to++)
 				return to;
 			continue;
 		}
-		word = ((const volatile struct unaligned_word *)(const void *)from)->word;
+		word = load64(from);
 		put64(to, word);
-		zeros = (word - ones) & ~word & highs;
+		zeros = zero_bytes(word);
 		if (zeros)
 			return to + __builtin_ctzll(zeros) / 8 + 1;
 		to += 8;
@@ -113,8 +131,8 @@ static unsigned char *copy_string(unsigned char *to, const unsigned char *limit,
 }
 
 /* State, bytes, NUL; cut where there are more than `cap` bytes before the NUL. */
-static unsigned char *put_string(unsigned char *to, const unsigned char *limit, const char *from,
-				 uint32_t cap)
+static unsigned char *KEEPS_REGISTERS __attribute__((noinline))
+put_string(unsigned char *to, const unsigned char *limit, const char *from, uint32_t cap)
 {
 	unsigned char *start = to + 1;
 
@@ -131,7 +149,27 @@ static unsigned char *put_string(unsigned char *to, const unsigned char *limit, 
 	return start + cap + 1;
 }
 
-static unsigned char *put_run(unsigned char *to, const unsigned char *limit, const unsigned char *from,
+/* The same for the usual case, inline: short, and all in one page of memory. NULL: it is not. */
+static inline unsigned char *put_short_string(unsigned char *to, const unsigned char *limit, const char *from)
+{
+	if (unlikely(((uintptr_t)from & PAGE_LOW_BITS) > PAGE_LOW_BITS + 1 - SHORT_BYTES || !from ||
+		     to + SHORT_BYTES > limit))
+		return NULL;
+	*to++ = FIELD_WHOLE;
+#pragma GCC unroll 4
+	for (unsigned int i = 0; i < SHORT_BYTES; i += 8) {
+		uint64_t word = load64(from + i);
+		uint64_t zeros = zero_bytes(word);
+
+		put64(to + i, word);
+		if (zeros)
+			return to + i + __builtin_ctzll(zeros) / 8 + 1;
+	}
+	return NULL;
+}
+
+static unsigned char *KEEPS_REGISTERS __attribute__((noinline))
+put_run(unsigned char *to, const unsigned char *limit, const unsigned char *from,
 			      uint64_t bytes, uint32_t cap)
 {
 	*to = bytes > cap ? FIELD_CUT : FIELD_WHOLE;
@@ -152,11 +190,8 @@ static unsigned char *put_run(unsigned char *to, const unsigned char *limit, con
 
 static inline uint64_t word_at(const unsigned char *from)
 {
-	uint64_t word;
-
 	/* may look past the payload, but never past the stack that it lies on */
-	__builtin_memcpy(&word, from, sizeof word);
-	return word;
+	return load64(from);
 }
 
 /* All fields, following the references; NULL when `limit` comes first. */
@@ -175,9 +210,12 @@ put_fields(unsigned char *to, const unsigned char *limit, const struct plan *pla
 		from += bytes;
 		if (!type)
 			return to;
-		if (likely(type == WM_TYPE_STR))
-			to = put_string(to, limit, (const char *)(uintptr_t)word_at(from), cap);
-		else
+		if (likely(type == WM_TYPE_STR)) {
+			const char *string = (const char *)(uintptr_t)word_at(from);
+			unsigned char *past = put_short_string(to, limit, string);
+
+			to = likely(past) ? past : put_string(to, limit, string, cap);
+		} else
 			to = put_run(to, limit, (const unsigned char *)(uintptr_t)word_at(from),
 				     word_at(from + 8), cap);
 		if (unlikely(!to))
@@ -370,14 +408,22 @@ leave:
 	return done;
 }
 
-void hit_fixed(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
+#define UNUSED_REGISTERS ((void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9)
+
+void hit_fixed(HIT_ARGUMENTS)
 {
+	uintptr_t sp = (uintptr_t)&site;
+
+	UNUSED_REGISTERS;
 	if (unlikely(!hit_plain(marker, payload, sp, 0)))
 		hit_anyhow(marker, payload, sp);
 }
 
-void hit_refs(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
+void hit_refs(HIT_ARGUMENTS)
 {
+	uintptr_t sp = (uintptr_t)&site;
+
+	UNUSED_REGISTERS;
 	if (unlikely(!hit_plain(marker, payload, sp, 1)))
 		hit_anyhow(marker, payload, sp);
 }

@@ -95,8 +95,6 @@ static void page_open(struct store *store, struct lane *lane, uint32_t unit, uin
 	lane->page = page;
 	lane->base = store->data + (size_t)unit * UNIT_BYTES;
 	lane->at = lane->base + PAGE_HEAD_BYTES;
-	lane->last_ticks = ticks;
-	lane->events = 0;
 	lane->opened++;
 	lane->limit = lane->base + page->bytes - LANE_SLACK;
 }

@@ -36,13 +36,11 @@
 struct lane { /* one cache line */
 	unsigned char *at;	/* where the next event goes */
 	unsigned char *limit;	/* an event that could pass it needs another page; NULL: no page */
-	uint64_t last_ticks;	/* of the event before, or the page's begin */
-	uint64_t events;	/* in this page */
 	struct wm_page *page;	/* NULL: none */
 	unsigned char *base;	/* of the page */
 	uint32_t slot;		/* number + 1; 0: none */
 	uint32_t opened;	/* pages opened so far: the first are small */
-	uint64_t reserved;
+	uint64_t reserved[3];
 };
 
 struct lanes {

@@ -23,22 +23,7 @@
 	.cfi_def_cfa rsp, 152
 	.cfi_offset rip, -152
 	endbr64
-	pushq	%rdi
-	.cfi_adjust_cfa_offset 8
-	pushq	%rsi
-	.cfi_adjust_cfa_offset 8
-	pushq	%rdx
-	.cfi_adjust_cfa_offset 8
-	movq	32(%rsp), %rdi
-	movq	40(%rsp), %rsi
-	movq	%rsp, %rdx
 	call	\handler
-	popq	%rdx
-	.cfi_adjust_cfa_offset -8
-	popq	%rsi
-	.cfi_adjust_cfa_offset -8
-	popq	%rdi
-	.cfi_adjust_cfa_offset -8
 	ret
 	.cfi_endproc
 	.size	\name, . - \name
