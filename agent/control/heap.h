@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory for the control side, from mmap(2) and never from the program's malloc, whose locks a
+ * program thread may hold when it is stopped or forks. All calls are made under the agent's lock.
+ */
+#ifndef AGENT_CONTROL_HEAP_H
+#define AGENT_CONTROL_HEAP_H
+
+#include <stddef.h>
+
+/* Zeroed memory, aligned to 16; NULL when there is none. */
+void *heap_alloc(size_t bytes);
+
+/* Give it back; `bytes` as it was asked for. NULL is allowed. */
+void heap_free(void *start, size_t bytes);
+
+/* A copy of `bytes` bytes, or NULL. */
+void *heap_copy(const void *from, size_t bytes);
+
+#endif

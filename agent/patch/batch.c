@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Writing costs about 1.2 us a call, so 10,000 sites one by one take 12 ms. Neighbours are therefore
+ * written together, in one call, where that is as sound as one byte at a time:
+ *
+ *   - Sites that follow each other directly. What lies between two first bytes is the displacement of
+ *     the former, which the check has just compared with the table. No instruction begins there, so
+ *     nobody else writes there; and a byte that is stored with the value it has is not seen to change.
+ *   - In a batch of BATCH_LARGE or more, also across up to GAP_BYTES of other code: it is read right
+ *     before it is written back, a microsecond apart. Nobody but a debugger or a uprobe writes there.
+ *     A breakpoint that we would bring back to life after its owner took it away could kill the
+ *     program, so code that has one (CC anywhere) is never written back. One that is planted in that
+ *     microsecond is lost, as far as we know the only harm; a batch this large is a rare event.
+ */
+#define _GNU_SOURCE
+#include "agent/patch/batch.h"
+
+#include "abi/site.h"
+
+#include <waymark/error.h>
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define PAGE_BYTES 4096u
+#define BATCH_LARGE 256
+#define GAP_BYTES 64u
+#define BREAKPOINT 0xcc
+
+static int sync_state; /* 0 not tried, 1 SYNC_CORE, -1 not there */
+
+void batch_forked(void)
+{
+	sync_state = 0;
+}
+
+/*
+ * Without membarrier (before Linux 4.16, or filtered): changing the protection of a page that was
+ * touched makes the kernel interrupt every core that runs this process to flush its TLB, and the
+ * return from the interrupt serializes. Processors that broadcast such flushes need no interrupt;
+ * there the one-byte store stands alone.
+ */
+static void sync_by_interrupt(void)
+{
+	volatile char *page =
+		mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return;
+	*page = 1;
+	mprotect((void *)page, PAGE_BYTES, PROT_READ);
+	munmap((void *)page, PAGE_BYTES);
+}
+
+void batch_sync_cores(void)
+{
+	if (!sync_state)
+		sync_state = syscall(SYS_membarrier,
+				     MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0)
+				     ? -1
+				     : 1;
+	if (sync_state < 0 || syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0))
+		sync_by_interrupt();
+}
+
+void batch_bytes(const struct batch_site *site, int arm, uint8_t bytes[5])
+{
+	bytes[0] = arm ? SITE_ARMED : SITE_DORMANT;
+	memcpy(bytes + 1, &site->displacement, 4);
+}
+
+static void check_site(struct batch_site *site, const uint8_t *found)
+{
+	uint8_t dormant[5], armed[5];
+
+	batch_bytes(site, 0, dormant);
+	batch_bytes(site, 1, armed);
+	site->error = 0;
+	memcpy(site->found, found, 5);
+	/* the other form is no error: it is what we are about to write */
+	if (memcmp(found, dormant, 5) && memcmp(found, armed, 5))
+		site->error = -WM_E_SITE_CHANGED;
+}
+
+static void check_alone(const struct text *text, struct batch_site *site)
+{
+	uint8_t found[5];
+
+	if (text_read(text, site->address, found, site->portable ? 4 : 5))
+		site->error = -EFAULT;
+	else if (site->portable)
+		site->error = 0;
+	else
+		check_site(site, found);
+}
+
+/* How many sites from here on lie within a page's length, so that one read serves them. */
+static size_t window(const struct batch_site *sites, size_t count)
+{
+	size_t end = 1;
+
+	while (end < count && !sites[end].portable &&
+	       sites[end].address + SITE_BYTES - sites[0].address <= PAGE_BYTES)
+		end++;
+	return end;
+}
+
+size_t batch_check(const struct text *text, struct batch_site *sites, size_t count, int arm)
+{
+	uint8_t buffer[PAGE_BYTES];
+	size_t refused = 0;
+
+	for (size_t start = 0, end; start < count; start = end) {
+		size_t bytes;
+
+		end = start + (sites[start].portable ? 1 : window(sites + start, count - start));
+		bytes = sites[end - 1].address + SITE_BYTES - sites[start].address;
+		if (end - start < 2 || text_read(text, sites[start].address, buffer, bytes)) {
+			for (size_t i = start; i < end; i++)
+				check_alone(text, &sites[i]);
+			continue;
+		}
+		for (size_t i = start; i < end; i++)
+			check_site(&sites[i], buffer + (sites[i].address - sites[start].address));
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (!sites[i].error && !sites[i].portable && text_way() == WAY_NONE &&
+		    sites[i].found[0] != (arm ? SITE_ARMED : SITE_DORMANT))
+			sites[i].error = -WM_E_NO_TEXT_WRITE;
+		refused += sites[i].error != 0;
+	}
+	return refused;
+}
+
+static int store_alone(const struct text *text, const struct batch_site *site, int arm)
+{
+	uint8_t byte = arm ? SITE_ARMED : SITE_DORMANT;
+	uint32_t flag = (uint32_t)arm;
+
+	if (site->portable)
+		return text_write_data(text, site->address, &flag, sizeof flag);
+	return text_write_code(text, site->address, &byte, 1, site->prot);
+}
+
+/* How many sites from here on may be written at once; *foreign: code of others lies between. */
+static size_t run_of(const struct batch_site *sites, size_t count, int large, int *foreign)
+{
+	size_t end = 1;
+
+	*foreign = 0;
+	while (end < count && !sites[end].portable) {
+		uintptr_t gap = sites[end].address - sites[end - 1].address - SITE_BYTES;
+
+		if (sites[end].address / PAGE_BYTES != sites[0].address / PAGE_BYTES ||
+		    sites[end].prot != sites[0].prot || gap > (large ? GAP_BYTES : 0))
+			break;
+		*foreign |= gap != 0;
+		end++;
+	}
+	return end;
+}
+
+/*
+ * Write a run in one call. Returns 1 if it can't be: something else has been at it since the check.
+ */
+static int store_run(const struct text *text, const struct batch_site *sites, size_t count, int arm,
+		     int foreign)
+{
+	uintptr_t start = sites[0].address;
+	size_t bytes = sites[count - 1].address + 1 - start;
+	uint8_t buffer[PAGE_BYTES], want[5];
+
+	if (foreign && text_read(text, start, buffer, bytes))
+		return -EFAULT;
+	for (size_t i = 0; i < count; i++) {
+		size_t at = sites[i].address - start;
+		size_t length = i + 1 < count ? SITE_BYTES : 1;
+		size_t next = i + 1 < count ? sites[i + 1].address - start : at + 1;
+
+		batch_bytes(&sites[i], arm, want);
+		if (foreign && length > 1 && memcmp(buffer + at + 1, want + 1, 4))
+			return 1;
+		memcpy(buffer + at, want, length);
+		if (next > at + SITE_BYTES &&
+		    memchr(buffer + at + SITE_BYTES, BREAKPOINT, next - at - SITE_BYTES))
+			return 1;
+	}
+	return text_write_code(text, start, buffer, bytes, sites[0].prot);
+}
+
+/* Returns 0 or an error; *done counts the sites that were written. */
+static int store_all(const struct text *text, const struct batch_site *sites, size_t count, int arm,
+		     size_t *done)
+{
+	int large = count >= BATCH_LARGE;
+
+	for (*done = 0; *done < count;) {
+		const struct batch_site *at = sites + *done;
+		int foreign = 0, error = 1;
+		size_t run = at->portable ? 1 : run_of(at, count - *done, large, &foreign);
+
+		if (run > 1)
+			error = store_run(text, at, run, arm, foreign);
+		for (size_t i = 0; error > 0 && i < run; i++) {
+			int failed = store_alone(text, &at[i], arm);
+
+			if (failed) {
+				*done += i;
+				return failed;
+			}
+			error = i + 1 < run ? 1 : 0;
+		}
+		if (error < 0)
+			return error;
+		*done += run;
+	}
+	return 0;
+}
+
+int batch_commit(const struct text *text, struct batch_site *sites, size_t count, int arm)
+{
+	size_t done, undone;
+	int error;
+
+	if (!count)
+		return 0;
+	batch_sync_cores();				     /* 3 */
+	error = store_all(text, sites, count, arm, &done);   /* 4 */
+	if (error)
+		store_all(text, sites, done, !arm, &undone); /* nothing is half armed */
+	batch_sync_cores();				     /* 5 */
+	return error;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* Runs inside traced programs too: no allocation, no stdio streams. */
+#include "base/socketdir.h"
+
+#include <waymark/error.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int is_users_folder(const char *path, uid_t uid)
+{
+	struct stat found;
+
+	return !lstat(path, &found) && S_ISDIR(found.st_mode) && found.st_uid == uid;
+}
+
+int socketdir_path(uid_t uid, const char *runtime_dir, char path[SOCKETDIR_BYTES])
+{
+	static const char leaf[] = "/waymark";
+
+	if (runtime_dir && runtime_dir[0] == '/' &&
+	    strlen(runtime_dir) + sizeof leaf <= SOCKETDIR_BYTES && is_users_folder(runtime_dir, uid))
+		snprintf(path, SOCKETDIR_BYTES, "%s%s", runtime_dir, leaf);
+	else
+		snprintf(path, SOCKETDIR_BYTES, "/tmp/waymark-%lu", (unsigned long)uid);
+	return 0;
+}
+
+int socketdir_check(const char *path, uid_t uid)
+{
+	struct stat found;
+
+	/* lstat: a link could lead anywhere */
+	if (lstat(path, &found))
+		return -errno;
+	if (!S_ISDIR(found.st_mode) || found.st_uid != uid || (found.st_mode & 07777) != 0700)
+		return -WM_E_SOCKET_DIR;
+	return 0;
+}
+
+int socketdir_make(const char *path, uid_t uid)
+{
+	if (mkdir(path, 0700)) {
+		if (errno != EEXIST)
+			return -errno;
+	} else if (chmod(path, 0700)) { /* an odd umask took bits away */
+		return -errno;
+	}
+	return socketdir_check(path, uid);
+}
+
+int socketdir_address(struct sockaddr_un *address, const char *path, const char *name)
+{
+	int length;
+
+	memset(address, 0, sizeof *address);
+	address->sun_family = AF_UNIX;
+	if (name[0] == '/')
+		length = snprintf(address->sun_path, sizeof address->sun_path, "%s", name);
+	else
+		length = snprintf(address->sun_path, sizeof address->sun_path, "%s/%s", path, name);
+	return (size_t)length >= sizeof address->sun_path ? -ENAMETOOLONG : 0;
+}
+
+int socketdir_peer(int fd, pid_t *pid)
+{
+	struct ucred peer;
+	socklen_t bytes = sizeof peer;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes))
+		return -errno;
+	if (pid)
+		*pid = peer.pid;
+	if (bytes != sizeof peer || (peer.uid != geteuid() && peer.uid != 0))
+		return -WM_E_PEER_UID;
+	return 0;
+}
