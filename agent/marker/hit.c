@@ -298,18 +298,37 @@ static void record(struct writer *writer, int depth, const struct plan *plan, ui
 }
 
 struct probe_call {
+	struct writer *writer;
 	const struct plan *plan;
 	const unsigned char *payload;
+	int depth;
 };
 
+static int is_running(const struct writer *writer, const struct plan_probe *probe, int depth)
+{
+	for (int i = 0; i < depth; i++) {
+		if (writer->inside[i] && writer->running_fn[i] == probe->fn &&
+		    writer->running[i] == probe->data)
+			return 1;
+	}
+	return 0;
+}
+
+/* A handler that passes its own marker is not called again for it: that would never end. */
 static long call_probes(void *data)
 {
 	const struct probe_call *call = data;
+	struct writer *writer = call->writer;
 
 	for (unsigned int i = 0; i < call->plan->probe_count; i++) {
 		const struct plan_probe *probe = &call->plan->probes[i];
 
+		if (is_running(writer, probe, call->depth))
+			continue;
+		writer->running[call->depth] = probe->data;
+		writer->running_fn[call->depth] = probe->fn;
 		probe->call(probe->fn, probe->data, call->payload);
+		writer->running_fn[call->depth] = NULL;
 	}
 	return 0;
 }
@@ -347,7 +366,7 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 			record(writer, depth, plan, consumer->lane, consumer->event_id, payload, sp);
 	}
 	if (plan && plan->probe_count && depth >= 0) {
-		struct probe_call call = { plan, (const unsigned char *)payload };
+		struct probe_call call = { writer, plan, (const unsigned char *)payload, depth };
 
 		vectors_call(call_probes, &call);
 	}

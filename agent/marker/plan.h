@@ -11,8 +11,9 @@
 #define SESSIONS_MAX 8
 
 struct plan_probe {
-	void (*call)(void *fn, void *data, const unsigned char *payload);
-	void *fn, *data;
+	void (*call)(void (*fn)(void), void *data, const unsigned char *payload);
+	void (*fn)(void);
+	void *data;
 };
 
 /* Copy `bytes` from the payload, then follow the reference that comes next, if one does. */

@@ -149,6 +149,7 @@ struct writer *arena_writer_new(int32_t tid, int foreign)
 	if (!writer)
 		return NULL;
 	memset(writer->inside, 0, sizeof writer->inside);
+	memset(writer->running_fn, 0, sizeof writer->running_fn);
 	memset(&writer->stack, 0, sizeof writer->stack);
 	memset(&writer->other_stack, 0, sizeof writer->other_stack);
 	libc_tid = tid_by_libc();

@@ -60,6 +60,8 @@ struct writer {
 	struct writer_stack stack, other_stack;
 	uint32_t state;
 	int32_t tid;
+	const void *running[DEPTH_MAX];	     /* the data of the probe that runs at each depth */
+	void (*running_fn[DEPTH_MAX])(void); /* and its handler */
 	struct lanes *deeper[DEPTH_MAX - 1]; /* lanes of depth 1 and more, when they were needed */
 	uint32_t is_foreign;		     /* shares its thread-local pointer with another thread */
 	uint32_t name_looks;

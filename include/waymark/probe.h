@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program's own handlers on its markers. Link with -lwaymark-agent.
+ *
+ *	WM_PROBE(net, rx, int, const char *);          says what fields the marker net:rx has
+ *
+ *	static void on_rx(void *data, int len, const char *peer) { ... }
+ *
+ *	struct wm_probe *probe;
+ *	int error = wm_probe_add_net_rx(&probe, on_rx, &my_data);
+ *	...
+ *	wm_probe_remove(probe);
+ *
+ * A handler whose parameters differ from those declared does not compile; a declaration that differs
+ * from the marker is refused with -WM_E_FIELD_TYPES. Any number of handlers may stand on a marker;
+ * adding the first arms it.
+ *
+ * A handler runs in the thread that passes the marker, in its signal handler if it stands in one, and
+ * in the middle of a function whose compiler knows of no call there. So: do what a signal handler may
+ * do; don't longjmp or throw out of it; and what it writes is seen by the function around the marker
+ * as another thread's writes would be (use atomics or volatile). Vector registers are kept for it. A
+ * marker that a handler passes itself is recorded, but calls no handler that is already running in
+ * this thread.
+ */
+#ifndef WAYMARK_PROBE_H
+#define WAYMARK_PROBE_H
+
+#pragma GCC system_header /* one-argument variadics, as in marker.h */
+
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct wm_probe;
+
+typedef void (*wm_probe_fn)(void);
+typedef void (*wm_probe_call)(wm_probe_fn fn, void *data, const unsigned char *payload);
+
+/*
+ * What WM_PROBE's functions call. `name` is SUBSYSTEM:EVENT, `kind` 'm' (WAYMARK, WAYMARK_SDT), 'i',
+ * 'b' or 'e'; `types` are WM_TYPE_*, ended by 0 if fewer than 16. `call` unpacks the fields and calls
+ * fn. A marker that no module has yet is waited for: the handler is there when a module brings it.
+ *
+ * *probe is released by wm_probe_remove(). Any thread, no signal handler, no probe's handler. Returns
+ * 0, -WM_E_FIELD_TYPES, -WM_E_NO_TEXT_WRITE, -WM_E_SITE_CHANGED or -errno; *probe is NULL then.
+ */
+int wm_probe_add(struct wm_probe **probe, const char *name, char kind, const unsigned char types[16],
+		 wm_probe_call call, wm_probe_fn fn, void *data);
+
+/*
+ * Take a handler away. When this returns 0 the handler is not running in any thread and never will
+ * again: its code and data may be freed. From inside a handler the own thread is not waited for. A
+ * handler that doesn't return within ten seconds makes it -ETIMEDOUT: the handler will not be called
+ * any more, but may still be running. NULL is allowed. Any thread, no signal handler.
+ */
+int wm_probe_remove(struct wm_probe *probe);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* Declare a marker's fields; defines wm_probe_add_SUBSYS_EVENT(probe, handler, data). At file scope. */
+#define WM_PROBE(subsys, event, ...) WM__PROBE('m', add, subsys, event, ##__VA_ARGS__)
+/* The same for a span's begin and end: wm_probe_begin_SUBSYS_EVENT(), wm_probe_end_SUBSYS_EVENT(). */
+#define WM_PROBE_BEGIN(subsys, event, ...) WM__PROBE('b', begin, subsys, event, ##__VA_ARGS__)
+#define WM_PROBE_END(subsys, event, ...) WM__PROBE('e', end, subsys, event, ##__VA_ARGS__)
+
+#define WM__PROBE_PARAMETER(a, i, type) , type
+#define WM__PROBE_FIELD(a, i, type)                                                                \
+	type wm__v##i;                                                                             \
+	__builtin_memcpy(&wm__v##i, wm__from, sizeof wm__v##i);                                    \
+	wm__from += sizeof wm__v##i;
+#define WM__PROBE_VALUE(a, i, type) , wm__v##i
+#define WM__PROBE_TYPE(a, i, type) WM__TYPE(*(type *)0),
+#define WM__PROBE_CHECK(a, i, type)                                                                \
+	WM__ASSERT(sizeof(type) == WM__BYTES_OF(WM__TYPE(*(type *)0)),                             \
+		   "waymark: this type can't be a field of a probe");
+
+#define WM__PROBE(kind, verb, subsys, event, ...)                                                  \
+	WM__EACH(WM__PROBE_CHECK, _, ##__VA_ARGS__)                                                \
+	typedef void wm_probe_##verb##_##subsys##_##event##_fn(                                    \
+		void *data WM__EACH(WM__PROBE_PARAMETER, _, ##__VA_ARGS__));                       \
+	static inline __attribute__((unused)) void wm_probe_##verb##_##subsys##_##event##_call(    \
+		wm_probe_fn wm__fn, void *wm__data, const unsigned char *wm__from)                 \
+	{                                                                                          \
+		WM__EACH(WM__PROBE_FIELD, _, ##__VA_ARGS__)                                        \
+		(void)wm__from;                                                                    \
+		((wm_probe_##verb##_##subsys##_##event##_fn *)wm__fn)(                             \
+			wm__data WM__EACH(WM__PROBE_VALUE, _, ##__VA_ARGS__));                     \
+	}                                                                                          \
+	static inline __attribute__((unused)) int wm_probe_##verb##_##subsys##_##event(            \
+		struct wm_probe **probe, wm_probe_##verb##_##subsys##_##event##_fn *fn, void *data) \
+	{                                                                                          \
+		static const unsigned char types[17] = {                                           \
+			WM__EACH(WM__PROBE_TYPE, _, ##__VA_ARGS__) 0                               \
+		};                                                                                 \
+                                                                                                   \
+		return wm_probe_add(probe, #subsys ":" #event, kind, types,                        \
+				    wm_probe_##verb##_##subsys##_##event##_call, (wm_probe_fn)fn,  \
+				    data);                                                         \
+	}                                                                                          \
+	typedef void wm_probe_##verb##_##subsys##_##event##_fn(                                    \
+		void *data WM__EACH(WM__PROBE_PARAMETER, _, ##__VA_ARGS__))
+
+#endif
