@@ -129,7 +129,10 @@ static int class_check(struct trace_class *class)
 			class->fixed_bytes = -1;
 		else if (class->fixed_bytes >= 0)
 			class->fixed_bytes += bytes;
+		if (bytes)
+			class->field_bytes[i] = (uint8_t)strlen(class->fields[i]);
 	}
+	class->name_bytes = (uint32_t)strlen(class->name);
 	return 0;
 }
 

@@ -22,6 +22,8 @@ struct trace_class {
 	char *name; /* SUBSYSTEM:EVENT, as the trace has it (":begin", ":end" included) */
 	char *file;
 	char (*fields)[SCHEMA_NAME_BYTES];
+	uint32_t name_bytes; /* lengths, for those who print many */
+	uint8_t field_bytes[SCHEMA_FIELDS_MAX];
 	uint32_t index; /* its place in classes[]; for tables of readers */
 };
 

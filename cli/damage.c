@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/damage.h"
+
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <waymark/error.h>
+
+#define SHOWN_MAX 10
+
+static void print_damage(const struct trace_damage *damage)
+{
+	if (!strcmp(damage->file, "metadata"))
+		fprintf(stderr, "  metadata, line %llu: %s\n", (unsigned long long)damage->offset,
+			damage->what);
+	else
+		fprintf(stderr, "  %s, byte %llu: %s; %llu bytes left out\n", damage->file,
+			(unsigned long long)damage->offset, damage->what,
+			(unsigned long long)damage->bytes);
+}
+
+int complain_damage(const struct trace_reader *reader, const char *dir)
+{
+	uint32_t shown = reader->damage_count < SHOWN_MAX ? reader->damage_count : SHOWN_MAX;
+
+	if (!reader->damages_ever)
+		return CLI_FINE;
+	complain(-WM_E_TRACE_DAMAGED, "%s", dir);
+	for (uint32_t i = 0; i < shown; i++)
+		print_damage(&reader->damages[i]);
+	if (reader->damages_ever > shown)
+		fprintf(stderr, "  and at %llu more places\n",
+			(unsigned long long)(reader->damages_ever - shown));
+	fprintf(stderr, "  for other readers, cut it clean with waymark report --repair %s\n", dir);
+	return CLI_FAILED;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waymark dump: a trace's events in order of time, as text or JSON.
+ */
+#include "cli/cli.h"
+#include "cli/damage.h"
+#include "trace/format.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct dump_options {
+	const char *dir;
+	int json;
+	const char *event; /* glob; NULL for all */
+	uint64_t limit;	   /* UINT64_MAX for none */
+	uint32_t tid, pid; /* 0 for all */
+	uint64_t from_ns, to_ns; /* since the trace's begin */
+};
+
+static const char usage[] =
+	"Usage: waymark dump [OPTION]... DIR\n"
+	"Print the events of the trace in DIR in order of time:\n"
+	"  [HH:MM:SS.nnnnnnnnn] (+delta) comm-TID PID SUBSYS:EVENT: { field = value, ... }\n"
+	"\n"
+	"  --json          one JSON object a line\n"
+	"  --event GLOB    only events whose name matches, as 'db:*'\n"
+	"  --limit N       stop after N events\n"
+	"  --tid T         only this thread\n"
+	"  --pid P         only this process\n"
+	"  --from SECONDS  from this time on, counted from the trace's begin\n"
+	"  --to SECONDS    up to this time\n"
+	"  -h, --help      this\n"
+	"\n"
+	"A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\". Events that were\n"
+	"lost have a line where they are missing.\n";
+
+/* Read a whole number. 0 when it is none. */
+static int read_number(const char *text, uint64_t max, uint64_t *value)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return 0;
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	return !errno && !*end && *value <= max;
+}
+
+/* Read seconds with up to nine decimals, exactly. 0 when it is none. */
+static int read_seconds(const char *text, uint64_t *ns)
+{
+	uint64_t whole = 0, unit = 1000000000, part = 0;
+	const char *at = text;
+
+	for (; *at >= '0' && *at <= '9' && whole < UINT64_MAX / 100000000000u; at++)
+		whole = whole * 10 + (uint64_t)(*at - '0');
+	if (*at == '.')
+		for (at++; *at >= '0' && *at <= '9'; at++) {
+			unit /= 10;
+			part += (uint64_t)(*at - '0') * unit;
+		}
+	*ns = whole * 1000000000 + part;
+	return at != text && !*at;
+}
+
+enum option_id { OPT_JSON = 256, OPT_EVENT, OPT_LIMIT, OPT_TID, OPT_PID, OPT_FROM, OPT_TO };
+
+static int take_option(struct dump_options *options, int id, const char *text)
+{
+	uint64_t number = 0;
+	int fine = 1;
+
+	switch (id) {
+	case OPT_JSON:
+		options->json = 1;
+		break;
+	case OPT_EVENT:
+		options->event = text;
+		break;
+	case OPT_LIMIT:
+		fine = read_number(text, UINT64_MAX, &options->limit);
+		break;
+	case OPT_TID:
+	case OPT_PID:
+		fine = read_number(text, UINT32_MAX, &number) && number;
+		*(id == OPT_TID ? &options->tid : &options->pid) = (uint32_t)number;
+		break;
+	case OPT_FROM:
+		fine = read_seconds(text, &options->from_ns);
+		break;
+	default:
+		fine = read_seconds(text, &options->to_ns);
+	}
+	return fine ? 0 : complain_usage("dump", "this is no number: %s", text);
+}
+
+/* -1 to go on, else the exit status. */
+static int read_options(struct dump_options *options, int argc, char **argv)
+{
+	static const struct option table[] = {
+		{ "json", no_argument, NULL, OPT_JSON },
+		{ "event", required_argument, NULL, OPT_EVENT },
+		{ "limit", required_argument, NULL, OPT_LIMIT },
+		{ "tid", required_argument, NULL, OPT_TID },
+		{ "pid", required_argument, NULL, OPT_PID },
+		{ "from", required_argument, NULL, OPT_FROM },
+		{ "to", required_argument, NULL, OPT_TO },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int id, status;
+
+	*options = (struct dump_options){ .limit = UINT64_MAX, .to_ns = UINT64_MAX };
+	opterr = 0;
+	optind = 0;
+	while ((id = getopt_long(argc, argv, "h", table, NULL)) != -1) {
+		if (id == 'h') {
+			fputs(usage, stdout);
+			return CLI_FINE;
+		}
+		if (id == '?')
+			return complain_usage("dump", "this option is not known or lacks its value: %s",
+					      argv[optind - 1]);
+		status = take_option(options, id, optarg);
+		if (status)
+			return status;
+	}
+	if (optind != argc - 1)
+		return complain_usage("dump", optind == argc ? "name the trace's folder"
+							     : "only one folder at a time");
+	options->dir = argv[optind];
+	return -1;
+}
+
+static int stream_wanted(const struct trace_stream *stream, void *data)
+{
+	const struct dump_options *options = data;
+
+	return (!options->tid || stream->tid == options->tid) &&
+	       (!options->pid || stream->pid == options->pid);
+}
+
+/* Whether each event class is wanted: for each process, by class index. NULL when memory is short. */
+static uint8_t **match_classes(const struct trace_reader *reader, const char *glob)
+{
+	uint32_t count = reader->meta.process_count;
+	uint8_t **wanted = calloc(count + 1u, sizeof(*wanted));
+
+	for (uint32_t i = 0; wanted && i < count; i++) {
+		const struct trace_schema *schema = reader->meta.processes[i].schema;
+
+		if (!schema)
+			continue;
+		wanted[i] = calloc(schema->count + 1u, 1);
+		for (uint32_t j = 0; wanted[i] && j < schema->count; j++)
+			wanted[i][j] = !glob || !fnmatch(glob, schema->classes[j]->name, 0);
+		if (!wanted[i])
+			return NULL; /* the command ends; so does its memory */
+	}
+	return wanted;
+}
+
+static uint64_t begin_ns(const struct trace_reader *reader)
+{
+	uint64_t begin = UINT64_MAX;
+
+	for (uint32_t i = 0; i < reader->stream_count; i++) {
+		const struct trace_stream *stream = &reader->streams[i];
+		uint64_t ns;
+
+		if (!stream->packets)
+			continue;
+		ns = reader_ns(reader, stream_clock(reader, stream), stream->begin_ticks);
+		begin = ns < begin ? ns : begin;
+	}
+	return begin;
+}
+
+static int dump_events(const struct dump_options *options, struct merge *merge,
+		       const struct trace_reader *reader, uint64_t to_ns)
+{
+	uint8_t **wanted = match_classes(reader, options->event);
+	static struct out out;
+	struct format format;
+	struct merge_event event;
+	uint64_t left = options->limit;
+	int err = wanted ? format_init(&format, reader) : -ENOMEM;
+
+	if (err)
+		return err;
+	out_init(&out, STDOUT_FILENO);
+	while (left && !out.error && (err = merge_next(merge, &event)) > 0 && event.ns <= to_ns) {
+		if (event.class && !wanted[event.stream->process][event.class->index]) {
+			if (!event.lost && !event.missing_packets)
+				continue;
+			event.class = NULL; /* what was lost may have been wanted */
+		}
+		if (options->json)
+			format_json(&format, &out, &event);
+		else
+			format_text(&format, &out, &event);
+		left -= event.class != NULL;
+	}
+	format_release(&format);
+	for (uint32_t i = 0; i < reader->meta.process_count; i++)
+		free(wanted[i]);
+	free(wanted);
+	out_flush(&out);
+	return err < 0 ? err : out.error;
+}
+
+int cmd_dump(int argc, char **argv)
+{
+	struct dump_options options;
+	struct trace_reader *reader;
+	struct merge *merge;
+	uint64_t begin, to_ns;
+	int err, status = read_options(&options, argc, argv);
+
+	if (status >= 0)
+		return status;
+	err = trace_reader_open(&reader, options.dir);
+	if (err)
+		return complain(err, "%s", options.dir);
+	begin = begin_ns(reader);
+	to_ns = options.to_ns > UINT64_MAX - begin ? UINT64_MAX : begin + options.to_ns;
+	err = merge_open(&merge, reader, options.from_ns ? begin + options.from_ns : 0,
+			 stream_wanted, &options);
+	if (!err)
+		err = dump_events(&options, merge, reader, to_ns);
+	merge_close(merge);
+	status = err ? complain(err, "%s", options.dir) : complain_damage(reader, options.dir);
+	trace_reader_close(reader);
+	return status;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waymark report: what a trace holds, summed up.
+ */
+#include "cli/report.h"
+
+#include "cli/cli.h"
+#include "cli/damage.h"
+#include "trace/writer.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+
+static const char usage[] =
+	"Usage: waymark report [OPTION] DIR\n"
+	"Sum up the trace in DIR: what was recorded, how often, what was lost, and how long spans took.\n"
+	"\n"
+	"  --json      as one JSON object\n"
+	"  --repair    first cut torn packets off, so that every CTF reader can read the trace; what is\n"
+	"              cut off is kept in hidden files beside the streams\n"
+	"  -h, --help  this\n"
+	"\n"
+	"Quantiles of spans are off by 1 in 32 at most; min and max are exact.\n";
+
+struct report_options {
+	const char *dir;
+	int json, repair;
+};
+
+/* -1 to go on, else the exit status. */
+static int read_options(struct report_options *options, int argc, char **argv)
+{
+	static const struct option table[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "repair", no_argument, NULL, 'r' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int id;
+
+	*options = (struct report_options){ 0 };
+	opterr = 0;
+	optind = 0;
+	while ((id = getopt_long(argc, argv, "h", table, NULL)) != -1) {
+		if (id == 'h') {
+			fputs(usage, stdout);
+			return CLI_FINE;
+		}
+		if (id == '?')
+			return complain_usage("report", "there is no option %s", argv[optind - 1]);
+		options->json |= id == 'j';
+		options->repair |= id == 'r';
+	}
+	if (optind != argc - 1)
+		return complain_usage("report", optind == argc ? "name the trace's folder"
+							       : "only one folder at a time");
+	options->dir = argv[optind];
+	return -1;
+}
+
+int cmd_report(int argc, char **argv)
+{
+	struct report_options options;
+	struct trace_reader *reader;
+	struct summary *summary;
+	int err, status = read_options(&options, argc, argv);
+
+	if (status >= 0)
+		return status;
+	if (options.repair) {
+		err = trace_repair(options.dir);
+		if (err < 0)
+			return complain(err, "%s", options.dir);
+		if (!options.json)
+			printf("Repaired     %d streams\n", err);
+	}
+	err = trace_reader_open(&reader, options.dir);
+	if (err)
+		return complain(err, "%s", options.dir);
+	err = summary_make(&summary, reader);
+	if (err) {
+		trace_reader_close(reader);
+		return complain(err, "%s", options.dir);
+	}
+	if (options.json)
+		report_json(options.dir, reader, summary);
+	else
+		report_text(options.dir, reader, summary);
+	status = complain_damage(reader, options.dir);
+	if (fflush(stdout))
+		status = complain(-errno, "stdout");
+	summary_free(summary);
+	trace_reader_close(reader);
+	return status;
+}

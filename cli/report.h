@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace's summary on stdout, for people and for programs.
+ */
+#ifndef CLI_REPORT_H
+#define CLI_REPORT_H
+
+#include "trace/summary.h"
+
+void report_text(const char *dir, const struct trace_reader *reader, const struct summary *summary);
+void report_json(const char *dir, const struct trace_reader *reader, const struct summary *summary);
+
+/*
+ * The rows of a span's histogram, in nanoseconds: bounds at 1, 2 and 5 of each power of ten where
+ * that gives no more than REPORT_ROWS_MAX rows, else at the powers alone. Returns their number.
+ */
+#define REPORT_ROWS_MAX 24
+struct report_row {
+	uint64_t low_ns, high_ns, count;
+};
+int report_rows(const struct summary_span *span, struct report_row rows[REPORT_ROWS_MAX]);
+
+/* Ticks of a span's clock in nanoseconds. */
+double report_ns(const struct summary_span *span, uint64_t ticks);
+
+#endif

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/report.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define BAR_WIDTH 40
+#define LOSSY_SHOWN_MAX 10
+#define PROCESSES_SHOWN_MAX 20
+
+double report_ns(const struct summary_span *span, uint64_t ticks)
+{
+	return (double)ticks * 1e9 / (double)span->ticks_hz;
+}
+
+/* The next bound after 1, 2, 5, 10, ...; or only after 1, 10, ... */
+static uint64_t next_bound(uint64_t bound, int coarse)
+{
+	uint64_t power = 1;
+
+	while (power <= bound / 10)
+		power *= 10;
+	if (coarse || bound / power >= 5)
+		return power * 10;
+	return bound / power >= 2 ? power * 5 : power * 2;
+}
+
+static int fill_rows(const struct summary_span *span, struct report_row rows[REPORT_ROWS_MAX],
+		     int coarse)
+{
+	double per_ns = (double)span->ticks_hz / 1e9;
+	uint64_t min = (uint64_t)report_ns(span, span->times.min);
+	uint64_t max = (uint64_t)report_ns(span, span->times.max);
+	uint64_t low = 1, high, low_ticks = 0;
+	int count = 0;
+
+	while ((high = next_bound(low, coarse)) <= min)
+		low = high;
+	for (; low <= max || !count; low = high) {
+		int last;
+		uint64_t high_ticks;
+
+		if (count == REPORT_ROWS_MAX)
+			return 0;
+		high = next_bound(low, coarse);
+		last = high > max;
+		high_ticks = last ? UINT64_MAX : (uint64_t)((double)high * per_ns);
+		rows[count++] = (struct report_row){
+			low == 1 ? 0 : low, high,
+			histogram_between(&span->times, low_ticks, high_ticks)
+		};
+		low_ticks = high_ticks;
+	}
+	return count;
+}
+
+int report_rows(const struct summary_span *span, struct report_row rows[REPORT_ROWS_MAX])
+{
+	int count;
+
+	if (!span->times.count)
+		return 0;
+	count = fill_rows(span, rows, 0);
+	return count ? count : fill_rows(span, rows, 1);
+}
+
+/* A time with its unit, in eight columns at most. */
+static const char *time_text(double ns, char text[24])
+{
+	static const char *const units[] = { "ns", "us", "ms", "s" };
+	unsigned int unit = 0;
+
+	while (ns >= 999.5 && unit < 3) {
+		ns /= 1000;
+		unit++;
+	}
+	snprintf(text, 24, ns < 10 && unit ? "%.2f %s" : ns < 100 && unit ? "%.1f %s" : "%.0f %s",
+		 ns, units[unit]);
+	return text;
+}
+
+static const char *size_text(uint64_t bytes, char text[24])
+{
+	static const char *const units[] = { "bytes", "KiB", "MiB", "GiB", "TiB" };
+	double size = (double)bytes;
+	unsigned int unit = 0;
+
+	while (size >= 1024 && unit < 4) {
+		size /= 1024;
+		unit++;
+	}
+	snprintf(text, 24, unit ? "%.1f %s" : "%.0f %s", size, units[unit]);
+	return text;
+}
+
+/* A name that a terminal can be shown. Valid until the next. */
+static const char *shown(const char *name)
+{
+	static char text[4096];
+	size_t i;
+
+	for (i = 0; name[i] && i < sizeof(text) - 1; i++)
+		text[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
+	text[i] = '\0';
+	return text;
+}
+
+static void print_begin(uint64_t ns)
+{
+	time_t second = (time_t)(ns / 1000000000);
+	char date[32] = "?";
+	struct tm parts;
+
+	if (localtime_r(&second, &parts))
+		strftime(date, sizeof(date), "%Y-%m-%d %H:%M:%S", &parts);
+	printf("Began        %s.%09llu\n", date, (unsigned long long)(ns % 1000000000));
+}
+
+static void print_header(const char *dir, const struct trace_reader *reader,
+			 const struct summary *summary)
+{
+	const struct tsdl *meta = &reader->meta;
+	uint32_t count = meta->process_count, printed = 0;
+	char text[24];
+
+	printf("Trace        %s%s\n", shown(dir),
+	       reader->live ? " (still being written; this is what there is so far)" : "");
+	printf("Host         %s\n", shown(meta->hostname ? meta->hostname : "?"));
+	for (; printed < count && printed < PROCESSES_SHOWN_MAX; printed++)
+		printf("%s %u %s\n", printed ? "            " : "Processes   ",
+		       meta->processes[printed].pid,
+		       shown(meta->processes[printed].exe ? meta->processes[printed].exe : "?"));
+	if (printed < count)
+		printf("             and %u more\n", count - printed);
+	if (!count)
+		printf("Processes    none\n");
+	if (summary->end_ns)
+		print_begin(summary->begin_ns);
+	printf("Duration     %s\n",
+	       time_text((double)(summary->end_ns - summary->begin_ns), text));
+	printf("Threads      %llu\n", (unsigned long long)summary->threads);
+	printf("Size         %s in %u streams\n\n", size_text(reader->bytes, text),
+	       reader->stream_count);
+}
+
+static int name_width(const struct summary *summary)
+{
+	size_t width = strlen("EVENT");
+
+	for (uint32_t i = 0; i < summary->event_count; i++) {
+		size_t bytes = strlen(summary->events[i].name);
+
+		width = bytes > width ? bytes : width;
+	}
+	return width > 60 ? 60 : (int)width;
+}
+
+static void print_events(const struct summary *summary, int width)
+{
+	double seconds = (double)(summary->end_ns - summary->begin_ns) / 1e9;
+
+	printf("%-*s %13s %13s %7s %8s\n", width, "EVENT", "COUNT", "PER SECOND", "SHARE", "THREADS");
+	for (uint32_t i = 0; i < summary->event_count; i++) {
+		const struct summary_event *event = &summary->events[i];
+		double share = summary->total ? 100.0 * (double)event->count / (double)summary->total
+					      : 0;
+
+		printf("%-*s %13llu %13.1f %6.1f%% %8llu\n", width, shown(event->name),
+		       (unsigned long long)event->count,
+		       seconds > 0 ? (double)event->count / seconds : 0, share,
+		       (unsigned long long)event->threads);
+	}
+	printf("%-*s %13llu %13.1f\n\n", width, "all", (unsigned long long)summary->total,
+	       seconds > 0 ? (double)summary->total / seconds : 0);
+}
+
+static void print_losses(const struct trace_reader *reader, const struct summary *summary)
+{
+	uint64_t printed = 0;
+
+	if (!summary->streams_lossy) {
+		printf("Losses       none\n");
+		return;
+	}
+	printf("Losses       %llu events discarded (%.2f%% of all), %llu packets missing\n",
+	       (unsigned long long)summary->discarded,
+	       100.0 * (double)summary->discarded /
+		       (double)(summary->discarded + summary->total + !summary->total),
+	       (unsigned long long)summary->missing_packets);
+	for (uint32_t i = 0; i < reader->stream_count && printed < LOSSY_SHOWN_MAX; i++) {
+		const struct trace_stream *stream = &reader->streams[i];
+
+		if (!stream->discarded && !stream->missing_packets)
+			continue;
+		printf("             %s-%u of %u: %llu events, %llu packets\n", shown(stream->comm),
+		       stream->tid, stream->pid, (unsigned long long)stream->discarded,
+		       (unsigned long long)stream->missing_packets);
+		printed++;
+	}
+	if (printed < summary->streams_lossy)
+		printf("             and %llu more streams\n",
+		       (unsigned long long)(summary->streams_lossy - printed));
+}
+
+static void print_histogram(const struct summary_span *span)
+{
+	struct report_row rows[REPORT_ROWS_MAX];
+	int count = report_rows(span, rows);
+	uint64_t most = 1;
+
+	for (int i = 0; i < count; i++)
+		most = rows[i].count > most ? rows[i].count : most;
+	for (int i = 0; i < count; i++) {
+		int filled = (int)((double)rows[i].count * BAR_WIDTH / (double)most + 0.5);
+		char low[24], high[24], bar[BAR_WIDTH + 1];
+
+		if (!filled && rows[i].count)
+			filled = 1;
+		memset(bar, '#', sizeof(bar));
+		bar[filled] = '\0';
+		printf("  %8s - %-8s |%-*s| %llu\n", time_text((double)rows[i].low_ns, low),
+		       time_text((double)rows[i].high_ns, high), BAR_WIDTH, bar,
+		       (unsigned long long)rows[i].count);
+	}
+}
+
+static void print_span(const struct summary_span *span, int width)
+{
+	const struct histogram *times = &span->times;
+	char min[24] = "-", median[24] = "-", p99[24] = "-", max[24] = "-";
+
+	if (times->count) {
+		time_text(report_ns(span, times->min), min);
+		time_text(report_ns(span, histogram_quantile(times, 0.5)), median);
+		time_text(report_ns(span, histogram_quantile(times, 0.99)), p99);
+		time_text(report_ns(span, times->max), max);
+	}
+	printf("%-*s %13llu %9s %9s %9s %9s\n", width, shown(span->name),
+	       (unsigned long long)times->count, min, median, p99, max);
+	print_histogram(span);
+	if (span->unfinished)
+		printf("  %llu begun, with no end recorded\n", (unsigned long long)span->unfinished);
+	if (span->unbegun)
+		printf("  %llu ended, with no begin recorded\n", (unsigned long long)span->unbegun);
+}
+
+void report_text(const char *dir, const struct trace_reader *reader, const struct summary *summary)
+{
+	int width = name_width(summary);
+
+	print_header(dir, reader, summary);
+	if (summary->event_count)
+		print_events(summary, width);
+	print_losses(reader, summary);
+	if (summary->span_count)
+		printf("\n%-*s %13s %9s %9s %9s %9s\n", width, "SPAN", "COUNT", "MIN", "MEDIAN",
+		       "P99", "MAX");
+	for (uint32_t i = 0; i < summary->span_count; i++)
+		print_span(&summary->spans[i], width);
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/format.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define NS_PER_S 1000000000u
+
+int format_init(struct format *format, const struct trace_reader *reader)
+{
+	*format = (struct format){ .reader = reader, .first = 1, .second = UINT64_MAX };
+	format->streams = calloc(reader->stream_count + 1u, sizeof(*format->streams));
+	return format->streams ? 0 : -ENOMEM;
+}
+
+void format_release(struct format *format)
+{
+	free(format->streams);
+	format->streams = NULL;
+}
+
+static void make_prefix(struct format_stream *prefix, const struct trace_stream *stream)
+{
+	char comm[17];
+	int bytes;
+
+	for (unsigned int i = 0; i < sizeof(comm); i++) {
+		unsigned char c = (unsigned char)stream->comm[i];
+
+		comm[i] = c && (c < ' ' || c == 0x7f) ? '?' : (char)c;
+	}
+	bytes = snprintf(prefix->text, sizeof(prefix->text), "%s-%u %u ", comm, stream->tid,
+			 stream->pid);
+	prefix->bytes = (uint8_t)bytes;
+}
+
+static void make_clock(struct format *format, uint64_t second)
+{
+	time_t time = (time_t)second;
+	struct tm parts;
+
+	if (!localtime_r(&time, &parts))
+		parts = (struct tm){ 0 };
+	snprintf(format->clock, sizeof(format->clock), "[%02u:%02u:%02u.",
+		 (unsigned int)parts.tm_hour % 100, (unsigned int)parts.tm_min % 100,
+		 (unsigned int)parts.tm_sec % 100);
+	format->second = second;
+}
+
+/* "[HH:MM:SS.nnnnnnnnn] (+S.nnnnnnnnn) comm-TID PID " */
+static void line_start(struct format *format, struct out *out, const struct merge_event *event)
+{
+	struct format_stream *prefix = &format->streams[event->stream - format->reader->streams];
+	uint64_t second = event->ns / NS_PER_S, delta = event->ns - format->last_ns;
+
+	if (second != format->second)
+		make_clock(format, second);
+	if (!prefix->bytes)
+		make_prefix(prefix, event->stream);
+	out_short(out, format->clock, 10);
+	out_nine(out, (uint32_t)(event->ns % NS_PER_S));
+	if (format->first) {
+		out_literal(out, "] (+?.?????????\x29 ");
+	} else {
+		int back = (int64_t)delta < 0;
+
+		delta = back ? 0 - delta : delta;
+		out_short(out, back ? "] (-" : "] (+", 4);
+		out_u64(out, delta / NS_PER_S);
+		out_char(out, '.');
+		out_nine(out, (uint32_t)(delta % NS_PER_S));
+		out_literal(out, ") ");
+	}
+	out_short(out, prefix->text, prefix->bytes);
+	format->first = 0;
+	format->last_ns = event->ns;
+}
+
+static int64_t load_signed(uint8_t type, const uint8_t *at)
+{
+	if (type == WM_TYPE_I64)
+		return (int64_t)load_u64(at);
+	if (type == WM_TYPE_I32)
+		return (int32_t)load_u32(at);
+	return type == WM_TYPE_I16 ? (int16_t)(at[0] | at[1] << 8) : (int8_t)at[0];
+}
+
+static uint64_t load_unsigned(uint8_t type, const uint8_t *at)
+{
+	if (type == WM_TYPE_U64 || type == WM_TYPE_PTR)
+		return load_u64(at);
+	if (type == WM_TYPE_U32)
+		return load_u32(at);
+	return type == WM_TYPE_U16 ? (uint64_t)(at[0] | at[1] << 8) : at[0];
+}
+
+/* A number of either form: what text and JSON have in common. */
+static void put_number(struct out *out, uint8_t type, const uint8_t *at)
+{
+	switch (type) {
+	case WM_TYPE_I8:
+	case WM_TYPE_I16:
+	case WM_TYPE_I32:
+	case WM_TYPE_I64:
+		out_i64(out, load_signed(type, at));
+		return;
+	default:
+		out_u64(out, load_unsigned(type, at));
+	}
+}
+
+static double load_float(uint8_t type, const uint8_t *at)
+{
+	float narrow;
+	double wide;
+
+	if (type == WM_TYPE_F64) {
+		memcpy(&wide, at, sizeof(wide));
+		return wide;
+	}
+	memcpy(&narrow, at, sizeof(narrow));
+	return (double)narrow;
+}
+
+static void put_float(struct out *out, uint8_t type, const uint8_t *at)
+{
+	double value = load_float(type, at);
+
+	if (type == WM_TYPE_F64)
+		out_f64(out, value);
+	else
+		out_f32(out, (float)value);
+}
+
+/* A field's value; returns where the next field is. */
+static const uint8_t *value_text(struct out *out, uint8_t type, const uint8_t *at)
+{
+	size_t bytes;
+	uint8_t state;
+
+	switch (type) {
+	case WM_TYPE_STR:
+		state = *at++;
+		bytes = strlen((const char *)at);
+		if (state == FIELD_NULL) {
+			out_literal(out, "NULL");
+		} else {
+			out_char(out, '"');
+			out_escaped(out, (const char *)at, bytes);
+			out_short(out, "\"...", state == FIELD_CUT ? 4 : 1);
+		}
+		return at + bytes + 1;
+	case WM_TYPE_BYTES:
+		state = *at;
+		bytes = load_u32(at + 1);
+		out_char(out, '[');
+		out_bytes(out, at + 5, bytes);
+		out_short(out, "]...", state == FIELD_CUT ? 4 : 1);
+		return at + 5 + bytes;
+	case WM_TYPE_BOOL:
+		out_short(out, *at ? "true" : "false", *at ? 4 : 5);
+		break;
+	case WM_TYPE_CHAR:
+		out_char(out, '\'');
+		out_escaped(out, (const char *)at, 1);
+		out_char(out, '\'');
+		break;
+	case WM_TYPE_PTR:
+		out_hex(out, load_u64(at));
+		break;
+	case WM_TYPE_F32:
+	case WM_TYPE_F64:
+		put_float(out, type, at);
+		break;
+	default:
+		put_number(out, type, at);
+	}
+	return at + schema_type_bytes(type);
+}
+
+static void losses_text(struct format *format, struct out *out, const struct merge_event *event)
+{
+	if (!event->lost && !event->missing_packets)
+		return;
+	line_start(format, out, event);
+	out_char(out, '(');
+	out_u64(out, event->lost);
+	out_literal(out, " events lost");
+	if (event->missing_packets) {
+		out_literal(out, ", ");
+		out_u64(out, event->missing_packets);
+		out_literal(out, " packets missing");
+	}
+	out_literal(out, ")\n");
+}
+
+void format_text(struct format *format, struct out *out, const struct merge_event *event)
+{
+	const struct trace_class *class = event->class;
+	const uint8_t *at = event->fields;
+
+	losses_text(format, out, event);
+	if (!class)
+		return;
+	line_start(format, out, event);
+	out_escaped(out, class->name, class->name_bytes);
+	for (unsigned int i = 0; i < class->count; i++) {
+		out_short(out, i ? ", " : ": { ", i ? 2 : 4);
+		out_short(out, class->fields[i], class->field_bytes[i]);
+		out_literal(out, " = ");
+		at = value_text(out, class->types[i], at);
+	}
+	if (class->count)
+		out_literal(out, " }\n");
+	else
+		out_char(out, '\n');
+}
+
+static const uint8_t *value_json(struct out *out, uint8_t type, const uint8_t *at)
+{
+	size_t bytes;
+	int finite;
+
+	switch (type) {
+	case WM_TYPE_STR:
+		bytes = strlen((const char *)at + 1);
+		if (*at == FIELD_NULL) {
+			out_literal(out, "null");
+		} else {
+			out_char(out, '"');
+			out_json(out, (const char *)at + 1, bytes);
+			out_char(out, '"');
+		}
+		return at + bytes + 2;
+	case WM_TYPE_BYTES:
+		bytes = load_u32(at + 1);
+		out_char(out, '"');
+		out_bytes(out, at + 5, bytes);
+		out_char(out, '"');
+		return at + 5 + bytes;
+	case WM_TYPE_BOOL:
+		out_short(out, *at ? "true" : "false", *at ? 4 : 5);
+		break;
+	case WM_TYPE_CHAR: /* a character is its code point: Latin-1 */
+		out_char(out, '"');
+		if (*at < 0x80) {
+			out_json(out, (const char *)at, 1);
+		} else {
+			out_literal(out, "\\u00");
+			out_bytes(out, at, 1);
+		}
+		out_char(out, '"');
+		break;
+	case WM_TYPE_PTR:
+		out_char(out, '"');
+		out_hex(out, load_u64(at));
+		out_char(out, '"');
+		break;
+	case WM_TYPE_F32:
+	case WM_TYPE_F64: /* JSON has no word for nan and inf: as strings */
+		finite = __builtin_isfinite(load_float(type, at));
+		out_short(out, "\"", !finite);
+		put_float(out, type, at);
+		out_short(out, "\"", !finite);
+		break;
+	default:
+		put_number(out, type, at);
+	}
+	return at + schema_type_bytes(type);
+}
+
+static void json_start(struct out *out, const struct merge_event *event)
+{
+	const struct trace_stream *stream = event->stream;
+
+	out_literal(out, "{\"time_ns\":");
+	out_u64(out, event->ns);
+	out_literal(out, ",\"pid\":");
+	out_u64(out, stream->pid);
+	out_literal(out, ",\"tid\":");
+	out_u64(out, stream->tid);
+	out_literal(out, ",\"comm\":\"");
+	out_json(out, stream->comm, strlen(stream->comm));
+	out_char(out, '"');
+	if (stream->depth) {
+		out_literal(out, ",\"depth\":");
+		out_u64(out, stream->depth);
+	}
+}
+
+static void json_losses(struct out *out, const struct merge_event *event)
+{
+	if (!event->lost && !event->missing_packets)
+		return;
+	json_start(out, event);
+	out_literal(out, ",\"lost\":");
+	out_u64(out, event->lost);
+	out_literal(out, ",\"missing_packets\":");
+	out_u64(out, event->missing_packets);
+	out_literal(out, "}\n");
+}
+
+/* "cut":["field", ...], when there is one. */
+static void json_cut(struct out *out, const struct trace_class *class, const uint8_t *at)
+{
+	int found = 0;
+
+	if (class->fixed_bytes >= 0)
+		return;
+	for (unsigned int i = 0; i < class->count; i++) {
+		uint8_t type = class->types[i];
+		int varies = type == WM_TYPE_STR || type == WM_TYPE_BYTES;
+
+		if (varies && *at == FIELD_CUT) {
+			out_text(out, found ? ",\"" : ",\"cut\":[\"", found ? 2 : 9);
+			out_short(out, class->fields[i], class->field_bytes[i]);
+			out_char(out, '"');
+			found = 1;
+		}
+		if (type == WM_TYPE_STR)
+			at += 2 + strlen((const char *)at + 1);
+		else
+			at += varies ? 5 + (size_t)load_u32(at + 1)
+				     : (size_t)schema_type_bytes(type);
+	}
+	if (found)
+		out_char(out, ']');
+}
+
+void format_json(struct format *format, struct out *out, const struct merge_event *event)
+{
+	const struct trace_class *class = event->class;
+	const uint8_t *at = event->fields;
+
+	(void)format;
+	json_losses(out, event);
+	if (!class)
+		return;
+	json_start(out, event);
+	out_literal(out, ",\"name\":\"");
+	out_json(out, class->name, class->name_bytes);
+	out_literal(out, "\",\"fields\":{");
+	for (unsigned int i = 0; i < class->count; i++) {
+		out_short(out, ",\"", i ? 2 : 0);
+		if (!i)
+			out_char(out, '"');
+		out_short(out, class->fields[i], class->field_bytes[i]);
+		out_literal(out, "\":");
+		at = value_json(out, class->types[i], at);
+	}
+	out_char(out, '}');
+	json_cut(out, class, event->fields);
+	out_literal(out, "}\n");
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Events as lines of text, for people:
+ *
+ *	[HH:MM:SS.nnnnnnnnn] (+S.nnnnnnnnn) comm-TID PID NAME: { field = value, ... }
+ *
+ * and of JSON, one object a line, for programs:
+ *
+ *	{"time_ns":N,"pid":N,"tid":N,"comm":"...","name":"...","fields":{"field":value,...}}
+ *
+ * with "depth" when it is not 0, "cut":["field",...] for what was cut at 4 KiB, and for losses
+ * "lost" and "missing_packets" instead of a name and fields. A NULL string is NULL, or null.
+ */
+#ifndef TRACE_FORMAT_H
+#define TRACE_FORMAT_H
+
+#include "trace/merge.h"
+#include "trace/out.h"
+
+#include <stdint.h>
+
+struct format_stream {
+	uint8_t bytes; /* 0: not made yet */
+	char text[63]; /* "comm-TID PID " */
+};
+
+struct format {
+	const struct trace_reader *reader;
+	struct format_stream *streams; /* beside the reader's */
+	uint64_t second; /* that `clock` is for */
+	char clock[12];	 /* "[HH:MM:SS." */
+	int first;	 /* no line was made yet */
+	uint64_t last_ns;
+};
+
+/* 0 or -ENOMEM. Released with format_release(). */
+int format_init(struct format *format, const struct trace_reader *reader);
+void format_release(struct format *format);
+
+/* Put an event's line. What it lost before is a line of its own, put first. */
+void format_text(struct format *format, struct out *out, const struct merge_event *event);
+void format_json(struct format *format, struct out *out, const struct merge_event *event);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Output by hand: a buffer in front of a descriptor, and numbers put into it without printf. What
+ * goes wrong is remembered in `error`; after that, nothing more is written.
+ */
+#ifndef TRACE_OUT_H
+#define TRACE_OUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define OUT_BYTES (256u << 10)
+#define OUT_PIECE 512u /* out_room() may be asked for this much */
+
+struct out {
+	char *at, *end;
+	int fd;
+	int error; /* 0 or -errno */
+	char bytes[OUT_BYTES];
+};
+
+void out_init(struct out *out, int fd);
+
+/* Write what is in the buffer. Returns out->error. */
+int out_flush(struct out *out);
+
+/* Make sure that `bytes`, OUT_PIECE at most, fit. */
+static inline char *out_room(struct out *out, size_t bytes)
+{
+	if (__builtin_expect((size_t)(out->end - out->at) < bytes, 0))
+		out_flush(out);
+	return out->at;
+}
+
+static inline void out_char(struct out *out, char c)
+{
+	*out_room(out, 1) = c;
+	out->at++;
+}
+
+/* A text of OUT_PIECE bytes at most. */
+static inline void out_short(struct out *out, const char *text, size_t bytes)
+{
+	memcpy(out_room(out, bytes), text, bytes);
+	out->at += bytes;
+}
+
+#define out_literal(out, text) out_short(out, text, sizeof(text) - 1)
+
+void out_text(struct out *out, const char *text, size_t bytes); /* of any length */
+void out_u64(struct out *out, uint64_t value);
+void out_i64(struct out *out, int64_t value);
+void out_hex(struct out *out, uint64_t value); /* 0x... */
+void out_bytes(struct out *out, const uint8_t *bytes, size_t count); /* two hex digits each */
+void out_nine(struct out *out, uint32_t value); /* nine digits, with zeros in front */
+void out_two(struct out *out, uint32_t value);
+
+/* The shortest text that reads back as the same number; "nan", "inf", "-inf". */
+void out_f64(struct out *out, double value);
+void out_f32(struct out *out, float value);
+
+/*
+ * A string's bytes, escaped. As text: \n, \t, \r, \", \\, and \xNN for what is not printable or not
+ * UTF-8. As JSON: what isn't UTF-8 becomes U+FFFD.
+ */
+void out_escaped(struct out *out, const char *text, size_t bytes);
+void out_json(struct out *out, const char *text, size_t bytes);
+
+#endif
