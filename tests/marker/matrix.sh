@@ -1,0 +1,232 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# Builds the marker tests with each compiler, language level and way of linking, warnings being
+# errors, runs each, and looks at the object code. Prints a line for what failed, then the counts.
+#
+#	matrix.sh [--quick]	quick: one line of the matrix for each compiler and language
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+quick=${1:-}
+
+warnings="-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Werror"
+include="-I$root -I$root/include"
+sources="main.c fields.c shapes.c inline_a.c inline_b.c"
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# build NAME OUTPUT CC LANGUAGE STANDARD FLAGS: the test program.
+build() {
+	local cc=$3 files=() file more=() output=$2
+	[ "$4" = c++ ] && { cc=${cc/gcc/g++}; cc=${cc/clang/clang++}; more+=(-DWITH_CXX); }
+	[ "$4" = c ] && more+=(-D_POSIX_C_SOURCE=200809L)
+	for file in $sources; do files+=("$here/$file"); done
+	[ "$4" = c++ ] && files+=("$here/cxx.cc")
+	# shellcheck disable=SC2086 # flags are words
+	if [[ $6 = *-shared* ]]; then
+		local flags=${6/-shared/}
+		$cc -x "$4" -std="$5" "${more[@]}" $warnings $include $flags -fPIC -shared \
+			"$here/library.c" -o "$output.so" || return 1
+		$cc -x "$4" -std="$5" "${more[@]}" $warnings $include $flags -DWITH_LIBRARY \
+			"${files[@]}" -x none "$work/arm.o" "$output.so" -o "$output"
+	else
+		$cc -x "$4" -std="$5" "${more[@]}" $warnings $include $6 "${files[@]}" \
+			-x none "$work/arm.o" -o "$output"
+	fi
+}
+
+# One line of the matrix, in a process of its own.
+one() {
+	local name=$1 output=$work/$1
+	if ! build "$@" 2>"$output.log"; then
+		echo "not ok: $name: does not build: $(grep -m1 -E 'error|undefined' "$output.log")"
+	elif [ -s "$output.log" ]; then
+		echo "not ok: $name: the compiler says: $(head -n1 "$output.log")"
+	elif ! timeout 60 "$output" >"$output.out" 2>&1; then
+		echo "not ok: $name: $(head -n2 "$output.out" | tr '\n' ' ')"
+	elif ! { strip -s "$output" && timeout 60 "$output" >/dev/null; }; then
+		echo "not ok: $name: stripped, it fails"
+	else
+		echo "ok: $name"
+	fi
+	rm -f "$output" "$output".*
+}
+
+# name=NAME and the arguments of build, divided by |.
+matrix() {
+	local cc language standard level flags standards
+	for cc in gcc clang; do
+		have $cc || continue
+		for language in c c++; do
+			standards="c11 gnu11 gnu17"
+			[ $language = c++ ] && standards="c++17 gnu++17 c++20"
+			standard=${standards%% *}
+			if [ -n "$quick" ]; then
+				echo "$cc|$language|$standard|-O2"
+				continue
+			fi
+			for standard in $standards; do
+				for level in -O0 -O2; do echo "$cc|$language|$standard|$level"; done
+			done
+			standard=${standards%% *}
+			while read -r flags; do
+				[ -n "$flags" ] && echo "$cc|$language|$standard|$flags"
+			done <<-END
+				-O1
+				-O3
+				-Os
+				-Og -g3
+				-O0 -fPIC -shared
+				-O2 -fPIC -shared
+				-O2 -fPIC -shared -DWAYMARK_PORTABLE
+				-O2 -fPIE -pie
+				-O2 -fno-pie -no-pie
+				-O0 -static
+				-O2 -static
+				-O2 -fPIE -static-pie
+				-O2 -ffunction-sections -fdata-sections -Wl,--gc-sections
+				-O2 -fno-omit-frame-pointer
+				-O2 -mno-red-zone
+				-O2 -fcf-protection=full
+				-O2 -fstack-protector-all
+				-O2 -fvisibility=hidden -fno-plt
+				-O3 -march=x86-64-v3
+				-O0 -DWAYMARK_PORTABLE
+				-O2 -DWAYMARK_PORTABLE
+				-O2 -DWAYMARK_PORTABLE -static
+				-O1 -fsanitize=address,undefined
+				-O1 -fsanitize=thread
+			END
+			if [ $cc = gcc ]; then
+				echo "$cc|$language|$standard|-O3 -funroll-all-loops -fipa-cp-clone"
+				echo "$cc|$language|$standard|-O2 -flto"
+				echo "$cc|$language|$standard|-O2 -fno-reorder-blocks-and-partition"
+				[ $language = c ] && echo "$cc|$language|$standard|-O2 -fexceptions"
+				have ld.gold && echo "$cc|$language|$standard|-O2 -fuse-ld=gold"
+			fi
+			if have ld.lld; then
+				echo "$cc|$language|$standard|-O2 -fuse-ld=lld"
+				[ $cc = clang ] && echo "$cc|$language|$standard|-O2 -flto -fuse-ld=lld"
+				[ $cc = clang ] && echo "$cc|$language|$standard|-O2 -flto=thin -fuse-ld=lld"
+			fi
+		done
+	done
+}
+
+# The instructions of a function up to its first return, one address and text a line.
+hot_path() {
+	objdump -d --no-show-raw-insn "$1" | awk -v name="<$2>:" '
+		done { print; exit }
+		index($0, name) { inside = 1; next }
+		inside { print } inside && /\tret/ { done = 1 }'
+}
+
+# Bytes from the function's start to the end of its first return, a one-byte instruction.
+hot_bytes() {
+	local first last
+	first=$(hot_path "$@" | head -n1 | sed 's/[ \t]*\([0-9a-f]*\):.*/\1/')
+	last=$(hot_path "$@" | grep -m1 -P '\tret' | sed 's/[ \t]*\([0-9a-f]*\):.*/\1/')
+	echo $((0x$last + 1 - 0x$first))
+}
+
+expect() { # NAME CONDITION...
+	local name=$1
+	shift
+	if "$@"; then echo "ok: $name"; else echo "not ok: $name"; fi
+}
+
+leaf_check() { # CC FLAGS
+	local cc=$1 object=$work/leaf-$1.o function plain marked hot
+	# shellcheck disable=SC2086
+	$cc -std=gnu11 $2 $include -c "$here/leaf.c" -o "$object" || return
+	for function in leaf_marked:leaf_plain leaf_string:leaf_string_plain; do
+		marked=$(hot_bytes "$object" "${function%:*}")
+		plain=$(hot_bytes "$object" "${function#*:}")
+		expect "$cc $2: ${function%:*} costs $((marked - plain)) bytes" [ $((marked - plain)) -eq 5 ]
+		hot=$(hot_path "$object" "${function%:*}" | sed '/ret/q')
+		expect "$cc $2: ${function%:*} has no push and no frame" \
+			[ "$(grep -cE 'push|sub .*rsp' <<<"$hot")" -eq 0 ]
+	done
+}
+
+disable_check() { # CC LANGUAGE STANDARD
+	local cc=$1 file object=$work/disable.o found=""
+	[ "$2" = c++ ] && cc=${cc/gcc/g++} && cc=${cc/clang/clang++}
+	for file in fields.c shapes.c inline_a.c; do
+		# shellcheck disable=SC2086
+		$cc -x "$2" -std="$3" -D_POSIX_C_SOURCE=200809L -DWAYMARK_DISABLE $warnings -O2 $include \
+			-c "$here/$file" -o "$object" 2>"$work/disable.log" || found="$found $(head -n1 "$work/disable.log")"
+		found="$found$(readelf -SW "$object" | grep -iE 'waymark|stapsdt')$(nm "$object" | grep -E 'waymark\.|wm__')"
+	done
+	expect "$1 $2: -DWAYMARK_DISABLE leaves nothing $found" [ -z "$found" ]
+}
+
+wrong_check() { # CC LANGUAGE STANDARD
+	local cc=$1 use text
+	[ "$2" = c++ ] && cc=${cc/gcc/g++} && cc=${cc/clang/clang++}
+	while IFS='|' read -r use text; do
+		# shellcheck disable=SC2086
+		if $cc -x "$2" -std="$3" $include -D"$use" -fsyntax-only "$here/wrong.c" 2>"$work/wrong.log"; then
+			echo "not ok: $1 $2: $use compiles"
+		else
+			expect "$1 $2: $use is refused in words" grep -qE "error:.*$text" <(tr -d '\\\\' <"$work/wrong.log")
+		fi
+	done <<-END
+		WRONG_STRUCT|waymark: a value of this type can't be a field
+		WRONG_INT128|waymark: a value of this type can't be a field
+		WRONG_17|waymark: a marker takes at most 16 fields
+		WRONG_17_EXPRESSIONS|waymark: a marker takes at most 16 fields
+		WRONG_SDT_13|waymark: WAYMARK_SDT takes 12 fields
+		WRONG_SDT_BYTES|waymark: WM_BYTES is not for WAYMARK_SDT
+		WRONG_SCOPE|waymark: a value of this type can't be a field
+	END
+}
+
+sdt_check() { # CC
+	local notes program=$work/sdt
+	build sdt "$program" "$1" c gnu11 -O2 || return
+	notes=$(readelf -n "$program")
+	expect "$1: readelf shows the SDT note" grep -q 'Name: sdt_twelve' <<<"$notes"
+	expect "$1: its arguments have sizes" \
+		grep -qE 'Arguments: -8@\S+ 8@\S+ 8@\S+ 8@\S+ -8@\S+ 8@\S+ 8@\S+' <<<"$notes"
+	expect "$1: a marker that is never called is dropped by --gc-sections" \
+		build gc "$work/gc" "$1" c gnu11 "-O2 -ffunction-sections -Wl,--gc-sections -Wl,-z,start-stop-gc"
+	expect "$1: ... its site too" [ "$("$work/gc" shape dead)" -eq 0 ]
+}
+
+facts() {
+	local cc level
+	for cc in gcc clang; do
+		have $cc || continue
+		for level in "-O2" "-O3" "-O2 -fPIC"; do leaf_check $cc "$level"; done
+		disable_check $cc c c11
+		disable_check $cc c++ c++17
+		wrong_check $cc c gnu11
+		wrong_check $cc c++ c++17
+		sdt_check $cc
+	done
+}
+
+# shellcheck disable=SC2086
+gcc -std=gnu11 -D_GNU_SOURCE -O2 -fPIE $include -Wall -Wextra -Werror -c "$here/arm.c" -o "$work/arm.o" || exit 1
+export -f one build have
+export here root work warnings include sources
+
+number=0
+while IFS='|' read -r cc language standard flags; do
+	number=$((number + 1))
+	name=$(tr -cs 'A-Za-z0-9+\n' _ <<<"$number $cc $language $standard $flags")
+	printf '%s\0' "$name" "$work/$name" "$cc" "$language" "$standard" "$flags"
+done < <(matrix) >"$work/list"
+xargs -0 -n 6 -P "$(nproc)" bash -c 'one "$@"' one <"$work/list" >"$work/results"
+facts >>"$work/results"
+
+grep -v '^ok' "$work/results"
+passed=$(grep -c '^ok' "$work/results")
+failed=$(grep -vc '^ok' "$work/results")
+echo "marker matrix: $passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
