@@ -76,9 +76,48 @@ static int steal_page(struct store *store, struct wm_page *page)
 	return 1;
 }
 
+/* Give back units of a chunk that were stolen one by one. */
+static void give_back(struct store *store, uint32_t chunk, uint32_t bits)
+{
+	for (uint32_t unit = 0; unit < CHUNK_UNITS; unit++) {
+		if (bits >> unit & 1)
+			__atomic_store_n(&store->pages[chunk * CHUNK_UNITS + unit].state, PAGE_FREE,
+					 __ATOMIC_RELEASE);
+	}
+	__atomic_fetch_and(&store->chunks[chunk], ~bits, __ATOMIC_RELEASE);
+}
+
+/* Make one large page of a chunk of small ones that are all full. */
+static int steal_split(struct store *store, uint32_t chunk)
+{
+	uint32_t word = __atomic_load_n(&store->chunks[chunk], __ATOMIC_RELAXED);
+	struct wm_page *pages = &store->pages[chunk * CHUNK_UNITS];
+	uint32_t stolen = 0;
+
+	for (uint32_t unit = 0; unit < CHUNK_UNITS; unit++) {
+		if ((word >> unit & 1) &&
+		    __atomic_load_n(&pages[unit].state, __ATOMIC_RELAXED) != PAGE_FULL)
+			return 0;
+	}
+	for (uint32_t unit = 0; unit < CHUNK_UNITS; unit++) {
+		if ((word >> unit & 1) && steal_page(store, &pages[unit]))
+			stolen |= 1u << unit;
+	}
+	/* small units -> WHOLE, unless somebody took or kept one meanwhile */
+	if (stolen && stolen == word &&
+	    __atomic_compare_exchange_n(&store->chunks[chunk], &word, CHUNK_WHOLE, 0, __ATOMIC_ACQ_REL,
+					__ATOMIC_RELAXED)) {
+		for (uint32_t unit = 1; unit < CHUNK_UNITS; unit++)
+			__atomic_store_n(&pages[unit].state, PAGE_FREE, __ATOMIC_RELAXED);
+		return 1;
+	}
+	give_back(store, chunk, stolen);
+	return 0;
+}
+
 /*
- * Large pages are taken in the order of the chunks, so the first full one after the hand is the
- * oldest, or nearly. A small one only when there is no large one.
+ * Chunks are taken in their order, so the first full one after the hand is the oldest, or nearly.
+ * One small page out of a chunk whose others are still being written: only when there is no more.
  */
 static int32_t steal(struct store *store)
 {
@@ -86,13 +125,13 @@ static int32_t steal(struct store *store)
 
 	for (uint32_t i = 0; i < store->chunk_count; i++) {
 		uint32_t chunk = (start + i) % store->chunk_count;
+		uint32_t word = __atomic_load_n(&store->chunks[chunk], __ATOMIC_RELAXED);
 
-		if (__atomic_load_n(&store->chunks[chunk], __ATOMIC_RELAXED) != CHUNK_WHOLE)
+		if (word == CHUNK_WHOLE ? !steal_page(store, &store->pages[chunk * CHUNK_UNITS]) :
+					  !word || !steal_split(store, chunk))
 			continue;
-		if (steal_page(store, &store->pages[chunk * CHUNK_UNITS])) {
-			__atomic_store_n(&store->hand, chunk + 1, __ATOMIC_RELAXED);
-			return (int32_t)(chunk * CHUNK_UNITS);
-		}
+		__atomic_store_n(&store->hand, chunk + 1, __ATOMIC_RELAXED);
+		return (int32_t)(chunk * CHUNK_UNITS);
 	}
 	for (uint32_t unit = 0; unit < store->chunk_count * CHUNK_UNITS; unit++) {
 		uint32_t word = __atomic_load_n(&store->chunks[unit / CHUNK_UNITS], __ATOMIC_RELAXED);

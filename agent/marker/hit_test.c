@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/marker/bed.h"
+#include "agent/marker/hit.h"
+
+#include <waymark/marker.h>
+#include <waymark/probe.h>
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PAIR = 1, TYPES = 2, TEXT = 3, RUN = 4, MANY = 5, EMPTY = 6, SIGNAL = 40 };
+
+static uint64_t text_width(const unsigned char *fields)
+{
+	return 1 + strlen((const char *)fields + 1) + 1;
+}
+
+static uint64_t run_width(const unsigned char *fields)
+{
+	uint32_t bytes;
+
+	memcpy(&bytes, fields + 1, sizeof bytes);
+	return 5 + bytes;
+}
+
+static uint64_t width(uint32_t id, const unsigned char *fields)
+{
+	uint64_t bytes = 0;
+
+	switch (id) {
+	case PAIR:
+	case SIGNAL:
+		return 12;
+	case TYPES:
+		return 1 + 2 + 4 + 8 + 1 + 2 + 4 + 8 + 1 + 1 + 4 + 8 + 8;
+	case TEXT:
+		return text_width(fields) + 4;
+	case RUN:
+		return run_width(fields);
+	case MANY:
+		for (int i = 0; i < 16; i++)
+			bytes += text_width(fields + bytes);
+		return bytes;
+	default:
+		return 0;
+	}
+}
+
+static __attribute__((noinline)) void hit_pair(int a, uint64_t b)
+{
+	WAYMARK(hit, pair, a, b);
+}
+
+static __attribute__((noinline)) void hit_text(const char *text, int after)
+{
+	WAYMARK(hit, text, text, after);
+}
+
+static void last_event(const struct bed_event *event, void *data)
+{
+	*(struct bed_event *)data = *event;
+}
+
+Test(hit, every_type_arrives_as_it_was)
+{
+	struct __attribute__((packed)) {
+		int8_t i8;
+		int16_t i16;
+		int32_t i32;
+		int64_t i64;
+		uint8_t u8;
+		uint16_t u16;
+		uint32_t u32;
+		uint64_t u64;
+		uint8_t yes;
+		char c;
+		float f;
+		double d;
+		const void *p;
+	} got;
+	struct bed_event event = { 0 };
+
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("hit:types", TYPES, 1);
+	WAYMARK(hit, types, (int8_t)-8, (int16_t)-16, -32, INT64_C(-64), (uint8_t)8, (uint16_t)16, 32u,
+		UINT64_C(64), (_Bool)1, (char)'c', 1.5f, -2.25, (void *)&got);
+	cr_assert_eq(bed_read(0, width, last_event, &event), 1);
+	memcpy(&got, event.fields, sizeof got);
+	cr_assert(got.i8 == -8 && got.i16 == -16 && got.i32 == -32 && got.i64 == -64);
+	cr_assert(got.u8 == 8 && got.u16 == 16 && got.u32 == 32 && got.u64 == 64);
+	cr_assert(got.yes == 1 && got.c == 'c' && got.f == 1.5f && got.d == -2.25 && got.p == &got);
+	cr_assert_eq(event.tid, (uint32_t)gettid());
+}
+
+static void check_text(const char *text, unsigned int state, size_t length)
+{
+	struct bed_event event = { 0 };
+	int after;
+
+	hit_text(text, 77);
+	bed_read(0, width, last_event, &event);
+	cr_assert_eq(event.fields[0], state);
+	cr_assert_eq(strlen((const char *)event.fields + 1), length);
+	if (text)
+		cr_assert_eq(memcmp(event.fields + 1, text, length), 0);
+	memcpy(&after, event.fields + text_width(event.fields), sizeof after);
+	cr_assert_eq(after, 77);
+}
+
+Test(hit, a_string_is_whole_up_to_4096_bytes_and_cut_past_them)
+{
+	static char text[8192];
+
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("hit:text", TEXT, 1);
+	check_text(NULL, FIELD_NULL, 0);
+	check_text("", FIELD_WHOLE, 0);
+	for (size_t length = 1; length < 80; length++) {
+		for (size_t shift = 0; shift < 8; shift++) {
+			memset(text, 'x', length + shift);
+			text[length + shift] = 0;
+			check_text(text + shift, FIELD_WHOLE, length);
+		}
+	}
+	for (size_t length = 4080; length < 4120; length++) {
+		memset(text, 'y', length);
+		text[length] = 0;
+		check_text(text, length > 4096 ? FIELD_CUT : FIELD_WHOLE, length > 4096 ? 4096 : length);
+	}
+}
+
+Test(hit, a_string_at_the_end_of_mapped_memory_is_not_read_past)
+{
+	char *map = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_eq(mprotect(map + 4096, 4096, PROT_NONE), 0);
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("hit:text", TEXT, 1);
+	memset(map, 'z', 4095);
+	for (int length = 0; length < 64; length++)
+		check_text(map + 4095 - length, FIELD_WHOLE, (size_t)length);
+	check_text(map, FIELD_WHOLE, 4095);
+}
+
+Test(hit, sixteen_long_strings_are_cut_until_they_fit_a_page)
+{
+	static char text[5000];
+	struct bed_event event = { 0 };
+	const char *t = text;
+
+	memset(text, 'q', sizeof text - 1);
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("hit:many", MANY, 1);
+	WAYMARK(hit, many, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t, t);
+	cr_assert_eq(bed_read(0, width, last_event, &event), 1);
+	cr_assert_eq(bed_discarded(0), 0);
+	cr_assert_eq(event.fields[0], FIELD_CUT);
+	cr_assert_gt(text_width(event.fields), 4000);
+}
+
+Test(hit, a_byte_run_keeps_its_length_and_a_null_one_its_state)
+{
+	struct bed_event event = { 0 };
+	unsigned char bytes[5000];
+
+	memset(bytes, 0, sizeof bytes);
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("hit:run", RUN, 1);
+	for (size_t length = 0; length < sizeof bytes; length += 499) {
+		WAYMARK(hit, run, WM_BYTES(bytes, length));
+		bed_read(0, width, last_event, &event);
+		cr_assert_eq(run_width(event.fields), 5 + (length > 4096 ? 4096 : length));
+		cr_assert_eq(event.fields[0], length > 4096 ? FIELD_CUT : FIELD_WHOLE);
+	}
+	WAYMARK(hit, run, WM_BYTES(NULL, 9));
+	bed_read(0, width, last_event, &event);
+	cr_assert_eq(event.fields[0], FIELD_NULL);
+	cr_assert_eq(run_width(event.fields), 5);
+}
+
+Test(hit, ids_past_30_and_long_gaps_take_the_extended_header)
+{
+	struct bed_event event = { 0 };
+
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("hit:pair", PAIR, 1);
+	hit_pair(1, 1);
+	bed_read(0, width, last_event, &event);
+	cr_assert_not(event.extended);
+	usleep(200000); /* past 2^27 ticks of any TSC of 0.7 GHz or more */
+	hit_pair(1, 1);
+	bed_read(0, width, last_event, &event);
+	cr_assert(event.extended);
+	bed_arm("hit:pair", SIGNAL, 1);
+	hit_pair(1, 1);
+	bed_read(0, width, last_event, &event);
+	cr_assert(event.extended);
+	cr_assert_eq(event.id, SIGNAL);
+}
+
+Test(hit, two_sessions_see_the_same_events)
+{
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_store(3, 1 << 20, STORE_CYCLIC);
+	bed_arm("hit:pair", PAIR, 1 | 1 << 3);
+	for (int i = 0; i < 1000; i++)
+		hit_pair(i, 0);
+	cr_assert_eq(bed_read(0, width, NULL, NULL), 1000);
+	cr_assert_eq(bed_read(3, width, NULL, NULL), 1000);
+}
+
+Test(hit, a_full_store_counts_what_it_loses)
+{
+	for (uint32_t policy = STORE_DISCARD; policy <= STORE_CYCLIC; policy++) {
+		if (policy == STORE_DISCARD)
+			bed_make(3 * CHUNK_BYTES, policy);
+		else
+			bed_store(policy, 3 * CHUNK_BYTES, policy);
+		bed_arm("hit:pair", PAIR, 1u << policy);
+		for (int i = 0; i < 100000; i++)
+			hit_pair(i, 0);
+		cr_assert_eq(bed_read(policy, width, NULL, NULL) + bed_discarded(policy), 100000);
+		cr_assert_gt(bed_discarded(policy), 0);
+	}
+}
+
+struct span {
+	int first, last;
+};
+
+static void span_of(const struct bed_event *event, void *data)
+{
+	struct span *span = data;
+	int value;
+
+	memcpy(&value, event->fields, sizeof value);
+	if (span->first < 0)
+		span->first = value;
+	span->last = value;
+}
+
+Test(hit, discard_keeps_the_oldest_and_cyclic_the_newest)
+{
+	struct span oldest = { -1, -1 }, newest = { -1, -1 };
+
+	bed_make(3 * CHUNK_BYTES, STORE_DISCARD);
+	bed_store(1, 3 * CHUNK_BYTES, STORE_CYCLIC);
+	bed_arm("hit:pair", PAIR, 3);
+	for (int i = 0; i < 100000; i++)
+		hit_pair(i, 0);
+	bed_read(0, width, span_of, &oldest);
+	bed_read(1, width, span_of, &newest);
+	cr_assert_eq(oldest.first, 0);
+	cr_assert_eq(newest.last, 99999);
+	cr_assert_gt(newest.first, 80000);
+}
+
+static volatile int stop_draining;
+
+static void *drain_thread(void *data)
+{
+	while (!stop_draining) {
+		*(uint64_t *)data += bed_drain(0);
+		usleep(1000);
+	}
+	return NULL;
+}
+
+Test(hit, block_waits_for_the_drain_and_loses_nothing)
+{
+	uint64_t drained = 0;
+	pthread_t thread;
+
+	bed_make(2 * CHUNK_BYTES, STORE_BLOCK);
+	bed_drain(0);
+	cr_assert_eq(pthread_create(&thread, NULL, drain_thread, &drained), 0);
+	bed_arm("hit:pair", PAIR, 1);
+	for (int i = 0; i < 200000; i++)
+		hit_pair(i, 0);
+	stop_draining = 1;
+	pthread_join(thread, NULL);
+	cr_assert_eq(drained + bed_read(0, width, NULL, NULL), 200000);
+	cr_assert_eq(bed_discarded(0), 0);
+}
+
+Test(hit, block_waits_for_nobody_when_nobody_drains)
+{
+	bed_make(2 * CHUNK_BYTES, STORE_BLOCK);
+	bed_arm("hit:pair", PAIR, 1);
+	for (int i = 0; i < 200000; i++) /* at 200 ms a wait this would take hours */
+		hit_pair(i, 0);
+	cr_assert_eq(bed_read(0, width, NULL, NULL) + bed_discarded(0), 200000);
+}
+
+static void count_depths(const struct bed_event *event, void *data)
+{
+	((uint64_t *)data)[event->depth]++;
+}
+
+/* Volatile: the compiler knows of nobody who would read it in a function with a marker. */
+static void set_inside(uintptr_t sp)
+{
+	*(volatile uintptr_t *)&writer_self->inside[0] = sp;
+}
+
+static uintptr_t get_inside(void)
+{
+	return *(volatile uintptr_t *)&writer_self->inside[0];
+}
+
+static __attribute__((noinline)) uintptr_t hit_deep(void)
+{
+	volatile char frame[2000];
+
+	frame[0] = 1;
+	hit_pair(frame[0], 0);
+	return (uintptr_t)frame;
+}
+
+Test(hit, a_nested_hit_goes_to_a_stream_of_its_own)
+{
+	uint64_t depths[DEPTH_MAX] = { 0 };
+
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("hit:pair", PAIR, 1);
+	hit_pair(0, 0);
+	/* as if a signal had come in the middle of a hit: its frame lies above the handler's */
+	set_inside((uintptr_t)__builtin_frame_address(0) + 64);
+	hit_pair(1, 1);
+	hit_pair(2, 2);
+	set_inside(0);
+	hit_pair(3, 3);
+	bed_read(0, width, count_depths, depths);
+	cr_assert_eq(depths[0], 2);
+	cr_assert_eq(depths[1], 2);
+}
+
+Test(hit, a_hit_that_a_longjmp_left_is_forgotten)
+{
+	uint64_t depths[DEPTH_MAX] = { 0 };
+
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("hit:pair", PAIR, 1);
+	set_inside(hit_deep());
+	hit_pair(1, 1);
+	cr_assert_eq(get_inside(), 0);
+	bed_read(0, width, count_depths, depths);
+	cr_assert_eq(depths[0], 2);
+}
+
+static volatile sig_atomic_t signals;
+
+static void on_signal(int signal)
+{
+	WAYMARK(hit, handler, signal, (uint64_t)signals);
+	signals++;
+}
+
+Test(hit, signals_at_any_point_lose_nothing)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	struct timespec interval = { .tv_nsec = 100000 };
+	struct itimerspec every = { interval, interval };
+	static char alternate[65536];
+	stack_t stack = { .ss_sp = alternate, .ss_size = sizeof alternate };
+	uint64_t hits = 0;
+	timer_t timer;
+
+	bed_make(64 << 20, STORE_DISCARD);
+	bed_arm("hit:pair", PAIR, 1);
+	bed_arm("hit:handler", SIGNAL, 1);
+	cr_assert_eq(sigaltstack(&stack, NULL), 0);
+	for (int on_alternate = 0; on_alternate < 2; on_alternate++) {
+		action.sa_flags = on_alternate ? SA_ONSTACK : 0;
+		sigaction(SIGALRM, &action, NULL);
+		timer_create(CLOCK_MONOTONIC, NULL, &timer);
+		timer_settime(timer, 0, &every, NULL);
+		for (int until = signals + 300; signals < until; hits++)
+			hit_pair(1, 2);
+		timer_delete(timer);
+	}
+	cr_assert_eq(bed_read(0, width, NULL, NULL) + bed_discarded(0), hits + (uint64_t)signals);
+}
+
+static sigjmp_buf back;
+
+static void leave_by_jump(int signal)
+{
+	hit_pair(signal, 0);
+	siglongjmp(back, 1);
+}
+
+Test(hit, handlers_that_jump_out_strand_nothing)
+{
+	struct sigaction action = { .sa_handler = leave_by_jump };
+	struct timespec interval = { .tv_nsec = 200000 };
+	struct itimerspec every = { interval, interval };
+	static volatile int jumps;
+	timer_t timer;
+
+	bed_make(16 << 20, STORE_CYCLIC);
+	bed_arm("hit:pair", PAIR, 1);
+	sigaction(SIGALRM, &action, NULL);
+	timer_create(CLOCK_MONOTONIC, NULL, &timer);
+	timer_settime(timer, 0, &every, NULL);
+	if (sigsetjmp(back, 1))
+		jumps++;
+	while (jumps < 1000)
+		hit_pair(1, 2);
+	timer_delete(timer);
+	hit_pair(3, 4);
+	cr_assert_eq(get_inside(), 0);
+	bed_read(0, width, NULL, NULL); /* every page is well formed */
+}
+
+WM_PROBE(hit, pair, int, uint64_t);
+static struct {
+	int a, calls;
+	uint64_t b;
+} seen;
+
+static void on_pair(void *data, int a, uint64_t b)
+{
+	seen.a = a;
+	seen.b = b;
+	seen.calls++;
+	cr_assert_eq(data, &seen);
+	if (seen.calls < 100)
+		hit_pair(a, b); /* its own marker */
+}
+
+static void on_pair_too(void *data, int a, uint64_t b)
+{
+	(void)a;
+	*(uint64_t *)data += b;
+}
+
+Test(hit, probes_get_the_fields_and_do_not_call_themselves)
+{
+	uint64_t sum = 0;
+	struct plan_probe probes[] = {
+		{ wm_probe_add_hit_pair_call, (wm_probe_fn)on_pair, &seen },
+		{ wm_probe_add_hit_pair_call, (wm_probe_fn)on_pair_too, &sum },
+	};
+
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm_probe("hit:pair", PAIR, 1, probes, 2);
+	hit_pair(-5, 7);
+	cr_assert_eq(seen.a, -5);
+	cr_assert_eq(seen.b, 7);
+	cr_assert_eq(seen.calls, 1);
+	cr_assert_eq(sum, 14); /* the outer hit and the one from the first handler */
+	cr_assert_eq(bed_read(0, width, NULL, NULL), 2);
+}
+
+static void on_pair_with_vectors(void *data, int a, uint64_t b)
+{
+	(void)data, (void)a, (void)b;
+	__asm__ volatile("pcmpeqd %%xmm0, %%xmm0; pcmpeqd %%xmm7, %%xmm7; pcmpeqd %%xmm15, %%xmm15"
+			 :
+			 :
+			 : "xmm0", "xmm7", "xmm15");
+}
+
+/* What no compiler would keep over the marker, since it knows of no call there. */
+static __attribute__((noinline)) int registers_survive(void)
+{
+	uint64_t before[4] = { 0x1111, 0x2222, 0x3333, 0x4444 }, after[4];
+
+	__asm__ volatile("movq %0, %%xmm0; movq %1, %%xmm7; movq %2, %%xmm15; movq %3, %%r11"
+			 :
+			 : "m"(before[0]), "m"(before[1]), "m"(before[2]), "m"(before[3])
+			 : "xmm0", "xmm7", "xmm15", "r11");
+	WAYMARK(hit, bare);
+	__asm__ volatile("movq %%xmm0, %0; movq %%xmm7, %1; movq %%xmm15, %2; movq %%r11, %3"
+			 : "=m"(after[0]), "=m"(after[1]), "=m"(after[2]), "=m"(after[3]));
+	return !memcmp(before, after, sizeof before);
+}
+
+static void on_bare(wm_probe_fn fn, void *data, const unsigned char *payload)
+{
+	(void)fn, (void)payload;
+	on_pair_with_vectors(data, 0, 0);
+}
+
+Test(hit, all_registers_survive_first_hits_and_probes)
+{
+	struct plan_probe probe = { on_bare, NULL, NULL };
+
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm_probe("hit:bare", EMPTY, 1, &probe, 1);
+	cr_assert(registers_survive(), "the thread's first hit");
+	cr_assert(registers_survive(), "a probe's handler");
+	bed_arm("hit:bare", EMPTY, 1);
+	for (int i = 0; i < 5000; i++)
+		cr_assert(registers_survive(), "hit %d", i); /* new pages among them */
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/marker/bed.h"
+
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAIR 1
+#define HITS 20000
+
+static uint64_t width(uint32_t id, const unsigned char *fields)
+{
+	(void)id, (void)fields;
+	return 12;
+}
+
+static __attribute__((noinline)) void hit_pair(int a, uint64_t b)
+{
+	WAYMARK(store, pair, a, b);
+}
+
+static void *hit_three(void *data)
+{
+	for (int i = 0; i < 3; i++)
+		hit_pair(i, (uintptr_t)data);
+	return NULL;
+}
+
+static uint32_t slots_in(uint32_t state)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < stores[0].slot_count; i++)
+		count += stores[0].slots[i].state == state;
+	return count;
+}
+
+static uint32_t pages_in(uint32_t state)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < stores[0].chunk_count * CHUNK_UNITS; i++)
+		count += stores[0].pages[i].state == state;
+	return count;
+}
+
+Test(store, quiet_threads_share_chunks_and_end_their_streams)
+{
+	pthread_t threads[100];
+
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("store:pair", PAIR, 1);
+	for (uintptr_t i = 0; i < 100; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, hit_three, (void *)i), 0);
+	for (int i = 0; i < 100; i++)
+		pthread_join(threads[i], NULL);
+	cr_assert_eq(slots_in(SLOT_ENDED), 100);
+	cr_assert_eq(slots_in(SLOT_LIVE), 0);
+	cr_assert_eq(pages_in(PAGE_FULL), 100);
+	cr_assert_eq(pages_in(PAGE_OPEN), 0);
+	cr_assert_eq(bed_read(0, width, NULL, NULL), 300);
+	for (uint32_t i = 0; i < 9; i++)
+		cr_assert_neq(stores[0].chunks[i], CHUNK_WHOLE);
+}
+
+static void *hit_for_ever(void *data)
+{
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	for (;;)
+		(*(volatile uint64_t *)data)++, hit_pair(1, 2);
+	return NULL;
+}
+
+Test(store, a_cancelled_thread_leaves_whole_pages)
+{
+	bed_make(64 << 20, STORE_CYCLIC);
+	bed_arm("store:pair", PAIR, 1);
+	for (int i = 0; i < 200; i++) {
+		uint64_t hits = 0;
+		pthread_t thread;
+
+		cr_assert_eq(pthread_create(&thread, NULL, hit_for_ever, &hits), 0);
+		usleep(300);
+		pthread_cancel(thread);
+		pthread_join(thread, NULL);
+	}
+	store_sweep();
+	cr_assert_eq(slots_in(SLOT_LIVE), 0);
+	bed_read(0, width, NULL, NULL);
+}
+
+static void *leave_by_syscall(void *data)
+{
+	hit_three(data);
+	syscall(SYS_exit, 0);
+	return NULL;
+}
+
+Test(store, a_thread_that_leaves_without_a_word_is_swept)
+{
+	pthread_t thread;
+
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("store:pair", PAIR, 1);
+	cr_assert_eq(pthread_create(&thread, NULL, leave_by_syscall, NULL), 0);
+	for (int i = 0; i < 1000 && slots_in(SLOT_ENDED) == 0; i++) {
+		usleep(1000);
+		store_sweep();
+	}
+	cr_assert_eq(slots_in(SLOT_ENDED), 1);
+	cr_assert_eq(bed_read(0, width, NULL, NULL), 3);
+}
+
+static int in_child(int (*child)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(child());
+	waitpid(pid, &status, 0);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int hit_in_child(void)
+{
+	for (int i = 0; i < HITS; i++)
+		hit_pair(9, 9);
+	return 7;
+}
+
+static int reopen_in_child(void)
+{
+	struct store_options options = { .buffer_bytes = 1 << 20 };
+	int fd;
+
+	store_forked();
+	bed_disarm("store:pair");
+	if (store_open(0, &options, &fd))
+		return 1;
+	bed_arm("store:pair", PAIR, 1);
+	hit_three(NULL);
+	if (bed_read(0, width, NULL, NULL) != 3)
+		return 2;
+	return stores[0].slots[0].tid == (uint32_t)getpid() ? 7 : 3;
+}
+
+static void check_parent(uint64_t hits)
+{
+	for (uint64_t i = 0; i < hits; i++)
+		hit_pair(1, 1);
+}
+
+Test(store, a_child_never_writes_to_its_parents_pages)
+{
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("store:pair", PAIR, 1);
+	check_parent(10);
+	cr_assert_eq(in_child(hit_in_child), 7);
+	cr_assert_eq(in_child(reopen_in_child), 7);
+	check_parent(10);
+	cr_assert_eq(bed_read(0, width, NULL, NULL), 20);
+}
+
+Test(store, nor_does_the_child_of_a_bare_fork)
+{
+	int status;
+	pid_t pid;
+
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("store:pair", PAIR, 1);
+	check_parent(10);
+	pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+	if (!pid)
+		syscall(SYS_exit_group, hit_in_child());
+	waitpid(pid, &status, 0);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+	check_parent(10);
+	cr_assert_eq(bed_read(0, width, NULL, NULL), 20);
+}
+
+Test(store, a_vfork_child_harms_nothing)
+{
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("store:pair", PAIR, 1);
+	for (int i = 0; i < 100; i++) {
+		pid_t pid = vfork();
+
+		if (!pid) {
+			hit_pair(5, 5);
+			_exit(0);
+		}
+		waitpid(pid, NULL, 0);
+		hit_pair(1, 1);
+	}
+	cr_assert_eq(bed_read(0, width, NULL, NULL), 200);
+}
+
+static int bare_thread(void *data)
+{
+	for (int i = 0; i < HITS; i++)
+		hit_pair(i, 3);
+	__atomic_fetch_add((int *)data, 1, __ATOMIC_RELEASE);
+	syscall(SYS_exit, 0);
+	return 0;
+}
+
+/* Threads made by clone() alone run on their maker's thread-local storage, at the same time. */
+Test(store, bare_threads_that_share_a_tls_never_share_a_page)
+{
+	const size_t stack_bytes = 256 * 1024;
+	int done = 0;
+
+	bed_make(64 << 20, STORE_DISCARD);
+	bed_arm("store:pair", PAIR, 1);
+	for (int i = 0; i < 3; i++) {
+		char *stack = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+
+		cr_assert_gt(clone(bare_thread, stack + stack_bytes,
+				   CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+					   CLONE_SYSVSEM,
+				   &done),
+			     0);
+	}
+	for (int i = 0; i < HITS; i++)
+		hit_pair(i, 1);
+	while (__atomic_load_n(&done, __ATOMIC_ACQUIRE) < 3)
+		usleep(1000);
+	cr_assert_eq(slots_in(SLOT_LIVE), 4);
+	cr_assert_eq(bed_read(0, width, NULL, NULL) + bed_discarded(0), 4 * HITS);
+	usleep(10000);
+	store_sweep();
+	cr_assert_eq(slots_in(SLOT_LIVE), 1);
+	cr_assert_eq(slots_in(SLOT_ENDED), 3);
+}
+
+static void *hit_on(void *stop)
+{
+	while (!__atomic_load_n((int *)stop, __ATOMIC_RELAXED))
+		hit_pair(4, 4);
+	return NULL;
+}
+
+Test(store, quiet_ends_every_stream_while_threads_go_on_hitting)
+{
+	pthread_t threads[4];
+	int stop = 0;
+
+	bed_make(4 << 20, STORE_CYCLIC);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, hit_on, &stop);
+	for (int i = 0; i < 50; i++) {
+		bed_arm("store:pair", PAIR, 1);
+		usleep(500);
+		bed_disarm("store:pair");
+		cr_assert_eq(store_quiet(0, 2000), 0);
+		cr_assert_eq(pages_in(PAGE_OPEN), 0);
+		cr_assert_eq(slots_in(SLOT_LIVE), 0);
+		bed_read(0, width, NULL, NULL);
+		/* the outside's part: nothing is left of it */
+		bed_drain(0);
+		for (uint32_t s = 0; s < stores[0].slot_count; s++)
+			stores[0].slots[s].state = SLOT_FREE;
+	}
+	stop = 1;
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	cr_assert_eq(store_close(0), 0);
+}
+
+Test(store, quiesce_says_when_a_thread_does_not_leave)
+{
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("store:pair", PAIR, 1);
+	hit_pair(1, 1);
+	cr_assert_eq(store_quiesce(1000, 0), 0);
+	writer_self->inside[0] = 1;
+	cr_assert_eq(store_quiesce(50, 0), -ETIMEDOUT);
+	cr_assert_eq(store_quiesce(50, 1), 0);
+	cr_assert_eq(store_quiet(0, 50), -ETIMEDOUT);
+	cr_assert_eq(store_close(0), -EBUSY);
+	writer_self->inside[0] = 0;
+	cr_assert_eq(store_quiet(0, 50), 0);
+	cr_assert_eq(store_close(0), 0);
+}
+
+Test(store, the_memfd_can_neither_shrink_nor_grow)
+{
+	struct store_options options = { .buffer_bytes = 1 << 20 };
+	int fd;
+
+	cr_assert_eq(store_init(), 0);
+	cr_assert_eq(store_open(0, &options, &fd), 0);
+	cr_assert_eq(ftruncate(fd, 4096), -1);
+	cr_assert_eq(ftruncate(fd, 1 << 30), -1);
+	cr_assert_eq(fcntl(fd, F_GET_SEALS), F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+}
+
+Test(store, a_buffer_past_a_limit_is_refused)
+{
+	struct store_options options = { .buffer_bytes = 64 << 20 };
+	struct rlimit limit = { 1 << 20, 1 << 20 };
+	int fd;
+
+	cr_assert_eq(store_init(), 0);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	cr_assert_eq(store_open(0, &options, &fd), -WM_E_BUFFER_LIMIT);
+	options.buffer_bytes = 0;
+	cr_assert_eq(store_open(0, &options, &fd), -EINVAL);
+}
+
+Test(store, errno_is_left_alone)
+{
+	bed_make(CHUNK_BYTES, STORE_DISCARD);
+	bed_arm("store:pair", PAIR, 1);
+	errno = 123;
+	for (int i = 0; i < HITS; i++)
+		hit_pair(1, 1);
+	cr_assert_eq(errno, 123);
+}
