@@ -1,0 +1,81 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What is installed can be used: headers, libraries by pkg-config, manual pages, completion.
+set -euo pipefail
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+
+DESTDIR=$work/root meson install -C "$WAYMARK_BUILD" --no-rebuild --quiet >install.log 2>&1 ||
+	{ cat install.log; exit 1; }
+prefix=$(dirname "$(dirname "$(find root -path '*/bin/waymark')")")
+export PKG_CONFIG_PATH=$prefix/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root
+
+for page in man1/waymark man1/waymark-record man1/waymark-list man1/waymark-report \
+	man1/waymark-dump man3/waymark-marker man3/waymark-probe man3/waymark-session man7/waymark; do
+	[ -s "$prefix/share/man/$page.${page:3:1}" ] || { echo "$page: no manual page"; exit 1; }
+done
+
+# A program with a marker links nothing.
+cat >marked.c <<'C'
+#include <waymark/marker.h>
+int main(int argc, char **argv)
+{
+	WAYMARK(install, test, argc, argv[0]);
+	return 0;
+}
+C
+gcc -I"$prefix/include" marked.c -o marked
+./marked
+"$prefix/bin/waymark" list marked | grep -q install:test
+
+# A tool of one's own.
+cat >tool.c <<'C'
+#include <stdio.h>
+#include <waymark/error.h>
+#include <waymark/session.h>
+int main(void)
+{
+	struct wm_session *session;
+	int err = wm_session_open(&session, NULL);
+
+	if (!err && wm_session_add(session, "nonsense") < 0)
+		puts(wm_error_text(-WM_E_SPEC));
+	wm_session_close(session);
+	return err != 0;
+}
+C
+# shellcheck disable=SC2046 # words
+gcc tool.c -o tool $(pkg-config --cflags --libs waymark)
+LD_LIBRARY_PATH=$prefix/lib ./tool | grep -q "event spec"
+
+# A program with handlers of its own, against the shared and the static agent.
+cat >probed.c <<'C'
+#include <waymark/probe.h>
+WM_PROBE(install, probed, int);
+static volatile int sum;
+static void add(void *data, int value)
+{
+	(void)data;
+	sum += value;
+}
+int main(void)
+{
+	struct wm_probe *probe;
+	int err = wm_probe_add_install_probed(&probe, add, 0);
+
+	for (int i = 0; i < 3; i++)
+		WAYMARK(install, probed, i + 1);
+	return err || wm_probe_remove(probe) || sum != 6;
+}
+C
+# shellcheck disable=SC2046 # words
+gcc probed.c -o probed $(pkg-config --cflags --libs waymark-agent)
+LD_LIBRARY_PATH=$prefix/lib ./probed
+gcc -I"$prefix/include" probed.c -o probed-static "$prefix/lib/libwaymark-agent.a"
+./probed-static
+
+# Completion offers the commands.
+bash -c '. "$0"; COMP_WORDS=(waymark re) COMP_CWORD=1; _waymark; echo "${COMPREPLY[@]}"' \
+	"$prefix/share/bash-completion/completions/waymark" | grep -qx "record report"
