@@ -39,4 +39,17 @@ for command in record list report dump; do
 	expect 0 out "Usage: waymark $command" help $command
 	expect 2 err "waymark $command --help" $command --no-such-option
 done
+
+# The manual tells the options that the help tells, and no others.
+options()
+{
+	grep -oE -- '--[a-z][a-z-]+' | sort -u
+}
+for command in record list report dump; do
+	page=$(dirname "$0")/../docs/man/waymark-$command.1.md
+	if ! diff <("$waymark" $command --help | options) <(grep '^\*\*-' "$page" | options); then
+		echo "waymark $command: the help (<) and the manual page (>) differ"
+		failed=1
+	fi
+done
 exit $failed
