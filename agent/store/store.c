@@ -311,6 +311,11 @@ void store_forked(void)
 	arena_forked();
 }
 
+int store_uses_tsc(unsigned int lane)
+{
+	return stores[lane].clock == STORE_CLOCK_TSC;
+}
+
 uint64_t store_ticks(unsigned int lane)
 {
 	return clock_ticks(stores[lane].clock);

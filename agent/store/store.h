@@ -53,6 +53,9 @@ void store_forked(void);
 /* Register for fork and thread exit; find the clock. Once. */
 int store_init(void);
 
+/* Whether session `lane`'s events are stamped by the TSC. */
+int store_uses_tsc(unsigned int lane);
+
 /* The session's clock, as events are stamped. */
 uint64_t store_ticks(unsigned int lane);
 
