@@ -192,6 +192,11 @@ int store_quiesce(unsigned int timeout_ms, int self_ok)
 	return wait.failed ? -ETIMEDOUT : 0;
 }
 
+int store_self_is_inside(void)
+{
+	return writer_self && is_inside(writer_self);
+}
+
 static void end_lanes(struct writer *writer, void *data)
 {
 	unsigned int session = *(unsigned int *)data;

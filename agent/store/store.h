@@ -44,6 +44,9 @@ int store_close(unsigned int lane);
  */
 int store_quiesce(unsigned int timeout_ms, int self_ok);
 
+/* Whether the calling thread is in a hit: in a probe's handler, or in a signal handler above one. */
+int store_self_is_inside(void);
+
 /* Mark the pages of threads that have died without saying so as theirs no more. Control thread, now and then. */
 void store_sweep(void);
 
