@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace as libbabeltrace2 reads it, for tests that compare it with our reader. Where the library
+ * isn't installed, babeltrace_absent.c stands in.
+ */
+#ifndef TRACE_BABELTRACE_H
+#define TRACE_BABELTRACE_H
+
+#include <stdint.h>
+
+struct babeltrace {
+	char **lines; /* one an event: "NS NAME FIELD=VALUE ..." (see canon.h) */
+	uint32_t count, room;
+	uint64_t discarded, missing_packets; /* as it says */
+	int failed;			     /* it stopped with an error */
+};
+
+/* Read all. 0, or -ENOSYS when the library is not there. */
+int babeltrace_read(struct babeltrace *read, const char *dir);
+void babeltrace_release(struct babeltrace *read);
+
+#endif
