@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/agentpath.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define AGENT_FILE "libwaymark-agent.so"
+
+/* From the folder of the command or of libwaymark.so. */
+static const char *const beside[] = { "/../agent/", "/", "/../lib/", "/../lib64/" };
+
+/* The file that holds this very function: the command, or libwaymark.so. */
+static int own_folder(char folder[PATH_MAX])
+{
+	char self[PATH_MAX];
+	Dl_info info;
+	char *slash;
+
+	if (!dladdr((void *)own_folder, &info) || !info.dli_fname)
+		return 0;
+	/* for the executable the loader gives argv[0], which may be anything */
+	if (!strchr(info.dli_fname, '/') || !realpath(info.dli_fname, self)) {
+		ssize_t got = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+		if (got <= 0)
+			return 0;
+		self[got] = 0;
+	}
+	slash = strrchr(self, '/');
+	if (!slash)
+		return 0;
+	*slash = 0;
+	strcpy(folder, self);
+	return 1;
+}
+
+static int take(char path[PATH_MAX], const char *folder, const char *step, const char *file)
+{
+	char candidate[PATH_MAX];
+	int got = snprintf(candidate, sizeof(candidate), "%s%s%s", folder, step, file);
+
+	if (got <= 0 || got >= (int)sizeof(candidate))
+		return 0;
+	if (realpath(candidate, path) && access(path, R_OK) == 0)
+		return 1;
+	strcpy(path, candidate);
+	return 0;
+}
+
+int agentpath_find(char path[PATH_MAX])
+{
+	const char *named = getenv("WAYMARK_AGENT");
+	char folder[PATH_MAX];
+
+	if (named && named[0])
+		return take(path, named, "", "") ? 0 : -WM_E_NO_AGENT;
+	if (own_folder(folder))
+		for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++)
+			if (take(path, folder, beside[i], AGENT_FILE))
+				return 0;
+	return take(path, WAYMARK_LIBDIR, "/", AGENT_FILE) ? 0 : -WM_E_NO_AGENT;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* Where libwaymark-agent.so is. */
+#ifndef SESSION_AGENTPATH_H
+#define SESSION_AGENTPATH_H
+
+#include <limits.h>
+
+/*
+ * Find the agent library: what WAYMARK_AGENT names; else beside the file that this code is in (a
+ * build tree has it in ../agent, an installation in the same folder or in ../lib); else in the
+ * folder that libraries were configured to be installed in. Absolute, links resolved. 0, or
+ * -WM_E_NO_AGENT: path[] is then what was looked for last.
+ */
+int agentpath_find(char path[PATH_MAX]);
+
+#endif

@@ -1,0 +1,546 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/drain.h"
+
+#include "session/ticks.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * A page whose predecessor wasn't found waits for the next pass: the scan had passed it when it was
+ * filled. After this many passes there is none.
+ */
+#define WAIT_PASSES 3
+/* Slots looked at past those that were given out: some are being claimed. */
+#define SLOTS_AHEAD 256u
+
+/* What is known of a slot's present stream; private, so that the program can't bend it. */
+struct stream {
+	uint64_t instance; /* 0: the slot was not seen in use */
+	uint64_t next_seq;
+	uint64_t last_ticks;
+	uint64_t discarded; /* the slot's count, never less than before */
+	uint64_t lost;	    /* events of pages that could not be handed on */
+	uint64_t told;	    /* discarded + lost, as the last packet says */
+	uint64_t delivered; /* events of the page next_seq that a peek handed out */
+	uint32_t tid, depth;
+	uint8_t waited;
+};
+
+struct found {
+	uint32_t tid, slot, unit;
+	uint64_t seq;
+};
+
+struct drain {
+	struct mapping map;
+	uint32_t pid;
+	enum drain_reach reach;
+	uint64_t next_instance;
+	struct stream *streams; /* one for each slot */
+	struct stream homeless; /* threads without a slot: tid 0 */
+	struct found *found;
+	uint32_t found_count;
+	struct drain_counts counts; /* discarded: of streams that are over */
+	uint64_t live_discarded;    /* of the others, at the last look */
+};
+
+/* The block policy's writers go on alone when nobody drains. */
+static void say_drained(struct drain *drain)
+{
+	__atomic_store_n(&drain->map.store->drained_ns, ticks_monotonic_ns(), __ATOMIC_RELEASE);
+}
+
+int drain_new(struct drain **drain, int fd, uint32_t pid)
+{
+	struct drain *new = calloc(1, sizeof(*new));
+	int err;
+
+	if (!new)
+		return -ENOMEM;
+	new->pid = pid;
+	new->next_instance = 1;
+	err = mapping_open(&new->map, fd);
+	if (!err) {
+		/* room for the worst case, so that no pass can fail; untouched memory costs nothing */
+		new->streams = calloc(new->map.slot_count, sizeof(*new->streams));
+		new->found = calloc((size_t)new->map.chunk_count * CHUNK_UNITS, sizeof(*new->found));
+		if (!new->streams || !new->found)
+			err = -ENOMEM;
+	}
+	if (err) {
+		drain_free(new);
+		return err;
+	}
+	say_drained(new);
+	*drain = new;
+	return 0;
+}
+
+void drain_free(struct drain *drain)
+{
+	if (!drain)
+		return;
+	mapping_release(&drain->map);
+	free(drain->streams);
+	free(drain->found);
+	free(drain);
+}
+
+static void found_add(struct drain *drain, uint32_t unit)
+{
+	struct wm_page *page = &drain->map.pages[unit];
+	uint32_t slot = __atomic_load_n(&page->slot, __ATOMIC_RELAXED);
+
+	/* a page of no known slot is rubbish; it goes to the end of the list and is dropped */
+	if (slot >= drain->map.slot_count)
+		slot = UINT32_MAX;
+	drain->found[drain->found_count++] = (struct found){
+		.tid = slot == UINT32_MAX ? UINT32_MAX : drain->map.slots[slot].tid,
+		.unit = unit,
+		.slot = slot,
+		.seq = __atomic_load_n(&page->seq, __ATOMIC_RELAXED),
+	};
+}
+
+static int page_wanted(const struct drain *drain, uint32_t unit)
+{
+	/* pairs with the writer's release store of FULL, and of OPEN */
+	uint32_t state = __atomic_load_n(&drain->map.pages[unit].state, __ATOMIC_ACQUIRE);
+
+	return state == PAGE_FULL || (state == PAGE_OPEN && drain->reach != DRAIN_READY);
+}
+
+/* The streams of a thread side by side, the pages of a stream in their order. */
+static int found_order(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	if (x->slot != y->slot)
+		return x->slot < y->slot ? -1 : 1;
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+int drain_scan(struct drain *drain, enum drain_reach reach)
+{
+	const struct mapping *map = &drain->map;
+
+	drain->reach = reach;
+	drain->found_count = 0;
+	if (map->policy == STORE_CYCLIC && reach != DRAIN_ALL)
+		return 0;
+	for (uint32_t chunk = 0; chunk < map->chunk_count; chunk++) {
+		uint32_t word = __atomic_load_n(&map->chunks[chunk], __ATOMIC_ACQUIRE);
+		uint32_t units = word & CHUNK_WHOLE ? 1 : word & CHUNK_ALL_SMALL;
+
+		for (; units; units &= units - 1) {
+			uint32_t unit = chunk * CHUNK_UNITS + (uint32_t)__builtin_ctz(units);
+
+			if (page_wanted(drain, unit))
+				found_add(drain, unit);
+		}
+	}
+	qsort(drain->found, drain->found_count, sizeof(*drain->found), found_order);
+	return drain->found_count > INT_MAX ? INT_MAX : (int)drain->found_count;
+}
+
+static struct stream *stream_of(struct drain *drain, uint32_t slot)
+{
+	struct stream *stream = &drain->streams[slot];
+	const struct wm_slot *from = &drain->map.slots[slot];
+
+	if (!stream->instance) {
+		*stream = (struct stream){
+			.instance = drain->next_instance++,
+			.tid = __atomic_load_n(&from->tid, __ATOMIC_RELAXED),
+			.depth = __atomic_load_n(&from->depth, __ATOMIC_RELAXED),
+		};
+	}
+	return stream;
+}
+
+static void stream_losses(struct stream *stream, const uint64_t *from)
+{
+	uint64_t discarded = __atomic_load_n(from, __ATOMIC_RELAXED);
+
+	if (discarded > stream->discarded)
+		stream->discarded = discarded;
+}
+
+/* TAKEN -> FREE, then the units; then say so, for writers that wait or gave up for want of room. */
+static void page_give_back(struct drain *drain, uint32_t unit, uint32_t slot)
+{
+	struct wm_page *page = &drain->map.pages[unit];
+	uint32_t *word = &drain->map.chunks[unit / CHUNK_UNITS];
+	uint32_t bits = 1u << unit % CHUNK_UNITS;
+
+	if (__atomic_load_n(word, __ATOMIC_RELAXED) & CHUNK_WHOLE)
+		bits = CHUNK_WHOLE;
+	if (slot < drain->map.slot_count)
+		__atomic_fetch_sub(&drain->map.slots[slot].pages, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&page->state, PAGE_FREE, __ATOMIC_RELAXED);
+	/* pairs with the acquire of the writer that takes the units next */
+	__atomic_fetch_and(word, ~bits, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&drain->map.store->freed, 1, __ATOMIC_RELEASE);
+}
+
+static void packet_head(struct drain *drain, struct wm_packet *head, const struct stream *stream)
+{
+	*head = (struct wm_packet){
+		.instance = stream->instance,
+		.discarded = stream->told,
+		.pid = drain->pid,
+		.tid = stream->tid,
+		.depth = stream->depth,
+	};
+}
+
+/* The size of a page as its chunk has it, or 0 where the two disagree. */
+static uint32_t page_bytes(const struct drain *drain, uint32_t unit, uint32_t bytes)
+{
+	uint32_t word = __atomic_load_n(&drain->map.chunks[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
+	uint32_t is = word & CHUNK_WHOLE ? CHUNK_BYTES : UNIT_BYTES;
+
+	return bytes == is && (is == UNIT_BYTES || unit % CHUNK_UNITS == 0) ? is : 0;
+}
+
+/* Fill in a packet from a page. Returns 0 where the page can't be what it says. */
+static int packet_of(struct drain *drain, struct stream *stream, uint32_t unit, uint32_t slot,
+		     struct drain_packet *packet)
+{
+	const struct wm_page *page = &drain->map.pages[unit];
+	/* acquire: every byte, count and time before it is complete, as abi/page.h says */
+	uint32_t commit = __atomic_load_n(&page->commit, __ATOMIC_ACQUIRE);
+	uint32_t bytes = page_bytes(drain, unit, page->bytes);
+	struct wm_packet *head = packet->head;
+	uint64_t discarded = __atomic_load_n(&page->discarded, __ATOMIC_RELAXED);
+
+	if (!bytes || commit < PAGE_HEAD_BYTES || commit > bytes)
+		return 0;
+	/*
+	 * A flight recorder loses the oldest: all that a stream lost lies before what is left of it.
+	 * Elsewhere the page knows what was lost before it.
+	 */
+	stream_losses(stream, &drain->map.slots[slot].discarded);
+	if (drain->map.policy == STORE_CYCLIC || discarded > stream->discarded)
+		discarded = stream->discarded;
+	discarded += stream->lost;
+	if (discarded > stream->told && drain->reach != DRAIN_PEEK)
+		stream->told = discarded;
+
+	packet_head(drain, head, stream);
+	head->begin_ticks = page->begin_ticks;
+	head->end_ticks = page->end_ticks > head->begin_ticks ? page->end_ticks : head->begin_ticks;
+	head->seq = page->seq;
+	head->monotonic_ns = page->monotonic_ns;
+	head->monotonic_raw_ns = page->monotonic_raw_ns;
+	head->realtime_ns = page->realtime_ns;
+	memcpy(head->comm, drain->map.slots[slot].comm, sizeof(head->comm));
+	head->comm[sizeof(head->comm) - 1] = 0;
+	packet->content = drain->map.data + (size_t)unit * UNIT_BYTES + PAGE_HEAD_BYTES;
+	packet->bytes = commit - PAGE_HEAD_BYTES;
+	packet->events = page->events;
+	packet->delivered = &stream->delivered;
+	packet->keep = 0;
+	return 1;
+}
+
+/* FULL -> TAKEN, or OPEN -> TAKEN when nobody writes. Returns 0 if the page is not to be had. */
+static int page_claim(struct drain *drain, uint32_t unit)
+{
+	uint32_t *state = &drain->map.pages[unit].state;
+	uint32_t is = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+
+	if (is != PAGE_FULL && (is != PAGE_OPEN || drain->reach != DRAIN_ALL))
+		return 0;
+	return __atomic_compare_exchange_n(state, &is, PAGE_TAKEN, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/* Hand on what a live reader may see of a page; it is taken only once it is full and all was seen. */
+static int page_peek(struct drain *drain, const struct found *found, const struct drain_sink *sink)
+{
+	struct stream *stream = stream_of(drain, found->slot);
+	uint32_t *state = &drain->map.pages[found->unit].state;
+	uint32_t is = __atomic_load_n(state, __ATOMIC_ACQUIRE);
+	struct wm_packet head;
+	struct drain_packet packet = { .head = &head };
+	uint64_t before = stream->delivered;
+	int err;
+
+	if (is != PAGE_FULL && is != PAGE_OPEN)
+		return 0;
+	if (!packet_of(drain, stream, found->unit, found->slot, &packet)) {
+		if (is == PAGE_OPEN)
+			return 0; /* it has just been opened, or it is rubbish: that shows when it is full */
+		drain->counts.damaged++;
+		packet.bytes = 0;
+	}
+	err = packet.bytes ? sink->packet(&packet, sink->data) : 0;
+	drain->counts.recorded += stream->delivered - before;
+	if (err || packet.keep || is == PAGE_OPEN)
+		return err;
+	if (!__atomic_compare_exchange_n(state, &is, PAGE_TAKEN, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return 0;
+	drain->counts.bytes += packet.bytes;
+	stream->delivered = 0;
+	stream->next_seq = found->seq + 1;
+	page_give_back(drain, found->unit, found->slot);
+	return 0;
+}
+
+static int page_take(struct drain *drain, const struct found *found, const struct drain_sink *sink)
+{
+	struct stream *stream = stream_of(drain, found->slot);
+	struct wm_page *page = &drain->map.pages[found->unit];
+	struct wm_packet head;
+	struct drain_packet packet = { .head = &head };
+	uint64_t before = stream->delivered, events;
+	int err = 0;
+
+	if (!page_claim(drain, found->unit))
+		return 0;
+	events = page->events;
+	if (!packet_of(drain, stream, found->unit, found->slot, &packet)) {
+		drain->counts.damaged++;
+		stream->lost += events;
+	} else if (packet.bytes) {
+		err = sink->packet(&packet, sink->data);
+		if (err < 0) {
+			stream->lost += events - (before < events ? before : events);
+		} else {
+			drain->counts.recorded += packet.events > before ? packet.events - before : 0;
+			drain->counts.bytes += packet.keep ? 0 : packet.bytes;
+			stream->last_ticks = head.end_ticks;
+		}
+	}
+	if (packet.keep) {
+		/* TAKEN -> FULL: only a live reader says so, and only when nobody writes any more */
+		__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
+		return 0;
+	}
+	stream->delivered = 0;
+	stream->next_seq = found->seq + 1;
+	page_give_back(drain, found->unit, found->slot);
+	return err < 0 ? err : packet.bytes > 0;
+}
+
+/* Whether this page has to wait for the one before it; the rest of its stream waits as well. */
+static int page_must_wait(const struct drain *drain, struct stream *stream, uint64_t seq)
+{
+	if (drain->map.policy == STORE_CYCLIC || drain->reach == DRAIN_ALL || seq <= stream->next_seq) {
+		stream->waited = 0;
+		return 0;
+	}
+	if (stream->waited < WAIT_PASSES) {
+		stream->waited++;
+		return 1;
+	}
+	stream->waited = 0;
+	return 0;
+}
+
+/* A stream is over: its count moves to the sum, its slot may serve another thread. */
+static void stream_end(struct drain *drain, uint32_t slot)
+{
+	struct stream *stream = &drain->streams[slot];
+	uint32_t ended = SLOT_ENDED;
+
+	drain->counts.discarded += stream->discarded + stream->lost;
+	*stream = (struct stream){ 0 };
+	/* ENDED -> FREE; release: what was read of the slot was read before */
+	__atomic_compare_exchange_n(&drain->map.slots[slot].state, &ended, SLOT_FREE, 0,
+				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* Losses that no packet tells yet get a packet without events. */
+static int losses_write(struct drain *drain, struct stream *stream, const char *comm,
+			const struct drain_sink *sink)
+{
+	struct wm_packet head;
+	struct drain_packet packet = { .head = &head, .content = "", .delivered = &stream->delivered };
+	struct ticks_point now;
+
+	if (stream->discarded + stream->lost <= stream->told)
+		return 0;
+	stream->told = stream->discarded + stream->lost;
+	packet_head(drain, &head, stream);
+	ticks_now(drain->map.clock, &now);
+	head.begin_ticks = now.ticks > stream->last_ticks ? now.ticks : stream->last_ticks;
+	head.end_ticks = head.begin_ticks;
+	stream->last_ticks = head.end_ticks;
+	head.seq = stream->next_seq++;
+	head.monotonic_ns = now.monotonic_ns;
+	head.monotonic_raw_ns = now.monotonic_raw_ns;
+	head.realtime_ns = now.realtime_ns;
+	if (comm) {
+		memcpy(head.comm, comm, sizeof(head.comm));
+		head.comm[sizeof(head.comm) - 1] = 0;
+	}
+	return sink->packet(&packet, sink->data);
+}
+
+/*
+ * Slots that may have been used so far: they are given out in their order, and the others' memory is
+ * not touched for nothing. What the program says only bounds how far it is looked.
+ */
+static uint32_t slots_used(const struct drain *drain)
+{
+	uint64_t claims = __atomic_load_n(&drain->map.store->next_instance, __ATOMIC_RELAXED);
+
+	if (drain->reach == DRAIN_ALL || claims >= drain->map.slot_count - 1 ||
+	    drain->map.slot_count - claims < SLOTS_AHEAD)
+		return drain->map.slot_count;
+	return (uint32_t)claims + SLOTS_AHEAD;
+}
+
+/* A stream is over: write its losses, free its slot. */
+static int slot_retire(struct drain *drain, uint32_t slot, const struct drain_sink *sink)
+{
+	struct stream *stream = stream_of(drain, slot);
+	int err = 0;
+
+	stream_losses(stream, &drain->map.slots[slot].discarded);
+	if (drain->map.policy == STORE_CYCLIC && !stream->told && !stream->next_seq) {
+		/* all of it was overwritten: no file for a stream of nothing */
+		drain->homeless.lost += stream->discarded;
+		stream->discarded = 0;
+	} else {
+		err = losses_write(drain, stream, drain->map.slots[slot].comm, sink);
+	}
+	stream_end(drain, slot);
+	return err;
+}
+
+/* Look at all slots: count the losses; retire the ENDED ones whose pages are all gone. */
+static int slots_sweep(struct drain *drain, const struct drain_sink *sink)
+{
+	const struct mapping *map = &drain->map;
+	uint32_t used = slots_used(drain);
+	uint64_t live = 0;
+	int first = 0;
+
+	for (uint32_t slot = 0; slot < used; slot++) {
+		struct wm_slot *from = &map->slots[slot];
+		/* pairs with the release store of LIVE -> ENDED: pages and discarded are final */
+		uint32_t state = __atomic_load_n(&from->state, __ATOMIC_ACQUIRE);
+
+		if (state == SLOT_ENDED && !__atomic_load_n(&from->pages, __ATOMIC_ACQUIRE)) {
+			int err = slot_retire(drain, slot, sink);
+
+			if (err < 0 && !first)
+				first = err;
+		} else if (state == SLOT_LIVE || state == SLOT_ENDED || drain->streams[slot].instance) {
+			struct stream *stream = stream_of(drain, slot);
+
+			stream_losses(stream, &from->discarded);
+			live += stream->discarded + stream->lost;
+		}
+	}
+	stream_losses(&drain->homeless, &map->store->discarded);
+	drain->live_discarded = live + drain->homeless.discarded + drain->homeless.lost;
+	return first;
+}
+
+int drain_take(struct drain *drain, const struct drain_sink *sink)
+{
+	int first = 0, packets = 0, err;
+	uint32_t waits = UINT32_MAX; /* the slot whose pages wait for the next pass */
+
+	for (uint32_t i = 0; i < drain->found_count; i++) {
+		const struct found *found = &drain->found[i];
+
+		if (found->slot == UINT32_MAX) {
+			if (drain->reach != DRAIN_PEEK && page_claim(drain, found->unit)) {
+				drain->counts.damaged++;
+				page_give_back(drain, found->unit, found->slot);
+			}
+			continue;
+		}
+		if (found->slot == waits)
+			continue;
+		if (page_must_wait(drain, stream_of(drain, found->slot), found->seq)) {
+			waits = found->slot;
+			continue;
+		}
+		err = drain->reach == DRAIN_PEEK ? page_peek(drain, found, sink) :
+						   page_take(drain, found, sink);
+		if (drain->reach == DRAIN_PEEK && drain->streams[found->slot].next_seq <= found->seq)
+			waits = found->slot; /* it stays: what comes after it must stay as well */
+		if (err > 0)
+			packets++;
+		else if (err < 0 && !first)
+			first = err;
+	}
+	drain->found_count = 0;
+	err = slots_sweep(drain, sink);
+	say_drained(drain);
+	return first ? first : err < 0 ? err : packets;
+}
+
+int drain_finish(struct drain *drain, const struct drain_sink *sink)
+{
+	const struct mapping *map = &drain->map;
+	int first = 0, err;
+
+	for (uint32_t slot = 0; slot < map->slot_count; slot++) {
+		struct wm_slot *from = &map->slots[slot];
+		uint32_t state = __atomic_load_n(&from->state, __ATOMIC_ACQUIRE);
+
+		if (state != SLOT_LIVE && state != SLOT_ENDED && !drain->streams[slot].instance)
+			continue;
+		stream_losses(stream_of(drain, slot), &from->discarded);
+		err = losses_write(drain, &drain->streams[slot], from->comm, sink);
+		if (err < 0 && !first)
+			first = err;
+	}
+	stream_losses(&drain->homeless, &map->store->discarded);
+	if (!drain->homeless.instance)
+		drain->homeless.instance = drain->next_instance++;
+	err = losses_write(drain, &drain->homeless, NULL, sink);
+	if (err < 0 && !first)
+		first = err;
+	slots_sweep(drain, sink);
+	return first;
+}
+
+void drain_count(const struct drain *drain, struct drain_counts *counts)
+{
+	*counts = drain->counts;
+	counts->discarded += drain->live_discarded;
+}
+
+uint64_t drain_used_bytes(const struct drain *drain)
+{
+	uint64_t used = 0;
+
+	for (uint32_t chunk = 0; chunk < drain->map.chunk_count; chunk++) {
+		uint32_t word = __atomic_load_n(&drain->map.chunks[chunk], __ATOMIC_RELAXED);
+
+		if (word & CHUNK_WHOLE)
+			used += CHUNK_BYTES;
+		else
+			used += (uint64_t)__builtin_popcount(word & CHUNK_ALL_SMALL) * UNIT_BYTES;
+	}
+	return used;
+}
+
+uint64_t drain_buffer_bytes(const struct drain *drain)
+{
+	return (uint64_t)drain->map.chunk_count * CHUNK_BYTES;
+}
+
+uint32_t drain_policy(const struct drain *drain)
+{
+	return drain->map.policy;
+}
+
+uint32_t drain_clock(const struct drain *drain)
+{
+	return drain->map.clock;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From the store's pages to packets.
+ *
+ * One pass is: drain_scan() finds the pages that may be taken; the caller then reads the agent's
+ * messages, so that it knows every event id that stands in them; drain_take() hands them on as
+ * packets, stream by stream in the order of their sequence numbers, and gives their memory back.
+ *
+ * Under the cyclic policy the store is a flight recorder: nothing is taken before DRAIN_ALL.
+ *
+ * A drain belongs to one thread at a time.
+ */
+#ifndef SESSION_DRAIN_H
+#define SESSION_DRAIN_H
+
+#include "session/mapping.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum drain_reach {
+	DRAIN_READY, /* pages that are full; the program runs */
+	DRAIN_PEEK,  /* as well what stands so far in open ones, which stay the writer's */
+	DRAIN_ALL,   /* nobody writes any more: the agent said that it is quiet, or the process is dead */
+};
+
+/* One packet; valid during the call. */
+struct drain_packet {
+	struct wm_packet *head; /* magic, uuid, stream_id and the two sizes are left for the receiver */
+	const void *content;	/* in the shared mapping: it may change while it is read */
+	size_t bytes;
+	uint64_t events;     /* as the writer says */
+	uint64_t *delivered; /* events of this page that a peek has handed out before */
+	int keep;	     /* set by a peek's receiver that hasn't had all: the page stays */
+};
+
+/*
+ * Receives packets. Returns 0 or negative; then the page is given back, its events count as
+ * discarded, and the pass goes on so that the program doesn't stall.
+ */
+struct drain_sink {
+	int (*packet)(struct drain_packet *packet, void *data);
+	void *data;
+};
+
+/* What came out so far. recorded + discarded is what the program emitted, after drain_finish(). */
+struct drain_counts {
+	uint64_t recorded, discarded, bytes;
+	uint64_t damaged; /* pages that made no sense */
+};
+
+struct drain;
+
+/* Map a store and watch it. The descriptor stays the caller's. 0, -errno or -WM_E_PROTOCOL. */
+int drain_new(struct drain **drain, int fd, uint32_t pid);
+void drain_free(struct drain *drain); /* NULL is allowed */
+
+/* Find what can be taken. Returns the number of pages. */
+int drain_scan(struct drain *drain, enum drain_reach reach);
+
+/* Hand on what the last scan found. Returns the number of packets or the first error of the sink. */
+int drain_take(struct drain *drain, const struct drain_sink *sink);
+
+/*
+ * After a DRAIN_ALL pass: write down the losses of every stream that its packets don't tell yet.
+ * 0 or the first error of the sink.
+ */
+int drain_finish(struct drain *drain, const struct drain_sink *sink);
+
+void drain_count(const struct drain *drain, struct drain_counts *counts);
+
+/* Bytes of the store that are in use, and all of them. */
+uint64_t drain_used_bytes(const struct drain *drain);
+uint64_t drain_buffer_bytes(const struct drain *drain);
+
+uint32_t drain_policy(const struct drain *drain);
+uint32_t drain_clock(const struct drain *drain);
+
+#endif

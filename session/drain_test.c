@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/drain.h"
+#include "session/sample_store.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define SEEN_MAX 4096
+
+struct seen {
+	struct wm_packet heads[SEEN_MAX];
+	uint64_t events[SEEN_MAX];
+	size_t bytes[SEEN_MAX];
+	size_t count;
+	uint64_t all_events;
+	int fail; /* what to return */
+};
+
+static int see(struct drain_packet *packet, void *data)
+{
+	struct seen *seen = data;
+
+	if (seen->fail)
+		return seen->fail;
+	if (seen->count < SEEN_MAX) {
+		seen->heads[seen->count] = *packet->head;
+		seen->events[seen->count] = packet->events;
+		seen->bytes[seen->count] = packet->bytes;
+	}
+	seen->count++;
+	seen->all_events += packet->events;
+	return 0;
+}
+
+/* As a live reader with nothing to decode: events are headers of four bytes. */
+static int see_live(struct drain_packet *packet, void *data)
+{
+	uint64_t events = packet->bytes / EVENT_COMPACT_BYTES;
+	struct seen *seen = data;
+
+	seen->all_events += events - *packet->delivered;
+	*packet->delivered = events;
+	packet->events = events;
+	seen->count++;
+	return 0;
+}
+
+static struct sample_store store;
+static struct drain *drain;
+static struct seen seen;
+static const struct drain_sink sink = { see, &seen };
+static const struct drain_sink live_sink = { see_live, &seen };
+
+static void make(uint32_t slots, uint32_t chunks, uint32_t policy)
+{
+	memset(&seen, 0, sizeof(seen));
+	sample_store_make(&store, slots, chunks, policy);
+	cr_assert_eq(drain_new(&drain, store.fd, 4242), 0);
+}
+
+static void release(void)
+{
+	drain_free(drain);
+	sample_store_release(&store);
+}
+
+static int pass(enum drain_reach reach)
+{
+	drain_scan(drain, reach);
+	return drain_take(drain, &sink);
+}
+
+static void fill(struct wm_page *page, unsigned int events)
+{
+	for (unsigned int i = 0; i < events; i++)
+		sample_store_event(&store, page, 1, page->begin_ticks + i);
+	__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
+}
+
+Test(drain, full_pages_come_out_by_stream_in_order)
+{
+	make(4, 4, STORE_DISCARD);
+	sample_store_slot(&store, 0, 100, 0);
+	sample_store_slot(&store, 1, 101, 1);
+	/* later pages lie before earlier ones */
+	fill(sample_store_page(&store, 40, 0, 0), 3);
+	fill(sample_store_page(&store, 16, 1, 1), 7);
+	fill(sample_store_page(&store, 3, 0, 0), 5);
+	cr_assert_eq(pass(DRAIN_READY), 3);
+	cr_assert_eq(seen.heads[0].tid, 100);
+	cr_assert_eq(seen.heads[0].seq, 0);
+	cr_assert_eq(seen.heads[1].seq, 1);
+	cr_assert_eq(seen.events[1], 5);
+	cr_assert_eq(seen.heads[2].tid, 101);
+	cr_assert_eq(seen.heads[2].depth, 1);
+	cr_assert_eq(seen.heads[2].pid, 4242);
+	cr_assert_eq(seen.bytes[2], 7 * EVENT_COMPACT_BYTES);
+	cr_assert_str_eq(seen.heads[2].comm, "sample");
+	cr_assert_neq(seen.heads[0].instance, seen.heads[2].instance);
+	release();
+}
+
+Test(drain, memory_is_given_back_and_said_so)
+{
+	uint32_t freed;
+
+	make(4, 4, STORE_BLOCK);
+	freed = store.head->freed;
+	sample_store_slot(&store, 0, 100, 0);
+	fill(sample_store_page(&store, 5, 0, 0), 1);
+	sample_store_page(&store, 6, 0, 0);
+	fill(sample_store_page(&store, 16, 0, 1), 1);
+	store.head->drained_ns = 0;
+	cr_assert_eq(pass(DRAIN_READY), 1, "the page behind the open one waits");
+	cr_assert_eq(store.chunks[0], 1u << 6);
+	cr_assert_eq(store.pages[5].state, PAGE_FREE);
+	cr_assert_eq(store.slots[0].pages, 2);
+	cr_assert_eq(store.head->freed, freed + 1);
+	cr_assert_neq(store.head->drained_ns, 0);
+	cr_assert_eq(drain_used_bytes(drain), UNIT_BYTES + CHUNK_BYTES);
+	release();
+}
+
+Test(drain, a_page_waits_for_the_one_before_it)
+{
+	struct wm_page *first;
+
+	make(4, 4, STORE_DISCARD);
+	sample_store_slot(&store, 0, 100, 0);
+	first = sample_store_page(&store, 0, 0, 0);
+	fill(sample_store_page(&store, 1, 0, 0), 1);
+	cr_assert_eq(pass(DRAIN_READY), 0);
+	fill(first, 1);
+	cr_assert_eq(pass(DRAIN_READY), 2);
+	cr_assert_eq(seen.heads[0].seq, 0);
+	cr_assert_eq(seen.heads[1].seq, 1);
+	release();
+}
+
+Test(drain, a_gap_does_not_hold_a_stream_for_ever)
+{
+	make(4, 4, STORE_DISCARD);
+	sample_store_slot(&store, 0, 100, 0);
+	store.slots[0].next_seq = 9;
+	fill(sample_store_page(&store, 1, 0, 0), 1);
+	for (int i = 0; i < 10 && !seen.count; i++)
+		pass(DRAIN_READY);
+	cr_assert_eq(seen.count, 1);
+	release();
+}
+
+Test(drain, open_pages_are_taken_only_when_nobody_writes)
+{
+	struct wm_page *page;
+
+	make(4, 4, STORE_DISCARD);
+	sample_store_slot(&store, 0, 100, 0);
+	page = sample_store_page(&store, 0, 0, 0);
+	sample_store_event(&store, page, 1, 2000);
+	cr_assert_eq(pass(DRAIN_READY), 0);
+	cr_assert_eq(page->state, PAGE_OPEN);
+	cr_assert_eq(pass(DRAIN_ALL), 1);
+	cr_assert_eq(seen.bytes[0], EVENT_COMPACT_BYTES);
+	cr_assert_eq(page->state, PAGE_FREE);
+	release();
+}
+
+Test(drain, a_peek_hands_out_each_event_once)
+{
+	struct wm_page *page;
+
+	make(4, 4, STORE_DISCARD);
+	sample_store_slot(&store, 0, 100, 0);
+	page = sample_store_page(&store, 0, 0, 0);
+	sample_store_event(&store, page, 1, 2000);
+	drain_scan(drain, DRAIN_PEEK);
+	cr_assert_geq(drain_take(drain, &live_sink), 0);
+	cr_assert_eq(seen.all_events, 1);
+	sample_store_event(&store, page, 1, 2001);
+	sample_store_event(&store, page, 1, 2002);
+	drain_scan(drain, DRAIN_PEEK);
+	drain_take(drain, &live_sink);
+	cr_assert_eq(seen.all_events, 3);
+	cr_assert_eq(page->state, PAGE_OPEN);
+	page->state = PAGE_FULL;
+	drain_scan(drain, DRAIN_PEEK);
+	drain_take(drain, &live_sink);
+	cr_assert_eq(seen.all_events, 3);
+	cr_assert_eq(page->state, PAGE_FREE);
+	release();
+}
+
+Test(drain, losses_are_told_by_the_next_page_or_by_an_empty_one)
+{
+	struct drain_counts counts;
+
+	make(4, 4, STORE_DISCARD);
+	sample_store_slot(&store, 0, 100, 0);
+	fill(sample_store_page(&store, 0, 0, 0), 2);
+	store.slots[0].discarded = 5;
+	fill(sample_store_page(&store, 1, 0, 0), 2);
+	store.slots[0].discarded = 8;
+	store.slots[0].state = SLOT_ENDED;
+	pass(DRAIN_READY);
+	cr_assert_eq(seen.count, 3);
+	cr_assert_eq(seen.heads[0].discarded, 0);
+	cr_assert_eq(seen.heads[1].discarded, 5);
+	cr_assert_eq(seen.heads[2].discarded, 8);
+	cr_assert_eq(seen.bytes[2], 0);
+	cr_assert_eq(seen.heads[2].seq, 2);
+	cr_assert_geq(seen.heads[2].begin_ticks, seen.heads[1].end_ticks);
+	cr_assert_eq(store.slots[0].state, SLOT_FREE);
+	drain_count(drain, &counts);
+	cr_assert_eq(counts.recorded, 4);
+	cr_assert_eq(counts.discarded, 8);
+	release();
+}
+
+Test(drain, a_slot_used_again_is_another_stream)
+{
+	make(4, 4, STORE_DISCARD);
+	sample_store_slot(&store, 0, 100, 0);
+	fill(sample_store_page(&store, 0, 0, 0), 1);
+	store.slots[0].state = SLOT_ENDED;
+	pass(DRAIN_READY);
+	sample_store_slot(&store, 0, 200, 0);
+	fill(sample_store_page(&store, 0, 0, 0), 1);
+	pass(DRAIN_READY);
+	cr_assert_eq(seen.count, 2);
+	cr_assert_eq(seen.heads[1].tid, 200);
+	cr_assert_neq(seen.heads[0].instance, seen.heads[1].instance);
+	release();
+}
+
+Test(drain, an_ended_slot_stays_while_it_has_pages)
+{
+	make(4, 4, STORE_DISCARD);
+	sample_store_slot(&store, 0, 100, 0);
+	sample_store_page(&store, 0, 0, 0);
+	store.slots[0].state = SLOT_ENDED;
+	pass(DRAIN_READY);
+	cr_assert_eq(store.slots[0].state, SLOT_ENDED);
+	release();
+}
+
+Test(drain, threads_without_a_slot_are_counted)
+{
+	struct drain_counts counts;
+
+	make(4, 4, STORE_DISCARD);
+	store.head->discarded = 7;
+	pass(DRAIN_ALL);
+	cr_assert_eq(drain_finish(drain, &sink), 0);
+	cr_assert_eq(seen.count, 1);
+	cr_assert_eq(seen.heads[0].tid, 0);
+	cr_assert_eq(seen.heads[0].discarded, 7);
+	drain_count(drain, &counts);
+	cr_assert_eq(counts.discarded, 7);
+	release();
+}
+
+Test(drain, a_dead_process_s_live_streams_tell_their_losses)
+{
+	make(4, 4, STORE_DISCARD);
+	sample_store_slot(&store, 0, 100, 0);
+	sample_store_event(&store, sample_store_page(&store, 0, 0, 0), 1, 2000);
+	store.slots[0].discarded = 3;
+	pass(DRAIN_ALL);
+	drain_finish(drain, &sink);
+	cr_assert_eq(seen.count, 2);
+	cr_assert_eq(seen.heads[1].discarded, 3);
+	release();
+}
+
+Test(drain, the_flight_recorder_is_left_alone_until_the_end)
+{
+	struct drain_counts counts;
+
+	make(4, 4, STORE_CYCLIC);
+	sample_store_slot(&store, 0, 100, 0);
+	store.slots[0].next_seq = 6;
+	store.slots[0].discarded = 60;
+	fill(sample_store_page(&store, 0, 0, 0), 4);
+	fill(sample_store_page(&store, 1, 0, 0), 4);
+	cr_assert_eq(pass(DRAIN_READY), 0);
+	cr_assert_eq(store.pages[0].state, PAGE_FULL);
+	cr_assert_eq(pass(DRAIN_ALL), 2);
+	cr_assert_eq(drain_finish(drain, &sink), 0);
+	cr_assert_eq(seen.heads[0].seq, 6);
+	cr_assert_eq(seen.heads[0].discarded, 60, "what was overwritten lies before what is left");
+	cr_assert_eq(seen.count, 2);
+	drain_count(drain, &counts);
+	cr_assert_eq(counts.recorded + counts.discarded, 68);
+	release();
+}
+
+Test(drain, what_the_receiver_refuses_counts_as_discarded)
+{
+	struct drain_counts counts;
+
+	make(4, 4, STORE_DISCARD);
+	sample_store_slot(&store, 0, 100, 0);
+	fill(sample_store_page(&store, 0, 0, 0), 4);
+	seen.fail = -ENOSPC;
+	cr_assert_eq(pass(DRAIN_READY), -ENOSPC);
+	cr_assert_eq(store.pages[0].state, PAGE_FREE, "the program doesn't stall for it");
+	drain_count(drain, &counts);
+	cr_assert_eq(counts.recorded, 0);
+	cr_assert_eq(counts.discarded, 4);
+	seen.fail = 0;
+	drain_finish(drain, &sink);
+	cr_assert_eq(seen.heads[0].discarded, 4);
+	release();
+}
+
+Test(drain, a_memfd_that_can_shrink_is_refused)
+{
+	int fd = memfd_create("x", MFD_ALLOW_SEALING);
+
+	sample_store_make(&store, 4, 4, STORE_DISCARD);
+	cr_assert_eq(ftruncate(fd, (off_t)store.bytes), 0);
+	cr_assert_eq(pwrite(fd, store.head, sizeof(*store.head), 0), (ssize_t)sizeof(*store.head));
+	cr_assert_eq(drain_new(&drain, fd, 1), -WM_E_PROTOCOL);
+	cr_assert_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	cr_assert_eq(drain_new(&drain, fd, 1), 0);
+	release();
+	close(fd);
+}
+
+Test(drain, a_layout_that_leaves_the_memory_is_refused)
+{
+	struct wm_store good;
+	uint64_t *const offsets[] = { &good.slots_offset, &good.chunks_offset, &good.pages_offset,
+				      &good.data_offset, &good.bytes };
+	uint32_t *const counts[] = { &good.slot_count, &good.chunk_count };
+	static const uint64_t bad[] = { 0, 1, UINT64_MAX, UINT64_MAX - 4095, UINT64_C(1) << 63, 4096 };
+
+	sample_store_make(&store, 4, 4, STORE_DISCARD);
+	good = *store.head;
+	for (size_t o = 0; o < 5; o++) {
+		for (size_t b = 0; b < sizeof(bad) / sizeof(bad[0]); b++) {
+			uint64_t was = *offsets[o];
+
+			if (bad[b] == was)
+				continue;
+			*offsets[o] = bad[b];
+			*store.head = good;
+			*offsets[o] = was;
+			cr_assert_eq(drain_new(&drain, store.fd, 1), -WM_E_PROTOCOL, "%zu %zu", o, b);
+		}
+	}
+	for (size_t c = 0; c < 2; c++) {
+		uint32_t was = *counts[c];
+
+		*counts[c] = UINT32_MAX;
+		*store.head = good;
+		*counts[c] = was;
+		cr_assert_eq(drain_new(&drain, store.fd, 1), -WM_E_PROTOCOL);
+	}
+	*store.head = good;
+	cr_assert_eq(drain_new(&drain, store.fd, 1), 0);
+	release();
+}
+
+/* Bytes a test may spoil: all but the data, whose content nobody here reads. */
+static size_t spoil_bytes(void)
+{
+	return (size_t)(store.data - (unsigned char *)store.head);
+}
+
+Test(drain, memory_gone_mad_neither_crashes_nor_holds_it)
+{
+	srand(7);
+	for (int round = 0; round < 300; round++) {
+		make(16, 4, (uint32_t)round % 4);
+		for (int turn = 0; turn < 12; turn++) {
+			unsigned char *start = (unsigned char *)store.head;
+
+			for (int i = 0; i < 400; i++) {
+				size_t at = (size_t)rand() % spoil_bytes();
+
+				start[at] = (unsigned char)(rand() % 8 ? rand() % 4 : rand());
+			}
+			for (int i = 0; i < 40; i++) {
+				struct wm_page *page = &store.pages[rand() % 64];
+
+				page->state = (uint32_t)rand() % 5;
+				page->slot = (uint32_t)rand() % 18;
+				page->bytes = rand() % 2 ? UNIT_BYTES : CHUNK_BYTES;
+				page->commit = (uint32_t)rand() % (CHUNK_BYTES + 64);
+				store.chunks[rand() % 4] = rand() % 2 ? CHUNK_WHOLE : (uint32_t)rand();
+			}
+			drain_scan(drain, (enum drain_reach)(turn % 3));
+			drain_take(drain, turn % 3 == DRAIN_PEEK ? &live_sink : &sink);
+		}
+		pass(DRAIN_ALL);
+		drain_finish(drain, &sink);
+		release();
+	}
+}
+
+#define STRESS_EVENTS 400000u
+#define STRESS_SLOTS 3u
+
+/* A writer of one stream: whole pages of 16 chunks of its own, discarding when none is free. */
+static void *stress_writer(void *data)
+{
+	uint32_t slot = (uint32_t)(uintptr_t)data, chunk = 0;
+	struct wm_page *page = NULL;
+
+	for (uint32_t i = 0; i < STRESS_EVENTS; i++) {
+		if (page && page->commit + 8 > page->bytes) {
+			__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
+			page = NULL;
+		}
+		if (!page) {
+			uint32_t mine = slot * 4 + chunk % 4;
+
+			if (!__atomic_load_n(&store.chunks[mine], __ATOMIC_ACQUIRE)) {
+				page = sample_store_page(&store, mine * CHUNK_UNITS, slot, 1);
+				chunk++;
+			}
+		}
+		if (page)
+			sample_store_event(&store, page, 1, page->begin_ticks + i);
+		else
+			__atomic_fetch_add(&store.slots[slot].discarded, 1, __ATOMIC_RELAXED);
+	}
+	if (page)
+		__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&store.slots[slot].state, SLOT_ENDED, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+Test(drain, nothing_is_lost_unsaid_while_writers_run)
+{
+	pthread_t threads[STRESS_SLOTS];
+	struct drain_counts counts;
+	int left = 1;
+
+	make(8, 12, STORE_DISCARD);
+	for (uint32_t i = 0; i < STRESS_SLOTS; i++)
+		sample_store_slot(&store, i, 100 + i, 0);
+	for (uint32_t i = 0; i < STRESS_SLOTS; i++)
+		pthread_create(&threads[i], NULL, stress_writer, (void *)(uintptr_t)i);
+	while (left) {
+		pass(DRAIN_READY);
+		left = 0;
+		for (uint32_t i = 0; i < STRESS_SLOTS; i++)
+			left |= __atomic_load_n(&store.slots[i].state, __ATOMIC_ACQUIRE) != SLOT_FREE;
+	}
+	for (uint32_t i = 0; i < STRESS_SLOTS; i++)
+		pthread_join(threads[i], NULL);
+	drain_finish(drain, &sink);
+	drain_count(drain, &counts);
+	cr_assert_eq(counts.recorded, seen.all_events);
+	cr_assert_eq(counts.recorded + counts.discarded, STRESS_EVENTS * STRESS_SLOTS);
+	for (size_t i = 1; i < seen.count && i < SEEN_MAX; i++)
+		for (size_t j = i; j-- > 0;)
+			if (seen.heads[j].instance == seen.heads[i].instance) {
+				cr_assert_eq(seen.heads[i].seq, seen.heads[j].seq + 1);
+				break;
+			}
+	release();
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/place.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ENVIRON_BYTES_MAX (256 * 1024)
+
+/* The folder of another user, which only root makes. */
+static int make_for(const char *dir, uid_t uid)
+{
+	int err;
+
+	if (uid == geteuid())
+		return socketdir_make(dir, uid);
+	if (mkdir(dir, 0700) < 0)
+		return errno == EEXIST ? socketdir_check(dir, uid) : -errno;
+	/* lchown: were it replaced meanwhile, no link is followed */
+	if (lchown(dir, uid, (gid_t)-1) < 0) {
+		err = -errno;
+		rmdir(dir);
+		return err;
+	}
+	return socketdir_check(dir, uid);
+}
+
+int place_own(char dir[SOCKETDIR_BYTES])
+{
+	socketdir_path(geteuid(), getenv("XDG_RUNTIME_DIR"), dir);
+	return socketdir_make(dir, geteuid());
+}
+
+/* XDG_RUNTIME_DIR as the process was started with; the result is to be freed; NULL: none. */
+static char *runtime_of(pid_t pid)
+{
+	static const char name[] = "XDG_RUNTIME_DIR=";
+	char path[64], *all, *found = NULL;
+	size_t got = 0;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return NULL;
+	all = malloc(ENVIRON_BYTES_MAX + 1);
+	while (all && got < ENVIRON_BYTES_MAX && (n = read(fd, all + got, ENVIRON_BYTES_MAX - got)) > 0)
+		got += (size_t)n;
+	close(fd);
+	if (!all)
+		return NULL;
+	all[got] = 0;
+	for (char *at = all; at < all + got && !found; at += strlen(at) + 1)
+		if (!strncmp(at, name, sizeof(name) - 1))
+			found = strdup(at + sizeof(name) - 1);
+	free(all);
+	return found;
+}
+
+int place_of(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES])
+{
+	char *runtime = runtime_of(pid);
+
+	socketdir_path(uid, runtime, dir);
+	free(runtime);
+	return make_for(dir, uid);
+}
+
+int place_candidate(pid_t pid, uid_t uid, unsigned int which, char dir[SOCKETDIR_BYTES])
+{
+	char system[64], *runtime;
+
+	switch (which) {
+	case 0:
+		runtime = runtime_of(pid);
+		socketdir_path(uid, runtime, dir);
+		free(runtime);
+		return 0;
+	case 1:
+		snprintf(system, sizeof(system), "/run/user/%u", (unsigned int)uid);
+		return socketdir_path(uid, system, dir);
+	case 2:
+		return socketdir_path(uid, NULL, dir);
+	case 3:
+		return socketdir_path(uid, uid == geteuid() ? getenv("XDG_RUNTIME_DIR") : NULL, dir);
+	default:
+		return -ENOENT;
+	}
+}

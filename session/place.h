@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Whose folder of sockets (base/socketdir.h) serves which process. */
+#ifndef SESSION_PLACE_H
+#define SESSION_PLACE_H
+
+#include "base/socketdir.h"
+
+/*
+ * The folder for our own sockets, made when it is not there. 0, -errno, or -WM_E_SOCKET_DIR when it
+ * is not ours alone; dir[] names it in either case.
+ */
+int place_own(char dir[SOCKETDIR_BYTES]);
+
+/*
+ * The folder for the sockets of a process that runs as `uid`, made for that user when it is not
+ * there and we are root. As place_own().
+ */
+int place_of(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES]);
+
+/*
+ * The folder numbered `which`, from 0, where an agent of that process may have its socket, whatever
+ * environment it was started with. Returns 0, or -ENOENT when there are no more.
+ */
+int place_candidate(pid_t pid, uid_t uid, unsigned int which, char dir[SOCKETDIR_BYTES]);
+
+#endif

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/process.h"
+
+#include "session/program.h"
+#include "session/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define EVENTS_MAX (1u << 20)
+#define MODULES_MAX 4096
+#define NAME_BYTES 512
+
+int process_new(struct process **process, struct wm_session *session, struct link *link, pid_t pid)
+{
+	struct process *new = calloc(1, sizeof(*new));
+	int err;
+
+	if (!new) {
+		link_release(link);
+		return -ENOMEM;
+	}
+	*new = (struct process){ .link = *link, .pid = pid, .pidfd = -1, .trace = -1 };
+	*link = (struct link){ .fd = -1 };
+	new->since_ns = ticks_monotonic_ns();
+	err = trace_schema_new(&new->schema);
+	if (err) {
+		process_free(new);
+		return err;
+	}
+	if (pid > 0)
+		new->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	new->next = session->processes;
+	session->processes = new;
+	session->processes_ever++;
+	*process = new;
+	return 0;
+}
+
+void process_free(struct process *process)
+{
+	if (!process)
+		return;
+	link_release(&process->link);
+	if (process->pidfd >= 0)
+		close(process->pidfd);
+	drain_free(process->drain);
+	trace_schema_free(process->schema);
+	for (size_t i = 0; i < process->event_count; i++)
+		free(process->events[i].text);
+	free(process->events);
+	for (size_t i = 0; i < process->module_count; i++)
+		free(process->modules[i].path);
+	free(process->modules);
+	free(process->exe);
+	free(process);
+}
+
+int process_is_dead(const struct process *process)
+{
+	struct pollfd poll_fd = { .fd = process->pidfd, .events = POLLIN };
+
+	if (process->pidfd < 0)
+		return process->state >= PROCESS_HUNG_UP;
+	return process->dead || (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLIN));
+}
+
+int process_request(struct process *process, uint16_t type, const struct iovec *parts, int count)
+{
+	int serial;
+
+	for (int i = 0; i < REQUESTS_MAX; i++) {
+		if (process->requests[i].serial)
+			continue;
+		serial = link_send(&process->link, type, parts, count);
+		if (serial < 0)
+			return serial;
+		process->requests[i].serial = (uint32_t)serial;
+		process->requests[i].type = type;
+		return 0;
+	}
+	return -WM_E_AGENT_SILENT;
+}
+
+unsigned int process_pending(const struct process *process)
+{
+	unsigned int pending = 0;
+
+	for (int i = 0; i < REQUESTS_MAX; i++)
+		pending += process->requests[i].serial != 0;
+	return pending;
+}
+
+static int take_hello(struct process *process, const struct link_message *message)
+{
+	struct program program = { 0 };
+	char path[64];
+
+	if (process->state != PROCESS_NEW || message->bytes < sizeof(process->hello))
+		return -WM_E_PROTOCOL;
+	memcpy(&process->hello, message->body, sizeof(process->hello));
+	/* whose connection it is the kernel says; only from another namespace it can't */
+	if (process->pid <= 0)
+		process->pid = (pid_t)process->hello.pid;
+	process->exe = strdup((const char *)message->body + sizeof(process->hello));
+	if (!process->exe)
+		return -ENOMEM;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
+	program_read(&program, path);
+	memcpy(process->build_id, program.build_id, sizeof(process->build_id));
+	process->build_id_bytes = program.build_id_bytes;
+	process->state = PROCESS_READY;
+	return 0;
+}
+
+static int take_store(struct wm_session *session, struct process *process,
+		      const struct link_message *message)
+{
+	int err;
+
+	if (process->state != PROCESS_READY || message->fd < 0)
+		return -WM_E_PROTOCOL;
+	err = drain_new(&process->drain, message->fd, (uint32_t)process->pid);
+	if (err)
+		return err;
+	process->state = PROCESS_OPENED;
+	if (session->watch)
+		watch_add(session->watch, process->drain);
+	return process_trace(session, process);
+}
+
+static int add_to_trace(struct wm_session *session, struct process *process,
+			const struct process_event *event)
+{
+	if (process->trace < 0 || !session->writer)
+		return 0;
+	return trace_event_add(session->writer, process->trace, event->id, event->types, event->text);
+}
+
+static int take_event(struct wm_session *session, struct process *process,
+		      const struct link_message *message)
+{
+	struct control_event head;
+	struct process_event *event;
+	char name[NAME_BYTES];
+	int err;
+
+	if (message->bytes <= sizeof(head) || process->event_count >= EVENTS_MAX)
+		return -WM_E_PROTOCOL;
+	memcpy(&head, message->body, sizeof(head));
+	if (process->event_count == process->event_room) {
+		size_t room = process->event_room ? process->event_room * 2 : 16;
+
+		event = realloc(process->events, room * sizeof(*event));
+		if (!event)
+			return -ENOMEM;
+		process->events = event;
+		process->event_room = room;
+	}
+	event = &process->events[process->event_count];
+	event->id = head.id;
+	memcpy(event->types, head.types, sizeof(event->types));
+	event->text = strdup((const char *)message->body + sizeof(head));
+	if (!event->text)
+		return -ENOMEM;
+	process->event_count++;
+	if (!spec_name_of(event->text, name, sizeof(name)))
+		spec_count_match(&session->specs, name);
+	session->markers++;
+	err = trace_schema_add(process->schema, event->id, event->types, event->text);
+	return err ? err : add_to_trace(session, process, event);
+}
+
+static int take_refused(struct wm_session *session, const struct link_message *message)
+{
+	struct control_refused head;
+	char name[NAME_BYTES];
+	const char *text;
+
+	if (message->bytes <= sizeof(head))
+		return -WM_E_PROTOCOL;
+	memcpy(&head, message->body, sizeof(head));
+	text = (const char *)message->body + sizeof(head);
+	session->refused++;
+	/* a marker that was refused did match; the session's detail says what became of it */
+	if (!spec_name_of(text, name, sizeof(name))) {
+		spec_count_match(&session->specs, name);
+		session_fail(session, head.error, "%s at 0x%llx: %s", name,
+			     (unsigned long long)head.address, wm_error_text(head.error));
+	}
+	return 0;
+}
+
+static int take_marker(struct wm_session *session, const struct link_message *message)
+{
+	char name[NAME_BYTES];
+
+	if (message->bytes <= sizeof(struct control_marker))
+		return -WM_E_PROTOCOL;
+	if (spec_name_of((const char *)message->body + sizeof(struct control_marker), name, sizeof(name)))
+		return 0;
+	return name_list_add(&session->names, name);
+}
+
+static int keep_module(struct process *process, const struct control_module *about, const char *path)
+{
+	struct process_module *more;
+
+	if (process->module_count >= MODULES_MAX)
+		return 0;
+	more = realloc(process->modules, (process->module_count + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	process->modules = more;
+	more[process->module_count] = (struct process_module){ *about, strdup(path) };
+	if (!more[process->module_count].path)
+		return -ENOMEM;
+	process->module_count++;
+	return 0;
+}
+
+static int take_module(struct wm_session *session, struct process *process,
+		       const struct link_message *message)
+{
+	struct control_module module;
+
+	if (message->bytes <= sizeof(module))
+		return -WM_E_PROTOCOL;
+	memcpy(&module, message->body, sizeof(module));
+	if (module.build_id_bytes > sizeof(module.build_id))
+		return -WM_E_PROTOCOL;
+	if (process->trace < 0)
+		return keep_module(process, &module, (const char *)message->body + sizeof(module));
+	return trace_module_add(session->writer, process->trace, &module,
+				(const char *)message->body + sizeof(module));
+}
+
+static int take_done(struct wm_session *session, struct process *process,
+		     const struct link_message *message)
+{
+	uint16_t type = 0;
+
+	if (message->bytes != sizeof(process->done))
+		return -WM_E_PROTOCOL;
+	for (int i = 0; i < REQUESTS_MAX; i++) {
+		if (!message->serial || process->requests[i].serial != message->serial)
+			continue;
+		type = process->requests[i].type;
+		process->requests[i].serial = 0;
+	}
+	if (!type)
+		return 0; /* of a request that was given up */
+	memcpy(&process->done, message->body, sizeof(process->done));
+	if (process->done.error > 0)
+		return -WM_E_PROTOCOL;
+	if (process->done.error && !process->error)
+		process->error = process->done.error;
+	if (type == CONTROL_ARM)
+		session->sites += process->done.sites;
+	if ((type == CONTROL_QUIET || type == CONTROL_LEAVE) && !process->done.error)
+		process->was_quiet = 1;
+	return 0;
+}
+
+static int obey(struct wm_session *session, struct process *process, const struct link_message *message)
+{
+	switch (message->type) {
+	case CONTROL_HELLO:
+		return take_hello(process, message);
+	case CONTROL_DONE:
+		return take_done(session, process, message);
+	case CONTROL_STORE:
+		return take_store(session, process, message);
+	case CONTROL_EVENT:
+		return take_event(session, process, message);
+	case CONTROL_REFUSED:
+		return take_refused(session, message);
+	case CONTROL_MARKER:
+		return take_marker(session, message);
+	case CONTROL_MODULE:
+		return take_module(session, process, message);
+	default:
+		return 0;
+	}
+}
+
+void process_hang_up(struct process *process, int err)
+{
+	link_release(&process->link);
+	if (process->state >= PROCESS_HUNG_UP)
+		return;
+	process->state = PROCESS_HUNG_UP;
+	process->since_ns = ticks_monotonic_ns();
+	if (!process->error && err != -WM_E_GONE)
+		process->error = err;
+	memset(process->requests, 0, sizeof(process->requests));
+}
+
+int process_pump(struct wm_session *session, struct process *process)
+{
+	struct link_message message;
+	int count = 0, err;
+
+	if (process->state >= PROCESS_HUNG_UP)
+		return 0;
+	while ((err = link_receive(&process->link, &message)) > 0) {
+		count++;
+		err = obey(session, process, &message);
+		if (message.fd >= 0)
+			close(message.fd);
+		if (err == -WM_E_TRACE_FULL || err == -ENOSPC) {
+			/* the folder's trouble, not the process's */
+			if (!session->trace_error)
+				session->trace_error = err;
+			continue;
+		}
+		if (err)
+			break;
+	}
+	if (err < 0)
+		process_hang_up(process, err);
+	return count;
+}
+
+int process_trace(struct wm_session *session, struct process *process)
+{
+	struct trace_process about = {
+		.pid = (uint32_t)process->pid,
+		.ppid = process->hello.ppid,
+		.start_time = process->hello.start_time,
+		.exe = process->exe,
+		.build_id_bytes = process->build_id_bytes,
+	};
+	char host[256] = "";
+
+	if (!session->writer || process->trace >= 0 || !process->drain)
+		return 0;
+	gethostname(host, sizeof(host) - 1);
+	about.hostname = host;
+	about.clock = drain_clock(process->drain);
+	about.ticks_hz = session_hz(session, about.clock);
+	memcpy(about.build_id, process->build_id, sizeof(about.build_id));
+	process->trace = trace_process_add(session->writer, &about);
+	if (process->trace < 0)
+		return process->trace;
+	for (size_t i = 0; i < process->module_count; i++) {
+		int err = trace_module_add(session->writer, process->trace, &process->modules[i].about,
+					   process->modules[i].path);
+
+		if (err)
+			return err;
+	}
+	for (size_t i = 0; i < process->event_count; i++) {
+		int err = add_to_trace(session, process, &process->events[i]);
+
+		if (err)
+			return err;
+	}
+	return 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One recorded process: its connection, its store, the events it has named. A program that executes
+ * another is a new process here: another agent, another store, under the same pid.
+ *
+ *	NEW -> READY	it said HELLO
+ *	READY -> OPENED	its store came
+ *	any -> HUNG_UP	its connection closed: it died, executed another program, or let go of us
+ *	any -> OVER	its store is drained for good
+ */
+#ifndef SESSION_PROCESS_H
+#define SESSION_PROCESS_H
+
+#include "session/session.h"
+
+#include <sys/types.h>
+
+enum process_state { PROCESS_NEW, PROCESS_READY, PROCESS_OPENED, PROCESS_HUNG_UP, PROCESS_OVER };
+
+#define REQUESTS_MAX 8
+
+struct process_event {
+	uint32_t id;
+	uint8_t types[16];
+	char *text;
+};
+
+struct process_module {
+	struct control_module about;
+	char *path;
+};
+
+struct process {
+	struct process *next;
+	enum process_state state;
+	struct link link;
+	pid_t pid;
+	int pidfd; /* -1: the kernel gave none */
+	uint64_t since_ns; /* when it came into its state, CLOCK_MONOTONIC */
+	struct control_hello hello;
+	char *exe;
+	uint8_t build_id[20];
+	uint8_t build_id_bytes;
+
+	struct {
+		uint32_t serial; /* 0: none */
+		uint16_t type;
+	} requests[REQUESTS_MAX];
+	int error;	/* the first that was answered since process_forgive() */
+	int was_quiet;	/* QUIET was answered, and nothing armed since */
+	int leaving;	/* LEAVE was sent */
+	int armed;	/* ARM was sent and no QUIET since */
+	int named;	/* LIST was sent */
+	int let_go;	/* GO was sent */
+	int dead;	/* its pidfd says so */
+	int welcomed;	/* it was asked to open its store */
+	int invited;	/* attached or launched by us, not come by itself */
+	struct control_done done; /* the last */
+
+	struct drain *drain;
+	struct trace_schema *schema;
+	struct process_event *events;
+	size_t event_count, event_room;
+	struct process_module *modules; /* those that came before the trace took the process in */
+	size_t module_count;
+	int trace; /* its number in the trace; -1: not there yet */
+};
+
+/* Take a connection over and put the process in the session's list; *link is used up. */
+int process_new(struct process **process, struct wm_session *session, struct link *link, pid_t pid);
+void process_free(struct process *process);
+
+/* Send a request with a body of `count` parts; its answer is counted. 0 or a negative error. */
+int process_request(struct process *process, uint16_t type, const struct iovec *parts, int count);
+
+/* Requests that aren't answered yet. */
+unsigned int process_pending(const struct process *process);
+
+/*
+ * Read and obey what the agent sent. Returns the number of messages; hanging up is a change of
+ * state and no error. What is wrong with a message ends the connection.
+ */
+int process_pump(struct wm_session *session, struct process *process);
+
+/* Close the connection; `err`, unless it is -WM_E_GONE, becomes the process's error. */
+void process_hang_up(struct process *process, int err);
+
+/* Give the process, and what it has named so far, to the trace. */
+int process_trace(struct wm_session *session, struct process *process);
+
+int process_is_dead(const struct process *process);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+#define STOP_LATER 0x7ffffffe /* what our own callback returns at an event past the limit */
+#define HELD_BYTES_MAX (64u << 20)
+
+/* A copy of an event, kept until its thread's other streams have been seen. */
+struct held {
+	struct held *next;
+	struct wm_event event;
+	/* fields, then the bytes they point to */
+};
+
+struct reader {
+	struct wm_session *session;
+	struct process *process;
+	int (*event)(const struct wm_event *event, void *data);
+	void *data;
+	uint64_t limit_ns;  /* events at or past it wait for the next read */
+	uint64_t hz, base_ticks;
+	unsigned char *copy; /* of a page: the store may change under us */
+	struct drain_packet *packet;
+	uint64_t at;	     /* events of this page seen by this pass */
+	int result;	     /* of the callback */
+	struct held *first, **last; /* of the thread `tid` */
+	size_t held_bytes;
+	uint32_t tid;
+};
+
+static size_t run_bytes(const struct wm_event_field *field)
+{
+	int has_run = (field->type == WM_TYPE_STR && field->state != FIELD_NULL) ||
+		      field->type == WM_TYPE_BYTES;
+
+	return has_run ? field->value.run.bytes + 1 : 0;
+}
+
+/* Copy an event with all it points to, into one piece of memory. Names are the schema's: they stay. */
+static struct held *hold(const struct wm_event *event)
+{
+	size_t bytes = sizeof(struct held) + event->field_count * sizeof(*event->fields);
+	struct wm_event_field *fields;
+	struct held *held;
+	char *at;
+
+	for (uint32_t i = 0; i < event->field_count; i++)
+		bytes += run_bytes(&event->fields[i]);
+	held = malloc(bytes);
+	if (!held)
+		return NULL;
+	held->next = NULL;
+	held->event = *event;
+	fields = (struct wm_event_field *)(held + 1);
+	if (event->field_count)
+		memcpy(fields, event->fields, event->field_count * sizeof(*fields));
+	held->event.fields = fields;
+	at = (char *)(fields + event->field_count);
+	for (uint32_t i = 0; i < event->field_count; i++) {
+		if (!run_bytes(&fields[i]))
+			continue;
+		memcpy(at, fields[i].value.run.start, fields[i].value.run.bytes);
+		at[fields[i].value.run.bytes] = 0;
+		fields[i].value.run.start = at;
+		at += fields[i].value.run.bytes + 1;
+	}
+	return held;
+}
+
+/* Merge two chains by time; equal times keep the first chain's first. */
+static struct held *merge(struct held *a, struct held *b)
+{
+	struct held *first = NULL, **last = &first;
+
+	while (a && b) {
+		struct held **from = b->event.realtime_ns < a->event.realtime_ns ? &b : &a;
+
+		*last = *from;
+		last = &(*from)->next;
+		*from = *last;
+	}
+	*last = a ? a : b;
+	return first;
+}
+
+/* Sort a chain that is made of a few sorted ones, one after the other. */
+static struct held *sort(struct held *chain)
+{
+	struct held *sorted = NULL;
+
+	while (chain) {
+		struct held *run = chain, *end = chain;
+
+		while (end->next && end->next->event.realtime_ns >= end->event.realtime_ns)
+			end = end->next;
+		chain = end->next;
+		end->next = NULL;
+		sorted = merge(sorted, run);
+	}
+	return sorted;
+}
+
+/* Hand out a chain until the callback ends the read; what is left of it waits in the session. */
+static int hand_out(struct wm_session *session, struct held *chain,
+		    int (*event)(const struct wm_event *event, void *data), void *data)
+{
+	int result = 0;
+
+	while (chain && !result) {
+		struct held *next = chain->next;
+
+		result = event(&chain->event, data);
+		free(chain);
+		chain = next;
+	}
+	session->held = chain;
+	return result;
+}
+
+int reader_resume(struct wm_session *session, int (*event)(const struct wm_event *event, void *data),
+		  void *data)
+{
+	return hand_out(session, session->held, event, data);
+}
+
+void reader_drop(struct wm_session *session)
+{
+	while (session->held) {
+		struct held *next = session->held->next;
+
+		free(session->held);
+		session->held = next;
+	}
+}
+
+/* Hand out what is held of a thread. */
+static void let_out(struct reader *reader)
+{
+	struct held *chain = sort(reader->first);
+
+	reader->first = NULL;
+	reader->last = &reader->first;
+	reader->held_bytes = 0;
+	if (chain)
+		reader->result = hand_out(reader->session, chain, reader->event, reader->data);
+}
+
+static int take_event(const struct wm_event *event, void *data)
+{
+	struct reader *reader = data;
+	struct held *held;
+
+	if (event->realtime_ns >= reader->limit_ns)
+		return STOP_LATER;
+	if (reader->at++ < *reader->packet->delivered)
+		return 0; /* an earlier read had it */
+	held = hold(event);
+	if (!held)
+		return -ENOMEM;
+	*reader->last = held;
+	reader->last = &held->next;
+	(*reader->packet->delivered)++;
+	return 0;
+}
+
+static int take_packet(struct drain_packet *packet, void *data)
+{
+	struct reader *reader = data;
+	struct wm_session *session = reader->session;
+	int err;
+
+	if (reader->result) {
+		packet->keep = 1;
+		return 0;
+	}
+	if (!packet->bytes)
+		return 0;
+	if (packet->head->tid != reader->tid || reader->held_bytes > HELD_BYTES_MAX) {
+		let_out(reader);
+		reader->tid = packet->head->tid;
+		if (reader->result) {
+			packet->keep = 1;
+			return 0;
+		}
+	}
+	memcpy(reader->copy, packet->content, packet->bytes);
+	reader->packet = packet;
+	reader->at = 0;
+	reader->held_bytes += packet->bytes;
+	err = trace_decode(reader->process->schema, packet->head, reader->copy, packet->bytes, reader->hz,
+			   reader->base_ticks, session->began.realtime_ns, take_event, reader);
+	packet->keep = err == STOP_LATER || err == -ENOMEM;
+	if (err == -ENOMEM && !reader->result)
+		reader->result = err;
+	packet->events = reader->at;
+	return err < 0 && err != -ENOMEM ? err : 0;
+}
+
+/* The present as trace_decode() would tell it. */
+static uint64_t limit_now(const struct reader *reader, uint32_t clock)
+{
+	struct ticks_point now;
+
+	ticks_now(clock, &now);
+	return reader->session->began.realtime_ns +
+	       (uint64_t)((unsigned __int128)(now.ticks - reader->base_ticks) * 1000000000u / reader->hz);
+}
+
+int reader_pass(struct wm_session *session, struct process *process,
+		int (*event)(const struct wm_event *event, void *data), void *data)
+{
+	enum drain_reach reach = session_reach(session, process);
+	uint32_t clock = drain_clock(process->drain);
+	struct reader reader = {
+		.session = session,
+		.process = process,
+		.event = event,
+		.data = data,
+		.hz = session_hz(session, clock),
+		.base_ticks = clock == STORE_CLOCK_TSC ? session->began.ticks : session->began.monotonic_ns,
+		.copy = malloc(CHUNK_BYTES),
+	};
+	struct drain_sink sink = { take_packet, &reader };
+	int err;
+
+	if (!reader.copy)
+		return -ENOMEM;
+	reader.tid = UINT32_MAX;
+	reader.last = &reader.first;
+	reader.limit_ns = reach == DRAIN_ALL ? UINT64_MAX : limit_now(&reader, clock);
+	drain_scan(process->drain, reach);
+	process_pump(session, process);
+	err = drain_take(process->drain, &sink);
+	let_out(&reader);
+	free(reader.copy);
+	if (reader.result)
+		return reader.result;
+	/* what could not be read is counted; it ends nothing */
+	return err == -WM_E_TRACE_DAMAGED || err > 0 ? 0 : err;
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: MIT */
+/* The public API. What it promises stands in waymark/session.h. */
+#include "session/agentpath.h"
+#include "session/launch.h"
+#include "session/process.h"
+#include "session/program.h"
+#include "session/reader.h"
+#include "session/watch.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define BUFFER_BYTES (16u << 20)
+#define BUFFER_BYTES_MAX (UINT64_C(1) << 36) /* mapping.c takes no larger one */
+#define BLOCK_NS 100000000u
+#define WATERMARK_PERCENT 50
+#define HELLO_WAIT_MS 5000
+#define ANSWER_WAIT_MS 5000
+#define LEAVE_WAIT_MS 2000
+#define STEP_NS 1000000u
+
+int session_fail(struct wm_session *session, int error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(session->detail, sizeof(session->detail), format, arguments);
+	va_end(arguments);
+	return error;
+}
+
+uint64_t session_hz(const struct wm_session *session, uint32_t clock)
+{
+	return clock == STORE_CLOCK_TSC ? session->tsc_hz : 1000000000u;
+}
+
+/* Options of another size than ours: shorter ones are older; longer ones may ask for nothing new. */
+static int options_take(struct wm_session_options *to, const struct wm_session_options *from)
+{
+	const unsigned char *bytes = (const unsigned char *)from;
+
+	*to = (struct wm_session_options){ 0 };
+	if (from) {
+		if (from->size < offsetof(struct wm_session_options, policy))
+			return -EINVAL;
+		for (size_t i = sizeof(*to); i < from->size; i++)
+			if (bytes[i])
+				return -E2BIG;
+		memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
+	}
+	if (to->policy > WM_POLICY_NOTIFY || to->watermark_percent > 100 || to->notify_fd < 0 ||
+	    to->notify_signal < 0 || to->notify_signal > SIGRTMAX)
+		return -EINVAL;
+	if (to->buffer_bytes > BUFFER_BYTES_MAX)
+		return -WM_E_BUFFER_LIMIT;
+	to->size = sizeof(*to);
+	to->buffer_bytes = to->buffer_bytes ? to->buffer_bytes : BUFFER_BYTES;
+	to->block_ns = to->block_ns ? to->block_ns : BLOCK_NS;
+	to->watermark_percent = to->watermark_percent ? to->watermark_percent : WATERMARK_PERCENT;
+	return 0;
+}
+
+int wm_session_open(struct wm_session **session, const struct wm_session_options *options)
+{
+	struct wm_session *new;
+	int err;
+
+	if (!session)
+		return -EINVAL;
+	*session = NULL;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	new->listener.fd = -1;
+	new->idle_ns = STEP_NS;
+	err = options_take(&new->options, options);
+	if (!err && new->options.policy == WM_POLICY_NOTIFY)
+		err = watch_new(&new->watch, new->options.notify_fd, new->options.notify_signal,
+				new->options.watermark_percent);
+	if (err) {
+		free(new);
+		return err;
+	}
+	new->tsc_hz = ticks_hz(STORE_CLOCK_TSC);
+	ticks_now(STORE_CLOCK_TSC, &new->began);
+	*session = new;
+	return 0;
+}
+
+int wm_session_add(struct wm_session *session, const char *spec)
+{
+	int err;
+
+	if (!session || !spec)
+		return -EINVAL;
+	if (session->running)
+		return session_fail(session, -EBUSY, "%s: the session runs", spec);
+	err = spec_add(&session->specs, spec);
+	return err ? session_fail(session, err, "%s", spec) : 0;
+}
+
+static int listen_once(struct wm_session *session)
+{
+	int err;
+
+	if (session->listener.fd >= 0)
+		return 0;
+	err = listener_open(&session->listener);
+	return err ? session_fail(session, err, "%s", session->listener.path) : 0;
+}
+
+/* Wait until a process has opened its store; sets the detail. */
+static int wait_opened(struct wm_session *session, struct process *process)
+{
+	int err = session_wait(session, process, HELLO_WAIT_MS);
+
+	/* the step that took its HELLO has sent the request for the store */
+	if (!err)
+		err = session_wait(session, process, ANSWER_WAIT_MS);
+	if (!err && process->state != PROCESS_OPENED)
+		err = -WM_E_PROTOCOL;
+	if (err == -WM_E_BUFFER_LIMIT)
+		return session_fail(session, err, "%llu bytes for pid %d",
+				    (unsigned long long)session->options.buffer_bytes, (int)process->pid);
+	return err ? session_fail(session, err, "pid %d", (int)process->pid) : 0;
+}
+
+static struct process *find_process(struct wm_session *session, pid_t pid)
+{
+	for (struct process *p = session->processes; p; p = p->next)
+		if (p->pid == pid && p->state < PROCESS_HUNG_UP)
+			return p;
+	return NULL;
+}
+
+int wm_session_attach(struct wm_session *session, pid_t pid)
+{
+	struct process *process;
+	struct link link;
+	int err;
+
+	if (!session || pid <= 0)
+		return -EINVAL;
+	if (pid == getpid())
+		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
+	if (find_process(session, pid))
+		return session_fail(session, -EEXIST, "pid %d is in this session already", (int)pid);
+	err = session->options.follow_off ? 0 : listen_once(session);
+	if (!err)
+		err = session_enter(session, pid, &link);
+	if (err)
+		return err;
+	err = process_new(&process, session, &link, pid);
+	if (err)
+		return session_fail(session, err, "pid %d", (int)pid);
+	process->invited = 1;
+	err = wait_opened(session, process);
+	if (err)
+		process_hang_up(process, -WM_E_GONE);
+	return err;
+}
+
+/*
+ * LD_PRELOAD is divided at spaces and colons. Where the agent's path has one, a link beside our
+ * socket stands for it.
+ */
+static int agent_name(struct wm_session *session, char agent[PATH_MAX])
+{
+	int err = agentpath_find(agent);
+
+	if (err)
+		return session_fail(session, err, "%s", agent);
+	if (!strpbrk(agent, " :"))
+		return 0;
+	if (!session->agent_link[0]) {
+		snprintf(session->agent_link, sizeof(session->agent_link), "%.*s.so",
+			 (int)sizeof(session->agent_link) - 4, session->listener.path);
+		unlink(session->agent_link);
+		if (symlink(agent, session->agent_link) < 0) {
+			err = -errno;
+			session_fail(session, err, "%s", session->agent_link);
+			session->agent_link[0] = 0;
+			return err;
+		}
+	}
+	strcpy(agent, session->agent_link);
+	return 0;
+}
+
+/* Wait for a child of ours to report; the process that did, or a negative error. */
+static int wait_launched(struct wm_session *session, pid_t pid, const char *path)
+{
+	uint64_t until = ticks_monotonic_ns() + HELLO_WAIT_MS * UINT64_C(1000000);
+	struct process *process;
+	siginfo_t ended = { 0 };
+
+	while (!(process = find_process(session, pid))) {
+		if (ticks_monotonic_ns() > until)
+			return session_fail(session, -WM_E_AGENT_SILENT, "%s", path);
+		if (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid)
+			return session_fail(session, -WM_E_GONE, "%s ended before its agent reported", path);
+		session_step(session, 5);
+	}
+	return wait_opened(session, process);
+}
+
+int wm_session_launch(struct wm_session *session, char *const argv[])
+{
+	struct launch_options options;
+	struct program program;
+	char agent[PATH_MAX];
+	pid_t pid, *more;
+	int err;
+
+	if (!session || !argv || !argv[0])
+		return -EINVAL;
+	err = program_find(&program, argv[0]);
+	if (err)
+		return session_fail(session, err, "%s",
+				    program.binary[0] ? program.binary : argv[0]);
+	err = listen_once(session);
+	if (!err)
+		err = agent_name(session, agent);
+	if (err)
+		return err;
+	more = realloc(session->launched, (session->launched_count + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	session->launched = more;
+	options = (struct launch_options){
+		.agent = agent,
+		.tool = session->listener.path,
+		.prearm = session->options.prearm,
+	};
+	err = launch_start(&pid, program.path, argv, &options);
+	if (err)
+		return session_fail(session, err, "%s", program.path);
+	session->launched[session->launched_count++] = pid;
+	err = wait_launched(session, pid, program.path);
+	if (!err)
+		return pid;
+	/* it hasn't run unrecorded for long, if at all: as the call fails, it must not be left behind */
+	session->launched_count--;
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return err;
+}
+
+int wm_session_output(struct wm_session *session, const char *dir)
+{
+	int err;
+
+	if (!session || !dir)
+		return -EINVAL;
+	if (session->running || session->dir)
+		return session_fail(session, -EBUSY, "%s", dir);
+	err = trace_writer_open(&session->writer, dir);
+	if (err) {
+		session->writer = NULL;
+		return session_fail(session, err, "%s", dir);
+	}
+	session->dir = strdup(dir);
+	if (!session->dir)
+		return -ENOMEM;
+	for (struct process *p = session->processes; p && !err; p = p->next)
+		err = process_trace(session, p);
+	return err < 0 ? session_fail(session, err, "%s", dir) : 0;
+}
+
+static int is_usable(const struct process *process)
+{
+	return process->state == PROCESS_READY || process->state == PROCESS_OPENED;
+}
+
+/* Some spec has matched nothing: ask what markers there are, to name near ones. */
+static int ask_names(struct wm_session *session, struct process *process)
+{
+	for (size_t i = 0; i < session->specs.count; i++) {
+		if (session->specs.all[i].matches)
+			continue;
+		if (process->named || process_request(process, CONTROL_LIST, NULL, 0))
+			return 0;
+		process->named = 1;
+		return session_wait(session, process, ANSWER_WAIT_MS);
+	}
+	return 0;
+}
+
+static int start_process(struct wm_session *session, struct process *process)
+{
+	int err = session_wait(session, process, ANSWER_WAIT_MS);
+
+	if (err == -WM_E_NO_MARKER)
+		err = 0; /* modules that match may come later */
+	process->error = 0;
+	if (err == -WM_E_GONE)
+		return 0; /* it ended meanwhile: no error, only nothing more to record */
+	if (err) {
+		char detail[DETAIL_BYTES];
+
+		/* what was refused says more than the pid */
+		memcpy(detail, session->detail, sizeof(detail));
+		return session_fail(session, err, "pid %d%s%.900s", (int)process->pid,
+				    detail[0] ? ": " : "", detail);
+	}
+	ask_names(session, process);
+	process->error = 0;
+	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
+}
+
+int wm_session_start(struct wm_session *session)
+{
+	int first = 0, err;
+
+	if (!session)
+		return -EINVAL;
+	if (session->running)
+		return session_fail(session, -EALREADY, "the session runs");
+	if (session->dir && !session->writer)
+		return session_fail(session, -EINVAL, "%s: the recording has ended", session->dir);
+	if (!session->specs.count)
+		return session_fail(session, -WM_E_SPEC, "no event was added");
+	session->detail[0] = 0;
+	session->running = 1;
+	/* all are asked first, so that they arm side by side */
+	for (struct process *p = session->processes; p; p = p->next) {
+		if (!is_usable(p))
+			continue;
+		p->error = 0;
+		err = session_arm(session, p);
+		if (err && err != -WM_E_GONE && err != -WM_E_NO_MARKER && !first)
+			first = session_fail(session, err, "pid %d", (int)p->pid);
+	}
+	for (struct process *p = session->processes; p && !first; p = p->next)
+		if (is_usable(p) && p->armed)
+			first = start_process(session, p);
+	if (first) {
+		char detail[DETAIL_BYTES];
+
+		memcpy(detail, session->detail, sizeof(detail));
+		wm_session_stop(session);
+		memcpy(session->detail, detail, sizeof(detail));
+	}
+	return first;
+}
+
+int wm_session_poll(struct wm_session *session, int timeout_ms)
+{
+	uint64_t until;
+	int got;
+
+	if (!session)
+		return -EINVAL;
+	until = ticks_monotonic_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000u;
+	do {
+		uint64_t now = ticks_monotonic_ns();
+		int left = timeout_ms <= 0 ? timeout_ms : now < until ? (int)((until - now) / 1000000u) : 0;
+
+		got = session_step(session, left);
+	} while (!got && session_alive(session) && (timeout_ms < 0 || ticks_monotonic_ns() < until));
+	if (got < 0)
+		return session_fail(session, got, "%s", session->dir ? session->dir : "");
+	return session_alive(session);
+}
+
+int wm_session_read(struct wm_session *session, int (*event)(const struct wm_event *event, void *data),
+		    void *data)
+{
+	int result;
+
+	if (!session || !event)
+		return -EINVAL;
+	if (session->dir)
+		return session_fail(session, -EBUSY, "%s: the session records into a folder", session->dir);
+	session_step(session, 0);
+	result = reader_resume(session, event, data);
+	for (struct process *p = session->processes; p && !result; p = p->next) {
+		int is_last;
+
+		if (!p->drain)
+			continue;
+		is_last = p->state == PROCESS_HUNG_UP && session_reach(session, p) == DRAIN_ALL;
+		result = reader_pass(session, p, event, data);
+		if (!result && is_last) {
+			session_finish(session, p);
+			p->state = PROCESS_OVER;
+		}
+	}
+	if (session->watch)
+		watch_wind(session->watch);
+	return result;
+}
+
+/* The figures are better the longer the recording was: tell the trace. */
+static int close_trace(struct wm_session *session)
+{
+	struct ticks_point now;
+	uint64_t hz;
+	int err;
+
+	ticks_now(STORE_CLOCK_TSC, &now);
+	hz = ticks_hz_between(&session->began, &now);
+	err = trace_clock_set(session->writer, hz ? hz : session->tsc_hz, session->began.ticks,
+			      session->began.realtime_ns);
+	if (!err)
+		err = trace_clock_set(session->writer, 1000000000u, session->began.monotonic_ns,
+				      session->began.realtime_ns);
+	if (err && !session->trace_error)
+		session->trace_error = err;
+	err = trace_writer_close(session->writer);
+	session->writer = NULL;
+	if (err && !session->trace_error)
+		session->trace_error = err;
+	return session->trace_error;
+}
+
+int wm_session_stop(struct wm_session *session)
+{
+	int first = 0, err;
+
+	if (!session)
+		return -EINVAL;
+	session->running = 0; /* who comes from here on goes on alone */
+	for (struct process *p = session->processes; p; p = p->next) {
+		if (!is_usable(p) || !p->armed)
+			continue;
+		p->error = 0;
+		err = session_disarm(session, p);
+		if (err && err != -WM_E_GONE && !first)
+			first = session_fail(session, err, "pid %d", (int)p->pid);
+	}
+	for (struct process *p = session->processes; p; p = p->next) {
+		err = is_usable(p) ? session_wait(session, p, ANSWER_WAIT_MS) : 0;
+		if (err && err != -WM_E_GONE && !first)
+			first = session_fail(session, err, "pid %d", (int)p->pid);
+		/* one that didn't answer hangs in a hit or is stopped: what it committed is whole */
+		if (session->writer && p->drain)
+			session_finish(session, p);
+	}
+	if (session->writer) {
+		err = close_trace(session);
+		if (err)
+			first = session_fail(session, err, "%s", session->dir);
+	}
+	return first;
+}
+
+int wm_session_status(struct wm_session *session, struct wm_session_status *status)
+{
+	struct wm_session_status now = { 0 };
+	struct drain_counts counts;
+
+	if (!session || !status || status->size < sizeof(status->size))
+		return -EINVAL;
+	now.size = status->size;
+	now.processes = (uint32_t)session_alive(session);
+	now.processes_ever = session->processes_ever;
+	now.markers = session->markers;
+	now.sites = session->sites;
+	now.refused = session->refused;
+	now.recorded = session->past.recorded;
+	now.discarded = session->past.discarded;
+	now.bytes = session->past.bytes;
+	for (struct process *p = session->processes; p; p = p->next) {
+		if (!p->drain)
+			continue;
+		drain_count(p->drain, &counts);
+		now.recorded += counts.recorded;
+		now.discarded += counts.discarded;
+		now.bytes += counts.bytes;
+		now.buffered_bytes += drain_used_bytes(p->drain);
+	}
+	memcpy(status, &now, now.size < sizeof(now) ? now.size : sizeof(now));
+	return 0;
+}
+
+const char *wm_session_detail(const struct wm_session *session)
+{
+	return session ? session->detail : "";
+}
+
+void wm_session_close(struct wm_session *session)
+{
+	if (!session)
+		return;
+	if (session->running || session->writer)
+		wm_session_stop(session);
+	for (struct process *p = session->processes; p; p = p->next)
+		if (p->state == PROCESS_READY || p->state == PROCESS_OPENED)
+			process_request(p, CONTROL_LEAVE, NULL, 0);
+	while (session->processes) {
+		struct process *p = session->processes;
+
+		session_wait(session, p, LEAVE_WAIT_MS);
+		if (session->watch && p->drain)
+			watch_remove(session->watch, p->drain);
+		session->processes = p->next;
+		process_free(p);
+	}
+	watch_free(session->watch);
+	reader_drop(session);
+	if (session->agent_link[0])
+		unlink(session->agent_link);
+	listener_release(&session->listener);
+	spec_list_release(&session->specs);
+	name_list_release(&session->names);
+	free(session->launched);
+	free(session->polls);
+	free(session->dir);
+	free(session);
+}
+
+size_t session_spec_count(const struct wm_session *session)
+{
+	return session->specs.count;
+}
+
+const char *session_spec_text(const struct wm_session *session, size_t spec)
+{
+	return session->specs.all[spec].text;
+}
+
+uint64_t session_spec_matches(const struct wm_session *session, size_t spec)
+{
+	return session->specs.all[spec].matches;
+}
+
+size_t session_names(const struct wm_session *session, const char *const **names)
+{
+	*names = (const char *const *)session->names.all;
+	return session->names.count;
+}

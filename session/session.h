@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session as its own parts see it. session.c is the public API; step.c does what is due; process.c
+ * knows one process and what its agent says; the rest are tools of these.
+ */
+#ifndef SESSION_SESSION_H
+#define SESSION_SESSION_H
+
+#include "session/drain.h"
+#include "session/listen.h"
+#include "session/names.h"
+#include "session/spec.h"
+#include "session/ticks.h"
+#include "trace/decode.h"
+#include "trace/writer.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <waymark/session.h>
+
+struct held;
+struct pollfd;
+struct process;
+struct watch;
+
+#define DETAIL_BYTES 1024
+
+struct wm_session {
+	struct wm_session_options options;
+	char detail[DETAIL_BYTES];
+	struct spec_list specs;
+	struct listener listener;
+	char agent_link[SOCKET_PATH_BYTES]; /* a name for the agent that LD_PRELOAD can hold; or "" */
+	struct process *processes;
+	uint32_t processes_ever;
+	pid_t *launched;
+	size_t launched_count;
+	int running;
+	unsigned int in_step; /* depth of session_step() */
+
+	struct trace_writer *writer; /* NULL: events go to wm_session_read() */
+	char *dir;
+	int trace_error; /* the first failure of the trace folder; nothing is written after it */
+
+	struct ticks_point began; /* the base of all times */
+	uint64_t tsc_hz;
+
+	struct held *held;   /* events that a read left */
+	struct watch *watch; /* the notify policy's */
+
+	/* of processes that are gone */
+	struct drain_counts past;
+	uint64_t markers, sites, refused;
+	uint64_t idle_ns; /* how long the next step may wait for more to drain */
+	struct pollfd *polls;
+	struct name_list names; /* markers there are, once a spec matched none */
+};
+
+/* Set the detail; returns `error`, to be returned on. */
+int session_fail(struct wm_session *session, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/*
+ * Do what is due once: connections, messages, draining. Waits up to timeout_ms for something.
+ * Returns 1 if there was something, 0 if not, or a negative error that ends the recording.
+ */
+int session_step(struct wm_session *session, int timeout_ms);
+
+/*
+ * Step until the process has answered all its requests. 0, the first error that it answered,
+ * -WM_E_AGENT_SILENT or -WM_E_GONE.
+ */
+int session_wait(struct wm_session *session, struct process *process, int timeout_ms);
+
+/* A new process's store is to be opened, its markers armed, and it let go, as the session has it. */
+int session_welcome(struct wm_session *session, struct process *process);
+
+/* Hand all that can be had of this process on; `reach` as for drain_scan(). */
+int session_drain(struct wm_session *session, struct process *process, enum drain_reach reach);
+
+/* Drain a process's store for the last time and let go of it. */
+int session_finish(struct wm_session *session, struct process *process);
+
+/* Processes that may still send events. */
+int session_alive(const struct wm_session *session);
+
+/* Load the agent into a running process unless it listens there, and connect. */
+int session_enter(struct wm_session *session, pid_t pid, struct link *link);
+
+/*
+ * Ask a process to arm, to disarm and be quiet, to run (if it was launched and waits). Where the
+ * session is strict, arming and disarming stop its threads and wait for the answer.
+ */
+int session_arm(struct wm_session *session, struct process *process);
+int session_disarm(struct wm_session *session, struct process *process);
+int session_let_go(struct process *process);
+
+/* What of a process's store may be taken by a live reader: DRAIN_ALL once nobody writes to it. */
+enum drain_reach session_reach(const struct wm_session *session, const struct process *process);
+
+/* The rate of a clock (enum store_clock). */
+uint64_t session_hz(const struct wm_session *session, uint32_t clock);
+
+/*
+ * For the record command: what each spec came to. The number of specs; the text and the number of
+ * markers of one; the names of markers that were seen while some spec matched none.
+ */
+size_t session_spec_count(const struct wm_session *session);
+const char *session_spec_text(const struct wm_session *session, size_t spec);
+uint64_t session_spec_matches(const struct wm_session *session, size_t spec);
+size_t session_names(const struct wm_session *session, const char *const **names);
+
+#endif

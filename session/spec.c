@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+#define SPEC_BYTES_MAX 1024
+
+/* The kinds of event that have a name in the grammar, apart from markers. */
+static const char *const other_kinds[] = {
+	"usdt", "func", "addr", "trail", "watch", "count", "sample", "switch",
+};
+
+/* A name or a glob for one: identifier characters and those of fnmatch(3), brackets closed. */
+static int name_check(const char *name, size_t bytes)
+{
+	int in_brackets = 0;
+
+	if (!bytes)
+		return 0;
+	for (size_t i = 0; i < bytes; i++) {
+		unsigned char c = (unsigned char)name[i];
+
+		if (c == '[')
+			in_brackets = 1;
+		else if (c == ']' && in_brackets)
+			in_brackets = 0;
+		else if (in_brackets ? !isgraph(c) : !isalnum(c) && !strchr("_*?$", c) && c < 0x80)
+			return 0;
+	}
+	return !in_brackets;
+}
+
+static int is_other_kind(const char *text)
+{
+	size_t bytes = strcspn(text, ":/");
+
+	for (size_t i = 0; i < sizeof(other_kinds) / sizeof(other_kinds[0]); i++)
+		if (strlen(other_kinds[i]) == bytes && !memcmp(text, other_kinds[i], bytes))
+			return 1;
+	return 0;
+}
+
+/* Find SUBSYS:EVENT in a spec. */
+static int glob_find(const char *text, const char **glob)
+{
+	const char *first = strchr(text, ':');
+	const char *second = first ? strchr(first + 1, ':') : NULL;
+	size_t all = strlen(text);
+
+	if (all > SPEC_BYTES_MAX)
+		return -WM_E_SPEC;
+	if (first && !strncmp(text, "marker:", 7) && second) {
+		*glob = text + 7;
+		first = second;
+	} else if (first && !second && strncmp(text, "marker:", 7) && !is_other_kind(text)) {
+		*glob = text;
+	} else {
+		return is_other_kind(text) ? -WM_E_SPEC_KIND : -WM_E_SPEC;
+	}
+	if (!name_check(*glob, (size_t)(first - *glob)) || !name_check(first + 1, strlen(first + 1)))
+		return -WM_E_SPEC;
+	return 0;
+}
+
+int spec_add(struct spec_list *list, const char *text)
+{
+	struct spec *more, spec = { 0 };
+	const char *glob;
+	int err;
+
+	if (!text)
+		return -WM_E_SPEC;
+	err = glob_find(text, &glob);
+	if (err)
+		return err;
+	for (size_t i = 0; i < list->count; i++)
+		if (!strcmp(list->all[i].glob, glob))
+			return -WM_E_SPEC_TWICE;
+	more = realloc(list->all, (list->count + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	list->all = more;
+	spec.text = strdup(text);
+	spec.glob = strdup(glob);
+	if (!spec.text || !spec.glob) {
+		free(spec.text);
+		free(spec.glob);
+		return -ENOMEM;
+	}
+	list->all[list->count++] = spec;
+	return 0;
+}
+
+int spec_matches(const struct spec *spec, const char *name)
+{
+	return fnmatch(spec->glob, name, FNM_NOESCAPE) == 0;
+}
+
+int spec_name_of(const char *text, char *name, size_t bytes)
+{
+	const char *subsys = strchr(text, '\n');
+	const char *event = subsys ? strchr(subsys + 1, '\n') : NULL;
+	const char *end = event ? strchr(event + 1, '\n') : NULL;
+	int took;
+
+	if (!end)
+		return -EINVAL;
+	took = snprintf(name, bytes, "%.*s:%.*s", (int)(event - subsys - 1), subsys + 1,
+			(int)(end - event - 1), event + 1);
+	return took > 0 && (size_t)took < bytes ? 0 : -EINVAL;
+}
+
+void spec_count_match(struct spec_list *list, const char *name)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (spec_matches(&list->all[i], name))
+			list->all[i].matches++;
+}
+
+void spec_list_release(struct spec_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		free(list->all[i].text);
+		free(list->all[i].glob);
+	}
+	free(list->all);
+	*list = (struct spec_list){ 0 };
+}

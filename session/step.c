@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/process.h"
+#include "session/stop.h"
+#include "session/watch.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+
+#define IDLE_NS_MIN 1000000u
+#define IDLE_NS_MAX 10000000u
+#define REQUEST_WAIT_MS 5000
+#define RULES_BYTES_MAX (CONTROL_BYTES_MAX - 1024)
+/* A connection that closed while its process lives: it executes another program, or is about to die. */
+#define HUNG_UP_WAIT_NS 300000000u
+/* A connection without a HELLO is given up after this. */
+#define HELLO_WAIT_NS 10000000000u
+
+struct receiver {
+	struct wm_session *session;
+	struct process *process;
+};
+
+static int packet_write(struct drain_packet *packet, void *data)
+{
+	struct receiver *to = data;
+	struct wm_session *session = to->session;
+	int err = session->trace_error;
+
+	if (!session->writer)
+		return -ECANCELED;
+	if (!err)
+		err = process_trace(session, to->process);
+	if (!err)
+		err = trace_packet_write(session->writer, to->process->trace, packet->head,
+					 packet->content, packet->bytes);
+	if (err < 0 && !session->trace_error)
+		session->trace_error = err;
+	return err < 0 ? err : 0;
+}
+
+int session_drain(struct wm_session *session, struct process *process, enum drain_reach reach)
+{
+	struct receiver receiver = { session, process };
+	struct drain_sink sink = { packet_write, &receiver };
+	int err;
+
+	drain_scan(process->drain, reach);
+	/* whatever ids those pages hold were told before their first event: read that now */
+	process_pump(session, process);
+	err = drain_take(process->drain, &sink);
+	return session->writer ? err : 0;
+}
+
+static void counts_add(struct drain_counts *to, const struct drain_counts *from)
+{
+	to->recorded += from->recorded;
+	to->discarded += from->discarded;
+	to->bytes += from->bytes;
+	to->damaged += from->damaged;
+}
+
+int session_finish(struct wm_session *session, struct process *process)
+{
+	struct receiver receiver = { session, process };
+	struct drain_sink sink = { packet_write, &receiver };
+	struct drain_counts counts;
+	int err = 0, more;
+
+	if (process->drain) {
+		err = session_drain(session, process, DRAIN_ALL);
+		more = drain_finish(process->drain, &sink);
+		if (err >= 0)
+			err = session->writer ? more : 0;
+		drain_count(process->drain, &counts);
+		counts_add(&session->past, &counts);
+		if (session->watch)
+			watch_remove(session->watch, process->drain);
+		drain_free(process->drain);
+		process->drain = NULL;
+	}
+	return err < 0 ? err : 0;
+}
+
+int session_wait(struct wm_session *session, struct process *process, int timeout_ms)
+{
+	uint64_t until = ticks_monotonic_ns() + (uint64_t)timeout_ms * 1000000u;
+
+	session->in_step++; /* no process is forgotten while someone waits for it */
+	/* NEW: its HELLO is awaited, as an answer to the connection */
+	while (process->state < PROCESS_HUNG_UP &&
+	       (process->state == PROCESS_NEW || process_pending(process))) {
+		if (ticks_monotonic_ns() > until)
+			break;
+		session_step(session, 10);
+	}
+	session->in_step--;
+	if (process->state == PROCESS_NEW || process_pending(process))
+		return -WM_E_AGENT_SILENT;
+	if (process->error)
+		return process->error;
+	return process->state < PROCESS_HUNG_UP ? 0 : -WM_E_GONE;
+}
+
+static int send_rules(struct wm_session *session, struct process *process, uint16_t type, int strict)
+{
+	struct control_rules rules = { .strict = (uint32_t)strict };
+	struct iovec parts[2] = { { &rules, sizeof(rules) } };
+	size_t bytes = 0;
+	char *globs;
+	int err;
+
+	if (type == CONTROL_DISARM)
+		return process_request(process, type, parts, 1);
+	for (size_t i = 0; i < session->specs.count; i++)
+		bytes += strlen(session->specs.all[i].glob) + 1;
+	if (bytes > RULES_BYTES_MAX)
+		return -E2BIG;
+	globs = malloc(bytes + 1);
+	if (!globs)
+		return -ENOMEM;
+	parts[1] = (struct iovec){ globs, bytes };
+	rules.count = (uint32_t)session->specs.count;
+	bytes = 0;
+	for (size_t i = 0; i < session->specs.count; i++) {
+		strcpy(globs + bytes, session->specs.all[i].glob);
+		bytes += strlen(session->specs.all[i].glob) + 1;
+	}
+	err = process_request(process, type, parts, 2);
+	free(globs);
+	return err;
+}
+
+/* With every other thread of the process stopped, so that none runs code while it changes. */
+static int change_stopped(struct wm_session *session, struct process *process, uint16_t type)
+{
+	struct stop *stop = NULL;
+	int err = stop_threads(process->pid, (pid_t)process->hello.agent_tid, &stop);
+
+	if (err)
+		return err;
+	err = send_rules(session, process, type, 1);
+	if (!err)
+		err = session_wait(session, process, REQUEST_WAIT_MS);
+	stop_resume(stop);
+	return err;
+}
+
+int session_arm(struct wm_session *session, struct process *process)
+{
+	process->armed = 1;
+	process->was_quiet = 0;
+	if (session->options.strict)
+		return change_stopped(session, process, CONTROL_ARM);
+	return send_rules(session, process, CONTROL_ARM, 0);
+}
+
+int session_disarm(struct wm_session *session, struct process *process)
+{
+	int err = 0;
+
+	if (session->options.strict && process->armed)
+		err = change_stopped(session, process, CONTROL_DISARM);
+	process->armed = 0;
+	return err ? err : process_request(process, CONTROL_QUIET, NULL, 0);
+}
+
+int session_let_go(struct process *process)
+{
+	if (!process->hello.launched || process->let_go)
+		return 0;
+	process->let_go = 1;
+	return process_request(process, CONTROL_GO, NULL, 0);
+}
+
+int session_welcome(struct wm_session *session, struct process *process)
+{
+	const struct wm_session_options *options = &session->options;
+	struct control_open open = {
+		.buffer_bytes = options->buffer_bytes,
+		.block_ns = options->block_ns,
+		.policy = (uint32_t)options->policy,
+		.clock = STORE_CLOCK_TSC,
+	};
+	const char *path = options->follow_off ? "" : session->listener.path;
+	struct iovec parts[] = { { &open, sizeof(open) }, { (void *)path, strlen(path) + 1 } };
+	int err;
+
+	process->welcomed = 1;
+	if (!process->invited && (options->follow_off || !session->running))
+		return -ECANCELED; /* it goes on alone */
+	err = process_request(process, CONTROL_OPEN, parts, 2);
+	if (!err && session->running) {
+		err = session_arm(session, process);
+		if (!err)
+			err = session_let_go(process);
+	}
+	return err;
+}
+
+/* Connections that came by themselves: launched programs, and children of recorded ones. */
+static int accept_all(struct wm_session *session)
+{
+	struct process *process;
+	struct link link;
+	int count = 0, got;
+
+	while ((got = listener_accept(&session->listener, &link)) != 0) {
+		count++;
+		/* a stranger's connection is closed and forgotten; want of descriptors is not loud */
+		if (got < 0 && got != -WM_E_PEER_UID)
+			break;
+		if (got < 0)
+			continue;
+		if (process_new(&process, session, &link, link.pid))
+			continue;
+		for (size_t i = 0; i < session->launched_count; i++)
+			process->invited |= session->launched[i] == process->pid;
+	}
+	return count;
+}
+
+/* Fill the list of descriptors to wait on. Returns how many, or -ENOMEM. */
+static int poll_list(struct wm_session *session)
+{
+	size_t count = 1, at = 0;
+	struct pollfd *list;
+
+	for (struct process *p = session->processes; p; p = p->next)
+		count += 2;
+	list = realloc(session->polls, count * sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	session->polls = list;
+	if (session->listener.fd >= 0)
+		list[at++] = (struct pollfd){ .fd = session->listener.fd, .events = POLLIN };
+	for (struct process *p = session->processes; p; p = p->next) {
+		if (p->link.fd >= 0)
+			list[at++] = (struct pollfd){ .fd = p->link.fd, .events = POLLIN };
+		if (p->pidfd >= 0 && !p->dead && p->state != PROCESS_OVER)
+			list[at++] = (struct pollfd){ .fd = p->pidfd, .events = POLLIN };
+	}
+	return (int)at;
+}
+
+static int session_drains(const struct wm_session *session)
+{
+	if (!session->writer || session->options.policy == WM_POLICY_CYCLIC)
+		return 0;
+	return session->options.policy != WM_POLICY_NOTIFY || watch_told(session->watch);
+}
+
+static void wait_for_something(struct wm_session *session, int timeout_ms)
+{
+	uint64_t wait_ns = timeout_ms < 0 ? IDLE_NS_MAX : (uint64_t)timeout_ms * 1000000u;
+	struct timespec timeout = { 0 };
+	int count = poll_list(session);
+
+	if (wait_ns > session->idle_ns)
+		wait_ns = session->idle_ns;
+	timeout.tv_nsec = (long)wait_ns;
+	ppoll(session->polls, count < 0 ? 0 : (nfds_t)count, &timeout, NULL);
+}
+
+/* Whether another image of the same process has reported since: this one executed it. */
+static int was_replaced(const struct wm_session *session, const struct process *process)
+{
+	for (const struct process *p = session->processes; p != process; p = p->next)
+		if (p->pid == process->pid && p->state >= PROCESS_READY)
+			return 1; /* newer ones stand before older ones */
+	return 0;
+}
+
+/* See to one process's messages and its end. Returns whether there was something. */
+static int attend(struct wm_session *session, struct process *process)
+{
+	uint64_t age = ticks_monotonic_ns() - process->since_ns;
+	int count, err = 0;
+
+	if (process->state == PROCESS_OVER)
+		return 0;
+	/* the order matters: what a dead process has sent is all there once it is seen dead */
+	process->dead = process->pidfd >= 0 && process_is_dead(process);
+	count = process_pump(session, process);
+	if (process->state == PROCESS_READY && !process->welcomed)
+		err = session_welcome(session, process);
+	if (process->state == PROCESS_NEW && age > HELLO_WAIT_NS)
+		err = -WM_E_AGENT_SILENT;
+	if (process->state < PROCESS_HUNG_UP && (err || process->dead))
+		process_hang_up(process, err ? err : -WM_E_GONE);
+	return count;
+}
+
+/* Whether nobody can write to this process's store any more. */
+static int is_final(const struct wm_session *session, const struct process *process)
+{
+	if (process->state != PROCESS_HUNG_UP)
+		return 0;
+	return process_is_dead(process) || was_replaced(session, process) || process->was_quiet ||
+	       ticks_monotonic_ns() - process->since_ns > HUNG_UP_WAIT_NS;
+}
+
+enum drain_reach session_reach(const struct wm_session *session, const struct process *process)
+{
+	return process->was_quiet || is_final(session, process) ? DRAIN_ALL : DRAIN_PEEK;
+}
+
+int session_alive(const struct wm_session *session)
+{
+	int count = 0;
+
+	for (const struct process *p = session->processes; p; p = p->next)
+		count += p->state < PROCESS_HUNG_UP ||
+			 (p->state == PROCESS_HUNG_UP && p->drain && !is_final(session, p));
+	return count;
+}
+
+/* One pass over all stores; sets how long to rest before the next. */
+static int drain_all(struct wm_session *session)
+{
+	uint64_t idle_ns = session->idle_ns * 2 < IDLE_NS_MAX ? session->idle_ns * 2 + IDLE_NS_MIN / 4 :
+								IDLE_NS_MAX;
+	int drains = session_drains(session), took = 0;
+
+	for (struct process *p = session->processes; p; p = p->next) {
+		struct drain_counts before, after;
+
+		if (!p->drain)
+			continue;
+		/* without a folder, what a dead process left waits for wm_session_read() */
+		if (is_final(session, p) && session->writer) {
+			session_finish(session, p);
+			p->state = PROCESS_OVER;
+			took = 1;
+			continue;
+		}
+		if (!drains)
+			continue;
+		drain_count(p->drain, &before);
+		session_drain(session, p, p->was_quiet ? DRAIN_ALL : DRAIN_READY);
+		drain_count(p->drain, &after);
+		if (after.bytes == before.bytes)
+			continue;
+		took = 1;
+		/* a program that filled an eighth of the store meanwhile may fill it before long */
+		if (after.bytes - before.bytes > drain_buffer_bytes(p->drain) / 8)
+			idle_ns = 0;
+		else if (idle_ns > IDLE_NS_MIN)
+			idle_ns = IDLE_NS_MIN;
+	}
+	if (drains && session->watch)
+		watch_wind(session->watch);
+	session->idle_ns = idle_ns;
+	return took;
+}
+
+/* Forget processes that are over or never came to anything. */
+static void sweep(struct wm_session *session)
+{
+	struct process **at = &session->processes;
+
+	while (*at) {
+		struct process *p = *at;
+
+		if (p->state == PROCESS_HUNG_UP && !p->drain)
+			p->state = PROCESS_OVER;
+		if (p->state == PROCESS_OVER && !p->invited) {
+			*at = p->next;
+			process_free(p);
+		} else {
+			at = &p->next;
+		}
+	}
+}
+
+int session_step(struct wm_session *session, int timeout_ms)
+{
+	int count;
+
+	/* arming strictly waits, and so steps, within a step; whose caller still holds a process */
+	session->in_step++;
+	wait_for_something(session, timeout_ms);
+	count = accept_all(session);
+	for (struct process *p = session->processes; p; p = p->next)
+		count += attend(session, p);
+	count += drain_all(session);
+	if (--session->in_step == 0)
+		sweep(session);
+	return session->trace_error ? session->trace_error : count > 0;
+}
