@@ -6,6 +6,12 @@
 #ifndef PLAIN_CRITERION_H
 #define PLAIN_CRITERION_H
 
+/* What Criterion brings along. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct plain_options {
