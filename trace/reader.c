@@ -90,7 +90,7 @@ static const char *stream_fault(const struct trace_reader *reader,
 static int stream_scan(struct trace_reader *reader, struct trace_stream *stream)
 {
 	const uint8_t *uuid = reader->meta.uuid_known ? reader->meta.uuid : NULL;
-	int fd = openat(reader->dir, stream->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(reader->dir, stream->file, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	const char *fault = NULL;
 	uint64_t next_seq = 0;
 
@@ -179,7 +179,7 @@ static int list_streams(struct trace_reader *reader)
 
 static int read_metadata(struct trace_reader *reader)
 {
-	int fd = openat(reader->dir, "metadata", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = openat(reader->dir, "metadata", O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	size_t bytes, done = 0;
 	struct stat about;
 	char *text;
@@ -290,7 +290,7 @@ int stream_map(struct trace_reader *reader, struct trace_stream *stream)
 
 	if (stream->map || !stream->bytes)
 		return 0;
-	fd = openat(reader->dir, stream->file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	fd = openat(reader->dir, stream->file, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return -errno;
 	/* Shorter than it was: someone cuts it, and a touch past the end would be SIGBUS. */

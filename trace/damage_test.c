@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A small trace cut at every length, and with every byte changed: the reader reads what stands
+ * before, says what it could not read, and comes to no harm.
+ */
+#include "trace/babeltrace.h"
+#include "trace/canon.h"
+#include "trace/sample.h"
+#include "trace/summary.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+#define PACKETS 3
+#define EVENTS 4 /* in each */
+
+static char dir[64];
+static uint64_t packet_end[PACKETS];
+
+static void put_events(struct sample *sample, uint64_t ticks)
+{
+	sample_event(sample, 0, ticks + 1, 0);
+	sample_u32(sample, 7);
+	sample_string(sample, "query");
+	sample_event(sample, 1, ticks + 2, 0);
+	sample_event(sample, 70000, ticks + 3, 0);
+	sample_run(sample, "bytes", 5);
+	sample_event(sample, 2, ticks + 4, 1);
+}
+
+/* One stream of three packets. */
+static void make_trace(void)
+{
+	const struct trace_process about = { .pid = 10, .exe = "/bin/x", .hostname = "here",
+					     .ticks_hz = 2000000000 };
+	struct sample sample = { .head = { .pid = 10, .tid = 11, .comm = "x" } };
+	struct trace_writer *writer;
+	uint64_t bytes = 0;
+
+	sample_folder(dir);
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(trace_process_add(writer, &about), 0);
+	trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_U32, WM_TYPE_STR),
+			"bj\ndb\nquery\na.c\n1\nn, sql");
+	trace_event_add(writer, 0, 1, SAMPLE_TYPES(0), "ej\ndb\nquery\na.c\n2\n");
+	trace_event_add(writer, 0, 2, SAMPLE_TYPES(0), "mj\ndb\nbusy\na.c\n3\n");
+	trace_event_add(writer, 0, 70000, SAMPLE_TYPES(WM_TYPE_BYTES), "mj\ndb\nrow\na.c\n4\nrow");
+	trace_clock_set(writer, about.ticks_hz, 0, 1700000000000000000);
+	for (int i = 0; i < PACKETS; i++) {
+		sample_begin(&sample, 1000 * ((uint64_t)i + 1));
+		put_events(&sample, 1000 * ((uint64_t)i + 1));
+		cr_assert_eq(sample_write(&sample, writer, 0), 0);
+		bytes += PAGE_HEAD_BYTES + sample.bytes;
+		packet_end[i] = bytes;
+	}
+	cr_assert_eq(trace_writer_close(writer), 0);
+	sample_release(&sample);
+}
+
+static char *path_of(const char *file)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	return path;
+}
+
+static char *load(const char *file, size_t *bytes)
+{
+	char *content = malloc(1 << 20);
+	int fd = open(path_of(file), O_RDONLY);
+	ssize_t count = read(fd, content, 1 << 20);
+
+	close(fd);
+	cr_assert_gt(count, 0);
+	*bytes = (size_t)count;
+	return content;
+}
+
+static void store(const char *file, const char *content, size_t bytes)
+{
+	int fd = open(path_of(file), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	cr_assert_eq(write(fd, content, bytes), (ssize_t)bytes);
+	close(fd);
+}
+
+/* The summary reads by another path than the merge: both must agree on what there is. */
+static void check_summary(const struct canon *canon)
+{
+	struct trace_reader *reader;
+	struct summary *summary;
+
+	cr_assert_eq(trace_reader_open(&reader, dir), 0);
+	cr_assert_eq(summary_make(&summary, reader), 0);
+	cr_assert_eq(summary->total, canon->count);
+	cr_assert_eq(reader->damages_ever, canon->damages);
+	summary_free(summary);
+	trace_reader_close(reader);
+}
+
+/* The first `count` events of `whole` are there. */
+static void check_start(const struct canon *whole, const struct canon *canon, uint32_t count)
+{
+	cr_assert_geq(canon->count, count);
+	for (uint32_t i = 0; i < count; i++)
+		cr_assert_str_eq(canon->lines[i], whole->lines[i]);
+}
+
+/* Whole packets' events stand before byte `at`. */
+static uint32_t events_before(uint64_t at)
+{
+	uint32_t count = 0;
+
+	for (int i = 0; i < PACKETS; i++)
+		count += packet_end[i] <= at ? EVENTS : 0;
+	return count;
+}
+
+Test(damage, a_stream_cut_anywhere_reads_up_to_its_last_whole_packet)
+{
+	struct canon whole, canon;
+	size_t bytes;
+	char *content;
+
+	make_trace();
+	content = load("10-11-0", &bytes);
+	cr_assert_eq(bytes, packet_end[PACKETS - 1]);
+	cr_assert_eq(canon_read(&whole, dir), 0);
+	cr_assert_eq(whole.count, PACKETS * EVENTS);
+	for (size_t cut = 0; cut < bytes; cut++) {
+		int clean = cut == 0;
+
+		for (int i = 0; i < PACKETS; i++)
+			clean |= packet_end[i] == cut;
+		store("10-11-0", content, cut);
+		cr_assert_eq(canon_read(&canon, dir), 0);
+		cr_assert_eq(canon.count, events_before(cut));
+		cr_assert_eq(canon.damages, clean ? 0 : 1);
+		check_start(&whole, &canon, events_before(cut));
+		check_summary(&canon);
+		canon_release(&canon);
+	}
+	canon_release(&whole);
+	free(content);
+	sample_folder_remove(dir);
+}
+
+Test(damage, a_changed_byte_leaves_what_stands_before_it_intact, .timeout = 120)
+{
+	static const char flips[] = { 1, (char)0x80, (char)0xff };
+	struct canon whole, canon;
+	size_t bytes;
+	char *content;
+
+	make_trace();
+	content = load("10-11-0", &bytes);
+	cr_assert_eq(canon_read(&whole, dir), 0);
+	for (size_t at = 0; at < bytes; at++) {
+		for (unsigned int i = 0; i < sizeof(flips); i++) {
+			content[at] = (char)(content[at] ^ flips[i]);
+			store("10-11-0", content, bytes);
+			cr_assert_eq(canon_read(&canon, dir), 0);
+			/* A changed time may place an event elsewhere, but only in its own packet. */
+			check_start(&whole, &canon, events_before(at));
+			check_summary(&canon);
+			canon_release(&canon);
+			content[at] = (char)(content[at] ^ flips[i]);
+		}
+	}
+	canon_release(&whole);
+	free(content);
+	sample_folder_remove(dir);
+}
+
+Test(damage, metadata_cut_or_changed_anywhere_is_survived, .timeout = 120)
+{
+	struct canon canon;
+	size_t bytes;
+	char *content;
+	int err;
+
+	make_trace();
+	content = load("metadata", &bytes);
+	for (size_t at = 0; at < bytes; at++) {
+		store("metadata", content, at);
+		err = canon_read(&canon, dir);
+		cr_assert(err == 0 || err == -WM_E_NOT_A_TRACE);
+		canon_release(&canon);
+		content[at] ^= 0x11;
+		store("metadata", content, bytes);
+		err = canon_read(&canon, dir);
+		cr_assert(err == 0 || err == -WM_E_NOT_A_TRACE);
+		if (!err)
+			check_summary(&canon);
+		canon_release(&canon);
+		content[at] ^= 0x11;
+	}
+	free(content);
+	sample_folder_remove(dir);
+}
+
+/* Put `tail` behind the stream, and see that it is told, repaired, and then read by all. */
+static void repair_with_tail(const char *tail, size_t tail_bytes)
+{
+	struct babeltrace theirs;
+	struct canon canon;
+	char *content;
+	size_t bytes;
+	int fd;
+
+	make_trace();
+	fd = open(path_of("10-11-0"), O_WRONLY | O_APPEND);
+	cr_assert_eq(write(fd, tail, tail_bytes), (ssize_t)tail_bytes);
+	close(fd);
+	cr_assert_eq(canon_read(&canon, dir), 0);
+	cr_assert_eq(canon.count, PACKETS * EVENTS);
+	cr_assert_eq(canon.damages, 1);
+	canon_release(&canon);
+
+	cr_assert_eq(trace_repair(dir), 1);
+	content = load(".cut-10-11-0", &bytes);
+	cr_assert_eq(bytes, tail_bytes);
+	cr_assert_arr_eq(content, tail, bytes);
+	free(content);
+	cr_assert_eq(trace_repair(dir), 0);
+	cr_assert_eq(canon_read(&canon, dir), 0);
+	cr_assert_eq(canon.damages, 0);
+	cr_assert_eq(canon.count, PACKETS * EVENTS);
+	if (!babeltrace_read(&theirs, dir)) {
+		cr_assert_not(theirs.failed);
+		cr_assert_eq(theirs.count, PACKETS * EVENTS);
+		babeltrace_release(&theirs);
+	}
+	canon_release(&canon);
+	sample_folder_remove(dir);
+}
+
+Test(damage, repair_cuts_a_torn_packet_off_and_keeps_it)
+{
+	struct wm_packet head = { .magic = PACKET_MAGIC, .content_bits = 8000, .packet_bits = 8000 };
+	static const char zeros[5000];
+
+	repair_with_tail((const char *)&head, sizeof(head));
+	repair_with_tail("x", 1);
+	repair_with_tail(zeros, sizeof(zeros));
+}
+
+Test(damage, a_stream_of_which_nothing_is_whole_becomes_empty)
+{
+	struct babeltrace theirs;
+	struct stat about;
+
+	make_trace();
+	cr_assert_eq(truncate(path_of("10-11-0"), 100), 0);
+	cr_assert_eq(trace_repair(dir), 1);
+	cr_assert_eq(stat(path_of("10-11-0"), &about), 0);
+	cr_assert_eq(about.st_size, 0);
+	if (!babeltrace_read(&theirs, dir)) {
+		cr_assert_not(theirs.failed);
+		cr_assert_eq(theirs.count, 0);
+		babeltrace_release(&theirs);
+	}
+	sample_folder_remove(dir);
+}
+
+Test(damage, what_is_no_trace_is_refused)
+{
+	struct canon canon;
+
+	sample_folder(dir);
+	cr_assert_eq(canon_read(&canon, dir), -WM_E_NOT_A_TRACE);
+	cr_assert_eq(trace_repair(dir), -WM_E_NOT_A_TRACE);
+	store("metadata", "/* CTF 1.8 */ env { tracer_name = \"other\"; };", 45);
+	cr_assert_eq(canon_read(&canon, dir), -WM_E_NOT_A_TRACE);
+	unlink(path_of("metadata"));
+	cr_assert_eq(symlink("/dev/zero", path_of("metadata")), 0);
+	cr_assert_eq(canon_read(&canon, dir), -WM_E_NOT_A_TRACE);
+	unlink(path_of("metadata"));
+	cr_assert_eq(mkfifo(path_of("metadata"), 0600), 0);
+	cr_assert_eq(canon_read(&canon, dir), -WM_E_NOT_A_TRACE);
+	sample_folder_remove(dir);
+	cr_assert_eq(canon_read(&canon, dir), -ENOENT);
+	cr_assert_eq(canon_read(&canon, "/dev/null"), -WM_E_NOT_A_TRACE);
+}
+
+Test(damage, a_trace_that_is_being_written_ends_with_its_last_whole_packet)
+{
+	const struct trace_process about = { .pid = 10, .exe = "/bin/x", .hostname = "here",
+					     .ticks_hz = 2000000000 };
+	struct sample sample = { .head = { .pid = 10, .tid = 11 } };
+	struct trace_reader *reader;
+	struct trace_writer *writer;
+	struct canon canon;
+
+	sample_folder(dir);
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(canon_read(&canon, dir), 0);
+	cr_assert_eq(canon.count, 0);
+	trace_process_add(writer, &about);
+	trace_event_add(writer, 0, 5, SAMPLE_TYPES(0), "mj\ndb\nbusy\na.c\n3\n");
+	sample_begin(&sample, 1000);
+	sample_event(&sample, 5, 1001, 0);
+	cr_assert_eq(sample_write(&sample, writer, 0), 0);
+	store("10-12-9", "half a packet", 13);
+	cr_assert_eq(canon_read(&canon, dir), 0);
+	cr_assert_eq(canon.count, 1);
+	cr_assert_eq(canon.damages, 0);
+	canon_release(&canon);
+	cr_assert_eq(trace_reader_open(&reader, dir), 0);
+	cr_assert(reader->live);
+	trace_reader_close(reader);
+	cr_assert_eq(trace_repair(dir), -EBUSY);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	cr_assert_eq(canon_read(&canon, dir), 0);
+	cr_assert_eq(canon.damages, 1);
+	canon_release(&canon);
+	sample_release(&sample);
+	sample_folder_remove(dir);
+}
