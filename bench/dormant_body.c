@@ -44,10 +44,9 @@ void flag_call(int a, uint64_t b);
 		if (0) {                                                                           \
 armed:                                                                                             \
 			__attribute__((cold));                                                     \
-			__asm__ volatile("ud2" : : "r"(a), "r"(b));
-}
-}
-while (0)
+			__asm__ volatile("ud2" : : "r"(a), "r"(b));                                \
+		}                                                                                  \
+	} while (0)
 #else
 #define BODIES bodies_none
 #define MARK(a, b) ((void)(a), (void)(b))
