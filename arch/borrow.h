@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread of another process, borrowed for a few system calls: what of it depends on the processor.
+ * Used from outside only; session/borrow.c tells how a loan goes.
+ *
+ * The borrowed thread executes nothing but this code, which lies where we put it:
+ *
+ *	call:     system call instruction
+ *	restore:  load the signal mask, then every register, as they were; jump to where it was
+ *
+ * Between two calls the thread is stopped right behind `call`. So whenever its tracer dies, it gives
+ * itself back. All code is position independent and keeps its data beside it, read-only.
+ */
+#ifndef ARCH_BORROW_H
+#define ARCH_BORROW_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/user.h>
+
+struct borrow_regs {
+	struct user_regs_struct regs;
+};
+
+/* Read or write the registers of a stopped tracee. 0 or -errno. */
+int borrow_regs_get(pid_t tid, struct borrow_regs *regs);
+int borrow_regs_set(pid_t tid, const struct borrow_regs *regs);
+
+uint64_t borrow_regs_pc(const struct borrow_regs *regs);
+uint64_t borrow_regs_stack(const struct borrow_regs *regs);
+uint64_t borrow_regs_thread_pointer(const struct borrow_regs *regs);
+
+/* What a system call returned. */
+long borrow_regs_result(const struct borrow_regs *regs);
+
+/*
+ * Some system calls return EINTR for a mere stop where others restart: epoll_wait(2), semop(2) and
+ * more, signal(7). Make the kernel restart them too, unless a handler runs. A timeout then starts
+ * anew. Returns 1 where registers of a stopped thread were changed.
+ */
+int borrow_regs_restart(struct borrow_regs *regs);
+
+size_t borrow_code_bytes(void);
+
+/*
+ * Write the code, with what it restores: registers and mask as they were saved at a stop on the way
+ * back to user mode. There the kernel has yet to decide whether an interrupted system call restarts;
+ * the code restarts it, as the kernel does when no handler runs.
+ */
+void borrow_code_fill(void *code, const struct borrow_regs *saved, uint64_t mask);
+
+/* Registers for one system call by the code at `at`; all else as in `saved`. */
+void borrow_regs_call(struct borrow_regs *regs, const struct borrow_regs *saved, uint64_t at, long number,
+		 const uint64_t arguments[6]);
+
+/* As borrow_regs_call(), for loader_clone(): the new thread gets `data` in hand. arch/loader.h */
+void borrow_regs_clone(struct borrow_regs *regs, const struct borrow_regs *saved, uint64_t at,
+		  uint64_t flags, uint64_t stack, uint64_t tid_at, uint64_t thread_pointer,
+		  uint64_t data);
+
+#endif

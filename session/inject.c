@@ -1,0 +1,602 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the agent comes into a running process.
+ *
+ *   1. refuse    what can't work, by looking at /proc alone (target.c)
+ *   2. borrow    one program thread: it maps memory, makes part of it executable, clones a raw thread,
+ *                and is given back (borrow.c, scratch.c)
+ *   3. raw       the raw thread has a thread control block of our making: enough to call
+ *                pthread_create(), nothing more; then it exits (arch/loader.h)
+ *   4. load      the proper thread calls dlopen() on the agent and turns into its control thread
+ *   5. clean     a second loan unmaps the memory of 2
+ *
+ * No program thread executes our code, so no lock that one of them holds can stop us for good: the
+ * threads of 3 and 4 wait for it like any other. A program without threads is a case of its own:
+ * libc then takes some locks as granted. So its thread is not borrowed while it is in the memory
+ * allocator, and is held until pthread_create() has told libc that there are two.
+ */
+#include "session/inject.h"
+#include "base/elf.h"
+#include "session/glibc.h"
+#include "session/scratch.h"
+#include "session/target.h"
+#include "session/tracee.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define BORROW_WAIT_MS 3000  /* for a thread that can be borrowed */
+#define STOP_WAIT_MS 100     /* for one thread to stop */
+#define TRACED_WAIT_MS 1000  /* another tool may just be doing the same */
+#define LOAD_WAIT_MS 10000
+#define HOLD_MS 20
+#define LEAVE_WAIT_MS 1000
+#define UNMAP_WAIT_MS 1000
+#define EXECS_MAX 3
+#define SCAN_WORDS 1024	     /* of the stack, for return addresses */
+#define SCAN_WORDS_LAX 64
+#define TRIES_STRICT 100     /* stale words on a stack may look like a return address for ever */
+#define TRIES_LAX 200
+
+struct injection {
+	struct target target;
+	struct detail detail;
+	const char *agent_path, *socket_dir;
+	struct scratch scratch;
+	struct glibc glibc;
+	int mem; /* of the address space that the scratch is in; it stays with that one. -1: none yet */
+	int committed; /* something was done to the process: no second try */
+	int tries;
+};
+
+struct request {
+	struct injection injection;
+	pid_t pid;
+	int result;
+};
+
+static void sleep_us(long us)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
+}
+
+/* Does the process listen at its place in socket_dir? As the kernel lists it: nothing is connected. */
+static int listens(const struct injection *injection)
+{
+	char path[64], want[256], line[512];
+	int found = 0;
+	FILE *list;
+
+	snprintf(want, sizeof(want), " %s/%d.agent\n", injection->socket_dir,
+		 injection->target.inner_pid);
+	snprintf(path, sizeof(path), "/proc/%d/net/unix", injection->target.live_tid);
+	list = fopen(path, "re");
+	while (list && !found && fgets(line, sizeof(line), list)) {
+		unsigned int flags;
+		const char *at = strchr(line, '/');
+
+		/* __SO_ACCEPTCON, include/linux/net.h */
+		found = at && at > line && !strcmp(at - 1, want) &&
+			sscanf(line, "%*x: %*x %*x %x", &flags) == 1 && flags & 0x10000;
+	}
+	if (list)
+		fclose(list);
+	return found;
+}
+
+/* The agent's file, as the process would find it. */
+static int agent_check(const struct injection *injection)
+{
+	char path[PATH_MAX + 64];
+	uint64_t value;
+	struct elf elf;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/root%s", injection->target.live_tid,
+		 injection->agent_path);
+	err = elf_open(&elf, path);
+	if (!err)
+		err = elf_symbol(&elf, INJECT_SYMBOL, &value);
+	elf_release(&elf);
+	if (err == -EACCES && geteuid())
+		err = 0; /* root's link may be closed to us; dlopen() will tell */
+	if (err)
+		return detail_set(injection->detail, -WM_E_NO_AGENT, "%s, as process %d sees it: %s",
+				  injection->agent_path, injection->target.pid, wm_error_text(err));
+	return 0;
+}
+
+static int precheck(struct injection *injection, pid_t pid)
+{
+	uint64_t deadline_ns = tracee_deadline(TRACED_WAIT_MS);
+	int err;
+
+	for (;;) {
+		err = target_read(&injection->target, pid);
+		if (err == -ESRCH)
+			return detail_set(injection->detail, err, "process %d", pid);
+		if (!err)
+			err = target_check(&injection->target, injection->detail);
+		if (err != -WM_E_TRACED || tracee_late(deadline_ns))
+			break;
+		sleep_us(2000);
+	}
+	if (err)
+		return err;
+	if (injection->agent_path[0] != '/' ||
+	    strlen(injection->agent_path) >= sizeof(((struct loader_data *)0)->agent_path) ||
+	    strlen(injection->socket_dir) >= sizeof(((struct loader_data *)0)->socket_dir))
+		return -EINVAL;
+	return 0;
+}
+
+/* Where the thread's control block keeps its number. 0: it has none that libc made. */
+static uint64_t tid_offset(const struct borrow *borrow)
+{
+	uint64_t tcb = borrow_regs_thread_pointer(&borrow->saved), self, found = 0;
+	uint32_t words[256], tid = (uint32_t)target_status_number(borrow->tid, "NSpid");
+	uint64_t first = loader_tcb.tid_first;
+	size_t count = (loader_tcb.tid_last - first) / sizeof(words[0]);
+
+	for (int i = 0; i < 2; i++)
+		if (borrow_read(borrow, tcb + loader_tcb.self[i], &self, sizeof(self)) || self != tcb)
+			return 0;
+	if (borrow_read(borrow, tcb + first, words, count * sizeof(words[0])))
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		if (words[i] != tid)
+			continue;
+		if (found)
+			return 0; /* twice: no telling which */
+		found = first + i * sizeof(words[0]);
+	}
+	return found;
+}
+
+/* Might the thread be inside the memory allocator: is it there, or would it return there? */
+static int in_malloc(const struct borrow *borrow, const struct glibc *glibc, size_t count)
+{
+	uint64_t words[SCAN_WORDS], stack = borrow_regs_stack(&borrow->saved);
+	uint64_t pc = borrow_regs_pc(&borrow->saved);
+	uint64_t span = glibc->malloc_high - glibc->malloc_low;
+	ssize_t got;
+
+	if (pc - glibc->malloc_low < span)
+		return 1;
+	got = pread(borrow->mem, words, count * sizeof(words[0]), (off_t)stack);
+	for (ssize_t i = 0; i < got / (ssize_t)sizeof(words[0]); i++)
+		if (words[i] - glibc->malloc_low < span)
+			return 1;
+	return 0;
+}
+
+/*
+ * The child of a vfork(2) runs in its parent's memory: what would come into it, would come into the
+ * parent. It soon executes something.
+ */
+static int shares_memory(const struct injection *injection, const struct maps *maps)
+{
+	struct maps theirs;
+	int same;
+
+	if (maps_read(&theirs, injection->target.ppid)) {
+		maps_release(&theirs);
+		return 0;
+	}
+	same = theirs.count == maps->count && maps->count &&
+	       target_thread_state(injection->target.ppid, injection->target.ppid) == 'D';
+	for (size_t i = 0; same && i < maps->count; i++)
+		same = theirs.list[i].start == maps->list[i].start &&
+		       theirs.list[i].end == maps->list[i].end;
+	maps_release(&theirs);
+	return same;
+}
+
+static void data_fill(struct loader_data *data, const struct injection *injection)
+{
+	const struct glibc *glibc = &injection->glibc;
+
+	*data = (struct loader_data){
+		.mask = ~(UINT64_C(1) << 31 | UINT64_C(1) << 32), /* signals 32 and 33 */
+		.tls_init = glibc->tls_init,
+		.attr_init = glibc->attr_init,
+		.attr_detach = glibc->attr_detach,
+		.attr_stack = glibc->attr_stack,
+		.create = glibc->create,
+		.dlopen = glibc->dlopen,
+		.dlsym = glibc->dlsym,
+		.dlerror = glibc->dlerror,
+		.errno_at = glibc->errno_at,
+		.errno_offset = glibc->errno_offset,
+		.tls_words = glibc->tls_words,
+		.symbol = INJECT_SYMBOL,
+	};
+	strcpy(data->socket_dir, injection->socket_dir);
+	/* An agent that is there is meant by the name that it was loaded by. */
+	strcpy(data->agent_path, *glibc->agent_path ? glibc->agent_path : injection->agent_path);
+}
+
+static uint32_t status_read(const struct injection *injection)
+{
+	uint32_t status = 0;
+
+	if (pread(injection->mem, &status, sizeof(status), (off_t)injection->scratch.data) !=
+	    sizeof(status))
+		return UINT32_MAX; /* the address space is gone */
+	return status;
+}
+
+static void hold(const struct injection *injection)
+{
+	uint64_t deadline_ns = tracee_deadline(HOLD_MS);
+
+	while (status_read(injection) < LOADER_CREATED && !tracee_late(deadline_ns))
+		sleep_us(20);
+}
+
+/* With a thread borrowed: look, map, start. -EAGAIN: at this moment it can't be. */
+static int load_by(struct injection *injection, struct borrow *borrow)
+{
+	size_t scan = injection->tries < TRIES_STRICT ? SCAN_WORDS : SCAN_WORDS_LAX;
+	int alone = target_status_number(injection->target.pid, "Threads") == 1;
+	struct loader_data *data = NULL;
+	struct maps maps;
+	uint64_t offset = tid_offset(borrow);
+	int err = maps_read(&maps, borrow->tid);
+
+	if (!err && (!offset || shares_memory(injection, &maps)))
+		err = -EAGAIN;
+	if (!err)
+		err = glibc_read(&injection->glibc, borrow->tid, &maps, borrow->mem, injection->detail);
+	if (!err && !*injection->glibc.agent_path)
+		err = agent_check(injection);
+	if (!err && alone && injection->tries < TRIES_LAX &&
+	    in_malloc(borrow, &injection->glibc, scan))
+		err = -EAGAIN;
+	if (!err)
+		data = malloc(sizeof(*data));
+	if (!err && !data)
+		err = -ENOMEM;
+	if (!err)
+		err = borrow_place(borrow, &maps);
+	if (!err) {
+		data_fill(data, injection);
+		injection->committed = 1;
+		injection->mem = fcntl(borrow->mem, F_DUPFD_CLOEXEC, 0);
+		err = injection->mem < 0 ? -errno : scratch_map(&injection->scratch, borrow, &injection->glibc, offset, data,
+				  injection->detail);
+	}
+	if (!err)
+		err = scratch_start(&injection->scratch, borrow, injection->detail);
+	if (!err)
+		err = borrow_return(borrow);
+	if (!err && alone)
+		hold(injection);
+	maps_release(&maps);
+	free(data);
+	return err;
+}
+
+/* The order to try threads in: those that sleep, those that run, never those that can't be stopped. */
+static int rank(char state)
+{
+	switch (state) {
+	case 'S':
+	case 'I':
+		return 0;
+	case 'R':
+		return 1;
+	case 'D': /* for a moment, or as a parent in vfork(2) */
+		return 2;
+	default:
+		return 3;
+	}
+}
+
+typedef int loan_fn(struct injection *injection, struct borrow *borrow);
+
+static int borrow_one(struct injection *injection, pid_t tid, loan_fn *fn)
+{
+	struct borrow borrow;
+	int err = borrow_stop(&borrow, tid, tracee_deadline(STOP_WAIT_MS));
+
+	if (err)
+		return err;
+	err = fn(injection, &borrow);
+	borrow_end(&borrow);
+	return err;
+}
+
+/* What may be otherwise in a moment, or with another thread; as long as nothing is done yet. */
+static int may_retry(const struct injection *injection, int err)
+{
+	if (injection->committed)
+		return 0;
+	return err == -EAGAIN || err == -ESRCH || err == -ETIMEDOUT || err == -EOPNOTSUPP ||
+	       err == -EPERM;
+}
+
+/* One pass over the threads, leader first, the better ranks first. */
+static int borrow_any(struct injection *injection, loan_fn *fn)
+{
+	pid_t pid = injection->target.pid, *tids;
+	int count = target_threads(pid, &tids), err = count < 0 ? count : -EAGAIN;
+
+	for (int want = 0; want < 3 && may_retry(injection, err); want++)
+		for (int i = 0; i < count && may_retry(injection, err); i++)
+			if (rank(target_thread_state(pid, tids[i])) == want &&
+			    target_status_number(tids[i], "TracerPid") == 0)
+				err = borrow_one(injection, tids[i], fn);
+	free(tids);
+	return err;
+}
+
+/* Why no thread could be borrowed in all the time: as the process is now. */
+static int failed_to_borrow(struct injection *injection, int err)
+{
+	int now = precheck(injection, injection->target.pid);
+
+	if (now)
+		return now;
+	if (err == -EPERM)
+		return target_denied(&injection->target, injection->detail);
+	if (err == -EOPNOTSUPP)
+		return detail_set(injection->detail, -WM_E_INJECT,
+				  "process %d (%s) redirects its system calls or runs 32-bit code",
+				  injection->target.pid, injection->target.comm);
+	if (err == -ETIMEDOUT)
+		return detail_set(injection->detail, -WM_E_INJECT,
+				  "process %d (%s) sits in the kernel and can't be stopped",
+				  injection->target.pid, injection->target.comm);
+	if (err != -EAGAIN && err != -ESRCH)
+		return err;
+	if (!injection->detail.bytes || !*injection->detail.text)
+		detail_set(injection->detail, err, "no thread of process %d (%s) was ever at a place where it can be borrowed",
+			   injection->target.pid, injection->target.comm);
+	return -WM_E_INJECT;
+}
+
+static int borrow_until_done(struct injection *injection, loan_fn *fn)
+{
+	uint64_t deadline_ns = tracee_deadline(BORROW_WAIT_MS);
+	int err;
+
+	for (injection->tries = 0;; injection->tries++) {
+		err = borrow_any(injection, fn);
+		if (!may_retry(injection, err) || tracee_late(deadline_ns))
+			break;
+		if (err == -EPERM && injection->tries > 20)
+			break;
+		/* at random places: a program with a beat of its own must not keep step with us */
+		sleep_us(100 + injection->tries * 137 % 1900);
+	}
+	return may_retry(injection, err) ? failed_to_borrow(injection, err) : err;
+}
+
+/* Is the address space that this thread runs in the one that the scratch is in? */
+static int same_memory(const struct injection *injection, const struct borrow *borrow)
+{
+	unsigned char here[offsetof(struct loader_data, text)], there[sizeof(here)];
+
+	return pread(injection->mem, here, sizeof(here), (off_t)injection->scratch.data) ==
+		       (ssize_t)sizeof(here) &&
+	       !borrow_read(borrow, injection->scratch.data, there, sizeof(there)) &&
+	       !memcmp(here, there, sizeof(here));
+}
+
+static int unmap_by(struct injection *injection, struct borrow *borrow)
+{
+	struct maps maps = { 0 };
+	int err = same_memory(injection, borrow) ? maps_read(&maps, borrow->tid) : -WM_E_GONE;
+
+	if (!err)
+		err = borrow_place(borrow, &maps);
+	if (!err)
+		err = scratch_unmap(&injection->scratch, borrow);
+	maps_release(&maps);
+	return err;
+}
+
+/* Has the raw thread gone, and the proper one left our code? */
+static int threads_left(const struct injection *injection, int failed)
+{
+	pid_t *tids;
+	struct loader_data data;
+	int count, left;
+
+	if (pread(injection->mem, &data, offsetof(struct loader_data, attr),
+		  (off_t)injection->scratch.data) != (ssize_t)offsetof(struct loader_data, attr))
+		return 0;
+	if (pread(injection->mem, &left, sizeof(left), (off_t)data.tid_at) != sizeof(left) || left)
+		return 0;
+	if (!failed || !data.tid)
+		return 1;
+	count = target_threads(injection->target.pid, &tids);
+	for (int i = 0; i < count; i++)
+		if (target_status_number(tids[i], "NSpid") == (long)data.tid)
+			count = 0;
+	free(tids);
+	return count > 0;
+}
+
+/* Unmap the scratch. What can't be removed stays, unused: that is no failure. */
+static void unmap(struct injection *injection)
+{
+	struct injection quiet = *injection;
+	uint64_t deadline_ns = tracee_deadline(UNMAP_WAIT_MS);
+	int err;
+
+	quiet.detail = (struct detail){ 0 };
+	quiet.committed = 0;
+	do {
+		err = borrow_any(&quiet, unmap_by);
+		if (err && quiet.scratch.start)
+			sleep_us(500);
+	} while (err && err != -WM_E_GONE && quiet.scratch.start && !tracee_late(deadline_ns));
+	injection->scratch = quiet.scratch;
+}
+
+/* Step 5. */
+static void clean(struct injection *injection, int failed)
+{
+	uint64_t deadline_ns = tracee_deadline(LEAVE_WAIT_MS);
+
+	while (!threads_left(injection, failed)) {
+		if (tracee_late(deadline_ns))
+			return;
+		sleep_us(200);
+	}
+	unmap(injection);
+}
+
+static int give_up(struct injection *injection, uint32_t status)
+{
+	const uint32_t yes = 1;
+	const char *why = status == LOADER_RUNS	     ? "the agent does not listen" :
+			  status >= LOADER_CREATED ? "its dynamic loader is still busy" :
+						       "a new thread has not run";
+
+	/* Should the loader come through later, it won't start the agent. The memory stays for it. */
+	if (pwrite(injection->mem, &yes, sizeof(yes),
+		   (off_t)(injection->scratch.data + offsetof(struct loader_data, abandoned))) < 0)
+		why = "its memory is gone";
+	return detail_set(injection->detail, -WM_E_INJECT, "process %d (%s): %s after %d s",
+			  injection->target.pid, injection->target.comm, why, LOAD_WAIT_MS / 1000);
+}
+
+static int load_failed(struct injection *injection, uint32_t status)
+{
+	const size_t bytes = offsetof(struct loader_data, socket_dir);
+	const char *comm = injection->target.comm;
+	struct loader_data data;
+
+	if (pread(injection->mem, &data, bytes, (off_t)injection->scratch.data) != (ssize_t)bytes)
+		return -WM_E_GONE;
+	data.text[sizeof(data.text) - 1] = '\0';
+	if (status == LOADER_CREATE_FAILED)
+		return detail_set(injection->detail, -WM_E_INJECT,
+				  "process %d (%s) can't start a thread: %s", injection->target.pid,
+				  comm, strerror((int)data.error));
+	return detail_set(injection->detail,
+			  strstr(data.text, "cannot open shared object") ? -WM_E_NO_AGENT :
+									   -WM_E_INJECT,
+			  "process %d (%s): %s", injection->target.pid, comm, data.text);
+}
+
+/* Steps 3 and 4, seen from here. */
+static int await(struct injection *injection)
+{
+	uint64_t deadline_ns = tracee_deadline(LOAD_WAIT_MS);
+	long pause_us = 50;
+
+	for (;;) {
+		uint32_t status = status_read(injection);
+
+		if (status == UINT32_MAX)
+			return -WM_E_GONE;
+		if (status == LOADER_CREATE_FAILED || status == LOADER_FAILED) {
+			int err = load_failed(injection, status);
+
+			clean(injection, 1);
+			return err;
+		}
+		if (status == LOADER_RUNS && listens(injection))
+			break;
+		if (tracee_late(deadline_ns))
+			return give_up(injection, status);
+		sleep_us(pause_us);
+		if (pause_us < 1000)
+			pause_us += pause_us / 4;
+	}
+	clean(injection, 0);
+	return 0;
+}
+
+static int attempt(struct injection *injection, pid_t pid)
+{
+	int err = precheck(injection, pid), mem;
+	char path[64];
+
+	if (err || listens(injection))
+		return err;
+	/* Only to learn whether we may: ptrace(2) would not tell that from "traced already". */
+	snprintf(path, sizeof(path), "/proc/%d/mem", injection->target.live_tid);
+	mem = open(path, O_RDWR | O_CLOEXEC);
+	if (mem < 0)
+		return errno == EACCES || errno == EPERM ?
+			       target_denied(&injection->target, injection->detail) :
+			       -WM_E_GONE;
+	close(mem);
+	err = borrow_until_done(injection, load_by);
+	if (!err)
+		err = await(injection);
+	else if (injection->scratch.start)
+		unmap(injection);
+	if (injection->mem >= 0)
+		close(injection->mem);
+	injection->mem = -1;
+	injection->committed = 0;
+	injection->scratch.start = 0;
+	return err == -ESRCH ? -WM_E_GONE : err;
+}
+
+/* A process that executed another program meanwhile is that one now. */
+static int inject(struct injection *injection, pid_t pid)
+{
+	int err = attempt(injection, pid);
+
+	for (int again = 0; again < EXECS_MAX && err == -WM_E_GONE; again++) {
+		struct target target;
+
+		if (target_read(&target, pid) || target.state == 'Z')
+			break;
+		sleep_us(1000);
+		err = attempt(injection, pid);
+	}
+	if (err && injection->detail.bytes && !*injection->detail.text)
+		detail_set(injection->detail, err, "process %d (%s)", injection->target.pid,
+			   injection->target.comm);
+	return err;
+}
+
+static void *inject_thread(void *arg)
+{
+	struct request *request = arg;
+
+	request->result = inject(&request->injection, request->pid);
+	return NULL;
+}
+
+int inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
+		 size_t detail_bytes)
+{
+	struct request *request = calloc(1, sizeof(*request));
+	pthread_t thread;
+	int err;
+
+	if (detail_bytes)
+		detail[0] = '\0';
+	if (!request)
+		return -ENOMEM;
+	request->pid = pid;
+	request->injection.agent_path = agent_path;
+	request->injection.socket_dir = socket_dir;
+	request->injection.detail = (struct detail){ detail, detail_bytes };
+	request->injection.mem = -1;
+	/* A thread of its own: its end lets go of what it could not stop (tracee.h). */
+	err = -pthread_create(&thread, NULL, inject_thread, request);
+	if (!err) {
+		pthread_join(thread, NULL);
+		err = request->result;
+	}
+	free(request);
+	return err;
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/target.h"
+#include "base/elf.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+int detail_set(struct detail detail, int error, const char *format, ...)
+{
+	va_list args;
+
+	if (detail.bytes) {
+		va_start(args, format);
+		vsnprintf(detail.text, detail.bytes, format, args);
+		va_end(args);
+	}
+	return error;
+}
+
+/* A whole small file of /proc, NUL-terminated. Its length, or -errno. */
+static int file_read(const char *path, char *text, size_t room)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t bytes = 0;
+	ssize_t got = 0;
+
+	if (fd < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while (bytes < room - 1 && (got = read(fd, text + bytes, room - 1 - bytes)) > 0)
+		bytes += (size_t)got;
+	if (got < 0)
+		got = -errno;
+	close(fd);
+	text[bytes] = '\0';
+	return got < 0 ? (int)got : (int)bytes;
+}
+
+/* What stands behind "NAME:" in the text of a status file, or NULL. */
+static const char *status_value(const char *text, const char *name)
+{
+	size_t bytes = strlen(name);
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, name, bytes) && line[bytes] == ':')
+			return line + bytes + 1;
+	}
+	return NULL;
+}
+
+/* Number `which` of a line, from 0; the last one there is where there are fewer. */
+static long status_number(const char *text, const char *name, int which)
+{
+	const char *at = status_value(text, name);
+	long number = -1;
+
+	for (; at && which >= 0; which--) {
+		char *end;
+		long next;
+
+		while (*at == ' ' || *at == '\t')
+			at++;
+		if (!isdigit((unsigned char)*at) && *at != '-')
+			break;
+		next = strtol(at, &end, 10);
+		number = next;
+		at = end;
+	}
+	return number;
+}
+
+long target_status_number(pid_t tid, const char *name)
+{
+	char path[64], text[8192];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	err = file_read(path, text, sizeof(text));
+	return err < 0 ? -1 : status_number(text, name, 16);
+}
+
+/* State, parent and start time of /proc/PID/stat: past the last ')', for a name may hold any byte. */
+static int stat_read(const char *path, char *state, pid_t *ppid, uint64_t *start_time)
+{
+	char text[2048], *at;
+	int err = file_read(path, text, sizeof(text));
+
+	if (err < 0)
+		return err;
+	at = strrchr(text, ')');
+	if (!at || sscanf(at + 1, " %c %d", state, ppid) != 2)
+		return -ESRCH;
+	if (!start_time)
+		return 0;
+	at++;
+	for (int field = 3; field < 22 && at; field++)
+		at = strchr(at + 1, ' ');
+	if (!at)
+		return -ESRCH;
+	*start_time = strtoull(at, NULL, 10);
+	return 0;
+}
+
+char target_thread_state(pid_t pid, pid_t tid)
+{
+	char path[64], state;
+	pid_t ppid;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", pid, tid);
+	return stat_read(path, &state, &ppid, NULL) ? 0 : state;
+}
+
+int target_threads(pid_t pid, pid_t **tids)
+{
+	char path[64];
+	struct dirent *entry;
+	int count = 0, room = 0;
+	DIR *dir;
+
+	*tids = NULL;
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	dir = opendir(path);
+	if (!dir)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((entry = readdir(dir))) {
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		if (count == room) {
+			pid_t *more = realloc(*tids, sizeof(**tids) * (size_t)(room = room * 2 + 64));
+
+			if (!more) {
+				closedir(dir);
+				return -ENOMEM;
+			}
+			*tids = more;
+		}
+		(*tids)[count++] = atoi(entry->d_name);
+	}
+	closedir(dir);
+	return count ? count : -ESRCH;
+}
+
+/* A thread other than a leader that has ended: memory and files are shown under it. */
+static pid_t live_thread(const struct target *target)
+{
+	pid_t *tids, live = target->pid;
+	int count;
+
+	if (target->state != 'Z' && target->state != 'X')
+		return live;
+	count = target_threads(target->pid, &tids);
+	for (int i = 0; i < count; i++) {
+		char state = target_thread_state(target->pid, tids[i]);
+
+		if (state && state != 'Z' && state != 'X') {
+			live = tids[i];
+			break;
+		}
+	}
+	free(tids);
+	return live;
+}
+
+int target_read(struct target *target, pid_t pid)
+{
+	char path[64], text[8192];
+	ssize_t bytes;
+	int err;
+
+	*target = (struct target){ .pid = pid };
+	if (pid <= 0)
+		return -ESRCH;
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	err = file_read(path, text, sizeof(text));
+	if (err < 0)
+		return err;
+	target->pid = (pid_t)status_number(text, "Tgid", 0);
+	if (target->pid != pid) {
+		if (target->pid <= 0)
+			return -ESRCH;
+		return target_read(target, target->pid);
+	}
+	target->uid = (uid_t)status_number(text, "Uid", 1);
+	target->tracer_pid = (pid_t)status_number(text, "TracerPid", 0);
+	target->threads = (unsigned int)status_number(text, "Threads", 0);
+	target->seccomp = (unsigned int)status_number(text, "Seccomp", 0);
+	target->inner_pid = (pid_t)status_number(text, "NSpid", 16);
+	sscanf(text, "Name:\t%63[^\n]", target->comm);
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	err = stat_read(path, &target->state, &target->ppid, &target->start_time);
+	if (err)
+		return err;
+	target->live_tid = live_thread(target);
+	snprintf(path, sizeof(path), "/proc/%d/exe", target->live_tid);
+	bytes = readlink(path, target->exe, sizeof(target->exe) - 1);
+	target->exe[bytes > 0 ? bytes : 0] = '\0';
+	return 0;
+}
+
+static int has_ptrace_capability(void)
+{
+	char text[8192];
+	const char *at;
+
+	if (file_read("/proc/self/status", text, sizeof(text)) < 0)
+		return 0;
+	at = status_value(text, "CapEff");
+	return at && strtoull(at, NULL, 16) >> CAP_SYS_PTRACE & 1;
+}
+
+int target_denied(const struct target *target, struct detail detail)
+{
+	char scope[16] = "", words[160] = "";
+	int err = file_read("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope));
+
+	scope[strcspn(scope, "\n")] = '\0';
+	if (target->uid != geteuid())
+		snprintf(words, sizeof(words), "; it runs as user %u, we as user %u", target->uid,
+			 geteuid());
+	else if (err > 0 && strcmp(scope, "0"))
+		snprintf(words, sizeof(words),
+			 "; kernel.yama.ptrace_scope is %s: only a parent or root may attach", scope);
+	else
+		snprintf(words, sizeof(words),
+			 "; it has more rights than we have, or has made itself undumpable");
+	return detail_set(detail, -EPERM, "process %d (%s)%s%s", target->pid, target->comm, words,
+			  has_ptrace_capability() ? "" : "; we lack CAP_SYS_PTRACE");
+}
+
+static int traced(const struct target *target, struct detail detail)
+{
+	struct target tracer;
+
+	if (target_read(&tracer, target->tracer_pid))
+		snprintf(tracer.comm, sizeof(tracer.comm), "?");
+	return detail_set(detail, -WM_E_TRACED, "process %d (%s) is traced by process %d (%s)",
+			  target->pid, target->comm, target->tracer_pid, tracer.comm);
+}
+
+static int program_check(const struct target *target, struct detail detail)
+{
+	char path[64];
+	struct elf elf;
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", target->live_tid);
+	err = elf_open(&elf, path);
+	if (!err && !elf_segment(&elf, PT_INTERP))
+		err = -WM_E_STATIC_PROGRAM;
+	elf_release(&elf);
+	if (err == -EACCES || err == -EPERM)
+		return target_denied(target, detail);
+	if (err == -ENOENT)
+		err = target_thread_state(target->pid, target->live_tid) ? -EINVAL : -ESRCH;
+	if (err)
+		detail_set(detail, err, "process %d (%s) runs %s", target->pid, target->comm,
+			   *target->exe ? target->exe : "no program: it is the kernel's");
+	return err;
+}
+
+int target_check(const struct target *target, struct detail detail)
+{
+	if (target->pid == getpid())
+		return detail_set(detail, -EINVAL, "process %d is this one", target->pid);
+	if (target->live_tid == target->pid && (target->state == 'Z' || target->state == 'X'))
+		return detail_set(detail, -WM_E_GONE, "process %d (%s) has ended; its parent %d has not fetched its status",
+				  target->pid, target->comm, target->ppid);
+	if (target->tracer_pid)
+		return traced(target, detail);
+	if (target->state == 'T')
+		return detail_set(detail, -WM_E_STOPPED, "process %d (%s)", target->pid, target->comm);
+	if (target->seccomp)
+		return detail_set(detail, -WM_E_SECCOMP, "process %d (%s)", target->pid, target->comm);
+	return program_check(target, detail);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What can be told of a process from outside, and whether it can be attached to.
+ */
+#ifndef SESSION_TARGET_H
+#define SESSION_TARGET_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct target {
+	pid_t pid;	 /* of the process, also where a thread was named */
+	pid_t live_tid;	 /* a thread that has not ended; the leader may have */
+	pid_t inner_pid; /* as the process itself sees it, in its pid namespace */
+	pid_t ppid, tracer_pid;
+	uid_t uid;	 /* effective */
+	uint64_t start_time; /* field 22 of /proc/PID/stat */
+	unsigned int threads;
+	unsigned int seccomp; /* 0 none, 1 strict, 2 filter */
+	char state;	      /* 'R', 'S', 'D', 'T', 't', 'Z' */
+	char comm[64];
+	char exe[4096]; /* "" for a kernel thread, or when it may not be read */
+};
+
+/* A place for words about an error; whole where it fits. */
+struct detail {
+	char *text;
+	size_t bytes;
+};
+
+/* Write words; returns `error`, to be returned on. */
+int detail_set(struct detail detail, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* Fill in. 0, -ESRCH when there is none or it ended meanwhile, -errno. */
+int target_read(struct target *target, pid_t pid);
+
+/*
+ * Nothing is touched: would an agent be loaded into it? 0 or the cause, with words about it:
+ * -ESRCH, -EPERM, -WM_E_GONE, -WM_E_TRACED, -WM_E_STOPPED, -WM_E_SECCOMP, -WM_E_FOREIGN_ARCH,
+ * -WM_E_STATIC_PROGRAM, -EINVAL for ourselves and for a kernel thread.
+ */
+int target_check(const struct target *target, struct detail detail);
+
+/* Words for EPERM: whose it is, who we are, and what else stands in the way. Returns -EPERM. */
+int target_denied(const struct target *target, struct detail detail);
+
+/* The number of a line "NAME:\tNUMBER" in /proc/PID/status; the last of several. -1: not there. */
+long target_status_number(pid_t tid, const char *name);
+
+/* The state of a thread as one letter, 0 when it has ended. */
+char target_thread_state(pid_t pid, pid_t tid);
+
+/* The threads of a process, in the order of their start. Returns how many, -ESRCH. free() *tids. */
+int target_threads(pid_t pid, pid_t **tids);
+
+#endif
