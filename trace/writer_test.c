@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/babeltrace.h"
+#include "trace/canon.h"
+#include "trace/sample.h"
+#include "trace/streams.h"
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+static const struct trace_process about = { .pid = 10, .ppid = 1, .exe = "/bin/x",
+					    .hostname = "here", .ticks_hz = 2000000000 };
+static char dir[64];
+
+static char *path_of(const char *file)
+{
+	static char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	return path;
+}
+
+static off_t size_of(const char *file)
+{
+	struct stat found;
+
+	return stat(path_of(file), &found) ? -1 : found.st_size;
+}
+
+static struct trace_writer *open_writer(void)
+{
+	struct trace_writer *writer;
+
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(trace_process_add(writer, &about), 0);
+	cr_assert_eq(trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_STR),
+				     "mj\na\nb\nc.c\n1\ns"), 0);
+	return writer;
+}
+
+/* A packet of one event with a string of `bytes`. */
+static int write_packet(struct trace_writer *writer, struct sample *sample, size_t bytes)
+{
+	char *string = malloc(bytes + 1);
+
+	memset(string, 's', bytes);
+	string[bytes] = '\0';
+	sample_begin(sample, sample->ticks + 1);
+	sample_event(sample, 0, sample->ticks + 1, 0);
+	sample_string(sample, string);
+	free(string);
+	return sample_write(sample, writer, 0);
+}
+
+static void expect_events(uint32_t count)
+{
+	struct babeltrace theirs;
+	struct canon canon;
+
+	cr_assert_eq(canon_read(&canon, dir), 0);
+	cr_assert_eq(canon.damages, 0);
+	cr_assert_eq(canon.count, count, "%u events", canon.count);
+	canon_release(&canon);
+	if (babeltrace_read(&theirs, dir))
+		return;
+	cr_assert_not(theirs.failed);
+	cr_assert_eq(theirs.count, count);
+	babeltrace_release(&theirs);
+}
+
+Test(writer, a_folder_is_made_and_is_ours_alone)
+{
+	struct trace_writer *writer;
+	struct stat found;
+
+	sample_folder(dir);
+	strcat(dir, "/trace");
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(stat(dir, &found), 0);
+	cr_assert_eq(found.st_mode & 0777, 0700);
+	cr_assert_gt(size_of("metadata"), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	expect_events(0);
+	cr_assert_eq(trace_writer_open(&writer, dir), -WM_E_TRACE_DIR);
+	cr_assert_null(writer);
+	sample_folder_remove(dir);
+	*strrchr(dir, '/') = '\0';
+	sample_folder_remove(dir);
+	cr_assert_eq(trace_writer_open(&writer, "/nowhere/at/all"), -ENOENT);
+	cr_assert_eq(trace_writer_open(&writer, "/dev/null"), -ENOTDIR);
+	cr_assert_eq(trace_writer_close(NULL), 0);
+}
+
+Test(writer, metadata_is_there_before_the_packet_that_needs_it)
+{
+	struct sample sample = { .head = { .pid = 10, .tid = 11 } };
+	struct trace_writer *writer;
+
+	sample_folder(dir);
+	writer = open_writer();
+	cr_assert_eq(write_packet(writer, &sample, 5), 0);
+	expect_events(1);
+	cr_assert_eq(trace_event_add(writer, 0, 77, SAMPLE_TYPES(WM_TYPE_U8), "mj\na\nlate\nc.c\n1\nx"),
+		     0);
+	sample_begin(&sample, sample.ticks + 1);
+	sample_event(&sample, 77, sample.ticks + 1, 0);
+	sample_u8(&sample, 5);
+	cr_assert_eq(sample_write(&sample, writer, 0), 0);
+	expect_events(2);
+	cr_assert_eq(size_of(".metadata.new"), -1);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	sample_release(&sample);
+	sample_folder_remove(dir);
+}
+
+Test(writer, an_event_is_declared_once)
+{
+	static const char text[] = "mj\na\nb\nc.c\n1\ns";
+	struct trace_writer *writer;
+	uint8_t gap[16] = { WM_TYPE_U8, 0, WM_TYPE_U8 };
+
+	sample_folder(dir);
+	writer = open_writer();
+	cr_assert_eq(trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_STR), text), 0);
+	cr_assert_eq(trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_U8), text), -EEXIST);
+	cr_assert_eq(trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_STR), "mj\na\nc\nc.c\n1\ns"),
+		     -EEXIST);
+	cr_assert_eq(trace_event_add(writer, 0, 1, SAMPLE_TYPES(16), text), -EINVAL);
+	cr_assert_eq(trace_event_add(writer, 0, 1, gap, text), -EINVAL);
+	cr_assert_eq(trace_event_add(writer, 1, 1, SAMPLE_TYPES(0), text), -EINVAL);
+	cr_assert_eq(trace_event_add(writer, -1, 1, SAMPLE_TYPES(0), text), -EINVAL);
+	cr_assert_eq(trace_event_add(writer, 0, 2, SAMPLE_TYPES(0), "not a site's text"), 0);
+	cr_assert_eq(trace_event_add(writer, 0, 3, SAMPLE_TYPES(0), ""), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	expect_events(0);
+	sample_folder_remove(dir);
+}
+
+Test(writer, text_without_manners_is_escaped)
+{
+	struct control_module module = { .base = 0x7f0000000000, .build_id_bytes = 200 };
+	struct trace_process rude = about;
+	struct trace_reader *reader;
+	struct trace_writer *writer;
+	const struct trace_class *class;
+	struct text text = { 0 };
+
+	sample_folder(dir);
+	rude.exe = "/bin/\"; }; event { \\\n\x01\xff\xc3\xa9";
+	rude.hostname = "*/ /* ";
+	rude.build_id_bytes = 200;
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(trace_process_add(writer, &rude), 0);
+	cr_assert_eq(trace_module_add(writer, 0, &module, "/lib/\"x\n}"), 0);
+	text_format(&text, "mj\n\"; }; stream {\\\n");
+	for (int i = 0; i < 60000; i++)
+		text_add(&text, "\xff", 1);
+	text_format(&text, "\n/src/\"#:*/.c\n12\nstream, event, \"}\", trace");
+	cr_assert_eq(trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_U8, WM_TYPE_STR, WM_TYPE_BYTES,
+								WM_TYPE_CHAR), text.at), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	expect_events(0);
+	cr_assert_eq(trace_reader_open(&reader, dir), 0);
+	cr_assert_str_eq(reader->meta.hostname, rude.hostname);
+	cr_assert_str_eq(reader->meta.processes[0].exe, rude.exe);
+	cr_assert_eq(reader->meta.processes[0].modules, 1);
+	class = schema_find(reader->meta.processes[0].schema, 0);
+	cr_assert_eq(class->name_bytes, strlen("\"; }; stream {\\:") + 60000);
+	cr_assert_str_eq(class->file, "/src/\"#:*/.c");
+	cr_assert_eq(class->line, 12);
+	cr_assert_eq(class->count, 4);
+	cr_assert_str_eq(class->fields[0], "stream_");
+	cr_assert_str_eq(class->fields[2], "field3");
+	trace_reader_close(reader);
+	text_release(&text);
+	sample_folder_remove(dir);
+}
+
+Test(writer, a_field_called_as_another_s_state_is_no_harm)
+{
+	struct sample sample = { .head = { .pid = 10, .tid = 11 } };
+	struct trace_writer *writer;
+
+	sample_folder(dir);
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(trace_process_add(writer, &about), 0);
+	cr_assert_eq(trace_event_add(writer, 0, 0,
+				     SAMPLE_TYPES(WM_TYPE_STR, WM_TYPE_U8, WM_TYPE_BYTES, WM_TYPE_U8),
+				     "mj\na\nb\nc.c\n1\ns, _s_state, r, _r_length"), 0);
+	sample_begin(&sample, 1);
+	sample_event(&sample, 0, 2, 0);
+	sample_string(&sample, NULL);
+	sample_u8(&sample, 1);
+	sample_run(&sample, "", 0);
+	sample_u8(&sample, 2);
+	cr_assert_eq(sample_write(&sample, writer, 0), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	expect_events(1);
+	sample_release(&sample);
+	sample_folder_remove(dir);
+}
+
+static unsigned int open_files(void)
+{
+	DIR *list = opendir("/proc/self/fd");
+	unsigned int count = 0;
+
+	while (readdir(list))
+		count++;
+	closedir(list);
+	return count;
+}
+
+Test(writer, thousands_of_streams_take_few_descriptors)
+{
+	struct sample sample = { .head = { .pid = 10 } };
+	unsigned int before = open_files();
+	struct trace_writer *writer;
+
+	sample_folder(dir);
+	writer = open_writer();
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < 3000; i++) {
+			sample.head.instance = i;
+			sample.head.tid = 1000 + i;
+			sample.head.depth = i % 2;
+			sample.head.seq = (uint64_t)round;
+			cr_assert_eq(write_packet(writer, &sample, 3), 0);
+		}
+	}
+	cr_assert_leq(open_files(), before + STREAMS_OPEN_MAX + 1);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	cr_assert_eq(open_files(), before);
+	cr_assert_gt(size_of("10-1000-0"), 0);
+	cr_assert_gt(size_of("10-1001-1-1"), 0);
+	expect_events(6000);
+	sample_release(&sample);
+	sample_folder_remove(dir);
+}
+
+Test(writer, a_shortage_of_descriptors_is_lived_with)
+{
+	struct sample sample = { .head = { .pid = 10 } };
+	struct rlimit limit = { 0 };
+	struct trace_writer *writer;
+
+	sample_folder(dir);
+	writer = open_writer();
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = open_files() + 4;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	for (uint32_t i = 0; i < 50; i++) {
+		sample.head.instance = i;
+		sample.head.tid = i;
+		cr_assert_eq(write_packet(writer, &sample, 3), 0);
+	}
+	cr_assert_eq(trace_writer_close(writer), 0);
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	expect_events(50);
+	sample_release(&sample);
+	sample_folder_remove(dir);
+}
+
+/* Write until it fails, then see that all that was written before is whole. */
+static void fill_up(int expected)
+{
+	struct sample sample = { .head = { .pid = 10, .tid = 11 } };
+	struct trace_writer *writer = open_writer();
+	uint32_t count = 0;
+	int err;
+
+	while (!(err = write_packet(writer, &sample, 30001)))
+		count++;
+	cr_assert_eq(err, expected, "%d", err);
+	cr_assert_gt(count, 3);
+	expect_events(count);
+	/* A smaller one may still fit: it goes where the failed one would have gone. */
+	err = write_packet(writer, &sample, 10);
+	cr_assert(!err || err == expected);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	expect_events(count + !err);
+	sample_release(&sample);
+}
+
+Test(writer, a_limit_on_files_leaves_whole_packets)
+{
+	struct rlimit limit = { .rlim_cur = 200000, .rlim_max = RLIM_INFINITY };
+
+	signal(SIGXFSZ, SIG_IGN);
+	sample_folder(dir);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	fill_up(-WM_E_TRACE_FULL);
+	sample_folder_remove(dir);
+}
+
+Test(writer, a_full_disk_leaves_whole_packets)
+{
+	sample_folder(dir);
+	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+	    mount("none", dir, "tmpfs", 0, "size=1m")) {
+		sample_folder_remove(dir);
+		cr_skip_test("mounting a small tmpfs needs root");
+	}
+	fill_up(-WM_E_TRACE_FULL);
+	umount2(dir, MNT_DETACH);
+	sample_folder_remove(dir);
+}
+
+Test(writer, metadata_that_finds_no_room_keeps_the_old)
+{
+	struct sample sample = { .head = { .pid = 10, .tid = 11 } };
+	struct rlimit limit = { .rlim_cur = 20000, .rlim_max = RLIM_INFINITY };
+	struct trace_writer *writer;
+	struct text text = { 0 };
+
+	signal(SIGXFSZ, SIG_IGN);
+	sample_folder(dir);
+	writer = open_writer();
+	cr_assert_eq(write_packet(writer, &sample, 10), 0);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	text_format(&text, "mj\na\n%030000d\nc.c\n1\n", 1);
+	cr_assert_eq(trace_event_add(writer, 0, 9, SAMPLE_TYPES(0), text.at), 0);
+	cr_assert_eq(write_packet(writer, &sample, 10), -WM_E_TRACE_FULL);
+	cr_assert_eq(trace_writer_close(writer), -WM_E_TRACE_FULL);
+	expect_events(1);
+	cr_assert_eq(size_of(".metadata.new"), -1);
+	text_release(&text);
+	sample_release(&sample);
+	sample_folder_remove(dir);
+}
