@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
@@ -200,10 +201,22 @@ struct lanes *arena_lanes_new(void)
 	return NULL;
 }
 
+void writer_ending_take(struct writer *writer)
+{
+	while (__atomic_exchange_n(&writer->ending, 1, __ATOMIC_ACQUIRE))
+		sched_yield();
+}
+
+void writer_ending_drop(struct writer *writer)
+{
+	__atomic_store_n(&writer->ending, 0, __ATOMIC_RELEASE);
+}
+
 void arena_writer_end(struct writer *writer)
 {
 	uint32_t number = (uint32_t)(writer - arena->writers);
 
+	writer_ending_take(writer);
 	for (unsigned int session = 0; session < SESSIONS_MAX; session++) {
 		lane_end(&writer->lanes.of[session], session);
 		/* the lanes of deeper levels stay with the writer, for the thread that has it next */
@@ -218,6 +231,7 @@ void arena_writer_end(struct writer *writer)
 		__atomic_store_n(&writer->inside[i], 0, __ATOMIC_RELAXED);
 	/* LIVE -> FREE */
 	__atomic_store_n(&writer->state, WRITER_FREE, __ATOMIC_RELEASE);
+	writer_ending_drop(writer);
 	__atomic_store_n(&arena->free_hint, number + 1, __ATOMIC_RELAXED);
 }
 

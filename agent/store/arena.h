@@ -35,6 +35,13 @@ struct lanes *arena_lanes_new(void);
 /* End all streams of a writer and free it; its thread must be the caller, or dead. */
 void arena_writer_end(struct writer *writer);
 
+/*
+ * Ending lanes is for one at a time: a thread may exit while the control thread makes its store
+ * quiet. Held for moments; with signals blocked where the owner's handlers might hit.
+ */
+void writer_ending_take(struct writer *writer);
+void writer_ending_drop(struct writer *writer);
+
 /* Call visit() for each writer in use. Control side. */
 void arena_each(void (*visit)(struct writer *writer, void *data), void *data);
 

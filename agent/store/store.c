@@ -204,11 +204,15 @@ static void end_lanes(struct writer *writer, void *data)
 	/* one that did not leave in time keeps its page; the drain copies what it committed */
 	if (is_inside(writer))
 		return;
-	lane_end(&writer->lanes.of[session], session);
-	for (int i = 0; i < DEPTH_MAX - 1; i++) {
-		if (writer->deeper[i])
-			lane_end(&writer->deeper[i]->of[session], session);
+	writer_ending_take(writer);
+	if (writer->state == WRITER_LIVE) {
+		lane_end(&writer->lanes.of[session], session);
+		for (int i = 0; i < DEPTH_MAX - 1; i++) {
+			if (writer->deeper[i])
+				lane_end(&writer->deeper[i]->of[session], session);
+		}
 	}
+	writer_ending_drop(writer);
 }
 
 int store_quiet(unsigned int lane, unsigned int timeout_ms)
@@ -225,24 +229,30 @@ int store_quiet(unsigned int lane, unsigned int timeout_ms)
 	return error;
 }
 
+struct search {
+	unsigned int session;
+	int found;
+};
+
 static void any_lane_left(struct writer *writer, void *data)
 {
-	unsigned int *session = data;
+	struct search *search = data;
 
-	if (*session < SESSIONS_MAX && writer->lanes.of[*session].slot)
-		*session = SESSIONS_MAX;
+	search->found |= writer->lanes.of[search->session].slot != 0;
+	for (int i = 0; i < DEPTH_MAX - 1; i++)
+		search->found |= writer->deeper[i] && writer->deeper[i]->of[search->session].slot;
 }
 
 int store_close(unsigned int lane)
 {
 	struct store *store = &stores[lane];
 	struct wm_store *head = store->head;
-	unsigned int left = lane;
+	struct search left = { .session = lane };
 
 	if (!head)
 		return 0;
 	arena_each(any_lane_left, &left);
-	if (left == SESSIONS_MAX)
+	if (left.found)
 		return -EBUSY;
 	__atomic_store_n(&store->head, NULL, __ATOMIC_RELEASE);
 	munmap(head, store->bytes);

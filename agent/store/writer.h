@@ -65,6 +65,7 @@ struct writer {
 	struct lanes *deeper[DEPTH_MAX - 1]; /* lanes of depth 1 and more, when they were needed */
 	uint32_t is_foreign;		     /* shares its thread-local pointer with another thread */
 	uint32_t name_looks;
+	uint32_t ending; /* 1 while its lanes are being ended: by its thread, or by the control thread */
 	char comm[16];
 	struct lanes lanes;
 } __attribute__((aligned(64)));
