@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/* What `waymark record` tells while it runs and when it is done. */
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
+
+#include <stdint.h>
+#include <waymark/session.h>
+
+struct progress {
+	int shown;  /* a line stands on the terminal */
+	int wanted; /* stderr is a terminal */
+	uint64_t began_ns, last_ns, last_events;
+	double rate; /* events a second, smoothed */
+};
+
+void progress_begin(struct progress *progress);
+
+/* Renew the line, a few times a second at most; nothing where stderr is no terminal. */
+void progress_show(struct progress *progress, const struct wm_session_status *status);
+
+/* Take the line away. */
+void progress_clear(struct progress *progress);
+
+uint64_t progress_elapsed_ns(const struct progress *progress);
+
+/* The closing words on stderr: what was recorded, what was lost, where it is. */
+void progress_sum_up(const struct progress *progress, const struct wm_session_status *status,
+		     const char *dir, enum wm_policy policy);
+
+/* The same for programs, one JSON object on stdout. `error` may be "". */
+void progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
+			  const char *dir, int exit_status, const char *error);
+
+#endif

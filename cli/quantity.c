@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/quantity.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct unit {
+	const char *name;
+	double factor;
+};
+
+static int parse(const char *text, const struct unit *units, size_t count, uint64_t *value)
+{
+	char *end;
+	double number;
+
+	/* strtod takes more than is meant here: signs, spaces, hexadecimal, infinity */
+	if (text[strspn(text, "0123456789.")] && !strpbrk(text, "0123456789"))
+		return -EINVAL;
+	if (!strchr("0123456789.", text[0]) || !text[0] || strpbrk(text, "xX"))
+		return -EINVAL;
+	number = strtod(text, &end);
+	for (size_t i = 0; i < count; i++) {
+		if (strcasecmp(end, units[i].name))
+			continue;
+		number *= units[i].factor;
+		if (!(number < 9.2e18))
+			return -ERANGE;
+		*value = (uint64_t)number;
+		return *value ? 0 : -EINVAL;
+	}
+	return -EINVAL;
+}
+
+int quantity_bytes(const char *text, uint64_t *bytes)
+{
+	static const struct unit units[] = {
+		{ "", 1 },	      { "B", 1 },	     { "K", 1024 },
+		{ "KB", 1024 },	      { "KiB", 1024 },	     { "M", 1048576 },
+		{ "MB", 1048576 },    { "MiB", 1048576 },    { "G", 1073741824 },
+		{ "GB", 1073741824 }, { "GiB", 1073741824 },
+	};
+
+	return parse(text, units, sizeof(units) / sizeof(units[0]), bytes);
+}
+
+int quantity_time_ns(const char *text, uint64_t *ns)
+{
+	static const struct unit units[] = {
+		{ "", 1e9 },	{ "s", 1e9 }, { "sec", 1e9 }, { "ms", 1e6 },   { "us", 1e3 },
+		{ "m", 60e9 },	{ "min", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 },
+	};
+
+	return parse(text, units, sizeof(units) / sizeof(units[0]), ns);
+}
+
+char *quantity_show_bytes(uint64_t bytes, char *text, size_t room)
+{
+	static const char *const units[] = { "B", "kB", "MB", "GB", "TB" };
+	double value = (double)bytes;
+	size_t unit = 0;
+
+	while (value >= 1000 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+		value /= 1000;
+		unit++;
+	}
+	snprintf(text, room, "%.*f %s", unit && value < 100 ? 1 : 0, value, units[unit]);
+	return text;
+}
+
+char *quantity_show_count(uint64_t count, char *text, size_t room)
+{
+	char digits[32];
+	size_t length = (size_t)snprintf(digits, sizeof(digits), "%llu", (unsigned long long)count);
+	size_t at = 0;
+
+	for (size_t i = 0; i < length && at + 2 < room; i++) {
+		if (i && (length - i) % 3 == 0)
+			text[at++] = ',';
+		text[at++] = digits[i];
+	}
+	text[at] = 0;
+	return text;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* Sizes and times as people write them. */
+#ifndef CLI_QUANTITY_H
+#define CLI_QUANTITY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* "64K", "16M", "1.5G", or bytes: 1024 to the K. 0, or -EINVAL for nonsense, -ERANGE past 2^63. */
+int quantity_bytes(const char *text, uint64_t *bytes);
+
+/* "500ms", "10s", "2m", "1h", or seconds. 0, or -EINVAL, -ERANGE. Zero is no time. */
+int quantity_time_ns(const char *text, uint64_t *ns);
+
+/* As "45.6 MB", decimal units; into text[]. Returns text. */
+char *quantity_show_bytes(uint64_t bytes, char *text, size_t room);
+
+/* With commas between thousands. Returns text. */
+char *quantity_show_count(uint64_t count, char *text, size_t room);
+
+#endif

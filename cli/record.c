@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/cli.h"
+#include "cli/guardian.h"
+#include "cli/progress.h"
+#include "cli/record_options.h"
+#include "session/session.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define POLL_MS 50
+#define CHILD_WAIT_NS 2000000000u /* after Ctrl-C, for the program to end while still recorded */
+
+struct recording {
+	const struct record_options *options;
+	struct wm_session *session;
+	struct guardian guardian;
+	struct progress progress;
+	pid_t child; /* 0: none, or reaped */
+	int child_status; /* as an exit status, once reaped */
+	int error;	  /* what ended the recording early */
+	char why[1200];	  /* in words, for --json */
+};
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t interrupts;	/* how many */
+static volatile sig_atomic_t to_pass_on;	/* a signal that the child didn't get by itself */
+
+static void on_signal(int signal, siginfo_t *info, void *context)
+{
+	(void)context;
+	interrupts = interrupts + 1;
+	/* the terminal sends to its whole foreground group; anyone else meant us */
+	if (info->si_code <= 0 || info->si_code == SI_USER)
+		to_pass_on = signal;
+}
+
+static void on_nothing(int signal)
+{
+	(void)signal;
+}
+
+/*
+ * Handlers, no SIG_IGN: what is ignored here would be ignored in the program too. What we were told to
+ * ignore stays so.
+ */
+static void catch_signals(void)
+{
+	static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	static const int quiet[] = { SIGPIPE, SIGXFSZ };
+	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
+	struct sigaction nothing = { .sa_handler = on_nothing, .sa_flags = SA_RESTART };
+	struct sigaction before;
+
+	for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++) {
+		sigaction(ending[i], NULL, &before);
+		if (before.sa_handler != SIG_IGN)
+			sigaction(ending[i], &action, NULL);
+	}
+	for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++)
+		sigaction(quiet[i], &nothing, NULL);
+}
+
+/* ---- the child ---- */
+
+static int reap(struct recording *recording, int flags)
+{
+	int status;
+	pid_t got;
+
+	if (!recording->child)
+		return 1;
+	got = waitpid(recording->child, &status, flags);
+	if (got != recording->child && !(got < 0 && errno == ECHILD))
+		return 0;
+	recording->child = 0;
+	if (got > 0)
+		recording->child_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
+								WEXITSTATUS(status);
+	return 1;
+}
+
+static void pass_signal_on(struct recording *recording)
+{
+	int signal = to_pass_on;
+
+	if (!signal)
+		return;
+	to_pass_on = 0;
+	if (recording->child)
+		kill(recording->child, signal);
+}
+
+/* The recording is over; the program need not be. A second Ctrl-C leaves it to itself. */
+static void wait_for_child(struct recording *recording)
+{
+	int patience = interrupts + 2;
+
+	while (!reap(recording, 0) && interrupts < patience)
+		pass_signal_on(recording);
+}
+
+/* ---- recording ---- */
+
+/* Keep the reason, say it. Returns the error. */
+static int fail(struct recording *recording, int error)
+{
+	const char *detail = wm_session_detail(recording->session);
+
+	progress_clear(&recording->progress);
+	if (!recording->error)
+		snprintf(recording->why, sizeof(recording->why), "%s%s%s", wm_error_text(error),
+			 detail[0] ? ": " : "", detail);
+	recording->error = recording->error ? recording->error : error;
+	complain(error, "%s", detail);
+	return error;
+}
+
+/* Name the specs that nothing matched, with near names. Returns how many. */
+static size_t complain_unmatched(struct recording *recording)
+{
+	const char *const *names;
+	size_t count = session_names(recording->session, &names), unmatched = 0;
+
+	for (size_t i = 0; i < session_spec_count(recording->session); i++) {
+		const char *text = session_spec_text(recording->session, i);
+
+		if (session_spec_matches(recording->session, i))
+			continue;
+		if (!unmatched++)
+			progress_clear(&recording->progress);
+		complain_near(-WM_E_NO_MARKER, strncmp(text, "marker:", 7) ? text : text + 7, names, count);
+		if (!recording->why[0])
+			snprintf(recording->why, sizeof(recording->why), "%s: %s",
+				 wm_error_text(-WM_E_NO_MARKER), text);
+	}
+	return unmatched;
+}
+
+static int take_in(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+	int err = 0;
+
+	for (size_t i = 0; i < options->pid_count && !err; i++)
+		err = wm_session_attach(recording->session, options->pids[i]);
+	if (err < 0)
+		return fail(recording, err);
+	if (!options->command)
+		return 0;
+	err = wm_session_launch(recording->session, options->command);
+	if (err < 0)
+		return fail(recording, err);
+	recording->child = err;
+	return 0;
+}
+
+static int set_up(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+	int err = wm_session_open(&recording->session, &options->session);
+
+	if (err) {
+		recording->error = err;
+		complain(err, "%s", "");
+		return err;
+	}
+	for (size_t i = 0; i < options->spec_count; i++) {
+		err = wm_session_add(recording->session, options->specs[i]);
+		if (err)
+			return fail(recording, err);
+	}
+	err = wm_session_output(recording->session, options->dir);
+	if (err)
+		return fail(recording, err);
+	err = take_in(recording);
+	if (err)
+		return err;
+	err = wm_session_start(recording->session);
+	if (err)
+		return fail(recording, err);
+	/* of a running process all is there to be seen; a program may load what matches later */
+	if (!options->command && complain_unmatched(recording))
+		return recording->error = -WM_E_NO_MARKER;
+	return 0;
+}
+
+/* Until the program or the time is over, Ctrl-C, or trouble. */
+static void record(struct recording *recording)
+{
+	const struct record_options *options = recording->options;
+	struct wm_session_status status = { .size = sizeof(status) };
+	uint64_t asked_ns = 0; /* when Ctrl-C was first seen */
+
+	for (;;) {
+		int alive = wm_session_poll(recording->session, POLL_MS);
+		uint64_t now = progress_elapsed_ns(&recording->progress);
+
+		if (alive < 0) {
+			fail(recording, alive);
+			return;
+		}
+		wm_session_status(recording->session, &status);
+		progress_show(&recording->progress, &status);
+		if (options->command ? reap(recording, WNOHANG) : alive == 0)
+			return;
+		if (options->for_ns && now >= options->for_ns)
+			return;
+		if (!interrupts)
+			continue;
+		pass_signal_on(recording);
+		asked_ns = asked_ns ? asked_ns : now;
+		if (!recording->child || interrupts > 1 || now - asked_ns > CHILD_WAIT_NS)
+			return;
+	}
+}
+
+/* Nothing was recorded: take away what was made for it, which is a folder with metadata alone. */
+static void remove_trace(const char *dir, int had_dir)
+{
+	char path[PATH_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/metadata", dir);
+	unlink(path);
+	if (!had_dir)
+		rmdir(dir);
+}
+
+static int finish(struct recording *recording)
+{
+	struct wm_session_status status = { .size = sizeof(status) };
+	const struct record_options *options = recording->options;
+	int err = wm_session_stop(recording->session), result = CLI_FINE;
+
+	progress_clear(&recording->progress);
+	if (err && err != recording->error)
+		fail(recording, err);
+	wm_session_status(recording->session, &status);
+	progress_sum_up(&recording->progress, &status, options->dir, options->session.policy);
+	if (status.refused && wm_session_detail(recording->session)[0])
+		fprintf(stderr, "waymark: %llu sites were refused; the last: %s\n",
+			(unsigned long long)status.refused, wm_session_detail(recording->session));
+	if (complain_unmatched(recording) || recording->error)
+		result = CLI_FAILED;
+	wm_session_close(recording->session);
+	guardian_release(&recording->guardian);
+	wait_for_child(recording);
+	if (recording->child_status && !recording->error)
+		result = recording->child_status;
+	if (recording->child && !recording->error && interrupts)
+		result = 128 + SIGINT;
+	if (options->json)
+		progress_sum_up_json(&recording->progress, &status, options->dir, result, recording->why);
+	return result;
+}
+
+/* It did not come to recording: nothing may be left behind, neither a program nor a folder. */
+static int give_up(struct recording *recording, int had_dir)
+{
+	struct wm_session_status status = { .size = sizeof(status) };
+	int has_trace = recording->session && recording->session->dir;
+
+	if (recording->child) {
+		kill(recording->child, SIGKILL);
+		while (!reap(recording, 0))
+			;
+	}
+	wm_session_close(recording->session);
+	guardian_release(&recording->guardian);
+	if (has_trace)
+		remove_trace(recording->options->dir, had_dir);
+	if (recording->options->json)
+		progress_sum_up_json(&recording->progress, &status, recording->options->dir, CLI_FAILED,
+				     recording->why);
+	return CLI_FAILED;
+}
+
+static int run(const struct record_options *options)
+{
+	struct recording recording = { .options = options, .guardian = { .fd = -1 } };
+	int had_dir = access(options->dir, F_OK) == 0;
+
+	catch_signals();
+	progress_begin(&recording.progress);
+	guardian_start(&recording.guardian, options->dir);
+	if (set_up(&recording))
+		return give_up(&recording, had_dir);
+	progress_begin(&recording.progress);
+	record(&recording);
+	return finish(&recording);
+}
+
+int cmd_record(int argc, char **argv)
+{
+	struct record_options options;
+	int status = record_options_parse(&options, argc, argv);
+
+	if (status < 0)
+		status = run(&options);
+	record_options_release(&options);
+	return status;
+}

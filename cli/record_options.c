@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/record_options.h"
+
+#include "cli/cli.h"
+#include "cli/quantity.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char help[] =
+	"Usage: waymark record [OPTION]... -p PID [-p PID]...\n"
+	"       waymark record [OPTION]... [--] CMD [ARG]...\n"
+	"\n"
+	"  -e, --event SPEC    what to record: marker:SUBSYSTEM:EVENT, with globs; several\n"
+	"                      may be given (default: every marker)\n"
+	"  -o, --output DIR    the trace folder, new or empty (default: waymark-DATE-TIME)\n"
+	"  -p, --pid PID       a running process to attach to; several may be given\n"
+	"  --policy POLICY     when a buffer is full: discard (default), cyclic, block, notify\n"
+	"  --buffer SIZE       the buffer for each process, as 64M (default 16M)\n"
+	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
+	"  --strict            stop every thread of the program while its code changes\n"
+	"  --prearm            change every site once as the program starts, before it can\n"
+	"                      lock its code down\n"
+	"  --no-follow         leave the program's children alone\n"
+	"  --json              sum up on stdout, as one JSON object\n"
+	"  --help              this text\n";
+
+enum { OPT_POLICY = 256, OPT_BUFFER, OPT_FOR, OPT_STRICT, OPT_PREARM, OPT_NO_FOLLOW, OPT_JSON, OPT_HELP };
+
+static const struct option long_options[] = {
+	{ "event", required_argument, NULL, 'e' },
+	{ "output", required_argument, NULL, 'o' },
+	{ "pid", required_argument, NULL, 'p' },
+	{ "policy", required_argument, NULL, OPT_POLICY },
+	{ "buffer", required_argument, NULL, OPT_BUFFER },
+	{ "for", required_argument, NULL, OPT_FOR },
+	{ "strict", no_argument, NULL, OPT_STRICT },
+	{ "prearm", no_argument, NULL, OPT_PREARM },
+	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ 0 },
+};
+
+static int take_policy(struct record_options *options, const char *name)
+{
+	static const char *const names[] = { "discard", "cyclic", "block", "notify" };
+
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(names[i], name))
+			continue;
+		options->session.policy = (enum wm_policy)i;
+		return 0;
+	}
+	complain_usage("record", "there is no policy %s", name);
+	complain_meant(name, names, sizeof(names) / sizeof(names[0]));
+	return CLI_USAGE;
+}
+
+/* One pid, or several with commas between. */
+static int take_pids(struct record_options *options, const char *text)
+{
+	for (const char *at = text;; at++) {
+		char *end;
+		long pid;
+
+		errno = 0;
+		pid = strtol(at, &end, 10);
+		if (end == at || (*end && *end != ',') || pid <= 0 || pid > INT_MAX || errno)
+			return complain_usage("record", "%s is no pid", text);
+		options->pids[options->pid_count++] = (pid_t)pid;
+		at = end;
+		if (!*at)
+			return 0;
+	}
+}
+
+static int take_option(struct record_options *options, int letter)
+{
+	switch (letter) {
+	case 'e':
+		options->specs[options->spec_count++] = optarg;
+		return 0;
+	case 'o':
+		if (!optarg[0] || strlen(optarg) >= sizeof(options->dir))
+			return complain_usage("record", "-o needs a folder's name");
+		strcpy(options->dir, optarg);
+		return 0;
+	case 'p':
+		return take_pids(options, optarg);
+	case OPT_POLICY:
+		return take_policy(options, optarg);
+	case OPT_BUFFER:
+		return quantity_bytes(optarg, &options->session.buffer_bytes) ?
+			       complain_usage("record", "%s is no size; 64M is one", optarg) :
+			       0;
+	case OPT_FOR:
+		return quantity_time_ns(optarg, &options->for_ns) ?
+			       complain_usage("record", "%s is no time; 10s is one", optarg) :
+			       0;
+	case OPT_STRICT:
+		options->session.strict = 1;
+		return 0;
+	case OPT_PREARM:
+		options->session.prearm = 1;
+		return 0;
+	case OPT_NO_FOLLOW:
+		options->session.follow_off = 1;
+		return 0;
+	case OPT_JSON:
+		options->json = 1;
+		return 0;
+	default:
+		return CLI_USAGE;
+	}
+}
+
+/* What getopt_long(3) said no to: '?' or ':', and the word that it was about. */
+static int complain_option(int letter, const char *word)
+{
+	const char *names[sizeof(long_options) / sizeof(long_options[0])];
+	size_t count = 0;
+
+	if (letter == ':')
+		return complain_usage("record", "%s needs a value", word);
+	complain_usage("record", "there is no option %s", word);
+	for (; long_options[count].name; count++)
+		names[count] = long_options[count].name;
+	if (!strncmp(word, "--", 2))
+		complain_meant(word + 2, names, count);
+	return CLI_USAGE;
+}
+
+/* waymark-YYYYmmdd-HHMMSS, with a number behind it where that is taken. */
+static void name_dir(struct record_options *options)
+{
+	time_t now = time(NULL);
+	struct tm parts;
+	char stem[64];
+
+	localtime_r(&now, &parts);
+	strftime(stem, sizeof(stem), "waymark-%Y%m%d-%H%M%S", &parts);
+	strcpy(options->dir, stem);
+	for (int i = 2; i < 100 && access(options->dir, F_OK) == 0; i++)
+		snprintf(options->dir, sizeof(options->dir), "%s-%d", stem, i);
+}
+
+static int check(struct record_options *options, int argc, char **argv)
+{
+	if (optind < argc && options->pid_count)
+		return complain_usage("record", "give either -p or a program, not both");
+	if (optind >= argc && !options->pid_count)
+		return complain_usage("record", "name a process with -p, or a program to start");
+	if (optind < argc)
+		options->command = argv + optind;
+	if (!options->command && options->session.prearm)
+		return complain_usage("record", "--prearm is for a program that is started, not for -p");
+	if (!options->spec_count)
+		options->specs[options->spec_count++] = "marker:*:*";
+	if (!options->dir[0])
+		name_dir(options);
+	return -1;
+}
+
+int record_options_parse(struct record_options *options, int argc, char **argv)
+{
+	size_t commas = 0;
+	int letter, status;
+
+	*options = (struct record_options){ .session = { .size = sizeof(options->session) } };
+	for (int i = 0; i < argc; i++)
+		for (const char *at = argv[i]; *at; at++)
+			commas += *at == ',';
+	/* no more specs than words, no more pids than words and commas */
+	options->specs = calloc((size_t)argc + 1, sizeof(*options->specs));
+	options->pids = calloc((size_t)argc + commas + 1, sizeof(*options->pids));
+	if (!options->specs || !options->pids)
+		return complain(-ENOMEM, NULL);
+	optind = 1;
+	opterr = 0;
+	while ((letter = getopt_long(argc, argv, "+:e:o:p:h", long_options, NULL)) != -1) {
+		if (letter == OPT_HELP || letter == 'h') {
+			fputs(help, stdout);
+			return CLI_FINE;
+		}
+		status = letter == '?' || letter == ':' ? complain_option(letter, argv[optind - 1]) :
+							  take_option(options, letter);
+		if (status)
+			return status;
+	}
+	return check(options, argc, argv);
+}
+
+void record_options_release(struct record_options *options)
+{
+	free(options->specs);
+	free(options->pids);
+}
