@@ -114,6 +114,19 @@ int linkmap_state(const struct text *text)
 	return stale_state ? RT_CONSISTENT : state;
 }
 
+int linkmap_state_now(void)
+{
+	const struct namespace *space = (const struct namespace *)debug;
+
+	for (unsigned int i = 0; space && i < NAMESPACES_MAX; i++) {
+		if (space->debug.r_state != RT_CONSISTENT)
+			return space->debug.r_state;
+		space = space->debug.r_version < 2 ? NULL : (const struct namespace *)space->next;
+	}
+	stale_state = 0;
+	return RT_CONSISTENT;
+}
+
 void linkmap_forked(void)
 {
 	stale_state = 1; /* until it is seen consistent */

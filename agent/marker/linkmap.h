@@ -32,6 +32,9 @@ void linkmap_path(const struct text *text, const struct linkmap_module *module, 
 /* What the loader is at: RT_CONSISTENT, RT_ADD or RT_DELETE. RT_CONSISTENT in a static program. */
 int linkmap_state(const struct text *text);
 
+/* The same, read straight from the loader's memory: for the thread that the loader runs in. */
+int linkmap_state_now(void);
+
 /* The function that the loader calls at each change (r_brk); 0 in a static program. */
 uintptr_t linkmap_hook_address(void);
 

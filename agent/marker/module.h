@@ -53,7 +53,6 @@ struct module {
 	uint8_t build_id_bytes;
 	uint8_t seen;  /* registry.c: in the walk that goes on */
 	uint8_t fresh; /* registry.c: nothing was armed in it yet */
-	uint8_t told;  /* registry.c: sessions know of it */
 	int error;     /* why its table is refused; 0 */
 	uintptr_t records; /* where its wm_records begin */
 	uint32_t record_count;

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fork: the child begins with the parent's text, armed as it was, and with none of its sessions. The
+ * agent's lock is held over the fork, so that the registry is whole in the child; if it was not to be
+ * had soon, the registry is abandoned there: its markers do nothing.
+ *
+ * Children of vfork and of a bare clone() don't come here. The former share our memory and must not
+ * touch it; the latter have no control thread, and their hits end where the store finds itself wiped
+ * (agent/store/arena.h).
+ */
+#define _GNU_SOURCE
+#include "agent/control/agent.h"
+#include "agent/control/lock.h"
+#include "agent/control/session.h"
+#include "agent/control/thread.h"
+#include "agent/marker/marker.h"
+#include "agent/store/store.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#define FORK_LOCK_MS 200
+
+static __thread int has_lock __attribute__((tls_model("initial-exec")));
+
+static void before(void)
+{
+	int error = errno;
+
+	has_lock = !lock_take(&agent_lock, FORK_LOCK_MS);
+	errno = error;
+}
+
+static void parent(void)
+{
+	int error = errno;
+
+	if (has_lock)
+		lock_release(&agent_lock);
+	has_lock = 0;
+	errno = error;
+}
+
+/*
+ * Nothing here may wait for a lock of libc's: other libraries' handlers, a malloc's among them, are
+ * still to run. pthread_create() needs no memory from malloc here, since libc has the stacks, and
+ * what goes with them, of the parent's control thread and keeper to give to ours.
+ */
+static void child(void)
+{
+	static char paths[SESSIONS_MAX][SESSION_PATH_BYTES];
+	unsigned int count = session_tool_paths(paths);
+	int error = errno;
+
+	store_forked();
+	registry_listen(NULL);
+	session_forked();
+	control_forked();
+	lock_forked(&agent_lock);
+	if (registry_forked(has_lock) && count && !control_is_filtered_since()) {
+		for (unsigned int i = 0; i < count; i++)
+			control_add_tool(paths[i]);
+		control_start(CONTROL_WANT_CONNECT, SESSION_FORKED);
+	}
+	has_lock = 0;
+	errno = error;
+}
+
+void fork_register(void)
+{
+	pthread_atfork(before, parent, child);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/control/hello.h"
+
+#include "agent/control/message.h"
+#include "agent/control/session.h"
+#include "agent/marker/marker.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Field 22 of /proc/PID/stat; the second, the name, is in brackets and may hold anything. */
+static uint64_t start_time(void)
+{
+	char line[1024], *at;
+	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+
+	if (fd >= 0)
+		close(fd);
+	if (got <= 0)
+		return 0;
+	line[got] = 0;
+	at = strrchr(line, ')');
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+int hello_send(int fd, unsigned int flags)
+{
+	struct control_hello hello = {
+		.pid = (uint32_t)getpid(),
+		.ppid = (uint32_t)getppid(),
+		.agent_tid = (uint32_t)gettid(),
+		.way = text_way(),
+		.start_time = start_time(),
+		.uid = (uint32_t)geteuid(),
+		.prearmed = registry_is_prearmed() != 0,
+		.forked = (flags & SESSION_FORKED) != 0,
+		.launched = (flags & SESSION_LAUNCHED) != 0,
+	};
+	char path[4096];
+	ssize_t bytes = readlink("/proc/self/exe", path, sizeof path - 1);
+
+	path[bytes > 0 ? bytes : 0] = 0;
+	return message_send(fd, CONTROL_HELLO, 0, &hello, sizeof hello, path, strlen(path) + 1, -1);
+}

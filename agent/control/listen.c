@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/control/listen.h"
+
+#include "agent/control/session.h"
+#include "base/socketdir.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BACKLOG 8
+
+static int listening = -1;
+static char folder[SOCKETDIR_BYTES];
+static struct sockaddr_un own_address;
+
+int listen_set_folder(const char *path)
+{
+	if (strlen(path) >= sizeof folder)
+		return -ENAMETOOLONG;
+	strcpy(folder, path);
+	return 0;
+}
+
+int listen_fd(void)
+{
+	return listening;
+}
+
+void listen_forked(void)
+{
+	listening = -1;
+}
+
+static int new_socket(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int connect_to(const struct sockaddr_un *address)
+{
+	int fd = new_socket(), error;
+
+	if (fd < 0)
+		return fd;
+	if (!connect(fd, (const struct sockaddr *)address, sizeof *address))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+/* A socket of that name is what a process of our number left behind, unless somebody answers there. */
+static int remove_stale(void)
+{
+	int fd = connect_to(&own_address);
+
+	if (fd >= 0) {
+		close(fd);
+		return -EADDRINUSE; /* another PID namespace that shares the folder */
+	}
+	if (fd == -ECONNREFUSED && unlink(own_address.sun_path) && errno != ENOENT)
+		return -errno;
+	return 0;
+}
+
+int listen_open(void)
+{
+	char name[32];
+	int fd, error;
+
+	if (listening >= 0)
+		return 0;
+	snprintf(name, sizeof name, "%ld.agent", (long)getpid());
+	error = socketdir_make(folder, geteuid());
+	if (!error)
+		error = socketdir_address(&own_address, folder, name);
+	if (!error)
+		error = remove_stale();
+	if (error)
+		return error;
+	fd = new_socket();
+	if (fd < 0)
+		return fd;
+	if (bind(fd, (struct sockaddr *)&own_address, sizeof own_address) || listen(fd, BACKLOG)) {
+		error = -errno;
+		close(fd);
+		return error;
+	}
+	listening = fd;
+	return 0;
+}
+
+void listen_close(void)
+{
+	if (listening < 0)
+		return;
+	unlink(own_address.sun_path);
+	close(listening);
+	listening = -1;
+}
+
+void listen_accept(void)
+{
+	int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0)
+		session_add(fd, 0);
+}
+
+int listen_connect(const char *path, unsigned int flags)
+{
+	struct sockaddr_un address;
+	int fd, error = socketdir_address(&address, "", path);
+
+	if (error)
+		return error;
+	fd = connect_to(&address);
+	return fd < 0 ? fd : session_add(fd, flags);
+}

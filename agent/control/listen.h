@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Meeting tools: the agent's own socket, and connecting to theirs. Control thread only, but where said. */
+#ifndef AGENT_CONTROL_LISTEN_H
+#define AGENT_CONTROL_LISTEN_H
+
+/* Which folder; any thread, before listen_open(). 0 or -ENAMETOOLONG. */
+int listen_set_folder(const char *path);
+
+/* Listen on PID.agent in the folder, which is made and checked. 0 or an error; harmless twice. */
+int listen_open(void);
+
+/* Stop, and remove the socket. */
+void listen_close(void);
+
+/* What to poll; -1 if it doesn't listen. */
+int listen_fd(void);
+
+/* Take in one tool that has come. */
+void listen_accept(void);
+
+/* Connect to a tool; the session begins. 0 or an error. */
+int listen_connect(const char *path, unsigned int flags);
+
+/* The child of a fork: the socket is the parent's. */
+void listen_forked(void);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* Messages of abi/control.h on a socket. Control thread only. */
+#ifndef AGENT_CONTROL_MESSAGE_H
+#define AGENT_CONTROL_MESSAGE_H
+
+#include "abi/control.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MESSAGE_SEND_MS 2000 /* a tool that reads nothing for so long is given up */
+
+/*
+ * Send one message of two parts (either may be empty); what is past CONTROL_BYTES_MAX is cut from the
+ * second. `pass` is a descriptor to pass along, or -1. Never raises SIGPIPE. Returns 0; -ETIMEDOUT if
+ * the other side reads nothing, -EPIPE and others if it is gone.
+ */
+int message_send(int fd, uint16_t type, uint32_t serial, const void *body, size_t bytes,
+		 const void *more, size_t more_bytes, int pass);
+
+/*
+ * Receive one message into `buffer` of CONTROL_BYTES_MAX, aligned to 8; its length was checked. Never
+ * waits. Returns 0; -EAGAIN if there is none; -EPIPE at the end; -WM_E_PROTOCOL for a message that is
+ * none, with *message filled in if it has a header at all (magic 0 if not).
+ */
+int message_receive(int fd, void *buffer, struct wm_message **message);
+
+/* Check an array of NUL-terminated strings that must fill `bytes` exactly. 0 or -EINVAL. */
+int message_check_strings(const char *strings, size_t bytes, uint32_t count);
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/control/session.h"
+
+#include "agent/control/hello.h"
+#include "agent/control/lock.h"
+#include "agent/control/message.h"
+#include "agent/control/tell.h"
+#include "agent/control/thread.h"
+#include "agent/marker/hook.h"
+#include "agent/marker/marker.h"
+#include "agent/store/store.h"
+#include "base/socketdir.h"
+
+#include <waymark/error.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOCK_MS 2000
+#define FROZEN_MS 1000
+#define QUIET_MS 1000
+#define REAP_MS 200
+
+/*
+ * FREE -> GREETED    a connection was made
+ * GREETED -> OPEN    OPEN was served: it has a store
+ * any -> CLOSING     the connection ended; its markers are disarmed, but a thread may still write
+ * CLOSING -> FREE    no thread does
+ * CLOSING -> LOST    some thread kept a page for good: the lane is never used again
+ */
+enum session_state {
+	SESSION_FREE = 0,
+	SESSION_GREETED,
+	SESSION_OPEN,
+	SESSION_CLOSING,
+	SESSION_LOST,
+};
+
+struct session {
+	int fd;
+	enum session_state state;
+	char tool[SESSION_PATH_BYTES]; /* where forked children find it; "" */
+};
+
+static struct session sessions[SESSIONS_MAX];
+static const struct text *text;
+
+static unsigned int lane_of(const struct session *session)
+{
+	return (unsigned int)(session - sessions);
+}
+
+void session_init(const struct text *means)
+{
+	text = means;
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		sessions[i].fd = -1;
+		if (sessions[i].state != SESSION_LOST)
+			sessions[i].state = SESSION_FREE;
+		sessions[i].tool[0] = 0;
+	}
+	registry_listen(&tell_listener);
+}
+
+void session_forked(void)
+{
+	memset(sessions, 0, sizeof sessions);
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
+		sessions[i].fd = -1;
+}
+
+unsigned int session_tool_paths(char paths[SESSIONS_MAX][SESSION_PATH_BYTES])
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (sessions[i].state == SESSION_OPEN && sessions[i].tool[0])
+			memcpy(paths[count++], sessions[i].tool, SESSION_PATH_BYTES);
+	}
+	return count;
+}
+
+unsigned int session_count(void)
+{
+	unsigned int count = 0;
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
+		count += sessions[i].state != SESSION_FREE && sessions[i].state != SESSION_LOST;
+	return count;
+}
+
+int session_add(int fd, unsigned int flags)
+{
+	struct session *session = NULL;
+	int error = socketdir_peer(fd, NULL);
+
+	for (unsigned int i = 0; !session && i < SESSIONS_MAX; i++) {
+		if (sessions[i].state == SESSION_FREE)
+			session = &sessions[i];
+	}
+	if (!error)
+		error = hello_send(fd, flags);
+	if (!error && !session) {
+		struct control_done done = { .error = -WM_E_SESSIONS };
+
+		message_send(fd, CONTROL_DONE, 0, &done, sizeof done, NULL, 0, -1);
+		error = -WM_E_SESSIONS;
+	}
+	if (error) {
+		close(fd);
+		return error;
+	}
+	tell_lane_new(lane_of(session));
+	*session = (struct session){ .fd = fd, .state = SESSION_GREETED };
+	return 0;
+}
+
+/*
+ * Take the agent's lock at a moment when code may be patched: not while the loader takes a module
+ * away. Strict: all other threads are stopped, so there is nothing to wait for.
+ */
+static int lock_for_patching(int strict)
+{
+	for (unsigned int waited_ms = 0;; waited_ms++) {
+		const struct timespec step = { .tv_nsec = 1000000 };
+		int error = lock_take(&agent_lock, strict ? 0 : LOCK_MS);
+
+		if (error)
+			return error;
+		if (!registry_is_frozen(text))
+			return 0;
+		lock_release(&agent_lock);
+		if (strict || waited_ms >= FROZEN_MS)
+			return -EBUSY;
+		nanosleep(&step, NULL);
+	}
+}
+
+int session_rescan(void)
+{
+	int error = lock_for_patching(0);
+
+	if (error)
+		return error;
+	error = registry_scan(text);
+	if (!error)
+		error = registry_follow(text);
+	lock_release(&agent_lock);
+	return error;
+}
+
+/* Disarm all that the session has; its store is quiet then. */
+static int make_quiet(struct session *session, struct change *change)
+{
+	int error = lock_for_patching(0), quiet;
+
+	if (error)
+		return error;
+	error = registry_rule(text, lane_of(session), NULL, 0, 0, change);
+	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
+			? store_quiet(lane_of(session), QUIET_MS)
+			: 0;
+	lock_release(&agent_lock);
+	registry_reap(REAP_MS, 0);
+	return error ? error : quiet;
+}
+
+/* CLOSING -> FREE or LOST, or later. */
+static void finish_closing(struct session *session)
+{
+	struct change change = { .lane = -1 };
+	int error = make_quiet(session, &change);
+
+	if (error)
+		return; /* session_tick() tries again */
+	if (lock_take(&agent_lock, LOCK_MS))
+		return;
+	error = store_close(lane_of(session));
+	session->state = error ? SESSION_LOST : SESSION_FREE;
+	lock_release(&agent_lock);
+}
+
+static void begin_closing(struct session *session)
+{
+	if (session->fd >= 0)
+		close(session->fd);
+	session->fd = -1;
+	session->tool[0] = 0;
+	session->state = SESSION_CLOSING;
+	finish_closing(session);
+}
+
+static int serve_open(struct session *session, const struct wm_message *message, const char *body)
+{
+	struct control_open request;
+	struct store_options options;
+	struct control_store store;
+	struct stat file;
+	size_t path_bytes;
+	int error, fd = -1;
+
+	if (session->state == SESSION_OPEN)
+		return -EALREADY;
+	if (message->bytes < sizeof request)
+		return -WM_E_PROTOCOL;
+	memcpy(&request, body, sizeof request);
+	path_bytes = message->bytes - sizeof request;
+	if (path_bytes > SESSION_PATH_BYTES || (path_bytes && body[message->bytes - 1]))
+		return -WM_E_PROTOCOL;
+	options = (struct store_options){ .buffer_bytes = request.buffer_bytes,
+					  .block_ns = request.block_ns,
+					  .policy = request.policy,
+					  .clock = request.clock };
+	error = lock_take(&agent_lock, LOCK_MS);
+	if (error)
+		return error;
+	error = store_open(lane_of(session), &options, &fd);
+	if (!error) {
+		registry_lane_open(lane_of(session));
+		session->state = SESSION_OPEN;
+		if (path_bytes)
+			memcpy(session->tool, body + sizeof request, path_bytes);
+		store.bytes = fstat(fd, &file) ? 0 : (uint64_t)file.st_size;
+		error = message_send(session->fd, CONTROL_STORE, message->serial, &store, sizeof store,
+				     NULL, 0, fd);
+		close(fd);
+		tell_modules_to(lane_of(session));
+	}
+	lock_release(&agent_lock);
+	return error;
+}
+
+static int serve_rules(struct session *session, const struct wm_message *message, const char *body,
+		       struct change *change)
+{
+	struct control_rules rules;
+	int error;
+
+	if (message->bytes < sizeof rules)
+		return -WM_E_PROTOCOL;
+	memcpy(&rules, body, sizeof rules);
+	body += sizeof rules;
+	if (message_check_strings(body, message->bytes - sizeof rules, rules.count))
+		return -WM_E_PROTOCOL;
+	if (session->state != SESSION_OPEN)
+		return -EINVAL;
+	error = lock_for_patching(rules.strict != 0);
+	if (error)
+		return error;
+	/* without the hook nobody has told us of modules that came since */
+	if (!hook_is_placed() && !registry_scan(text))
+		registry_follow(text);
+	error = registry_rule(text, lane_of(session), body, rules.count, message->type == CONTROL_ARM,
+			      change);
+	lock_release(&agent_lock);
+	if (!rules.strict)
+		registry_reap(REAP_MS, 0);
+	return error;
+}
+
+static int serve_list(struct session *session)
+{
+	int error = lock_take(&agent_lock, LOCK_MS);
+
+	if (error)
+		return error;
+	if (!hook_is_placed() && !registry_scan(text))
+		registry_follow(text);
+	error = tell_list(lane_of(session));
+	lock_release(&agent_lock);
+	return error;
+}
+
+static int serve_request(struct session *session, const struct wm_message *message,
+			 struct change *change)
+{
+	const char *body = (const char *)(message + 1);
+
+	switch (message->type) {
+	case CONTROL_OPEN:
+		return serve_open(session, message, body);
+	case CONTROL_ARM:
+	case CONTROL_DISARM:
+		return serve_rules(session, message, body, change);
+	case CONTROL_LIST:
+		return serve_list(session);
+	case CONTROL_GO:
+		control_go();
+		return 0;
+	case CONTROL_QUIET:
+	case CONTROL_LEAVE:
+		return make_quiet(session, change);
+	default:
+		return 1; /* unknown: ignored, without an answer */
+	}
+}
+
+static int send_done(struct session *session, const struct wm_message *message, int error,
+		     const struct change *change, uint64_t begin_ns)
+{
+	struct control_done done = {
+		.error = error,
+		.markers = change->markers,
+		.sites = change->sites,
+		.refused = change->refused,
+		.ticks = change->ticks,
+		.batch_ns = change->done_ns ? change->done_ns - begin_ns : 0,
+	};
+
+	return message_send(session->fd, CONTROL_DONE, message->serial, &done, sizeof done, NULL, 0, -1);
+}
+
+static void serve_session(struct session *session)
+{
+	static char buffer[CONTROL_BYTES_MAX] __attribute__((aligned(8)));
+	struct change change = { .lane = -1 };
+	struct wm_message *message;
+	uint64_t begin_ns;
+	int error = message_receive(session->fd, buffer, &message);
+
+	if (error == -EAGAIN)
+		return;
+	if (error == -WM_E_PROTOCOL && message->magic == CONTROL_MAGIC)
+		send_done(session, message, error, &change, 0);
+	if (error) {
+		begin_closing(session);
+		return;
+	}
+	begin_ns = lock_now_ns();
+	tell_begin(lane_of(session), message->serial);
+	error = serve_request(session, message, &change);
+	if (tell_end())
+		error = -EPIPE; /* the tool has not read what it was told */
+	if (error == 1)
+		return;
+	if (send_done(session, message, error, &change, begin_ns) || error == -EPIPE ||
+	    message->type == CONTROL_LEAVE)
+		begin_closing(session);
+}
+
+void session_poll_fds(struct pollfd fds[SESSIONS_MAX])
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
+		fds[i] = (struct pollfd){ .fd = sessions[i].fd, .events = POLLIN };
+}
+
+void session_serve(const struct pollfd fds[SESSIONS_MAX])
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (fds[i].fd >= 0 && fds[i].fd == sessions[i].fd && fds[i].revents)
+			serve_session(&sessions[i]);
+	}
+}
+
+int session_fd(unsigned int lane)
+{
+	return sessions[lane].state == SESSION_GREETED || sessions[lane].state == SESSION_OPEN
+		       ? sessions[lane].fd
+		       : -1;
+}
+
+int session_is_open(unsigned int lane)
+{
+	return sessions[lane].state == SESSION_OPEN;
+}
+
+void session_tick(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (tell_is_deaf(i) && session_fd(i) >= 0)
+			begin_closing(&sessions[i]);
+		else if (sessions[i].state == SESSION_CLOSING)
+			finish_closing(&sessions[i]);
+	}
+}
+
+void session_drop_all(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (sessions[i].state != SESSION_FREE && sessions[i].state != SESSION_LOST)
+			begin_closing(&sessions[i]);
+		if (sessions[i].state == SESSION_CLOSING)
+			sessions[i].state = SESSION_LOST;
+	}
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sessions: one for each connection, numbered like their stores and their rules (lanes). Control
+ * thread only, but for session_tool_paths(). None of these is called under the agent's lock; they
+ * take it themselves.
+ */
+#ifndef AGENT_CONTROL_SESSION_H
+#define AGENT_CONTROL_SESSION_H
+
+#include "agent/marker/plan.h"
+#include "agent/patch/text.h"
+
+#include <poll.h>
+#include <stdint.h>
+#include <sys/un.h>
+
+#define SESSION_LAUNCHED 1 /* the program waits for GO */
+#define SESSION_FORKED 2   /* a child of a process that the tool records */
+
+#define SESSION_PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
+
+/* The socket of a lane's session, or -1. */
+int session_fd(unsigned int lane);
+
+/* Whether it has a store. */
+int session_is_open(unsigned int lane);
+
+/* Once, when the control thread starts: nothing is known of earlier sessions. */
+void session_init(const struct text *text);
+
+/*
+ * Take a connected socket over, check who is there and say HELLO. Returns 0, or an error with the
+ * socket closed: -WM_E_PEER_UID, -WM_E_SESSIONS, -errno.
+ */
+int session_add(int fd, unsigned int flags);
+
+/* How many there are, those that still close included. */
+unsigned int session_count(void);
+
+/* One entry for each lane; its fd is -1 where there is nothing to wait for. */
+void session_poll_fds(struct pollfd fds[SESSIONS_MAX]);
+
+/* Serve what poll(2) found. */
+void session_serve(const struct pollfd fds[SESSIONS_MAX]);
+
+/* Now and then: finish what had to be put off. */
+void session_tick(void);
+
+/* Disarm and close all; bounded. */
+void session_drop_all(void);
+
+/* Follow the loader: scan, arm, tell. 0 or an error. */
+int session_rescan(void);
+
+/*
+ * Where forked children find the tools, a path for each session that gave one; returns how many. In
+ * the child of a fork, or under the agent's lock.
+ */
+unsigned int session_tool_paths(char paths[SESSIONS_MAX][SESSION_PATH_BYTES]);
+
+/* The child of a fork has no sessions. */
+void session_forked(void);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/control/agent.h"
+
+#include "agent/control/listen.h"
+#include "agent/control/lock.h"
+#include "agent/control/session.h"
+#include "agent/control/thread.h"
+#include "agent/marker/hook.h"
+#include "agent/marker/marker.h"
+#include "agent/store/store.h"
+#include "base/socketdir.h"
+
+#include <waymark/agent.h>
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define LOCK_MS 2000
+#define LISTEN_WAIT_MS 5000
+
+static int started; /* under the agent's lock */
+
+/* Once in a process and its forked children. Under the agent's lock. */
+static int start(void)
+{
+	struct text text;
+	int error;
+
+	if (started)
+		return 0;
+	/*
+	 * fork(2) runs our handler in the child before those that were registered later. A malloc of
+	 * the program's own takes its locks in such a handler: let it register first.
+	 */
+	free(malloc(1));
+	error = store_init();
+	if (!error)
+		error = text_open(&text);
+	if (error)
+		return error;
+	error = registry_init(&text);
+	text_release(&text);
+	if (error)
+		return error;
+	fork_register();
+	started = 1;
+	return 0;
+}
+
+static int start_locked(void)
+{
+	int error = lock_take(&agent_lock, LOCK_MS);
+
+	if (error)
+		return error;
+	error = start();
+	lock_release(&agent_lock);
+	return error;
+}
+
+/*
+ * Preloaded: WAYMARK_TOOL says who has launched us. Nothing at all happens without it, in a program
+ * with other rights than its caller's (AT_SECURE), or when a thread of a running program loads us.
+ */
+static __attribute__((constructor)) void preloaded(void)
+{
+	const char *tool = secure_getenv(CONTROL_TOOL_ENV);
+	unsigned int flags = SESSION_LAUNCHED;
+	int error = errno;
+
+	if (tool && tool[0] == '/' && gettid() == getpid()) {
+		if (secure_getenv(CONTROL_PREARM_ENV))
+			flags |= CONTROL_PREARM;
+		if (!start_locked() && !control_add_tool(tool) &&
+		    !control_start(CONTROL_WANT_CONNECT, flags))
+			control_wait_go(CONTROL_GO_WAIT_MS);
+	}
+	errno = error;
+}
+
+/* Have the control thread listen, and wait until it does. */
+static int listen_by(uint32_t wants)
+{
+	uint64_t end_ns = lock_now_ns() + (uint64_t)LISTEN_WAIT_MS * 1000000;
+	int error = control_start(wants, 0);
+
+	while (!error) {
+		int listens = control_listens();
+
+		if (listens)
+			return listens < 0 ? listens : 0;
+		if (lock_now_ns() >= end_ns)
+			return -ETIMEDOUT;
+		if (!control_runs())
+			return -EAGAIN; /* it could not even start: no threads, no descriptors */
+		usleep(200);
+	}
+	return error;
+}
+
+static int use_folder(const char *folder)
+{
+	char path[SOCKETDIR_BYTES];
+
+	if (folder && folder[0] == '/')
+		return listen_set_folder(folder);
+	socketdir_path(geteuid(), secure_getenv("XDG_RUNTIME_DIR"), path);
+	return listen_set_folder(path);
+}
+
+__attribute__((visibility("default"))) int wm_agent_listen(void)
+{
+	int error = start_locked();
+
+	if (error)
+		return error;
+	if (control_runs() && control_listens() == 1)
+		return control_start(CONTROL_WANT_LISTEN, 0); /* from now on, for good */
+	error = use_folder(NULL);
+	return error ? error : listen_by(CONTROL_WANT_LISTEN);
+}
+
+__attribute__((visibility("default"))) void *waymark_agent_loaded(const char *folder)
+{
+	int error = start_locked();
+
+	if (!error && (!control_runs() || control_listens() != 1))
+		error = use_folder(folder);
+	if (!error)
+		error = listen_by(CONTROL_WANT_GREET);
+	return (void *)(intptr_t)error;
+}
+
+int agent_enter(struct text *text)
+{
+	int error = lock_take(&agent_lock, LOCK_MS);
+
+	if (error)
+		return error;
+	error = start();
+	if (!error)
+		error = text_open(text);
+	if (error) {
+		lock_release(&agent_lock);
+		return error;
+	}
+	/* while there is a control thread, it alone looks at modules: it has sessions to tell of them */
+	if (!control_runs() && !hook_is_placed() && !registry_scan(text))
+		registry_follow(text);
+	return 0;
+}
+
+void agent_leave(struct text *text)
+{
+	if (!control_runs()) {
+		if (registry_waits())
+			hook_place(text, control_loader_changed);
+		else
+			hook_remove(text);
+	}
+	text_release(text);
+	lock_release(&agent_lock);
+}

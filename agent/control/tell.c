@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/control/tell.h"
+
+#include "agent/control/message.h"
+#include "agent/control/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct {
+	unsigned int lane; /* whose request is served; SESSIONS_MAX: none */
+	uint32_t serial;
+} request = { .lane = SESSIONS_MAX };
+
+static uint8_t deaf[SESSIONS_MAX];
+
+void tell_lane_new(unsigned int lane)
+{
+	deaf[lane] = 0;
+}
+
+int tell_is_deaf(unsigned int lane)
+{
+	return deaf[lane];
+}
+
+void tell_begin(unsigned int lane, uint32_t serial)
+{
+	request.lane = lane;
+	request.serial = serial;
+}
+
+int tell_end(void)
+{
+	unsigned int lane = request.lane;
+
+	request.lane = SESSIONS_MAX;
+	return lane < SESSIONS_MAX && deaf[lane] ? -EPIPE : 0;
+}
+
+static int tell(unsigned int lane, uint16_t type, const void *body, size_t bytes, const void *more,
+		size_t more_bytes)
+{
+	int fd = session_fd(lane);
+
+	/* one that missed a message can make no sense of the rest: it is dropped soon */
+	if (fd < 0 || deaf[lane])
+		return -EPIPE;
+	if (message_send(fd, type, lane == request.lane ? request.serial : 0, body, bytes, more,
+			 more_bytes, -1))
+		deaf[lane] = 1;
+	return deaf[lane] ? -EPIPE : 0;
+}
+
+static int tell_event(unsigned int lane, uint32_t id, const struct variant *variant)
+{
+	struct control_event event = { .id = id };
+
+	memcpy(event.types, variant->types, sizeof event.types);
+	return tell(lane, CONTROL_EVENT, &event, sizeof event, variant->sites->text,
+		    variant->sites->text_bytes);
+}
+
+static void tell_refused(unsigned int lane, const struct refusal *refusal)
+{
+	static char texts[2 * SITE_TEXT_MAX];
+	struct control_refused body = {
+		.error = refusal->error,
+		.address = refusal->whole ? 0 : refusal->site->address,
+	};
+	size_t bytes = refusal->site->text_bytes;
+
+	memcpy(body.expected, refusal->expected, sizeof refusal->expected);
+	memcpy(body.found, refusal->found, sizeof refusal->found);
+	memcpy(texts, refusal->site->text, bytes);
+	if (refusal->other) {
+		memcpy(texts + bytes, refusal->other->text, refusal->other->text_bytes);
+		bytes += refusal->other->text_bytes;
+	}
+	tell(lane, CONTROL_REFUSED, &body, sizeof body, texts, bytes);
+}
+
+static void tell_module_to(unsigned int lane, const struct module *module, int gone)
+{
+	struct control_module body = {
+		.base = module->base,
+		.build_id_bytes = module->build_id_bytes,
+		.gone = (uint8_t)gone,
+	};
+
+	memcpy(body.build_id, module->build_id, sizeof body.build_id);
+	tell(lane, CONTROL_MODULE, &body, sizeof body, module->path, module->path_bytes);
+	if (module->error && !gone) {
+		/* its markers can't be used: say so in the shape of a site's text */
+		struct control_refused refused = { .error = module->error };
+		char text[SITE_TEXT_MAX / 2];
+		int bytes = snprintf(text, sizeof text, "mj\n?\n?\n%s\n0\n", module->path);
+
+		tell(lane, CONTROL_REFUSED, &refused, sizeof refused, text, (size_t)bytes + 1);
+	}
+}
+
+static void tell_module(const struct module *module, int gone)
+{
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+		if (session_is_open(lane))
+			tell_module_to(lane, module, gone);
+	}
+}
+
+const struct registry_listener tell_listener = {
+	.event = tell_event,
+	.refused = tell_refused,
+	.module = tell_module,
+};
+
+void tell_modules_to(unsigned int lane)
+{
+	for (const struct module *module = registry_modules(); module; module = module->next) {
+		/* the last in the list is the program: it was found first */
+		if (module->site_count || module->error || !module->next)
+			tell_module_to(lane, module, 0);
+	}
+}
+
+/* One line for each module in which the marker stands; sites of a module follow each other. */
+static int tell_marker(unsigned int lane, const struct variant *variant)
+{
+	static char texts[SITE_TEXT_MAX + 4096];
+	const struct site *site = variant->sites;
+	int error = 0;
+
+	while (site && !error) {
+		const struct site *first = site;
+		const struct module *module = site->module;
+		struct control_marker body = { 0 };
+		size_t bytes = first->text_bytes;
+		size_t path_bytes = module->path_bytes < 4096 ? module->path_bytes : 4096;
+
+		for (; site && site->module == module; site = site->next) {
+			body.sites++;
+			/* the end of a scope has no site: it is live when its marker is */
+			body.armed += site->armed || (!site->address && variant->lanes);
+		}
+		memcpy(body.types, variant->types, sizeof body.types);
+		memcpy(texts, first->text, bytes);
+		memcpy(texts + bytes, module->path, path_bytes);
+		error = tell(lane, CONTROL_MARKER, &body, sizeof body, texts, bytes + path_bytes);
+	}
+	return error;
+}
+
+int tell_list(unsigned int lane)
+{
+	int error = 0;
+
+	for (const struct variant *variant = registry_first(); variant && !error; variant = variant->next)
+		error = tell_marker(lane, variant);
+	return error;
+}

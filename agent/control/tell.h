@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/* Telling sessions what happens to markers and modules. Control thread only, under the agent's lock. */
+#ifndef AGENT_CONTROL_TELL_H
+#define AGENT_CONTROL_TELL_H
+
+#include "agent/marker/marker.h"
+
+extern const struct registry_listener tell_listener;
+
+/* From here to tell_end() what is told to `lane` belongs to its request `serial`. */
+void tell_begin(unsigned int lane, uint32_t serial);
+
+/* Returns -EPIPE if the session could not be told something, else 0. */
+int tell_end(void);
+
+/* Whether a session could not be told something since its connection was made. */
+int tell_is_deaf(unsigned int lane);
+
+/* All modules, to one session. */
+void tell_modules_to(unsigned int lane);
+
+/* The answer to LIST: a MARKER for each marker and module. 0 or an error of the connection. */
+int tell_list(unsigned int lane);
+
+/* A new connection: what the lane's last one missed is forgotten. */
+void tell_lane_new(unsigned int lane);
+
+#endif

@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/control/thread.h"
+
+#include "agent/control/listen.h"
+#include "agent/control/lock.h"
+#include "agent/control/session.h"
+#include "agent/marker/hook.h"
+#include "agent/marker/marker.h"
+#include "agent/store/store.h"
+#include "base/syscall.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TICK_MS 250
+#define GREET_MS 10000
+#define LIFE_LOCK_MS 1000
+#define SCAN_WAIT_MS 1000
+#define AGENT_LOCK_MS 1000
+#define STACK_BYTES ((size_t)256 * 1024)
+#define OUR_THREADS 2 /* the control thread and its keeper */
+
+/*
+ * The control thread waits in poll(2) on descriptors that nobody else has, so what wakes it is a
+ * signal, blocked and read from a signalfd. It is the number that glibc keeps for pthread_cancel (and
+ * blocks nowhere else): only ever sent to single threads, so none of the program's can be taken by us.
+ */
+#define WAKE_SIGNAL 32
+
+enum control_state { CONTROL_NONE = 0, CONTROL_STARTING, CONTROL_RUNNING };
+
+static struct {
+	struct lock life; /* guards what follows, and that tid is alive while it is held */
+	enum control_state state;
+	int32_t tid;
+	uint32_t wants;
+	unsigned int flags;
+	sigset_t creator_mask;
+	char tools[SESSIONS_MAX][SESSION_PATH_BYTES];
+	unsigned int tool_count;
+	uint32_t go;	     /* 1: the launched program may run */
+	uint32_t scans_asked, scans_done;
+	int seccomp;	 /* the mode in which the thread was started */
+	int32_t listens; /* 1, or the error why it does not; 0: not tried */
+} control;
+
+static struct text control_text = { .fd = -1 };
+
+int control_runs(void)
+{
+	return __atomic_load_n(&control.state, __ATOMIC_ACQUIRE) != CONTROL_NONE;
+}
+
+int control_listens(void)
+{
+	return __atomic_load_n(&control.listens, __ATOMIC_ACQUIRE);
+}
+
+int control_add_tool(const char *path)
+{
+	if (control.tool_count == SESSIONS_MAX || strlen(path) >= SESSION_PATH_BYTES)
+		return -ENAMETOOLONG;
+	strcpy(control.tools[control.tool_count++], path);
+	return 0;
+}
+
+void control_go(void)
+{
+	__atomic_store_n(&control.go, 1, __ATOMIC_RELEASE);
+	lock_wake_word(&control.go);
+}
+
+void control_wait_go(unsigned int timeout_ms)
+{
+	uint64_t end_ns = lock_now_ns() + (uint64_t)timeout_ms * 1000000, now_ns;
+
+	while (!__atomic_load_n(&control.go, __ATOMIC_ACQUIRE)) {
+		now_ns = lock_now_ns();
+		if (now_ns >= end_ns)
+			return;
+		lock_wait_word(&control.go, 0, (unsigned int)((end_ns - now_ns) / 1000000 + 1));
+	}
+}
+
+/* Under the life lock, so that the thread can't have ended and its number be another's. */
+static void wake(void)
+{
+	if (control.tid)
+		syscall_raw(SYS_tgkill, getpid(), control.tid, WAKE_SIGNAL, 0);
+}
+
+int control_is_filtered_since(void)
+{
+	/* mode 2 at the start already: a container's filter, which lets threads be */
+	return control.seccomp == 0 && prctl(PR_GET_SECCOMP) > 0;
+}
+
+/* ---- the thread's own ---- */
+
+static int own_descriptors(void)
+{
+	if (!close_range(0, ~0u, CLOSE_RANGE_UNSHARE))
+		return 0;
+	/* before Linux 5.9, or filtered */
+	if (unshare(CLONE_FILES))
+		return -errno;
+	for (int fd = 0; fd < 65536; fd++)
+		close(fd);
+	return 0;
+}
+
+/* The kernel's own set, since pthread_sigmask() leaves libc's signals alone. All but setxid's (33). */
+static void block_signals(void)
+{
+	uint64_t mask = ~(UINT64_C(1) << (33 - 1));
+
+	syscall_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask);
+}
+
+static int open_wake_fd(void)
+{
+	uint64_t mask = UINT64_C(1) << (WAKE_SIGNAL - 1);
+
+	return (int)syscall_raw(SYS_signalfd4, -1, (long)&mask, sizeof mask, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+/* Learn the modules, divert the loader, patch what is wanted from the start. */
+static int prepare(int prearm)
+{
+	int error = lock_take(&agent_lock, AGENT_LOCK_MS);
+
+	if (error)
+		return error;
+	error = text_open(&control_text);
+	if (!error) {
+		session_init(&control_text);
+		hook_place(&control_text, control_loader_changed);
+		if (!registry_scan(&control_text))
+			registry_follow(&control_text);
+		if (prearm)
+			registry_prearm(&control_text);
+	}
+	lock_release(&agent_lock);
+	return error;
+}
+
+/*
+ * Whether all threads but ours are gone: the leader is a zombie and there are no others. libc ends the
+ * process when the last of its threads returns, and that will be the keeper.
+ */
+static int program_has_left(void)
+{
+	char line[512], *at;
+	struct stat found;
+	ssize_t got;
+	int fd;
+
+	if (stat("/proc/self/task", &found) || found.st_nlink != 2 + OUR_THREADS + 1)
+		return 0;
+	fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	got = read(fd, line, sizeof line - 1);
+	close(fd);
+	line[got > 0 ? got : 0] = 0;
+	at = strrchr(line, ')');
+	return at && at[1] == ' ' && at[2] == 'Z';
+}
+
+static int scan_is_due; /* the last one could not be done */
+
+static void scan_if_asked(void)
+{
+	uint32_t asked = __atomic_load_n(&control.scans_asked, __ATOMIC_ACQUIRE);
+
+	if (asked == control.scans_done)
+		return;
+	scan_is_due = session_rescan() != 0;
+	__atomic_store_n(&control.scans_done, asked, __ATOMIC_RELEASE);
+	lock_wake_word(&control.scans_done);
+}
+
+static int has_left; /* program_has_left(), as of the last tick */
+
+static void tick(void)
+{
+	has_left = program_has_left();
+	store_sweep();
+	session_tick();
+	registry_reap(0, 0);
+	if (!hook_is_placed() || scan_is_due)
+		scan_is_due = session_rescan() != 0;
+	if (!lock_take(&agent_lock, AGENT_LOCK_MS)) {
+		if (!registry_is_frozen(&control_text))
+			registry_retry(&control_text);
+		lock_release(&agent_lock);
+	}
+}
+
+/* One round. Returns when something happened, or at the next tick. */
+static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
+{
+	struct pollfd fds[SESSIONS_MAX + 2];
+	struct signalfd_siginfo info;
+	uint64_t now_ns = lock_now_ns();
+	int wait_ms = now_ns >= *next_tick_ns ? 0 : (int)((*next_tick_ns - now_ns) / 1000000 + 1);
+
+	session_poll_fds(fds);
+	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
+	fds[SESSIONS_MAX + 1] = (struct pollfd){ .fd = listen_fd(), .events = POLLIN };
+	if (poll(fds, SESSIONS_MAX + 2, wait_ms) > 0) {
+		/* if it fails, that wake was answered already */
+		if (fds[SESSIONS_MAX].revents)
+			(void)!read(wake_fd, &info, sizeof info);
+		scan_if_asked();
+		session_serve(fds);
+		if (fds[SESSIONS_MAX + 1].revents)
+			listen_accept();
+	}
+	if (lock_now_ns() >= *next_tick_ns) {
+		tick();
+		*next_tick_ns = lock_now_ns() + (uint64_t)TICK_MS * 1000000;
+	}
+}
+
+/* What was asked since the last look. Returns the wants as they stand. */
+static uint32_t take_wants(uint64_t *greet_until_ns)
+{
+	uint32_t wants = __atomic_load_n(&control.wants, __ATOMIC_ACQUIRE);
+
+	if (wants & CONTROL_WANT_CONNECT) {
+		__atomic_and_fetch(&control.wants, ~CONTROL_WANT_CONNECT, __ATOMIC_ACQ_REL);
+		for (unsigned int i = 0; i < control.tool_count; i++)
+			listen_connect(control.tools[i], control.flags);
+	}
+	if (wants & CONTROL_WANT_GREET) {
+		__atomic_and_fetch(&control.wants, ~CONTROL_WANT_GREET, __ATOMIC_ACQ_REL);
+		*greet_until_ns = lock_now_ns() + (uint64_t)GREET_MS * 1000000;
+	}
+	if (wants & (CONTROL_WANT_LISTEN | CONTROL_WANT_GREET) && listen_fd() < 0) {
+		int error = listen_open();
+
+		__atomic_store_n(&control.listens, error ? error : 1, __ATOMIC_RELEASE);
+		lock_wake_word((uint32_t *)&control.listens);
+	}
+	return wants;
+}
+
+static void run(int wake_fd)
+{
+	uint64_t greet_until_ns = 0, next_tick_ns = lock_now_ns() + (uint64_t)TICK_MS * 1000000;
+	int ever = 0;
+
+	for (;;) {
+		uint32_t wants = take_wants(&greet_until_ns);
+
+		if (session_count())
+			ever = 1;
+		else if (ever)
+			greet_until_ns = 0;
+		if (!session_count() && !(wants & CONTROL_WANT_LISTEN && listen_fd() >= 0) &&
+		    lock_now_ns() >= greet_until_ns)
+			return;
+		if (has_left)
+			return;
+		wait_and_serve(wake_fd, &next_tick_ns);
+	}
+}
+
+/* Leave everything as if we had never been here. */
+static void clean_up(void)
+{
+	session_drop_all();
+	listen_close();
+	if (!lock_take(&agent_lock, AGENT_LOCK_MS)) {
+		registry_listen(NULL);
+		registry_retry(&control_text);
+		if (!registry_waits())
+			hook_remove(&control_text);
+		text_release(&control_text);
+		lock_release(&agent_lock);
+	}
+}
+
+/* RUNNING -> NONE, unless more is wanted meanwhile: then it stays. */
+static int may_end(void)
+{
+	int ends;
+
+	while (lock_take(&control.life, LIFE_LOCK_MS))
+		;
+	ends = !(control.wants & (CONTROL_WANT_CONNECT | CONTROL_WANT_GREET)) || has_left;
+	if (ends) {
+		control.tid = 0;
+		control.wants = 0;
+		__atomic_store_n(&control.listens, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&control.state, CONTROL_NONE, __ATOMIC_RELEASE);
+	}
+	lock_release(&control.life);
+	return ends;
+}
+
+static void *control_main(void *unused)
+{
+	int wake_fd;
+
+	(void)unused;
+	block_signals();
+	if (own_descriptors()) {
+		while (!may_end())
+			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
+		control_go();
+		return NULL;
+	}
+	prctl(PR_SET_NAME, "waymark");
+	control.seccomp = prctl(PR_GET_SECCOMP);
+	wake_fd = open_wake_fd();
+	while (lock_take(&control.life, LIFE_LOCK_MS))
+		;
+	control.tid = gettid();
+	__atomic_store_n(&control.state, CONTROL_RUNNING, __ATOMIC_RELEASE);
+	lock_release(&control.life);
+	do {
+		if (!prepare(control.flags & CONTROL_PREARM))
+			run(wake_fd);
+		else
+			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
+		clean_up();
+	} while (!may_end());
+	close_range(0, ~0u, 0);
+	/* whoever waits for us need not any more */
+	control_go();
+	__atomic_store_n(&control.scans_done, __atomic_load_n(&control.scans_asked, __ATOMIC_ACQUIRE),
+			 __ATOMIC_RELEASE);
+	lock_wake_word(&control.scans_done);
+	return NULL;
+}
+
+/* ---- the keeper, and starting ---- */
+
+static int make_thread(void *(*main)(void *), pthread_t *thread)
+{
+	pthread_attr_t attributes;
+	size_t bytes = STACK_BYTES;
+	int error;
+
+	/* thread-local storage counts as stack: a program may have much of it */
+	do {
+		pthread_attr_init(&attributes);
+		pthread_attr_setstacksize(&attributes, bytes);
+		error = pthread_create(thread, &attributes, main, NULL);
+		pthread_attr_destroy(&attributes);
+		bytes *= 8;
+	} while (error == EINVAL && bytes < (size_t)1 << 32);
+	return -error;
+}
+
+static void *keeper_main(void *unused)
+{
+	pthread_t thread;
+
+	(void)unused;
+	prctl(PR_SET_NAME, "waymark-keeper");
+	if (make_thread(control_main, &thread)) {
+		while (!may_end())
+			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
+		control_go();
+		return NULL;
+	}
+	pthread_join(thread, NULL);
+	/* the program's exit handlers may run in this thread */
+	pthread_sigmask(SIG_SETMASK, &control.creator_mask, NULL);
+	return NULL;
+}
+
+static int make_keeper(void)
+{
+	sigset_t all;
+	pthread_t keeper;
+	int error;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &control.creator_mask);
+	error = make_thread(keeper_main, &keeper);
+	if (!error)
+		pthread_detach(keeper);
+	pthread_sigmask(SIG_SETMASK, &control.creator_mask, NULL);
+	return error;
+}
+
+int control_start(uint32_t wants, unsigned int flags)
+{
+	int error = lock_take(&control.life, LIFE_LOCK_MS);
+
+	if (error)
+		return error;
+	__atomic_or_fetch(&control.wants, wants, __ATOMIC_ACQ_REL);
+	control.flags |= flags;
+	if (control.state != CONTROL_NONE) {
+		wake();
+	} else {
+		__atomic_store_n(&control.go, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&control.state, CONTROL_STARTING, __ATOMIC_RELEASE);
+		error = make_keeper();
+		if (error) {
+			control.wants = 0;
+			__atomic_store_n(&control.state, CONTROL_NONE, __ATOMIC_RELEASE);
+		}
+	}
+	lock_release(&control.life);
+	return error;
+}
+
+/* In this thread, for the program's own probes. */
+static void follow_here(void)
+{
+	struct text text;
+
+	if (lock_take(&agent_lock, AGENT_LOCK_MS))
+		return;
+	if (!text_open(&text)) {
+		if (!registry_scan(&text))
+			registry_follow(&text);
+		text_release(&text);
+	}
+	lock_release(&agent_lock);
+}
+
+/* The control thread does it; true if it was asked, and is done or took too long. */
+static int follow_there(void)
+{
+	uint64_t end_ns = lock_now_ns() + (uint64_t)SCAN_WAIT_MS * 1000000;
+	uint32_t mine, done;
+
+	if (lock_take(&control.life, LIFE_LOCK_MS))
+		return 1;
+	if (!control.tid) {
+		int starting = control.state == CONTROL_STARTING; /* it will scan when it has started */
+
+		lock_release(&control.life);
+		return starting;
+	}
+	mine = __atomic_add_fetch(&control.scans_asked, 1, __ATOMIC_ACQ_REL);
+	wake();
+	lock_release(&control.life);
+	for (;;) {
+		uint64_t now_ns = lock_now_ns();
+
+		done = __atomic_load_n(&control.scans_done, __ATOMIC_ACQUIRE);
+		if ((int32_t)(done - mine) >= 0 || now_ns >= end_ns || !control_runs())
+			return 1;
+		lock_wait_word(&control.scans_done, done, (unsigned int)((end_ns - now_ns) / 1000000 + 1));
+	}
+}
+
+void control_loader_changed(int state)
+{
+	if (state == RT_DELETE) {
+		/* what is being patched is finished; nothing more begins (registry_is_frozen) */
+		if (!lock_take(&agent_lock, AGENT_LOCK_MS))
+			lock_release(&agent_lock);
+	} else if (state == RT_CONSISTENT && !lock_is_mine(&agent_lock)) {
+		if (!follow_there())
+			follow_here();
+	}
+}
+
+void control_forked(void)
+{
+	control.life = (struct lock){ 0 };
+	control.state = CONTROL_NONE;
+	control.tid = 0;
+	control.wants = 0;
+	control.flags = 0;
+	control.tool_count = 0;
+	control.listens = 0;
+	has_left = scan_is_due = 0;
+	control_text.fd = -1; /* was never in this table */
+	listen_forked();
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Carrying out a change: the batch protocol of agent/patch/batch.h over markers.
+ *
+ * What is refused is refused whole: if one site of a marker that is not live yet is not as the build
+ * left it, or if sites of one name disagree on their fields, then no site of that marker is armed for
+ * this request, and each bad site is told by name. A marker that is live already (for another
+ * session, or in other modules) stays so; of new sites, only the bad ones are left out.
+ *
+ *   arm      1 check, 2 tell the event's id, publish the plan, 3-5 batch_commit()
+ *   disarm   1 check, 3-5 batch_commit(), then take the plan away; freed after a grace period
+ */
+#include "agent/marker/marker.h"
+
+#include "abi/site.h"
+#include "agent/control/heap.h"
+#include "agent/control/lock.h"
+#include "agent/marker/planning.h"
+#include "agent/patch/sort.h"
+#include "agent/store/store.h"
+
+#include <waymark/error.h>
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+/* The sites to be written, in order of address. */
+struct list {
+	struct batch_site *sites, *spare;
+	size_t count, room;
+};
+
+void change_add(struct change *change, struct variant *variant)
+{
+	if (variant->in_change)
+		return;
+	variant->in_change = 1;
+	variant->error = 0;
+	variant->lanes_next = variant->lanes;
+	variant->probes_next = variant->probes;
+	variant->probe_count_next = variant->probe_count;
+	variant->was_live = variant->lanes || variant->probe_count;
+	variant->next_in_change = change->variants;
+	change->variants = variant;
+}
+
+static int wants_to_live(const struct variant *variant)
+{
+	return variant->lanes_next || variant->probe_count_next;
+}
+
+int variant_wants_text(const struct variant *variant)
+{
+	return wants_to_live(variant) || (registry_is_prearmed() && variant->kind != 'i');
+}
+
+/* Whom a refusal concerns: the sessions that would be new, else those that have the marker. */
+static void tell_refused(const struct variant *variant, struct refusal *refusal)
+{
+	uint32_t lanes = variant->lanes_next & ~variant->lanes;
+
+	lanes = lanes ? lanes : variant->lanes;
+	for (unsigned int lane = 0; registry_listener && lane < SESSIONS_MAX; lane++) {
+		if (lanes & 1u << lane)
+			registry_listener->refused(lane, refusal);
+	}
+}
+
+/* Only one variant of a name may be live. */
+static void check_rivals(struct change *change)
+{
+	for (struct variant *variant = change->variants; variant; variant = variant->next_in_change) {
+		const struct variant *rival;
+
+		if (variant->was_live || !wants_to_live(variant) || !variant->sites)
+			continue;
+		rival = registry_rival(variant);
+		if (!rival)
+			continue;
+		variant->error = -WM_E_FIELD_TYPES;
+		change->refused += variant->site_count;
+		tell_refused(variant, &(struct refusal){ .error = variant->error,
+							 .site = variant->sites,
+							 .other = rival->sites,
+							 .whole = 1 });
+	}
+}
+
+static int is_to_arm(const struct variant *variant, const struct site *site)
+{
+	return !variant->error && variant_wants_text(variant) && site->address && !site->armed &&
+	       !site->conflict;
+}
+
+static int is_to_disarm(const struct variant *variant, const struct site *site)
+{
+	return !variant->error && !variant_wants_text(variant) && site->armed;
+}
+
+static int list_make(struct list *list, const struct change *change,
+		     int (*wanted)(const struct variant *, const struct site *))
+{
+	*list = (struct list){ 0 };
+	for (const struct variant *v = change->variants; v; v = v->next_in_change) {
+		for (const struct site *site = v->sites; site; site = site->next)
+			list->room += wanted(v, site) != 0;
+	}
+	if (!list->room)
+		return 0;
+	list->sites = heap_alloc(list->room * sizeof *list->sites);
+	list->spare = heap_alloc(list->room * sizeof *list->sites);
+	if (!list->sites || !list->spare)
+		return -ENOMEM;
+	for (struct variant *v = change->variants; v; v = v->next_in_change) {
+		for (struct site *site = v->sites; site; site = site->next) {
+			if (!wanted(v, site))
+				continue;
+			list->sites[list->count++] = (struct batch_site){
+				.address = site->portable ? site->record + offsetof(struct wm_record, armed)
+							  : site->address,
+				.displacement = site->displacement,
+				.portable = site->portable,
+				.prot = site->prot,
+				.owner = site,
+			};
+		}
+	}
+	if (sort_by_address(list->sites, list->spare, list->count, sizeof *list->sites) == list->spare) {
+		struct batch_site *swap = list->sites;
+
+		list->sites = list->spare;
+		list->spare = swap;
+	}
+	return 0;
+}
+
+static void list_free(struct list *list)
+{
+	heap_free(list->sites, list->room * sizeof *list->sites);
+	heap_free(list->spare, list->room * sizeof *list->sites);
+}
+
+/* After the check: a marker that isn't live yet is refused whole, else the site alone. */
+static void judge(struct change *change, struct list *list, int arm)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		const struct batch_site *bad = &list->sites[i];
+		struct site *site = bad->owner;
+		struct refusal refusal = { .error = bad->error, .site = site };
+
+		if (!bad->error)
+			continue;
+		change->refused++;
+		if (arm && !site->variant->was_live)
+			site->variant->error = bad->error;
+		batch_bytes(bad, 0, refusal.expected);
+		memcpy(refusal.found, bad->found, sizeof refusal.found);
+		tell_refused(site->variant, &refusal);
+	}
+}
+
+/* Drop from the list what was refused. */
+static void list_weed(struct list *list)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct site *site = list->sites[i].owner;
+
+		if (!list->sites[i].error && !site->variant->error)
+			list->sites[kept++] = list->sites[i];
+	}
+	list->count = kept;
+}
+
+/* Give the ids that new sessions need and tell them, before the first hit can be recorded. */
+static void tell_events(struct change *change)
+{
+	for (struct variant *variant = change->variants; variant; variant = variant->next_in_change) {
+		uint32_t added = variant->lanes_next & ~variant->lanes;
+
+		for (unsigned int lane = 0; !variant->error && lane < SESSIONS_MAX; lane++) {
+			if (!(added & 1u << lane) || variant->ids[lane] != EVENT_ID_NONE)
+				continue;
+			variant->ids[lane] = registry_next_id(lane);
+			if (registry_listener &&
+			    registry_listener->event(lane, variant->ids[lane], variant) < 0)
+				variant->lanes_next &= ~(1u << lane);
+		}
+		if (variant->lanes_next == variant->lanes && added && !variant->was_live &&
+		    !wants_to_live(variant))
+			variant->error = -EPIPE;
+	}
+}
+
+/* What was refused stays as it was. */
+static void keep_as_it_was(struct variant *variant)
+{
+	variant->lanes_next = variant->lanes;
+	probes_settle(variant, 0);
+}
+
+/* Make live, or change what is live. What is to be dormant keeps its plan until its text is. */
+static void publish(struct change *change)
+{
+	for (struct variant *variant = change->variants; variant; variant = variant->next_in_change) {
+		uint32_t lanes = variant->lanes;
+
+		if (variant->error || !wants_to_live(variant))
+			continue;
+		variant->lanes = variant->lanes_next;
+		probes_settle(variant, 1);
+		if (plan_publish(variant)) {
+			variant->lanes = lanes;
+			variant->error = -ENOMEM;
+		}
+	}
+}
+
+static void unpublish(struct change *change, int all_new)
+{
+	for (struct variant *variant = change->variants; variant; variant = variant->next_in_change) {
+		if (all_new && !variant->was_live && !variant->error) {
+			variant->lanes_next = 0;
+			variant->error = -EFAULT;
+			heap_free(variant->probes, variant->probe_count * sizeof *variant->probes);
+			variant->probes = variant->probes_next = NULL;
+			variant->probe_count = variant->probe_count_next = 0;
+		} else if (variant->error || wants_to_live(variant)) {
+			continue;
+		}
+		variant->lanes = variant->lanes_next;
+		if (!all_new)
+			probes_settle(variant, 1);
+		plan_drop(variant);
+	}
+}
+
+static int set_armed(struct change *change, struct list *list, const struct text *text, int arm)
+{
+	int error = batch_commit(text, list->sites, list->count, arm);
+
+	for (size_t i = 0; !error && i < list->count; i++) {
+		struct site *site = list->sites[i].owner;
+
+		site->armed = (uint8_t)arm;
+		site->variant->armed_count += arm ? 1u : -1u;
+		change->sites++;
+	}
+	return error;
+}
+
+static int arm(struct change *change, const struct text *text)
+{
+	struct list list;
+	int error = list_make(&list, change, is_to_arm);
+
+	if (!error) {
+		batch_check(text, list.sites, list.count, 1); /* 1 */
+		judge(change, &list, 1);
+		tell_events(change);			      /* 2 */
+		publish(change);
+		list_weed(&list);
+		error = set_armed(change, &list, text, 1);    /* 3 - 5 */
+		if (error)
+			unpublish(change, 1);
+	}
+	list_free(&list);
+	return error;
+}
+
+static int disarm(struct change *change, const struct text *text)
+{
+	struct list list;
+	int error = list_make(&list, change, is_to_disarm);
+
+	if (!error) {
+		batch_check(text, list.sites, list.count, 0); /* 1 */
+		judge(change, &list, 0);
+		list_weed(&list); /* what can't be disarmed stays armed, with no plan: harmless */
+		error = set_armed(change, &list, text, 0);    /* 3 - 5 */
+	}
+	unpublish(change, 0);
+	list_free(&list);
+	return error;
+}
+
+int change_commit(struct change *change, const struct text *text)
+{
+	int error;
+
+	check_rivals(change);
+	error = arm(change, text);
+	if (!error)
+		error = disarm(change, text);
+	change->done_ns = lock_now_ns();
+	if (change->lane >= 0)
+		change->ticks = store_ticks((unsigned int)change->lane);
+	while (change->variants) {
+		struct variant *variant = change->variants;
+
+		change->variants = variant->next_in_change;
+		variant->next_in_change = NULL;
+		variant->in_change = 0;
+		if (variant->error)
+			keep_as_it_was(variant);
+		else
+			change->markers++;
+	}
+	return error;
+}

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The registry: every marker of the process, what is to be done at each, and the sites where it
+ * stands. A variant is one marker name, kind and list of field types, merged over all modules; it is
+ * never freed, since a thread may be on its way to it at any time. A marker whose sites disagree on
+ * the types has several variants, and only one of them may ever be armed: see change.c.
+ *
+ * Everything here is called under the agent's lock, but for registry_reap() and where it says so.
+ * Calls that take a struct text may write code.
+ */
+#ifndef AGENT_MARKER_MARKER_H
+#define AGENT_MARKER_MARKER_H
+
+#include "agent/marker/module.h"
+#include "agent/marker/plan.h"
+#include "agent/patch/batch.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct variant {
+	struct marker hit; /* first: wm_record.agent_word points here */
+	struct variant *next_in_bucket, *next;
+	const char *name; /* "SUBSYSTEM:EVENT" */
+	char kind;
+	uint8_t types[16];
+	struct site *sites; /* in modules that are loaded */
+	uint32_t site_count, armed_count;
+	uint32_t lanes;	     /* sessions in the plan, a bit each */
+	uint32_t lanes_next; /* what they are to be, in a change */
+	uint32_t ids[SESSIONS_MAX]; /* EVENT_ID_NONE before the session's first arming */
+	struct plan_probe *probes, *probes_next;
+	uint32_t probe_count, probe_count_next;
+	struct variant *next_in_change;
+	uint8_t in_change, was_live;
+	int error; /* in a change: why it was refused */
+	const struct module *left; /* the last module that went from it */
+};
+
+#define EVENT_ID_NONE UINT32_MAX
+
+/* Several variants to be changed at once; see change.c. Begin with { .lane = -1 }. */
+struct change {
+	struct variant *variants;
+	int lane; /* the session whose request it is; -1: none */
+	/* out */
+	uint32_t markers; /* variants that are as wanted */
+	uint32_t sites;	  /* that changed state */
+	uint32_t refused; /* sites */
+	uint64_t done_ns; /* CLOCK_MONOTONIC when the last site was live, or dormant */
+	uint64_t ticks;	  /* the lane's clock then */
+};
+
+struct refusal {
+	int error;
+	const struct site *site; /* its text is told; its address too, unless `whole` */
+	const struct site *other; /* WM_E_FIELD_TYPES: where it is declared otherwise */
+	int whole;		  /* the marker as a whole */
+	uint8_t expected[5], found[5];
+};
+
+/*
+ * How sessions are told; set by the control thread, called by it alone (in a program's own thread
+ * nobody is told). event(): an id was given; negative if the session can't be told, and then nothing
+ * is armed for it.
+ */
+struct registry_listener {
+	int (*event)(unsigned int lane, uint32_t id, const struct variant *variant);
+	void (*refused)(unsigned int lane, const struct refusal *refusal);
+	void (*module)(const struct module *module, int gone); /* to all sessions */
+};
+
+/* Once; finds the loader's list. 0 or -errno. `listener` may be NULL. */
+int registry_init(const struct text *text);
+void registry_listen(const struct registry_listener *listener);
+
+/* ---- modules ---- */
+
+/*
+ * Look at the loader's list again: new modules' markers are registered, vanished modules forgotten.
+ * Nothing is armed yet: see registry_follow(). Returns 0; -EAGAIN if the loader is at work.
+ */
+int registry_scan(const struct text *text);
+
+/* Arm in modules that are new since the last call what rules and probes want there. 0 or an error. */
+int registry_follow(const struct text *text);
+
+/* Whether the loader is taking modules away now: nothing may be patched. */
+int registry_is_frozen(const struct text *text);
+
+/* The modules, linked by `next`. */
+const struct module *registry_modules(void);
+
+/* ---- requests ---- */
+
+/*
+ * Add globs to a session's rules (want: arm; else disarm) and carry them out. `globs` are `count`
+ * NUL-terminated strings one after another, already checked to be whole. No glob and no want: every
+ * rule of the session goes. Returns 0 or an error of the request as a whole; refusals of single
+ * markers are told to the listener and counted in *change.
+ */
+int registry_rule(const struct text *text, unsigned int lane, const char *globs, uint32_t count,
+		  int want, struct change *change);
+
+/* A new session in this lane: its event ids begin anew. */
+void registry_lane_open(unsigned int lane);
+
+/* All variants, in the order in which they were found. NULL ends. */
+const struct variant *registry_first(void);
+
+/* Whether text that should be dormant could not be made so; tries again. Number of sites left. */
+uint32_t registry_retry(const struct text *text);
+
+/* Patch every site now and for good (but WAYMARK_IF's, whose code would run): for text that is to be locked. */
+int registry_prearm(const struct text *text);
+int registry_is_prearmed(void);
+
+/* ---- probes of the program itself (include/waymark/probe.h); any thread ---- */
+
+/*
+ * Add a probe to the marker `name` of kind `kind`. `types` are the field types that it expects.
+ * Returns 0; -WM_E_NO_MARKER if no module has it (with `pending`: 1, and it is added as soon as one
+ * does); -WM_E_FIELD_TYPES; -ENOMEM; what refused its sites.
+ */
+int registry_probe_add(const struct text *text, const char *name, char kind, const uint8_t types[16],
+		       const struct plan_probe *probe, int pending);
+
+/*
+ * Remove a probe that was added with the same name, kind and members; also a pending one. The caller
+ * must then have store_quiesce() return 0, with the lock dropped, before the probe's data may go.
+ * Returns 0 or -ENOENT.
+ */
+int registry_probe_remove(const struct text *text, const char *name, char kind,
+			  const struct plan_probe *probe);
+
+/* Whether the program has probes, so that modules to come must be looked at without any session. */
+int registry_waits(void);
+
+/* ---- memory, fork ---- */
+
+/*
+ * Free plans that were replaced, once no hit uses them any more; takes and drops the agent's lock, so
+ * the caller must not hold it. `self_ok` as store_quiesce() has it. Returns 0 when nothing is left,
+ * -ETIMEDOUT.
+ */
+int registry_reap(unsigned int timeout_ms, int self_ok);
+
+/*
+ * The child of a fork: no session wants anything; the program's own probes stay. `whole`: the lock was
+ * held at the fork, so the registry is; else it is abandoned, and 0 is returned.
+ */
+int registry_forked(int whole);
+
+/* ---- inside the registry ---- */
+
+struct variant *registry_find(const char *name, char kind, const uint8_t types[16]);
+/* The next variant of that name after `variant`; the first for NULL. NULL ends. */
+struct variant *registry_next_named(const struct variant *variant, const char *name);
+/* Some text may be armed that nobody wants: registry_retry() is to look. */
+void registry_expect_stuck(void);
+/* Another variant of the same name and kind that has sites, or NULL. */
+const struct variant *registry_rival(const struct variant *variant);
+void change_add(struct change *change, struct variant *variant);
+/* Carry out: lanes_next and probes_next of every variant. 0 or -errno; see change.c. */
+int change_commit(struct change *change, const struct text *text);
+extern const struct registry_listener *registry_listener;
+uint32_t registry_next_id(unsigned int lane);
+
+/* Whether its sites are to be armed, once its lanes_next and probes_next are what counts. */
+int variant_wants_text(const struct variant *variant);
+
+/* What has no site but is wanted when one comes. */
+int pending_add(const char *name, char kind, const uint8_t types[16], const struct plan_probe *probe);
+int pending_remove(const char *name, char kind, const struct plan_probe *probe);
+int pending_any(void);
+/* Move what waits for this variant into its probes_next. 0 or -ENOMEM. */
+int pending_claim(struct variant *variant);
+/* probes_next becomes probes, with one more or without one. 0, -ENOMEM or -ENOENT. */
+int probes_with(struct variant *variant, const struct plan_probe *probe);
+int probes_without(struct variant *variant, const struct plan_probe *probe);
+void probes_settle(struct variant *variant, int accepted);
+
+#endif

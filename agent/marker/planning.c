@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/marker/planning.h"
+
+#include "agent/control/heap.h"
+#include "agent/control/lock.h"
+#include "agent/marker/field.h"
+#include "agent/store/store.h"
+
+#include <waymark/marker.h>
+
+#include <errno.h>
+#include <string.h>
+
+#define REAP_LOCK_MS 1000
+
+/* What stands before each plan in memory. */
+struct block {
+	struct block *next; /* while retired */
+	size_t bytes;
+};
+
+static struct block *retired;
+
+unsigned int plan_payload_bytes(const uint8_t types[16])
+{
+	unsigned int bytes = 0;
+
+	for (unsigned int i = 0; i < WM_FIELDS_MAX && types[i]; i++)
+		bytes += field_payload_bytes[types[i] & FIELD_TYPE_MASK];
+	return bytes;
+}
+
+static struct plan *make(const struct variant *variant)
+{
+	size_t bytes = sizeof(struct block) + sizeof(struct plan) +
+		       variant->probe_count * sizeof(struct plan_probe);
+	struct block *block = heap_alloc(bytes);
+	struct plan *plan;
+
+	if (!block)
+		return NULL;
+	block->bytes = bytes;
+	plan = (struct plan *)(block + 1);
+	memcpy(plan->types, variant->types, sizeof plan->types);
+	plan->uses_tsc = 1;
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+		if (variant->lanes & 1u << lane)
+			plan->consumers[plan->consumer_count++] = (struct plan_consumer){
+				.event_id = variant->ids[lane],
+				.lane = lane,
+			};
+		if (variant->lanes & 1u << lane && !store_uses_tsc(lane))
+			plan->uses_tsc = 0;
+	}
+	plan->probe_count = (uint8_t)variant->probe_count;
+	if (variant->probe_count)
+		memcpy(plan->probes, variant->probes, variant->probe_count * sizeof plan->probes[0]);
+	plan_finish(plan);
+	return plan;
+}
+
+static void put(struct variant *variant, struct plan *plan)
+{
+	/* release: pairs with the acquire load in hit.c, which then sees the whole plan */
+	struct plan *old = __atomic_exchange_n(&variant->hit.plan, plan, __ATOMIC_ACQ_REL);
+	struct block *block;
+
+	if (!old)
+		return;
+	block = (struct block *)old - 1;
+	block->next = retired;
+	retired = block;
+}
+
+void plan_drop(struct variant *variant)
+{
+	put(variant, NULL);
+}
+
+int plan_publish(struct variant *variant)
+{
+	struct plan *plan = NULL;
+
+	if (variant->lanes || variant->probe_count) {
+		plan = make(variant);
+		if (!plan)
+			return -ENOMEM;
+	}
+	put(variant, plan);
+	return 0;
+}
+
+int registry_reap(unsigned int timeout_ms, int self_ok)
+{
+	struct block *mine, *last;
+	int error;
+
+	if (!__atomic_load_n(&retired, __ATOMIC_RELAXED))
+		return 0;
+	if (lock_take(&agent_lock, REAP_LOCK_MS))
+		return -ETIMEDOUT;
+	mine = retired;
+	retired = NULL;
+	lock_release(&agent_lock);
+	if (!mine)
+		return 0;
+
+	/* without the lock: a probe's handler may want it before it leaves its hit */
+	error = store_quiesce(timeout_ms, self_ok);
+	if (lock_take(&agent_lock, REAP_LOCK_MS))
+		return -ETIMEDOUT; /* these few plans are lost */
+	if (error) {
+		for (last = mine; last->next; last = last->next)
+			;
+		last->next = retired;
+		retired = mine;
+	}
+	while (!error && mine) {
+		struct block *next = mine->next;
+
+		heap_free(mine, mine->bytes);
+		mine = next;
+	}
+	lock_release(&agent_lock);
+	return error;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* Making plans (plan.h), putting them in place, freeing them. Under the agent's lock but where said. */
+#ifndef AGENT_MARKER_PLANNING_H
+#define AGENT_MARKER_PLANNING_H
+
+#include "agent/marker/marker.h"
+
+/*
+ * Put the plan that fits a variant's lanes and probes in place; the old one is retired. Returns 0, or
+ * -ENOMEM with nothing changed; never fails when there is nothing left to do at the marker.
+ */
+int plan_publish(struct variant *variant);
+
+/* Take the variant's plan away without allocating. */
+void plan_drop(struct variant *variant);
+
+/* Payload bytes of a list of field types (abi/site.h). */
+unsigned int plan_payload_bytes(const uint8_t types[16]);
+
+#endif

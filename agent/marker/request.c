@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+/* Who wants what: rules of sessions, probes of the program, modules that come. All end in a change. */
+#include "agent/marker/marker.h"
+
+#include "agent/control/heap.h"
+#include "agent/marker/rule.h"
+
+#include <waymark/error.h>
+
+#include <errno.h>
+#include <string.h>
+
+static int prearmed;
+
+/* Sites that are armed though nobody wants them: inherited by fork, or changed by others meanwhile. */
+static int may_be_stuck;
+
+int registry_is_prearmed(void)
+{
+	return prearmed;
+}
+
+void registry_expect_stuck(void)
+{
+	may_be_stuck = 1;
+}
+
+/* Bring one variant's part of the change to what the lane's rules say. */
+static void consider(struct change *change, struct variant *variant, unsigned int lane)
+{
+	uint32_t bit = 1u << lane;
+	uint32_t wanted = variant->site_count && rule_wants(lane, variant->name) ? bit : 0;
+
+	if ((variant->lanes & bit) == wanted)
+		return;
+	change_add(change, variant);
+	variant->lanes_next = (variant->lanes_next & ~bit) | wanted;
+}
+
+/* All variants that a glob can concern: by the table where it is a name, else every one. */
+static void consider_glob(struct change *change, const char *glob, unsigned int lane)
+{
+	struct variant *variant = NULL;
+
+	if (rule_is_plain(glob)) {
+		while ((variant = registry_next_named(variant, glob)))
+			consider(change, variant, lane);
+		return;
+	}
+	for (variant = (struct variant *)registry_first(); variant; variant = variant->next) {
+		if (rule_match(glob, variant->name))
+			consider(change, variant, lane);
+	}
+}
+
+/* How many markers of those that a glob names the lane has now. */
+static uint32_t count_armed(const char *globs, uint32_t count, unsigned int lane)
+{
+	uint32_t markers = 0;
+
+	for (const struct variant *v = registry_first(); v; v = v->next) {
+		const char *glob = globs;
+
+		if (!(v->lanes & 1u << lane))
+			continue;
+		for (uint32_t i = 0; i < count; i++, glob += strlen(glob) + 1) {
+			if (!rule_match(glob, v->name))
+				continue;
+			markers++;
+			break;
+		}
+	}
+	return markers;
+}
+
+int registry_rule(const struct text *text, unsigned int lane, const char *globs, uint32_t count,
+		  int want, struct change *change)
+{
+	const char *glob = globs;
+	int error;
+
+	for (uint32_t i = 0; i < count; i++, glob += strlen(glob) + 1) {
+		error = rule_check(glob);
+		if (error)
+			return error; /* before any rule is changed */
+	}
+	if (!count && !want) {
+		rule_clear(lane);
+		consider_glob(change, "*:*", lane);
+	}
+	glob = globs;
+	for (uint32_t i = 0; i < count; i++, glob += strlen(glob) + 1) {
+		error = rule_add(lane, glob, want);
+		if (error)
+			return error;
+	}
+	glob = globs;
+	for (uint32_t i = 0; i < count; i++, glob += strlen(glob) + 1)
+		consider_glob(change, glob, lane);
+	change->lane = (int)lane;
+	error = change_commit(change, text);
+	if (want)
+		change->markers = count_armed(globs, count, lane);
+	if (!want)
+		may_be_stuck |= change->refused != 0;
+	return error;
+}
+
+/* What everybody wants of a variant in a module that is new. */
+static int consider_new(struct change *change, struct variant *variant)
+{
+	int error;
+
+	if (variant->in_change)
+		return 0;
+	change_add(change, variant);
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+		if (rule_any(lane) && rule_wants(lane, variant->name))
+			variant->lanes_next |= 1u << lane;
+	}
+	error = pending_claim(variant);
+	if (error)
+		probes_settle(variant, 0);
+	return error;
+}
+
+/* A site whose fields disagree with those of a marker that is live is told, and left alone. */
+static void refuse_rivals(struct module *module)
+{
+	for (uint32_t i = 0; registry_listener && i < module->site_count; i++) {
+		struct site *site = &module->sites[i];
+		const struct variant *rival = registry_rival(site->variant);
+
+		if (site->refused || !rival || !rival->lanes)
+			continue;
+		site->refused = 1;
+		for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+			if (rival->lanes & 1u << lane)
+				registry_listener->refused(
+					lane, &(struct refusal){ .error = -WM_E_FIELD_TYPES,
+								 .site = site,
+								 .other = rival->sites });
+		}
+	}
+}
+
+int registry_follow(const struct text *text)
+{
+	struct change change = { .lane = -1 };
+	int error = 0;
+
+	for (struct module *module = (struct module *)registry_modules(); module;
+	     module = module->next) {
+		if (!module->fresh)
+			continue;
+		module->fresh = 0;
+		if (registry_listener && (module->site_count || module->error))
+			registry_listener->module(module, 0);
+		if (module->error)
+			continue;
+		refuse_rivals(module);
+		for (uint32_t i = 0; !error && i < module->site_count; i++)
+			error = consider_new(&change, module->sites[i].variant);
+	}
+	if (change.variants && !error)
+		error = change_commit(&change, text);
+	else
+		change_commit(&change, text);
+	return error;
+}
+
+uint32_t registry_retry(const struct text *text)
+{
+	struct change change = { .lane = -1 };
+	uint32_t left = 0;
+
+	if (!may_be_stuck)
+		return 0;
+	for (struct variant *v = (struct variant *)registry_first(); v; v = v->next) {
+		if (v->armed_count && !v->lanes && !v->probe_count)
+			change_add(&change, v);
+	}
+	change_commit(&change, text);
+	for (const struct variant *v = registry_first(); v; v = v->next) {
+		if (!v->lanes && !v->probe_count && !(prearmed && v->kind != 'i'))
+			left += v->armed_count;
+	}
+	may_be_stuck = left != 0;
+	return left;
+}
+
+int registry_prearm(const struct text *text)
+{
+	struct change change = { .lane = -1 };
+
+	prearmed = 1;
+	for (struct variant *v = (struct variant *)registry_first(); v; v = v->next)
+		change_add(&change, v);
+	return change_commit(&change, text);
+}
+
+/* The variant that a probe of these types belongs to. */
+static int find_for_probe(const char *name, char kind, const uint8_t types[16],
+			  struct variant **found)
+{
+	int error = -WM_E_NO_MARKER;
+
+	*found = NULL;
+	for (struct variant *v = NULL; (v = registry_next_named(v, name));) {
+		if (v->kind != kind || !v->site_count)
+			continue;
+		if (!memcmp(v->types, types, sizeof v->types)) {
+			*found = v;
+			return 0;
+		}
+		error = -WM_E_FIELD_TYPES;
+	}
+	return error;
+}
+
+int registry_probe_add(const struct text *text, const char *name, char kind, const uint8_t types[16],
+		       const struct plan_probe *probe, int pending)
+{
+	struct change change = { .lane = -1 };
+	struct variant *variant;
+	int error = find_for_probe(name, kind, types, &variant);
+
+	if (error == -WM_E_NO_MARKER && pending) {
+		error = pending_add(name, kind, types, probe);
+		return error ? error : 1;
+	}
+	if (error)
+		return error;
+	change_add(&change, variant);
+	error = probes_with(variant, probe);
+	if (error)
+		variant->error = error;
+	if (change_commit(&change, text) && !error)
+		error = -EFAULT;
+	return error ? error : variant->error;
+}
+
+int registry_probe_remove(const struct text *text, const char *name, char kind,
+			  const struct plan_probe *probe)
+{
+	int error = pending_remove(name, kind, probe);
+
+	if (!error)
+		return 0;
+	for (struct variant *v = NULL; (v = registry_next_named(v, name));) {
+		struct change change = { .lane = -1 };
+
+		if (v->kind != kind || !v->probe_count)
+			continue;
+		change_add(&change, v);
+		error = probes_without(v, probe);
+		if (error)
+			v->error = error; /* another variant may have it */
+		change_commit(&change, text);
+		may_be_stuck |= change.refused != 0;
+		if (error != -ENOENT)
+			return error;
+	}
+	return -ENOENT;
+}
+
+int registry_waits(void)
+{
+	const struct variant *variant = registry_first();
+
+	while (variant && !variant->probe_count)
+		variant = variant->next;
+	return variant || pending_any();
+}

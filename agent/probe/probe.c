@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * include/waymark/probe.h: the program's own handlers, in terms of the registry.
+ */
+#include <waymark/probe.h>
+
+#include "agent/control/agent.h"
+#include "agent/marker/marker.h"
+#include "agent/patch/text.h"
+#include "agent/store/store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REMOVE_MS 10000
+#define NAME_BYTES_MAX 512
+
+struct wm_probe {
+	struct plan_probe plan;
+	char kind;
+	unsigned char types[16];
+	char name[];
+};
+
+int wm_probe_add(struct wm_probe **probe, const char *name, char kind, const unsigned char types[16],
+		 wm_probe_call call, wm_probe_fn fn, void *data)
+{
+	size_t name_bytes = strlen(name) + 1;
+	struct wm_probe *made;
+	struct text text;
+	int error;
+
+	*probe = NULL;
+	if (!call || !fn || !memchr("mibe", kind, 4) || name_bytes > NAME_BYTES_MAX || !strchr(name, ':'))
+		return -EINVAL;
+	made = calloc(1, sizeof *made + name_bytes);
+	if (!made)
+		return -ENOMEM;
+	made->plan = (struct plan_probe){ .call = call, .fn = fn, .data = data };
+	made->kind = kind;
+	for (unsigned int i = 0; i < sizeof made->types && types[i]; i++)
+		made->types[i] = types[i];
+	memcpy(made->name, name, name_bytes);
+
+	error = agent_enter(&text);
+	if (error) {
+		free(made);
+		return error;
+	}
+	error = registry_probe_add(&text, made->name, kind, made->types, &made->plan, 1);
+	agent_leave(&text);
+	if (error < 0) {
+		free(made);
+		return error;
+	}
+	*probe = made;
+	return 0;
+}
+
+int wm_probe_remove(struct wm_probe *probe)
+{
+	struct text text;
+	int error;
+
+	if (!probe)
+		return 0;
+	error = agent_enter(&text);
+	if (error)
+		return error;
+	error = registry_probe_remove(&text, probe->name, probe->kind, &probe->plan);
+	agent_leave(&text);
+	/* inside a handler, this thread's own hit still walks the old plan: it is left for a later reap */
+	if (!error && !store_self_is_inside())
+		error = registry_reap(REMOVE_MS, 0);
+	/* not by registry_reap() alone: another thread may be reaping the plan that names this probe */
+	if (!error)
+		error = store_quiesce(REMOVE_MS, 1);
+	if (!error)
+		free(probe);
+	return error;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The agent inside a program that links it itself (-lwaymark-agent): for static programs, which no
+ * tool can load an agent into, and for programs that want to be ready for tools. Programs that only
+ * have markers need none of this.
+ */
+#ifndef WAYMARK_AGENT_H
+#define WAYMARK_AGENT_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * Listen for tools of the same user, on PID.agent in $XDG_RUNTIME_DIR/waymark or /tmp/waymark-UID.
+ * Starts two threads of the agent's own, with all signals blocked, which stay. Harmless when it
+ * listens already. A child of fork must call it again to listen too. Any thread; not in a signal
+ * handler. Returns 0, -WM_E_SOCKET_DIR if that folder is not ours alone, or -errno.
+ */
+int wm_agent_listen(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
