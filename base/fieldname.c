@@ -105,10 +105,11 @@ static void name_clean(char name[FIELDNAME_BYTES], struct span span)
 static bool is_reserved(const char *name)
 {
 	static const char *const words[] = {
-		"align",  "callsite", "char",	   "clock",    "const",	   "double",   "enum",
-		"env",	  "event",    "float",	   "floating_point", "int", "integer", "long",
-		"short",  "signed",   "stream",	   "string",   "struct",   "trace",    "typealias",
-		"typedef", "unsigned", "variant",  "void",     "_Bool",	   "_Complex", "_Imaginary",
+		"align",   "callsite", "char",	    "clock",	  "const",	    "double",
+		"enum",	   "env",      "event",	    "float",	  "floating_point", "int",
+		"integer", "long",     "short",	    "signed",	  "stream",	    "string",
+		"struct",  "trace",    "typealias", "typedef",	  "unsigned",	    "variant",
+		"void",	   "_Bool",    "_Complex",  "_Imaginary",
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)

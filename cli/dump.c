@@ -16,9 +16,9 @@
 struct dump_options {
 	const char *dir;
 	int json;
-	const char *event; /* glob; NULL for all */
-	uint64_t limit;	   /* UINT64_MAX for none */
-	uint32_t tid, pid; /* 0 for all */
+	const char *event;	 /* glob; NULL for all */
+	uint64_t limit;		 /* UINT64_MAX for none */
+	uint32_t tid, pid;	 /* 0 for all */
 	uint64_t from_ns, to_ns; /* since the trace's begin */
 };
 
@@ -124,7 +124,8 @@ static int read_options(struct dump_options *options, int argc, char **argv)
 			return CLI_FINE;
 		}
 		if (id == '?')
-			return complain_usage("dump", "this option is not known or lacks its value: %s",
+			return complain_usage("dump",
+					      "this option is not known or lacks its value: %s",
 					      argv[optind - 1]);
 		status = take_option(options, id, optarg);
 		if (status)

@@ -46,10 +46,9 @@ static int fill_rows(const struct summary_span *span, struct report_row rows[REP
 		high = next_bound(low, coarse);
 		last = high > max;
 		high_ticks = last ? UINT64_MAX : (uint64_t)((double)high * per_ns);
-		rows[count++] = (struct report_row){
-			low == 1 ? 0 : low, high,
-			histogram_between(&span->times, low_ticks, high_ticks)
-		};
+		rows[count++] = (struct report_row){ low == 1 ? 0 : low, high,
+						     histogram_between(&span->times, low_ticks,
+								       high_ticks) };
 		low_ticks = high_ticks;
 	}
 	return count;
@@ -75,7 +74,10 @@ static const char *time_text(double ns, char text[24])
 		ns /= 1000;
 		unit++;
 	}
-	snprintf(text, 24, ns < 10 && unit ? "%.2f %s" : ns < 100 && unit ? "%.1f %s" : "%.0f %s",
+	snprintf(text, 24,
+		 ns < 10 && unit    ? "%.2f %s"
+		 : ns < 100 && unit ? "%.1f %s"
+				    : "%.0f %s",
 		 ns, units[unit]);
 	return text;
 }
@@ -137,8 +139,7 @@ static void print_header(const char *dir, const struct trace_reader *reader,
 		printf("Processes    none\n");
 	if (summary->end_ns)
 		print_begin(summary->begin_ns);
-	printf("Duration     %s\n",
-	       time_text((double)(summary->end_ns - summary->begin_ns), text));
+	printf("Duration     %s\n", time_text((double)(summary->end_ns - summary->begin_ns), text));
 	printf("Threads      %llu\n", (unsigned long long)summary->threads);
 	printf("Size         %s in %u streams\n\n", size_text(reader->bytes, text),
 	       reader->stream_count);
@@ -160,11 +161,12 @@ static void print_events(const struct summary *summary, int width)
 {
 	double seconds = (double)(summary->end_ns - summary->begin_ns) / 1e9;
 
-	printf("%-*s %13s %13s %7s %8s\n", width, "EVENT", "COUNT", "PER SECOND", "SHARE", "THREADS");
+	printf("%-*s %13s %13s %7s %8s\n", width, "EVENT", "COUNT", "PER SECOND", "SHARE",
+	       "THREADS");
 	for (uint32_t i = 0; i < summary->event_count; i++) {
 		const struct summary_event *event = &summary->events[i];
-		double share = summary->total ? 100.0 * (double)event->count / (double)summary->total
-					      : 0;
+		double share =
+			summary->total ? 100.0 * (double)event->count / (double)summary->total : 0;
 
 		printf("%-*s %13llu %13.1f %6.1f%% %8llu\n", width, shown(event->name),
 		       (unsigned long long)event->count,
@@ -240,7 +242,8 @@ static void print_span(const struct summary_span *span, int width)
 	       (unsigned long long)times->count, min, median, p99, max);
 	print_histogram(span);
 	if (span->unfinished)
-		printf("  %llu begun, with no end recorded\n", (unsigned long long)span->unfinished);
+		printf("  %llu begun, with no end recorded\n",
+		       (unsigned long long)span->unfinished);
 	if (span->unbegun)
 		printf("  %llu ended, with no begin recorded\n", (unsigned long long)span->unbegun);
 }

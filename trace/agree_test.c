@@ -32,8 +32,8 @@ static uint64_t below(struct made *made, uint64_t bound)
 /* An event with 0 to 16 fields of any type, called by any bytes that a name may hold. */
 static void make_class(struct made *made, int process, unsigned int number)
 {
-	static const char *const odd[] = { "plain", "qu\"ote", "back\\slash", "enum", "caf\xc3\xa9",
-					   "a{};", "/* no */", "tab\t" };
+	static const char *const odd[] = { "plain",	  "qu\"ote", "back\\slash", "enum",
+					   "caf\xc3\xa9", "a{};",    "/* no */",    "tab\t" };
 	uint8_t *types = made->types[process][number];
 	struct text text = { 0 };
 	uint64_t count = number < 17 ? number : below(made, 17);
@@ -43,12 +43,17 @@ static void make_class(struct made *made, int process, unsigned int number)
 	for (uint64_t i = 0; i < count; i++) {
 		types[i] = (uint8_t)(1 + below(made, 15));
 		text_format(&text, "%s%s", i ? ", " : "",
-			    i % 4 == 0 ? "stream" : i % 4 == 1 ? "p->len" : i % 4 == 2 ? "_x" : "9");
+			    i % 4 == 0	 ? "stream"
+			    : i % 4 == 1 ? "p->len"
+			    : i % 4 == 2 ? "_x"
+					 : "9");
 	}
-	made->ids[process][number] =
-		number < 30 ? number : number < 35 ? number + 1 : (uint32_t)below(made, 1ull << 31) * 2;
+	made->ids[process][number] = number < 30   ? number
+				     : number < 35 ? number + 1
+						   : (uint32_t)below(made, 1ull << 31) * 2;
 	cr_assert_eq(trace_event_add(made->writer, process, made->ids[process][number], types,
-				     text.at), 0);
+				     text.at),
+		     0);
 	text_release(&text);
 }
 
@@ -82,15 +87,17 @@ static void make_field(struct made *made, struct sample *sample, uint8_t type)
 	}
 }
 
-/* Some packets of one stream; some empty, some after gaps, one of one event at the edge of 27 bits. */
+/* Some packets of one stream; some empty, some after gaps. */
 static void make_stream(struct made *made, int process, uint64_t instance)
 {
 	struct sample sample = { 0 };
 	uint64_t ticks = 1000000000 + below(made, 1000000);
 
-	sample.head = (struct wm_packet){ .instance = instance, .pid = 100 + (uint32_t)process,
+	sample.head = (struct wm_packet){ .instance = instance,
+					  .pid = 100 + (uint32_t)process,
 					  .tid = 200 + (uint32_t)instance,
-					  .depth = instance % 5 == 4, .comm = "sixteen letters" };
+					  .depth = instance % 5 == 4,
+					  .comm = "sixteen letters" };
 	for (int packet = 0; packet < 6; packet++) {
 		uint64_t events = packet == 2 ? 0 : below(made, 60);
 
@@ -125,8 +132,10 @@ static void make_trace(struct made *made, const char *dir, uint64_t seed)
 	*made = (struct made){ .seed = seed };
 	cr_assert_eq(trace_writer_open(&made->writer, dir), 0);
 	for (int process = 0; process < PROCESSES; process++) {
-		const struct trace_process about = { .pid = 100 + (uint32_t)process, .exe = "/bin/x",
-						     .hostname = "here", .ticks_hz = rates[process] };
+		const struct trace_process about = { .pid = 100 + (uint32_t)process,
+						     .exe = "/bin/x",
+						     .hostname = "here",
+						     .ticks_hz = rates[process] };
 
 		cr_assert_eq(trace_process_add(made->writer, &about), process);
 		for (unsigned int i = 0; i < CLASSES; i++)

@@ -13,15 +13,14 @@ static void put_integer(struct text *line, const bt_field *field, bt_field_class
 		text_format(line, "%llu",
 			    (unsigned long long)bt_field_integer_unsigned_get_value(field));
 	else
-		text_format(line, "%lld",
-			    (long long)bt_field_integer_signed_get_value(field));
+		text_format(line, "%lld", (long long)bt_field_integer_signed_get_value(field));
 }
 
 static void put_real(struct text *line, const bt_field *field, bt_field_class_type type)
 {
-	double value = type == BT_FIELD_CLASS_TYPE_SINGLE_PRECISION_REAL ?
-			       (double)bt_field_real_single_precision_get_value(field) :
-			       bt_field_real_double_precision_get_value(field);
+	double value = type == BT_FIELD_CLASS_TYPE_SINGLE_PRECISION_REAL
+			       ? (double)bt_field_real_single_precision_get_value(field)
+			       : bt_field_real_double_precision_get_value(field);
 
 	text_format(line, "%a", value);
 }

@@ -39,8 +39,9 @@ static void put_events(struct sample *sample, uint64_t ticks)
 /* One stream of three packets. */
 static void make_trace(void)
 {
-	const struct trace_process about = { .pid = 10, .exe = "/bin/x", .hostname = "here",
-					     .ticks_hz = 2000000000 };
+	const struct trace_process about = {
+		.pid = 10, .exe = "/bin/x", .hostname = "here", .ticks_hz = 2000000000
+	};
 	struct sample sample = { .head = { .pid = 10, .tid = 11, .comm = "x" } };
 	struct trace_writer *writer;
 	uint64_t bytes = 0;
@@ -246,7 +247,9 @@ static void repair_with_tail(const char *tail, size_t tail_bytes)
 
 Test(damage, repair_cuts_a_torn_packet_off_and_keeps_it)
 {
-	struct wm_packet head = { .magic = PACKET_MAGIC, .content_bits = 8000, .packet_bits = 8000 };
+	struct wm_packet head = { .magic = PACKET_MAGIC,
+				  .content_bits = 8000,
+				  .packet_bits = 8000 };
 	static const char zeros[5000];
 
 	repair_with_tail((const char *)&head, sizeof(head));
@@ -294,8 +297,9 @@ Test(damage, what_is_no_trace_is_refused)
 
 Test(damage, a_trace_that_is_being_written_ends_with_its_last_whole_packet)
 {
-	const struct trace_process about = { .pid = 10, .exe = "/bin/x", .hostname = "here",
-					     .ticks_hz = 2000000000 };
+	const struct trace_process about = {
+		.pid = 10, .exe = "/bin/x", .hostname = "here", .ticks_hz = 2000000000
+	};
 	struct sample sample = { .head = { .pid = 10, .tid = 11 } };
 	struct trace_reader *reader;
 	struct trace_writer *writer;

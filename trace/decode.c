@@ -113,8 +113,8 @@ static uint64_t realtime_at(uint64_t ticks, uint64_t ticks_hz, uint64_t base_tic
 
 int trace_decode(const struct trace_schema *schema, const struct wm_packet *head,
 		 const void *content, size_t bytes, uint64_t ticks_hz, uint64_t base_ticks,
-		 uint64_t base_realtime_ns,
-		 int (*event)(const struct wm_event *event, void *data), void *data)
+		 uint64_t base_realtime_ns, int (*event)(const struct wm_event *event, void *data),
+		 void *data)
 {
 	struct wm_event_field fields[SCHEMA_FIELDS_MAX];
 	struct walk walk = { .at = content, .end = (const uint8_t *)content + bytes };

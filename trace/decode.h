@@ -34,7 +34,7 @@ int trace_schema_add(struct trace_schema *schema, uint32_t id, const uint8_t typ
  */
 int trace_decode(const struct trace_schema *schema, const struct wm_packet *head,
 		 const void *content, size_t bytes, uint64_t ticks_hz, uint64_t base_ticks,
-		 uint64_t base_realtime_ns,
-		 int (*event)(const struct wm_event *event, void *data), void *data);
+		 uint64_t base_realtime_ns, int (*event)(const struct wm_event *event, void *data),
+		 void *data);
 
 #endif

@@ -27,9 +27,9 @@ struct format_stream {
 struct format {
 	const struct trace_reader *reader;
 	struct format_stream *streams; /* beside the reader's */
-	uint64_t second; /* that `clock` is for */
-	char clock[12];	 /* "[HH:MM:SS." */
-	int first;	 /* no line was made yet */
+	uint64_t second;	       /* that `clock` is for */
+	char clock[12];		       /* "[HH:MM:SS." */
+	int first;		       /* no line was made yet */
 	uint64_t last_ns;
 };
 

@@ -41,8 +41,10 @@ uint64_t histogram_quantile(const struct histogram *histogram, double part)
 	if (!histogram->count)
 		return 0;
 	rank = (uint64_t)((double)histogram->count * part);
-	if (rank >= histogram->count)
-		rank = histogram->count - 1;
+	if (!rank)
+		return histogram->min;
+	if (rank >= histogram->count - 1)
+		return histogram->max;
 	while (below + histogram->buckets[bucket] <= rank)
 		below += histogram->buckets[bucket++];
 	/* The middle of the bucket, but no value that never was. */

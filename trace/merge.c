@@ -15,8 +15,8 @@ struct cursor {
 	struct trace_stream *stream;
 	uint32_t order; /* breaks ties */
 	uint32_t clock;
-	int begun; /* mapped; an event is pending */
-	int ended; /* the pending one has no class and stands for losses; none follows */
+	int begun;	 /* mapped; an event is pending */
+	int ended;	 /* the pending one has no class and stands for losses; none follows */
 	uint64_t ns;	 /* of the pending event; before the first, of the stream's begin */
 	uint64_t offset; /* of the next packet */
 	uint64_t packets, next_seq, discarded; /* up to the packet being read */

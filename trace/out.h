@@ -51,7 +51,7 @@ static inline void out_short(struct out *out, const char *text, size_t bytes)
 void out_text(struct out *out, const char *text, size_t bytes); /* of any length */
 void out_u64(struct out *out, uint64_t value);
 void out_i64(struct out *out, int64_t value);
-void out_hex(struct out *out, uint64_t value); /* 0x... */
+void out_hex(struct out *out, uint64_t value);			     /* 0x... */
 void out_bytes(struct out *out, const uint8_t *bytes, size_t count); /* two hex digits each */
 void out_nine(struct out *out, uint32_t value); /* nine digits, with zeros in front */
 void out_two(struct out *out, uint32_t value);

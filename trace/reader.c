@@ -167,8 +167,9 @@ static int list_streams(struct trace_reader *reader)
 			reader->streams = larger;
 			room = want;
 		}
-		reader->streams[reader->stream_count] = (struct trace_stream){
-			.file = strdup(entry->d_name), .file_bytes = (uint64_t)about.st_size };
+		reader->streams[reader->stream_count] =
+			(struct trace_stream){ .file = strdup(entry->d_name),
+					       .file_bytes = (uint64_t)about.st_size };
 		if (!reader->streams[reader->stream_count++].file)
 			err = -ENOMEM;
 		reader->bytes += (uint64_t)about.st_size;

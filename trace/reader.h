@@ -34,14 +34,14 @@ struct trace_stream {
 	uint32_t process; /* which of metadata's */
 	uint32_t pid, tid, depth;
 	uint64_t instance;
-	char comm[17]; /* as the last packet has it */
+	char comm[17];	     /* as the last packet has it */
 	uint64_t file_bytes; /* when the trace was opened */
 	uint64_t bytes;	     /* of whole packets */
 	uint64_t packets;
 	uint64_t begin_ticks, end_ticks; /* of its packets */
-	uint64_t discarded;	  /* events that were lost, by the last packet */
-	uint64_t missing_packets; /* gaps in their sequence */
-	const uint8_t *map;	  /* between stream_map() and stream_unmap() */
+	uint64_t discarded;		 /* events that were lost, by the last packet */
+	uint64_t missing_packets;	 /* gaps in their sequence */
+	const uint8_t *map;		 /* between stream_map() and stream_unmap() */
 };
 
 struct trace_reader {
@@ -49,7 +49,7 @@ struct trace_reader {
 	int live; /* being written */
 	struct tsdl meta;
 	uint64_t base_ns[TSDL_CLOCKS]; /* the wall clock at tick 0; wraps where that is before 1970 */
-	struct trace_stream *streams;  /* sorted by process, tid, depth, instance */
+	struct trace_stream *streams; /* sorted by process, tid, depth, instance */
 	uint32_t stream_count;
 	uint64_t bytes; /* of all files */
 	struct trace_damage *damages;
@@ -60,7 +60,7 @@ struct trace_reader {
 /* A packet whose events are about to be read. */
 struct trace_packet {
 	struct wm_packet head;
-	uint64_t offset; /* in the file */
+	uint64_t offset;  /* in the file */
 	struct walk walk; /* stands at the first event */
 };
 

@@ -51,8 +51,9 @@ static void put_event(struct sample *sample, enum shape shape, uint32_t number)
 
 static void make_trace(const char *dir, enum shape shape)
 {
-	const struct trace_process about = { .pid = 1000, .exe = "/usr/bin/bench", .hostname = "here",
-					     .ticks_hz = 2400000000 };
+	const struct trace_process about = {
+		.pid = 1000, .exe = "/usr/bin/bench", .hostname = "here", .ticks_hz = 2400000000
+	};
 	struct trace_writer *writer;
 	struct sample sample = { 0 };
 	int process;
@@ -60,15 +61,20 @@ static void make_trace(const char *dir, enum shape shape)
 	must(trace_writer_open(&writer, dir), "open");
 	must(process = trace_process_add(writer, &about), "process");
 	must(trace_event_add(writer, process, 0, SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_U64),
-			     "mj\nbench\nnumbers\nbench.c\n1\nnumber, word"), "event");
+			     "mj\nbench\nnumbers\nbench.c\n1\nnumber, word"),
+	     "event");
 	must(trace_event_add(writer, process, 1, SAMPLE_TYPES(WM_TYPE_I32, WM_TYPE_STR),
-			     "mj\nbench\nstring\nbench.c\n2\nnumber, name"), "event");
-	must(trace_event_add(writer, process, 2, SAMPLE_TYPES(0), "bj\nbench\nspan\nbench.c\n3\n"), "event");
-	must(trace_event_add(writer, process, 3, SAMPLE_TYPES(0), "ej\nbench\nspan\nbench.c\n4\n"), "event");
+			     "mj\nbench\nstring\nbench.c\n2\nnumber, name"),
+	     "event");
+	must(trace_event_add(writer, process, 2, SAMPLE_TYPES(0), "bj\nbench\nspan\nbench.c\n3\n"),
+	     "event");
+	must(trace_event_add(writer, process, 3, SAMPLE_TYPES(0), "ej\nbench\nspan\nbench.c\n4\n"),
+	     "event");
 	must(trace_clock_set(writer, about.ticks_hz, 0, 1700000000000000000), "clock");
 	for (uint32_t thread = 0; thread < THREADS; thread++) {
-		sample.head = (struct wm_packet){ .instance = thread, .pid = 1000,
-						  .tid = 1000 + thread, .comm = "bench" };
+		sample.head = (struct wm_packet){
+			.instance = thread, .pid = 1000, .tid = 1000 + thread, .comm = "bench"
+		};
 		sample_begin(&sample, 1000000 + thread * 7);
 		for (uint32_t i = 0; i < EVENTS / THREADS; i++) {
 			put_event(&sample, shape, i);

@@ -86,7 +86,8 @@ static int file_open(struct streams *streams, struct stream_file *file)
 }
 
 /* Find the packet's stream, or make it. */
-static int file_of(struct streams *streams, const struct wm_packet *head, struct stream_file **found)
+static int file_of(struct streams *streams, const struct wm_packet *head,
+		   struct stream_file **found)
 {
 	uint32_t place;
 	int err;
@@ -102,8 +103,13 @@ static int file_of(struct streams *streams, const struct wm_packet *head, struct
 	if (!*found)
 		return -ENOMEM;
 	**found = (struct stream_file){
-		.stream_id = head->stream_id, .pid = head->pid, .tid = head->tid,
-		.depth = head->depth, .number = streams->count, .instance = head->instance, .fd = -1,
+		.stream_id = head->stream_id,
+		.pid = head->pid,
+		.tid = head->tid,
+		.depth = head->depth,
+		.number = streams->count,
+		.instance = head->instance,
+		.fd = -1,
 	};
 	streams->table[place] = *found;
 	streams->count++;

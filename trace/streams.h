@@ -14,7 +14,7 @@
 #define STREAMS_OPEN_MAX 64
 
 struct stream_file {
-	uint32_t stream_id; /* with instance: which stream */
+	uint32_t stream_id;	  /* with instance: which stream */
 	uint32_t pid, tid, depth; /* with number: its file's name, for good */
 	uint32_t number;
 	uint64_t instance;
@@ -24,7 +24,7 @@ struct stream_file {
 };
 
 struct streams {
-	int dir; /* borrowed */
+	int dir;		    /* borrowed */
 	struct stream_file **table; /* open addressing; a power of 2, half full at most */
 	uint32_t room, count;
 	struct stream_file *open[STREAMS_OPEN_MAX];

@@ -95,7 +95,8 @@ static int tallies_make(struct pass *pass)
 			const struct trace_class *class = process->schema->classes[j];
 			struct tally *tally = &pass->tallies[i][j];
 
-			*tally = (struct tally){ .class = class, .kind = class->kind,
+			*tally = (struct tally){ .class = class,
+						 .kind = class->kind,
 						 .fixed_bytes = class->fixed_bytes };
 			if (class->kind != 'b' && class->kind != 'e')
 				continue;
@@ -119,9 +120,9 @@ static void span_begin(struct pass *pass, uint32_t span, uint64_t ticks)
 {
 	if (pass->open_count == pass->open_room) {
 		uint32_t want = pass->open_room ? pass->open_room * 2 : 64;
-		struct open_span *larger = want > OPEN_SPANS_MAX ?
-						   NULL :
-						   reallocarray(pass->open, want, sizeof(*larger));
+		struct open_span *larger =
+			want > OPEN_SPANS_MAX ? NULL
+					      : reallocarray(pass->open, want, sizeof(*larger));
 
 		if (!larger) {
 			pass->summary->spans[span].unfinished++;
@@ -185,8 +186,8 @@ static const char *read_packet(struct pass *pass, const struct trace_stream *str
 			return "an event that the metadata lacks";
 		if (walk.ticks < ticks || walk.ticks > end_ticks)
 			return "an event outside its packet's time";
-		if (tally->fixed_bytes >= 0 ? walk.end - walk.at < tally->fixed_bytes :
-					      walk_varying(&walk, tally->class))
+		if (tally->fixed_bytes >= 0 ? walk.end - walk.at < tally->fixed_bytes
+					    : walk_varying(&walk, tally->class))
 			return "cut in an event";
 		if (tally->fixed_bytes > 0)
 			walk.at += tally->fixed_bytes;
@@ -241,8 +242,7 @@ static void first_ids_find(struct pass *pass, const struct trace_stream *stream)
 	for (uint32_t id = 0; id < EVENT_EXTENDED; id++) {
 		const struct trace_class *class = schema_find(schema, id);
 
-		pass->first_ids[id] =
-			class ? &pass->tallies[stream->process][class->index] : NULL;
+		pass->first_ids[id] = class ? &pass->tallies[stream->process][class->index] : NULL;
 	}
 }
 
@@ -321,14 +321,17 @@ static int rows_make(struct pass *pass)
 	if (!summary->events)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < meta->process_count; i++) {
-		for (uint32_t j = 0; pass->tallies[i] && j < meta->processes[i].schema->count; j++) {
+		for (uint32_t j = 0; pass->tallies[i] && j < meta->processes[i].schema->count;
+		     j++) {
 			const struct tally *tally = &pass->tallies[i][j];
 
 			summary->total += tally->count;
-			summary->events[rows++] = (struct summary_event){
-				.name = tally->class->name, .kind = tally->kind,
-				.count = tally->count, .threads = tally->threads,
-				.processes = tally->count != 0 };
+			summary->events[rows++] =
+				(struct summary_event){ .name = tally->class->name,
+							.kind = tally->kind,
+							.count = tally->count,
+							.threads = tally->threads,
+							.processes = tally->count != 0 };
 		}
 	}
 	if (!rows)

@@ -56,7 +56,7 @@ struct summary {
 	uint32_t event_count;
 	struct summary_span *spans; /* by name */
 	uint32_t span_count;
-	uint64_t total; /* events */
+	uint64_t total;		   /* events */
 	uint64_t begin_ns, end_ns; /* of all packets; both 0 when there is none */
 	uint64_t discarded, missing_packets;
 	uint64_t threads, streams_lossy;

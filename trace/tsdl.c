@@ -15,12 +15,11 @@ const char *tsdl_clock_name(uint32_t clock)
 const char *tsdl_type_name(uint8_t type)
 {
 	static const char *const names[] = {
-		[WM_TYPE_I8] = "wm_i8",	    [WM_TYPE_U8] = "wm_u8",   [WM_TYPE_I16] = "wm_i16",
-		[WM_TYPE_U16] = "wm_u16",   [WM_TYPE_I32] = "wm_i32", [WM_TYPE_U32] = "wm_u32",
-		[WM_TYPE_I64] = "wm_i64",   [WM_TYPE_U64] = "wm_u64", [WM_TYPE_BOOL] = "wm_bool",
-		[WM_TYPE_F32] = "wm_f32",   [WM_TYPE_F64] = "wm_f64", [WM_TYPE_PTR] = "wm_ptr",
-		[WM_TYPE_STR] = "string",   [WM_TYPE_BYTES] = "wm_byte",
-		[WM_TYPE_CHAR] = "wm_char",
+		[WM_TYPE_I8] = "wm_i8",	  [WM_TYPE_U8] = "wm_u8",      [WM_TYPE_I16] = "wm_i16",
+		[WM_TYPE_U16] = "wm_u16", [WM_TYPE_I32] = "wm_i32",    [WM_TYPE_U32] = "wm_u32",
+		[WM_TYPE_I64] = "wm_i64", [WM_TYPE_U64] = "wm_u64",    [WM_TYPE_BOOL] = "wm_bool",
+		[WM_TYPE_F32] = "wm_f32", [WM_TYPE_F64] = "wm_f64",    [WM_TYPE_PTR] = "wm_ptr",
+		[WM_TYPE_STR] = "string", [WM_TYPE_BYTES] = "wm_byte", [WM_TYPE_CHAR] = "wm_char",
 	};
 
 	return type < sizeof(names) / sizeof(*names) && names[type] ? names[type] : "";
@@ -72,10 +71,11 @@ static void typealiases(struct text *text)
 	typealias(text, "wm_char", 8, 8, "signed = true; ");
 	typealias(text, "wm_text", 8, 8, "signed = false; encoding = UTF8; ");
 	typealias(text, "wm_ptr", 64, 8, "signed = false; base = 16; ");
-	add(text, "typealias floating_point { exp_dig = 8; mant_dig = 24; align = 8; } := wm_f32;\n"
-		  "typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; } := wm_f64;\n"
-		  "typealias enum : wm_u8 { \"false\" = 0, \"true\" = 1 } := wm_bool;\n"
-		  "typealias enum : wm_u8 { whole = 0, null = 1, cut = 2 } := wm_state;\n\n");
+	add(text,
+	    "typealias floating_point { exp_dig = 8; mant_dig = 24; align = 8; } := wm_f32;\n"
+	    "typealias floating_point { exp_dig = 11; mant_dig = 53; align = 8; } := wm_f64;\n"
+	    "typealias enum : wm_u8 { \"false\" = 0, \"true\" = 1 } := wm_bool;\n"
+	    "typealias enum : wm_u8 { whole = 0, null = 1, cut = 2 } := wm_state;\n\n");
 }
 
 void tsdl_head(struct text *text, const uint8_t uuid[16])

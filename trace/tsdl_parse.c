@@ -314,7 +314,9 @@ static int end_stream(struct parse *parse)
 
 static int end_block(struct parse *parse, enum block block)
 {
-	struct tsdl_clock clock = { .used = 1, .ticks_hz = parse->freq, .offset_s = parse->offset_s,
+	struct tsdl_clock clock = { .used = 1,
+				    .ticks_hz = parse->freq,
+				    .offset_s = parse->offset_s,
 				    .offset_ticks = parse->offset };
 
 	if (block == BLOCK_EVENT)

@@ -89,8 +89,10 @@ static int metadata_flush(struct trace_writer *writer)
 	if (!writer->changed)
 		return 0;
 	tsdl_head(&text, writer->uuid);
-	text_format(&text, "env {\n\tdomain = \"ust\";\n\ttracer_name = \"waymark\";\n"
-			   "\twaymark_version = \"%s\";\n", WAYMARK_VERSION);
+	text_format(&text,
+		    "env {\n\tdomain = \"ust\";\n\ttracer_name = \"waymark\";\n"
+		    "\twaymark_version = \"%s\";\n",
+		    WAYMARK_VERSION);
 	text_add(&text, writer->env.at, writer->env.bytes);
 	text_format(&text, "};\n\n");
 	for (uint32_t i = 0; i < TSDL_CLOCKS; i++)

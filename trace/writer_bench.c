@@ -45,8 +45,9 @@ static void folder(char path[64])
 
 static double trace_once(unsigned int streams)
 {
-	const struct trace_process about = { .pid = 1, .exe = "/bin/bench", .hostname = "here",
-					     .ticks_hz = 2400000000 };
+	const struct trace_process about = {
+		.pid = 1, .exe = "/bin/bench", .hostname = "here", .ticks_hz = 2400000000
+	};
 	struct wm_packet head = { .pid = 1, .tid = 1 };
 	struct trace_writer *writer;
 	char dir[64];
@@ -59,7 +60,8 @@ static double trace_once(unsigned int streams)
 	must(process = trace_process_add(writer, &about), "process");
 	for (uint32_t i = 0; i < PACKETS; i++) {
 		head.instance = i % streams;
-		must(trace_packet_write(writer, process, &head, content, sizeof(content)), "packet");
+		must(trace_packet_write(writer, process, &head, content, sizeof(content)),
+		     "packet");
 	}
 	must(trace_writer_close(writer), "close");
 	start = now() - start;

@@ -20,8 +20,9 @@
 #include <waymark/error.h>
 #include <waymark/marker.h>
 
-static const struct trace_process about = { .pid = 10, .ppid = 1, .exe = "/bin/x",
-					    .hostname = "here", .ticks_hz = 2000000000 };
+static const struct trace_process about = {
+	.pid = 10, .ppid = 1, .exe = "/bin/x", .hostname = "here", .ticks_hz = 2000000000
+};
 static char dir[64];
 
 static char *path_of(const char *file)
@@ -45,8 +46,8 @@ static struct trace_writer *open_writer(void)
 
 	cr_assert_eq(trace_writer_open(&writer, dir), 0);
 	cr_assert_eq(trace_process_add(writer, &about), 0);
-	cr_assert_eq(trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_STR),
-				     "mj\na\nb\nc.c\n1\ns"), 0);
+	cr_assert_eq(
+		trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_STR), "mj\na\nb\nc.c\n1\ns"), 0);
 	return writer;
 }
 
@@ -112,7 +113,8 @@ Test(writer, metadata_is_there_before_the_packet_that_needs_it)
 	writer = open_writer();
 	cr_assert_eq(write_packet(writer, &sample, 5), 0);
 	expect_events(1);
-	cr_assert_eq(trace_event_add(writer, 0, 77, SAMPLE_TYPES(WM_TYPE_U8), "mj\na\nlate\nc.c\n1\nx"),
+	cr_assert_eq(trace_event_add(writer, 0, 77, SAMPLE_TYPES(WM_TYPE_U8),
+				     "mj\na\nlate\nc.c\n1\nx"),
 		     0);
 	sample_begin(&sample, sample.ticks + 1);
 	sample_event(&sample, 77, sample.ticks + 1, 0);
@@ -135,7 +137,8 @@ Test(writer, an_event_is_declared_once)
 	writer = open_writer();
 	cr_assert_eq(trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_STR), text), 0);
 	cr_assert_eq(trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_U8), text), -EEXIST);
-	cr_assert_eq(trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_STR), "mj\na\nc\nc.c\n1\ns"),
+	cr_assert_eq(trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_STR),
+				     "mj\na\nc\nc.c\n1\ns"),
 		     -EEXIST);
 	cr_assert_eq(trace_event_add(writer, 0, 1, SAMPLE_TYPES(16), text), -EINVAL);
 	cr_assert_eq(trace_event_add(writer, 0, 1, gap, text), -EINVAL);
@@ -168,8 +171,11 @@ Test(writer, text_without_manners_is_escaped)
 	for (int i = 0; i < 60000; i++)
 		text_add(&text, "\xff", 1);
 	text_format(&text, "\n/src/\"#:*/.c\n12\nstream, event, \"}\", trace");
-	cr_assert_eq(trace_event_add(writer, 0, 0, SAMPLE_TYPES(WM_TYPE_U8, WM_TYPE_STR, WM_TYPE_BYTES,
-								WM_TYPE_CHAR), text.at), 0);
+	cr_assert_eq(
+		trace_event_add(writer, 0, 0,
+				SAMPLE_TYPES(WM_TYPE_U8, WM_TYPE_STR, WM_TYPE_BYTES, WM_TYPE_CHAR),
+				text.at),
+		0);
 	cr_assert_eq(trace_writer_close(writer), 0);
 	expect_events(0);
 	cr_assert_eq(trace_reader_open(&reader, dir), 0);
@@ -196,9 +202,11 @@ Test(writer, a_field_called_as_another_s_state_is_no_harm)
 	sample_folder(dir);
 	cr_assert_eq(trace_writer_open(&writer, dir), 0);
 	cr_assert_eq(trace_process_add(writer, &about), 0);
-	cr_assert_eq(trace_event_add(writer, 0, 0,
-				     SAMPLE_TYPES(WM_TYPE_STR, WM_TYPE_U8, WM_TYPE_BYTES, WM_TYPE_U8),
-				     "mj\na\nb\nc.c\n1\ns, _s_state, r, _r_length"), 0);
+	cr_assert_eq(
+		trace_event_add(writer, 0, 0,
+				SAMPLE_TYPES(WM_TYPE_STR, WM_TYPE_U8, WM_TYPE_BYTES, WM_TYPE_U8),
+				"mj\na\nb\nc.c\n1\ns, _s_state, r, _r_length"),
+		0);
 	sample_begin(&sample, 1);
 	sample_event(&sample, 0, 2, 0);
 	sample_string(&sample, NULL);

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/sample.h"
+#include "trace/summary.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/marker.h>
+
+/* Events of the traces below. */
+enum { QUERY_BEGIN, QUERY_END, STEP_BEGIN, STEP_END, BUSY };
+
+static char dir[64];
+static struct trace_writer *writer;
+static struct sample sample;
+static struct trace_reader *reader;
+static struct summary *summary;
+
+static void begin_trace(void)
+{
+	const struct trace_process about = {
+		.pid = 10, .exe = "/bin/x", .hostname = "here", .ticks_hz = 2000000000
+	};
+
+	sample_folder(dir);
+	sample = (struct sample){ .head = { .pid = 10, .tid = 11, .comm = "x" } };
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(trace_process_add(writer, &about), 0);
+	trace_event_add(writer, 0, QUERY_BEGIN, SAMPLE_TYPES(0), "bj\ndb\nquery\na.c\n1\n");
+	trace_event_add(writer, 0, QUERY_END, SAMPLE_TYPES(WM_TYPE_U32),
+			"ej\ndb\nquery\na.c\n2\nn");
+	trace_event_add(writer, 0, STEP_BEGIN, SAMPLE_TYPES(0), "bj\ndb\nstep\na.c\n1\n");
+	trace_event_add(writer, 0, STEP_END, SAMPLE_TYPES(0), "ej\ndb\nstep\na.c\n2\n");
+	trace_event_add(writer, 0, BUSY, SAMPLE_TYPES(WM_TYPE_STR), "mj\ndb\nbusy\na.c\n3\ns");
+	sample_begin(&sample, 1000);
+}
+
+static void put(uint32_t id, uint64_t ticks)
+{
+	sample_event(&sample, id, ticks, 0);
+	if (id == QUERY_END)
+		sample_u32(&sample, 1);
+	if (id == BUSY)
+		sample_string(&sample, "why");
+}
+
+static void end_packet(void)
+{
+	cr_assert_eq(sample_write(&sample, writer, 0), 0);
+	sample_begin(&sample, sample.ticks);
+}
+
+static void sum_up(void)
+{
+	end_packet();
+	cr_assert_eq(trace_writer_close(writer), 0);
+	cr_assert_eq(trace_reader_open(&reader, dir), 0);
+	cr_assert_eq(summary_make(&summary, reader), 0);
+	cr_assert_eq(reader->damages_ever, 0);
+}
+
+static void end_trace(void)
+{
+	summary_free(summary);
+	trace_reader_close(reader);
+	sample_release(&sample);
+	sample_folder_remove(dir);
+}
+
+static const struct summary_span *span_of(const char *name)
+{
+	for (uint32_t i = 0; i < summary->span_count; i++)
+		if (!strcmp(summary->spans[i].name, name))
+			return &summary->spans[i];
+	cr_assert_fail("no span %s", name);
+	return NULL;
+}
+
+static void expect_span(const char *name, uint64_t count, uint64_t unfinished, uint64_t unbegun)
+{
+	const struct summary_span *span = span_of(name);
+
+	cr_assert_eq(span->times.count, count, "%s: count %lu", name, span->times.count);
+	cr_assert_eq(span->unfinished, unfinished, "%s: unfinished %lu", name, span->unfinished);
+	cr_assert_eq(span->unbegun, unbegun, "%s: unbegun %lu", name, span->unbegun);
+}
+
+Test(summary, events_are_counted_by_name_and_thread)
+{
+	begin_trace();
+	put(BUSY, 1001);
+	put(BUSY, 1002);
+	end_packet();
+	sample.head.tid = 12;
+	sample.head.instance = 1;
+	sample.head.seq = 0;
+	put(BUSY, 1003);
+	end_packet();
+	sample.head.tid = 12; /* the same thread in a signal handler */
+	sample.head.instance = 2;
+	sample.head.depth = 1;
+	sample.head.seq = 0;
+	put(BUSY, 1004);
+	sum_up();
+	cr_assert_str_eq(summary->events[0].name, "db:busy");
+	cr_assert_eq(summary->events[0].count, 4);
+	cr_assert_eq(summary->events[0].threads, 2);
+	cr_assert_eq(summary->events[1].count, 0);
+	cr_assert_eq(summary->event_count, 5);
+	cr_assert_eq(summary->total, 4);
+	cr_assert_eq(summary->threads, 2);
+	cr_assert_eq(summary->end_ns - summary->begin_ns, 2);
+	cr_assert_eq(summary->streams_lossy, 0);
+	end_trace();
+}
+
+Test(summary, spans_nest)
+{
+	const struct summary_span *query, *step;
+
+	begin_trace();
+	put(QUERY_BEGIN, 2000);
+	put(STEP_BEGIN, 2100);
+	put(STEP_BEGIN, 2110); /* in itself */
+	put(STEP_END, 2120);
+	put(STEP_END, 2200);
+	end_packet(); /* a span may cross packets */
+	put(QUERY_END, 3000);
+	sum_up();
+	expect_span("db:query", 1, 0, 0);
+	expect_span("db:step", 2, 0, 0);
+	query = span_of("db:query");
+	step = span_of("db:step");
+	cr_assert_eq(query->times.min, 1000);
+	cr_assert_eq(query->times.max, 1000);
+	cr_assert_eq(step->times.min, 10);
+	cr_assert_eq(step->times.max, 100);
+	cr_assert_eq(step->ticks_hz, 2000000000);
+	end_trace();
+}
+
+Test(summary, halves_of_spans_are_counted_apart)
+{
+	begin_trace();
+	put(STEP_END, 2000); /* began before the recording */
+	put(QUERY_BEGIN, 2010);
+	put(STEP_BEGIN, 2020);
+	put(QUERY_END, 2030);	/* the step was left by longjmp */
+	put(QUERY_BEGIN, 2040); /* goes on after the recording */
+	sum_up();
+	expect_span("db:step", 0, 1, 1);
+	expect_span("db:query", 1, 1, 0);
+	end_trace();
+}
+
+Test(summary, a_gap_leaves_no_span_measured_across_it)
+{
+	begin_trace();
+	put(QUERY_BEGIN, 2000);
+	end_packet();
+	sample.head.discarded = 2; /* the end and the next begin, maybe */
+	put(QUERY_END, 9000);
+	put(STEP_BEGIN, 9001);
+	end_packet();
+	sample.head.seq += 3;
+	put(STEP_END, 9002);
+	sum_up();
+	expect_span("db:query", 0, 1, 1);
+	expect_span("db:step", 0, 1, 1);
+	cr_assert_eq(summary->discarded, 2);
+	cr_assert_eq(summary->missing_packets, 3);
+	cr_assert_eq(summary->streams_lossy, 1);
+	end_trace();
+}
+
+Test(summary, spans_of_two_threads_do_not_mix)
+{
+	begin_trace();
+	put(QUERY_BEGIN, 2000);
+	end_packet();
+	sample.head.tid = 12;
+	sample.head.instance = 1;
+	sample.head.seq = 0;
+	put(QUERY_END, 3000);
+	sum_up();
+	expect_span("db:query", 0, 1, 1);
+	end_trace();
+}
+
+Test(summary, deep_recursion_is_measured_from_the_inside)
+{
+	enum { DEPTH = 100000 };
+
+	begin_trace();
+	for (uint64_t i = 0; i < DEPTH; i++)
+		put(STEP_BEGIN, 2000 + i);
+	for (uint64_t i = 0; i < DEPTH; i++)
+		put(STEP_END, 2000 + DEPTH + i);
+	sum_up();
+	expect_span("db:step", DEPTH, 0, 0);
+	cr_assert_eq(span_of("db:step")->times.min, 1);
+	cr_assert_eq(span_of("db:step")->times.max, 2 * DEPTH - 1);
+	end_trace();
+}
+
+Test(summary, an_empty_trace_sums_up_to_nothing)
+{
+	begin_trace();
+	cr_assert_eq(trace_writer_close(writer), 0);
+	cr_assert_eq(trace_reader_open(&reader, dir), 0);
+	cr_assert_eq(summary_make(&summary, reader), 0);
+	cr_assert_eq(summary->total, 0);
+	cr_assert_eq(summary->end_ns, 0);
+	end_trace();
+}
+
+Test(histogram, quantiles_are_within_a_thirtysecond)
+{
+	static struct histogram histogram;
+	static uint64_t values[10001];
+	uint64_t seed = 5;
+
+	for (unsigned int i = 0; i < 10001; i++) {
+		values[i] = sample_random(&seed) >> (sample_random(&seed) % 60);
+		histogram_add(&histogram, values[i]);
+	}
+	for (unsigned int i = 1; i < 10001; i++) /* insertion is quick enough here */
+		for (unsigned int j = i; j && values[j - 1] > values[j]; j--) {
+			uint64_t swap = values[j];
+
+			values[j] = values[j - 1];
+			values[j - 1] = swap;
+		}
+	cr_assert_eq(histogram.min, values[0]);
+	cr_assert_eq(histogram.max, values[10000]);
+	for (unsigned int percent = 1; percent < 100; percent++) {
+		uint64_t exact = values[(uint64_t)(10001 * (percent / 100.0))];
+		uint64_t found = histogram_quantile(&histogram, percent / 100.0);
+		uint64_t apart = found > exact ? found - exact : exact - found;
+
+		cr_assert_leq(apart, exact / 32 + 1, "%u%%: %lu, not %lu", percent, found, exact);
+	}
+	cr_assert_eq(histogram_between(&histogram, 0, UINT64_MAX), 10001);
+	cr_assert_eq(histogram_between(&histogram, 0, 1 << 20) +
+			     histogram_between(&histogram, 1 << 20, UINT64_MAX),
+		     10001);
+}
+
+Test(histogram, the_ends_of_the_range_are_held)
+{
+	static struct histogram histogram;
+
+	cr_assert_eq(histogram_quantile(&histogram, 0.5), 0);
+	histogram_add(&histogram, UINT64_MAX);
+	cr_assert_eq(histogram_quantile(&histogram, 0.5), UINT64_MAX);
+	histogram_add(&histogram, 0);
+	cr_assert_eq(histogram_quantile(&histogram, 0), 0);
+	cr_assert_eq(histogram_quantile(&histogram, 1), UINT64_MAX);
+	cr_assert_eq(histogram_between(&histogram, 0, 1), 1);
+}
