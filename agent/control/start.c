@@ -64,13 +64,20 @@ static int start_locked(void)
 /*
  * Preloaded: WAYMARK_TOOL says who has launched us. Nothing at all happens without it, in a program
  * with other rights than its caller's (AT_SECURE), or when a thread of a running program loads us.
+ *
+ * We come before every other constructor (-z initfirst), libc's own among them, which sets environ. A
+ * malloc of the program's that reads its settings there may be called first by us: set it now.
  */
-static __attribute__((constructor)) void preloaded(void)
+static __attribute__((constructor)) void preloaded(int argc, char **argv, char **envp)
 {
-	const char *tool = secure_getenv(CONTROL_TOOL_ENV);
 	unsigned int flags = SESSION_LAUNCHED;
 	int error = errno;
+	const char *tool;
 
+	(void)argc, (void)argv;
+	if (!environ)
+		environ = envp;
+	tool = secure_getenv(CONTROL_TOOL_ENV);
 	if (tool && tool[0] == '/' && gettid() == getpid()) {
 		if (secure_getenv(CONTROL_PREARM_ENV))
 			flags |= CONTROL_PREARM;

@@ -23,7 +23,7 @@ struct wm_probe {
 	char name[];
 };
 
-int wm_probe_add(struct wm_probe **probe, const char *name, char kind, const unsigned char types[16],
+__attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe, const char *name, char kind, const unsigned char types[16],
 		 wm_probe_call call, wm_probe_fn fn, void *data)
 {
 	size_t name_bytes = strlen(name) + 1;
@@ -58,7 +58,7 @@ int wm_probe_add(struct wm_probe **probe, const char *name, char kind, const uns
 	return 0;
 }
 
-int wm_probe_remove(struct wm_probe *probe)
+__attribute__((visibility("default"))) int wm_probe_remove(struct wm_probe *probe)
 {
 	struct text text;
 	int error;
