@@ -75,12 +75,12 @@ static void put_span(struct out *out, const struct summary_span *span)
 	int count = report_rows(span, rows);
 
 	put_string(out, "name", span->name);
-	put_next(out, "count", span->times.count);
-	if (span->times.count) {
-		put_ns(out, span, "min_ns", span->times.min);
-		put_ns(out, span, "median_ns", histogram_quantile(&span->times, 0.5));
-		put_ns(out, span, "p99_ns", histogram_quantile(&span->times, 0.99));
-		put_ns(out, span, "max_ns", span->times.max);
+	put_next(out, "count", span->times->count);
+	if (span->times->count) {
+		put_ns(out, span, "min_ns", span->times->min);
+		put_ns(out, span, "median_ns", histogram_quantile(span->times, 0.5));
+		put_ns(out, span, "p99_ns", histogram_quantile(span->times, 0.99));
+		put_ns(out, span, "max_ns", span->times->max);
 	}
 	put_next(out, "unfinished", span->unfinished);
 	put_next(out, "unbegun", span->unbegun);

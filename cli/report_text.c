@@ -30,8 +30,8 @@ static int fill_rows(const struct summary_span *span, struct report_row rows[REP
 		     int coarse)
 {
 	double per_ns = (double)span->ticks_hz / 1e9;
-	uint64_t min = (uint64_t)report_ns(span, span->times.min);
-	uint64_t max = (uint64_t)report_ns(span, span->times.max);
+	uint64_t min = (uint64_t)report_ns(span, span->times->min);
+	uint64_t max = (uint64_t)report_ns(span, span->times->max);
 	uint64_t low = 1, high, low_ticks = 0;
 	int count = 0;
 
@@ -47,7 +47,7 @@ static int fill_rows(const struct summary_span *span, struct report_row rows[REP
 		last = high > max;
 		high_ticks = last ? UINT64_MAX : (uint64_t)((double)high * per_ns);
 		rows[count++] = (struct report_row){ low == 1 ? 0 : low, high,
-						     histogram_between(&span->times, low_ticks,
+						     histogram_between(span->times, low_ticks,
 								       high_ticks) };
 		low_ticks = high_ticks;
 	}
@@ -58,7 +58,7 @@ int report_rows(const struct summary_span *span, struct report_row rows[REPORT_R
 {
 	int count;
 
-	if (!span->times.count)
+	if (!span->times->count)
 		return 0;
 	count = fill_rows(span, rows, 0);
 	return count ? count : fill_rows(span, rows, 1);
@@ -229,7 +229,7 @@ static void print_histogram(const struct summary_span *span)
 
 static void print_span(const struct summary_span *span, int width)
 {
-	const struct histogram *times = &span->times;
+	const struct histogram *times = span->times;
 	char min[24] = "-", median[24] = "-", p99[24] = "-", max[24] = "-";
 
 	if (times->count) {

@@ -29,7 +29,8 @@ struct pass {
 	struct trace_reader *reader;
 	struct summary *summary;
 	struct tally **tallies; /* for each process, by class index */
-	uint32_t span_room;
+	uint32_t *slots;	/* of spans by name: number + 1, 0 for none; open addressing */
+	uint32_t slot_count;
 
 	/* Of the stream being read. */
 	struct tally *first_ids[EVENT_EXTENDED]; /* by compact id; NULL for none */
@@ -39,40 +40,94 @@ struct pass {
 	uint32_t too_deep; /* begun when open[] was full */
 };
 
+/* Of every span that has not been measured yet. */
+static struct histogram unmeasured;
+
+/* The name of a span, without what its ends have behind it. */
+static size_t span_bytes(const struct trace_class *class)
+{
+	const char *suffix = class->kind == 'b' ? ":begin" : ":end";
+	size_t cut = strlen(suffix);
+
+	if (class->name_bytes > cut && !strcmp(class->name + class->name_bytes - cut, suffix))
+		return class->name_bytes - cut;
+	return class->name_bytes;
+}
+
+/* Where in slots[] a span's number stands, or would stand. */
+static uint32_t span_slot(const struct pass *pass, const char *name, size_t bytes,
+			  uint64_t ticks_hz)
+{
+	uint64_t hash = ticks_hz;
+	uint32_t slot, found;
+
+	for (size_t i = 0; i < bytes; i++) /* FNV-1a */
+		hash = (hash ^ (uint8_t)name[i]) * 0x100000001b3ull;
+	slot = (uint32_t)(hash ^ hash >> 32) & (pass->slot_count - 1);
+	while ((found = pass->slots[slot])) {
+		const struct summary_span *span = &pass->summary->spans[found - 1];
+
+		if (span->ticks_hz == ticks_hz && !strncmp(span->name, name, bytes) &&
+		    !span->name[bytes])
+			break;
+		slot = (slot + 1) & (pass->slot_count - 1);
+	}
+	return slot;
+}
+
 static int span_find(struct pass *pass, const struct trace_class *class, uint64_t ticks_hz,
 		     uint32_t *found)
 {
 	struct summary *summary = pass->summary;
-	const char *suffix = class->kind == 'b' ? ":begin" : ":end";
-	size_t bytes = strlen(class->name), cut = strlen(suffix);
-	struct summary_span *larger;
+	size_t bytes = span_bytes(class);
+	uint32_t slot = span_slot(pass, class->name, bytes, ticks_hz);
+	struct summary_span *span;
 
-	if (bytes > cut && !strcmp(class->name + bytes - cut, suffix))
-		bytes -= cut;
-	for (uint32_t i = 0; i < summary->span_count; i++) {
-		const struct summary_span *span = &summary->spans[i];
-
-		if (span->ticks_hz == ticks_hz && strlen(span->name) == bytes &&
-		    !memcmp(span->name, class->name, bytes)) {
-			*found = i;
-			return 0;
-		}
-	}
-	if (summary->span_count == pass->span_room) {
-		pass->span_room = pass->span_room ? pass->span_room * 2 : 16;
-		larger = reallocarray(summary->spans, pass->span_room, sizeof(*larger));
-		if (!larger)
+	if (!pass->slots[slot]) {
+		span = &summary->spans[summary->span_count];
+		*span = (struct summary_span){ .name = strndup(class->name, bytes),
+					       .ticks_hz = ticks_hz,
+					       .times = &unmeasured };
+		if (!span->name)
 			return -ENOMEM;
-		summary->spans = larger;
+		pass->slots[slot] = ++summary->span_count;
 	}
-	larger = &summary->spans[summary->span_count];
-	memset(larger, 0, sizeof(*larger));
-	larger->ticks_hz = ticks_hz;
-	larger->name = strndup(class->name, bytes);
-	if (!larger->name)
-		return -ENOMEM;
-	*found = summary->span_count++;
+	*found = pass->slots[slot] - 1;
 	return 0;
+}
+
+/* Room for as many spans as there are begins and ends. */
+static int spans_make(struct pass *pass)
+{
+	const struct tsdl *meta = &pass->reader->meta;
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < meta->process_count; i++) {
+		const struct trace_schema *schema = meta->processes[i].schema;
+
+		for (uint32_t j = 0; schema && j < schema->count; j++)
+			most += schema->classes[j]->kind == 'b' || schema->classes[j]->kind == 'e';
+	}
+	pass->slot_count = 2;
+	while (pass->slot_count < 2 * most)
+		pass->slot_count *= 2;
+	pass->slots = calloc(pass->slot_count, sizeof(*pass->slots));
+	pass->summary->spans = calloc(most + 1u, sizeof(*pass->summary->spans));
+	return pass->slots && pass->summary->spans ? 0 : -ENOMEM;
+}
+
+static void span_measured(struct summary_span *span, uint64_t ticks)
+{
+	if (span->times == &unmeasured) {
+		struct histogram *times = calloc(1, sizeof(*times));
+
+		if (!times) { /* told as one that could not be measured */
+			span->unfinished++;
+			return;
+		}
+		span->times = times;
+	}
+	histogram_add(span->times, ticks);
 }
 
 static int tallies_make(struct pass *pass)
@@ -154,7 +209,7 @@ static void span_end(struct pass *pass, uint32_t span, uint64_t ticks)
 	while (pass->open_count > place)
 		spans[pass->open[--pass->open_count].span].unfinished++;
 	pass->open_count--;
-	histogram_add(&spans[span].times, ticks - pass->open[place - 1].begin_ticks);
+	span_measured(&spans[span], ticks - pass->open[place - 1].begin_ticks);
 }
 
 static struct tally *tally_find(const struct pass *pass, const struct trace_stream *stream,
@@ -363,7 +418,9 @@ int summary_make(struct summary **summary, struct trace_reader *reader)
 	*summary = pass.summary = calloc(1, sizeof(*pass.summary));
 	if (!pass.summary)
 		return -ENOMEM;
-	err = tallies_make(&pass);
+	err = spans_make(&pass);
+	if (!err)
+		err = tallies_make(&pass);
 	if (!err)
 		err = read_streams(&pass);
 	if (!err)
@@ -372,6 +429,7 @@ int summary_make(struct summary **summary, struct trace_reader *reader)
 		free(pass.tallies[i]);
 	free(pass.tallies);
 	free(pass.open);
+	free(pass.slots);
 	if (err) {
 		summary_free(*summary);
 		*summary = NULL;
@@ -383,8 +441,11 @@ void summary_free(struct summary *summary)
 {
 	if (!summary)
 		return;
-	for (uint32_t i = 0; i < summary->span_count; i++)
+	for (uint32_t i = 0; i < summary->span_count; i++) {
 		free(summary->spans[i].name);
+		if (summary->spans[i].times != &unmeasured)
+			free(summary->spans[i].times);
+	}
 	free(summary->spans);
 	free(summary->events);
 	free(summary);

@@ -46,9 +46,9 @@ struct summary_event {
 struct summary_span {
 	char *name; /* without ":begin" */
 	uint64_t ticks_hz;
-	struct histogram times;
-	uint64_t unfinished; /* begun, and no end seen */
-	uint64_t unbegun;    /* ended, and no begin seen */
+	struct histogram *times; /* never NULL */
+	uint64_t unfinished;	 /* begun, and no end seen */
+	uint64_t unbegun;	 /* ended, and no begin seen */
 };
 
 struct summary {
