@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/sample_agent.h"
+
+#include "abi/control.h"
+#include "base/socketdir.h"
+#include "session/sample_store.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+#include <x86intrin.h>
+
+#define TEXT "mj\nnet\nrx\nsample.c\n7\n"
+#define PAGE_EVENTS 100u
+
+struct agent {
+	const struct sample_agent *as;
+	int fd;
+	struct sample_store store;
+	int has_store;
+};
+
+static void send_message(struct agent *agent, uint16_t type, uint32_t serial, const void *body,
+			 size_t bytes, int fd)
+{
+	struct wm_message head = {
+		.magic = agent->as->way == SAMPLE_RUBBISH ? 0x12345678 : CONTROL_MAGIC,
+		.version = agent->as->way == SAMPLE_OTHER_VERSION ? 99 : CONTROL_VERSION,
+		.type = type,
+		.serial = serial,
+		.bytes = (uint32_t)bytes,
+	};
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct iovec parts[] = { { &head, sizeof(head) }, { (void *)body, bytes } };
+	struct msghdr packet = { .msg_iov = parts, .msg_iovlen = 2 };
+
+	if (fd >= 0) {
+		packet.msg_control = &control;
+		packet.msg_controllen = sizeof(control);
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+	}
+	if (sendmsg(agent->fd, &packet, MSG_NOSIGNAL) < 0)
+		_exit(3);
+}
+
+static void say_hello(struct agent *agent)
+{
+	struct {
+		struct control_hello hello;
+		char exe[16];
+	} body = {
+		.hello = { .pid = (uint32_t)getpid(), .agent_tid = (uint32_t)getpid(), .way = WAY_PROC_MEM },
+		.exe = "/bin/sample",
+	};
+
+	send_message(agent, CONTROL_HELLO, 0, &body, sizeof(body), -1);
+}
+
+static void done(struct agent *agent, uint32_t serial, int error)
+{
+	struct control_done answer = { .error = error };
+
+	send_message(agent, CONTROL_DONE, serial, &answer, sizeof(answer), -1);
+}
+
+static void open_store(struct agent *agent, uint32_t serial, const struct control_open *open)
+{
+	struct control_store about;
+
+	if (agent->as->way == SAMPLE_NO_STORE) {
+		done(agent, serial, -WM_E_BUFFER_LIMIT);
+		return;
+	}
+	sample_store_make(&agent->store, 8, 8, open->policy);
+	agent->has_store = 1;
+	about.bytes = agent->store.bytes;
+	if (agent->as->way == SAMPLE_UNSEALED)
+		agent->store.fd = fileno(tmpfile());
+	send_message(agent, CONTROL_STORE, serial, &about, sizeof(about), agent->store.fd);
+	done(agent, serial, 0);
+}
+
+static void write_events(struct agent *agent)
+{
+	struct wm_page *page = NULL;
+	uint64_t ticks = __rdtsc();
+	uint32_t unit = 0;
+
+	sample_store_slot(&agent->store, 0, (uint32_t)getpid(), 0);
+	for (unsigned int i = 0; i < agent->as->events; i++) {
+		if (i % PAGE_EVENTS == 0) {
+			if (page)
+				__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
+			page = sample_store_page(&agent->store, unit++, 0, 0);
+			page->begin_ticks = ticks;
+		}
+		sample_store_event(&agent->store, page, 1, ticks++);
+	}
+	agent->store.slots[0].discarded = agent->as->losses;
+}
+
+static void arm(struct agent *agent, uint32_t serial, const char *globs, uint32_t count)
+{
+	struct {
+		struct control_event event;
+		char text[sizeof(TEXT)];
+	} body = { .event = { .id = 1 }, .text = TEXT };
+	int matches = 0;
+
+	for (; count--; globs += strlen(globs) + 1)
+		matches |= !strcmp(globs, "*:*") || !strcmp(globs, "net:*") || !strcmp(globs, SAMPLE_EVENT);
+	if (matches) {
+		send_message(agent, CONTROL_EVENT, 0, &body, sizeof(body), -1);
+		write_events(agent);
+	}
+	done(agent, serial, 0);
+	if (agent->as->way == SAMPLE_DIES)
+		_exit(0);
+}
+
+static void list(struct agent *agent, uint32_t serial)
+{
+	struct {
+		struct control_marker marker;
+		char text[sizeof(TEXT) + 4];
+	} body = { .marker = { .sites = 1 }, .text = TEXT };
+
+	send_message(agent, CONTROL_MARKER, serial, &body, sizeof(body), -1);
+	done(agent, serial, 0);
+}
+
+static void obey(struct agent *agent, unsigned char *packet)
+{
+	struct wm_message *head = (struct wm_message *)packet;
+	unsigned char *body = packet + sizeof(*head);
+
+	switch (head->type) {
+	case CONTROL_OPEN:
+		open_store(agent, head->serial, (const struct control_open *)body);
+		break;
+	case CONTROL_ARM:
+		arm(agent, head->serial, (const char *)body + sizeof(struct control_rules),
+		    ((const struct control_rules *)body)->count);
+		break;
+	case CONTROL_LIST:
+		list(agent, head->serial);
+		break;
+	case CONTROL_QUIET:
+		if (agent->as->way == SAMPLE_DEAF)
+			break;
+		if (agent->has_store)
+			agent->store.slots[0].state = SLOT_ENDED;
+		done(agent, head->serial, 0);
+		break;
+	default:
+		done(agent, head->serial, 0);
+	}
+}
+
+static void serve(const struct sample_agent *as, int listener)
+{
+	static unsigned char packet[CONTROL_BYTES_MAX] __attribute__((aligned(8)));
+	struct agent agent = { .as = as };
+
+	agent.fd = accept(listener, NULL, NULL);
+	if (as->way == SAMPLE_SILENT)
+		pause();
+	say_hello(&agent);
+	while (recv(agent.fd, packet, sizeof(packet), 0) > 0)
+		obey(&agent, packet);
+	_exit(0);
+}
+
+static void run(const struct sample_agent *as, int ready)
+{
+	struct sockaddr_un address;
+	char dir[SOCKETDIR_BYTES], name[32];
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(60);
+	socketdir_path(geteuid(), getenv("XDG_RUNTIME_DIR"), dir);
+	socketdir_make(dir, geteuid());
+	snprintf(name, sizeof(name), "%d.agent", (int)getpid());
+	socketdir_address(&address, dir, name);
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 4) < 0)
+		_exit(2);
+	close(ready);
+	serve(as, fd);
+}
+
+void sample_agent_start(struct sample_agent *agent)
+{
+	int ends[2];
+	char byte;
+
+	if (pipe(ends) < 0)
+		abort();
+	agent->pid = fork();
+	if (agent->pid == 0) {
+		close(ends[0]);
+		run(agent, ends[1]);
+	}
+	close(ends[1]);
+	if (read(ends[0], &byte, 1) != 0)
+		abort();
+	close(ends[0]);
+}
+
+void sample_agent_release(struct sample_agent *agent)
+{
+	kill(agent->pid, SIGKILL);
+	waitpid(agent->pid, NULL, 0);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An agent made by hand, for tests: a process that listens as one does, answers requests and fills
+ * its store when it is armed.
+ */
+#ifndef SESSION_SAMPLE_AGENT_H
+#define SESSION_SAMPLE_AGENT_H
+
+#include <sys/types.h>
+
+enum sample_way {
+	SAMPLE_GOOD,
+	SAMPLE_DIES,	 /* as soon as its events are written */
+	SAMPLE_SILENT,	 /* takes the connection and says nothing */
+	SAMPLE_RUBBISH,	 /* speaks, but not our language */
+	SAMPLE_OTHER_VERSION,
+	SAMPLE_NO_STORE, /* refuses the buffer */
+	SAMPLE_UNSEALED, /* gives a store that it may shrink */
+	SAMPLE_DEAF,	 /* answers to no QUIET */
+};
+
+#define SAMPLE_EVENT "net:rx"
+
+struct sample_agent {
+	enum sample_way way;
+	unsigned int events; /* to write at ARM: one page full of them, the rest in an open one */
+	unsigned int losses; /* to count as discarded behind them */
+	pid_t pid;
+};
+
+/* Start it, in the folder for sockets that the environment names; it listens when this returns. */
+void sample_agent_start(struct sample_agent *agent);
+
+/* Kill it and wait for it, unless it has ended. */
+void sample_agent_release(struct sample_agent *agent);
+
+#endif

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/sample_agent.h"
+#include "session/session.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+static char folder[64];
+
+static void set_up(void)
+{
+	strcpy(folder, "/tmp/waymark-test-XXXXXX");
+	cr_assert(mkdtemp(folder));
+	setenv("XDG_RUNTIME_DIR", folder, 1);
+}
+
+static void tear_down(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "/bin/rm -rf %s", folder);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(session, .init = set_up, .fini = tear_down, .timeout = 60);
+
+static struct wm_session *open_with(const struct wm_session_options *options, const char *spec)
+{
+	struct wm_session *session;
+
+	cr_assert_eq(wm_session_open(&session, options), 0);
+	cr_assert_eq(wm_session_add(session, spec), 0);
+	return session;
+}
+
+struct heard {
+	unsigned int count;
+	unsigned int stop_at; /* end the read at this event; 0: never */
+	uint64_t last_ns;
+	uint32_t pid;
+};
+
+static int hear(const struct wm_event *event, void *data)
+{
+	struct heard *heard = data;
+
+	cr_assert_str_eq(event->name, SAMPLE_EVENT);
+	cr_assert_eq(event->kind, 'm');
+	cr_assert_eq(event->field_count, 0);
+	cr_assert_geq(event->realtime_ns, heard->last_ns);
+	heard->last_ns = event->realtime_ns;
+	heard->pid = event->pid;
+	return ++heard->count == heard->stop_at ? 77 : 0;
+}
+
+static struct wm_session_status status_of(struct wm_session *session)
+{
+	struct wm_session_status status = { .size = sizeof(status) };
+
+	cr_assert_eq(wm_session_status(session, &status), 0);
+	return status;
+}
+
+Test(session, events_are_read_once_also_from_open_pages)
+{
+	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 250 };
+	struct wm_session *session = open_with(NULL, "marker:net:*");
+	struct heard heard = { 0 };
+
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0, "%s", wm_session_detail(session));
+	cr_assert_eq(wm_session_start(session), 0);
+	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
+	cr_assert_eq(heard.count, 250);
+	cr_assert_eq(heard.pid, (uint32_t)agent.pid);
+	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
+	cr_assert_eq(wm_session_stop(session), 0);
+	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
+	cr_assert_eq(heard.count, 250);
+	cr_assert_eq(status_of(session).recorded, 250);
+	cr_assert_eq(status_of(session).markers, 1);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, a_read_that_was_ended_goes_on_where_it_was)
+{
+	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 250 };
+	struct wm_session *session = open_with(NULL, "net:rx");
+	struct heard heard = { .stop_at = 120 };
+
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
+	cr_assert_eq(wm_session_start(session), 0);
+	cr_assert_eq(wm_session_read(session, hear, &heard), 77);
+	heard.stop_at = 130;
+	cr_assert_eq(wm_session_read(session, hear, &heard), 77);
+	cr_assert_eq(wm_session_stop(session), 0);
+	heard.stop_at = 0;
+	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
+	cr_assert_eq(heard.count, 250);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, what_a_dead_process_committed_is_recorded)
+{
+	struct sample_agent agent = { .way = SAMPLE_DIES, .events = 333, .losses = 9 };
+	struct wm_session *session = open_with(NULL, "marker:*:*");
+	char dir[96];
+	int left = 1;
+
+	snprintf(dir, sizeof(dir), "%s/trace", folder);
+	cr_assert_eq(wm_session_output(session, dir), 0);
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
+	cr_assert_eq(wm_session_start(session), 0);
+	for (int i = 0; i < 500 && left > 0; i++)
+		left = wm_session_poll(session, 10);
+	cr_assert_eq(left, 0);
+	cr_assert_eq(status_of(session).recorded, 333);
+	cr_assert_eq(status_of(session).discarded, 9);
+	cr_assert_eq(wm_session_stop(session), 0);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, what_a_dead_process_committed_can_be_read)
+{
+	struct sample_agent agent = { .way = SAMPLE_DIES, .events = 333 };
+	struct wm_session *session = open_with(NULL, "marker:*:*");
+	struct heard heard = { 0 };
+
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
+	cr_assert_eq(wm_session_start(session), 0);
+	for (int i = 0; i < 500 && wm_session_poll(session, 10) > 0; i++)
+		;
+	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
+	cr_assert_eq(heard.count, 333);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, stopping_records_the_open_pages)
+{
+	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 150 };
+	struct wm_session *session = open_with(NULL, "marker:net:rx");
+	char dir[96];
+
+	snprintf(dir, sizeof(dir), "%s/trace", folder);
+	cr_assert_eq(wm_session_output(session, dir), 0);
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
+	cr_assert_eq(wm_session_start(session), 0);
+	cr_assert_eq(wm_session_stop(session), 0);
+	cr_assert_eq(status_of(session).recorded, 150);
+	cr_assert_eq(wm_session_start(session), -EINVAL, "a folder is written once");
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, the_flight_recorder_is_drained_at_the_end)
+{
+	struct wm_session_options options = { .size = sizeof(options), .policy = WM_POLICY_CYCLIC };
+	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 150, .losses = 50 };
+	struct wm_session *session = open_with(&options, "marker:net:rx");
+	char dir[96];
+
+	snprintf(dir, sizeof(dir), "%s/trace", folder);
+	cr_assert_eq(wm_session_output(session, dir), 0);
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
+	cr_assert_eq(wm_session_start(session), 0);
+	wm_session_poll(session, 50);
+	cr_assert_eq(status_of(session).recorded, 0);
+	cr_assert_eq(wm_session_stop(session), 0);
+	cr_assert_eq(status_of(session).recorded, 150);
+	cr_assert_eq(status_of(session).discarded, 50);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, the_owner_is_told_at_the_watermark)
+{
+	int fd = eventfd(0, EFD_CLOEXEC);
+	struct wm_session_options options = {
+		.size = sizeof(options),
+		.policy = WM_POLICY_NOTIFY,
+		.notify_fd = fd,
+		.watermark_percent = 1,
+	};
+	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 700 };
+	struct wm_session *session = open_with(&options, "marker:net:rx");
+	struct heard heard = { 0 };
+	uint64_t told = 0;
+
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
+	cr_assert_eq(wm_session_start(session), 0);
+	cr_assert_eq(read(fd, &told, sizeof(told)), (ssize_t)sizeof(told));
+	cr_assert_eq(told, 1);
+	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
+	cr_assert_eq(heard.count, 700);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+	close(fd);
+}
+
+Test(session, a_spec_without_a_match_asks_for_names)
+{
+	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 1 };
+	struct wm_session *session = open_with(NULL, "marker:net:rxx");
+	const char *const *names;
+
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
+	cr_assert_eq(wm_session_start(session), 0);
+	cr_assert_eq(session_spec_count(session), 1);
+	cr_assert_eq(session_spec_matches(session, 0), 0);
+	cr_assert_eq(session_names(session, &names), 1);
+	cr_assert_str_eq(names[0], SAMPLE_EVENT);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+static void attach_fails(enum sample_way way, int error)
+{
+	struct sample_agent agent = { .way = way };
+	struct wm_session *session = open_with(NULL, "marker:net:rx");
+
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), error);
+	cr_assert_neq(wm_session_detail(session)[0], 0);
+	cr_assert_eq(wm_session_poll(session, 0), 0);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, an_agent_that_says_nothing_is_given_up)
+{
+	attach_fails(SAMPLE_SILENT, -WM_E_AGENT_SILENT);
+}
+
+Test(session, an_agent_that_talks_rubbish_is_refused)
+{
+	attach_fails(SAMPLE_RUBBISH, -WM_E_PROTOCOL);
+}
+
+Test(session, an_agent_of_another_version_is_refused)
+{
+	attach_fails(SAMPLE_OTHER_VERSION, -WM_E_PROTOCOL);
+}
+
+Test(session, a_buffer_past_a_limit_is_an_error)
+{
+	attach_fails(SAMPLE_NO_STORE, -WM_E_BUFFER_LIMIT);
+}
+
+Test(session, a_store_without_seals_is_refused)
+{
+	attach_fails(SAMPLE_UNSEALED, -WM_E_PROTOCOL);
+}
+
+Test(session, an_agent_that_never_gets_quiet_holds_nobody_for_ever)
+{
+	struct sample_agent agent = { .way = SAMPLE_DEAF, .events = 150 };
+	struct wm_session *session = open_with(NULL, "marker:net:rx");
+	char dir[96];
+
+	snprintf(dir, sizeof(dir), "%s/trace", folder);
+	cr_assert_eq(wm_session_output(session, dir), 0);
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
+	cr_assert_eq(wm_session_start(session), 0);
+	cr_assert_eq(wm_session_stop(session), -WM_E_AGENT_SILENT);
+	cr_assert_eq(status_of(session).recorded, 150, "what it committed is kept");
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, wrong_pids_are_told_apart)
+{
+	struct wm_session *session = open_with(NULL, "marker:net:rx");
+	siginfo_t ended;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT);
+	cr_assert_eq(wm_session_attach(session, pid), -WM_E_GONE);
+	waitpid(pid, NULL, 0);
+	cr_assert_eq(wm_session_attach(session, pid), -ESRCH);
+	cr_assert_eq(wm_session_attach(session, getpid()), -EINVAL);
+	cr_assert_eq(wm_session_attach(session, -1), -EINVAL);
+	wm_session_close(session);
+}
+
+Test(session, another_user_s_process_is_refused_without_root)
+{
+	struct wm_session *session;
+
+	if (geteuid() != 0)
+		cr_skip_test("needs root, to become somebody else");
+	chmod(folder, 0777);
+	cr_assert_eq(seteuid(65534), 0);
+	session = open_with(NULL, "marker:net:rx");
+	unsetenv("XDG_RUNTIME_DIR");
+	cr_assert_eq(wm_session_attach(session, getppid()), -EPERM);
+	wm_session_close(session);
+	cr_assert_eq(seteuid(0), 0);
+}
+
+Test(session, an_output_folder_in_use_is_refused_and_left_alone)
+{
+	struct wm_session *session = open_with(NULL, "marker:net:rx");
+	char path[96];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/mine", folder);
+	fclose(fopen(path, "w"));
+	cr_assert_eq(wm_session_output(session, folder), -WM_E_TRACE_DIR);
+	cr_assert_eq(stat(path, &st), 0);
+	cr_assert_str_eq(wm_session_detail(session), folder);
+	wm_session_close(session);
+}
+
+Test(session, options_are_checked)
+{
+	struct {
+		struct wm_session_options options;
+		char more[16];
+	} newer = { .options = { .size = sizeof(newer) } };
+	struct wm_session_options options = { .size = 4 };
+	struct wm_session *session;
+
+	cr_assert_eq(wm_session_open(&session, &options), -EINVAL);
+	cr_assert_null(session);
+	options = (struct wm_session_options){ .size = sizeof(options), .policy = 9 };
+	cr_assert_eq(wm_session_open(&session, &options), -EINVAL);
+	options = (struct wm_session_options){ .size = sizeof(options), .buffer_bytes = UINT64_MAX };
+	cr_assert_eq(wm_session_open(&session, &options), -WM_E_BUFFER_LIMIT);
+	cr_assert_eq(wm_session_open(&session, &newer.options), 0, "newer, but asks for nothing new");
+	wm_session_close(session);
+	newer.more[3] = 1;
+	cr_assert_eq(wm_session_open(&session, &newer.options), -E2BIG);
+	cr_assert_eq(wm_session_open(NULL, NULL), -EINVAL);
+	wm_session_close(NULL);
+}
+
+Test(session, a_session_without_events_does_not_start)
+{
+	struct wm_session *session;
+
+	cr_assert_eq(wm_session_open(&session, NULL), 0);
+	cr_assert_eq(wm_session_start(session), -WM_E_SPEC);
+	wm_session_close(session);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/spec.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+#include <waymark/error.h>
+
+static struct spec_list list;
+
+Test(spec, a_marker_is_named_with_or_without_its_kind)
+{
+	cr_assert_eq(spec_add(&list, "marker:net:rx"), 0);
+	cr_assert_eq(spec_add(&list, "db:*"), 0);
+	cr_assert_str_eq(list.all[0].glob, "net:rx");
+	cr_assert_str_eq(list.all[1].glob, "db:*");
+	cr_assert(spec_matches(&list.all[1], "db:commit"));
+	cr_assert_not(spec_matches(&list.all[1], "net:rx"));
+	spec_list_release(&list);
+}
+
+Test(spec, other_kinds_are_refused_for_what_they_are)
+{
+	static const char *const kinds[] = { "usdt:a:b", "func:malloc", "addr:f+1",  "trail",
+					     "trail/last=64M/", "watch:x:w", "count:cycles",
+					     "sample:cycles/freq=4000/", "switch" };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		cr_assert_eq(spec_add(&list, kinds[i]), -WM_E_SPEC_KIND, "%s", kinds[i]);
+}
+
+Test(spec, nonsense_is_refused)
+{
+	static const char *const specs[] = { "",	"marker",     "marker:",   "marker:net", "marker:net:",
+					     "net",	":",	      "net:",	   ":rx",	 "marker::rx",
+					     "a:b:c",	"marker:a:b:c", "marker:a b:c", "a:b/x/", "a:[b",
+					     "marker:a:b\n" };
+	char longest[4096];
+
+	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
+		cr_assert_eq(spec_add(&list, specs[i]), -WM_E_SPEC, "%s", specs[i]);
+	memset(longest, 'a', sizeof(longest) - 1);
+	longest[5] = ':';
+	longest[sizeof(longest) - 1] = 0;
+	cr_assert_eq(spec_add(&list, longest), -WM_E_SPEC);
+}
+
+Test(spec, twice_is_once_too_often)
+{
+	cr_assert_eq(spec_add(&list, "marker:net:rx"), 0);
+	cr_assert_eq(spec_add(&list, "net:rx"), -WM_E_SPEC_TWICE);
+	cr_assert_eq(list.count, 1);
+	spec_list_release(&list);
+}
+
+Test(spec, a_site_s_text_gives_its_name)
+{
+	char name[32];
+
+	cr_assert_eq(spec_name_of("mj\nnet\nrx\nfile.c\n10\nlen", name, sizeof(name)), 0);
+	cr_assert_str_eq(name, "net:rx");
+	cr_assert_lt(spec_name_of("mj\nnet\nrx", name, sizeof(name)), 0);
+	cr_assert_lt(spec_name_of("", name, sizeof(name)), 0);
+	cr_assert_lt(spec_name_of("mj\nnet\nrx\nfile.c", name, 6), 0);
+}
+
+Test(spec, matches_are_counted_for_each_spec)
+{
+	spec_add(&list, "net:*");
+	spec_add(&list, "*:rx");
+	spec_add(&list, "db:*");
+	spec_count_match(&list, "net:rx");
+	spec_count_match(&list, "net:tx");
+	cr_assert_eq(list.all[0].matches, 2);
+	cr_assert_eq(list.all[1].matches, 1);
+	cr_assert_eq(list.all[2].matches, 0);
+	spec_list_release(&list);
+}
