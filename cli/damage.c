@@ -26,6 +26,7 @@ int complain_damage(const struct trace_reader *reader, const char *dir)
 
 	if (!reader->damages_ever)
 		return CLI_FINE;
+	fflush(stdout); /* where both go to one place, this comes after */
 	complain(-WM_E_TRACE_DAMAGED, "%s", dir);
 	for (uint32_t i = 0; i < shown; i++)
 		print_damage(&reader->damages[i]);

@@ -83,13 +83,16 @@ int cmd_report(int argc, char **argv)
 		trace_reader_close(reader);
 		return complain(err, "%s", options.dir);
 	}
+	errno = 0;
 	if (options.json)
-		report_json(options.dir, reader, summary);
+		err = report_json(options.dir, reader, summary);
 	else
 		report_text(options.dir, reader, summary);
 	status = complain_damage(reader, options.dir);
-	if (fflush(stdout))
-		status = complain(-errno, "stdout");
+	if (fflush(stdout) || ferror(stdout))
+		err = errno ? -errno : -EIO;
+	if (err)
+		status = complain(err, "standard output");
 	summary_free(summary);
 	trace_reader_close(reader);
 	return status;

@@ -8,7 +8,8 @@
 #include "trace/summary.h"
 
 void report_text(const char *dir, const struct trace_reader *reader, const struct summary *summary);
-void report_json(const char *dir, const struct trace_reader *reader, const struct summary *summary);
+/* Returns 0 or -errno; the text's errors are stdio's. */
+int report_json(const char *dir, const struct trace_reader *reader, const struct summary *summary);
 
 /*
  * The rows of a span's histogram, in nanoseconds: bounds at 1, 2 and 5 of each power of ten where

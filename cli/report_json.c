@@ -112,11 +112,10 @@ static void put_damage(struct out *out, const struct trace_reader *reader)
 	out_char(out, ']');
 }
 
-void report_json(const char *dir, const struct trace_reader *reader, const struct summary *summary)
+int report_json(const char *dir, const struct trace_reader *reader, const struct summary *summary)
 {
 	static struct out out;
 
-	fflush(stdout);
 	out_init(&out, STDOUT_FILENO);
 	out_char(&out, '{');
 	put_string(&out, "trace", dir);
@@ -142,5 +141,5 @@ void report_json(const char *dir, const struct trace_reader *reader, const struc
 	out_char(&out, ']');
 	put_damage(&out, reader);
 	out_literal(&out, "}\n");
-	out_flush(&out);
+	return out_flush(&out);
 }

@@ -181,6 +181,11 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 {
 	uint64_t printed = 0;
 
+	if (!summary->streams_lossy && reader->damages_ever) {
+		printf("Losses       none told, but %llu places could not be read\n",
+		       (unsigned long long)reader->damages_ever);
+		return;
+	}
 	if (!summary->streams_lossy) {
 		printf("Losses       none\n");
 		return;

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waymark report and waymark dump as commands: what they print, what they return.
+ */
+#include "trace/sample.h"
+
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/marker.h>
+
+static char dir[64];
+static char printed[1 << 16]; /* both stdout and stderr */
+
+/* Run waymark with these arguments; %s in them is the trace. Returns its exit status. */
+static int run(const char *arguments)
+{
+	char command[512], filled[256];
+	size_t count;
+	FILE *pipe;
+
+	snprintf(filled, sizeof(filled), arguments, dir);
+	snprintf(command, sizeof(command), "{ TZ=UTC %s %s; } 2>&1", WAYMARK_COMMAND, filled);
+	pipe = popen(command, "re");
+	count = fread(printed, 1, sizeof(printed) - 1, pipe);
+	printed[count] = '\0';
+	return WEXITSTATUS(pclose(pipe));
+}
+
+static void expect(const char *text)
+{
+	cr_assert_not_null(strstr(printed, text), "no \"%s\" in:\n%s", text, printed);
+}
+
+static unsigned int lines(void)
+{
+	unsigned int count = 0;
+
+	for (const char *at = printed; *at; at++)
+		count += *at == '\n';
+	return count;
+}
+
+/* Ten queries of 1 us, a second apart, on two threads of two processes; then a busy event. */
+static void make_trace(uint64_t discarded)
+{
+	struct trace_process about = { .exe = "/bin/shop",
+				       .hostname = "here",
+				       .ticks_hz = 1000000000 };
+	struct sample sample = { 0 };
+	struct trace_writer *writer;
+
+	sample_folder(dir);
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	for (int process = 0; process < 2; process++) {
+		about.pid = 10 + (uint32_t)process;
+		cr_assert_eq(trace_process_add(writer, &about), process);
+		trace_event_add(writer, process, 0, SAMPLE_TYPES(WM_TYPE_STR),
+				"bj\ndb\nquery\na.c\n1\nsql");
+		trace_event_add(writer, process, 1, SAMPLE_TYPES(0), "ej\ndb\nquery\na.c\n2\n");
+		trace_event_add(writer, process, 40, SAMPLE_TYPES(0), "mj\ndb\nbusy\na.c\n3\n");
+	}
+	trace_clock_set(writer, 1000000000, 0, 1700000000000000000);
+	for (uint32_t thread = 0; thread < 2; thread++) {
+		sample.head = (struct wm_packet){ .pid = 10 + thread,
+						  .tid = 20 + thread,
+						  .comm = "shop" };
+		sample_begin(&sample, 0);
+		for (uint64_t i = 0; i < 5; i++) {
+			sample_event(&sample, 0, (2 * i + thread) * 1000000000, 0);
+			sample_string(&sample, "select");
+			sample_event(&sample, 1, (2 * i + thread) * 1000000000 + 1000, 0);
+		}
+		cr_assert_eq(sample_write(&sample, writer, (int)thread), 0);
+		sample_begin(&sample, sample.ticks);
+		sample.head.discarded = discarded;
+		sample_event(&sample, 40, sample.ticks + 1, 0);
+		cr_assert_eq(sample_write(&sample, writer, (int)thread), 0);
+	}
+	cr_assert_eq(trace_writer_close(writer), 0);
+	sample_release(&sample);
+}
+
+/* Cut the last bytes of a stream off. */
+static void tear(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/10-20-0", dir);
+	cr_assert_eq(truncate(path, 300), 0);
+}
+
+Test(report, tells_counts_losses_and_spans)
+{
+	make_trace(0);
+	cr_assert_eq(run("report %s"), 0, "%s", printed);
+	expect("Host         here\n");
+	expect("10 /bin/shop\n");
+	expect("Began        2023-11-14 22:13:20.000000000\n");
+	expect("Duration     9.00 s\n");
+	expect("Threads      2\n");
+	expect("db:query:begin            10           1.1   45.5%        2\n");
+	expect("Losses       none\n");
+	expect("db:query                  10   1.00 us   1.00 us   1.00 us   1.00 us\n");
+	expect("   1.00 us - 2.00 us  |########################################| 10\n");
+	sample_folder_remove(dir);
+}
+
+Test(report, is_never_silent_about_losses)
+{
+	make_trace(11);
+	cr_assert_eq(run("report %s"), 0);
+	expect("Losses       22 events discarded (50.00% of all), 0 packets missing\n");
+	expect("shop-20 of 10: 11 events, 0 packets\n");
+	cr_assert_eq(run("report --json %s"), 0);
+	expect("\"recorded\":22,\"discarded\":22,\"missing_packets\":0");
+	sample_folder_remove(dir);
+}
+
+Test(report, json_is_read_by_others)
+{
+	make_trace(0);
+	cr_assert_eq(run("report --json %s | python3 -c 'import json,sys; t=json.load(sys.stdin); "
+			 "print(t[\"spans\"][0][\"p99_ns\"], len(t[\"events\"]))'"),
+		     0);
+	cr_assert_str_eq(printed, "1000 3\n", "%s", printed);
+	sample_folder_remove(dir);
+}
+
+Test(report, says_what_is_damaged_and_repairs_it)
+{
+	make_trace(0);
+	tear();
+	cr_assert_eq(run("report %s"), 1);
+	expect("the trace is damaged");
+	expect("10-20-0, byte 248: cut in a packet's head; 52 bytes left out");
+	expect("db:query:begin            10");
+	expect("Losses       none told, but 1 places could not be read\n");
+	expect("waymark report --repair");
+	cr_assert_eq(run("report --repair %s"), 0);
+	expect("Repaired     1 streams\n");
+	sample_folder_remove(dir);
+}
+
+Test(report, refuses_what_it_cannot_use)
+{
+	cr_assert_eq(run("report"), 2);
+	cr_assert_eq(run("report --nonsense x"), 2);
+	expect("there is no option --nonsense");
+	cr_assert_eq(run("report a b"), 2);
+	cr_assert_eq(run("report /dev"), 1);
+	expect("this is no trace: /dev");
+	cr_assert_eq(run("report /nowhere"), 1);
+	expect("No such file");
+	cr_assert_eq(run("report --help"), 0);
+	expect("Usage: waymark report");
+	make_trace(0);
+	cr_assert_eq(run("report %s >/dev/full"), 1);
+	sample_folder_remove(dir);
+}
+
+Test(dump, prints_events_in_order)
+{
+	make_trace(3);
+	cr_assert_eq(run("dump %s"), 0, "%s", printed);
+	cr_assert_eq(lines(), 24);
+	expect("[22:13:20.000000000] (+?.?????????\x29 shop-20 10 db:query:begin: { sql = \"select\" }\n"
+	       "[22:13:20.000001000] (+0.000001000) shop-20 10 db:query:end\n"
+	       "[22:13:21.000000000] (+0.999999000) shop-21 11 db:query:begin: { sql = ");
+	expect("shop-21 11 (3 events lost)\n");
+	cr_assert_eq(run("dump --json %s | head -1"), 0);
+	cr_assert_str_eq(printed,
+			 "{\"time_ns\":1700000000000000000,\"pid\":10,\"tid\":20,\"comm\":\"shop\","
+			 "\"name\":\"db:query:begin\",\"fields\":{\"sql\":\"select\"}}\n");
+	sample_folder_remove(dir);
+}
+
+Test(dump, shows_only_what_was_asked_for)
+{
+	make_trace(0);
+	cr_assert_eq(run("dump --event 'db:*:end' %s"), 0);
+	cr_assert_eq(lines(), 10);
+	cr_assert_eq(run("dump --limit 3 %s"), 0);
+	cr_assert_eq(lines(), 3);
+	cr_assert_eq(run("dump --limit 0 %s"), 0);
+	cr_assert_eq(lines(), 0);
+	cr_assert_eq(run("dump --tid 21 %s"), 0);
+	cr_assert_eq(lines(), 11);
+	cr_assert_eq(run("dump --pid 10 --event db:busy %s"), 0);
+	cr_assert_eq(lines(), 1);
+	cr_assert_eq(run("dump --from 2 --to 3.000001 %s"), 0);
+	cr_assert_eq(lines(), 4, "%s", printed);
+	cr_assert_eq(run("dump --from 3.0000005 --to 3.5 %s"), 0);
+	cr_assert_eq(lines(), 1, "%s", printed);
+	sample_folder_remove(dir);
+}
+
+Test(dump, prints_what_stands_before_the_damage)
+{
+	make_trace(0);
+	tear();
+	cr_assert_eq(run("dump %s"), 1);
+	expect("shop-21 11 db:busy");
+	expect("10-20-0, byte 248: cut in a packet");
+	sample_folder_remove(dir);
+}
+
+Test(dump, refuses_what_it_cannot_use)
+{
+	cr_assert_eq(run("dump"), 2);
+	cr_assert_eq(run("dump --tid no x"), 2);
+	cr_assert_eq(run("dump --from -1 x"), 2);
+	cr_assert_eq(run("dump --limit"), 2);
+	cr_assert_eq(run("dump /dev"), 1);
+	cr_assert_eq(run("dump --help"), 0);
+	make_trace(0);
+	cr_assert_eq(run("dump %s >/dev/full"), 1);
+	expect("No space left");
+	sample_folder_remove(dir);
+}
