@@ -102,7 +102,7 @@ static const char *shown(const char *name)
 	static char text[4096];
 	size_t i;
 
-	for (i = 0; name[i] && i < sizeof(text) - 1; i++)
+	for (i = 0; i < sizeof(text) - 1 && name[i]; i++)
 		text[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
 	text[i] = '\0';
 	return text;
