@@ -27,6 +27,8 @@ struct stream {
 	uint64_t delivered; /* events of the page next_seq that a peek handed out */
 	uint32_t tid, depth;
 	uint8_t waited;
+	uint8_t begun; /* a packet of it was handed on */
+	uint8_t shift; /* 1: the first was an empty one of ours, and the pages' numbers follow it */
 };
 
 struct found {
@@ -39,6 +41,7 @@ struct drain {
 	uint32_t pid;
 	enum drain_reach reach;
 	uint64_t next_instance;
+	struct ticks_point born;
 	struct stream *streams; /* one for each slot */
 	struct stream homeless; /* threads without a slot: tid 0 */
 	struct found *found;
@@ -75,6 +78,7 @@ int drain_new(struct drain **drain, int fd, uint32_t pid)
 		return err;
 	}
 	say_drained(new);
+	ticks_now(new->map.clock, &new->born);
 	*drain = new;
 	return 0;
 }
@@ -224,11 +228,12 @@ static int packet_of(struct drain *drain, struct stream *stream, uint32_t unit, 
 	if (!bytes || commit < PAGE_HEAD_BYTES || commit > bytes)
 		return 0;
 	/*
-	 * A flight recorder loses the oldest: all that a stream lost lies before what is left of it.
-	 * Elsewhere the page knows what was lost before it.
+	 * The page knows what was lost before it was opened. What a flight recorder has overwritten since
+	 * shows as a gap, which all the losses lie in.
 	 */
 	stream_losses(stream, &drain->map.slots[slot].discarded);
-	if (drain->map.policy == STORE_CYCLIC || discarded > stream->discarded)
+	if (discarded > stream->discarded ||
+	    (drain->map.policy == STORE_CYCLIC && page->seq != stream->next_seq))
 		discarded = stream->discarded;
 	discarded += stream->lost;
 	if (discarded > stream->told && drain->reach != DRAIN_PEEK)
@@ -237,7 +242,7 @@ static int packet_of(struct drain *drain, struct stream *stream, uint32_t unit, 
 	packet_head(drain, head, stream);
 	head->begin_ticks = page->begin_ticks;
 	head->end_ticks = page->end_ticks > head->begin_ticks ? page->end_ticks : head->begin_ticks;
-	head->seq = page->seq;
+	head->seq = page->seq + stream->shift;
 	head->monotonic_ns = page->monotonic_ns;
 	head->monotonic_raw_ns = page->monotonic_raw_ns;
 	head->realtime_ns = page->realtime_ns;
@@ -260,6 +265,33 @@ static int page_claim(struct drain *drain, uint32_t unit)
 	if (is != PAGE_FULL && (is != PAGE_OPEN || drain->reach != DRAIN_ALL))
 		return 0;
 	return __atomic_compare_exchange_n(state, &is, PAGE_TAKEN, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
+/*
+ * Readers take the first packet's losses for what was lost before the trace, and some don't tell them.
+ * So where a stream begins with losses, an empty packet without any goes before it.
+ */
+static void stream_begin(struct drain *drain, struct stream *stream, struct wm_packet *head,
+			 const struct drain_sink *sink)
+{
+	struct wm_packet first = *head;
+	struct drain_packet packet = { .head = &first, .content = "", .delivered = &stream->delivered };
+
+	if (stream->begun || !head->discarded)
+		return;
+	first.discarded = 0;
+	first.seq = 0;
+	if (drain->born.ticks < first.begin_ticks) {
+		first.begin_ticks = drain->born.ticks;
+		first.monotonic_ns = drain->born.monotonic_ns;
+		first.monotonic_raw_ns = drain->born.monotonic_raw_ns;
+		first.realtime_ns = drain->born.realtime_ns;
+	}
+	first.end_ticks = first.begin_ticks;
+	stream->shift = 1;
+	head->seq++;
+	/* should it fail, so will what follows, which says so */
+	sink->packet(&packet, sink->data);
 }
 
 /* Hand on what a live reader may see of a page; it is taken only once it is full and all was seen. */
@@ -310,6 +342,8 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 		drain->counts.damaged++;
 		stream->lost += events;
 	} else if (packet.bytes) {
+		stream_begin(drain, stream, &head, sink);
+		stream->begun = 1;
 		err = sink->packet(&packet, sink->data);
 		if (err < 0) {
 			stream->lost += events - (before < events ? before : events);
@@ -374,7 +408,7 @@ static int losses_write(struct drain *drain, struct stream *stream, const char *
 	head.begin_ticks = now.ticks > stream->last_ticks ? now.ticks : stream->last_ticks;
 	head.end_ticks = head.begin_ticks;
 	stream->last_ticks = head.end_ticks;
-	head.seq = stream->next_seq++;
+	head.seq = stream->next_seq++ + stream->shift;
 	head.monotonic_ns = now.monotonic_ns;
 	head.monotonic_raw_ns = now.monotonic_raw_ns;
 	head.realtime_ns = now.realtime_ns;
@@ -382,6 +416,8 @@ static int losses_write(struct drain *drain, struct stream *stream, const char *
 		memcpy(head.comm, comm, sizeof(head.comm));
 		head.comm[sizeof(head.comm) - 1] = 0;
 	}
+	stream_begin(drain, stream, &head, sink);
+	stream->begun = 1;
 	return sink->packet(&packet, sink->data);
 }
 
@@ -406,7 +442,7 @@ static int slot_retire(struct drain *drain, uint32_t slot, const struct drain_si
 	int err = 0;
 
 	stream_losses(stream, &drain->map.slots[slot].discarded);
-	if (drain->map.policy == STORE_CYCLIC && !stream->told && !stream->next_seq) {
+	if (drain->map.policy == STORE_CYCLIC && !stream->begun) {
 		/* all of it was overwritten: no file for a stream of nothing */
 		drain->homeless.lost += stream->discarded;
 		stream->discarded = 0;

@@ -258,9 +258,11 @@ Test(drain, threads_without_a_slot_are_counted)
 	store.head->discarded = 7;
 	pass(DRAIN_ALL);
 	cr_assert_eq(drain_finish(drain, &sink), 0);
-	cr_assert_eq(seen.count, 1);
-	cr_assert_eq(seen.heads[0].tid, 0);
-	cr_assert_eq(seen.heads[0].discarded, 7);
+	cr_assert_eq(seen.count, 2);
+	cr_assert_eq(seen.heads[0].discarded, 0, "an empty packet goes before the losses");
+	cr_assert_eq(seen.heads[1].tid, 0);
+	cr_assert_eq(seen.heads[1].discarded, 7);
+	cr_assert_eq(seen.heads[1].seq, 1);
 	drain_count(drain, &counts);
 	cr_assert_eq(counts.discarded, 7);
 	release();
@@ -293,11 +295,29 @@ Test(drain, the_flight_recorder_is_left_alone_until_the_end)
 	cr_assert_eq(store.pages[0].state, PAGE_FULL);
 	cr_assert_eq(pass(DRAIN_ALL), 2);
 	cr_assert_eq(drain_finish(drain, &sink), 0);
-	cr_assert_eq(seen.heads[0].seq, 6);
-	cr_assert_eq(seen.heads[0].discarded, 60, "what was overwritten lies before what is left");
-	cr_assert_eq(seen.count, 2);
+	cr_assert_eq(seen.count, 3);
+	cr_assert_eq(seen.heads[0].discarded, 0, "an empty packet goes before the losses");
+	cr_assert_eq(seen.bytes[0], 0);
+	cr_assert_eq(seen.heads[1].seq, 7, "six pages are missing");
+	cr_assert_eq(seen.heads[1].discarded, 60, "what was overwritten lies before what is left");
 	drain_count(drain, &counts);
 	cr_assert_eq(counts.recorded + counts.discarded, 68);
+	release();
+}
+
+Test(drain, what_the_flight_recorder_lost_lies_in_the_gap)
+{
+	make(4, 4, STORE_CYCLIC);
+	sample_store_slot(&store, 0, 100, 0);
+	fill(sample_store_page(&store, 0, 0, 0), 4);
+	store.slots[0].next_seq = 9;
+	store.slots[0].discarded = 60;
+	fill(sample_store_page(&store, 1, 0, 0), 4);
+	store.slots[0].discarded = 90;
+	cr_assert_eq(pass(DRAIN_ALL), 2);
+	cr_assert_eq(seen.heads[0].discarded, 0);
+	cr_assert_eq(seen.heads[1].discarded, 90);
+	cr_assert_eq(seen.heads[1].seq, 9);
 	release();
 }
 
@@ -316,7 +336,7 @@ Test(drain, what_the_receiver_refuses_counts_as_discarded)
 	cr_assert_eq(counts.discarded, 4);
 	seen.fail = 0;
 	drain_finish(drain, &sink);
-	cr_assert_eq(seen.heads[0].discarded, 4);
+	cr_assert_eq(seen.heads[seen.count - 1].discarded, 4);
 	release();
 }
 
