@@ -6,8 +6,8 @@
  *	loader_clone    the borrowed thread's clone(2); the parent goes on to `restore` of that code
  *	                (found by its distance), the child to loader_code's raw thread
  *	raw thread      makes a proper thread by pthread_create() and exits
- *	proper thread   waits until the raw one is gone, takes its malloc state over, loads the agent
- *	                and becomes its control thread
+ *	proper thread   waits until the raw one is gone, takes its malloc state over, loads the agent,
+ *	                calls what starts it, and ends
  *
  * Included by assembly too. All is position independent.
  */
@@ -43,13 +43,13 @@
 
 #define LOADER_TEXT_BYTES 256
 
-/* status: 0 -> RAW -> CREATED -> OPENED -> FAILED or RUNS; CREATE_FAILED ends it early */
+/* status: 0 -> RAW -> CREATED -> OPENED -> STARTED; CREATE_FAILED, FAILED end it early */
 #define LOADER_RAW 1
 #define LOADER_CREATED 2
 #define LOADER_CREATE_FAILED 3
 #define LOADER_OPENED 4
 #define LOADER_FAILED 5
-#define LOADER_RUNS 6
+#define LOADER_STARTED 6
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
@@ -57,7 +57,7 @@
 
 struct loader_data {
 	uint32_t status;
-	uint32_t error;	    /* CREATE_FAILED: what pthread_create() returned */
+	int32_t error;	    /* what pthread_create() returned, or (STARTED) the agent */
 	uint32_t tid;	    /* of the proper thread, in the process's own pid namespace */
 	uint32_t abandoned; /* the tool gave up: load, but don't start the agent */
 	uint64_t tcb;	    /* of the raw thread */

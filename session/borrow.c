@@ -268,21 +268,19 @@ int borrow_move(struct borrow *borrow, uint64_t at)
 int borrow_return(struct borrow *borrow)
 {
 	uint64_t deadline_ns = tracee_deadline(CALL_WAIT_MS);
-	int stop = 0, pass = 0, err;
+	int stop = TRACEE_SYSCALL, signal = 0, err;
 
 	if (!borrow->entered)
 		return 0;
-	if (ptrace(PTRACE_INTERRUPT, borrow->tid, NULL, NULL))
-		return -ESRCH;
 	while (stop != TRACEE_INTERRUPTED && stop != TRACEE_GROUP_STOP) {
-		int signal;
-
-		if (ptrace(PTRACE_CONT, borrow->tid, NULL, pass))
-			return -ESRCH;
+		if (stop == TRACEE_SIGNAL && is_fault(signal))
+			stop = TRACEE_OTHER; /* our own code's: not for the program */
+		err = tracee_interrupt(borrow->tid, stop, signal);
+		if (err)
+			return err;
 		stop = tracee_wait(borrow->tid, deadline_ns, &signal);
 		if (stop < 0)
 			return stop;
-		pass = stop == TRACEE_SIGNAL && !is_fault(signal) ? signal : 0;
 	}
 	/* The mask first: see the head of borrow.h. */
 	if (ptrace(PTRACE_SETSIGMASK, borrow->tid, sizeof(borrow->mask), &borrow->mask))

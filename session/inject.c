@@ -7,7 +7,7 @@
  *                and is given back (borrow.c, scratch.c)
  *   3. raw       the raw thread has a thread control block of our making: enough to call
  *                pthread_create(), nothing more; then it exits (arch/loader.h)
- *   4. load      the proper thread calls dlopen() on the agent and turns into its control thread
+ *   4. load      the proper thread calls dlopen() on the agent, starts it, and ends
  *   5. clean     a second loan unmaps the memory of 2
  *
  * No program thread executes our code, so no lock that one of them holds can stop us for good: the
@@ -55,12 +55,6 @@ struct injection {
 	int mem; /* of the address space that the scratch is in; it stays with that one. -1: none yet */
 	int committed; /* something was done to the process: no second try */
 	int tries;
-};
-
-struct request {
-	struct injection injection;
-	pid_t pid;
-	int result;
 };
 
 static void sleep_us(long us)
@@ -324,6 +318,13 @@ static int may_retry(const struct injection *injection, int err)
 	       err == -EPERM;
 }
 
+static int traced_by_others(pid_t tid)
+{
+	long tracer = target_status_number(tid, "TracerPid");
+
+	return tracer && tracer != gettid();
+}
+
 /* One pass over the threads, leader first, the better ranks first. */
 static int borrow_any(struct injection *injection, loan_fn *fn)
 {
@@ -333,7 +334,7 @@ static int borrow_any(struct injection *injection, loan_fn *fn)
 	for (int want = 0; want < 3 && may_retry(injection, err); want++)
 		for (int i = 0; i < count && may_retry(injection, err); i++)
 			if (rank(target_thread_state(pid, tids[i])) == want &&
-			    target_status_number(tids[i], "TracerPid") == 0)
+			    !traced_by_others(tids[i]))
 				err = borrow_one(injection, tids[i], fn);
 	free(tids);
 	return err;
@@ -364,13 +365,22 @@ static int failed_to_borrow(struct injection *injection, int err)
 	return -WM_E_INJECT;
 }
 
-static int borrow_until_done(struct injection *injection, loan_fn *fn)
+struct loan {
+	struct injection *injection;
+	loan_fn *fn;
+	unsigned int wait_ms;
+	int result;
+};
+
+static void *loan_thread(void *arg)
 {
-	uint64_t deadline_ns = tracee_deadline(BORROW_WAIT_MS);
+	struct loan *loan = arg;
+	struct injection *injection = loan->injection;
+	uint64_t deadline_ns = tracee_deadline(loan->wait_ms);
 	int err;
 
 	for (injection->tries = 0;; injection->tries++) {
-		err = borrow_any(injection, fn);
+		err = borrow_any(injection, loan->fn);
 		if (!may_retry(injection, err) || tracee_late(deadline_ns))
 			break;
 		if (err == -EPERM && injection->tries > 20)
@@ -378,7 +388,23 @@ static int borrow_until_done(struct injection *injection, loan_fn *fn)
 		/* at random places: a program with a beat of its own must not keep step with us */
 		sleep_us(100 + injection->tries * 137 % 1900);
 	}
-	return may_retry(injection, err) ? failed_to_borrow(injection, err) : err;
+	loan->result = err;
+	return NULL;
+}
+
+/*
+ * Borrow some thread and do fn() with it, at a good moment. A thread of our own does it: its end lets
+ * go of all that could not be stopped in time (tracee.h).
+ */
+static int borrow(struct injection *injection, loan_fn *fn, unsigned int wait_ms)
+{
+	struct loan loan = { injection, fn, wait_ms, 0 };
+	pthread_t thread;
+	int err = -pthread_create(&thread, NULL, loan_thread, &loan);
+
+	if (!err)
+		err = -pthread_join(thread, NULL);
+	return err ? err : loan.result;
 }
 
 /* Is the address space that this thread runs in the one that the scratch is in? */
@@ -405,8 +431,8 @@ static int unmap_by(struct injection *injection, struct borrow *borrow)
 	return err;
 }
 
-/* Has the raw thread gone, and the proper one left our code? */
-static int threads_left(const struct injection *injection, int failed)
+/* Has the raw thread gone, and the proper one? Then nobody is in our code. */
+static int threads_left(const struct injection *injection)
 {
 	pid_t *tids;
 	struct loader_data data;
@@ -417,8 +443,8 @@ static int threads_left(const struct injection *injection, int failed)
 		return 0;
 	if (pread(injection->mem, &left, sizeof(left), (off_t)data.tid_at) != sizeof(left) || left)
 		return 0;
-	if (!failed || !data.tid)
-		return 1;
+	if (!data.tid)
+		return data.status == LOADER_CREATE_FAILED;
 	count = target_threads(injection->target.pid, &tids);
 	for (int i = 0; i < count; i++)
 		if (target_status_number(tids[i], "NSpid") == (long)data.tid)
@@ -431,25 +457,19 @@ static int threads_left(const struct injection *injection, int failed)
 static void unmap(struct injection *injection)
 {
 	struct injection quiet = *injection;
-	uint64_t deadline_ns = tracee_deadline(UNMAP_WAIT_MS);
-	int err;
 
 	quiet.detail = (struct detail){ 0 };
 	quiet.committed = 0;
-	do {
-		err = borrow_any(&quiet, unmap_by);
-		if (err && quiet.scratch.start)
-			sleep_us(500);
-	} while (err && err != -WM_E_GONE && quiet.scratch.start && !tracee_late(deadline_ns));
+	borrow(&quiet, unmap_by, UNMAP_WAIT_MS);
 	injection->scratch = quiet.scratch;
 }
 
 /* Step 5. */
-static void clean(struct injection *injection, int failed)
+static void clean(struct injection *injection)
 {
 	uint64_t deadline_ns = tracee_deadline(LEAVE_WAIT_MS);
 
-	while (!threads_left(injection, failed)) {
+	while (!threads_left(injection)) {
 		if (tracee_late(deadline_ns))
 			return;
 		sleep_us(200);
@@ -460,9 +480,9 @@ static void clean(struct injection *injection, int failed)
 static int give_up(struct injection *injection, uint32_t status)
 {
 	const uint32_t yes = 1;
-	const char *why = status == LOADER_RUNS	     ? "the agent does not listen" :
-			  status >= LOADER_CREATED ? "its dynamic loader is still busy" :
-						       "a new thread has not run";
+	const char *why = status == LOADER_OPENED  ? "the agent is still starting" :
+			  status == LOADER_CREATED ? "its dynamic loader is still busy" :
+						     "a new thread has not run";
 
 	/* Should the loader come through later, it won't start the agent. The memory stays for it. */
 	if (pwrite(injection->mem, &yes, sizeof(yes),
@@ -472,7 +492,7 @@ static int give_up(struct injection *injection, uint32_t status)
 			  injection->target.pid, injection->target.comm, why, LOAD_WAIT_MS / 1000);
 }
 
-static int load_failed(struct injection *injection, uint32_t status)
+static int outcome(struct injection *injection, uint32_t status)
 {
 	const size_t bytes = offsetof(struct loader_data, socket_dir);
 	const char *comm = injection->target.comm;
@@ -484,7 +504,12 @@ static int load_failed(struct injection *injection, uint32_t status)
 	if (status == LOADER_CREATE_FAILED)
 		return detail_set(injection->detail, -WM_E_INJECT,
 				  "process %d (%s) can't start a thread: %s", injection->target.pid,
-				  comm, strerror((int)data.error));
+				  comm, strerror(data.error));
+	if (status == LOADER_STARTED)
+		return data.error ? detail_set(injection->detail, data.error,
+					       "process %d (%s): the agent could not start",
+					       injection->target.pid, comm) :
+				    0;
 	return detail_set(injection->detail,
 			  strstr(data.text, "cannot open shared object") ? -WM_E_NO_AGENT :
 									   -WM_E_INJECT,
@@ -502,22 +527,19 @@ static int await(struct injection *injection)
 
 		if (status == UINT32_MAX)
 			return -WM_E_GONE;
-		if (status == LOADER_CREATE_FAILED || status == LOADER_FAILED) {
-			int err = load_failed(injection, status);
+		if (status == LOADER_CREATE_FAILED || status == LOADER_FAILED ||
+		    status == LOADER_STARTED) {
+			int err = outcome(injection, status);
 
-			clean(injection, 1);
+			clean(injection);
 			return err;
 		}
-		if (status == LOADER_RUNS && listens(injection))
-			break;
 		if (tracee_late(deadline_ns))
 			return give_up(injection, status);
 		sleep_us(pause_us);
 		if (pause_us < 1000)
 			pause_us += pause_us / 4;
 	}
-	clean(injection, 0);
-	return 0;
 }
 
 static int attempt(struct injection *injection, pid_t pid)
@@ -535,8 +557,10 @@ static int attempt(struct injection *injection, pid_t pid)
 			       target_denied(&injection->target, injection->detail) :
 			       -WM_E_GONE;
 	close(mem);
-	err = borrow_until_done(injection, load_by);
-	if (!err)
+	err = borrow(injection, load_by, BORROW_WAIT_MS);
+	if (may_retry(injection, err))
+		err = failed_to_borrow(injection, err);
+	else if (!err)
 		err = await(injection);
 	else if (injection->scratch.start)
 		unmap(injection);
@@ -567,36 +591,21 @@ static int inject(struct injection *injection, pid_t pid)
 	return err;
 }
 
-static void *inject_thread(void *arg)
-{
-	struct request *request = arg;
-
-	request->result = inject(&request->injection, request->pid);
-	return NULL;
-}
-
 int inject_agent(pid_t pid, const char *agent_path, const char *socket_dir, char *detail,
 		 size_t detail_bytes)
 {
-	struct request *request = calloc(1, sizeof(*request));
-	pthread_t thread;
+	struct injection *injection = calloc(1, sizeof(*injection));
 	int err;
 
 	if (detail_bytes)
 		detail[0] = '\0';
-	if (!request)
+	if (!injection)
 		return -ENOMEM;
-	request->pid = pid;
-	request->injection.agent_path = agent_path;
-	request->injection.socket_dir = socket_dir;
-	request->injection.detail = (struct detail){ detail, detail_bytes };
-	request->injection.mem = -1;
-	/* A thread of its own: its end lets go of what it could not stop (tracee.h). */
-	err = -pthread_create(&thread, NULL, inject_thread, request);
-	if (!err) {
-		pthread_join(thread, NULL);
-		err = request->result;
-	}
-	free(request);
+	injection->agent_path = agent_path;
+	injection->socket_dir = socket_dir;
+	injection->detail = (struct detail){ detail, detail_bytes };
+	injection->mem = -1;
+	err = inject(injection, pid);
+	free(injection);
 	return err;
 }

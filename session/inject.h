@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* What the agent's library offers: void *waymark_agent_loaded(const char *socket_dir) */
+/* What the agent's library offers: int waymark_agent_loaded(const char *socket_dir); 0 or an error. */
 #define INJECT_SYMBOL "waymark_agent_loaded"
 
 /*

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/tracee.h"
+#include "session/target.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 #include <waymark/error.h>
 
 #define SPINS 200 /* before the first sleep: most stops come within 20 us */
@@ -66,9 +68,22 @@ int tracee_wait(pid_t tid, uint64_t deadline_ns, int *signal)
 
 int tracee_seize(pid_t tid)
 {
-	if (ptrace(PTRACE_SEIZE, tid, NULL, PTRACE_O_TRACESYSGOOD))
-		return -errno;
+	if (ptrace(PTRACE_SEIZE, tid, NULL, PTRACE_O_TRACESYSGOOD)) {
+		int err = -errno;
+
+		if (err != -EPERM || target_status_number(tid, "TracerPid") != gettid())
+			return err;
+	}
 	return ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) ? -errno : 0;
+}
+
+int tracee_interrupt(pid_t tid, int stop, int signal)
+{
+	/* Every stop takes a pending interrupt with it (kernel/signal.c, ptrace_stop()): ask anew. */
+	if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) ||
+	    ptrace(PTRACE_CONT, tid, NULL, stop == TRACEE_SIGNAL ? signal : 0))
+		return -ESRCH;
+	return 0;
 }
 
 int tracee_stop(pid_t tid, uint64_t deadline_ns)
@@ -84,9 +99,9 @@ int tracee_stop(pid_t tid, uint64_t deadline_ns)
 			tracee_detach(tid);
 			return -WM_E_STOPPED;
 		}
-		/* The interrupt stays pending behind a signal that was already on its way. */
-		if (ptrace(PTRACE_CONT, tid, NULL, stop == TRACEE_SIGNAL ? signal : 0))
-			return -ESRCH;
+		stop = tracee_interrupt(tid, stop, signal);
+		if (stop)
+			return stop;
 	}
 }
 

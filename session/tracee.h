@@ -32,13 +32,18 @@ int tracee_late(uint64_t deadline_ns);
  */
 int tracee_wait(pid_t tid, uint64_t deadline_ns, int *signal);
 
-/*
- * Seize a thread and stop it. Signals that it was about to get are passed on. Returns 0, or leaves it
- * alone: -WM_E_STOPPED when the process is stopped already, -ESRCH, -EPERM. After -ETIMEDOUT it is
- * still seized, and will be until it stops or this thread ends.
- */
+/* Seize a thread and ask it to stop; also one that was seized before. 0, -ESRCH, -EPERM. */
 int tracee_seize(pid_t tid);
+
+/*
+ * Wait until it has. Signals that it was about to get are passed on. Returns 0, or leaves it alone:
+ * -WM_E_STOPPED when the process is stopped already, -ESRCH. After -ETIMEDOUT it is still seized, and
+ * will be until it is detached at a later stop or this thread ends.
+ */
 int tracee_stop(pid_t tid, uint64_t deadline_ns);
+
+/* Go on from a stop of this kind, with its signal, and stop as soon as may be. 0 or -ESRCH. */
+int tracee_interrupt(pid_t tid, int stop, int signal);
 
 /* Let a stopped tracee go. An error says that it is gone. */
 int tracee_detach(pid_t tid);

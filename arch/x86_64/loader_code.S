@@ -119,12 +119,10 @@ proper_thread:
 	cmpl	$0, LOADER_ABANDONED(%rbx)
 	jne	leave
 	lea	LOADER_SOCKET_DIR(%rbx), %rdi
-	/* OPENED -> RUNS; from here on only the string is needed of all this memory */
-	movl	$LOADER_RUNS, LOADER_STATUS(%rbx)
-	pop	%r12
-	pop	%rbp
-	pop	%rbx
-	jmp	*%rax
+	call	*%rax
+	mov	%eax, LOADER_ERROR(%rbx)
+	movl	$LOADER_STARTED, LOADER_STATUS(%rbx)	/* OPENED -> STARTED */
+	jmp	leave
 
 failed:
 	call	*LOADER_DLERROR(%rbx)
@@ -138,7 +136,7 @@ failed:
 	inc	%ecx
 	cmp	$(LOADER_TEXT_BYTES - 1), %ecx
 	jb	1b
-2:	movl	$LOADER_FAILED, LOADER_STATUS(%rbx)
+2:	movl	$LOADER_FAILED, LOADER_STATUS(%rbx)	/* CREATED or OPENED -> FAILED */
 leave:	xor	%eax, %eax
 	pop	%r12
 	pop	%rbp
