@@ -3,6 +3,16 @@
 # What is installed can be used: headers, libraries by pkg-config, manual pages, completion.
 set -euo pipefail
 
+if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" | grep -cE "__(asan|tsan|ubsan)_")" -gt 0 ]; then
+	echo "a library built for a sanitizer can't be linked by programs that are not"
+	exit 77
+fi
+# expect TEXT OUTPUT
+expect()
+{
+	[[ $2 == *"$1"* ]] || { printf 'expected "%s" in:\n%s\n' "$1" "$2"; exit 1; }
+}
+
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
@@ -28,7 +38,7 @@ int main(int argc, char **argv)
 C
 gcc -I"$prefix/include" marked.c -o marked
 ./marked
-"$prefix/bin/waymark" list marked | grep -q install:test
+expect install:test "$("$prefix/bin/waymark" list marked)"
 
 # A tool of one's own.
 cat >tool.c <<'C'
@@ -48,7 +58,7 @@ int main(void)
 C
 # shellcheck disable=SC2046 # words
 gcc tool.c -o tool $(pkg-config --cflags --libs waymark)
-LD_LIBRARY_PATH=$prefix/lib ./tool | grep -q "event spec"
+expect "event spec" "$(LD_LIBRARY_PATH=$prefix/lib ./tool)"
 
 # A program with handlers of its own, against the shared and the static agent.
 cat >probed.c <<'C'
@@ -77,5 +87,5 @@ gcc -I"$prefix/include" probed.c -o probed-static "$prefix/lib/libwaymark-agent.
 ./probed-static
 
 # Completion offers the commands.
-bash -c '. "$0"; COMP_WORDS=(waymark re) COMP_CWORD=1; _waymark; echo "${COMPREPLY[@]}"' \
-	"$prefix/share/bash-completion/completions/waymark" | grep -qx "record report"
+expect "record report" "$(bash -c '. "$0"; COMP_WORDS=(waymark re) COMP_CWORD=1; _waymark; echo "${COMPREPLY[@]}"' \
+	"$prefix/share/bash-completion/completions/waymark")"

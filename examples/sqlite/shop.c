@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -40,7 +41,7 @@ static const char schema[] =
 	"  INSERT INTO product SELECT i, 'Product ' || i, 100 + i * 7 % 900, 1000000 FROM n;";
 
 static const char *path;
-static volatile sig_atomic_t stopping;
+static atomic_int stopping; /* lock-free, so a handler may set it */
 
 struct worker {
 	const char *name;
