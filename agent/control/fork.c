@@ -20,6 +20,7 @@
 #include <pthread.h>
 
 #define FORK_LOCK_MS 200
+#define FORK_GO_WAIT_MS 1000 /* the tool is busy or stopped: the child goes on, not recorded yet */
 
 static __thread int has_lock __attribute__((tls_model("initial-exec")));
 
@@ -60,7 +61,9 @@ static void child(void)
 	if (registry_forked(has_lock) && count && !control_is_filtered_since()) {
 		for (unsigned int i = 0; i < count; i++)
 			control_add_tool(paths[i]);
-		control_start(CONTROL_WANT_CONNECT, SESSION_FORKED);
+		/* as a launched program: so that what the child does first is recorded too */
+		if (!control_start(CONTROL_WANT_CONNECT, SESSION_FORKED | SESSION_LAUNCHED))
+			control_wait_go(FORK_GO_WAIT_MS);
 	}
 	has_lock = 0;
 	errno = error;

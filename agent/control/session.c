@@ -289,8 +289,7 @@ static int serve_request(struct session *session, const struct wm_message *messa
 	case CONTROL_LIST:
 		return serve_list(session);
 	case CONTROL_GO:
-		control_go();
-		return 0;
+		return 0; /* once the answer is sent: the program may end right then */
 	case CONTROL_QUIET:
 	case CONTROL_LEAVE:
 		return make_quiet(session, change);
@@ -340,6 +339,8 @@ static void serve_session(struct session *session)
 	if (send_done(session, message, error, &change, begin_ns) || error == -EPIPE ||
 	    message->type == CONTROL_LEAVE)
 		begin_closing(session);
+	if (message->type == CONTROL_GO)
+		control_go();
 }
 
 void session_poll_fds(struct pollfd fds[SESSIONS_MAX])
