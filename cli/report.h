@@ -13,8 +13,9 @@ int report_json(const char *dir, const struct trace_reader *reader, const struct
 
 /*
  * The rows of a span's histogram, in nanoseconds: bounds at 1, 2 and 5 of each power of ten where
- * that gives no more than REPORT_ROWS_MAX rows, else at the powers alone. Returns their number.
+ * that gives no more than REPORT_ROWS_FINE rows, else at the powers alone. Returns their number.
  */
+#define REPORT_ROWS_FINE 12
 #define REPORT_ROWS_MAX 24
 struct report_row {
 	uint64_t low_ns, high_ns, count;

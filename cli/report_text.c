@@ -26,8 +26,7 @@ static uint64_t next_bound(uint64_t bound, int coarse)
 	return bound / power >= 2 ? power * 5 : power * 2;
 }
 
-static int fill_rows(const struct summary_span *span, struct report_row rows[REPORT_ROWS_MAX],
-		     int coarse)
+static int fill_rows(const struct summary_span *span, struct report_row *rows, int room, int coarse)
 {
 	double per_ns = (double)span->ticks_hz / 1e9;
 	uint64_t min = (uint64_t)report_ns(span, span->times->min);
@@ -41,7 +40,7 @@ static int fill_rows(const struct summary_span *span, struct report_row rows[REP
 		int last;
 		uint64_t high_ticks;
 
-		if (count == REPORT_ROWS_MAX)
+		if (count == room)
 			return 0;
 		high = next_bound(low, coarse);
 		last = high > max;
@@ -60,8 +59,8 @@ int report_rows(const struct summary_span *span, struct report_row rows[REPORT_R
 
 	if (!span->times->count)
 		return 0;
-	count = fill_rows(span, rows, 0);
-	return count ? count : fill_rows(span, rows, 1);
+	count = fill_rows(span, rows, REPORT_ROWS_FINE, 0);
+	return count ? count : fill_rows(span, rows, REPORT_ROWS_MAX, 1);
 }
 
 /* A time with its unit, in eight columns at most. */

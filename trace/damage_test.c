@@ -257,6 +257,59 @@ Test(damage, repair_cuts_a_torn_packet_off_and_keeps_it)
 	repair_with_tail(zeros, sizeof(zeros));
 }
 
+Test(damage, repair_shortens_a_packet_with_a_bad_event_in_it)
+{
+	struct babeltrace theirs;
+	struct canon canon;
+	size_t bytes;
+	char *content;
+
+	make_trace();
+	content = load("10-11-0", &bytes);
+	content[packet_end[0] + PAGE_HEAD_BYTES + 4 + 4] = 9; /* a string's state */
+	store("10-11-0", content, bytes);
+	free(content);
+	cr_assert_eq(trace_repair(dir), 1);
+	cr_assert_eq(trace_repair(dir), 0);
+	cr_assert_eq(canon_read(&canon, dir), 0);
+	cr_assert_eq(canon.count, 2 * EVENTS);
+	cr_assert_eq(canon.damages, 1); /* it is still told */
+	canon_release(&canon);
+	if (!babeltrace_read(&theirs, dir)) {
+		cr_assert_not(theirs.failed);
+		cr_assert_eq(theirs.count, 2 * EVENTS);
+		babeltrace_release(&theirs);
+	}
+	sample_folder_remove(dir);
+}
+
+/* Whatever one changed byte of an event does: after a repair babeltrace2 reads as much as we do. */
+Test(damage, what_was_repaired_is_read_by_all, .timeout = 120)
+{
+	struct babeltrace theirs;
+	struct canon canon;
+	size_t bytes;
+	char *content;
+
+	make_trace();
+	content = load("10-11-0", &bytes);
+	for (size_t at = packet_end[0] + PAGE_HEAD_BYTES; at < packet_end[1]; at++) {
+		content[at] ^= 0x41;
+		store("10-11-0", content, bytes);
+		content[at] ^= 0x41;
+		cr_assert_geq(trace_repair(dir), 0);
+		cr_assert_eq(canon_read(&canon, dir), 0);
+		if (!babeltrace_read(&theirs, dir)) {
+			cr_assert_not(theirs.failed, "byte %zu", at);
+			cr_assert_eq(theirs.count, canon.count, "byte %zu", at);
+			babeltrace_release(&theirs);
+		}
+		canon_release(&canon);
+	}
+	free(content);
+	sample_folder_remove(dir);
+}
+
 Test(damage, a_stream_of_which_nothing_is_whole_becomes_empty)
 {
 	struct babeltrace theirs;

@@ -105,29 +105,6 @@ static void damaged(struct merge *merge, struct cursor *cursor, const uint8_t *s
 	walk->at = walk->end;
 }
 
-/* Read one event. 0, or why it can't be read. */
-static const char *read_event(struct cursor *cursor, const struct trace_schema *schema)
-{
-	struct walk *walk = &cursor->packet.walk;
-	struct merge_event *event = &cursor->event;
-	uint64_t ticks = walk->ticks;
-	uint32_t id;
-
-	if (walk_header(walk, &id))
-		return "cut in an event's head";
-	event->class = schema_find(schema, id);
-	if (!event->class)
-		return "an event that the metadata lacks";
-	if (walk->ticks < ticks || walk->ticks > cursor->packet.head.end_ticks)
-		return "an event outside its packet's time";
-	event->ticks = walk->ticks;
-	event->fields = walk->at;
-	if (walk_fields(walk, event->class))
-		return "cut in an event";
-	event->end = walk->at;
-	return NULL;
-}
-
 /* Make the cursor's next event pending. 0 when there is none. */
 static int step(struct merge *merge, struct cursor *cursor)
 {
@@ -145,7 +122,8 @@ static int step(struct merge *merge, struct cursor *cursor)
 				break;
 			continue;
 		}
-		fault = read_event(cursor, schema);
+		fault = packet_event(&cursor->packet, schema, &cursor->event.class,
+				     &cursor->event.fields);
 		if (fault) {
 			damaged(merge, cursor, start, fault);
 			continue;
@@ -153,6 +131,8 @@ static int step(struct merge *merge, struct cursor *cursor)
 		cursor->ns = reader_ns(merge->reader, cursor->clock, walk->ticks);
 		if (cursor->ns < merge->from_ns)
 			continue;
+		cursor->event.ticks = walk->ticks;
+		cursor->event.end = walk->at;
 		cursor->event.ns = cursor->ns;
 		return 1;
 	}

@@ -91,15 +91,15 @@ static int stream_scan(struct trace_reader *reader, struct trace_stream *stream)
 {
 	const uint8_t *uuid = reader->meta.uuid_known ? reader->meta.uuid : NULL;
 	int fd = openat(reader->dir, stream->file, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-	const char *fault = NULL;
 	uint64_t next_seq = 0;
 
 	if (fd < 0)
 		return -errno;
-	while (!fault && stream->bytes < stream->file_bytes) {
+	while (stream->bytes < stream->file_bytes) {
 		uint64_t left = stream->file_bytes - stream->bytes;
 		struct wm_packet head = { 0 };
 		ssize_t count = pread(fd, &head, sizeof(head), (off_t)stream->bytes);
+		const char *fault;
 
 		if (count < 0 || (size_t)count < sizeof(head))
 			left = count < 0 ? 0 : (uint64_t)count;
@@ -109,11 +109,17 @@ static int stream_scan(struct trace_reader *reader, struct trace_stream *stream)
 			break;
 		if (!fault)
 			fault = stream_fault(reader, stream, &head);
-		if (fault)
+		if (fault) {
 			reader_damage(reader, stream->file, stream->bytes,
 				      stream->file_bytes - stream->bytes, fault);
-		else
-			stream_count(stream, &head, &next_seq);
+			break;
+		}
+		/* The writer leaves no gap at a packet's end. */
+		if (head.content_bits < head.packet_bits)
+			reader_damage(reader, stream->file, stream->bytes + head.content_bits / 8,
+				      (head.packet_bits - head.content_bits) / 8,
+				      "left out of its packet, as a repair does");
+		stream_count(stream, &head, &next_seq);
 	}
 	close(fd);
 	return 0;
@@ -332,4 +338,22 @@ int stream_packet(const struct trace_reader *reader, const struct trace_stream *
 	packet->walk.ticks = packet->head.begin_ticks;
 	*offset += packet->head.packet_bits / 8;
 	return 1;
+}
+
+const char *packet_event(struct trace_packet *packet, const struct trace_schema *schema,
+			 const struct trace_class **class, const uint8_t **fields)
+{
+	struct walk *walk = &packet->walk;
+	uint64_t ticks = walk->ticks;
+	uint32_t id;
+
+	if (walk_header(walk, &id))
+		return "cut in an event's head";
+	*class = schema_find(schema, id);
+	if (!*class)
+		return "an event that the metadata lacks";
+	if (walk->ticks < ticks || walk->ticks > packet->head.end_ticks)
+		return "an event outside its packet's time";
+	*fields = walk->at;
+	return walk_fields(walk, *class) ? "cut in an event" : NULL;
 }

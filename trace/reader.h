@@ -79,6 +79,13 @@ void stream_unmap(struct trace_stream *stream);
 int stream_packet(const struct trace_reader *reader, const struct trace_stream *stream,
 		  uint64_t *offset, struct trace_packet *packet);
 
+/*
+ * Step over the packet's next event: its class, where its fields are, and walk.ticks its time. NULL,
+ * or why it can't be read; then the walk stands somewhere in it.
+ */
+const char *packet_event(struct trace_packet *packet, const struct trace_schema *schema,
+			 const struct trace_class **class, const uint8_t **fields);
+
 /* Why a head can't be a packet of `left` bytes at most; NULL when it can. uuid may be NULL. */
 const char *packet_fault(const struct wm_packet *head, const uint8_t *uuid, uint64_t left);
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * babeltrace2 reads nothing at all of a trace with one torn packet in it, and stops at an event cut
- * short. So every stream is cut behind its last whole packet; what is cut off is kept beside it.
+ * babeltrace2 reads nothing at all of a trace with one torn packet in it, and stops at an event that
+ * it can't read. So every stream is cut behind its last whole packet, what is cut off being kept
+ * beside it; and a packet with a bad event in it is told to end before that event, by its
+ * content_size: the bytes stay where they are, and our own reader tells of them.
  */
 #include "trace/reader.h"
 #include "trace/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -52,6 +55,60 @@ static int cut(struct trace_reader *reader, const struct trace_stream *stream)
 	return err;
 }
 
+/* Where the events of a packet end that can be read; its content's end when all can. */
+static const uint8_t *good_end(struct trace_packet *packet, const struct trace_schema *schema)
+{
+	const struct trace_class *class;
+	const uint8_t *fields, *start;
+
+	while ((start = packet->walk.at) < packet->walk.end)
+		if (packet_event(packet, schema, &class, &fields))
+			return start;
+	return start;
+}
+
+/* Shorten the packets that hold what can't be read. Returns how many. */
+static int shorten(struct trace_reader *reader, struct trace_stream *stream)
+{
+	int fd, count = 0, err = stream_map(reader, stream);
+	struct trace_packet packet;
+	uint64_t offset = 0;
+
+	if (err)
+		return err;
+	fd = openat(reader->dir, stream->file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return -errno;
+	while (!err && stream_packet(reader, stream, &offset, &packet)) {
+		uint64_t at = packet.offset + offsetof(struct wm_packet, content_bits);
+		uint64_t end =
+			(uint64_t)(good_end(&packet, stream_schema(reader, stream)) - stream->map);
+		uint64_t bits = 8 * (end - packet.offset);
+
+		if (bits == packet.head.content_bits)
+			continue;
+		if (pwrite(fd, &bits, sizeof(bits), (off_t)at) != sizeof(bits))
+			err = errno ? -errno : -EIO;
+		count++;
+	}
+	close(fd);
+	stream_unmap(stream);
+	return err ? err : count;
+}
+
+static int repair_stream(struct trace_reader *reader, struct trace_stream *stream)
+{
+	int err = 0, shortened = stream->packets ? shorten(reader, stream) : 0;
+
+	if (shortened < 0)
+		return shortened;
+	if (stream->bytes != stream->file_bytes) {
+		err = cut(reader, stream);
+		shortened++;
+	}
+	return err ? err : shortened > 0;
+}
+
 int trace_repair(const char *dir)
 {
 	struct trace_reader *reader;
@@ -63,12 +120,9 @@ int trace_repair(const char *dir)
 	if (reader->live || flock(reader->dir, LOCK_EX | LOCK_NB))
 		err = reader->live || errno == EWOULDBLOCK ? -EBUSY : -errno;
 	for (uint32_t i = 0; !err && i < reader->stream_count; i++) {
-		struct trace_stream *stream = &reader->streams[i];
-
-		if (stream->bytes == stream->file_bytes)
-			continue;
-		err = cut(reader, stream);
-		count += !err;
+		err = repair_stream(reader, &reader->streams[i]);
+		count += err > 0;
+		err = err > 0 ? 0 : err;
 	}
 	if (!err)
 		unlinkat(reader->dir, ".metadata.new", 0); /* a writer that was killed left it */

@@ -90,7 +90,7 @@ static int metadata_flush(struct trace_writer *writer)
 		return 0;
 	tsdl_head(&text, writer->uuid);
 	text_format(&text,
-		    "env {\n\tdomain = \"ust\";\n\ttracer_name = \"waymark\";\n"
+		    "env {\n\ttracer_name = \"waymark\";\n"
 		    "\twaymark_version = \"%s\";\n",
 		    WAYMARK_VERSION);
 	text_add(&text, writer->env.at, writer->env.bytes);
