@@ -34,22 +34,22 @@
 
 enum control_type {
 	/* agent to tool */
-	CONTROL_HELLO = 1,  /* struct control_hello, then the path of the executable */
-	CONTROL_DONE = 2,   /* struct control_done; the answer to a request */
-	CONTROL_STORE = 3,  /* struct control_store; carries the memfd (SCM_RIGHTS) */
-	CONTROL_EVENT = 4,  /* struct control_event, then its text: an id was given to a marker */
+	CONTROL_HELLO = 1,   /* struct control_hello, then the path of the executable */
+	CONTROL_DONE = 2,    /* struct control_done; the answer to a request */
+	CONTROL_STORE = 3,   /* struct control_store; carries the memfd (SCM_RIGHTS) */
+	CONTROL_EVENT = 4,   /* struct control_event, then its text: an id was given to a marker */
 	CONTROL_REFUSED = 5, /* struct control_refused, then the site's text */
-	CONTROL_MARKER = 6, /* struct control_marker, then its text: a line of an answer to LIST */
-	CONTROL_MODULE = 7, /* struct control_module, then its path */
+	CONTROL_MARKER = 6,  /* struct control_marker, then its text: a line of an answer to LIST */
+	CONTROL_MODULE = 7,  /* struct control_module, then its path */
 
 	/* tool to agent */
-	CONTROL_OPEN = 32,  /* struct control_open, then the path where forked children find the tool */
-	CONTROL_ARM = 33,   /* struct control_rules, then NUL-terminated SUBSYS:EVENT globs */
+	CONTROL_OPEN = 32,   /* struct control_open, then the path where children find the tool */
+	CONTROL_ARM = 33,    /* struct control_rules, then NUL-terminated SUBSYS:EVENT globs */
 	CONTROL_DISARM = 34, /* likewise; no glob at all: everything of this session */
 	CONTROL_LIST = 35,
 	CONTROL_GO = 36,    /* a launched program may run */
-	CONTROL_QUIET = 37, /* disarm all; DONE comes when no thread will write to the store again */
-	CONTROL_LEAVE = 38, /* QUIET, then this session is gone; the last one ends the agent's thread */
+	CONTROL_QUIET = 37, /* disarm all; DONE comes when nothing writes to the store any more */
+	CONTROL_LEAVE = 38, /* QUIET, then this session is gone; the last ends the agent's thread */
 };
 
 struct wm_message {
@@ -81,11 +81,11 @@ struct control_hello {
 };
 
 struct control_done {
-	int32_t error;	  /* 0, -errno or -WM_E_* */
-	uint32_t markers; /* ARM: markers that match, now; DISARM: markers disarmed */
-	uint32_t sites;	  /* sites that changed state */
-	uint32_t refused; /* sites refused; each was told by REFUSED */
-	uint64_t ticks;	  /* the store's clock when the last site was live (or dormant) */
+	int32_t error;	   /* 0, -errno or -WM_E_* */
+	uint32_t markers;  /* ARM: markers that match, now; DISARM: markers disarmed */
+	uint32_t sites;	   /* sites that changed state */
+	uint32_t refused;  /* sites refused; each was told by REFUSED */
+	uint64_t ticks;	   /* the store's clock when the last site was live (or dormant) */
 	uint64_t batch_ns; /* time from the request's arrival to then */
 };
 
@@ -103,7 +103,7 @@ struct control_event {
 struct control_refused {
 	int32_t error;
 	uint32_t reserved;
-	uint64_t address;	/* of the site; 0 when the marker as a whole is refused */
+	uint64_t address; /* of the site; 0 when the marker as a whole is refused */
 	uint8_t expected[8], found[8];
 	/* the site's text follows; for WM_E_FIELD_TYPES the other site's text after its NUL */
 };
@@ -111,7 +111,7 @@ struct control_refused {
 struct control_marker {
 	uint32_t sites;
 	uint32_t armed; /* sites that are live, for whatever session */
-	uint64_t hits;	/* events that this session's store took, recorded or discarded; 0 if not armed by it */
+	uint64_t hits;	/* events of this session, recorded or discarded; 0 if not armed by it */
 	uint8_t types[16];
 	/* the text of its first site follows, then the module's path, each NUL-terminated */
 };

@@ -62,7 +62,7 @@
 
 enum store_policy {
 	STORE_DISCARD = 0, /* full: the newest events are lost and counted */
-	STORE_CYCLIC = 1,  /* full: the oldest page is overwritten, its events counted as discarded */
+	STORE_CYCLIC = 1,  /* full: the oldest page is overwritten, its events counted discarded */
 	STORE_BLOCK = 2,   /* full: the writer waits, for block_ns at most, then as discard */
 	STORE_NOTIFY = 3,  /* as discard; the session tells its owner at the watermark */
 };
@@ -96,16 +96,17 @@ struct wm_store {
 	uint32_t chunks_taken;				 /* words that are not 0; a hint */
 
 	/* Written outside. */
-	uint64_t drained_ns __attribute__((aligned(64))); /* CLOCK_MONOTONIC of the last pass; 0: nobody drains */
-	uint32_t freed;					  /* grows by 1 whenever a page was given back */
+	uint64_t drained_ns
+		__attribute__((aligned(64))); /* CLOCK_MONOTONIC of the last pass, or 0 */
+	uint32_t freed;			      /* grows by 1 for each page given back */
 } __attribute__((aligned(4096)));
 
 struct wm_slot {
 	uint32_t state;
 	uint32_t tid;
-	uint32_t depth;	 /* 0, or how many signal handlers deep its events were written */
-	uint32_t pages;	 /* pages that bear this slot's number: OPEN, FULL or TAKEN */
-	uint64_t instance; /* number of the stream, never used twice in a store */
+	uint32_t depth;	    /* 0, or how many signal handlers deep its events were written */
+	uint32_t pages;	    /* pages that bear this slot's number: OPEN, FULL or TAKEN */
+	uint64_t instance;  /* number of the stream, never used twice in a store */
 	uint64_t discarded; /* events lost, ever; atomic */
 	uint64_t next_seq;  /* sequence number of its next page */
 	char comm[16];	    /* the thread's name, NUL-terminated */
@@ -115,13 +116,13 @@ struct wm_slot {
 struct wm_page {
 	uint32_t state;
 	uint32_t slot;
-	uint32_t bytes; /* UNIT_BYTES or CHUNK_BYTES */
-	uint32_t commit; /* offset in the page after the last whole event; PAGE_HEAD_BYTES when none */
+	uint32_t bytes;	    /* UNIT_BYTES or CHUNK_BYTES */
+	uint32_t commit;    /* offset after the last whole event; PAGE_HEAD_BYTES when none */
 	uint64_t end_ticks; /* time of the last event, at least; begin_ticks when none */
 	uint64_t events;
 	uint64_t begin_ticks; /* the clock when the page was opened; not after its first event */
 	uint64_t seq;
-	uint64_t discarded; /* the slot's count when the page was opened */
+	uint64_t discarded;    /* the slot's count when the page was opened */
 	uint64_t monotonic_ns; /* the other clocks at begin_ticks */
 	uint64_t monotonic_raw_ns;
 	uint64_t realtime_ns;

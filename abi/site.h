@@ -47,10 +47,10 @@ struct wm_site_note {
 };
 
 struct wm_site {
-	int32_t site;	  /* to the instruction; 0 in the end of a scope, which has none */
-	int32_t cold;	  /* to where it jumps while armed; 0 likewise */
-	int32_t record;	  /* to its struct wm_record */
-	int32_t text;	  /* to its text, below */
+	int32_t site;	   /* to the instruction; 0 in the end of a scope, which has none */
+	int32_t cold;	   /* to where it jumps while armed; 0 likewise */
+	int32_t record;	   /* to its struct wm_record */
+	int32_t text;	   /* to its text, below */
 	uint8_t types[16]; /* WM_TYPE_*, 0 past the last field */
 };
 
@@ -67,7 +67,7 @@ struct wm_site {
  */
 
 struct wm_record {
-	uint64_t enter;	     /* the agent's stub; set before any of its sites is armed, then for good */
+	uint64_t enter;	     /* the agent's stub; set before any site is armed, then for good */
 	uint64_t agent_word; /* what the stub is given; likewise */
 	uint32_t armed;	     /* portable sites only: not 0 while armed */
 	uint32_t reserved;

@@ -122,6 +122,7 @@ wm_bytes_make(const void *start, unsigned long long bytes)
 /*
  * ---- From here on: how it is done. Names that begin with WM__ or wm__ are not for use. ----
  */
+/* clang-format off: it takes assembler in macros apart */
 
 /* Apply m(a, b, argument) to each argument; the count of arguments. */
 #define WM__COUNT(a, ...)                                                                          \

@@ -47,8 +47,8 @@ typedef void (*wm_probe_call)(wm_probe_fn fn, void *data, const unsigned char *p
  * *probe is released by wm_probe_remove(). Any thread, no signal handler, no probe's handler. Returns
  * 0, -WM_E_FIELD_TYPES, -WM_E_NO_TEXT_WRITE, -WM_E_SITE_CHANGED or -errno; *probe is NULL then.
  */
-int wm_probe_add(struct wm_probe **probe, const char *name, char kind, const unsigned char types[16],
-		 wm_probe_call call, wm_probe_fn fn, void *data);
+int wm_probe_add(struct wm_probe **probe, const char *name, char kind,
+		 const unsigned char types[16], wm_probe_call call, wm_probe_fn fn, void *data);
 
 /*
  * Take a handler away. When this returns 0 the handler is not running in any thread and never will
@@ -92,11 +92,11 @@ int wm_probe_remove(struct wm_probe *probe);
 			wm__data WM__EACH(WM__PROBE_VALUE, _, ##__VA_ARGS__));                     \
 	}                                                                                          \
 	static inline __attribute__((unused)) int wm_probe_##verb##_##subsys##_##event(            \
-		struct wm_probe **probe, wm_probe_##verb##_##subsys##_##event##_fn *fn, void *data) \
+		struct wm_probe **probe, wm_probe_##verb##_##subsys##_##event##_fn *fn,            \
+		void *data)                                                                        \
 	{                                                                                          \
-		static const unsigned char types[17] = {                                           \
-			WM__EACH(WM__PROBE_TYPE, _, ##__VA_ARGS__) 0                               \
-		};                                                                                 \
+		static const unsigned char types[17] = { WM__EACH(WM__PROBE_TYPE, _,               \
+								  ##__VA_ARGS__) 0 };              \
                                                                                                    \
 		return wm_probe_add(probe, #subsys ":" #event, kind, types,                        \
 				    wm_probe_##verb##_##subsys##_##event##_call, (wm_probe_fn)fn,  \

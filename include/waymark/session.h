@@ -36,9 +36,9 @@ struct wm_session_options {
 	int notify_fd;	   /* WM_POLICY_NOTIFY: an eventfd to write at the watermark; 0 for none */
 	int notify_signal; /* WM_POLICY_NOTIFY: or a signal to raise in this process; 0 for none */
 	unsigned int watermark_percent; /* of the buffer; default 50 */
-	int strict;	 /* stop every thread of the process while code changes */
-	int follow_off;	 /* do not record the children that a process forks */
-	int prearm;	 /* launch: patch every site once, before any code can be locked down */
+	int strict;			/* stop every thread of the process while code changes */
+	int follow_off;			/* do not record the children that a process forks */
+	int prearm; /* launch: patch every site once, before any code can be locked down */
 };
 
 struct wm_session_status {
@@ -46,9 +46,9 @@ struct wm_session_status {
 	uint32_t processes; /* recorded now */
 	uint32_t processes_ever;
 	uint64_t markers, sites, refused;
-	uint64_t recorded;  /* events drained so far */
-	uint64_t discarded; /* events lost so far */
-	uint64_t bytes;	    /* drained so far */
+	uint64_t recorded;	 /* events drained so far */
+	uint64_t discarded;	 /* events lost so far */
+	uint64_t bytes;		 /* drained so far */
 	uint64_t buffered_bytes; /* waiting in the buffers */
 };
 
@@ -65,7 +65,7 @@ struct wm_event {
 
 struct wm_event_field {
 	const char *name;
-	int type; /* WM_TYPE_*, waymark/marker.h */
+	int type;  /* WM_TYPE_*, waymark/marker.h */
 	int state; /* 0 whole, 1 a NULL string, 2 cut at 4 KiB */
 	union {
 		int64_t i;
@@ -109,8 +109,8 @@ int wm_session_poll(struct wm_session *session, int timeout_ms);
  * Drain into a callback instead of a folder: called for each event that is ready, in order of time
  * within each thread. A callback that returns non-zero ends the read with that value.
  */
-int wm_session_read(struct wm_session *session, int (*event)(const struct wm_event *event, void *data),
-		    void *data);
+int wm_session_read(struct wm_session *session,
+		    int (*event)(const struct wm_event *event, void *data), void *data);
 
 /* Disarm everything, drain what is left. The session may be started again, if it has no folder. */
 int wm_session_stop(struct wm_session *session);
@@ -118,7 +118,7 @@ int wm_session_stop(struct wm_session *session);
 /* Fill in *status (its size set by the caller). */
 int wm_session_status(struct wm_session *session, struct wm_session_status *status);
 
-/* What the last error was about: a file, a pid, a limit and its figures. "" if nothing. Owned by the session. */
+/* What the last error was about: a file, a pid, a limit and its figures; or "". The session's own. */
 const char *wm_session_detail(const struct wm_session *session);
 
 /* Stop if it runs, let the processes go, release everything. NULL is allowed. */
