@@ -11,10 +11,12 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
@@ -382,4 +384,58 @@ Test(damage, a_trace_that_is_being_written_ends_with_its_last_whole_packet)
 	canon_release(&canon);
 	sample_release(&sample);
 	sample_folder_remove(dir);
+}
+
+/* A writer that never stops. Each packet holds 10,000 events. */
+static void write_for_ever(void)
+{
+	const struct trace_process about = {
+		.pid = 10, .exe = "/bin/x", .hostname = "here", .ticks_hz = 2000000000
+	};
+	struct sample sample = { .head = { .pid = 10, .tid = 11 } };
+	struct trace_writer *writer;
+	char text[64];
+
+	if (trace_writer_open(&writer, dir) || trace_process_add(writer, &about))
+		_exit(1);
+	trace_event_add(writer, 0, 5, SAMPLE_TYPES(0), "mj\ndb\nbusy\na.c\n3\n");
+	for (uint64_t ticks = 0;; ticks += 20000) {
+		sample_begin(&sample, ticks);
+		for (uint64_t i = 0; i < 10000; i++)
+			sample_event(&sample, 5, ticks + i, 0);
+		if (sample_write(&sample, writer, 0))
+			_exit(1);
+		/* Another event each time, so that the metadata is replaced all the while too. */
+		snprintf(text, sizeof(text), "mj\ndb\nnew%lu\na.c\n3\n", ticks);
+		trace_event_add(writer, 0, (uint32_t)(ticks / 20000) + 6, SAMPLE_TYPES(0), text);
+	}
+}
+
+Test(damage, a_writer_killed_at_any_moment_leaves_whole_packets, .timeout = 120)
+{
+	for (unsigned int round = 0; round < 20; round++) {
+		struct canon canon;
+		int status;
+		pid_t pid;
+
+		sample_folder(dir);
+		pid = fork();
+		if (!pid)
+			write_for_ever();
+		usleep(3000 + round * 531);
+		kill(pid, SIGKILL);
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+		cr_assert(WIFSIGNALED(status));
+		status = canon_read(&canon, dir);
+		if (status == 0) {
+			cr_assert_eq(canon.count % 10000, 0, "%u events", canon.count);
+			cr_assert_leq(canon.damages, 1);
+			cr_assert_geq(trace_repair(dir), 0);
+			canon_release(&canon);
+			cr_assert_eq(canon_read(&canon, dir), 0);
+			cr_assert_eq(canon.damages, 0);
+		}
+		canon_release(&canon);
+		sample_folder_remove(dir);
+	}
 }
