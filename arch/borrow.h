@@ -51,12 +51,12 @@ size_t borrow_code_bytes(void);
 void borrow_code_fill(void *code, const struct borrow_regs *saved, uint64_t mask);
 
 /* Registers for one system call by the code at `at`; all else as in `saved`. */
-void borrow_regs_call(struct borrow_regs *regs, const struct borrow_regs *saved, uint64_t at, long number,
-		 const uint64_t arguments[6]);
+void borrow_regs_call(struct borrow_regs *regs, const struct borrow_regs *saved, uint64_t at,
+		      long number, const uint64_t arguments[6]);
 
 /* As borrow_regs_call(), for loader_clone(): the new thread gets `data` in hand. arch/loader.h */
 void borrow_regs_clone(struct borrow_regs *regs, const struct borrow_regs *saved, uint64_t at,
-		  uint64_t flags, uint64_t stack, uint64_t tid_at, uint64_t thread_pointer,
-		  uint64_t data);
+		       uint64_t flags, uint64_t stack, uint64_t tid_at, uint64_t thread_pointer,
+		       uint64_t data);
 
 #endif

@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HOOK_BYTES 5	 /* of the jump */
+#define HOOK_BYTES 5	   /* of the jump */
 #define HOOK_LOOK_BYTES 32 /* how much code hook_find() wants to see */
-#define HOOK_FAR_BYTES 16 /* of a jump to anywhere */
+#define HOOK_FAR_BYTES 16  /* of a jump to anywhere */
 
 /*
  * Where in the code of an empty function the jump can stand: the offset, or -1 if the function is

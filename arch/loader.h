@@ -67,8 +67,9 @@ struct loader_data {
 	uint64_t tls_init; /* _dl_allocate_tls_init(), or 0 */
 	uint64_t attr_init, attr_detach, attr_stack, create;
 	uint64_t dlopen, dlsym, dlerror;
-	uint64_t errno_at, errno_offset; /* __errno_location(); where errno lies in libc's TLS block */
-	uint64_t tls_words;		 /* of libc's TLS block */
+	/* __errno_location(); where errno lies in libc's TLS block */
+	uint64_t errno_at, errno_offset;
+	uint64_t tls_words; /* of libc's TLS block */
 	uint64_t thread;
 	uint64_t attr[8];
 	char symbol[32]; /* what starts the agent */
@@ -95,7 +96,7 @@ extern const struct loader_tcb {
 } loader_tcb;
 
 extern const char loader_code[], loader_code_end[];
-extern const char loader_clone[];	  /* in it: the system call instruction */
+extern const char loader_clone[];	 /* in it: the system call instruction */
 extern const char loader_restore_jump[]; /* in it: int32, to be set to restore - (itself + 4) */
 
 size_t borrow_restore_offset(void);

@@ -19,7 +19,8 @@ static int read_at(int fd, uint64_t offset, void *buffer, size_t bytes)
 	if (offset > INT64_MAX - bytes)
 		return -WM_E_NOT_ELF;
 	while (done < bytes) {
-		ssize_t got = pread(fd, (char *)buffer + done, bytes - done, (off_t)(offset + done));
+		ssize_t got = pread(fd, (char *)buffer + done, bytes - done,
+				    (off_t)(offset + done));
 
 		if (got < 0 && errno == EINTR)
 			continue;

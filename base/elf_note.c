@@ -185,7 +185,8 @@ static int sites_take(const struct note *note, void *data)
 	return 0;
 }
 
-int elf_sites(const struct elf *elf, int (*site)(const struct elf_site *site, void *data), void *data)
+int elf_sites(const struct elf *elf, int (*site)(const struct elf_site *site, void *data),
+	      void *data)
 {
 	struct sites sites = { .fn = site, .data = data };
 	int err = notes_each(elf, sites_take, &sites);

@@ -31,7 +31,8 @@ static int dynamic_read(const struct elf *elf, struct dynamic *dynamic)
 	for (uint64_t i = 0; i < count && i < DYNAMIC_MAX; i++) {
 		Elf64_Dyn entry;
 		uint64_t address;
-		int err = elf_read(elf, segment->p_vaddr + i * sizeof(entry), &entry, sizeof(entry));
+		int err = elf_read(elf, segment->p_vaddr + i * sizeof(entry), &entry,
+				   sizeof(entry));
 
 		if (err)
 			return err;

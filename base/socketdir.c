@@ -23,7 +23,8 @@ int socketdir_path(uid_t uid, const char *runtime_dir, char path[SOCKETDIR_BYTES
 	static const char leaf[] = "/waymark";
 
 	if (runtime_dir && runtime_dir[0] == '/' &&
-	    strlen(runtime_dir) + sizeof leaf <= SOCKETDIR_BYTES && is_users_folder(runtime_dir, uid))
+	    strlen(runtime_dir) + sizeof leaf <= SOCKETDIR_BYTES &&
+	    is_users_folder(runtime_dir, uid))
 		snprintf(path, SOCKETDIR_BYTES, "%s%s", runtime_dir, leaf);
 	else
 		snprintf(path, SOCKETDIR_BYTES, "/tmp/waymark-%lu", (unsigned long)uid);

@@ -10,7 +10,8 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
-#define SOCKETDIR_BYTES 92 /* of a path with its NUL, so that the longest socket's name still fits */
+#define SOCKETDIR_BYTES                                                                            \
+	92 /* of a path with its NUL, so that the longest socket's name still fits */
 
 /*
  * The folder's path for user `uid`; it need not exist. `runtime_dir` is what XDG_RUNTIME_DIR says, or

@@ -22,22 +22,22 @@ struct dump_options {
 	uint64_t from_ns, to_ns; /* since the trace's begin */
 };
 
-static const char usage[] =
-	"Usage: waymark dump [OPTION]... DIR\n"
-	"Print the events of the trace in DIR in order of time:\n"
-	"  [HH:MM:SS.nnnnnnnnn] (+delta) comm-TID PID SUBSYS:EVENT: { field = value, ... }\n"
-	"\n"
-	"  --json          one JSON object a line\n"
-	"  --event GLOB    only events whose name matches, as 'db:*'\n"
-	"  --limit N       stop after N events\n"
-	"  --tid T         only this thread\n"
-	"  --pid P         only this process\n"
-	"  --from SECONDS  from this time on, counted from the trace's begin\n"
-	"  --to SECONDS    up to this time\n"
-	"  -h, --help      this\n"
-	"\n"
-	"A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\". Events that were\n"
-	"lost have a line where they are missing.\n";
+static const char usage
+	[] = "Usage: waymark dump [OPTION]... DIR\n"
+	     "Print the events of the trace in DIR in order of time:\n"
+	     "  [HH:MM:SS.nnnnnnnnn] (+delta) comm-TID PID SUBSYS:EVENT: { field = value, ... }\n"
+	     "\n"
+	     "  --json          one JSON object a line\n"
+	     "  --event GLOB    only events whose name matches, as 'db:*'\n"
+	     "  --limit N       stop after N events\n"
+	     "  --tid T         only this thread\n"
+	     "  --pid P         only this process\n"
+	     "  --from SECONDS  from this time on, counted from the trace's begin\n"
+	     "  --to SECONDS    up to this time\n"
+	     "  -h, --help      this\n"
+	     "\n"
+	     "A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\". Events that were\n"
+	     "lost have a line where they are missing.\n";
 
 /* Read a whole number. 0 when it is none. */
 static int read_number(const char *text, uint64_t max, uint64_t *value)

@@ -38,10 +38,17 @@ static int parse(const char *text, const struct unit *units, size_t count, uint6
 int quantity_bytes(const char *text, uint64_t *bytes)
 {
 	static const struct unit units[] = {
-		{ "", 1 },	      { "B", 1 },	     { "K", 1024 },
-		{ "KB", 1024 },	      { "KiB", 1024 },	     { "M", 1048576 },
-		{ "MB", 1048576 },    { "MiB", 1048576 },    { "G", 1073741824 },
-		{ "GB", 1073741824 }, { "GiB", 1073741824 },
+		{ "", 1 },
+		{ "B", 1 },
+		{ "K", 1024 },
+		{ "KB", 1024 },
+		{ "KiB", 1024 },
+		{ "M", 1048576 },
+		{ "MB", 1048576 },
+		{ "MiB", 1048576 },
+		{ "G", 1073741824 },
+		{ "GB", 1073741824 },
+		{ "GiB", 1073741824 },
 	};
 
 	return parse(text, units, sizeof(units) / sizeof(units[0]), bytes);
@@ -50,8 +57,8 @@ int quantity_bytes(const char *text, uint64_t *bytes)
 int quantity_time_ns(const char *text, uint64_t *ns)
 {
 	static const struct unit units[] = {
-		{ "", 1e9 },	{ "s", 1e9 }, { "sec", 1e9 }, { "ms", 1e6 },   { "us", 1e3 },
-		{ "m", 60e9 },	{ "min", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 },
+		{ "", 1e9 },   { "s", 1e9 },	{ "sec", 1e9 },	 { "ms", 1e6 },	   { "us", 1e3 },
+		{ "m", 60e9 }, { "min", 60e9 }, { "h", 3600e9 }, { "d", 86400e9 },
 	};
 
 	return parse(text, units, sizeof(units) / sizeof(units[0]), ns);

@@ -12,25 +12,34 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char help[] =
-	"Usage: waymark record [OPTION]... -p PID [-p PID]...\n"
-	"       waymark record [OPTION]... [--] CMD [ARG]...\n"
-	"\n"
-	"  -e, --event SPEC    what to record: marker:SUBSYSTEM:EVENT, with globs; several\n"
-	"                      may be given (default: every marker)\n"
-	"  -o, --output DIR    the trace folder, new or empty (default: waymark-DATE-TIME)\n"
-	"  -p, --pid PID       a running process to attach to; several may be given\n"
-	"  --policy POLICY     when a buffer is full: discard (default), cyclic, block, notify\n"
-	"  --buffer SIZE       the buffer for each process, as 64M (default 16M)\n"
-	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
-	"  --strict            stop every thread of the program while its code changes\n"
-	"  --prearm            change every site once as the program starts, before it can\n"
-	"                      lock its code down\n"
-	"  --no-follow         leave the program's children alone\n"
-	"  --json              sum up on stdout, as one JSON object\n"
-	"  --help              this text\n";
+static const char help
+	[] = "Usage: waymark record [OPTION]... -p PID [-p PID]...\n"
+	     "       waymark record [OPTION]... [--] CMD [ARG]...\n"
+	     "\n"
+	     "  -e, --event SPEC    what to record: marker:SUBSYSTEM:EVENT, with globs; several\n"
+	     "                      may be given (default: every marker)\n"
+	     "  -o, --output DIR    the trace folder, new or empty (default: waymark-DATE-TIME)\n"
+	     "  -p, --pid PID       a running process to attach to; several may be given\n"
+	     "  --policy POLICY     when a buffer is full: discard (default), cyclic, block, notify\n"
+	     "  --buffer SIZE       the buffer for each process, as 64M (default 16M)\n"
+	     "  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
+	     "  --strict            stop every thread of the program while its code changes\n"
+	     "  --prearm            change every site once as the program starts, before it can\n"
+	     "                      lock its code down\n"
+	     "  --no-follow         leave the program's children alone\n"
+	     "  --json              sum up on stdout, as one JSON object\n"
+	     "  --help              this text\n";
 
-enum { OPT_POLICY = 256, OPT_BUFFER, OPT_FOR, OPT_STRICT, OPT_PREARM, OPT_NO_FOLLOW, OPT_JSON, OPT_HELP };
+enum {
+	OPT_POLICY = 256,
+	OPT_BUFFER,
+	OPT_FOR,
+	OPT_STRICT,
+	OPT_PREARM,
+	OPT_NO_FOLLOW,
+	OPT_JSON,
+	OPT_HELP
+};
 
 static const struct option long_options[] = {
 	{ "event", required_argument, NULL, 'e' },
@@ -96,13 +105,13 @@ static int take_option(struct record_options *options, int letter)
 	case OPT_POLICY:
 		return take_policy(options, optarg);
 	case OPT_BUFFER:
-		return quantity_bytes(optarg, &options->session.buffer_bytes) ?
-			       complain_usage("record", "%s is no size; 64M is one", optarg) :
-			       0;
+		return quantity_bytes(optarg, &options->session.buffer_bytes)
+			       ? complain_usage("record", "%s is no size; 64M is one", optarg)
+			       : 0;
 	case OPT_FOR:
-		return quantity_time_ns(optarg, &options->for_ns) ?
-			       complain_usage("record", "%s is no time; 10s is one", optarg) :
-			       0;
+		return quantity_time_ns(optarg, &options->for_ns)
+			       ? complain_usage("record", "%s is no time; 10s is one", optarg)
+			       : 0;
 	case OPT_STRICT:
 		options->session.strict = 1;
 		return 0;
@@ -159,7 +168,8 @@ static int check(struct record_options *options, int argc, char **argv)
 	if (optind < argc)
 		options->command = argv + optind;
 	if (!options->command && options->session.prearm)
-		return complain_usage("record", "--prearm is for a program that is started, not for -p");
+		return complain_usage("record",
+				      "--prearm is for a program that is started, not for -p");
 	if (!options->spec_count)
 		options->specs[options->spec_count++] = "marker:*:*";
 	if (!options->dir[0])
@@ -188,8 +198,8 @@ int record_options_parse(struct record_options *options, int argc, char **argv)
 			fputs(help, stdout);
 			return CLI_FINE;
 		}
-		status = letter == '?' || letter == ':' ? complain_option(letter, argv[optind - 1]) :
-							  take_option(options, letter);
+		status = letter == '?' || letter == ':' ? complain_option(letter, argv[optind - 1])
+							: take_option(options, letter);
 		if (status)
 			return status;
 	}

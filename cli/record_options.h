@@ -14,7 +14,7 @@ struct record_options {
 	pid_t *pids;
 	size_t spec_count, pid_count;
 	char dir[PATH_MAX];
-	char **command; /* NULL with -p */
+	char **command;	 /* NULL with -p */
 	uint64_t for_ns; /* 0: no end */
 	int json;
 	struct wm_session_options session;

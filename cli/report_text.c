@@ -164,8 +164,9 @@ static void print_events(const struct summary *summary, int width)
 	       "THREADS");
 	for (uint32_t i = 0; i < summary->event_count; i++) {
 		const struct summary_event *event = &summary->events[i];
-		double share =
-			summary->total ? 100.0 * (double)event->count / (double)summary->total : 0;
+		double share = summary->total
+				       ? 100.0 * (double)event->count / (double)summary->total
+				       : 0;
 
 		printf("%-*s %13llu %13.1f %6.1f%% %8llu\n", width, shown(event->name),
 		       (unsigned long long)event->count,

@@ -23,7 +23,8 @@ static int connect_any(const struct target *target, struct link *link)
 	char dir[SOCKETDIR_BYTES], path[SOCKETDIR_BYTES + 32];
 	int found = -ENOENT;
 
-	for (unsigned int which = 0; !place_candidate(target->pid, target->uid, which, dir); which++) {
+	for (unsigned int which = 0; !place_candidate(target->pid, target->uid, which, dir);
+	     which++) {
 		int err;
 
 		/* it names its socket by the pid that it sees itself */
@@ -79,7 +80,8 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link)
 		return session_fail(session, err, "%s", dir);
 	err = inject_agent(pid, agent, dir, words, sizeof(words));
 	if (err)
-		return session_fail(session, err, "pid %d%s%s", (int)pid, words[0] ? ": " : "", words);
+		return session_fail(session, err, "pid %d%s%s", (int)pid, words[0] ? ": " : "",
+				    words);
 	err = connect_patiently(&target, link);
 	return err ? session_fail(session, err, "pid %d", (int)pid) : 0;
 }

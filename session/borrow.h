@@ -38,9 +38,9 @@
 
 struct borrow {
 	pid_t tid;
-	int mem;		 /* /proc/TID/mem */
-	uint64_t at;		 /* where the code lies; 0: not yet */
-	uint64_t place;		 /* that of step 2; 0: none */
+	int mem;	/* /proc/TID/mem */
+	uint64_t at;	/* where the code lies; 0: not yet */
+	uint64_t place; /* that of step 2; 0: none */
 	unsigned char stood[BORROW_CODE_BYTES];
 	struct borrow_regs saved;
 	uint64_t mask;

@@ -69,7 +69,8 @@ int drain_new(struct drain **drain, int fd, uint32_t pid)
 	if (!err) {
 		/* room for the worst case, so that no pass can fail; untouched memory costs nothing */
 		new->streams = calloc(new->map.slot_count, sizeof(*new->streams));
-		new->found = calloc((size_t)new->map.chunk_count * CHUNK_UNITS, sizeof(*new->found));
+		new->found = calloc((size_t) new->map.chunk_count *CHUNK_UNITS,
+				    sizeof(*new->found));
 		if (!new->streams || !new->found)
 			err = -ENOMEM;
 	}
@@ -264,7 +265,8 @@ static int page_claim(struct drain *drain, uint32_t unit)
 
 	if (is != PAGE_FULL && (is != PAGE_OPEN || drain->reach != DRAIN_ALL))
 		return 0;
-	return __atomic_compare_exchange_n(state, &is, PAGE_TAKEN, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+	return __atomic_compare_exchange_n(state, &is, PAGE_TAKEN, 0, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
 }
 
 /*
@@ -275,7 +277,9 @@ static void stream_begin(struct drain *drain, struct stream *stream, struct wm_p
 			 const struct drain_sink *sink)
 {
 	struct wm_packet first = *head;
-	struct drain_packet packet = { .head = &first, .content = "", .delivered = &stream->delivered };
+	struct drain_packet packet = { .head = &first,
+				       .content = "",
+				       .delivered = &stream->delivered };
 
 	if (stream->begun || !head->discarded)
 		return;
@@ -309,7 +313,8 @@ static int page_peek(struct drain *drain, const struct found *found, const struc
 		return 0;
 	if (!packet_of(drain, stream, found->unit, found->slot, &packet)) {
 		if (is == PAGE_OPEN)
-			return 0; /* it has just been opened, or it is rubbish: that shows when it is full */
+			/* it has just been opened, or it is rubbish: that shows when it is full */
+			return 0;
 		drain->counts.damaged++;
 		packet.bytes = 0;
 	}
@@ -317,7 +322,8 @@ static int page_peek(struct drain *drain, const struct found *found, const struc
 	drain->counts.recorded += stream->delivered - before;
 	if (err || packet.keep || is == PAGE_OPEN)
 		return err;
-	if (!__atomic_compare_exchange_n(state, &is, PAGE_TAKEN, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(state, &is, PAGE_TAKEN, 0, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
 		return 0;
 	drain->counts.bytes += packet.bytes;
 	stream->delivered = 0;
@@ -348,7 +354,8 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 		if (err < 0) {
 			stream->lost += events - (before < events ? before : events);
 		} else {
-			drain->counts.recorded += packet.events > before ? packet.events - before : 0;
+			drain->counts.recorded += packet.events > before ? packet.events - before
+									 : 0;
 			drain->counts.bytes += packet.keep ? 0 : packet.bytes;
 			stream->last_ticks = head.end_ticks;
 		}
@@ -367,7 +374,8 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 /* Whether this page has to wait for the one before it; the rest of its stream waits as well. */
 static int page_must_wait(const struct drain *drain, struct stream *stream, uint64_t seq)
 {
-	if (drain->map.policy == STORE_CYCLIC || drain->reach == DRAIN_ALL || seq <= stream->next_seq) {
+	if (drain->map.policy == STORE_CYCLIC || drain->reach == DRAIN_ALL ||
+	    seq <= stream->next_seq) {
 		stream->waited = 0;
 		return 0;
 	}
@@ -397,7 +405,9 @@ static int losses_write(struct drain *drain, struct stream *stream, const char *
 			const struct drain_sink *sink)
 {
 	struct wm_packet head;
-	struct drain_packet packet = { .head = &head, .content = "", .delivered = &stream->delivered };
+	struct drain_packet packet = { .head = &head,
+				       .content = "",
+				       .delivered = &stream->delivered };
 	struct ticks_point now;
 
 	if (stream->discarded + stream->lost <= stream->told)
@@ -471,7 +481,8 @@ static int slots_sweep(struct drain *drain, const struct drain_sink *sink)
 
 			if (err < 0 && !first)
 				first = err;
-		} else if (state == SLOT_LIVE || state == SLOT_ENDED || drain->streams[slot].instance) {
+		} else if (state == SLOT_LIVE || state == SLOT_ENDED ||
+			   drain->streams[slot].instance) {
 			struct stream *stream = stream_of(drain, slot);
 
 			stream_losses(stream, &from->discarded);
@@ -504,9 +515,10 @@ int drain_take(struct drain *drain, const struct drain_sink *sink)
 			waits = found->slot;
 			continue;
 		}
-		err = drain->reach == DRAIN_PEEK ? page_peek(drain, found, sink) :
-						   page_take(drain, found, sink);
-		if (drain->reach == DRAIN_PEEK && drain->streams[found->slot].next_seq <= found->seq)
+		err = drain->reach == DRAIN_PEEK ? page_peek(drain, found, sink)
+						 : page_take(drain, found, sink);
+		if (drain->reach == DRAIN_PEEK &&
+		    drain->streams[found->slot].next_seq <= found->seq)
 			waits = found->slot; /* it stays: what comes after it must stay as well */
 		if (err > 0)
 			packets++;

@@ -22,13 +22,15 @@
 enum drain_reach {
 	DRAIN_READY, /* pages that are full; the program runs */
 	DRAIN_PEEK,  /* as well what stands so far in open ones, which stay the writer's */
-	DRAIN_ALL,   /* nobody writes any more: the agent said that it is quiet, or the process is dead */
+	/* nobody writes any more: the agent said that it is quiet, or the process is dead */
+	DRAIN_ALL,
 };
 
 /* One packet; valid during the call. */
 struct drain_packet {
-	struct wm_packet *head; /* magic, uuid, stream_id and the two sizes are left for the receiver */
-	const void *content;	/* in the shared mapping: it may change while it is read */
+	/* magic, uuid, stream_id and the two sizes are left for the receiver */
+	struct wm_packet *head;
+	const void *content; /* in the shared mapping: it may change while it is read */
 	size_t bytes;
 	uint64_t events;     /* as the writer says */
 	uint64_t *delivered; /* events of this page that a peek has handed out before */

@@ -360,7 +360,9 @@ Test(drain, a_layout_that_leaves_the_memory_is_refused)
 	uint64_t *const offsets[] = { &good.slots_offset, &good.chunks_offset, &good.pages_offset,
 				      &good.data_offset, &good.bytes };
 	uint32_t *const counts[] = { &good.slot_count, &good.chunk_count };
-	static const uint64_t bad[] = { 0, 1, UINT64_MAX, UINT64_MAX - 4095, UINT64_C(1) << 63, 4096 };
+	static const uint64_t bad[] = {
+		0, 1, UINT64_MAX, UINT64_MAX - 4095, UINT64_C(1) << 63, 4096
+	};
 
 	sample_store_make(&store, 4, 4, STORE_DISCARD);
 	good = *store.head;
@@ -373,7 +375,8 @@ Test(drain, a_layout_that_leaves_the_memory_is_refused)
 			*offsets[o] = bad[b];
 			*store.head = good;
 			*offsets[o] = was;
-			cr_assert_eq(drain_new(&drain, store.fd, 1), -WM_E_PROTOCOL, "%zu %zu", o, b);
+			cr_assert_eq(drain_new(&drain, store.fd, 1), -WM_E_PROTOCOL, "%zu %zu", o,
+				     b);
 		}
 	}
 	for (size_t c = 0; c < 2; c++) {
@@ -415,7 +418,8 @@ Test(drain, memory_gone_mad_neither_crashes_nor_holds_it)
 				page->slot = (uint32_t)rand() % 18;
 				page->bytes = rand() % 2 ? UNIT_BYTES : CHUNK_BYTES;
 				page->commit = (uint32_t)rand() % (CHUNK_BYTES + 64);
-				store.chunks[rand() % 4] = rand() % 2 ? CHUNK_WHOLE : (uint32_t)rand();
+				store.chunks[rand() % 4] = rand() % 2 ? CHUNK_WHOLE
+								      : (uint32_t)rand();
 			}
 			drain_scan(drain, (enum drain_reach)(turn % 3));
 			drain_take(drain, turn % 3 == DRAIN_PEEK ? &live_sink : &sink);
@@ -474,7 +478,8 @@ Test(drain, nothing_is_lost_unsaid_while_writers_run)
 		pass(DRAIN_READY);
 		left = 0;
 		for (uint32_t i = 0; i < STRESS_SLOTS; i++)
-			left |= __atomic_load_n(&store.slots[i].state, __ATOMIC_ACQUIRE) != SLOT_FREE;
+			left |= __atomic_load_n(&store.slots[i].state, __ATOMIC_ACQUIRE) !=
+				SLOT_FREE;
 	}
 	for (uint32_t i = 0; i < STRESS_SLOTS; i++)
 		pthread_join(threads[i], NULL);

@@ -112,9 +112,10 @@ static int symbols_read(struct reader *reader, const struct elf *libc)
 	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
 		int err = elf_symbol(libc, wanted[i].name, wanted[i].address);
 
-		if (err == -ENOENT) /* before 2.34 threads and dlopen() were libraries of their own */
-			return detail_set(reader->detail, -WM_E_FOREIGN_LIBC, "its C library has no %s()",
-					  wanted[i].name);
+		/* before 2.34 threads and dlopen() were libraries of their own */
+		if (err == -ENOENT)
+			return detail_set(reader->detail, -WM_E_FOREIGN_LIBC,
+					  "its C library has no %s()", wanted[i].name);
 		if (err)
 			return err;
 		*wanted[i].address += libc->base;
@@ -124,7 +125,7 @@ static int symbols_read(struct reader *reader, const struct elf *libc)
 
 static void malloc_bounds(struct glibc *glibc, const struct elf *libc)
 {
-	static const char *const names[] = { "malloc",	 "free",	"calloc", "realloc",
+	static const char *const names[] = { "malloc",	 "free",	"calloc",  "realloc",
 					     "memalign", "malloc_trim", "mallopt", "mallinfo2" };
 
 	glibc->malloc_low = UINT64_MAX;
@@ -179,7 +180,8 @@ static int module_read(struct reader *reader, uint64_t dynamic)
 	if (!err && !reader->glibc->create && is_libc(base_name(map->path)))
 		err = libc_read(reader, &elf);
 	if (!strncmp(base_name(map->path), AGENT_NAME, strlen(AGENT_NAME)))
-		snprintf(reader->glibc->agent_path, sizeof(reader->glibc->agent_path), "%s", map->path);
+		snprintf(reader->glibc->agent_path, sizeof(reader->glibc->agent_path), "%s",
+			 map->path);
 	elf_release(&elf);
 	return err == -WM_E_NOT_ELF ? 0 : err;
 }

@@ -33,17 +33,17 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define BORROW_WAIT_MS 3000  /* for a thread that can be borrowed */
-#define STOP_WAIT_MS 100     /* for one thread to stop */
-#define TRACED_WAIT_MS 1000  /* another tool may just be doing the same */
+#define BORROW_WAIT_MS 3000 /* for a thread that can be borrowed */
+#define STOP_WAIT_MS 100    /* for one thread to stop */
+#define TRACED_WAIT_MS 1000 /* another tool may just be doing the same */
 #define LOAD_WAIT_MS 10000
 #define HOLD_MS 20
 #define LEAVE_WAIT_MS 1000
 #define UNMAP_WAIT_MS 1000
 #define EXECS_MAX 3
-#define SCAN_WORDS 1024	     /* of the stack, for return addresses */
+#define SCAN_WORDS 1024 /* of the stack, for return addresses */
 #define SCAN_WORDS_LAX 64
-#define TRIES_STRICT 100     /* stale words on a stack may look like a return address for ever */
+#define TRIES_STRICT 100 /* stale words on a stack may look like a return address for ever */
 #define TRIES_LAX 200
 
 struct injection {
@@ -52,7 +52,8 @@ struct injection {
 	const char *agent_path, *socket_dir;
 	struct scratch scratch;
 	struct glibc glibc;
-	int mem; /* of the address space that the scratch is in; it stays with that one. -1: none yet */
+	/* of the address space that the scratch is in; it stays with that one. -1: none yet */
+	int mem;
 	int committed; /* something was done to the process: no second try */
 	int tries;
 };
@@ -103,8 +104,9 @@ static int agent_check(const struct injection *injection)
 	if (err == -EACCES && geteuid())
 		err = 0; /* root's link may be closed to us; dlopen() will tell */
 	if (err)
-		return detail_set(injection->detail, -WM_E_NO_AGENT, "%s, as process %d sees it: %s",
-				  injection->agent_path, injection->target.pid, wm_error_text(err));
+		return detail_set(injection->detail, -WM_E_NO_AGENT,
+				  "%s, as process %d sees it: %s", injection->agent_path,
+				  injection->target.pid, wm_error_text(err));
 	return 0;
 }
 
@@ -141,7 +143,8 @@ static uint64_t tid_offset(const struct borrow *borrow)
 	size_t count = (loader_tcb.tid_last - first) / sizeof(words[0]);
 
 	for (int i = 0; i < 2; i++)
-		if (borrow_read(borrow, tcb + loader_tcb.self[i], &self, sizeof(self)) || self != tcb)
+		if (borrow_read(borrow, tcb + loader_tcb.self[i], &self, sizeof(self)) ||
+		    self != tcb)
 			return 0;
 	if (borrow_read(borrow, tcb + first, words, count * sizeof(words[0])))
 		return 0;
@@ -249,7 +252,8 @@ static int load_by(struct injection *injection, struct borrow *borrow)
 	if (!err && (!offset || shares_memory(injection, &maps)))
 		err = -EAGAIN;
 	if (!err)
-		err = glibc_read(&injection->glibc, borrow->tid, &maps, borrow->mem, injection->detail);
+		err = glibc_read(&injection->glibc, borrow->tid, &maps, borrow->mem,
+				 injection->detail);
 	if (!err && !*injection->glibc.agent_path)
 		err = agent_check(injection);
 	if (!err && alone && injection->tries < TRIES_LAX &&
@@ -265,8 +269,10 @@ static int load_by(struct injection *injection, struct borrow *borrow)
 		data_fill(data, injection);
 		injection->committed = 1;
 		injection->mem = fcntl(borrow->mem, F_DUPFD_CLOEXEC, 0);
-		err = injection->mem < 0 ? -errno : scratch_map(&injection->scratch, borrow, &injection->glibc, offset, data,
-				  injection->detail);
+		err = injection->mem < 0
+			      ? -errno
+			      : scratch_map(&injection->scratch, borrow, &injection->glibc, offset,
+					    data, injection->detail);
 	}
 	if (!err)
 		err = scratch_start(&injection->scratch, borrow, injection->detail);
@@ -360,8 +366,10 @@ static int failed_to_borrow(struct injection *injection, int err)
 	if (err != -EAGAIN && err != -ESRCH)
 		return err;
 	if (!injection->detail.bytes || !*injection->detail.text)
-		detail_set(injection->detail, err, "no thread of process %d (%s) was ever at a place where it can be borrowed",
-			   injection->target.pid, injection->target.comm);
+		detail_set(
+			injection->detail, err,
+			"no thread of process %d (%s) was ever at a place where it can be borrowed",
+			injection->target.pid, injection->target.comm);
 	return -WM_E_INJECT;
 }
 
@@ -480,9 +488,9 @@ static void clean(struct injection *injection)
 static int give_up(struct injection *injection, uint32_t status)
 {
 	const uint32_t yes = 1;
-	const char *why = status == LOADER_OPENED  ? "the agent is still starting" :
-			  status == LOADER_CREATED ? "its dynamic loader is still busy" :
-						     "a new thread has not run";
+	const char *why = status == LOADER_OPENED    ? "the agent is still starting"
+			  : status == LOADER_CREATED ? "its dynamic loader is still busy"
+						     : "a new thread has not run";
 
 	/* Should the loader come through later, it won't start the agent. The memory stays for it. */
 	if (pwrite(injection->mem, &yes, sizeof(yes),
@@ -508,11 +516,11 @@ static int outcome(struct injection *injection, uint32_t status)
 	if (status == LOADER_STARTED)
 		return data.error ? detail_set(injection->detail, data.error,
 					       "process %d (%s): the agent could not start",
-					       injection->target.pid, comm) :
-				    0;
+					       injection->target.pid, comm)
+				  : 0;
 	return detail_set(injection->detail,
-			  strstr(data.text, "cannot open shared object") ? -WM_E_NO_AGENT :
-									   -WM_E_INJECT,
+			  strstr(data.text, "cannot open shared object") ? -WM_E_NO_AGENT
+									 : -WM_E_INJECT,
 			  "process %d (%s): %s", injection->target.pid, comm, data.text);
 }
 
@@ -553,9 +561,9 @@ static int attempt(struct injection *injection, pid_t pid)
 	snprintf(path, sizeof(path), "/proc/%d/mem", injection->target.live_tid);
 	mem = open(path, O_RDWR | O_CLOEXEC);
 	if (mem < 0)
-		return errno == EACCES || errno == EPERM ?
-			       target_denied(&injection->target, injection->detail) :
-			       -WM_E_GONE;
+		return errno == EACCES || errno == EPERM
+			       ? target_denied(&injection->target, injection->detail)
+			       : -WM_E_GONE;
 	close(mem);
 	err = borrow(injection, load_by, BORROW_WAIT_MS);
 	if (may_retry(injection, err))

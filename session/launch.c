@@ -19,8 +19,8 @@ static int ours_make(char *ours[OURS_COUNT], const struct launch_options *option
 	const char *preload = getenv("LD_PRELOAD");
 
 	ours[0] = ours[1] = ours[2] = NULL;
-	if (asprintf(&ours[0], "LD_PRELOAD=%s%s%s", options->agent, preload && preload[0] ? ":" : "",
-		     preload ? preload : "") < 0 ||
+	if (asprintf(&ours[0], "LD_PRELOAD=%s%s%s", options->agent,
+		     preload && preload[0] ? ":" : "", preload ? preload : "") < 0 ||
 	    asprintf(&ours[1], CONTROL_TOOL_ENV "=%s", options->tool) < 0 ||
 	    (options->prearm && asprintf(&ours[2], CONTROL_PREARM_ENV "=1") < 0))
 		return -ENOMEM;
@@ -29,7 +29,8 @@ static int ours_make(char *ours[OURS_COUNT], const struct launch_options *option
 
 static int is_ours(const char *entry)
 {
-	static const char *const names[] = { "LD_PRELOAD=", CONTROL_TOOL_ENV "=", CONTROL_PREARM_ENV "=" };
+	static const char *const names[] = { "LD_PRELOAD=", CONTROL_TOOL_ENV "=",
+					     CONTROL_PREARM_ENV "=" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strncmp(entry, names[i], strlen(names[i])))
@@ -96,7 +97,8 @@ static int start(pid_t *pid, const char *path, char *const argv[], char **enviro
 	return err;
 }
 
-int launch_start(pid_t *pid, const char *path, char *const argv[], const struct launch_options *options)
+int launch_start(pid_t *pid, const char *path, char *const argv[],
+		 const struct launch_options *options)
 {
 	char *ours[OURS_COUNT];
 	char **environment = NULL;

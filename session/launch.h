@@ -16,6 +16,7 @@ struct launch_options {
  * of what LD_PRELOAD has, the signal mask and the dispositions as ours. Returns its pid, or the
  * negative error with which execve(2) failed, the child then being reaped.
  */
-int launch_start(pid_t *pid, const char *path, char *const argv[], const struct launch_options *options);
+int launch_start(pid_t *pid, const char *path, char *const argv[],
+		 const struct launch_options *options);
 
 #endif

@@ -55,7 +55,8 @@ static void copy_file(const char *from, mode_t mode)
 {
 	char command[512];
 
-	snprintf(command, sizeof(command), "cp %s %s && chmod %o %s", from, path, (unsigned int)mode, path);
+	snprintf(command, sizeof(command), "cp %s %s && chmod %o %s", from, path,
+		 (unsigned int)mode, path);
 	cr_assert_eq(system(command), 0);
 }
 
@@ -154,7 +155,9 @@ Test(launch, programs_that_gain_privileges_are_refused)
 
 Test(launch, the_child_gets_our_environment_and_the_agent_in_front)
 {
-	struct launch_options options = { .agent = "libm.so.6", .tool = "/run/1-2.tool", .prearm = 1 };
+	struct launch_options options = { .agent = "libm.so.6",
+					  .tool = "/run/1-2.tool",
+					  .prearm = 1 };
 	char out[160], script[400], seen[256] = "";
 	char *argv[] = { "/bin/sh", "-c", script, NULL };
 	pid_t pid;
@@ -162,7 +165,8 @@ Test(launch, the_child_gets_our_environment_and_the_agent_in_front)
 	int status;
 
 	snprintf(out, sizeof(out), "%s/out", folder);
-	snprintf(script, sizeof(script), "echo \"$LD_PRELOAD|$WAYMARK_TOOL|$WAYMARK_PREARM|$MINE\" >%s", out);
+	snprintf(script, sizeof(script),
+		 "echo \"$LD_PRELOAD|$WAYMARK_TOOL|$WAYMARK_PREARM|$MINE\" >%s", out);
 	setenv("LD_PRELOAD", "libdl.so.2", 1);
 	setenv("WAYMARK_TOOL", "stale", 1);
 	setenv("MINE", "kept", 1);

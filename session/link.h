@@ -14,7 +14,7 @@
 #include <sys/uio.h>
 
 struct link {
-	int fd; /* -1: not connected */
+	int fd;	   /* -1: not connected */
 	pid_t pid; /* the peer, as the kernel says; 0 if it lives in a namespace we can't see */
 	uint32_t serial; /* of the last request */
 	unsigned char *buffer;

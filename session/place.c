@@ -49,7 +49,8 @@ static char *runtime_of(pid_t pid)
 	if (fd < 0)
 		return NULL;
 	all = malloc(ENVIRON_BYTES_MAX + 1);
-	while (all && got < ENVIRON_BYTES_MAX && (n = read(fd, all + got, ENVIRON_BYTES_MAX - got)) > 0)
+	while (all && got < ENVIRON_BYTES_MAX &&
+	       (n = read(fd, all + got, ENVIRON_BYTES_MAX - got)) > 0)
 		got += (size_t)n;
 	close(fd);
 	if (!all)
@@ -87,7 +88,8 @@ int place_candidate(pid_t pid, uid_t uid, unsigned int which, char dir[SOCKETDIR
 	case 2:
 		return socketdir_path(uid, NULL, dir);
 	case 3:
-		return socketdir_path(uid, uid == geteuid() ? getenv("XDG_RUNTIME_DIR") : NULL, dir);
+		return socketdir_path(uid, uid == geteuid() ? getenv("XDG_RUNTIME_DIR") : NULL,
+				      dir);
 	default:
 		return -ENOENT;
 	}

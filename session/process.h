@@ -35,7 +35,7 @@ struct process {
 	enum process_state state;
 	struct link link;
 	pid_t pid;
-	int pidfd; /* -1: the kernel gave none */
+	int pidfd;	   /* -1: the kernel gave none */
 	uint64_t since_ns; /* when it came into its state, CLOCK_MONOTONIC */
 	struct control_hello hello;
 	char *exe;
@@ -46,15 +46,15 @@ struct process {
 		uint32_t serial; /* 0: none */
 		uint16_t type;
 	} requests[REQUESTS_MAX];
-	int error;	/* the first that was answered since process_forgive() */
-	int was_quiet;	/* QUIET was answered, and nothing armed since */
-	int leaving;	/* LEAVE was sent */
-	int armed;	/* ARM was sent and no QUIET since */
-	int named;	/* LIST was sent */
-	int let_go;	/* GO was sent */
-	int dead;	/* its pidfd says so */
-	int welcomed;	/* it was asked to open its store */
-	int invited;	/* attached or launched by us, not come by itself */
+	int error;		  /* the first that was answered since process_forgive() */
+	int was_quiet;		  /* QUIET was answered, and nothing armed since */
+	int leaving;		  /* LEAVE was sent */
+	int armed;		  /* ARM was sent and no QUIET since */
+	int named;		  /* LIST was sent */
+	int let_go;		  /* GO was sent */
+	int dead;		  /* its pidfd says so */
+	int welcomed;		  /* it was asked to open its store */
+	int invited;		  /* attached or launched by us, not come by itself */
 	struct control_done done; /* the last */
 
 	struct drain *drain;

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define SCRIPT_DEPTH_MAX 4 /* the kernel's own limit: fs/exec.c, exec_binprm() */
+#define SCRIPT_DEPTH_MAX 4  /* the kernel's own limit: fs/exec.c, exec_binprm() */
 #define SCRIPT_LINE_MAX 256 /* BINPRM_BUF_SIZE */
 
 /* Whether the kernel would set AT_SECURE for us: ids that differ from ours, or capabilities gained. */
@@ -98,7 +98,8 @@ static int check_file(struct program *program, const char *path, int depth)
 	close(fd);
 	if (is_script) {
 		/* the kernel ignores a script's own setuid bit */
-		return depth < SCRIPT_DEPTH_MAX ? check_file(program, interpreter, depth + 1) : -ELOOP;
+		return depth < SCRIPT_DEPTH_MAX ? check_file(program, interpreter, depth + 1)
+						: -ELOOP;
 	}
 	if (gains_privileges(path, &st))
 		return -WM_E_SECURE_PROGRAM;
@@ -116,7 +117,8 @@ static int search(char path[PATH_MAX], const char *name)
 	for (;;) {
 		size_t bytes = strcspn(list, ":");
 		struct stat st;
-		int got = snprintf(path, PATH_MAX, "%.*s%s%s", (int)bytes, list, bytes ? "/" : "", name);
+		int got = snprintf(path, PATH_MAX, "%.*s%s%s", (int)bytes, list, bytes ? "/" : "",
+				   name);
 
 		if (got > 0 && got < PATH_MAX && stat(path, &st) == 0) {
 			if (S_ISREG(st.st_mode) && faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0)

@@ -22,12 +22,12 @@ struct reader {
 	struct process *process;
 	int (*event)(const struct wm_event *event, void *data);
 	void *data;
-	uint64_t limit_ns;  /* events at or past it wait for the next read */
+	uint64_t limit_ns; /* events at or past it wait for the next read */
 	uint64_t hz, base_ticks;
 	unsigned char *copy; /* of a page: the store may change under us */
 	struct drain_packet *packet;
-	uint64_t at;	     /* events of this page seen by this pass */
-	int result;	     /* of the callback */
+	uint64_t at;		    /* events of this page seen by this pass */
+	int result;		    /* of the callback */
 	struct held *first, **last; /* of the thread `tid` */
 	size_t held_bytes;
 	uint32_t tid;
@@ -122,8 +122,8 @@ static int hand_out(struct wm_session *session, struct held *chain,
 	return result;
 }
 
-int reader_resume(struct wm_session *session, int (*event)(const struct wm_event *event, void *data),
-		  void *data)
+int reader_resume(struct wm_session *session,
+		  int (*event)(const struct wm_event *event, void *data), void *data)
 {
 	return hand_out(session, session->held, event, data);
 }
@@ -192,8 +192,9 @@ static int take_packet(struct drain_packet *packet, void *data)
 	reader->packet = packet;
 	reader->at = 0;
 	reader->held_bytes += packet->bytes;
-	err = trace_decode(reader->process->schema, packet->head, reader->copy, packet->bytes, reader->hz,
-			   reader->base_ticks, session->began.realtime_ns, take_event, reader);
+	err = trace_decode(reader->process->schema, packet->head, reader->copy, packet->bytes,
+			   reader->hz, reader->base_ticks, session->began.realtime_ns, take_event,
+			   reader);
 	packet->keep = err == STOP_LATER || err == -ENOMEM;
 	if (err == -ENOMEM && !reader->result)
 		reader->result = err;
@@ -208,7 +209,8 @@ static uint64_t limit_now(const struct reader *reader, uint32_t clock)
 
 	ticks_now(clock, &now);
 	return reader->session->began.realtime_ns +
-	       (uint64_t)((unsigned __int128)(now.ticks - reader->base_ticks) * 1000000000u / reader->hz);
+	       (uint64_t)((unsigned __int128)(now.ticks - reader->base_ticks) * 1000000000u /
+			  reader->hz);
 }
 
 int reader_pass(struct wm_session *session, struct process *process,
@@ -222,7 +224,8 @@ int reader_pass(struct wm_session *session, struct process *process,
 		.event = event,
 		.data = data,
 		.hz = session_hz(session, clock),
-		.base_ticks = clock == STORE_CLOCK_TSC ? session->began.ticks : session->began.monotonic_ns,
+		.base_ticks = clock == STORE_CLOCK_TSC ? session->began.ticks
+						       : session->began.monotonic_ns,
 		.copy = malloc(CHUNK_BYTES),
 	};
 	struct drain_sink sink = { take_packet, &reader };

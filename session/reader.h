@@ -21,8 +21,8 @@ int reader_pass(struct wm_session *session, struct process *process,
 		int (*event)(const struct wm_event *event, void *data), void *data);
 
 /* First what an earlier read left when its callback ended it. Returns as reader_pass(). */
-int reader_resume(struct wm_session *session, int (*event)(const struct wm_event *event, void *data),
-		  void *data);
+int reader_resume(struct wm_session *session,
+		  int (*event)(const struct wm_event *event, void *data), void *data);
 
 /* Forget what was left. */
 void reader_drop(struct wm_session *session);

@@ -61,7 +61,9 @@ static void say_hello(struct agent *agent)
 		struct control_hello hello;
 		char exe[16];
 	} body = {
-		.hello = { .pid = (uint32_t)getpid(), .agent_tid = (uint32_t)getpid(), .way = WAY_PROC_MEM },
+		.hello = { .pid = (uint32_t)getpid(),
+			   .agent_tid = (uint32_t)getpid(),
+			   .way = WAY_PROC_MEM },
 		.exe = "/bin/sample",
 	};
 
@@ -120,7 +122,8 @@ static void arm(struct agent *agent, uint32_t serial, const char *globs, uint32_
 	int matches = 0;
 
 	for (; count--; globs += strlen(globs) + 1)
-		matches |= !strcmp(globs, "*:*") || !strcmp(globs, "net:*") || !strcmp(globs, SAMPLE_EVENT);
+		matches |= !strcmp(globs, "*:*") || !strcmp(globs, "net:*") ||
+			   !strcmp(globs, SAMPLE_EVENT);
 	if (matches) {
 		send_message(agent, CONTROL_EVENT, 0, &body, sizeof(body), -1);
 		write_events(agent);

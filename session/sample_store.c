@@ -27,8 +27,8 @@ void sample_store_make(struct sample_store *store, uint32_t slots, uint32_t chun
 
 	head.chunks_offset = round_up(head.slots_offset + slots * sizeof(struct wm_slot));
 	head.pages_offset = round_up(head.chunks_offset + chunks * sizeof(uint32_t));
-	head.data_offset =
-		round_up(head.pages_offset + (uint64_t)chunks * CHUNK_UNITS * sizeof(struct wm_page));
+	head.data_offset = round_up(head.pages_offset +
+				    (uint64_t)chunks * CHUNK_UNITS * sizeof(struct wm_page));
 	head.bytes = head.data_offset + (uint64_t)chunks * CHUNK_BYTES;
 
 	store->bytes = head.bytes;
@@ -67,7 +67,8 @@ void sample_store_slot(struct sample_store *store, uint32_t slot, uint32_t tid, 
 	__atomic_store_n(&to->state, SLOT_LIVE, __ATOMIC_RELEASE);
 }
 
-struct wm_page *sample_store_page(struct sample_store *store, uint32_t unit, uint32_t slot, int whole)
+struct wm_page *sample_store_page(struct sample_store *store, uint32_t unit, uint32_t slot,
+				  int whole)
 {
 	struct wm_page *page = &store->pages[unit];
 	struct wm_slot *of = &store->slots[slot];
@@ -86,7 +87,8 @@ struct wm_page *sample_store_page(struct sample_store *store, uint32_t unit, uin
 	return page;
 }
 
-void sample_store_event(struct sample_store *store, struct wm_page *page, uint32_t id, uint64_t ticks)
+void sample_store_event(struct sample_store *store, struct wm_page *page, uint32_t id,
+			uint64_t ticks)
 {
 	size_t unit = (size_t)(page - store->pages);
 	uint32_t header = id | (uint32_t)ticks << 5;

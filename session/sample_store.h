@@ -18,7 +18,8 @@ struct sample_store {
 };
 
 /* Make one, sealed; aborts the test on failure. */
-void sample_store_make(struct sample_store *store, uint32_t slots, uint32_t chunks, uint32_t policy);
+void sample_store_make(struct sample_store *store, uint32_t slots, uint32_t chunks,
+		       uint32_t policy);
 void sample_store_release(struct sample_store *store);
 
 /* FREE -> LIVE */
@@ -28,9 +29,11 @@ void sample_store_slot(struct sample_store *store, uint32_t slot, uint32_t tid, 
  * Take the page that begins at `unit` (a whole chunk where `whole`) for a slot, in state OPEN, with
  * the slot's next sequence number and no event.
  */
-struct wm_page *sample_store_page(struct sample_store *store, uint32_t unit, uint32_t slot, int whole);
+struct wm_page *sample_store_page(struct sample_store *store, uint32_t unit, uint32_t slot,
+				  int whole);
 
 /* Write an event without fields: compact header, id, at `ticks`. */
-void sample_store_event(struct sample_store *store, struct wm_page *page, uint32_t id, uint64_t ticks);
+void sample_store_event(struct sample_store *store, struct wm_page *page, uint32_t id,
+			uint64_t ticks);
 
 #endif

@@ -39,8 +39,12 @@ static void layout(struct scratch *scratch, const struct glibc *glibc)
 
 static int remote_map(struct scratch *scratch, struct borrow *borrow, struct detail detail)
 {
-	const uint64_t map[6] = { 0, scratch->bytes, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, (uint64_t)-1, 0 };
+	const uint64_t map[6] = { 0,
+				  scratch->bytes,
+				  PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+				  (uint64_t)-1,
+				  0 };
 	long result;
 	int err = borrow_syscall(borrow, SYS_mmap, map, &result);
 
@@ -48,7 +52,8 @@ static int remote_map(struct scratch *scratch, struct borrow *borrow, struct det
 		return err;
 	if (result < 0 && result > -4096)
 		return detail_set(detail, -WM_E_INJECT, "the process can't map %llu KiB: %s",
-				  (unsigned long long)scratch->bytes / 1024, strerror((int)-result));
+				  (unsigned long long)scratch->bytes / 1024,
+				  strerror((int)-result));
 	scratch->start = (uint64_t)result;
 	scratch->loader += scratch->start;
 	scratch->data += scratch->start;
@@ -143,7 +148,8 @@ int scratch_map(struct scratch *scratch, struct borrow *borrow, const struct gli
 int scratch_start(const struct scratch *scratch, struct borrow *borrow, struct detail detail)
 {
 	const uint64_t flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-			       CLONE_SYSVSEM | CLONE_SETTLS | CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID;
+			       CLONE_SYSVSEM | CLONE_SETTLS | CLONE_CHILD_SETTID |
+			       CLONE_CHILD_CLEARTID;
 	struct borrow_regs regs;
 	struct loader_data data;
 	long result;

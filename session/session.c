@@ -127,7 +127,8 @@ static int wait_opened(struct wm_session *session, struct process *process)
 		err = -WM_E_PROTOCOL;
 	if (err == -WM_E_BUFFER_LIMIT)
 		return session_fail(session, err, "%llu bytes for pid %d",
-				    (unsigned long long)session->options.buffer_bytes, (int)process->pid);
+				    (unsigned long long)session->options.buffer_bytes,
+				    (int)process->pid);
 	return err ? session_fail(session, err, "pid %d", (int)process->pid) : 0;
 }
 
@@ -150,7 +151,8 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 	if (pid == getpid())
 		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
 	if (find_process(session, pid))
-		return session_fail(session, -EEXIST, "pid %d is in this session already", (int)pid);
+		return session_fail(session, -EEXIST, "pid %d is in this session already",
+				    (int)pid);
 	err = session->options.follow_off ? 0 : listen_once(session);
 	if (!err)
 		err = session_enter(session, pid, &link);
@@ -203,8 +205,10 @@ static int wait_launched(struct wm_session *session, pid_t pid, const char *path
 	while (!(process = find_process(session, pid))) {
 		if (ticks_monotonic_ns() > until)
 			return session_fail(session, -WM_E_AGENT_SILENT, "%s", path);
-		if (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid)
-			return session_fail(session, -WM_E_GONE, "%s ended before its agent reported", path);
+		if (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		    ended.si_pid)
+			return session_fail(session, -WM_E_GONE,
+					    "%s ended before its agent reported", path);
 		session_step(session, 5);
 	}
 	return wait_opened(session, process);
@@ -361,24 +365,28 @@ int wm_session_poll(struct wm_session *session, int timeout_ms)
 	until = ticks_monotonic_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000u;
 	do {
 		uint64_t now = ticks_monotonic_ns();
-		int left = timeout_ms <= 0 ? timeout_ms : now < until ? (int)((until - now) / 1000000u) : 0;
+		int left = timeout_ms <= 0 ? timeout_ms
+			   : now < until   ? (int)((until - now) / 1000000u)
+					   : 0;
 
 		got = session_step(session, left);
-	} while (!got && session_alive(session) && (timeout_ms < 0 || ticks_monotonic_ns() < until));
+	} while (!got && session_alive(session) &&
+		 (timeout_ms < 0 || ticks_monotonic_ns() < until));
 	if (got < 0)
 		return session_fail(session, got, "%s", session->dir ? session->dir : "");
 	return session_alive(session);
 }
 
-int wm_session_read(struct wm_session *session, int (*event)(const struct wm_event *event, void *data),
-		    void *data)
+int wm_session_read(struct wm_session *session,
+		    int (*event)(const struct wm_event *event, void *data), void *data)
 {
 	int result;
 
 	if (!session || !event)
 		return -EINVAL;
 	if (session->dir)
-		return session_fail(session, -EBUSY, "%s: the session records into a folder", session->dir);
+		return session_fail(session, -EBUSY, "%s: the session records into a folder",
+				    session->dir);
 	session_step(session, 0);
 	result = reader_resume(session, event, data);
 	for (struct process *p = session->processes; p && !result; p = p->next) {

@@ -30,7 +30,8 @@ struct wm_session {
 	char detail[DETAIL_BYTES];
 	struct spec_list specs;
 	struct listener listener;
-	char agent_link[SOCKET_PATH_BYTES]; /* a name for the agent that LD_PRELOAD can hold; or "" */
+	/* a name for the agent that LD_PRELOAD can hold; or "" */
+	char agent_link[SOCKET_PATH_BYTES];
 	struct process *processes;
 	uint32_t processes_ever;
 	pid_t *launched;

@@ -347,9 +347,11 @@ Test(session, options_are_checked)
 	cr_assert_null(session);
 	options = (struct wm_session_options){ .size = sizeof(options), .policy = 9 };
 	cr_assert_eq(wm_session_open(&session, &options), -EINVAL);
-	options = (struct wm_session_options){ .size = sizeof(options), .buffer_bytes = UINT64_MAX };
+	options = (struct wm_session_options){ .size = sizeof(options),
+					       .buffer_bytes = UINT64_MAX };
 	cr_assert_eq(wm_session_open(&session, &options), -WM_E_BUFFER_LIMIT);
-	cr_assert_eq(wm_session_open(&session, &newer.options), 0, "newer, but asks for nothing new");
+	cr_assert_eq(wm_session_open(&session, &newer.options), 0,
+		     "newer, but asks for nothing new");
 	wm_session_close(session);
 	newer.more[3] = 1;
 	cr_assert_eq(wm_session_open(&session, &newer.options), -E2BIG);

@@ -63,7 +63,8 @@ static int glob_find(const char *text, const char **glob)
 	} else {
 		return is_other_kind(text) ? -WM_E_SPEC_KIND : -WM_E_SPEC;
 	}
-	if (!name_check(*glob, (size_t)(first - *glob)) || !name_check(first + 1, strlen(first + 1)))
+	if (!name_check(*glob, (size_t)(first - *glob)) ||
+	    !name_check(first + 1, strlen(first + 1)))
 		return -WM_E_SPEC;
 	return 0;
 }

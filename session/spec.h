@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 struct spec {
-	char *text; /* as given */
-	char *glob; /* SUBSYS:EVENT */
+	char *text;	  /* as given */
+	char *glob;	  /* SUBSYS:EVENT */
 	uint64_t matches; /* markers that matched, ever */
 };
 

@@ -20,9 +20,11 @@ Test(spec, a_marker_is_named_with_or_without_its_kind)
 
 Test(spec, other_kinds_are_refused_for_what_they_are)
 {
-	static const char *const kinds[] = { "usdt:a:b", "func:malloc", "addr:f+1",  "trail",
-					     "trail/last=64M/", "watch:x:w", "count:cycles",
-					     "sample:cycles/freq=4000/", "switch" };
+	static const char *const kinds[] = { "usdt:a:b",	"func:malloc",
+					     "addr:f+1",	"trail",
+					     "trail/last=64M/", "watch:x:w",
+					     "count:cycles",	"sample:cycles/freq=4000/",
+					     "switch" };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		cr_assert_eq(spec_add(&list, kinds[i]), -WM_E_SPEC_KIND, "%s", kinds[i]);
@@ -30,9 +32,21 @@ Test(spec, other_kinds_are_refused_for_what_they_are)
 
 Test(spec, nonsense_is_refused)
 {
-	static const char *const specs[] = { "",	"marker",     "marker:",   "marker:net", "marker:net:",
-					     "net",	":",	      "net:",	   ":rx",	 "marker::rx",
-					     "a:b:c",	"marker:a:b:c", "marker:a b:c", "a:b/x/", "a:[b",
+	static const char *const specs[] = { "",
+					     "marker",
+					     "marker:",
+					     "marker:net",
+					     "marker:net:",
+					     "net",
+					     ":",
+					     "net:",
+					     ":rx",
+					     "marker::rx",
+					     "a:b:c",
+					     "marker:a:b:c",
+					     "marker:a b:c",
+					     "a:b/x/",
+					     "a:[b",
 					     "marker:a:b\n" };
 	char longest[4096];
 

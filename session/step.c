@@ -10,7 +10,6 @@
 #include <string.h>
 #include <waymark/error.h>
 
-
 #define IDLE_NS_MIN 1000000u
 #define IDLE_NS_MAX 10000000u
 #define REQUEST_WAIT_MS 5000
@@ -106,7 +105,8 @@ int session_wait(struct wm_session *session, struct process *process, int timeou
 	return process->state < PROCESS_HUNG_UP ? 0 : -WM_E_GONE;
 }
 
-static int send_rules(struct wm_session *session, struct process *process, uint16_t type, int strict)
+static int send_rules(struct wm_session *session, struct process *process, uint16_t type,
+		      int strict)
 {
 	struct control_rules rules = { .strict = (uint32_t)strict };
 	struct iovec parts[2] = { { &rules, sizeof(rules) } };
@@ -322,8 +322,9 @@ int session_alive(const struct wm_session *session)
 /* One pass over all stores; sets how long to rest before the next. */
 static int drain_all(struct wm_session *session)
 {
-	uint64_t idle_ns = session->idle_ns * 2 < IDLE_NS_MAX ? session->idle_ns * 2 + IDLE_NS_MIN / 4 :
-								IDLE_NS_MAX;
+	uint64_t idle_ns = session->idle_ns * 2 < IDLE_NS_MAX
+				   ? session->idle_ns * 2 + IDLE_NS_MIN / 4
+				   : IDLE_NS_MAX;
 	int drains = session_drains(session), took = 0;
 
 	for (struct process *p = session->processes; p; p = p->next) {

@@ -135,7 +135,8 @@ int target_threads(pid_t pid, pid_t **tids)
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		if (count == room) {
-			pid_t *more = realloc(*tids, sizeof(**tids) * (size_t)(room = room * 2 + 64));
+			pid_t *more = realloc(*tids,
+					      sizeof(**tids) * (size_t)(room = room * 2 + 64));
 
 			if (!more) {
 				closedir(dir);
@@ -228,7 +229,8 @@ int target_denied(const struct target *target, struct detail detail)
 			 geteuid());
 	else if (err > 0 && strcmp(scope, "0"))
 		snprintf(words, sizeof(words),
-			 "; kernel.yama.ptrace_scope is %s: only a parent or root may attach", scope);
+			 "; kernel.yama.ptrace_scope is %s: only a parent or root may attach",
+			 scope);
 	else
 		snprintf(words, sizeof(words),
 			 "; it has more rights than we have, or has made itself undumpable");
@@ -272,13 +274,17 @@ int target_check(const struct target *target, struct detail detail)
 	if (target->pid == getpid())
 		return detail_set(detail, -EINVAL, "process %d is this one", target->pid);
 	if (target->live_tid == target->pid && (target->state == 'Z' || target->state == 'X'))
-		return detail_set(detail, -WM_E_GONE, "process %d (%s) has ended; its parent %d has not fetched its status",
-				  target->pid, target->comm, target->ppid);
+		return detail_set(
+			detail, -WM_E_GONE,
+			"process %d (%s) has ended; its parent %d has not fetched its status",
+			target->pid, target->comm, target->ppid);
 	if (target->tracer_pid)
 		return traced(target, detail);
 	if (target->state == 'T')
-		return detail_set(detail, -WM_E_STOPPED, "process %d (%s)", target->pid, target->comm);
+		return detail_set(detail, -WM_E_STOPPED, "process %d (%s)", target->pid,
+				  target->comm);
 	if (target->seccomp)
-		return detail_set(detail, -WM_E_SECCOMP, "process %d (%s)", target->pid, target->comm);
+		return detail_set(detail, -WM_E_SECCOMP, "process %d (%s)", target->pid,
+				  target->comm);
 	return program_check(target, detail);
 }

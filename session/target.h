@@ -14,7 +14,7 @@ struct target {
 	pid_t live_tid;	 /* a thread that has not ended; the leader may have */
 	pid_t inner_pid; /* as the process itself sees it, in its pid namespace */
 	pid_t ppid, tracer_pid;
-	uid_t uid;	 /* effective */
+	uid_t uid;	     /* effective */
 	uint64_t start_time; /* field 22 of /proc/PID/stat */
 	unsigned int threads;
 	unsigned int seccomp; /* 0 none, 1 strict, 2 filter */

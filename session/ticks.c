@@ -108,7 +108,8 @@ uint64_t ticks_hz_between(const struct ticks_point *from, const struct ticks_poi
 {
 	uint64_t ns = to->monotonic_ns - from->monotonic_ns;
 
-	if (to->monotonic_ns < from->monotonic_ns || ns < BETWEEN_NS_MIN || to->ticks <= from->ticks)
+	if (to->monotonic_ns < from->monotonic_ns || ns < BETWEEN_NS_MIN ||
+	    to->ticks <= from->ticks)
 		return 0;
 	return (uint64_t)((unsigned __int128)(to->ticks - from->ticks) * NS_PER_S / ns);
 }

@@ -15,10 +15,11 @@
 
 /* What a tracee stopped for. */
 enum tracee_stop {
-	TRACEE_INTERRUPTED = 1, /* on its way to user mode, by PTRACE_INTERRUPT; nothing is half done */
-	TRACEE_GROUP_STOP,	/* SIGSTOP and the like hold the whole process */
-	TRACEE_SYSCALL,		/* entry to or exit from a system call */
-	TRACEE_SIGNAL,		/* about to get a signal */
+	/* on its way to user mode, by PTRACE_INTERRUPT; nothing is half done */
+	TRACEE_INTERRUPTED = 1,
+	TRACEE_GROUP_STOP, /* SIGSTOP and the like hold the whole process */
+	TRACEE_SYSCALL,	   /* entry to or exit from a system call */
+	TRACEE_SIGNAL,	   /* about to get a signal */
 	TRACEE_OTHER,
 };
 

@@ -30,8 +30,8 @@ static void put_array(struct text *line, const bt_field *field)
 	uint64_t count = bt_field_array_get_length(field);
 
 	for (uint64_t i = 0; i < count; i++) {
-		const bt_field *element =
-			bt_field_array_borrow_element_field_by_index_const(field, i);
+		const bt_field *element = bt_field_array_borrow_element_field_by_index_const(field,
+											     i);
 
 		text_format(line, "%02x",
 			    (unsigned int)bt_field_integer_unsigned_get_value(element));
@@ -60,8 +60,8 @@ static void put_field(struct text *line, const bt_field *field)
 static void put_event(struct babeltrace *read, const bt_message *message)
 {
 	const bt_event *event = bt_message_event_borrow_event_const(message);
-	const bt_clock_snapshot *clock =
-		bt_message_event_borrow_default_clock_snapshot_const(message);
+	const bt_clock_snapshot *clock = bt_message_event_borrow_default_clock_snapshot_const(
+		message);
 	const bt_field *payload = bt_event_borrow_payload_field_const(event);
 	struct text line = { 0 };
 	int64_t ns = 0;
@@ -74,8 +74,8 @@ static void put_event(struct babeltrace *read, const bt_message *message)
 		count = bt_field_class_structure_get_member_count(
 			bt_field_borrow_class_const(payload));
 	for (uint64_t i = 0; i < count; i++) {
-		const bt_field_class_structure_member *member =
-			bt_field_class_structure_borrow_member_by_index_const(
+		const bt_field_class_structure_member
+			*member = bt_field_class_structure_borrow_member_by_index_const(
 				bt_field_borrow_class_const(payload), i);
 
 		text_format(&line, " %s=", bt_field_class_structure_member_get_name(member));

@@ -163,8 +163,8 @@ static int list_streams(struct trace_reader *reader)
 			continue;
 		if (reader->stream_count == room) {
 			uint32_t want = room ? room * 2 : 16;
-			struct trace_stream *larger =
-				reallocarray(reader->streams, want, sizeof(*larger));
+			struct trace_stream *larger = reallocarray(reader->streams, want,
+								   sizeof(*larger));
 
 			if (!larger) {
 				err = -ENOMEM;
@@ -173,9 +173,9 @@ static int list_streams(struct trace_reader *reader)
 			reader->streams = larger;
 			room = want;
 		}
-		reader->streams[reader->stream_count] =
-			(struct trace_stream){ .file = strdup(entry->d_name),
-					       .file_bytes = (uint64_t)about.st_size };
+		reader->streams[reader->stream_count] = (struct trace_stream){
+			.file = strdup(entry->d_name), .file_bytes = (uint64_t)about.st_size
+		};
 		if (!reader->streams[reader->stream_count++].file)
 			err = -ENOMEM;
 		reader->bytes += (uint64_t)about.st_size;
@@ -229,7 +229,8 @@ static void find_base(struct trace_reader *reader)
 	for (uint32_t i = 0; i < TSDL_CLOCKS; i++) {
 		struct tsdl_clock *clock = &reader->meta.clocks[i];
 
-		if (!clock->ticks_hz) /* lost with the metadata; times are wrong, and it is damage */
+		/* lost with the metadata; times are wrong, and it is damage */
+		if (!clock->ticks_hz)
 			clock->ticks_hz = 1000000000;
 		reader->base_ns[i] = 0;
 		reader->base_ns[i] = (uint64_t)clock->offset_s * 1000000000 +

@@ -48,7 +48,8 @@ struct trace_reader {
 	int dir;
 	int live; /* being written */
 	struct tsdl meta;
-	uint64_t base_ns[TSDL_CLOCKS]; /* the wall clock at tick 0; wraps where that is before 1970 */
+	/* the wall clock at tick 0; wraps where that is before 1970 */
+	uint64_t base_ns[TSDL_CLOCKS];
 	struct trace_stream *streams; /* sorted by process, tid, depth, instance */
 	uint32_t stream_count;
 	uint64_t bytes; /* of all files */

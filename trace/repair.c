@@ -81,8 +81,8 @@ static int shorten(struct trace_reader *reader, struct trace_stream *stream)
 		return -errno;
 	while (!err && stream_packet(reader, stream, &offset, &packet)) {
 		uint64_t at = packet.offset + offsetof(struct wm_packet, content_bits);
-		uint64_t end =
-			(uint64_t)(good_end(&packet, stream_schema(reader, stream)) - stream->map);
+		uint64_t end = (uint64_t)(good_end(&packet, stream_schema(reader, stream)) -
+					  stream->map);
 		uint64_t bits = 8 * (end - packet.offset);
 
 		if (bits == packet.head.content_bits)

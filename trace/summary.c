@@ -175,9 +175,9 @@ static void span_begin(struct pass *pass, uint32_t span, uint64_t ticks)
 {
 	if (pass->open_count == pass->open_room) {
 		uint32_t want = pass->open_room ? pass->open_room * 2 : 64;
-		struct open_span *larger =
-			want > OPEN_SPANS_MAX ? NULL
-					      : reallocarray(pass->open, want, sizeof(*larger));
+		struct open_span *larger = want > OPEN_SPANS_MAX ? NULL
+								 : reallocarray(pass->open, want,
+										sizeof(*larger));
 
 		if (!larger) {
 			pass->summary->spans[span].unfinished++;
@@ -381,12 +381,13 @@ static int rows_make(struct pass *pass)
 			const struct tally *tally = &pass->tallies[i][j];
 
 			summary->total += tally->count;
-			summary->events[rows++] =
-				(struct summary_event){ .name = tally->class->name,
-							.kind = tally->kind,
-							.count = tally->count,
-							.threads = tally->threads,
-							.processes = tally->count != 0 };
+			summary->events[rows++] = (struct summary_event){
+				.name = tally->class->name,
+				.kind = tally->kind,
+				.count = tally->count,
+				.threads = tally->threads,
+				.processes = tally->count != 0
+			};
 		}
 	}
 	if (!rows)

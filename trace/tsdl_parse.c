@@ -31,7 +31,8 @@ struct parse {
 	uint32_t clock;
 	int clock_seen;
 	struct trace_class event;
-	char fields[SCHEMA_FIELDS_MAX + 1][SCHEMA_NAME_BYTES]; /* one more: a length before its run */
+	/* one more: a length before its run */
+	char fields[SCHEMA_FIELDS_MAX + 1][SCHEMA_NAME_BYTES];
 	uint8_t types[SCHEMA_FIELDS_MAX + 1];
 };
 

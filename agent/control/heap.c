@@ -39,7 +39,7 @@ static unsigned int class_of(size_t bytes)
 	unsigned int class = 0;
 
 	while (class < CLASS_COUNT && CLASS_BYTES(class) < bytes)
-		class++;
+		class ++;
 	return class;
 }
 

@@ -31,7 +31,8 @@ int lock_wait_word(const uint32_t *word, uint32_t value, unsigned int timeout_ms
 
 	if (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
 		return 0;
-	if (syscall_raw(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, value, (long)&wait) == -ETIMEDOUT)
+	if (syscall_raw(SYS_futex, (long)word, FUTEX_WAIT_PRIVATE, value, (long)&wait) ==
+	    -ETIMEDOUT)
 		return -ETIMEDOUT;
 	return 0;
 }

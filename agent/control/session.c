@@ -225,8 +225,8 @@ static int serve_open(struct session *session, const struct wm_message *message,
 		if (path_bytes)
 			memcpy(session->tool, body + sizeof request, path_bytes);
 		store.bytes = fstat(fd, &file) ? 0 : (uint64_t)file.st_size;
-		error = message_send(session->fd, CONTROL_STORE, message->serial, &store, sizeof store,
-				     NULL, 0, fd);
+		error = message_send(session->fd, CONTROL_STORE, message->serial, &store,
+				     sizeof store, NULL, 0, fd);
 		close(fd);
 		tell_modules_to(lane_of(session));
 	}
@@ -254,8 +254,8 @@ static int serve_rules(struct session *session, const struct wm_message *message
 	/* without the hook nobody has told us of modules that came since */
 	if (!hook_is_placed() && !registry_scan(text))
 		registry_follow(text);
-	error = registry_rule(text, lane_of(session), body, rules.count, message->type == CONTROL_ARM,
-			      change);
+	error = registry_rule(text, lane_of(session), body, rules.count,
+			      message->type == CONTROL_ARM, change);
 	lock_release(&agent_lock);
 	if (!rules.strict)
 		registry_reap(REAP_MS, 0);
@@ -310,7 +310,8 @@ static int send_done(struct session *session, const struct wm_message *message, 
 		.batch_ns = change->done_ns ? change->done_ns - begin_ns : 0,
 	};
 
-	return message_send(session->fd, CONTROL_DONE, message->serial, &done, sizeof done, NULL, 0, -1);
+	return message_send(session->fd, CONTROL_DONE, message->serial, &done, sizeof done, NULL, 0,
+			    -1);
 }
 
 static void serve_session(struct session *session)

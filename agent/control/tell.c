@@ -155,7 +155,8 @@ int tell_list(unsigned int lane)
 {
 	int error = 0;
 
-	for (const struct variant *variant = registry_first(); variant && !error; variant = variant->next)
+	for (const struct variant *variant = registry_first(); variant && !error;
+	     variant = variant->next)
 		error = tell_marker(lane, variant);
 	return error;
 }

@@ -51,7 +51,7 @@ static struct {
 	sigset_t creator_mask;
 	char tools[SESSIONS_MAX][SESSION_PATH_BYTES];
 	unsigned int tool_count;
-	uint32_t go;	     /* 1: the launched program may run */
+	uint32_t go; /* 1: the launched program may run */
 	uint32_t scans_asked, scans_done;
 	int seccomp;	 /* the mode in which the thread was started */
 	int32_t listens; /* 1, or the error why it does not; 0: not tried */
@@ -134,7 +134,8 @@ static int open_wake_fd(void)
 {
 	uint64_t mask = UINT64_C(1) << (WAKE_SIGNAL - 1);
 
-	return (int)syscall_raw(SYS_signalfd4, -1, (long)&mask, sizeof mask, SFD_NONBLOCK | SFD_CLOEXEC);
+	return (int)syscall_raw(SYS_signalfd4, -1, (long)&mask, sizeof mask,
+				SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
 /* Learn the modules, divert the loader, patch what is wanted from the start. */
@@ -343,8 +344,8 @@ static void *control_main(void *unused)
 	close_range(0, ~0u, 0);
 	/* whoever waits for us need not any more */
 	control_go();
-	__atomic_store_n(&control.scans_done, __atomic_load_n(&control.scans_asked, __ATOMIC_ACQUIRE),
-			 __ATOMIC_RELEASE);
+	__atomic_store_n(&control.scans_done,
+			 __atomic_load_n(&control.scans_asked, __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
 	lock_wake_word(&control.scans_done);
 	return NULL;
 }
@@ -448,7 +449,8 @@ static int follow_there(void)
 	if (lock_take(&control.life, LIFE_LOCK_MS))
 		return 1;
 	if (!control.tid) {
-		int starting = control.state == CONTROL_STARTING; /* it will scan when it has started */
+		/* it will scan when it has started */
+		int starting = control.state == CONTROL_STARTING;
 
 		lock_release(&control.life);
 		return starting;
@@ -462,7 +464,8 @@ static int follow_there(void)
 		done = __atomic_load_n(&control.scans_done, __ATOMIC_ACQUIRE);
 		if ((int32_t)(done - mine) >= 0 || now_ns >= end_ns || !control_runs())
 			return 1;
-		lock_wait_word(&control.scans_done, done, (unsigned int)((end_ns - now_ns) / 1000000 + 1));
+		lock_wait_word(&control.scans_done, done,
+			       (unsigned int)((end_ns - now_ns) / 1000000 + 1));
 	}
 }
 

@@ -19,7 +19,8 @@
 
 #define CONTROL_WANT_CONNECT 1u /* to the tools whose paths were given */
 #define CONTROL_WANT_LISTEN 2u	/* for ever */
-#define CONTROL_WANT_GREET 4u	/* listen until the first session has come and gone; 10 s for it to come */
+#define CONTROL_WANT_GREET                                                                         \
+	4u /* listen until the first session has come and gone; 10 s for it to come */
 
 #define CONTROL_PREARM 128u /* beside the SESSION_* flags: patch every site at the start */
 

@@ -23,9 +23,9 @@ static struct {
 
 void bed_store(unsigned int lane, uint64_t buffer_bytes, uint32_t policy)
 {
-	struct store_options options = {
-		.buffer_bytes = buffer_bytes, .policy = policy, .block_ns = 200000000
-	};
+	struct store_options options = { .buffer_bytes = buffer_bytes,
+					 .policy = policy,
+					 .block_ns = 200000000 };
 	int fd;
 
 	cr_assert_eq(store_open(lane, &options, &fd), 0);
@@ -81,8 +81,8 @@ static void write_site(const struct wm_site *entry, unsigned char byte)
 	*site = byte;
 }
 
-void bed_arm_probe(const char *name, uint32_t id, unsigned int lanes, const struct plan_probe *probe,
-		   unsigned int probes)
+void bed_arm_probe(const char *name, uint32_t id, unsigned int lanes,
+		   const struct plan_probe *probe, unsigned int probes)
 {
 	int found = 0;
 
@@ -102,8 +102,9 @@ void bed_arm_probe(const char *name, uint32_t id, unsigned int lanes, const stru
 			memcpy(plan->probes, probe, probes * sizeof *probe);
 		for (uint32_t lane = 0; lane < SESSIONS_MAX; lane++) {
 			if (lanes >> lane & 1)
-				plan->consumers[plan->consumer_count++] =
-					(struct plan_consumer){ id, lane };
+				plan->consumers[plan->consumer_count++] = (struct plan_consumer){
+					id, lane
+				};
 		}
 		plan_finish(plan);
 		__atomic_store_n(&marker->plan, plan, __ATOMIC_RELEASE);
@@ -126,7 +127,8 @@ void bed_disarm(const char *name)
 		if (!is_named(entry, name))
 			continue;
 		write_site(entry, SITE_DORMANT);
-		__atomic_store_n(&marker_of(name, site_text(entry)[0])->plan, NULL, __ATOMIC_RELEASE);
+		__atomic_store_n(&marker_of(name, site_text(entry)[0])->plan, NULL,
+				 __ATOMIC_RELEASE);
 	}
 }
 
@@ -229,8 +231,8 @@ uint64_t bed_drain(unsigned int lane)
 		uint32_t full = PAGE_FULL;
 		uint32_t bits = page->bytes == CHUNK_BYTES ? CHUNK_WHOLE : 1u << unit % CHUNK_UNITS;
 
-		if (!__atomic_compare_exchange_n(&page->state, &full, PAGE_TAKEN, 0, __ATOMIC_ACQUIRE,
-						 __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&page->state, &full, PAGE_TAKEN, 0,
+						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
 		events += page->events;
 		__atomic_fetch_sub(&store->slots[page->slot].pages, 1, __ATOMIC_RELEASE);
@@ -240,6 +242,7 @@ uint64_t bed_drain(unsigned int lane)
 	}
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	__atomic_store_n(&store->head->drained_ns,
-			 (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec, __ATOMIC_RELAXED);
+			 (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+			 __ATOMIC_RELAXED);
 	return events;
 }

@@ -18,8 +18,8 @@ void bed_store(unsigned int lane, uint64_t buffer_bytes, uint32_t policy);
 
 /* Arm every site of the marker for these lanes (bits). Its event id is `id`. */
 void bed_arm(const char *name, uint32_t id, unsigned int lanes);
-void bed_arm_probe(const char *name, uint32_t id, unsigned int lanes, const struct plan_probe *probe,
-		   unsigned int probes);
+void bed_arm_probe(const char *name, uint32_t id, unsigned int lanes,
+		   const struct plan_probe *probe, unsigned int probes);
 void bed_disarm(const char *name);
 
 /* One event in a page. */

@@ -70,7 +70,8 @@ static void tell_refused(const struct variant *variant, struct refusal *refusal)
 /* Only one variant of a name may be live. */
 static void check_rivals(struct change *change)
 {
-	for (struct variant *variant = change->variants; variant; variant = variant->next_in_change) {
+	for (struct variant *variant = change->variants; variant;
+	     variant = variant->next_in_change) {
 		const struct variant *rival;
 
 		if (variant->was_live || !wants_to_live(variant) || !variant->sites)
@@ -117,8 +118,10 @@ static int list_make(struct list *list, const struct change *change,
 			if (!wanted(v, site))
 				continue;
 			list->sites[list->count++] = (struct batch_site){
-				.address = site->portable ? site->record + offsetof(struct wm_record, armed)
-							  : site->address,
+				.address = site->portable
+						   ? site->record +
+							     offsetof(struct wm_record, armed)
+						   : site->address,
 				.displacement = site->displacement,
 				.portable = site->portable,
 				.prot = site->prot,
@@ -126,7 +129,8 @@ static int list_make(struct list *list, const struct change *change,
 			};
 		}
 	}
-	if (sort_by_address(list->sites, list->spare, list->count, sizeof *list->sites) == list->spare) {
+	if (sort_by_address(list->sites, list->spare, list->count, sizeof *list->sites) ==
+	    list->spare) {
 		struct batch_site *swap = list->sites;
 
 		list->sites = list->spare;
@@ -177,7 +181,8 @@ static void list_weed(struct list *list)
 /* Give the ids that new sessions need and tell them, before the first hit can be recorded. */
 static void tell_events(struct change *change)
 {
-	for (struct variant *variant = change->variants; variant; variant = variant->next_in_change) {
+	for (struct variant *variant = change->variants; variant;
+	     variant = variant->next_in_change) {
 		uint32_t added = variant->lanes_next & ~variant->lanes;
 
 		for (unsigned int lane = 0; !variant->error && lane < SESSIONS_MAX; lane++) {
@@ -204,7 +209,8 @@ static void keep_as_it_was(struct variant *variant)
 /* Make live, or change what is live. What is to be dormant keeps its plan until its text is. */
 static void publish(struct change *change)
 {
-	for (struct variant *variant = change->variants; variant; variant = variant->next_in_change) {
+	for (struct variant *variant = change->variants; variant;
+	     variant = variant->next_in_change) {
 		uint32_t lanes = variant->lanes;
 
 		if (variant->error || !wants_to_live(variant))
@@ -220,7 +226,8 @@ static void publish(struct change *change)
 
 static void unpublish(struct change *change, int all_new)
 {
-	for (struct variant *variant = change->variants; variant; variant = variant->next_in_change) {
+	for (struct variant *variant = change->variants; variant;
+	     variant = variant->next_in_change) {
 		if (all_new && !variant->was_live && !variant->error) {
 			variant->lanes_next = 0;
 			variant->error = -EFAULT;
@@ -259,10 +266,10 @@ static int arm(struct change *change, const struct text *text)
 	if (!error) {
 		batch_check(text, list.sites, list.count, 1); /* 1 */
 		judge(change, &list, 1);
-		tell_events(change);			      /* 2 */
+		tell_events(change); /* 2 */
 		publish(change);
 		list_weed(&list);
-		error = set_armed(change, &list, text, 1);    /* 3 - 5 */
+		error = set_armed(change, &list, text, 1); /* 3 - 5 */
 		if (error)
 			unpublish(change, 1);
 	}
@@ -279,7 +286,7 @@ static int disarm(struct change *change, const struct text *text)
 		batch_check(text, list.sites, list.count, 0); /* 1 */
 		judge(change, &list, 0);
 		list_weed(&list); /* what can't be disarmed stays armed, with no plan: harmless */
-		error = set_armed(change, &list, text, 0);    /* 3 - 5 */
+		error = set_armed(change, &list, text, 0); /* 3 - 5 */
 	}
 	unpublish(change, 0);
 	list_free(&list);

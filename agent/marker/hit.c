@@ -72,7 +72,8 @@ static inline unsigned char *put_header(const struct lane *lane, unsigned char *
 		return at + EVENT_COMPACT_BYTES;
 	}
 	if ((int64_t)passed < 0)
-		*ticks = lane->page->end_ticks; /* another core's TSC is behind, against its promise */
+		*ticks = lane->page
+				 ->end_ticks; /* another core's TSC is behind, against its promise */
 	*at = EVENT_EXTENDED;
 	put32(at + 1, id);
 	put64(at + 5, *ticks);
@@ -106,7 +107,8 @@ static inline uint64_t zero_bytes(uint64_t word)
  * the string isn't in.
  */
 static unsigned char *KEEPS_REGISTERS __attribute__((noinline))
-copy_string(unsigned char *to, const unsigned char *limit, const char *from, const unsigned char *end)
+copy_string(unsigned char *to, const unsigned char *limit, const char *from,
+	    const unsigned char *end)
 {
 	while (to <= end) {
 		uint64_t word, zeros;
@@ -150,7 +152,8 @@ put_string(unsigned char *to, const unsigned char *limit, const char *from, uint
 }
 
 /* The same for the usual case, inline: short, and all in one page of memory. NULL: it is not. */
-static inline unsigned char *put_short_string(unsigned char *to, const unsigned char *limit, const char *from)
+static inline unsigned char *put_short_string(unsigned char *to, const unsigned char *limit,
+					      const char *from)
 {
 	if (unlikely(((uintptr_t)from & PAGE_LOW_BITS) > PAGE_LOW_BITS + 1 - SHORT_BYTES || !from ||
 		     to + SHORT_BYTES > limit))
@@ -169,8 +172,8 @@ static inline unsigned char *put_short_string(unsigned char *to, const unsigned 
 }
 
 static unsigned char *KEEPS_REGISTERS __attribute__((noinline))
-put_run(unsigned char *to, const unsigned char *limit, const unsigned char *from,
-			      uint64_t bytes, uint32_t cap)
+put_run(unsigned char *to, const unsigned char *limit, const unsigned char *from, uint64_t bytes,
+	uint32_t cap)
 {
 	*to = bytes > cap ? FIELD_CUT : FIELD_WHOLE;
 	if (!from) {
@@ -251,8 +254,8 @@ static uint64_t measure_fields(const struct plan *plan, const unsigned char *fro
 
 #define ROOM_MAX (CHUNK_BYTES - PAGE_HEAD_BYTES - LANE_SLACK - EVENT_EXTENDED_BYTES - 64)
 
-static int put_event(struct lane *lane, const struct plan *plan, uint32_t id, const uint64_t *payload,
-		     uint64_t ticks, uint32_t cap)
+static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
+		     const uint64_t *payload, uint64_t ticks, uint32_t cap)
 {
 	unsigned char *to;
 
@@ -287,7 +290,8 @@ static void record(struct writer *writer, int depth, const struct plan *plan, ui
 	}
 	if (!put_event(lane, plan, id, payload, ticks, cap))
 		return;
-	bytes = plan->has_refs ? measure_fields(plan, (const unsigned char *)payload) : plan->payload_bytes;
+	bytes = plan->has_refs ? measure_fields(plan, (const unsigned char *)payload)
+			       : plan->payload_bytes;
 	if (bytes > ROOM_MAX) {
 		bytes = ROOM_MAX;
 		cap = ROOM_MAX / WM_FIELDS_MAX - 16;
@@ -363,7 +367,8 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 		if (depth < 0)
 			lane_discard(NULL, NULL, consumer->lane, 0);
 		else
-			record(writer, depth, plan, consumer->lane, consumer->event_id, payload, sp);
+			record(writer, depth, plan, consumer->lane, consumer->event_id, payload,
+			       sp);
 	}
 	if (plan && plan->probe_count && depth >= 0) {
 		struct probe_call call = { writer, plan, (const unsigned char *)payload, depth };
@@ -382,9 +387,8 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
  * inside[0] is stored before the plan is loaded; the barrier that makes this order hold on the
  * processor too is store_quiesce()'s membarrier.
  */
-static inline __attribute__((always_inline)) int hit_plain(const struct marker *marker,
-							   const uint64_t *payload, uintptr_t sp,
-							   int has_refs)
+static inline __attribute__((always_inline)) int
+hit_plain(const struct marker *marker, const uint64_t *payload, uintptr_t sp, int has_refs)
 {
 	struct writer *writer = writer_self;
 	const struct plan *plan;
@@ -406,12 +410,13 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 		goto leave;
 	lane = &writer->lanes.of[plan->consumers[0].lane];
 	to = lane->at;
-	if (unlikely(to + plan->payload_words * 8u > lane->limit))
-		goto leave; /* also when there is no page: limit is NULL then */
+	if (unlikely(to + plan->payload_words * 8u >= lane->limit))
+		goto leave; /* also when there is no page: then both are NULL, if there are no fields */
 	ticks = clock_ticks(STORE_CLOCK_TSC);
 	to = put_header(lane, to, plan->consumers[0].event_id, &ticks);
 	if (has_refs) {
-		to = put_fields(to, lane->limit, plan, (const unsigned char *)payload, FIELD_BYTES_MAX);
+		to = put_fields(to, lane->limit, plan, (const unsigned char *)payload,
+				FIELD_BYTES_MAX);
 		if (unlikely(!to))
 			goto leave;
 	} else {

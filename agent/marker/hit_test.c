@@ -89,8 +89,8 @@ Test(hit, every_type_arrives_as_it_was)
 
 	bed_make(1 << 20, STORE_DISCARD);
 	bed_arm("hit:types", TYPES, 1);
-	WAYMARK(hit, types, (int8_t)-8, (int16_t)-16, -32, INT64_C(-64), (uint8_t)8, (uint16_t)16, 32u,
-		UINT64_C(64), (_Bool)1, (char)'c', 1.5f, -2.25, (void *)&got);
+	WAYMARK(hit, types, (int8_t)-8, (int16_t)-16, -32, INT64_C(-64), (uint8_t)8, (uint16_t)16,
+		32u, UINT64_C(64), (_Bool)1, (char)'c', 1.5f, -2.25, (void *)&got);
 	cr_assert_eq(bed_read(0, width, last_event, &event), 1);
 	memcpy(&got, event.fields, sizeof got);
 	cr_assert(got.i8 == -8 && got.i16 == -16 && got.i32 == -32 && got.i64 == -64);
@@ -132,7 +132,8 @@ Test(hit, a_string_is_whole_up_to_4096_bytes_and_cut_past_them)
 	for (size_t length = 4080; length < 4120; length++) {
 		memset(text, 'y', length);
 		text[length] = 0;
-		check_text(text, length > 4096 ? FIELD_CUT : FIELD_WHOLE, length > 4096 ? 4096 : length);
+		check_text(text, length > 4096 ? FIELD_CUT : FIELD_WHOLE,
+			   length > 4096 ? 4096 : length);
 	}
 }
 

@@ -113,8 +113,10 @@ void hook_remove(const struct text *text)
 	if (!hook.at)
 		return;
 	__atomic_store_n(&hook.changed, NULL, __ATOMIC_RELEASE);
-	if (text_read(text, hook.at, found, sizeof found) || memcmp(found, hook.after, sizeof found))
-		return; /* a debugger's breakpoint: it will put our jump back, which then does nothing */
+	if (text_read(text, hook.at, found, sizeof found) ||
+	    memcmp(found, hook.after, sizeof found))
+		/* a debugger's breakpoint: it will put our jump back, which then does nothing */
+		return;
 	write_code(text, hook.at, hook.before, 1);
 	batch_sync_cores();
 	write_code(text, hook.at + 1, hook.before + 1, HOOK_BYTES - 1);

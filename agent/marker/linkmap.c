@@ -15,7 +15,8 @@
 #define NAMESPACES_MAX 64
 
 /* glibc 2.35 and later, where r_version is 2: dlmopen's namespaces follow each other. */
-struct namespace {
+struct namespace
+{
 	struct r_debug debug;
 	uintptr_t next;
 };
@@ -23,7 +24,8 @@ struct namespace {
 static struct module_place program;
 static uintptr_t debug; /* the first struct r_debug; 0: static */
 static uintptr_t hook_address;
-static uint32_t stale_state; /* forked while the loader was at work: the state is not to be believed */
+/* forked while the loader was at work: the state is not to be believed */
+static uint32_t stale_state;
 
 /* The program's load address: from PT_PHDR, else from the ELF header before the program headers. */
 static uintptr_t program_base(const struct text *text, const Elf64_Phdr *phdrs)
@@ -157,7 +159,8 @@ static int walk_namespace(const struct text *text, uintptr_t at,
 	return 0;
 }
 
-int linkmap_walk(const struct text *text, int (*visit)(const struct linkmap_module *, void *), void *data)
+int linkmap_walk(const struct text *text, int (*visit)(const struct linkmap_module *, void *),
+		 void *data)
 {
 	struct namespace space;
 	uintptr_t at = debug;

@@ -24,7 +24,8 @@ int linkmap_init(const struct text *text);
  * Call visit() for each module. Returns 0; -EAGAIN if the loader is at work on the list: then
  * nothing was visited; -EFAULT if it changed under our eyes; what visit() returns when that isn't 0.
  */
-int linkmap_walk(const struct text *text, int (*visit)(const struct linkmap_module *, void *), void *data);
+int linkmap_walk(const struct text *text, int (*visit)(const struct linkmap_module *, void *),
+		 void *data);
 
 /* A module's path into `path` of LINKMAP_PATH_MAX bytes; "" if it can't be read. */
 void linkmap_path(const struct text *text, const struct linkmap_module *module, char *path);

@@ -26,14 +26,14 @@ struct variant {
 	uint8_t types[16];
 	struct site *sites; /* in modules that are loaded */
 	uint32_t site_count, armed_count;
-	uint32_t lanes;	     /* sessions in the plan, a bit each */
-	uint32_t lanes_next; /* what they are to be, in a change */
+	uint32_t lanes;		    /* sessions in the plan, a bit each */
+	uint32_t lanes_next;	    /* what they are to be, in a change */
 	uint32_t ids[SESSIONS_MAX]; /* EVENT_ID_NONE before the session's first arming */
 	struct plan_probe *probes, *probes_next;
 	uint32_t probe_count, probe_count_next;
 	struct variant *next_in_change;
 	uint8_t in_change, was_live;
-	int error; /* in a change: why it was refused */
+	int error;		   /* in a change: why it was refused */
 	const struct module *left; /* the last module that went from it */
 };
 
@@ -53,7 +53,7 @@ struct change {
 
 struct refusal {
 	int error;
-	const struct site *site; /* its text is told; its address too, unless `whole` */
+	const struct site *site;  /* its text is told; its address too, unless `whole` */
 	const struct site *other; /* WM_E_FIELD_TYPES: where it is declared otherwise */
 	int whole;		  /* the marker as a whole */
 	uint8_t expected[5], found[5];
@@ -122,8 +122,8 @@ int registry_is_prearmed(void);
  * Returns 0; -WM_E_NO_MARKER if no module has it (with `pending`: 1, and it is added as soon as one
  * does); -WM_E_FIELD_TYPES; -ENOMEM; what refused its sites.
  */
-int registry_probe_add(const struct text *text, const char *name, char kind, const uint8_t types[16],
-		       const struct plan_probe *probe, int pending);
+int registry_probe_add(const struct text *text, const char *name, char kind,
+		       const uint8_t types[16], const struct plan_probe *probe, int pending);
 
 /*
  * Remove a probe that was added with the same name, kind and members; also a pending one. The caller
@@ -170,7 +170,8 @@ uint32_t registry_next_id(unsigned int lane);
 int variant_wants_text(const struct variant *variant);
 
 /* What has no site but is wanted when one comes. */
-int pending_add(const char *name, char kind, const uint8_t types[16], const struct plan_probe *probe);
+int pending_add(const char *name, char kind, const uint8_t types[16],
+		const struct plan_probe *probe);
 int pending_remove(const char *name, char kind, const struct plan_probe *probe);
 int pending_any(void);
 /* Move what waits for this variant into its probes_next. 0 or -ENOMEM. */

@@ -46,8 +46,8 @@ static int read_phdrs(const struct text *text, struct module_place *place, Elf64
 	return text_read(text, place->phdrs, phdrs, place->phdr_count * sizeof *phdrs);
 }
 
-static void note_found(struct module *module, const Elf64_Nhdr *note, const char *name, uintptr_t at,
-		       const unsigned char *desc, struct table_place *table)
+static void note_found(struct module *module, const Elf64_Nhdr *note, const char *name,
+		       uintptr_t at, const unsigned char *desc, struct table_place *table)
 {
 	if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp(name, "GNU", 4)) {
 		module->build_id_bytes = (uint8_t)(note->n_descsz < sizeof module->build_id
@@ -89,7 +89,8 @@ static void read_notes(struct module *module, const struct text *text, const Elf
 		if (desc > bytes || note.n_descsz > bytes - desc)
 			break;
 		end = desc + note.n_descsz;
-		note_found(module, &note, (const char *)notes + name, start + desc, notes + desc, table);
+		note_found(module, &note, (const char *)notes + name, start + desc, notes + desc,
+			   table);
 		at = (end + align - 1) & ~(align - 1);
 	}
 	heap_free(notes, phdr->p_filesz);

@@ -23,12 +23,12 @@ struct site {
 	uintptr_t address; /* of the instruction; 0: the end of a scope, which has none */
 	uintptr_t record;  /* of its struct wm_record */
 	int32_t displacement;
-	char kind;	  /* 'm', 'i', 'b' or 'e' */
+	char kind; /* 'm', 'i', 'b' or 'e' */
 	uint8_t portable;
-	uint8_t prot;	  /* of its segment (PROT_*) */
+	uint8_t prot; /* of its segment (PROT_*) */
 	uint8_t armed;
-	uint8_t conflict; /* shares its record with a site of other types: never armed */
-	uint8_t refused;  /* told already */
+	uint8_t conflict;    /* shares its record with a site of other types: never armed */
+	uint8_t refused;     /* told already */
 	uint16_t name_bytes; /* of "SUBSYSTEM:EVENT", without NUL */
 	uint32_t text_bytes; /* with NUL */
 	const char *text;    /* abi/site.h */
@@ -51,9 +51,9 @@ struct module {
 	struct segment relro;
 	uint8_t build_id[20];
 	uint8_t build_id_bytes;
-	uint8_t seen;  /* registry.c: in the walk that goes on */
-	uint8_t fresh; /* registry.c: nothing was armed in it yet */
-	int error;     /* why its table is refused; 0 */
+	uint8_t seen;	   /* registry.c: in the walk that goes on */
+	uint8_t fresh;	   /* registry.c: nothing was armed in it yet */
+	int error;	   /* why its table is refused; 0 */
 	uintptr_t records; /* where its wm_records begin */
 	uint32_t record_count;
 	uint32_t site_count;

@@ -54,12 +54,14 @@ static void make_site(int i, size_t at, int record)
 	site->text = relative(&site->text, image->texts[i]);
 	code[0] = SITE_DORMANT;
 	memcpy(code + 1, &displacement, 4);
-	snprintf(image->texts[i], sizeof image->texts[i], "mj\nnet\ne%d\nfile.c\n%d\nlen", record, i + 1);
+	snprintf(image->texts[i], sizeof image->texts[i], "mj\nnet\ne%d\nfile.c\n%d\nlen", record,
+		 i + 1);
 }
 
 static void make_image(void)
 {
-	map = mmap(NULL, 4 * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	map = mmap(NULL, 4 * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		   0);
 	cr_assert_neq(map, MAP_FAILED);
 	image = (struct image *)map;
 	records = (struct wm_record *)(map + 2 * PAGE_BYTES);
@@ -84,9 +86,11 @@ static void make_image(void)
 	image->note.head = (Elf64_Nhdr){ 8, sizeof image->note.bounds, SITE_NOTE_TYPE };
 	memcpy(image->note.owner, SITE_NOTE_OWNER, 8);
 	image->note.bounds.sites_start = relative(&image->note.bounds.sites_start, image->sites);
-	image->note.bounds.sites_stop = relative(&image->note.bounds.sites_stop, image->sites + SITES);
+	image->note.bounds.sites_stop = relative(&image->note.bounds.sites_stop,
+						 image->sites + SITES);
 	image->note.bounds.markers_start = relative(&image->note.bounds.markers_start, records);
-	image->note.bounds.markers_stop = relative(&image->note.bounds.markers_stop, records + SITES);
+	image->note.bounds.markers_stop = relative(&image->note.bounds.markers_stop,
+						   records + SITES);
 	for (int i = 0; i < SITES; i++)
 		make_site(i, (size_t)i * 16, i);
 	cr_assert_eq(text_open(&text), 0);
@@ -175,10 +179,9 @@ Test(module, records_that_become_read_only_are_refused)
 	image->head.e_phnum = 4;
 	image->phdrs[0].p_memsz = 2 * PAGE_BYTES; /* stands in for the second, too */
 	image->phdrs[0].p_flags = PF_R | PF_X;
-	image->phdrs[1] = (Elf64_Phdr){ .p_type = PT_GNU_RELRO,
-					.p_flags = PF_R,
-					.p_vaddr = 2 * PAGE_BYTES,
-					.p_memsz = 64 };
+	image->phdrs[1] = (Elf64_Phdr){
+		.p_type = PT_GNU_RELRO, .p_flags = PF_R, .p_vaddr = 2 * PAGE_BYTES, .p_memsz = 64
+	};
 	expect_refused("records in RELRO");
 }
 
@@ -228,9 +231,17 @@ Test(module, a_text_that_never_ends_is_refused)
 Test(module, a_text_of_another_shape_is_refused)
 {
 	static const char *const bad[] = {
-		"",		    "mj",		 "mj\n",	    "xj\nnet\nrx\nf\n1\n",
-		"mx\nnet\nrx\nf\n1\n", "mj\n\nrx\nf\n1\n",   "mj\nnet\n\nf\n1\n", "mj\nnet\nrx\nf",
-		"mj\nnet\nrx\nf\n1",   "mj\nn:t\nrx\nf\n1\n", "mj\nn t\nrx\nf\n1\n",
+		"",
+		"mj",
+		"mj\n",
+		"xj\nnet\nrx\nf\n1\n",
+		"mx\nnet\nrx\nf\n1\n",
+		"mj\n\nrx\nf\n1\n",
+		"mj\nnet\n\nf\n1\n",
+		"mj\nnet\nrx\nf",
+		"mj\nnet\nrx\nf\n1",
+		"mj\nn:t\nrx\nf\n1\n",
+		"mj\nn t\nrx\nf\n1\n",
 	};
 
 	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -263,7 +274,8 @@ Test(module, a_record_whose_sites_disagree_on_fields_marks_them)
 	image->sites[2].types[0] = 6;
 	module = read_image();
 	cr_assert_eq(module->error, 0);
-	cr_assert(module->sites[0].conflict && module->sites[1].conflict && module->sites[2].conflict);
+	cr_assert(module->sites[0].conflict && module->sites[1].conflict &&
+		  module->sites[2].conflict);
 	cr_assert(!module->sites[3].conflict);
 	module_free(module);
 }

@@ -54,7 +54,8 @@ static struct plan *make(const struct variant *variant)
 	}
 	plan->probe_count = (uint8_t)variant->probe_count;
 	if (variant->probe_count)
-		memcpy(plan->probes, variant->probes, variant->probe_count * sizeof plan->probes[0]);
+		memcpy(plan->probes, variant->probes,
+		       variant->probe_count * sizeof plan->probes[0]);
 	plan_finish(plan);
 	return plan;
 }

@@ -36,7 +36,8 @@ static struct plan_probe *copy(const struct plan_probe *from, uint32_t count, ui
 static void drop_next(struct variant *variant)
 {
 	if (variant->probes_next != variant->probes)
-		heap_free(variant->probes_next, variant->probe_count_next * sizeof *variant->probes);
+		heap_free(variant->probes_next,
+			  variant->probe_count_next * sizeof *variant->probes);
 	variant->probes_next = variant->probes;
 	variant->probe_count_next = variant->probe_count;
 }
@@ -95,7 +96,8 @@ void probes_settle(struct variant *variant, int accepted)
 	variant->probe_count = variant->probe_count_next;
 }
 
-int pending_add(const char *name, char kind, const uint8_t types[16], const struct plan_probe *probe)
+int pending_add(const char *name, char kind, const uint8_t types[16],
+		const struct plan_probe *probe)
 {
 	struct pending *waits = heap_alloc(sizeof *waits);
 

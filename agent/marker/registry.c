@@ -154,8 +154,8 @@ static int write_records(struct module *module, const struct text *text)
 
 	for (uint32_t i = 0; !error && i < module->site_count; i++) {
 		const struct site *site = &module->sites[i];
-		struct wm_record *record =
-			&records[(site->record - module->records) / sizeof *records];
+		struct wm_record
+			*record = &records[(site->record - module->records) / sizeof *records];
 
 		if (record->enter && record->enter != hit_entry(site->types) && !site->conflict)
 			error = -EBUSY; /* a second copy of the agent has this module */
@@ -250,8 +250,7 @@ static int is_unchanged(const struct module *module, const struct text *text)
 
 	if (!module->site_count || module->error)
 		return 1;
-	return !text_read(text, site->record, &record, sizeof record) &&
-	       record.enter &&
+	return !text_read(text, site->record, &record, sizeof record) && record.enter &&
 	       record.agent_word == (uintptr_t)(site->conflict ? &nothing : &site->variant->hit);
 }
 

@@ -218,8 +218,8 @@ static int find_for_probe(const char *name, char kind, const uint8_t types[16],
 	return error;
 }
 
-int registry_probe_add(const struct text *text, const char *name, char kind, const uint8_t types[16],
-		       const struct plan_probe *probe, int pending)
+int registry_probe_add(const struct text *text, const char *name, char kind,
+		       const uint8_t types[16], const struct plan_probe *probe, int pending)
 {
 	struct change change = { .lane = -1 };
 	struct variant *variant;

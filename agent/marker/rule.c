@@ -54,7 +54,8 @@ static size_t match_one(const char *glob, char c)
 
 bool rule_match(const char *glob, const char *name)
 {
-	const char *star = NULL, *from = NULL; /* the last star, and what comes after what it took */
+	/* the last star, and what comes after what it took */
+	const char *star = NULL, *from = NULL;
 
 	for (;;) {
 		size_t step;
@@ -69,7 +70,8 @@ bool rule_match(const char *glob, const char *name)
 		step = *glob ? match_one(glob, *name) : 0;
 		if (step && *name) {
 			if (*name == ':')
-				star = NULL; /* a star takes no colon, so nothing before it can help now */
+				/* a star takes no colon, so nothing before it can help now */
+				star = NULL;
 			glob += step;
 			name++;
 			continue;

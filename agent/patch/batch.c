@@ -46,8 +46,8 @@ void batch_forked(void)
  */
 static void sync_by_interrupt(void)
 {
-	volatile char *page =
-		mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile char *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (page == MAP_FAILED)
 		return;
@@ -63,7 +63,8 @@ void batch_sync_cores(void)
 				     MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0)
 				     ? -1
 				     : 1;
-	if (sync_state < 0 || syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0))
+	if (sync_state < 0 ||
+	    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0))
 		sync_by_interrupt();
 }
 
@@ -228,8 +229,8 @@ int batch_commit(const struct text *text, struct batch_site *sites, size_t count
 
 	if (!count)
 		return 0;
-	batch_sync_cores();				     /* 3 */
-	error = store_all(text, sites, count, arm, &done);   /* 4 */
+	batch_sync_cores();				   /* 3 */
+	error = store_all(text, sites, count, arm, &done); /* 4 */
 	if (error)
 		store_all(text, sites, done, !arm, &undone); /* nothing is half armed */
 	batch_sync_cores();				     /* 5 */

@@ -28,13 +28,14 @@
 #include <stdint.h>
 
 struct batch_site {
-	uintptr_t address;    /* the instruction; portable: the flag, wm_record.armed. First: sort.h */
+	/* the instruction; portable: the flag, wm_record.armed. First: sort.h */
+	uintptr_t address;
 	int32_t displacement; /* what follows the first byte */
 	uint8_t portable;
-	uint8_t prot;	      /* of the code's pages (PROT_*) */
-	uint8_t found[5];     /* out: what stands there, where error is -WM_E_SITE_CHANGED */
-	int error;	      /* out: 0, -WM_E_SITE_CHANGED, -WM_E_NO_TEXT_WRITE or -EFAULT */
-	void *owner;	      /* the caller's */
+	uint8_t prot;	  /* of the code's pages (PROT_*) */
+	uint8_t found[5]; /* out: what stands there, where error is -WM_E_SITE_CHANGED */
+	int error;	  /* out: 0, -WM_E_SITE_CHANGED, -WM_E_NO_TEXT_WRITE or -EFAULT */
+	void *owner;	  /* the caller's */
 };
 
 /*

@@ -22,7 +22,8 @@ static struct text text = { .fd = -1 };
 
 static void make_sites(size_t count, size_t gap)
 {
-	code = mmap(NULL, 16 * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	code = mmap(NULL, 16 * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
 	cr_assert_neq(code, MAP_FAILED);
 	memset(code, 0x90, 16 * PAGE_BYTES);
 	for (size_t i = 0; i < count; i++) {
@@ -189,7 +190,8 @@ Test(batch, takes_back_what_it_wrote_when_a_page_is_gone)
 	cr_assert_eq(batch_commit(&text, sites, 40, 1), -EFAULT);
 	for (size_t i = 0; i < 40; i++) {
 		if (sites[i].address + 5 < (uintptr_t)code + 8 * PAGE_BYTES)
-			cr_assert_eq(*(unsigned char *)sites[i].address, SITE_DORMANT, "site %zu", i);
+			cr_assert_eq(*(unsigned char *)sites[i].address, SITE_DORMANT, "site %zu",
+				     i);
 	}
 }
 

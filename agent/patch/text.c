@@ -41,7 +41,8 @@ static int copy_by_scratch(int fd, const void *from, void *to, size_t bytes)
 	while (bytes) {
 		size_t part = bytes < PAGE_BYTES ? bytes : PAGE_BYTES;
 
-		if (pwrite(fd, from, part, 0) != (ssize_t)part || pread(fd, to, part, 0) != (ssize_t)part)
+		if (pwrite(fd, from, part, 0) != (ssize_t)part ||
+		    pread(fd, to, part, 0) != (ssize_t)part)
 			return -EFAULT;
 		from = (const char *)from + part;
 		to = (char *)to + part;

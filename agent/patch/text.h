@@ -51,6 +51,7 @@ int text_write_data(const struct text *text, uintptr_t to, const void *from, siz
  * Write code. `prot` is what its pages have (PROT_*), restored by the mprotect way. Returns 0,
  * -WM_E_NO_TEXT_WRITE, -EFAULT or another -errno; then nothing or a part was written.
  */
-int text_write_code(const struct text *text, uintptr_t to, const void *from, size_t bytes, int prot);
+int text_write_code(const struct text *text, uintptr_t to, const void *from, size_t bytes,
+		    int prot);
 
 #endif

@@ -23,8 +23,10 @@ struct wm_probe {
 	char name[];
 };
 
-__attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe, const char *name, char kind, const unsigned char types[16],
-		 wm_probe_call call, wm_probe_fn fn, void *data)
+__attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe, const char *name,
+							char kind, const unsigned char types[16],
+							wm_probe_call call, wm_probe_fn fn,
+							void *data)
 {
 	size_t name_bytes = strlen(name) + 1;
 	struct wm_probe *made;
@@ -32,7 +34,8 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 	int error;
 
 	*probe = NULL;
-	if (!call || !fn || !memchr("mibe", kind, 4) || name_bytes > NAME_BYTES_MAX || !strchr(name, ':'))
+	if (!call || !fn || !memchr("mibe", kind, 4) || name_bytes > NAME_BYTES_MAX ||
+	    !strchr(name, ':'))
 		return -EINVAL;
 	made = calloc(1, sizeof *made + name_bytes);
 	if (!made)

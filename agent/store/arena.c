@@ -25,7 +25,7 @@ static struct arena {
 	uint32_t deeper_used;
 	struct writer writers[WRITERS_MAX];
 	struct lanes deeper[DEEPER_MAX];
-} *arena;
+} * arena;
 
 static pthread_key_t exit_key;
 static int has_exit_key;
@@ -63,8 +63,8 @@ int arena_init(void)
 {
 	struct arena *map;
 
-	map = mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-		   -1, 0);
+	map = mmap(NULL, sizeof *map, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (map == MAP_FAILED)
 		return -errno;
 	if (madvise(map, sizeof *map, MADV_WIPEONFORK)) {

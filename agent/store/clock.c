@@ -42,7 +42,8 @@ static void take_readings(struct clock_readings *readings)
 
 		if (width < best) {
 			best = width;
-			*readings = (struct clock_readings){ before + width / 2, monotonic, raw, real };
+			*readings = (struct clock_readings){ before + width / 2, monotonic, raw,
+							     real };
 		}
 	}
 }
@@ -89,7 +90,8 @@ void clock_at(uint32_t clock, uint64_t ticks, struct clock_readings *readings)
 		ns = (int64_t)(ticks - anchor->monotonic_ns);
 	else
 		ns = (int64_t)(((__int128)(int64_t)(ticks - anchor->ticks) *
-				(__int128)anchors[which].ns_per_tick) >> 32);
+				(__int128)anchors[which].ns_per_tick) >>
+			       32);
 	readings->ticks = ticks;
 	readings->monotonic_ns = anchor->monotonic_ns + (uint64_t)ns;
 	readings->monotonic_raw_ns = anchor->monotonic_raw_ns + (uint64_t)ns;

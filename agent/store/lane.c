@@ -28,7 +28,8 @@ struct kernel_sigaction {
 };
 
 /* FREE -> CLAIMED -> LIVE */
-static int slot_claim(struct store *store, struct lane *lane, const struct writer *writer, int depth)
+static int slot_claim(struct store *store, struct lane *lane, const struct writer *writer,
+		      int depth)
 {
 	uint32_t start = __atomic_load_n(&store->slot_hand, __ATOMIC_RELAXED);
 
@@ -39,15 +40,16 @@ static int slot_claim(struct store *store, struct lane *lane, const struct write
 
 		if (__atomic_load_n(&slot->state, __ATOMIC_RELAXED) != SLOT_FREE)
 			continue;
-		if (!__atomic_compare_exchange_n(&slot->state, &none, SLOT_CLAIMED, 0, __ATOMIC_ACQUIRE,
-						 __ATOMIC_RELAXED))
+		if (!__atomic_compare_exchange_n(&slot->state, &none, SLOT_CLAIMED, 0,
+						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
 		slot->tid = (uint32_t)writer->tid;
 		slot->depth = (uint32_t)depth;
 		slot->pages = 0;
 		slot->discarded = 0;
 		slot->next_seq = 0;
-		slot->instance = __atomic_fetch_add(&store->head->next_instance, 1, __ATOMIC_RELAXED);
+		slot->instance = __atomic_fetch_add(&store->head->next_instance, 1,
+						    __ATOMIC_RELAXED);
 		for (unsigned int c = 0; c < sizeof slot->comm; c++)
 			slot->comm[c] = writer->comm[c];
 		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
@@ -137,8 +139,8 @@ static int drainer_is_there(const struct store *store)
 }
 
 /* The block policy: a page, if one comes free in time. */
-static int32_t wait_for_page(struct store *store, const struct writer *writer, int depth, uint32_t bytes,
-			     int exact, uintptr_t sp)
+static int32_t wait_for_page(struct store *store, const struct writer *writer, int depth,
+			     uint32_t bytes, int exact, uintptr_t sp)
 {
 	const struct timespec pause = { .tv_nsec = WAIT_NS };
 	uint64_t end;

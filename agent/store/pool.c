@@ -105,8 +105,8 @@ static int steal_split(struct store *store, uint32_t chunk)
 	}
 	/* small units -> WHOLE, unless somebody took or kept one meanwhile */
 	if (stolen && stolen == word &&
-	    __atomic_compare_exchange_n(&store->chunks[chunk], &word, CHUNK_WHOLE, 0, __ATOMIC_ACQ_REL,
-					__ATOMIC_RELAXED)) {
+	    __atomic_compare_exchange_n(&store->chunks[chunk], &word, CHUNK_WHOLE, 0,
+					__ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 		for (uint32_t unit = 1; unit < CHUNK_UNITS; unit++)
 			__atomic_store_n(&pages[unit].state, PAGE_FREE, __ATOMIC_RELAXED);
 		return 1;
@@ -127,14 +127,15 @@ static int32_t steal(struct store *store)
 		uint32_t chunk = (start + i) % store->chunk_count;
 		uint32_t word = __atomic_load_n(&store->chunks[chunk], __ATOMIC_RELAXED);
 
-		if (word == CHUNK_WHOLE ? !steal_page(store, &store->pages[chunk * CHUNK_UNITS]) :
-					  !word || !steal_split(store, chunk))
+		if (word == CHUNK_WHOLE ? !steal_page(store, &store->pages[chunk * CHUNK_UNITS])
+					: !word || !steal_split(store, chunk))
 			continue;
 		__atomic_store_n(&store->hand, chunk + 1, __ATOMIC_RELAXED);
 		return (int32_t)(chunk * CHUNK_UNITS);
 	}
 	for (uint32_t unit = 0; unit < store->chunk_count * CHUNK_UNITS; unit++) {
-		uint32_t word = __atomic_load_n(&store->chunks[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
+		uint32_t word = __atomic_load_n(&store->chunks[unit / CHUNK_UNITS],
+						__ATOMIC_RELAXED);
 
 		if (!(word & CHUNK_WHOLE) && (word >> unit % CHUNK_UNITS & 1) &&
 		    steal_page(store, &store->pages[unit]))

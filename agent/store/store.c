@@ -46,7 +46,8 @@ static void barrier_everywhere(void)
 static void layout(struct wm_store *head, const struct store_options *options)
 {
 	uint64_t chunks = round_up(options->buffer_bytes, CHUNK_BYTES) / CHUNK_BYTES;
-	uint64_t slots = chunks * CHUNK_UNITS * 2; /* no more streams than pages can be open, twice over */
+	/* no more streams than pages can be open, twice over */
+	uint64_t slots = chunks * CHUNK_UNITS * 2;
 
 	slots = slots < SLOTS_MIN ? SLOTS_MIN : slots > SLOTS_MAX ? SLOTS_MAX : slots;
 	*head = (struct wm_store){
@@ -60,10 +61,11 @@ static void layout(struct wm_store *head, const struct store_options *options)
 		.block_ns = options->block_ns,
 	};
 	head->slots_offset = sizeof *head;
-	head->chunks_offset = round_up(head->slots_offset + slots * sizeof(struct wm_slot), UNIT_BYTES);
+	head->chunks_offset = round_up(head->slots_offset + slots * sizeof(struct wm_slot),
+				       UNIT_BYTES);
 	head->pages_offset = round_up(head->chunks_offset + chunks * sizeof(uint32_t), UNIT_BYTES);
-	head->data_offset =
-		round_up(head->pages_offset + chunks * CHUNK_UNITS * sizeof(struct wm_page), CHUNK_BYTES);
+	head->data_offset = round_up(
+		head->pages_offset + chunks * CHUNK_UNITS * sizeof(struct wm_page), CHUNK_BYTES);
 	head->bytes = head->data_offset + chunks * CHUNK_BYTES;
 }
 
@@ -72,7 +74,8 @@ static int check_limits(uint64_t bytes)
 {
 	struct rlimit limit;
 
-	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY && bytes > limit.rlim_cur)
+	if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
+	    bytes > limit.rlim_cur)
 		return -WM_E_BUFFER_LIMIT;
 	return 0;
 }
@@ -185,7 +188,8 @@ static void wait_outside(struct writer *writer, void *data)
  */
 int store_quiesce(unsigned int timeout_ms, int self_ok)
 {
-	struct wait wait = { .self = self_ok ? writer_self : NULL, .end_ms = now_ms() + timeout_ms };
+	struct wait wait = { .self = self_ok ? writer_self : NULL,
+			     .end_ms = now_ms() + timeout_ms };
 
 	barrier_everywhere();
 	arena_each(wait_outside, &wait);

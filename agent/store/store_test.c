@@ -231,8 +231,8 @@ Test(store, bare_threads_that_share_a_tls_never_share_a_page)
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 
 		cr_assert_gt(clone(bare_thread, stack + stack_bytes,
-				   CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
-					   CLONE_SYSVSEM,
+				   CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
+					   CLONE_THREAD | CLONE_SYSVSEM,
 				   &done),
 			     0);
 	}

@@ -30,7 +30,8 @@ static uintptr_t own_stack_end(void)
 
 static int is_own_stack(uintptr_t sp)
 {
-	return own_stack_end() - sp < OWN_STACK_BYTES || arena_main_stack_end() - sp < OWN_STACK_BYTES;
+	return own_stack_end() - sp < OWN_STACK_BYTES ||
+	       arena_main_stack_end() - sp < OWN_STACK_BYTES;
 }
 
 static int stack_has(const struct writer_stack *stack, uintptr_t sp)
@@ -117,7 +118,8 @@ struct writer *writer_find(uintptr_t sp)
 	int32_t tid;
 
 	if (!arena_is_ours())
-		return NULL; /* the child of a bare fork: nothing of the parent's is to be touched */
+		/* the child of a bare fork: nothing of the parent's is to be touched */
+		return NULL;
 
 	if (is_own_stack(sp)) {
 		if (!writer || writer->state != WRITER_LIVE) {
@@ -160,10 +162,12 @@ static int is_stranded(const struct writer *writer, uintptr_t frame, uintptr_t s
 	stack_t alternate = { 0 };
 
 	/* A handler on the alternate stack may well have interrupted it, wherever it lies. */
-	if (syscall_raw(SYS_sigaltstack, 0, (long)&alternate, 0, 0) || (alternate.ss_flags & SS_ONSTACK))
+	if (syscall_raw(SYS_sigaltstack, 0, (long)&alternate, 0, 0) ||
+	    (alternate.ss_flags & SS_ONSTACK))
 		return 0;
 	/* We are on no alternate stack: whoever was there has left it. */
-	if (!(alternate.ss_flags & SS_DISABLE) && frame - (uintptr_t)alternate.ss_sp < alternate.ss_size)
+	if (!(alternate.ss_flags & SS_DISABLE) &&
+	    frame - (uintptr_t)alternate.ss_sp < alternate.ss_size)
 		return 1;
 	return stack_has(&writer->stack, sp) && stack_has(&writer->stack, frame) && sp >= frame;
 }

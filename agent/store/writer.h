@@ -33,13 +33,13 @@
 #define DEPTH_MAX 4
 
 /* One stream: this thread, this depth, this session. */
-struct lane { /* one cache line */
-	unsigned char *at;	/* where the next event goes */
-	unsigned char *limit;	/* an event that could pass it needs another page; NULL: no page */
-	struct wm_page *page;	/* NULL: none */
-	unsigned char *base;	/* of the page */
-	uint32_t slot;		/* number + 1; 0: none */
-	uint32_t opened;	/* pages opened so far: the first are small */
+struct lane {		      /* one cache line */
+	unsigned char *at;    /* where the next event goes */
+	unsigned char *limit; /* an event that could pass it needs another page; NULL: no page */
+	struct wm_page *page; /* NULL: none */
+	unsigned char *base;  /* of the page */
+	uint32_t slot;	      /* number + 1; 0: none */
+	uint32_t opened;      /* pages opened so far: the first are small */
 	uint64_t reserved[3];
 };
 
@@ -63,9 +63,11 @@ struct writer {
 	const void *running[DEPTH_MAX];	     /* the data of the probe that runs at each depth */
 	void (*running_fn[DEPTH_MAX])(void); /* and its handler */
 	struct lanes *deeper[DEPTH_MAX - 1]; /* lanes of depth 1 and more, when they were needed */
-	uint32_t is_foreign;		     /* shares its thread-local pointer with another thread */
+	/* shares its thread-local pointer with another thread */
+	uint32_t is_foreign;
 	uint32_t name_looks;
-	uint32_t ending; /* 1 while its lanes are being ended: by its thread, or by the control thread */
+	/* 1 while its lanes are being ended: by its thread, or by the control thread */
+	uint32_t ending;
 	char comm[16];
 	struct lanes lanes;
 } __attribute__((aligned(64)));
@@ -76,7 +78,8 @@ struct writer {
 #define LANE_SLACK (EVENT_EXTENDED_BYTES + 3 + 8)
 
 /* The calling thread's writer, or NULL before its first hit. */
-extern __thread struct writer *writer_self __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern __thread struct writer *writer_self
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /*
  * The writer of whoever runs with this stack pointer, made if there is none; NULL when that can't

@@ -76,8 +76,8 @@ static int is_unrestarted(uint64_t number)
 	case SYS_semtimedop:
 	case SYS_rt_sigtimedwait:
 	case SYS_io_getevents:
-	case 333: /* io_pgetevents */
-	case 426: /* io_uring_enter */
+	case 333:	 /* io_pgetevents */
+	case 426:	 /* io_uring_enter */
 	case SYS_accept: /* these where a timeout was set on the socket */
 	case SYS_accept4:
 	case SYS_recvfrom:
@@ -136,18 +136,32 @@ void borrow_code_fill(void *code, const struct borrow_regs *saved, uint64_t mask
 
 	syscall_restart(&regs);
 	restored = (struct restored){
-		.mask = mask,	.flags = regs.eflags, .rsp = regs.rsp, .rax = regs.rax,
-		.rbx = regs.rbx, .rcx = regs.rcx,     .rdx = regs.rdx, .rsi = regs.rsi,
-		.rdi = regs.rdi, .rbp = regs.rbp,     .r8 = regs.r8,   .r9 = regs.r9,
-		.r10 = regs.r10, .r11 = regs.r11,     .r12 = regs.r12, .r13 = regs.r13,
-		.r14 = regs.r14, .r15 = regs.r15,     .rip = regs.rip,
+		.mask = mask,
+		.flags = regs.eflags,
+		.rsp = regs.rsp,
+		.rax = regs.rax,
+		.rbx = regs.rbx,
+		.rcx = regs.rcx,
+		.rdx = regs.rdx,
+		.rsi = regs.rsi,
+		.rdi = regs.rdi,
+		.rbp = regs.rbp,
+		.r8 = regs.r8,
+		.r9 = regs.r9,
+		.r10 = regs.r10,
+		.r11 = regs.r11,
+		.r12 = regs.r12,
+		.r13 = regs.r13,
+		.r14 = regs.r14,
+		.r15 = regs.r15,
+		.rip = regs.rip,
 	};
 	memcpy(code, borrow_code, borrow_code_bytes());
 	memcpy((char *)code + (borrow_code_data - borrow_code), &restored, sizeof(restored));
 }
 
-void borrow_regs_call(struct borrow_regs *regs, const struct borrow_regs *saved, uint64_t at, long number,
-		 const uint64_t arguments[6])
+void borrow_regs_call(struct borrow_regs *regs, const struct borrow_regs *saved, uint64_t at,
+		      long number, const uint64_t arguments[6])
 {
 	*regs = *saved;
 	/* No system call is being left, so nothing is restarted on the way out. */
@@ -165,8 +179,8 @@ void borrow_regs_call(struct borrow_regs *regs, const struct borrow_regs *saved,
 }
 
 void borrow_regs_clone(struct borrow_regs *regs, const struct borrow_regs *saved, uint64_t at,
-		  uint64_t flags, uint64_t stack, uint64_t tid_at, uint64_t thread_pointer,
-		  uint64_t data)
+		       uint64_t flags, uint64_t stack, uint64_t tid_at, uint64_t thread_pointer,
+		       uint64_t data)
 {
 	const uint64_t arguments[6] = { flags, stack, tid_at, tid_at, thread_pointer, 0 };
 

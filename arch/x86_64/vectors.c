@@ -30,7 +30,8 @@ void vectors_init(void)
 	mask = enabled_components() & KEPT_COMPONENTS;
 	for (unsigned int i = 2; i < 8; i++) {
 		/* leaf 0xd, subleaf i: EAX bytes, EBX offset in the standard format */
-		if ((mask >> i & 1) && __get_cpuid_count(0xd, i, &a, &b, &c, &d) && a + b > area_bytes)
+		if ((mask >> i & 1) && __get_cpuid_count(0xd, i, &a, &b, &c, &d) &&
+		    a + b > area_bytes)
 			area_bytes = a + b;
 	}
 }

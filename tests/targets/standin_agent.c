@@ -41,7 +41,8 @@ __attribute__((visibility("default"))) int waymark_agent_loaded(const char *sock
 	sigset_t mask;
 	int err;
 
-	snprintf(address.sun_path, sizeof(address.sun_path), "%.80s/%d.agent", socket_dir, getpid());
+	snprintf(address.sun_path, sizeof(address.sun_path), "%.80s/%d.agent", socket_dir,
+		 getpid());
 	pthread_sigmask(SIG_SETMASK, NULL, &mask);
 	memcpy(&standin_mask, &mask, sizeof(standin_mask));
 	atomic_fetch_add(&standin_loaded, 1);

@@ -160,7 +160,8 @@ static void storm_forks(void)
 
 		if (!child)
 			_exit(5);
-		target_want(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 5, "fork");
+		target_want(waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 5,
+			    "fork");
 		target_want(!posix_spawn(&child, "/bin/true", NULL, NULL, args, none), "spawn");
 		target_want(waitpid(child, &status, 0) == child && !status, "the spawned child");
 	}
@@ -295,11 +296,13 @@ static const struct {
 	const char *name;
 	void (*storm)(void);
 } storms[] = {
-	{ "malloc", storm_malloc },   { "malloc1", storm_malloc1 },   { "threads", storm_threads },
-	{ "signals", storm_signals }, { "forks", storm_forks },	      { "sleepers", storm_sleepers },
-	{ "setuid", storm_setuid },   { "blocked", storm_blocked },   { "leaderless", storm_leaderless },
-	{ "execs", storm_execs },     { "execs-on", storm_execs_on }, { "exits", storm_exits },
-	{ "seccomp", storm_seccomp }, { "zombie", storm_zombie },
+	{ "malloc", storm_malloc },	    { "malloc1", storm_malloc1 },
+	{ "threads", storm_threads },	    { "signals", storm_signals },
+	{ "forks", storm_forks },	    { "sleepers", storm_sleepers },
+	{ "setuid", storm_setuid },	    { "blocked", storm_blocked },
+	{ "leaderless", storm_leaderless }, { "execs", storm_execs },
+	{ "execs-on", storm_execs_on },	    { "exits", storm_exits },
+	{ "seccomp", storm_seccomp },	    { "zombie", storm_zombie },
 };
 
 int main(int argc, char **argv)

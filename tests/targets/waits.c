@@ -187,7 +187,8 @@ static void wait_vfork(void)
 {
 	static char stack[65536] __attribute__((aligned(16)));
 	int status;
-	pid_t child = clone(vfork_child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+	pid_t child = clone(vfork_child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD,
+			    NULL);
 
 	target_want(child > 0 && waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 7,
 		    "vfork");
