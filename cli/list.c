@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/list.h"
+#include "cli/cli.h"
+#include "session/spec.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+struct options {
+	pid_t *pids;
+	size_t pid_count;
+	const char **files;
+	size_t file_count;
+	struct spec_list globs;
+	int json, sites;
+};
+
+static void usage(void)
+{
+	fputs("Usage: waymark list [OPTION]... FILE... [SUBSYSTEM:EVENT]...\n"
+	      "       waymark list [OPTION]... -p PID [SUBSYSTEM:EVENT]...\n\n"
+	      "Show the markers in programs and libraries, or in running processes, which are not\n"
+	      "touched: their names, fields, sites, whether they are armed, where they stand in the\n"
+	      "source. Names may be globs.\n\n"
+	      "  -p, --pid=PID  the markers of all modules of a process; may be given again\n"
+	      "  -s, --sites    each site by itself: its address, its state, its place\n"
+	      "  -j, --json     as one JSON array\n"
+	      "  -h, --help     this help\n",
+	      stdout);
+}
+
+static int pid_add(struct options *options, const char *text)
+{
+	char *end;
+	long pid;
+
+	errno = 0;
+	pid = strtol(text, &end, 10);
+	if (errno || end == text || *end || pid <= 0 || pid > INT32_MAX)
+		return complain_usage("list", "%s is no process number", text);
+	options->pids[options->pid_count++] = (pid_t)pid;
+	return CLI_FINE;
+}
+
+/* SUBSYSTEM:EVENT, unless a file has that very name. */
+static int is_glob(const struct options *options, const char *text)
+{
+	if (strchr(text, '/') || (!strchr(text, ':') && !strpbrk(text, "*?[") && !options->pid_count))
+		return 0;
+	return options->pid_count || access(text, F_OK);
+}
+
+static int argument_add(struct options *options, const char *text)
+{
+	char whole[512];
+	int err;
+
+	if (!is_glob(options, text)) {
+		options->files[options->file_count++] = text;
+		return CLI_FINE;
+	}
+	if (!strchr(text, ':')) {
+		snprintf(whole, sizeof(whole), "%s:*", text);
+		text = whole;
+	}
+	err = spec_add(&options->globs, text);
+	return err && err != -WM_E_SPEC_TWICE ? complain(err, "%s", text) : CLI_FINE;
+}
+
+/* Returns CLI_FINE, -1 when all is said and done, or the status to end with. */
+static int options_read(struct options *options, int argc, char **argv)
+{
+	static const struct option longs[] = {
+		{ "pid", required_argument, NULL, 'p' }, { "sites", no_argument, NULL, 's' },
+		{ "json", no_argument, NULL, 'j' },	 { "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int c, status = CLI_FINE;
+
+	optind = 1;
+	while (!status && (c = getopt_long(argc, argv, "p:sjh", longs, NULL)) != -1) {
+		switch (c) {
+		case 'p':
+			status = pid_add(options, optarg);
+			break;
+		case 's':
+			options->sites = 1;
+			break;
+		case 'j':
+			options->json = 1;
+			break;
+		case 'h':
+			usage();
+			return -1;
+		default:
+			return complain_usage("list", "see above");
+		}
+	}
+	for (; !status && optind < argc; optind++)
+		status = argument_add(options, argv[optind]);
+	if (!status && !options->pid_count && !options->file_count)
+		status = complain_usage("list", "name a file, or a process with -p");
+	return status;
+}
+
+static int fill(struct catalog *catalog, const struct options *options)
+{
+	int status = CLI_FINE;
+
+	for (size_t i = 0; i < options->pid_count; i++) {
+		char words[512] = "";
+		size_t before = catalog->count;
+		int err = catalog_add_process(catalog, options->pids[i],
+					      (struct detail){ words, sizeof(words) });
+
+		if (!err && catalog->count == before) {
+			snprintf(words, sizeof(words), "process %d", options->pids[i]);
+			err = -WM_E_NO_SITES;
+		}
+		if (err)
+			status = complain(err, "%s", words);
+	}
+	for (size_t i = 0; i < options->file_count; i++) {
+		size_t before = catalog->count;
+		int err = catalog_add_file(catalog, options->files[i]);
+
+		if (!err && catalog->count == before)
+			err = -WM_E_NO_SITES;
+		if (err)
+			status = complain(err, "%s", options->files[i]);
+	}
+	catalog_sort(catalog);
+	return status;
+}
+
+/* Mark what the globs take; complain about each glob that takes nothing. */
+static int choose(const struct catalog *catalog, const struct options *options, char *take)
+{
+	const char **names = calloc(catalog->count + 1, sizeof(*names));
+	int status = CLI_FINE;
+
+	for (size_t i = 0; i < catalog->count; i++) {
+		take[i] = !options->globs.count;
+		if (names)
+			names[i] = catalog->markers[i].name;
+	}
+	for (size_t g = 0; g < options->globs.count; g++) {
+		const struct spec *glob = &options->globs.all[g];
+		int found = 0;
+
+		for (size_t i = 0; i < catalog->count; i++)
+			if (spec_matches(glob, catalog->markers[i].name))
+				take[i] = (char)(found = 1);
+		if (!found && catalog->count)
+			status = complain_near(-WM_E_NO_MARKER, glob->glob, names,
+					       names ? catalog->count : 0);
+	}
+	free(names);
+	return status;
+}
+
+static int print(const struct catalog *catalog, const struct options *options, const char *take)
+{
+	struct out *out = malloc(sizeof(*out));
+	int err;
+
+	if (!out)
+		return complain(-ENOMEM, NULL);
+	out_init(out, STDOUT_FILENO);
+	if (options->json)
+		list_json(out, catalog, take, options->sites);
+	else
+		list_text(out, catalog, take, options->sites);
+	err = out_flush(out);
+	free(out);
+	return err && err != -EPIPE ? complain(err, "writing the list") : CLI_FINE;
+}
+
+int cmd_list(int argc, char **argv)
+{
+	struct options options = {
+		.pids = calloc((size_t)argc + 1, sizeof(*options.pids)),
+		.files = calloc((size_t)argc + 1, sizeof(*options.files)),
+	};
+	struct catalog catalog = { 0 };
+	char *take = NULL;
+	int status, chosen, printed;
+
+	if (!options.pids || !options.files)
+		return complain(-ENOMEM, NULL);
+	status = options_read(&options, argc, argv);
+	if (!status) {
+		status = fill(&catalog, &options);
+		take = malloc(catalog.count + 1);
+		chosen = take ? choose(&catalog, &options, take) : complain(-ENOMEM, NULL);
+		printed = take ? print(&catalog, &options, take) : CLI_FINE;
+		status = status ? status : chosen ? chosen : printed;
+	}
+	free(take);
+	catalog_release(&catalog);
+	spec_list_release(&options.globs);
+	free(options.pids);
+	free(options.files);
+	return status < 0 ? CLI_FINE : status;
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/list.h"
+
+#include "base/fieldname.h"
+
+#include <stdio.h>
+
+#define FIELDS_MAX 16
+#define NAME_COLUMNS_MIN 16
+#define NAME_COLUMNS_MAX 32
+#define LINE_COLUMNS 80
+
+static const char *const state_words[] = {
+	[SITE_IS_DORMANT] = "dormant",
+	[SITE_IS_ARMED] = "armed",
+	[SITE_IS_CHANGED] = "changed",
+	[SITE_IS_SILENT] = "-",
+};
+
+static int field_count(const struct catalog_marker *marker)
+{
+	int count = 0;
+
+	while (count < FIELDS_MAX && marker->types[count])
+		count++;
+	return count;
+}
+
+static const char *type_word(uint8_t type)
+{
+	const char *word = catalog_type(type);
+
+	return word ? word : "?";
+}
+
+/* What holds for all sites, or how many are armed of how many that can be. */
+static const char *state_text(const struct catalog_marker *marker, char text[32])
+{
+	unsigned int live = marker->counts[SITE_IS_DORMANT] + marker->counts[SITE_IS_ARMED] +
+			    marker->counts[SITE_IS_CHANGED];
+
+	for (int state = SITE_IS_DORMANT; state <= SITE_IS_CHANGED; state++)
+		if (marker->counts[state] == live)
+			return live ? state_words[state] : state_words[SITE_IS_SILENT];
+	snprintf(text, 32, "%u armed%s", marker->counts[SITE_IS_ARMED],
+		 marker->counts[SITE_IS_CHANGED] ? ", some changed" : "");
+	return text;
+}
+
+static void put(struct out *out, const char *text)
+{
+	out_escaped(out, text, strlen(text));
+}
+
+static void put_padded(struct out *out, const char *text, size_t columns)
+{
+	put(out, text);
+	for (size_t at = strlen(text); at < columns; at++)
+		out_char(out, ' ');
+}
+
+static void put_place(struct out *out, const struct catalog_site *site)
+{
+	put(out, site->file);
+	out_char(out, ':');
+	out_u64(out, site->line);
+}
+
+/* "    name type, name type", broken before it passes the line's end. */
+static void put_fields(struct out *out, const struct catalog_marker *marker)
+{
+	char names[FIELDS_MAX][FIELDNAME_BYTES];
+	int count = field_count(marker);
+	size_t column = 4;
+
+	if (!count)
+		return;
+	fieldname_list(marker->fields, count, names);
+	out_literal(out, "    ");
+	for (int i = 0; i < count; i++) {
+		const char *type = type_word(marker->types[i]);
+		size_t columns = strlen(names[i]) + strlen(type) + 3;
+
+		if (i && column + columns > LINE_COLUMNS) {
+			out_literal(out, ",\n    ");
+			column = 4;
+		} else if (i) {
+			out_literal(out, ", ");
+		}
+		put(out, names[i]);
+		out_char(out, ' ');
+		put(out, type);
+		column += columns;
+	}
+	if (marker->types_differ)
+		out_literal(out, "\n    (other sites give it other types: it can't be armed)");
+	out_char(out, '\n');
+}
+
+static void put_sites(struct out *out, const struct catalog_marker *marker)
+{
+	for (size_t i = 0; i < marker->site_count; i++) {
+		const struct catalog_site *site = &marker->sites[i];
+
+		out_literal(out, "    ");
+		if (site->address)
+			out_hex(out, site->address);
+		else
+			out_char(out, '-');
+		out_literal(out, "  ");
+		put_padded(out, state_words[site->state], 9);
+		put_place(out, site);
+		out_char(out, '\n');
+	}
+}
+
+static void put_marker(struct out *out, const struct catalog_marker *marker, size_t columns, int sites)
+{
+	char text[32], count[24];
+
+	put_padded(out, marker->name, columns);
+	out_literal(out, "  ");
+	put_padded(out, catalog_kind(marker->kind), 8);
+	snprintf(count, sizeof(count), "%zu site%s", marker->site_count,
+		 marker->site_count == 1 ? "" : "s");
+	put_padded(out, count, 11);
+	put_padded(out, state_text(marker, text), 9);
+	put_place(out, &marker->sites[0]);
+	out_char(out, '\n');
+	put_fields(out, marker);
+	if (sites)
+		put_sites(out, marker);
+}
+
+void list_text(struct out *out, const struct catalog *catalog, const char *take, int sites)
+{
+	size_t columns = NAME_COLUMNS_MIN;
+	const struct catalog_marker *before = NULL;
+
+	for (size_t i = 0; i < catalog->count; i++)
+		if (take[i] && strlen(catalog->markers[i].name) > columns)
+			columns = strlen(catalog->markers[i].name);
+	if (columns > NAME_COLUMNS_MAX)
+		columns = NAME_COLUMNS_MAX;
+	for (size_t i = 0; i < catalog->count; i++) {
+		const struct catalog_marker *marker = &catalog->markers[i];
+
+		if (!take[i])
+			continue;
+		if (!before || before->pid != marker->pid || strcmp(before->module, marker->module)) {
+			if (before)
+				out_char(out, '\n');
+			out_char(out, '#');
+			out_char(out, ' ');
+			if (marker->pid) {
+				out_literal(out, "process ");
+				out_u64(out, (uint64_t)marker->pid);
+				out_literal(out, ", ");
+			}
+			put(out, marker->module);
+			out_char(out, '\n');
+		}
+		put_marker(out, marker, columns, sites);
+		before = marker;
+	}
+}
+
+static void key_string(struct out *out, const char *key, const char *value)
+{
+	out_char(out, '"');
+	out_text(out, key, strlen(key));
+	out_literal(out, "\":\"");
+	out_json(out, value, strlen(value));
+	out_char(out, '"');
+}
+
+static void key_number(struct out *out, const char *key, uint64_t value)
+{
+	out_char(out, '"');
+	out_text(out, key, strlen(key));
+	out_literal(out, "\":");
+	out_u64(out, value);
+}
+
+static void json_fields(struct out *out, const struct catalog_marker *marker)
+{
+	char names[FIELDS_MAX][FIELDNAME_BYTES];
+	int count = field_count(marker);
+
+	fieldname_list(marker->fields, count, names);
+	out_literal(out, ",\"fields\":[");
+	for (int i = 0; i < count; i++) {
+		if (i)
+			out_char(out, ',');
+		out_char(out, '{');
+		key_string(out, "name", names[i]);
+		out_char(out, ',');
+		key_string(out, "type", type_word(marker->types[i]));
+		out_char(out, '}');
+	}
+	out_char(out, ']');
+}
+
+static void json_sites(struct out *out, const struct catalog_marker *marker)
+{
+	out_literal(out, ",\"places\":[");
+	for (size_t i = 0; i < marker->site_count; i++) {
+		const struct catalog_site *site = &marker->sites[i];
+
+		if (i)
+			out_char(out, ',');
+		out_char(out, '{');
+		key_number(out, "address", site->address);
+		out_char(out, ',');
+		key_string(out, "state", site->state == SITE_IS_SILENT ? "none" : state_words[site->state]);
+		out_char(out, ',');
+		key_string(out, "file", site->file);
+		out_char(out, ',');
+		key_number(out, "line", site->line);
+		out_char(out, '}');
+	}
+	out_char(out, ']');
+}
+
+static void json_marker(struct out *out, const struct catalog_marker *marker, int sites)
+{
+	out_char(out, '{');
+	key_string(out, "name", marker->name);
+	out_char(out, ',');
+	key_string(out, "kind", catalog_kind(marker->kind));
+	out_char(out, ',');
+	key_string(out, "way", marker->way == 'p' ? "flag" : "jump");
+	out_char(out, ',');
+	if (marker->pid) {
+		key_number(out, "pid", (uint64_t)marker->pid);
+		out_char(out, ',');
+	}
+	key_string(out, "module", marker->module);
+	json_fields(out, marker);
+	out_char(out, ',');
+	key_number(out, "sites", marker->site_count);
+	out_char(out, ',');
+	key_number(out, "armed", marker->counts[SITE_IS_ARMED]);
+	out_char(out, ',');
+	key_number(out, "changed", marker->counts[SITE_IS_CHANGED]);
+	out_char(out, ',');
+	key_string(out, "file", marker->sites[0].file);
+	out_char(out, ',');
+	key_number(out, "line", marker->sites[0].line);
+	if (sites)
+		json_sites(out, marker);
+	out_char(out, '}');
+}
+
+void list_json(struct out *out, const struct catalog *catalog, const char *take, int sites)
+{
+	const char *between = "\n";
+
+	out_char(out, '[');
+	for (size_t i = 0; i < catalog->count; i++) {
+		if (!take[i])
+			continue;
+		out_text(out, between, strlen(between));
+		json_marker(out, &catalog->markers[i], sites);
+		between = ",\n";
+	}
+	out_literal(out, "\n]\n");
+}
