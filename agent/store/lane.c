@@ -56,6 +56,7 @@ static int slot_claim(struct store *store, struct lane *lane, const struct write
 		__atomic_store_n(&store->slot_hand, number + 1, __ATOMIC_RELAXED);
 		lane->slot = number + 1;
 		lane->opened = 0;
+		lane->end_ticks = 0;
 		return 0;
 	}
 	return -1;
@@ -71,8 +72,10 @@ static void page_close(struct lane *lane)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	lane->page = NULL;
 	lane->at = NULL;
-	if (page)
+	if (page) {
+		lane->end_ticks = page->end_ticks;
 		__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
+	}
 }
 
 static void page_open(struct store *store, struct lane *lane, uint32_t unit, uint64_t ticks)
@@ -178,6 +181,9 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 		page_close(lane);
 	if (!lane->slot && slot_claim(store, lane, writer, depth))
 		return -1;
+	/* packets of a stream never overlap in time, whatever the core that the thread came from said */
+	if (ticks < lane->end_ticks)
+		ticks = lane->end_ticks;
 	want = exact || lane->opened >= SMALL_PAGES ? CHUNK_BYTES : UNIT_BYTES;
 
 	if (exact || pool_may_have(store)) {

@@ -40,7 +40,8 @@ struct lane {		      /* one cache line */
 	unsigned char *base;  /* of the page */
 	uint32_t slot;	      /* number + 1; 0: none */
 	uint32_t opened;      /* pages opened so far: the first are small */
-	uint64_t reserved[3];
+	uint64_t end_ticks;	/* of the page before */
+	uint64_t reserved[2];
 };
 
 struct lanes {
