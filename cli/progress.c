@@ -61,7 +61,7 @@ void progress_clear(struct progress *progress)
 }
 
 void progress_sum_up(const struct progress *progress, const struct wm_session_status *status,
-		     const char *dir, enum wm_policy policy)
+		     const char *dir, enum wm_policy policy, int error)
 {
 	char count[32], bytes[32], lost[32];
 
@@ -77,8 +77,9 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
 		fprintf(stderr, "; the %s before them were overwritten\n",
 			quantity_show_count(status->discarded, lost, sizeof(lost)));
 	else
-		fprintf(stderr, "; lost %s (a larger --buffer or --policy block loses fewer)\n",
-			quantity_show_count(status->discarded, lost, sizeof(lost)));
+		fprintf(stderr, "; lost %s%s\n",
+			quantity_show_count(status->discarded, lost, sizeof(lost)),
+			error ? "" : " (a larger --buffer or --policy block loses fewer)");
 	fprintf(stderr, "waymark: the trace is in %s\n", dir);
 }
 

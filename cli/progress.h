@@ -23,9 +23,12 @@ void progress_clear(struct progress *progress);
 
 uint64_t progress_elapsed_ns(const struct progress *progress);
 
-/* The closing words on stderr: what was recorded, what was lost, where it is. */
+/*
+ * The closing words on stderr: what was recorded, what was lost, where it is; after an error without
+ * advice on the losses, which have another cause.
+ */
 void progress_sum_up(const struct progress *progress, const struct wm_session_status *status,
-		     const char *dir, enum wm_policy policy);
+		     const char *dir, enum wm_policy policy, int error);
 
 /* The same for programs, one JSON object on stdout. `error` may be "". */
 void progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,

@@ -23,7 +23,7 @@ struct recording {
 	struct wm_session *session;
 	struct guardian guardian;
 	struct progress progress;
-	pid_t child; /* 0: none, or reaped */
+	pid_t child;	  /* 0: none, or reaped */
 	int child_status; /* as an exit status, once reaped */
 	int error;	  /* what ended the recording early */
 	char why[1200];	  /* in words, for --json */
@@ -31,8 +31,8 @@ struct recording {
 
 /* ---- signals ---- */
 
-static volatile sig_atomic_t interrupts;	/* how many */
-static volatile sig_atomic_t to_pass_on;	/* a signal that the child didn't get by itself */
+static volatile sig_atomic_t interrupts; /* how many */
+static volatile sig_atomic_t to_pass_on; /* a signal that the child didn't get by itself */
 
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
@@ -83,8 +83,8 @@ static int reap(struct recording *recording, int flags)
 		return 0;
 	recording->child = 0;
 	if (got > 0)
-		recording->child_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) :
-								WEXITSTATUS(status);
+		recording->child_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status)
+							      : WEXITSTATUS(status);
 	return 1;
 }
 
@@ -137,7 +137,8 @@ static size_t complain_unmatched(struct recording *recording)
 			continue;
 		if (!unmatched++)
 			progress_clear(&recording->progress);
-		complain_near(-WM_E_NO_MARKER, strncmp(text, "marker:", 7) ? text : text + 7, names, count);
+		complain_near(-WM_E_NO_MARKER, strncmp(text, "marker:", 7) ? text : text + 7, names,
+			      count);
 		if (!recording->why[0])
 			snprintf(recording->why, sizeof(recording->why), "%s: %s",
 				 wm_error_text(-WM_E_NO_MARKER), text);
@@ -170,7 +171,8 @@ static int set_up(struct recording *recording)
 
 	if (err) {
 		recording->error = err;
-		complain(err, "%s", "");
+		complain(err, "a buffer of %llu bytes",
+			 (unsigned long long)options->session.buffer_bytes);
 		return err;
 	}
 	for (size_t i = 0; i < options->spec_count; i++) {
@@ -244,7 +246,8 @@ static int finish(struct recording *recording)
 	if (err && err != recording->error)
 		fail(recording, err);
 	wm_session_status(recording->session, &status);
-	progress_sum_up(&recording->progress, &status, options->dir, options->session.policy);
+	progress_sum_up(&recording->progress, &status, options->dir, options->session.policy,
+			recording->error);
 	if (status.refused && wm_session_detail(recording->session)[0])
 		fprintf(stderr, "waymark: %llu sites were refused; the last: %s\n",
 			(unsigned long long)status.refused, wm_session_detail(recording->session));
@@ -258,7 +261,8 @@ static int finish(struct recording *recording)
 	if (recording->child && !recording->error && interrupts)
 		result = 128 + SIGINT;
 	if (options->json)
-		progress_sum_up_json(&recording->progress, &status, options->dir, result, recording->why);
+		progress_sum_up_json(&recording->progress, &status, options->dir, result,
+				     recording->why);
 	return result;
 }
 
@@ -278,8 +282,8 @@ static int give_up(struct recording *recording, int had_dir)
 	if (has_trace)
 		remove_trace(recording->options->dir, had_dir);
 	if (recording->options->json)
-		progress_sum_up_json(&recording->progress, &status, recording->options->dir, CLI_FAILED,
-				     recording->why);
+		progress_sum_up_json(&recording->progress, &status, recording->options->dir,
+				     CLI_FAILED, recording->why);
 	return CLI_FAILED;
 }
 

@@ -38,7 +38,6 @@ int process_new(struct process **process, struct wm_session *session, struct lin
 		new->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	new->next = session->processes;
 	session->processes = new;
-	session->processes_ever++;
 	*process = new;
 	return 0;
 }
@@ -130,6 +129,7 @@ static int take_store(struct wm_session *session, struct process *process,
 	if (err)
 		return err;
 	process->state = PROCESS_OPENED;
+	session->processes_ever++;
 	if (session->watch)
 		watch_add(session->watch, process->drain);
 	return process_trace(session, process);
@@ -140,7 +140,8 @@ static int add_to_trace(struct wm_session *session, struct process *process,
 {
 	if (process->trace < 0 || !session->writer)
 		return 0;
-	return trace_event_add(session->writer, process->trace, event->id, event->types, event->text);
+	return trace_event_add(session->writer, process->trace, event->id, event->types,
+			       event->text);
 }
 
 static int take_event(struct wm_session *session, struct process *process,
@@ -203,12 +204,14 @@ static int take_marker(struct wm_session *session, const struct link_message *me
 
 	if (message->bytes <= sizeof(struct control_marker))
 		return -WM_E_PROTOCOL;
-	if (spec_name_of((const char *)message->body + sizeof(struct control_marker), name, sizeof(name)))
+	if (spec_name_of((const char *)message->body + sizeof(struct control_marker), name,
+			 sizeof(name)))
 		return 0;
 	return name_list_add(&session->names, name);
 }
 
-static int keep_module(struct process *process, const struct control_module *about, const char *path)
+static int keep_module(struct process *process, const struct control_module *about,
+		       const char *path)
 {
 	struct process_module *more;
 
@@ -268,7 +271,8 @@ static int take_done(struct wm_session *session, struct process *process,
 	return 0;
 }
 
-static int obey(struct wm_session *session, struct process *process, const struct link_message *message)
+static int obey(struct wm_session *session, struct process *process,
+		const struct link_message *message)
 {
 	switch (message->type) {
 	case CONTROL_HELLO:
@@ -350,8 +354,8 @@ int process_trace(struct wm_session *session, struct process *process)
 	if (process->trace < 0)
 		return process->trace;
 	for (size_t i = 0; i < process->module_count; i++) {
-		int err = trace_module_add(session->writer, process->trace, &process->modules[i].about,
-					   process->modules[i].path);
+		int err = trace_module_add(session->writer, process->trace,
+					   &process->modules[i].about, process->modules[i].path);
 
 		if (err)
 			return err;

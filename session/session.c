@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -115,6 +116,28 @@ static int listen_once(struct wm_session *session)
 	return err ? session_fail(session, err, "%s", session->listener.path) : 0;
 }
 
+/* The figure that was asked, the limit of the process that it passes, and that limit's name. */
+static int tell_limit(struct wm_session *session, pid_t pid)
+{
+	static const struct {
+		int resource;
+		const char *name;
+	} limits[] = { { RLIMIT_FSIZE, "RLIMIT_FSIZE" }, { RLIMIT_AS, "RLIMIT_AS" } };
+	unsigned long long asked = session->options.buffer_bytes;
+	struct rlimit limit;
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if (prlimit(pid, limits[i].resource, NULL, &limit) < 0 ||
+		    limit.rlim_cur > asked * 2)
+			continue;
+		return session_fail(session, -WM_E_BUFFER_LIMIT,
+				    "%llu bytes asked, %s of pid %d is %llu", asked, limits[i].name,
+				    (int)pid, (unsigned long long)limit.rlim_cur);
+	}
+	return session_fail(session, -WM_E_BUFFER_LIMIT, "%llu bytes asked, for pid %d", asked,
+			    (int)pid);
+}
+
 /* Wait until a process has opened its store; sets the detail. */
 static int wait_opened(struct wm_session *session, struct process *process)
 {
@@ -126,9 +149,7 @@ static int wait_opened(struct wm_session *session, struct process *process)
 	if (!err && process->state != PROCESS_OPENED)
 		err = -WM_E_PROTOCOL;
 	if (err == -WM_E_BUFFER_LIMIT)
-		return session_fail(session, err, "%llu bytes for pid %d",
-				    (unsigned long long)session->options.buffer_bytes,
-				    (int)process->pid);
+		return tell_limit(session, process->pid);
 	return err ? session_fail(session, err, "pid %d", (int)process->pid) : 0;
 }
 

@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# waymark record given what it can't do: a clear line, a status, nothing left behind.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+# bad STATUS TEXT ARGUMENT...: refused with these words; the folder ./trace is not made
+bad()
+{
+	local status=$1 text=$2
+	shift 2
+	run "$status" -o trace "$@"
+	says "$text"
+	grep -q "^waymark" words || fail "record $*: no line begins with the command's name"
+	[ ! -e trace ] || fail "record $*: left a trace folder behind"
+	rm -rf trace
+}
+
+# The command line.
+bad 2 "name a process with -p, or a program"
+bad 2 "either -p or a program" -p 1 ./ticker
+bad 2 "is no pid" -p 12x
+bad 2 "is no pid" -p -5
+bad 2 "is no size" --buffer 12Q ./ticker
+bad 2 "is no time" --for soon ./ticker
+bad 2 "did you mean block?" --policy blok ./ticker
+bad 2 "did you mean strict?" --strikt ./ticker
+
+# Event specs.
+bad 1 "given twice" -e marker:ticker:tick -e ticker:tick ./ticker
+bad 1 "can't be recorded by this version" -e func:main ./ticker
+bad 1 "can't be read" -e ticker ./ticker
+bad 1 "can't be read" -e '' ./ticker
+
+# Programs.
+bad 1 "No such file or directory: ./nothere" ./nothere
+bad 1 "Permission denied" ./out
+printf '#!/no/such/interpreter\n' >script
+chmod +x script
+bad 1 "No such file or directory: /no/such/interpreter" ./script
+printf 'what is this\n' >text
+chmod +x text
+bad 1 "no ELF program" ./text
+printf '\177ELF\1\1\1%057d' 0 >small
+chmod +x small
+bad 1 "not x86-64" ./small
+{ printf '\177ELF\2\1\1'; head -c 9 /dev/zero; printf '\2\0\267\0'; head -c 200 /dev/zero; } >foreign
+chmod +x foreign
+bad 1 "not x86-64" ./foreign
+if echo 'int main(void) { return 0; }' | cc -static -x c - -o static 2>/dev/null; then
+	bad 1 "statically linked" ./static
+fi
+WAYMARK_AGENT=/no/such/agent.so bad 1 "agent library was not found: /no/such/agent.so" ./ticker
+
+# Processes.
+bad 1 "No such process: pid 4194305" -p 4194305
+sh -c 'exit 0' &
+gone=$!
+wait $gone
+bad 1 "pid $gone" -p $gone
+if [ "$(id -u)" -eq 0 ]; then
+	bad 1 "pid 2" -p 2
+	cp ticker setuid
+	chown nobody setuid
+	chmod 4755 setuid
+	bad 1 "setuid" ./setuid
+	./ticker 1 1 1000000 &
+	roots=$!
+	started+=($roots)
+	if command -v setpriv >/dev/null; then
+		chmod 755 "$folder"
+		(cd /tmp && unset XDG_RUNTIME_DIR && exec setpriv --reuid 65534 --clear-groups \
+			timeout 20 "$waymark" record -o "/tmp/waymark-badinput-$$" -p $roots) >out 2>words
+		expect "another user's process: status" $? 1
+		says "pid $roots"
+		[ ! -e "/tmp/waymark-badinput-$$" ] || fail "another user's process: a folder is left"
+	fi
+fi
+
+# Names that match nothing, in a process: near ones are told.
+./ticker 1 1 1000000 &
+pid=$!
+started+=($pid)
+sleep 0.2
+bad 1 "did you mean ticker:tick" -e marker:ticker:tikc -p $pid
+bad 1 "no marker matches: nothing:*" -e 'nothing:*' -p $pid
+kill -0 $pid || fail "the process did not outlive the refusals"
+
+# In a program that is started something may be loaded later: it runs, and the end tells.
+run 1 -e marker:ticker:tikc -o unmatched -- ./ticker 5
+says "no marker matches: ticker:tikc"
+says "did you mean ticker:tick"
+run 9 -e marker:ticker:tikc -o unmatched9 -- ./ticker 5 1 1 9
+
+# Output folders: refused before the program is started, and left as they were.
+mkdir full
+touch full/precious
+run 1 -o full -- sh -c 'touch ran'
+says "the output folder is not empty: full"
+[ -e full/precious ] || fail "what was in the folder is gone"
+run 1 -o text/trace -- sh -c 'touch ran'
+says "Not a directory"
+run 1 -o /proc/trace -- sh -c 'touch ran'
+run 1 -o no/such/parent -- sh -c 'touch ran'
+[ ! -e ran ] || fail "the program ran though nothing could be recorded"
+mkdir empty
+run 0 -o empty -- ./ticker 5
+run 1 -o empty -- ./ticker 5
+says "not empty"
+
+# A buffer past a limit: the figure and the limit's name.
+(
+	ulimit -f 1000
+	bad 1 "larger than a limit allows: 1073741824 bytes asked, RLIMIT_FSIZE" --buffer 1G ./ticker
+	exit $failed
+) || failed=1
+bad 1 "larger than a limit allows" --buffer 9000G ./ticker
+
+exit $failed

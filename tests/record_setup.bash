@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+# Shared by the tests of `waymark record`: a folder, a program with markers, small checks.
+# shellcheck shell=bash disable=SC2034 # what is set here is used there
+set -uo pipefail
+
+waymark=$WAYMARK_BUILD/cli/waymark
+source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-record-XXXXXX")
+failed=0
+started=()
+
+cleanup()
+{
+	local pid
+	for pid in "${started[@]}"; do
+		kill -9 "$pid" 2>/dev/null
+	done
+	wait 2>/dev/null
+	rm -rf "$folder"
+}
+trap cleanup EXIT
+
+# The tests leave the user's own sockets alone, and nothing outside their folder.
+export XDG_RUNTIME_DIR=$folder/run
+mkdir -m 0700 "$XDG_RUNTIME_DIR"
+export WAYMARK_AGENT=$WAYMARK_BUILD/agent/libwaymark-agent.so
+cd "$folder" || exit 1
+
+skip()
+{
+	echo "$*"
+	exit 77
+}
+
+command -v cc >/dev/null || skip "no C compiler"
+[ -e "$WAYMARK_AGENT" ] || skip "the agent is not built"
+cc -O2 -I"$source_dir/include" "$source_dir/tests/targets/ticker.c" -o ticker -lpthread || exit 1
+
+fail()
+{
+	echo "FAILED: $*"
+	failed=1
+}
+
+# expect WHAT GOT WANTED
+expect()
+{
+	[ "$2" = "$3" ] || fail "$1: $2, expected $3"
+}
+
+# run STATUS ARGUMENT...: waymark record, its words in ./words; bounded
+run()
+{
+	local wanted=$1 got
+	shift
+	timeout -k 5 60 "$waymark" record "$@" >out 2>words
+	got=$?
+	[ $got -eq "$wanted" ] || fail "record $*: status $got, expected $wanted: $(cat words)"
+}
+
+# says TEXT: the last run said so
+says()
+{
+	grep -qF -- "$1" words || fail "expected '$1' among: $(cat words)"
+}
+
+# The number of a field of the last run's --json.
+json()
+{
+	sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" out
+}
+
+# Events in a trace as babeltrace2 reads them; with it missing, what we read ourselves.
+events_in()
+{
+	if command -v babeltrace2 >/dev/null; then
+		babeltrace2 "$1" 2>/dev/null | wc -l
+	else
+		"$waymark" dump "$1" | wc -l
+	fi
+}
