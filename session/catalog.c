@@ -65,9 +65,10 @@ static int text_split(char *text, char *parts[TEXT_PARTS])
 		if (!end && i < TEXT_PARTS - 1)
 			return -WM_E_NOT_ELF;
 		parts[i] = text;
-		if (end)
+		if (end) {
 			*end = '\0';
-		text = end + 1;
+			text = end + 1;
+		}
 	}
 	return strlen(parts[0]) == 2 ? 0 : -WM_E_NOT_ELF;
 }

@@ -153,7 +153,8 @@ static void *worker_main(void *data)
 	pthread_setname_np(pthread_self(), worker->name);
 	if (db_open(&worker->db, path)) {
 		fprintf(stderr, "shop: %s: can't open %s\n", worker->name, path);
-		worker->failed = stopping = 1;
+		worker->failed = 1;
+		stopping = 1;
 	}
 	while (!stopping)
 		worker->work(worker);
