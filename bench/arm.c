@@ -2,10 +2,13 @@
 /*
  * How long arming takes in a running program: arm SITES, the program of sites.c.
  *
- *	marker.arm_batch_10000_ms      from the request's arrival to the last site being live
+ *	marker.arm_batch_10000_ms      from the request's arrival to the last site being live; again
+ *	                               and again in one process
+ *	marker.arm_batch_10000_ms.first  the first time in a process
  *	marker.disarm_batch_10000_ms
  *	marker.arm_one_us              from sending the request to the one site being live
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -18,28 +21,37 @@
 
 static int fail(const char *what, int err)
 {
-	fprintf(stderr, "arm: %s: %s (%d)\n", what, wm_error_text(err), err);
+	fprintf(stderr, "arm: %s: %s\n", what,
+		err ? wm_error_text(err) : "other sites than expected");
 	return 1;
+}
+
+/* One arming of all, and disarming; milliseconds. */
+static int batch(struct traced *traced, double *arm_ms, double *disarm_ms)
+{
+	struct control_done done;
+	int err;
+
+	err = traced_rule(traced, CONTROL_ARM, "many:*", 0, &done);
+	if (err || done.sites != 10000)
+		return fail("arm many", err);
+	*arm_ms = (double)done.batch_ns / 1e6;
+	usleep(2000);
+	err = traced_rule(traced, CONTROL_DISARM, "many:*", 0, &done);
+	if (err || done.sites != 10000)
+		return fail("disarm many", err);
+	*disarm_ms = (double)done.batch_ns / 1e6;
+	usleep(2000);
+	return 0;
 }
 
 static int measure_batches(struct traced *traced, unsigned int runs)
 {
 	static double arm[MEASURE_RUNS_MAX], disarm[MEASURE_RUNS_MAX];
-	struct control_done done;
-	int err;
 
-	for (unsigned int run = 0; run < runs; run++) {
-		err = traced_rule(traced, CONTROL_ARM, "many:*", 0, &done);
-		if (err || done.sites != 10000)
-			return fail("arm many", err);
-		arm[run] = (double)done.batch_ns / 1e6;
-		usleep(2000);
-		err = traced_rule(traced, CONTROL_DISARM, "many:*", 0, &done);
-		if (err || done.sites != 10000)
-			return fail("disarm many", err);
-		disarm[run] = (double)done.batch_ns / 1e6;
-		usleep(2000);
-	}
+	for (unsigned int run = 0; run < runs; run++)
+		if (batch(traced, &arm[run], &disarm[run]))
+			return -1;
 	measure_print("marker.arm_batch_10000_ms", measure_median(arm, runs), "ms");
 	measure_print("marker.disarm_batch_10000_ms", measure_median(disarm, runs), "ms");
 	return 0;
@@ -71,26 +83,64 @@ static int measure_one(struct traced *traced, unsigned int runs)
 	return 0;
 }
 
+struct program {
+	struct traced traced;
+	int input; /* it ends when this is closed */
+};
+
+static int program_start(struct program *program, char **argv)
+{
+	int input[2], err;
+
+	if (pipe2(input, O_CLOEXEC))
+		return -1;
+	dup2(input[0], 0);
+	close(input[0]);
+	program->input = input[1];
+	err = traced_launch(&program->traced, argv, 16 << 20, STORE_CYCLIC);
+	if (!err)
+		err = traced_request(&program->traced, CONTROL_GO, NULL);
+	usleep(50000);
+	return err ? fail("launch", err) : 0;
+}
+
+static void program_end(struct program *program)
+{
+	pid_t pid = program->traced.pid;
+
+	traced_request(&program->traced, CONTROL_LEAVE, NULL);
+	traced_release(&program->traced);
+	close(program->input);
+	waitpid(pid, NULL, 0);
+}
+
+/* The first batch in a process, when no page of its code was written to and no event has an id. */
+static int measure_first(char **argv, unsigned int runs)
+{
+	static double arm[MEASURE_RUNS_MAX];
+	struct program program;
+	double disarm;
+
+	for (unsigned int run = 0; run < runs; run++) {
+		if (program_start(&program, argv) || batch(&program.traced, &arm[run], &disarm))
+			return -1;
+		program_end(&program);
+	}
+	measure_print("marker.arm_batch_10000_ms.first", measure_median(arm, runs), "ms");
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int runs = measure_runs(15);
-	struct traced traced;
-	int input[2], err, status;
+	struct program program;
+	int status;
 
-	if (argc != 2 || pipe(input))
+	if (argc != 2)
 		return 2;
-	dup2(input[0], 0);
-	close(input[0]);
-	err = traced_launch(&traced, argv + 1, 16 << 20, STORE_CYCLIC);
-	if (!err)
-		err = traced_request(&traced, CONTROL_GO, NULL);
-	if (err)
-		return fail("launch", err);
-	usleep(100000);
-	status = measure_batches(&traced, runs) || measure_one(&traced, runs * 2);
-	traced_request(&traced, CONTROL_LEAVE, NULL);
-	traced_release(&traced);
-	close(input[1]);
-	waitpid(traced.pid, NULL, 0);
-	return status;
+	if (program_start(&program, argv + 1))
+		return 1;
+	status = measure_batches(&program.traced, runs) || measure_one(&program.traced, runs * 2);
+	program_end(&program);
+	return status || measure_first(argv + 1, (runs + 1) / 2);
 }

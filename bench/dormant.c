@@ -47,7 +47,7 @@ leaf_loop(uint64_t (*leaf)(uint64_t a, uint64_t b), uint64_t count, uint64_t see
 /* Nanoseconds an iteration. */
 static double time_one(const struct bodies *bodies, enum body body, int layout, uint64_t count)
 {
-	uint64_t start = measure_ns(), seed = start;
+	uint64_t start = measure_cpu_ns(), seed = start;
 
 	switch (body) {
 	case CHAIN:
@@ -60,7 +60,7 @@ static double time_one(const struct bodies *bodies, enum body body, int layout, 
 		seed = leaf_loop(bodies->leaf[layout], count, seed);
 		break;
 	}
-	start = measure_ns() - start;
+	start = measure_cpu_ns() - start;
 	sink = seed;
 	return (double)start / (double)count;
 }
@@ -83,9 +83,9 @@ int main(void)
 
 				plain[body][run * LAYOUTS + (unsigned int)layout] = none;
 				for (size_t way = 0; way < WAYS; way++)
-					over[way][layout] =
-						time_one(ways[way].bodies, body, layout, count) -
-						none;
+					over[way][layout] = time_one(ways[way].bodies, body, layout,
+								     count) -
+							    none;
 			}
 			for (size_t way = 0; way < WAYS; way++)
 				deltas[way][body][run] = measure_median(over[way], LAYOUTS);

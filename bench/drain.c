@@ -5,6 +5,7 @@
  */
 #include <dirent.h>
 #include <signal.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,11 +82,12 @@ static double run(char **argv, const char *dir)
 					      .policy = WM_POLICY_DISCARD };
 	struct wm_session_status status = { .size = sizeof(status) };
 	struct wm_session *session;
-	int input[2], output[2], keep[2] = { dup(0), dup(1) }, err;
+	int input[2], output[2],
+		keep[2] = { fcntl(0, F_DUPFD_CLOEXEC, 3), fcntl(1, F_DUPFD_CLOEXEC, 3) }, err;
 	double mb_s = -1;
 	uint64_t start;
 
-	if (pipe(input) || pipe(output))
+	if (pipe2(input, O_CLOEXEC) || pipe2(output, O_CLOEXEC))
 		return -1;
 	dup2(input[0], 0);
 	dup2(output[1], 1);

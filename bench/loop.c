@@ -2,7 +2,7 @@
 /*
  * What a live marker costs. Compiled once for each way of marking; whether the marker is live is the
  * business of whoever starts it. Prints a line `raw NAME VALUE` for each median over the runs, in
- * nanoseconds an iteration, loop included:
+ * nanoseconds of CPU time an iteration, loop included:
  *
  *	empty     the loop alone
  *	floor     and rdtsc with a store of 24 bytes into a ring
@@ -82,10 +82,10 @@ BODY static void loop_text(uint64_t count)
 
 static double time_one(loop_fn *loop, uint64_t count)
 {
-	uint64_t start = measure_ns();
+	uint64_t start = measure_cpu_ns();
 
 	loop(count);
-	return (double)(measure_ns() - start) / (double)count;
+	return (double)(measure_cpu_ns() - start) / (double)count;
 }
 
 struct pair {

@@ -11,6 +11,9 @@
 /* CLOCK_MONOTONIC. */
 uint64_t measure_ns(void);
 
+/* The calling thread's CPU time: what others do on a busy machine stays out of it. */
+uint64_t measure_cpu_ns(void);
+
 /* Pin the calling thread to the nth of the CPUs that the process may use; 0, or -errno. */
 int measure_pin(unsigned int nth);
 unsigned int measure_cpus(void);

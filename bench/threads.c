@@ -8,6 +8,7 @@
  *	threads COUNT      the program
  */
 #include <pthread.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,11 +84,11 @@ static long run(char **argv, int with_agent)
 	struct traced traced;
 	uint64_t recorded, discarded;
 	long kib = -1;
-	int output[2], keep = dup(1), err = 0;
+	int output[2], keep = fcntl(1, F_DUPFD_CLOEXEC, 3), err = 0;
 	pid_t pid;
 	FILE *lines;
 
-	if (pipe(output))
+	if (pipe2(output, O_CLOEXEC))
 		return -1;
 	dup2(output[1], 1);
 	close(output[1]);
