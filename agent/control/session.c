@@ -23,7 +23,6 @@
 #define LOCK_MS 2000
 #define FROZEN_MS 1000
 #define QUIET_MS 1000
-#define REAP_MS 200
 
 /*
  * FREE -> GREETED    a connection was made
@@ -165,7 +164,6 @@ static int make_quiet(struct session *session, struct change *change)
 			? store_quiet(lane_of(session), QUIET_MS)
 			: 0;
 	lock_release(&agent_lock);
-	registry_reap(REAP_MS, 0);
 	return error ? error : quiet;
 }
 
@@ -257,8 +255,6 @@ static int serve_rules(struct session *session, const struct wm_message *message
 	error = registry_rule(text, lane_of(session), body, rules.count,
 			      message->type == CONTROL_ARM, change);
 	lock_release(&agent_lock);
-	if (!rules.strict)
-		registry_reap(REAP_MS, 0);
 	return error;
 }
 
@@ -342,6 +338,7 @@ static void serve_session(struct session *session)
 		begin_closing(session);
 	if (message->type == CONTROL_GO)
 		control_go();
+	registry_reap(0, 0); /* what can be freed now; the rest at a later tick */
 }
 
 void session_poll_fds(struct pollfd fds[SESSIONS_MAX])

@@ -153,7 +153,8 @@ static void judge(struct change *change, struct list *list, int arm)
 		struct site *site = bad->owner;
 		struct refusal refusal = { .error = bad->error, .site = site };
 
-		if (!bad->error)
+		/* nothing is there: its module went a moment ago, and the next scan will tell */
+		if (!bad->error || bad->error == -EFAULT)
 			continue;
 		change->refused++;
 		if (arm && !site->variant->was_live)

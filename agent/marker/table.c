@@ -60,7 +60,7 @@ static int grow_texts(struct reading *reading)
 	if (!texts)
 		return -ENOMEM;
 	if (module->texts)
-		memcpy(texts, module->texts, module->texts_bytes);
+		memcpy(texts, module->texts, reading->texts_room); /* with the text half read */
 	heap_free(module->texts, reading->texts_room);
 	module->texts = texts;
 	reading->texts_room = room;
