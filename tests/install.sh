@@ -20,7 +20,8 @@ cd "$work"
 DESTDIR=$work/root meson install -C "$WAYMARK_BUILD" --no-rebuild --quiet >install.log 2>&1 ||
 	{ cat install.log; exit 1; }
 prefix=$(dirname "$(dirname "$(find root -path '*/bin/waymark')")")
-export PKG_CONFIG_PATH=$prefix/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root
+libdir=$(dirname "$(dirname "$(find root -name waymark.pc)")")
+export PKG_CONFIG_PATH=$work/$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root
 
 for page in man1/waymark man1/waymark-record man1/waymark-list man1/waymark-report \
 	man1/waymark-dump man3/waymark-marker man3/waymark-probe man3/waymark-session man7/waymark; do
@@ -58,7 +59,7 @@ int main(void)
 C
 # shellcheck disable=SC2046 # words
 gcc tool.c -o tool $(pkg-config --cflags --libs waymark)
-expect "event spec" "$(LD_LIBRARY_PATH=$prefix/lib ./tool)"
+expect "event spec" "$(LD_LIBRARY_PATH=$libdir ./tool)"
 
 # A program with handlers of its own, against the shared and the static agent.
 cat >probed.c <<'C'
@@ -82,8 +83,8 @@ int main(void)
 C
 # shellcheck disable=SC2046 # words
 gcc probed.c -o probed $(pkg-config --cflags --libs waymark-agent)
-LD_LIBRARY_PATH=$prefix/lib ./probed
-gcc -I"$prefix/include" probed.c -o probed-static "$prefix/lib/libwaymark-agent.a"
+LD_LIBRARY_PATH=$libdir ./probed
+gcc -I"$prefix/include" probed.c -o probed-static "$libdir/libwaymark-agent.a"
 ./probed-static
 
 # Completion offers the commands.
