@@ -66,7 +66,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	bad 1 "setuid" ./setuid
 	./ticker 1 1 1000000 &
 	roots=$!
-	started+=($roots)
+	started+=("$roots")
 	if command -v setpriv >/dev/null; then
 		chmod 755 "$folder"
 		(cd /tmp && unset XDG_RUNTIME_DIR && exec setpriv --reuid 65534 --clear-groups \
@@ -80,7 +80,7 @@ fi
 # Names that match nothing, in a process: near ones are told.
 ./ticker 1 1 1000000 &
 pid=$!
-started+=($pid)
+started+=("$pid")
 sleep 0.2
 bad 1 "did you mean ticker:tick" -e marker:ticker:tikc -p $pid
 bad 1 "no marker matches: nothing:*" -e 'nothing:*' -p $pid

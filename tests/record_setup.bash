@@ -11,11 +11,11 @@ started=()
 
 cleanup()
 {
-	local pid
-	for pid in "${started[@]}"; do
-		kill -9 "$pid" 2>/dev/null
-	done
-	wait 2>/dev/null
+	# the shell tells of each that was killed, unless nobody listens
+	{
+		[ ${#started[@]} -eq 0 ] || kill -9 "${started[@]}"
+		wait
+	} 2>/dev/null
 	rm -rf "$folder"
 }
 trap cleanup EXIT
