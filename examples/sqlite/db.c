@@ -88,8 +88,7 @@ int db_query(struct db *db, const char *sql, const int64_t *values, int count, i
 	for (int i = 0; i < count; i++)
 		sqlite3_bind_int64(statement, i + 1, values[i]);
 
-	WAYMARK_BEGIN(db, query, sql,
-		      WM_FIELD(arguments, WM_BYTES(values, (size_t)count * sizeof(*values))));
+	WAYMARK_BEGIN(db, query, sql, WM_FIELD(key, count ? values[0] : 0));
 	while ((err = sqlite3_step(statement)) == SQLITE_ROW)
 		if (!rows++ && first)
 			*first = sqlite3_column_int64(statement, 0);

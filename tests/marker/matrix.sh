@@ -173,7 +173,7 @@ wrong_check() { # CC LANGUAGE STANDARD
 		if $cc -x "$2" -std="$3" $include -D"$use" -fsyntax-only "$here/wrong.c" 2>"$work/wrong.log"; then
 			echo "not ok: $1 $2: $use compiles"
 		else
-			expect "$1 $2: $use is refused in words" grep -qE "error:.*$text" <(tr -d '\\\\' <"$work/wrong.log")
+			expect "$1 $2: $use is refused in words" grep -qE "error:.*$text" <(sed 's/[\\]//g' <"$work/wrong.log")
 		fi
 	done <<-END
 		WRONG_STRUCT|waymark: a value of this type can't be a field
