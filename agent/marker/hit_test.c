@@ -232,6 +232,110 @@ Test(hit, a_full_store_counts_what_it_loses)
 	}
 }
 
+static __attribute__((noinline)) void hit_empty(void)
+{
+	WAYMARK(hit, empty);
+}
+
+/* A lane without a page and an event without fields: nothing plus nothing is not past nothing. */
+Test(hit, an_event_without_fields_finds_no_page)
+{
+	bed_make(2 * CHUNK_BYTES, STORE_DISCARD);
+	bed_store(1, 1 << 20, STORE_DISCARD);
+	bed_arm("hit:empty", EMPTY, 1);
+	for (int i = 0; i < 100000; i++)
+		hit_empty();
+	cr_assert_eq(bed_read(0, width, NULL, NULL) + bed_discarded(0), 100000);
+	cr_assert_gt(bed_discarded(0), 0);
+	bed_arm("hit:empty", EMPTY, 2);
+	for (int i = 0; i < 3; i++)
+		hit_empty();
+	cr_assert_eq(bed_read(1, width, NULL, NULL), 3);
+}
+
+static volatile int stop_draining;
+static pthread_barrier_t others;
+
+static void *hold_a_page(void *data)
+{
+	(void)data;
+	hit_pair(1, 1);
+	pthread_barrier_wait(&others);
+	pthread_barrier_wait(&others);
+	return NULL;
+}
+
+/* A small page is no use to an event that it can't hold, so it is not taken from its stream for it. */
+Test(hit, an_event_too_large_for_what_is_there_keeps_no_page)
+{
+	static char text[4000];
+	uint64_t events = 0;
+	pthread_t thread;
+	int open = 0;
+
+	bed_make(CHUNK_BYTES, STORE_CYCLIC);
+	bed_arm("hit:pair", PAIR, 1);
+	bed_arm("hit:text", TEXT, 1);
+	memset(text, 'x', sizeof text - 1);
+	pthread_barrier_init(&others, NULL, 2);
+	cr_assert_eq(pthread_create(&thread, NULL, hold_a_page, NULL), 0);
+	pthread_barrier_wait(&others);
+	for (int i = 0; i < 100; i++) {
+		hit_pair(i, 0);
+		hit_text(text, i);
+	}
+	hit_pair(0, 0);
+	for (int unit = 0; unit < (int)CHUNK_UNITS; unit++)
+		open += stores[0].pages[unit].state == PAGE_OPEN;
+	cr_assert_eq(open, 2, "%d pages are open", open);
+	events = bed_read(0, width, NULL, NULL);
+	cr_assert_eq(events + bed_discarded(0), 202);
+	pthread_barrier_wait(&others);
+	pthread_join(thread, NULL);
+}
+
+static void *scribble(void *data)
+{
+	(void)data;
+	while (!stop_draining) {
+		for (uint32_t i = 0; i < stores[0].chunk_count * CHUNK_UNITS; i++) {
+			volatile struct wm_page *page = &stores[0].pages[i];
+
+			page->bytes = 1 << 30;
+			page->slot = UINT32_MAX;
+			page->commit = UINT32_MAX;
+		}
+		for (uint32_t i = 0; i < stores[0].chunk_count; i++)
+			__atomic_fetch_or(&stores[0].chunks[i], CHUNK_WHOLE, __ATOMIC_RELAXED);
+		for (uint32_t i = 0; i < stores[0].chunk_count; i++)
+			__atomic_store_n(&stores[0].chunks[i], 0, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+/* What comes out of it makes no sense; but nothing is written where it should not be. */
+Test(hit, whatever_the_outside_writes_the_inside_stays_in_its_pages)
+{
+	unsigned char *guard;
+	pthread_t thread;
+	size_t i;
+
+	bed_make(2 * CHUNK_BYTES, STORE_CYCLIC);
+	bed_arm("hit:pair", PAIR, 1);
+	guard = mmap(stores[0].data + 2 * CHUNK_BYTES, CHUNK_BYTES, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	cr_assert_eq(pthread_create(&thread, NULL, scribble, NULL), 0);
+	for (int n = 0; n < 2000000; n++)
+		hit_pair(n, 0);
+	stop_draining = 1;
+	pthread_join(thread, NULL);
+	if (guard == MAP_FAILED)
+		return; /* something else is there, and it would have crashed */
+	for (i = 0; i < CHUNK_BYTES && !guard[i]; i++)
+		;
+	cr_assert_eq(i, CHUNK_BYTES);
+}
+
 struct span {
 	int first, last;
 };
@@ -262,8 +366,6 @@ Test(hit, discard_keeps_the_oldest_and_cyclic_the_newest)
 	cr_assert_eq(newest.last, 99999);
 	cr_assert_gt(newest.first, 80000);
 }
-
-static volatile int stop_draining;
 
 static void *drain_thread(void *data)
 {

@@ -16,6 +16,7 @@
 
 #define SMALL_PAGES 2 /* a stream's first pages are small: quiet threads are many */
 #define WAIT_NS 50000
+#define SLOTS_PAUSE_TICKS (UINT64_C(1) << 24) /* some milliseconds */
 #define DRAINER_SILENT_NS 1000000000u
 #define STACK_SCAN_BYTES 65536u
 #define SIGNALS 64
@@ -27,12 +28,25 @@ struct kernel_sigaction {
 	uint64_t mask;
 };
 
+/*
+ * Whether all slots were taken a moment ago. Looking through them takes long, and who stands still
+ * outside must not make every hit of the program's do it.
+ */
+static int slots_are_out(struct store *store)
+{
+	uint64_t when = __atomic_load_n(&store->slots_out_ticks, __ATOMIC_RELAXED);
+
+	return when && clock_ticks(STORE_CLOCK_TSC) - when < SLOTS_PAUSE_TICKS;
+}
+
 /* FREE -> CLAIMED -> LIVE */
 static int slot_claim(struct store *store, struct lane *lane, const struct writer *writer,
 		      int depth)
 {
 	uint32_t start = __atomic_load_n(&store->slot_hand, __ATOMIC_RELAXED);
 
+	if (slots_are_out(store))
+		return -1;
 	for (uint32_t i = 0; i < store->slot_count; i++) {
 		uint32_t number = (start + i) % store->slot_count;
 		struct wm_slot *slot = &store->slots[number];
@@ -59,6 +73,7 @@ static int slot_claim(struct store *store, struct lane *lane, const struct write
 		lane->end_ticks = 0;
 		return 0;
 	}
+	__atomic_store_n(&store->slots_out_ticks, clock_ticks(STORE_CLOCK_TSC), __ATOMIC_RELAXED);
 	return -1;
 }
 
@@ -78,7 +93,8 @@ static void page_close(struct lane *lane)
 	}
 }
 
-static void page_open(struct store *store, struct lane *lane, uint32_t unit, uint64_t ticks)
+static void page_open(struct store *store, struct lane *lane, uint32_t unit, uint32_t bytes,
+		      uint64_t ticks)
 {
 	struct wm_page *page = &store->pages[unit];
 	struct wm_slot *slot = &store->slots[lane->slot - 1];
@@ -101,7 +117,7 @@ static void page_open(struct store *store, struct lane *lane, uint32_t unit, uin
 	lane->base = store->data + (size_t)unit * UNIT_BYTES;
 	lane->at = lane->base + PAGE_HEAD_BYTES;
 	lane->opened++;
-	lane->limit = lane->base + page->bytes - LANE_SLACK;
+	lane->limit = lane->base + bytes - LANE_SLACK;
 }
 
 /*
@@ -142,8 +158,8 @@ static int drainer_is_there(const struct store *store)
 }
 
 /* The block policy: a page, if one comes free in time. */
-static int32_t wait_for_page(struct store *store, const struct writer *writer, int depth,
-			     uint32_t bytes, int exact, uintptr_t sp)
+static int32_t wait_for_page(struct store *store, const struct writer *writer, int depth, int exact,
+			     uint32_t *bytes, uintptr_t sp)
 {
 	const struct timespec pause = { .tv_nsec = WAIT_NS };
 	uint64_t end;
@@ -158,7 +174,7 @@ static int32_t wait_for_page(struct store *store, const struct writer *writer, i
 		syscall_raw(SYS_nanosleep, (long)&pause, 0, 0, 0);
 		if (!pool_may_have(store))
 			continue;
-		unit = pool_take(store, bytes, exact);
+		unit = pool_take(store, exact, bytes);
 		if (unit >= 0)
 			return unit;
 	}
@@ -170,8 +186,8 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 {
 	struct store *store = &stores[session];
 	int exact = bytes + PAGE_HEAD_BYTES + LANE_SLACK > UNIT_BYTES; /* a small page won't do */
-	uint32_t want;
-	int32_t unit;
+	uint32_t page_bytes;
+	int32_t unit = -1;
 
 	if (bytes + PAGE_HEAD_BYTES + LANE_SLACK > CHUNK_BYTES)
 		return -1;
@@ -184,23 +200,15 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 	/* packets of a stream never overlap in time, whatever the core that the thread came from said */
 	if (ticks < lane->end_ticks)
 		ticks = lane->end_ticks;
-	want = exact || lane->opened >= SMALL_PAGES ? CHUNK_BYTES : UNIT_BYTES;
 
-	if (exact || pool_may_have(store)) {
-		unit = pool_take(store, want, exact);
-		if (unit >= 0 && store->pages[unit].bytes < bytes + PAGE_HEAD_BYTES + LANE_SLACK)
-			return -1; /* unreachable but for a hostile outside */
-		if (unit >= 0) {
-			page_open(store, lane, (uint32_t)unit, ticks);
-			return 0;
-		}
-	}
-	if (store->policy != STORE_BLOCK)
-		return -1;
-	unit = wait_for_page(store, writer, depth, want, exact, sp);
+	page_bytes = exact || lane->opened >= SMALL_PAGES ? CHUNK_BYTES : UNIT_BYTES;
+	if (pool_may_have(store))
+		unit = pool_take(store, exact, &page_bytes);
+	if (unit < 0 && store->policy == STORE_BLOCK)
+		unit = wait_for_page(store, writer, depth, exact, &page_bytes, sp);
 	if (unit < 0)
 		return -1;
-	page_open(store, lane, (uint32_t)unit, ticks);
+	page_open(store, lane, (uint32_t)unit, page_bytes, ticks);
 	return 0;
 }
 

@@ -68,7 +68,7 @@ static int steal_page(struct store *store, struct wm_page *page)
 	if (!__atomic_compare_exchange_n(&page->state, &full, PAGE_OPEN, 0, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
 		return 0;
-	slot = page->slot;
+	slot = __atomic_load_n(&page->slot, __ATOMIC_RELAXED); /* once: the outside may write it */
 	if (slot < store->slot_count) {
 		__atomic_fetch_add(&store->slots[slot].discarded, page->events, __ATOMIC_RELAXED);
 		__atomic_fetch_sub(&store->slots[slot].pages, 1, __ATOMIC_RELEASE);
@@ -117,25 +117,27 @@ static int steal_split(struct store *store, uint32_t chunk)
 
 /*
  * Chunks are taken in their order, so the first full one after the hand is the oldest, or nearly.
- * One small page out of a chunk whose others are still being written: only when there is no more.
+ * One small page out of a chunk whose others are still being written: only when there is no more,
+ * and only for who can use it. *bytes gets what was taken.
  */
-static int32_t steal(struct store *store)
+static int32_t steal(struct store *store, int exact, uint32_t *bytes)
 {
 	uint32_t start = __atomic_load_n(&store->hand, __ATOMIC_RELAXED);
 
+	*bytes = CHUNK_BYTES;
 	for (uint32_t i = 0; i < store->chunk_count; i++) {
 		uint32_t chunk = (start + i) % store->chunk_count;
 		uint32_t word = __atomic_load_n(&store->chunks[chunk], __ATOMIC_RELAXED);
 
-		if (word == CHUNK_WHOLE ? !steal_page(store, &store->pages[chunk * CHUNK_UNITS])
-					: !word || !steal_split(store, chunk))
+		if (word == CHUNK_WHOLE ? !steal_page(store, &store->pages[chunk * CHUNK_UNITS]) :
+					  !word || !steal_split(store, chunk))
 			continue;
 		__atomic_store_n(&store->hand, chunk + 1, __ATOMIC_RELAXED);
 		return (int32_t)(chunk * CHUNK_UNITS);
 	}
-	for (uint32_t unit = 0; unit < store->chunk_count * CHUNK_UNITS; unit++) {
-		uint32_t word = __atomic_load_n(&store->chunks[unit / CHUNK_UNITS],
-						__ATOMIC_RELAXED);
+	*bytes = UNIT_BYTES;
+	for (uint32_t unit = 0; !exact && unit < store->chunk_count * CHUNK_UNITS; unit++) {
+		uint32_t word = __atomic_load_n(&store->chunks[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
 
 		if (!(word & CHUNK_WHOLE) && (word >> unit % CHUNK_UNITS & 1) &&
 		    steal_page(store, &store->pages[unit]))
@@ -151,33 +153,28 @@ int pool_may_have(const struct store *store)
 		       __atomic_load_n(&store->head->freed, __ATOMIC_ACQUIRE) + 1;
 }
 
-int32_t pool_take(struct store *store, uint32_t bytes, int exact)
+int32_t pool_take(struct store *store, int exact, uint32_t *bytes)
 {
 	/* read before the search: a page given back during it makes the mark stale, so none is missed */
 	uint32_t freed = __atomic_load_n(&store->head->freed, __ATOMIC_ACQUIRE);
-	int32_t unit = bytes == CHUNK_BYTES ? take_whole(store) : take_small(store);
+	uint32_t taken = *bytes;
+	int32_t unit = taken == CHUNK_BYTES ? take_whole(store) : take_small(store);
 	struct wm_page *page;
 
 	if (unit < 0 && !exact) {
-		bytes = bytes == CHUNK_BYTES ? UNIT_BYTES : CHUNK_BYTES;
-		unit = bytes == CHUNK_BYTES ? take_whole(store) : take_small(store);
+		taken = taken == CHUNK_BYTES ? UNIT_BYTES : CHUNK_BYTES;
+		unit = taken == CHUNK_BYTES ? take_whole(store) : take_small(store);
 	}
-	if (unit < 0 && store->policy == STORE_CYCLIC) {
-		unit = steal(store);
-		if (unit >= 0) {
-			uint32_t word = __atomic_load_n(&store->chunks[unit / (int32_t)CHUNK_UNITS],
-							__ATOMIC_RELAXED);
-
-			bytes = word == CHUNK_WHOLE ? CHUNK_BYTES : UNIT_BYTES;
-		}
-	}
+	if (unit < 0 && store->policy == STORE_CYCLIC)
+		unit = steal(store, exact, &taken);
 	if (unit < 0) {
 		if (!exact)
 			__atomic_store_n(&store->full_mark, freed + 1, __ATOMIC_RELAXED);
 		return -1;
 	}
+	*bytes = taken;
 	page = &store->pages[unit];
-	page->bytes = bytes;
+	page->bytes = taken;
 	__atomic_store_n(&page->commit, PAGE_HEAD_BYTES, __ATOMIC_RELAXED);
 	page->events = 0;
 	return unit;

@@ -111,6 +111,7 @@ struct store {
 	uint32_t full_mark; /* head->freed + 1 when the pool was last found empty; 0: never */
 	uint32_t hand;	    /* where the search for a free or an old chunk goes on */
 	uint32_t slot_hand;
+	uint64_t slots_out_ticks; /* when no slot was free; 0: never */
 };
 
 extern struct store stores[SESSIONS_MAX] __attribute__((visibility("hidden")));
