@@ -4,6 +4,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,6 +210,9 @@ Test(session, the_owner_is_told_at_the_watermark)
 	cr_assert_eq(wm_session_start(session), 0);
 	cr_assert_eq(read(fd, &told, sizeof(told)), (ssize_t)sizeof(told));
 	cr_assert_eq(told, 1);
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	usleep(20000);
+	cr_assert_lt(read(fd, &told, sizeof(told)), 0, "told once, until it is drained");
 	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
 	cr_assert_eq(heard.count, 700);
 	wm_session_close(session);
