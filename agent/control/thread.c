@@ -23,6 +23,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define TICK_MS 250
@@ -211,6 +212,32 @@ static void tick(void)
 	}
 }
 
+/*
+ * poll(2), given no more entries than there are descriptors: it refuses more than RLIMIT_NOFILE, and
+ * a program may have set that to next to nothing. Should it fail even so, all that are there count as
+ * ready after a short sleep, since none of them blocks.
+ */
+static int poll_open(struct pollfd *fds, unsigned int count, int wait_ms)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+	struct pollfd open[SESSIONS_MAX + 2];
+	unsigned int opened = 0, at = 0;
+	int ready;
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (fds[i].fd >= 0)
+			open[opened++] = fds[i];
+	}
+	ready = poll(open, opened, wait_ms);
+	if (ready < 0 && errno != EINTR)
+		nanosleep(&pause, NULL);
+	for (unsigned int i = 0; i < count; i++) {
+		if (fds[i].fd >= 0)
+			fds[i].revents = ready < 0 ? POLLIN : open[at++].revents;
+	}
+	return ready < 0 ? (int)opened : ready;
+}
+
 /* One round. Returns when something happened, or at the next tick. */
 static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 {
@@ -222,7 +249,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	session_poll_fds(fds);
 	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
 	fds[SESSIONS_MAX + 1] = (struct pollfd){ .fd = listen_fd(), .events = POLLIN };
-	if (poll(fds, SESSIONS_MAX + 2, wait_ms) > 0) {
+	if (poll_open(fds, SESSIONS_MAX + 2, wait_ms) > 0) {
 		/* if it fails, that wake was answered already */
 		if (fds[SESSIONS_MAX].revents)
 			(void)!read(wake_fd, &info, sizeof info);
