@@ -148,6 +148,7 @@ int session_rescan(void)
 	error = registry_scan(text);
 	if (!error)
 		error = registry_follow(text);
+	tell_flush();
 	lock_release(&agent_lock);
 	return error;
 }
@@ -163,6 +164,7 @@ static int make_quiet(struct session *session, struct change *change)
 	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
 			? store_quiet(lane_of(session), QUIET_MS)
 			: 0;
+	tell_flush();
 	lock_release(&agent_lock);
 	return error ? error : quiet;
 }
@@ -184,6 +186,7 @@ static void finish_closing(struct session *session)
 
 static void begin_closing(struct session *session)
 {
+	tell_flush(); /* nothing may wait for a descriptor that is another's soon */
 	if (session->fd >= 0)
 		close(session->fd);
 	session->fd = -1;

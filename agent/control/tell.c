@@ -2,6 +2,7 @@
 #include "agent/control/tell.h"
 
 #include "agent/control/message.h"
+#include "agent/control/queue.h"
 #include "agent/control/session.h"
 
 #include <errno.h>
@@ -35,31 +36,60 @@ int tell_end(void)
 {
 	unsigned int lane = request.lane;
 
+	tell_flush();
 	request.lane = SESSIONS_MAX;
 	return lane < SESSIONS_MAX && deaf[lane] ? -EPIPE : 0;
+}
+
+static unsigned int lane_of_fd(int fd)
+{
+	unsigned int lane = 0;
+
+	while (lane < SESSIONS_MAX && session_fd(lane) != fd)
+		lane++;
+	return lane;
+}
+
+/* What came of sending to `fd`: one that missed a message is dropped soon. */
+static void note_sent(int fd, int error)
+{
+	unsigned int lane = error ? lane_of_fd(fd) : SESSIONS_MAX;
+
+	if (lane < SESSIONS_MAX)
+		deaf[lane] = 1;
+}
+
+uint32_t tell_flush(void)
+{
+	int fd = queue_fd();
+	uint32_t lanes = 0;
+
+	note_sent(fd, queue_flush());
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++)
+		lanes |= (uint32_t)deaf[lane] << lane;
+	return lanes;
 }
 
 static int tell(unsigned int lane, uint16_t type, const void *body, size_t bytes, const void *more,
 		size_t more_bytes)
 {
-	int fd = session_fd(lane);
+	int fd = session_fd(lane), before = queue_fd();
 
-	/* one that missed a message can make no sense of the rest: it is dropped soon */
+	/* one that missed a message can make no sense of the rest */
 	if (fd < 0 || deaf[lane])
 		return -EPIPE;
-	if (message_send(fd, type, lane == request.lane ? request.serial : 0, body, bytes, more,
-			 more_bytes, -1))
-		deaf[lane] = 1;
+	note_sent(before, queue_put(fd, type, lane == request.lane ? request.serial : 0, body,
+				    bytes, more, more_bytes));
 	return deaf[lane] ? -EPIPE : 0;
 }
 
-static int tell_event(unsigned int lane, uint32_t id, const struct variant *variant)
+static void tell_event(unsigned int lane, uint32_t id, const struct variant *variant)
 {
 	struct control_event event = { .id = id };
 
 	memcpy(event.types, variant->types, sizeof event.types);
-	return tell(lane, CONTROL_EVENT, &event, sizeof event, variant->sites->text,
-		    variant->sites->text_bytes);
+	tell(lane, CONTROL_EVENT, &event, sizeof event, variant->sites->text,
+	     variant->sites->text_bytes);
 }
 
 static void tell_refused(unsigned int lane, const struct refusal *refusal)
@@ -113,6 +143,7 @@ const struct registry_listener tell_listener = {
 	.event = tell_event,
 	.refused = tell_refused,
 	.module = tell_module,
+	.flush = tell_flush,
 };
 
 void tell_modules_to(unsigned int lane)

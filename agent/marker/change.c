@@ -182,6 +182,8 @@ static void list_weed(struct list *list)
 /* Give the ids that new sessions need and tell them, before the first hit can be recorded. */
 static void tell_events(struct change *change)
 {
+	uint32_t deaf;
+
 	for (struct variant *variant = change->variants; variant;
 	     variant = variant->next_in_change) {
 		uint32_t added = variant->lanes_next & ~variant->lanes;
@@ -190,11 +192,17 @@ static void tell_events(struct change *change)
 			if (!(added & 1u << lane) || variant->ids[lane] != EVENT_ID_NONE)
 				continue;
 			variant->ids[lane] = registry_next_id(lane);
-			if (registry_listener &&
-			    registry_listener->event(lane, variant->ids[lane], variant) < 0)
-				variant->lanes_next &= ~(1u << lane);
+			if (registry_listener)
+				registry_listener->event(lane, variant->ids[lane], variant);
 		}
-		if (variant->lanes_next == variant->lanes && added && !variant->was_live &&
+	}
+	deaf = registry_listener ? registry_listener->flush() : 0;
+	for (struct variant *variant = change->variants; deaf && variant;
+	     variant = variant->next_in_change) {
+		uint32_t added = variant->lanes_next & ~variant->lanes;
+
+		variant->lanes_next &= ~(added & deaf);
+		if (!variant->error && (added & deaf) && !variant->was_live &&
 		    !wants_to_live(variant))
 			variant->error = -EPIPE;
 	}

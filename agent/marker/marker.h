@@ -61,13 +61,14 @@ struct refusal {
 
 /*
  * How sessions are told; set by the control thread, called by it alone (in a program's own thread
- * nobody is told). event(): an id was given; negative if the session can't be told, and then nothing
- * is armed for it.
+ * nobody is told). event(): an id was given; nothing is armed for a session that flush() then names.
  */
 struct registry_listener {
-	int (*event)(unsigned int lane, uint32_t id, const struct variant *variant);
+	void (*event)(unsigned int lane, uint32_t id, const struct variant *variant);
 	void (*refused)(unsigned int lane, const struct refusal *refusal);
 	void (*module)(const struct module *module, int gone); /* to all sessions */
+	/* send all that was told; the sessions, a bit each, that could not be told something */
+	uint32_t (*flush)(void);
 };
 
 /* Once; finds the loader's list. 0 or -errno. `listener` may be NULL. */
