@@ -337,6 +337,19 @@ static long call_probes(void *data)
 	return 0;
 }
 
+/* No memory for one more thread: its hits are lost, and counted. */
+static void discard_unknown(const struct marker *marker)
+{
+	const struct plan *plan;
+
+	/* a full barrier, then the plan: store_quiesce() waits until the count was 0 */
+	__atomic_fetch_add(&writer_strangers, 1, __ATOMIC_SEQ_CST);
+	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
+	for (unsigned int i = 0; plan && i < plan->consumer_count; i++)
+		lane_discard(NULL, NULL, plan->consumers[i].lane, 0);
+	__atomic_fetch_sub(&writer_strangers, 1, __ATOMIC_RELEASE);
+}
+
 /*
  * Everything but the plain case. Compiled to keep all registers too, and never inlined, so that the
  * plain case saves only what it uses itself.
@@ -349,10 +362,7 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 	int depth = 0;
 
 	if (!writer) {
-		/* no memory for one more thread: its hits are lost, and counted */
-		plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
-		for (unsigned int i = 0; plan && i < plan->consumer_count; i++)
-			lane_discard(NULL, NULL, plan->consumers[i].lane, 0);
+		discard_unknown(marker);
 		return;
 	}
 	if (!writer->inside[0])

@@ -31,12 +31,12 @@ static pthread_key_t exit_key;
 static int has_exit_key;
 static char process_comm[16];
 
-int arena_is_ours(void)
+ON_HIT_PATH int arena_is_ours(void)
 {
 	return arena && __atomic_load_n(&arena->is_ours, __ATOMIC_RELAXED);
 }
 
-uintptr_t arena_main_stack_end(void)
+ON_HIT_PATH uintptr_t arena_main_stack_end(void)
 {
 	return (uintptr_t)__libc_stack_end;
 }
@@ -106,7 +106,7 @@ static struct writer *claim(uint32_t number)
 	struct writer *writer = &arena->writers[number];
 	uint32_t none = WRITER_FREE;
 
-	/* FREE -> CLAIMED; acquire pairs with the release in arena_writer_end() */
+	/* FREE -> CLAIMED; acquire pairs with the release in end_writer() */
 	if (__atomic_compare_exchange_n(&writer->state, &none, WRITER_CLAIMED, 0, __ATOMIC_ACQUIRE,
 					__ATOMIC_RELAXED))
 		return writer;
@@ -149,6 +149,7 @@ struct writer *arena_writer_new(int32_t tid, int foreign)
 
 	if (!writer)
 		return NULL;
+	__atomic_fetch_add(&writer->births, 1, __ATOMIC_RELAXED);
 	memset(writer->inside, 0, sizeof writer->inside);
 	memset(writer->running_fn, 0, sizeof writer->running_fn);
 	memset(&writer->stack, 0, sizeof writer->stack);
@@ -173,7 +174,7 @@ struct writer *arena_writer_new(int32_t tid, int foreign)
 	return writer;
 }
 
-struct writer *arena_writer_of(int32_t tid)
+ON_HIT_PATH struct writer *arena_writer_of(int32_t tid)
 {
 	uint32_t used = __atomic_load_n(&arena->used, __ATOMIC_ACQUIRE);
 
@@ -189,7 +190,7 @@ struct writer *arena_writer_of(int32_t tid)
 	return NULL;
 }
 
-struct lanes *arena_lanes_new(void)
+ON_HIT_PATH struct lanes *arena_lanes_new(void)
 {
 	uint32_t used = __atomic_load_n(&arena->deeper_used, __ATOMIC_RELAXED);
 
@@ -212,11 +213,9 @@ void writer_ending_drop(struct writer *writer)
 	__atomic_store_n(&writer->ending, 0, __ATOMIC_RELEASE);
 }
 
-void arena_writer_end(struct writer *writer)
+/* LIVE -> FREE, with `ending` held. */
+static void end_writer(struct writer *writer)
 {
-	uint32_t number = (uint32_t)(writer - arena->writers);
-
-	writer_ending_take(writer);
 	for (unsigned int session = 0; session < SESSIONS_MAX; session++) {
 		lane_end(&writer->lanes.of[session], session);
 		/* the lanes of deeper levels stay with the writer, for the thread that has it next */
@@ -229,10 +228,28 @@ void arena_writer_end(struct writer *writer)
 		__atomic_fetch_sub(&arena->foreign, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < DEPTH_MAX; i++)
 		__atomic_store_n(&writer->inside[i], 0, __ATOMIC_RELAXED);
-	/* LIVE -> FREE */
+	/* pairs with the acquire in claim() */
 	__atomic_store_n(&writer->state, WRITER_FREE, __ATOMIC_RELEASE);
+}
+
+void arena_writer_end(struct writer *writer)
+{
+	uint32_t number = (uint32_t)(writer - arena->writers);
+
+	writer_ending_take(writer);
+	end_writer(writer);
 	writer_ending_drop(writer);
 	__atomic_store_n(&arena->free_hint, number + 1, __ATOMIC_RELAXED);
+}
+
+void arena_writer_end_dead(struct writer *writer, uint32_t births)
+{
+	writer_ending_take(writer);
+	/* the same birth and still live: it is the dead thread's, who will not end it any more */
+	if (__atomic_load_n(&writer->state, __ATOMIC_ACQUIRE) == WRITER_LIVE &&
+	    __atomic_load_n(&writer->births, __ATOMIC_RELAXED) == births)
+		end_writer(writer);
+	writer_ending_drop(writer);
 }
 
 void arena_each(void (*visit)(struct writer *writer, void *data), void *data)

@@ -32,8 +32,14 @@ struct writer *arena_writer_of(int32_t tid);
 /* Lanes for a deeper level; NULL when there are none. Any thread and signal context. */
 struct lanes *arena_lanes_new(void);
 
-/* End all streams of a writer and free it; its thread must be the caller, or dead. */
+/* End all streams of the calling thread's writer and free it. */
 void arena_writer_end(struct writer *writer);
+
+/*
+ * The same for a thread that was seen dead, if the writer is still its own: `births` as it was read
+ * before looking. Control thread.
+ */
+void arena_writer_end_dead(struct writer *writer, uint32_t births);
 
 /*
  * Ending lanes is for one at a time: a thread may exit while the control thread makes its store

@@ -15,7 +15,7 @@ static struct {
 static uint32_t current;
 static struct clock_readings first;
 
-static uint64_t timespec_ns(const struct timespec *t)
+static ON_HIT_PATH uint64_t timespec_ns(const struct timespec *t)
 {
 	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec;
 }
@@ -80,7 +80,7 @@ void clock_renew(void)
 	publish(&now);
 }
 
-void clock_at(uint32_t clock, uint64_t ticks, struct clock_readings *readings)
+ON_HIT_PATH void clock_at(uint32_t clock, uint64_t ticks, struct clock_readings *readings)
 {
 	uint32_t which = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
 	const struct clock_readings *anchor = &anchors[which].readings;
@@ -110,7 +110,7 @@ uint64_t clock_monotonic_ns(void)
  * Where the TSC can't be trusted. By system call, not by the vDSO, whose code may use vector
  * registers; the kernel keeps them (syscall ABI: only rcx and r11 are lost).
  */
-uint64_t clock_ticks_slow(void)
+ON_HIT_PATH uint64_t clock_ticks_slow(void)
 {
 	struct timespec t;
 	long result;

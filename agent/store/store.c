@@ -36,11 +36,32 @@ static uint64_t round_up(uint64_t value, uint64_t step)
 	return (value + step - 1) / step * step;
 }
 
+/*
+ * No membarrier(2): a filter forbids it. Taking a right away from a page that was touched makes the
+ * kernel interrupt every core that runs this process, but where the processor spreads that by itself;
+ * then waiting has to do: no store stays in a core's buffer for a millisecond.
+ */
+static void barrier_by_interrupt(void)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	volatile char *page =
+		mmap(NULL, UNIT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page != MAP_FAILED) {
+		*page = 1;
+		mprotect((void *)page, UNIT_BYTES, PROT_READ);
+		munmap((void *)page, UNIT_BYTES);
+	}
+	nanosleep(&pause, NULL);
+}
+
 /* Every thread that runs passes a full barrier before this returns. */
 static void barrier_everywhere(void)
 {
-	if (!can_membarrier || syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
-		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
+	if (can_membarrier && !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
+		return;
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		barrier_by_interrupt();
 }
 
 static void layout(struct wm_store *head, const struct store_options *options)
@@ -181,6 +202,20 @@ static void wait_outside(struct writer *writer, void *data)
 	}
 }
 
+/* Until nobody without a writer was in a hit. */
+static void wait_strangers(struct wait *wait)
+{
+	const struct timespec step = { .tv_nsec = QUIESCE_STEP_NS };
+
+	while (__atomic_load_n(&writer_strangers, __ATOMIC_ACQUIRE)) {
+		if (now_ms() >= wait->end_ms) {
+			wait->failed = 1;
+			return;
+		}
+		nanosleep(&step, NULL);
+	}
+}
+
 /*
  * A hit stores inside[] and then loads the plan. The barrier here, on every core, comes between the
  * caller's change of the plan and our loads of inside[]: a hit that we see outside will load the new
@@ -193,6 +228,7 @@ int store_quiesce(unsigned int timeout_ms, int self_ok)
 
 	barrier_everywhere();
 	arena_each(wait_outside, &wait);
+	wait_strangers(&wait);
 	return wait.failed ? -ETIMEDOUT : 0;
 }
 
@@ -201,12 +237,21 @@ int store_self_is_inside(void)
 	return writer_self && is_inside(writer_self);
 }
 
+struct ending {
+	unsigned int session;
+	int spare_inside; /* some thread did not leave its hit in time */
+};
+
 static void end_lanes(struct writer *writer, void *data)
 {
-	unsigned int session = *(unsigned int *)data;
+	const struct ending *ending = data;
+	unsigned int session = ending->session;
 
-	/* one that did not leave in time keeps its page; the drain copies what it committed */
-	if (is_inside(writer))
+	/*
+	 * One that did not leave in time keeps its page; the drain copies what it committed. When all
+	 * have left, a hit that goes on now has begun since, under plans that don't name this lane.
+	 */
+	if (ending->spare_inside && is_inside(writer))
 		return;
 	writer_ending_take(writer);
 	if (writer->state == WRITER_LIVE) {
@@ -221,6 +266,7 @@ static void end_lanes(struct writer *writer, void *data)
 
 int store_quiet(unsigned int lane, unsigned int timeout_ms)
 {
+	struct ending ending = { .session = lane };
 	int error;
 
 	if (!stores[lane].head)
@@ -228,7 +274,8 @@ int store_quiet(unsigned int lane, unsigned int timeout_ms)
 	/* pairs with the load in wait_for_page(): whoever waits for room gives up */
 	__atomic_store_n(&stores[lane].closing, 1, __ATOMIC_RELEASE);
 	error = store_quiesce(timeout_ms, 0);
-	arena_each(end_lanes, &lane);
+	ending.spare_inside = error != 0;
+	arena_each(end_lanes, &ending);
 	__atomic_store_n(&stores[lane].closing, 0, __ATOMIC_RELEASE);
 	return error;
 }
@@ -265,18 +312,26 @@ int store_close(unsigned int lane)
 
 /*
  * tkill(2) with signal 0 asks whether the thread is there. Not tgkill: a bare clone's thread may be
- * of another thread group that shares our memory.
+ * of another thread group that shares our memory. Between the question and the answer the writer may
+ * have been given back and taken by a new thread: its births tell.
  */
 static void end_if_dead(struct writer *writer, void *data)
 {
+	uint32_t births = __atomic_load_n(&writer->births, __ATOMIC_ACQUIRE);
+	int32_t tid;
+
 	(void)data;
-	if (writer->tid > 0 && syscall_raw(SYS_tkill, writer->tid, 0, 0, 0) == -ESRCH)
-		arena_writer_end(writer);
+	if (__atomic_load_n(&writer->state, __ATOMIC_ACQUIRE) != WRITER_LIVE)
+		return;
+	tid = __atomic_load_n(&writer->tid, __ATOMIC_RELAXED); /* of these births, or of later ones */
+	if (tid > 0 && syscall_raw(SYS_tkill, tid, 0, 0, 0) == -ESRCH)
+		arena_writer_end_dead(writer, births);
 }
 
 /* Threads name themselves soon after they start, if ever; the store's slots follow. */
 static void name_slots(struct writer *writer, void *data)
 {
+	uint32_t births = __atomic_load_n(&writer->births, __ATOMIC_ACQUIRE);
 	char path[64], name[16] = "";
 	ssize_t got;
 	int fd;
@@ -297,13 +352,18 @@ static void name_slots(struct writer *writer, void *data)
 		name[got - 1] = 0;
 	if (!memcmp(name, writer->comm, sizeof name))
 		return;
-	memcpy(writer->comm, name, sizeof name);
-	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		const struct lane *lane = &writer->lanes.of[i];
+	/* its thread may be leaving: what is not its slot any more is not touched */
+	writer_ending_take(writer);
+	if (writer->state == WRITER_LIVE && writer->births == births) {
+		memcpy(writer->comm, name, sizeof name);
+		for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+			uint32_t slot = __atomic_load_n(&writer->lanes.of[i].slot, __ATOMIC_RELAXED);
 
-		if (stores[i].head && lane->slot)
-			memcpy(stores[i].slots[lane->slot - 1].comm, name, sizeof name);
+			if (stores[i].head && slot)
+				memcpy(stores[i].slots[slot - 1].comm, name, sizeof name);
+		}
 	}
+	writer_ending_drop(writer);
 }
 
 void store_sweep(void)
@@ -327,6 +387,7 @@ void store_forked(void)
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 		memset(store, 0, sizeof *store);
 	}
+	writer_strangers = 0;
 	arena_forked();
 }
 

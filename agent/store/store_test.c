@@ -282,6 +282,53 @@ Test(store, quiet_ends_every_stream_while_threads_go_on_hitting)
 	cr_assert_eq(store_close(0), 0);
 }
 
+static __attribute__((noinline)) void hit_other(int a, uint64_t b)
+{
+	WAYMARK(store, other, a, b);
+}
+
+static void *hit_both(void *data)
+{
+	for (int i = 0; !*(volatile int *)data; i++) {
+		hit_pair(i, 0);
+		for (int j = 0; j < 100; j++)
+			hit_other(i, 0);
+	}
+	return NULL;
+}
+
+Test(store, a_session_can_be_closed_while_threads_are_busy_for_another)
+{
+	pthread_t threads[4];
+	int stop = 0;
+
+	bed_make(4 << 20, STORE_CYCLIC);
+	bed_store(1, 4 << 20, STORE_CYCLIC);
+	bed_arm("store:other", PAIR, 2);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, hit_both, &stop);
+	for (int i = 0; i < 50; i++) {
+		bed_arm("store:pair", PAIR, 1);
+		usleep(500);
+		bed_disarm("store:pair");
+		cr_assert_eq(store_quiet(0, 2000), 0);
+		cr_assert_eq(store_close(0), 0);
+		bed_store(0, 4 << 20, STORE_CYCLIC);
+	}
+	stop = 1;
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+}
+
+Test(store, quiesce_waits_for_threads_that_have_no_writer)
+{
+	bed_make(1 << 20, STORE_DISCARD);
+	writer_strangers = 1;
+	cr_assert_eq(store_quiesce(50, 0), -ETIMEDOUT);
+	writer_strangers = 0;
+	cr_assert_eq(store_quiesce(50, 0), 0);
+}
+
 Test(store, quiesce_says_when_a_thread_does_not_leave)
 {
 	bed_make(1 << 20, STORE_DISCARD);

@@ -19,6 +19,7 @@
 #define OWN_STACK_BYTES (64 * 1024u)
 
 __thread struct writer *writer_self;
+uint32_t writer_strangers;
 
 static uintptr_t own_stack_end(void)
 {
@@ -39,6 +40,16 @@ static int stack_has(const struct writer_stack *stack, uintptr_t sp)
 	return sp - stack->low < stack->bytes;
 }
 
+/* Empty in between: a signal handler there must not see a window that mixes both. */
+static void stack_set(struct writer_stack *stack, uintptr_t low, uintptr_t bytes)
+{
+	__atomic_store_n(&stack->bytes, 0, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&stack->low, low, __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&stack->bytes, bytes, __ATOMIC_RELAXED);
+}
+
 /* Add the page of `sp`, which was just seen to be this thread's. */
 static void stack_learn(struct writer *writer, uintptr_t sp)
 {
@@ -49,17 +60,12 @@ static void stack_learn(struct writer *writer, uintptr_t sp)
 	if (stack->bytes && low < stack->low && stack->low - high <= STACK_GAP_BYTES) {
 		uintptr_t end = stack->low + stack->bytes;
 
-		/* shrink before growing: a signal handler in between must not see a window too large */
-		stack->bytes = 0;
-		stack->low = low;
-		stack->bytes = end - low;
+		stack_set(stack, low, end - low);
 	} else if (stack->bytes && low >= stack->low + stack->bytes &&
 		   low - (stack->low + stack->bytes) <= STACK_GAP_BYTES) {
 		stack->bytes = high - stack->low;
 	} else {
-		stack->bytes = 0;
-		stack->low = low;
-		stack->bytes = high - low;
+		stack_set(stack, low, high - low);
 	}
 }
 
@@ -68,9 +74,7 @@ static void stack_swap(struct writer *writer)
 {
 	struct writer_stack stack = writer->stack;
 
-	writer->stack.bytes = 0;
-	writer->stack.low = writer->other_stack.low;
-	writer->stack.bytes = writer->other_stack.bytes;
+	stack_set(&writer->stack, writer->other_stack.low, writer->other_stack.bytes);
 	writer->other_stack = stack;
 }
 

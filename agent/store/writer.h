@@ -29,6 +29,12 @@
 
 #include <stdint.h>
 
+/*
+ * For what hits call in files that are compiled as ordinary code: no vector register, whatever the
+ * optimizer would like.
+ */
+#define ON_HIT_PATH __attribute__((target("general-regs-only")))
+
 #define WRITERS_MAX 32768
 #define DEPTH_MAX 4
 
@@ -68,6 +74,7 @@ struct writer {
 	uint32_t is_foreign;
 	uint32_t name_looks;
 	/* 1 while its lanes are being ended: by its thread, or by the control thread */
+	uint32_t births; /* grows with each thread that has it */
 	uint32_t ending;
 	char comm[16];
 	struct lanes lanes;
@@ -81,6 +88,12 @@ struct writer {
 /* The calling thread's writer, or NULL before its first hit. */
 extern __thread struct writer *writer_self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/*
+ * How many threads without a writer are in a hit: there is no inside[] to see them by. Counted before
+ * the plan is loaded.
+ */
+extern uint32_t writer_strangers __attribute__((visibility("hidden")));
 
 /*
  * The writer of whoever runs with this stack pointer, made if there is none; NULL when that can't
