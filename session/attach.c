@@ -53,7 +53,7 @@ static int connect_patiently(const struct target *target, struct link *link)
 	return err == -ENOENT ? -WM_E_AGENT_SILENT : err;
 }
 
-int session_enter(struct wm_session *session, pid_t pid, struct link *link)
+int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_t *uid)
 {
 	char agent[PATH_MAX], dir[SOCKETDIR_BYTES], words[512] = "";
 	struct detail detail = { words, sizeof(words) };
@@ -62,6 +62,7 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link)
 
 	if (err)
 		return session_fail(session, err, "pid %d", (int)pid);
+	*uid = target.uid;
 	if (target.state == 'Z' || target.state == 'X')
 		return session_fail(session, -WM_E_GONE, "pid %d", (int)pid);
 	if (target.uid != geteuid() && geteuid() != 0) {
@@ -84,4 +85,22 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link)
 				    words);
 	err = connect_patiently(&target, link);
 	return err ? session_fail(session, err, "pid %d", (int)pid) : 0;
+}
+
+int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct listener **listener)
+{
+	char dir[SOCKETDIR_BYTES];
+	int err;
+
+	for (*listener = session->listeners; *listener; *listener = (*listener)->next)
+		if ((*listener)->uid == uid)
+			return 0;
+	err = uid == geteuid() ? place_own(dir) : place_of(pid, uid, dir);
+	if (!err)
+		err = listener_new(listener, dir, uid);
+	if (err)
+		return session_fail(session, err, "%s", dir);
+	(*listener)->next = session->listeners;
+	session->listeners = *listener;
+	return 0;
 }

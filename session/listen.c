@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/listen.h"
 
-#include "session/place.h"
+#include "base/socketdir.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -31,25 +32,27 @@ static int name_socket(struct listener *listener, const char *dir)
 	return 0;
 }
 
-int listener_open(struct listener *listener)
+int listener_new(struct listener **listener, const char *dir, uid_t uid)
 {
-	char dir[SOCKETDIR_BYTES];
-	int err;
+	struct listener *new = calloc(1, sizeof(*new));
+	int err = 0;
 
-	*listener = (struct listener){ .fd = -1 };
-	err = place_own(dir);
-	if (err) {
-		snprintf(listener->path, sizeof(listener->path), "%s", dir);
-		return err;
-	}
-	listener->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (listener->fd < 0)
-		return -errno;
-	err = name_socket(listener, dir);
-	if (!err && listen(listener->fd, BACKLOG) < 0)
+	*listener = NULL;
+	if (!new)
+		return -ENOMEM;
+	new->uid = uid;
+	new->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (new->fd < 0)
+		err = -errno;
+	if (!err)
+		err = name_socket(new, dir);
+	if (!err && (listen(new->fd, BACKLOG) < 0 ||
+		     (uid != geteuid() && lchown(new->path, uid, (gid_t)-1) < 0)))
 		err = -errno;
 	if (err)
-		listener_release(listener);
+		listener_free(new);
+	else
+		*listener = new;
 	return err;
 }
 
@@ -57,8 +60,6 @@ int listener_accept(struct listener *listener, struct link *link)
 {
 	int fd, err;
 
-	if (listener->fd < 0)
-		return 0;
 	fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
 		return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED ? 0 : -errno;
@@ -66,11 +67,13 @@ int listener_accept(struct listener *listener, struct link *link)
 	return err ? err : 1;
 }
 
-void listener_release(struct listener *listener)
+void listener_free(struct listener *listener)
 {
-	if (listener->fd >= 0) {
+	if (!listener)
+		return;
+	if (listener->fd >= 0)
 		close(listener->fd);
+	if (listener->path[0])
 		unlink(listener->path);
-	}
-	listener->fd = -1;
+	free(listener);
 }

@@ -13,17 +13,22 @@
 #define SOCKET_PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
 
 struct listener {
-	int fd; /* -1: closed */
+	struct listener *next;
+	uid_t uid; /* who may connect, apart from root */
+	int fd;
 	char path[SOCKET_PATH_BYTES];
 };
 
-/* Open the socket. 0, -errno, -WM_E_SOCKET_DIR (path then names the folder). */
-int listener_open(struct listener *listener);
+/*
+ * Open a socket in the folder `dir` for processes of user `uid`, who is not us only where we are
+ * root. 0, or -errno and *listener NULL.
+ */
+int listener_new(struct listener **listener, const char *dir, uid_t uid);
 
 /* Take a connection that waits. 1 with *link made, 0 when there is none, or a negative error. */
 int listener_accept(struct listener *listener, struct link *link);
 
-/* Close and remove it; safe when fd is -1. */
-void listener_release(struct listener *listener);
+/* Close and remove it. NULL is allowed. */
+void listener_free(struct listener *listener);
 
 #endif

@@ -15,6 +15,8 @@
 
 #define EVENTS_MAX (1u << 20)
 #define MODULES_MAX 4096
+#define TEXTS_BYTES_MAX (64u << 20) /* of all events and modules of a process */
+#define MESSAGES_MAX (1 << 17)	    /* read at one go; whoever talks without end holds nobody up */
 #define NAME_BYTES 512
 
 int process_new(struct process **process, struct wm_session *session, struct link *link, pid_t pid)
@@ -152,7 +154,9 @@ static int take_event(struct wm_session *session, struct process *process,
 	char name[NAME_BYTES];
 	int err;
 
-	if (message->bytes <= sizeof(head) || process->event_count >= EVENTS_MAX)
+	process->text_bytes += message->bytes;
+	if (message->bytes <= sizeof(head) || process->event_count >= EVENTS_MAX ||
+	    process->text_bytes > TEXTS_BYTES_MAX)
 		return -WM_E_PROTOCOL;
 	memcpy(&head, message->body, sizeof(head));
 	if (process->event_count == process->event_room) {
@@ -236,7 +240,9 @@ static int take_module(struct wm_session *session, struct process *process,
 	if (message->bytes <= sizeof(module))
 		return -WM_E_PROTOCOL;
 	memcpy(&module, message->body, sizeof(module));
-	if (module.build_id_bytes > sizeof(module.build_id))
+	process->text_bytes += message->bytes;
+	if (module.build_id_bytes > sizeof(module.build_id) ||
+	    process->text_bytes > TEXTS_BYTES_MAX)
 		return -WM_E_PROTOCOL;
 	if (process->trace < 0)
 		return keep_module(process, &module, (const char *)message->body + sizeof(module));
@@ -309,11 +315,11 @@ void process_hang_up(struct process *process, int err)
 int process_pump(struct wm_session *session, struct process *process)
 {
 	struct link_message message;
-	int count = 0, err;
+	int count = 0, err = 0;
 
 	if (process->state >= PROCESS_HUNG_UP)
 		return 0;
-	while ((err = link_receive(&process->link, &message)) > 0) {
+	while (count < MESSAGES_MAX && (err = link_receive(&process->link, &message)) > 0) {
 		count++;
 		err = obey(session, process, &message);
 		if (message.fd >= 0)

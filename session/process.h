@@ -34,6 +34,7 @@ struct process {
 	struct process *next;
 	enum process_state state;
 	struct link link;
+	const struct listener *listener; /* where its children find the session; NULL: nowhere */
 	pid_t pid;
 	int pidfd;	   /* -1: the kernel gave none */
 	uint64_t since_ns; /* when it came into its state, CLOCK_MONOTONIC */
@@ -63,7 +64,8 @@ struct process {
 	size_t event_count, event_room;
 	struct process_module *modules; /* those that came before the trace took the process in */
 	size_t module_count;
-	int trace; /* its number in the trace; -1: not there yet */
+	size_t text_bytes; /* that it has sent for those */
+	int trace;	   /* its number in the trace; -1: not there yet */
 };
 
 /* Take a connection over and put the process in the session's list; *link is used up. */

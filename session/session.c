@@ -78,7 +78,6 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	new = calloc(1, sizeof(*new));
 	if (!new)
 		return -ENOMEM;
-	new->listener.fd = -1;
 	new->idle_ns = STEP_NS;
 	err = options_take(&new->options, options);
 	if (!err && new->options.policy == WM_POLICY_NOTIFY)
@@ -104,16 +103,6 @@ int wm_session_add(struct wm_session *session, const char *spec)
 		return session_fail(session, -EBUSY, "%s: the session runs", spec);
 	err = spec_add(&session->specs, spec);
 	return err ? session_fail(session, err, "%s", spec) : 0;
-}
-
-static int listen_once(struct wm_session *session)
-{
-	int err;
-
-	if (session->listener.fd >= 0)
-		return 0;
-	err = listener_open(&session->listener);
-	return err ? session_fail(session, err, "%s", session->listener.path) : 0;
 }
 
 /* The figure that was asked, the limit of the process that it passes, and that limit's name. */
@@ -163,8 +152,10 @@ static struct process *find_process(struct wm_session *session, pid_t pid)
 
 int wm_session_attach(struct wm_session *session, pid_t pid)
 {
+	struct listener *listener = NULL;
 	struct process *process;
 	struct link link;
+	uid_t uid;
 	int err;
 
 	if (!session || pid <= 0)
@@ -174,15 +165,21 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 	if (find_process(session, pid))
 		return session_fail(session, -EEXIST, "pid %d is in this session already",
 				    (int)pid);
-	err = session->options.follow_off ? 0 : listen_once(session);
-	if (!err)
-		err = session_enter(session, pid, &link);
+	err = session_enter(session, pid, &link, &uid);
 	if (err)
 		return err;
+	if (!session->options.follow_off) {
+		err = session_listen(session, pid, uid, &listener);
+		if (err) {
+			link_release(&link);
+			return err;
+		}
+	}
 	err = process_new(&process, session, &link, pid);
 	if (err)
 		return session_fail(session, err, "pid %d", (int)pid);
 	process->invited = 1;
+	process->listener = listener;
 	err = wait_opened(session, process);
 	if (err)
 		process_hang_up(process, -WM_E_GONE);
@@ -193,7 +190,8 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
  * LD_PRELOAD is divided at spaces and colons. Where the agent's path has one, a link beside our
  * socket stands for it.
  */
-static int agent_name(struct wm_session *session, char agent[PATH_MAX])
+static int agent_name(struct wm_session *session, const struct listener *listener,
+		      char agent[PATH_MAX])
 {
 	int err = agentpath_find(agent);
 
@@ -203,7 +201,7 @@ static int agent_name(struct wm_session *session, char agent[PATH_MAX])
 		return 0;
 	if (!session->agent_link[0]) {
 		snprintf(session->agent_link, sizeof(session->agent_link), "%.*s.so",
-			 (int)sizeof(session->agent_link) - 4, session->listener.path);
+			 (int)sizeof(session->agent_link) - 4, listener->path);
 		unlink(session->agent_link);
 		if (symlink(agent, session->agent_link) < 0) {
 			err = -errno;
@@ -238,6 +236,7 @@ static int wait_launched(struct wm_session *session, pid_t pid, const char *path
 int wm_session_launch(struct wm_session *session, char *const argv[])
 {
 	struct launch_options options;
+	struct listener *listener;
 	struct program program;
 	char agent[PATH_MAX];
 	pid_t pid, *more;
@@ -249,9 +248,9 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 	if (err)
 		return session_fail(session, err, "%s",
 				    program.binary[0] ? program.binary : argv[0]);
-	err = listen_once(session);
+	err = session_listen(session, getpid(), geteuid(), &listener);
 	if (!err)
-		err = agent_name(session, agent);
+		err = agent_name(session, listener, agent);
 	if (err)
 		return err;
 	more = realloc(session->launched, (session->launched_count + 1) * sizeof(*more));
@@ -260,7 +259,7 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 	session->launched = more;
 	options = (struct launch_options){
 		.agent = agent,
-		.tool = session->listener.path,
+		.tool = listener->path,
 		.prearm = session->options.prearm,
 	};
 	err = launch_start(&pid, program.path, argv, &options);
@@ -537,7 +536,12 @@ void wm_session_close(struct wm_session *session)
 	reader_drop(session);
 	if (session->agent_link[0])
 		unlink(session->agent_link);
-	listener_release(&session->listener);
+	while (session->listeners) {
+		struct listener *next = session->listeners->next;
+
+		listener_free(session->listeners);
+		session->listeners = next;
+	}
 	spec_list_release(&session->specs);
 	name_list_release(&session->names);
 	free(session->launched);

@@ -29,7 +29,7 @@ struct wm_session {
 	struct wm_session_options options;
 	char detail[DETAIL_BYTES];
 	struct spec_list specs;
-	struct listener listener;
+	struct listener *listeners; /* one for each user whose processes are recorded */
 	/* a name for the agent that LD_PRELOAD can hold; or "" */
 	char agent_link[SOCKET_PATH_BYTES];
 	struct process *processes;
@@ -85,8 +85,14 @@ int session_finish(struct wm_session *session, struct process *process);
 /* Processes that may still send events. */
 int session_alive(const struct wm_session *session);
 
-/* Load the agent into a running process unless it listens there, and connect. */
-int session_enter(struct wm_session *session, pid_t pid, struct link *link);
+/*
+ * Load the agent into a running process unless it listens there, and connect. *uid gets the user
+ * that it runs as.
+ */
+int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_t *uid);
+
+/* The socket that processes of a user find this session at; opened when it is first needed. */
+int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct listener **listener);
 
 /*
  * Ask a process to arm, to disarm and be quiet, to run (if it was launched and waits). Where the

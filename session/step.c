@@ -8,8 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <waymark/error.h>
 
+#define BUSY_WAIT_NS 2000000000u
+#define ACCEPTS_MAX 64 /* in one step: whoever hammers at the door holds nobody up */
 #define IDLE_NS_MIN 1000000u
 #define IDLE_NS_MAX 10000000u
 #define REQUEST_WAIT_MS 5000
@@ -136,7 +139,7 @@ static int send_rules(struct wm_session *session, struct process *process, uint1
 }
 
 /* With every other thread of the process stopped, so that none runs code while it changes. */
-static int change_stopped(struct wm_session *session, struct process *process, uint16_t type)
+static int change_stopped_once(struct wm_session *session, struct process *process, uint16_t type)
 {
 	struct stop *stop = NULL;
 	int err = stop_threads(process->pid, (pid_t)process->hello.agent_tid, &stop);
@@ -147,6 +150,23 @@ static int change_stopped(struct wm_session *session, struct process *process, u
 	if (!err)
 		err = session_wait(session, process, REQUEST_WAIT_MS);
 	stop_resume(stop);
+	return err;
+}
+
+/*
+ * The agent says -EBUSY when a thread was stopped while it held the agent's lock or while the loader
+ * took a module away: such a thread must run on first.
+ */
+static int change_stopped(struct wm_session *session, struct process *process, uint16_t type)
+{
+	uint64_t until = ticks_monotonic_ns() + BUSY_WAIT_NS;
+	int err;
+
+	while ((err = change_stopped_once(session, process, type)) == -EBUSY &&
+	       ticks_monotonic_ns() < until) {
+		process->error = 0;
+		usleep(1000);
+	}
 	return err;
 }
 
@@ -186,7 +206,7 @@ int session_welcome(struct wm_session *session, struct process *process)
 		.policy = (uint32_t)options->policy,
 		.clock = STORE_CLOCK_TSC,
 	};
-	const char *path = options->follow_off ? "" : session->listener.path;
+	const char *path = options->follow_off || !process->listener ? "" : process->listener->path;
 	struct iovec parts[] = { { &open, sizeof(open) }, { (void *)path, strlen(path) + 1 } };
 	int err;
 
@@ -203,41 +223,51 @@ int session_welcome(struct wm_session *session, struct process *process)
 }
 
 /* Connections that came by themselves: launched programs, and children of recorded ones. */
-static int accept_all(struct wm_session *session)
+static int accept_at(struct wm_session *session, struct listener *listener)
 {
 	struct process *process;
 	struct link link;
 	int count = 0, got;
 
-	while ((got = listener_accept(&session->listener, &link)) != 0) {
+	while (count < ACCEPTS_MAX && (got = listener_accept(listener, &link)) != 0) {
 		count++;
 		/* a stranger's connection is closed and forgotten; want of descriptors is not loud */
-		if (got < 0 && got != -WM_E_PEER_UID)
+		if (got == -WM_E_PEER_UID)
+			continue;
+		if (got < 0 || process_new(&process, session, &link, link.pid))
 			break;
-		if (got < 0)
-			continue;
-		if (process_new(&process, session, &link, link.pid))
-			continue;
+		process->listener = listener;
 		for (size_t i = 0; i < session->launched_count; i++)
 			process->invited |= session->launched[i] == process->pid;
 	}
 	return count;
 }
 
+static int accept_all(struct wm_session *session)
+{
+	int count = 0;
+
+	for (struct listener *l = session->listeners; l; l = l->next)
+		count += accept_at(session, l);
+	return count;
+}
+
 /* Fill the list of descriptors to wait on. Returns how many, or -ENOMEM. */
 static int poll_list(struct wm_session *session)
 {
-	size_t count = 1, at = 0;
+	size_t count = 0, at = 0;
 	struct pollfd *list;
 
+	for (struct listener *l = session->listeners; l; l = l->next)
+		count++;
 	for (struct process *p = session->processes; p; p = p->next)
 		count += 2;
-	list = realloc(session->polls, count * sizeof(*list));
+	list = realloc(session->polls, (count + 1) * sizeof(*list));
 	if (!list)
 		return -ENOMEM;
 	session->polls = list;
-	if (session->listener.fd >= 0)
-		list[at++] = (struct pollfd){ .fd = session->listener.fd, .events = POLLIN };
+	for (struct listener *l = session->listeners; l; l = l->next)
+		list[at++] = (struct pollfd){ .fd = l->fd, .events = POLLIN };
 	for (struct process *p = session->processes; p; p = p->next) {
 		if (p->link.fd >= 0)
 			list[at++] = (struct pollfd){ .fd = p->link.fd, .events = POLLIN };

@@ -64,13 +64,12 @@ if [ "$(id -u)" -eq 0 ]; then
 	chown nobody setuid
 	chmod 4755 setuid
 	bad 1 "setuid" ./setuid
-	./ticker 1 1 1000000 &
-	roots=$!
-	started+=("$roots")
+	start ./ticker 1 1 1000000
+	roots=$pid
 	if command -v setpriv >/dev/null; then
 		chmod 755 "$folder"
 		(cd /tmp && unset XDG_RUNTIME_DIR && exec setpriv --reuid 65534 --clear-groups \
-			timeout 20 "$waymark" record -o "/tmp/waymark-badinput-$$" -p $roots) >out 2>words
+			timeout 20 "$waymark" record -o "/tmp/waymark-badinput-$$" -p "$roots") >out 2>words
 		expect "another user's process: status" $? 1
 		says "pid $roots"
 		[ ! -e "/tmp/waymark-badinput-$$" ] || fail "another user's process: a folder is left"
@@ -78,13 +77,11 @@ if [ "$(id -u)" -eq 0 ]; then
 fi
 
 # Names that match nothing, in a process: near ones are told.
-./ticker 1 1 1000000 &
-pid=$!
-started+=("$pid")
+start ./ticker 1 1 1000000
 sleep 0.2
-bad 1 "did you mean ticker:tick" -e marker:ticker:tikc -p $pid
-bad 1 "no marker matches: nothing:*" -e 'nothing:*' -p $pid
-kill -0 $pid || fail "the process did not outlive the refusals"
+bad 1 "did you mean ticker:tick" -e marker:ticker:tikc -p "$pid"
+bad 1 "no marker matches: nothing:*" -e 'nothing:*' -p "$pid"
+kill -0 "$pid" || fail "the process did not outlive the refusals"
 
 # In a program that is started something may be loaded later: it runs, and the end tells.
 run 1 -e marker:ticker:tikc -o unmatched -- ./ticker 5
@@ -112,8 +109,8 @@ says "not empty"
 (
 	ulimit -f 1000
 	bad 1 "larger than a limit allows: 1073741824 bytes asked, RLIMIT_FSIZE" --buffer 1G ./ticker
-	exit $failed
+	exit "$failed"
 ) || failed=1
 bad 1 "larger than a limit allows" --buffer 9000G ./ticker
 
-exit $failed
+exit "$failed"

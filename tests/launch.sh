@@ -90,4 +90,4 @@ expect "events after --for" "$(events_in short)" "$(json recorded)"
 run 0 -- ./ticker 10
 says "the trace is in waymark-2"
 
-exit $failed
+exit "$failed"

@@ -14,29 +14,27 @@ for policy in discard block cyclic notify; do
 done
 
 # A running process: attach, let go, attach again, stopped threads; it goes on.
-./ticker 200 2 1000000 &
-pid=$!
-started+=("$pid")
+start ./ticker 200 2 1000000
 sleep 0.2
 for options in "" "--strict" "-e marker:ticker:tick" "--policy block"; do
 	rm -rf again
 	# shellcheck disable=SC2086 # several words
-	run 0 $options --json --for 200ms -o again -p $pid
+	run 0 $options --json --for 200ms -o again -p "$pid"
 	expect "-p $options: discarded" "$(json discarded)" 0
 	expect "-p $options: events in the trace" "$(events_in again)" "$(json recorded)"
 	[ "$(json recorded)" -gt 0 ] || fail "-p $options: nothing was recorded"
-	kill -0 $pid 2>/dev/null || fail "-p $options: the program is gone"
+	kill -0 "$pid" 2>/dev/null || fail "-p $options: the program is gone"
 done
 
 # Two sessions at once see the same marker, each for itself.
-"$waymark" record --for 600ms -o first -p $pid 2>words-first &
+"$waymark" record --for 600ms -o first -p "$pid" 2>words-first &
 first=$!
-run 0 --json --for 200ms -o second -p $pid
+run 0 --json --for 200ms -o second -p "$pid"
 wait $first || fail "the first of two sessions: $(cat words-first)"
 [ "$(events_in first)" -gt "$(json recorded)" ] || fail "the first session stopped with the second"
 
 # The recorder is killed: the program goes on untouched, the trace reads to its last packet.
-"$waymark" record -o killed -p $pid 2>words &
+"$waymark" record -o killed -p "$pid" 2>words &
 recorder=$!
 sleep 0.7
 kill -9 $recorder
@@ -45,18 +43,18 @@ for _ in $(seq 50); do
 	"$waymark" report killed >words 2>&1 && break
 	sleep 0.1
 done
-kill -0 $pid 2>/dev/null || fail "the program died with the recorder"
+kill -0 "$pid" 2>/dev/null || fail "the program died with the recorder"
 [ "$(events_in killed)" -gt 0 ] || fail "nothing is left of the killed recording"
 if command -v babeltrace2 >/dev/null; then
 	babeltrace2 killed >/dev/null 2>words || fail "babeltrace2 does not read what was killed: $(cat words)"
 fi
 sleep 1
-run 0 --json --for 200ms -o after -p $pid
+run 0 --json --for 200ms -o after -p "$pid"
 [ "$(json recorded)" -gt 0 ] || fail "no recording after a recorder was killed"
 
 # The program is killed: what it committed is there, and the recording ends by itself.
-(sleep 0.5; kill -9 $pid) &
-run 0 --json -o dead -p $pid
+(sleep 0.5; kill -9 "$pid") &
+run 0 --json -o dead -p "$pid"
 expect "killed program: events in the trace" "$(events_in dead)" "$(json recorded)"
 
 # The full disk: recording stops, says so, and keeps what stands.
@@ -74,7 +72,7 @@ fi
 (
 	ulimit -f 200
 	run 1 --json -o limited -- ./ticker 1000000
-	exit $failed
+	exit "$failed"
 ) || failed=1
 
-exit $failed
+exit "$failed"

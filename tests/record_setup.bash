@@ -11,11 +11,7 @@ started=()
 
 cleanup()
 {
-	# the shell tells of each that was killed, unless nobody listens
-	{
-		[ ${#started[@]} -eq 0 ] || kill -9 "${started[@]}"
-		wait
-	} 2>/dev/null
+	[ ${#started[@]} -eq 0 ] || kill -9 "${started[@]}" 2>/dev/null
 	rm -rf "$folder"
 }
 trap cleanup EXIT
@@ -25,6 +21,15 @@ export XDG_RUNTIME_DIR=$folder/run
 mkdir -m 0700 "$XDG_RUNTIME_DIR"
 export WAYMARK_AGENT=$WAYMARK_BUILD/agent/libwaymark-agent.so
 cd "$folder" || exit 1
+
+# start COMMAND...: in the background until the test ends; its pid in $pid
+start()
+{
+	"$@" &
+	pid=$!
+	started+=("$pid")
+	disown "$pid" # the shell would tell that it was killed
+}
 
 skip()
 {
