@@ -2,6 +2,8 @@
 /* Runs inside traced programs too: no allocation, no stdio streams. */
 #include "base/socketdir.h"
 
+#include "base/kernel.h"
+
 #include <waymark/error.h>
 
 #include <errno.h>
@@ -15,7 +17,7 @@ static int is_users_folder(const char *path, uid_t uid)
 {
 	struct stat found;
 
-	return !lstat(path, &found) && S_ISDIR(found.st_mode) && found.st_uid == uid;
+	return !kernel_lstat(path, &found) && S_ISDIR(found.st_mode) && found.st_uid == uid;
 }
 
 int socketdir_path(uid_t uid, const char *runtime_dir, char path[SOCKETDIR_BYTES])
@@ -36,7 +38,7 @@ int socketdir_check(const char *path, uid_t uid)
 	struct stat found;
 
 	/* lstat: a link could lead anywhere */
-	if (lstat(path, &found))
+	if (kernel_lstat(path, &found))
 		return -errno;
 	if (!S_ISDIR(found.st_mode) || found.st_uid != uid || (found.st_mode & 07777) != 0700)
 		return -WM_E_SOCKET_DIR;
@@ -45,10 +47,10 @@ int socketdir_check(const char *path, uid_t uid)
 
 int socketdir_make(const char *path, uid_t uid)
 {
-	if (mkdir(path, 0700)) {
+	if (kernel_mkdir(path, 0700)) {
 		if (errno != EEXIST)
 			return -errno;
-	} else if (chmod(path, 0700)) { /* an odd umask took bits away */
+	} else if (kernel_chmod(path, 0700)) { /* an odd umask took bits away */
 		return -errno;
 	}
 	return socketdir_check(path, uid);
@@ -72,11 +74,11 @@ int socketdir_peer(int fd, pid_t *pid)
 	struct ucred peer;
 	socklen_t bytes = sizeof peer;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes))
+	if (kernel_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes))
 		return -errno;
 	if (pid)
 		*pid = peer.pid;
-	if (bytes != sizeof peer || (peer.uid != geteuid() && peer.uid != 0))
+	if (bytes != sizeof peer || (peer.uid != kernel_geteuid() && peer.uid != 0))
 		return -WM_E_PEER_UID;
 	return 0;
 }

@@ -177,7 +177,8 @@ static struct peer meet(void)
 
 static struct control_done request(struct peer *peer, uint16_t type, const void *body, size_t bytes)
 {
-	struct wm_message head = { CONTROL_MAGIC, CONTROL_VERSION, type, ++peer->serial, (uint32_t)bytes };
+	struct wm_message head = { CONTROL_MAGIC, CONTROL_VERSION, type, ++peer->serial,
+				   (uint32_t)bytes };
 	struct control_done done = { .error = -EPIPE };
 	struct iovec parts[] = { { &head, sizeof head }, { (void *)body, bytes } };
 	struct msghdr message = { .msg_iov = parts, .msg_iovlen = 2 };
@@ -197,7 +198,8 @@ static struct control_done open_session(struct peer *peer, const char *path)
 	return request(peer, CONTROL_OPEN, body, sizeof open + strlen(path) + 1);
 }
 
-static struct control_done rules(struct peer *peer, uint16_t type, const char *glob, uint32_t strict)
+static struct control_done rules(struct peer *peer, uint16_t type, const char *glob,
+				 uint32_t strict)
 {
 	char body[sizeof(struct control_rules) + 600];
 	struct control_rules head = { .count = glob ? 1 : 0, .strict = strict };

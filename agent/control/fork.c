@@ -57,7 +57,7 @@ static void child(void)
 	registry_listen(NULL);
 	session_forked();
 	control_forked();
-	lock_forked(&agent_lock);
+	lock_forked(&agent_lock, has_lock);
 	if (registry_forked(has_lock) && count && !control_is_filtered_since()) {
 		for (unsigned int i = 0; i < count; i++)
 			control_add_tool(paths[i]);

@@ -5,6 +5,8 @@
  */
 #include "agent/control/heap.h"
 
+#include "base/kernel.h"
+
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,7 +26,7 @@ static size_t block_left;
 
 static void *map_new(size_t bytes)
 {
-	void *start = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *start = kernel_map(NULL, bytes, PROT_READ | PROT_WRITE, 0);
 
 	return start == MAP_FAILED ? NULL : start;
 }
@@ -85,7 +87,7 @@ void heap_free(void *start, size_t bytes)
 	if (!start)
 		return;
 	if (class == CLASS_COUNT) {
-		munmap(start, round_to_pages(bytes));
+		kernel_munmap(start, round_to_pages(bytes));
 		return;
 	}
 	piece->next = pieces[class];

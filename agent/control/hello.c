@@ -5,6 +5,7 @@
 #include "agent/control/message.h"
 #include "agent/control/session.h"
 #include "agent/marker/marker.h"
+#include "base/kernel.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,11 +16,11 @@
 static uint64_t start_time(void)
 {
 	char line[1024], *at;
-	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
+	int fd = kernel_open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : kernel_read(fd, line, sizeof line - 1);
 
 	if (fd >= 0)
-		close(fd);
+		kernel_close(fd);
 	if (got <= 0)
 		return 0;
 	line[got] = 0;
@@ -32,18 +33,18 @@ static uint64_t start_time(void)
 int hello_send(int fd, unsigned int flags)
 {
 	struct control_hello hello = {
-		.pid = (uint32_t)getpid(),
-		.ppid = (uint32_t)getppid(),
-		.agent_tid = (uint32_t)gettid(),
+		.pid = (uint32_t)kernel_getpid(),
+		.ppid = (uint32_t)kernel_getppid(),
+		.agent_tid = (uint32_t)kernel_gettid(),
 		.way = text_way(),
 		.start_time = start_time(),
-		.uid = (uint32_t)geteuid(),
+		.uid = (uint32_t)kernel_geteuid(),
 		.prearmed = registry_is_prearmed() != 0,
 		.forked = (flags & SESSION_FORKED) != 0,
 		.launched = (flags & SESSION_LAUNCHED) != 0,
 	};
 	char path[4096];
-	ssize_t bytes = readlink("/proc/self/exe", path, sizeof path - 1);
+	ssize_t bytes = kernel_readlink("/proc/self/exe", path, sizeof path - 1);
 
 	path[bytes > 0 ? bytes : 0] = 0;
 	return message_send(fd, CONTROL_HELLO, 0, &hello, sizeof hello, path, strlen(path) + 1, -1);

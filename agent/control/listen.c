@@ -3,6 +3,7 @@
 #include "agent/control/listen.h"
 
 #include "agent/control/session.h"
+#include "base/kernel.h"
 #include "base/socketdir.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ void listen_forked(void)
 
 static int new_socket(void)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = kernel_socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	return fd < 0 ? -errno : fd;
 }
@@ -48,10 +49,10 @@ static int connect_to(const struct sockaddr_un *address)
 
 	if (fd < 0)
 		return fd;
-	if (!connect(fd, (const struct sockaddr *)address, sizeof *address))
+	if (!kernel_connect(fd, address, sizeof *address))
 		return fd;
 	error = -errno;
-	close(fd);
+	kernel_close(fd);
 	return error;
 }
 
@@ -61,10 +62,10 @@ static int remove_stale(void)
 	int fd = connect_to(&own_address);
 
 	if (fd >= 0) {
-		close(fd);
+		kernel_close(fd);
 		return -EADDRINUSE; /* another PID namespace that shares the folder */
 	}
-	if (fd == -ECONNREFUSED && unlink(own_address.sun_path) && errno != ENOENT)
+	if (fd == -ECONNREFUSED && kernel_unlink(own_address.sun_path) && errno != ENOENT)
 		return -errno;
 	return 0;
 }
@@ -76,8 +77,8 @@ int listen_open(void)
 
 	if (listening >= 0)
 		return 0;
-	snprintf(name, sizeof name, "%ld.agent", (long)getpid());
-	error = socketdir_make(folder, geteuid());
+	snprintf(name, sizeof name, "%ld.agent", (long)kernel_getpid());
+	error = socketdir_make(folder, kernel_geteuid());
 	if (!error)
 		error = socketdir_address(&own_address, folder, name);
 	if (!error)
@@ -87,9 +88,9 @@ int listen_open(void)
 	fd = new_socket();
 	if (fd < 0)
 		return fd;
-	if (bind(fd, (struct sockaddr *)&own_address, sizeof own_address) || listen(fd, BACKLOG)) {
+	if (kernel_bind(fd, &own_address, sizeof own_address) || kernel_listen(fd, BACKLOG)) {
 		error = -errno;
-		close(fd);
+		kernel_close(fd);
 		return error;
 	}
 	listening = fd;
@@ -100,14 +101,14 @@ void listen_close(void)
 {
 	if (listening < 0)
 		return;
-	unlink(own_address.sun_path);
-	close(listening);
+	kernel_unlink(own_address.sun_path);
+	kernel_close(listening);
 	listening = -1;
 }
 
 void listen_accept(void)
 {
-	int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd = kernel_accept(listening, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0)
 		session_add(fd, 0);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <time.h>
 
@@ -15,7 +16,7 @@ uint64_t lock_now_ns(void)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	syscall_raw(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0, 0);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
@@ -59,7 +60,7 @@ static int try_take(struct lock *lock, uint32_t held)
 	return 1;
 }
 
-int lock_take(struct lock *lock, unsigned int timeout_ms)
+static int take(struct lock *lock, unsigned int timeout_ms)
 {
 	uint64_t end_ns, now_ns;
 
@@ -84,14 +85,34 @@ int lock_take(struct lock *lock, unsigned int timeout_ms)
 	return 0;
 }
 
+int lock_take(struct lock *lock, unsigned int timeout_ms)
+{
+	int before, error;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	error = take(lock, timeout_ms);
+	if (error)
+		pthread_setcancelstate(before, NULL);
+	else
+		lock->cancel_state = before;
+	return error;
+}
+
 void lock_release(struct lock *lock)
 {
+	int before = lock->cancel_state;
+
 	__atomic_store_n(&lock->owner, 0, __ATOMIC_RELAXED);
 	if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2)
 		syscall_raw(SYS_futex, (long)&lock->word, FUTEX_WAKE_PRIVATE, 1, 0);
+	pthread_setcancelstate(before, NULL);
 }
 
-void lock_forked(struct lock *lock)
+void lock_forked(struct lock *lock, int mine)
 {
+	int before = lock->cancel_state;
+
 	*lock = (struct lock){ 0 };
+	if (mine)
+		pthread_setcancelstate(before, NULL);
 }

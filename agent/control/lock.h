@@ -12,12 +12,14 @@
 struct lock {
 	uint32_t word;	 /* 0 free, 1 held, 2 held and somebody waits */
 	uintptr_t owner; /* the thread pointer of who holds it */
+	int cancel_state; /* what pthread_setcancelstate() is to restore */
 };
 
 extern struct lock agent_lock;
 
 /*
- * Take the lock; waits timeout_ms at most, 0: not at all. Returns 0; -EBUSY when the time is over;
+ * Take the lock; while it is held its thread can't be cancelled, since that would be the end of it in
+ * the middle of a change, with the lock. Waits timeout_ms at most, 0: not at all. Returns 0; -EBUSY when the time is over;
  * -EDEADLK when the caller has it already (a signal handler in the middle of it).
  */
 int lock_take(struct lock *lock, unsigned int timeout_ms);
@@ -27,8 +29,8 @@ void lock_release(struct lock *lock);
 /* Whether the calling thread holds it. */
 int lock_is_mine(const struct lock *lock);
 
-/* The child of a fork: nobody holds it. */
-void lock_forked(struct lock *lock);
+/* The child of a fork: nobody holds it. `mine`: the caller had taken it before the fork. */
+void lock_forked(struct lock *lock, int mine);
 
 /*
  * Wait until *word is no longer `value`, timeout_ms at most. Returns 0 or -ETIMEDOUT; may return 0

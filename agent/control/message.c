@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "agent/control/message.h"
 
+#include "base/kernel.h"
+
 #include <waymark/error.h>
 
 #include <errno.h>
@@ -50,13 +52,13 @@ int message_send(int fd, uint16_t type, uint32_t serial, const void *body, size_
 		struct pollfd room = { .fd = fd, .events = POLLOUT };
 		int ready;
 
-		if (sendmsg(fd, &head, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+		if (kernel_sendmsg(fd, &head, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 			return 0;
 		if (errno == EINTR)
 			continue;
 		if (errno != EAGAIN)
 			return -errno;
-		ready = poll(&room, 1, MESSAGE_SEND_MS);
+		ready = kernel_poll(&room, 1, MESSAGE_SEND_MS);
 		if (!ready)
 			return -ETIMEDOUT;
 		if (ready > 0 && (room.revents & (POLLHUP | POLLERR)))
@@ -73,7 +75,7 @@ int message_receive(int fd, void *buffer, struct wm_message **message)
 
 	*message = buffer;
 	do {
-		got = recvmsg(fd, &head, MSG_DONTWAIT);
+		got = kernel_recvmsg(fd, &head, MSG_DONTWAIT);
 	} while (got < 0 && errno == EINTR);
 	if (got < 0)
 		return errno == EAGAIN ? -EAGAIN : -EPIPE;

@@ -4,6 +4,7 @@
 
 #include "agent/control/lock.h"
 #include "agent/control/message.h"
+#include "base/kernel.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -35,7 +36,7 @@ static int wait_for_room(uint64_t end_ns)
 
 	if (now_ns >= end_ns)
 		return -ETIMEDOUT;
-	ready = poll(&room, 1, (int)((end_ns - now_ns) / 1000000 + 1));
+	ready = kernel_poll(&room, 1, (int)((end_ns - now_ns) / 1000000 + 1));
 	if (!ready)
 		return -ETIMEDOUT;
 	return ready > 0 && (room.revents & (POLLHUP | POLLERR | POLLNVAL)) ? -EPIPE : 0;
@@ -48,8 +49,8 @@ int queue_flush(void)
 	int error = 0;
 
 	while (!error && done < queue.count) {
-		int sent = sendmmsg(queue.fd, queue.heads + done, queue.count - done,
-				    MSG_DONTWAIT | MSG_NOSIGNAL);
+		long sent = kernel_call(SYS_sendmmsg, queue.fd, (long)(queue.heads + done),
+					queue.count - done, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (sent > 0)
 			done += (unsigned int)sent;
@@ -61,6 +62,13 @@ int queue_flush(void)
 	queue.count = 0;
 	queue.used = 0;
 	return error;
+}
+
+void queue_forked(void)
+{
+	queue.fd = -1;
+	queue.count = 0;
+	queue.used = 0;
 }
 
 static char *append(char *at, const void *from, size_t bytes)
@@ -89,9 +97,9 @@ int queue_put(int fd, uint16_t type, uint32_t serial, const void *body, size_t b
 	start = queue.bytes + queue.used;
 	append(append(append(start, &message, sizeof message), body, bytes), more, more_bytes);
 	queue.parts[queue.count] = (struct iovec){ start, sizeof message + message.bytes };
-	queue.heads[queue.count] =
-		(struct mmsghdr){ .msg_hdr = { .msg_iov = &queue.parts[queue.count],
-					       .msg_iovlen = 1 } };
+	queue.heads[queue.count] = (struct mmsghdr){
+		.msg_hdr = { .msg_iov = &queue.parts[queue.count], .msg_iovlen = 1 }
+	};
 	queue.used += sizeof message + message.bytes;
 	queue.count++;
 	return error;

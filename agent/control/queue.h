@@ -26,4 +26,7 @@ int queue_flush(void);
 /* The descriptor of what is in the queue; -1 when it is empty. */
 int queue_fd(void);
 
+/* The child of a fork: what waits was the parent's to send, to a socket that is none of ours. */
+void queue_forked(void);
+
 #endif

@@ -10,6 +10,7 @@
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/store/store.h"
+#include "base/kernel.h"
 #include "base/socketdir.h"
 
 #include <waymark/error.h>
@@ -17,8 +18,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
 
 #define LOCK_MS 2000
 #define FROZEN_MS 1000
@@ -68,6 +67,7 @@ void session_init(const struct text *means)
 void session_forked(void)
 {
 	memset(sessions, 0, sizeof sessions);
+	tell_forked();
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
 		sessions[i].fd = -1;
 }
@@ -110,7 +110,7 @@ int session_add(int fd, unsigned int flags)
 		error = -WM_E_SESSIONS;
 	}
 	if (error) {
-		close(fd);
+		kernel_close(fd);
 		return error;
 	}
 	tell_lane_new(lane_of(session));
@@ -125,7 +125,6 @@ int session_add(int fd, unsigned int flags)
 static int lock_for_patching(int strict)
 {
 	for (unsigned int waited_ms = 0;; waited_ms++) {
-		const struct timespec step = { .tv_nsec = 1000000 };
 		int error = lock_take(&agent_lock, strict ? 0 : LOCK_MS);
 
 		if (error)
@@ -135,7 +134,7 @@ static int lock_for_patching(int strict)
 		lock_release(&agent_lock);
 		if (strict || waited_ms >= FROZEN_MS)
 			return -EBUSY;
-		nanosleep(&step, NULL);
+		kernel_sleep_ns(1000000);
 	}
 }
 
@@ -188,7 +187,7 @@ static void begin_closing(struct session *session)
 {
 	tell_flush(); /* nothing may wait for a descriptor that is another's soon */
 	if (session->fd >= 0)
-		close(session->fd);
+		kernel_close(session->fd);
 	session->fd = -1;
 	session->tool[0] = 0;
 	session->state = SESSION_CLOSING;
@@ -225,10 +224,10 @@ static int serve_open(struct session *session, const struct wm_message *message,
 		session->state = SESSION_OPEN;
 		if (path_bytes)
 			memcpy(session->tool, body + sizeof request, path_bytes);
-		store.bytes = fstat(fd, &file) ? 0 : (uint64_t)file.st_size;
+		store.bytes = kernel_fstat(fd, &file) ? 0 : (uint64_t)file.st_size;
 		error = message_send(session->fd, CONTROL_STORE, message->serial, &store,
 				     sizeof store, NULL, 0, fd);
-		close(fd);
+		kernel_close(fd);
 		tell_modules_to(lane_of(session));
 	}
 	lock_release(&agent_lock);

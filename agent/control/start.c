@@ -9,6 +9,7 @@
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/store/store.h"
+#include "base/kernel.h"
 #include "base/socketdir.h"
 
 #include <waymark/agent.h>
@@ -78,7 +79,7 @@ static __attribute__((constructor)) void preloaded(int argc, char **argv, char *
 	if (!environ)
 		environ = envp;
 	tool = secure_getenv(CONTROL_TOOL_ENV);
-	if (tool && tool[0] == '/' && gettid() == getpid()) {
+	if (tool && tool[0] == '/' && kernel_gettid() == kernel_getpid()) {
 		if (secure_getenv(CONTROL_PREARM_ENV))
 			flags |= CONTROL_PREARM;
 		if (!start_locked() && !control_add_tool(tool) &&
@@ -103,7 +104,7 @@ static int listen_by(uint32_t wants)
 			return -ETIMEDOUT;
 		if (!control_runs())
 			return -EAGAIN; /* it could not even start: no threads, no descriptors */
-		usleep(200);
+		kernel_sleep_ns(200000);
 	}
 	return error;
 }
@@ -114,7 +115,7 @@ static int use_folder(const char *folder)
 
 	if (folder && folder[0] == '/')
 		return listen_set_folder(folder);
-	socketdir_path(geteuid(), secure_getenv("XDG_RUNTIME_DIR"), path);
+	socketdir_path(kernel_geteuid(), secure_getenv("XDG_RUNTIME_DIR"), path);
 	return listen_set_folder(path);
 }
 

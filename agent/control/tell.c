@@ -41,6 +41,12 @@ int tell_end(void)
 	return lane < SESSIONS_MAX && deaf[lane] ? -EPIPE : 0;
 }
 
+void tell_forked(void)
+{
+	request.lane = SESSIONS_MAX;
+	queue_forked();
+}
+
 static unsigned int lane_of_fd(int fd)
 {
 	unsigned int lane = 0;

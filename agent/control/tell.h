@@ -13,6 +13,9 @@ void tell_begin(unsigned int lane, uint32_t serial);
 /* Returns -EPIPE if the session could not be told something, else 0. */
 int tell_end(void);
 
+/* The child of a fork: nothing waits to be told. */
+void tell_forked(void);
+
 /* Send what was told so far. Returns the sessions, a bit each, that missed something. */
 uint32_t tell_flush(void);
 

@@ -8,7 +8,7 @@
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/store/store.h"
-#include "base/syscall.h"
+#include "base/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,26 +100,26 @@ void control_wait_go(unsigned int timeout_ms)
 static void wake(void)
 {
 	if (control.tid)
-		syscall_raw(SYS_tgkill, getpid(), control.tid, WAKE_SIGNAL, 0);
+		syscall_raw(SYS_tgkill, kernel_getpid(), control.tid, WAKE_SIGNAL, 0);
 }
 
 int control_is_filtered_since(void)
 {
 	/* mode 2 at the start already: a container's filter, which lets threads be */
-	return control.seccomp == 0 && prctl(PR_GET_SECCOMP) > 0;
+	return control.seccomp == 0 && kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0) > 0;
 }
 
 /* ---- the thread's own ---- */
 
 static int own_descriptors(void)
 {
-	if (!close_range(0, ~0u, CLOSE_RANGE_UNSHARE))
+	if (!kernel_call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE, 0))
 		return 0;
 	/* before Linux 5.9, or filtered */
-	if (unshare(CLONE_FILES))
+	if (kernel_call(SYS_unshare, CLONE_FILES, 0, 0, 0))
 		return -errno;
 	for (int fd = 0; fd < 65536; fd++)
-		close(fd);
+		kernel_close(fd);
 	return 0;
 }
 
@@ -170,13 +170,13 @@ static int program_has_left(void)
 	ssize_t got;
 	int fd;
 
-	if (stat("/proc/self/task", &found) || found.st_nlink != 2 + OUR_THREADS + 1)
+	if (kernel_stat("/proc/self/task", &found) || found.st_nlink != 2 + OUR_THREADS + 1)
 		return 0;
-	fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	fd = kernel_open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
-	got = read(fd, line, sizeof line - 1);
-	close(fd);
+	got = kernel_read(fd, line, sizeof line - 1);
+	kernel_close(fd);
 	line[got > 0 ? got : 0] = 0;
 	at = strrchr(line, ')');
 	return at && at[1] == ' ' && at[2] == 'Z';
@@ -219,7 +219,6 @@ static void tick(void)
  */
 static int poll_open(struct pollfd *fds, unsigned int count, int wait_ms)
 {
-	const struct timespec pause = { .tv_nsec = 5000000 };
 	struct pollfd open[SESSIONS_MAX + 2];
 	unsigned int opened = 0, at = 0;
 	int ready;
@@ -228,9 +227,9 @@ static int poll_open(struct pollfd *fds, unsigned int count, int wait_ms)
 		if (fds[i].fd >= 0)
 			open[opened++] = fds[i];
 	}
-	ready = poll(open, opened, wait_ms);
+	ready = kernel_poll(open, opened, wait_ms);
 	if (ready < 0 && errno != EINTR)
-		nanosleep(&pause, NULL);
+		kernel_sleep_ns(5000000);
 	for (unsigned int i = 0; i < count; i++) {
 		if (fds[i].fd >= 0)
 			fds[i].revents = ready < 0 ? POLLIN : open[at++].revents;
@@ -252,7 +251,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	if (poll_open(fds, SESSIONS_MAX + 2, wait_ms) > 0) {
 		/* if it fails, that wake was answered already */
 		if (fds[SESSIONS_MAX].revents)
-			(void)!read(wake_fd, &info, sizeof info);
+			(void)!kernel_read(wake_fd, &info, sizeof info);
 		scan_if_asked();
 		session_serve(fds);
 		if (fds[SESSIONS_MAX + 1].revents)
@@ -353,12 +352,12 @@ static void *control_main(void *unused)
 		control_go();
 		return NULL;
 	}
-	prctl(PR_SET_NAME, "waymark");
-	control.seccomp = prctl(PR_GET_SECCOMP);
+	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark", 0, 0);
+	control.seccomp = (int)kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0);
 	wake_fd = open_wake_fd();
 	while (lock_take(&control.life, LIFE_LOCK_MS))
 		;
-	control.tid = gettid();
+	control.tid = kernel_gettid();
 	__atomic_store_n(&control.state, CONTROL_RUNNING, __ATOMIC_RELEASE);
 	lock_release(&control.life);
 	do {
@@ -368,7 +367,7 @@ static void *control_main(void *unused)
 			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
 		clean_up();
 	} while (!may_end());
-	close_range(0, ~0u, 0);
+	kernel_call(SYS_close_range, 0, ~0u, 0, 0);
 	/* whoever waits for us need not any more */
 	control_go();
 	__atomic_store_n(&control.scans_done,
@@ -401,7 +400,7 @@ static void *keeper_main(void *unused)
 	pthread_t thread;
 
 	(void)unused;
-	prctl(PR_SET_NAME, "waymark-keeper");
+	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark-keeper", 0, 0);
 	if (make_thread(control_main, &thread)) {
 		while (!may_end())
 			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);

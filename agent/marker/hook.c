@@ -9,6 +9,7 @@
 #include "agent/marker/linkmap.h"
 #include "agent/patch/batch.h"
 #include "arch/hook.h"
+#include "base/kernel.h"
 
 #include <errno.h>
 #include <string.h>
@@ -44,15 +45,15 @@ static void *make_far_page(uintptr_t near)
 	for (uintptr_t i = 1; i < NEAR_TRIES && page == MAP_FAILED; i++) {
 		uintptr_t want = (near & ~(uintptr_t)(PAGE_BYTES - 1)) - i * NEAR_STEP;
 
-		page = mmap((void *)want, PAGE_BYTES, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		page = kernel_map((void *)want, PAGE_BYTES, PROT_READ | PROT_WRITE,
+				  MAP_FIXED_NOREPLACE);
 	}
 	if (page == MAP_FAILED)
 		return NULL;
 	hook_far_jump((uintptr_t)hook_entry_code, jump);
 	memcpy(page, jump, sizeof jump);
-	if (mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC)) {
-		munmap(page, PAGE_BYTES);
+	if (kernel_mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC)) {
+		kernel_munmap(page, PAGE_BYTES);
 		return NULL;
 	}
 	return page;

@@ -24,14 +24,14 @@ struct reading {
 };
 
 /* The segment that holds all of [start, start + bytes) and allows `prot`; NULL if none does. */
-static const struct segment *find_segment(const struct module *module, uintptr_t start, size_t bytes,
-					  int prot)
+static const struct segment *find_segment(const struct module *module, uintptr_t start,
+					  size_t bytes, int prot)
 {
 	for (unsigned int i = 0; i < module->segment_count; i++) {
 		const struct segment *segment = &module->segments[i];
 
-		if (start >= segment->start && start < segment->end && bytes <= segment->end - start &&
-		    (segment->prot & prot) == prot)
+		if (start >= segment->start && start < segment->end &&
+		    bytes <= segment->end - start && (segment->prot & prot) == prot)
 			return segment;
 	}
 	return NULL;
@@ -162,7 +162,8 @@ static int check_entry(struct reading *reading, struct site *site, uintptr_t at,
 	    (site->record - module->records) % sizeof(struct wm_record) ||
 	    (site->record - module->records) / sizeof(struct wm_record) >= module->record_count)
 		return -WM_E_SITE_TABLE;
-	bytes = add_text(reading, at + offsetof(struct wm_site, text) + (uintptr_t)(intptr_t)entry->text);
+	bytes = add_text(reading,
+			 at + offsetof(struct wm_site, text) + (uintptr_t)(intptr_t)entry->text);
 	if (bytes < 0)
 		return (int)bytes;
 	site->text = module->texts + offset; /* texts may move yet: see set_texts() */
@@ -208,8 +209,8 @@ static int check_together(struct module *module)
 	for (uint32_t i = 0; !error && i < module->site_count; i++) {
 		struct site *site = &module->sites[i];
 
-		site->conflict |=
-			first[(site->record - module->records) / sizeof(struct wm_record)]->conflict;
+		site->conflict |= first[(site->record - module->records) / sizeof(struct wm_record)]
+					  ->conflict;
 	}
 	heap_free(first, (module->record_count + 1) * sizeof(struct site *));
 	return error;

@@ -16,6 +16,7 @@
 #include "agent/patch/batch.h"
 
 #include "abi/site.h"
+#include "base/kernel.h"
 
 #include <waymark/error.h>
 
@@ -46,25 +47,25 @@ void batch_forked(void)
  */
 static void sync_by_interrupt(void)
 {
-	volatile char *page = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile char *page = kernel_map(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, 0);
 
 	if (page == MAP_FAILED)
 		return;
 	*page = 1;
-	mprotect((void *)page, PAGE_BYTES, PROT_READ);
-	munmap((void *)page, PAGE_BYTES);
+	kernel_mprotect((void *)page, PAGE_BYTES, PROT_READ);
+	kernel_munmap((void *)page, PAGE_BYTES);
 }
 
 void batch_sync_cores(void)
 {
 	if (!sync_state)
-		sync_state = syscall(SYS_membarrier,
-				     MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0)
+		sync_state = kernel_call(SYS_membarrier,
+					 MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0,
+					 0)
 				     ? -1
 				     : 1;
 	if (sync_state < 0 ||
-	    syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0))
+	    kernel_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0, 0))
 		sync_by_interrupt();
 }
 

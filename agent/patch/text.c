@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "agent/patch/text.h"
 
+#include "base/kernel.h"
+
 #include <waymark/error.h>
 
 #include <errno.h>
@@ -28,7 +30,7 @@ void text_limit_way(enum control_way way)
 
 static int write_through_mem(const struct text *text, uintptr_t to, const void *from, size_t bytes)
 {
-	ssize_t done = pwrite(text->fd, from, bytes, (off_t)to);
+	ssize_t done = kernel_pwrite(text->fd, from, bytes, (off_t)to);
 
 	if (done == (ssize_t)bytes)
 		return 0;
@@ -41,8 +43,8 @@ static int copy_by_scratch(int fd, const void *from, void *to, size_t bytes)
 	while (bytes) {
 		size_t part = bytes < PAGE_BYTES ? bytes : PAGE_BYTES;
 
-		if (pwrite(fd, from, part, 0) != (ssize_t)part ||
-		    pread(fd, to, part, 0) != (ssize_t)part)
+		if (kernel_pwrite(fd, from, part, 0) != (ssize_t)part ||
+		    kernel_pread(fd, to, part, 0) != (ssize_t)part)
 			return -EFAULT;
 		from = (const char *)from + part;
 		to = (char *)to + part;
@@ -59,10 +61,10 @@ static int write_by_mprotect(const struct text *text, uintptr_t to, const void *
 	int error;
 
 	/* execution is never taken away: other threads may be in there */
-	if (mprotect((void *)start, length, PROT_READ | PROT_WRITE | PROT_EXEC))
+	if (kernel_mprotect((void *)start, length, PROT_READ | PROT_WRITE | PROT_EXEC))
 		return errno == ENOMEM ? -EFAULT : -WM_E_NO_TEXT_WRITE;
 	error = text_write_data(text, to, from, bytes);
-	if (mprotect((void *)start, length, prot) && !error)
+	if (kernel_mprotect((void *)start, length, prot) && !error)
 		error = -errno;
 	return error;
 }
@@ -91,11 +93,12 @@ static void find_way(const struct text *text)
 
 int text_open(struct text *text)
 {
-	*text = (struct text){ .fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC), .is_mem = 1 };
+	*text = (struct text){ .is_mem = 1 };
+	text->fd = kernel_open("/proc/self/mem", O_RDWR | O_CLOEXEC);
 	if (text->fd < 0 || way_limit != WAY_PROC_MEM) {
 		text_release(text);
 		text->is_mem = 0;
-		text->fd = memfd_create("waymark-scratch", MFD_CLOEXEC);
+		text->fd = kernel_memfd_create("waymark-scratch", MFD_CLOEXEC);
 		if (text->fd < 0)
 			return -errno;
 	}
@@ -107,7 +110,7 @@ int text_open(struct text *text)
 void text_release(struct text *text)
 {
 	if (text->fd >= 0)
-		close(text->fd);
+		kernel_close(text->fd);
 	text->fd = -1;
 }
 
@@ -117,7 +120,7 @@ int text_read(const struct text *text, uintptr_t from, void *to, size_t bytes)
 		return 0;
 	if (!text->is_mem)
 		return copy_by_scratch(text->fd, (const void *)from, to, bytes);
-	return pread(text->fd, to, bytes, (off_t)from) == (ssize_t)bytes ? 0 : -EFAULT;
+	return kernel_pread(text->fd, to, bytes, (off_t)from) == (ssize_t)bytes ? 0 : -EFAULT;
 }
 
 long text_read_string(const struct text *text, uintptr_t from, char *to, size_t limit)

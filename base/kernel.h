@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The system calls that the agent makes, past libc. A program may have functions of its own named
+ * connect, poll or close, or preload a library that has: the loader would give us those. Arguments,
+ * results and errno are libc's, but for errno's being set only on failure and no call's being a
+ * cancellation point.
+ */
+#ifndef BASE_KERNEL_H
+#define BASE_KERNEL_H
+
+#include "base/syscall.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <time.h>
+
+#define KERNEL_INLINE static inline __attribute__((unused))
+
+KERNEL_INLINE long kernel_result(long result)
+{
+	if (result >= 0 || result < -4095)
+		return result;
+	errno = (int)-result;
+	return -1;
+}
+
+/* Any other, of up to four arguments. */
+KERNEL_INLINE long kernel_call(long number, long a, long b, long c, long d)
+{
+	return kernel_result(syscall_raw(number, a, b, c, d));
+}
+
+KERNEL_INLINE int kernel_getsockopt(int fd, int level, int option, void *value, socklen_t *bytes)
+{
+	long result;
+	register long r10 __asm__("r10") = (long)value;
+	register long r8 __asm__("r8") = (long)bytes;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "0"(SYS_getsockopt), "D"((long)fd), "S"((long)level), "d"((long)option),
+			   "r"(r10), "r"(r8)
+			 : "rcx", "r11", "memory");
+	return (int)kernel_result(result);
+}
+
+KERNEL_INLINE int kernel_open(const char *path, int flags)
+{
+	return (int)kernel_result(syscall_raw(SYS_openat, AT_FDCWD, (long)path, flags, 0));
+}
+
+KERNEL_INLINE int kernel_close(int fd)
+{
+	return (int)kernel_result(syscall_raw(SYS_close, fd, 0, 0, 0));
+}
+
+KERNEL_INLINE ssize_t kernel_read(int fd, void *to, size_t bytes)
+{
+	return kernel_result(syscall_raw(SYS_read, fd, (long)to, (long)bytes, 0));
+}
+
+KERNEL_INLINE ssize_t kernel_pread(int fd, void *to, size_t bytes, off_t at)
+{
+	return kernel_result(syscall_raw(SYS_pread64, fd, (long)to, (long)bytes, at));
+}
+
+KERNEL_INLINE ssize_t kernel_pwrite(int fd, const void *from, size_t bytes, off_t at)
+{
+	return kernel_result(syscall_raw(SYS_pwrite64, fd, (long)from, (long)bytes, at));
+}
+
+KERNEL_INLINE int kernel_poll(struct pollfd *fds, unsigned int count, int timeout_ms)
+{
+	return (int)kernel_result(syscall_raw(SYS_poll, (long)fds, count, timeout_ms, 0));
+}
+
+KERNEL_INLINE int kernel_socket(int family, int type, int protocol)
+{
+	return (int)kernel_result(syscall_raw(SYS_socket, family, type, protocol, 0));
+}
+
+KERNEL_INLINE int kernel_connect(int fd, const void *address, socklen_t bytes)
+{
+	return (int)kernel_result(syscall_raw(SYS_connect, fd, (long)address, (long)bytes, 0));
+}
+
+KERNEL_INLINE int kernel_bind(int fd, const void *address, socklen_t bytes)
+{
+	return (int)kernel_result(syscall_raw(SYS_bind, fd, (long)address, (long)bytes, 0));
+}
+
+KERNEL_INLINE int kernel_listen(int fd, int backlog)
+{
+	return (int)kernel_result(syscall_raw(SYS_listen, fd, backlog, 0, 0));
+}
+
+KERNEL_INLINE int kernel_accept(int fd, int flags)
+{
+	return (int)kernel_result(syscall_raw(SYS_accept4, fd, 0, 0, flags));
+}
+
+KERNEL_INLINE ssize_t kernel_sendmsg(int fd, const struct msghdr *head, int flags)
+{
+	return kernel_result(syscall_raw(SYS_sendmsg, fd, (long)head, flags, 0));
+}
+
+KERNEL_INLINE ssize_t kernel_recvmsg(int fd, struct msghdr *head, int flags)
+{
+	return kernel_result(syscall_raw(SYS_recvmsg, fd, (long)head, flags, 0));
+}
+
+KERNEL_INLINE int kernel_stat(const char *path, struct stat *found)
+{
+	return (int)kernel_result(
+		syscall_raw(SYS_newfstatat, AT_FDCWD, (long)path, (long)found, 0));
+}
+
+KERNEL_INLINE int kernel_lstat(const char *path, struct stat *found)
+{
+	return (int)kernel_result(syscall_raw(SYS_newfstatat, AT_FDCWD, (long)path, (long)found,
+					      AT_SYMLINK_NOFOLLOW));
+}
+
+KERNEL_INLINE int kernel_fstat(int fd, struct stat *found)
+{
+	return (int)kernel_result(syscall_raw(SYS_fstat, fd, (long)found, 0, 0));
+}
+
+KERNEL_INLINE int kernel_mkdir(const char *path, mode_t mode)
+{
+	return (int)kernel_result(syscall_raw(SYS_mkdir, (long)path, (long)mode, 0, 0));
+}
+
+KERNEL_INLINE int kernel_chmod(const char *path, mode_t mode)
+{
+	return (int)kernel_result(syscall_raw(SYS_chmod, (long)path, (long)mode, 0, 0));
+}
+
+KERNEL_INLINE int kernel_unlink(const char *path)
+{
+	return (int)kernel_result(syscall_raw(SYS_unlink, (long)path, 0, 0, 0));
+}
+
+KERNEL_INLINE ssize_t kernel_readlink(const char *path, char *to, size_t bytes)
+{
+	return kernel_result(syscall_raw(SYS_readlink, (long)path, (long)to, (long)bytes, 0));
+}
+
+KERNEL_INLINE int kernel_memfd_create(const char *name, unsigned int flags)
+{
+	return (int)kernel_result(syscall_raw(SYS_memfd_create, (long)name, flags, 0, 0));
+}
+
+/* Private, anonymous memory; MAP_FAILED. */
+KERNEL_INLINE void *kernel_map(void *at, size_t bytes, int prot, int flags)
+{
+	long result;
+	register long r10 __asm__("r10") = MAP_PRIVATE | MAP_ANONYMOUS | flags;
+	register long r8 __asm__("r8") = -1;
+	register long r9 __asm__("r9") = 0;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "0"(SYS_mmap), "D"(at), "S"(bytes), "d"((long)prot), "r"(r10), "r"(r8),
+			   "r"(r9)
+			 : "rcx", "r11", "memory");
+	return (void *)kernel_result(result);
+}
+
+KERNEL_INLINE int kernel_munmap(void *start, size_t bytes)
+{
+	return (int)kernel_result(syscall_raw(SYS_munmap, (long)start, (long)bytes, 0, 0));
+}
+
+KERNEL_INLINE int kernel_mprotect(void *start, size_t bytes, int prot)
+{
+	return (int)kernel_result(syscall_raw(SYS_mprotect, (long)start, (long)bytes, prot, 0));
+}
+
+KERNEL_INLINE void kernel_sleep_ns(long ns)
+{
+	struct timespec wait = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
+
+	syscall_raw(SYS_nanosleep, (long)&wait, 0, 0, 0);
+}
+
+KERNEL_INLINE pid_t kernel_getpid(void)
+{
+	return (pid_t)syscall_raw(SYS_getpid, 0, 0, 0, 0);
+}
+
+KERNEL_INLINE pid_t kernel_getppid(void)
+{
+	return (pid_t)syscall_raw(SYS_getppid, 0, 0, 0, 0);
+}
+
+KERNEL_INLINE pid_t kernel_gettid(void)
+{
+	return (pid_t)syscall_raw(SYS_gettid, 0, 0, 0, 0);
+}
+
+KERNEL_INLINE uid_t kernel_geteuid(void)
+{
+	return (uid_t)syscall_raw(SYS_geteuid, 0, 0, 0, 0);
+}
+
+#endif
