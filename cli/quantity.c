@@ -14,13 +14,11 @@ struct unit {
 
 static int parse(const char *text, const struct unit *units, size_t count, uint64_t *value)
 {
-	char *end;
 	double number;
+	char *end;
 
-	/* strtod takes more than is meant here: signs, spaces, hexadecimal, infinity */
-	if (text[strspn(text, "0123456789.")] && !strpbrk(text, "0123456789"))
-		return -EINVAL;
-	if (!strchr("0123456789.", text[0]) || !text[0] || strpbrk(text, "xX"))
+	/* strtod takes more than is meant here: signs, spaces, hexadecimal, exponents, infinity */
+	if (!text[0] || !strchr("0123456789.", text[0]) || strpbrk(text, "xXeE"))
 		return -EINVAL;
 	number = strtod(text, &end);
 	for (size_t i = 0; i < count; i++) {

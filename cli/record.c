@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -287,6 +288,20 @@ static int give_up(struct recording *recording, int had_dir)
 	return CLI_FAILED;
 }
 
+/*
+ * Two descriptors for each process, one for each thread: as many as may be. After the program was
+ * started, which is to have the limit as it was.
+ */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 static int run(const struct record_options *options)
 {
 	struct recording recording = { .options = options, .guardian = { .fd = -1 } };
@@ -297,6 +312,7 @@ static int run(const struct record_options *options)
 	guardian_start(&recording.guardian, options->dir);
 	if (set_up(&recording))
 		return give_up(&recording, had_dir);
+	raise_limit();
 	progress_begin(&recording.progress);
 	record(&recording);
 	return finish(&recording);

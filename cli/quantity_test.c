@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/quantity.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+Test(quantity, sizes_are_read_with_their_units)
+{
+	uint64_t bytes;
+
+	cr_assert_eq(quantity_bytes("64M", &bytes), 0);
+	cr_assert_eq(bytes, 64u << 20);
+	cr_assert_eq(quantity_bytes("1.5k", &bytes), 0);
+	cr_assert_eq(bytes, 1536);
+	cr_assert_eq(quantity_bytes("4096", &bytes), 0);
+	cr_assert_eq(bytes, 4096);
+	cr_assert_eq(quantity_bytes("2GiB", &bytes), 0);
+	cr_assert_eq(bytes, UINT64_C(2) << 30);
+}
+
+Test(quantity, times_are_read_with_their_units)
+{
+	uint64_t ns;
+
+	cr_assert_eq(quantity_time_ns("250ms", &ns), 0);
+	cr_assert_eq(ns, 250000000);
+	cr_assert_eq(quantity_time_ns("1.5", &ns), 0);
+	cr_assert_eq(ns, 1500000000);
+	cr_assert_eq(quantity_time_ns("2m", &ns), 0);
+	cr_assert_eq(ns, UINT64_C(120000000000));
+}
+
+Test(quantity, nonsense_is_refused)
+{
+	static const char *const texts[] = { "",   "M",	   "12Q", "-5",	   "+5",
+					     " 5", "0x10", "inf", "nan",   "1e",
+					     "0",  "0ms",  ".",	  "1.2.3", "5 M" };
+	uint64_t value;
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		cr_assert_lt(quantity_bytes(texts[i], &value), 0, "%s", texts[i]);
+		cr_assert_lt(quantity_time_ns(texts[i], &value), 0, "%s", texts[i]);
+	}
+	cr_assert_eq(quantity_bytes("99999999999G", &value), -ERANGE);
+}
+
+Test(quantity, figures_are_shown_for_people)
+{
+	char text[32];
+
+	cr_assert_str_eq(quantity_show_count(0, text, sizeof(text)), "0");
+	cr_assert_str_eq(quantity_show_count(1234567, text, sizeof(text)), "1,234,567");
+	cr_assert_str_eq(quantity_show_bytes(999, text, sizeof(text)), "999 B");
+	cr_assert_str_eq(quantity_show_bytes(16700000, text, sizeof(text)), "16.7 MB");
+	cr_assert_str_eq(quantity_show_bytes(680000000, text, sizeof(text)), "680 MB");
+}
