@@ -22,6 +22,7 @@
 #define LOCK_MS 2000
 #define FROZEN_MS 1000
 #define QUIET_MS 1000
+#define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
 
 /*
  * FREE -> GREETED    a connection was made
@@ -153,7 +154,7 @@ int session_rescan(void)
 }
 
 /* Disarm all that the session has; its store is quiet then. */
-static int make_quiet(struct session *session, struct change *change)
+static int make_quiet(struct session *session, struct change *change, unsigned int timeout_ms)
 {
 	int error = lock_for_patching(0), quiet;
 
@@ -161,7 +162,7 @@ static int make_quiet(struct session *session, struct change *change)
 		return error;
 	error = registry_rule(text, lane_of(session), NULL, 0, 0, change);
 	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
-			? store_quiet(lane_of(session), QUIET_MS)
+			? store_quiet(lane_of(session), timeout_ms)
 			: 0;
 	tell_flush();
 	lock_release(&agent_lock);
@@ -169,10 +170,10 @@ static int make_quiet(struct session *session, struct change *change)
 }
 
 /* CLOSING -> FREE or LOST, or later. */
-static void finish_closing(struct session *session)
+static void finish_closing(struct session *session, unsigned int timeout_ms)
 {
 	struct change change = { .lane = -1 };
-	int error = make_quiet(session, &change);
+	int error = make_quiet(session, &change, timeout_ms);
 
 	if (error)
 		return; /* session_tick() tries again */
@@ -191,7 +192,7 @@ static void begin_closing(struct session *session)
 	session->fd = -1;
 	session->tool[0] = 0;
 	session->state = SESSION_CLOSING;
-	finish_closing(session);
+	finish_closing(session, QUIET_MS);
 }
 
 static int serve_open(struct session *session, const struct wm_message *message, const char *body)
@@ -290,7 +291,7 @@ static int serve_request(struct session *session, const struct wm_message *messa
 		return 0; /* once the answer is sent: the program may end right then */
 	case CONTROL_QUIET:
 	case CONTROL_LEAVE:
-		return make_quiet(session, change);
+		return make_quiet(session, change, QUIET_MS);
 	default:
 		return 1; /* unknown: ignored, without an answer */
 	}
@@ -375,7 +376,7 @@ void session_tick(void)
 		if (tell_is_deaf(i) && session_fd(i) >= 0)
 			begin_closing(&sessions[i]);
 		else if (sessions[i].state == SESSION_CLOSING)
-			finish_closing(&sessions[i]);
+			finish_closing(&sessions[i], QUIET_AGAIN_MS);
 	}
 }
 

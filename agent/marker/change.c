@@ -215,20 +215,29 @@ static void keep_as_it_was(struct variant *variant)
 	probes_settle(variant, 0);
 }
 
-/* Make live, or change what is live. What is to be dormant keeps its plan until its text is. */
+/*
+ * Make live, or change what is live. What is to be dormant keeps its plan until its text is. Where
+ * there is no memory for the plan, all is as before: a probe that is still called is not forgotten.
+ */
 static void publish(struct change *change)
 {
 	for (struct variant *variant = change->variants; variant;
 	     variant = variant->next_in_change) {
-		uint32_t lanes = variant->lanes;
+		struct plan_probe *probes = variant->probes;
+		uint32_t count = variant->probe_count, lanes = variant->lanes;
 
 		if (variant->error || !wants_to_live(variant))
 			continue;
 		variant->lanes = variant->lanes_next;
-		probes_settle(variant, 1);
+		variant->probes = variant->probes_next;
+		variant->probe_count = variant->probe_count_next;
 		if (plan_publish(variant)) {
 			variant->lanes = lanes;
+			variant->probes = probes;
+			variant->probe_count = count;
 			variant->error = -ENOMEM;
+		} else if (probes != variant->probes) {
+			heap_free(probes, count * sizeof *probes);
 		}
 	}
 }
@@ -253,6 +262,27 @@ static void unpublish(struct change *change, int all_new)
 	}
 }
 
+/*
+ * A module that was closed and opened again at the same place has the same bytes but fresh records,
+ * which lead nowhere: its sites are as good as gone until the next scan.
+ */
+static void leave_out_reopened(struct list *list, const struct text *text)
+{
+	const struct module *last = NULL;
+	int is_current = 1;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct site *site = list->sites[i].owner;
+
+		if (site->module != last) {
+			last = site->module;
+			is_current = registry_is_current(last, text);
+		}
+		if (!is_current)
+			list->sites[i].error = -EFAULT;
+	}
+}
+
 static int set_armed(struct change *change, struct list *list, const struct text *text, int arm)
 {
 	int error = batch_commit(text, list->sites, list->count, arm);
@@ -274,6 +304,7 @@ static int arm(struct change *change, const struct text *text)
 
 	if (!error) {
 		batch_check(text, list.sites, list.count, 1); /* 1 */
+		leave_out_reopened(&list, text);
 		judge(change, &list, 1);
 		tell_events(change); /* 2 */
 		publish(change);

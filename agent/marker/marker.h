@@ -161,6 +161,8 @@ struct variant *registry_next_named(const struct variant *variant, const char *n
 void registry_expect_stuck(void);
 /* Another variant of the same name and kind that has sites, or NULL. */
 const struct variant *registry_rival(const struct variant *variant);
+/* Whether the records in memory are still those that this registry wrote. */
+int registry_is_current(const struct module *module, const struct text *text);
 void change_add(struct change *change, struct variant *variant);
 /* Carry out: lanes_next and probes_next of every variant. 0 or -errno; see change.c. */
 int change_commit(struct change *change, const struct text *text);

@@ -243,7 +243,7 @@ static struct module *find_module(const struct module_place *place)
  * Whether a module is still the one that was registered: one that was closed and opened again at the
  * same place between two looks has fresh records.
  */
-static int is_unchanged(const struct module *module, const struct text *text)
+int registry_is_current(const struct module *module, const struct text *text)
 {
 	const struct site *site = module->sites;
 	struct wm_record record;
@@ -261,7 +261,7 @@ static int look_at_module(const struct linkmap_module *found, void *data)
 	char path[LINKMAP_PATH_MAX];
 	int error;
 
-	if (module && is_unchanged(module, text)) {
+	if (module && registry_is_current(module, text)) {
 		module->seen = 1;
 		return 0;
 	}

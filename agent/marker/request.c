@@ -258,6 +258,8 @@ int registry_probe_remove(const struct text *text, const char *name, char kind,
 			v->error = error; /* another variant may have it */
 		change_commit(&change, text);
 		may_be_stuck |= change.refused != 0;
+		if (!error && v->error)
+			error = v->error; /* it is still there, and may still be called */
 		if (error != -ENOENT)
 			return error;
 	}

@@ -12,6 +12,7 @@ __asm__(".text\n"
 	".type hook_entry_code, @function\n"
 	"hook_entry_code:\n\t"
 	".cfi_startproc\n\t"
+	"endbr64\n\t" /* the far jump is an indirect one */
 	"push %rax\n\t"
 	".cfi_adjust_cfa_offset 8\n\t"
 	"push %rcx\n\t"
