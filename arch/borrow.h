@@ -43,6 +43,10 @@ int borrow_regs_restart(struct borrow_regs *regs);
 
 size_t borrow_code_bytes(void);
 
+/* The first BORROW_HEAD_BYTES of it, which are the same wherever it lies. */
+#define BORROW_HEAD_BYTES 16
+const void *borrow_code_head(void);
+
 /*
  * Write the code, with what it restores: registers and mask as they were saved at a stop on the way
  * back to user mode. There the kernel has yet to decide whether an interrupted system call restarts;

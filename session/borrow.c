@@ -131,17 +131,32 @@ int borrow_stop(struct borrow *borrow, pid_t tid, uint64_t deadline_ns)
 	return err;
 }
 
+/*
+ * Is there code of a tool that died in the middle? Its thread may yet need it: it may not have run
+ * since, or sit in a signal handler on top of it.
+ */
+static int is_taken(const struct borrow *borrow, uint64_t place)
+{
+	unsigned char head[BORROW_HEAD_BYTES];
+
+	return borrow_read(borrow, place, head, sizeof(head)) ||
+	       !memcmp(head, borrow_code_head(), sizeof(head));
+}
+
 /* Where a segment's bytes end inside its last page: what is behind them there is nobody's. */
-static uint64_t segment_room(const struct elf *elf, const Elf64_Phdr *text)
+static uint64_t segment_room(const struct borrow *borrow, const struct elf *elf, const Elf64_Phdr *text)
 {
 	uint64_t end = elf->base + text->p_vaddr + text->p_filesz;
-	uint64_t place = (end + 15) & ~UINT64_C(15);
+	uint64_t page_end = (end + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
 
 	if (text->p_type != PT_LOAD || !(text->p_flags & PF_X) || text->p_memsz != text->p_filesz)
 		return 0;
-	if ((place & ~(uint64_t)(PAGE_BYTES - 1)) != ((end - 1) & ~(uint64_t)(PAGE_BYTES - 1)))
-		return 0;
-	return PAGE_BYTES - place % PAGE_BYTES >= borrow_code_bytes() ? place : 0;
+	for (uint64_t place = (end + 15) & ~UINT64_C(15);
+	     place < page_end && page_end - place >= borrow_code_bytes();
+	     place += (borrow_code_bytes() + 15) & ~UINT64_C(15))
+		if (!is_taken(borrow, place))
+			return place;
+	return 0;
 }
 
 /* In the module whose first mapping this is. 0: it has no room. */
@@ -153,7 +168,7 @@ static uint64_t module_room(const struct borrow *borrow, const struct maps *maps
 
 	if (!elf_open_memory(&elf, borrow->mem, first->start)) {
 		for (size_t i = 0; i < elf.segment_count && !place; i++) {
-			uint64_t room = segment_room(&elf, &elf.segments[i]);
+			uint64_t room = segment_room(borrow, &elf, &elf.segments[i]);
 			const struct map *map = room ? maps_find(maps, room) : NULL;
 
 			if (map && map->prot & PROT_EXEC && map->inode == first->inode &&

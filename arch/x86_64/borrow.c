@@ -103,6 +103,11 @@ size_t borrow_code_bytes(void)
 	return (size_t)(borrow_code_end - borrow_code);
 }
 
+const void *borrow_code_head(void)
+{
+	return borrow_code;
+}
+
 size_t borrow_restore_offset(void)
 {
 	return (size_t)(borrow_code_restore - borrow_code);

@@ -148,12 +148,14 @@ static void wait_eintr(void)
 {
 	static int fds[2] = { -1, -1 };
 	int before = alarms;
+	ssize_t got;
 	char byte;
 
 	if (fds[0] < 0)
 		target_want(!pipe(fds), "pipe");
 	alarm_in(20000);
-	target_want(read(fds[0], &byte, 1) == -1 && errno == EINTR, "read ends by its signal");
+	got = read(fds[0], &byte, 1);
+	target_want(got == -1 && errno == EINTR, "read ends by its signal");
 	target_want(alarms == before + 1, "one alarm");
 }
 

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/stop.h"
+#include "session/target.h"
+#include "session/target_test.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+/* Every thread but `keep` stands still. */
+static void all_stopped(pid_t pid, pid_t keep)
+{
+	pid_t *tids;
+	int count = target_threads(pid, &tids);
+
+	for (int i = 0; i < count; i++) {
+		char state = target_thread_state(pid, tids[i]);
+
+		if (tids[i] != keep && state && state != 'Z' && state != 'X')
+			cr_assert_eq(state, 't', "thread %d is '%c'", tids[i], state);
+	}
+	free(tids);
+}
+
+static void stop_often(const char *name, const char *argument, int times)
+{
+	struct subject subject;
+
+	subject_start(&subject, name, argument);
+	for (int i = 0; i < times; i++) {
+		struct stop *stop;
+		int err = stop_threads(subject.pid, 0, &stop);
+
+		cr_assert_eq(err, 0, "%s %s, time %d: %s", name, argument, i, wm_error_text(err));
+		all_stopped(subject.pid, 0);
+		stop_resume(stop);
+	}
+	subject_end(&subject);
+}
+
+Test(stop, two_hundred_sleepers_stop_and_sleep_on, .timeout = 60)
+{
+	stop_often("storms", "sleepers", 30);
+}
+
+Test(stop, threads_that_start_meanwhile_are_stopped_too, .timeout = 60)
+{
+	stop_often("storms", "threads", 100);
+}
+
+Test(stop, signals_are_kept, .timeout = 60)
+{
+	stop_often("storms", "signals", 300);
+}
+
+Test(stop, a_busy_loop_keeps_its_registers, .timeout = 60)
+{
+	stop_often("busy", "4", 100);
+}
+
+Test(stop, waits_go_on, .timeout = 120)
+{
+	static const char *const waits[] = { "nanosleep", "poll", "epoll", "futex", "sigtimedwait",
+					     "recv",	  "pause", "eintr", "pipe" };
+
+	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)
+		stop_often("waits", waits[i], 50);
+}
+
+Test(stop, the_one_to_be_kept_runs_on, .timeout = 30)
+{
+	struct subject subject;
+	struct stop *stop;
+
+	subject_start(&subject, "busy", "2");
+	cr_assert_eq(stop_threads(subject.pid, subject.pid, &stop), 0);
+	all_stopped(subject.pid, subject.pid);
+	cr_assert_neq(subject_state(&subject), 't');
+	stop_resume(stop);
+	subject_end(&subject);
+}
+
+Test(stop, a_process_that_is_stopped_or_gone_is_refused, .timeout = 30)
+{
+	struct subject subject;
+	struct stop *stop;
+
+	subject_start(&subject, "busy", "2");
+	kill(subject.pid, SIGSTOP);
+	cr_assert_eq(waitpid(subject.pid, NULL, WUNTRACED), subject.pid);
+	cr_assert_eq(stop_threads(subject.pid, 0, &stop), -WM_E_STOPPED);
+	cr_assert_null(stop);
+	cr_assert_eq(subject_state(&subject), 'T');
+	kill(subject.pid, SIGCONT);
+	subject_end(&subject);
+	cr_assert_eq(stop_threads(subject.pid, 0, &stop), -ESRCH);
+}
+
+Test(stop, a_tool_that_is_killed_lets_all_run_on, .timeout = 30)
+{
+	struct subject subject;
+
+	subject_start(&subject, "storms", "sleepers");
+	for (int i = 0; i < 20; i++) {
+		pid_t tool = fork();
+
+		if (!tool) {
+			struct stop *stop;
+
+			stop_threads(subject.pid, 0, &stop);
+			pause();
+		}
+		usleep(1000 * (useconds_t)i);
+		kill(tool, SIGKILL);
+		waitpid(tool, NULL, 0);
+	}
+	subject_end(&subject);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/target_test.h"
+#include "base/maps.h"
+#include "session/target.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define READY_WAIT_MS 20000
+
+void subject_file(char path[PATH_MAX], const char *name)
+{
+	char self[PATH_MAX / 2], *slash;
+	ssize_t bytes = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	cr_assert_gt(bytes, 0);
+	self[bytes] = '\0';
+	for (int i = 0; i < 2; i++) {
+		slash = strrchr(self, '/');
+		*slash = '\0';
+	}
+	snprintf(path, PATH_MAX, "%s/tests/targets/%s", self, name);
+}
+
+void subject_start_command(struct subject *subject, char *const argv[])
+{
+	int in[2], out[2];
+	struct pollfd ready;
+	char byte;
+
+	strcpy(subject->dir, "/tmp/waymark-test-XXXXXX");
+	cr_assert_not_null(mkdtemp(subject->dir));
+	cr_assert(!pipe2(in, O_CLOEXEC) && !pipe2(out, O_CLOEXEC));
+	subject->pid = fork();
+	if (!subject->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(in[0], 0);
+		dup2(out[1], 1);
+		execv(argv[0], argv);
+		_exit(127);
+	}
+	close(in[0]);
+	close(out[1]);
+	subject->end = in[1];
+	ready = (struct pollfd){ .fd = out[0], .events = POLLIN };
+	cr_assert_eq(poll(&ready, 1, READY_WAIT_MS), 1);
+	cr_assert_eq(read(out[0], &byte, 1), 1, "%s did not start", argv[0]);
+	close(out[0]);
+}
+
+void subject_start(struct subject *subject, const char *name, const char *argument)
+{
+	char path[PATH_MAX], words[64];
+
+	snprintf(words, sizeof(words), "%s", argument);
+	subject_file(path, name);
+	subject_start_command(subject, (char *[]){ path, words, NULL });
+}
+
+void subject_end(struct subject *subject)
+{
+	char path[128];
+	int status;
+
+	close(subject->end);
+	cr_assert_eq(waitpid(subject->pid, &status, 0), subject->pid);
+	cr_assert(WIFEXITED(status) && !WEXITSTATUS(status), "the target ended with status %#x",
+		  (unsigned int)status);
+	snprintf(path, sizeof(path), "%s/%d.agent", subject->dir, subject->pid);
+	unlink(path);
+	rmdir(subject->dir);
+}
+
+void subject_agent_leave(struct subject *subject)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct stat st;
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/%d.agent", subject->dir,
+		 subject->pid);
+	for (int i = 0; i < 2000 && !stat(address.sun_path, &st); i++) {
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+		if (connect(fd, (struct sockaddr *)&address, sizeof(address)) &&
+		    errno == ECONNREFUSED && i > 100)
+			unlink(address.sun_path); /* of a process that is another program by now */
+		close(fd);
+		usleep(500);
+	}
+}
+
+int subject_lives(const struct subject *subject)
+{
+	return waitpid(subject->pid, NULL, WNOHANG) == 0;
+}
+
+char subject_state(const struct subject *subject)
+{
+	return target_thread_state(subject->pid, subject->pid);
+}
+
+int subject_map_count(const struct subject *subject)
+{
+	struct maps maps;
+	int count;
+
+	cr_assert_eq(maps_read(&maps, subject->pid), 0);
+	count = (int)maps.count;
+	maps_release(&maps);
+	return count;
+}
+
+int subject_become(uid_t uid)
+{
+	char path[PATH_MAX];
+
+	cr_assert(!setgroups(0, NULL) && !setgid(uid) && !setuid(uid));
+	prctl(PR_SET_DUMPABLE, 1);
+	subject_file(path, "waits");
+	return !access(path, R_OK | X_OK);
+}

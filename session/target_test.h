@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs that tests enter and stop: those of tests/targets, beside the test in the build folder. */
+#ifndef SESSION_TARGET_TEST_H
+#define SESSION_TARGET_TEST_H
+
+#include <limits.h>
+#include <sys/types.h>
+
+struct subject {
+	pid_t pid;
+	int end;      /* closing it has the target end */
+	char dir[64]; /* for sockets; its own */
+};
+
+/* The path of a target or library of tests/targets. */
+void subject_file(char path[PATH_MAX], const char *name);
+
+/* Start one and wait until it is under way. Fails the test where it can't. */
+void subject_start(struct subject *subject, const char *name, const char *argument);
+void subject_start_command(struct subject *subject, char *const argv[]);
+
+/* End it; it must find that all was well. */
+void subject_end(struct subject *subject);
+
+/* Connect to the stand-in agent, so that it goes, and wait until it has. */
+void subject_agent_leave(struct subject *subject);
+
+int subject_lives(const struct subject *subject);
+char subject_state(const struct subject *subject);
+int subject_map_count(const struct subject *subject);
+
+/* Become another user for good. 0: that one can't read the targets. */
+int subject_become(uid_t uid);
+
+#endif
