@@ -24,8 +24,8 @@
  *
  * A page begins with PAGE_HEAD_BYTES left for the packet's header (struct wm_packet), which the
  * outside fills in as it copies; from there to `commit` stand whole CTF events. The writer stores
- * the event's bytes, then end_ticks and events, then commit, each with release order: a reader that
- * loads commit with acquire order finds everything before it complete, also after a kill -9.
+ * the event's bytes, then end_ticks, then {commit, events} as one word, with release order: a reader
+ * that loads it with acquire order finds everything before it complete, also after a kill -9.
  *
  * Page states, and who makes the step:
  *
@@ -116,18 +116,27 @@ struct wm_slot {
 struct wm_page {
 	uint32_t state;
 	uint32_t slot;
-	uint32_t bytes;	    /* UNIT_BYTES or CHUNK_BYTES */
-	uint32_t commit;    /* offset after the last whole event; PAGE_HEAD_BYTES when none */
-	uint64_t end_ticks; /* time of the last event, at least; begin_ticks when none */
-	uint64_t events;
+	uint32_t bytes; /* UNIT_BYTES or CHUNK_BYTES */
+	uint32_t reserved;
+	/* Both are stored as one word, so that whoever dies, the count fits the bytes. */
+	union {
+		struct {
+			uint32_t commit; /* offset after the last whole event; PAGE_HEAD_BYTES when none */
+			uint32_t events;
+		};
+		uint64_t word; /* PAGE_WORD(commit, events) */
+	};
+	uint64_t end_ticks;   /* time of the last event, at least; begin_ticks when none */
 	uint64_t begin_ticks; /* the clock when the page was opened; not after its first event */
 	uint64_t seq;
 	uint64_t discarded;    /* the slot's count when the page was opened */
 	uint64_t monotonic_ns; /* the other clocks at begin_ticks */
 	uint64_t monotonic_raw_ns;
 	uint64_t realtime_ns;
-	uint64_t reserved[6];
+	uint64_t reserved2[6];
 };
+
+#define PAGE_WORD(commit, events) ((uint64_t)(commit) | (uint64_t)(events) << 32)
 
 /* A packet's header and context as CTF has them; trace/ declares the same in TSDL. */
 struct wm_packet {

@@ -30,8 +30,6 @@
 #define HIT_ARGUMENTS                                                                              \
 	long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,                  \
 		const struct marker *marker, const uint64_t *payload
-void hit_fixed(HIT_ARGUMENTS) KEEPS_REGISTERS;
-void hit_refs(HIT_ARGUMENTS) KEEPS_REGISTERS;
 
 #define PAGE_LOW_BITS 4095u
 
@@ -80,15 +78,26 @@ static inline unsigned char *put_header(const struct lane *lane, unsigned char *
 	return at + EVENT_EXTENDED_BYTES;
 }
 
-/* The event's bytes are there; say so. The order is the page's promise to a reader (abi/page.h). */
-static inline void commit(struct lane *lane, unsigned char *end, uint64_t ticks)
+static inline unsigned char *lane_at(const struct lane *lane)
+{
+	return lane->base + (uint32_t)lane->word;
+}
+
+/*
+ * The event's bytes are there; say so. The order is the page's promise to a reader (abi/page.h).
+ * Offset and count are one word here too: a signal handler that leaves by longjmp finds a hit either
+ * wholly done or not at all.
+ */
+static inline void commit(struct lane *lane, uint64_t word, uint64_t bytes, uint64_t ticks)
 {
 	struct wm_page *page = lane->page;
 
-	lane->at = end;
+	word += PAGE_WORD(bytes, 1);
 	page->end_ticks = ticks;
-	page->events++;
-	__atomic_store_n(&page->commit, (uint32_t)(end - lane->base), __ATOMIC_RELEASE);
+	store_barrier();
+	lane->word = word;
+	store_barrier();
+	__atomic_store_n(&page->word, word, __ATOMIC_RELEASE);
 }
 
 #define ONES 0x0101010101010101u
@@ -151,22 +160,28 @@ put_string(unsigned char *to, const unsigned char *limit, const char *from, uint
 	return start + cap + 1;
 }
 
-/* The same for the usual case, inline: short, and all in one page of memory. NULL: it is not. */
-static inline unsigned char *put_short_string(unsigned char *to, const unsigned char *limit,
-					      const char *from)
+/*
+ * The same for the usual case, inline: short, and all in one page of memory. NULL: it is not. There
+ * is room for it.
+ *
+ * The first look at a word takes a byte of 0x81 or more for a zero; ASCII has none of them.
+ */
+static inline unsigned char *put_short_string(unsigned char *to, const char *from)
 {
-	if (unlikely(((uintptr_t)from & PAGE_LOW_BITS) > PAGE_LOW_BITS + 1 - SHORT_BYTES || !from ||
-		     to + SHORT_BYTES > limit))
+	if (unlikely(((uintptr_t)from & PAGE_LOW_BITS) > PAGE_LOW_BITS + 1 - SHORT_BYTES || !from))
 		return NULL;
 	*to++ = FIELD_WHOLE;
 #pragma GCC unroll 4
 	for (unsigned int i = 0; i < SHORT_BYTES; i += 8) {
 		uint64_t word = load64(from + i);
-		uint64_t zeros = zero_bytes(word);
 
 		put64(to + i, word);
-		if (zeros)
-			return to + i + __builtin_ctzll(zeros) / 8 + 1;
+		if ((word - ONES) & HIGHS) {
+			uint64_t zeros = zero_bytes(word);
+
+			if (likely(zeros))
+				return to + i + __builtin_ctzll(zeros) / 8 + 1;
+		}
 	}
 	return NULL;
 }
@@ -215,7 +230,9 @@ put_fields(unsigned char *to, const unsigned char *limit, const struct plan *pla
 			return to;
 		if (likely(type == WM_TYPE_STR)) {
 			const char *string = (const char *)(uintptr_t)word_at(from);
-			unsigned char *past = put_short_string(to, limit, string);
+			unsigned char *past = to + SHORT_BYTES <= limit
+						      ? put_short_string(to, string)
+						      : NULL;
 
 			to = likely(past) ? past : put_string(to, limit, string, cap);
 		} else
@@ -257,13 +274,16 @@ static uint64_t measure_fields(const struct plan *plan, const unsigned char *fro
 static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 		     const uint64_t *payload, uint64_t ticks, uint32_t cap)
 {
-	unsigned char *to;
+	const unsigned char *limit = lane->base + lane->limit;
+	uint64_t word = lane->word;
+	unsigned char *start, *to;
 
-	if (!lane->limit || lane->at + plan->payload_words * 8u > lane->limit)
-		return -1;
-	to = put_header(lane, lane->at, id, &ticks);
+	if ((int64_t)lane->limit - (uint32_t)word <= (int64_t)(plan->payload_words * 8u))
+		return -1; /* also when there is no page: then both are 0 */
+	start = lane_at(lane);
+	to = put_header(lane, start, id, &ticks);
 	if (plan->has_refs) {
-		to = put_fields(to, lane->limit, plan, (const unsigned char *)payload, cap);
+		to = put_fields(to, limit, plan, (const unsigned char *)payload, cap);
 		if (!to)
 			return -1;
 	} else {
@@ -271,7 +291,7 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 			put64(to + 8 * i, payload[i]);
 		to += plan->payload_bytes;
 	}
-	commit(lane, to, ticks);
+	commit(lane, word, (uint64_t)(to - start), ticks);
 	return 0;
 }
 
@@ -392,19 +412,22 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 
 /*
  * One session, no probe, on the thread's own stack, not nested, room in the page: the plain case.
- * Anything else is found out before anything is committed.
+ * Anything else is found out before anything is committed. A block for each shape of payload, so
+ * that none pays for what it doesn't use: at this scale each register that the code needs and each
+ * instruction shows (docs/design/hit-path.md).
  *
  * inside[0] is stored before the plan is loaded; the barrier that makes this order hold on the
  * processor too is store_quiesce()'s membarrier.
  */
-static inline __attribute__((always_inline)) int
-hit_plain(const struct marker *marker, const uint64_t *payload, uintptr_t sp, int has_refs)
+static inline __attribute__((always_inline)) int hit_plain(const struct marker *marker,
+							   const unsigned char *payload,
+							   uintptr_t sp, enum plan_shape shape)
 {
 	struct writer *writer = writer_self;
 	const struct plan *plan;
 	struct lane *lane;
-	unsigned char *to;
-	uint64_t ticks;
+	unsigned char *start, *to;
+	uint64_t ticks, word;
 	int done = 0;
 
 	if (unlikely(!writer || sp - writer->stack.low >= writer->stack.bytes || writer->inside[0]))
@@ -416,25 +439,46 @@ hit_plain(const struct marker *marker, const uint64_t *payload, uintptr_t sp, in
 		done = 1;
 		goto leave;
 	}
-	if (unlikely(!plan->is_plain))
+	lane = (struct lane *)((char *)writer + plan->lane_offset);
+	word = lane->word;
+	/* not plain: no room is enough; no page: both are 0, and none is not enough either */
+	if (unlikely((int64_t)lane->limit - (uint32_t)word <= (int64_t)plan->room_bytes))
 		goto leave;
-	lane = &writer->lanes.of[plan->consumers[0].lane];
-	to = lane->at;
-	if (unlikely(to + plan->payload_words * 8u >= lane->limit))
-		goto leave; /* also when there is no page: then both are NULL, if there are no fields */
+	start = to = lane->base + (uint32_t)word;
 	ticks = clock_ticks(STORE_CLOCK_TSC);
-	to = put_header(lane, to, plan->consumers[0].event_id, &ticks);
-	if (has_refs) {
-		to = put_fields(to, lane->limit, plan, (const unsigned char *)payload,
-				FIELD_BYTES_MAX);
+	if (likely(ticks - lane->page->end_ticks < plan->compact_ticks)) {
+		put32(to, plan->consumers[0].event_id | (uint32_t)ticks << 5);
+		to += EVENT_COMPACT_BYTES;
+	} else {
+		to = put_header(lane, to, plan->consumers[0].event_id, &ticks);
+	}
+
+	if (shape == PLAN_FIXED) {
+		for (unsigned int i = 0; i < plan->payload_words; i++)
+			put64(to + 8 * i, load64(payload + 8 * i));
+		to += plan->payload_bytes;
+	} else if (shape == PLAN_TEXT) {
+		const char *string;
+		unsigned char *past;
+
+		put64(to, word_at(payload));
+		to += plan->lead_bytes;
+		payload += plan->lead_bytes;
+		string = (const char *)(uintptr_t)word_at(payload);
+		past = put_short_string(to, string);
+		if (unlikely(!past)) {
+			past = put_string(to, lane->base + lane->limit, string, FIELD_BYTES_MAX);
+			if (unlikely(!past))
+				goto leave;
+		}
+		put64(past, word_at(payload + 8));
+		to = past + plan->tail_bytes;
+	} else {
+		to = put_fields(to, lane->base + lane->limit, plan, payload, FIELD_BYTES_MAX);
 		if (unlikely(!to))
 			goto leave;
-	} else {
-		for (unsigned int i = 0; i < plan->payload_words; i++)
-			put64(to + 8 * i, payload[i]);
-		to += plan->payload_bytes;
 	}
-	commit(lane, to, ticks);
+	commit(lane, word, (uint64_t)(to - start), ticks);
 	done = 1;
 leave:
 	store_barrier();
@@ -442,31 +486,28 @@ leave:
 	return done;
 }
 
-#define UNUSED_REGISTERS ((void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9)
-
-void hit_fixed(HIT_ARGUMENTS)
-{
-	uintptr_t sp = (uintptr_t)&site;
-
-	UNUSED_REGISTERS;
-	if (unlikely(!hit_plain(marker, payload, sp, 0)))
-		hit_anyhow(marker, payload, sp);
-}
-
-void hit_refs(HIT_ARGUMENTS)
-{
-	uintptr_t sp = (uintptr_t)&site;
-
-	UNUSED_REGISTERS;
-	if (unlikely(!hit_plain(marker, payload, sp, 1)))
-		hit_anyhow(marker, payload, sp);
-}
+/* Called by the stubs of the same names. */
+#define HIT_FUNCTION(name, shape)                                                                  \
+	void name(HIT_ARGUMENTS) KEEPS_REGISTERS;                                                  \
+	void name(HIT_ARGUMENTS)                                                                   \
+	{                                                                                          \
+		uintptr_t sp = (uintptr_t)&site;                                                   \
+                                                                                                   \
+		(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9;                    \
+		if (unlikely(!hit_plain(marker, (const unsigned char *)payload, sp, shape)))       \
+			hit_anyhow(marker, payload, sp);                                           \
+	}
+HIT_FUNCTION(hit_fixed, PLAN_FIXED)
+HIT_FUNCTION(hit_text, PLAN_TEXT)
+HIT_FUNCTION(hit_refs, PLAN_REFS)
 
 uint64_t hit_entry(const uint8_t types[16])
 {
-	for (unsigned int i = 0; i < 16; i++) {
-		if (types[i] == WM_TYPE_STR || types[i] == WM_TYPE_BYTES)
-			return (uintptr_t)hit_enter_refs;
-	}
-	return (uintptr_t)hit_enter_fixed;
+	void (*const entries[])(void) = {
+		[PLAN_FIXED] = hit_enter_fixed,
+		[PLAN_TEXT] = hit_enter_text,
+		[PLAN_REFS] = hit_enter_refs,
+	};
+
+	return (uintptr_t)entries[plan_shape(types)];
 }

@@ -5,13 +5,14 @@
 #include <stdint.h>
 
 /*
- * What goes into the wm_record.enter of a marker with these field types: one of the two stubs below,
- * for fields of fixed size alone and for those with references. See abi/site.h.
+ * What goes into the wm_record.enter of a marker with these field types: one of the stubs
+ * below, by the payload's shape (plan.h). See abi/site.h.
  */
 uint64_t hit_entry(const uint8_t types[16]);
 
 /* arch/: the stubs. */
 void hit_enter_fixed(void);
+void hit_enter_text(void);
 void hit_enter_refs(void);
 
 #endif

@@ -2,8 +2,13 @@
 #include "agent/marker/plan.h"
 
 #include "agent/marker/field.h"
+#include "agent/store/writer.h"
 
-void plan_finish(struct plan *plan)
+#include <stddef.h>
+
+#define TEXT_SIDE_BYTES 8
+
+static void make_steps(struct plan *plan)
 {
 	struct plan_step *step = plan->steps;
 
@@ -25,5 +30,46 @@ void plan_finish(struct plan *plan)
 		}
 	}
 	plan->payload_words = (uint16_t)((plan->payload_bytes + 7) / 8);
-	plan->is_plain = plan->uses_tsc && plan->consumer_count == 1 && !plan->probe_count;
+}
+
+enum plan_shape plan_shape(const uint8_t types[16])
+{
+	unsigned int side = 0, strings = 0;
+
+	for (unsigned int i = 0; i < 16 && types[i]; i++) {
+		unsigned int type = types[i] & FIELD_TYPE_MASK;
+
+		if (type == WM_TYPE_BYTES)
+			return PLAN_REFS;
+		if (type == WM_TYPE_STR) {
+			strings++;
+			side = 0;
+		} else {
+			side += field_payload_bytes[type];
+		}
+		/* up to the first string any number of bytes is fixed shape, so far */
+		if (strings && side > TEXT_SIDE_BYTES)
+			return PLAN_REFS;
+	}
+	if (!strings)
+		return PLAN_FIXED;
+	for (unsigned int i = side = 0; i < 16 && types[i] != WM_TYPE_STR; i++)
+		side += field_payload_bytes[types[i] & FIELD_TYPE_MASK];
+	return strings == 1 && side <= TEXT_SIDE_BYTES ? PLAN_TEXT : PLAN_REFS;
+}
+
+void plan_finish(struct plan *plan)
+{
+	int is_plain = plan->uses_tsc && plan->consumer_count == 1 && !plan->probe_count;
+	const struct plan_consumer *only = &plan->consumers[0];
+
+	make_steps(plan);
+	plan->lead_bytes = plan->steps[0].bytes;
+	plan->tail_bytes = plan->steps[1].bytes;
+	plan->room_bytes = !is_plain	    ? UINT32_MAX
+			   : plan->has_refs ? PLAN_TEXT_ROOM_BYTES
+					    : plan->payload_words * 8u;
+	plan->lane_offset = (uint32_t)(offsetof(struct writer, lanes) +
+				       only->lane * sizeof(struct lane));
+	plan->compact_ticks = only->event_id < EVENT_EXTENDED ? 1u << EVENT_TICK_BITS : 0;
 }

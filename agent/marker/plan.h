@@ -27,7 +27,11 @@ struct plan {
 	uint16_t payload_words; /* what the site hands over, in 8-byte words */
 	uint16_t payload_bytes; /* the same, not rounded */
 	uint8_t has_refs;	/* some field is a string or a byte run */
-	uint8_t is_plain;	/* one consumer, stamped by the TSC; no probe */
+	/* for the plain case: one consumer, stamped by the TSC; no probe */
+	uint8_t lead_bytes, tail_bytes; /* of text shape: before and after the string */
+	uint32_t room_bytes;		/* what the page must have; UINT32_MAX: not plain */
+	uint32_t lane_offset;		/* of the lane in struct writer */
+	uint32_t compact_ticks;		/* within these a compact header will do; 0: never */
 	uint8_t field_count;
 	struct plan_step steps[17];
 
@@ -42,6 +46,14 @@ struct plan {
 	} consumers[SESSIONS_MAX];
 	struct plan_probe probes[]; /* probe_count of them */
 };
+
+/*
+ * The shapes of payload that the plain case has code for: all fixed; one string with up to 8 bytes
+ * before it and 8 after; anything else.
+ */
+#define PLAN_TEXT_ROOM_BYTES 64 /* header, both sides, the state and a short string */
+enum plan_shape { PLAN_FIXED, PLAN_TEXT, PLAN_REFS };
+enum plan_shape plan_shape(const uint8_t types[16]);
 
 /* Fill in what is made from types, uses_tsc and the two counts. */
 void plan_finish(struct plan *plan);

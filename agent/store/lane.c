@@ -81,13 +81,16 @@ static int slot_claim(struct store *store, struct lane *lane, const struct write
 static void page_close(struct lane *lane)
 {
 	struct wm_page *page = lane->page;
+	uint64_t word = lane->word;
 
 	/* limit first: a hit that interrupts this finds no room, not a page that is gone */
-	__atomic_store_n(&lane->limit, NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&lane->limit, 0, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	lane->page = NULL;
-	lane->at = NULL;
+	lane->word = 0;
 	if (page) {
+		/* a handler may have jumped out of the last commit, between its two stores */
+		__atomic_store_n(&page->word, word, __ATOMIC_RELEASE);
 		lane->end_ticks = page->end_ticks;
 		__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
 	}
@@ -115,9 +118,9 @@ static void page_open(struct store *store, struct lane *lane, uint32_t unit, uin
 
 	lane->page = page;
 	lane->base = store->data + (size_t)unit * UNIT_BYTES;
-	lane->at = lane->base + PAGE_HEAD_BYTES;
+	lane->word = PAGE_WORD(PAGE_HEAD_BYTES, 0);
 	lane->opened++;
-	lane->limit = lane->base + bytes - LANE_SLACK;
+	lane->limit = bytes - LANE_SLACK;
 }
 
 /*
@@ -237,8 +240,8 @@ void lane_end(struct lane *lane, unsigned int session)
 		__atomic_store_n(&store->slots[lane->slot - 1].state, SLOT_ENDED, __ATOMIC_RELEASE);
 	}
 	lane->page = NULL;
-	lane->limit = NULL;
-	lane->at = NULL;
+	lane->limit = 0;
+	lane->word = 0;
 	lane->slot = 0;
 	lane->opened = 0;
 }

@@ -129,15 +129,16 @@ static int32_t steal(struct store *store, int exact, uint32_t *bytes)
 		uint32_t chunk = (start + i) % store->chunk_count;
 		uint32_t word = __atomic_load_n(&store->chunks[chunk], __ATOMIC_RELAXED);
 
-		if (word == CHUNK_WHOLE ? !steal_page(store, &store->pages[chunk * CHUNK_UNITS]) :
-					  !word || !steal_split(store, chunk))
+		if (word == CHUNK_WHOLE ? !steal_page(store, &store->pages[chunk * CHUNK_UNITS])
+					: !word || !steal_split(store, chunk))
 			continue;
 		__atomic_store_n(&store->hand, chunk + 1, __ATOMIC_RELAXED);
 		return (int32_t)(chunk * CHUNK_UNITS);
 	}
 	*bytes = UNIT_BYTES;
 	for (uint32_t unit = 0; !exact && unit < store->chunk_count * CHUNK_UNITS; unit++) {
-		uint32_t word = __atomic_load_n(&store->chunks[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
+		uint32_t word = __atomic_load_n(&store->chunks[unit / CHUNK_UNITS],
+						__ATOMIC_RELAXED);
 
 		if (!(word & CHUNK_WHOLE) && (word >> unit % CHUNK_UNITS & 1) &&
 		    steal_page(store, &store->pages[unit]))
@@ -175,7 +176,6 @@ int32_t pool_take(struct store *store, int exact, uint32_t *bytes)
 	*bytes = taken;
 	page = &store->pages[unit];
 	page->bytes = taken;
-	__atomic_store_n(&page->commit, PAGE_HEAD_BYTES, __ATOMIC_RELAXED);
-	page->events = 0;
+	__atomic_store_n(&page->word, PAGE_WORD(PAGE_HEAD_BYTES, 0), __ATOMIC_RELAXED);
 	return unit;
 }

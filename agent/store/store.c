@@ -44,8 +44,8 @@ static uint64_t round_up(uint64_t value, uint64_t step)
 static void barrier_by_interrupt(void)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	volatile char *page =
-		mmap(NULL, UNIT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile char *page = mmap(NULL, UNIT_BYTES, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (page != MAP_FAILED) {
 		*page = 1;
@@ -323,7 +323,8 @@ static void end_if_dead(struct writer *writer, void *data)
 	(void)data;
 	if (__atomic_load_n(&writer->state, __ATOMIC_ACQUIRE) != WRITER_LIVE)
 		return;
-	tid = __atomic_load_n(&writer->tid, __ATOMIC_RELAXED); /* of these births, or of later ones */
+	tid = __atomic_load_n(&writer->tid,
+			      __ATOMIC_RELAXED); /* of these births, or of later ones */
 	if (tid > 0 && syscall_raw(SYS_tkill, tid, 0, 0, 0) == -ESRCH)
 		arena_writer_end_dead(writer, births);
 }
@@ -357,7 +358,8 @@ static void name_slots(struct writer *writer, void *data)
 	if (writer->state == WRITER_LIVE && writer->births == births) {
 		memcpy(writer->comm, name, sizeof name);
 		for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-			uint32_t slot = __atomic_load_n(&writer->lanes.of[i].slot, __ATOMIC_RELAXED);
+			uint32_t slot = __atomic_load_n(&writer->lanes.of[i].slot,
+							__ATOMIC_RELAXED);
 
 			if (stores[i].head && slot)
 				memcpy(stores[i].slots[slot - 1].comm, name, sizeof name);

@@ -40,13 +40,13 @@
 
 /* One stream: this thread, this depth, this session. */
 struct lane {		      /* one cache line */
-	unsigned char *at;    /* where the next event goes */
-	unsigned char *limit; /* an event that could pass it needs another page; NULL: no page */
-	struct wm_page *page; /* NULL: none */
+	uint64_t word;	      /* PAGE_WORD: where the next event goes, how many there are */
 	unsigned char *base;  /* of the page */
-	uint32_t slot;	      /* number + 1; 0: none */
-	uint32_t opened;      /* pages opened so far: the first are small */
-	uint64_t end_ticks;	/* of the page before */
+	struct wm_page *page; /* NULL: none */
+	uint32_t limit;	 /* an event that could pass this offset needs another page; 0: no page */
+	uint32_t slot;	 /* number + 1; 0: none */
+	uint32_t opened; /* pages opened so far: the first are small */
+	uint64_t end_ticks; /* of the page before */
 	uint64_t reserved[2];
 };
 

@@ -30,6 +30,7 @@
 	.endm
 
 	hit_enter hit_enter_fixed, hit_fixed
+	hit_enter hit_enter_text, hit_text
 	hit_enter hit_enter_refs, hit_refs
 
 /*
