@@ -5,6 +5,7 @@
 #include "session/process.h"
 #include "session/program.h"
 #include "session/reader.h"
+#include "session/target.h"
 #include "session/watch.h"
 
 #include <errno.h>
@@ -24,6 +25,7 @@
 #define HELLO_WAIT_MS 5000
 #define ANSWER_WAIT_MS 5000
 #define LEAVE_WAIT_MS 2000
+#define STOPPED_WAIT_MS 100
 #define STEP_NS 1000000u
 
 int session_fail(struct wm_session *session, int error, const char *format, ...)
@@ -426,6 +428,19 @@ int wm_session_read(struct wm_session *session,
 	return result;
 }
 
+/* Stopped by a signal or by a debugger: its agent can't answer until it goes on. */
+static int is_stopped(const struct process *process)
+{
+	char state = target_thread_state(process->pid, process->pid);
+
+	return state == 'T' || state == 't';
+}
+
+static int patience_ms(const struct process *process, int usual_ms)
+{
+	return is_stopped(process) ? STOPPED_WAIT_MS : usual_ms;
+}
+
 /* The figures are better the longer the recording was: tell the trace. */
 static int close_trace(struct wm_session *session)
 {
@@ -465,8 +480,12 @@ int wm_session_stop(struct wm_session *session)
 			first = session_fail(session, err, "pid %d", (int)p->pid);
 	}
 	for (struct process *p = session->processes; p; p = p->next) {
-		err = is_usable(p) ? session_wait(session, p, ANSWER_WAIT_MS) : 0;
-		if (err && err != -WM_E_GONE && !first)
+		err = is_usable(p) ? session_wait(session, p, patience_ms(p, ANSWER_WAIT_MS)) : 0;
+		if (err == -WM_E_AGENT_SILENT && is_stopped(p) && !first)
+			first = session_fail(session, -WM_E_STOPPED,
+					     "pid %d; its markers are disarmed when it goes on",
+					     (int)p->pid);
+		else if (err && err != -WM_E_GONE && !first)
 			first = session_fail(session, err, "pid %d", (int)p->pid);
 		/* one that didn't answer hangs in a hit or is stopped: what it committed is whole */
 		if (session->writer && p->drain)
@@ -526,7 +545,7 @@ void wm_session_close(struct wm_session *session)
 	while (session->processes) {
 		struct process *p = session->processes;
 
-		session_wait(session, p, LEAVE_WAIT_MS);
+		session_wait(session, p, patience_ms(p, LEAVE_WAIT_MS));
 		if (session->watch && p->drain)
 			watch_remove(session->watch, p->drain);
 		session->processes = p->next;

@@ -52,6 +52,15 @@ sleep 1
 run 0 --json --for 200ms -o after -p "$pid"
 [ "$(json recorded)" -gt 0 ] || fail "no recording after a recorder was killed"
 
+# The program is stopped meanwhile: what it committed is kept, and it goes on disarmed.
+(sleep 0.5; kill -STOP "$pid") &
+run 1 --json --for 1s -o stopped -p "$pid"
+says "the process is stopped: pid $pid"
+expect "stopped program: events in the trace" "$(events_in stopped)" "$(json recorded)"
+kill -CONT "$pid"
+run 0 --json --for 200ms -o continued -p "$pid"
+[ "$(json recorded)" -gt 0 ] || fail "no recording after the program was stopped"
+
 # The program is killed: what it committed is there, and the recording ends by itself.
 (sleep 0.5; kill -9 "$pid") &
 run 0 --json -o dead -p "$pid"
