@@ -8,6 +8,7 @@
 #include "agent/control/thread.h"
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
+#include "agent/patch/batch.h"
 #include "agent/store/store.h"
 #include "base/kernel.h"
 #include "base/socketdir.h"
@@ -47,6 +48,7 @@ static int start(void)
 	if (error)
 		return error;
 	fork_register();
+	batch_register();
 	started = 1;
 	return 0;
 }

@@ -319,7 +319,6 @@ int registry_is_frozen(const struct text *text)
 int registry_forked(int whole)
 {
 	linkmap_forked();
-	batch_forked();
 	if (!whole)
 		abandoned = 1;
 	for (struct variant *variant = first; variant;

@@ -34,11 +34,6 @@
 
 static int sync_state; /* 0 not tried, 1 SYNC_CORE, -1 not there */
 
-void batch_forked(void)
-{
-	sync_state = 0;
-}
-
 /*
  * Without membarrier (before Linux 4.16, or filtered): changing the protection of a page that was
  * touched makes the kernel interrupt every core that runs this process to flush its TLB, and the
@@ -56,7 +51,7 @@ static void sync_by_interrupt(void)
 	kernel_munmap((void *)page, PAGE_BYTES);
 }
 
-void batch_sync_cores(void)
+void batch_register(void)
 {
 	if (!sync_state)
 		sync_state = kernel_call(SYS_membarrier,
@@ -64,6 +59,11 @@ void batch_sync_cores(void)
 					 0)
 				     ? -1
 				     : 1;
+}
+
+void batch_sync_cores(void)
+{
+	batch_register();
 	if (sync_state < 0 ||
 	    kernel_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0, 0))
 		sync_by_interrupt();

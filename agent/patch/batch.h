@@ -57,7 +57,11 @@ void batch_bytes(const struct batch_site *site, int arm, uint8_t bytes[5]);
 /* Make every core that runs this process serialize (or be switched out, which does). */
 void batch_sync_cores(void);
 
-/* The child of a fork: its registration with the kernel is its own. */
-void batch_forked(void);
+/*
+ * Register with the kernel for that, as the first batch_sync_cores() does if need be. While a process
+ * has one thread it takes a microsecond, else some 15 ms (membarrier(2) waits for all cores). Children
+ * of a fork inherit it.
+ */
+void batch_register(void);
 
 #endif
