@@ -10,6 +10,7 @@
 
 #include "bench/measure.h"
 #include "session/launch.h"
+#include "session/place.h"
 #include <waymark/error.h>
 
 #define ANSWER_MS 20000
@@ -84,8 +85,8 @@ static int meet(struct traced *traced, uint64_t buffer_bytes, uint32_t policy)
 	uint64_t end = measure_ns() + ANSWER_MS * 1000000ull;
 	int err;
 
-	while ((err = listener_accept(&traced->listener, &traced->link)) == 0) {
-		struct pollfd fd = { .fd = traced->listener.fd, .events = POLLIN };
+	while ((err = listener_accept(traced->listener, &traced->link)) == 0) {
+		struct pollfd fd = { .fd = traced->listener->fd, .events = POLLIN };
 
 		if (measure_ns() > end)
 			return -WM_E_AGENT_SILENT;
@@ -106,15 +107,18 @@ int traced_launch(struct traced *traced, char *const argv[], uint64_t buffer_byt
 {
 	const char *agent = getenv("WAYMARK_AGENT");
 	struct launch_options options = { .agent = agent };
+	char dir[SOCKETDIR_BYTES];
 	int err;
 
-	*traced = (struct traced){ .store_fd = -1, .listener.fd = -1, .link.fd = -1 };
+	*traced = (struct traced){ .store_fd = -1, .link.fd = -1 };
 	if (!agent)
 		return -WM_E_NO_AGENT;
-	err = listener_open(&traced->listener);
+	err = place_own(dir);
+	if (!err)
+		err = listener_new(&traced->listener, dir, geteuid());
 	if (err)
 		return err;
-	options.tool = traced->listener.path;
+	options.tool = traced->listener->path;
 	err = launch_start(&traced->pid, argv[0], argv, &options);
 	return err ? err : meet(traced, buffer_bytes, policy);
 }
@@ -161,6 +165,6 @@ void traced_release(struct traced *traced)
 		close(traced->store_fd);
 	if (traced->link.fd >= 0)
 		link_release(&traced->link);
-	listener_release(&traced->listener);
-	*traced = (struct traced){ .store_fd = -1, .listener.fd = -1, .link.fd = -1 };
+	listener_free(traced->listener);
+	*traced = (struct traced){ .store_fd = -1, .link.fd = -1 };
 }

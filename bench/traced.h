@@ -15,7 +15,7 @@
 #include "session/listen.h"
 
 struct traced {
-	struct listener listener;
+	struct listener *listener;
 	struct link link;
 	pid_t pid;
 	struct control_hello hello;
