@@ -87,7 +87,8 @@ static void page_close(struct lane *lane)
 	__atomic_store_n(&lane->limit, 0, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	lane->page = NULL;
-	lane->word = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	lane->word = 0; /* never with the page there: closed again, it would lose what it holds */
 	if (page) {
 		/* a handler may have jumped out of the last commit, between its two stores */
 		__atomic_store_n(&page->word, word, __ATOMIC_RELEASE);
@@ -120,7 +121,9 @@ static void page_open(struct store *store, struct lane *lane, uint32_t unit, uin
 	lane->base = store->data + (size_t)unit * UNIT_BYTES;
 	lane->word = PAGE_WORD(PAGE_HEAD_BYTES, 0);
 	lane->opened++;
-	lane->limit = bytes - LANE_SLACK;
+	/* last, for a handler that jumps out of here: without a limit the rest is not looked at */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	__atomic_store_n(&lane->limit, bytes - LANE_SLACK, __ATOMIC_RELAXED);
 }
 
 /*
