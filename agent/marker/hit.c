@@ -370,6 +370,12 @@ static void discard_unknown(const struct marker *marker)
 	__atomic_fetch_sub(&writer_strangers, 1, __ATOMIC_RELEASE);
 }
 
+/* A handler in between can cost the count one; a marker's hits are for people to look at. */
+static inline void count_hit(struct writer *writer, const struct plan *plan)
+{
+	++*(uint64_t *)(void *)((char *)writer + plan->counter_offset);
+}
+
 /*
  * Everything but the plain case. Compiled to keep all registers too, and never inlined, so that the
  * plain case saves only what it uses itself.
@@ -400,6 +406,8 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 			record(writer, depth, plan, consumer->lane, consumer->event_id, payload,
 			       sp);
 	}
+	if (plan)
+		count_hit(writer, plan);
 	if (plan && plan->probe_count && depth >= 0) {
 		struct probe_call call = { writer, plan, (const unsigned char *)payload, depth };
 
@@ -479,6 +487,7 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 			goto leave;
 	}
 	commit(lane, word, (uint64_t)(to - start), ticks);
+	count_hit(writer, plan);
 	done = 1;
 leave:
 	store_barrier();

@@ -71,5 +71,9 @@ void plan_finish(struct plan *plan)
 					    : plan->payload_words * 8u;
 	plan->lane_offset = (uint32_t)(offsetof(struct writer, lanes) +
 				       only->lane * sizeof(struct lane));
+	plan->counter_offset = (uint32_t)(offsetof(struct writer, hits) +
+					  (plan->number < COUNTERS_MAX ? plan->number
+								       : COUNTERS_MAX) *
+						  sizeof(uint64_t));
 	plan->compact_ticks = only->event_id < EVENT_EXTENDED ? 1u << EVENT_TICK_BITS : 0;
 }

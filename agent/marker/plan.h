@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #define SESSIONS_MAX 8
+#define COUNTERS_MAX 127 /* markers whose hits are counted: the first ones armed */
 
 struct plan_probe {
 	void (*call)(void (*fn)(void), void *data, const unsigned char *payload);
@@ -32,11 +33,13 @@ struct plan {
 	uint32_t room_bytes;		/* what the page must have; UINT32_MAX: not plain */
 	uint32_t lane_offset;		/* of the lane in struct writer */
 	uint32_t compact_ticks;		/* within these a compact header will do; 0: never */
+	uint32_t counter_offset;	/* of the marker's counter in struct writer */
 	uint8_t field_count;
 	struct plan_step steps[17];
 
 	/* given */
 	uint8_t types[16]; /* WM_TYPE_*, as in the site's entry */
+	uint32_t number;   /* counts its hits under this; COUNTERS_MAX or more: not counted */
 	uint8_t uses_tsc;  /* every consumer's clock is the TSC */
 	uint8_t consumer_count;
 	uint8_t probe_count;

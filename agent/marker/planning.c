@@ -20,6 +20,7 @@ struct block {
 };
 
 static struct block *retired;
+static uint32_t numbers; /* given out */
 
 unsigned int plan_payload_bytes(const uint8_t types[16])
 {
@@ -30,7 +31,7 @@ unsigned int plan_payload_bytes(const uint8_t types[16])
 	return bytes;
 }
 
-static struct plan *make(const struct variant *variant)
+static struct plan *make(struct variant *variant)
 {
 	size_t bytes = sizeof(struct block) + sizeof(struct plan) +
 		       variant->probe_count * sizeof(struct plan_probe);
@@ -42,6 +43,9 @@ static struct plan *make(const struct variant *variant)
 	block->bytes = bytes;
 	plan = (struct plan *)(block + 1);
 	memcpy(plan->types, variant->types, sizeof plan->types);
+	if (!variant->number)
+		variant->number = ++numbers;
+	plan->number = variant->number - 1;
 	plan->uses_tsc = 1;
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
 		if (variant->lanes & 1u << lane)

@@ -30,6 +30,7 @@ static struct arena {
 static pthread_key_t exit_key;
 static int has_exit_key;
 static char process_comm[16];
+static uint64_t ended_hits[COUNTERS_MAX]; /* of threads that are gone */
 
 ON_HIT_PATH int arena_is_ours(void)
 {
@@ -85,6 +86,7 @@ int arena_init(void)
 void arena_forked(void)
 {
 	writer_self = NULL;
+	memset(ended_hits, 0, sizeof ended_hits);
 	if (arena)
 		__atomic_store_n(&arena->is_ours, 1, __ATOMIC_RELAXED);
 }
@@ -224,6 +226,11 @@ static void end_writer(struct writer *writer)
 				lane_end(&writer->deeper[i]->of[session], session);
 		}
 	}
+	for (int i = 0; i < COUNTERS_MAX; i++) {
+		if (writer->hits[i])
+			__atomic_fetch_add(&ended_hits[i], writer->hits[i], __ATOMIC_RELAXED);
+		writer->hits[i] = 0;
+	}
 	if (writer->is_foreign)
 		__atomic_fetch_sub(&arena->foreign, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < DEPTH_MAX; i++)
@@ -250,6 +257,29 @@ void arena_writer_end_dead(struct writer *writer, uint32_t births)
 	    __atomic_load_n(&writer->births, __ATOMIC_RELAXED) == births)
 		end_writer(writer);
 	writer_ending_drop(writer);
+}
+
+struct count {
+	uint32_t number;
+	uint64_t hits;
+};
+
+static void count_hits(struct writer *writer, void *data)
+{
+	struct count *count = data;
+
+	count->hits += __atomic_load_n(&writer->hits[count->number], __ATOMIC_RELAXED);
+}
+
+uint64_t arena_hits(uint32_t number)
+{
+	struct count count = { .number = number };
+
+	if (number >= COUNTERS_MAX)
+		return UINT64_MAX;
+	count.hits = __atomic_load_n(&ended_hits[number], __ATOMIC_RELAXED);
+	arena_each(count_hits, &count);
+	return count.hits;
 }
 
 void arena_each(void (*visit)(struct writer *writer, void *data), void *data)

@@ -48,6 +48,12 @@ void arena_writer_end_dead(struct writer *writer, uint32_t births);
 void writer_ending_take(struct writer *writer);
 void writer_ending_drop(struct writer *writer);
 
+/*
+ * Hits of the marker whose plans bear this number, by all threads, ever: as of about now. UINT64_MAX
+ * for one that isn't counted. Control side.
+ */
+uint64_t arena_hits(uint32_t number);
+
 /* Call visit() for each writer in use. Control side. */
 void arena_each(void (*visit)(struct writer *writer, void *data), void *data);
 

@@ -393,6 +393,11 @@ void store_forked(void)
 	arena_forked();
 }
 
+uint64_t store_hits(uint32_t number)
+{
+	return arena_hits(number);
+}
+
 int store_uses_tsc(unsigned int lane)
 {
 	return stores[lane].clock == STORE_CLOCK_TSC;

@@ -56,6 +56,12 @@ void store_forked(void);
 /* Register for fork and thread exit; find the clock. Once. */
 int store_init(void);
 
+/*
+ * Hits of the marker whose plans bear this number (plan.h), by all threads since the agent came; a
+ * thread that ends meanwhile may be missed or counted twice. UINT64_MAX: it isn't counted. Control side.
+ */
+uint64_t store_hits(uint32_t number);
+
 /* Whether session `lane`'s events are stamped by the TSC. */
 int store_uses_tsc(unsigned int lane);
 

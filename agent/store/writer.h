@@ -78,6 +78,7 @@ struct writer {
 	uint32_t ending;
 	char comm[16];
 	struct lanes lanes;
+	uint64_t hits[COUNTERS_MAX + 1]; /* by plan number; the last is for those not counted */
 } __attribute__((aligned(64)));
 
 /*
