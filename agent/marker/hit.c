@@ -10,6 +10,7 @@
 
 #include "agent/marker/field.h"
 #include "agent/marker/plan.h"
+#include "agent/probe/call.h"
 #include "agent/store/writer.h"
 #include "arch/vectors.h"
 
@@ -60,38 +61,32 @@ static inline void put64(unsigned char *to, uint64_t value)
 }
 
 /* The header of abi/page.h; returns where the fields go. *ticks is corrected to never run back. */
-static inline unsigned char *put_header(const struct lane *lane, unsigned char *at, uint32_t id,
+static inline unsigned char *put_header(const struct wm_page *page, unsigned char *at, uint32_t id,
 					uint64_t *ticks)
 {
-	uint64_t passed = *ticks - lane->page->end_ticks;
+	uint64_t passed = *ticks - page->end_ticks;
 
 	if (likely(id < EVENT_EXTENDED && passed >> EVENT_TICK_BITS == 0)) {
 		put32(at, id | (uint32_t)*ticks << 5);
 		return at + EVENT_COMPACT_BYTES;
 	}
 	if ((int64_t)passed < 0)
-		*ticks = lane->page
-				 ->end_ticks; /* another core's TSC is behind, against its promise */
+		*ticks = page->end_ticks; /* another core's TSC is behind, against its promise */
 	*at = EVENT_EXTENDED;
 	put32(at + 1, id);
 	put64(at + 5, *ticks);
 	return at + EVENT_EXTENDED_BYTES;
 }
 
-static inline unsigned char *lane_at(const struct lane *lane)
-{
-	return lane->base + (uint32_t)lane->word;
-}
-
 /*
  * The event's bytes are there; say so. The order is the page's promise to a reader (abi/page.h).
  * Offset and count are one word here too: a signal handler that leaves by longjmp finds a hit either
- * wholly done or not at all.
+ * wholly done or not at all. `page` was read before the event was written: a handler that forks and
+ * returns here in the child finds the lane wiped.
  */
-static inline void commit(struct lane *lane, uint64_t word, uint64_t bytes, uint64_t ticks)
+static inline void commit(struct lane *lane, struct wm_page *page, uint64_t word, uint64_t bytes,
+			  uint64_t ticks)
 {
-	struct wm_page *page = lane->page;
-
 	word += PAGE_WORD(bytes, 1);
 	page->end_ticks = ticks;
 	store_barrier();
@@ -275,13 +270,14 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 		     const uint64_t *payload, uint64_t ticks, uint32_t cap)
 {
 	const unsigned char *limit = lane->base + lane->limit;
+	struct wm_page *page = lane->page;
 	uint64_t word = lane->word;
 	unsigned char *start, *to;
 
 	if ((int64_t)lane->limit - (uint32_t)word <= (int64_t)(plan->payload_words * 8u))
 		return -1; /* also when there is no page: then both are 0 */
-	start = lane_at(lane);
-	to = put_header(lane, start, id, &ticks);
+	start = lane->base + (uint32_t)word;
+	to = put_header(page, start, id, &ticks);
 	if (plan->has_refs) {
 		to = put_fields(to, limit, plan, (const unsigned char *)payload, cap);
 		if (!to)
@@ -291,7 +287,7 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 			put64(to + 8 * i, payload[i]);
 		to += plan->payload_bytes;
 	}
-	commit(lane, word, (uint64_t)(to - start), ticks);
+	commit(lane, page, word, (uint64_t)(to - start), ticks);
 	return 0;
 }
 
@@ -319,42 +315,6 @@ static void record(struct writer *writer, int depth, const struct plan *plan, ui
 	if (lane_next_page(writer, lane, session, depth, bytes + EVENT_EXTENDED_BYTES, ticks, sp) ||
 	    put_event(lane, plan, id, payload, ticks, cap))
 		lane_discard(writer, lane, session, depth);
-}
-
-struct probe_call {
-	struct writer *writer;
-	const struct plan *plan;
-	const unsigned char *payload;
-	int depth;
-};
-
-static int is_running(const struct writer *writer, const struct plan_probe *probe, int depth)
-{
-	for (int i = 0; i < depth; i++) {
-		if (writer->inside[i] && writer->running_fn[i] == probe->fn &&
-		    writer->running[i] == probe->data)
-			return 1;
-	}
-	return 0;
-}
-
-/* A handler that passes its own marker is not called again for it: that would never end. */
-static long call_probes(void *data)
-{
-	const struct probe_call *call = data;
-	struct writer *writer = call->writer;
-
-	for (unsigned int i = 0; i < call->plan->probe_count; i++) {
-		const struct plan_probe *probe = &call->plan->probes[i];
-
-		if (is_running(writer, probe, call->depth))
-			continue;
-		writer->running[call->depth] = probe->data;
-		writer->running_fn[call->depth] = probe->fn;
-		probe->call(probe->fn, probe->data, call->payload);
-		writer->running_fn[call->depth] = NULL;
-	}
-	return 0;
 }
 
 /* No memory for one more thread: its hits are lost, and counted. */
@@ -411,7 +371,7 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 	if (plan && plan->probe_count && depth >= 0) {
 		struct probe_call call = { writer, plan, (const unsigned char *)payload, depth };
 
-		vectors_call(call_probes, &call);
+		vectors_call(probe_call, &call);
 	}
 	store_barrier();
 	if (depth >= 0)
@@ -435,6 +395,7 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 	const struct plan *plan;
 	struct lane *lane;
 	unsigned char *start, *to;
+	struct wm_page *page;
 	uint64_t ticks, word;
 	int done = 0;
 
@@ -453,12 +414,13 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 	if (unlikely((int64_t)lane->limit - (uint32_t)word <= (int64_t)plan->room_bytes))
 		goto leave;
 	start = to = lane->base + (uint32_t)word;
+	page = lane->page;
 	ticks = clock_ticks(STORE_CLOCK_TSC);
-	if (likely(ticks - lane->page->end_ticks < plan->compact_ticks)) {
+	if (likely(ticks - page->end_ticks < plan->compact_ticks)) {
 		put32(to, plan->consumers[0].event_id | (uint32_t)ticks << 5);
 		to += EVENT_COMPACT_BYTES;
 	} else {
-		to = put_header(lane, to, plan->consumers[0].event_id, &ticks);
+		to = put_header(page, to, plan->consumers[0].event_id, &ticks);
 	}
 
 	if (shape == PLAN_FIXED) {
@@ -486,7 +448,7 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 		if (unlikely(!to))
 			goto leave;
 	}
-	commit(lane, word, (uint64_t)(to - start), ticks);
+	commit(lane, page, word, (uint64_t)(to - start), ticks);
 	count_hit(writer, plan);
 	done = 1;
 leave:

@@ -6,6 +6,7 @@
 #include <waymark/probe.h>
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -490,6 +491,34 @@ Test(hit, signals_at_any_point_lose_nothing)
 	cr_assert_eq(bed_read(0, width, NULL, NULL) + bed_discarded(0), hits + (uint64_t)signals);
 }
 
+static char tiny[4096] __attribute__((aligned(4096)));
+
+static void *hit_on_tiny_stack(void *data)
+{
+	/* no more than a signal frame's worth: the kernel wants more where AVX-512 is */
+	stack_t stack = { .ss_sp = tiny, .ss_size = sizeof tiny };
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
+
+	(void)data;
+	sigaltstack(&stack, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	raise(SIGUSR1);
+	return NULL;
+}
+
+Test(hit, a_first_hit_on_a_tiny_stack_is_lost_and_counted)
+{
+	pthread_t thread;
+
+	bed_make(1 << 20, STORE_DISCARD);
+	bed_arm("hit:handler", SIGNAL, 1);
+	cr_assert_eq(pthread_create(&thread, NULL, hit_on_tiny_stack, NULL), 0);
+	pthread_join(thread, NULL);
+	cr_assert_eq(signals, 1);
+	cr_assert_eq(bed_read(0, width, NULL, NULL) + bed_discarded(0), 1);
+	cr_assert_eq(bed_discarded(0), 1);
+}
+
 static sigjmp_buf back;
 
 static void leave_by_jump(int signal)
@@ -532,6 +561,7 @@ static void on_pair(void *data, int a, uint64_t b)
 	seen.a = a;
 	seen.b = b;
 	seen.calls++;
+	errno = EILSEQ;
 	cr_assert_eq(data, &seen);
 	if (seen.calls < 100)
 		hit_pair(a, b); /* its own marker */
@@ -553,7 +583,9 @@ Test(hit, probes_get_the_fields_and_do_not_call_themselves)
 
 	bed_make(1 << 20, STORE_DISCARD);
 	bed_arm_probe("hit:pair", PAIR, 1, probes, 2);
+	errno = 123;
 	hit_pair(-5, 7);
+	cr_assert_eq(errno, 123, "a handler's errno is its own");
 	cr_assert_eq(seen.a, -5);
 	cr_assert_eq(seen.b, 7);
 	cr_assert_eq(seen.calls, 1);

@@ -16,6 +16,7 @@
  * address. This close to there nobody else runs, so no system call is needed to know the thread:
  * a seccomp filter might kill it for one.
  */
+#define REGISTER_BYTES 8192u /* vectors_call(), libc, and a margin */
 #define OWN_STACK_BYTES (64 * 1024u)
 
 __thread struct writer *writer_self;
@@ -116,6 +117,19 @@ static struct writer *writer_register(int32_t tid, int foreign)
 	return registration.writer;
 }
 
+/*
+ * Whether the registers that vectors_call() keeps might not fit below `sp`: an alternate stack may
+ * have as little as MINSIGSTKSZ. The first hit there is lost, and counted, rather than run over it.
+ */
+static int is_tight(uintptr_t sp)
+{
+	stack_t alternate = { 0 };
+
+	return !syscall_raw(SYS_sigaltstack, 0, (long)&alternate, 0, 0) &&
+	       (alternate.ss_flags & SS_ONSTACK) &&
+	       sp - (uintptr_t)alternate.ss_sp < REGISTER_BYTES;
+}
+
 struct writer *writer_find(uintptr_t sp)
 {
 	struct writer *writer = writer_self;
@@ -149,6 +163,8 @@ struct writer *writer_find(uintptr_t sp)
 
 		if (foreign)
 			return foreign;
+		if (is_tight(sp))
+			return NULL;
 		writer = writer_register(tid, 0);
 		if (writer && !writer->is_foreign) {
 			writer_self = writer;
@@ -157,7 +173,9 @@ struct writer *writer_find(uintptr_t sp)
 		return writer;
 	}
 	writer = arena_writer_of(tid);
-	return writer ? writer : writer_register(tid, 1);
+	if (writer || is_tight(sp))
+		return writer;
+	return writer_register(tid, 1);
 }
 
 /* Whether a hit that stored `frame` can't be going on any more, seen from a hit at `sp`. */
