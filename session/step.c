@@ -11,11 +11,12 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define BUSY_WAIT_NS 2000000000u
 #define ACCEPTS_MAX 64 /* in one step: whoever hammers at the door holds nobody up */
 #define IDLE_NS_MIN 1000000u
 #define IDLE_NS_MAX 10000000u
 #define REQUEST_WAIT_MS 5000
+#define STOPPED_WAIT_MS 500 /* that long a program may stand still */
+#define STRICT_TRY_NS 5000000000u
 #define RULES_BYTES_MAX (CONTROL_BYTES_MAX - 1024)
 /* A connection that closed while its process lives: it executes another program, or is about to die. */
 #define HUNG_UP_WAIT_NS 300000000u
@@ -148,26 +149,33 @@ static int change_stopped_once(struct wm_session *session, struct process *proce
 		return err;
 	err = send_rules(session, process, type, 1);
 	if (!err)
-		err = session_wait(session, process, REQUEST_WAIT_MS);
+		err = session_wait(session, process, STOPPED_WAIT_MS);
 	stop_resume(stop);
 	return err;
 }
 
 /*
- * The agent says -EBUSY when a thread was stopped while it held the agent's lock or while the loader
- * took a module away: such a thread must run on first.
+ * A thread may have been stopped while it held the agent's lock, or while the loader took a module
+ * away. The agent says -EBUSY then, or itself waits for that thread and says nothing. So let all run
+ * on for a while, longer each time, and try again.
  */
 static int change_stopped(struct wm_session *session, struct process *process, uint16_t type)
 {
-	uint64_t until = ticks_monotonic_ns() + BUSY_WAIT_NS;
+	uint64_t until = ticks_monotonic_ns() + STRICT_TRY_NS;
+	unsigned int pause_us = 1000;
 	int err;
 
-	while ((err = change_stopped_once(session, process, type)) == -EBUSY &&
-	       ticks_monotonic_ns() < until) {
+	for (;;) {
+		err = change_stopped_once(session, process, type);
+		if ((err != -EBUSY && err != -WM_E_AGENT_SILENT) || ticks_monotonic_ns() > until)
+			return err;
+		if (err == -WM_E_AGENT_SILENT)
+			session_wait(session, process, REQUEST_WAIT_MS);
 		process->error = 0;
-		usleep(1000);
+		usleep(pause_us);
+		if (pause_us < 50000)
+			pause_us *= 2;
 	}
-	return err;
 }
 
 int session_arm(struct wm_session *session, struct process *process)
