@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define CALL_WAIT_MS 2000
+#define CALL_WAIT_MS 10000 /* the process's memory may be locked for long by threads of its own */
 #define PAGE_BYTES 4096u
 
 /* linux/ptrace.h, from Linux 5.13 and 6.4; older headers lack them. */
@@ -306,12 +306,12 @@ int borrow_return(struct borrow *borrow)
 	return err;
 }
 
-void borrow_end(struct borrow *borrow)
+int borrow_end(struct borrow *borrow)
 {
 	int err;
 
 	if (!borrow->seized)
-		return;
+		return 0;
 	err = borrow_return(borrow);
 	/* Where it could not be brought back, it has to do so by itself, with the code in place. */
 	if (!err && borrow->place)
@@ -320,4 +320,5 @@ void borrow_end(struct borrow *borrow)
 	if (borrow->mem >= 0)
 		close(borrow->mem);
 	*borrow = (struct borrow){ .mem = -1 };
+	return err;
 }

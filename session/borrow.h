@@ -72,8 +72,11 @@ int borrow_move(struct borrow *borrow, uint64_t at);
 /* Step 5. The thread stays stopped. */
 int borrow_return(struct borrow *borrow);
 
-/* Steps 5, when it is due, and 6. Safe on a zeroed loan and after any error. */
-void borrow_end(struct borrow *borrow);
+/*
+ * Steps 5, when it is due, and 6. Safe on a zeroed loan and after any error. An error says that the
+ * thread is on its own: the code that it is in must stay where it is.
+ */
+int borrow_end(struct borrow *borrow);
 
 /* Write to the process's memory, whatever its protection. All or -errno. */
 int borrow_write(const struct borrow *borrow, uint64_t address, const void *bytes, size_t count);

@@ -18,6 +18,7 @@
 #include "session/inject.h"
 #include "base/elf.h"
 #include "session/glibc.h"
+#include "session/loan.h"
 #include "session/scratch.h"
 #include "session/target.h"
 #include "session/tracee.h"
@@ -25,7 +26,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,8 +54,8 @@ struct injection {
 	struct glibc glibc;
 	/* of the address space that the scratch is in; it stays with that one. -1: none yet */
 	int mem;
-	int committed; /* something was done to the process: no second try */
-	int tries;
+	int started;   /* the raw thread runs */
+	int astray;    /* a borrowed thread is on its own: the scratch must stay */
 };
 
 static void sleep_us(long us)
@@ -240,9 +240,10 @@ static void hold(const struct injection *injection)
 }
 
 /* With a thread borrowed: look, map, start. -EAGAIN: at this moment it can't be. */
-static int load_by(struct injection *injection, struct borrow *borrow)
+static int load_by(struct loan *loan, struct borrow *borrow)
 {
-	size_t scan = injection->tries < TRIES_STRICT ? SCAN_WORDS : SCAN_WORDS_LAX;
+	struct injection *injection = loan->data;
+	size_t scan = loan->tries < TRIES_STRICT ? SCAN_WORDS : SCAN_WORDS_LAX;
 	int alone = target_status_number(injection->target.pid, "Threads") == 1;
 	struct loader_data *data = NULL;
 	struct maps maps;
@@ -256,7 +257,7 @@ static int load_by(struct injection *injection, struct borrow *borrow)
 				 injection->detail);
 	if (!err && !*injection->glibc.agent_path)
 		err = agent_check(injection);
-	if (!err && alone && injection->tries < TRIES_LAX &&
+	if (!err && alone && loan->tries < TRIES_LAX &&
 	    in_malloc(borrow, &injection->glibc, scan))
 		err = -EAGAIN;
 	if (!err)
@@ -267,7 +268,7 @@ static int load_by(struct injection *injection, struct borrow *borrow)
 		err = borrow_place(borrow, &maps);
 	if (!err) {
 		data_fill(data, injection);
-		injection->committed = 1;
+		loan->committed = 1;
 		injection->mem = fcntl(borrow->mem, F_DUPFD_CLOEXEC, 0);
 		err = injection->mem < 0
 			      ? -errno
@@ -276,73 +277,11 @@ static int load_by(struct injection *injection, struct borrow *borrow)
 	}
 	if (!err)
 		err = scratch_start(&injection->scratch, borrow, injection->detail);
-	if (!err)
-		err = borrow_return(borrow);
-	if (!err && alone)
+	injection->started = loan->committed && !err;
+	if (!err && !borrow_return(borrow) && alone)
 		hold(injection);
 	maps_release(&maps);
 	free(data);
-	return err;
-}
-
-/* The order to try threads in: those that sleep, those that run, never those that can't be stopped. */
-static int rank(char state)
-{
-	switch (state) {
-	case 'S':
-	case 'I':
-		return 0;
-	case 'R':
-		return 1;
-	case 'D': /* for a moment, or as a parent in vfork(2) */
-		return 2;
-	default:
-		return 3;
-	}
-}
-
-typedef int loan_fn(struct injection *injection, struct borrow *borrow);
-
-static int borrow_one(struct injection *injection, pid_t tid, loan_fn *fn)
-{
-	struct borrow borrow;
-	int err = borrow_stop(&borrow, tid, tracee_deadline(STOP_WAIT_MS));
-
-	if (err)
-		return err;
-	err = fn(injection, &borrow);
-	borrow_end(&borrow);
-	return err;
-}
-
-/* What may be otherwise in a moment, or with another thread; as long as nothing is done yet. */
-static int may_retry(const struct injection *injection, int err)
-{
-	if (injection->committed)
-		return 0;
-	return err == -EAGAIN || err == -ESRCH || err == -ETIMEDOUT || err == -EOPNOTSUPP ||
-	       err == -EPERM;
-}
-
-static int traced_by_others(pid_t tid)
-{
-	long tracer = target_status_number(tid, "TracerPid");
-
-	return tracer && tracer != gettid();
-}
-
-/* One pass over the threads, leader first, the better ranks first. */
-static int borrow_any(struct injection *injection, loan_fn *fn)
-{
-	pid_t pid = injection->target.pid, *tids;
-	int count = target_threads(pid, &tids), err = count < 0 ? count : -EAGAIN;
-
-	for (int want = 0; want < 3 && may_retry(injection, err); want++)
-		for (int i = 0; i < count && may_retry(injection, err); i++)
-			if (rank(target_thread_state(pid, tids[i])) == want &&
-			    !traced_by_others(tids[i]))
-				err = borrow_one(injection, tids[i], fn);
-	free(tids);
 	return err;
 }
 
@@ -373,48 +312,6 @@ static int failed_to_borrow(struct injection *injection, int err)
 	return -WM_E_INJECT;
 }
 
-struct loan {
-	struct injection *injection;
-	loan_fn *fn;
-	unsigned int wait_ms;
-	int result;
-};
-
-static void *loan_thread(void *arg)
-{
-	struct loan *loan = arg;
-	struct injection *injection = loan->injection;
-	uint64_t deadline_ns = tracee_deadline(loan->wait_ms);
-	int err;
-
-	for (injection->tries = 0;; injection->tries++) {
-		err = borrow_any(injection, loan->fn);
-		if (!may_retry(injection, err) || tracee_late(deadline_ns))
-			break;
-		if (err == -EPERM && injection->tries > 20)
-			break;
-		/* at random places: a program with a beat of its own must not keep step with us */
-		sleep_us(100 + injection->tries * 137 % 1900);
-	}
-	loan->result = err;
-	return NULL;
-}
-
-/*
- * Borrow some thread and do fn() with it, at a good moment. A thread of our own does it: its end lets
- * go of all that could not be stopped in time (tracee.h).
- */
-static int borrow(struct injection *injection, loan_fn *fn, unsigned int wait_ms)
-{
-	struct loan loan = { injection, fn, wait_ms, 0 };
-	pthread_t thread;
-	int err = -pthread_create(&thread, NULL, loan_thread, &loan);
-
-	if (!err)
-		err = -pthread_join(thread, NULL);
-	return err ? err : loan.result;
-}
-
 /* Is the address space that this thread runs in the one that the scratch is in? */
 static int same_memory(const struct injection *injection, const struct borrow *borrow)
 {
@@ -426,15 +323,19 @@ static int same_memory(const struct injection *injection, const struct borrow *b
 	       !memcmp(here, there, sizeof(here));
 }
 
-static int unmap_by(struct injection *injection, struct borrow *borrow)
+static int unmap_by(struct loan *loan, struct borrow *borrow)
 {
+	struct injection *injection = loan->data;
 	struct maps maps = { 0 };
 	int err = same_memory(injection, borrow) ? maps_read(&maps, borrow->tid) : -WM_E_GONE;
 
 	if (!err)
 		err = borrow_place(borrow, &maps);
-	if (!err)
+	if (!err) {
+		/* A second call might take what the program has mapped there since. */
+		loan->committed = 1;
 		err = scratch_unmap(&injection->scratch, borrow);
+	}
 	maps_release(&maps);
 	return err;
 }
@@ -464,12 +365,12 @@ static int threads_left(const struct injection *injection)
 /* Unmap the scratch. What can't be removed stays, unused: that is no failure. */
 static void unmap(struct injection *injection)
 {
-	struct injection quiet = *injection;
+	struct loan loan = { .pid = injection->target.pid,
+			     .wait_ms = UNMAP_WAIT_MS,
+			     .fn = unmap_by,
+			     .data = injection };
 
-	quiet.detail = (struct detail){ 0 };
-	quiet.committed = 0;
-	borrow(&quiet, unmap_by, UNMAP_WAIT_MS);
-	injection->scratch = quiet.scratch;
+	loan_make(&loan);
 }
 
 /* Step 5. */
@@ -482,20 +383,27 @@ static void clean(struct injection *injection)
 			return;
 		sleep_us(200);
 	}
-	unmap(injection);
+	if (!injection->astray)
+		unmap(injection);
 }
 
-static int give_up(struct injection *injection, uint32_t status)
+static void abandon(const struct injection *injection)
 {
 	const uint32_t yes = 1;
-	const char *why = status == LOADER_OPENED    ? "the agent is still starting"
-			  : status == LOADER_CREATED ? "its dynamic loader is still busy"
-						     : "a new thread has not run";
 
 	/* Should the loader come through later, it won't start the agent. The memory stays for it. */
 	if (pwrite(injection->mem, &yes, sizeof(yes),
 		   (off_t)(injection->scratch.data + offsetof(struct loader_data, abandoned))) < 0)
-		why = "its memory is gone";
+		return; /* gone: so is the loader */
+}
+
+static int give_up(struct injection *injection, uint32_t status)
+{
+	const char *why = status == LOADER_OPENED  ? "the agent is still starting" :
+			  status == LOADER_CREATED ? "its dynamic loader is still busy" :
+						     "a new thread has not run";
+
+	abandon(injection);
 	return detail_set(injection->detail, -WM_E_INJECT, "process %d (%s): %s after %d s",
 			  injection->target.pid, injection->target.comm, why, LOAD_WAIT_MS / 1000);
 }
@@ -550,8 +458,22 @@ static int await(struct injection *injection)
 	}
 }
 
+static int not_started(struct injection *injection, int err)
+{
+	if (!injection->astray) {
+		unmap(injection);
+		return err;
+	}
+	abandon(injection);
+	return err != -ETIMEDOUT ? err :
+				   detail_set(injection->detail, -WM_E_INJECT,
+					      "process %d (%s) takes very long over a system call",
+					      injection->target.pid, injection->target.comm);
+}
+
 static int attempt(struct injection *injection, pid_t pid)
 {
+	struct loan loan = { .wait_ms = BORROW_WAIT_MS, .fn = load_by, .data = injection };
 	int err = precheck(injection, pid), mem;
 	char path[64];
 
@@ -565,17 +487,19 @@ static int attempt(struct injection *injection, pid_t pid)
 			       ? target_denied(&injection->target, injection->detail)
 			       : -WM_E_GONE;
 	close(mem);
-	err = borrow(injection, load_by, BORROW_WAIT_MS);
-	if (may_retry(injection, err))
+	loan.pid = injection->target.pid;
+	err = loan_make(&loan);
+	injection->astray = loan.astray;
+	if (loan_failed(&loan, err))
 		err = failed_to_borrow(injection, err);
-	else if (!err)
+	else if (injection->started)
 		err = await(injection);
 	else if (injection->scratch.start)
-		unmap(injection);
+		err = not_started(injection, err);
 	if (injection->mem >= 0)
 		close(injection->mem);
 	injection->mem = -1;
-	injection->committed = 0;
+	injection->started = injection->astray = 0;
 	injection->scratch.start = 0;
 	return err == -ESRCH ? -WM_E_GONE : err;
 }

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Finds some thread of a process that can be borrowed (session/borrow.h), at a moment when it can.
+ */
+#ifndef SESSION_LOAN_H
+#define SESSION_LOAN_H
+
+#include "session/borrow.h"
+
+#include <sys/types.h>
+
+struct loan {
+	pid_t pid;
+	unsigned int wait_ms;
+	/*
+	 * What is to be done with the thread. -EAGAIN: not with this one, or not now. Runs in a thread of
+	 * its own.
+	 */
+	int (*fn)(struct loan *loan, struct borrow *borrow);
+	void *data;
+	int tries;     /* so far: passes over all threads */
+	int committed; /* set by fn(): something was done, there is no second try */
+	int astray;    /* a borrowed thread is on its own: the code that it is in must stay */
+};
+
+/*
+ * Make it. What fn() returned; when it never came to that: -EAGAIN, -ESRCH, -EPERM, -ETIMEDOUT,
+ * -EOPNOTSUPP as borrow_stop() has them, -WM_E_STOPPED.
+ */
+int loan_make(struct loan *loan);
+
+/* Is it one of those, with nothing done? */
+int loan_failed(const struct loan *loan, int err);
+
+#endif
