@@ -79,17 +79,17 @@ static inline unsigned char *put_header(const struct wm_page *page, unsigned cha
 }
 
 /*
- * The event's bytes are there; say so. The order is the page's promise to a reader (abi/page.h).
- * Offset and count are one word here too: a signal handler that leaves by longjmp finds a hit either
- * wholly done or not at all. `page` was read before the event was written: a handler that forks and
- * returns here in the child finds the lane wiped.
+ * The event's bytes are there, and end_ticks covers it; say so. The order is the page's promise to a
+ * reader (abi/page.h). Offset and count are one word here too: a signal handler that leaves by longjmp
+ * finds a hit either wholly done or not at all. `page` was read before the event was written: a
+ * handler that forks and returns here in the child finds the lane wiped.
  */
-static inline void commit(struct lane *lane, struct wm_page *page, uint64_t word, uint64_t bytes,
-			  uint64_t ticks)
+static inline void commit(struct lane *lane, struct wm_page *page, uint64_t bytes)
 {
-	word += PAGE_WORD(bytes, 1);
-	page->end_ticks = ticks;
+	uint64_t word;
+
 	store_barrier();
+	word = lane->word + PAGE_WORD(bytes, 1);
 	lane->word = word;
 	store_barrier();
 	__atomic_store_n(&page->word, word, __ATOMIC_RELEASE);
@@ -278,6 +278,7 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 		return -1; /* also when there is no page: then both are 0 */
 	start = lane->base + (uint32_t)word;
 	to = put_header(page, start, id, &ticks);
+	page->end_ticks = ticks;
 	if (plan->has_refs) {
 		to = put_fields(to, limit, plan, (const unsigned char *)payload, cap);
 		if (!to)
@@ -287,7 +288,7 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 			put64(to + 8 * i, payload[i]);
 		to += plan->payload_bytes;
 	}
-	commit(lane, page, word, (uint64_t)(to - start), ticks);
+	commit(lane, page, (uint64_t)(to - start));
 	return 0;
 }
 
@@ -396,7 +397,8 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 	struct lane *lane;
 	unsigned char *start, *to;
 	struct wm_page *page;
-	uint64_t ticks, word;
+	uint64_t ticks;
+	uint32_t offset;
 	int done = 0;
 
 	if (unlikely(!writer || sp - writer->stack.low >= writer->stack.bytes || writer->inside[0]))
@@ -409,11 +411,11 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 		goto leave;
 	}
 	lane = (struct lane *)((char *)writer + plan->lane_offset);
-	word = lane->word;
+	offset = (uint32_t)lane->word;
 	/* not plain: no room is enough; no page: both are 0, and none is not enough either */
-	if (unlikely((int64_t)lane->limit - (uint32_t)word <= (int64_t)plan->room_bytes))
+	if (unlikely((int64_t)lane->limit - offset <= (int64_t)plan->room_bytes))
 		goto leave;
-	start = to = lane->base + (uint32_t)word;
+	start = to = lane->base + offset;
 	page = lane->page;
 	ticks = clock_ticks(STORE_CLOCK_TSC);
 	if (likely(ticks - page->end_ticks < plan->compact_ticks)) {
@@ -422,6 +424,7 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 	} else {
 		to = put_header(page, to, plan->consumers[0].event_id, &ticks);
 	}
+	page->end_ticks = ticks; /* no longer needed, which frees a register */
 
 	if (shape == PLAN_FIXED) {
 		for (unsigned int i = 0; i < plan->payload_words; i++)
@@ -448,7 +451,7 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 		if (unlikely(!to))
 			goto leave;
 	}
-	commit(lane, page, word, (uint64_t)(to - start), ticks);
+	commit(lane, page, (uint64_t)(to - start));
 	count_hit(writer, plan);
 	done = 1;
 leave:
