@@ -24,9 +24,10 @@ Test(maps, our_own_are_read)
 Test(maps, names_are_taken_as_the_kernel_writes_them)
 {
 	struct maps maps;
-	char *text = strdup("1000-2000 r-xp 00001000 fe:00 12   /a b\\012c (deleted)\n"
-			    "2000-3000 rw-s 00000000 00:00 0 \n"
-			    "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0   [vsyscall]\n");
+	char *text = strdup(
+		"1000-2000 r-xp 00001000 fe:00 12   /a b\\012c (deleted)\n"
+		"2000-3000 rw-s 00000000 00:00 0 \n"
+		"ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0   [vsyscall]\n");
 
 	cr_assert_eq(maps_parse(&maps, text), 0);
 	cr_assert_eq(maps.count, 3);

@@ -51,7 +51,8 @@ static int pid_add(struct options *options, const char *text)
 /* SUBSYSTEM:EVENT, unless a file has that very name. */
 static int is_glob(const struct options *options, const char *text)
 {
-	if (strchr(text, '/') || (!strchr(text, ':') && !strpbrk(text, "*?[") && !options->pid_count))
+	if (strchr(text, '/') ||
+	    (!strchr(text, ':') && !strpbrk(text, "*?[") && !options->pid_count))
 		return 0;
 	return options->pid_count || access(text, F_OK);
 }
@@ -77,8 +78,10 @@ static int argument_add(struct options *options, const char *text)
 static int options_read(struct options *options, int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "pid", required_argument, NULL, 'p' }, { "sites", no_argument, NULL, 's' },
-		{ "json", no_argument, NULL, 'j' },	 { "help", no_argument, NULL, 'h' },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "sites", no_argument, NULL, 's' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 },
 	};
 	int c, status = CLI_FINE;

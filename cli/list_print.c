@@ -114,7 +114,8 @@ static void put_sites(struct out *out, const struct catalog_marker *marker)
 	}
 }
 
-static void put_marker(struct out *out, const struct catalog_marker *marker, size_t columns, int sites)
+static void put_marker(struct out *out, const struct catalog_marker *marker, size_t columns,
+		       int sites)
 {
 	char text[32], count[24];
 
@@ -147,7 +148,8 @@ void list_text(struct out *out, const struct catalog *catalog, const char *take,
 
 		if (!take[i])
 			continue;
-		if (!before || before->pid != marker->pid || strcmp(before->module, marker->module)) {
+		if (!before || before->pid != marker->pid ||
+		    strcmp(before->module, marker->module)) {
 			if (before)
 				out_char(out, '\n');
 			out_char(out, '#');
@@ -212,7 +214,8 @@ static void json_sites(struct out *out, const struct catalog_marker *marker)
 		out_char(out, '{');
 		key_number(out, "address", site->address);
 		out_char(out, ',');
-		key_string(out, "state", site->state == SITE_IS_SILENT ? "none" : state_words[site->state]);
+		key_string(out, "state",
+			   site->state == SITE_IS_SILENT ? "none" : state_words[site->state]);
 		out_char(out, ',');
 		key_string(out, "file", site->file);
 		out_char(out, ',');

@@ -144,7 +144,8 @@ static int is_taken(const struct borrow *borrow, uint64_t place)
 }
 
 /* Where a segment's bytes end inside its last page: what is behind them there is nobody's. */
-static uint64_t segment_room(const struct borrow *borrow, const struct elf *elf, const Elf64_Phdr *text)
+static uint64_t segment_room(const struct borrow *borrow, const struct elf *elf,
+			     const Elf64_Phdr *text)
 {
 	uint64_t end = elf->base + text->p_vaddr + text->p_filesz;
 	uint64_t page_end = (end + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;

@@ -84,7 +84,8 @@ static int index_order(const void *a, const void *b)
 }
 
 /* The marker that `marker` names; it is added where there was none. NULL: no memory. */
-static struct catalog_marker *marker_find(struct catalog *catalog, const struct catalog_marker *marker)
+static struct catalog_marker *marker_find(struct catalog *catalog,
+					  const struct catalog_marker *marker)
 {
 	size_t **found, place = catalog->count;
 
@@ -107,7 +108,8 @@ static struct catalog_marker *marker_find(struct catalog *catalog, const struct 
 	return &catalog->markers[(size_t)*found - 1];
 }
 
-static enum site_state site_state(const struct module *module, const struct elf_site *site, char way)
+static enum site_state site_state(const struct module *module, const struct elf_site *site,
+				  char way)
 {
 	uint8_t opcode;
 	uint32_t armed;
@@ -122,9 +124,9 @@ static enum site_state site_state(const struct module *module, const struct elf_
 	}
 	if (elf_read(module->elf, site->site, &opcode, 1))
 		return SITE_IS_CHANGED;
-	return opcode == SITE_ARMED   ? SITE_IS_ARMED :
-	       opcode == SITE_DORMANT ? SITE_IS_DORMANT :
-					SITE_IS_CHANGED;
+	return opcode == SITE_ARMED	? SITE_IS_ARMED
+	       : opcode == SITE_DORMANT ? SITE_IS_DORMANT
+					: SITE_IS_CHANGED;
 }
 
 static int site_add(struct catalog_marker *marker, const struct catalog_site *site)
@@ -321,11 +323,11 @@ const char *catalog_kind(char kind)
 const char *catalog_type(uint8_t type)
 {
 	static const char *const names[] = {
-		[WM_TYPE_I8] = "int8",	   [WM_TYPE_U8] = "uint8",   [WM_TYPE_I16] = "int16",
-		[WM_TYPE_U16] = "uint16",  [WM_TYPE_I32] = "int32",  [WM_TYPE_U32] = "uint32",
-		[WM_TYPE_I64] = "int64",   [WM_TYPE_U64] = "uint64", [WM_TYPE_BOOL] = "bool",
-		[WM_TYPE_F32] = "float",   [WM_TYPE_F64] = "double", [WM_TYPE_PTR] = "pointer",
-		[WM_TYPE_STR] = "string",  [WM_TYPE_BYTES] = "bytes", [WM_TYPE_CHAR] = "char",
+		[WM_TYPE_I8] = "int8",	  [WM_TYPE_U8] = "uint8",    [WM_TYPE_I16] = "int16",
+		[WM_TYPE_U16] = "uint16", [WM_TYPE_I32] = "int32",   [WM_TYPE_U32] = "uint32",
+		[WM_TYPE_I64] = "int64",  [WM_TYPE_U64] = "uint64",  [WM_TYPE_BOOL] = "bool",
+		[WM_TYPE_F32] = "float",  [WM_TYPE_F64] = "double",  [WM_TYPE_PTR] = "pointer",
+		[WM_TYPE_STR] = "string", [WM_TYPE_BYTES] = "bytes", [WM_TYPE_CHAR] = "char",
 	};
 
 	return type < sizeof(names) / sizeof(names[0]) ? names[type] : NULL;

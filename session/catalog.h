@@ -16,7 +16,7 @@ enum site_state {
 	SITE_IS_DORMANT,
 	SITE_IS_ARMED,
 	SITE_IS_CHANGED, /* neither: something else was written there */
-	SITE_IS_SILENT,	 /* the end of a scope: it has no instruction, its beginning stands for it */
+	SITE_IS_SILENT, /* the end of a scope: it has no instruction, its beginning stands for it */
 };
 
 struct catalog_site {

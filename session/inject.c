@@ -54,8 +54,8 @@ struct injection {
 	struct glibc glibc;
 	/* of the address space that the scratch is in; it stays with that one. -1: none yet */
 	int mem;
-	int started;   /* the raw thread runs */
-	int astray;    /* a borrowed thread is on its own: the scratch must stay */
+	int started; /* the raw thread runs */
+	int astray;  /* a borrowed thread is on its own: the scratch must stay */
 };
 
 static void sleep_us(long us)
@@ -257,8 +257,7 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 				 injection->detail);
 	if (!err && !*injection->glibc.agent_path)
 		err = agent_check(injection);
-	if (!err && alone && loan->tries < TRIES_LAX &&
-	    in_malloc(borrow, &injection->glibc, scan))
+	if (!err && alone && loan->tries < TRIES_LAX && in_malloc(borrow, &injection->glibc, scan))
 		err = -EAGAIN;
 	if (!err)
 		data = malloc(sizeof(*data));
@@ -399,9 +398,9 @@ static void abandon(const struct injection *injection)
 
 static int give_up(struct injection *injection, uint32_t status)
 {
-	const char *why = status == LOADER_OPENED  ? "the agent is still starting" :
-			  status == LOADER_CREATED ? "its dynamic loader is still busy" :
-						     "a new thread has not run";
+	const char *why = status == LOADER_OPENED    ? "the agent is still starting"
+			  : status == LOADER_CREATED ? "its dynamic loader is still busy"
+						     : "a new thread has not run";
 
 	abandon(injection);
 	return detail_set(injection->detail, -WM_E_INJECT, "process %d (%s): %s after %d s",
@@ -465,8 +464,8 @@ static int not_started(struct injection *injection, int err)
 		return err;
 	}
 	abandon(injection);
-	return err != -ETIMEDOUT ? err :
-				   detail_set(injection->detail, -WM_E_INJECT,
+	return err != -ETIMEDOUT ? err
+				 : detail_set(injection->detail, -WM_E_INJECT,
 					      "process %d (%s) takes very long over a system call",
 					      injection->target.pid, injection->target.comm);
 }

@@ -39,15 +39,15 @@ static void enter_often(const char *name, const char *argument, int times)
 	for (int i = 0; i < times; i++) {
 		int err = enter(&subject);
 
-		cr_assert_eq(err, 0, "%s %s, time %d: %s: %s", name, argument, i, wm_error_text(err),
-			     detail);
+		cr_assert_eq(err, 0, "%s %s, time %d: %s: %s", name, argument, i,
+			     wm_error_text(err), detail);
 		subject_agent_leave(&subject);
 	}
 	subject_end(&subject);
 }
 
 #define WAITS_TEST(name)                                                                           \
-	Test(inject, a_thread_in_##name##_does_not_notice, .timeout = 60)                           \
+	Test(inject, a_thread_in_##name##_does_not_notice, .timeout = 60)                          \
 	{                                                                                          \
 		enter_often("waits", #name, 30);                                                   \
 	}
@@ -197,17 +197,19 @@ Test(inject, python_goes_on, .timeout = 60)
 
 	if (access("/usr/bin/python3", X_OK))
 		cr_skip_test("there is no python3 here");
-	subject_start_command(&subject, (char *[]){ "/usr/bin/python3", "-c",
-		"import os, sys, threading, select\n"
-		"def work():\n"
-		"    while not over: assert sum(range(1000)) == 499500\n"
-		"over = False\n"
-		"t = threading.Thread(target=work); t.start()\n"
-		"os.write(1, b'r')\n"
-		"while not select.select([0], [], [], 0.001)[0]:\n"
-		"    d = {str(i): i for i in range(500)}\n"
-		"    assert sum(d.values()) == 124750\n"
-		"over = True; t.join()\n", NULL });
+	subject_start_command(&subject,
+			      (char *[]){ "/usr/bin/python3", "-c",
+					  "import os, sys, threading, select\n"
+					  "def work():\n"
+					  "    while not over: assert sum(range(1000)) == 499500\n"
+					  "over = False\n"
+					  "t = threading.Thread(target=work); t.start()\n"
+					  "os.write(1, b'r')\n"
+					  "while not select.select([0], [], [], 0.001)[0]:\n"
+					  "    d = {str(i): i for i in range(500)}\n"
+					  "    assert sum(d.values()) == 124750\n"
+					  "over = True; t.join()\n",
+					  NULL });
 	for (int i = 0; i < 20; i++) {
 		cr_assert_eq(enter(&subject), 0, "%s", detail);
 		subject_agent_leave(&subject);
@@ -302,7 +304,8 @@ Test(inject, a_missing_agent_and_one_that_is_none_are_refused, .timeout = 30)
 	char path[PATH_MAX];
 
 	subject_start(&subject, "waits", "poll");
-	cr_assert_eq(inject_agent(subject.pid, "/nowhere/agent.so", subject.dir, detail, sizeof(detail)),
+	cr_assert_eq(inject_agent(subject.pid, "/nowhere/agent.so", subject.dir, detail,
+				  sizeof(detail)),
 		     -WM_E_NO_AGENT);
 	subject_file(path, "busy");
 	cr_assert_eq(inject_agent(subject.pid, path, subject.dir, detail, sizeof(detail)),

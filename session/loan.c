@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STOP_WAIT_MS 100   /* for one thread to stop */
-#define TRIES_DENIED 20	   /* a thread that ends refuses for a moment; so does one that is traced */
+#define STOP_WAIT_MS 100 /* for one thread to stop */
+#define TRIES_DENIED 20	 /* a thread that ends refuses for a moment; so does one that is traced */
 #define PAUSE_US_MIN 100
 #define PAUSE_US_SPREAD 1900
 

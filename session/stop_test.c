@@ -65,7 +65,7 @@ Test(stop, a_busy_loop_keeps_its_registers, .timeout = 60)
 
 Test(stop, waits_go_on, .timeout = 120)
 {
-	static const char *const waits[] = { "nanosleep", "poll", "epoll", "futex", "sigtimedwait",
+	static const char *const waits[] = { "nanosleep", "poll",  "epoll", "futex", "sigtimedwait",
 					     "recv",	  "pause", "eintr", "pipe" };
 
 	for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++)

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/catalog.h"
+
+#include "abi/site.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+static char words[256];
+static const struct detail detail = { words, sizeof(words) };
+
+static inline __attribute__((always_inline)) void inlined(int number)
+{
+	WAYMARK(catalog, twice, number, WM_FIELD(half, number / 2));
+}
+
+static __attribute__((used, noinline)) void marked(int number)
+{
+	inlined(number);
+	if (number > 3)
+		inlined(number + 1);
+	WAYMARK_SCOPE(catalog, span, "text");
+}
+
+static const struct catalog_marker *find(const struct catalog *catalog, const char *name, char kind)
+{
+	for (size_t i = 0; i < catalog->count; i++)
+		if (!strcmp(catalog->markers[i].name, name) && catalog->markers[i].kind == kind)
+			return &catalog->markers[i];
+	cr_assert_fail("%s is not in it", name);
+	return NULL;
+}
+
+static void expect_ours(const struct catalog *catalog)
+{
+	const struct catalog_marker *twice = find(catalog, "catalog:twice", 'm');
+	const struct catalog_marker *end = find(catalog, "catalog:span", 'e');
+
+	cr_assert_geq(twice->site_count, 2);
+	cr_assert_eq(twice->counts[SITE_IS_DORMANT], twice->site_count);
+	cr_assert_eq(twice->types[0], WM_TYPE_I32);
+	cr_assert_str_eq(twice->fields, "number, WM_FIELD(half, number / 2)");
+	cr_assert_not_null(strstr(twice->sites[0].file, "catalog_test.c"));
+	cr_assert_eq(end->counts[SITE_IS_SILENT], end->site_count);
+	cr_assert_eq(find(catalog, "catalog:span", 'b')->types[0], WM_TYPE_STR);
+}
+
+Test(catalog, a_files_markers_are_listed_with_all_their_copies)
+{
+	struct catalog catalog = { 0 };
+
+	cr_assert_eq(catalog_add_file(&catalog, "/proc/self/exe"), 0);
+	catalog_sort(&catalog);
+	expect_ours(&catalog);
+	catalog_release(&catalog);
+}
+
+Test(catalog, a_process_tells_which_sites_are_armed)
+{
+	struct catalog catalog = { 0 };
+	const struct catalog_marker *twice;
+	unsigned char *site;
+	pid_t child;
+
+	cr_assert_eq(catalog_add_process(&catalog, getpid(), detail), 0, "%s", words);
+	catalog_sort(&catalog);
+	expect_ours(&catalog);
+	site = (unsigned char *)(uintptr_t)find(&catalog, "catalog:twice", 'm')->sites[0].address;
+	cr_assert_eq(*site, SITE_DORMANT);
+
+	/* in a child, whose copy of the code is its own */
+	child = fork();
+	if (!child) {
+		unsigned char *page = (unsigned char *)((uintptr_t)site & ~(uintptr_t)4095);
+
+		mprotect(page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC);
+		*site = SITE_ARMED;
+		for (;;)
+			pause();
+	}
+	for (int i = 0; i < 5000; i++) {
+		catalog_release(&catalog);
+		cr_assert_eq(catalog_add_process(&catalog, child, detail), 0, "%s", words);
+		catalog_sort(&catalog);
+		twice = find(&catalog, "catalog:twice", 'm');
+		if (twice->counts[SITE_IS_ARMED])
+			break;
+		usleep(1000);
+	}
+	cr_assert_eq(twice->counts[SITE_IS_ARMED], 1);
+	cr_assert_eq(twice->pid, child);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	cr_assert_eq(catalog_add_process(&catalog, child, detail), -ESRCH);
+	catalog_release(&catalog);
+}
+
+Test(catalog, other_files_are_refused)
+{
+	struct catalog catalog = { 0 };
+
+	cr_assert_eq(catalog_add_file(&catalog, "/nowhere"), -ENOENT);
+	cr_assert_eq(catalog_add_file(&catalog, "/proc/self/maps"), -WM_E_NOT_ELF);
+	cr_assert_eq(catalog_add_file(&catalog, "/bin/true"), 0);
+	cr_assert_eq(catalog.count, 0);
+	catalog_release(&catalog);
+}
