@@ -213,28 +213,32 @@ static void tick(void)
 }
 
 /*
- * poll(2), given no more entries than there are descriptors: it refuses more than RLIMIT_NOFILE, and
- * a program may have set that to next to nothing. Should it fail even so, all that are there count as
- * ready after a short sleep, since none of them blocks.
+ * poll(2), given no more entries than there are descriptors: it refuses more than RLIMIT_NOFILE
+ * (EINVAL), and a program may have set that to next to nothing. If even so few are too many, all count
+ * as ready after a short sleep, since none of them blocks. Any other refusal is a filter's, put on all
+ * threads: nothing can be heard or closed any more, and sessions are left as they stand.
  */
 static int poll_open(struct pollfd *fds, unsigned int count, int wait_ms)
 {
 	struct pollfd open[SESSIONS_MAX + 2];
 	unsigned int opened = 0, at = 0;
-	int ready;
+	int ready, is_too_many;
 
 	for (unsigned int i = 0; i < count; i++) {
 		if (fds[i].fd >= 0)
 			open[opened++] = fds[i];
 	}
 	ready = kernel_poll(open, opened, wait_ms);
+	is_too_many = ready < 0 && errno == EINVAL;
 	if (ready < 0 && errno != EINTR)
 		kernel_sleep_ns(5000000);
+	if (ready < 0 && !is_too_many)
+		return 0;
 	for (unsigned int i = 0; i < count; i++) {
 		if (fds[i].fd >= 0)
-			fds[i].revents = ready < 0 ? POLLIN : open[at++].revents;
+			fds[i].revents = is_too_many ? POLLIN : open[at++].revents;
 	}
-	return ready < 0 ? (int)opened : ready;
+	return is_too_many ? (int)opened : ready;
 }
 
 /* One round. Returns when something happened, or at the next tick. */
