@@ -134,7 +134,7 @@ static int end_by(int signal)
 
 	for (int i = 0; i < 4; i++)
 		start(&thread, hit_for_ever);
-	sleep_ms(50);
+	sleep_ms(20);
 	if (!signal)
 		exit(33);
 	if (signal == SIGSEGV)
@@ -164,6 +164,15 @@ static int run_kill(void)
 	return end_by(SIGKILL);
 }
 
+static void *hit_now_and_then(void *unused)
+{
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+		hits(1);
+		sleep_ms(50);
+	}
+	return unused;
+}
+
 static int run_many(void)
 {
 	static pthread_t threads[1000];
@@ -173,7 +182,7 @@ static int run_many(void)
 	pthread_attr_init(&attributes);
 	pthread_attr_setstacksize(&attributes, (size_t)sysconf(_SC_THREAD_STACK_MIN) + 8192);
 	for (; made < 1000; made++)
-		if (pthread_create(&threads[made], &attributes, hit_until_over, NULL))
+		if (pthread_create(&threads[made], &attributes, hit_now_and_then, NULL))
 			break;
 	inside_wait();
 	sleep_ms(100);
