@@ -192,18 +192,22 @@ unload()
 		echo "the program ended with status $status: $(cat "$1/out" "$1/err")"
 }
 
-# nothing_left: no thread of ours, nothing armed (nothing is emitted any more), within a second
+# nothing_left FOLDER: nothing armed (nothing is emitted any more) within a second or so; no thread of
+# ours a little later: one that waits for a tool which was killed on its way to it gives up after ten
 nothing_left()
 {
-	local i before
-	for ((i = 0; i < 20; i++)); do
-		sleep 0.1
+	local i before=x
+	for ((i = 0; i < 15; i++)); do
+		[ "$(count "$1/count")" = "$before" ] && break
 		before=$(count "$1/count")
-		grep -qs '^waymark' /proc/$load/task/*/comm && continue
-		sleep 0.05
-		[ "$(count "$1/count")" -eq "$before" ] && return
+		sleep 0.1
 	done
-	echo "still armed, or a thread is left: $(cat /proc/$load/task/*/comm | tr '\n' ' ')"
+	[ $i -lt 15 ] || echo "still armed"
+	for ((i = 0; i < 130; i++)); do
+		grep -qs '^waymark' /proc/$load/task/*/comm || return
+		sleep 0.1
+	done
+	echo "a thread is left: $(cat /proc/$load/task/*/comm | tr '\n' ' ')"
 }
 
 # try_killed NAME TIMES: the tool is killed at any moment
