@@ -3,7 +3,6 @@
 # shellcheck shell=bash disable=SC2034 # what is set here is used there
 set -uo pipefail
 
-waymark=$WAYMARK_BUILD/cli/waymark
 source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-record-XXXXXX")
 failed=0
@@ -19,7 +18,6 @@ trap cleanup EXIT
 # The tests leave the user's own sockets alone, and nothing outside their folder.
 export XDG_RUNTIME_DIR=$folder/run
 mkdir -m 0700 "$XDG_RUNTIME_DIR"
-export WAYMARK_AGENT=$WAYMARK_BUILD/agent/libwaymark-agent.so
 cd "$folder" || exit 1
 
 # start COMMAND...: in the background until the test ends; its pid in $pid
@@ -38,7 +36,11 @@ skip()
 }
 
 command -v cc >/dev/null || skip "no C compiler"
-[ -e "$WAYMARK_AGENT" ] || skip "the agent is not built"
+[ -e "$WAYMARK_BUILD/agent/libwaymark-agent.so" ] || skip "the agent is not built"
+# Copies, since other users may not be let into the build folder.
+cp "$WAYMARK_BUILD/cli/waymark" "$WAYMARK_BUILD/agent/libwaymark-agent.so" . || exit 1
+waymark=$folder/waymark
+export WAYMARK_AGENT=$folder/libwaymark-agent.so
 cc -O2 -I"$source_dir/include" "$source_dir/tests/targets/ticker.c" -o ticker -lpthread || exit 1
 
 fail()
