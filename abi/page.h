@@ -121,7 +121,8 @@ struct wm_page {
 	/* Both are stored as one word, so that whoever dies, the count fits the bytes. */
 	union {
 		struct {
-			uint32_t commit; /* offset after the last whole event; PAGE_HEAD_BYTES when none */
+			/* offset after the last whole event; PAGE_HEAD_BYTES when none */
+			uint32_t commit;
 			uint32_t events;
 		};
 		uint64_t word; /* PAGE_WORD(commit, events) */

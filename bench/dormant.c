@@ -27,9 +27,7 @@ static const struct way {
 	const char *suffix;
 	const struct bodies *bodies;
 } ways[] = {
-	{ "", &bodies_waymark },
-	{ ".flag", &bodies_flag },
-	{ ".nop5", &bodies_nop5 },
+	{ "", &bodies_waymark },     { ".flag", &bodies_flag }, { ".nop5", &bodies_nop5 },
 #ifdef WITH_SDT
 	{ ".sdt", &bodies_sdt },
 #endif

@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 struct lock {
-	uint32_t word;	 /* 0 free, 1 held, 2 held and somebody waits */
-	uintptr_t owner; /* the thread pointer of who holds it */
+	uint32_t word;	  /* 0 free, 1 held, 2 held and somebody waits */
+	uintptr_t owner;  /* the thread pointer of who holds it */
 	int cancel_state; /* what pthread_setcancelstate() is to restore */
 };
 

@@ -99,7 +99,8 @@ static void crowd(uintptr_t around)
 	for (uintptr_t bytes = (uintptr_t)64 << 20; bytes >= 65536; bytes /= 8)
 		for (uintptr_t at = from & ~(bytes - 1); at < to; at += bytes)
 			mmap((void *)at, bytes, PROT_NONE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+			     0);
 }
 
 static int run_crowded(void)

@@ -98,7 +98,8 @@ static int run_unshare(void)
 {
 	hits(100);
 	want(!unshare(CLONE_FILES | CLONE_FS), "unshare");
-	want(!unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC), "unshare namespaces");
+	want(!unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC),
+	     "unshare namespaces");
 	hits(100);
 	in_a_thread(hit_some);
 	want(!unshare(CLONE_NEWPID), "unshare pids");
@@ -109,7 +110,8 @@ static int run_unshare(void)
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define ALLOW(name)                                                                                \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##name, 0, 1),                                    \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
 /* What a program that computes needs: to write, to take memory, to make threads and to end. */
 static int filter(unsigned int flags, uint32_t otherwise)
@@ -287,16 +289,11 @@ static int run_no_locked_memory(void)
 }
 
 static const struct inside_case cases[] = {
-	{ "setuid", run_setuid },
-	{ "setresuid", run_setresuid },
-	{ "chroot", run_chroot },
-	{ "unshare", run_unshare },
-	{ "seccomp", run_seccomp },
-	{ "seccomp_first", run_seccomp_first },
-	{ "seccomp_all", run_seccomp_all },
-	{ "seccomp_all_kill", run_seccomp_all_kill },
-	{ "strict", run_strict },
-	{ 0 },
+	{ "setuid", run_setuid },	    { "setresuid", run_setresuid },
+	{ "chroot", run_chroot },	    { "unshare", run_unshare },
+	{ "seccomp", run_seccomp },	    { "seccomp_first", run_seccomp_first },
+	{ "seccomp_all", run_seccomp_all }, { "seccomp_all_kill", run_seccomp_all_kill },
+	{ "strict", run_strict },	    { 0 },
 };
 
 static const struct inside_case limited[] = {

@@ -61,7 +61,10 @@ static int run_handlers(void)
 		hits(3);
 		if (!sigsetjmp(way_out, 1))
 			*(volatile int *)0x5678 = 1;
-		__asm__ volatile("lea 1f(%%rip), %%rax\n\tmov %%rax, %0\n\tint3\n1:" : "=m"(trap_at) : : "rax");
+		__asm__ volatile("lea 1f(%%rip), %%rax\n\tmov %%rax, %0\n\tint3\n1:"
+				 : "=m"(trap_at)
+				 :
+				 : "rax");
 	}
 	want(seen == 100, "a trap each time");
 	for (int i = 0; i < 5; i++) {

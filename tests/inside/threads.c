@@ -58,7 +58,8 @@ static int cancel(int async)
 		pthread_t thread;
 		void *result;
 
-		want(!pthread_create(&thread, NULL, cancelled, async ? &over : NULL), "pthread_create");
+		want(!pthread_create(&thread, NULL, cancelled, async ? &over : NULL),
+		     "pthread_create");
 		for (int j = 0; j < i * 100; j++)
 			__asm__ volatile("");
 		pthread_cancel(thread);
@@ -198,7 +199,8 @@ static void *hit_with_large(void *unused)
 
 	memset(text, 'x', sizeof text - 1);
 	for (int i = 0; i < 50; i++) {
-		WAYMARK(in, large, count_one(), text, WM_BYTES(text, sizeof text), text + 100, 1.5, i);
+		WAYMARK(in, large, count_one(), text, WM_BYTES(text, sizeof text), text + 100, 1.5,
+			i);
 		hits(2);
 	}
 	return unused;
