@@ -22,6 +22,8 @@
 #include "victim.h"
 
 __thread volatile int hit_pending;
+static __thread volatile unsigned int
+	pending_below;			/* hits that handlers of this thread interrupted */
 static __thread volatile int is_parked; /* handlers on this thread hit nothing */
 static __thread volatile int may_jump;	/* jump_to is set, and nothing but markers runs */
 static __thread sigjmp_buf jump_to;
@@ -49,17 +51,19 @@ static void on_signal(int signal_number)
 
 	if (is_parked)
 		return;
+	pending_below += (unsigned int)below;
 	hit_pending = 0;
 	MARK(handler, signal_number);
-	hit_pending = below;
 	note(&counts->signals);
 	random_state = random_state * 1103515245 + 12345;
 	if (!may_jump || !__atomic_load_n(&shared->jumps_allowed, __ATOMIC_RELAXED) ||
-	    random_state >> 29)
+	    random_state >> 27) {
+		hit_pending = below;
+		pending_below -= (unsigned int)below;
 		return;
+	}
 	may_jump = 0;
-	if (below)
-		note(&counts->doubtful);
+	__atomic_fetch_add(&counts->doubtful, pending_below, __ATOMIC_RELAXED);
 	note(&counts->jumps);
 	siglongjmp(jump_to, 1);
 }
@@ -114,6 +118,7 @@ static void *work(void *data)
 		} else {
 			/* the agent learns from the next hit that the one below was left for good */
 			hit_pending = 0;
+			pending_below = 0;
 			MARK(landed, number);
 		}
 		may_jump = 0;
