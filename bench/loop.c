@@ -9,6 +9,7 @@
  *	number    a marker with int and uint64_t
  *	text      a marker with int and a string of 16 characters
  *	number2   as number, two threads on two CPUs, mean of both
+ *	floor2    as floor, likewise; each thread has a ring of its own
  *	hits      how often a marker was passed, in all
  */
 #include <pthread.h>
@@ -37,7 +38,7 @@
 
 typedef void loop_fn(uint64_t count);
 
-static uint64_t ring[RING_WORDS];
+static __thread uint64_t ring[RING_WORDS];
 static const char text[] = "sixteen letters!";
 static uint64_t hits;
 
@@ -92,6 +93,7 @@ struct pair {
 	pthread_barrier_t *start;
 	unsigned int cpu;
 	uint64_t count;
+	loop_fn *loop;
 	double ns;
 };
 
@@ -100,14 +102,14 @@ static void *pair_main(void *data)
 	struct pair *pair = data;
 
 	measure_pin(pair->cpu);
-	loop_number(1000); /* its first page, its first touch of code */
+	pair->loop(1000); /* its first page, its first touch of code */
 	pthread_barrier_wait(pair->start);
-	pair->ns = time_one(loop_number, pair->count);
+	pair->ns = time_one(pair->loop, pair->count);
 	return NULL;
 }
 
 /* Mean of two threads at once. */
-static double time_two(uint64_t count)
+static double time_two(loop_fn *loop, uint64_t count)
 {
 	pthread_barrier_t start;
 	struct pair pairs[2];
@@ -115,13 +117,14 @@ static double time_two(uint64_t count)
 
 	pthread_barrier_init(&start, NULL, 2);
 	for (unsigned int i = 0; i < 2; i++) {
-		pairs[i] = (struct pair){ .start = &start, .cpu = i, .count = count };
+		pairs[i] = (struct pair){ .start = &start, .cpu = i, .count = count, .loop = loop };
 		if (pthread_create(&threads[i], NULL, pair_main, &pairs[i]))
 			exit(1);
 	}
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	hits += 2 * (count + 1000);
+	if (loop != loop_floor)
+		hits += 2 * (count + 1000);
 	pthread_barrier_destroy(&start);
 	return (pairs[0].ns + pairs[1].ns) / 2;
 }
@@ -135,6 +138,7 @@ int main(int argc, char **argv)
 {
 	static double empty[MEASURE_RUNS_MAX], least[MEASURE_RUNS_MAX], number[MEASURE_RUNS_MAX];
 	static double texts[MEASURE_RUNS_MAX], number2[MEASURE_RUNS_MAX];
+	static double floor2[MEASURE_RUNS_MAX];
 	double events = argc > 1 ? strtod(argv[1], NULL) : 2e6;
 	uint64_t count = (uint64_t)(events * measure_scale()) + 1000;
 	unsigned int runs = measure_runs(9);
@@ -147,15 +151,19 @@ int main(int argc, char **argv)
 		number[run] = time_one(loop_number, count);
 		texts[run] = time_one(loop_text, count);
 		hits += 2 * count;
-		if (two)
-			number2[run] = time_two(count);
+		if (two) {
+			number2[run] = time_two(loop_number, count);
+			floor2[run] = time_two(loop_floor, count);
+		}
 	}
 	show("empty", empty, runs);
 	show("floor", least, runs);
 	show("number", number, runs);
 	show("text", texts, runs);
-	if (two)
+	if (two) {
 		show("number2", number2, runs);
+		show("floor2", floor2, runs);
+	}
 	printf("raw hits %llu\n", (unsigned long long)hits);
 	return 0;
 }
