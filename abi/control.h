@@ -108,10 +108,17 @@ struct control_refused {
 	/* the site's text follows; for WM_E_FIELD_TYPES the other site's text after its NUL */
 };
 
+#define CONTROL_HITS_UNKNOWN UINT64_MAX
+
+/*
+ * A marker is told once for each module that has it and each list of field types; its hits are those
+ * of that name, kind and types in all modules together, told with each: since the agent came, by all
+ * threads, for whatever session.
+ */
 struct control_marker {
 	uint32_t sites;
 	uint32_t armed; /* sites that are live, for whatever session */
-	uint64_t hits;	/* events of this session, recorded or discarded; 0 if not armed by it */
+	uint64_t hits;	/* CONTROL_HITS_UNKNOWN: not counted */
 	uint8_t types[16];
 	/* the text of its first site follows, then the module's path, each NUL-terminated */
 };

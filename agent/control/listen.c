@@ -111,7 +111,7 @@ void listen_accept(void)
 	int fd = kernel_accept(listening, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0)
-		session_add(fd, 0);
+		session_add(fd, SESSION_ACCEPTED);
 }
 
 int listen_connect(const char *path, unsigned int flags)

@@ -22,12 +22,14 @@
 #define LOCK_MS 2000
 #define FROZEN_MS 1000
 #define QUIET_MS 1000
+#define OPEN_MS 10000 /* the socket's slot, and this thread, aren't held by one who only looks */
 #define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
 
 /*
- * FREE -> GREETED    a connection was made
+ * FREE -> GREETED    a connection was made; so far it can only ask
  * GREETED -> OPEN    OPEN was served: it has a store
- * any -> CLOSING     the connection ended; its markers are disarmed, but a thread may still write
+ * GREETED -> FREE    the connection ended, or somebody who came to us has not opened for OPEN_MS
+ * OPEN -> CLOSING    the connection ended; its markers are disarmed, but a thread may still write
  * CLOSING -> FREE    no thread does
  * CLOSING -> LOST    some thread kept a page for good: the lane is never used again
  */
@@ -42,6 +44,7 @@ enum session_state {
 struct session {
 	int fd;
 	enum session_state state;
+	uint64_t open_until_ns;	       /* if GREETED; 0: may take its time */
 	char tool[SESSION_PATH_BYTES]; /* where forked children find it; "" */
 };
 
@@ -93,6 +96,15 @@ unsigned int session_count(void)
 	return count;
 }
 
+int session_any_opened(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (sessions[i].state == SESSION_OPEN || sessions[i].state == SESSION_CLOSING)
+			return 1;
+	}
+	return 0;
+}
+
 int session_add(int fd, unsigned int flags)
 {
 	struct session *session = NULL;
@@ -116,6 +128,8 @@ int session_add(int fd, unsigned int flags)
 	}
 	tell_lane_new(lane_of(session));
 	*session = (struct session){ .fd = fd, .state = SESSION_GREETED };
+	if (flags & SESSION_ACCEPTED)
+		session->open_until_ns = lock_now_ns() + (uint64_t)OPEN_MS * 1000000;
 	return 0;
 }
 
@@ -191,6 +205,10 @@ static void begin_closing(struct session *session)
 		kernel_close(session->fd);
 	session->fd = -1;
 	session->tool[0] = 0;
+	if (session->state == SESSION_GREETED) {
+		session->state = SESSION_FREE; /* no rules, no store: there is nobody to wait for */
+		return;
+	}
 	session->state = SESSION_CLOSING;
 	finish_closing(session, QUIET_MS);
 }
@@ -372,8 +390,13 @@ int session_is_open(unsigned int lane)
 
 void session_tick(void)
 {
+	uint64_t now_ns = lock_now_ns();
+
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (tell_is_deaf(i) && session_fd(i) >= 0)
+		int late = sessions[i].state == SESSION_GREETED && sessions[i].open_until_ns &&
+			   now_ns >= sessions[i].open_until_ns;
+
+		if (late || (tell_is_deaf(i) && session_fd(i) >= 0))
 			begin_closing(&sessions[i]);
 		else if (sessions[i].state == SESSION_CLOSING)
 			finish_closing(&sessions[i], QUIET_AGAIN_MS);

@@ -16,6 +16,7 @@
 
 #define SESSION_LAUNCHED 1 /* the program waits for GO */
 #define SESSION_FORKED 2   /* a child of a process that the tool records */
+#define SESSION_ACCEPTED 4 /* a tool came to us: it opens soon, or goes */
 
 #define SESSION_PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
 
@@ -36,6 +37,9 @@ int session_add(int fd, unsigned int flags);
 
 /* How many there are, those that still close included. */
 unsigned int session_count(void);
+
+/* Whether one of them has, or had, a store: not somebody who only asks for the list. */
+int session_any_opened(void);
 
 /* One entry for each lane; its fd is -1 where there is nothing to wait for. */
 void session_poll_fds(struct pollfd fds[SESSIONS_MAX]);

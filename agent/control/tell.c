@@ -4,6 +4,7 @@
 #include "agent/control/message.h"
 #include "agent/control/queue.h"
 #include "agent/control/session.h"
+#include "agent/store/store.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -145,6 +146,8 @@ static void tell_module(const struct module *module, int gone)
 	}
 }
 
+_Static_assert(CONTROL_HITS_UNKNOWN == UINT64_MAX, "what store_hits() says");
+
 const struct registry_listener tell_listener = {
 	.event = tell_event,
 	.refused = tell_refused,
@@ -166,12 +169,13 @@ static int tell_marker(unsigned int lane, const struct variant *variant)
 {
 	static char texts[SITE_TEXT_MAX + 4096];
 	const struct site *site = variant->sites;
+	uint64_t hits = variant->number && site ? store_hits(variant->number - 1) : 0;
 	int error = 0;
 
 	while (site && !error) {
 		const struct site *first = site;
 		const struct module *module = site->module;
-		struct control_marker body = { 0 };
+		struct control_marker body = { .hits = hits };
 		size_t bytes = first->text_bytes;
 		size_t path_bytes = module->path_bytes < 4096 ? module->path_bytes : 4096;
 

@@ -298,7 +298,8 @@ static void run(int wake_fd)
 	for (;;) {
 		uint32_t wants = take_wants(&greet_until_ns);
 
-		if (session_count())
+		/* one who only asks does not send away the tool that is being waited for */
+		if (session_any_opened())
 			ever = 1;
 		else if (ever)
 			greet_until_ns = 0;
