@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/list.h"
 #include "cli/cli.h"
+#include "session/hits.h"
 #include "session/spec.h"
 
 #include <ctype.h>
@@ -27,7 +28,7 @@ static void usage(void)
 	      "       waymark list [OPTION]... -p PID [SUBSYSTEM:EVENT]...\n\n"
 	      "Show the markers in programs and libraries, or in running processes, which are not\n"
 	      "touched: their names, fields, sites, whether they are armed, where they stand in the\n"
-	      "source. Names may be globs.\n\n"
+	      "source; how often they were hit, if an agent is in the process. Names may be globs.\n\n"
 	      "  -p, --pid=PID  the markers of all modules of a process; may be given again\n"
 	      "  -s, --sites    each site by itself: its address, its state, its place\n"
 	      "  -j, --json     as one JSON array\n"
@@ -128,6 +129,8 @@ static int fill(struct catalog *catalog, const struct options *options)
 		}
 		if (err)
 			status = complain(err, "%s", words);
+		else
+			hits_ask(catalog, options->pids[i]); /* or they stay unknown */
 	}
 	for (size_t i = 0; i < options->file_count; i++) {
 		size_t before = catalog->count;

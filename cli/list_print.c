@@ -3,6 +3,7 @@
 
 #include "base/fieldname.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #define FIELDS_MAX 16
@@ -114,6 +115,20 @@ static void put_sites(struct out *out, const struct catalog_marker *marker)
 	}
 }
 
+/* "12 hits", or "- hits" where nobody counts. */
+static void put_hits(struct out *out, const struct catalog_marker *marker)
+{
+	char text[32];
+
+	if (marker->hits == CATALOG_HITS_UNKNOWN)
+		snprintf(text, sizeof(text), "- hits");
+	else
+		snprintf(text, sizeof(text), "%" PRIu64 " hit%s", marker->hits,
+			 marker->hits == 1 ? "" : "s");
+	put_padded(out, text, 14);
+	out_literal(out, "  ");
+}
+
 static void put_marker(struct out *out, const struct catalog_marker *marker, size_t columns,
 		       int sites)
 {
@@ -126,6 +141,8 @@ static void put_marker(struct out *out, const struct catalog_marker *marker, siz
 		 marker->site_count == 1 ? "" : "s");
 	put_padded(out, count, 11);
 	put_padded(out, state_text(marker, text), 9);
+	if (marker->pid)
+		put_hits(out, marker);
 	put_place(out, &marker->sites[0]);
 	out_char(out, '\n');
 	put_fields(out, marker);
@@ -225,6 +242,14 @@ static void json_sites(struct out *out, const struct catalog_marker *marker)
 	out_char(out, ']');
 }
 
+static void json_hits(struct out *out, const struct catalog_marker *marker)
+{
+	if (marker->hits == CATALOG_HITS_UNKNOWN)
+		out_literal(out, "\"hits\":null");
+	else
+		key_number(out, "hits", marker->hits);
+}
+
 static void json_marker(struct out *out, const struct catalog_marker *marker, int sites)
 {
 	out_char(out, '{');
@@ -247,6 +272,10 @@ static void json_marker(struct out *out, const struct catalog_marker *marker, in
 	out_char(out, ',');
 	key_number(out, "changed", marker->counts[SITE_IS_CHANGED]);
 	out_char(out, ',');
+	if (marker->pid) {
+		json_hits(out, marker);
+		out_char(out, ',');
+	}
 	key_string(out, "file", marker->sites[0].file);
 	out_char(out, ',');
 	key_number(out, "line", marker->sites[0].line);

@@ -5,6 +5,7 @@
 #include "session/agentpath.h"
 #include "session/inject.h"
 #include "session/place.h"
+#include "session/reach.h"
 #include "session/session.h"
 #include "session/target.h"
 
@@ -17,38 +18,13 @@
 #define CONNECT_WAIT_MS 3000
 #define CONNECT_STEP_MS 5
 
-/* Connect to an agent that listens for this process, wherever it does. -ENOENT when none does. */
-static int connect_any(const struct target *target, struct link *link)
-{
-	char dir[SOCKETDIR_BYTES], path[SOCKETDIR_BYTES + 32];
-	int found = -ENOENT;
-
-	for (unsigned int which = 0; !place_candidate(target->pid, target->uid, which, dir);
-	     which++) {
-		int err;
-
-		/* it names its socket by the pid that it sees itself */
-		snprintf(path, sizeof(path), "%s/%d.agent", dir, (int)target->inner_pid);
-		err = link_connect(link, path);
-		if (!err && link->pid == target->pid)
-			return 0;
-		if (!err) {
-			link_release(link); /* left by another process that had this pid */
-			err = -ENOENT;
-		}
-		if (err != -ENOENT && err != -ECONNREFUSED)
-			found = err;
-	}
-	return found;
-}
-
 static int connect_patiently(const struct target *target, struct link *link)
 {
-	int err = connect_any(target, link);
+	int err = reach_agent(target, link);
 
 	for (int waited = 0; err && waited < CONNECT_WAIT_MS; waited += CONNECT_STEP_MS) {
 		poll(NULL, 0, CONNECT_STEP_MS);
-		err = connect_any(target, link);
+		err = reach_agent(target, link);
 	}
 	return err == -ENOENT ? -WM_E_AGENT_SILENT : err;
 }
@@ -70,7 +46,7 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_
 		return session_fail(session, err, "pid %d: %s", (int)pid, words);
 	}
 	/* an agent may be there already, also in a program that none could be loaded into */
-	err = connect_any(&target, link);
+	err = reach_agent(&target, link);
 	if (err != -ENOENT)
 		return err ? session_fail(session, err, "pid %d", (int)pid) : 0;
 	err = agentpath_find(agent);

@@ -148,7 +148,10 @@ static int site_add(struct catalog_marker *marker, const struct catalog_site *si
 static int site_take(const struct elf_site *site, void *data)
 {
 	struct module *module = data;
-	struct catalog_marker marker = { .pid = module->pid, .module = module->path }, *found;
+	struct catalog_marker marker = { .pid = module->pid,
+					 .module = module->path,
+					 .hits = CATALOG_HITS_UNKNOWN },
+			      *found;
 	struct catalog_site place = { 0 };
 	char *text = text_keep(module->catalog, site->text), *parts[TEXT_PARTS];
 

@@ -26,6 +26,8 @@ struct catalog_site {
 	const char *file;
 };
 
+#define CATALOG_HITS_UNKNOWN UINT64_MAX
+
 struct catalog_marker {
 	char *name; /* SUBSYSTEM:EVENT */
 	char kind;  /* as in abi/site.h */
@@ -38,6 +40,7 @@ struct catalog_marker {
 	struct catalog_site *sites;
 	size_t site_count, site_room;
 	unsigned int counts[4]; /* of sites, by enum site_state */
+	uint64_t hits;		/* in all modules of the process; see session/hits.h */
 };
 
 struct catalog {

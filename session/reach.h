@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* The agent that is in a process already. */
+#ifndef SESSION_REACH_H
+#define SESSION_REACH_H
+
+#include "session/link.h"
+#include "session/target.h"
+
+/*
+ * Connect to the agent that listens for this process, in whichever folder it does. 0; -ENOENT when
+ * none does; what link_connect() returns.
+ */
+int reach_agent(const struct target *target, struct link *link);
+
+#endif

@@ -1,0 +1,147 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# waymark list of a running process: states, and hits while an agent is there to ask.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+# text NAME: the state and the hits of that marker of $pid as text has them, a line for each module
+text()
+{
+	timeout 30 "$waymark" list -p "$pid" "$1" |
+		sed -n "s/^$1 .* sites*  *\([a-z]*\)  *\([0-9-]*\) hits* .*/\1 \2/p"
+}
+
+# hits NAME: what JSON says, a number or null, a line for each module
+hits()
+{
+	timeout 30 "$waymark" list --json -p "$pid" "$1" |
+		sed -n "s/.*\"name\":\"$1\".*\"hits\":\([0-9a-z]*\),.*/\1/p"
+}
+
+# record_to FOLDER: $pid, in the background; returns when its markers are armed
+record_to()
+{
+	"$waymark" record -o "$1" -p "$pid" >out 2>words &
+	recorder=$!
+	for _ in $(seq 100); do
+		[ "$(text "$marker" | grep -c '^armed [0-9]')" -eq 0 ] || return
+		sleep 0.1
+	done
+	fail "$marker was not armed: $(text "$marker"), $(cat words)"
+}
+
+# record_ends: and the program goes on
+record_ends()
+{
+	kill -TERM "$recorder"
+	wait "$recorder" || fail "record: $(cat words)"
+	kill -0 "$pid" || fail "the program is gone"
+}
+
+# no_agent WHAT: no thread of ours is in the process
+no_agent()
+{
+	for _ in $(seq 50); do
+		grep -qs '^waymark' /proc/"$pid"/task/*/comm || return
+		sleep 0.1
+	done
+	fail "$1: the agent has threads there"
+}
+
+# A program without an agent; with one, while it is recorded; and after that.
+marker=ticker:tick
+start ./ticker 20 2 1000000
+sleep 0.2
+expect "no agent: text" "$(text $marker)" "dormant -"
+expect "no agent: JSON" "$(hits $marker)" null
+no_agent "list"
+record_to first
+before=$(hits $marker)
+for _ in $(seq 100); do
+	after=$(hits $marker)
+	[ "$after" -le "$before" ] || break
+	sleep 0.1
+done
+[ "$after" -gt "$before" ] || fail "hits do not grow: $before, then $after"
+[[ $(text $marker) =~ ^"armed "[1-9][0-9]*$ ]] || fail "armed: $(text $marker)"
+record_ends
+no_agent "record and list have ended"
+expect "recorded before: text" "$(text $marker)" "dormant -"
+expect "recorded before: JSON" "$(hits $marker)" null
+expect "events in the trace" "$(events_in first)" "$("$waymark" dump first | wc -l)"
+expect "a file has no hits" "$("$waymark" list ./ticker | grep -c ' hits')" 0
+
+# A program whose agent stays: exact numbers, of a marker that stands in two modules.
+cat >steps.h <<'END'
+#include <waymark/marker.h>
+static inline void step(int count)
+{
+	for (int i = 0; i < count; i++)
+		WAYMARK(steps, step, i);
+}
+END
+cat >library.c <<'END'
+#include "steps.h"
+void library_step(int count)
+{
+	step(count);
+}
+END
+cat >steps.c <<'END'
+#include "steps.h"
+#include <unistd.h>
+#include <waymark/agent.h>
+void library_step(int count);
+int main(void)
+{
+	char order;
+
+	if (wm_agent_listen())
+		return 1;
+	while (read(3, &order, 1) == 1) {
+		step(100);
+		library_step(11);
+		if (write(4, "\n", 1) != 1)
+			return 1;
+	}
+	return 0;
+}
+END
+cc -O2 -fPIC -shared -I"$source_dir/include" library.c -o libsteps.so &&
+	cc -O2 -I"$source_dir/include" steps.c -o steps ./libsteps.so "$WAYMARK_AGENT" \
+		-Wl,-rpath,"$folder:$(dirname "$WAYMARK_AGENT")" || exit 1
+mkfifo orders answers
+exec 3<>orders 4<>answers # neither open waits for the other end
+start ./steps
+
+# one_more: have it go on by 111 hits
+one_more()
+{
+	printf x >&3
+	read -r -t 30 -u 4 || fail "the program does not go on"
+}
+
+marker=steps:step
+one_more
+expect "never armed" "$(text $marker)" $'dormant 0\ndormant 0'
+expect "never armed: JSON" "$(hits $marker)" $'0\n0'
+record_to second
+one_more
+one_more
+expect "armed" "$(text $marker)" $'armed 222\narmed 222'
+expect "armed: JSON" "$(hits $marker)" $'222\n222'
+record_ends
+one_more
+expect "disarmed" "$(text $marker)" $'dormant 222\ndormant 222'
+expect "recorded" "$(events_in second)" 222
+
+# One who only asks takes no session's place.
+for _ in $(seq 20); do
+	text $marker >/dev/null &
+done
+record_to third
+one_more
+record_ends
+expect "recorded with others asking" "$(events_in third)" 111
+expect "hits of two recordings" "$(hits $marker)" $'333\n333'
+exit "$failed"
