@@ -66,8 +66,11 @@ static void catch_signals(void)
 		if (before.sa_handler != SIG_IGN)
 			sigaction(ending[i], &action, NULL);
 	}
-	for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++)
-		sigaction(quiet[i], &nothing, NULL);
+	for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++) {
+		sigaction(quiet[i], NULL, &before);
+		if (before.sa_handler != SIG_IGN)
+			sigaction(quiet[i], &nothing, NULL);
+	}
 }
 
 /* ---- the child ---- */
