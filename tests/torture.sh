@@ -6,5 +6,9 @@ set -u
 seconds=${WAYMARK_TORTURE_SECONDS:-20}
 folder=$WAYMARK_BUILD/tests/torture
 export WAYMARK_AGENT=$WAYMARK_BUILD/agent/libwaymark-agent.so
+if [ "$(nm -D "$WAYMARK_AGENT" | grep -cE "__(asan|tsan|ubsan)_")" -gt 0 ]; then
+	echo "an agent built for a sanitizer can't be loaded into programs that are not"
+	exit 77
+fi
 exec timeout -k 5 $((seconds + 90)) "$folder/torture_driver" "$seconds" "$folder/torture_victim" \
 	"$folder/libtorture_plugin.so"

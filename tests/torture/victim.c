@@ -149,7 +149,7 @@ static void *churn_forks(void *data)
 {
 	(void)data;
 	for (unsigned int turn = 0; !is_over(); turn++) {
-		int status;
+		int status = 0;
 		pid_t pid;
 
 		gate();
