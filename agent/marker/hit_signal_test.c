@@ -43,10 +43,11 @@ static uintptr_t get_inside(void)
 static __attribute__((noinline)) uintptr_t hit_deep(void)
 {
 	volatile char frame[2000];
+	volatile uintptr_t at = (uintptr_t)frame;
 
 	frame[0] = 1;
 	hit_pair(frame[0], 0);
-	return (uintptr_t)frame;
+	return at;
 }
 
 Test(hit_signal, a_nested_hit_goes_to_a_stream_of_its_own)
