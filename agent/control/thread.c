@@ -334,7 +334,10 @@ static int may_end(void)
 
 	while (lock_take(&control.life, LIFE_LOCK_MS))
 		;
-	ends = !(control.wants & (CONTROL_WANT_CONNECT | CONTROL_WANT_GREET)) || has_left;
+	/* LISTEN that came when it was ending already; one that can't be had is no reason to stay */
+	ends = !(control.wants & (CONTROL_WANT_CONNECT | CONTROL_WANT_GREET)) &&
+	       !(control.wants & CONTROL_WANT_LISTEN && control.listens >= 0);
+	ends |= has_left;
 	if (ends) {
 		control.tid = 0;
 		control.wants = 0;
