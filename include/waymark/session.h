@@ -84,7 +84,10 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 /* Add an event spec, "marker:SUBSYS:EVENT" with globs. Takes effect at wm_session_start(). */
 int wm_session_add(struct wm_session *session, const char *spec);
 
-/* Take a running process in: loads the agent into it when it is not there yet. */
+/*
+ * Take a running process in: loads the agent into it when it is not there yet. A child of the caller
+ * that ends in that moment may find its status taken: waitpid(2) then says ECHILD.
+ */
 int wm_session_attach(struct wm_session *session, pid_t pid);
 
 /*
