@@ -451,6 +451,7 @@ Test(control, a_tool_that_reads_nothing_is_given_up)
 	struct peer peer = begin("work", "", "work:*");
 	struct wm_message list = { CONTROL_MAGIC, CONTROL_VERSION, CONTROL_LIST, 99, 0 };
 
+	cr_assert_eq(wait_for_threads(5), 5, "the program's three and the agent's two");
 	while (send(peer.fd, &list, sizeof list, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
 		;
 	for (int i = 0; i < 5000 && count_threads() > 3; i++)
