@@ -269,8 +269,28 @@ static int program_check(const struct target *target, struct detail detail)
 	return err;
 }
 
+/*
+ * A thread in strict mode may not even read the TSC: the kernel makes rdtsc fault there
+ * (kernel/seccomp.c, disable_TSC), so an armed marker would kill it.
+ */
+static pid_t filtered_thread(const struct target *target)
+{
+	pid_t *tids, found = 0;
+	int count = target_threads(target->pid, &tids);
+
+	for (int i = 0; i < count && !found; i++) {
+		if (target_status_number(tids[i], "Seccomp") > 0)
+			found = tids[i];
+	}
+	if (count >= 0)
+		free(tids);
+	return found;
+}
+
 int target_check(const struct target *target, struct detail detail)
 {
+	pid_t filtered;
+
 	if (target->pid == getpid())
 		return detail_set(detail, -EINVAL, "process %d is this one", target->pid);
 	if (target->live_tid == target->pid && (target->state == 'Z' || target->state == 'X'))
@@ -283,8 +303,9 @@ int target_check(const struct target *target, struct detail detail)
 	if (target->state == 'T')
 		return detail_set(detail, -WM_E_STOPPED, "process %d (%s)", target->pid,
 				  target->comm);
-	if (target->seccomp)
-		return detail_set(detail, -WM_E_SECCOMP, "process %d (%s)", target->pid,
-				  target->comm);
+	filtered = filtered_thread(target);
+	if (filtered)
+		return detail_set(detail, -WM_E_SECCOMP, "thread %d of process %d (%s)", filtered,
+				  target->pid, target->comm);
 	return program_check(target, detail);
 }
