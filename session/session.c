@@ -543,12 +543,14 @@ void wm_session_close(struct wm_session *session)
 		if (p->state == PROCESS_READY || p->state == PROCESS_OPENED)
 			process_request(p, CONTROL_LEAVE, NULL, 0);
 	while (session->processes) {
-		struct process *p = session->processes;
+		struct process *p = session->processes, **at = &session->processes;
 
 		session_wait(session, p, patience_ms(p, LEAVE_WAIT_MS));
 		if (session->watch && p->drain)
 			watch_remove(session->watch, p->drain);
-		session->processes = p->next;
+		while (*at != p) /* a child that came meanwhile stands before it */
+			at = &(*at)->next;
+		*at = p->next;
 		process_free(p);
 	}
 	watch_free(session->watch);
