@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A thousand markers, armed and disarmed under four threads, signals, forks, dlopen and dlclose, for
-# WAYMARK_TORTURE_SECONDS (20). No crash, no hang, and every event is accounted for.
+# WAYMARK_TORTURE_SECONDS (60). No crash, no hang, and every event is accounted for.
 set -u
-seconds=${WAYMARK_TORTURE_SECONDS:-20}
+seconds=${WAYMARK_TORTURE_SECONDS:-60}
 folder=$WAYMARK_BUILD/tests/torture
 export WAYMARK_AGENT=$WAYMARK_BUILD/agent/libwaymark-agent.so
 if [ "$(nm -D "$WAYMARK_AGENT" | grep -cE "__(asan|tsan|ubsan)_")" -gt 0 ]; then

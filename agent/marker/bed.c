@@ -69,7 +69,9 @@ static struct marker *marker_of(const char *name, char kind)
 	return NULL;
 }
 
-static void write_site(const struct wm_site *entry, unsigned char byte)
+/* ThreadSanitizer keeps no shadow of code. */
+static __attribute__((noinline, no_sanitize("thread"))) void write_site(const struct wm_site *entry,
+									unsigned char byte)
 {
 	unsigned char *site = (unsigned char *)(uintptr_t)&entry->site + entry->site;
 	uintptr_t page = (uintptr_t)site & ~(uintptr_t)4095;
