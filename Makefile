@@ -6,6 +6,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 SECONDS ?= 600
 MESON_OPTIONS ?=
+TESTS ?=
 
 help:           ## this list
 	@awk -F ':.*##' '/^[a-z]+:.*##/ { printf "  make %-10s%s\n", $$1, $$2 }' Makefile
@@ -17,8 +18,8 @@ build: setup    ## compile everything into build/
 	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) $(MESON_OPTIONS)
 	@ninja -C $(BUILD)
 
-check: build    ## run all tests; the last line counts them
-	@tools/run-tests $(BUILD)
+check: build    ## run all tests, or TESTS='near hit'; the last line counts them
+	@tools/run-tests $(BUILD) $(TESTS)
 
 demo: build     ## record a SQLite program while it runs, and report
 	@tools/demo $(BUILD)
@@ -30,18 +31,19 @@ bench: build    ## measure the figures, each beside its peers
 	@tools/bench $(BUILD)
 
 torture: build  ## toggle, fork, load, attach, detach for SECONDS=600
-	@WAYMARK_TORTURE_SECONDS=$(SECONDS) tools/run-tests $(BUILD) --suite torture
+	@WAYMARK_TORTURE_SECONDS=$(SECONDS) tools/run-tests $(BUILD) --suite torture --timeout-multiplier 0
 
 lint: build     ## layout, static analysis, layers, symbols, scripts, spelling
 	@tools/setup.sh lint
 	@tools/lint $(BUILD)
 
 asan: setup     ## tests under AddressSanitizer and UBSan
-	@$(MAKE) --no-print-directory check BUILD=$(BUILD)-asan \
+	@$(MAKE) --no-print-directory check BUILD=$(BUILD)-asan TESTS='--no-suite marker' \
 		MESON_OPTIONS='-Db_sanitize=address,undefined'
 
 tsan: setup     ## tests under ThreadSanitizer
-	@$(MAKE) --no-print-directory check BUILD=$(BUILD)-tsan MESON_OPTIONS='-Db_sanitize=thread'
+	@$(MAKE) --no-print-directory check BUILD=$(BUILD)-tsan TESTS='--no-suite marker' \
+		MESON_OPTIONS='-Db_sanitize=thread'
 
 install: build  ## into PREFIX=/usr/local, below DESTDIR
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
