@@ -9,7 +9,14 @@
  *
  * One packet is one message: struct wm_message, then `bytes` of body; 64 KiB at most together. A
  * request carries a serial number; its answer is DONE with that serial, after any MARKER, REFUSED or
- * STORE messages that belong to it. Unknown types are ignored, a larger version is refused.
+ * STORE messages that belong to it. Unknown types are ignored, another version is refused.
+ *
+ * What an agent has to say at one time goes as one message that holds the others, BUNDLE: struct
+ * control_bundle, then `count` messages, each as it would be alone, followed by one to eight zeros up
+ * to a multiple of 8, `bytes` together. If a memfd comes with it (SCM_RIGHTS; sealed against
+ * shrinking) they lie there, from 0 on, and not in the packet: so the agent waits for no tool that is
+ * slow to read, however much there is. In a bundle is no other bundle, and no message that carries a
+ * descriptor.
  *
  * Sockets lie in a directory of mode 0700 that the user owns (checked by both sides before use):
  * $XDG_RUNTIME_DIR/waymark where that is set and the user's, else /tmp/waymark-UID. An agent listens
@@ -25,8 +32,10 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x6b6d6157u /* "Wamk" */
-#define CONTROL_VERSION 1
+#define CONTROL_VERSION 2
 #define CONTROL_BYTES_MAX 65536
+#define CONTROL_BUNDLE_BYTES_MAX (64u << 20)
+#define CONTROL_BUNDLE_ALIGN 8u
 #define CONTROL_GO_WAIT_MS 5000
 
 #define CONTROL_TOOL_ENV "WAYMARK_TOOL"
@@ -41,6 +50,7 @@ enum control_type {
 	CONTROL_REFUSED = 5, /* struct control_refused, then the site's text */
 	CONTROL_MARKER = 6,  /* struct control_marker, then its text: a line of an answer to LIST */
 	CONTROL_MODULE = 7,  /* struct control_module, then its path */
+	CONTROL_BUNDLE = 8,  /* struct control_bundle, then messages, or with a memfd that has them */
 
 	/* tool to agent */
 	CONTROL_OPEN = 32,   /* struct control_open, then the path where children find the tool */
@@ -131,6 +141,12 @@ struct control_module {
 	uint8_t reserved[2];
 };
 
+struct control_bundle {
+	uint64_t bytes;
+	uint32_t count; /* not 0 */
+	uint32_t reserved;
+};
+
 struct control_open {
 	uint64_t buffer_bytes; /* data part of the store; rounded up to chunks */
 	uint64_t block_ns;
@@ -150,6 +166,7 @@ _Static_assert(sizeof(struct control_event) == 24, "fixed");
 _Static_assert(sizeof(struct control_refused) == 32, "fixed");
 _Static_assert(sizeof(struct control_marker) == 32, "fixed");
 _Static_assert(sizeof(struct control_module) == 32, "fixed");
+_Static_assert(sizeof(struct control_bundle) == 16, "fixed");
 _Static_assert(sizeof(struct control_open) == 24, "fixed");
 
 #endif

@@ -30,7 +30,7 @@ int link_adopt(struct link *link, int fd)
 	*link = (struct link){ .fd = fd };
 	err = peer_check(link);
 	if (!err) {
-		link->buffer = malloc(CONTROL_BYTES_MAX + 1);
+		link->buffer = malloc(BUNDLE_BUFFER_BYTES);
 		err = link->buffer ? 0 : -ENOMEM;
 	}
 	if (err)
@@ -133,7 +133,8 @@ static int fd_take(struct msghdr *packet)
 	return kept;
 }
 
-int link_receive(struct link *link, struct link_message *message)
+/* One packet. 1 with its message, 0 when there is none, or an error. */
+static int packet_receive(struct link *link, struct link_message *message)
 {
 	union {
 		struct cmsghdr align;
@@ -149,9 +150,6 @@ int link_receive(struct link *link, struct link_message *message)
 	struct wm_message head;
 	ssize_t got;
 
-	*message = (struct link_message){ .fd = -1 };
-	if (link->fd < 0)
-		return -WM_E_GONE;
 	do {
 		got = recvmsg(link->fd, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	} while (got < 0 && errno == EINTR);
@@ -178,10 +176,42 @@ int link_receive(struct link *link, struct link_message *message)
 	return 1;
 }
 
+/* 1 with the next message of the bundle that is open, 0 if none is, or an error. */
+static int bundle_receive(struct link *link, struct link_message *message)
+{
+	struct wm_message head;
+	int err = bundle_next(&link->bundle, &head, &message->body);
+
+	if (err > 0) {
+		message->type = head.type;
+		message->serial = head.serial;
+		message->bytes = head.bytes;
+	}
+	return err;
+}
+
+int link_receive(struct link *link, struct link_message *message)
+{
+	int err;
+
+	*message = (struct link_message){ .fd = -1 };
+	if (link->fd < 0)
+		return -WM_E_GONE;
+	err = bundle_receive(link, message);
+	if (!err)
+		err = packet_receive(link, message);
+	if (err <= 0 || message->type != CONTROL_BUNDLE)
+		return err;
+	err = bundle_open(&link->bundle, link->buffer, message->body, message->bytes, message->fd);
+	*message = (struct link_message){ .fd = -1 };
+	return err ? err : bundle_receive(link, message);
+}
+
 void link_release(struct link *link)
 {
 	if (link->fd >= 0)
 		close(link->fd);
+	bundle_close(&link->bundle);
 	free(link->buffer);
 	*link = (struct link){ .fd = -1 };
 }

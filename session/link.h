@@ -7,6 +7,7 @@
 #define SESSION_LINK_H
 
 #include "abi/control.h"
+#include "session/bundle.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +19,7 @@ struct link {
 	pid_t pid; /* the peer, as the kernel says; 0 if it lives in a namespace we can't see */
 	uint32_t serial; /* of the last request */
 	unsigned char *buffer;
+	struct bundle bundle; /* whose messages link_receive() gives one by one */
 };
 
 struct link_message {
@@ -41,7 +43,7 @@ int link_adopt(struct link *link, int fd);
 int link_send(struct link *link, uint16_t type, const struct iovec *parts, int count);
 
 /*
- * Fetch the next message, without waiting. Returns 1, 0 when there is none, -WM_E_GONE when the
+ * Fetch the next message, without waiting; those of a bundle come one by one. Returns 1, 0 when there is none, -WM_E_GONE when the
  * other side has hung up, -WM_E_PROTOCOL when what came is none of ours.
  */
 int link_receive(struct link *link, struct link_message *message);

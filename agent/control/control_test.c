@@ -38,7 +38,7 @@ struct peer {
 	uint32_t serial;
 	int memfd;
 	struct control_hello hello;
-	unsigned int events, refused, markers, modules, gone;
+	unsigned int events, refused, markers, modules, gone, files;
 	char last_event[4096], last_refused[4096];
 	struct control_refused refusal;
 };
@@ -139,6 +139,34 @@ static void take_note(struct peer *peer, const struct wm_message *message, int p
 	}
 }
 
+/* Take note of all messages of a bundle; where it lies in a file, `passed` is that. */
+static void take_bundle(struct peer *peer, const struct wm_message *message, int passed)
+{
+	const char *content = (const char *)(message + 1) + sizeof(struct control_bundle);
+	struct control_bundle about;
+	char *read_in = NULL;
+	uint64_t at = 0;
+
+	memcpy(&about, message + 1, sizeof about);
+	if (passed >= 0) {
+		content = read_in = malloc(about.bytes);
+		cr_assert_eq(pread(passed, read_in, about.bytes, 0), (ssize_t)about.bytes);
+		close(passed);
+		peer->files++;
+	}
+	for (uint32_t i = 0; i < about.count; i++) {
+		const struct wm_message *inner = (const struct wm_message *)(content + at);
+
+		cr_assert_eq(inner->magic, CONTROL_MAGIC);
+		take_note(peer, inner, -1);
+		at += (sizeof *inner + inner->bytes + CONTROL_BUNDLE_ALIGN) &
+		      ~(size_t)(CONTROL_BUNDLE_ALIGN - 1);
+		cr_assert_leq(at, about.bytes);
+	}
+	cr_assert_eq(at, about.bytes);
+	free(read_in);
+}
+
 /* Read until the answer to `serial`, or the next message if it is 0. -EPIPE at the end. */
 static int read_until(struct peer *peer, uint32_t serial, struct control_done *done)
 {
@@ -153,7 +181,10 @@ static int read_until(struct peer *peer, uint32_t serial, struct control_done *d
 			return -EPIPE;
 		cr_assert_eq(message->magic, CONTROL_MAGIC);
 		cr_assert_eq(message->bytes + sizeof *message, (size_t)got);
-		take_note(peer, message, passed);
+		if (message->type == CONTROL_BUNDLE)
+			take_bundle(peer, message, passed);
+		else
+			take_note(peer, message, passed);
 		if (message->type == CONTROL_HELLO)
 			memcpy(&peer->hello, message + 1, sizeof peer->hello);
 		if (message->type == CONTROL_DONE && message->serial == serial && done)
@@ -430,7 +461,7 @@ Test(control, hostile_messages_end_the_session_and_nothing_else)
 		}
 		bytes = seed % 200;
 		if (round % 4) { /* a good head, so that the body is looked at */
-			noise.head = (struct wm_message){ CONTROL_MAGIC, 1,
+			noise.head = (struct wm_message){ CONTROL_MAGIC, CONTROL_VERSION,
 							  (uint16_t)(32 + round % 8), 0, 0 };
 			bytes += sizeof noise.head;
 			noise.head.bytes = (uint32_t)(bytes - sizeof noise.head);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/control/message.h"
 
+#include "agent/control/lock.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>
@@ -31,8 +32,40 @@ static void attach_fd(struct msghdr *head, union passed *passed, int fd)
 	memcpy(CMSG_DATA(control), &fd, sizeof fd);
 }
 
+/* Wait for room on the socket. 0 or an error. */
+static int wait_for_room(int fd, uint64_t *patience_ns)
+{
+	struct pollfd room = { .fd = fd, .events = POLLOUT };
+	uint64_t begin_ns, waited_ns;
+	int ready;
+
+	if (!*patience_ns)
+		return -ETIMEDOUT;
+	begin_ns = lock_now_ns();
+	ready = kernel_poll(&room, 1, (int)(*patience_ns / 1000000 + 1));
+	waited_ns = lock_now_ns() - begin_ns;
+	*patience_ns -= waited_ns < *patience_ns ? waited_ns : *patience_ns;
+	if (ready < 0 && errno != EINTR)
+		return -errno;
+	return ready > 0 && (room.revents & (POLLHUP | POLLERR | POLLNVAL)) ? -EPIPE : 0;
+}
+
+static int send_packet(int fd, const struct msghdr *head, uint64_t *patience_ns)
+{
+	uint64_t usual_ns = MESSAGE_PATIENCE_NS;
+	int error = 0;
+
+	while (!error && kernel_sendmsg(fd, head, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+		if (errno == EAGAIN)
+			error = wait_for_room(fd, patience_ns ? patience_ns : &usual_ns);
+		else if (errno != EINTR)
+			error = -errno;
+	}
+	return error;
+}
+
 int message_send(int fd, uint16_t type, uint32_t serial, const void *body, size_t bytes,
-		 const void *more, size_t more_bytes, int pass)
+		 const void *more, size_t more_bytes, int pass, uint64_t *patience_ns)
 {
 	struct wm_message message = {
 		.magic = CONTROL_MAGIC, .version = CONTROL_VERSION, .type = type, .serial = serial
@@ -48,22 +81,15 @@ int message_send(int fd, uint16_t type, uint32_t serial, const void *body, size_
 	message.bytes = (uint32_t)(bytes + more_bytes);
 	if (pass >= 0)
 		attach_fd(&head, &passed, pass);
-	for (;;) {
-		struct pollfd room = { .fd = fd, .events = POLLOUT };
-		int ready;
+	return send_packet(fd, &head, patience_ns);
+}
 
-		if (kernel_sendmsg(fd, &head, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
-			return 0;
-		if (errno == EINTR)
-			continue;
-		if (errno != EAGAIN)
-			return -errno;
-		ready = kernel_poll(&room, 1, MESSAGE_SEND_MS);
-		if (!ready)
-			return -ETIMEDOUT;
-		if (ready > 0 && (room.revents & (POLLHUP | POLLERR)))
-			return -EPIPE;
-	}
+int message_send_whole(int fd, const void *message, size_t bytes, uint64_t *patience_ns)
+{
+	struct iovec part = { (void *)message, bytes };
+	struct msghdr head = { .msg_iov = &part, .msg_iovlen = 1 };
+
+	return send_packet(fd, &head, patience_ns);
 }
 
 int message_receive(int fd, void *buffer, struct wm_message **message)
@@ -86,7 +112,7 @@ int message_receive(int fd, void *buffer, struct wm_message **message)
 		return -WM_E_PROTOCOL;
 	}
 	if ((head.msg_flags & MSG_TRUNC) || (*message)->magic != CONTROL_MAGIC ||
-	    (*message)->version > CONTROL_VERSION || !(*message)->version ||
+	    (*message)->version != CONTROL_VERSION ||
 	    (*message)->bytes != (size_t)got - sizeof **message)
 		return -WM_E_PROTOCOL;
 	return 0;

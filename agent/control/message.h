@@ -8,15 +8,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MESSAGE_SEND_MS 2000 /* a tool that reads nothing for so long is given up */
+#define MESSAGE_PATIENCE_NS 2000000000u /* a tool that keeps us waiting for longer is given up */
 
 /*
  * Send one message of two parts (either may be empty); what is past CONTROL_BYTES_MAX is cut from the
- * second. `pass` is a descriptor to pass along, or -1. Never raises SIGPIPE. Returns 0; -ETIMEDOUT if
- * the other side reads nothing, -EPIPE and others if it is gone.
+ * second. `pass` is a descriptor to pass along, or -1. Never raises SIGPIPE. Waits for room for
+ * *patience_ns at most, which it makes less by what it has waited; NULL: MESSAGE_PATIENCE_NS. Returns
+ * 0; -ETIMEDOUT if there was no room for so long, -EPIPE and others if the other side is gone.
  */
 int message_send(int fd, uint16_t type, uint32_t serial, const void *body, size_t bytes,
-		 const void *more, size_t more_bytes, int pass);
+		 const void *more, size_t more_bytes, int pass, uint64_t *patience_ns);
+
+/* Likewise a message that is put together already, head and all. */
+int message_send_whole(int fd, const void *message, size_t bytes, uint64_t *patience_ns);
 
 /*
  * Receive one message into `buffer` of CONTROL_BYTES_MAX, aligned to 8; its length was checked. Never

@@ -2,71 +2,128 @@
 #define _GNU_SOURCE
 #include "agent/control/queue.h"
 
-#include "agent/control/lock.h"
 #include "agent/control/message.h"
 #include "base/kernel.h"
 
-#include <errno.h>
-#include <poll.h>
+#include <fcntl.h>
 #include <string.h>
-#include <sys/socket.h>
+#include <sys/mman.h>
 
-#define QUEUE_MESSAGES 128
+#define PACKET_HEAD_BYTES (sizeof(struct wm_message) + sizeof(struct control_bundle))
+#define PACKET_ROOM_BYTES (CONTROL_BYTES_MAX - PACKET_HEAD_BYTES)
 
+/* Those in the file come before those in `bytes`. */
 static struct {
-	int fd;
-	unsigned int count;
-	size_t used;
-	struct mmsghdr heads[QUEUE_MESSAGES];
-	struct iovec parts[QUEUE_MESSAGES];
-	char bytes[2 * CONTROL_BYTES_MAX];
-} queue = { .fd = -1 };
+	struct queue_peer peer;
+	int file; /* -1: none */
+	uint64_t file_bytes;
+	uint32_t file_count, count;
+	size_t used; /* of `bytes`, behind the room for the packet's heads */
+	/* one that alone fills a packet has room, too, with the zeros behind it */
+	char bytes[PACKET_HEAD_BYTES + CONTROL_BYTES_MAX + CONTROL_BUNDLE_ALIGN];
+} queue = { .peer.fd = -1, .file = -1 };
 
 int queue_fd(void)
 {
-	return queue.count ? queue.fd : -1;
+	return queue.count || queue.file_count ? queue.peer.fd : -1;
 }
 
-/* Wait for room on the socket until end_ns. 0 or an error. */
-static int wait_for_room(uint64_t end_ns)
+static void drop_file(void)
 {
-	struct pollfd room = { .fd = queue.fd, .events = POLLOUT };
-	uint64_t now_ns = lock_now_ns();
-	int ready;
-
-	if (now_ns >= end_ns)
-		return -ETIMEDOUT;
-	ready = kernel_poll(&room, 1, (int)((end_ns - now_ns) / 1000000 + 1));
-	if (!ready)
-		return -ETIMEDOUT;
-	return ready > 0 && (room.revents & (POLLHUP | POLLERR | POLLNVAL)) ? -EPIPE : 0;
+	if (queue.file >= 0)
+		kernel_close(queue.file);
+	queue.file = -1;
+	queue.file_bytes = 0;
+	queue.file_count = 0;
 }
 
-int queue_flush(void)
+static int send_file(void)
 {
-	uint64_t end_ns = queue.count ? lock_now_ns() + (uint64_t)MESSAGE_SEND_MS * 1000000 : 0;
-	unsigned int done = 0;
+	struct control_bundle bundle = { .bytes = queue.file_bytes, .count = queue.file_count };
 	int error = 0;
 
-	while (!error && done < queue.count) {
-		long sent = kernel_call(SYS_sendmmsg, queue.fd, (long)(queue.heads + done),
-					queue.count - done, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (queue.file_count) {
+		kernel_call(SYS_fcntl, queue.file, F_ADD_SEALS,
+			    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL, 0);
+		error = message_send(queue.peer.fd, CONTROL_BUNDLE, 0, &bundle, sizeof bundle, NULL,
+				     0, queue.file, queue.peer.patience_ns);
+	}
+	drop_file();
+	return error;
+}
 
-		if (sent > 0)
-			done += (unsigned int)sent;
-		else if (errno == EAGAIN)
-			error = wait_for_room(end_ns);
-		else if (errno != EINTR)
-			error = -errno;
+static int send_bytes(void)
+{
+	char *first = queue.bytes + PACKET_HEAD_BYTES;
+	struct control_bundle bundle = { .bytes = queue.used, .count = queue.count };
+	struct wm_message message = { .magic = CONTROL_MAGIC,
+				      .version = CONTROL_VERSION,
+				      .type = CONTROL_BUNDLE,
+				      .bytes = (uint32_t)(sizeof bundle + queue.used) };
+	int error = 0;
+
+	if (queue.count == 1) {
+		memcpy(&message, first, sizeof message);
+		error = message_send_whole(queue.peer.fd, first, sizeof message + message.bytes,
+					   queue.peer.patience_ns);
+	} else if (queue.count) {
+		memcpy(queue.bytes, &message, sizeof message);
+		memcpy(queue.bytes + sizeof message, &bundle, sizeof bundle);
+		error = message_send_whole(queue.peer.fd, queue.bytes,
+					   PACKET_HEAD_BYTES + queue.used, queue.peer.patience_ns);
 	}
 	queue.count = 0;
 	queue.used = 0;
 	return error;
 }
 
+/* Move the bytes to the file. 0, or an error and they are where they were. */
+static int spill(void)
+{
+	size_t done = 0;
+
+	if (queue.file_bytes + queue.used > CONTROL_BUNDLE_BYTES_MAX)
+		return -1;
+	if (queue.file < 0)
+		queue.file = kernel_memfd_create("waymark-bundle", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	while (queue.file >= 0 && done < queue.used) {
+		ssize_t wrote = kernel_pwrite(queue.file, queue.bytes + PACKET_HEAD_BYTES + done,
+					      queue.used - done, (off_t)(queue.file_bytes + done));
+
+		if (wrote <= 0)
+			break;
+		done += (size_t)wrote;
+	}
+	if (done < queue.used)
+		return -1;
+	queue.file_bytes += queue.used;
+	queue.file_count += queue.count;
+	queue.used = 0;
+	queue.count = 0;
+	return 0;
+}
+
+int queue_flush(void)
+{
+	int error;
+
+	/* once there is a file, the rest goes with it, not into a second packet */
+	if (queue.file_count && queue.count)
+		spill();
+	error = send_file();
+	if (error) {
+		queue.count = 0;
+		queue.used = 0;
+		return error;
+	}
+	return send_bytes();
+}
+
 void queue_forked(void)
 {
-	queue.fd = -1;
+	queue.peer.fd = -1;
+	queue.file = -1; /* was never in this table */
+	drop_file();
 	queue.count = 0;
 	queue.used = 0;
 }
@@ -78,29 +135,30 @@ static char *append(char *at, const void *from, size_t bytes)
 	return at + bytes;
 }
 
-int queue_put(int fd, uint16_t type, uint32_t serial, const void *body, size_t bytes,
-	      const void *more, size_t more_bytes)
+int queue_put(const struct queue_peer *peer, uint16_t type, uint32_t serial, const void *body,
+	      size_t bytes, const void *more, size_t more_bytes)
 {
 	struct wm_message message = {
 		.magic = CONTROL_MAGIC, .version = CONTROL_VERSION, .type = type, .serial = serial
 	};
-	char *start;
+	size_t whole, padded;
+	char *at;
 	int error = 0;
 
 	if (sizeof message + bytes + more_bytes > CONTROL_BYTES_MAX)
 		more_bytes = CONTROL_BYTES_MAX - sizeof message - bytes;
 	message.bytes = (uint32_t)(bytes + more_bytes);
-	if (queue.count && (queue.fd != fd || queue.count == QUEUE_MESSAGES ||
-			    queue.used + sizeof message + message.bytes > sizeof queue.bytes))
+	whole = sizeof message + message.bytes;
+	padded = (whole + CONTROL_BUNDLE_ALIGN) & ~(size_t)(CONTROL_BUNDLE_ALIGN - 1);
+	if (queue_fd() >= 0 && queue.peer.fd != peer->fd)
 		error = queue_flush();
-	queue.fd = fd;
-	start = queue.bytes + queue.used;
-	append(append(append(start, &message, sizeof message), body, bytes), more, more_bytes);
-	queue.parts[queue.count] = (struct iovec){ start, sizeof message + message.bytes };
-	queue.heads[queue.count] = (struct mmsghdr){
-		.msg_hdr = { .msg_iov = &queue.parts[queue.count], .msg_iovlen = 1 }
-	};
-	queue.used += sizeof message + message.bytes;
+	else if (queue.count && queue.used + padded > PACKET_ROOM_BYTES && spill())
+		error = queue_flush();
+	queue.peer = *peer;
+	at = queue.bytes + PACKET_HEAD_BYTES + queue.used;
+	at = append(append(append(at, &message, sizeof message), body, bytes), more, more_bytes);
+	memset(at, 0, padded - whole);
+	queue.used += padded;
 	queue.count++;
 	return error;
 }

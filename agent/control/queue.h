@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Messages on their way to one session, sent many to a system call: arming ten thousand markers
- * tells as many ids. There is one queue; what is put in for another descriptor sends the rest first.
- * Control thread only.
+ * Messages on their way to one session, sent together as a bundle (abi/control.h): arming ten thousand
+ * markers tells as many ids. What one packet holds goes as one; more goes in a memfd, so that we need
+ * not wait for the tool to make room. There is one queue; what is put in for another descriptor sends
+ * the rest first. Control thread only.
  */
 #ifndef AGENT_CONTROL_QUEUE_H
 #define AGENT_CONTROL_QUEUE_H
@@ -10,16 +11,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Put a message of two parts in (either may be empty; they are copied). Returns 0, or the error of
- * what had to be sent to make room, of the descriptor that queue_fd() told before.
- */
-int queue_put(int fd, uint16_t type, uint32_t serial, const void *body, size_t bytes,
-	      const void *more, size_t more_bytes);
+/* Where messages go. */
+struct queue_peer {
+	int fd;
+	uint64_t *patience_ns; /* as message_send() has it; must outlive the next flush */
+};
 
 /*
- * Send what is in it; waits MESSAGE_SEND_MS at most. Returns 0, -ETIMEDOUT if the other side reads
- * nothing, -EPIPE and others if it is gone; the queue is empty then in any case.
+ * Put a message of two parts in (either may be empty; they are copied). Returns 0, or the error of
+ * what had to be sent to make room, to the descriptor that queue_fd() told before.
+ */
+int queue_put(const struct queue_peer *peer, uint16_t type, uint32_t serial, const void *body,
+	      size_t bytes, const void *more, size_t more_bytes);
+
+/*
+ * Send what is in it, with the patience of its peer. Returns 0, -ETIMEDOUT if there was no room for so
+ * long, -EPIPE and others if the other side is gone; the queue is empty then in any case.
  */
 int queue_flush(void);
 

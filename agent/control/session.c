@@ -119,7 +119,7 @@ int session_add(int fd, unsigned int flags)
 	if (!error && !session) {
 		struct control_done done = { .error = -WM_E_SESSIONS };
 
-		message_send(fd, CONTROL_DONE, 0, &done, sizeof done, NULL, 0, -1);
+		message_send(fd, CONTROL_DONE, 0, &done, sizeof done, NULL, 0, -1, NULL);
 		error = -WM_E_SESSIONS;
 	}
 	if (error) {
@@ -159,6 +159,7 @@ int session_rescan(void)
 
 	if (error)
 		return error;
+	tell_renew();
 	error = registry_scan(text);
 	if (!error)
 		error = registry_follow(text);
@@ -245,7 +246,7 @@ static int serve_open(struct session *session, const struct wm_message *message,
 			memcpy(session->tool, body + sizeof request, path_bytes);
 		store.bytes = kernel_fstat(fd, &file) ? 0 : (uint64_t)file.st_size;
 		error = message_send(session->fd, CONTROL_STORE, message->serial, &store,
-				     sizeof store, NULL, 0, fd);
+				     sizeof store, NULL, 0, fd, NULL);
 		kernel_close(fd);
 		tell_modules_to(lane_of(session));
 	}
@@ -328,7 +329,7 @@ static int send_done(struct session *session, const struct wm_message *message, 
 	};
 
 	return message_send(session->fd, CONTROL_DONE, message->serial, &done, sizeof done, NULL, 0,
-			    -1);
+			    -1, NULL);
 }
 
 static void serve_session(struct session *session)
@@ -392,6 +393,7 @@ void session_tick(void)
 {
 	uint64_t now_ns = lock_now_ns();
 
+	tell_renew();
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		int late = sessions[i].state == SESSION_GREETED && sessions[i].open_until_ns &&
 			   now_ns >= sessions[i].open_until_ns;

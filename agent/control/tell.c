@@ -16,6 +16,8 @@ static struct {
 } request = { .lane = SESSIONS_MAX };
 
 static uint8_t deaf[SESSIONS_MAX];
+/* How long each may still keep us waiting, in what is done now. */
+static uint64_t patience_ns[SESSIONS_MAX];
 
 void tell_lane_new(unsigned int lane)
 {
@@ -27,8 +29,15 @@ int tell_is_deaf(unsigned int lane)
 	return deaf[lane];
 }
 
+void tell_renew(void)
+{
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++)
+		patience_ns[lane] = MESSAGE_PATIENCE_NS;
+}
+
 void tell_begin(unsigned int lane, uint32_t serial)
 {
+	tell_renew();
 	request.lane = lane;
 	request.serial = serial;
 }
@@ -80,12 +89,13 @@ uint32_t tell_flush(void)
 static int tell(unsigned int lane, uint16_t type, const void *body, size_t bytes, const void *more,
 		size_t more_bytes)
 {
-	int fd = session_fd(lane), before = queue_fd();
+	struct queue_peer peer = { session_fd(lane), &patience_ns[lane] };
+	int before = queue_fd();
 
 	/* one that missed a message can make no sense of the rest */
-	if (fd < 0 || deaf[lane])
+	if (peer.fd < 0 || deaf[lane])
 		return -EPIPE;
-	note_sent(before, queue_put(fd, type, lane == request.lane ? request.serial : 0, body,
+	note_sent(before, queue_put(&peer, type, lane == request.lane ? request.serial : 0, body,
 				    bytes, more, more_bytes));
 	return deaf[lane] ? -EPIPE : 0;
 }

@@ -10,6 +10,12 @@ extern const struct registry_listener tell_listener;
 /* From here to tell_end() what is told to `lane` belongs to its request `serial`. */
 void tell_begin(unsigned int lane, uint32_t serial);
 
+/*
+ * Before anything else that may tell sessions something: each may keep us waiting for
+ * MESSAGE_PATIENCE_NS in all from here on, or is deaf. tell_begin() does it too.
+ */
+void tell_renew(void);
+
 /* Returns -EPIPE if the session could not be told something, else 0. */
 int tell_end(void);
 
