@@ -37,6 +37,7 @@
 #define STOP_WAIT_MS 100    /* for one thread to stop */
 #define TRACED_WAIT_MS 1000 /* another tool may just be doing the same */
 #define LOAD_WAIT_MS 10000
+#define START_WAIT_MS 30000 /* the agent is in and waits for the kernel: batch_register() */
 #define HOLD_MS 20
 #define LEAVE_WAIT_MS 1000
 #define UNMAP_WAIT_MS 1000
@@ -404,7 +405,8 @@ static int give_up(struct injection *injection, uint32_t status)
 
 	abandon(injection);
 	return detail_set(injection->detail, -WM_E_INJECT, "process %d (%s): %s after %d s",
-			  injection->target.pid, injection->target.comm, why, LOAD_WAIT_MS / 1000);
+			  injection->target.pid, injection->target.comm, why,
+			  (status == LOADER_OPENED ? START_WAIT_MS : LOAD_WAIT_MS) / 1000);
 }
 
 static int outcome(struct injection *injection, uint32_t status)
@@ -435,6 +437,7 @@ static int outcome(struct injection *injection, uint32_t status)
 static int await(struct injection *injection)
 {
 	uint64_t deadline_ns = tracee_deadline(LOAD_WAIT_MS);
+	uint64_t start_deadline_ns = tracee_deadline(START_WAIT_MS);
 	long pause_us = 50;
 
 	for (;;) {
@@ -449,7 +452,7 @@ static int await(struct injection *injection)
 			clean(injection);
 			return err;
 		}
-		if (tracee_late(deadline_ns))
+		if (tracee_late(status == LOADER_OPENED ? start_deadline_ns : deadline_ns))
 			return give_up(injection, status);
 		sleep_us(pause_us);
 		if (pause_us < 1000)

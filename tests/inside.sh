@@ -95,12 +95,12 @@ run()
 	attach)
 		INSIDE_WAIT=1 timeout -s KILL 30 "$@" >"$dir/out" 2>"$dir/program.err" &
 		pid=$!
-		for ((tries = 0; tries < 100; tries++)); do
-			pgrep -P $pid >"$dir/pid" && break
+		# the program says that it is there: before, its number may still be timeout's or env's
+		for ((tries = 0; tries < 1000; tries++)); do
+			od -An -t u8 -j 4088 -N 8 "$dir/count" | tr -d ' ' >"$dir/pid"
+			[ "$(cat "$dir/pid")" = 0 ] || break
 			sleep 0.02
 		done
-		# timeout's child is the program, once the likes of env have become it
-		sleep 0.1
 		timeout -s KILL 40 "$waymark" record -o "$dir/trace" -e 'marker:in:*' "${options[@]}" \
 			-p "$(cat "$dir/pid")" >"$dir/record.out" 2>"$dir/err"
 		echo $? >"$dir/record.status"

@@ -48,12 +48,12 @@ static int start(void)
 	if (error)
 		return error;
 	fork_register();
-	batch_register();
 	started = 1;
 	return 0;
 }
 
-static int start_locked(void)
+/* Where there are threads already, registering may wait for seconds: a fork must not, so not locked. */
+static int start_agent(void)
 {
 	int error = lock_take(&agent_lock, LOCK_MS);
 
@@ -61,6 +61,8 @@ static int start_locked(void)
 		return error;
 	error = start();
 	lock_release(&agent_lock);
+	if (!error)
+		batch_register();
 	return error;
 }
 
@@ -84,7 +86,7 @@ static __attribute__((constructor)) void preloaded(int argc, char **argv, char *
 	if (tool && tool[0] == '/' && kernel_gettid() == kernel_getpid()) {
 		if (secure_getenv(CONTROL_PREARM_ENV))
 			flags |= CONTROL_PREARM;
-		if (!start_locked() && !control_add_tool(tool) &&
+		if (!start_agent() && !control_add_tool(tool) &&
 		    !control_start(CONTROL_WANT_CONNECT, flags))
 			control_wait_go(CONTROL_GO_WAIT_MS);
 	}
@@ -123,7 +125,7 @@ static int use_folder(const char *folder)
 
 __attribute__((visibility("default"))) int wm_agent_listen(void)
 {
-	int error = start_locked();
+	int error = start_agent();
 
 	if (error)
 		return error;
@@ -135,7 +137,7 @@ __attribute__((visibility("default"))) int wm_agent_listen(void)
 
 __attribute__((visibility("default"))) void *waymark_agent_loaded(const char *folder)
 {
-	int error = start_locked();
+	int error = start_agent();
 
 	if (!error && (!control_runs() || control_listens() != 1))
 		error = use_folder(folder);

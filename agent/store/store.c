@@ -6,7 +6,7 @@
 #include "agent/store/clock.h"
 #include "agent/store/writer.h"
 #include "arch/vectors.h"
-#include "base/syscall.h"
+#include "base/kernel.h"
 
 #include <waymark/error.h>
 
@@ -29,7 +29,18 @@
 
 struct store stores[SESSIONS_MAX];
 
-static int can_membarrier;
+/*
+ * membarrier(2)'s kinds, in the order in which they are tried: what a patch needs has registered the
+ * first. Each registering waits for an RCU grace period where there are threads, seconds on a machine
+ * with more to do than it can, so the second is for when the first can't be had.
+ */
+static const struct {
+	int call, enrol;
+} barriers[] = {
+	{ MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0 },
+	{ MEMBARRIER_CMD_PRIVATE_EXPEDITED, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED },
+	{ MEMBARRIER_CMD_GLOBAL, 0 },
+};
 
 static uint64_t round_up(uint64_t value, uint64_t step)
 {
@@ -58,10 +69,14 @@ static void barrier_by_interrupt(void)
 /* Every thread that runs passes a full barrier before this returns. */
 static void barrier_everywhere(void)
 {
-	if (can_membarrier && !syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
-		return;
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
-		barrier_by_interrupt();
+	for (unsigned int i = 0; i < sizeof barriers / sizeof barriers[0]; i++) {
+		if (!kernel_call(SYS_membarrier, barriers[i].call, 0, 0, 0))
+			return;
+		if (barriers[i].enrol && !kernel_call(SYS_membarrier, barriers[i].enrol, 0, 0, 0) &&
+		    !kernel_call(SYS_membarrier, barriers[i].call, 0, 0, 0))
+			return;
+	}
+	barrier_by_interrupt();
 }
 
 static void layout(struct wm_store *head, const struct store_options *options)
@@ -410,13 +425,7 @@ uint64_t store_ticks(unsigned int lane)
 
 int store_init(void)
 {
-	int error;
-
 	vectors_init();
 	clock_init();
-	error = arena_init();
-	if (error)
-		return error;
-	can_membarrier = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
-	return 0;
+	return arena_init();
 }

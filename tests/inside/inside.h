@@ -27,7 +27,10 @@
 
 #define INSIDE_WORDS 512
 
-/* [0] what was emitted; the others are the program's own, shared with its children. */
+/*
+ * [0] what was emitted; the last, which program is there to be attached to; the others are the program's
+ * own, shared with its children.
+ */
 static uint64_t *inside_words;
 
 static inline uint64_t count_one(void)
@@ -73,13 +76,20 @@ static inline void inside_map(void)
 		close(fd);
 }
 
+/* Say that the tool may come. */
+static inline void inside_ready(void)
+{
+	__atomic_store_n(&inside_words[INSIDE_WORDS - 1], (uint64_t)getpid(), __ATOMIC_RELEASE);
+}
+
 /* To be attached to: wait until armed. Children and what is executed don't wait again. */
 static inline void inside_wait(void)
 {
 	if (!getenv("INSIDE_WAIT"))
 		return;
 	unsetenv("INSIDE_WAIT");
-	for (int i = 0; i < 10000 && !__atomic_load_n(&inside_words[0], __ATOMIC_RELAXED); i++) {
+	inside_ready();
+	for (int i = 0; i < 20000 && !__atomic_load_n(&inside_words[0], __ATOMIC_RELAXED); i++) {
 		WAYMARK(in, begin, count_one());
 		sleep_ms(1);
 	}

@@ -238,6 +238,7 @@ static void limit(int what, rlim_t most)
 /* Whether or not it can be recorded like this, it must end as it would. */
 static int wait_for_tool(void)
 {
+	inside_ready();
 	if (getenv("INSIDE_WAIT"))
 		for (int i = 0; i < 1500 && !inside_words[0]; i++) {
 			WAYMARK(in, begin, count_one());
