@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Powers of two from 16 bytes to 32 KiB are cut from blocks and kept in free lists; larger ones are
- * mappings of their own. Blocks are never given back: what a program's markers need is needed again.
+ * Pieces of 16 bytes to 32 KiB (powers of two, and from 48 on what lies half way between two) are cut
+ * from blocks and kept in free lists; larger ones are mappings of their own. Blocks are never given
+ * back: what a program's markers need is needed again.
  */
 #include "agent/control/heap.h"
 
@@ -11,9 +12,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define CLASS_MIN_SHIFT 4
-#define CLASS_COUNT 12 /* 16 bytes to 32 KiB */
-#define CLASS_BYTES(class) ((size_t)1 << (CLASS_MIN_SHIFT + (class)))
+#define CLASS_COUNT 22 /* 16, 32, 48, 64, 96, 128 ... 32 KiB */
+#define CLASS_BYTES(class)                                                                         \
+	((class) ? (size_t)((class) % 2 ? 32 : 48) << ((class) - 1) / 2 : (size_t)16)
 #define BLOCK_BYTES ((size_t)256 * 1024)
 
 struct piece {

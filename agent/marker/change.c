@@ -41,8 +41,13 @@ void change_add(struct change *change, struct variant *variant)
 	variant->probes_next = variant->probes;
 	variant->probe_count_next = variant->probe_count;
 	variant->was_live = variant->lanes || variant->probe_count;
-	variant->next_in_change = change->variants;
-	change->variants = variant;
+	/* in order: what was found in order of address need not be sorted again */
+	variant->next_in_change = NULL;
+	if (change->variants)
+		change->last->next_in_change = variant;
+	else
+		change->variants = variant;
+	change->last = variant;
 }
 
 static int wants_to_live(const struct variant *variant)
@@ -88,24 +93,25 @@ static void check_rivals(struct change *change)
 	}
 }
 
-static int is_to_arm(const struct variant *variant, const struct site *site)
+/* Whether some site of it may have to change. */
+static int may_change(const struct variant *variant, int arm)
 {
-	return !variant->error && variant_wants_text(variant) && site->address && !site->armed &&
-	       !site->conflict;
+	if (variant->error || !variant_wants_text(variant) != !arm)
+		return 0;
+	return arm ? variant->armed_count < variant->site_count : variant->armed_count > 0;
 }
 
-static int is_to_disarm(const struct variant *variant, const struct site *site)
+static int is_to_change(const struct site *site, int arm)
 {
-	return !variant->error && !variant_wants_text(variant) && site->armed;
+	return arm ? site->address && !site->armed && !site->conflict : site->armed;
 }
 
-static int list_make(struct list *list, const struct change *change,
-		     int (*wanted)(const struct variant *, const struct site *))
+static int list_make(struct list *list, const struct change *change, int arm)
 {
 	*list = (struct list){ 0 };
 	for (const struct variant *v = change->variants; v; v = v->next_in_change) {
-		for (const struct site *site = v->sites; site; site = site->next)
-			list->room += wanted(v, site) != 0;
+		if (may_change(v, arm))
+			list->room += v->site_count;
 	}
 	if (!list->room)
 		return 0;
@@ -114,8 +120,9 @@ static int list_make(struct list *list, const struct change *change,
 	if (!list->sites || !list->spare)
 		return -ENOMEM;
 	for (struct variant *v = change->variants; v; v = v->next_in_change) {
-		for (struct site *site = v->sites; site; site = site->next) {
-			if (!wanted(v, site))
+		for (struct site *site = may_change(v, arm) ? v->sites : NULL; site;
+		     site = site->next) {
+			if (!is_to_change(site, arm))
 				continue;
 			list->sites[list->count++] = (struct batch_site){
 				.address = site->portable
@@ -300,7 +307,7 @@ static int set_armed(struct change *change, struct list *list, const struct text
 static int arm(struct change *change, const struct text *text)
 {
 	struct list list;
-	int error = list_make(&list, change, is_to_arm);
+	int error = list_make(&list, change, 1);
 
 	if (!error) {
 		batch_check(text, list.sites, list.count, 1); /* 1 */
@@ -320,7 +327,7 @@ static int arm(struct change *change, const struct text *text)
 static int disarm(struct change *change, const struct text *text)
 {
 	struct list list;
-	int error = list_make(&list, change, is_to_disarm);
+	int error = list_make(&list, change, 0);
 
 	if (!error) {
 		batch_check(text, list.sites, list.count, 0); /* 1 */

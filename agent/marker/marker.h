@@ -34,6 +34,7 @@ struct variant {
 	uint32_t probe_count, probe_count_next;
 	struct variant *next_in_change;
 	uint8_t in_change, was_live;
+	uint8_t is_named; /* while a request's markers are counted */
 	int error;		   /* in a change: why it was refused */
 	const struct module *left; /* the last module that went from it */
 };
@@ -42,7 +43,7 @@ struct variant {
 
 /* Several variants to be changed at once; see change.c. Begin with { .lane = -1 }. */
 struct change {
-	struct variant *variants;
+	struct variant *variants, *last; /* in the order in which they were added */
 	int lane; /* the session whose request it is; -1: none */
 	/* out */
 	uint32_t markers; /* variants that are as wanted */

@@ -37,72 +37,137 @@ static void consider(struct change *change, struct variant *variant, unsigned in
 	variant->lanes_next = (variant->lanes_next & ~bit) | wanted;
 }
 
-/* All variants that a glob can concern: by the table where it is a name, else every one. */
-static void consider_glob(struct change *change, const char *glob, unsigned int lane)
-{
-	struct variant *variant = NULL;
+/*
+ * The globs of one request. Those that are plain names are found by the registry's table; the rest is
+ * tried on every marker.
+ */
+struct wish {
+	const char *globs;
+	uint32_t count;
+	const char **patterns;
+	uint32_t pattern_count;
+};
 
-	if (rule_is_plain(glob)) {
-		while ((variant = registry_next_named(variant, glob)))
-			consider(change, variant, lane);
-		return;
+static int wish_make(struct wish *wish, const char *globs, uint32_t count)
+{
+	const char *glob = globs;
+
+	*wish = (struct wish){ .globs = globs, .count = count };
+	if (count > RULES_MAX)
+		return -E2BIG;
+	for (uint32_t i = 0; i < count; i++, glob += strlen(glob) + 1) {
+		int error = rule_check(glob);
+
+		if (error)
+			return error;
+		wish->pattern_count += !rule_is_plain(glob);
 	}
-	for (variant = (struct variant *)registry_first(); variant; variant = variant->next) {
-		if (rule_match(glob, variant->name))
+	if (!wish->pattern_count)
+		return 0;
+	wish->patterns = heap_alloc(wish->pattern_count * sizeof *wish->patterns);
+	if (!wish->patterns)
+		return -ENOMEM;
+	glob = globs;
+	for (uint32_t i = 0, at = 0; i < count; i++, glob += strlen(glob) + 1) {
+		if (!rule_is_plain(glob))
+			wish->patterns[at++] = glob;
+	}
+	return 0;
+}
+
+/* To disarm must not depend on there being memory. */
+static const char *everything[] = { "*:*" };
+
+static void wish_release(struct wish *wish)
+{
+	if (wish->patterns == everything)
+		return;
+	heap_free(wish->patterns, wish->pattern_count * sizeof *wish->patterns);
+}
+
+static int has_pattern_for(const struct wish *wish, const struct variant *variant)
+{
+	for (uint32_t i = 0; i < wish->pattern_count; i++) {
+		if (rule_match(wish->patterns[i], variant->name))
+			return 1;
+	}
+	return 0;
+}
+
+/* All variants that it can concern. */
+static void consider_wish(struct change *change, const struct wish *wish, unsigned int lane)
+{
+	const char *glob = wish->globs;
+
+	for (uint32_t i = 0; i < wish->count; i++, glob += strlen(glob) + 1) {
+		struct variant *variant = NULL;
+
+		while (rule_is_plain(glob) && (variant = registry_next_named(variant, glob)))
+			consider(change, variant, lane);
+	}
+	for (struct variant *variant = (struct variant *)registry_first();
+	     variant && wish->pattern_count; variant = variant->next) {
+		if (has_pattern_for(wish, variant))
 			consider(change, variant, lane);
 	}
 }
 
-/* How many markers of those that a glob names the lane has now. */
-static uint32_t count_armed(const char *globs, uint32_t count, unsigned int lane)
+/* How many markers of those that it names the lane has now. */
+static uint32_t count_armed(const struct wish *wish, unsigned int lane)
 {
+	const char *glob = wish->globs;
 	uint32_t markers = 0;
 
-	for (const struct variant *v = registry_first(); v; v = v->next) {
-		const char *glob = globs;
+	/* a name may stand there twice, and a pattern may take it too */
+	for (uint32_t i = 0; i < wish->count; i++, glob += strlen(glob) + 1) {
+		struct variant *variant = NULL;
 
-		if (!(v->lanes & 1u << lane))
-			continue;
-		for (uint32_t i = 0; i < count; i++, glob += strlen(glob) + 1) {
-			if (!rule_match(glob, v->name))
-				continue;
-			markers++;
-			break;
-		}
+		while (rule_is_plain(glob) && (variant = registry_next_named(variant, glob)))
+			variant->is_named = 1;
+	}
+	for (struct variant *v = (struct variant *)registry_first(); v; v = v->next) {
+		if (v->lanes & 1u << lane)
+			markers += v->is_named || has_pattern_for(wish, v);
+		v->is_named = 0;
 	}
 	return markers;
+}
+
+static int add_rules(const struct wish *wish, unsigned int lane, int want)
+{
+	const char *glob = wish->globs;
+	int error = 0;
+
+	for (uint32_t i = 0; !error && i < wish->count; i++, glob += strlen(glob) + 1)
+		error = rule_add(lane, glob, want);
+	return error;
 }
 
 int registry_rule(const struct text *text, unsigned int lane, const char *globs, uint32_t count,
 		  int want, struct change *change)
 {
-	const char *glob = globs;
+	struct wish wish;
 	int error;
 
-	for (uint32_t i = 0; i < count; i++, glob += strlen(glob) + 1) {
-		error = rule_check(glob);
-		if (error)
-			return error; /* before any rule is changed */
-	}
 	if (!count && !want) {
 		rule_clear(lane);
-		consider_glob(change, "*:*", lane);
+		wish = (struct wish){ .patterns = everything, .pattern_count = 1 };
+		error = 0;
+	} else {
+		error = wish_make(&wish, globs, count);
+		if (!error)
+			error = add_rules(&wish, lane, want);
 	}
-	glob = globs;
-	for (uint32_t i = 0; i < count; i++, glob += strlen(glob) + 1) {
-		error = rule_add(lane, glob, want);
-		if (error)
-			return error;
+	if (!error) {
+		consider_wish(change, &wish, lane);
+		change->lane = (int)lane;
+		error = change_commit(change, text);
+		if (want)
+			change->markers = count_armed(&wish, lane);
+		else
+			may_be_stuck |= change->refused != 0;
 	}
-	glob = globs;
-	for (uint32_t i = 0; i < count; i++, glob += strlen(glob) + 1)
-		consider_glob(change, glob, lane);
-	change->lane = (int)lane;
-	error = change_commit(change, text);
-	if (want)
-		change->markers = count_armed(globs, count, lane);
-	if (!want)
-		may_be_stuck |= change->refused != 0;
+	wish_release(&wish);
 	return error;
 }
 

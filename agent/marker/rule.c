@@ -9,15 +9,23 @@
 #include <stdint.h>
 #include <string.h>
 
+#define BUCKETS 1024u
+
 struct rule {
-	char *text;
-	uint32_t bytes;
-	uint32_t want;
+	struct rule *next_in_bucket;
+	struct rule *older, *newer; /* if it is no plain name: among those of its session */
+	uint64_t order;		    /* the larger, the later */
+	uint32_t bytes;		    /* of the whole, as it was asked for */
+	bool want, plain;
+	char text[];
 };
 
+/* Names are found by their hash: only what is no plain name has to be tried. */
 static struct rules {
-	struct rule *list;
-	uint32_t count, room;
+	struct rule *buckets[BUCKETS];
+	struct rule *newest;
+	uint64_t order;
+	uint32_t count, plain_count;
 } rules[SESSIONS_MAX];
 
 /*
@@ -63,6 +71,8 @@ bool rule_match(const char *glob, const char *name)
 		if (*glob == '*') {
 			star = ++glob;
 			from = name;
+			if (!*glob)
+				return !strchr(name, ':');
 			continue;
 		}
 		if (!*glob && !*name)
@@ -99,62 +109,95 @@ int rule_check(const char *glob)
 	return 0;
 }
 
-static void remove_at(struct rules *of, uint32_t i)
+static struct rule **bucket_of(struct rules *of, const char *text)
 {
-	heap_free(of->list[i].text, of->list[i].bytes);
-	memmove(&of->list[i], &of->list[i + 1], (of->count - i - 1) * sizeof of->list[0]);
-	of->count--;
+	uint32_t hash = 2166136261u; /* FNV-1a */
+
+	while (*text)
+		hash = (hash ^ (unsigned char)*text++) * 16777619u;
+	return &of->buckets[hash % BUCKETS];
 }
 
-static int grow(struct rules *of)
+static struct rule *find(struct rules *of, const char *text)
 {
-	uint32_t room = of->room ? of->room * 2 : 8;
-	struct rule *list;
+	struct rule *rule = *bucket_of(of, text);
 
-	if (of->count < of->room)
-		return 0;
+	while (rule && strcmp(rule->text, text))
+		rule = rule->next_in_bucket;
+	return rule;
+}
+
+static int make(struct rules *of, const char *glob, struct rule **made)
+{
+	size_t bytes = strlen(glob) + 1;
+	struct rule **bucket = bucket_of(of, glob), *rule;
+
 	if (of->count >= RULES_MAX)
 		return -E2BIG;
-	list = heap_alloc(room * sizeof *list);
-	if (!list)
+	rule = heap_alloc(sizeof *rule + bytes);
+	if (!rule)
 		return -ENOMEM;
-	if (of->count)
-		memcpy(list, of->list, of->count * sizeof *list);
-	heap_free(of->list, of->room * sizeof *list);
-	of->list = list;
-	of->room = room;
+	memcpy(rule->text, glob, bytes);
+	rule->bytes = (uint32_t)(sizeof *rule + bytes);
+	rule->plain = rule_is_plain(glob);
+	rule->next_in_bucket = *bucket;
+	*bucket = rule;
+	of->count++;
+	of->plain_count += rule->plain;
+	*made = rule;
 	return 0;
+}
+
+static void take_out(struct rules *of, struct rule *rule)
+{
+	if (rule->newer)
+		rule->newer->older = rule->older;
+	else if (of->newest == rule)
+		of->newest = rule->older;
+	if (rule->older)
+		rule->older->newer = rule->newer;
+	rule->older = rule->newer = NULL;
 }
 
 int rule_add(unsigned int lane, const char *glob, bool want)
 {
 	struct rules *of = &rules[lane];
-	struct rule rule = { .bytes = (uint32_t)strlen(glob) + 1, .want = want };
 	int error = rule_check(glob);
+	struct rule *rule;
 
 	if (error)
 		return error;
-	for (uint32_t i = of->count; i-- > 0;) {
-		if (!strcmp(of->list[i].text, glob))
-			remove_at(of, i);
-	}
-	error = grow(of);
+	rule = find(of, glob);
+	if (!rule)
+		error = make(of, glob, &rule);
 	if (error)
 		return error;
-	rule.text = heap_copy(glob, rule.bytes);
-	if (!rule.text)
-		return -ENOMEM;
-	of->list[of->count++] = rule;
+	rule->want = want;
+	rule->order = ++of->order;
+	if (rule->plain)
+		return 0;
+	take_out(of, rule);
+	rule->older = of->newest;
+	if (of->newest)
+		of->newest->newer = rule;
+	of->newest = rule;
 	return 0;
 }
 
 bool rule_wants(unsigned int lane, const char *name)
 {
-	for (uint32_t i = rules[lane].count; i-- > 0;) {
-		if (rule_match(rules[lane].list[i].text, name))
-			return rules[lane].list[i].want;
+	struct rules *of = &rules[lane];
+	const struct rule *plain = of->plain_count ? find(of, name) : NULL;
+
+	if (plain && !plain->plain)
+		plain = NULL;
+	for (const struct rule *rule = of->newest; rule; rule = rule->older) {
+		if (plain && rule->order < plain->order)
+			break;
+		if (rule_match(rule->text, name))
+			return rule->want;
 	}
-	return false;
+	return plain && plain->want;
 }
 
 bool rule_any(unsigned int lane)
@@ -166,8 +209,15 @@ void rule_clear(unsigned int lane)
 {
 	struct rules *of = &rules[lane];
 
-	while (of->count)
-		remove_at(of, of->count - 1);
-	heap_free(of->list, of->room * sizeof *of->list);
-	*of = (struct rules){ 0 };
+	for (uint32_t i = 0; of->count && i < BUCKETS; i++) {
+		while (of->buckets[i]) {
+			struct rule *rule = of->buckets[i];
+
+			of->buckets[i] = rule->next_in_bucket;
+			heap_free(rule, rule->bytes);
+			of->count--;
+		}
+	}
+	of->newest = NULL;
+	of->plain_count = 0;
 }

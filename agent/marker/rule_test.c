@@ -84,6 +84,51 @@ Test(rule, the_last_rule_that_matches_prevails)
 	cr_assert(!rule_any(0));
 }
 
+Test(rule, names_and_patterns_prevail_over_each_other_by_their_order_alone)
+{
+	cr_assert_eq(rule_add(4, "net:rx", true), 0);
+	cr_assert_eq(rule_add(4, "net:*", false), 0);
+	cr_assert(!rule_wants(4, "net:rx"), "the pattern came later");
+	cr_assert_eq(rule_add(4, "net:rx", true), 0);
+	cr_assert(rule_wants(4, "net:rx"), "the name came again");
+	cr_assert_eq(rule_add(4, "n?t:*", false), 0);
+	cr_assert_eq(rule_add(4, "net:*", true), 0);
+	cr_assert(rule_wants(4, "net:tx"), "the first of the patterns came again");
+	cr_assert_eq(rule_add(4, "n?t:*", true), 0);
+	cr_assert_eq(rule_add(4, "*:tx", false), 0);
+	cr_assert(!rule_wants(4, "net:tx"));
+	cr_assert(rule_wants(4, "net:rx"));
+	rule_clear(4);
+	cr_assert(!rule_wants(4, "net:rx"));
+}
+
+Test(rule, a_pattern_is_no_name_even_where_a_name_is_spelt_like_it)
+{
+	cr_assert_eq(rule_add(4, "net:?", true), 0);
+	cr_assert_eq(rule_add(4, "net:[", false), 0);
+	cr_assert(!rule_wants(4, "net:["));
+	cr_assert(rule_wants(4, "net:?"));
+	rule_clear(4);
+}
+
+Test(rule, thousands_of_names_are_each_found)
+{
+	char name[32];
+
+	for (int i = 0; i < RULES_MAX; i++) {
+		snprintf(name, sizeof name, "many:e%d", i);
+		cr_assert_eq(rule_add(5, name, i % 3 != 0), 0);
+	}
+	for (int i = 0; i < RULES_MAX; i++) {
+		snprintf(name, sizeof name, "many:e%d", i);
+		cr_assert_eq(rule_wants(5, name), i % 3 != 0, "%s", name);
+	}
+	cr_assert(!rule_wants(5, "many:e"));
+	cr_assert_eq(rule_add(5, "many:e0", true), 0, "one that is there needs no room");
+	rule_clear(5);
+	cr_assert(!rule_any(5) && !rule_wants(5, "many:e1"));
+}
+
 Test(rule, sessions_have_rules_of_their_own)
 {
 	cr_assert_eq(rule_add(1, "net:*", true), 0);
