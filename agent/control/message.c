@@ -43,10 +43,11 @@ static int wait_for_room(int fd, uint64_t *patience_ns)
 		return -ETIMEDOUT;
 	begin_ns = lock_now_ns();
 	ready = kernel_poll(&room, 1, (int)(*patience_ns / 1000000 + 1));
+	/* poll(2) refuses even one where a program may have no descriptors (RLIMIT_NOFILE) */
+	if (ready < 0)
+		kernel_sleep_ns(1000000);
 	waited_ns = lock_now_ns() - begin_ns;
 	*patience_ns -= waited_ns < *patience_ns ? waited_ns : *patience_ns;
-	if (ready < 0 && errno != EINTR)
-		return -errno;
 	return ready > 0 && (room.revents & (POLLHUP | POLLERR | POLLNVAL)) ? -EPIPE : 0;
 }
 
