@@ -34,8 +34,13 @@
  *	FULL -> TAKEN   outside (to copy it) by compare-exchange
  *	OPEN -> TAKEN   outside, only when the writer is dead or the agent said that it is quiet
  *	FULL -> OPEN    inside, cyclic policy: the oldest page taken for a new one, compare-exchange;
- *	                its events are added to its slot's `discarded`
+ *	                then its `word` is emptied, its `slot` set to PAGE_NO_SLOT
  *	TAKEN -> FREE   outside, then it gives the units back
+ *
+ * What the cyclic policy overwrites is not counted where it happens: a thief can be killed, or leave
+ * by longjmp, between any two of its steps. It follows from numbers that are absolute: each page says
+ * how many events of its stream come `before` it, each slot how many were `written` in all the pages
+ * that were closed. What lies between those and what was read is lost.
  *
  * Slot states:
  *
@@ -72,6 +77,8 @@ enum store_clock {
 	STORE_CLOCK_MONOTONIC = 1, /* nanoseconds */
 };
 
+#define PAGE_NO_SLOT UINT32_MAX
+
 enum slot_state { SLOT_FREE = 0, SLOT_CLAIMED = 1, SLOT_LIVE = 2, SLOT_ENDED = 3 };
 enum page_state { PAGE_FREE = 0, PAGE_OPEN = 1, PAGE_FULL = 2, PAGE_TAKEN = 3 };
 
@@ -93,7 +100,7 @@ struct wm_store {
 	/* Written inside. */
 	uint64_t discarded __attribute__((aligned(64))); /* events of threads that have no slot */
 	uint64_t next_instance;				 /* gives each stream its number */
-	uint32_t chunks_taken;				 /* words that are not 0; a hint */
+	uint64_t overwritten; /* events, by the cyclic policy; nearly, for who looks on */
 
 	/* Written outside. */
 	uint64_t drained_ns
@@ -107,10 +114,11 @@ struct wm_slot {
 	uint32_t depth;	    /* 0, or how many signal handlers deep its events were written */
 	uint32_t pages;	    /* pages that bear this slot's number: OPEN, FULL or TAKEN */
 	uint64_t instance;  /* number of the stream, never used twice in a store */
-	uint64_t discarded; /* events lost, ever; atomic */
+	uint64_t discarded; /* events that found no page, ever; atomic */
 	uint64_t next_seq;  /* sequence number of its next page */
 	char comm[16];	    /* the thread's name, NUL-terminated */
-	uint64_t reserved[9];
+	uint64_t written;   /* events in its pages that are FULL or were, ever */
+	uint64_t reserved[8];
 };
 
 struct wm_page {
@@ -134,7 +142,8 @@ struct wm_page {
 	uint64_t monotonic_ns; /* the other clocks at begin_ticks */
 	uint64_t monotonic_raw_ns;
 	uint64_t realtime_ns;
-	uint64_t reserved2[6];
+	uint64_t before; /* events of the slot's pages before this one */
+	uint64_t reserved2[5];
 };
 
 #define PAGE_WORD(commit, events) ((uint64_t)(commit) | (uint64_t)(events) << 32)

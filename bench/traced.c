@@ -146,7 +146,8 @@ void traced_count(const struct traced *traced, uint64_t *recorded, uint64_t *dis
 	const struct wm_page *pages = (const void *)(base + store->pages_offset);
 
 	*recorded = 0;
-	*discarded = __atomic_load_n(&store->discarded, __ATOMIC_ACQUIRE);
+	*discarded = __atomic_load_n(&store->discarded, __ATOMIC_ACQUIRE) +
+		     __atomic_load_n(&store->overwritten, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < store->slot_count; i++)
 		*discarded += __atomic_load_n(&slots[i].discarded, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < store->chunk_count * CHUNK_UNITS; i++) {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/drain.h"
-
-#include "session/ticks.h"
+#include "session/drain_state.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,40 +12,6 @@
 #define WAIT_PASSES 3
 /* Slots looked at past those that were given out: some are being claimed. */
 #define SLOTS_AHEAD 256u
-
-/* What is known of a slot's present stream; private, so that the program can't bend it. */
-struct stream {
-	uint64_t instance; /* 0: the slot was not seen in use */
-	uint64_t next_seq;
-	uint64_t last_ticks;
-	uint64_t discarded; /* the slot's count, never less than before */
-	uint64_t lost;	    /* events of pages that could not be handed on */
-	uint64_t told;	    /* discarded + lost, as the last packet says */
-	uint64_t delivered; /* events of the page next_seq that a peek handed out */
-	uint32_t tid, depth;
-	uint8_t waited;
-	uint8_t begun; /* a packet of it was handed on */
-	uint8_t shift; /* 1: the first was an empty one of ours, and the pages' numbers follow it */
-};
-
-struct found {
-	uint32_t tid, slot, unit;
-	uint64_t seq;
-};
-
-struct drain {
-	struct mapping map;
-	uint32_t pid;
-	enum drain_reach reach;
-	uint64_t next_instance;
-	struct ticks_point born;
-	struct stream *streams; /* one for each slot */
-	struct stream homeless; /* threads without a slot: tid 0 */
-	struct found *found;
-	uint32_t found_count;
-	struct drain_counts counts; /* discarded: of streams that are over */
-	uint64_t live_discarded;    /* of the others, at the last look */
-};
 
 /* The block policy's writers go on alone when nobody drains. */
 static void say_drained(struct drain *drain)
@@ -94,88 +57,13 @@ void drain_free(struct drain *drain)
 	free(drain);
 }
 
-static void found_add(struct drain *drain, uint32_t unit)
-{
-	struct wm_page *page = &drain->map.pages[unit];
-	uint32_t slot = __atomic_load_n(&page->slot, __ATOMIC_RELAXED);
-
-	/* a page of no known slot is rubbish; it goes to the end of the list and is dropped */
-	if (slot >= drain->map.slot_count)
-		slot = UINT32_MAX;
-	drain->found[drain->found_count++] = (struct found){
-		.tid = slot == UINT32_MAX ? UINT32_MAX : drain->map.slots[slot].tid,
-		.unit = unit,
-		.slot = slot,
-		.seq = __atomic_load_n(&page->seq, __ATOMIC_RELAXED),
-	};
-}
-
-static int page_wanted(const struct drain *drain, uint32_t unit)
-{
-	/* pairs with the writer's release store of FULL, and of OPEN */
-	uint32_t state = __atomic_load_n(&drain->map.pages[unit].state, __ATOMIC_ACQUIRE);
-
-	return state == PAGE_FULL || (state == PAGE_OPEN && drain->reach != DRAIN_READY);
-}
-
-/* The streams of a thread side by side, the pages of a stream in their order. */
-static int found_order(const void *a, const void *b)
-{
-	const struct found *x = a, *y = b;
-
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->slot != y->slot)
-		return x->slot < y->slot ? -1 : 1;
-	if (x->seq != y->seq)
-		return x->seq < y->seq ? -1 : 1;
-	return x->unit < y->unit ? -1 : x->unit > y->unit;
-}
-
-int drain_scan(struct drain *drain, enum drain_reach reach)
-{
-	const struct mapping *map = &drain->map;
-
-	drain->reach = reach;
-	drain->found_count = 0;
-	if (map->policy == STORE_CYCLIC && reach != DRAIN_ALL)
-		return 0;
-	for (uint32_t chunk = 0; chunk < map->chunk_count; chunk++) {
-		uint32_t word = __atomic_load_n(&map->chunks[chunk], __ATOMIC_ACQUIRE);
-		uint32_t units = word & CHUNK_WHOLE ? 1 : word & CHUNK_ALL_SMALL;
-
-		for (; units; units &= units - 1) {
-			uint32_t unit = chunk * CHUNK_UNITS + (uint32_t)__builtin_ctz(units);
-
-			if (page_wanted(drain, unit))
-				found_add(drain, unit);
-		}
-	}
-	qsort(drain->found, drain->found_count, sizeof(*drain->found), found_order);
-	return drain->found_count > INT_MAX ? INT_MAX : (int)drain->found_count;
-}
-
 static struct stream *stream_of(struct drain *drain, uint32_t slot)
 {
 	struct stream *stream = &drain->streams[slot];
-	const struct wm_slot *from = &drain->map.slots[slot];
 
-	if (!stream->instance) {
-		*stream = (struct stream){
-			.instance = drain->next_instance++,
-			.tid = __atomic_load_n(&from->tid, __ATOMIC_RELAXED),
-			.depth = __atomic_load_n(&from->depth, __ATOMIC_RELAXED),
-		};
-	}
+	if (!stream->instance)
+		stream_begin(stream, &drain->map.slots[slot], drain->next_instance++);
 	return stream;
-}
-
-static void stream_losses(struct stream *stream, const uint64_t *from)
-{
-	uint64_t discarded = __atomic_load_n(from, __ATOMIC_RELAXED);
-
-	if (discarded > stream->discarded)
-		stream->discarded = discarded;
 }
 
 /* TAKEN -> FREE, then the units; then say so, for writers that wait or gave up for want of room. */
@@ -228,13 +116,9 @@ static int packet_of(struct drain *drain, struct stream *stream, uint32_t unit, 
 
 	if (!bytes || commit < PAGE_HEAD_BYTES || commit > bytes)
 		return 0;
-	/*
-	 * The page knows what was lost before it was opened. What a flight recorder has overwritten since
-	 * shows as a gap, which all the losses lie in.
-	 */
-	stream_losses(stream, &drain->map.slots[slot].discarded);
-	if (discarded > stream->discarded ||
-	    (drain->map.policy == STORE_CYCLIC && page->seq != stream->next_seq))
+	/* the page knows what found no page before it was opened */
+	stream_count(stream, &drain->map.slots[slot].discarded);
+	if (discarded > stream->discarded)
 		discarded = stream->discarded;
 	discarded += stream->lost;
 	if (discarded > stream->told && drain->reach != DRAIN_PEEK)
@@ -273,7 +157,7 @@ static int page_claim(struct drain *drain, uint32_t unit)
  * Readers take the first packet's losses for what was lost before the trace, and some don't tell them.
  * So where a stream begins with losses, an empty packet without any goes before it.
  */
-static void stream_begin(struct drain *drain, struct stream *stream, struct wm_packet *head,
+static void losses_first(struct drain *drain, struct stream *stream, struct wm_packet *head,
 			 const struct drain_sink *sink)
 {
 	struct wm_packet first = *head;
@@ -338,17 +222,20 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 	struct wm_page *page = &drain->map.pages[found->unit];
 	struct wm_packet head;
 	struct drain_packet packet = { .head = &head };
-	uint64_t before = stream->delivered, events;
+	uint64_t before = stream->delivered, events, position;
 	int err = 0;
 
 	if (!page_claim(drain, found->unit))
 		return 0;
 	events = page->events;
+	position = page->before;
+	if (is_cyclic(drain))
+		stream_skip(stream, position);
 	if (!packet_of(drain, stream, found->unit, found->slot, &packet)) {
 		drain->counts.damaged++;
 		stream->lost += events;
 	} else if (packet.bytes) {
-		stream_begin(drain, stream, &head, sink);
+		losses_first(drain, stream, &head, sink);
 		stream->begun = 1;
 		err = sink->packet(&packet, sink->data);
 		if (err < 0) {
@@ -363,8 +250,11 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 	if (packet.keep) {
 		/* TAKEN -> FULL: only a live reader says so, and only when nobody writes any more */
 		__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
+		stream->kept = 1;
 		return 0;
 	}
+	if (is_cyclic(drain))
+		stream_pass(stream, position, events);
 	stream->delivered = 0;
 	stream->next_seq = found->seq + 1;
 	page_give_back(drain, found->unit, found->slot);
@@ -374,8 +264,7 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 /* Whether this page has to wait for the one before it; the rest of its stream waits as well. */
 static int page_must_wait(const struct drain *drain, struct stream *stream, uint64_t seq)
 {
-	if (drain->map.policy == STORE_CYCLIC || drain->reach == DRAIN_ALL ||
-	    seq <= stream->next_seq) {
+	if (is_cyclic(drain) || drain->reach == DRAIN_ALL || seq <= stream->next_seq) {
 		stream->waited = 0;
 		return 0;
 	}
@@ -393,7 +282,7 @@ static void stream_end(struct drain *drain, uint32_t slot)
 	struct stream *stream = &drain->streams[slot];
 	uint32_t ended = SLOT_ENDED;
 
-	drain->counts.discarded += stream->discarded + stream->lost;
+	drain->counts.discarded += stream_losses(stream);
 	*stream = (struct stream){ 0 };
 	/* ENDED -> FREE; release: what was read of the slot was read before */
 	__atomic_compare_exchange_n(&drain->map.slots[slot].state, &ended, SLOT_FREE, 0,
@@ -410,9 +299,9 @@ static int losses_write(struct drain *drain, struct stream *stream, const char *
 				       .delivered = &stream->delivered };
 	struct ticks_point now;
 
-	if (stream->discarded + stream->lost <= stream->told)
+	if (stream_losses(stream) <= stream->told)
 		return 0;
-	stream->told = stream->discarded + stream->lost;
+	stream->told = stream_losses(stream);
 	packet_head(drain, &head, stream);
 	ticks_now(drain->map.clock, &now);
 	head.begin_ticks = now.ticks > stream->last_ticks ? now.ticks : stream->last_ticks;
@@ -426,7 +315,7 @@ static int losses_write(struct drain *drain, struct stream *stream, const char *
 		memcpy(head.comm, comm, sizeof(head.comm));
 		head.comm[sizeof(head.comm) - 1] = 0;
 	}
-	stream_begin(drain, stream, &head, sink);
+	losses_first(drain, stream, &head, sink);
 	stream->begun = 1;
 	return sink->packet(&packet, sink->data);
 }
@@ -445,22 +334,46 @@ static uint32_t slots_used(const struct drain *drain)
 	return (uint32_t)claims + SLOTS_AHEAD;
 }
 
+/* Cyclic policy: what the slot has written and no page holds any more. Returns how much that is. */
+static uint64_t overwritten_by_now(struct drain *drain, uint32_t slot)
+{
+	return stream_skip(&drain->streams[slot],
+			   __atomic_load_n(&drain->map.slots[slot].written, __ATOMIC_RELAXED));
+}
+
 /* A stream is over: write its losses, free its slot. */
 static int slot_retire(struct drain *drain, uint32_t slot, const struct drain_sink *sink)
 {
 	struct stream *stream = stream_of(drain, slot);
 	int err = 0;
 
-	stream_losses(stream, &drain->map.slots[slot].discarded);
-	if (drain->map.policy == STORE_CYCLIC && !stream->begun) {
+	stream_count(stream, &drain->map.slots[slot].discarded);
+	if (is_cyclic(drain))
+		drain->overwritten += overwritten_by_now(drain, slot);
+	if (is_cyclic(drain) && !stream->begun) {
 		/* all of it was overwritten: no file for a stream of nothing */
-		drain->homeless.lost += stream->discarded;
-		stream->discarded = 0;
+		drain->homeless.lost += stream_losses(stream);
+		stream->discarded = stream->lost = 0;
 	} else {
 		err = losses_write(drain, stream, drain->map.slots[slot].comm, sink);
 	}
 	stream_end(drain, slot);
 	return err;
+}
+
+/*
+ * What was overwritten and no stream has yet, by the writers' own count: it may be a few pages wrong
+ * where some were killed, and it only serves while they are at work.
+ */
+static uint64_t overwritten_since(struct drain *drain)
+{
+	uint64_t now = __atomic_load_n(&drain->map.store->overwritten, __ATOMIC_RELAXED);
+
+	if (!is_cyclic(drain))
+		return 0;
+	if (drain->reach == DRAIN_ALL)
+		drain->overwritten = now;
+	return now > drain->overwritten ? now - drain->overwritten : 0;
 }
 
 /* Look at all slots: count the losses; retire the ENDED ones whose pages are all gone. */
@@ -485,12 +398,16 @@ static int slots_sweep(struct drain *drain, const struct drain_sink *sink)
 			   drain->streams[slot].instance) {
 			struct stream *stream = stream_of(drain, slot);
 
-			stream_losses(stream, &from->discarded);
-			live += stream->discarded + stream->lost;
+			stream_count(stream, &from->discarded);
+			/* all that could be read was read: what is missing is lost */
+			if (is_cyclic(drain) && drain->reach == DRAIN_ALL && !stream->kept)
+				overwritten_by_now(drain, slot);
+			stream->kept = 0;
+			live += stream_losses(stream);
 		}
 	}
-	stream_losses(&drain->homeless, &map->store->discarded);
-	drain->live_discarded = live + drain->homeless.discarded + drain->homeless.lost;
+	stream_count(&drain->homeless, &map->store->discarded);
+	drain->live_discarded = live + stream_losses(&drain->homeless) + overwritten_since(drain);
 	return first;
 }
 
@@ -504,7 +421,8 @@ int drain_take(struct drain *drain, const struct drain_sink *sink)
 
 		if (found->slot == UINT32_MAX) {
 			if (drain->reach != DRAIN_PEEK && page_claim(drain, found->unit)) {
-				drain->counts.damaged++;
+				/* one without events was left half taken by whoever was killed */
+				drain->counts.damaged += drain->map.pages[found->unit].events != 0;
 				page_give_back(drain, found->unit, found->slot);
 			}
 			continue;
@@ -542,12 +460,12 @@ int drain_finish(struct drain *drain, const struct drain_sink *sink)
 
 		if (state != SLOT_LIVE && state != SLOT_ENDED && !drain->streams[slot].instance)
 			continue;
-		stream_losses(stream_of(drain, slot), &from->discarded);
+		stream_count(stream_of(drain, slot), &from->discarded);
 		err = losses_write(drain, &drain->streams[slot], from->comm, sink);
 		if (err < 0 && !first)
 			first = err;
 	}
-	stream_losses(&drain->homeless, &map->store->discarded);
+	stream_count(&drain->homeless, &map->store->discarded);
 	if (!drain->homeless.instance)
 		drain->homeless.instance = drain->next_instance++;
 	err = losses_write(drain, &drain->homeless, NULL, sink);

@@ -61,6 +61,7 @@ void sample_store_slot(struct sample_store *store, uint32_t slot, uint32_t tid, 
 	to->depth = depth;
 	to->pages = 0;
 	to->discarded = 0;
+	to->written = 0;
 	to->next_seq = 0;
 	to->instance = __atomic_fetch_add(&store->head->next_instance, 1, __ATOMIC_RELAXED);
 	strcpy(to->comm, "sample");
@@ -82,9 +83,16 @@ struct wm_page *sample_store_page(struct sample_store *store, uint32_t unit, uin
 	page->seq = of->next_seq++;
 	page->begin_ticks = page->end_ticks = 1000 * (page->seq + 1);
 	page->discarded = of->discarded;
+	page->before = of->written;
 	__atomic_fetch_add(&of->pages, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&page->state, PAGE_OPEN, __ATOMIC_RELEASE);
 	return page;
+}
+
+void sample_store_close(struct sample_store *store, struct wm_page *page)
+{
+	store->slots[page->slot].written = page->before + page->events;
+	__atomic_store_n(&page->state, PAGE_FULL, __ATOMIC_RELEASE);
 }
 
 void sample_store_event(struct sample_store *store, struct wm_page *page, uint32_t id,

@@ -32,6 +32,9 @@ void sample_store_slot(struct sample_store *store, uint32_t slot, uint32_t tid, 
 struct wm_page *sample_store_page(struct sample_store *store, uint32_t unit, uint32_t slot,
 				  int whole);
 
+/* OPEN -> FULL */
+void sample_store_close(struct sample_store *store, struct wm_page *page);
+
 /* Write an event without fields: compact header, id, at `ticks`. */
 void sample_store_event(struct sample_store *store, struct wm_page *page, uint32_t id,
 			uint64_t ticks);

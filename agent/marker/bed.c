@@ -215,7 +215,7 @@ uint64_t bed_read(unsigned int lane, uint64_t (*width)(uint32_t, const unsigned 
 uint64_t bed_discarded(unsigned int lane)
 {
 	struct store *store = &stores[lane];
-	uint64_t discarded = store->head->discarded;
+	uint64_t discarded = store->head->discarded + store->head->overwritten;
 
 	for (uint32_t i = 0; i < store->slot_count; i++)
 		discarded += store->slots[i].discarded;

@@ -61,6 +61,7 @@ static int slot_claim(struct store *store, struct lane *lane, const struct write
 		slot->depth = (uint32_t)depth;
 		slot->pages = 0;
 		slot->discarded = 0;
+		slot->written = 0;
 		slot->next_seq = 0;
 		slot->instance = __atomic_fetch_add(&store->head->next_instance, 1,
 						    __ATOMIC_RELAXED);
@@ -78,11 +79,16 @@ static int slot_claim(struct store *store, struct lane *lane, const struct write
 }
 
 /* OPEN -> FULL; release: whoever takes it finds all of it */
-static void page_close(struct lane *lane)
+static void page_close(struct store *store, struct lane *lane)
 {
 	struct wm_page *page = lane->page;
 	uint64_t word = lane->word;
 
+	/* before the lane forgets the page, for a handler that jumps out of here: the next builds on it */
+	if (page)
+		__atomic_store_n(&store->slots[lane->slot - 1].written, page->before + (word >> 32),
+				 __ATOMIC_RELAXED);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	/* limit first: a hit that interrupts this finds no room, not a page that is gone */
 	__atomic_store_n(&lane->limit, 0, __ATOMIC_RELAXED);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -105,15 +111,17 @@ static void page_open(struct store *store, struct lane *lane, uint32_t unit, uin
 	struct clock_readings now;
 
 	clock_at(store->clock, ticks, &now);
-	page->slot = lane->slot - 1;
 	page->end_ticks = ticks;
 	page->begin_ticks = ticks;
 	page->seq = slot->next_seq++;
 	page->discarded = __atomic_load_n(&slot->discarded, __ATOMIC_RELAXED);
+	page->before = __atomic_load_n(&slot->written, __ATOMIC_RELAXED);
 	page->monotonic_ns = now.monotonic_ns;
 	page->monotonic_raw_ns = now.monotonic_raw_ns;
 	page->realtime_ns = now.realtime_ns;
 	__atomic_fetch_add(&slot->pages, 1, __ATOMIC_RELAXED);
+	/* last, as a stolen page is OPEN: what it says of a stream must be that stream's */
+	__atomic_store_n(&page->slot, lane->slot - 1, __ATOMIC_RELEASE);
 	/* FREE (or stolen OPEN) -> OPEN; release pairs with the drain's acquire of `state` */
 	__atomic_store_n(&page->state, PAGE_OPEN, __ATOMIC_RELEASE);
 
@@ -200,7 +208,7 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 	if (!__atomic_load_n(&store->head, __ATOMIC_ACQUIRE))
 		return -1;
 	if (lane->page)
-		page_close(lane);
+		page_close(store, lane);
 	if (!lane->slot && slot_claim(store, lane, writer, depth))
 		return -1;
 	/* packets of a stream never overlap in time, whatever the core that the thread came from said */
@@ -238,7 +246,7 @@ void lane_end(struct lane *lane, unsigned int session)
 	struct store *store = &stores[session];
 
 	if (lane->slot && __atomic_load_n(&store->head, __ATOMIC_ACQUIRE)) {
-		page_close(lane);
+		page_close(store, lane);
 		/* LIVE -> ENDED, after its last page */
 		__atomic_store_n(&store->slots[lane->slot - 1].state, SLOT_ENDED, __ATOMIC_RELEASE);
 	}

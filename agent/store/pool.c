@@ -59,20 +59,27 @@ static int32_t take_small(struct store *store)
 	return -1;
 }
 
-/* FULL -> OPEN, the cyclic policy's step: what the page held is lost, and counted where it was written. */
+/*
+ * FULL -> OPEN, the cyclic policy's step: what the page held is lost. Whoever is killed between two of
+ * these lines leaves a page that says what it said, or nothing; never a slot with pages too few, which
+ * would be given to another thread.
+ */
 static int steal_page(struct store *store, struct wm_page *page)
 {
 	uint32_t full = PAGE_FULL;
-	uint32_t slot;
+	uint32_t slot, events;
 
 	if (!__atomic_compare_exchange_n(&page->state, &full, PAGE_OPEN, 0, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
 		return 0;
 	slot = __atomic_load_n(&page->slot, __ATOMIC_RELAXED); /* once: the outside may write it */
-	if (slot < store->slot_count) {
-		__atomic_fetch_add(&store->slots[slot].discarded, page->events, __ATOMIC_RELAXED);
+	events = __atomic_load_n(&page->events, __ATOMIC_RELAXED);
+	/* releases, so that they are seen in this order */
+	__atomic_store_n(&page->word, PAGE_WORD(PAGE_HEAD_BYTES, 0), __ATOMIC_RELEASE);
+	__atomic_store_n(&page->slot, PAGE_NO_SLOT, __ATOMIC_RELEASE);
+	if (slot < store->slot_count)
 		__atomic_fetch_sub(&store->slots[slot].pages, 1, __ATOMIC_RELEASE);
-	}
+	__atomic_fetch_add(&store->head->overwritten, events, __ATOMIC_RELAXED);
 	return 1;
 }
 

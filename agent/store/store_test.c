@@ -282,6 +282,34 @@ Test(store, quiet_ends_every_stream_while_threads_go_on_hitting)
 	cr_assert_eq(store_close(0), 0);
 }
 
+/* What was overwritten follows from these (abi/page.h). */
+Test(store, pages_of_a_flight_recorder_say_where_in_their_stream_they_stand)
+{
+	const struct wm_slot *slot;
+	uint64_t first = UINT64_MAX, held = 0;
+
+	bed_make(4 * CHUNK_BYTES, STORE_CYCLIC);
+	bed_arm("store:pair", PAIR, 1);
+	for (int i = 0; i < 100000; i++)
+		hit_pair(i, 0);
+	bed_disarm("store:pair");
+	cr_assert_eq(store_quiet(0, 2000), 0);
+	for (uint32_t i = 0; i < stores[0].chunk_count * CHUNK_UNITS; i++) {
+		const struct wm_page *page = &stores[0].pages[i];
+
+		if (page->state != PAGE_FULL)
+			continue;
+		first = page->before < first ? page->before : first;
+		held += page->events;
+	}
+	slot = &stores[0].slots[0];
+	cr_assert_eq(slot->written, 100000);
+	cr_assert_eq(slot->discarded, 0);
+	cr_assert_gt(first, 0);
+	cr_assert_eq(first + held, 100000, "the pages lie side by side");
+	cr_assert_eq(stores[0].head->overwritten, first);
+}
+
 static __attribute__((noinline)) void hit_other(int a, uint64_t b)
 {
 	WAYMARK(store, other, a, b);

@@ -241,9 +241,7 @@ static int cycle(struct wm_session *session, const struct way *way, struct books
 	totals[way->strict].cycles++;
 	sleep_ms(turn % 8 == 7 ? 20 : 1);
 	enter("reading");
-	/* a flight recorder is read when it has stopped */
-	err = way->policy == WM_POLICY_CYCLIC ? 0
-					      : wm_session_read(session, on_event, &books->read);
+	err = wm_session_read(session, on_event, &books->read);
 	if (err)
 		return fail(session, "read", err);
 	if (way->gated)

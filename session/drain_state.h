@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* A drain's inside, for drain.c and drain_scan.c. */
+#ifndef SESSION_DRAIN_STATE_H
+#define SESSION_DRAIN_STATE_H
+
+#include "session/drain.h"
+#include "session/stream.h"
+#include "session/ticks.h"
+
+#include <stdint.h>
+
+/* A page that may be taken. */
+struct found {
+	uint32_t tid, slot, unit;
+	uint64_t seq;
+};
+
+struct drain {
+	struct mapping map;
+	uint32_t pid;
+	enum drain_reach reach;
+	uint64_t next_instance;
+	struct ticks_point born;
+	struct stream *streams; /* one for each slot */
+	struct stream homeless; /* threads without a slot: tid 0 */
+	struct found *found;
+	uint32_t found_count;
+	struct drain_counts counts; /* discarded: of streams that are over */
+	uint64_t live_discarded;    /* of the others, at the last look */
+	uint64_t overwritten;	    /* of the store's count: what its streams have as lost by now */
+};
+
+static inline int is_cyclic(const struct drain *drain)
+{
+	return drain->map.policy == STORE_CYCLIC;
+}
+
+#endif
