@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/process.h"
 
+#include "base/maps.h"
 #include "session/program.h"
+#include "session/target.h"
 #include "session/watch.h"
 
 #include <errno.h>
@@ -9,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -72,6 +75,21 @@ int process_is_dead(const struct process *process)
 	return process->dead || (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLIN));
 }
 
+int process_has_store(const struct process *process)
+{
+	struct target target;
+	struct maps maps = { 0 };
+	int found = 0;
+
+	if (!target_read(&target, process->pid) && !maps_read(&maps, target.live_tid)) {
+		for (size_t i = 0; i < maps.count && !found; i++)
+			found = maps.list[i].inode == process->store_inode && maps.list[i].shared &&
+				strstr(maps.list[i].path, "/memfd:");
+	}
+	maps_release(&maps);
+	return found;
+}
+
 int process_request(struct process *process, uint16_t type, const struct iovec *parts, int count)
 {
 	int serial;
@@ -123,10 +141,12 @@ static int take_hello(struct process *process, const struct link_message *messag
 static int take_store(struct wm_session *session, struct process *process,
 		      const struct link_message *message)
 {
+	struct stat file;
 	int err;
 
 	if (process->state != PROCESS_READY || message->fd < 0)
 		return -WM_E_PROTOCOL;
+	process->store_inode = fstat(message->fd, &file) ? 0 : file.st_ino;
 	err = drain_new(&process->drain, message->fd, (uint32_t)process->pid);
 	if (err)
 		return err;

@@ -54,11 +54,13 @@ struct process {
 	int named;		  /* LIST was sent */
 	int let_go;		  /* GO was sent */
 	int dead;		  /* its pidfd says so */
+	int unmapped;		  /* it hung up and has its store no more */
 	int welcomed;		  /* it was asked to open its store */
 	int invited;		  /* attached or launched by us, not come by itself */
 	struct control_done done; /* the last */
 
 	struct drain *drain;
+	uint64_t store_inode;
 	struct trace_schema *schema;
 	struct process_event *events;
 	size_t event_count, event_room;
@@ -91,5 +93,12 @@ void process_hang_up(struct process *process, int err);
 int process_trace(struct wm_session *session, struct process *process);
 
 int process_is_dead(const struct process *process);
+
+/*
+ * Whether its store is still mapped in the process, so that threads may write to it though nobody
+ * speaks for them: a filter or a signal of the program's own has ended the agent's thread. 0 also where
+ * that can't be told.
+ */
+int process_has_store(const struct process *process);
 
 #endif

@@ -18,7 +18,10 @@
 #define STOPPED_WAIT_MS 500 /* that long a program may stand still */
 #define STRICT_TRY_NS 5000000000u
 #define RULES_BYTES_MAX (CONTROL_BYTES_MAX - 1024)
-/* A connection that closed while its process lives: it executes another program, or is about to die. */
+/*
+ * A connection that closed while its process lives: it executes another program, is about to die, or its
+ * agent's thread was ended. So often it is looked which.
+ */
 #define HUNG_UP_WAIT_NS 300000000u
 /* A connection without a HELLO is given up after this. */
 #define HELLO_WAIT_NS 10000000000u
@@ -330,6 +333,10 @@ static int attend(struct wm_session *session, struct process *process)
 		err = -WM_E_AGENT_SILENT;
 	if (process->state < PROCESS_HUNG_UP && (err || process->dead))
 		process_hang_up(process, err ? err : -WM_E_GONE);
+	else if (process->state == PROCESS_HUNG_UP && age > HUNG_UP_WAIT_NS) {
+		process->unmapped = process->dead || !process_has_store(process);
+		process->since_ns = ticks_monotonic_ns();
+	}
 	return count;
 }
 
@@ -339,7 +346,7 @@ static int is_final(const struct wm_session *session, const struct process *proc
 	if (process->state != PROCESS_HUNG_UP)
 		return 0;
 	return process_is_dead(process) || was_replaced(session, process) || process->was_quiet ||
-	       ticks_monotonic_ns() - process->since_ns > HUNG_UP_WAIT_NS;
+	       process->unmapped;
 }
 
 enum drain_reach session_reach(const struct wm_session *session, const struct process *process)

@@ -190,6 +190,8 @@ static int run_seccomp_all_kill(void)
 	hits(10);
 	want(!filter(SECCOMP_FILTER_FLAG_TSYNC, SECCOMP_RET_KILL_THREAD), "the filter");
 	compute();
+	sleep_ms(1000); /* however long that thread is gone: the program goes on, and its trace */
+	compute();
 	return 4;
 }
 
