@@ -6,16 +6,26 @@
  *   - Sites that follow each other directly. What lies between two first bytes is the displacement of
  *     the former, which the check has just compared with the table. No instruction begins there, so
  *     nobody else writes there; and a byte that is stored with the value it has is not seen to change.
- *   - In a batch of BATCH_LARGE or more, also across up to GAP_BYTES of other code: it is read right
- *     before it is written back, a microsecond apart. Nobody but a debugger or a uprobe writes there.
+ *   - In a batch of BATCH_LARGE or more, also across up to GAP_BYTES of other code. It is read right
+ *     before it is written back, some two microseconds apart; if more than WINDOW_NS went by (we were
+ *     put off the CPU, or stopped), it is read again. Other sessions are kept out by the agent's lock.
+ *     Who else may write there:
+ *       a debugger  Where one is attached, no gap is written. One that comes meanwhile stops this
+ *                   thread before it plants anything; and what it finds when it goes on is then older
+ *                   than WINDOW_NS, but for the few instructions between that look and the call.
+ *       a uprobe    The kernel's, on this very page, in those two microseconds: it would be lost, and
+ *                   its owner would miss its hits.
  *     A breakpoint that we would bring back to life after its owner took it away could kill the
- *     program, so code that has one (CC anywhere) is never written back. One that is planted in that
- *     microsecond is lost, as far as we know the only harm; a batch this large is a rare event.
+ *     program, so a gap that has one (CC anywhere) is never written back.
+ *
+ * Longer gaps, and other ways that were measured: docs/design/arming.md.
  */
 #define _GNU_SOURCE
 #include "agent/patch/batch.h"
 
 #include "abi/site.h"
+#include "agent/control/lock.h"
+#include "agent/patch/tracer.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>
@@ -29,7 +39,9 @@
 
 #define PAGE_BYTES 4096u
 #define BATCH_LARGE 256
-#define GAP_BYTES 64u
+#define GAP_BYTES 128u
+#define WINDOW_NS 10000u
+#define WINDOW_TRIES 3
 #define BREAKPOINT 0xcc
 
 static int sync_state; /* 0 not tried, 1 SYNC_CORE, -1 not there */
@@ -149,7 +161,8 @@ static int store_alone(const struct text *text, const struct batch_site *site, i
 }
 
 /* How many sites from here on may be written at once; *foreign: code of others lies between. */
-static size_t run_of(const struct batch_site *sites, size_t count, int large, int *foreign)
+static size_t run_of(const struct batch_site *sites, size_t count, uintptr_t gap_bytes,
+		     int *foreign)
 {
 	size_t end = 1;
 
@@ -158,7 +171,7 @@ static size_t run_of(const struct batch_site *sites, size_t count, int large, in
 		uintptr_t gap = sites[end].address - sites[end - 1].address - SITE_BYTES;
 
 		if (sites[end].address / PAGE_BYTES != sites[0].address / PAGE_BYTES ||
-		    sites[end].prot != sites[0].prot || gap > (large ? GAP_BYTES : 0))
+		    sites[end].prot != sites[0].prot || gap > gap_bytes)
 			break;
 		*foreign |= gap != 0;
 		end++;
@@ -167,58 +180,78 @@ static size_t run_of(const struct batch_site *sites, size_t count, int large, in
 }
 
 /*
- * Write a run in one call. Returns 1 if it can't be: something else has been at it since the check.
+ * Put the sites' bytes into the buffer, which begins at the first; with `foreign` it has what was read
+ * there. Returns how many may be written: up to a gap with a breakpoint, or to a site that something
+ * else has been at since the check.
  */
-static int store_run(const struct text *text, const struct batch_site *sites, size_t count, int arm,
-		     int foreign)
+static size_t fill_run(unsigned char *buffer, const struct batch_site *sites, size_t count, int arm,
+		       int foreign)
 {
-	uintptr_t start = sites[0].address;
-	size_t bytes = sites[count - 1].address + 1 - start;
-	uint8_t buffer[PAGE_BYTES], want[5];
-
-	if (foreign && text_read(text, start, buffer, bytes))
-		return -EFAULT;
 	for (size_t i = 0; i < count; i++) {
-		size_t at = sites[i].address - start;
-		size_t length = i + 1 < count ? SITE_BYTES : 1;
-		size_t next = i + 1 < count ? sites[i + 1].address - start : at + 1;
+		unsigned char *at = buffer + (sites[i].address - sites[0].address);
+		size_t gap, length = i + 1 < count ? SITE_BYTES : 1;
+		uint8_t want[SITE_BYTES];
 
 		batch_bytes(&sites[i], arm, want);
-		if (foreign && length > 1 && memcmp(buffer + at + 1, want + 1, 4))
-			return 1;
-		memcpy(buffer + at, want, length);
-		if (next > at + SITE_BYTES &&
-		    memchr(buffer + at + SITE_BYTES, BREAKPOINT, next - at - SITE_BYTES))
-			return 1;
+		if (foreign && length > 1 && memcmp(at + 1, want + 1, SITE_BYTES - 1))
+			return i;
+		memcpy(at, want, length);
+		gap = i + 1 < count ? sites[i + 1].address - sites[i].address - SITE_BYTES : 0;
+		if (gap && memchr(at + SITE_BYTES, BREAKPOINT, gap))
+			return i + 1;
 	}
-	return text_write_code(text, start, buffer, bytes, sites[0].prot);
+	return count;
+}
+
+/*
+ * Write as many sites of a run as can be in one call. Returns how many those were (0: not even the
+ * first can be written this way), or a negative error.
+ */
+static long store_run(const struct text *text, const struct batch_site *sites, size_t count,
+		      int arm, int foreign)
+{
+	uintptr_t start = sites[0].address;
+	unsigned char buffer[PAGE_BYTES];
+	int error;
+
+	for (unsigned int tries = 0; tries < WINDOW_TRIES; tries++) {
+		uint64_t read_ns = foreign ? lock_now_ns() : 0;
+		size_t may;
+
+		if (foreign && text_read(text, start, buffer, sites[count - 1].address + 1 - start))
+			return -EFAULT;
+		may = fill_run(buffer, sites, count, arm, foreign);
+		if (!may)
+			return 0;
+		/* a site alone has nothing of others' in it */
+		if (may > 1 && foreign && lock_now_ns() - read_ns > WINDOW_NS)
+			continue;
+		error = text_write_code(text, start, buffer, sites[may - 1].address + 1 - start,
+					sites[0].prot);
+		return error ? error : (long)may;
+	}
+	return 0;
 }
 
 /* Returns 0 or an error; *done counts the sites that were written. */
 static int store_all(const struct text *text, const struct batch_site *sites, size_t count, int arm,
 		     size_t *done)
 {
-	int large = count >= BATCH_LARGE;
+	uintptr_t gap_bytes = count >= BATCH_LARGE && !tracer_is_there() ? GAP_BYTES : 0;
 
 	for (*done = 0; *done < count;) {
 		const struct batch_site *at = sites + *done;
-		int foreign = 0, error = 1;
-		size_t run = at->portable ? 1 : run_of(at, count - *done, large, &foreign);
+		int foreign = 0;
+		size_t run = at->portable ? 1 : run_of(at, count - *done, gap_bytes, &foreign);
+		long stored = run > 1 ? store_run(text, at, run, arm, foreign) : 0;
 
-		if (run > 1)
-			error = store_run(text, at, run, arm, foreign);
-		for (size_t i = 0; error > 0 && i < run; i++) {
-			int failed = store_alone(text, &at[i], arm);
-
-			if (failed) {
-				*done += i;
-				return failed;
-			}
-			error = i + 1 < run ? 1 : 0;
+		if (!stored) {
+			stored = store_alone(text, at, arm);
+			stored = stored ? stored : 1;
 		}
-		if (error < 0)
-			return error;
-		*done += run;
+		if (stored < 0)
+			return (int)stored;
+		*done += (size_t)stored;
 	}
 	return 0;
 }

@@ -3,22 +3,30 @@
 
 #include "abi/site.h"
 #include "agent/patch/sort.h"
+#include "agent/patch/tracer.h"
 
 #include <waymark/error.h>
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define PAGE_BYTES 4096
 #define SITES 600
+#define BREAKPOINT 0xcc
 
 /* Code of our own making: sites in a read-only page, as the program's text is. */
 static unsigned char *code;
 static struct batch_site sites[SITES];
 static struct text text = { .fd = -1 };
+static int stopping;
+static volatile unsigned int writes, brought_back;
 
 static void make_sites(size_t count, size_t gap)
 {
@@ -81,6 +89,11 @@ Test(batch, arms_and_disarms_sites_that_touch)
 Test(batch, arms_and_disarms_sites_with_code_between)
 {
 	arm_and_disarm(SITES, 40);
+}
+
+Test(batch, arms_and_disarms_sites_that_are_far_apart)
+{
+	arm_and_disarm(SITES, 95);
 }
 
 Test(batch, arms_and_disarms_one)
@@ -180,6 +193,86 @@ Test(batch, never_writes_back_a_breakpoint_between_two_sites)
 	cr_assert_eq(batch_commit(&text, sites, SITES, 1), 0);
 	expect_form(SITES, 1);
 	cr_assert_eq(((unsigned char *)sites[100].address)[10], 0xcc);
+}
+
+Test(batch, writes_what_lies_between_breakpoints)
+{
+	make_sites(SITES, 20);
+	cr_assert(!mprotect(code, 16 * PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC));
+	for (size_t i = 0; i < SITES; i += i % 7 ? 3 : 1)
+		((unsigned char *)sites[i].address)[5 + i % 20] = 0xcc;
+	cr_assert(!mprotect(code, 16 * PAGE_BYTES, PROT_READ | PROT_EXEC));
+	cr_assert_eq(batch_check(&text, sites, SITES, 1), 0);
+	cr_assert_eq(batch_commit(&text, sites, SITES, 1), 0);
+	expect_form(SITES, 1);
+	for (size_t i = 0; i < SITES; i += i % 7 ? 3 : 1)
+		cr_assert_eq(((unsigned char *)sites[i].address)[5 + i % 20], 0xcc);
+	cr_assert_eq(batch_commit(&text, sites, SITES, 0), 0);
+	expect_form(SITES, 0);
+}
+
+static void write_byte(const struct text *own, uintptr_t at, unsigned char byte)
+{
+	cr_assert_eq(text_write_code(own, at, &byte, 1, PROT_READ | PROT_EXEC), 0);
+}
+
+/* One breakpoint after the other, as a debugger would, but without stopping anybody. */
+static void *write_between(void *unused)
+{
+	struct text own;
+
+	cr_assert_eq(text_open(&own), 0);
+	for (size_t i = 0; !__atomic_load_n(&stopping, __ATOMIC_ACQUIRE); i = (i + 50) % SITES) {
+		uintptr_t at = sites[i].address + 50;
+
+		write_byte(&own, at, BREAKPOINT);
+		usleep(1);
+		write_byte(&own, at, 0x90);
+		usleep(20);
+		brought_back += *(volatile unsigned char *)at != 0x90;
+		writes++;
+	}
+	text_release(&own);
+	return unused;
+}
+
+Test(batch, never_brings_a_breakpoint_back_that_was_taken_away)
+{
+	pthread_t thread;
+
+	make_sites(SITES, 95);
+	cr_assert(!pthread_create(&thread, NULL, write_between, NULL));
+	while (writes < 3000) {
+		cr_assert_eq(batch_commit(&text, sites, SITES, 1), 0);
+		cr_assert_eq(batch_commit(&text, sites, SITES, 0), 0);
+	}
+	__atomic_store_n(&stopping, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	cr_assert_eq(brought_back, 0, "%u of %u", brought_back, writes);
+	expect_form(SITES, 0);
+	expect_rest_untouched(SITES);
+}
+
+Test(batch, knows_whether_a_debugger_is_there)
+{
+	int status;
+	pid_t child;
+
+	cr_assert(!tracer_is_there());
+	make_sites(SITES, 95);
+	child = fork();
+	if (!child) {
+		struct text own;
+		int failed;
+
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		failed = !tracer_is_there() || text_open(&own) ||
+			 batch_commit(&own, sites, SITES, 1) ||
+			 *(unsigned char *)sites[SITES - 1].address != SITE_ARMED;
+		_exit(failed);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "status %d", status);
 }
 
 Test(batch, takes_back_what_it_wrote_when_a_page_is_gone)
