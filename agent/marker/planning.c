@@ -9,6 +9,7 @@
 #include <waymark/marker.h>
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 
 #define REAP_LOCK_MS 1000
@@ -31,10 +32,21 @@ unsigned int plan_payload_bytes(const uint8_t types[16])
 	return bytes;
 }
 
+/* A plan without probes ends with its last consumer: there may be thousands, most with one alone. */
+static size_t plan_bytes(const struct variant *variant)
+{
+	size_t bytes = offsetof(struct plan, consumers);
+
+	if (variant->probe_count)
+		return sizeof(struct plan) + variant->probe_count * sizeof(struct plan_probe);
+	for (uint32_t lanes = variant->lanes; lanes; lanes &= lanes - 1)
+		bytes += sizeof(struct plan_consumer);
+	return bytes;
+}
+
 static struct plan *make(struct variant *variant)
 {
-	size_t bytes = sizeof(struct block) + sizeof(struct plan) +
-		       variant->probe_count * sizeof(struct plan_probe);
+	size_t bytes = sizeof(struct block) + plan_bytes(variant);
 	struct block *block = heap_alloc(bytes);
 	struct plan *plan;
 
