@@ -60,36 +60,47 @@ static inline void put64(unsigned char *to, uint64_t value)
 	__builtin_memcpy(to, &value, sizeof value);
 }
 
-/* The header of abi/page.h; returns where the fields go. *ticks is corrected to never run back. */
+/* The two headers of abi/page.h; both return where the fields go. */
+static inline unsigned char *put_compact(unsigned char *at, uint32_t id, uint64_t ticks)
+{
+	put32(at, id | (uint32_t)ticks << 5);
+	return at + EVENT_COMPACT_BYTES;
+}
+
+static inline unsigned char *put_extended(unsigned char *at, uint32_t id, uint64_t ticks)
+{
+	*at = EVENT_EXTENDED;
+	put32(at + 1, id);
+	put64(at + 5, ticks);
+	return at + EVENT_EXTENDED_BYTES;
+}
+
+/* The one that is needed. *ticks is corrected to never run back. */
 static inline unsigned char *put_header(const struct wm_page *page, unsigned char *at, uint32_t id,
 					uint64_t *ticks)
 {
 	uint64_t passed = *ticks - page->end_ticks;
 
-	if (likely(id < EVENT_EXTENDED && passed >> EVENT_TICK_BITS == 0)) {
-		put32(at, id | (uint32_t)*ticks << 5);
-		return at + EVENT_COMPACT_BYTES;
-	}
+	if (likely(id < EVENT_EXTENDED && passed >> EVENT_TICK_BITS == 0))
+		return put_compact(at, id, *ticks);
 	if ((int64_t)passed < 0)
 		*ticks = page->end_ticks; /* another core's TSC is behind, against its promise */
-	*at = EVENT_EXTENDED;
-	put32(at + 1, id);
-	put64(at + 5, *ticks);
-	return at + EVENT_EXTENDED_BYTES;
+	return put_extended(at, id, *ticks);
 }
 
 /*
- * The event's bytes are there, and end_ticks covers it; say so. The order is the page's promise to a
- * reader (abi/page.h). Offset and count are one word here too: a signal handler that leaves by longjmp
- * finds a hit either wholly done or not at all. `page` was read before the event was written: a
- * handler that forks and returns here in the child finds the lane wiped.
+ * The event's bytes are there, and end_ticks covers it; say so, with a PAGE_WORD of what it adds. The
+ * order is the page's promise to a reader (abi/page.h). Offset and count are one word here too: a
+ * signal handler that leaves by longjmp finds a hit either wholly done or not at all. `page` was read
+ * before the event was written: a handler that forks and returns here in the child finds the lane
+ * wiped.
  */
-static inline void commit(struct lane *lane, struct wm_page *page, uint64_t bytes)
+static inline void commit(struct lane *lane, struct wm_page *page, uint64_t growth)
 {
 	uint64_t word;
 
 	store_barrier();
-	word = lane->word + PAGE_WORD(bytes, 1);
+	word = lane->word + growth;
 	lane->word = word;
 	store_barrier();
 	__atomic_store_n(&page->word, word, __ATOMIC_RELEASE);
@@ -156,29 +167,26 @@ put_string(unsigned char *to, const unsigned char *limit, const char *from, uint
 }
 
 /*
- * The same for the usual case, inline: short, and all in one page of memory. NULL: it is not. There
- * is room for it.
- *
- * The first look at a word takes a byte of 0x81 or more for a zero; ASCII has none of them.
+ * The same for the usual case, inline: short, and all in one page of memory. Returns how many
+ * bytes there are before the NUL, or -1: it is not the usual case. There is room for it.
  */
-static inline unsigned char *put_short_string(unsigned char *to, const char *from)
+static inline __attribute__((always_inline)) int64_t put_short_string(unsigned char *to,
+								      const char *from)
 {
-	if (unlikely(((uintptr_t)from & PAGE_LOW_BITS) > PAGE_LOW_BITS + 1 - SHORT_BYTES || !from))
-		return NULL;
+	/* one test for NULL too, which also sends off what begins a page: put_string() does those */
+	if (unlikely((((uintptr_t)from - 1) & PAGE_LOW_BITS) > PAGE_LOW_BITS - SHORT_BYTES))
+		return -1;
 	*to++ = FIELD_WHOLE;
 #pragma GCC unroll 4
 	for (unsigned int i = 0; i < SHORT_BYTES; i += 8) {
-		uint64_t word = load64(from + i);
+		uint64_t word = load64(from + i), zeros;
 
 		put64(to + i, word);
-		if ((word - ONES) & HIGHS) {
-			uint64_t zeros = zero_bytes(word);
-
-			if (likely(zeros))
-				return to + i + __builtin_ctzll(zeros) / 8 + 1;
-		}
+		zeros = zero_bytes(word);
+		if (likely(zeros))
+			return i + ((unsigned int)__builtin_ctzll(zeros) >> 3);
 	}
-	return NULL;
+	return -1;
 }
 
 static unsigned char *KEEPS_REGISTERS __attribute__((noinline))
@@ -225,11 +233,11 @@ put_fields(unsigned char *to, const unsigned char *limit, const struct plan *pla
 			return to;
 		if (likely(type == WM_TYPE_STR)) {
 			const char *string = (const char *)(uintptr_t)word_at(from);
-			unsigned char *past = to + SHORT_BYTES <= limit
-						      ? put_short_string(to, string)
-						      : NULL;
+			int64_t chars = to + SHORT_BYTES <= limit ? put_short_string(to, string)
+								  : -1;
 
-			to = likely(past) ? past : put_string(to, limit, string, cap);
+			to = likely(chars >= 0) ? to + chars + 2
+						: put_string(to, limit, string, cap);
 		} else
 			to = put_run(to, limit, (const unsigned char *)(uintptr_t)word_at(from),
 				     word_at(from + 8), cap);
@@ -288,7 +296,7 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 			put64(to + 8 * i, payload[i]);
 		to += plan->payload_bytes;
 	}
-	commit(lane, page, (uint64_t)(to - start));
+	commit(lane, page, PAGE_WORD((uint64_t)(to - start), 1));
 	return 0;
 }
 
@@ -380,6 +388,35 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 }
 
 /*
+ * The fields of text shape, and the string's bytes; 0, or -1 when the page ends first. No store's
+ * address but the tail's depends on how long the string is: with one that did, later loads waited.
+ */
+static inline __attribute__((always_inline)) int
+put_text(unsigned char *to, const struct lane *lane, const struct plan *plan,
+	 const unsigned char *payload, uint64_t *string_bytes)
+{
+	const char *string;
+	int64_t bytes;
+
+	put64(to, word_at(payload));
+	to += plan->lead_bytes;
+	string = (const char *)(uintptr_t)word_at(payload + plan->lead_bytes);
+	bytes = put_short_string(to, string);
+	if (unlikely(bytes < 0)) {
+		unsigned char *past = put_string(to, lane->base + lane->limit, string,
+						 FIELD_BYTES_MAX);
+
+		if (unlikely(!past))
+			return -1;
+		bytes = past - to - 2;
+	}
+	*string_bytes = (uint64_t)bytes;
+	if (unlikely(plan->tail_bytes))
+		put64(to + bytes + 2, word_at(payload + plan->lead_bytes + 8));
+	return 0;
+}
+
+/*
  * One session, no probe, on the thread's own stack, not nested, room in the page: the plain case.
  * Anything else is found out before anything is committed. A block for each shape of payload, so
  * that none pays for what it doesn't use: at this scale each register that the code needs and each
@@ -395,9 +432,9 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 	struct writer *writer = writer_self;
 	const struct plan *plan;
 	struct lane *lane;
-	unsigned char *start, *to;
+	unsigned char *to;
 	struct wm_page *page;
-	uint64_t ticks;
+	uint64_t ticks, more = 0; /* bytes than plan->growth says */
 	uint32_t offset;
 	int done = 0;
 
@@ -415,43 +452,34 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 	/* not plain: no room is enough; no page: both are 0, and none is not enough either */
 	if (unlikely((int64_t)lane->limit - offset <= (int64_t)plan->room_bytes))
 		goto leave;
-	start = to = lane->base + offset;
+	to = lane->base + offset;
 	page = lane->page;
 	ticks = clock_ticks(STORE_CLOCK_TSC);
 	if (likely(ticks - page->end_ticks < plan->compact_ticks)) {
-		put32(to, plan->consumers[0].event_id | (uint32_t)ticks << 5);
-		to += EVENT_COMPACT_BYTES;
+		to = put_compact(to, plan->consumers[0].event_id, ticks);
 	} else {
-		to = put_header(page, to, plan->consumers[0].event_id, &ticks);
+		/* not plain: an extended header now and then, or ticks that ran back */
+		if (plan->compact_ticks || (int64_t)(ticks - page->end_ticks) < 0)
+			goto leave;
+		to = put_extended(to, plan->consumers[0].event_id, ticks);
 	}
 	page->end_ticks = ticks; /* no longer needed, which frees a register */
 
 	if (shape == PLAN_FIXED) {
 		for (unsigned int i = 0; i < plan->payload_words; i++)
 			put64(to + 8 * i, load64(payload + 8 * i));
-		to += plan->payload_bytes;
 	} else if (shape == PLAN_TEXT) {
-		const char *string;
-		unsigned char *past;
-
-		put64(to, word_at(payload));
-		to += plan->lead_bytes;
-		payload += plan->lead_bytes;
-		string = (const char *)(uintptr_t)word_at(payload);
-		past = put_short_string(to, string);
-		if (unlikely(!past)) {
-			past = put_string(to, lane->base + lane->limit, string, FIELD_BYTES_MAX);
-			if (unlikely(!past))
-				goto leave;
-		}
-		put64(past, word_at(payload + 8));
-		to = past + plan->tail_bytes;
+		if (unlikely(put_text(to, lane, plan, payload, &more)))
+			goto leave;
 	} else {
+		const unsigned char *start = to;
+
 		to = put_fields(to, lane->base + lane->limit, plan, payload, FIELD_BYTES_MAX);
 		if (unlikely(!to))
 			goto leave;
+		more = (uint64_t)(to - start);
 	}
-	commit(lane, page, (uint64_t)(to - start));
+	commit(lane, page, plan->growth + more);
 	count_hit(writer, plan);
 	done = 1;
 leave:

@@ -14,7 +14,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PAIR = 1, TYPES = 2, TEXT = 3, RUN = 4, MANY = 5, EMPTY = 6, SIGNAL = 40 };
+enum {
+	PAIR = 1,
+	TYPES = 2,
+	TEXT = 3,
+	RUN = 4,
+	MANY = 5,
+	EMPTY = 6,
+	LAST = 7,
+	SIGNAL = 40,
+	LAST_FAR = 41
+};
 
 static uint64_t text_width(const unsigned char *fields)
 {
@@ -41,6 +51,9 @@ static uint64_t width(uint32_t id, const unsigned char *fields)
 		return 1 + 2 + 4 + 8 + 1 + 2 + 4 + 8 + 1 + 1 + 4 + 8 + 8;
 	case TEXT:
 		return text_width(fields) + 4;
+	case LAST:
+	case LAST_FAR:
+		return 4 + text_width(fields + 4);
 	case RUN:
 		return run_width(fields);
 	case MANY:
@@ -133,6 +146,41 @@ Test(hit, a_string_is_whole_up_to_4096_bytes_and_cut_past_them)
 		text[length] = 0;
 		check_text(text, length > 4096 ? FIELD_CUT : FIELD_WHOLE,
 			   length > 4096 ? 4096 : length);
+	}
+}
+
+static void check_last(uint32_t id, const char *text)
+{
+	struct bed_event event = { 0 };
+	int before;
+
+	WAYMARK(hit, last, 1 << 20, text);
+	bed_read(0, width, last_event, &event);
+	memcpy(&before, event.fields, sizeof before);
+	cr_assert(event.id == id && (event.extended || id == LAST) && before == 1 << 20);
+	cr_assert_eq(event.fields[4], text ? FIELD_WHOLE : FIELD_NULL);
+	cr_assert_str_eq((const char *)event.fields + 5, text ? text : "");
+}
+
+Test(hit, any_bytes_in_a_string_in_the_last_place_arrive_with_either_header)
+{
+	static char page[4096] __attribute__((aligned(4096)));
+	static const char bytes[] = { 'a', 1, (char)0x80, (char)0x81, (char)0xff };
+
+	bed_make(1 << 20, STORE_DISCARD);
+	for (int far = 0; far < 2; far++) {
+		uint32_t id = far ? LAST_FAR : LAST;
+
+		bed_arm("hit:last", id, 1);
+		check_last(id, NULL);
+		for (int shift = 0; shift < 4; shift++) {
+			for (int length = 0; length < 40; length++) {
+				for (int i = 0; i < length; i++)
+					page[shift + i] = bytes[(i + length + shift) % 5];
+				page[shift + length] = 0;
+				check_last(id, page + shift);
+			}
+		}
 	}
 }
 

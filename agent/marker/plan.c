@@ -58,6 +58,21 @@ enum plan_shape plan_shape(const uint8_t types[16])
 	return strings == 1 && side <= TEXT_SIDE_BYTES ? PLAN_TEXT : PLAN_REFS;
 }
 
+/* The bytes of an event that are known before it happens. */
+static uint32_t fixed_bytes(const struct plan *plan, uint32_t event_id)
+{
+	uint32_t bytes = event_id < EVENT_EXTENDED ? EVENT_COMPACT_BYTES : EVENT_EXTENDED_BYTES;
+
+	switch (plan_shape(plan->types)) {
+	case PLAN_FIXED:
+		return bytes + plan->payload_bytes;
+	case PLAN_TEXT:
+		return bytes + plan->lead_bytes + plan->tail_bytes + 2; /* state and NUL */
+	default:
+		return bytes;
+	}
+}
+
 void plan_finish(struct plan *plan)
 {
 	int is_plain = plan->uses_tsc && plan->consumer_count == 1 && !plan->probe_count;
@@ -76,4 +91,5 @@ void plan_finish(struct plan *plan)
 								       : COUNTERS_MAX) *
 						  sizeof(uint64_t));
 	plan->compact_ticks = only->event_id < EVENT_EXTENDED ? 1u << EVENT_TICK_BITS : 0;
+	plan->growth = PAGE_WORD(fixed_bytes(plan, only->event_id), 1);
 }

@@ -32,8 +32,9 @@ struct plan {
 	uint8_t lead_bytes, tail_bytes; /* of text shape: before and after the string */
 	uint32_t room_bytes;		/* what the page must have; UINT32_MAX: not plain */
 	uint32_t lane_offset;		/* of the lane in struct writer */
-	uint32_t compact_ticks;		/* within these a compact header will do; 0: never */
 	uint32_t counter_offset;	/* of the marker's counter in struct writer */
+	uint64_t compact_ticks;		/* within these a compact header will do; 0: never */
+	uint64_t growth; /* PAGE_WORD: one event, and the bytes that every one takes */
 	uint8_t field_count;
 	struct plan_step steps[17];
 

@@ -148,12 +148,12 @@ uint64_t clock_ticks_slow(void);
 
 static inline uint64_t clock_ticks(uint32_t clock)
 {
-	uint32_t low, high;
+	uint64_t low, high; /* RDTSC clears the upper halves (Intel SDM vol. 2B) */
 
 	if (__builtin_expect(clock != STORE_CLOCK_TSC, 0))
 		return clock_ticks_slow();
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
-	return (uint64_t)high << 32 | low;
+	return high << 32 | low;
 }
 
 #endif
