@@ -163,7 +163,8 @@ int fieldname_list(const char *fields_text, int count, char (*names)[FIELDNAME_B
 			const char *stop = argument_end(at, end);
 			struct span argument = span_trim((struct span){ at, stop }), first;
 
-			if (macro_first(argument, "WM_FIELD", &first))
+			if (macro_first(argument, "WM_FIELD", &first) ||
+			    macro_first(argument, "WM_BYTES", &first))
 				argument = first;
 			if (found < count)
 				name_clean(names[found], argument);

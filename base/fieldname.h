@@ -3,6 +3,7 @@
  * The names of a marker's fields, made from its arguments' text (abi/site.h, FIELDS).
  *
  *	WM_FIELD(name, expr)      name
+ *	WM_BYTES(p->buf, n)       p_buf: as its pointer is called
  *	len                       len
  *	p->n, (x + 1), "text"     p_n, x_1, text: other characters become one '_', none at the ends
  *

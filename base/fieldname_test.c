@@ -34,10 +34,18 @@ Test(fieldname, a_given_name_is_taken)
 Test(fieldname, an_expression_becomes_an_identifier)
 {
 	EXPECT("p->len, a + b, *(q)", "p_len", "a_b", "q");
-	EXPECT("WM_BYTES(p->buf, n)", "WM_BYTES_p_buf_n");
 	EXPECT("-1, 1'000'000, \"a, b\", ','", "_1", "_1_000_000", "a_b", "field4");
 	EXPECT("\"\\\",\", x", "field1", "x");
 	EXPECT("f(g(1, 2), ')'), y", "f_g_1_2", "y");
+}
+
+Test(fieldname, a_byte_run_is_called_what_its_pointer_is)
+{
+	EXPECT("WM_BYTES(p->buf, n)", "p_buf");
+	EXPECT("WM_BYTES( buf , f(1, 2)), WM_BYTES (buf, 3), buf", "buf", "buf_2", "buf_3");
+	EXPECT("WM_BYTES(at(p, 1), n), WM_BYTES(\"a,b\", 3)", "at_p_1", "a_b");
+	EXPECT("WM_FIELD(run, WM_BYTES(p, n)), WM_BYTES(stream, 4)", "run", "stream_");
+	EXPECT("WM_BYTES(, n), WM_BYTES_OF(p, n)", "field1", "WM_BYTES_OF_p_n");
 }
 
 Test(fieldname, a_repeated_name_is_counted)

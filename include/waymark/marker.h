@@ -13,7 +13,8 @@
  * identifiers, taken as written even where a macro has the same name. Each takes up to 16 fields:
  * signed and unsigned integers of 8 to 64 bits, bool, float, double (long double is narrowed to it),
  * enumerations, pointers, strings (char *; NULL is recorded as NULL; past 4 KiB they are cut and
- * flagged), and byte runs. A field is called what its argument's text says, or as WM_FIELD names it.
+ * flagged), and byte runs. A field is called what its argument's text says (a byte run is called what
+ * its pointer is), or as WM_FIELD names it.
  *
  * Arguments are evaluated once, and only while the marker is armed, except that WAYMARK_SDT always
  * evaluates them. A string or byte run must be readable for as long as the statement runs.
