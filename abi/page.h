@@ -98,9 +98,10 @@ struct wm_store {
 	uint64_t block_ns;
 
 	/* Written inside. */
-	uint64_t discarded __attribute__((aligned(64))); /* events of threads that have no slot */
-	uint64_t next_instance;				 /* gives each stream its number */
-	uint64_t overwritten; /* events, by the cyclic policy; nearly, for who looks on */
+	/* events of threads that have no slot, and of children of a fork that aren't recorded yet */
+	uint64_t discarded __attribute__((aligned(64)));
+	uint64_t next_instance; /* gives each stream its number */
+	uint64_t overwritten;	/* events, by the cyclic policy; nearly, for who looks on */
 
 	/* Written outside. */
 	uint64_t drained_ns

@@ -361,7 +361,7 @@ if [ "$(id -u)" -eq 0 ]; then
 		case_is $name 0 "$both" "$bin/rights" $name
 	done
 fi
-for name in seccomp seccomp_first seccomp_all strict; do
+for name in seccomp seccomp_first seccomp_fork seccomp_all strict; do
 	case_is $name 0 "$both" "$bin/rights" $name
 done
 case_is seccomp_all_kill 0 "$both" "$bin/rights" seccomp_all_kill

@@ -2,7 +2,10 @@
 /*
  * fork: the child begins with the parent's text, armed as it was, and with none of its sessions. The
  * agent's lock is held over the fork, so that the registry is whole in the child; if it was not to be
- * had soon, the registry is abandoned there: its markers do nothing.
+ * had soon, the registry is abandoned there: its markers do nothing but count.
+ *
+ * What the child hits before a session of its own records it, however long the tool takes, is lost; it is
+ * counted as discarded in the stores of the parent's sessions.
  *
  * Children of vfork and of a bare clone() don't come here. The former share our memory and must not
  * touch it; the latter have no control thread, and their hits end where the store finds itself wiped
@@ -23,12 +26,15 @@
 #define FORK_GO_WAIT_MS 1000 /* the tool is busy or stopped: the child goes on, not recorded yet */
 
 static __thread int has_lock __attribute__((tls_model("initial-exec")));
+/* a signal handler forks: the hit that it came into goes on in the parent, and counts there */
+static __thread int is_inside __attribute__((tls_model("initial-exec")));
 
 static void before(void)
 {
 	int error = errno;
 
 	has_lock = !lock_take(&agent_lock, FORK_LOCK_MS);
+	is_inside = store_self_is_inside();
 	errno = error;
 }
 
@@ -51,14 +57,16 @@ static void child(void)
 {
 	static char paths[SESSIONS_MAX][SESSION_PATH_BYTES];
 	unsigned int count = session_tool_paths(paths);
-	int error = errno;
+	int error = errno, is_whole;
+	uint32_t lanes;
 
-	store_forked();
+	is_whole = registry_forked(has_lock, !is_inside, &lanes);
+	store_forked(lanes);
 	registry_listen(NULL);
 	session_forked();
 	control_forked();
 	lock_forked(&agent_lock, has_lock);
-	if (registry_forked(has_lock) && count && !control_is_filtered_since()) {
+	if (is_whole && count && !control_is_filtered_since()) {
 		for (unsigned int i = 0; i < count; i++)
 			control_add_tool(paths[i]);
 		/* as a launched program: so that what the child does first is recorded too */

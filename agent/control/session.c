@@ -111,7 +111,7 @@ int session_add(int fd, unsigned int flags)
 	int error = socketdir_peer(fd, NULL);
 
 	for (unsigned int i = 0; !session && i < SESSIONS_MAX; i++) {
-		if (sessions[i].state == SESSION_FREE)
+		if (sessions[i].state == SESSION_FREE && store_is_free(i))
 			session = &sessions[i];
 	}
 	if (!error)

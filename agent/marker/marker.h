@@ -151,8 +151,12 @@ int registry_reap(unsigned int timeout_ms, int self_ok);
 /*
  * The child of a fork: no session wants anything; the program's own probes stay. `whole`: the lock was
  * held at the fork, so the registry is; else it is abandoned, and 0 is returned.
+ *
+ * `counts`: plans for the parent's sessions stay where they are, until the text is dormant or a session
+ * of the child's own wants the marker. Their hits are lost, and counted by the store; *lanes gets whose
+ * they are.
  */
-int registry_forked(int whole);
+int registry_forked(int whole, int counts, uint32_t *lanes);
 
 /* ---- inside the registry ---- */
 

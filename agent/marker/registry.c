@@ -316,21 +316,38 @@ int registry_is_frozen(const struct text *text)
 	return linkmap_state(text) == RT_DELETE;
 }
 
-int registry_forked(int whole)
+static uint32_t lanes_of(const struct plan *plan)
 {
+	uint32_t lanes = 0;
+
+	for (unsigned int i = 0; i < plan->consumer_count; i++)
+		lanes |= 1u << plan->consumers[i].lane;
+	return lanes;
+}
+
+int registry_forked(int whole, int counts, uint32_t *lanes)
+{
+	*lanes = 0;
 	linkmap_forked();
 	if (!whole)
 		abandoned = 1;
 	for (struct variant *variant = first; variant;
 	     variant = __atomic_load_n(&variant->next, __ATOMIC_ACQUIRE)) {
+		const struct plan *plan = variant->hit.plan;
+
 		if (abandoned) {
-			__atomic_store_n(&variant->hit.plan, NULL, __ATOMIC_RELEASE);
+			if (!plan || !counts || plan->probe_count)
+				__atomic_store_n(&variant->hit.plan, NULL, __ATOMIC_RELEASE);
+			else
+				*lanes |= lanes_of(plan);
 			continue;
 		}
 		variant->lanes = variant->lanes_next = 0;
-		if (!variant->hit.plan)
+		if (!plan)
 			continue;
-		if (plan_publish(variant))
+		if (counts && plan->consumer_count)
+			*lanes |= lanes_of(plan);
+		else if (plan_publish(variant))
 			plan_drop(variant);
 	}
 	registry_expect_stuck();

@@ -392,20 +392,30 @@ void store_sweep(void)
 
 /*
  * The parent's stores are shared memory: a handler that forked in the middle of a hit returns into
- * that hit in the child too. What it then writes goes to private memory instead.
+ * that hit in the child too. What it then writes goes to private memory instead; all but the first page
+ * of a store without slots and pages, in which every hit ends at `discarded`.
  */
-void store_forked(void)
+void store_forked(uint32_t lanes)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		struct store *store = &stores[i];
+		uint64_t kept = lanes & 1u << i ? sizeof *store->head : 0;
 
-		if (store->head)
-			mmap(store->head, store->bytes, PROT_READ | PROT_WRITE,
+		if (store->head && store->bytes > kept)
+			mmap((char *)store->head + kept, store->bytes - kept,
+			     PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-		memset(store, 0, sizeof *store);
+		*store = (struct store){ .head = kept ? store->head : NULL,
+					 .bytes = kept,
+					 .clock = kept ? store->clock : 0 };
 	}
 	writer_strangers = 0;
 	arena_forked();
+}
+
+int store_is_free(unsigned int lane)
+{
+	return !stores[lane].head;
 }
 
 uint64_t store_hits(uint32_t number)

@@ -50,8 +50,14 @@ int store_self_is_inside(void);
 /* Mark the pages of threads that have died without saying so as theirs no more. Control thread, now and then. */
 void store_sweep(void);
 
-/* The child of a fork: forget every store and writer of the parent. */
-void store_forked(void);
+/*
+ * The child of a fork: forget every store and writer of the parent; but in those of `lanes` (a bit for
+ * each) hits are still counted, as discarded, until the process ends or forks again.
+ */
+void store_forked(uint32_t lanes);
+
+/* Whether a session can have this lane. */
+int store_is_free(unsigned int lane);
 
 /* Register for fork and thread exit; find the clock. Once. */
 int store_init(void);

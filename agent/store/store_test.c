@@ -147,7 +147,7 @@ static int reopen_in_child(void)
 	struct store_options options = { .buffer_bytes = 1 << 20 };
 	int fd;
 
-	store_forked();
+	store_forked(0);
 	bed_disarm("store:pair");
 	if (store_open(0, &options, &fd))
 		return 1;

@@ -176,6 +176,23 @@ static int run_seccomp_first(void)
 	return 4;
 }
 
+/* A child that no thread of ours can be started in: what it hits is lost, and counted. */
+static int run_seccomp_fork(void)
+{
+	struct sock_filter code[] = { BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW) };
+	struct sock_fprog program = { .len = 1, .filter = code };
+	int sum = 0;
+
+	hits(10);
+	want(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no new privileges");
+	want(!syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program), "the filter");
+	for (int i = 0; i < 3; i++) {
+		sum += fork_and_hit();
+		hits(10);
+	}
+	return sum;
+}
+
 /* It is put on our threads too. Refusing is all that can be borne; killing is what was asked for. */
 static int run_seccomp_all(void)
 {
@@ -292,11 +309,17 @@ static int run_no_locked_memory(void)
 }
 
 static const struct inside_case cases[] = {
-	{ "setuid", run_setuid },	    { "setresuid", run_setresuid },
-	{ "chroot", run_chroot },	    { "unshare", run_unshare },
-	{ "seccomp", run_seccomp },	    { "seccomp_first", run_seccomp_first },
-	{ "seccomp_all", run_seccomp_all }, { "seccomp_all_kill", run_seccomp_all_kill },
-	{ "strict", run_strict },	    { 0 },
+	{ "setuid", run_setuid },
+	{ "setresuid", run_setresuid },
+	{ "chroot", run_chroot },
+	{ "unshare", run_unshare },
+	{ "seccomp", run_seccomp },
+	{ "seccomp_first", run_seccomp_first },
+	{ "seccomp_all", run_seccomp_all },
+	{ "seccomp_all_kill", run_seccomp_all_kill },
+	{ "strict", run_strict },
+	{ "seccomp_fork", run_seccomp_fork },
+	{ 0 },
 };
 
 static const struct inside_case limited[] = {
