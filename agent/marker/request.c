@@ -25,11 +25,11 @@ void registry_expect_stuck(void)
 	may_be_stuck = 1;
 }
 
-/* Bring one variant's part of the change to what the lane's rules say. */
-static void consider(struct change *change, struct variant *variant, unsigned int lane)
+/* Bring one variant's part of the change to what the lane wants of it. */
+static void consider(struct change *change, struct variant *variant, unsigned int lane, int want)
 {
 	uint32_t bit = 1u << lane;
-	uint32_t wanted = variant->site_count && rule_wants(lane, variant->name) ? bit : 0;
+	uint32_t wanted = variant->site_count && want ? bit : 0;
 
 	if ((variant->lanes & bit) == wanted)
 		return;
@@ -94,8 +94,9 @@ static int has_pattern_for(const struct wish *wish, const struct variant *varian
 	return 0;
 }
 
-/* All variants that it can concern. */
-static void consider_wish(struct change *change, const struct wish *wish, unsigned int lane)
+/* All variants that it concerns. Its rules are the latest and agree, so whatever they take is settled. */
+static void consider_wish(struct change *change, const struct wish *wish, unsigned int lane,
+			  int want)
 {
 	const char *glob = wish->globs;
 
@@ -103,12 +104,12 @@ static void consider_wish(struct change *change, const struct wish *wish, unsign
 		struct variant *variant = NULL;
 
 		while (rule_is_plain(glob) && (variant = registry_next_named(variant, glob)))
-			consider(change, variant, lane);
+			consider(change, variant, lane, want);
 	}
 	for (struct variant *variant = (struct variant *)registry_first();
 	     variant && wish->pattern_count; variant = variant->next) {
 		if (has_pattern_for(wish, variant))
-			consider(change, variant, lane);
+			consider(change, variant, lane, want);
 	}
 }
 
@@ -159,7 +160,7 @@ int registry_rule(const struct text *text, unsigned int lane, const char *globs,
 			error = add_rules(&wish, lane, want);
 	}
 	if (!error) {
-		consider_wish(change, &wish, lane);
+		consider_wish(change, &wish, lane, want);
 		change->lane = (int)lane;
 		error = change_commit(change, text);
 		if (want)
