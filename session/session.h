@@ -67,6 +67,8 @@ int session_fail(struct wm_session *session, int error, const char *format, ...)
  */
 int session_step(struct wm_session *session, int timeout_ms);
 
+#define ANSWER_WAIT_MS 5000 /* for the answer to a request */
+
 /*
  * Step until the process has answered all its requests. 0, the first error that it answered,
  * -WM_E_AGENT_SILENT or -WM_E_GONE.

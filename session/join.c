@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* How processes come into a session: attached to, or launched. */
+#include "session/agentpath.h"
+#include "session/launch.h"
+#include "session/process.h"
+#include "session/program.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define HELLO_WAIT_MS 5000
+
+/* The figure that was asked, the limit of the process that it passes, and that limit's name. */
+static int tell_limit(struct wm_session *session, pid_t pid)
+{
+	static const struct {
+		int resource;
+		const char *name;
+	} limits[] = { { RLIMIT_FSIZE, "RLIMIT_FSIZE" }, { RLIMIT_AS, "RLIMIT_AS" } };
+	unsigned long long asked = session->options.buffer_bytes;
+	struct rlimit limit;
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if (prlimit(pid, limits[i].resource, NULL, &limit) < 0 ||
+		    limit.rlim_cur > asked * 2)
+			continue;
+		return session_fail(session, -WM_E_BUFFER_LIMIT,
+				    "%llu bytes asked, %s of pid %d is %llu", asked, limits[i].name,
+				    (int)pid, (unsigned long long)limit.rlim_cur);
+	}
+	return session_fail(session, -WM_E_BUFFER_LIMIT, "%llu bytes asked, for pid %d", asked,
+			    (int)pid);
+}
+
+/* Wait until a process has opened its store; sets the detail. */
+static int wait_opened(struct wm_session *session, struct process *process)
+{
+	int err = session_wait(session, process, HELLO_WAIT_MS);
+
+	/* the step that took its HELLO has sent the request for the store */
+	if (!err)
+		err = session_wait(session, process, ANSWER_WAIT_MS);
+	if (!err && process->state != PROCESS_OPENED)
+		err = -WM_E_PROTOCOL;
+	if (err == -WM_E_BUFFER_LIMIT)
+		return tell_limit(session, process->pid);
+	return err ? session_fail(session, err, "pid %d", (int)process->pid) : 0;
+}
+
+static struct process *find_process(struct wm_session *session, pid_t pid)
+{
+	for (struct process *p = session->processes; p; p = p->next)
+		if (p->pid == pid && p->state < PROCESS_HUNG_UP)
+			return p;
+	return NULL;
+}
+
+int wm_session_attach(struct wm_session *session, pid_t pid)
+{
+	struct listener *listener = NULL;
+	struct process *process;
+	struct link link;
+	uid_t uid;
+	int err;
+
+	if (!session || pid <= 0)
+		return -EINVAL;
+	if (pid == getpid())
+		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
+	if (find_process(session, pid))
+		return session_fail(session, -EEXIST, "pid %d is in this session already",
+				    (int)pid);
+	err = session_enter(session, pid, &link, &uid);
+	if (err)
+		return err;
+	if (!session->options.follow_off) {
+		err = session_listen(session, pid, uid, &listener);
+		if (err) {
+			link_release(&link);
+			return err;
+		}
+	}
+	err = process_new(&process, session, &link, pid);
+	if (err)
+		return session_fail(session, err, "pid %d", (int)pid);
+	process->invited = 1;
+	process->listener = listener;
+	err = wait_opened(session, process);
+	if (err)
+		process_hang_up(process, -WM_E_GONE);
+	return err;
+}
+
+/*
+ * LD_PRELOAD is divided at spaces and colons. Where the agent's path has one, a link beside our
+ * socket stands for it.
+ */
+static int agent_name(struct wm_session *session, const struct listener *listener,
+		      char agent[PATH_MAX])
+{
+	int err = agentpath_find(agent);
+
+	if (err)
+		return session_fail(session, err, "%s", agent);
+	if (!strpbrk(agent, " :"))
+		return 0;
+	if (!session->agent_link[0]) {
+		snprintf(session->agent_link, sizeof(session->agent_link), "%.*s.so",
+			 (int)sizeof(session->agent_link) - 4, listener->path);
+		unlink(session->agent_link);
+		if (symlink(agent, session->agent_link) < 0) {
+			err = -errno;
+			session_fail(session, err, "%s", session->agent_link);
+			session->agent_link[0] = 0;
+			return err;
+		}
+	}
+	strcpy(agent, session->agent_link);
+	return 0;
+}
+
+/* Wait for a child of ours to report; the process that did, or a negative error. */
+static int wait_launched(struct wm_session *session, pid_t pid, const char *path)
+{
+	uint64_t until = ticks_monotonic_ns() + HELLO_WAIT_MS * UINT64_C(1000000);
+	struct process *process;
+	siginfo_t ended = { 0 };
+
+	while (!(process = find_process(session, pid))) {
+		if (ticks_monotonic_ns() > until)
+			return session_fail(session, -WM_E_AGENT_SILENT, "%s", path);
+		if (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		    ended.si_pid)
+			return session_fail(session, -WM_E_GONE,
+					    "%s ended before its agent reported", path);
+		session_step(session, 5);
+	}
+	return wait_opened(session, process);
+}
+
+int wm_session_launch(struct wm_session *session, char *const argv[])
+{
+	struct launch_options options;
+	struct listener *listener;
+	struct program program;
+	char agent[PATH_MAX];
+	pid_t pid, *more;
+	int err;
+
+	if (!session || !argv || !argv[0])
+		return -EINVAL;
+	err = program_find(&program, argv[0]);
+	if (err)
+		return session_fail(session, err, "%s",
+				    program.binary[0] ? program.binary : argv[0]);
+	err = session_listen(session, getpid(), geteuid(), &listener);
+	if (!err)
+		err = agent_name(session, listener, agent);
+	if (err)
+		return err;
+	more = realloc(session->launched, (session->launched_count + 1) * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	session->launched = more;
+	options = (struct launch_options){
+		.agent = agent,
+		.tool = listener->path,
+		.prearm = session->options.prearm,
+	};
+	err = launch_start(&pid, program.path, argv, &options);
+	if (err)
+		return session_fail(session, err, "%s", program.path);
+	session->launched[session->launched_count++] = pid;
+	err = wait_launched(session, pid, program.path);
+	if (!err)
+		return pid;
+	/* it hasn't run unrecorded for long, if at all: as the call fails, it must not be left behind */
+	session->launched_count--;
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return err;
+}
