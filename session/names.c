@@ -5,15 +5,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAMES_MAX 4096
+_Static_assert(NAMES_MAX <= UINT16_MAX && NAMES_MAX * 2 <= NAMES_SLOTS, "a free slot is found");
+
+/* The slot that has the name, or the free one where it would be. */
+static uint16_t *find(const struct name_list *list, const char *name)
+{
+	uint32_t at = 2166136261u; /* FNV-1a */
+
+	for (const char *c = name; *c; c++)
+		at = (at ^ (unsigned char)*c) * 16777619u;
+	for (;; at++) {
+		uint16_t *slot = &list->slots[at % NAMES_SLOTS];
+
+		if (!*slot || !strcmp(list->all[*slot - 1], name))
+			return slot;
+	}
+}
 
 int name_list_add(struct name_list *list, const char *name)
 {
+	uint16_t *slot;
+
 	if (list->count == NAMES_MAX)
 		return 0;
-	for (size_t i = 0; i < list->count; i++)
-		if (!strcmp(list->all[i], name))
-			return 0;
+	if (!list->slots)
+		list->slots = calloc(NAMES_SLOTS, sizeof(*list->slots));
+	if (!list->slots)
+		return -ENOMEM;
+	slot = find(list, name);
+	if (*slot)
+		return 0;
 	if (list->count == list->room) {
 		size_t room = list->room ? list->room * 2 : 64;
 		char **more = realloc(list->all, room * sizeof(*more));
@@ -26,7 +47,7 @@ int name_list_add(struct name_list *list, const char *name)
 	list->all[list->count] = strdup(name);
 	if (!list->all[list->count])
 		return -ENOMEM;
-	list->count++;
+	*slot = (uint16_t)++list->count;
 	return 0;
 }
 
@@ -35,5 +56,6 @@ void name_list_release(struct name_list *list)
 	for (size_t i = 0; i < list->count; i++)
 		free(list->all[i]);
 	free(list->all);
+	free(list->slots);
 	*list = (struct name_list){ 0 };
 }

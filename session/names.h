@@ -4,13 +4,18 @@
 #define SESSION_NAMES_H
 
 #include <stddef.h>
+#include <stdint.h>
+
+#define NAMES_MAX 4096
+#define NAMES_SLOTS 8192 /* a power of two, and enough that half are free */
 
 struct name_list {
 	char **all;
 	size_t count, room;
+	uint16_t *slots; /* by hash: which of `all`, from 1; 0: none */
 };
 
-/* Add a copy unless it is there. Past some thousands of names more are left out. 0 or -ENOMEM. */
+/* Add a copy unless it is there. Past NAMES_MAX more are left out. 0 or -ENOMEM. */
 int name_list_add(struct name_list *list, const char *name);
 void name_list_release(struct name_list *list);
 
