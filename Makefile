@@ -27,7 +27,7 @@ demo: build     ## record a SQLite program while it runs, and report
 bench: build    ## measure the figures, each beside its peers
 	@tools/setup.sh bench
 	@meson configure $(BUILD) --clearcache && meson setup --reconfigure $(BUILD) >/dev/null
-	@ninja -C $(BUILD) all bench/bench_sites
+	@ninja -C $(BUILD) all bench/bench_sites bench/bench_sites_sparse
 	@tools/bench $(BUILD)
 
 torture: build  ## toggle, fork, load, attach, detach for SECONDS=600

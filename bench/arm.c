@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long arming takes in a running program: arm SITES, the program of sites.c.
+ * How long arming takes in a running program: arm SITES [SUFFIX]. SITES is the program of sites.c; the
+ * suffix, for batches alone, is put to the figures' names.
  *
  *	marker.arm_batch_10000_ms      from the request's arrival to the last site being live; again
  *	                               and again in one process
@@ -18,6 +19,16 @@
 #include "bench/traced.h"
 #include "session/ticks.h"
 #include <waymark/error.h>
+
+static const char *suffix = "";
+
+static void print_batch(const char *name, const char *which, double ms)
+{
+	char whole[128];
+
+	snprintf(whole, sizeof(whole), "%s%s%s", name, suffix, which);
+	measure_print(whole, ms, "ms");
+}
 
 static int fail(const char *what, int err)
 {
@@ -52,8 +63,8 @@ static int measure_batches(struct traced *traced, unsigned int runs)
 	for (unsigned int run = 0; run < runs; run++)
 		if (batch(traced, &arm[run], &disarm[run]))
 			return -1;
-	measure_print("marker.arm_batch_10000_ms", measure_median(arm, runs), "ms");
-	measure_print("marker.disarm_batch_10000_ms", measure_median(disarm, runs), "ms");
+	print_batch("marker.arm_batch_10000_ms", "", measure_median(arm, runs));
+	print_batch("marker.disarm_batch_10000_ms", "", measure_median(disarm, runs));
 	return 0;
 }
 
@@ -126,21 +137,26 @@ static int measure_first(char **argv, unsigned int runs)
 			return -1;
 		program_end(&program);
 	}
-	measure_print("marker.arm_batch_10000_ms.first", measure_median(arm, runs), "ms");
+	print_batch("marker.arm_batch_10000_ms", ".first", measure_median(arm, runs));
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	unsigned int runs = measure_runs(15);
+	char *program_argv[] = { argc > 1 ? argv[1] : NULL, NULL };
 	struct program program;
 	int status;
 
-	if (argc != 2)
+	if (argc != 2 && argc != 3)
 		return 2;
-	if (program_start(&program, argv + 1))
+	if (argc == 3)
+		suffix = argv[2];
+	if (program_start(&program, program_argv))
 		return 1;
-	status = measure_batches(&program.traced, runs) || measure_one(&program.traced, runs * 2);
+	status = measure_batches(&program.traced, runs);
+	if (!status && argc == 2)
+		status = measure_one(&program.traced, runs * 2);
 	program_end(&program);
-	return status || measure_first(argv + 1, (runs + 1) / 2);
+	return status || measure_first(program_argv, (runs + 1) / 2);
 }
