@@ -50,7 +50,7 @@ enum control_type {
 	CONTROL_REFUSED = 5, /* struct control_refused, then the site's text */
 	CONTROL_MARKER = 6,  /* struct control_marker, then its text: a line of an answer to LIST */
 	CONTROL_MODULE = 7,  /* struct control_module, then its path */
-	CONTROL_BUNDLE = 8,  /* struct control_bundle, then messages, or with a memfd that has them */
+	CONTROL_BUNDLE = 8, /* struct control_bundle, then messages, or with a memfd that has them */
 
 	/* tool to agent */
 	CONTROL_OPEN = 32,   /* struct control_open, then the path where children find the tool */

@@ -34,7 +34,7 @@ struct variant {
 	uint32_t probe_count, probe_count_next;
 	struct variant *next_in_change;
 	uint8_t in_change, was_live;
-	uint8_t is_named; /* while a request's markers are counted */
+	uint8_t is_named;	   /* while a request's markers are counted */
 	int error;		   /* in a change: why it was refused */
 	const struct module *left; /* the last module that went from it */
 };
@@ -44,7 +44,7 @@ struct variant {
 /* Several variants to be changed at once; see change.c. Begin with { .lane = -1 }. */
 struct change {
 	struct variant *variants, *last; /* in the order in which they were added */
-	int lane; /* the session whose request it is; -1: none */
+	int lane;			 /* the session whose request it is; -1: none */
 	/* out */
 	uint32_t markers; /* variants that are as wanted */
 	uint32_t sites;	  /* that changed state */
@@ -152,11 +152,11 @@ int registry_reap(unsigned int timeout_ms, int self_ok);
  * The child of a fork: no session wants anything; the program's own probes stay. `whole`: the lock was
  * held at the fork, so the registry is; else it is abandoned, and 0 is returned.
  *
- * `counts`: plans for the parent's sessions stay where they are, until the text is dormant or a session
- * of the child's own wants the marker. Their hits are lost, and counted by the store; *lanes gets whose
- * they are.
+ * *lanes are those of the parent's sessions that follow to the child, a bit for each. Plans for these stay
+ * where they are until the text is dormant or a session of the child's own wants the marker: their hits
+ * are lost, and the store counts them. *lanes gets which of them have any.
  */
-int registry_forked(int whole, int counts, uint32_t *lanes);
+int registry_forked(int whole, uint32_t *lanes);
 
 /* ---- inside the registry ---- */
 
