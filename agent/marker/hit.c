@@ -34,7 +34,7 @@
 
 #define PAGE_LOW_BITS 4095u
 
-#define SHORT_BYTES 32
+#define SHORT_BYTES 64
 
 struct unaligned_word {
 	uint64_t word;
@@ -89,11 +89,11 @@ static inline unsigned char *put_header(const struct wm_page *page, unsigned cha
 }
 
 /*
- * The event's bytes are there, and end_ticks covers it; say so, with a PAGE_WORD of what it adds. The
- * order is the page's promise to a reader (abi/page.h). Offset and count are one word here too: a
- * signal handler that leaves by longjmp finds a hit either wholly done or not at all. `page` was read
- * before the event was written: a handler that forks and returns here in the child finds the lane
- * wiped.
+ * The event's bytes are there, and end_ticks covers it; say so, with a PAGE_WORD of what it adds.
+ * The order is the page's promise to a reader (abi/page.h). Offset and count are one word here too:
+ * a signal handler that leaves by longjmp finds a hit either wholly done or not at all. `page` was
+ * read before the event was written: a handler that forks and returns here in the child finds the
+ * lane wiped.
  */
 static inline void commit(struct lane *lane, struct wm_page *page, uint64_t growth)
 {
@@ -177,7 +177,7 @@ static inline __attribute__((always_inline)) int64_t put_short_string(unsigned c
 	if (unlikely((((uintptr_t)from - 1) & PAGE_LOW_BITS) > PAGE_LOW_BITS - SHORT_BYTES))
 		return -1;
 	*to++ = FIELD_WHOLE;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
 	for (unsigned int i = 0; i < SHORT_BYTES; i += 8) {
 		uint64_t word = load64(from + i), zeros;
 

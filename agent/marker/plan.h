@@ -55,7 +55,7 @@ struct plan {
  * The shapes of payload that the plain case has code for: all fixed; one string with up to 8 bytes
  * before it and 8 after; anything else.
  */
-#define PLAN_TEXT_ROOM_BYTES 64 /* header, both sides, the state and a short string */
+#define PLAN_TEXT_ROOM_BYTES 96 /* header, both sides, the state and a short string */
 enum plan_shape { PLAN_FIXED, PLAN_TEXT, PLAN_REFS };
 enum plan_shape plan_shape(const uint8_t types[16]);
 
