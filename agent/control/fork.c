@@ -5,7 +5,7 @@
  * had soon, the registry is abandoned there: its markers do nothing but count.
  *
  * What the child hits before a session of its own records it, however long the tool takes, is lost; it is
- * counted as discarded in the stores of the parent's sessions.
+ * counted as discarded in the stores of those sessions of the parent's that follow to children.
  *
  * Children of vfork and of a bare clone() don't come here. The former share our memory and must not
  * touch it; the latter have no control thread, and their hits end where the store finds itself wiped
@@ -58,9 +58,9 @@ static void child(void)
 	static char paths[SESSIONS_MAX][SESSION_PATH_BYTES];
 	unsigned int count = session_tool_paths(paths);
 	int error = errno, is_whole;
-	uint32_t lanes;
+	uint32_t lanes = is_inside ? 0 : session_followed() | store_counting();
 
-	is_whole = registry_forked(has_lock, !is_inside, &lanes);
+	is_whole = registry_forked(has_lock, &lanes);
 	store_forked(lanes);
 	registry_listen(NULL);
 	session_forked();

@@ -87,6 +87,17 @@ unsigned int session_tool_paths(char paths[SESSIONS_MAX][SESSION_PATH_BYTES])
 	return count;
 }
 
+uint32_t session_followed(void)
+{
+	uint32_t lanes = 0;
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (sessions[i].state == SESSION_OPEN && sessions[i].tool[0])
+			lanes |= 1u << i;
+	}
+	return lanes;
+}
+
 unsigned int session_count(void)
 {
 	unsigned int count = 0;

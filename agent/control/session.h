@@ -62,6 +62,9 @@ int session_rescan(void);
  */
 unsigned int session_tool_paths(char paths[SESSIONS_MAX][SESSION_PATH_BYTES]);
 
+/* The lanes of the sessions that have such paths, a bit for each. */
+uint32_t session_followed(void);
+
 /* The child of a fork has no sessions. */
 void session_forked(void);
 

@@ -325,8 +325,10 @@ static uint32_t lanes_of(const struct plan *plan)
 	return lanes;
 }
 
-int registry_forked(int whole, int counts, uint32_t *lanes)
+int registry_forked(int whole, uint32_t *lanes)
 {
+	uint32_t asked = *lanes, counts;
+
 	*lanes = 0;
 	linkmap_forked();
 	if (!whole)
@@ -335,18 +337,19 @@ int registry_forked(int whole, int counts, uint32_t *lanes)
 	     variant = __atomic_load_n(&variant->next, __ATOMIC_ACQUIRE)) {
 		const struct plan *plan = variant->hit.plan;
 
+		counts = plan ? lanes_of(plan) & asked : 0;
 		if (abandoned) {
-			if (!plan || !counts || plan->probe_count)
+			if (!counts || plan->probe_count)
 				__atomic_store_n(&variant->hit.plan, NULL, __ATOMIC_RELEASE);
 			else
-				*lanes |= lanes_of(plan);
+				*lanes |= counts;
 			continue;
 		}
 		variant->lanes = variant->lanes_next = 0;
 		if (!plan)
 			continue;
-		if (counts && plan->consumer_count)
-			*lanes |= lanes_of(plan);
+		if (counts)
+			*lanes |= counts;
 		else if (plan_publish(variant))
 			plan_drop(variant);
 	}

@@ -413,6 +413,17 @@ void store_forked(uint32_t lanes)
 	arena_forked();
 }
 
+uint32_t store_counting(void)
+{
+	uint32_t lanes = 0;
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (stores[i].head && !stores[i].slot_count)
+			lanes |= 1u << i;
+	}
+	return lanes;
+}
+
 int store_is_free(unsigned int lane)
 {
 	return !stores[lane].head;

@@ -56,6 +56,9 @@ void store_sweep(void);
  */
 void store_forked(uint32_t lanes);
 
+/* The lanes that store_forked() left to count, a bit for each. */
+uint32_t store_counting(void);
+
 /* Whether a session can have this lane. */
 int store_is_free(unsigned int lane);
 
