@@ -475,7 +475,10 @@ static int not_started(struct injection *injection, int err)
 
 static int attempt(struct injection *injection, pid_t pid)
 {
-	struct loan loan = { .wait_ms = BORROW_WAIT_MS, .fn = load_by, .data = injection };
+	struct loan loan = { .wait_ms = BORROW_WAIT_MS,
+			     .tries_min = TRIES_LAX + 1,
+			     .fn = load_by,
+			     .data = injection };
 	int err = precheck(injection, pid), mem;
 	char path[64];
 

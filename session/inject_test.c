@@ -263,7 +263,7 @@ Test(inject, a_stopped_process_is_refused_and_stays_stopped, .timeout = 30)
 	kill(subject.pid, SIGSTOP);
 	cr_assert_eq(waitpid(subject.pid, &status, WUNTRACED), subject.pid);
 	cr_assert_eq(enter(&subject), -WM_E_STOPPED, "%s", detail);
-	cr_assert_eq(subject_state(&subject), 'T');
+	cr_assert(subject_comes_to(&subject, 'T'));
 	kill(subject.pid, SIGCONT);
 	cr_assert_eq(enter(&subject), 0, "%s", detail);
 	subject_end(&subject);

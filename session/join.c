@@ -4,6 +4,7 @@
 #include "session/launch.h"
 #include "session/process.h"
 #include "session/program.h"
+#include "session/target.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -16,6 +17,7 @@
 #include <waymark/error.h>
 
 #define HELLO_WAIT_MS 5000
+#define ATTACHES_MAX 5
 
 /* The figure that was asked, the limit of the process that it passes, and that limit's name. */
 static int tell_limit(struct wm_session *session, pid_t pid)
@@ -62,22 +64,14 @@ static struct process *find_process(struct wm_session *session, pid_t pid)
 	return NULL;
 }
 
-int wm_session_attach(struct wm_session *session, pid_t pid)
+static int attach_once(struct wm_session *session, pid_t pid)
 {
 	struct listener *listener = NULL;
 	struct process *process;
 	struct link link;
 	uid_t uid;
-	int err;
+	int err = session_enter(session, pid, &link, &uid);
 
-	if (!session || pid <= 0)
-		return -EINVAL;
-	if (pid == getpid())
-		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
-	if (find_process(session, pid))
-		return session_fail(session, -EEXIST, "pid %d is in this session already",
-				    (int)pid);
-	err = session_enter(session, pid, &link, &uid);
 	if (err)
 		return err;
 	if (!session->options.follow_off) {
@@ -93,8 +87,36 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 	process->invited = 1;
 	process->listener = listener;
 	err = wait_opened(session, process);
-	if (err)
+	if (err) {
 		process_hang_up(process, -WM_E_GONE);
+		process->invited = 0; /* to be forgotten */
+	}
+	return err;
+}
+
+/*
+ * An agent whose last session has just ended is leaving: it may close the connection that it was asked
+ * for, while its process lives. So was one of an image that has executed another.
+ */
+int wm_session_attach(struct wm_session *session, pid_t pid)
+{
+	struct target target;
+	int err;
+
+	if (!session || pid <= 0)
+		return -EINVAL;
+	if (pid == getpid())
+		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
+	if (find_process(session, pid))
+		return session_fail(session, -EEXIST, "pid %d is in this session already",
+				    (int)pid);
+	err = attach_once(session, pid);
+	for (int again = 0; err == -WM_E_GONE && again < ATTACHES_MAX; again++) {
+		if (target_read(&target, pid) || target.state == 'Z')
+			break;
+		session_step(session, 5);
+		err = attach_once(session, pid);
+	}
 	return err;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define STOP_WAIT_MS 100 /* for one thread to stop */
+#define LATE 5		 /* times the usual wait */
 #define TRIES_DENIED 20	 /* a thread that ends refuses for a moment; so does one that is traced */
 #define PAUSE_US_MIN 100
 #define PAUSE_US_SPREAD 1900
@@ -83,13 +84,17 @@ static void *loan_thread(void *arg)
 	struct making *making = arg;
 	struct loan *loan = making->loan;
 	uint64_t deadline_ns = tracee_deadline(loan->wait_ms);
+	uint64_t last_ns = tracee_deadline(loan->wait_ms * LATE);
 
 	for (loan->tries = 0;; loan->tries++) {
 		/* At uneven times: a program with a beat of its own must not keep step with us. */
 		long pause_us = PAUSE_US_MIN + loan->tries * 137 % PAUSE_US_SPREAD;
 
 		making->result = pass(loan);
-		if (!loan_failed(loan, making->result) || tracee_late(deadline_ns))
+		if (!loan_failed(loan, making->result) || tracee_late(last_ns))
+			break;
+		if (tracee_late(deadline_ns) &&
+		    (making->result != -EAGAIN || loan->tries >= loan->tries_min))
 			break;
 		if (making->result == -EPERM && loan->tries > TRIES_DENIED)
 			break;

@@ -95,7 +95,7 @@ Test(stop, a_process_that_is_stopped_or_gone_is_refused, .timeout = 30)
 	cr_assert_eq(waitpid(subject.pid, NULL, WUNTRACED), subject.pid);
 	cr_assert_eq(stop_threads(subject.pid, 0, &stop), -WM_E_STOPPED);
 	cr_assert_null(stop);
-	cr_assert_eq(subject_state(&subject), 'T');
+	cr_assert(subject_comes_to(&subject, 'T'));
 	kill(subject.pid, SIGCONT);
 	subject_end(&subject);
 	cr_assert_eq(stop_threads(subject.pid, 0, &stop), -ESRCH);

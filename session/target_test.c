@@ -116,6 +116,13 @@ char subject_state(const struct subject *subject)
 	return target_thread_state(subject->pid, subject->pid);
 }
 
+int subject_comes_to(const struct subject *subject, char state)
+{
+	for (int i = 0; i < 5000 && subject_state(subject) != state; i++)
+		usleep(1000);
+	return subject_state(subject) == state;
+}
+
 int subject_map_count(const struct subject *subject)
 {
 	struct maps maps;
