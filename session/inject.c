@@ -248,7 +248,7 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 	int alone = target_status_number(injection->target.pid, "Threads") == 1;
 	struct loader_data *data = NULL;
 	struct maps maps;
-	uint64_t offset = tid_offset(borrow);
+	uint64_t word, offset = tid_offset(borrow);
 	int err = maps_read(&maps, borrow->tid);
 
 	if (!err && (!offset || shares_memory(injection, &maps)))
@@ -256,6 +256,10 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 	if (!err)
 		err = glibc_read(&injection->glibc, borrow->tid, &maps, borrow->mem,
 				 injection->detail);
+	/* memory that ends in the middle makes no sense, but says nothing of the program */
+	if (err == -WM_E_NOT_ELF &&
+	    borrow_read(borrow, borrow_regs_stack(&borrow->saved), &word, sizeof(word)))
+		err = -WM_E_GONE;
 	if (!err && !*injection->glibc.agent_path)
 		err = agent_check(injection);
 	if (!err && alone && loan->tries < TRIES_LAX && in_malloc(borrow, &injection->glibc, scan))

@@ -26,7 +26,7 @@ static unsigned char *code;
 static struct batch_site sites[SITES];
 static struct text text = { .fd = -1 };
 static int stopping;
-static volatile unsigned int writes, brought_back;
+static unsigned int writes, brought_back;
 
 static void make_sites(size_t count, size_t gap)
 {
@@ -230,7 +230,7 @@ static void *write_between(void *unused)
 		write_byte(&own, at, 0x90);
 		usleep(20);
 		brought_back += *(volatile unsigned char *)at != 0x90;
-		writes++;
+		__atomic_add_fetch(&writes, 1, __ATOMIC_RELAXED);
 	}
 	text_release(&own);
 	return unused;
@@ -242,7 +242,7 @@ Test(batch, never_brings_a_breakpoint_back_that_was_taken_away)
 
 	make_sites(SITES, 95);
 	cr_assert(!pthread_create(&thread, NULL, write_between, NULL));
-	while (writes < 3000) {
+	while (__atomic_load_n(&writes, __ATOMIC_RELAXED) < 3000) {
 		cr_assert_eq(batch_commit(&text, sites, SITES, 1), 0);
 		cr_assert_eq(batch_commit(&text, sites, SITES, 0), 0);
 	}
