@@ -8,11 +8,13 @@
 #include <sys/syscall.h>
 #include <ucontext.h>
 
-static int over;
+static int over, started;
 
 static void *hit_for_ever(void *unused)
 {
 	(void)unused;
+	hits(1);
+	__atomic_add_fetch(&started, 1, __ATOMIC_RELEASE);
 	for (;;)
 		hits(100);
 	return NULL;
@@ -135,6 +137,8 @@ static int end_by(int signal)
 
 	for (int i = 0; i < 4; i++)
 		start(&thread, hit_for_ever);
+	while (__atomic_load_n(&started, __ATOMIC_ACQUIRE) < 4) /* they may be long in coming */
+		sleep_ms(1);
 	sleep_ms(20);
 	if (!signal)
 		exit(33);
