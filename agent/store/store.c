@@ -24,6 +24,7 @@
 #define SLOTS_MAX 65536u
 #define SLOTS_MIN 64u
 #define QUIESCE_STEP_NS 20000
+#define BARRIER_NS 1000000
 #define QUIESCE_LOOKS 2000
 #define NAME_LOOKS 4
 
@@ -54,16 +55,14 @@ static uint64_t round_up(uint64_t value, uint64_t step)
  */
 static void barrier_by_interrupt(void)
 {
-	const struct timespec pause = { .tv_nsec = 1000000 };
-	volatile char *page = mmap(NULL, UNIT_BYTES, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile char *page = kernel_map(NULL, UNIT_BYTES, PROT_READ | PROT_WRITE, 0);
 
 	if (page != MAP_FAILED) {
 		*page = 1;
-		mprotect((void *)page, UNIT_BYTES, PROT_READ);
-		munmap((void *)page, UNIT_BYTES);
+		kernel_mprotect((void *)page, UNIT_BYTES, PROT_READ);
+		kernel_munmap((void *)page, UNIT_BYTES);
 	}
-	nanosleep(&pause, NULL);
+	kernel_sleep_ns(BARRIER_NS);
 }
 
 /* Every thread that runs passes a full barrier before this returns. */
@@ -118,15 +117,15 @@ static int check_limits(uint64_t bytes)
 
 static int make_memfd(uint64_t bytes)
 {
-	int fd = memfd_create("waymark-store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd = kernel_memfd_create("waymark-store", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	int error;
 
 	if (fd < 0)
 		return -errno;
-	if (ftruncate(fd, (off_t)bytes) ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+	if (kernel_call(SYS_ftruncate, fd, (long)bytes, 0, 0) ||
+	    kernel_call(SYS_fcntl, fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0)) {
 		error = -errno;
-		close(fd);
+		kernel_close(fd);
 		return error;
 	}
 	return fd;
@@ -153,7 +152,7 @@ int store_open(unsigned int lane, const struct store_options *options, int *fd)
 	map = mmap(NULL, head.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, *fd, 0);
 	if (map == MAP_FAILED) {
 		error = errno == ENOMEM ? -WM_E_BUFFER_LIMIT : -errno;
-		close(*fd);
+		kernel_close(*fd);
 		*fd = -1;
 		return error;
 	}
@@ -200,7 +199,6 @@ struct wait {
 /* Until this writer was outside once, or the time is over. */
 static void wait_outside(struct writer *writer, void *data)
 {
-	const struct timespec step = { .tv_nsec = QUIESCE_STEP_NS };
 	struct wait *wait = data;
 
 	if (writer == wait->self)
@@ -213,21 +211,20 @@ static void wait_outside(struct writer *writer, void *data)
 			wait->failed = 1;
 			return;
 		}
-		nanosleep(&step, NULL);
+		kernel_sleep_ns(QUIESCE_STEP_NS);
 	}
 }
 
 /* Until nobody without a writer was in a hit. */
 static void wait_strangers(struct wait *wait)
 {
-	const struct timespec step = { .tv_nsec = QUIESCE_STEP_NS };
 
 	while (__atomic_load_n(&writer_strangers, __ATOMIC_ACQUIRE)) {
 		if (now_ms() >= wait->end_ms) {
 			wait->failed = 1;
 			return;
 		}
-		nanosleep(&step, NULL);
+		kernel_sleep_ns(QUIESCE_STEP_NS);
 	}
 }
 
@@ -321,7 +318,7 @@ int store_close(unsigned int lane)
 	if (left.found)
 		return -EBUSY;
 	__atomic_store_n(&store->head, NULL, __ATOMIC_RELEASE);
-	munmap(head, store->bytes);
+	kernel_munmap(head, store->bytes);
 	return 0;
 }
 
@@ -357,11 +354,11 @@ static void name_slots(struct writer *writer, void *data)
 		return;
 	writer->name_looks++;
 	snprintf(path, sizeof path, "/proc/self/task/%d/comm", writer->tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = kernel_open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	got = read(fd, name, sizeof name - 1);
-	close(fd);
+	got = kernel_read(fd, name, sizeof name - 1);
+	kernel_close(fd);
 	if (got <= 0)
 		return;
 	if (name[got - 1] == '\n')
@@ -402,9 +399,8 @@ void store_forked(uint32_t lanes)
 		uint64_t kept = lanes & 1u << i ? sizeof *store->head : 0;
 
 		if (store->head && store->bytes > kept)
-			mmap((char *)store->head + kept, store->bytes - kept,
-			     PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+			kernel_map((char *)store->head + kept, store->bytes - kept,
+				   PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED);
 		*store = (struct store){ .head = kept ? store->head : NULL,
 					 .bytes = kept,
 					 .clock = kept ? store->clock : 0 };
