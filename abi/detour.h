@@ -103,6 +103,6 @@ struct control_place {
 
 _Static_assert(sizeof(struct detour_fixup) == 16, "fixed");
 _Static_assert(sizeof(struct detour_move) == 4, "fixed");
-_Static_assert(sizeof(struct control_detour) == 128, "fixed");
+_Static_assert(sizeof(struct control_detour) == 120, "fixed");
 
 #endif
