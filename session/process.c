@@ -49,6 +49,7 @@ void process_free(struct process *process)
 	if (!process)
 		return;
 	link_release(&process->link);
+	process_forget_requests(process);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	drain_free(process->drain);
@@ -70,32 +71,6 @@ int process_is_dead(const struct process *process)
 	if (process->pidfd < 0)
 		return process->state >= PROCESS_HUNG_UP;
 	return process->dead || (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLIN));
-}
-
-int process_request(struct process *process, uint16_t type, const struct iovec *parts, int count)
-{
-	int serial;
-
-	for (int i = 0; i < REQUESTS_MAX; i++) {
-		if (process->requests[i].serial)
-			continue;
-		serial = link_send(&process->link, type, parts, count);
-		if (serial < 0)
-			return serial;
-		process->requests[i].serial = (uint32_t)serial;
-		process->requests[i].type = type;
-		return 0;
-	}
-	return -WM_E_AGENT_SILENT;
-}
-
-unsigned int process_pending(const struct process *process)
-{
-	unsigned int pending = 0;
-
-	for (int i = 0; i < REQUESTS_MAX; i++)
-		pending += process->requests[i].serial != 0;
-	return pending;
 }
 
 static int take_hello(struct process *process, const struct link_message *message)
@@ -253,16 +228,11 @@ static int take_module(struct wm_session *session, struct process *process,
 static int take_done(struct wm_session *session, struct process *process,
 		     const struct link_message *message)
 {
-	uint16_t type = 0;
+	uint16_t type;
 
 	if (message->bytes != sizeof(process->done))
 		return -WM_E_PROTOCOL;
-	for (int i = 0; i < REQUESTS_MAX; i++) {
-		if (!message->serial || process->requests[i].serial != message->serial)
-			continue;
-		type = process->requests[i].type;
-		process->requests[i].serial = 0;
-	}
+	type = process_answered(process, message->serial);
 	if (!type)
 		return 0; /* of a request that was given up */
 	memcpy(&process->done, message->body, sizeof(process->done));
@@ -309,7 +279,7 @@ void process_hang_up(struct process *process, int err)
 	process->since_ns = ticks_monotonic_ns();
 	if (!process->error && err != -WM_E_GONE)
 		process->error = err;
-	memset(process->requests, 0, sizeof(process->requests));
+	process_forget_requests(process);
 }
 
 int process_pump(struct wm_session *session, struct process *process)
