@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+#include "code/function.h"
+
+#include "code/chosen.h"
+#include "code/field.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+/* One function that a name or glob took, and what its event will be called. */
+struct match {
+	const struct code_function *function;
+	const struct code_symbol *symbol;
+	char *event;
+};
+
+struct matches {
+	struct match *all;
+	size_t count, room;
+};
+
+static void matches_release(struct matches *matches)
+{
+	for (size_t i = 0; i < matches->count; i++)
+		free(matches->all[i].event);
+	free(matches->all);
+}
+
+static int match_add(const struct code_function *function, const struct code_symbol *symbol,
+		     void *data)
+{
+	struct matches *matches = data;
+	char event[CODE_NAME_MAX + 1];
+
+	if (matches->count == matches->room) {
+		size_t room = matches->room ? matches->room * 2 : 64;
+		struct match *more = reallocarray(matches->all, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		matches->all = more;
+		matches->room = room;
+	}
+	code_symbol_text(symbol, 0, event, sizeof(event));
+	matches->all[matches->count] = (struct match){ .function = function,
+						       .symbol = symbol,
+						       .event = strdup(event) };
+	return matches->all[matches->count++].event ? 0 : -ENOMEM;
+}
+
+static int by_event(const void *one, const void *other)
+{
+	const struct match *a = one, *b = other;
+	int order = strcmp(a->event, b->event);
+
+	if (!order && a->function->address != b->function->address)
+		order = a->function->address < b->function->address ? -1 : 1;
+	return order;
+}
+
+static int by_address(const void *one, const void *other)
+{
+	const struct match *a = one, *b = other;
+
+	if (a->function->address == b->function->address)
+		return 0;
+	return a->function->address < b->function->address ? -1 : 1;
+}
+
+/* A longer name, in the ways that there are: with parameters, with the source file, with the address. */
+static char *longer_name(const struct match *match, int way)
+{
+	const char *unit = strrchr(match->symbol->unit, '/');
+	char text[CODE_NAME_MAX + 1], *longer;
+
+	unit = unit ? unit + 1 : match->symbol->unit;
+	code_symbol_text(match->symbol, 1, text, sizeof(text));
+	if (way == 0)
+		return strdup(text);
+	if (way == 1 && *unit ? asprintf(&longer, "%.*s@%s", CODE_NAME_MAX / 2, text, unit) < 0
+			      : asprintf(&longer, "%.*s@0x%" PRIx64, CODE_NAME_MAX / 2, text,
+					 match->function->address) < 0)
+		return NULL;
+	return longer;
+}
+
+/* Tell functions of one name apart. */
+static int rename_doubles(struct matches *matches)
+{
+	for (int way = 0; way < 3; way++) {
+		qsort(matches->all, matches->count, sizeof(*matches->all), by_event);
+		for (size_t i = 0, end; i < matches->count; i = end) {
+			end = i + 1;
+			while (end < matches->count &&
+			       !strcmp(matches->all[i].event, matches->all[end].event))
+				end++;
+			for (size_t k = i; end - i > 1 && k < end; k++) {
+				char *longer = longer_name(&matches->all[k], way);
+
+				if (!longer)
+					return -ENOMEM;
+				/* The first of them is still compared with those behind it: above. */
+				free(matches->all[k].event);
+				matches->all[k].event = longer;
+			}
+		}
+	}
+	qsort(matches->all, matches->count, sizeof(*matches->all), by_address);
+	return 0;
+}
+
+/* What is returned where nobody knows its type: rax, or xmm0 if a float is asked for. */
+static int set_return(const struct code_request *request, struct code_place *place)
+{
+	uint8_t type = request->return_type;
+	int is_float = type == WM_TYPE_F32 || type == WM_TYPE_F64;
+
+	place->wants_return = request->wants_return;
+	if (!request->wants_return)
+		return 0;
+	place->ret = (struct code_field){
+		.name = "ret",
+		.type = is_float ? WM_TYPE_F64 : WM_TYPE_U64,
+		.from = { .kind = is_float ? OPERAND_VECTOR : OPERAND_REGISTER,
+			  .bytes = 8,
+			  .reg = 0,
+			  .index = OPERAND_NONE },
+	};
+	return type ? code_field_retype(&place->ret, type) : 0;
+}
+
+static int function_place(const struct code_request *request, struct code_place *place,
+			  code_found *found, void *data)
+{
+	struct code_values values = { .with_registers = 1, .lost_err = -WM_E_PARAMETER_LOST };
+	char name[64] = "ret";
+	int err;
+
+	code_values_registers(&values);
+	err = set_return(request, place);
+	if (!err)
+		err = code_fields_choose(request, &values, place, name);
+	return found(place, err, err ? name : "", data);
+}
+
+/* A function that is chosen later: the place is where the choice fell, under the name that was asked. */
+static int chosen_places(const struct code_request *request, struct code_module *module,
+			 const struct code_process *process, const struct match *match,
+			 struct code_place *place, code_found *found, void *data)
+{
+	uint64_t addresses[CODE_CHOSEN_MAX];
+	int ret = 0, count;
+
+	if (!process)
+		return found(place, -WM_E_CHOSEN_LATER, "", data);
+	count = code_chosen_find(process, module, match->function, addresses);
+	if (count < 0)
+		return count;
+	if (!count)
+		return found(place, -WM_E_CHOSEN_LATER, "no module of the process calls it", data);
+	for (int i = 0; !ret && i < count; i++) {
+		const struct code_function *function = code_function_at(code_module_symbols(module),
+									addresses[i]);
+
+		place->address = place->function = addresses[i];
+		place->function_bytes = function && function->address == addresses[i]
+						? function->bytes
+						: 0;
+		ret = function_place(request, place, found, data);
+	}
+	return ret;
+}
+
+static int match_resolve(const struct code_request *request, struct code_module *module,
+			 const struct code_process *process, const struct match *match,
+			 code_found *found, void *data)
+{
+	struct code_place place = {
+		.kind = PLACE_FUNCTION,
+		.subsystem = module->file->name,
+		.event = match->event,
+		.source = "",
+		.address = match->function->address,
+		.function = match->function->address,
+		.function_bytes = match->function->bytes,
+		.is_entry = 1,
+		.wants_entry = 1,
+	};
+
+	if (match->symbol->is_ifunc)
+		return chosen_places(request, module, process, match, &place, found, data);
+	return function_place(request, &place, found, data);
+}
+
+int code_resolve_function(const struct code_request *request, struct code_module *module,
+			  const struct code_process *process, code_found *found, void *data)
+{
+	const struct code_symbols *symbols = code_module_symbols(module);
+	struct matches matches = { 0 };
+	int ret;
+
+	if (!symbols)
+		return -ENOMEM;
+	ret = code_symbols_match(symbols, request->name, match_add, &matches);
+	if (ret > 0)
+		ret = rename_doubles(&matches);
+	for (size_t i = 0; !ret && i < matches.count; i++)
+		ret = match_resolve(request, module, process, &matches.all[i], found, data);
+	if (!ret)
+		ret = matches.count	     ? (int)matches.count
+		      : symbols->is_stripped ? -WM_E_NO_SYMBOLS
+					     : -WM_E_NO_FUNCTION;
+	matches_release(&matches);
+	return ret;
+}
