@@ -13,6 +13,8 @@
 #include "agent/control/lock.h"
 #include "agent/control/session.h"
 #include "agent/control/thread.h"
+#include "agent/detour/detour.h"
+#include "agent/marker/hit.h"
 #include "agent/marker/marker.h"
 #include "agent/store/store.h"
 
@@ -28,6 +30,7 @@ static void before(void)
 {
 	int error = errno;
 
+	hit_is_shut++;
 	has_lock = !lock_take(&agent_lock, FORK_LOCK_MS);
 	errno = error;
 }
@@ -39,6 +42,7 @@ static void parent(void)
 	if (has_lock)
 		lock_release(&agent_lock);
 	has_lock = 0;
+	hit_is_shut--;
 	errno = error;
 }
 
@@ -58,6 +62,7 @@ static void child(void)
 	session_forked();
 	control_forked();
 	lock_forked(&agent_lock, has_lock);
+	detour_forked(has_lock);
 	if (registry_forked(has_lock) && count && !control_is_filtered_since()) {
 		for (unsigned int i = 0; i < count; i++)
 			control_add_tool(paths[i]);
@@ -66,6 +71,7 @@ static void child(void)
 			control_wait_go(FORK_GO_WAIT_MS);
 	}
 	has_lock = 0;
+	hit_is_shut--;
 	errno = error;
 }
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/control/session.h"
 
+#include "agent/control/detours.h"
 #include "agent/control/hello.h"
 #include "agent/control/lock.h"
 #include "agent/control/message.h"
@@ -175,6 +176,7 @@ static int make_quiet(struct session *session, struct change *change, unsigned i
 	if (error)
 		return error;
 	error = registry_rule(text, lane_of(session), NULL, 0, 0, change);
+	detours_let_go(lane_of(session), text, change);
 	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
 			? store_quiet(lane_of(session), timeout_ms)
 			: 0;
@@ -240,6 +242,7 @@ static int serve_open(struct session *session, const struct wm_message *message,
 	error = store_open(lane_of(session), &options, &fd);
 	if (!error) {
 		registry_lane_open(lane_of(session));
+		detour_lane_open(lane_of(session));
 		session->state = SESSION_OPEN;
 		if (path_bytes)
 			memcpy(session->tool, body + sizeof request, path_bytes);
@@ -279,6 +282,26 @@ static int serve_rules(struct session *session, const struct wm_message *message
 	return error;
 }
 
+static int serve_detours(struct session *session, const struct wm_message *message,
+			 const char *body, struct change *change)
+{
+	int error;
+
+	if (session->state != SESSION_OPEN)
+		return -EINVAL;
+	error = lock_for_patching(0);
+	if (error)
+		return error;
+	if (!hook_is_placed() && !registry_scan(text))
+		registry_follow(text);
+	if (message->type == CONTROL_PLACE)
+		error = detours_place(lane_of(session), text, body, message->bytes, change);
+	else
+		error = detours_commit(lane_of(session), text, change);
+	lock_release(&agent_lock);
+	return error;
+}
+
 static int serve_list(struct session *session)
 {
 	int error = lock_take(&agent_lock, LOCK_MS);
@@ -303,6 +326,9 @@ static int serve_request(struct session *session, const struct wm_message *messa
 	case CONTROL_ARM:
 	case CONTROL_DISARM:
 		return serve_rules(session, message, body, change);
+	case CONTROL_PLACE:
+	case CONTROL_COMMIT:
+		return serve_detours(session, message, body, change);
 	case CONTROL_LIST:
 		return serve_list(session);
 	case CONTROL_GO:

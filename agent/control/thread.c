@@ -5,6 +5,8 @@
 #include "agent/control/listen.h"
 #include "agent/control/lock.h"
 #include "agent/control/session.h"
+#include "agent/detour/detour.h"
+#include "agent/marker/hit.h"
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/store/store.h"
@@ -109,6 +111,11 @@ int control_is_filtered_since(void)
 	return control.seccomp == 0 && kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0) > 0;
 }
 
+int control_is_filtered(void)
+{
+	return kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0) > 0;
+}
+
 /* ---- the thread's own ---- */
 
 static int own_descriptors(void)
@@ -208,6 +215,8 @@ static void tick(void)
 	if (!lock_take(&agent_lock, AGENT_LOCK_MS)) {
 		if (!registry_is_frozen(&control_text))
 			registry_retry(&control_text);
+		if (!registry_is_frozen(&control_text))
+			detour_tick(&control_text);
 		lock_release(&agent_lock);
 	}
 }
@@ -320,6 +329,7 @@ static void clean_up(void)
 	if (!lock_take(&agent_lock, AGENT_LOCK_MS)) {
 		registry_listen(NULL);
 		registry_retry(&control_text);
+		detour_disarm_idle(&control_text, 0, NULL);
 		if (!registry_waits())
 			hook_remove(&control_text);
 		text_release(&control_text);
@@ -353,6 +363,7 @@ static void *control_main(void *unused)
 	int wake_fd;
 
 	(void)unused;
+	hit_is_shut++; /* for good: what this thread does is no event */
 	block_signals();
 	if (own_descriptors()) {
 		while (!may_end())
@@ -408,6 +419,7 @@ static void *keeper_main(void *unused)
 	pthread_t thread;
 
 	(void)unused;
+	hit_is_shut++;
 	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark-keeper", 0, 0);
 	if (make_thread(control_main, &thread)) {
 		while (!may_end())
@@ -417,6 +429,7 @@ static void *keeper_main(void *unused)
 	}
 	pthread_join(thread, NULL);
 	/* the program's exit handlers may run in this thread */
+	hit_is_shut--;
 	pthread_sigmask(SIG_SETMASK, &control.creator_mask, NULL);
 	return NULL;
 }

@@ -8,6 +8,7 @@
  */
 #include "agent/marker/hit.h"
 
+#include "agent/marker/careful.h"
 #include "agent/marker/field.h"
 #include "agent/marker/plan.h"
 #include "agent/probe/call.h"
@@ -210,7 +211,7 @@ static inline uint64_t word_at(const unsigned char *from)
 /* All fields, following the references; NULL when `limit` comes first. */
 static inline __attribute__((always_inline)) unsigned char *
 put_fields(unsigned char *to, const unsigned char *limit, const struct plan *plan,
-	   const unsigned char *from, uint32_t cap)
+	   const unsigned char *from, uint32_t cap, int careful)
 {
 	for (const struct plan_step *step = plan->steps;; step++) {
 		unsigned int bytes = step->bytes, type = step->ref;
@@ -223,7 +224,9 @@ put_fields(unsigned char *to, const unsigned char *limit, const struct plan *pla
 		from += bytes;
 		if (!type)
 			return to;
-		if (likely(type == WM_TYPE_STR)) {
+		if (careful) {
+			to = careful_string(to, limit, (const char *)(uintptr_t)word_at(from), cap);
+		} else if (likely(type == WM_TYPE_STR)) {
 			const char *string = (const char *)(uintptr_t)word_at(from);
 			unsigned char *past = to + SHORT_BYTES <= limit
 						      ? put_short_string(to, string)
@@ -249,7 +252,9 @@ static uint64_t measure_fields(const struct plan *plan, const unsigned char *fro
 		uint64_t word = word_at(from);
 
 		bytes += field_payload_bytes[type];
-		if (type == WM_TYPE_STR && word) {
+		if (plan->is_careful && type == WM_TYPE_STR) {
+			bytes += FIELD_BYTES_MAX; /* measured by none but the copy itself */
+		} else if (type == WM_TYPE_STR && word) {
 			const volatile char *at = (const volatile char *)(uintptr_t)word;
 
 			for (unsigned int n = 0; n < FIELD_BYTES_MAX && *at; n++, at++)
@@ -280,7 +285,8 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 	to = put_header(page, start, id, &ticks);
 	page->end_ticks = ticks;
 	if (plan->has_refs) {
-		to = put_fields(to, limit, plan, (const unsigned char *)payload, cap);
+		to = put_fields(to, limit, plan, (const unsigned char *)payload, cap,
+				plan->is_careful);
 		if (!to)
 			return -1;
 	} else {
@@ -447,7 +453,7 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 		put64(past, word_at(payload + 8));
 		to = past + plan->tail_bytes;
 	} else {
-		to = put_fields(to, lane->base + lane->limit, plan, payload, FIELD_BYTES_MAX);
+		to = put_fields(to, lane->base + lane->limit, plan, payload, FIELD_BYTES_MAX, 0);
 		if (unlikely(!to))
 			goto leave;
 	}
@@ -474,6 +480,30 @@ leave:
 HIT_FUNCTION(hit_fixed, PLAN_FIXED)
 HIT_FUNCTION(hit_text, PLAN_TEXT)
 HIT_FUNCTION(hit_refs, PLAN_REFS)
+
+/*
+ * From detours (abi/detour.h). They may stand in anything that the agent itself calls: what it does in
+ * its own threads, or on a program thread's back, is none of the program's doing.
+ */
+__thread uint32_t hit_is_shut;
+
+void hit_detour(HIT_ARGUMENTS) KEEPS_REGISTERS;
+void hit_detour(HIT_ARGUMENTS)
+{
+	uintptr_t sp = (uintptr_t)&site;
+
+	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9;
+	if (unlikely(hit_is_shut))
+		return;
+	/* a plan with strings is never plain, since they are read with care */
+	if (unlikely(!hit_plain(marker, (const unsigned char *)payload, sp, PLAN_FIXED)))
+		hit_anyhow(marker, payload, sp);
+}
+
+uint64_t hit_entry_detour(void)
+{
+	return (uintptr_t)hit_enter_detour;
+}
 
 uint64_t hit_entry(const uint8_t types[16])
 {

@@ -34,6 +34,7 @@ struct variant {
 	uint32_t probe_count, probe_count_next;
 	struct variant *next_in_change;
 	uint8_t in_change, was_live;
+	uint8_t is_careful; /* its strings may lead anywhere: plan.h */
 	int error;		   /* in a change: why it was refused */
 	const struct module *left; /* the last module that went from it */
 };
