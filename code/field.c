@@ -126,7 +126,7 @@ int code_fields_choose(const struct code_request *request, const struct code_val
 
 	place->field_count = 0;
 	*name = 0;
-	if (request->wants_all)
+	if (request->wants_all || (values->is_told && !request->wish_count))
 		err = take_all(values, place, name);
 	for (unsigned int i = 0; !err && i < request->wish_count; i++) {
 		const struct code_wish *wish = &request->wishes[i];

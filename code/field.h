@@ -15,6 +15,7 @@ struct code_values {
 	struct code_field all[CODE_VALUES_MAX];
 	unsigned int count;
 	int with_registers; /* registers may be named too */
+	int is_told;  /* the program tells these values: they are recorded where none is named */
 	int lost_err; /* why one with type 0 can't be had: -WM_E_PARAMETER_LOST, -WM_E_OPERAND */
 };
 

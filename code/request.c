@@ -116,19 +116,8 @@ static int is_text(const char *text, int with_spaces)
 	return 1;
 }
 
-static int parse_usdt(struct code_request *request, const char *text)
-{
-	const char *colon = strchr(text, ':');
-
-	if (!colon || colon == text || !colon[1] || strchr(colon + 1, ':') || strchr(text, '/') ||
-	    !is_text(text, 0))
-		return -WM_E_SPEC;
-	if (!request->wish_count)
-		request->wants_all = 1;
-	return set(&request->name, text, strlen(text));
-}
-
-static int parse_function(struct code_request *request, const char *text)
+/* NAME or NAME@MODULE, which is what is left of a spec. */
+static int names_take(struct code_request *request, const char *text)
 {
 	const char *at = strchr(text, '@');
 	size_t bytes = at ? (size_t)(at - text) : strlen(text);
@@ -138,6 +127,34 @@ static int parse_function(struct code_request *request, const char *text)
 	if (at && set(&request->module, at + 1, strlen(at + 1)))
 		return -ENOMEM;
 	return set(&request->name, text, bytes);
+}
+
+static int parse_usdt(struct code_request *request, const char *text)
+{
+	int err = names_take(request, text);
+	const char *colon = err ? NULL : strchr(request->name, ':');
+
+	if (err)
+		return err;
+	return !colon || colon == request->name || !colon[1] || strpbrk(colon + 1, ": ") ||
+			       strpbrk(request->name, "/ ")
+		       ? -WM_E_SPEC
+		       : 0;
+}
+
+static int parse_function(struct code_request *request, const char *text)
+{
+	size_t bytes;
+	int err = names_take(request, text);
+
+	if (err)
+		return err;
+	/* A slash that ends no FIELDS is C++'s, or one too many. */
+	bytes = strlen(request->name);
+	return request->name[bytes - 1] == '/' &&
+			       (bytes < 9 || strcmp(request->name + bytes - 9, "operator/"))
+		       ? -WM_E_SPEC
+		       : 0;
 }
 
 static int number(const char *text, int base, uint64_t max, uint64_t *value)

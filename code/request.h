@@ -2,16 +2,24 @@
 /*
  * What a user asks for where the program has no markers:
  *
- *	usdt:PROVIDER:NAME[/FIELDS/]       either name may be a glob
- *	func:NAME[@MODULE][/FIELDS/]       as code_symbols_match() takes it
- *	addr:MODULE+OFFSET[/FIELDS/]       the address as linked, as objdump shows it: 0x1a40, or decimal
- *	addr:SOURCE:LINE[/FIELDS/]         each place where the line's code begins
+ *	usdt:PROVIDER:NAME[@MODULE][/FIELDS/]  either name may be a glob
+ *	func:NAME[@MODULE][/FIELDS/]           as code_symbols_match() takes it
+ *	addr:MODULE+OFFSET[/FIELDS/]           the address as linked, as objdump shows it: 0x1a40, or decimal
+ *	addr:SOURCE:LINE[/FIELDS/]             each place where the line's code begins
  *
  * MODULE is a file's path, its name, or its name up to ".so"; globs are taken. FIELDS are divided by
- * commas, each NAME or NAME:TYPE. Names: a USDT probe's arg1, arg2 and so on, a function's parameters
- * by name or as arg1, arg2 and so on, `args` for all there are, `ret` for a function's return; for func
- * and addr also registers: rdi, eax, xmm0. Without FIELDS, a USDT probe has all its arguments, the
- * others none. Types: u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 bool char ptr x (as ptr) str.
+ * commas, each NAME or NAME:TYPE. Names:
+ *
+ *	arg1, arg2...	a USDT probe's arguments; a function's parameters, if no debug information tells
+ *			them the integer registers of the first six; at addr those registers
+ *	a parameter's	by debug information
+ *	args		all there are
+ *	ret		for func: the return too
+ *	rdi, eax, xmm0	for func and addr: that register
+ *
+ * Where none but ret is named, a USDT probe has all its arguments, a function the parameters that debug
+ * information tells, an address none. Types: u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 bool char ptr x (as
+ * ptr) str.
  */
 #ifndef CODE_REQUEST_H
 #define CODE_REQUEST_H
@@ -37,7 +45,7 @@ struct code_request {
 	unsigned int line;
 	struct code_wish wishes[CODE_FIELDS_MAX];
 	unsigned int wish_count;
-	int wants_all; /* `args`, or a USDT probe without FIELDS */
+	int wants_all; /* `args` */
 	int wants_return;
 	uint8_t return_type; /* as a wish's */
 };

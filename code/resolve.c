@@ -72,7 +72,7 @@ static int semaphore_is_good(const struct code_file *file, uint64_t semaphore)
 static int usdt_place(const struct code_request *request, struct code_module *module,
 		      const struct code_usdt *usdt, code_found *found, void *data)
 {
-	struct code_values values = { .lost_err = -WM_E_OPERAND };
+	struct code_values values = { .is_told = 1, .lost_err = -WM_E_OPERAND };
 	struct code_place place = { .kind = PLACE_USDT,
 				    .subsystem = usdt->provider,
 				    .event = usdt->name,
@@ -128,7 +128,7 @@ static int resolve_usdt(const struct code_request *request, struct code_module *
 	return module->usdt_err ? module->usdt_err : -WM_E_NO_USDT;
 }
 
-/* A point at an address; `values` may be registers only, nobody knows what lies there. */
+/* A point at an address: what lies there in which register, only the user knows. */
 static int address_place(const struct code_request *request, struct code_module *module,
 			 struct code_place *place, code_found *found, void *data)
 {
@@ -138,6 +138,7 @@ static int address_place(const struct code_request *request, struct code_module 
 
 	if (!code_file_is_text(module->file, place->address, 1))
 		return found(place, -WM_E_NOT_CODE, "", data);
+	code_values_registers(&values);
 	err = code_fields_choose(request, &values, place, name);
 	if (!err)
 		set_function(place, module);
