@@ -60,6 +60,7 @@ void process_free(struct process *process)
 	for (size_t i = 0; i < process->module_count; i++)
 		free(process->modules[i].path);
 	free(process->modules);
+	probed_release(&process->probed);
 	free(process->exe);
 	free(process);
 }
@@ -150,7 +151,8 @@ static int take_event(struct wm_session *session, struct process *process,
 	if (!event->text)
 		return -ENOMEM;
 	process->event_count++;
-	if (!spec_name_of(event->text, name, sizeof(name)))
+	if (event->text[0] && event->text[1] != 'd' &&
+	    !spec_name_of(event->text, name, sizeof(name)))
 		spec_count_match(&session->specs, name);
 	session->markers++;
 	err = trace_schema_add(process->schema, event->id, event->types, event->text);
@@ -167,6 +169,9 @@ static int take_refused(struct wm_session *session, const struct link_message *m
 		return -WM_E_PROTOCOL;
 	memcpy(&head, message->body, sizeof(head));
 	text = (const char *)message->body + sizeof(head);
+	if (text[0] && text[1] == 'd')
+		return probe_refused(session, &head,
+				     spec_name_of(text, name, sizeof(name)) ? "" : name);
 	session->refused++;
 	/* a marker that was refused did match; the session's detail says what became of it */
 	if (!spec_name_of(text, name, sizeof(name))) {
@@ -211,6 +216,7 @@ static int take_module(struct wm_session *session, struct process *process,
 		       const struct link_message *message)
 {
 	struct control_module module;
+	int err;
 
 	if (message->bytes <= sizeof(module))
 		return -WM_E_PROTOCOL;
@@ -220,9 +226,11 @@ static int take_module(struct wm_session *session, struct process *process,
 	    process->text_bytes > TEXTS_BYTES_MAX)
 		return -WM_E_PROTOCOL;
 	if (process->trace < 0)
-		return keep_module(process, &module, (const char *)message->body + sizeof(module));
-	return trace_module_add(session->writer, process->trace, &module,
-				(const char *)message->body + sizeof(module));
+		err = keep_module(process, &module, (const char *)message->body + sizeof(module));
+	else
+		err = trace_module_add(session->writer, process->trace, &module,
+				       (const char *)message->body + sizeof(module));
+	return err ? err : probe_module(session, process, &module);
 }
 
 static int take_done(struct wm_session *session, struct process *process,
@@ -240,11 +248,11 @@ static int take_done(struct wm_session *session, struct process *process,
 		return -WM_E_PROTOCOL;
 	if (process->done.error && !process->error)
 		process->error = process->done.error;
-	if (type == CONTROL_ARM)
+	if (type == CONTROL_ARM || type == CONTROL_COMMIT)
 		session->sites += process->done.sites;
 	if ((type == CONTROL_QUIET || type == CONTROL_LEAVE) && !process->done.error)
 		process->was_quiet = 1;
-	return 0;
+	return type == CONTROL_COMMIT ? probe_committed(session, process) : 0;
 }
 
 static int obey(struct wm_session *session, struct process *process,

@@ -11,6 +11,7 @@
 #ifndef SESSION_PROCESS_H
 #define SESSION_PROCESS_H
 
+#include "session/probe.h"
 #include "session/session.h"
 
 #include <sys/types.h>
@@ -68,7 +69,8 @@ struct process {
 	struct process_module *modules; /* those that came before the trace took the process in */
 	size_t module_count;
 	size_t text_bytes; /* that it has sent for those */
-	int trace;	   /* its number in the trace; -1: not there yet */
+	struct probed probed;
+	int trace; /* its number in the trace; -1: not there yet */
 };
 
 /* Take a connection over and put the process in the session's list; *link is used up. */

@@ -9,6 +9,7 @@
 #include "session/drain.h"
 #include "session/listen.h"
 #include "session/names.h"
+#include "session/probe.h"
 #include "session/spec.h"
 #include "session/ticks.h"
 #include "trace/decode.h"
@@ -29,6 +30,7 @@ struct wm_session {
 	struct wm_session_options options;
 	char detail[DETAIL_BYTES];
 	struct spec_list specs;
+	struct probes probes;
 	struct listener *listeners; /* one for each user whose processes are recorded */
 	/* a name for the agent that LD_PRELOAD can hold; or "" */
 	char agent_link[SOCKET_PATH_BYTES];
