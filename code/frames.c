@@ -249,7 +249,7 @@ int frames_read(struct frames *frames, const struct image *image)
 	if (!image->frames)
 		return 0;
 	table = bytes_at(image, image->frames);
-	while (!err && entry_next(&table, &entry)) {
+	while (!err && table.address < image->frames_end && entry_next(&table, &entry)) {
 		uint64_t self = entry.address;
 		uint64_t back = bytes_fixed(&entry, 4);
 

@@ -110,6 +110,7 @@ static void frames_find(struct image *image, const struct code_file *file)
 	uint8_t head[8];
 	int32_t offset;
 
+	image->frames_end = UINT64_MAX;
 	for (size_t i = 0; i < file->segment_count; i++)
 		if (file->segments[i].type == PT_GNU_EH_FRAME)
 			image->frames_hdr = file->segments[i].address;
@@ -121,6 +122,9 @@ static void frames_find(struct image *image, const struct code_file *file)
 	} else if (section && section->type != SHT_NOBITS) {
 		image->frames = section->address;
 	}
+	/* crtend's mark of the end may be missing */
+	if (section && section->address == image->frames)
+		image->frames_end = section->address + section->bytes;
 }
 
 /* Where the relocations lie. A table that ends early is taken as far as it goes. */

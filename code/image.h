@@ -33,6 +33,7 @@ struct image {
 		*code; /* executable sections, or segments where no section table tells; in order */
 	size_t code_count;
 	uint64_t frames;      /* .eh_frame's address, 0: none */
+	uint64_t frames_end;  /* where it ends at the latest */
 	uint64_t frames_hdr;  /* .eh_frame_hdr's, likewise */
 	uint64_t relocations; /* DT_RELA, 0: none */
 	uint64_t relocation_bytes;
