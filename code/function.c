@@ -3,6 +3,7 @@
 
 #include "code/chosen.h"
 #include "code/field.h"
+#include "code/parameter.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -115,15 +116,11 @@ static int rename_doubles(struct matches *matches)
 }
 
 /* What is returned where nobody knows its type: rax, or xmm0 if a float is asked for. */
-static int set_return(const struct code_request *request, struct code_place *place)
+static void return_guess(const struct code_request *request, struct code_field *ret)
 {
-	uint8_t type = request->return_type;
-	int is_float = type == WM_TYPE_F32 || type == WM_TYPE_F64;
+	int is_float = request->return_type == WM_TYPE_F32 || request->return_type == WM_TYPE_F64;
 
-	place->wants_return = request->wants_return;
-	if (!request->wants_return)
-		return 0;
-	place->ret = (struct code_field){
+	*ret = (struct code_field){
 		.name = "ret",
 		.type = is_float ? WM_TYPE_F64 : WM_TYPE_U64,
 		.from = { .kind = is_float ? OPERAND_VECTOR : OPERAND_REGISTER,
@@ -131,20 +128,37 @@ static int set_return(const struct code_request *request, struct code_place *pla
 			  .reg = 0,
 			  .index = OPERAND_NONE },
 	};
-	return type ? code_field_retype(&place->ret, type) : 0;
 }
 
-static int function_place(const struct code_request *request, struct code_place *place,
+static int function_place(const struct code_request *request, struct code_module *module,
+			  const struct code_symbol *symbol, struct code_place *place,
 			  code_found *found, void *data)
 {
-	struct code_values values = { .with_registers = 1, .lost_err = -WM_E_PARAMETER_LOST };
+	struct code_parameters known;
 	char name[64] = "ret";
-	int err;
+	int told = code_parameters_read(&known, module->file, place->address, symbol->name),
+	    err = 0;
 
-	code_values_registers(&values);
-	err = set_return(request, place);
+	place->source = known.source;
+	place->line = known.line;
+	if (told <= 0) {
+		known.values.with_registers = 1;
+		known.values.lost_err = -WM_E_NO_PARAMETER;
+		if (!told)
+			code_values_registers(&known.values);
+		return_guess(request, &known.ret);
+	}
+	if (request->wants_return) {
+		place->wants_return = 1;
+		place->ret = known.ret;
+		/* What returns nothing has no value to take for another; the call is a span all the same. */
+		if (request->return_type && known.ret.type)
+			err = code_field_retype(&place->ret, request->return_type);
+	}
 	if (!err)
-		err = code_fields_choose(request, &values, place, name);
+		err = code_fields_choose(request, &known.values, place, name);
+	if (err == -WM_E_NO_PARAMETER && told < 0)
+		err = told;
 	return found(place, err, err ? name : "", data);
 }
 
@@ -171,7 +185,7 @@ static int chosen_places(const struct code_request *request, struct code_module 
 		place->function_bytes = function && function->address == addresses[i]
 						? function->bytes
 						: 0;
-		ret = function_place(request, place, found, data);
+		ret = function_place(request, module, match->symbol, place, found, data);
 	}
 	return ret;
 }
@@ -194,7 +208,7 @@ static int match_resolve(const struct code_request *request, struct code_module 
 
 	if (match->symbol->is_ifunc)
 		return chosen_places(request, module, process, match, &place, found, data);
-	return function_place(request, &place, found, data);
+	return function_place(request, module, match->symbol, &place, found, data);
 }
 
 int code_resolve_function(const struct code_request *request, struct code_module *module,
