@@ -572,24 +572,3 @@ void wm_session_close(struct wm_session *session)
 	free(session->dir);
 	free(session);
 }
-
-size_t session_spec_count(const struct wm_session *session)
-{
-	return session->specs.count;
-}
-
-const char *session_spec_text(const struct wm_session *session, size_t spec)
-{
-	return session->specs.all[spec].text;
-}
-
-uint64_t session_spec_matches(const struct wm_session *session, size_t spec)
-{
-	return session->specs.all[spec].matches;
-}
-
-size_t session_names(const struct wm_session *session, const char *const **names)
-{
-	*names = (const char *const *)session->names.all;
-	return session->names.count;
-}
