@@ -3,6 +3,7 @@
 
 #include "code/field.h"
 #include "code/function.h"
+#include "code/line.h"
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -161,6 +162,40 @@ static int resolve_offset(const struct code_request *request, struct code_module
 	return ret ? ret : 1;
 }
 
+static int resolve_line(const struct code_request *request, struct code_module *module,
+			code_found *found, void *data)
+{
+	const char *slash = strrchr(request->name, '/');
+	char event[256], detail[64] = "";
+	struct code_place place = { .kind = PLACE_ADDRESS,
+				    .subsystem = module->file->name,
+				    .event = event,
+				    .source = request->name,
+				    .line = request->line };
+	struct code_lines lines;
+	int ret = code_lines_find(&lines, module->file, request->name, request->line), count = 0;
+
+	snprintf(event, sizeof(event), "%.200s:%u", slash ? slash + 1 : request->name,
+		 request->line);
+	for (size_t i = 0; !ret && i < lines.count; i++) {
+		place.address = lines.all[i].address;
+		place.source = lines.all[i].source;
+		ret = address_place(request, module, &place, found, data);
+		count++;
+	}
+	if (!ret && !lines.has_source) {
+		ret = -WM_E_NO_LINES;
+	} else if (!ret && !count) {
+		if (lines.after)
+			snprintf(detail, sizeof(detail), "the next that has code is %u",
+				 lines.after);
+		ret = found(&place, -WM_E_NO_LINE, detail, data);
+		count = 1;
+	}
+	code_lines_release(&lines);
+	return ret ? ret : count;
+}
+
 int code_resolve(const struct code_request *request, struct code_module *module,
 		 const struct code_process *process, code_found *found, void *data)
 {
@@ -174,6 +209,6 @@ int code_resolve(const struct code_request *request, struct code_module *module,
 	case REQUEST_OFFSET:
 		return resolve_offset(request, module, found, data);
 	default:
-		return -WM_E_NO_LINES;
+		return resolve_line(request, module, found, data);
 	}
 }
