@@ -89,6 +89,7 @@ static int middle_check(const struct sweep *sweep, struct span *span)
 {
 	uint64_t end = span->address + span->bytes;
 	uint64_t target;
+	int err;
 
 	if (span->address < span->point && end <= span->point)
 		end = span->point + 1;
@@ -97,9 +98,8 @@ static int middle_check(const struct sweep *sweep, struct span *span)
 		return refuse(span, -WM_E_SPAN_TARGET, "at %+ld", offset_of(span, target));
 	if (span->insn_count > 1 && sweep_is_doubtful(sweep, span->address))
 		return refuse(span, -WM_E_SPAN_TABLE, "%s", "");
-	if (sweep_is_owned(sweep, span->address, span->address + span->bytes))
-		return refuse(span, -WM_E_SPAN_MARKER, "%s", "");
-	return 0;
+	err = sweep_taboo(sweep, span->address, span->address + span->bytes);
+	return err ? refuse(span, err, "%s", "") : 0;
 }
 
 static enum detour_tier tier_of(const struct span *span)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/sweep.h"
 
-#include "abi/site.h"
 #include "code/file.h"
 #include "code/gather.h"
+#include "code/symbol.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ static void pad_add(uint64_t address, void *data)
 }
 
 /* Function starts, by frames, symbols and sections. Each is a target: somebody will call it. */
-static void gather_edges(struct gather *gather, const uint64_t *starts, size_t count)
+static void gather_edges(struct gather *gather, const struct code_symbols *symbols)
 {
 	struct sweep *sweep = gather->sweep;
 	struct address_list *edges = &gather->edges;
@@ -107,73 +107,39 @@ static void gather_edges(struct gather *gather, const uint64_t *starts, size_t c
 		if (frames_landing_pads(&sweep->image, frame, pad_add, gather))
 			address_add(gather, &gather->unread, frame->start);
 	}
-	for (size_t i = 0; i < count; i++) {
-		if (!sweep_part_at(sweep, starts[i]))
+	for (size_t i = 0; symbols && i < symbols->function_count; i++) {
+		uint64_t start = symbols->functions[i].address;
+
+		if (!sweep_part_at(sweep, start))
 			continue;
-		address_add(gather, edges, starts[i]);
-		gather_target(gather, starts[i]);
+		address_add(gather, edges, start);
+		gather_target(gather, start);
 	}
 	for (size_t i = 0; i < sweep->part_count; i++)
 		address_add(gather, edges, sweep->parts[i].range.start);
 	address_sort(edges);
 }
 
-/* Markers' sites: where an armed one jumps nothing jumps in the file. */
-static int gather_sites(struct gather *gather, struct code_file *file)
+static int passes_run(struct gather *gather, struct code_file *file,
+		      const struct code_symbols *symbols)
 {
-	const struct code_section *section = code_file_section(file, "waymark_sites");
-	struct sweep *sweep = gather->sweep;
-	struct wm_site site;
-	size_t count;
-
-	if (!section || section->type == SHT_NOBITS)
-		return 0;
-	count = section->bytes / sizeof(site);
-	for (size_t i = 0; i < count; i++) {
-		uint64_t at = section->address + i * sizeof(site);
-		struct image_range *owned;
-
-		if (image_read(&sweep->image, at, &site, sizeof(site)))
-			break;
-		if (!site.site)
-			continue;
-		if (!(sweep->owned_count & 255)) {
-			owned = realloc(sweep->owned, (sweep->owned_count + 256) * sizeof(*owned));
-			if (!owned)
-				return -ENOMEM;
-			sweep->owned = owned;
-		}
-		owned = &sweep->owned[sweep->owned_count++];
-		owned->start = at + offsetof(struct wm_site, site) + (uint64_t)(int64_t)site.site;
-		owned->end = owned->start + SITE_BYTES;
-		gather_target(gather,
-			      at + offsetof(struct wm_site, cold) + (uint64_t)(int64_t)site.cold);
-	}
-	return 0;
-}
-
-static int passes_run(struct gather *gather, struct code_file *file, const uint64_t *starts,
-		      size_t count)
-{
-	int err;
-
 	if (ZYAN_FAILED(ZydisDecoderInit(&gather->fast, ZYDIS_MACHINE_MODE_LONG_64,
 					 ZYDIS_STACK_WIDTH_64)) ||
 	    ZYAN_FAILED(ZydisDecoderInit(&gather->full, ZYDIS_MACHINE_MODE_LONG_64,
 					 ZYDIS_STACK_WIDTH_64)) ||
 	    ZYAN_FAILED(ZydisDecoderEnableMode(&gather->fast, ZYDIS_DECODER_MODE_MINIMAL, true)))
 		return -ENOTSUP;
-	gather_edges(gather, starts, count);
-	err = gather_sites(gather, file);
-	if (err || gather->err)
-		return err ? err : gather->err;
+	gather_edges(gather, symbols);
+	gather_taboos(gather, file, symbols);
+	if (gather->err)
+		return gather->err;
 	gather_code(gather);
 	gather_words(gather);
 	gather_tables(gather);
 	return gather->err;
 }
 
-int sweep_make(struct sweep *sweep, struct code_file *file, const uint64_t *starts, size_t count)
+int sweep_make(struct sweep *sweep, struct code_file *file, const struct code_symbols *symbols)
 {
 	struct gather gather = { .sweep = sweep };
 	int err;
@@ -185,7 +151,7 @@ int sweep_make(struct sweep *sweep, struct code_file *file, const uint64_t *star
 	if (!err)
 		err = parts_make(sweep);
 	if (!err)
-		err = passes_run(&gather, file, starts, count);
+		err = passes_run(&gather, file, symbols);
 	free(gather.edges.all);
 	free(gather.jumps.all);
 	free(gather.unread.all);
@@ -201,7 +167,8 @@ void sweep_release(struct sweep *sweep)
 	}
 	free(sweep->parts);
 	free(sweep->doubts);
-	free(sweep->owned);
+	free(sweep->taboos);
+	free(sweep->return_taboos);
 	frames_release(&sweep->frames);
 	image_release(&sweep->image);
 	*sweep = (struct sweep){ 0 };
@@ -274,9 +241,18 @@ bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address)
 	return range && address < range->end;
 }
 
-bool sweep_is_owned(const struct sweep *sweep, uint64_t start, uint64_t end)
+int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end)
 {
-	const struct image_range *range = range_before(sweep->owned, sweep->owned_count, end - 1);
+	for (size_t i = 0; i < sweep->taboo_count && sweep->taboos[i].start < end; i++)
+		if (sweep->taboos[i].end > start)
+			return sweep->taboos[i].refusal;
+	return 0;
+}
 
-	return range && range->end > start;
+bool sweep_is_return_taboo(const struct sweep *sweep, uint64_t address)
+{
+	for (size_t i = 0; i < sweep->return_taboo_count; i++)
+		if (sweep->return_taboos[i] == address)
+			return true;
+	return false;
 }

@@ -22,12 +22,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct code_file;
+struct code_symbols;
+
 /* Two bits for each byte of a range of code. */
 struct sweep_part {
 	struct image_range range;
 	const uint8_t *data;
 	uint64_t *starts;  /* an instruction begins */
 	uint64_t *targets; /* something may come here */
+};
+
+/* Code that may not be replaced, and why: -WM_E_*. */
+struct sweep_taboo {
+	uint64_t start, end;
+	int refusal;
 };
 
 struct sweep {
@@ -37,15 +46,17 @@ struct sweep {
 	size_t part_count;
 	struct image_range *doubts; /* functions with jumps that aren't understood; in order */
 	size_t doubt_count;
-	struct image_range *owned; /* sites of markers, which the agent writes itself; in order */
-	size_t owned_count;
+	struct sweep_taboo *taboos; /* in order */
+	size_t taboo_count;
+	uint64_t *return_taboos; /* functions that look at their return address; in order */
+	size_t return_taboo_count;
 };
 
 /*
- * Read a file's code. starts[count], in any order: more addresses where functions begin, those of symbols.
+ * Read a file's code. Its symbols say where more functions begin, and what some of them are; NULL: none.
  * Returns 0, -WM_E_NOT_ELF, -errno. Release also after an error.
  */
-int sweep_make(struct sweep *sweep, struct code_file *file, const uint64_t *starts, size_t count);
+int sweep_make(struct sweep *sweep, struct code_file *file, const struct code_symbols *symbols);
 void sweep_release(struct sweep *sweep);
 
 /* The part that holds an address, or NULL: no code. */
@@ -63,7 +74,10 @@ uint64_t sweep_previous(const struct sweep *sweep, uint64_t address);
 /* Whether the function at an address jumps somewhere not known. */
 bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address);
 
-/* Whether a marker's site lies in [start, end). */
-bool sweep_is_owned(const struct sweep *sweep, uint64_t start, uint64_t end);
+/* The refusal of what may not be replaced and lies in [start, end); 0: none does. */
+int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end);
+
+/* Whether the function that begins at an address must be left to return as it does. */
+bool sweep_is_return_taboo(const struct sweep *sweep, uint64_t address);
 
 #endif

@@ -24,7 +24,7 @@ static int return_check(const struct sweep *sweep, const struct code_place *plac
 
 	if (!place->is_entry || !frame || frame->start != place->address || !frame->is_plain)
 		return -WM_E_RETURN_FRAME;
-	return 0;
+	return sweep_is_return_taboo(sweep, place->address) ? -WM_E_RETURN_LOOKED_AT : 0;
 }
 
 static int event_emit(struct trampoline *trampoline, const struct code_place *place,

@@ -131,8 +131,6 @@ static void fixture_open(void)
 	stack_t alternate = { .ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES };
 	void *library = dlopen(DETOUR_FIXTURE, RTLD_NOW);
 	struct link_map *map;
-	uint64_t starts[64];
-	size_t count = 0;
 
 	cr_assert(library, "%s", dlerror());
 	cr_assert_eq(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
@@ -140,9 +138,7 @@ static void fixture_open(void)
 	fixture.word_b = dlsym(library, "word_b");
 	cr_assert_eq(code_file_open(&fixture.file, DETOUR_FIXTURE), 0);
 	cr_assert_eq(code_symbols_read(&fixture.symbols, fixture.file), 0);
-	for (; count < fixture.symbols.function_count && count < 64; count++)
-		starts[count] = fixture.symbols.functions[count].address;
-	cr_assert_eq(sweep_make(&fixture.sweep, fixture.file, starts, count), 0);
+	cr_assert_eq(sweep_make(&fixture.sweep, fixture.file, &fixture.symbols), 0);
 	stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	cr_assert_neq(stack, MAP_FAILED);
 	sigaltstack(&alternate, NULL);

@@ -51,7 +51,7 @@ static int refuse(struct making *making, const struct code_place *place, int err
 	struct plan *plan = making->plan;
 	struct plan_refusal refusal = { .address = place->address, .error = error };
 
-	spec_keep_error(making->spec, error, detail);
+	spec_keep_error(making->spec, error, detail, 1);
 	if (grow((void **)&plan->refused, plan->refused_count, &plan->refused_room,
 		 sizeof(*plan->refused)))
 		return -ENOMEM;
@@ -128,19 +128,14 @@ static int is_taken(const struct making *making, uint64_t point)
 static int sweep_once(struct making *making)
 {
 	const struct code_symbols *symbols;
-	uint64_t *starts;
 	int err;
 
 	if (making->has_sweep)
 		return 0;
 	symbols = code_module_symbols(making->module);
-	starts = symbols ? malloc((symbols->function_count + 1) * sizeof(*starts)) : NULL;
-	if (!starts)
+	if (!symbols)
 		return -ENOMEM;
-	for (size_t i = 0; i < symbols->function_count; i++)
-		starts[i] = symbols->functions[i].address;
-	err = sweep_make(&making->sweep, making->module->file, starts, symbols->function_count);
-	free(starts);
+	err = sweep_make(&making->sweep, making->module->file, symbols);
 	making->has_sweep = !err;
 	if (err)
 		sweep_release(&making->sweep);
@@ -197,7 +192,7 @@ static int resolve_all(struct making *making, struct spec_list *specs,
 		if (err == -ENOMEM)
 			return err;
 		if (err < 0)
-			spec_keep_error(spec, err, NULL);
+			spec_keep_error(spec, err, NULL, 0);
 	}
 	return 0;
 }
