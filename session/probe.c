@@ -179,7 +179,7 @@ static void keep_open_error(struct pass *pass, const struct loaded *loaded)
 
 		if (spec->request && code_request_takes(spec->request, loaded->path)) {
 			spec->modules++;
-			spec_keep_error(spec, err, loaded->path);
+			spec_keep_error(spec, err, loaded->path, 0);
 		}
 	}
 }

@@ -151,9 +151,12 @@ size_t spec_count_requests(const struct spec_list *list)
 	return count;
 }
 
-void spec_keep_error(struct spec *spec, int error, const char *detail)
+void spec_keep_error(struct spec *spec, int error, const char *detail, int is_place)
 {
-	if (spec->error && spec->error != error && !spec->request->module)
+	if (spec->is_of_place)
+		return;
+	spec->is_of_place = is_place;
+	if (!is_place && spec->error && spec->error != error && !spec->request->module)
 		error = spec->request->kind == REQUEST_USDT ? -WM_E_NO_USDT : -WM_E_NO_FUNCTION;
 	if (spec->error == error)
 		return;

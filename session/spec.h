@@ -22,6 +22,7 @@ struct spec {
 	uint64_t placed;  /* of the places that matched, those that can be placed */
 	int error;	  /* why there is none, or none can be placed */
 	char *detail;	  /* of that; NULL: none */
+	int is_of_place;  /* the error is a place's */
 };
 
 struct spec_list {
@@ -41,11 +42,11 @@ size_t spec_count_markers(const struct spec_list *list);
 size_t spec_count_requests(const struct spec_list *list);
 
 /*
- * Keep the reason why a request came to nothing, or why a place of it can't be had. Of several reasons
- * for there being nothing, "no such name" stands for all. `detail` may be NULL. Any place that can be
- * had makes the reason moot.
+ * Keep the reason why a module has nothing of a request, or why a place that was found there can't be had
+ * (is_place), which is worth more than any other module's having nothing. Of several reasons for there being
+ * nothing, "no such name" stands for all. `detail` may be NULL. Any place that can be had makes it moot.
  */
-void spec_keep_error(struct spec *spec, int error, const char *detail);
+void spec_keep_error(struct spec *spec, int error, const char *detail, int is_place);
 
 /* Whether the glob takes the name; both are SUBSYS:EVENT. Never for a place in code. */
 int spec_matches(const struct spec *spec, const char *name);

@@ -50,16 +50,20 @@ Test(spec, of_several_reasons_that_there_is_nothing_one_is_kept)
 {
 	cr_assert_eq(spec_add(&list, "func:a"), 0);
 	cr_assert_eq(spec_add(&list, "func:a@libc.so.6"), 0);
-	spec_keep_error(&list.all[0], -WM_E_NO_SYMBOLS, "x");
+	spec_keep_error(&list.all[0], -WM_E_NO_SYMBOLS, "x", 0);
 	cr_assert_eq(list.all[0].error, -WM_E_NO_SYMBOLS);
 	cr_assert_str_eq(list.all[0].detail, "x");
-	spec_keep_error(&list.all[0], -WM_E_NO_FUNCTION, NULL);
+	spec_keep_error(&list.all[0], -WM_E_NO_FUNCTION, NULL, 0);
 	cr_assert_eq(list.all[0].error, -WM_E_NO_FUNCTION);
 	cr_assert_null(list.all[0].detail);
-	spec_keep_error(&list.all[0], -WM_E_NO_SYMBOLS, NULL);
+	spec_keep_error(&list.all[0], -WM_E_NO_SYMBOLS, NULL, 0);
 	cr_assert_eq(list.all[0].error, -WM_E_NO_FUNCTION);
-	spec_keep_error(&list.all[1], -WM_E_NO_SYMBOLS, "y");
+	spec_keep_error(&list.all[1], -WM_E_NO_SYMBOLS, "y", 0);
 	cr_assert_eq(list.all[1].error, -WM_E_NO_SYMBOLS);
+	spec_keep_error(&list.all[0], -WM_E_SPAN_SHORT, "z", 1);
+	spec_keep_error(&list.all[0], -WM_E_NO_FUNCTION, NULL, 0);
+	cr_assert_eq(list.all[0].error, -WM_E_SPAN_SHORT);
+	cr_assert_str_eq(list.all[0].detail, "z");
 	spec_list_release(&list);
 }
 
