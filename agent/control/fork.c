@@ -14,9 +14,12 @@
 #include "agent/control/session.h"
 #include "agent/control/thread.h"
 #include "agent/detour/detour.h"
+#include "agent/detour/return.h"
 #include "agent/marker/hit.h"
 #include "agent/marker/marker.h"
 #include "agent/store/store.h"
+#include "agent/store/writer.h"
+#include "base/kernel.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -25,12 +28,14 @@
 #define FORK_GO_WAIT_MS 1000 /* the tool is busy or stopped: the child goes on, not recorded yet */
 
 static __thread int has_lock __attribute__((tls_model("initial-exec")));
+static __thread int32_t forking_tid __attribute__((tls_model("initial-exec")));
 
 static void before(void)
 {
 	int error = errno;
 
 	hit_is_shut++;
+	forking_tid = writer_self ? writer_self->tid : 0;
 	has_lock = !lock_take(&agent_lock, FORK_LOCK_MS);
 	errno = error;
 }
@@ -63,6 +68,7 @@ static void child(void)
 	control_forked();
 	lock_forked(&agent_lock, has_lock);
 	detour_forked(has_lock);
+	return_forked(forking_tid, kernel_gettid());
 	if (registry_forked(has_lock) && count && !control_is_filtered_since()) {
 		for (unsigned int i = 0; i < count; i++)
 			control_add_tool(paths[i]);

@@ -143,7 +143,7 @@ static int try_all(const struct text *text, struct list *list, int arm, unsigned
 		   struct detour_result *result)
 {
 	uint64_t end_ns = lock_now_ns() + (uint64_t)timeout_ms * 1000000;
-	unsigned int stop_ms = STOP_FIRST_MS;
+	unsigned int patience_ms = STOP_FIRST_MS;
 	long pause_ns = PAUSE_FIRST_NS;
 	int error = 0;
 
@@ -152,7 +152,7 @@ static int try_all(const struct text *text, struct list *list, int arm, unsigned
 	while (undone(list)) {
 		struct janitor_outcome outcome = { 0 };
 
-		error = janitor_run(text, list->sites, list->count, arm, stop_ms, &outcome);
+		error = janitor_run(text, list->sites, list->count, arm, patience_ms, &outcome);
 		result->stopped_ns += outcome.stopped_ns;
 		if (outcome.done_ns)
 			result->done_ns = outcome.done_ns;
@@ -160,7 +160,7 @@ static int try_all(const struct text *text, struct list *list, int arm, unsigned
 			break;
 		kernel_sleep_ns(pause_ns);
 		pause_ns = pause_ns < PAUSE_LAST_NS ? pause_ns * 2 : pause_ns;
-		stop_ms = stop_ms < STOP_LAST_MS ? stop_ms * 2 : stop_ms;
+		patience_ms = patience_ms < STOP_LAST_MS ? patience_ms * 2 : patience_ms;
 	}
 	for (size_t i = 0; i < list->count; i++) {
 		struct janitor_site *site = &list->sites[i];

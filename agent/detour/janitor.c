@@ -19,6 +19,7 @@
 
 #define STACK_BYTES ((size_t)64 * 1024)
 #define GUARD_BYTES 4096u
+#define STOP_MAX_MS 1000
 #define ROOM_FIRST 1024u
 #define ROOM_MAX (1u << 20)
 
@@ -94,9 +95,10 @@ static int start(struct stop_job *job, int allow)
 }
 
 static int run_once(const struct text *text, struct janitor_site *sites, size_t count, int arm,
-		    unsigned int stop_ms, int allow)
+		    unsigned int patience_ms, int allow)
 {
 	struct stop_job *job = janitor.job;
+	uint64_t now_ns = lock_now_ns();
 	int error;
 
 	for (uint32_t i = 0; i < 2 * janitor.room; i++)
@@ -106,7 +108,8 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 	job->tid = kernel_gettid();
 	job->memory_fd = text_way() == WAY_PROC_MEM && text->is_mem ? text->fd : -1;
 	job->arm = arm;
-	job->deadline_ns = lock_now_ns() + (uint64_t)stop_ms * 1000000;
+	job->patience_ns = now_ns + (uint64_t)patience_ms * 1000000;
+	job->deadline_ns = now_ns + (uint64_t)STOP_MAX_MS * 1000000;
 	job->main_stack_end = arena_main_stack_end();
 	job->sites = sites;
 	job->count = count;
@@ -127,7 +130,7 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 }
 
 int janitor_run(const struct text *text, struct janitor_site *sites, size_t count, int arm,
-		unsigned int stop_ms, struct janitor_outcome *outcome)
+		unsigned int patience_ms, struct janitor_outcome *outcome)
 {
 	int error, allow = 0;
 
@@ -141,7 +144,7 @@ int janitor_run(const struct text *text, struct janitor_site *sites, size_t coun
 	if (error)
 		return error;
 	for (unsigned int tries = 0; tries < 8; tries++) {
-		error = run_once(text, sites, count, arm, stop_ms, allow);
+		error = run_once(text, sites, count, arm, patience_ms, allow);
 		outcome->stopped_ns += janitor.job->stopped_ns;
 		if (error == -ENOBUFS && !make_room(janitor.room * 2))
 			continue;

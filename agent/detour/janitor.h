@@ -26,10 +26,10 @@ struct janitor_outcome {
 
 /*
  * Arm or disarm what is not done yet. Returns 0 (then see each site), or nothing was changed:
- * -WM_E_TRACED, -WM_E_NO_PTRACE, -WM_E_SECCOMP, -WM_E_STRICT when threads could not be stopped within
- * stop_ms, -EAGAIN, -ENOMEM, -errno. Control thread, under the agent's lock.
+ * -WM_E_TRACED, -WM_E_NO_PTRACE, -WM_E_SECCOMP, -WM_E_STRICT when threads could not be stopped: one
+ * slept uninterruptibly for longer than patience_ms, -EAGAIN, -ENOMEM, -errno. Control thread, under the agent's lock.
  */
 int janitor_run(const struct text *text, struct janitor_site *sites, size_t count, int arm,
-		unsigned int stop_ms, struct janitor_outcome *outcome);
+		unsigned int patience_ms, struct janitor_outcome *outcome);
 
 #endif

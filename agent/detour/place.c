@@ -250,7 +250,7 @@ static int fill_code(const struct detour *detour, uint8_t *code)
 			put64(to, (uintptr_t)detour);
 			break;
 		case FIXUP_RETURN_ENTER:
-			put64(to, detour_return_entry());
+			put64(to, return_entry());
 			break;
 		}
 	}
@@ -378,8 +378,8 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 	}
 	refusal->point = record->point;
 	refusal->text = layout.text[0];
-	if (record->flags & DETOUR_RETURN && !detour_return_entry())
-		error = -ENOSYS;
+	if (record->flags & DETOUR_RETURN)
+		error = return_check();
 	hash = table_hash(record);
 	detour = table_find(record, hash);
 	if (!error && (!detour || !(detour->is_armed || is_wanted(detour))))

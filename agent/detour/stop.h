@@ -26,7 +26,8 @@ struct stop_job {
 	int32_t tasks_fd;  /* /proc/self/task, opened by the control thread */
 	int32_t memory_fd; /* /proc/self/mem; -1: write by mprotect(2) */
 	int arm;
-	uint64_t deadline_ns; /* for the threads to stop */
+	uint64_t patience_ns; /* for the threads to stop, if they sleep uninterruptibly */
+	uint64_t deadline_ns; /* if they wait for a processor */
 	uintptr_t main_stack_end;
 	struct janitor_site *sites;
 	size_t count;

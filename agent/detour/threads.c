@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #define SPINS 100 /* looks before the first sleep: most stops come within 20 us */
+#define STATUS_BYTES 1024
 #define SLEEP_FIRST_NS 10000
 #define SLEEP_LAST_NS 500000
 
@@ -74,13 +75,15 @@ static const char *line_of(const char *text, const char *name)
 	return NULL;
 }
 
-static int why_not(const struct stop_job *job, int32_t tid, int error)
+/* The start of the thread's status in `text`, NUL-terminated; its state's letter, 0 if it is gone. */
+static char read_status(const struct stop_job *job, int32_t tid, char *text, size_t bytes)
 {
-	char path[32], text[1024];
-	unsigned int at = sizeof path;
+	unsigned int at;
+	char path[32];
 	const char *line;
 	long fd, got;
 
+	at = sizeof path;
 	path[--at] = 0;
 	for (const char *tail = "sutats/"; *tail; tail++)
 		path[--at] = *tail;
@@ -88,15 +91,36 @@ static int why_not(const struct stop_job *job, int32_t tid, int error)
 		path[--at] = (char)('0' + left % 10);
 	fd = syscall_raw(SYS_openat, job->tasks_fd, (long)(path + at), O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)
-		return 0; /* it is gone */
-	got = syscall_raw(SYS_read, fd, (long)text, sizeof text - 1, 0);
+		return 0;
+	got = syscall_raw(SYS_read, fd, (long)text, (long)bytes - 1, 0);
 	syscall_raw(SYS_close, fd, 0, 0, 0);
 	text[got > 0 ? got : 0] = 0;
 	line = line_of(text, "State:\t");
-	if (got <= 0 || !line || line[7] == 'Z' || line[7] == 'X')
+	return line ? line[7] : 0;
+}
+
+static int why_not(const struct stop_job *job, int32_t tid, int error)
+{
+	char text[STATUS_BYTES], state = read_status(job, tid, text, sizeof text);
+	const char *line;
+
+	if (!state || state == 'Z' || state == 'X')
 		return 0;
 	line = line_of(text, "TracerPid:\t");
 	return line && line[11] != '0' ? -WM_E_TRACED : error;
+}
+
+/*
+ * Whether to give up waiting for a thread's stop. One that waits for a processor does so by no fault of
+ * ours, and stops before it runs on; one that sleeps without being interruptible (D) may do so for long.
+ */
+static int is_late(const struct stop_job *job, int32_t tid)
+{
+	char text[STATUS_BYTES];
+	uint64_t now = now_ns();
+
+	return now > job->deadline_ns ||
+	       (now > job->patience_ns && read_status(job, tid, text, sizeof text) == 'D');
 }
 
 /* ---- stopping ---- */
@@ -171,7 +195,7 @@ static int wait_for(struct stop_job *job, struct stopped *thread)
 			return 0; /* it has ended */
 		if (tries < SPINS)
 			continue;
-		if (now_ns() > job->deadline_ns)
+		if (is_late(job, thread->tid))
 			return -WM_E_STRICT;
 		syscall_raw(SYS_nanosleep, (long)&pause, 0, 0, 0);
 		if (pause.tv_nsec < SLEEP_LAST_NS)

@@ -2,6 +2,7 @@
 #include "agent/detour/trial.h"
 
 #include "agent/control/lock.h"
+#include "agent/detour/return.h"
 #include "agent/marker/bed.h"
 #include "agent/marker/careful.h"
 #include "agent/patch/batch.h"
@@ -30,6 +31,42 @@ __asm__(".text\n"
 	".balign 16\n"
 	"trial_second:\n\t.cfi_startproc\n\tmov %rdi, %rax\n\tadd $1, %rax\n\tret\n\t.cfi_endproc\n"
 	".size trial_second, . - trial_second\n");
+
+const uint8_t trial_calls_steps[3] = { 1, 3, 2 };
+const uint8_t trial_float_steps[2] = { 4, 1 };
+
+__asm__(".text\n"
+	".globl trial_calls, trial_tail, trial_float\n"
+	".type trial_calls, @function\n"
+	".type trial_tail, @function\n"
+	".type trial_float, @function\n"
+	".balign 16\n"
+	"trial_calls:\n\t"
+	".cfi_startproc\n\t"
+	"push %rbx\n\t"
+	".cfi_adjust_cfa_offset 8\n\t"
+	".cfi_offset rbx, -16\n\t"
+	"mov %rdi, %rbx\n\t"
+	"xor %eax, %eax\n\t"
+	"call *%rsi\n\t"
+	"add %rbx, %rax\n\t"
+	"pop %rbx\n\t"
+	".cfi_adjust_cfa_offset -8\n\t"
+	"ret\n\t"
+	".cfi_endproc\n"
+	".size trial_calls, . - trial_calls\n"
+	".balign 16\n"
+	"trial_tail:\n\t"
+	".cfi_startproc\n\t"
+	"mov %rdi, %rax\n\tlea 1(%rdi), %rdi\n\tjmp trial_victim\n\t"
+	".cfi_endproc\n"
+	".size trial_tail, . - trial_tail\n"
+	".balign 16\n"
+	"trial_float:\n\t"
+	".cfi_startproc\n\t"
+	"addsd %xmm0, %xmm0\n\tnop\n\tret\n\t"
+	".cfi_endproc\n"
+	".size trial_float, . - trial_float\n");
 
 /* The bed's own needs a site table. */
 void trial_marker(void);
@@ -90,6 +127,7 @@ void trial_begin(void)
 	registry_lane_open(TRIAL_LANE);
 	detour_lane_open(TRIAL_LANE);
 	careful_allow(getpid());
+	return_allow_takeover(1);
 }
 
 /* ---- composing ---- */

@@ -76,6 +76,19 @@ extern const uint8_t trial_victim_steps[2];
 /* Another of the same kind. */
 long trial_second(long value);
 
+/* fn(value) + value; the frame has unwinding information. The span: push %rbx; mov %rdi, %rbx; xor %eax, %eax. */
+long trial_calls(long value, long (*fn)(long));
+extern const uint8_t trial_calls_steps[3];
+#define TRIAL_CALLS_SPAN 6
+
+/* Jumps to trial_victim with its argument + 1. The span: mov %rdi, %rax; lea 1(%rdi), %rdi. */
+long trial_tail(long value);
+
+/* Twice its argument. The span: addsd %xmm0, %xmm0; nop. */
+double trial_float(double value);
+extern const uint8_t trial_float_steps[2];
+#define TRIAL_FLOAT_SPAN 5
+
 /* Events with that id in the session's pages. */
 uint64_t trial_events(uint32_t id);
 /* The last one's fields. */

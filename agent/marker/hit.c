@@ -325,7 +325,7 @@ static void record(struct writer *writer, int depth, const struct plan *plan, ui
 }
 
 /* No memory for one more thread: its hits are lost, and counted. */
-static void discard_unknown(const struct marker *marker)
+void hit_discard(const struct marker *marker)
 {
 	const struct plan *plan;
 
@@ -355,7 +355,7 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 	int depth = 0;
 
 	if (!writer) {
-		discard_unknown(marker);
+		hit_discard(marker);
 		return;
 	}
 	if (!writer->inside[0])
@@ -496,6 +496,12 @@ void hit_detour(HIT_ARGUMENTS)
 	if (unlikely(hit_is_shut))
 		return;
 	/* a plan with strings is never plain, since they are read with care */
+	if (unlikely(!hit_plain(marker, (const unsigned char *)payload, sp, PLAN_FIXED)))
+		hit_anyhow(marker, payload, sp);
+}
+
+void hit_now(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
+{
 	if (unlikely(!hit_plain(marker, (const unsigned char *)payload, sp, PLAN_FIXED)))
 		hit_anyhow(marker, payload, sp);
 }

@@ -20,6 +20,14 @@ uint64_t hit_entry_detour(void);
 extern __thread uint32_t hit_is_shut
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
+struct marker;
+
+/* A hit that no stub stands for, with its payload's fields; `sp` is the caller's own. Hit path. */
+void hit_now(const struct marker *marker, const uint64_t *payload, uintptr_t sp);
+
+/* One that could not be taken: counted as lost with each session that has the event. Hit path. */
+void hit_discard(const struct marker *marker);
+
 /* arch/: the stubs. */
 void hit_enter_fixed(void);
 void hit_enter_text(void);
