@@ -189,20 +189,6 @@ static bool flags_are_wanted(const struct sweep *sweep, uint64_t at)
 	return true;
 }
 
-/* Whether the direction flag may be set at places in this function: it holds a STD. */
-static bool runs_backward(const struct sweep *sweep, const struct frame *frame)
-{
-	struct move_insn insn;
-
-	for (uint64_t at = frame->start; at < frame->end; at += insn.decoded.length) {
-		if (!insn_at(sweep, at, &insn))
-			return false;
-		if (insn.decoded.mnemonic == ZYDIS_MNEMONIC_STD)
-			return true;
-	}
-	return false;
-}
-
 /* Refusals that no choice of a span can help. */
 static int point_check(const struct sweep *sweep, bool is_entry, struct span *span)
 {
@@ -223,7 +209,7 @@ static int point_check(const struct sweep *sweep, bool is_entry, struct span *sp
 	}
 	if (frame && frame->is_signal)
 		return refuse(span, -WM_E_SIGNAL_FRAME, "%s", "");
-	if (frame && !is_entry && runs_backward(sweep, frame))
+	if (frame && !is_entry && sweep_runs_backward(sweep, frame->start, frame->end))
 		return refuse(span, -WM_E_STRINGS_BACKWARD, "%s", "");
 	return 0;
 }

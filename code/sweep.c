@@ -131,11 +131,12 @@ static int passes_run(struct gather *gather, struct code_file *file,
 		return -ENOTSUP;
 	gather_edges(gather, symbols);
 	gather_taboos(gather, file, symbols);
-	if (gather->err)
-		return gather->err;
 	gather_code(gather);
 	gather_words(gather);
 	gather_tables(gather);
+	address_sort(&gather->backwards);
+	gather->sweep->backwards = gather->backwards.all;
+	gather->sweep->backward_count = gather->backwards.count;
 	return gather->err;
 }
 
@@ -168,6 +169,7 @@ void sweep_release(struct sweep *sweep)
 	free(sweep->parts);
 	free(sweep->doubts);
 	free(sweep->taboos);
+	free(sweep->backwards);
 	free(sweep->return_taboos);
 	frames_release(&sweep->frames);
 	image_release(&sweep->image);
@@ -247,6 +249,14 @@ int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end)
 		if (sweep->taboos[i].end > start)
 			return sweep->taboos[i].refusal;
 	return 0;
+}
+
+bool sweep_runs_backward(const struct sweep *sweep, uint64_t start, uint64_t end)
+{
+	for (size_t i = 0; i < sweep->backward_count && sweep->backwards[i] < end; i++)
+		if (sweep->backwards[i] >= start)
+			return true;
+	return false;
 }
 
 bool sweep_is_return_taboo(const struct sweep *sweep, uint64_t address)

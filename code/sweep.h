@@ -48,6 +48,8 @@ struct sweep {
 	size_t doubt_count;
 	struct sweep_taboo *taboos; /* in order */
 	size_t taboo_count;
+	uint64_t *backwards; /* where the direction flag is set; in order */
+	size_t backward_count;
 	uint64_t *return_taboos; /* functions that look at their return address; in order */
 	size_t return_taboo_count;
 };
@@ -76,6 +78,9 @@ bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address);
 
 /* The refusal of what may not be replaced and lies in [start, end); 0: none does. */
 int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end);
+
+/* Whether string instructions may run backwards at places in [start, end). */
+bool sweep_runs_backward(const struct sweep *sweep, uint64_t start, uint64_t end);
 
 /* Whether the function that begins at an address must be left to return as it does. */
 bool sweep_is_return_taboo(const struct sweep *sweep, uint64_t address);
