@@ -22,9 +22,40 @@ static int memory_read(void *data, uint64_t address, void *buffer, size_t bytes)
 	return (size_t)got == bytes ? 0 : -EFAULT;
 }
 
-struct code_memory loaded_memory(struct loaded_list *list)
+struct code_process loaded_process(struct loaded_list *list)
 {
-	return (struct code_memory){ memory_read, list };
+	return (struct code_process){ .memory = { memory_read, list },
+				      .modules = list->modules,
+				      .module_count = list->module_count };
+}
+
+int loaded_open(struct loaded_list *list)
+{
+	struct code_memory memory = { memory_read, list };
+
+	if (list->is_open)
+		return 0;
+	list->modules = calloc(list->count + 1, sizeof(struct code_module *));
+	if (!list->modules)
+		return -ENOMEM;
+	list->is_open = 1;
+	for (size_t i = 0; i < list->count; i++) {
+		struct loaded *loaded = &list->all[i];
+		struct code_file *file;
+
+		loaded->error = code_file_open_process(&file, list->pid, loaded->start,
+						       loaded->path, &memory);
+		if (loaded->error)
+			continue;
+		loaded->module = malloc(sizeof(*loaded->module));
+		if (!loaded->module) {
+			code_file_close(file);
+			return -ENOMEM;
+		}
+		code_module_init(loaded->module, file, loaded->base);
+		list->modules[list->module_count++] = loaded->module;
+	}
+	return 0;
 }
 
 static int add(struct loaded_list *list, const struct map *map, uint64_t base)
@@ -88,7 +119,7 @@ int loaded_read(struct loaded_list *list, pid_t pid)
 	char path[64];
 	int err;
 
-	*list = (struct loaded_list){ .mem = -1 };
+	*list = (struct loaded_list){ .mem = -1, .pid = pid };
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	list->mem = open(path, O_RDONLY | O_CLOEXEC);
 	if (list->mem < 0)
@@ -102,8 +133,13 @@ int loaded_read(struct loaded_list *list, pid_t pid)
 
 void loaded_release(struct loaded_list *list)
 {
+	for (size_t i = 0; i < list->module_count; i++) {
+		code_module_release(list->modules[i]);
+		free(list->modules[i]);
+	}
 	for (size_t i = 0; i < list->count; i++)
 		free(list->all[i].path);
+	free(list->modules);
 	free(list->all);
 	if (list->mem >= 0)
 		close(list->mem);

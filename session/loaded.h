@@ -5,23 +5,29 @@
 #ifndef SESSION_LOADED_H
 #define SESSION_LOADED_H
 
-#include "code/file.h"
+#include "code/resolve.h"
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct loaded {
-	uint64_t start;		/* where its ELF header lies */
-	uint64_t base;		/* what was added to every address */
-	uint64_t device, inode; /* of its file; 0 of the vdso */
-	char *path;		/* as the process has it */
+	uint64_t start;		    /* where its ELF header lies */
+	uint64_t base;		    /* what was added to every address */
+	uint64_t device, inode;	    /* of its file; 0 of the vdso */
+	char *path;		    /* as the process has it */
+	struct code_module *module; /* once loaded_open() could open it */
+	int error;		    /* why it could not */
 };
 
 struct loaded_list {
 	struct loaded *all; /* in order of address */
 	size_t count, room;
 	int mem; /* /proc/PID/mem; -1: not open */
+	pid_t pid;
+	struct code_module **modules; /* those that were opened */
+	size_t module_count;
+	int is_open;
 };
 
 /*
@@ -31,7 +37,10 @@ struct loaded_list {
 int loaded_read(struct loaded_list *list, pid_t pid);
 void loaded_release(struct loaded_list *list);
 
-/* Reads of the process's memory, as long as the list lasts. */
-struct code_memory loaded_memory(struct loaded_list *list);
+/* Open their files, unless that was done. 0 or -ENOMEM. */
+int loaded_open(struct loaded_list *list);
+
+/* The process, for code_resolve(), as long as the list lasts. */
+struct code_process loaded_process(struct loaded_list *list);
 
 #endif

@@ -19,10 +19,7 @@
 struct pass {
 	struct wm_session *session;
 	struct process *process;
-	struct loaded_list list;
-	/* opened when the first plan is made: what a function is may be told by another module */
-	struct code_module **modules;
-	size_t module_count;
+	struct loaded_list list; /* all opened for the first plan: modules tell of each other */
 };
 
 static int is_agent(const char *path)
@@ -127,59 +124,15 @@ void probes_release(struct probes *probes)
 
 /* ---- plans ---- */
 
-static int modules_open(struct pass *pass)
+/* A file that some request takes can't be read: say why. */
+static void keep_open_error(struct wm_session *session, const struct loaded *loaded)
 {
-	struct code_memory memory = loaded_memory(&pass->list);
-
-	if (pass->modules)
-		return 0;
-	pass->modules = calloc(pass->list.count + 1, sizeof(*pass->modules));
-	if (!pass->modules)
-		return -ENOMEM;
-	for (size_t i = 0; i < pass->list.count; i++) {
-		const struct loaded *loaded = &pass->list.all[i];
-		struct code_module *module;
-		struct code_file *file;
-
-		if (code_file_open_process(&file, pass->process->pid, loaded->start, loaded->path,
-					   &memory))
-			continue;
-		module = calloc(1, sizeof(*module));
-		if (!module) {
-			code_file_close(file);
-			return -ENOMEM;
-		}
-		code_module_init(module, file, loaded->base);
-		pass->modules[pass->module_count++] = module;
-	}
-	return 0;
-}
-
-static struct code_module *module_at(const struct pass *pass, uint64_t base, const char *path)
-{
-	for (size_t i = 0; i < pass->module_count; i++)
-		if (pass->modules[i]->base == base && !strcmp(pass->modules[i]->file->path, path))
-			return pass->modules[i];
-	return NULL;
-}
-
-/* Why a file that some request takes can't be read. */
-static void keep_open_error(struct pass *pass, const struct loaded *loaded)
-{
-	struct code_memory memory = loaded_memory(&pass->list);
-	struct spec_list *specs = &pass->session->specs;
-	struct code_file *file;
-	int err = code_file_open_process(&file, pass->process->pid, loaded->start, loaded->path,
-					 &memory);
-
-	if (!err)
-		code_file_close(file);
-	for (size_t i = 0; err && i < specs->count; i++) {
-		struct spec *spec = &specs->all[i];
+	for (size_t i = 0; i < session->specs.count; i++) {
+		struct spec *spec = &session->specs.all[i];
 
 		if (spec->request && code_request_takes(spec->request, loaded->path)) {
 			spec->modules++;
-			spec_keep_error(spec, err, loaded->path, 0);
+			spec_keep_error(spec, loaded->error, loaded->path, 0);
 		}
 	}
 }
@@ -238,26 +191,23 @@ static int take_refusals(struct wm_session *session, const struct plan *plan)
 static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan **plan)
 {
 	struct probes *probes = &pass->session->probes;
-	struct code_process process = { .memory = loaded_memory(&pass->list) };
-	struct code_module *module;
+	struct code_process process;
 	int err;
 
 	*plan = plan_find(probes, loaded);
 	if (*plan)
 		return 0;
-	err = modules_open(pass);
+	err = loaded_open(&pass->list);
 	if (err)
 		return err;
-	module = module_at(pass, loaded->base, loaded->path);
-	if (!module) {
-		keep_open_error(pass, loaded);
+	if (!loaded->module) {
+		keep_open_error(pass->session, loaded);
 		return 0;
 	}
-	process.modules = pass->modules;
-	process.module_count = pass->module_count;
-	err = plan_make(plan, &pass->session->specs, module, &process, NULL);
+	process = loaded_process(&pass->list);
+	err = plan_make(plan, &pass->session->specs, loaded->module, &process, NULL);
 	if (!err)
-		err = keep_names(pass->session, module);
+		err = keep_names(pass->session, loaded->module);
 	if (!err)
 		err = take_refusals(pass->session, *plan);
 	if (err) {
@@ -340,16 +290,6 @@ static int see_to_modules(struct pass *pass)
 	return err ? err : fresh;
 }
 
-static void pass_release(struct pass *pass)
-{
-	for (size_t i = 0; i < pass->module_count; i++) {
-		code_module_release(pass->modules[i]);
-		free(pass->modules[i]);
-	}
-	free(pass->modules);
-	loaded_release(&pass->list);
-}
-
 /* One look at the modules. `always`: COMMIT also when nothing is new. */
 static int look(struct wm_session *session, struct process *process, int always)
 {
@@ -362,7 +302,7 @@ static int look(struct wm_session *session, struct process *process, int always)
 		session_fail(session, err, "pid %d: its memory may not be read", (int)process->pid);
 	if (!err)
 		err = fresh = see_to_modules(&pass);
-	pass_release(&pass);
+	loaded_release(&pass.list);
 	if (err < 0 || (!fresh && !always))
 		return err < 0 ? err : 0;
 	process->probed.look_again = 1;
