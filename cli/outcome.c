@@ -20,36 +20,37 @@ static int request_error(const struct spec *spec)
 	return spec->request->kind == REQUEST_USDT ? -WM_E_NO_USDT : -WM_E_NO_FUNCTION;
 }
 
-static void complain_request(const struct spec *spec, int error, const struct wm_session *session)
+static void complain_request(const struct spec *spec, int error, const struct name_list *names)
 {
 	int is_name = error == -WM_E_NO_FUNCTION || error == -WM_E_NO_USDT;
 
 	if (spec->detail)
 		complain(error, "%s: %s", spec->text, spec->detail);
 	else if (is_name && spec->request->name)
-		complain_near(error, spec->request->name, (const char *const *)session->names.all,
-			      session->names.count);
+		complain_near(error, spec->request->name, (const char *const *)names->all,
+			      names->count);
 	else
 		complain(error, "%s", spec->text);
 }
 
-size_t outcome_complain(const struct wm_session *session, char *why, size_t bytes)
+size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *names, int placed,
+			 char *why, size_t bytes)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < session->specs.count; i++) {
-		const struct spec *spec = &session->specs.all[i];
+	for (size_t i = 0; i < specs->count; i++) {
+		const struct spec *spec = &specs->all[i];
 		int error = -WM_E_NO_MARKER;
 
-		if (spec->request ? spec->placed : spec->matches)
+		if (spec->request && placed ? spec->placed : spec->matches)
 			continue;
 		count++;
 		if (spec->request) {
 			error = request_error(spec);
-			complain_request(spec, error, session);
+			complain_request(spec, error, names);
 		} else {
-			complain_near(error, spec->glob, (const char *const *)session->names.all,
-				      session->names.count);
+			complain_near(error, spec->glob, (const char *const *)names->all,
+				      names->count);
 		}
 		if (!why[0])
 			snprintf(why, bytes, "%s: %s", wm_error_text(error), spec->text);

@@ -8,10 +8,12 @@
 #include <stddef.h>
 
 /*
- * Complain about each spec that nothing matched, with near names, and about each of whose places none can be
- * had, with the reason. Returns how many; the first in words in why[bytes] unless something stands there.
+ * Complain about each spec that nothing matched, with near names of those given, and, if they are to be
+ * `placed`, about each of whose places none can be had, with the reason. Returns how many; the first in
+ * words in why[bytes] unless something stands there.
  */
-size_t outcome_complain(const struct wm_session *session, char *why, size_t bytes);
+size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *names, int placed,
+			 char *why, size_t bytes);
 
 /* On stderr, how many places were refused, for what reasons; each by itself if `verbose`. */
 void outcome_refusals(const struct wm_session *session, int verbose);

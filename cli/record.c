@@ -134,7 +134,8 @@ static int fail(struct recording *recording, int error)
 static size_t complain_unmatched(struct recording *recording)
 {
 	progress_clear(&recording->progress);
-	return outcome_complain(recording->session, recording->why, sizeof(recording->why));
+	return outcome_unmatched(&recording->session->specs, &recording->session->names, 1,
+				 recording->why, sizeof(recording->why));
 }
 
 static int take_in(struct recording *recording)

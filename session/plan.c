@@ -14,6 +14,7 @@
 #include <waymark/error.h>
 
 #define TEXT_BYTES 4096
+#define NAMES_NEAR 3
 #define RECORD_BYTES_MAX 16384 /* of one detour, texts included */
 
 /* What the search for places hands on. */
@@ -235,6 +236,50 @@ void plan_free(struct plan *plan)
 	free(plan->bytes);
 	free(plan->path);
 	free(plan);
+}
+
+static int names_of_functions(struct name_list *names, const struct code_request *request,
+			      struct code_module *module)
+{
+	const struct code_symbols *symbols = code_module_symbols(module);
+	const char *near[NAMES_NEAR];
+	int count = symbols ? code_symbols_near(symbols, request->name, near, NAMES_NEAR) : 0;
+	int err = 0;
+
+	for (int i = 0; i < count && !err; i++)
+		err = name_list_add(names, near[i]);
+	return err;
+}
+
+static int names_of_usdt(struct name_list *names, struct code_module *module)
+{
+	const struct code_usdt_list *list = code_module_usdt(module);
+	char name[512];
+	int err = 0;
+
+	for (size_t i = 0; list && i < list->count && !err; i++) {
+		snprintf(name, sizeof(name), "%s:%s", list->all[i].provider, list->all[i].name);
+		err = name_list_add(names, name);
+	}
+	return err;
+}
+
+int plan_names(struct name_list *names, const struct spec_list *specs, struct code_module *module)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < specs->count && !err; i++) {
+		const struct spec *spec = &specs->all[i];
+
+		if (!spec->request || spec->matches ||
+		    !code_request_takes(spec->request, module->file->path))
+			continue;
+		if (spec->request->kind == REQUEST_FUNCTION)
+			err = names_of_functions(names, spec->request, module);
+		else if (spec->request->kind == REQUEST_USDT)
+			err = names_of_usdt(names, module);
+	}
+	return err;
 }
 
 static size_t padded(size_t bytes)

@@ -8,6 +8,7 @@
 
 #include "abi/detour.h"
 #include "code/resolve.h"
+#include "session/names.h"
 #include "session/spec.h"
 
 #include <stddef.h>
@@ -53,6 +54,9 @@ struct plan_listener {
 int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *module,
 	      const struct code_process *process, const struct plan_listener *listener);
 void plan_free(struct plan *plan); /* NULL is allowed */
+
+/* Add names that a module has to the list, near to those that its requests ask for in vain. 0, -ENOMEM. */
+int plan_names(struct name_list *names, const struct spec_list *specs, struct code_module *module);
 
 /* Whether some request takes this path. */
 int plan_concerns(const struct spec_list *specs, const char *path);

@@ -6,14 +6,12 @@
 
 #include <errno.h>
 #include <search.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
 
 #define AGENT_NAME "libwaymark-agent.so"
 #define REFUSALS_MAX 1000000
-#define NAMES_NEAR 3
 
 /* A pass over one process's modules. */
 struct pass {
@@ -137,41 +135,6 @@ static void keep_open_error(struct wm_session *session, const struct loaded *loa
 	}
 }
 
-/* Names near to those that a module doesn't have. */
-static int keep_names(struct wm_session *session, struct code_module *module)
-{
-	for (size_t i = 0; i < session->specs.count; i++) {
-		const struct spec *spec = &session->specs.all[i];
-		const struct code_usdt_list *usdt;
-		const struct code_symbols *symbols;
-		const char *near[NAMES_NEAR];
-		int count = 0, err = 0;
-
-		if (!spec->request || spec->matches ||
-		    !code_request_takes(spec->request, module->file->path))
-			continue;
-		if (spec->request->kind == REQUEST_FUNCTION) {
-			symbols = code_module_symbols(module);
-			if (symbols)
-				count = code_symbols_near(symbols, spec->request->name, near,
-							  NAMES_NEAR);
-			for (int n = 0; n < count && !err; n++)
-				err = name_list_add(&session->names, near[n]);
-		}
-		usdt = spec->request->kind == REQUEST_USDT ? code_module_usdt(module) : NULL;
-		for (size_t n = 0; usdt && n < usdt->count && !err; n++) {
-			char name[512];
-
-			snprintf(name, sizeof(name), "%s:%s", usdt->all[n].provider,
-				 usdt->all[n].name);
-			err = name_list_add(&session->names, name);
-		}
-		if (err)
-			return err;
-	}
-	return 0;
-}
-
 static int take_refusals(struct wm_session *session, const struct plan *plan)
 {
 	int err = 0;
@@ -207,7 +170,7 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 	process = loaded_process(&pass->list);
 	err = plan_make(plan, &pass->session->specs, loaded->module, &process, NULL);
 	if (!err)
-		err = keep_names(pass->session, loaded->module);
+		err = plan_names(&pass->session->names, &pass->session->specs, loaded->module);
 	if (!err)
 		err = take_refusals(pass->session, *plan);
 	if (err) {

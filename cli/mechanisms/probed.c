@@ -64,8 +64,8 @@ static int check_hits(struct wm_session *session, struct child *child, struct ro
 	}
 	if (err || (check.events == CHECK_HITS && !check.wrong))
 		return err;
-	row_skip(row, "WRONG: of %d hits %llu were recorded, %llu with wrong fields", CHECK_HITS,
-		 (unsigned long long)check.events, (unsigned long long)check.wrong);
+	row_skip(row, ROW_WRONG ": of %d hits %llu were recorded, %llu with wrong fields",
+		 CHECK_HITS, (unsigned long long)check.events, (unsigned long long)check.wrong);
 	return 1;
 }
 

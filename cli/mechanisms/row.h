@@ -8,7 +8,8 @@
 
 #include "cli/mechanisms/target.h"
 
-#define ROW_RUNS 9 /* of which the median counts */
+#define ROW_WRONG "WRONG" /* begins the reason of a row whose events were not what they should be */
+#define ROW_RUNS 9	  /* of which the median counts */
 
 /* What isn't known is NAN. */
 struct row {
