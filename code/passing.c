@@ -173,10 +173,10 @@ static void visit_member(struct walk *walk, Dwarf_Die *member, uint64_t offset)
 		visit(walk, &type, offset + at);
 }
 
-/* A constructor from a reference, most likely to its own kind. */
-static int copies(Dwarf_Die *function)
+/* Whether a constructor's first parameter, behind `this`, is a reference to its own class. */
+static int is_copier(Dwarf_Die *type, Dwarf_Die *function)
 {
-	Dwarf_Die child, type;
+	Dwarf_Die child, reference, to;
 	int is_first = 1;
 
 	if (dwarf_child(function, &child))
@@ -188,32 +188,64 @@ static int copies(Dwarf_Die *function)
 			is_first = 0;
 			continue;
 		}
-		return type_of(&child, &type) && (dwarf_tag(&type) == DW_TAG_reference_type ||
-						  dwarf_tag(&type) == DW_TAG_rvalue_reference_type);
+		return type_of(&child, &reference) &&
+		       (dwarf_tag(&reference) == DW_TAG_reference_type ||
+			dwarf_tag(&reference) == DW_TAG_rvalue_reference_type) &&
+		       type_of(&reference, &to) && !dwarf_peel_type(&to, &to) &&
+		       dwarf_dieoffset(&to) == dwarf_dieoffset(type);
 	} while (!dwarf_siblingof(&child, &child));
 	return 0;
 }
 
-/*
- * Older debug information doesn't say whether a class is trivial. One that declares how it is copied or
- * destroyed may be either, and so may one with virtual functions or bases.
- */
-static int may_be_nontrivial(Dwarf_Die *type, Dwarf_Die *child)
+/* "list" for "list<int>": what its constructors are called. Templates of constructors are called list<...>. */
+static int is_constructor_name(const char *name, const char *class_name)
 {
-	const char *class_name = dwarf_diename(type), *name = dwarf_diename(child);
+	size_t bytes = class_name ? strcspn(class_name, "<") : 0;
+
+	return bytes && strlen(name) == bytes && !strncmp(name, class_name, bytes);
+}
+
+/*
+ * A member function that makes its class one that isn't trivial for calls: a destructor, or a constructor
+ * that copies or moves, which somebody wrote. Who wrote it is told from DWARF 5 on.
+ */
+static void judge_function(struct walk *walk, Dwarf_Die *type, Dwarf_Die *function)
+{
+	const char *name = dwarf_diename(function);
+	Dwarf_Half version = 0;
+	Dwarf_Die unit;
+
+	if (!name || (name[0] != '~' && !(is_constructor_name(name, dwarf_diename(type)) &&
+					  is_copier(type, function))))
+		return;
+	if (number_of(function, DW_AT_defaulted, 0) == DW_DEFAULTED_in_class &&
+	    !dwarf_hasattr(function, DW_AT_deleted))
+		return; /* its members decide */
+	if (!dwarf_cu_die(function->cu, &unit, &version, NULL, NULL, NULL, NULL, NULL) ||
+	    version < 5 || dwarf_hasattr(function, DW_AT_deleted))
+		walk->passing->is_uncertain = 1;
+	walk->passing->is_reference = 1;
+}
+
+/* What of a class decides whether it is trivial for calls, where debug information doesn't say so outright. */
+static void judge(struct walk *walk, Dwarf_Die *type, Dwarf_Die *child)
+{
+	const char *name = dwarf_diename(child);
 
 	switch (dwarf_tag(child)) {
 	case DW_TAG_inheritance:
-		return dwarf_hasattr(child, DW_AT_virtuality);
+		if (number_of(child, DW_AT_virtuality, 0))
+			walk->passing->is_reference = 1;
+		break;
 	case DW_TAG_member:
-		return name && !strncmp(name, "_vptr", 5);
+		if (name && !strncmp(name, "_vptr", 5))
+			walk->passing->is_reference = 1;
+		break;
 	case DW_TAG_subprogram:
-		if (dwarf_hasattr(child, DW_AT_virtuality) || (name && name[0] == '~'))
-			return 1;
-		return name && class_name && !strncmp(name, class_name, strcspn(class_name, "<")) &&
-		       copies(child);
+		judge_function(walk, type, child);
+		break;
 	default:
-		return 0;
+		break;
 	}
 }
 
@@ -238,9 +270,8 @@ static void visit_class(struct walk *walk, Dwarf_Die *type, uint64_t offset, uin
 	do {
 		int tag = dwarf_tag(&child);
 
-		if (convention != DW_CC_pass_by_value && convention != DW_CC_pass_by_reference &&
-		    may_be_nontrivial(type, &child))
-			passing->is_uncertain = 1;
+		if (convention != DW_CC_pass_by_value && convention != DW_CC_pass_by_reference)
+			judge(walk, type, &child);
 		if (tag == DW_TAG_member || tag == DW_TAG_inheritance)
 			visit_member(walk, &child, offset);
 		else if (tag == DW_TAG_variant_part) /* Rust's enums */
