@@ -31,7 +31,7 @@
 #define TICK_MS 250
 #define GREET_MS 10000
 #define LIFE_LOCK_MS 1000
-#define SCAN_WAIT_MS 1000
+#define SCAN_WAIT_MS (CONTROL_SEEN_WAIT_MS + 500)
 #define AGENT_LOCK_MS 1000
 #define STACK_BYTES ((size_t)256 * 1024)
 #define OUR_THREADS 2 /* the control thread and its keeper */
@@ -190,14 +190,23 @@ static int program_has_left(void)
 }
 
 static int scan_is_due; /* the last one could not be done */
+static uint32_t scanned; /* what was asked when it was done */
+static uint64_t seen_until_ns;
 
+/* The thread that asked goes on when the sessions that place detours have seen to its modules. */
 static void scan_if_asked(void)
 {
 	uint32_t asked = __atomic_load_n(&control.scans_asked, __ATOMIC_ACQUIRE);
 
 	if (asked == control.scans_done)
 		return;
-	scan_is_due = session_rescan() != 0;
+	if (asked != scanned) {
+		scan_is_due = session_rescan() != 0;
+		scanned = asked;
+		seen_until_ns = lock_now_ns() + (uint64_t)CONTROL_SEEN_WAIT_MS * 1000000;
+	}
+	if (session_any_owes() && lock_now_ns() < seen_until_ns)
+		return;
 	__atomic_store_n(&control.scans_done, asked, __ATOMIC_RELEASE);
 	lock_wake_word(&control.scans_done);
 }
@@ -267,10 +276,12 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 			(void)!kernel_read(wake_fd, &info, sizeof info);
 		scan_if_asked();
 		session_serve(fds);
+		scan_if_asked();
 		if (fds[SESSIONS_MAX + 1].revents)
 			listen_accept();
 	}
 	if (lock_now_ns() >= *next_tick_ns) {
+		scan_if_asked();
 		tick();
 		*next_tick_ns = lock_now_ns() + (uint64_t)TICK_MS * 1000000;
 	}

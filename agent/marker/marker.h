@@ -68,7 +68,8 @@ struct refusal {
 struct registry_listener {
 	void (*event)(unsigned int lane, uint32_t id, const struct variant *variant);
 	void (*refused)(unsigned int lane, const struct refusal *refusal);
-	void (*module)(const struct module *module, int gone); /* to all sessions */
+	/* to all sessions that want to hear of it: one without markers only to some */
+	void (*module)(const struct module *module, int gone);
 	/* send all that was told; the sessions, a bit each, that could not be told something */
 	uint32_t (*flush)(void);
 };

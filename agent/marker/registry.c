@@ -226,7 +226,7 @@ static void forget_module(struct module *module)
 		leave_variant(module->sites[i].variant, module);
 	for (uint32_t i = 0; !module->error && i < module->site_count; i++)
 		module->sites[i].variant->left = NULL;
-	if ((module->site_count || module->error) && registry_listener)
+	if (registry_listener)
 		registry_listener->module(module, 1);
 	module_free(module);
 }
