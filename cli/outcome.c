@@ -58,6 +58,22 @@ size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *
 	return count;
 }
 
+void outcome_ambiguous(const struct wm_session *session)
+{
+	for (size_t i = 0; i < session->specs.count; i++) {
+		const struct spec *spec = &session->specs.all[i];
+
+		if (spec->names.count < 2)
+			continue;
+		fprintf(stderr,
+			"waymark: %s names %llu functions, and all are recorded:", spec->text,
+			(unsigned long long)spec->placed);
+		for (size_t n = 0; n < spec->names.count; n++)
+			fprintf(stderr, "%s %s", n ? "," : "", spec->names.all[n]);
+		fputs("\n  NAME@FILE names those of one file\n", stderr);
+	}
+}
+
 static int error_order(const void *a, const void *b)
 {
 	const struct probe_refusal *const *left = a, *const *right = b;

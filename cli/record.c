@@ -185,7 +185,8 @@ static int set_up(struct recording *recording)
 		return fail(recording, err);
 	/* of a running process all is there to be seen; a program may load what matches later */
 	if (!options->command && complain_unmatched(recording)) {
-		outcome_refusals(recording->session, options->verbose);
+		if (options->verbose || recording->session->probes.refusals.count > 1)
+			outcome_refusals(recording->session, options->verbose);
 		return recording->error = -WM_E_NO_MARKER;
 	}
 	return 0;
@@ -245,6 +246,7 @@ static int finish(struct recording *recording)
 	wm_session_status(recording->session, &status);
 	progress_sum_up(&recording->progress, &status, options->dir, options->session.policy,
 			recording->error);
+	outcome_ambiguous(recording->session);
 	outcome_refusals(recording->session, options->verbose);
 	if (status.refused > recording->session->probes.refusals.count &&
 	    wm_session_detail(recording->session)[0])

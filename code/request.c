@@ -231,7 +231,8 @@ int code_request_takes(const struct code_request *request, const char *path)
 	const char *wanted = request->module, *name = strrchr(path, '/');
 	char text[PATH_MAX];
 
-	if (!wanted || fnmatch(wanted, path, FNM_NOESCAPE) == 0)
+	/* as it is first: "[vdso]" is no glob */
+	if (!wanted || !strcmp(wanted, path) || fnmatch(wanted, path, FNM_NOESCAPE) == 0)
 		return 1;
 	if (strchr(wanted, '/'))
 		return realpath(wanted, text) && !strcmp(text, path);

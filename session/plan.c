@@ -15,6 +15,7 @@
 
 #define TEXT_BYTES 4096
 #define NAMES_NEAR 3
+#define NAMES_TOLD 8
 #define RECORD_BYTES_MAX 16384 /* of one detour, texts included */
 
 /* What the search for places hands on. */
@@ -80,6 +81,18 @@ static int text_make(char text[TEXT_BYTES], char kind, const struct code_place *
 	return used < TEXT_BYTES ? 0 : -WM_E_SPEC;
 }
 
+/* A function's name may stand for several: who asked for one is told. */
+static int name_keep(struct spec *spec, const struct code_place *place)
+{
+	char name[512];
+
+	if (spec->request->kind != REQUEST_FUNCTION || spec->names.count > NAMES_TOLD ||
+	    code_is_glob(spec->request->name))
+		return 0;
+	snprintf(name, sizeof(name), "%s:%s", place->subsystem, place->event);
+	return name_list_add(&spec->names, name);
+}
+
 /* Write the record for base 0 and keep it. */
 static int keep(struct making *making, const struct code_place *place)
 {
@@ -114,7 +127,7 @@ static int keep(struct making *making, const struct code_place *place)
 	plan->places[plan->place_count++] = (struct plan_place){ plan->byte_count, place->address };
 	plan->byte_count += bytes;
 	making->spec->placed++;
-	return 0;
+	return name_keep(making->spec, place);
 }
 
 /* A place that an earlier request of the session has taken is not taken twice. */
@@ -184,7 +197,8 @@ static int resolve_all(struct making *making, struct spec_list *specs,
 		struct spec *spec = &specs->all[i];
 		int err;
 
-		if (!spec->request || !code_request_takes(spec->request, making->plan->path))
+		if (!spec->request || !code_request_takes(spec->request, making->plan->path) ||
+		    (making->module->file->is_vdso && !spec->request->module))
 			continue;
 		spec->modules++;
 		making->spec = spec;

@@ -84,6 +84,7 @@ static void spec_release(struct spec *spec)
 	free(spec->text);
 	free(spec->glob);
 	free(spec->detail);
+	name_list_release(&spec->names);
 }
 
 static int request_make(struct spec *spec, const char *text)
@@ -151,13 +152,16 @@ size_t spec_count_requests(const struct spec_list *list)
 	return count;
 }
 
+/* What there is nothing of, by enum code_request_kind. */
+static const int nothing[] = { -WM_E_NO_USDT, -WM_E_NO_FUNCTION, -WM_E_NOT_CODE, -WM_E_NO_LINES };
+
 void spec_keep_error(struct spec *spec, int error, const char *detail, int is_place)
 {
 	if (spec->is_of_place)
 		return;
 	spec->is_of_place = is_place;
 	if (!is_place && spec->error && spec->error != error && !spec->request->module)
-		error = spec->request->kind == REQUEST_USDT ? -WM_E_NO_USDT : -WM_E_NO_FUNCTION;
+		error = nothing[spec->request->kind];
 	if (spec->error == error)
 		return;
 	spec->error = error;

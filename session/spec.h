@@ -8,6 +8,7 @@
 #define SESSION_SPEC_H
 
 #include "code/request.h"
+#include "session/names.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -18,11 +19,12 @@ struct spec {
 	struct code_request *request; /* of places in code; else NULL */
 	uint64_t matches;	      /* markers, or places, that matched, ever */
 	/* of places in code */
-	uint64_t modules; /* that it was looked for in */
-	uint64_t placed;  /* of the places that matched, those that can be placed */
-	int error;	  /* why there is none, or none can be placed */
-	char *detail;	  /* of that; NULL: none */
-	int is_of_place;  /* the error is a place's */
+	uint64_t modules;	/* that it was looked for in */
+	uint64_t placed;	/* of the places that matched, those that can be placed */
+	int error;		/* why there is none, or none can be placed */
+	char *detail;		/* of that; NULL: none */
+	int is_of_place;	/* the error is a place's */
+	struct name_list names; /* of the places that can be had, where one function was asked for */
 };
 
 struct spec_list {
