@@ -23,13 +23,13 @@ sleep 0.2
 bad 1 "did you mean factorial?" -e func:factoral@probed -p "$pid"
 bad 1 "no such function" -e func:nothing_like_it@probed -p "$pid"
 bad 1 "no such function" -e 'func:nothing_like_*' -p "$pid"
-bad 1 "no module" -e func:add@nolibrary.so -p "$pid"
+bad 1 "no module of this name" -e func:add@nolibrary.so -p "$pid"
 bad 1 "no such probe" -e usdt:shop:nothing -p "$pid"
-[ -z "$has_sdt" ] || bad 1 "did you mean shop:order?" -e usdt:shop:odrer -p "$pid"
+[ -z "$has_sdt" ] || bad 1 "did you mean shop:order" -e usdt:shop:odrer -p "$pid"
 cat >twice.c <<'END'
 #include <unistd.h>
 int other(int a);
-static __attribute__((noinline)) int same(int a)
+static __attribute__((noinline, noclone)) int same(int a)
 {
 	__asm__ volatile("" : "+r"(a));
 	return a + 1;
@@ -45,7 +45,7 @@ int main(void)
 END
 cat >other.c <<'END'
 int other(int a);
-static __attribute__((noinline)) int same(int a)
+static __attribute__((noinline, noclone)) int same(int a)
 {
 	__asm__ volatile("" : "+r"(a));
 	return a + 2;
@@ -59,7 +59,10 @@ cc -O2 -g twice.c other.c -o twice || exit 1
 probed=$pid
 start ./twice
 sleep 0.1
-bad 1 "ambiguous" -e func:same -p "$pid"
+run 0 --json --for 200ms -e func:same -o same -p "$pid"
+says "func:same names 2 functions"
+says "twice:same"
+expect "both are recorded" "$("$waymark" dump same | awk '{ print $5 }' | sort -u | wc -l)" 2
 
 # Stripped.
 cp probed bare
@@ -74,19 +77,19 @@ at()
 {
 	printf '0x%x' $((0x$(nm probed | awk -v name="$1" '$3 == name { print $1 }') + $2))
 }
-bad 1 "inside an instruction" -e "addr:probed+$(at sum6 1)" -p "$pid"
+bad 1 "in the middle of an instruction" -e "addr:probed+$(at sum6 1)" -p "$pid"
 bad 1 "not in code" -e "addr:probed+$(at data_word 0)" -p "$pid"
-bad 1 "not in" -e "addr:probed+0x7fffffff" -p "$pid"
-bad 1 "vdso" -e 'addr:[vdso]+0x10' -p "$pid"
-bad 1 "vdso" -e 'func:__vdso_gettimeofday@[vdso]' -p "$pid"
-bad 1 "too short" -e func:tiny -p "$pid"
-bad 1 "no code" -e "addr:probed.c:2" -p "$pid"
+bad 1 "not in code" -e "addr:probed+0x7fffffff" -p "$pid"
+bad 1 "the kernel's" -e 'addr:[vdso]+0x10' -p "$pid"
+bad 1 "the kernel's" -e 'func:__vdso_gettimeofday@[vdso]' -p "$pid"
+bad 1 "before there is room for a jump" -e func:tiny -p "$pid"
+bad 1 "no code begins at this line" -e "addr:probed.c:2" -p "$pid"
 
 # Options.
 bad 1 "can't be read" -e func: -p "$pid"
 bad 1 "can't be read" -e 'func:add/' -p "$pid"
-bad 1 "can't be read" -e 'func:add/arg1:strange/' -p "$pid"
-bad 1 "can't be read" -e 'func:add/arg99/' -p "$pid"
+bad 1 "as this type" -e 'func:add/arg1:strange/' -p "$pid"
+bad 1 "no such parameter" -e 'func:add/arg99/' -p "$pid"
 bad 1 "can't be read" -e usdt:shop -p "$pid"
 bad 1 "can't be read" -e addr:probed -p "$pid"
 bad 1 "given twice" -e func:add -e func:add -p "$pid"

@@ -25,7 +25,7 @@ __extension__ unsigned short shop_bare_semaphore __attribute__((section(".probes
 
 static long rounds, pause_us, semaphore_seen, wrong;
 static volatile sig_atomic_t ended;
-static int data_word = 42;
+static volatile int data_word = 42;
 
 KEEP int add(int a, long b);
 KEEP long sum6(char a, short b, int c, long d, unsigned char e, uint64_t f);
