@@ -19,6 +19,10 @@
  * holds the return address in place of the payload, and FIXUP_RETURN_WORD, FIXUP_RETURN_ENTER.
  * The callee keeps every register but the flags.
  *
+ * Where 5 bytes are not to be had, a relay may help: the span has 2 to 4, and gets a short jump to 5
+ * bytes of filler near by, which nothing ever runs; there the long jump stands. Of the span only the
+ * short jump's 2 bytes are written. Two detours can't share the filler.
+ *
  * Messages (abi/control.h): any number of CONTROL_PLACE, each with as many detours as fit, prepare;
  * nothing is changed yet but memory of the agent's own. CONTROL_COMMIT arms all that this session has
  * prepared in one batch, with the threads stopped once. An event's id is told by CONTROL_EVENT, as a
@@ -88,11 +92,12 @@ struct control_detour {
 	uint8_t span_bytes;
 	uint8_t tier;
 	uint8_t flags;
-	uint8_t reserved[3];
+	int8_t relay; /* 0: none; else the filler begins at address + 2 + relay */
+	uint8_t reserved[2];
 	uint64_t address;   /* of the span, where the jump will stand */
 	uint64_t point;	    /* the probed address itself; in or at the end of the span */
 	uint64_t semaphore; /* 16 bits, counted up while armed; 0: none */
-	uint8_t original[DETOUR_SPAN_MAX]; /* span_bytes of them: what must stand there */
+	uint8_t original[DETOUR_SPAN_MAX]; /* span_bytes of them, what must stand there; then the filler's 5 */
 	uint8_t types[2][16];		   /* of the event, of the return; WM_TYPE_*. Strings are read with care */
 };
 

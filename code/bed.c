@@ -99,13 +99,19 @@ int bed_place(struct bed *bed, const struct trampoline *trampoline, uint64_t bas
 	      const struct bed_ends *ends)
 {
 	const struct control_detour *detour = &trampoline->detour;
-	uint8_t jump[5] = { 0xe9 };
+	uint8_t jump[SPAN_JUMP_BYTES] = { 0xe9 };
+	uint8_t short_jump[SPAN_SHORT_JUMP_BYTES] = { 0xeb, (uint8_t)detour->relay };
+	uint64_t at = base + detour->address;
 	int32_t distance;
 
 	bed->address = base + detour->address;
 	bed->span_bytes = detour->span_bytes;
 	memcpy(bed->original, detour->original, sizeof(bed->original));
-	if (memcmp((void *)bed->address, bed->original, bed->span_bytes))
+	if (detour->relay)
+		at += SPAN_SHORT_JUMP_BYTES + (uint64_t)(int64_t)detour->relay;
+	bed->relay = detour->relay ? at : 0;
+	if (memcmp((void *)bed->address, bed->original, bed->span_bytes) ||
+	    (bed->relay && memcmp((void *)at, bed->original + bed->span_bytes, sizeof(jump))))
 		return -EBADMSG;
 	bed->code = pool_take(bed->address, detour->code_bytes);
 	if (!bed->code)
@@ -117,12 +123,16 @@ int bed_place(struct bed *bed, const struct trampoline *trampoline, uint64_t bas
 		if (err)
 			return err;
 	}
-	distance = (int32_t)(bed->code - (bed->address + sizeof(jump)));
+	distance = (int32_t)(bed->code - (at + sizeof(jump)));
 	memcpy(jump + 1, &distance, sizeof(distance));
-	return code_write(bed->address, jump, sizeof(jump));
+	if (bed->relay && code_write(bed->address, short_jump, sizeof(short_jump)))
+		return -EACCES;
+	return code_write(at, jump, sizeof(jump));
 }
 
 void bed_remove(struct bed *bed)
 {
 	code_write(bed->address, bed->original, bed->span_bytes);
+	if (bed->relay)
+		code_write(bed->relay, bed->original + bed->span_bytes, SPAN_JUMP_BYTES);
 }

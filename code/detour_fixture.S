@@ -128,6 +128,7 @@ begin flags_long
 end flags_long
 
 begin flags_shift
+	test	%rax, %rax
 	shl	%cl, %rax
 	mov	%rax, %rbx
 	rcl	$1, %r8
@@ -276,6 +277,16 @@ end high_bytes
 begin short_padded
 	ret
 end short_padded
+
+begin loop_close
+	lea	1(%rdx), %rcx
+1:	inc	%rax
+	add	%rcx, %rax
+	dec	%rcx
+	jnz	1b
+	ret
+	.p2align 4
+end loop_close
 
 begin wide_registers
 	movabs	$0x1122334455667788, %r12

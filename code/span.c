@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/span.h"
 
+#include "code/relay.h"
+
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <waymark/error.h>
 
-#define JUMP_BYTES 5
 #define BACK_INSNS 12
 #define FLAGS_LOOK 12 /* instructions */
 
@@ -45,23 +46,23 @@ static bool padding_take(const struct sweep *sweep, struct span *span, uint64_t 
 {
 	struct move_insn insn;
 
-	while (at < span->address + JUMP_BYTES) {
+	while (at < span->address + SPAN_JUMP_BYTES) {
 		if (sweep_is_target(sweep, at) || !insn_at(sweep, at, &insn) ||
 		    (!move_is_filler(&insn) && insn.decoded.mnemonic != ZYDIS_MNEMONIC_INT3))
 			return false;
 		at += insn.decoded.length;
 	}
-	span->bytes = JUMP_BYTES;
+	span->bytes = SPAN_JUMP_BYTES;
 	return true;
 }
 
-/* Take instructions from span->address on until there is room and the point is passed or reached. */
-static int insns_take(const struct sweep *sweep, struct span *span)
+/* Take instructions from span->address on until there is room for `least` and the point is passed or reached. */
+static int insns_take(const struct sweep *sweep, unsigned int least, struct span *span)
 {
 	uint64_t at = span->address;
 
 	span->insn_count = 0;
-	while (at < span->address + JUMP_BYTES || at < span->point) {
+	while (at < span->address + least || at < span->point) {
 		struct move_insn *insn = &span->insns[span->insn_count];
 		enum move_verdict verdict;
 
@@ -76,7 +77,7 @@ static int insns_take(const struct sweep *sweep, struct span *span)
 		span->insn_count++;
 		at += insn->decoded.length;
 		span->bytes = (unsigned int)(at - span->address);
-		if (verdict == MOVE_LAST && span->bytes < JUMP_BYTES)
+		if (verdict == MOVE_LAST && span->bytes < least)
 			return padding_take(sweep, span, at)
 				       ? 0
 				       : refuse(span, -WM_E_SPAN_SHORT, "%u bytes", span->bytes);
@@ -113,13 +114,14 @@ static enum detour_tier tier_of(const struct span *span)
 	return span->insn_count == 1 ? TIER_ONE : TIER_SEVERAL;
 }
 
-static int span_try(const struct sweep *sweep, uint64_t address, struct span *span)
+static int span_try(const struct sweep *sweep, uint64_t address, unsigned int least,
+		    struct span *span)
 {
 	int err;
 
 	span->address = address;
 	span->bytes = 0;
-	err = insns_take(sweep, span);
+	err = insns_take(sweep, least, span);
 	if (!err)
 		err = middle_check(sweep, span);
 	if (err)
@@ -142,13 +144,24 @@ static int span_try_before(const struct sweep *sweep, struct span *span)
 		at = sweep_previous(sweep, at);
 		if (!at || !insn_at(sweep, at, &insn) || move_judge(&insn) != MOVE_CAN)
 			break;
-		if (!span_try(sweep, at, span))
+		if (!span_try(sweep, at, SPAN_JUMP_BYTES, span))
 			return 0;
 		/* who comes to this one comes past all that lie before */
 		if (sweep_is_target(sweep, at))
 			break;
 	}
 	return -WM_E_SPAN_TARGET;
+}
+
+/* A short jump at the point, to filler that has room for the long one. */
+static int span_try_relay(const struct sweep *sweep, struct span *span)
+{
+	int err = span_try(sweep, span->point, SPAN_SHORT_JUMP_BYTES, span);
+
+	if (err || span->bytes >= SPAN_JUMP_BYTES)
+		return -WM_E_SPAN_TARGET;
+	span->relay = relay_find(sweep, span->address);
+	return span->relay ? 0 : -WM_E_SPAN_TARGET;
 }
 
 /* Instructions that write all of the flags that code may test, whatever their operands hold. */
@@ -217,7 +230,7 @@ static int point_check(const struct sweep *sweep, bool is_entry, struct span *sp
 int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, struct span *span)
 {
 	struct move_insn insn;
-	struct span before;
+	struct span other;
 	int err;
 
 	*span = (struct span){ .point = point, .tier = TIER_REFUSED };
@@ -231,12 +244,12 @@ int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, struct s
 			return refuse(span, -WM_E_SPAN_TARGET, "at %+ld", 0l);
 	}
 	span->keeps_flags = !is_entry && flags_are_wanted(sweep, span->point);
-	err = span_try(sweep, span->point, span);
-	if (!err || is_entry)
+	err = span_try(sweep, span->point, SPAN_JUMP_BYTES, span);
+	if (!err)
+		return 0;
+	other = *span;
+	if ((is_entry || span_try_before(sweep, &other)) && span_try_relay(sweep, &other))
 		return err;
-	before = *span;
-	if (span_try_before(sweep, &before))
-		return err;
-	*span = before;
+	*span = other;
 	return 0;
 }

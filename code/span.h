@@ -14,9 +14,12 @@
 
 #define SPAN_INSNS_MAX DETOUR_MOVES_MAX
 #define SPAN_DETAIL_BYTES 96
+#define SPAN_JUMP_BYTES 5
+#define SPAN_SHORT_JUMP_BYTES 2
 
 struct span {
 	uint64_t address; /* of the first instruction, where the jump will stand */
+	uint64_t relay;	  /* where 5 bytes of filler take the long jump; 0: none, the span does */
 	uint64_t point;	  /* before which instruction, or at the end, the event happens */
 	unsigned int bytes;
 	enum detour_tier tier;

@@ -243,26 +243,28 @@ bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address)
 	return range && address < range->end;
 }
 
+static int taboo_in(const struct sweep_taboo *all, size_t count, uint64_t start, uint64_t end)
+{
+	for (size_t i = 0; i < count && all[i].start < end; i++)
+		if (all[i].end > start)
+			return all[i].refusal;
+	return 0;
+}
+
 int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end)
 {
-	for (size_t i = 0; i < sweep->taboo_count && sweep->taboos[i].start < end; i++)
-		if (sweep->taboos[i].end > start)
-			return sweep->taboos[i].refusal;
-	return 0;
+	return taboo_in(sweep->taboos, sweep->taboo_count, start, end);
+}
+
+int sweep_return_taboo(const struct sweep *sweep, uint64_t address)
+{
+	return taboo_in(sweep->return_taboos, sweep->return_taboo_count, address, address + 1);
 }
 
 bool sweep_runs_backward(const struct sweep *sweep, uint64_t start, uint64_t end)
 {
 	for (size_t i = 0; i < sweep->backward_count && sweep->backwards[i] < end; i++)
 		if (sweep->backwards[i] >= start)
-			return true;
-	return false;
-}
-
-bool sweep_is_return_taboo(const struct sweep *sweep, uint64_t address)
-{
-	for (size_t i = 0; i < sweep->return_taboo_count; i++)
-		if (sweep->return_taboos[i] == address)
 			return true;
 	return false;
 }

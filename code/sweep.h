@@ -50,7 +50,8 @@ struct sweep {
 	size_t taboo_count;
 	uint64_t *backwards; /* where the direction flag is set; in order */
 	size_t backward_count;
-	uint64_t *return_taboos; /* functions that look at their return address; in order */
+	struct sweep_taboo
+		*return_taboos; /* functions whose return must be left as it is; in order */
 	size_t return_taboo_count;
 };
 
@@ -82,7 +83,7 @@ int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end);
 /* Whether string instructions may run backwards at places in [start, end). */
 bool sweep_runs_backward(const struct sweep *sweep, uint64_t start, uint64_t end);
 
-/* Whether the function that begins at an address must be left to return as it does. */
-bool sweep_is_return_taboo(const struct sweep *sweep, uint64_t address);
+/* The refusal of a return from the function that begins at an address, or 0. */
+int sweep_return_taboo(const struct sweep *sweep, uint64_t address);
 
 #endif

@@ -20,36 +20,88 @@ struct restartable {
 };
 
 /*
- * Names without the underscores before them. These return twice, or elsewhere, or ask who called them to
- * know for which module to look something up.
+ * Names without the underscores before them. Some return twice, or ask who called them to know for which
+ * module to look something up; others don't return at all, and who waited for it would be kept for ever.
  */
-static const char *const return_names[] = {
-	"clone",  "clone3",	"dl_iterate_phdr", "dlmopen",	  "dlopen", "dlsym",
-	"dlvsym", "fentry__",	"getcontext",	   "makecontext", "mcount", "savectx",
-	"setjmp", "setcontext", "sigsetjmp",	   "swapcontext", "vfork",  "vforkx",
+static const struct {
+	const char *name; /* with a * at its end: what begins so */
+	int refusal;
+} return_names[] = {
+	{ "clone", -WM_E_RETURN_LOOKED_AT },
+	{ "clone3", -WM_E_RETURN_LOOKED_AT },
+	{ "dl_iterate_phdr", -WM_E_RETURN_LOOKED_AT },
+	{ "dlmopen", -WM_E_RETURN_LOOKED_AT },
+	{ "dlopen", -WM_E_RETURN_LOOKED_AT },
+	{ "dlsym", -WM_E_RETURN_LOOKED_AT },
+	{ "dlvsym", -WM_E_RETURN_LOOKED_AT },
+	{ "fentry__", -WM_E_RETURN_LOOKED_AT },
+	{ "getcontext", -WM_E_RETURN_LOOKED_AT },
+	{ "makecontext", -WM_E_RETURN_LOOKED_AT },
+	{ "mcount", -WM_E_RETURN_LOOKED_AT },
+	{ "savectx", -WM_E_RETURN_LOOKED_AT },
+	{ "setjmp", -WM_E_RETURN_LOOKED_AT },
+	{ "sigsetjmp", -WM_E_RETURN_LOOKED_AT },
+	{ "swapcontext", -WM_E_RETURN_LOOKED_AT },
+	{ "vfork", -WM_E_RETURN_LOOKED_AT },
+	{ "vforkx", -WM_E_RETURN_LOOKED_AT },
+
+	{ "Exit", -WM_E_NO_RETURN },
+	{ "Unwind_ForcedUnwind*", -WM_E_NO_RETURN },
+	{ "Unwind_Resume*", -WM_E_NO_RETURN },
+	{ "Unwind_RaiseException", -WM_E_NO_RETURN },
+	{ "abort", -WM_E_NO_RETURN },
+	{ "assert_fail*", -WM_E_NO_RETURN },
+	{ "assert_perror_fail", -WM_E_NO_RETURN },
+	{ "chk_fail", -WM_E_NO_RETURN },
+	{ "cxa_rethrow", -WM_E_NO_RETURN },
+	{ "cxa_throw", -WM_E_NO_RETURN },
+	{ "execl", -WM_E_NO_RETURN },
+	{ "execle", -WM_E_NO_RETURN },
+	{ "execlp", -WM_E_NO_RETURN },
+	{ "execv*", -WM_E_NO_RETURN },
+	{ "exit", -WM_E_NO_RETURN },
+	{ "fexecve", -WM_E_NO_RETURN },
+	{ "fortify_fail", -WM_E_NO_RETURN },
+	{ "libc_fatal", -WM_E_NO_RETURN },
+	{ "libc_longjmp", -WM_E_NO_RETURN },
+	{ "libc_siglongjmp", -WM_E_NO_RETURN },
+	{ "libc_start_call_main", -WM_E_NO_RETURN },
+	{ "libc_start_main*", -WM_E_NO_RETURN },
+	{ "longjmp*", -WM_E_NO_RETURN },
+	{ "pthread_exit", -WM_E_NO_RETURN },
+	{ "quick_exit", -WM_E_NO_RETURN },
+	{ "setcontext", -WM_E_NO_RETURN },
+	{ "siglongjmp*", -WM_E_NO_RETURN },
+	{ "stack_chk_fail*", -WM_E_NO_RETURN },
+	{ "start_thread", -WM_E_NO_RETURN },
+	{ "thrd_exit", -WM_E_NO_RETURN },
 };
 
 /*
  * What signal handlers know by their instruction pointer: glibc's cancellation point (2.41 and later),
  * where a pending cancellation is acted upon between two of its addresses.
  */
-static const char *const whole_names[] = { "syscall_cancel_arch" };
+static const char whole_name[] = "syscall_cancel_arch";
 
-static void taboo_add(struct gather *gather, uint64_t start, uint64_t end, int refusal)
+static void taboo_add(struct gather *gather, struct sweep_taboo **list, size_t *count,
+		      struct sweep_taboo taboo)
 {
-	struct sweep *sweep = gather->sweep;
+	if (!(*count & 255)) {
+		struct sweep_taboo *more = realloc(*list, (*count + 256) * sizeof(*more));
 
-	if (!(sweep->taboo_count & 255)) {
-		struct sweep_taboo *taboos = realloc(sweep->taboos,
-						     (sweep->taboo_count + 256) * sizeof(*taboos));
-
-		if (!taboos) {
+		if (!more) {
 			gather->err = -ENOMEM;
 			return;
 		}
-		sweep->taboos = taboos;
+		*list = more;
 	}
-	sweep->taboos[sweep->taboo_count++] = (struct sweep_taboo){ start, end, refusal };
+	(*list)[(*count)++] = taboo;
+}
+
+static void code_taboo_add(struct gather *gather, uint64_t start, uint64_t bytes, int refusal)
+{
+	taboo_add(gather, &gather->sweep->taboos, &gather->sweep->taboo_count,
+		  (struct sweep_taboo){ start, start + bytes, refusal });
 }
 
 /* The value of a field that is relative to itself. */
@@ -72,7 +124,7 @@ static void sites_take(struct gather *gather, const struct code_section *section
 		if (!site.site)
 			continue;
 		start = self_relative(at, offsetof(struct wm_site, site), site.site);
-		taboo_add(gather, start, start + SITE_BYTES, -WM_E_SPAN_MARKER);
+		code_taboo_add(gather, start, SITE_BYTES, -WM_E_SPAN_MARKER);
 		gather_target(gather, self_relative(at, offsetof(struct wm_site, cold), site.cold));
 	}
 }
@@ -83,7 +135,7 @@ static void restartable_add(struct gather *gather, uint64_t at, uint64_t start)
 
 	if (!image_read(&gather->sweep->image, at, &sequence, sizeof(sequence)) &&
 	    sequence.bytes < UINT64_MAX - start)
-		taboo_add(gather, start, start + sequence.bytes, -WM_E_RESTARTABLE);
+		code_taboo_add(gather, start, sequence.bytes, -WM_E_RESTARTABLE);
 }
 
 /*
@@ -113,38 +165,39 @@ static void restartables_take(struct gather *gather, const struct code_section *
 	}
 }
 
-static bool is_named(const struct code_symbols *symbols, const struct code_function *function,
-		     const char *const *names, size_t count)
+static bool name_fits(const char *name, const char *pattern)
 {
-	for (size_t i = 0; i < function->count; i++) {
-		const char *name = symbols->all[function->first + i].name;
+	size_t bytes = strlen(pattern);
 
-		name += strspn(name, "_");
-		for (size_t j = 0; j < count; j++)
-			if (!strcmp(name, names[j]))
-				return true;
-	}
-	return false;
+	if (pattern[bytes - 1] == '*')
+		return !strncmp(name, pattern, bytes - 1);
+	return !strcmp(name, pattern);
+}
+
+static void name_take(struct gather *gather, const struct code_function *function, const char *name)
+{
+	struct sweep *sweep = gather->sweep;
+
+	if (name_fits(name, whole_name))
+		code_taboo_add(gather, function->address, function->bytes, -WM_E_RESTARTABLE);
+	for (size_t i = 0; i < sizeof(return_names) / sizeof(*return_names); i++)
+		if (name_fits(name, return_names[i].name))
+			taboo_add(gather, &sweep->return_taboos, &sweep->return_taboo_count,
+				  (struct sweep_taboo){ function->address, function->address + 1,
+							return_names[i].refusal });
 }
 
 static void names_take(struct gather *gather, const struct code_symbols *symbols)
 {
-	struct address_list list = { 0 };
-
 	for (size_t i = 0; i < symbols->function_count; i++) {
 		const struct code_function *function = &symbols->functions[i];
 
-		if (is_named(symbols, function, return_names,
-			     sizeof(return_names) / sizeof(*return_names)))
-			address_add(gather, &list, function->address);
-		if (is_named(symbols, function, whole_names,
-			     sizeof(whole_names) / sizeof(*whole_names)))
-			taboo_add(gather, function->address, function->address + function->bytes,
-				  -WM_E_RESTARTABLE);
+		for (size_t j = 0; j < function->count; j++) {
+			const char *name = symbols->all[function->first + j].name;
+
+			name_take(gather, function, name + strspn(name, "_"));
+		}
 	}
-	address_sort(&list);
-	gather->sweep->return_taboos = list.all;
-	gather->sweep->return_taboo_count = list.count;
 }
 
 static int taboo_order(const void *a, const void *b)
@@ -169,4 +222,7 @@ void gather_taboos(struct gather *gather, struct code_file *file,
 		names_take(gather, symbols);
 	if (sweep->taboo_count)
 		qsort(sweep->taboos, sweep->taboo_count, sizeof(*sweep->taboos), taboo_order);
+	if (sweep->return_taboo_count)
+		qsort(sweep->return_taboos, sweep->return_taboo_count,
+		      sizeof(*sweep->return_taboos), taboo_order);
 }

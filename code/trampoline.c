@@ -24,7 +24,7 @@ static int return_check(const struct sweep *sweep, const struct code_place *plac
 
 	if (!place->is_entry || !frame || frame->start != place->address || !frame->is_plain)
 		return -WM_E_RETURN_FRAME;
-	return sweep_is_return_taboo(sweep, place->address) ? -WM_E_RETURN_LOOKED_AT : 0;
+	return sweep_return_taboo(sweep, place->address);
 }
 
 static int event_emit(struct trampoline *trampoline, const struct code_place *place,
@@ -82,6 +82,11 @@ static void detour_fill(struct trampoline *trampoline, const struct sweep *sweep
 	detour->point = span->point;
 	detour->semaphore = place->semaphore;
 	image_read(&sweep->image, span->address, detour->original, span->bytes);
+	if (span->relay) {
+		detour->relay = (int8_t)(span->relay - span->address - SPAN_SHORT_JUMP_BYTES);
+		image_read(&sweep->image, span->relay, detour->original + span->bytes,
+			   SPAN_JUMP_BYTES);
+	}
 	for (unsigned int i = 0; i < place->field_count && i < CODE_FIELDS_MAX; i++)
 		detour->types[0][i] = place->fields[i].type;
 	if (!place->wants_return)
