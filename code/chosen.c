@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <waymark/error.h>
 
 struct search {
 	const struct code_process *process;
@@ -10,7 +11,7 @@ struct search {
 	const struct code_symbols *symbols;
 	const struct code_function *function;
 	uint64_t *addresses;
-	int count;
+	int count, is_kernels;
 };
 
 static int has_name(const struct code_symbols *symbols, const struct code_function *function,
@@ -44,6 +45,18 @@ static int is_procedure_table(const struct code_file *file, uint64_t address)
 	return !section || !strncmp(section->name, ".plt", 4);
 }
 
+/* time() and its like may have been given the kernel's own code. */
+static int is_kernels(const struct code_process *process, uint64_t value)
+{
+	for (size_t i = 0; i < process->module_count; i++) {
+		const struct code_module *module = process->modules[i];
+
+		if (module->file->is_vdso && code_file_segment(module->file, value - module->base))
+			return 1;
+	}
+	return 0;
+}
+
 /* A word that a relocation should have filled counts if it points to code of the defining module. */
 static void word_take(struct search *search, const struct code_module *holder, uint64_t offset)
 {
@@ -53,6 +66,7 @@ static void word_take(struct search *search, const struct code_module *holder, u
 
 	if (memory->read(memory->data, holder->base + offset, &value, sizeof(value)))
 		return;
+	search->is_kernels |= is_kernels(search->process, value);
 	address = value - module->base;
 	if (address == search->function->address || !code_file_is_text(module->file, address, 1) ||
 	    is_procedure_table(module->file, address) || is_other_version(search, address))
@@ -135,5 +149,5 @@ int code_chosen_find(const struct code_process *process, struct code_module *mod
 		return -ENOMEM;
 	for (size_t i = 0; i < process->module_count; i++)
 		holder_search(&search, process->modules[i]);
-	return search.count;
+	return search.count || !search.is_kernels ? search.count : -WM_E_KERNEL_CODE;
 }

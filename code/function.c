@@ -90,25 +90,46 @@ static char *longer_name(const struct match *match, int way)
 	return longer;
 }
 
+/* A public function in its present version: what the plain name means to everybody. */
+static int is_plain(const struct match *match)
+{
+	return match->symbol->bind != BIND_LOCAL && !match->symbol->is_old;
+}
+
+/* Lengthen the names of matches that have the same; where only one is plain, it keeps it. */
+static int rename_group(struct match *group, size_t count, int way)
+{
+	size_t plain = 0;
+
+	for (size_t i = 0; i < count; i++)
+		plain += (size_t)is_plain(&group[i]);
+	for (size_t i = 0; i < count; i++) {
+		char *longer;
+
+		if (plain == 1 && is_plain(&group[i]))
+			continue;
+		longer = longer_name(&group[i], way);
+		if (!longer)
+			return -ENOMEM;
+		free(group[i].event);
+		group[i].event = longer;
+	}
+	return 0;
+}
+
 /* Tell functions of one name apart. */
 static int rename_doubles(struct matches *matches)
 {
 	for (int way = 0; way < 3; way++) {
 		qsort(matches->all, matches->count, sizeof(*matches->all), by_event);
-		for (size_t i = 0, end; i < matches->count; i = end) {
-			end = i + 1;
-			while (end < matches->count &&
-			       !strcmp(matches->all[i].event, matches->all[end].event))
-				end++;
-			for (size_t k = i; end - i > 1 && k < end; k++) {
-				char *longer = longer_name(&matches->all[k], way);
+		for (size_t i = 0, next; i < matches->count; i = next) {
+			const char *event = matches->all[i].event;
 
-				if (!longer)
-					return -ENOMEM;
-				/* The first of them is still compared with those behind it: above. */
-				free(matches->all[k].event);
-				matches->all[k].event = longer;
-			}
+			for (next = i + 1; next < matches->count; next++)
+				if (strcmp(event, matches->all[next].event))
+					break;
+			if (next - i > 1 && rename_group(&matches->all[i], next - i, way))
+				return -ENOMEM;
 		}
 	}
 	qsort(matches->all, matches->count, sizeof(*matches->all), by_address);
@@ -149,6 +170,8 @@ static int function_place(const struct code_request *request, struct code_module
 		return_guess(request, &known.ret);
 	}
 	if (request->wants_return) {
+		if (known.never_returns)
+			return found(place, -WM_E_NO_RETURN, "", data);
 		place->wants_return = 1;
 		place->ret = known.ret;
 		/* What returns nothing has no value to take for another; the call is a span all the same. */
@@ -173,10 +196,12 @@ static int chosen_places(const struct code_request *request, struct code_module 
 	if (!process)
 		return found(place, -WM_E_CHOSEN_LATER, "", data);
 	count = code_chosen_find(process, module, match->function, addresses);
-	if (count < 0)
+	if (count == -ENOMEM)
 		return count;
+	if (count < 0)
+		return found(place, count, "", data);
 	if (!count)
-		return found(place, -WM_E_CHOSEN_LATER, "no module of the process calls it", data);
+		return found(place, -WM_E_CHOSEN_LATER, "nothing in the process shows it", data);
 	for (int i = 0; !ret && i < count; i++) {
 		const struct code_function *function = code_function_at(code_module_symbols(module),
 									addresses[i]);

@@ -340,6 +340,7 @@ int code_parameters_read(struct code_parameters *parameters, struct code_file *f
 	if (!dwarf || code_dwarf_function(dwarf, address, name, &function))
 		return is_go(file, name) ? -WM_E_FOREIGN_CALL : 0;
 	source_take(parameters, &function);
+	parameters->never_returns = dwarf_hasattr_integrate(&function, DW_AT_noreturn);
 	call.trust = language_trust(&function, &is_c);
 	if (call.trust == TRUST_NOBODY)
 		return 0;

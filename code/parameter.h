@@ -20,6 +20,7 @@ struct code_parameters {
 	struct code_field ret; /* type 0: nothing that a field can hold */
 	const char *source;    /* the file's, as debug information has it; "" if unknown */
 	unsigned int line;
+	int never_returns;
 };
 
 /*

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define OLD_VERSION '\1' /* no name begins with it */
+
 /* One symbol table that is being read, and who takes its symbols; a return other than 0 ends it. */
 struct table {
 	const struct code_file *module;
@@ -14,6 +16,7 @@ struct table {
 	size_t strings_bytes;
 	uint64_t bias; /* added to the table's addresses */
 	const char *unit;
+	int is_hidden; /* the symbol's version is not the default one */
 	int (*take)(struct table *table, const char *name, const Elf64_Sym *symbol);
 	void *data;
 };
@@ -59,18 +62,26 @@ static int take_function(struct table *table, const char *name, const Elf64_Sym 
 	if (symbol.bind == BIND_LOCAL)
 		symbol.unit = table->unit;
 	symbol.is_part = is_part_name(name);
+	symbol.is_old = table->is_hidden;
 	return add(table->data, &symbol);
 }
 
-/* In .symtab a version stands in the name: memcpy@@GLIBC_2.14. The content is ours to cut. */
+/*
+ * In .symtab a version stands in the name: memcpy@@GLIBC_2.14, or memcpy@GLIBC_2.2.5 for an old one. The
+ * content is ours to cut; that it was an old one is kept behind the cut.
+ */
 static void cut_versions(char *strings, size_t bytes)
 {
 	for (char *at = memchr(strings, '@', bytes); at;
-	     at = memchr(at, '@', bytes - (size_t)(at - strings)))
-		if (at == strings || !at[-1])
+	     at = memchr(at, '@', bytes - (size_t)(at - strings))) {
+		if (at == strings || !at[-1]) {
 			at++;
-		else
-			*at = 0;
+			continue;
+		}
+		*at = 0;
+		if (at + 1 < strings + bytes && at[1] && at[1] != '@')
+			at[1] = OLD_VERSION;
+	}
 }
 
 static uint64_t bias_of(const struct code_file *module, const struct code_file *holder)
@@ -81,11 +92,33 @@ static uint64_t bias_of(const struct code_file *module, const struct code_file *
 	return module != holder && mine && its ? mine->address - its->address : 0;
 }
 
+/* The versions of .dynsym's symbols, or NULL. */
+static const uint16_t *versions_of(struct code_file *holder, uint32_t type, size_t count)
+{
+	const void *content;
+	size_t bytes;
+
+	for (size_t i = 0; type == SHT_DYNSYM && i < holder->section_count; i++)
+		if (holder->sections[i].type == SHT_GNU_versym &&
+		    !code_file_content(holder, &holder->sections[i], &content, &bytes) &&
+		    bytes / sizeof(uint16_t) >= count)
+			return content;
+	return NULL;
+}
+
+static int is_old_name(const struct table *table, const char *name)
+{
+	const char *behind = name + strlen(name) + 1;
+
+	return behind < table->strings + table->strings_bytes && *behind == OLD_VERSION;
+}
+
 /* Walk the table of the given type in `holder`. -ENOENT: there is none. */
 static int table_walk(struct table *table, struct code_file *holder, uint32_t type)
 {
 	const struct code_section *section = NULL;
 	const void *entries, *strings;
+	const uint16_t *versions;
 	size_t bytes;
 
 	for (size_t i = 0; i < holder->section_count && !section; i++)
@@ -100,6 +133,7 @@ static int table_walk(struct table *table, struct code_file *holder, uint32_t ty
 	table->unit = "";
 	table->bias = bias_of(table->module, holder);
 	cut_versions((char *)strings, table->strings_bytes);
+	versions = versions_of(holder, type, bytes / sizeof(Elf64_Sym));
 	for (size_t i = 1; i < bytes / sizeof(Elf64_Sym); i++) {
 		Elf64_Sym symbol;
 		int ret;
@@ -108,6 +142,8 @@ static int table_walk(struct table *table, struct code_file *holder, uint32_t ty
 		/* A NUL ends the strings at the latest: code_file_content() puts one behind them. */
 		if (symbol.st_name >= table->strings_bytes)
 			continue;
+		table->is_hidden = versions ? versions[i] >> 15
+					    : is_old_name(table, table->strings + symbol.st_name);
 		ret = table->take(table, table->strings + symbol.st_name, &symbol);
 		if (ret)
 			return ret;
@@ -158,6 +194,7 @@ static void drop_doubles(struct code_symbols *symbols)
 			last->bytes = symbol->bytes;
 		if (!*last->unit)
 			last->unit = symbol->unit;
+		last->is_old |= symbol->is_old;
 	}
 	symbols->count = kept;
 }

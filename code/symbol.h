@@ -22,6 +22,7 @@ struct code_symbol {
 	enum code_bind bind;
 	int is_ifunc; /* the address is of a function that chooses the one that is meant */
 	int is_part;  /* a piece of a function that is jumped to, not called: foo.cold */
+	int is_old;   /* a version that programs which are linked today don't get */
 };
 
 /* What begins at one address, under one name or several. */
