@@ -121,8 +121,8 @@ static int stands(const struct text *text, const struct detour *detour)
 {
 	uint8_t found[DETOUR_JUMP_BYTES];
 
-	return !text_read(text, detour->record->address, found, sizeof found) &&
-	       !memcmp(found, detour->jump, sizeof found);
+	return !text_read(text, detour->record->address, found, detour->jump_bytes) &&
+	       !memcmp(found, detour->jump, detour->jump_bytes);
 }
 
 /* Nobody needs to stop for a jump that another session has had stored, or that a child inherited. */

@@ -24,6 +24,8 @@
 #include <stdint.h>
 
 #define DETOUR_JUMP_BYTES 5
+#define DETOUR_SHORT_BYTES 2 /* of a jump to a relay */
+#define DETOUR_RELAY_BYTES 5
 
 struct detour {
 	struct detour *next, *next_in_bucket;
@@ -31,9 +33,12 @@ struct detour {
 	const uint8_t *code_bytes;     /* in it, as are these */
 	const struct detour_fixup *fixups;
 	const struct detour_move *moves;
-	uint64_t hash;	/* of the record */
-	uintptr_t code; /* the trampoline */
-	uint8_t jump[DETOUR_JUMP_BYTES];
+	uint64_t hash;			 /* of the record */
+	uintptr_t code;			 /* the trampoline */
+	uint8_t jump[DETOUR_JUMP_BYTES]; /* at the address, jump_bytes of them */
+	uint8_t jump_bytes;
+	uintptr_t relay; /* where the filler is that the short jump leads to; 0: none */
+	uint8_t relay_jump[DETOUR_JUMP_BYTES];
 	uint8_t prot;	       /* of the text that it stands in */
 	uint8_t is_armed;      /* the jump stands */
 	uint8_t is_counted_up; /* its semaphore */

@@ -94,6 +94,23 @@ static int start(struct stop_job *job, int allow)
 	return 0;
 }
 
+/* Whether /proc shows the numbers of another pid namespace than ours: PID/task/TID. */
+static int is_foreign_proc(int32_t tid)
+{
+	char link[64];
+	ssize_t got = kernel_readlink("/proc/thread-self", link, sizeof link - 1);
+	const char *at;
+	int32_t number = 0;
+
+	if (got <= 0)
+		return 0;
+	link[got] = 0;
+	at = strrchr(link, '/');
+	for (at = at ? at + 1 : link; *at; at++)
+		number = number * 10 + (*at - '0');
+	return number != tid;
+}
+
 static int run_once(const struct text *text, struct janitor_site *sites, size_t count, int arm,
 		    unsigned int patience_ms, int allow)
 {
@@ -118,6 +135,7 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 	job->room = janitor.room;
 	job->slot_mask = 2 * janitor.room - 1;
 	job->result = STOP_RUNNING;
+	job->is_foreign_proc = is_foreign_proc(job->tid);
 	job->tasks_fd = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (job->tasks_fd < 0)
 		return -errno;

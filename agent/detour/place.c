@@ -91,7 +91,9 @@ static int check_head(const struct control_detour *record)
 
 	if (record->bytes % 8 || record->code_bytes < DETOUR_JUMP_BYTES ||
 	    record->code_bytes > DETOUR_CODE_MAX || record->fixup_count > DETOUR_FIXUPS_MAX ||
-	    record->move_count > DETOUR_MOVES_MAX || record->span_bytes < DETOUR_JUMP_BYTES ||
+	    record->move_count > DETOUR_MOVES_MAX ||
+	    record->span_bytes < (record->relay ? DETOUR_SHORT_BYTES : DETOUR_JUMP_BYTES) ||
+	    (record->relay && record->span_bytes >= DETOUR_JUMP_BYTES) ||
 	    record->span_bytes > DETOUR_SPAN_MAX || record->tier < TIER_FILLER ||
 	    record->tier > TIER_SEVERAL ||
 	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT))
@@ -147,9 +149,59 @@ static int is_wanted(const struct detour *detour)
 	return (detour->lanes | detour->prepared) != 0;
 }
 
+static int is_any(const struct detour *detour)
+{
+	(void)detour;
+	return 1;
+}
+
 static int is_inert(const struct detour *detour)
 {
 	return detour->is_armed && !is_wanted(detour);
+}
+
+static uintptr_t relay_of(const struct control_detour *record)
+{
+	return record->relay ? record->address + DETOUR_SHORT_BYTES + (uintptr_t)record->relay : 0;
+}
+
+/* Its filler belongs to nobody else, now or ever: it is not in the table of spans. */
+static int check_relay(const struct text *text, const struct control_detour *record,
+		       struct detour_refusal *refusal)
+{
+	uintptr_t relay = relay_of(record), end = relay + DETOUR_RELAY_BYTES;
+	const struct segment *segment = segment_at(relay, end);
+	uint8_t found[DETOUR_RELAY_BYTES];
+
+	if (!relay)
+		return 0;
+	if (!segment || !(segment->prot & PROT_EXEC) ||
+	    (relay < record->address + record->span_bytes && end > record->address))
+		return -WM_E_PROTOCOL;
+	if (table_overlap(relay, end, NULL, is_any))
+		return -WM_E_DETOUR_TAKEN;
+	for (const struct detour *d = detour_first(); d; d = d->next) {
+		if (d->relay && d->relay < end && d->relay + DETOUR_RELAY_BYTES > relay)
+			return -WM_E_DETOUR_TAKEN;
+	}
+	if (text_read(text, relay, found, sizeof found))
+		return -EFAULT;
+	if (!memcmp(found, record->original + record->span_bytes, sizeof found))
+		return 0;
+	memcpy(refusal->expected, record->original + record->span_bytes, sizeof refusal->expected);
+	memcpy(refusal->found, found, sizeof refusal->found);
+	return -WM_E_SITE_CHANGED;
+}
+
+static int is_in_relay(const struct control_detour *record)
+{
+	uintptr_t end = record->address + record->span_bytes;
+
+	for (const struct detour *d = detour_first(); d; d = d->next) {
+		if (d->relay && d->relay < end && d->relay + DETOUR_RELAY_BYTES > record->address)
+			return 1;
+	}
+	return 0;
 }
 
 static int check_place(const struct text *text, const struct control_detour *record,
@@ -167,7 +219,7 @@ static int check_place(const struct text *text, const struct control_detour *rec
 		if (!data || !(data->prot & PROT_WRITE))
 			return -EFAULT;
 	}
-	if (table_overlap(record->address, end, NULL, is_wanted))
+	if (table_overlap(record->address, end, NULL, is_wanted) || is_in_relay(record))
 		return -WM_E_DETOUR_TAKEN;
 	if (table_overlap(record->address, end, NULL, is_inert)) {
 		detour_disarm_idle(text, 100, NULL);
@@ -176,9 +228,11 @@ static int check_place(const struct text *text, const struct control_detour *rec
 	}
 	if (text_read(text, record->address, found, record->span_bytes))
 		return -EFAULT;
+	if (!memcmp(found, record->original, record->span_bytes))
+		return 0;
 	memcpy(refusal->expected, record->original, sizeof refusal->expected);
 	memcpy(refusal->found, found, sizeof refusal->found);
-	return memcmp(found, record->original, record->span_bytes) ? -WM_E_SITE_CHANGED : 0;
+	return -WM_E_SITE_CHANGED;
 }
 
 /* ---- the trampoline ---- */
@@ -201,12 +255,18 @@ static void narrow(struct range *range, uint64_t target, uint64_t offset)
 		range->high = high;
 }
 
+/* Where the long jump stands. */
+static uintptr_t jump_at(const struct control_detour *record)
+{
+	return record->relay ? relay_of(record) : record->address;
+}
+
 static struct range reach_of(const struct control_detour *record, const struct detour_fixup *fixups)
 {
 	struct range range = { .low = 0, .high = (UINT64_C(1) << 47) - 1 };
 
-	/* the jump into it: code - (address + 5) */
-	narrow(&range, record->address + DETOUR_JUMP_BYTES, 0);
+	/* the jump into it: code - (its address + 5) */
+	narrow(&range, jump_at(record) + DETOUR_JUMP_BYTES, 0);
 	for (unsigned int i = 0; i < record->fixup_count; i++) {
 		if (fixups[i].kind == FIXUP_REL32)
 			narrow(&range, fixups[i].target, fixups[i].offset + 4u + fixups[i].after);
@@ -262,6 +322,7 @@ static int make_code(const struct text *text, struct detour *detour)
 	static uint8_t code[DETOUR_CODE_MAX];
 	const struct control_detour *record = detour->record;
 	struct range range = reach_of(record, detour->fixups);
+	uint8_t *jump;
 	int64_t far;
 	int32_t near;
 	int error = memory_take(range.low, range.high, record->address, record->code_bytes,
@@ -269,7 +330,7 @@ static int make_code(const struct text *text, struct detour *detour)
 
 	if (error)
 		return error;
-	far = (int64_t)(detour->code - record->address - DETOUR_JUMP_BYTES);
+	far = (int64_t)(detour->code - jump_at(record) - DETOUR_JUMP_BYTES);
 	near = (int32_t)far;
 	error = near == far ? fill_code(detour, code) : -WM_E_DETOUR_REACH;
 	if (!error)
@@ -279,8 +340,16 @@ static int make_code(const struct text *text, struct detour *detour)
 		memory_untake(detour->code, record->code_bytes);
 		return error;
 	}
-	detour->jump[0] = 0xe9;
-	memcpy(detour->jump + 1, &near, sizeof near);
+	jump = record->relay ? detour->relay_jump : detour->jump;
+	jump[0] = 0xe9;
+	memcpy(jump + 1, &near, sizeof near);
+	detour->jump_bytes = DETOUR_JUMP_BYTES;
+	detour->relay = relay_of(record);
+	if (detour->relay) {
+		detour->jump[0] = 0xeb;
+		detour->jump[1] = (uint8_t)record->relay;
+		detour->jump_bytes = DETOUR_SHORT_BYTES;
+	}
 	return 0;
 }
 
@@ -384,6 +453,8 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 	detour = table_find(record, hash);
 	if (!error && (!detour || !(detour->is_armed || is_wanted(detour))))
 		error = check_place(text, record, refusal);
+	if (!error && !detour)
+		error = check_relay(text, record, refusal);
 	if (!error && !detour)
 		error = make(text, record, &layout, hash, &detour);
 	if (!error)

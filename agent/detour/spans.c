@@ -63,6 +63,21 @@ static struct janitor_site *site_around(const struct stop_job *job, uintptr_t ad
 	return NULL;
 }
 
+/*
+ * When a jump is taken away: a thread that has taken the short one and stands on the relay, which is
+ * about to be filler again. Where it goes on; 0: it may stay.
+ */
+static uintptr_t led_on(const struct stop_job *job, uintptr_t address)
+{
+	if (!job->has_relays || address < job->first || address >= job->last)
+		return 0;
+	for (size_t i = 0; i < job->count; i++) {
+		if (job->sites[i].detour->relay == address)
+			return job->sites[i].detour->code;
+	}
+	return 0;
+}
+
 /* Where a thread goes on that stands at `address` in this site's span. 0: nowhere. */
 static uintptr_t moved(const struct janitor_site *site, uintptr_t address)
 {
@@ -79,12 +94,21 @@ struct stack {
 	uintptr_t from, to;
 };
 
-/* A word on a stack that is in a span's middle. */
-static void clear_word(const struct stop_job *job, struct janitor_site *site, const uint64_t *word,
-		       uintptr_t at)
+/* A word on a stack that may be in a span's middle, or on a relay. */
+static void clear_word(const struct stop_job *job, const uint64_t *word, uintptr_t at)
 {
-	uint64_t to = halt_is_frame(word, 0) ? moved(site, *word) : 0;
+	struct janitor_site *site = job->arm ? site_around(job, *word) : NULL;
+	int is_frame = halt_is_frame(word, 0);
+	uint64_t to = 0;
 
+	if (!job->arm)
+		to = is_frame ? led_on(job, *word) : 0;
+	else if (site && is_frame)
+		to = moved(site, *word);
+	if (!job->arm && to)
+		copy(job, SYS_process_vm_writev, &to, at, sizeof to);
+	if (!site)
+		return;
 	if (!to || copy(job, SYS_process_vm_writev, &to, at, sizeof to) != sizeof to)
 		site->error = -WM_E_DETOUR_BUSY;
 }
@@ -124,10 +148,9 @@ static void scan_stack(struct stop_job *job, struct stack *stacks, unsigned int 
 		/* a frame's other words must be in sight too */
 		for (i = 0; i + HALT_FRAME_WORDS_BEHIND < have; i++) {
 			uint64_t word = job->words[i];
-			struct janitor_site *site = site_around(job, word);
 
-			if (site)
-				clear_word(job, site, &job->words[i], at + i * WORD);
+			if (word >= job->first && word < job->last)
+				clear_word(job, &job->words[i], at + i * WORD);
 			if (i && halt_is_frame(job->words, i)) {
 				uintptr_t stack = job->words[i - 1];
 
@@ -150,22 +173,22 @@ static void clear_thread(struct stop_job *job, const struct stopped *thread)
 	struct halt_regs regs;
 	struct janitor_site *site;
 	unsigned int count = 0;
+	uintptr_t to;
 	int changed;
 
 	if (halt_regs_get(thread->tid, &regs))
 		return; /* it has been killed */
 	/* a signal that is being delivered tells by itself what becomes of an interrupted call */
 	changed = thread->signal ? 0 : halt_restart(&regs);
-	site = site_around(job, halt_pc(&regs));
-	if (site) {
-		uintptr_t to = moved(site, halt_pc(&regs));
-
-		if (to)
-			halt_set_pc(&regs, to);
-		else
-			site->error = -WM_E_DETOUR_BUSY;
-		changed |= to != 0;
-	}
+	site = job->arm ? site_around(job, halt_pc(&regs)) : NULL;
+	to = site ? moved(site, halt_pc(&regs)) : 0;
+	if (!job->arm)
+		to = led_on(job, halt_pc(&regs));
+	if (to)
+		halt_set_pc(&regs, to);
+	else if (site)
+		site->error = -WM_E_DETOUR_BUSY;
+	changed |= to != 0;
 	if (changed)
 		halt_regs_set(thread->tid, &regs);
 	add_stack(stacks, &count, halt_stack(&regs),
@@ -192,7 +215,7 @@ void spans_clear(struct stop_job *job)
 	for (uint32_t i = 0; i < job->thread_count; i++) {
 		if (!job->threads[i].is_stopped)
 			continue;
-		if (job->arm)
+		if (job->arm || job->has_relays)
 			clear_thread(job, &job->threads[i]);
 		else
 			keep_calls(&job->threads[i]);
@@ -210,23 +233,23 @@ static int are_equal(const uint8_t *a, const uint8_t *b, size_t bytes)
 	return 1;
 }
 
-static int write_code(const struct stop_job *job, uintptr_t to, const uint8_t *bytes, int prot)
+static int write_code(const struct stop_job *job, uintptr_t to, const uint8_t *bytes, size_t count,
+		      int prot)
 {
 	uintptr_t start = to & ~(uintptr_t)(PAGE_BYTES - 1);
-	size_t length = (to + DETOUR_JUMP_BYTES - start + PAGE_BYTES - 1) &
-			~(size_t)(PAGE_BYTES - 1);
+	size_t length = (to + count - start + PAGE_BYTES - 1) & ~(size_t)(PAGE_BYTES - 1);
 	long error;
 
 	if (job->memory_fd >= 0) {
-		error = syscall_raw(SYS_pwrite64, job->memory_fd, (long)bytes, DETOUR_JUMP_BYTES,
+		error = syscall_raw(SYS_pwrite64, job->memory_fd, (long)bytes, (long)count,
 				    (long)to);
-		return error == DETOUR_JUMP_BYTES ? 0 : error < 0 ? (int)error : -EFAULT;
+		return error == (long)count ? 0 : error < 0 ? (int)error : -EFAULT;
 	}
 	error = syscall_raw(SYS_mprotect, (long)start, (long)length,
 			    PROT_READ | PROT_WRITE | PROT_EXEC, 0);
 	if (error)
 		return error == -ENOMEM ? -EFAULT : -WM_E_NO_TEXT_WRITE;
-	for (unsigned int i = 0; i < DETOUR_JUMP_BYTES; i++)
+	for (size_t i = 0; i < count; i++)
 		((volatile uint8_t *)to)[i] = bytes[i];
 	syscall_raw(SYS_mprotect, (long)start, (long)length, prot, 0);
 	return 0;
@@ -248,30 +271,63 @@ static int count_semaphore(const struct stop_job *job, struct detour *detour)
 	return 0;
 }
 
+/*
+ * The long jump in the filler, before the short one that leads to it; the filler's own bytes after that
+ * is gone. One that stands already is as good: a janitor was killed in between.
+ */
+static int store_relay(const struct stop_job *job, const struct detour *detour)
+{
+	const uint8_t *original = detour->record->original + detour->record->span_bytes;
+	uint8_t found[DETOUR_RELAY_BYTES];
+
+	if (!detour->relay)
+		return 0;
+	if (read_memory(job, found, detour->relay, sizeof found))
+		return -EFAULT;
+	if (!are_equal(found, original, sizeof found) &&
+	    !are_equal(found, detour->relay_jump, sizeof found))
+		return -WM_E_SITE_CHANGED;
+	return write_code(job, detour->relay, job->arm ? detour->relay_jump : original,
+			  DETOUR_RELAY_BYTES, detour->prot);
+}
+
+static int store_jump(const struct stop_job *job, const struct detour *detour)
+{
+	const struct control_detour *record = detour->record;
+
+	return write_code(job, record->address, job->arm ? detour->jump : record->original,
+			  detour->jump_bytes, detour->prot);
+}
+
 static void store_site(const struct stop_job *job, struct janitor_site *site, const uint8_t *found)
 {
 	struct detour *detour = site->detour;
 	const struct control_detour *record = detour->record;
 	const uint8_t *original = record->original;
-	int is_jump = are_equal(found, detour->jump, DETOUR_JUMP_BYTES) &&
-		      are_equal(found + DETOUR_JUMP_BYTES, original + DETOUR_JUMP_BYTES,
-				record->span_bytes - DETOUR_JUMP_BYTES);
+	size_t count = detour->jump_bytes;
+	int is_jump = are_equal(found, detour->jump, count) &&
+		      are_equal(found + count, original + count, record->span_bytes - count);
 	int is_original = are_equal(found, original, record->span_bytes);
 	int error = 0;
 
 	for (unsigned int i = 0; i < DETOUR_JUMP_BYTES; i++)
-		site->found[i] = found[i];
+		site->found[i] = i < record->span_bytes ? found[i] : 0;
 	if (!is_jump && !is_original) {
 		site->error = -WM_E_SITE_CHANGED;
 		return;
 	}
-	if (job->arm)
+	if (job->arm) {
 		error = count_semaphore(job, detour);
+		if (!error)
+			error = store_relay(job, detour);
+	}
 	if (!error && (job->arm ? is_original : is_jump))
-		error = write_code(job, record->address, job->arm ? detour->jump : original,
-				   detour->prot);
-	if (!job->arm && !error)
-		count_semaphore(job, detour); /* its module's data may be gone: no matter */
+		error = store_jump(job, detour);
+	if (!job->arm && !error) {
+		/* all that matters is done: a relay that can't be taken away leads to a trampoline still */
+		store_relay(job, detour);
+		count_semaphore(job, detour);
+	}
 	site->error = error;
 	site->is_done = !error;
 }

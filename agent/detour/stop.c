@@ -19,16 +19,33 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
+static void find_bounds(struct stop_job *job)
+{
+	job->first = UINTPTR_MAX;
+	job->last = 0;
+	for (size_t i = 0; i < job->count; i++) {
+		const struct detour *detour = job->sites[i].detour;
+		uintptr_t start = detour->record->address, end = start + DETOUR_SPAN_MAX;
+
+		if (detour->relay) {
+			start = detour->relay < start ? detour->relay : start;
+			end = detour->relay + DETOUR_RELAY_BYTES > end
+				      ? detour->relay + DETOUR_RELAY_BYTES
+				      : end;
+			job->has_relays = 1;
+		}
+		job->first = start < job->first ? start : job->first;
+		job->last = end > job->last ? end : job->last;
+	}
+}
+
 static int run(struct stop_job *job)
 {
 	uint64_t begin_ns = now_ns();
 	int error = threads_stop(job);
 
 	if (!error) {
-		job->first = job->count ? job->sites[0].detour->record->address : 0;
-		job->last = job->count ? job->sites[job->count - 1].detour->record->address +
-						 DETOUR_SPAN_MAX
-				       : 0;
+		find_bounds(job);
 		spans_clear(job);
 		spans_store(job);
 		/* whoever runs on passes a serializing instruction before it sees the new code */

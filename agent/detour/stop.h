@@ -16,6 +16,7 @@
 /* A thread that was seized. */
 struct stopped {
 	int32_t tid;
+	int32_t listed; /* its number in /proc, which may be another pid namespace's */
 	int32_t signal; /* that it was about to be given: it goes on with it */
 	uint8_t is_stopped;
 };
@@ -26,6 +27,7 @@ struct stop_job {
 	int32_t tasks_fd;  /* /proc/self/task, opened by the control thread */
 	int32_t memory_fd; /* /proc/self/mem; -1: write by mprotect(2) */
 	int arm;
+	int is_foreign_proc;  /* the numbers in it are those of an outer pid namespace */
 	uint64_t patience_ns; /* for the threads to stop, if they sleep uninterruptibly */
 	uint64_t deadline_ns; /* if they wait for a processor */
 	uintptr_t main_stack_end;
@@ -41,7 +43,8 @@ struct stop_job {
 	int32_t result; /* STOP_RUNNING until it is over */
 	uint64_t stopped_ns, done_ns;
 	/* the janitor's own */
-	uintptr_t first, last; /* the spans of all sites lie between */
+	uintptr_t first, last; /* the spans of all sites, and their relays, lie between */
+	int has_relays;
 	uint64_t words[STOP_STACK_WORDS];
 	char list[STOP_LIST_BYTES];
 	uint8_t bytes[STOP_GROUP][DETOUR_SPAN_MAX];

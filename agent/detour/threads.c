@@ -125,7 +125,26 @@ static int is_late(const struct stop_job *job, int32_t tid)
 
 /* ---- stopping ---- */
 
-static int seize(struct stop_job *job, int32_t tid)
+/* The number of a thread in its own, innermost namespace: the last in its NSpid line. 0: it is gone. */
+static int32_t inner_number(const struct stop_job *job, int32_t listed)
+{
+	char text[STATUS_BYTES];
+	const char *line;
+	int32_t number = 0;
+
+	if (!read_status(job, listed, text, sizeof text))
+		return 0;
+	line = line_of(text, "NSpid:");
+	for (; line && *line && *line != '\n'; line++) {
+		if (*line >= '0' && *line <= '9')
+			number = number * 10 + (*line - '0');
+		else
+			number = 0;
+	}
+	return number;
+}
+
+static int seize(struct stop_job *job, int32_t tid, int32_t listed)
 {
 	uint32_t *slot = slot_of(job, tid);
 	long error;
@@ -136,8 +155,8 @@ static int seize(struct stop_job *job, int32_t tid)
 		return -ENOBUFS;
 	error = syscall_raw(SYS_ptrace, PTRACE_SEIZE, tid, 0, 0);
 	if (error)
-		return error == -ESRCH ? 0 : why_not(job, tid, (int)error);
-	job->threads[job->thread_count++] = (struct stopped){ .tid = tid };
+		return error == -ESRCH ? 0 : why_not(job, listed, (int)error);
+	job->threads[job->thread_count++] = (struct stopped){ .tid = tid, .listed = listed };
 	*slot = job->thread_count;
 	syscall_raw(SYS_ptrace, PTRACE_INTERRUPT, tid, 0, 0);
 	return 0;
@@ -147,16 +166,17 @@ static int seize_listed(struct stop_job *job, long bytes, int *found_self)
 {
 	for (long at = 0; at < bytes;) {
 		const struct entry *entry = (const struct entry *)(job->list + at);
-		int32_t tid = 0;
+		int32_t listed = 0, tid;
 		int error;
 
 		for (const char *c = entry->name; *c >= '0' && *c <= '9'; c++)
-			tid = tid * 10 + (*c - '0');
+			listed = listed * 10 + (*c - '0');
 		at += entry->bytes;
+		tid = listed && job->is_foreign_proc ? inner_number(job, listed) : listed;
 		if (!tid)
-			continue; /* "." and ".." */
+			continue; /* "." and ".."; one that is gone */
 		*found_self |= tid == job->tid;
-		error = seize(job, tid);
+		error = seize(job, tid, listed);
 		if (error)
 			return error;
 	}
@@ -173,7 +193,7 @@ static int seize_all(struct stop_job *job)
 	while (!error && (bytes = syscall_raw(SYS_getdents64, job->tasks_fd, (long)job->list,
 					      sizeof job->list, 0)) > 0)
 		error = seize_listed(job, bytes, &found_self);
-	/* a /proc of another pid namespace: those numbers are not ours to use */
+	/* those would not be our threads */
 	return error ? error : found_self ? 0 : -WM_E_NO_PTRACE;
 }
 
@@ -195,7 +215,7 @@ static int wait_for(struct stop_job *job, struct stopped *thread)
 			return 0; /* it has ended */
 		if (tries < SPINS)
 			continue;
-		if (is_late(job, thread->tid))
+		if (is_late(job, thread->listed))
 			return -WM_E_STRICT;
 		syscall_raw(SYS_nanosleep, (long)&pause, 0, 0, 0);
 		if (pause.tv_nsec < SLEEP_LAST_NS)
