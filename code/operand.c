@@ -29,7 +29,7 @@ static int small_number(const char *text, int limit, const char **end)
 {
 	int value = 0, digits = 0;
 
-	for (; isdigit((unsigned char)text[digits]) && digits < 3; digits++)
+	for (; digits < 3 && isdigit((unsigned char)text[digits]); digits++)
 		value = value * 10 + text[digits] - '0';
 	*end = text + digits;
 	return !digits || value >= limit || (digits > 1 && *text == '0') ? -1 : value;
@@ -115,15 +115,19 @@ static int read_size(const char **text, struct size *size)
 	const char *at = *text;
 
 	*size = (struct size){ 0 };
-	size->is_signed = *at == '-';
-	at += size->is_signed;
+	if (*at == '-') {
+		size->is_signed = 1;
+		at++;
+	}
 	if (!isdigit((unsigned char)at[0]) || (at[1] != '@' && (at[1] != 'f' || at[2] != '@'))) {
 		size->is_signed = 0;
 		return 0;
 	}
 	size->bytes = (unsigned int)(*at++ - '0');
-	size->is_float = *at == 'f';
-	at += size->is_float;
+	if (*at == 'f') {
+		size->is_float = 1;
+		at++;
+	}
 	*text = at + 1;
 	if (size->is_float)
 		return size->bytes == 4 || size->bytes == 8 ? 0 : -WM_E_OPERAND;
@@ -228,7 +232,7 @@ static int read_register(const char **text, char name[8])
 
 static int read_address_register(const char **text, uint8_t *reg)
 {
-	struct code_operand operand;
+	struct code_operand operand = { 0 };
 	char name[8];
 	int err = read_register(text, name);
 

@@ -28,7 +28,7 @@ struct code_operand {
 	uint8_t bytes; /* 1, 2, 4, 8 */
 	uint8_t reg;   /* register; base of memory */
 	uint8_t index;
-	uint8_t scale;	     /* 1, 2, 4, 8 */
+	uint8_t scale;	      /* 1, 2, 4, 8 */
 	int64_t displacement; /* or the address, or the constant */
 };
 
@@ -43,18 +43,20 @@ enum code_place_kind { PLACE_USDT, PLACE_FUNCTION, PLACE_ADDRESS };
 struct code_place {
 	enum code_place_kind kind;
 	const char *subsystem; /* provider; the module's short name */
-	const char *event;     /* the probe's name, the function's; "OFFSET" or "FILE:LINE" for an address */
-	const char *source;    /* file of the source, "" if unknown */
-	unsigned int line;     /* 0: unknown */
-	uint64_t address;      /* the probed point */
-	uint64_t semaphore;    /* 0: none */
-	uint64_t function;     /* start of the function that holds it, 0: unknown */
+	const char *
+		event; /* the probe's name, the function's; "OFFSET" or "FILE:LINE" for an address */
+	const char *source; /* file of the source, "" if unknown */
+	unsigned int line;  /* 0: unknown */
+	uint64_t address;   /* the probed point */
+	uint64_t semaphore; /* 0: none */
+	uint64_t function;  /* start of the function that holds it, 0: unknown */
 	uint64_t function_bytes;
-	int is_entry;	       /* address is a function's entry: no red zone, no flags, no vector state that counts */
+	int is_entry; /* address is a function's entry: no red zone, no flags, no vector state that counts */
 	unsigned int field_count;
 	struct code_field fields[CODE_FIELDS_MAX];
 	int wants_return, wants_entry;
-	struct code_field ret; /* where wants_return: OPERAND_REGISTER rax or OPERAND_VECTOR 0; type 0: no value */
+	struct code_field
+		ret; /* where wants_return: OPERAND_REGISTER rax or OPERAND_VECTOR 0; type 0: no value */
 };
 
 #endif

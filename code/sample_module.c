@@ -66,7 +66,7 @@ __attribute__((noinline)) static int fast(int a)
 	return a * 13;
 }
 
-static int (*choose(void))(int)
+__attribute__((used)) static int (*choose(void))(int)
 {
 	return fast;
 }
