@@ -230,13 +230,19 @@ int code_request_takes(const struct code_request *request, const char *path)
 {
 	const char *wanted = request->module, *name = strrchr(path, '/');
 	char text[PATH_MAX];
+	size_t bytes;
 
 	/* as it is first: "[vdso]" is no glob */
 	if (!wanted || !strcmp(wanted, path) || fnmatch(wanted, path, FNM_NOESCAPE) == 0)
 		return 1;
 	if (strchr(wanted, '/'))
 		return realpath(wanted, text) && !strcmp(text, path);
-	if (fnmatch(wanted, name ? name + 1 : path, FNM_NOESCAPE) == 0)
+	name = name ? name + 1 : path;
+	if (fnmatch(wanted, name, FNM_NOESCAPE) == 0)
+		return 1;
+	/* libz.so.1, as programs name it, is libz.so.1.2.13 on the disk */
+	bytes = strlen(wanted);
+	if (strstr(wanted, ".so") && !strncmp(wanted, name, bytes) && name[bytes] == '.')
 		return 1;
 	code_file_short_name(path, text, sizeof(text));
 	return fnmatch(wanted, text, FNM_NOESCAPE) == 0;

@@ -146,6 +146,13 @@ Test(request, a_module_goes_by_path_or_name)
 	cr_assert_eq(parse("func:a@/lib/libc.so.6"), 0);
 	cr_assert_not(code_request_takes(&request, path));
 
+	/* By the name that programs ask for it by. */
+	cr_assert_eq(parse("func:a@libz.so.1"), 0);
+	cr_assert(code_request_takes(&request, "/lib/libz.so.1.2.13"));
+	cr_assert_not(code_request_takes(&request, "/lib/libz.so.11"));
+	cr_assert_eq(parse("func:a@lib"), 0);
+	cr_assert_not(code_request_takes(&request, "/lib/lib.a"));
+
 	/* By a link to it, as /lib is one to /usr/lib. */
 	cr_assert_not_null(mkdtemp(folder));
 	snprintf(link, sizeof(link), "%s/link", folder);

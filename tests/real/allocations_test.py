@@ -14,7 +14,7 @@ for line in sys.stdin:
     if "name" not in event:
         continue
     name, *edge = event["name"].removeprefix("libc:").split(":")
-    fields = event["fields"]
+    fields = {key: int(str(value), 0) for key, value in event["fields"].items()}
     if name == "free":
         freed += live.pop(fields["arg1"], 0)
     elif edge == ["begin"]:
