@@ -18,7 +18,24 @@ struct match {
 	const struct code_function *function;
 	const struct code_symbol *symbol;
 	char *event;
+	uint64_t chosen; /* where a choice fell, 0: there was none */
 };
+
+/* What code_resolve_function() was given. */
+struct query {
+	const struct code_request *request;
+	struct code_module *module;
+	const struct code_process *process;
+	code_found *found;
+	void *data;
+	int calls; /* of found() */
+};
+
+static int tell(struct query *query, const struct code_place *place, int err, const char *detail)
+{
+	query->calls++;
+	return query->found(place, err, detail, query->data);
+}
 
 struct matches {
 	struct match *all;
@@ -151,14 +168,14 @@ static void return_guess(const struct code_request *request, struct code_field *
 	};
 }
 
-static int function_place(const struct code_request *request, struct code_module *module,
-			  const struct code_symbol *symbol, struct code_place *place,
-			  code_found *found, void *data)
+static int function_place(struct query *query, const struct code_symbol *symbol,
+			  struct code_place *place)
 {
+	const struct code_request *request = query->request;
 	struct code_parameters known;
 	char name[64] = "ret";
-	int told = code_parameters_read(&known, module->file, place->address, symbol->name),
-	    err = 0;
+	int told = code_parameters_read(&known, query->module->file, place->address, symbol->name);
+	int err = 0;
 
 	place->source = known.source;
 	place->line = known.line;
@@ -171,7 +188,7 @@ static int function_place(const struct code_request *request, struct code_module
 	}
 	if (request->wants_return) {
 		if (known.never_returns)
-			return found(place, -WM_E_NO_RETURN, "", data);
+			return tell(query, place, -WM_E_NO_RETURN, "");
 		place->wants_return = 1;
 		place->ret = known.ret;
 		/* What returns nothing has no value to take for another; the call is a span all the same. */
@@ -182,46 +199,60 @@ static int function_place(const struct code_request *request, struct code_module
 		err = code_fields_choose(request, &known.values, place, name);
 	if (err == -WM_E_NO_PARAMETER && told < 0)
 		err = told;
-	return found(place, err, err ? name : "", data);
+	return tell(query, place, err, err ? name : "");
+}
+
+/* What else of this request's has its code at an address: that event's name, or NULL. */
+static const char *other_name(const struct matches *matches, const struct match *match,
+			      uint64_t address)
+{
+	for (size_t i = 0; i < matches->count; i++) {
+		const struct match *other = &matches->all[i];
+
+		if (other->symbol->is_ifunc ? other < match && other->chosen == address
+					    : other->function->address == address)
+			return other->event;
+	}
+	return NULL;
 }
 
 /* A function that is chosen later: the place is where the choice fell, under the name that was asked. */
-static int chosen_places(const struct code_request *request, struct code_module *module,
-			 const struct code_process *process, const struct match *match,
-			 struct code_place *place, code_found *found, void *data)
+static int chosen_places(struct query *query, struct matches *matches, struct match *match,
+			 struct code_place *place)
 {
 	uint64_t addresses[CODE_CHOSEN_MAX];
 	int ret = 0, count;
 
-	if (!process)
-		return found(place, -WM_E_CHOSEN_LATER, "", data);
-	count = code_chosen_find(process, module, match->function, addresses);
+	if (!query->process)
+		return tell(query, place, -WM_E_CHOSEN_LATER, "");
+	count = code_chosen_find(query->process, query->module, match->function, addresses);
 	if (count == -ENOMEM)
 		return count;
 	if (count < 0)
-		return found(place, count, "", data);
+		return tell(query, place, count, "");
 	if (!count)
-		return found(place, -WM_E_CHOSEN_LATER, "nothing in the process shows it", data);
+		return tell(query, place, -WM_E_CHOSEN_LATER, "nothing in the process shows it");
 	for (int i = 0; !ret && i < count; i++) {
-		const struct code_function *function = code_function_at(code_module_symbols(module),
-									addresses[i]);
+		const char *other = other_name(matches, match, addresses[i]);
+		const struct code_function *function = code_function_at(
+			code_module_symbols(query->module), addresses[i]);
 
-		place->address = place->function = addresses[i];
+		place->address = place->function = match->chosen = addresses[i];
 		place->function_bytes = function && function->address == addresses[i]
 						? function->bytes
 						: 0;
-		ret = function_place(request, module, match->symbol, place, found, data);
+		/* One place has one event; memcpy and memmove, say, may be one function. */
+		ret = other ? tell(query, place, -WM_E_SAME_CODE, other)
+			    : function_place(query, match->symbol, place);
 	}
 	return ret;
 }
 
-static int match_resolve(const struct code_request *request, struct code_module *module,
-			 const struct code_process *process, const struct match *match,
-			 code_found *found, void *data)
+static int match_resolve(struct query *query, struct matches *matches, struct match *match)
 {
 	struct code_place place = {
 		.kind = PLACE_FUNCTION,
-		.subsystem = module->file->name,
+		.subsystem = query->module->file->name,
 		.event = match->event,
 		.source = "",
 		.address = match->function->address,
@@ -232,13 +263,14 @@ static int match_resolve(const struct code_request *request, struct code_module 
 	};
 
 	if (match->symbol->is_ifunc)
-		return chosen_places(request, module, process, match, &place, found, data);
-	return function_place(request, module, match->symbol, &place, found, data);
+		return chosen_places(query, matches, match, &place);
+	return function_place(query, match->symbol, &place);
 }
 
 int code_resolve_function(const struct code_request *request, struct code_module *module,
 			  const struct code_process *process, code_found *found, void *data)
 {
+	struct query query = { request, module, process, found, data, 0 };
 	const struct code_symbols *symbols = code_module_symbols(module);
 	struct matches matches = { 0 };
 	int ret;
@@ -249,7 +281,7 @@ int code_resolve_function(const struct code_request *request, struct code_module
 	if (ret > 0)
 		ret = rename_doubles(&matches);
 	for (size_t i = 0; !ret && i < matches.count; i++)
-		ret = match_resolve(request, module, process, &matches.all[i], found, data);
+		ret = match_resolve(&query, &matches, &matches.all[i]);
 	if (!ret)
 		ret = matches.count	     ? (int)matches.count
 		      : symbols->is_stripped ? -WM_E_NO_SYMBOLS
