@@ -32,17 +32,23 @@ static void lea_add(struct gather *gather, uint64_t at, uint64_t target)
 	gather->leas[gather->lea_count++] = (struct gather_lea){ at, target };
 }
 
+static void guess_add(struct gather *gather, uint64_t address)
+{
+	if (sweep_part_at(gather->sweep, address))
+		address_add(gather, &gather->guesses, address);
+}
+
 /* In a program that isn't position-independent numbers may be addresses. */
 static void fixed_take(struct gather *gather, const ZydisDecodedInstruction *insn, uint64_t at)
 {
 	for (int i = 0; i < 2; i++) {
 		if (insn->raw.imm[i].size >= 32 && !insn->raw.imm[i].is_relative) {
-			gather_target(gather, insn->raw.imm[i].value.u);
+			guess_add(gather, insn->raw.imm[i].value.u);
 			lea_add(gather, at, insn->raw.imm[i].value.u);
 		}
 	}
 	if (insn->raw.disp.size == 32 && !(insn->raw.modrm.mod == 0 && insn->raw.modrm.rm == 5)) {
-		gather_target(gather, (uint64_t)insn->raw.disp.value);
+		guess_add(gather, (uint64_t)insn->raw.disp.value);
 		lea_add(gather, at, (uint64_t)insn->raw.disp.value);
 	}
 }
@@ -156,6 +162,25 @@ static void relocations_take(struct gather *gather)
 	}
 }
 
+/*
+ * A number that would be an address of code. Nobody has one of an instruction's middle but a direct
+ * branch, over a lock prefix perhaps: such a number is something else.
+ */
+static void guess_take(struct gather *gather, uint64_t address)
+{
+	const struct sweep_part *part = sweep_part_at(gather->sweep, address);
+	uint64_t before = sweep_previous(gather->sweep, address);
+	ZydisDecodedInstruction insn;
+
+	if (part && before && !sweep_is_start(gather->sweep, address) &&
+	    ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&gather->fast, NULL,
+						       part->data + (before - part->range.start),
+						       part->range.end - before, &insn)) &&
+	    before + insn.length > address)
+		return;
+	gather_target(gather, address);
+}
+
 /* RELR keeps addends in the words themselves, as does a program that needs no relocation. */
 void gather_words(struct gather *gather)
 {
@@ -175,7 +200,9 @@ void gather_words(struct gather *gather)
 
 			memcpy(&word, part->data + at, sizeof(word));
 			if (word >= low && word < high)
-				gather_target(gather, word);
+				guess_take(gather, word);
 		}
 	}
+	for (size_t i = 0; i < gather->guesses.count; i++)
+		guess_take(gather, gather->guesses.all[i]);
 }

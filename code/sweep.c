@@ -156,6 +156,7 @@ int sweep_make(struct sweep *sweep, struct code_file *file, const struct code_sy
 	free(gather.edges.all);
 	free(gather.jumps.all);
 	free(gather.unread.all);
+	free(gather.guesses.all);
 	free(gather.leas);
 	return err;
 }

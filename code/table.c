@@ -184,6 +184,16 @@ static const ZydisDecodedOperand *writer_of(const ZydisDecodedInstruction *insn,
 	return NULL;
 }
 
+/* glibc's pointers at rest are rotated and xored with a secret of the thread's; nothing is computed. */
+static bool is_unscrambling(const ZydisDecodedInstruction *insn,
+			    const ZydisDecodedOperand *operands)
+{
+	return insn->mnemonic == ZYDIS_MNEMONIC_ROR ||
+	       (insn->mnemonic == ZYDIS_MNEMONIC_XOR &&
+		operands[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		operands[1].mem.segment == ZYDIS_REGISTER_FS);
+}
+
 /* Where the register that a jump goes to has its value from: the last instruction above that writes it. */
 static enum jump_kind jump_kind_of(const struct gather *gather, uint64_t at, uint64_t start)
 {
@@ -207,6 +217,8 @@ static enum jump_kind jump_kind_of(const struct gather *gather, uint64_t at, uin
 			return JUMP_UNKNOWN;
 		if (!writer_of(&insn, operands, reg))
 			continue;
+		if (is_unscrambling(&insn, operands))
+			continue;
 		if ((insn.mnemonic != ZYDIS_MNEMONIC_MOV && insn.mnemonic != ZYDIS_MNEMONIC_POP) ||
 		    operands[0].size != 64)
 			return JUMP_COMPUTED;
@@ -218,7 +230,7 @@ static enum jump_kind jump_kind_of(const struct gather *gather, uint64_t at, uin
 	return JUMP_UNKNOWN;
 }
 
-/* Whether a function loads distances at all: sign-extending or narrow loads with an index. */
+/* Whether a function loads distances at all: sign-extending, with an index. */
 static bool function_loads_distances(const struct gather *gather,
 				     const struct image_range *function)
 {
@@ -229,7 +241,8 @@ static bool function_loads_distances(const struct gather *gather,
 		if (!insn_read(gather, at, &insn, operands))
 			return true;
 		if (insn.mnemonic == ZYDIS_MNEMONIC_MOVSXD &&
-		    operands[1].type == ZYDIS_OPERAND_TYPE_MEMORY)
+		    operands[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    operands[1].mem.index != ZYDIS_REGISTER_NONE)
 			return true;
 	}
 	return false;
