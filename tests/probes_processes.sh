@@ -5,9 +5,7 @@
 . "$(dirname "$0")/probes_setup.bash"
 
 # A prefork server that runs: its children that are there, and those that come.
-mkfifo in
-exec 5<>in
-start ./prefork 6 0 <&5
+start ./prefork 6 0
 sleep 0.3
 run 0 --json --for 500ms --tree -e func:serve -o tree -p "$pid"
 expect "--tree: processes" "$("$waymark" dump tree | awk '{ print $4 }' | sort -u | wc -l)" 6
@@ -22,7 +20,7 @@ for other in $(pgrep -P "$pid"); do
 	same_bytes "$other" /prefork "a child"
 done
 kill -9 "$pid"
-start ./prefork 3 200 <&5
+start ./prefork 3 200
 sleep 0.2
 run 0 --json --for 1s -e func:serve -o forked -p "$pid"
 expect "forked: discarded" "$(json discarded)" 0
@@ -60,11 +58,11 @@ run 0 --json --for 300ms -e func:add -o replaced -p "$pid"
 kill "$pid"
 
 # In namespaces of its own: files are found as the process sees them.
-if [ "$(id -u)" -eq 0 ] && unshare --mount --pid --fork true 2>/dev/null; then
+if [ "$(id -u)" -eq 0 ] && unshare --mount --pid --fork --mount-proc true 2>/dev/null; then
 	mkdir -p root
 	cp probed root/inner
 	# shellcheck disable=SC2016 # expanded by the inner shell
-	start unshare --mount --pid --fork --kill-child sh -c \
+	start unshare --mount --pid --fork --mount-proc --kill-child sh -c \
 		'mount -t tmpfs none /mnt && cp '"$folder"'/root/inner /mnt/inner && exec /mnt/inner 0 1 1000'
 	sleep 0.5
 	inner=$(pgrep -f '^/mnt/inner 0 1 1000' | head -1)
