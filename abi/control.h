@@ -60,6 +60,9 @@ enum control_type {
 	CONTROL_GO = 36,    /* a launched program may run */
 	CONTROL_QUIET = 37, /* disarm all; DONE comes when nothing writes to the store any more */
 	CONTROL_LEAVE = 38, /* QUIET, then this session is gone; the last ends the agent's thread */
+	CONTROL_PLACE = 39, /* struct control_place, then detours, as abi/detour.h says */
+	CONTROL_COMMIT = 40, /* arm what PLACE has prepared, all in one batch */
+	CONTROL_SEEN = 41,   /* struct control_seen: all that is wanted in that module is placed */
 };
 
 struct wm_message {
@@ -147,6 +150,17 @@ struct control_bundle {
 	uint32_t reserved;
 };
 
+/*
+ * From its first COMMIT on, which may come without any PLACE, a session is told of each module that
+ * comes, by MODULE, whether it has markers or not; the thread that loads it waits until all such sessions
+ * have said SEEN, for CONTROL_SEEN_WAIT_MS at most, before any code of the module runs.
+ */
+#define CONTROL_SEEN_WAIT_MS 2000
+
+struct control_seen {
+	uint64_t base; /* as MODULE told it */
+};
+
 struct control_open {
 	uint64_t buffer_bytes; /* data part of the store; rounded up to chunks */
 	uint64_t block_ns;
@@ -167,6 +181,7 @@ _Static_assert(sizeof(struct control_refused) == 32, "fixed");
 _Static_assert(sizeof(struct control_marker) == 32, "fixed");
 _Static_assert(sizeof(struct control_module) == 32, "fixed");
 _Static_assert(sizeof(struct control_bundle) == 16, "fixed");
+_Static_assert(sizeof(struct control_seen) == 8, "fixed");
 _Static_assert(sizeof(struct control_open) == 24, "fixed");
 
 #endif

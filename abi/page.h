@@ -182,7 +182,8 @@ struct wm_packet {
 #define EVENT_EXTENDED_BYTES 13u
 #define EVENT_TICK_BITS 27
 
-enum field_state { FIELD_WHOLE = 0, FIELD_NULL = 1, FIELD_CUT = 2 };
+/* UNREADABLE: the pointer led nowhere, or might not be followed there; with it goes an empty string. */
+enum field_state { FIELD_WHOLE = 0, FIELD_NULL = 1, FIELD_CUT = 2, FIELD_UNREADABLE = 3 };
 #define FIELD_BYTES_MAX 4096u /* a string without its NUL, or a run; what is past it is cut */
 
 _Static_assert(sizeof(struct wm_packet) == PAGE_HEAD_BYTES, "the packet's header is packed");

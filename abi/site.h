@@ -58,7 +58,8 @@ struct wm_site {
  * The text is NUL-terminated, six parts divided by newlines:
  *
  *	KIND WAY     'm' event, 'i' inline block, 'b' 'e' begin and end of a span;
- *	             'j' one-byte jump, 'p' portable flag
+ *	             'j' one-byte jump, 'p' portable flag; 'd' a detour (abi/detour.h),
+ *	             which is in no site table
  *	SUBSYSTEM
  *	EVENT
  *	FILE         as given to the compiler

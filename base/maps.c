@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #define MAPS_DELETED " (deleted)"
@@ -59,13 +60,13 @@ static void path_unescape(char *path)
 static int line_parse(struct map *map, char *line)
 {
 	unsigned long long start, end, offset, inode;
-	unsigned int major, minor;
+	unsigned int device_major, device_minor;
 	char prot[5];
 	int path_at = 0;
 	size_t bytes;
 
-	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, prot, &offset, &major,
-		   &minor, &inode, &path_at) < 7 ||
+	if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, prot, &offset,
+		   &device_major, &device_minor, &inode, &path_at) < 7 ||
 	    start >= end)
 		return -EPROTO;
 	*map = (struct map){
@@ -73,6 +74,7 @@ static int line_parse(struct map *map, char *line)
 		.end = end,
 		.offset = offset,
 		.inode = inode,
+		.device = makedev(device_major, device_minor),
 		.prot = (prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
 			(prot[2] == 'x' ? PROT_EXEC : 0),
 		.shared = prot[3] == 's',

@@ -12,8 +12,8 @@
 
 struct map {
 	uint64_t start, end, offset;
-	uint64_t inode;
-	int prot; /* PROT_* */
+	uint64_t inode, device; /* device: as stat(2) has it */
+	int prot;		/* PROT_* */
 	bool shared;
 	bool deleted;	  /* the file is gone; its name is kept in path without the kernel's mark */
 	const char *path; /* "" for anonymous memory, "[vdso]" and the like as they are */

@@ -35,7 +35,7 @@ _waymark()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local command=${COMP_WORDS[1]} target
-	local commands="record list report dump help version"
+	local commands="record list report dump bench help version"
 
 	# A marker's name holds a colon, which readline takes for the end of a word.
 	if declare -F _get_comp_words_by_ref >/dev/null; then
@@ -64,6 +64,8 @@ _waymark()
 		declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word" ;;
 	record:-o | report:* | dump:*)
 		mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
+	bench:*)
+		mapfile -t COMPREPLY < <(compgen -W "mechanisms" -- "$word") ;;
 	list:*)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
 	esac

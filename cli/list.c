@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/list.h"
 #include "cli/cli.h"
+#include "cli/list_probes.h"
 #include "session/hits.h"
 #include "session/spec.h"
 
@@ -18,19 +19,25 @@ struct options {
 	size_t pid_count;
 	const char **files;
 	size_t file_count;
-	struct spec_list globs;
+	struct spec_list globs;	 /* of markers */
+	struct spec_list probes; /* --func, --usdt, --event */
 	int json, sites;
 };
 
 static void usage(void)
 {
 	fputs("Usage: waymark list [OPTION]... FILE... [SUBSYSTEM:EVENT]...\n"
-	      "       waymark list [OPTION]... -p PID [SUBSYSTEM:EVENT]...\n\n"
+	      "       waymark list [OPTION]... -p PID [SUBSYSTEM:EVENT]...\n"
+	      "       waymark list {--func GLOB | --usdt[=GLOB] | --event SPEC}... {FILE... | -p PID}\n\n"
 	      "Show the markers in programs and libraries, or in running processes, which are not\n"
 	      "touched: their names, fields, sites, whether they are armed, where they stand in the\n"
 	      "source; how often they were hit, if an agent is in the process. Names may be globs.\n\n"
+	      "With --func, --usdt or --event: what could be probed, and how, or why not.\n\n"
 	      "  -p, --pid=PID  the markers of all modules of a process; may be given again\n"
 	      "  -s, --sites    each site by itself: its address, its state, its place\n"
+	      "  -f, --func=GLOB    functions of that name\n"
+	      "  -u, --usdt[=GLOB]  USDT probes; of that PROVIDER:NAME\n"
+	      "  -e, --event=SPEC   what this spec would record, as func:malloc/ret,arg1/\n"
 	      "  -j, --json     as one JSON array\n"
 	      "  -h, --help     this help\n",
 	      stdout);
@@ -75,26 +82,46 @@ static int argument_add(struct options *options, const char *text)
 	return err && err != -WM_E_SPEC_TWICE ? complain(err, "%s", text) : CLI_FINE;
 }
 
+static int probe_add(struct options *options, const char *kind, const char *text)
+{
+	char whole[1100];
+	int err;
+
+	snprintf(whole, sizeof(whole), "%s%s", kind, text);
+	err = spec_add(&options->probes, whole);
+	if (!err && !options->probes.all[options->probes.count - 1].request)
+		return complain(-WM_E_SPEC_KIND, "%s", whole);
+	return err && err != -WM_E_SPEC_TWICE ? complain(err, "%s", whole) : CLI_FINE;
+}
+
 /* Returns CLI_FINE, -1 when all is said and done, or the status to end with. */
 static int options_read(struct options *options, int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "pid", required_argument, NULL, 'p' },
-		{ "sites", no_argument, NULL, 's' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
+		{ "pid", required_argument, NULL, 'p' },   { "sites", no_argument, NULL, 's' },
+		{ "func", required_argument, NULL, 'f' },  { "usdt", optional_argument, NULL, 'u' },
+		{ "event", required_argument, NULL, 'e' }, { "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },	   { NULL, 0, NULL, 0 },
 	};
 	int c, status = CLI_FINE;
 
 	optind = 1;
-	while (!status && (c = getopt_long(argc, argv, "p:sjh", longs, NULL)) != -1) {
+	while (!status && (c = getopt_long(argc, argv, "p:sf:u::e:jh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'p':
 			status = pid_add(options, optarg);
 			break;
 		case 's':
 			options->sites = 1;
+			break;
+		case 'f':
+			status = probe_add(options, "func:", optarg);
+			break;
+		case 'u':
+			status = probe_add(options, "usdt:", optarg ? optarg : "*:*");
+			break;
+		case 'e':
+			status = probe_add(options, "", optarg);
 			break;
 		case 'j':
 			options->json = 1;
@@ -201,7 +228,10 @@ int cmd_list(int argc, char **argv)
 	if (!options.pids || !options.files)
 		return complain(-ENOMEM, NULL);
 	status = options_read(&options, argc, argv);
-	if (!status) {
+	if (!status && options.probes.count) {
+		status = list_probes(&options.probes, options.files, options.file_count,
+				     options.pids, options.pid_count, options.json);
+	} else if (!status) {
 		status = fill(&catalog, &options);
 		take = malloc(catalog.count + 1);
 		chosen = take ? choose(&catalog, &options, take) : complain(-ENOMEM, NULL);
@@ -211,6 +241,7 @@ int cmd_list(int argc, char **argv)
 	free(take);
 	catalog_release(&catalog);
 	spec_list_release(&options.globs);
+	spec_list_release(&options.probes);
 	free(options.pids);
 	free(options.files);
 	return status < 0 ? CLI_FINE : status;

@@ -100,7 +100,7 @@ static void put_text(const char *text)
 }
 
 void progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
-			  const char *dir, int exit_status, const char *error)
+			  const char *dir, int exit_status, const char *error, const char *more)
 {
 	fputs("{\"dir\":", stdout);
 	put_text(dir);
@@ -115,6 +115,6 @@ void progress_sum_up_json(const struct progress *progress, const struct wm_sessi
 		put_text(error);
 	else
 		fputs("null", stdout);
-	fputs("}\n", stdout);
+	printf("%s}\n", more ? more : "");
 	fflush(stdout);
 }

@@ -30,8 +30,11 @@ uint64_t progress_elapsed_ns(const struct progress *progress);
 void progress_sum_up(const struct progress *progress, const struct wm_session_status *status,
 		     const char *dir, enum wm_policy policy, int error);
 
-/* The same for programs, one JSON object on stdout. `error` may be "". */
+/*
+ * The same for programs, one JSON object on stdout. `error` may be "". `more` are further members, each
+ * with its comma in front; NULL: none.
+ */
 void progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
-			  const char *dir, int exit_status, const char *error);
+			  const char *dir, int exit_status, const char *error, const char *more);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 #include "cli/guardian.h"
+#include "cli/outcome.h"
 #include "cli/progress.h"
 #include "cli/record_options.h"
+#include "cli/tree.h"
 #include "session/session.h"
 
 #include <errno.h>
@@ -128,26 +130,12 @@ static int fail(struct recording *recording, int error)
 	return error;
 }
 
-/* Name the specs that nothing matched, with near names. Returns how many. */
+/* Returns how many specs came to nothing. */
 static size_t complain_unmatched(struct recording *recording)
 {
-	const char *const *names;
-	size_t count = session_names(recording->session, &names), unmatched = 0;
-
-	for (size_t i = 0; i < session_spec_count(recording->session); i++) {
-		const char *text = session_spec_text(recording->session, i);
-
-		if (session_spec_matches(recording->session, i))
-			continue;
-		if (!unmatched++)
-			progress_clear(&recording->progress);
-		complain_near(-WM_E_NO_MARKER, strncmp(text, "marker:", 7) ? text : text + 7, names,
-			      count);
-		if (!recording->why[0])
-			snprintf(recording->why, sizeof(recording->why), "%s: %s",
-				 wm_error_text(-WM_E_NO_MARKER), text);
-	}
-	return unmatched;
+	progress_clear(&recording->progress);
+	return outcome_unmatched(&recording->session->specs, &recording->session->names, 1,
+				 recording->why, sizeof(recording->why));
 }
 
 static int take_in(struct recording *recording)
@@ -157,6 +145,8 @@ static int take_in(struct recording *recording)
 
 	for (size_t i = 0; i < options->pid_count && !err; i++)
 		err = wm_session_attach(recording->session, options->pids[i]);
+	for (size_t i = 0; i < options->pid_count && !err && options->tree; i++)
+		err = tree_take_in(recording->session, options->pids[i]);
 	if (err < 0)
 		return fail(recording, err);
 	if (!options->command)
@@ -194,8 +184,11 @@ static int set_up(struct recording *recording)
 	if (err)
 		return fail(recording, err);
 	/* of a running process all is there to be seen; a program may load what matches later */
-	if (!options->command && complain_unmatched(recording))
+	if (!options->command && complain_unmatched(recording)) {
+		if (options->verbose || recording->session->probes.refusals.count > 1)
+			outcome_refusals(recording->session, options->verbose);
 		return recording->error = -WM_E_NO_MARKER;
+	}
 	return 0;
 }
 
@@ -245,6 +238,7 @@ static int finish(struct recording *recording)
 	struct wm_session_status status = { .size = sizeof(status) };
 	const struct record_options *options = recording->options;
 	int err = wm_session_stop(recording->session), result = CLI_FINE;
+	char *places;
 
 	progress_clear(&recording->progress);
 	if (err && err != recording->error)
@@ -252,11 +246,15 @@ static int finish(struct recording *recording)
 	wm_session_status(recording->session, &status);
 	progress_sum_up(&recording->progress, &status, options->dir, options->session.policy,
 			recording->error);
-	if (status.refused && wm_session_detail(recording->session)[0])
+	outcome_ambiguous(recording->session);
+	outcome_refusals(recording->session, options->verbose);
+	if (status.refused > recording->session->probes.refusals.count &&
+	    wm_session_detail(recording->session)[0])
 		fprintf(stderr, "waymark: %llu sites were refused; the last: %s\n",
 			(unsigned long long)status.refused, wm_session_detail(recording->session));
 	if (complain_unmatched(recording) || recording->error)
 		result = CLI_FAILED;
+	places = options->json ? outcome_json(recording->session) : NULL;
 	wm_session_close(recording->session);
 	guardian_release(&recording->guardian);
 	wait_for_child(recording);
@@ -266,7 +264,8 @@ static int finish(struct recording *recording)
 		result = 128 + SIGINT;
 	if (options->json)
 		progress_sum_up_json(&recording->progress, &status, options->dir, result,
-				     recording->why);
+				     recording->why, places);
+	free(places);
 	return result;
 }
 
@@ -287,7 +286,7 @@ static int give_up(struct recording *recording, int had_dir)
 		remove_trace(recording->options->dir, had_dir);
 	if (recording->options->json)
 		progress_sum_up_json(&recording->progress, &status, recording->options->dir,
-				     CLI_FAILED, recording->why);
+				     CLI_FAILED, recording->why, NULL);
 	return CLI_FAILED;
 }
 

@@ -16,10 +16,13 @@ static const char help
 	[] = "Usage: waymark record [OPTION]... -p PID [-p PID]...\n"
 	     "       waymark record [OPTION]... [--] CMD [ARG]...\n"
 	     "\n"
-	     "  -e, --event SPEC    what to record: marker:SUBSYSTEM:EVENT, with globs; several\n"
-	     "                      may be given (default: every marker)\n"
+	     "  -e, --event SPEC    what to record: marker:SUBSYSTEM:EVENT, usdt:PROVIDER:NAME,\n"
+	     "                      func:NAME[@FILE]/ret,arg1,arg2:str/, addr:FILE+OFFSET or\n"
+	     "                      addr:FILE:LINE; names may be globs; several may be given\n"
+	     "                      (default: every marker)\n"
 	     "  -o, --output DIR    the trace folder, new or empty (default: waymark-DATE-TIME)\n"
 	     "  -p, --pid PID       a running process to attach to; several may be given\n"
+	     "  --tree              with -p: the processes that descend from it too\n"
 	     "  --policy POLICY     when a buffer is full: discard (default), cyclic, block, notify\n"
 	     "  --buffer SIZE       the buffer for each process, as 64M (default 16M)\n"
 	     "  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
@@ -27,6 +30,7 @@ static const char help
 	     "  --prearm            change every site once as the program starts, before it can\n"
 	     "                      lock its code down\n"
 	     "  --no-follow         leave the program's children alone\n"
+	     "  -v, --verbose       name each place that was refused, and why\n"
 	     "  --json              sum up on stdout, as one JSON object\n"
 	     "  --help              this text\n";
 
@@ -38,6 +42,7 @@ enum {
 	OPT_PREARM,
 	OPT_NO_FOLLOW,
 	OPT_JSON,
+	OPT_TREE,
 	OPT_HELP
 };
 
@@ -51,6 +56,8 @@ static const struct option long_options[] = {
 	{ "strict", no_argument, NULL, OPT_STRICT },
 	{ "prearm", no_argument, NULL, OPT_PREARM },
 	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
+	{ "tree", no_argument, NULL, OPT_TREE },
+	{ "verbose", no_argument, NULL, 'v' },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ 0 },
@@ -121,6 +128,12 @@ static int take_option(struct record_options *options, int letter)
 	case OPT_NO_FOLLOW:
 		options->session.follow_off = 1;
 		return 0;
+	case OPT_TREE:
+		options->tree = 1;
+		return 0;
+	case 'v':
+		options->verbose = 1;
+		return 0;
 	case OPT_JSON:
 		options->json = 1;
 		return 0;
@@ -170,6 +183,10 @@ static int check(struct record_options *options, int argc, char **argv)
 	if (!options->command && options->session.prearm)
 		return complain_usage("record",
 				      "--prearm is for a program that is started, not for -p");
+	if (options->command && options->tree)
+		return complain_usage("record",
+				      "--tree is for -p; the children of a program that is started "
+				      "are recorded anyway");
 	if (!options->spec_count)
 		options->specs[options->spec_count++] = "marker:*:*";
 	if (!options->dir[0])
@@ -193,7 +210,7 @@ int record_options_parse(struct record_options *options, int argc, char **argv)
 		return complain(-ENOMEM, NULL);
 	optind = 1;
 	opterr = 0;
-	while ((letter = getopt_long(argc, argv, "+:e:o:p:h", long_options, NULL)) != -1) {
+	while ((letter = getopt_long(argc, argv, "+:e:o:p:vh", long_options, NULL)) != -1) {
 		if (letter == OPT_HELP || letter == 'h') {
 			fputs(help, stdout);
 			return CLI_FINE;

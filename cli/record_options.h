@@ -16,7 +16,7 @@ struct record_options {
 	char dir[PATH_MAX];
 	char **command;	 /* NULL with -p */
 	uint64_t for_ns; /* 0: no end */
-	int json;
+	int json, verbose, tree;
 	struct wm_session_options session;
 };
 

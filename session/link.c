@@ -150,11 +150,15 @@ static int packet_receive(struct link *link, struct link_message *message)
 	struct wm_message head;
 	ssize_t got;
 
+	/*
+	 * A peer that ends with a request of ours unread resets the connection. That is told once, ahead of
+	 * what it has sent before.
+	 */
 	do {
 		got = recvmsg(link->fd, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	} while (got < 0 && errno == EINTR);
+	} while (got < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (got < 0)
-		return errno == EAGAIN ? 0 : errno == ECONNRESET ? -WM_E_GONE : -errno;
+		return errno == EAGAIN ? 0 : -errno;
 	if (got == 0)
 		return -WM_E_GONE;
 	message->fd = fd_take(&packet);

@@ -52,6 +52,7 @@ void process_free(struct process *process)
 	if (!process)
 		return;
 	link_release(&process->link);
+	process_forget_requests(process);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	drain_free(process->drain);
@@ -62,6 +63,7 @@ void process_free(struct process *process)
 	for (size_t i = 0; i < process->module_count; i++)
 		free(process->modules[i].path);
 	free(process->modules);
+	probed_release(&process->probed);
 	free(process->exe);
 	free(process);
 }
@@ -88,32 +90,6 @@ int process_has_store(const struct process *process)
 	}
 	maps_release(&maps);
 	return found;
-}
-
-int process_request(struct process *process, uint16_t type, const struct iovec *parts, int count)
-{
-	int serial;
-
-	for (int i = 0; i < REQUESTS_MAX; i++) {
-		if (process->requests[i].serial)
-			continue;
-		serial = link_send(&process->link, type, parts, count);
-		if (serial < 0)
-			return serial;
-		process->requests[i].serial = (uint32_t)serial;
-		process->requests[i].type = type;
-		return 0;
-	}
-	return -WM_E_AGENT_SILENT;
-}
-
-unsigned int process_pending(const struct process *process)
-{
-	unsigned int pending = 0;
-
-	for (int i = 0; i < REQUESTS_MAX; i++)
-		pending += process->requests[i].serial != 0;
-	return pending;
 }
 
 static int take_hello(struct process *process, const struct link_message *message)
@@ -195,7 +171,8 @@ static int take_event(struct wm_session *session, struct process *process,
 	if (!event->text)
 		return -ENOMEM;
 	process->event_count++;
-	if (!spec_name_of(event->text, name, sizeof(name)))
+	if (event->text[0] && event->text[1] != 'd' &&
+	    !spec_name_of(event->text, name, sizeof(name)))
 		spec_count_match(&session->specs, name);
 	session->markers++;
 	err = trace_schema_add(process->schema, event->id, event->types, event->text);
@@ -212,6 +189,9 @@ static int take_refused(struct wm_session *session, const struct link_message *m
 		return -WM_E_PROTOCOL;
 	memcpy(&head, message->body, sizeof(head));
 	text = (const char *)message->body + sizeof(head);
+	if (text[0] && text[1] == 'd')
+		return probe_refused(session, &head,
+				     spec_name_of(text, name, sizeof(name)) ? "" : name);
 	session->refused++;
 	/* a marker that was refused did match; the session's detail says what became of it */
 	if (!spec_name_of(text, name, sizeof(name))) {
@@ -256,6 +236,7 @@ static int take_module(struct wm_session *session, struct process *process,
 		       const struct link_message *message)
 {
 	struct control_module module;
+	int err;
 
 	if (message->bytes <= sizeof(module))
 		return -WM_E_PROTOCOL;
@@ -265,24 +246,21 @@ static int take_module(struct wm_session *session, struct process *process,
 	    process->text_bytes > TEXTS_BYTES_MAX)
 		return -WM_E_PROTOCOL;
 	if (process->trace < 0)
-		return keep_module(process, &module, (const char *)message->body + sizeof(module));
-	return trace_module_add(session->writer, process->trace, &module,
-				(const char *)message->body + sizeof(module));
+		err = keep_module(process, &module, (const char *)message->body + sizeof(module));
+	else
+		err = trace_module_add(session->writer, process->trace, &module,
+				       (const char *)message->body + sizeof(module));
+	return err ? err : probe_module(session, process, &module);
 }
 
 static int take_done(struct wm_session *session, struct process *process,
 		     const struct link_message *message)
 {
-	uint16_t type = 0;
+	uint16_t type;
 
 	if (message->bytes != sizeof(process->done))
 		return -WM_E_PROTOCOL;
-	for (int i = 0; i < REQUESTS_MAX; i++) {
-		if (!message->serial || process->requests[i].serial != message->serial)
-			continue;
-		type = process->requests[i].type;
-		process->requests[i].serial = 0;
-	}
+	type = process_answered(process, message->serial);
 	if (!type)
 		return 0; /* of a request that was given up */
 	memcpy(&process->done, message->body, sizeof(process->done));
@@ -290,11 +268,11 @@ static int take_done(struct wm_session *session, struct process *process,
 		return -WM_E_PROTOCOL;
 	if (process->done.error && !process->error)
 		process->error = process->done.error;
-	if (type == CONTROL_ARM)
+	if (type == CONTROL_ARM || type == CONTROL_COMMIT)
 		session->sites += process->done.sites;
 	if ((type == CONTROL_QUIET || type == CONTROL_LEAVE) && !process->done.error)
 		process->was_quiet = 1;
-	return 0;
+	return type == CONTROL_COMMIT ? probe_committed(session, process) : 0;
 }
 
 static int obey(struct wm_session *session, struct process *process,
@@ -329,7 +307,7 @@ void process_hang_up(struct process *process, int err)
 	process->since_ns = ticks_monotonic_ns();
 	if (!process->error && err != -WM_E_GONE)
 		process->error = err;
-	memset(process->requests, 0, sizeof(process->requests));
+	process_forget_requests(process);
 }
 
 int process_pump(struct wm_session *session, struct process *process)

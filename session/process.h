@@ -11,6 +11,7 @@
 #ifndef SESSION_PROCESS_H
 #define SESSION_PROCESS_H
 
+#include "session/probe.h"
 #include "session/session.h"
 
 #include <sys/types.h>
@@ -18,6 +19,8 @@
 enum process_state { PROCESS_NEW, PROCESS_READY, PROCESS_OPENED, PROCESS_HUNG_UP, PROCESS_OVER };
 
 #define REQUESTS_MAX 8
+
+struct process_queued;
 
 struct process_event {
 	uint32_t id;
@@ -47,6 +50,7 @@ struct process {
 		uint32_t serial; /* 0: none */
 		uint16_t type;
 	} requests[REQUESTS_MAX];
+	struct process_queued *queue, **queue_end; /* requests that wait for their turn */
 	int error;		  /* the first that was answered since process_forgive() */
 	int was_quiet;		  /* QUIET was answered, and nothing armed since */
 	int leaving;		  /* LEAVE was sent */
@@ -67,18 +71,29 @@ struct process {
 	struct process_module *modules; /* those that came before the trace took the process in */
 	size_t module_count;
 	size_t text_bytes; /* that it has sent for those */
-	int trace;	   /* its number in the trace; -1: not there yet */
+	struct probed probed;
+	int trace; /* its number in the trace; -1: not there yet */
 };
 
 /* Take a connection over and put the process in the session's list; *link is used up. */
 int process_new(struct process **process, struct wm_session *session, struct link *link, pid_t pid);
 void process_free(struct process *process);
 
-/* Send a request with a body of `count` parts; its answer is counted. 0 or a negative error. */
+/*
+ * Send a request with a body of `count` parts; its answer is counted. Where too many wait for theirs it
+ * is copied and sent in its turn, by process_answered(). 0 or a negative error.
+ */
 int process_request(struct process *process, uint16_t type, const struct iovec *parts, int count);
 
-/* Requests that aren't answered yet. */
+/* Requests that aren't answered yet, those not yet sent included. */
 unsigned int process_pending(const struct process *process);
+
+/* A request was answered: send what waits. Its type; 0 for one that nobody waits for. */
+uint16_t process_answered(struct process *process, uint32_t serial);
+
+/* Drop what was not sent of these types (CONTROL_PLACE and CONTROL_COMMIT); drop all. */
+void process_drop_places(struct process *process);
+void process_forget_requests(struct process *process);
 
 /*
  * Read and obey what the agent sent. Returns the number of messages; hanging up is a change of

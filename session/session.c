@@ -96,6 +96,7 @@ int wm_session_add(struct wm_session *session, const char *spec)
 		return -EINVAL;
 	if (session->running)
 		return session_fail(session, -EBUSY, "%s: the session runs", spec);
+	probes_release(&session->probes); /* plans for fewer specs */
 	err = spec_add(&session->specs, spec);
 	return err ? session_fail(session, err, "%s", spec) : 0;
 }
@@ -130,7 +131,7 @@ static int is_usable(const struct process *process)
 static int ask_names(struct wm_session *session, struct process *process)
 {
 	for (size_t i = 0; i < session->specs.count; i++) {
-		if (session->specs.all[i].matches)
+		if (!session->specs.all[i].glob || session->specs.all[i].matches)
 			continue;
 		if (process->named || process_request(process, CONTROL_LIST, NULL, 0))
 			return 0;
@@ -384,31 +385,11 @@ void wm_session_close(struct wm_session *session)
 		listener_free(session->listeners);
 		session->listeners = next;
 	}
+	probes_release(&session->probes);
 	spec_list_release(&session->specs);
 	name_list_release(&session->names);
 	free(session->launched);
 	free(session->polls);
 	free(session->dir);
 	free(session);
-}
-
-size_t session_spec_count(const struct wm_session *session)
-{
-	return session->specs.count;
-}
-
-const char *session_spec_text(const struct wm_session *session, size_t spec)
-{
-	return session->specs.all[spec].text;
-}
-
-uint64_t session_spec_matches(const struct wm_session *session, size_t spec)
-{
-	return session->specs.all[spec].matches;
-}
-
-size_t session_names(const struct wm_session *session, const char *const **names)
-{
-	*names = (const char *const *)session->names.all;
-	return session->names.count;
 }

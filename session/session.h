@@ -9,6 +9,7 @@
 #include "session/drain.h"
 #include "session/listen.h"
 #include "session/names.h"
+#include "session/probe.h"
 #include "session/spec.h"
 #include "session/ticks.h"
 #include "trace/decode.h"
@@ -29,6 +30,7 @@ struct wm_session {
 	struct wm_session_options options;
 	char detail[DETAIL_BYTES];
 	struct spec_list specs;
+	struct probes probes;
 	struct listener *listeners; /* one for each user whose processes are recorded */
 	/* a name for the agent that LD_PRELOAD can hold; or "" */
 	char agent_link[SOCKET_PATH_BYTES];
@@ -109,14 +111,5 @@ enum drain_reach session_reach(const struct wm_session *session, const struct pr
 
 /* The rate of a clock (enum store_clock). */
 uint64_t session_hz(const struct wm_session *session, uint32_t clock);
-
-/*
- * For the record command: what each spec came to. The number of specs; the text and the number of
- * markers of one; the names of markers that were seen while some spec matched none.
- */
-size_t session_spec_count(const struct wm_session *session);
-const char *session_spec_text(const struct wm_session *session, size_t spec);
-uint64_t session_spec_matches(const struct wm_session *session, size_t spec);
-size_t session_names(const struct wm_session *session, const char *const **names);
 
 #endif

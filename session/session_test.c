@@ -224,15 +224,14 @@ Test(session, a_spec_without_a_match_asks_for_names)
 {
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 1 };
 	struct wm_session *session = open_with(NULL, "marker:net:rxx");
-	const char *const *names;
 
 	sample_agent_start(&agent);
 	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
 	cr_assert_eq(wm_session_start(session), 0);
-	cr_assert_eq(session_spec_count(session), 1);
-	cr_assert_eq(session_spec_matches(session, 0), 0);
-	cr_assert_eq(session_names(session, &names), 1);
-	cr_assert_str_eq(names[0], SAMPLE_EVENT);
+	cr_assert_eq(session->specs.count, 1);
+	cr_assert_eq(session->specs.all[0].matches, 0);
+	cr_assert_eq(session->names.count, 1);
+	cr_assert_str_eq(session->names.all[0], SAMPLE_EVENT);
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }

@@ -11,10 +11,12 @@
 
 #define SPEC_BYTES_MAX 1024
 
-/* The kinds of event that have a name in the grammar, apart from markers. */
+/* The kinds of event that have a name in the grammar, apart from markers: places in code first. */
 static const char *const other_kinds[] = {
 	"usdt", "func", "addr", "trail", "watch", "count", "sample", "switch",
 };
+
+#define REQUEST_KINDS 3
 
 /* A name or a glob for one: identifier characters and those of fnmatch(3), brackets closed. */
 static int name_check(const char *name, size_t bytes)
@@ -36,14 +38,19 @@ static int name_check(const char *name, size_t bytes)
 	return !in_brackets;
 }
 
-static int is_other_kind(const char *text)
+static int is_kind(const char *text, size_t count)
 {
 	size_t bytes = strcspn(text, ":/");
 
-	for (size_t i = 0; i < sizeof(other_kinds) / sizeof(other_kinds[0]); i++)
+	for (size_t i = 0; i < count; i++)
 		if (strlen(other_kinds[i]) == bytes && !memcmp(text, other_kinds[i], bytes))
 			return 1;
 	return 0;
+}
+
+static int is_other_kind(const char *text)
+{
+	return is_kind(text, sizeof(other_kinds) / sizeof(other_kinds[0]));
 }
 
 /* Find SUBSYS:EVENT in a spec. */
@@ -69,38 +76,102 @@ static int glob_find(const char *text, const char **glob)
 	return 0;
 }
 
+static void spec_release(struct spec *spec)
+{
+	if (spec->request)
+		code_request_release(spec->request);
+	free(spec->request);
+	free(spec->text);
+	free(spec->glob);
+	free(spec->detail);
+	name_list_release(&spec->names);
+}
+
+static int request_make(struct spec *spec, const char *text)
+{
+	spec->request = calloc(1, sizeof(*spec->request));
+	return spec->request ? code_request_parse(spec->request, text) : -ENOMEM;
+}
+
+static int marker_make(struct spec *spec, const char *text)
+{
+	const char *glob;
+	int err = glob_find(text, &glob);
+
+	if (err)
+		return err;
+	spec->glob = strdup(glob);
+	return spec->glob ? 0 : -ENOMEM;
+}
+
+static int is_same(const struct spec *a, const struct spec *b)
+{
+	if (a->glob && b->glob)
+		return !strcmp(a->glob, b->glob);
+	return !a->glob && !b->glob && !strcmp(a->text, b->text);
+}
+
 int spec_add(struct spec_list *list, const char *text)
 {
 	struct spec *more, spec = { 0 };
-	const char *glob;
 	int err;
 
 	if (!text)
 		return -WM_E_SPEC;
-	err = glob_find(text, &glob);
-	if (err)
-		return err;
-	for (size_t i = 0; i < list->count; i++)
-		if (!strcmp(list->all[i].glob, glob))
-			return -WM_E_SPEC_TWICE;
-	more = realloc(list->all, (list->count + 1) * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	list->all = more;
-	spec.text = strdup(text);
-	spec.glob = strdup(glob);
-	if (!spec.text || !spec.glob) {
-		free(spec.text);
-		free(spec.glob);
-		return -ENOMEM;
+	err = is_kind(text, REQUEST_KINDS) ? request_make(&spec, text) : marker_make(&spec, text);
+	if (!err) {
+		spec.text = strdup(text);
+		err = spec.text ? 0 : -ENOMEM;
 	}
+	for (size_t i = 0; !err && i < list->count; i++)
+		if (is_same(&list->all[i], &spec))
+			err = -WM_E_SPEC_TWICE;
+	more = err ? NULL : realloc(list->all, (list->count + 1) * sizeof(*more));
+	if (!err && !more)
+		err = -ENOMEM;
+	if (err) {
+		spec_release(&spec);
+		return err;
+	}
+	list->all = more;
 	list->all[list->count++] = spec;
 	return 0;
 }
 
+size_t spec_count_markers(const struct spec_list *list)
+{
+	return list->count - spec_count_requests(list);
+}
+
+size_t spec_count_requests(const struct spec_list *list)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		count += list->all[i].request != NULL;
+	return count;
+}
+
+/* What there is nothing of, by enum code_request_kind. */
+static const int nothing[] = { -WM_E_NO_USDT, -WM_E_NO_FUNCTION, -WM_E_NOT_CODE, -WM_E_NO_LINES };
+
+void spec_keep_error(struct spec *spec, int error, const char *detail, int is_place)
+{
+	if (spec->is_of_place)
+		return;
+	spec->is_of_place = is_place;
+	if (!is_place && spec->error && spec->error != error && !spec->request->module)
+		error = nothing[spec->request->kind];
+	if (spec->error == error)
+		return;
+	spec->error = error;
+	free(spec->detail);
+	spec->detail = detail && *detail ? strdup(detail) : NULL;
+}
+
 int spec_matches(const struct spec *spec, const char *name)
 {
-	return fnmatch(spec->glob, name, FNM_NOESCAPE) == 0;
+	return spec->glob && fnmatch(spec->glob, name, FNM_NOESCAPE) == 0;
 }
 
 int spec_name_of(const char *text, char *name, size_t bytes)
@@ -126,10 +197,8 @@ void spec_count_match(struct spec_list *list, const char *name)
 
 void spec_list_release(struct spec_list *list)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		free(list->all[i].text);
-		free(list->all[i].glob);
-	}
+	for (size_t i = 0; i < list->count; i++)
+		spec_release(&list->all[i]);
 	free(list->all);
 	*list = (struct spec_list){ 0 };
 }

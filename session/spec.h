@@ -1,18 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event specs: what to record, in the one grammar that all commands share. This version records
- * markers; the other kinds are known by name, so that they are refused for what they are.
+ * Event specs: what to record, in the one grammar that all commands share: markers, and places in code
+ * that nobody prepared (code/request.h). The other kinds are known by name, so that they are refused
+ * for what they are.
  */
 #ifndef SESSION_SPEC_H
 #define SESSION_SPEC_H
+
+#include "code/request.h"
+#include "session/names.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct spec {
-	char *text;	  /* as given */
-	char *glob;	  /* SUBSYS:EVENT */
-	uint64_t matches; /* markers that matched, ever */
+	char *text;		      /* as given */
+	char *glob;		      /* of markers: SUBSYS:EVENT; else NULL */
+	struct code_request *request; /* of places in code; else NULL */
+	uint64_t matches;	      /* markers, or places, that matched, ever */
+	/* of places in code */
+	uint64_t modules;	/* that it was looked for in */
+	uint64_t placed;	/* of the places that matched, those that can be placed */
+	int error;		/* why there is none, or none can be placed */
+	char *detail;		/* of that; NULL: none */
+	int is_of_place;	/* the error is a place's */
+	struct name_list names; /* of the places that can be had, where one function was asked for */
 };
 
 struct spec_list {
@@ -22,11 +34,23 @@ struct spec_list {
 
 /*
  * Read a spec and add it: "marker:SUBSYS:EVENT", or SUBSYS:EVENT alone; either name may be a glob
- * (*, ?, [...]). Returns 0, -ENOMEM, -WM_E_SPEC, -WM_E_SPEC_KIND or -WM_E_SPEC_TWICE.
+ * (*, ?, [...]); or what code_request_parse() takes. Returns 0, -ENOMEM, -WM_E_SPEC, -WM_E_SPEC_KIND,
+ * -WM_E_FIELD_TYPE or -WM_E_SPEC_TWICE.
  */
 int spec_add(struct spec_list *list, const char *text);
 
-/* Whether the glob takes the name; both are SUBSYS:EVENT. */
+/* How many are for markers; for places in code. */
+size_t spec_count_markers(const struct spec_list *list);
+size_t spec_count_requests(const struct spec_list *list);
+
+/*
+ * Keep the reason why a module has nothing of a request, or why a place that was found there can't be had
+ * (is_place), which is worth more than any other module's having nothing. Of several reasons for there being
+ * nothing, "no such name" stands for all. `detail` may be NULL. Any place that can be had makes it moot.
+ */
+void spec_keep_error(struct spec *spec, int error, const char *detail, int is_place);
+
+/* Whether the glob takes the name; both are SUBSYS:EVENT. Never for a place in code. */
 int spec_matches(const struct spec *spec, const char *name);
 
 /* "SUBSYS:EVENT" from a site's text (abi/site.h), into name[]; 0 or -EINVAL. */

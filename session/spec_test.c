@@ -20,14 +20,51 @@ Test(spec, a_marker_is_named_with_or_without_its_kind)
 
 Test(spec, other_kinds_are_refused_for_what_they_are)
 {
-	static const char *const kinds[] = { "usdt:a:b",	"func:malloc",
-					     "addr:f+1",	"trail",
-					     "trail/last=64M/", "watch:x:w",
-					     "count:cycles",	"sample:cycles/freq=4000/",
-					     "switch" };
+	static const char *const kinds[] = {
+		"trail",	"trail/last=64M/",	    "watch:x:w",
+		"count:cycles", "sample:cycles/freq=4000/", "switch"
+	};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		cr_assert_eq(spec_add(&list, kinds[i]), -WM_E_SPEC_KIND, "%s", kinds[i]);
+}
+
+Test(spec, places_in_code_stand_beside_markers)
+{
+	cr_assert_eq(spec_add(&list, "func:malloc@libc.so.6/ret,arg1/"), 0);
+	cr_assert_eq(spec_add(&list, "marker:func:malloc"), 0);
+	cr_assert_eq(spec_add(&list, "usdt:libc:*"), 0);
+	cr_assert_eq(spec_add(&list, "addr:a.c:12"), 0);
+	cr_assert_eq(spec_add(&list, "func:malloc@libc.so.6/ret,arg1/"), -WM_E_SPEC_TWICE);
+	cr_assert_eq(spec_add(&list, "func:"), -WM_E_SPEC);
+	cr_assert_eq(spec_add(&list, "func:a/arg1:strange/"), -WM_E_FIELD_TYPE);
+	cr_assert_eq(spec_count_markers(&list), 1);
+	cr_assert_eq(spec_count_requests(&list), 3);
+	cr_assert_str_eq(list.all[0].request->name, "malloc");
+	cr_assert_not(spec_matches(&list.all[0], "func:malloc"));
+	cr_assert(spec_matches(&list.all[1], "func:malloc"));
+	spec_list_release(&list);
+}
+
+Test(spec, of_several_reasons_that_there_is_nothing_one_is_kept)
+{
+	cr_assert_eq(spec_add(&list, "func:a"), 0);
+	cr_assert_eq(spec_add(&list, "func:a@libc.so.6"), 0);
+	spec_keep_error(&list.all[0], -WM_E_NO_SYMBOLS, "x", 0);
+	cr_assert_eq(list.all[0].error, -WM_E_NO_SYMBOLS);
+	cr_assert_str_eq(list.all[0].detail, "x");
+	spec_keep_error(&list.all[0], -WM_E_NO_FUNCTION, NULL, 0);
+	cr_assert_eq(list.all[0].error, -WM_E_NO_FUNCTION);
+	cr_assert_null(list.all[0].detail);
+	spec_keep_error(&list.all[0], -WM_E_NO_SYMBOLS, NULL, 0);
+	cr_assert_eq(list.all[0].error, -WM_E_NO_FUNCTION);
+	spec_keep_error(&list.all[1], -WM_E_NO_SYMBOLS, "y", 0);
+	cr_assert_eq(list.all[1].error, -WM_E_NO_SYMBOLS);
+	spec_keep_error(&list.all[0], -WM_E_SPAN_SHORT, "z", 1);
+	spec_keep_error(&list.all[0], -WM_E_NO_FUNCTION, NULL, 0);
+	cr_assert_eq(list.all[0].error, -WM_E_SPAN_SHORT);
+	cr_assert_str_eq(list.all[0].detail, "z");
+	spec_list_release(&list);
 }
 
 Test(spec, nonsense_is_refused)

@@ -124,16 +124,19 @@ static int send_rules(struct wm_session *session, struct process *process, uint1
 	if (type == CONTROL_DISARM)
 		return process_request(process, type, parts, 1);
 	for (size_t i = 0; i < session->specs.count; i++)
-		bytes += strlen(session->specs.all[i].glob) + 1;
+		if (session->specs.all[i].glob)
+			bytes += strlen(session->specs.all[i].glob) + 1;
 	if (bytes > RULES_BYTES_MAX)
 		return -E2BIG;
 	globs = malloc(bytes + 1);
 	if (!globs)
 		return -ENOMEM;
 	parts[1] = (struct iovec){ globs, bytes };
-	rules.count = (uint32_t)session->specs.count;
 	bytes = 0;
 	for (size_t i = 0; i < session->specs.count; i++) {
+		if (!session->specs.all[i].glob)
+			continue;
+		rules.count++;
 		strcpy(globs + bytes, session->specs.all[i].glob);
 		bytes += strlen(session->specs.all[i].glob) + 1;
 	}
@@ -183,18 +186,27 @@ static int change_stopped(struct wm_session *session, struct process *process, u
 
 int session_arm(struct wm_session *session, struct process *process)
 {
+	int err = 0;
+
 	process->armed = 1;
 	process->was_quiet = 0;
-	if (session->options.strict)
-		return change_stopped(session, process, CONTROL_ARM);
-	return send_rules(session, process, CONTROL_ARM, 0);
+	if (spec_count_markers(&session->specs))
+		err = session->options.strict ? change_stopped(session, process, CONTROL_ARM)
+					      : send_rules(session, process, CONTROL_ARM, 0);
+	if (!err || err == -WM_E_NO_MARKER) {
+		int more = probe_arm(session, process);
+
+		err = more ? more : err;
+	}
+	return err;
 }
 
 int session_disarm(struct wm_session *session, struct process *process)
 {
 	int err = 0;
 
-	if (session->options.strict && process->armed)
+	probe_quiet(process);
+	if (session->options.strict && process->armed && spec_count_markers(&session->specs))
 		err = change_stopped(session, process, CONTROL_DISARM);
 	process->armed = 0;
 	return err ? err : process_request(process, CONTROL_QUIET, NULL, 0);

@@ -119,6 +119,15 @@ char target_thread_state(pid_t pid, pid_t tid)
 	return stat_read(path, &state, &ppid, NULL) ? 0 : state;
 }
 
+pid_t target_parent(pid_t pid)
+{
+	char path[64], state;
+	pid_t ppid;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	return stat_read(path, &state, &ppid, NULL) || state == 'Z' ? 0 : ppid;
+}
+
 int target_threads(pid_t pid, pid_t **tids)
 {
 	char path[64];

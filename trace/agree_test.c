@@ -60,7 +60,7 @@ static void make_class(struct made *made, int process, unsigned int number)
 static void make_field(struct made *made, struct sample *sample, uint8_t type)
 {
 	static const unsigned char sizes[] = { 0, 1, 1, 2, 2, 4, 4, 8, 8, 1, 4, 8, 8, 0, 0, 1 };
-	uint8_t state = (uint8_t)below(made, 3);
+	uint8_t state = (uint8_t)below(made, type == WM_TYPE_STR ? 4 : 3);
 	uint64_t word = sample_random(&made->seed);
 	char bytes[300];
 	size_t count = below(made, 4) ? below(made, 12) : below(made, sizeof(bytes));
@@ -71,7 +71,8 @@ static void make_field(struct made *made, struct sample *sample, uint8_t type)
 		bytes[i] = (char)(1 + below(made, 255));
 	if (type == WM_TYPE_STR) {
 		sample_u8(sample, state);
-		sample_put(sample, bytes, state == FIELD_NULL ? 0 : count);
+		sample_put(sample, bytes,
+			   state == FIELD_NULL || state == FIELD_UNREADABLE ? 0 : count);
 		sample_u8(sample, 0);
 	} else if (type == WM_TYPE_BYTES) {
 		sample_u8(sample, state);

@@ -86,7 +86,7 @@ static void event_fields(struct wm_event_field *fields, const struct trace_class
 			field->value.run.start = (const char *)at;
 			field->value.run.bytes = strlen((const char *)at);
 			at += field->value.run.bytes + 1;
-			if (field->state == FIELD_NULL)
+			if (field->state == FIELD_NULL || field->state == FIELD_UNREADABLE)
 				field->value.run.start = NULL;
 		} else if (type == WM_TYPE_BYTES) {
 			field->state = *at;

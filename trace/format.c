@@ -146,6 +146,8 @@ static const uint8_t *value_text(struct out *out, uint8_t type, const uint8_t *a
 		bytes = strlen((const char *)at);
 		if (state == FIELD_NULL) {
 			out_literal(out, "NULL");
+		} else if (state == FIELD_UNREADABLE) {
+			out_literal(out, "(unreadable)");
 		} else {
 			out_char(out, '"');
 			out_escaped(out, (const char *)at, bytes);
@@ -226,7 +228,7 @@ static const uint8_t *value_json(struct out *out, uint8_t type, const uint8_t *a
 	switch (type) {
 	case WM_TYPE_STR:
 		bytes = strlen((const char *)at + 1);
-		if (*at == FIELD_NULL) {
+		if (*at == FIELD_NULL || *at == FIELD_UNREADABLE) {
 			out_literal(out, "null");
 		} else {
 			out_char(out, '"');
@@ -302,8 +304,9 @@ static void json_losses(struct out *out, const struct merge_event *event)
 	out_literal(out, "}\n");
 }
 
-/* "cut":["field", ...], when there is one. */
-static void json_cut(struct out *out, const struct trace_class *class, const uint8_t *at)
+/* ,"WORD":["field", ...] of the fields in that state, when there is one. */
+static void json_state(struct out *out, const struct trace_class *class, const uint8_t *at,
+		       uint8_t state, const char *word)
 {
 	int found = 0;
 
@@ -313,8 +316,12 @@ static void json_cut(struct out *out, const struct trace_class *class, const uin
 		uint8_t type = class->types[i];
 		int varies = type == WM_TYPE_STR || type == WM_TYPE_BYTES;
 
-		if (varies && *at == FIELD_CUT) {
-			out_text(out, found ? ",\"" : ",\"cut\":[\"", found ? 2 : 9);
+		if (varies && *at == state) {
+			out_literal(out, ",\"");
+			if (!found) {
+				out_text(out, word, strlen(word));
+				out_literal(out, "\":[\"");
+			}
 			out_short(out, class->fields[i], class->field_bytes[i]);
 			out_char(out, '"');
 			found = 1;
@@ -351,6 +358,7 @@ void format_json(struct format *format, struct out *out, const struct merge_even
 		at = value_json(out, class->types[i], at);
 	}
 	out_char(out, '}');
-	json_cut(out, class, event->fields);
+	json_state(out, class, event->fields, FIELD_CUT, "cut");
+	json_state(out, class, event->fields, FIELD_UNREADABLE, "unreadable");
 	out_literal(out, "}\n");
 }

@@ -149,8 +149,9 @@ static void make_trace(const char *dir)
 				     WM_TYPE_F32, WM_TYPE_F64, WM_TYPE_PTR, WM_TYPE_CHAR,
 				     WM_TYPE_CHAR),
 			"bj\nnet\nall\na.c\n2\na, b, c, d, e, f, g, h, i, j, k, l, m, n");
-	trace_event_add(writer, 0, 2, SAMPLE_TYPES(WM_TYPE_STR, WM_TYPE_STR, WM_TYPE_BYTES),
-			"mj\nnet\ntext\na.c\n3\ns, t, r");
+	trace_event_add(writer, 0, 2,
+			SAMPLE_TYPES(WM_TYPE_STR, WM_TYPE_STR, WM_TYPE_BYTES, WM_TYPE_STR),
+			"md\nnet\ntext\na.c\n3\ns, t, r, u");
 	trace_clock_set(writer, 1000000000, 0, 1700000000000000000);
 	sample_begin(&sample, 5);
 	sample_event(&sample, 0, 5, 0);
@@ -176,6 +177,8 @@ static void make_trace(const char *dir)
 	sample_u8(&sample, FIELD_CUT);
 	sample_u32(&sample, 2);
 	sample_put(&sample, "\x01\xab", 2);
+	sample_u8(&sample, FIELD_UNREADABLE);
+	sample_u8(&sample, 0);
 	cr_assert_eq(sample_write(&sample, writer, 0), 0);
 	sample.head.discarded = 9; /* an empty packet that only tells of losses */
 	sample_begin(&sample, 1000000008);
@@ -220,7 +223,7 @@ Test(format, text_shows_every_type)
 		"i = true, j = -0.1, k = 0.25, l = 0xbeef, m = 'c', n = '\\xe9' }\n"
 		"[22:13:21.000000007] (+0.000000001) w\"?-11 10 (7 events lost, 1 packets missing)\n"
 		"[22:13:21.000000007] (+0.000000000) w\"?-11 10 net:text: { s = NULL, t = "
-		"\"he\\\"\"..., r = [01ab]... }\n"
+		"\"he\\\"\"..., r = [01ab]..., u = (unreadable) }\n"
 		"[22:13:21.000000008] (+0.000000001) w\"?-11 10 (2 events lost)\n",
 		"%s", is);
 }
@@ -239,7 +242,8 @@ Test(format, json_has_one_object_a_line)
 		"\"m\":\"c\",\"n\":\"\\u00e9\"}}\n"
 		"{\"time_ns\":1700000001000000007," START "\"lost\":7,\"missing_packets\":1}\n"
 		"{\"time_ns\":1700000001000000007," START "\"name\":\"net:text\",\"fields\":{"
-		"\"s\":null,\"t\":\"he\\\"\",\"r\":\"01ab\"},\"cut\":[\"t\",\"r\"]}\n"
+		"\"s\":null,\"t\":\"he\\\"\",\"r\":\"01ab\",\"u\":null},\"cut\":[\"t\",\"r\"],"
+		"\"unreadable\":[\"u\"]}\n"
 		"{\"time_ns\":1700000001000000008," START "\"lost\":2,\"missing_packets\":0}\n",
 		"%s", is);
 #undef START

@@ -64,7 +64,7 @@ static inline const uint8_t *walk_string(const uint8_t *at, const uint8_t *end)
 {
 	const uint8_t *nul;
 
-	if (end - at < 2 || *at > FIELD_CUT)
+	if (end - at < 2 || *at > FIELD_UNREADABLE)
 		return NULL;
 	nul = memchr(at + 1, 0, (size_t)(end - at - 1));
 	return nul ? nul + 1 : NULL;

@@ -16,8 +16,13 @@
 #include "agent/control/lock.h"
 #include "agent/control/session.h"
 #include "agent/control/thread.h"
+#include "agent/detour/detour.h"
+#include "agent/detour/return.h"
+#include "agent/marker/hit.h"
 #include "agent/marker/marker.h"
 #include "agent/store/store.h"
+#include "agent/store/writer.h"
+#include "base/kernel.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -28,11 +33,14 @@
 static __thread int has_lock __attribute__((tls_model("initial-exec")));
 /* a signal handler forks: the hit that it came into goes on in the parent, and counts there */
 static __thread int is_inside __attribute__((tls_model("initial-exec")));
+static __thread int32_t forking_tid __attribute__((tls_model("initial-exec")));
 
 static void before(void)
 {
 	int error = errno;
 
+	hit_is_shut++;
+	forking_tid = writer_self ? writer_self->tid : 0;
 	has_lock = !lock_take(&agent_lock, FORK_LOCK_MS);
 	is_inside = store_self_is_inside();
 	errno = error;
@@ -45,6 +53,7 @@ static void parent(void)
 	if (has_lock)
 		lock_release(&agent_lock);
 	has_lock = 0;
+	hit_is_shut--;
 	errno = error;
 }
 
@@ -66,6 +75,8 @@ static void child(void)
 	session_forked();
 	control_forked();
 	lock_forked(&agent_lock, has_lock);
+	detour_forked(has_lock);
+	return_forked(forking_tid, kernel_gettid());
 	if (is_whole && count && !control_is_filtered_since()) {
 		for (unsigned int i = 0; i < count; i++)
 			control_add_tool(paths[i]);
@@ -74,6 +85,7 @@ static void child(void)
 			control_wait_go(FORK_GO_WAIT_MS);
 	}
 	has_lock = 0;
+	hit_is_shut--;
 	errno = error;
 }
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/control/session.h"
 
+#include "agent/control/detours.h"
 #include "agent/control/hello.h"
 #include "agent/control/lock.h"
 #include "agent/control/message.h"
@@ -22,6 +23,7 @@
 #define LOCK_MS 2000
 #define FROZEN_MS 1000
 #define QUIET_MS 1000
+#define OWED_MAX 256 /* a thread that loads more at once doesn't wait for the rest */
 #define OPEN_MS 10000 /* the socket's slot, and this thread, aren't held by one who only looks */
 #define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
 
@@ -46,6 +48,9 @@ struct session {
 	enum session_state state;
 	uint64_t open_until_ns;	       /* if GREETED; 0: may take its time */
 	char tool[SESSION_PATH_BYTES]; /* where forked children find it; "" */
+	int follows_modules;	       /* it has committed: it is told of all that come */
+	unsigned int owed_count;
+	uint64_t owed[OWED_MAX]; /* modules, by base, that it was told of and has not seen to */
 };
 
 static struct session sessions[SESSIONS_MAX];
@@ -186,7 +191,9 @@ static int make_quiet(struct session *session, struct change *change, unsigned i
 
 	if (error)
 		return error;
+	session->follows_modules = 0; /* until it commits again */
 	error = registry_rule(text, lane_of(session), NULL, 0, 0, change);
+	detours_let_go(lane_of(session), text, change);
 	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
 			? store_quiet(lane_of(session), timeout_ms)
 			: 0;
@@ -217,6 +224,8 @@ static void begin_closing(struct session *session)
 		kernel_close(session->fd);
 	session->fd = -1;
 	session->tool[0] = 0;
+	session->follows_modules = 0;
+	session->owed_count = 0; /* its loading threads wait no longer */
 	if (session->state == SESSION_GREETED) {
 		session->state = SESSION_FREE; /* no rules, no store: there is nobody to wait for */
 		return;
@@ -252,6 +261,7 @@ static int serve_open(struct session *session, const struct wm_message *message,
 	error = store_open(lane_of(session), &options, &fd);
 	if (!error) {
 		registry_lane_open(lane_of(session));
+		detour_lane_open(lane_of(session));
 		session->state = SESSION_OPEN;
 		if (path_bytes)
 			memcpy(session->tool, body + sizeof request, path_bytes);
@@ -291,6 +301,41 @@ static int serve_rules(struct session *session, const struct wm_message *message
 	return error;
 }
 
+static int serve_detours(struct session *session, const struct wm_message *message,
+			 const char *body, struct change *change)
+{
+	int error;
+
+	if (session->state != SESSION_OPEN)
+		return -EINVAL;
+	error = lock_for_patching(0);
+	if (error)
+		return error;
+	if (!hook_is_placed() && !registry_scan(text))
+		registry_follow(text);
+	if (message->type == CONTROL_PLACE)
+		error = detours_place(lane_of(session), text, body, message->bytes, change);
+	else
+		error = detours_commit(lane_of(session), text, change);
+	session->follows_modules |= message->type == CONTROL_COMMIT;
+	lock_release(&agent_lock);
+	return error;
+}
+
+static int serve_seen(struct session *session, const struct wm_message *message, const char *body)
+{
+	struct control_seen seen;
+
+	if (message->bytes < sizeof seen)
+		return -WM_E_PROTOCOL;
+	memcpy(&seen, body, sizeof seen);
+	for (unsigned int i = session->owed_count; i-- > 0;) {
+		if (session->owed[i] == seen.base)
+			session->owed[i] = session->owed[--session->owed_count];
+	}
+	return 0;
+}
+
 static int serve_list(struct session *session)
 {
 	int error = lock_take(&agent_lock, LOCK_MS);
@@ -315,6 +360,11 @@ static int serve_request(struct session *session, const struct wm_message *messa
 	case CONTROL_ARM:
 	case CONTROL_DISARM:
 		return serve_rules(session, message, body, change);
+	case CONTROL_PLACE:
+	case CONTROL_COMMIT:
+		return serve_detours(session, message, body, change);
+	case CONTROL_SEEN:
+		return serve_seen(session, message, body);
 	case CONTROL_LIST:
 		return serve_list(session);
 	case CONTROL_GO:
@@ -393,6 +443,28 @@ int session_fd(unsigned int lane)
 	return sessions[lane].state == SESSION_GREETED || sessions[lane].state == SESSION_OPEN
 		       ? sessions[lane].fd
 		       : -1;
+}
+
+int session_follows_modules(unsigned int lane)
+{
+	return sessions[lane].state == SESSION_OPEN && sessions[lane].follows_modules;
+}
+
+void session_owes(unsigned int lane, uint64_t base)
+{
+	struct session *session = &sessions[lane];
+
+	if (session->owed_count < OWED_MAX)
+		session->owed[session->owed_count++] = base;
+}
+
+int session_any_owes(void)
+{
+	unsigned int owed = 0;
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
+		owed += session_follows_modules(i) ? sessions[i].owed_count : 0;
+	return owed != 0;
 }
 
 int session_is_open(unsigned int lane)

@@ -26,6 +26,15 @@ int session_fd(unsigned int lane);
 /* Whether it has a store. */
 int session_is_open(unsigned int lane);
 
+/* Whether it is told of all modules, with markers or without, and answers each with SEEN. */
+int session_follows_modules(unsigned int lane);
+
+/* It was told of this one: the thread that loads it waits until it has SEEN it. */
+void session_owes(unsigned int lane, uint64_t base);
+
+/* Whether some session has not yet SEEN a module that it was told of. */
+int session_any_owes(void);
+
 /* Once, when the control thread starts: nothing is known of earlier sessions. */
 void session_init(const struct text *text);
 

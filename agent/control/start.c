@@ -6,6 +6,7 @@
 #include "agent/control/lock.h"
 #include "agent/control/session.h"
 #include "agent/control/thread.h"
+#include "agent/marker/hit.h"
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/patch/batch.h"
@@ -148,15 +149,19 @@ __attribute__((visibility("default"))) void *waymark_agent_loaded(const char *fo
 
 int agent_enter(struct text *text)
 {
-	int error = lock_take(&agent_lock, LOCK_MS);
+	int error;
 
-	if (error)
-		return error;
-	error = start();
-	if (!error)
-		error = text_open(text);
+	hit_is_shut++;
+	error = lock_take(&agent_lock, LOCK_MS);
+	if (!error) {
+		error = start();
+		if (!error)
+			error = text_open(text);
+		if (error)
+			lock_release(&agent_lock);
+	}
 	if (error) {
-		lock_release(&agent_lock);
+		hit_is_shut--;
 		return error;
 	}
 	/* while there is a control thread, it alone looks at modules: it has sessions to tell of them */
@@ -175,4 +180,5 @@ void agent_leave(struct text *text)
 	}
 	text_release(text);
 	lock_release(&agent_lock);
+	hit_is_shut--;
 }

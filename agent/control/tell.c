@@ -151,8 +151,13 @@ static void tell_module_to(unsigned int lane, const struct module *module, int g
 static void tell_module(const struct module *module, int gone)
 {
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
-		if (session_is_open(lane))
-			tell_module_to(lane, module, gone);
+		int follows = session_follows_modules(lane);
+
+		if (!session_is_open(lane) || (!follows && !module->site_count && !module->error))
+			continue;
+		tell_module_to(lane, module, gone);
+		if (follows && !gone)
+			session_owes(lane, module->base);
 	}
 }
 

@@ -5,6 +5,8 @@
 #include "agent/control/listen.h"
 #include "agent/control/lock.h"
 #include "agent/control/session.h"
+#include "agent/detour/detour.h"
+#include "agent/marker/hit.h"
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/store/store.h"
@@ -29,7 +31,7 @@
 #define TICK_MS 250
 #define GREET_MS 10000
 #define LIFE_LOCK_MS 1000
-#define SCAN_WAIT_MS 1000
+#define SCAN_WAIT_MS (CONTROL_SEEN_WAIT_MS + 500)
 #define AGENT_LOCK_MS 1000
 #define STACK_BYTES ((size_t)256 * 1024)
 #define OUR_THREADS 2 /* the control thread and its keeper */
@@ -109,6 +111,11 @@ int control_is_filtered_since(void)
 	return control.seccomp == 0 && kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0) > 0;
 }
 
+int control_is_filtered(void)
+{
+	return kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0) > 0;
+}
+
 /* ---- the thread's own ---- */
 
 static int own_descriptors(void)
@@ -183,14 +190,23 @@ static int program_has_left(void)
 }
 
 static int scan_is_due; /* the last one could not be done */
+static uint32_t scanned; /* what was asked when it was done */
+static uint64_t seen_until_ns;
 
+/* The thread that asked goes on when the sessions that place detours have seen to its modules. */
 static void scan_if_asked(void)
 {
 	uint32_t asked = __atomic_load_n(&control.scans_asked, __ATOMIC_ACQUIRE);
 
 	if (asked == control.scans_done)
 		return;
-	scan_is_due = session_rescan() != 0;
+	if (asked != scanned) {
+		scan_is_due = session_rescan() != 0;
+		scanned = asked;
+		seen_until_ns = lock_now_ns() + (uint64_t)CONTROL_SEEN_WAIT_MS * 1000000;
+	}
+	if (session_any_owes() && lock_now_ns() < seen_until_ns)
+		return;
 	__atomic_store_n(&control.scans_done, asked, __ATOMIC_RELEASE);
 	lock_wake_word(&control.scans_done);
 }
@@ -208,6 +224,8 @@ static void tick(void)
 	if (!lock_take(&agent_lock, AGENT_LOCK_MS)) {
 		if (!registry_is_frozen(&control_text))
 			registry_retry(&control_text);
+		if (!registry_is_frozen(&control_text))
+			detour_tick(&control_text);
 		lock_release(&agent_lock);
 	}
 }
@@ -258,10 +276,12 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 			(void)!kernel_read(wake_fd, &info, sizeof info);
 		scan_if_asked();
 		session_serve(fds);
+		scan_if_asked();
 		if (fds[SESSIONS_MAX + 1].revents)
 			listen_accept();
 	}
 	if (lock_now_ns() >= *next_tick_ns) {
+		scan_if_asked();
 		tick();
 		*next_tick_ns = lock_now_ns() + (uint64_t)TICK_MS * 1000000;
 	}
@@ -320,6 +340,7 @@ static void clean_up(void)
 	if (!lock_take(&agent_lock, AGENT_LOCK_MS)) {
 		registry_listen(NULL);
 		registry_retry(&control_text);
+		detour_disarm_idle(&control_text, 0, NULL);
 		if (!registry_waits())
 			hook_remove(&control_text);
 		text_release(&control_text);
@@ -353,6 +374,7 @@ static void *control_main(void *unused)
 	int wake_fd;
 
 	(void)unused;
+	hit_is_shut++; /* for good: what this thread does is no event */
 	block_signals();
 	if (own_descriptors()) {
 		while (!may_end())
@@ -408,6 +430,7 @@ static void *keeper_main(void *unused)
 	pthread_t thread;
 
 	(void)unused;
+	hit_is_shut++;
 	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark-keeper", 0, 0);
 	if (make_thread(control_main, &thread)) {
 		while (!may_end())
@@ -417,6 +440,7 @@ static void *keeper_main(void *unused)
 	}
 	pthread_join(thread, NULL);
 	/* the program's exit handlers may run in this thread */
+	hit_is_shut--;
 	pthread_sigmask(SIG_SETMASK, &control.creator_mask, NULL);
 	return NULL;
 }

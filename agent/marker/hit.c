@@ -8,6 +8,7 @@
  */
 #include "agent/marker/hit.h"
 
+#include "agent/marker/careful.h"
 #include "agent/marker/field.h"
 #include "agent/marker/plan.h"
 #include "agent/probe/call.h"
@@ -218,7 +219,7 @@ static inline uint64_t word_at(const unsigned char *from)
 /* All fields, following the references; NULL when `limit` comes first. */
 static inline __attribute__((always_inline)) unsigned char *
 put_fields(unsigned char *to, const unsigned char *limit, const struct plan *plan,
-	   const unsigned char *from, uint32_t cap)
+	   const unsigned char *from, uint32_t cap, int careful)
 {
 	for (const struct plan_step *step = plan->steps;; step++) {
 		unsigned int bytes = step->bytes, type = step->ref;
@@ -231,7 +232,9 @@ put_fields(unsigned char *to, const unsigned char *limit, const struct plan *pla
 		from += bytes;
 		if (!type)
 			return to;
-		if (likely(type == WM_TYPE_STR)) {
+		if (careful) {
+			to = careful_string(to, limit, (const char *)(uintptr_t)word_at(from), cap);
+		} else if (likely(type == WM_TYPE_STR)) {
 			const char *string = (const char *)(uintptr_t)word_at(from);
 			int64_t chars = to + SHORT_BYTES <= limit ? put_short_string(to, string)
 								  : -1;
@@ -257,7 +260,9 @@ static uint64_t measure_fields(const struct plan *plan, const unsigned char *fro
 		uint64_t word = word_at(from);
 
 		bytes += field_payload_bytes[type];
-		if (type == WM_TYPE_STR && word) {
+		if (plan->is_careful && type == WM_TYPE_STR) {
+			bytes += FIELD_BYTES_MAX; /* measured by none but the copy itself */
+		} else if (type == WM_TYPE_STR && word) {
 			const volatile char *at = (const volatile char *)(uintptr_t)word;
 
 			for (unsigned int n = 0; n < FIELD_BYTES_MAX && *at; n++, at++)
@@ -288,7 +293,8 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 	to = put_header(page, start, id, &ticks);
 	page->end_ticks = ticks;
 	if (plan->has_refs) {
-		to = put_fields(to, limit, plan, (const unsigned char *)payload, cap);
+		to = put_fields(to, limit, plan, (const unsigned char *)payload, cap,
+				plan->is_careful);
 		if (!to)
 			return -1;
 	} else {
@@ -327,7 +333,7 @@ static void record(struct writer *writer, int depth, const struct plan *plan, ui
 }
 
 /* No memory for one more thread: its hits are lost, and counted. */
-static void discard_unknown(const struct marker *marker)
+void hit_discard(const struct marker *marker)
 {
 	const struct plan *plan;
 
@@ -357,7 +363,7 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 	int depth = 0;
 
 	if (!writer) {
-		discard_unknown(marker);
+		hit_discard(marker);
 		return;
 	}
 	if (!writer->inside[0])
@@ -474,7 +480,7 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 	} else {
 		const unsigned char *start = to;
 
-		to = put_fields(to, lane->base + lane->limit, plan, payload, FIELD_BYTES_MAX);
+		to = put_fields(to, lane->base + lane->limit, plan, payload, FIELD_BYTES_MAX, 0);
 		if (unlikely(!to))
 			goto leave;
 		more = (uint64_t)(to - start);
@@ -502,6 +508,36 @@ leave:
 HIT_FUNCTION(hit_fixed, PLAN_FIXED)
 HIT_FUNCTION(hit_text, PLAN_TEXT)
 HIT_FUNCTION(hit_refs, PLAN_REFS)
+
+/*
+ * From detours (abi/detour.h). They may stand in anything that the agent itself calls: what it does in
+ * its own threads, or on a program thread's back, is none of the program's doing.
+ */
+__thread uint32_t hit_is_shut;
+
+void hit_detour(HIT_ARGUMENTS) KEEPS_REGISTERS;
+void hit_detour(HIT_ARGUMENTS)
+{
+	uintptr_t sp = (uintptr_t)&site;
+
+	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9;
+	if (unlikely(hit_is_shut))
+		return;
+	/* a plan with strings is never plain, since they are read with care */
+	if (unlikely(!hit_plain(marker, (const unsigned char *)payload, sp, PLAN_FIXED)))
+		hit_anyhow(marker, payload, sp);
+}
+
+void hit_now(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
+{
+	if (unlikely(!hit_plain(marker, (const unsigned char *)payload, sp, PLAN_FIXED)))
+		hit_anyhow(marker, payload, sp);
+}
+
+uint64_t hit_entry_detour(void)
+{
+	return (uintptr_t)hit_enter_detour;
+}
 
 uint64_t hit_entry(const uint8_t types[16])
 {

@@ -10,9 +10,28 @@
  */
 uint64_t hit_entry(const uint8_t types[16]);
 
+/* What detours enter by, whatever their fields. */
+uint64_t hit_entry_detour(void);
+
+/*
+ * Not 0 in the agent's own threads, and while a program's thread runs code of the agent's that may call
+ * libc: then detours see nothing. Counted, so that such stretches may nest.
+ */
+extern __thread uint32_t hit_is_shut
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+struct marker;
+
+/* A hit that no stub stands for, with its payload's fields; `sp` is the caller's own. Hit path. */
+void hit_now(const struct marker *marker, const uint64_t *payload, uintptr_t sp);
+
+/* One that could not be taken: counted as lost with each session that has the event. Hit path. */
+void hit_discard(const struct marker *marker);
+
 /* arch/: the stubs. */
 void hit_enter_fixed(void);
 void hit_enter_text(void);
 void hit_enter_refs(void);
+void hit_enter_detour(void);
 
 #endif

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "agent/marker/hook.h"
 
+#include "agent/marker/hit.h"
 #include "agent/marker/linkmap.h"
 #include "agent/patch/batch.h"
 #include "arch/hook.h"
@@ -31,8 +32,10 @@ static void handle(void)
 	void (*changed)(int) = __atomic_load_n(&hook.changed, __ATOMIC_ACQUIRE);
 	int error = errno;
 
+	hit_is_shut++;
 	if (changed)
 		changed(linkmap_state_now());
+	hit_is_shut--;
 	errno = error;
 }
 

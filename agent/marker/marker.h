@@ -35,6 +35,7 @@ struct variant {
 	struct variant *next_in_change;
 	uint8_t in_change, was_live;
 	uint8_t is_named;	   /* while a request's markers are counted */
+	uint8_t is_careful; /* its strings may lead anywhere: plan.h */
 	int error;		   /* in a change: why it was refused */
 	const struct module *left; /* the last module that went from it */
 };
@@ -68,7 +69,8 @@ struct refusal {
 struct registry_listener {
 	void (*event)(unsigned int lane, uint32_t id, const struct variant *variant);
 	void (*refused)(unsigned int lane, const struct refusal *refusal);
-	void (*module)(const struct module *module, int gone); /* to all sessions */
+	/* to all sessions that want to hear of it: one without markers only to some */
+	void (*module)(const struct module *module, int gone);
 	/* send all that was told; the sessions, a bit each, that could not be told something */
 	uint32_t (*flush)(void);
 };

@@ -79,6 +79,7 @@ void plan_finish(struct plan *plan)
 	const struct plan_consumer *only = &plan->consumers[0];
 
 	make_steps(plan);
+	is_plain = is_plain && !(plan->is_careful && plan->has_refs);
 	plan->lead_bytes = plan->steps[0].bytes;
 	plan->tail_bytes = plan->steps[1].bytes;
 	plan->room_bytes = !is_plain	    ? UINT32_MAX

@@ -44,6 +44,7 @@ struct plan {
 	uint8_t uses_tsc;  /* every consumer's clock is the TSC */
 	uint8_t consumer_count;
 	uint8_t probe_count;
+	uint8_t is_careful; /* strings may lead anywhere: they are read by the kernel */
 	struct plan_consumer {
 		uint32_t event_id;
 		uint32_t lane; /* which session, 0 to SESSIONS_MAX - 1 */

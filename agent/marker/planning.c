@@ -59,6 +59,7 @@ static struct plan *make(struct variant *variant)
 		variant->number = ++numbers;
 	plan->number = variant->number - 1;
 	plan->uses_tsc = 1;
+	plan->is_careful = variant->is_careful;
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
 		if (variant->lanes & 1u << lane)
 			plan->consumers[plan->consumer_count++] = (struct plan_consumer){

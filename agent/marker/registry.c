@@ -4,6 +4,7 @@
 
 #include "abi/site.h"
 #include "agent/control/heap.h"
+#include "agent/detour/detour.h"
 #include "agent/marker/hit.h"
 #include "agent/marker/linkmap.h"
 #include "agent/marker/planning.h"
@@ -220,11 +221,12 @@ static void leave_variant(struct variant *variant, const struct module *module)
 /* Its memory is gone, or somebody else's: nothing there is touched. */
 static void forget_module(struct module *module)
 {
+	detour_module_gone(module);
 	for (uint32_t i = 0; !module->error && i < module->site_count; i++)
 		leave_variant(module->sites[i].variant, module);
 	for (uint32_t i = 0; !module->error && i < module->site_count; i++)
 		module->sites[i].variant->left = NULL;
-	if ((module->site_count || module->error) && registry_listener)
+	if (registry_listener)
 		registry_listener->module(module, 1);
 	module_free(module);
 }

@@ -220,7 +220,7 @@ int registry_follow(const struct text *text)
 		if (!module->fresh)
 			continue;
 		module->fresh = 0;
-		if (registry_listener && (module->site_count || module->error))
+		if (registry_listener)
 			registry_listener->module(module, 0);
 		if (module->error)
 			continue;

@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "agent/store/arena.h"
 
+#include "agent/detour/return.h"
+#include "agent/marker/hit.h"
 #include "base/syscall.h"
 
 #include <errno.h>
@@ -51,6 +53,7 @@ static void thread_exit(void *data)
 	struct writer *writer = data;
 	sigset_t all, before;
 
+	hit_is_shut++;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (writer_self == writer && arena_is_ours() && writer->state == WRITER_LIVE) {
@@ -58,6 +61,7 @@ static void thread_exit(void *data)
 		arena_writer_end(writer);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	hit_is_shut--;
 }
 
 int arena_init(void)
@@ -231,6 +235,7 @@ static void end_writer(struct writer *writer)
 			__atomic_fetch_add(&ended_hits[i], writer->hits[i], __ATOMIC_RELAXED);
 		writer->hits[i] = 0;
 	}
+	return_writer_end(writer);
 	if (writer->is_foreign)
 		__atomic_fetch_sub(&arena->foreign, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < DEPTH_MAX; i++)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/store/writer.h"
 
+#include "agent/marker/hit.h"
 #include "agent/store/arena.h"
 #include "arch/vectors.h"
 #include "base/syscall.h"
@@ -113,7 +114,9 @@ static struct writer *writer_register(int32_t tid, int foreign)
 	struct registration registration = { .tid = tid, .foreign = foreign };
 
 	/* arena_writer_new() asks libc for thread exit and thread id, and libc is ordinary code */
+	hit_is_shut++;
 	vectors_call(register_self, &registration);
+	hit_is_shut--;
 	return registration.writer;
 }
 

@@ -37,6 +37,7 @@
 
 #define WRITERS_MAX 32768
 #define DEPTH_MAX 4
+#define RETURN_PLACES 64
 
 /* One stream: this thread, this depth, this session. */
 struct lane {		      /* one cache line */
@@ -79,6 +80,10 @@ struct writer {
 	char comm[16];
 	struct lanes lanes;
 	uint64_t hits[COUNTERS_MAX + 1]; /* by plan number; the last is for those not counted */
+	/* agent/detour/return.c */
+	uint64_t returns;		       /* list of free units, with a tag */
+	uint32_t return_count;		       /* about how many */
+	uint16_t return_places[RETURN_PLACES]; /* units by the place of the return address */
 } __attribute__((aligned(64)));
 
 /*

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch/borrow.h"
 #include "arch/loader.h"
+#include "arch/restart.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -65,34 +66,9 @@ long borrow_regs_result(const struct borrow_regs *regs)
 	return (long)regs->regs.rax;
 }
 
-/* Those that signal(7) names as never restarted, and that have done nothing when they say EINTR. */
-static int is_unrestarted(uint64_t number)
-{
-	switch (number) {
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-	case 441: /* epoll_pwait2 */
-	case SYS_semop:
-	case SYS_semtimedop:
-	case SYS_rt_sigtimedwait:
-	case SYS_io_getevents:
-	case 333:	 /* io_pgetevents */
-	case 426:	 /* io_uring_enter */
-	case SYS_accept: /* these where a timeout was set on the socket */
-	case SYS_accept4:
-	case SYS_recvfrom:
-	case SYS_recvmsg:
-	case SYS_sendto:
-	case SYS_sendmsg:
-		return 1;
-	default:
-		return 0;
-	}
-}
-
 int borrow_regs_restart(struct borrow_regs *regs)
 {
-	if ((long)regs->regs.rax != -EINTR || !is_unrestarted(regs->regs.orig_rax))
+	if ((long)regs->regs.rax != -EINTR || !restart_is_wanted(regs->regs.orig_rax))
 		return 0;
 	regs->regs.rax = (unsigned long long)-ERESTARTNOHAND;
 	return 1;

@@ -32,6 +32,8 @@
 	hit_enter hit_enter_fixed, hit_fixed
 	hit_enter hit_enter_text, hit_text
 	hit_enter hit_enter_refs, hit_refs
+	hit_enter hit_enter_detour, hit_detour
+	hit_enter hit_enter_return, return_enter
 
 /*
  * long vectors_keep(long (*fn)(void *), void *arg, unsigned long area_bytes, unsigned long mask)

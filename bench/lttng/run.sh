@@ -44,6 +44,11 @@ control create waymark-bench --snapshot --output="$home/trace"
 control enable-channel --userspace --overwrite --subbuf-size=1M --num-subbuf=4 bench
 control enable-event --userspace --channel=bench 'waymark_bench:*'
 control start
+# Arming as its tool does it, which asks the daemon, which asks the program: the time of the command.
+start=$(date +%s%N)
+control disable-event --userspace --channel=bench 'waymark_bench:*'
+control enable-event --userspace --channel=bench 'waymark_bench:*'
+echo "raw arm $((($(date +%s%N) - start) / 2000))"
 "${as[@]}" "$loop" 1e6 || skip "the loop failed"
 control snapshot record
 # What was recorded last must be there, or the figures mean nothing.

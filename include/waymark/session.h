@@ -66,7 +66,7 @@ struct wm_event {
 struct wm_event_field {
 	const char *name;
 	int type;  /* WM_TYPE_*, waymark/marker.h */
-	int state; /* 0 whole, 1 a NULL string, 2 cut at 4 KiB */
+	int state; /* 0 whole, 1 a NULL string, 2 cut at 4 KiB, 3 a string that could not be read */
 	union {
 		int64_t i;
 		uint64_t u;

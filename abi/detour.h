@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Detours: places in code that nobody prepared, made to jump to a trampoline of ours. The outside
+ * reads the program's files, decides where a jump can stand and composes the trampoline; the inside
+ * finds memory for it within reach, checks the bytes, stops the threads for a moment and stores the jump.
+ *
+ * A detour replaces a span: whole instructions, 5 bytes or more together, into whose middle nothing
+ * jumps. Its trampoline holds moved copies of them, and at the probed point, before, between or
+ * behind them, the way into the agent:
+ *
+ *	lea   -128(%rsp), %rsp      over the red zone (not at a function's entry)
+ *	...                         keeps the flags and what it uses; the fields packed as abi/site.h says
+ *	pushq payload               their address
+ *	pushq word(%rip)            FIXUP_WORD
+ *	call  *enter(%rip)          FIXUP_ENTER
+ *	...                         all as it was
+ *
+ * For a function whose return is wanted, after that, once more with the address of the stack slot that
+ * holds the return address in place of the payload, and FIXUP_RETURN_WORD, FIXUP_RETURN_ENTER.
+ * The callee keeps every register but the flags.
+ *
+ * Where 5 bytes are not to be had, a relay may help: the span has 2 to 4, and gets a short jump to 5
+ * bytes of filler near by, which nothing ever runs; there the long jump stands. Of the span only the
+ * short jump's 2 bytes are written. Two detours can't share the filler.
+ *
+ * Messages (abi/control.h): any number of CONTROL_PLACE, each with as many detours as fit, prepare;
+ * nothing is changed yet but memory of the agent's own. CONTROL_COMMIT arms all that this session has
+ * prepared in one batch, with the threads stopped once. An event's id is told by CONTROL_EVENT, as a
+ * marker's; what can't be placed by CONTROL_REFUSED with the place's address, and the others go on.
+ * The same place asked for again with the same code, also by another session, or in the child of a
+ * fork, which inherits code and trampolines, is one detour with one more consumer. QUIET and LEAVE let
+ * go of a session's detours, as do hanging up and death of the tool.
+ *
+ * Trampolines are never freed, for no one can prove that no thread will come back to one: a detour that
+ * comes again at the same place takes up its old one. There are DETOUR_MEMORY_MAX_BYTES at most.
+ */
+#ifndef ABI_DETOUR_H
+#define ABI_DETOUR_H
+
+#include <stdint.h>
+
+#define DETOUR_SPAN_MAX 48
+#define DETOUR_CODE_MAX 2048
+#define DETOUR_FIXUPS_MAX 64
+#define DETOUR_MOVES_MAX 16
+#define DETOUR_MEMORY_MAX_BYTES (64u << 20)
+
+enum detour_tier {
+	TIER_FILLER = 1,      /* no-operations that the compiler put there for this */
+	TIER_ONE = 2,	      /* one instruction of 5 bytes or more */
+	TIER_SEVERAL = 3,     /* several, moved */
+	TIER_BREAKPOINT = 4,  /* int3, only if asked for */
+	TIER_REFUSED = 5,
+};
+
+/* What the agent fills in once it knows where the code lies. */
+enum detour_fixup_kind {
+	FIXUP_REL32 = 1,	/* 4 bytes: target - (address of the fixup + 4 + after) */
+	FIXUP_ABS64 = 2,	/* 8 bytes: target */
+	FIXUP_WORD = 3,		/* 8 bytes: the agent's word for the event at the point */
+	FIXUP_ENTER = 4,	/* 8 bytes: the agent's stub for it */
+	FIXUP_RETURN_WORD = 5,	/* likewise for the return */
+	FIXUP_RETURN_ENTER = 6,
+};
+
+struct detour_fixup {
+	uint16_t offset; /* in the code */
+	uint8_t kind;
+	uint8_t after;	 /* bytes of the instruction that follow the displacement */
+	uint32_t reserved;
+	uint64_t target; /* an address in the program */
+};
+
+/* For a thread that stands in the span when it is replaced: it goes on at the moved copy. */
+struct detour_move {
+	uint16_t from; /* offset in the span */
+	uint16_t to;   /* offset in the code */
+};
+
+#define DETOUR_RETURN 1	     /* the function's return is an event too: types[1] */
+#define DETOUR_SECRETIVE 2   /* no event at the point itself, the return alone is wanted */
+#define DETOUR_RETURN_FLOAT 4 /* what is returned lies in %xmm0 */
+
+/*
+ * One detour of a CONTROL_PLACE message, padded to 8 bytes. Behind it, without gaps: the code, padded to
+ * 8 bytes; the fixups; the moves, padded to 8 bytes; the texts (abi/site.h, with kind 'm', or 'b' and 'e'
+ * where the return is wanted, and way 'd'), NUL-terminated: the event's, then the return's; padded to 8.
+ */
+struct control_detour {
+	uint32_t bytes; /* of all, this struct included */
+	uint16_t code_bytes, fixup_count, move_count;
+	uint8_t span_bytes;
+	uint8_t tier;
+	uint8_t flags;
+	int8_t relay; /* 0: none; else the filler begins at address + 2 + relay */
+	uint8_t reserved[2];
+	uint64_t address;   /* of the span, where the jump will stand */
+	uint64_t point;	    /* the probed address itself; in or at the end of the span */
+	uint64_t semaphore; /* 16 bits, counted up while armed; 0: none */
+	uint8_t original[DETOUR_SPAN_MAX]; /* span_bytes of them, what must stand there; then the filler's 5 */
+	uint8_t types[2][16];		   /* of the event, of the return; WM_TYPE_*. Strings are read with care */
+};
+
+struct control_place {
+	uint32_t count;
+	uint32_t reserved;
+};
+
+_Static_assert(sizeof(struct detour_fixup) == 16, "fixed");
+_Static_assert(sizeof(struct detour_move) == 4, "fixed");
+_Static_assert(sizeof(struct control_detour) == 120, "fixed");
+
+#endif

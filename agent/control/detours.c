@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/control/detours.h"
+
+#include "agent/control/thread.h"
+#include "agent/marker/careful.h"
+#include "agent/store/store.h"
+#include "base/kernel.h"
+
+#include <waymark/error.h>
+
+#include <errno.h>
+#include <string.h>
+
+#define LET_GO_MS 300
+
+static void tell_refused(unsigned int lane, const struct detour_refusal *refusal)
+{
+	struct site site = {
+		.address = refusal->point,
+		.text = refusal->text,
+		.text_bytes = (uint32_t)strlen(refusal->text) + 1,
+	};
+	struct refusal told = { .error = refusal->error, .site = &site };
+
+	memcpy(told.expected, refusal->expected, sizeof told.expected);
+	memcpy(told.found, refusal->found, sizeof told.found);
+	if (registry_listener)
+		registry_listener->refused(lane, &told);
+}
+
+int detours_place(unsigned int lane, const struct text *text, const char *body, size_t bytes,
+		  struct change *change)
+{
+	struct control_place place;
+	size_t at = sizeof place;
+
+	if (bytes < sizeof place)
+		return -WM_E_PROTOCOL;
+	memcpy(&place, body, sizeof place);
+	for (uint32_t i = 0; i < place.count; i++) {
+		const struct control_detour *record = (const void *)(body + at);
+		struct detour_refusal refusal;
+
+		if (bytes - at < sizeof *record || record->bytes < sizeof *record ||
+		    record->bytes % 8 || record->bytes > bytes - at)
+			return -WM_E_PROTOCOL;
+		if (detour_place(text, lane, record, record->bytes, &refusal)) {
+			change->refused++;
+			tell_refused(lane, &refusal);
+		} else {
+			change->markers++;
+		}
+		at += record->bytes;
+	}
+	return at == bytes ? 0 : -WM_E_PROTOCOL;
+}
+
+static void take_result(struct change *change, const struct detour_result *result,
+			unsigned int lane)
+{
+	change->markers += result->markers;
+	change->sites += result->sites;
+	change->refused += result->refused;
+	if (result->done_ns)
+		change->done_ns = result->done_ns;
+	change->ticks = store_ticks(lane);
+}
+
+int detours_commit(unsigned int lane, const struct text *text, struct change *change)
+{
+	struct detour_result result = { 0 };
+	int error;
+
+	careful_allow(control_is_filtered() ? 0 : kernel_getpid());
+	error = detour_commit(text, lane, &result);
+	take_result(change, &result, lane);
+	return error;
+}
+
+void detours_let_go(unsigned int lane, const struct text *text, struct change *change)
+{
+	struct detour_result result = { 0 };
+
+	detour_release(lane);
+	detour_disarm_idle(text, LET_GO_MS, &result);
+	change->sites += result.sites;
+	if (result.done_ns)
+		change->done_ns = result.done_ns;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: MIT */
+/* PLACE and COMMIT, as sessions send them. Control thread, under the agent's lock, no module going away. */
+#ifndef AGENT_CONTROL_DETOURS_H
+#define AGENT_CONTROL_DETOURS_H
+
+#include "agent/detour/detour.h"
+#include "agent/marker/marker.h"
+
+/* The body of a PLACE. Refusals are told and counted in *change. 0, or -WM_E_PROTOCOL. */
+int detours_place(unsigned int lane, const struct text *text, const char *body, size_t bytes,
+		  struct change *change);
+
+/* Arm what it has placed. 0 or an error. */
+int detours_commit(unsigned int lane, const struct text *text, struct change *change);
+
+/* The session wants none any more. What can't be disarmed now is later. */
+void detours_let_go(unsigned int lane, const struct text *text, struct change *change);
+
+#endif

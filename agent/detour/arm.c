@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Batches:
+ *
+ *   arm      tell the events' ids, publish the plans, store the jumps with every thread stopped
+ *   disarm   take the plans away (no event from here on), then the jumps, likewise stopped
+ *
+ * A stop may fail, since a debugger is there or a thread stood in a span; then it is tried again. What
+ * can't be armed in the end is refused by name. What can't be disarmed stays inert, until a later try.
+ */
+#include "agent/detour/detour.h"
+
+#include "agent/control/heap.h"
+#include "agent/control/lock.h"
+#include "agent/detour/janitor.h"
+#include "agent/marker/planning.h"
+#include "base/kernel.h"
+
+#include <waymark/error.h>
+
+#include <errno.h>
+#include <string.h>
+
+#define ARM_MS 1000	/* for all tries together */
+#define STOP_FIRST_MS 8 /* how long a try waits for the threads, the first and the last */
+#define STOP_LAST_MS 200
+#define PAUSE_FIRST_NS 500000
+#define PAUSE_LAST_NS 32000000
+#define IDLE_NS UINT64_C(2000000000) /* what a child inherited may be wanted again soon */
+#define RETRY_NS UINT64_C(500000000)
+
+static int may_be_inert; /* some jump stands that nobody wants */
+static uint64_t idle_until_ns, retry_at_ns;
+
+/* ---- lists of sites ---- */
+
+struct list {
+	struct janitor_site *sites;
+	size_t count, bytes;
+};
+
+static int list_make(struct list *list, int (*wanted)(const struct detour *))
+{
+	*list = (struct list){ 0 };
+	for (const struct detour *d = detour_first(); d; d = d->next)
+		list->count += wanted(d) != 0;
+	if (!list->count)
+		return 0;
+	list->bytes = list->count * sizeof *list->sites;
+	list->sites = heap_alloc(list->bytes);
+	if (!list->sites)
+		return -ENOMEM;
+	list->count = 0;
+	for (struct detour *d = detour_first(); d; d = d->next) {
+		if (wanted(d))
+			list->sites[list->count++].detour = d;
+	}
+	return 0;
+}
+
+static void list_free(struct list *list)
+{
+	heap_free(list->sites, list->bytes);
+}
+
+static void swap(struct janitor_site *a, struct janitor_site *b)
+{
+	struct janitor_site c = *a;
+
+	*a = *b;
+	*b = c;
+}
+
+/* Heapsort: no memory, no bad case. */
+static void sift(struct janitor_site *sites, size_t at, size_t count)
+{
+	for (;;) {
+		size_t child = 2 * at + 1;
+
+		if (child >= count)
+			return;
+		if (child + 1 < count &&
+		    sites[child + 1].detour->record->address > sites[child].detour->record->address)
+			child++;
+		if (sites[at].detour->record->address >= sites[child].detour->record->address)
+			return;
+		swap(&sites[at], &sites[child]);
+		at = child;
+	}
+}
+
+static void list_sort(struct list *list)
+{
+	for (size_t i = list->count / 2; i-- > 0;)
+		sift(list->sites, i, list->count);
+	for (size_t end = list->count; end-- > 1;) {
+		swap(&list->sites[0], &list->sites[end]);
+		sift(list->sites, 0, end);
+	}
+}
+
+/* ---- trying ---- */
+
+static size_t undone(const struct list *list)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		left += !list->sites[i].is_done &&
+			(!list->sites[i].error || list->sites[i].error == -WM_E_DETOUR_BUSY);
+	return left;
+}
+
+/* Whether trying again may help. */
+static int is_passing(int error)
+{
+	return error == -WM_E_STRICT || error == -EAGAIN || error == -WM_E_TRACED;
+}
+
+static int stands(const struct text *text, const struct detour *detour)
+{
+	uint8_t found[DETOUR_JUMP_BYTES];
+
+	return !text_read(text, detour->record->address, found, detour->jump_bytes) &&
+	       !memcmp(found, detour->jump, detour->jump_bytes);
+}
+
+/* Nobody needs to stop for a jump that another session has had stored, or that a child inherited. */
+static void mark_standing(const struct text *text, struct list *list, int arm)
+{
+	for (size_t i = 0; arm && i < list->count; i++) {
+		struct janitor_site *site = &list->sites[i];
+
+		site->is_done = site->detour->is_armed && stands(text, site->detour);
+	}
+}
+
+/*
+ * Until all is done or refused, or the time is over. Returns 0, or why nothing more could be done; then
+ * see each site.
+ */
+static int try_all(const struct text *text, struct list *list, int arm, unsigned int timeout_ms,
+		   struct detour_result *result)
+{
+	uint64_t end_ns = lock_now_ns() + (uint64_t)timeout_ms * 1000000;
+	unsigned int patience_ms = STOP_FIRST_MS;
+	long pause_ns = PAUSE_FIRST_NS;
+	int error = 0;
+
+	list_sort(list);
+	mark_standing(text, list, arm);
+	while (undone(list)) {
+		struct janitor_outcome outcome = { 0 };
+
+		error = janitor_run(text, list->sites, list->count, arm, patience_ms, &outcome);
+		result->stopped_ns += outcome.stopped_ns;
+		if (outcome.done_ns)
+			result->done_ns = outcome.done_ns;
+		if ((error && !is_passing(error)) || !undone(list) || lock_now_ns() >= end_ns)
+			break;
+		kernel_sleep_ns(pause_ns);
+		pause_ns = pause_ns < PAUSE_LAST_NS ? pause_ns * 2 : pause_ns;
+		patience_ms = patience_ms < STOP_LAST_MS ? patience_ms * 2 : patience_ms;
+	}
+	for (size_t i = 0; i < list->count; i++) {
+		struct janitor_site *site = &list->sites[i];
+		struct detour *detour = site->detour;
+
+		/* a janitor that was killed may have stored it: then it stands, inert */
+		if (!site->is_done && stands(text, detour)) {
+			detour->is_armed = 1;
+			may_be_inert = 1;
+		}
+		if (site->is_done) {
+			result->sites += detour->is_armed != arm;
+			detour->is_armed = (uint8_t)arm;
+		}
+		detour->error = site->is_done ? 0 : site->error ? site->error : error;
+		memcpy(detour->found, site->found, sizeof detour->found);
+	}
+	return error;
+}
+
+/* ---- arming ---- */
+
+static void tell_refused(const struct detour *detour, unsigned int lane)
+{
+	struct refusal refusal = { .error = detour->error, .site = &detour->sites[0] };
+
+	memcpy(refusal.expected, detour->record->original, sizeof refusal.expected);
+	memcpy(refusal.found, detour->found, sizeof refusal.found);
+	if (registry_listener)
+		registry_listener->refused(lane, &refusal);
+}
+
+/* The event at the point is wanted unless the return alone is. */
+static int has_event(const struct detour *detour, int which)
+{
+	uint8_t flags = detour->record->flags;
+
+	return which ? flags & DETOUR_RETURN : !(flags & DETOUR_SECRETIVE);
+}
+
+/* Ids must be known before the first hit. -EPIPE: the session could not be told. */
+static int tell_events(unsigned int lane)
+{
+	for (struct detour *d = detour_first(); d; d = d->next) {
+		for (int i = 0; i < 2 && d->prepared & 1u << lane; i++) {
+			struct variant *event = &d->events[i];
+
+			if (!has_event(d, i) || event->ids[lane] != EVENT_ID_NONE)
+				continue;
+			event->ids[lane] = registry_next_id(lane);
+			if (registry_listener)
+				registry_listener->event(lane, event->ids[lane], event);
+		}
+	}
+	return registry_listener && registry_listener->flush() & 1u << lane ? -EPIPE : 0;
+}
+
+static int publish(struct detour *detour)
+{
+	int error = 0;
+
+	for (int i = 0; i < 2 && !error; i++) {
+		if (!has_event(detour, i))
+			continue;
+		detour->events[i].lanes = detour->lanes;
+		error = plan_publish(&detour->events[i]);
+	}
+	return error;
+}
+
+/* Plans for those that still want it; never fails for nobody. */
+static void withdraw(struct detour *detour, uint32_t lane_bit)
+{
+	detour->lanes &= ~lane_bit;
+	if (publish(detour)) {
+		/* no memory for a smaller plan: rather none */
+		plan_drop(&detour->events[0]);
+		plan_drop(&detour->events[1]);
+	}
+	may_be_inert |= !detour->lanes && detour->is_armed;
+}
+
+static int is_to_arm(const struct detour *detour)
+{
+	return detour->in_batch;
+}
+
+/* An armed one is looked at again: its module may have been closed and opened since. */
+static void take_prepared(unsigned int lane)
+{
+	uint32_t bit = 1u << lane;
+
+	for (struct detour *d = detour_first(); d; d = d->next) {
+		d->in_batch = 0;
+		if (!(d->prepared & bit))
+			continue;
+		d->prepared &= ~bit;
+		d->lanes |= bit;
+		d->error = publish(d);
+		d->in_batch = !d->error;
+		if (d->error)
+			withdraw(d, bit);
+	}
+}
+
+int detour_commit(const struct text *text, unsigned int lane, struct detour_result *result)
+{
+	uint32_t bit = 1u << lane;
+	struct list list;
+	int error = tell_events(lane);
+
+	if (error) {
+		detour_release(lane);
+		return error;
+	}
+	take_prepared(lane);
+	error = list_make(&list, is_to_arm);
+	if (error) {
+		detour_release(lane);
+		return error;
+	}
+	error = try_all(text, &list, 1, ARM_MS, result);
+	for (size_t i = 0; i < list.count; i++) {
+		struct detour *detour = list.sites[i].detour;
+
+		if (list.sites[i].is_done) {
+			result->markers++;
+			continue;
+		}
+		result->refused++;
+		tell_refused(detour, lane);
+		withdraw(detour, bit);
+	}
+	/* told one by one: the request as a whole has done what it could */
+	error = list.count && !result->markers ? error : 0;
+	list_free(&list);
+	return error;
+}
+
+/* ---- disarming ---- */
+
+void detour_release(unsigned int lane)
+{
+	uint32_t bit = 1u << lane;
+
+	for (struct detour *d = detour_first(); d; d = d->next) {
+		d->prepared &= ~bit;
+		if (d->lanes & bit)
+			withdraw(d, bit);
+	}
+}
+
+static int is_inert(const struct detour *detour)
+{
+	return detour->is_armed && !(detour->lanes | detour->prepared);
+}
+
+uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
+			    struct detour_result *result)
+{
+	struct detour_result unused = { 0 };
+	struct list list;
+	uint32_t left = 0;
+
+	if (!may_be_inert || list_make(&list, is_inert))
+		return 0;
+	if (list.count)
+		try_all(text, &list, 0, timeout_ms, result ? result : &unused);
+	for (size_t i = 0; i < list.count; i++) {
+		struct janitor_site *site = &list.sites[i];
+
+		/* somebody else's bytes, or no memory at all: nothing there is ours any more */
+		if (!site->is_done && site->error == -EFAULT)
+			site->detour->is_armed = 0;
+		left += site->detour->is_armed;
+	}
+	list_free(&list);
+	may_be_inert = left != 0;
+	retry_at_ns = lock_now_ns() + RETRY_NS;
+	return left;
+}
+
+void detour_tick(const struct text *text)
+{
+	uint64_t now_ns;
+
+	if (!may_be_inert)
+		return;
+	now_ns = lock_now_ns();
+	if (now_ns >= retry_at_ns && now_ns >= idle_until_ns)
+		detour_disarm_idle(text, 0, NULL);
+}
+
+/* ---- sessions, modules, forks ---- */
+
+void detour_lane_open(unsigned int lane)
+{
+	for (struct detour *d = detour_first(); d; d = d->next) {
+		d->events[0].ids[lane] = EVENT_ID_NONE;
+		d->events[1].ids[lane] = EVENT_ID_NONE;
+	}
+}
+
+static int is_in(const struct module *module, uintptr_t address)
+{
+	for (unsigned int i = 0; i < module->segment_count; i++) {
+		if (address >= module->segments[i].start && address < module->segments[i].end)
+			return 1;
+	}
+	return 0;
+}
+
+void detour_module_gone(const struct module *module)
+{
+	for (struct detour *d = detour_first(); d; d = d->next) {
+		if (!is_in(module, d->record->address))
+			continue;
+		d->is_armed = 0;
+		d->is_counted_up = 0;
+		d->prepared = 0;
+		d->lanes = 0;
+		plan_drop(&d->events[0]);
+		plan_drop(&d->events[1]);
+	}
+}
+
+void detour_forked(int whole)
+{
+	for (struct detour *d = detour_first(); d;
+	     d = __atomic_load_n(&d->next, __ATOMIC_ACQUIRE)) {
+		for (int i = 0; i < 2; i++) {
+			if (whole)
+				plan_drop(&d->events[i]);
+			else
+				__atomic_store_n(&d->events[i].hit.plan, NULL, __ATOMIC_RELEASE);
+			d->events[i].lanes = 0;
+		}
+		d->lanes = d->prepared = 0;
+		may_be_inert |= d->is_armed;
+	}
+	idle_until_ns = lock_now_ns() + IDLE_NS;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Detours inside: abi/detour.h says what one is.
+ *
+ * A detour lives for ever once it is prepared: a thread may be in its trampoline at any time. Its two
+ * events, at the point and at the return, are variants as a marker's (agent/marker/marker.h), but in no
+ * registry; a site each, for the text.
+ *
+ *	idle       nobody wants it; no plan, dormant text
+ *	prepared   a session has asked for it; likewise
+ *	live       COMMIT: plans, then the jump is stored
+ *	inert      nobody wants it, yet the jump stands: to be taken away as soon as can be
+ *
+ * Everything here is called under the agent's lock.
+ */
+#ifndef AGENT_DETOUR_DETOUR_H
+#define AGENT_DETOUR_DETOUR_H
+
+#include "abi/detour.h"
+#include "agent/marker/marker.h"
+#include "agent/patch/text.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DETOUR_JUMP_BYTES 5
+#define DETOUR_SHORT_BYTES 2 /* of a jump to a relay */
+#define DETOUR_RELAY_BYTES 5
+
+struct detour {
+	struct detour *next, *next_in_bucket;
+	struct control_detour *record; /* a copy of the message's */
+	const uint8_t *code_bytes;     /* in it, as are these */
+	const struct detour_fixup *fixups;
+	const struct detour_move *moves;
+	uint64_t hash;			 /* of the record */
+	uintptr_t code;			 /* the trampoline */
+	uint8_t jump[DETOUR_JUMP_BYTES]; /* at the address, jump_bytes of them */
+	uint8_t jump_bytes;
+	uintptr_t relay; /* where the filler is that the short jump leads to; 0: none */
+	uint8_t relay_jump[DETOUR_JUMP_BYTES];
+	uint8_t prot;	       /* of the text that it stands in */
+	uint8_t is_armed;      /* the jump stands */
+	uint8_t is_counted_up; /* its semaphore */
+	uint8_t in_batch;
+	uint32_t lanes, prepared; /* sessions, a bit each */
+	struct variant events[2]; /* at the point, of the return */
+	struct site sites[2];
+	/* in a batch */
+	int error;
+	uint8_t found[DETOUR_JUMP_BYTES];
+};
+
+/* What came of a batch. */
+struct detour_result {
+	uint32_t markers, sites, refused;
+	uint64_t done_ns;    /* CLOCK_MONOTONIC when the last byte was stored */
+	uint64_t stopped_ns; /* how long all threads stood still, all tries together */
+};
+
+/* Called when a detour is refused; `detour` NULL: what was asked for never became one. */
+struct detour_refusal {
+	int error;
+	uintptr_t point;
+	const char *text; /* of the event; "" if unknown */
+	uint8_t expected[DETOUR_JUMP_BYTES], found[DETOUR_JUMP_BYTES];
+};
+
+/* ---- place.c ---- */
+
+/*
+ * Prepare one detour of a PLACE message for a session. `record` has `bytes` bytes, aligned to 8, of
+ * which it may use fewer; nothing in it has been checked but that record->bytes <= bytes. Returns 0, or
+ * an error with *refusal filled in (its text points into the record).
+ */
+int detour_place(const struct text *text, unsigned int lane, const struct control_detour *record,
+		 size_t bytes, struct detour_refusal *refusal);
+
+/* ---- arm.c ---- */
+
+/* Arm all that a session has prepared. Refusals are told to the registry's listener. 0 or an error. */
+int detour_commit(const struct text *text, unsigned int lane, struct detour_result *result);
+
+/* The session wants none of its detours any more: no events from here on. Never fails. */
+void detour_release(unsigned int lane);
+
+/*
+ * Take the jumps away that nobody wants, waiting or trying again as long as that may take up to
+ * timeout_ms. Returns how many are left.
+ */
+uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
+			    struct detour_result *result);
+
+/* Now and then: what could not be disarmed, what forked children inherited. */
+void detour_tick(const struct text *text);
+
+/* A new session in this lane: its event ids begin anew. */
+void detour_lane_open(unsigned int lane);
+
+/* The module's memory is gone: its detours are forgotten, and nothing there is touched. */
+void detour_module_gone(const struct module *module);
+
+/* The child of a fork: nobody wants anything. `whole`: the lock was held at the fork. */
+void detour_forked(int whole);
+
+/* ---- table.c ---- */
+
+/* All, in the order in which they came. NULL ends. */
+struct detour *detour_first(void);
+
+/* The one of exactly this record; NULL. */
+struct detour *table_find(const struct control_detour *record, uint64_t hash);
+
+/* One whose span overlaps [start, end) and for which `matters` says so; NULL. */
+struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour *but,
+			     int (*matters)(const struct detour *));
+
+void table_add(struct detour *detour);
+
+/* Of the bytes of a record (FNV-1a, by words). */
+uint64_t table_hash(const struct control_detour *record);
+
+#endif

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/detour/janitor.h"
+
+#include "agent/control/lock.h"
+#include "agent/control/thread.h"
+#include "agent/detour/stop.h"
+#include "agent/patch/batch.h"
+#include "agent/store/arena.h"
+#include "base/kernel.h"
+
+#include <waymark/error.h>
+
+#include <linux/futex.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#define STACK_BYTES ((size_t)64 * 1024)
+#define GUARD_BYTES 4096u
+#define STOP_MAX_MS 1000
+#define ROOM_FIRST 1024u
+#define ROOM_MAX (1u << 20)
+
+/* Its memory, kept: a stop should not wait for pages. */
+static struct {
+	unsigned char *stack; /* GUARD_BYTES of it are its guard */
+	struct stop_job *job;
+	struct stopped *threads;
+	uint32_t *slots;
+	uint32_t room;
+} janitor;
+
+static void *map(size_t bytes)
+{
+	void *start = kernel_map(NULL, bytes, PROT_READ | PROT_WRITE, 0);
+
+	return start == MAP_FAILED ? NULL : start;
+}
+
+/* Two slots a thread: a hash that is half empty. */
+static int make_room(uint32_t room)
+{
+	if (janitor.room >= room)
+		return 0;
+	if (room > ROOM_MAX)
+		return -EAGAIN;
+	if (janitor.room) {
+		kernel_munmap(janitor.threads, janitor.room * sizeof *janitor.threads);
+		kernel_munmap(janitor.slots, 2 * janitor.room * sizeof *janitor.slots);
+	}
+	janitor.room = 0;
+	janitor.threads = map(room * sizeof *janitor.threads);
+	janitor.slots = map(2 * room * sizeof *janitor.slots);
+	if (!janitor.threads || !janitor.slots)
+		return -ENOMEM;
+	janitor.room = room;
+	return 0;
+}
+
+static int prepare(void)
+{
+	if (!janitor.stack) {
+		janitor.stack = map(GUARD_BYTES + STACK_BYTES);
+		if (!janitor.stack)
+			return -ENOMEM;
+		kernel_mprotect(janitor.stack, GUARD_BYTES, PROT_NONE);
+	}
+	if (!janitor.job)
+		janitor.job = map(sizeof *janitor.job);
+	return janitor.job ? make_room(ROOM_FIRST) : -ENOMEM;
+}
+
+/* The prctl(2) lasts until the next; a program that uses it itself has to say so again. */
+static int start(struct stop_job *job, int allow)
+{
+	long pid, got;
+	int status;
+
+	__atomic_store_n(&job->go, 0, __ATOMIC_RELEASE);
+	pid = halt_spawn(janitor.stack + GUARD_BYTES + STACK_BYTES, stop_main, job);
+	if (pid < 0)
+		return (int)pid;
+	if (allow)
+		kernel_call(SYS_prctl, PR_SET_PTRACER, pid, 0, 0);
+	__atomic_store_n(&job->go, 1, __ATOMIC_RELEASE);
+	syscall_raw(SYS_futex, (long)&job->go, FUTEX_WAKE, 1, 0);
+	do
+		got = syscall_raw(SYS_wait4, pid, (long)&status, __WALL, 0);
+	while (got == -EINTR);
+	if (allow)
+		kernel_call(SYS_prctl, PR_SET_PTRACER, 0, 0, 0);
+	return 0;
+}
+
+/* Whether /proc shows the numbers of another pid namespace than ours: PID/task/TID. */
+static int is_foreign_proc(int32_t tid)
+{
+	char link[64];
+	ssize_t got = kernel_readlink("/proc/thread-self", link, sizeof link - 1);
+	const char *at;
+	int32_t number = 0;
+
+	if (got <= 0)
+		return 0;
+	link[got] = 0;
+	at = strrchr(link, '/');
+	for (at = at ? at + 1 : link; *at; at++)
+		number = number * 10 + (*at - '0');
+	return number != tid;
+}
+
+static int run_once(const struct text *text, struct janitor_site *sites, size_t count, int arm,
+		    unsigned int patience_ms, int allow)
+{
+	struct stop_job *job = janitor.job;
+	uint64_t now_ns = lock_now_ns();
+	int error;
+
+	for (uint32_t i = 0; i < 2 * janitor.room; i++)
+		janitor.slots[i] = 0;
+	memset(job, 0, offsetof(struct stop_job, words));
+	job->pid = kernel_getpid();
+	job->tid = kernel_gettid();
+	job->memory_fd = text_way() == WAY_PROC_MEM && text->is_mem ? text->fd : -1;
+	job->arm = arm;
+	job->patience_ns = now_ns + (uint64_t)patience_ms * 1000000;
+	job->deadline_ns = now_ns + (uint64_t)STOP_MAX_MS * 1000000;
+	job->main_stack_end = arena_main_stack_end();
+	job->sites = sites;
+	job->count = count;
+	job->threads = janitor.threads;
+	job->slots = janitor.slots;
+	job->room = janitor.room;
+	job->slot_mask = 2 * janitor.room - 1;
+	job->result = STOP_RUNNING;
+	job->is_foreign_proc = is_foreign_proc(job->tid);
+	job->tasks_fd = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (job->tasks_fd < 0)
+		return -errno;
+	error = start(job, allow);
+	kernel_close(job->tasks_fd);
+	if (error)
+		return error;
+	/* it was killed: what it had stored by then is found out by looking */
+	return job->result == STOP_RUNNING ? -EAGAIN : job->result;
+}
+
+int janitor_run(const struct text *text, struct janitor_site *sites, size_t count, int arm,
+		unsigned int patience_ms, struct janitor_outcome *outcome)
+{
+	int error, allow = 0;
+
+	if (text_way() == WAY_NONE)
+		return -WM_E_NO_TEXT_WRITE;
+	/* a filter that was put on all threads since may kill the program for what we call */
+	if (control_is_filtered_since())
+		return -WM_E_SECCOMP;
+	batch_register();
+	error = prepare();
+	if (error)
+		return error;
+	for (unsigned int tries = 0; tries < 8; tries++) {
+		error = run_once(text, sites, count, arm, patience_ms, allow);
+		outcome->stopped_ns += janitor.job->stopped_ns;
+		if (error == -ENOBUFS && !make_room(janitor.room * 2))
+			continue;
+		if (error != -EPERM || allow)
+			break;
+		allow = 1; /* Yama's restricted mode (ptrace_scope 1) */
+	}
+	outcome->threads = janitor.job->thread_count;
+	outcome->done_ns = janitor.job->done_ns;
+	return error == -EPERM ? -WM_E_NO_PTRACE : error;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The stop: a child that shares our memory (clone(2), CLONE_VM) but is no thread of the program's stops
+ * every thread by ptrace(2), the control thread's own among them, sees that none stands where code is
+ * about to change, changes it, and lets all go. Whoever kills it, the kernel lets all go; no jump is
+ * ever stored in part.
+ */
+#ifndef AGENT_DETOUR_JANITOR_H
+#define AGENT_DETOUR_JANITOR_H
+
+#include "agent/detour/detour.h"
+
+/* One site of a batch. In order of address; none overlaps another. */
+struct janitor_site {
+	struct detour *detour;
+	int is_done; /* the bytes are as they should be now */
+	int error;   /* else: 0 not tried, -WM_E_DETOUR_BUSY, -WM_E_SITE_CHANGED, -EFAULT, ... */
+	uint8_t found[DETOUR_JUMP_BYTES];
+};
+
+struct janitor_outcome {
+	uint64_t stopped_ns; /* from the first thread's stop to the last one's release */
+	uint64_t done_ns;    /* CLOCK_MONOTONIC when the last byte was stored; 0: none was */
+	unsigned int threads;
+};
+
+/*
+ * Arm or disarm what is not done yet. Returns 0 (then see each site), or nothing was changed:
+ * -WM_E_TRACED, -WM_E_NO_PTRACE, -WM_E_SECCOMP, -WM_E_STRICT when threads could not be stopped: one
+ * slept uninterruptibly for longer than patience_ms, -EAGAIN, -ENOMEM, -errno. Control thread, under the agent's lock.
+ */
+int janitor_run(const struct text *text, struct janitor_site *sites, size_t count, int arm,
+		unsigned int patience_ms, struct janitor_outcome *outcome);
+
+#endif

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From a message to a detour. Who sends is trusted to know what code may be moved; what is checked here
+ * is that nothing lies outside of what it belongs to, that the bytes are those it expects, and that all
+ * can be reached.
+ */
+#include "agent/detour/detour.h"
+
+#include "agent/control/heap.h"
+#include "agent/detour/return.h"
+#include "agent/detour/memory.h"
+#include "agent/marker/field.h"
+#include "agent/marker/hit.h"
+
+#include <waymark/error.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define SITE_TEXT_PARTS 6
+
+/* Where the parts of a record lie in it. */
+struct layout {
+	size_t code, fixups, moves, texts, end;
+	const char *text[2];
+	size_t text_bytes[2];
+};
+
+static size_t round_up8(size_t bytes)
+{
+	return (bytes + 7) & ~(size_t)7;
+}
+
+/* A NUL-terminated text of six lines, as abi/site.h has it. Its bytes with the NUL; 0 if it is none. */
+static size_t text_length(const char *text, size_t room)
+{
+	const char *end = memchr(text, 0, room);
+	unsigned int lines = 1;
+
+	if (!end || end - text >= SITE_TEXT_MAX || end - text < 3 || text[1] != 'd' ||
+	    text[2] != '\n')
+		return 0;
+	for (const char *at = text; at < end; at++)
+		lines += *at == '\n';
+	return lines == SITE_TEXT_PARTS ? (size_t)(end - text) + 1 : 0;
+}
+
+static int lay_out(const struct control_detour *record, size_t bytes, struct layout *layout)
+{
+	const char *start = (const char *)record;
+	size_t texts = record->flags & DETOUR_RETURN ? 2 : 1;
+
+	layout->code = sizeof *record;
+	layout->fixups = layout->code + round_up8(record->code_bytes);
+	layout->moves = layout->fixups + record->fixup_count * sizeof(struct detour_fixup);
+	layout->texts = layout->moves + round_up8(record->move_count * sizeof(struct detour_move));
+	if (layout->texts > bytes)
+		return -WM_E_PROTOCOL;
+	layout->end = layout->texts;
+	for (size_t i = 0; i < texts; i++) {
+		layout->text[i] = start + layout->end;
+		layout->text_bytes[i] = text_length(start + layout->end, bytes - layout->end);
+		if (!layout->text_bytes[i])
+			return -WM_E_PROTOCOL;
+		layout->end += layout->text_bytes[i];
+	}
+	return round_up8(layout->end) == bytes ? 0 : -WM_E_PROTOCOL;
+}
+
+static int check_types(const uint8_t types[16])
+{
+	unsigned int i = 0;
+
+	for (; i < 16 && types[i]; i++) {
+		/* a run of bytes can't be read with care */
+		if (types[i] > FIELD_TYPE_MASK || !field_payload_bytes[types[i]] ||
+		    types[i] == WM_TYPE_BYTES)
+			return -WM_E_PROTOCOL;
+	}
+	for (; i < 16; i++) {
+		if (types[i])
+			return -WM_E_PROTOCOL;
+	}
+	return 0;
+}
+
+static int check_head(const struct control_detour *record)
+{
+	uint64_t end = record->address + record->span_bytes;
+
+	if (record->bytes % 8 || record->code_bytes < DETOUR_JUMP_BYTES ||
+	    record->code_bytes > DETOUR_CODE_MAX || record->fixup_count > DETOUR_FIXUPS_MAX ||
+	    record->move_count > DETOUR_MOVES_MAX ||
+	    record->span_bytes < (record->relay ? DETOUR_SHORT_BYTES : DETOUR_JUMP_BYTES) ||
+	    (record->relay && record->span_bytes >= DETOUR_JUMP_BYTES) ||
+	    record->span_bytes > DETOUR_SPAN_MAX || record->tier < TIER_FILLER ||
+	    record->tier > TIER_SEVERAL ||
+	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT))
+		return -WM_E_PROTOCOL;
+	if (end < record->address || record->point < record->address || record->point > end)
+		return -WM_E_PROTOCOL;
+	if (record->flags & DETOUR_SECRETIVE && !(record->flags & DETOUR_RETURN))
+		return -WM_E_PROTOCOL;
+	return check_types(record->types[0]) | check_types(record->types[1]);
+}
+
+static size_t fixup_bytes(const struct detour_fixup *fixup)
+{
+	return fixup->kind == FIXUP_REL32 ? 4 : 8;
+}
+
+static int check_parts(const struct control_detour *record, const struct detour_fixup *fixups,
+		       const struct detour_move *moves)
+{
+	for (unsigned int i = 0; i < record->fixup_count; i++) {
+		const struct detour_fixup *fixup = &fixups[i];
+		int is_return = fixup->kind == FIXUP_RETURN_WORD ||
+				fixup->kind == FIXUP_RETURN_ENTER;
+
+		if (fixup->kind < FIXUP_REL32 || fixup->kind > FIXUP_RETURN_ENTER ||
+		    fixup->offset + fixup_bytes(fixup) > record->code_bytes ||
+		    (is_return && !(record->flags & DETOUR_RETURN)))
+			return -WM_E_PROTOCOL;
+	}
+	for (unsigned int i = 0; i < record->move_count; i++) {
+		if (moves[i].from >= record->span_bytes || moves[i].to >= record->code_bytes)
+			return -WM_E_PROTOCOL;
+	}
+	return 0;
+}
+
+/* ---- against the program ---- */
+
+/* The segment that holds all of [start, end). */
+static const struct segment *segment_at(uintptr_t start, uintptr_t end)
+{
+	for (const struct module *m = registry_modules(); m; m = m->next) {
+		for (unsigned int i = 0; i < m->segment_count; i++) {
+			if (start >= m->segments[i].start && end <= m->segments[i].end)
+				return &m->segments[i];
+		}
+	}
+	return NULL;
+}
+
+static int is_wanted(const struct detour *detour)
+{
+	return (detour->lanes | detour->prepared) != 0;
+}
+
+static int is_any(const struct detour *detour)
+{
+	(void)detour;
+	return 1;
+}
+
+static int is_inert(const struct detour *detour)
+{
+	return detour->is_armed && !is_wanted(detour);
+}
+
+static uintptr_t relay_of(const struct control_detour *record)
+{
+	return record->relay ? record->address + DETOUR_SHORT_BYTES + (uintptr_t)record->relay : 0;
+}
+
+/* Its filler belongs to nobody else, now or ever: it is not in the table of spans. */
+static int check_relay(const struct text *text, const struct control_detour *record,
+		       struct detour_refusal *refusal)
+{
+	uintptr_t relay = relay_of(record), end = relay + DETOUR_RELAY_BYTES;
+	const struct segment *segment = segment_at(relay, end);
+	uint8_t found[DETOUR_RELAY_BYTES];
+
+	if (!relay)
+		return 0;
+	if (!segment || !(segment->prot & PROT_EXEC) ||
+	    (relay < record->address + record->span_bytes && end > record->address))
+		return -WM_E_PROTOCOL;
+	if (table_overlap(relay, end, NULL, is_any))
+		return -WM_E_DETOUR_TAKEN;
+	for (const struct detour *d = detour_first(); d; d = d->next) {
+		if (d->relay && d->relay < end && d->relay + DETOUR_RELAY_BYTES > relay)
+			return -WM_E_DETOUR_TAKEN;
+	}
+	if (text_read(text, relay, found, sizeof found))
+		return -EFAULT;
+	if (!memcmp(found, record->original + record->span_bytes, sizeof found))
+		return 0;
+	memcpy(refusal->expected, record->original + record->span_bytes, sizeof refusal->expected);
+	memcpy(refusal->found, found, sizeof refusal->found);
+	return -WM_E_SITE_CHANGED;
+}
+
+static int is_in_relay(const struct control_detour *record)
+{
+	uintptr_t end = record->address + record->span_bytes;
+
+	for (const struct detour *d = detour_first(); d; d = d->next) {
+		if (d->relay && d->relay < end && d->relay + DETOUR_RELAY_BYTES > record->address)
+			return 1;
+	}
+	return 0;
+}
+
+static int check_place(const struct text *text, const struct control_detour *record,
+		       struct detour_refusal *refusal)
+{
+	uintptr_t end = record->address + record->span_bytes;
+	const struct segment *segment = segment_at(record->address, end);
+	uint8_t found[DETOUR_SPAN_MAX];
+
+	if (!segment || !(segment->prot & PROT_EXEC))
+		return -EFAULT;
+	if (record->semaphore) {
+		const struct segment *data = segment_at(record->semaphore, record->semaphore + 2);
+
+		if (!data || !(data->prot & PROT_WRITE))
+			return -EFAULT;
+	}
+	if (table_overlap(record->address, end, NULL, is_wanted) || is_in_relay(record))
+		return -WM_E_DETOUR_TAKEN;
+	if (table_overlap(record->address, end, NULL, is_inert)) {
+		detour_disarm_idle(text, 100, NULL);
+		if (table_overlap(record->address, end, NULL, is_inert))
+			return -WM_E_DETOUR_TAKEN;
+	}
+	if (text_read(text, record->address, found, record->span_bytes))
+		return -EFAULT;
+	if (!memcmp(found, record->original, record->span_bytes))
+		return 0;
+	memcpy(refusal->expected, record->original, sizeof refusal->expected);
+	memcpy(refusal->found, found, sizeof refusal->found);
+	return -WM_E_SITE_CHANGED;
+}
+
+/* ---- the trampoline ---- */
+
+struct range {
+	uintptr_t low, high;
+};
+
+/* `at` + offset must lie within an int32 of `target`. */
+static void narrow(struct range *range, uint64_t target, uint64_t offset)
+{
+	uint64_t low = target > offset + INT32_MAX ? target - offset - INT32_MAX : 0;
+	uint64_t high = target - offset + (uint64_t)INT32_MAX;
+
+	if (low > range->low)
+		range->low = low;
+	if (target < offset)
+		high = 0;
+	if (high < range->high)
+		range->high = high;
+}
+
+/* Where the long jump stands. */
+static uintptr_t jump_at(const struct control_detour *record)
+{
+	return record->relay ? relay_of(record) : record->address;
+}
+
+static struct range reach_of(const struct control_detour *record, const struct detour_fixup *fixups)
+{
+	struct range range = { .low = 0, .high = (UINT64_C(1) << 47) - 1 };
+
+	/* the jump into it: code - (its address + 5) */
+	narrow(&range, jump_at(record) + DETOUR_JUMP_BYTES, 0);
+	for (unsigned int i = 0; i < record->fixup_count; i++) {
+		if (fixups[i].kind == FIXUP_REL32)
+			narrow(&range, fixups[i].target, fixups[i].offset + 4u + fixups[i].after);
+	}
+	return range;
+}
+
+static void put64(uint8_t *to, uint64_t value)
+{
+	memcpy(to, &value, sizeof value);
+}
+
+static int fill_code(const struct detour *detour, uint8_t *code)
+{
+	const struct control_detour *record = detour->record;
+
+	memcpy(code, detour->code_bytes, record->code_bytes);
+	for (unsigned int i = 0; i < record->fixup_count; i++) {
+		const struct detour_fixup *fixup = &detour->fixups[i];
+		uint8_t *to = code + fixup->offset;
+		int64_t far = (int64_t)(fixup->target -
+					(detour->code + fixup->offset + 4u + fixup->after));
+		int32_t near = (int32_t)far;
+
+		switch (fixup->kind) {
+		case FIXUP_REL32:
+			if (near != far)
+				return -WM_E_DETOUR_REACH;
+			memcpy(to, &near, sizeof near);
+			break;
+		case FIXUP_ABS64:
+			put64(to, fixup->target);
+			break;
+		case FIXUP_WORD:
+			put64(to, (uintptr_t)&detour->events[0].hit);
+			break;
+		case FIXUP_ENTER:
+			put64(to, hit_entry_detour());
+			break;
+		case FIXUP_RETURN_WORD:
+			put64(to, (uintptr_t)detour);
+			break;
+		case FIXUP_RETURN_ENTER:
+			put64(to, return_entry());
+			break;
+		}
+	}
+	return 0;
+}
+
+static int make_code(const struct text *text, struct detour *detour)
+{
+	static uint8_t code[DETOUR_CODE_MAX];
+	const struct control_detour *record = detour->record;
+	struct range range = reach_of(record, detour->fixups);
+	uint8_t *jump;
+	int64_t far;
+	int32_t near;
+	int error = memory_take(range.low, range.high, record->address, record->code_bytes,
+				&detour->code);
+
+	if (error)
+		return error;
+	far = (int64_t)(detour->code - jump_at(record) - DETOUR_JUMP_BYTES);
+	near = (int32_t)far;
+	error = near == far ? fill_code(detour, code) : -WM_E_DETOUR_REACH;
+	if (!error)
+		error = text_write_code(text, detour->code, code, record->code_bytes,
+					PROT_READ | PROT_EXEC);
+	if (error) {
+		memory_untake(detour->code, record->code_bytes);
+		return error;
+	}
+	jump = record->relay ? detour->relay_jump : detour->jump;
+	jump[0] = 0xe9;
+	memcpy(jump + 1, &near, sizeof near);
+	detour->jump_bytes = DETOUR_JUMP_BYTES;
+	detour->relay = relay_of(record);
+	if (detour->relay) {
+		detour->jump[0] = 0xeb;
+		detour->jump[1] = (uint8_t)record->relay;
+		detour->jump_bytes = DETOUR_SHORT_BYTES;
+	}
+	return 0;
+}
+
+/* ---- the detour ---- */
+
+static void set_event(struct detour *detour, int which, const struct layout *layout)
+{
+	const struct control_detour *record = detour->record;
+	struct variant *event = &detour->events[which];
+	struct site *site = &detour->sites[which];
+
+	*site = (struct site){
+		.address = record->point,
+		.text = (const char *)record + (layout->text[which] - layout->text[0]) +
+			layout->texts,
+		.text_bytes = (uint32_t)layout->text_bytes[which],
+		.variant = event,
+	};
+	site->kind = site->text[0];
+	memcpy(site->types, record->types[which], sizeof site->types);
+	memcpy(event->types, record->types[which], sizeof event->types);
+	event->kind = site->kind;
+	event->sites = site;
+	event->site_count = 1;
+	event->is_careful = 1;
+	event->number = COUNTERS_MAX + 1; /* a marker's count is worth more than one of thousands */
+	memset(event->ids, 0xff, sizeof event->ids); /* EVENT_ID_NONE */
+}
+
+static void detour_free(struct detour *detour)
+{
+	if (!detour)
+		return;
+	if (detour->record)
+		heap_free(detour->record, detour->record->bytes);
+	heap_free(detour, sizeof *detour);
+}
+
+static int make(const struct text *text, const struct control_detour *record,
+		const struct layout *layout, uint64_t hash, struct detour **result)
+{
+	struct detour *detour = heap_alloc(sizeof *detour);
+	const struct segment *segment = segment_at(record->address,
+						   record->address + record->span_bytes);
+	const char *start;
+	int error;
+
+	*result = NULL;
+	if (!detour)
+		return -ENOMEM;
+	detour->record = heap_copy(record, record->bytes);
+	if (!detour->record) {
+		detour_free(detour);
+		return -ENOMEM;
+	}
+	start = (const char *)detour->record;
+	detour->hash = hash;
+	detour->prot = (uint8_t)segment->prot;
+	detour->code_bytes = (const uint8_t *)start + layout->code;
+	detour->fixups = (const struct detour_fixup *)(start + layout->fixups);
+	detour->moves = (const struct detour_move *)(start + layout->moves);
+	set_event(detour, 0, layout);
+	if (record->flags & DETOUR_RETURN)
+		set_event(detour, 1, layout);
+	error = make_code(text, detour);
+	if (error) {
+		detour_free(detour);
+		return error;
+	}
+	table_add(detour);
+	*result = detour;
+	return 0;
+}
+
+int detour_place(const struct text *text, unsigned int lane, const struct control_detour *record,
+		 size_t bytes, struct detour_refusal *refusal)
+{
+	struct layout layout;
+	struct detour *detour;
+	uint64_t hash;
+	int error;
+
+	*refusal = (struct detour_refusal){ .text = "" };
+	error = record->bytes <= bytes && record->bytes >= sizeof *record ? check_head(record)
+									  : -WM_E_PROTOCOL;
+	if (!error)
+		error = lay_out(record, record->bytes, &layout);
+	if (!error)
+		error = check_parts(
+			record, (const struct detour_fixup *)((const char *)record + layout.fixups),
+			(const struct detour_move *)((const char *)record + layout.moves));
+	if (error) {
+		refusal->error = error;
+		return error;
+	}
+	refusal->point = record->point;
+	refusal->text = layout.text[0];
+	if (record->flags & DETOUR_RETURN)
+		error = return_check();
+	hash = table_hash(record);
+	detour = table_find(record, hash);
+	if (!error && (!detour || !(detour->is_armed || is_wanted(detour))))
+		error = check_place(text, record, refusal);
+	if (!error && !detour)
+		error = check_relay(text, record, refusal);
+	if (!error && !detour)
+		error = make(text, record, &layout, hash, &detour);
+	if (!error)
+		detour->prepared |= 1u << lane;
+	refusal->error = error;
+	return error;
+}

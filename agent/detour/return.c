@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * On the hit path: no libc, no lock. A signal handler may come in between anywhere and make calls of its
+ * own, so each list changes by one compare-and-exchange, with a tag against a list that changed and
+ * changed back.
+ */
+#include "agent/detour/return.h"
+
+#include "agent/detour/detour.h"
+#include "agent/marker/hit.h"
+#include "agent/store/writer.h"
+#include "base/syscall.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#define KEEPS_REGISTERS __attribute__((no_caller_saved_registers))
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define STUB_BYTES 8u
+#define LINE_UNITS 16u
+#define PAGE_UNITS 512u
+#define REFILL 16u
+#define LOCAL_MAX 64u
+
+#define ARCH_SHADOW_STACK_STATUS 0x5005 /* asm/prctl.h, Linux 6.6: ARCH_SHSTK_STATUS */
+
+extern const unsigned char return_stubs[], return_stubs_end[] __attribute__((visibility("hidden")));
+extern uintptr_t return_cells[RETURN_UNITS] __attribute__((visibility("hidden")));
+void hit_enter_return(void);
+
+static struct unit {
+	uintptr_t address; /* of the return address on the stack; 0: free */
+	const struct detour *detour;
+	uint32_t next;	/* in a list of free ones */
+	uint32_t chain; /* live, without a stub: the tail call before this one, returning with it */
+	int32_t owner;	/* thread id */
+	uint32_t reserved;
+} units[RETURN_UNITS];
+
+static uint64_t pool;	   /* tag and first unit */
+static uint32_t fresh = 1; /* units from here on were never used */
+static uint32_t may_take_over;
+
+/* ---- lists: a tag in the upper half, a unit's number or 0 in the lower ---- */
+
+/* Of one thread: no lock prefix, since only its own handlers come in between. */
+static int swap_local(uint64_t *list, uint64_t *old, uint64_t new)
+{
+	uint8_t done;
+
+	__asm__ volatile("cmpxchgq %3, %1\n\tsete %2"
+			 : "+a"(*old), "+m"(*list), "=q"(done)
+			 : "r"(new)
+			 : "memory", "cc");
+	return done;
+}
+
+static int swap_shared(uint64_t *list, uint64_t *old, uint64_t new)
+{
+	return __atomic_compare_exchange_n(list, old, new, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+typedef int swap_fn(uint64_t *, uint64_t *, uint64_t);
+
+static inline __attribute__((always_inline)) uint32_t pop(uint64_t *list, swap_fn *swap)
+{
+	uint64_t old = __atomic_load_n(list, __ATOMIC_ACQUIRE);
+	uint32_t unit;
+
+	do {
+		unit = (uint32_t)old;
+		if (!unit)
+			return 0;
+	} while (!swap(list, &old,
+		       ((old >> 32) + 1) << 32 |
+			       __atomic_load_n(&units[unit].next, __ATOMIC_RELAXED)));
+	return unit;
+}
+
+static inline __attribute__((always_inline)) void push(uint64_t *list, uint32_t unit, swap_fn *swap)
+{
+	uint64_t old = __atomic_load_n(list, __ATOMIC_ACQUIRE);
+
+	do
+		__atomic_store_n(&units[unit].next, (uint32_t)old, __ATOMIC_RELAXED);
+	while (!swap(list, &old, ((old >> 32) + 1) << 32 | unit));
+}
+
+/* Some of each line and page are no stubs. */
+static int is_unit(uint32_t number)
+{
+	return number % PAGE_UNITS && number % LINE_UNITS != LINE_UNITS - 1;
+}
+
+static uint32_t take_fresh(void)
+{
+	uint32_t unit;
+
+	do {
+		if (__atomic_load_n(&fresh, __ATOMIC_RELAXED) >= RETURN_UNITS)
+			return 0;
+		unit = __atomic_fetch_add(&fresh, 1, __ATOMIC_RELAXED);
+		if (unit >= RETURN_UNITS)
+			return 0;
+	} while (!is_unit(unit));
+	return unit;
+}
+
+static uint32_t take_shared(void)
+{
+	uint32_t unit = pop(&pool, swap_shared);
+
+	return unit ? unit : take_fresh();
+}
+
+static uint32_t take(struct writer *writer)
+{
+	uint32_t unit = pop(&writer->returns, swap_local);
+
+	if (likely(unit)) {
+		writer->return_count--;
+		return unit;
+	}
+	for (uint32_t i = 0; i < REFILL; i++) {
+		unit = take_shared();
+		if (!unit)
+			break;
+		push(&writer->returns, unit, swap_local);
+		writer->return_count++;
+	}
+	unit = pop(&writer->returns, swap_local);
+	writer->return_count -= unit != 0;
+	return unit;
+}
+
+/* A handler in between may cost the count one: it only says when to share. */
+static void give(struct writer *writer, uint32_t unit)
+{
+	__atomic_store_n(&units[unit].address, 0, __ATOMIC_RELEASE);
+	if (!writer || writer->return_count >= LOCAL_MAX) {
+		push(&pool, unit, swap_shared);
+		return;
+	}
+	push(&writer->returns, unit, swap_local);
+	writer->return_count++;
+}
+
+void return_writer_end(struct writer *writer)
+{
+	uint32_t unit;
+
+	while ((unit = pop(&writer->returns, swap_local)))
+		push(&pool, unit, swap_shared);
+	writer->return_count = 0;
+	for (unsigned int i = 0; i < RETURN_PLACES; i++)
+		writer->return_places[i] = 0;
+}
+
+uint32_t return_live(void)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < RETURN_UNITS; i++)
+		count += __atomic_load_n(&units[i].address, __ATOMIC_RELAXED) != 0;
+	return count;
+}
+
+/* ---- a call ---- */
+
+static uintptr_t stub_of(uint32_t unit)
+{
+	return (uintptr_t)return_stubs + unit * STUB_BYTES;
+}
+
+static int is_stub(uintptr_t address)
+{
+	return address - (uintptr_t)return_stubs < (uintptr_t)(return_stubs_end - return_stubs);
+}
+
+static struct writer *find_writer(uintptr_t sp)
+{
+	struct writer *writer = writer_self;
+
+	if (likely(writer && sp - writer->stack.low < writer->stack.bytes))
+		return writer;
+	return writer_find(sp);
+}
+
+static uint16_t *place_of(struct writer *writer, uintptr_t address)
+{
+	return &writer->return_places[address / 16 % RETURN_PLACES];
+}
+
+/*
+ * The unit of an earlier call of this thread with its return address in the same place: that call has
+ * been left without returning, for its return address is no longer there.
+ */
+static uint32_t take_over(struct writer *writer, uintptr_t address)
+{
+	uint32_t unit = *place_of(writer, address);
+
+	if (!unit || !__atomic_load_n(&may_take_over, __ATOMIC_RELAXED) ||
+	    units[unit].address != address || units[unit].owner != writer->tid)
+		return 0;
+	while (units[unit].chain) {
+		uint32_t chained = units[unit].chain;
+
+		units[unit].chain = units[chained].chain;
+		give(writer, chained);
+	}
+	return unit;
+}
+
+/*
+ * A tail call: the function returns to the stub of the one that jumped to it. One stub serves both, so
+ * that there are never two frames without size on each other.
+ */
+static int chain(struct writer *writer, const struct detour *detour, uintptr_t stub,
+		 uintptr_t address)
+{
+	uint32_t first = (uint32_t)((stub - (uintptr_t)return_stubs) / STUB_BYTES), unit;
+
+	if (units[first].address != address)
+		return -1; /* not as it was left: hands off */
+	unit = take(writer);
+	if (!unit)
+		return -1;
+	/* it returns before those that called it: between the first and what is chained to it */
+	units[unit].detour = units[first].detour;
+	units[unit].chain = units[first].chain;
+	units[unit].owner = writer->tid;
+	__atomic_store_n(&units[unit].address, 1, __ATOMIC_RELAXED); /* no place of its own */
+	units[first].detour = detour;
+	__atomic_store_n(&units[first].chain, unit, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static int divert(struct writer *writer, const struct detour *detour, uintptr_t *slot)
+{
+	uintptr_t address = (uintptr_t)slot, original = *slot;
+	uint32_t unit;
+
+	if (unlikely(is_stub(original)))
+		return chain(writer, detour, original, address);
+	unit = take_over(writer, address);
+	if (likely(!unit))
+		unit = take(writer);
+	if (unlikely(!unit))
+		return -1;
+	units[unit].detour = detour;
+	units[unit].chain = 0;
+	units[unit].owner = writer->tid;
+	return_cells[unit] = original;
+	*place_of(writer, address) = (uint16_t)unit;
+	__atomic_store_n(&units[unit].address, address, __ATOMIC_RELAXED);
+	/* all is there before anybody can return to it, or unwind through it */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*(volatile uintptr_t *)slot = stub_of(unit);
+	return 0;
+}
+
+/* Called by hit_enter_return, with what the trampoline pushed. */
+void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,
+		  const struct detour *detour, uintptr_t *slot) KEEPS_REGISTERS;
+void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,
+		  const struct detour *detour, uintptr_t *slot)
+{
+	const struct marker *marker = &detour->events[1].hit;
+	struct writer *writer;
+
+	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9;
+	if (unlikely(hit_is_shut || !__atomic_load_n(&marker->plan, __ATOMIC_RELAXED)))
+		return;
+	writer = find_writer((uintptr_t)&site);
+	if (unlikely(!writer || divert(writer, detour, slot)))
+		hit_discard(marker);
+}
+
+/* ---- its return ---- */
+
+/*
+ * Called by return_common, which has put the return address back already. A unit that is chained to
+ * another returns after it, with the same result.
+ */
+void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64_t unit,
+		uint64_t xmm0, uint64_t flags, uint64_t saved_rcx, uint64_t rax) KEEPS_REGISTERS;
+void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64_t unit,
+		uint64_t xmm0, uint64_t flags, uint64_t saved_rcx, uint64_t rax)
+{
+	uintptr_t sp = (uintptr_t)&unit;
+	struct writer *writer = find_writer(sp);
+	uint32_t at = (uint32_t)unit;
+
+	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9, (void)flags,
+		(void)saved_rcx;
+	while (at) {
+		const struct detour *detour = units[at].detour;
+		const uint64_t *payload = detour->record->flags & DETOUR_RETURN_FLOAT ? &xmm0
+										      : &rax;
+		uint32_t next = units[at].chain;
+
+		give(writer, at);
+		if (likely(!hit_is_shut))
+			hit_now(&detour->events[1].hit, payload, sp);
+		at = next;
+	}
+}
+
+/*
+ * Only the thread that forked lives on, and only what it has on its stack; the lists were in memory that
+ * is wiped, or in the middle of a change.
+ */
+void return_forked(int32_t parent_tid, int32_t tid)
+{
+	pool = 0;
+	for (uint32_t i = 1; i < RETURN_UNITS && i < fresh; i++) {
+		if (!is_unit(i))
+			continue;
+		if (units[i].address && units[i].owner == parent_tid) {
+			units[i].owner = tid;
+			continue;
+		}
+		units[i].address = 0;
+		push(&pool, i, swap_shared);
+	}
+}
+
+uint64_t return_entry(void)
+{
+	return (uintptr_t)hit_enter_return;
+}
+
+void return_allow_takeover(int allow)
+{
+	__atomic_store_n(&may_take_over, (uint32_t)allow, __ATOMIC_RELAXED);
+}
+
+int return_check(void)
+{
+	uint64_t features = 0;
+
+	if (!syscall_raw(SYS_arch_prctl, ARCH_SHADOW_STACK_STATUS, (long)&features, 0, 0) &&
+	    features & 1)
+		return -ENOTSUP;
+	return 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Function returns. At a function's entry its return address, on the stack, is replaced by that of a
+ * stub of ours, one for each call that is under way; the stub's cell keeps what it was. The stubs lie in
+ * the agent's own text with unwinding information of their own (arch/), so exceptions, backtraces,
+ * debuggers and thread cancellation find the way through them.
+ *
+ * A unit is a stub, its cell and a record:
+ *
+ *	free      in its writer's list, or in the pool of all
+ *	live      its stub's address is on a stack; the return, or a later call at the same place, frees it
+ *
+ * A call that is left by longjmp or an exception leaves its unit live. The thread's next call whose return
+ * address lies in the same place takes it over. The pool is bounded: where it is empty a return is lost,
+ * and counted.
+ */
+#ifndef AGENT_DETOUR_RETURN_H
+#define AGENT_DETOUR_RETURN_H
+
+#include <stdint.h>
+
+struct writer;
+
+#define RETURN_UNITS 32768u /* of which two in 33 are not stubs */
+
+/* What FIXUP_RETURN_ENTER is: a stub that is given the detour, and the address of the stack slot. */
+uint64_t return_entry(void);
+
+/* Whether returns can be had at all here: not with shadow stacks. 0 or -errno. Control side. */
+int return_check(void);
+
+/*
+ * Whether units may be taken over by a later call at the same place: not where a library copies stacks
+ * away and back. Control side.
+ */
+void return_allow_takeover(int allow);
+
+/* The thread is ending: its free units go to the pool. */
+void return_writer_end(struct writer *writer);
+
+/* The child of a fork, and which thread of the parent made it; 0: it never had a hit. */
+void return_forked(int32_t parent_tid, int32_t tid);
+
+/* Live units, as of about now. */
+uint32_t return_live(void);
+
+#endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/* Returns, however a function is left. */
+#include "agent/detour/return.h"
+#include "agent/detour/trial.h"
+
+#include "agent/detour/return_throw.h"
+#include "agent/store/store.h"
+#include "agent/marker/bed.h"
+
+#include <criterion/criterion.h>
+#include <execinfo.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct trial_wish victim = {
+	.function = (void (*)(void))trial_victim,
+	.span = TRIAL_VICTIM_SPAN,
+	.steps = trial_victim_steps,
+	.step_count = 2,
+	.argument = 1,
+	.flags = DETOUR_RETURN,
+	.name = "victim",
+};
+static const struct trial_wish tail = {
+	.function = (void (*)(void))trial_tail,
+	.span = TRIAL_VICTIM_SPAN,
+	.steps = trial_victim_steps,
+	.step_count = 2,
+	.argument = 1,
+	.flags = DETOUR_RETURN,
+	.name = "tail",
+};
+static const struct trial_wish calls = {
+	.function = (void (*)(void))trial_calls,
+	.span = TRIAL_CALLS_SPAN,
+	.steps = trial_calls_steps,
+	.step_count = 3,
+	.argument = 1,
+	.flags = DETOUR_RETURN,
+	.name = "calls",
+};
+
+/* Ids are given in order: of a detour's entry, of its return, of the next's entry. */
+
+Test(returns, tells_the_result)
+{
+	trial_begin();
+	trial_arm_detour(&victim);
+	cr_assert_str_eq(trial_told.event[1].text, "ed\ntrial\nvictim\n?\n0\nvalue");
+	cr_assert_eq(trial_victim(6), 7);
+	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(trial_last[0], 6);
+	cr_assert_eq(trial_events(1), 1);
+	cr_assert_eq(trial_last[0], 7);
+	cr_assert_eq(return_live(), 0);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_eq(trial_victim(6), 7);
+	cr_assert_eq(trial_events(1), 1);
+}
+
+Test(returns, tells_a_floating_point_result)
+{
+	struct trial_wish wish = {
+		.function = (void (*)(void))trial_float,
+		.span = TRIAL_FLOAT_SPAN,
+		.steps = trial_float_steps,
+		.step_count = 2,
+		.flags = DETOUR_RETURN | DETOUR_RETURN_FLOAT | DETOUR_SECRETIVE,
+		.name = "float",
+	};
+	double told;
+
+	trial_begin();
+	trial_arm_detour(&wish);
+	cr_assert_eq(trial_told.events, 1);
+	cr_assert(trial_float(1.25) == 2.5);
+	cr_assert_eq(trial_events(0), 1);
+	memcpy(&told, trial_last, sizeof told);
+	cr_assert(told == 2.5);
+}
+
+Test(returns, of_tail_calls_share_one_return_address)
+{
+	trial_begin();
+	trial_arm_detour(&victim);
+	trial_arm_detour(&tail);
+	for (int i = 0; i < 1000; i++)
+		cr_assert_eq(trial_tail(6), 8);
+	cr_assert_eq(trial_events(0), 1000);
+	cr_assert_eq(trial_last[0], 7);
+	cr_assert_eq(trial_events(1), 1000);
+	cr_assert_eq(trial_last[0], 8);
+	cr_assert_eq(trial_events(3), 1000);
+	cr_assert_eq(trial_last[0], 8);
+	cr_assert_eq(return_live(), 0);
+}
+
+static long deeper(long value)
+{
+	return value ? trial_calls(value - 1, deeper) : 0;
+}
+
+Test(returns, recursion_twenty_thousand_deep)
+{
+	trial_begin();
+	trial_arm_detour(&calls);
+	cr_assert_eq(trial_calls(20000, deeper), 20000L * 20001 / 2);
+	cr_assert_eq(trial_events(0), 20001);
+	cr_assert_eq(trial_events(1), 20001);
+	cr_assert_eq(bed_discarded(TRIAL_LANE), 0);
+	cr_assert_eq(return_live(), 0);
+}
+
+Test(returns, recursion_beyond_all_units_loses_returns_and_counts_them)
+{
+	trial_begin();
+	trial_arm_detour(&calls);
+	cr_assert_eq(trial_calls(40000, deeper), 40000L * 40001 / 2);
+	cr_assert_eq(trial_events(0), 40001);
+	cr_assert_gt(bed_discarded(TRIAL_LANE), 0);
+	cr_assert_eq(trial_events(1) + bed_discarded(TRIAL_LANE), 40001);
+	cr_assert_eq(return_live(), 0);
+}
+
+static jmp_buf there;
+
+static long jump(long value)
+{
+	longjmp(there, (int)value);
+}
+
+Test(returns, longjmp_leaves_nothing_behind_for_good)
+{
+	volatile int i;
+
+	trial_begin();
+	trial_arm_detour(&calls);
+	for (i = 0; i < 100000; i++) {
+		if (!setjmp(there))
+			trial_calls(1, jump);
+	}
+	cr_assert_leq(return_live(), 1);
+	cr_assert_eq(trial_calls(1, deeper), 1);
+	cr_assert_leq(return_live(), 1);
+	cr_assert_eq(trial_events(1), 2);
+}
+
+static long throws(long value)
+{
+	return_throw(value);
+	return 0;
+}
+
+static long throws_deeper(long value)
+{
+	return value ? trial_calls(value - 1, throws_deeper) : throws(42);
+}
+
+Test(returns, exceptions_pass_through)
+{
+	trial_begin();
+	trial_arm_detour(&calls);
+	trial_arm_detour(&victim);
+	trial_arm_detour(&tail);
+	for (int i = 0; i < 20000; i++)
+		cr_assert_eq(return_catch(7, throws), 7);
+	for (int i = 0; i < 100; i++)
+		cr_assert_eq(return_catch(20, throws_deeper), 42);
+	cr_assert_eq(return_destroyed, 20100);
+	cr_assert_eq(trial_tail(1), 3);
+	cr_assert_leq(return_live(), 64);
+}
+
+static void *frames[64];
+static int frame_count;
+
+static long look(long value)
+{
+	frame_count = backtrace(frames, 64);
+	return value;
+}
+
+static __attribute__((noinline)) int count_frames(void)
+{
+	trial_calls(1, look);
+	__asm__ volatile("");
+	return frame_count;
+}
+
+static __attribute__((noinline)) int has_frame_in(void (*function)(void), size_t bytes)
+{
+	for (int i = 0; i < frame_count; i++) {
+		if ((uintptr_t)frames[i] - (uintptr_t)function < bytes)
+			return 1;
+	}
+	return 0;
+}
+
+Test(returns, backtraces_pass_through)
+{
+	int before;
+
+	trial_begin();
+	before = count_frames();
+	trial_arm_detour(&calls);
+	cr_assert_eq(count_frames(), before + 1);
+	cr_assert(has_frame_in((void (*)(void))count_frames, 64));
+}
+
+static long leave(long value)
+{
+	pthread_exit((void *)value);
+}
+
+static long sleep_long(long value)
+{
+	pause();
+	return value;
+}
+
+static int cleaned;
+
+static void clean(void *data)
+{
+	(void)data;
+	__atomic_add_fetch(&cleaned, 1, __ATOMIC_RELAXED);
+}
+
+static void *leaver(void *data)
+{
+	pthread_cleanup_push(clean, NULL);
+	trial_calls(5, (long (*)(long))data);
+	pthread_cleanup_pop(0);
+	return NULL;
+}
+
+Test(returns, threads_that_exit_or_are_cancelled_within)
+{
+	pthread_t thread;
+	void *result;
+
+	trial_begin();
+	trial_arm_detour(&calls);
+	for (int i = 0; i < 200; i++) {
+		cr_assert_eq(pthread_create(&thread, NULL, leaver, (void *)leave), 0);
+		cr_assert_eq(pthread_join(thread, &result), 0);
+		cr_assert_eq((long)result, 5);
+		cr_assert_eq(pthread_create(&thread, NULL, leaver, (void *)sleep_long), 0);
+		if (i % 2)
+			usleep(1000);
+		cr_assert_eq(pthread_cancel(thread), 0);
+		cr_assert_eq(pthread_join(thread, &result), 0);
+		cr_assert_eq(result, PTHREAD_CANCELED);
+	}
+	cr_assert_geq(cleaned, 200);
+}
+
+static void *work(void *data)
+{
+	long sum = 0;
+
+	(void)data;
+	for (long i = 0; i < 2000; i++)
+		sum += trial_calls(i % 20, deeper);
+	return (void *)sum;
+}
+
+Test(returns, many_threads)
+{
+	pthread_t threads[16];
+	long expected = 0;
+	void *sum;
+
+	for (long i = 0; i < 2000; i++)
+		expected += (i % 20) * (i % 20 + 1) / 2;
+	trial_begin();
+	trial_arm_detour(&calls);
+	for (int i = 0; i < 16; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, work, NULL), 0);
+	for (int i = 0; i < 16; i++) {
+		cr_assert_eq(pthread_join(threads[i], &sum), 0);
+		cr_assert_eq((long)sum, expected);
+	}
+	cr_assert_eq(return_live(), 0);
+}
+
+static long forks(long value)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		return value;
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0);
+	return value;
+}
+
+Test(returns, a_child_of_fork_returns_too)
+{
+	pid_t self = getpid();
+
+	trial_begin();
+	trial_arm_detour(&calls);
+	cr_assert_eq(trial_calls(3, forks), 6);
+	if (getpid() != self)
+		_exit(trial_calls(10, deeper) != 55);
+}

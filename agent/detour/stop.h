@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the janitor process itself runs. Compiled like the hit path: no libc, no vector register, for
+ * libc's own code may be what changes.
+ */
+#ifndef AGENT_DETOUR_STOP_H
+#define AGENT_DETOUR_STOP_H
+
+#include "agent/detour/janitor.h"
+#include "arch/halt.h"
+
+#define STOP_STACK_WORDS 4096u
+#define STOP_LIST_BYTES 32768u
+#define STOP_GROUP 64u
+
+/* A thread that was seized. */
+struct stopped {
+	int32_t tid;
+	int32_t listed; /* its number in /proc, which may be another pid namespace's */
+	int32_t signal; /* that it was about to be given: it goes on with it */
+	uint8_t is_stopped;
+};
+
+struct stop_job {
+	/* given */
+	int32_t pid, tid;  /* the process's; the control thread's */
+	int32_t tasks_fd;  /* /proc/self/task, opened by the control thread */
+	int32_t memory_fd; /* /proc/self/mem; -1: write by mprotect(2) */
+	int arm;
+	int is_foreign_proc;  /* the numbers in it are those of an outer pid namespace */
+	uint64_t patience_ns; /* for the threads to stop, if they sleep uninterruptibly */
+	uint64_t deadline_ns; /* if they wait for a processor */
+	uintptr_t main_stack_end;
+	struct janitor_site *sites;
+	size_t count;
+	struct stopped *threads; /* room for `room` */
+	uint32_t *slots;	 /* hash of the tids: slot_mask + 1 of them, number + 1 or 0 */
+	uint32_t room, slot_mask;
+	/* between them */
+	uint32_t go; /* futex: 1 go, 2 give up */
+	/* out */
+	uint32_t thread_count;
+	int32_t result; /* STOP_RUNNING until it is over */
+	uint64_t stopped_ns, done_ns;
+	/* the janitor's own */
+	uintptr_t first, last; /* the spans of all sites, and their relays, lie between */
+	int has_relays;
+	uint64_t words[STOP_STACK_WORDS];
+	char list[STOP_LIST_BYTES];
+	uint8_t bytes[STOP_GROUP][DETOUR_SPAN_MAX];
+};
+
+#define STOP_RUNNING 1
+
+/* The whole of it; its argument is a struct stop_job. */
+void stop_main(void *job);
+
+/* ---- threads.c ---- */
+
+/* Seize and stop every thread. 0 or an error: -WM_E_TRACED, -WM_E_STRICT, -EPERM, -ENOBUFS (room). */
+int threads_stop(struct stop_job *job);
+
+/* Let all go that were seized. */
+void threads_resume(struct stop_job *job);
+
+/* ---- spans.c ---- */
+
+/* Move whoever stands in a span; sites that someone stands in for good get -WM_E_DETOUR_BUSY. */
+void spans_clear(struct stop_job *job);
+
+/* Compare, store, count semaphores up and down. */
+void spans_store(struct stop_job *job);
+
+#endif

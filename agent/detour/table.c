@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/* By address: buckets of 64 bytes of code, so that what overlaps a span lies in three of them at most. */
+#include "agent/detour/detour.h"
+
+#include <string.h>
+
+#define BUCKETS 16384u
+#define CELL_BYTES 64u
+
+_Static_assert(DETOUR_SPAN_MAX <= CELL_BYTES, "a span reaches into the next cell at most");
+
+static struct detour *buckets[BUCKETS];
+static struct detour *first, **last = &first;
+
+struct detour *detour_first(void)
+{
+	return first;
+}
+
+static uint32_t bucket_of(uintptr_t cell)
+{
+	return (uint32_t)((cell * UINT64_C(0x9e3779b97f4a7c15)) >> 40) % BUCKETS;
+}
+
+uint64_t table_hash(const struct control_detour *record)
+{
+	const unsigned char *bytes = (const unsigned char *)record;
+	uint64_t hash = UINT64_C(14695981039346656037);
+
+	for (uint32_t i = 0; i + 8 <= record->bytes; i += 8) {
+		uint64_t word;
+
+		memcpy(&word, bytes + i, 8);
+		hash = (hash ^ word) * UINT64_C(1099511628211);
+		hash ^= hash >> 29;
+	}
+	return hash;
+}
+
+struct detour *table_find(const struct control_detour *record, uint64_t hash)
+{
+	struct detour *detour = buckets[bucket_of(record->address / CELL_BYTES)];
+
+	while (detour && (detour->hash != hash || detour->record->bytes != record->bytes ||
+			  memcmp(detour->record, record, record->bytes)))
+		detour = detour->next_in_bucket;
+	return detour;
+}
+
+struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour *but,
+			     int (*matters)(const struct detour *))
+{
+	uintptr_t cell = start / CELL_BYTES;
+
+	for (uintptr_t at = cell ? cell - 1 : 0; at <= (end - 1) / CELL_BYTES; at++) {
+		for (struct detour *d = buckets[bucket_of(at)]; d; d = d->next_in_bucket) {
+			if (d != but && d->record->address < end &&
+			    d->record->address + d->record->span_bytes > start && matters(d))
+				return d;
+		}
+	}
+	return NULL;
+}
+
+void table_add(struct detour *detour)
+{
+	struct detour **bucket = &buckets[bucket_of(detour->record->address / CELL_BYTES)];
+
+	detour->next_in_bucket = *bucket;
+	*bucket = detour;
+	/* whole before it is linked: a fork may find us here (detour_forked) */
+	__atomic_store_n(last, detour, __ATOMIC_RELEASE);
+	last = &detour->next;
+}

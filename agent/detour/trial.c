@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/detour/trial.h"
+
+#include "agent/control/lock.h"
+#include "agent/detour/return.h"
+#include "agent/marker/bed.h"
+#include "agent/marker/careful.h"
+#include "agent/patch/batch.h"
+#include "agent/store/store.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/marker.h>
+
+struct trial_told trial_told;
+struct text trial_text = { .fd = -1 };
+uint64_t trial_last[3];
+
+const uint8_t trial_victim_steps[2] = { 3, 4 };
+
+__asm__(".text\n"
+	".globl trial_victim, trial_second\n"
+	".type trial_victim, @function\n"
+	".type trial_second, @function\n"
+	".balign 16\n"
+	"trial_victim:\n\t.cfi_startproc\n\tmov %rdi, %rax\n\tadd $1, %rax\n\tret\n\t.cfi_endproc\n"
+	".size trial_victim, . - trial_victim\n"
+	".balign 16\n"
+	"trial_second:\n\t.cfi_startproc\n\tmov %rdi, %rax\n\tadd $1, %rax\n\tret\n\t.cfi_endproc\n"
+	".size trial_second, . - trial_second\n");
+
+const uint8_t trial_calls_steps[3] = { 1, 3, 2 };
+const uint8_t trial_float_steps[2] = { 4, 1 };
+
+__asm__(".text\n"
+	".globl trial_calls, trial_tail, trial_float\n"
+	".type trial_calls, @function\n"
+	".type trial_tail, @function\n"
+	".type trial_float, @function\n"
+	".balign 16\n"
+	"trial_calls:\n\t"
+	".cfi_startproc\n\t"
+	"push %rbx\n\t"
+	".cfi_adjust_cfa_offset 8\n\t"
+	".cfi_offset rbx, -16\n\t"
+	"mov %rdi, %rbx\n\t"
+	"xor %eax, %eax\n\t"
+	"call *%rsi\n\t"
+	"add %rbx, %rax\n\t"
+	"pop %rbx\n\t"
+	".cfi_adjust_cfa_offset -8\n\t"
+	"ret\n\t"
+	".cfi_endproc\n"
+	".size trial_calls, . - trial_calls\n"
+	".balign 16\n"
+	"trial_tail:\n\t"
+	".cfi_startproc\n\t"
+	"mov %rdi, %rax\n\tlea 1(%rdi), %rdi\n\tjmp trial_victim\n\t"
+	".cfi_endproc\n"
+	".size trial_tail, . - trial_tail\n"
+	".balign 16\n"
+	"trial_float:\n\t"
+	".cfi_startproc\n\t"
+	"addsd %xmm0, %xmm0\n\tnop\n\tret\n\t"
+	".cfi_endproc\n"
+	".size trial_float, . - trial_float\n");
+
+/* The bed's own needs a site table. */
+void trial_marker(void);
+void trial_marker(void)
+{
+	WAYMARK(trial, marker);
+}
+
+static void told_event(unsigned int lane, uint32_t id, const struct variant *variant)
+{
+	uint32_t at = trial_told.events++;
+
+	(void)lane;
+	if (at >= TRIAL_TOLD_MAX)
+		return;
+	trial_told.event[at].id = id;
+	snprintf(trial_told.event[at].text, sizeof trial_told.event[at].text, "%s",
+		 variant->sites->text);
+	memcpy(trial_told.event[at].types, variant->types, 16);
+}
+
+static void told_refused(unsigned int lane, const struct refusal *refusal)
+{
+	uint32_t at = trial_told.refusals++;
+
+	(void)lane;
+	if (at >= TRIAL_TOLD_MAX)
+		return;
+	trial_told.refusal[at].error = refusal->error;
+	trial_told.refusal[at].address = refusal->site->address;
+}
+
+static void told_module(const struct module *module, int gone)
+{
+	(void)module, (void)gone;
+}
+
+static uint32_t told_flush(void)
+{
+	return 0;
+}
+
+static const struct registry_listener listener = {
+	.event = told_event,
+	.refused = told_refused,
+	.module = told_module,
+	.flush = told_flush,
+};
+
+void trial_begin(void)
+{
+	bed_make(UINT64_C(8) << 20, STORE_DISCARD);
+	batch_register();
+	cr_assert_eq(text_open(&trial_text), 0);
+	cr_assert_eq(registry_init(&trial_text), 0);
+	cr_assert_eq(registry_scan(&trial_text), 0);
+	registry_listen(&listener);
+	registry_lane_open(TRIAL_LANE);
+	detour_lane_open(TRIAL_LANE);
+	careful_allow(getpid());
+	return_allow_takeover(1);
+}
+
+/* ---- composing ---- */
+
+struct composer {
+	uint8_t code[512];
+	unsigned int at;
+	struct detour_fixup fixups[16];
+	unsigned int fixup_count;
+	struct detour_move moves[DETOUR_MOVES_MAX];
+	unsigned int move_count;
+	/* places of rip-relative words to be filled in */
+	unsigned int word_at[4];
+};
+
+static void put(struct composer *c, const void *bytes, unsigned int count)
+{
+	memcpy(c->code + c->at, bytes, count);
+	c->at += count;
+}
+
+#define PUT(c, ...)                                                                                \
+	do {                                                                                       \
+		const uint8_t bytes_[] = { __VA_ARGS__ };                                          \
+		put(c, bytes_, sizeof bytes_);                                                     \
+	} while (0)
+
+/* pushq word(%rip); call *enter(%rip): for words `which` and `which` + 1 */
+static void put_enter(struct composer *c, unsigned int which)
+{
+	PUT(c, 0xff, 0x35, 0, 0, 0, 0);
+	c->word_at[which] = c->at - 4;
+	PUT(c, 0xff, 0x15, 0, 0, 0, 0);
+	c->word_at[which + 1] = c->at - 4;
+}
+
+static void put_event(struct composer *c, const struct trial_wish *wish)
+{
+	if (wish->argument == 2)
+		PUT(c, 0x56); /* push %rsi */
+	if (wish->argument)
+		PUT(c, 0x57); /* push %rdi */
+	PUT(c, 0x54);	      /* push %rsp */
+	put_enter(c, 0);
+	/* lea n(%rsp), %rsp */
+	PUT(c, 0x48, 0x8d, 0x64, 0x24,
+	    (uint8_t)(16 + (wish->argument == 2 ? 16
+			    : wish->argument	? 8
+						: 0)));
+}
+
+/* At a function's entry the return address lies at (%rsp). */
+static void put_return(struct composer *c)
+{
+	PUT(c, 0x54); /* push %rsp: it pushes what it was */
+	put_enter(c, 2);
+	PUT(c, 0x48, 0x8d, 0x64, 0x24, 16);
+}
+
+static void put_words(struct composer *c, unsigned int which, uint8_t word, uint8_t enter)
+{
+	static const uint8_t zeros[16];
+
+	while (c->at % 8)
+		PUT(c, 0xcc);
+	for (unsigned int i = 0; i < 2; i++) {
+		int32_t far = (int32_t)(c->at + 8 * i) - (int32_t)(c->word_at[which + i] + 4);
+
+		memcpy(c->code + c->word_at[which + i], &far, 4);
+		c->fixups[c->fixup_count++] = (struct detour_fixup){
+			.offset = (uint16_t)(c->at + 8 * i), .kind = i ? enter : word
+		};
+	}
+	put(c, zeros, 16);
+}
+
+static void put_moved(struct composer *c, const struct trial_wish *wish)
+{
+	const uint8_t *from = (const uint8_t *)(uintptr_t)wish->function;
+
+	for (unsigned int i = 0, at = 0; i < wish->step_count; at += wish->steps[i++]) {
+		if (at)
+			c->moves[c->move_count++] = (struct detour_move){ (uint16_t)at,
+									  (uint16_t)c->at };
+		put(c, from + at, wish->steps[i]);
+	}
+	PUT(c, 0xe9, 0, 0, 0, 0);
+	c->fixups[c->fixup_count++] = (struct detour_fixup){
+		.offset = (uint16_t)(c->at - 4),
+		.kind = FIXUP_REL32,
+		.target = (uintptr_t)wish->function + wish->span,
+	};
+}
+
+static size_t append(union trial_record *record, size_t at, const void *bytes, size_t count)
+{
+	cr_assert_lt(at + count, sizeof *record);
+	memcpy((char *)record + at, bytes, count);
+	return at + count;
+}
+
+static size_t append_text(union trial_record *record, size_t at, char kind, const char *name)
+{
+	char text[128];
+
+	snprintf(text, sizeof text, "%cd\ntrial\n%s\n?\n0\nvalue", kind, name);
+	return append(record, at, text, strlen(text) + 1);
+}
+
+static size_t round_up8(size_t bytes)
+{
+	return (bytes + 7) & ~(size_t)7;
+}
+
+void trial_compose(union trial_record *record, const struct trial_wish *wish)
+{
+	struct composer c = { 0 };
+	int returns = (wish->flags & DETOUR_RETURN) != 0;
+	size_t at;
+
+	memset(record, 0, sizeof *record);
+	if (!(wish->flags & DETOUR_SECRETIVE))
+		put_event(&c, wish);
+	if (returns)
+		put_return(&c);
+	put_moved(&c, wish);
+	if (!(wish->flags & DETOUR_SECRETIVE))
+		put_words(&c, 0, FIXUP_WORD, FIXUP_ENTER);
+	if (returns)
+		put_words(&c, 2, FIXUP_RETURN_WORD, FIXUP_RETURN_ENTER);
+
+	record->head = (struct control_detour){
+		.code_bytes = (uint16_t)c.at,
+		.fixup_count = (uint16_t)c.fixup_count,
+		.move_count = (uint16_t)c.move_count,
+		.span_bytes = (uint8_t)wish->span,
+		.tier = TIER_SEVERAL,
+		.flags = wish->flags,
+		.address = (uintptr_t)wish->function,
+		.point = (uintptr_t)wish->function,
+		.semaphore = (uintptr_t)wish->semaphore,
+	};
+	memcpy(record->head.original, (const void *)(uintptr_t)wish->function, wish->span);
+	if (wish->argument)
+		record->head.types[0][0] = wish->argument == 3 ? WM_TYPE_STR : WM_TYPE_I64;
+	if (wish->argument == 2)
+		record->head.types[0][1] = WM_TYPE_I64;
+	if (returns)
+		record->head.types[1][0] = wish->flags & DETOUR_RETURN_FLOAT ? WM_TYPE_F64
+									     : WM_TYPE_I64;
+	at = round_up8(append(record, sizeof record->head, c.code, c.at));
+	at = append(record, at, c.fixups, c.fixup_count * sizeof c.fixups[0]);
+	at = round_up8(append(record, at, c.moves, c.move_count * sizeof c.moves[0]));
+	at = append_text(record, at, returns ? 'b' : 'm', wish->name);
+	if (returns)
+		at = append_text(record, at, 'e', wish->name);
+	record->head.bytes = (uint32_t)round_up8(at);
+}
+
+int trial_place(union trial_record *record)
+{
+	struct detour_refusal refusal;
+	int error;
+
+	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
+	error = detour_place(&trial_text, TRIAL_LANE, &record->head, record->head.bytes, &refusal);
+	lock_release(&agent_lock);
+	return error;
+}
+
+int trial_commit(struct detour_result *result)
+{
+	int error;
+
+	*result = (struct detour_result){ 0 };
+	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
+	error = detour_commit(&trial_text, TRIAL_LANE, result);
+	lock_release(&agent_lock);
+	registry_reap(100, 0);
+	return error;
+}
+
+void trial_arm_detour(const struct trial_wish *wish)
+{
+	struct detour_result result;
+	union trial_record record;
+
+	trial_compose(&record, wish);
+	cr_assert_eq(trial_place(&record), 0);
+	cr_assert_eq(trial_commit(&result), 0);
+	cr_assert_eq(result.markers, 1);
+	cr_assert_eq(result.refused, 0);
+}
+
+uint32_t trial_let_go(void)
+{
+	struct detour_result result = { 0 };
+	uint32_t left;
+
+	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
+	detour_release(TRIAL_LANE);
+	left = detour_disarm_idle(&trial_text, 1000, &result);
+	lock_release(&agent_lock);
+	registry_reap(100, 0);
+	return left;
+}
+
+/* ---- reading ---- */
+
+static uint64_t width(uint32_t id, const unsigned char *fields)
+{
+	const uint8_t *types = NULL;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < trial_told.events; i++) {
+		if (trial_told.event[i].id == id)
+			types = trial_told.event[i].types;
+	}
+	cr_assert_not_null(types);
+	for (int i = 0; i < 16 && types[i]; i++)
+		bytes += types[i] == WM_TYPE_STR ? strlen((const char *)fields + bytes + 1) + 2 : 8;
+	return bytes;
+}
+
+struct search {
+	uint32_t id;
+	uint64_t count;
+};
+
+static void visit(const struct bed_event *event, void *data)
+{
+	struct search *search = data;
+
+	if (event->id != search->id)
+		return;
+	search->count++;
+	memcpy(trial_last, event->fields, sizeof trial_last);
+}
+
+uint64_t trial_events(uint32_t id)
+{
+	struct search search = { .id = id };
+
+	bed_read(TRIAL_LANE, width, visit, &search);
+	return search.count;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Ground for tests of detours: the agent without its control thread, one session, events and refusals
+ * caught, functions made to be diverted, and their trampolines composed by hand.
+ */
+#ifndef AGENT_DETOUR_TRIAL_H
+#define AGENT_DETOUR_TRIAL_H
+
+#include "agent/detour/detour.h"
+
+#define TRIAL_LANE 0u
+#define TRIAL_TOLD_MAX 4096
+
+struct trial_told {
+	uint32_t events, refusals;
+	struct {
+		uint32_t id;
+		char text[96];
+		uint8_t types[16];
+	} event[TRIAL_TOLD_MAX];
+	struct {
+		int error;
+		uintptr_t address;
+	} refusal[TRIAL_TOLD_MAX];
+};
+
+extern struct trial_told trial_told;
+extern struct text trial_text;
+
+/* Once in a test's process. */
+void trial_begin(void);
+
+/* ---- records ---- */
+
+#define TRIAL_RECORD_BYTES 4096
+
+union trial_record {
+	struct control_detour head;
+	uint64_t words[TRIAL_RECORD_BYTES / 8];
+};
+
+/* What to compose. Spans hold position-free instructions only. */
+struct trial_wish {
+	void (*function)(void);
+	unsigned int span;    /* bytes */
+	const uint8_t *steps; /* lengths of its instructions */
+	unsigned int step_count;
+	unsigned int
+		argument; /* 1: %rdi is recorded; 2: %rdi and %rsi; 3: %rdi as a string; 0: nothing */
+	uint8_t flags;	  /* DETOUR_* */
+	uint16_t *semaphore;
+	const char *name;
+};
+
+void trial_compose(union trial_record *record, const struct trial_wish *wish);
+
+/* detour_place() on it. */
+int trial_place(union trial_record *record);
+
+/* Compose, place, commit; fails the test if it is refused. */
+void trial_arm_detour(const struct trial_wish *wish);
+
+/* COMMIT; returns its error. */
+int trial_commit(struct detour_result *result);
+
+/* As QUIET does. Returns how many stay. */
+uint32_t trial_let_go(void);
+
+/* ---- functions to divert ---- */
+
+/* Returns its argument + 1. The span: mov %rdi, %rax; add $1, %rax. */
+long trial_victim(long value);
+extern const uint8_t trial_victim_steps[2];
+#define TRIAL_VICTIM_SPAN 7
+
+/* Another of the same kind. */
+long trial_second(long value);
+
+/* fn(value) + value; the frame has unwinding information. The span: push %rbx; mov %rdi, %rbx; xor %eax, %eax. */
+long trial_calls(long value, long (*fn)(long));
+extern const uint8_t trial_calls_steps[3];
+#define TRIAL_CALLS_SPAN 6
+
+/* Jumps to trial_victim with its argument + 1. The span: mov %rdi, %rax; lea 1(%rdi), %rdi. */
+long trial_tail(long value);
+
+/* Twice its argument. The span: addsd %xmm0, %xmm0; nop. */
+double trial_float(double value);
+extern const uint8_t trial_float_steps[2];
+#define TRIAL_FLOAT_SPAN 5
+
+/* Events with that id in the session's pages. */
+uint64_t trial_events(uint32_t id);
+/* The last one's fields. */
+extern uint64_t trial_last[3];
+
+#endif

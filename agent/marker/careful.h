@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Strings of code that nobody prepared: a register that is said to be a char * may hold anything. So
+ * the kernel reads them, by process_vm_readv(2) on ourselves, and says when there is nothing.
+ */
+#ifndef AGENT_MARKER_CAREFUL_H
+#define AGENT_MARKER_CAREFUL_H
+
+#include <stdint.h>
+
+/*
+ * From here on, by this process's number; 0: not at all (a seccomp filter might kill the program for
+ * it): then all strings are unreadable. Control side.
+ */
+void careful_allow(int32_t pid);
+
+/*
+ * As hit.c's put_string(): the field's state, bytes, NUL. NULL when it can't end before `limit` and
+ * LANE_SLACK. Hit path.
+ */
+unsigned char *careful_string(unsigned char *to, const unsigned char *limit, const char *from,
+			      uint32_t cap);
+
+#endif

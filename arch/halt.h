@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Threads of our own process, stopped by the janitor (agent/detour/janitor.c): their registers, and
+ * the frames that signals left on their stacks. No libc: raw system calls only.
+ */
+#ifndef ARCH_HALT_H
+#define ARCH_HALT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/user.h>
+
+struct halt_regs {
+	struct user_regs_struct regs;
+};
+
+/* Read or write the registers of a stopped tracee. 0 or -errno. */
+int halt_regs_get(int tid, struct halt_regs *regs);
+int halt_regs_set(int tid, const struct halt_regs *regs);
+
+uintptr_t halt_pc(const struct halt_regs *regs);
+void halt_set_pc(struct halt_regs *regs, uintptr_t pc);
+uintptr_t halt_stack(const struct halt_regs *regs);
+uintptr_t halt_thread_pointer(const struct halt_regs *regs);
+
+/* Have a system call that says EINTR for the stop alone begin anew. Returns 1 where that changed regs. */
+int halt_restart(struct halt_regs *regs);
+
+/*
+ * Whether words[at] is where a signal frame keeps the interrupted PC; HALT_FRAME_WORDS_BEHIND more
+ * words must be there, and one before. Its stack pointer is words[at - 1].
+ */
+#define HALT_FRAME_WORDS_BEHIND 2
+int halt_is_frame(const uint64_t *words, size_t at);
+
+/*
+ * A process that shares our memory, descriptors and folder but is none of our threads: calls
+ * fn(arg) on that stack and ends. Its end is told to nobody; wait for it with __WALL. Its number or -errno.
+ */
+long halt_spawn(void *stack_end, void (*fn)(void *), void *arg);
+
+/* What follows sees all code as it was written before. */
+void halt_serialize(void);
+
+#endif

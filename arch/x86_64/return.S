@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where diverted functions return to (agent/detour/return.h). Unit u of the stubs is 8 bytes; its cell
+ * holds the return address that it stands for. In each line of 16 units the last is the way on, and the
+ * first of each page tells unwinders how far it is from a stub to its cell:
+ *
+ *	page + 0	cells - stubs, as seen from here
+ *	...		pushq $unit; jmp to the line's last
+ *	line + 120	jmp return_common
+ *
+ * One FDE for all of them. To an unwinder a stub is a frame of no size that was called from where the
+ * cell says: rip is saved at (rip & -8) + *(rip & -4096). The CFA is one more than rsp, which is as it
+ * was: libgcc takes two frames with the same CFA for one, and its assertion fails in a C++ throw.
+ */
+#define PAGES 64 /* RETURN_UNITS / 512 */
+
+	.bss
+	.balign 4096
+	.globl	return_cells
+	.hidden	return_cells
+	.type	return_cells, @object
+return_cells:
+	.zero	PAGES * 4096
+	.size	return_cells, . - return_cells
+
+	.section .text.waymark_return, "ax", @progbits
+	.macro	stub
+	.byte	0x68			/* pushq $unit */
+	.long	unit
+	.byte	0xeb			/* jmp: from the end of this one to the line's last unit */
+	.byte	120 - (unit % 16) * 8 - 7
+	.byte	0xcc
+	.set	unit, unit + 1
+	.endm
+
+	.globl	return_stubs, return_stubs_end
+	.hidden	return_stubs, return_stubs_end
+	.type	waymark_return, @function
+	.balign 4096
+waymark_return:
+return_stubs:
+	.cfi_startproc simple
+	/* DW_CFA_def_cfa_expression: rsp + 1, and 8 more behind the push: breg7 1; breg16 0; lit7; and; lit5; ge; lit3; shl; plus */
+	.cfi_escape 0x0f, 11, 0x77, 1, 0x80, 0, 0x37, 0x1a, 0x35, 0x2a, 0x33, 0x24, 0x22
+	/* DW_CFA_val_expression of rsp: the same without the 1 */
+	.cfi_escape 0x16, 7, 11, 0x77, 0, 0x80, 0, 0x37, 0x1a, 0x35, 0x2a, 0x33, 0x24, 0x22
+	/* DW_CFA_expression of rip: breg16 0; const1s -8; and; breg16 0; const4s -4096; and; deref; plus */
+	.cfi_escape 0x10, 16, 15, 0x80, 0, 0x09, 0xf8, 0x1a, 0x80, 0, 0x0d, 0x00, 0xf0, 0xff, 0xff, 0x1a, 0x06, 0x22
+	.set	unit, 0
+	.set	page, 0
+	.rept	PAGES
+	.rept	32
+	.if	unit % 512 == 0
+	.quad	return_cells + page * 4096 - .
+	.set	unit, unit + 1
+	.rept	14
+	stub
+	.endr
+	.else
+	.rept	15
+	stub
+	.endr
+	.endif
+	.byte	0xe9
+	.long	return_common - . - 4
+	.byte	0xcc, 0xcc, 0xcc
+	.set	unit, unit + 1
+	.endr
+	.set	page, page + 1
+	.endr
+return_stubs_end:
+	.cfi_endproc
+	.size	waymark_return, . - waymark_return
+
+/*
+ * (%rsp) is the unit's number, where the return address was that it stands for. Everything is kept,
+ * flags too: hand-written code returns things in them.
+ */
+	.type	return_common, @function
+	.p2align 4
+return_common:
+	.cfi_startproc
+	.cfi_undefined rip
+	pushq	%rax
+	.cfi_adjust_cfa_offset 8
+	pushq	%rcx
+	.cfi_adjust_cfa_offset 8
+	movl	16(%rsp), %eax
+	leaq	return_cells(%rip), %rcx
+	movq	(%rcx, %rax, 8), %rcx
+	movq	%rcx, 16(%rsp)
+	.cfi_offset rip, -8
+	movl	%eax, %ecx
+	lahf
+	seto	%al
+	pushq	%rax
+	.cfi_adjust_cfa_offset 8
+	leaq	-8(%rsp), %rsp
+	.cfi_adjust_cfa_offset 8
+	movq	%xmm0, (%rsp)
+	pushq	%rcx
+	.cfi_adjust_cfa_offset 8
+	call	return_hit
+	leaq	16(%rsp), %rsp
+	.cfi_adjust_cfa_offset -16
+	popq	%rax
+	.cfi_adjust_cfa_offset -8
+	addb	$127, %al
+	sahf
+	popq	%rcx
+	.cfi_adjust_cfa_offset -8
+	popq	%rax
+	.cfi_adjust_cfa_offset -8
+	leaq	8(%rsp), %rsp		/* below it is kept: signal frames leave 128 bytes */
+	.cfi_adjust_cfa_offset -8
+	notrack jmp *-8(%rsp)
+	.cfi_endproc
+	.size	return_common, . - return_common
+
+	.section .note.GNU-stack,"",@progbits

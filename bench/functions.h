@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A program of a thousand functions many_*() and a hundred threads that call them, of which one watches
+ * how long it stands still; and what it and the bench that arms them share, a page of a file.
+ */
+#ifndef BENCH_FUNCTIONS_H
+#define BENCH_FUNCTIONS_H
+
+#include <stdint.h>
+
+#define MANY __attribute__((noipa))
+#define MANY_COUNT 1000
+#define THREADS 100
+
+struct watched {
+	uint32_t ready, stop;
+	uint64_t longest_ns; /* that the watching thread stood still, beyond its sleep; set to 0 by the bench */
+	uint64_t wakeups;
+	uint64_t wrong; /* results */
+};
+
+extern uint64_t (*const many[MANY_COUNT])(uint64_t a, uint64_t b);
+
+#endif

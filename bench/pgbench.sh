@@ -1,0 +1,128 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+#
+# What recording costs PostgreSQL: pgbench.sh WAYMARK. pgbench's twenty clients work on a server of our
+# own in turns, unprobed, recorded by Waymark, counted by bpftrace: transaction, query and lwlock probes.
+#
+#	probe.pgbench_slowdown        transactions a second without over those with, the median of the
+#	                              rounds; of 1.05, 5 % are lost
+#	probe.pgbench_slowdown.cpu    the server's CPU time for a transaction, with over without
+#	probe.pgbench_slowdown.bpftrace, .bpftrace_cpu    likewise; bpftrace only counts
+#
+# Exit status 77, with the reason, where it can't run.
+set -u
+waymark=$(realpath "$1")
+rounds=${WAYMARK_BENCH_RUNS:-5}
+seconds=${WAYMARK_PGBENCH_SECONDS:-3}
+# shellcheck source=tests/postgres.bash
+. "$(dirname "$0")/../tests/postgres.bash"
+
+skip() { echo "$*"; exit 77; }
+
+pg_find >/tmp/waymark-pg-why.$$ || { why=$(cat /tmp/waymark-pg-why.$$); rm -f /tmp/waymark-pg-why.$$; skip "$why"; }
+rm -f /tmp/waymark-pg-why.$$
+work=$(mktemp -d "${TMPDIR:-/tmp}/waymark-pgbench.XXXXXX")
+tracer=
+finish() {
+	[ -z "$tracer" ] || { kill -INT "$tracer" && wait "$tracer"; } 2>/dev/null
+	pg_stop
+	rm -rf "$work"
+}
+trap finish EXIT
+chmod 755 "$work"
+# the server's user may not be let into the build folder
+cp "${WAYMARK_AGENT:-$(dirname "$waymark")/../agent/libwaymark-agent.so}" "$work/libwaymark-agent.so" || exit 1
+export WAYMARK_AGENT=$work/libwaymark-agent.so
+
+pg_start 20 >"$work/why" || skip "no server: $(cat "$work/why")"
+parent=$(head -n 1 "$pg_folder/data/postmaster.pid")
+probes=(transaction__\* query__\* lwlock__\*)
+
+# Clock ticks of all the server's processes that have ended.
+server_ticks() { sed 's/.*) //' "/proc/$parent/stat" | awk '{ print $14 + $15 }'; }
+
+# turn WAY: a line "TPS TICKS_PER_TRANSACTION" in $work/WAY, while that is as it is
+turn()
+{
+	local before after tps done_now
+	before=$(server_ticks)
+	pg_run pgbench -n -c 20 -j 2 -T "$seconds" >"$work/pgbench" 2>&1 || { tail -n 3 "$work/pgbench" >&2; return 1; }
+	for _ in $(seq 30); do
+		[ "$(pgrep -cP "$parent")" -gt 8 ] || break
+		sleep 0.1
+	done
+	after=$(server_ticks)
+	tps=$(awk '/^tps/ { print $3 }' "$work/pgbench")
+	done_now=$(awk '/actually processed/ { print $6 }' "$work/pgbench")
+	awk "BEGIN { print $tps, ($after - $before) / $done_now }" >>"$work/$1"
+}
+
+by_waymark()
+{
+	local specs=() probe
+	for probe in "${probes[@]}"; do
+		specs+=(-e "usdt:postgresql:$probe")
+	done
+	rm -rf "$work/trace"
+	"$waymark" record --json -o "$work/trace" "${specs[@]}" -p "$(pg_pids)" >"$work/recorded" 2>"$work/words" &
+	tracer=$!
+	sleep 1.5
+	kill -0 $tracer 2>/dev/null || { tail -n 2 "$work/words" >&2; tracer=; return 1; }
+	turn waymark || return 1
+	kill -INT $tracer
+	wait $tracer || { tail -n 2 "$work/words" >&2; tracer=; return 1; }
+	tracer=
+	sed -n 's/.*"recorded":\([0-9]*\),"discarded":\([0-9]*\).*/\1 \2/p' "$work/recorded" >>"$work/events"
+}
+
+by_bpftrace()
+{
+	local program='' probe
+	for probe in "${probes[@]}"; do
+		program+="${program:+,}usdt:$pg_bin/postgres:postgresql:$probe"
+	done
+	bpftrace -e "$program { @[probe] = count(); }" >"$work/counted" 2>&1 &
+	tracer=$!
+	for _ in $(seq 100); do
+		grep -q '^Attaching' "$work/counted" && break
+		sleep 0.1
+	done
+	sleep 1
+	turn bpftrace || return 1
+	kill -INT $tracer
+	wait $tracer
+	tracer=
+	grep -q 'transaction__start' "$work/counted" || return 1
+}
+
+median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+
+# compare WAY SUFFIX: its figures, round by round beside those without
+compare()
+{
+	[ -s "$work/$1" ] || return
+	paste -d' ' "$work/none" "$work/$1" >"$work/both"
+	echo "figure probe.pgbench_slowdown$2 $(awk '{ print $1 / $3 }' "$work/both" | median) ratio"
+	echo "figure probe.pgbench_slowdown${2:-.}${2:+_}cpu $(awk '{ print $4 / $2 }' "$work/both" | median) ratio"
+}
+
+with_bpftrace=0
+if [ "$(id -u)" -eq 0 ] && command -v bpftrace >/dev/null; then
+	with_bpftrace=1
+fi
+turn warm || exit 1
+for _ in $(seq "$rounds"); do
+	turn none || exit 1
+	by_waymark || exit 1
+	if [ $with_bpftrace = 1 ] && ! by_bpftrace; then
+		with_bpftrace=0
+		rm -f "$work/bpftrace"
+	fi
+done
+[ -z "$(pg_complaints)" ] || { pg_complaints >&2; exit 1; }
+[ "$(pg_books)" = t ] || { echo "pgbench's books don't balance" >&2; exit 1; }
+compare waymark ''
+compare bpftrace .bpftrace
+echo "figure probe.pgbench_tps $(cut -d' ' -f1 "$work/none" | median) 1/s"
+echo "figure probe.pgbench_events_s $(awk -v s="$seconds" '{ print $1 / s }' "$work/events" | median) 1/s"
+echo "figure probe.pgbench_discarded $(awk '{ print $2 }' "$work/events" | median) events"

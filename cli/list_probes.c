@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/list_probes.h"
+
+#include "cli/cli.h"
+#include "cli/outcome.h"
+#include "session/catalog.h"
+#include "session/loaded.h"
+#include "session/plan.h"
+#include "trace/out.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define NAME_COLUMNS 36
+
+struct listing {
+	struct out *out;
+	struct spec_list *specs;
+	struct name_list names; /* for "did you mean" */
+	int json;
+	const char *module;
+	pid_t pid;     /* 0: a file */
+	uint64_t base; /* of the module */
+	int has_head;  /* the module's line is written */
+	uint64_t count, refused;
+};
+
+static void put(struct out *out, const char *text)
+{
+	out_escaped(out, text, strlen(text));
+}
+
+static void put_padded(struct out *out, const char *text, size_t columns)
+{
+	put(out, text);
+	for (size_t at = strlen(text); at < columns; at++)
+		out_char(out, ' ');
+}
+
+static const char *kind_word(enum code_place_kind kind)
+{
+	return kind == PLACE_USDT ? "usdt" : kind == PLACE_FUNCTION ? "function" : "address";
+}
+
+static const char *tier_word(const struct control_detour *detour)
+{
+	switch (detour ? detour->tier : TIER_REFUSED) {
+	case TIER_FILLER:
+		return "filler";
+	case TIER_ONE:
+		return "one";
+	case TIER_SEVERAL:
+		return "several";
+	case TIER_BREAKPOINT:
+		return "breakpoint";
+	default:
+		return "refused";
+	}
+}
+
+static const char *type_word(uint8_t type)
+{
+	const char *word = catalog_type(type);
+
+	return word ? word : "?";
+}
+
+/* ---- text ---- */
+
+static void text_head(struct listing *listing)
+{
+	if (listing->has_head)
+		return;
+	listing->has_head = 1;
+	out_literal(listing->out, "# ");
+	if (listing->pid) {
+		out_literal(listing->out, "process ");
+		out_u64(listing->out, (uint64_t)listing->pid);
+		out_literal(listing->out, ", ");
+	}
+	put(listing->out, listing->module);
+	out_char(listing->out, '\n');
+}
+
+static void text_fields(struct out *out, const struct code_place *place)
+{
+	if (!place->field_count && !place->wants_return)
+		return;
+	out_literal(out, "    ");
+	for (unsigned int i = 0; i < place->field_count; i++) {
+		if (i)
+			out_literal(out, ", ");
+		put(out, place->fields[i].name);
+		out_char(out, ' ');
+		put(out, type_word(place->fields[i].type));
+	}
+	if (place->wants_return) {
+		out_text(out, place->field_count ? "; ret" : "ret", place->field_count ? 5 : 3);
+		if (place->ret.type) {
+			out_char(out, ' ');
+			put(out, type_word(place->ret.type));
+		}
+	}
+	out_char(out, '\n');
+}
+
+static void text_place(struct listing *listing, const struct code_place *place, int err,
+		       const char *detail, const struct control_detour *detour)
+{
+	struct out *out = listing->out;
+	char name[512], address[32];
+
+	text_head(listing);
+	snprintf(name, sizeof(name), "%s:%s", place->subsystem, place->event);
+	snprintf(address, sizeof(address), "0x%llx",
+		 (unsigned long long)(place->address ? place->address + listing->base : 0));
+	put_padded(out, name, NAME_COLUMNS);
+	out_literal(out, "  ");
+	put_padded(out, kind_word(place->kind), 8);
+	out_literal(out, "  ");
+	put_padded(out, address, 14);
+	out_literal(out, "  ");
+	put_padded(out, tier_word(detour), 7);
+	if (err) {
+		out_literal(out, "  ");
+		put(out, wm_error_text(err));
+		if (detail[0]) {
+			out_literal(out, ": ");
+			put(out, detail);
+		}
+	} else if (place->source && place->source[0]) {
+		out_literal(out, "  ");
+		put(out, place->source);
+		out_char(out, ':');
+		out_u64(out, place->line);
+	}
+	out_char(out, '\n');
+	if (!err)
+		text_fields(out, place);
+}
+
+/* ---- JSON ---- */
+
+static void key_string(struct out *out, const char *key, const char *value)
+{
+	out_char(out, '"');
+	out_text(out, key, strlen(key));
+	out_literal(out, "\":\"");
+	out_json(out, value, strlen(value));
+	out_char(out, '"');
+}
+
+static void key_number(struct out *out, const char *key, uint64_t value)
+{
+	out_char(out, '"');
+	out_text(out, key, strlen(key));
+	out_literal(out, "\":");
+	out_u64(out, value);
+}
+
+static void json_field(struct out *out, const struct code_field *field)
+{
+	out_char(out, '{');
+	key_string(out, "name", field->name);
+	out_char(out, ',');
+	key_string(out, "type", type_word(field->type));
+	out_char(out, '}');
+}
+
+static void json_place(struct listing *listing, const struct code_place *place, int err,
+		       const char *detail, const struct control_detour *detour)
+{
+	struct out *out = listing->out;
+	char name[512];
+
+	out_text(out, listing->count > 1 ? ",\n{" : "\n{", listing->count > 1 ? 3 : 2);
+	snprintf(name, sizeof(name), "%s:%s", place->subsystem, place->event);
+	key_string(out, "name", name);
+	out_char(out, ',');
+	key_string(out, "kind", kind_word(place->kind));
+	out_char(out, ',');
+	if (listing->pid) {
+		key_number(out, "pid", (uint64_t)listing->pid);
+		out_char(out, ',');
+	}
+	key_string(out, "module", listing->module);
+	out_char(out, ',');
+	key_number(out, "address", place->address ? place->address + listing->base : 0);
+	out_char(out, ',');
+	key_string(out, "tier", tier_word(detour));
+	out_char(out, ',');
+	if (err) {
+		key_string(out, "reason", wm_error_text(err));
+		out_char(out, ',');
+		key_string(out, "detail", detail);
+		out_char(out, ',');
+	}
+	key_string(out, "file", place->source ? place->source : "");
+	out_char(out, ',');
+	key_number(out, "line", place->line);
+	out_literal(out, ",\"fields\":[");
+	for (unsigned int i = 0; !err && i < place->field_count; i++) {
+		if (i)
+			out_char(out, ',');
+		json_field(out, &place->fields[i]);
+	}
+	out_char(out, ']');
+	if (!err && place->wants_return) {
+		out_literal(out, ",\"ret\":");
+		if (place->ret.type)
+			json_field(out, &place->ret);
+		else
+			out_literal(out, "null");
+	}
+	out_char(out, '}');
+}
+
+/* ---- what there is ---- */
+
+static void take_place(const struct code_place *place, int err, const char *detail,
+		       const struct control_detour *detour, void *data)
+{
+	struct listing *listing = data;
+
+	listing->count++;
+	listing->refused += err != 0;
+	if (listing->json)
+		json_place(listing, place, err, detail, detour);
+	else
+		text_place(listing, place, err, detail, detour);
+}
+
+static int list_module(struct listing *listing, struct code_module *module, const char *path,
+		       const struct code_process *process)
+{
+	struct plan_listener listener = { take_place, listing };
+	struct plan *plan;
+	uint64_t before = listing->count;
+	int err;
+
+	listing->module = path;
+	listing->has_head = 0;
+	listing->base = module->base;
+	err = plan_make(&plan, listing->specs, module, process, &listener);
+	if (!err)
+		err = plan_names(&listing->names, listing->specs, module);
+	plan_free(plan);
+	if (!listing->json && listing->count > before)
+		out_char(listing->out, '\n');
+	return err;
+}
+
+static int list_file(struct listing *listing, const char *path)
+{
+	struct code_module module = { 0 };
+	struct code_file *file;
+	int err = code_file_open(&file, path);
+
+	listing->pid = 0;
+	if (err)
+		return complain(err, "%s", path);
+	code_module_init(&module, file, 0);
+	err = list_module(listing, &module, path, NULL);
+	code_module_release(&module);
+	return err ? complain(err, "%s", path) : CLI_FINE;
+}
+
+static int list_process(struct listing *listing, pid_t pid)
+{
+	struct loaded_list list;
+	struct code_process process;
+	int err = loaded_read(&list, pid), status = CLI_FINE;
+
+	listing->pid = pid;
+	if (!err)
+		err = loaded_open(&list);
+	process = loaded_process(&list);
+	for (size_t i = 0; !err && i < list.count; i++) {
+		const struct loaded *loaded = &list.all[i];
+
+		if (!plan_concerns(listing->specs, loaded->path))
+			continue;
+		if (loaded->module)
+			err = list_module(listing, loaded->module, loaded->path, &process);
+		else
+			status = complain(loaded->error, "%s", loaded->path);
+	}
+	loaded_release(&list);
+	return err ? complain(err, "process %d", (int)pid) : status;
+}
+
+static int list_all(struct listing *listing, const char *const *files, size_t file_count,
+		    const pid_t *pids, size_t pid_count)
+{
+	int status = CLI_FINE, one;
+
+	if (listing->json)
+		out_char(listing->out, '[');
+	for (size_t i = 0; i < pid_count; i++) {
+		one = list_process(listing, pids[i]);
+		status = one ? one : status;
+	}
+	for (size_t i = 0; i < file_count; i++) {
+		one = list_file(listing, files[i]);
+		status = one ? one : status;
+	}
+	if (listing->json)
+		out_literal(listing->out, "\n]\n");
+	return status;
+}
+
+int list_probes(struct spec_list *specs, const char *const *files, size_t file_count,
+		const pid_t *pids, size_t pid_count, int json)
+{
+	struct listing listing = { .out = malloc(sizeof(*listing.out)),
+				   .specs = specs,
+				   .json = json };
+	char why[256] = "";
+	int status, err;
+
+	if (!listing.out)
+		return complain(-ENOMEM, NULL);
+	out_init(listing.out, STDOUT_FILENO);
+	status = list_all(&listing, files, file_count, pids, pid_count);
+	if (!json && listing.count) {
+		out_u64(listing.out, listing.count - listing.refused);
+		out_literal(listing.out, " of ");
+		out_u64(listing.out, listing.count);
+		out_literal(listing.out, " places can be probed\n");
+	}
+	err = out_flush(listing.out);
+	free(listing.out);
+	if (err && err != -EPIPE)
+		status = complain(err, "writing the list");
+	if (!status && outcome_unmatched(specs, &listing.names, 0, why, sizeof(why)))
+		status = CLI_FAILED;
+	name_list_release(&listing.names);
+	return status;
+}

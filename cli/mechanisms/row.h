@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* The rows of `waymark bench mechanisms`, and who fills them in. */
+#ifndef CLI_MECHANISMS_ROW_H
+#define CLI_MECHANISMS_ROW_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "cli/mechanisms/target.h"
+
+#define ROW_WRONG "WRONG" /* begins the reason of a row whose events were not what they should be */
+#define ROW_RUNS 9	  /* of which the median counts */
+
+/* What isn't known is NAN. */
+struct row {
+	const char *name;
+	double dormant_ns, hit_ns, hot_bytes, arm_us;
+	char skipped[256]; /* why there is no hit_ns; "" where there is */
+	char version[64];  /* of a peer; "" */
+};
+
+/* What a call of each leaf takes while nobody traces. */
+struct base_line {
+	double ns[TARGET_WAYS][TARGET_LAYOUTS];
+	double delta_ns[TARGET_WAYS]; /* over TARGET_NONE */
+	struct target_hello hello;
+	uint64_t count; /* of calls in a run */
+};
+
+/* The middle of count values, which are sorted. */
+double row_median(double *values, unsigned int count);
+
+/* Say why a row has no figures, as printf(3). */
+void row_skip(struct row *row, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Time all leaves with nobody tracing. 0 or a negative error. */
+int base_line_measure(struct base_line *base, uint64_t count);
+
+/* dormant_ns and hot_bytes of a way. */
+void base_line_fill(const struct base_line *base, enum target_way way, struct row *row);
+
+/* One of Waymark's own, through a session of one spec: hit_ns, arm_us. Skips the row if that fails. */
+void row_measure_spec(struct row *row, const struct base_line *base, enum target_way way,
+		      const char *spec);
+
+enum row_kernel { KERNEL_UPROBE, KERNEL_NOP5, KERNEL_RETURN };
+
+/* The kernel's, by perf_event_open(2), which records two registers. */
+void row_measure_kernel(struct row *row, const struct base_line *base, enum row_kernel kind);
+
+/*
+ * A peer: a command for sh, which prints `raw dormant N`, `raw hit N`, `raw bytes N`, `raw arm N` and
+ * `raw version TEXT`, of which any may be missing; with status 77 its last line is why it can't.
+ */
+void row_measure_peer(struct row *row, const char *command);
+
+void rows_print(FILE *to, const struct row *rows, unsigned int count);
+void rows_print_json(FILE *to, const struct row *rows, unsigned int count);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/outcome.h"
+
+#include "cli/cli.h"
+#include "cli/quantity.h"
+#include "trace/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+/* Why a request came to nothing. */
+static int request_error(const struct spec *spec)
+{
+	if (!spec->modules)
+		return -WM_E_NO_MODULE;
+	if (spec->error)
+		return spec->error;
+	return spec->request->kind == REQUEST_USDT ? -WM_E_NO_USDT : -WM_E_NO_FUNCTION;
+}
+
+static void complain_request(const struct spec *spec, int error, const struct name_list *names)
+{
+	int is_name = error == -WM_E_NO_FUNCTION || error == -WM_E_NO_USDT;
+
+	if (spec->detail)
+		complain(error, "%s: %s", spec->text, spec->detail);
+	else if (is_name && spec->request->name)
+		complain_near(error, spec->request->name, (const char *const *)names->all,
+			      names->count);
+	else
+		complain(error, "%s", spec->text);
+}
+
+size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *names, int placed,
+			 char *why, size_t bytes)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < specs->count; i++) {
+		const struct spec *spec = &specs->all[i];
+		int error = -WM_E_NO_MARKER;
+
+		if (spec->request && placed ? spec->placed : spec->matches)
+			continue;
+		count++;
+		if (spec->request) {
+			error = request_error(spec);
+			complain_request(spec, error, names);
+		} else {
+			complain_near(error, spec->glob, (const char *const *)names->all,
+				      names->count);
+		}
+		if (!why[0])
+			snprintf(why, bytes, "%s: %s", wm_error_text(error), spec->text);
+	}
+	return count;
+}
+
+void outcome_ambiguous(const struct wm_session *session)
+{
+	for (size_t i = 0; i < session->specs.count; i++) {
+		const struct spec *spec = &session->specs.all[i];
+
+		if (spec->names.count < 2)
+			continue;
+		fprintf(stderr,
+			"waymark: %s names %llu functions, and all are recorded:", spec->text,
+			(unsigned long long)spec->placed);
+		for (size_t n = 0; n < spec->names.count; n++)
+			fprintf(stderr, "%s %s", n ? "," : "", spec->names.all[n]);
+		fputs("\n  NAME@FILE names those of one file\n", stderr);
+	}
+}
+
+static int error_order(const void *a, const void *b)
+{
+	const struct probe_refusal *const *left = a, *const *right = b;
+	int order = ((*left)->error > (*right)->error) - ((*left)->error < (*right)->error);
+
+	return order ? order : strcmp((*left)->name, (*right)->name);
+}
+
+/* The refusals by their reasons; free() it. NULL: none, or no memory. */
+static const struct probe_refusal **sorted(const struct probe_refusals *list)
+{
+	const struct probe_refusal **all = list->count ? malloc(list->count * sizeof(*all)) : NULL;
+
+	for (size_t i = 0; all && i < list->count; i++)
+		all[i] = &list->all[i];
+	if (all)
+		qsort(all, list->count, sizeof(*all), error_order);
+	return all;
+}
+
+static void print_refusal(const struct probe_refusal *refusal)
+{
+	fprintf(stderr, "    %s", refusal->name);
+	if (refusal->address)
+		fprintf(stderr, " at 0x%llx", (unsigned long long)refusal->address);
+	if (refusal->module[0])
+		fprintf(stderr, " in %s", refusal->module);
+	if (refusal->detail[0])
+		fprintf(stderr, ": %s", refusal->detail);
+	fputc('\n', stderr);
+}
+
+void outcome_refusals(const struct wm_session *session, int verbose)
+{
+	const struct probe_refusals *list = &session->probes.refusals;
+	const struct probe_refusal **all = sorted(list);
+	char refused[32], wanted[32];
+
+	if (!all)
+		return;
+	fprintf(stderr, "waymark: %s of %s places were refused%s\n",
+		quantity_show_count(list->count, refused, sizeof(refused)),
+		quantity_show_count(session->probes.wanted, wanted, sizeof(wanted)),
+		verbose ? ":" : " (-v names them):");
+	for (size_t i = 0, next; i < list->count; i = next) {
+		for (next = i; next < list->count && all[next]->error == all[i]->error;)
+			next++;
+		fprintf(stderr, "  %s: %s\n",
+			quantity_show_count(next - i, refused, sizeof(refused)),
+			wm_error_text(all[i]->error));
+		for (size_t k = i; verbose && k < next; k++)
+			print_refusal(all[k]);
+	}
+	free(all);
+}
+
+static void put_text(struct text *to, const char *key, const char *value)
+{
+	text_format(to, "\"%s\":\"", key);
+	for (const char *c = value; *c; c++) {
+		if (*c == '"' || *c == '\\')
+			text_format(to, "\\%c", *c);
+		else if ((unsigned char)*c < ' ')
+			text_format(to, "\\u%04x", (unsigned char)*c);
+		else
+			text_add(to, c, 1);
+	}
+	text_add(to, "\"", 1);
+}
+
+char *outcome_json(const struct wm_session *session)
+{
+	const struct probe_refusals *list = &session->probes.refusals;
+	struct text text = { 0 };
+
+	text_format(&text, ",\"places\":%llu,\"refusals\":[",
+		    (unsigned long long)session->probes.wanted);
+	for (size_t i = 0; i < list->count; i++) {
+		const struct probe_refusal *refusal = &list->all[i];
+
+		text_format(&text, "%s{", i ? "," : "");
+		put_text(&text, "name", refusal->name);
+		text_format(&text, ",");
+		put_text(&text, "module", refusal->module);
+		text_format(&text, ",\"address\":%llu,", (unsigned long long)refusal->address);
+		put_text(&text, "reason", wm_error_text(refusal->error));
+		text_format(&text, ",");
+		put_text(&text, "detail", refusal->detail);
+		text_format(&text, "}");
+	}
+	text_format(&text, "]");
+	if (text.error)
+		text_release(&text);
+	return text.at;
+}

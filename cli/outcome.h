@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* What a recording's specs came to: those that nothing matched, the places that were refused. */
+#ifndef CLI_OUTCOME_H
+#define CLI_OUTCOME_H
+
+#include "session/session.h"
+
+#include <stddef.h>
+
+/*
+ * Complain about each spec that nothing matched, with near names of those given, and, if they are to be
+ * `placed`, about each of whose places none can be had, with the reason. Returns how many; the first in
+ * words in why[bytes] unless something stands there.
+ */
+size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *names, int placed,
+			 char *why, size_t bytes);
+
+/* On stderr, of each spec that asked for one function, that its name stands for several. */
+void outcome_ambiguous(const struct wm_session *session);
+
+/* On stderr, how many places were refused, for what reasons; each by itself if `verbose`. */
+void outcome_refusals(const struct wm_session *session, int verbose);
+
+/* For programs: ,"places":N,"refusals":[{...}, ...]; to be freed, NULL without memory. */
+char *outcome_json(const struct wm_session *session);
+
+#endif

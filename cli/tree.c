@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/tree.h"
+
+#include "cli/cli.h"
+#include "session/descendants.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <waymark/error.h>
+
+struct tried {
+	pid_t *pids;
+	size_t count;
+};
+
+/* Returns 1 when it is new. */
+static int add(struct tried *tried, pid_t pid)
+{
+	pid_t *more;
+
+	for (size_t i = 0; i < tried->count; i++)
+		if (tried->pids[i] == pid)
+			return 0;
+	more = reallocarray(tried->pids, tried->count + 1, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	tried->pids = more;
+	more[tried->count++] = pid;
+	return 1;
+}
+
+static void attach(struct wm_session *session, pid_t pid)
+{
+	int err = wm_session_attach(session, pid);
+
+	/* it came by itself, or it has ended */
+	if (!err || err == -EEXIST || err == -ESRCH || err == -WM_E_GONE)
+		return;
+	complain(err, "%s (the others are recorded)", wm_session_detail(session));
+}
+
+/* One look at the processes there are. Returns how many were new, or an error. */
+static int take_in_new(struct wm_session *session, pid_t root, struct tried *tried)
+{
+	pid_t *pids;
+	int count = descendants_read(root, &pids), fresh = 0;
+
+	for (int i = 0; i < count && fresh >= 0; i++) {
+		int is_new = add(tried, pids[i]);
+
+		if (is_new > 0)
+			attach(session, pids[i]);
+		fresh = is_new < 0 ? is_new : fresh + is_new;
+	}
+	free(pids);
+	return count < 0 ? count : fresh;
+}
+
+int tree_take_in(struct wm_session *session, pid_t root)
+{
+	struct tried tried = { 0 };
+	int fresh;
+
+	/* until none comes of one that was not entered yet: theirs come by themselves */
+	do {
+		fresh = take_in_new(session, root, &tried);
+	} while (fresh > 0);
+	free(tried.pids);
+	return fresh;
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* What was stripped from a file is found again, and what isn't its own is not taken. */
+#include "code/symbol.h"
+
+#include <criterion/criterion.h>
+#include <lzma.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/waymark-debug-XXXXXX";
+static struct code_file *file;
+static struct code_symbols symbols;
+
+/* Run a command in the folder; %s stands for the sample. */
+static void shell(const char *format, ...)
+{
+	char command[1024];
+	va_list arguments;
+	int used = snprintf(command, sizeof(command), "cd %s && ", folder);
+
+	va_start(arguments, format);
+	vsnprintf(command + used, sizeof(command) - (size_t)used, format, arguments);
+	va_end(arguments);
+	cr_assert_eq(system(command), 0, "%s", command);
+}
+
+static void make_folder(void)
+{
+	if (system("command -v objcopy strip >/dev/null"))
+		cr_skip_test("objcopy and strip are not here");
+	cr_assert_not_null(mkdtemp(folder));
+	shell("cp '%s' whole", SAMPLE_MODULE);
+}
+
+static void remove_folder(void)
+{
+	code_symbols_release(&symbols);
+	code_file_close(file);
+	if (*folder && access(folder, F_OK) == 0)
+		shell("rm -r %s", folder);
+}
+
+static void read_file(const char *name)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	cr_assert_eq(code_file_open(&file, path), 0);
+	cr_assert_eq(code_symbols_read(&symbols, file), 0);
+}
+
+static int count(const struct code_function *function, const struct code_symbol *symbol, void *data)
+{
+	(void)function;
+	(void)symbol;
+	(void)data;
+	return 0;
+}
+
+Test(debug, a_stripped_file_has_what_it_exports, .init = make_folder, .fini = remove_folder)
+{
+	shell("strip -R .gnu_debuglink whole -o stripped");
+	read_file("stripped");
+	cr_assert(symbols.is_stripped);
+	cr_assert_eq(code_symbols_match(&symbols, "sample_global", count, NULL), 1);
+	cr_assert_eq(code_symbols_match(&symbols, "same", count, NULL), 0);
+}
+
+Test(debug, a_link_leads_to_the_debug_file, .init = make_folder, .fini = remove_folder)
+{
+	shell("objcopy --only-keep-debug whole whole.debug && strip whole -o linked && "
+	      "objcopy --add-gnu-debuglink=whole.debug linked");
+	read_file("linked");
+	cr_assert_not_null(file->debug);
+	cr_assert_not(symbols.is_stripped);
+	cr_assert_eq(code_symbols_match(&symbols, "same", count, NULL), 2);
+}
+
+Test(debug, or_to_one_in_a_folder_beside_it, .init = make_folder, .fini = remove_folder)
+{
+	shell("objcopy --only-keep-debug whole x.debug && strip whole -o linked && "
+	      "objcopy --add-gnu-debuglink=x.debug linked && mkdir .debug && mv x.debug .debug");
+	read_file("linked");
+	cr_assert_eq(code_symbols_match(&symbols, "same", count, NULL), 2);
+}
+
+Test(debug, without_a_build_id_the_checksum_decides, .init = make_folder, .fini = remove_folder)
+{
+	shell("objcopy -R .note.gnu.build-id whole bare && objcopy --only-keep-debug bare bare.debug && "
+	      "strip bare -o linked && objcopy --add-gnu-debuglink=bare.debug linked");
+	read_file("linked");
+	cr_assert_not_null(file->debug);
+	code_symbols_release(&symbols);
+	code_file_close(file);
+	shell("printf x >>bare.debug");
+	read_file("linked");
+	cr_assert_null(file->debug);
+}
+
+Test(debug, a_debug_file_of_another_build_is_not_taken, .init = make_folder, .fini = remove_folder)
+{
+	shell("objcopy --only-keep-debug whole x.debug && strip whole -o linked && "
+	      "objcopy --add-gnu-debuglink=x.debug linked && "
+	      "objcopy --only-keep-debug /proc/%d/exe x.debug",
+	      (int)getpid());
+	read_file("linked");
+	cr_assert_null(file->debug);
+	cr_assert(symbols.is_stripped);
+}
+
+/* Write a file packed as .xz into the folder. */
+static void pack(const char *from, const char *to, size_t zeros)
+{
+	size_t bytes = 0, room, used = 0;
+	uint8_t *plain, *packed;
+	char path[128];
+	FILE *stream;
+
+	room = zeros ? zeros : 1 << 20;
+	plain = calloc(1, room);
+	packed = malloc(room);
+	if (!zeros) {
+		snprintf(path, sizeof(path), "%s/%s", folder, from);
+		stream = fopen(path, "re");
+		bytes = fread(plain, 1, room, stream);
+		fclose(stream);
+	}
+	cr_assert_eq(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, NULL, plain,
+					     zeros ? zeros : bytes, packed, &used, room),
+		     LZMA_OK);
+	snprintf(path, sizeof(path), "%s/%s", folder, to);
+	stream = fopen(path, "we");
+	cr_assert_eq(fwrite(packed, 1, used, stream), used);
+	fclose(stream);
+	free(plain);
+	free(packed);
+}
+
+Test(debug, symbols_may_be_packed_into_the_file, .init = make_folder, .fini = remove_folder)
+{
+	shell("objcopy -S -R .gnu_debuglink --keep-symbol=same whole mini");
+	pack("mini", "mini.xz", 0);
+	shell("strip -R .gnu_debuglink whole -o packed && objcopy --add-section .gnu_debugdata=mini.xz packed");
+	read_file("packed");
+	cr_assert_not_null(file->packed);
+	cr_assert_not(symbols.is_stripped);
+	cr_assert_eq(code_symbols_match(&symbols, "same", count, NULL), 2);
+}
+
+Test(debug, what_is_packed_must_not_fill_the_memory, .init = make_folder, .fini = remove_folder)
+{
+	pack(NULL, "bomb.xz", 400u << 20);
+	shell("strip -R .gnu_debuglink whole -o packed && objcopy --add-section .gnu_debugdata=bomb.xz packed");
+	read_file("packed");
+	cr_assert_null(file->packed);
+	code_symbols_release(&symbols);
+	code_file_close(file);
+	shell("printf 'no xz at all' >damaged && strip whole -o packed && "
+	      "objcopy --add-section .gnu_debugdata=damaged packed");
+	read_file("packed");
+	cr_assert_null(file->packed);
+	cr_assert_eq(code_symbols_match(&symbols, "sample_global", count, NULL), 1);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Names that C++ and Rust compilers made, as the programmer wrote them. */
+#ifndef CODE_DEMANGLE_H
+#define CODE_DEMANGLE_H
+
+#include <stddef.h>
+
+/*
+ * Write what a linkage name stands for to text[bytes]: "ns::f", or with its parameters "ns::f(int)".
+ * Returns 1; 0 when it is no such name, a damaged one, or too long for the room. Any thread.
+ */
+int code_demangle(const char *name, int with_parameters, char *text, size_t bytes);
+
+#endif

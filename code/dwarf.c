@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: MIT */
+#include "code/dwarf.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Prelinking moves a module after its debug file was split off: the text's address tells by how much. */
+static int64_t bias_of(const struct code_file *file, const struct code_file *holder)
+{
+	const struct code_section *mine = code_file_section(file, ".text");
+	const struct code_section *its = code_file_section(holder, ".text");
+
+	return mine && its ? (int64_t)(mine->address - its->address) : 0;
+}
+
+static Elf *elf_of(const struct code_file *file)
+{
+	elf_version(EV_CURRENT);
+	if (file->image)
+		return elf_memory(file->image, file->file_bytes);
+	/* Not ELF_C_READ_MMAP: see the head of code/dwarf.h. */
+	return elf_begin(file->fd, ELF_C_READ, NULL);
+}
+
+static struct code_file *holder_of(struct code_file *file)
+{
+	struct code_file *debug;
+
+	if (code_file_section(file, ".debug_info"))
+		return file;
+	debug = code_file_debug(file);
+	return debug && code_file_section(debug, ".debug_info") ? debug : NULL;
+}
+
+struct code_dwarf *code_dwarf_of(struct code_file *file)
+{
+	struct code_dwarf *dwarf = file->dwarf;
+	struct code_file *holder;
+
+	if (dwarf)
+		return dwarf->dwarf ? dwarf : NULL;
+	dwarf = file->dwarf = calloc(1, sizeof(*dwarf));
+	holder = dwarf ? holder_of(file) : NULL;
+	if (!holder)
+		return NULL;
+	dwarf->elf = elf_of(holder);
+	dwarf->dwarf = dwarf->elf ? dwarf_begin_elf(dwarf->elf, DWARF_C_READ, NULL) : NULL;
+	dwarf->bias = bias_of(file, holder);
+	return dwarf->dwarf ? dwarf : NULL;
+}
+
+/* Where a function begins: of one in several pieces, the first. */
+static int entry_of(Dwarf_Die *die, Dwarf_Addr *entry)
+{
+	Dwarf_Addr base, end;
+
+	if (!dwarf_lowpc(die, entry))
+		return 0;
+	return dwarf_ranges(die, 0, &base, entry, &end) > 0 ? 0 : -ENOENT;
+}
+
+static int function_add(Dwarf_Die *die, void *data)
+{
+	struct code_dwarf *dwarf = data;
+	struct code_dwarf_entry *more;
+	Dwarf_Addr entry;
+
+	if (entry_of(die, &entry))
+		return DWARF_CB_OK;
+	if (dwarf->function_count == dwarf->function_room) {
+		size_t room = dwarf->function_room ? dwarf->function_room * 2 : 1024;
+
+		more = reallocarray(dwarf->functions, room, sizeof(*more));
+		if (!more)
+			return DWARF_CB_ABORT;
+		dwarf->functions = more;
+		dwarf->function_room = room;
+	}
+	dwarf->functions[dwarf->function_count++] = (struct code_dwarf_entry){
+		.address = entry + (uint64_t)dwarf->bias, .offset = dwarf_dieoffset(die)
+	};
+	return DWARF_CB_OK;
+}
+
+static int by_address(const void *one, const void *other)
+{
+	const struct code_dwarf_entry *a = one, *b = other;
+
+	if (a->address != b->address)
+		return a->address < b->address ? -1 : 1;
+	return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+static void functions_read(struct code_dwarf *dwarf)
+{
+	Dwarf_CU *unit = NULL;
+	Dwarf_Die die;
+
+	dwarf->has_functions = 1;
+	while (!dwarf_get_units(dwarf->dwarf, unit, &unit, NULL, NULL, &die, NULL))
+		if (dwarf_tag(&die) == DW_TAG_compile_unit)
+			dwarf_getfuncs(&die, function_add, dwarf, 0);
+	if (dwarf->function_count)
+		qsort(dwarf->functions, dwarf->function_count, sizeof(*dwarf->functions),
+		      by_address);
+}
+
+static int has_name(Dwarf_Die *die, const char *name)
+{
+	Dwarf_Attribute attribute;
+	const char *linkage = NULL;
+
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+		linkage = dwarf_formstring(&attribute);
+	if (!linkage)
+		linkage = dwarf_diename(die);
+	return linkage && !strncmp(name, linkage, strlen(linkage)) &&
+	       (!name[strlen(linkage)] || name[strlen(linkage)] == '.');
+}
+
+int code_dwarf_function(struct code_dwarf *dwarf, uint64_t address, const char *name,
+			Dwarf_Die *die)
+{
+	size_t low = 0, high, count = 0;
+
+	if (!dwarf->has_functions)
+		functions_read(dwarf);
+	high = dwarf->function_count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (dwarf->functions[middle].address < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low + count < dwarf->function_count &&
+	       dwarf->functions[low + count].address == address)
+		count++;
+	for (size_t i = 0; i < count; i++)
+		if (dwarf_offdie(dwarf->dwarf, dwarf->functions[low + i].offset, die) &&
+		    (count == 1 || has_name(die, name)))
+			return 0;
+	return -ENOENT;
+}
+
+void code_dwarf_close(struct code_dwarf *dwarf)
+{
+	if (!dwarf)
+		return;
+	if (dwarf->dwarf)
+		dwarf_end(dwarf->dwarf);
+	if (dwarf->elf)
+		elf_end(dwarf->elf);
+	free(dwarf->functions);
+	free(dwarf);
+}

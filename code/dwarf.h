@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A module's DWARF, from the file itself or the separate debug file. What libdw is given was read into
+ * memory: a file that is cut short meanwhile is an error and no signal.
+ */
+#ifndef CODE_DWARF_H
+#define CODE_DWARF_H
+
+#include "code/file.h"
+
+#include <elfutils/libdw.h>
+
+/* A function's description, by its first address. */
+struct code_dwarf_entry {
+	uint64_t address; /* as linked in the module */
+	Dwarf_Off offset;
+};
+
+struct code_dwarf {
+	Elf *elf;
+	Dwarf *dwarf; /* NULL: there is none, or it is damaged */
+	int64_t bias; /* added to its addresses gives the module's, as linked */
+	struct code_dwarf_entry *functions; /* by address, once somebody asked */
+	size_t function_count, function_room;
+	int has_functions;
+};
+
+/*
+ * The file's DWARF, opened at the first call; it is the file's. NULL: there is none.
+ */
+struct code_dwarf *code_dwarf_of(struct code_file *file);
+
+/*
+ * The description of the function that begins at an address; of several, the one with that linkage
+ * name. 0, or -ENOENT.
+ */
+int code_dwarf_function(struct code_dwarf *dwarf, uint64_t address, const char *name,
+			Dwarf_Die *die);
+
+/* NULL is let pass. */
+void code_dwarf_close(struct code_dwarf *dwarf);
+
+#endif

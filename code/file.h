@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A module's file, as its code is read: segments, sections, bytes by address, build id, and the files
+ * that hold what was stripped from it.
+ *
+ * Files may be hostile: what is read is checked against what is there, nothing is mapped, and what is
+ * unpacked has a bound. Addresses are as linked; in a process the module's base is added.
+ *
+ * A file belongs to one thread at a time.
+ */
+#ifndef CODE_FILE_H
+#define CODE_FILE_H
+
+#include <elf.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CODE_BUILD_ID_MAX 64
+
+struct code_segment {
+	uint64_t address, bytes; /* once loaded */
+	uint64_t offset, file_bytes;
+	uint32_t type, flags; /* PT_*, PF_* */
+};
+
+struct code_section {
+	const char *name;
+	uint64_t address, bytes, offset;
+	uint64_t flags; /* SHF_* */
+	uint32_t type, link, info;
+	uint32_t index;
+};
+
+struct code_dwarf;
+
+struct code_file {
+	char *path; /* as it was asked for */
+	char *name; /* the module's short one: libc.so.6 is "libc", /usr/bin/psql "psql" */
+	char *root; /* before the paths of debug files: "" or "/proc/PID/root" */
+	int fd;
+	void *image; /* in place of the fd: a copy of bytes out of memory */
+	size_t image_bytes;
+	uint64_t file_bytes;
+	Elf64_Ehdr header;
+	struct code_segment *segments;
+	size_t segment_count;
+	struct code_section *sections;
+	size_t section_count;
+	uint8_t build_id[CODE_BUILD_ID_MAX];
+	size_t build_id_bytes; /* 0: none */
+	int is_vdso;
+	struct code_file *debug;  /* the separate debug file; see code_file_debug() */
+	struct code_file *packed; /* .gnu_debugdata, unpacked; see code_file_packed() */
+	int debug_sought, packed_sought;
+	void **contents;	  /* by section */
+	struct code_dwarf *dwarf; /* code/dwarf.h's */
+};
+
+/* What reads a process's memory: 0 and all bytes copied, or -errno. */
+struct code_memory {
+	int (*read)(void *data, uint64_t address, void *buffer, size_t bytes);
+	void *data;
+};
+
+/*
+ * Open the file at `path`. Returns 0, -errno, -WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH. Close the file with
+ * code_file_close(); *file is NULL after an error.
+ */
+int code_file_open(struct code_file **file, const char *path);
+
+/*
+ * Open the file that a process has mapped as the module whose ELF header lies at `start` in it, `path`
+ * by its map. It is found through /proc/PID/map_files, /proc/PID/root or /proc/PID/exe, whatever the
+ * process's mount namespace, and though it was deleted; "[vdso]" is copied from memory. What is opened
+ * must be what the process runs: same build id or, for want of one, same header. Returns as
+ * code_file_open(); -WM_E_FILE_REPLACED when another file has taken its place, -ENOENT when it was
+ * deleted and can't be had.
+ */
+int code_file_open_process(struct code_file **file, pid_t pid, uint64_t start, const char *path,
+			   const struct code_memory *memory);
+
+/*
+ * Take bytes for a file; the copy is the file's own. `path` names it. As code_file_open().
+ */
+int code_file_open_image(struct code_file **file, const char *path, const void *image,
+			 size_t bytes);
+
+/* NULL is let pass. */
+void code_file_close(struct code_file *file);
+
+/*
+ * Copy bytes as they are in the file at an address; what the loader fills up with zeros is zeros.
+ * 0, -EFAULT where the bytes lie in no segment, -errno.
+ */
+int code_file_read(const struct code_file *file, uint64_t address, void *buffer, size_t bytes);
+
+/* The PT_LOAD segment that holds an address, or NULL. */
+const struct code_segment *code_file_segment(const struct code_file *file, uint64_t address);
+
+/* Whether all of it lies in one executable segment and in the file itself. */
+int code_file_is_text(const struct code_file *file, uint64_t address, uint64_t bytes);
+
+/* The section of a name; or that holds an address once loaded. NULL: none, or there is no section table. */
+const struct code_section *code_file_section(const struct code_file *file, const char *name);
+const struct code_section *code_file_section_at(const struct code_file *file, uint64_t address);
+
+/*
+ * A section's content, which is the file's and lives as long; a NUL stands behind it. 0, -ENOENT for
+ * one without content or a compressed one, -EFBIG past CODE_SECTION_MAX_BYTES, -WM_E_NOT_ELF.
+ */
+int code_file_content(struct code_file *file, const struct code_section *section,
+		      const void **content, size_t *bytes);
+
+#define CODE_SECTION_MAX_BYTES (1ull << 31)
+
+/*
+ * The separate debug file: by build id, then by .gnu_debuglink, below /usr/lib/debug of the file's own
+ * root and then of ours. NULL: there is none that fits. Nothing is fetched from a network.
+ */
+struct code_file *code_file_debug(struct code_file *file);
+
+/* The symbols that .gnu_debugdata holds, as a file. NULL: none, or damaged. */
+struct code_file *code_file_packed(struct code_file *file);
+
+/* The last part of a path up to ".so", or whole; what can't stand in a name becomes '_'. In name[bytes]. */
+void code_file_short_name(const char *path, char *name, size_t bytes);
+
+#endif

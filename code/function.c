@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+#include "code/function.h"
+
+#include "code/chosen.h"
+#include "code/field.h"
+#include "code/parameter.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+/* One function that a name or glob took, and what its event will be called. */
+struct match {
+	const struct code_function *function;
+	const struct code_symbol *symbol;
+	char *event;
+	uint64_t chosen; /* where a choice fell, 0: there was none */
+};
+
+/* What code_resolve_function() was given. */
+struct query {
+	const struct code_request *request;
+	struct code_module *module;
+	const struct code_process *process;
+	code_found *found;
+	void *data;
+	int calls; /* of found() */
+};
+
+static int tell(struct query *query, const struct code_place *place, int err, const char *detail)
+{
+	query->calls++;
+	return query->found(place, err, detail, query->data);
+}
+
+struct matches {
+	struct match *all;
+	size_t count, room;
+};
+
+static void matches_release(struct matches *matches)
+{
+	for (size_t i = 0; i < matches->count; i++)
+		free(matches->all[i].event);
+	free(matches->all);
+}
+
+static int match_add(const struct code_function *function, const struct code_symbol *symbol,
+		     void *data)
+{
+	struct matches *matches = data;
+	char event[CODE_NAME_MAX + 1];
+
+	if (matches->count == matches->room) {
+		size_t room = matches->room ? matches->room * 2 : 64;
+		struct match *more = reallocarray(matches->all, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		matches->all = more;
+		matches->room = room;
+	}
+	code_symbol_text(symbol, 0, event, sizeof(event));
+	matches->all[matches->count] = (struct match){ .function = function,
+						       .symbol = symbol,
+						       .event = strdup(event) };
+	return matches->all[matches->count++].event ? 0 : -ENOMEM;
+}
+
+static int by_event(const void *one, const void *other)
+{
+	const struct match *a = one, *b = other;
+	int order = strcmp(a->event, b->event);
+
+	if (!order && a->function->address != b->function->address)
+		order = a->function->address < b->function->address ? -1 : 1;
+	return order;
+}
+
+static int by_address(const void *one, const void *other)
+{
+	const struct match *a = one, *b = other;
+
+	if (a->function->address == b->function->address)
+		return 0;
+	return a->function->address < b->function->address ? -1 : 1;
+}
+
+/* A longer name, in the ways that there are: with parameters, with the source file, with the address. */
+static char *longer_name(const struct match *match, int way)
+{
+	const char *unit = strrchr(match->symbol->unit, '/');
+	char text[CODE_NAME_MAX + 1], *longer;
+
+	unit = unit ? unit + 1 : match->symbol->unit;
+	code_symbol_text(match->symbol, 1, text, sizeof(text));
+	if (way == 0)
+		return strdup(text);
+	if (way == 1 && *unit ? asprintf(&longer, "%.*s@%s", CODE_NAME_MAX / 2, text, unit) < 0
+			      : asprintf(&longer, "%.*s@0x%" PRIx64, CODE_NAME_MAX / 2, text,
+					 match->function->address) < 0)
+		return NULL;
+	return longer;
+}
+
+/* A public function in its present version: what the plain name means to everybody. */
+static int is_plain(const struct match *match)
+{
+	return match->symbol->bind != BIND_LOCAL && !match->symbol->is_old;
+}
+
+/* Lengthen the names of matches that have the same; where only one is plain, it keeps it. */
+static int rename_group(struct match *group, size_t count, int way)
+{
+	size_t plain = 0;
+
+	for (size_t i = 0; i < count; i++)
+		plain += (size_t)is_plain(&group[i]);
+	for (size_t i = 0; i < count; i++) {
+		char *longer;
+
+		if (plain == 1 && is_plain(&group[i]))
+			continue;
+		longer = longer_name(&group[i], way);
+		if (!longer)
+			return -ENOMEM;
+		free(group[i].event);
+		group[i].event = longer;
+	}
+	return 0;
+}
+
+/* Tell functions of one name apart. */
+static int rename_doubles(struct matches *matches)
+{
+	for (int way = 0; way < 3; way++) {
+		qsort(matches->all, matches->count, sizeof(*matches->all), by_event);
+		for (size_t i = 0, next; i < matches->count; i = next) {
+			const char *event = matches->all[i].event;
+
+			for (next = i + 1; next < matches->count; next++)
+				if (strcmp(event, matches->all[next].event))
+					break;
+			if (next - i > 1 && rename_group(&matches->all[i], next - i, way))
+				return -ENOMEM;
+		}
+	}
+	qsort(matches->all, matches->count, sizeof(*matches->all), by_address);
+	return 0;
+}
+
+/* What is returned where nobody knows its type: rax, or xmm0 if a float is asked for. */
+static void return_guess(const struct code_request *request, struct code_field *ret)
+{
+	int is_float = request->return_type == WM_TYPE_F32 || request->return_type == WM_TYPE_F64;
+
+	*ret = (struct code_field){
+		.name = "ret",
+		.type = is_float ? WM_TYPE_F64 : WM_TYPE_U64,
+		.from = { .kind = is_float ? OPERAND_VECTOR : OPERAND_REGISTER,
+			  .bytes = 8,
+			  .reg = 0,
+			  .index = OPERAND_NONE },
+	};
+}
+
+static int function_place(struct query *query, const struct code_symbol *symbol,
+			  struct code_place *place)
+{
+	const struct code_request *request = query->request;
+	struct code_parameters known;
+	char name[64] = "ret";
+	int told = code_parameters_read(&known, query->module->file, place->address, symbol->name);
+	int err = 0;
+
+	place->source = known.source;
+	place->line = known.line;
+	if (told <= 0) {
+		known.values.with_registers = 1;
+		known.values.lost_err = -WM_E_NO_PARAMETER;
+		if (!told)
+			code_values_registers(&known.values);
+		return_guess(request, &known.ret);
+	}
+	if (request->wants_return) {
+		if (known.never_returns)
+			return tell(query, place, -WM_E_NO_RETURN, "");
+		place->wants_return = 1;
+		place->ret = known.ret;
+		/* What returns nothing has no value to take for another; the call is a span all the same. */
+		if (request->return_type && known.ret.type)
+			err = code_field_retype(&place->ret, request->return_type);
+	}
+	if (!err)
+		err = code_fields_choose(request, &known.values, place, name);
+	if (err == -WM_E_NO_PARAMETER && told < 0)
+		err = told;
+	return tell(query, place, err, err ? name : "");
+}
+
+/* What else of this request's has its code at an address: that event's name, or NULL. */
+static const char *other_name(const struct matches *matches, const struct match *match,
+			      uint64_t address)
+{
+	for (size_t i = 0; i < matches->count; i++) {
+		const struct match *other = &matches->all[i];
+
+		if (other->symbol->is_ifunc ? other < match && other->chosen == address
+					    : other->function->address == address)
+			return other->event;
+	}
+	return NULL;
+}
+
+/* A function that is chosen later: the place is where the choice fell, under the name that was asked. */
+static int chosen_places(struct query *query, struct matches *matches, struct match *match,
+			 struct code_place *place)
+{
+	uint64_t addresses[CODE_CHOSEN_MAX];
+	int ret = 0, count;
+
+	if (!query->process)
+		return tell(query, place, -WM_E_CHOSEN_LATER, "");
+	count = code_chosen_find(query->process, query->module, match->function, addresses);
+	if (count == -ENOMEM)
+		return count;
+	if (count < 0)
+		return tell(query, place, count, "");
+	if (!count)
+		return tell(query, place, -WM_E_CHOSEN_LATER, "nothing in the process shows it");
+	for (int i = 0; !ret && i < count; i++) {
+		const char *other = other_name(matches, match, addresses[i]);
+		const struct code_function *function = code_function_at(
+			code_module_symbols(query->module), addresses[i]);
+
+		place->address = place->function = match->chosen = addresses[i];
+		place->function_bytes = function && function->address == addresses[i]
+						? function->bytes
+						: 0;
+		/* One place has one event; memcpy and memmove, say, may be one function. */
+		ret = other ? tell(query, place, -WM_E_SAME_CODE, other)
+			    : function_place(query, match->symbol, place);
+	}
+	return ret;
+}
+
+static int match_resolve(struct query *query, struct matches *matches, struct match *match)
+{
+	struct code_place place = {
+		.kind = PLACE_FUNCTION,
+		.subsystem = query->module->file->name,
+		.event = match->event,
+		.source = "",
+		.address = match->function->address,
+		.function = match->function->address,
+		.function_bytes = match->function->bytes,
+		.is_entry = 1,
+		.wants_entry = 1,
+	};
+
+	if (match->symbol->is_ifunc)
+		return chosen_places(query, matches, match, &place);
+	return function_place(query, match->symbol, &place);
+}
+
+int code_resolve_function(const struct code_request *request, struct code_module *module,
+			  const struct code_process *process, code_found *found, void *data)
+{
+	struct query query = { request, module, process, found, data, 0 };
+	const struct code_symbols *symbols = code_module_symbols(module);
+	struct matches matches = { 0 };
+	int ret;
+
+	if (!symbols)
+		return -ENOMEM;
+	ret = code_symbols_match(symbols, request->name, match_add, &matches);
+	if (ret > 0)
+		ret = rename_doubles(&matches);
+	for (size_t i = 0; !ret && i < matches.count; i++)
+		ret = match_resolve(&query, &matches, &matches.all[i]);
+	if (!ret)
+		ret = matches.count	     ? (int)matches.count
+		      : symbols->is_stripped ? -WM_E_NO_SYMBOLS
+					     : -WM_E_NO_FUNCTION;
+	matches_release(&matches);
+	return ret;
+}

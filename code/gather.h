@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a sweep gathers while it is being made, and the passes that it is made of.
+ */
+#ifndef CODE_GATHER_H
+#define CODE_GATHER_H
+
+#include "code/sweep.h"
+
+#include <Zydis/Zydis.h>
+#include <elf.h>
+
+struct address_list {
+	uint64_t *all;
+	size_t count, room;
+};
+
+/* An instruction that computes an address. */
+struct gather_lea {
+	uint64_t at, target;
+};
+
+struct gather {
+	struct sweep *sweep;
+	ZydisDecoder fast; /* lengths and raw fields alone */
+	ZydisDecoder full;
+	struct address_list
+		edges; /* where functions begin; after gather_edges() in order, each once */
+	struct address_list jumps;     /* jmp *%reg, in order */
+	struct address_list backwards; /* std */
+	struct address_list guesses;   /* numbers in instructions that may be addresses */
+	struct address_list unread;    /* functions with something in them that can't be read */
+	struct gather_lea *leas;       /* of addresses in the module, in order of `at` */
+	size_t lea_count, lea_room;
+	int err; /* the first that happened, of memory */
+};
+
+void address_add(struct gather *gather, struct address_list *list, uint64_t address);
+void address_sort(struct address_list *list); /* and each once */
+
+/* Something may enter at an address; nothing is done where that is no code. */
+void gather_target(struct gather *gather, uint64_t address);
+
+/* What may not be replaced: markers' sites, restartable sequences, some functions by their names (taboo.c). */
+void gather_taboos(struct gather *gather, struct code_file *file,
+		   const struct code_symbols *symbols);
+
+/* Decode all code: starts, targets of branches and of computed addresses, leas, jumps. */
+void gather_code(struct gather *gather);
+
+/* Words of data and addends of relocations that are addresses of code. */
+void gather_words(struct gather *gather);
+
+/* Tables of jumps; functions whose jumps aren't understood become doubts. After all others (table.c). */
+void gather_tables(struct gather *gather);
+
+#endif

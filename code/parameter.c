@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+#include "code/parameter.h"
+
+#include "code/dwarf.h"
+#include "code/passing.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+#define XMM0 17 /* in DWARF's numbers */
+
+enum trust {
+	TRUST_NOBODY, /* assembler: there are no parameters, only registers */
+	TRUST_ABI,
+	TRUST_SCALARS, /* the ABI up to the first aggregate: Rust */
+	TRUST_LISTS,   /* location lists alone */
+};
+
+/* One parameter: where the ABI has it, and where the compiler says it is. */
+struct parameter {
+	struct passing passing;
+	struct code_operand by_abi, by_list;
+	int has_abi, has_list;
+};
+
+struct call {
+	struct code_dwarf *dwarf;
+	uint64_t address;
+	enum trust trust;
+	int is_unprototyped;
+	unsigned int integers, vectors; /* registers taken so far */
+	uint64_t stack;			/* bytes of the arguments there */
+	struct parameter all[CODE_VALUES_MAX];
+};
+
+static enum trust language_trust(Dwarf_Die *function, int *is_c)
+{
+	Dwarf_Die unit;
+
+	*is_c = 0;
+	if (!dwarf_diecu(function, &unit, NULL, NULL))
+		return TRUST_LISTS;
+	switch (dwarf_srclang(&unit)) {
+	case DW_LANG_C89:
+	case DW_LANG_C:
+	case DW_LANG_C99:
+	case DW_LANG_C11:
+	case 0x2c: /* C17 */
+	case 0x3e: /* C23 */
+		*is_c = 1;
+		return TRUST_ABI;
+	case DW_LANG_C_plus_plus:
+	case DW_LANG_C_plus_plus_03:
+	case DW_LANG_C_plus_plus_11:
+	case DW_LANG_C_plus_plus_14:
+	case 0x2b: /* C++17 */
+	case 0x2e: /* C++20 */
+	case 0x3a: /* C++23 */
+	case DW_LANG_ObjC:
+	case DW_LANG_ObjC_plus_plus:
+	case DW_LANG_Fortran77:
+	case DW_LANG_Fortran90:
+	case DW_LANG_Fortran95:
+	case DW_LANG_Fortran03:
+	case DW_LANG_Fortran08:
+		return TRUST_ABI;
+	case DW_LANG_Mips_Assembler:
+		return TRUST_NOBODY;
+	case DW_LANG_Rust:
+		return TRUST_SCALARS;
+	default:
+		return TRUST_LISTS;
+	}
+}
+
+/* Copies that were made with other parameters have it in their names. */
+static int is_changed(Dwarf_Die *function, const char *name)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word convention;
+
+	if (strstr(name, ".isra") || strstr(name, ".constprop") || strstr(name, ".part"))
+		return 1;
+	return dwarf_attr_integrate(function, DW_AT_calling_convention, &attribute) &&
+	       !dwarf_formudata(&attribute, &convention) && convention != DW_CC_normal;
+}
+
+/* The register that a location list names at the function's first instruction. */
+static int list_register(const struct call *call, Dwarf_Die *parameter,
+			 struct code_operand *operand)
+{
+	Dwarf_Attribute attribute;
+	unsigned int form;
+	uint64_t reg;
+	size_t count;
+	Dwarf_Op *op;
+
+	if (!dwarf_attr(parameter, DW_AT_location, &attribute))
+		return 0;
+	form = dwarf_whatform(&attribute);
+	/* One expression for all of a function describes it past the prologue, if that. */
+	if (form == DW_FORM_exprloc || form == DW_FORM_block1 || form == DW_FORM_block2 ||
+	    form == DW_FORM_block4 || form == DW_FORM_block)
+		return 0;
+	if (dwarf_getlocation_addr(&attribute, call->address - (uint64_t)call->dwarf->bias, &op,
+				   &count, 1) != 1 ||
+	    count != 1)
+		return 0;
+	if (op->atom >= DW_OP_reg0 && op->atom <= DW_OP_reg31)
+		reg = op->atom - DW_OP_reg0;
+	else if (op->atom == DW_OP_regx)
+		reg = op->number;
+	else
+		return 0;
+	*operand = (struct code_operand){ .kind = OPERAND_REGISTER,
+					  .bytes = 8,
+					  .index = OPERAND_NONE };
+	if (reg >= XMM0 && reg < XMM0 + 16) {
+		operand->kind = OPERAND_VECTOR;
+		reg -= XMM0;
+	} else if (reg > 15) {
+		return 0;
+	}
+	operand->reg = (uint8_t)reg;
+	return 1;
+}
+
+/* Give an argument its place, as the psABI does; what is not of one register has none to read. */
+static void place(struct call *call, struct parameter *parameter)
+{
+	static const uint8_t registers[] = { 5, 4, 1, 2, 8, 9 };
+	const struct passing *passing = &parameter->passing;
+	struct code_operand *operand = &parameter->by_abi;
+	unsigned int integers, vectors;
+
+	passing_registers(passing, &integers, &vectors);
+	*operand = (struct code_operand){ .index = OPERAND_NONE, .bytes = 8 };
+	parameter->has_abi = integers + vectors == 1;
+	if (passing->classes[0] == CLASS_NONE && passing->classes[1] == CLASS_NONE)
+		return;
+	if (integers + vectors && call->integers + integers <= 6 && call->vectors + vectors <= 8) {
+		operand->kind = integers ? OPERAND_REGISTER : OPERAND_VECTOR;
+		operand->reg = integers ? registers[call->integers] : (uint8_t)call->vectors;
+		call->integers += integers;
+		call->vectors += vectors;
+		return;
+	}
+	/* Compilers disagree on how these are aligned there. */
+	if (integers == 2 && passing->alignment > 8)
+		call->trust = TRUST_LISTS;
+	if (passing->alignment > 8)
+		call->stack = (call->stack + passing->alignment - 1) & ~(passing->alignment - 1);
+	parameter->has_abi = 1;
+	operand->kind = OPERAND_MEMORY;
+	operand->reg = 7;
+	operand->scale = 1;
+	operand->displacement = 8 + (int64_t)call->stack; /* behind the return address */
+	call->stack += (passing->bytes + 7) & ~7ull;
+}
+
+static int is_aggregate(const struct passing *passing)
+{
+	return !passing->type;
+}
+
+static int is_unprototyped_float(const struct call *call, const struct passing *passing)
+{
+	return call->is_unprototyped && passing->type == WM_TYPE_F32;
+}
+
+/* `from` tells type and name, `place_of` the location; they differ in an inline function's own copy. */
+static void parameter_take(struct call *call, struct code_values *values, Dwarf_Die *from,
+			   Dwarf_Die *place_of)
+{
+	struct parameter *parameter = &call->all[values->count];
+	struct code_field *field = &values->all[values->count++];
+	const char *name = dwarf_diename(from);
+	Dwarf_Attribute attribute;
+	Dwarf_Die type;
+
+	*field = (struct code_field){ 0 };
+	if (name)
+		snprintf(field->name, sizeof(field->name), "%.63s", name);
+	else
+		snprintf(field->name, sizeof(field->name), "arg%u", values->count);
+	*parameter = (struct parameter){ .passing.is_uncertain = 1 };
+	if (dwarf_attr_integrate(from, DW_AT_type, &attribute) &&
+	    dwarf_formref_die(&attribute, &type))
+		passing_of(&type, &parameter->passing);
+	if (parameter->passing.is_uncertain || is_unprototyped_float(call, &parameter->passing) ||
+	    (call->trust == TRUST_SCALARS && is_aggregate(&parameter->passing)))
+		call->trust = TRUST_LISTS;
+	if (place_of)
+		parameter->has_list = list_register(call, place_of, &parameter->by_list);
+	if (call->trust != TRUST_LISTS)
+		place(call, parameter);
+}
+
+/* In a function's own copy of what was inlined elsewhere: the parameter that stands for an abstract one. */
+static int concrete_of(Dwarf_Die *function, Dwarf_Die *parameter, Dwarf_Die *concrete)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Die origin;
+
+	if (dwarf_child(function, concrete))
+		return 0;
+	do {
+		if (dwarf_tag(concrete) == DW_TAG_formal_parameter &&
+		    dwarf_attr(concrete, DW_AT_abstract_origin, &attribute) &&
+		    dwarf_formref_die(&attribute, &origin) &&
+		    dwarf_dieoffset(&origin) == dwarf_dieoffset(parameter))
+			return 1;
+	} while (!dwarf_siblingof(concrete, concrete));
+	return 0;
+}
+
+static void parameters_take(struct call *call, struct code_values *values, Dwarf_Die *function)
+{
+	Dwarf_Die origin, child, concrete;
+	Dwarf_Attribute attribute;
+	int is_copy = dwarf_attr(function, DW_AT_abstract_origin, &attribute) &&
+		      dwarf_formref_die(&attribute, &origin);
+
+	if (dwarf_child(is_copy ? &origin : function, &child))
+		return;
+	do {
+		if (dwarf_tag(&child) != DW_TAG_formal_parameter)
+			continue;
+		if (!is_copy)
+			parameter_take(call, values, &child, &child);
+		else if (concrete_of(function, &child, &concrete))
+			parameter_take(call, values, &child, &concrete);
+		else
+			parameter_take(call, values, &child, NULL);
+	} while (values->count < CODE_VALUES_MAX && !dwarf_siblingof(&child, &child));
+}
+
+/* Whether the compiler has a parameter in another register than the ABI: then the ABI is not kept. */
+static int is_contradicted(const struct call *call, unsigned int count)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		const struct parameter *parameter = &call->all[i];
+
+		if (parameter->has_abi && parameter->has_list &&
+		    (parameter->by_abi.kind != parameter->by_list.kind ||
+		     parameter->by_abi.reg != parameter->by_list.reg))
+			return 1;
+	}
+	return 0;
+}
+
+static void fields_fill(const struct call *call, struct code_values *values, int is_regular)
+{
+	for (unsigned int i = 0; i < values->count; i++) {
+		const struct parameter *parameter = &call->all[i];
+		struct code_field *field = &values->all[i];
+
+		if (!parameter->passing.type)
+			continue;
+		if (parameter->has_list)
+			field->from = parameter->by_list;
+		else if (is_regular && parameter->has_abi)
+			field->from = parameter->by_abi;
+		else
+			continue;
+		field->from.bytes = (uint8_t)(parameter->passing.bytes);
+		field->type = parameter->passing.type;
+	}
+}
+
+/* The result, and the register that a hidden argument takes where the result goes to memory. */
+static void result_take(struct call *call, struct code_field *ret, Dwarf_Die *function)
+{
+	Dwarf_Attribute attribute;
+	struct passing passing;
+	Dwarf_Die type;
+
+	*ret = (struct code_field){ .name = "ret" };
+	if (!dwarf_attr_integrate(function, DW_AT_type, &attribute))
+		return;
+	if (!dwarf_formref_die(&attribute, &type)) {
+		call->trust = TRUST_LISTS;
+		return;
+	}
+	passing_of(&type, &passing);
+	if (passing.is_uncertain || (call->trust == TRUST_SCALARS && is_aggregate(&passing)))
+		call->trust = TRUST_LISTS;
+	if (passing.is_reference || passing.classes[0] == CLASS_MEMORY)
+		call->integers = 1;
+	if (!passing.type || call->trust == TRUST_LISTS)
+		return;
+	ret->type = passing.type;
+	ret->from = (struct code_operand){
+		.kind = passing.classes[0] == CLASS_SSE ? OPERAND_VECTOR : OPERAND_REGISTER,
+		.bytes = (uint8_t)passing.bytes,
+		.index = OPERAND_NONE,
+	};
+}
+
+/* Go passes arguments in registers of its own choice; its functions have their package before a dot. */
+static int is_go(const struct code_file *file, const char *name)
+{
+	return strchr(name, '.') && (code_file_section(file, ".gopclntab") ||
+				     code_file_section(file, ".note.go.buildid"));
+}
+
+static void source_take(struct code_parameters *parameters, Dwarf_Die *function)
+{
+	const char *source = dwarf_decl_file(function);
+	Dwarf_Attribute attribute;
+	Dwarf_Word number;
+	Dwarf_Die unit;
+	int line;
+
+	/* File 0 of DWARF 5 is the unit's own, which libdw takes for none. */
+	if (!source && dwarf_attr_integrate(function, DW_AT_decl_file, &attribute) &&
+	    !dwarf_formudata(&attribute, &number) && !number &&
+	    dwarf_diecu(function, &unit, NULL, NULL))
+		source = dwarf_diename(&unit);
+	if (source)
+		parameters->source = source;
+	if (!dwarf_decl_line(function, &line) && line > 0)
+		parameters->line = (unsigned int)line;
+}
+
+int code_parameters_read(struct code_parameters *parameters, struct code_file *file,
+			 uint64_t address, const char *name)
+{
+	struct code_dwarf *dwarf = code_dwarf_of(file);
+	struct call call = { .dwarf = dwarf, .address = address };
+	struct code_values *values = &parameters->values;
+	Dwarf_Die function;
+	int is_c;
+
+	*parameters = (struct code_parameters){ .source = "" };
+	if (!dwarf || code_dwarf_function(dwarf, address, name, &function))
+		return is_go(file, name) ? -WM_E_FOREIGN_CALL : 0;
+	source_take(parameters, &function);
+	parameters->never_returns = dwarf_hasattr_integrate(&function, DW_AT_noreturn);
+	call.trust = language_trust(&function, &is_c);
+	if (call.trust == TRUST_NOBODY)
+		return 0;
+	call.is_unprototyped = is_c && !dwarf_hasattr_integrate(&function, DW_AT_prototyped);
+	if (is_changed(&function, name))
+		call.trust = TRUST_LISTS;
+	values->is_told = values->with_registers = 1;
+	values->lost_err = -WM_E_PARAMETER_LOST;
+	result_take(&call, &parameters->ret, &function);
+	parameters_take(&call, values, &function);
+	fields_fill(&call, values, !is_contradicted(&call, values->count));
+	return 1;
+}

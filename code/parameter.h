@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A function's parameters and result, by debug information: names, types, and where each lies at the
+ * function's first instruction.
+ *
+ * The ABI tells where, for C, C++ and what passes arguments like them. Where the compiler has changed a
+ * function's parameters, as it may for one that nobody else calls, and in other languages, only its own
+ * words count: a location list that covers the first instruction and names a register.
+ */
+#ifndef CODE_PARAMETER_H
+#define CODE_PARAMETER_H
+
+#include "code/field.h"
+#include "code/file.h"
+
+#include <stdint.h>
+
+struct code_parameters {
+	struct code_values values;
+	struct code_field ret; /* type 0: nothing that a field can hold */
+	const char *source;    /* the file's, as debug information has it; "" if unknown */
+	unsigned int line;
+	int never_returns;
+};
+
+/*
+ * The function that begins at an address and has that linkage name among several there. Returns 1; 0 when
+ * debug information doesn't tell, and then the caller may reckon with the ABI's registers; -WM_E_FOREIGN_CALL
+ * when no debug information tells, and the ABI's registers are wrong.
+ */
+int code_parameters_read(struct code_parameters *parameters, struct code_file *file,
+			 uint64_t address, const char *name);
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+/* Parameters are found where the compiler put them: functions are called, and what is found is compared. */
+#include "code/parameter.h"
+
+#include "code/sample_call.h"
+
+#include <criterion/criterion.h>
+#include <link.h>
+#include <string.h>
+#include <waymark/marker.h>
+
+static struct code_file *file;
+static struct code_parameters parameters;
+static unsigned int functions, fields;
+
+static int find_base(struct dl_phdr_info *info, size_t bytes, void *data)
+{
+	(void)bytes;
+	*(uint64_t *)data = info->dlpi_addr;
+	return 1;
+}
+
+static void open_self(void)
+{
+	cr_assert_eq(code_file_open(&file, "/proc/self/exe"), 0);
+}
+
+static void read_function(void *function, const char *name)
+{
+	uint64_t base = 0;
+
+	dl_iterate_phdr(find_base, &base);
+	cr_assert_eq(code_parameters_read(&parameters, file, (uint64_t)function - base, name), 1,
+		     "%s", name);
+}
+
+/* The field's bytes, as they were when the function was entered. */
+static uint64_t bits_of(const struct code_field *field)
+{
+	const struct code_operand *from = &field->from;
+	const void *at = NULL;
+	uint64_t bits = 0;
+
+	if (from->kind == OPERAND_REGISTER)
+		at = &sample_call.registers[from->reg];
+	else if (from->kind == OPERAND_VECTOR)
+		at = sample_call.vectors[from->reg];
+	else if (from->kind == OPERAND_MEMORY && from->reg == 7)
+		at = sample_call.stack + from->displacement;
+	cr_assert_not_null(at, "%s", field->name);
+	memcpy(&bits, at, from->bytes);
+	return bits;
+}
+
+static double value_of(const struct code_field *field)
+{
+	uint64_t bits = bits_of(field);
+	double f64;
+	float f32;
+
+	if (field->type == WM_TYPE_F64) {
+		memcpy(&f64, &bits, sizeof(f64));
+		return f64;
+	}
+	if (field->type == WM_TYPE_F32) {
+		memcpy(&f32, &bits, sizeof(f32));
+		return (double)f32;
+	}
+	return (double)bits;
+}
+
+static void check(void *function, const char *name)
+{
+	read_function(function, name);
+	functions++;
+	for (unsigned int i = 0; i < parameters.values.count; i++) {
+		const struct code_field *field = &parameters.values.all[i];
+
+		if (!strncmp(field->name, "skip", 4)) {
+			cr_assert_eq(field->type, 0, "%s: %s", name, field->name);
+			continue;
+		}
+		/* Nobody promises where these are: see place() in parameter.c. */
+		if (!strcmp(name, "odd_ones") && !field->type)
+			continue;
+		cr_assert_neq(field->type, 0, "%s: %s", name, field->name);
+		if (field->type == WM_TYPE_BOOL)
+			cr_assert_eq(value_of(field), 1, "%s: %s", name, field->name);
+		else if (value_of(field) != 0) /* a null pointer is one */
+			cr_assert_eq(value_of(field), i + 1, "%s: %s is %g", name, field->name,
+				     value_of(field));
+		fields++;
+	}
+}
+
+Test(parameter, c_s_are_where_the_compiler_put_them)
+{
+	open_self();
+	sample_calls_c(check);
+	cr_assert_eq(functions, 10);
+	cr_assert_geq(fields, 50);
+	code_file_close(file);
+}
+
+Test(parameter, c_plus_plus_s_are_where_the_compiler_put_them)
+{
+	open_self();
+	sample_calls_cxx(check);
+	cr_assert_eq(functions, 4);
+	cr_assert_geq(fields, 15);
+	code_file_close(file);
+}
+
+static void check_types(void *function, const char *name)
+{
+	static const uint8_t small[] = { WM_TYPE_BOOL, WM_TYPE_CHAR, WM_TYPE_U32,
+					 WM_TYPE_I32,  WM_TYPE_BOOL, WM_TYPE_PTR };
+	static const uint8_t integers[] = { WM_TYPE_I8,	 WM_TYPE_U8,  WM_TYPE_I16, WM_TYPE_U16,
+					    WM_TYPE_I32, WM_TYPE_I64, WM_TYPE_U64, WM_TYPE_I32 };
+
+	read_function(function, name);
+	for (unsigned int i = 0; !strcmp(name, "small") && i < sizeof(small); i++)
+		cr_assert_eq(parameters.values.all[i].type, small[i], "%u", i);
+	for (unsigned int i = 0; !strcmp(name, "integers") && i < sizeof(integers); i++)
+		cr_assert_eq(parameters.values.all[i].type, integers[i], "%u", i);
+}
+
+Test(parameter, types_are_those_of_the_source)
+{
+	open_self();
+	sample_calls_c(check_types);
+	code_file_close(file);
+}
+
+static void check_result(void *function, const char *name)
+{
+	static const struct {
+		const char *name;
+		uint8_t type, kind, bytes;
+	} results[] = { { "integers", WM_TYPE_I32, OPERAND_REGISTER, 4 },
+			{ "floating", WM_TYPE_F64, OPERAND_VECTOR, 8 },
+			{ "aggregates", WM_TYPE_I64, OPERAND_REGISTER, 8 },
+			{ "in_memory", 0, 0, 0 },
+			{ "wide", 0, 0, 0 } };
+
+	read_function(function, name);
+	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++) {
+		if (strcmp(results[i].name, name))
+			continue;
+		cr_assert_eq(parameters.ret.type, results[i].type, "%s", name);
+		cr_assert_eq(parameters.ret.from.kind, results[i].kind, "%s", name);
+		cr_assert_eq(parameters.ret.from.bytes, results[i].bytes, "%s", name);
+		cr_assert_eq(parameters.ret.from.reg, 0);
+		functions++;
+	}
+}
+
+Test(parameter, results)
+{
+	open_self();
+	sample_calls_c(check_result);
+	cr_assert_eq(functions, 5);
+	code_file_close(file);
+}
+
+Test(parameter, nothing_is_told_of_what_is_no_function)
+{
+	open_self();
+	cr_assert_eq(code_parameters_read(&parameters, file, 1, "x"), 0);
+	cr_assert_eq(parameters.values.count, 0);
+	code_file_close(file);
+}

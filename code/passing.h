@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the System V psABI for x86-64 passes values of a type: its section "Parameter Passing", and for
+ * C++ the Itanium ABI's rule that what isn't trivial goes by reference.
+ */
+#ifndef CODE_PASSING_H
+#define CODE_PASSING_H
+
+#include <elfutils/libdw.h>
+#include <stdint.h>
+
+enum passing_class {
+	CLASS_NONE,
+	CLASS_INTEGER,
+	CLASS_SSE,
+	CLASS_SSE_UP,
+	CLASS_X87,
+	CLASS_X87_UP,
+	CLASS_MEMORY,
+};
+
+struct passing {
+	uint64_t bytes;
+	uint64_t alignment;
+	enum passing_class classes[2]; /* of its eightbytes; CLASS_MEMORY for all of what has more */
+	int is_reference;	       /* what is passed is the address of a copy */
+	int is_uncertain;	       /* debug information doesn't tell enough, or is damaged */
+	uint8_t type;		       /* WM_TYPE_*; 0: no value that a field can hold */
+};
+
+/* Find out about a type. Any DIE is taken; what is none of a type's is uncertain. */
+void passing_of(Dwarf_Die *type, struct passing *passing);
+
+/* How many integer and vector registers it takes as an argument; both 0: it goes on the stack, or nowhere. */
+void passing_registers(const struct passing *passing, unsigned int *integers,
+		       unsigned int *vectors);
+
+#endif

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the parts of code/ say to each other: a place in a module's code, what is to be recorded there,
+ * where each value lies. Addresses are as linked, unless it says otherwise: in a process, the module's
+ * base is added.
+ */
+#ifndef CODE_PLACE_H
+#define CODE_PLACE_H
+
+#include <stdint.h>
+
+#define CODE_FIELDS_MAX 16
+
+enum code_operand_kind {
+	OPERAND_REGISTER, /* general, in DWARF's and the psABI's numbers: 0 rax 1 rdx 2 rcx 3 rbx 4 rsi 5 rdi 6 rbp 7 rsp 8-15 */
+	OPERAND_HIGH,	  /* %ah and its like: bits 8 to 15 of that register */
+	OPERAND_VECTOR,	  /* %xmm0 to %xmm15, its low 4 or 8 bytes */
+	OPERAND_MEMORY,	  /* base + index * scale + displacement */
+	OPERAND_ADDRESS,  /* memory at an address of the module (sym(%rip)) */
+	OPERAND_CONSTANT,
+};
+
+#define OPERAND_NONE 0xff /* no base, no index */
+
+/* Where a value lies at the point, and how wide it is there. */
+struct code_operand {
+	uint8_t kind;
+	uint8_t bytes; /* 1, 2, 4, 8 */
+	uint8_t reg;   /* register; base of memory */
+	uint8_t index;
+	uint8_t scale;	      /* 1, 2, 4, 8 */
+	int64_t displacement; /* or the address, or the constant */
+};
+
+struct code_field {
+	char name[64];
+	uint8_t type; /* WM_TYPE_*: its width is the operand's, but for WM_TYPE_STR, where the operand is a pointer */
+	struct code_operand from;
+};
+
+enum code_place_kind { PLACE_USDT, PLACE_FUNCTION, PLACE_ADDRESS };
+
+struct code_place {
+	enum code_place_kind kind;
+	const char *subsystem; /* provider; the module's short name */
+	const char *
+		event; /* the probe's name, the function's; "OFFSET" or "FILE:LINE" for an address */
+	const char *source; /* file of the source, "" if unknown */
+	unsigned int line;  /* 0: unknown */
+	uint64_t address;   /* the probed point */
+	uint64_t semaphore; /* 0: none */
+	uint64_t function;  /* start of the function that holds it, 0: unknown */
+	uint64_t function_bytes;
+	int is_entry; /* address is a function's entry: no red zone, no flags, no vector state that counts */
+	unsigned int field_count;
+	struct code_field fields[CODE_FIELDS_MAX];
+	int wants_return, wants_entry;
+	struct code_field
+		ret; /* where wants_return: OPERAND_REGISTER rax or OPERAND_VECTOR 0; type 0: no value */
+};
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+#include "code/request.h"
+
+#include "code/file.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+static const struct {
+	const char *name;
+	uint8_t type;
+} types[] = {
+	{ "i8", WM_TYPE_I8 },	{ "u8", WM_TYPE_U8 },	{ "i16", WM_TYPE_I16 },
+	{ "u16", WM_TYPE_U16 }, { "i32", WM_TYPE_I32 }, { "u32", WM_TYPE_U32 },
+	{ "i64", WM_TYPE_I64 }, { "u64", WM_TYPE_U64 }, { "bool", WM_TYPE_BOOL },
+	{ "f32", WM_TYPE_F32 }, { "f64", WM_TYPE_F64 }, { "ptr", WM_TYPE_PTR },
+	{ "x", WM_TYPE_PTR },	{ "str", WM_TYPE_STR }, { "char", WM_TYPE_CHAR },
+	{ "s8", WM_TYPE_I8 },	{ "s16", WM_TYPE_I16 }, { "s32", WM_TYPE_I32 },
+	{ "s64", WM_TYPE_I64 },
+};
+
+static int type_of(const char *name, uint8_t *type)
+{
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (!strcmp(types[i].name, name)) {
+			*type = types[i].type;
+			return 0;
+		}
+	return -WM_E_FIELD_TYPE;
+}
+
+/* One of FIELDS: NAME or NAME:TYPE; the text is ours to cut. */
+static int wish_parse(struct code_request *request, char *text)
+{
+	char *colon = strchr(text, ':');
+	struct code_wish wish = { 0 };
+	size_t bytes;
+	int err;
+
+	if (colon) {
+		*colon = 0;
+		err = type_of(colon + 1, &wish.type);
+		if (err)
+			return err;
+	}
+	bytes = strlen(text);
+	if (!bytes || bytes >= sizeof(wish.name) || isdigit((unsigned char)*text))
+		return -WM_E_SPEC;
+	for (size_t i = 0; i < bytes; i++)
+		if (!isalnum((unsigned char)text[i]) && text[i] != '_')
+			return -WM_E_SPEC;
+	memcpy(wish.name, text, bytes);
+	if (!strcmp(wish.name, "ret") && request->kind == REQUEST_FUNCTION) {
+		err = request->wants_return ? -WM_E_SPEC : 0;
+		request->wants_return = 1;
+		request->return_type = wish.type;
+		return err;
+	}
+	if (!strcmp(wish.name, "args")) {
+		err = request->wants_all || wish.type || request->kind > REQUEST_FUNCTION
+			      ? -WM_E_SPEC
+			      : 0;
+		request->wants_all = 1;
+		return err;
+	}
+	for (unsigned int i = 0; i < request->wish_count; i++)
+		if (!strcmp(request->wishes[i].name, wish.name))
+			return -WM_E_SPEC;
+	if (request->wish_count == CODE_FIELDS_MAX)
+		return -WM_E_SPEC;
+	request->wishes[request->wish_count++] = wish;
+	return 0;
+}
+
+/* Cut "/FIELDS/" from the end of the text and read them. */
+static int fields_take(struct code_request *request, char *text)
+{
+	size_t bytes = strlen(text);
+	char *slash, *field, *rest;
+	int err = 0;
+
+	if (bytes < 2 || text[bytes - 1] != '/')
+		return 0;
+	slash = memrchr(text, '/', bytes - 1);
+	if (!slash) /* func:operator/ */
+		return 0;
+	text[bytes - 1] = 0;
+	*slash = 0;
+	rest = slash + 1;
+	while (!err && (field = strsep(&rest, ",")))
+		err = wish_parse(request, field);
+	return err;
+}
+
+static int set(char **to, const char *text, size_t bytes)
+{
+	*to = strndup(text, bytes);
+	return *to ? 0 : -ENOMEM;
+}
+
+/* What a name or its glob may consist of: anything that can be seen, and the spaces of C++. */
+static int is_text(const char *text, int with_spaces)
+{
+	if (!*text)
+		return 0;
+	for (; *text; text++)
+		if (!isgraph((unsigned char)*text) && !(*text & 0x80) &&
+		    !(with_spaces && *text == ' '))
+			return 0;
+	return 1;
+}
+
+/* NAME or NAME@MODULE, which is what is left of a spec. */
+static int names_take(struct code_request *request, const char *text)
+{
+	const char *at = strchr(text, '@');
+	size_t bytes = at ? (size_t)(at - text) : strlen(text);
+
+	if (!bytes || !is_text(text, 1) || (at && !at[1]))
+		return -WM_E_SPEC;
+	if (at && set(&request->module, at + 1, strlen(at + 1)))
+		return -ENOMEM;
+	return set(&request->name, text, bytes);
+}
+
+static int parse_usdt(struct code_request *request, const char *text)
+{
+	int err = names_take(request, text);
+	const char *colon = err ? NULL : strchr(request->name, ':');
+
+	if (err)
+		return err;
+	return !colon || colon == request->name || !colon[1] || strpbrk(colon + 1, ": ") ||
+			       strpbrk(request->name, "/ ")
+		       ? -WM_E_SPEC
+		       : 0;
+}
+
+static int parse_function(struct code_request *request, const char *text)
+{
+	size_t bytes;
+	int err = names_take(request, text);
+
+	if (err)
+		return err;
+	/* A slash that ends no FIELDS is C++'s, or one too many. */
+	bytes = strlen(request->name);
+	return request->name[bytes - 1] == '/' &&
+			       (bytes < 9 || strcmp(request->name + bytes - 9, "operator/"))
+		       ? -WM_E_SPEC
+		       : 0;
+}
+
+static int number(const char *text, int base, uint64_t max, uint64_t *value)
+{
+	char *end;
+
+	if (!isdigit((unsigned char)*text))
+		return -WM_E_SPEC;
+	errno = 0;
+	*value = strtoull(text, &end, base);
+	return errno || *end || *value > max ? -WM_E_SPEC : 0;
+}
+
+static int parse_address(struct code_request *request, const char *text)
+{
+	const char *plus = strrchr(text, '+'), *colon = strrchr(text, ':');
+	uint64_t line;
+
+	if (!is_text(text, 1))
+		return -WM_E_SPEC;
+	if (colon && colon != text && !number(colon + 1, 10, UINT_MAX, &line) && line) {
+		request->kind = REQUEST_LINE;
+		request->line = (unsigned int)line;
+		return set(&request->name, text, (size_t)(colon - text));
+	}
+	request->kind = REQUEST_OFFSET;
+	/* No octal: a leading zero is one that somebody padded with. */
+	if (!plus || plus == text ||
+	    number(plus + 1, plus[1] == '0' && plus[2] == 'x' ? 16 : 10, UINT64_MAX,
+		   &request->offset))
+		return -WM_E_SPEC;
+	return set(&request->module, text, (size_t)(plus - text));
+}
+
+int code_request_parse(struct code_request *request, const char *text)
+{
+	static const struct {
+		const char *prefix;
+		enum code_request_kind kind;
+		int (*parse)(struct code_request *request, const char *text);
+	} kinds[] = {
+		{ "usdt:", REQUEST_USDT, parse_usdt },
+		{ "func:", REQUEST_FUNCTION, parse_function },
+		{ "addr:", REQUEST_OFFSET, parse_address },
+	};
+	char rest[REQUEST_BYTES_MAX + 1];
+	int err;
+
+	*request = (struct code_request){ 0 };
+	if (strlen(text) > REQUEST_BYTES_MAX)
+		return -WM_E_SPEC;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		size_t bytes = strlen(kinds[i].prefix);
+
+		if (strncmp(text, kinds[i].prefix, bytes))
+			continue;
+		request->kind = kinds[i].kind;
+		memcpy(rest, text + bytes, strlen(text + bytes) + 1);
+		err = fields_take(request, rest);
+		return err ? err : kinds[i].parse(request, rest);
+	}
+	return -WM_E_SPEC;
+}
+
+void code_request_release(struct code_request *request)
+{
+	free(request->name);
+	free(request->module);
+	*request = (struct code_request){ 0 };
+}
+
+int code_request_takes(const struct code_request *request, const char *path)
+{
+	const char *wanted = request->module, *name = strrchr(path, '/');
+	char text[PATH_MAX];
+	size_t bytes;
+
+	/* as it is first: "[vdso]" is no glob */
+	if (!wanted || !strcmp(wanted, path) || fnmatch(wanted, path, FNM_NOESCAPE) == 0)
+		return 1;
+	if (strchr(wanted, '/'))
+		return realpath(wanted, text) && !strcmp(text, path);
+	name = name ? name + 1 : path;
+	if (fnmatch(wanted, name, FNM_NOESCAPE) == 0)
+		return 1;
+	/* libz.so.1, as programs name it, is libz.so.1.2.13 on the disk */
+	bytes = strlen(wanted);
+	if (strstr(wanted, ".so") && !strncmp(wanted, name, bytes) && name[bytes] == '.')
+		return 1;
+	code_file_short_name(path, text, sizeof(text));
+	return fnmatch(wanted, text, FNM_NOESCAPE) == 0;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whether a jump can stand at a place, and over which instructions; or why not.
+ */
+#ifndef CODE_SPAN_H
+#define CODE_SPAN_H
+
+#include "abi/detour.h"
+#include "code/move.h"
+#include "code/sweep.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SPAN_INSNS_MAX DETOUR_MOVES_MAX
+#define SPAN_DETAIL_BYTES 96
+#define SPAN_JUMP_BYTES 5
+#define SPAN_SHORT_JUMP_BYTES 2
+
+struct span {
+	uint64_t address; /* of the first instruction, where the jump will stand */
+	uint64_t relay;	  /* where 5 bytes of filler take the long jump; 0: none, the span does */
+	uint64_t point;	  /* before which instruction, or at the end, the event happens */
+	unsigned int bytes;
+	enum detour_tier tier;
+	unsigned int insn_count;
+	struct move_insn insns[SPAN_INSNS_MAX];
+	bool keeps_flags;		/* what the flags hold at the point is still wanted */
+	int refusal;			/* -WM_E_* with TIER_REFUSED, else 0 */
+	char detail[SPAN_DETAIL_BYTES]; /* of the refusal: what, and where; or "" */
+};
+
+/*
+ * Find the span for an event at `point`. is_entry: the point is a function's entry; then an endbr64 there
+ * stays where it is and the event happens behind it. Returns 0, or the refusal.
+ */
+int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, struct span *span);
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+/* Functions for which a detour has, or has not, a way; span_test.c knows their bytes. Never run. */
+	.macro	begin name, align=16
+	.globl	\name
+	.type	\name, @function
+	.balign	\align, 0x90
+\name:
+	.cfi_startproc
+	.endm
+
+	.macro	end name
+	.cfi_endproc
+	.size	\name, . - \name
+	.endm
+
+	.text
+
+begin one_wide
+	mov	$0x12345678, %eax	/* +0, 5 */
+	ret				/* +5 */
+end one_wide
+
+begin several
+	push	%rbx			/* +0, 1 */
+	.cfi_adjust_cfa_offset 8
+	mov	%rdi, %rbx		/* +1, 3 */
+	mov	%rbx, %rax		/* +4, 3 */
+	pop	%rbx			/* +7 */
+	.cfi_adjust_cfa_offset -8
+	ret				/* +8 */
+end several
+
+begin protected
+	endbr64				/* +0, 4 */
+	mov	$1, %eax		/* +4, 5 */
+	ret
+end protected
+
+begin patchable
+	endbr64
+	nop
+	nop
+	nop
+	nop
+	nop
+	ret
+end patchable
+
+/* What sys/sdt.h leaves: a nop, behind which a loop begins. */
+begin probed_loop
+	xor	%eax, %eax		/* +0, 2 */
+	mov	%rdi, %rcx		/* +2, 3 */
+	nop				/* +5 */
+1:	add	%rcx, %rax		/* +6, 3 */
+	dec	%rcx			/* +9, 3 */
+	jnz	1b			/* +12, 2 */
+	ret				/* +14 */
+end probed_loop
+
+begin higher_wall
+	hlt
+	.skip	140, 0xf4
+end higher_wall
+
+/* Likewise, with nothing before the nop that could take the jump. */
+begin probed_call
+	sub	$8, %rsp		/* +0, 4 */
+	.cfi_adjust_cfa_offset 8
+1:	call	one_wide		/* +4, 5 */
+	nop				/* +9 */
+2:	dec	%ecx			/* +10, 2 */
+	jz	1b			/* +12, 2 */
+	js	2b			/* +14, 2 */
+	add	$8, %rsp
+	.cfi_adjust_cfa_offset -8
+	ret
+	ud2
+	ud2
+end probed_call
+
+/* No room, and no filler near by that could take a relay. */
+begin too_short
+	ret
+	.cfi_endproc
+	.size	too_short, . - too_short
+begin near_by, 1
+	ud2
+	.skip	140, 0xf4
+end near_by
+
+begin into_padding
+	xor	%eax, %eax
+	ret
+end into_padding
+
+begin wall
+	hlt
+	.skip	140, 0xf4
+end wall
+
+begin with_syscall
+	mov	%edi, %eax		/* +0, 2 */
+	syscall				/* +2, 2 */
+	ret
+	.skip	140, 0xf4
+end with_syscall
+
+begin crossed
+	xor	%eax, %eax		/* +0, 2 */
+1:	inc	%eax			/* +2, 2 */
+	cmp	%edi, %eax		/* +4, 2 */
+	jl	1b			/* +6, 2 */
+	ret
+	.skip	140, 0xf4
+end crossed
+
+begin relayed
+	mov	%rdi, %rax		/* +0, 3 */
+1:	dec	%rax			/* +3, 3 */
+	jnz	1b
+	ret				/* +8 */
+	.balign	16, 0x90		/* +9, 7 */
+end relayed
+
+/* A table that comes from elsewhere. */
+begin computed
+	push	%rbx			/* +0, 1 */
+	.cfi_adjust_cfa_offset 8
+	mov	%edi, %ebx		/* +1, 2 */
+	mov	%ebx, %eax		/* +3, 2 */
+	movslq	(%rsi,%rax,4), %rax	/* +5, 4 */
+	add	%rsi, %rax
+	jmp	*%rax
+	.skip	140, 0xf4
+end computed
+
+begin signal_return
+	.cfi_signal_frame
+	mov	$15, %eax
+	syscall
+end signal_return
+
+begin backward
+	mov	%rsi, %rcx		/* +0, 3 */
+	std				/* +3, 1 */
+	rep stosb			/* +4, 2 */
+	cld				/* +6, 1 */
+	mov	$0x12345678, %eax	/* +7, 5 */
+	ret
+end backward
+
+begin unreadable
+	mov	$0x12345678, %eax	/* +0, 5 */
+	jmp	1f			/* +5, 2 */
+	.byte	0x06, 0x06, 0x06	/* +7 */
+1:	mov	$0x12345678, %eax	/* +10, 5 */
+	ret
+end unreadable
+
+begin odd_frame
+	.cfi_def_cfa_offset 24
+	mov	$0x12345678, %eax
+	ret
+end odd_frame
+
+	.globl	frameless
+	.type	frameless, @function
+frameless:
+	mov	$0x12345678, %eax
+	ret
+	.size	frameless, . - frameless
+
+begin _setjmp
+	mov	$0x12345678, %eax
+	ret
+end _setjmp
+
+begin abort
+	mov	$0x12345678, %eax
+	ud2
+end abort
+
+begin with_marker
+	push	%rbx			/* +0, 1 */
+	.cfi_adjust_cfa_offset 8
+	push	%rbx			/* +1, 1 */
+	.cfi_adjust_cfa_offset 8
+.Lsite:	cmp	$0x11, %eax		/* +2, 5, as an armed marker has it */
+	.byte	0x90, 0x90
+	pop	%rbx
+	.cfi_adjust_cfa_offset -8
+	pop	%rbx
+	.cfi_adjust_cfa_offset -8
+	ret
+.Lcold:	inc	%eax
+	ret
+	.skip	140, 0xf4
+end with_marker
+
+begin with_restartable
+	xor	%eax, %eax		/* +0, 2 */
+.Lstart: mov	%fs:(%rdi), %rax	/* +2, 4 */
+	inc	%rax			/* +6, 3 */
+	mov	%rax, %fs:(%rdi)	/* +9, 4 */
+.Lcommit: ret				/* +13 */
+.Labort: ret
+end with_restartable
+
+	.data
+	.globl	a_variable
+	.type	a_variable, @object
+	.size	a_variable, 8
+a_variable:
+	.quad	0
+
+	.section waymark_sites, "a"
+	.balign	4
+1:	.long	.Lsite - .
+	.long	.Lcold - .
+	.long	0, 0
+	.skip	16
+
+	.section __rseq_cs, "aw"
+	.balign	32
+	.long	0, 0
+	.quad	.Lstart, .Lcommit - .Lstart, .Labort
+
+	.section .note.GNU-stack,"",@progbits

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+#include "code/span.h"
+
+#include "code/file.h"
+#include "code/symbol.h"
+#include "code/trampoline.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+static struct code_file *file;
+static struct code_symbols symbols;
+static struct sweep sweep;
+static struct span span;
+
+static void fixture_open(void)
+{
+	cr_assert_eq(code_file_open(&file, SPAN_FIXTURE), 0);
+	cr_assert_eq(code_symbols_read(&symbols, file), 0);
+	cr_assert_eq(sweep_make(&sweep, file, &symbols), 0);
+}
+
+static void fixture_close(void)
+{
+	sweep_release(&sweep);
+	code_symbols_release(&symbols);
+	code_file_close(file);
+}
+
+TestSuite(span, .init = fixture_open, .fini = fixture_close);
+
+static uint64_t address_of(const char *name)
+{
+	for (size_t i = 0; i < symbols.count; i++)
+		if (!strcmp(symbols.all[i].name, name))
+			return symbols.all[i].address;
+	cr_assert_fail("no %s", name);
+	return 0;
+}
+
+/* The span at name+offset begins at name+from, has these bytes and this tier. */
+static void stands(const char *name, unsigned int offset, unsigned int from, unsigned int bytes,
+		   enum detour_tier tier)
+{
+	uint64_t start = address_of(name);
+
+	cr_assert_eq(span_find(&sweep, start + offset, offset == 0, &span), 0, "%s+%u: %s %s", name,
+		     offset, wm_error_text(span.refusal), span.detail);
+	cr_assert_eq(span.address, start + from, "%s+%u: begins at +%lu", name, offset,
+		     span.address - start);
+	cr_assert_eq(span.bytes, bytes, "%s+%u: %u bytes", name, offset, span.bytes);
+	cr_assert_eq(span.tier, tier, "%s+%u: tier %u", name, offset, span.tier);
+}
+
+static void refused(const char *name, unsigned int offset, int err, const char *detail)
+{
+	cr_assert_eq(span_find(&sweep, address_of(name) + offset, offset == 0, &span), -err,
+		     "%s+%u: %s", name, offset, wm_error_text(span.refusal));
+	cr_assert_eq(span.refusal, -err);
+	cr_assert_eq(span.tier, TIER_REFUSED);
+	cr_assert_str_eq(span.detail, detail);
+}
+
+Test(span, tiers_are_told_by_what_is_replaced)
+{
+	stands("one_wide", 0, 0, 5, TIER_ONE);
+	stands("several", 0, 0, 7, TIER_SEVERAL);
+	stands("several", 1, 1, 6, TIER_SEVERAL);
+	stands("protected", 0, 4, 5, TIER_ONE);
+	cr_assert_eq(span.point, address_of("protected") + 4);
+	stands("patchable", 0, 4, 5, TIER_FILLER);
+}
+
+Test(span, begins_before_the_point_where_something_lands_behind_it)
+{
+	stands("probed_loop", 5, 0, 5, TIER_SEVERAL);
+	cr_assert_eq(span.point, address_of("probed_loop") + 5);
+	/* the point comes at its end: one instruction, and who comes to the point came through it */
+	stands("unreadable", 5, 0, 5, TIER_ONE);
+}
+
+Test(span, never_begins_before_a_call_that_returns_to_the_point)
+{
+	refused("probed_call", 9, WM_E_SPAN_TARGET, "at +1");
+}
+
+Test(span, ends_with_a_call_at_most)
+{
+	stands("probed_call", 4, 4, 5, TIER_ONE);
+	cr_assert_eq(move_judge(&span.insns[0]), MOVE_LAST);
+	refused("probed_call", 0, WM_E_SPAN_TARGET, "at +4");
+}
+
+Test(span, takes_padding_behind_a_short_function)
+{
+	stands("into_padding", 0, 0, 5, TIER_SEVERAL);
+	cr_assert_eq(span.insn_count, 2);
+	refused("too_short", 0, WM_E_SPAN_SHORT, "1 bytes");
+}
+
+Test(span, takes_a_relay_where_there_is_filler)
+{
+	stands("relayed", 0, 0, 3, TIER_ONE);
+	cr_assert_eq(span.relay, address_of("relayed") + 9);
+	refused("crossed", 0, WM_E_SPAN_TARGET, "at +2");
+}
+
+Test(span, what_is_no_instruction_is_refused)
+{
+	refused("one_wide", 1, WM_E_MID_INSTRUCTION, "mov begins at -1");
+	cr_assert_eq(span_find(&sweep, code_file_section(file, ".data")->address, true, &span),
+		     -WM_E_NOT_CODE);
+	refused("unreadable", 7, WM_E_CODE_UNREADABLE, "");
+	refused("unreadable", 10, WM_E_CODE_UNREADABLE, "");
+	stands("unreadable", 0, 0, 5, TIER_ONE);
+}
+
+Test(span, what_cannot_be_moved_is_refused)
+{
+	refused("with_syscall", 0, WM_E_SPAN_INSTRUCTION, "syscall at +2");
+	refused("with_syscall", 2, WM_E_SPAN_INSTRUCTION, "syscall at +0");
+	refused("computed", 0, WM_E_SPAN_TABLE, "");
+	refused("signal_return", 0, WM_E_SIGNAL_FRAME, "");
+	refused("with_marker", 2, WM_E_SPAN_MARKER, "");
+	refused("with_marker", 1, WM_E_SPAN_MARKER, "");
+	refused("with_restartable", 2, WM_E_RESTARTABLE, "");
+	refused("with_restartable", 6, WM_E_RESTARTABLE, "");
+}
+
+Test(span, where_strings_may_run_backward_only_the_entry_can_be_had)
+{
+	refused("backward", 7, WM_E_STRINGS_BACKWARD, "");
+	stands("backward", 0, 0, 6, TIER_SEVERAL);
+}
+
+static int composed(const char *name, struct code_operand from, int wants_return)
+{
+	static struct trampoline trampoline;
+	struct code_place place = { .address = address_of(name),
+				    .is_entry = 1,
+				    .field_count = 1,
+				    .wants_entry = 1,
+				    .wants_return = wants_return };
+
+	place.fields[0].type = WM_TYPE_U64;
+	place.fields[0].from = from;
+	return trampoline_compose(&sweep, &place, &trampoline);
+}
+
+Test(span, returns_are_taken_where_it_is_known_what_they_are)
+{
+	struct code_operand rdi = { OPERAND_REGISTER, 8, 5, OPERAND_NONE, 1, 0 };
+
+	cr_assert_eq(composed("one_wide", rdi, 1), 0);
+	cr_assert_eq(composed("protected", rdi, 1), 0);
+	cr_assert_eq(composed("odd_frame", rdi, 0), 0);
+	cr_assert_eq(composed("odd_frame", rdi, 1), -WM_E_RETURN_FRAME);
+	cr_assert_eq(composed("frameless", rdi, 1), -WM_E_RETURN_FRAME);
+	cr_assert_eq(composed("_setjmp", rdi, 0), 0);
+	cr_assert_eq(composed("_setjmp", rdi, 1), -WM_E_RETURN_LOOKED_AT);
+	cr_assert_eq(composed("abort", rdi, 1), -WM_E_NO_RETURN);
+}
+
+Test(span, fields_that_make_no_sense_are_refused)
+{
+	struct code_operand far = { OPERAND_MEMORY, 8, 7, OPERAND_NONE, 1, INT32_MAX };
+	struct code_operand wide = { OPERAND_REGISTER, 3, 5, OPERAND_NONE, 1, 0 };
+	struct code_operand none = { OPERAND_REGISTER, 8, 16, OPERAND_NONE, 1, 0 };
+	struct code_operand index = { OPERAND_MEMORY, 8, 5, 7, 1, 0 };
+	struct code_operand high = { OPERAND_HIGH, 1, 4, OPERAND_NONE, 1, 0 };
+
+	cr_assert_eq(composed("one_wide", far, 0), -WM_E_FIELD_REACH);
+	cr_assert_eq(composed("one_wide", wide, 0), -EINVAL);
+	cr_assert_eq(composed("one_wide", none, 0), -EINVAL);
+	cr_assert_eq(composed("one_wide", index, 0), -EINVAL);
+	cr_assert_eq(composed("one_wide", high, 0), -EINVAL);
+}

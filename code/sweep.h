@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One pass over all code of a module: where its instructions begin, and where anything might enter it
+ * other than from the instruction before. A span of code may be replaced only if nothing enters its middle.
+ *
+ * What may enter: direct branches and calls of any function, found by decoding each from its start on;
+ * addresses of code that instructions compute or data hold, relocated or not; tables of jumps; where
+ * exceptions land; the ways of Waymark's own markers. Too many are harmless, too few are not: where a
+ * function's bytes can't all be decoded, whatever could be a branch at any byte counts as one, and where
+ * a function jumps to an address that it computes by rules not known here, it is said to be in doubt.
+ *
+ * A sweep is not written after sweep_make(): any number of threads may ask it. It costs about 50 ns for
+ * each byte of code; keep one for each file.
+ */
+#ifndef CODE_SWEEP_H
+#define CODE_SWEEP_H
+
+#include "code/frames.h"
+#include "code/image.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct code_file;
+struct code_symbols;
+
+/* Two bits for each byte of a range of code. */
+struct sweep_part {
+	struct image_range range;
+	const uint8_t *data;
+	uint64_t *starts;  /* an instruction begins */
+	uint64_t *targets; /* something may come here */
+};
+
+/* Code that may not be replaced, and why: -WM_E_*. */
+struct sweep_taboo {
+	uint64_t start, end;
+	int refusal;
+};
+
+struct sweep {
+	struct image image;
+	struct frames frames;
+	struct sweep_part *parts; /* one for each of image.code */
+	size_t part_count;
+	struct image_range *doubts; /* functions with jumps that aren't understood; in order */
+	size_t doubt_count;
+	struct sweep_taboo *taboos; /* in order */
+	size_t taboo_count;
+	uint64_t *backwards; /* where the direction flag is set; in order */
+	size_t backward_count;
+	struct sweep_taboo
+		*return_taboos; /* functions whose return must be left as it is; in order */
+	size_t return_taboo_count;
+};
+
+/*
+ * Read a file's code. Its symbols say where more functions begin, and what some of them are; NULL: none.
+ * Returns 0, -WM_E_NOT_ELF, -errno. Release also after an error.
+ */
+int sweep_make(struct sweep *sweep, struct code_file *file, const struct code_symbols *symbols);
+void sweep_release(struct sweep *sweep);
+
+/* The part that holds an address, or NULL: no code. */
+const struct sweep_part *sweep_part_at(const struct sweep *sweep, uint64_t address);
+
+bool sweep_is_start(const struct sweep *sweep, uint64_t address);
+bool sweep_is_target(const struct sweep *sweep, uint64_t address);
+
+/* The nearest target from `from` up to, not with, `end`; `end` where there is none. */
+uint64_t sweep_next_target(const struct sweep *sweep, uint64_t from, uint64_t end);
+
+/* The instruction before one, if they touch; 0: none. */
+uint64_t sweep_previous(const struct sweep *sweep, uint64_t address);
+
+/* Whether the function at an address jumps somewhere not known. */
+bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address);
+
+/* The refusal of what may not be replaced and lies in [start, end); 0: none does. */
+int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end);
+
+/* Whether string instructions may run backwards at places in [start, end). */
+bool sweep_runs_backward(const struct sweep *sweep, uint64_t start, uint64_t end);
+
+/* The refusal of a return from the function that begins at an address, or 0. */
+int sweep_return_taboo(const struct sweep *sweep, uint64_t address);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A place made into a detour: its span, and the code that stands in for it (abi/detour.h).
+ *
+ * The way in at a point of any kind, with what is left out where it isn't needed:
+ *
+ *	lea   -down(%rsp), %rsp      the red zone, room for %rax, the payload
+ *	mov   %rax, payload(%rsp)
+ *	mov   ..., ...(%rsp)	     each field; what isn't in a register comes through %rax
+ *	lahf; seto %al		     the agent keeps every register, so %rax keeps the flags
+ *	push  %rsp		     the payload's address
+ *	push  word(%rip)
+ *	call  *enter(%rip)
+ *	add   $127, %al; sahf
+ *	mov   payload+16(%rsp), %rax
+ *	lea   down+16(%rsp), %rsp
+ */
+#ifndef CODE_TRAMPOLINE_H
+#define CODE_TRAMPOLINE_H
+
+#include "abi/detour.h"
+#include "code/emit.h"
+#include "code/place.h"
+#include "code/span.h"
+#include "code/sweep.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TRAMPOLINE_DETAIL_BYTES SPAN_DETAIL_BYTES
+
+/* Addresses are as linked: one serves for the module in any process. */
+struct trampoline {
+	struct control_detour detour; /* but for `bytes` */
+	struct emit emit;
+	struct detour_move moves[DETOUR_MOVES_MAX];
+	char detail[TRAMPOLINE_DETAIL_BYTES]; /* of a refusal, or "" */
+};
+
+/*
+ * Judge a place and, if it can be had, compose its detour. Returns 0; -WM_E_*, why not, with detail and
+ * detour.tier TIER_REFUSED; -EINVAL for a field that makes no sense.
+ */
+int trampoline_compose(const struct sweep *sweep, const struct code_place *place,
+		       struct trampoline *trampoline);
+
+/*
+ * Write the detour as CONTROL_PLACE wants it, for a module that lies at `base`. The texts are abi/site.h's;
+ * return_text is NULL where no return is wanted. Returns the bytes it takes; nothing is written when that
+ * is more than `room`.
+ */
+size_t trampoline_write(const struct trampoline *trampoline, uint64_t base, const char *text,
+			const char *return_text, void *buffer, size_t room);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The readers of modules' files against any bytes. An input is a module. With -DLIBFUZZER this is a
+ * libFuzzer target. Else it runs by itself:
+ *
+ *	code_fuzz GOOD [SECONDS [SEED]]		a good module, changed at random (default 3 s, seed 1)
+ *	code_fuzz FILE...			these inputs
+ */
+#include "code/resolve.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes);
+
+/* Touch all that a place says. */
+static int look(const struct code_place *place, int err, const char *detail, void *data)
+{
+	size_t *sum = data;
+
+	*sum += strlen(place->subsystem) + strlen(place->event) + strlen(detail) + (size_t)-err;
+	if (!err) {
+		*sum += strlen(place->source);
+		if (place->field_count > CODE_FIELDS_MAX)
+			abort();
+		for (unsigned int i = 0; i < place->field_count; i++)
+			if (!memchr(place->fields[i].name, 0, sizeof(place->fields[i].name)) ||
+			    !place->fields[i].type)
+				abort();
+	}
+	return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
+{
+	static const char *const specs[] = { "func:*/args,ret/",   "func:same/ret/",
+					     "func:shop::*",	   "usdt:*:*",
+					     "addr:x+0x1100/rdi/", "addr:sample_module.c:20" };
+	struct code_request request;
+	struct code_module module;
+	struct code_file *file;
+	size_t sum = 0;
+
+	if (code_file_open_image(&file, "/lib/fuzzed.so", input, bytes))
+		return 0;
+	file->debug_sought = 1; /* of this machine's files there are none that fit */
+	code_module_init(&module, file, 0);
+	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++) {
+		if (code_request_parse(&request, specs[i]))
+			abort();
+		(void)code_resolve(&request, &module, NULL, look, &sum);
+		code_request_release(&request);
+	}
+	code_module_release(&module);
+	return 0;
+}
+
+#ifndef LIBFUZZER
+
+static uint8_t *load(const char *path, size_t *bytes)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	uint8_t *content = NULL;
+	struct stat st;
+
+	*bytes = 0;
+	if (fd >= 0 && !fstat(fd, &st) && (content = malloc((size_t)st.st_size + 1)) &&
+	    read(fd, content, (size_t)st.st_size) == st.st_size)
+		*bytes = (size_t)st.st_size;
+	if (fd >= 0)
+		close(fd);
+	return content;
+}
+
+/* splitmix64 */
+static uint64_t next(uint64_t *seed)
+{
+	uint64_t value = *seed += 0x9e3779b97f4a7c15;
+
+	value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
+	value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
+	return value ^ (value >> 31);
+}
+
+/* Change a few bytes or numbers, as often in the headers, at either end, as in between. Returns the new length. */
+static size_t change(uint8_t *input, size_t bytes, uint64_t *seed)
+{
+	static const uint64_t odd[] = { 0, 1, 0x7f, 0xff, 0x7fffffff, 0xffffffff, INT64_MAX, ~0ull };
+	uint64_t changes = 1 + next(seed) % 8;
+
+	while (changes--) {
+		size_t near = bytes < 4096 ? bytes : 4096;
+		size_t at = next(seed) % bytes;
+
+		if (next(seed) % 4 == 0)
+			at = next(seed) % 2 ? next(seed) % near : bytes - 1 - next(seed) % near;
+		switch (next(seed) % 4) {
+		case 0:
+			input[at] = (uint8_t)next(seed);
+			break;
+		case 1:
+			input[at] ^= (uint8_t)(1u << next(seed) % 8);
+			break;
+		case 2:
+			memcpy(input + at, &odd[next(seed) % 8], bytes - at < 8 ? bytes - at : 8);
+			break;
+		default:
+			if (next(seed) % 16 == 0 && at > 64)
+				bytes = at;
+		}
+	}
+	return bytes;
+}
+
+static double now(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+int main(int argc, char **argv)
+{
+	double end = argc > 2 ? atof(argv[2]) : 3;
+	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1, runs = 0;
+	uint8_t *good, *input;
+	size_t bytes;
+
+	if (argc < 2 || (argc > 2 && end <= 0)) {
+		for (int i = 1; i < argc; i++) {
+			input = load(argv[i], &bytes);
+			LLVMFuzzerTestOneInput(input, bytes);
+			free(input);
+		}
+		return argc < 2;
+	}
+	good = load(argv[1], &bytes);
+	input = bytes ? malloc(bytes) : NULL;
+	if (!input)
+		return 1;
+	for (end += now(); now() < end; runs++) {
+		uint64_t state = seed + runs; /* so that one run can be had again by its seed */
+
+		memcpy(input, good, bytes);
+		LLVMFuzzerTestOneInput(input, change(input, bytes, &state));
+	}
+	printf("%llu inputs from seed %llu\n", (unsigned long long)runs, (unsigned long long)seed);
+	free(good);
+	free(input);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/descendants.h"
+
+#include "session/target.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+
+struct kin {
+	pid_t pid, ppid;
+};
+
+struct kin_list {
+	struct kin *all;
+	size_t count, room;
+};
+
+/* All processes there are: a child may have a lower number than its parent. */
+static int kin_read(struct kin_list *list)
+{
+	struct dirent *entry;
+	DIR *dir = opendir("/proc");
+	int err = 0;
+
+	if (!dir)
+		return -errno;
+	while (!err && (entry = readdir(dir))) {
+		pid_t pid = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
+		pid_t ppid = pid ? target_parent(pid) : 0;
+
+		if (ppid <= 0)
+			continue;
+		if (list->count == list->room) {
+			size_t room = list->room * 2 + 256;
+			struct kin *more = reallocarray(list->all, room, sizeof(*more));
+
+			if (!more) {
+				err = -ENOMEM;
+				break;
+			}
+			list->all = more;
+			list->room = room;
+		}
+		list->all[list->count++] = (struct kin){ pid, ppid };
+	}
+	closedir(dir);
+	return err;
+}
+
+int descendants_read(pid_t root, pid_t **pids)
+{
+	struct kin_list list = { 0 };
+	int err = kin_read(&list);
+	size_t count = 1;
+
+	*pids = err ? NULL : malloc((list.count + 1) * sizeof(**pids));
+	if (!err && !*pids)
+		err = -ENOMEM;
+	if (!err) {
+		(*pids)[0] = root;
+		for (size_t done = 0; done < count; done++)
+			for (size_t i = 0; i < list.count; i++)
+				if (list.all[i].ppid == (*pids)[done] && count <= list.count)
+					(*pids)[count++] = list.all[i].pid;
+		for (size_t i = 1; i < count; i++)
+			(*pids)[i - 1] = (*pids)[i];
+	}
+	free(list.all);
+	return err ? err : (int)count - 1;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/link.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+Test(link, what_a_peer_sent_is_read_though_it_left_our_request_unread)
+{
+	struct {
+		struct wm_message head;
+		struct control_done done;
+	} sent = { .head = { .magic = CONTROL_MAGIC,
+			     .version = CONTROL_VERSION,
+			     .type = CONTROL_DONE,
+			     .serial = 7,
+			     .bytes = sizeof(struct control_done) } };
+	struct link_message message;
+	struct link link;
+	int ends[2];
+
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	cr_assert_eq(link_adopt(&link, ends[0]), 0);
+	cr_assert_gt(link_send(&link, CONTROL_GO, NULL, 0), 0);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(write(ends[1], &sent, sizeof(sent)), sizeof(sent));
+	close(ends[1]);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(link_receive(&link, &message), 1);
+		cr_assert_eq(message.serial, 7);
+	}
+	cr_assert_eq(link_receive(&link, &message), -WM_E_GONE);
+	cr_assert_eq(link_receive(&link, &message), -WM_E_GONE);
+	link_release(&link);
+}

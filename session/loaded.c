@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/loaded.h"
+
+#include "base/elf.h"
+#include "base/maps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static int memory_read(void *data, uint64_t address, void *buffer, size_t bytes)
+{
+	const struct loaded_list *list = data;
+	ssize_t got = pread(list->mem, buffer, bytes, (off_t)address);
+
+	if (got < 0)
+		return -errno;
+	return (size_t)got == bytes ? 0 : -EFAULT;
+}
+
+struct code_process loaded_process(struct loaded_list *list)
+{
+	return (struct code_process){ .memory = { memory_read, list },
+				      .modules = list->modules,
+				      .module_count = list->module_count };
+}
+
+int loaded_open(struct loaded_list *list)
+{
+	struct code_memory memory = { memory_read, list };
+
+	if (list->is_open)
+		return 0;
+	list->modules = calloc(list->count + 1, sizeof(struct code_module *));
+	if (!list->modules)
+		return -ENOMEM;
+	list->is_open = 1;
+	for (size_t i = 0; i < list->count; i++) {
+		struct loaded *loaded = &list->all[i];
+		struct code_file *file;
+
+		loaded->error = code_file_open_process(&file, list->pid, loaded->start,
+						       loaded->path, &memory);
+		if (loaded->error)
+			continue;
+		loaded->module = malloc(sizeof(*loaded->module));
+		if (!loaded->module) {
+			code_file_close(file);
+			return -ENOMEM;
+		}
+		code_module_init(loaded->module, file, loaded->base);
+		list->modules[list->module_count++] = loaded->module;
+	}
+	return 0;
+}
+
+static int add(struct loaded_list *list, const struct map *map, uint64_t base)
+{
+	struct loaded *loaded;
+
+	if (list->count == list->room) {
+		size_t room = list->room * 2 + 32;
+
+		loaded = realloc(list->all, room * sizeof(*loaded));
+		if (!loaded)
+			return -ENOMEM;
+		list->all = loaded;
+		list->room = room;
+	}
+	loaded = &list->all[list->count];
+	*loaded = (struct loaded){ .start = map->start,
+				   .base = base,
+				   .device = map->device,
+				   .inode = map->inode,
+				   .path = strdup(map->path) };
+	if (!loaded->path)
+		return -ENOMEM;
+	list->count++;
+	return 0;
+}
+
+/* Does it run there, or does a file just lie there that somebody reads by mmap(2)? */
+static int is_loaded(const struct elf *elf, const struct maps *maps, const struct map *first)
+{
+	for (size_t i = 0; i < elf->segment_count; i++) {
+		const Elf64_Phdr *load = &elf->segments[i];
+		const struct map *map;
+
+		if (load->p_type != PT_LOAD || !(load->p_flags & PF_X))
+			continue;
+		map = maps_find(maps, elf->base + load->p_vaddr);
+		return map && map->inode == first->inode && map->device == first->device &&
+		       map->prot & PROT_EXEC;
+	}
+	return 0;
+}
+
+static int consider(struct loaded_list *list, const struct maps *maps, const struct map *map)
+{
+	int is_vdso = !strcmp(map->path, "[vdso]"), err;
+	struct elf elf;
+
+	if (map->offset || !(map->inode || is_vdso) || !(map->prot & PROT_READ))
+		return 0;
+	err = elf_open_memory(&elf, list->mem, map->start);
+	if (!err && is_loaded(&elf, maps, map))
+		err = add(list, map, elf.base);
+	elf_release(&elf);
+	return err == -ENOMEM ? err : 0;
+}
+
+int loaded_read(struct loaded_list *list, pid_t pid)
+{
+	struct maps maps = { 0 };
+	char path[64];
+	int err;
+
+	*list = (struct loaded_list){ .mem = -1, .pid = pid };
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	list->mem = open(path, O_RDONLY | O_CLOEXEC);
+	if (list->mem < 0)
+		return errno == ENOENT ? -ESRCH : -errno;
+	err = maps_read(&maps, pid);
+	for (size_t i = 0; !err && i < maps.count; i++)
+		err = consider(list, &maps, &maps.list[i]);
+	maps_release(&maps);
+	return err;
+}
+
+void loaded_release(struct loaded_list *list)
+{
+	for (size_t i = 0; i < list->module_count; i++) {
+		code_module_release(list->modules[i]);
+		free(list->modules[i]);
+	}
+	for (size_t i = 0; i < list->count; i++)
+		free(list->all[i].path);
+	free(list->modules);
+	free(list->all);
+	if (list->mem >= 0)
+		close(list->mem);
+	*list = (struct loaded_list){ .mem = -1 };
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The modules that a process has loaded, read from outside: its map, and the headers in its memory.
+ */
+#ifndef SESSION_LOADED_H
+#define SESSION_LOADED_H
+
+#include "code/resolve.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct loaded {
+	uint64_t start;		    /* where its ELF header lies */
+	uint64_t base;		    /* what was added to every address */
+	uint64_t device, inode;	    /* of its file; 0 of the vdso */
+	char *path;		    /* as the process has it */
+	struct code_module *module; /* once loaded_open() could open it */
+	int error;		    /* why it could not */
+};
+
+struct loaded_list {
+	struct loaded *all; /* in order of address */
+	size_t count, room;
+	int mem; /* /proc/PID/mem; -1: not open */
+	pid_t pid;
+	struct code_module **modules; /* those that were opened */
+	size_t module_count;
+	int is_open;
+};
+
+/*
+ * Read them. 0; -ESRCH where the process has ended; -EACCES or -EPERM where we may not read its memory;
+ * -ENOMEM. Release also after an error.
+ */
+int loaded_read(struct loaded_list *list, pid_t pid);
+void loaded_release(struct loaded_list *list);
+
+/* Open their files, unless that was done. 0 or -ENOMEM. */
+int loaded_open(struct loaded_list *list);
+
+/* The process, for code_resolve(), as long as the list lasts. */
+struct code_process loaded_process(struct loaded_list *list);
+
+#endif

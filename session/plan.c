@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/plan.h"
+
+#include "abi/control.h"
+#include "code/sweep.h"
+#include "code/trampoline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define TEXT_BYTES 4096
+#define NAMES_NEAR 3
+#define NAMES_TOLD 8
+#define RECORD_BYTES_MAX 16384 /* of one detour, texts included */
+
+/* What the search for places hands on. */
+struct making {
+	struct plan *plan;
+	struct spec *spec; /* whose places are being found */
+	size_t earlier;	   /* places of the specs before it */
+	struct code_module *module;
+	const struct plan_listener *listener;
+	struct sweep sweep;
+	int has_sweep;
+	struct trampoline trampoline;
+	unsigned char record[RECORD_BYTES_MAX] __attribute__((aligned(8)));
+};
+
+/* Room for one more in an array of `count`. */
+static int grow(void **all, size_t count, size_t *room, size_t bytes)
+{
+	size_t want = *room * 2 + 64;
+	void *more;
+
+	if (count < *room)
+		return 0;
+	more = reallocarray(*all, want, bytes);
+	if (!more)
+		return -ENOMEM;
+	*all = more;
+	*room = want;
+	return 0;
+}
+
+static int refuse(struct making *making, const struct code_place *place, int error,
+		  const char *detail)
+{
+	struct plan *plan = making->plan;
+	struct plan_refusal refusal = { .address = place->address, .error = error };
+
+	spec_keep_error(making->spec, error, detail, 1);
+	if (grow((void **)&plan->refused, plan->refused_count, &plan->refused_room,
+		 sizeof(*plan->refused)))
+		return -ENOMEM;
+	if (asprintf(&refusal.name, "%s:%s", place->subsystem, place->event) < 0)
+		return -ENOMEM;
+	refusal.detail = strdup(detail);
+	if (!refusal.detail) {
+		free(refusal.name);
+		return -ENOMEM;
+	}
+	plan->refused[plan->refused_count++] = refusal;
+	return 0;
+}
+
+/* The text of abi/site.h; newlines, which divide its parts, can't stand in these names. */
+static int text_make(char text[TEXT_BYTES], char kind, const struct code_place *place,
+		     const struct code_field *fields, unsigned int count)
+{
+	int used = snprintf(text, TEXT_BYTES, "%cd\n%s\n%s\n%s\n%u\n", kind, place->subsystem,
+			    place->event, place->source ? place->source : "", place->line);
+
+	for (unsigned int i = 0; i < count && used < TEXT_BYTES; i++)
+		used += snprintf(text + used, TEXT_BYTES - (size_t)used, "%s%s", i ? ", " : "",
+				 fields[i].name);
+	return used < TEXT_BYTES ? 0 : -WM_E_SPEC;
+}
+
+/* A function's name may stand for several: who asked for one is told. */
+static int name_keep(struct spec *spec, const struct code_place *place)
+{
+	char name[512];
+
+	if (spec->request->kind != REQUEST_FUNCTION || spec->names.count > NAMES_TOLD ||
+	    code_is_glob(spec->request->name))
+		return 0;
+	snprintf(name, sizeof(name), "%s:%s", place->subsystem, place->event);
+	return name_list_add(&spec->names, name);
+}
+
+/* Write the record for base 0 and keep it. */
+static int keep(struct making *making, const struct code_place *place)
+{
+	char text[TEXT_BYTES], return_text[TEXT_BYTES];
+	struct plan *plan = making->plan;
+	char kind = place->wants_return ? 'b' : 'm';
+	size_t bytes;
+	int err = text_make(text, kind, place, place->fields, place->field_count);
+
+	if (!err && place->wants_return)
+		err = text_make(return_text, 'e', place, &place->ret, place->ret.type != 0);
+	if (err)
+		return refuse(making, place, err, "its names are too long");
+	bytes = trampoline_write(&making->trampoline, 0, text,
+				 place->wants_return ? return_text : NULL, making->record,
+				 sizeof(making->record));
+	if (bytes > sizeof(making->record))
+		return refuse(making, place, -WM_E_SPEC, "its names are too long");
+	while (plan->byte_room - plan->byte_count < bytes) {
+		size_t room = plan->byte_room * 2 + RECORD_BYTES_MAX * 2;
+		unsigned char *more = realloc(plan->bytes, room);
+
+		if (!more)
+			return -ENOMEM;
+		plan->bytes = more;
+		plan->byte_room = room;
+	}
+	if (grow((void **)&plan->places, plan->place_count, &plan->place_room,
+		 sizeof(*plan->places)))
+		return -ENOMEM;
+	memcpy(plan->bytes + plan->byte_count, making->record, bytes);
+	plan->places[plan->place_count++] = (struct plan_place){ plan->byte_count, place->address };
+	plan->byte_count += bytes;
+	making->spec->placed++;
+	return name_keep(making->spec, place);
+}
+
+/* A place that an earlier request of the session has taken is not taken twice. */
+static int is_taken(const struct making *making, uint64_t point)
+{
+	for (size_t i = 0; i < making->earlier; i++)
+		if (making->plan->places[i].point == point)
+			return 1;
+	return 0;
+}
+
+static int sweep_once(struct making *making)
+{
+	const struct code_symbols *symbols;
+	int err;
+
+	if (making->has_sweep)
+		return 0;
+	symbols = code_module_symbols(making->module);
+	if (!symbols)
+		return -ENOMEM;
+	err = sweep_make(&making->sweep, making->module->file, symbols);
+	making->has_sweep = !err;
+	if (err)
+		sweep_release(&making->sweep);
+	return err;
+}
+
+static int found(const struct code_place *place, int err, const char *detail, void *data)
+{
+	struct making *making = data;
+	const struct control_detour *detour = NULL;
+	int failed;
+
+	making->spec->matches++;
+	if (!err && is_taken(making, place->address)) {
+		making->spec->placed++;
+		return 0;
+	}
+	if (!err)
+		err = sweep_once(making);
+	if (err == -ENOMEM)
+		return err;
+	if (!err) {
+		err = trampoline_compose(&making->sweep, place, &making->trampoline);
+		detail = making->trampoline.detail;
+		detour = err ? NULL : &making->trampoline.detour;
+	}
+	if (making->listener)
+		making->listener->place(place, err, detail, detour, making->listener->data);
+	failed = err ? refuse(making, place, err, detail) : keep(making, place);
+	return failed;
+}
+
+int plan_concerns(const struct spec_list *specs, const char *path)
+{
+	for (size_t i = 0; i < specs->count; i++)
+		if (specs->all[i].request && code_request_takes(specs->all[i].request, path))
+			return 1;
+	return 0;
+}
+
+static int resolve_all(struct making *making, struct spec_list *specs,
+		       const struct code_process *process)
+{
+	for (size_t i = 0; i < specs->count; i++) {
+		struct spec *spec = &specs->all[i];
+		int err;
+
+		if (!spec->request || !code_request_takes(spec->request, making->plan->path) ||
+		    (making->module->file->is_vdso && !spec->request->module))
+			continue;
+		spec->modules++;
+		making->spec = spec;
+		making->earlier = making->plan->place_count;
+		err = code_resolve(spec->request, making->module, process, found, making);
+		if (err == -ENOMEM)
+			return err;
+		if (err < 0)
+			spec_keep_error(spec, err, NULL, 0);
+	}
+	return 0;
+}
+
+int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *module,
+	      const struct code_process *process, const struct plan_listener *listener)
+{
+	struct making *making = calloc(1, sizeof(*making));
+	int err;
+
+	*plan = calloc(1, sizeof(**plan));
+	if (!making || !*plan) {
+		free(making);
+		return -ENOMEM;
+	}
+	(*plan)->fd = module->file->fd >= 0 ? fcntl(module->file->fd, F_DUPFD_CLOEXEC, 0) : -1;
+	(*plan)->path = strdup(module->file->path);
+	making->plan = *plan;
+	making->module = module;
+	making->listener = listener;
+	err = (*plan)->path ? resolve_all(making, specs, process) : -ENOMEM;
+	if (making->has_sweep)
+		sweep_release(&making->sweep);
+	free(making);
+	return err;
+}
+
+void plan_free(struct plan *plan)
+{
+	if (!plan)
+		return;
+	for (size_t i = 0; i < plan->refused_count; i++) {
+		free(plan->refused[i].name);
+		free(plan->refused[i].detail);
+	}
+	if (plan->fd >= 0)
+		close(plan->fd);
+	free(plan->refused);
+	free(plan->places);
+	free(plan->bytes);
+	free(plan->path);
+	free(plan);
+}
+
+static int names_of_functions(struct name_list *names, const struct code_request *request,
+			      struct code_module *module)
+{
+	const struct code_symbols *symbols = code_module_symbols(module);
+	const char *near[NAMES_NEAR];
+	int count = symbols ? code_symbols_near(symbols, request->name, near, NAMES_NEAR) : 0;
+	int err = 0;
+
+	for (int i = 0; i < count && !err; i++)
+		err = name_list_add(names, near[i]);
+	return err;
+}
+
+static int names_of_usdt(struct name_list *names, struct code_module *module)
+{
+	const struct code_usdt_list *list = code_module_usdt(module);
+	char name[512];
+	int err = 0;
+
+	for (size_t i = 0; list && i < list->count && !err; i++) {
+		snprintf(name, sizeof(name), "%s:%s", list->all[i].provider, list->all[i].name);
+		err = name_list_add(names, name);
+	}
+	return err;
+}
+
+int plan_names(struct name_list *names, const struct spec_list *specs, struct code_module *module)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < specs->count && !err; i++) {
+		const struct spec *spec = &specs->all[i];
+
+		if (!spec->request || spec->matches ||
+		    !code_request_takes(spec->request, module->file->path))
+			continue;
+		if (spec->request->kind == REQUEST_FUNCTION)
+			err = names_of_functions(names, spec->request, module);
+		else if (spec->request->kind == REQUEST_USDT)
+			err = names_of_usdt(names, module);
+	}
+	return err;
+}
+
+static size_t padded(size_t bytes)
+{
+	return (bytes + 7) & ~(size_t)7;
+}
+
+/* As trampoline_write() does for a base. */
+static void move_to(unsigned char *record, uint64_t base)
+{
+	struct control_detour detour;
+	unsigned char *at = record + sizeof(detour);
+
+	memcpy(&detour, record, sizeof(detour));
+	detour.address += base;
+	detour.point += base;
+	detour.semaphore += detour.semaphore ? base : 0;
+	memcpy(record, &detour, sizeof(detour));
+	at += padded(detour.code_bytes);
+	for (unsigned int i = 0; i < detour.fixup_count; i++, at += sizeof(struct detour_fixup)) {
+		struct detour_fixup fixup;
+
+		memcpy(&fixup, at, sizeof(fixup));
+		if (fixup.kind != FIXUP_REL32 && fixup.kind != FIXUP_ABS64)
+			continue;
+		fixup.target += base;
+		memcpy(at, &fixup, sizeof(fixup));
+	}
+}
+
+size_t plan_write(const struct plan *plan, size_t *from, uint64_t base, unsigned char *buffer,
+		  size_t room)
+{
+	struct control_place head = { 0 };
+	size_t used = sizeof(head);
+
+	for (; *from < plan->place_count; (*from)++) {
+		size_t at = plan->places[*from].at;
+		size_t end = *from + 1 < plan->place_count ? plan->places[*from + 1].at
+							   : plan->byte_count;
+
+		if (room - used < end - at)
+			break;
+		memcpy(buffer + used, plan->bytes + at, end - at);
+		move_to(buffer + used, base);
+		used += end - at;
+		head.count++;
+	}
+	memcpy(buffer, &head, sizeof(head));
+	return head.count ? used : 0;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is placed in one file's code for the requests of a session: found, judged and composed once,
+ * however many processes run the file. Addresses are as linked until a plan is written out for a process.
+ */
+#ifndef SESSION_PLAN_H
+#define SESSION_PLAN_H
+
+#include "abi/detour.h"
+#include "code/resolve.h"
+#include "session/names.h"
+#include "session/spec.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct plan_refusal {
+	uint64_t address; /* 0: unknown */
+	char *name;	  /* SUBSYSTEM:EVENT */
+	char *detail;	  /* may be "" */
+	int error;
+};
+
+struct plan_place {
+	size_t at; /* in bytes[] */
+	uint64_t point;
+};
+
+struct plan {
+	struct plan *next;
+	uint64_t device, inode;
+	int fd; /* as long as it is open the inode is nobody else's */
+	char *path;
+	unsigned char *bytes; /* struct control_detour, one behind the other */
+	size_t byte_count, byte_room;
+	struct plan_place *places;
+	size_t place_count, place_room;
+	struct plan_refusal *refused;
+	size_t refused_count, refused_room;
+};
+
+/* Told of each place, whether it can be had or not; `detour` is NULL where it can't. */
+struct plan_listener {
+	void (*place)(const struct code_place *place, int err, const char *detail,
+		      const struct control_detour *detour, void *data);
+	void *data;
+};
+
+/*
+ * Make the plan of a module for all requests of the list that take its path; what comes of each is put
+ * down in the specs. `process` may be NULL: a file that doesn't run. `listener` may be NULL.
+ * Returns 0, also when there is nothing to place; -ENOMEM. Free it also after an error.
+ */
+int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *module,
+	      const struct code_process *process, const struct plan_listener *listener);
+void plan_free(struct plan *plan); /* NULL is allowed */
+
+/* Add names that a module has to the list, near to those that its requests ask for in vain. 0, -ENOMEM. */
+int plan_names(struct name_list *names, const struct spec_list *specs, struct code_module *module);
+
+/* Whether some request takes this path. */
+int plan_concerns(const struct spec_list *specs, const char *path);
+
+/*
+ * Write detours from number *from on as CONTROL_PLACE wants them, for a module at `base`, until the room
+ * is full; *from moves on. Returns the bytes written; 0 when there are no more.
+ */
+size_t plan_write(const struct plan *plan, size_t *from, uint64_t base, unsigned char *buffer,
+		  size_t room);
+
+#endif

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/probe.h"
+
+#include "session/loaded.h"
+#include "session/process.h"
+
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+#define AGENT_NAME "libwaymark-agent.so"
+#define REFUSALS_MAX 1000000
+
+/* A pass over one process's modules. */
+struct pass {
+	struct wm_session *session;
+	struct process *process;
+	struct loaded_list list; /* all opened for the first plan: modules tell of each other */
+};
+
+static int is_agent(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return !strcmp(name ? name + 1 : path, AGENT_NAME);
+}
+
+static struct plan *plan_find(const struct probes *probes, const struct loaded *loaded)
+{
+	for (struct plan *plan = probes->plans; plan; plan = plan->next)
+		if (loaded->inode && plan->inode == loaded->inode &&
+		    plan->device == loaded->device && !strcmp(plan->path, loaded->path))
+			return plan;
+	return NULL;
+}
+
+/* ---- refusals ---- */
+
+static int refusal_order(const void *a, const void *b)
+{
+	const struct probe_refusal *left = a, *right = b;
+	int order = strcmp(left->name, right->name);
+
+	return order ? order : left->error - right->error;
+}
+
+static int refusal_add(struct wm_session *session, const struct probe_refusal *refusal)
+{
+	struct probe_refusals *list = &session->probes.refusals;
+	struct probe_refusal *more;
+
+	session->refused++;
+	if (list->count >= REFUSALS_MAX)
+		return 0;
+	if (list->count == list->room) {
+		size_t room = list->room * 2 + 64;
+
+		more = reallocarray(list->all, room, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		list->all = more;
+		list->room = room;
+	}
+	more = &list->all[list->count];
+	*more = *refusal;
+	more->name = strdup(refusal->name);
+	more->module = strdup(refusal->module);
+	more->detail = strdup(refusal->detail);
+	list->count++; /* it is released whole or not */
+	return more->name && more->module && more->detail ? 0 : -ENOMEM;
+}
+
+int probe_refused(struct wm_session *session, const struct control_refused *refused,
+		  const char *name)
+{
+	struct probe_refusal refusal = { .name = (char *)name,
+					 .module = "",
+					 .detail = "",
+					 .address = refused->address,
+					 .error = refused->error };
+	struct probe_refusal *key = calloc(1, sizeof(*key));
+	struct probe_refusal **there;
+
+	if (!key)
+		return -ENOMEM;
+	*key = (struct probe_refusal){ .name = strdup(name), .error = refused->error };
+	there = key->name ? tsearch(key, &session->probes.refusals.index, refusal_order) : NULL;
+	if (there && *there == key)
+		return refusal_add(session, &refusal); /* children of one server say the same */
+	free(key->name);
+	free(key);
+	return there ? 0 : -ENOMEM;
+}
+
+static void key_free(void *node)
+{
+	struct probe_refusal *key = node;
+
+	free(key->name);
+	free(key);
+}
+
+void probes_release(struct probes *probes)
+{
+	while (probes->plans) {
+		struct plan *next = probes->plans->next;
+
+		plan_free(probes->plans);
+		probes->plans = next;
+	}
+	for (size_t i = 0; i < probes->refusals.count; i++) {
+		free(probes->refusals.all[i].name);
+		free(probes->refusals.all[i].module);
+		free(probes->refusals.all[i].detail);
+	}
+	free(probes->refusals.all);
+	tdestroy(probes->refusals.index, key_free);
+	*probes = (struct probes){ 0 };
+}
+
+/* ---- plans ---- */
+
+/* A file that some request takes can't be read: say why. */
+static void keep_open_error(struct wm_session *session, const struct loaded *loaded)
+{
+	for (size_t i = 0; i < session->specs.count; i++) {
+		struct spec *spec = &session->specs.all[i];
+
+		if (spec->request && code_request_takes(spec->request, loaded->path)) {
+			spec->modules++;
+			spec_keep_error(spec, loaded->error, loaded->path, 0);
+		}
+	}
+}
+
+static int take_refusals(struct wm_session *session, const struct plan *plan)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < plan->refused_count && !err; i++)
+		err = refusal_add(session,
+				  &(struct probe_refusal){ .name = plan->refused[i].name,
+							   .module = plan->path,
+							   .detail = plan->refused[i].detail,
+							   .address = plan->refused[i].address,
+							   .error = plan->refused[i].error });
+	session->probes.wanted += plan->place_count + plan->refused_count;
+	return err;
+}
+
+/* The plan of a module, made where there is none. *plan NULL: its file can't be had. */
+static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan **plan)
+{
+	struct probes *probes = &pass->session->probes;
+	struct code_process process;
+	int err;
+
+	*plan = plan_find(probes, loaded);
+	if (*plan)
+		return 0;
+	err = loaded_open(&pass->list);
+	if (err)
+		return err;
+	if (!loaded->module) {
+		keep_open_error(pass->session, loaded);
+		return 0;
+	}
+	process = loaded_process(&pass->list);
+	err = plan_make(plan, &pass->session->specs, loaded->module, &process, NULL);
+	if (!err)
+		err = plan_names(&pass->session->names, &pass->session->specs, loaded->module);
+	if (!err)
+		err = take_refusals(pass->session, *plan);
+	if (err) {
+		plan_free(*plan);
+		*plan = NULL;
+		return err;
+	}
+	(*plan)->device = loaded->device;
+	(*plan)->inode = loaded->inode;
+	(*plan)->next = probes->plans;
+	probes->plans = *plan;
+	return 0;
+}
+
+/* ---- a process ---- */
+
+static int is_seen(const struct probed *probed, const struct loaded *loaded)
+{
+	for (size_t i = 0; i < probed->count; i++)
+		if (probed->modules[i].start == loaded->start &&
+		    probed->modules[i].device == loaded->device &&
+		    probed->modules[i].inode == loaded->inode)
+			return 1;
+	return 0;
+}
+
+static int set_seen(struct probed *probed, const struct loaded *loaded)
+{
+	if (probed->count == probed->room) {
+		size_t room = probed->room * 2 + 32;
+		struct probed_module *more = reallocarray(probed->modules, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		probed->modules = more;
+		probed->room = room;
+	}
+	probed->modules[probed->count++] = (struct probed_module){ loaded->start, loaded->base,
+								   loaded->device, loaded->inode };
+	return 0;
+}
+
+static int send_plan(struct process *process, const struct plan *plan, uint64_t base)
+{
+	unsigned char *buffer = malloc(CONTROL_BYTES_MAX);
+	size_t from = 0, bytes;
+	int err = buffer ? 0 : -ENOMEM;
+
+	while (!err && (bytes = plan_write(plan, &from, base, buffer,
+					   CONTROL_BYTES_MAX - sizeof(struct wm_message)))) {
+		struct iovec part = { buffer, bytes };
+
+		err = process_request(process, CONTROL_PLACE, &part, 1);
+	}
+	free(buffer);
+	return err;
+}
+
+/* Returns how many modules were new, or an error. */
+static int see_to_modules(struct pass *pass)
+{
+	struct probed *probed = &pass->process->probed;
+	int fresh = 0, err = 0;
+
+	for (size_t i = 0; i < pass->list.count && !err; i++) {
+		const struct loaded *loaded = &pass->list.all[i];
+		struct plan *plan = NULL;
+
+		if (is_seen(probed, loaded))
+			continue;
+		fresh++;
+		err = set_seen(probed, loaded);
+		if (err || is_agent(loaded->path) ||
+		    !plan_concerns(&pass->session->specs, loaded->path))
+			continue;
+		err = plan_of(pass, loaded, &plan);
+		if (!err && plan)
+			err = send_plan(pass->process, plan, loaded->base);
+	}
+	return err ? err : fresh;
+}
+
+/* One look at the modules. `always`: COMMIT also when nothing is new. */
+static int look(struct wm_session *session, struct process *process, int always)
+{
+	struct pass pass = { .session = session, .process = process };
+	int err = loaded_read(&pass.list, process->pid), fresh = 0;
+
+	if (err == -ESRCH)
+		err = -WM_E_GONE;
+	else if (err == -EACCES || err == -EPERM)
+		session_fail(session, err, "pid %d: its memory may not be read", (int)process->pid);
+	if (!err)
+		err = fresh = see_to_modules(&pass);
+	loaded_release(&pass.list);
+	if (err < 0 || (!fresh && !always))
+		return err < 0 ? err : 0;
+	process->probed.look_again = 1;
+	return process_request(process, CONTROL_COMMIT, NULL, 0);
+}
+
+int probe_arm(struct wm_session *session, struct process *process)
+{
+	if (!spec_count_requests(&session->specs))
+		return 0;
+	process->probed.is_on = 1;
+	return look(session, process, 1);
+}
+
+int probe_committed(struct wm_session *session, struct process *process)
+{
+	int err;
+
+	if (!process->probed.is_on || !process->probed.look_again)
+		return 0;
+	process->probed.look_again = 0;
+	err = look(session, process, 0);
+	return err == -WM_E_GONE ? 0 : err;
+}
+
+int probe_module(struct wm_session *session, struct process *process,
+		 const struct control_module *module)
+{
+	struct control_seen seen = { .base = module->base };
+	struct iovec part = { &seen, sizeof(seen) };
+	struct probed *probed = &process->probed;
+	int err = 0;
+
+	if (!probed->is_on)
+		return 0;
+	/* what comes at the place of one that went is another, even if it is the same file */
+	for (size_t i = 0; i < probed->count; i++)
+		if (module->gone && probed->modules[i].base == module->base)
+			probed->modules[i--] = probed->modules[--probed->count];
+	if (module->gone)
+		return 0;
+	err = look(session, process, 0);
+	if (!err)
+		err = process_request(process, CONTROL_SEEN, &part, 1);
+	return err == -WM_E_GONE ? 0 : err;
+}
+
+void probe_quiet(struct process *process)
+{
+	process_drop_places(process);
+	process->probed.count = 0;
+	process->probed.is_on = 0;
+}
+
+void probed_release(struct probed *probed)
+{
+	free(probed->modules);
+	*probed = (struct probed){ 0 };
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Probes of a session in its processes: which modules each has, what is placed in them, what came of it.
+ *
+ * A process's modules are read from outside when it is armed, and again when its agent tells of one that
+ * came. Each file is analysed once in a session (session/plan.h); for each further process that runs it
+ * the plan is only written out for its place in memory. All that is new goes out as PLACE messages and
+ * one COMMIT; then the modules are read once more, since some may have come meanwhile.
+ */
+#ifndef SESSION_PROBE_H
+#define SESSION_PROBE_H
+
+#include "abi/control.h"
+#include "session/plan.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct process;
+struct wm_session;
+
+/* A place that was refused, in whichever processes. */
+struct probe_refusal {
+	char *name;	  /* SUBSYSTEM:EVENT */
+	char *module;	  /* path; "" if unknown */
+	char *detail;	  /* may be "" */
+	uint64_t address; /* as linked where the module is known, else in the process */
+	int error;
+};
+
+struct probe_refusals {
+	struct probe_refusal *all;
+	size_t count, room;
+	void *index; /* those that agents told, by name and error */
+};
+
+/* What a session knows of files; zeroed is empty. */
+struct probes {
+	struct plan *plans;
+	struct probe_refusals refusals;
+	uint64_t wanted; /* places that matched, those refused included */
+};
+
+/* The modules of a process that were seen to; zeroed is empty. */
+struct probed {
+	struct probed_module {
+		uint64_t start, base;
+		uint64_t device, inode;
+	} * modules;
+	size_t count, room;
+	int is_on;	/* COMMIT was sent and no QUIET since */
+	int look_again; /* once COMMIT is answered */
+};
+
+/*
+ * Ask a process to place what the session's specs want in the modules that it has and that were not
+ * seen to. Nothing is done where no spec wants places. 0; -WM_E_GONE; what process_request() returns;
+ * -EACCES or -EPERM, with words in the session's detail, where the process's memory may not be read.
+ */
+int probe_arm(struct wm_session *session, struct process *process);
+
+/* COMMIT was answered. 0 or an error that ends the connection. */
+int probe_committed(struct wm_session *session, struct process *process);
+
+/* Its agent told of a module that came or went. Likewise. */
+int probe_module(struct wm_session *session, struct process *process,
+		 const struct control_module *module);
+
+/* An agent refused a place. 0 or -ENOMEM. */
+int probe_refused(struct wm_session *session, const struct control_refused *refused,
+		  const char *name);
+
+/* The process is quiet: nothing is placed there any more. */
+void probe_quiet(struct process *process);
+
+void probed_release(struct probed *probed);
+void probes_release(struct probes *probes);
+
+#endif

@@ -1,0 +1,131 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Probes end to end, in programs that nobody prepared: each hit is recorded, with its values, and the
+# program computes what it would have computed.
+# shellcheck source=tests/probes_setup.bash
+. "$(dirname "$0")/probes_setup.bash"
+
+# launched NAME SPEC PROGRAM...: recorded into NAME; all discards would be a failure
+launched()
+{
+	local name=$1 spec=$2
+	shift 2
+	run 0 --json -o "$name" -e "$spec" -- "$@"
+	expect "$name: discarded" "$(json discarded)" 0
+	expect "$name: events in the trace" "$(events_in "$name")" "$(json recorded)"
+}
+
+# A function's entry, its arguments by debug information; each call is there.
+launched entry func:add@probed ./probed 500
+expect "add" "$(count entry probed:add)" 1000
+expect "add: a, one each round, and once more by tail()" \
+	"$(values entry probed:add a | sort -n | uniq -c | awk '$1 != 2' | wc -l)" 0
+expect "add: b" "$(values entry probed:add b | awk '$1 < 0' | wc -l)" 500
+
+# By register where nobody says what the arguments are, typed on request, and what it returns.
+launched types 'func:sum6/arg1:i8,arg2:i16,arg3:i32,arg4:i64,arg5:u8,arg6:u64,ret/' ./probed 300
+expect "sum6: begin" "$(count types probed:sum6:begin)" 300
+expect "sum6: end" "$(count types probed:sum6:end)" 300
+expect "arg1" "$(values types probed:sum6:begin arg1 | tail -1)" 0
+expect "arg2" "$(values types probed:sum6:begin arg2 | sort -u)" -2
+expect "arg3" "$(whole types probed:sum6:begin arg3)" 300
+expect "arg4" "$(values types probed:sum6:begin arg4 | tail -1)" -300
+expect "arg5" "$(values types probed:sum6:begin arg5 | tail -1)" $((300 % 256))
+expect "arg6" "$(values types probed:sum6:begin arg6 | sort -u)" 7
+expect "ret" "$(values types probed:sum6:end ret | tail -1)" $((0 - 2 + 300 % 256 + 7))
+launched floats 'func:scale/ret/' ./probed 9
+expect "floating point" "$(values floats probed:scale:begin by | sort -u)" 0.5
+expect "floating point returned" "$(values floats probed:scale:end ret | tail -1)" 4.5
+
+# Recursion, longjmp, tail calls: spans as the calls were.
+launched nested 'func:factorial/ret/' ./probed 120
+expect "recursion" "$(count nested probed:factorial:begin)" 780
+expect "recursion: returns" "$(count nested probed:factorial:end)" 780
+"$waymark" report nested | grep -q unfinished && fail "recursion: a span has no end"
+launched jumps 'func:jumps/ret/' ./probed 1000
+expect "longjmp: entries" "$(count jumps probed:jumps:begin)" 1000
+expect "longjmp: returns" "$(count jumps probed:jumps:end)" 500
+launched tails 'func:tail/ret/' ./probed 100
+expect "tail call: returns" "$(count tails probed:tail:end)" 100
+expect "tail call: value" "$(values tails probed:tail:end ret | tail -1)" 101
+
+# Strings: whole, NULL, behind a pointer that leads nowhere.
+launched strings 'func:greet/arg1:str,arg2:str,arg3:str/' ./probed 20
+expect "a string" "$(values strings probed:greet arg1 | tail -1)" '"customer 20"'
+expect "a NULL string" "$(values strings probed:greet arg2 | sort -u)" NULL
+expect "an unreadable string" "$(values strings probed:greet arg3 | sort -u)" "(unreadable)"
+
+# Threads: each hit of each.
+launched threads 'func:sum6' ./probed 2000 8
+expect "threads" "$(count threads probed:sum6)" 16000
+expect "threads: that many" "$("$waymark" dump threads | awk '{ print $3 }' | sort -u | wc -l)" 8
+
+# Addresses: an offset into the file, a line of the source.
+offset=$(nm probed | awk '$3 == "add" { print "0x" $1 }')
+offset=$(printf '0x%x' "$offset")
+launched offset "addr:probed+$offset/arg1:i32/" ./probed 50
+expect "addr: an offset" "$("$waymark" dump offset | wc -l)" 100
+line=$(awk '/line of add/ { print NR }' "$probes_dir/probed.c")
+launched line "addr:probed.c:$line" ./probed 50
+expect "addr: a line" "$("$waymark" dump line | wc -l)" 100
+
+# USDT: with the argument forms that the compiler chose, and a semaphore.
+if [ -n "$has_sdt" ]; then
+	launched usdt 'usdt:shop:order/arg1,arg2:str,arg3/' ./probed 400
+	expect "usdt" "$(whole usdt shop:order arg1)" 400
+	expect "usdt: a string" "$(values usdt shop:order arg2 | tail -1)" '"customer 400"'
+	expect "usdt: arg3" "$(values usdt shop:order arg3 | tail -1)" 2800
+	launched both 'usdt:shop:*' ./probed 400
+	expect "usdt: two by a glob" "$("$waymark" dump both | wc -l)" 800
+	start ./probed 0 1 100
+	sleep 0.2
+	run 0 --json --for 300ms -e usdt:shop:order -o semaphore -p "$pid"
+	same_bytes "$pid" /probed "usdt"
+	expect "the semaphore is lowered" \
+		"$(gdb -p "$pid" -batch -ex 'p shop_order_semaphore' 2>/dev/null | sed -n 's/^\$1 = //p')" 0
+fi
+
+# A running program: attached to, let go, each byte put back, and it has computed rightly.
+start ./probed 0 4 100 >sums
+sleep 0.2
+for round in 1 2 3; do
+	run 0 --json --for 300ms -e 'func:*@probed' -o "running$round" -p "$pid"
+	expect "attached: discarded" "$(json discarded)" 0
+	expect "attached: events" "$(events_in "running$round")" "$(json recorded)"
+	[ "$(count "running$round" probed:add)" -gt 100 ] || fail "attached: few events of add"
+	same_bytes "$pid" /probed "attached $round"
+done
+one=$("$waymark" dump running1 | awk '{ print $3 }' | sort | uniq -c | sort -n | awk 'END { print $2 }')
+"$waymark" dump --event probed:sum6 running1 | grep " $one " |
+	sed -n 's/.* c = \([0-9]*\).*/\1/p' >rounds
+awk 'NR > 1 && $1 != last + 1 { exit 1 } { last = $1 }' rounds || fail "attached: a hole in a thread's calls"
+"$waymark" record -o two -e func:sum6 --for 900ms -p "$pid" 2>words-two &
+other=$!
+run 0 --json --for 300ms -o three -e func:sum6 -p "$pid"
+wait $other || fail "two sessions: $(cat words-two)"
+[ "$(count two probed:sum6)" -gt "$(count three probed:sum6)" ] || fail "two sessions: the first ended with the second"
+"$waymark" record -o killed -e 'func:*@probed' -p "$pid" 2>words &
+recorder=$!
+sleep 0.7
+kill -9 $recorder
+wait $recorder 2>/dev/null
+sleep 1.5
+same_bytes "$pid" /probed "the tool was killed"
+[ "$(count killed probed:add)" -gt 0 ] || fail "nothing is left of the killed recording"
+kill "$pid"
+for _ in $(seq 50); do
+	[ -s sums ] && break
+	sleep 0.1
+done
+grep -q ' wrong 0$' sums || fail "the attached program: $(cat sums)"
+
+# A whole library of a running program; libc's own functions, the recording's among them.
+start ./probed 0 2 100 >sums
+sleep 0.2
+run 0 --json --for 500ms -e 'func:*@libc.so.6' -o libc -p "$pid"
+[ "$(count libc 'libc*:strlen*')" -gt 0 ] || [ "$(json recorded)" -gt 0 ] || fail "libc: nothing was recorded"
+same_bytes "$pid" /libc.so.6 "libc"
+run 0 --json --for 300ms -e 'func:malloc/ret,arg1/' -e 'func:free/arg1:ptr/' -o malloc -p "$pid"
+kill "$pid"
+
+exit "$failed"

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A server that forks: prefork CHILDREN ROUNDS. Its children are there from the beginning, each calls
+ * serve(child, round) all the while; one that has called it ROUNDS times ends and is forked anew (ROUNDS 0:
+ * none ends). It goes on until SIGTERM, and ends with 1 if a child did not end well.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHILDREN_MAX 64
+
+__attribute__((noinline)) int serve(int child, int round);
+
+static volatile sig_atomic_t ended;
+
+static void end(int signal)
+{
+	(void)signal;
+	ended = 1;
+}
+
+int serve(int child, int round)
+{
+	__asm__ volatile("" : "+r"(child), "+r"(round));
+	return child * 1000 + round % 1000;
+}
+
+static pid_t start(int child, int rounds)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (int round = 0; !rounds || round < rounds; round++) {
+		if (serve(child, round) != child * 1000 + round % 1000)
+			_exit(1);
+		if (!rounds)
+			usleep(1000);
+	}
+	_exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	int children = argc > 1 ? atoi(argv[1]) : 2, rounds = argc > 2 ? atoi(argv[2]) : 0;
+	pid_t pids[CHILDREN_MAX];
+	int bad = 0;
+
+	if (children > CHILDREN_MAX)
+		return 2;
+	signal(SIGTERM, end);
+	for (int i = 0; i < children; i++)
+		pids[i] = start(i, rounds);
+	while (!ended) {
+		int status;
+		pid_t pid;
+
+		usleep(1000);
+		while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+			bad |= status != 0;
+			for (int i = 0; i < children; i++)
+				if (pids[i] == pid)
+					pids[i] = start(i, rounds);
+		}
+	}
+	for (int i = 0; i < children; i++)
+		kill(pids[i], SIGKILL);
+	return bad;
+}

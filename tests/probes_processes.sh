@@ -1,0 +1,91 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Probes in processes as users have them: forked, executed, loading late, deleted, replaced, another's.
+# shellcheck source=tests/probes_setup.bash
+. "$(dirname "$0")/probes_setup.bash"
+
+# A prefork server that runs: its children that are there, and those that come.
+start ./prefork 6 0
+sleep 0.3
+run 0 --json --for 500ms --tree -e func:serve -o tree -p "$pid"
+expect "--tree: processes" "$("$waymark" dump tree | awk '{ print $4 }' | sort -u | wc -l)" 6
+for child in 0 1 2 3 4 5; do
+	"$waymark" dump tree | sed -n "s/.* child = $child, round = \([0-9]*\).*/\1/p" |
+		awk 'NR > 1 && $1 != last + 1 { bad = 1 } { last = $1 } END { exit bad || !NR }' ||
+		fail "--tree: a hole in what child $child did"
+done
+run 0 --json --for 300ms -e func:serve -o alone -p "$pid"
+expect "without --tree the children are left alone" "$("$waymark" dump alone | wc -l)" 0
+for other in $(pgrep -P "$pid"); do
+	same_bytes "$other" /prefork "a child"
+done
+kill -9 "$pid"
+start ./prefork 3 200
+sleep 0.2
+run 0 --json --for 1s -e func:serve -o forked -p "$pid"
+expect "forked: discarded" "$(json discarded)" 0
+"$waymark" dump forked | awk '{ print $4 }' | sort | uniq -c | awk '$1 != 200 { n++ } $1 == 200 { whole++ }
+	END { if (whole < 5 || n > 8) exit 1 }' ||
+	fail "forked: children are not recorded from their first call to their last:
+$("$waymark" dump forked | awk '{ print $4 }' | sort | uniq -c | sort -n | head -20)"
+
+# Started through a script that executes another, in a shell that forks one more.
+cat >wrapper <<'END'
+#!/bin/sh
+./probed 10
+exec env SHOP=1 ./probed 20
+END
+chmod +x wrapper
+run 0 --json -e func:sum6@probed -o wrapped -- ./wrapper
+expect "a wrapper script" "$(count wrapped probed:sum6)" 30
+
+# A library that is loaded late, again and again: from its constructor on.
+run 0 --json -e 'func:library_add/arg1:i32,arg2:i32,ret/' -o late -- ./loads ./libprobed.so 5 10
+expect "dlopen: calls" "$(count late libprobed:library_add:begin)" 55
+expect "dlopen: returns" "$(count late libprobed:library_add:end)" 55
+expect "dlopen: constructors" "$(values late libprobed:library_add:begin arg1 | grep -c '^-1$')" 5
+
+# Deleted and replaced binaries: what runs is what is read.
+cp probed going
+start ./going 0 1 1000
+sleep 0.2
+rm going
+run 0 --json --for 300ms -e func:add -o deleted -p "$pid"
+[ "$(count deleted 'going*:add')" -gt 10 ] || fail "a deleted binary: nothing was recorded"
+printf 'int add(int a) { return a; } int main(void) { return add(0); }' | cc -x c -O0 - -o going
+run 0 --json --for 300ms -e func:add -o replaced -p "$pid"
+[ "$(count replaced 'going*:add')" -gt 10 ] || fail "a replaced binary: nothing was recorded"
+kill "$pid"
+
+# In namespaces of its own: files are found as the process sees them.
+if [ "$(id -u)" -eq 0 ] && unshare --mount --pid --fork --mount-proc true 2>/dev/null; then
+	mkdir -p root
+	cp probed root/inner
+	# shellcheck disable=SC2016 # expanded by the inner shell
+	start unshare --mount --pid --fork --mount-proc --kill-child sh -c \
+		'mount -t tmpfs none /mnt && cp '"$folder"'/root/inner /mnt/inner && exec /mnt/inner 0 1 1000'
+	sleep 0.5
+	inner=$(pgrep -f '^/mnt/inner 0 1 1000' | head -1)
+	run 0 --json --for 300ms -e func:add -o contained -p "$inner"
+	[ "$(count contained inner:add)" -gt 10 ] || fail "in a container: nothing was recorded"
+	kill -9 "$inner" 2>/dev/null
+else
+	echo "without namespaces of its own a program is not tried"
+fi
+
+# Stripped: what the dynamic symbols name is there, the rest is refused by name.
+cp libprobed.so whole.so
+strip libprobed.so
+run 0 --json -e func:library_add -o stripped -- ./loads ./libprobed.so 1 10
+expect "a stripped library" "$(count stripped libprobed:library_add)" 11
+
+# Another user's process: root may, others may not.
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+	chmod 755 "$folder"
+	start env -u XDG_RUNTIME_DIR setpriv --reuid 65534 --clear-groups ./probed 0 1 1000
+	sleep 0.3
+	run 0 --json --for 300ms -e func:add -o others -p "$pid"
+	[ "$(count others probed:add)" -gt 10 ] || fail "another user's process: nothing was recorded"
+fi
+
+exit "$failed"

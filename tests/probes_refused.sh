@@ -1,0 +1,135 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Probes that can't be: each with its clear line, a status, and nothing changed.
+# shellcheck source=tests/probes_setup.bash
+. "$(dirname "$0")/probes_setup.bash"
+
+# bad STATUS TEXT ARGUMENT...: refused with these words; the folder ./trace is not made
+bad()
+{
+	local status=$1 text=$2
+	shift 2
+	run "$status" -o trace "$@"
+	says "$text"
+	grep -q "^waymark" words || fail "record $*: no line begins with the command's name"
+	[ ! -e trace ] || fail "record $*: left a trace folder behind"
+	rm -rf trace
+}
+
+start ./probed 0 2 1000
+sleep 0.2
+
+# Names.
+bad 1 "did you mean factorial?" -e func:factoral@probed -p "$pid"
+bad 1 "no such function" -e func:nothing_like_it@probed -p "$pid"
+bad 1 "no such function" -e 'func:nothing_like_*' -p "$pid"
+bad 1 "no module of this name" -e func:add@nolibrary.so -p "$pid"
+bad 1 "no such probe" -e usdt:shop:nothing -p "$pid"
+[ -z "$has_sdt" ] || bad 1 "did you mean shop:order" -e usdt:shop:odrer -p "$pid"
+cat >twice.c <<'END'
+#include <unistd.h>
+int other(int a);
+static __attribute__((noinline, noclone)) int same(int a)
+{
+	__asm__ volatile("" : "+r"(a));
+	return a + 1;
+}
+int main(void)
+{
+	for (;;) {
+		if (same(1) + other(1) == 0)
+			return 1;
+		usleep(1000);
+	}
+}
+END
+cat >other.c <<'END'
+int other(int a);
+static __attribute__((noinline, noclone)) int same(int a)
+{
+	__asm__ volatile("" : "+r"(a));
+	return a + 2;
+}
+int other(int a)
+{
+	return same(a) + 1;
+}
+END
+cc -O2 -g twice.c other.c -o twice || exit 1
+probed=$pid
+start ./twice
+sleep 0.1
+run 0 --json --for 200ms -e func:same -o same -p "$pid"
+says "func:same names 2 functions"
+says "twice:same"
+expect "both are recorded" "$("$waymark" dump same | awk '{ print $5 }' | sort -u | wc -l)" 2
+
+# Stripped.
+cp probed bare
+strip bare
+start ./bare 0 1 1000
+sleep 0.1
+bad 1 "stripped" -e func:add@bare -p "$pid"
+pid=$probed
+
+# Addresses.
+at()
+{
+	printf '0x%x' $((0x$(nm probed | awk -v name="$1" '$3 == name { print $1 }') + $2))
+}
+bad 1 "in the middle of an instruction" -e "addr:probed+$(at sum6 1)" -p "$pid"
+bad 1 "not in code" -e "addr:probed+$(at data_word 0)" -p "$pid"
+bad 1 "not in code" -e "addr:probed+0x7fffffff" -p "$pid"
+bad 1 "the kernel's" -e 'addr:[vdso]+0x10' -p "$pid"
+bad 1 "the kernel's" -e 'func:__vdso_gettimeofday@[vdso]' -p "$pid"
+bad 1 "before there is room for a jump" -e func:tiny -p "$pid"
+bad 1 "no code begins at this line" -e "addr:probed.c:2" -p "$pid"
+
+# Options.
+bad 1 "can't be read" -e func: -p "$pid"
+bad 1 "can't be read" -e 'func:add/' -p "$pid"
+bad 1 "as this type" -e 'func:add/arg1:strange/' -p "$pid"
+bad 1 "no such parameter" -e 'func:add/arg99/' -p "$pid"
+bad 1 "can't be read" -e usdt:shop -p "$pid"
+bad 1 "can't be read" -e addr:probed -p "$pid"
+bad 1 "given twice" -e func:add -e func:add -p "$pid"
+bad 1 "can't be recorded by this version" -e watch:x -p "$pid"
+bad 2 "--tree" --tree ./probed
+
+# Nothing of all that has changed the program; one bad function among good ones is told, the rest recorded.
+same_bytes "$pid" /probed "refusals"
+run 0 --json -v --for 200ms -e 'func:*@probed' -o some -p "$pid"
+says "tiny"
+says "refused"
+[ "$(json refused)" -gt 0 ] || fail "nothing was refused"
+[ "$(json recorded)" -gt 0 ] || fail "nothing was recorded"
+kill "$pid"
+
+# Programs that no agent can enter.
+if echo 'int main(void) { for (;;) __builtin_ia32_pause(); }' | cc -static -x c - -o static 2>/dev/null; then
+	bad 1 "statically linked" -e func:main ./static
+	start ./static
+	bad 1 "statically linked" -e func:main -p "$pid"
+	kill -9 "$pid"
+fi
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+	chmod 755 "$folder"
+	start ./probed 0 1 1000
+	roots=$pid
+	(cd /tmp && unset XDG_RUNTIME_DIR && exec setpriv --reuid 65534 --clear-groups \
+		timeout 20 "$waymark" record -e func:add -o "/tmp/waymark-probes-$$" -p "$roots") >out 2>words
+	expect "another user's process: status" $? 1
+	says "pid $roots"
+fi
+
+# Something else traces it: refused by name, and it goes on.
+if command -v gdb >/dev/null; then
+	start ./probed 0 1 1000
+	gdb -p "$pid" -batch -ex 'shell sleep 3' >/dev/null 2>&1 &
+	sleep 1.5
+	bad 1 "$pid" -e func:add -p "$pid"
+	wait $!
+	kill -0 "$pid" || fail "the traced program is gone"
+fi
+
+exit "$failed"

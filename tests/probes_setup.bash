@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+# Shared by the tests of probes: programs that know nothing of Waymark, and what a trace must say of them.
+# shellcheck shell=bash disable=SC2034 # what is set here is used there
+. "$(dirname "${BASH_SOURCE[0]}")/record_setup.bash"
+
+probes_dir=$source_dir/tests/probes
+has_sdt=
+echo '#include <sys/sdt.h>' | cc -E -x c - >/dev/null 2>&1 && has_sdt=-DHAVE_SDT
+cc -O2 -g $has_sdt "$probes_dir/probed.c" -o probed -lpthread &&
+	cc -O2 "$probes_dir/loads.c" -o loads -ldl &&
+	cc -O2 -g "$probes_dir/prefork.c" -o prefork &&
+	cc -O2 -fPIC -shared "$probes_dir/library.c" -o libprobed.so || exit 1
+
+# count TRACE NAME: events of that name
+count()
+{
+	"$waymark" dump --event "$2" "$1" | grep -vc 'events lost'
+}
+
+# values TRACE NAME FIELD: the field's value in each event of that name, in order of time
+values()
+{
+	"$waymark" dump --event "$2" "$1" | sed -n "s/.*[{,] $3 = \(\"[^\"]*\"[.]*\|'[^']*'\|[^ ,]*\).*/\1/p"
+}
+
+# whole TRACE NAME FIELD: the field of those events is one unbroken run of integers; says how many
+whole()
+{
+	values "$1" "$2" "$3" | awk 'NR > 1 && $1 != last + 1 { bad = 1 } { last = $1 }
+		END { if (bad || !NR) exit 1; print NR }'
+}
+
+# same_bytes PID MODULE WHAT: the text of that module in memory is that of its file
+same_bytes()
+{
+	local range offset file start end
+	while read -r range _ offset _ _ file; do
+		start=$((16#${range%-*})) end=$((16#${range#*-}))
+		cmp -s <(dd if=/proc/"$1"/mem bs=4096 skip=$((start / 4096)) \
+			count=$(((end - start) / 4096)) 2>/dev/null) \
+			<(dd if="$file" bs=4096 skip=$((16#$offset / 4096)) \
+				count=$(((end - start) / 4096)) 2>/dev/null) ||
+			[ "$(cmp <(dd if=/proc/"$1"/mem bs=4096 skip=$((start / 4096)) \
+				count=$(((end - start) / 4096)) 2>/dev/null) "$file" \
+				-i 0:$((16#$offset)) 2>&1 | grep -vc EOF)" -eq 0 ] ||
+			fail "$3: bytes of $file in process $1 are not restored"
+	done < <(grep ' r-xp .*'"$2" /proc/"$1"/maps)
+}

@@ -1,0 +1,213 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Debian's own programs, unmodified, with probes in them: they work on, their results are what they are
+# without, every event that is due is there, and nothing is left in their code.
+#
+#	realprograms.sh [SECTION]...
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+# shellcheck source=tests/postgres.bash
+. "$source_dir/tests/postgres.bash"
+
+real=$source_dir/tests/real
+python=/usr/bin/python3.11
+chmod 755 "$folder" # other users' processes load the agent from here
+ran=0
+failed_before=0
+
+trap 'pg_stop; cleanup' EXIT
+
+# missing WHAT: this section can't run
+missing()
+{
+	echo "skipped $section: $*"
+}
+
+# section_ran: it counts
+section_ran()
+{
+	ran=$((ran + 1))
+	[ "$failed" -eq "$failed_before" ] && echo "fine: $section"
+	failed_before=$failed
+}
+
+# count TRACE NAME [JSON]: events of that name, whose line of JSON has that in it
+count()
+{
+	"$waymark" dump --json "$1" | grep -F "\"name\":\"$2\"" | grep -cF -- "${3:-}"
+}
+
+# code_is_whole WHAT PID: within the two seconds that are allowed for it
+code_is_whole()
+{
+	timeout 60 python3 "$real/same_text.py" "$2" 2 >words 2>&1 || fail "$1: code was left changed: $(head -n 3 words)"
+}
+
+# ---- Python's own probes ----
+python_usdt()
+{
+	[ -x $python ] || { missing "no $python"; return; }
+	$python -S -E "$real/calls.py" >wanted
+	run 0 --json --buffer 64M -o py -e 'usdt:python:function__*/arg1:str,arg2:str,arg3/' \
+		-e usdt:python:line -- $python -S -E "$real/calls.py"
+	expect "python's output" "$(grep -v '^{' out)" "$(cat wanted)"
+	expect "python: lost" "$(json discarded)" 0
+	"$waymark" dump --json py >py.json
+	for pair in fib:1973 thrower:210 catcher:10 cube:300; do
+		for edge in entry return; do
+			expect "python: function__$edge of ${pair%:*}" \
+				"$(grep -F "\"python:function__$edge\"" py.json | grep -cF "\"arg2\":\"${pair%:*}\"")" \
+				"${pair#*:}"
+		done
+	done
+	[ "$(grep -cF '"python:line"' py.json)" -gt 8000 ] || fail "python: few lines were recorded"
+	expect "python: the file of each fib" \
+		"$(grep -F '"arg2":"fib"' py.json | grep -vcF "\"arg1\":\"$real/calls.py\"")" 0
+	section_ran
+}
+
+# ---- every function of two libraries, in a program that runs ----
+works_start()
+{
+	rm -f input
+	mkfifo input
+	$python -S -E "$real/works.py" forever <input >works 2>&1 &
+	pid=$!
+	started+=("$pid")
+	exec {input}>input
+	for _ in $(seq 100); do
+		grep -q 'under way' works && return
+		sleep 0.1
+	done
+	fail "works.py doesn't come under way: $(cat works)"
+}
+
+works_end()
+{
+	exec {input}>&-
+	wait "$pid" || fail "$1: works.py ended with status $?: $(tail -n 3 works)"
+	grep -q '^all of .* alike' works || fail "$1: $(tail -n 3 works)"
+}
+
+# libraries_attached NAME OPTION...
+libraries_attached()
+{
+	local name=$1 distinct
+	shift
+	works_start
+	for turn in 1 2; do
+		rm -rf libraries
+		run 0 --json --buffer 64M --for 1s -o libraries -p "$pid" "$@"
+		"$waymark" report libraries >report 2>&1 || fail "$name: report: $(cat report)"
+		distinct=$("$waymark" dump --json libraries | grep -o '"name":"[^"]*"' | sort -u | wc -l)
+		[ "$distinct" -gt 20 ] || fail "$name: only $distinct functions were seen: $(cat words)"
+		code_is_whole "$name, time $turn" "$pid"
+		sleep 0.3
+	done
+	works_end "$name"
+}
+
+libraries()
+{
+	[ -x $python ] || { missing "no $python"; return; }
+	$python -S -E "$real/works.py" 3 >wanted || { missing "python has no zlib or sqlite3"; return; }
+	run 0 --json --buffer 64M --policy cyclic -o libz -e 'func:*@libz.so.1' -- $python -S -E "$real/works.py" 3
+	expect "all of libz: the results" "$(grep -v '^{' out)" "$(cat wanted)"
+	run 0 --json --buffer 64M --policy cyclic -o sqlite -e 'func:*@libsqlite3.so.0' -- \
+		$python -S -E "$real/works.py" 3
+	expect "all of SQLite: the results" "$(grep -v '^{' out)" "$(cat wanted)"
+	run 0 --json --buffer 64M --policy cyclic -o returns -e 'func:*@libz.so.1/ret/' \
+		-e 'func:*@libsqlite3.so.0/ret/' -- $python -S -E "$real/works.py" 3
+	expect "all returns: the results" "$(grep -v '^{' out)" "$(cat wanted)"
+
+	# What is counted by the program's own code: three rounds of four threads.
+	run 0 --json -o adler -e 'func:deflateInit2_@libz.so.1/arg1,arg2/' -e 'func:inflateEnd@libz.so.1/ret/' \
+		-- $python -S -E "$real/works.py" 3
+	expect "deflateInit2_" "$(count adler libz:deflateInit2_)" 48
+	expect "inflateEnd's returns" "$(count adler libz:inflateEnd:end '"ret":0')" 48
+
+	libraries_attached "functions" -e 'func:*@libz.so.1' -e 'func:*@libsqlite3.so.0'
+	libraries_attached "returns" -e 'func:*@libz.so.1/ret/' -e 'func:*@libsqlite3.so.0/ret,arg1,arg2/'
+	section_ran
+}
+
+# ---- malloc and its family, in sixteen threads ----
+allocations()
+{
+	local family=()
+	for function in malloc/ret,arg1/ calloc/ret,arg1,arg2/ realloc/ret,arg1,arg2/ free/arg1/; do
+		family+=(-e "func:${function%%/*}@libc.so.6/${function#*/}")
+	done
+	cc -O2 "$real/allocations.c" -o allocations -lpthread || { fail "allocations.c"; return; }
+	run 0 --json --buffer 128M -o family "${family[@]}" -- ./allocations 300
+	expect "allocations: the results" "$(grep -v '^{' out)" "all blocks were whole"
+	expect "allocations: lost" "$(json discarded)" 0
+	"$waymark" dump --json family | python3 "$real/allocations_test.py" 300 >words 2>&1 ||
+		fail "allocations: $(cat words)"
+	# the whole of libc, while it works
+	run 0 --json --buffer 64M --policy cyclic -o libc -e 'func:*@libc.so.6' -- ./allocations 100
+	expect "all of libc: the results" "$(grep -v '^{' out)" "all blocks were whole"
+	section_ran
+}
+
+# ---- PostgreSQL under pgbench ----
+# postgres_record NAME OPTION...: of all its processes, while twenty clients work
+postgres_record()
+{
+	local name=$1
+	shift
+	rm -rf pg
+	run 0 --json --buffer 4M --for 2s -o pg -p "$(pg_pids)" "$@"
+	expect "$name: clients' trouble" "$(grep -cE 'ERROR|aborted' pgbench.log)" 0
+	[ -z "$(pg_complaints)" ] || fail "$name: $(pg_complaints)"
+}
+
+postgres()
+{
+	local clients parent
+	pg_find >why || { missing "$(cat why)"; return; }
+	pg_start 4 >why || { missing "no server: $(cat why)"; pg_stop; return; }
+	parent=$(head -n 1 "$pg_folder/data/postmaster.pid")
+	pg_run pgbench -n -c 20 -j 2 -T 14 >pgbench.log 2>&1 &
+	clients=$!
+	sleep 1
+
+	(sleep 1; pg_run psql -Atc "select 'a late one'" >late) &
+	postgres_record "transactions" -e 'usdt:postgresql:transaction__*' \
+		-e 'usdt:postgresql:query__start/arg1:str/'
+	wait $!
+	expect "a query of a new backend" "$(cat late)" "a late one"
+	"$waymark" dump --json pg >pg.json
+	[ "$(grep -cF '"postgresql:transaction__commit"' pg.json)" -gt 20 ] || fail "few commits were recorded"
+	[ "$(grep -F '"postgresql:transaction__start"' pg.json | grep -o '"pid":[0-9]*' | sort -u | wc -l)" \
+		-ge 20 ] || fail "not all backends were recorded"
+	grep -F '"postgresql:query__start"' pg.json | grep -qF 'UPDATE pgbench_accounts' ||
+		fail "no query has its text"
+	grep -qF "a late one" pg.json || fail "a backend that came later wasn't recorded"
+
+	postgres_record "all of USDT" -e 'usdt:postgresql:*'
+	postgres_record "functions" -e 'func:ExecProcNode*@postgres/ret/' -e 'func:LWLock*@postgres/arg1/' \
+		-e 'func:heap_*@postgres/ret,arg1/' -e 'func:exec_simple_query@postgres/ret,arg1:str/'
+	wait $clients || fail "pgbench ended with status $?: $(tail -n 3 pgbench.log)"
+	grep -q '^number of failed transactions: 0 ' pgbench.log || fail "pgbench: $(cat pgbench.log)"
+	expect "pgbench's own books" "$(pg_books)" t
+	for pid in $(pg_pids | tr , ' '); do
+		code_is_whole "postgres" "$pid"
+	done
+	kill -0 "$parent" || fail "the postmaster is gone"
+	pg_stop
+	section_ran
+}
+
+[ $# -gt 0 ] || set -- python libraries allocations postgres
+for section in "$@"; do
+	case $section in
+	python) python_usdt ;;
+	libraries) libraries ;;
+	allocations) allocations ;;
+	postgres) postgres ;;
+	*) fail "there is no section $section" ;;
+	esac
+done
+[ $ran -gt 0 ] || [ $failed -ne 0 ] || skip "none of the programs is installed"
+exit $failed

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tortures victim.c for so many seconds: attaches to it, arms and disarms probes on every function of
+ * libc, of libz and of its own, with returns and without, reads what was recorded, compares the code with
+ * its files, detaches, is killed in the middle of it, and attaches again. shared.h tells of the books.
+ *
+ *	driver SECONDS VICTIM PLUGIN
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <waymark/error.h>
+#include <waymark/session.h>
+
+#include "shared.h"
+#include "text.h"
+
+#define ROUND_S 2.0
+#define SILENCE_S 60  /* nothing went on for so long: it hangs */
+#define CLEAN_MS 2000 /* for the agent to take up what a killed tool left */
+#define SPECS_MAX 8
+
+#define OWN "func:point_*/ret,arg1,arg2/", "usdt:torture:point"
+#define OWN_ENTRIES "func:point_*/arg1,arg2/", "usdt:torture:point"
+
+static const struct way {
+	const char *name;
+	const char *specs[SPECS_MAX];
+	int gated; /* armed and disarmed while all threads are parked: the books are exact */
+	int jumps, follow, is_killed;
+	enum wm_policy policy;
+} ways[] = {
+	{ "its own, parked", { OWN }, .gated = 1 },
+	{ "libz and its own, racing", { "func:*@libz.so.1", OWN }, .jumps = 1 },
+	{ "libc, racing", { "func:*@libc.so.6", OWN_ENTRIES }, .policy = WM_POLICY_CYCLIC },
+	{ "libz, returns, parked", { "func:*@libz.so.1/ret/", OWN }, .gated = 1 },
+	{ "libc, returns, racing",
+	  { "func:*@libc.so.6/ret/", OWN },
+	  .jumps = 1,
+	  .policy = WM_POLICY_CYCLIC },
+	{ "killed", { "func:*@libz.so.1/ret/", "func:*@libc.so.6", OWN }, .is_killed = 1 },
+	{ "libc and libz, parked, discarding",
+	  { "func:*@libz.so.1", "func:*@libc.so.6", OWN },
+	  .gated = 1 },
+	{ "all, following",
+	  { "func:*@libz.so.1", "func:*@libc.so.6", "func:plugin_*", "func:throw_*/ret/", OWN },
+	  .jumps = 1,
+	  .follow = 1 },
+	{ "loaded later and left",
+	  { "func:plugin_*/ret/", "func:throw_*/ret/", "func:leave_far/ret/",
+	    "func:backtrace_at/ret/", OWN },
+	  .jumps = 1 },
+};
+
+#define WAYS (sizeof(ways) / sizeof(*ways))
+
+struct totals {
+	uint64_t rounds, cycles, sites, emitted, recorded, discarded, strays, read, killed;
+};
+
+static struct torture *shared;
+static struct totals total;
+static pid_t victim;
+static int failed;
+static const char *phase = "start";
+static const struct way *way_now = ways;
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* It hangs: say where, and make an end of it. */
+static void on_silence(int signal_number)
+{
+	(void)signal_number;
+	fprintf(stderr, "torture: nothing went on for %d s; last: %s, %s\n", SILENCE_S,
+		way_now->name, phase);
+	kill(victim, SIGABRT);
+	_exit(1);
+}
+
+static void enter(const char *name)
+{
+	phase = name;
+	alarm(SILENCE_S);
+}
+
+static int fail(struct wm_session *session, const char *what, int err)
+{
+	fprintf(stderr, "torture: %s: %s: %s: %s\n", way_now->name, what, wm_error_text(err),
+		wm_session_detail(session));
+	failed = 1;
+	return -1;
+}
+
+static int victim_is_alive(void)
+{
+	int status;
+
+	if (!victim || waitpid(victim, &status, WNOHANG) != victim)
+		return victim > 0;
+	fprintf(stderr, "torture: %s: the victim ended in %s, status %x\n", way_now->name, phase,
+		(unsigned int)status);
+	victim = 0;
+	failed = 1;
+	return 0;
+}
+
+static void pause_victim(void)
+{
+	const char *before = phase;
+
+	enter("waiting for the victim to park");
+	__atomic_store_n(&shared->pause, 1, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&shared->parked, __ATOMIC_SEQ_CST) != PARTIES && victim_is_alive())
+		usleep(100);
+	enter(before);
+}
+
+static void resume_victim(void)
+{
+	__atomic_store_n(&shared->pause, 0, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&shared->parked, __ATOMIC_SEQ_CST) && victim_is_alive())
+		usleep(100);
+}
+
+/* A point's number and its check agree, and so do the halves of what it returned. */
+static int is_damaged(const struct wm_event *event)
+{
+	uint64_t value;
+
+	if (!strstr(event->name, ":point"))
+		return 0;
+	if (!event->field_count)
+		return 1;
+	value = event->fields[0].value.u;
+	if (event->kind == 'e')
+		return (uint32_t)value != (uint32_t)(value >> 32) * CHECK_FACTOR;
+	return event->field_count < 2 || event->fields[1].value.u != value * CHECK_FACTOR;
+}
+
+struct books {
+	uint64_t emitted;    /* by the victim, at the start */
+	uint64_t strays_max; /* of that so many may be neither recorded nor discarded */
+	uint64_t read, points;
+};
+
+static int on_event(const struct wm_event *event, void *data)
+{
+	struct books *books = data;
+
+	books->read++;
+	if (strstr(event->name, ":point"))
+		books->points++;
+	if (!is_damaged(event))
+		return 0;
+	fprintf(stderr, "torture: %s: a damaged event: %s, kind %c, %u fields, %#llx %#llx\n",
+		way_now->name, event->name, event->kind, event->field_count,
+		event->field_count > 0 ? (unsigned long long)event->fields[0].value.u : 0,
+		event->field_count > 1 ? (unsigned long long)event->fields[1].value.u : 0);
+	failed = 1;
+	return 1;
+}
+
+static uint64_t emitted_now(const struct way *way)
+{
+	uint64_t entries = __atomic_load_n(&shared->entries, __ATOMIC_SEQ_CST);
+	uint64_t returns = __atomic_load_n(&shared->returns, __ATOMIC_SEQ_CST);
+	uint64_t sites = __atomic_load_n(&shared->sites, __ATOMIC_SEQ_CST);
+	int wants_returns = 0;
+
+	for (int i = 0; i < SPECS_MAX && way->specs[i]; i++)
+		wants_returns |= !strncmp(way->specs[i], "func:point_*/ret", 16);
+	return entries + sites + (wants_returns ? returns : 0);
+}
+
+/* Read until nothing more comes. */
+static int read_all(struct wm_session *session, struct books *books)
+{
+	uint64_t before;
+	int err;
+
+	do {
+		before = books->read;
+		err = wm_session_read(session, on_event, books);
+		if (err < 0)
+			return fail(session, "read", err);
+	} while (books->read != before && !err);
+	return err;
+}
+
+/* While nothing is armed and all are parked, or at least nothing is armed. */
+static void books_check(const struct books *books, struct wm_session *session,
+			const struct way *way)
+{
+	struct wm_session_status status = { .size = sizeof(status) };
+	uint64_t emitted = emitted_now(way) - books->emitted;
+	int err = wm_session_status(session, &status);
+
+	if (way->follow) /* children's events are in the session's figures, but not in `emitted` */
+		return;
+	if (err || books->points > emitted ||
+	    (way->gated && books->points + status.discarded < emitted)) {
+		fprintf(stderr,
+			"torture: %s: %llu points emitted, %llu recorded, %llu events discarded of all\n",
+			way->name, (unsigned long long)emitted, (unsigned long long)books->points,
+			(unsigned long long)status.discarded);
+		failed = 1;
+	}
+	if (way->policy != WM_POLICY_CYCLIC && books->read != status.recorded) {
+		fprintf(stderr, "torture: %s: recorded %llu, but %llu were read\n", way->name,
+			(unsigned long long)status.recorded, (unsigned long long)books->read);
+		failed = 1;
+	}
+}
+
+/* Within CLEAN_MS, with the victim parked. */
+static void text_check(void)
+{
+	double end = now_s() + CLEAN_MS / 1e3;
+
+	while (text_differs(victim, 0) && now_s() < end)
+		usleep(20000);
+	if (text_differs(victim, 1)) {
+		fprintf(stderr, "torture: %s: code was left changed\n", way_now->name);
+		failed = 1;
+	}
+}
+
+/* Arm all, let it run a moment, disarm all, look at what is left. */
+static int cycle(struct wm_session *session, const struct way *way, struct books *books,
+		 unsigned int turn)
+{
+	struct wm_session_status status = { .size = sizeof(status) };
+	int err;
+
+	enter("arming");
+	err = wm_session_start(session);
+	if (err)
+		return fail(session, "start", err);
+	wm_session_status(session, &status);
+	total.sites = status.sites > total.sites ? status.sites : total.sites;
+	total.cycles++;
+	if (way->gated)
+		resume_victim();
+	usleep(turn % 4 == 3 ? 100000 : 5000);
+	enter("reading");
+	/* a flight recorder is read when it has stopped */
+	err = way->policy == WM_POLICY_CYCLIC ? 0 : wm_session_read(session, on_event, books);
+	if (err)
+		return fail(session, "read", err);
+	if (way->gated)
+		pause_victim();
+	enter("disarming");
+	err = wm_session_stop(session);
+	if (err)
+		return fail(session, "stop", err);
+	if (read_all(session, books))
+		return -1;
+	books_check(books, session, way);
+	return 0;
+}
+
+static int specs_add(struct wm_session *session, const struct way *way)
+{
+	int err = 0;
+
+	for (int i = 0; i < SPECS_MAX && way->specs[i] && !err; i++)
+		err = wm_session_add(session, way->specs[i]);
+	return err;
+}
+
+static void books_close(struct books *books, struct wm_session *session, const struct way *way)
+{
+	struct wm_session_status status = { .size = sizeof(status) };
+
+	wm_session_status(session, &status);
+	total.rounds++;
+	total.read += books->read;
+	total.recorded += status.recorded;
+	total.discarded += status.discarded;
+	if (way->gated)
+		total.emitted += emitted_now(way) - books->emitted;
+}
+
+static int round_run(struct wm_session *session, const struct way *way)
+{
+	double start = now_s();
+	struct books books = { 0 };
+	int err;
+
+	enter("attaching");
+	err = specs_add(session, way);
+	if (!err)
+		err = wm_session_attach(session, victim);
+	if (err)
+		return fail(session, "attach", err);
+	__atomic_store_n(&shared->jumps_allowed, (uint32_t)way->jumps, __ATOMIC_SEQ_CST);
+	if (way->gated)
+		pause_victim();
+	books.emitted = emitted_now(way);
+	for (unsigned int turn = 0; now_s() - start < ROUND_S && !failed && victim_is_alive();
+	     turn++)
+		if (cycle(session, way, &books, turn))
+			break;
+	books_close(&books, session, way);
+	if (way->gated)
+		resume_victim();
+	return failed;
+}
+
+static struct wm_session *session_open(const struct way *way)
+{
+	struct wm_session_options options = { .size = sizeof(options),
+					      .buffer_bytes = 16 << 20,
+					      .policy = way->policy,
+					      .follow_off = !way->follow };
+	struct wm_session *session = NULL;
+	int err = wm_session_open(&session, &options);
+
+	if (err) {
+		fprintf(stderr, "torture: open: %s\n", wm_error_text(err));
+		failed = 1;
+	}
+	return err ? NULL : session;
+}
+
+/* A tool that arms, and dies with all armed. */
+static void tool_killed(const struct way *way)
+{
+	pid_t tool = fork();
+	int status;
+
+	if (!tool) {
+		struct wm_session *session = session_open(way);
+
+		if (!session || specs_add(session, way) || wm_session_attach(session, victim) ||
+		    wm_session_start(session))
+			_exit(1);
+		for (;;)
+			wm_session_poll(session, 10);
+	}
+	enter("letting a tool run into its death");
+	usleep(300000 + (unsigned int)(total.killed % 7) * 100000);
+	kill(tool, SIGKILL);
+	if (waitpid(tool, &status, 0) == tool && WIFEXITED(status)) {
+		fprintf(stderr, "torture: the tool that is to be killed failed first\n");
+		failed = 1;
+	}
+	total.killed++;
+	usleep(100000);
+}
+
+/* One session from attaching to detaching; then the code is whole. */
+static void session_run(const struct way *way)
+{
+	struct wm_session *session;
+
+	way_now = way;
+	if (way->is_killed) {
+		tool_killed(way);
+	} else {
+		session = session_open(way);
+		if (!session)
+			return;
+		round_run(session, way);
+		enter("detaching");
+		wm_session_close(session);
+	}
+	if (!victim_is_alive())
+		return;
+	pause_victim();
+	enter("comparing the code");
+	text_check();
+	resume_victim();
+}
+
+static int victim_start(char **argv)
+{
+	char path[] = "/tmp/waymark-torture-XXXXXX";
+	int fd = mkstemp(path);
+
+	if (fd < 0 || ftruncate(fd, sizeof(*shared)))
+		return -1;
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	close(fd);
+	if (shared == MAP_FAILED)
+		return -1;
+	victim = fork();
+	if (!victim) {
+		execl(argv[0], argv[0], path, argv[1], (char *)NULL);
+		_exit(127);
+	}
+	enter("starting");
+	while (!__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE) && victim_is_alive())
+		usleep(1000);
+	unlink(path);
+	return victim > 0 ? 0 : -1;
+}
+
+/* It must end by itself, and well. */
+static void victim_end(void)
+{
+	int status;
+
+	if (!victim)
+		return;
+	enter("ending");
+	__atomic_store_n(&shared->pause, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&shared->stop, 1, __ATOMIC_SEQ_CST);
+	if (waitpid(victim, &status, 0) == victim && status) {
+		fprintf(stderr, "torture: the victim ended with status %x\n", (unsigned int)status);
+		failed = 1;
+	}
+}
+
+static void show(void)
+{
+	printf("%llu sessions, %llu tools killed, %llu arms and disarms of all, of %llu places at most;"
+	       " recorded %llu, discarded %llu, read %llu; points in parked rounds %llu\n",
+	       (unsigned long long)total.rounds, (unsigned long long)total.killed,
+	       (unsigned long long)total.cycles, (unsigned long long)total.sites,
+	       (unsigned long long)total.recorded, (unsigned long long)total.discarded,
+	       (unsigned long long)total.read, (unsigned long long)total.emitted);
+	printf("meanwhile: %llu signals, %llu jumps, %llu forks, %llu spawns, %llu loads, %llu threads\n",
+	       (unsigned long long)shared->signals, (unsigned long long)shared->jumps,
+	       (unsigned long long)shared->forks, (unsigned long long)shared->spawns,
+	       (unsigned long long)shared->loads, (unsigned long long)shared->threads);
+}
+
+int main(int argc, char **argv)
+{
+	double end = now_s() + (argc == 4 ? atof(argv[1]) : 0);
+	const char *only = getenv("WAYMARK_TORTURE_WAY"); /* one of ways[] */
+
+	if (argc != 4)
+		return 2;
+	signal(SIGALRM, on_silence);
+	signal(SIGPIPE, SIG_IGN);
+	if (victim_start(argv + 2))
+		return 2;
+	for (unsigned int turn = 0; !failed && victim && now_s() < end; turn++)
+		session_run(&ways[only ? strtoul(only, NULL, 10) % WAYS : turn % WAYS]);
+	victim_end();
+	show();
+	return failed;
+}
