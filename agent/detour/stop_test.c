@@ -352,6 +352,44 @@ Test(stop, refuses_where_a_debugger_is)
 
 /* ---- many ---- */
 
+#define FIELD_FUNCTIONS 1000
+#define FIELD_STEP 64
+
+/* As trial_victim, many times. */
+long field_function(long value);
+__asm__(".text\n"
+	".globl field_function\n"
+	".balign 64\n"
+	"field_function:\n"
+	".rept 1000\n\t"
+	".balign 64\n\t"
+	"mov %rdi, %rax\n\tadd $1, %rax\n\tret\n\t"
+	".endr\n");
+
+typedef long field_fn(long);
+
+static field_fn *field(int i)
+{
+	return (field_fn *)((uintptr_t)field_function + (uintptr_t)i * FIELD_STEP);
+}
+
+static void place_field(void)
+{
+	static union trial_record record;
+	struct trial_wish wish = victim;
+	struct detour_fixup *fixup;
+
+	wish.function = (void (*)(void))field_function;
+	trial_compose(&record, &wish);
+	fixup = (void *)((char *)(&record.head + 1) + ((record.head.code_bytes + 7u) & ~7u));
+	for (int i = 0; i < FIELD_FUNCTIONS; i++) {
+		cr_assert_eq(trial_place(&record), 0);
+		record.head.address += FIELD_STEP;
+		record.head.point += FIELD_STEP;
+		fixup->target += FIELD_STEP;
+	}
+}
+
 static void *be_there(void *data)
 {
 	(void)data;
@@ -360,21 +398,37 @@ static void *be_there(void *data)
 	return NULL;
 }
 
-Test(stop, a_hundred_threads)
+Test(stop, a_thousand_functions_among_a_hundred_threads)
 {
+	static uint8_t before[FIELD_FUNCTIONS * FIELD_STEP];
 	pthread_t threads[100];
 	struct detour_result result;
-	union trial_record record;
+	uint64_t begin_ns;
 
 	trial_begin();
+	memcpy(before, (void *)field_function, sizeof before);
 	for (int i = 0; i < 100; i++)
 		cr_assert_eq(pthread_create(&threads[i], NULL, be_there, NULL), 0);
-	trial_compose(&record, &victim);
-	cr_assert_eq(trial_place(&record), 0);
+	begin_ns = lock_now_ns();
+	place_field();
 	cr_assert_eq(trial_commit(&result), 0);
-	cr_log_info("stopped for %lu us", result.stopped_ns / 1000);
-	cr_assert_eq(trial_victim(1), 2);
+	cr_assert_eq(result.markers, FIELD_FUNCTIONS);
+	cr_log_info("armed in %lu us, stopped for %lu us", (result.done_ns - begin_ns) / 1000,
+		    result.stopped_ns / 1000);
+	for (int i = 0; i < FIELD_FUNCTIONS; i++)
+		cr_assert_eq(field(i)(i), i + 1);
 	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(trial_events(FIELD_FUNCTIONS - 1), 1);
+	/* again: nobody needs to stop for what stands already */
+	place_field();
+	cr_assert_eq(trial_commit(&result), 0);
+	cr_assert_eq(result.stopped_ns, 0);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_arr_eq((void *)field_function, before, sizeof before);
+	place_field();
+	cr_assert_eq(trial_commit(&result), 0);
+	cr_log_info("armed again, stopped for %lu us", result.stopped_ns / 1000);
+	cr_assert_eq(trial_let_go(), 0);
 	__atomic_store_n(&let_on, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < 100; i++)
 		pthread_join(threads[i], NULL);
