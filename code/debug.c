@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PACKED_MAX_BYTES (256u << 20) /* unpacked */
+#define PACKED_MAX_BYTES (128u << 20) /* unpacked */
 #define UNPACK_MEMORY_BYTES (256u << 20)
 #define CRC_STEP_BYTES 65536
 

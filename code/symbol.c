@@ -2,12 +2,19 @@
 #include "code/symbol.h"
 
 #include "base/near.h"
+#include "code/demangle.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define OLD_VERSION '\1' /* no name begins with it */
+
+/* Demangled names, for those who ask for near ones. */
+struct code_written {
+	char **names;
+	size_t count;
+};
 
 /* One symbol table that is being read, and who takes its symbols; a return other than 0 ends it. */
 struct table {
@@ -252,7 +259,9 @@ int code_symbols_read(struct code_symbols *symbols, struct code_file *file)
 	struct table table = { .take = take_function, .data = symbols };
 	int count;
 
-	*symbols = (struct code_symbols){ 0 };
+	*symbols = (struct code_symbols){ .written = calloc(1, sizeof(*symbols->written)) };
+	if (!symbols->written)
+		return -ENOMEM;
 	count = tables_walk(&table, file);
 	if (count < 0)
 		return count;
@@ -297,10 +306,21 @@ int code_symbol_value(struct code_file *file, const char *name, uint64_t *addres
 	return wanted.found ? 0 : -ENOENT;
 }
 
+static void written_release(struct code_written *written)
+{
+	if (!written)
+		return;
+	for (size_t i = 0; i < written->count; i++)
+		free(written->names[i]);
+	free(written->names);
+	free(written);
+}
+
 void code_symbols_release(struct code_symbols *symbols)
 {
 	free(symbols->all);
 	free(symbols->functions);
+	written_release(symbols->written);
 	*symbols = (struct code_symbols){ 0 };
 }
 
@@ -328,12 +348,34 @@ const struct code_function *code_function_at(const struct code_symbols *symbols,
 	return NULL;
 }
 
+static void written_fill(const struct code_symbols *symbols)
+{
+	struct code_written *written = symbols->written;
+	char text[CODE_NAME_MAX + 1];
+
+	if (written->names)
+		return;
+	written->names = calloc(symbols->count + 1, sizeof(*written->names));
+	for (size_t i = 0; written->names && i < symbols->count; i++) {
+		if (!code_demangle(symbols->all[i].name, 0, text, sizeof(text)))
+			continue;
+		written->names[written->count] = strdup(text);
+		written->count += written->names[written->count] != NULL;
+	}
+}
+
 int code_symbols_near(const struct code_symbols *symbols, const char *name, const char **out,
 		      size_t max)
 {
-	const char **names = calloc(symbols->count + 1, sizeof(*names));
+	const char **names;
 	int count;
 
+	if (strstr(name, "::")) {
+		written_fill(symbols);
+		return near_list(name, (const char *const *)symbols->written->names,
+				 symbols->written->count, out, max);
+	}
+	names = calloc(symbols->count + 1, sizeof(*names));
 	if (!names)
 		return 0;
 	for (size_t i = 0; i < symbols->count; i++)

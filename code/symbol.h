@@ -37,7 +37,8 @@ struct code_symbols {
 	size_t count, room;
 	struct code_function *functions; /* by address */
 	size_t function_count;
-	int is_stripped; /* nothing but .dynsym, if that */
+	int is_stripped;	      /* nothing but .dynsym, if that */
+	struct code_written *written; /* names as the source has them, once wanted */
 };
 
 /*
@@ -77,7 +78,10 @@ void code_symbol_text(const struct code_symbol *symbol, int with_parameters, cha
  */
 int code_symbol_value(struct code_file *file, const char *name, uint64_t *address);
 
-/* Functions whose names look like one that was not found: as near_list(). Pointers into the symbols. */
+/*
+ * Functions whose names look like one that was not found: as near_list(). Names of C++ and Rust are looked
+ * through as the source has them where the one that was asked for has a "::". The texts are the symbols'.
+ */
 int code_symbols_near(const struct code_symbols *symbols, const char *name, const char **out,
 		      size_t max);
 

@@ -122,6 +122,8 @@ Test(symbol, near_names_help, .init = open_sample, .fini = close_sample)
 
 	cr_assert_geq(code_symbols_near(&symbols, "sample_gloabl", near, 3), 1);
 	cr_assert_str_eq(near[0], "sample_global");
+	cr_assert_eq(code_symbols_near(&symbols, "shop::Order::ad", near, 3), 1);
+	cr_assert_str_eq(near[0], "shop::Order::add");
 	cr_assert_eq(code_symbols_near(&symbols, "zzzzzzzzzzzz", near, 3), 0);
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Shared by the tests of probes: programs that know nothing of Waymark, and what a trace must say of them.
 # shellcheck shell=bash disable=SC2034 # what is set here is used there
+# shellcheck source=tests/record_setup.bash
 . "$(dirname "${BASH_SOURCE[0]}")/record_setup.bash"
 
 probes_dir=$source_dir/tests/probes

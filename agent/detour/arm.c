@@ -13,6 +13,7 @@
 #include "agent/control/heap.h"
 #include "agent/control/lock.h"
 #include "agent/detour/janitor.h"
+#include "agent/detour/return.h"
 #include "agent/marker/planning.h"
 #include "base/kernel.h"
 
@@ -347,6 +348,8 @@ void detour_tick(const struct text *text)
 {
 	uint64_t now_ns;
 
+	if (return_look_for_left(kernel_getpid()))
+		janitor_sweep(text);
 	if (!may_be_inert)
 		return;
 	now_ns = lock_now_ns();
@@ -371,6 +374,17 @@ static int is_in(const struct module *module, uintptr_t address)
 			return 1;
 	}
 	return 0;
+}
+
+void detour_module_came(const struct module *module)
+{
+	/* the greenlets of CPython and PyPy, and what they are made of */
+	static const char *const names[] = { "greenlet", "pypy", "stacklet", "tealet" };
+
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+		if (module->path && strstr(module->path, names[i]))
+			return_stacks_move();
+	}
 }
 
 void detour_module_gone(const struct module *module)

@@ -97,6 +97,9 @@ void detour_tick(const struct text *text);
 /* A new session in this lane: its event ids begin anew. */
 void detour_lane_open(unsigned int lane);
 
+/* A module that is new. */
+void detour_module_came(const struct module *module);
+
 /* The module's memory is gone: its detours are forgotten, and nothing there is touched. */
 void detour_module_gone(const struct module *module);
 

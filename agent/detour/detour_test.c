@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "agent/detour/memory.h"
 #include "agent/detour/trial.h"
+
+#include "agent/marker/bed.h"
 
 #include "agent/store/store.h"
 
@@ -7,6 +10,10 @@
 
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/marker.h>
 
 static const struct trial_wish victim = {
 	.function = (void (*)(void))trial_victim,
@@ -32,6 +39,198 @@ Test(detour, records_the_argument_and_leaves_the_function_as_it_was)
 	cr_assert_eq(trial_last[0], 41);
 	cr_assert_eq(trial_let_go(), 0);
 	cr_assert_arr_eq((void *)trial_victim, before, sizeof before);
+	cr_assert_eq(trial_victim(1), 2);
+	cr_assert_eq(trial_events(0), 1);
+}
+
+/* ---- refusals ---- */
+
+Test(detour, refuses_what_is_not_as_expected)
+{
+	struct detour_result result;
+	union trial_record record;
+	uint8_t byte = *(uint8_t *)trial_victim;
+
+	trial_begin();
+	trial_compose(&record, &victim);
+	record.head.original[6] ^= 1;
+	cr_assert_eq(trial_place(&record), -WM_E_SITE_CHANGED);
+	/* and if it changes after that */
+	trial_compose(&record, &victim);
+	cr_assert_eq(trial_place(&record), 0);
+	byte ^= 1;
+	cr_assert_eq(text_write_code(&trial_text, (uintptr_t)trial_victim, &byte, 1,
+				     PROT_READ | PROT_EXEC),
+		     0);
+	trial_commit(&result);
+	cr_assert_eq(result.markers, 0);
+	cr_assert_eq(result.refused, 1);
+	cr_assert_eq(trial_told.refusal[0].error, -WM_E_SITE_CHANGED);
+	byte ^= 1;
+	text_write_code(&trial_text, (uintptr_t)trial_victim, &byte, 1, PROT_READ | PROT_EXEC);
+	cr_assert_eq(trial_victim(1), 2);
+	cr_assert_eq(trial_events(0), 0);
+	trial_arm_detour(&victim);
+	cr_assert_eq(trial_victim(1), 2);
+	cr_assert_eq(trial_events(0), 1);
+}
+
+Test(detour, refuses_a_place_that_another_detour_has)
+{
+	struct trial_wish other = victim;
+	union trial_record record;
+
+	trial_begin();
+	trial_arm_detour(&victim);
+	other.argument = 2;
+	trial_compose(&record, &victim);
+	record.head.types[0][0] = WM_TYPE_U64;
+	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_TAKEN);
+	cr_assert_eq(trial_let_go(), 0);
+	trial_arm_detour(&other);
+	cr_assert_eq(trial_victim(1), 2);
+	cr_assert_eq(trial_events(1), 1);
+}
+
+Test(detour, refuses_more_than_its_memory)
+{
+	union trial_record record;
+
+	trial_begin();
+	memory_limit(0);
+	trial_compose(&record, &victim);
+	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_MEMORY);
+	memory_limit(DETOUR_MEMORY_MAX_BYTES);
+	cr_assert_eq(trial_place(&record), 0);
+	cr_assert_gt(memory_mapped(), 0);
+}
+
+Test(detour, refuses_what_is_out_of_reach)
+{
+	union trial_record record;
+	struct detour_fixup *fixup;
+
+	trial_begin();
+	trial_compose(&record, &victim);
+	fixup = (void *)((char *)&record.head + sizeof record.head +
+			 ((record.head.code_bytes + 7u) & ~7u));
+	cr_assert_eq(fixup->kind, FIXUP_REL32);
+	fixup->target += UINT64_C(8) << 30;
+	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_REACH);
+}
+
+/* Bytes that a peer damaged: anything but a crash. Nothing of it is armed. */
+Test(detour, damaged_messages_are_refused)
+{
+	union trial_record good, bad;
+	struct trial_wish wish = victim;
+	struct detour_refusal refusal;
+	uint32_t random = 1;
+	int taken = 0;
+
+	trial_begin();
+	wish.flags = DETOUR_RETURN;
+	trial_compose(&good, &wish);
+	for (int i = 0; i < 200000; i++) {
+		size_t bytes = good.head.bytes;
+
+		bad = good;
+		for (int n = 0; n < 1 + i % 3; n++) {
+			random = random * 1664525u + 1013904223u;
+			((uint8_t *)&bad)[(random >> 8) % bytes] = (uint8_t)(random >> 3);
+		}
+		taken += !detour_place(&trial_text, TRIAL_LANE, &bad.head, bytes, &refusal);
+	}
+	cr_log_info("%d of 200000 were good enough", taken);
+	for (size_t bytes = 0; bytes < good.head.bytes; bytes += 8)
+		cr_assert_neq(detour_place(&trial_text, TRIAL_LANE, &good.head, bytes, &refusal),
+			      0);
+	cr_assert_eq(trial_victim(1), 2);
+}
+
+/* ---- semaphores, strings, children ---- */
+
+static uint16_t semaphore;
+
+Test(detour, counts_its_semaphore_up_and_down)
+{
+	struct trial_wish wish = victim;
+
+	trial_begin();
+	wish.semaphore = &semaphore;
+	semaphore = 7;
+	trial_arm_detour(&wish);
+	cr_assert_eq(semaphore, 8);
+	trial_arm_detour(&wish);
+	cr_assert_eq(semaphore, 8, "once, however often it is asked for");
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_eq(semaphore, 7);
+}
+
+Test(detour, strings_lead_anywhere)
+{
+	struct trial_wish wish = victim;
+	static char text[10000];
+	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const char *fields = (const char *)trial_last;
+
+	trial_begin();
+	wish.argument = 3;
+	trial_arm_detour(&wish);
+	trial_victim((long)"twelve");
+	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(fields[0], FIELD_WHOLE);
+	cr_assert_str_eq(fields + 1, "twelve");
+	trial_victim(0);
+	cr_assert_eq(trial_events(0), 2);
+	cr_assert_eq(fields[0], FIELD_NULL);
+	trial_victim(1);
+	cr_assert_eq(trial_events(0), 3);
+	cr_assert_eq(fields[0], FIELD_UNREADABLE);
+	trial_victim((long)0xdead000000000000);
+	cr_assert_eq(trial_events(0), 4);
+	cr_assert_eq(fields[0], FIELD_UNREADABLE);
+	memset(text, 'x', sizeof text - 1);
+	trial_victim((long)text);
+	cr_assert_eq(trial_events(0), 5);
+	cr_assert_eq(fields[0], FIELD_CUT);
+	/* up to the very end of what is there, with its NUL and without */
+	munmap(page + 4096, 4096);
+	memset(page, 'y', 4096);
+	page[4095] = 0;
+	trial_victim((long)(page + 4000));
+	cr_assert_eq(trial_events(0), 6);
+	cr_assert_eq(fields[0], FIELD_WHOLE);
+	page[4095] = 'y';
+	trial_victim((long)(page + 4000));
+	cr_assert_eq(trial_events(0), 7);
+	cr_assert_eq(fields[0], FIELD_UNREADABLE);
+	cr_assert_eq(bed_discarded(TRIAL_LANE), 0);
+}
+
+Test(detour, a_childs_detours_are_inert_until_it_wants_them_itself)
+{
+	int status;
+	pid_t pid;
+
+	trial_begin();
+	trial_arm_detour(&victim);
+	pid = fork();
+	if (!pid) {
+		static const uint8_t original[] = { 0x48, 0x89, 0xf8, 0x48, 0x83, 0xc0, 0x01 };
+		struct detour_result result = { 0 };
+
+		store_forked();
+		detour_forked(1);
+		cr_assert_eq(text_open(&trial_text), 0); /* the parent's leads to its memory */
+		if (*(uint8_t *)trial_victim != 0xe9 || trial_victim(1) != 2)
+			_exit(2);
+		_exit(detour_disarm_idle(&trial_text, 1000, &result) != 0 || result.sites != 1 ||
+		      trial_victim(1) != 2 ||
+		      memcmp((void *)trial_victim, original, sizeof original) != 0);
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0);
 	cr_assert_eq(trial_victim(1), 2);
 	cr_assert_eq(trial_events(0), 1);
 }

@@ -20,6 +20,7 @@
 #define STACK_BYTES ((size_t)64 * 1024)
 #define GUARD_BYTES 4096u
 #define STOP_MAX_MS 1000
+#define SWEEP_PATIENCE_MS 5
 #define ROOM_FIRST 1024u
 #define ROOM_MAX (1u << 20)
 
@@ -134,6 +135,7 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 	job->slots = janitor.slots;
 	job->room = janitor.room;
 	job->slot_mask = 2 * janitor.room - 1;
+	job->sweep = !count;
 	job->result = STOP_RUNNING;
 	job->is_foreign_proc = is_foreign_proc(job->tid);
 	job->tasks_fd = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -173,4 +175,11 @@ int janitor_run(const struct text *text, struct janitor_site *sites, size_t coun
 	outcome->threads = janitor.job->thread_count;
 	outcome->done_ns = janitor.job->done_ns;
 	return error == -EPERM ? -WM_E_NO_PTRACE : error;
+}
+
+int janitor_sweep(const struct text *text)
+{
+	struct janitor_outcome outcome = { 0 };
+
+	return janitor_run(text, NULL, 0, 0, SWEEP_PATIENCE_MS, &outcome);
 }

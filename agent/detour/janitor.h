@@ -32,4 +32,7 @@ struct janitor_outcome {
 int janitor_run(const struct text *text, struct janitor_site *sites, size_t count, int arm,
 		unsigned int patience_ms, struct janitor_outcome *outcome);
 
+/* Stop all to free return units that were left (return.h). 0 or an error as above. */
+int janitor_sweep(const struct text *text);
+
 #endif

@@ -7,14 +7,18 @@
 #include "agent/detour/return.h"
 
 #include "agent/detour/detour.h"
+#include "agent/detour/stop.h"
 #include "agent/marker/hit.h"
 #include "agent/store/writer.h"
 #include "base/syscall.h"
 
 #include <errno.h>
 #include <stddef.h>
+#include <sys/uio.h>
 
 #define KEEPS_REGISTERS __attribute__((no_caller_saved_registers))
+/* Beside the stubs: return_is_code(). */
+#define IN_PLACE __attribute__((section("waymark_return_text")))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -22,11 +26,15 @@
 #define LINE_UNITS 16u
 #define PAGE_UNITS 512u
 #define REFILL 16u
+#define CHAINED 1u /* for an address: on no stack of its own */
+#define NEAR_BYTES 8192u
 #define LOCAL_MAX 64u
 
 #define ARCH_SHADOW_STACK_STATUS 0x5005 /* asm/prctl.h, Linux 6.6: ARCH_SHSTK_STATUS */
 
 extern const unsigned char return_stubs[], return_stubs_end[] __attribute__((visibility("hidden")));
+extern const unsigned char __start_waymark_return_text[],
+	__stop_waymark_return_text[] __attribute__((visibility("hidden")));
 extern uintptr_t return_cells[RETURN_UNITS] __attribute__((visibility("hidden")));
 void hit_enter_return(void);
 
@@ -36,17 +44,18 @@ static struct unit {
 	uint32_t next;	/* in a list of free ones */
 	uint32_t chain; /* live, without a stub: the tail call before this one, returning with it */
 	int32_t owner;	/* thread id */
-	uint32_t reserved;
+	uint32_t is_left; /* perhaps: see return_look_for_left() */
 } units[RETURN_UNITS];
 
 static uint64_t pool;	   /* tag and first unit */
 static uint32_t fresh = 1; /* units from here on were never used */
-static uint32_t may_take_over;
+static uint32_t stacks_move;
+static uint32_t unit_limit = RETURN_UNITS;
 
 /* ---- lists: a tag in the upper half, a unit's number or 0 in the lower ---- */
 
 /* Of one thread: no lock prefix, since only its own handlers come in between. */
-static int swap_local(uint64_t *list, uint64_t *old, uint64_t new)
+IN_PLACE static int swap_local(uint64_t *list, uint64_t *old, uint64_t new)
 {
 	uint8_t done;
 
@@ -57,7 +66,7 @@ static int swap_local(uint64_t *list, uint64_t *old, uint64_t new)
 	return done;
 }
 
-static int swap_shared(uint64_t *list, uint64_t *old, uint64_t new)
+IN_PLACE static int swap_shared(uint64_t *list, uint64_t *old, uint64_t new)
 {
 	return __atomic_compare_exchange_n(list, old, new, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
@@ -89,33 +98,33 @@ static inline __attribute__((always_inline)) void push(uint64_t *list, uint32_t 
 }
 
 /* Some of each line and page are no stubs. */
-static int is_unit(uint32_t number)
+IN_PLACE static int is_unit(uint32_t number)
 {
 	return number % PAGE_UNITS && number % LINE_UNITS != LINE_UNITS - 1;
 }
 
-static uint32_t take_fresh(void)
+IN_PLACE static uint32_t take_fresh(void)
 {
 	uint32_t unit;
 
 	do {
-		if (__atomic_load_n(&fresh, __ATOMIC_RELAXED) >= RETURN_UNITS)
+		if (__atomic_load_n(&fresh, __ATOMIC_RELAXED) >= unit_limit)
 			return 0;
 		unit = __atomic_fetch_add(&fresh, 1, __ATOMIC_RELAXED);
-		if (unit >= RETURN_UNITS)
+		if (unit >= unit_limit)
 			return 0;
 	} while (!is_unit(unit));
 	return unit;
 }
 
-static uint32_t take_shared(void)
+IN_PLACE static uint32_t take_shared(void)
 {
 	uint32_t unit = pop(&pool, swap_shared);
 
 	return unit ? unit : take_fresh();
 }
 
-static uint32_t take(struct writer *writer)
+IN_PLACE static uint32_t take(struct writer *writer)
 {
 	uint32_t unit = pop(&writer->returns, swap_local);
 
@@ -136,7 +145,7 @@ static uint32_t take(struct writer *writer)
 }
 
 /* A handler in between may cost the count one: it only says when to share. */
-static void give(struct writer *writer, uint32_t unit)
+IN_PLACE static void give(struct writer *writer, uint32_t unit)
 {
 	__atomic_store_n(&units[unit].address, 0, __ATOMIC_RELEASE);
 	if (!writer || writer->return_count >= LOCAL_MAX) {
@@ -167,19 +176,90 @@ uint32_t return_live(void)
 	return count;
 }
 
-/* ---- a call ---- */
+/* ---- units that were left ---- */
 
 static uintptr_t stub_of(uint32_t unit)
 {
 	return (uintptr_t)return_stubs + unit * STUB_BYTES;
 }
 
-static int is_stub(uintptr_t address)
+/* Whether the unit's stub is no longer where it was put; there may be no memory there any more. */
+static int is_gone(int32_t pid, uint32_t unit)
+{
+	uintptr_t address = __atomic_load_n(&units[unit].address, __ATOMIC_RELAXED), found;
+	struct iovec local = { &found, sizeof found };
+	struct iovec remote = { (void *)address, sizeof found };
+
+	if (address <= CHAINED)
+		return 0;
+	return syscall_raw6(SYS_process_vm_readv, pid, (long)&local, 1, (long)&remote, 1, 0) !=
+		       sizeof found ||
+	       found != stub_of(unit);
+}
+
+uint32_t return_look_for_left(int32_t pid)
+{
+	uint32_t used = __atomic_load_n(&fresh, __ATOMIC_RELAXED), left = 0, live;
+
+	if (used < unit_limit / 2 || __atomic_load_n(&stacks_move, __ATOMIC_RELAXED))
+		return 0;
+	live = return_live();
+	if (live < unit_limit / 2)
+		return 0;
+	for (uint32_t i = 1; i < used && i < unit_limit; i++) {
+		units[i].is_left = is_unit(i) && is_gone(pid, i);
+		left += units[i].is_left;
+	}
+	/* many are in calls that just are so deep: then a stop would gain little */
+	return left > live / 8 ? left : 0;
+}
+
+/*
+ * A thread that stands in our own code may be about to put a stub on its stack, or have just taken it
+ * off; the place is near its stack pointer.
+ */
+static int is_near(const struct stop_job *job, uintptr_t address)
+{
+	for (uint32_t i = 0; i < job->near_count; i++) {
+		if (address - job->near[i] + NEAR_BYTES < 2 * NEAR_BYTES)
+			return 1;
+	}
+	return 0;
+}
+
+void return_free_left(const struct stop_job *job)
+{
+	if (job->near_count == STOP_NEAR_MAX)
+		return; /* there may be more */
+	for (uint32_t i = 1; i < unit_limit; i++) {
+		uint32_t unit = i;
+
+		if (!units[i].is_left || is_near(job, units[i].address) || !is_gone(job->pid, i))
+			continue;
+		while (unit) {
+			uint32_t next = units[unit].chain;
+
+			units[unit].is_left = 0;
+			give(NULL, unit);
+			unit = next;
+		}
+	}
+}
+
+int return_is_code(uintptr_t pc)
+{
+	return pc >= (uintptr_t)__start_waymark_return_text &&
+	       pc < (uintptr_t)__stop_waymark_return_text;
+}
+
+/* ---- a call ---- */
+
+IN_PLACE static int is_stub(uintptr_t address)
 {
 	return address - (uintptr_t)return_stubs < (uintptr_t)(return_stubs_end - return_stubs);
 }
 
-static struct writer *find_writer(uintptr_t sp)
+IN_PLACE static struct writer *find_writer(uintptr_t sp)
 {
 	struct writer *writer = writer_self;
 
@@ -188,7 +268,7 @@ static struct writer *find_writer(uintptr_t sp)
 	return writer_find(sp);
 }
 
-static uint16_t *place_of(struct writer *writer, uintptr_t address)
+IN_PLACE static uint16_t *place_of(struct writer *writer, uintptr_t address)
 {
 	return &writer->return_places[address / 16 % RETURN_PLACES];
 }
@@ -197,11 +277,11 @@ static uint16_t *place_of(struct writer *writer, uintptr_t address)
  * The unit of an earlier call of this thread with its return address in the same place: that call has
  * been left without returning, for its return address is no longer there.
  */
-static uint32_t take_over(struct writer *writer, uintptr_t address)
+IN_PLACE static uint32_t take_over(struct writer *writer, uintptr_t address)
 {
 	uint32_t unit = *place_of(writer, address);
 
-	if (!unit || !__atomic_load_n(&may_take_over, __ATOMIC_RELAXED) ||
+	if (!unit || __atomic_load_n(&stacks_move, __ATOMIC_RELAXED) ||
 	    units[unit].address != address || units[unit].owner != writer->tid)
 		return 0;
 	while (units[unit].chain) {
@@ -217,8 +297,8 @@ static uint32_t take_over(struct writer *writer, uintptr_t address)
  * A tail call: the function returns to the stub of the one that jumped to it. One stub serves both, so
  * that there are never two frames without size on each other.
  */
-static int chain(struct writer *writer, const struct detour *detour, uintptr_t stub,
-		 uintptr_t address)
+IN_PLACE static int chain(struct writer *writer, const struct detour *detour, uintptr_t stub,
+			  uintptr_t address)
 {
 	uint32_t first = (uint32_t)((stub - (uintptr_t)return_stubs) / STUB_BYTES), unit;
 
@@ -231,13 +311,13 @@ static int chain(struct writer *writer, const struct detour *detour, uintptr_t s
 	units[unit].detour = units[first].detour;
 	units[unit].chain = units[first].chain;
 	units[unit].owner = writer->tid;
-	__atomic_store_n(&units[unit].address, 1, __ATOMIC_RELAXED); /* no place of its own */
+	__atomic_store_n(&units[unit].address, CHAINED, __ATOMIC_RELAXED);
 	units[first].detour = detour;
 	__atomic_store_n(&units[first].chain, unit, __ATOMIC_RELEASE);
 	return 0;
 }
 
-static int divert(struct writer *writer, const struct detour *detour, uintptr_t *slot)
+IN_PLACE static int divert(struct writer *writer, const struct detour *detour, uintptr_t *slot)
 {
 	uintptr_t address = (uintptr_t)slot, original = *slot;
 	uint32_t unit;
@@ -262,8 +342,8 @@ static int divert(struct writer *writer, const struct detour *detour, uintptr_t 
 }
 
 /* Called by hit_enter_return, with what the trampoline pushed. */
-void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,
-		  const struct detour *detour, uintptr_t *slot) KEEPS_REGISTERS;
+IN_PLACE void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,
+			   const struct detour *detour, uintptr_t *slot) KEEPS_REGISTERS;
 void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,
 		  const struct detour *detour, uintptr_t *slot)
 {
@@ -284,8 +364,9 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
  * Called by return_common, which has put the return address back already. A unit that is chained to
  * another returns after it, with the same result.
  */
-void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64_t unit,
-		uint64_t xmm0, uint64_t flags, uint64_t saved_rcx, uint64_t rax) KEEPS_REGISTERS;
+IN_PLACE void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64_t unit,
+			 uint64_t xmm0, uint64_t flags, uint64_t saved_rcx,
+			 uint64_t rax) KEEPS_REGISTERS;
 void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64_t unit,
 		uint64_t xmm0, uint64_t flags, uint64_t saved_rcx, uint64_t rax)
 {
@@ -332,9 +413,14 @@ uint64_t return_entry(void)
 	return (uintptr_t)hit_enter_return;
 }
 
-void return_allow_takeover(int allow)
+void return_stacks_move(void)
 {
-	__atomic_store_n(&may_take_over, (uint32_t)allow, __ATOMIC_RELAXED);
+	__atomic_store_n(&stacks_move, 1, __ATOMIC_RELAXED);
+}
+
+void return_limit(uint32_t limit)
+{
+	unit_limit = limit;
 }
 
 int return_check(void)

@@ -30,16 +30,34 @@ uint64_t return_entry(void);
 int return_check(void);
 
 /*
- * Whether units may be taken over by a later call at the same place: not where a library copies stacks
- * away and back. Control side.
+ * A library is there that copies stacks away and back: from now on no unit is ever taken over or looked
+ * for, since what is not on a stack now may be again.
  */
-void return_allow_takeover(int allow);
+void return_stacks_move(void);
 
 /* The thread is ending: its free units go to the pool. */
 void return_writer_end(struct writer *writer);
 
 /* The child of a fork, and which thread of the parent made it; 0: it never had a hit. */
 void return_forked(int32_t parent_tid, int32_t tid);
+
+/*
+ * Calls that were left without returning, whose place no later call of the same thread takes over: when the
+ * pool runs low, units whose stubs are no longer where they were put are freed, with every thread stopped.
+ * return_look_for_left() marks them, and says how many; 0 as long as the pool is well filled. Control side.
+ */
+uint32_t return_look_for_left(int32_t pid);
+
+struct stop_job;
+
+/* With every thread stopped, their stack pointers near to our own code known: free those that are marked. */
+void return_free_left(const struct stop_job *job);
+
+/* Whether a PC is in code that handles units. */
+int return_is_code(uintptr_t pc);
+
+/* For tests: how many units there are. */
+void return_limit(uint32_t units);
 
 /* Live units, as of about now. */
 uint32_t return_live(void);

@@ -3,6 +3,7 @@
 #include "agent/detour/return.h"
 #include "agent/detour/trial.h"
 
+#include "agent/control/lock.h"
 #include "agent/detour/return_throw.h"
 #include "agent/store/store.h"
 #include "agent/marker/bed.h"
@@ -147,6 +148,75 @@ Test(returns, longjmp_leaves_nothing_behind_for_good)
 	cr_assert_eq(trial_calls(1, deeper), 1);
 	cr_assert_leq(return_live(), 1);
 	cr_assert_eq(trial_events(1), 2);
+}
+
+static __attribute__((noinline)) void jump_from(unsigned int depth)
+{
+	if (depth)
+		jump_from(depth - 1);
+	else if (!setjmp(there))
+		trial_calls(1, jump);
+	__asm__ volatile("");
+}
+
+static __attribute__((noinline)) void overwrite(void)
+{
+	char room[65536];
+
+	memset(room, 0, sizeof room);
+	__asm__ volatile("" : : "r"(room) : "memory");
+}
+
+static void *jump_many(void *data)
+{
+	(void)data;
+	for (unsigned int i = 0; i < 200; i++)
+		jump_from(i);
+	overwrite();
+	return NULL;
+}
+
+static void *be_within(void *data)
+{
+	return (void *)trial_calls(5, (long (*)(long))data);
+}
+
+static int within, let_on;
+
+static long wait_within(long value)
+{
+	__atomic_store_n(&within, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&let_on, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	return value;
+}
+
+Test(returns, units_that_were_left_are_found_when_they_run_low)
+{
+	pthread_t thread;
+	uint32_t live;
+	void *result;
+
+	trial_begin();
+	return_limit(256);
+	trial_arm_detour(&calls);
+	cr_assert_eq(pthread_create(&thread, NULL, be_within, (void *)wait_within), 0);
+	while (!__atomic_load_n(&within, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	jump_many(NULL);
+	live = return_live();
+	cr_assert_gt(live, 150);
+	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
+	detour_tick(&trial_text);
+	lock_release(&agent_lock);
+	cr_assert_lt(return_live(), live / 4);
+	cr_assert_geq(return_live(), 1);
+	__atomic_store_n(&let_on, 1, __ATOMIC_RELEASE);
+	cr_assert_eq(pthread_join(thread, &result), 0);
+	cr_assert_eq((long)result, 10);
+	/* and what was found can be used */
+	cr_assert_eq(trial_calls(100, deeper), 5050);
+	cr_assert_eq(bed_discarded(TRIAL_LANE), 0);
 }
 
 static long throws(long value)

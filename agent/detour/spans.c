@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include "agent/detour/stop.h"
 
+#include "agent/detour/return.h"
 #include "base/syscall.h"
 
 #include <waymark/error.h>
@@ -24,6 +25,7 @@
 #define STACK_UNKNOWN ((uintptr_t)1 << 20)
 #define STACKS_MAX 8 /* that signal handlers of one thread stand on */
 #define WORD sizeof(uint64_t)
+#define FRAME_BYTES 512 /* from a signal frame's PC to its siginfo's address */
 #define PAGE_BYTES 4096u
 
 static long copy(const struct stop_job *job, long number, void *mine, uintptr_t theirs,
@@ -95,7 +97,7 @@ struct stack {
 };
 
 /* A word on a stack that may be in a span's middle, or on a relay. */
-static void clear_word(const struct stop_job *job, const uint64_t *word, uintptr_t at)
+static void clear_word(struct stop_job *job, const uint64_t *word, uintptr_t at)
 {
 	struct janitor_site *site = job->arm ? site_around(job, *word) : NULL;
 	int is_frame = halt_is_frame(word, 0);
@@ -107,7 +109,14 @@ static void clear_word(const struct stop_job *job, const uint64_t *word, uintptr
 		to = moved(site, *word);
 	if (!job->arm && to)
 		copy(job, SYS_process_vm_writev, &to, at, sizeof to);
+	if (is_frame) {
+		job->frame_pc = *word;
+		job->frame_at = at;
+	}
 	if (!site)
+		return;
+	/* its siginfo follows it, and may name the same PC (si_addr): nobody goes on from that */
+	if (!is_frame && *word == job->frame_pc && at - job->frame_at < FRAME_BYTES)
 		return;
 	if (!to || copy(job, SYS_process_vm_writev, &to, at, sizeof to) != sizeof to)
 		site->error = -WM_E_DETOUR_BUSY;
@@ -135,6 +144,12 @@ static uintptr_t stack_end(const struct stop_job *job, uintptr_t from, uintptr_t
 	return from + STACK_UNKNOWN;
 }
 
+static void note_near(struct stop_job *job, uintptr_t pc, uintptr_t stack)
+{
+	if (job->sweep && return_is_code(pc) && job->near_count < STOP_NEAR_MAX)
+		job->near[job->near_count++] = stack;
+}
+
 static void scan_stack(struct stop_job *job, struct stack *stacks, unsigned int *count,
 		       unsigned int which, uintptr_t thread_pointer)
 {
@@ -154,6 +169,7 @@ static void scan_stack(struct stop_job *job, struct stack *stacks, unsigned int 
 			if (i && halt_is_frame(job->words, i)) {
 				uintptr_t stack = job->words[i - 1];
 
+				note_near(job, word, stack);
 				add_stack(stacks, count, stack,
 					  stack_end(job, stack, thread_pointer));
 			}
@@ -191,6 +207,7 @@ static void clear_thread(struct stop_job *job, const struct stopped *thread)
 	changed |= to != 0;
 	if (changed)
 		halt_regs_set(thread->tid, &regs);
+	note_near(job, halt_pc(&regs), halt_stack(&regs));
 	add_stack(stacks, &count, halt_stack(&regs),
 		  stack_end(job, halt_stack(&regs), halt_thread_pointer(&regs)));
 	for (unsigned int i = 0; i < count; i++)
@@ -215,7 +232,7 @@ void spans_clear(struct stop_job *job)
 	for (uint32_t i = 0; i < job->thread_count; i++) {
 		if (!job->threads[i].is_stopped)
 			continue;
-		if (job->arm || job->has_relays)
+		if (job->arm || job->has_relays || job->sweep)
 			clear_thread(job, &job->threads[i]);
 		else
 			keep_calls(&job->threads[i]);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/detour/stop.h"
 
+#include "agent/detour/return.h"
 #include "base/syscall.h"
 
 #include <linux/futex.h>
@@ -48,6 +49,8 @@ static int run(struct stop_job *job)
 		find_bounds(job);
 		spans_clear(job);
 		spans_store(job);
+		if (job->sweep)
+			return_free_left(job);
 		/* whoever runs on passes a serializing instruction before it sees the new code */
 		syscall_raw(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0, 0);
 		halt_serialize();

@@ -12,6 +12,7 @@
 #define STOP_STACK_WORDS 4096u
 #define STOP_LIST_BYTES 32768u
 #define STOP_GROUP 64u
+#define STOP_NEAR_MAX 1024u
 
 /* A thread that was seized. */
 struct stopped {
@@ -27,6 +28,7 @@ struct stop_job {
 	int32_t tasks_fd;  /* /proc/self/task, opened by the control thread */
 	int32_t memory_fd; /* /proc/self/mem; -1: write by mprotect(2) */
 	int arm;
+	int sweep;	      /* free return units that were left */
 	int is_foreign_proc;  /* the numbers in it are those of an outer pid namespace */
 	uint64_t patience_ns; /* for the threads to stop, if they sleep uninterruptibly */
 	uint64_t deadline_ns; /* if they wait for a processor */
@@ -45,6 +47,9 @@ struct stop_job {
 	/* the janitor's own */
 	uintptr_t first, last; /* the spans of all sites, and their relays, lie between */
 	int has_relays;
+	uintptr_t frame_pc, frame_at; /* the last signal frame that was seen */
+	uint32_t near_count;
+	uintptr_t near[STOP_NEAR_MAX]; /* stack pointers of those in code that handles units */
 	uint64_t words[STOP_STACK_WORDS];
 	char list[STOP_LIST_BYTES];
 	uint8_t bytes[STOP_GROUP][DETOUR_SPAN_MAX];

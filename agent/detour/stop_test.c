@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -59,7 +60,7 @@ Test(stop, threads_run_through_the_span_while_it_changes, .timeout = 60)
 	pthread_t threads[THREADS];
 	struct detour_result result;
 	union trial_record record;
-	int rounds = 200;
+	int rounds = 50;
 
 	trial_begin();
 	trial_compose(&record, &victim);
@@ -80,4 +81,355 @@ Test(stop, threads_run_through_the_span_while_it_changes, .timeout = 60)
 	cr_log_info("stopped %lu us on average, %lu us at most", sum_ns / 1000 / (uint64_t)rounds,
 		    longest_ns / 1000);
 	cr_assert_arr_eq((void *)trial_victim, record.head.original, TRIAL_VICTIM_SPAN);
+}
+
+/* ---- threads that stand in a span's middle ---- */
+
+static uintptr_t seen_pc;
+static int held, let_on;
+
+/* The trap flag stops at each instruction; at the one in the middle the handler waits. */
+static void on_trap(int number, siginfo_t *info, void *data)
+{
+	ucontext_t *context = data;
+	/* the difference: a copy of the PC itself on this stack would keep the site from being armed */
+	uintptr_t past = (uintptr_t)context->uc_mcontext.gregs[REG_RIP] - (uintptr_t)trial_victim;
+
+	(void)number, (void)info;
+	if (past != trial_victim_steps[0])
+		return;
+	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&let_on, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	seen_pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+	context->uc_mcontext.gregs[REG_EFL] &= ~0x100L;
+}
+
+static void *step_into(void *data)
+{
+	static char other_stack[65536];
+	stack_t alternate = { .ss_sp = other_stack, .ss_size = sizeof other_stack };
+
+	if (data)
+		sigaltstack(&alternate, NULL);
+	__asm__ volatile("pushfq\n\torq $0x100, (%%rsp)\n\tpopfq" : : : "memory", "cc");
+	return (void *)trial_victim(100);
+}
+
+static void be_interrupted_in_the_span(int on_other_stack)
+{
+	struct sigaction action = { .sa_sigaction = on_trap,
+				    .sa_flags = SA_SIGINFO | (on_other_stack ? SA_ONSTACK : 0) };
+	pthread_t thread;
+	void *result;
+
+	trial_begin();
+	sigaction(SIGTRAP, &action, NULL);
+	cr_assert_eq(pthread_create(&thread, NULL, step_into, on_other_stack ? &held : NULL), 0);
+	while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	trial_arm_detour(&victim);
+	__atomic_store_n(&let_on, 1, __ATOMIC_RELEASE);
+	cr_assert_eq(pthread_join(thread, &result), 0);
+	cr_assert_eq((long)result, 101);
+	cr_assert_neq(seen_pc, (uintptr_t)trial_victim + trial_victim_steps[0], "moved");
+	cr_assert_eq(trial_victim(1), 2);
+	cr_assert_eq(trial_events(0), 1);
+}
+
+Test(stop, a_signal_frame_in_a_span_is_moved)
+{
+	be_interrupted_in_the_span(0);
+}
+
+Test(stop, a_signal_frame_on_another_stack_is_moved)
+{
+	be_interrupted_in_the_span(1);
+}
+
+#define LONG_BYTES (256L << 20)
+
+static void *run_long(void *at)
+{
+	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
+	return (void *)trial_long(LONG_BYTES, at);
+}
+
+Test(stop, a_thread_in_a_span_is_moved)
+{
+	static const struct trial_wish wish = {
+		.function = (void (*)(void))trial_long,
+		.span = TRIAL_LONG_SPAN,
+		.steps = trial_long_steps,
+		.step_count = 2,
+		.argument = 1,
+		.name = "long",
+	};
+	char *at = mmap(NULL, LONG_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			-1, 0);
+	pthread_t thread;
+	void *result;
+
+	trial_begin();
+	for (int i = 0; i < 5; i++) {
+		held = 0;
+		cr_assert_eq(pthread_create(&thread, NULL, run_long, at), 0);
+		while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
+			usleep(1000);
+		usleep(2000);
+		trial_arm_detour(&wish);
+		usleep(2000);
+		cr_assert_eq(trial_let_go(), 0, "a thread in the trampoline may stay there");
+		cr_assert_eq(pthread_join(thread, &result), 0);
+		cr_assert_eq(result, at + LONG_BYTES);
+	}
+	cr_assert_eq(trial_long(5, at), at + 5);
+}
+
+/* ---- sleepers ---- */
+
+static int pipes[2], event_poll, futex_word;
+
+static void *sleep_in_epoll(void *data)
+{
+	struct epoll_event event;
+
+	(void)data;
+	return (void *)(long)(epoll_wait(event_poll, &event, 1, -1) == 1 ? 0 : errno);
+}
+
+static void *sleep_in_read(void *data)
+{
+	char byte;
+
+	(void)data;
+	return (void *)(long)(read(pipes[0], &byte, 1) == 1 ? 0 : errno);
+}
+
+static void *sleep_in_futex(void *data)
+{
+	(void)data;
+	while (!__atomic_load_n(&futex_word, __ATOMIC_ACQUIRE)) {
+		if (syscall(SYS_futex, &futex_word, FUTEX_WAIT, 0, NULL) && errno != EAGAIN)
+			return (void *)(long)errno;
+	}
+	return NULL;
+}
+
+static void *sleep_in_nanosleep(void *data)
+{
+	struct timespec wait = { .tv_nsec = 400000000 }, left;
+
+	(void)data;
+	return (void *)(long)(nanosleep(&wait, &left) ? errno : 0);
+}
+
+static void *sleep_in_wait(void *data)
+{
+	sigset_t set;
+	struct timespec wait = { .tv_nsec = 400000000 };
+
+	(void)data;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	/* EAGAIN: the time is over; EINTR would be ours */
+	return (void *)(long)(sigtimedwait(&set, NULL, &wait) < 0 && errno == EAGAIN ? 0 : errno);
+}
+
+Test(stop, sleepers_sleep_on)
+{
+	void *(*const sleepers[])(void *) = { sleep_in_epoll, sleep_in_read, sleep_in_futex,
+					      sleep_in_nanosleep, sleep_in_wait };
+	enum { COUNT = sizeof sleepers / sizeof sleepers[0] };
+	struct epoll_event event = { .events = EPOLLIN };
+	pthread_t threads[COUNT];
+	void *result;
+
+	trial_begin();
+	cr_assert_eq(pipe(pipes), 0);
+	event_poll = epoll_create1(0);
+	cr_assert_eq(epoll_ctl(event_poll, EPOLL_CTL_ADD, pipes[0], &event), 0);
+	for (int i = 0; i < COUNT; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, sleepers[i], NULL), 0);
+	usleep(50000);
+	for (int i = 0; i < 20; i++) {
+		trial_arm_detour(&victim);
+		cr_assert_eq(trial_let_go(), 0);
+	}
+	__atomic_store_n(&futex_word, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &futex_word, FUTEX_WAKE, 1);
+	cr_assert_eq(write(pipes[1], "ab", 2), 2);
+	for (int i = 0; i < COUNT; i++) {
+		cr_assert_eq(pthread_join(threads[i], &result), 0);
+		cr_assert_eq(result, NULL, "sleeper %d: %s", i, strerror((int)(long)result));
+	}
+}
+
+/* ---- what can't be stopped ---- */
+
+static void *vfork_and_wait(void *data)
+{
+	pid_t pid;
+
+	(void)data;
+	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
+	pid = vfork();
+	if (!pid) {
+		usleep(100000); /* on our memory, and perhaps in our spans */
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	return NULL;
+}
+
+Test(stop, waits_for_the_child_of_a_vfork)
+{
+	struct detour_result result;
+	union trial_record record;
+	pthread_t thread;
+
+	trial_begin();
+	trial_compose(&record, &victim);
+	cr_assert_eq(trial_place(&record), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, vfork_and_wait, NULL), 0);
+	while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	usleep(10000);
+	cr_assert_eq(trial_commit(&result), 0);
+	cr_assert_eq(result.markers, 1);
+	pthread_join(thread, NULL);
+}
+
+static void *sleep_until_told(void *data)
+{
+	*(pid_t *)data = (pid_t)syscall(SYS_gettid);
+	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&let_on, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	return NULL;
+}
+
+Test(stop, refuses_where_a_debugger_is)
+{
+	struct detour_result result;
+	union trial_record record;
+	pthread_t thread;
+	pid_t tid, tracer;
+	int ready[2], go[2];
+	char byte;
+
+	trial_begin();
+	trial_compose(&record, &victim);
+	cr_assert_eq(pthread_create(&thread, NULL, sleep_until_told, &tid), 0);
+	while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	cr_assert_eq(pipe(ready) | pipe(go), 0);
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	tracer = fork();
+	if (!tracer) {
+		byte = ptrace(PTRACE_SEIZE, tid, 0, 0) ? 'n' : 'y';
+		if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
+			_exit(1);
+		_exit(0);
+	}
+	cr_assert_eq(read(ready[0], &byte, 1), 1);
+	if (byte != 'y')
+		cr_skip_test("ptrace is not allowed here");
+	cr_assert_eq(trial_place(&record), 0);
+	cr_assert_eq(trial_commit(&result), -WM_E_TRACED);
+	cr_assert_eq(result.refused, 1);
+	cr_assert_eq(trial_told.refusals, 1);
+	cr_assert_eq(trial_told.refusal[0].error, -WM_E_TRACED);
+	cr_assert_eq(trial_told.refusal[0].address, (uintptr_t)trial_victim);
+	cr_assert_eq(trial_victim(1), 2);
+	cr_assert_eq(trial_events(0), 0);
+	cr_assert_eq(write(go[1], "g", 1), 1);
+	waitpid(tracer, NULL, 0);
+	trial_arm_detour(&victim);
+	__atomic_store_n(&let_on, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+}
+
+/* ---- many ---- */
+
+#define FIELD_FUNCTIONS 1000
+#define FIELD_STEP 64
+
+/* As trial_victim, many times. */
+long field_function(long value);
+__asm__(".text\n"
+	".globl field_function\n"
+	".balign 64\n"
+	"field_function:\n"
+	".rept 1000\n\t"
+	".balign 64\n\t"
+	"mov %rdi, %rax\n\tadd $1, %rax\n\tret\n\t"
+	".endr\n");
+
+typedef long field_fn(long);
+
+static field_fn *field(int i)
+{
+	return (field_fn *)((uintptr_t)field_function + (uintptr_t)i * FIELD_STEP);
+}
+
+static void place_field(void)
+{
+	static union trial_record record;
+	struct trial_wish wish = victim;
+	struct detour_fixup *fixup;
+
+	wish.function = (void (*)(void))field_function;
+	trial_compose(&record, &wish);
+	fixup = (void *)((char *)(&record.head + 1) + ((record.head.code_bytes + 7u) & ~7u));
+	for (int i = 0; i < FIELD_FUNCTIONS; i++) {
+		cr_assert_eq(trial_place(&record), 0);
+		record.head.address += FIELD_STEP;
+		record.head.point += FIELD_STEP;
+		fixup->target += FIELD_STEP;
+	}
+}
+
+static void *be_there(void *data)
+{
+	(void)data;
+	while (!__atomic_load_n(&let_on, __ATOMIC_ACQUIRE))
+		usleep(20000);
+	return NULL;
+}
+
+Test(stop, a_thousand_functions_among_a_hundred_threads)
+{
+	static uint8_t before[FIELD_FUNCTIONS * FIELD_STEP];
+	pthread_t threads[100];
+	struct detour_result result;
+	uint64_t begin_ns;
+
+	trial_begin();
+	memcpy(before, (void *)field_function, sizeof before);
+	for (int i = 0; i < 100; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, be_there, NULL), 0);
+	begin_ns = lock_now_ns();
+	place_field();
+	cr_assert_eq(trial_commit(&result), 0);
+	cr_assert_eq(result.markers, FIELD_FUNCTIONS);
+	cr_log_info("armed in %lu us, stopped for %lu us", (result.done_ns - begin_ns) / 1000,
+		    result.stopped_ns / 1000);
+	for (int i = 0; i < FIELD_FUNCTIONS; i++)
+		cr_assert_eq(field(i)(i), i + 1);
+	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(trial_events(FIELD_FUNCTIONS - 1), 1);
+	/* again: nobody needs to stop for what stands already */
+	place_field();
+	cr_assert_eq(trial_commit(&result), 0);
+	cr_assert_eq(result.stopped_ns, 0);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_arr_eq((void *)field_function, before, sizeof before);
+	place_field();
+	cr_assert_eq(trial_commit(&result), 0);
+	cr_log_info("armed again, stopped for %lu us", result.stopped_ns / 1000);
+	cr_assert_eq(trial_let_go(), 0);
+	__atomic_store_n(&let_on, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < 100; i++)
+		pthread_join(threads[i], NULL);
 }

@@ -84,6 +84,11 @@ extern const uint8_t trial_calls_steps[3];
 /* Jumps to trial_victim with its argument + 1. The span: mov %rdi, %rax; lea 1(%rdi), %rdi. */
 long trial_tail(long value);
 
+/* Reads `bytes` bytes one by one; returns past them. The span: mov %rdi, %rcx; rep lodsb. */
+const char *trial_long(long bytes, const char *at);
+extern const uint8_t trial_long_steps[2];
+#define TRIAL_LONG_SPAN 5
+
 /* Twice its argument. The span: addsd %xmm0, %xmm0; nop. */
 double trial_float(double value);
 extern const uint8_t trial_float_steps[2];

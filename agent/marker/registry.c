@@ -191,6 +191,7 @@ static void add_module(struct module *module, const struct text *text)
 		module->error = error;
 	else
 		link_sites(module);
+	detour_module_came(module);
 	module->seen = 1;
 	module->fresh = 1;
 	module->next = modules;

@@ -23,7 +23,7 @@ return_cells:
 	.zero	PAGES * 4096
 	.size	return_cells, . - return_cells
 
-	.section .text.waymark_return, "ax", @progbits
+	.section waymark_return_text, "ax", @progbits
 	.macro	stub
 	.byte	0x68			/* pushq $unit */
 	.long	unit

@@ -81,7 +81,10 @@ struct wm_event_field {
 /* Make a session. `options` may be NULL. *session is released with wm_session_close(). */
 int wm_session_open(struct wm_session **session, const struct wm_session_options *options);
 
-/* Add an event spec, "marker:SUBSYS:EVENT" with globs. Takes effect at wm_session_start(). */
+/*
+ * Add an event spec: "marker:SUBSYS:EVENT", "usdt:PROVIDER:NAME", "func:NAME@FILE/ret,arg1/" or
+ * "addr:FILE+OFFSET", with globs; waymark(7) tells the whole grammar. Takes effect at wm_session_start().
+ */
 int wm_session_add(struct wm_session *session, const char *spec);
 
 /*
