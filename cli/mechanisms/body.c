@@ -62,9 +62,15 @@
 #define PASTE(a, b, c) PASTE_AGAIN(a, b, c)
 #define LEAF(layout) PASTE(mechanism_, WAY, _##layout)
 
+#if __has_attribute(noipa)
+#define APART noipa
+#else
+#define APART noinline
+#endif
+
 /* Before the entry so many bytes that the layout wants, behind it what the way wants. */
 #define PLACED(layout)                                                                             \
-	__attribute__((noipa, aligned(64),                                                         \
+	__attribute__((APART, aligned(64),                                                         \
 		       patchable_function_entry(8 * layout + FILLER, 8 * layout)))
 
 #define DEFINE(layout)                                                                             \

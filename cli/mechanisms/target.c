@@ -90,7 +90,7 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-__attribute__((noipa, aligned(64))) static uint64_t loop(target_leaf_fn *leaf, uint64_t count)
+__attribute__((noinline, aligned(64))) static uint64_t loop(target_leaf_fn *leaf, uint64_t count)
 {
 	uint64_t last = 0;
 

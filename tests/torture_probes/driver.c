@@ -92,7 +92,13 @@ static void on_silence(int signal_number)
 
 static void enter(const char *name)
 {
+	static int talks = -1;
+
 	phase = name;
+	if (talks < 0)
+		talks = getenv("WAYMARK_TORTURE_TALK") != NULL;
+	if (talks)
+		fprintf(stderr, "%.3f %s: %s\n", now_s(), way_now->name, name);
 	alarm(SILENCE_S);
 }
 

@@ -6,11 +6,12 @@
 uint64_t plugin_point(uint64_t number, uint64_t more);
 uint64_t plugin_run(uint64_t times);
 
-__attribute__((noipa)) uint64_t plugin_point(uint64_t number, uint64_t more)
+__attribute__((noinline)) uint64_t plugin_point(uint64_t number, uint64_t more)
 {
 	char text[64];
 
 	memset(text, (int)number, sizeof(text));
+	__asm__ volatile("" : : "r"(text) : "memory");
 	return (uint64_t)(unsigned char)text[more % 64] + more;
 }
 

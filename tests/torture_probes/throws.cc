@@ -3,11 +3,13 @@
 
 extern "C" int throw_at(int depth);
 
-__attribute__((noipa)) int throw_at(int depth)
+__attribute__((noinline)) int throw_at(int depth)
 {
 	if (!depth)
 		throw 7;
-	return throw_at(depth - 1) + 1; /* no tail call */
+	depth = throw_at(depth - 1);
+	__asm__ volatile("" : "+r"(depth)); /* no tail call, no loop */
+	return depth;
 }
 
 int throws_pass(int depth)
