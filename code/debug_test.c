@@ -111,25 +111,20 @@ Test(debug, a_debug_file_of_another_build_is_not_taken, .init = make_folder, .fi
 	cr_assert(symbols.is_stripped);
 }
 
-/* Write a file packed as .xz into the folder. */
+/* Write a file, and zeros behind it, packed as .xz into the folder. */
 static void pack(const char *from, const char *to, size_t zeros)
 {
-	size_t bytes = 0, room, used = 0;
-	uint8_t *plain, *packed;
+	size_t bytes, room = zeros + (1 << 20), used = 0;
+	uint8_t *plain = calloc(1, room), *packed = malloc(room);
 	char path[128];
 	FILE *stream;
 
-	room = zeros ? zeros : 1 << 20;
-	plain = calloc(1, room);
-	packed = malloc(room);
-	if (!zeros) {
-		snprintf(path, sizeof(path), "%s/%s", folder, from);
-		stream = fopen(path, "re");
-		bytes = fread(plain, 1, room, stream);
-		fclose(stream);
-	}
-	cr_assert_eq(lzma_easy_buffer_encode(0, LZMA_CHECK_CRC32, NULL, plain,
-					     zeros ? zeros : bytes, packed, &used, room),
+	snprintf(path, sizeof(path), "%s/%s", folder, from);
+	stream = fopen(path, "re");
+	bytes = fread(plain, 1, 1 << 20, stream);
+	fclose(stream);
+	cr_assert_eq(lzma_easy_buffer_encode(0, LZMA_CHECK_CRC32, NULL, plain, bytes + zeros,
+					     packed, &used, room),
 		     LZMA_OK);
 	snprintf(path, sizeof(path), "%s/%s", folder, to);
 	stream = fopen(path, "we");
@@ -152,7 +147,7 @@ Test(debug, symbols_may_be_packed_into_the_file, .init = make_folder, .fini = re
 
 Test(debug, what_is_packed_must_not_fill_the_memory, .init = make_folder, .fini = remove_folder)
 {
-	pack(NULL, "bomb.xz", 130u << 20);
+	pack("whole", "bomb.xz", 130u << 20);
 	shell("strip -R .gnu_debuglink whole -o packed && objcopy --add-section .gnu_debugdata=bomb.xz packed");
 	read_file("packed");
 	cr_assert_null(file->packed);

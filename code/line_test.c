@@ -59,6 +59,14 @@ Test(line, a_line_s_code_lies_in_its_function, .init = open_sample, .fini = clos
 	cr_assert_not(lines.has_source);
 }
 
+Test(line, a_line_of_two_statements_begins_once, .init = open_sample, .fini = close_sample)
+{
+	unsigned int line = line_of(SAMPLE_SOURCE, "line of sample_two_statements");
+
+	cr_assert_eq(code_lines_find(&lines, file, "sample_module.c", line), 0);
+	cr_assert_eq(lines.count, 1);
+}
+
 Test(line, where_nothing_begins_the_next_line_is_told, .init = open_sample, .fini = close_sample)
 {
 	cr_assert_eq(code_lines_find(&lines, file, "sample_module.c", 1), 0);

@@ -82,3 +82,10 @@ const void *sample_fast(void)
 {
 	return (const void *)fast;
 }
+
+void sample_two_statements(volatile int *to)
+{
+	/* clang-format off */
+	to[0] = 1; to[1] = 2; /* line of sample_two_statements */
+	/* clang-format on */
+}

@@ -9,6 +9,7 @@ int sample_calls_same(int a);
 int sample_other_same(int a);
 int sample_chosen(int a);
 int sample_calls_chosen(int a);
+void sample_two_statements(volatile int *to);
 const void *sample_fast(void); /* what sample_chosen is */
 
 #endif
