@@ -13,6 +13,20 @@ _waymark_markers()
 	waymark list "$@" 2>/dev/null | grep -oE '^[A-Za-z_][A-Za-z0-9_]*:[A-Za-z_][A-Za-z0-9_]*'
 }
 
+# func:NAME of the functions that begin so, usdt:PROVIDER:NAME; where what is traced is known.
+_waymark_probes()
+{
+	local word=$1 kind=${1%%:*}
+	shift
+	[ $# -gt 0 ] || return
+	case $kind in
+	func) waymark list --func "${word#func:}*" "$@" 2>/dev/null |
+		sed -n 's/^[^ #:]*:\([^ ]*\) .*/func:\1/p' ;;
+	usdt) waymark list --usdt "$@" 2>/dev/null |
+		sed -n 's/^\([^ #]*:[^ ]*\) .*/usdt:\1/p' ;;
+	esac
+}
+
 # The pids of this user's processes.
 _waymark_pids()
 {
@@ -58,6 +72,12 @@ _waymark()
 		mapfile -t COMPREPLY < <(compgen -W "discard cyclic block notify" -- "$word") ;;
 	record:-e | record:--event)
 		target=$(_waymark_target)
+		if [[ $word == func:* || $word == usdt:* ]]; then
+			# shellcheck disable=SC2086 # "-p PID" is two words
+			mapfile -t COMPREPLY < <(compgen -W "$(_waymark_probes "$word" $target)" -- "$word")
+			declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word"
+			return
+		fi
 		# shellcheck disable=SC2086 # "-p PID" is two words
 		mapfile -t COMPREPLY < <(compgen -P marker: -W "$(_waymark_markers $target)" \
 			-- "${word#marker:}")

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/plan.h"
+
+#include "abi/control.h"
+#include "code/sweep.h"
+#include "code/trampoline.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+#include <waymark/error.h>
+
+#define BASE UINT64_C(0x7f1234560000)
+
+/* What is planned for: functions of this very program. */
+int plan_subject(int count, const char *name);
+int plan_subjects(int count);
+void plan_tiny(void);
+
+__attribute__((noinline)) int plan_subject(int count, const char *name)
+{
+	__asm__ volatile("" : "+r"(count));
+	return count + name[0];
+}
+
+__attribute__((noinline)) int plan_subjects(int count)
+{
+	__asm__ volatile("" : "+r"(count));
+	return plan_subject(count, "x") + 1;
+}
+
+/* A return and nothing else, with another function's right behind it. */
+__asm__(".text\n.globl plan_tiny, plan_tiny_next\n.type plan_tiny, @function\n"
+	".type plan_tiny_next, @function\n"
+	"plan_tiny:\n.cfi_startproc\nret\n.cfi_endproc\n.size plan_tiny, . - plan_tiny\n"
+	"plan_tiny_next:\n.cfi_startproc\nret\n.cfi_endproc\n"
+	".size plan_tiny_next, . - plan_tiny_next\n");
+
+static struct spec_list specs;
+static struct code_module module;
+static struct plan *plan;
+
+static void set_up(void)
+{
+	struct code_file *file;
+
+	cr_assert_eq(code_file_open(&file, "/proc/self/exe"), 0);
+	code_module_init(&module, file, 0);
+}
+
+static void tear_down(void)
+{
+	plan_free(plan);
+	code_module_release(&module);
+	spec_list_release(&specs);
+}
+
+TestSuite(plan, .init = set_up, .fini = tear_down, .timeout = 60);
+
+struct expected {
+	struct sweep sweep;
+	unsigned char bytes[16384];
+	size_t used;
+};
+
+/* The same place composed once more, and written for the base by who knows best how. */
+static void compose(const struct code_place *place, int err, const char *detail,
+		    const struct control_detour *detour, void *data)
+{
+	static struct trampoline trampoline;
+	struct expected *expected = data;
+
+	(void)detail;
+	cr_assert_eq(err, 0);
+	cr_assert_not_null(detour);
+	cr_assert_eq(trampoline_compose(&expected->sweep, place, &trampoline), 0);
+	expected->used = trampoline_write(&trampoline, BASE, "", place->wants_return ? "" : NULL,
+					  expected->bytes, sizeof(expected->bytes));
+}
+
+Test(plan, is_written_for_a_base_as_its_trampolines_would_be)
+{
+	static unsigned char written[CONTROL_BYTES_MAX];
+	static struct expected expected;
+	struct plan_listener listener = { compose, &expected };
+	struct control_detour is, wanted;
+	struct control_place head;
+	size_t from = 0, bytes, code;
+
+	cr_assert_eq(sweep_make(&expected.sweep, module.file, code_module_symbols(&module)), 0);
+	cr_assert_eq(spec_add(&specs, "func:plan_subject/rdi:i32,rsi:str,ret/"), 0);
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, &listener), 0);
+	cr_assert_eq(plan->place_count, 1);
+	cr_assert_eq(specs.all[0].placed, 1);
+	bytes = plan_write(plan, &from, BASE, written, sizeof(written));
+	cr_assert_eq(from, 1);
+	memcpy(&head, written, sizeof(head));
+	cr_assert_eq(head.count, 1);
+	memcpy(&is, written + sizeof(head), sizeof(is));
+	memcpy(&wanted, expected.bytes, sizeof(wanted));
+	cr_assert_eq(bytes, sizeof(head) + is.bytes);
+	cr_assert_gt(is.address, BASE);
+	/* all but the texts, which came from the plan */
+	code = wanted.bytes - 8;
+	is.bytes = wanted.bytes;
+	memcpy(written + sizeof(head), &is, sizeof(is));
+	cr_assert_arr_eq(written + sizeof(head), expected.bytes, code);
+	cr_assert_eq(strncmp((char *)written + sizeof(head) + code, "bd\n", 3), 0);
+	cr_assert_eq(plan_write(plan, &from, BASE, written, sizeof(written)), 0);
+	sweep_release(&expected.sweep);
+}
+
+Test(plan, is_written_in_as_many_pieces_as_it_takes)
+{
+	static unsigned char written[4096];
+	size_t from = 0, last = 0, places = 0;
+	struct control_place head;
+
+	cr_assert_eq(spec_add(&specs, "func:*"), 0);
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	cr_assert_gt(plan->place_count, 30);
+	while (plan_write(plan, &from, BASE, written, sizeof(written))) {
+		memcpy(&head, written, sizeof(head));
+		places += head.count;
+		cr_assert_eq(from, places);
+		cr_assert_gt(from, last);
+		last = from;
+	}
+	cr_assert_eq(places, plan->place_count);
+}
+
+Test(plan, takes_a_place_once_and_tells_each_spec)
+{
+	cr_assert_eq(spec_add(&specs, "func:plan_subject"), 0);
+	cr_assert_eq(spec_add(&specs, "func:plan_subject*"), 0);
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	cr_assert_eq(plan->place_count, 2);
+	cr_assert_eq(specs.all[0].placed, 1);
+	cr_assert_eq(specs.all[1].placed, 2);
+}
+
+Test(plan, keeps_why_a_place_cannot_be_had)
+{
+	cr_assert_eq(spec_add(&specs, "func:plan_tiny"), 0);
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	cr_assert_eq(plan->place_count, 0);
+	cr_assert_eq(plan->refused_count, 1);
+	cr_assert(strstr(plan->refused[0].name, ":plan_tiny"));
+	cr_assert_eq(plan->refused[0].error, -WM_E_SPAN_SHORT);
+	cr_assert_eq(specs.all[0].matches, 1);
+	cr_assert_eq(specs.all[0].placed, 0);
+	cr_assert_eq(specs.all[0].error, -WM_E_SPAN_SHORT);
+}
+
+Test(plan, names_what_is_near_to_what_is_not_there)
+{
+	struct name_list names = { 0 };
+	int found = 0;
+
+	cr_assert_eq(spec_add(&specs, "func:plan_subjetc"), 0);
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	cr_assert_eq(specs.all[0].error, -WM_E_NO_FUNCTION);
+	cr_assert_eq(plan_names(&names, &specs, &module), 0);
+	for (size_t i = 0; i < names.count; i++)
+		found |= !strcmp(names.all[i], "plan_subject");
+	cr_assert(found);
+	name_list_release(&names);
+}
+
+Test(plan, concerns_the_files_that_a_request_names)
+{
+	cr_assert_eq(spec_add(&specs, "marker:a:b"), 0);
+	cr_assert_not(plan_concerns(&specs, "/usr/lib/libz.so.1"));
+	cr_assert_eq(spec_add(&specs, "func:inflate@libz.so.1"), 0);
+	cr_assert(plan_concerns(&specs, "/usr/lib/libz.so.1"));
+	cr_assert_not(plan_concerns(&specs, "/usr/lib/libc.so.6"));
+}
