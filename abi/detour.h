@@ -80,6 +80,7 @@ struct detour_move {
 #define DETOUR_RETURN 1	     /* the function's return is an event too: types[1] */
 #define DETOUR_SECRETIVE 2   /* no event at the point itself, the return alone is wanted */
 #define DETOUR_RETURN_FLOAT 4 /* what is returned lies in %xmm0 */
+#define DETOUR_CALL 8	      /* a moved call pushes its return address itself: not with shadow stacks */
 
 /*
  * One detour of a CONTROL_PLACE message, padded to 8 bytes. Behind it, without gaps: the code, padded to

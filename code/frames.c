@@ -10,6 +10,7 @@
 
 #define RSP 7
 #define RIP 16
+#define CIE_MAX_BYTES 1024 /* what all its functions share is little */
 
 /* A table's description that its functions share. */
 struct cie {
@@ -110,7 +111,7 @@ static void cie_read(struct cie *cie, const struct image *image, uint64_t addres
 		cie->is_good = !*text;
 		cie->rules = from;
 	}
-	cie->is_good &= !from.is_over && !cie->rules.is_over;
+	cie->is_good &= !from.is_over && !cie->rules.is_over && from.end - from.at < CIE_MAX_BYTES;
 }
 
 /* One rule with operands of its own; false where the function's first instruction is passed, or unknown. */
@@ -265,6 +266,10 @@ int frames_read(struct frames *frames, const struct image *image)
 	frames->is_damaged |= table.is_over;
 	if (frames->count)
 		qsort(frames->all, frames->count, sizeof(*frames->all), frame_order);
+	/* forged ones may lie across each other */
+	for (size_t i = 1; i < frames->count; i++)
+		if (frames->all[i - 1].end > frames->all[i].start)
+			frames->all[i - 1].end = frames->all[i].start;
 	return err;
 }
 
@@ -308,7 +313,9 @@ int frames_landing_pads(const struct image *image, const struct frame *frame,
 		bytes_uleb(&from);
 	encoding = (uint8_t)bytes_fixed(&from, 1);
 	bytes = bytes_uleb(&from);
-	if (from.is_over || bytes > (uint64_t)(from.end - from.at))
+	/* a call takes 2 bytes, what is said of it 16 at most: more is forged, and would be read for long */
+	if (from.is_over || bytes > (uint64_t)(from.end - from.at) ||
+	    bytes > 8 * (frame->end - frame->start) + 64)
 		return -EBADMSG;
 	from.end = from.at + bytes;
 	while (from.at < from.end && !from.is_over) {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <waymark/error.h>
 
-#define PART_MAX_BYTES (1ull << 30)
+#define IMAGE_MAX_BYTES (2ull << 30)
 
 static int part_order(const void *a, const void *b)
 {
@@ -26,6 +26,8 @@ static int range_order(const void *a, const void *b)
 
 static int parts_load(struct image *image, struct code_file *file)
 {
+	uint64_t bytes = 0;
+
 	image->parts = calloc(file->segment_count + 1, sizeof(*image->parts));
 	if (!image->parts)
 		return -ENOMEM;
@@ -36,9 +38,11 @@ static int parts_load(struct image *image, struct code_file *file)
 
 		if (segment->type != PT_LOAD || !segment->file_bytes)
 			continue;
-		if (segment->file_bytes > PART_MAX_BYTES ||
+		/* forged segments may lie across each other, and be far more together than the file */
+		if (segment->file_bytes > IMAGE_MAX_BYTES - bytes ||
 		    segment->address > UINT64_MAX - segment->file_bytes)
 			return -WM_E_NOT_ELF;
+		bytes += segment->file_bytes;
 		part->data = malloc(segment->file_bytes);
 		if (!part->data)
 			return -ENOMEM;

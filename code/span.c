@@ -77,10 +77,13 @@ static int insns_take(const struct sweep *sweep, unsigned int least, struct span
 		span->insn_count++;
 		at += insn->decoded.length;
 		span->bytes = (unsigned int)(at - span->address);
-		if (verdict == MOVE_LAST && span->bytes < least)
-			return padding_take(sweep, span, at)
-				       ? 0
-				       : refuse(span, -WM_E_SPAN_SHORT, "%u bytes", span->bytes);
+		if (verdict != MOVE_LAST || span->bytes >= least)
+			continue;
+		/* what follows a call is run when it returns */
+		if (insn->decoded.meta.category == ZYDIS_CATEGORY_CALL ||
+		    !padding_take(sweep, span, at))
+			return refuse(span, -WM_E_SPAN_SHORT, "%u bytes", span->bytes);
+		return 0;
 	}
 	return 0;
 }

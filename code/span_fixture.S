@@ -88,6 +88,24 @@ begin near_by, 1
 	.skip	140, 0xf4
 end near_by
 
+begin calling
+	call	*(%rdi)			/* +0, 2 */
+	ret
+	.skip	140, 0xf4
+end calling
+
+begin calling_aligned
+	call	*%rax			/* +0, 2 */
+	nopl	8(%rax,%rax)		/* +2, 5: run when the call returns */
+	ret
+	.skip	140, 0xf4
+end calling_aligned
+
+begin calling_wide
+	call	one_wide		/* +0, 5 */
+	ret
+end calling_wide
+
 begin into_padding
 	xor	%eax, %eax
 	ret

@@ -136,9 +136,10 @@ Test(span, where_strings_may_run_backward_only_the_entry_can_be_had)
 	stands("backward", 0, 0, 6, TIER_SEVERAL);
 }
 
+static struct trampoline trampoline;
+
 static int composed(const char *name, struct code_operand from, int wants_return)
 {
-	static struct trampoline trampoline;
 	struct code_place place = { .address = address_of(name),
 				    .is_entry = 1,
 				    .field_count = 1,
@@ -162,6 +163,19 @@ Test(span, returns_are_taken_where_it_is_known_what_they_are)
 	cr_assert_eq(composed("_setjmp", rdi, 0), 0);
 	cr_assert_eq(composed("_setjmp", rdi, 1), -WM_E_RETURN_LOOKED_AT);
 	cr_assert_eq(composed("abort", rdi, 1), -WM_E_NO_RETURN);
+}
+
+Test(span, a_moved_call_is_told)
+{
+	struct code_operand rdi = { OPERAND_REGISTER, 8, 5, OPERAND_NONE, 1, 0 };
+
+	cr_assert_eq(composed("calling_wide", rdi, 0), 0);
+	cr_assert_eq(trampoline.detour.flags, DETOUR_CALL);
+	cr_assert_eq(composed("one_wide", rdi, 0), 0);
+	cr_assert_eq(trampoline.detour.flags, 0);
+	/* the way back must not lie in what is replaced */
+	cr_assert_eq(composed("calling", rdi, 0), -WM_E_SPAN_SHORT);
+	cr_assert_eq(composed("calling_aligned", rdi, 0), -WM_E_SPAN_SHORT);
 }
 
 Test(span, fields_that_make_no_sense_are_refused)

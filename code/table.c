@@ -19,7 +19,8 @@
 #include <string.h>
 
 #define ENTRIES_MAX 65536
-#define LOOK_BACK 48 /* instructions */
+#define LOOK_BACK 48	     /* instructions */
+#define PAIRS_MAX (1u << 20) /* of labels and tables of one function */
 
 enum jump_kind { JUMP_LOADED, JUMP_COMPUTED, JUMP_UNKNOWN };
 
@@ -123,10 +124,14 @@ static size_t leas_from(const struct gather *gather, uint64_t address)
 	return low;
 }
 
-/* Tables of the second kind: every constant of the function from every label of it. */
+/*
+ * Tables of the second kind: every constant of the function from every label of it. False: there are
+ * none, or far too many to be anything.
+ */
 static bool labels_take(struct gather *gather, const struct image_range *function)
 {
 	size_t first = leas_from(gather, function->start);
+	unsigned int pairs = 0;
 	bool found = false;
 
 	for (size_t i = first; i < gather->lea_count && gather->leas[i].at < function->end; i++) {
@@ -138,6 +143,8 @@ static bool labels_take(struct gather *gather, const struct image_range *functio
 		     j++) {
 			uint64_t table = gather->leas[j].target;
 
+			if (++pairs > PAIRS_MAX)
+				return false;
 			if (!sweep_part_at(gather->sweep, table) &&
 			    table_take(gather, table, label, UINT64_MAX, function) > 1)
 				found = true;
@@ -274,25 +281,47 @@ static int doubt_order(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
+/* Whether it is known where a function's computed jumps may go. */
+static bool function_is_known(struct gather *gather, const struct image_range *function,
+			      const struct address_list *tables)
+{
+	/* both kinds may stand in one function */
+	bool has_labels = labels_take(gather, function);
+
+	return function_has_table(gather, function, tables) || has_labels;
+}
+
+static void jumps_take(struct gather *gather, const struct address_list *tables)
+{
+	struct image_range last = { 0 };
+	bool last_loads = false, last_is_judged = false;
+
+	for (size_t i = 0; i < gather->jumps.count; i++) {
+		uint64_t jump = gather->jumps.all[i];
+		struct image_range function = function_at(gather, jump);
+		enum jump_kind kind;
+
+		if (function.start != last.start || function.end != last.end) {
+			last = function;
+			last_loads = function_loads_distances(gather, &function);
+			last_is_judged = false;
+		}
+		kind = jump_kind_of(gather, jump, function.start);
+		if (last_is_judged || kind == JUMP_LOADED || (kind == JUMP_UNKNOWN && !last_loads))
+			continue;
+		last_is_judged = true;
+		if (!function_is_known(gather, &function, tables))
+			doubt_add(gather, function);
+	}
+}
+
 void gather_tables(struct gather *gather)
 {
 	struct address_list tables = { 0 };
 	struct sweep *sweep = gather->sweep;
 
 	tables_find(gather, &tables);
-	for (size_t i = 0; i < gather->jumps.count; i++) {
-		uint64_t jump = gather->jumps.all[i];
-		struct image_range function = function_at(gather, jump);
-		enum jump_kind kind = jump_kind_of(gather, jump, function.start);
-
-		if (kind == JUMP_LOADED ||
-		    (kind == JUMP_UNKNOWN && !function_loads_distances(gather, &function)))
-			continue;
-		/* both kinds may stand in one function */
-		if (!labels_take(gather, &function) &&
-		    !function_has_table(gather, &function, &tables))
-			doubt_add(gather, function);
-	}
+	jumps_take(gather, &tables);
 	for (size_t i = 0; i < gather->unread.count; i++)
 		doubt_add(gather, function_at(gather, gather->unread.all[i]));
 	if (sweep->doubt_count)

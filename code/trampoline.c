@@ -89,9 +89,11 @@ static void detour_fill(struct trampoline *trampoline, const struct sweep *sweep
 	}
 	for (unsigned int i = 0; i < place->field_count && i < CODE_FIELDS_MAX; i++)
 		detour->types[0][i] = place->fields[i].type;
+	if (span->insns[span->insn_count - 1].decoded.meta.category == ZYDIS_CATEGORY_CALL)
+		detour->flags |= DETOUR_CALL;
 	if (!place->wants_return)
 		return;
-	detour->flags = DETOUR_RETURN;
+	detour->flags |= DETOUR_RETURN;
 	detour->types[1][0] = place->ret.type;
 	if (!place->wants_entry)
 		detour->flags |= DETOUR_SECRETIVE;

@@ -96,7 +96,8 @@ static int check_head(const struct control_detour *record)
 	    (record->relay && record->span_bytes >= DETOUR_JUMP_BYTES) ||
 	    record->span_bytes > DETOUR_SPAN_MAX || record->tier < TIER_FILLER ||
 	    record->tier > TIER_SEVERAL ||
-	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT))
+	    record->flags &
+		    ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL))
 		return -WM_E_PROTOCOL;
 	if (end < record->address || record->point < record->address || record->point > end)
 		return -WM_E_PROTOCOL;
@@ -447,7 +448,7 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 	}
 	refusal->point = record->point;
 	refusal->text = layout.text[0];
-	if (record->flags & DETOUR_RETURN)
+	if (record->flags & (DETOUR_RETURN | DETOUR_CALL))
 		error = return_check();
 	hash = table_hash(record);
 	detour = table_find(record, hash);
