@@ -68,6 +68,7 @@ struct totals {
 static struct torture *shared;
 static struct totals total;
 static pid_t victim;
+static struct wm_session *polled; /* while it is attached */
 static int failed;
 static const char *phase = "start";
 static const struct way *way_now = ways;
@@ -123,6 +124,19 @@ static int victim_is_alive(void)
 	return 0;
 }
 
+/* A thread that loads a library waits for the session to see it: it must be polled all the while. */
+static void wait_ms(int ms)
+{
+	double end = now_s() + ms / 1e3;
+
+	do {
+		if (polled)
+			wm_session_poll(polled, 1);
+		else
+			usleep(1000);
+	} while (now_s() < end);
+}
+
 static void pause_victim(void)
 {
 	const char *before = phase;
@@ -130,7 +144,7 @@ static void pause_victim(void)
 	enter("waiting for the victim to park");
 	__atomic_store_n(&shared->pause, 1, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&shared->parked, __ATOMIC_SEQ_CST) != PARTIES && victim_is_alive())
-		usleep(100);
+		wait_ms(1);
 	enter(before);
 }
 
@@ -138,7 +152,7 @@ static void resume_victim(void)
 {
 	__atomic_store_n(&shared->pause, 0, __ATOMIC_SEQ_CST);
 	while (__atomic_load_n(&shared->parked, __ATOMIC_SEQ_CST) && victim_is_alive())
-		usleep(100);
+		wait_ms(1);
 }
 
 /* A point's number and its check agree, and so do the halves of what it returned. */
@@ -260,7 +274,7 @@ static int cycle(struct wm_session *session, const struct way *way, struct books
 	total.cycles++;
 	if (way->gated)
 		resume_victim();
-	usleep(turn % 4 == 3 ? 100000 : 5000);
+	wait_ms(turn % 4 == 3 ? 100 : 5);
 	enter("reading");
 	/* a flight recorder is read when it has stopped */
 	err = way->policy == WM_POLICY_CYCLIC ? 0 : wm_session_read(session, on_event, books);
@@ -380,7 +394,9 @@ static void session_run(const struct way *way)
 		session = session_open(way);
 		if (!session)
 			return;
+		polled = session;
 		round_run(session, way);
+		polled = NULL;
 		enter("detaching");
 		wm_session_close(session);
 	}
