@@ -22,7 +22,8 @@
 struct making {
 	struct plan *plan;
 	struct spec *spec; /* whose places are being found */
-	size_t earlier;	   /* places of the specs before it */
+	int is_glob;
+	size_t earlier; /* places of the specs before it */
 	struct code_module *module;
 	const struct plan_listener *listener;
 	struct sweep sweep;
@@ -98,6 +99,7 @@ static int keep(struct making *making, const struct code_place *place)
 {
 	char text[TEXT_BYTES], return_text[TEXT_BYTES];
 	struct plan *plan = making->plan;
+	struct plan_place *entry;
 	char kind = place->wants_return ? 'b' : 'm';
 	size_t bytes;
 	int err = text_make(text, kind, place, place->fields, place->field_count);
@@ -124,19 +126,67 @@ static int keep(struct making *making, const struct code_place *place)
 		 sizeof(*plan->places)))
 		return -ENOMEM;
 	memcpy(plan->bytes + plan->byte_count, making->record, bytes);
-	plan->places[plan->place_count++] = (struct plan_place){ plan->byte_count, place->address };
+	entry = &plan->places[plan->place_count];
+	*entry = (struct plan_place){ .at = plan->byte_count,
+				      .point = place->address,
+				      .has_return = place->wants_return };
+	if (asprintf(&entry->name, "%s:%s", place->subsystem, place->event) < 0)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < place->field_count; i++)
+		entry->types[i] = place->fields[i].type;
+	plan->place_count++;
 	plan->byte_count += bytes;
 	making->spec->placed++;
 	return name_keep(making->spec, place);
 }
 
-/* A place that an earlier request of the session has taken is not taken twice. */
-static int is_taken(const struct making *making, uint64_t point)
+static int is_glob(const struct code_request *request)
+{
+	return request->name && request->kind != REQUEST_LINE && code_is_glob(request->name);
+}
+
+/* The place that an earlier spec has taken, or NULL. */
+static const struct plan_place *taken(const struct making *making, uint64_t point)
 {
 	for (size_t i = 0; i < making->earlier; i++)
 		if (making->plan->places[i].point == point)
-			return 1;
-	return 0;
+			return &making->plan->places[i];
+	return NULL;
+}
+
+/* Whether an event that is there tells all that this one would. */
+static int is_covered(const struct making *making, const struct plan_place *there,
+		      const struct code_place *place, const char *name)
+{
+	if (strcmp(there->name, name))
+		return 0;
+	if (making->is_glob)
+		return 1;
+	for (unsigned int i = 0; i < place->field_count; i++)
+		if (there->types[i] != place->fields[i].type)
+			return 0;
+	return !place->wants_return || there->has_return;
+}
+
+/* Returns 1 where the place is taken: then that is settled; or -ENOMEM. */
+static int settle_taken(struct making *making, const struct code_place *place)
+{
+	const struct plan_place *there = taken(making, place->address);
+	char *name, detail[512];
+	int covered, err = 0;
+
+	if (!there)
+		return 0;
+	if (asprintf(&name, "%s:%s", place->subsystem, place->event) < 0)
+		return -ENOMEM;
+	covered = is_covered(making, there, place, name);
+	free(name);
+	snprintf(detail, sizeof(detail), "%s", there->name);
+	if (covered)
+		making->spec->placed++;
+	else
+		err = refuse(making, place, -WM_E_SAME_CODE, detail);
+	return err ? err : 1;
 }
 
 static int sweep_once(struct making *making)
@@ -163,10 +213,9 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 	int failed;
 
 	making->spec->matches++;
-	if (!err && is_taken(making, place->address)) {
-		making->spec->placed++;
-		return 0;
-	}
+	failed = err ? 0 : settle_taken(making, place);
+	if (failed)
+		return failed < 0 ? failed : 0;
 	if (!err)
 		err = sweep_once(making);
 	if (err == -ENOMEM)
@@ -190,26 +239,39 @@ int plan_concerns(const struct spec_list *specs, const char *path)
 	return 0;
 }
 
+static int resolve(struct making *making, struct spec *spec, const struct code_process *process)
+{
+	int err;
+
+	if (!code_request_takes(spec->request, making->plan->path) ||
+	    (making->module->file->is_vdso && !spec->request->module))
+		return 0;
+	spec->modules++;
+	making->spec = spec;
+	making->earlier = making->plan->place_count;
+	err = code_resolve(spec->request, making->module, process, found, making);
+	if (err == -ENOMEM)
+		return err;
+	if (err < 0)
+		spec_keep_error(spec, err, NULL, 0);
+	return 0;
+}
+
+/* What is asked for by its own name comes before what a glob takes in. */
 static int resolve_all(struct making *making, struct spec_list *specs,
 		       const struct code_process *process)
 {
-	for (size_t i = 0; i < specs->count; i++) {
-		struct spec *spec = &specs->all[i];
-		int err;
+	int err = 0;
 
-		if (!spec->request || !code_request_takes(spec->request, making->plan->path) ||
-		    (making->module->file->is_vdso && !spec->request->module))
-			continue;
-		spec->modules++;
-		making->spec = spec;
-		making->earlier = making->plan->place_count;
-		err = code_resolve(spec->request, making->module, process, found, making);
-		if (err == -ENOMEM)
-			return err;
-		if (err < 0)
-			spec_keep_error(spec, err, NULL, 0);
+	for (making->is_glob = 0; making->is_glob < 2; making->is_glob++) {
+		for (size_t i = 0; i < specs->count && !err; i++) {
+			const struct code_request *request = specs->all[i].request;
+
+			if (request && is_glob(request) == making->is_glob)
+				err = resolve(making, &specs->all[i], process);
+		}
 	}
-	return 0;
+	return err;
 }
 
 int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *module,
@@ -243,6 +305,8 @@ void plan_free(struct plan *plan)
 		free(plan->refused[i].name);
 		free(plan->refused[i].detail);
 	}
+	for (size_t i = 0; i < plan->place_count; i++)
+		free(plan->places[i].name);
 	if (plan->fd >= 0)
 		close(plan->fd);
 	free(plan->refused);

@@ -24,6 +24,9 @@ struct plan_refusal {
 struct plan_place {
 	size_t at; /* in bytes[] */
 	uint64_t point;
+	char *name; /* SUBSYSTEM:EVENT */
+	int has_return;
+	uint8_t types[CODE_FIELDS_MAX]; /* of its fields, 0 past the last */
 };
 
 struct plan {
@@ -49,6 +52,11 @@ struct plan_listener {
 /*
  * Make the plan of a module for all requests of the list that take its path; what comes of each is put
  * down in the specs. `process` may be NULL: a file that doesn't run. `listener` may be NULL.
+ *
+ * A place bears one event. Of several specs that want it the first has it, those without a glob before
+ * those with one; a later one has it too if that event tells all that it would, or if it is a glob; else it is
+ * refused, -WM_E_SAME_CODE.
+ *
  * Returns 0, also when there is nothing to place; -ENOMEM. Free it also after an error.
  */
 int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *module,

@@ -138,6 +138,23 @@ Test(plan, takes_a_place_once_and_tells_each_spec)
 	cr_assert_eq(specs.all[1].placed, 2);
 }
 
+Test(plan, refuses_another_event_at_a_place_that_is_taken)
+{
+	cr_assert_eq(spec_add(&specs, "func:plan_subject*"), 0);
+	cr_assert_eq(spec_add(&specs, "func:plan_subject/rdi:i32/"), 0);
+	cr_assert_eq(spec_add(&specs, "func:plan_subject/rdi:i32,ret/"), 0);
+	cr_assert_eq(spec_add(&specs, "func:plan_subject/rdi:i32,rsi:ptr/"), 0);
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	cr_assert_eq(plan->place_count, 2);
+	cr_assert_eq(specs.all[0].placed, 2);
+	cr_assert_eq(specs.all[1].placed, 1);
+	for (int i = 2; i < 4; i++) {
+		cr_assert_eq(specs.all[i].placed, 0);
+		cr_assert_eq(specs.all[i].error, -WM_E_SAME_CODE);
+		cr_assert(strstr(specs.all[i].detail, ":plan_subject"));
+	}
+}
+
 Test(plan, keeps_why_a_place_cannot_be_had)
 {
 	cr_assert_eq(spec_add(&specs, "func:plan_tiny"), 0);
