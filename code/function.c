@@ -174,7 +174,8 @@ static int function_place(struct query *query, const struct code_symbol *symbol,
 	const struct code_request *request = query->request;
 	struct code_parameters known;
 	char name[64] = "ret";
-	int told = code_parameters_read(&known, query->module->file, place->address, symbol->name);
+	int told = code_parameters_read(&known, query->module->file, place->address, symbol->name,
+					symbol->bind == BIND_LOCAL);
 	int err = 0;
 
 	place->source = known.source;

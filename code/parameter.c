@@ -31,6 +31,7 @@ struct call {
 	struct code_dwarf *dwarf;
 	uint64_t address;
 	enum trust trust;
+	int needs_proof; /* that a parameter is there still */
 	int is_unprototyped;
 	unsigned int integers, vectors; /* registers taken so far */
 	uint64_t stack;			/* bytes of the arguments there */
@@ -89,33 +90,32 @@ static int is_changed(Dwarf_Die *function, const char *name)
 	       !dwarf_formudata(&attribute, &convention) && convention != DW_CC_normal;
 }
 
-/* The register that a location list names at the function's first instruction. */
-static int list_register(const struct call *call, Dwarf_Die *parameter,
-			 struct code_operand *operand)
-{
-	Dwarf_Attribute attribute;
-	unsigned int form;
-	uint64_t reg;
-	size_t count;
-	Dwarf_Op *op;
+enum location {
+	LOCATION_NONE, /* there is none that tells of the first instruction */
+	LOCATION_REGISTER,
+	LOCATION_FRAME, /* in the function's frame, once it has one */
+};
 
-	if (!dwarf_attr(parameter, DW_AT_location, &attribute))
-		return 0;
-	form = dwarf_whatform(&attribute);
-	/* One expression for all of a function describes it past the prologue, if that. */
-	if (form == DW_FORM_exprloc || form == DW_FORM_block1 || form == DW_FORM_block2 ||
-	    form == DW_FORM_block4 || form == DW_FORM_block)
-		return 0;
-	if (dwarf_getlocation_addr(&attribute, call->address - (uint64_t)call->dwarf->bias, &op,
-				   &count, 1) != 1 ||
-	    count != 1)
-		return 0;
+static int is_argument_register(unsigned int kind, uint64_t reg)
+{
+	if (kind == OPERAND_VECTOR)
+		return reg < 8;
+	return reg == 5 || reg == 4 || reg == 1 || reg == 2 || reg == 8 || reg == 9;
+}
+
+/* What an expression of one step names. */
+static enum location read_expression(const Dwarf_Op *op, struct code_operand *operand)
+{
+	uint64_t reg;
+
+	if (op->atom == DW_OP_fbreg)
+		return LOCATION_FRAME;
 	if (op->atom >= DW_OP_reg0 && op->atom <= DW_OP_reg31)
 		reg = op->atom - DW_OP_reg0;
 	else if (op->atom == DW_OP_regx)
 		reg = op->number;
 	else
-		return 0;
+		return LOCATION_NONE;
 	*operand = (struct code_operand){ .kind = OPERAND_REGISTER,
 					  .bytes = 8,
 					  .index = OPERAND_NONE };
@@ -123,10 +123,39 @@ static int list_register(const struct call *call, Dwarf_Die *parameter,
 		operand->kind = OPERAND_VECTOR;
 		reg -= XMM0;
 	} else if (reg > 15) {
-		return 0;
+		return LOCATION_NONE;
 	}
 	operand->reg = (uint8_t)reg;
-	return 1;
+	return LOCATION_REGISTER;
+}
+
+/* Where a parameter is at the function's first instruction, by the compiler's own words. */
+static enum location location_of(const struct call *call, Dwarf_Die *parameter,
+				 struct code_operand *operand)
+{
+	enum location location;
+	Dwarf_Attribute attribute;
+	unsigned int form;
+	size_t count;
+	Dwarf_Op *op;
+
+	if (!dwarf_attr(parameter, DW_AT_location, &attribute) ||
+	    dwarf_getlocation_addr(&attribute, call->address - (uint64_t)call->dwarf->bias, &op,
+				   &count, 1) != 1 ||
+	    count != 1)
+		return LOCATION_NONE;
+	location = read_expression(op, operand);
+	form = dwarf_whatform(&attribute);
+	/*
+	 * One expression for all of a function describes it past its prologue. What is in one of the
+	 * arguments' registers all the time was there at the first instruction, too.
+	 */
+	if (location == LOCATION_REGISTER &&
+	    (form == DW_FORM_exprloc || form == DW_FORM_block1 || form == DW_FORM_block2 ||
+	     form == DW_FORM_block4 || form == DW_FORM_block) &&
+	    !is_argument_register(operand->kind, operand->reg))
+		return LOCATION_NONE;
+	return location;
 }
 
 /* Give an argument its place, as the psABI does; what is not of one register has none to read. */
@@ -179,6 +208,7 @@ static void parameter_take(struct call *call, struct code_values *values, Dwarf_
 	struct parameter *parameter = &call->all[values->count];
 	struct code_field *field = &values->all[values->count++];
 	const char *name = dwarf_diename(from);
+	enum location location = LOCATION_NONE;
 	Dwarf_Attribute attribute;
 	Dwarf_Die type;
 
@@ -195,7 +225,10 @@ static void parameter_take(struct call *call, struct code_values *values, Dwarf_
 	    (call->trust == TRUST_SCALARS && is_aggregate(&parameter->passing)))
 		call->trust = TRUST_LISTS;
 	if (place_of)
-		parameter->has_list = list_register(call, place_of, &parameter->by_list);
+		location = location_of(call, place_of, &parameter->by_list);
+	parameter->has_list = location == LOCATION_REGISTER;
+	if (call->needs_proof && location == LOCATION_NONE)
+		call->trust = TRUST_LISTS;
 	if (call->trust != TRUST_LISTS)
 		place(call, parameter);
 }
@@ -308,6 +341,29 @@ static int is_go(const struct code_file *file, const char *name)
 				     code_file_section(file, ".note.go.buildid"));
 }
 
+/* GCC calls functions that it changed by other names. */
+static int is_of_gcc(Dwarf_Die *function)
+{
+	Dwarf_Attribute attribute;
+	const char *producer;
+	Dwarf_Die unit;
+
+	if (!dwarf_diecu(function, &unit, NULL, NULL) ||
+	    !dwarf_attr(&unit, DW_AT_producer, &attribute))
+		return 0;
+	producer = dwarf_formstring(&attribute);
+	return producer && !strncmp(producer, "GNU ", 4);
+}
+
+/* Whether all parameters are in the frame, which is so of what was not optimised. */
+static int is_plain(const struct call *call, const struct code_values *values)
+{
+	for (unsigned int i = 0; i < values->count; i++)
+		if (call->all[i].has_list)
+			return 0;
+	return values->count && call->trust != TRUST_LISTS;
+}
+
 static void source_take(struct code_parameters *parameters, Dwarf_Die *function)
 {
 	const char *source = dwarf_decl_file(function);
@@ -328,7 +384,7 @@ static void source_take(struct code_parameters *parameters, Dwarf_Die *function)
 }
 
 int code_parameters_read(struct code_parameters *parameters, struct code_file *file,
-			 uint64_t address, const char *name)
+			 uint64_t address, const char *name, int is_local)
 {
 	struct code_dwarf *dwarf = code_dwarf_of(file);
 	struct call call = { .dwarf = dwarf, .address = address };
@@ -345,12 +401,16 @@ int code_parameters_read(struct code_parameters *parameters, struct code_file *f
 	if (call.trust == TRUST_NOBODY)
 		return 0;
 	call.is_unprototyped = is_c && !dwarf_hasattr_integrate(&function, DW_AT_prototyped);
+	call.needs_proof = is_local && !is_of_gcc(&function);
 	if (is_changed(&function, name))
 		call.trust = TRUST_LISTS;
 	values->is_told = values->with_registers = 1;
 	values->lost_err = -WM_E_PARAMETER_LOST;
 	result_take(&call, &parameters->ret, &function);
 	parameters_take(&call, values, &function);
+	/* A result that no caller takes is left out, and nobody tells. */
+	if (call.needs_proof && !is_plain(&call, values))
+		parameters->ret = (struct code_field){ .name = "ret" };
 	fields_fill(&call, values, !is_contradicted(&call, values->count));
 	return 1;
 }

@@ -3,9 +3,12 @@
 #include "code/parameter.h"
 
 #include "code/sample_call.h"
+#include "code/symbol.h"
 
 #include <criterion/criterion.h>
 #include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <waymark/marker.h>
 
@@ -30,7 +33,7 @@ static void read_function(void *function, const char *name)
 	uint64_t base = 0;
 
 	dl_iterate_phdr(find_base, &base);
-	cr_assert_eq(code_parameters_read(&parameters, file, (uint64_t)function - base, name), 1,
+	cr_assert_eq(code_parameters_read(&parameters, file, (uint64_t)function - base, name, 0), 1,
 		     "%s", name);
 }
 
@@ -166,7 +169,62 @@ Test(parameter, results)
 Test(parameter, nothing_is_told_of_what_is_no_function)
 {
 	open_self();
-	cr_assert_eq(code_parameters_read(&parameters, file, 1, "x"), 0);
+	cr_assert_eq(code_parameters_read(&parameters, file, 1, "x", 0), 0);
 	cr_assert_eq(parameters.values.count, 0);
 	code_file_close(file);
+}
+
+/*
+ * LLVM leaves out what a local function doesn't use, and says nothing: here `unused`, so
+ * that b and c come in the first two registers.
+ */
+static const char *const
+	changed_source = "#include <stdlib.h>\n"
+			 "__attribute__((noinline)) static int victim(int unused, int b, int c)\n"
+			 "{ return rand() * b + c; }\n"
+			 "int sample_main(int a);\n"
+			 "int sample_main(int a) { return victim(1, a, 3) + victim(2, a + 1, a); }\n";
+
+static void read_local(struct code_symbols *symbols, const char *name)
+{
+	for (size_t i = 0; i < symbols->count; i++)
+		if (!strcmp(symbols->all[i].name, name)) {
+			cr_assert_eq(symbols->all[i].bind, BIND_LOCAL);
+			cr_assert_eq(code_parameters_read(&parameters, file,
+							  symbols->all[i].address, name, 1),
+				     1);
+			return;
+		}
+	cr_assert_fail("%s is not there", name);
+}
+
+Test(parameter, of_a_function_that_nobody_else_calls_only_what_is_sure)
+{
+	char folder[] = "/tmp/waymark-parameter-XXXXXX", command[256], path[64];
+	struct code_symbols symbols;
+	FILE *compiler;
+
+	if (system("command -v clang >/dev/null"))
+		cr_skip_test("clang is not here");
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/changed.so", folder);
+	snprintf(command, sizeof(command), "clang -O2 -g -fPIC -shared -x c - -o %s", path);
+	compiler = popen(command, "we");
+	cr_assert_not_null(compiler);
+	fputs(changed_source, compiler);
+	cr_assert_eq(pclose(compiler), 0);
+	cr_assert_eq(code_file_open(&file, path), 0);
+	cr_assert_eq(code_symbols_read(&symbols, file), 0);
+	read_local(&symbols, "victim");
+	cr_assert_eq(parameters.values.count, 3);
+	cr_assert_eq(parameters.values.all[0].type, 0);
+	cr_assert_eq(parameters.ret.type, 0);
+	for (unsigned int i = 1; i < 3; i++) /* b in edi, c in esi */
+		cr_assert(!parameters.values.all[i].type ||
+				  parameters.values.all[i].from.reg == 6 - i,
+			  "%u", i);
+	code_symbols_release(&symbols);
+	code_file_close(file);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	cr_assert_eq(system(command), 0);
 }
