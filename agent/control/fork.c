@@ -37,23 +37,25 @@ static __thread int32_t forking_tid __attribute__((tls_model("initial-exec")));
 
 static void before(void)
 {
+	uintptr_t shut = hit_shut();
 	int error = errno;
 
-	hit_is_shut++;
 	forking_tid = writer_self ? writer_self->tid : 0;
 	has_lock = !lock_take(&agent_lock, FORK_LOCK_MS);
 	is_inside = store_self_is_inside();
+	hit_open(shut);
 	errno = error;
 }
 
 static void parent(void)
 {
+	uintptr_t shut = hit_shut();
 	int error = errno;
 
 	if (has_lock)
 		lock_release(&agent_lock);
 	has_lock = 0;
-	hit_is_shut--;
+	hit_open(shut);
 	errno = error;
 }
 
@@ -65,17 +67,18 @@ static void parent(void)
 static void child(void)
 {
 	static char paths[SESSIONS_MAX][SESSION_PATH_BYTES];
+	uintptr_t shut = hit_shut();
 	unsigned int count = session_tool_paths(paths);
 	int error = errno, is_whole;
-	uint32_t lanes = is_inside ? 0 : session_followed() | store_counting();
+	uint32_t lanes = is_inside ? 0 : session_followed() | store_counting(), detour_lanes;
 
+	detour_lanes = detour_forked(has_lock, lanes);
 	is_whole = registry_forked(has_lock, &lanes);
-	store_forked(lanes);
+	store_forked(lanes | detour_lanes);
 	registry_listen(NULL);
 	session_forked();
 	control_forked();
 	lock_forked(&agent_lock, has_lock);
-	detour_forked(has_lock);
 	return_forked(forking_tid, kernel_gettid());
 	if (is_whole && count && !control_is_filtered_since()) {
 		for (unsigned int i = 0; i < count; i++)
@@ -85,7 +88,7 @@ static void child(void)
 			control_wait_go(FORK_GO_WAIT_MS);
 	}
 	has_lock = 0;
-	hit_is_shut--;
+	hit_open(shut);
 	errno = error;
 }
 

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #define LOCK_MS 2000
+#define CALLER_BYTES 256 /* of agent_enter()'s caller's frame, which calls libc too */
 #define LISTEN_WAIT_MS 5000
 
 static int started; /* under the agent's lock */
@@ -151,7 +152,7 @@ int agent_enter(struct text *text)
 {
 	int error;
 
-	hit_is_shut++;
+	hit_shut_at = (uintptr_t)__builtin_frame_address(0) + CALLER_BYTES;
 	error = lock_take(&agent_lock, LOCK_MS);
 	if (!error) {
 		error = start();
@@ -161,7 +162,7 @@ int agent_enter(struct text *text)
 			lock_release(&agent_lock);
 	}
 	if (error) {
-		hit_is_shut--;
+		hit_shut_at = 0;
 		return error;
 	}
 	/* while there is a control thread, it alone looks at modules: it has sessions to tell of them */
@@ -180,5 +181,5 @@ void agent_leave(struct text *text)
 	}
 	text_release(text);
 	lock_release(&agent_lock);
-	hit_is_shut--;
+	hit_shut_at = 0;
 }

@@ -374,7 +374,7 @@ static void *control_main(void *unused)
 	int wake_fd;
 
 	(void)unused;
-	hit_is_shut++; /* for good: what this thread does is no event */
+	hit_shut_at = HIT_SHUT_FOR_GOOD; /* what this thread does is no event */
 	block_signals();
 	if (own_descriptors()) {
 		while (!may_end())
@@ -430,7 +430,7 @@ static void *keeper_main(void *unused)
 	pthread_t thread;
 
 	(void)unused;
-	hit_is_shut++;
+	hit_shut_at = HIT_SHUT_FOR_GOOD;
 	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark-keeper", 0, 0);
 	if (make_thread(control_main, &thread)) {
 		while (!may_end())
@@ -440,7 +440,7 @@ static void *keeper_main(void *unused)
 	}
 	pthread_join(thread, NULL);
 	/* the program's exit handlers may run in this thread */
-	hit_is_shut--;
+	hit_shut_at = 0;
 	pthread_sigmask(SIG_SETMASK, &control.creator_mask, NULL);
 	return NULL;
 }

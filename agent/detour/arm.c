@@ -27,7 +27,8 @@
 #define STOP_LAST_MS 200
 #define PAUSE_FIRST_NS 500000
 #define PAUSE_LAST_NS 32000000
-#define IDLE_NS UINT64_C(2000000000) /* what a child inherited may be wanted again soon */
+#define IDLE_NS UINT64_C(2000000000)	  /* what a child inherited may be wanted again soon */
+#define COUNTING_NS UINT64_C(10000000000) /* as long as the tool may take to come to it */
 #define RETRY_NS UINT64_C(500000000)
 
 static int may_be_inert; /* some jump stands that nobody wants */
@@ -401,19 +402,23 @@ void detour_module_gone(const struct module *module)
 	}
 }
 
-void detour_forked(int whole)
+uint32_t detour_forked(int whole, uint32_t lanes)
 {
+	uint32_t counts = 0;
+
 	for (struct detour *d = detour_first(); d;
 	     d = __atomic_load_n(&d->next, __ATOMIC_ACQUIRE)) {
 		for (int i = 0; i < 2; i++) {
-			if (whole)
+			counts |= d->events[i].lanes & lanes;
+			if (!(d->events[i].lanes & lanes) && whole)
 				plan_drop(&d->events[i]);
-			else
+			else if (!(d->events[i].lanes & lanes))
 				__atomic_store_n(&d->events[i].hit.plan, NULL, __ATOMIC_RELEASE);
 			d->events[i].lanes = 0;
 		}
 		d->lanes = d->prepared = 0;
 		may_be_inert |= d->is_armed;
 	}
-	idle_until_ns = lock_now_ns() + IDLE_NS;
+	idle_until_ns = lock_now_ns() + (counts ? COUNTING_NS : IDLE_NS);
+	return counts;
 }

@@ -103,8 +103,11 @@ void detour_module_came(const struct module *module);
 /* The module's memory is gone: its detours are forgotten, and nothing there is touched. */
 void detour_module_gone(const struct module *module);
 
-/* The child of a fork: nobody wants anything. `whole`: the lock was held at the fork. */
-void detour_forked(int whole);
+/*
+ * The child of a fork: nobody wants anything. `whole`: the lock was held at the fork. Events that some
+ * of the sessions `lanes` have keep their plans, by which they are counted as lost: returns their lanes.
+ */
+uint32_t detour_forked(int whole, uint32_t lanes);
 
 /* ---- table.c ---- */
 

@@ -220,8 +220,8 @@ Test(detour, a_childs_detours_are_inert_until_it_wants_them_itself)
 		static const uint8_t original[] = { 0x48, 0x89, 0xf8, 0x48, 0x83, 0xc0, 0x01 };
 		struct detour_result result = { 0 };
 
-		store_forked();
-		detour_forked(1);
+		detour_forked(1, 0);
+		store_forked(0);
 		cr_assert_eq(text_open(&trial_text), 0); /* the parent's leads to its memory */
 		if (*(uint8_t *)trial_victim != 0xe9 || trial_victim(1) != 2)
 			_exit(2);

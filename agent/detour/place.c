@@ -96,8 +96,7 @@ static int check_head(const struct control_detour *record)
 	    (record->relay && record->span_bytes >= DETOUR_JUMP_BYTES) ||
 	    record->span_bytes > DETOUR_SPAN_MAX || record->tier < TIER_FILLER ||
 	    record->tier > TIER_SEVERAL ||
-	    record->flags &
-		    ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL))
+	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL))
 		return -WM_E_PROTOCOL;
 	if (end < record->address || record->point < record->address || record->point > end)
 		return -WM_E_PROTOCOL;

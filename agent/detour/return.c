@@ -351,7 +351,8 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 	struct writer *writer;
 
 	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9;
-	if (unlikely(hit_is_shut || !__atomic_load_n(&marker->plan, __ATOMIC_RELAXED)))
+	if (unlikely(hit_is_shut((uintptr_t)&site) ||
+		     !__atomic_load_n(&marker->plan, __ATOMIC_RELAXED)))
 		return;
 	writer = find_writer((uintptr_t)&site);
 	if (unlikely(!writer || divert(writer, detour, slot)))
@@ -383,7 +384,7 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 		uint32_t next = units[at].chain;
 
 		give(writer, at);
-		if (likely(!hit_is_shut))
+		if (likely(!hit_is_shut(sp)))
 			hit_now(&detour->events[1].hit, payload, sp);
 		at = next;
 	}

@@ -13,6 +13,7 @@
 #include "agent/marker/plan.h"
 #include "agent/probe/call.h"
 #include "agent/store/writer.h"
+#include "arch/halt.h"
 #include "arch/vectors.h"
 
 #include <stddef.h>
@@ -35,6 +36,7 @@
 
 #define PAGE_LOW_BITS 4095u
 
+#define SHUT_BYTES 65536u /* of stack that the agent's own code takes, at the most */
 #define SHORT_BYTES 64
 
 struct unaligned_word {
@@ -513,7 +515,31 @@ HIT_FUNCTION(hit_refs, PLAN_REFS)
  * From detours (abi/detour.h). They may stand in anything that the agent itself calls: what it does in
  * its own threads, or on a program thread's back, is none of the program's doing.
  */
-__thread uint32_t hit_is_shut;
+__thread uintptr_t hit_shut_at;
+
+/*
+ * Out of line: an open stretch is rare. A handler runs below a signal's frame, or on another stack;
+ * the agent's own code does neither.
+ */
+static __attribute__((noinline, cold)) int is_agents_own(uintptr_t sp)
+{
+	uintptr_t begin = hit_shut_at;
+
+	if (begin == HIT_SHUT_FOR_GOOD)
+		return 1;
+	if (sp > begin || begin - sp > SHUT_BYTES)
+		return 0;
+	for (sp &= ~(uintptr_t)7; sp + 8 * (HALT_FRAME_WORDS_BEHIND + 1) <= begin; sp += 8) {
+		if (halt_is_frame((const uint64_t *)sp, 0))
+			return 0;
+	}
+	return 1;
+}
+
+int hit_is_shut(uintptr_t sp)
+{
+	return unlikely(hit_shut_at) && is_agents_own(sp);
+}
 
 void hit_detour(HIT_ARGUMENTS) KEEPS_REGISTERS;
 void hit_detour(HIT_ARGUMENTS)
@@ -521,7 +547,7 @@ void hit_detour(HIT_ARGUMENTS)
 	uintptr_t sp = (uintptr_t)&site;
 
 	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9;
-	if (unlikely(hit_is_shut))
+	if (hit_is_shut(sp))
 		return;
 	/* a plan with strings is never plain, since they are read with care */
 	if (unlikely(!hit_plain(marker, (const unsigned char *)payload, sp, PLAN_FIXED)))

@@ -30,12 +30,12 @@ static struct {
 static void handle(void)
 {
 	void (*changed)(int) = __atomic_load_n(&hook.changed, __ATOMIC_ACQUIRE);
+	uintptr_t shut = hit_shut();
 	int error = errno;
 
-	hit_is_shut++;
 	if (changed)
 		changed(linkmap_state_now());
-	hit_is_shut--;
+	hit_open(shut);
 	errno = error;
 }
 

@@ -52,8 +52,9 @@ static void thread_exit(void *data)
 {
 	struct writer *writer = data;
 	sigset_t all, before;
+	uintptr_t shut;
 
-	hit_is_shut++;
+	shut = hit_shut();
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (writer_self == writer && arena_is_ours() && writer->state == WRITER_LIVE) {
@@ -61,7 +62,7 @@ static void thread_exit(void *data)
 		arena_writer_end(writer);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	hit_is_shut--;
+	hit_open(shut);
 }
 
 int arena_init(void)

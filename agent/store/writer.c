@@ -21,6 +21,8 @@
 #define OWN_STACK_BYTES (64 * 1024u)
 
 __thread struct writer *writer_self;
+/* On the stack: a hit of a signal handler below it is lost, and counted. */
+static __thread uintptr_t registering_at;
 uint32_t writer_strangers;
 
 static uintptr_t own_stack_end(void)
@@ -112,11 +114,14 @@ static long register_self(void *data)
 static struct writer *writer_register(int32_t tid, int foreign)
 {
 	struct registration registration = { .tid = tid, .foreign = foreign };
+	uintptr_t shut;
 
 	/* arena_writer_new() asks libc for thread exit and thread id, and libc is ordinary code */
-	hit_is_shut++;
+	registering_at = (uintptr_t)__builtin_frame_address(0);
+	shut = hit_shut();
 	vectors_call(register_self, &registration);
-	hit_is_shut--;
+	hit_open(shut);
+	registering_at = 0;
 	return registration.writer;
 }
 
@@ -138,8 +143,8 @@ struct writer *writer_find(uintptr_t sp)
 	struct writer *writer = writer_self;
 	int32_t tid;
 
-	if (!arena_is_ours())
-		/* the child of a bare fork: nothing of the parent's is to be touched */
+	/* the child of a bare fork: nothing of the parent's is to be touched */
+	if (!arena_is_ours() || sp < registering_at)
 		return NULL;
 
 	if (is_own_stack(sp)) {
