@@ -149,9 +149,12 @@ static void restartables_take(struct gather *gather, const struct code_section *
 	Elf64_Rela rela;
 
 	for (uint64_t at = section->address; at - section->address < section->bytes;
-	     at += sizeof(sequence))
-		if (!image_read(image, at, &sequence, sizeof(sequence)) && sequence.start)
+	     at += sizeof(sequence)) {
+		if (image_read(image, at, &sequence, sizeof(sequence)))
+			break;
+		if (sequence.start)
 			restartable_add(gather, at, sequence.start);
+	}
 	for (uint64_t i = 0; i + sizeof(rela) <= image->relocation_bytes; i += sizeof(rela)) {
 		uint64_t offset;
 

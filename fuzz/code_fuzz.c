@@ -7,6 +7,7 @@
  *	code_fuzz FILE...			these inputs
  */
 #include "code/resolve.h"
+#include "code/trampoline.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -36,6 +37,40 @@ static int look(const struct code_place *place, int err, const char *detail, voi
 	return 0;
 }
 
+/* Detours at functions' entries and at points all over the code. */
+static void place_all(struct code_module *module)
+{
+	static struct trampoline trampoline;
+	static uint8_t record[16384];
+	const struct code_symbols *symbols = code_module_symbols(module);
+	struct sweep sweep;
+
+	if (!symbols || sweep_make(&sweep, module->file, symbols)) {
+		sweep_release(&sweep);
+		return;
+	}
+	for (size_t i = 0; i < sweep.part_count; i++) {
+		const struct image_range *range = &sweep.parts[i].range;
+		uint64_t step = (range->end - range->start) / 256 + 1;
+
+		for (uint64_t at = range->start; at < range->end; at += step) {
+			struct code_place place = { .address = at,
+						    .wants_entry = 1,
+						    .is_entry = sweep_is_target(&sweep, at) };
+
+			place.wants_return = place.is_entry;
+			if (trampoline_compose(&sweep, &place, &trampoline))
+				continue;
+			if (trampoline.detour.span_bytes > DETOUR_SPAN_MAX ||
+			    trampoline.detour.code_bytes > DETOUR_CODE_MAX ||
+			    trampoline_write(&trampoline, 0x400000, "", "", record,
+					     sizeof(record)) > sizeof(record))
+				abort();
+		}
+	}
+	sweep_release(&sweep);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
 	static const char *const specs[] = { "func:*/args,ret/",   "func:same/ret/",
@@ -56,6 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 		(void)code_resolve(&request, &module, NULL, look, &sum);
 		code_request_release(&request);
 	}
+	place_all(&module);
 	code_module_release(&module);
 	return 0;
 }
