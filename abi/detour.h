@@ -46,27 +46,27 @@
 #define DETOUR_MEMORY_MAX_BYTES (64u << 20)
 
 enum detour_tier {
-	TIER_FILLER = 1,      /* no-operations that the compiler put there for this */
-	TIER_ONE = 2,	      /* one instruction of 5 bytes or more */
-	TIER_SEVERAL = 3,     /* several, moved */
-	TIER_BREAKPOINT = 4,  /* int3, only if asked for */
+	TIER_FILLER = 1,     /* no-operations that the compiler put there for this */
+	TIER_ONE = 2,	     /* one instruction of 5 bytes or more */
+	TIER_SEVERAL = 3,    /* several, moved */
+	TIER_BREAKPOINT = 4, /* int3, only if asked for */
 	TIER_REFUSED = 5,
 };
 
 /* What the agent fills in once it knows where the code lies. */
 enum detour_fixup_kind {
-	FIXUP_REL32 = 1,	/* 4 bytes: target - (address of the fixup + 4 + after) */
-	FIXUP_ABS64 = 2,	/* 8 bytes: target */
-	FIXUP_WORD = 3,		/* 8 bytes: the agent's word for the event at the point */
-	FIXUP_ENTER = 4,	/* 8 bytes: the agent's stub for it */
-	FIXUP_RETURN_WORD = 5,	/* likewise for the return */
+	FIXUP_REL32 = 1,       /* 4 bytes: target - (address of the fixup + 4 + after) */
+	FIXUP_ABS64 = 2,       /* 8 bytes: target */
+	FIXUP_WORD = 3,	       /* 8 bytes: the agent's word for the event at the point */
+	FIXUP_ENTER = 4,       /* 8 bytes: the agent's stub for it */
+	FIXUP_RETURN_WORD = 5, /* likewise for the return */
 	FIXUP_RETURN_ENTER = 6,
 };
 
 struct detour_fixup {
 	uint16_t offset; /* in the code */
 	uint8_t kind;
-	uint8_t after;	 /* bytes of the instruction that follow the displacement */
+	uint8_t after; /* bytes of the instruction that follow the displacement */
 	uint32_t reserved;
 	uint64_t target; /* an address in the program */
 };
@@ -77,10 +77,10 @@ struct detour_move {
 	uint16_t to;   /* offset in the code */
 };
 
-#define DETOUR_RETURN 1	     /* the function's return is an event too: types[1] */
-#define DETOUR_SECRETIVE 2   /* no event at the point itself, the return alone is wanted */
+#define DETOUR_RETURN 1	      /* the function's return is an event too: types[1] */
+#define DETOUR_SECRETIVE 2    /* no event at the point itself, the return alone is wanted */
 #define DETOUR_RETURN_FLOAT 4 /* what is returned lies in %xmm0 */
-#define DETOUR_CALL 8	      /* a moved call pushes its return address itself: not with shadow stacks */
+#define DETOUR_CALL 8 /* a moved call pushes its return address itself: not with shadow stacks */
 
 /*
  * One detour of a CONTROL_PLACE message, padded to 8 bytes. Behind it, without gaps: the code, padded to
@@ -98,8 +98,9 @@ struct control_detour {
 	uint64_t address;   /* of the span, where the jump will stand */
 	uint64_t point;	    /* the probed address itself; in or at the end of the span */
 	uint64_t semaphore; /* 16 bits, counted up while armed; 0: none */
-	uint8_t original[DETOUR_SPAN_MAX]; /* span_bytes of them, what must stand there; then the filler's 5 */
-	uint8_t types[2][16];		   /* of the event, of the return; WM_TYPE_*. Strings are read with care */
+	uint8_t original
+		[DETOUR_SPAN_MAX]; /* span_bytes of them, what must stand there; then the filler's 5 */
+	uint8_t types[2][16]; /* of the event, of the return; WM_TYPE_*. Strings are read with care */
 };
 
 struct control_place {
