@@ -31,6 +31,16 @@ uint64_t borrow_regs_pc(const struct borrow_regs *regs);
 uint64_t borrow_regs_stack(const struct borrow_regs *regs);
 uint64_t borrow_regs_thread_pointer(const struct borrow_regs *regs);
 
+/* The system call that the thread is in, or just comes out of; -1: none. */
+long borrow_regs_call_number(const struct borrow_regs *regs);
+
+/*
+ * Whether a stack's words, `count` of them from the first, can be what the kernel leaves there as it enters a
+ * signal handler; *pc and *stack are then those of the code that was interrupted. The first word leads
+ * to code of the process; what stands there is not looked at.
+ */
+int borrow_is_signal_frame(const uint64_t *words, size_t count, uint64_t *pc, uint64_t *stack);
+
 /* What a system call returned. */
 long borrow_regs_result(const struct borrow_regs *regs);
 

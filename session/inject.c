@@ -19,6 +19,7 @@
 #include "base/elf.h"
 #include "session/glibc.h"
 #include "session/loan.h"
+#include "session/rest.h"
 #include "session/scratch.h"
 #include "session/target.h"
 #include "session/tracee.h"
@@ -262,7 +263,9 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 		err = -WM_E_GONE;
 	if (!err && !*injection->glibc.agent_path)
 		err = agent_check(injection);
-	if (!err && alone && loan->tries < TRIES_LAX && in_malloc(borrow, &injection->glibc, scan))
+	if (!err && alone && loan->tries < TRIES_LAX &&
+	    in_malloc(borrow, &injection->glibc, scan) &&
+	    !rest_is_outside_malloc(borrow, &maps, &injection->glibc))
 		err = -EAGAIN;
 	if (!err)
 		data = malloc(sizeof(*data));

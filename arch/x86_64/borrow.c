@@ -61,6 +61,24 @@ uint64_t borrow_regs_thread_pointer(const struct borrow_regs *regs)
 	return regs->regs.fs_base;
 }
 
+long borrow_regs_call_number(const struct borrow_regs *regs)
+{
+	return (long)regs->regs.orig_rax;
+}
+
+int borrow_is_signal_frame(const uint64_t *words, size_t count, uint64_t *pc, uint64_t *stack)
+{
+	/* struct rt_sigframe of arch/x86/include/asm/sigframe.h: where to return to, then the ucontext */
+	enum { UCONTEXT = 1, MCONTEXT = UCONTEXT + 5, RSP = MCONTEXT + 15, RIP, FLAGS, SEGMENTS };
+
+	if (count <= SEGMENTS || (words[SEGMENTS] & 0xffff) != 0x33 ||
+	    words[SEGMENTS] >> 48 != 0x2b || !(words[FLAGS] & 2))
+		return 0;
+	*pc = words[RIP];
+	*stack = words[RSP];
+	return 1;
+}
+
 long borrow_regs_result(const struct borrow_regs *regs)
 {
 	return (long)regs->regs.rax;
