@@ -212,3 +212,33 @@ Test(sweep, nothing_goes_where_no_way_is_known, .timeout = 120)
 	cr_assert_eq(missed, 0, "%u, first %lx", missed, first_missed);
 	sweep_close();
 }
+
+/* ---- landing pads ---- */
+
+static unsigned int pads, wild_pads;
+
+static void pad_check(uint64_t address, void *data)
+{
+	(void)data;
+	pads++;
+	wild_pads += !sweep_is_start(&sweep, address) || !sweep_is_target(&sweep, address);
+}
+
+Test(sweep, exceptions_land_on_instructions)
+{
+	void *library = dlopen("libstdc++.so.6", RTLD_NOW);
+	struct link_map *map;
+
+	if (!library)
+		cr_skip_test("there is no libstdc++");
+	cr_assert_eq(dlinfo(library, RTLD_DI_LINKMAP, &map), 0);
+	sweep_open(map->l_name);
+	for (size_t i = 0; i < sweep.frames.count; i++)
+		cr_assert_eq(frames_landing_pads(&sweep.image, &sweep.frames.all[i], pad_check,
+						 NULL),
+			     0, "%lx", sweep.frames.all[i].start);
+	cr_assert_gt(pads, 500);
+	cr_assert_eq(wild_pads, 0);
+	cr_assert(!sweep.frames.is_damaged);
+	sweep_close();
+}
