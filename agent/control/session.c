@@ -23,7 +23,7 @@
 #define LOCK_MS 2000
 #define FROZEN_MS 1000
 #define QUIET_MS 1000
-#define OWED_MAX 256 /* a thread that loads more at once doesn't wait for the rest */
+#define OWED_MAX 256  /* a thread that loads more at once doesn't wait for the rest */
 #define OPEN_MS 10000 /* the socket's slot, and this thread, aren't held by one who only looks */
 #define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
 

@@ -189,7 +189,7 @@ static int program_has_left(void)
 	return at && at[1] == ' ' && at[2] == 'Z';
 }
 
-static int scan_is_due; /* the last one could not be done */
+static int scan_is_due;	 /* the last one could not be done */
 static uint32_t scanned; /* what was asked when it was done */
 static uint64_t seen_until_ns;
 

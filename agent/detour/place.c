@@ -20,6 +20,9 @@
 
 #define SITE_TEXT_PARTS 6
 
+extern __attribute__((visibility("hidden"))) const char __start_waymark_return_text[],
+	__stop_waymark_return_text[];
+
 /* Where the parts of a record lie in it. */
 struct layout {
 	size_t code, fixups, moves, texts, end;
@@ -204,6 +207,34 @@ static int is_in_relay(const struct control_detour *record)
 	return 0;
 }
 
+/*
+ * Where the agent's own code lies, when it is linked into the program (tools/localize-archive); in its
+ * shared library it is all that there is.
+ */
+extern __attribute__((weak, visibility("hidden"))) const char __start_waymark_agent_text[],
+	__stop_waymark_agent_text[];
+
+/* What a hit runs can't be hit itself. */
+static int is_agents_own(uintptr_t start, uintptr_t end)
+{
+	uintptr_t mine = (uintptr_t)is_agents_own;
+	const struct segment *segment = segment_at(mine, mine + 1);
+	const struct module *program = registry_modules();
+
+	if (end > (uintptr_t)__start_waymark_return_text &&
+	    start < (uintptr_t)__stop_waymark_return_text)
+		return 1;
+	if (__start_waymark_agent_text)
+		return end > (uintptr_t)__start_waymark_agent_text &&
+		       start < (uintptr_t)__stop_waymark_agent_text;
+	while (program && program->next)
+		program = program->next; /* the last: it was found first */
+	if (!segment || !program ||
+	    (segment >= program->segments && segment < program->segments + program->segment_count))
+		return 0; /* a test, which links the agent's parts as they are */
+	return end > segment->start && start < segment->end;
+}
+
 static int check_place(const struct text *text, const struct control_detour *record,
 		       struct detour_refusal *refusal)
 {
@@ -213,6 +244,8 @@ static int check_place(const struct text *text, const struct control_detour *rec
 
 	if (!segment || !(segment->prot & PROT_EXEC))
 		return -EFAULT;
+	if (is_agents_own(record->address, end))
+		return -WM_E_AGENT_CODE;
 	if (record->semaphore) {
 		const struct segment *data = segment_at(record->semaphore, record->semaphore + 2);
 

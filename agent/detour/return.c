@@ -32,9 +32,9 @@
 
 #define ARCH_SHADOW_STACK_STATUS 0x5005 /* asm/prctl.h, Linux 6.6: ARCH_SHSTK_STATUS */
 
-extern const unsigned char return_stubs[], return_stubs_end[] __attribute__((visibility("hidden")));
-extern const unsigned char __start_waymark_return_text[],
-	__stop_waymark_return_text[] __attribute__((visibility("hidden")));
+extern __attribute__((visibility("hidden"))) const unsigned char return_stubs[], return_stubs_end[];
+extern __attribute__((visibility("hidden"))) const unsigned char __start_waymark_return_text[],
+	__stop_waymark_return_text[];
 extern uintptr_t return_cells[RETURN_UNITS] __attribute__((visibility("hidden")));
 void hit_enter_return(void);
 

@@ -5,9 +5,13 @@ extern "C" long trial_calls(long value, long (*fn)(long));
 
 long return_destroyed;
 
-namespace {
+namespace
+{
 struct guard {
-	~guard() { return_destroyed++; }
+	~guard()
+	{
+		return_destroyed++;
+	}
 };
 } // namespace
 
