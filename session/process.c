@@ -263,6 +263,7 @@ static int take_done(struct wm_session *session, struct process *process,
 	type = process_answered(process, message->serial);
 	if (!type)
 		return 0; /* of a request that was given up */
+	process->answered_ns = ticks_monotonic_ns();
 	memcpy(&process->done, message->body, sizeof(process->done));
 	if (process->done.error > 0)
 		return -WM_E_PROTOCOL;

@@ -51,6 +51,7 @@ struct process {
 		uint16_t type;
 	} requests[REQUESTS_MAX];
 	struct process_queued *queue, **queue_end; /* requests that wait for their turn */
+	uint64_t answered_ns;			   /* when the last answer came, CLOCK_MONOTONIC */
 	int error;		  /* the first that was answered since process_forgive() */
 	int was_quiet;		  /* QUIET was answered, and nothing armed since */
 	int leaving;		  /* LEAVE was sent */

@@ -73,7 +73,7 @@ int session_step(struct wm_session *session, int timeout_ms);
 
 /*
  * Step until the process has answered all its requests. 0, the first error that it answered,
- * -WM_E_AGENT_SILENT or -WM_E_GONE.
+ * -WM_E_AGENT_SILENT when no answer came for timeout_ms, or -WM_E_GONE.
  */
 int session_wait(struct wm_session *session, struct process *process, int timeout_ms);
 

@@ -92,15 +92,25 @@ int session_finish(struct wm_session *session, struct process *process)
 	return err < 0 ? err : 0;
 }
 
+/* Neither an answer nor the wait's beginning is near: many requests may take long together. */
+static int is_late(const struct process *process, uint64_t since_ns, int timeout_ms)
+{
+	uint64_t last_ns = process->answered_ns > since_ns ? process->answered_ns : since_ns;
+
+	return ticks_monotonic_ns() > last_ns + (uint64_t)timeout_ms * 1000000u;
+}
+
 int session_wait(struct wm_session *session, struct process *process, int timeout_ms)
 {
-	uint64_t until = ticks_monotonic_ns() + (uint64_t)timeout_ms * 1000000u;
+	uint64_t since_ns = ticks_monotonic_ns();
 
 	session->in_step++; /* no process is forgotten while someone waits for it */
 	/* NEW: its HELLO is awaited, as an answer to the connection */
 	while (process->state < PROCESS_HUNG_UP &&
 	       (process->state == PROCESS_NEW || process_pending(process))) {
-		if (ticks_monotonic_ns() > until)
+		/* a step may have drained for longer than that: the answer may lie there */
+		if (is_late(process, since_ns, timeout_ms) &&
+		    (!process_pump(session, process) || is_late(process, since_ns, timeout_ms)))
 			break;
 		session_step(session, 10);
 	}
