@@ -13,6 +13,9 @@ int detours_place(unsigned int lane, const struct text *text, const char *body, 
 /* Arm what it has placed. 0 or an error. */
 int detours_commit(unsigned int lane, const struct text *text, struct change *change);
 
+/* Now and then. */
+void detours_tick(const struct text *text);
+
 /* The session wants none any more. What can't be disarmed now is later. */
 void detours_let_go(unsigned int lane, const struct text *text, struct change *change);
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/control/thread.h"
 
+#include "agent/control/detours.h"
 #include "agent/control/listen.h"
 #include "agent/control/lock.h"
 #include "agent/control/session.h"
@@ -109,11 +110,6 @@ int control_is_filtered_since(void)
 {
 	/* mode 2 at the start already: a container's filter, which lets threads be */
 	return control.seccomp == 0 && kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0) > 0;
-}
-
-int control_is_filtered(void)
-{
-	return kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0) > 0;
 }
 
 /* ---- the thread's own ---- */
@@ -225,7 +221,7 @@ static void tick(void)
 		if (!registry_is_frozen(&control_text))
 			registry_retry(&control_text);
 		if (!registry_is_frozen(&control_text))
-			detour_tick(&control_text);
+			detours_tick(&control_text);
 		lock_release(&agent_lock);
 	}
 }

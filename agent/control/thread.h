@@ -52,7 +52,4 @@ void control_forked(void);
 /* Whether a seccomp filter was put in place since the last control thread started. */
 int control_is_filtered_since(void);
 
-/* Whether the calling thread runs under a seccomp filter, whenever it came. */
-int control_is_filtered(void);
-
 #endif

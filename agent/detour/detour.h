@@ -76,6 +76,9 @@ struct detour_refusal {
 int detour_place(const struct text *text, unsigned int lane, const struct control_detour *record,
 		 size_t bytes, struct detour_refusal *refusal);
 
+/* Whether any event has ever had a string. */
+int detour_any_strings(void);
+
 /* ---- arm.c ---- */
 
 /* Arm all that a session has prepared. Refusals are told to the registry's listener. 0 or an error. */

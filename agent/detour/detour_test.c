@@ -234,3 +234,20 @@ Test(detour, a_childs_detours_are_inert_until_it_wants_them_itself)
 	cr_assert_eq(trial_victim(1), 2);
 	cr_assert_eq(trial_events(0), 1);
 }
+
+Test(detour, code_is_written_by_mprotect_too)
+{
+	uint8_t before[16];
+
+	trial_begin();
+	memcpy(before, (void *)trial_victim, sizeof before);
+	text_release(&trial_text);
+	text_limit_way(WAY_MPROTECT);
+	cr_assert_eq(text_open(&trial_text), 0);
+	cr_assert_eq(text_way(), WAY_MPROTECT);
+	trial_arm_detour(&victim);
+	cr_assert_eq(trial_victim(41), 42);
+	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_arr_eq((void *)trial_victim, before, sizeof before);
+}

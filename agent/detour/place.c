@@ -88,6 +88,11 @@ static int check_types(const uint8_t types[16])
 	return 0;
 }
 
+static int has_string(const uint8_t types[16])
+{
+	return memchr(types, WM_TYPE_STR, 16) != NULL;
+}
+
 static int check_head(const struct control_detour *record)
 {
 	uint64_t end = record->address + record->span_bytes;
@@ -412,6 +417,13 @@ static void set_event(struct detour *detour, int which, const struct layout *lay
 	memset(event->ids, 0xff, sizeof event->ids); /* EVENT_ID_NONE */
 }
 
+static int any_strings;
+
+int detour_any_strings(void)
+{
+	return any_strings;
+}
+
 static void detour_free(struct detour *detour)
 {
 	if (!detour)
@@ -453,6 +465,7 @@ static int make(const struct text *text, const struct control_detour *record,
 		return error;
 	}
 	table_add(detour);
+	any_strings |= has_string(record->types[0]) || has_string(record->types[1]);
 	*result = detour;
 	return 0;
 }
