@@ -128,7 +128,8 @@ static void on_step(int number, siginfo_t *info, void *data)
 static void fixture_open(void)
 {
 	struct sigaction action = { .sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_ONSTACK };
-	stack_t alternate = { .ss_sp = malloc(STACK_BYTES), .ss_size = STACK_BYTES };
+	static uint8_t signal_stack[STACK_BYTES];
+	stack_t alternate = { .ss_sp = signal_stack, .ss_size = sizeof(signal_stack) };
 	void *library = dlopen(DETOUR_FIXTURE, RTLD_NOW);
 	struct link_map *map;
 
