@@ -3,12 +3,14 @@
 #include "agent/detour/trial.h"
 
 #include "agent/marker/bed.h"
+#include "agent/marker/hit.h"
 
 #include "agent/store/store.h"
 
 #include <waymark/error.h>
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -250,4 +252,75 @@ Test(detour, code_is_written_by_mprotect_too)
 	cr_assert_eq(trial_events(0), 1);
 	cr_assert_eq(trial_let_go(), 0);
 	cr_assert_arr_eq((void *)trial_victim, before, sizeof before);
+}
+
+static const struct trial_wish short_one = {
+	.function = (void (*)(void))trial_short,
+	.span = TRIAL_SHORT_SPAN,
+	.steps = trial_short_steps,
+	.step_count = 1,
+	.argument = 1,
+	.relay = TRIAL_SHORT_RELAY,
+	.name = "short",
+};
+
+Test(detour, a_short_jump_goes_by_a_relay)
+{
+	uint8_t before[24];
+
+	trial_begin();
+	memcpy(before, (void *)trial_short, sizeof before);
+	trial_arm_detour(&short_one);
+	cr_assert_eq(*(uint8_t *)trial_short, 0xeb);
+	cr_assert_eq(((uint8_t *)trial_short)[2 + TRIAL_SHORT_RELAY], 0xe9);
+	cr_assert_eq(trial_short(41), 42);
+	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_arr_eq((void *)trial_short, before, sizeof before);
+	cr_assert_eq(trial_short(1), 2);
+}
+
+Test(detour, a_relay_needs_filler_that_is_nobody_elses)
+{
+	struct trial_wish other = short_one;
+	union trial_record record;
+
+	trial_begin();
+	trial_compose(&record, &short_one);
+	record.head.original[TRIAL_SHORT_SPAN] ^= 1;
+	cr_assert_eq(trial_place(&record), -WM_E_SITE_CHANGED);
+	trial_arm_detour(&short_one);
+	cr_assert_eq(trial_let_go(), 0);
+	other.argument = 2;
+	trial_compose(&record, &other);
+	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_TAKEN);
+}
+
+/* ---- what the agent does itself ---- */
+
+static void on_signal(int number)
+{
+	(void)number;
+	trial_victim(7);
+}
+
+Test(detour, what_the_agent_calls_is_no_event_but_what_a_handler_calls_is)
+{
+	uintptr_t shut;
+
+	trial_begin();
+	trial_arm_detour(&victim);
+	signal(SIGUSR1, on_signal);
+	trial_victim(1);
+	shut = hit_shut();
+	trial_victim(2);
+	raise(SIGUSR1);
+	trial_victim(3);
+	hit_open(shut);
+	cr_assert_eq(trial_events(0), 2);
+	cr_assert_eq(trial_last[0], 7);
+	hit_shut_at = HIT_SHUT_FOR_GOOD;
+	trial_victim(4);
+	hit_shut_at = 0;
+	cr_assert_eq(trial_events(0), 2);
 }

@@ -234,7 +234,7 @@ void return_free_left(const struct stop_job *job)
 	for (uint32_t i = 1; i < unit_limit; i++) {
 		uint32_t unit = i;
 
-		if (!units[i].is_left || is_near(job, units[i].address) || !is_gone(job->pid, i))
+		if (!units[i].is_left || is_near(job, units[i].address) || !is_gone(job->self, i))
 			continue;
 		while (unit) {
 			uint32_t next = units[unit].chain;

@@ -33,7 +33,8 @@ static long copy(const struct stop_job *job, long number, void *mine, uintptr_t 
 {
 	struct iovec local = { mine, bytes }, remote = { (void *)theirs, bytes };
 
-	return syscall_raw6(number, job->pid, (long)&local, 1, (long)&remote, 1, 0);
+	/* our own number: whoever it is that reads, our memory is the program's */
+	return syscall_raw6(number, job->self, (long)&local, 1, (long)&remote, 1, 0);
 }
 
 static int read_memory(const struct stop_job *job, void *to, uintptr_t from, size_t bytes)
@@ -115,6 +116,9 @@ static void clear_word(struct stop_job *job, const uint64_t *word, uintptr_t at)
 	}
 	if (!site)
 		return;
+	/* the control thread's own variables hold all kinds of addresses */
+	if (!is_frame && job->is_control)
+		return;
 	/* its siginfo follows it, and may name the same PC (si_addr): nobody goes on from that */
 	if (!is_frame && *word == job->frame_pc && at - job->frame_at < FRAME_BYTES)
 		return;
@@ -194,6 +198,7 @@ static void clear_thread(struct stop_job *job, const struct stopped *thread)
 
 	if (halt_regs_get(thread->tid, &regs))
 		return; /* it has been killed */
+	job->is_control = thread->tid == job->tid;
 	/* a signal that is being delivered tells by itself what becomes of an interrupted call */
 	changed = thread->signal ? 0 : halt_restart(&regs);
 	site = job->arm ? site_around(job, halt_pc(&regs)) : NULL;
@@ -362,7 +367,7 @@ static void store_group(struct stop_job *job, struct janitor_site *sites, size_t
 		remote[i] = (struct iovec){ (void *)record->address, record->span_bytes };
 		bytes += record->span_bytes;
 	}
-	got = syscall_raw6(SYS_process_vm_readv, job->pid, (long)local, (long)count, (long)remote,
+	got = syscall_raw6(SYS_process_vm_readv, job->self, (long)local, (long)count, (long)remote,
 			   (long)count, 0);
 	for (size_t i = 0; i < count; i++) {
 		const struct control_detour *record = sites[i].detour->record;

@@ -65,6 +65,7 @@ void stop_main(void *data)
 {
 	struct stop_job *job = data;
 
+	job->self = (int32_t)syscall_raw(SYS_getpid, 0, 0, 0, 0);
 	/* the control thread's end, by exec or exit, is ours: nobody may stay stopped */
 	syscall_raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0);
 	while (!__atomic_load_n(&job->go, __ATOMIC_ACQUIRE))

@@ -83,6 +83,44 @@ Test(stop, threads_run_through_the_span_while_it_changes, .timeout = 60)
 	cr_assert_arr_eq((void *)trial_victim, record.head.original, TRIAL_VICTIM_SPAN);
 }
 
+static void *run_through_short(void *data)
+{
+	(void)data;
+	while (!__atomic_load_n(&stop_all, __ATOMIC_RELAXED)) {
+		for (long i = 0; i < 1000; i++) {
+			if (trial_short(i) != i + 1)
+				__atomic_add_fetch(&wrong, 1, __ATOMIC_RELAXED);
+		}
+	}
+	return NULL;
+}
+
+Test(stop, threads_run_through_a_relay_while_it_changes, .timeout = 60)
+{
+	static const struct trial_wish wish = {
+		.function = (void (*)(void))trial_short,
+		.span = TRIAL_SHORT_SPAN,
+		.steps = trial_short_steps,
+		.step_count = 1,
+		.argument = 1,
+		.relay = TRIAL_SHORT_RELAY,
+		.name = "short",
+	};
+	pthread_t threads[2];
+
+	trial_begin();
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, run_through_short, NULL), 0);
+	for (int i = 0; i < 50; i++) {
+		trial_arm_detour(&wish);
+		cr_assert_eq(trial_let_go(), 0);
+	}
+	__atomic_store_n(&stop_all, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < 2; i++)
+		pthread_join(threads[i], NULL);
+	cr_assert_eq(wrong, 0);
+}
+
 /* ---- threads that stand in a span's middle ---- */
 
 static uintptr_t seen_pc;

@@ -34,9 +34,19 @@ __asm__(".text\n"
 
 const uint8_t trial_calls_steps[3] = { 1, 3, 2 };
 const uint8_t trial_long_steps[2] = { 3, 2 };
+const uint8_t trial_short_steps[1] = { 3 };
 const uint8_t trial_float_steps[2] = { 4, 1 };
 
 __asm__(".text\n"
+	".globl trial_short\n"
+	".type trial_short, @function\n"
+	".balign 16\n"
+	"trial_short:\n\t"
+	".cfi_startproc\n\t"
+	"mov %rdi, %rax\n\tlea 1(%rax), %rax\n\tret\n\t"
+	".cfi_endproc\n"
+	".size trial_short, . - trial_short\n"
+	".skip 10, 0xcc\n"
 	".globl trial_calls, trial_tail, trial_float, trial_long\n"
 	".type trial_long, @function\n"
 	".balign 16\n"
@@ -144,7 +154,7 @@ static const uint8_t *original_of(void (*function)(void))
 {
 	static struct {
 		void (*function)(void);
-		uint8_t bytes[16];
+		uint8_t bytes[32];
 	} seen[8];
 	size_t i = 0;
 
@@ -292,9 +302,13 @@ void trial_compose(union trial_record *record, const struct trial_wish *wish)
 		.flags = wish->flags,
 		.address = (uintptr_t)wish->function,
 		.point = (uintptr_t)wish->function,
+		.relay = wish->relay,
 		.semaphore = (uintptr_t)wish->semaphore,
 	};
 	memcpy(record->head.original, original_of(wish->function), wish->span);
+	if (wish->relay)
+		memcpy(record->head.original + wish->span,
+		       original_of(wish->function) + 2 + wish->relay, DETOUR_RELAY_BYTES);
 	if (wish->argument)
 		record->head.types[0][0] = wish->argument == 3 ? WM_TYPE_STR : WM_TYPE_I64;
 	if (wish->argument == 2)

@@ -48,6 +48,7 @@ struct trial_wish {
 	unsigned int
 		argument; /* 1: %rdi is recorded; 2: %rdi and %rsi; 3: %rdi as a string; 0: nothing */
 	uint8_t flags;	  /* DETOUR_* */
+	int8_t relay;	  /* as in struct control_detour */
 	uint16_t *semaphore;
 	const char *name;
 };
@@ -88,6 +89,12 @@ long trial_tail(long value);
 const char *trial_long(long bytes, const char *at);
 extern const uint8_t trial_long_steps[2];
 #define TRIAL_LONG_SPAN 5
+
+/* Its argument + 1, with room for a short jump alone, and filler TRIAL_SHORT_RELAY + 2 behind its start. */
+long trial_short(long value);
+extern const uint8_t trial_short_steps[1];
+#define TRIAL_SHORT_SPAN 3
+#define TRIAL_SHORT_RELAY 8
 
 /* Twice its argument. The span: addsd %xmm0, %xmm0; nop. */
 double trial_float(double value);
