@@ -238,6 +238,8 @@ Test(returns, exceptions_pass_through)
 	trial_arm_detour(&tail);
 	for (int i = 0; i < 20000; i++)
 		cr_assert_eq(return_catch(7, throws), 7);
+	for (int i = 0; i < 1000; i++)
+		cr_assert_eq(return_catch_directly(7, throws), 7);
 	for (int i = 0; i < 100; i++)
 		cr_assert_eq(return_catch(20, throws_deeper), 42);
 	cr_assert_eq(return_destroyed, 20100);

@@ -27,6 +27,16 @@ static __attribute__((noinline)) long with_guard(long value, long (*fn)(long))
 	return trial_calls(value, fn);
 }
 
+long return_catch_directly(long value, long (*fn)(long))
+{
+	try {
+		trial_calls(value, fn);
+	} catch (long thrown) {
+		return thrown;
+	}
+	return -1;
+}
+
 long return_catch(long value, long (*fn)(long))
 {
 	try {

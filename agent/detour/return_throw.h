@@ -12,6 +12,9 @@ void return_throw(long value);
 /* trial_calls(value, fn); what was thrown out of it, or -1. */
 long return_catch(long value, long (*fn)(long));
 
+/* The same, in the frame that calls trial_calls(). */
+long return_catch_directly(long value, long (*fn)(long));
+
 /* Objects that the unwinding destroyed on its way. */
 extern long return_destroyed;
 

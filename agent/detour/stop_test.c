@@ -126,6 +126,16 @@ Test(stop, threads_run_through_a_relay_while_it_changes, .timeout = 60)
 static uintptr_t seen_pc;
 static int held, let_on;
 
+static int waits_on_other_stack;
+
+static void hold(int number)
+{
+	(void)number;
+	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&let_on, __ATOMIC_ACQUIRE))
+		usleep(1000);
+}
+
 /* The trap flag stops at each instruction; at the one in the middle the handler waits. */
 static void on_trap(int number, siginfo_t *info, void *data)
 {
@@ -136,9 +146,10 @@ static void on_trap(int number, siginfo_t *info, void *data)
 	(void)number, (void)info;
 	if (past != trial_victim_steps[0])
 		return;
-	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&let_on, __ATOMIC_ACQUIRE))
-		usleep(1000);
+	if (waits_on_other_stack)
+		raise(SIGUSR1);
+	else
+		hold(0);
 	seen_pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
 	context->uc_mcontext.gregs[REG_EFL] &= ~0x100L;
 }
@@ -148,13 +159,14 @@ static void *step_into(void *data)
 	static char other_stack[65536];
 	stack_t alternate = { .ss_sp = other_stack, .ss_size = sizeof other_stack };
 
-	if (data)
-		sigaltstack(&alternate, NULL);
+	(void)data;
+	sigaltstack(&alternate, NULL);
 	__asm__ volatile("pushfq\n\torq $0x100, (%%rsp)\n\tpopfq" : : : "memory", "cc");
 	return (void *)trial_victim(100);
 }
 
-static void be_interrupted_in_the_span(int on_other_stack)
+/* The frame lies on the thread's stack or another; it waits in that handler, or in one on another stack. */
+static void be_interrupted_in_the_span(int on_other_stack, int waits_elsewhere)
 {
 	struct sigaction action = { .sa_sigaction = on_trap,
 				    .sa_flags = SA_SIGINFO | (on_other_stack ? SA_ONSTACK : 0) };
@@ -163,7 +175,10 @@ static void be_interrupted_in_the_span(int on_other_stack)
 
 	trial_begin();
 	sigaction(SIGTRAP, &action, NULL);
-	cr_assert_eq(pthread_create(&thread, NULL, step_into, on_other_stack ? &held : NULL), 0);
+	action = (struct sigaction){ .sa_handler = hold, .sa_flags = SA_ONSTACK };
+	sigaction(SIGUSR1, &action, NULL);
+	waits_on_other_stack = waits_elsewhere;
+	cr_assert_eq(pthread_create(&thread, NULL, step_into, NULL), 0);
 	while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
 		usleep(1000);
 	trial_arm_detour(&victim);
@@ -177,12 +192,17 @@ static void be_interrupted_in_the_span(int on_other_stack)
 
 Test(stop, a_signal_frame_in_a_span_is_moved)
 {
-	be_interrupted_in_the_span(0);
+	be_interrupted_in_the_span(0, 0);
 }
 
 Test(stop, a_signal_frame_on_another_stack_is_moved)
 {
-	be_interrupted_in_the_span(1);
+	be_interrupted_in_the_span(1, 0);
+}
+
+Test(stop, a_signal_frame_is_found_from_another_stack)
+{
+	be_interrupted_in_the_span(0, 1);
 }
 
 #define LONG_BYTES (256L << 20)
