@@ -14,6 +14,7 @@
 #define MODULES_MAX 8192
 #define MODULE_MAPS_MAX 256
 #define AGENT_NAME "libwaymark-agent.so"
+#define LOADER_NAME "ld-linux"
 /* What glibc keeps free for modules that come later, at its default and with room to spare. */
 #define TLS_SURPLUS_BYTES 16384
 /* malloc.c's internal functions stand before the first one that is exported. */
@@ -167,6 +168,7 @@ static int module_read(struct reader *reader, uint64_t dynamic)
 {
 	const struct map *map = module_map(reader, dynamic);
 	const Elf64_Phdr *tls;
+	uint64_t address;
 	struct elf elf;
 	int err;
 
@@ -177,8 +179,11 @@ static int module_read(struct reader *reader, uint64_t dynamic)
 	tls = err ? NULL : elf_segment(&elf, PT_TLS);
 	if (tls)
 		reader->glibc->tls_bytes += tls->p_memsz + tls->p_align;
-	if (!err && !reader->glibc->create && is_libc(base_name(map->path)))
-		err = libc_read(reader, &elf);
+	if (!err && is_libc(base_name(map->path)))
+		err = reader->glibc->create ? 0 : libc_read(reader, &elf);
+	else if (!err && strncmp(base_name(map->path), LOADER_NAME, strlen(LOADER_NAME)))
+		reader->glibc->has_other_malloc |= !elf_symbol(&elf, "malloc", &address) ||
+						   !elf_symbol(&elf, "calloc", &address);
 	if (!strncmp(base_name(map->path), AGENT_NAME, strlen(AGENT_NAME)))
 		snprintf(reader->glibc->agent_path, sizeof(reader->glibc->agent_path), "%s",
 			 map->path);

@@ -390,7 +390,11 @@ static void clean(struct injection *injection)
 			return;
 		sleep_us(200);
 	}
-	if (!injection->astray)
+	/*
+	 * The raw thread ended without the destructors of its thread-local data. An allocator of the program's
+	 * own may keep that in a list, as jemalloc does: it must stay where it is, for good.
+	 */
+	if (!injection->astray && !injection->glibc.has_other_malloc)
 		unmap(injection);
 }
 

@@ -79,6 +79,19 @@ strip libprobed.so
 run 0 --json -e func:library_add -o stripped -- ./loads ./libprobed.so 1 10
 expect "a stripped library" "$(count stripped libprobed:library_add)" 11
 
+# An allocator of the program's own that keeps threads' parts in a list: none may vanish from memory.
+cc -O2 "$probes_dir/allocator.c" -o allocator -lpthread || exit 1
+(exec ./allocator) &
+allocator=$!
+sleep 0.2
+for round in 1 2; do
+	run 0 --json --for 300ms -e func:work@allocator -o "allocator$round" -p "$allocator"
+	[ "$(count "allocator$round" allocator:work)" -gt 10 ] || fail "an allocator of its own: nothing was recorded"
+	sleep 0.3
+done
+kill "$allocator"
+wait "$allocator" || fail "an allocator of its own: the program ended with $?"
+
 # Another user's process: root may, others may not.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	chmod 755 "$folder"
