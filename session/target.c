@@ -88,6 +88,18 @@ long target_status_number(pid_t tid, const char *name)
 	return err < 0 ? -1 : status_number(text, name, 16);
 }
 
+/* Field `want` of /proc/PID/stat, from the ')' on that ends the second. */
+static int stat_number(const char *at, int want, uint64_t *number)
+{
+	at++;
+	for (int field = 3; field < want && at; field++)
+		at = strchr(at + 1, ' ');
+	if (!at)
+		return -ESRCH;
+	*number = strtoull(at, NULL, 10);
+	return 0;
+}
+
 /* State, parent and start time of /proc/PID/stat: past the last ')', for a name may hold any byte. */
 static int stat_read(const char *path, char *state, pid_t *ppid, uint64_t *start_time)
 {
@@ -101,13 +113,19 @@ static int stat_read(const char *path, char *state, pid_t *ppid, uint64_t *start
 		return -ESRCH;
 	if (!start_time)
 		return 0;
-	at++;
-	for (int field = 3; field < 22 && at; field++)
-		at = strchr(at + 1, ' ');
-	if (!at)
-		return -ESRCH;
-	*start_time = strtoull(at, NULL, 10);
-	return 0;
+	return stat_number(at, 22, start_time);
+}
+
+uint64_t target_first_stack(pid_t tid)
+{
+	char path[64], text[2048], *at;
+	uint64_t stack;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	if (file_read(path, text, sizeof(text)) < 0)
+		return 0;
+	at = strrchr(text, ')');
+	return at && !stat_number(at, 28, &stack) ? stack : 0;
 }
 
 char target_thread_state(pid_t pid, pid_t tid)

@@ -52,6 +52,9 @@ long target_status_number(pid_t tid, const char *name);
 /* The state of a thread as one letter, 0 when it has ended. */
 char target_thread_state(pid_t pid, pid_t tid);
 
+/* Where the first thread's stack began, as its arguments were put there. 0: not told, or not to us. */
+uint64_t target_first_stack(pid_t tid);
+
 /* The threads of a process, in the order of their start. Returns how many, -ESRCH. free() *tids. */
 int target_threads(pid_t pid, pid_t **tids);
 
