@@ -259,10 +259,6 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 				 injection->detail);
 	if (!err && !started(loan, borrow))
 		err = detail_set(injection->detail, -EAGAIN, "its program is still being started");
-	/* memory that ends in the middle makes no sense, but says nothing of the program */
-	if (err == -WM_E_NOT_ELF &&
-	    borrow_read(borrow, borrow_regs_stack(&borrow->saved), &word, sizeof(word)))
-		err = -WM_E_GONE;
 	if (!err && !*injection->glibc.agent_path)
 		err = agent_check(injection);
 	if (!err && alone && loan->tries < TRIES_LAX && in_malloc(borrow, &injection->glibc, scan))
@@ -273,6 +269,11 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 		err = -ENOMEM;
 	if (!err)
 		err = borrow_place(borrow, &maps);
+	/* What memory that ends in the middle seems to hold, and a folder that is gone, say nothing. */
+	if (err && err != -EAGAIN &&
+	    borrow_read(borrow, borrow_regs_stack(&borrow->saved), &word, sizeof(word)))
+		err = detail_set(injection->detail, -WM_E_GONE, "process %d (%s)",
+				 injection->target.pid, injection->target.comm);
 	if (!err) {
 		data_fill(data, injection);
 		loan->committed = 1;

@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
+#define KTHREADD 2 /* the kernel's threads and their parent; what else has no file is just ending */
+
 int detail_set(struct detail detail, int error, const char *format, ...)
 {
 	va_list args;
@@ -280,7 +282,9 @@ static int program_check(const struct target *target, struct detail detail)
 	if (err == -EACCES || err == -EPERM)
 		return target_denied(target, detail);
 	if (err == -ENOENT)
-		err = target_thread_state(target->pid, target->live_tid) ? -EINVAL : -ESRCH;
+		err = !target_thread_state(target->pid, target->live_tid)   ? -ESRCH
+		      : target->pid == KTHREADD || target->ppid == KTHREADD ? -EINVAL
+									    : -WM_E_GONE;
 	if (err)
 		detail_set(detail, err, "process %d (%s) runs %s", target->pid, target->comm,
 			   *target->exe ? target->exe : "no program: it is the kernel's");
