@@ -170,12 +170,13 @@ static int module_read(struct reader *reader, uint64_t dynamic)
 	const Elf64_Phdr *tls;
 	uint64_t address;
 	struct elf elf;
-	int err;
+	int err, first = !reader->glibc->modules++; /* of the list: the program itself */
 
-	reader->glibc->modules++;
 	if (!map)
 		return 0; /* the vdso, or one that some other loader brought */
 	err = elf_open_memory(&elf, reader->mem_fd, map->start);
+	if (!err && first && elf.header.e_entry)
+		reader->glibc->entry = elf.base + elf.header.e_entry;
 	tls = err ? NULL : elf_segment(&elf, PT_TLS);
 	if (tls)
 		reader->glibc->tls_bytes += tls->p_memsz + tls->p_align;
@@ -215,7 +216,8 @@ static int modules_read(struct reader *reader, uint64_t first)
 
 /*
  * The loader's own word on whether the program is up: its list is there, and it is not at work on it.
- * When the list first becomes consistent, all modules are relocated and libc is ready for threads.
+ * When the list first becomes consistent, all modules are relocated and libc is ready for threads; but
+ * the loader then goes on for some moments (session/startup.h).
  */
 static int debug_read(struct reader *reader, const struct elf *loader, uint64_t *first)
 {
@@ -250,6 +252,8 @@ int glibc_read(struct glibc *glibc, pid_t tid, const struct maps *maps, int mem_
 	err = elf_open_memory(&loader, mem_fd, address);
 	if (!err)
 		err = debug_read(&reader, &loader, &first);
+	if (!err)
+		glibc->loader_entry = loader.base + loader.header.e_entry;
 	if (!err && !elf_symbol(&loader, "_dl_allocate_tls_init", &glibc->tls_init))
 		glibc->tls_init += loader.base;
 	elf_release(&loader);

@@ -19,6 +19,8 @@ struct glibc {
 	uint64_t errno_at;
 	uint64_t tls_init; /* _dl_allocate_tls_init(); 0 where this loader has none */
 	uint64_t errno_offset, tls_words; /* of libc's own TLS block */
+	uint64_t entry,
+		loader_entry; /* where the program's code begins (0: not known), and the loader's */
 	uint64_t malloc_low, malloc_high; /* the text of its memory allocator, with some to spare */
 	int has_other_malloc; /* some other module brings an allocator that may stand in for libc's */
 	/* bounds that hold for all modules together */

@@ -10,6 +10,9 @@
  *   4. load      the proper thread calls dlopen() on the agent, starts it, and ends
  *   5. clean     a second loan unmaps the memory of 2
  *
+ * Nothing is done while the program is still being started (startup.h): glibc's loader says that all is
+ * loaded, and works on without its lock; what dlopen() then maps, the loader may unmap.
+ *
  * No program thread executes our code, so no lock that one of them holds can stop us for good: the
  * threads of 3 and 4 wait for it like any other. A program without threads is a case of its own:
  * libc then takes some locks as granted. So its thread is not borrowed while it is in the memory
@@ -21,6 +24,7 @@
 #include "session/loan.h"
 #include "session/rest.h"
 #include "session/scratch.h"
+#include "session/startup.h"
 #include "session/target.h"
 #include "session/tracee.h"
 
@@ -150,7 +154,8 @@ static uint64_t tid_offset(const struct borrow *borrow)
 			return 0;
 	if (borrow_read(borrow, tcb + first, words, count * sizeof(words[0])))
 		return 0;
-	for (size_t i = 0; i < count; i++) {
+	/* It stands behind a list's head (struct pthread): upper halves of addresses, like 0x7ffe, do not. */
+	for (size_t i = 0; i < count; i += 2) {
 		if (words[i] != tid)
 			continue;
 		if (found)
@@ -178,25 +183,16 @@ static int in_malloc(const struct borrow *borrow, const struct glibc *glibc, siz
 }
 
 /*
- * The child of a vfork(2) runs in its parent's memory: what would come into it, would come into the
- * parent. It soon executes something.
+ * Is the program past the loader's work? A library's constructor that waits for something keeps it from
+ * that, and a program without a usual start never seems to be; by then the loader's own work is done.
  */
-static int shares_memory(const struct injection *injection, const struct maps *maps)
+static int started(const struct loan *loan, const struct borrow *borrow)
 {
-	struct maps theirs;
-	int same;
+	const struct injection *injection = loan->data;
+	enum startup phase = startup_read(borrow->tid, borrow->mem, &injection->glibc);
 
-	if (maps_read(&theirs, injection->target.ppid)) {
-		maps_release(&theirs);
-		return 0;
-	}
-	same = theirs.count == maps->count && maps->count &&
-	       target_thread_state(injection->target.ppid, injection->target.ppid) == 'D';
-	for (size_t i = 0; same && i < maps->count; i++)
-		same = theirs.list[i].start == maps->list[i].start &&
-		       theirs.list[i].end == maps->list[i].end;
-	maps_release(&theirs);
-	return same;
+	return phase == STARTUP_OVER ||
+	       (phase == STARTUP_CONSTRUCTING && loan->tries >= TRIES_STRICT);
 }
 
 static void data_fill(struct loader_data *data, const struct injection *injection)
@@ -252,15 +248,18 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 	uint64_t word, offset = tid_offset(borrow);
 	int err = maps_read(&maps, borrow->tid);
 
-	if (!err && (!offset || shares_memory(injection, &maps)))
+	/* What came into the child of a vfork(2), would come into its parent. */
+	if (!err && startup_in_parent(injection->target.pid, injection->target.ppid))
+		err = detail_set(injection->detail, -EAGAIN,
+				 "process %d (%s) runs in its parent's memory, until it executes",
+				 injection->target.pid, injection->target.comm);
+	if (!err && !offset) /* likewise, where the kernel doesn't tell; or no thread of libc's */
 		err = -EAGAIN;
 	if (!err)
 		err = glibc_read(&injection->glibc, borrow->tid, &maps, borrow->mem,
 				 injection->detail);
-	/* memory that ends in the middle makes no sense, but says nothing of the program */
-	if (err == -WM_E_NOT_ELF &&
-	    borrow_read(borrow, borrow_regs_stack(&borrow->saved), &word, sizeof(word)))
-		err = -WM_E_GONE;
+	if (!err && !started(loan, borrow))
+		err = detail_set(injection->detail, -EAGAIN, "its program is still being started");
 	if (!err && !*injection->glibc.agent_path)
 		err = agent_check(injection);
 	if (!err && alone && loan->tries < TRIES_LAX &&
@@ -273,6 +272,11 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 		err = -ENOMEM;
 	if (!err)
 		err = borrow_place(borrow, &maps);
+	/* What memory that ends in the middle seems to hold, and a folder that is gone, say nothing. */
+	if (err && err != -EAGAIN &&
+	    borrow_read(borrow, borrow_regs_stack(&borrow->saved), &word, sizeof(word)))
+		err = detail_set(injection->detail, -WM_E_GONE, "process %d (%s)",
+				 injection->target.pid, injection->target.comm);
 	if (!err) {
 		data_fill(data, injection);
 		loan->committed = 1;
@@ -356,7 +360,7 @@ static int threads_left(const struct injection *injection)
 
 	if (pread(injection->mem, &data, offsetof(struct loader_data, attr),
 		  (off_t)injection->scratch.data) != (ssize_t)offsetof(struct loader_data, attr))
-		return 0;
+		return 1; /* the address space is gone */
 	if (pread(injection->mem, &left, sizeof(left), (off_t)data.tid_at) != sizeof(left) || left)
 		return 0;
 	if (!data.tid)

@@ -133,6 +133,55 @@ Test(inject, a_process_that_executes_or_ends_is_left_or_entered, .timeout = 120)
 	}
 }
 
+/* At 500 moments from its execution on, while its loader works and its constructors run. */
+Test(inject, a_process_that_is_being_started_is_entered_when_it_is_up, .timeout = 120)
+{
+	for (int i = 0; i < 500; i++) {
+		struct subject subject;
+		char path[PATH_MAX];
+		int err;
+
+		subject_file(path, "busy");
+		subject_begin(&subject, (char *[]){ path, "0", NULL });
+		nanosleep(&(struct timespec){ .tv_nsec = i * 5000 }, NULL);
+		err = enter(&subject);
+		cr_assert_eq(err, 0, "moment %d: %s: %s", i, wm_error_text(err), detail);
+		subject_end(&subject);
+	}
+}
+
+/* The loader's own work is done by then. */
+Test(inject, a_process_whose_constructor_takes_long_is_entered, .timeout = 60)
+{
+	struct subject subject;
+	char path[PATH_MAX], busy[PATH_MAX];
+
+	subject_file(path, "libconstructs.so");
+	setenv("LD_PRELOAD", path, 1);
+	subject_file(busy, "busy");
+	subject_begin(&subject, (char *[]){ busy, "0", NULL });
+	cr_assert_eq(enter(&subject), 0, "%s", detail);
+	subject_end(&subject);
+}
+
+/* The child of vfork(2), which is another thread's than the leader's. */
+Test(inject, a_process_in_its_parents_memory_is_refused, .timeout = 60)
+{
+	struct subject subject, child;
+	char path[64];
+	FILE *file;
+
+	subject_start(&subject, "storms", "vforked");
+	child = subject;
+	snprintf(path, sizeof(path), "cat /proc/%d/task/*/children", subject.pid);
+	file = popen(path, "r");
+	cr_assert_eq(fscanf(file, "%d", &child.pid), 1);
+	pclose(file);
+	cr_assert_eq(enter(&child), -WM_E_INJECT, "%s", detail);
+	cr_assert_eq(enter(&subject), 0, "%s", detail);
+	subject_end(&subject);
+}
+
 /* Whenever it dies, the thread that it had borrowed goes on as if nothing had been. */
 Test(inject, a_tool_killed_at_any_moment_does_no_harm, .timeout = 120)
 {

@@ -65,13 +65,18 @@ static int pass(struct loan *loan)
 	pid_t *tids;
 	int count = target_threads(loan->pid, &tids), err = count < 0 ? count : -EAGAIN;
 
+	loan->ended = 1;
 	for (int want = 0; want < 3 && loan_failed(loan, err); want++)
-		for (int i = 0; i < count && loan_failed(loan, err); i++)
-			if (rank(target_thread_state(loan->pid, tids[i])) == want &&
-			    !traced_by_others(tids[i]))
+		for (int i = 0; i < count && loan_failed(loan, err); i++) {
+			char state = target_thread_state(loan->pid, tids[i]);
+
+			if (state && state != 'Z' && state != 'X')
+				loan->ended = 0;
+			if (rank(state) == want && !traced_by_others(tids[i]))
 				err = one(loan, tids[i]);
+		}
 	free(tids);
-	return err;
+	return loan->ended && loan_failed(loan, err) ? -ESRCH : err;
 }
 
 struct making {
@@ -91,7 +96,7 @@ static void *loan_thread(void *arg)
 		long pause_us = PAUSE_US_MIN + loan->tries * 137 % PAUSE_US_SPREAD;
 
 		making->result = pass(loan);
-		if (!loan_failed(loan, making->result) || tracee_late(last_ns))
+		if (!loan_failed(loan, making->result) || loan->ended || tracee_late(last_ns))
 			break;
 		if (tracee_late(deadline_ns) &&
 		    (making->result != -EAGAIN || loan->tries >= loan->tries_min))

@@ -22,7 +22,8 @@ struct loan {
 	void *data;
 	int tries;     /* so far: passes over all threads */
 	int committed; /* set by fn(): something was done, there is no second try */
-	int astray;    /* a borrowed thread is on its own: the code that it is in must stay */
+	int ended;  /* no thread lived any more; those of a program that is executed may look so */
+	int astray; /* a borrowed thread is on its own: the code that it is in must stay */
 };
 
 /*

@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
+#define KTHREADD 2 /* the kernel's threads and their parent; what else has no file is just ending */
+
 int detail_set(struct detail detail, int error, const char *format, ...)
 {
 	va_list args;
@@ -88,6 +90,18 @@ long target_status_number(pid_t tid, const char *name)
 	return err < 0 ? -1 : status_number(text, name, 16);
 }
 
+/* Field `want` of /proc/PID/stat, from the ')' on that ends the second. */
+static int stat_number(const char *at, int want, uint64_t *number)
+{
+	at++;
+	for (int field = 3; field < want && at; field++)
+		at = strchr(at + 1, ' ');
+	if (!at)
+		return -ESRCH;
+	*number = strtoull(at, NULL, 10);
+	return 0;
+}
+
 /* State, parent and start time of /proc/PID/stat: past the last ')', for a name may hold any byte. */
 static int stat_read(const char *path, char *state, pid_t *ppid, uint64_t *start_time)
 {
@@ -101,13 +115,19 @@ static int stat_read(const char *path, char *state, pid_t *ppid, uint64_t *start
 		return -ESRCH;
 	if (!start_time)
 		return 0;
-	at++;
-	for (int field = 3; field < 22 && at; field++)
-		at = strchr(at + 1, ' ');
-	if (!at)
-		return -ESRCH;
-	*start_time = strtoull(at, NULL, 10);
-	return 0;
+	return stat_number(at, 22, start_time);
+}
+
+uint64_t target_first_stack(pid_t tid)
+{
+	char path[64], text[2048], *at;
+	uint64_t stack;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	if (file_read(path, text, sizeof(text)) < 0)
+		return 0;
+	at = strrchr(text, ')');
+	return at && !stat_number(at, 28, &stack) ? stack : 0;
 }
 
 char target_thread_state(pid_t pid, pid_t tid)
@@ -271,7 +291,9 @@ static int program_check(const struct target *target, struct detail detail)
 	if (err == -EACCES || err == -EPERM)
 		return target_denied(target, detail);
 	if (err == -ENOENT)
-		err = target_thread_state(target->pid, target->live_tid) ? -EINVAL : -ESRCH;
+		err = !target_thread_state(target->pid, target->live_tid)   ? -ESRCH
+		      : target->pid == KTHREADD || target->ppid == KTHREADD ? -EINVAL
+									    : -WM_E_GONE;
 	if (err)
 		detail_set(detail, err, "process %d (%s) runs %s", target->pid, target->comm,
 			   *target->exe ? target->exe : "no program: it is the kernel's");

@@ -55,6 +55,9 @@ char target_thread_state(pid_t pid, pid_t tid);
 /* The parent of a process, 0 when it has ended. */
 pid_t target_parent(pid_t pid);
 
+/* Where the first thread's stack began, as its arguments were put there. 0: not told, or not to us. */
+uint64_t target_first_stack(pid_t tid);
+
 /* The threads of a process, in the order of their start. Returns how many, -ESRCH. free() *tids. */
 int target_threads(pid_t pid, pid_t **tids);
 

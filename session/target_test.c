@@ -35,11 +35,10 @@ void subject_file(char path[PATH_MAX], const char *name)
 	snprintf(path, PATH_MAX, "%s/tests/targets/%s", self, name);
 }
 
-void subject_start_command(struct subject *subject, char *const argv[])
+/* Returns the end of a pipe that it writes to. */
+static int execute(struct subject *subject, char *const argv[])
 {
 	int in[2], out[2];
-	struct pollfd ready;
-	char byte;
 
 	strcpy(subject->dir, "/tmp/waymark-test-XXXXXX");
 	cr_assert_not_null(mkdtemp(subject->dir));
@@ -55,10 +54,19 @@ void subject_start_command(struct subject *subject, char *const argv[])
 	close(in[0]);
 	close(out[1]);
 	subject->end = in[1];
-	ready = (struct pollfd){ .fd = out[0], .events = POLLIN };
+	return out[0];
+}
+
+void subject_start_command(struct subject *subject, char *const argv[])
+{
+	int out = execute(subject, argv);
+	struct pollfd ready = { .fd = out, .events = POLLIN };
+	char byte;
+
 	cr_assert_eq(poll(&ready, 1, READY_WAIT_MS), 1);
-	cr_assert_eq(read(out[0], &byte, 1), 1, "%s did not start", argv[0]);
-	close(out[0]);
+	cr_assert_eq(read(out, &byte, 1), 1, "%s did not start", argv[0]);
+	close(out);
+	subject->out = -1;
 }
 
 void subject_start(struct subject *subject, const char *name, const char *argument)
@@ -70,13 +78,30 @@ void subject_start(struct subject *subject, const char *name, const char *argume
 	subject_start_command(subject, (char *[]){ path, words, NULL });
 }
 
+void subject_begin(struct subject *subject, char *const argv[])
+{
+	char path[PATH_MAX], was[PATH_MAX] = "", is[PATH_MAX] = "";
+
+	subject->out = execute(subject, argv);
+	snprintf(path, sizeof(path), "/proc/%d/exe", subject->pid);
+	cr_assert_gt(readlink("/proc/self/exe", was, sizeof(was) - 1), 0);
+	do
+		memset(is, 0, sizeof(is));
+	while (readlink(path, is, sizeof(is) - 1) > 0 && !strcmp(is, was));
+}
+
 void subject_end(struct subject *subject)
 {
 	char path[128];
 	int status;
 
+	pid_t ended;
+
 	close(subject->end);
-	if (waitpid(subject->pid, &status, 0) != subject->pid) {
+	ended = waitpid(subject->pid, &status, 0);
+	if (subject->out >= 0)
+		close(subject->out);
+	if (ended != subject->pid) {
 		/* it ended while this process traced it, and the tracer's wait took its status */
 		cr_assert_eq(errno, ECHILD);
 		return;

@@ -9,6 +9,7 @@
 struct subject {
 	pid_t pid;
 	int end;      /* closing it has the target end */
+	int out;      /* what it writes to, or -1 */
 	char dir[64]; /* for sockets; its own */
 };
 
@@ -18,6 +19,9 @@ void subject_file(char path[PATH_MAX], const char *name);
 /* Start one and wait until it is under way. Fails the test where it can't. */
 void subject_start(struct subject *subject, const char *name, const char *argument);
 void subject_start_command(struct subject *subject, char *const argv[]);
+
+/* Execute one and go on: it has hardly begun. */
+void subject_begin(struct subject *subject, char *const argv[]);
 
 /* End it; it must find that all was well. */
 void subject_end(struct subject *subject);

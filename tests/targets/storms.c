@@ -12,6 +12,7 @@
  *	leaderless the first thread has ended, another goes on
  *	execs      executes itself over and over
  *	exits      starts threads and exits at once
+ *	vforked    one of its threads waits in vfork(2)
  *	seccomp    under a filter that allows everything
  *	zombie     ends at once
  */
@@ -275,6 +276,30 @@ static void storm_exits(void)
 	exit(0);
 }
 
+static void *vforker(void *arg)
+{
+	pid_t child = vfork();
+	int status;
+
+	if (!child) {
+		target_ready();
+		while (!target_over())
+			usleep(1000);
+		_exit(7);
+	}
+	target_want(child > 0 && waitpid(child, &status, 0) == child && WEXITSTATUS(status) == 7,
+		    "vfork");
+	return arg;
+}
+
+static void storm_vforked(void)
+{
+	pthread_t thread;
+
+	target_want(!pthread_create(&thread, NULL, vforker, NULL), "pthread_create");
+	pthread_join(thread, NULL);
+}
+
 static void storm_seccomp(void)
 {
 	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -302,7 +327,8 @@ static const struct {
 	{ "setuid", storm_setuid },	    { "blocked", storm_blocked },
 	{ "leaderless", storm_leaderless }, { "execs", storm_execs },
 	{ "execs-on", storm_execs_on },	    { "exits", storm_exits },
-	{ "seccomp", storm_seccomp },	    { "zombie", storm_zombie },
+	{ "vforked", storm_vforked },	    { "seccomp", storm_seccomp },
+	{ "zombie", storm_zombie },
 };
 
 int main(int argc, char **argv)
