@@ -24,7 +24,7 @@ rm -f /tmp/waymark-pg-why.$$
 work=$(mktemp -d "${TMPDIR:-/tmp}/waymark-pgbench.XXXXXX")
 tracer=
 finish() {
-	[ -z "$tracer" ] || { kill -INT "$tracer" && wait "$tracer"; } 2>/dev/null
+	[ -z "$tracer" ] || { kill -TERM "$tracer" && wait "$tracer"; } 2>/dev/null
 	pg_stop
 	rm -rf "$work"
 }
@@ -52,6 +52,7 @@ turn()
 		sleep 0.1
 	done
 	after=$(server_ticks)
+	grep -q '^tps' "$work/pgbench" || { tail -n 3 "$work/pgbench" >&2; return 1; }
 	tps=$(awk '/^tps/ { print $3 }' "$work/pgbench")
 	done_now=$(awk '/actually processed/ { print $6 }' "$work/pgbench")
 	awk "BEGIN { print $tps, ($after - $before) / $done_now }" >>"$work/$1"
@@ -66,10 +67,15 @@ by_waymark()
 	rm -rf "$work/trace"
 	"$waymark" record --json -o "$work/trace" "${specs[@]}" -p "$(pg_pids)" >"$work/recorded" 2>"$work/words" &
 	tracer=$!
-	sleep 1.5
-	kill -0 $tracer 2>/dev/null || { tail -n 2 "$work/words" >&2; tracer=; return 1; }
+	# it records once there is a stream: of a backend that comes after all are attached to
+	for _ in $(seq 50); do
+		pg_run psql -Atc "select 1" >/dev/null 2>&1
+		[ "$(find "$work/trace" -type f 2>/dev/null | wc -l)" -lt 2 ] || break
+		kill -0 $tracer 2>/dev/null || { tail -n 2 "$work/words" >&2; tracer=; return 1; }
+		sleep 0.2
+	done
 	turn waymark || return 1
-	kill -INT $tracer
+	kill -TERM $tracer # a shell has its jobs ignore SIGINT
 	wait $tracer || { tail -n 2 "$work/words" >&2; tracer=; return 1; }
 	tracer=
 	sed -n 's/.*"recorded":\([0-9]*\),"discarded":\([0-9]*\).*/\1 \2/p' "$work/recorded" >>"$work/events"
@@ -89,7 +95,7 @@ by_bpftrace()
 	done
 	sleep 1
 	turn bpftrace || return 1
-	kill -INT $tracer
+	kill -TERM $tracer
 	wait $tracer
 	tracer=
 	grep -q 'transaction__start' "$work/counted" || return 1

@@ -112,6 +112,14 @@ void outcome_refusals(const struct wm_session *session, int verbose)
 	const struct probe_refusal **all = sorted(list);
 	char refused[32], wanted[32];
 
+	if (session->probes.unarmed)
+		fprintf(stderr,
+			"waymark: %s places were not armed: their process or the recording ended first\n",
+			quantity_show_count(session->probes.unarmed, wanted, sizeof(wanted)));
+	if (session->probes.late)
+		fprintf(stderr,
+			"waymark: %s modules took so long to analyse that their code ran unrecorded at first\n",
+			quantity_show_count(session->probes.late, wanted, sizeof(wanted)));
 	if (!all)
 		return;
 	fprintf(stderr, "waymark: %s of %s places were refused%s\n",
@@ -149,8 +157,10 @@ char *outcome_json(const struct wm_session *session)
 	const struct probe_refusals *list = &session->probes.refusals;
 	struct text text = { 0 };
 
-	text_format(&text, ",\"places\":%llu,\"refusals\":[",
-		    (unsigned long long)session->probes.wanted);
+	text_format(&text, ",\"places\":%llu,\"unarmed\":%llu,\"late_modules\":%llu,\"refusals\":[",
+		    (unsigned long long)session->probes.wanted,
+		    (unsigned long long)session->probes.unarmed,
+		    (unsigned long long)session->probes.late);
 	for (size_t i = 0; i < list->count; i++) {
 		const struct probe_refusal *refusal = &list->all[i];
 

@@ -10,8 +10,13 @@
 #include <unistd.h>
 
 #define STOP_WAIT_MS 100 /* for one thread to stop */
-#define LATE 5		 /* times the usual wait */
-#define TRIES_DENIED 20	 /* a thread that ends refuses for a moment; so does one that is traced */
+/*
+ * One that sleeps stops as soon as it gets a processor. Given up before, it would come out of a call that no
+ * stop leaves alone with EINTR (borrow.h), so it is waited for.
+ */
+#define SLEEPER_WAIT_MS 2000
+#define LATE 5		/* times the usual wait */
+#define TRIES_DENIED 20 /* a thread that ends refuses for a moment; so does one that is traced */
 #define PAUSE_US_MIN 100
 #define PAUSE_US_SPREAD 1900
 
@@ -31,10 +36,10 @@ static int rank(char state)
 	}
 }
 
-static int one(struct loan *loan, pid_t tid)
+static int one(struct loan *loan, pid_t tid, unsigned int wait_ms)
 {
 	struct borrow borrow;
-	int err = borrow_stop(&borrow, tid, tracee_deadline(STOP_WAIT_MS));
+	int err = borrow_stop(&borrow, tid, tracee_deadline(wait_ms));
 
 	if (err)
 		return err;
@@ -73,7 +78,7 @@ static int pass(struct loan *loan)
 			if (state && state != 'Z' && state != 'X')
 				loan->ended = 0;
 			if (rank(state) == want && !traced_by_others(tids[i]))
-				err = one(loan, tids[i]);
+				err = one(loan, tids[i], want ? STOP_WAIT_MS : SLEEPER_WAIT_MS);
 		}
 	free(tids);
 	return loan->ended && loan_failed(loan, err) ? -ESRCH : err;

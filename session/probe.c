@@ -225,6 +225,7 @@ static int send_plan(struct process *process, const struct plan *plan, uint64_t 
 
 		err = process_request(process, CONTROL_PLACE, &part, 1);
 	}
+	process->probed.pending += plan->place_count;
 	free(buffer);
 	return err;
 }
@@ -269,6 +270,7 @@ static int look(struct wm_session *session, struct process *process, int always)
 	if (err < 0 || (!fresh && !always))
 		return err < 0 ? err : 0;
 	process->probed.look_again = 1;
+	process->probed.commits++;
 	return process_request(process, CONTROL_COMMIT, NULL, 0);
 }
 
@@ -284,6 +286,8 @@ int probe_committed(struct wm_session *session, struct process *process)
 {
 	int err;
 
+	if (process->probed.commits && !--process->probed.commits)
+		process->probed.pending = 0;
 	if (!process->probed.is_on || !process->probed.look_again)
 		return 0;
 	process->probed.look_again = 0;
@@ -297,6 +301,7 @@ int probe_module(struct wm_session *session, struct process *process,
 	struct control_seen seen = { .base = module->base };
 	struct iovec part = { &seen, sizeof(seen) };
 	struct probed *probed = &process->probed;
+	uint64_t since_ns = ticks_monotonic_ns();
 	int err = 0;
 
 	if (!probed->is_on)
@@ -308,6 +313,8 @@ int probe_module(struct wm_session *session, struct process *process,
 	if (module->gone)
 		return 0;
 	err = look(session, process, 0);
+	session->probes.late += ticks_monotonic_ns() - since_ns >
+				CONTROL_SEEN_WAIT_MS * UINT64_C(1000000);
 	if (!err)
 		err = process_request(process, CONTROL_SEEN, &part, 1);
 	return err == -WM_E_GONE ? 0 : err;
@@ -318,6 +325,12 @@ void probe_quiet(struct process *process)
 	process_drop_places(process);
 	process->probed.count = 0;
 	process->probed.is_on = 0;
+}
+
+void probe_ended(struct wm_session *session, struct process *process)
+{
+	session->probes.unarmed += process->probed.pending;
+	process->probed.pending = 0;
 }
 
 void probed_release(struct probed *probed)

@@ -39,6 +39,8 @@ struct probes {
 	struct plan *plans;
 	struct probe_refusals refusals;
 	uint64_t wanted; /* places that matched, those refused included */
+	uint64_t unarmed; /* in whichever processes: sent, and the process or the recording ended first */
+	uint64_t late; /* modules whose code ran before their places were armed */
 };
 
 /* The modules of a process that were seen to; zeroed is empty. */
@@ -48,8 +50,10 @@ struct probed {
 		uint64_t device, inode;
 	} * modules;
 	size_t count, room;
-	int is_on;	/* COMMIT was sent and no QUIET since */
-	int look_again; /* once COMMIT is answered */
+	uint64_t pending;     /* places sent and not yet armed or refused */
+	unsigned int commits; /* not yet answered */
+	int is_on;	      /* COMMIT was sent and no QUIET since */
+	int look_again;	      /* once COMMIT is answered */
 };
 
 /*
@@ -72,6 +76,9 @@ int probe_refused(struct wm_session *session, const struct control_refused *refu
 
 /* The process is quiet: nothing is placed there any more. */
 void probe_quiet(struct process *process);
+
+/* The process is over, or the recording: what was not armed never will be. */
+void probe_ended(struct wm_session *session, struct process *process);
 
 void probed_release(struct probed *probed);
 void probes_release(struct probes *probes);

@@ -79,6 +79,7 @@ int session_finish(struct wm_session *session, struct process *process)
 
 	if (process->drain) {
 		err = session_drain(session, process, DRAIN_ALL);
+		probe_ended(session, process);
 		more = drain_finish(process->drain, &sink);
 		if (err >= 0)
 			err = session->writer ? more : 0;

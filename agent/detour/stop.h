@@ -47,7 +47,8 @@ struct stop_job {
 	/* the janitor's own */
 	uintptr_t first, last; /* the spans of all sites, and their relays, lie between */
 	int has_relays;
-	int is_control; /* the thread that is looked at is the control thread */
+	int has_leader_ended; /* by itself: a zombie that is listed while there are other threads */
+	int is_control;	      /* the thread that is looked at is the control thread */
 	int32_t self;
 	uintptr_t frame_pc, frame_at; /* the last signal frame that was seen */
 	uint32_t near_count;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Passes go over the threads that there are and seize those that are not yet, until one finds none.
- * Then every thread is stopped, so none can start another.
+ * Passes go over the threads that there are and seize those that are not yet, until one finds none and
+ * the kernel's count says so too: a listing ends early where a thread ends just then (fs/proc/base.c,
+ * next_tid()). Then every thread is stopped, so none can start another.
  *
  * A thread that is found about to take a signal stays there, and is given it when it goes on: what it
  * was doing is seen in its registers as well there as anywhere. One that is stopped by SIGSTOP stays so.
@@ -22,6 +23,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -99,28 +101,37 @@ static char read_status(const struct stop_job *job, int32_t tid, char *text, siz
 	return line ? line[7] : 0;
 }
 
-static int why_not(const struct stop_job *job, int32_t tid, int error)
+static int why_not(struct stop_job *job, int32_t tid, int32_t listed, int error)
 {
-	char text[STATUS_BYTES], state = read_status(job, tid, text, sizeof text);
+	char text[STATUS_BYTES], state = read_status(job, listed, text, sizeof text);
 	const char *line;
 
-	if (!state || state == 'Z' || state == 'X')
+	if (!state || state == 'Z' || state == 'X') {
+		job->has_leader_ended |= tid == job->pid && state == 'Z';
 		return 0;
+	}
 	line = line_of(text, "TracerPid:\t");
 	return line && line[11] != '0' ? -WM_E_TRACED : error;
 }
 
 /*
- * Whether to give up waiting for a thread's stop. One that waits for a processor does so by no fault of
- * ours, and stops before it runs on; one that sleeps without being interruptible (D) may do so for long.
+ * Whether to wait no more for a thread's stop: 0, -WM_E_STRICT, or 1 for one that has ended. One that
+ * waits for a processor does so by no fault of ours, and stops before it runs on; one that sleeps
+ * without being interruptible (D) may do so for long. No wait(2) tells of a leader (Z) before the last
+ * of its threads has ended.
  */
-static int is_late(const struct stop_job *job, int32_t tid)
+static int is_late(struct stop_job *job, const struct stopped *thread)
 {
-	char text[STATUS_BYTES];
+	char text[STATUS_BYTES], state;
 	uint64_t now = now_ns();
 
-	return now > job->deadline_ns ||
-	       (now > job->patience_ns && read_status(job, tid, text, sizeof text) == 'D');
+	if (now > job->deadline_ns)
+		return -WM_E_STRICT;
+	state = now > job->patience_ns ? read_status(job, thread->listed, text, sizeof text) : 0;
+	if (state != 'Z' || thread->tid != job->pid)
+		return state == 'D' ? -WM_E_STRICT : 0;
+	job->has_leader_ended = 1;
+	return 1;
 }
 
 /* ---- stopping ---- */
@@ -155,7 +166,7 @@ static int seize(struct stop_job *job, int32_t tid, int32_t listed)
 		return -ENOBUFS;
 	error = syscall_raw(SYS_ptrace, PTRACE_SEIZE, tid, 0, 0);
 	if (error)
-		return error == -ESRCH ? 0 : why_not(job, listed, (int)error);
+		return error == -ESRCH ? 0 : why_not(job, tid, listed, (int)error);
 	job->threads[job->thread_count++] = (struct stopped){ .tid = tid, .listed = listed };
 	*slot = job->thread_count;
 	syscall_raw(SYS_ptrace, PTRACE_INTERRUPT, tid, 0, 0);
@@ -204,6 +215,7 @@ static int wait_for(struct stop_job *job, struct stopped *thread)
 	for (unsigned int tries = 0;; tries++) {
 		int status = 0;
 		long got = syscall_raw(SYS_wait4, thread->tid, (long)&status, WNOHANG | __WALL, 0);
+		int late;
 
 		if (got == thread->tid && (status & 0xff) == 0x7f) {
 			/* an event is a stop of ptrace's own; else a signal is to be delivered */
@@ -215,27 +227,43 @@ static int wait_for(struct stop_job *job, struct stopped *thread)
 			return 0; /* it has ended */
 		if (tries < SPINS)
 			continue;
-		if (is_late(job, thread->listed))
-			return -WM_E_STRICT;
+		late = is_late(job, thread);
+		if (late)
+			return late < 0 ? late : 0;
 		syscall_raw(SYS_nanosleep, (long)&pause, 0, 0, 0);
 		if (pause.tv_nsec < SLEEP_LAST_NS)
 			pause.tv_nsec *= 2;
 	}
 }
 
+/* By the number of links of /proc/PID/task: two, and one for each thread that there is. */
+static int are_all_stopped(const struct stop_job *job)
+{
+	uint64_t count = (uint64_t)(job->has_leader_ended != 0);
+	struct stat found;
+
+	if (syscall_raw(SYS_fstat, job->tasks_fd, (long)&found, 0, 0))
+		return 1;
+	for (uint32_t i = 0; i < job->thread_count; i++)
+		count += (uint64_t)(job->threads[i].is_stopped != 0);
+	return (uint64_t)found.st_nlink <= count + 2;
+}
+
 int threads_stop(struct stop_job *job)
 {
-	uint32_t waited = 0;
+	uint32_t waited = 0, before;
 	int error;
 
-	do {
+	for (;;) {
+		before = waited;
 		error = seize_all(job);
-		if (waited == job->thread_count)
-			return error;
 		while (!error && waited < job->thread_count)
 			error = wait_for(job, &job->threads[waited++]);
-	} while (!error);
-	return error;
+		if (error || (waited == before && are_all_stopped(job)))
+			return error;
+		if (waited == before && now_ns() > job->patience_ns)
+			return -WM_E_STRICT;
+	}
 }
 
 void threads_resume(struct stop_job *job)
