@@ -380,8 +380,8 @@ static int is_in(const struct module *module, uintptr_t address)
 void detour_module_came(const struct module *module)
 {
 	/* what copies stacks aside: greenlets and what they are made of, coroutines, callcc of Ruby */
-	static const char *const names[] = { "greenlet", "pypy",  "stacklet", "tealet",
-					     "libaco",	 "libco", "libruby" };
+	static const char *const names[] = { "greenlet", "pypy",   "stacklet", "tealet",
+					     "libaco.",	 "libco.", "libruby" };
 
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		if (module->path && strstr(module->path, names[i]))
