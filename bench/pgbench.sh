@@ -47,8 +47,8 @@ turn()
 	local before after tps done_now
 	before=$(server_ticks)
 	pg_run pgbench -n -c 20 -j 2 -T "$seconds" >"$work/pgbench" 2>&1 || { tail -n 3 "$work/pgbench" >&2; return 1; }
-	for _ in $(seq 30); do
-		[ "$(pgrep -cP "$parent")" -gt 8 ] || break
+	for _ in $(seq 100); do
+		[ "$(pgrep -cP "$parent")" -gt 4 ] || break
 		sleep 0.1
 	done
 	after=$(server_ticks)
@@ -60,12 +60,13 @@ turn()
 
 by_waymark()
 {
-	local specs=() probe
+	local specs=() probe pids
+	pids=$(pg_pids) # before any backend of ours comes and goes
 	for probe in "${probes[@]}"; do
 		specs+=(-e "usdt:postgresql:$probe")
 	done
 	rm -rf "$work/trace"
-	"$waymark" record --json -o "$work/trace" "${specs[@]}" -p "$(pg_pids)" >"$work/recorded" 2>"$work/words" &
+	"$waymark" record --json -o "$work/trace" "${specs[@]}" -p "$pids" >"$work/recorded" 2>"$work/words" &
 	tracer=$!
 	# it records once there is a stream: of a backend that comes after all are attached to
 	for _ in $(seq 50); do

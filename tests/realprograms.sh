@@ -157,20 +157,21 @@ postgres_record()
 	local name=$1
 	shift
 	rm -rf pg
-	run 0 --json --buffer 4M --for 2s -o pg -p "$(pg_pids)" "$@"
+	run 0 --json --buffer 4M --for 2s -o pg -p "$pids" "$@"
 	expect "$name: clients' trouble" "$(grep -cE 'ERROR|aborted' pgbench.log)" 0
 	[ -z "$(pg_complaints)" ] || fail "$name: $(pg_complaints)"
 }
 
 postgres()
 {
-	local clients parent
+	local clients parent pids
 	pg_find >why || { missing "$(cat why)"; return; }
 	pg_start 4 >why || { missing "no server: $(cat why)"; pg_stop; return; }
 	parent=$(head -n 1 "$pg_folder/data/postmaster.pid")
-	pg_run pgbench -n -c 20 -j 2 -T 14 >pgbench.log 2>&1 &
+	pg_run pgbench -n -c 20 -j 2 -T 20 >pgbench.log 2>&1 &
 	clients=$!
 	sleep 1
+	pids=$(pg_pids) # before others come that go again
 
 	# when all are attached to is not told: some of these come while it records
 	(for _ in $(seq 12); do sleep 0.3; pg_run psql -Atc "select 'a late one'"; done | sort -u >late) &
@@ -186,7 +187,9 @@ postgres()
 		fail "few queries have their text"
 	[ "$(grep -cF "a late one" pg.json)" -gt 0 ] || fail "a backend that came later wasn't recorded"
 
+	pids=$(pg_pids)
 	postgres_record "all of USDT" -e 'usdt:postgresql:*'
+	pids=$(pg_pids)
 	postgres_record "functions" -e 'func:Exec*@postgres/ret/' -e 'func:LWLock*@postgres/arg1/' \
 		-e 'func:heap_*@postgres/ret,arg1/' -e 'func:pg_parse_query@postgres/ret,arg1:str/'
 	wait $clients || fail "pgbench ended with status $?: $(tail -n 3 pgbench.log)"
