@@ -23,8 +23,9 @@
 #include "text.h"
 
 #define ROUND_S 2.0
-#define SILENCE_S 60  /* nothing went on for so long: it hangs */
-#define CLEAN_MS 2000 /* for the agent to take up what a killed tool left */
+#define SILENCE_S 60	      /* nothing went on for so long: it hangs */
+#define CLEAN_MS 2000	      /* for the agent to take up what a tool left */
+#define CLEAN_KILLED_MS 13000 /* a tool killed on its way in: the agent waits ten seconds for it */
 #define SPECS_MAX 8
 
 #define OWN "func:point_*/ret,arg1,arg2/", "usdt:torture:point"
@@ -245,10 +246,10 @@ static void books_check(const struct books *books, struct wm_session *session,
 	}
 }
 
-/* Within CLEAN_MS, with the victim parked. */
+/* Within CLEAN_MS, with the victim parked; CLEAN_KILLED_MS where a tool was killed. */
 static void text_check(void)
 {
-	double end = now_s() + CLEAN_MS / 1e3;
+	double end = now_s() + (way_now->is_killed ? CLEAN_KILLED_MS : CLEAN_MS) / 1e3;
 
 	while (text_differs(victim, 0) && now_s() < end)
 		usleep(20000);
