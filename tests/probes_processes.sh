@@ -59,13 +59,13 @@ kill "$pid"
 
 # In namespaces of its own: files are found as the process sees them.
 if [ "$(id -u)" -eq 0 ] && unshare --mount --pid --fork --mount-proc true 2>/dev/null; then
-	mkdir -p root
+	mkdir -p root own
 	cp probed root/inner
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	start unshare --mount --pid --fork --mount-proc --kill-child sh -c \
-		'mount -t tmpfs none /mnt && cp '"$folder"'/root/inner /mnt/inner && exec /mnt/inner 0 1 1000'
+		'mount -t tmpfs none "$1" && cp root/inner "$1" && exec "$1"/inner 0 1 1000' - "$folder/own"
 	sleep 0.5
-	inner=$(pgrep -f '^/mnt/inner 0 1 1000' | head -1)
+	inner=$(pgrep -f "^$folder/own/inner 0 1 1000" | head -1)
 	run 0 --json --for 300ms -e func:add -o contained -p "$inner"
 	[ "$(count contained inner:add)" -gt 10 ] || fail "in a container: nothing was recorded"
 	kill -9 "$inner" 2>/dev/null
