@@ -28,7 +28,7 @@
 #define DETOUR_RELAY_BYTES 5
 
 struct detour {
-	struct detour *next, *next_in_bucket;
+	struct detour *next, *next_in_bucket, *next_relay_in_bucket;
 	struct control_detour *record; /* a copy of the message's */
 	const uint8_t *code_bytes;     /* in it, as are these */
 	const struct detour_fixup *fixups;
@@ -123,6 +123,9 @@ struct detour *table_find(const struct control_detour *record, uint64_t hash);
 /* One whose span overlaps [start, end) and for which `matters` says so; NULL. */
 struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour *but,
 			     int (*matters)(const struct detour *));
+
+/* One, wanted or not, whose relay overlaps [start, end); NULL. */
+struct detour *table_relay(uintptr_t start, uintptr_t end);
 
 void table_add(struct detour *detour);
 

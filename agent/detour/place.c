@@ -186,12 +186,8 @@ static int check_relay(const struct text *text, const struct control_detour *rec
 	if (!segment || !(segment->prot & PROT_EXEC) ||
 	    (relay < record->address + record->span_bytes && end > record->address))
 		return -WM_E_PROTOCOL;
-	if (table_overlap(relay, end, NULL, is_any))
+	if (table_overlap(relay, end, NULL, is_any) || table_relay(relay, end))
 		return -WM_E_DETOUR_TAKEN;
-	for (const struct detour *d = detour_first(); d; d = d->next) {
-		if (d->relay && d->relay < end && d->relay + DETOUR_RELAY_BYTES > relay)
-			return -WM_E_DETOUR_TAKEN;
-	}
 	if (text_read(text, relay, found, sizeof found))
 		return -EFAULT;
 	if (!memcmp(found, record->original + record->span_bytes, sizeof found))
@@ -199,17 +195,6 @@ static int check_relay(const struct text *text, const struct control_detour *rec
 	memcpy(refusal->expected, record->original + record->span_bytes, sizeof refusal->expected);
 	memcpy(refusal->found, found, sizeof refusal->found);
 	return -WM_E_SITE_CHANGED;
-}
-
-static int is_in_relay(const struct control_detour *record)
-{
-	uintptr_t end = record->address + record->span_bytes;
-
-	for (const struct detour *d = detour_first(); d; d = d->next) {
-		if (d->relay && d->relay < end && d->relay + DETOUR_RELAY_BYTES > record->address)
-			return 1;
-	}
-	return 0;
 }
 
 /*
@@ -257,7 +242,8 @@ static int check_place(const struct text *text, const struct control_detour *rec
 		if (!data || !(data->prot & PROT_WRITE))
 			return -EFAULT;
 	}
-	if (table_overlap(record->address, end, NULL, is_wanted) || is_in_relay(record))
+	if (table_overlap(record->address, end, NULL, is_wanted) ||
+	    table_relay(record->address, end))
 		return -WM_E_DETOUR_TAKEN;
 	if (table_overlap(record->address, end, NULL, is_inert)) {
 		detour_disarm_idle(text, 100, NULL);

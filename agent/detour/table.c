@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* By address: buckets of 64 bytes of code, so that what overlaps a span lies in three of them at most. */
+/*
+ * By address: buckets of 64 bytes of code, so that what overlaps a span lies in three of them at most.
+ * Relays lie in buckets of their own, likewise.
+ */
 #include "agent/detour/detour.h"
 
 #include <string.h>
 
 #define BUCKETS 16384u
+#define RELAY_BUCKETS 1024u /* one function in twenty has one */
 #define CELL_BYTES 64u
 
 _Static_assert(DETOUR_SPAN_MAX <= CELL_BYTES, "a span reaches into the next cell at most");
 
+_Static_assert(DETOUR_RELAY_BYTES <= CELL_BYTES, "likewise a relay");
+
 static struct detour *buckets[BUCKETS];
+static struct detour *relays[RELAY_BUCKETS];
 static struct detour *first, **last = &first;
 
 struct detour *detour_first(void)
@@ -62,12 +69,32 @@ struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour
 	return NULL;
 }
 
+struct detour *table_relay(uintptr_t start, uintptr_t end)
+{
+	uintptr_t cell = start / CELL_BYTES;
+
+	for (uintptr_t at = cell ? cell - 1 : 0; at <= (end - 1) / CELL_BYTES; at++) {
+		struct detour *d = relays[bucket_of(at) % RELAY_BUCKETS];
+
+		for (; d; d = d->next_relay_in_bucket) {
+			if (d->relay < end && d->relay + DETOUR_RELAY_BYTES > start)
+				return d;
+		}
+	}
+	return NULL;
+}
+
 void table_add(struct detour *detour)
 {
 	struct detour **bucket = &buckets[bucket_of(detour->record->address / CELL_BYTES)];
+	struct detour **relay = &relays[bucket_of(detour->relay / CELL_BYTES) % RELAY_BUCKETS];
 
 	detour->next_in_bucket = *bucket;
 	*bucket = detour;
+	if (detour->relay) {
+		detour->next_relay_in_bucket = *relay;
+		*relay = detour;
+	}
 	/* whole before it is linked: a fork may find us here (detour_forked) */
 	__atomic_store_n(last, detour, __ATOMIC_RELEASE);
 	last = &detour->next;
