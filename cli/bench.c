@@ -168,7 +168,9 @@ int cmd_bench(int argc, char **argv)
 	measure_others(&table, &options);
 	if (table.live)
 		fputs("\r\033[K", stderr);
-	(options.json ? rows_print_json : rows_print)(stdout, table.rows, table.count);
+	err = (options.json ? rows_print_json : rows_print)(table.rows, table.count);
+	if (err)
+		status = complain(err, "standard output");
 	for (unsigned int i = 0; i < table.count; i++)
 		if (!strncmp(table.rows[i].skipped, ROW_WRONG, strlen(ROW_WRONG))) {
 			fprintf(stderr, "waymark: %s: %s\n", table.rows[i].name,

@@ -48,21 +48,48 @@ static const char *state_text(const struct catalog_marker *marker, char text[32]
 	return text;
 }
 
-static void put(struct out *out, const char *text)
+void list_put(struct out *out, const char *text)
 {
 	out_escaped(out, text, strlen(text));
 }
 
-static void put_padded(struct out *out, const char *text, size_t columns)
+void list_put_padded(struct out *out, const char *text, size_t columns)
 {
-	put(out, text);
+	list_put(out, text);
 	for (size_t at = strlen(text); at < columns; at++)
 		out_char(out, ' ');
 }
 
+void list_put_module(struct out *out, pid_t pid, const char *module)
+{
+	out_literal(out, "# ");
+	if (pid) {
+		out_literal(out, "process ");
+		out_u64(out, (uint64_t)pid);
+		out_literal(out, ", ");
+	}
+	list_put(out, module);
+	out_char(out, '\n');
+}
+
+void list_put_field(struct out *out, const char *name, uint8_t type)
+{
+	list_put(out, name);
+	out_char(out, ' ');
+	list_put(out, type_word(type));
+}
+
+void list_json_field(struct json *json, const char *key, const char *name, uint8_t type)
+{
+	json_open(json, key, '{');
+	json_string(json, "name", name);
+	json_string(json, "type", type_word(type));
+	json_close(json, '}');
+}
+
 static void put_place(struct out *out, const struct catalog_site *site)
 {
-	put(out, site->file);
+	list_put(out, site->file);
 	out_char(out, ':');
 	out_u64(out, site->line);
 }
@@ -79,8 +106,7 @@ static void put_fields(struct out *out, const struct catalog_marker *marker)
 	fieldname_list(marker->fields, count, names);
 	out_literal(out, "    ");
 	for (int i = 0; i < count; i++) {
-		const char *type = type_word(marker->types[i]);
-		size_t columns = strlen(names[i]) + strlen(type) + 3;
+		size_t columns = strlen(names[i]) + strlen(type_word(marker->types[i])) + 3;
 
 		if (i && column + columns > LINE_COLUMNS) {
 			out_literal(out, ",\n    ");
@@ -88,9 +114,7 @@ static void put_fields(struct out *out, const struct catalog_marker *marker)
 		} else if (i) {
 			out_literal(out, ", ");
 		}
-		put(out, names[i]);
-		out_char(out, ' ');
-		put(out, type);
+		list_put_field(out, names[i], marker->types[i]);
 		column += columns;
 	}
 	if (marker->types_differ)
@@ -109,7 +133,7 @@ static void put_sites(struct out *out, const struct catalog_marker *marker)
 		else
 			out_char(out, '-');
 		out_literal(out, "  ");
-		put_padded(out, state_words[site->state], 9);
+		list_put_padded(out, state_words[site->state], 9);
 		put_place(out, site);
 		out_char(out, '\n');
 	}
@@ -125,7 +149,7 @@ static void put_hits(struct out *out, const struct catalog_marker *marker)
 	else
 		snprintf(text, sizeof(text), "%" PRIu64 " hit%s", marker->hits,
 			 marker->hits == 1 ? "" : "s");
-	put_padded(out, text, 14);
+	list_put_padded(out, text, 14);
 	out_literal(out, "  ");
 }
 
@@ -134,13 +158,13 @@ static void put_marker(struct out *out, const struct catalog_marker *marker, siz
 {
 	char text[32], count[24];
 
-	put_padded(out, marker->name, columns);
+	list_put_padded(out, marker->name, columns);
 	out_literal(out, "  ");
-	put_padded(out, catalog_kind(marker->kind), 8);
+	list_put_padded(out, catalog_kind(marker->kind), 8);
 	snprintf(count, sizeof(count), "%zu site%s", marker->site_count,
 		 marker->site_count == 1 ? "" : "s");
-	put_padded(out, count, 11);
-	put_padded(out, state_text(marker, text), 9);
+	list_put_padded(out, count, 11);
+	list_put_padded(out, state_text(marker, text), 9);
 	if (marker->pid)
 		put_hits(out, marker);
 	put_place(out, &marker->sites[0]);
@@ -169,132 +193,82 @@ void list_text(struct out *out, const struct catalog *catalog, const char *take,
 		    strcmp(before->module, marker->module)) {
 			if (before)
 				out_char(out, '\n');
-			out_char(out, '#');
-			out_char(out, ' ');
-			if (marker->pid) {
-				out_literal(out, "process ");
-				out_u64(out, (uint64_t)marker->pid);
-				out_literal(out, ", ");
-			}
-			put(out, marker->module);
-			out_char(out, '\n');
+			list_put_module(out, marker->pid, marker->module);
 		}
 		put_marker(out, marker, columns, sites);
 		before = marker;
 	}
 }
 
-static void key_string(struct out *out, const char *key, const char *value)
-{
-	out_char(out, '"');
-	out_text(out, key, strlen(key));
-	out_literal(out, "\":\"");
-	out_json(out, value, strlen(value));
-	out_char(out, '"');
-}
-
-static void key_number(struct out *out, const char *key, uint64_t value)
-{
-	out_char(out, '"');
-	out_text(out, key, strlen(key));
-	out_literal(out, "\":");
-	out_u64(out, value);
-}
-
-static void json_fields(struct out *out, const struct catalog_marker *marker)
+static void json_fields(struct json *json, const struct catalog_marker *marker)
 {
 	char names[FIELDS_MAX][FIELDNAME_BYTES];
 	int count = field_count(marker);
 
 	fieldname_list(marker->fields, count, names);
-	out_literal(out, ",\"fields\":[");
-	for (int i = 0; i < count; i++) {
-		if (i)
-			out_char(out, ',');
-		out_char(out, '{');
-		key_string(out, "name", names[i]);
-		out_char(out, ',');
-		key_string(out, "type", type_word(marker->types[i]));
-		out_char(out, '}');
-	}
-	out_char(out, ']');
+	json_open(json, "fields", '[');
+	for (int i = 0; i < count; i++)
+		list_json_field(json, NULL, names[i], marker->types[i]);
+	json_close(json, ']');
 }
 
-static void json_sites(struct out *out, const struct catalog_marker *marker)
+static void json_sites(struct json *json, const struct catalog_marker *marker)
 {
-	out_literal(out, ",\"places\":[");
+	json_open(json, "places", '[');
 	for (size_t i = 0; i < marker->site_count; i++) {
 		const struct catalog_site *site = &marker->sites[i];
 
-		if (i)
-			out_char(out, ',');
-		out_char(out, '{');
-		key_number(out, "address", site->address);
-		out_char(out, ',');
-		key_string(out, "state",
-			   site->state == SITE_IS_SILENT ? "none" : state_words[site->state]);
-		out_char(out, ',');
-		key_string(out, "file", site->file);
-		out_char(out, ',');
-		key_number(out, "line", site->line);
-		out_char(out, '}');
+		json_open(json, NULL, '{');
+		json_number(json, "address", site->address);
+		json_string(json, "state",
+			    site->state == SITE_IS_SILENT ? "none" : state_words[site->state]);
+		json_string(json, "file", site->file);
+		json_number(json, "line", site->line);
+		json_close(json, '}');
 	}
-	out_char(out, ']');
+	json_close(json, ']');
 }
 
-static void json_hits(struct out *out, const struct catalog_marker *marker)
+static void json_hits(struct json *json, const struct catalog_marker *marker)
 {
 	if (marker->hits == CATALOG_HITS_UNKNOWN)
-		out_literal(out, "\"hits\":null");
+		json_null(json, "hits");
 	else
-		key_number(out, "hits", marker->hits);
+		json_number(json, "hits", marker->hits);
 }
 
-static void json_marker(struct out *out, const struct catalog_marker *marker, int sites)
+static void json_marker(struct json *json, const struct catalog_marker *marker, int sites)
 {
-	out_char(out, '{');
-	key_string(out, "name", marker->name);
-	out_char(out, ',');
-	key_string(out, "kind", catalog_kind(marker->kind));
-	out_char(out, ',');
-	key_string(out, "way", marker->way == 'p' ? "flag" : "jump");
-	out_char(out, ',');
-	if (marker->pid) {
-		key_number(out, "pid", (uint64_t)marker->pid);
-		out_char(out, ',');
-	}
-	key_string(out, "module", marker->module);
-	json_fields(out, marker);
-	out_char(out, ',');
-	key_number(out, "sites", marker->site_count);
-	out_char(out, ',');
-	key_number(out, "armed", marker->counts[SITE_IS_ARMED]);
-	out_char(out, ',');
-	key_number(out, "changed", marker->counts[SITE_IS_CHANGED]);
-	out_char(out, ',');
-	if (marker->pid) {
-		json_hits(out, marker);
-		out_char(out, ',');
-	}
-	key_string(out, "file", marker->sites[0].file);
-	out_char(out, ',');
-	key_number(out, "line", marker->sites[0].line);
+	json_open(json, NULL, '{');
+	json_string(json, "name", marker->name);
+	json_string(json, "kind", catalog_kind(marker->kind));
+	json_string(json, "way", marker->way == 'p' ? "flag" : "jump");
+	if (marker->pid)
+		json_number(json, "pid", (uint64_t)marker->pid);
+	json_string(json, "module", marker->module);
+	json_fields(json, marker);
+	json_number(json, "sites", marker->site_count);
+	json_number(json, "armed", marker->counts[SITE_IS_ARMED]);
+	json_number(json, "changed", marker->counts[SITE_IS_CHANGED]);
+	if (marker->pid)
+		json_hits(json, marker);
+	json_string(json, "file", marker->sites[0].file);
+	json_number(json, "line", marker->sites[0].line);
 	if (sites)
-		json_sites(out, marker);
-	out_char(out, '}');
+		json_sites(json, marker);
+	json_close(json, '}');
 }
 
 void list_json(struct out *out, const struct catalog *catalog, const char *take, int sites)
 {
-	const char *between = "\n";
+	struct json json = { out, 0 };
 
-	out_char(out, '[');
+	json_open(&json, NULL, '[');
 	for (size_t i = 0; i < catalog->count; i++) {
 		if (!take[i])
 			continue;
-		out_text(out, between, strlen(between));
-		json_marker(out, &catalog->markers[i], sites);
-		between = ",\n";
+		json_line(&json);
+		json_marker(&json, &catalog->markers[i], sites);
 	}
 	out_literal(out, "\n]\n");
 }

@@ -2,8 +2,8 @@
 #include "cli/list_probes.h"
 
 #include "cli/cli.h"
+#include "cli/list.h"
 #include "cli/outcome.h"
-#include "session/catalog.h"
 #include "session/loaded.h"
 #include "session/plan.h"
 #include "trace/out.h"
@@ -19,6 +19,7 @@
 
 struct listing {
 	struct out *out;
+	struct json lines; /* to the same */
 	struct spec_list *specs;
 	struct name_list names; /* for "did you mean" */
 	int json;
@@ -28,18 +29,6 @@ struct listing {
 	int has_head;  /* the module's line is written */
 	uint64_t count, refused;
 };
-
-static void put(struct out *out, const char *text)
-{
-	out_escaped(out, text, strlen(text));
-}
-
-static void put_padded(struct out *out, const char *text, size_t columns)
-{
-	put(out, text);
-	for (size_t at = strlen(text); at < columns; at++)
-		out_char(out, ' ');
-}
 
 static const char *kind_word(enum code_place_kind kind)
 {
@@ -62,13 +51,6 @@ static const char *tier_word(const struct control_detour *detour)
 	}
 }
 
-static const char *type_word(uint8_t type)
-{
-	const char *word = catalog_type(type);
-
-	return word ? word : "?";
-}
-
 /* ---- text ---- */
 
 static void text_head(struct listing *listing)
@@ -76,14 +58,7 @@ static void text_head(struct listing *listing)
 	if (listing->has_head)
 		return;
 	listing->has_head = 1;
-	out_literal(listing->out, "# ");
-	if (listing->pid) {
-		out_literal(listing->out, "process ");
-		out_u64(listing->out, (uint64_t)listing->pid);
-		out_literal(listing->out, ", ");
-	}
-	put(listing->out, listing->module);
-	out_char(listing->out, '\n');
+	list_put_module(listing->out, listing->pid, listing->module);
 }
 
 static void text_fields(struct out *out, const struct code_place *place)
@@ -94,17 +69,14 @@ static void text_fields(struct out *out, const struct code_place *place)
 	for (unsigned int i = 0; i < place->field_count; i++) {
 		if (i)
 			out_literal(out, ", ");
-		put(out, place->fields[i].name);
-		out_char(out, ' ');
-		put(out, type_word(place->fields[i].type));
+		list_put_field(out, place->fields[i].name, place->fields[i].type);
 	}
-	if (place->wants_return) {
-		out_text(out, place->field_count ? "; ret" : "ret", place->field_count ? 5 : 3);
-		if (place->ret.type) {
-			out_char(out, ' ');
-			put(out, type_word(place->ret.type));
-		}
-	}
+	if (place->wants_return && place->field_count)
+		out_literal(out, "; ");
+	if (place->wants_return && place->ret.type)
+		list_put_field(out, "ret", place->ret.type);
+	else if (place->wants_return)
+		out_literal(out, "ret");
 	out_char(out, '\n');
 }
 
@@ -118,23 +90,23 @@ static void text_place(struct listing *listing, const struct code_place *place, 
 	snprintf(name, sizeof(name), "%s:%s", place->subsystem, place->event);
 	snprintf(address, sizeof(address), "0x%llx",
 		 (unsigned long long)(place->address ? place->address + listing->base : 0));
-	put_padded(out, name, NAME_COLUMNS);
+	list_put_padded(out, name, NAME_COLUMNS);
 	out_literal(out, "  ");
-	put_padded(out, kind_word(place->kind), 8);
+	list_put_padded(out, kind_word(place->kind), 8);
 	out_literal(out, "  ");
-	put_padded(out, address, 14);
+	list_put_padded(out, address, 14);
 	out_literal(out, "  ");
-	put_padded(out, tier_word(detour), 7);
+	list_put_padded(out, tier_word(detour), 7);
 	if (err) {
 		out_literal(out, "  ");
-		put(out, wm_error_text(err));
+		list_put(out, wm_error_text(err));
 		if (detail[0]) {
 			out_literal(out, ": ");
-			put(out, detail);
+			list_put(out, detail);
 		}
 	} else if (place->source && place->source[0]) {
 		out_literal(out, "  ");
-		put(out, place->source);
+		list_put(out, place->source);
 		out_char(out, ':');
 		out_u64(out, place->line);
 	}
@@ -145,78 +117,37 @@ static void text_place(struct listing *listing, const struct code_place *place, 
 
 /* ---- JSON ---- */
 
-static void key_string(struct out *out, const char *key, const char *value)
-{
-	out_char(out, '"');
-	out_text(out, key, strlen(key));
-	out_literal(out, "\":\"");
-	out_json(out, value, strlen(value));
-	out_char(out, '"');
-}
-
-static void key_number(struct out *out, const char *key, uint64_t value)
-{
-	out_char(out, '"');
-	out_text(out, key, strlen(key));
-	out_literal(out, "\":");
-	out_u64(out, value);
-}
-
-static void json_field(struct out *out, const struct code_field *field)
-{
-	out_char(out, '{');
-	key_string(out, "name", field->name);
-	out_char(out, ',');
-	key_string(out, "type", type_word(field->type));
-	out_char(out, '}');
-}
-
 static void json_place(struct listing *listing, const struct code_place *place, int err,
 		       const char *detail, const struct control_detour *detour)
 {
-	struct out *out = listing->out;
+	struct json *json = &listing->lines;
 	char name[512];
 
-	out_text(out, listing->count > 1 ? ",\n{" : "\n{", listing->count > 1 ? 3 : 2);
+	json_line(json);
+	json_open(json, NULL, '{');
 	snprintf(name, sizeof(name), "%s:%s", place->subsystem, place->event);
-	key_string(out, "name", name);
-	out_char(out, ',');
-	key_string(out, "kind", kind_word(place->kind));
-	out_char(out, ',');
-	if (listing->pid) {
-		key_number(out, "pid", (uint64_t)listing->pid);
-		out_char(out, ',');
-	}
-	key_string(out, "module", listing->module);
-	out_char(out, ',');
-	key_number(out, "address", place->address ? place->address + listing->base : 0);
-	out_char(out, ',');
-	key_string(out, "tier", tier_word(detour));
-	out_char(out, ',');
+	json_string(json, "name", name);
+	json_string(json, "kind", kind_word(place->kind));
+	if (listing->pid)
+		json_number(json, "pid", (uint64_t)listing->pid);
+	json_string(json, "module", listing->module);
+	json_number(json, "address", place->address ? place->address + listing->base : 0);
+	json_string(json, "tier", tier_word(detour));
 	if (err) {
-		key_string(out, "reason", wm_error_text(err));
-		out_char(out, ',');
-		key_string(out, "detail", detail);
-		out_char(out, ',');
+		json_string(json, "reason", wm_error_text(err));
+		json_string(json, "detail", detail);
 	}
-	key_string(out, "file", place->source ? place->source : "");
-	out_char(out, ',');
-	key_number(out, "line", place->line);
-	out_literal(out, ",\"fields\":[");
-	for (unsigned int i = 0; !err && i < place->field_count; i++) {
-		if (i)
-			out_char(out, ',');
-		json_field(out, &place->fields[i]);
-	}
-	out_char(out, ']');
-	if (!err && place->wants_return) {
-		out_literal(out, ",\"ret\":");
-		if (place->ret.type)
-			json_field(out, &place->ret);
-		else
-			out_literal(out, "null");
-	}
-	out_char(out, '}');
+	json_string(json, "file", place->source);
+	json_number(json, "line", place->line);
+	json_open(json, "fields", '[');
+	for (unsigned int i = 0; !err && i < place->field_count; i++)
+		list_json_field(json, NULL, place->fields[i].name, place->fields[i].type);
+	json_close(json, ']');
+	if (!err && place->wants_return && place->ret.type)
+		list_json_field(json, "ret", place->ret.name, place->ret.type);
+	else if (!err && place->wants_return)
+		json_null(json, "ret");
+	json_close(json, '}');
 }
 
 /* ---- what there is ---- */
@@ -299,7 +230,7 @@ static int list_all(struct listing *listing, const char *const *files, size_t fi
 	int status = CLI_FINE, one;
 
 	if (listing->json)
-		out_char(listing->out, '[');
+		json_open(&listing->lines, NULL, '[');
 	for (size_t i = 0; i < pid_count; i++) {
 		one = list_process(listing, pids[i]);
 		status = one ? one : status;
@@ -325,6 +256,7 @@ int list_probes(struct spec_list *specs, const char *const *files, size_t file_c
 	if (!listing.out)
 		return complain(-ENOMEM, NULL);
 	out_init(listing.out, STDOUT_FILENO);
+	listing.lines.out = listing.out;
 	status = list_all(&listing, files, file_count, pids, pid_count);
 	if (!json && listing.count) {
 		out_u64(listing.out, listing.count - listing.refused);

@@ -3,7 +3,6 @@
 
 #include "cli/cli.h"
 #include "cli/quantity.h"
-#include "trace/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,44 +137,24 @@ void outcome_refusals(const struct wm_session *session, int verbose)
 	free(all);
 }
 
-static void put_text(struct text *to, const char *key, const char *value)
+void outcome_json(struct json *json, const struct probes *probes)
 {
-	text_format(to, "\"%s\":\"", key);
-	for (const char *c = value; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			text_format(to, "\\%c", *c);
-		else if ((unsigned char)*c < ' ')
-			text_format(to, "\\u%04x", (unsigned char)*c);
-		else
-			text_add(to, c, 1);
-	}
-	text_add(to, "\"", 1);
-}
+	const struct probe_refusals *list = &probes->refusals;
 
-char *outcome_json(const struct wm_session *session)
-{
-	const struct probe_refusals *list = &session->probes.refusals;
-	struct text text = { 0 };
-
-	text_format(&text, ",\"places\":%llu,\"unarmed\":%llu,\"late_modules\":%llu,\"refusals\":[",
-		    (unsigned long long)session->probes.wanted,
-		    (unsigned long long)session->probes.unarmed,
-		    (unsigned long long)session->probes.late);
+	json_number(json, "places", probes->wanted);
+	json_number(json, "unarmed", probes->unarmed);
+	json_number(json, "late_modules", probes->late);
+	json_open(json, "refusals", '[');
 	for (size_t i = 0; i < list->count; i++) {
 		const struct probe_refusal *refusal = &list->all[i];
 
-		text_format(&text, "%s{", i ? "," : "");
-		put_text(&text, "name", refusal->name);
-		text_format(&text, ",");
-		put_text(&text, "module", refusal->module);
-		text_format(&text, ",\"address\":%llu,", (unsigned long long)refusal->address);
-		put_text(&text, "reason", wm_error_text(refusal->error));
-		text_format(&text, ",");
-		put_text(&text, "detail", refusal->detail);
-		text_format(&text, "}");
+		json_open(json, NULL, '{');
+		json_string(json, "name", refusal->name);
+		json_string(json, "module", refusal->module);
+		json_number(json, "address", refusal->address);
+		json_string(json, "reason", wm_error_text(refusal->error));
+		json_string(json, "detail", refusal->detail);
+		json_close(json, '}');
 	}
-	text_format(&text, "]");
-	if (text.error)
-		text_release(&text);
-	return text.at;
+	json_close(json, ']');
 }

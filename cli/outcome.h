@@ -3,6 +3,7 @@
 #ifndef CLI_OUTCOME_H
 #define CLI_OUTCOME_H
 
+#include "cli/json.h"
 #include "session/session.h"
 
 #include <stddef.h>
@@ -21,7 +22,7 @@ void outcome_ambiguous(const struct wm_session *session);
 /* On stderr, how many places were refused, for what reasons; each by itself if `verbose`. */
 void outcome_refusals(const struct wm_session *session, int verbose);
 
-/* For programs: ,"places":N,"refusals":[{...}, ...]; to be freed, NULL without memory. */
-char *outcome_json(const struct wm_session *session);
+/* For programs, as members of an object: how many places were wanted, and what became of which. */
+void outcome_json(struct json *json, const struct probes *probes);
 
 #endif

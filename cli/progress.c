@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/progress.h"
 
+#include "cli/json.h"
+#include "cli/outcome.h"
 #include "cli/quantity.h"
 
 #include <stdio.h>
@@ -83,38 +85,28 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
 	fprintf(stderr, "waymark: the trace is in %s\n", dir);
 }
 
-static void put_text(const char *text)
+int progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
+			 const char *dir, int exit_status, const char *error,
+			 const struct probes *probes)
 {
-	putchar('"');
-	for (; *text; text++) {
-		unsigned char c = (unsigned char)*text;
+	static struct out out;
+	struct json json = { &out, 0 };
 
-		if (c == '"' || c == '\\')
-			printf("\\%c", c);
-		else if (c < 0x20)
-			printf("\\u%04x", c);
-		else
-			putchar(c);
-	}
-	putchar('"');
-}
-
-void progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
-			  const char *dir, int exit_status, const char *error, const char *more)
-{
-	fputs("{\"dir\":", stdout);
-	put_text(dir);
-	printf(",\"recorded\":%llu,\"discarded\":%llu,\"bytes\":%llu,\"seconds\":%.6f,"
-	       "\"processes\":%u,\"markers\":%llu,\"sites\":%llu,\"refused\":%llu,\"status\":%d,"
-	       "\"error\":",
-	       (unsigned long long)status->recorded, (unsigned long long)status->discarded,
-	       (unsigned long long)status->bytes, (double)progress_elapsed_ns(progress) / 1e9,
-	       status->processes_ever, (unsigned long long)status->markers,
-	       (unsigned long long)status->sites, (unsigned long long)status->refused, exit_status);
-	if (error[0])
-		put_text(error);
-	else
-		fputs("null", stdout);
-	printf("%s}\n", more ? more : "");
-	fflush(stdout);
+	out_init(&out, STDOUT_FILENO);
+	json_open(&json, NULL, '{');
+	json_string(&json, "dir", dir);
+	json_number(&json, "recorded", status->recorded);
+	json_number(&json, "discarded", status->discarded);
+	json_number(&json, "bytes", status->bytes);
+	json_decimal(&json, "seconds", (double)progress_elapsed_ns(progress) / 1e9, 6);
+	json_number(&json, "processes", status->processes_ever);
+	json_number(&json, "markers", status->markers);
+	json_number(&json, "sites", status->sites);
+	json_number(&json, "refused", status->refused);
+	json_number(&json, "status", (uint64_t)exit_status);
+	json_words(&json, "error", error);
+	outcome_json(&json, probes);
+	json_close(&json, '}');
+	out_char(&out, '\n');
+	return out_flush(&out);
 }

@@ -3,6 +3,8 @@
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
 
+#include "session/probe.h"
+
 #include <stdint.h>
 #include <waymark/session.h>
 
@@ -31,10 +33,11 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
 		     const char *dir, enum wm_policy policy, int error);
 
 /*
- * The same for programs, one JSON object on stdout. `error` may be "". `more` are further members, each
- * with its comma in front; NULL: none.
+ * The same for programs, one JSON object on stdout, with what became of the places that were to be
+ * probed. `error` is in words, "" for none. Returns 0 or -errno of writing it.
  */
-void progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
-			  const char *dir, int exit_status, const char *error, const char *more);
+int progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
+			 const char *dir, int exit_status, const char *error,
+			 const struct probes *probes);
 
 #endif

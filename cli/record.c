@@ -26,10 +26,11 @@ struct recording {
 	struct wm_session *session;
 	struct guardian guardian;
 	struct progress progress;
-	pid_t child;	  /* 0: none, or reaped */
-	int child_status; /* as an exit status, once reaped */
-	int error;	  /* what ended the recording early */
-	char why[1200];	  /* in words, for --json */
+	pid_t child;	      /* 0: none, or reaped */
+	int child_status;     /* as an exit status, once reaped */
+	struct probes probes; /* of the session, once it is closed; for --json */
+	int error;	      /* what ended the recording early */
+	char why[1200];	      /* in words, for --json */
 };
 
 /* ---- signals ---- */
@@ -233,12 +234,35 @@ static void remove_trace(const char *dir, int had_dir)
 		rmdir(dir);
 }
 
+/* The session ends here, but for what is to be told of its probes. */
+static void close_session(struct recording *recording)
+{
+	if (recording->session) {
+		recording->probes = recording->session->probes;
+		recording->session->probes = (struct probes){ 0 };
+	}
+	wm_session_close(recording->session);
+	guardian_release(&recording->guardian);
+}
+
+/* Returns the exit status: `result`, or what becomes of it if that can't be told. */
+static int sum_up_json(struct recording *recording, const struct wm_session_status *status,
+		       int result)
+{
+	int err = 0;
+
+	if (recording->options->json)
+		err = progress_sum_up_json(&recording->progress, status, recording->options->dir,
+					   result, recording->why, &recording->probes);
+	probes_release(&recording->probes);
+	return err ? complain(err, "standard output") : result;
+}
+
 static int finish(struct recording *recording)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 	const struct record_options *options = recording->options;
 	int err = wm_session_stop(recording->session), result = CLI_FINE;
-	char *places;
 
 	progress_clear(&recording->progress);
 	if (err && err != recording->error)
@@ -254,19 +278,13 @@ static int finish(struct recording *recording)
 			(unsigned long long)status.refused, wm_session_detail(recording->session));
 	if (complain_unmatched(recording) || recording->error)
 		result = CLI_FAILED;
-	places = options->json ? outcome_json(recording->session) : NULL;
-	wm_session_close(recording->session);
-	guardian_release(&recording->guardian);
+	close_session(recording);
 	wait_for_child(recording);
 	if (recording->child_status && !recording->error)
 		result = recording->child_status;
 	if (recording->child && !recording->error && interrupts)
 		result = 128 + SIGINT;
-	if (options->json)
-		progress_sum_up_json(&recording->progress, &status, options->dir, result,
-				     recording->why, places);
-	free(places);
-	return result;
+	return sum_up_json(recording, &status, result);
 }
 
 /* It did not come to recording: nothing may be left behind, neither a program nor a folder. */
@@ -280,14 +298,10 @@ static int give_up(struct recording *recording, int had_dir)
 		while (!reap(recording, 0))
 			;
 	}
-	wm_session_close(recording->session);
-	guardian_release(&recording->guardian);
+	close_session(recording);
 	if (has_trace)
 		remove_trace(recording->options->dir, had_dir);
-	if (recording->options->json)
-		progress_sum_up_json(&recording->progress, &status, recording->options->dir,
-				     CLI_FAILED, recording->why, NULL);
-	return CLI_FAILED;
+	return sum_up_json(recording, &status, CLI_FAILED);
 }
 
 /*

@@ -1,145 +1,124 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/report.h"
 
-#include "trace/out.h"
+#include "cli/json.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-static void put_string(struct out *out, const char *key, const char *value)
+static void put_processes(struct json *json, const struct tsdl *meta)
 {
-	out_char(out, '"');
-	out_text(out, key, strlen(key));
-	out_literal(out, "\":\"");
-	out_json(out, value ? value : "", value ? strlen(value) : 0);
-	out_char(out, '"');
-}
-
-static void put_number(struct out *out, const char *key, uint64_t value)
-{
-	out_char(out, '"');
-	out_text(out, key, strlen(key));
-	out_literal(out, "\":");
-	out_u64(out, value);
-}
-
-static void put_next(struct out *out, const char *key, uint64_t value)
-{
-	out_char(out, ',');
-	put_number(out, key, value);
-}
-
-static void put_processes(struct out *out, const struct tsdl *meta)
-{
-	out_literal(out, ",\"processes\":[");
+	json_open(json, "processes", '[');
 	for (uint32_t i = 0; i < meta->process_count; i++) {
 		const struct tsdl_process *process = &meta->processes[i];
 
-		out_text(out, i ? ",{" : "{", i ? 2 : 1);
-		put_number(out, "pid", process->pid);
-		put_next(out, "ppid", process->ppid);
-		out_char(out, ',');
-		put_string(out, "exe", process->exe);
-		out_char(out, ',');
-		put_string(out, "build_id", process->build_id);
-		out_char(out, '}');
+		json_open(json, NULL, '{');
+		json_number(json, "pid", process->pid);
+		json_number(json, "ppid", process->ppid);
+		json_string(json, "exe", process->exe);
+		json_string(json, "build_id", process->build_id);
+		json_close(json, '}');
 	}
-	out_char(out, ']');
+	json_close(json, ']');
 }
 
-static void put_events(struct out *out, const struct summary *summary)
+static void put_events(struct json *json, const struct summary *summary)
 {
-	out_literal(out, ",\"events\":[");
+	json_open(json, "events", '[');
 	for (uint32_t i = 0; i < summary->event_count; i++) {
 		const struct summary_event *event = &summary->events[i];
 
-		out_text(out, i ? ",{" : "{", i ? 2 : 1);
-		put_string(out, "name", event->name);
-		put_next(out, "count", event->count);
-		put_next(out, "threads", event->threads);
-		put_next(out, "processes", event->processes);
-		out_char(out, '}');
+		json_open(json, NULL, '{');
+		json_string(json, "name", event->name);
+		json_number(json, "count", event->count);
+		json_number(json, "threads", event->threads);
+		json_number(json, "processes", event->processes);
+		json_close(json, '}');
 	}
-	out_char(out, ']');
+	json_close(json, ']');
 }
 
-static void put_ns(struct out *out, const struct summary_span *span, const char *key,
+static void put_ns(struct json *json, const struct summary_span *span, const char *key,
 		   uint64_t ticks)
 {
-	put_next(out, key, (uint64_t)(report_ns(span, ticks) + 0.5));
+	json_number(json, key, (uint64_t)(report_ns(span, ticks) + 0.5));
 }
 
-static void put_span(struct out *out, const struct summary_span *span)
+static void put_span(struct json *json, const struct summary_span *span)
 {
 	struct report_row rows[REPORT_ROWS_MAX];
 	int count = report_rows(span, rows);
 
-	put_string(out, "name", span->name);
-	put_next(out, "count", span->times->count);
+	json_open(json, NULL, '{');
+	json_string(json, "name", span->name);
+	json_number(json, "count", span->times->count);
 	if (span->times->count) {
-		put_ns(out, span, "min_ns", span->times->min);
-		put_ns(out, span, "median_ns", histogram_quantile(span->times, 0.5));
-		put_ns(out, span, "p99_ns", histogram_quantile(span->times, 0.99));
-		put_ns(out, span, "max_ns", span->times->max);
+		put_ns(json, span, "min_ns", span->times->min);
+		put_ns(json, span, "median_ns", histogram_quantile(span->times, 0.5));
+		put_ns(json, span, "p99_ns", histogram_quantile(span->times, 0.99));
+		put_ns(json, span, "max_ns", span->times->max);
 	}
-	put_next(out, "unfinished", span->unfinished);
-	put_next(out, "unbegun", span->unbegun);
-	out_literal(out, ",\"histogram\":[");
+	json_number(json, "unfinished", span->unfinished);
+	json_number(json, "unbegun", span->unbegun);
+	json_open(json, "histogram", '[');
 	for (int i = 0; i < count; i++) {
-		out_text(out, i ? ",{" : "{", i ? 2 : 1);
-		put_number(out, "from_ns", rows[i].low_ns);
-		put_next(out, "to_ns", rows[i].high_ns);
-		put_next(out, "count", rows[i].count);
-		out_char(out, '}');
+		json_open(json, NULL, '{');
+		json_number(json, "from_ns", rows[i].low_ns);
+		json_number(json, "to_ns", rows[i].high_ns);
+		json_number(json, "count", rows[i].count);
+		json_close(json, '}');
 	}
-	out_char(out, ']');
+	json_close(json, ']');
+	json_close(json, '}');
 }
 
-static void put_damage(struct out *out, const struct trace_reader *reader)
+static void put_spans(struct json *json, const struct summary *summary)
 {
-	out_literal(out, ",\"damage\":[");
+	json_open(json, "spans", '[');
+	for (uint32_t i = 0; i < summary->span_count; i++)
+		put_span(json, &summary->spans[i]);
+	json_close(json, ']');
+}
+
+static void put_damage(struct json *json, const struct trace_reader *reader)
+{
+	json_open(json, "damage", '[');
 	for (uint32_t i = 0; i < reader->damage_count; i++) {
 		const struct trace_damage *damage = &reader->damages[i];
 
-		out_text(out, i ? ",{" : "{", i ? 2 : 1);
-		put_string(out, "file", damage->file);
-		put_next(out, "offset", damage->offset);
-		put_next(out, "bytes", damage->bytes);
-		out_char(out, ',');
-		put_string(out, "what", damage->what);
-		out_char(out, '}');
+		json_open(json, NULL, '{');
+		json_string(json, "file", damage->file);
+		json_number(json, "offset", damage->offset);
+		json_number(json, "bytes", damage->bytes);
+		json_string(json, "what", damage->what);
+		json_close(json, '}');
 	}
-	out_char(out, ']');
+	json_close(json, ']');
 }
 
 int report_json(const char *dir, const struct trace_reader *reader, const struct summary *summary)
 {
 	static struct out out;
+	struct json json = { &out, 0 };
 
 	out_init(&out, STDOUT_FILENO);
-	out_char(&out, '{');
-	put_string(&out, "trace", dir);
-	out_char(&out, ',');
-	put_string(&out, "host", reader->meta.hostname);
-	out_text(&out, reader->live ? ",\"live\":true" : ",\"live\":false", reader->live ? 12 : 13);
-	put_next(&out, "begin_ns", summary->begin_ns);
-	put_next(&out, "end_ns", summary->end_ns);
-	put_next(&out, "bytes", reader->bytes);
-	put_next(&out, "streams", reader->stream_count);
-	put_next(&out, "threads", summary->threads);
-	put_processes(&out, &reader->meta);
-	put_next(&out, "recorded", summary->total);
-	put_next(&out, "discarded", summary->discarded);
-	put_next(&out, "missing_packets", summary->missing_packets);
-	put_events(&out, summary);
-	out_literal(&out, ",\"spans\":[");
-	for (uint32_t i = 0; i < summary->span_count; i++) {
-		out_text(&out, i ? ",{" : "{", i ? 2 : 1);
-		put_span(&out, &summary->spans[i]);
-		out_char(&out, '}');
-	}
-	out_char(&out, ']');
-	put_damage(&out, reader);
-	out_literal(&out, "}\n");
+	json_open(&json, NULL, '{');
+	json_string(&json, "trace", dir);
+	json_string(&json, "host", reader->meta.hostname);
+	json_bool(&json, "live", reader->live);
+	json_number(&json, "begin_ns", summary->begin_ns);
+	json_number(&json, "end_ns", summary->end_ns);
+	json_number(&json, "bytes", reader->bytes);
+	json_number(&json, "streams", reader->stream_count);
+	json_number(&json, "threads", summary->threads);
+	put_processes(&json, &reader->meta);
+	json_number(&json, "recorded", summary->total);
+	json_number(&json, "discarded", summary->discarded);
+	json_number(&json, "missing_packets", summary->missing_packets);
+	put_events(&json, summary);
+	put_spans(&json, summary);
+	put_damage(&json, reader);
+	json_close(&json, '}');
+	out_char(&out, '\n');
 	return out_flush(&out);
 }

@@ -4,18 +4,6 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
-# bad STATUS TEXT ARGUMENT...: refused with these words; the folder ./trace is not made
-bad()
-{
-	local status=$1 text=$2
-	shift 2
-	run "$status" -o trace "$@"
-	says "$text"
-	grep -q "^waymark" words || fail "record $*: no line begins with the command's name"
-	[ ! -e trace ] || fail "record $*: left a trace folder behind"
-	rm -rf trace
-}
-
 # The command line.
 bad 2 "name a process with -p, or a program"
 bad 2 "either -p or a program" -p 1 ./ticker

@@ -4,18 +4,6 @@
 # shellcheck source=tests/probes_setup.bash
 . "$(dirname "$0")/probes_setup.bash"
 
-# bad STATUS TEXT ARGUMENT...: refused with these words; the folder ./trace is not made
-bad()
-{
-	local status=$1 text=$2
-	shift 2
-	run "$status" -o trace "$@"
-	says "$text"
-	grep -q "^waymark" words || fail "record $*: no line begins with the command's name"
-	[ ! -e trace ] || fail "record $*: left a trace folder behind"
-	rm -rf trace
-}
-
 start ./probed 0 2 1000
 sleep 0.2
 
@@ -103,6 +91,26 @@ says "tiny"
 says "refused"
 [ "$(json refused)" -gt 0 ] || fail "nothing was refused"
 [ "$(json recorded)" -gt 0 ] || fail "nothing was recorded"
+
+# For programs: every member that waymark-record(1) names, whether it came to recording or not.
+members="dir recorded discarded bytes seconds processes markers sites refused status error places
+	unarmed late_modules refusals"
+whole_sum()
+{
+	local member
+	for member in $members; do
+		grep -q "[{,]\"$member\":" out || fail "$1: --json without $member: $(cat out)"
+		grep -q "^\*\*$member\*\*\|, \*\*$member\*\*" "$source_dir/docs/man/waymark-record.1.md" ||
+			fail "waymark-record(1) doesn't name $member"
+	done
+	! command -v python3 >/dev/null || python3 -m json.tool out >/dev/null || fail "$1: $(cat out)"
+}
+whole_sum "a recording"
+expect "unarmed" "$(json unarmed)" 0
+run 1 --json -e func:tiny -o $'not\xffUTF-8"\n' -p "$pid"
+whole_sum "nothing but refusals"
+grep -q '"refusals":\[{"name":"probed:tiny",' out || fail "--json doesn't name tiny: $(cat out)"
+expect "places" "$(json places)" 1
 kill "$pid"
 
 # Programs that no agent can enter.

@@ -65,6 +65,18 @@ run()
 	[ $got -eq "$wanted" ] || fail "record $*: status $got, expected $wanted: $(cat words)"
 }
 
+# bad STATUS TEXT ARGUMENT...: refused with these words; the folder ./trace is not made
+bad()
+{
+	local status=$1 text=$2
+	shift 2
+	run "$status" -o trace "$@"
+	says "$text"
+	grep -q "^waymark" words || fail "record $*: no line begins with the command's name"
+	[ ! -e trace ] || fail "record $*: left a trace folder behind"
+	rm -rf trace
+}
+
 # says TEXT: the last run said so
 says()
 {

@@ -2,6 +2,7 @@
 /* Rows of the kernel's uprobes, by perf_event_open(2): they vanish with their descriptors. */
 #include <asm/perf_regs.h>
 #include <errno.h>
+#include <stdio.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
 #include <math.h>

@@ -4,7 +4,6 @@
 #define CLI_MECHANISMS_ROW_H
 
 #include <stdint.h>
-#include <stdio.h>
 
 #include "cli/mechanisms/target.h"
 
@@ -54,7 +53,8 @@ void row_measure_kernel(struct row *row, const struct base_line *base, enum row_
  */
 void row_measure_peer(struct row *row, const char *command);
 
-void rows_print(FILE *to, const struct row *rows, unsigned int count);
-void rows_print_json(FILE *to, const struct row *rows, unsigned int count);
+/* All rows on stdout. Return 0 or -errno of writing them. */
+int rows_print(const struct row *rows, unsigned int count);
+int rows_print_json(const struct row *rows, unsigned int count);
 
 #endif

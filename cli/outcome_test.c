@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/outcome.h"
+
+#include <criterion/criterion.h>
+#include <criterion/redirect.h>
+#include <waymark/error.h>
+
+static struct probe_refusal refused[] = {
+	{ "m:a", "/lib/m.so", "why \"this\"", 16, -WM_E_NO_FUNCTION },
+	{ "m:b", "", "", 0, -WM_E_NO_FUNCTION },
+};
+static const struct probes probes = {
+	.wanted = 7,
+	.unarmed = 3,
+	.late = 2,
+	.refusals = { .all = refused, .count = 2 },
+};
+
+Test(outcome, programs_are_told_of_each_place_that_is_not_recorded)
+{
+	static struct out out;
+	struct json json = { &out, 0 };
+
+	out_init(&out, -1);
+	outcome_json(&json, &probes);
+	out_char(&out, 0);
+	cr_assert_str_eq(
+		out.bytes,
+		"\"places\":7,\"unarmed\":3,\"late_modules\":2,\"refusals\":["
+		"{\"name\":\"m:a\",\"module\":\"/lib/m.so\",\"address\":16,"
+		"\"reason\":\"there is no such function\",\"detail\":\"why \\\"this\\\"\"},"
+		"{\"name\":\"m:b\",\"module\":\"\",\"address\":0,"
+		"\"reason\":\"there is no such function\",\"detail\":\"\"}]");
+}
+
+Test(outcome, people_are_told_of_each_place_that_is_not_recorded, .init = cr_redirect_stderr)
+{
+	struct wm_session session = { .probes = probes };
+
+	outcome_refusals(&session, 1);
+	cr_assert_stderr_eq_str(
+		"waymark: 3 places were not armed: their process or the recording ended first\n"
+		"waymark: 2 modules took so long to analyse that their code ran unrecorded at first\n"
+		"waymark: 2 of 7 places were refused:\n"
+		"  2: there is no such function\n"
+		"    m:a at 0x10 in /lib/m.so: why \"this\"\n"
+		"    m:b\n");
+}
