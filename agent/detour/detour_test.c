@@ -17,22 +17,13 @@
 #include <unistd.h>
 #include <waymark/marker.h>
 
-static const struct trial_wish victim = {
-	.function = (void (*)(void))trial_victim,
-	.span = TRIAL_VICTIM_SPAN,
-	.steps = trial_victim_steps,
-	.step_count = 2,
-	.argument = 1,
-	.name = "victim",
-};
-
 Test(detour, records_the_argument_and_leaves_the_function_as_it_was)
 {
 	uint8_t before[16];
 
 	trial_begin();
 	memcpy(before, (void *)trial_victim, sizeof before);
-	trial_arm_detour(&victim);
+	trial_arm_detour(&trial_victim_wish);
 	cr_assert_eq(*(uint8_t *)trial_victim, 0xe9);
 	cr_assert_eq(trial_told.events, 1);
 	cr_assert_str_eq(trial_told.event[0].text, "md\ntrial\nvictim\n?\n0\nvalue");
@@ -54,11 +45,11 @@ Test(detour, refuses_what_is_not_as_expected)
 	uint8_t byte = *(uint8_t *)trial_victim;
 
 	trial_begin();
-	trial_compose(&record, &victim);
+	trial_compose(&record, &trial_victim_wish);
 	record.head.original[6] ^= 1;
 	cr_assert_eq(trial_place(&record), -WM_E_SITE_CHANGED);
 	/* and if it changes after that */
-	trial_compose(&record, &victim);
+	trial_compose(&record, &trial_victim_wish);
 	cr_assert_eq(trial_place(&record), 0);
 	byte ^= 1;
 	cr_assert_eq(text_write_code(&trial_text, (uintptr_t)trial_victim, &byte, 1,
@@ -72,20 +63,20 @@ Test(detour, refuses_what_is_not_as_expected)
 	text_write_code(&trial_text, (uintptr_t)trial_victim, &byte, 1, PROT_READ | PROT_EXEC);
 	cr_assert_eq(trial_victim(1), 2);
 	cr_assert_eq(trial_events(0), 0);
-	trial_arm_detour(&victim);
+	trial_arm_detour(&trial_victim_wish);
 	cr_assert_eq(trial_victim(1), 2);
 	cr_assert_eq(trial_events(0), 1);
 }
 
 Test(detour, refuses_a_place_that_another_detour_has)
 {
-	struct trial_wish other = victim;
+	struct trial_wish other = trial_victim_wish;
 	union trial_record record;
 
 	trial_begin();
-	trial_arm_detour(&victim);
+	trial_arm_detour(&trial_victim_wish);
 	other.argument = 2;
-	trial_compose(&record, &victim);
+	trial_compose(&record, &trial_victim_wish);
 	record.head.types[0][0] = WM_TYPE_U64;
 	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_TAKEN);
 	cr_assert_eq(trial_let_go(), 0);
@@ -100,7 +91,7 @@ Test(detour, refuses_more_than_its_memory)
 
 	trial_begin();
 	memory_limit(0);
-	trial_compose(&record, &victim);
+	trial_compose(&record, &trial_victim_wish);
 	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_MEMORY);
 	memory_limit(DETOUR_MEMORY_MAX_BYTES);
 	cr_assert_eq(trial_place(&record), 0);
@@ -113,7 +104,7 @@ Test(detour, refuses_what_is_out_of_reach)
 	struct detour_fixup *fixup;
 
 	trial_begin();
-	trial_compose(&record, &victim);
+	trial_compose(&record, &trial_victim_wish);
 	fixup = (void *)((char *)&record.head + sizeof record.head +
 			 ((record.head.code_bytes + 7u) & ~7u));
 	cr_assert_eq(fixup->kind, FIXUP_REL32);
@@ -125,7 +116,7 @@ Test(detour, refuses_what_is_out_of_reach)
 Test(detour, damaged_messages_are_refused)
 {
 	union trial_record good, bad;
-	struct trial_wish wish = victim;
+	struct trial_wish wish = trial_victim_wish;
 	struct detour_refusal refusal;
 	uint32_t random = 1;
 	int taken = 0;
@@ -156,7 +147,7 @@ static uint16_t semaphore;
 
 Test(detour, counts_its_semaphore_up_and_down)
 {
-	struct trial_wish wish = victim;
+	struct trial_wish wish = trial_victim_wish;
 
 	trial_begin();
 	wish.semaphore = &semaphore;
@@ -171,7 +162,7 @@ Test(detour, counts_its_semaphore_up_and_down)
 
 Test(detour, strings_lead_anywhere)
 {
-	struct trial_wish wish = victim;
+	struct trial_wish wish = trial_victim_wish;
 	static char text[10000];
 	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const char *fields = (const char *)trial_last;
@@ -216,7 +207,7 @@ Test(detour, a_childs_detours_are_inert_until_it_wants_them_itself)
 	pid_t pid;
 
 	trial_begin();
-	trial_arm_detour(&victim);
+	trial_arm_detour(&trial_victim_wish);
 	pid = fork();
 	if (!pid) {
 		static const uint8_t original[] = { 0x48, 0x89, 0xf8, 0x48, 0x83, 0xc0, 0x01 };
@@ -247,22 +238,12 @@ Test(detour, code_is_written_by_mprotect_too)
 	text_limit_way(WAY_MPROTECT);
 	cr_assert_eq(text_open(&trial_text), 0);
 	cr_assert_eq(text_way(), WAY_MPROTECT);
-	trial_arm_detour(&victim);
+	trial_arm_detour(&trial_victim_wish);
 	cr_assert_eq(trial_victim(41), 42);
 	cr_assert_eq(trial_events(0), 1);
 	cr_assert_eq(trial_let_go(), 0);
 	cr_assert_arr_eq((void *)trial_victim, before, sizeof before);
 }
-
-static const struct trial_wish short_one = {
-	.function = (void (*)(void))trial_short,
-	.span = TRIAL_SHORT_SPAN,
-	.steps = trial_short_steps,
-	.step_count = 1,
-	.argument = 1,
-	.relay = TRIAL_SHORT_RELAY,
-	.name = "short",
-};
 
 Test(detour, a_short_jump_goes_by_a_relay)
 {
@@ -270,7 +251,7 @@ Test(detour, a_short_jump_goes_by_a_relay)
 
 	trial_begin();
 	memcpy(before, (void *)trial_short, sizeof before);
-	trial_arm_detour(&short_one);
+	trial_arm_detour(&trial_short_wish);
 	cr_assert_eq(*(uint8_t *)trial_short, 0xeb);
 	cr_assert_eq(((uint8_t *)trial_short)[2 + TRIAL_SHORT_RELAY], 0xe9);
 	cr_assert_eq(trial_short(41), 42);
@@ -282,14 +263,14 @@ Test(detour, a_short_jump_goes_by_a_relay)
 
 Test(detour, a_relay_needs_filler_that_is_nobody_elses)
 {
-	struct trial_wish other = short_one;
+	struct trial_wish other = trial_short_wish;
 	union trial_record record;
 
 	trial_begin();
-	trial_compose(&record, &short_one);
-	record.head.original[TRIAL_SHORT_SPAN] ^= 1;
+	trial_compose(&record, &trial_short_wish);
+	record.head.original[trial_short_wish.span] ^= 1;
 	cr_assert_eq(trial_place(&record), -WM_E_SITE_CHANGED);
-	trial_arm_detour(&short_one);
+	trial_arm_detour(&trial_short_wish);
 	cr_assert_eq(trial_let_go(), 0);
 	other.argument = 2;
 	trial_compose(&record, &other);
@@ -309,7 +290,7 @@ Test(detour, what_the_agent_calls_is_no_event_but_what_a_handler_calls_is)
 	uintptr_t shut;
 
 	trial_begin();
-	trial_arm_detour(&victim);
+	trial_arm_detour(&trial_victim_wish);
 	signal(SIGUSR1, on_signal);
 	trial_victim(1);
 	shut = hit_shut();

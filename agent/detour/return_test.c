@@ -17,40 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct trial_wish victim = {
-	.function = (void (*)(void))trial_victim,
-	.span = TRIAL_VICTIM_SPAN,
-	.steps = trial_victim_steps,
-	.step_count = 2,
-	.argument = 1,
-	.flags = DETOUR_RETURN,
-	.name = "victim",
-};
-static const struct trial_wish tail = {
-	.function = (void (*)(void))trial_tail,
-	.span = TRIAL_VICTIM_SPAN,
-	.steps = trial_victim_steps,
-	.step_count = 2,
-	.argument = 1,
-	.flags = DETOUR_RETURN,
-	.name = "tail",
-};
-static const struct trial_wish calls = {
-	.function = (void (*)(void))trial_calls,
-	.span = TRIAL_CALLS_SPAN,
-	.steps = trial_calls_steps,
-	.step_count = 3,
-	.argument = 1,
-	.flags = DETOUR_RETURN,
-	.name = "calls",
-};
-
 /* Ids are given in order: of a detour's entry, of its return, of the next's entry. */
 
 Test(returns, tells_the_result)
 {
 	trial_begin();
-	trial_arm_detour(&victim);
+	trial_arm_return(&trial_victim_wish);
 	cr_assert_str_eq(trial_told.event[1].text, "ed\ntrial\nvictim\n?\n0\nvalue");
 	cr_assert_eq(trial_victim(6), 7);
 	cr_assert_eq(trial_events(0), 1);
@@ -65,18 +37,12 @@ Test(returns, tells_the_result)
 
 Test(returns, tells_a_floating_point_result)
 {
-	struct trial_wish wish = {
-		.function = (void (*)(void))trial_float,
-		.span = TRIAL_FLOAT_SPAN,
-		.steps = trial_float_steps,
-		.step_count = 2,
-		.flags = DETOUR_RETURN | DETOUR_RETURN_FLOAT | DETOUR_SECRETIVE,
-		.name = "float",
-	};
+	struct trial_wish wish = trial_float_wish;
 	double told;
 
 	trial_begin();
-	trial_arm_detour(&wish);
+	wish.flags |= DETOUR_SECRETIVE;
+	trial_arm_return(&wish);
 	cr_assert_eq(trial_told.events, 1);
 	cr_assert(trial_float(1.25) == 2.5);
 	cr_assert_eq(trial_events(0), 1);
@@ -87,8 +53,8 @@ Test(returns, tells_a_floating_point_result)
 Test(returns, of_tail_calls_share_one_return_address)
 {
 	trial_begin();
-	trial_arm_detour(&victim);
-	trial_arm_detour(&tail);
+	trial_arm_return(&trial_victim_wish);
+	trial_arm_return(&trial_tail_wish);
 	for (int i = 0; i < 1000; i++)
 		cr_assert_eq(trial_tail(6), 8);
 	cr_assert_eq(trial_events(0), 1000);
@@ -108,7 +74,7 @@ static long deeper(long value)
 Test(returns, recursion_twenty_thousand_deep)
 {
 	trial_begin();
-	trial_arm_detour(&calls);
+	trial_arm_return(&trial_calls_wish);
 	cr_assert_eq(trial_calls(20000, deeper), 20000L * 20001 / 2);
 	cr_assert_eq(trial_events(0), 20001);
 	cr_assert_eq(trial_events(1), 20001);
@@ -119,7 +85,7 @@ Test(returns, recursion_twenty_thousand_deep)
 Test(returns, recursion_beyond_all_units_loses_returns_and_counts_them)
 {
 	trial_begin();
-	trial_arm_detour(&calls);
+	trial_arm_return(&trial_calls_wish);
 	cr_assert_eq(trial_calls(40000, deeper), 40000L * 40001 / 2);
 	cr_assert_eq(trial_events(0), 40001);
 	cr_assert_gt(bed_discarded(TRIAL_LANE), 0);
@@ -139,7 +105,7 @@ Test(returns, longjmp_leaves_nothing_behind_for_good)
 	volatile int i;
 
 	trial_begin();
-	trial_arm_detour(&calls);
+	trial_arm_return(&trial_calls_wish);
 	for (i = 0; i < 100000; i++) {
 		if (!setjmp(there))
 			trial_calls(1, jump);
@@ -185,9 +151,8 @@ static int within, let_on;
 
 static long wait_within(long value)
 {
-	__atomic_store_n(&within, 1, __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&let_on, __ATOMIC_ACQUIRE))
-		usleep(1000);
+	trial_tell(&within);
+	trial_await(&let_on);
 	return value;
 }
 
@@ -199,10 +164,9 @@ Test(returns, units_that_were_left_are_found_when_they_run_low)
 
 	trial_begin();
 	return_limit(256);
-	trial_arm_detour(&calls);
+	trial_arm_return(&trial_calls_wish);
 	cr_assert_eq(pthread_create(&thread, NULL, be_within, (void *)wait_within), 0);
-	while (!__atomic_load_n(&within, __ATOMIC_ACQUIRE))
-		usleep(1000);
+	trial_await(&within);
 	jump_many(NULL);
 	live = return_live();
 	cr_assert_gt(live, 150);
@@ -211,7 +175,7 @@ Test(returns, units_that_were_left_are_found_when_they_run_low)
 	lock_release(&agent_lock);
 	cr_assert_lt(return_live(), live / 4);
 	cr_assert_geq(return_live(), 1);
-	__atomic_store_n(&let_on, 1, __ATOMIC_RELEASE);
+	trial_tell(&let_on);
 	cr_assert_eq(pthread_join(thread, &result), 0);
 	cr_assert_eq((long)result, 10);
 	/* and what was found can be used */
@@ -233,9 +197,9 @@ static long throws_deeper(long value)
 Test(returns, exceptions_pass_through)
 {
 	trial_begin();
-	trial_arm_detour(&calls);
-	trial_arm_detour(&victim);
-	trial_arm_detour(&tail);
+	trial_arm_return(&trial_calls_wish);
+	trial_arm_return(&trial_victim_wish);
+	trial_arm_return(&trial_tail_wish);
 	for (int i = 0; i < 20000; i++)
 		cr_assert_eq(return_catch(7, throws), 7);
 	for (int i = 0; i < 1000; i++)
@@ -278,7 +242,7 @@ Test(returns, backtraces_pass_through)
 
 	trial_begin();
 	before = count_frames();
-	trial_arm_detour(&calls);
+	trial_arm_return(&trial_calls_wish);
 	cr_assert_eq(count_frames(), before + 1);
 	cr_assert(has_frame_in((void (*)(void))count_frames, 64));
 }
@@ -316,7 +280,7 @@ Test(returns, threads_that_exit_or_are_cancelled_within)
 	void *result;
 
 	trial_begin();
-	trial_arm_detour(&calls);
+	trial_arm_return(&trial_calls_wish);
 	for (int i = 0; i < 200; i++) {
 		cr_assert_eq(pthread_create(&thread, NULL, leaver, (void *)leave), 0);
 		cr_assert_eq(pthread_join(thread, &result), 0);
@@ -350,7 +314,7 @@ Test(returns, many_threads)
 	for (long i = 0; i < 2000; i++)
 		expected += (i % 20) * (i % 20 + 1) / 2;
 	trial_begin();
-	trial_arm_detour(&calls);
+	trial_arm_return(&trial_calls_wish);
 	for (int i = 0; i < 16; i++)
 		cr_assert_eq(pthread_create(&threads[i], NULL, work, NULL), 0);
 	for (int i = 0; i < 16; i++) {
@@ -377,7 +341,7 @@ Test(returns, a_child_of_fork_returns_too)
 	pid_t self = getpid();
 
 	trial_begin();
-	trial_arm_detour(&calls);
+	trial_arm_return(&trial_calls_wish);
 	cr_assert_eq(trial_calls(3, forks), 6);
 	if (getpid() != self)
 		_exit(trial_calls(10, deeper) != 55);

@@ -27,31 +27,21 @@
 
 #define THREADS 8
 
-static const struct trial_wish victim = {
-	.function = (void (*)(void))trial_victim,
-	.span = TRIAL_VICTIM_SPAN,
-	.steps = trial_victim_steps,
-	.step_count = 2,
-	.argument = 1,
-	.name = "victim",
-};
-
 static int stop_all;
 static uint64_t wrong;
 
+/* Of a function that returns its argument + 1. */
 static void *run_through(void *data)
 {
-	uint64_t calls = 0;
+	long (*function)(long) = (long (*)(long))data;
 
-	(void)data;
 	while (!__atomic_load_n(&stop_all, __ATOMIC_RELAXED)) {
 		for (long i = 0; i < 1000; i++) {
-			if (trial_victim(i) != i + 1)
+			if (function(i) != i + 1)
 				__atomic_add_fetch(&wrong, 1, __ATOMIC_RELAXED);
 		}
-		calls += 1000;
 	}
-	return (void *)calls;
+	return NULL;
 }
 
 Test(stop, threads_run_through_the_span_while_it_changes, .timeout = 60)
@@ -63,9 +53,10 @@ Test(stop, threads_run_through_the_span_while_it_changes, .timeout = 60)
 	int rounds = 50;
 
 	trial_begin();
-	trial_compose(&record, &victim);
+	trial_compose(&record, &trial_victim_wish);
 	for (int i = 0; i < THREADS; i++)
-		cr_assert_eq(pthread_create(&threads[i], NULL, run_through, NULL), 0);
+		cr_assert_eq(pthread_create(&threads[i], NULL, run_through, (void *)trial_victim),
+			     0);
 	for (int i = 0; i < rounds; i++) {
 		cr_assert_eq(trial_place(&record), 0);
 		cr_assert_eq(trial_commit(&result), 0);
@@ -80,39 +71,19 @@ Test(stop, threads_run_through_the_span_while_it_changes, .timeout = 60)
 	cr_assert_eq(wrong, 0);
 	cr_log_info("stopped %lu us on average, %lu us at most", sum_ns / 1000 / (uint64_t)rounds,
 		    longest_ns / 1000);
-	cr_assert_arr_eq((void *)trial_victim, record.head.original, TRIAL_VICTIM_SPAN);
-}
-
-static void *run_through_short(void *data)
-{
-	(void)data;
-	while (!__atomic_load_n(&stop_all, __ATOMIC_RELAXED)) {
-		for (long i = 0; i < 1000; i++) {
-			if (trial_short(i) != i + 1)
-				__atomic_add_fetch(&wrong, 1, __ATOMIC_RELAXED);
-		}
-	}
-	return NULL;
+	cr_assert_arr_eq((void *)trial_victim, record.head.original, trial_victim_wish.span);
 }
 
 Test(stop, threads_run_through_a_relay_while_it_changes, .timeout = 60)
 {
-	static const struct trial_wish wish = {
-		.function = (void (*)(void))trial_short,
-		.span = TRIAL_SHORT_SPAN,
-		.steps = trial_short_steps,
-		.step_count = 1,
-		.argument = 1,
-		.relay = TRIAL_SHORT_RELAY,
-		.name = "short",
-	};
 	pthread_t threads[2];
 
 	trial_begin();
 	for (int i = 0; i < 2; i++)
-		cr_assert_eq(pthread_create(&threads[i], NULL, run_through_short, NULL), 0);
+		cr_assert_eq(pthread_create(&threads[i], NULL, run_through, (void *)trial_short),
+			     0);
 	for (int i = 0; i < 50; i++) {
-		trial_arm_detour(&wish);
+		trial_arm_detour(&trial_short_wish);
 		cr_assert_eq(trial_let_go(), 0);
 	}
 	__atomic_store_n(&stop_all, 1, __ATOMIC_RELAXED);
@@ -131,9 +102,8 @@ static int waits_on_other_stack;
 static void hold(int number)
 {
 	(void)number;
-	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&let_on, __ATOMIC_ACQUIRE))
-		usleep(1000);
+	trial_tell(&held);
+	trial_await(&let_on);
 }
 
 /* The trap flag stops at each instruction; at the one in the middle the handler waits. */
@@ -144,7 +114,7 @@ static void on_trap(int number, siginfo_t *info, void *data)
 	uintptr_t past = (uintptr_t)context->uc_mcontext.gregs[REG_RIP] - (uintptr_t)trial_victim;
 
 	(void)number, (void)info;
-	if (past != trial_victim_steps[0])
+	if (past != trial_victim_wish.steps[0])
 		return;
 	if (waits_on_other_stack)
 		raise(SIGUSR1);
@@ -179,13 +149,12 @@ static void be_interrupted_in_the_span(int on_other_stack, int waits_elsewhere)
 	sigaction(SIGUSR1, &action, NULL);
 	waits_on_other_stack = waits_elsewhere;
 	cr_assert_eq(pthread_create(&thread, NULL, step_into, NULL), 0);
-	while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
-		usleep(1000);
-	trial_arm_detour(&victim);
-	__atomic_store_n(&let_on, 1, __ATOMIC_RELEASE);
+	trial_await(&held);
+	trial_arm_detour(&trial_victim_wish);
+	trial_tell(&let_on);
 	cr_assert_eq(pthread_join(thread, &result), 0);
 	cr_assert_eq((long)result, 101);
-	cr_assert_neq(seen_pc, (uintptr_t)trial_victim + trial_victim_steps[0], "moved");
+	cr_assert_neq(seen_pc, (uintptr_t)trial_victim + trial_victim_wish.steps[0], "moved");
 	cr_assert_eq(trial_victim(1), 2);
 	cr_assert_eq(trial_events(0), 1);
 }
@@ -209,20 +178,12 @@ Test(stop, a_signal_frame_is_found_from_another_stack)
 
 static void *run_long(void *at)
 {
-	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
+	trial_tell(&held);
 	return (void *)trial_long(LONG_BYTES, at);
 }
 
 Test(stop, a_thread_in_a_span_is_moved)
 {
-	static const struct trial_wish wish = {
-		.function = (void (*)(void))trial_long,
-		.span = TRIAL_LONG_SPAN,
-		.steps = trial_long_steps,
-		.step_count = 2,
-		.argument = 1,
-		.name = "long",
-	};
 	char *at = mmap(NULL, LONG_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 			-1, 0);
 	pthread_t thread;
@@ -232,10 +193,9 @@ Test(stop, a_thread_in_a_span_is_moved)
 	for (int i = 0; i < 5; i++) {
 		held = 0;
 		cr_assert_eq(pthread_create(&thread, NULL, run_long, at), 0);
-		while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
-			usleep(1000);
+		trial_await(&held);
 		usleep(2000);
-		trial_arm_detour(&wish);
+		trial_arm_detour(&trial_long_wish);
 		usleep(2000);
 		cr_assert_eq(trial_let_go(), 0, "a thread in the trampoline may stay there");
 		cr_assert_eq(pthread_join(thread, &result), 0);
@@ -311,7 +271,7 @@ Test(stop, sleepers_sleep_on)
 		cr_assert_eq(pthread_create(&threads[i], NULL, sleepers[i], NULL), 0);
 	usleep(50000);
 	for (int i = 0; i < 20; i++) {
-		trial_arm_detour(&victim);
+		trial_arm_detour(&trial_victim_wish);
 		cr_assert_eq(trial_let_go(), 0);
 	}
 	__atomic_store_n(&futex_word, 1, __ATOMIC_RELEASE);
@@ -330,7 +290,7 @@ static void *vfork_and_wait(void *data)
 	pid_t pid;
 
 	(void)data;
-	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
+	trial_tell(&held);
 	pid = vfork();
 	if (!pid) {
 		usleep(100000); /* on our memory, and perhaps in our spans */
@@ -347,11 +307,10 @@ Test(stop, waits_for_the_child_of_a_vfork)
 	pthread_t thread;
 
 	trial_begin();
-	trial_compose(&record, &victim);
+	trial_compose(&record, &trial_victim_wish);
 	cr_assert_eq(trial_place(&record), 0);
 	cr_assert_eq(pthread_create(&thread, NULL, vfork_and_wait, NULL), 0);
-	while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
-		usleep(1000);
+	trial_await(&held);
 	usleep(10000);
 	cr_assert_eq(trial_commit(&result), 0);
 	cr_assert_eq(result.markers, 1);
@@ -361,9 +320,8 @@ Test(stop, waits_for_the_child_of_a_vfork)
 static void *sleep_until_told(void *data)
 {
 	*(pid_t *)data = (pid_t)syscall(SYS_gettid);
-	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&let_on, __ATOMIC_ACQUIRE))
-		usleep(1000);
+	trial_tell(&held);
+	trial_await(&let_on);
 	return NULL;
 }
 
@@ -377,10 +335,9 @@ Test(stop, refuses_where_a_debugger_is)
 	char byte;
 
 	trial_begin();
-	trial_compose(&record, &victim);
+	trial_compose(&record, &trial_victim_wish);
 	cr_assert_eq(pthread_create(&thread, NULL, sleep_until_told, &tid), 0);
-	while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
-		usleep(1000);
+	trial_await(&held);
 	cr_assert_eq(pipe(ready) | pipe(go), 0);
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
 	tracer = fork();
@@ -403,8 +360,8 @@ Test(stop, refuses_where_a_debugger_is)
 	cr_assert_eq(trial_events(0), 0);
 	cr_assert_eq(write(go[1], "g", 1), 1);
 	waitpid(tracer, NULL, 0);
-	trial_arm_detour(&victim);
-	__atomic_store_n(&let_on, 1, __ATOMIC_RELEASE);
+	trial_arm_detour(&trial_victim_wish);
+	trial_tell(&let_on);
 	pthread_join(thread, NULL);
 }
 
@@ -434,7 +391,7 @@ static field_fn *field(int i)
 static void place_field(void)
 {
 	static union trial_record record;
-	struct trial_wish wish = victim;
+	struct trial_wish wish = trial_victim_wish;
 	struct detour_fixup *fixup;
 
 	wish.function = (void (*)(void))field_function;
@@ -487,7 +444,7 @@ Test(stop, a_thousand_functions_among_a_hundred_threads)
 	cr_assert_eq(trial_commit(&result), 0);
 	cr_log_info("armed again, stopped for %lu us", result.stopped_ns / 1000);
 	cr_assert_eq(trial_let_go(), 0);
-	__atomic_store_n(&let_on, 1, __ATOMIC_RELEASE);
+	trial_tell(&let_on);
 	for (int i = 0; i < 100; i++)
 		pthread_join(threads[i], NULL);
 }

@@ -19,73 +19,6 @@ struct trial_told trial_told;
 struct text trial_text = { .fd = -1 };
 uint64_t trial_last[3];
 
-const uint8_t trial_victim_steps[2] = { 3, 4 };
-
-__asm__(".text\n"
-	".globl trial_victim, trial_second\n"
-	".type trial_victim, @function\n"
-	".type trial_second, @function\n"
-	".balign 16\n"
-	"trial_victim:\n\t.cfi_startproc\n\tmov %rdi, %rax\n\tadd $1, %rax\n\tret\n\t.cfi_endproc\n"
-	".size trial_victim, . - trial_victim\n"
-	".balign 16\n"
-	"trial_second:\n\t.cfi_startproc\n\tmov %rdi, %rax\n\tadd $1, %rax\n\tret\n\t.cfi_endproc\n"
-	".size trial_second, . - trial_second\n");
-
-const uint8_t trial_calls_steps[3] = { 1, 3, 2 };
-const uint8_t trial_long_steps[2] = { 3, 2 };
-const uint8_t trial_short_steps[1] = { 3 };
-const uint8_t trial_float_steps[2] = { 4, 1 };
-
-__asm__(".text\n"
-	".globl trial_short\n"
-	".type trial_short, @function\n"
-	".balign 16\n"
-	"trial_short:\n\t"
-	".cfi_startproc\n\t"
-	"mov %rdi, %rax\n\tlea 1(%rax), %rax\n\tret\n\t"
-	".cfi_endproc\n"
-	".size trial_short, . - trial_short\n"
-	".skip 10, 0xcc\n"
-	".globl trial_calls, trial_tail, trial_float, trial_long\n"
-	".type trial_long, @function\n"
-	".balign 16\n"
-	"trial_long:\n\t"
-	".cfi_startproc\n\t"
-	"mov %rdi, %rcx\n\trep lodsb\n\tmov %rsi, %rax\n\tret\n\t"
-	".cfi_endproc\n"
-	".size trial_long, . - trial_long\n"
-	".type trial_calls, @function\n"
-	".type trial_tail, @function\n"
-	".type trial_float, @function\n"
-	".balign 16\n"
-	"trial_calls:\n\t"
-	".cfi_startproc\n\t"
-	"push %rbx\n\t"
-	".cfi_adjust_cfa_offset 8\n\t"
-	".cfi_offset rbx, -16\n\t"
-	"mov %rdi, %rbx\n\t"
-	"xor %eax, %eax\n\t"
-	"call *%rsi\n\t"
-	"add %rbx, %rax\n\t"
-	"pop %rbx\n\t"
-	".cfi_adjust_cfa_offset -8\n\t"
-	"ret\n\t"
-	".cfi_endproc\n"
-	".size trial_calls, . - trial_calls\n"
-	".balign 16\n"
-	"trial_tail:\n\t"
-	".cfi_startproc\n\t"
-	"mov %rdi, %rax\n\tlea 1(%rdi), %rdi\n\tjmp trial_victim\n\t"
-	".cfi_endproc\n"
-	".size trial_tail, . - trial_tail\n"
-	".balign 16\n"
-	"trial_float:\n\t"
-	".cfi_startproc\n\t"
-	"addsd %xmm0, %xmm0\n\tnop\n\tret\n\t"
-	".cfi_endproc\n"
-	".size trial_float, . - trial_float\n");
-
 /* The bed's own needs a site table. */
 void trial_marker(void);
 void trial_marker(void)
@@ -360,6 +293,14 @@ void trial_arm_detour(const struct trial_wish *wish)
 	cr_assert_eq(result.refused, 0);
 }
 
+void trial_arm_return(const struct trial_wish *wish)
+{
+	struct trial_wish returning = *wish;
+
+	returning.flags |= DETOUR_RETURN;
+	trial_arm_detour(&returning);
+}
+
 uint32_t trial_let_go(void)
 {
 	struct detour_result result = { 0 };
@@ -371,6 +312,19 @@ uint32_t trial_let_go(void)
 	lock_release(&agent_lock);
 	registry_reap(100, 0);
 	return left;
+}
+
+/* ---- threads ---- */
+
+void trial_tell(int *flag)
+{
+	__atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+}
+
+void trial_await(int *flag)
+{
+	while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
+		usleep(1000);
 }
 
 /* ---- reading ---- */

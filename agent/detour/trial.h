@@ -60,6 +60,8 @@ int trial_place(union trial_record *record);
 
 /* Compose, place, commit; fails the test if it is refused. */
 void trial_arm_detour(const struct trial_wish *wish);
+/* The same with its return, as DETOUR_RETURN says. */
+void trial_arm_return(const struct trial_wish *wish);
 
 /* COMMIT; returns its error. */
 int trial_commit(struct detour_result *result);
@@ -67,39 +69,40 @@ int trial_commit(struct detour_result *result);
 /* As QUIET does. Returns how many stay. */
 uint32_t trial_let_go(void);
 
-/* ---- functions to divert ---- */
+/* ---- functions to divert: trial_target.c; each with a wish for its argument, where it has one ---- */
 
 /* Returns its argument + 1. The span: mov %rdi, %rax; add $1, %rax. */
 long trial_victim(long value);
-extern const uint8_t trial_victim_steps[2];
-#define TRIAL_VICTIM_SPAN 7
-
-/* Another of the same kind. */
-long trial_second(long value);
+extern const struct trial_wish trial_victim_wish;
 
 /* fn(value) + value; the frame has unwinding information. The span: push %rbx; mov %rdi, %rbx; xor %eax, %eax. */
 long trial_calls(long value, long (*fn)(long));
-extern const uint8_t trial_calls_steps[3];
-#define TRIAL_CALLS_SPAN 6
+extern const struct trial_wish trial_calls_wish;
 
 /* Jumps to trial_victim with its argument + 1. The span: mov %rdi, %rax; lea 1(%rdi), %rdi. */
 long trial_tail(long value);
+extern const struct trial_wish trial_tail_wish;
 
 /* Reads `bytes` bytes one by one; returns past them. The span: mov %rdi, %rcx; rep lodsb. */
 const char *trial_long(long bytes, const char *at);
-extern const uint8_t trial_long_steps[2];
-#define TRIAL_LONG_SPAN 5
+extern const struct trial_wish trial_long_wish;
 
 /* Its argument + 1, with room for a short jump alone, and filler TRIAL_SHORT_RELAY + 2 behind its start. */
 long trial_short(long value);
-extern const uint8_t trial_short_steps[1];
-#define TRIAL_SHORT_SPAN 3
 #define TRIAL_SHORT_RELAY 8
+extern const struct trial_wish trial_short_wish;
 
 /* Twice its argument. The span: addsd %xmm0, %xmm0; nop. */
 double trial_float(double value);
-extern const uint8_t trial_float_steps[2];
-#define TRIAL_FLOAT_SPAN 5
+extern const struct trial_wish trial_float_wish;
+
+/* ---- threads ---- */
+
+/* A flag that one thread sets once and another waits for. */
+void trial_tell(int *flag);
+void trial_await(int *flag);
+
+/* ---- what was recorded ---- */
 
 /* Events with that id in the session's pages. */
 uint64_t trial_events(uint32_t id);
