@@ -75,9 +75,9 @@ static int written_fits(const struct pattern *pattern, const char *name)
 
 	if (!pattern->is_written)
 		return 0;
-	if (!pattern->has_parameters || pattern->is_glob)
-		if (code_demangle(name, 0, text, sizeof(text)) && text_fits(pattern, text))
-			return 1;
+	/* Also where it has a '(': operator(), (anonymous namespace)::f, {lambda(int)#1}. */
+	if (code_demangle(name, 0, text, sizeof(text)) && text_fits(pattern, text))
+		return 1;
 	return pattern->has_parameters && code_demangle(name, 1, text, sizeof(text)) &&
 	       text_fits(pattern, text);
 }

@@ -4,6 +4,7 @@
 #include "code/dwarf.h"
 #include "code/passing.h"
 
+#include <demangle.h>
 #include <dwarf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -32,6 +33,7 @@ struct call {
 	uint64_t address;
 	enum trust trust;
 	int needs_proof; /* that a parameter is there still */
+	int is_of_gcc;
 	int is_unprototyped;
 	unsigned int integers, vectors; /* registers taken so far */
 	uint64_t stack;			/* bytes of the arguments there */
@@ -91,7 +93,8 @@ static int is_changed(Dwarf_Die *function, const char *name)
 }
 
 enum location {
-	LOCATION_NONE, /* there is none that tells of the first instruction */
+	LOCATION_NONE,	/* there is none that tells of the first instruction */
+	LOCATION_OTHER, /* there is, and it isn't understood */
 	LOCATION_REGISTER,
 	LOCATION_FRAME, /* in the function's frame, once it has one */
 };
@@ -115,7 +118,7 @@ static enum location read_expression(const Dwarf_Op *op, struct code_operand *op
 	else if (op->atom == DW_OP_regx)
 		reg = op->number;
 	else
-		return LOCATION_NONE;
+		return LOCATION_OTHER;
 	*operand = (struct code_operand){ .kind = OPERAND_REGISTER,
 					  .bytes = 8,
 					  .index = OPERAND_NONE };
@@ -123,7 +126,7 @@ static enum location read_expression(const Dwarf_Op *op, struct code_operand *op
 		operand->kind = OPERAND_VECTOR;
 		reg -= XMM0;
 	} else if (reg > 15) {
-		return LOCATION_NONE;
+		return LOCATION_OTHER;
 	}
 	operand->reg = (uint8_t)reg;
 	return LOCATION_REGISTER;
@@ -141,9 +144,10 @@ static enum location location_of(const struct call *call, Dwarf_Die *parameter,
 
 	if (!dwarf_attr(parameter, DW_AT_location, &attribute) ||
 	    dwarf_getlocation_addr(&attribute, call->address - (uint64_t)call->dwarf->bias, &op,
-				   &count, 1) != 1 ||
-	    count != 1)
+				   &count, 1) != 1)
 		return LOCATION_NONE;
+	if (count != 1)
+		return LOCATION_OTHER;
 	location = read_expression(op, operand);
 	form = dwarf_whatform(&attribute);
 	/*
@@ -154,7 +158,7 @@ static enum location location_of(const struct call *call, Dwarf_Die *parameter,
 	    (form == DW_FORM_exprloc || form == DW_FORM_block1 || form == DW_FORM_block2 ||
 	     form == DW_FORM_block4 || form == DW_FORM_block) &&
 	    !is_argument_register(operand->kind, operand->reg))
-		return LOCATION_NONE;
+		return LOCATION_OTHER;
 	return location;
 }
 
@@ -227,10 +231,13 @@ static void parameter_take(struct call *call, struct code_values *values, Dwarf_
 	if (place_of)
 		location = location_of(call, place_of, &parameter->by_list);
 	parameter->has_list = location == LOCATION_REGISTER;
-	if (call->needs_proof && location == LOCATION_NONE)
+	if (call->needs_proof && (location == LOCATION_NONE || location == LOCATION_OTHER))
 		call->trust = TRUST_LISTS;
 	if (call->trust != TRUST_LISTS)
 		place(call, parameter);
+	/* LLVM's callers in the same unit leave anything there for one that isn't used. */
+	if (!call->is_of_gcc && location == LOCATION_NONE)
+		parameter->has_abi = 0;
 }
 
 /* In a function's own copy of what was inlined elsewhere: the parameter that stands for an abstract one. */
@@ -251,6 +258,32 @@ static int concrete_of(Dwarf_Die *function, Dwarf_Die *parameter, Dwarf_Die *con
 	return 0;
 }
 
+/*
+ * GCC's constructors and destructors come in variants, of which only that for a part of a larger object is
+ * given the table of virtual bases, and none the flag; the abstract one has both.
+ */
+static int is_of_other_variant(struct call *call, Dwarf_Die *function, Dwarf_Die *parameter)
+{
+	const char *name = dwarf_diename(parameter), *linkage;
+	Dwarf_Attribute attribute;
+
+	if (!name || !dwarf_hasattr(parameter, DW_AT_artificial))
+		return 0;
+	if (!strcmp(name, "__in_chrg"))
+		return 1;
+	if (strcmp(name, "__vtt_parm"))
+		return 0;
+	linkage = dwarf_attr(function, DW_AT_linkage_name, &attribute)
+			  ? dwarf_formstring(&attribute)
+			  : NULL;
+	if (linkage && (is_gnu_v3_mangled_ctor(linkage) == gnu_v3_complete_object_ctor ||
+			is_gnu_v3_mangled_dtor(linkage) == gnu_v3_complete_object_dtor ||
+			is_gnu_v3_mangled_dtor(linkage) == gnu_v3_deleting_dtor))
+		return 1;
+	call->trust = TRUST_LISTS;
+	return 1;
+}
+
 static void parameters_take(struct call *call, struct code_values *values, Dwarf_Die *function)
 {
 	Dwarf_Die origin, child, concrete;
@@ -267,7 +300,7 @@ static void parameters_take(struct call *call, struct code_values *values, Dwarf
 			parameter_take(call, values, &child, &child);
 		else if (concrete_of(function, &child, &concrete))
 			parameter_take(call, values, &child, &concrete);
-		else
+		else if (!is_of_other_variant(call, function, &child))
 			parameter_take(call, values, &child, NULL);
 	} while (values->count < CODE_VALUES_MAX && !dwarf_siblingof(&child, &child));
 }
@@ -401,7 +434,8 @@ int code_parameters_read(struct code_parameters *parameters, struct code_file *f
 	if (call.trust == TRUST_NOBODY)
 		return 0;
 	call.is_unprototyped = is_c && !dwarf_hasattr_integrate(&function, DW_AT_prototyped);
-	call.needs_proof = is_local && !is_of_gcc(&function);
+	call.is_of_gcc = is_of_gcc(&function);
+	call.needs_proof = is_local && !call.is_of_gcc;
 	if (is_changed(&function, name))
 		call.trust = TRUST_LISTS;
 	values->is_told = values->with_registers = 1;

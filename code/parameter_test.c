@@ -185,13 +185,47 @@ static const char *const
 			 "int sample_main(int a);\n"
 			 "int sample_main(int a) { return victim(1, a, 3) + victim(2, a + 1, a); }\n";
 
-static void read_local(struct code_symbols *symbols, const char *name)
+static char folder[64];
+static struct code_symbols symbols;
+
+/* Open what a compiler makes of a source; the test is skipped where there is no such compiler. */
+static void open_compiled(const char *compiler, const char *flags, const char *source)
 {
-	for (size_t i = 0; i < symbols->count; i++)
-		if (!strcmp(symbols->all[i].name, name)) {
-			cr_assert_eq(symbols->all[i].bind, BIND_LOCAL);
-			cr_assert_eq(code_parameters_read(&parameters, file,
-							  symbols->all[i].address, name, 1),
+	char command[256], path[96];
+	FILE *input;
+
+	snprintf(command, sizeof(command), "command -v %s >/dev/null", compiler);
+	if (system(command))
+		cr_skip_test("%s is not here", compiler);
+	snprintf(folder, sizeof(folder), "/tmp/waymark-parameter-XXXXXX");
+	cr_assert_not_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/compiled.so", folder);
+	snprintf(command, sizeof(command), "%s %s -g -fPIC -shared - -o %s", compiler, flags, path);
+	input = popen(command, "we");
+	cr_assert_not_null(input);
+	fputs(source, input);
+	cr_assert_eq(pclose(input), 0);
+	cr_assert_eq(code_file_open(&file, path), 0);
+	cr_assert_eq(code_symbols_read(&symbols, file), 0);
+}
+
+static void close_compiled(void)
+{
+	char command[128];
+
+	code_symbols_release(&symbols);
+	code_file_close(file);
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	cr_assert_eq(system(command), 0);
+}
+
+static void read_symbol(const char *name, enum code_bind bind)
+{
+	for (size_t i = 0; i < symbols.count; i++)
+		if (!strcmp(symbols.all[i].name, name)) {
+			cr_assert_eq(symbols.all[i].bind, bind);
+			cr_assert_eq(code_parameters_read(&parameters, file, symbols.all[i].address,
+							  name, bind == BIND_LOCAL),
 				     1);
 			return;
 		}
@@ -200,22 +234,8 @@ static void read_local(struct code_symbols *symbols, const char *name)
 
 Test(parameter, of_a_function_that_nobody_else_calls_only_what_is_sure)
 {
-	char folder[] = "/tmp/waymark-parameter-XXXXXX", command[256], path[64];
-	struct code_symbols symbols;
-	FILE *compiler;
-
-	if (system("command -v clang >/dev/null"))
-		cr_skip_test("clang is not here");
-	cr_assert_not_null(mkdtemp(folder));
-	snprintf(path, sizeof(path), "%s/changed.so", folder);
-	snprintf(command, sizeof(command), "clang -O2 -g -fPIC -shared -x c - -o %s", path);
-	compiler = popen(command, "we");
-	cr_assert_not_null(compiler);
-	fputs(changed_source, compiler);
-	cr_assert_eq(pclose(compiler), 0);
-	cr_assert_eq(code_file_open(&file, path), 0);
-	cr_assert_eq(code_symbols_read(&symbols, file), 0);
-	read_local(&symbols, "victim");
+	open_compiled("clang", "-O2 -x c", changed_source);
+	read_symbol("victim", BIND_LOCAL);
 	cr_assert_eq(parameters.values.count, 3);
 	cr_assert_eq(parameters.values.all[0].type, 0);
 	cr_assert_eq(parameters.ret.type, 0);
@@ -223,8 +243,63 @@ Test(parameter, of_a_function_that_nobody_else_calls_only_what_is_sure)
 		cr_assert(!parameters.values.all[i].type ||
 				  parameters.values.all[i].from.reg == 6 - i,
 			  "%u", i);
-	code_symbols_release(&symbols);
-	code_file_close(file);
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	cr_assert_eq(system(command), 0);
+	close_compiled();
+}
+
+/* The callers in the same unit pass anything for `unused`; b and c are where they ever were. */
+static const char
+	*const unused_source = "#include <stdlib.h>\n"
+			       "__attribute__((noinline)) int victim(int unused, int b, int c)\n"
+			       "{ return rand() * b + c; }\n"
+			       "int caller(int a) { return victim(1, a, 3); }\n";
+
+Test(parameter, one_that_llvm_has_nowhere_is_lost)
+{
+	open_compiled("clang", "-O2 -x c", unused_source);
+	read_symbol("victim", BIND_GLOBAL);
+	cr_assert_eq(parameters.values.count, 3);
+	cr_assert_eq(parameters.values.all[0].type, 0);
+	cr_assert_eq(parameters.values.all[1].from.reg, 4);
+	cr_assert_eq(parameters.values.all[2].from.reg, 1);
+	close_compiled();
+}
+
+static const char *const
+	variants_source = "struct top { int a; top(int a) : a(a) {} virtual ~top(); };\n"
+			  "struct part : virtual top { int b; part(int x, int y); ~part(); };\n"
+			  "part::part(int x, int y) : top(x), b(y) {}\n"
+			  "part::~part() { b = 0; }\n";
+
+static void expect_parameters(const char *function, const char *const *names)
+{
+	static const uint8_t registers[] = { 5, 4, 1, 2 };
+
+	read_symbol(function, BIND_GLOBAL);
+	for (unsigned int i = 0; i < parameters.values.count; i++) {
+		cr_assert_not_null(names[i], "%s: %s", function, parameters.values.all[i].name);
+		cr_assert_str_eq(parameters.values.all[i].name, names[i], "%s", function);
+		cr_assert_neq(parameters.values.all[i].type, 0, "%s: %s", function, names[i]);
+		cr_assert_eq(parameters.values.all[i].from.kind, OPERAND_REGISTER);
+		cr_assert_eq(parameters.values.all[i].from.reg, registers[i], "%s: %s", function,
+			     names[i]);
+	}
+	cr_assert_null(names[parameters.values.count], "%s", function);
+}
+
+static void check_variants(const char *flags)
+{
+	open_compiled("g++", flags, variants_source);
+	expect_parameters("_ZN4partC1Eii", (const char *[]){ "this", "x", "y", NULL });
+	expect_parameters("_ZN4partC2Eii",
+			  (const char *[]){ "this", "__vtt_parm", "x", "y", NULL });
+	expect_parameters("_ZN4partD0Ev", (const char *[]){ "this", NULL });
+	expect_parameters("_ZN4partD1Ev", (const char *[]){ "this", NULL });
+	expect_parameters("_ZN4partD2Ev", (const char *[]){ "this", "__vtt_parm", NULL });
+	close_compiled();
+}
+
+Test(parameter, constructors_have_those_of_their_variant)
+{
+	check_variants("-O0 -x c++");
+	check_variants("-O2 -x c++");
 }

@@ -47,6 +47,24 @@ int cxx_double(double a)
 	return piece((int)a);
 }
 
+int cxx_call(int a) NAMED("_ZN4shop5OrderclEi");
+int cxx_call(int a)
+{
+	return a * 17;
+}
+
+int cxx_hidden(int a) NAMED("_ZN4shop12_GLOBAL__N_16hiddenEi");
+int cxx_hidden(int a)
+{
+	return a * 19;
+}
+
+int cxx_lambda(int a) NAMED("_ZZ4mainENKUliE_clEi");
+int cxx_lambda(int a)
+{
+	return a * 23;
+}
+
 int rust(int a) NAMED("_ZN5mybox4open17h0123456789abcdefE");
 int rust(int a)
 {

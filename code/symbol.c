@@ -364,17 +364,40 @@ static void written_fill(const struct code_symbols *symbols)
 	}
 }
 
+/* The ends of names, as debuggers take them: Order::add for shop::Order::add. */
+static int near_scoped(const struct code_written *written, const char *name, const char **out,
+		       size_t max)
+{
+	size_t bytes = strlen(name), count = 0;
+
+	for (size_t i = 0; i < written->count && count < max; i++) {
+		const char *whole = written->names[i];
+		size_t whole_bytes = strlen(whole), k = 0;
+
+		if (whole_bytes < bytes + 3 || strcmp(whole + whole_bytes - bytes, name) ||
+		    strncmp(whole + whole_bytes - bytes - 2, "::", 2))
+			continue;
+		while (k < count && strcmp(out[k], whole))
+			k++;
+		if (k == count)
+			out[count++] = whole;
+	}
+	return (int)count;
+}
+
 int code_symbols_near(const struct code_symbols *symbols, const char *name, const char **out,
 		      size_t max)
 {
 	const char **names;
 	int count;
 
-	if (strstr(name, "::")) {
-		written_fill(symbols);
+	written_fill(symbols);
+	count = near_scoped(symbols->written, name, out, max);
+	if (count)
+		return count;
+	if (strstr(name, "::"))
 		return near_list(name, (const char *const *)symbols->written->names,
 				 symbols->written->count, out, max);
-	}
 	names = calloc(symbols->count + 1, sizeof(*names));
 	if (!names)
 		return 0;

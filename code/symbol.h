@@ -79,8 +79,9 @@ void code_symbol_text(const struct code_symbol *symbol, int with_parameters, cha
 int code_symbol_value(struct code_file *file, const char *name, uint64_t *address);
 
 /*
- * Functions whose names look like one that was not found: as near_list(). Names of C++ and Rust are looked
- * through as the source has them where the one that was asked for has a "::". The texts are the symbols'.
+ * Functions whose names look like one that was not found: those of C++ and Rust that it ends, as "Order::add"
+ * does "shop::Order::add"; else as near_list(), through names as the source has them where the one that
+ * was asked for has a "::". The texts are the symbols'.
  */
 int code_symbols_near(const struct code_symbols *symbols, const char *name, const char **out,
 		      size_t max);

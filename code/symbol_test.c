@@ -83,8 +83,12 @@ Test(symbol, names_as_the_source_has_them, .init = open_sample, .fini = close_sa
 	cr_assert_str_eq(found[0].name, "_ZN4shop5Order3addEd");
 	cr_assert_eq(match("shop::Order::add(char)"), 0);
 	cr_assert_eq(match("_ZN4shop5Order3addEi"), 1);
-	cr_assert_eq(match("shop::*"), 2);
+	cr_assert_eq(match("shop::*"), 4);
 	cr_assert_eq(match("add"), 0);
+	cr_assert_eq(match("shop::Order::operator()"), 1);
+	cr_assert_eq(match("shop::Order::operator()(int)"), 1);
+	cr_assert_eq(match("shop::(anonymous namespace)::hidden"), 1);
+	cr_assert_eq(match("main::{lambda(int)#1}::operator()"), 1);
 	cr_assert_eq(match("mybox::open"), 1);
 	cr_assert_eq(match("mycrate::run"), 1);
 }
@@ -124,6 +128,10 @@ Test(symbol, near_names_help, .init = open_sample, .fini = close_sample)
 	cr_assert_str_eq(near[0], "sample_global");
 	cr_assert_eq(code_symbols_near(&symbols, "shop::Order::ad", near, 3), 1);
 	cr_assert_str_eq(near[0], "shop::Order::add");
+	cr_assert_eq(code_symbols_near(&symbols, "Order::add", near, 3), 1);
+	cr_assert_str_eq(near[0], "shop::Order::add");
+	cr_assert_eq(code_symbols_near(&symbols, "hidden", near, 3), 1);
+	cr_assert_str_eq(near[0], "shop::(anonymous namespace)::hidden");
 	cr_assert_eq(code_symbols_near(&symbols, "zzzzzzzzzzzz", near, 3), 0);
 }
 
