@@ -44,6 +44,15 @@ unsigned int near_distance(const char *a, const char *b)
 	return last[b_bytes];
 }
 
+int near_is_scoped(const char *word, const char *name)
+{
+	size_t word_bytes = strlen(word), name_bytes = strlen(name);
+
+	return word_bytes && name_bytes >= word_bytes + 3 &&
+	       !strcmp(name + name_bytes - word_bytes, word) &&
+	       !strncmp(name + name_bytes - word_bytes - 2, "::", 2);
+}
+
 /* How far `name` is from `word`; UINT_MAX when it is not near at all. */
 static unsigned int rank(const char *word, const char *name)
 {
@@ -51,6 +60,8 @@ static unsigned int rank(const char *word, const char *name)
 	size_t prefix = word_bytes < name_bytes ? word_bytes : name_bytes;
 	unsigned int distance = near_distance(word, name);
 
+	if (near_is_scoped(word, name))
+		return 0;
 	if (distance <= (word_bytes + 2) / 3)
 		return distance;
 	/* After all misspelt names: a word cut short, or with something behind it. */

@@ -78,3 +78,17 @@ Test(near, words_of_any_length_are_safe)
 	cr_assert_eq(near_distance(longer, longer), 0);
 	cr_assert_eq(near_list(longer, names, 1, out, 1), 1);
 }
+
+Test(near, a_word_in_a_scope_is_the_nearest)
+{
+	static const char *const names[] = { "Order::ad", "shop::Order::add", "::Order::add",
+					     "Disorder::add" };
+	const char *out[4];
+
+	cr_assert_eq(near_list("Order::add", names, COUNT(names), out, COUNT(out)), 4);
+	cr_assert_str_eq(out[0], "shop::Order::add");
+	cr_assert_not(near_is_scoped("add", "add"));
+	cr_assert_not(near_is_scoped("add", "::add"));
+	cr_assert_not(near_is_scoped("", "shop::"));
+	cr_assert(near_is_scoped("add", "a::add"));
+}

@@ -156,6 +156,8 @@ static void relocations_take(struct gather *gather)
 	for (uint64_t at = 0; at + sizeof(rela) <= image->relocation_bytes; at += sizeof(rela)) {
 		if (image_read(image, image->relocations + at, &rela, sizeof(rela)))
 			return;
+		if (image_is_table(image, rela.r_offset))
+			continue;
 		if (ELF64_R_TYPE(rela.r_info) == R_X86_64_RELATIVE ||
 		    ELF64_R_TYPE(rela.r_info) == R_X86_64_IRELATIVE)
 			gather_target(gather, (uint64_t)rela.r_addend);
@@ -181,6 +183,13 @@ static void guess_take(struct gather *gather, uint64_t address)
 	gather_target(gather, address);
 }
 
+/* What the words of a range say has been taken otherwise, or means nothing. */
+static int is_passed_over(const struct image *image, uint64_t address)
+{
+	return address - image->relocations < image->relocation_bytes ||
+	       image_is_table(image, address);
+}
+
 /* RELR keeps addends in the words themselves, as does a program that needs no relocation. */
 void gather_words(struct gather *gather)
 {
@@ -199,7 +208,8 @@ void gather_words(struct gather *gather)
 			uint64_t word;
 
 			memcpy(&word, part->data + at, sizeof(word));
-			if (word >= low && word < high)
+			if (word >= low && word < high &&
+			    !is_passed_over(&sweep->image, part->address + at))
 				guess_take(gather, word);
 		}
 	}

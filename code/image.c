@@ -107,6 +107,40 @@ static int code_find(struct image *image, const struct code_file *file)
 	return 0;
 }
 
+/*
+ * Where compilers list the filler at functions' entries. With endbr64 that lies behind the entry, where an
+ * address in data would say that something jumps there.
+ */
+static int tables_find(struct image *image, const struct code_file *file)
+{
+	static const char *const names[] = { "__patchable_function_entries", "__mcount_loc" };
+	size_t count = 0;
+
+	image->tables = calloc(file->section_count + 1, sizeof(*image->tables));
+	if (!image->tables)
+		return -ENOMEM;
+	for (size_t i = 0; i < file->section_count; i++) {
+		const struct code_section *section = &file->sections[i];
+
+		for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+			if (!strcmp(section->name, names[k]) &&
+			    section->bytes <= UINT64_MAX - section->address)
+				image->tables[count++] = (struct image_range){
+					section->address, section->address + section->bytes
+				};
+	}
+	image->table_count = count;
+	return 0;
+}
+
+bool image_is_table(const struct image *image, uint64_t address)
+{
+	for (size_t i = 0; i < image->table_count; i++)
+		if (address >= image->tables[i].start && address < image->tables[i].end)
+			return true;
+	return false;
+}
+
 /* .eh_frame, by the header that the program's own unwinder would use, else by its section. */
 static void frames_find(struct image *image, const struct code_file *file)
 {
@@ -160,6 +194,8 @@ int image_load(struct image *image, struct code_file *file)
 	err = parts_load(image, file);
 	if (!err)
 		err = code_find(image, file);
+	if (!err)
+		err = tables_find(image, file);
 	if (!err) {
 		frames_find(image, file);
 		relocations_find(image, file);
@@ -173,6 +209,7 @@ void image_release(struct image *image)
 		free(image->parts[i].data);
 	free(image->parts);
 	free(image->code);
+	free(image->tables);
 	*image = (struct image){ 0 };
 }
 

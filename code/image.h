@@ -32,6 +32,9 @@ struct image {
 	struct image_range
 		*code; /* executable sections, or segments where no section table tells; in order */
 	size_t code_count;
+	struct image_range
+		*tables; /* lists of places to patch: who is in them isn't jumped to by them */
+	size_t table_count;
 	uint64_t frames;      /* .eh_frame's address, 0: none */
 	uint64_t frames_end;  /* where it ends at the latest */
 	uint64_t frames_hdr;  /* .eh_frame_hdr's, likewise */
@@ -52,5 +55,8 @@ int image_read(const struct image *image, uint64_t address, void *buffer, size_t
 
 /* The executable section that holds an address, or NULL. */
 const struct image_range *image_code_at(const struct image *image, uint64_t address);
+
+/* Whether an address lies in one of the image's lists of places to patch. */
+bool image_is_table(const struct image *image, uint64_t address);
 
 #endif

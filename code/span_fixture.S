@@ -36,8 +36,13 @@ begin protected
 	ret
 end protected
 
+/* As -fpatchable-function-entry makes it, with its list of what to patch. */
 begin patchable
 	endbr64
+1:	.pushsection __patchable_function_entries, "aw", @progbits
+	.balign	8
+	.quad	1b
+	.popsection
 	nop
 	nop
 	nop

@@ -368,14 +368,13 @@ static void written_fill(const struct code_symbols *symbols)
 static int near_scoped(const struct code_written *written, const char *name, const char **out,
 		       size_t max)
 {
-	size_t bytes = strlen(name), count = 0;
+	size_t count = 0;
 
 	for (size_t i = 0; i < written->count && count < max; i++) {
 		const char *whole = written->names[i];
-		size_t whole_bytes = strlen(whole), k = 0;
+		size_t k = 0;
 
-		if (whole_bytes < bytes + 3 || strcmp(whole + whole_bytes - bytes, name) ||
-		    strncmp(whole + whole_bytes - bytes - 2, "::", 2))
+		if (!near_is_scoped(name, whole))
 			continue;
 		while (k < count && strcmp(out[k], whole))
 			k++;
