@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/maps.h"
+#include "base/sorted.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -140,16 +141,9 @@ void maps_release(struct maps *maps)
 
 const struct map *maps_find(const struct maps *maps, uint64_t address)
 {
-	size_t low = 0, high = maps->count;
+	size_t low = sorted_upto(maps->list, maps->count, sizeof(*maps->list),
+				 offsetof(struct map, end), address);
 
-	while (low < high) {
-		size_t mid = low + (high - low) / 2;
-
-		if (address >= maps->list[mid].end)
-			low = mid + 1;
-		else
-			high = mid;
-	}
 	if (low < maps->count && address >= maps->list[low].start)
 		return &maps->list[low];
 	return NULL;

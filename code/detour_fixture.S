@@ -3,18 +3,7 @@
  * Functions of few instructions in every form that a detour has to move: the tests replace each point
  * of each. %rdi and %rsi are buffers, %rdx is 0 to 7, all else is anything; nothing is called but these.
  */
-	.macro	begin name
-	.globl	\name
-	.type	\name, @function
-	.p2align 4
-\name:
-	.cfi_startproc
-	.endm
-
-	.macro	end name
-	.cfi_endproc
-	.size	\name, . - \name
-	.endm
+#include "code/fixture.inc"
 
 	.text
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/dwarf.h"
 
+#include "base/sorted.h"
+
 #include <dwarf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -124,19 +126,12 @@ static int has_name(Dwarf_Die *die, const char *name)
 int code_dwarf_function(struct code_dwarf *dwarf, uint64_t address, const char *name,
 			Dwarf_Die *die)
 {
-	size_t low = 0, high, count = 0;
+	size_t low, count = 0;
 
 	if (!dwarf->has_functions)
 		functions_read(dwarf);
-	high = dwarf->function_count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (dwarf->functions[middle].address < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = sorted_below(dwarf->functions, dwarf->function_count, sizeof(*dwarf->functions),
+			   offsetof(struct code_dwarf_entry, address), address);
 	while (low + count < dwarf->function_count &&
 	       dwarf->functions[low + count].address == address)
 		count++;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/frames.h"
 
+#include "base/sorted.h"
 #include "code/pointer.h"
 
 #include <dwarf.h>
@@ -281,16 +282,9 @@ void frames_release(struct frames *frames)
 
 const struct frame *frames_at(const struct frames *frames, uint64_t address)
 {
-	size_t low = 0, high = frames->count;
+	size_t low = sorted_upto(frames->all, frames->count, sizeof(*frames->all),
+				 offsetof(struct frame, start), address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (frames->all[middle].start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	if (!low || address >= frames->all[low - 1].end)
 		return NULL;
 	return &frames->all[low - 1];

@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Functions for which a detour has, or has not, a way; span_test.c knows their bytes. Never run. */
-	.macro	begin name, align=16
-	.globl	\name
-	.type	\name, @function
-	.balign	\align, 0x90
-\name:
-	.cfi_startproc
-	.endm
-
-	.macro	end name
-	.cfi_endproc
-	.size	\name, . - \name
-	.endm
+#include "code/fixture.inc"
 
 	.text
 

@@ -2,6 +2,7 @@
 #include "code/symbol.h"
 
 #include "base/near.h"
+#include "base/sorted.h"
 #include "code/demangle.h"
 
 #include <errno.h>
@@ -326,16 +327,10 @@ void code_symbols_release(struct code_symbols *symbols)
 
 const struct code_function *code_function_at(const struct code_symbols *symbols, uint64_t address)
 {
-	size_t low = 0, high = symbols->function_count;
+	size_t low = sorted_upto(symbols->functions, symbols->function_count,
+				 sizeof(*symbols->functions),
+				 offsetof(struct code_function, address), address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (symbols->functions[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	/* What begins nearer may end before: an alias of a function's tail, a label in it. */
 	while (low--) {
 		const struct code_function *function = &symbols->functions[low];

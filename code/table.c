@@ -14,6 +14,8 @@
  */
 #include "code/gather.h"
 
+#include "base/sorted.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,19 +57,9 @@ static size_t table_take(struct gather *gather, uint64_t table, uint64_t base, u
 
 static bool list_has(const struct address_list *list, uint64_t address)
 {
-	size_t low = 0, high = list->count;
+	size_t at = sorted_below(list->all, list->count, sizeof(*list->all), 0, address);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (list->all[middle] == address)
-			return true;
-		if (list->all[middle] < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return false;
+	return at < list->count && list->all[at] == address;
 }
 
 /* All tables of the first kind, in order. */
@@ -93,35 +85,19 @@ static struct image_range function_at(const struct gather *gather, uint64_t addr
 {
 	const struct frame *frame = frames_at(&gather->sweep->frames, address);
 	const struct address_list *edges = &gather->edges;
-	size_t low = 0, high = edges->count;
+	size_t low;
 
 	if (frame)
 		return (struct image_range){ frame->start, frame->end };
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (edges->all[middle] <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = sorted_upto(edges->all, edges->count, sizeof(*edges->all), 0, address);
 	return (struct image_range){ low ? edges->all[low - 1] : address,
 				     low < edges->count ? edges->all[low] : UINT64_MAX };
 }
 
 static size_t leas_from(const struct gather *gather, uint64_t address)
 {
-	size_t low = 0, high = gather->lea_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (gather->leas[middle].at < address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sorted_below(gather->leas, gather->lea_count, sizeof(*gather->leas),
+			    offsetof(struct gather_lea, at), address);
 }
 
 /*

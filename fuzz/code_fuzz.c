@@ -8,16 +8,14 @@
  */
 #include "code/resolve.h"
 #include "code/trampoline.h"
+#include "fuzz/run.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes);
 
 /* Touch all that a place says. */
 static int look(const struct code_place *place, int err, const char *detail, void *data)
@@ -113,62 +111,31 @@ static uint8_t *load(const char *path, size_t *bytes)
 	return content;
 }
 
-/* splitmix64 */
-static uint64_t next(uint64_t *seed)
-{
-	uint64_t value = *seed += 0x9e3779b97f4a7c15;
-
-	value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9;
-	value = (value ^ (value >> 27)) * 0x94d049bb133111eb;
-	return value ^ (value >> 31);
-}
-
 /* Change a few bytes or numbers, as often in the headers, at either end, as in between. Returns the new length. */
 static size_t change(uint8_t *input, size_t bytes, uint64_t *seed)
 {
-	static const uint64_t odd[] = { 0, 1, 0x7f, 0xff, 0x7fffffff, 0xffffffff, INT64_MAX, ~0ull };
-	uint64_t changes = 1 + next(seed) % 8;
+	uint64_t changes = 1 + run_random(seed) % 8;
 
 	while (changes--) {
 		size_t near = bytes < 4096 ? bytes : 4096;
-		size_t at = next(seed) % bytes;
+		size_t at = run_random(seed) % bytes;
 
-		if (next(seed) % 4 == 0)
-			at = next(seed) % 2 ? next(seed) % near : bytes - 1 - next(seed) % near;
-		switch (next(seed) % 4) {
-		case 0:
-			input[at] = (uint8_t)next(seed);
-			break;
-		case 1:
-			input[at] ^= (uint8_t)(1u << next(seed) % 8);
-			break;
-		case 2:
-			memcpy(input + at, &odd[next(seed) % 8], bytes - at < 8 ? bytes - at : 8);
-			break;
-		default:
-			if (next(seed) % 16 == 0 && at > 64)
-				bytes = at;
-		}
+		if (run_random(seed) % 4 == 0)
+			at = run_random(seed) % 2 ? run_random(seed) % near
+						  : bytes - 1 - run_random(seed) % near;
+		bytes = run_damage(input, bytes, at, seed);
 	}
 	return bytes;
 }
 
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 int main(int argc, char **argv)
 {
-	double end = argc > 2 ? atof(argv[2]) : 3;
-	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1, runs = 0;
+	double seconds = argc > 2 ? atof(argv[2]) : 3;
+	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
 	uint8_t *good, *input;
 	size_t bytes;
 
-	if (argc < 2 || (argc > 2 && end <= 0)) {
+	if (argc < 2 || (argc > 2 && seconds <= 0)) {
 		for (int i = 1; i < argc; i++) {
 			input = load(argv[i], &bytes);
 			LLVMFuzzerTestOneInput(input, bytes);
@@ -180,13 +147,7 @@ int main(int argc, char **argv)
 	input = bytes ? malloc(bytes) : NULL;
 	if (!input)
 		return 1;
-	for (end += now(); now() < end; runs++) {
-		uint64_t state = seed + runs; /* so that one run can be had again by its seed */
-
-		memcpy(input, good, bytes);
-		LLVMFuzzerTestOneInput(input, change(input, bytes, &state));
-	}
-	printf("%llu inputs from seed %llu\n", (unsigned long long)runs, (unsigned long long)seed);
+	run_for(seconds, seed, good, input, bytes, change);
 	free(good);
 	free(input);
 	return 0;

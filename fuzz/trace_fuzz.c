@@ -8,6 +8,7 @@
  *	trace_fuzz [SECONDS [SEED]]	a good trace, changed at random (default 3 s, seed 1)
  *	trace_fuzz FILE...		these inputs
  */
+#include "fuzz/run.h"
 #include "trace/format.h"
 #include "trace/sample.h"
 #include "trace/summary.h"
@@ -16,13 +17,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <waymark/marker.h>
 
 #define INPUT_MAX (1u << 20)
-
-int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes);
 
 static char dir[64];
 
@@ -166,69 +164,40 @@ static size_t make_seed(uint8_t *to)
 /* Change a few bytes, numbers or stretches. Returns the new length. */
 static size_t change(uint8_t *input, size_t bytes, uint64_t *seed)
 {
-	static const uint64_t odd[] = { 0, 1, 0x7f, 0xff, 0x7fffffff, 0xffffffff, INT64_MAX, ~0ull };
-	uint64_t changes = 1 + sample_random(seed) % 8;
+	uint64_t changes = 1 + run_random(seed) % 8;
 	uint32_t metadata;
 
 	memcpy(&metadata, input, sizeof(metadata));
 	while (changes--) {
 		/* As often in the stream, which is the smaller part, as in the metadata. */
-		size_t low = sample_random(seed) % 2 && metadata + 4 < bytes ? metadata + 4 : 4;
-		size_t at = low + sample_random(seed) % (bytes - low);
-		size_t from = 4 + sample_random(seed) % (bytes - 4);
-		size_t count = 1 + sample_random(seed) % 16;
+		size_t low = run_random(seed) % 2 && metadata + 4 < bytes ? metadata + 4 : 4;
+		size_t at = low + run_random(seed) % (bytes - low);
+		size_t from = 4 + run_random(seed) % (bytes - 4);
+		size_t count = 1 + run_random(seed) % 16;
 		size_t most = bytes - (at > from ? at : from);
 
-		switch (sample_random(seed) % 5) {
-		case 0:
-			input[at] = (uint8_t)sample_random(seed);
-			break;
-		case 1:
-			input[at] ^= (uint8_t)(1u << sample_random(seed) % 8);
-			break;
-		case 2:
-			memcpy(input + at, &odd[sample_random(seed) % 8],
-			       bytes - at < 8 ? bytes - at : 8);
-			break;
-		case 3:
+		if (run_random(seed) % 5 == 0)
 			memmove(input + at, input + from, count < most ? count : most);
-			break;
-		default:
-			if (sample_random(seed) % 4 == 0 && at > 100)
-				bytes = at;
-		}
+		else
+			bytes = run_damage(input, bytes, at, seed);
 	}
 	return bytes;
-}
-
-static double now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 int main(int argc, char **argv)
 {
 	static uint8_t good[INPUT_MAX], input[INPUT_MAX];
-	double end = argc > 1 ? atof(argv[1]) : 3;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1, runs = 0;
+	double seconds = argc > 1 ? atof(argv[1]) : 3;
+	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 	size_t bytes;
 
-	if (argc > 1 && end <= 0) {
+	if (argc > 1 && seconds <= 0) {
 		for (int i = 1; i < argc; i++)
 			LLVMFuzzerTestOneInput(input, load(argv[i], input, sizeof(input)));
 		return 0;
 	}
 	bytes = make_seed(good);
-	for (end += now(); now() < end; runs++) {
-		uint64_t state = seed + runs; /* so that one run can be had again by its seed */
-
-		memcpy(input, good, bytes);
-		LLVMFuzzerTestOneInput(input, change(input, bytes, &state));
-	}
-	printf("%llu inputs from seed %llu\n", (unsigned long long)runs, (unsigned long long)seed);
+	run_for(seconds, seed, good, input, bytes, change);
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "abi/site.h"
 #include "base/elf.h"
 #include "base/maps.h"
+#include "session/loaded.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -195,21 +196,6 @@ int catalog_add_file(struct catalog *catalog, const char *path)
 	return err;
 }
 
-/* Does the module run there, or does a file just lie there that somebody reads by mmap(2)? */
-static int is_loaded(const struct elf *elf, const struct maps *maps, const struct map *first)
-{
-	for (size_t i = 0; i < elf->segment_count; i++) {
-		const Elf64_Phdr *load = &elf->segments[i];
-		const struct map *map;
-
-		if (load->p_type != PT_LOAD || !(load->p_flags & PF_X))
-			continue;
-		map = maps_find(maps, elf->base + load->p_vaddr);
-		return map && map->inode == first->inode && map->prot & PROT_EXEC;
-	}
-	return 0;
-}
-
 static int modules_add(struct catalog *catalog, const struct maps *maps, int mem, pid_t pid)
 {
 	for (size_t i = 0; i < maps->count; i++) {
@@ -220,7 +206,7 @@ static int modules_add(struct catalog *catalog, const struct maps *maps, int mem
 		if (map->offset || !map->inode || !(map->prot & PROT_READ))
 			continue;
 		err = elf_open_memory(&elf, mem, map->start);
-		if (!err && is_loaded(&elf, maps, map))
+		if (!err && loaded_runs(&elf, maps, map))
 			err = module_add(catalog, &elf, map->path, pid);
 		elf_release(&elf);
 		if (err == -ENOMEM)

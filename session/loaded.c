@@ -83,8 +83,7 @@ static int add(struct loaded_list *list, const struct map *map, uint64_t base)
 	return 0;
 }
 
-/* Does it run there, or does a file just lie there that somebody reads by mmap(2)? */
-static int is_loaded(const struct elf *elf, const struct maps *maps, const struct map *first)
+int loaded_runs(const struct elf *elf, const struct maps *maps, const struct map *first)
 {
 	for (size_t i = 0; i < elf->segment_count; i++) {
 		const Elf64_Phdr *load = &elf->segments[i];
@@ -107,7 +106,7 @@ static int consider(struct loaded_list *list, const struct maps *maps, const str
 	if (map->offset || !(map->inode || is_vdso) || !(map->prot & PROT_READ))
 		return 0;
 	err = elf_open_memory(&elf, list->mem, map->start);
-	if (!err && is_loaded(&elf, maps, map))
+	if (!err && loaded_runs(&elf, maps, map))
 		err = add(list, map, elf.base);
 	elf_release(&elf);
 	return err == -ENOMEM ? err : 0;

@@ -5,6 +5,8 @@
 #ifndef SESSION_LOADED_H
 #define SESSION_LOADED_H
 
+#include "base/elf.h"
+#include "base/maps.h"
 #include "code/resolve.h"
 
 #include <stddef.h>
@@ -36,6 +38,12 @@ struct loaded_list {
  */
 int loaded_read(struct loaded_list *list, pid_t pid);
 void loaded_release(struct loaded_list *list);
+
+/*
+ * Does the module whose ELF header lies in `first` run there, or does its file just lie there for somebody
+ * to read by mmap(2)? 1: code of the same file is mapped where the header says.
+ */
+int loaded_runs(const struct elf *elf, const struct maps *maps, const struct map *first);
 
 /* Open their files, unless that was done. 0 or -ENOMEM. */
 int loaded_open(struct loaded_list *list);
