@@ -141,8 +141,8 @@ void maps_release(struct maps *maps)
 
 const struct map *maps_find(const struct maps *maps, uint64_t address)
 {
-	size_t low = sorted_upto(maps->list, maps->count, sizeof(*maps->list),
-				 offsetof(struct map, end), address);
+	size_t low = sorted_at_most(maps->list, maps->count, sizeof(*maps->list),
+				    offsetof(struct map, end), address);
 
 	if (low < maps->count && address >= maps->list[low].start)
 		return &maps->list[low];

@@ -30,8 +30,8 @@ static inline size_t sorted_below(const void *all, size_t count, size_t stride, 
 }
 
 /* How many of them are `value` or below. */
-static inline size_t sorted_upto(const void *all, size_t count, size_t stride, size_t offset,
-				 uint64_t value)
+static inline size_t sorted_at_most(const void *all, size_t count, size_t stride, size_t offset,
+				    uint64_t value)
 {
 	return value == UINT64_MAX ? count : sorted_below(all, count, stride, offset, value + 1);
 }

@@ -282,8 +282,8 @@ void frames_release(struct frames *frames)
 
 const struct frame *frames_at(const struct frames *frames, uint64_t address)
 {
-	size_t low = sorted_upto(frames->all, frames->count, sizeof(*frames->all),
-				 offsetof(struct frame, start), address);
+	size_t low = sorted_at_most(frames->all, frames->count, sizeof(*frames->all),
+				    offsetof(struct frame, start), address);
 
 	if (!low || address >= frames->all[low - 1].end)
 		return NULL;

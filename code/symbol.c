@@ -327,9 +327,9 @@ void code_symbols_release(struct code_symbols *symbols)
 
 const struct code_function *code_function_at(const struct code_symbols *symbols, uint64_t address)
 {
-	size_t low = sorted_upto(symbols->functions, symbols->function_count,
-				 sizeof(*symbols->functions),
-				 offsetof(struct code_function, address), address);
+	size_t low = sorted_at_most(symbols->functions, symbols->function_count,
+				    sizeof(*symbols->functions),
+				    offsetof(struct code_function, address), address);
 
 	/* What begins nearer may end before: an alias of a function's tail, a label in it. */
 	while (low--) {

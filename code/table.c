@@ -89,7 +89,7 @@ static struct image_range function_at(const struct gather *gather, uint64_t addr
 
 	if (frame)
 		return (struct image_range){ frame->start, frame->end };
-	low = sorted_upto(edges->all, edges->count, sizeof(*edges->all), 0, address);
+	low = sorted_at_most(edges->all, edges->count, sizeof(*edges->all), 0, address);
 	return (struct image_range){ low ? edges->all[low - 1] : address,
 				     low < edges->count ? edges->all[low] : UINT64_MAX };
 }
