@@ -379,13 +379,18 @@ static int is_in(const struct module *module, uintptr_t address)
 
 void detour_module_came(const struct module *module)
 {
-	/* what copies stacks aside: greenlets and what they are made of, coroutines, callcc of Ruby */
-	static const char *const names[] = { "greenlet", "pypy",   "stacklet", "tealet",
-					     "libaco.",	 "libco.", "libruby" };
+	/* greenlets and what they are made of, coroutines; Ruby's callcc, Scheme's call/cc */
+	static const char *const once[] = { "greenlet", "pypy",	   "stacklet",
+					    "tealet",	"libaco.", "libco." };
+	static const char *const many[] = { "/continuation.so", "libguile", "libracket" };
 
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		if (module->path && strstr(module->path, names[i]))
-			return_stacks_move();
+	for (size_t i = 0; module->path && i < sizeof once / sizeof once[0]; i++) {
+		if (strstr(module->path, once[i]))
+			return_stacks_move(RETURN_STACKS_ONCE);
+	}
+	for (size_t i = 0; module->path && i < sizeof many / sizeof many[0]; i++) {
+		if (strstr(module->path, many[i]))
+			return_stacks_move(RETURN_STACKS_MANY);
 	}
 }
 

@@ -9,6 +9,7 @@
  *
  *	free      in its writer's list, or in the pool of all
  *	live      its stub's address is on a stack; the return, or a later call at the same place, frees it
+ *	bound     where a copied stack may come back many times: for good of one function, one place, one return address
  *
  * A call that is left by longjmp or an exception leaves its unit live. The thread's next call whose return
  * address lies in the same place takes it over. The pool is bounded: where it is empty a return is lost,
@@ -30,10 +31,13 @@ uint64_t return_entry(void);
 int return_check(void);
 
 /*
- * A library is there that copies stacks away and back: from now on no unit is ever taken over or looked
- * for, since what is not on a stack now may be again.
+ * A library is there that copies stacks away and back: from now on no unit is taken over or looked for,
+ * since what is not on a stack now may be again. RETURN_STACKS_MANY: one copy may come back many times, as
+ * continuations do; each unit that is taken is then bound, and the pool only grows emptier.
  */
-void return_stacks_move(void);
+enum return_stacks { RETURN_STACKS_STAY, RETURN_STACKS_ONCE, RETURN_STACKS_MANY };
+
+void return_stacks_move(enum return_stacks how);
 
 /* The thread is ending: its free units go to the pool. */
 void return_writer_end(struct writer *writer);
@@ -59,7 +63,7 @@ int return_is_code(uintptr_t pc);
 /* For tests: how many units there are. */
 void return_limit(uint32_t units);
 
-/* Live units, as of about now. */
+/* Live and bound units, as of about now. */
 uint32_t return_live(void);
 
 #endif

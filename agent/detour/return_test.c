@@ -183,6 +183,52 @@ Test(returns, units_that_were_left_are_found_when_they_run_low)
 	cr_assert_eq(bed_discarded(TRIAL_LANE), 0);
 }
 
+/* A continuation, as interpreters make them: the stack below `high` is copied away, and back again. */
+static char kept[16384], *high, *low;
+static volatile int coming, wrong;
+
+static __attribute__((noinline)) long capture(long value)
+{
+	low = (char *)__builtin_frame_address(0) - 1024;
+	if (!setjmp(there))
+		memcpy(kept, low, (size_t)(high - low));
+	return value;
+}
+
+static __attribute__((noinline)) void reinstate(void)
+{
+	/* what copies must not stand on what it overwrites */
+	size_t bytes = (size_t)((char *)__builtin_frame_address(0) - low) + 4096;
+	char *room = __builtin_alloca(bytes);
+
+	__asm__ volatile("" : : "r"(room) : "memory");
+	memcpy(low, kept, (size_t)(high - low));
+	longjmp(there, 1);
+}
+
+static __attribute__((noinline)) void come_back(void)
+{
+	high = (char *)__builtin_frame_address(0);
+	wrong += trial_calls(5, capture) != 10;
+	wrong += trial_calls(20, deeper) != 210;
+	if (++coming < 1000)
+		reinstate();
+}
+
+Test(returns, a_stack_that_is_copied_back_returns_again_and_again)
+{
+	trial_begin();
+	return_stacks_move(RETURN_STACKS_MANY);
+	trial_arm_return(&trial_calls_wish);
+	come_back();
+	cr_assert_eq(coming, 1000);
+	cr_assert_eq(wrong, 0);
+	cr_assert_eq(trial_events(0), 1 + 21 * 1000);
+	cr_assert_eq(trial_events(1), 1000 + 21 * 1000);
+	/* those of the last round, and no more: they are bound */
+	cr_assert_leq(return_live(), 64);
+}
+
 static long throws(long value)
 {
 	return_throw(value);
