@@ -23,8 +23,12 @@
  * on PID.agent there, a tool on PID-SERIAL.tool.
  *
  * A launched program finds its tool by WAYMARK_TOOL=PATH and preloads the agent by LD_PRELOAD; the
- * agent passes both on to what it executes. It waits GO_WAIT_MS at most for GO, so that markers are
+ * agent passes both on to what it executes. It waits GO_WAIT_MS for GO, so that markers are
  * armed before the program's own code runs; then the program goes on, recorded or not.
+ *
+ * A tool that needs longer says WAIT, at least every WAIT_MS, as long as it is at work and gets on; then
+ * whoever waits, for GO or SEEN, waits on, WAIT_MAX_MS in all. A tool that stands still or dies says
+ * nothing, one that is interrupted says GO or SEEN. Who goes on without either is told by LATE.
  */
 #ifndef ABI_CONTROL_H
 #define ABI_CONTROL_H
@@ -37,6 +41,8 @@
 #define CONTROL_BUNDLE_BYTES_MAX (64u << 20)
 #define CONTROL_BUNDLE_ALIGN 8u
 #define CONTROL_GO_WAIT_MS 5000
+#define CONTROL_WAIT_MS 3000
+#define CONTROL_WAIT_MAX_MS 60000
 
 #define CONTROL_TOOL_ENV "WAYMARK_TOOL"
 #define CONTROL_PREARM_ENV "WAYMARK_PREARM"
@@ -51,6 +57,7 @@ enum control_type {
 	CONTROL_MARKER = 6,  /* struct control_marker, then its text: a line of an answer to LIST */
 	CONTROL_MODULE = 7,  /* struct control_module, then its path */
 	CONTROL_BUNDLE = 8, /* struct control_bundle, then messages, or with a memfd that has them */
+	CONTROL_LATE = 9,   /* struct control_late: the program went on without GO or SEEN */
 
 	/* tool to agent */
 	CONTROL_OPEN = 32,   /* struct control_open, then the path where children find the tool */
@@ -63,6 +70,7 @@ enum control_type {
 	CONTROL_PLACE = 39, /* struct control_place, then detours, as abi/detour.h says */
 	CONTROL_COMMIT = 40, /* arm what PLACE has prepared, all in one batch */
 	CONTROL_SEEN = 41,   /* struct control_seen: all that is wanted in that module is placed */
+	CONTROL_WAIT = 42,   /* struct control_wait: who waits is to wait on; not answered */
 };
 
 struct wm_message {
@@ -153,12 +161,21 @@ struct control_bundle {
 /*
  * From its first COMMIT on, which may come without any PLACE, a session is told of each module that
  * comes, by MODULE, whether it has markers or not; the thread that loads it waits until all such sessions
- * have said SEEN, for CONTROL_SEEN_WAIT_MS at most, before any code of the module runs.
+ * have said SEEN, for CONTROL_SEEN_WAIT_MS unless one says WAIT, before any code of the module runs.
  */
 #define CONTROL_SEEN_WAIT_MS 2000
 
 struct control_seen {
 	uint64_t base; /* as MODULE told it */
+};
+
+struct control_wait {
+	uint32_t ms; /* from its arrival on */
+	uint32_t reserved;
+};
+
+struct control_late {
+	uint64_t base; /* of the module whose SEEN was waited for; 0: it was GO */
 };
 
 struct control_open {
@@ -182,6 +199,8 @@ _Static_assert(sizeof(struct control_marker) == 32, "fixed");
 _Static_assert(sizeof(struct control_module) == 32, "fixed");
 _Static_assert(sizeof(struct control_bundle) == 16, "fixed");
 _Static_assert(sizeof(struct control_seen) == 8, "fixed");
+_Static_assert(sizeof(struct control_wait) == 8, "fixed");
+_Static_assert(sizeof(struct control_late) == 8, "fixed");
 _Static_assert(sizeof(struct control_open) == 24, "fixed");
 
 #endif

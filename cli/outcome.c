@@ -111,13 +111,19 @@ void outcome_refusals(const struct wm_session *session, int verbose)
 	const struct probe_refusal **all = sorted(list);
 	char refused[32], wanted[32];
 
+	if (patience_is_over(session))
+		fputs("waymark: interrupted before all places were planned and armed\n", stderr);
 	if (session->probes.unarmed)
 		fprintf(stderr,
 			"waymark: %s places were not armed: their process or the recording ended first\n",
 			quantity_show_count(session->probes.unarmed, wanted, sizeof(wanted)));
+	if (session->probes.late_starts)
+		fprintf(stderr,
+			"waymark: %s processes were kept waiting for too long, and ran unrecorded at first\n",
+			quantity_show_count(session->probes.late_starts, wanted, sizeof(wanted)));
 	if (session->probes.late)
 		fprintf(stderr,
-			"waymark: %s modules took so long to analyse that their code ran unrecorded at first\n",
+			"waymark: %s modules took so long that their code ran unrecorded at first\n",
 			quantity_show_count(session->probes.late, wanted, sizeof(wanted)));
 	if (!all)
 		return;
@@ -144,6 +150,7 @@ void outcome_json(struct json *json, const struct probes *probes)
 	json_number(json, "places", probes->wanted);
 	json_number(json, "unarmed", probes->unarmed);
 	json_number(json, "late_modules", probes->late);
+	json_number(json, "late_processes", probes->late_starts);
 	json_open(json, "refusals", '[');
 	for (size_t i = 0; i < list->count; i++) {
 		const struct probe_refusal *refusal = &list->all[i];

@@ -13,6 +13,7 @@ static const struct probes probes = {
 	.wanted = 7,
 	.unarmed = 3,
 	.late = 2,
+	.late_starts = 4,
 	.refusals = { .all = refused, .count = 2 },
 };
 
@@ -26,7 +27,8 @@ Test(outcome, programs_are_told_of_each_place_that_is_not_recorded)
 	out_char(&out, 0);
 	cr_assert_str_eq(
 		out.bytes,
-		"\"places\":7,\"unarmed\":3,\"late_modules\":2,\"refusals\":["
+		"\"places\":7,\"unarmed\":3,\"late_modules\":2,\"late_processes\":4,"
+		"\"refusals\":["
 		"{\"name\":\"m:a\",\"module\":\"/lib/m.so\",\"address\":16,"
 		"\"reason\":\"there is no such function\",\"detail\":\"why \\\"this\\\"\"},"
 		"{\"name\":\"m:b\",\"module\":\"\",\"address\":0,"
@@ -40,7 +42,8 @@ Test(outcome, people_are_told_of_each_place_that_is_not_recorded, .init = cr_red
 	outcome_refusals(&session, 1);
 	cr_assert_stderr_eq_str(
 		"waymark: 3 places were not armed: their process or the recording ended first\n"
-		"waymark: 2 modules took so long to analyse that their code ran unrecorded at first\n"
+		"waymark: 4 processes were kept waiting for too long, and ran unrecorded at first\n"
+		"waymark: 2 modules took so long that their code ran unrecorded at first\n"
 		"waymark: 2 of 7 places were refused:\n"
 		"  2: there is no such function\n"
 		"    m:a at 0x10 in /lib/m.so: why \"this\"\n"

@@ -6,6 +6,7 @@
 #include "cli/quantity.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,6 +53,26 @@ void progress_show(struct progress *progress, const struct wm_session_status *st
 		quantity_show_bytes(status->bytes, bytes, sizeof(bytes)),
 		quantity_show_count(status->discarded, lost, sizeof(lost)), status->processes,
 		status->processes == 1 ? "" : "es");
+	fflush(stderr);
+}
+
+void progress_plan(struct progress *progress, const struct session_progress *plan)
+{
+	const char *slash = plan->path ? strrchr(plan->path, '/') : NULL;
+	const char *name = slash ? slash + 1 : plan->path;
+	char done[32], total[32];
+
+	if (!progress->wanted)
+		return;
+	progress->shown = 1;
+	if (!plan->total) {
+		fprintf(stderr, "\rreading %s\033[K", name ? name : "");
+	} else {
+		quantity_show_count(plan->done, done, sizeof(done));
+		quantity_show_count(plan->total, total, sizeof(total));
+		fprintf(stderr, "\r%s %s of %s %s%s\033[K", name ? "planning" : "arming", done,
+			total, name ? "functions in " : "places", name ? name : "");
+	}
 	fflush(stderr);
 }
 

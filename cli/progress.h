@@ -5,6 +5,8 @@
 
 #include "session/probe.h"
 
+#include "session/patience.h"
+
 #include <stdint.h>
 #include <waymark/session.h>
 
@@ -19,6 +21,9 @@ void progress_begin(struct progress *progress);
 
 /* Renew the line, a few times a second at most; nothing where stderr is no terminal. */
 void progress_show(struct progress *progress, const struct wm_session_status *status);
+
+/* The same while places are planned and armed: "planning 12,000 of 43,671 functions in libjvm.so". */
+void progress_plan(struct progress *progress, const struct session_progress *plan);
 
 /* Take the line away. */
 void progress_clear(struct progress *progress);

@@ -135,6 +135,8 @@ static int fail(struct recording *recording, int error)
 static size_t complain_unmatched(struct recording *recording)
 {
 	progress_clear(&recording->progress);
+	if (patience_is_over(recording->session))
+		return 0; /* nobody knows what it would have come to */
 	return outcome_unmatched(&recording->session->specs, &recording->session->names, 1,
 				 recording->why, sizeof(recording->why));
 }
@@ -159,6 +161,15 @@ static int take_in(struct recording *recording)
 	return 0;
 }
 
+/* While places are planned; Ctrl-C ends that, and the program goes on without them. */
+static int on_progress(const struct session_progress *plan, void *data)
+{
+	struct recording *recording = data;
+
+	progress_plan(&recording->progress, plan);
+	return interrupts != 0;
+}
+
 static int set_up(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
@@ -170,6 +181,7 @@ static int set_up(struct recording *recording)
 			 (unsigned long long)options->session.buffer_bytes);
 		return err;
 	}
+	recording->session->watcher = (struct session_watcher){ on_progress, recording };
 	for (size_t i = 0; i < options->spec_count; i++) {
 		err = wm_session_add(recording->session, options->specs[i]);
 		if (err)
@@ -182,6 +194,7 @@ static int set_up(struct recording *recording)
 	if (err)
 		return err;
 	err = wm_session_start(recording->session);
+	progress_clear(&recording->progress);
 	if (err)
 		return fail(recording, err);
 	/* of a running process all is there to be seen; a program may load what matches later */

@@ -314,6 +314,11 @@ int code_file_open_image(struct code_file **file, const char *path, const void *
 	return 0;
 }
 
+int code_file_beat(const struct code_file *file, size_t done, size_t total)
+{
+	return file->pulse.beat ? file->pulse.beat(done, total, file->pulse.data) : 0;
+}
+
 void code_file_close(struct code_file *file)
 {
 	if (!file)

@@ -34,8 +34,18 @@ struct code_section {
 
 struct code_dwarf;
 
+/*
+ * Called every so often by what takes long, with how far it is: `done` of `total` places, 0 of 0 where it
+ * is not known. What it returns other than 0 ends that, with this error.
+ */
+struct code_pulse {
+	int (*beat)(size_t done, size_t total, void *data);
+	void *data;
+};
+
 struct code_file {
-	char *path; /* as it was asked for */
+	struct code_pulse pulse; /* the owner's; zeroed: none */
+	char *path;		 /* as it was asked for */
 	char *name; /* the module's short one: libc.so.6 is "libc", /usr/bin/psql "psql" */
 	char *root; /* before the paths of debug files: "" or "/proc/PID/root" */
 	int fd;
@@ -85,6 +95,9 @@ int code_file_open_process(struct code_file **file, pid_t pid, uint64_t start, c
  */
 int code_file_open_image(struct code_file **file, const char *path, const void *image,
 			 size_t bytes);
+
+/* Now and then, while the file is worked on. What its owner returns. */
+int code_file_beat(const struct code_file *file, size_t done, size_t total);
 
 /* NULL is let pass. */
 void code_file_close(struct code_file *file);

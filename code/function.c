@@ -13,6 +13,8 @@
 #include <waymark/error.h>
 #include <waymark/marker.h>
 
+#define MATCHES_A_BEAT 64
+
 /* One function that a name or glob took, and what its event will be called. */
 struct match {
 	const struct code_function *function;
@@ -281,8 +283,12 @@ int code_resolve_function(const struct code_request *request, struct code_module
 	ret = code_symbols_match(symbols, request->name, match_add, &matches);
 	if (ret > 0)
 		ret = rename_doubles(&matches);
-	for (size_t i = 0; !ret && i < matches.count; i++)
-		ret = match_resolve(&query, &matches, &matches.all[i]);
+	for (size_t i = 0; !ret && i < matches.count; i++) {
+		if (i % MATCHES_A_BEAT == 0)
+			ret = code_file_beat(module->file, i, matches.count);
+		if (!ret)
+			ret = match_resolve(&query, &matches, &matches.all[i]);
+	}
 	if (!ret)
 		ret = matches.count	     ? (int)matches.count
 		      : symbols->is_stripped ? -WM_E_NO_SYMBOLS

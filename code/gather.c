@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/gather.h"
 
+#include "code/file.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define EDGES_A_BEAT 256
 
 /* Code from one edge to the next. */
 struct stretch {
@@ -137,6 +141,10 @@ void gather_code(struct gather *gather)
 		while (edge < edges->count && edges->all[edge] < part->range.end) {
 			struct stretch stretch = { part, edges->all[edge], part->range.end };
 
+			if (edge % EDGES_A_BEAT == 0 && !gather->err)
+				gather->err = code_file_beat(gather->file, 0, 0);
+			if (gather->err)
+				return;
 			if (++edge < edges->count && edges->all[edge] < part->range.end)
 				stretch.end = edges->all[edge];
 			stretch_take(gather, &stretch);

@@ -22,6 +22,7 @@ struct gather_lea {
 
 struct gather {
 	struct sweep *sweep;
+	const struct code_file *file;
 	ZydisDecoder fast; /* lengths and raw fields alone */
 	ZydisDecoder full;
 	struct address_list
@@ -32,7 +33,7 @@ struct gather {
 	struct address_list unread;    /* functions with something in them that can't be read */
 	struct gather_lea *leas;       /* of addresses in the module, in order of `at` */
 	size_t lea_count, lea_room;
-	int err; /* the first that happened, of memory */
+	int err; /* the first that happened: of memory, or that the file's owner has had enough */
 };
 
 void address_add(struct gather *gather, struct address_list *list, uint64_t address);

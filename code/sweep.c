@@ -132,6 +132,8 @@ static int passes_run(struct gather *gather, struct code_file *file,
 	gather_edges(gather, symbols);
 	gather_taboos(gather, file, symbols);
 	gather_code(gather);
+	if (gather->err)
+		return gather->err;
 	gather_words(gather);
 	gather_tables(gather);
 	address_sort(&gather->backwards);
@@ -142,7 +144,7 @@ static int passes_run(struct gather *gather, struct code_file *file,
 
 int sweep_make(struct sweep *sweep, struct code_file *file, const struct code_symbols *symbols)
 {
-	struct gather gather = { .sweep = sweep };
+	struct gather gather = { .sweep = sweep, .file = file };
 	int err;
 
 	*sweep = (struct sweep){ 0 };

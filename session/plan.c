@@ -23,7 +23,9 @@ struct making {
 	struct plan *plan;
 	struct spec *spec; /* whose places are being found */
 	int is_glob;
-	size_t earlier; /* places of the specs before it */
+	size_t earlier;	   /* places of the specs before it */
+	uint32_t *slots;   /* by hash of the point: which place, from 1 */
+	size_t slot_count; /* a power of two, and enough that half are free */
 	struct code_module *module;
 	const struct plan_listener *listener;
 	struct sweep sweep;
@@ -46,6 +48,36 @@ static int grow(void **all, size_t count, size_t *room, size_t bytes)
 	*all = more;
 	*room = want;
 	return 0;
+}
+
+static size_t slot_of(const struct making *making, uint64_t point)
+{
+	size_t mask = making->slot_count - 1;
+	size_t at = (point * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & mask;
+
+	while (making->slots[at] && making->plan->places[making->slots[at] - 1].point != point)
+		at = (at + 1) & mask;
+	return at;
+}
+
+/* The last place of the plan becomes one that can be found; of several at one point the first. */
+static int index_last(struct making *making)
+{
+	const struct plan *plan = making->plan;
+	size_t from = plan->place_count - 1, at;
+
+	if (plan->place_count * 2 > making->slot_count) {
+		free(making->slots);
+		making->slot_count = making->slot_count ? making->slot_count * 4 : 1024;
+		making->slots = calloc(making->slot_count, sizeof(*making->slots));
+		from = 0;
+	}
+	for (size_t i = from; making->slots && i < plan->place_count; i++) {
+		at = slot_of(making, plan->places[i].point);
+		if (!making->slots[at])
+			making->slots[at] = (uint32_t)i + 1;
+	}
+	return making->slots ? 0 : -ENOMEM;
 }
 
 static int refuse(struct making *making, const struct code_place *place, int error,
@@ -137,7 +169,7 @@ static int keep(struct making *making, const struct code_place *place)
 	plan->place_count++;
 	plan->byte_count += bytes;
 	making->spec->placed++;
-	return name_keep(making->spec, place);
+	return index_last(making) ? -ENOMEM : name_keep(making->spec, place);
 }
 
 static int is_glob(const struct code_request *request)
@@ -148,10 +180,9 @@ static int is_glob(const struct code_request *request)
 /* The place that an earlier spec has taken, or NULL. */
 static const struct plan_place *taken(const struct making *making, uint64_t point)
 {
-	for (size_t i = 0; i < making->earlier; i++)
-		if (making->plan->places[i].point == point)
-			return &making->plan->places[i];
-	return NULL;
+	size_t number = making->slots ? making->slots[slot_of(making, point)] : 0;
+
+	return number && number <= making->earlier ? &making->plan->places[number - 1] : NULL;
 }
 
 /* Whether an event that is there tells all that this one would. */
@@ -218,7 +249,7 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 		return failed < 0 ? failed : 0;
 	if (!err)
 		err = sweep_once(making);
-	if (err == -ENOMEM)
+	if (err == -ENOMEM || err == -ECANCELED)
 		return err;
 	if (!err) {
 		err = trampoline_compose(&making->sweep, place, &making->trampoline);
@@ -250,7 +281,7 @@ static int resolve(struct making *making, struct spec *spec, const struct code_p
 	making->spec = spec;
 	making->earlier = making->plan->place_count;
 	err = code_resolve(spec->request, making->module, process, found, making);
-	if (err == -ENOMEM)
+	if (err == -ENOMEM || err == -ECANCELED)
 		return err;
 	if (err < 0)
 		spec_keep_error(spec, err, NULL, 0);
@@ -293,6 +324,7 @@ int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *m
 	err = (*plan)->path ? resolve_all(making, specs, process) : -ENOMEM;
 	if (making->has_sweep)
 		sweep_release(&making->sweep);
+	free(making->slots);
 	free(making);
 	return err;
 }

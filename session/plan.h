@@ -57,7 +57,7 @@ struct plan_listener {
  * those with one; a later one has it too if that event tells all that it would, or if it is a glob; else it is
  * refused, -WM_E_SAME_CODE.
  *
- * Returns 0, also when there is nothing to place; -ENOMEM. Free it also after an error.
+ * Returns 0, also when there is nothing to place; -ENOMEM; what the file's pulse said. Free it also after an error.
  */
 int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *module,
 	      const struct code_process *process, const struct plan_listener *listener);

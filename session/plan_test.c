@@ -6,6 +6,7 @@
 #include "code/trampoline.h"
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <string.h>
 #include <waymark/error.h>
 
@@ -190,4 +191,61 @@ Test(plan, concerns_the_files_that_a_request_names)
 	cr_assert_eq(spec_add(&specs, "func:inflate@libz.so.1"), 0);
 	cr_assert(plan_concerns(&specs, "/usr/lib/libz.so.1"));
 	cr_assert_not(plan_concerns(&specs, "/usr/lib/libc.so.6"));
+}
+
+struct beats {
+	size_t last, total, count, enough;
+};
+
+static int on_beat(size_t done, size_t total, void *data)
+{
+	struct beats *beats = data;
+
+	cr_assert(!total || done < total);
+	cr_assert(!total || done >= beats->last, "it goes back");
+	beats->last = total ? done : beats->last;
+	beats->total = total ? total : beats->total;
+	return ++beats->count > beats->enough ? -ECANCELED : 0;
+}
+
+Test(plan, tells_how_far_it_is)
+{
+	struct beats beats = { .enough = SIZE_MAX };
+
+	cr_assert_eq(spec_add(&specs, "func:*"), 0);
+	module.file->pulse = (struct code_pulse){ on_beat, &beats };
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	cr_assert_gt(beats.total, 100);
+	cr_assert_eq(beats.total, plan->place_count + plan->refused_count);
+	cr_assert_geq(beats.last + 100, beats.total);
+}
+
+Test(plan, can_be_given_up_at_any_beat)
+{
+	struct beats beats = { .enough = 0 };
+	int err;
+
+	cr_assert_eq(spec_add(&specs, "func:*"), 0);
+	module.file->pulse = (struct code_pulse){ on_beat, &beats };
+	while ((err = plan_make(&plan, &specs, &module, NULL, NULL))) {
+		cr_assert_eq(err, -ECANCELED);
+		plan_free(plan);
+		beats = (struct beats){ .enough = beats.enough + 1 };
+	}
+	cr_assert_gt(beats.enough, 2);
+}
+
+Test(plan, two_globs_have_each_place_once)
+{
+	size_t once;
+
+	cr_assert_eq(spec_add(&specs, "func:*"), 0);
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	once = plan->place_count;
+	plan_free(plan);
+	cr_assert_eq(spec_add(&specs, "func:plan_*"), 0);
+	cr_assert_eq(spec_add(&specs, "func:*a*"), 0);
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	cr_assert_eq(plan->place_count, once);
+	cr_assert_gt(specs.all[1].placed, 1, "it has them with the other");
 }

@@ -2,6 +2,7 @@
 #include "session/probe.h"
 
 #include "session/loaded.h"
+#include "session/patience.h"
 #include "session/process.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@
 
 #define AGENT_NAME "libwaymark-agent.so"
 #define REFUSALS_MAX 1000000
+#define GO_WAIT_NS (CONTROL_GO_WAIT_MS * UINT64_C(1000000))
 
 /* A pass over one process's modules. */
 struct pass {
@@ -150,10 +152,26 @@ static int take_refusals(struct wm_session *session, const struct plan *plan)
 	return err;
 }
 
+struct planning {
+	struct wm_session *session;
+	const char *path;
+	uint64_t total;
+};
+
+static int on_beat(size_t done, size_t total, void *data)
+{
+	struct planning *planning = data;
+	struct session_progress progress = { planning->path, done, total };
+
+	planning->total = total;
+	return patience_beat(planning->session, &progress);
+}
+
 /* The plan of a module, made where there is none. *plan NULL: its file can't be had. */
 static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan **plan)
 {
 	struct probes *probes = &pass->session->probes;
+	struct planning planning = { pass->session, loaded->path, 0 };
 	struct code_process process;
 	int err;
 
@@ -168,7 +186,12 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 		return 0;
 	}
 	process = loaded_process(&pass->list);
+	loaded->module->file->pulse = (struct code_pulse){ on_beat, &planning };
 	err = plan_make(plan, &pass->session->specs, loaded->module, &process, NULL);
+	loaded->module->file->pulse = (struct code_pulse){ 0 };
+	/* given up: of what would have been placed only the number is known, if that */
+	if (err == -ECANCELED)
+		probes->unarmed += planning.total;
 	if (!err)
 		err = plan_names(&pass->session->names, &pass->session->specs, loaded->module);
 	if (!err)
@@ -258,7 +281,11 @@ static int see_to_modules(struct pass *pass)
 static int look(struct wm_session *session, struct process *process, int always)
 {
 	struct pass pass = { .session = session, .process = process };
-	int err = loaded_read(&pass.list, process->pid), fresh = 0;
+	int err, fresh = 0;
+
+	if (patience_is_over(session))
+		return 0;
+	err = loaded_read(&pass.list, process->pid);
 
 	if (err == -ESRCH)
 		err = -WM_E_GONE;
@@ -267,6 +294,8 @@ static int look(struct wm_session *session, struct process *process, int always)
 	if (!err)
 		err = fresh = see_to_modules(&pass);
 	loaded_release(&pass.list);
+	if (err == -ECANCELED)
+		return 0;
 	if (err < 0 || (!fresh && !always))
 		return err < 0 ? err : 0;
 	process->probed.look_again = 1;
@@ -282,12 +311,18 @@ int probe_arm(struct wm_session *session, struct process *process)
 	return look(session, process, 1);
 }
 
+void probe_placed(struct wm_session *session, struct process *process)
+{
+	process->probed.answered += process->done.markers + process->done.refused;
+	patience_arming(session);
+}
+
 int probe_committed(struct wm_session *session, struct process *process)
 {
 	int err;
 
 	if (process->probed.commits && !--process->probed.commits)
-		process->probed.pending = 0;
+		process->probed.pending = process->probed.answered = 0;
 	if (!process->probed.is_on || !process->probed.look_again)
 		return 0;
 	process->probed.look_again = 0;
@@ -295,14 +330,55 @@ int probe_committed(struct wm_session *session, struct process *process)
 	return err == -WM_E_GONE ? 0 : err;
 }
 
+static int loading_add(struct probed *probed, uint64_t base, int is_wanted)
+{
+	if (probed->loading_count == probed->loading_room) {
+		size_t room = probed->loading_room * 2 + 8;
+		struct probed_loading *more = reallocarray(probed->loading, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		probed->loading = more;
+		probed->loading_room = room;
+	}
+	probed->loading[probed->loading_count++] = (struct probed_loading){ base, is_wanted };
+	return 0;
+}
+
+void probe_seen(struct process *process)
+{
+	struct probed *probed = &process->probed;
+
+	/* answered in the order in which they were told */
+	if (probed->loading_count)
+		memmove(probed->loading, probed->loading + 1,
+			--probed->loading_count * sizeof(*probed->loading));
+}
+
+void probe_late(struct wm_session *session, struct process *process,
+		const struct control_late *late)
+{
+	struct probed *probed = &process->probed;
+
+	if (!late->base && !process->runs) {
+		process->runs = 1;
+		session->probes.late_starts++;
+	}
+	for (size_t i = 0; late->base && i < probed->loading_count; i++) {
+		if (probed->loading[i].base != late->base || !probed->loading[i].is_wanted)
+			continue;
+		probed->loading[i].is_wanted = 0;
+		session->probes.late++;
+	}
+}
+
 int probe_module(struct wm_session *session, struct process *process,
-		 const struct control_module *module)
+		 const struct control_module *module, const char *path)
 {
 	struct control_seen seen = { .base = module->base };
 	struct iovec part = { &seen, sizeof(seen) };
 	struct probed *probed = &process->probed;
-	uint64_t since_ns = ticks_monotonic_ns();
-	int err = 0;
+	int err;
 
 	if (!probed->is_on)
 		return 0;
@@ -312,9 +388,9 @@ int probe_module(struct wm_session *session, struct process *process,
 			probed->modules[i--] = probed->modules[--probed->count];
 	if (module->gone)
 		return 0;
-	err = look(session, process, 0);
-	session->probes.late += ticks_monotonic_ns() - since_ns >
-				CONTROL_SEEN_WAIT_MS * UINT64_C(1000000);
+	err = loading_add(probed, module->base, plan_concerns(&session->specs, path));
+	if (!err)
+		err = look(session, process, 0);
 	if (!err)
 		err = process_request(process, CONTROL_SEEN, &part, 1);
 	return err == -WM_E_GONE ? 0 : err;
@@ -325,16 +401,23 @@ void probe_quiet(struct process *process)
 	process_drop_places(process);
 	process->probed.count = 0;
 	process->probed.is_on = 0;
+	process->probed.answered = 0;
 }
 
 void probe_ended(struct wm_session *session, struct process *process)
 {
 	session->probes.unarmed += process->probed.pending;
 	process->probed.pending = 0;
+	/* it ended, or was ended, before it was let go: its agent had no time to say which */
+	if (!process->hello.launched || process->runs)
+		return;
+	if (ticks_monotonic_ns() - process->hello_ns > GO_WAIT_NS)
+		probe_late(session, process, &(struct control_late){ 0 });
 }
 
 void probed_release(struct probed *probed)
 {
 	free(probed->modules);
+	free(probed->loading);
 	*probed = (struct probed){ 0 };
 }

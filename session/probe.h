@@ -40,7 +40,8 @@ struct probes {
 	struct probe_refusals refusals;
 	uint64_t wanted; /* places that matched, those refused included */
 	uint64_t unarmed; /* in whichever processes: sent, and the process or the recording ended first */
-	uint64_t late; /* modules whose code ran before their places were armed */
+	uint64_t late;	      /* modules whose code ran before their places were armed */
+	uint64_t late_starts; /* processes that ran before anything was armed */
 };
 
 /* The modules of a process that were seen to; zeroed is empty. */
@@ -50,7 +51,14 @@ struct probed {
 		uint64_t device, inode;
 	} * modules;
 	size_t count, room;
+	/* told by MODULE, SEEN not yet answered: a thread may wait for it */
+	struct probed_loading {
+		uint64_t base;
+		int is_wanted; /* some spec wants places there */
+	} * loading;
+	size_t loading_count, loading_room;
 	uint64_t pending;     /* places sent and not yet armed or refused */
+	uint64_t answered;    /* of these, those that the agent has prepared or refused */
 	unsigned int commits; /* not yet answered */
 	int is_on;	      /* COMMIT was sent and no QUIET since */
 	int look_again;	      /* once COMMIT is answered */
@@ -63,12 +71,22 @@ struct probed {
  */
 int probe_arm(struct wm_session *session, struct process *process);
 
+/* PLACE was answered. */
+void probe_placed(struct wm_session *session, struct process *process);
+
 /* COMMIT was answered. 0 or an error that ends the connection. */
 int probe_committed(struct wm_session *session, struct process *process);
 
 /* Its agent told of a module that came or went. Likewise. */
 int probe_module(struct wm_session *session, struct process *process,
-		 const struct control_module *module);
+		 const struct control_module *module, const char *path);
+
+/* SEEN was answered: the thread that loads the module that was told first goes on. */
+void probe_seen(struct process *process);
+
+/* The process went on without GO, or a thread of it without SEEN. */
+void probe_late(struct wm_session *session, struct process *process,
+		const struct control_late *late);
 
 /* An agent refused a place. 0 or -ENOMEM. */
 int probe_refused(struct wm_session *session, const struct control_refused *refused,

@@ -111,6 +111,7 @@ static int take_hello(struct process *process, const struct link_message *messag
 	memcpy(process->build_id, program.build_id, sizeof(process->build_id));
 	process->build_id_bytes = program.build_id_bytes;
 	process->state = PROCESS_READY;
+	process->hello_ns = ticks_monotonic_ns();
 	return 0;
 }
 
@@ -250,7 +251,9 @@ static int take_module(struct wm_session *session, struct process *process,
 	else
 		err = trace_module_add(session->writer, process->trace, &module,
 				       (const char *)message->body + sizeof(module));
-	return err ? err : probe_module(session, process, &module);
+	return err ? err
+		   : probe_module(session, process, &module,
+				  (const char *)message->body + sizeof(module));
 }
 
 static int take_done(struct wm_session *session, struct process *process,
@@ -273,7 +276,25 @@ static int take_done(struct wm_session *session, struct process *process,
 		session->sites += process->done.sites;
 	if ((type == CONTROL_QUIET || type == CONTROL_LEAVE) && !process->done.error)
 		process->was_quiet = 1;
+	if (type == CONTROL_GO)
+		process->runs = 1;
+	else if (type == CONTROL_PLACE)
+		probe_placed(session, process);
+	else if (type == CONTROL_SEEN)
+		probe_seen(process);
 	return type == CONTROL_COMMIT ? probe_committed(session, process) : 0;
+}
+
+static int take_late(struct wm_session *session, struct process *process,
+		     const struct link_message *message)
+{
+	struct control_late late;
+
+	if (message->bytes < sizeof(late))
+		return -WM_E_PROTOCOL;
+	memcpy(&late, message->body, sizeof(late));
+	probe_late(session, process, &late);
+	return 0;
 }
 
 static int obey(struct wm_session *session, struct process *process,
@@ -294,6 +315,8 @@ static int obey(struct wm_session *session, struct process *process,
 		return take_marker(session, message);
 	case CONTROL_MODULE:
 		return take_module(session, process, message);
+	case CONTROL_LATE:
+		return take_late(session, process, message);
 	default:
 		return 0;
 	}
@@ -316,8 +339,10 @@ int process_pump(struct wm_session *session, struct process *process)
 	struct link_message message;
 	int count = 0, err = 0;
 
-	if (process->state >= PROCESS_HUNG_UP)
+	/* while a message is obeyed that takes long others are drained, but this one's messages wait */
+	if (process->state >= PROCESS_HUNG_UP || process->is_pumped)
 		return 0;
+	process->is_pumped = 1;
 	while (count < MESSAGES_MAX && (err = link_receive(&process->link, &message)) > 0) {
 		count++;
 		err = obey(session, process, &message);
@@ -332,6 +357,7 @@ int process_pump(struct wm_session *session, struct process *process)
 		if (err)
 			break;
 	}
+	process->is_pumped = 0;
 	if (err < 0)
 		process_hang_up(process, err);
 	return count;

@@ -42,6 +42,7 @@ struct process {
 	int pidfd;	   /* -1: the kernel gave none */
 	uint64_t since_ns; /* when it came into its state, CLOCK_MONOTONIC */
 	struct control_hello hello;
+	uint64_t hello_ns; /* when it came */
 	char *exe;
 	uint8_t build_id[20];
 	uint8_t build_id_bytes;
@@ -52,17 +53,19 @@ struct process {
 	} requests[REQUESTS_MAX];
 	struct process_queued *queue, **queue_end; /* requests that wait for their turn */
 	uint64_t answered_ns;			   /* when the last answer came, CLOCK_MONOTONIC */
-	int error;		  /* the first that was answered since process_forgive() */
-	int was_quiet;		  /* QUIET was answered, and nothing armed since */
-	int leaving;		  /* LEAVE was sent */
-	int armed;		  /* ARM was sent and no QUIET since */
-	int named;		  /* LIST was sent */
-	int let_go;		  /* GO was sent */
-	int dead;		  /* its pidfd says so */
-	int unmapped;		  /* it hung up and has its store no more */
-	int welcomed;		  /* it was asked to open its store */
-	int invited;		  /* attached or launched by us, not come by itself */
-	struct control_done done; /* the last */
+	int error;		   /* the first that was answered since process_forgive() */
+	int was_quiet;		   /* QUIET was answered, and nothing armed since */
+	int leaving;		   /* LEAVE was sent */
+	int armed;		   /* ARM was sent and no QUIET since */
+	int named;		   /* LIST was sent */
+	int let_go;		   /* GO was sent */
+	int runs;		   /* launched: GO was answered, or it has gone on without */
+	int is_pumped, is_drained; /* one of these goes on, somewhere up the stack */
+	int dead;		   /* its pidfd says so */
+	int unmapped;		   /* it hung up and has its store no more */
+	int welcomed;		   /* it was asked to open its store */
+	int invited;		   /* attached or launched by us, not come by itself */
+	struct control_done done;  /* the last */
 
 	struct drain *drain;
 	uint64_t store_inode;

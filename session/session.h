@@ -9,6 +9,7 @@
 #include "session/drain.h"
 #include "session/listen.h"
 #include "session/names.h"
+#include "session/patience.h"
 #include "session/probe.h"
 #include "session/spec.h"
 #include "session/ticks.h"
@@ -40,6 +41,9 @@ struct wm_session {
 	size_t launched_count;
 	int running;
 	unsigned int in_step; /* depth of session_step() */
+	struct session_watcher watcher;
+	int has_given_up; /* the watcher said so */
+	uint64_t beat_due_ns;
 
 	struct trace_writer *writer; /* NULL: events go to wm_session_read() */
 	char *dir;
@@ -79,6 +83,15 @@ int session_wait(struct wm_session *session, struct process *process, int timeou
 
 /* A new process's store is to be opened, its markers armed, and it let go, as the session has it. */
 int session_welcome(struct wm_session *session, struct process *process);
+
+/* Accept connections that wait. How many there were. */
+int session_accept(struct wm_session *session);
+
+/*
+ * In the middle of something long: hand on what a process has ready, if that can be done without reading
+ * its messages.
+ */
+void session_drain_aside(struct wm_session *session, struct process *process);
 
 /* Hand all that can be had of this process on; `reach` as for drain_scan(). */
 int session_drain(struct wm_session *session, struct process *process, enum drain_reach reach);

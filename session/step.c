@@ -49,16 +49,25 @@ static int packet_write(struct drain_packet *packet, void *data)
 	return err < 0 ? err : 0;
 }
 
+static int session_drains(const struct wm_session *session)
+{
+	if (!session->writer || session->options.policy == WM_POLICY_CYCLIC)
+		return 0;
+	return session->options.policy != WM_POLICY_NOTIFY || watch_told(session->watch);
+}
+
 int session_drain(struct wm_session *session, struct process *process, enum drain_reach reach)
 {
 	struct receiver receiver = { session, process };
 	struct drain_sink sink = { packet_write, &receiver };
 	int err;
 
+	process->is_drained = 1;
 	drain_scan(process->drain, reach);
 	/* whatever ids those pages hold were told before their first event: read that now */
 	process_pump(session, process);
 	err = drain_take(process->drain, &sink);
+	process->is_drained = 0;
 	return session->writer ? err : 0;
 }
 
@@ -93,6 +102,26 @@ int session_finish(struct wm_session *session, struct process *process)
 	return err < 0 ? err : 0;
 }
 
+/* Whether a message of the process lies unread: it might tell of an id that stands in its pages. */
+static int has_said_more(const struct process *process)
+{
+	struct pollfd ready = { .fd = process->link.fd, .events = POLLIN };
+
+	return process->is_pumped || (process->link.fd >= 0 && poll(&ready, 1, 0) != 0);
+}
+
+void session_drain_aside(struct wm_session *session, struct process *process)
+{
+	struct receiver receiver = { session, process };
+	struct drain_sink sink = { packet_write, &receiver };
+
+	if (!session_drains(session) || process->is_drained)
+		return;
+	drain_scan(process->drain, DRAIN_READY);
+	if (!has_said_more(process))
+		drain_take(process->drain, &sink);
+}
+
 /* Neither an answer nor the wait's beginning is near: many requests may take long together. */
 static int is_late(const struct process *process, uint64_t since_ns, int timeout_ms)
 {
@@ -114,6 +143,7 @@ int session_wait(struct wm_session *session, struct process *process, int timeou
 		    (!process_pump(session, process) || is_late(process, since_ns, timeout_ms)))
 			break;
 		session_step(session, 10);
+		patience_arming(session);
 	}
 	session->in_step--;
 	if (process->state == PROCESS_NEW || process_pending(process))
@@ -277,7 +307,7 @@ static int accept_at(struct wm_session *session, struct listener *listener)
 	return count;
 }
 
-static int accept_all(struct wm_session *session)
+int session_accept(struct wm_session *session)
 {
 	int count = 0;
 
@@ -309,13 +339,6 @@ static int poll_list(struct wm_session *session)
 			list[at++] = (struct pollfd){ .fd = p->pidfd, .events = POLLIN };
 	}
 	return (int)at;
-}
-
-static int session_drains(const struct wm_session *session)
-{
-	if (!session->writer || session->options.policy == WM_POLICY_CYCLIC)
-		return 0;
-	return session->options.policy != WM_POLICY_NOTIFY || watch_told(session->watch);
 }
 
 static void wait_for_something(struct wm_session *session, int timeout_ms)
@@ -453,7 +476,7 @@ int session_step(struct wm_session *session, int timeout_ms)
 	/* arming strictly waits, and so steps, within a step; whose caller still holds a process */
 	session->in_step++;
 	wait_for_something(session, timeout_ms);
-	count = accept_all(session);
+	count = session_accept(session);
 	for (struct process *p = session->processes; p; p = p->next)
 		count += attend(session, p);
 	count += drain_all(session);

@@ -8,6 +8,7 @@
 #include "agent/control/message.h"
 #include "agent/control/tell.h"
 #include "agent/control/thread.h"
+#include "agent/control/wait.h"
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/store/store.h"
@@ -23,8 +24,10 @@
 #define LOCK_MS 2000
 #define FROZEN_MS 1000
 #define QUIET_MS 1000
-#define OWED_MAX 256  /* a thread that loads more at once doesn't wait for the rest */
-#define OPEN_MS 10000 /* the socket's slot, and this thread, aren't held by one who only looks */
+#define OWED_MAX 256   /* a thread that loads more at once doesn't wait for the rest */
+#define OPEN_MS 10000  /* the socket's slot, and this thread, aren't held by one who only looks */
+#define COMMIT_MS 5000 /* longer than a commit can take: who waits for it doesn't leave meanwhile */
+#define LATE_PATIENCE_NS 100000000u
 #define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
 
 /*
@@ -48,6 +51,7 @@ struct session {
 	enum session_state state;
 	uint64_t open_until_ns;	       /* if GREETED; 0: may take its time */
 	char tool[SESSION_PATH_BYTES]; /* where forked children find it; "" */
+	int owes_go;		       /* the program waits for its GO */
 	int follows_modules;	       /* it has committed: it is told of all that come */
 	unsigned int owed_count;
 	uint64_t owed[OWED_MAX]; /* modules, by base, that it was told of and has not seen to */
@@ -143,7 +147,9 @@ int session_add(int fd, unsigned int flags)
 		return error;
 	}
 	tell_lane_new(lane_of(session));
-	*session = (struct session){ .fd = fd, .state = SESSION_GREETED };
+	*session = (struct session){ .fd = fd,
+				     .state = SESSION_GREETED,
+				     .owes_go = (flags & SESSION_LAUNCHED) != 0 };
 	if (flags & SESSION_ACCEPTED)
 		session->open_until_ns = lock_now_ns() + (uint64_t)OPEN_MS * 1000000;
 	return 0;
@@ -226,6 +232,9 @@ static void begin_closing(struct session *session)
 	session->tool[0] = 0;
 	session->follows_modules = 0;
 	session->owed_count = 0; /* its loading threads wait no longer */
+	if (session->owes_go)
+		control_go(); /* nor does the program */
+	session->owes_go = 0;
 	if (session->state == SESSION_GREETED) {
 		session->state = SESSION_FREE; /* no rules, no store: there is nobody to wait for */
 		return;
@@ -313,6 +322,8 @@ static int serve_detours(struct session *session, const struct wm_message *messa
 		return error;
 	if (!hook_is_placed() && !registry_scan(text))
 		registry_follow(text);
+	if (message->type == CONTROL_COMMIT)
+		wait_renew(COMMIT_MS);
 	if (message->type == CONTROL_PLACE)
 		error = detours_place(lane_of(session), text, body, message->bytes, change);
 	else
@@ -334,6 +345,18 @@ static int serve_seen(struct session *session, const struct wm_message *message,
 			session->owed[i] = session->owed[--session->owed_count];
 	}
 	return 0;
+}
+
+/* Returns 1: there is no answer. */
+static int serve_wait(const struct wm_message *message, const char *body)
+{
+	struct control_wait wait;
+
+	if (message->bytes >= sizeof wait) {
+		memcpy(&wait, body, sizeof wait);
+		wait_renew(wait.ms);
+	}
+	return 1;
 }
 
 static int serve_list(struct session *session)
@@ -367,7 +390,10 @@ static int serve_request(struct session *session, const struct wm_message *messa
 		return serve_seen(session, message, body);
 	case CONTROL_LIST:
 		return serve_list(session);
+	case CONTROL_WAIT:
+		return serve_wait(message, body);
 	case CONTROL_GO:
+		session->owes_go = 0;
 		return 0; /* once the answer is sent: the program may end right then */
 	case CONTROL_QUIET:
 	case CONTROL_LEAVE:
@@ -465,6 +491,35 @@ int session_any_owes(void)
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
 		owed += session_follows_modules(i) ? sessions[i].owed_count : 0;
 	return owed != 0;
+}
+
+static void tell_late(const struct session *session, uint64_t base)
+{
+	struct control_late late = { .base = base };
+	uint64_t patience_ns = LATE_PATIENCE_NS;
+
+	/* one that takes nothing for so long is found deaf by and by */
+	message_send(session->fd, CONTROL_LATE, 0, &late, sizeof late, NULL, 0, -1, &patience_ns);
+}
+
+void session_forgive_seen(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		struct session *session = &sessions[i];
+
+		for (unsigned int k = 0; session_follows_modules(i) && k < session->owed_count; k++)
+			tell_late(session, session->owed[k]);
+		session->owed_count = 0;
+	}
+}
+
+void session_forgive_go(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (sessions[i].owes_go && session_fd(i) >= 0)
+			tell_late(&sessions[i], 0);
+		sessions[i].owes_go = 0;
+	}
 }
 
 int session_is_open(unsigned int lane)

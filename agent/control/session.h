@@ -35,6 +35,10 @@ void session_owes(unsigned int lane, uint64_t base);
 /* Whether some session has not yet SEEN a module that it was told of. */
 int session_any_owes(void);
 
+/* Tell those that owe a SEEN that it is waited for no longer; tell those that owe GO. */
+void session_forgive_seen(void);
+void session_forgive_go(void);
+
 /* Once, when the control thread starts: nothing is known of earlier sessions. */
 void session_init(const struct text *text);
 

@@ -5,9 +5,11 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +58,44 @@ static void load(const char *path)
 	}
 }
 
+static volatile sig_atomic_t alarms;
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+	alarms++;
+}
+
+/* Load once, with a signal every 20 ms; says how many came meanwhile, and counts beside it. */
+static void *count_beside(void *unused)
+{
+	for (;;) {
+		WAYMARK(work, beside, 1);
+		usleep(1000);
+	}
+	return unused;
+}
+
+static void load_under_signals(const char *path)
+{
+	struct itimerval every = { { 0, 20000 }, { 0, 20000 } };
+	pthread_t beside;
+	sigset_t alarm;
+
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+	pthread_create(&beside, NULL, count_beside, NULL);
+	pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
+	signal(SIGALRM, on_alarm);
+	setitimer(ITIMER_REAL, &every, NULL);
+	alarms = 0;
+	if (!dlopen(path, RTLD_NOW))
+		exit(3);
+	printf("%d\n", (int)alarms);
+	fflush(stdout);
+}
+
 static void fork_some(void)
 {
 	for (int i = 0; i < 5; i++) {
@@ -85,6 +125,10 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "load")) {
 		load(argv[2]);
+		return 0;
+	}
+	if (!strcmp(mode, "signals")) {
+		load_under_signals(argv[2]);
 		return 0;
 	}
 	if (!strcmp(mode, "fork")) {

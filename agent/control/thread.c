@@ -6,6 +6,7 @@
 #include "agent/control/listen.h"
 #include "agent/control/lock.h"
 #include "agent/control/session.h"
+#include "agent/control/wait.h"
 #include "agent/detour/detour.h"
 #include "agent/marker/hit.h"
 #include "agent/marker/hook.h"
@@ -32,7 +33,9 @@
 #define TICK_MS 250
 #define GREET_MS 10000
 #define LIFE_LOCK_MS 1000
-#define SCAN_WAIT_MS (CONTROL_SEEN_WAIT_MS + 500)
+#define SCAN_MORE_MS                                                                               \
+	500 /* than the control thread, which tells the tools that it has waited enough */
+#define LATE_MS 200
 #define AGENT_LOCK_MS 1000
 #define STACK_BYTES ((size_t)256 * 1024)
 #define OUR_THREADS 2 /* the control thread and its keeper */
@@ -43,6 +46,9 @@
  * blocks nowhere else): only ever sent to single threads, so none of the program's can be taken by us.
  */
 #define WAKE_SIGNAL 32
+
+/* The launched program went on without GO: NO -> ASKED by its thread, ASKED -> TOLD when its tools know. */
+enum control_late_state { LATE_NO = 0, LATE_ASKED, LATE_TOLD };
 
 enum control_state { CONTROL_NONE = 0, CONTROL_STARTING, CONTROL_RUNNING };
 
@@ -56,6 +62,7 @@ static struct {
 	char tools[SESSIONS_MAX][SESSION_PATH_BYTES];
 	unsigned int tool_count;
 	uint32_t go; /* 1: the launched program may run */
+	uint32_t late;
 	uint32_t scans_asked, scans_done;
 	int seccomp;	 /* the mode in which the thread was started */
 	int32_t listens; /* 1, or the error why it does not; 0: not tried */
@@ -87,23 +94,42 @@ void control_go(void)
 	lock_wake_word(&control.go);
 }
 
-void control_wait_go(unsigned int timeout_ms)
-{
-	uint64_t end_ns = lock_now_ns() + (uint64_t)timeout_ms * 1000000, now_ns;
-
-	while (!__atomic_load_n(&control.go, __ATOMIC_ACQUIRE)) {
-		now_ns = lock_now_ns();
-		if (now_ns >= end_ns)
-			return;
-		lock_wait_word(&control.go, 0, (unsigned int)((end_ns - now_ns) / 1000000 + 1));
-	}
-}
-
 /* Under the life lock, so that the thread can't have ended and its number be another's. */
 static void wake(void)
 {
 	if (control.tid)
 		syscall_raw(SYS_tgkill, kernel_getpid(), control.tid, WAKE_SIGNAL, 0);
+}
+
+/* The program may end at once: its tools are to know before. */
+static void tell_late(void)
+{
+	uint64_t end_ns = lock_now_ns() + (uint64_t)LATE_MS * 1000000, now_ns;
+
+	if (lock_take(&control.life, LATE_MS))
+		return;
+	__atomic_store_n(&control.late, LATE_ASKED, __ATOMIC_RELEASE);
+	wake();
+	lock_release(&control.life);
+	while (__atomic_load_n(&control.late, __ATOMIC_ACQUIRE) == LATE_ASKED && control_runs() &&
+	       (now_ns = lock_now_ns()) < end_ns)
+		lock_wait_word(&control.late, LATE_ASKED,
+			       (unsigned int)((end_ns - now_ns) / 1000000 + 1));
+}
+
+void control_wait_go(unsigned int timeout_ms)
+{
+	uint64_t begin_ns = lock_now_ns();
+
+	while (!__atomic_load_n(&control.go, __ATOMIC_ACQUIRE)) {
+		uint64_t end_ns = wait_end_ns(begin_ns, timeout_ms), now_ns = lock_now_ns();
+
+		if (now_ns >= end_ns) {
+			tell_late();
+			return;
+		}
+		lock_wait_word(&control.go, 0, (unsigned int)((end_ns - now_ns) / 1000000 + 1));
+	}
 }
 
 int control_is_filtered_since(void)
@@ -187,7 +213,7 @@ static int program_has_left(void)
 
 static int scan_is_due;	 /* the last one could not be done */
 static uint32_t scanned; /* what was asked when it was done */
-static uint64_t seen_until_ns;
+static uint64_t seen_since_ns;
 
 /* The thread that asked goes on when the sessions that place detours have seen to its modules. */
 static void scan_if_asked(void)
@@ -199,12 +225,24 @@ static void scan_if_asked(void)
 	if (asked != scanned) {
 		scan_is_due = session_rescan() != 0;
 		scanned = asked;
-		seen_until_ns = lock_now_ns() + (uint64_t)CONTROL_SEEN_WAIT_MS * 1000000;
+		seen_since_ns = lock_now_ns();
 	}
-	if (session_any_owes() && lock_now_ns() < seen_until_ns)
-		return;
+	if (session_any_owes()) {
+		if (lock_now_ns() < wait_end_ns(seen_since_ns, CONTROL_SEEN_WAIT_MS))
+			return;
+		session_forgive_seen();
+	}
 	__atomic_store_n(&control.scans_done, asked, __ATOMIC_RELEASE);
 	lock_wake_word(&control.scans_done);
+}
+
+static void tell_if_late(void)
+{
+	if (__atomic_load_n(&control.late, __ATOMIC_ACQUIRE) != LATE_ASKED)
+		return;
+	session_forgive_go();
+	__atomic_store_n(&control.late, LATE_TOLD, __ATOMIC_RELEASE);
+	lock_wake_word(&control.late);
 }
 
 static int has_left; /* program_has_left(), as of the last tick */
@@ -273,6 +311,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 		scan_if_asked();
 		session_serve(fds);
 		scan_if_asked();
+		tell_if_late();
 		if (fds[SESSIONS_MAX + 1].revents)
 			listen_accept();
 	}
@@ -468,6 +507,7 @@ int control_start(uint32_t wants, unsigned int flags)
 		wake();
 	} else {
 		__atomic_store_n(&control.go, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&control.late, LATE_NO, __ATOMIC_RELEASE);
 		__atomic_store_n(&control.state, CONTROL_STARTING, __ATOMIC_RELEASE);
 		error = make_keeper();
 		if (error) {
@@ -497,7 +537,7 @@ static void follow_here(void)
 /* The control thread does it; true if it was asked, and is done or took too long. */
 static int follow_there(void)
 {
-	uint64_t end_ns = lock_now_ns() + (uint64_t)SCAN_WAIT_MS * 1000000;
+	uint64_t begin_ns = lock_now_ns();
 	uint32_t mine, done;
 
 	if (lock_take(&control.life, LIFE_LOCK_MS))
@@ -514,6 +554,8 @@ static int follow_there(void)
 	lock_release(&control.life);
 	for (;;) {
 		uint64_t now_ns = lock_now_ns();
+		uint64_t end_ns = wait_end_ns(begin_ns, CONTROL_SEEN_WAIT_MS) +
+				  (uint64_t)SCAN_MORE_MS * 1000000;
 
 		done = __atomic_load_n(&control.scans_done, __ATOMIC_ACQUIRE);
 		if ((int32_t)(done - mine) >= 0 || now_ns >= end_ns || !control_runs())
@@ -544,6 +586,8 @@ void control_forked(void)
 	control.flags = 0;
 	control.tool_count = 0;
 	control.listens = 0;
+	control.late = LATE_NO;
+	wait_forked();
 	has_left = scan_is_due = 0;
 	control_text.fd = -1; /* was never in this table */
 	listen_forked();

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/patience.h"
+
+#include "session/process.h"
+#include "session/session.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#define BEAT_NS 100000000u
+
+/* Its program, or a thread of it, waits for us: it was launched, forked or has executed under us. */
+static int waits(const struct process *process)
+{
+	if (process->link.fd < 0 || process->state >= PROCESS_HUNG_UP)
+		return 0;
+	if (process->state == PROCESS_NEW)
+		return process->listener !=
+		       NULL; /* what came by itself is let go by us, or waits in vain */
+	return process->hello.launched && (!process->runs || process->probed.loading_count);
+}
+
+/* One that takes nothing now is busy with what we have sent, and knows that we are there. */
+static void say_wait(struct process *process)
+{
+	struct control_wait wait = { .ms = CONTROL_WAIT_MS };
+	struct iovec part = { &wait, sizeof(wait) };
+	struct pollfd ready = { .fd = process->link.fd, .events = POLLOUT };
+
+	if (poll(&ready, 1, 0) == 1 && ready.revents & POLLOUT)
+		link_send(&process->link, CONTROL_WAIT, &part, 1);
+}
+
+static int is_due(struct wm_session *session)
+{
+	uint64_t now_ns = ticks_monotonic_ns();
+
+	if (now_ns < session->beat_due_ns)
+		return 0;
+	session->beat_due_ns = now_ns + BEAT_NS;
+	return 1;
+}
+
+static void beat(struct wm_session *session, const struct session_progress *progress)
+{
+	session_accept(session);
+	for (struct process *p = session->processes; p; p = p->next)
+		if (waits(p))
+			say_wait(p);
+	if (session->watcher.told && session->watcher.told(progress, session->watcher.data))
+		session->has_given_up = 1;
+}
+
+int patience_is_over(const struct wm_session *session)
+{
+	return session->has_given_up;
+}
+
+int patience_beat(struct wm_session *session, const struct session_progress *progress)
+{
+	if (is_due(session)) {
+		beat(session, progress);
+		for (struct process *p = session->processes; p; p = p->next)
+			if (p->drain)
+				session_drain_aside(session, p);
+	}
+	return session->has_given_up ? -ECANCELED : 0;
+}
+
+void patience_arming(struct wm_session *session)
+{
+	struct session_progress progress = { 0 };
+
+	for (struct process *p = session->processes; p; p = p->next) {
+		progress.total += p->probed.pending;
+		progress.done += p->probed.answered;
+	}
+	if (progress.total && is_due(session))
+		beat(session, &progress);
+	if (!session->has_given_up)
+		return;
+	for (struct process *p = session->processes; p; p = p->next)
+		process_drop_places(p);
+}
