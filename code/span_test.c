@@ -16,11 +16,16 @@ static struct code_symbols symbols;
 static struct sweep sweep;
 static struct span span;
 
-static void fixture_open(void)
+static void open_module(const char *path)
 {
-	cr_assert_eq(code_file_open(&file, SPAN_FIXTURE), 0);
+	cr_assert_eq(code_file_open(&file, path), 0);
 	cr_assert_eq(code_symbols_read(&symbols, file), 0);
 	cr_assert_eq(sweep_make(&sweep, file, &symbols), 0);
+}
+
+static void fixture_open(void)
+{
+	open_module(SPAN_FIXTURE);
 }
 
 static void fixture_close(void)
@@ -191,4 +196,16 @@ Test(span, fields_that_make_no_sense_are_refused)
 	cr_assert_eq(composed("one_wide", none, 0), -EINVAL);
 	cr_assert_eq(composed("one_wide", index, 0), -EINVAL);
 	cr_assert_eq(composed("one_wide", high, 0), -EINVAL);
+}
+
+Test(span, code_of_go_and_returns_of_a_runtime_that_walks_stacks_are_refused)
+{
+	struct code_operand rdi = { OPERAND_REGISTER, 8, 5, OPERAND_NONE, 1, 0 };
+
+	fixture_close();
+	open_module(RUNTIME_FIXTURE);
+	refused("goroutine", 0, WM_E_GO_CODE, "");
+	stands("c_function", 0, 0, 5, TIER_ONE);
+	cr_assert_eq(composed("c_function", rdi, 0), 0);
+	cr_assert_eq(composed("c_function", rdi, 1), -WM_E_RETURN_WALKED);
 }

@@ -78,6 +78,22 @@ static const struct {
 };
 
 /*
+ * Runtimes whose just-in-time compilers' code calls them: they find that code's frame by the return
+ * address of the call, on the stack.
+ */
+static const char *const walker_names[] = {
+	"J9VMDllMain",	      "JNI_CreateJavaVM", "JSGlobalContextCreate",
+	"coreclr_initialize", "mono_jit_init",
+};
+
+static const char *const go_sections[] = {
+	".note.go.buildid",
+	".gopclntab",
+	".data.rel.ro.gopclntab",
+	".go.buildinfo",
+};
+
+/*
  * What signal handlers know by their instruction pointer: glibc's cancellation point (2.41 and later),
  * where a pending cancellation is acted upon between two of its addresses.
  */
@@ -168,6 +184,35 @@ static void restartables_take(struct gather *gather, const struct code_section *
 	}
 }
 
+static void return_taboo_add(struct gather *gather, uint64_t start, uint64_t end, int refusal)
+{
+	struct sweep *sweep = gather->sweep;
+
+	taboo_add(gather, &sweep->return_taboos, &sweep->return_taboo_count,
+		  (struct sweep_taboo){ start, end, refusal });
+}
+
+/*
+ * A goroutine's stack may end some hundred bytes below; and what stands on it is told by its PC, or begins
+ * in a function's middle (runtime.goexit). The C code of such a program runs on stacks as usual.
+ */
+static void go_take(struct gather *gather, struct code_file *file)
+{
+	uint64_t start = 0, end = UINT64_MAX;
+	bool is_go = false;
+
+	for (size_t i = 0; i < sizeof(go_sections) / sizeof(*go_sections); i++)
+		is_go |= code_file_section(file, go_sections[i]) != NULL;
+	if (!is_go)
+		return;
+	if (code_symbol_value(file, "runtime.text", &start) ||
+	    code_symbol_value(file, "runtime.etext", &end)) {
+		start = 0;
+		end = UINT64_MAX;
+	}
+	code_taboo_add(gather, start, end - start, -WM_E_GO_CODE);
+}
+
 static bool name_fits(const char *name, const char *pattern)
 {
 	size_t bytes = strlen(pattern);
@@ -179,15 +224,15 @@ static bool name_fits(const char *name, const char *pattern)
 
 static void name_take(struct gather *gather, const struct code_function *function, const char *name)
 {
-	struct sweep *sweep = gather->sweep;
-
 	if (name_fits(name, whole_name))
 		code_taboo_add(gather, function->address, function->bytes, -WM_E_RESTARTABLE);
 	for (size_t i = 0; i < sizeof(return_names) / sizeof(*return_names); i++)
 		if (name_fits(name, return_names[i].name))
-			taboo_add(gather, &sweep->return_taboos, &sweep->return_taboo_count,
-				  (struct sweep_taboo){ function->address, function->address + 1,
-							return_names[i].refusal });
+			return_taboo_add(gather, function->address, function->address + 1,
+					 return_names[i].refusal);
+	for (size_t i = 0; i < sizeof(walker_names) / sizeof(*walker_names); i++)
+		if (!strcmp(name, walker_names[i]))
+			return_taboo_add(gather, 0, UINT64_MAX, -WM_E_RETURN_WALKED);
 }
 
 static void names_take(struct gather *gather, const struct code_symbols *symbols)
@@ -221,6 +266,7 @@ void gather_taboos(struct gather *gather, struct code_file *file,
 		sites_take(gather, sites);
 	if (restartables && restartables->type != SHT_NOBITS)
 		restartables_take(gather, restartables);
+	go_take(gather, file);
 	if (symbols)
 		names_take(gather, symbols);
 	if (sweep->taboo_count)
