@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waymark/marker.h: WAYMARK_SDT: a note for SystemTap's readers beside a site. Nothing in here is for use.
+ */
+#ifndef WAYMARK_MARKER_SDT_H
+#define WAYMARK_MARKER_SDT_H
+
+#pragma GCC system_header
+
+#include <waymark/marker/site.h>
+
+/* clang-format off: it takes assembler in macros apart */
+
+/*
+ * SystemTap's note, version 3 (its wiki, "UserSpaceProbeImplementation"). The nop stands beside the
+ * site, never on it: the kernel writes there. Every argument is a word, so that one evaluation
+ * serves both.
+ */
+#define WM__SDT_DECLARE(a, i, e) const unsigned long long wm__word##i = WM__SDT_WORD(e);
+#define WM__SDT_ARG(a, i, e) "%c[wm_s" #i "]@%[wm_a" #i "] "
+#define WM__SDT_OPERAND(a, i, e)                                                                   \
+	[wm_s##i] "n"(WM__TYPE(e) <= WM_TYPE_I64 && WM__TYPE(e) % 2 ? -8 : 8),                     \
+		[wm_a##i] "nor"(wm__word##i),
+#define WM__SDT_PUT(a, i, e)                                                                       \
+	if (WM__TYPE(e) == WM_TYPE_STR)                                                            \
+		wm__touch((const void *)wm__word##i);                                              \
+	__builtin_memcpy(wm__to, &wm__word##i, WM__BYTES_OF(WM__TYPE(e)));                         \
+	wm__to += WM__BYTES_OF(WM__TYPE(e));
+#define WM__SDT_CHECK(a, i, e)                                                                     \
+	WM__ASSERT(WM__TYPE(e) != WM_TYPE_BYTES, "waymark: WM_BYTES is not for WAYMARK_SDT");
+
+WM__INLINE unsigned long long wm__word_of_f32(float value)
+{
+	unsigned int word;
+
+	__builtin_memcpy(&word, &value, sizeof word);
+	return word;
+}
+
+WM__INLINE unsigned long long wm__word_of_f64(double value)
+{
+	unsigned long long word;
+
+	__builtin_memcpy(&word, &value, sizeof word);
+	return word;
+}
+
+#ifdef __cplusplus
+namespace waymark_detail
+{
+template <class T> WM__INLINE unsigned long long word(T value)
+{
+	if constexpr (std::is_same_v<T, float>)
+		return wm__word_of_f32(value);
+	else if constexpr (std::is_floating_point_v<T>)
+		return wm__word_of_f64(static_cast<double>(value));
+	else if constexpr (std::is_pointer_v<T>)
+		return reinterpret_cast<unsigned long long>(value);
+	else if constexpr (std::is_null_pointer_v<T> || std::is_same_v<T, wm_bytes>)
+		return 0;
+	else
+		return static_cast<unsigned long long>(value);
+}
+} // namespace waymark_detail
+#define WM__SDT_WORD(e) (::waymark_detail::word<std::decay_t<decltype(e)>>(e))
+#else
+#define WM__IS_FLOAT(e) _Generic((e), float : 1, double : 1, long double : 1, default : 0)
+#define WM__SDT_WORD(e)                                                                            \
+	_Generic((e), float                                                                        \
+		 : wm__word_of_f32, double                                                         \
+		 : wm__word_of_f64, long double                                                    \
+		 : wm__word_of_long_double, default                                                \
+		 : wm__word_of_word)(__builtin_choose_expr(WM__IS_FLOAT(e), (e), WM__WORD(e)))
+WM__INLINE unsigned long long wm__word_of_long_double(long double value)
+{
+	return wm__word_of_f64((double)value);
+}
+WM__INLINE unsigned long long wm__word_of_word(unsigned long long value)
+{
+	return value;
+}
+#endif
+
+#define WM__SDT(subsys, event, fields, ...)                                                                           \
+	do {                                                                                                          \
+		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                                    \
+		WM__EACH(WM__SDT_CHECK, _, ##__VA_ARGS__)                                                             \
+		WM__ASSERT(WM__COUNT(_, ##__VA_ARGS__) <= 12,                                                         \
+			   "waymark: WAYMARK_SDT takes 12 fields");                                                   \
+		WM__EACH(WM__SDT_DECLARE, _, ##__VA_ARGS__)                                                           \
+		__asm__ volatile(                                                                                     \
+			"990: nop\n\t"                                                                                \
+			".pushsection .note.stapsdt,\"?\",@note\n\t"                                                  \
+			".balign 4\n\t"                                                                               \
+			".4byte 992f-991f, 994f-993f, 3\n"                                                            \
+			"991: .asciz \"stapsdt\"\n"                                                                   \
+			"992: .balign 4\n"                                                                            \
+			"993: .8byte 990b, _.stapsdt.base, 0\n\t"                                                     \
+			".asciz \"" subsys "\"\n\t"                                                                   \
+			".asciz \"" event "\"\n\t"                                                                    \
+			".asciz \"" WM__EACH(                                                                         \
+				WM__SDT_ARG, _,                                                                       \
+				##__VA_ARGS__) "\"\n"                                                                 \
+					       "994: .balign 4\n\t"                                                   \
+					       ".popsection\n\t"                                                      \
+					       ".ifndef _.stapsdt.base\n\t"                                           \
+					       ".pushsection .stapsdt.base,\"aG\",@progbits,.stapsdt.base,comdat\n\t" \
+					       ".weak _.stapsdt.base\n\t"                                             \
+					       ".hidden _.stapsdt.base\n"                                             \
+					       "_.stapsdt.base: .space 1\n\t"                                         \
+					       ".size _.stapsdt.base, 1\n\t"                                          \
+					       ".popsection\n\t"                                                      \
+					       ".endif"                                                               \
+			:                                                                                             \
+			: WM__EACH(WM__SDT_OPERAND, _, ##__VA_ARGS__)[wm__last] "n"(0));                              \
+		WM__OPEN("m", subsys, event, fields, ##__VA_ARGS__)                                                   \
+		unsigned char wm__payload[WM__PAYLOAD_ROOM(_, ##__VA_ARGS__)]                                         \
+			__attribute__((aligned(8)));                                                                  \
+		unsigned char *wm__to = wm__payload;                                                                  \
+		const unsigned char *wm__from = wm__payload;                                                          \
+		WM__EACH(WM__SDT_PUT, _, ##__VA_ARGS__)                                                               \
+		WM__ENTER("m", subsys, event, wm__payload, wm__payload);                                              \
+		WM__EACH(WM__TOUCH_FIELD, _, ##__VA_ARGS__)                                                           \
+		(void)wm__to;                                                                                         \
+		(void)wm__from;                                                                                       \
+		WM__CLOSE                                                                                             \
+	} while (0)
+
+#endif

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waymark/marker.h: sites: what a marker compiles to, and how it enters the agent. Nothing in here is for
+ * use.
+ */
+#ifndef WAYMARK_MARKER_SITE_H
+#define WAYMARK_MARKER_SITE_H
+
+#pragma GCC system_header
+
+#include <waymark/marker/field.h>
+
+/* clang-format off: it takes assembler in macros apart */
+
+/*
+ * A site, in assembler, since only there one object can stand in the COMDAT group of whatever
+ * function the compiler copied the site into (flag ?), be dropped with that function's section
+ * (flag o), and keep its marker's record once per module (a COMDAT group of its own). abi/site.h
+ * describes the three sections and the note.
+ */
+#define WM__NAME(kind, subsys, event) "waymark." kind "." subsys "." event
+
+#define WM__RECORDS(name)                                                                          \
+	".ifndef " name "\n\t"                                                                     \
+	".pushsection waymark_markers,\"awG\",@progbits," name ",comdat\n\t"                       \
+	".balign 8\n\t"                                                                            \
+	".hidden " name "\n\t"                                                                     \
+	".weak " name "\n\t"                                                                       \
+	".type " name ",@object\n\t"                                                               \
+	".size " name ",32\n" name ":\n\t"                                                         \
+	".quad 0, 0, 0, 0\n\t"                                                                     \
+	".popsection\n\t"                                                                          \
+	".endif\n\t"                                                                               \
+	".ifndef .Lwaymark_note\n\t"                                                               \
+	".pushsection .note.waymark,\"a\",@note\n\t"                                               \
+	".balign 4\n"                                                                              \
+	".Lwaymark_note:\n\t"                                                                      \
+	".hidden __start_waymark_sites, __stop_waymark_sites\n\t"                                  \
+	".hidden __start_waymark_markers, __stop_waymark_markers\n\t"                              \
+	".long 8, 16, 1\n\t"                                                                       \
+	".asciz \"Waymark\"\n\t"                                                                   \
+	".long __start_waymark_sites - ., __stop_waymark_sites - .\n\t"                            \
+	".long __start_waymark_markers - ., __stop_waymark_markers - .\n\t"                        \
+	".popsection\n\t"                                                                          \
+	".endif\n\t"
+
+#define WM__ENTRY(name, site, cold, types)                                                         \
+	".pushsection waymark_sites,\"ao?\",@progbits,.Lwm_site%=\n\t"                             \
+	".balign 8\n\t"                                                                            \
+	".long " site ", " cold "\n\t"                                                             \
+	".long " name " - ., %c[wm_text] - .\n\t"                                                  \
+	".long " types "\n\t"                                                                      \
+	".popsection\n"
+
+#ifdef WAYMARK_PORTABLE
+#define WM__WAY "p"
+#define WM__TEST(name, cold)                                                                       \
+	".Lwm_site%=: cmpl $0, " name "+16(%%rip)\n\t"                                             \
+	"jne " cold "\n\t"
+#else
+#define WM__WAY "j"
+#define WM__TEST(name, cold)                                                                       \
+	".Lwm_site%=: .byte 0x3d\n\t"                                                              \
+	".long " cold " - . - 4\n\t"
+#endif
+
+/* What a site's text operand says, line by line; the fields' text comes last, as written. */
+#define WM__SITE_TEXT(kind, subsys, event, fields)                                                 \
+	kind WM__WAY "\n" subsys "\n" event "\n" __FILE__ "\n" WM__TEXT(__LINE__) "\n" fields
+
+#define WM__TABLES(name, cold)                                                                     \
+	WM__RECORDS(name)                                                                          \
+	WM__ENTRY(name, ".Lwm_site%= - .", cold " - .",                                            \
+		  "%c[wm_t0], %c[wm_t4], %c[wm_t8], %c[wm_t12]")
+#define WM__SITE(name, ...)                                                                        \
+	__asm__ goto(WM__TEST(name, "%l[wm__armed]") WM__TABLES(name, "%l[wm__armed]")             \
+		     :                                                                             \
+		     : __VA_ARGS__                                                                 \
+		     : "cc"                                                                        \
+		     : wm__armed)
+
+/* A marker's record, as the agent fills it in: struct wm_record of abi/site.h. */
+struct wm__record {
+	void *enter;
+	void *agent_word;
+	unsigned long long rest[2];
+};
+
+/*
+ * WM__OPEN opens the block that runs while armed, WM__CLOSE closes it.
+ *
+ * clang 14 takes it that each asm goto of a function jumps to the labels of all of them, and
+ * refuses that where the initialization of a variable, a cleanup or a VLA stands between. So there
+ * every asm goto has a function of its own that is always inlined. In C one serves all: its
+ * operands are constants once inlined, which needs an optimizer; without one the asm sets a flag.
+ */
+#define WM__TYPE_WORDS(a, ...)                                                                     \
+	WM__TYPES(0, ##__VA_ARGS__), WM__TYPES(4, ##__VA_ARGS__), WM__TYPES(8, ##__VA_ARGS__),     \
+		WM__TYPES(12, ##__VA_ARGS__)
+#define WM__INPUTS(...) WM__INPUTS1(__VA_ARGS__)
+#define WM__INPUTS1(text, t0, t4, t8, t12)                                                         \
+	[wm_text] "i"(text), [wm_t0] "i"(t0), [wm_t4] "i"(t4), [wm_t8] "i"(t8), [wm_t12] "i"(t12)
+
+#ifndef __clang__
+#define WM__OPEN(kind, subsys, event, fields, ...)                                                 \
+	{                                                                                          \
+		__label__ wm__armed;                                                               \
+		WM__SITE(WM__NAME(kind, subsys, event),                                            \
+			 WM__INPUTS(WM__SITE_TEXT(kind, subsys, event, fields),                    \
+				    WM__TYPE_WORDS(_, ##__VA_ARGS__)));                            \
+		if (0) {                                                                           \
+wm__armed:                                                                                         \
+			__attribute__((cold));
+#elif defined(__cplusplus)
+#define WM__OPEN(kind, subsys, event, fields, ...)                                                 \
+	{                                                                                          \
+		constexpr unsigned int wm__types0 = WM__TYPES(0, ##__VA_ARGS__);                   \
+		constexpr unsigned int wm__types4 = WM__TYPES(4, ##__VA_ARGS__);                   \
+		constexpr unsigned int wm__types8 = WM__TYPES(8, ##__VA_ARGS__);                   \
+		constexpr unsigned int wm__types12 = WM__TYPES(12, ##__VA_ARGS__);                 \
+		struct wm__site {                                                                  \
+			WM__INLINE bool is_armed()                                                 \
+			{                                                                          \
+				WM__SITE(WM__NAME(kind, subsys, event),                            \
+					 WM__INPUTS(WM__SITE_TEXT(kind, subsys, event, fields),    \
+						    wm__types0, wm__types4, wm__types8,            \
+						    wm__types12));                                 \
+				return false;                                                      \
+wm__armed:                                                                                         \
+				return true;                                                       \
+			}                                                                          \
+		};                                                                                 \
+		if (__builtin_expect(wm__site::is_armed(), false)) {
+#elif defined(__OPTIMIZE__)
+WM__INLINE _Bool wm__is_armed(struct wm__record *record, const char *text, unsigned int types0,
+			      unsigned int types4, unsigned int types8, unsigned int types12)
+{
+	WM__SITE("%c[wm_record]",
+		 WM__INPUTS(text, types0, types4, types8, types12), [wm_record] "i"(record));
+	return 0;
+wm__armed:
+	return 1;
+}
+#define WM__OPEN(kind, subsys, event, fields, ...)                                                 \
+	WM__OPEN1(WM__GLUE(wm__record_, __COUNTER__), kind, subsys, event, fields, ##__VA_ARGS__)
+#define WM__OPEN1(record, kind, subsys, event, fields, ...)                                        \
+	{                                                                                          \
+		extern struct wm__record record __asm__(WM__NAME(kind, subsys, event))             \
+			__attribute__((visibility("hidden")));                                     \
+		if (__builtin_expect(wm__is_armed(&record,                                         \
+						  WM__SITE_TEXT(kind, subsys, event, fields),      \
+						  WM__TYPE_WORDS(_, ##__VA_ARGS__)),               \
+				     0)) {
+#else
+#define WM__OPEN(kind, subsys, event, fields, ...)                                                 \
+	{                                                                                          \
+		int wm__is_armed;                                                                  \
+		__asm__ volatile(WM__TEST(WM__NAME(kind, subsys, event),                           \
+					  ".Lwm_cold%=") "movl $0, %[wm_flag]\n\t"                 \
+							 "jmp .Lwm_done%=\n"                       \
+							 ".Lwm_cold%=: movl $1, %[wm_flag]\n"      \
+							 ".Lwm_done%=:\n\t" WM__TABLES(            \
+								 WM__NAME(kind, subsys, event),    \
+								 ".Lwm_cold%=")                    \
+				 : [wm_flag] "=r"(wm__is_armed)                                    \
+				 : WM__INPUTS(WM__SITE_TEXT(kind, subsys, event, fields),          \
+					      WM__TYPE_WORDS(_, ##__VA_ARGS__))                    \
+				 : "cc");                                                          \
+		if (wm__is_armed) {
+#endif
+#define WM__CLOSE                                                                                  \
+	}                                                                                          \
+	}
+
+/*
+ * Enter the agent. No register is clobbered and the compiler is told of no call: its stub keeps
+ * all it uses, so a leaf function stays a leaf and the hot path gains no push. First step over the
+ * red zone (System V ABI 3.2.2), then push the payload and the agent's own word. The stub's CFI
+ * counts all of it, so unwinding is right everywhere but at the boundaries of these four
+ * instructions themselves.
+ */
+#define WM__ENTER(kind, subsys, event, payload, input)                                             \
+	__asm__ volatile("lea -128(%%rsp), %%rsp\n\t"                                              \
+			 "pushq %[wm_at]\n\t"                                                      \
+			 "pushq " WM__NAME(kind, subsys,                                           \
+					   event) "+8(%%rip)\n\t"                                  \
+						  "call *" WM__NAME(kind, subsys,                  \
+								    event) "(%%rip)\n\t"           \
+									   "lea 144(%%rsp), %%rsp" \
+			 :                                                                         \
+			 : [wm_at] "l"(payload), "m"(input)                                        \
+			 : "cc")
+
+#define WM__MARK(kind, subsys, event, fields, ...)                                                 \
+	do {                                                                                       \
+		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                 \
+		WM__OPEN(kind, subsys, event, fields, ##__VA_ARGS__)                               \
+		WM__COLD_BLOCK(kind, subsys, event, ##__VA_ARGS__)                                 \
+		WM__CLOSE                                                                          \
+	} while (0)
+
+/* The payload is rounded up to words, and has one at least: the agent copies it by words. */
+#define WM__PAYLOAD_ROOM(a, ...)                                                                   \
+	((WM__PAYLOAD_BYTES(_, ##__VA_ARGS__) + 7) / 8 * 8 + 8 * !WM__COUNT(_, ##__VA_ARGS__))
+#define WM__COLD_BLOCK(kind, subsys, event, ...)                                                   \
+	unsigned char wm__payload[WM__PAYLOAD_ROOM(_, ##__VA_ARGS__)] __attribute__((aligned(8))); \
+	unsigned char *wm__to = wm__payload;                                                       \
+	const unsigned char *wm__from = wm__payload;                                               \
+	WM__EACH(WM__PUT_FIELD, _, ##__VA_ARGS__)                                                  \
+	WM__ENTER(kind, subsys, event, wm__payload, wm__payload);                                  \
+	WM__EACH(WM__TOUCH_FIELD, _, ##__VA_ARGS__)                                                \
+	(void)wm__to;                                                                              \
+	(void)wm__from;
+
+/* True while armed. The event has no payload; what the stub is given is never read. */
+#define WM__ARMED(kind, subsys, event)                                                             \
+	(__extension__({                                                                           \
+		int wm__passed = 0;                                                                \
+		WM__OPEN(kind, subsys, event, "")                                                  \
+		WM__ENTER(kind, subsys, event, 0L, *(const char *)"");                             \
+		wm__passed = 1;                                                                    \
+		WM__CLOSE                                                                          \
+		wm__passed;                                                                        \
+	}))
+
+WM__INLINE void wm__scope_leave(struct wm__record **scope)
+{
+	if (__builtin_expect(*scope != 0, 0))
+		__asm__ volatile("lea -128(%%rsp), %%rsp\n\t"
+				 "pushq $0\n\t"
+				 "pushq 8(%[wm_record])\n\t"
+				 "call *(%[wm_record])\n\t"
+				 "lea 144(%%rsp), %%rsp"
+				 :
+				 : [wm_record] "r"(*scope)
+				 : "cc");
+}
+
+/* The end has an entry in the table too, with no site: it is armed along with its beginning. */
+#define WM__SCOPE(subsys, event, fields, ...)                                                      \
+	WM__SCOPE1(WM__GLUE(wm__scope_, __COUNTER__), subsys, event, fields, ##__VA_ARGS__)
+#define WM__SCOPE1(scope, subsys, event, fields, ...)                                              \
+	struct wm__record *scope __attribute__((cleanup(wm__scope_leave), unused)) = 0;            \
+	do {                                                                                       \
+		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                 \
+		WM__OPEN("b", subsys, event, fields, ##__VA_ARGS__)                                \
+		WM__COLD_BLOCK("b", subsys, event, ##__VA_ARGS__)                                  \
+		__asm__ volatile(                                                                  \
+			".Lwm_site%=: lea " WM__NAME(                                              \
+				"e", subsys,                                                       \
+				event) "(%%rip), %[wm_record]\n\t" WM__RECORDS(WM__NAME("e",       \
+											subsys,    \
+											event))    \
+				WM__ENTRY(WM__NAME("e", subsys, event), "0", "0", "0, 0, 0, 0")    \
+			: [wm_record] "=r"(scope)                                                  \
+			: [wm_text] "i"(WM__SITE_TEXT("e", subsys, event, "")));                   \
+		WM__CLOSE                                                                          \
+	} while (0)
+
+#endif
