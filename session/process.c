@@ -77,6 +77,17 @@ int process_is_dead(const struct process *process)
 	return process->dead || (poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLIN));
 }
 
+int process_is_halted(const struct process *process)
+{
+	char state = target_thread_state(process->pid, process->pid);
+	long tracer;
+
+	if (state != 't')
+		return state == 'T';
+	tracer = target_status_number(process->pid, "TracerPid");
+	return tracer > 0 && target_parent((pid_t)tracer) != process->pid;
+}
+
 int process_has_store(const struct process *process)
 {
 	struct target target;

@@ -114,6 +114,12 @@ int process_trace(struct wm_session *session, struct process *process);
 int process_is_dead(const struct process *process);
 
 /*
+ * Whether others let it stand still: a signal, or a tracer that is not its own agent's, which stops it
+ * to change code (agent/detour/janitor.h) and is its child. Of the moment: a tracer may let it go soon.
+ */
+int process_is_halted(const struct process *process);
+
+/*
  * Whether its store is still mapped in the process, so that threads may write to it though nobody
  * speaks for them: a filter or a signal of the program's own has ended the agent's thread. 0 also where
  * that can't be told.

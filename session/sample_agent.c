@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -113,6 +114,25 @@ static void write_events(struct agent *agent)
 	agent->store.slots[0].discarded = agent->as->losses;
 }
 
+/* As the agent's janitor does it. Where ptrace(2) is not allowed, nothing is stopped. */
+static void stop_by_child(void)
+{
+	pid_t self = getpid(), child;
+	int status;
+
+	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+	child = fork();
+	if (child)
+		return;
+	alarm(0);
+	if (!ptrace(PTRACE_SEIZE, self, NULL, NULL) &&
+	    !ptrace(PTRACE_INTERRUPT, self, NULL, NULL) && waitpid(self, &status, __WALL) == self) {
+		usleep(SAMPLE_SLOW_MS * 1000);
+		ptrace(PTRACE_DETACH, self, NULL, NULL);
+	}
+	_exit(0);
+}
+
 static void arm(struct agent *agent, uint32_t serial, const char *globs, uint32_t count)
 {
 	struct {
@@ -129,6 +149,8 @@ static void arm(struct agent *agent, uint32_t serial, const char *globs, uint32_
 		write_events(agent);
 	}
 	done(agent, serial, 0);
+	if (agent->as->way == SAMPLE_STOPS)
+		stop_by_child();
 	if (agent->as->way == SAMPLE_DIES)
 		_exit(0);
 }
@@ -163,6 +185,8 @@ static void obey(struct agent *agent, unsigned char *packet)
 	case CONTROL_QUIET:
 		if (agent->as->way == SAMPLE_DEAF)
 			break;
+		if (agent->as->way == SAMPLE_SLOW)
+			usleep(SAMPLE_SLOW_MS * 1000);
 		if (agent->has_store)
 			agent->store.slots[0].state = SLOT_ENDED;
 		done(agent, head->serial, 0);

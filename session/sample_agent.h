@@ -17,9 +17,12 @@ enum sample_way {
 	SAMPLE_NO_STORE, /* refuses the buffer */
 	SAMPLE_UNSEALED, /* gives a store that it may shrink */
 	SAMPLE_DEAF,	 /* answers to no QUIET */
+	SAMPLE_SLOW,	 /* answers QUIET after SAMPLE_SLOW_MS */
+	SAMPLE_STOPS,	 /* from ARM on a child of its own has it stopped, for SAMPLE_SLOW_MS */
 };
 
 #define SAMPLE_EVENT "net:rx"
+#define SAMPLE_SLOW_MS 400
 
 struct sample_agent {
 	enum sample_way way;

@@ -18,7 +18,6 @@
 #define BLOCK_NS 100000000u
 #define WATERMARK_PERCENT 50
 #define LEAVE_WAIT_MS 2000
-#define STOPPED_WAIT_MS 100
 #define STEP_NS 1000000u
 
 int session_fail(struct wm_session *session, int error, const char *format, ...)
@@ -250,19 +249,6 @@ int wm_session_read(struct wm_session *session,
 	return result;
 }
 
-/* Stopped by a signal or by a debugger: its agent can't answer until it goes on. */
-static int is_stopped(const struct process *process)
-{
-	char state = target_thread_state(process->pid, process->pid);
-
-	return state == 'T' || state == 't';
-}
-
-static int patience_ms(const struct process *process, int usual_ms)
-{
-	return is_stopped(process) ? STOPPED_WAIT_MS : usual_ms;
-}
-
 /* The figures are better the longer the recording was: tell the trace. */
 static int close_trace(struct wm_session *session)
 {
@@ -302,8 +288,8 @@ int wm_session_stop(struct wm_session *session)
 			first = session_fail(session, err, "pid %d", (int)p->pid);
 	}
 	for (struct process *p = session->processes; p; p = p->next) {
-		err = is_usable(p) ? session_wait(session, p, patience_ms(p, ANSWER_WAIT_MS)) : 0;
-		if (err == -WM_E_AGENT_SILENT && is_stopped(p) && !first)
+		err = is_usable(p) ? session_wait_moving(session, p, ANSWER_WAIT_MS) : 0;
+		if (err == -WM_E_STOPPED && !first)
 			first = session_fail(session, -WM_E_STOPPED,
 					     "pid %d; its markers are disarmed when it goes on",
 					     (int)p->pid);
@@ -367,7 +353,7 @@ void wm_session_close(struct wm_session *session)
 	while (session->processes) {
 		struct process *p = session->processes, **at = &session->processes;
 
-		session_wait(session, p, patience_ms(p, LEAVE_WAIT_MS));
+		session_wait_moving(session, p, LEAVE_WAIT_MS);
 		if (session->watch && p->drain)
 			watch_remove(session->watch, p->drain);
 		while (*at != p) /* a child that came meanwhile stands before it */

@@ -81,6 +81,9 @@ int session_step(struct wm_session *session, int timeout_ms);
  */
 int session_wait(struct wm_session *session, struct process *process, int timeout_ms);
 
+/* The same; but -WM_E_STOPPED soon when others let the process stand still (process_is_halted()). */
+int session_wait_moving(struct wm_session *session, struct process *process, int timeout_ms);
+
 /* A new process's store is to be opened, its markers armed, and it let go, as the session has it. */
 int session_welcome(struct wm_session *session, struct process *process);
 

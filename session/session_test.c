@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/sample_agent.h"
+#include "session/target.h"
 #include "session/session.h"
 
 #include <criterion/criterion.h>
@@ -287,6 +288,71 @@ Test(session, an_agent_that_never_gets_quiet_holds_nobody_for_ever)
 	cr_assert_eq(wm_session_start(session), 0);
 	cr_assert_eq(wm_session_stop(session), -WM_E_AGENT_SILENT);
 	cr_assert_eq(status_of(session).recorded, 150, "what it committed is kept");
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+static int comes_to_state(pid_t pid, char state)
+{
+	for (int i = 0; i < 2000; i++) {
+		if (target_thread_state(pid, pid) == state)
+			return 1;
+		usleep(1000);
+	}
+	return 0;
+}
+
+static struct wm_session *record_sample(struct sample_agent *agent)
+{
+	struct wm_session *session = open_with(NULL, "marker:net:rx");
+
+	sample_agent_start(agent);
+	cr_assert_eq(wm_session_attach(session, agent->pid), 0);
+	cr_assert_eq(wm_session_start(session), 0);
+	return session;
+}
+
+Test(session, one_that_others_have_stopped_is_not_waited_for)
+{
+	struct sample_agent agent = { .way = SAMPLE_GOOD };
+	struct wm_session *session = record_sample(&agent);
+
+	kill(agent.pid, SIGSTOP);
+	cr_assert(comes_to_state(agent.pid, 'T'));
+	cr_assert_eq(wm_session_stop(session), -WM_E_STOPPED);
+	kill(agent.pid, SIGCONT);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, one_that_stood_still_for_a_moment_may_take_its_time)
+{
+	struct sample_agent agent = { .way = SAMPLE_SLOW };
+	struct wm_session *session = record_sample(&agent);
+	pid_t waker;
+
+	kill(agent.pid, SIGSTOP);
+	cr_assert(comes_to_state(agent.pid, 'T'));
+	waker = fork();
+	if (!waker) {
+		usleep(30000);
+		kill(agent.pid, SIGCONT);
+		_exit(0);
+	}
+	cr_assert_eq(wm_session_stop(session), 0, "%s", wm_session_detail(session));
+	waitpid(waker, NULL, 0);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, one_that_its_own_agent_has_stopped_is_waited_for)
+{
+	struct sample_agent agent = { .way = SAMPLE_STOPS };
+	struct wm_session *session = record_sample(&agent);
+
+	if (!comes_to_state(agent.pid, 't'))
+		cr_skip_test("ptrace(2) of a parent is not allowed here");
+	cr_assert_eq(wm_session_stop(session), 0, "%s", wm_session_detail(session));
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }

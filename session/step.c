@@ -15,6 +15,7 @@
 #define IDLE_NS_MIN 1000000u
 #define IDLE_NS_MAX 10000000u
 #define REQUEST_WAIT_MS 5000
+#define HALTED_WAIT_NS 100000000u
 #define STOPPED_WAIT_MS 500 /* that long a program may stand still */
 #define STRICT_TRY_NS 5000000000u
 #define RULES_BYTES_MAX (CONTROL_BYTES_MAX - 1024)
@@ -130,13 +131,25 @@ static int is_late(const struct process *process, uint64_t since_ns, int timeout
 	return ticks_monotonic_ns() > last_ns + (uint64_t)timeout_ms * 1000000u;
 }
 
-int session_wait(struct wm_session *session, struct process *process, int timeout_ms)
+/* Whether it was found to stand still at every look for HALTED_WAIT_NS. */
+static int is_halted_long(const struct process *process, uint64_t *moved_ns)
 {
-	uint64_t since_ns = ticks_monotonic_ns();
+	uint64_t now_ns = ticks_monotonic_ns();
+
+	if (!process_is_halted(process))
+		*moved_ns = now_ns;
+	return now_ns > *moved_ns + HALTED_WAIT_NS;
+}
+
+static int wait_for(struct wm_session *session, struct process *process, int timeout_ms,
+		    int must_move)
+{
+	uint64_t since_ns = ticks_monotonic_ns(), moved_ns = since_ns;
+	int is_halted = 0;
 
 	session->in_step++; /* no process is forgotten while someone waits for it */
 	/* NEW: its HELLO is awaited, as an answer to the connection */
-	while (process->state < PROCESS_HUNG_UP &&
+	while (!is_halted && process->state < PROCESS_HUNG_UP &&
 	       (process->state == PROCESS_NEW || process_pending(process))) {
 		/* a step may have drained for longer than that: the answer may lie there */
 		if (is_late(process, since_ns, timeout_ms) &&
@@ -144,13 +157,24 @@ int session_wait(struct wm_session *session, struct process *process, int timeou
 			break;
 		session_step(session, 10);
 		patience_arming(session);
+		is_halted = must_move && is_halted_long(process, &moved_ns);
 	}
 	session->in_step--;
 	if (process->state == PROCESS_NEW || process_pending(process))
-		return -WM_E_AGENT_SILENT;
+		return is_halted ? -WM_E_STOPPED : -WM_E_AGENT_SILENT;
 	if (process->error)
 		return process->error;
 	return process->state < PROCESS_HUNG_UP ? 0 : -WM_E_GONE;
+}
+
+int session_wait(struct wm_session *session, struct process *process, int timeout_ms)
+{
+	return wait_for(session, process, timeout_ms, 0);
+}
+
+int session_wait_moving(struct wm_session *session, struct process *process, int timeout_ms)
+{
+	return wait_for(session, process, timeout_ms, 1);
 }
 
 static int send_rules(struct wm_session *session, struct process *process, uint16_t type,
