@@ -3,9 +3,25 @@
 
 #include <stddef.h>
 
+/*
+ * Where the search for a free chunk begins: at the front as soon as something was given back, so that the
+ * few chunks that were used already serve again and again. They are in memory, in both sides' page tables
+ * and in the caches; going round, each would be touched for the first time until all were. The cyclic
+ * policy gets nothing back, and needs the order.
+ */
+static uint32_t first_look(struct store *store)
+{
+	uint32_t freed = __atomic_load_n(&store->head->freed, __ATOMIC_RELAXED);
+
+	if (store->policy == STORE_CYCLIC ||
+	    __atomic_exchange_n(&store->freed_seen, freed, __ATOMIC_RELAXED) == freed)
+		return __atomic_load_n(&store->hand, __ATOMIC_RELAXED);
+	return 0;
+}
+
 static int32_t take_whole(struct store *store)
 {
-	uint32_t start = __atomic_load_n(&store->hand, __ATOMIC_RELAXED);
+	uint32_t start = first_look(store);
 
 	for (uint32_t i = 0; i < store->chunk_count; i++) {
 		uint32_t chunk = (start + i) % store->chunk_count;

@@ -102,6 +102,43 @@ Test(store, a_cancelled_thread_leaves_whole_pages)
 	bed_read(0, width, NULL, NULL);
 }
 
+/* What a drain does with a full page, without reading it. */
+static void give_back_full(void)
+{
+	for (uint32_t chunk = 0; chunk < stores[0].chunk_count; chunk++) {
+		struct wm_page *page = &stores[0].pages[chunk * CHUNK_UNITS];
+
+		if (stores[0].chunks[chunk] != CHUNK_WHOLE || page->state != PAGE_FULL)
+			continue;
+		page->state = PAGE_FREE;
+		stores[0].chunks[chunk] = 0;
+		stores[0].head->freed++;
+	}
+}
+
+Test(store, what_was_given_back_is_taken_before_what_was_never_used)
+{
+	static const unsigned char zeros[64];
+	uint32_t used = 0;
+
+	bed_make(4 << 20, STORE_DISCARD);
+	bed_arm("store:pair", PAIR, 1);
+	for (int round = 0; round < 40; round++) {
+		for (uint64_t i = 0; i < CHUNK_BYTES / 20; i++)
+			hit_pair(1, i);
+		give_back_full();
+	}
+	for (uint32_t chunk = 0; chunk < stores[0].chunk_count; chunk++) {
+		const unsigned char *middle = stores[0].data + (size_t)chunk * CHUNK_BYTES +
+					      CHUNK_BYTES / 2;
+
+		used += memcmp(middle, zeros, sizeof zeros) != 0;
+	}
+	cr_assert_geq(used, 1);
+	cr_assert_leq(used, 3);
+	cr_assert_eq(stores[0].head->discarded, 0);
+}
+
 static void *leave_by_syscall(void *data)
 {
 	hit_three(data);
