@@ -29,11 +29,12 @@ static int is_agent(const char *path)
 	return !strcmp(name ? name + 1 : path, AGENT_NAME);
 }
 
+/* The vdso is no file, but the kernel gives each process the same. */
 static struct plan *plan_find(const struct probes *probes, const struct loaded *loaded)
 {
 	for (struct plan *plan = probes->plans; plan; plan = plan->next)
-		if (loaded->inode && plan->inode == loaded->inode &&
-		    plan->device == loaded->device && !strcmp(plan->path, loaded->path))
+		if (plan->inode == loaded->inode && plan->device == loaded->device &&
+		    !strcmp(plan->path, loaded->path))
 			return plan;
 	return NULL;
 }
