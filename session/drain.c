@@ -10,8 +10,12 @@
  * filled. After this many passes there is none.
  */
 #define WAIT_PASSES 3
-/* Slots looked at past those that were given out: some are being claimed. */
-#define SLOTS_AHEAD 256u
+/*
+ * Slots looked at past those that were given out: some are being claimed by threads that aren't counted yet,
+ * or were killed then. What a pass misses of the living, the next one finds.
+ */
+#define SLOTS_AHEAD 16u
+#define SLOTS_AHEAD_LAST 1024u
 
 /* The block policy's writers go on alone when nobody drains. */
 static void say_drained(struct drain *drain)
@@ -63,6 +67,8 @@ static struct stream *stream_of(struct drain *drain, uint32_t slot)
 
 	if (!stream->instance)
 		stream_begin(stream, &drain->map.slots[slot], drain->next_instance++);
+	if (slot >= drain->slots_named)
+		drain->slots_named = slot + 1;
 	return stream;
 }
 
@@ -322,16 +328,19 @@ static int losses_write(struct drain *drain, struct stream *stream, const char *
 
 /*
  * Slots that may have been used so far: they are given out in their order, and the others' memory is
- * not touched for nothing. What the program says only bounds how far it is looked.
+ * not touched for nothing: to touch it makes it. What the program says only bounds how far it is looked, and
+ * never so that a slot is passed over which a page has named.
  */
 static uint32_t slots_used(const struct drain *drain)
 {
 	uint64_t claims = __atomic_load_n(&drain->map.store->next_instance, __ATOMIC_RELAXED);
+	uint32_t ahead = drain->reach == DRAIN_ALL ? SLOTS_AHEAD_LAST : SLOTS_AHEAD;
 
-	if (drain->reach == DRAIN_ALL || claims >= drain->map.slot_count - 1 ||
-	    drain->map.slot_count - claims < SLOTS_AHEAD)
+	if (claims < drain->slots_named)
+		claims = drain->slots_named;
+	if (claims >= drain->map.slot_count || drain->map.slot_count - claims < ahead)
 		return drain->map.slot_count;
-	return (uint32_t)claims + SLOTS_AHEAD;
+	return (uint32_t)claims + ahead;
 }
 
 /* Cyclic policy: what the slot has written and no page holds any more. Returns how much that is. */
@@ -452,9 +461,10 @@ int drain_take(struct drain *drain, const struct drain_sink *sink)
 int drain_finish(struct drain *drain, const struct drain_sink *sink)
 {
 	const struct mapping *map = &drain->map;
+	uint32_t used = slots_used(drain);
 	int first = 0, err;
 
-	for (uint32_t slot = 0; slot < map->slot_count; slot++) {
+	for (uint32_t slot = 0; slot < used; slot++) {
 		struct wm_slot *from = &map->slots[slot];
 		uint32_t state = __atomic_load_n(&from->state, __ATOMIC_ACQUIRE);
 
@@ -490,7 +500,7 @@ uint64_t drain_used_bytes(const struct drain *drain)
 
 		if (word & CHUNK_WHOLE)
 			used += CHUNK_BYTES;
-		else
+		else if (word)
 			used += (uint64_t)__builtin_popcount(word & CHUNK_ALL_SMALL) * UNIT_BYTES;
 	}
 	return used;

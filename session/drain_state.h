@@ -23,6 +23,7 @@ struct drain {
 	struct ticks_point born;
 	struct stream *streams; /* one for each slot */
 	struct stream homeless; /* threads without a slot: tid 0 */
+	uint32_t slots_named;	/* those up to here were in use at some time */
 	struct found *found;
 	uint32_t found_count;
 	struct drain_counts counts; /* discarded: of streams that are over */

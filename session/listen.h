@@ -16,6 +16,7 @@ struct listener {
 	struct listener *next;
 	uid_t uid; /* who may connect, apart from root */
 	int fd;
+	int is_still; /* by the step's wait: nobody asks to be let in; 0: not known */
 	char path[SOCKET_PATH_BYTES];
 };
 

@@ -368,6 +368,7 @@ int process_pump(struct wm_session *session, struct process *process)
 		if (err)
 			break;
 	}
+	process->unread = count == MESSAGES_MAX;
 	process->is_pumped = 0;
 	if (err < 0)
 		process_hang_up(process, err);

@@ -62,10 +62,13 @@ struct process {
 	int runs;		   /* launched: GO was answered, or it has gone on without */
 	int is_pumped, is_drained; /* one of these goes on, somewhere up the stack */
 	int dead;		   /* its pidfd says so */
-	int unmapped;		   /* it hung up and has its store no more */
-	int welcomed;		   /* it was asked to open its store */
-	int invited;		   /* attached or launched by us, not come by itself */
-	struct control_done done;  /* the last */
+	int is_alive,
+		is_still; /* by the step's wait: it runs, and has sent nothing; 0: not known */
+	int unread;	  /* the last pump left messages behind */
+	int unmapped;	  /* it hung up and has its store no more */
+	int welcomed;	  /* it was asked to open its store */
+	int invited;	  /* attached or launched by us, not come by itself */
+	struct control_done done; /* the last */
 
 	struct drain *drain;
 	uint64_t store_inode;

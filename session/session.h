@@ -58,7 +58,8 @@ struct wm_session {
 	/* of processes that are gone */
 	struct drain_counts past;
 	uint64_t markers, sites, refused;
-	uint64_t idle_ns; /* how long the next step may wait for more to drain */
+	uint64_t drained_ns; /* when the last pass over the stores began, CLOCK_MONOTONIC */
+	uint64_t idle_ns;    /* how long the next step may wait for more to drain */
 	struct pollfd *polls;
 	struct name_list names; /* markers there are, once a spec matched none */
 };

@@ -64,9 +64,9 @@ int session_drain(struct wm_session *session, struct process *process, enum drai
 	int err;
 
 	process->is_drained = 1;
-	drain_scan(process->drain, reach);
 	/* whatever ids those pages hold were told before their first event: read that now */
-	process_pump(session, process);
+	if (drain_scan(process->drain, reach) || reach != DRAIN_READY)
+		process_pump(session, process);
 	err = drain_take(process->drain, &sink);
 	process->is_drained = 0;
 	return session->writer ? err : 0;
@@ -317,6 +317,8 @@ static int accept_at(struct wm_session *session, struct listener *listener)
 	struct link link;
 	int count = 0, got;
 
+	if (listener->is_still)
+		return 0;
 	while (count < ACCEPTS_MAX && (got = listener_accept(listener, &link)) != 0) {
 		count++;
 		/* a stranger's connection is closed and forgotten; want of descriptors is not loud */
@@ -340,6 +342,11 @@ int session_accept(struct wm_session *session)
 	return count;
 }
 
+static int is_watched(const struct process *process)
+{
+	return process->pidfd >= 0 && !process->dead && process->state != PROCESS_OVER;
+}
+
 /* Fill the list of descriptors to wait on. Returns how many, or -ENOMEM. */
 static int poll_list(struct wm_session *session)
 {
@@ -359,10 +366,37 @@ static int poll_list(struct wm_session *session)
 	for (struct process *p = session->processes; p; p = p->next) {
 		if (p->link.fd >= 0)
 			list[at++] = (struct pollfd){ .fd = p->link.fd, .events = POLLIN };
-		if (p->pidfd >= 0 && !p->dead && p->state != PROCESS_OVER)
+		if (is_watched(p))
 			list[at++] = (struct pollfd){ .fd = p->pidfd, .events = POLLIN };
 	}
 	return (int)at;
+}
+
+/* Nothing is known: each is to be asked. */
+static void poll_forget(struct wm_session *session)
+{
+	for (struct listener *l = session->listeners; l; l = l->next)
+		l->is_still = 0;
+	for (struct process *p = session->processes; p; p = p->next)
+		p->is_alive = p->is_still = 0;
+}
+
+/*
+ * Keep what the wait has said of each descriptor, in poll_list()'s order, so that a step makes no system call
+ * for those that have nothing: with many processes those calls were most of a step.
+ */
+static void poll_keep(struct wm_session *session, const struct pollfd *list)
+{
+	for (struct listener *l = session->listeners; l; l = l->next)
+		l->is_still = !(list++)->revents;
+	for (struct process *p = session->processes; p; p = p->next) {
+		int linked = p->link.fd >= 0, watched = is_watched(p);
+
+		p->is_alive = watched && !list[linked].revents;
+		/* what a dead process has sent is all there, but may have come after its link was looked at */
+		p->is_still = linked && !list[0].revents && (!watched || p->is_alive) && !p->unread;
+		list += linked + watched;
+	}
 }
 
 static void wait_for_something(struct wm_session *session, int timeout_ms)
@@ -374,7 +408,10 @@ static void wait_for_something(struct wm_session *session, int timeout_ms)
 	if (wait_ns > session->idle_ns)
 		wait_ns = session->idle_ns;
 	timeout.tv_nsec = (long)wait_ns;
-	ppoll(session->polls, count < 0 ? 0 : (nfds_t)count, &timeout, NULL);
+	if (ppoll(session->polls, count < 0 ? 0 : (nfds_t)count, &timeout, NULL) < 0 || count < 0)
+		poll_forget(session);
+	else
+		poll_keep(session, session->polls);
 }
 
 /* Whether another image of the same process has reported since: this one executed it. */
@@ -390,13 +427,15 @@ static int was_replaced(const struct wm_session *session, const struct process *
 static int attend(struct wm_session *session, struct process *process)
 {
 	uint64_t age = ticks_monotonic_ns() - process->since_ns;
-	int count, err = 0;
+	int count = 0, err = 0;
 
 	if (process->state == PROCESS_OVER)
 		return 0;
 	/* the order matters: what a dead process has sent is all there once it is seen dead */
-	process->dead = process->pidfd >= 0 && process_is_dead(process);
-	count = process_pump(session, process);
+	if (!process->is_alive)
+		process->dead = process->pidfd >= 0 && process_is_dead(process);
+	if (!process->is_still)
+		count = process_pump(session, process);
 	if (process->state == PROCESS_READY && !process->welcomed)
 		err = session_welcome(session, process);
 	if (process->state == PROCESS_NEW && age > HELLO_WAIT_NS)
@@ -434,9 +473,25 @@ int session_alive(const struct wm_session *session)
 	return count;
 }
 
+/*
+ * How long a store may be left alone that gave `taken` bytes in the last `elapsed_ns`: until it is filled
+ * by an eighth, as far as that can be told.
+ */
+static uint64_t rest_ns(const struct drain *drain, uint64_t taken, uint64_t elapsed_ns)
+{
+	uint64_t eighth = drain_buffer_bytes(drain) / 8;
+	double rest;
+
+	if (taken > eighth)
+		return 0;
+	rest = (double)elapsed_ns * (double)eighth / (double)taken;
+	return rest < IDLE_NS_MIN ? IDLE_NS_MIN : rest < IDLE_NS_MAX ? (uint64_t)rest : IDLE_NS_MAX;
+}
+
 /* One pass over all stores; sets how long to rest before the next. */
 static int drain_all(struct wm_session *session)
 {
+	uint64_t now_ns = ticks_monotonic_ns(), elapsed_ns = now_ns - session->drained_ns;
 	uint64_t idle_ns = session->idle_ns * 2 < IDLE_NS_MAX
 				   ? session->idle_ns * 2 + IDLE_NS_MIN / 4
 				   : IDLE_NS_MAX;
@@ -444,6 +499,7 @@ static int drain_all(struct wm_session *session)
 
 	for (struct process *p = session->processes; p; p = p->next) {
 		struct drain_counts before, after;
+		uint64_t rest;
 
 		if (!p->drain)
 			continue;
@@ -462,15 +518,13 @@ static int drain_all(struct wm_session *session)
 		if (after.bytes == before.bytes)
 			continue;
 		took = 1;
-		/* a program that filled an eighth of the store meanwhile may fill it before long */
-		if (after.bytes - before.bytes > drain_buffer_bytes(p->drain) / 8)
-			idle_ns = 0;
-		else if (idle_ns > IDLE_NS_MIN)
-			idle_ns = IDLE_NS_MIN;
+		rest = rest_ns(p->drain, after.bytes - before.bytes, elapsed_ns);
+		idle_ns = rest < idle_ns ? rest : idle_ns;
 	}
 	if (drains && session->watch)
 		watch_wind(session->watch);
 	session->idle_ns = idle_ns;
+	session->drained_ns = now_ns;
 	return took;
 }
 
