@@ -232,8 +232,9 @@ static void begin_closing(struct session *session)
 	session->tool[0] = 0;
 	session->follows_modules = 0;
 	session->owed_count = 0; /* its loading threads wait no longer */
-	if (session->owes_go)
-		control_go(); /* nor does the program */
+	/* nor does the program; where there is no other session, once all is disarmed (clean_up) */
+	if (session->owes_go && session_count() > 1)
+		control_go();
 	session->owes_go = 0;
 	if (session->state == SESSION_GREETED) {
 		session->state = SESSION_FREE; /* no rules, no store: there is nobody to wait for */
