@@ -112,6 +112,27 @@ wait $recorder 2>/dev/null
 sleep 1.5
 same_bytes "$pid" /probed "the tool was killed"
 [ "$(count killed probed:add)" -gt 0 ] || fail "nothing is left of the killed recording"
+# A tracer that came meanwhile keeps the jumps from being taken away: that is done when it has gone.
+if command -v strace >/dev/null; then
+	"$waymark" record -o traced -e 'func:*@probed' --for 3s -p "$pid" 2>words &
+	recorder=$!
+	sleep 1
+	strace -f -qq -e trace=none -o /dev/null -p "$pid" 2>/dev/null &
+	tracer=$!
+	for _ in $(seq 100); do
+		[ "$(awk '/^TracerPid/ { print $2 }' "/proc/$pid/status")" != 0 ] && break
+		sleep 0.1
+	done
+	wait $recorder || fail "the program is traced: $(cat words)"
+	sleep 1
+	kill $tracer
+	wait $tracer 2>/dev/null
+	for _ in $(seq 100); do
+		(same_bytes "$pid" /probed "" && exit $failed) >/dev/null 2>&1 && break
+		sleep 0.1
+	done
+	same_bytes "$pid" /probed "a tracer came and went"
+fi
 kill "$pid"
 for _ in $(seq 50); do
 	[ -s sums ] && break

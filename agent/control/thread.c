@@ -359,7 +359,7 @@ static void run(int wake_fd)
 		else if (ever)
 			greet_until_ns = 0;
 		if (!session_count() && !(wants & CONTROL_WANT_LISTEN && listen_fd() >= 0) &&
-		    lock_now_ns() >= greet_until_ns)
+		    lock_now_ns() >= greet_until_ns && !detour_waits())
 			return;
 		if (has_left)
 			return;

@@ -32,6 +32,7 @@
 #define RETRY_NS UINT64_C(500000000)
 
 static int may_be_inert; /* some jump stands that nobody wants */
+static int waits;	 /* for a tracer, or a thread that stood in the way, to be gone */
 static uint64_t idle_until_ns, retry_at_ns;
 
 /* ---- lists of sites ---- */
@@ -326,11 +327,13 @@ uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
 	struct detour_result unused = { 0 };
 	struct list list;
 	uint32_t left = 0;
+	int error = 0;
 
 	if (!may_be_inert || list_make(&list, is_inert))
 		return 0;
+	waits = 0;
 	if (list.count)
-		try_all(text, &list, 0, timeout_ms, result ? result : &unused);
+		error = try_all(text, &list, 0, timeout_ms, result ? result : &unused);
 	for (size_t i = 0; i < list.count; i++) {
 		struct janitor_site *site = &list.sites[i];
 
@@ -338,11 +341,18 @@ uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
 		if (!site->is_done && site->error == -EFAULT)
 			site->detour->is_armed = 0;
 		left += site->detour->is_armed;
+		waits |= site->detour->is_armed &&
+			 (is_passing(error) || site->error == -WM_E_DETOUR_BUSY);
 	}
 	list_free(&list);
 	may_be_inert = left != 0;
 	retry_at_ns = lock_now_ns() + RETRY_NS;
 	return left;
+}
+
+int detour_waits(void)
+{
+	return waits;
 }
 
 void detour_tick(const struct text *text)

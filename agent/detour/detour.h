@@ -97,6 +97,9 @@ uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
 /* Now and then: what could not be disarmed, what forked children inherited. */
 void detour_tick(const struct text *text);
 
+/* Whether jumps that nobody wants stand because something was in the way that may pass: a tracer. */
+int detour_waits(void);
+
 /* A new session in this lane: its event ids begin anew. */
 void detour_lane_open(unsigned int lane);
 
