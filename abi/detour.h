@@ -23,6 +23,13 @@
  * bytes of filler near by, which nothing ever runs; there the long jump stands. Of the span only the
  * short jump's 2 bytes are written. Two detours can't share the filler.
  *
+ * Where there is no such filler either, the jump is punned: the span has 1 to 4 bytes, and the last bytes
+ * of the jump's distance are those that follow the span, which stay as they are and are run as before by
+ * all who jump there. So the jump leads to an address that can't be chosen, or only its low bytes: with a
+ * span of n bytes, n - 1 of the jump's first bytes are free, for prefixes that do nothing or for the
+ * distance. The agent maps a page there, if it is free, with a jump to the trampoline. As long as such a
+ * detour stands nobody may change what follows its span: no other detour, and no marker.
+ *
  * Messages (abi/control.h): any number of CONTROL_PLACE, each with as many detours as fit, prepare;
  * nothing is changed yet but memory of the agent's own. CONTROL_COMMIT arms all that this session has
  * prepared in one batch, with the threads stopped once. An event's id is told by CONTROL_EVENT, as a
@@ -43,6 +50,7 @@
 #define DETOUR_CODE_MAX 2048
 #define DETOUR_FIXUPS_MAX 64
 #define DETOUR_MOVES_MAX 16
+#define DETOUR_PUN_MAX 4 /* bytes of a distance */
 #define DETOUR_MEMORY_MAX_BYTES (64u << 20)
 
 enum detour_tier {
@@ -51,6 +59,7 @@ enum detour_tier {
 	TIER_SEVERAL = 3,    /* several, moved */
 	TIER_BREAKPOINT = 4, /* int3, only if asked for */
 	TIER_REFUSED = 5,
+	TIER_PUNNED = 6, /* a jump that ends in the bytes that follow: it may be refused in a process */
 };
 
 /* What the agent fills in once it knows where the code lies. */
@@ -94,12 +103,13 @@ struct control_detour {
 	uint8_t tier;
 	uint8_t flags;
 	int8_t relay; /* 0: none; else the filler begins at address + 2 + relay */
-	uint8_t reserved[2];
+	uint8_t pun; /* 0: none; else how many bytes behind the span stay and may end the distance */
+	uint8_t reserved;
 	uint64_t address;   /* of the span, where the jump will stand */
 	uint64_t point;	    /* the probed address itself; in or at the end of the span */
 	uint64_t semaphore; /* 16 bits, counted up while armed; 0: none */
 	uint8_t original
-		[DETOUR_SPAN_MAX]; /* span_bytes of them, what must stand there; then the filler's 5 */
+		[DETOUR_SPAN_MAX]; /* span_bytes of them, what must stand there; then the filler's 5, or `pun` */
 	uint8_t types[2][16]; /* of the event, of the return; WM_TYPE_*. Strings are read with care */
 };
 

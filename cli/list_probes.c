@@ -46,6 +46,8 @@ static const char *tier_word(const struct control_detour *detour)
 		return "several";
 	case TIER_BREAKPOINT:
 		return "breakpoint";
+	case TIER_PUNNED:
+		return "punned";
 	default:
 		return "refused";
 	}

@@ -95,12 +95,42 @@ static int code_write(uint64_t address, const void *bytes, size_t count)
 	return 0;
 }
 
+/* Where a punned jump without prefixes leads, its free bytes being what they are; a page there. */
+static uint64_t landing_map(const struct bed *bed, const struct control_detour *detour,
+			    uint8_t *jump)
+{
+	uint64_t landing, page;
+	int32_t distance;
+
+	for (unsigned int prefixes = 0; prefixes < detour->span_bytes; prefixes++) {
+		uint8_t bytes[DETOUR_SPAN_MAX] = { 0 };
+		void *got;
+
+		if (detour->span_bytes + detour->pun < prefixes + SPAN_JUMP_BYTES)
+			continue;
+		memcpy(bytes, bed->original, detour->span_bytes + detour->pun);
+		memset(bytes, 0x26, prefixes);
+		bytes[prefixes] = 0xe9;
+		memcpy(&distance, bytes + prefixes + 1, sizeof(distance));
+		landing = bed->address + prefixes + SPAN_JUMP_BYTES + (uint64_t)(int64_t)distance;
+		page = landing & ~4095ul;
+		if (landing >> 47 || page < 1ul << 20)
+			continue;
+		got = mmap((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		memcpy(jump, bytes, detour->span_bytes);
+		if (got != MAP_FAILED)
+			return landing;
+	}
+	return 0;
+}
+
 int bed_place(struct bed *bed, const struct trampoline *trampoline, uint64_t base,
 	      const struct bed_ends *ends)
 {
 	const struct control_detour *detour = &trampoline->detour;
 	uint8_t jump[SPAN_JUMP_BYTES] = { 0xe9 };
-	uint8_t short_jump[SPAN_SHORT_JUMP_BYTES] = { 0xeb, (uint8_t)detour->relay };
+	uint8_t first_jump[SPAN_JUMP_BYTES] = { 0xeb, (uint8_t)detour->relay };
 	uint64_t at = base + detour->address;
 	int32_t distance;
 
@@ -110,10 +140,13 @@ int bed_place(struct bed *bed, const struct trampoline *trampoline, uint64_t bas
 	if (detour->relay)
 		at += SPAN_SHORT_JUMP_BYTES + (uint64_t)(int64_t)detour->relay;
 	bed->relay = detour->relay ? at : 0;
-	if (memcmp((void *)bed->address, bed->original, bed->span_bytes) ||
+	bed->landing = 0;
+	if (memcmp((void *)bed->address, bed->original, bed->span_bytes + detour->pun) ||
 	    (bed->relay && memcmp((void *)at, bed->original + bed->span_bytes, sizeof(jump))))
 		return -EBADMSG;
-	bed->code = pool_take(bed->address, detour->code_bytes);
+	if (detour->pun)
+		at = bed->landing = landing_map(bed, detour, first_jump);
+	bed->code = at ? pool_take(bed->address, detour->code_bytes) : 0;
 	if (!bed->code)
 		return -ENOMEM;
 	memcpy((void *)bed->code, trampoline->emit.code, detour->code_bytes);
@@ -124,10 +157,15 @@ int bed_place(struct bed *bed, const struct trampoline *trampoline, uint64_t bas
 			return err;
 	}
 	distance = (int32_t)(bed->code - (at + sizeof(jump)));
+	if (at + sizeof(jump) + (uint64_t)(int64_t)distance != bed->code)
+		return -ENOMEM;
 	memcpy(jump + 1, &distance, sizeof(distance));
-	if (bed->relay && code_write(bed->address, short_jump, sizeof(short_jump)))
+	if (code_write(at, jump, sizeof(jump)))
 		return -EACCES;
-	return code_write(at, jump, sizeof(jump));
+	if (at == bed->address)
+		return 0;
+	return code_write(bed->address, first_jump,
+			  detour->pun ? detour->span_bytes : SPAN_SHORT_JUMP_BYTES);
 }
 
 void bed_remove(struct bed *bed)
@@ -135,4 +173,6 @@ void bed_remove(struct bed *bed)
 	code_write(bed->address, bed->original, bed->span_bytes);
 	if (bed->relay)
 		code_write(bed->relay, bed->original + bed->span_bytes, SPAN_JUMP_BYTES);
+	if (bed->landing)
+		munmap((void *)(bed->landing & ~4095ul), 8192);
 }

@@ -12,6 +12,7 @@
 struct bed {
 	uint64_t address; /* of the span, in the process */
 	uint64_t relay;	  /* 0: none */
+	uint64_t landing; /* of a punned jump; 0: none */
 	uint64_t code;
 	unsigned int span_bytes;
 	uint8_t original[DETOUR_SPAN_MAX];

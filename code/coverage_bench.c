@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * coverage_bench [NAME FILE]: which share of a module's functions of more than 5 bytes can take an event at their
- * entry, by the symbols that there are; why the others can't; the same for all that have a frame, with a
- * name or without. And how long reading the module's code takes. Else of what Debian has.
+ * entry, by the symbols that there are; why the others can't, and which share can with punned jumps too, if
+ * a process has nothing where these lead; the same for all that have a frame, with a name or without. And how long reading the module's code takes. Else of what Debian has.
  */
 #include "code/file.h"
 #include "code/symbol.h"
@@ -19,7 +19,7 @@
 #define REASONS_MAX 64
 
 struct counts {
-	unsigned int tiers[TIER_REFUSED + 1], all;
+	unsigned int tiers[TIER_PUNNED + 1], all;
 	struct {
 		int err;
 		unsigned int count;
@@ -73,11 +73,16 @@ static void entry_try(const struct sweep *sweep, uint64_t address, struct counts
 
 static void tell(const char *name, const char *which, const struct counts *counts)
 {
+	unsigned int refused = counts->tiers[TIER_REFUSED];
+	unsigned int punned = counts->tiers[TIER_PUNNED];
+	double all = counts->all ? counts->all : 1;
+
 	printf("figure probe.coverage_%s%s %.4f share\n", name, which,
-	       counts->all ? 1 - (double)counts->tiers[TIER_REFUSED] / counts->all : 0);
-	printf("raw coverage_%s%s %u functions: %u filler, %u one instruction, %u several, %u refused\n",
+	       1 - (refused + punned) / all);
+	printf("figure probe.coverage_%s%s_punned %.4f share\n", name, which, 1 - refused / all);
+	printf("raw coverage_%s%s %u functions: %u filler, %u one instruction, %u several, %u punned, %u refused\n",
 	       name, which, counts->all, counts->tiers[TIER_FILLER], counts->tiers[TIER_ONE],
-	       counts->tiers[TIER_SEVERAL], counts->tiers[TIER_REFUSED]);
+	       counts->tiers[TIER_SEVERAL], punned, refused);
 	for (int i = 0; i < REASONS_MAX && counts->reasons[i].err; i++)
 		printf("raw coverage_%s%s %u: %s\n", name, which, counts->reasons[i].count,
 		       wm_error_text(counts->reasons[i].err));

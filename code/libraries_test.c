@@ -42,14 +42,31 @@ struct density {
 	unsigned int one_in;  /* of other instructions; 0: none */
 };
 
+#define PUNNED_MAX 4000
+#define MODULE_BYTES_MAX (16u << 20)
+
 struct module {
 	struct code_file *file;
 	struct code_symbols symbols;
 	struct sweep sweep;
 	uint64_t base;
-	uint64_t end; /* of the last span */
-	unsigned int placed, refused;
+	uint64_t end; /* of the last span, and of what its punned jump ends in */
+	unsigned int placed, punned, refused;
+	uint8_t *kept; /* a byte for each of the module: it ends somebody's punned jump */
 };
+
+/* What others end in stays: no relay may lie there. Nor are there mappings for any number. */
+static bool is_possible(const struct module *module, const struct control_detour *detour)
+{
+	uint64_t relay = detour->address + SPAN_SHORT_JUMP_BYTES + (uint64_t)(int64_t)detour->relay;
+
+	if (detour->address < module->end || (detour->pun && module->punned == PUNNED_MAX))
+		return false;
+	for (unsigned int i = 0; detour->relay && i < SPAN_JUMP_BYTES; i++)
+		if (module->kept[relay + i])
+			return false;
+	return true;
+}
 
 static void point_place(struct module *module, uint64_t address, int is_entry)
 {
@@ -68,14 +85,17 @@ static void point_place(struct module *module, uint64_t address, int is_entry)
 		return;
 	}
 	/* one behind the other */
-	if (trampoline.detour.address < module->end)
+	if (!is_possible(module, &trampoline.detour))
 		return;
 	err = bed_place(&bed, &trampoline, module->base, &ends);
-	/* another one has taken the filler */
-	if (err == -EBADMSG)
+	/* another one has taken the filler, or something is where a punned jump leads */
+	if (err == -EBADMSG || (err == -ENOMEM && trampoline.detour.pun))
 		return;
 	cr_assert_eq(err, 0);
 	module->end = trampoline.detour.address + trampoline.detour.span_bytes;
+	memset(module->kept + module->end, 1, trampoline.detour.pun);
+	module->end += trampoline.detour.pun;
+	module->punned += trampoline.detour.pun != 0;
 	module->placed++;
 }
 
@@ -97,7 +117,10 @@ static void module_detour(struct module *module, const struct density *density)
 
 static void module_open(struct module *module, const struct link_map *map)
 {
-	*module = (struct module){ .base = map->l_addr };
+	static uint8_t kept[MODULE_BYTES_MAX];
+
+	memset(kept, 0, sizeof(kept));
+	*module = (struct module){ .base = map->l_addr, .kept = kept };
 	cr_assert_eq(code_file_open(&module->file, map->l_name), 0, "%s", map->l_name);
 	cr_assert_eq(code_symbols_read(&module->symbols, module->file), 0);
 	cr_assert_eq(sweep_make(&module->sweep, module->file, &module->symbols), 0);
@@ -341,7 +364,8 @@ static void compare_with(const struct density *density)
 
 		module_open(&module, library_find(second.handle, names[i]));
 		module_detour(&module, density);
-		cr_log_info("%s: %u placed, %u refused", names[i], module.placed, module.refused);
+		cr_log_info("%s: %u placed, %u of them punned, %u refused", names[i], module.placed,
+			    module.punned, module.refused);
 		placed += module.placed;
 		module_close(&module);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/span.h"
 
+#include "code/pun.h"
 #include "code/relay.h"
 
 #include <errno.h>
@@ -167,6 +168,56 @@ static int span_try_relay(const struct sweep *sweep, struct span *span)
 	return span->relay ? 0 : -WM_E_SPAN_TARGET;
 }
 
+/* What follows a short span, if a jump may end in it. */
+static enum pun_rank pun_try(const struct sweep *sweep, uint64_t address, unsigned int least,
+			     struct span *span)
+{
+	uint8_t following[DETOUR_PUN_MAX];
+	const struct sweep_part *part;
+	uint64_t end, left;
+
+	if (span_try(sweep, address, least, span) || span->bytes >= SPAN_JUMP_BYTES)
+		return PUN_NEVER;
+	end = address + span->bytes;
+	part = sweep_part_at(sweep, address);
+	left = part->range.end - end;
+	span->kept = left < DETOUR_PUN_MAX ? (unsigned int)left : DETOUR_PUN_MAX;
+	span->tier = TIER_PUNNED;
+	/* a marker's bytes change when it is armed */
+	if (sweep_taboo(sweep, end, end + span->kept) ||
+	    image_read(&sweep->image, end, following, span->kept))
+		return PUN_NEVER;
+	return pun_rank(address, span->bytes, following, span->kept, sweep->image.is_fixed);
+}
+
+/*
+ * A jump that ends in the bytes that follow: over one instruction at the point or some, or over some that
+ * begin before it; of these the one that leads to where room is likeliest.
+ */
+static int span_try_punned(const struct sweep *sweep, struct span *span)
+{
+	enum pun_rank best = PUN_NEVER;
+	uint64_t at = span->point;
+
+	while (at && at + SPAN_JUMP_BYTES > span->point) {
+		for (unsigned int least = SPAN_JUMP_BYTES - 1; least > 0; least--) {
+			struct span other = { .point = span->point,
+					      .keeps_flags = span->keeps_flags };
+			enum pun_rank rank = pun_try(sweep, at, least, &other);
+
+			if (rank >= best)
+				continue;
+			best = rank;
+			*span = other;
+		}
+		/* as in span_try_before() */
+		if (sweep_is_target(sweep, at))
+			break;
+		at = sweep_previous(sweep, at);
+	}
+	return best == PUN_NEVER ? -WM_E_SPAN_TARGET : 0;
+}
+
 /* Instructions that write all of the flags that code may test, whatever their operands hold. */
 static bool sets_all_flags(const struct move_insn *insn)
 {
@@ -230,10 +281,10 @@ static int point_check(const struct sweep *sweep, bool is_entry, struct span *sp
 	return 0;
 }
 
-int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, struct span *span)
+/* What holds for all spans. */
+static int point_settle(const struct sweep *sweep, uint64_t point, bool is_entry, struct span *span)
 {
 	struct move_insn insn;
-	struct span other;
 	int err;
 
 	*span = (struct span){ .point = point, .tier = TIER_REFUSED };
@@ -247,12 +298,40 @@ int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, struct s
 			return refuse(span, -WM_E_SPAN_TARGET, "at %+ld", 0l);
 	}
 	span->keeps_flags = !is_entry && flags_are_wanted(sweep, span->point);
-	err = span_try(sweep, span->point, SPAN_JUMP_BYTES, span);
+	return 0;
+}
+
+static int whole_try(const struct sweep *sweep, bool is_entry, struct span *span)
+{
+	int err = span_try(sweep, span->point, SPAN_JUMP_BYTES, span);
+	struct span other;
+
 	if (!err)
 		return 0;
 	other = *span;
 	if ((is_entry || span_try_before(sweep, &other)) && span_try_relay(sweep, &other))
 		return err;
 	*span = other;
+	return 0;
+}
+
+int span_find_whole(const struct sweep *sweep, uint64_t point, bool is_entry, struct span *span)
+{
+	int err = point_settle(sweep, point, is_entry, span);
+
+	return err ? err : whole_try(sweep, is_entry, span);
+}
+
+int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, struct span *span)
+{
+	int err = point_settle(sweep, point, is_entry, span);
+	struct span punned = { .point = span->point, .keeps_flags = span->keeps_flags };
+
+	if (err)
+		return err;
+	err = whole_try(sweep, is_entry, span);
+	if (!err || span_try_punned(sweep, &punned))
+		return err;
+	*span = punned;
 	return 0;
 }

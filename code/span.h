@@ -22,6 +22,7 @@ struct span {
 	uint64_t relay;	  /* where 5 bytes of filler take the long jump; 0: none, the span does */
 	uint64_t point;	  /* before which instruction, or at the end, the event happens */
 	unsigned int bytes;
+	unsigned int kept; /* bytes behind it that a punned jump ends in; 0: it isn't punned */
 	enum detour_tier tier;
 	unsigned int insn_count;
 	struct move_insn insns[SPAN_INSNS_MAX];
@@ -33,6 +34,12 @@ struct span {
 /*
  * Find the span for an event at `point`. is_entry: the point is a function's entry; then an endbr64 there
  * stays where it is and the event happens behind it. Returns 0, or the refusal.
+ */
+int span_find_whole(const struct sweep *sweep, uint64_t point, bool is_entry, struct span *span);
+
+/*
+ * Likewise, with a punned jump where there is no other: abi/detour.h. Whether one can be had is known in
+ * a process only.
  */
 int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, struct span *span);
 

@@ -2,6 +2,7 @@
 #include "code/span.h"
 
 #include "code/file.h"
+#include "code/pun.h"
 #include "code/symbol.h"
 #include "code/trampoline.h"
 
@@ -62,7 +63,7 @@ static void stands(const char *name, unsigned int offset, unsigned int from, uns
 
 static void refused(const char *name, unsigned int offset, int err, const char *detail)
 {
-	cr_assert_eq(span_find(&sweep, address_of(name) + offset, offset == 0, &span), -err,
+	cr_assert_eq(span_find_whole(&sweep, address_of(name) + offset, offset == 0, &span), -err,
 		     "%s+%u: %s", name, offset, wm_error_text(span.refusal));
 	cr_assert_eq(span.refusal, -err);
 	cr_assert_eq(span.tier, TIER_REFUSED);
@@ -141,6 +142,57 @@ Test(span, where_strings_may_run_backward_only_the_entry_can_be_had)
 	stands("backward", 0, 0, 6, TIER_SEVERAL);
 }
 
+static void punned(const char *name, unsigned int offset, unsigned int from, unsigned int bytes)
+{
+	stands(name, offset, from, bytes, TIER_PUNNED);
+	cr_assert_gt(span.kept, 0);
+	cr_assert_leq(span.kept, DETOUR_PUN_MAX);
+	cr_assert_geq(span.bytes + span.kept, SPAN_JUMP_BYTES);
+	cr_assert_eq(span.point, address_of(name) + offset);
+}
+
+Test(span, a_jump_is_punned_where_there_is_no_other)
+{
+	punned("too_short", 0, 0, 1);
+	punned("probed_call", 0, 0, 4);
+	/* the way back of a call lies behind the span, as ever */
+	punned("probed_call", 9, 9, 1);
+	punned("calling", 0, 0, 2);
+	punned("computed", 0, 0, 1);
+	/* no whole instruction, and what must stay as it is */
+	cr_assert_neq(span_find(&sweep, address_of("one_wide") + 1, false, &span), 0);
+	/* the event comes at the end of what is replaced, and the call is where it was */
+	punned("with_syscall", 2, 0, 2);
+	cr_assert_neq(span_find(&sweep, address_of("signal_return"), true, &span), 0);
+	cr_assert_neq(span_find(&sweep, address_of("with_restartable") + 2, false, &span), 0);
+	cr_assert_neq(span_find(&sweep, address_of("backward") + 7, false, &span), 0);
+}
+
+Test(span, a_punned_jump_never_ends_in_a_marker)
+{
+	cr_assert_neq(span_find(&sweep, address_of("with_marker") + 1, false, &span), 0);
+	/* two bytes before it there is room for a relay's short jump */
+	stands("with_marker", 0, 0, 2, TIER_SEVERAL);
+	cr_assert_eq(span.kept, 0);
+}
+
+Test(span, a_punned_jump_prefers_to_lead_where_nothing_is)
+{
+	static const uint8_t below[] = { 0x00, 0x00, 0x00, 0xc0 }, above[] = { 0, 0, 0, 0x10 },
+			     both[] = { 0x00, 0x00, 0x10, 0xc0 };
+
+	cr_assert_eq(pun_rank(0x555500000000, 1, below, 4, false), PUN_GOOD);
+	cr_assert_eq(pun_rank(0x555500000000, 1, above, 4, false), PUN_POOR);
+	/* code that lies at 4 MiB has nothing below */
+	cr_assert_eq(pun_rank(0x400000, 1, below, 4, true), PUN_NEVER);
+	cr_assert_eq(pun_rank(0x400000, 1, above, 4, true), PUN_POOR);
+	/* one byte is free: for the distance's lowest, or for a prefix, and then the fourth counts */
+	cr_assert_eq(pun_rank(0x555500000000, 2, both, 3, false), PUN_POOR);
+	cr_assert_eq(pun_rank(0x555500000000, 2, both, 4, false), PUN_GOOD);
+	/* it must end somewhere */
+	cr_assert_eq(pun_rank(0x555500000000, 1, below, 3, false), PUN_NEVER);
+}
+
 static struct trampoline trampoline;
 
 static int composed(const char *name, struct code_operand from, int wants_return)
@@ -179,8 +231,11 @@ Test(span, a_moved_call_is_told)
 	cr_assert_eq(composed("one_wide", rdi, 0), 0);
 	cr_assert_eq(trampoline.detour.flags, 0);
 	/* the way back must not lie in what is replaced */
-	cr_assert_eq(composed("calling", rdi, 0), -WM_E_SPAN_SHORT);
-	cr_assert_eq(composed("calling_aligned", rdi, 0), -WM_E_SPAN_SHORT);
+	refused("calling", 0, WM_E_SPAN_SHORT, "2 bytes");
+	refused("calling_aligned", 0, WM_E_SPAN_SHORT, "2 bytes");
+	cr_assert_eq(composed("calling", rdi, 0), 0);
+	cr_assert_eq(trampoline.detour.flags, DETOUR_CALL);
+	cr_assert_eq(trampoline.detour.span_bytes, 2);
 }
 
 Test(span, fields_that_make_no_sense_are_refused)

@@ -81,7 +81,8 @@ static void detour_fill(struct trampoline *trampoline, const struct sweep *sweep
 	detour->address = span->address;
 	detour->point = span->point;
 	detour->semaphore = place->semaphore;
-	image_read(&sweep->image, span->address, detour->original, span->bytes);
+	detour->pun = (uint8_t)span->kept;
+	image_read(&sweep->image, span->address, detour->original, span->bytes + span->kept);
 	if (span->relay) {
 		detour->relay = (int8_t)(span->relay - span->address - SPAN_SHORT_JUMP_BYTES);
 		image_read(&sweep->image, span->relay, detour->original + span->bytes,

@@ -55,6 +55,11 @@ expect "a string" "$(values strings probed:greet arg1 | tail -1)" '"customer 20"
 expect "a NULL string" "$(values strings probed:greet arg2 | sort -u)" NULL
 expect "an unreadable string" "$(values strings probed:greet arg3 | sort -u)" "(unreadable)"
 
+# One byte, and a function behind it: a punned jump, its return too.
+launched lean 'func:lean/ret/' ./probed 400 3
+expect "a punned jump" "$(count lean probed:lean:begin)" 1200
+expect "a punned jump: returns" "$(count lean probed:lean:end)" 1200
+
 # Threads: each hit of each.
 launched threads 'func:sum6' ./probed 2000 8
 expect "threads" "$(count threads probed:sum6)" 16000

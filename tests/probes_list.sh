@@ -23,6 +23,7 @@ shows()
 list 0 --func '*' ./probed
 shows '^probed:add  *function  *0x[0-9a-f]*  *several  .*probed\.c:[0-9]+$'
 shows '^    a int32, b int64$'
+shows '^probed:lean  *function  *0x[0-9a-f]*  *punned'
 shows '^probed:tiny  *function  *0x[0-9a-f]*  *refused  the function ends before'
 shows '^[0-9]+ of [0-9]+ places can be probed$'
 whole=$(sed -n 's/^\([0-9]*\) of .*/\1/p' out)

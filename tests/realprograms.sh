@@ -187,8 +187,23 @@ postgres()
 		fail "few queries have their text"
 	[ "$(grep -cF "a late one" pg.json)" -gt 0 ] || fail "a backend that came later wasn't recorded"
 
+	# Each of its 71 places can be taken, three of them by punned jumps; query__plan__done's leads above the
+	# program, to where the heap may grow if the kernel has put that so low this time.
 	pids=$(pg_pids)
+	(for _ in $(seq 8); do sleep 0.3; pg_run psql -Atqc checkpoint; done) &
 	postgres_record "all of USDT" -e 'usdt:postgresql:*'
+	wait $!
+	"$waymark" dump --json pg >pg.json
+	python3 "$real/pairs.py" checkpoint__start checkpoint__done 1 <pg.json >words 2>&1 ||
+		fail "USDT's checkpoints: $(cat words)"
+	if [ "$(json refused)" = 0 ]; then
+		python3 "$real/pairs.py" query__plan__start query__plan__done 20 <pg.json >words 2>&1 ||
+			fail "USDT's plans: $(cat words)"
+	else
+		expect "all of USDT: refused" "$(grep -o '"name":"[^"]*"' out | sort -u)" \
+			'"name":"postgresql:query__plan__done"'
+		grep -q 'heap or a stack may grow' out || fail "refused: $(cat out)"
+	fi
 	pids=$(pg_pids)
 	postgres_record "functions" -e 'func:Exec*@postgres/ret/' -e 'func:LWLock*@postgres/arg1/' \
 		-e 'func:heap_*@postgres/ret,arg1/' -e 'func:pg_parse_query@postgres/ret,arg1:str/'

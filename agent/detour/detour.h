@@ -39,6 +39,7 @@ struct detour {
 	uint8_t jump_bytes;
 	uintptr_t relay; /* where the filler is that the short jump leads to; 0: none */
 	uint8_t relay_jump[DETOUR_JUMP_BYTES];
+	uintptr_t landing;     /* where a punned jump leads (pun.h); 0: it isn't one */
 	uint8_t prot;	       /* of the text that it stands in */
 	uint8_t is_armed;      /* the jump stands */
 	uint8_t is_counted_up; /* its semaphore */
@@ -65,6 +66,12 @@ struct detour_refusal {
 	const char *text; /* of the event; "" if unknown */
 	uint8_t expected[DETOUR_JUMP_BYTES], found[DETOUR_JUMP_BYTES];
 };
+
+/* Bytes of code at its address that nobody else may change: the span, and what a punned jump ends in. */
+static inline size_t detour_owned(const struct control_detour *record)
+{
+	return (size_t)record->span_bytes + record->pun;
+}
 
 /* ---- place.c ---- */
 
@@ -123,7 +130,7 @@ struct detour *detour_first(void);
 /* The one of exactly this record; NULL. */
 struct detour *table_find(const struct control_detour *record, uint64_t hash);
 
-/* One whose span overlaps [start, end) and for which `matters` says so; NULL. */
+/* One whose span, or what its punned jump ends in, overlaps [start, end) and for which `matters` says so; NULL. */
 struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour *but,
 			     int (*matters)(const struct detour *));
 

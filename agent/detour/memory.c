@@ -7,6 +7,7 @@
 #include "agent/detour/memory.h"
 
 #include "abi/detour.h"
+#include "agent/detour/gaps.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>
@@ -18,9 +19,6 @@
 #define REGION_BYTES ((size_t)256 * 1024)
 #define REGIONS_MAX (DETOUR_MEMORY_MAX_BYTES / REGION_BYTES)
 #define ALIGN 16u
-#define LOWEST ((uintptr_t)1 << 20) /* a null pointer's neighbourhood stays empty */
-#define HIGHEST ((uintptr_t)1 << 47)
-#define STACK_ROOM ((uintptr_t)1 << 30) /* below the main stack, and above the heap */
 #define PR_SET_VMA_NUMBER 0x53564d41
 
 static struct region {
@@ -40,8 +38,6 @@ void memory_limit(size_t bytes)
 	limit_bytes = bytes < DETOUR_MEMORY_MAX_BYTES ? bytes : DETOUR_MEMORY_MAX_BYTES;
 }
 
-/* ---- gaps, by /proc/self/maps ---- */
-
 struct search {
 	uintptr_t low, high, wish;
 	uintptr_t best; /* 0: none */
@@ -52,17 +48,16 @@ static uintptr_t distance(uintptr_t a, uintptr_t b)
 	return a < b ? b - a : a - b;
 }
 
-/* Free from `start` to `end`; what lies below and above it tells how near to them we may go. */
-static void consider_gap(struct search *search, uintptr_t start, uintptr_t end, int after_heap,
-			 int before_stack)
+static void consider_gap(const struct gap *gap, void *data)
 {
+	struct search *search = data;
+	uintptr_t start = gap->start, end = gap->end;
 	uintptr_t low, high, at;
 
-	start = start < LOWEST ? LOWEST : start;
-	if (after_heap)
-		start += STACK_ROOM;
-	if (before_stack)
-		end = end > STACK_ROOM ? end - STACK_ROOM : 0;
+	if (gap->after_heap)
+		start += GAPS_STACK_ROOM;
+	if (gap->before_stack)
+		end = end > GAPS_STACK_ROOM ? end - GAPS_STACK_ROOM : 0;
 	if (end <= start || end - start < REGION_BYTES)
 		return;
 	/* any address in the region will do for what is wanted now, since it is empty */
@@ -79,74 +74,11 @@ static void consider_gap(struct search *search, uintptr_t start, uintptr_t end, 
 		search->best = at;
 }
 
-struct line {
-	uintptr_t start, end;
-	int is_heap, is_stack;
-};
-
-static int hex_digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static const char *read_hex(const char *at, uintptr_t *value)
-{
-	for (*value = 0; hex_digit(*at) >= 0; at++)
-		*value = *value << 4 | (uintptr_t)hex_digit(*at);
-	return at;
-}
-
-/* One line of /proc/self/maps, NUL-terminated: proc_pid_maps(5). */
-static int read_line(const char *at, struct line *line)
-{
-	at = read_hex(at, &line->start);
-	if (*at != '-')
-		return -EINVAL;
-	at = read_hex(at + 1, &line->end);
-	line->is_heap = strstr(at, "[heap]") != NULL;
-	line->is_stack = strstr(at, "[stack]") != NULL;
-	return 0;
-}
-
-static void consider_line(struct search *search, struct line *before, const char *at)
-{
-	struct line line;
-
-	if (read_line(at, &line))
-		return;
-	consider_gap(search, before->end, line.start, before->is_heap, line.is_stack);
-	*before = line;
-}
-
 static int find_gap(struct search *search)
 {
-	static char buffer[8192];
-	struct line before = { 0 };
-	size_t have = 0;
-	ssize_t got;
-	int fd = kernel_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int error = gaps_find(consider_gap, search);
 
-	if (fd < 0)
-		return -errno;
-	while ((got = kernel_read(fd, buffer + have, sizeof buffer - 1 - have)) > 0) {
-		char *line = buffer, *end;
-
-		have += (size_t)got;
-		buffer[have] = 0;
-		while ((end = strchr(line, '\n'))) {
-			*end = 0;
-			consider_line(search, &before, line);
-			line = end + 1;
-		}
-		have -= (size_t)(line - buffer);
-		memmove(buffer, line, have);
-		if (have == sizeof buffer - 1)
-			have = 0; /* no line is so long */
-	}
-	kernel_close(fd);
-	if (before.end < HIGHEST)
-		consider_gap(search, before.end, HIGHEST - 4096, before.is_heap, 0);
-	return search->best ? 0 : -WM_E_DETOUR_REACH;
+	return error ? error : search->best ? 0 : -WM_E_DETOUR_REACH;
 }
 
 static int add_region(struct search *search)

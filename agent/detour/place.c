@@ -9,6 +9,7 @@
 #include "agent/control/heap.h"
 #include "agent/detour/return.h"
 #include "agent/detour/memory.h"
+#include "agent/detour/pun.h"
 #include "agent/marker/field.h"
 #include "agent/marker/hit.h"
 
@@ -19,6 +20,7 @@
 #include <sys/mman.h>
 
 #define SITE_TEXT_PARTS 6
+#define MARKER_BYTES 5
 
 extern __attribute__((visibility("hidden"))) const char __start_waymark_return_text[],
 	__stop_waymark_return_text[];
@@ -93,20 +95,37 @@ static int has_string(const uint8_t types[16])
 	return memchr(types, WM_TYPE_STR, 16) != NULL;
 }
 
+/* Bytes in the place itself: a whole jump's, a short one's to a relay, or a punned one's. */
+static int check_span(const struct control_detour *record)
+{
+	unsigned int least = record->relay ? DETOUR_SHORT_BYTES : DETOUR_JUMP_BYTES;
+
+	if (!record->pun != (record->tier != TIER_PUNNED))
+		return -WM_E_PROTOCOL;
+	if (record->pun)
+		return record->relay || record->pun > DETOUR_PUN_MAX || !record->span_bytes ||
+				       record->span_bytes >= DETOUR_JUMP_BYTES ||
+				       record->span_bytes + record->pun < DETOUR_JUMP_BYTES
+			       ? -WM_E_PROTOCOL
+			       : 0;
+	return record->span_bytes < least || record->span_bytes > DETOUR_SPAN_MAX ||
+			       (record->relay && record->span_bytes >= DETOUR_JUMP_BYTES) ||
+			       record->tier < TIER_FILLER || record->tier > TIER_SEVERAL
+		       ? -WM_E_PROTOCOL
+		       : 0;
+}
+
 static int check_head(const struct control_detour *record)
 {
-	uint64_t end = record->address + record->span_bytes;
+	uint64_t end = record->address + detour_owned(record);
 
 	if (record->bytes % 8 || record->code_bytes < DETOUR_JUMP_BYTES ||
 	    record->code_bytes > DETOUR_CODE_MAX || record->fixup_count > DETOUR_FIXUPS_MAX ||
-	    record->move_count > DETOUR_MOVES_MAX ||
-	    record->span_bytes < (record->relay ? DETOUR_SHORT_BYTES : DETOUR_JUMP_BYTES) ||
-	    (record->relay && record->span_bytes >= DETOUR_JUMP_BYTES) ||
-	    record->span_bytes > DETOUR_SPAN_MAX || record->tier < TIER_FILLER ||
-	    record->tier > TIER_SEVERAL ||
+	    record->move_count > DETOUR_MOVES_MAX || check_span(record) ||
 	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL))
 		return -WM_E_PROTOCOL;
-	if (end < record->address || record->point < record->address || record->point > end)
+	if (end < record->address || record->point < record->address ||
+	    record->point > record->address + record->span_bytes)
 		return -WM_E_PROTOCOL;
 	if (record->flags & DETOUR_SECRETIVE && !(record->flags & DETOUR_RETURN))
 		return -WM_E_PROTOCOL;
@@ -225,10 +244,32 @@ static int is_agents_own(uintptr_t start, uintptr_t end)
 	return end > segment->start && start < segment->end;
 }
 
+/* A marker's bytes change when it is armed: no jump's distance may lie in them. */
+static int is_in_marker(uintptr_t start, uintptr_t end)
+{
+	for (const struct module *m = registry_modules(); m; m = m->next) {
+		uint32_t low = 0, high = m->site_count;
+
+		/* in order of address: the first that ends behind `start` */
+		while (low < high) {
+			uint32_t middle = (low + high) / 2;
+
+			if (m->sites[middle].address + MARKER_BYTES <= start)
+				low = middle + 1;
+			else
+				high = middle;
+		}
+		if (low < m->site_count && m->sites[low].address < end)
+			return 1;
+	}
+	return 0;
+}
+
 static int check_place(const struct text *text, const struct control_detour *record,
 		       struct detour_refusal *refusal)
 {
-	uintptr_t end = record->address + record->span_bytes;
+	size_t bytes = detour_owned(record);
+	uintptr_t end = record->address + bytes;
 	const struct segment *segment = segment_at(record->address, end);
 	uint8_t found[DETOUR_SPAN_MAX];
 
@@ -250,9 +291,11 @@ static int check_place(const struct text *text, const struct control_detour *rec
 		if (table_overlap(record->address, end, NULL, is_inert))
 			return -WM_E_DETOUR_TAKEN;
 	}
-	if (text_read(text, record->address, found, record->span_bytes))
+	if (record->pun && is_in_marker(record->address, end))
+		return -WM_E_SPAN_MARKER;
+	if (text_read(text, record->address, found, bytes))
 		return -EFAULT;
-	if (!memcmp(found, record->original, record->span_bytes))
+	if (!memcmp(found, record->original, bytes))
 		return 0;
 	memcpy(refusal->expected, record->original, sizeof refusal->expected);
 	memcpy(refusal->found, found, sizeof refusal->found);
@@ -279,18 +322,22 @@ static void narrow(struct range *range, uint64_t target, uint64_t offset)
 		range->high = high;
 }
 
-/* Where the long jump stands. */
-static uintptr_t jump_at(const struct control_detour *record)
+/* Where the long jump stands that leads to the trampoline. */
+static uintptr_t jump_at(const struct detour *detour)
 {
-	return record->relay ? relay_of(record) : record->address;
+	return detour->landing ? detour->landing
+	       : detour->relay ? detour->relay
+			       : detour->record->address;
 }
 
-static struct range reach_of(const struct control_detour *record, const struct detour_fixup *fixups)
+static struct range reach_of(const struct detour *detour)
 {
+	const struct control_detour *record = detour->record;
+	const struct detour_fixup *fixups = detour->fixups;
 	struct range range = { .low = 0, .high = (UINT64_C(1) << 47) - 1 };
 
 	/* the jump into it: code - (its address + 5) */
-	narrow(&range, jump_at(record) + DETOUR_JUMP_BYTES, 0);
+	narrow(&range, jump_at(detour) + DETOUR_JUMP_BYTES, 0);
 	for (unsigned int i = 0; i < record->fixup_count; i++) {
 		if (fixups[i].kind == FIXUP_REL32)
 			narrow(&range, fixups[i].target, fixups[i].offset + 4u + fixups[i].after);
@@ -341,40 +388,58 @@ static int fill_code(const struct detour *detour, uint8_t *code)
 	return 0;
 }
 
-static int make_code(const struct text *text, struct detour *detour)
+/* The jumps that lead there; a landing's is written, nobody comes there yet. */
+static int make_jumps(const struct text *text, struct detour *detour)
 {
-	static uint8_t code[DETOUR_CODE_MAX];
 	const struct control_detour *record = detour->record;
-	struct range range = reach_of(record, detour->fixups);
-	uint8_t *jump;
-	int64_t far;
-	int32_t near;
-	int error = memory_take(range.low, range.high, record->address, record->code_bytes,
-				&detour->code);
+	int64_t far = (int64_t)(detour->code - jump_at(detour) - DETOUR_JUMP_BYTES);
+	int32_t near = (int32_t)far;
+	uint8_t jump[DETOUR_JUMP_BYTES] = { 0xe9 };
 
-	if (error)
-		return error;
-	far = (int64_t)(detour->code - jump_at(record) - DETOUR_JUMP_BYTES);
-	near = (int32_t)far;
-	error = near == far ? fill_code(detour, code) : -WM_E_DETOUR_REACH;
-	if (!error)
-		error = text_write_code(text, detour->code, code, record->code_bytes,
-					PROT_READ | PROT_EXEC);
-	if (error) {
-		memory_untake(detour->code, record->code_bytes);
-		return error;
-	}
-	jump = record->relay ? detour->relay_jump : detour->jump;
-	jump[0] = 0xe9;
+	if (near != far)
+		return -WM_E_DETOUR_REACH;
 	memcpy(jump + 1, &near, sizeof near);
+	if (detour->landing) {
+		detour->jump_bytes = record->span_bytes;
+		return text_write_code(text, detour->landing, jump, sizeof jump,
+				       PROT_READ | PROT_EXEC);
+	}
+	memcpy(detour->relay ? detour->relay_jump : detour->jump, jump, sizeof jump);
 	detour->jump_bytes = DETOUR_JUMP_BYTES;
-	detour->relay = relay_of(record);
 	if (detour->relay) {
 		detour->jump[0] = 0xeb;
 		detour->jump[1] = (uint8_t)record->relay;
 		detour->jump_bytes = DETOUR_SHORT_BYTES;
 	}
 	return 0;
+}
+
+static int make_code(const struct text *text, struct detour *detour)
+{
+	static uint8_t code[DETOUR_CODE_MAX];
+	const struct control_detour *record = detour->record;
+	struct range range;
+	int error = record->pun ? pun_take(record, detour->jump, &detour->landing) : 0;
+
+	if (error)
+		return error;
+	detour->relay = relay_of(record);
+	range = reach_of(detour);
+	error = memory_take(range.low, range.high, record->address, record->code_bytes,
+			    &detour->code);
+	if (!error) {
+		error = fill_code(detour, code);
+		if (!error)
+			error = text_write_code(text, detour->code, code, record->code_bytes,
+						PROT_READ | PROT_EXEC);
+		if (!error)
+			error = make_jumps(text, detour);
+		if (error)
+			memory_untake(detour->code, record->code_bytes);
+	}
+	if (error && detour->landing)
+		pun_untake(detour->landing);
+	return error;
 }
 
 /* ---- the detour ---- */

@@ -326,14 +326,16 @@ static void store_site(const struct stop_job *job, struct janitor_site *site, co
 	struct detour *detour = site->detour;
 	const struct control_detour *record = detour->record;
 	const uint8_t *original = record->original;
-	size_t count = detour->jump_bytes;
+	size_t count = detour->jump_bytes, owned = detour_owned(record);
+	/* what a punned jump ends in may have changed since: the more reason to take it away */
 	int is_jump = are_equal(found, detour->jump, count) &&
-		      are_equal(found + count, original + count, record->span_bytes - count);
-	int is_original = are_equal(found, original, record->span_bytes);
+		      (are_equal(found + count, original + count, owned - count) ||
+		       (record->pun && !job->arm));
+	int is_original = are_equal(found, original, owned);
 	int error = 0;
 
 	for (unsigned int i = 0; i < DETOUR_JUMP_BYTES; i++)
-		site->found[i] = i < record->span_bytes ? found[i] : 0;
+		site->found[i] = i < owned ? found[i] : 0;
 	if (!is_jump && !is_original) {
 		site->error = -WM_E_SITE_CHANGED;
 		return;
@@ -363,9 +365,9 @@ static void store_group(struct stop_job *job, struct janitor_site *sites, size_t
 	for (size_t i = 0; i < count; i++) {
 		const struct control_detour *record = sites[i].detour->record;
 
-		local[i] = (struct iovec){ job->bytes[i], record->span_bytes };
-		remote[i] = (struct iovec){ (void *)record->address, record->span_bytes };
-		bytes += record->span_bytes;
+		local[i] = (struct iovec){ job->bytes[i], detour_owned(record) };
+		remote[i] = (struct iovec){ (void *)record->address, detour_owned(record) };
+		bytes += (long)detour_owned(record);
 	}
 	got = syscall_raw6(SYS_process_vm_readv, job->self, (long)local, (long)count, (long)remote,
 			   (long)count, 0);
@@ -375,7 +377,7 @@ static void store_group(struct stop_job *job, struct janitor_site *sites, size_t
 		if (sites[i].is_done || sites[i].error)
 			continue;
 		if (got != bytes &&
-		    read_memory(job, job->bytes[i], record->address, record->span_bytes))
+		    read_memory(job, job->bytes[i], record->address, detour_owned(record)))
 			sites[i].error = -EFAULT;
 		else
 			store_site(job, &sites[i], job->bytes[i]);

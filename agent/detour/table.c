@@ -62,7 +62,7 @@ struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour
 	for (uintptr_t at = cell ? cell - 1 : 0; at <= (end - 1) / CELL_BYTES; at++) {
 		for (struct detour *d = buckets[bucket_of(at)]; d; d = d->next_in_bucket) {
 			if (d != but && d->record->address < end &&
-			    d->record->address + d->record->span_bytes > start && matters(d))
+			    d->record->address + detour_owned(d->record) > start && matters(d))
 				return d;
 		}
 	}

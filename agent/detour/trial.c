@@ -88,7 +88,7 @@ static const uint8_t *original_of(void (*function)(void))
 	static struct {
 		void (*function)(void);
 		uint8_t bytes[32];
-	} seen[8];
+	} seen[16];
 	size_t i = 0;
 
 	while (seen[i].function && seen[i].function != function)
@@ -231,14 +231,15 @@ void trial_compose(union trial_record *record, const struct trial_wish *wish)
 		.fixup_count = (uint16_t)c.fixup_count,
 		.move_count = (uint16_t)c.move_count,
 		.span_bytes = (uint8_t)wish->span,
-		.tier = TIER_SEVERAL,
+		.tier = wish->pun ? TIER_PUNNED : TIER_SEVERAL,
 		.flags = wish->flags,
 		.address = (uintptr_t)wish->function,
 		.point = (uintptr_t)wish->function,
 		.relay = wish->relay,
+		.pun = wish->pun,
 		.semaphore = (uintptr_t)wish->semaphore,
 	};
-	memcpy(record->head.original, original_of(wish->function), wish->span);
+	memcpy(record->head.original, original_of(wish->function), wish->span + wish->pun);
 	if (wish->relay)
 		memcpy(record->head.original + wish->span,
 		       original_of(wish->function) + 2 + wish->relay, DETOUR_RELAY_BYTES);

@@ -49,6 +49,7 @@ struct trial_wish {
 		argument; /* 1: %rdi is recorded; 2: %rdi and %rsi; 3: %rdi as a string; 0: nothing */
 	uint8_t flags;	  /* DETOUR_* */
 	int8_t relay;	  /* as in struct control_detour */
+	uint8_t pun;	  /* likewise */
 	uint16_t *semaphore;
 	const char *name;
 };
@@ -91,6 +92,17 @@ extern const struct trial_wish trial_long_wish;
 long trial_short(long value);
 #define TRIAL_SHORT_RELAY 8
 extern const struct trial_wish trial_short_wish;
+
+/*
+ * Its argument + 1. The span of the first is a nop alone, of the second mov %rdi, %rax; behind either there
+ * is something that is jumped to, so that a jump must be punned. Where that leads: TRIAL_TIGHT_FAR behind it.
+ */
+long trial_tight(long value);
+long trial_tight_behind(long value); /* trial_tight's second instruction */
+long trial_narrow(long value);
+#define TRIAL_NARROW_SPAN 3
+extern const struct trial_wish trial_tight_wish, trial_behind_wish, trial_narrow_wish;
+#define TRIAL_TIGHT_FAR ((int32_t)0xc0478d48)
 
 /* Twice its argument. The span: addsd %xmm0, %xmm0; nop. */
 double trial_float(double value);

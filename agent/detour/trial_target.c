@@ -111,3 +111,41 @@ const struct trial_wish trial_float_wish = {
 	.flags = DETOUR_RETURN_FLOAT,
 	.name = "float",
 };
+
+__asm__(".text\n"
+	".globl trial_tight, trial_tight_behind, trial_narrow\n"
+	".balign 16\n"
+	"trial_tight:\n\t"
+	"nop\n"
+	"trial_tight_behind:\n\t"
+	"lea -0x40(%rdi), %rax\n\tadd $0x41, %rax\n\tret\n\t"
+	".balign 16\n"
+	"trial_narrow:\n\t"
+	"mov %rdi, %rax\n\tadd $1, %rax\n\tret\n\t");
+
+const struct trial_wish trial_tight_wish = {
+	.function = (void (*)(void))trial_tight,
+	.span = 1,
+	.steps = (const uint8_t[]){ 1 },
+	.step_count = 1,
+	.argument = 1,
+	.pun = 4,
+	.name = "tight",
+};
+const struct trial_wish trial_behind_wish = {
+	.function = (void (*)(void))trial_tight_behind,
+	.span = 8,
+	.steps = (const uint8_t[]){ 4, 4 },
+	.step_count = 2,
+	.argument = 1,
+	.name = "behind",
+};
+const struct trial_wish trial_narrow_wish = {
+	.function = (void (*)(void))trial_narrow,
+	.span = TRIAL_NARROW_SPAN,
+	.steps = (const uint8_t[]){ 3 },
+	.step_count = 1,
+	.argument = 1,
+	.pun = 4,
+	.name = "narrow",
+};

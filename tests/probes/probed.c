@@ -32,7 +32,9 @@ KEEP long sum6(char a, short b, int c, long d, unsigned char e, uint64_t f);
 KEEP double scale(double by, int n);
 KEEP size_t greet(const char *name, const char *nothing, const char *nowhere);
 KEEP uint64_t factorial(unsigned int n);
-void tiny(void); /* a single ret, another function's first byte behind it: too short for a jump */
+void tiny(
+	void); /* a single ret and another function's, and no code behind them: too short for a jump */
+void lean(void); /* a single ret, another function behind it: a jump can be punned */
 KEEP int jumps(jmp_buf *back, int n);
 KEEP int tail(int n);
 
@@ -68,9 +70,14 @@ uint64_t factorial(unsigned int n)
 	return n ? n * below : 1;
 }
 
-__asm__(".text\n.globl tiny, tiny_next\n.type tiny, @function\n.type tiny_next, @function\n"
+__asm__(".section .tiny_text, \"ax\"\n.globl tiny, tiny_next\n"
+	".type tiny, @function\n.type tiny_next, @function\n"
 	"tiny:\n.cfi_startproc\nret\n.cfi_endproc\n.size tiny, . - tiny\n"
-	"tiny_next:\n.cfi_startproc\nret\n.cfi_endproc\n.size tiny_next, . - tiny_next\n");
+	"tiny_next:\n.cfi_startproc\nret\n.cfi_endproc\n.size tiny_next, . - tiny_next\n"
+	".text\n.globl lean, lean_next\n.type lean, @function\n.type lean_next, @function\n"
+	"lean:\n.cfi_startproc\nret\n.cfi_endproc\n.size lean, . - lean\n"
+	"lean_next:\n.cfi_startproc\nlea -64(%rdi), %rax\nret\n.cfi_endproc\n"
+	".size lean_next, . - lean_next\n");
 
 int jumps(jmp_buf *back, int n)
 {
@@ -118,6 +125,7 @@ static void one_round(int i)
 	check(greet(name, NULL, (const char *)16) == strlen(name));
 	check(factorial((unsigned int)i % 12) >= 1);
 	tiny();
+	lean();
 	if (!setjmp(back))
 		came = jumps(&back, i);
 	check((i & 1) ? !came : came == i);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where nothing is mapped, by /proc/self/maps; and what may grow into it. Under the agent's lock.
+ */
+#ifndef AGENT_DETOUR_GAPS_H
+#define AGENT_DETOUR_GAPS_H
+
+#include <stdint.h>
+
+#define GAPS_LOWEST ((uintptr_t)1 << 20)     /* a null pointer's neighbourhood stays empty */
+#define GAPS_HIGHEST ((uintptr_t)1 << 47)    /* of what programs have */
+#define GAPS_STACK_ROOM ((uintptr_t)1 << 30) /* below the main stack, and above the heap */
+
+struct gap {
+	uintptr_t start, end;
+	int after_heap;	  /* brk(2) may grow into it from below */
+	int before_stack; /* the main stack, from above */
+	int before_data; /* private anonymous memory that can be written: a stack, perhaps (MAP_GROWSDOWN) */
+};
+
+/* Tell of each, from the lowest on; those that begin below GAPS_LOWEST begin there. 0 or -errno. */
+int gaps_find(void (*found)(const struct gap *gap, void *data), void *data);
+
+#endif
