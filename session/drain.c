@@ -511,11 +511,6 @@ uint64_t drain_buffer_bytes(const struct drain *drain)
 	return (uint64_t)drain->map.chunk_count * CHUNK_BYTES;
 }
 
-uint32_t drain_policy(const struct drain *drain)
-{
-	return drain->map.policy;
-}
-
 uint32_t drain_clock(const struct drain *drain)
 {
 	return drain->map.clock;

@@ -76,7 +76,7 @@ void drain_count(const struct drain *drain, struct drain_counts *counts);
 uint64_t drain_used_bytes(const struct drain *drain);
 uint64_t drain_buffer_bytes(const struct drain *drain);
 
-uint32_t drain_policy(const struct drain *drain);
+/* The clock that its events are stamped with (enum store_clock). */
 uint32_t drain_clock(const struct drain *drain);
 
 #endif

@@ -85,9 +85,6 @@ int session_wait(struct wm_session *session, struct process *process, int timeou
 /* The same; but -WM_E_STOPPED soon when others let the process stand still (process_is_halted()). */
 int session_wait_moving(struct wm_session *session, struct process *process, int timeout_ms);
 
-/* A new process's store is to be opened, its markers armed, and it let go, as the session has it. */
-int session_welcome(struct wm_session *session, struct process *process);
-
 /* Accept connections that wait. How many there were. */
 int session_accept(struct wm_session *session);
 
@@ -96,9 +93,6 @@ int session_accept(struct wm_session *session);
  * its messages.
  */
 void session_drain_aside(struct wm_session *session, struct process *process);
-
-/* Hand all that can be had of this process on; `reach` as for drain_scan(). */
-int session_drain(struct wm_session *session, struct process *process, enum drain_reach reach);
 
 /* Drain a process's store for the last time and let go of it. */
 int session_finish(struct wm_session *session, struct process *process);

@@ -57,7 +57,9 @@ static int session_drains(const struct wm_session *session)
 	return session->options.policy != WM_POLICY_NOTIFY || watch_told(session->watch);
 }
 
-int session_drain(struct wm_session *session, struct process *process, enum drain_reach reach)
+/* Hand all that can be had of this process on; `reach` as for drain_scan(). */
+static int session_drain(struct wm_session *session, struct process *process,
+			 enum drain_reach reach)
 {
 	struct receiver receiver = { session, process };
 	struct drain_sink sink = { packet_write, &receiver };
@@ -285,7 +287,8 @@ int session_let_go(struct process *process)
 	return process_request(process, CONTROL_GO, NULL, 0);
 }
 
-int session_welcome(struct wm_session *session, struct process *process)
+/* A new process's store is to be opened, its markers armed, and it let go, as the session has it. */
+static int session_welcome(struct wm_session *session, struct process *process)
 {
 	const struct wm_session_options *options = &session->options;
 	struct control_open open = {

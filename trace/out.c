@@ -48,11 +48,6 @@ void out_text(struct out *out, const char *text, size_t bytes)
 	}
 }
 
-void out_two(struct out *out, uint32_t value)
-{
-	out_short(out, two_digits + value % 100 * 2, 2);
-}
-
 void out_u64(struct out *out, uint64_t value)
 {
 	char digits[20], *at = digits + sizeof(digits);

@@ -54,7 +54,6 @@ void out_i64(struct out *out, int64_t value);
 void out_hex(struct out *out, uint64_t value);			     /* 0x... */
 void out_bytes(struct out *out, const uint8_t *bytes, size_t count); /* two hex digits each */
 void out_nine(struct out *out, uint32_t value); /* nine digits, with zeros in front */
-void out_two(struct out *out, uint32_t value);
 
 /* The shortest text that reads back as the same number; "nan", "inf", "-inf". */
 void out_f64(struct out *out, double value);

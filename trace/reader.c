@@ -32,7 +32,8 @@ void reader_damage(struct trace_reader *reader, const char *file, uint64_t offse
 		reader->damage_count++;
 }
 
-const char *packet_fault(const struct wm_packet *head, const uint8_t *uuid, uint64_t left)
+/* Why a head can't be a packet of `left` bytes at most; NULL when it can. uuid may be NULL. */
+static const char *packet_fault(const struct wm_packet *head, const uint8_t *uuid, uint64_t left)
 {
 	if (left < sizeof(*head))
 		return "cut in a packet's head";

@@ -87,9 +87,6 @@ int stream_packet(const struct trace_reader *reader, const struct trace_stream *
 const char *packet_event(struct trace_packet *packet, const struct trace_schema *schema,
 			 const struct trace_class **class, const uint8_t **fields);
 
-/* Why a head can't be a packet of `left` bytes at most; NULL when it can. uuid may be NULL. */
-const char *packet_fault(const struct wm_packet *head, const uint8_t *uuid, uint64_t left);
-
 /* Put damage down. `what` is static. */
 void reader_damage(struct trace_reader *reader, const char *file, uint64_t offset, uint64_t bytes,
 		   const char *what);

@@ -220,7 +220,8 @@ static char *class_name(char kind, const char *subsystem, size_t subsystem_bytes
 	return name;
 }
 
-int schema_class_of(struct trace_class *class, uint32_t id, const uint8_t types[16],
+/* Make a class of a site's types and text; *class owns its strings. -EINVAL, -ENOMEM. */
+static int class_of(struct trace_class *class, uint32_t id, const uint8_t types[16],
 		    const char *text)
 {
 	const char *kind, *subsystem, *event, *file, *line, *fields;
@@ -256,7 +257,7 @@ int schema_put_text(struct trace_schema *schema, uint32_t id, const uint8_t type
 		    const char *text)
 {
 	struct trace_class class;
-	int err = schema_class_of(&class, id, types, text);
+	int err = class_of(&class, id, types, text);
 
 	return err ? err : schema_put(schema, &class);
 }

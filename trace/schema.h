@@ -43,11 +43,7 @@ struct trace_schema {
  */
 int schema_put(struct trace_schema *schema, const struct trace_class *class);
 
-/* Make a class of a site's types and text; *class owns its strings. -EINVAL, -ENOMEM. */
-int schema_class_of(struct trace_class *class, uint32_t id, const uint8_t types[16],
-		    const char *text);
-
-/* schema_class_of() and schema_put(). */
+/* The same, of a site's types and text (abi/site.h). */
 int schema_put_text(struct trace_schema *schema, uint32_t id, const uint8_t types[16],
 		    const char *text);
 

@@ -55,7 +55,8 @@ static int wants_to_live(const struct variant *variant)
 	return variant->lanes_next || variant->probe_count_next;
 }
 
-int variant_wants_text(const struct variant *variant)
+/* Whether its sites are to be armed, once its lanes_next and probes_next are what counts. */
+static int variant_wants_text(const struct variant *variant)
 {
 	return wants_to_live(variant) || (registry_is_prearmed() && variant->kind != 'i');
 }

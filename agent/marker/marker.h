@@ -162,7 +162,6 @@ int registry_forked(int whole, uint32_t *lanes);
 
 /* ---- inside the registry ---- */
 
-struct variant *registry_find(const char *name, char kind, const uint8_t types[16]);
 /* The next variant of that name after `variant`; the first for NULL. NULL ends. */
 struct variant *registry_next_named(const struct variant *variant, const char *name);
 /* Some text may be armed that nobody wants: registry_retry() is to look. */
@@ -176,9 +175,6 @@ void change_add(struct change *change, struct variant *variant);
 int change_commit(struct change *change, const struct text *text);
 extern const struct registry_listener *registry_listener;
 uint32_t registry_next_id(unsigned int lane);
-
-/* Whether its sites are to be armed, once its lanes_next and probes_next are what counts. */
-int variant_wants_text(const struct variant *variant);
 
 /* What has no site but is wanted when one comes. */
 int pending_add(const char *name, char kind, const uint8_t types[16],

@@ -34,7 +34,7 @@ struct site {
 	const char *text;    /* abi/site.h */
 	uint8_t types[16];
 	struct module *module;
-	struct variant *variant; /* marker.c */
+	struct variant *variant; /* whose it is, by registry.c */
 	struct site *next;	 /* of its variant */
 };
 

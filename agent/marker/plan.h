@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a hit does: a marker's plan, made by marker.c whenever a rule changes, read by hit.c on the
+ * What a hit does: a marker's plan, made by planning.c whenever a rule changes, read by hit.c on the
  * hit path. Immutable once published in struct marker; replaced whole, freed after a grace period.
  */
 #ifndef AGENT_MARKER_PLAN_H
@@ -68,7 +68,7 @@ void plan_finish(struct plan *plan);
  * a thread may be on its way here long after a disarm.
  */
 struct marker {
-	struct plan *plan; /* NULL: nothing to do. Release by marker.c, acquire by hit.c */
+	struct plan *plan; /* NULL: nothing to do. Release by planning.c, acquire by hit.c */
 };
 
 #endif

@@ -23,15 +23,6 @@ struct block {
 static struct block *retired;
 static uint32_t numbers; /* given out */
 
-unsigned int plan_payload_bytes(const uint8_t types[16])
-{
-	unsigned int bytes = 0;
-
-	for (unsigned int i = 0; i < WM_FIELDS_MAX && types[i]; i++)
-		bytes += field_payload_bytes[types[i] & FIELD_TYPE_MASK];
-	return bytes;
-}
-
 /* A plan without probes ends with its last consumer: there may be thousands, most with one alone. */
 static size_t plan_bytes(const struct variant *variant)
 {

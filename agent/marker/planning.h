@@ -14,7 +14,4 @@ int plan_publish(struct variant *variant);
 /* Take the variant's plan away without allocating. */
 void plan_drop(struct variant *variant);
 
-/* Payload bytes of a list of field types (abi/site.h). */
-unsigned int plan_payload_bytes(const uint8_t types[16]);
-
 #endif

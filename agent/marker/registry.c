@@ -72,7 +72,8 @@ static uint32_t bucket_of(const char *name)
 	return hash % BUCKETS;
 }
 
-struct variant *registry_find(const char *name, char kind, const uint8_t types[16])
+/* types NULL: of any. */
+static struct variant *registry_find(const char *name, char kind, const uint8_t types[16])
 {
 	struct variant *variant = buckets[bucket_of(name)];
 

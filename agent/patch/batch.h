@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arming and disarming many sites at once. The order of a batch (numbers used in batch.c and apply.c):
+ * Arming and disarming many sites at once. The order of a batch (numbers as in batch.c and marker/change.c):
  *
  *   1. check    every site's bytes are what the build recorded, or it is refused before any write
  *   2. publish  (the caller) plans; a hit may arrive from here on

@@ -48,6 +48,8 @@ ON_HIT_PATH uintptr_t arena_main_stack_end(void)
  * At thread exit, by way of the key's destructor. Signals are held off: a handler that hits a marker
  * in the middle of this would find the lanes half closed.
  */
+static void arena_writer_end(struct writer *writer);
+
 static void thread_exit(void *data)
 {
 	struct writer *writer = data;
@@ -245,7 +247,8 @@ static void end_writer(struct writer *writer)
 	__atomic_store_n(&writer->state, WRITER_FREE, __ATOMIC_RELEASE);
 }
 
-void arena_writer_end(struct writer *writer)
+/* End all streams of the calling thread's writer and free it. */
+static void arena_writer_end(struct writer *writer)
 {
 	uint32_t number = (uint32_t)(writer - arena->writers);
 

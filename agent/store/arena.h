@@ -32,11 +32,8 @@ struct writer *arena_writer_of(int32_t tid);
 /* Lanes for a deeper level; NULL when there are none. Any thread and signal context. */
 struct lanes *arena_lanes_new(void);
 
-/* End all streams of the calling thread's writer and free it. */
-void arena_writer_end(struct writer *writer);
-
 /*
- * The same for a thread that was seen dead, if the writer is still its own: `births` as it was read
+ * End all streams of the writer of a thread that was seen dead, and free it, if the writer is still its own: `births` as it was read
  * before looking. Control thread.
  */
 void arena_writer_end_dead(struct writer *writer, uint32_t births);

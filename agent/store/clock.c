@@ -98,14 +98,6 @@ ON_HIT_PATH void clock_at(uint32_t clock, uint64_t ticks, struct clock_readings 
 	readings->realtime_ns = anchor->realtime_ns + (uint64_t)ns;
 }
 
-uint64_t clock_monotonic_ns(void)
-{
-	struct clock_readings readings;
-
-	clock_at(STORE_CLOCK_TSC, clock_ticks(STORE_CLOCK_TSC), &readings);
-	return readings.monotonic_ns;
-}
-
 /*
  * Where the TSC can't be trusted. By system call, not by the vDSO, whose code may use vector
  * registers; the kernel keeps them (syscall ABI: only rcx and r11 are lost).

@@ -25,7 +25,4 @@ void clock_renew(void);
  */
 void clock_at(uint32_t clock, uint64_t ticks, struct clock_readings *readings);
 
-/* The nanoseconds of CLOCK_MONOTONIC, by the anchor. Any thread and signal context. */
-uint64_t clock_monotonic_ns(void);
-
 #endif
