@@ -93,7 +93,9 @@ static int find(const struct code_values *values, const char *name, struct code_
 	for (unsigned int i = 0; i < values->count; i++)
 		if (!strcmp(values->all[i].name, name) || i + 1 == position) {
 			*field = values->all[i];
-			return field->type ? 0 : values->lost_err;
+			if (field->type)
+				return 0;
+			return values->lost_errs[i] ? values->lost_errs[i] : values->lost_err;
 		}
 	*field = (struct code_field){ 0 };
 	if (!values->with_registers || operand_register(name, &field->from))

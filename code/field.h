@@ -17,6 +17,7 @@ struct code_values {
 	int with_registers; /* registers may be named too */
 	int is_told;  /* the program tells these values: they are recorded where none is named */
 	int lost_err; /* why one with type 0 can't be had: -WM_E_PARAMETER_LOST, -WM_E_OPERAND */
+	int lost_errs[CODE_VALUES_MAX]; /* why this one can't; 0: as above */
 };
 
 /* The integer registers of the psABI's first six arguments as arg1 to arg6. */
@@ -24,7 +25,7 @@ void code_values_registers(struct code_values *values);
 
 /*
  * Fill the place's fields with what the request wants. 0; -WM_E_NO_PARAMETER, -WM_E_PARAMETER_LOST,
- * -WM_E_OPERAND, -WM_E_FIELD_TYPE, with the field's name in name[64].
+ * -WM_E_PARAMETER_TYPE, -WM_E_OPERAND, -WM_E_FIELD_TYPE, with the field's name in name[64].
  */
 int code_fields_choose(const struct code_request *request, const struct code_values *values,
 		       struct code_place *place, char *name);

@@ -71,6 +71,9 @@ Test(field, by_name_by_place_by_register)
 	cr_assert_eq(place.fields[3].type, WM_TYPE_F32);
 	cr_assert_eq(place.fields[3].from.bytes, 4);
 	cr_assert_eq(place.fields[4].type, WM_TYPE_U8);
+	values.lost_errs[2] = -WM_E_PARAMETER_TYPE;
+	cr_assert_eq(choose("func:f/lost/"), -WM_E_PARAMETER_TYPE);
+	values.lost_errs[2] = 0;
 	cr_assert_eq(choose("func:f/lost/"), -WM_E_PARAMETER_LOST);
 	cr_assert_eq(choose("func:f/arg5/"), -WM_E_NO_PARAMETER);
 	cr_assert_str_eq(name, "arg5");

@@ -325,8 +325,11 @@ static void fields_fill(const struct call *call, struct code_values *values, int
 		const struct parameter *parameter = &call->all[i];
 		struct code_field *field = &values->all[i];
 
-		if (!parameter->passing.type)
+		if (!parameter->passing.type) {
+			if (!parameter->passing.is_uncertain)
+				values->lost_errs[i] = -WM_E_PARAMETER_TYPE;
 			continue;
+		}
 		if (parameter->has_list)
 			field->from = parameter->by_list;
 		else if (is_regular && parameter->has_abi)

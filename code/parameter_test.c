@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <waymark/error.h>
 #include <waymark/marker.h>
 
 static struct code_file *file;
@@ -81,6 +82,8 @@ static void check(void *function, const char *name)
 
 		if (!strncmp(field->name, "skip", 4)) {
 			cr_assert_eq(field->type, 0, "%s: %s", name, field->name);
+			cr_assert_eq(parameters.values.lost_errs[i], -WM_E_PARAMETER_TYPE, "%s: %s",
+				     name, field->name);
 			continue;
 		}
 		/* Nobody promises where these are: see place() in parameter.c. */
