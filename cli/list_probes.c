@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/list_probes.h"
 
+#include "base/elf.h"
 #include "cli/cli.h"
 #include "cli/list.h"
 #include "cli/outcome.h"
@@ -202,6 +203,19 @@ static int list_file(struct listing *listing, const char *path)
 	return err ? complain(err, "%s", path) : CLI_FINE;
 }
 
+/* Of a process of another kind no module would be known. */
+static int process_check(pid_t pid)
+{
+	struct elf elf;
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	err = elf_open(&elf, path);
+	elf_release(&elf);
+	return err == -WM_E_FOREIGN_ARCH ? err : 0;
+}
+
 static int list_process(struct listing *listing, pid_t pid)
 {
 	struct loaded_list list;
@@ -209,6 +223,8 @@ static int list_process(struct listing *listing, pid_t pid)
 	int err = loaded_read(&list, pid), status = CLI_FINE;
 
 	listing->pid = pid;
+	if (!err)
+		err = process_check(pid);
 	if (!err)
 		err = loaded_open(&list);
 	process = loaded_process(&list);

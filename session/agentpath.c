@@ -2,6 +2,7 @@
 #include "session/agentpath.h"
 
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,4 +64,36 @@ int agentpath_find(char path[PATH_MAX])
 			if (take(path, folder, beside[i], AGENT_FILE))
 				return 0;
 	return take(path, WAYMARK_LIBDIR, "/", AGENT_FILE) ? 0 : -WM_E_NO_AGENT;
+}
+
+/*
+ * "$LIB" is glibc's word for "lib/x86_64-linux-gnu" or what else a system has; to others it is a folder
+ * that isn't there. Above the root lies the root, so any number of steps up will do.
+ */
+#define ONLY_GLIBC "/usr/$LIB/../../../../../../../.."
+
+static int finds_itself(const char *prefix)
+{
+	char path[PATH_MAX], real[PATH_MAX];
+	void *handle;
+	Dl_info info;
+
+	if (!dladdr((void *)(uintptr_t)getpid, &info) || !info.dli_fname ||
+	    !realpath(info.dli_fname, real) ||
+	    snprintf(path, sizeof(path), "%s%s", prefix, real) >= (int)sizeof(path))
+		return 0;
+	handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+	if (handle)
+		dlclose(handle);
+	return handle != NULL;
+}
+
+void agentpath_for_glibc(char path[PATH_MAX])
+{
+	size_t bytes = strlen(path), more = strlen(ONLY_GLIBC);
+
+	if (path[0] != '/' || bytes + more >= PATH_MAX || !finds_itself(ONLY_GLIBC))
+		return;
+	memmove(path + more, path, bytes + 1);
+	memcpy(path, ONLY_GLIBC, more);
 }

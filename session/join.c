@@ -187,6 +187,7 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 		err = agent_name(session, listener, agent);
 	if (err)
 		return err;
+	agentpath_for_glibc(agent);
 	more = realloc(session->launched, (session->launched_count + 1) * sizeof(*more));
 	if (!more)
 		return -ENOMEM;

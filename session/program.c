@@ -31,12 +31,11 @@ static int gains_privileges(const char *path, const struct stat *st)
 	return geteuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
-static int read_elf(struct program *program, const struct elf *elf)
+int program_takes_agent(const struct elf *elf)
 {
 	const Elf64_Phdr *segment = elf_segment(elf, PT_INTERP);
 	char interpreter[PATH_MAX] = "";
 
-	program->build_id_bytes = (uint8_t)elf_build_id(elf, program->build_id);
 	if (!segment)
 		return -WM_E_STATIC_PROGRAM;
 	/* musl's loader is its C library; a glibc of before 2.34 is found out by the agent */
@@ -54,7 +53,9 @@ int program_read(struct program *program, const char *path)
 	snprintf(program->binary, sizeof(program->binary), "%s", path);
 	err = elf_open(&elf, path);
 	if (!err)
-		err = read_elf(program, &elf);
+		program->build_id_bytes = (uint8_t)elf_build_id(&elf, program->build_id);
+	if (!err)
+		err = program_takes_agent(&elf);
 	elf_release(&elf);
 	return err;
 }

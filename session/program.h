@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <stdint.h>
 
+struct elf;
+
 struct program {
 	char path[PATH_MAX];   /* the file that execve(2) is given */
 	char binary[PATH_MAX]; /* the ELF file that runs: path, or the interpreter of a script */
@@ -25,5 +27,8 @@ int program_find(struct program *program, const char *name);
  * C library, build id; what its mode says is not looked at.
  */
 int program_read(struct program *program, const char *path);
+
+/* Whether a loader of the program's own can bring the agent in: 0, -WM_E_STATIC_PROGRAM, -WM_E_FOREIGN_LIBC. */
+int program_takes_agent(const struct elf *elf);
 
 #endif

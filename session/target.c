@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/target.h"
 #include "base/elf.h"
+#include "session/program.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -285,8 +286,8 @@ static int program_check(const struct target *target, struct detail detail)
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", target->live_tid);
 	err = elf_open(&elf, path);
-	if (!err && !elf_segment(&elf, PT_INTERP))
-		err = -WM_E_STATIC_PROGRAM;
+	if (!err)
+		err = program_takes_agent(&elf);
 	elf_release(&elf);
 	if (err == -EACCES || err == -EPERM)
 		return target_denied(target, detail);

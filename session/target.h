@@ -39,7 +39,7 @@ int target_read(struct target *target, pid_t pid);
 /*
  * Nothing is touched: would an agent be loaded into it? 0 or the cause, with words about it:
  * -ESRCH, -EPERM, -WM_E_GONE, -WM_E_TRACED, -WM_E_STOPPED, -WM_E_SECCOMP, -WM_E_FOREIGN_ARCH,
- * -WM_E_STATIC_PROGRAM, -EINVAL for ourselves and for a kernel thread.
+ * -WM_E_STATIC_PROGRAM, -WM_E_FOREIGN_LIBC, -EINVAL for ourselves and for a kernel thread.
  */
 int target_check(const struct target *target, struct detail detail);
 
