@@ -3,6 +3,7 @@
  * Entering a running process: use the agent that listens there, or load one.
  */
 #include "session/agentpath.h"
+#include "session/apart.h"
 #include "session/inject.h"
 #include "session/place.h"
 #include "session/reach.h"
@@ -29,11 +30,31 @@ static int connect_patiently(const struct target *target, struct link *link)
 	return err == -ENOENT ? -WM_E_AGENT_SILENT : err;
 }
 
+#define AGENT_FILE "libwaymark-agent.so"
+
+/* A container seldom has the agent's file: it is brought to the folder of its sockets. */
+static int bring_agent(const struct target *target, char agent[PATH_MAX], const char *dir)
+{
+	int folder, err;
+
+	if (apart_shares(target->pid, agent))
+		return 0;
+	folder = apart_open(target->pid, dir, target->uid, 1);
+	if (folder < 0)
+		return folder;
+	err = apart_bring(folder, agent, AGENT_FILE);
+	close(folder);
+	if (!err)
+		snprintf(agent, PATH_MAX, "%s/%s", dir, AGENT_FILE);
+	return err;
+}
+
 int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_t *uid)
 {
 	char agent[PATH_MAX], dir[SOCKETDIR_BYTES], words[512] = "";
 	struct detail detail = { words, sizeof(words) };
 	struct target target;
+	struct apart apart;
 	int err = target_read(&target, pid);
 
 	if (err)
@@ -52,9 +73,17 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_
 	err = agentpath_find(agent);
 	if (err)
 		return session_fail(session, err, "%s", agent);
-	err = place_of(pid, target.uid, dir);
+	apart_of(&apart, pid);
+	if (apart_is(&apart)) {
+		place_apart(target.uid, dir);
+		err = bring_agent(&target, agent, dir);
+	} else {
+		err = place_of(pid, target.uid, dir);
+	}
 	if (err)
-		return session_fail(session, err, "%s", dir);
+		return session_fail(session, err,
+				    apart_is(&apart) ? "%s, as process %d sees it" : "%s", dir,
+				    (int)pid);
 	err = inject_agent(pid, agent, dir, words, sizeof(words));
 	if (err)
 		return session_fail(session, err, "pid %d%s%s", (int)pid, words[0] ? ": " : "",
@@ -66,16 +95,25 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_
 int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct listener **listener)
 {
 	char dir[SOCKETDIR_BYTES];
-	int err;
+	struct apart apart;
+	int folder = -1, err = 0;
 
+	apart_of(&apart, pid);
 	for (*listener = session->listeners; *listener; *listener = (*listener)->next)
-		if ((*listener)->uid == uid)
+		if ((*listener)->uid == uid && apart_is_same(&(*listener)->apart, &apart))
 			return 0;
-	err = uid == geteuid() ? place_own(dir) : place_of(pid, uid, dir);
+	if (apart_is(&apart)) {
+		place_apart(uid, dir);
+		folder = apart_open(pid, dir, uid, 1);
+		err = folder < 0 ? folder : 0;
+	} else {
+		err = uid == geteuid() ? place_own(dir) : place_of(pid, uid, dir);
+	}
 	if (!err)
-		err = listener_new(listener, dir, uid);
+		err = listener_new(listener, dir, folder, uid);
 	if (err)
 		return session_fail(session, err, "%s", dir);
+	(*listener)->apart = apart;
 	(*listener)->next = session->listeners;
 	session->listeners = *listener;
 	return 0;

@@ -163,10 +163,26 @@ static int is_libc(const char *name)
 	return !strncmp(name, "libc.so.6", 9) || !strncmp(name, "libc-2.", 7);
 }
 
-/* What one loaded module adds. Its file's name is as the memory map has it. */
-static int module_read(struct reader *reader, uint64_t dynamic)
+/* The name that the loader knows the agent by; the memory map has it as we see it, who may be elsewhere. */
+static void agent_name(struct reader *reader, uint64_t name, const struct map *map)
 {
-	const struct map *map = module_map(reader, dynamic);
+	char *path = reader->glibc->agent_path;
+	size_t room = sizeof(reader->glibc->agent_path);
+	ssize_t got = pread(reader->mem_fd, path, room, (off_t)name);
+
+	if (got <= 0 || path[0] != '/' || !memchr(path, 0, (size_t)got))
+		snprintf(path, room, "%s", map->path);
+}
+
+/* struct link_map is public in its first five members only. */
+struct module_link {
+	uint64_t base, name, dynamic, next, previous;
+};
+
+/* What one loaded module adds. Its file's name is as the memory map has it. */
+static int module_read(struct reader *reader, const struct module_link *module)
+{
+	const struct map *map = module_map(reader, module->dynamic);
 	const Elf64_Phdr *tls;
 	uint64_t address;
 	struct elf elf;
@@ -186,16 +202,10 @@ static int module_read(struct reader *reader, uint64_t dynamic)
 		reader->glibc->has_other_malloc |= !elf_symbol(&elf, "malloc", &address) ||
 						   !elf_symbol(&elf, "calloc", &address);
 	if (!strncmp(base_name(map->path), AGENT_NAME, strlen(AGENT_NAME)))
-		snprintf(reader->glibc->agent_path, sizeof(reader->glibc->agent_path), "%s",
-			 map->path);
+		agent_name(reader, module->name, map);
 	elf_release(&elf);
 	return err == -WM_E_NOT_ELF ? 0 : err;
 }
-
-/* struct link_map is public in its first five members only. */
-struct module_link {
-	uint64_t base, name, dynamic, next, previous;
-};
 
 static int modules_read(struct reader *reader, uint64_t first)
 {
@@ -206,7 +216,7 @@ static int modules_read(struct reader *reader, uint64_t first)
 		int err = memory_read(reader, at, &module, sizeof(module));
 
 		if (!err)
-			err = module_read(reader, module.dynamic);
+			err = module_read(reader, &module);
 		if (err)
 			return err;
 		at = module.next;

@@ -34,6 +34,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -140,13 +141,25 @@ static int precheck(struct injection *injection, pid_t pid)
 	return 0;
 }
 
+/* It stands two words before the head of the robust mutexes' list (struct pthread), which the kernel knows. */
+static uint64_t tid_by_robust_list(pid_t tid, uint64_t tcb)
+{
+	uint64_t head = 0;
+	size_t bytes;
+
+	if (syscall(SYS_get_robust_list, tid, &head, &bytes) || head < tcb + 2 * sizeof(uint64_t))
+		return 0;
+	return head - 2 * sizeof(uint64_t) - tcb;
+}
+
 /* Where the thread's control block keeps its number. 0: it has none that libc made. */
 static uint64_t tid_offset(const struct borrow *borrow)
 {
-	uint64_t tcb = borrow_regs_thread_pointer(&borrow->saved), self, found = 0;
+	uint64_t tcb = borrow_regs_thread_pointer(&borrow->saved), self, found = 0, known;
 	uint32_t words[256], tid = (uint32_t)target_status_number(borrow->tid, "NSpid");
 	uint64_t first = loader_tcb.tid_first;
 	size_t count = (loader_tcb.tid_last - first) / sizeof(words[0]);
+	int is_ambiguous = 0;
 
 	for (int i = 0; i < 2; i++)
 		if (borrow_read(borrow, tcb + loader_tcb.self[i], &self, sizeof(self)) ||
@@ -158,11 +171,19 @@ static uint64_t tid_offset(const struct borrow *borrow)
 	for (size_t i = 0; i < count; i += 2) {
 		if (words[i] != tid)
 			continue;
+		/* 1, a container's first thread, is many things */
 		if (found)
-			return 0; /* twice: no telling which */
+			is_ambiguous = 1;
 		found = first + i * sizeof(words[0]);
 	}
-	return found;
+	if (!is_ambiguous)
+		return found;
+	known = tid_by_robust_list(borrow->tid, tcb);
+	return known >= first && known % 8 == first % 8 &&
+			       known < first + count * sizeof(words[0]) &&
+			       words[(known - first) / sizeof(words[0])] == tid
+		       ? known
+		       : 0;
 }
 
 /* Might the thread be inside the memory allocator: is it there, or would it return there? */

@@ -25,29 +25,38 @@ static int name_socket(struct listener *listener, const char *dir)
 	if (err)
 		return err;
 	memcpy(listener->path, address.sun_path, sizeof(listener->path));
+	if (listener->folder >= 0)
+		err = apart_way(listener->folder, name, address.sun_path, sizeof(address.sun_path));
+	if (err)
+		return err;
+	memcpy(listener->way, address.sun_path, sizeof(listener->way));
 	/* what bears our pid and isn't ours was left by a tool that was killed */
-	unlink(listener->path);
+	unlink(listener->way);
 	if (bind(listener->fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
 	return 0;
 }
 
-int listener_new(struct listener **listener, const char *dir, uid_t uid)
+int listener_new(struct listener **listener, const char *dir, int folder, uid_t uid)
 {
 	struct listener *new = calloc(1, sizeof(*new));
 	int err = 0;
 
 	*listener = NULL;
-	if (!new)
+	if (!new) {
+		if (folder >= 0)
+			close(folder);
 		return -ENOMEM;
+	}
 	new->uid = uid;
+	new->folder = folder;
 	new->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (new->fd < 0)
 		err = -errno;
 	if (!err)
 		err = name_socket(new, dir);
 	if (!err && (listen(new->fd, BACKLOG) < 0 ||
-		     (uid != geteuid() && lchown(new->path, uid, (gid_t)-1) < 0)))
+		     (uid != geteuid() && lchown(new->way, uid, (gid_t)-1) < 0)))
 		err = -errno;
 	if (err)
 		listener_free(new);
@@ -73,7 +82,9 @@ void listener_free(struct listener *listener)
 		return;
 	if (listener->fd >= 0)
 		close(listener->fd);
-	if (listener->path[0])
-		unlink(listener->path);
+	if (listener->way[0])
+		unlink(listener->way);
+	if (listener->folder >= 0)
+		close(listener->folder);
 	free(listener);
 }

@@ -6,6 +6,7 @@
 #ifndef SESSION_LISTEN_H
 #define SESSION_LISTEN_H
 
+#include "session/apart.h"
 #include "session/link.h"
 
 #include <sys/un.h>
@@ -17,14 +18,18 @@ struct listener {
 	uid_t uid; /* who may connect, apart from root */
 	int fd;
 	int is_still; /* by the step's wait: nobody asks to be let in; 0: not known */
-	char path[SOCKET_PATH_BYTES];
+	char path[SOCKET_PATH_BYTES]; /* as those processes name it */
+	char way[SOCKET_PATH_BYTES];  /* as we do */
+	struct apart apart;	      /* what files they see */
+	int folder;		      /* of apart_open(); -1: ours */
 };
 
 /*
  * Open a socket in the folder `dir` for processes of user `uid`, who is not us only where we are
- * root. 0, or -errno and *listener NULL.
+ * root. Where `folder` is not -1, `dir` is theirs and lies there; the descriptor is used up. 0, or -errno
+ * and *listener NULL.
  */
-int listener_new(struct listener **listener, const char *dir, uid_t uid);
+int listener_new(struct listener **listener, const char *dir, int folder, uid_t uid);
 
 /* Take a connection that waits. 1 with *link made, 0 when there is none, or a negative error. */
 int listener_accept(struct listener *listener, struct link *link);

@@ -72,6 +72,12 @@ int place_of(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES])
 	return make_for(dir, uid);
 }
 
+/* Not where its environment says: that folder may be on a file system that runs no programs. */
+void place_apart(uid_t uid, char dir[SOCKETDIR_BYTES])
+{
+	socketdir_path(uid, NULL, dir);
+}
+
 int place_candidate(pid_t pid, uid_t uid, unsigned int which, char dir[SOCKETDIR_BYTES])
 {
 	char system[64], *runtime;

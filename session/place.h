@@ -17,6 +17,9 @@ int place_own(char dir[SOCKETDIR_BYTES]);
  */
 int place_of(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES]);
 
+/* The folder for the sockets of a process apart (session/apart.h), as it names it; nothing is made. */
+void place_apart(uid_t uid, char dir[SOCKETDIR_BYTES]);
+
 /*
  * The folder numbered `which`, from 0, where an agent of that process may have its socket, whatever
  * environment it was started with. Returns 0, or -ENOENT when there are no more.

@@ -73,6 +73,60 @@ else
 	echo "without namespaces of its own a program is not tried"
 fi
 
+# A container has files of its own, none of them the agent, and a program that is its process 1.
+rootfs()
+{
+	mkdir -p "$1/proc" "$1/tmp" "$1/bin" || return
+	cp probed "$1/bin/inner" && cp prefork "$1/bin" || return
+	ldd probed | grep -o '/[^ ]*' | while read -r library; do
+		mkdir -p "$1/${library%/*}" && cp "$library" "$1/$library" || return
+	done
+}
+# shellcheck disable=SC2016 # expanded by the inner shell
+enter='mount -t proc proc "$1/proc" && exec chroot "$@"'
+if [ "$(id -u)" -eq 0 ] && rootfs "$folder/root" &&
+	unshare --mount --pid --fork --kill-child sh -c "$enter" - "$folder/root" /bin/inner 1 >/dev/null 2>&1; then
+	for way in "" "--user --map-root-user"; do
+		# shellcheck disable=SC2086 # words
+		start unshare $way --mount --pid --fork --kill-child sh -c "$enter" - "$folder/root" \
+			/bin/inner 0 1 1000
+		sleep 0.5
+		inner=$(pgrep -xf '/bin/inner 0 1 1000' | head -1)
+		for round in 1 2; do
+			run 0 --json --for 300ms -e func:add -o "own$round" -p "$inner"
+			[ "$(count "own$round" inner:add)" -gt 10 ] ||
+				fail "in a container of its own ($way, $round): nothing was recorded"
+			rm -rf "own$round"
+		done
+		same_bytes "$inner" /inner "in a container"
+		kill -9 "$inner"
+	done
+	start unshare --mount --pid --fork --kill-child sh -c "$enter" - "$folder/root" /bin/prefork 3 200
+	sleep 0.3
+	inner=$(pgrep -xf '/bin/prefork 3 200' | head -1)
+	run 0 --json --for 1s -e func:serve -o forked_inside -p "$inner"
+	[ "$("$waymark" dump forked_inside | awk '{ print $4 }' | sort | uniq -c | awk '$1 == 200' | wc -l)" -gt 4 ] ||
+		fail "in a container: children are not recorded from their first call to their last"
+	kill -9 "$inner"
+	expect "what is left in a container" "$(ls "$folder/root/tmp/waymark-0")" libwaymark-agent.so
+else
+	echo "without a root of its own a program is not tried"
+fi
+
+# musl's programs: refused for what they are, and no worse for being started by what is recorded.
+if command -v musl-gcc >/dev/null && musl-gcc -O2 "$probes_dir/prefork.c" -o other_libc 2>/dev/null; then
+	run 1 -e func:serve -o musl -- ./other_libc 1 1
+	says "not glibc 2.34"
+	start ./other_libc 1 0
+	sleep 0.2
+	run 1 -e func:serve -o musl -p "$pid"
+	says "not glibc 2.34"
+	kill -9 "$pid"
+	pkill -9 -P "$pid"
+	musl-gcc -O2 -x c -o some_other - <<<'int main(void) { return 7; }'
+	run 7 -e func:serve -o musl -- sh -c './some_other; exit $?'
+fi
+
 # Stripped: what the dynamic symbols name is there, the rest is refused by name.
 cp libprobed.so whole.so
 strip libprobed.so
