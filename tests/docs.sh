@@ -1,0 +1,163 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# The examples in README.md and in the manual pages are run as they stand there, those in C are compiled; and
+# manual pages and --help name the same options. What an example takes for granted is put there for it: a
+# server, a PostgreSQL of our own, `pidof` and `pgrep` that find no others, /tmp below our own folder.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+# shellcheck source=tests/postgres.bash
+. "$source_dir/tests/postgres.bash"
+
+man=$source_dir/docs/man
+ran=0
+trap 'pg_stop; cleanup' EXIT
+
+# man_example PAGE: what stands indented under EXAMPLE or EXAMPLES
+man_example()
+{
+	awk '/^# /{ on = /^# EXAMPLES?$/ } on && /^    / { print substr($0, 5) } on && /^$/ { print }' "$man/$1.md"
+}
+
+# ---- C ----
+
+# compiles NAME FLAG...: standard input
+compiles()
+{
+	local name=$1
+	shift
+	cat >"$name.c"
+	cc -O2 -Wall -Werror -I"$source_dir/include" "$name.c" "$@" 2>words || fail "$name: $(cat words)"
+	ran=$((ran + 1))
+}
+
+{
+	echo 'struct request { int method, id; struct { const char *path; } url; const void *key; unsigned key_bytes; };
+	int lookup(struct request *); void check_tables(void); int reply(struct request *);
+	int handle(struct request *);'
+	man_example waymark-marker.3
+} | compiles marker -c
+{
+	echo '#include <stddef.h>'
+	echo 'struct wm_probe; int watch_net(struct wm_probe **probe);'
+	man_example waymark-probe.3
+} | compiles probe -c
+{
+	echo '#include <stdio.h>
+	#include <waymark/error.h>
+	#include <waymark/session.h>
+	int done; int print_event(const struct wm_event *, void *); void example(pid_t pid); void example(pid_t pid) {'
+	man_example waymark-session.3
+	echo '}'
+} | compiles session -c
+
+# ---- commands ----
+
+mkdir bin tmp
+for name in pidof pgrep less; do
+	case $name in
+	pidof) printf '#!/bin/bash\nfor p in /proc/[0-9]*; do [ $p/exe -ef "%s/$1" ] && echo ${p#/proc/} && exit; done; exit 1\n' "$folder" ;;
+	pgrep) printf '#!/bin/sh\n[ "$*" = "-o postgres" ] && cat "%s/postgres.pid"\n' "$folder" ;;
+	less) printf '#!/bin/sh\ncat\n' ;;
+	esac >bin/$name
+	chmod 755 bin/$name
+done
+export PATH=$folder:$folder/bin:$PATH
+ln -s "$source_dir/include" include
+ln -s "$source_dir/examples" examples
+chmod 755 "$folder" # PostgreSQL's processes load the agent as a user of their own
+cc -O2 -I"$source_dir/include" "$source_dir/tests/docs/server.c" -o server -ldl || exit 1
+
+SERVER_SECONDS=600 start ./server
+
+if pg_find >words && pg_start 1 >words; then
+	head -n 1 "$pg_folder/data/postmaster.pid" >postgres.pid
+	pg_run pgbench -n -c 2 -T 600 >/dev/null 2>&1 &
+	started+=($!)
+else
+	echo "without PostgreSQL: $(cat words)"
+fi
+
+# can_run COMMAND: what it needs is there
+can_run()
+{
+	case $1 in
+	*/postgresql/15/bin/*) [ -x /usr/lib/postgresql/15/bin/postgres ] ;;
+	*postgres*) [ -e postgres.pid ] ;;
+	*libz*) [ -e /lib/x86_64-linux-gnu/libz.so.1 ] ;;
+	esac
+}
+
+# run_example COMMAND FOLDER: in a folder with the server; it may take as long as it says, or until Ctrl-C
+run_example()
+{
+	local command=${1//\/tmp\//$folder/tmp/} status interrupt=(timeout -k 5 90)
+	[[ $command != *"--for 1h"* && $command != *" --policy cyclic"* && $command == *"--for"* || $command != *" -p "* ||
+		$command != *record* ]] || interrupt=(timeout --preserve-status -s INT -k 20 12)
+	mkdir -p "$2"
+	ln -sf "$folder/server" "$2/server"
+	(cd "$2" && "${interrupt[@]}" bash -o pipefail -c "$command" >out 2>words)
+	status=$?
+	[ $status -eq 0 ] || echo "$1: status $status: $(cat "$2/words")" >"$2/failed"
+}
+
+# Examples that record run side by side, for some take ten seconds; what reads their traces comes after.
+number=0
+jobs=()
+while read -r line; do
+	number=$((number + 1))
+	can_run "$line" || { echo "left out: $line"; continue; }
+	ran=$((ran + 1))
+	if [[ $line == *" record "* ]]; then
+		run_example "$line" "example$number" &
+		jobs+=($!)
+	else
+		later+=("$line")
+	fi
+done < <(for page in waymark.1 waymark-list.1 waymark-record.1; do man_example $page; done | grep '^waymark ')
+wait "${jobs[@]}"
+for line in "${later[@]}"; do
+	number=$((number + 1))
+	run_example "$line" "example$number"
+done
+
+# README.md: its commands follow each other.
+while read -r line; do
+	number=$((number + 1))
+	can_run "$line" || { echo "left out: $line"; continue; }
+	ran=$((ran + 1))
+	if [[ $line == *'&' ]]; then
+		bash -c "$line" 2>/dev/null &
+		for _ in $(seq 100); do
+			[ -n "$(bin/pidof hello)" ] && break
+			sleep 0.1
+		done
+		started+=("$(bin/pidof hello)")
+		continue
+	fi
+	(timeout -k 5 90 bash -o pipefail -c "$line" >out 2>words) || fail "README.md: $line: $(cat words)"
+	case $line in
+	*"report hello.trace") grep -q 'shop:bake' out || fail "README.md: $line: $(cat out)" ;;
+	*postgresql:query*) "$waymark" dump pg.trace | grep -c 'postgresql:query__done' >out || fail "README.md: $line: $(cat words)" ;;
+	*func:malloc*) "$waymark" dump malloc.trace | grep -c 'libc:malloc:end' >out || fail "README.md: $line: $(cat words)" ;;
+	*"dump"*) grep -q 'shop:bake:.*order = ' out || fail "README.md: $line: $(cat out)" ;;
+	esac
+done < <(awk '/^```console/ { on = 1; next } /^```/ { on = 0 } on && sub(/^\$ /, "")' "$source_dir/README.md")
+
+for file in example*/failed; do
+	[ ! -e "$file" ] || fail "$(cat "$file")"
+done
+[ "$ran" -ge 18 ] || fail "only $ran examples were found"
+
+# ---- options ----
+
+for command in record list report dump bench; do
+	help=$("$waymark" $command --help)
+	for option in $(grep -oE -- '--[a-z-]+' <<<"$help" | sort -u); do
+		grep -qF -- "**$option**" "$man/waymark-$command.1.md" || fail "waymark-$command(1) has no $option"
+	done
+	for option in $(awk '/^# OPTIONS/ { on = 1; next } /^# / { on = 0 } on && /^\*\*-/' "$man/waymark-$command.1.md" |
+		grep -oE -- '\*\*--[a-z-]+' | tr -d '*'); do
+		grep -qF -- "$option" <<<"$help" || fail "waymark $command --help has no $option"
+	done
+done
+exit "$failed"
