@@ -141,6 +141,16 @@ static size_t complain_unmatched(struct recording *recording)
 				 recording->why, sizeof(recording->why));
 }
 
+/* Whether of all the places that could be had by their code none could be armed in any process. */
+static int complain_unarmed(struct recording *recording, const struct wm_session_status *status)
+{
+	if (status->sites || status->recorded || !recording->session->probes.refusals.count)
+		return 0;
+	snprintf(recording->why, sizeof(recording->why), "%s", wm_error_text(-WM_E_ALL_REFUSED));
+	complain(-WM_E_ALL_REFUSED, NULL);
+	return 1;
+}
+
 static int take_in(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
@@ -289,7 +299,8 @@ static int finish(struct recording *recording)
 	    wm_session_detail(recording->session)[0])
 		fprintf(stderr, "waymark: %llu sites were refused; the last: %s\n",
 			(unsigned long long)status.refused, wm_session_detail(recording->session));
-	if (complain_unmatched(recording) || recording->error)
+	if (complain_unmatched(recording) || recording->error ||
+	    complain_unarmed(recording, &status))
 		result = CLI_FAILED;
 	close_session(recording);
 	wait_for_child(recording);

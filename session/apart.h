@@ -38,4 +38,10 @@ int apart_bring(int folder, const char *from, const char *name);
 /* Whether the process has a file of ours by the path that we have it by. */
 int apart_shares(pid_t pid, const char *path);
 
+/*
+ * Whether our user is known in the process's user namespace: there is no other way for its agent to tell who
+ * asks. Where that can't be told it is.
+ */
+int apart_knows_us(pid_t pid);
+
 #endif

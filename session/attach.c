@@ -70,6 +70,12 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_
 	err = reach_agent(&target, link);
 	if (err != -ENOENT)
 		return err ? session_fail(session, err, "pid %d", (int)pid) : 0;
+	if (!apart_knows_us(pid))
+		return session_fail(
+			session, -WM_E_PEER_UID,
+			"process %d (%s) has a user namespace in which user %u is nobody; "
+			"it runs as user %u",
+			(int)pid, target.comm, geteuid(), target.uid);
 	err = agentpath_find(agent);
 	if (err)
 		return session_fail(session, err, "%s", agent);

@@ -155,12 +155,23 @@ size_t spec_count_requests(const struct spec_list *list)
 /* What there is nothing of, by enum code_request_kind. */
 static const int nothing[] = { -WM_E_NO_USDT, -WM_E_NO_FUNCTION, -WM_E_NOT_CODE, -WM_E_NO_LINES };
 
+static int is_nothing(int error)
+{
+	return error == -WM_E_NO_SYMBOLS || error == nothing[REQUEST_USDT] ||
+	       error == nothing[REQUEST_FUNCTION] || error == nothing[REQUEST_OFFSET] ||
+	       error == nothing[REQUEST_LINE];
+}
+
 void spec_keep_error(struct spec *spec, int error, const char *detail, int is_place)
 {
 	if (spec->is_of_place)
 		return;
 	spec->is_of_place = is_place;
-	if (!is_place && spec->error && spec->error != error && !spec->request->module)
+	/* a module that can't be read may be the one that has it */
+	if (!is_place && spec->error && !is_nothing(spec->error))
+		return;
+	if (!is_place && is_nothing(error) && spec->error && spec->error != error &&
+	    !spec->request->module)
 		error = nothing[spec->request->kind];
 	if (spec->error == error)
 		return;

@@ -60,6 +60,10 @@ Test(spec, of_several_reasons_that_there_is_nothing_one_is_kept)
 	cr_assert_eq(list.all[0].error, -WM_E_NO_FUNCTION);
 	spec_keep_error(&list.all[1], -WM_E_NO_SYMBOLS, "y", 0);
 	cr_assert_eq(list.all[1].error, -WM_E_NO_SYMBOLS);
+	spec_keep_error(&list.all[0], -WM_E_FILE_REPLACED, "/lib", 0);
+	spec_keep_error(&list.all[0], -WM_E_NO_FUNCTION, NULL, 0);
+	cr_assert_eq(list.all[0].error, -WM_E_FILE_REPLACED);
+	cr_assert_str_eq(list.all[0].detail, "/lib");
 	spec_keep_error(&list.all[0], -WM_E_SPAN_SHORT, "z", 1);
 	spec_keep_error(&list.all[0], -WM_E_NO_FUNCTION, NULL, 0);
 	cr_assert_eq(list.all[0].error, -WM_E_SPAN_SHORT);

@@ -130,6 +130,37 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	says "pid $roots"
 fi
 
+# A process in a user namespace that has no place for us: its agent could not know who asks.
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null &&
+	setpriv --reuid 65534 --clear-groups unshare --user --map-root-user true 2>/dev/null; then
+	chmod 755 "$folder"
+	start setpriv --reuid 65534 --clear-groups unshare --user --map-root-user ./probed 0 1 1000
+	sleep 0.3
+	bad 1 "it runs as user 65534" -e func:add -p "$pid"
+	kill -0 "$pid" || fail "the program in a user namespace is gone"
+fi
+
+# Programs of another kind.
+if echo 'int main(void) { for (;;) __builtin_ia32_pause(); }' | cc -m32 -nostdlib -static -Wl,-e,main \
+	-x c - -o narrow 2>/dev/null; then
+	bad 1 "not x86-64" -e func:main ./narrow
+	start ./narrow # if this kernel runs such programs
+	sleep 0.1
+	if kill -0 "$pid" 2>/dev/null; then
+		bad 1 "not x86-64" -e func:main -p "$pid"
+		timeout 20 "$waymark" list --func main -p "$pid" >out 2>words
+		expect "list of a 32-bit process: status" $? 1
+		says "not x86-64"
+	fi
+fi
+
+# Its own tracer holds each thread: nothing is placed, and the status says so.
+if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
+	run 1 -v -e func:sum6@probed -o traced -- strace -o /dev/null ./probed 20
+	says "another process traces it"
+	says "none of the places could be probed"
+fi
+
 # Something else traces it: refused by name, and it goes on.
 if command -v gdb >/dev/null; then
 	start ./probed 0 1 1000
