@@ -117,6 +117,19 @@ wait $recorder 2>/dev/null
 sleep 1.5
 same_bytes "$pid" /probed "the tool was killed"
 [ "$(count killed probed:add)" -gt 0 ] || fail "nothing is left of the killed recording"
+# A function of libc's that others have put themselves in the way of is not for a thread's first hit.
+cat >between.c <<'EOF'
+#include <pthread.h>
+#include <stdlib.h>
+int pthread_mutex_trylock(pthread_mutex_t *mutex)
+{
+	(void)mutex;
+	abort();
+}
+EOF
+cc -shared -fPIC -o between.so between.c || exit 1
+run 0 -e 'func:*@libc.so.6' -o between -- env LD_PRELOAD="./between.so:$WAYMARK_AGENT" ./probed 100 4
+
 # A tracer that came meanwhile keeps the jumps from being taken away: that is done when it has gone.
 if command -v strace >/dev/null; then
 	"$waymark" record -o traced -e 'func:*@probed' --for 3s -p "$pid" 2>words &

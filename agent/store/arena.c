@@ -16,6 +16,7 @@
 #include <sys/prctl.h>
 
 #define DEEPER_MAX 4096
+#define TID_OFFSET 720 /* in glibc's struct pthread; arena_init() looks whether it is so */
 
 extern void *__libc_stack_end; /* glibc, ld.so: where the main thread's stack began */
 
@@ -31,6 +32,7 @@ static struct arena {
 
 static pthread_key_t exit_key;
 static int has_exit_key;
+static int is_tid_in_block;
 static char process_comm[16];
 static uint64_t ended_hits[COUNTERS_MAX]; /* of threads that are gone */
 
@@ -67,6 +69,11 @@ static void thread_exit(void *data)
 	hit_open(shut);
 }
 
+static int32_t tid_in_block(void)
+{
+	return *(const int32_t *)((uintptr_t)__builtin_thread_pointer() + TID_OFFSET);
+}
+
 int arena_init(void)
 {
 	struct arena *map;
@@ -84,6 +91,7 @@ int arena_init(void)
 	/* a huge page here would make each thread cost far more than its writer */
 	madvise(map, sizeof *map, MADV_NOHUGEPAGE);
 	has_exit_key = pthread_key_create(&exit_key, thread_exit) == 0;
+	is_tid_in_block = tid_in_block() == (int32_t)syscall_raw(SYS_gettid, 0, 0, 0, 0);
 	prctl(PR_GET_NAME, process_comm);
 	map->is_ours = 1;
 	arena = map;
@@ -99,13 +107,17 @@ void arena_forked(void)
 }
 
 /*
- * The thread's id as glibc keeps it, without a system call: the owner of a recursive mutex is
- * recorded in it (<bits/struct_mutex.h>).
+ * The thread's id as glibc keeps it, without a system call: in the thread's block, where it was found
+ * to be; else by the owner that a recursive mutex records (<bits/struct_mutex.h>). That is a call,
+ * which others may have put themselves in the way of: ThreadSanitizer's is not for a thread of which it
+ * doesn't know yet.
  */
 static int32_t tid_by_libc(void)
 {
 	pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
+	if (is_tid_in_block)
+		return tid_in_block();
 	pthread_mutex_trylock(&mutex);
 	return mutex.__data.__owner;
 }
