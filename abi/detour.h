@@ -16,7 +16,13 @@
  *	...                         all as it was
  *
  * For a function whose return is wanted, after that, once more with the address of the stack slot that
- * holds the return address in place of the payload, and FIXUP_RETURN_WORD, FIXUP_RETURN_ENTER.
+ * holds the return address in place of the payload, and FIXUP_RETURN_WORD, FIXUP_RETURN_ENTER. The callee
+ * puts addresses where the two words were pushed, and the way in ends with DETOUR_GO_BYTES of
+ *
+ *	lea   24(%rsp), %rsp	    the return address off the stack, too
+ *	notrack jmp *-24(%rsp)	    where the second word was
+ *
+ * From there the agent comes back, with a return address pushed, to what follows, as the first word says.
  * The callee keeps every register but the flags.
  *
  * Where 5 bytes are not to be had, a relay may help: the span has 2 to 4, and gets a short jump to 5
@@ -46,6 +52,7 @@
 
 #include <stdint.h>
 
+#define DETOUR_GO_BYTES 10
 #define DETOUR_SPAN_MAX 48
 #define DETOUR_CODE_MAX 2048
 #define DETOUR_FIXUPS_MAX 64

@@ -71,7 +71,7 @@ static bool is_possible(const struct module *module, const struct control_detour
 static void point_place(struct module *module, uint64_t address, int is_entry)
 {
 	static struct trampoline trampoline;
-	struct bed_ends ends = { machine_enter, machine_enter, &hits, &return_hits };
+	struct bed_ends ends = { machine_enter, machine_enter_return, &hits, &return_hits };
 	struct code_place place = { .address = address, .is_entry = is_entry, .field_count = 3 };
 	struct bed bed;
 	int err;

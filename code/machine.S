@@ -27,7 +27,7 @@
 	.endm
 
 	.text
-	.globl	machine_run, machine_back, machine_enter
+	.globl	machine_run, machine_back, machine_enter, machine_enter_return
 
 machine_run:
 	push	%rbx
@@ -95,6 +95,22 @@ machine_enter:
 	xorq	$0x8d5, (%rsp)
 	popfq
 	ret
+
+machine_enter_return:
+	push	16(%rsp)
+	push	16(%rsp)
+	call	machine_enter
+	lea	16(%rsp), %rsp
+	push	%rax
+	mov	8(%rsp), %rax
+	lea	10(%rax), %rax		/* DETOUR_GO_BYTES */
+	mov	%rax, 24(%rsp)
+	lea	1f(%rip), %rax
+	mov	%rax, 16(%rsp)
+	pop	%rax
+	ret
+1:	lea	-8(%rsp), %rsp
+	jmp	*-8(%rsp)
 
 	.data
 	.p2align 3

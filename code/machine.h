@@ -36,5 +36,6 @@ void machine_back(void);
  * register, and change all flags and what lies below the stack pointer.
  */
 void machine_enter(void);
+void machine_enter_return(void);
 
 #endif

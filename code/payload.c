@@ -275,5 +275,6 @@ void payload_emit_return(struct emit *emit)
 	emit_slot(emit, FIXUP_RETURN_WORD, 0);
 	EMIT(emit, 0xff, 0x15);
 	emit_slot(emit, FIXUP_RETURN_ENTER, 0);
-	stack_move(emit, 16);
+	EMIT(emit, 0x48, 0x8d, 0x64, 0x24, 24);	  /* lea 24(%rsp), %rsp */
+	EMIT(emit, 0x3e, 0xff, 0x64, 0x24, 0xe8); /* notrack jmp *-24(%rsp) */
 }

@@ -326,7 +326,7 @@ static bool bed_is_possible(const struct trampoline *trampoline, struct bed *bed
 static void point_try(const char *name, const struct code_function *function, uint64_t address)
 {
 	static struct trampoline trampoline;
-	struct bed_ends ends = { machine_enter, machine_enter, &hits, &return_hits };
+	struct bed_ends ends = { machine_enter, machine_enter_return, &hits, &return_hits };
 	const void *code = (void *)(fixture.base + function->address);
 	struct bed bed;
 

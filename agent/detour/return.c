@@ -22,9 +22,9 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-#define STUB_BYTES 8u
-#define LINE_UNITS 16u
-#define PAGE_UNITS 512u
+#define STUB_BYTES 16u
+#define STUB_RETURN_BYTES 5u /* from its call to where that returns to */
+#define PAGE_UNITS 256u
 #define REFILL 16u
 #define CHAINED 1u /* for an address: on no stack of its own */
 #define NEAR_BYTES 8192u
@@ -36,7 +36,11 @@
 extern __attribute__((visibility("hidden"))) const unsigned char return_stubs[], return_stubs_end[];
 extern __attribute__((visibility("hidden"))) const unsigned char __start_waymark_return_text[],
 	__stop_waymark_return_text[];
-extern uintptr_t return_cells[RETURN_UNITS] __attribute__((visibility("hidden")));
+extern struct return_cell {
+	uintptr_t original;
+	uintptr_t reserved; /* a stub and its cell are as far apart in all of a page */
+} return_cells[RETURN_UNITS] __attribute__((visibility("hidden")));
+extern __attribute__((visibility("hidden"))) const unsigned char return_go_plain[];
 void hit_enter_return(void);
 
 static struct unit {
@@ -98,10 +102,10 @@ static inline __attribute__((always_inline)) void push(uint64_t *list, uint32_t 
 	while (!swap(list, &old, ((old >> 32) + 1) << 32 | unit));
 }
 
-/* Some of each line and page are no stubs. */
+/* The first of each page is no stub. */
 IN_PLACE static int is_unit(uint32_t number)
 {
-	return number % PAGE_UNITS && number % LINE_UNITS != LINE_UNITS - 1;
+	return number % PAGE_UNITS;
 }
 
 IN_PLACE static uint32_t take_fresh(void)
@@ -188,7 +192,7 @@ uint32_t return_live(void)
 
 static uintptr_t stub_of(uint32_t unit)
 {
-	return (uintptr_t)return_stubs + unit * STUB_BYTES;
+	return (uintptr_t)return_stubs + unit * STUB_BYTES + STUB_RETURN_BYTES;
 }
 
 /* Whether the unit's stub is no longer where it was put; there may be no memory there any more. */
@@ -321,7 +325,7 @@ IN_PLACE static uint32_t find_bound(const struct writer *writer, const struct de
 	uint32_t unit = __atomic_load_n(bound_list(address, original), __ATOMIC_ACQUIRE);
 
 	for (uint32_t i = 0; unit && i < BOUND_STEPS; i++, unit = units[unit].next) {
-		if (units[unit].address == address && return_cells[unit] == original &&
+		if (units[unit].address == address && return_cells[unit].original == original &&
 		    units[unit].detour == detour && units[unit].owner == writer->tid &&
 		    !units[unit].chain)
 			return unit;
@@ -332,7 +336,7 @@ IN_PLACE static uint32_t find_bound(const struct writer *writer, const struct de
 /* A handler, or another thread, may come in between. */
 IN_PLACE static void bind(uint32_t unit)
 {
-	uint32_t *list = bound_list(units[unit].address, return_cells[unit]);
+	uint32_t *list = bound_list(units[unit].address, return_cells[unit].original);
 	uint32_t first = __atomic_load_n(list, __ATOMIC_RELAXED);
 
 	do
@@ -347,16 +351,16 @@ IN_PLACE static void bind(uint32_t unit)
  * A tail call: the function returns to the stub of the one that jumped to it. One stub serves both, so
  * that there are never two frames without size on each other.
  */
-IN_PLACE static int chain(struct writer *writer, const struct detour *detour, uintptr_t stub,
-			  uintptr_t address)
+IN_PLACE static uintptr_t chain(struct writer *writer, const struct detour *detour, uintptr_t stub,
+				uintptr_t address)
 {
 	uint32_t first = (uint32_t)((stub - (uintptr_t)return_stubs) / STUB_BYTES), unit;
 
 	if (units[first].address != address || stacks_come_back())
-		return -1; /* not as it was left, or bound: hands off */
+		return 0; /* not as it was left, or bound: hands off */
 	unit = take(writer);
 	if (!unit)
-		return -1;
+		return 0;
 	/* it returns before those that called it: between the first and what is chained to it */
 	units[unit].detour = units[first].detour;
 	units[unit].chain = units[first].chain;
@@ -364,10 +368,12 @@ IN_PLACE static int chain(struct writer *writer, const struct detour *detour, ui
 	__atomic_store_n(&units[unit].address, CHAINED, __ATOMIC_RELAXED);
 	units[first].detour = detour;
 	__atomic_store_n(&units[first].chain, unit, __ATOMIC_RELEASE);
-	return 0;
+	return (uintptr_t)return_go_plain;
 }
 
-IN_PLACE static int divert(struct writer *writer, const struct detour *detour, uintptr_t *slot)
+/* Returns how the function is gone into; 0: not diverted. */
+IN_PLACE static uintptr_t divert(struct writer *writer, const struct detour *detour,
+				 uintptr_t *slot)
 {
 	uintptr_t address = (uintptr_t)slot, original = *slot;
 	int is_bound = stacks_come_back(), is_new;
@@ -381,11 +387,11 @@ IN_PLACE static int divert(struct writer *writer, const struct detour *detour, u
 	if (likely(is_new))
 		unit = take(writer);
 	if (unlikely(!unit))
-		return -1;
+		return 0;
 	units[unit].detour = detour;
 	units[unit].chain = 0;
 	units[unit].owner = writer->tid;
-	return_cells[unit] = original;
+	return_cells[unit].original = original;
 	*place_of(writer, address) = (uint16_t)unit;
 	__atomic_store_n(&units[unit].address, address, __ATOMIC_RELAXED);
 	if (unlikely(is_bound && is_new))
@@ -393,25 +399,38 @@ IN_PLACE static int divert(struct writer *writer, const struct detour *detour, u
 	/* all is there before anybody can return to it, or unwind through it */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*(volatile uintptr_t *)slot = stub_of(unit);
-	return 0;
+	return stub_of(unit) - STUB_RETURN_BYTES;
 }
 
-/* Called by hit_enter_return, with what the trampoline pushed. */
+/*
+ * Called by hit_enter_return, with what the trampoline pushed. In its place below the slot it leaves where the
+ * trampoline goes with the return address taken off the stack, and where that goes on behind it.
+ */
 IN_PLACE void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,
 			   const struct detour *detour, uintptr_t *slot) KEEPS_REGISTERS;
 void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uintptr_t site,
 		  const struct detour *detour, uintptr_t *slot)
 {
 	const struct marker *marker = &detour->events[1].hit;
+	uintptr_t sp = (uintptr_t)&site, go = (uintptr_t)return_go_plain;
 	struct writer *writer;
 
 	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9;
-	if (unlikely(hit_is_shut((uintptr_t)&site) ||
-		     !__atomic_load_n(&marker->plan, __ATOMIC_RELAXED)))
-		return;
-	writer = find_writer((uintptr_t)&site);
-	if (unlikely(!writer || divert(writer, detour, slot)))
-		hit_discard(marker);
+	/* the two words are our own parameters: read once, here */
+	__asm__("" : "+r"(site), "+r"(detour), "+r"(slot));
+	if (likely(!hit_is_shut(sp) && __atomic_load_n(&marker->plan, __ATOMIC_RELAXED))) {
+		uintptr_t way = 0;
+
+		writer = find_writer(sp);
+		if (likely(writer))
+			way = divert(writer, detour, slot);
+		if (likely(way))
+			go = way;
+		else
+			hit_discard(marker);
+	}
+	((volatile uintptr_t *)slot)[-1] = site + DETOUR_GO_BYTES;
+	((volatile uintptr_t *)slot)[-2] = go;
 }
 
 /* ---- its return ---- */
@@ -428,7 +447,7 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 {
 	uintptr_t sp = (uintptr_t)&unit;
 	struct writer *writer = find_writer(sp);
-	uint32_t at = (uint32_t)unit;
+	uint32_t at = (uint32_t)unit / STUB_BYTES;
 
 	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9, (void)flags,
 		(void)saved_rcx;

@@ -22,7 +22,7 @@
 
 struct writer;
 
-#define RETURN_UNITS 32768u /* of which two in 33 are not stubs */
+#define RETURN_UNITS 32768u /* of which one in 256 is no stub */
 
 /* What FIXUP_RETURN_ENTER is: a stub that is given the detour, and the address of the stack slot. */
 uint64_t return_entry(void);

@@ -151,7 +151,7 @@ static void put_return(struct composer *c)
 {
 	PUT(c, 0x54); /* push %rsp: it pushes what it was */
 	put_enter(c, 2);
-	PUT(c, 0x48, 0x8d, 0x64, 0x24, 16);
+	PUT(c, 0x48, 0x8d, 0x64, 0x24, 24, 0x3e, 0xff, 0x64, 0x24, 0xe8);
 }
 
 static void put_words(struct composer *c, unsigned int which, uint8_t word, uint8_t enter)

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where diverted functions return to (agent/detour/return.h). Unit u of the stubs is 8 bytes; its cell
- * holds the return address that it stands for. In each line of 16 units the last is the way on, and the
- * first of each page tells unwinders how far it is from a stub to its cell:
+ * Where diverted functions return to (agent/detour/return.h). Unit u of the stubs is 16 bytes; its cell
+ * holds the return address that it stands for. The first of each page tells unwinders how far it is from a
+ * stub to its cell:
  *
  *	page + 0	cells - stubs, as seen from here
- *	...		pushq $unit; jmp to the line's last
- *	line + 120	jmp return_common
+ *	unit + 0	call return_go		the way in; pushes the stub's address
+ *	unit + 5	pushq $16 * unit; jmp return_common
+ *
+ * A processor foretells where a ret goes from the calls it has seen. So the function's entry comes by here:
+ * with the return address taken off the stack the unit's call puts the stub's in its place, and the
+ * processor expects it. return_common's own ret goes where the caller's call is still remembered.
  *
  * One FDE for all of them. To an unwinder a stub is a frame of no size that was called from where the
- * cell says: rip is saved at (rip & -8) + *(rip & -4096). The CFA is one more than rsp, which is as it
+ * cell says: rip is saved at (rip & -16) + *(rip & -4096). The CFA is one more than rsp, which is as it
  * was: libgcc takes two frames with the same CFA for one, and its assertion fails in a C++ throw.
  */
-#define PAGES 64 /* RETURN_UNITS / 512 */
+#define PAGES 128 /* RETURN_UNITS / 256 */
 
 	.bss
 	.balign 4096
@@ -25,10 +29,12 @@ return_cells:
 
 	.section waymark_return_text, "ax", @progbits
 	.macro	stub
-	.byte	0x68			/* pushq $unit */
-	.long	unit
-	.byte	0xeb			/* jmp: from the end of this one to the line's last unit */
-	.byte	120 - (unit % 16) * 8 - 7
+	.byte	0xe8			/* call return_go */
+	.long	return_go - . - 4
+	.byte	0x68			/* pushq $16 * unit */
+	.long	unit * 16
+	.byte	0xe9			/* jmp return_common */
+	.long	return_common - . - 4
 	.byte	0xcc
 	.set	unit, unit + 1
 	.endm
@@ -40,40 +46,53 @@ return_cells:
 waymark_return:
 return_stubs:
 	.cfi_startproc simple
-	/* DW_CFA_def_cfa_expression: rsp + 1, and 8 more behind the push: breg7 1; breg16 0; lit7; and; lit5; ge; lit3; shl; plus */
-	.cfi_escape 0x0f, 11, 0x77, 1, 0x80, 0, 0x37, 0x1a, 0x35, 0x2a, 0x33, 0x24, 0x22
+	/* DW_CFA_def_cfa_expression: rsp + 1, and 8 more behind the push: breg7 1; breg16 0; lit15; and; lit10; ge; lit3; shl; plus */
+	.cfi_escape 0x0f, 11, 0x77, 1, 0x80, 0, 0x3f, 0x1a, 0x3a, 0x2a, 0x33, 0x24, 0x22
 	/* DW_CFA_val_expression of rsp: the same without the 1 */
-	.cfi_escape 0x16, 7, 11, 0x77, 0, 0x80, 0, 0x37, 0x1a, 0x35, 0x2a, 0x33, 0x24, 0x22
-	/* DW_CFA_expression of rip: breg16 0; const1s -8; and; breg16 0; const4s -4096; and; deref; plus */
-	.cfi_escape 0x10, 16, 15, 0x80, 0, 0x09, 0xf8, 0x1a, 0x80, 0, 0x0d, 0x00, 0xf0, 0xff, 0xff, 0x1a, 0x06, 0x22
+	.cfi_escape 0x16, 7, 11, 0x77, 0, 0x80, 0, 0x3f, 0x1a, 0x3a, 0x2a, 0x33, 0x24, 0x22
+	/* DW_CFA_expression of rip: breg16 0; const1s -16; and; breg16 0; const4s -4096; and; deref; plus */
+	.cfi_escape 0x10, 16, 15, 0x80, 0, 0x09, 0xf0, 0x1a, 0x80, 0, 0x0d, 0x00, 0xf0, 0xff, 0xff, 0x1a, 0x06, 0x22
 	.set	unit, 0
-	.set	page, 0
 	.rept	PAGES
-	.rept	32
-	.if	unit % 512 == 0
-	.quad	return_cells + page * 4096 - .
+	.quad	return_cells + unit * 16 - .
+	.quad	0
 	.set	unit, unit + 1
-	.rept	14
+	.rept	255
 	stub
 	.endr
-	.else
-	.rept	15
-	stub
-	.endr
-	.endif
-	.byte	0xe9
-	.long	return_common - . - 4
-	.byte	0xcc, 0xcc, 0xcc
-	.set	unit, unit + 1
-	.endr
-	.set	page, page + 1
 	.endr
 return_stubs_end:
 	.cfi_endproc
 	.size	waymark_return, . - waymark_return
 
 /*
- * (%rsp) is the unit's number, where the return address was that it stands for. Everything is kept,
+ * From a unit's call: the stack is as at the function's entry, with the stub's address for its return
+ * address, and below lies where the trampoline goes on (abi/detour.h).
+ */
+	.type	return_go, @function
+	.p2align 4
+return_go:
+	.cfi_startproc
+	notrack jmp *-8(%rsp)
+	.cfi_endproc
+	.size	return_go, . - return_go
+
+/* The same for a call that is not diverted: its return address lies below the stack pointer. */
+	.globl	return_go_plain
+	.hidden	return_go_plain
+	.type	return_go_plain, @function
+	.p2align 4
+return_go_plain:
+	.cfi_startproc
+	.cfi_def_cfa_offset 0
+	leaq	-8(%rsp), %rsp
+	.cfi_adjust_cfa_offset 8
+	notrack jmp *-8(%rsp)
+	.cfi_endproc
+	.size	return_go_plain, . - return_go_plain
+
+/*
+ * (%rsp) is sixteen times the unit's number, where the return address was that it stands for. Everything is kept,
  * flags too: hand-written code returns things in them.
  */
 	.type	return_common, @function
@@ -87,7 +106,7 @@ return_common:
 	.cfi_adjust_cfa_offset 8
 	movl	16(%rsp), %eax
 	leaq	return_cells(%rip), %rcx
-	movq	(%rcx, %rax, 8), %rcx
+	movq	(%rcx, %rax), %rcx
 	movq	%rcx, 16(%rsp)
 	.cfi_offset rip, -8
 	movl	%eax, %ecx
@@ -111,9 +130,7 @@ return_common:
 	.cfi_adjust_cfa_offset -8
 	popq	%rax
 	.cfi_adjust_cfa_offset -8
-	leaq	8(%rsp), %rsp		/* below it is kept: signal frames leave 128 bytes */
-	.cfi_adjust_cfa_offset -8
-	notrack jmp *-8(%rsp)
+	ret
 	.cfi_endproc
 	.size	return_common, . - return_common
 
