@@ -36,6 +36,12 @@
  * distance. The agent maps a page there, if it is free, with a jump to the trampoline. As long as such a
  * detour stands nobody may change what follows its span: no other detour, and no marker.
  *
+ * Several events may be wanted at one point: two probes there, two names of one function, two sessions that
+ * ask for different fields. Each is a detour of its own, with a trampoline of its own; all of one span and
+ * one point are a chain. The jump leads to the first one's, whose event is followed by 5 bytes that do
+ * nothing: its link. It becomes a jump to the next one's event when that is armed, and so on; the last that
+ * is linked goes on to its moved instructions.
+ *
  * Messages (abi/control.h): any number of CONTROL_PLACE, each with as many detours as fit, prepare;
  * nothing is changed yet but memory of the agent's own. CONTROL_COMMIT arms all that this session has
  * prepared in one batch, with the threads stopped once. An event's id is told by CONTROL_EVENT, as a
@@ -57,6 +63,10 @@
 #define DETOUR_CODE_MAX 2048
 #define DETOUR_FIXUPS_MAX 64
 #define DETOUR_MOVES_MAX 16
+#define DETOUR_LINK                                                                                \
+	{                                                                                          \
+		0x0f, 0x1f, 0x44, 0x00, 0x00                                                       \
+	}		 /* nopl 0(%rax,%rax), one instruction */
 #define DETOUR_PUN_MAX 4 /* bytes of a distance */
 #define DETOUR_MEMORY_MAX_BYTES (64u << 20)
 
@@ -118,6 +128,9 @@ struct control_detour {
 	uint8_t original
 		[DETOUR_SPAN_MAX]; /* span_bytes of them, what must stand there; then the filler's 5, or `pun` */
 	uint8_t types[2][16]; /* of the event, of the return; WM_TYPE_*. Strings are read with care */
+	uint16_t event_at;    /* offset in the code: where the event begins */
+	uint16_t link_at; /* behind it: DETOUR_LINK; 0: there is none, and no other event can be here */
+	uint32_t reserved_too;
 };
 
 struct control_place {
@@ -127,6 +140,6 @@ struct control_place {
 
 _Static_assert(sizeof(struct detour_fixup) == 16, "fixed");
 _Static_assert(sizeof(struct detour_move) == 4, "fixed");
-_Static_assert(sizeof(struct control_detour) == 120, "fixed");
+_Static_assert(sizeof(struct control_detour) == 128, "fixed");
 
 #endif

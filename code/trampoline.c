@@ -30,12 +30,17 @@ static int return_check(const struct sweep *sweep, const struct code_place *plac
 static int event_emit(struct trampoline *trampoline, const struct code_place *place,
 		      const struct span *span)
 {
+	static const uint8_t link[] = DETOUR_LINK;
+	struct control_detour *detour = &trampoline->detour;
 	int err = 0;
 
-	if (!(trampoline->detour.flags & DETOUR_SECRETIVE))
+	detour->event_at = trampoline->emit.bytes;
+	if (!(detour->flags & DETOUR_SECRETIVE))
 		err = payload_emit(&trampoline->emit, place, !place->is_entry, span->keeps_flags);
-	if (!err && (trampoline->detour.flags & DETOUR_RETURN))
+	if (!err && (detour->flags & DETOUR_RETURN))
 		payload_emit_return(&trampoline->emit);
+	detour->link_at = trampoline->emit.bytes;
+	emit_bytes(&trampoline->emit, link, sizeof(link));
 	return err;
 }
 

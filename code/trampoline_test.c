@@ -322,6 +322,23 @@ static bool bed_is_possible(const struct trampoline *trampoline, struct bed *bed
 	return !err;
 }
 
+/* Behind the event's code, and before the moved instruction at the point. */
+static void link_check(const struct trampoline *trampoline)
+{
+	static const uint8_t link[] = DETOUR_LINK;
+	const struct control_detour *detour = &trampoline->detour;
+
+	cr_assert_lt(detour->event_at, detour->link_at);
+	cr_assert_leq(detour->link_at + sizeof(link), detour->code_bytes);
+	cr_assert_arr_eq(trampoline->emit.code + detour->link_at, link, sizeof(link));
+	for (unsigned int i = 0; i < detour->move_count; i++) {
+		if (trampoline->moves[i].from == detour->point - detour->address)
+			cr_assert_eq(trampoline->moves[i].to, detour->link_at + sizeof(link));
+		else if (trampoline->moves[i].from < detour->point - detour->address)
+			cr_assert_lt(trampoline->moves[i].to, detour->event_at);
+	}
+}
+
 /* At the point `address`, from some states. */
 static void point_try(const char *name, const struct code_function *function, uint64_t address)
 {
@@ -337,6 +354,7 @@ static void point_try(const char *name, const struct code_function *function, ui
 			fixture.refused++;
 			return;
 		}
+		link_check(&trampoline);
 		if (!bed_is_possible(&trampoline, &bed, &ends))
 			return;
 		fixture.placed++;

@@ -60,7 +60,7 @@ static size_t slot_of(const struct making *making, uint64_t point)
 	return at;
 }
 
-/* The last place of the plan becomes one that can be found; of several at one point the first. */
+/* The last place of the plan becomes one that can be found; of several at one point the first, then the next. */
 static int index_last(struct making *making)
 {
 	const struct plan *plan = making->plan;
@@ -73,9 +73,13 @@ static int index_last(struct making *making)
 		from = 0;
 	}
 	for (size_t i = from; making->slots && i < plan->place_count; i++) {
+		uint32_t *number;
+
 		at = slot_of(making, plan->places[i].point);
-		if (!making->slots[at])
-			making->slots[at] = (uint32_t)i + 1;
+		plan->places[i].next_there = 0;
+		for (number = &making->slots[at]; *number;)
+			number = &plan->places[*number - 1].next_there;
+		*number = (uint32_t)i + 1;
 	}
 	return making->slots ? 0 : -ENOMEM;
 }
@@ -177,14 +181,6 @@ static int is_glob(const struct code_request *request)
 	return request->name && request->kind != REQUEST_LINE && code_is_glob(request->name);
 }
 
-/* The place that an earlier spec has taken, or NULL. */
-static const struct plan_place *taken(const struct making *making, uint64_t point)
-{
-	size_t number = making->slots ? making->slots[slot_of(making, point)] : 0;
-
-	return number && number <= making->earlier ? &making->plan->places[number - 1] : NULL;
-}
-
 /* Whether an event that is there tells all that this one would. */
 static int is_covered(const struct making *making, const struct plan_place *there,
 		      const struct code_place *place, const char *name)
@@ -199,25 +195,26 @@ static int is_covered(const struct making *making, const struct plan_place *ther
 	return !place->wants_return || there->has_return;
 }
 
-/* Returns 1 where the place is taken: then that is settled; or -ENOMEM. */
+/* Returns 1 where an earlier spec has what is wanted there: then that is settled; or -ENOMEM. */
 static int settle_taken(struct making *making, const struct code_place *place)
 {
-	const struct plan_place *there = taken(making, place->address);
-	char *name, detail[512];
-	int covered, err = 0;
+	size_t number = making->slots ? making->slots[slot_of(making, place->address)] : 0;
+	int covered = 0;
+	char *name;
 
-	if (!there)
+	if (!number || number > making->earlier)
 		return 0;
 	if (asprintf(&name, "%s:%s", place->subsystem, place->event) < 0)
 		return -ENOMEM;
-	covered = is_covered(making, there, place, name);
+	while (number && number <= making->earlier && !covered) {
+		const struct plan_place *there = &making->plan->places[number - 1];
+
+		covered = is_covered(making, there, place, name);
+		number = there->next_there;
+	}
 	free(name);
-	snprintf(detail, sizeof(detail), "%s", there->name);
-	if (covered)
-		making->spec->placed++;
-	else
-		err = refuse(making, place, -WM_E_SAME_CODE, detail);
-	return err ? err : 1;
+	making->spec->placed += (uint64_t)covered;
+	return covered;
 }
 
 static int sweep_once(struct making *making)

@@ -27,6 +27,7 @@ struct plan_place {
 	char *name; /* SUBSYSTEM:EVENT */
 	int has_return;
 	uint8_t types[CODE_FIELDS_MAX]; /* of its fields, 0 past the last */
+	uint32_t next_there;		/* the next at the same point, its number + 1; 0: none */
 };
 
 struct plan {
@@ -53,9 +54,9 @@ struct plan_listener {
  * Make the plan of a module for all requests of the list that take its path; what comes of each is put
  * down in the specs. `process` may be NULL: a file that doesn't run. `listener` may be NULL.
  *
- * A place bears one event. Of several specs that want it the first has it, those without a glob before
- * those with one; a later one has it too if that event tells all that it would, or if it is a glob; else it is
- * refused, -WM_E_SAME_CODE.
+ * Specs without a glob come before those with one. Where an earlier one has an event of the same name at a
+ * place, a later one has that with it if it tells all that its own would, or if the later is a glob; else
+ * the place bears both.
  *
  * Returns 0, also when there is nothing to place; -ENOMEM; what the file's pulse said. Free it also after an error.
  */

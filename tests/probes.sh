@@ -74,6 +74,15 @@ line=$(awk '/line of add/ { print NR }' "$probes_dir/probed.c")
 launched line "addr:probed.c:$line" ./probed 50
 expect "addr: a line" "$("$waymark" dump line | wc -l)" 100
 
+# Several events at one place: an entry, a return, other fields, an address.
+run 0 --json -o several -e func:add@probed -e 'func:add@probed/ret/' -e "addr:probed+$offset" \
+	-e 'func:add@probed/arg2:u64/' -- ./probed 200
+expect "several: discarded" "$(json discarded)" 0
+expect "several: entries, with both kinds of fields" "$(count several probed:add)" 800
+expect "several: begins" "$(count several probed:add:begin)" 400
+expect "several: ends" "$(count several probed:add:end)" 400
+expect "several: in all" "$("$waymark" dump several | wc -l)" 2000
+
 # USDT: with the argument forms that the compiler chose, and a semaphore.
 if [ -n "$has_sdt" ]; then
 	launched usdt 'usdt:shop:order/arg1,arg2:str,arg3/' ./probed 400
@@ -109,6 +118,21 @@ other=$!
 run 0 --json --for 300ms -o three -e func:sum6 -p "$pid"
 wait $other || fail "two sessions: $(cat words-two)"
 [ "$(count two probed:sum6)" -gt "$(count three probed:sum6)" ] || fail "two sessions: the first ended with the second"
+# Another session's fields there, whichever comes first, and whichever goes first.
+for first in sum6 'sum6/arg5:u8/'; do
+	[ "$first" = sum6 ] && second='sum6/arg5:u8/' || second=sum6
+	rm -rf two three
+	"$waymark" record -o two -e "func:$first" --for 900ms -p "$pid" 2>words-two &
+	other=$!
+	sleep 0.3
+	run 0 --json --for 300ms -o three -e "func:$second" -p "$pid"
+	expect "two sessions, $first: refused" "$(json refused)" 0
+	wait $other || fail "two sessions, $first: $(cat words-two)"
+	[ "$(count three probed:sum6)" -gt 20 ] || fail "two sessions, $first: the second has too little"
+	[ "$(count two probed:sum6)" -gt "$(count three probed:sum6)" ] ||
+		fail "two sessions, $first: the first ended with the second"
+	same_bytes "$pid" /probed "two sessions, $first"
+done
 "$waymark" record -o killed -e 'func:*@probed' -p "$pid" 2>words &
 recorder=$!
 sleep 0.7

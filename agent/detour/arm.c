@@ -129,12 +129,24 @@ static int stands(const struct text *text, const struct detour *detour)
 }
 
 /* Nobody needs to stop for a jump that another session has had stored, or that a child inherited. */
+/* Whether all of a chain that are to be armed are reached, and their semaphores are up. */
+static int chain_stands(const struct detour *head)
+{
+	const struct detour *d = head;
+
+	while (d && !(d->in_batch && ((d != head && !d->is_linked) ||
+				      (d->record->semaphore && !d->is_counted_up))))
+		d = d->next_member;
+	return !d;
+}
+
 static void mark_standing(const struct text *text, struct list *list, int arm)
 {
 	for (size_t i = 0; arm && i < list->count; i++) {
 		struct janitor_site *site = &list->sites[i];
 
-		site->is_done = site->detour->is_armed && stands(text, site->detour);
+		site->is_done = site->detour->is_armed && stands(text, site->detour) &&
+				chain_stands(site->detour);
 	}
 }
 
@@ -243,12 +255,12 @@ static void withdraw(struct detour *detour, uint32_t lane_bit)
 		plan_drop(&detour->events[0]);
 		plan_drop(&detour->events[1]);
 	}
-	may_be_inert |= !detour->lanes && detour->is_armed;
+	may_be_inert |= detour->head->is_armed && !chain_is_wanted(detour);
 }
 
 static int is_to_arm(const struct detour *detour)
 {
-	return detour->in_batch;
+	return detour->is_listed;
 }
 
 /* An armed one is looked at again: its module may have been closed and opened since. */
@@ -257,21 +269,40 @@ static void take_prepared(unsigned int lane)
 	uint32_t bit = 1u << lane;
 
 	for (struct detour *d = detour_first(); d; d = d->next) {
-		d->in_batch = 0;
+		d->in_batch = d->is_listed = 0;
 		if (!(d->prepared & bit))
 			continue;
 		d->prepared &= ~bit;
 		d->lanes |= bit;
 		d->error = publish(d);
 		d->in_batch = !d->error;
+		d->head->is_listed |= d->in_batch; /* it came before its members */
 		if (d->error)
 			withdraw(d, bit);
 	}
 }
 
+/* What became of a jump became of all events that were to be armed there. */
+static void settle_chain(const struct janitor_site *site, unsigned int lane,
+			 struct detour_result *result)
+{
+	for (struct detour *d = site->detour; d; d = d->next_member) {
+		if (!d->in_batch)
+			continue;
+		if (site->is_done) {
+			result->markers++;
+			continue;
+		}
+		d->error = site->detour->error;
+		memcpy(d->found, site->found, sizeof d->found);
+		result->refused++;
+		tell_refused(d, lane);
+		withdraw(d, 1u << lane);
+	}
+}
+
 int detour_commit(const struct text *text, unsigned int lane, struct detour_result *result)
 {
-	uint32_t bit = 1u << lane;
 	struct list list;
 	int error = tell_events(lane);
 
@@ -286,17 +317,8 @@ int detour_commit(const struct text *text, unsigned int lane, struct detour_resu
 		return error;
 	}
 	error = try_all(text, &list, 1, ARM_MS, result);
-	for (size_t i = 0; i < list.count; i++) {
-		struct detour *detour = list.sites[i].detour;
-
-		if (list.sites[i].is_done) {
-			result->markers++;
-			continue;
-		}
-		result->refused++;
-		tell_refused(detour, lane);
-		withdraw(detour, bit);
-	}
+	for (size_t i = 0; i < list.count; i++)
+		settle_chain(&list.sites[i], lane, result);
 	/* told one by one: the request as a whole has done what it could */
 	error = list.count && !result->markers ? error : 0;
 	list_free(&list);
@@ -318,7 +340,7 @@ void detour_release(unsigned int lane)
 
 static int is_inert(const struct detour *detour)
 {
-	return detour->is_armed && !(detour->lanes | detour->prepared);
+	return detour->is_armed && !chain_is_wanted(detour);
 }
 
 uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,

@@ -28,6 +28,8 @@
 #define DETOUR_RELAY_BYTES 5
 
 struct detour {
+	struct detour *head; /* of its chain: the one whose jump it is; itself if there is no other */
+	struct detour *next_member; /* of the chain, in the order in which they came */
 	struct detour *next, *next_in_bucket, *next_relay_in_bucket;
 	struct control_detour *record; /* a copy of the message's */
 	const uint8_t *code_bytes;     /* in it, as are these */
@@ -44,6 +46,8 @@ struct detour {
 	uint8_t is_armed;      /* the jump stands */
 	uint8_t is_counted_up; /* its semaphore */
 	uint8_t in_batch;
+	uint8_t is_listed; /* a head: some member is in the batch */
+	uint8_t is_linked; /* not a head: its jump stands in the link of the one before it, for good */
 	uint32_t lanes, prepared; /* sessions, a bit each */
 	struct variant events[2]; /* at the point, of the return */
 	struct site sites[2];
@@ -71,6 +75,37 @@ struct detour_refusal {
 static inline size_t detour_owned(const struct control_detour *record)
 {
 	return (size_t)record->span_bytes + record->pun;
+}
+
+/* ---- chain.c: abi/detour.h says what a chain is ---- */
+
+/* The head of the chain that a record belongs to; NULL: it would begin one. */
+struct detour *chain_find(const struct control_detour *record);
+
+/*
+ * Make the detour a member: the jump that will lead to its event is composed, but stands nowhere yet.
+ * 0, -WM_E_DETOUR_REACH, -WM_E_DETOUR_TAKEN: the chain is long enough. table_add() makes it the last.
+ */
+int chain_join(struct detour *head, struct detour *detour);
+
+/* Whether any session wants any of the chain. */
+static inline int chain_is_wanted(const struct detour *detour)
+{
+	uint32_t any = 0;
+
+	for (const struct detour *d = detour->head; d; d = d->next_member)
+		any |= d->lanes | d->prepared;
+	return any != 0;
+}
+
+/* The one before it. */
+static inline struct detour *chain_before(const struct detour *detour)
+{
+	struct detour *before = detour->head;
+
+	while (before->next_member != detour)
+		before = before->next_member;
+	return before;
 }
 
 /* ---- place.c ---- */
@@ -127,10 +162,16 @@ uint32_t detour_forked(int whole, uint32_t lanes);
 /* All, in the order in which they came. NULL ends. */
 struct detour *detour_first(void);
 
+/* The first in the bucket of an address, where all are that begin there. NULL: none. */
+struct detour *table_at(uintptr_t address);
+
 /* The one of exactly this record; NULL. */
 struct detour *table_find(const struct control_detour *record, uint64_t hash);
 
-/* One whose span, or what its punned jump ends in, overlaps [start, end) and for which `matters` says so; NULL. */
+/*
+ * One whose span, or what its punned jump ends in, overlaps [start, end) and for which `matters` says so;
+ * none of the chain whose head is `but`. NULL.
+ */
 struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour *but,
 			     int (*matters)(const struct detour *));
 

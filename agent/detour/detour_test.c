@@ -77,7 +77,7 @@ Test(detour, refuses_a_place_that_another_detour_has)
 	trial_arm_detour(&trial_victim_wish);
 	other.argument = 2;
 	trial_compose(&record, &trial_victim_wish);
-	record.head.types[0][0] = WM_TYPE_U64;
+	record.head.point += 3;
 	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_TAKEN);
 	cr_assert_eq(trial_let_go(), 0);
 	trial_arm_detour(&other);
@@ -274,6 +274,7 @@ Test(detour, a_relay_needs_filler_that_is_nobody_elses)
 	cr_assert_eq(trial_let_go(), 0);
 	other.argument = 2;
 	trial_compose(&record, &other);
+	record.head.point += 3;
 	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_TAKEN);
 }
 

@@ -140,6 +140,13 @@ static size_t fixup_bytes(const struct detour_fixup *fixup)
 static int check_parts(const struct control_detour *record, const struct detour_fixup *fixups,
 		       const struct detour_move *moves)
 {
+	static const uint8_t link[] = DETOUR_LINK;
+	const uint8_t *code = (const uint8_t *)(record + 1);
+
+	if (record->link_at && (record->event_at > record->link_at ||
+				record->link_at + sizeof link > record->code_bytes ||
+				memcmp(code + record->link_at, link, sizeof link) != 0))
+		return -WM_E_PROTOCOL;
 	for (unsigned int i = 0; i < record->fixup_count; i++) {
 		const struct detour_fixup *fixup = &fixups[i];
 		int is_return = fixup->kind == FIXUP_RETURN_WORD ||
@@ -184,7 +191,7 @@ static int is_any(const struct detour *detour)
 
 static int is_inert(const struct detour *detour)
 {
-	return detour->is_armed && !is_wanted(detour);
+	return detour->is_armed && !chain_is_wanted(detour);
 }
 
 static uintptr_t relay_of(const struct control_detour *record)
@@ -265,8 +272,16 @@ static int is_in_marker(uintptr_t start, uintptr_t end)
 	return 0;
 }
 
+static int check_semaphore(const struct control_detour *record)
+{
+	const struct segment *data = segment_at(record->semaphore, record->semaphore + 2);
+
+	return !record->semaphore || (data && data->prot & PROT_WRITE) ? 0 : -EFAULT;
+}
+
+/* `head`: of the chain that it belongs to, NULL: none. */
 static int check_place(const struct text *text, const struct control_detour *record,
-		       struct detour_refusal *refusal)
+		       const struct detour *head, struct detour_refusal *refusal)
 {
 	size_t bytes = detour_owned(record);
 	uintptr_t end = record->address + bytes;
@@ -277,18 +292,15 @@ static int check_place(const struct text *text, const struct control_detour *rec
 		return -EFAULT;
 	if (is_agents_own(record->address, end))
 		return -WM_E_AGENT_CODE;
-	if (record->semaphore) {
-		const struct segment *data = segment_at(record->semaphore, record->semaphore + 2);
-
-		if (!data || !(data->prot & PROT_WRITE))
-			return -EFAULT;
-	}
-	if (table_overlap(record->address, end, NULL, is_wanted) ||
+	/* the bytes that stand there are this chain's own */
+	if (head && head->is_armed)
+		return 0;
+	if (table_overlap(record->address, end, head, is_wanted) ||
 	    table_relay(record->address, end))
 		return -WM_E_DETOUR_TAKEN;
-	if (table_overlap(record->address, end, NULL, is_inert)) {
+	if (table_overlap(record->address, end, head, is_inert)) {
 		detour_disarm_idle(text, 100, NULL);
-		if (table_overlap(record->address, end, NULL, is_inert))
+		if (table_overlap(record->address, end, head, is_inert))
 			return -WM_E_DETOUR_TAKEN;
 	}
 	if (record->pun && is_in_marker(record->address, end))
@@ -414,16 +426,17 @@ static int make_jumps(const struct text *text, struct detour *detour)
 	return 0;
 }
 
-static int make_code(const struct text *text, struct detour *detour)
+static int make_code(const struct text *text, struct detour *detour, struct detour *head)
 {
 	static uint8_t code[DETOUR_CODE_MAX];
 	const struct control_detour *record = detour->record;
 	struct range range;
-	int error = record->pun ? pun_take(record, detour->jump, &detour->landing) : 0;
+	int error = record->pun && !head ? pun_take(record, detour->jump, &detour->landing) : 0;
 
 	if (error)
 		return error;
-	detour->relay = relay_of(record);
+	detour->head = detour;
+	detour->relay = head ? 0 : relay_of(record);
 	range = reach_of(detour);
 	error = memory_take(range.low, range.high, record->address, record->code_bytes,
 			    &detour->code);
@@ -433,7 +446,7 @@ static int make_code(const struct text *text, struct detour *detour)
 			error = text_write_code(text, detour->code, code, record->code_bytes,
 						PROT_READ | PROT_EXEC);
 		if (!error)
-			error = make_jumps(text, detour);
+			error = head ? chain_join(head, detour) : make_jumps(text, detour);
 		if (error)
 			memory_untake(detour->code, record->code_bytes);
 	}
@@ -485,7 +498,7 @@ static void detour_free(struct detour *detour)
 }
 
 static int make(const struct text *text, const struct control_detour *record,
-		const struct layout *layout, uint64_t hash, struct detour **result)
+		const struct layout *layout, struct detour *head, struct detour **result)
 {
 	struct detour *detour = heap_alloc(sizeof *detour);
 	const struct segment *segment = segment_at(record->address,
@@ -502,7 +515,7 @@ static int make(const struct text *text, const struct control_detour *record,
 		return -ENOMEM;
 	}
 	start = (const char *)detour->record;
-	detour->hash = hash;
+	detour->hash = table_hash(record);
 	detour->prot = (uint8_t)segment->prot;
 	detour->code_bytes = (const uint8_t *)start + layout->code;
 	detour->fixups = (const struct detour_fixup *)(start + layout->fixups);
@@ -510,7 +523,7 @@ static int make(const struct text *text, const struct control_detour *record,
 	set_event(detour, 0, layout);
 	if (record->flags & DETOUR_RETURN)
 		set_event(detour, 1, layout);
-	error = make_code(text, detour);
+	error = make_code(text, detour, head);
 	if (error) {
 		detour_free(detour);
 		return error;
@@ -525,8 +538,7 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 		 size_t bytes, struct detour_refusal *refusal)
 {
 	struct layout layout;
-	struct detour *detour;
-	uint64_t hash;
+	struct detour *detour, *head;
 	int error;
 
 	*refusal = (struct detour_refusal){ .text = "" };
@@ -546,14 +558,16 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 	refusal->text = layout.text[0];
 	if (record->flags & (DETOUR_RETURN | DETOUR_CALL))
 		error = return_check();
-	hash = table_hash(record);
-	detour = table_find(record, hash);
-	if (!error && (!detour || !(detour->is_armed || is_wanted(detour))))
-		error = check_place(text, record, refusal);
-	if (!error && !detour)
+	detour = table_find(record, table_hash(record));
+	head = detour ? detour->head : chain_find(record);
+	if (!error)
+		error = check_semaphore(record);
+	if (!error && !(head && chain_is_wanted(head)))
+		error = check_place(text, record, head, refusal);
+	if (!error && !head)
 		error = check_relay(text, record, refusal);
 	if (!error && !detour)
-		error = make(text, record, &layout, hash, &detour);
+		error = make(text, record, &layout, head, &detour);
 	if (!error)
 		detour->prepared |= 1u << lane;
 	refusal->error = error;

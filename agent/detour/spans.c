@@ -293,6 +293,44 @@ static int count_semaphore(const struct stop_job *job, struct detour *detour)
 	return 0;
 }
 
+/* Of all in the chain: those that are to be armed, or all that are up. */
+static int count_semaphores(const struct stop_job *job, struct detour *head)
+{
+	int error = 0;
+
+	for (struct detour *d = head; d && !error; d = d->next_member) {
+		if (!job->arm || d->in_batch)
+			error = count_semaphore(job, d);
+	}
+	return error;
+}
+
+/*
+ * The links up to the last that is to be armed. One instruction becomes another in its place: wherever
+ * a thread stands in a trampoline, it goes on rightly.
+ */
+static int store_links(const struct stop_job *job, struct detour *head)
+{
+	struct detour *last = NULL, *before = head;
+
+	for (struct detour *d = head; d; d = d->next_member)
+		last = d->in_batch && !d->is_linked ? d : last;
+	for (struct detour *d = head->next_member; d && last != head && last; d = d->next_member) {
+		int error = d->is_linked
+				    ? 0
+				    : write_code(job, before->code + before->record->link_at,
+						 d->jump, DETOUR_JUMP_BYTES, PROT_READ | PROT_EXEC);
+
+		if (error)
+			return error;
+		d->is_linked = 1;
+		before = d;
+		if (d == last)
+			break;
+	}
+	return 0;
+}
+
 /*
  * The long jump in the filler, before the short one that leads to it; the filler's own bytes after that
  * is gone. One that stands already is as good: a janitor was killed in between.
@@ -341,7 +379,9 @@ static void store_site(const struct stop_job *job, struct janitor_site *site, co
 		return;
 	}
 	if (job->arm) {
-		error = count_semaphore(job, detour);
+		error = count_semaphores(job, detour);
+		if (!error)
+			error = store_links(job, detour);
 		if (!error)
 			error = store_relay(job, detour);
 	}
@@ -350,7 +390,7 @@ static void store_site(const struct stop_job *job, struct janitor_site *site, co
 	if (!job->arm && !error) {
 		/* all that matters is done: a relay that can't be taken away leads to a trampoline still */
 		store_relay(job, detour);
-		count_semaphore(job, detour);
+		count_semaphores(job, detour);
 	}
 	site->error = error;
 	site->is_done = !error;

@@ -44,6 +44,11 @@ uint64_t table_hash(const struct control_detour *record)
 	return hash;
 }
 
+struct detour *table_at(uintptr_t address)
+{
+	return buckets[bucket_of(address / CELL_BYTES)];
+}
+
 struct detour *table_find(const struct control_detour *record, uint64_t hash)
 {
 	struct detour *detour = buckets[bucket_of(record->address / CELL_BYTES)];
@@ -61,7 +66,7 @@ struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour
 
 	for (uintptr_t at = cell ? cell - 1 : 0; at <= (end - 1) / CELL_BYTES; at++) {
 		for (struct detour *d = buckets[bucket_of(at)]; d; d = d->next_in_bucket) {
-			if (d != but && d->record->address < end &&
+			if (d->head != but && d->record->address < end &&
 			    d->record->address + detour_owned(d->record) > start && matters(d))
 				return d;
 		}
@@ -94,6 +99,13 @@ void table_add(struct detour *detour)
 	if (detour->relay) {
 		detour->next_relay_in_bucket = *relay;
 		*relay = detour;
+	}
+	if (detour->head != detour) {
+		struct detour *member = detour->head;
+
+		while (member->next_member)
+			member = member->next_member;
+		__atomic_store_n(&member->next_member, detour, __ATOMIC_RELEASE);
 	}
 	/* whole before it is linked: a fork may find us here (detour_forked) */
 	__atomic_store_n(last, detour, __ATOMIC_RELEASE);

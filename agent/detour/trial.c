@@ -212,7 +212,9 @@ static size_t round_up8(size_t bytes)
 void trial_compose(union trial_record *record, const struct trial_wish *wish)
 {
 	struct composer c = { 0 };
+	static const uint8_t link[] = DETOUR_LINK;
 	int returns = (wish->flags & DETOUR_RETURN) != 0;
+	uint16_t link_at;
 	size_t at;
 
 	memset(record, 0, sizeof *record);
@@ -220,6 +222,8 @@ void trial_compose(union trial_record *record, const struct trial_wish *wish)
 		put_event(&c, wish);
 	if (returns)
 		put_return(&c);
+	link_at = (uint16_t)c.at;
+	put(&c, link, sizeof link);
 	put_moved(&c, wish);
 	if (!(wish->flags & DETOUR_SECRETIVE))
 		put_words(&c, 0, FIXUP_WORD, FIXUP_ENTER);
@@ -237,6 +241,7 @@ void trial_compose(union trial_record *record, const struct trial_wish *wish)
 		.point = (uintptr_t)wish->function,
 		.relay = wish->relay,
 		.pun = wish->pun,
+		.link_at = link_at,
 		.semaphore = (uintptr_t)wish->semaphore,
 	};
 	memcpy(record->head.original, original_of(wish->function), wish->span + wish->pun);

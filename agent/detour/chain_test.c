@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/detour/trial.h"
+
+#include "agent/control/lock.h"
+#include "agent/marker/bed.h"
+#include "agent/store/store.h"
+
+#include <waymark/error.h>
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define OTHER_LANE 1u
+
+static struct trial_wish named(const struct trial_wish *wish, const char *name)
+{
+	struct trial_wish other = *wish;
+
+	other.name = name;
+	return other;
+}
+
+/* ---- another session ---- */
+
+static void other_begin(void)
+{
+	bed_store(OTHER_LANE, UINT64_C(8) << 20, STORE_DISCARD);
+	registry_lane_open(OTHER_LANE);
+	detour_lane_open(OTHER_LANE);
+}
+
+static void other_arm(const struct trial_wish *wish)
+{
+	struct detour_result result = { 0 };
+	struct detour_refusal refusal;
+	union trial_record record;
+
+	trial_compose(&record, wish);
+	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
+	cr_assert_eq(detour_place(&trial_text, OTHER_LANE, &record.head, record.head.bytes,
+				  &refusal),
+		     0);
+	cr_assert_eq(detour_commit(&trial_text, OTHER_LANE, &result), 0);
+	lock_release(&agent_lock);
+	cr_assert_eq(result.markers, 1);
+	cr_assert_eq(result.refused, 0);
+}
+
+static uint32_t other_let_go(void)
+{
+	struct detour_result result = { 0 };
+	uint32_t left;
+
+	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
+	detour_release(OTHER_LANE);
+	left = detour_disarm_idle(&trial_text, 1000, &result);
+	lock_release(&agent_lock);
+	return left;
+}
+
+static uint64_t one_field(uint32_t id, const unsigned char *fields)
+{
+	(void)id, (void)fields;
+	return 8;
+}
+
+static uint64_t other_last;
+
+static void visit(const struct bed_event *event, void *data)
+{
+	(void)data;
+	memcpy(&other_last, event->fields, sizeof other_last);
+}
+
+static uint64_t other_events(void)
+{
+	return bed_read(OTHER_LANE, one_field, visit, NULL);
+}
+
+/* ---- tests ---- */
+
+Test(chain, two_events_at_one_point_are_both_recorded)
+{
+	struct trial_wish two = trial_victim_wish;
+	uint8_t before[16];
+
+	trial_begin();
+	memcpy(before, (void *)trial_victim, sizeof before);
+	two.argument = 2;
+	two.name = "two";
+	trial_arm_detour(&trial_victim_wish);
+	cr_assert_eq(trial_victim(41), 42);
+	trial_arm_detour(&two);
+	cr_assert_eq(trial_victim(42), 43);
+	cr_assert_eq(trial_events(0), 2);
+	cr_assert_eq(trial_last[0], 42);
+	cr_assert_eq(trial_events(1), 1);
+	cr_assert_eq(trial_last[0], 42);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_arr_eq((void *)trial_victim, before, sizeof before);
+	cr_assert_eq(trial_victim(1), 2);
+	cr_assert_eq(trial_events(0) + trial_events(1), 3);
+	/* the second alone: by way of the first, which records nothing */
+	trial_arm_detour(&two);
+	cr_assert_eq(trial_victim(5), 6);
+	cr_assert_eq(trial_events(0), 2);
+	cr_assert_eq(trial_events(1), 2);
+	cr_assert_eq(trial_let_go(), 0);
+}
+
+Test(chain, both_come_in_one_batch_in_any_number)
+{
+	struct trial_wish wishes[3];
+	struct detour_result result;
+	union trial_record record;
+
+	trial_begin();
+	for (int i = 0; i < 3; i++) {
+		wishes[i] = named(&trial_victim_wish, (const char *[]){ "a", "b", "c" }[i]);
+		trial_compose(&record, &wishes[i]);
+		cr_assert_eq(trial_place(&record), 0);
+	}
+	cr_assert_eq(trial_commit(&result), 0);
+	cr_assert_eq(result.markers, 3);
+	cr_assert_eq(result.sites, 1, "one jump");
+	cr_assert_eq(trial_victim(1), 2);
+	for (uint32_t id = 0; id < 3; id++)
+		cr_assert_eq(trial_events(id), 1);
+	cr_assert_eq(trial_let_go(), 0);
+}
+
+Test(chain, a_session_that_ends_leaves_the_other_its_event)
+{
+	struct trial_wish other = named(&trial_victim_wish, "other");
+	uint8_t before[16];
+
+	trial_begin();
+	other_begin();
+	memcpy(before, (void *)trial_victim, sizeof before);
+	for (int turn = 0; turn < 2; turn++) {
+		uint64_t had = trial_events(0), others = other_events();
+
+		/* whose is the jump, and whose the link: either way */
+		trial_arm_detour(&trial_victim_wish);
+		other_arm(&other);
+		trial_victim(1);
+		cr_assert_eq(trial_events(0), had + 1);
+		cr_assert_eq(other_events(), others + 1);
+		if (turn) {
+			other_let_go();
+			trial_victim(2);
+			cr_assert_eq(trial_events(0), had + 2);
+			cr_assert_eq(other_events(), others + 1);
+			cr_assert_eq(trial_let_go(), 0);
+		} else {
+			trial_let_go();
+			cr_assert_eq(*(uint8_t *)trial_victim, 0xe9);
+			trial_victim(2);
+			cr_assert_eq(trial_events(0), had + 1);
+			cr_assert_eq(other_events(), others + 2);
+			cr_assert_eq(other_last, 2);
+			cr_assert_eq(other_let_go(), 0);
+		}
+		cr_assert_arr_eq((void *)trial_victim, before, sizeof before);
+	}
+}
+
+Test(chain, two_sessions_have_the_same_event)
+{
+	trial_begin();
+	other_begin();
+	trial_arm_detour(&trial_victim_wish);
+	other_arm(&trial_victim_wish);
+	trial_victim(1);
+	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(other_events(), 1);
+	trial_let_go();
+	trial_victim(2);
+	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(other_events(), 2);
+	cr_assert_eq(other_let_go(), 0);
+	cr_assert_neq(*(uint8_t *)trial_victim, 0xe9);
+}
+
+Test(chain, an_entry_and_a_return_are_two_events)
+{
+	struct trial_wish returning = named(&trial_victim_wish, "returning");
+	struct trial_wish again = named(&trial_victim_wish, "again");
+
+	trial_begin();
+	returning.flags = DETOUR_RETURN | DETOUR_SECRETIVE;
+	returning.argument = 0;
+	again.flags = DETOUR_RETURN | DETOUR_SECRETIVE;
+	again.argument = 0;
+	trial_arm_detour(&trial_victim_wish);
+	trial_arm_detour(&returning);
+	trial_arm_detour(&again);
+	cr_assert_eq(trial_victim(41), 42);
+	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(trial_last[0], 41);
+	for (uint32_t id = 1; id < 3; id++) {
+		cr_assert_eq(trial_events(id), 1);
+		cr_assert_eq(trial_last[0], 42);
+	}
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_eq(trial_victim(41), 42);
+}
+
+Test(chain, relays_and_punned_jumps_have_chains_too)
+{
+	const struct trial_wish *const wishes[] = { &trial_short_wish, &trial_tight_wish };
+	long (*const functions[])(long) = { trial_short, trial_tight };
+	uint8_t before[2][24];
+	uint32_t id = 0;
+
+	trial_begin();
+	for (int i = 0; i < 2; i++) {
+		struct trial_wish other = named(wishes[i], "other");
+
+		memcpy(before[i], (void *)functions[i], sizeof before[i]);
+		trial_arm_detour(wishes[i]);
+		trial_arm_detour(&other);
+		cr_assert_eq(functions[i](41), 42);
+		cr_assert_eq(trial_events(id++), 1);
+		cr_assert_eq(trial_events(id++), 1);
+	}
+	cr_assert_eq(trial_let_go(), 0);
+	for (int i = 0; i < 2; i++)
+		cr_assert_arr_eq((void *)functions[i], before[i], sizeof before[i]);
+}
+
+static uint16_t semaphores[2];
+
+Test(chain, each_has_its_semaphore)
+{
+	struct trial_wish one = trial_victim_wish, two = named(&trial_victim_wish, "two");
+
+	trial_begin();
+	one.semaphore = &semaphores[0];
+	two.semaphore = &semaphores[1];
+	trial_arm_detour(&one);
+	cr_assert_eq(semaphores[0], 1);
+	cr_assert_eq(semaphores[1], 0);
+	trial_arm_detour(&two);
+	cr_assert_eq(semaphores[0], 1);
+	cr_assert_eq(semaphores[1], 1);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_eq(semaphores[0], 0);
+	cr_assert_eq(semaphores[1], 0);
+}
+
+Test(chain, is_of_one_point_and_of_bounded_length)
+{
+	union trial_record record;
+	char name[16];
+	int error = 0, count = 0;
+
+	trial_begin();
+	trial_arm_detour(&trial_victim_wish);
+	trial_compose(&record, &trial_victim_wish);
+	record.head.point += 3;
+	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_TAKEN);
+	trial_compose(&record, &trial_victim_wish);
+	record.head.link_at = 0;
+	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_TAKEN);
+	for (; !error && count < 100; count++) {
+		struct trial_wish wish = named(&trial_victim_wish, name);
+
+		snprintf(name, sizeof name, "name%d", count);
+		trial_compose(&record, &wish);
+		error = trial_place(&record);
+	}
+	cr_assert_eq(error, -WM_E_DETOUR_TAKEN);
+	cr_assert_eq(count, 16);
+	cr_assert_eq(trial_victim(1), 2);
+}
+
+Test(chain, damaged_links_are_refused)
+{
+	union trial_record good, bad;
+
+	trial_begin();
+	trial_compose(&good, &trial_victim_wish);
+	bad = good;
+	bad.head.link_at++;
+	cr_assert_eq(trial_place(&bad), -WM_E_PROTOCOL, "no link there");
+	bad = good;
+	bad.head.event_at = (uint16_t)(bad.head.link_at + 1);
+	cr_assert_eq(trial_place(&bad), -WM_E_PROTOCOL, "behind its link");
+	bad = good;
+	bad.head.link_at = (uint16_t)(bad.head.code_bytes - 4);
+	cr_assert_eq(trial_place(&bad), -WM_E_PROTOCOL, "past the end");
+}
+
+/* ---- while threads run ---- */
+
+#define THREADS 4
+
+static int is_over;
+
+static void *run(void *data)
+{
+	long wrong = 0;
+
+	(void)data;
+	for (long i = 0; !__atomic_load_n(&is_over, __ATOMIC_RELAXED); i++)
+		wrong += trial_victim(i) != i + 1;
+	return (void *)wrong;
+}
+
+Test(chain, grows_while_threads_run_through_it, .timeout = 60)
+{
+	pthread_t threads[THREADS];
+	void *wrong;
+	char name[16];
+
+	trial_begin();
+	other_begin();
+	for (int i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, run, NULL), 0);
+	for (int i = 0; i < 15; i++) {
+		struct trial_wish wish = named(&trial_victim_wish, name);
+
+		snprintf(name, sizeof name, "name%d", i);
+		if (i % 2)
+			other_arm(&wish);
+		else
+			trial_arm_detour(&wish);
+		if (i % 5 == 4)
+			cr_assert_eq(trial_let_go() + other_let_go(), 0);
+	}
+	trial_let_go();
+	other_let_go();
+	__atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(threads[i], &wrong);
+		cr_assert_null(wrong);
+	}
+	cr_assert_neq(*(uint8_t *)trial_victim, 0xe9);
+}
