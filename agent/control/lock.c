@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <time.h>
 
@@ -49,18 +50,68 @@ int lock_is_mine(const struct lock *lock)
 	       __atomic_load_n(&lock->owner, __ATOMIC_RELAXED) == self();
 }
 
+/*
+ * Not those that stand for what an instruction did (a filter's SIGSYS may have to be answered before it
+ * can go on), nor the one by which libc has every thread change its user (33).
+ */
+static uint64_t signals_to_hold(void)
+{
+	static const int kept[] = { SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV, SIGSYS, 33 };
+	uint64_t all = ~UINT64_C(0);
+
+	for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
+		all &= ~(UINT64_C(1) << (kept[i] - 1));
+	return all;
+}
+
+static void set_signals(int how, const uint64_t *set, uint64_t *before)
+{
+	syscall_raw(SYS_rt_sigprocmask, how, (long)set, (long)before, sizeof *set);
+}
+
+static void hold_off(struct lock_holder *holder)
+{
+	uint64_t hold = signals_to_hold();
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &holder->cancel_state);
+	set_signals(SIG_BLOCK, &hold, &holder->signals_before);
+	holder->signals_held = holder->signals_before | hold;
+}
+
+/*
+ * Between a fork's handlers the program's own run, which may let signals in or hold them off for good:
+ * what they have changed stays.
+ */
+static void let_in(const struct lock_holder *holder)
+{
+	uint64_t now = 0, after;
+
+	set_signals(SIG_BLOCK, NULL, &now);
+	after = (now & holder->signals_before) | (now & ~holder->signals_held);
+	if (after != now)
+		set_signals(SIG_SETMASK, &after, NULL);
+	pthread_setcancelstate(holder->cancel_state, NULL);
+}
+
 static int try_take(struct lock *lock, uint32_t held)
 {
+	struct lock_holder holder;
 	uint32_t none = 0;
 
-	if (!__atomic_compare_exchange_n(&lock->word, &none, held, 0, __ATOMIC_ACQUIRE,
-					 __ATOMIC_RELAXED))
+	if (__atomic_load_n(&lock->word, __ATOMIC_RELAXED))
 		return 0;
+	hold_off(&holder);
+	if (!__atomic_compare_exchange_n(&lock->word, &none, held, 0, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED)) {
+		let_in(&holder);
+		return 0;
+	}
+	lock->holder = holder;
 	__atomic_store_n(&lock->owner, self(), __ATOMIC_RELAXED);
 	return 1;
 }
 
-static int take(struct lock *lock, unsigned int timeout_ms)
+int lock_take(struct lock *lock, unsigned int timeout_ms)
 {
 	uint64_t end_ns, now_ns;
 
@@ -85,34 +136,21 @@ static int take(struct lock *lock, unsigned int timeout_ms)
 	return 0;
 }
 
-int lock_take(struct lock *lock, unsigned int timeout_ms)
-{
-	int before, error;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
-	error = take(lock, timeout_ms);
-	if (error)
-		pthread_setcancelstate(before, NULL);
-	else
-		lock->cancel_state = before;
-	return error;
-}
-
 void lock_release(struct lock *lock)
 {
-	int before = lock->cancel_state;
+	struct lock_holder holder = lock->holder;
 
 	__atomic_store_n(&lock->owner, 0, __ATOMIC_RELAXED);
 	if (__atomic_exchange_n(&lock->word, 0, __ATOMIC_RELEASE) == 2)
 		syscall_raw(SYS_futex, (long)&lock->word, FUTEX_WAKE_PRIVATE, 1, 0);
-	pthread_setcancelstate(before, NULL);
+	let_in(&holder);
 }
 
 void lock_forked(struct lock *lock, int mine)
 {
-	int before = lock->cancel_state;
+	struct lock_holder holder = lock->holder;
 
 	*lock = (struct lock){ 0 };
 	if (mine)
-		pthread_setcancelstate(before, NULL);
+		let_in(&holder);
 }

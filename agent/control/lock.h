@@ -9,18 +9,25 @@
 
 #include <stdint.h>
 
+/* What is to be as it was once it is released. */
+struct lock_holder {
+	int cancel_state;
+	uint64_t signals_before, signals_held; /* masks as the kernel has them */
+};
+
 struct lock {
-	uint32_t word;	  /* 0 free, 1 held, 2 held and somebody waits */
-	uintptr_t owner;  /* the thread pointer of who holds it */
-	int cancel_state; /* what pthread_setcancelstate() is to restore */
+	uint32_t word;	 /* 0 free, 1 held, 2 held and somebody waits */
+	uintptr_t owner; /* the thread pointer of who holds it */
+	struct lock_holder holder;
 };
 
 extern struct lock agent_lock;
 
 /*
- * Take the lock; while it is held its thread can't be cancelled, since that would be the end of it in
- * the middle of a change, with the lock. Waits timeout_ms at most, 0: not at all. Returns 0; -EBUSY when the time is over;
- * -EDEADLK when the caller has it already (a signal handler in the middle of it).
+ * Take the lock. While it is held its thread can't be cancelled and takes no signal, but for those that
+ * its own instructions raise and libc's: a handler that ends the thread, leaves by siglongjmp() or takes
+ * its time would do so in the middle of a change, with the lock. Waits timeout_ms at most, 0: not at
+ * all. Returns 0; -EBUSY when the time is over; -EDEADLK when the caller has it already.
  */
 int lock_take(struct lock *lock, unsigned int timeout_ms);
 

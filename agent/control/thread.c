@@ -480,18 +480,22 @@ static void *keeper_main(void *unused)
 	return NULL;
 }
 
+/* Under the life lock, whose holder's signals are held off: the creator's own mask is that of before. */
 static int make_keeper(void)
 {
-	sigset_t all;
+	sigset_t all, before;
 	pthread_t keeper;
 	int error;
 
 	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &control.creator_mask);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	control.creator_mask = before;
+	memcpy(&control.creator_mask, &control.life.holder.signals_before,
+	       sizeof control.life.holder.signals_before);
 	error = make_thread(keeper_main, &keeper);
 	if (!error)
 		pthread_detach(keeper);
-	pthread_sigmask(SIG_SETMASK, &control.creator_mask, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return error;
 }
 
