@@ -2,12 +2,15 @@
 #include "session/stop.h"
 #include "session/target.h"
 #include "session/target_test.h"
+#include "session/tracee.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -120,4 +123,27 @@ Test(stop, a_tool_that_is_killed_lets_all_run_on, .timeout = 30)
 		waitpid(tool, NULL, 0);
 	}
 	subject_end(&subject);
+}
+
+Test(stop, a_child_of_ours_keeps_its_end_for_who_waits, .timeout = 30)
+{
+	int signal, status, go[2];
+	pid_t child;
+	char byte;
+
+	cr_assert_eq(pipe(go), 0);
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(go[1]);
+		_exit(read(go[0], &byte, 1) == 0 ? 7 : 1);
+	}
+	close(go[0]);
+	cr_assert_eq(tracee_seize(child), 0);
+	cr_assert_eq(tracee_wait(child, tracee_deadline(10000), &signal), TRACEE_INTERRUPTED);
+	cr_assert_eq(ptrace(PTRACE_CONT, child, NULL, NULL), 0);
+	close(go[1]);
+	cr_assert_eq(tracee_wait(child, tracee_deadline(10000), &signal), -ESRCH);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }

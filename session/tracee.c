@@ -43,19 +43,49 @@ static int stop_kind(int status, int *signal)
 	return TRACEE_SIGNAL;
 }
 
+/* As waitid(2), at once. 1 when `what` has come, 0 when not, -ESRCH when there is nothing to wait for. */
+static int look(pid_t tid, int what, siginfo_t *info)
+{
+	int got;
+
+	info->si_pid = 0;
+	/* __WNOTHREAD: another thread of ours may hold tracees of its own */
+	do
+		got = waitid(P_PID, (id_t)tid, info, what | WNOHANG | __WALL | __WNOTHREAD);
+	while (got < 0 && errno == EINTR);
+	return got < 0 ? -ESRCH : info->si_pid == tid;
+}
+
+/*
+ * Whether it has ended. Of a child of our own, which is somebody's in this process to wait for, the end
+ * is left there: a wait takes it from both, the parent and the tracer.
+ */
+static int has_ended(pid_t tid)
+{
+	siginfo_t info;
+	int found = look(tid, WEXITED | WNOWAIT, &info);
+
+	/* a tracer is told of stops as well, whether it asks for them or not */
+	if (found <= 0 || info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED)
+		return found < 0;
+	if (target_status_number(tid, "PPid") != getpid() ||
+	    target_status_number(tid, "Tgid") != tid)
+		look(tid, WEXITED, &info);
+	return 1;
+}
+
 int tracee_wait(pid_t tid, uint64_t deadline_ns, int *signal)
 {
 	long sleep_ns = 5000;
 
 	for (unsigned int tries = 0;; tries++) {
-		int status;
-		/* __WNOTHREAD: another thread of ours may hold tracees of its own */
-		pid_t got = waitpid(tid, &status, WNOHANG | __WALL | __WNOTHREAD);
+		siginfo_t info;
 
-		if (got < 0 && errno != EINTR)
+		/* its status is what wait(2) has behind the low byte */
+		if (look(tid, WSTOPPED, &info) > 0)
+			return stop_kind(info.si_status << 8 | 0x7f, signal);
+		if (has_ended(tid))
 			return -ESRCH;
-		if (got == tid)
-			return WIFSTOPPED(status) ? stop_kind(status, signal) : -ESRCH;
 		if (tries < SPINS)
 			continue;
 		if (tracee_late(deadline_ns))
