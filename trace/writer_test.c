@@ -231,6 +231,16 @@ static unsigned int open_files(void)
 	return count;
 }
 
+/* For babeltrace2, which opens all streams at once: as many as may be. */
+static rlim_t raise_limit(void)
+{
+	struct rlimit limit = { 0 };
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_max;
+}
+
 Test(writer, thousands_of_streams_take_few_descriptors)
 {
 	struct sample sample = { .head = { .pid = 10 } };
@@ -253,6 +263,8 @@ Test(writer, thousands_of_streams_take_few_descriptors)
 	cr_assert_eq(open_files(), before);
 	cr_assert_gt(size_of("10-1000-0"), 0);
 	cr_assert_gt(size_of("10-1001-1-1"), 0);
+	if (raise_limit() < 6100)
+		cr_skip_test("babeltrace2 may not open 6000 files here");
 	expect_events(6000);
 	sample_release(&sample);
 	sample_folder_remove(dir);
