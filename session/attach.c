@@ -60,7 +60,7 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_
 	if (err)
 		return session_fail(session, err, "pid %d", (int)pid);
 	*uid = target.uid;
-	if (target.state == 'Z' || target.state == 'X')
+	if (target_has_ended(&target))
 		return session_fail(session, -WM_E_GONE, "pid %d", (int)pid);
 	if (target.uid != geteuid() && geteuid() != 0) {
 		err = target_denied(&target, detail);

@@ -553,7 +553,7 @@ static int inject(struct injection *injection, pid_t pid)
 	for (int again = 0; again < EXECS_MAX && err == -WM_E_GONE; again++) {
 		struct target target;
 
-		if (target_read(&target, pid) || target.state == 'Z')
+		if (target_read(&target, pid) || target_has_ended(&target))
 			break;
 		sleep_us(1000);
 		err = attempt(injection, pid);

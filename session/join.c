@@ -112,7 +112,7 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 				    (int)pid);
 	err = attach_once(session, pid);
 	for (int again = 0; err == -WM_E_GONE && again < ATTACHES_MAX; again++) {
-		if (target_read(&target, pid) || target.state == 'Z')
+		if (target_read(&target, pid) || target_has_ended(&target))
 			break;
 		session_step(session, 5);
 		err = attach_once(session, pid);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/loaded.h"
+#include "session/target.h"
 
 #include "base/elf.h"
 #include "base/maps.h"
@@ -115,12 +116,16 @@ static int consider(struct loaded_list *list, const struct maps *maps, const str
 int loaded_read(struct loaded_list *list, pid_t pid)
 {
 	struct maps maps = { 0 };
+	struct target target;
 	char path[64];
 	int err;
 
 	*list = (struct loaded_list){ .mem = -1, .pid = pid };
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	list->mem = open(path, O_RDONLY | O_CLOEXEC);
+	/* a leader that has ended has no memory to show, while other threads live on */
+	if (list->mem < 0 && errno == ESRCH && !target_read(&target, pid) && target.live_tid != pid)
+		return loaded_read(list, target.live_tid);
 	if (list->mem < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
 	err = maps_read(&maps, pid);

@@ -319,13 +319,18 @@ static pid_t filtered_thread(const struct target *target)
 	return found;
 }
 
+int target_has_ended(const struct target *target)
+{
+	return target->live_tid == target->pid && (target->state == 'Z' || target->state == 'X');
+}
+
 int target_check(const struct target *target, struct detail detail)
 {
 	pid_t filtered;
 
 	if (target->pid == getpid())
 		return detail_set(detail, -EINVAL, "process %d is this one", target->pid);
-	if (target->live_tid == target->pid && (target->state == 'Z' || target->state == 'X'))
+	if (target_has_ended(target))
 		return detail_set(
 			detail, -WM_E_GONE,
 			"process %d (%s) has ended; its parent %d has not fetched its status",

@@ -36,6 +36,9 @@ int detail_set(struct detail detail, int error, const char *format, ...)
 /* Fill in. 0, -ESRCH when there is none or it ended meanwhile, -errno. */
 int target_read(struct target *target, pid_t pid);
 
+/* Whether it was over then: the leader, and no other thread lived on. */
+int target_has_ended(const struct target *target);
+
 /*
  * Nothing is touched: would an agent be loaded into it? 0 or the cause, with words about it:
  * -ESRCH, -EPERM, -WM_E_GONE, -WM_E_TRACED, -WM_E_STOPPED, -WM_E_SECCOMP, -WM_E_FOREIGN_ARCH,

@@ -154,6 +154,42 @@ EOF
 cc -shared -fPIC -o between.so between.c || exit 1
 run 0 -e 'func:*@libc.so.6' -o between -- env LD_PRELOAD="./between.so:$WAYMARK_AGENT" ./probed 100 4
 
+# A program whose first thread has ended while others go on.
+cat >headless.c <<'EOF'
+#include <pthread.h>
+#include <unistd.h>
+__attribute__((noinline)) int work(int n)
+{
+	__asm__ volatile("" : "+r"(n));
+	return n * 3 + 1;
+}
+static void *run(void *data)
+{
+	for (int i = 0; i < 60000; i++) {
+		if (work(i) != i * 3 + 1)
+			_exit(1);
+		usleep(1000);
+	}
+	return data;
+}
+int main(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, run, NULL);
+	pthread_exit(NULL);
+}
+EOF
+cc -O1 -o headless headless.c -lpthread || exit 1
+headless=$pid
+start ./headless
+sleep 0.3
+run 0 --json --for 500ms -e func:work@headless/ret,arg1/ -o headless.trace -p "$pid"
+[ "$(count headless.trace headless:work:end)" -gt 10 ] || fail "few events where the first thread has ended"
+kill -0 "$pid" || fail "a program without its first thread did not outlive us"
+kill -9 "$pid"
+pid=$headless
+
 # A tracer that came meanwhile keeps the jumps from being taken away: that is done when it has gone.
 if command -v strace >/dev/null; then
 	"$waymark" record -o traced -e 'func:*@probed' --for 3s -p "$pid" 2>words &

@@ -44,7 +44,7 @@ int hello_send(int fd, unsigned int flags)
 		.launched = (flags & SESSION_LAUNCHED) != 0,
 	};
 	char path[4096];
-	ssize_t bytes = kernel_readlink("/proc/self/exe", path, sizeof path - 1);
+	ssize_t bytes = kernel_readlink("/proc/thread-self/exe", path, sizeof path - 1);
 
 	path[bytes > 0 ? bytes : 0] = 0;
 	return message_send(fd, CONTROL_HELLO, 0, &hello, sizeof hello, path, strlen(path) + 1, -1,

@@ -24,7 +24,7 @@ static const char *read_hex(const char *at, uintptr_t *value)
 	return at;
 }
 
-/* One line of /proc/self/maps, NUL-terminated: proc_pid_maps(5). */
+/* One line of /proc/thread-self/maps, NUL-terminated: proc_pid_maps(5). */
 static int read_line(const char *at, struct line *line)
 {
 	at = read_hex(at, &line->start);
@@ -60,7 +60,7 @@ int gaps_find(void (*found)(const struct gap *, void *), void *data)
 	struct line before = { 0 }, line, last = { .start = GAPS_HIGHEST - 4096 };
 	size_t have = 0;
 	ssize_t got;
-	int fd = kernel_open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int fd = kernel_open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;

@@ -195,7 +195,7 @@ void linkmap_path(const struct text *text, const struct linkmap_module *module, 
 	long bytes = 0;
 
 	if (module->place.phdrs) {
-		bytes = kernel_readlink("/proc/self/exe", path, LINKMAP_PATH_MAX - 1);
+		bytes = kernel_readlink("/proc/thread-self/exe", path, LINKMAP_PATH_MAX - 1);
 		path[bytes > 0 ? bytes : 0] = 0;
 		return;
 	}
