@@ -7,25 +7,21 @@
  *	victim SHARED PLUGIN
  */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/torture/party.h"
 #include "victim.h"
 
 __thread volatile int hit_pending;
 static __thread volatile unsigned int
-	pending_below;			/* hits that handlers of this thread interrupted */
-static __thread volatile int is_parked; /* handlers on this thread hit nothing */
-static __thread volatile int may_jump;	/* jump_to is set, and nothing but markers runs */
+	pending_below;		       /* hits that handlers of this thread interrupted */
+static __thread volatile int may_jump; /* jump_to is set, and nothing but markers runs */
 static __thread sigjmp_buf jump_to;
 static __thread unsigned int random_state;
 
@@ -49,7 +45,7 @@ static void on_signal(int signal_number)
 {
 	int below = hit_pending;
 
-	if (is_parked)
+	if (party_is_parked)
 		return;
 	pending_below += (unsigned int)below;
 	hit_pending = 0;
@@ -68,39 +64,9 @@ static void on_signal(int signal_number)
 	siglongjmp(jump_to, 1);
 }
 
-static void block_signals(int how)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGALRM);
-	sigaddset(&set, SIGPROF);
-	pthread_sigmask(how, &set, NULL);
-}
-
-static int is_paused(void)
-{
-	return __atomic_load_n(&shared->pause, __ATOMIC_ACQUIRE);
-}
-
 static int is_over(void)
 {
 	return __atomic_load_n(&shared->stop, __ATOMIC_RELAXED);
-}
-
-/* Between its hits each thread comes here; it stays while the driver wants quiet. */
-static void gate(void)
-{
-	if (!is_paused())
-		return;
-	is_parked = 1; /* before the count: from there on no handler hits */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_fetch_add(&shared->parked, 1, __ATOMIC_SEQ_CST);
-	while (is_paused())
-		usleep(200);
-	__atomic_fetch_sub(&shared->parked, 1, __ATOMIC_SEQ_CST);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	is_parked = 0;
 }
 
 static void *work(void *data)
@@ -111,7 +77,7 @@ static void *work(void *data)
 
 	random_state = (unsigned int)number * 77 + 1;
 	while (!is_over()) {
-		gate();
+		party_gate();
 		if (!sigsetjmp(jump_to, 1)) {
 			may_jump = 1;
 			groups[(pass + (unsigned int)number * 3) % 10]();
@@ -137,7 +103,8 @@ static void *work(void *data)
 /* A child runs through markers that may be armed, under its own pid, then ends or executes another. */
 static void child_main(unsigned int turn)
 {
-	block_signals(SIG_UNBLOCK);
+	counts = &private_counts;
+	party_signals(SIG_UNBLOCK);
 	for (int i = 0; i < 10; i++)
 		groups[i]();
 	if (turn % 4 == 0)
@@ -149,22 +116,8 @@ static void *churn_forks(void *data)
 {
 	(void)data;
 	for (unsigned int turn = 0; !is_over(); turn++) {
-		int status = 0;
-		pid_t pid;
-
-		gate();
-		block_signals(
-			SIG_BLOCK); /* no handler may count before `counts` is the child's own */
-		pid = fork();
-		if (!pid) {
-			counts = &private_counts;
-			child_main(turn);
-		}
-		block_signals(SIG_UNBLOCK);
-		if (pid < 0 || waitpid(pid, &status, 0) != pid || status) {
-			fprintf(stderr, "victim: a child ended with status %x\n", status);
-			abort();
-		}
+		party_gate();
+		party_fork(child_main, turn);
 		note(&shared->forks);
 		usleep(5000);
 	}
@@ -178,7 +131,7 @@ static void *churn_loads(void *data)
 		void *plugin;
 		void (*run)(int);
 
-		gate();
+		party_gate();
 		plugin = dlopen(plugin_path, RTLD_NOW);
 		if (!plugin) {
 			fprintf(stderr, "victim: %s\n", dlerror());
@@ -205,7 +158,7 @@ static void *churn_threads(void *data)
 	for (long turn = 0; !is_over(); turn++) {
 		pthread_t thread;
 
-		gate();
+		party_gate();
 		if (pthread_create(&thread, NULL, short_life, (void *)turn) ||
 		    pthread_join(thread, NULL))
 			abort();
@@ -215,38 +168,16 @@ static void *churn_threads(void *data)
 	return NULL;
 }
 
-static void start_timers(void)
-{
-	struct itimerval every = { .it_interval = { 0, 1000 }, .it_value = { 0, 1000 } };
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-
-	sigaction(SIGALRM, &action, NULL);
-	sigaction(SIGPROF, &action, NULL);
-	setitimer(ITIMER_REAL, &every, NULL);
-	setitimer(ITIMER_PROF, &every, NULL);
-}
-
 int main(int argc, char **argv)
 {
 	static void *(*const all[PARTIES])(void *) = { work,	    work,	 work,	       work,
 						       churn_forks, churn_loads, churn_threads };
-	pthread_t threads[PARTIES];
-	int fd = argc == 3 ? open(argv[1], O_RDWR | O_CLOEXEC) : -1;
-
-	if (fd < 0)
+	if (argc != 3)
 		return 2;
-	counts = shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
+	counts = shared = party_map(argv[1], sizeof(*shared));
+	if (!shared)
+		return 2;
 	plugin_path = argv[2];
-	if (shared == MAP_FAILED)
-		return 2;
-	start_timers();
-	for (long i = 0; i < PARTIES; i++)
-		if (pthread_create(&threads[i], NULL, all[i], (void *)i))
-			return 2;
-	block_signals(SIG_BLOCK); /* the main thread is no party */
-	__atomic_store_n(&shared->ready, 1, __ATOMIC_RELEASE);
-	for (int i = 0; i < PARTIES; i++)
-		pthread_join(threads[i], NULL);
-	return 0;
+	party_begin(&shared->pause, &shared->parked, on_signal);
+	return party_run(all, PARTIES, &shared->ready);
 }

@@ -7,10 +7,10 @@
  *
  *	victim SHARED PLUGIN
  */
+#include "tests/torture/party.h"
 #include "victim.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -18,15 +18,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
 
-static __thread volatile int is_parked; /* handlers on this thread do nothing */
-static __thread volatile int may_jump;	/* jump_to is set, and nothing but points is called */
+static __thread volatile int may_jump; /* jump_to is set, and nothing but points is called */
 static __thread sigjmp_buf jump_to;
 static __thread unsigned int random_state;
 
@@ -63,7 +60,7 @@ void count_site(void)
 
 static void on_signal(int signal_number)
 {
-	if (is_parked)
+	if (party_is_parked)
 		return;
 	work_in_handler((uint32_t)signal_number);
 	note(&counts->signals);
@@ -76,39 +73,9 @@ static void on_signal(int signal_number)
 	siglongjmp(jump_to, 1);
 }
 
-static void block_signals(int how)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGALRM);
-	sigaddset(&set, SIGPROF);
-	pthread_sigmask(how, &set, NULL);
-}
-
-static int is_paused(void)
-{
-	return __atomic_load_n(&shared->pause, __ATOMIC_ACQUIRE);
-}
-
 static int is_over(void)
 {
 	return __atomic_load_n(&shared->stop, __ATOMIC_RELAXED);
-}
-
-/* Between its passes each thread comes here; it stays while the driver wants quiet. */
-static void gate(void)
-{
-	if (!is_paused())
-		return;
-	is_parked = 1; /* before the count: from there on no handler calls a point */
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	__atomic_fetch_add(&shared->parked, 1, __ATOMIC_SEQ_CST);
-	while (is_paused())
-		usleep(200);
-	__atomic_fetch_sub(&shared->parked, 1, __ATOMIC_SEQ_CST);
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	is_parked = 0;
 }
 
 /* Handlers may jump out of these. */
@@ -134,7 +101,7 @@ static void *work(void *data)
 
 	random_state = number * 77 + 1;
 	while (!is_over()) {
-		gate();
+		party_gate();
 		works[pass % WORKS](pass % 30011);
 		pass++;
 		if (pass % 16 == 0) {
@@ -149,6 +116,7 @@ static void *work(void *data)
 
 static void child_main(unsigned int turn)
 {
+	counts = &private_counts;
 	for (uint32_t i = 0; i < WORKS; i++)
 		works[i](turn + i);
 	if (turn % 4 == 0)
@@ -160,23 +128,8 @@ static void *churn_forks(void *data)
 {
 	(void)data;
 	for (unsigned int turn = 0; !is_over(); turn++) {
-		int status = 0;
-		pid_t pid;
-
-		gate();
-		block_signals(
-			SIG_BLOCK); /* no handler may count before `counts` is the child's own */
-		pid = fork();
-		if (!pid) {
-			counts = &private_counts;
-			child_main(turn);
-		}
-		block_signals(SIG_UNBLOCK);
-		if (pid < 0 || waitpid(pid, &status, 0) != pid || status) {
-			fprintf(stderr, "victim: a child ended with status %x\n",
-				(unsigned int)status);
-			abort();
-		}
+		party_gate();
+		party_fork(child_main, turn);
 		note(&shared->forks);
 		usleep(5000);
 	}
@@ -193,7 +146,7 @@ static void *churn_spawns(void *data)
 		int status = 0;
 		pid_t pid;
 
-		gate();
+		party_gate();
 		if (posix_spawn(&pid, argv[0], NULL, NULL, argv, environ) ||
 		    waitpid(pid, &status, 0) != pid || status)
 			victim_fail("a spawned program failed");
@@ -210,7 +163,7 @@ static void *churn_loads(void *data)
 		uint64_t (*run)(uint64_t times);
 		void *plugin;
 
-		gate();
+		party_gate();
 		plugin = dlopen(plugin_path, RTLD_NOW);
 		if (!plugin)
 			victim_fail(dlerror());
@@ -240,7 +193,7 @@ static void *churn_threads(void *data)
 		void *wanted = turn % 3 ? (void *)turn : PTHREAD_CANCELED, *got;
 		pthread_t thread;
 
-		gate();
+		party_gate();
 		if (pthread_create(&thread, NULL, short_life, (void *)turn))
 			victim_fail("no thread");
 		if (turn % 3 == 0) {
@@ -253,17 +206,6 @@ static void *churn_threads(void *data)
 		usleep(1000);
 	}
 	return NULL;
-}
-
-static void start_timers(void)
-{
-	struct itimerval every = { .it_interval = { 0, 1000 }, .it_value = { 0, 1000 } };
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
-
-	sigaction(SIGALRM, &action, NULL);
-	sigaction(SIGPROF, &action, NULL);
-	setitimer(ITIMER_REAL, &every, NULL);
-	setitimer(ITIMER_PROF, &every, NULL);
 }
 
 /* The last session may not be over for it yet. */
@@ -281,25 +223,18 @@ int main(int argc, char **argv)
 	static void *(*const all[PARTIES])(void *) = { work,	    work,	  work,
 						       work,	    churn_forks,  churn_spawns,
 						       churn_loads, churn_threads };
-	pthread_t threads[PARTIES];
-	int fd = argc == 3 ? open(argv[1], O_RDWR | O_CLOEXEC) : -1;
+	int status;
 
-	if (fd < 0)
+	if (argc != 3)
 		return 2;
-	counts = shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
+	counts = shared = party_map(argv[1], sizeof(*shared));
+	if (!shared)
+		return 2;
 	plugin_path = argv[2];
-	if (shared == MAP_FAILED)
-		return 2;
 	work_prepare();
-	start_timers();
-	for (long i = 0; i < PARTIES; i++)
-		if (pthread_create(&threads[i], NULL, all[i], (void *)i))
-			return 2;
-	block_signals(SIG_BLOCK); /* the main thread is no party */
-	__atomic_store_n(&shared->ready, 1, __ATOMIC_RELEASE);
-	for (int i = 0; i < PARTIES; i++)
-		pthread_join(threads[i], NULL);
-	check_semaphore();
-	return 0;
+	party_begin(&shared->pause, &shared->parked, on_signal);
+	status = party_run(all, PARTIES, &shared->ready);
+	if (!status)
+		check_semaphore();
+	return status;
 }
