@@ -74,7 +74,11 @@ int session_fail(struct wm_session *session, int error, const char *format, ...)
  */
 int session_step(struct wm_session *session, int timeout_ms);
 
-#define ANSWER_WAIT_MS 5000 /* for the answer to a request */
+/*
+ * For the answer to a request. An agent that is not stuck gives it sooner, even if all that it may be at
+ * before it takes its longest: a look at the modules (3 s), a tick (4 s), and the request itself (5 s).
+ */
+#define ANSWER_WAIT_MS 15000
 
 /*
  * Step until the process has answered all its requests. 0, the first error that it answered,

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #define ARM_MS 1000	/* for all tries together */
+#define STARVED_TIMES 3 /* as long, while no try has had all threads stopped */
 #define STOP_FIRST_MS 8 /* how long a try waits for the threads, the first and the last */
 #define STOP_LAST_MS 200
 #define PAUSE_FIRST_NS 500000
@@ -120,6 +121,12 @@ static int is_passing(int error)
 	return error == -WM_E_STRICT || error == -EAGAIN || error == -WM_E_TRACED;
 }
 
+/* Some thread waited for a processor, for its vfork(2)'s child or the like: it will stop in time. */
+static int is_starved(int error)
+{
+	return error == -WM_E_STRICT || error == -EAGAIN;
+}
+
 static int stands(const struct text *text, const struct detour *detour)
 {
 	uint8_t found[DETOUR_JUMP_BYTES];
@@ -157,7 +164,7 @@ static void mark_standing(const struct text *text, struct list *list, int arm)
 static int try_all(const struct text *text, struct list *list, int arm, unsigned int timeout_ms,
 		   struct detour_result *result)
 {
-	uint64_t end_ns = lock_now_ns() + (uint64_t)timeout_ms * 1000000;
+	uint64_t begin_ns = lock_now_ns(), wait_ns = (uint64_t)timeout_ms * 1000000;
 	unsigned int patience_ms = STOP_FIRST_MS;
 	long pause_ns = PAUSE_FIRST_NS;
 	int error = 0;
@@ -171,9 +178,12 @@ static int try_all(const struct text *text, struct list *list, int arm, unsigned
 		result->stopped_ns += outcome.stopped_ns;
 		if (outcome.done_ns)
 			result->done_ns = outcome.done_ns;
-		if ((error && !is_passing(error)) || !undone(list) || lock_now_ns() >= end_ns)
+		if ((error && !is_passing(error)) || !undone(list) ||
+		    lock_now_ns() - begin_ns >= (is_starved(error) ? STARVED_TIMES : 1) * wait_ns)
 			break;
-		kernel_sleep_ns(pause_ns);
+		/* those that did stop are to run for as long as they stood still */
+		kernel_sleep_ns((long)outcome.stopped_ns > pause_ns ? (long)outcome.stopped_ns
+								    : pause_ns);
 		pause_ns = pause_ns < PAUSE_LAST_NS ? pause_ns * 2 : pause_ns;
 		patience_ms = patience_ms < STOP_LAST_MS ? patience_ms * 2 : patience_ms;
 	}
