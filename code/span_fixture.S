@@ -134,6 +134,33 @@ begin relayed
 	.balign	16, 0x90		/* +9, 7 */
 end relayed
 
+	.skip	140, 0xf4
+
+/* Its only filler is jumped into: at +11. */
+begin filler_target
+	mov	%rdi, %rax		/* +0, 3 */
+1:	dec	%rax			/* +3, 3 */
+	jnz	1b
+	ret				/* +8 */
+	.byte	0x90, 0x90		/* +9 */
+3:	.byte	0x90, 0x90, 0x90, 0x90, 0x90
+	jmp	1b			/* +16 */
+	.skip	140, 0xf4
+	jmp	3b
+	.skip	140, 0xf4
+end filler_target
+
+/* Its only filler is run when the call returns, if it does. */
+begin filler_run
+	mov	%rdi, %rax		/* +0, 3 */
+1:	dec	%rax			/* +3, 3 */
+	jnz	1b
+	call	*%rax			/* +8, 2 */
+	.byte	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90
+	ud2
+	.skip	140, 0xf4
+end filler_run
+
 /* A table that comes from elsewhere. */
 begin computed
 	push	%rbx			/* +0, 1 */

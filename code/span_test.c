@@ -114,6 +114,12 @@ Test(span, takes_a_relay_where_there_is_filler)
 	refused("crossed", 0, WM_E_SPAN_TARGET, "at +2");
 }
 
+Test(span, a_relay_never_lies_where_something_runs)
+{
+	refused("filler_target", 0, WM_E_SPAN_TARGET, "at +3");
+	refused("filler_run", 0, WM_E_SPAN_TARGET, "at +3");
+}
+
 Test(span, what_is_no_instruction_is_refused)
 {
 	refused("one_wide", 1, WM_E_MID_INSTRUCTION, "mov begins at -1");

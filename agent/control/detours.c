@@ -79,6 +79,22 @@ void detours_tick(const struct text *text)
 	detour_tick(text);
 }
 
+/* Whether the message is its records, one behind the other: else nothing of it is placed. */
+static int are_whole(const char *body, size_t bytes, uint32_t count)
+{
+	size_t at = sizeof(struct control_place);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct control_detour *record = (const void *)(body + at);
+
+		if (bytes - at < sizeof *record || record->bytes < sizeof *record ||
+		    record->bytes % 8 || record->bytes > bytes - at)
+			return 0;
+		at += record->bytes;
+	}
+	return at == bytes;
+}
+
 int detours_place(unsigned int lane, const struct text *text, const char *body, size_t bytes,
 		  struct change *change)
 {
@@ -88,13 +104,12 @@ int detours_place(unsigned int lane, const struct text *text, const char *body, 
 	if (bytes < sizeof place)
 		return -WM_E_PROTOCOL;
 	memcpy(&place, body, sizeof place);
+	if (!are_whole(body, bytes, place.count))
+		return -WM_E_PROTOCOL;
 	for (uint32_t i = 0; i < place.count; i++) {
 		const struct control_detour *record = (const void *)(body + at);
 		struct detour_refusal refusal;
 
-		if (bytes - at < sizeof *record || record->bytes < sizeof *record ||
-		    record->bytes % 8 || record->bytes > bytes - at)
-			return -WM_E_PROTOCOL;
 		if (detour_place(text, lane, record, record->bytes, &refusal)) {
 			change->refused++;
 			tell_refused(lane, &refusal);
@@ -103,7 +118,7 @@ int detours_place(unsigned int lane, const struct text *text, const char *body, 
 		}
 		at += record->bytes;
 	}
-	return at == bytes ? 0 : -WM_E_PROTOCOL;
+	return 0;
 }
 
 static void take_result(struct change *change, const struct detour_result *result,

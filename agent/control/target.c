@@ -113,6 +113,25 @@ static void fork_some(void)
 	}
 }
 
+/* Its argument + 1, by instructions whose bytes detours_test.c knows. */
+long diverted(long value);
+__asm__(".text\n.globl diverted\n.type diverted, @function\n.balign 16\n"
+	"diverted:\n\tmov %rdi, %rax\n\tadd $1, %rax\n\tret\n"
+	".size diverted, . - diverted\n");
+
+/* Says where it lies, and calls it for ever. */
+static int call_diverted(void)
+{
+	printf("%p\n", (void *)diverted);
+	fflush(stdout);
+	for (long i = 0;; i++) {
+		if (diverted(i) != i + 1)
+			return 4;
+		if (i % 1000 == 0)
+			usleep(1000);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -131,6 +150,8 @@ int main(int argc, char **argv)
 		load_under_signals(argv[2]);
 		return 0;
 	}
+	if (!strcmp(mode, "divert"))
+		return call_diverted();
 	if (!strcmp(mode, "fork")) {
 		fork_some();
 		return 0;

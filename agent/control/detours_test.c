@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: MIT */
+/* PLACE messages over the socket, whole and damaged in every way: nothing but a refusal comes of those. */
+#include "agent/control/sample_tool.h"
+
+#include "abi/detour.h"
+
+#include <waymark/error.h>
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SPAN_BYTES 7
+#define TEXT "md\ntest\ndiverted\n?\n0\n"
+
+TestSuite(detours, .init = tool_begin, .fini = tool_end, .timeout = 60);
+
+/* One detour without any event's code: the moved instructions, and a jump back. */
+struct place {
+	struct control_place head;
+	struct control_detour detour;
+	uint8_t code[16];
+	struct detour_fixup fixup;
+	struct detour_move move, padding;
+	char text[24];
+};
+
+static uint64_t function;
+
+static struct place compose(void)
+{
+	static const uint8_t original[SPAN_BYTES] = { 0x48, 0x89, 0xf8, 0x48, 0x83, 0xc0, 0x01 };
+	struct place place = {
+		.head = { .count = 1 },
+		.detour = { .bytes = sizeof place - sizeof place.head,
+			    .code_bytes = 16,
+			    .fixup_count = 1,
+			    .move_count = 1,
+			    .span_bytes = SPAN_BYTES,
+			    .tier = TIER_SEVERAL,
+			    .address = function,
+			    .point = function },
+		.move = { .from = 3, .to = 3 },
+		.text = TEXT,
+	};
+
+	memcpy(place.detour.original, original, SPAN_BYTES);
+	memcpy(place.code, original, SPAN_BYTES);
+	place.code[SPAN_BYTES] = 0xe9;
+	memset(place.code + SPAN_BYTES + 5, 0xcc, sizeof place.code - SPAN_BYTES - 5);
+	place.fixup = (struct detour_fixup){ .offset = SPAN_BYTES + 1,
+					     .kind = FIXUP_REL32,
+					     .target = function + SPAN_BYTES };
+	return place;
+}
+
+static struct peer begin(void)
+{
+	struct peer peer;
+	char line[64] = "";
+
+	tool_launch("divert", "");
+	peer = tool_meet();
+	cr_assert_eq(peer_open(&peer, tool.path).error, 0);
+	cr_assert_eq(peer_request(&peer, CONTROL_GO, NULL, 0).error, 0);
+	cr_assert_gt(read(tool.out, line, sizeof line - 1), 0);
+	function = strtoull(line, NULL, 16);
+	cr_assert_neq(function, 0);
+	return peer;
+}
+
+static int first_byte(void)
+{
+	char path[64];
+	uint8_t byte = 0;
+	int fd;
+
+	snprintf(path, sizeof path, "/proc/%d/mem", (int)tool.pid);
+	fd = open(path, O_RDONLY);
+	cr_assert_eq(pread(fd, &byte, 1, (off_t)function), 1);
+	close(fd);
+	return byte;
+}
+
+static void goes_on(struct peer *peer)
+{
+	cr_assert_not(peer->is_gone);
+	cr_assert_eq(kill(tool.pid, 0), 0);
+	cr_assert_eq(peer_request(peer, CONTROL_LIST, NULL, 0).error, 0);
+}
+
+Test(detours, a_whole_one_is_armed_and_let_go)
+{
+	struct peer peer = begin();
+	struct place place = compose();
+	struct control_done done = peer_request(&peer, CONTROL_PLACE, &place, sizeof place);
+
+	cr_assert_eq(done.error, 0);
+	cr_assert_eq(done.refused, 0, "%d", peer.refusal.error);
+	cr_assert_eq(first_byte(), 0x48);
+	done = peer_request(&peer, CONTROL_COMMIT, NULL, 0);
+	cr_assert_eq(done.error, 0);
+	cr_assert_eq(done.markers, 1);
+	cr_assert_eq(first_byte(), 0xe9);
+	usleep(20000);
+	cr_assert_eq(peer_request(&peer, CONTROL_QUIET, NULL, 0).error, 0);
+	cr_assert_eq(first_byte(), 0x48);
+	goes_on(&peer);
+}
+
+/* Each byte of the record, several ways. What is taken though it differs is never armed. */
+Test(detours, no_damaged_byte_does_harm)
+{
+	static const uint8_t changes[] = { 0x01, 0x80, 0xff };
+	struct peer peer = begin();
+	const struct place good = compose();
+	unsigned int refused = 0, taken = 0;
+	struct control_done done;
+
+	for (size_t at = 0; at < sizeof good * 3; at++) {
+		struct place bad = good;
+
+		((uint8_t *)&bad)[at / 3] ^= changes[at % 3];
+		done = peer_request(&peer, CONTROL_PLACE, &bad, sizeof bad);
+		cr_assert_not(peer.is_gone, "byte %zu", at / 3);
+		if (done.error || done.refused)
+			refused++;
+		else
+			taken++;
+		cr_assert(!done.error || done.error == -WM_E_PROTOCOL, "byte %zu: %d", at / 3,
+			  done.error);
+	}
+	cr_log_info("%u refused, %u taken", refused, taken);
+	cr_assert_gt(refused, 300);
+	cr_assert_eq(peer_request(&peer, CONTROL_QUIET, NULL, 0).error, 0);
+	cr_assert_eq(first_byte(), 0x48);
+	goes_on(&peer);
+	/* and who comes then finds all in order */
+	done = peer_request(&peer, CONTROL_PLACE, &good, sizeof good);
+	cr_assert_eq(done.error, 0);
+	cr_assert_eq(peer_request(&peer, CONTROL_COMMIT, NULL, 0).error, 0);
+	usleep(20000);
+	goes_on(&peer);
+}
+
+/* Fields that are checked, each with the answer that it must have. */
+Test(detours, broken_fields_are_refused_by_name)
+{
+	struct peer peer = begin();
+	const struct place good = compose();
+
+#define BROKEN(cause, change)                                                                      \
+	do {                                                                                       \
+		struct place bad = good;                                                           \
+		struct control_done done;                                                          \
+                                                                                                   \
+		change;                                                                            \
+		peer.refusal.error = 0;                                                            \
+		done = peer_request(&peer, CONTROL_PLACE, &bad, sizeof bad);                       \
+		cr_assert_eq(done.error ? done.error : peer.refusal.error, cause,                  \
+			     #change ": %d, %d", done.error, peer.refusal.error);                  \
+		cr_assert_not(peer.is_gone);                                                       \
+	} while (0)
+
+	BROKEN(-WM_E_PROTOCOL, bad.head.count = 0);
+	BROKEN(-WM_E_PROTOCOL, bad.head.count = UINT32_MAX);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.bytes = 0);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.bytes += 8);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.bytes -= 8);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.bytes = UINT32_MAX - 7);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.code_bytes = UINT16_MAX);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.fixup_count = UINT16_MAX);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.move_count = UINT16_MAX);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.span_bytes = 4);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.span_bytes = 255);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.tier = TIER_REFUSED);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.tier = TIER_PUNNED);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.pun = 4);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_SECRETIVE);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = 0x80);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.relay = 8);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.address = UINT64_MAX - 2);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.point = function - 1);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.point = function + SPAN_BYTES + 1);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.types[0][3] = 1);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.types[0][0] = 0xff);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.link_at = 2);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.link_at = UINT16_MAX);
+	BROKEN(-WM_E_PROTOCOL, bad.fixup.kind = 0);
+	BROKEN(-WM_E_PROTOCOL, bad.fixup.kind = FIXUP_RETURN_WORD);
+	BROKEN(-WM_E_PROTOCOL, bad.fixup.offset = 13);
+	BROKEN(-WM_E_PROTOCOL, bad.move.from = SPAN_BYTES);
+	BROKEN(-WM_E_PROTOCOL, bad.move.to = 16);
+	BROKEN(-WM_E_PROTOCOL, bad.text[1] = 'x');
+	BROKEN(-WM_E_PROTOCOL, memset(bad.text, 'd', sizeof bad.text));
+	BROKEN(-WM_E_DETOUR_REACH, bad.fixup.target += UINT64_C(8) << 30);
+	BROKEN(-WM_E_SITE_CHANGED, bad.detour.original[6] ^= 1);
+	BROKEN(-EFAULT, bad.detour.address = bad.detour.point = 4096);
+	BROKEN(-EFAULT, bad.detour.semaphore = function);
+	BROKEN(-EFAULT, bad.detour.semaphore = UINT64_MAX);
+#undef BROKEN
+	cr_assert_eq(peer_request(&peer, CONTROL_COMMIT, NULL, 0).markers, 0,
+		     "nothing is prepared");
+	cr_assert_eq(first_byte(), 0x48);
+	goes_on(&peer);
+}
+
+Test(detours, messages_of_any_length_are_refused)
+{
+	struct peer peer = begin();
+	const struct place good = compose();
+
+	for (size_t bytes = 0; bytes < sizeof good; bytes++) {
+		struct control_done done = peer_request(&peer, CONTROL_PLACE, &good, bytes);
+
+		cr_assert_not(peer.is_gone, "%zu bytes", bytes);
+		cr_assert_eq(done.error, -WM_E_PROTOCOL, "%zu bytes: %d", bytes, done.error);
+	}
+	cr_assert_eq(peer_request(&peer, CONTROL_COMMIT, NULL, 0).markers, 0);
+	goes_on(&peer);
+}
