@@ -49,7 +49,8 @@
 
 enum control_type {
 	/* agent to tool */
-	CONTROL_HELLO = 1,   /* struct control_hello, then the path of the executable */
+	/* struct control_hello, then the path of the executable, then control_inherited if it says so */
+	CONTROL_HELLO = 1,
 	CONTROL_DONE = 2,    /* struct control_done; the answer to a request */
 	CONTROL_STORE = 3,   /* struct control_store; carries the memfd (SCM_RIGHTS) */
 	CONTROL_EVENT = 4,   /* struct control_event, then its text: an id was given to a marker */
@@ -68,9 +69,10 @@ enum control_type {
 	CONTROL_QUIET = 37, /* disarm all; DONE comes when nothing writes to the store any more */
 	CONTROL_LEAVE = 38, /* QUIET, then this session is gone; the last ends the agent's thread */
 	CONTROL_PLACE = 39, /* struct control_place, then detours, as abi/detour.h says */
-	CONTROL_COMMIT = 40, /* arm what PLACE has prepared, all in one batch */
-	CONTROL_SEEN = 41,   /* struct control_seen: all that is wanted in that module is placed */
-	CONTROL_WAIT = 42,   /* struct control_wait: who waits is to wait on; not answered */
+	CONTROL_COMMIT = 40, /* struct control_commit: arm what PLACE has prepared, all in one batch */
+	CONTROL_SEEN = 41,  /* struct control_seen: all that is wanted in that module is placed */
+	CONTROL_WAIT = 42,  /* struct control_wait: who waits is to wait on; not answered */
+	CONTROL_ADOPT = 43, /* struct control_adopt: arm what the parent had at the fork */
 };
 
 struct wm_message {
@@ -98,7 +100,29 @@ struct control_hello {
 	uint8_t prearmed;
 	uint8_t forked;	  /* a child of fork of a process that this tool records */
 	uint8_t launched; /* waits for GO */
-	uint8_t reserved;
+	uint8_t inherits; /* has what this tool placed in its parent */
+};
+
+/*
+ * Each COMMIT and ADOPT gives what the session has placed in the process by then a number: a set, not 0. A
+ * child of fork has its parent's trampolines, jumps and all, but nobody to write for. Its HELLO tells the
+ * set that its parent had at the fork. A tool that knows it need not analyse nor send anything: ADOPT, behind
+ * OPEN and before any other request, arms it all, and DONE tells how many places that are; events have the
+ * ids that they have in the parent. All ids from `ids` on are the child's own.
+ */
+struct control_inherited {
+	uint64_t set;
+	uint32_t ids;
+	uint32_t reserved;
+};
+
+struct control_commit {
+	uint64_t set; /* what is placed from now on; 0 or left out: not to be inherited */
+};
+
+struct control_adopt {
+	uint64_t set; /* as HELLO told it */
+	uint64_t as;  /* the child's own number for it, as with COMMIT */
 };
 
 struct control_done {
@@ -199,6 +223,9 @@ _Static_assert(sizeof(struct control_marker) == 32, "fixed");
 _Static_assert(sizeof(struct control_module) == 32, "fixed");
 _Static_assert(sizeof(struct control_bundle) == 16, "fixed");
 _Static_assert(sizeof(struct control_seen) == 8, "fixed");
+_Static_assert(sizeof(struct control_inherited) == 16, "fixed");
+_Static_assert(sizeof(struct control_commit) == 8, "fixed");
+_Static_assert(sizeof(struct control_adopt) == 16, "fixed");
 _Static_assert(sizeof(struct control_wait) == 8, "fixed");
 _Static_assert(sizeof(struct control_late) == 8, "fixed");
 _Static_assert(sizeof(struct control_open) == 24, "fixed");

@@ -47,7 +47,7 @@
  * prepared in one batch, with the threads stopped once. An event's id is told by CONTROL_EVENT, as a
  * marker's; what can't be placed by CONTROL_REFUSED with the place's address, and the others go on.
  * The same place asked for again with the same code, also by another session, or in the child of a
- * fork, which inherits code and trampolines, is one detour with one more consumer. QUIET and LEAVE let
+ * fork, which inherits code and trampolines (and may have all at once, CONTROL_ADOPT), is one detour with one more consumer. QUIET and LEAVE let
  * go of a session's detours, as do hanging up and death of the tool.
  *
  * Trampolines are never freed, for no one can prove that no thread will come back to one: a detour that

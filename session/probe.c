@@ -233,7 +233,8 @@ static int set_seen(struct probed *probed, const struct loaded *loaded)
 		probed->room = room;
 	}
 	probed->modules[probed->count++] = (struct probed_module){ loaded->start, loaded->base,
-								   loaded->device, loaded->inode };
+								   loaded->device, loaded->inode,
+								   probed->set + 1 };
 	return 0;
 }
 
@@ -278,10 +279,20 @@ static int see_to_modules(struct pass *pass)
 	return err ? err : fresh;
 }
 
+uint64_t probe_next_set(struct process *process)
+{
+	uint64_t first = (uint64_t)process->number << 32;
+
+	process->probed.set = (process->probed.set > first ? process->probed.set : first) + 1;
+	return process->probed.set;
+}
+
 /* One look at the modules. `always`: COMMIT also when nothing is new. */
 static int look(struct wm_session *session, struct process *process, int always)
 {
 	struct pass pass = { .session = session, .process = process };
+	struct control_commit commit;
+	struct iovec part = { &commit, sizeof(commit) };
 	int err, fresh = 0;
 
 	if (patience_is_over(session))
@@ -301,7 +312,8 @@ static int look(struct wm_session *session, struct process *process, int always)
 		return err < 0 ? err : 0;
 	process->probed.look_again = 1;
 	process->probed.commits++;
-	return process_request(process, CONTROL_COMMIT, NULL, 0);
+	commit.set = probe_next_set(process);
+	return process_request(process, CONTROL_COMMIT, &part, 1);
 }
 
 int probe_arm(struct wm_session *session, struct process *process)
@@ -309,7 +321,14 @@ int probe_arm(struct wm_session *session, struct process *process)
 	if (!spec_count_requests(&session->specs))
 		return 0;
 	process->probed.is_on = 1;
-	return look(session, process, 1);
+	return process->probed.adopts ? 0 : look(session, process, 1);
+}
+
+int probe_look(struct wm_session *session, struct process *process)
+{
+	int err = process->probed.is_on ? look(session, process, 0) : 0;
+
+	return err == -WM_E_GONE ? 0 : err;
 }
 
 void probe_placed(struct wm_session *session, struct process *process)

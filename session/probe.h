@@ -49,6 +49,7 @@ struct probed {
 	struct probed_module {
 		uint64_t start, base;
 		uint64_t device, inode;
+		uint64_t set; /* with which its places were sent */
 	} * modules;
 	size_t count, room;
 	/* told by MODULE, SEEN not yet answered: a thread may wait for it */
@@ -60,6 +61,8 @@ struct probed {
 	uint64_t pending;     /* places sent and not yet armed or refused */
 	uint64_t answered;    /* of these, those that the agent has prepared or refused */
 	unsigned int commits; /* not yet answered */
+	uint64_t set;	      /* the last number that was sent with COMMIT (abi/control.h) */
+	int adopts;	      /* it was asked for what its parent has, and has not answered */
 	int is_on;	      /* COMMIT was sent and no QUIET since */
 	int look_again;	      /* once COMMIT is answered */
 };
@@ -70,6 +73,15 @@ struct probed {
  * -EACCES or -EPERM, with words in the session's detail, where the process's memory may not be read.
  */
 int probe_arm(struct wm_session *session, struct process *process);
+
+/* Sets of one process have its number in front; no two processes of a session have the same. */
+#define PROBE_SET_NUMBER(set) ((uint32_t)((set) >> 32))
+
+/* A number for what is placed next. */
+uint64_t probe_next_set(struct process *process);
+
+/* Look for modules that have come, also while nothing told of them, and place what is wanted. As probe_arm(). */
+int probe_look(struct wm_session *session, struct process *process);
 
 /* PLACE was answered. */
 void probe_placed(struct wm_session *session, struct process *process);

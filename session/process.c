@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/process.h"
 
+#include "session/adopt.h"
+
 #include "base/maps.h"
 #include "session/program.h"
 #include "session/target.h"
@@ -16,7 +18,6 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define EVENTS_MAX (1u << 20)
 #define MODULES_MAX 4096
 #define TEXTS_BYTES_MAX (64u << 20) /* of all events and modules of a process */
 #define MESSAGES_MAX (1 << 17)	    /* read at one go; whoever talks without end holds nobody up */
@@ -34,7 +35,9 @@ int process_new(struct process **process, struct wm_session *session, struct lin
 	*new = (struct process){ .link = *link, .pid = pid, .pidfd = -1, .trace = -1 };
 	*link = (struct link){ .fd = -1 };
 	new->since_ns = ticks_monotonic_ns();
-	err = trace_schema_new(&new->schema);
+	new->number = ++session->process_number;
+	new->events = event_list_new(NULL, 0);
+	err = new->events ? trace_schema_new(&new->schema) : -ENOMEM;
 	if (err) {
 		process_free(new);
 		return err;
@@ -57,9 +60,7 @@ void process_free(struct process *process)
 		close(process->pidfd);
 	drain_free(process->drain);
 	trace_schema_free(process->schema);
-	for (size_t i = 0; i < process->event_count; i++)
-		free(process->events[i].text);
-	free(process->events);
+	event_list_drop(process->events);
 	for (size_t i = 0; i < process->module_count; i++)
 		free(process->modules[i].path);
 	free(process->modules);
@@ -103,6 +104,15 @@ int process_has_store(const struct process *process)
 	return found;
 }
 
+/* The path of the executable stands before it, with its NUL. */
+static void take_inherited(struct process *process, const struct link_message *message)
+{
+	size_t before = sizeof(process->hello) + strlen(process->exe) + 1;
+
+	if (process->hello.inherits && message->bytes == before + sizeof(process->inherited))
+		memcpy(&process->inherited, message->body + before, sizeof(process->inherited));
+}
+
 static int take_hello(struct process *process, const struct link_message *message)
 {
 	struct program program = { 0 };
@@ -117,6 +127,7 @@ static int take_hello(struct process *process, const struct link_message *messag
 	process->exe = strdup((const char *)message->body + sizeof(process->hello));
 	if (!process->exe)
 		return -ENOMEM;
+	take_inherited(process, message);
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)process->pid);
 	program_read(&program, path);
 	memcpy(process->build_id, program.build_id, sizeof(process->build_id));
@@ -146,49 +157,33 @@ static int take_store(struct wm_session *session, struct process *process,
 }
 
 static int add_to_trace(struct wm_session *session, struct process *process,
-			const struct process_event *event)
+			const struct control_event *event, const char *text)
 {
 	if (process->trace < 0 || !session->writer)
 		return 0;
-	return trace_event_add(session->writer, process->trace, event->id, event->types,
-			       event->text);
+	return trace_event_add(session->writer, process->trace, event->id, event->types, text);
 }
 
 static int take_event(struct wm_session *session, struct process *process,
 		      const struct link_message *message)
 {
+	const char *text = (const char *)message->body + sizeof(struct control_event);
 	struct control_event head;
-	struct process_event *event;
 	char name[NAME_BYTES];
 	int err;
 
 	process->text_bytes += message->bytes;
-	if (message->bytes <= sizeof(head) || process->event_count >= EVENTS_MAX ||
-	    process->text_bytes > TEXTS_BYTES_MAX)
+	if (message->bytes <= sizeof(head) || process->text_bytes > TEXTS_BYTES_MAX)
 		return -WM_E_PROTOCOL;
 	memcpy(&head, message->body, sizeof(head));
-	if (process->event_count == process->event_room) {
-		size_t room = process->event_room ? process->event_room * 2 : 16;
-
-		event = realloc(process->events, room * sizeof(*event));
-		if (!event)
-			return -ENOMEM;
-		process->events = event;
-		process->event_room = room;
-	}
-	event = &process->events[process->event_count];
-	event->id = head.id;
-	memcpy(event->types, head.types, sizeof(event->types));
-	event->text = strdup((const char *)message->body + sizeof(head));
-	if (!event->text)
-		return -ENOMEM;
-	process->event_count++;
-	if (event->text[0] && event->text[1] != 'd' &&
-	    !spec_name_of(event->text, name, sizeof(name)))
+	err = event_list_add(process->events, head.id, head.types, text);
+	if (err)
+		return err == -E2BIG ? -WM_E_PROTOCOL : err;
+	if (text[0] && text[1] != 'd' && !spec_name_of(text, name, sizeof(name)))
 		spec_count_match(&session->specs, name);
 	session->markers++;
-	err = trace_schema_add(process->schema, event->id, event->types, event->text);
-	return err ? err : add_to_trace(session, process, event);
+	err = trace_schema_add(process->schema, head.id, head.types, text);
+	return err ? err : add_to_trace(session, process, &head, text);
 }
 
 static int take_refused(struct wm_session *session, const struct link_message *message)
@@ -281,12 +276,15 @@ static int take_done(struct wm_session *session, struct process *process,
 	memcpy(&process->done, message->body, sizeof(process->done));
 	if (process->done.error > 0)
 		return -WM_E_PROTOCOL;
-	if (process->done.error && !process->error)
+	/* what can't be adopted is placed */
+	if (process->done.error && !process->error && type != CONTROL_ADOPT)
 		process->error = process->done.error;
 	if (type == CONTROL_ARM || type == CONTROL_COMMIT)
 		session->sites += process->done.sites;
 	if ((type == CONTROL_QUIET || type == CONTROL_LEAVE) && !process->done.error)
 		process->was_quiet = 1;
+	if (type == CONTROL_ADOPT)
+		return adopt_answered(session, process);
 	if (type == CONTROL_GO)
 		process->runs = 1;
 	else if (type == CONTROL_PLACE)
@@ -375,6 +373,20 @@ int process_pump(struct wm_session *session, struct process *process)
 	return count;
 }
 
+struct tracing {
+	struct wm_session *session;
+	struct process *process;
+};
+
+static int trace_one(const struct event *event, void *data)
+{
+	const struct tracing *to = data;
+	struct control_event head = { .id = event->id };
+
+	memcpy(head.types, event->types, sizeof(head.types));
+	return add_to_trace(to->session, to->process, &head, event->text);
+}
+
 int process_trace(struct wm_session *session, struct process *process)
 {
 	struct trace_process about = {
@@ -403,11 +415,5 @@ int process_trace(struct wm_session *session, struct process *process)
 		if (err)
 			return err;
 	}
-	for (size_t i = 0; i < process->event_count; i++) {
-		int err = add_to_trace(session, process, &process->events[i]);
-
-		if (err)
-			return err;
-	}
-	return 0;
+	return event_list_each(process->events, trace_one, &(struct tracing){ session, process });
 }

@@ -11,6 +11,7 @@
 #ifndef SESSION_PROCESS_H
 #define SESSION_PROCESS_H
 
+#include "session/events.h"
 #include "session/probe.h"
 #include "session/session.h"
 
@@ -21,12 +22,6 @@ enum process_state { PROCESS_NEW, PROCESS_READY, PROCESS_OPENED, PROCESS_HUNG_UP
 #define REQUESTS_MAX 8
 
 struct process_queued;
-
-struct process_event {
-	uint32_t id;
-	uint8_t types[16];
-	char *text;
-};
 
 struct process_module {
 	struct control_module about;
@@ -41,8 +36,10 @@ struct process {
 	pid_t pid;
 	int pidfd;	   /* -1: the kernel gave none */
 	uint64_t since_ns; /* when it came into its state, CLOCK_MONOTONIC */
+	uint32_t number;   /* the session's own for it */
 	struct control_hello hello;
-	uint64_t hello_ns; /* when it came */
+	struct control_inherited inherited; /* zeroed: nothing */
+	uint64_t hello_ns;		    /* when it came */
 	char *exe;
 	uint8_t build_id[20];
 	uint8_t build_id_bytes;
@@ -73,11 +70,11 @@ struct process {
 	struct drain *drain;
 	uint64_t store_inode;
 	struct trace_schema *schema;
-	struct process_event *events;
-	size_t event_count, event_room;
+	struct event_list *events;
+	int parent_trace; /* the number in the trace of the parent that it inherits from */
 	struct process_module *modules; /* those that came before the trace took the process in */
 	size_t module_count;
-	size_t text_bytes; /* that it has sent for those */
+	size_t text_bytes; /* that it has sent for those and its events */
 	struct probed probed;
 	int trace; /* its number in the trace; -1: not there yet */
 };

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -73,6 +74,10 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	if (!new)
 		return -ENOMEM;
 	new->idle_ns = STEP_NS;
+	/* what a process has of an earlier session is not taken for this one's */
+	if (getrandom(&new->process_number, sizeof(new->process_number), GRND_NONBLOCK) < 0)
+		new->process_number = (uint32_t)ticks_monotonic_ns();
+	new->process_number &= INT32_MAX;
 	err = options_take(&new->options, options);
 	if (!err && new->options.policy == WM_POLICY_NOTIFY)
 		err = watch_new(&new->watch, new->options.notify_fd, new->options.notify_signal,

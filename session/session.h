@@ -36,6 +36,7 @@ struct wm_session {
 	/* a name for the agent that LD_PRELOAD can hold; or "" */
 	char agent_link[SOCKET_PATH_BYTES];
 	struct process *processes;
+	uint32_t process_number; /* the last that one was given */
 	uint32_t processes_ever;
 	pid_t *launched;
 	size_t launched_count;

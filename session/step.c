@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "session/adopt.h"
 #include "session/process.h"
 #include "session/stop.h"
 #include "session/watch.h"
@@ -299,18 +300,20 @@ static int session_welcome(struct wm_session *session, struct process *process)
 	};
 	const char *path = options->follow_off || !process->listener ? "" : process->listener->path;
 	struct iovec parts[] = { { &open, sizeof(open) }, { (void *)path, strlen(path) + 1 } };
-	int err;
+	int err, adopts;
 
 	process->welcomed = 1;
 	if (!process->invited && (options->follow_off || !session->running))
 		return -ECANCELED; /* it goes on alone */
 	err = process_request(process, CONTROL_OPEN, parts, 2);
-	if (!err && session->running) {
-		err = session_arm(session, process);
-		if (!err)
-			err = session_let_go(process);
-	}
-	return err;
+	if (err || !session->running)
+		return err;
+	adopts = adopt_ask(session, process);
+	err = adopts < 0 ? adopts : session_arm(session, process);
+	if (!err)
+		err = session_let_go(process);
+	/* a module may have come when it was forked: its code has not run yet in this process */
+	return err || !adopts ? err : probe_look(session, process);
 }
 
 /* Connections that came by themselves: launched programs, and children of recorded ones. */

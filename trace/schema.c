@@ -262,6 +262,27 @@ int schema_put_text(struct trace_schema *schema, uint32_t id, const uint8_t type
 	return err ? err : schema_put(schema, &class);
 }
 
+int schema_put_copy(struct trace_schema *schema, const struct trace_class *class)
+{
+	struct trace_class copy = {
+		.id = class->id,
+		.kind = class->kind,
+		.count = class->count,
+		.line = class->line,
+		.name = strdup(class->name),
+		.file = strdup(class->file),
+		.fields = calloc(class->count + 1u, sizeof(*class->fields)),
+	};
+
+	if (!copy.name || !copy.file || !copy.fields) {
+		class_clear(&copy);
+		return -ENOMEM;
+	}
+	memcpy(copy.types, class->types, sizeof(copy.types));
+	memcpy(copy.fields, class->fields, class->count * sizeof(*class->fields));
+	return schema_put(schema, &copy);
+}
+
 int trace_schema_add(struct trace_schema *schema, uint32_t id, const uint8_t types[16],
 		     const char *text)
 {

@@ -47,6 +47,9 @@ int schema_put(struct trace_schema *schema, const struct trace_class *class);
 int schema_put_text(struct trace_schema *schema, uint32_t id, const uint8_t types[16],
 		    const char *text);
 
+/* A copy of a class that another schema has. As schema_put(). */
+int schema_put_copy(struct trace_schema *schema, const struct trace_class *class);
+
 struct trace_class *schema_find_sparse(const struct trace_schema *schema, uint32_t id);
 
 /* The class of an id, or NULL. */

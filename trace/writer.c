@@ -10,6 +10,7 @@
 
 #include "trace/streams.h"
 #include "trace/tsdl.h"
+#include "trace/walk.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,6 +30,8 @@ struct writer_process {
 	struct trace_schema *schema;
 	uint32_t clock;
 	uint32_t modules;
+	int from;	   /* -1; else some of whose events it has, */
+	uint32_t from_ids; /* those with an id below */
 };
 
 struct trace_writer {
@@ -62,16 +65,18 @@ static int write_whole(int fd, const struct text *text)
 	return 0;
 }
 
-static int metadata_replace(struct trace_writer *writer, const struct text *text)
+static int metadata_replace(struct trace_writer *writer, const struct text *head)
 {
 	int fd, err;
 
-	if (text->error)
-		return text->error;
+	if (head->error)
+		return head->error;
 	fd = openat(writer->dir, METADATA_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return room_error(-errno);
-	err = write_whole(fd, text);
+	err = write_whole(fd, head);
+	if (!err)
+		err = write_whole(fd, &writer->body);
 	if (close(fd) && !err)
 		err = room_error(-errno);
 	if (!err && renameat(writer->dir, METADATA_NEW, writer->dir, "metadata"))
@@ -98,7 +103,6 @@ static int metadata_flush(struct trace_writer *writer)
 	for (uint32_t i = 0; i < TSDL_CLOCKS; i++)
 		if (writer->clocks[i].used)
 			tsdl_clock(&text, i, &writer->clocks[i]);
-	text_add(&text, writer->body.at, writer->body.bytes);
 	if (writer->env.error || writer->body.error)
 		text.error = -ENOMEM;
 	err = metadata_replace(writer, &text);
@@ -224,7 +228,7 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 		return -ENOMEM;
 	writer->processes = larger;
 	added = &larger[number];
-	*added = (struct writer_process){ .clock = clock_of(process->ticks_hz) };
+	*added = (struct writer_process){ .clock = clock_of(process->ticks_hz), .from = -1 };
 	err = trace_schema_new(&added->schema);
 	if (err)
 		return err;
@@ -305,6 +309,57 @@ int trace_clock_set(struct trace_writer *writer, uint64_t ticks_hz, uint64_t tic
 	return 0;
 }
 
+int trace_events_inherit(struct trace_writer *writer, int process, int from, uint32_t ids)
+{
+	struct writer_process *of = process_of(writer, process);
+
+	if (!of || from < 0 || from >= process || of->from >= 0)
+		return -EINVAL;
+	of->from = from;
+	of->from_ids = ids;
+	return 0;
+}
+
+/* The class that one before this process has for an id, NULL: none. Each comes before its child. */
+static const struct trace_class *inherited_class(const struct trace_writer *writer,
+						 const struct writer_process *of, uint32_t id)
+{
+	const struct trace_class *class = NULL;
+
+	while (!class && of->from >= 0 && id < of->from_ids) {
+		of = &writer->processes[of->from];
+		class = schema_find(of->schema, id);
+	}
+	return class;
+}
+
+/* Declare what is inherited and turns up here for the first time. What can't be read is left to readers. */
+static int declare_inherited(struct trace_writer *writer, int process, const void *content,
+			     size_t bytes)
+{
+	struct writer_process *of = &writer->processes[process];
+	struct walk walk = { .at = content, .end = (const uint8_t *)content + bytes };
+	uint32_t id;
+
+	while (walk.at < walk.end && !walk_header(&walk, &id)) {
+		const struct trace_class *class = schema_find(of->schema, id);
+		int err = 0;
+
+		if (!class) {
+			class = inherited_class(writer, of, id);
+			err = class ? schema_put_copy(of->schema, class) : 0;
+			if (err < 0)
+				return err;
+			if (class)
+				tsdl_event(&writer->body, (uint32_t)process, class);
+			writer->changed |= class != NULL;
+		}
+		if (!class || walk_fields(&walk, class))
+			break;
+	}
+	return 0;
+}
+
 int trace_packet_write(struct trace_writer *writer, int process, struct wm_packet *head,
 		       const void *content, size_t bytes)
 {
@@ -316,7 +371,9 @@ int trace_packet_write(struct trace_writer *writer, int process, struct wm_packe
 	if (!writer->clock_known[of->clock])
 		trace_clock_set(writer, writer->clocks[of->clock].ticks_hz, head->begin_ticks,
 				head->realtime_ns);
-	err = metadata_flush(writer);
+	err = of->from >= 0 ? declare_inherited(writer, process, content, bytes) : 0;
+	if (!err)
+		err = metadata_flush(writer);
 	if (err)
 		return err;
 	head->magic = PACKET_MAGIC;

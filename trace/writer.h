@@ -50,6 +50,13 @@ int trace_process_add(struct trace_writer *writer, const struct trace_process *p
 int trace_event_add(struct trace_writer *writer, int process, uint32_t id, const uint8_t types[16],
 		    const char *text);
 
+/*
+ * A process may have events of another one that was added before it, those with an id below `ids`, under
+ * the same ids: a child of fork. They are declared as they turn up in its packets, since of thousands
+ * it may have a few. Once for a process, and before its first packet.
+ */
+int trace_events_inherit(struct trace_writer *writer, int process, int from, uint32_t ids);
+
 /* Note a module of a process in the metadata. */
 int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,
 		     const char *path);

@@ -151,6 +151,66 @@ Test(writer, an_event_is_declared_once)
 	sample_folder_remove(dir);
 }
 
+static int write_number(struct trace_writer *writer, struct sample *sample, int process,
+			uint32_t id)
+{
+	sample_begin(sample, sample->ticks + 1);
+	sample_event(sample, id, sample->ticks + 1, id > 30);
+	sample_u8(sample, 5);
+	return sample_write(sample, writer, process);
+}
+
+static unsigned int declarations(const char *event)
+{
+	FILE *metadata = fopen(path_of("metadata"), "r");
+	unsigned int count = 0;
+	char line[512];
+
+	cr_assert_not_null(metadata);
+	while (fgets(line, sizeof(line), metadata))
+		count += strstr(line, event) != NULL;
+	fclose(metadata);
+	return count;
+}
+
+Test(writer, a_child_declares_of_its_parents_events_those_that_it_has)
+{
+	struct sample sample = { .head = { .pid = 10, .tid = 11 } };
+	struct trace_writer *writer;
+
+	sample_folder(dir);
+	writer = open_writer();
+	for (uint32_t id = 1; id < 40; id++)
+		cr_assert_eq(trace_event_add(writer, 0, id, SAMPLE_TYPES(WM_TYPE_U8),
+					     id == 35 ? "md\na\nhit\nc.c\n1\nx"
+						      : "md\na\nnot\nc.c\n1\nx"),
+			     0);
+	cr_assert_eq(trace_process_add(writer, &about), 1);
+	cr_assert_eq(trace_process_add(writer, &about), 2);
+	cr_assert_eq(trace_events_inherit(writer, 1, 0, 40), 0);
+	cr_assert_eq(trace_events_inherit(writer, 1, 0, 40), -EINVAL);
+	cr_assert_eq(trace_events_inherit(writer, 2, 2, 40), -EINVAL);
+	cr_assert_eq(trace_events_inherit(writer, 2, 1, 36), 0);
+	/* the grandchild's is none of its parent's own, and past what it has of its grandparent */
+	cr_assert_eq(trace_event_add(writer, 2, 36, SAMPLE_TYPES(WM_TYPE_U8),
+				     "md\na\nown\nc.c\n1\nx"),
+		     0);
+	sample.head.tid = 12;
+	cr_assert_eq(write_number(writer, &sample, 1, 35), 0);
+	cr_assert_eq(write_number(writer, &sample, 1, 35), 0);
+	sample.head.tid = 13;
+	sample.head.instance = 2;
+	cr_assert_eq(write_number(writer, &sample, 2, 35), 0);
+	cr_assert_eq(write_number(writer, &sample, 2, 36), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	cr_assert_eq(declarations("a:hit"), 3, "once for each process");
+	cr_assert_eq(declarations("a:not"), 38, "the first one's");
+	cr_assert_eq(declarations("a:own"), 1);
+	expect_events(4);
+	sample_release(&sample);
+	sample_folder_remove(dir);
+}
+
 Test(writer, text_without_manners_is_escaped)
 {
 	struct control_module module = { .base = 0x7f0000000000, .build_id_bytes = 200 };

@@ -169,6 +169,46 @@ Test(control, a_forked_child_is_recorded_from_its_first_instruction)
 	cr_assert_eq(tool_exit_status(), 0);
 }
 
+Test(control, a_child_says_what_its_parent_had_and_may_have_it)
+{
+	static const struct control_commit commit = { .set = 7 };
+	struct control_adopt other = { .set = 8, .as = 9 }, same = { .set = 7, .as = 9 };
+	struct peer parent;
+
+	tool_launch("fork", "");
+	parent = tool_meet();
+	cr_assert_not(parent.hello.inherits);
+	cr_assert_eq(peer_open(&parent, tool.path).error, 0);
+	cr_assert_eq(peer_rules(&parent, CONTROL_ARM, "work:*", 0).error, 0);
+	cr_assert_eq(peer_request(&parent, CONTROL_COMMIT, &commit, sizeof commit).error, 0);
+	cr_assert_gt(parent.events, 1);
+	peer_request(&parent, CONTROL_GO, NULL, 0);
+	for (int i = 0; i < 5; i++) {
+		struct peer child = tool_meet();
+
+		cr_assert(child.hello.inherits);
+		cr_assert_eq(child.inherited.set, commit.set);
+		cr_assert_eq(child.inherited.ids, parent.events);
+		cr_assert_eq(peer_request(&child, CONTROL_ADOPT, &same, sizeof same).error, -EINVAL,
+			     "it has no store");
+		cr_assert_eq(peer_open(&child, "").error, 0);
+		cr_assert_eq(peer_request(&child, CONTROL_ADOPT, &other, sizeof other).error,
+			     -ENOENT);
+		cr_assert_eq(peer_request(&child, CONTROL_ADOPT, &same, sizeof same).error, 0);
+		cr_assert_eq(peer_request(&child, CONTROL_ADOPT, &same, sizeof same).error, -ENOENT,
+			     "it was taken");
+		cr_assert_eq(peer_rules(&child, CONTROL_ARM, "work:child", 0).error, 0);
+		cr_assert_eq(child.last_id, child.inherited.ids, "its own ids follow its parent's");
+		peer_request(&child, CONTROL_GO, NULL, 0);
+		while (peer_read_until(&child, 0, NULL) != -EPIPE)
+			;
+		cr_assert_eq(peer_recorded(&child), 10);
+		close(child.fd);
+		close(child.memfd);
+	}
+	cr_assert_eq(tool_exit_status(), 0);
+}
+
 Test(control, what_was_buffered_is_printed_when_main_has_left_by_pthread_exit)
 {
 	struct peer peer = begin("leave", "", "work:*");

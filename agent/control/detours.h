@@ -13,6 +13,9 @@ int detours_place(unsigned int lane, const struct text *text, const char *body, 
 /* Arm what it has placed. 0 or an error. */
 int detours_commit(unsigned int lane, const struct text *text, struct change *change);
 
+/* A forked child has adopted what its parent had. */
+void detours_adopted(void);
+
 /* Now and then. */
 void detours_tick(const struct text *text);
 

@@ -4,7 +4,7 @@
  * agent's lock is held over the fork, so that the registry is whole in the child; if it was not to be
  * had soon, the registry is abandoned there: its markers do nothing but count.
  *
- * What the child hits before a session of its own records it, however long the tool takes, is lost; it is
+ * What the child hits before a session of its own records it, unless that has it wait (ADOPT makes it short), is lost; it is
  * counted as discarded in the stores of those sessions of the parent's that follow to children.
  *
  * Children of vfork and of a bare clone() don't come here. The former share our memory and must not
@@ -13,6 +13,7 @@
  */
 #define _GNU_SOURCE
 #include "agent/control/agent.h"
+#include "agent/control/inherit.h"
 #include "agent/control/lock.h"
 #include "agent/control/session.h"
 #include "agent/control/thread.h"
@@ -72,6 +73,7 @@ static void child(void)
 	int error = errno, is_whole;
 	uint32_t lanes = is_inside ? 0 : session_followed() | store_counting(), detour_lanes;
 
+	inherit_forked(has_lock);
 	detour_lanes = detour_forked(has_lock, lanes);
 	is_whole = registry_forked(has_lock, &lanes);
 	store_forked(lanes | detour_lanes);

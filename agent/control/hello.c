@@ -30,7 +30,7 @@ static uint64_t start_time(void)
 	return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
-int hello_send(int fd, unsigned int flags)
+int hello_send(int fd, unsigned int flags, const struct control_inherited *inherited)
 {
 	struct control_hello hello = {
 		.pid = (uint32_t)kernel_getpid(),
@@ -42,11 +42,16 @@ int hello_send(int fd, unsigned int flags)
 		.prearmed = registry_is_prearmed() != 0,
 		.forked = (flags & SESSION_FORKED) != 0,
 		.launched = (flags & SESSION_LAUNCHED) != 0,
+		.inherits = inherited != NULL,
 	};
-	char path[4096];
-	ssize_t bytes = kernel_readlink("/proc/thread-self/exe", path, sizeof path - 1);
+	char path[4096 + sizeof *inherited];
+	ssize_t bytes = kernel_readlink("/proc/thread-self/exe", path, 4095);
+	size_t used = (size_t)(bytes > 0 ? bytes : 0);
 
-	path[bytes > 0 ? bytes : 0] = 0;
-	return message_send(fd, CONTROL_HELLO, 0, &hello, sizeof hello, path, strlen(path) + 1, -1,
-			    NULL);
+	path[used++] = 0;
+	if (inherited) {
+		memcpy(path + used, inherited, sizeof *inherited);
+		used += sizeof *inherited;
+	}
+	return message_send(fd, CONTROL_HELLO, 0, &hello, sizeof hello, path, used, -1, NULL);
 }

@@ -2,7 +2,12 @@
 #ifndef AGENT_CONTROL_HELLO_H
 #define AGENT_CONTROL_HELLO_H
 
-/* Send HELLO; flags are SESSION_*. Control thread. 0 or an error. */
-int hello_send(int fd, unsigned int flags);
+#include "abi/control.h"
+
+/*
+ * Send HELLO; flags are SESSION_*, `inherited` what the tool has placed in our parent, or NULL. Control
+ * thread. 0 or an error.
+ */
+int hello_send(int fd, unsigned int flags, const struct control_inherited *inherited);
 
 #endif

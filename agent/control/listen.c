@@ -111,7 +111,7 @@ void listen_accept(void)
 	int fd = kernel_accept(listening, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0)
-		session_add(fd, SESSION_ACCEPTED);
+		session_add(fd, SESSION_ACCEPTED, NULL);
 }
 
 int listen_connect(const char *path, unsigned int flags)
@@ -122,5 +122,5 @@ int listen_connect(const char *path, unsigned int flags)
 	if (error)
 		return error;
 	fd = connect_to(&address);
-	return fd < 0 ? fd : session_add(fd, flags);
+	return fd < 0 ? fd : session_add(fd, flags, path);
 }

@@ -95,6 +95,7 @@ static void take_note(struct peer *peer, const struct wm_message *message, int p
 		break;
 	case CONTROL_EVENT:
 		peer->events++;
+		memcpy(&peer->last_id, body, sizeof peer->last_id);
 		strcpy(peer->last_event, body + sizeof(struct control_event));
 		break;
 	case CONTROL_REFUSED:
@@ -119,6 +120,18 @@ static void take_note(struct peer *peer, const struct wm_message *message, int p
 	default:
 		break;
 	}
+}
+
+static void take_hello(struct peer *peer, const struct wm_message *message)
+{
+	const char *body = (const char *)(message + 1);
+	size_t before = sizeof peer->hello;
+
+	memcpy(&peer->hello, body, sizeof peer->hello);
+	before += strlen(body + before) + 1;
+	cr_assert_eq(message->bytes - before, peer->hello.inherits ? sizeof peer->inherited : 0);
+	if (peer->hello.inherits)
+		memcpy(&peer->inherited, body + before, sizeof peer->inherited);
 }
 
 /* Take note of all messages of a bundle; where it lies in a file, `passed` is that. */
@@ -168,7 +181,7 @@ int peer_read_until(struct peer *peer, uint32_t serial, struct control_done *don
 		else
 			take_note(peer, message, passed);
 		if (message->type == CONTROL_HELLO)
-			memcpy(&peer->hello, message + 1, sizeof peer->hello);
+			take_hello(peer, message);
 		if (message->type == CONTROL_DONE && message->serial == serial && done)
 			memcpy(done, message + 1, sizeof *done);
 		if (!serial || (message->type == CONTROL_DONE && message->serial == serial))

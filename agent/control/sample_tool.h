@@ -25,6 +25,8 @@ struct peer {
 	int memfd;
 	int is_gone; /* nothing can be sent any more */
 	struct control_hello hello;
+	struct control_inherited inherited;
+	uint32_t last_id; /* of an event */
 	unsigned int events, refused, markers, modules, gone, files, late;
 	uint64_t last_base; /* of the last module that came, of the last that went on */
 	uint64_t last_late;

@@ -4,8 +4,10 @@
 
 #include "agent/control/detours.h"
 #include "agent/control/hello.h"
+#include "agent/control/inherit.h"
 #include "agent/control/lock.h"
 #include "agent/control/message.h"
+#include "agent/control/patching.h"
 #include "agent/control/tell.h"
 #include "agent/control/thread.h"
 #include "agent/control/wait.h"
@@ -22,7 +24,6 @@
 #include <sys/stat.h>
 
 #define LOCK_MS 2000
-#define FROZEN_MS 1000
 #define QUIET_MS 1000
 #define OWED_MAX 256   /* a thread that loads more at once doesn't wait for the rest */
 #define OPEN_MS 10000  /* the socket's slot, and this thread, aren't held by one who only looks */
@@ -51,6 +52,8 @@ struct session {
 	enum session_state state;
 	uint64_t open_until_ns;	       /* if GREETED; 0: may take its time */
 	char tool[SESSION_PATH_BYTES]; /* where forked children find it; "" */
+	char came[SESSION_PATH_BYTES]; /* the path that we connected to; "" */
+	uint64_t set;		       /* what it has placed */
 	int owes_go;		       /* the program waits for its GO */
 	int follows_modules;	       /* it has committed: it is told of all that come */
 	unsigned int owed_count;
@@ -125,7 +128,7 @@ int session_any_opened(void)
 	return 0;
 }
 
-int session_add(int fd, unsigned int flags)
+int session_add(int fd, unsigned int flags, const char *tool)
 {
 	struct session *session = NULL;
 	int error = socketdir_peer(fd, NULL);
@@ -135,7 +138,7 @@ int session_add(int fd, unsigned int flags)
 			session = &sessions[i];
 	}
 	if (!error)
-		error = hello_send(fd, flags);
+		error = hello_send(fd, flags, inherit_find(tool));
 	if (!error && !session) {
 		struct control_done done = { .error = -WM_E_SESSIONS };
 
@@ -150,34 +153,16 @@ int session_add(int fd, unsigned int flags)
 	*session = (struct session){ .fd = fd,
 				     .state = SESSION_GREETED,
 				     .owes_go = (flags & SESSION_LAUNCHED) != 0 };
+	if (tool && strlen(tool) < sizeof session->came)
+		strcpy(session->came, tool);
 	if (flags & SESSION_ACCEPTED)
 		session->open_until_ns = lock_now_ns() + (uint64_t)OPEN_MS * 1000000;
 	return 0;
 }
 
-/*
- * Take the agent's lock at a moment when code may be patched: not while the loader takes a module
- * away. Strict: all other threads are stopped, so there is nothing to wait for.
- */
-static int lock_for_patching(int strict)
-{
-	for (unsigned int waited_ms = 0;; waited_ms++) {
-		int error = lock_take(&agent_lock, strict ? 0 : LOCK_MS);
-
-		if (error)
-			return error;
-		if (!registry_is_frozen(text))
-			return 0;
-		lock_release(&agent_lock);
-		if (strict || waited_ms >= FROZEN_MS)
-			return -EBUSY;
-		kernel_sleep_ns(1000000);
-	}
-}
-
 int session_rescan(void)
 {
-	int error = lock_for_patching(0);
+	int error = patching_lock(text, 0);
 
 	if (error)
 		return error;
@@ -193,11 +178,12 @@ int session_rescan(void)
 /* Disarm all that the session has; its store is quiet then. */
 static int make_quiet(struct session *session, struct change *change, unsigned int timeout_ms)
 {
-	int error = lock_for_patching(0), quiet;
+	int error = patching_lock(text, 0), quiet;
 
 	if (error)
 		return error;
 	session->follows_modules = 0; /* until it commits again */
+	session->set = 0;
 	error = registry_rule(text, lane_of(session), NULL, 0, 0, change);
 	detours_let_go(lane_of(session), text, change);
 	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
@@ -299,7 +285,7 @@ static int serve_rules(struct session *session, const struct wm_message *message
 		return -WM_E_PROTOCOL;
 	if (session->state != SESSION_OPEN)
 		return -EINVAL;
-	error = lock_for_patching(rules.strict != 0);
+	error = patching_lock(text, rules.strict != 0);
 	if (error)
 		return error;
 	/* without the hook nobody has told us of modules that came since */
@@ -318,7 +304,7 @@ static int serve_detours(struct session *session, const struct wm_message *messa
 
 	if (session->state != SESSION_OPEN)
 		return -EINVAL;
-	error = lock_for_patching(0);
+	error = patching_lock(text, 0);
 	if (error)
 		return error;
 	if (!hook_is_placed() && !registry_scan(text))
@@ -329,9 +315,51 @@ static int serve_detours(struct session *session, const struct wm_message *messa
 		error = detours_place(lane_of(session), text, body, message->bytes, change);
 	else
 		error = detours_commit(lane_of(session), text, change);
-	session->follows_modules |= message->type == CONTROL_COMMIT;
+	if (message->type == CONTROL_COMMIT) {
+		struct control_commit commit = { 0 };
+
+		if (message->bytes >= sizeof commit)
+			memcpy(&commit, body, sizeof commit);
+		session->set = commit.set;
+		session->follows_modules = 1;
+	}
 	lock_release(&agent_lock);
 	return error;
+}
+
+/* Returns a count of places, or an error. */
+static int adopt(struct session *session, const struct control_adopt *adopt)
+{
+	int count = patching_lock(text, 0);
+
+	if (count)
+		return count;
+	count = inherit_adopt(lane_of(session), session->came, adopt->set);
+	if (count >= 0) {
+		detours_adopted();
+		session->set = adopt->as;
+		session->follows_modules = 1;
+	}
+	lock_release(&agent_lock);
+	return count;
+}
+
+static int serve_adopt(struct session *session, const struct wm_message *message, const char *body,
+		       struct change *change)
+{
+	struct control_adopt request;
+	int count;
+
+	if (message->bytes < sizeof request)
+		return -WM_E_PROTOCOL;
+	if (session->state != SESSION_OPEN)
+		return -EINVAL;
+	memcpy(&request, body, sizeof request);
+	count = adopt(session, &request);
+	if (count < 0)
+		return count;
+	change->markers = change->sites = (uint32_t)count;
+	return 0;
 }
 
 static int serve_seen(struct session *session, const struct wm_message *message, const char *body)
@@ -387,6 +415,8 @@ static int serve_request(struct session *session, const struct wm_message *messa
 	case CONTROL_PLACE:
 	case CONTROL_COMMIT:
 		return serve_detours(session, message, body, change);
+	case CONTROL_ADOPT:
+		return serve_adopt(session, message, body, change);
 	case CONTROL_SEEN:
 		return serve_seen(session, message, body);
 	case CONTROL_LIST:
@@ -521,6 +551,17 @@ void session_forgive_go(void)
 			tell_late(&sessions[i], 0);
 		sessions[i].owes_go = 0;
 	}
+}
+
+const char *session_tool(unsigned int lane)
+{
+	return sessions[lane].state == SESSION_OPEN && sessions[lane].tool[0] ? sessions[lane].tool
+									      : NULL;
+}
+
+uint64_t session_set(unsigned int lane)
+{
+	return sessions[lane].state == SESSION_OPEN ? sessions[lane].set : 0;
 }
 
 int session_is_open(unsigned int lane)

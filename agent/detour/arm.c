@@ -464,9 +464,29 @@ uint32_t detour_forked(int whole, uint32_t lanes)
 				__atomic_store_n(&d->events[i].hit.plan, NULL, __ATOMIC_RELEASE);
 			d->events[i].lanes = 0;
 		}
+		d->inherited = whole ? d->lanes : 0;
 		d->lanes = d->prepared = 0;
 		may_be_inert |= d->is_armed;
 	}
 	idle_until_ns = lock_now_ns() + (counts ? COUNTING_NS : IDLE_NS);
 	return counts;
+}
+
+uint32_t detour_adopt(unsigned int from, unsigned int to)
+{
+	uint32_t bit = 1u << from, count = 0;
+
+	for (struct detour *d = detour_first(); d; d = d->next) {
+		if (!(d->inherited & bit) || !d->head->is_armed)
+			continue;
+		d->inherited &= ~bit;
+		for (int i = 0; i < 2; i++)
+			d->events[i].ids[to] = d->events[i].ids[from];
+		d->lanes |= 1u << to;
+		if (publish(d))
+			withdraw(d, 1u << to);
+		else
+			count++;
+	}
+	return count;
 }

@@ -49,6 +49,7 @@ struct detour {
 	uint8_t is_listed; /* a head: some member is in the batch */
 	uint8_t is_linked; /* not a head: its jump stands in the link of the one before it, for good */
 	uint32_t lanes, prepared; /* sessions, a bit each */
+	uint32_t inherited;	  /* likewise the parent's, at the fork */
 	struct variant events[2]; /* at the point, of the return */
 	struct site sites[2];
 	/* in a batch */
@@ -156,6 +157,12 @@ void detour_module_gone(const struct module *module);
  * of the sessions `lanes` have keep their plans, by which they are counted as lost: returns their lanes.
  */
 uint32_t detour_forked(int whole, uint32_t lanes);
+
+/*
+ * What the parent's session in lane `from` had at the fork is from now on that of our session in lane
+ * `to`, under the same ids. Returns how many detours those are.
+ */
+uint32_t detour_adopt(unsigned int from, unsigned int to);
 
 /* ---- table.c ---- */
 

@@ -228,6 +228,55 @@ Test(detour, a_childs_detours_are_inert_until_it_wants_them_itself)
 	cr_assert_eq(trial_events(0), 1);
 }
 
+static uint64_t one_number(uint32_t id, const unsigned char *fields)
+{
+	(void)id, (void)fields;
+	return 8;
+}
+
+static void count_id(const struct bed_event *event, void *data)
+{
+	*(unsigned int *)data += event->id == detour_first()->events[0].ids[0];
+}
+
+/* In a child: what it is left to do, and 0 when all is as it should be. */
+static int adopt_in_child(void)
+{
+	struct detour *detour = detour_first();
+	uint32_t id = detour->events[0].ids[0];
+	unsigned int events = 0;
+
+	detour_forked(1, 0);
+	store_forked(0);
+	trial_victim(1); /* nobody's */
+	bed_store(1, 1 << 20, STORE_DISCARD);
+	detour_lane_open(1);
+	if (detour_adopt(2, 1) != 0 || detour_adopt(0, 1) != 1 || detour_adopt(0, 1) != 0)
+		return 3;
+	if (detour->events[0].ids[1] != id || detour->lanes != 2 || !detour->is_armed)
+		return 4;
+	trial_victim(1);
+	trial_victim(1);
+	bed_read(1, one_number, count_id, &events);
+	return events != 2 ? 5 : 0;
+}
+
+Test(detour, a_child_takes_over_what_its_parent_had)
+{
+	int status;
+	pid_t pid;
+
+	trial_begin();
+	trial_arm_detour(&trial_victim_wish);
+	trial_victim(1);
+	pid = fork();
+	if (!pid)
+		_exit(adopt_in_child());
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_assert_eq(status, 0, "%d", WEXITSTATUS(status));
+	cr_assert_eq(trial_events(0), 1);
+}
+
 Test(detour, code_is_written_by_mprotect_too)
 {
 	uint8_t before[16];

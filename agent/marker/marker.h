@@ -176,6 +176,10 @@ int change_commit(struct change *change, const struct text *text);
 extern const struct registry_listener *registry_listener;
 uint32_t registry_next_id(unsigned int lane);
 
+/* How many were given; give the next ones from there on. */
+uint32_t registry_ids(unsigned int lane);
+void registry_ids_from(unsigned int lane, uint32_t id);
+
 /* What has no site but is wanted when one comes. */
 int pending_add(const char *name, char kind, const uint8_t types[16],
 		const struct plan_probe *probe);

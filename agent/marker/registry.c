@@ -55,6 +55,16 @@ uint32_t registry_next_id(unsigned int lane)
 	return next_ids[lane]++;
 }
 
+uint32_t registry_ids(unsigned int lane)
+{
+	return next_ids[lane];
+}
+
+void registry_ids_from(unsigned int lane, uint32_t id)
+{
+	next_ids[lane] = id;
+}
+
 void registry_lane_open(unsigned int lane)
 {
 	next_ids[lane] = 0;
