@@ -26,9 +26,10 @@
  * agent passes both on to what it executes. It waits GO_WAIT_MS for GO, so that markers are
  * armed before the program's own code runs; then the program goes on, recorded or not.
  *
- * A tool that needs longer says WAIT, at least every WAIT_MS, as long as it is at work and gets on; then
- * whoever waits, for GO or SEEN, waits on, WAIT_MAX_MS in all. A tool that stands still or dies says
- * nothing, one that is interrupted says GO or SEEN. Who goes on without either is told by LATE.
+ * A request of the tool's is a sign of work for WAIT_MS; one that needs longer in between says WAIT, at
+ * least every WAIT_MS, as long as it is at work and gets on. Then whoever waits, for GO or SEEN, waits
+ * on, WAIT_MAX_MS in all. A tool that stands still or dies says nothing, one that is interrupted says
+ * GO or SEEN. Who goes on without either is told by LATE.
  */
 #ifndef ABI_CONTROL_H
 #define ABI_CONTROL_H

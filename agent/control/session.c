@@ -466,6 +466,9 @@ static void serve_session(struct session *session)
 		begin_closing(session);
 		return;
 	}
+	/* a tool that asks for something is at work on it */
+	if (session->owes_go)
+		wait_renew(CONTROL_WAIT_MS);
 	begin_ns = lock_now_ns();
 	tell_begin(lane_of(session), message->serial);
 	error = serve_request(session, message, &change);

@@ -97,6 +97,21 @@ Test(wait, a_program_waits_for_go_as_long_as_the_tool_says_so)
 	cr_assert_eq(peer.late, 0);
 }
 
+Test(wait, a_program_waits_for_go_as_long_as_the_tool_asks_for_something)
+{
+	struct peer peer = begin("count", "5");
+	uint64_t end_ms = now_ms() + LONG_MS;
+
+	while (now_ms() < end_ms) {
+		cr_assert_eq(peer_rules(&peer, CONTROL_ARM, "count:*", 0).error, 0);
+		usleep(SAY_MS * 1000);
+	}
+	cr_assert_eq(peer_recorded(&peer), 0, "it did not wait");
+	peer_request(&peer, CONTROL_GO, NULL, 0);
+	cr_assert_eq(tool_exit_status(), 0);
+	cr_assert_eq(peer.late, 0);
+}
+
 Test(wait, a_program_that_goes_on_without_go_is_told)
 {
 	struct peer peer = begin("count", "5");
