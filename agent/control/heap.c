@@ -48,8 +48,13 @@ static unsigned int class_of(size_t bytes)
 
 static void *cut(size_t bytes)
 {
+	size_t skip = bytes < HEAP_LINE_BYTES ? 0 : -(uintptr_t)block_at % HEAP_LINE_BYTES;
 	void *start;
 
+	if (block_left >= skip) {
+		block_at += skip;
+		block_left -= skip;
+	}
 	if (block_left < bytes) {
 		/* what is left of the old block is lost: under 32 KiB in 256 */
 		block_at = map_new(BLOCK_BYTES);

@@ -8,7 +8,9 @@
 
 #include <stddef.h>
 
-/* Zeroed memory, aligned to 16; NULL when there is none. */
+#define HEAP_LINE_BYTES 64
+
+/* Zeroed memory, aligned to 16, from 64 bytes on to HEAP_LINE_BYTES; NULL when there is none. */
 void *heap_alloc(size_t bytes);
 
 /* Give it back; `bytes` as it was asked for. NULL is allowed. */

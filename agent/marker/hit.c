@@ -464,12 +464,12 @@ static inline __attribute__((always_inline)) int hit_plain(const struct marker *
 	page = lane->page;
 	ticks = clock_ticks(STORE_CLOCK_TSC);
 	if (likely(ticks - page->end_ticks < plan->compact_ticks)) {
-		to = put_compact(to, plan->consumers[0].event_id, ticks);
+		to = put_compact(to, plan->event_id, ticks);
 	} else {
 		/* not plain: an extended header now and then, or ticks that ran back */
 		if (plan->compact_ticks || (int64_t)(ticks - page->end_ticks) < 0)
 			goto leave;
-		to = put_extended(to, plan->consumers[0].event_id, ticks);
+		to = put_extended(to, plan->event_id, ticks);
 	}
 	page->end_ticks = ticks; /* no longer needed, which frees a register */
 

@@ -92,5 +92,6 @@ void plan_finish(struct plan *plan)
 								       : COUNTERS_MAX) *
 						  sizeof(uint64_t));
 	plan->compact_ticks = only->event_id < EVENT_EXTENDED ? 1u << EVENT_TICK_BITS : 0;
+	plan->event_id = only->event_id;
 	plan->growth = PAGE_WORD(fixed_bytes(plan, only->event_id), 1);
 }

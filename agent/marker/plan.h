@@ -34,7 +34,9 @@ struct plan {
 	uint32_t lane_offset;		/* of the lane in struct writer */
 	uint32_t counter_offset;	/* of the marker's counter in struct writer */
 	uint64_t compact_ticks;		/* within these a compact header will do; 0: never */
-	uint64_t growth; /* PAGE_WORD: one event, and the bytes that every one takes */
+	uint64_t growth;   /* PAGE_WORD: one event, and the bytes that every one takes */
+	uint32_t event_id; /* the only consumer's */
+	/* up to here it is one cache line, with the 16 bytes that planning.c has before it */
 	uint8_t field_count;
 	struct plan_step steps[17];
 

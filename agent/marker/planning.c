@@ -20,6 +20,9 @@ struct block {
 	size_t bytes;
 };
 
+_Static_assert(sizeof(struct block) + offsetof(struct plan, field_count) <= HEAP_LINE_BYTES,
+	       "what the plain case reads of a plan is one cache line");
+
 static struct block *retired;
 static uint32_t numbers; /* given out */
 
