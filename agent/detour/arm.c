@@ -477,7 +477,8 @@ uint32_t detour_adopt(unsigned int from, unsigned int to)
 	uint32_t bit = 1u << from, count = 0;
 
 	for (struct detour *d = detour_first(); d; d = d->next) {
-		if (!(d->inherited & bit) || !d->head->is_armed)
+		/* a fork may have come before a member's link was stored */
+		if (!(d->inherited & bit) || !d->head->is_armed || (d != d->head && !d->is_linked))
 			continue;
 		d->inherited &= ~bit;
 		for (int i = 0; i < 2; i++)
