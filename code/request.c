@@ -56,7 +56,9 @@ static int wish_parse(struct code_request *request, char *text)
 		if (!isalnum((unsigned char)text[i]) && text[i] != '_')
 			return -WM_E_SPEC;
 	memcpy(wish.name, text, bytes);
-	if (!strcmp(wish.name, "ret") && request->kind == REQUEST_FUNCTION) {
+	if (!strcmp(wish.name, "ret")) {
+		if (request->kind != REQUEST_FUNCTION)
+			return -WM_E_RETURN_KIND;
 		err = request->wants_return ? -WM_E_SPEC : 0;
 		request->wants_return = 1;
 		request->return_type = wish.type;

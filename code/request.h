@@ -51,8 +51,8 @@ struct code_request {
 };
 
 /*
- * Read a spec of one of these kinds. 0, -ENOMEM, -WM_E_SPEC, -WM_E_FIELD_TYPE for an unknown type. Release
- * also after an error.
+ * Read a spec of one of these kinds. 0, -ENOMEM, -WM_E_SPEC, -WM_E_FIELD_TYPE for an unknown type,
+ * -WM_E_RETURN_KIND for `ret` where nothing returns. Release also after an error.
  */
 int code_request_parse(struct code_request *request, const char *text);
 void code_request_release(struct code_request *request);

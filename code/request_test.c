@@ -122,6 +122,9 @@ Test(request, nonsense_is_refused)
 		cr_assert_eq(parse(texts[i]), -WM_E_SPEC, "%s", texts[i]);
 	cr_assert_eq(parse("func:a/arg1:int/"), -WM_E_FIELD_TYPE);
 	cr_assert_eq(parse("func:a/arg1:/"), -WM_E_FIELD_TYPE);
+	cr_assert_eq(parse("usdt:a:b/ret/"), -WM_E_RETURN_KIND);
+	cr_assert_eq(parse("addr:x+1/ret/"), -WM_E_RETURN_KIND);
+	cr_assert_eq(parse("addr:x.c:1/arg1,ret:u8/"), -WM_E_RETURN_KIND);
 	memset(longest, 'a', sizeof(longest) - 1);
 	memcpy(longest, "func:", 5);
 	longest[sizeof(longest) - 1] = 0;
