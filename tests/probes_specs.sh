@@ -1,0 +1,127 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What specs name, and what is read there: forms, types, strings, names, filler, and all registers kept.
+# shellcheck source=tests/probes_setup.bash
+. "$(dirname "$0")/probes_setup.bash"
+
+# launched NAME SPEC PROGRAM...: recorded into NAME, nothing lost
+launched()
+{
+	local name=$1 spec=$2
+	shift 2
+	run 0 --json -o "$name" -e "$spec" -- "$@"
+	expect "$name: discarded" "$(json discarded)" 0
+}
+
+# fields TRACE NAME: the fields of the first such event
+fields()
+{
+	"$waymark" dump --event "$2" "$1" | sed -n '1s/.*: { \(.*\) }$/\1/p'
+}
+
+# USDT arguments, in a program that lies anywhere and in one that does not.
+for way in "" -no-pie; do
+	# shellcheck disable=SC2086 # perhaps no word
+	cc -O2 -g $way "$probes_dir/forms.c" -o forms || exit 1
+	launched "trace$way" 'usdt:forms:*' ./forms
+	expect "forms $way" "$(fields "trace$way" forms:one)" "arg1 = -1, arg2 = 18446744073709551614, \
+arg3 = -3, arg4 = 253, arg5 = -1, arg6 = -2, arg7 = -3, arg8 = -4, arg9 = 200, arg10 = 22, arg11 = -5, \
+arg12 = 300, arg13 = 77, arg14 = 7, arg15 = 1.25, arg16 = -2.5"
+	expect "forms $way" "$(fields "trace$way" forms:two)" "arg1 = 65535, arg2 = 4294967294, arg3 = 0, \
+arg4 = 200, arg5 = 1311768467294899695, arg6 = 2427178479, arg7 = 52719, arg8 = 239, \
+arg9 = 18446744073709551615, arg10 = 11, arg11 = 33"
+done
+
+# Strings, wherever the pointer leads.
+launched texts func:text@forms/p:str/ ./forms
+"$waymark" dump --event forms:text texts | sed 's/.*{ p = \(.*\) }$/\1/' >got
+cat >wanted <<'TEXTS'
+"plain"
+""
+"end"
+"start"
+"\xff\xfe not UTF-8"
+"quote\" back\\slash\n"
+NULL
+(unreadable)
+(unreadable)
+(unreadable)
+(unreadable)
+(unreadable)
+(unreadable)
+TEXTS
+head -13 got | cmp -s - wanted || fail "strings: $(diff got wanted)"
+[ "$(sed -n 14p got | tr -dc x | wc -c)" -gt 100 ] || fail "a string of a MiB: $(sed -n 14p got)"
+
+# Types by debug information; a structure is refused by its name, and the rest can be had.
+launched types func:types@forms/ret/ ./forms
+expect "types" "$(fields types forms:types:begin | sed 's/, at = 0x.*//')" \
+	"c = -1, b = true, y = 200, s = -5, f = 1.5, d = 2.5, ch = 'q'"
+expect "types: result" "$(values types forms:types:end ret | paste -sd' ')" "-1 5"
+run 1 -o none -e func:types@forms/pair/ -- ./forms
+says "pair"
+says "no field can hold the parameter"
+
+# Names of C++.
+if command -v c++ >/dev/null; then
+	c++ -O2 -g "$probes_dir/names.cc" -o names || exit 1
+	number=0
+	while read -r times spec; do
+		number=$((number + 1))
+		launched "names$number" "func:$spec" ./names
+		expect "$spec" "$("$waymark" dump "names$number" | wc -l)" "$times"
+	done <<'NAMES'
+2 shop::order::add
+1 shop::order::add(int)
+1 shop::order::add(double)/this,n/
+1 shop::order::operator()
+1 shop::order::operator[]
+1 shop::(anonymous namespace)::hidden
+1 shop::box<int>::get
+2 shop::box<*>::get
+2 shop::box<int>::get/ret/
+1 main::{lambda(int)#1}::operator()
+7 shop::*@names
+1 _ZN4shop5order3addEi
+NAMES
+	rm -rf none
+	run 1 -o none -e func:order::add@names -- ./names
+	says "did you mean shop::order::add?"
+fi
+
+# Filler that the compiler left: at the entry, part of it before, behind endbr64.
+cat >filler.c <<'END_OF_C'
+#define KEEP __attribute__((noinline, noclone))
+KEEP __attribute__((patchable_function_entry(5, 0))) int at_entry(int a) { __asm__ volatile("" : "+r"(a)); return a; }
+KEEP __attribute__((patchable_function_entry(8, 3))) int before(int a) { __asm__ volatile("" : "+r"(a)); return a; }
+int main(void)
+{
+	int sum = 0;
+
+	for (int i = 1; i <= 10; i++)
+		sum += at_entry(i) - before(i);
+	return sum;
+}
+END_OF_C
+for way in -fcf-protection=none -fcf-protection=full "-fcf-protection=full -no-pie"; do
+	# shellcheck disable=SC2086 # words
+	cc -O2 $way filler.c -o filler || exit 1
+	timeout 60 "$waymark" list --func at_entry --func before ./filler >out 2>words
+	expect "$way: tiers" "$(grep -c ' filler ' out)" 2
+	rm -rf filled
+	launched filled func:at_entry@filler/arg1:i32,ret:i32/ ./filler
+	expect "$way: calls" "$(whole filled filler:at_entry:begin arg1)" 10
+	expect "$way: returns" "$(whole filled filler:at_entry:end ret)" 10
+done
+
+# Every register there is, flags where they count, the red zone: as they were.
+cc -O2 "$probes_dir/registers.c" -o registers -lpthread || exit 1
+if ./registers 1; then
+	launched kept_by_entry func:passed/rdi:str,xmm1,ret/ ./registers 500
+	expect "registers: entries and returns" "$("$waymark" dump kept_by_entry | wc -l)" 2000
+	inner=$(printf '0x%x' $((0x$(nm registers | awk '$3 == "passed_inner" { print $1 }'))))
+	launched kept_inside "addr:registers+$inner/rdi:str,xmm3/" ./registers 500 flags
+	expect "registers: an address" "$("$waymark" dump kept_inside | wc -l)" 1000
+fi
+
+exit "$failed"
