@@ -77,7 +77,7 @@ int session_step(struct wm_session *session, int timeout_ms);
 
 /*
  * For the answer to a request. An agent that is not stuck gives it sooner, even if all that it may be at
- * before it takes its longest: a look at the modules (3 s), a tick (4 s), and the request itself (5 s).
+ * before it takes its longest: a look at the modules (4 s), a tick (3 s), and the request itself (7 s).
  */
 #define ANSWER_WAIT_MS 15000
 

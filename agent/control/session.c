@@ -27,7 +27,7 @@
 #define QUIET_MS 1000
 #define OWED_MAX 256   /* a thread that loads more at once doesn't wait for the rest */
 #define OPEN_MS 10000  /* the socket's slot, and this thread, aren't held by one who only looks */
-#define COMMIT_MS 5000 /* longer than a commit can take: who waits for it doesn't leave meanwhile */
+#define COMMIT_MS 8000 /* longer than a commit can take: who waits for it doesn't leave meanwhile */
 #define LATE_PATIENCE_NS 100000000u
 #define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
 
