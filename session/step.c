@@ -241,7 +241,8 @@ static int change_stopped(struct wm_session *session, struct process *process, u
 
 	for (;;) {
 		err = change_stopped_once(session, process, type);
-		if ((err != -EBUSY && err != -WM_E_AGENT_SILENT) || ticks_monotonic_ns() > until)
+		if ((err != -EBUSY && err != -WM_E_AGENT_SILENT && err != -WM_E_STRICT) ||
+		    ticks_monotonic_ns() > until)
 			return err;
 		if (err == -WM_E_AGENT_SILENT)
 			session_wait(session, process, REQUEST_WAIT_MS);
