@@ -42,6 +42,11 @@
  * nothing: its link. It becomes a jump to the next one's event when that is armed, and so on; the last that
  * is linked goes on to its moved instructions.
  *
+ * Where no jump can stand, a breakpoint may, if it is asked for (TIER_BREAKPOINT): the span is one instruction,
+ * of which the first byte is written. A thread that blocks SIGTRAP would be killed there, so with such
+ * detours come guards: two detours that lead from libc's pthread_sigmask() and sigaction() to the agent's own.
+ * Their code is a jump to FIXUP_ENTER, then the moved instructions; their texts are never told.
+ *
  * Messages (abi/control.h): any number of CONTROL_PLACE, each with as many detours as fit, prepare;
  * nothing is changed yet but memory of the agent's own. CONTROL_COMMIT arms all that this session has
  * prepared in one batch, with the threads stopped once. An event's id is told by CONTROL_EVENT, as a
@@ -107,6 +112,9 @@ struct detour_move {
 #define DETOUR_SECRETIVE 2    /* no event at the point itself, the return alone is wanted */
 #define DETOUR_RETURN_FLOAT 4 /* what is returned lies in %xmm0 */
 #define DETOUR_CALL 8 /* a moved call pushes its return address itself: not with shadow stacks */
+#define DETOUR_GUARD_MASK 16   /* no event: the agent takes the place of pthread_sigmask() */
+#define DETOUR_GUARD_ACTION 32 /* likewise, of libc's sigaction() */
+#define DETOUR_GUARDS (DETOUR_GUARD_MASK | DETOUR_GUARD_ACTION)
 
 /*
  * One detour of a CONTROL_PLACE message, padded to 8 bytes. Behind it, without gaps: the code, padded to
@@ -130,7 +138,7 @@ struct control_detour {
 	uint8_t types[2][16]; /* of the event, of the return; WM_TYPE_*. Strings are read with care */
 	uint16_t event_at;    /* offset in the code: where the event begins */
 	uint16_t link_at; /* behind it: DETOUR_LINK; 0: there is none, and no other event can be here */
-	uint32_t reserved_too;
+	uint32_t guard_bytes; /* of a guarded function, from the point on */
 };
 
 struct control_place {

@@ -127,12 +127,12 @@ static void measure_ours(struct table *table)
 		{ "moved jump", "func:mechanism_none_*/arg1,arg2/", TARGET_NONE },
 		{ "moved jump, and the return", "func:mechanism_none_*/ret,arg1,arg2/",
 		  TARGET_NONE },
+		{ "breakpoint", "func:mechanism_none_*/breakpoint=always,arg1,arg2/", TARGET_NONE },
 	};
 
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		row_measure_spec(row_add(table, ours[i].name), &table->base, ours[i].way,
 				 ours[i].spec);
-	row_skip(row_add(table, "breakpoint"), "not offered");
 }
 
 static void measure_others(struct table *table, struct options *options)

@@ -72,6 +72,12 @@ _waymark()
 		mapfile -t COMPREPLY < <(compgen -W "discard cyclic block notify" -- "$word") ;;
 	record:-e | record:--event)
 		target=$(_waymark_target)
+		if [[ $word =~ ^(func|usdt|addr):.*/([^/]*,)?[a-z0-9]*$ ]]; then
+			mapfile -t COMPREPLY < <(compgen -P "${word%"${word##*[/,]}"}" \
+				-W "args breakpoint ret" -- "${word##*[/,]}")
+			declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word"
+			return
+		fi
 		if [[ $word == func:* || $word == usdt:* ]]; then
 			# shellcheck disable=SC2086 # "-p PID" is two words
 			mapfile -t COMPREPLY < <(compgen -W "$(_waymark_probes "$word" $target)" -- "$word")

@@ -43,6 +43,11 @@ static int wish_parse(struct code_request *request, char *text)
 	size_t bytes;
 	int err;
 
+	if (!strcmp(text, "breakpoint") || !strcmp(text, "breakpoint=always")) {
+		err = request->breakpoint ? -WM_E_SPEC : 0;
+		request->breakpoint = text[10] ? BREAKPOINT_ALWAYS : BREAKPOINT_IF_NEEDED;
+		return err;
+	}
 	if (colon) {
 		*colon = 0;
 		err = type_of(colon + 1, &wish.type);

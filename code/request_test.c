@@ -55,6 +55,20 @@ Test(request, a_function)
 	cr_assert_eq(request.wish_count, 1);
 }
 
+Test(request, a_breakpoint_is_a_wish_but_no_field)
+{
+	cr_assert_eq(parse("func:f/breakpoint/"), 0);
+	cr_assert_eq(request.breakpoint, BREAKPOINT_IF_NEEDED);
+	cr_assert_eq(request.wish_count, 0);
+	cr_assert_eq(parse("addr:m+0x10/breakpoint=always,rdi/"), 0);
+	cr_assert_eq(request.breakpoint, BREAKPOINT_ALWAYS);
+	cr_assert_eq(request.wish_count, 1);
+	cr_assert_eq(parse("usdt:a:b/arg1/"), 0);
+	cr_assert_eq(request.breakpoint, BREAKPOINT_NEVER);
+	cr_assert_eq(parse("func:f/breakpoint,breakpoint/"), -WM_E_SPEC);
+	cr_assert_eq(parse("func:f/breakpoint=never/"), -WM_E_SPEC);
+}
+
 Test(request, an_address)
 {
 	cr_assert_eq(parse("addr:/usr/bin/x+0x1a40/rdi,esi:i32/"), 0);

@@ -53,6 +53,7 @@ struct sweep {
 	struct sweep_taboo
 		*return_taboos; /* functions whose return must be left as it is; in order */
 	size_t return_taboo_count;
+	int breakpoint_refusal; /* why no breakpoint may stand in this file: -WM_E_TRAP_LIBC; 0 */
 };
 
 /*

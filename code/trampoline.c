@@ -35,6 +35,11 @@ static int event_emit(struct trampoline *trampoline, const struct code_place *pl
 	int err = 0;
 
 	detour->event_at = trampoline->emit.bytes;
+	if (detour->flags & DETOUR_GUARDS) {
+		EMIT(&trampoline->emit, 0xff, 0x25); /* jmp *enter(%rip) */
+		emit_slot(&trampoline->emit, FIXUP_ENTER, 0);
+		return 0;
+	}
 	if (!(detour->flags & DETOUR_SECRETIVE))
 		err = payload_emit(&trampoline->emit, place, !place->is_entry, span->keeps_flags);
 	if (!err && (detour->flags & DETOUR_RETURN))
@@ -107,31 +112,83 @@ static void detour_fill(struct trampoline *trampoline, const struct sweep *sweep
 		detour->flags |= DETOUR_RETURN_FLOAT;
 }
 
-int trampoline_compose(const struct sweep *sweep, const struct code_place *place,
-		       struct trampoline *trampoline)
+static void begin(struct trampoline *trampoline)
 {
-	struct control_detour *detour = &trampoline->detour;
-	struct span span;
-	int err;
-
-	*detour = (struct control_detour){ .tier = TIER_REFUSED };
+	trampoline->detour = (struct control_detour){ .tier = TIER_REFUSED };
 	trampoline->emit.bytes = trampoline->emit.fixup_count = trampoline->emit.slot_count = 0;
 	trampoline->emit.err = 0;
 	trampoline->detail[0] = '\0';
-	err = place->wants_return ? return_check(sweep, place) : 0;
-	if (err)
-		return refuse(trampoline, err, "");
-	err = span_find(sweep, place->address, place->is_entry, &span);
-	if (err)
-		return refuse(trampoline, err, span.detail);
-	detour_fill(trampoline, sweep, place, &span);
-	err = code_emit(trampoline, place, &span);
+	trampoline->is_for_breakpoint = false;
+}
+
+/* The best that the place allows, and that is wanted. */
+static int span_choose(const struct sweep *sweep, const struct code_place *place,
+		       struct trampoline *trampoline, struct span *span)
+{
+	struct span other;
+	int err;
+
+	if (place->breakpoint == BREAKPOINT_ALWAYS)
+		return span_find_breakpoint(sweep, place->address, place->is_entry, span);
+	err = span_find(sweep, place->address, place->is_entry, span);
+	if (!err || span_find_breakpoint(sweep, place->address, place->is_entry, &other))
+		return err;
+	if (place->breakpoint == BREAKPOINT_NEVER) {
+		trampoline->is_for_breakpoint = true;
+		return err;
+	}
+	*span = other;
+	return 0;
+}
+
+static int compose(struct trampoline *trampoline, const struct sweep *sweep,
+		   const struct code_place *place, const struct span *span)
+{
+	struct control_detour *detour = &trampoline->detour;
+	int err;
+
+	detour_fill(trampoline, sweep, place, span);
+	err = code_emit(trampoline, place, span);
 	if (err)
 		return refuse(trampoline, err, "");
 	detour->code_bytes = trampoline->emit.bytes;
 	detour->fixup_count = trampoline->emit.fixup_count;
-	detour->move_count = (uint16_t)span.insn_count;
+	detour->move_count = (uint16_t)span->insn_count;
 	return 0;
+}
+
+int trampoline_compose(const struct sweep *sweep, const struct code_place *place,
+		       struct trampoline *trampoline)
+{
+	struct span span;
+	int err;
+
+	begin(trampoline);
+	err = place->wants_return ? return_check(sweep, place) : 0;
+	if (err)
+		return refuse(trampoline, err, "");
+	err = span_choose(sweep, place, trampoline, &span);
+	if (err)
+		return refuse(trampoline, err, span.detail);
+	return compose(trampoline, sweep, place, &span);
+}
+
+int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint64_t bytes,
+			     uint8_t guard, struct trampoline *trampoline)
+{
+	struct code_place place = { .address = function, .is_entry = 1 };
+	struct span span;
+	int err;
+
+	begin(trampoline);
+	err = span_find_whole(sweep, function, true, &span);
+	if (!err && bytes > UINT32_MAX)
+		err = -WM_E_TRAP_GUARDS;
+	if (err)
+		return refuse(trampoline, err, span.detail);
+	trampoline->detour.flags = guard;
+	trampoline->detour.guard_bytes = (uint32_t)bytes;
+	return compose(trampoline, sweep, &place, &span);
 }
 
 static size_t padded(size_t bytes)

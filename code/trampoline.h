@@ -35,6 +35,7 @@ struct trampoline {
 	struct emit emit;
 	struct detour_move moves[DETOUR_MOVES_MAX];
 	char detail[TRAMPOLINE_DETAIL_BYTES]; /* of a refusal, or "" */
+	bool is_for_breakpoint; /* refused, but a breakpoint could be had, were it asked for */
 };
 
 /*
@@ -43,6 +44,13 @@ struct trampoline {
  */
 int trampoline_compose(const struct sweep *sweep, const struct code_place *place,
 		       struct trampoline *trampoline);
+
+/*
+ * The detour of a function of libc's that the agent guards: DETOUR_GUARD_MASK or DETOUR_GUARD_ACTION.
+ * As trampoline_compose().
+ */
+int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint64_t bytes,
+			     uint8_t guard, struct trampoline *trampoline);
 
 /*
  * Write the detour as CONTROL_PLACE wants it, for a module that lies at `base`. The texts are abi/site.h's;

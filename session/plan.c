@@ -17,6 +17,7 @@
 #define NAMES_NEAR 3
 #define NAMES_TOLD 8
 #define RECORD_BYTES_MAX 16384 /* of one detour, texts included */
+#define LIBC_NAME "libc.so.6"
 
 /* What the search for places hands on. */
 struct making {
@@ -131,24 +132,16 @@ static int name_keep(struct spec *spec, const struct code_place *place)
 }
 
 /* Write the record for base 0 and keep it. */
-static int keep(struct making *making, const struct code_place *place)
+static int record_add(struct making *making, const struct code_place *place, const char *text,
+		      const char *return_text)
 {
-	char text[TEXT_BYTES], return_text[TEXT_BYTES];
 	struct plan *plan = making->plan;
 	struct plan_place *entry;
-	char kind = place->wants_return ? 'b' : 'm';
-	size_t bytes;
-	int err = text_make(text, kind, place, place->fields, place->field_count);
+	size_t bytes = trampoline_write(&making->trampoline, 0, text, return_text, making->record,
+					sizeof(making->record));
 
-	if (!err && place->wants_return)
-		err = text_make(return_text, 'e', place, &place->ret, place->ret.type != 0);
-	if (err)
-		return refuse(making, place, err, "its names are too long");
-	bytes = trampoline_write(&making->trampoline, 0, text,
-				 place->wants_return ? return_text : NULL, making->record,
-				 sizeof(making->record));
 	if (bytes > sizeof(making->record))
-		return refuse(making, place, -WM_E_SPEC, "its names are too long");
+		return -E2BIG;
 	while (plan->byte_room - plan->byte_count < bytes) {
 		size_t room = plan->byte_room * 2 + RECORD_BYTES_MAX * 2;
 		unsigned char *more = realloc(plan->bytes, room);
@@ -172,6 +165,24 @@ static int keep(struct making *making, const struct code_place *place)
 		entry->types[i] = place->fields[i].type;
 	plan->place_count++;
 	plan->byte_count += bytes;
+	return 0;
+}
+
+static int keep(struct making *making, const struct code_place *place)
+{
+	char text[TEXT_BYTES], return_text[TEXT_BYTES];
+	char kind = place->wants_return ? 'b' : 'm';
+	int err = text_make(text, kind, place, place->fields, place->field_count);
+
+	if (!err && place->wants_return)
+		err = text_make(return_text, 'e', place, &place->ret, place->ret.type != 0);
+	if (err)
+		return refuse(making, place, err, "its names are too long");
+	err = record_add(making, place, text, place->wants_return ? return_text : NULL);
+	if (err == -E2BIG)
+		return refuse(making, place, -WM_E_SPEC, "its names are too long");
+	if (err)
+		return err;
 	making->spec->placed++;
 	return index_last(making) ? -ENOMEM : name_keep(making->spec, place);
 }
@@ -238,7 +249,8 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 {
 	struct making *making = data;
 	const struct control_detour *detour = NULL;
-	int failed;
+	struct code_place wanted = *place;
+	int failed, is_for_breakpoint = 0;
 
 	making->spec->matches++;
 	failed = err ? 0 : settle_taken(making, place);
@@ -249,18 +261,36 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 	if (err == -ENOMEM || err == -ECANCELED)
 		return err;
 	if (!err) {
-		err = trampoline_compose(&making->sweep, place, &making->trampoline);
+		wanted.breakpoint = making->spec->request->breakpoint;
+		err = trampoline_compose(&making->sweep, &wanted, &making->trampoline);
+		is_for_breakpoint = making->trampoline.is_for_breakpoint;
 		detail = making->trampoline.detail;
 		detour = err ? NULL : &making->trampoline.detour;
 	}
 	if (making->listener)
-		making->listener->place(place, err, detail, detour, making->listener->data);
+		making->listener->place(place, err, detail, detour, is_for_breakpoint,
+					making->listener->data);
 	failed = err ? refuse(making, place, err, detail) : keep(making, place);
 	return failed;
 }
 
+/* Whether it is libc, and some request takes breakpoints. */
+static int is_guarded(const struct spec_list *specs, const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	if (strcmp(name ? name + 1 : path, LIBC_NAME))
+		return 0;
+	for (size_t i = 0; i < specs->count; i++)
+		if (specs->all[i].request && specs->all[i].request->breakpoint)
+			return 1;
+	return 0;
+}
+
 int plan_concerns(const struct spec_list *specs, const char *path)
 {
+	if (is_guarded(specs, path))
+		return 1;
 	for (size_t i = 0; i < specs->count; i++)
 		if (specs->all[i].request && code_request_takes(specs->all[i].request, path))
 			return 1;
@@ -302,6 +332,50 @@ static int resolve_all(struct making *making, struct spec_list *specs,
 	return err;
 }
 
+static const struct code_function *function_named(const struct code_symbols *symbols,
+						  const char *name)
+{
+	for (size_t i = 0; i < symbols->function_count; i++) {
+		const struct code_function *function = &symbols->functions[i];
+
+		for (size_t j = 0; j < function->count; j++)
+			if (!strcmp(symbols->all[function->first + j].name, name))
+				return function;
+	}
+	return NULL;
+}
+
+/* One that can't be had is left out: then the agent refuses breakpoints. */
+static int guard(struct making *making, const char *name, uint8_t kind)
+{
+	const struct code_symbols *symbols = code_module_symbols(making->module);
+	const struct code_function *function = symbols ? function_named(symbols, name) : NULL;
+	/* no address: the agent tells who wants the same place that it is taken */
+	struct code_place place = { .subsystem = "libc", .event = name, .source = "" };
+
+	if (!function || trampoline_compose_guard(&making->sweep, function->address,
+						  function->bytes, kind, &making->trampoline))
+		return symbols ? -ENOENT : -ENOMEM;
+	making->plan->guard_count++;
+	return record_add(making, &place, "md\nlibc\nguard\n\n0\n", NULL);
+}
+
+static int guard_all(struct making *making)
+{
+	/* sigaction() is but a door to the former, which others go past; not every glibc tells of it */
+	static const char *const actions[] = { "__libc_sigaction", "sigaction" };
+	int err = sweep_once(making);
+
+	if (!err)
+		err = guard(making, "pthread_sigmask", DETOUR_GUARD_MASK);
+	for (size_t i = 0; i < 2 && (!err || err == -ENOENT); i++) {
+		err = guard(making, actions[i], DETOUR_GUARD_ACTION);
+		if (!err)
+			break;
+	}
+	return err == -ENOMEM ? err : 0;
+}
+
 int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *module,
 	      const struct code_process *process, const struct plan_listener *listener)
 {
@@ -318,7 +392,12 @@ int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *m
 	making->plan = *plan;
 	making->module = module;
 	making->listener = listener;
-	err = (*plan)->path ? resolve_all(making, specs, process) : -ENOMEM;
+	err = (*plan)->path ? 0 : -ENOMEM;
+	/* before what the user may want of the same functions: that is refused then */
+	if (!err && is_guarded(specs, (*plan)->path))
+		err = guard_all(making);
+	if (!err)
+		err = resolve_all(making, specs, process);
 	if (making->has_sweep)
 		sweep_release(&making->sweep);
 	free(making->slots);

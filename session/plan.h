@@ -39,14 +39,18 @@ struct plan {
 	size_t byte_count, byte_room;
 	struct plan_place *places;
 	size_t place_count, place_room;
+	size_t guard_count; /* of the places, those that are no events but see to breakpoints */
 	struct plan_refusal *refused;
 	size_t refused_count, refused_room;
 };
 
-/* Told of each place, whether it can be had or not; `detour` is NULL where it can't. */
+/*
+ * Told of each place, whether it can be had or not; `detour` is NULL where it can't. is_for_breakpoint: it
+ * could, by a breakpoint, were one asked for.
+ */
 struct plan_listener {
 	void (*place)(const struct code_place *place, int err, const char *detail,
-		      const struct control_detour *detour, void *data);
+		      const struct control_detour *detour, int is_for_breakpoint, void *data);
 	void *data;
 };
 
@@ -67,7 +71,7 @@ void plan_free(struct plan *plan); /* NULL is allowed */
 /* Add names that a module has to the list, near to those that its requests ask for in vain. 0, -ENOMEM. */
 int plan_names(struct name_list *names, const struct spec_list *specs, struct code_module *module);
 
-/* Whether some request takes this path. */
+/* Whether some request takes this path, or it is libc's and they want it guarded (abi/detour.h). */
 int plan_concerns(const struct spec_list *specs, const char *path);
 
 /*

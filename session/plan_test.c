@@ -65,12 +65,12 @@ struct expected {
 
 /* The same place composed once more, and written for the base by who knows best how. */
 static void compose(const struct code_place *place, int err, const char *detail,
-		    const struct control_detour *detour, void *data)
+		    const struct control_detour *detour, int is_for_breakpoint, void *data)
 {
 	static struct trampoline trampoline;
 	struct expected *expected = data;
 
-	(void)detail;
+	(void)detail, (void)is_for_breakpoint;
 	cr_assert_eq(err, 0);
 	cr_assert_not_null(detour);
 	cr_assert_eq(trampoline_compose(&expected->sweep, place, &trampoline), 0);

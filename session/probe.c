@@ -149,7 +149,7 @@ static int take_refusals(struct wm_session *session, const struct plan *plan)
 							   .detail = plan->refused[i].detail,
 							   .address = plan->refused[i].address,
 							   .error = plan->refused[i].error });
-	session->probes.wanted += plan->place_count + plan->refused_count;
+	session->probes.wanted += plan->place_count - plan->guard_count + plan->refused_count;
 	return err;
 }
 
@@ -250,7 +250,7 @@ static int send_plan(struct process *process, const struct plan *plan, uint64_t 
 
 		err = process_request(process, CONTROL_PLACE, &part, 1);
 	}
-	process->probed.pending += plan->place_count;
+	process->probed.pending += plan->place_count - plan->guard_count;
 	free(buffer);
 	return err;
 }

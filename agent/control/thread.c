@@ -68,6 +68,7 @@ static struct {
 	int32_t listens; /* 1, or the error why it does not; 0: not tried */
 } control;
 
+int32_t control_keeper;
 static struct text control_text = { .fd = -1 };
 
 int control_runs(void)
@@ -466,6 +467,7 @@ static void *keeper_main(void *unused)
 
 	(void)unused;
 	hit_shut_at = HIT_SHUT_FOR_GOOD;
+	control_keeper = kernel_gettid();
 	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark-keeper", 0, 0);
 	if (make_thread(control_main, &thread)) {
 		while (!may_end())

@@ -44,6 +44,9 @@ void control_loader_changed(int state);
 
 /* Whether there is one. Whether it listens: 1, or the negative error why not. */
 int control_runs(void);
+
+/* The number of its keeper, the other thread of ours; 0: none yet. Control thread. */
+extern int32_t control_keeper;
 int control_listens(void);
 
 /* The child of a fork: there is no control thread. */

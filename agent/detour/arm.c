@@ -12,8 +12,11 @@
 
 #include "agent/control/heap.h"
 #include "agent/control/lock.h"
+#include "agent/detour/breakpoint.h"
 #include "agent/detour/janitor.h"
+#include "agent/detour/list.h"
 #include "agent/detour/return.h"
+#include "agent/detour/trap.h"
 #include "agent/marker/planning.h"
 #include "base/kernel.h"
 
@@ -36,82 +39,20 @@ static int may_be_inert; /* some jump stands that nobody wants */
 static int waits;	 /* for a tracer, or a thread that stood in the way, to be gone */
 static uint64_t idle_until_ns, retry_at_ns;
 
-/* ---- lists of sites ---- */
-
-struct list {
-	struct janitor_site *sites;
-	size_t count, bytes;
-};
-
-static int list_make(struct list *list, int (*wanted)(const struct detour *))
-{
-	*list = (struct list){ 0 };
-	for (const struct detour *d = detour_first(); d; d = d->next)
-		list->count += wanted(d) != 0;
-	if (!list->count)
-		return 0;
-	list->bytes = list->count * sizeof *list->sites;
-	list->sites = heap_alloc(list->bytes);
-	if (!list->sites)
-		return -ENOMEM;
-	list->count = 0;
-	for (struct detour *d = detour_first(); d; d = d->next) {
-		if (wanted(d))
-			list->sites[list->count++].detour = d;
-	}
-	return 0;
-}
-
-static void list_free(struct list *list)
-{
-	heap_free(list->sites, list->bytes);
-}
-
-static void swap(struct janitor_site *a, struct janitor_site *b)
-{
-	struct janitor_site c = *a;
-
-	*a = *b;
-	*b = c;
-}
-
-/* Heapsort: no memory, no bad case. */
-static void sift(struct janitor_site *sites, size_t at, size_t count)
-{
-	for (;;) {
-		size_t child = 2 * at + 1;
-
-		if (child >= count)
-			return;
-		if (child + 1 < count &&
-		    sites[child + 1].detour->record->address > sites[child].detour->record->address)
-			child++;
-		if (sites[at].detour->record->address >= sites[child].detour->record->address)
-			return;
-		swap(&sites[at], &sites[child]);
-		at = child;
-	}
-}
-
-static void list_sort(struct list *list)
-{
-	for (size_t i = list->count / 2; i-- > 0;)
-		sift(list->sites, i, list->count);
-	for (size_t end = list->count; end-- > 1;) {
-		swap(&list->sites[0], &list->sites[end]);
-		sift(list->sites, 0, end);
-	}
-}
-
 /* ---- trying ---- */
+
+/* libc blocks all signals for moments */
+static int may_be_done(int error)
+{
+	return !error || error == -WM_E_DETOUR_BUSY || error == -WM_E_TRAP_BLOCKED;
+}
 
 static size_t undone(const struct list *list)
 {
 	size_t left = 0;
 
 	for (size_t i = 0; i < list->count; i++)
-		left += !list->sites[i].is_done &&
-			(!list->sites[i].error || list->sites[i].error == -WM_E_DETOUR_BUSY);
+		left += !list->sites[i].is_done && may_be_done(list->sites[i].error);
 	return left;
 }
 
@@ -202,6 +143,7 @@ static int try_all(const struct text *text, struct list *list, int arm, unsigned
 		}
 		detour->error = site->is_done ? 0 : site->error ? site->error : error;
 		memcpy(detour->found, site->found, sizeof detour->found);
+		breakpoint_settle(detour);
 	}
 	return error;
 }
@@ -223,6 +165,8 @@ static int has_event(const struct detour *detour, int which)
 {
 	uint8_t flags = detour->record->flags;
 
+	if (flags & DETOUR_GUARDS)
+		return 0;
 	return which ? flags & DETOUR_RETURN : !(flags & DETOUR_SECRETIVE);
 }
 
@@ -268,15 +212,25 @@ static void withdraw(struct detour *detour, uint32_t lane_bit)
 	may_be_inert |= detour->head->is_armed && !chain_is_wanted(detour);
 }
 
+/* What stands by a jump comes first, the guards among them. */
 static int is_to_arm(const struct detour *detour)
 {
-	return detour->is_listed;
+	return detour->is_listed && !detour_is_breakpoint(detour);
 }
 
-/* An armed one is looked at again: its module may have been closed and opened since. */
-static void take_prepared(unsigned int lane)
+static int is_to_break(const struct detour *detour)
+{
+	return detour->is_listed && detour_is_breakpoint(detour);
+}
+
+/*
+ * An armed one is looked at again: its module may have been closed and opened since. Returns whether there are
+ * guards among them.
+ */
+static int take_prepared(unsigned int lane)
 {
 	uint32_t bit = 1u << lane;
+	int guards = 0;
 
 	for (struct detour *d = detour_first(); d; d = d->next) {
 		d->in_batch = d->is_listed = 0;
@@ -287,52 +241,93 @@ static void take_prepared(unsigned int lane)
 		d->error = publish(d);
 		d->in_batch = !d->error;
 		d->head->is_listed |= d->in_batch; /* it came before its members */
+		guards |= detour_is_guard(d);
 		if (d->error)
 			withdraw(d, bit);
 	}
+	return guards;
 }
 
-/* What became of a jump became of all events that were to be armed there. */
-static void settle_chain(const struct janitor_site *site, unsigned int lane,
-			 struct detour_result *result)
+/*
+ * What became of a jump became of all events that were to be armed there. Guards are none: nobody is told
+ * of them. Returns the error.
+ */
+static int settle_chain(const struct janitor_site *site, unsigned int lane,
+			struct detour_result *result)
 {
+	int error = site->is_done ? 0 : site->detour->error;
+
 	for (struct detour *d = site->detour; d; d = d->next_member) {
+		int is_event = !detour_is_guard(d);
+
 		if (!d->in_batch)
 			continue;
 		if (site->is_done) {
-			result->markers++;
+			result->markers += (uint32_t)is_event;
 			continue;
 		}
-		d->error = site->detour->error;
+		d->error = error;
 		memcpy(d->found, site->found, sizeof d->found);
-		result->refused++;
-		tell_refused(d, lane);
+		result->refused += (uint32_t)is_event;
+		if (is_event)
+			tell_refused(d, lane);
 		withdraw(d, 1u << lane);
 	}
+	return error;
+}
+
+/*
+ * Arm one half of the batch. *guards: why the guards could not be had; 0. Returns -ENOMEM, and none was; else
+ * each is told by itself, and the error is that of one.
+ */
+static int arm_half(const struct text *text, unsigned int lane, int (*half)(const struct detour *),
+		    int *guards, struct detour_result *result)
+{
+	struct list list;
+	int error = list_make(&list, half), is_break = half == is_to_break, is_tried = 0;
+
+	if (error || !list.count)
+		return error;
+	if (is_break)
+		error = *guards ? *guards : breakpoint_begin();
+	for (size_t i = 0; is_break && !error && i < list.count; i++)
+		error = breakpoint_place(list.sites[i].detour);
+	if (!error) {
+		error = try_all(text, &list, 1, ARM_MS, result);
+		is_tried = 1;
+	}
+	for (size_t i = 0; i < list.count; i++) {
+		struct detour *detour = list.sites[i].detour;
+		int one;
+
+		if (!is_tried)
+			detour->error = error;
+		one = settle_chain(&list.sites[i], lane, result);
+		error = is_break && !error ? one : error;
+		*guards = detour_is_guard(detour) && one ? one : *guards;
+	}
+	list_free(&list);
+	return error;
 }
 
 int detour_commit(const struct text *text, unsigned int lane, struct detour_result *result)
 {
-	struct list list;
-	int error = tell_events(lane);
+	int error = tell_events(lane), breaks, guards = 0;
 
 	if (error) {
 		detour_release(lane);
 		return error;
 	}
-	take_prepared(lane);
-	error = list_make(&list, is_to_arm);
-	if (error) {
+	if (take_prepared(lane))
+		breakpoint_guard();
+	error = arm_half(text, lane, is_to_arm, &guards, result);
+	breaks = error == -ENOMEM ? error : arm_half(text, lane, is_to_break, &guards, result);
+	if (error == -ENOMEM || breaks == -ENOMEM) {
 		detour_release(lane);
-		return error;
+		return -ENOMEM;
 	}
-	error = try_all(text, &list, 1, ARM_MS, result);
-	for (size_t i = 0; i < list.count; i++)
-		settle_chain(&list.sites[i], lane, result);
 	/* told one by one: the request as a whole has done what it could */
-	error = list.count && !result->markers ? error : 0;
-	list_free(&list);
-	return error;
+	return result->markers ? 0 : error ? error : breaks;
 }
 
 /* ---- disarming ---- */
@@ -353,19 +348,42 @@ static int is_inert(const struct detour *detour)
 	return detour->is_armed && !chain_is_wanted(detour);
 }
 
-uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
-			    struct detour_result *result)
+static int is_inert_break(const struct detour *detour)
 {
-	struct detour_result unused = { 0 };
+	return is_inert(detour) && detour_is_breakpoint(detour);
+}
+
+static int is_inert_jump(const struct detour *detour)
+{
+	return is_inert(detour) && !detour_is_breakpoint(detour) && !detour_is_guard(detour);
+}
+
+static int is_inert_guard(const struct detour *detour)
+{
+	return is_inert(detour) && detour_is_guard(detour);
+}
+
+static uint32_t is_any_inert(int (*which)(const struct detour *))
+{
+	for (const struct detour *d = detour_first(); d; d = d->next) {
+		if (which(d))
+			return 1;
+	}
+	return 0;
+}
+
+/* Returns how many are left. */
+static uint32_t disarm(const struct text *text, int (*which)(const struct detour *),
+		       unsigned int timeout_ms, struct detour_result *result)
+{
 	struct list list;
 	uint32_t left = 0;
 	int error = 0;
 
-	if (!may_be_inert || list_make(&list, is_inert))
-		return 0;
-	waits = 0;
+	if (list_make(&list, which))
+		return 1;
 	if (list.count)
-		error = try_all(text, &list, 0, timeout_ms, result ? result : &unused);
+		error = try_all(text, &list, 0, timeout_ms, result);
 	for (size_t i = 0; i < list.count; i++) {
 		struct janitor_site *site = &list.sites[i];
 
@@ -377,6 +395,27 @@ uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
 			 (is_passing(error) || site->error == -WM_E_DETOUR_BUSY);
 	}
 	list_free(&list);
+	return left;
+}
+
+uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
+			    struct detour_result *result)
+{
+	struct detour_result unused = { 0 };
+	uint32_t left;
+
+	if (!may_be_inert)
+		return 0;
+	result = result ? result : &unused;
+	left = disarm(text, is_inert_break, timeout_ms, result);
+	left += disarm(text, is_inert_jump, timeout_ms, result);
+	/* guards stay while anything needs them */
+	if (breakpoint_end(text) == 0) {
+		left += disarm(text, is_inert_guard, timeout_ms, result);
+		breakpoint_unguard();
+	} else {
+		left += is_any_inert(is_inert_guard);
+	}
 	may_be_inert = left != 0;
 	retry_at_ns = lock_now_ns() + RETRY_NS;
 	return left;
@@ -387,10 +426,58 @@ int detour_waits(void)
 	return waits;
 }
 
+/* Put the byte back as one store: nobody has to stop for that. */
+static int take_breakpoint(const struct text *text, struct detour *detour)
+{
+	const struct control_detour *record = detour->record;
+	int error = stands(text, detour) ? text_write_code(text, record->address, record->original,
+							   1, detour->prot)
+					 : 0;
+	uint16_t count;
+
+	if (error)
+		return error;
+	detour->is_armed = 0;
+	breakpoint_settle(detour);
+	if (!detour->is_counted_up || text_read(text, record->semaphore, &count, sizeof count))
+		return 0;
+	count--;
+	detour->is_counted_up = text_write_data(text, record->semaphore, &count, sizeof count) != 0;
+	return 0;
+}
+
+/* Nobody gets its events any more; who wanted them is told. */
+static void give_up(struct detour *detour, int why)
+{
+	detour->error = why;
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+		if (detour->lanes & 1u << lane)
+			tell_refused(detour, lane);
+	}
+	withdraw(detour, detour->lanes);
+}
+
+/* The process has become one in which breakpoints may kill it: all go, and who wanted them is told. */
+static void take_breakpoints(const struct text *text, int why)
+{
+	for (struct detour *d = detour_first(); d; d = d->next) {
+		if (!d->is_armed || !detour_is_breakpoint(d) || take_breakpoint(text, d))
+			continue;
+		for (struct detour *member = d; member; member = member->next_member)
+			give_up(member, why);
+	}
+	may_be_inert = 1; /* the guards */
+	if (registry_listener)
+		registry_listener->flush();
+}
+
 void detour_tick(const struct text *text)
 {
 	uint64_t now_ns;
+	int why = breakpoint_watch();
 
+	if (why)
+		take_breakpoints(text, why);
 	if (return_look_for_left(kernel_getpid()))
 		janitor_sweep(text);
 	if (!may_be_inert)
@@ -443,6 +530,8 @@ void detour_module_gone(const struct module *module)
 			continue;
 		d->is_armed = 0;
 		d->is_counted_up = 0;
+		if (detour_is_breakpoint(d))
+			trap_forget(d->record->address);
 		d->prepared = 0;
 		d->lanes = 0;
 		plan_drop(&d->events[0]);
@@ -468,6 +557,7 @@ uint32_t detour_forked(int whole, uint32_t lanes)
 		d->lanes = d->prepared = 0;
 		may_be_inert |= d->is_armed;
 	}
+	breakpoint_forked();
 	idle_until_ns = lock_now_ns() + (counts ? COUNTING_NS : IDLE_NS);
 	return counts;
 }
@@ -487,7 +577,7 @@ uint32_t detour_adopt(unsigned int from, unsigned int to)
 		if (publish(d))
 			withdraw(d, 1u << to);
 		else
-			count++;
+			count += !detour_is_guard(d);
 	}
 	return count;
 }

@@ -21,8 +21,11 @@
 #define GUARD_BYTES 4096u
 #define STOP_MAX_MS 1000
 #define SWEEP_PATIENCE_MS 5
+#define LOOK_PATIENCE_MS 50
 #define ROOM_FIRST 1024u
 #define ROOM_MAX (1u << 20)
+
+enum task { TASK_DISARM, TASK_ARM, TASK_SWEEP, TASK_LOOK };
 
 /* Its memory, kept: a stop should not wait for pages. */
 static struct {
@@ -112,8 +115,8 @@ static int is_foreign_proc(int32_t tid)
 	return number != tid;
 }
 
-static int run_once(const struct text *text, struct janitor_site *sites, size_t count, int arm,
-		    unsigned int patience_ms, int allow)
+static int run_once(const struct text *text, struct janitor_site *sites, size_t count,
+		    enum task task, unsigned int patience_ms, int allow)
 {
 	struct stop_job *job = janitor.job;
 	uint64_t now_ns = lock_now_ns();
@@ -124,8 +127,9 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 	memset(job, 0, offsetof(struct stop_job, words));
 	job->pid = kernel_getpid();
 	job->tid = kernel_gettid();
+	job->keeper = control_keeper;
 	job->memory_fd = text_way() == WAY_PROC_MEM && text->is_mem ? text->fd : -1;
-	job->arm = arm;
+	job->arm = task == TASK_ARM;
 	job->patience_ns = now_ns + (uint64_t)patience_ms * 1000000;
 	job->deadline_ns = now_ns + (uint64_t)STOP_MAX_MS * 1000000;
 	job->main_stack_end = arena_main_stack_end();
@@ -135,7 +139,8 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 	job->slots = janitor.slots;
 	job->room = janitor.room;
 	job->slot_mask = 2 * janitor.room - 1;
-	job->sweep = !count;
+	job->sweep = task == TASK_SWEEP;
+	job->looks = task == TASK_LOOK;
 	job->result = STOP_RUNNING;
 	job->is_foreign_proc = is_foreign_proc(job->tid);
 	job->tasks_fd = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -149,8 +154,8 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 	return job->result == STOP_RUNNING ? -EAGAIN : job->result;
 }
 
-int janitor_run(const struct text *text, struct janitor_site *sites, size_t count, int arm,
-		unsigned int patience_ms, struct janitor_outcome *outcome)
+static int run(const struct text *text, struct janitor_site *sites, size_t count, enum task task,
+	       unsigned int patience_ms, struct janitor_outcome *outcome)
 {
 	int error, allow = 0;
 
@@ -164,7 +169,7 @@ int janitor_run(const struct text *text, struct janitor_site *sites, size_t coun
 	if (error)
 		return error;
 	for (unsigned int tries = 0; tries < 8; tries++) {
-		error = run_once(text, sites, count, arm, patience_ms, allow);
+		error = run_once(text, sites, count, task, patience_ms, allow);
 		outcome->stopped_ns += janitor.job->stopped_ns;
 		if (error == -ENOBUFS && !make_room(janitor.room * 2))
 			continue;
@@ -177,9 +182,23 @@ int janitor_run(const struct text *text, struct janitor_site *sites, size_t coun
 	return error == -EPERM ? -WM_E_NO_PTRACE : error;
 }
 
+int janitor_run(const struct text *text, struct janitor_site *sites, size_t count, int arm,
+		unsigned int patience_ms, struct janitor_outcome *outcome)
+{
+	return run(text, sites, count, arm ? TASK_ARM : TASK_DISARM, patience_ms, outcome);
+}
+
 int janitor_sweep(const struct text *text)
 {
 	struct janitor_outcome outcome = { 0 };
 
-	return janitor_run(text, NULL, 0, 0, SWEEP_PATIENCE_MS, &outcome);
+	return run(text, NULL, 0, TASK_SWEEP, SWEEP_PATIENCE_MS, &outcome);
+}
+
+int janitor_look(const struct text *text)
+{
+	struct janitor_outcome outcome = { 0 };
+	int error = run(text, NULL, 0, TASK_LOOK, LOOK_PATIENCE_MS, &outcome);
+
+	return error ? error : janitor.job->has_pending ? -EAGAIN : 0;
 }

@@ -35,4 +35,10 @@ int janitor_run(const struct text *text, struct janitor_site *sites, size_t coun
 /* Stop all to free return units that were left (return.h). 0 or an error as above. */
 int janitor_sweep(const struct text *text);
 
+/*
+ * Stop all to see whether a thread has met a breakpoint that was there before, and is still to be given its
+ * signal: -EAGAIN; 0 if none; or an error as above.
+ */
+int janitor_look(const struct text *text);
+
 #endif

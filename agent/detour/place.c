@@ -7,6 +7,8 @@
 #include "agent/detour/detour.h"
 
 #include "agent/control/heap.h"
+#include "agent/detour/breakpoint.h"
+#include "agent/detour/guard.h"
 #include "agent/detour/return.h"
 #include "agent/detour/memory.h"
 #include "agent/detour/pun.h"
@@ -95,13 +97,20 @@ static int has_string(const uint8_t types[16])
 	return memchr(types, WM_TYPE_STR, 16) != NULL;
 }
 
-/* Bytes in the place itself: a whole jump's, a short one's to a relay, or a punned one's. */
+/* Bytes in the place itself: a whole jump's, a short one's to a relay, a punned one's, or a breakpoint's. */
 static int check_span(const struct control_detour *record)
 {
 	unsigned int least = record->relay ? DETOUR_SHORT_BYTES : DETOUR_JUMP_BYTES;
 
 	if (!record->pun != (record->tier != TIER_PUNNED))
 		return -WM_E_PROTOCOL;
+	if (record->tier == TIER_BREAKPOINT)
+		return record->relay || !record->span_bytes ||
+				       record->span_bytes > DETOUR_SPAN_MAX ||
+				       record->original[0] == TRAP_OPCODE ||
+				       record->address != record->point
+			       ? -WM_E_PROTOCOL
+			       : 0;
 	if (record->pun)
 		return record->relay || record->pun > DETOUR_PUN_MAX || !record->span_bytes ||
 				       record->span_bytes >= DETOUR_JUMP_BYTES ||
@@ -122,7 +131,11 @@ static int check_head(const struct control_detour *record)
 	if (record->bytes % 8 || record->code_bytes < DETOUR_JUMP_BYTES ||
 	    record->code_bytes > DETOUR_CODE_MAX || record->fixup_count > DETOUR_FIXUPS_MAX ||
 	    record->move_count > DETOUR_MOVES_MAX || check_span(record) ||
-	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL))
+	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL |
+			      DETOUR_GUARDS))
+		return -WM_E_PROTOCOL;
+	if (record->flags & DETOUR_GUARDS &&
+	    (record->flags & (record->flags - 1) || record->tier == TIER_BREAKPOINT))
 		return -WM_E_PROTOCOL;
 	if (end < record->address || record->point < record->address ||
 	    record->point > record->address + record->span_bytes)
@@ -387,7 +400,8 @@ static int fill_code(const struct detour *detour, uint8_t *code)
 			put64(to, (uintptr_t)&detour->events[0].hit);
 			break;
 		case FIXUP_ENTER:
-			put64(to, hit_entry_detour());
+			put64(to, record->flags & DETOUR_GUARDS ? guard_entry(record->flags)
+								: hit_entry_detour());
 			break;
 		case FIXUP_RETURN_WORD:
 			put64(to, (uintptr_t)detour);
@@ -423,7 +437,11 @@ static int make_jumps(const struct text *text, struct detour *detour)
 		detour->jump[1] = (uint8_t)record->relay;
 		detour->jump_bytes = DETOUR_SHORT_BYTES;
 	}
-	return 0;
+	if (!detour_is_breakpoint(detour))
+		return 0;
+	detour->jump[0] = TRAP_OPCODE;
+	detour->jump_bytes = TRAP_BYTES;
+	return breakpoint_make(detour);
 }
 
 static int make_code(const struct text *text, struct detour *detour, struct detour *head)

@@ -12,6 +12,7 @@
 #include "agent/detour/stop.h"
 
 #include "agent/detour/return.h"
+#include "agent/detour/trap.h"
 #include "base/syscall.h"
 
 #include <waymark/error.h>
@@ -60,10 +61,47 @@ static struct janitor_site *site_around(const struct stop_job *job, uintptr_t ad
 			high = middle;
 		else if (address >= record->address + record->span_bytes)
 			low = middle + 1;
+		else if (site->is_done || record->tier == TIER_BREAKPOINT)
+			return NULL; /* nobody's business is the middle of an instruction */
 		else
-			return site->is_done ? NULL : site;
+			return site;
 	}
 	return NULL;
+}
+
+/* ---- breakpoints ---- */
+
+/*
+ * A thread that is in a function when its guard is stored may be about to do what the guard is there to
+ * prevent: it is tried again when nobody is.
+ */
+static void keep_out_of_guarded(struct stop_job *job, uintptr_t pc)
+{
+	for (size_t i = 0; job->has_guards && i < job->count; i++) {
+		const struct control_detour *record = job->sites[i].detour->record;
+
+		if (record->flags & DETOUR_GUARDS && pc > record->address &&
+		    pc < record->point + record->guard_bytes)
+			job->sites[i].error = -WM_E_DETOUR_BUSY;
+	}
+}
+
+static void look_at_mask(struct stop_job *job, uint64_t mask)
+{
+	if (mask & TRAP_SIGNAL_BIT)
+		job->break_error = -WM_E_TRAP_BLOCKED;
+}
+
+/* A signal's frame has the mask that its handler's return restores. */
+static void look_at_frame(struct stop_job *job, uintptr_t pc, uintptr_t at)
+{
+	uint64_t mask;
+
+	keep_out_of_guarded(job, pc);
+	if (!job->has_breaks || job->is_control)
+		return;
+	if (!read_memory(job, &mask, at + TRAP_FRAME_MASK_WORDS * WORD, sizeof mask))
+		look_at_mask(job, mask);
 }
 
 /*
@@ -174,6 +212,7 @@ static void scan_stack(struct stop_job *job, struct stack *stacks, unsigned int 
 				uintptr_t stack = job->words[i - 1];
 
 				note_near(job, word, stack);
+				look_at_frame(job, word, at + i * WORD);
 				add_stack(stacks, count, stack,
 					  stack_end(job, stack, thread_pointer));
 			}
@@ -198,7 +237,7 @@ static void clear_thread(struct stop_job *job, const struct stopped *thread)
 
 	if (halt_regs_get(thread->tid, &regs))
 		return; /* it has been killed */
-	job->is_control = thread->tid == job->tid;
+	job->is_control = thread->tid == job->tid || thread->tid == job->keeper;
 	/* a signal that is being delivered tells by itself what becomes of an interrupted call */
 	changed = thread->signal ? 0 : halt_restart(&regs);
 	site = job->arm ? site_around(job, halt_pc(&regs)) : NULL;
@@ -212,6 +251,9 @@ static void clear_thread(struct stop_job *job, const struct stopped *thread)
 	changed |= to != 0;
 	if (changed)
 		halt_regs_set(thread->tid, &regs);
+	keep_out_of_guarded(job, halt_pc(&regs));
+	if (job->has_breaks && !job->is_control)
+		look_at_mask(job, threads_mask(job, thread));
 	note_near(job, halt_pc(&regs), halt_stack(&regs));
 	add_stack(stacks, &count, halt_stack(&regs),
 		  stack_end(job, halt_stack(&regs), halt_thread_pointer(&regs)));
@@ -237,6 +279,8 @@ void spans_clear(struct stop_job *job)
 	for (uint32_t i = 0; i < job->thread_count; i++) {
 		if (!job->threads[i].is_stopped)
 			continue;
+		if (job->looks)
+			job->has_pending |= threads_has_trap(job, &job->threads[i]);
 		if (job->arm || job->has_relays || job->sweep)
 			clear_thread(job, &job->threads[i]);
 		else
@@ -372,6 +416,10 @@ static void store_site(const struct stop_job *job, struct janitor_site *site, co
 	int is_original = are_equal(found, original, owned);
 	int error = 0;
 
+	if (record->tier == TIER_BREAKPOINT && job->break_error) {
+		site->error = job->break_error;
+		return;
+	}
 	for (unsigned int i = 0; i < DETOUR_JUMP_BYTES; i++)
 		site->found[i] = i < owned ? found[i] : 0;
 	if (!is_jump && !is_original) {

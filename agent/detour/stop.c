@@ -35,6 +35,8 @@ static void find_bounds(struct stop_job *job)
 				      : end;
 			job->has_relays = 1;
 		}
+		job->has_guards |= job->arm && detour->record->flags & DETOUR_GUARDS;
+		job->has_breaks |= job->arm && detour->record->tier == TIER_BREAKPOINT;
 		job->first = start < job->first ? start : job->first;
 		job->last = end > job->last ? end : job->last;
 	}

@@ -25,10 +25,12 @@ struct stopped {
 struct stop_job {
 	/* given */
 	int32_t pid, tid;  /* the process's; the control thread's */
+	int32_t keeper;	   /* the other thread of ours */
 	int32_t tasks_fd;  /* /proc/self/task, opened by the control thread */
 	int32_t memory_fd; /* /proc/self/mem; -1: write by mprotect(2) */
 	int arm;
 	int sweep;	      /* free return units that were left */
+	int looks;	      /* for signals of breakpoints that are still to come */
 	int is_foreign_proc;  /* the numbers in it are those of an outer pid namespace */
 	uint64_t patience_ns; /* for the threads to stop, if they sleep uninterruptibly */
 	uint64_t deadline_ns; /* if they wait for a processor */
@@ -47,8 +49,12 @@ struct stop_job {
 	/* the janitor's own */
 	uintptr_t first, last; /* the spans of all sites, and their relays, lie between */
 	int has_relays;
+	int has_guards;	      /* to be stored */
+	int has_breaks;	      /* likewise */
+	int break_error;      /* why none can be: -WM_E_TRAP_BLOCKED; 0 */
+	int has_pending;      /* a thread is about to be given a SIGTRAP */
 	int has_leader_ended; /* by itself: a zombie that is listed while there are other threads */
-	int is_control;	      /* the thread that is looked at is the control thread */
+	int is_control;	      /* the thread that is looked at is one of ours */
 	int32_t self;
 	uintptr_t frame_pc, frame_at; /* the last signal frame that was seen */
 	uint32_t near_count;
@@ -67,6 +73,12 @@ void stop_main(void *job);
 
 /* Seize and stop every thread. 0 or an error: -WM_E_TRACED, -WM_E_STRICT, -EPERM, -ENOBUFS (room). */
 int threads_stop(struct stop_job *job);
+
+/* The signals that a stopped thread blocks: now, and when the system call that it is in returns. */
+uint64_t threads_mask(const struct stop_job *job, const struct stopped *thread);
+
+/* Whether it is about to be given a SIGTRAP of its own. Any doubt counts. */
+int threads_has_trap(const struct stop_job *job, const struct stopped *thread);
 
 /* Let all go that were seized. */
 void threads_resume(struct stop_job *job);

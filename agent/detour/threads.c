@@ -29,6 +29,7 @@
 
 #define SPINS 100 /* looks before the first sleep: most stops come within 20 us */
 #define STATUS_BYTES 1024
+#define MASK_STATUS_BYTES 8192 /* it has all groups before the masks */
 #define SLEEP_FIRST_NS 10000
 #define SLEEP_LAST_NS 500000
 
@@ -132,6 +133,45 @@ static int is_late(struct stop_job *job, const struct stopped *thread)
 		return state == 'D' ? -WM_E_STRICT : 0;
 	job->has_leader_ended = 1;
 	return 1;
+}
+
+/* A line of a thread's status that is a set of signals; all of them, if that can't be had. */
+static uint64_t status_set(const struct stop_job *job, const struct stopped *thread,
+			   const char *name)
+{
+	char text[MASK_STATUS_BYTES];
+	const char *line;
+	uint64_t set = 0;
+
+	if (!read_status(job, thread->listed, text, sizeof text))
+		return ~UINT64_C(0);
+	line = line_of(text, name);
+	for (line = line ? line + 8 : NULL; line && *line && *line != '\n'; line++)
+		set = set << 4 | (uint64_t)(*line <= '9' ? *line - '0' : *line - 'a' + 10);
+	return line ? set : ~UINT64_C(0);
+}
+
+int threads_has_trap(const struct stop_job *job, const struct stopped *thread)
+{
+	/* one that it was stopped with is not pending any more */
+	return thread->signal == SIGTRAP ||
+	       status_set(job, thread, "SigPnd:\t") & UINT64_C(1) << (SIGTRAP - 1);
+}
+
+#define PTRACE_GETSIGMASK_NUMBER 0x420a /* linux/ptrace.h, which can't stand beside sys/ptrace.h */
+
+/*
+ * A thread in ppoll(2) or its like blocks other signals than when that returns: the kernel tells the
+ * latter (kernel/ptrace.c), /proc the former. Any doubt counts as blocked.
+ */
+uint64_t threads_mask(const struct stop_job *job, const struct stopped *thread)
+{
+	uint64_t later = 0;
+
+	if (syscall_raw(SYS_ptrace, PTRACE_GETSIGMASK_NUMBER, thread->tid, sizeof later,
+			(long)&later))
+		return ~UINT64_C(0);
+	return later | status_set(job, thread, "SigBlk:\t");
 }
 
 /* ---- stopping ---- */

@@ -9,6 +9,7 @@
 #include "agent/store/clock.h"
 #include "agent/store/pool.h"
 #include "agent/store/writer.h"
+#include "arch/trap.h"
 #include "base/syscall.h"
 
 #include <stddef.h>
@@ -141,23 +142,24 @@ static void page_open(struct store *store, struct lane *lane, uint32_t unit, uin
 static int in_signal_handler(const struct writer *writer, uintptr_t sp)
 {
 	uintptr_t end = writer->stack.low + writer->stack.bytes;
-	void *restorer = NULL;
+	/* libc's; and that of what was installed by way of the agent (agent/detour/guard.h) */
+	void *restorer = NULL, *ours = (void *)(uintptr_t)trap_restore;
 
 	for (long signal = 1; signal <= SIGNALS && !restorer; signal++) {
 		struct kernel_sigaction action = { 0 };
 
 		if (!syscall_raw(SYS_rt_sigaction, signal, 0, (long)&action, 8) &&
-		    (uintptr_t)action.handler > 1)
+		    (uintptr_t)action.handler > 1 && action.restorer != ours)
 			restorer = action.restorer;
 	}
-	if (!restorer)
-		return 0;
 	if (sp - writer->stack.low >= writer->stack.bytes)
 		return 1;
 	if (end - sp > STACK_SCAN_BYTES)
 		end = sp + STACK_SCAN_BYTES;
 	for (sp &= ~(uintptr_t)7; sp + 8 <= end; sp += 8) {
-		if (*(void *const *)sp == restorer)
+		void *word = *(void *const *)sp;
+
+		if (word == ours || (word && word == restorer))
 			return 1;
 	}
 	return 0;

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/detour/breakpoint.h"
+
+#include "agent/detour/janitor.h"
+#include "agent/detour/masks.h"
+#include "agent/detour/trap.h"
+#include "agent/patch/tracer.h"
+#include "base/kernel.h"
+
+#include <waymark/error.h>
+
+#define SIGNALS 64
+#define LOOKS 5
+#define LOOK_PAUSE_NS 2000000
+#define LEAVE_TRIES 20
+#define LEAVE_PAUSE_NS 500000
+
+int detour_is_breakpoint(const struct detour *detour)
+{
+	return detour->record->tier == TIER_BREAKPOINT;
+}
+
+int detour_is_guard(const struct detour *detour)
+{
+	return (detour->record->flags & DETOUR_GUARDS) != 0;
+}
+
+/* All signals blocked, as trap_lock() wants it; the control thread has them blocked but for setxid's. */
+static uint64_t enter(void)
+{
+	uint64_t all = ~UINT64_C(0), before = 0;
+
+	syscall_raw(SYS_rt_sigprocmask, SIG_BLOCK, (long)&all, (long)&before, sizeof all);
+	trap_lock();
+	return before;
+}
+
+static void leave(uint64_t before)
+{
+	trap_unlock();
+	syscall_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before);
+}
+
+void breakpoint_guard(void)
+{
+	trap_program.pid = kernel_getpid();
+	__atomic_store_n(&trap_program.is_guarded, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Those that stand. */
+static unsigned int guards_found(void)
+{
+	unsigned int found = 0;
+
+	for (const struct detour *d = detour_first(); d; d = d->next) {
+		if (d->is_armed)
+			found |= d->record->flags & DETOUR_GUARDS;
+	}
+	return found;
+}
+
+/* Whether some handler runs with SIGTRAP blocked; that of SIGTRAP itself is called by ours. */
+static int any_handler_masks(void)
+{
+	for (int number = 1; number <= SIGNALS; number++) {
+		struct trap_action action;
+
+		if (number != SIGTRAP && !trap_sigaction(number, NULL, &action) &&
+		    action.handler > (uintptr_t)SIG_IGN && action.mask & TRAP_SIGNAL_BIT)
+			return 1;
+	}
+	return 0;
+}
+
+static int install(void)
+{
+	struct trap_action ours, old = { 0 };
+	int error = trap_sigaction(SIGTRAP, NULL, &old);
+
+	if (error)
+		return error;
+	if (any_handler_masks())
+		return -WM_E_TRAP_MASKED;
+	if (trap_program.is_installed)
+		return trap_is_ours(&old) ? 0 : -WM_E_TRAP_REPLACED;
+	if (old.handler == (uintptr_t)SIG_IGN)
+		return -WM_E_TRAP_IGNORED;
+	trap_action_make(&ours);
+	/* before: what comes at once must find it */
+	trap_program.action = old;
+	error = trap_sigaction(SIGTRAP, &ours, NULL);
+	trap_program.is_installed = !error;
+	return error;
+}
+
+int breakpoint_begin(void)
+{
+	uint64_t before;
+	int error;
+
+	if (guards_found() != DETOUR_GUARDS)
+		return -WM_E_TRAP_GUARDS;
+	if (masks_any_filtered())
+		return -WM_E_TRAP_FILTER;
+	before = enter();
+	error = install();
+	leave(before);
+	return error;
+}
+
+int breakpoint_make(const struct detour *detour)
+{
+	return trap_place(detour->record->address, detour->code, detour->record->span_bytes);
+}
+
+int breakpoint_place(const struct detour *detour)
+{
+	/* another detour may have been made there since, and what was there forgotten with its module */
+	int error = breakpoint_make(detour);
+
+	if (!error)
+		trap_set_live(detour->record->address, 1);
+	return error;
+}
+
+void breakpoint_settle(const struct detour *detour)
+{
+	if (detour_is_breakpoint(detour))
+		trap_set_live(detour->record->address, detour->is_armed);
+}
+
+static int any_stands(void)
+{
+	for (const struct detour *d = detour_first(); d; d = d->next) {
+		if (d->is_armed && detour_is_breakpoint(d))
+			return 1;
+	}
+	return 0;
+}
+
+/* As the program would have had it all along. */
+static void restore(void)
+{
+	struct trap_action action;
+
+	if (!trap_sigaction(SIGTRAP, NULL, &action) && trap_is_ours(&action))
+		trap_sigaction(SIGTRAP, &trap_program.action, NULL);
+	trap_program.is_installed = 0;
+	for (int number = 1; number <= SIGNALS; number++) {
+		if (!(trap_program.masked & UINT64_C(1) << (number - 1)) ||
+		    trap_sigaction(number, NULL, &action))
+			continue;
+		action.mask |= TRAP_SIGNAL_BIT;
+		trap_sigaction(number, &action, NULL);
+	}
+	trap_program.masked = 0;
+}
+
+int breakpoint_end(const struct text *text)
+{
+	uint64_t before;
+	int error;
+
+	if (!trap_program.is_installed)
+		return 0;
+	if (any_stands())
+		return -EAGAIN;
+	/*
+	 * Who met one before it went has the signal still to come, pending or, if it was stopped with it, in
+	 * hand; then which handler it gets is found out late. Who could be stopped once more has got it.
+	 */
+	for (int tries = 0; (error = janitor_look(text)) == -EAGAIN; tries++) {
+		if (tries == LEAVE_TRIES)
+			break;
+		kernel_sleep_ns(LEAVE_PAUSE_NS);
+	}
+	if (error)
+		return error;
+	before = enter();
+	restore();
+	leave(before);
+	return 0;
+}
+
+void breakpoint_unguard(void)
+{
+	/* what was prepared may be about to be stored, or another session's */
+	if (!trap_program.is_installed && !guards_found())
+		__atomic_store_n(&trap_program.is_guarded, 0, __ATOMIC_SEQ_CST);
+}
+
+int breakpoint_watch(void)
+{
+	struct trap_action action;
+
+	if (!trap_program.is_installed || !any_stands())
+		return 0;
+	if (tracer_is_there())
+		return -WM_E_TRACED;
+	if (trap_sigaction(SIGTRAP, NULL, &action) || !trap_is_ours(&action))
+		return -WM_E_TRAP_REPLACED;
+	/* libc blocks all signals for some microseconds here and there */
+	for (int looks = 0; masks_any_blocks(); looks++) {
+		if (looks == LOOKS)
+			return -WM_E_TRAP_BLOCKED;
+		kernel_sleep_ns(LOOK_PAUSE_NS);
+	}
+	return 0;
+}
+
+void breakpoint_forked(void)
+{
+	trap_program.lock = 0;
+	trap_program.pid = kernel_getpid();
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Guards: functions of libc's whose place these take while a breakpoint is armed (abi/detour.h,
+ * DETOUR_GUARD_*), so that none of the program's threads comes to block SIGTRAP, and the signal's
+ * handler stays ours. Each does what libc's own does, and says what libc's would say.
+ */
+#ifndef AGENT_DETOUR_GUARD_H
+#define AGENT_DETOUR_GUARD_H
+
+#include "agent/detour/trap.h"
+
+/* pthread_sigmask(3), through which sigprocmask(2) and its older kin come. */
+int guard_sigmask(int how, const sigset_t *set, sigset_t *old);
+
+/* sigaction(2), through which signal(2) and its kin come. */
+int guard_sigaction(int number, const struct sigaction *action, struct sigaction *old);
+
+/* Which of them DETOUR_GUARD_* asks for. */
+uint64_t guard_entry(uint8_t flags);
+
+#endif

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT */
+/* Breakpoints that come and go, where they are refused, and what the program's own signals are meanwhile. */
+#define _GNU_SOURCE
+#include "agent/detour/trial.h"
+
+#include "agent/control/thread.h"
+#include "agent/detour/breakpoint.h"
+#include "agent/detour/guard.h"
+#include "base/syscall.h"
+
+#include <waymark/error.h>
+
+#include <criterion/criterion.h>
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define THREADS 4
+#define ROUNDS 60
+
+static int stop_all;
+static uint64_t wrong, calls;
+static union trial_record record, mask_record, action_record;
+
+/* Records of guards, over functions that nobody calls here: the guards themselves are called by name. */
+static void compose(void)
+{
+	struct trial_wish wish = trial_victim_wish;
+
+	wish.span = wish.steps[0];
+	wish.step_count = 1;
+	trial_compose(&record, &wish);
+	record.head.tier = TIER_BREAKPOINT;
+	wish = trial_tail_wish;
+	wish.flags = DETOUR_GUARD_MASK;
+	trial_compose(&mask_record, &wish);
+	wish = trial_float_wish;
+	wish.flags = DETOUR_GUARD_ACTION;
+	trial_compose(&action_record, &wish);
+	memset(mask_record.head.types, 0, sizeof mask_record.head.types);
+	memset(action_record.head.types, 0, sizeof action_record.head.types);
+}
+
+/* The test's own runner has a thread that blocks all signals, as our keeper does. */
+static void take_runner_for_keeper(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *entry;
+
+	while ((entry = readdir(tasks))) {
+		if (atoi(entry->d_name) && atoi(entry->d_name) != gettid())
+			control_keeper = atoi(entry->d_name);
+	}
+	closedir(tasks);
+}
+
+static void begin(void)
+{
+	take_runner_for_keeper();
+	trial_begin();
+	compose();
+}
+
+static int arm(struct detour_result *result)
+{
+	*result = (struct detour_result){ 0 };
+	cr_assert_eq(trial_place(&mask_record), 0);
+	cr_assert_eq(trial_place(&action_record), 0);
+	cr_assert_eq(trial_place(&record), 0);
+	return trial_commit(result);
+}
+
+static struct trap_action action_now(int number)
+{
+	struct trap_action action;
+
+	cr_assert_eq(trap_sigaction(number, NULL, &action), 0);
+	return action;
+}
+
+static void as_before(void)
+{
+	cr_assert_arr_eq((void *)trial_victim, record.head.original, record.head.span_bytes);
+	cr_assert_eq(action_now(SIGTRAP).handler, (uintptr_t)SIG_DFL);
+	cr_assert_not(trap_program.is_guarded);
+}
+
+static void *run_through(void *unused)
+{
+	while (!__atomic_load_n(&stop_all, __ATOMIC_RELAXED)) {
+		for (long i = 0; i < 100; i++)
+			wrong += trial_victim(i) != i + 1;
+		__atomic_add_fetch(&calls, 100, __ATOMIC_RELAXED);
+	}
+	return unused;
+}
+
+Test(trap, threads_run_through_a_breakpoint_while_it_comes_and_goes, .timeout = 100)
+{
+	struct detour_result result;
+	pthread_t threads[THREADS];
+
+	begin();
+	for (int i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, run_through, NULL), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		uint64_t before = __atomic_load_n(&calls, __ATOMIC_RELAXED);
+
+		cr_assert_eq(arm(&result), 0);
+		cr_assert_eq(result.markers, 1, "guards are no events");
+		cr_assert_eq(*(const uint8_t *)(uintptr_t)trial_victim, TRAP_OPCODE);
+		while (__atomic_load_n(&calls, __ATOMIC_RELAXED) < before + 1000)
+			usleep(100);
+		while (trial_let_go())
+			usleep(1000);
+		as_before();
+	}
+	__atomic_store_n(&stop_all, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	cr_assert_eq(wrong, 0);
+	cr_assert_eq(trial_told.events, 1);
+}
+
+Test(trap, each_hit_is_an_event)
+{
+	struct detour_result result;
+
+	begin();
+	cr_assert_eq(arm(&result), 0);
+	for (long i = 0; i < 100; i++)
+		cr_assert_eq(trial_victim(i), i + 1);
+	cr_assert_eq(trial_events(trial_told.event[0].id), 100);
+	cr_assert_eq(trial_last[0], 99);
+	cr_assert_eq(trial_let_go(), 0);
+	as_before();
+}
+
+/* ---- refusals ---- */
+
+static void refused(int error)
+{
+	struct detour_result result;
+
+	cr_assert_eq(arm(&result), error);
+	cr_assert_eq(result.markers, 0);
+	cr_assert_eq(trial_told.refusals, 1);
+	cr_assert_eq(trial_told.refusal[0].error, error);
+	cr_assert_arr_eq((void *)trial_victim, record.head.original, record.head.span_bytes);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_not(trap_program.is_guarded);
+}
+
+Test(trap, without_guards_there_is_none)
+{
+	struct detour_result result = { 0 };
+
+	begin();
+	cr_assert_eq(trial_place(&record), 0);
+	cr_assert_eq(trial_commit(&result), -WM_E_TRAP_GUARDS);
+	cr_assert_eq(result.refused, 1);
+	as_before();
+}
+
+Test(trap, a_program_that_ignores_it_is_refused)
+{
+	begin();
+	signal(SIGTRAP, SIG_IGN);
+	refused(-WM_E_TRAP_IGNORED);
+	cr_assert_eq(action_now(SIGTRAP).handler, (uintptr_t)SIG_IGN);
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+	calls++;
+}
+
+Test(trap, a_handler_that_blocks_it_is_refused)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+
+	begin();
+	sigfillset(&action.sa_mask);
+	sigaction(SIGUSR1, &action, NULL);
+	refused(-WM_E_TRAP_MASKED);
+}
+
+static int is_blocked;
+
+static void *block(void *unused)
+{
+	uint64_t mask = TRAP_SIGNAL_BIT;
+
+	syscall_raw(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, 0, sizeof mask);
+	__atomic_store_n(&is_blocked, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&stop_all, __ATOMIC_RELAXED))
+		usleep(1000);
+	return unused;
+}
+
+static pthread_t start_blocker(void)
+{
+	pthread_t thread;
+
+	cr_assert_eq(pthread_create(&thread, NULL, block, NULL), 0);
+	while (!__atomic_load_n(&is_blocked, __ATOMIC_ACQUIRE))
+		usleep(100);
+	return thread;
+}
+
+static void end_blocker(pthread_t thread)
+{
+	__atomic_store_n(&stop_all, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}
+
+Test(trap, a_thread_that_blocks_it_is_refused, .timeout = 60)
+{
+	pthread_t thread;
+
+	begin();
+	thread = start_blocker();
+	refused(-WM_E_TRAP_BLOCKED);
+	end_blocker(thread);
+}
+
+Test(trap, one_that_blocks_it_later_has_them_all_taken_away, .timeout = 60)
+{
+	struct detour_result result;
+	pthread_t thread;
+
+	begin();
+	cr_assert_eq(arm(&result), 0);
+	detour_tick(&trial_text);
+	cr_assert_eq(trial_told.refusals, 0);
+	thread = start_blocker();
+	detour_tick(&trial_text);
+	cr_assert_eq(trial_told.refusals, 1);
+	cr_assert_eq(trial_told.refusal[0].error, -WM_E_TRAP_BLOCKED);
+	cr_assert_arr_eq((void *)trial_victim, record.head.original, record.head.span_bytes);
+	cr_assert_eq(trial_victim(1), 2);
+	end_blocker(thread);
+	cr_assert_eq(trial_let_go(), 0);
+	as_before();
+}
+
+/* ---- guards ---- */
+
+static void *use_mask(void *unused)
+{
+	sigset_t set, old;
+
+	sigfillset(&set);
+	cr_assert_eq(guard_sigmask(SIG_SETMASK, &set, &old), 0);
+	cr_assert_not(sigismember(&old, SIGTRAP));
+	/* it is not, or this would be the end */
+	cr_assert_eq(trial_victim(1), 2);
+	cr_assert_eq(guard_sigmask(SIG_BLOCK, NULL, &old), 0);
+	cr_assert(sigismember(&old, SIGTRAP));
+	cr_assert(sigismember(&old, SIGUSR1));
+	syscall_raw(SYS_tgkill, getpid(), gettid(), SIGTRAP, 0);
+	cr_assert_eq(calls, 0, "kept back");
+	sigemptyset(&set);
+	cr_assert_eq(guard_sigmask(SIG_SETMASK, &set, &old), 0);
+	cr_assert_eq(calls, 1, "and here it is");
+	cr_assert_eq(guard_sigmask(77, &set, NULL), EINVAL);
+	return unused;
+}
+
+Test(trap, guards_say_what_libc_would_say)
+{
+	struct sigaction action = { .sa_handler = on_signal }, old;
+	struct detour_result result;
+	pthread_t thread;
+
+	begin();
+	cr_assert_eq(arm(&result), 0);
+	cr_assert_eq(guard_sigaction(SIGTRAP, &action, &old), 0);
+	cr_assert_eq(old.sa_handler, SIG_DFL);
+	cr_assert_eq(guard_sigaction(SIGTRAP, NULL, &old), 0);
+	cr_assert_eq(old.sa_handler, on_signal);
+	cr_assert(trap_is_ours(&(struct trap_action){ action_now(SIGTRAP).handler, 0, 0, 0 }));
+	cr_assert_eq(pthread_create(&thread, NULL, use_mask, NULL), 0);
+	pthread_join(thread, NULL);
+	sigfillset(&action.sa_mask);
+	cr_assert_eq(guard_sigaction(SIGUSR1, &action, NULL), 0);
+	cr_assert_eq(guard_sigaction(SIGUSR1, NULL, &old), 0);
+	cr_assert(sigismember(&old.sa_mask, SIGTRAP));
+	cr_assert_eq(action_now(SIGUSR1).mask & TRAP_SIGNAL_BIT, 0);
+	cr_assert_eq(guard_sigaction(99, NULL, &old), -1);
+	cr_assert_eq(errno, EINVAL);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_eq(action_now(SIGTRAP).handler, (uintptr_t)on_signal);
+	cr_assert_neq(action_now(SIGUSR1).mask & TRAP_SIGNAL_BIT, 0);
+}
