@@ -5,6 +5,7 @@
 #include "agent/control/detours.h"
 #include "agent/control/listen.h"
 #include "agent/control/lock.h"
+#include "agent/control/rest.h"
 #include "agent/control/session.h"
 #include "agent/control/wait.h"
 #include "agent/detour/detour.h"
@@ -265,35 +266,6 @@ static void tick(void)
 	}
 }
 
-/*
- * poll(2), given no more entries than there are descriptors: it refuses more than RLIMIT_NOFILE
- * (EINVAL), and a program may have set that to next to nothing. If even so few are too many, all count
- * as ready after a short sleep, since none of them blocks. Any other refusal is a filter's, put on all
- * threads: nothing can be heard or closed any more, and sessions are left as they stand.
- */
-static int poll_open(struct pollfd *fds, unsigned int count, int wait_ms)
-{
-	struct pollfd open[SESSIONS_MAX + 2];
-	unsigned int opened = 0, at = 0;
-	int ready, is_too_many;
-
-	for (unsigned int i = 0; i < count; i++) {
-		if (fds[i].fd >= 0)
-			open[opened++] = fds[i];
-	}
-	ready = kernel_poll(open, opened, wait_ms);
-	is_too_many = ready < 0 && errno == EINVAL;
-	if (ready < 0 && errno != EINTR)
-		kernel_sleep_ns(5000000);
-	if (ready < 0 && !is_too_many)
-		return 0;
-	for (unsigned int i = 0; i < count; i++) {
-		if (fds[i].fd >= 0)
-			fds[i].revents = is_too_many ? POLLIN : open[at++].revents;
-	}
-	return is_too_many ? (int)opened : ready;
-}
-
 /* One round. Returns when something happened, or at the next tick. */
 static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 {
@@ -302,10 +274,11 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	uint64_t now_ns = lock_now_ns();
 	int wait_ms = now_ns >= *next_tick_ns ? 0 : (int)((*next_tick_ns - now_ns) / 1000000 + 1);
 
+	_Static_assert(SESSIONS_MAX + 2 <= REST_FDS_MAX, "all that is rested on");
 	session_poll_fds(fds);
 	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
 	fds[SESSIONS_MAX + 1] = (struct pollfd){ .fd = listen_fd(), .events = POLLIN };
-	if (poll_open(fds, SESSIONS_MAX + 2, wait_ms) > 0) {
+	if (rest_poll(fds, SESSIONS_MAX + 2, SESSIONS_MAX, wait_ms) > 0) {
 		/* if it fails, that wake was answered already */
 		if (fds[SESSIONS_MAX].revents)
 			(void)!kernel_read(wake_fd, &info, sizeof info);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the control thread rests until something comes for it.
+ *
+ * A signalfd that is polled wakes its thread for every signal that any thread of the process is sent,
+ * not only for its own (fs/signalfd.c, signalfd_notify()). In a program that lives by signals that is
+ * thousands of wakes a second for nothing: then the descriptor is looked at every few milliseconds
+ * instead of being slept on.
+ */
+#ifndef AGENT_CONTROL_REST_H
+#define AGENT_CONTROL_REST_H
+
+#include <poll.h>
+
+/* As many descriptors as are ever given. */
+#define REST_FDS_MAX 16
+
+/*
+ * poll(2) of `count` descriptors, REST_FDS_MAX at most, those below 0 left out; fds[wake] is a signalfd
+ * and `revents` are filled in. Waits wait_ms at most and may return earlier with nothing. Returns how
+ * many are ready, 0 on any error. Control thread.
+ */
+int rest_poll(struct pollfd *fds, unsigned int count, unsigned int wake, int wait_ms);
+
+/* Whether other threads' signals have lately kept us from resting. Control thread. */
+int rest_is_disturbed(void);
+
+#endif

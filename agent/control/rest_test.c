@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whose signals wake us: another thread's storm is noticed, and our own wake is still found in it.
+ */
+#define _GNU_SOURCE
+#include "agent/control/rest.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define WAKE SIGUSR2
+#define ROUNDS 80 /* of a quarter of a second, at most: 20 s */
+
+static int is_over;
+
+static void nothing(int number)
+{
+	(void)number;
+}
+
+static void *storm(void *unused)
+{
+	(void)unused;
+	while (!__atomic_load_n(&is_over, __ATOMIC_ACQUIRE))
+		raise(SIGURG);
+	return NULL;
+}
+
+static void block(int number)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static int open_wake(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, WAKE);
+	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+Test(rest, finds_its_wake_among_other_threads_signals, .timeout = 60)
+{
+	struct sigaction action = { .sa_handler = nothing };
+	struct pollfd fds[2] = { { .fd = -1, .events = POLLIN } };
+	pthread_t thread;
+	int ready = 0;
+
+	sigaction(SIGURG, &action, NULL);
+	block(WAKE);
+	fds[1] = (struct pollfd){ .fd = open_wake(), .events = POLLIN };
+	cr_assert_geq(fds[1].fd, 0);
+	cr_assert_eq(rest_poll(fds, 2, 1, 100), 0);
+	cr_assert_not(rest_is_disturbed());
+	cr_assert_eq(pthread_create(&thread, NULL, storm, NULL), 0);
+	for (int i = 0; i < ROUNDS && !rest_is_disturbed(); i++)
+		cr_assert_eq(rest_poll(fds, 2, 1, 250), 0);
+	cr_assert(rest_is_disturbed());
+	cr_assert_eq(rest_poll(fds, 2, 1, 250), 0);
+	cr_assert_eq(fds[1].revents, 0);
+
+	pthread_kill(pthread_self(), WAKE);
+	for (int i = 0; i < ROUNDS && !ready; i++)
+		ready = rest_poll(fds, 2, 1, 250);
+	cr_assert_eq(ready, 1);
+	cr_assert_eq(fds[1].revents, POLLIN);
+	__atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	close(fds[1].fd);
+}
