@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "session/place.h"
 
 #include <errno.h>
@@ -11,22 +12,40 @@
 
 #define ENVIRON_BYTES_MAX (256 * 1024)
 
-/* The folder of another user, which only root makes. */
+/* To another user, what is a folder that we have just made and nothing else put in its place. */
+static int give_to(const char *dir, uid_t uid)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err;
+
+	if (fd < 0)
+		return -errno;
+	err = fchown(fd, uid, (gid_t)-1) < 0 ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+/*
+ * The folder of another user, which only root makes. It comes under its name when it is theirs already:
+ * another tool, or the user's own agent, may look at any moment.
+ */
 static int make_for(const char *dir, uid_t uid)
 {
+	char made[SOCKETDIR_BYTES + 8];
 	int err;
 
 	if (uid == geteuid())
 		return socketdir_make(dir, uid);
-	if (mkdir(dir, 0700) < 0)
-		return errno == EEXIST ? socketdir_check(dir, uid) : -errno;
-	/* lchown: were it replaced meanwhile, no link is followed */
-	if (lchown(dir, uid, (gid_t)-1) < 0) {
-		err = -errno;
-		rmdir(dir);
+	err = socketdir_check(dir, uid);
+	if (err != -ENOENT)
 		return err;
-	}
-	return socketdir_check(dir, uid);
+	snprintf(made, sizeof(made), "%s.XXXXXX", dir);
+	if (!mkdtemp(made))
+		return -errno;
+	err = give_to(made, uid);
+	if (!err && renameat2(AT_FDCWD, made, AT_FDCWD, dir, RENAME_NOREPLACE) < 0)
+		err = errno == EEXIST ? 0 : -errno;
+	rmdir(made); /* whose name is gone if all went well */
+	return err ? err : socketdir_check(dir, uid);
 }
 
 int place_own(char dir[SOCKETDIR_BYTES])
