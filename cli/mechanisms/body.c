@@ -14,6 +14,7 @@
 #define WAY flag
 #define MARK(a, b) WAYMARK(mechanism, flag, a, b)
 #elif defined(BODY_USDT) || defined(BODY_NOP5)
+#include <waymark/marker/note.h>
 /*
  * What <sys/sdt.h> makes of DTRACE_PROBE2(), which need not be installed here: a nop, and a note that
  * says where it stands and where its arguments lie.
@@ -28,24 +29,7 @@
 #define NOP ".byte 0x0f, 0x1f, 0x44, 0x00, 0x00"
 #endif
 #define MARK(a, b)                                                                                 \
-	__asm__ volatile("990: " NOP "\n\t"                                                        \
-			 ".pushsection .note.stapsdt,\"?\",@note\n\t"                              \
-			 ".balign 4\n\t"                                                           \
-			 ".long 992f-991f, 994f-993f, 3\n"                                         \
-			 "991: .asciz \"stapsdt\"\n"                                               \
-			 "992: .balign 4\n"                                                        \
-			 "993: .quad 990b, _.stapsdt.base, 0\n\t"                                  \
-			 ".asciz \"mechanism\", \"" WAY_TEXT "\", \"8@%0 8@%1\"\n"                 \
-			 "994: .balign 4\n\t"                                                      \
-			 ".popsection\n\t"                                                         \
-			 ".ifndef _.stapsdt.base\n\t"                                              \
-			 ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n\t" \
-			 ".weak _.stapsdt.base\n\t"                                                \
-			 ".hidden _.stapsdt.base\n"                                                \
-			 "_.stapsdt.base: .space 1\n\t"                                            \
-			 ".size _.stapsdt.base, 1\n\t"                                             \
-			 ".popsection\n\t"                                                         \
-			 ".endif"                                                                  \
+	__asm__ volatile(WM__SDT_NOTE(NOP, 0, "mechanism", WAY_TEXT, "8@%0 8@%1")                  \
 			 :                                                                         \
 			 : "nor"(a), "nor"(b))
 #elif defined(BODY_FILLER)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <waymark/marker/note.h>
 
 #include "victim.h"
 
@@ -65,24 +66,7 @@ int work_is_watched(void)
 }
 
 #define POINT_SITE(a, b)                                                                           \
-	__asm__ volatile("990: nop\n\t"                                                            \
-			 ".pushsection .note.stapsdt,\"?\",@note\n\t"                              \
-			 ".balign 4\n\t"                                                           \
-			 ".long 992f-991f, 994f-993f, 3\n"                                         \
-			 "991: .asciz \"stapsdt\"\n"                                               \
-			 "992: .balign 4\n"                                                        \
-			 "993: .quad 990b, _.stapsdt.base, point_semaphore\n\t"                    \
-			 ".asciz \"torture\", \"point\", \"8@%0 8@%1\"\n"                          \
-			 "994: .balign 4\n\t"                                                      \
-			 ".popsection\n\t"                                                         \
-			 ".ifndef _.stapsdt.base\n\t"                                              \
-			 ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat\n\t" \
-			 ".weak _.stapsdt.base\n\t"                                                \
-			 ".hidden _.stapsdt.base\n"                                                \
-			 "_.stapsdt.base: .space 1\n\t"                                            \
-			 ".size _.stapsdt.base, 1\n\t"                                             \
-			 ".popsection\n\t"                                                         \
-			 ".endif"                                                                  \
+	__asm__ volatile(WM__SDT_NOTE("nop", point_semaphore, "torture", "point", "8@%0 8@%1")     \
 			 :                                                                         \
 			 : "nor"(a), "nor"(b))
 

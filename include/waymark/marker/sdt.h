@@ -7,14 +7,14 @@
 
 #pragma GCC system_header
 
+#include <waymark/marker/note.h>
 #include <waymark/marker/site.h>
 
 /* clang-format off: it takes assembler in macros apart */
 
 /*
- * SystemTap's note, version 3 (its wiki, "UserSpaceProbeImplementation"). The nop stands beside the
- * site, never on it: the kernel writes there. Every argument is a word, so that one evaluation
- * serves both.
+ * The note's nop stands beside the site, never on it: the kernel writes there. Every argument is a word,
+ * so that one evaluation serves both.
  */
 #define WM__SDT_DECLARE(a, i, e) const unsigned long long wm__word##i = WM__SDT_WORD(e);
 #define WM__SDT_ARG(a, i, e) "%c[wm_s" #i "]@%[wm_a" #i "] "
@@ -81,49 +81,28 @@ WM__INLINE unsigned long long wm__word_of_word(unsigned long long value)
 }
 #endif
 
-#define WM__SDT(subsys, event, fields, ...)                                                                           \
-	do {                                                                                                          \
-		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                                    \
-		WM__EACH(WM__SDT_CHECK, _, ##__VA_ARGS__)                                                             \
-		WM__ASSERT(WM__COUNT(_, ##__VA_ARGS__) <= 12,                                                         \
-			   "waymark: WAYMARK_SDT takes 12 fields");                                                   \
-		WM__EACH(WM__SDT_DECLARE, _, ##__VA_ARGS__)                                                           \
-		__asm__ volatile(                                                                                     \
-			"990: nop\n\t"                                                                                \
-			".pushsection .note.stapsdt,\"?\",@note\n\t"                                                  \
-			".balign 4\n\t"                                                                               \
-			".4byte 992f-991f, 994f-993f, 3\n"                                                            \
-			"991: .asciz \"stapsdt\"\n"                                                                   \
-			"992: .balign 4\n"                                                                            \
-			"993: .8byte 990b, _.stapsdt.base, 0\n\t"                                                     \
-			".asciz \"" subsys "\"\n\t"                                                                   \
-			".asciz \"" event "\"\n\t"                                                                    \
-			".asciz \"" WM__EACH(                                                                         \
-				WM__SDT_ARG, _,                                                                       \
-				##__VA_ARGS__) "\"\n"                                                                 \
-					       "994: .balign 4\n\t"                                                   \
-					       ".popsection\n\t"                                                      \
-					       ".ifndef _.stapsdt.base\n\t"                                           \
-					       ".pushsection .stapsdt.base,\"aG\",@progbits,.stapsdt.base,comdat\n\t" \
-					       ".weak _.stapsdt.base\n\t"                                             \
-					       ".hidden _.stapsdt.base\n"                                             \
-					       "_.stapsdt.base: .space 1\n\t"                                         \
-					       ".size _.stapsdt.base, 1\n\t"                                          \
-					       ".popsection\n\t"                                                      \
-					       ".endif"                                                               \
-			:                                                                                             \
-			: WM__EACH(WM__SDT_OPERAND, _, ##__VA_ARGS__)[wm__last] "n"(0));                              \
-		WM__OPEN("m", subsys, event, fields, ##__VA_ARGS__)                                                   \
-		unsigned char wm__payload[WM__PAYLOAD_ROOM(_, ##__VA_ARGS__)]                                         \
-			__attribute__((aligned(8)));                                                                  \
-		unsigned char *wm__to = wm__payload;                                                                  \
-		const unsigned char *wm__from = wm__payload;                                                          \
-		WM__EACH(WM__SDT_PUT, _, ##__VA_ARGS__)                                                               \
-		WM__ENTER("m", subsys, event, wm__payload, wm__payload);                                              \
-		WM__EACH(WM__TOUCH_FIELD, _, ##__VA_ARGS__)                                                           \
-		(void)wm__to;                                                                                         \
-		(void)wm__from;                                                                                       \
-		WM__CLOSE                                                                                             \
+#define WM__SDT(subsys, event, fields, ...)                                                        \
+	do {                                                                                       \
+		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                 \
+		WM__EACH(WM__SDT_CHECK, _, ##__VA_ARGS__)                                          \
+		WM__ASSERT(WM__COUNT(_, ##__VA_ARGS__) <= 12,                                      \
+			   "waymark: WAYMARK_SDT takes 12 fields");                                \
+		WM__EACH(WM__SDT_DECLARE, _, ##__VA_ARGS__)                                        \
+		__asm__ volatile(WM__SDT_NOTE("nop", 0, subsys, event,                             \
+					      WM__EACH(WM__SDT_ARG, _, ##__VA_ARGS__))             \
+				 :                                                                 \
+				 : WM__EACH(WM__SDT_OPERAND, _, ##__VA_ARGS__)[wm__last] "n"(0));  \
+		WM__OPEN("m", subsys, event, fields, ##__VA_ARGS__)                                \
+		unsigned char wm__payload[WM__PAYLOAD_ROOM(_, ##__VA_ARGS__)]                      \
+			__attribute__((aligned(8)));                                               \
+		unsigned char *wm__to = wm__payload;                                               \
+		const unsigned char *wm__from = wm__payload;                                       \
+		WM__EACH(WM__SDT_PUT, _, ##__VA_ARGS__)                                            \
+		WM__ENTER("m", subsys, event, wm__payload, wm__payload);                           \
+		WM__EACH(WM__TOUCH_FIELD, _, ##__VA_ARGS__)                                        \
+		(void)wm__to;                                                                      \
+		(void)wm__from;                                                                    \
+		WM__CLOSE                                                                          \
 	} while (0)
 
 #endif
