@@ -106,22 +106,6 @@ static int measure_arming(const struct child *child, uint64_t offset, struct row
 	return 0;
 }
 
-static int measure_hits(struct child *child, const struct base_line *base, enum target_way way,
-			struct row *row)
-{
-	double hit_ns[ROW_RUNS];
-
-	for (unsigned int run = 0; run < ROW_RUNS; run++) {
-		double ns = child_run(child, way, 0, base->count / SLOWER + 100);
-
-		if (ns < 0)
-			return -WM_E_GONE;
-		hit_ns[run] = ns - base->ns[way][0];
-	}
-	row->hit_ns = row_median(hit_ns, ROW_RUNS);
-	return 0;
-}
-
 /* A kernel that has it makes the nop of five bytes a call once the probe was hit. */
 static int is_call(const struct child *child, uint64_t address)
 {
@@ -151,7 +135,7 @@ static int measure(struct child *child, const struct base_line *base, enum row_k
 	if (!err && kind == KERNEL_RETURN)
 		err = uprobe_start(&back, child, leaf->file_offset, 1);
 	if (!err)
-		err = measure_hits(child, base, way, row);
+		err = row_measure_hits(row, child, base, way, 1, base->count / SLOWER + 100);
 	if (!err && kind == KERNEL_NOP5 && !is_call(child, leaf->address)) {
 		row->hit_ns = row->arm_us = NAN;
 		row_skip(row, "this kernel makes a breakpoint of it");

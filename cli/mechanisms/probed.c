@@ -87,23 +87,6 @@ static int measure_arming(struct wm_session *session, struct row *row)
 	return 0;
 }
 
-static int measure_hits(struct child *child, const struct base_line *base, enum target_way way,
-			struct row *row)
-{
-	double hit_ns[ROW_RUNS];
-
-	for (unsigned int run = 0; run < ROW_RUNS; run++) {
-		unsigned int layout = run % TARGET_LAYOUTS;
-		double ns = child_run(child, way, layout, base->count);
-
-		if (ns < 0)
-			return -WM_E_GONE;
-		hit_ns[run] = ns - base->ns[way][layout];
-	}
-	row->hit_ns = row_median(hit_ns, ROW_RUNS);
-	return 0;
-}
-
 static int measure(struct wm_session *session, struct child *child, struct row *row,
 		   const struct base_line *base, enum target_way way)
 {
@@ -116,7 +99,7 @@ static int measure(struct wm_session *session, struct child *child, struct row *
 	if (!err)
 		err = start_all(session);
 	if (!err)
-		err = measure_hits(child, base, way, row);
+		err = row_measure_hits(row, child, base, way, TARGET_LAYOUTS, base->count);
 	return err ? err : wm_session_stop(session);
 }
 

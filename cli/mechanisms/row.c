@@ -79,6 +79,23 @@ void base_line_fill(const struct base_line *base, enum target_way way, struct ro
 		row->hot_bytes = NAN;
 }
 
+int row_measure_hits(struct row *row, struct child *child, const struct base_line *base,
+		     enum target_way way, unsigned int layouts, uint64_t count)
+{
+	double hit_ns[ROW_RUNS];
+
+	for (unsigned int run = 0; run < ROW_RUNS; run++) {
+		unsigned int layout = run % layouts;
+		double ns = child_run(child, way, layout, count);
+
+		if (ns < 0)
+			return -WM_E_GONE;
+		hit_ns[run] = ns - base->ns[way][layout];
+	}
+	row->hit_ns = row_median(hit_ns, ROW_RUNS);
+	return 0;
+}
+
 static void take_raw(struct row *row, const char *line)
 {
 	static const char *const names[] = { "dormant", "hit", "bytes", "arm" };

@@ -10,6 +10,8 @@
 #define ROW_WRONG "WRONG" /* begins the reason of a row whose events were not what they should be */
 #define ROW_RUNS 9	  /* of which the median counts */
 
+struct child;
+
 /* What isn't known is NAN. */
 struct row {
 	const char *name;
@@ -37,6 +39,13 @@ int base_line_measure(struct base_line *base, uint64_t count);
 
 /* dormant_ns and hot_bytes of a way. */
 void base_line_fill(const struct base_line *base, enum target_way way, struct row *row);
+
+/*
+ * hit_ns: the median of ROW_RUNS runs of `count` calls, by turns in the first `layouts` layouts, over what
+ * the base line says of them. 0 or a negative error.
+ */
+int row_measure_hits(struct row *row, struct child *child, const struct base_line *base,
+		     enum target_way way, unsigned int layouts, uint64_t count);
 
 /* One of Waymark's own, through a session of one spec: hit_ns, arm_us. Skips the row if that fails. */
 void row_measure_spec(struct row *row, const struct base_line *base, enum target_way way,
