@@ -5,16 +5,6 @@
 # shellcheck source=tests/probes_setup.bash
 . "$(dirname "$0")/probes_setup.bash"
 
-# launched NAME SPEC PROGRAM...: recorded into NAME; all discards would be a failure
-launched()
-{
-	local name=$1 spec=$2
-	shift 2
-	run 0 --json -o "$name" -e "$spec" -- "$@"
-	expect "$name: discarded" "$(json discarded)" 0
-	expect "$name: events in the trace" "$(events_in "$name")" "$(json recorded)"
-}
-
 # A function's entry, its arguments by debug information; each call is there.
 launched entry func:add@probed ./probed 500
 expect "add" "$(count entry probed:add)" 1000

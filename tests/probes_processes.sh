@@ -121,7 +121,7 @@ if [ "$(id -u)" -eq 0 ] && rootfs "$folder/root" &&
 	[ "$("$waymark" dump forked_inside | awk '{ print $4 }' | sort | uniq -c | awk '$1 == 200' | wc -l)" -gt 4 ] ||
 		fail "in a container: children are not recorded from their first call to their last"
 	kill -9 "$inner"
-	expect "what is left in a container" "$(ls "$folder/root/tmp/waymark-0")" libwaymark-agent.so
+	expect "what is left in a container" "$(ls "$folder/root/tmp/waymark-$(id -u)")" libwaymark-agent.so
 else
 	echo "without a root of its own a program is not tried"
 fi

@@ -12,6 +12,16 @@ cc -O2 -g $has_sdt "$probes_dir/probed.c" -o probed -lpthread &&
 	cc -O2 -g "$probes_dir/prefork.c" -o prefork &&
 	cc -O2 -fPIC -shared "$probes_dir/library.c" -o libprobed.so || exit 1
 
+# launched NAME SPEC PROGRAM...: recorded into NAME, nothing lost
+launched()
+{
+	local name=$1 spec=$2
+	shift 2
+	run 0 --json -o "$name" -e "$spec" -- "$@"
+	expect "$name: discarded" "$(json discarded)" 0
+	expect "$name: events in the trace" "$(events_in "$name")" "$(json recorded)"
+}
+
 # count TRACE NAME: events of that name
 count()
 {

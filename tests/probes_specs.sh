@@ -4,15 +4,6 @@
 # shellcheck source=tests/probes_setup.bash
 . "$(dirname "$0")/probes_setup.bash"
 
-# launched NAME SPEC PROGRAM...: recorded into NAME, nothing lost
-launched()
-{
-	local name=$1 spec=$2
-	shift 2
-	run 0 --json -o "$name" -e "$spec" -- "$@"
-	expect "$name: discarded" "$(json discarded)" 0
-}
-
 # fields TRACE NAME: the fields of the first such event
 fields()
 {

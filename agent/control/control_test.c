@@ -148,6 +148,17 @@ Test(control, a_module_that_comes_later_is_armed_before_its_constructors)
 	cr_assert_eq(peer.refused, 0);
 }
 
+/* Its ten events of work:child, which is armed, and its end. */
+static void child_runs_to_its_end(struct peer *child)
+{
+	peer_request(child, CONTROL_GO, NULL, 0);
+	while (peer_read_until(child, 0, NULL) != -EPIPE)
+		;
+	cr_assert_eq(peer_recorded(child), 10);
+	close(child->fd);
+	close(child->memfd);
+}
+
 Test(control, a_forked_child_is_recorded_from_its_first_instruction)
 {
 	struct peer parent = begin("fork", "", "work:*");
@@ -159,12 +170,7 @@ Test(control, a_forked_child_is_recorded_from_its_first_instruction)
 		cr_assert_eq(child.hello.ppid, parent.hello.pid);
 		cr_assert_eq(peer_open(&child, "").error, 0);
 		cr_assert_eq(peer_rules(&child, CONTROL_ARM, "work:child", 0).error, 0);
-		peer_request(&child, CONTROL_GO, NULL, 0);
-		while (peer_read_until(&child, 0, NULL) != -EPIPE)
-			;
-		cr_assert_eq(peer_recorded(&child), 10);
-		close(child.fd);
-		close(child.memfd);
+		child_runs_to_its_end(&child);
 	}
 	cr_assert_eq(tool_exit_status(), 0);
 }
@@ -199,12 +205,7 @@ Test(control, a_child_says_what_its_parent_had_and_may_have_it)
 			     "it was taken");
 		cr_assert_eq(peer_rules(&child, CONTROL_ARM, "work:child", 0).error, 0);
 		cr_assert_eq(child.last_id, child.inherited.ids, "its own ids follow its parent's");
-		peer_request(&child, CONTROL_GO, NULL, 0);
-		while (peer_read_until(&child, 0, NULL) != -EPIPE)
-			;
-		cr_assert_eq(peer_recorded(&child), 10);
-		close(child.fd);
-		close(child.memfd);
+		child_runs_to_its_end(&child);
 	}
 	cr_assert_eq(tool_exit_status(), 0);
 }
