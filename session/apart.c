@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/apart.h"
 
+#include "session/owner.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -69,10 +71,12 @@ static int make_in(int root, const char *dir, uid_t uid)
 	fd = open_in(root, parent, O_PATH | O_DIRECTORY);
 	if (fd < 0)
 		return fd;
-	if (mkdirat(fd, name + 1, 0700))
+	if (uid != geteuid())
+		err = owner_become(uid);
+	if (!err && mkdirat(fd, name + 1, 0700))
 		err = errno == EEXIST ? 0 : -errno;
-	else if (uid != geteuid() && fchownat(fd, name + 1, uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW))
-		err = -errno;
+	if (uid != geteuid())
+		owner_leave();
 	close(fd);
 	return err;
 }

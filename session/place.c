@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#define _GNU_SOURCE
 #include "session/place.h"
+
+#include "session/owner.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,40 +13,19 @@
 
 #define ENVIRON_BYTES_MAX (256 * 1024)
 
-/* To another user, what is a folder that we have just made and nothing else put in its place. */
-static int give_to(const char *dir, uid_t uid)
-{
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err;
-
-	if (fd < 0)
-		return -errno;
-	err = fchown(fd, uid, (gid_t)-1) < 0 ? -errno : 0;
-	close(fd);
-	return err;
-}
-
-/*
- * The folder of another user, which only root makes. It comes under its name when it is theirs already:
- * another tool, or the user's own agent, may look at any moment.
- */
+/* The folder of another user, which only root makes. */
 static int make_for(const char *dir, uid_t uid)
 {
-	char made[SOCKETDIR_BYTES + 8];
 	int err;
 
 	if (uid == geteuid())
 		return socketdir_make(dir, uid);
-	err = socketdir_check(dir, uid);
-	if (err != -ENOENT)
+	err = owner_become(uid);
+	if (err)
 		return err;
-	snprintf(made, sizeof(made), "%s.XXXXXX", dir);
-	if (!mkdtemp(made))
-		return -errno;
-	err = give_to(made, uid);
-	if (!err && renameat2(AT_FDCWD, made, AT_FDCWD, dir, RENAME_NOREPLACE) < 0)
-		err = errno == EEXIST ? 0 : -errno;
-	rmdir(made); /* whose name is gone if all went well */
-	return err ? err : socketdir_check(dir, uid);
+	err = socketdir_make(dir, uid);
+	owner_leave();
+	return err;
 }
 
 int place_own(char dir[SOCKETDIR_BYTES])
