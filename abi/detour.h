@@ -114,7 +114,8 @@ struct detour_move {
 #define DETOUR_CALL 8 /* a moved call pushes its return address itself: not with shadow stacks */
 #define DETOUR_GUARD_MASK 16   /* no event: the agent takes the place of pthread_sigmask() */
 #define DETOUR_GUARD_ACTION 32 /* likewise, of libc's sigaction() */
-#define DETOUR_GUARDS (DETOUR_GUARD_MASK | DETOUR_GUARD_ACTION)
+#define DETOUR_GUARD_INNER 64  /* or of its inner one, which libc's own signals come through too */
+#define DETOUR_GUARDS (DETOUR_GUARD_MASK | DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER)
 
 /*
  * One detour of a CONTROL_PLACE message, padded to 8 bytes. Behind it, without gaps: the code, padded to

@@ -46,7 +46,7 @@ int trampoline_compose(const struct sweep *sweep, const struct code_place *place
 		       struct trampoline *trampoline);
 
 /*
- * The detour of a function of libc's that the agent guards: DETOUR_GUARD_MASK or DETOUR_GUARD_ACTION.
+ * The detour of a function of libc's that the agent guards: one of DETOUR_GUARDS.
  * As trampoline_compose().
  */
 int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint64_t bytes,

@@ -364,12 +364,13 @@ static int guard_all(struct making *making)
 {
 	/* sigaction() is but a door to the former, which others go past; not every glibc tells of it */
 	static const char *const actions[] = { "__libc_sigaction", "sigaction" };
+	static const uint8_t kinds[] = { DETOUR_GUARD_INNER, DETOUR_GUARD_ACTION };
 	int err = sweep_once(making);
 
 	if (!err)
 		err = guard(making, "pthread_sigmask", DETOUR_GUARD_MASK);
 	for (size_t i = 0; i < 2 && (!err || err == -ENOENT); i++) {
-		err = guard(making, actions[i], DETOUR_GUARD_ACTION);
+		err = guard(making, actions[i], kinds[i]);
 		if (!err)
 			break;
 	}

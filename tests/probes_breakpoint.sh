@@ -49,7 +49,7 @@ run 0 -o better -e func:changes_none/breakpoint/ -e func:overlapped/breakpoint/ 
 expect "a jump where one can stand" "$(count better traps:changes_none)" 22
 
 # What the program does about its signals, registers and children is as it was.
-for mode in plain handlers masks tiny children; do
+for mode in plain handlers masks cancels restarts tiny children; do
 	run 0 --json -o "$mode" "${specs[@]}" -- ./traps "$mode" 100 4
 	grep -q right out || fail "$mode: the program does not say that all was right: $(cat words)"
 	[ "$(json recorded)" -gt 1000 ] || fail "$mode: $(json recorded) events"

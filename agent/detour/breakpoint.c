@@ -86,7 +86,7 @@ static int install(void)
 		return trap_is_ours(&old) ? 0 : -WM_E_TRAP_REPLACED;
 	if (old.handler == (uintptr_t)SIG_IGN)
 		return -WM_E_TRAP_IGNORED;
-	trap_action_make(&ours);
+	trap_action_make(&ours, &old);
 	/* before: what comes at once must find it */
 	trap_program.action = old;
 	error = trap_sigaction(SIGTRAP, &ours, NULL);
@@ -96,10 +96,11 @@ static int install(void)
 
 int breakpoint_begin(void)
 {
+	unsigned int guards = guards_found();
 	uint64_t before;
 	int error;
 
-	if (guards_found() != DETOUR_GUARDS)
+	if (!(guards & DETOUR_GUARD_MASK) || !(guards & (DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER)))
 		return -WM_E_TRAP_GUARDS;
 	if (masks_any_filtered())
 		return -WM_E_TRAP_FILTER;

@@ -64,14 +64,18 @@ static void to_program(const struct trap_action *from, struct sigaction *to)
 	to->sa_restorer = (void (*)(void))from->restorer;
 }
 
-/* Its action is kept, and nothing changes. A child of vfork(2) has our memory, but no action of ours to set. */
+/* Its action is kept, and nothing changes but SA_RESTART. A child of vfork(2) has our memory, but no action of ours to set. */
 static void exchange_own(const struct trap_action *action, struct trap_action *old)
 {
 	int is_mine = syscall_raw(SYS_getpid, 0, 0, 0, 0) == trap_program.pid;
+	struct trap_action ours;
 
 	*old = trap_program.action;
-	if (action && is_mine)
-		trap_program.action = *action;
+	if (!action || !is_mine)
+		return;
+	trap_program.action = *action;
+	trap_action_make(&ours, action);
+	trap_sigaction(SIGTRAP, &ours, NULL);
 }
 
 /* The handler is to run with SIGTRAP blocked: that is remembered, and it runs without. */
@@ -111,13 +115,14 @@ static int exchange(int number, struct trap_action *action, struct trap_action *
 	return error;
 }
 
-int guard_sigaction(int number, const struct sigaction *action, struct sigaction *old)
+static int change_action(int number, uint64_t refused, const struct sigaction *action,
+			 struct sigaction *old)
 {
 	struct trap_action want, had = { 0 };
 	uintptr_t shut;
 	int error = -EINVAL;
 
-	if (number >= 1 && number <= SIGNALS && !(LIBCS_OWN & UINT64_C(1) << (number - 1))) {
+	if (number >= 1 && number <= SIGNALS && !(refused & UINT64_C(1) << (number - 1))) {
 		if (action)
 			from_program(action, &want);
 		error = exchange(number, action ? &want : NULL, &had);
@@ -132,7 +137,19 @@ int guard_sigaction(int number, const struct sigaction *action, struct sigaction
 	return -1;
 }
 
+int guard_sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+	return change_action(number, LIBCS_OWN, action, old);
+}
+
+int guard_inner_sigaction(int number, const struct sigaction *action, struct sigaction *old)
+{
+	return change_action(number, 0, action, old);
+}
+
 uint64_t guard_entry(uint8_t flags)
 {
-	return flags & DETOUR_GUARD_MASK ? (uintptr_t)guard_sigmask : (uintptr_t)guard_sigaction;
+	return flags & DETOUR_GUARD_MASK    ? (uintptr_t)guard_sigmask
+	       : flags & DETOUR_GUARD_INNER ? (uintptr_t)guard_inner_sigaction
+					    : (uintptr_t)guard_sigaction;
 }

@@ -15,6 +15,12 @@ int guard_sigmask(int how, const sigset_t *set, sigset_t *old);
 /* sigaction(2), through which signal(2) and its kin come. */
 int guard_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
+/*
+ * What sigaction(2) has its work done by, and pthread_cancel(3) and setuid(2) the handlers of libc's own
+ * signals set: that nobody else sets those is seen to before it.
+ */
+int guard_inner_sigaction(int number, const struct sigaction *action, struct sigaction *old);
+
 /* Which of them DETOUR_GUARD_* asks for. */
 uint64_t guard_entry(uint8_t flags);
 

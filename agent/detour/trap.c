@@ -251,11 +251,15 @@ static void handle(int number, siginfo_t *info, void *data)
 		pass_on(info, context);
 }
 
-void trap_action_make(struct trap_action *action)
+void trap_action_make(struct trap_action *action, const struct trap_action *program)
 {
+	/* what is dropped, or kept back, interrupts no system call */
+	int is_handled = program->handler > (uintptr_t)SIG_IGN;
+	uint64_t restart = is_handled ? program->flags & SA_RESTART : SA_RESTART;
+
 	*action = (struct trap_action){
 		.handler = (uintptr_t)handle,
-		.flags = SA_SIGINFO | SA_NODEFER | RESTORER,
+		.flags = SA_SIGINFO | SA_NODEFER | RESTORER | restart,
 		.restorer = (uintptr_t)trap_restore,
 		.mask = ~TRAP_SIGNAL_BIT,
 	};

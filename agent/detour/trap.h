@@ -61,8 +61,8 @@ void trap_unlock(void);
 /* rt_sigaction(2): 0 or -errno. */
 int trap_sigaction(int number, const struct trap_action *action, struct trap_action *old);
 
-/* Ours for SIGTRAP. */
-void trap_action_make(struct trap_action *action);
+/* Ours for SIGTRAP, while that is the program's: system calls are begun anew where it would have them so. */
+void trap_action_make(struct trap_action *action, const struct trap_action *program);
 int trap_is_ours(const struct trap_action *action);
 
 /* Have the signal that was kept back come now, for SIGTRAP is not blocked any more. */

@@ -21,6 +21,7 @@
 
 #define THREADS 4
 #define ROUNDS 60
+#define LIBCS_FIRST 32 /* of the signals that are libc's own */
 
 static int stop_all;
 static uint64_t wrong, calls;
@@ -294,7 +295,32 @@ Test(trap, guards_say_what_libc_would_say)
 	cr_assert_eq(action_now(SIGUSR1).mask & TRAP_SIGNAL_BIT, 0);
 	cr_assert_eq(guard_sigaction(99, NULL, &old), -1);
 	cr_assert_eq(errno, EINVAL);
+	cr_assert_eq(guard_sigaction(LIBCS_FIRST, NULL, &old), -1, "nobody's but libc's");
+	cr_assert_eq(errno, EINVAL);
+	cr_assert_eq(guard_inner_sigaction(LIBCS_FIRST, NULL, &old), 0);
 	cr_assert_eq(trial_let_go(), 0);
 	cr_assert_eq(action_now(SIGTRAP).handler, (uintptr_t)on_signal);
 	cr_assert_neq(action_now(SIGUSR1).mask & TRAP_SIGNAL_BIT, 0);
+}
+
+/* It is ours that the kernel asks whether to begin the system call anew. */
+Test(trap, system_calls_are_begun_anew_where_the_program_has_it_so)
+{
+	struct sigaction action = { .sa_handler = on_signal };
+	struct detour_result result;
+
+	begin();
+	cr_assert_eq(arm(&result), 0);
+	cr_assert_neq(action_now(SIGTRAP).flags & SA_RESTART, 0, "there is nothing to tell");
+	cr_assert_eq(guard_inner_sigaction(SIGTRAP, &action, NULL), 0);
+	cr_assert_eq(action_now(SIGTRAP).flags & SA_RESTART, 0);
+	action.sa_flags = SA_RESTART;
+	cr_assert_eq(guard_sigaction(SIGTRAP, &action, NULL), 0);
+	cr_assert_neq(action_now(SIGTRAP).flags & SA_RESTART, 0);
+	cr_assert_eq(trial_let_go(), 0);
+	action.sa_flags = 0;
+	cr_assert_eq(sigaction(SIGTRAP, &action, NULL), 0);
+	cr_assert_eq(arm(&result), 0);
+	cr_assert_eq(action_now(SIGTRAP).flags & SA_RESTART, 0, "as it was before");
+	cr_assert_eq(trial_let_go(), 0);
 }

@@ -210,6 +210,72 @@ static void handlers(void)
 	CHECK(sigaction(0, NULL, &was) == -1 && errno == EINVAL);
 }
 
+/* Threads cancelled for the first time, and a change of ids for all threads: by signals of libc's own. */
+static void *go_on(void *unused)
+{
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
+	while (lone(0) || 1)
+		;
+	return unused;
+}
+
+static void cancels(void)
+{
+	pthread_t thread;
+	void *result;
+
+	for (int i = 0; i < 20; i++) {
+		CHECK(!pthread_create(&thread, NULL, go_on, NULL));
+		CHECK(!setuid(getuid()));
+		CHECK(!pthread_cancel(thread) && !pthread_join(thread, &result));
+		CHECK(result == PTHREAD_CANCELED);
+		round_of(i);
+	}
+	for (int number = 32; number < SIGRTMIN; number++)
+		CHECK(signal(number, on_user) == SIG_ERR && errno == EINVAL);
+}
+
+/* A child sends SIGTRAP so often, then a byte; -1: until it is killed. */
+static pid_t start_sender(int times, const int pipes[2])
+{
+	pid_t parent = getpid(), child = fork();
+
+	if (child)
+		return child;
+	for (int i = 0; times < 0 || i < times; i++) {
+		kill(parent, SIGTRAP);
+		usleep(10000);
+	}
+	_exit(write(pipes[1], "x", 1) != 1);
+}
+
+/* SIGTRAP interrupts a system call if the program has it so, and else it does not. */
+static void restarts(void)
+{
+	int pipes[2], status;
+	pid_t sender;
+	char byte;
+
+	CHECK(!pipe(pipes));
+	for (int i = 0; i < 2; i++) {
+		if (i)
+			CHECK(signal(SIGTRAP, SIG_IGN) != SIG_ERR);
+		else
+			set_trap(SA_RESTART);
+		sender = start_sender(10, pipes);
+		CHECK(read(pipes[0], &byte, 1) == 1);
+		CHECK(waitpid(sender, &status, 0) == sender && status == 0);
+		CHECK(i || seen);
+	}
+	set_trap(0);
+	sender = start_sender(-1, pipes);
+	CHECK(read(pipes[0], &byte, 1) == -1 && errno == EINTR);
+	kill(sender, SIGKILL);
+	while (waitpid(sender, &status, 0) == -1 && errno == EINTR)
+		;
+	signal(SIGTRAP, SIG_DFL);
+}
+
 /* SIGTRAP blocked: its breakpoints don't kill, what is raised waits. */
 static void masks(void)
 {
@@ -332,6 +398,10 @@ int main(int argc, char **argv)
 		handlers();
 	else if (!strcmp(mode, "masks"))
 		masks();
+	else if (!strcmp(mode, "cancels"))
+		cancels();
+	else if (!strcmp(mode, "restarts"))
+		restarts();
 	else if (!strcmp(mode, "tiny"))
 		tiny();
 	else if (!strcmp(mode, "children"))
