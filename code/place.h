@@ -57,12 +57,13 @@ struct code_place {
 	uint64_t function;  /* start of the function that holds it, 0: unknown */
 	uint64_t function_bytes;
 	int is_entry; /* address is a function's entry: no red zone, no flags, no vector state that counts */
-	unsigned int field_count;
-	struct code_field fields[CODE_FIELDS_MAX];
 	int wants_return, wants_entry;
 	int breakpoint; /* BREAKPOINT_* */
 	struct code_field
 		ret; /* where wants_return: OPERAND_REGISTER rax or OPERAND_VECTOR 0; type 0: no value */
+	unsigned int field_count;
+	struct code_field
+		fields[CODE_FIELDS_MAX]; /* last: who keeps many keeps field_count of them */
 };
 
 #endif

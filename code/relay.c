@@ -6,6 +6,9 @@
 
 #include <stdbool.h>
 
+#define INSN_BYTES_MAX 15
+#define FILLERS_BACK 16
+
 static bool insn_at(const struct sweep *sweep, uint64_t address, struct move_insn *insn)
 {
 	const struct sweep_part *part = sweep_part_at(sweep, address);
@@ -31,17 +34,37 @@ static bool is_behind_end(const struct sweep *sweep, uint64_t address)
 		insn.decoded.meta.category == ZYDIS_CATEGORY_UNCOND_BR);
 }
 
+/* Where the instructions begin that do nothing and of which one holds `address`; 0: it isn't filler. */
+static uint64_t filler_start(const struct sweep *sweep, uint64_t address)
+{
+	struct move_insn insn;
+	uint64_t at = address;
+
+	while (address - at < INSN_BYTES_MAX && !sweep_is_start(sweep, at))
+		at--;
+	if (!insn_at(sweep, at, &insn) || !is_filler(&insn) || at + insn.decoded.length <= address)
+		return 0;
+	for (int i = 0; i < FILLERS_BACK && !is_behind_end(sweep, at); i++) {
+		at = sweep_previous(sweep, at);
+		if (!at || !insn_at(sweep, at, &insn) || !is_filler(&insn))
+			return 0;
+	}
+	return is_behind_end(sweep, at) ? at : 0;
+}
+
+/* What nobody comes to needs no instruction to begin there. */
 static bool is_room(const struct sweep *sweep, uint64_t address)
 {
-	uint64_t end = address + SPAN_JUMP_BYTES;
+	uint64_t end = address + SPAN_JUMP_BYTES, start = filler_start(sweep, address);
 	struct move_insn insn;
 
-	if (sweep_next_target(sweep, address, end) < end || sweep_taboo(sweep, address, end))
+	if (!start || sweep_next_target(sweep, start, end) < end ||
+	    sweep_taboo(sweep, address, end))
 		return false;
-	for (uint64_t at = address; at < end; at += insn.decoded.length)
+	for (uint64_t at = start; at < end; at += insn.decoded.length)
 		if (!insn_at(sweep, at, &insn) || !is_filler(&insn))
 			return false;
-	return is_behind_end(sweep, address);
+	return true;
 }
 
 uint64_t relay_find(const struct sweep *sweep, uint64_t address)
@@ -50,9 +73,9 @@ uint64_t relay_find(const struct sweep *sweep, uint64_t address)
 
 	/* a distance of 0 means that there is none */
 	for (uint64_t far = 1; far <= 128; far++) {
-		if (far < 128 && sweep_is_start(sweep, from + far) && is_room(sweep, from + far))
+		if (far < 128 && is_room(sweep, from + far))
 			return from + far;
-		if (sweep_is_start(sweep, from - far) && is_room(sweep, from - far))
+		if (is_room(sweep, from - far))
 			return from - far;
 	}
 	return 0;

@@ -161,6 +161,16 @@ begin filler_run
 	.skip	140, 0xf4
 end filler_run
 
+/* Its only filler is one long instruction. */
+begin filler_long
+	mov	%rdi, %rax		/* +0, 3 */
+1:	dec	%rax			/* +3, 3 */
+	jnz	1b
+	ret				/* +8 */
+	.byte	0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0 /* +9, 11 */
+	.skip	140, 0xf4
+end filler_long
+
 /* A table that comes from elsewhere. */
 begin computed
 	push	%rbx			/* +0, 1 */

@@ -114,6 +114,36 @@ Test(span, takes_a_relay_where_there_is_filler)
 	refused("crossed", 0, WM_E_SPAN_TARGET, "at +2");
 }
 
+static bool is_claimed(const void *data, uint64_t start, uint64_t end)
+{
+	const struct image_range *claimed = data;
+
+	return start < claimed->end && end > claimed->start;
+}
+
+Test(span, a_relay_takes_the_part_of_the_filler_that_is_left)
+{
+	uint64_t start = address_of("filler_long");
+	struct image_range claimed = { start + 8, start + 12 };
+	struct sweep_claims claims = { is_claimed, &claimed };
+
+	stands("filler_long", 0, 0, 3, TIER_ONE);
+	cr_assert_eq(span.relay, start + 9);
+	sweep.claims = &claims;
+	stands("filler_long", 0, 0, 3, TIER_ONE);
+	cr_assert_eq(span.relay, start + 12);
+	claimed.end = start + 15;
+	cr_assert_eq(span_find_whole(&sweep, start, true, &span), 0);
+	cr_assert_eq(span.relay, start + 15);
+	/* what follows it is no filler */
+	claimed.end = start + 16;
+	refused("filler_long", 0, WM_E_SPAN_TARGET, "at +3");
+	/* nor can what is claimed be replaced itself */
+	claimed = (struct image_range){ start + 2, start + 3 };
+	refused("filler_long", 0, WM_E_SPAN_TARGET, "at +3");
+	sweep.claims = NULL;
+}
+
 Test(span, a_relay_never_lies_where_something_runs)
 {
 	refused("filler_target", 0, WM_E_SPAN_TARGET, "at +3");

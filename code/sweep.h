@@ -39,6 +39,12 @@ struct sweep_taboo {
 	int refusal;
 };
 
+/* Code that is needed for something else, as its owner knows. */
+struct sweep_claims {
+	bool (*is_taken)(const void *data, uint64_t start, uint64_t end);
+	const void *data;
+};
+
 struct sweep {
 	struct image image;
 	struct frames frames;
@@ -53,6 +59,7 @@ struct sweep {
 	struct sweep_taboo
 		*return_taboos; /* functions whose return must be left as it is; in order */
 	size_t return_taboo_count;
+	const struct sweep_claims *claims; /* set by who asks, in a copy of its own; NULL: none */
 	int breakpoint_refusal; /* why no breakpoint may stand in this file: -WM_E_TRAP_LIBC; 0 */
 };
 
@@ -78,7 +85,7 @@ uint64_t sweep_previous(const struct sweep *sweep, uint64_t address);
 /* Whether the function at an address jumps somewhere not known. */
 bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address);
 
-/* The refusal of what may not be replaced and lies in [start, end); 0: none does. */
+/* The refusal of what may not be replaced and lies in [start, end); 0: none does. What is claimed: -WM_E_DETOUR_TAKEN. */
 int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end);
 
 /* Whether string instructions may run backwards at places in [start, end). */

@@ -4,6 +4,8 @@
 #include "abi/control.h"
 #include "code/sweep.h"
 #include "code/trampoline.h"
+#include "session/asked.h"
+#include "session/near.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,10 +15,8 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define TEXT_BYTES 4096
 #define NAMES_NEAR 3
 #define NAMES_TOLD 8
-#define RECORD_BYTES_MAX 16384 /* of one detour, texts included */
 #define LIBC_NAME "libc.so.6"
 
 /* What the search for places hands on. */
@@ -24,15 +24,15 @@ struct making {
 	struct plan *plan;
 	struct spec *spec; /* whose places are being found */
 	int is_glob;
-	size_t earlier;	   /* places of the specs before it */
-	uint32_t *slots;   /* by hash of the point: which place, from 1 */
+	struct asked_list asked;
+	size_t earlier;	   /* of them, those of the specs before it */
+	uint32_t *slots;   /* by hash of the point: which of `asked`, from 1 */
 	size_t slot_count; /* a power of two, and enough that half are free */
 	struct code_module *module;
 	const struct plan_listener *listener;
 	struct sweep sweep;
 	int has_sweep;
 	struct trampoline trampoline;
-	unsigned char record[RECORD_BYTES_MAX] __attribute__((aligned(8)));
 };
 
 /* Room for one more in an array of `count`. */
@@ -56,67 +56,36 @@ static size_t slot_of(const struct making *making, uint64_t point)
 	size_t mask = making->slot_count - 1;
 	size_t at = (point * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & mask;
 
-	while (making->slots[at] && making->plan->places[making->slots[at] - 1].point != point)
+	while (making->slots[at] &&
+	       asked_head(&making->asked.all[making->slots[at] - 1])->address != point)
 		at = (at + 1) & mask;
 	return at;
 }
 
-/* The last place of the plan becomes one that can be found; of several at one point the first, then the next. */
+/* The last asked for becomes one that can be found; of several at one point the first, then the next. */
 static int index_last(struct making *making)
 {
-	const struct plan *plan = making->plan;
-	size_t from = plan->place_count - 1, at;
+	struct asked *all = making->asked.all;
+	size_t count = making->asked.count, from = count - 1, at;
 
-	if (plan->place_count * 2 > making->slot_count) {
+	if (count * 2 > making->slot_count) {
 		free(making->slots);
 		making->slot_count = making->slot_count ? making->slot_count * 4 : 1024;
 		making->slots = calloc(making->slot_count, sizeof(*making->slots));
 		from = 0;
 	}
-	for (size_t i = from; making->slots && i < plan->place_count; i++) {
+	for (size_t i = from; making->slots && i < count; i++) {
 		uint32_t *number;
 
-		at = slot_of(making, plan->places[i].point);
-		plan->places[i].next_there = 0;
+		if (!all[i].detour || !all[i].spec)
+			continue;
+		at = slot_of(making, asked_head(&all[i])->address);
+		all[i].next_there = 0;
 		for (number = &making->slots[at]; *number;)
-			number = &plan->places[*number - 1].next_there;
+			number = &all[*number - 1].next_there;
 		*number = (uint32_t)i + 1;
 	}
 	return making->slots ? 0 : -ENOMEM;
-}
-
-static int refuse(struct making *making, const struct code_place *place, int error,
-		  const char *detail)
-{
-	struct plan *plan = making->plan;
-	struct plan_refusal refusal = { .address = place->address, .error = error };
-
-	spec_keep_error(making->spec, error, detail, 1);
-	if (grow((void **)&plan->refused, plan->refused_count, &plan->refused_room,
-		 sizeof(*plan->refused)))
-		return -ENOMEM;
-	if (asprintf(&refusal.name, "%s:%s", place->subsystem, place->event) < 0)
-		return -ENOMEM;
-	refusal.detail = strdup(detail);
-	if (!refusal.detail) {
-		free(refusal.name);
-		return -ENOMEM;
-	}
-	plan->refused[plan->refused_count++] = refusal;
-	return 0;
-}
-
-/* The text of abi/site.h; newlines, which divide its parts, can't stand in these names. */
-static int text_make(char text[TEXT_BYTES], char kind, const struct code_place *place,
-		     const struct code_field *fields, unsigned int count)
-{
-	int used = snprintf(text, TEXT_BYTES, "%cd\n%s\n%s\n%s\n%u\n", kind, place->subsystem,
-			    place->event, place->source ? place->source : "", place->line);
-
-	for (unsigned int i = 0; i < count && used < TEXT_BYTES; i++)
-		used += snprintf(text + used, TEXT_BYTES - (size_t)used, "%s%s", i ? ", " : "",
-				 fields[i].name);
-	return used < TEXT_BYTES ? 0 : -WM_E_SPEC;
 }
 
 /* A function's name may stand for several: who asked for one is told. */
@@ -131,101 +100,44 @@ static int name_keep(struct spec *spec, const struct code_place *place)
 	return name_list_add(&spec->names, name);
 }
 
-/* Write the record for base 0 and keep it. */
-static int record_add(struct making *making, const struct code_place *place, const char *text,
-		      const char *return_text)
-{
-	struct plan *plan = making->plan;
-	struct plan_place *entry;
-	size_t bytes = trampoline_write(&making->trampoline, 0, text, return_text, making->record,
-					sizeof(making->record));
-
-	if (bytes > sizeof(making->record))
-		return -E2BIG;
-	while (plan->byte_room - plan->byte_count < bytes) {
-		size_t room = plan->byte_room * 2 + RECORD_BYTES_MAX * 2;
-		unsigned char *more = realloc(plan->bytes, room);
-
-		if (!more)
-			return -ENOMEM;
-		plan->bytes = more;
-		plan->byte_room = room;
-	}
-	if (grow((void **)&plan->places, plan->place_count, &plan->place_room,
-		 sizeof(*plan->places)))
-		return -ENOMEM;
-	memcpy(plan->bytes + plan->byte_count, making->record, bytes);
-	entry = &plan->places[plan->place_count];
-	*entry = (struct plan_place){ .at = plan->byte_count,
-				      .point = place->address,
-				      .has_return = place->wants_return };
-	if (asprintf(&entry->name, "%s:%s", place->subsystem, place->event) < 0)
-		return -ENOMEM;
-	for (unsigned int i = 0; i < place->field_count; i++)
-		entry->types[i] = place->fields[i].type;
-	plan->place_count++;
-	plan->byte_count += bytes;
-	return 0;
-}
-
-static int keep(struct making *making, const struct code_place *place)
-{
-	char text[TEXT_BYTES], return_text[TEXT_BYTES];
-	char kind = place->wants_return ? 'b' : 'm';
-	int err = text_make(text, kind, place, place->fields, place->field_count);
-
-	if (!err && place->wants_return)
-		err = text_make(return_text, 'e', place, &place->ret, place->ret.type != 0);
-	if (err)
-		return refuse(making, place, err, "its names are too long");
-	err = record_add(making, place, text, place->wants_return ? return_text : NULL);
-	if (err == -E2BIG)
-		return refuse(making, place, -WM_E_SPEC, "its names are too long");
-	if (err)
-		return err;
-	making->spec->placed++;
-	return index_last(making) ? -ENOMEM : name_keep(making->spec, place);
-}
-
 static int is_glob(const struct code_request *request)
 {
 	return request->name && request->kind != REQUEST_LINE && code_is_glob(request->name);
 }
 
 /* Whether an event that is there tells all that this one would. */
-static int is_covered(const struct making *making, const struct plan_place *there,
-		      const struct code_place *place, const char *name)
+static int is_covered(const struct making *making, const struct asked *asked,
+		      const struct code_place *place)
 {
-	if (strcmp(there->name, name))
+	const struct code_place *there = asked_head(asked);
+
+	if (strcmp(there->subsystem, place->subsystem) || strcmp(there->event, place->event))
 		return 0;
 	if (making->is_glob)
 		return 1;
 	for (unsigned int i = 0; i < place->field_count; i++)
-		if (there->types[i] != place->fields[i].type)
+		if (i >= there->field_count || there->fields[i].type != place->fields[i].type)
 			return 0;
-	return !place->wants_return || there->has_return;
+	return !place->wants_return || there->wants_return;
 }
 
 /* Returns 1 where an earlier spec has what is wanted there: then that is settled; or -ENOMEM. */
 static int settle_taken(struct making *making, const struct code_place *place)
 {
 	size_t number = making->slots ? making->slots[slot_of(making, place->address)] : 0;
-	int covered = 0;
-	char *name;
+	struct asked *asked;
 
+	while (number && number <= making->earlier &&
+	       !is_covered(making, &making->asked.all[number - 1], place))
+		number = making->asked.all[number - 1].next_there;
 	if (!number || number > making->earlier)
 		return 0;
-	if (asprintf(&name, "%s:%s", place->subsystem, place->event) < 0)
+	asked = asked_add(&making->asked);
+	if (!asked)
 		return -ENOMEM;
-	while (number && number <= making->earlier && !covered) {
-		const struct plan_place *there = &making->plan->places[number - 1];
-
-		covered = is_covered(making, there, place, name);
-		number = there->next_there;
-	}
-	free(name);
-	making->spec->placed += (uint64_t)covered;
-	return covered;
+	asked->spec = making->spec;
+	asked->covered_by = (uint32_t)number;
+	return 1;
 }
 
 static int sweep_once(struct making *making)
@@ -245,14 +157,32 @@ static int sweep_once(struct making *making)
 	return err;
 }
 
+/* Keep what is asked for, with the record of its detour or why there is none. */
+static int keep(struct making *making, const struct code_place *place, int err, const char *detail)
+{
+	struct asked *asked = asked_add(&making->asked);
+	int failed = asked ? asked_keep(asked, place) : -ENOMEM;
+
+	if (failed)
+		return failed;
+	asked->spec = making->spec;
+	asked->is_for_breakpoint = making->trampoline.is_for_breakpoint;
+	if (err)
+		return asked_refuse(asked, err, detail);
+	err = asked_record(asked, place, &making->trampoline);
+	if (err == -WM_E_SPEC)
+		return asked_refuse(asked, err, "its names are too long");
+	return err ? err : index_last(making);
+}
+
 static int found(const struct code_place *place, int err, const char *detail, void *data)
 {
 	struct making *making = data;
-	const struct control_detour *detour = NULL;
 	struct code_place wanted = *place;
-	int failed, is_for_breakpoint = 0;
+	int failed;
 
 	making->spec->matches++;
+	making->trampoline.is_for_breakpoint = false;
 	failed = err ? 0 : settle_taken(making, place);
 	if (failed)
 		return failed < 0 ? failed : 0;
@@ -260,18 +190,93 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 		err = sweep_once(making);
 	if (err == -ENOMEM || err == -ECANCELED)
 		return err;
+	wanted.breakpoint = making->spec->request->breakpoint;
 	if (!err) {
-		wanted.breakpoint = making->spec->request->breakpoint;
 		err = trampoline_compose(&making->sweep, &wanted, &making->trampoline);
-		is_for_breakpoint = making->trampoline.is_for_breakpoint;
 		detail = making->trampoline.detail;
-		detour = err ? NULL : &making->trampoline.detour;
 	}
-	if (making->listener)
-		making->listener->place(place, err, detail, detour, is_for_breakpoint,
-					making->listener->data);
-	failed = err ? refuse(making, place, err, detail) : keep(making, place);
-	return failed;
+	return keep(making, &wanted, err, detail);
+}
+
+/* ---- what comes of it ---- */
+
+static int refuse(struct making *making, const struct asked *asked)
+{
+	const struct code_place *place = asked_head(asked);
+	struct plan *plan = making->plan;
+	struct plan_refusal refusal = { .address = place->address, .error = asked->error };
+
+	spec_keep_error(asked->spec, asked->error, asked->detail, 1);
+	if (grow((void **)&plan->refused, plan->refused_count, &plan->refused_room,
+		 sizeof(*plan->refused)))
+		return -ENOMEM;
+	if (asprintf(&refusal.name, "%s:%s", place->subsystem, place->event) < 0)
+		return -ENOMEM;
+	refusal.detail = strdup(asked->detail);
+	if (!refusal.detail) {
+		free(refusal.name);
+		return -ENOMEM;
+	}
+	plan->refused[plan->refused_count++] = refusal;
+	return 0;
+}
+
+static int place_add(struct making *making, const struct asked *asked)
+{
+	struct plan *plan = making->plan;
+	size_t bytes = asked->detour->bytes;
+
+	while (plan->byte_room - plan->byte_count < bytes) {
+		size_t room = plan->byte_room * 2 + ASKED_RECORD_MAX;
+		unsigned char *more = realloc(plan->bytes, room);
+
+		if (!more)
+			return -ENOMEM;
+		plan->bytes = more;
+		plan->byte_room = room;
+	}
+	if (grow((void **)&plan->places, plan->place_count, &plan->place_room,
+		 sizeof(*plan->places)))
+		return -ENOMEM;
+	memcpy(plan->bytes + plan->byte_count, asked->detour, bytes);
+	plan->places[plan->place_count++] = (struct plan_place){
+		.at = plan->byte_count,
+		.point = asked_head(asked)->address,
+	};
+	plan->byte_count += bytes;
+	if (!asked->spec)
+		return 0;
+	asked->spec->placed++;
+	return name_keep(asked->spec, asked_head(asked));
+}
+
+static void tell(const struct plan_listener *listener, const struct asked *asked)
+{
+	struct code_place place;
+
+	asked_place(asked, &place);
+	listener->place(&place, asked->error, asked->detail ? asked->detail : "", asked->detour,
+			asked->is_for_breakpoint, listener->data);
+}
+
+static int fill(struct making *making)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < making->asked.count && !err; i++) {
+		const struct asked *asked = &making->asked.all[i];
+
+		if (asked->covered_by) {
+			const struct asked *there = &making->asked.all[asked->covered_by - 1];
+
+			asked->spec->placed += there->detour != NULL;
+			continue;
+		}
+		if (making->listener && asked->spec)
+			tell(making->listener, asked);
+		err = asked->detour ? place_add(making, asked) : refuse(making, asked);
+	}
+	return err;
 }
 
 /* Whether it is libc, and some request takes breakpoints. */
@@ -306,7 +311,7 @@ static int resolve(struct making *making, struct spec *spec, const struct code_p
 		return 0;
 	spec->modules++;
 	making->spec = spec;
-	making->earlier = making->plan->place_count;
+	making->earlier = making->asked.count;
 	err = code_resolve(spec->request, making->module, process, found, making);
 	if (err == -ENOMEM || err == -ECANCELED)
 		return err;
@@ -350,14 +355,20 @@ static int guard(struct making *making, const char *name, uint8_t kind)
 {
 	const struct code_symbols *symbols = code_module_symbols(making->module);
 	const struct code_function *function = symbols ? function_named(symbols, name) : NULL;
-	/* no address: the agent tells who wants the same place that it is taken */
-	struct code_place place = { .subsystem = "libc", .event = name, .source = "" };
+	/* no address: nobody who wants the same place has it with this one */
+	struct code_place place = { .subsystem = "libc", .event = "guard" };
+	struct asked *asked;
+	int err;
 
 	if (!function || trampoline_compose_guard(&making->sweep, function->address,
 						  function->bytes, kind, &making->trampoline))
 		return symbols ? -ENOENT : -ENOMEM;
-	making->plan->guard_count++;
-	return record_add(making, &place, "md\nlibc\nguard\n\n0\n", NULL);
+	asked = asked_add(&making->asked);
+	err = asked ? asked_keep(asked, &place) : -ENOMEM;
+	if (!err)
+		err = asked_record(asked, &place, &making->trampoline);
+	making->plan->guard_count += !err;
+	return err;
 }
 
 static int guard_all(struct making *making)
@@ -399,8 +410,13 @@ int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *m
 		err = guard_all(making);
 	if (!err)
 		err = resolve_all(making, specs, process);
+	if (!err && making->has_sweep)
+		err = near_settle(&making->asked, &making->sweep, &making->trampoline);
+	if (!err)
+		err = fill(making);
 	if (making->has_sweep)
 		sweep_release(&making->sweep);
+	asked_release(&making->asked);
 	free(making->slots);
 	free(making);
 	return err;
@@ -414,8 +430,6 @@ void plan_free(struct plan *plan)
 		free(plan->refused[i].name);
 		free(plan->refused[i].detail);
 	}
-	for (size_t i = 0; i < plan->place_count; i++)
-		free(plan->places[i].name);
 	if (plan->fd >= 0)
 		close(plan->fd);
 	free(plan->refused);

@@ -24,10 +24,6 @@ struct plan_refusal {
 struct plan_place {
 	size_t at; /* in bytes[] */
 	uint64_t point;
-	char *name; /* SUBSYSTEM:EVENT */
-	int has_return;
-	uint8_t types[CODE_FIELDS_MAX]; /* of its fields, 0 past the last */
-	uint32_t next_there;		/* the next at the same point, its number + 1; 0: none */
 };
 
 struct plan {
@@ -45,7 +41,7 @@ struct plan {
 };
 
 /*
- * Told of each place, whether it can be had or not; `detour` is NULL where it can't. is_for_breakpoint: it
+ * Told of each place once all are settled, whether it can be had or not; `detour` is NULL where it can't. is_for_breakpoint: it
  * could, by a breakpoint, were one asked for.
  */
 struct plan_listener {
@@ -60,7 +56,7 @@ struct plan_listener {
  *
  * Specs without a glob come before those with one. Where an earlier one has an event of the same name at a
  * place, a later one has that with it if it tells all that its own would, or if the later is a glob; else
- * the place bears both.
+ * the place bears both. Places that are too near to each other are settled as session/near.h says.
  *
  * Returns 0, also when there is nothing to place; -ENOMEM; what the file's pulse said. Free it also after an error.
  */

@@ -7,6 +7,8 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <waymark/error.h>
 
@@ -35,6 +37,19 @@ __asm__(".section .plan_tiny, \"ax\"\n.globl plan_tiny, plan_tiny_next\n.type pl
 	"plan_tiny:\n.cfi_startproc\nret\n.cfi_endproc\n.size plan_tiny, . - plan_tiny\n"
 	"plan_tiny_next:\n.cfi_startproc\nret\n.cfi_endproc\n"
 	".size plan_tiny_next, . - plan_tiny_next\n.text\n");
+
+/* The filler behind the first is all that either could use, and there is enough for both. */
+__asm__(".section .plan_filler, \"ax\"\n.globl plan_filler_one, plan_filler_two\n"
+	".type plan_filler_one, @function\n.type plan_filler_two, @function\n"
+	"plan_filler_one:\n.cfi_startproc\nret\n.cfi_endproc\n.size plan_filler_one, 1\n"
+	".byte 0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0\n"
+	"plan_filler_two:\n.cfi_startproc\nmov %edi, %eax\nret\n.cfi_endproc\n"
+	".size plan_filler_two, 3\n.text\n");
+
+/* Nowhere else can a jump for the entry stand, and none ends in what follows its first instruction. */
+__asm__(".section .plan_narrow, \"ax\"\n.globl plan_narrow\n.type plan_narrow, @function\n"
+	".skip 140, 0xf4\nplan_narrow:\n.cfi_startproc\nmov %edi, %eax\nadd $1, %eax\nret\n.cfi_endproc\n"
+	".size plan_narrow, 6\n.skip 140, 0xf4\n.text\n");
 
 static struct spec_list specs;
 static struct code_module module;
@@ -248,4 +263,68 @@ Test(plan, two_globs_have_each_place_once)
 	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
 	cr_assert_eq(plan->place_count, once);
 	cr_assert_gt(specs.all[1].placed, 1, "it has them with the other");
+}
+
+static const struct control_detour *detour_of(size_t number)
+{
+	return (const struct control_detour *)(const void *)(plan->bytes + plan->places[number].at);
+}
+
+Test(plan, two_that_share_filler_have_each_its_own_part)
+{
+	const struct control_detour *one, *two;
+	uint64_t relay;
+
+	cr_assert_eq(spec_add(&specs, "func:plan_filler_one"), 0);
+	cr_assert_eq(spec_add(&specs, "func:plan_filler_two"), 0);
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	cr_assert_eq(plan->place_count, 2);
+	one = detour_of(0);
+	two = detour_of(1);
+	cr_assert_eq(one->span_bytes, 5);
+	cr_assert_eq(one->relay, 0);
+	cr_assert_neq(two->relay, 0);
+	relay = two->address + 2 + (uint64_t)two->relay;
+	cr_assert_geq(relay, one->address + one->span_bytes);
+	cr_assert_leq(relay + 5, two->address);
+}
+
+/* A breakpoint in the middle of the only span that the function's entry has. */
+static void ask_for_both(int breakpoint_first)
+{
+	const struct code_symbols *all = code_module_symbols(&module);
+	const char *entry = "func:plan_narrow";
+	char inside[128] = "";
+
+	for (size_t i = 0; i < all->count; i++)
+		if (!strcmp(all->all[i].name, "plan_narrow"))
+			snprintf(inside, sizeof(inside),
+				 "addr:/proc/self/exe+0x%" PRIx64 "/breakpoint=always/",
+				 all->all[i].address + 2);
+	cr_assert_eq(spec_add(&specs, breakpoint_first ? inside : entry), 0);
+	cr_assert_eq(spec_add(&specs, breakpoint_first ? entry : inside), 0);
+}
+
+Test(plan, of_two_that_cannot_stand_together_the_later_is_refused_by_the_name_of_the_earlier)
+{
+	ask_for_both(0);
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	cr_assert_eq(plan->place_count, 1);
+	cr_assert_eq(plan->refused_count, 1);
+	cr_assert_eq(plan->refused[0].error, -WM_E_DETOUR_TAKEN);
+	cr_assert(strstr(plan->refused[0].detail, ":plan_narrow at -2"), "%s",
+		  plan->refused[0].detail);
+	cr_assert_eq(specs.all[0].placed, 1);
+	cr_assert_eq(specs.all[1].placed, 0);
+	cr_assert_eq(specs.all[1].error, -WM_E_DETOUR_TAKEN);
+}
+
+Test(plan, it_is_the_order_of_asking_that_decides)
+{
+	ask_for_both(1);
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	cr_assert_eq(plan->place_count, 1);
+	cr_assert_eq(detour_of(0)->tier, TIER_BREAKPOINT);
+	cr_assert_eq(plan->refused_count, 1);
+	cr_assert(strstr(plan->refused[0].detail, " at +2"), "%s", plan->refused[0].detail);
 }

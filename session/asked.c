@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/asked.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+#define TEXT_BYTES 4096
+
+struct asked *asked_add(struct asked_list *list)
+{
+	if (list->count == list->room) {
+		size_t room = list->room * 2 + 64;
+		struct asked *more = reallocarray(list->all, room, sizeof(*more));
+
+		if (!more)
+			return NULL;
+		list->all = more;
+		list->room = room;
+	}
+	list->all[list->count] = (struct asked){ 0 };
+	return &list->all[list->count++];
+}
+
+void asked_release(struct asked_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		free((void *)list->all[i].place);
+		free(list->all[i].detour);
+		free(list->all[i].detail);
+	}
+	free(list->all);
+	*list = (struct asked_list){ 0 };
+}
+
+/* ---- the place ---- */
+
+/* Most have few fields, and a whole module's functions are many. */
+static size_t place_bytes(unsigned int field_count)
+{
+	return offsetof(struct code_place, fields) + field_count * sizeof(struct code_field);
+}
+
+static char *name_append(char **at, const char *name)
+{
+	char *copy = *at;
+
+	*at = stpcpy(copy, name) + 1;
+	return copy;
+}
+
+int asked_keep(struct asked *asked, const struct code_place *place)
+{
+	const char *source = place->source ? place->source : "";
+	size_t bytes = place_bytes(place->field_count);
+	size_t names = strlen(place->subsystem) + strlen(place->event) + strlen(source) + 3;
+	struct code_place copy = *place;
+	unsigned char *kept = malloc(bytes + names);
+	char *at;
+
+	if (!kept)
+		return -ENOMEM;
+	at = (char *)kept + bytes;
+	copy.subsystem = name_append(&at, place->subsystem);
+	copy.event = name_append(&at, place->event);
+	copy.source = name_append(&at, source);
+	memcpy(kept, &copy, bytes);
+	asked->place = kept;
+	return 0;
+}
+
+void asked_place(const struct asked *asked, struct code_place *place)
+{
+	const struct code_place *head = asked_head(asked);
+
+	memset(place, 0, sizeof(*place));
+	memcpy(place, asked->place, place_bytes(head->field_count));
+}
+
+const struct code_place *asked_head(const struct asked *asked)
+{
+	return (const struct code_place *)(const void *)asked->place;
+}
+
+/* ---- the record ---- */
+
+/* The text of abi/site.h; newlines, which divide its parts, can't stand in these names. */
+static int text_make(char text[TEXT_BYTES], char kind, const struct code_place *place,
+		     const struct code_field *fields, unsigned int count)
+{
+	int used = snprintf(text, TEXT_BYTES, "%cd\n%s\n%s\n%s\n%u\n", kind, place->subsystem,
+			    place->event, place->source ? place->source : "", place->line);
+
+	for (unsigned int i = 0; i < count && used < TEXT_BYTES; i++)
+		used += snprintf(text + used, TEXT_BYTES - (size_t)used, "%s%s", i ? ", " : "",
+				 fields[i].name);
+	return used < TEXT_BYTES ? 0 : -WM_E_SPEC;
+}
+
+int asked_record(struct asked *asked, const struct code_place *place,
+		 const struct trampoline *trampoline)
+{
+	static __thread unsigned char record[ASKED_RECORD_MAX] __attribute__((aligned(8)));
+	char text[TEXT_BYTES], return_text[TEXT_BYTES];
+	char kind = place->wants_return ? 'b' : 'm';
+	struct control_detour *copy;
+	size_t bytes;
+	int err = text_make(text, kind, place, place->fields, place->field_count);
+
+	if (!err && place->wants_return)
+		err = text_make(return_text, 'e', place, &place->ret, place->ret.type != 0);
+	if (err)
+		return err;
+	bytes = trampoline_write(trampoline, 0, text, place->wants_return ? return_text : NULL,
+				 record, sizeof(record));
+	if (bytes > sizeof(record))
+		return -WM_E_SPEC;
+	copy = malloc(bytes);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, record, bytes);
+	free(asked->detour);
+	asked->detour = copy;
+	return 0;
+}
+
+int asked_refuse(struct asked *asked, int error, const char *detail)
+{
+	free(asked->detour);
+	free(asked->detail);
+	asked->detour = NULL;
+	asked->error = error;
+	asked->detail = strdup(detail);
+	return asked->detail ? 0 : -ENOMEM;
+}
