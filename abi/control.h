@@ -27,9 +27,10 @@
  * armed before the program's own code runs; then the program goes on, recorded or not.
  *
  * A request of the tool's is a sign of work for WAIT_MS; one that needs longer in between says WAIT, at
- * least every WAIT_MS, as long as it is at work and gets on. Then whoever waits, for GO or SEEN, waits
- * on, WAIT_MAX_MS in all. A tool that stands still or dies says nothing, one that is interrupted says
- * GO or SEEN. Who goes on without either is told by LATE.
+ * least every WAIT_MS, as long as it is at work and gets on. Then whoever waits for GO waits on,
+ * WAIT_MAX_MS in all; what a thread in the loader is worth, see struct control_wait. A tool that stands
+ * still or dies says nothing, one that is interrupted says GO or SEEN. Who goes on without either is
+ * told by LATE.
  */
 #ifndef ABI_CONTROL_H
 #define ABI_CONTROL_H
@@ -186,9 +187,15 @@ struct control_bundle {
 /*
  * From its first COMMIT on, which may come without any PLACE, a session is told of each module that
  * comes, by MODULE, whether it has markers or not; the thread that loads it waits until all such sessions
- * have said SEEN, for CONTROL_SEEN_WAIT_MS unless one says WAIT, before any code of the module runs.
+ * have said SEEN, for CONTROL_SEEN_WAIT_MS unless one gets on (WAIT), before any code of the module runs.
+ * It waits for LOAD_MAX_MS at most, whatever is said; all such threads of a process together for
+ * LOAD_ALL_MS, and a tenth of the time that has passed since, waits below LOAD_FREE_MS not counted. Then
+ * LATE is said. For a session that has not said SEEN of all that it was late with, nobody waits.
  */
 #define CONTROL_SEEN_WAIT_MS 2000
+#define CONTROL_LOAD_MAX_MS 10000
+#define CONTROL_LOAD_ALL_MS 60000
+#define CONTROL_LOAD_FREE_MS 250
 
 struct control_seen {
 	uint64_t base; /* as MODULE told it */
@@ -197,6 +204,9 @@ struct control_seen {
 struct control_wait {
 	uint32_t ms; /* from its arrival on */
 	uint32_t reserved;
+	/* left out, as a body of 8 bytes: of no module */
+	uint64_t base; /* a module that this session owes a SEEN; 0: who waits for GO waits on */
+	uint64_t done; /* how far that module is: without more than was said before, nobody waits on */
 };
 
 struct control_late {
@@ -227,7 +237,7 @@ _Static_assert(sizeof(struct control_seen) == 8, "fixed");
 _Static_assert(sizeof(struct control_inherited) == 16, "fixed");
 _Static_assert(sizeof(struct control_commit) == 8, "fixed");
 _Static_assert(sizeof(struct control_adopt) == 16, "fixed");
-_Static_assert(sizeof(struct control_wait) == 8, "fixed");
+_Static_assert(sizeof(struct control_wait) == 24, "fixed");
 _Static_assert(sizeof(struct control_late) == 8, "fixed");
 _Static_assert(sizeof(struct control_open) == 24, "fixed");
 

@@ -23,10 +23,16 @@ static int waits(const struct process *process)
 /* One that takes nothing now is busy with what we have sent, and knows that we are there. */
 static void say_wait(struct process *process)
 {
+	const struct probed *probed = &process->probed;
 	struct control_wait wait = { .ms = CONTROL_WAIT_MS };
 	struct iovec part = { &wait, sizeof(wait) };
 	struct pollfd ready = { .fd = process->link.fd, .events = POLLOUT };
 
+	/* answers come in order: what arrives now is for the module that has waited longest */
+	if (process->runs && probed->loading_count) {
+		wait.base = probed->planning ? probed->planning : probed->loading[0].base;
+		wait.done = probed->steps;
+	}
 	if (poll(&ready, 1, 0) == 1 && ready.revents & POLLOUT)
 		link_send(&process->link, CONTROL_WAIT, &part, 1);
 }

@@ -154,7 +154,7 @@ static int take_refusals(struct wm_session *session, const struct plan *plan)
 }
 
 struct planning {
-	struct wm_session *session;
+	struct pass *pass;
 	const char *path;
 	uint64_t total;
 };
@@ -165,14 +165,15 @@ static int on_beat(size_t done, size_t total, void *data)
 	struct session_progress progress = { planning->path, done, total };
 
 	planning->total = total;
-	return patience_beat(planning->session, &progress);
+	planning->pass->process->probed.steps++;
+	return patience_beat(planning->pass->session, &progress);
 }
 
 /* The plan of a module, made where there is none. *plan NULL: its file can't be had. */
 static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan **plan)
 {
 	struct probes *probes = &pass->session->probes;
-	struct planning planning = { pass->session, loaded->path, 0 };
+	struct planning planning = { pass, loaded->path, 0 };
 	struct code_process process;
 	int err;
 
@@ -188,8 +189,10 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 	}
 	process = loaded_process(&pass->list);
 	loaded->module->file->pulse = (struct code_pulse){ on_beat, &planning };
+	pass->process->probed.planning = loaded->base;
 	err = plan_make(plan, &pass->session->specs, loaded->module, &process, NULL);
 	loaded->module->file->pulse = (struct code_pulse){ 0 };
+	pass->process->probed.planning = 0;
 	/* given up: of what would have been placed only the number is known, if that */
 	if (err == -ECANCELED)
 		probes->unarmed += planning.total;
@@ -334,6 +337,7 @@ int probe_look(struct wm_session *session, struct process *process)
 void probe_placed(struct wm_session *session, struct process *process)
 {
 	process->probed.answered += process->done.markers + process->done.refused;
+	process->probed.steps++;
 	patience_arming(session);
 }
 

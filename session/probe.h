@@ -61,6 +61,8 @@ struct probed {
 	uint64_t pending;     /* places sent and not yet armed or refused */
 	uint64_t answered;    /* of these, those that the agent has prepared or refused */
 	unsigned int commits; /* not yet answered */
+	uint64_t planning;    /* base of the module whose file is being planned for it; 0: none */
+	uint64_t steps;	      /* rises as its modules get on: what is planned, what is answered */
 	uint64_t set;	      /* the last number that was sent with COMMIT (abi/control.h) */
 	int adopts;	      /* it was asked for what its parent has, and has not answered */
 	int is_on;	      /* COMMIT was sent and no QUIET since */

@@ -58,6 +58,13 @@ expect "dlopen: calls" "$(count late libprobed:library_add:begin)" 55
 expect "dlopen: returns" "$(count late libprobed:library_add:end)" 55
 expect "dlopen: constructors" "$(values late libprobed:library_add:begin arg1 | grep -c '^-1$')" 5
 
+# A tool that stands still holds the program back once, not at each of the 30 libraries that it loads.
+run 0 --json -e 'func:library_add' -o stopped -- ./loads ./libprobed.so 30 1 stop
+case $(json late_modules) in
+30 | 31) ;;
+*) fail "stopped: modules that came too late: $(json late_modules), expected 30, and perhaps the last" ;;
+esac
+
 # Deleted and replaced binaries: what runs is what is read.
 cp probed going
 start ./going 0 1 1000

@@ -7,6 +7,7 @@
 #include "agent/control/inherit.h"
 #include "agent/control/lock.h"
 #include "agent/control/message.h"
+#include "agent/control/owed.h"
 #include "agent/control/patching.h"
 #include "agent/control/tell.h"
 #include "agent/control/thread.h"
@@ -25,7 +26,6 @@
 
 #define LOCK_MS 2000
 #define QUIET_MS 1000
-#define OWED_MAX 256   /* a thread that loads more at once doesn't wait for the rest */
 #define OPEN_MS 10000  /* the socket's slot, and this thread, aren't held by one who only looks */
 #define COMMIT_MS 8000 /* longer than a commit can take: who waits for it doesn't leave meanwhile */
 #define LATE_PATIENCE_NS 100000000u
@@ -56,8 +56,7 @@ struct session {
 	uint64_t set;		       /* what it has placed */
 	int owes_go;		       /* the program waits for its GO */
 	int follows_modules;	       /* it has committed: it is told of all that come */
-	unsigned int owed_count;
-	uint64_t owed[OWED_MAX]; /* modules, by base, that it was told of and has not seen to */
+	uint32_t uncommitted;	       /* places that were prepared since its last COMMIT */
 };
 
 static struct session sessions[SESSIONS_MAX];
@@ -150,6 +149,7 @@ int session_add(int fd, unsigned int flags, const char *tool)
 		return error;
 	}
 	tell_lane_new(lane_of(session));
+	owed_clear(lane_of(session));
 	*session = (struct session){ .fd = fd,
 				     .state = SESSION_GREETED,
 				     .owes_go = (flags & SESSION_LAUNCHED) != 0 };
@@ -183,6 +183,7 @@ static int make_quiet(struct session *session, struct change *change, unsigned i
 	if (error)
 		return error;
 	session->follows_modules = 0; /* until it commits again */
+	owed_clear(lane_of(session));
 	session->set = 0;
 	error = registry_rule(text, lane_of(session), NULL, 0, 0, change);
 	detours_let_go(lane_of(session), text, change);
@@ -217,7 +218,7 @@ static void begin_closing(struct session *session)
 	session->fd = -1;
 	session->tool[0] = 0;
 	session->follows_modules = 0;
-	session->owed_count = 0; /* its loading threads wait no longer */
+	owed_clear(lane_of(session)); /* its loading threads wait no longer */
 	/* nor does the program; where there is no other session, once all is disarmed (clean_up) */
 	if (session->owes_go && session_count() > 1)
 		control_go();
@@ -309,12 +310,18 @@ static int serve_detours(struct session *session, const struct wm_message *messa
 		return error;
 	if (!hook_is_placed() && !registry_scan(text))
 		registry_follow(text);
-	if (message->type == CONTROL_COMMIT)
+	if (message->type == CONTROL_COMMIT) {
 		wait_renew(COMMIT_MS);
-	if (message->type == CONTROL_PLACE)
+		if (session->uncommitted && owed_waits(lane_of(session)))
+			wait_load_renew(COMMIT_MS);
+		session->uncommitted = 0;
+	}
+	if (message->type == CONTROL_PLACE) {
 		error = detours_place(lane_of(session), text, body, message->bytes, change);
-	else
+		session->uncommitted += change->markers;
+	} else {
 		error = detours_commit(lane_of(session), text, change);
+	}
 	if (message->type == CONTROL_COMMIT) {
 		struct control_commit commit = { 0 };
 
@@ -369,22 +376,21 @@ static int serve_seen(struct session *session, const struct wm_message *message,
 	if (message->bytes < sizeof seen)
 		return -WM_E_PROTOCOL;
 	memcpy(&seen, body, sizeof seen);
-	for (unsigned int i = session->owed_count; i-- > 0;) {
-		if (session->owed[i] == seen.base)
-			session->owed[i] = session->owed[--session->owed_count];
-	}
+	owed_seen(lane_of(session), seen.base);
 	return 0;
 }
 
 /* Returns 1: there is no answer. */
-static int serve_wait(const struct wm_message *message, const char *body)
+static int serve_wait(struct session *session, const struct wm_message *message, const char *body)
 {
-	struct control_wait wait;
+	struct control_wait wait = { 0 };
+	size_t bytes = message->bytes < sizeof wait ? message->bytes : sizeof wait;
 
-	if (message->bytes >= sizeof wait) {
-		memcpy(&wait, body, sizeof wait);
+	memcpy(&wait, body, bytes);
+	if (!wait.base)
 		wait_renew(wait.ms);
-	}
+	else if (owed_got_on(lane_of(session), wait.base, wait.done))
+		wait_load_renew(wait.ms < CONTROL_WAIT_MS ? wait.ms : CONTROL_WAIT_MS);
 	return 1;
 }
 
@@ -422,7 +428,7 @@ static int serve_request(struct session *session, const struct wm_message *messa
 	case CONTROL_LIST:
 		return serve_list(session);
 	case CONTROL_WAIT:
-		return serve_wait(message, body);
+		return serve_wait(session, message, body);
 	case CONTROL_GO:
 		session->owes_go = 0;
 		return 0; /* once the answer is sent: the program may end right then */
@@ -510,40 +516,30 @@ int session_follows_modules(unsigned int lane)
 	return sessions[lane].state == SESSION_OPEN && sessions[lane].follows_modules;
 }
 
-void session_owes(unsigned int lane, uint64_t base)
-{
-	struct session *session = &sessions[lane];
-
-	if (session->owed_count < OWED_MAX)
-		session->owed[session->owed_count++] = base;
-}
-
 int session_any_owes(void)
 {
-	unsigned int owed = 0;
-
-	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
-		owed += session_follows_modules(i) ? sessions[i].owed_count : 0;
-	return owed != 0;
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (session_follows_modules(i) && owed_waits(i))
+			return 1;
+	}
+	return 0;
 }
 
-static void tell_late(const struct session *session, uint64_t base)
+static void tell_late(unsigned int lane, uint64_t base)
 {
 	struct control_late late = { .base = base };
 	uint64_t patience_ns = LATE_PATIENCE_NS;
 
 	/* one that takes nothing for so long is found deaf by and by */
-	message_send(session->fd, CONTROL_LATE, 0, &late, sizeof late, NULL, 0, -1, &patience_ns);
+	message_send(sessions[lane].fd, CONTROL_LATE, 0, &late, sizeof late, NULL, 0, -1,
+		     &patience_ns);
 }
 
 void session_forgive_seen(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		struct session *session = &sessions[i];
-
-		for (unsigned int k = 0; session_follows_modules(i) && k < session->owed_count; k++)
-			tell_late(session, session->owed[k]);
-		session->owed_count = 0;
+		if (session_follows_modules(i))
+			owed_forgive(i, tell_late);
 	}
 }
 
@@ -551,7 +547,7 @@ void session_forgive_go(void)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		if (sessions[i].owes_go && session_fd(i) >= 0)
-			tell_late(&sessions[i], 0);
+			tell_late(i, 0);
 		sessions[i].owes_go = 0;
 	}
 }

@@ -33,10 +33,7 @@ int session_is_open(unsigned int lane);
 /* Whether it is told of all modules, with markers or without, and answers each with SEEN. */
 int session_follows_modules(unsigned int lane);
 
-/* It was told of this one: the thread that loads it waits until it has SEEN it. */
-void session_owes(unsigned int lane, uint64_t base);
-
-/* Whether some session has not yet SEEN a module that it was told of. */
+/* Whether a thread in the loader is to wait for some session (owed.h). */
 int session_any_owes(void);
 
 /* Tell those that owe a SEEN that it is waited for no longer; tell those that owe GO. */

@@ -2,6 +2,7 @@
 #include "agent/control/tell.h"
 
 #include "agent/control/message.h"
+#include "agent/control/owed.h"
 #include "agent/control/queue.h"
 #include "agent/control/session.h"
 #include "agent/store/store.h"
@@ -157,7 +158,7 @@ static void tell_module(const struct module *module, int gone)
 			continue;
 		tell_module_to(lane, module, gone);
 		if (follows && !gone)
-			session_owes(lane, module->base);
+			owed_add(lane, module->base);
 	}
 }
 

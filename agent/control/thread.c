@@ -225,15 +225,15 @@ static void scan_if_asked(void)
 	if (asked == control.scans_done)
 		return;
 	if (asked != scanned) {
+		seen_since_ns = lock_now_ns();
+		wait_load_begin(seen_since_ns);
 		scan_is_due = session_rescan() != 0;
 		scanned = asked;
-		seen_since_ns = lock_now_ns();
 	}
-	if (session_any_owes()) {
-		if (lock_now_ns() < wait_end_ns(seen_since_ns, CONTROL_SEEN_WAIT_MS))
-			return;
-		session_forgive_seen();
-	}
+	if (session_any_owes() && lock_now_ns() < wait_load_end_ns(seen_since_ns))
+		return;
+	session_forgive_seen();
+	wait_load_over(seen_since_ns);
 	__atomic_store_n(&control.scans_done, asked, __ATOMIC_RELEASE);
 	lock_wake_word(&control.scans_done);
 }
@@ -533,8 +533,7 @@ static int follow_there(void)
 	lock_release(&control.life);
 	for (;;) {
 		uint64_t now_ns = lock_now_ns();
-		uint64_t end_ns = wait_end_ns(begin_ns, CONTROL_SEEN_WAIT_MS) +
-				  (uint64_t)SCAN_MORE_MS * 1000000;
+		uint64_t end_ns = wait_load_end_ns(begin_ns) + (uint64_t)SCAN_MORE_MS * 1000000;
 
 		done = __atomic_load_n(&control.scans_done, __ATOMIC_ACQUIRE);
 		if ((int32_t)(done - mine) >= 0 || now_ns >= end_ns || !control_runs())

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* loads LIBRARY TIMES ROUNDS: opens it, calls library_add ROUNDS times, closes it; TIMES times. */
+/*
+ * loads LIBRARY TIMES ROUNDS [stop]: opens it, calls library_add ROUNDS times, closes it; TIMES times. With
+ * "stop" its parent is stopped meanwhile; then it stays open for a while.
+ */
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 int main(int argc, char **argv)
 {
 	int times = argc > 2 ? atoi(argv[2]) : 1, rounds = argc > 3 ? atoi(argv[3]) : 1;
 
+	if (argc > 4)
+		kill(getppid(), SIGSTOP);
 	for (int i = 0; i < times; i++) {
 		void *library = argc > 1 ? dlopen(argv[1], RTLD_NOW) : NULL;
 		int (*add)(int, int);
@@ -19,6 +26,12 @@ int main(int argc, char **argv)
 			if (add(j, 1) != j + 1)
 				return 2;
 		dlclose(library);
+	}
+	if (argc > 4) {
+		kill(getppid(), SIGCONT);
+		if (!dlopen(argv[1], RTLD_NOW))
+			return 1;
+		sleep(1);
 	}
 	return 0;
 }
