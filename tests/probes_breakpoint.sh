@@ -61,7 +61,7 @@ expect "each return" "$(count plain traps:looped:end)" 401
 expect "what it returns" "$(values plain traps:looped:end ret | tail -1)" 102
 expect "each hit: lone" "$(count plain traps:lone)" 401
 expect "registers" "$(values plain "traps:+$(at keeps_middle)" rbx | sort -u)" 2
-for mode in raise trap; do
+for mode in raise trap long_trap trap_blocked trap_ignored; do
 	run 133 -o "$mode" "${specs[@]}" -- ./traps "$mode"
 done
 

@@ -21,7 +21,7 @@
 #define TINY_BYTES 4096
 
 static long rounds;
-static volatile sig_atomic_t ended, seen, seen_code, seen_blocked;
+static volatile sig_atomic_t ended, seen, seen_code, seen_blocked, raises;
 static volatile uintptr_t seen_pc, seen_stack;
 
 /* Its argument + 3; what jumps back to behind its first instruction leaves no room for a jump. */
@@ -136,16 +136,22 @@ static void on_trap(int number, siginfo_t *info, void *data)
 {
 	const ucontext_t *context = data;
 	sigset_t mask;
+	int was = ++seen;
 	char here;
 
 	(void)number;
-	seen++;
 	seen_code = info->si_code;
 	seen_pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
 	seen_stack = (uintptr_t)&here;
 	pthread_sigmask(SIG_BLOCK, NULL, &mask);
-	seen_blocked = sigismember(&mask, SIGTRAP) | sigismember(&mask, SIGUSR1) << 1;
+	seen_blocked = sigismember(&mask, SIGTRAP) | sigismember(&mask, SIGUSR1) << 1 |
+		       sigismember(&mask, SIGUSR2) << 2;
 	round_of(1000); /* in a handler, too */
+	if (raises) {
+		raises--;
+		raise(SIGTRAP);
+		CHECK(seen == was);
+	}
 }
 
 static void on_user(int number)
@@ -171,6 +177,21 @@ static int is_blocked(void)
 	return sigismember(&mask, SIGTRAP);
 }
 
+/* One that comes while its handler runs waits for its end; what the thread blocks is blocked in there too. */
+static void raised_in_handler(void)
+{
+	sigset_t set, old;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	CHECK(!pthread_sigmask(SIG_BLOCK, &set, &old));
+	seen = 0;
+	raises = 1;
+	raise(SIGTRAP);
+	CHECK(seen == 2 && !raises && seen_blocked == 7);
+	CHECK(!pthread_sigmask(SIG_SETMASK, &old, NULL));
+}
+
 /* The program's own handler: for what it raises, for its own breakpoints; with each of sigaction's flags. */
 static void handlers(void)
 {
@@ -187,6 +208,8 @@ static void handlers(void)
 	CHECK(seen == 1 && seen_code == SI_TKILL && seen_blocked == 3);
 	kill(getpid(), SIGTRAP);
 	CHECK(seen == 2 && seen_code == SI_USER);
+	raised_in_handler();
+	seen = 2;
 	own_trap();
 	CHECK(seen == 3 && seen_code == SI_KERNEL && seen_pc == (uintptr_t)own_trap_end);
 	CHECK(!is_blocked());
@@ -342,6 +365,11 @@ static void children(const char *self)
 		if (!child) {
 			for (long j = 0; j < 200; j++)
 				round_of(j);
+			/* an action of its own */
+			set_trap(0);
+			own_trap();
+			CHECK(seen == 1 && seen_code == SI_KERNEL);
+			signal(SIGTRAP, SIG_DFL);
 			if (i % 2)
 				execl(self, self, "plain", "50", (char *)NULL);
 			_exit(0);
@@ -362,6 +390,17 @@ static void children(const char *self)
 		round_of(i);
 		CHECK(!system("true"));
 	}
+}
+
+/* What the kernel does with a breakpoint where SIGTRAP is blocked: it kills. */
+static void trap_blocked(void)
+{
+	sigset_t set;
+
+	set_trap(0);
+	sigfillset(&set);
+	CHECK(!pthread_sigmask(SIG_SETMASK, &set, NULL));
+	own_trap();
 }
 
 /* Past libc, and some time after the start: in threads that call nothing else meanwhile. */
@@ -409,6 +448,12 @@ int main(int argc, char **argv)
 	else if (!strcmp(mode, "raise"))
 		raise(SIGTRAP);
 	else if (!strcmp(mode, "trap"))
+		own_trap();
+	else if (!strcmp(mode, "long_trap"))
+		__asm__ volatile(".byte 0xcd, 3"); /* int $3 */
+	else if (!strcmp(mode, "trap_blocked"))
+		trap_blocked();
+	else if (!strcmp(mode, "trap_ignored") && signal(SIGTRAP, SIG_IGN) != SIG_ERR)
 		own_trap();
 	else if (!strcmp(mode, "ignored"))
 		signal(SIGTRAP, SIG_IGN);
