@@ -84,15 +84,20 @@ static int count(const struct event *event, void *data)
 int adopt_answered(struct wm_session *session, struct process *process)
 {
 	struct event_list *events;
+	int err;
 
 	process->probed.adopts = 0;
 	if (!process->done.error) {
 		session->sites += process->done.sites;
 		event_list_each_before(process->events, count, session);
 		if (session->writer)
-			return trace_events_inherit(session->writer, process->trace,
-						    process->parent_trace, process->inherited.ids);
-		return event_list_each_before(process->events, add_to_schema, process->schema);
+			err = trace_events_inherit(session->writer, process->trace,
+						   process->parent_trace, process->inherited.ids);
+		else
+			err = event_list_each_before(process->events, add_to_schema,
+						     process->schema);
+		/* a module may have come when it was forked: its code had not run yet in this process */
+		return err ? err : probe_look(session, process);
 	}
 	/* the long way, and late: it may have gone on by now */
 	events = event_list_new(NULL, 0);

@@ -113,25 +113,38 @@ static int consider(struct loaded_list *list, const struct maps *maps, const str
 	return err == -ENOMEM ? err : 0;
 }
 
-int loaded_read(struct loaded_list *list, pid_t pid)
+/* By one thread, whose files in /proc are looked at. */
+static int read_by(struct loaded_list *list, pid_t tid)
 {
 	struct maps maps = { 0 };
-	struct target target;
 	char path[64];
 	int err;
 
-	*list = (struct loaded_list){ .mem = -1, .pid = pid };
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
+	*list = (struct loaded_list){ .mem = -1, .pid = tid };
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
 	list->mem = open(path, O_RDONLY | O_CLOEXEC);
-	/* a leader that has ended has no memory to show, while other threads live on */
-	if (list->mem < 0 && errno == ESRCH && !target_read(&target, pid) && target.live_tid != pid)
-		return loaded_read(list, target.live_tid);
 	if (list->mem < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
-	err = maps_read(&maps, pid);
+	err = maps_read(&maps, tid);
 	for (size_t i = 0; !err && i < maps.count; i++)
 		err = consider(list, &maps, &maps.list[i]);
 	maps_release(&maps);
+	return err;
+}
+
+int loaded_read(struct loaded_list *list, pid_t pid)
+{
+	struct target target;
+	pid_t tid = pid;
+	int err;
+
+	/* a leader that has ended has no memory to show, while other threads live on */
+	while ((err = read_by(list, tid)) && err != -ENOMEM && !target_has_memory(tid)) {
+		loaded_release(list);
+		if (target_read(&target, pid) || target.live_tid == tid)
+			return -ESRCH;
+		tid = target.live_tid;
+	}
 	return err;
 }
 

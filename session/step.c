@@ -311,10 +311,7 @@ static int session_welcome(struct wm_session *session, struct process *process)
 		return err;
 	adopts = adopt_ask(session, process);
 	err = adopts < 0 ? adopts : session_arm(session, process);
-	if (!err)
-		err = session_let_go(process);
-	/* a module may have come when it was forked: its code has not run yet in this process */
-	return err || !adopts ? err : probe_look(session, process);
+	return err ? err : session_let_go(process);
 }
 
 /* Connections that came by themselves: launched programs, and children of recorded ones. */

@@ -180,24 +180,22 @@ int target_threads(pid_t pid, pid_t **tids)
 	return count ? count : -ESRCH;
 }
 
-/* A thread other than a leader that has ended: memory and files are shown under it. */
-static pid_t live_thread(const struct target *target)
+int target_has_memory(pid_t tid)
 {
-	pid_t *tids, live = target->pid;
-	int count;
+	return target_status_number(tid, "VmSize") >= 0;
+}
 
-	if (target->state != 'Z' && target->state != 'X')
-		return live;
-	count = target_threads(target->pid, &tids);
-	for (int i = 0; i < count; i++) {
-		char state = target_thread_state(target->pid, tids[i]);
+/* A thread other than a leader that has ended: memory and files are shown under it. */
+static pid_t live_thread(pid_t pid)
+{
+	pid_t *tids, live = pid;
+	int count = target_threads(pid, &tids);
 
-		if (state && state != 'Z' && state != 'X') {
+	for (int i = 0; i < count && live == pid; i++)
+		if (tids[i] != pid && target_has_memory(tids[i]))
 			live = tids[i];
-			break;
-		}
-	}
-	free(tids);
+	if (count >= 0)
+		free(tids);
 	return live;
 }
 
@@ -230,7 +228,7 @@ int target_read(struct target *target, pid_t pid)
 	err = stat_read(path, &target->state, &target->ppid, &target->start_time);
 	if (err)
 		return err;
-	target->live_tid = live_thread(target);
+	target->live_tid = status_value(text, "VmSize") ? pid : live_thread(pid);
 	snprintf(path, sizeof(path), "/proc/%d/exe", target->live_tid);
 	bytes = readlink(path, target->exe, sizeof(target->exe) - 1);
 	target->exe[bytes > 0 ? bytes : 0] = '\0';
@@ -250,9 +248,13 @@ static int has_ptrace_capability(void)
 
 int target_denied(const struct target *target, struct detail detail)
 {
+	int is_kernels = target->pid == KTHREADD || target->ppid == KTHREADD, err;
 	char scope[16] = "", words[160] = "";
-	int err = file_read("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope));
 
+	if (target->uid == geteuid() && !is_kernels && !target_has_memory(target->live_tid))
+		return detail_set(detail, -WM_E_GONE, "process %d (%s) is ending", target->pid,
+				  target->comm);
+	err = file_read("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope));
 	scope[strcspn(scope, "\n")] = '\0';
 	if (target->uid != geteuid())
 		snprintf(words, sizeof(words), "; it runs as user %u, we as user %u", target->uid,

@@ -46,8 +46,14 @@ int target_has_ended(const struct target *target);
  */
 int target_check(const struct target *target, struct detail detail);
 
-/* Words for EPERM: whose it is, who we are, and what else stands in the way. Returns -EPERM. */
+/* Words for EPERM: whose it is, who we are, and what else stands in the way. -EPERM; -WM_E_GONE if it was just ending. */
 int target_denied(const struct target *target, struct detail detail);
+
+/*
+ * Whether a thread still has its memory. One that ends gives it up before its state says so; from then on
+ * the kernel shows its files to root alone, as it does those of a process that we may not trace.
+ */
+int target_has_memory(pid_t tid);
 
 /* The number of a line "NAME:\tNUMBER" in /proc/PID/status; the last of several. -1: not there. */
 long target_status_number(pid_t tid, const char *name);
