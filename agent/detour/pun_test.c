@@ -68,6 +68,12 @@ static int take(uint64_t address, unsigned int span, const void *following, unsi
 	return error;
 }
 
+/* One that can lead to that address alone. */
+static int take_there(uintptr_t where, uintptr_t *landing)
+{
+	return take(where - DETOUR_JUMP_BYTES - 0x40000000, 1, "\0\0\0\x40", 4, landing);
+}
+
 Test(pun, a_jump_ends_in_the_bytes_that_follow)
 {
 	uint8_t before[16];
@@ -146,6 +152,45 @@ Test(pun, is_refused_where_a_stack_may_grow)
 	cr_assert_eq(place(&trial_tight_wish), 0);
 }
 
+Test(pun, is_refused_only_as_near_to_what_may_be_a_stack)
+{
+	uintptr_t data = 0x50000000000, landing;
+
+	map_at(data, PROT_READ | PROT_WRITE);
+	cr_assert_eq(take_there(data - PUN_DATA_ROOM, &landing), -WM_E_PUN_GROWTH);
+	cr_assert_eq(take_there(data - 2 * PAGE_BYTES, &landing), -WM_E_PUN_GROWTH);
+	cr_assert_eq(take_there(data - PUN_DATA_ROOM - PAGE_BYTES, &landing), 0);
+	cr_assert_eq(take_there(data + PAGE_BYTES, &landing), 0);
+}
+
+struct below {
+	uintptr_t start, end;
+};
+
+static void find_stack(const struct gap *gap, void *data)
+{
+	if (gap->before_stack)
+		*(struct below *)data = (struct below){ gap->start, gap->end };
+}
+
+Test(pun, is_refused_where_the_main_stack_may_grow)
+{
+	struct below below = { 0 };
+	uintptr_t landing;
+
+	cr_assert_eq(gaps_find(find_stack, &below), 0);
+	cr_assert_neq(below.end, 0);
+	if (below.end - below.start < 2 * PUN_DATA_ROOM)
+		cr_skip_test("something lies right below the stack");
+	cr_assert_eq(take_there(below.end - PAGE_BYTES, &landing), -WM_E_PUN_GROWTH);
+	cr_assert_eq(take_there(below.end - PUN_DATA_ROOM - 4 * PAGE_BYTES, &landing),
+		     -WM_E_PUN_GROWTH, "further than from other memory");
+	if (below.end - below.start < GAPS_STACK_ROOM + 2 * PUN_DATA_ROOM)
+		cr_skip_test("something lies less than 1 GiB below the stack");
+	cr_assert_eq(take_there(below.end - GAPS_STACK_ROOM, &landing), -WM_E_PUN_GROWTH);
+	cr_assert_eq(take_there(below.end - GAPS_STACK_ROOM - PAGE_BYTES, &landing), 0);
+}
+
 Test(pun, is_refused_where_the_heap_may_grow)
 {
 	uintptr_t heap = (uintptr_t)sbrk(0), landing;
@@ -155,6 +200,9 @@ Test(pun, is_refused_where_the_heap_may_grow)
 	cr_assert_eq(take(heap, 1, &near, 4, &landing), -WM_E_PUN_GROWTH);
 	cr_assert_eq(take(heap, 1, &far, 4, &landing), 0);
 	cr_assert_geq(landing, heap + GAPS_STACK_ROOM);
+	heap = (heap + PAGE_BYTES - 1) & ~(uintptr_t)(PAGE_BYTES - 1);
+	cr_assert_eq(take_there(heap + GAPS_STACK_ROOM - PAGE_BYTES, &landing), -WM_E_PUN_GROWTH);
+	cr_assert_eq(take_there(heap + GAPS_STACK_ROOM, &landing), 0);
 }
 
 Test(pun, is_refused_outside_of_the_programs_memory)

@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -232,6 +233,8 @@ Test(trap, a_mask_that_no_handler_runs_with_is_none)
 	cr_assert_eq(arm(&result), 0);
 	cr_assert_eq(result.markers, 1);
 	cr_assert_eq(trial_victim(1), 2);
+	cr_assert_eq(guard_sigaction(SIGTRAP, NULL, &action), 0);
+	cr_assert_eq(action.sa_handler, on_signal, "the program's own, from before");
 	cr_assert_eq(trial_let_go(), 0);
 }
 
@@ -530,6 +533,7 @@ Test(trap, it_is_known_whose_a_signal_is)
 	struct sigaction action = { .sa_handler = on_signal };
 	struct detour_result result;
 	uintptr_t handler, code;
+	uint8_t byte;
 
 	begin();
 	cr_assert_eq(arm(&result), 0);
@@ -557,7 +561,14 @@ Test(trap, it_is_known_whose_a_signal_is)
 	cr_assert_eq(trial_let_go(), 0);
 	cr_assert_eq(goes_on_at(handler, SI_KERNEL), (uintptr_t)trial_victim);
 	cr_assert_eq(calls, 4);
+	/* and the program's own in its place */
+	byte = TRAP_OPCODE;
+	cr_assert_eq(text_write_code(&trial_text, (uintptr_t)trial_victim, &byte, 1,
+				     PROT_READ | PROT_EXEC),
+		     0);
+	cr_assert_eq(goes_on_at(handler, SI_KERNEL), behind);
+	cr_assert_eq(calls, 5);
 	trap_forget((uintptr_t)trial_victim);
 	cr_assert_eq(goes_on_at(handler, SI_KERNEL), behind);
-	cr_assert_eq(calls, 5, "nobody's");
+	cr_assert_eq(calls, 6, "nobody's");
 }
