@@ -12,6 +12,7 @@
 #include "agent/detour/return.h"
 #include "agent/detour/memory.h"
 #include "agent/detour/pun.h"
+#include "agent/detour/segments.h"
 #include "agent/marker/field.h"
 #include "agent/marker/hit.h"
 
@@ -23,9 +24,6 @@
 
 #define SITE_TEXT_PARTS 6
 #define MARKER_BYTES 5
-
-extern __attribute__((visibility("hidden"))) const char __start_waymark_return_text[],
-	__stop_waymark_return_text[];
 
 /* Where the parts of a record lie in it. */
 struct layout {
@@ -179,18 +177,6 @@ static int check_parts(const struct control_detour *record, const struct detour_
 
 /* ---- against the program ---- */
 
-/* The segment that holds all of [start, end). */
-static const struct segment *segment_at(uintptr_t start, uintptr_t end)
-{
-	for (const struct module *m = registry_modules(); m; m = m->next) {
-		for (unsigned int i = 0; i < m->segment_count; i++) {
-			if (start >= m->segments[i].start && end <= m->segments[i].end)
-				return &m->segments[i];
-		}
-	}
-	return NULL;
-}
-
 static int is_wanted(const struct detour *detour)
 {
 	return (detour->lanes | detour->prepared) != 0;
@@ -217,7 +203,7 @@ static int check_relay(const struct text *text, const struct control_detour *rec
 		       struct detour_refusal *refusal)
 {
 	uintptr_t relay = relay_of(record), end = relay + DETOUR_RELAY_BYTES;
-	const struct segment *segment = segment_at(relay, end);
+	const struct segment *segment = segments_find(relay, end);
 	uint8_t found[DETOUR_RELAY_BYTES];
 
 	if (!relay)
@@ -234,34 +220,6 @@ static int check_relay(const struct text *text, const struct control_detour *rec
 	memcpy(refusal->expected, record->original + record->span_bytes, sizeof refusal->expected);
 	memcpy(refusal->found, found, sizeof refusal->found);
 	return -WM_E_SITE_CHANGED;
-}
-
-/*
- * Where the agent's own code lies, when it is linked into the program (tools/localize-archive); in its
- * shared library it is all that there is.
- */
-extern __attribute__((weak, visibility("hidden"))) const char __start_waymark_agent_text[],
-	__stop_waymark_agent_text[];
-
-/* What a hit runs can't be hit itself. */
-static int is_agents_own(uintptr_t start, uintptr_t end)
-{
-	uintptr_t mine = (uintptr_t)is_agents_own;
-	const struct segment *segment = segment_at(mine, mine + 1);
-	const struct module *program = registry_modules();
-
-	if (end > (uintptr_t)__start_waymark_return_text &&
-	    start < (uintptr_t)__stop_waymark_return_text)
-		return 1;
-	if (__start_waymark_agent_text)
-		return end > (uintptr_t)__start_waymark_agent_text &&
-		       start < (uintptr_t)__stop_waymark_agent_text;
-	while (program && program->next)
-		program = program->next; /* the last: it was found first */
-	if (!segment || !program ||
-	    (segment >= program->segments && segment < program->segments + program->segment_count))
-		return 0; /* a test, which links the agent's parts as they are */
-	return end > segment->start && start < segment->end;
 }
 
 /* A marker's bytes change when it is armed: no jump's distance may lie in them. */
@@ -287,7 +245,7 @@ static int is_in_marker(uintptr_t start, uintptr_t end)
 
 static int check_semaphore(const struct control_detour *record)
 {
-	const struct segment *data = segment_at(record->semaphore, record->semaphore + 2);
+	const struct segment *data = segments_find(record->semaphore, record->semaphore + 2);
 
 	return !record->semaphore || (data && data->prot & PROT_WRITE) ? 0 : -EFAULT;
 }
@@ -298,12 +256,12 @@ static int check_place(const struct text *text, const struct control_detour *rec
 {
 	size_t bytes = detour_owned(record);
 	uintptr_t end = record->address + bytes;
-	const struct segment *segment = segment_at(record->address, end);
+	const struct segment *segment = segments_find(record->address, end);
 	uint8_t found[DETOUR_SPAN_MAX];
 
 	if (!segment || !(segment->prot & PROT_EXEC))
 		return -EFAULT;
-	if (is_agents_own(record->address, end))
+	if (segments_is_agents(record->address, end))
 		return -WM_E_AGENT_CODE;
 	/* the bytes that stand there are this chain's own */
 	if (head && head->is_armed)
@@ -519,8 +477,8 @@ static int make(const struct text *text, const struct control_detour *record,
 		const struct layout *layout, struct detour *head, struct detour **result)
 {
 	struct detour *detour = heap_alloc(sizeof *detour);
-	const struct segment *segment = segment_at(record->address,
-						   record->address + record->span_bytes);
+	const struct segment *segment = segments_find(record->address,
+						      record->address + record->span_bytes);
 	const char *start;
 	int error;
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What lies at an address of the process, as far as the registry knows its modules. Under the agent's lock. */
+#ifndef AGENT_DETOUR_SEGMENTS_H
+#define AGENT_DETOUR_SEGMENTS_H
+
+#include "agent/marker/marker.h"
+
+#include <stdint.h>
+
+/* The segment that holds all of [start, end); NULL. */
+const struct segment *segments_find(uintptr_t start, uintptr_t end);
+
+/*
+ * Where the agent's own code lies: 1 and [*start, *end); 0 in a test, which links the agent's parts as
+ * they are.
+ */
+int segments_agent(uintptr_t *start, uintptr_t *end);
+
+/* What a hit runs can't be hit itself. */
+int segments_is_agents(uintptr_t start, uintptr_t end);
+
+#endif
