@@ -96,6 +96,51 @@ Test(control, disarms_and_is_quiet_and_leaves_no_thread)
 	cr_assert_eq(wait_for_threads(3), 3, "the main thread and two workers");
 }
 
+static struct peer begin_fault(const char *after)
+{
+	struct peer peer = begin("fault", after, "work:*");
+	char there[6];
+
+	cr_assert_eq(read(tool.out, there, sizeof there), (ssize_t)sizeof there);
+	return peer;
+}
+
+static void is_quiet_after(const char *after)
+{
+	struct peer peer = begin_fault(after);
+
+	cr_assert_eq(peer_request(&peer, CONTROL_QUIET, NULL, 0).error, 0);
+	cr_assert_eq(peer_recorded(&peer), 0);
+	/* and once more, since nothing of it is left */
+	cr_assert_eq(peer_rules(&peer, CONTROL_ARM, "work:*", 0).error, 0);
+	cr_assert_eq(peer_request(&peer, CONTROL_LEAVE, NULL, 0).error, 0);
+	cr_assert_eq(wait_for_threads(1), 1);
+}
+
+Test(control, a_hit_that_was_left_by_a_jump_is_over)
+{
+	is_quiet_after("back");
+}
+
+Test(control, a_hit_that_was_left_by_a_jump_from_far_down_is_over)
+{
+	is_quiet_after("far");
+}
+
+Test(control, a_hit_that_was_left_by_a_jump_is_over_though_the_stack_was_used_again)
+{
+	is_quiet_after("deeper");
+}
+
+Test(control, a_hit_goes_on_whose_handler_stands_on_another_stack)
+{
+	struct peer peer = begin_fault("wait");
+
+	cr_assert_eq(peer_request(&peer, CONTROL_QUIET, NULL, 0).error, -WM_E_IN_HIT);
+	cr_assert_eq(tool_exit_status(), 0);
+	cr_assert_eq(peer_recorded(&peer), 2);
+}
+
 Test(control, disarms_when_the_tool_dies)
 {
 	struct peer peer = begin("work", "", "work:*");

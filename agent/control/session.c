@@ -9,6 +9,7 @@
 #include "agent/control/message.h"
 #include "agent/control/owed.h"
 #include "agent/control/patching.h"
+#include "agent/control/quiet.h"
 #include "agent/control/tell.h"
 #include "agent/control/thread.h"
 #include "agent/control/wait.h"
@@ -188,7 +189,7 @@ static int make_quiet(struct session *session, struct change *change, unsigned i
 	error = registry_rule(text, lane_of(session), NULL, 0, 0, change);
 	detours_let_go(lane_of(session), text, change);
 	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
-			? store_quiet(lane_of(session), timeout_ms)
+			? quiet_wait(lane_of(session), text, timeout_ms)
 			: 0;
 	tell_flush();
 	lock_release(&agent_lock);

@@ -5,10 +5,12 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -132,6 +134,71 @@ static int call_diverted(void)
 	}
 }
 
+static char *forbidden; /* a page that nobody may read */
+static const char *after_fault;
+static sigjmp_buf before_fault;
+
+static void say_there(void)
+{
+	puts("there");
+	fflush(stdout);
+}
+
+static void on_fault(int signal)
+{
+	if (strcmp(after_fault, "wait"))
+		siglongjmp(before_fault, signal);
+	WAYMARK(work, beside, 2); /* so that this stack is known as the thread's own, too */
+	say_there();
+	usleep(1500000);
+	mprotect(forbidden, 4096, PROT_READ | PROT_WRITE);
+}
+
+static __attribute__((noinline)) void read_forbidden(void)
+{
+	volatile char more[1000] = { 0 };
+
+	WAYMARK(work, forbidden, (char *)forbidden + more[0]);
+}
+
+static __attribute__((noinline)) void go_deeper(int levels)
+{
+	volatile char more[1000];
+
+	for (size_t i = 0; i < sizeof more; i++)
+		more[i] = (char)levels;
+	if (levels + more[0])
+		go_deeper(levels - 1);
+	else if (!strcmp(after_fault, "far"))
+		read_forbidden();
+	else
+		sleep(60);
+}
+
+/* A marker's own recording faults, near or 200 KB down the stack; the handler leaves it by a jump, or mends it in time of its own. */
+static void fault_in_a_hit(const char *after)
+{
+	struct sigaction action = { .sa_handler = on_fault, .sa_flags = SA_ONSTACK };
+	char above[32768];
+	stack_t stack = { .ss_sp = above, .ss_size = sizeof above };
+
+	after_fault = after;
+	forbidden = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (!strcmp(after, "wait"))
+		sigaltstack(&stack, NULL);
+	sigaction(SIGSEGV, &action, NULL);
+	if (!sigsetjmp(before_fault, 1)) {
+		if (!strcmp(after, "far"))
+			go_deeper(200);
+		read_forbidden();
+		return;
+	}
+	say_there();
+	if (!strcmp(after, "deeper"))
+		go_deeper(64);
+	sleep(60);
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "";
@@ -148,6 +215,10 @@ int main(int argc, char **argv)
 	}
 	if (!strcmp(mode, "signals")) {
 		load_under_signals(argv[2]);
+		return 0;
+	}
+	if (!strcmp(mode, "fault")) {
+		fault_in_a_hit(argv[2]);
 		return 0;
 	}
 	if (!strcmp(mode, "divert"))

@@ -54,10 +54,10 @@ static void tell(const struct line *before, const struct line *line,
 		found(&gap, data);
 }
 
-int gaps_find(void (*found)(const struct gap *, void *), void *data)
+static int each_line(void (*visit)(const struct line *, void *), void *data)
 {
 	static char buffer[8192];
-	struct line before = { 0 }, line, last = { .start = GAPS_HIGHEST - 4096 };
+	struct line line;
 	size_t have = 0;
 	ssize_t got;
 	int fd = kernel_open("/proc/thread-self/maps", O_RDONLY | O_CLOEXEC);
@@ -71,10 +71,8 @@ int gaps_find(void (*found)(const struct gap *, void *), void *data)
 		buffer[have] = 0;
 		while ((end = strchr(at, '\n'))) {
 			*end = 0;
-			if (!read_line(at, &line)) {
-				tell(&before, &line, found, data);
-				before = line;
-			}
+			if (!read_line(at, &line))
+				visit(&line, data);
 			at = end + 1;
 		}
 		have -= (size_t)(at - buffer);
@@ -83,7 +81,54 @@ int gaps_find(void (*found)(const struct gap *, void *), void *data)
 			have = 0; /* no line is so long */
 	}
 	kernel_close(fd);
-	if (before.end < GAPS_HIGHEST)
-		tell(&before, &last, found, data);
 	return 0;
+}
+
+struct gaps {
+	struct line before;
+	void (*found)(const struct gap *, void *);
+	void *data;
+};
+
+static void tell_before(const struct line *line, void *data)
+{
+	struct gaps *gaps = data;
+
+	tell(&gaps->before, line, gaps->found, gaps->data);
+	gaps->before = *line;
+}
+
+int gaps_find(void (*found)(const struct gap *, void *), void *data)
+{
+	struct gaps gaps = { .found = found, .data = data };
+	struct line last = { .start = GAPS_HIGHEST - 4096 };
+	int error = each_line(tell_before, &gaps);
+
+	if (!error && gaps.before.end < GAPS_HIGHEST)
+		tell(&gaps.before, &last, found, data);
+	return error;
+}
+
+struct wanted {
+	uintptr_t address, start, end;
+};
+
+static void take_area(const struct line *line, void *data)
+{
+	struct wanted *wanted = data;
+
+	if (wanted->address >= line->start && wanted->address < line->end) {
+		wanted->start = line->start;
+		wanted->end = line->end;
+	}
+}
+
+int gaps_area(uintptr_t address, uintptr_t *start, uintptr_t *end)
+{
+	struct wanted wanted = { .address = address };
+	int error = each_line(take_area, &wanted);
+
+	*start = wanted.start;
+	*end = wanted.end;
+	return error ? error : wanted.end ? 0 : -ENOENT;
 }

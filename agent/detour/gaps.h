@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where nothing is mapped, by /proc/self/maps; and what may grow into it. Under the agent's lock.
+ * What is mapped, by /proc/self/maps; where nothing is, and what may grow into it. Under the agent's lock.
  */
 #ifndef AGENT_DETOUR_GAPS_H
 #define AGENT_DETOUR_GAPS_H
@@ -20,5 +20,8 @@ struct gap {
 
 /* Tell of each, from the lowest on; those that begin below GAPS_LOWEST begin there. 0 or -errno. */
 int gaps_find(void (*found)(const struct gap *gap, void *data), void *data);
+
+/* The mapping that holds the address, as the kernel counts them. 0, -ENOENT or -errno. */
+int gaps_area(uintptr_t address, uintptr_t *start, uintptr_t *end);
 
 #endif

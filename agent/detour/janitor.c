@@ -4,6 +4,8 @@
 
 #include "agent/control/lock.h"
 #include "agent/control/thread.h"
+#include "agent/detour/gaps.h"
+#include "agent/detour/segments.h"
 #include "agent/detour/stop.h"
 #include "agent/patch/batch.h"
 #include "agent/store/arena.h"
@@ -25,7 +27,7 @@
 #define ROOM_FIRST 1024u
 #define ROOM_MAX (1u << 20)
 
-enum task { TASK_DISARM, TASK_ARM, TASK_SWEEP, TASK_LOOK };
+enum task { TASK_DISARM, TASK_ARM, TASK_SWEEP, TASK_LOOK, TASK_FORGET };
 
 /* Its memory, kept: a stop should not wait for pages. */
 static struct {
@@ -34,6 +36,7 @@ static struct {
 	struct stopped *threads;
 	uint32_t *slots;
 	uint32_t room;
+	struct stranded stranded;
 } janitor;
 
 static void *map(size_t bytes)
@@ -141,6 +144,7 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 	job->slot_mask = 2 * janitor.room - 1;
 	job->sweep = task == TASK_SWEEP;
 	job->looks = task == TASK_LOOK;
+	job->stranded = task == TASK_FORGET ? &janitor.stranded : NULL;
 	job->result = STOP_RUNNING;
 	job->is_foreign_proc = is_foreign_proc(job->tid);
 	job->tasks_fd = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -201,4 +205,40 @@ int janitor_look(const struct text *text)
 	int error = run(text, NULL, 0, TASK_LOOK, LOOK_PATIENCE_MS, &outcome);
 
 	return error ? error : janitor.job->has_pending ? -EAGAIN : 0;
+}
+
+static void collect_inside(struct writer *writer, void *data)
+{
+	struct stranded *stranded = data;
+
+	uintptr_t inside = 0;
+
+	for (int depth = DEPTH_MAX - 1; depth >= 0; depth--) {
+		uintptr_t at = __atomic_load_n(&writer->inside[depth], __ATOMIC_ACQUIRE);
+
+		inside = at ? at : inside;
+	}
+	if (!inside || stranded->count == STRANDED_MAX)
+		return;
+	stranded->of[stranded->count].writer = writer;
+	stranded->of[stranded->count].tid = writer->tid;
+	gaps_area(inside, &stranded->of[stranded->count].area_start,
+		  &stranded->of[stranded->count].area_end);
+	stranded->count++;
+}
+
+int janitor_forget_stranded(const struct text *text)
+{
+	struct janitor_outcome outcome = { 0 };
+	struct stranded *stranded = &janitor.stranded;
+	int error;
+
+	memset(stranded, 0, sizeof *stranded);
+	if (!segments_agent(&stranded->code_start, &stranded->code_end))
+		stranded->code_end = UINTPTR_MAX;
+	arena_each(collect_inside, stranded);
+	if (!stranded->count)
+		return 0;
+	error = run(text, NULL, 0, TASK_FORGET, LOOK_PATIENCE_MS, &outcome);
+	return error ? error : (int)stranded->forgotten;
 }

@@ -41,4 +41,10 @@ int janitor_sweep(const struct text *text);
  */
 int janitor_look(const struct text *text);
 
+/*
+ * Stop all to find hits that were left by a jump (stranded.h), and forget them. How many, or an error as
+ * above.
+ */
+int janitor_forget_stranded(const struct text *text);
+
 #endif

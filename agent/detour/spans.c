@@ -175,15 +175,21 @@ static void add_stack(struct stack *stacks, unsigned int *count, uintptr_t from,
 		stacks[(*count)++] = (struct stack){ from & ~(uintptr_t)(WORD - 1), to };
 }
 
-static uintptr_t stack_end(const struct stop_job *job, uintptr_t from, uintptr_t thread_pointer)
+/* Of the stack that libc or the kernel gave the thread, if that is where it stands; 0. */
+static uintptr_t own_stack_end(const struct stop_job *job, uintptr_t from, uintptr_t thread_pointer)
 {
-	uintptr_t main_end = job->main_stack_end;
-
 	if (thread_pointer > from && thread_pointer - from < STACK_MAX)
 		return thread_pointer;
-	if (main_end > from && main_end - from < STACK_MAX)
-		return main_end;
-	return from + STACK_UNKNOWN;
+	if (job->main_stack_end > from && job->main_stack_end - from < STACK_MAX)
+		return job->main_stack_end;
+	return 0;
+}
+
+static uintptr_t stack_end(const struct stop_job *job, uintptr_t from, uintptr_t thread_pointer)
+{
+	uintptr_t own = own_stack_end(job, from, thread_pointer);
+
+	return own ? own : from + STACK_UNKNOWN;
 }
 
 static void note_near(struct stop_job *job, uintptr_t pc, uintptr_t stack)
@@ -192,8 +198,9 @@ static void note_near(struct stop_job *job, uintptr_t pc, uintptr_t stack)
 		job->near[job->near_count++] = stack;
 }
 
-static void scan_stack(struct stop_job *job, struct stack *stacks, unsigned int *count,
-		       unsigned int which, uintptr_t thread_pointer)
+/* Returns how far it came. */
+static uintptr_t scan_stack(struct stop_job *job, struct stack *stacks, unsigned int *count,
+			    unsigned int which, uintptr_t thread_pointer)
 {
 	uintptr_t at = stacks[which].from, to = stacks[which].to;
 
@@ -212,18 +219,22 @@ static void scan_stack(struct stop_job *job, struct stack *stacks, unsigned int 
 				uintptr_t stack = job->words[i - 1];
 
 				note_near(job, word, stack);
+				stranded_place(job->stranded, word, stack);
 				look_at_frame(job, word, at + i * WORD);
 				add_stack(stacks, count, stack,
 					  stack_end(job, stack, thread_pointer));
 			}
 		}
 		if ((size_t)(got > 0 ? got : 0) < want || have <= 8)
-			return;
+			return at + (have > HALT_FRAME_WORDS_BEHIND
+					     ? (have - HALT_FRAME_WORDS_BEHIND) * WORD
+					     : 0);
 		/* one more than is needed behind, for the word before a PC */
 		at += (have - HALT_FRAME_WORDS_BEHIND - 1) * WORD;
 		if (to - at <= (HALT_FRAME_WORDS_BEHIND + 1) * WORD)
-			return;
+			break;
 	}
+	return at;
 }
 
 static void clear_thread(struct stop_job *job, const struct stopped *thread)
@@ -255,10 +266,18 @@ static void clear_thread(struct stop_job *job, const struct stopped *thread)
 	if (job->has_breaks && !job->is_control)
 		look_at_mask(job, threads_mask(job, thread));
 	note_near(job, halt_pc(&regs), halt_stack(&regs));
+	if (job->stranded &&
+	    !stranded_begin(job->stranded, thread->tid, halt_pc(&regs), halt_stack(&regs),
+			    own_stack_end(job, halt_stack(&regs), halt_thread_pointer(&regs))))
+		return;
 	add_stack(stacks, &count, halt_stack(&regs),
 		  stack_end(job, halt_stack(&regs), halt_thread_pointer(&regs)));
-	for (unsigned int i = 0; i < count; i++)
-		scan_stack(job, stacks, &count, i, halt_thread_pointer(&regs));
+	for (unsigned int i = 0; i < count; i++) {
+		uintptr_t end = scan_stack(job, stacks, &count, i, halt_thread_pointer(&regs));
+
+		stranded_stack(job->stranded, stacks[i].from, end);
+	}
+	stranded_end(job->stranded);
 }
 
 /* A jump is taken away: whoever stands on it, or in a trampoline, may stay. */
@@ -281,7 +300,7 @@ void spans_clear(struct stop_job *job)
 			continue;
 		if (job->looks)
 			job->has_pending |= threads_has_trap(job, &job->threads[i]);
-		if (job->arm || job->has_relays || job->sweep)
+		if (job->arm || job->has_relays || job->sweep || job->stranded)
 			clear_thread(job, &job->threads[i]);
 		else
 			keep_calls(&job->threads[i]);

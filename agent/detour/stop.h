@@ -7,6 +7,7 @@
 #define AGENT_DETOUR_STOP_H
 
 #include "agent/detour/janitor.h"
+#include "agent/detour/stranded.h"
 #include "arch/halt.h"
 
 #define STOP_STACK_WORDS 4096u
@@ -29,11 +30,12 @@ struct stop_job {
 	int32_t tasks_fd;  /* /proc/self/task, opened by the control thread */
 	int32_t memory_fd; /* /proc/self/mem; -1: write by mprotect(2) */
 	int arm;
-	int sweep;	      /* free return units that were left */
-	int looks;	      /* for signals of breakpoints that are still to come */
-	int is_foreign_proc;  /* the numbers in it are those of an outer pid namespace */
-	uint64_t patience_ns; /* for the threads to stop, if they sleep uninterruptibly */
-	uint64_t deadline_ns; /* if they wait for a processor */
+	int sweep;		   /* free return units that were left */
+	int looks;		   /* for signals of breakpoints that are still to come */
+	struct stranded *stranded; /* hits to be looked at; NULL: none */
+	int is_foreign_proc;	   /* the numbers in it are those of an outer pid namespace */
+	uint64_t patience_ns;	   /* for the threads to stop, if they sleep uninterruptibly */
+	uint64_t deadline_ns;	   /* if they wait for a processor */
 	uintptr_t main_stack_end;
 	struct janitor_site *sites;
 	size_t count;
