@@ -66,7 +66,7 @@ static void on_signal(int signal_number)
 	note(&counts->signals);
 	random_state = random_state * 1103515245 + 12345;
 	if (!may_jump || !__atomic_load_n(&shared->jumps_allowed, __ATOMIC_RELAXED) ||
-	    random_state >> 27)
+	    random_state >> 30)
 		return;
 	may_jump = 0;
 	note(&counts->jumps);
