@@ -46,7 +46,7 @@ done
 kill -0 "$pid" 2>/dev/null || fail "the program died with the recorder"
 [ "$(events_in killed)" -gt 0 ] || fail "nothing is left of the killed recording"
 if command -v babeltrace2 >/dev/null; then
-	babeltrace2 killed >/dev/null 2>words || fail "babeltrace2 does not read what was killed: $(cat words)"
+	babeltrace killed >/dev/null 2>words || fail "babeltrace2 does not read what was killed: $(cat words)"
 fi
 sleep 1
 run 0 --json --for 200ms -o after -p "$pid"

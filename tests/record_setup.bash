@@ -89,11 +89,20 @@ json()
 	sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" out
 }
 
+# It holds every stream's file open: one for each thread that there was.
+babeltrace()
+{
+	(
+		ulimit -Sn "$(ulimit -Hn)"
+		exec babeltrace2 "$@"
+	)
+}
+
 # Events in a trace as babeltrace2 reads them; with it missing, what we read ourselves.
 events_in()
 {
 	if command -v babeltrace2 >/dev/null; then
-		babeltrace2 "$1" 2>/dev/null | wc -l
+		babeltrace "$1" 2>/dev/null | wc -l
 	else
 		"$waymark" dump "$1" | wc -l
 	fi
