@@ -10,6 +10,7 @@ echo '#include <sys/sdt.h>' | cc -E -x c - >/dev/null 2>&1 && has_sdt=-DHAVE_SDT
 cc -O2 -g $has_sdt "$probes_dir/probed.c" -o probed -lpthread &&
 	cc -O2 "$probes_dir/loads.c" -o loads -ldl &&
 	cc -O2 -g "$probes_dir/prefork.c" -o prefork &&
+	cc -O2 "$probes_dir/forks.c" -o forks &&
 	cc -O2 -fPIC -shared "$probes_dir/library.c" -o libprobed.so || exit 1
 
 # launched NAME SPEC PROGRAM...: recorded into NAME, nothing lost

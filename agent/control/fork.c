@@ -27,14 +27,40 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 #define FORK_LOCK_MS 200
 #define FORK_GO_WAIT_MS 1000 /* the tool is busy or stopped: the child goes on, not recorded yet */
+#define FORK_GO_MAX_MS 10000 /* the tool is at work */
+#define FORK_BEHIND_MS 100
+#define BEHIND_NS UINT64_C(10000000000)
 
 static __thread int has_lock __attribute__((tls_model("initial-exec")));
 /* a signal handler forks: the hit that it came into goes on in the parent, and counts there */
 static __thread int is_inside __attribute__((tls_model("initial-exec")));
 static __thread int32_t forking_tid __attribute__((tls_model("initial-exec")));
+
+/*
+ * Shared by a process and all that descend from it, so that a tool that stands still holds back one of
+ * them and not each: as long as one that has waited in vain is not long ago, others wait for but a moment,
+ * until one hears from the tool. NULL: no memory, each waits.
+ */
+static uint64_t *behind_until_ns;
+
+static void wait_for_tool(void)
+{
+	uint64_t until_ns = 0;
+	int is_behind, error;
+
+	if (behind_until_ns)
+		until_ns = __atomic_load_n(behind_until_ns, __ATOMIC_RELAXED);
+	is_behind = lock_now_ns() < until_ns;
+	error = control_wait_go(is_behind ? FORK_BEHIND_MS : FORK_GO_WAIT_MS,
+				is_behind ? FORK_BEHIND_MS : FORK_GO_MAX_MS);
+	if (behind_until_ns && !(error && is_behind))
+		__atomic_store_n(behind_until_ns, error ? lock_now_ns() + BEHIND_NS : 0,
+				 __ATOMIC_RELAXED);
+}
 
 static void before(void)
 {
@@ -87,7 +113,7 @@ static void child(void)
 			control_add_tool(paths[i]);
 		/* as a launched program: so that what the child does first is recorded too */
 		if (!control_start(CONTROL_WANT_CONNECT, SESSION_FORKED | SESSION_LAUNCHED))
-			control_wait_go(FORK_GO_WAIT_MS);
+			wait_for_tool();
 	}
 	has_lock = 0;
 	hit_open(shut);
@@ -96,5 +122,9 @@ static void child(void)
 
 void fork_register(void)
 {
+	long shared = syscall_raw6(SYS_mmap, 0, sizeof *behind_until_ns, PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	behind_until_ns = shared > 0 ? (uint64_t *)shared : NULL;
 	pthread_atfork(before, parent, child);
 }

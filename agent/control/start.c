@@ -90,7 +90,7 @@ static __attribute__((constructor)) void preloaded(int argc, char **argv, char *
 			flags |= CONTROL_PREARM;
 		if (!start_agent() && !control_add_tool(tool) &&
 		    !control_start(CONTROL_WANT_CONNECT, flags))
-			control_wait_go(CONTROL_GO_WAIT_MS);
+			control_wait_go(CONTROL_GO_WAIT_MS, CONTROL_WAIT_MAX_MS);
 	}
 	errno = error;
 }

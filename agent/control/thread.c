@@ -119,19 +119,20 @@ static void tell_late(void)
 			       (unsigned int)((end_ns - now_ns) / 1000000 + 1));
 }
 
-void control_wait_go(unsigned int timeout_ms)
+int control_wait_go(unsigned int usual_ms, unsigned int most_ms)
 {
 	uint64_t begin_ns = lock_now_ns();
 
 	while (!__atomic_load_n(&control.go, __ATOMIC_ACQUIRE)) {
-		uint64_t end_ns = wait_end_ns(begin_ns, timeout_ms), now_ns = lock_now_ns();
+		uint64_t end_ns = wait_end_ns(begin_ns, usual_ms, most_ms), now_ns = lock_now_ns();
 
 		if (now_ns >= end_ns) {
 			tell_late();
-			return;
+			return -ETIMEDOUT;
 		}
 		lock_wait_word(&control.go, 0, (unsigned int)((end_ns - now_ns) / 1000000 + 1));
 	}
+	return 0;
 }
 
 int control_is_filtered_since(void)
@@ -275,6 +276,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	int wait_ms = now_ns >= *next_tick_ns ? 0 : (int)((*next_tick_ns - now_ns) / 1000000 + 1);
 
 	_Static_assert(SESSIONS_MAX + 2 <= REST_FDS_MAX, "all that is rested on");
+	tell_if_late(); /* asked before there was a thread to wake */
 	session_poll_fds(fds);
 	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
 	fds[SESSIONS_MAX + 1] = (struct pollfd){ .fd = listen_fd(), .events = POLLIN };

@@ -36,8 +36,11 @@ int control_add_tool(const char *path);
 /* Release a launched program: it may run. */
 void control_go(void);
 
-/* Wait for that, or for the control thread's end, timeout_ms at most. */
-void control_wait_go(unsigned int timeout_ms);
+/*
+ * Wait for that, or for the control thread's end: for usual_ms, and for up to most_ms while the tool is at
+ * work. 0, or -ETIMEDOUT: it goes on without, and its tools are told.
+ */
+int control_wait_go(unsigned int usual_ms, unsigned int most_ms);
 
 /* What the loader's hook calls; hands over to the control thread where there is one, and waits. */
 void control_loader_changed(int state);

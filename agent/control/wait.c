@@ -48,9 +48,9 @@ void wait_renew(unsigned int ms)
 	renew(&renewed_until_ns, ms);
 }
 
-uint64_t wait_end_ns(uint64_t begin_ns, unsigned int usual_ms)
+uint64_t wait_end_ns(uint64_t begin_ns, unsigned int usual_ms, unsigned int most_ms)
 {
-	return end_ns(begin_ns, usual_ms, read_ns(&renewed_until_ns), CONTROL_WAIT_MAX_MS * MS_NS);
+	return end_ns(begin_ns, usual_ms, read_ns(&renewed_until_ns), most_ms * MS_NS);
 }
 
 void wait_load_begin(uint64_t begin_ns)

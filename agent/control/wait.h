@@ -8,14 +8,14 @@
 
 #include <stdint.h>
 
-/* Who waits for GO does so for `ms` more from now on, CONTROL_WAIT_MAX_MS in all. Control thread. */
+/* Who waits for GO does so for `ms` more from now on. Control thread. */
 void wait_renew(unsigned int ms);
 
 /*
  * Until when one waits for GO who has begun at begin_ns and is to wait for usual_ms unless the wait is
- * renewed, as it stands now. Any thread.
+ * renewed, for most_ms in any case, as it stands now. Any thread.
  */
-uint64_t wait_end_ns(uint64_t begin_ns, unsigned int usual_ms);
+uint64_t wait_end_ns(uint64_t begin_ns, unsigned int usual_ms, unsigned int most_ms);
 
 /*
  * A thread in the loader waits; it is to wait for `ms` more from now on, as something got on; it waits no
