@@ -85,6 +85,36 @@ static int wish_parse(struct code_request *request, char *text)
 	return 0;
 }
 
+/* What only a field is called, and hardly a file. */
+static int is_field_word(const char *text)
+{
+	static const char *const words[] = { "ret", "args", "breakpoint" };
+	size_t bytes = strcspn(text, ":,=");
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (bytes == strlen(words[i]) && !strncmp(text, words[i], bytes))
+			return 1;
+	return bytes == 4 && !strncmp(text, "arg", 3) && isdigit((unsigned char)text[3]);
+}
+
+/* Whether what stands behind the last slash would be fields if another slash followed. */
+static int lacks_slash(const struct code_request *request, const char *text)
+{
+	struct code_request trial = { .kind = request->kind };
+	const char *slash = strrchr(text, '/'), *at = strchr(text, '@');
+	char *copy, *field, *rest;
+	int err = 0;
+
+	/* a module may be named by its path */
+	if (!slash || slash == text || (at && at < slash && !is_field_word(slash + 1)))
+		return 0;
+	rest = copy = strdup(slash + 1);
+	while (copy && !err && (field = strsep(&rest, ",")))
+		err = wish_parse(&trial, field);
+	free(copy);
+	return copy && !err;
+}
+
 /* Cut "/FIELDS/" from the end of the text and read them. */
 static int fields_take(struct code_request *request, char *text)
 {
@@ -93,7 +123,7 @@ static int fields_take(struct code_request *request, char *text)
 	int err = 0;
 
 	if (bytes < 2 || text[bytes - 1] != '/')
-		return 0;
+		return lacks_slash(request, text) ? -WM_E_SPEC_SLASH : 0;
 	slash = memrchr(text, '/', bytes - 1);
 	if (!slash) /* func:operator/ */
 		return 0;

@@ -55,6 +55,24 @@ Test(request, a_function)
 	cr_assert_eq(request.wish_count, 1);
 }
 
+Test(request, fields_without_their_last_slash_are_no_name)
+{
+	static const char *const lacking[] = {
+		"func:add/arg1:str",  "func:add/ret",	   "func:f@libx.so/ret,args",
+		"usdt:a:b/arg1,arg2", "func:f/breakpoint", "func:f/count",
+	};
+	static const char *const fine[] = {
+		"func:f@/usr/lib/libx",		 "func:ns::operator/(shop::Order const&)",
+		"func:github.com/ours/list.Add", "addr:src/main.c:12",
+		"addr:/usr/bin/cat+0x10",
+	};
+
+	for (size_t i = 0; i < sizeof(lacking) / sizeof(lacking[0]); i++)
+		cr_expect_eq(parse(lacking[i]), -WM_E_SPEC_SLASH, "%s", lacking[i]);
+	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
+		cr_expect_eq(parse(fine[i]), 0, "%s", fine[i]);
+}
+
 Test(request, a_breakpoint_is_a_wish_but_no_field)
 {
 	cr_assert_eq(parse("func:f/breakpoint/"), 0);
