@@ -165,3 +165,33 @@ void outcome_json(struct json *json, const struct probes *probes)
 	}
 	json_close(json, ']');
 }
+
+void outcome_unrecorded(const struct unrecorded_list *list)
+{
+	uint64_t processes = 0;
+	char count[32];
+
+	for (size_t i = 0; i < list->count; i++)
+		processes += list->all[i].processes;
+	if (!processes)
+		return;
+	fprintf(stderr, "waymark: %s child process%s ran unrecorded:\n",
+		quantity_show_count(processes, count, sizeof(count)), processes == 1 ? "" : "es");
+	for (size_t i = 0; i < list->count; i++)
+		fprintf(stderr, "  %s: %s: %s\n",
+			quantity_show_count(list->all[i].processes, count, sizeof(count)),
+			list->all[i].program, wm_error_text(list->all[i].error));
+}
+
+void outcome_unrecorded_json(struct json *json, const struct unrecorded_list *list)
+{
+	json_open(json, "unrecorded", '[');
+	for (size_t i = 0; i < list->count; i++) {
+		json_open(json, NULL, '{');
+		json_string(json, "program", list->all[i].program);
+		json_number(json, "processes", list->all[i].processes);
+		json_string(json, "reason", wm_error_text(list->all[i].error));
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}

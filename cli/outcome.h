@@ -22,6 +22,12 @@ void outcome_ambiguous(const struct wm_session *session);
 /* On stderr, how many places were refused, for what reasons; each by itself if `verbose`. */
 void outcome_refusals(const struct wm_session *session, int verbose);
 
+/* On stderr, which programs of the recorded processes' making ran unrecorded. */
+void outcome_unrecorded(const struct unrecorded_list *list);
+
+/* For programs, as a member of an object: likewise. */
+void outcome_unrecorded_json(struct json *json, const struct unrecorded_list *list);
+
 /* For programs, as members of an object: how many places were wanted, and what became of which. */
 void outcome_json(struct json *json, const struct probes *probes);
 

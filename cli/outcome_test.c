@@ -49,3 +49,35 @@ Test(outcome, people_are_told_of_each_place_that_is_not_recorded, .init = cr_red
 		"    m:a at 0x10 in /lib/m.so: why \"this\"\n"
 		"    m:b\n");
 }
+
+static struct unrecorded programs[] = {
+	{ "/bin/still", -WM_E_STATIC_PROGRAM, 2 },
+	{ "/bin/other", -WM_E_FOREIGN_ARCH, 1 },
+};
+static const struct unrecorded_list unrecorded = { .all = programs, .count = 2 };
+
+Test(outcome, people_are_told_of_programs_that_ran_unrecorded, .init = cr_redirect_stderr)
+{
+	outcome_unrecorded(&(struct unrecorded_list){ 0 });
+	outcome_unrecorded(&unrecorded);
+	cr_assert_stderr_eq_str(
+		"waymark: 3 child processes ran unrecorded:\n"
+		"  2: /bin/still: the program is statically linked, so the agent can't be loaded into it\n"
+		"  1: /bin/other: the program is not x86-64\n");
+}
+
+Test(outcome, programs_are_told_of_programs_that_ran_unrecorded)
+{
+	static struct out out;
+	struct json json = { &out, 0 };
+
+	out_init(&out, -1);
+	outcome_unrecorded_json(&json, &unrecorded);
+	out_char(&out, 0);
+	cr_assert_str_eq(
+		out.bytes,
+		"\"unrecorded\":[{\"program\":\"/bin/still\",\"processes\":2,\"reason\":"
+		"\"the program is statically linked, so the agent can't be loaded into it\"},"
+		"{\"program\":\"/bin/other\",\"processes\":1,\"reason\":"
+		"\"the program is not x86-64\"}]");
+}

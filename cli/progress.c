@@ -108,7 +108,7 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
 
 int progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
 			 const char *dir, int exit_status, const char *error,
-			 const struct probes *probes)
+			 const struct probes *probes, const struct unrecorded_list *unrecorded)
 {
 	static struct out out;
 	struct json json = { &out, 0 };
@@ -127,6 +127,7 @@ int progress_sum_up_json(const struct progress *progress, const struct wm_sessio
 	json_number(&json, "status", (uint64_t)exit_status);
 	json_words(&json, "error", error);
 	outcome_json(&json, probes);
+	outcome_unrecorded_json(&json, unrecorded);
 	json_close(&json, '}');
 	out_char(&out, '\n');
 	return out_flush(&out);

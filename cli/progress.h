@@ -10,6 +10,9 @@
 #include <stdint.h>
 #include <waymark/session.h>
 
+struct probes;
+struct unrecorded_list;
+
 struct progress {
 	int shown;  /* a line stands on the terminal */
 	int wanted; /* stderr is a terminal */
@@ -43,6 +46,6 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
  */
 int progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
 			 const char *dir, int exit_status, const char *error,
-			 const struct probes *probes);
+			 const struct probes *probes, const struct unrecorded_list *unrecorded);
 
 #endif

@@ -26,11 +26,12 @@ struct recording {
 	struct wm_session *session;
 	struct guardian guardian;
 	struct progress progress;
-	pid_t child;	      /* 0: none, or reaped */
-	int child_status;     /* as an exit status, once reaped */
-	struct probes probes; /* of the session, once it is closed; for --json */
-	int error;	      /* what ended the recording early */
-	char why[1200];	      /* in words, for --json */
+	pid_t child;			   /* 0: none, or reaped */
+	int child_status;		   /* as an exit status, once reaped */
+	struct probes probes;		   /* of the session, once it is closed; for --json */
+	struct unrecorded_list unrecorded; /* likewise */
+	int error;			   /* what ended the recording early */
+	char why[1200];			   /* in words, for --json */
 };
 
 /* ---- signals ---- */
@@ -263,6 +264,8 @@ static void close_session(struct recording *recording)
 	if (recording->session) {
 		recording->probes = recording->session->probes;
 		recording->session->probes = (struct probes){ 0 };
+		recording->unrecorded = recording->session->unrecorded;
+		recording->session->unrecorded = (struct unrecorded_list){ 0 };
 	}
 	wm_session_close(recording->session);
 	guardian_release(&recording->guardian);
@@ -276,8 +279,10 @@ static int sum_up_json(struct recording *recording, const struct wm_session_stat
 
 	if (recording->options->json)
 		err = progress_sum_up_json(&recording->progress, status, recording->options->dir,
-					   result, recording->why, &recording->probes);
+					   result, recording->why, &recording->probes,
+					   &recording->unrecorded);
 	probes_release(&recording->probes);
+	unrecorded_release(&recording->unrecorded);
 	return err ? complain(err, "standard output") : result;
 }
 
@@ -295,6 +300,7 @@ static int finish(struct recording *recording)
 			recording->error);
 	outcome_ambiguous(recording->session);
 	outcome_refusals(recording->session, options->verbose);
+	outcome_unrecorded(&recording->session->unrecorded);
 	if (status.refused > recording->session->probes.refusals.count &&
 	    wm_session_detail(recording->session)[0])
 		fprintf(stderr, "waymark: %llu sites were refused; the last: %s\n",

@@ -43,7 +43,7 @@ static void attach(struct wm_session *session, pid_t pid)
 static int take_in_new(struct wm_session *session, pid_t root, struct tried *tried)
 {
 	pid_t *pids;
-	int count = descendants_read(root, &pids), fresh = 0;
+	int count = descendants_read(&root, 1, &pids), fresh = 0;
 
 	for (int i = 0; i < count && fresh >= 0; i++) {
 		int is_new = add(tried, pids[i]);

@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct kin {
 	pid_t pid, ppid;
@@ -49,24 +50,33 @@ static int kin_read(struct kin_list *list)
 	return err;
 }
 
-int descendants_read(pid_t root, pid_t **pids)
+static int is_in(const pid_t *pids, size_t count, pid_t pid)
+{
+	for (size_t i = 0; i < count; i++)
+		if (pids[i] == pid)
+			return 1;
+	return 0;
+}
+
+int descendants_read(const pid_t *roots, size_t root_count, pid_t **pids)
 {
 	struct kin_list list = { 0 };
 	int err = kin_read(&list);
-	size_t count = 1;
+	size_t count = root_count, limit = root_count + list.count;
 
-	*pids = err ? NULL : malloc((list.count + 1) * sizeof(**pids));
+	*pids = err ? NULL : malloc((limit + 1) * sizeof(**pids));
 	if (!err && !*pids)
 		err = -ENOMEM;
 	if (!err) {
-		(*pids)[0] = root;
+		memcpy(*pids, roots, root_count * sizeof(*roots));
 		for (size_t done = 0; done < count; done++)
 			for (size_t i = 0; i < list.count; i++)
-				if (list.all[i].ppid == (*pids)[done] && count <= list.count)
+				if (list.all[i].ppid == (*pids)[done] && count < limit &&
+				    !is_in(roots, root_count, list.all[i].pid))
 					(*pids)[count++] = list.all[i].pid;
-		for (size_t i = 1; i < count; i++)
-			(*pids)[i - 1] = (*pids)[i];
+		count -= root_count;
+		memmove(*pids, *pids + root_count, count * sizeof(**pids));
 	}
 	free(list.all);
-	return err ? err : (int)count - 1;
+	return err ? err : (int)count;
 }

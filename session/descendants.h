@@ -2,12 +2,13 @@
 #ifndef SESSION_DESCENDANTS_H
 #define SESSION_DESCENDANTS_H
 
+#include <stddef.h>
 #include <sys/types.h>
 
 /*
- * The processes that descend from one, as they are now, parents before their children; without itself.
- * Returns how many, or -errno. free() *pids.
+ * The processes that descend from some, as they are now, parents before their children; without those
+ * themselves. Returns how many, or -errno. free() *pids.
  */
-int descendants_read(pid_t root, pid_t **pids);
+int descendants_read(const pid_t *roots, size_t root_count, pid_t **pids);
 
 #endif

@@ -283,6 +283,8 @@ int wm_session_stop(struct wm_session *session)
 
 	if (!session)
 		return -EINVAL;
+	if (session->running)
+		unrecorded_look(session, 1);
 	session->running = 0; /* who comes from here on goes on alone */
 	for (struct process *p = session->processes; p; p = p->next) {
 		if (!is_usable(p) || !p->armed)
@@ -377,6 +379,7 @@ void wm_session_close(struct wm_session *session)
 		session->listeners = next;
 	}
 	probes_release(&session->probes);
+	unrecorded_release(&session->unrecorded);
 	spec_list_release(&session->specs);
 	name_list_release(&session->names);
 	free(session->launched);

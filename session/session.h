@@ -13,6 +13,7 @@
 #include "session/probe.h"
 #include "session/spec.h"
 #include "session/ticks.h"
+#include "session/unrecorded.h"
 #include "trace/decode.h"
 #include "trace/writer.h"
 
@@ -43,6 +44,7 @@ struct wm_session {
 	int running;
 	unsigned int in_step; /* depth of session_step() */
 	struct session_watcher watcher;
+	struct unrecorded_list unrecorded;
 	int has_given_up; /* the watcher said so */
 	uint64_t beat_due_ns;
 

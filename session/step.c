@@ -562,7 +562,10 @@ int session_step(struct wm_session *session, int timeout_ms)
 	for (struct process *p = session->processes; p; p = p->next)
 		count += attend(session, p);
 	count += drain_all(session);
-	if (--session->in_step == 0)
+	if (--session->in_step == 0) {
+		if (session->running)
+			unrecorded_look(session, 0);
 		sweep(session);
+	}
 	return session->trace_error ? session->trace_error : count > 0;
 }

@@ -64,4 +64,37 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	record_forks others
 fi
 
+# Programs that the agent can't come into are told of, once each, however they are executed.
+# unrecorded NAME: how many processes of the program NAME the last run told of
+unrecorded()
+{
+	grep -oE "\"program\":\"[^\"]*/$1\",\"processes\":[0-9]+" out | grep -oE "[0-9]+$"
+}
+
+printf '#include <unistd.h>\nint main(void) { return sleep(2); }\n' >sleeper.c
+cc -static sleeper.c -o still || exit 1
+run 0 --json -o told -- sh -c './still & ./still & ./ticker 10 & exec ./still'
+expect "static programs" "$(unrecorded still)" 3
+expect "programs" "$(grep -o '"program":' out | wc -l)" 1
+expect "recorded beside them" "$(json recorded)" 12
+expect "told to people" "$(grep -c "^  3: .*/still: the program is statically linked" words)" 1
+run 0 --json -o vforked -- python3 -c 'import subprocess; subprocess.run("./still"); subprocess.run(["./ticker", "10"])'
+expect "executed by vfork(2)" "$(unrecorded still)" 1
+if cc -m32 sleeper.c -o narrow 2>/dev/null; then
+	run 0 --json -o narrow_trace -- sh -c './narrow; ./ticker 10'
+	expect "32-bit programs" "$(unrecorded narrow)" 1
+fi
+if musl-gcc sleeper.c -o foreign 2>/dev/null && ./foreign; then
+	run 0 --json -o foreign_trace -- sh -c './foreign; ./ticker 10'
+	expect "programs of another C library" "$(unrecorded foreign)" 1
+fi
+if [ "$(id -u)" -eq 0 ]; then
+	cc sleeper.c -o privileged && chown nobody privileged && chmod 4755 privileged
+	run 0 --json -o privileged_trace -- sh -c './privileged; ./ticker 10'
+	expect "setuid programs" "$(unrecorded privileged)" 1
+fi
+cp /bin/sleep lasting
+run 0 --json -o bare -- sh -c 'env -i ./lasting 4; ./lasting 3; ./ticker 10'
+expect "without our environment" "$(unrecorded lasting)" 1
+
 exit "$failed"

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/unrecorded.h"
+
+#include "session/descendants.h"
+#include "session/process.h"
+#include "session/program.h"
+#include "session/session.h"
+#include "session/target.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define PROGRAMS_MAX 256
+#define LOOK_NS 500000000u
+#define LOOK_SHARE 200 /* a look may take one part in so many of the time */
+#define SETTLED_S 2    /* a program with the agent has told us by then */
+#define READ_BYTES_MAX (256 * 1024)
+
+static int is_same_file(pid_t a, pid_t b)
+{
+	struct stat one, other;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)a);
+	if (stat(path, &one))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)b);
+	return !stat(path, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/* A file of /proc/PID, as far as READ_BYTES_MAX, and a NUL; to be freed. NULL: it may not be read. */
+static char *read_of(pid_t pid, const char *name, size_t *bytes)
+{
+	char path[64], *text;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	file = fopen(path, "re");
+	text = file ? malloc(READ_BYTES_MAX + 1) : NULL;
+	*bytes = text ? fread(text, 1, READ_BYTES_MAX, file) : 0;
+	if (file)
+		fclose(file);
+	if (text)
+		text[*bytes] = 0;
+	return text;
+}
+
+/* Whether the kernel told its loader to ignore the environment. */
+static int is_secure(const struct target *target)
+{
+	size_t bytes;
+	char *text = read_of(target->pid, "auxv", &bytes);
+	Elf64_auxv_t entry;
+	int secure = 0;
+
+	if (!text) /* hidden from us: it runs as another user than we, who executed it */
+		return target->uid != geteuid();
+	for (size_t at = 0; at + sizeof(entry) <= bytes; at += sizeof(entry)) {
+		memcpy(&entry, text + at, sizeof(entry));
+		secure |= entry.a_type == AT_SECURE && entry.a_un.a_val;
+	}
+	free(text);
+	return secure;
+}
+
+static int has_variable(pid_t pid, const char *name)
+{
+	size_t bytes, length = strlen(name);
+	char *text = read_of(pid, "environ", &bytes);
+	int found = !text; /* not known */
+
+	for (char *at = text; at && at < text + bytes && !found; at += strlen(at) + 1)
+		found = !strncmp(at, name, length) && at[length] == '=';
+	free(text);
+	return found;
+}
+
+static uint64_t age_s(const struct target *target)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec - target->start_time / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+/* Why the program that a process runs is without the agent. 0: it has it, or may have it soon. */
+static int reason(const struct target *target)
+{
+	struct program program = { 0 };
+	char path[64];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
+	err = program_read(&program, path);
+	if (err == -WM_E_STATIC_PROGRAM || err == -WM_E_FOREIGN_LIBC || err == -WM_E_FOREIGN_ARCH)
+		return err;
+	if (err == -ENOENT || err == -ESRCH)
+		return 0; /* it has ended */
+	if (is_secure(target))
+		return -WM_E_SECURE_PROGRAM;
+	if (!err && age_s(target) >= SETTLED_S && !has_variable(target->pid, CONTROL_TOOL_ENV))
+		return -WM_E_NOT_PRELOADED;
+	return 0;
+}
+
+static int grow(void **all, size_t count, size_t *room, size_t bytes)
+{
+	size_t want = *room * 2 + 16;
+	void *more;
+
+	if (count < *room)
+		return 0;
+	more = reallocarray(*all, want, bytes);
+	if (!more)
+		return -ENOMEM;
+	*all = more;
+	*room = want;
+	return 0;
+}
+
+static struct unrecorded *entry_of(struct unrecorded_list *list, const char *program, int error)
+{
+	char *name;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (list->all[i].error == error && !strcmp(list->all[i].program, program))
+			return &list->all[i];
+	if (list->count >= PROGRAMS_MAX ||
+	    grow((void **)&list->all, list->count, &list->room, sizeof(*list->all)))
+		return NULL;
+	name = strdup(program);
+	if (!name)
+		return NULL;
+	list->all[list->count] = (struct unrecorded){ .program = name, .error = error };
+	return &list->all[list->count++];
+}
+
+static int is_counted(const struct unrecorded_list *list, const struct target *target)
+{
+	for (size_t i = 0; i < list->counted_count; i++)
+		if (list->counted[i].pid == target->pid &&
+		    list->counted[i].start_time == target->start_time)
+			return 1;
+	return 0;
+}
+
+static int is_connected(const struct wm_session *session, pid_t pid)
+{
+	for (const struct process *p = session->processes; p; p = p->next)
+		if (p->pid == pid && p->state < PROCESS_HUNG_UP)
+			return 1;
+	return 0;
+}
+
+static void look_at(struct wm_session *session, pid_t pid)
+{
+	struct unrecorded_list *list = &session->unrecorded;
+	struct unrecorded *entry;
+	struct target target;
+	int error;
+
+	if (target_read(&target, pid) || target_has_ended(&target) || is_counted(list, &target))
+		return;
+	/* forked by one that is recorded, and nothing executed yet: its agent will tell */
+	if (is_connected(session, target.ppid) && is_same_file(pid, target.ppid))
+		return;
+	error = reason(&target);
+	if (!error || grow((void **)&list->counted, list->counted_count, &list->counted_room,
+			   sizeof(*list->counted)))
+		return;
+	entry = entry_of(list, *target.exe ? target.exe : target.comm, error);
+	if (!entry)
+		return;
+	entry->processes++;
+	list->counted[list->counted_count++] = (struct unrecorded_process){ target.pid,
+									    target.start_time };
+}
+
+/* It hung up, or never said what it runs. */
+static int runs_another(const struct process *process, pid_t pid)
+{
+	char path[64], now[4096];
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	got = readlink(path, now, sizeof(now) - 1);
+	if (got < 0)
+		return errno == EACCES;
+	now[got] = 0;
+	return process->exe && strcmp(now, process->exe) != 0;
+}
+
+static void look(struct wm_session *session)
+{
+	size_t room = 0, count = 0;
+	pid_t *roots, *pids = NULL;
+	int found;
+
+	for (struct process *p = session->processes; p; p = p->next)
+		room++;
+	roots = malloc((room + 1) * sizeof(*roots));
+	if (!roots)
+		return;
+	for (struct process *p = session->processes; p; p = p->next) {
+		if (process_is_dead(p))
+			continue;
+		roots[count++] = p->pid;
+		if (!is_connected(session, p->pid) && runs_another(p, p->pid))
+			look_at(session, p->pid);
+	}
+	found = count ? descendants_read(roots, count, &pids) : 0;
+	for (int i = 0; i < found; i++)
+		if (!is_connected(session, pids[i]))
+			look_at(session, pids[i]);
+	free(pids);
+	free(roots);
+}
+
+void unrecorded_look(struct wm_session *session, int now)
+{
+	struct unrecorded_list *list = &session->unrecorded;
+	uint64_t began_ns = ticks_monotonic_ns(), took_ns;
+
+	if (session->options.follow_off || (!now && began_ns < list->due_ns))
+		return;
+	look(session);
+	took_ns = ticks_monotonic_ns() - began_ns;
+	list->due_ns = began_ns + took_ns * LOOK_SHARE;
+	if (list->due_ns < began_ns + LOOK_NS)
+		list->due_ns = began_ns + LOOK_NS;
+}
+
+void unrecorded_release(struct unrecorded_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		free(list->all[i].program);
+	free(list->all);
+	free(list->counted);
+	*list = (struct unrecorded_list){ 0 };
+}
