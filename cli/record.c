@@ -107,7 +107,7 @@ static void pass_signal_on(struct recording *recording)
 		kill(recording->child, signal);
 }
 
-/* The recording is over; the program need not be. A second Ctrl-C leaves it to itself. */
+/* The recording is over; the program need not be. Two more Ctrl-C leave it to itself. */
 static void wait_for_child(struct recording *recording)
 {
 	int patience = interrupts + 2;

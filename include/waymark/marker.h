@@ -25,8 +25,8 @@
  *                     for programs whose text can never be written.
  *
  * This header is all that a program includes; those in marker/ beside it are how it is done: each.h for
- * arguments, field.h for values, site.h for what a site compiles to, sdt.h for WAYMARK_SDT. What stands
- * in the sections is told in abi/site.h of the sources.
+ * arguments, field.h for values, site.h for what a site compiles to, sdt.h and note.h for WAYMARK_SDT. What
+ * stands in the sections is told in abi/site.h of the sources.
  */
 #ifndef WAYMARK_MARKER_H
 #define WAYMARK_MARKER_H

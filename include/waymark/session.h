@@ -24,7 +24,8 @@ enum wm_policy {
 	WM_POLICY_DISCARD = 0, /* full: the newest events are lost and counted */
 	WM_POLICY_CYCLIC = 1,  /* full: the oldest events are lost and counted */
 	WM_POLICY_BLOCK = 2,   /* full: the program waits, block_ns at most */
-	WM_POLICY_NOTIFY = 3,  /* nothing is drained until the owner, told at the watermark, asks */
+	WM_POLICY_NOTIFY =
+		3, /* as DISCARD; the folder is written from the watermark on, of which the owner is told */
 };
 
 /* Set `size` to sizeof(struct wm_session_options); fields that 0 leaves at their default. */
