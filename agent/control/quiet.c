@@ -9,26 +9,25 @@
 
 #include <errno.h>
 
-#define FIRST_MS 100 /* in a hit for so long: see whether that is so */
-#define AGAIN_NS UINT64_C(2000000000)
+#define LOOK_MS 100 /* in a hit for so long: see whether that is so */
+#define TICK_LOOK_NS UINT64_C(500000000)
 
 /*
  * A thread that doesn't leave its hit may have left it long ago, by a jump: then no hit of its own tells, for
- * nothing is armed any more. All stand still for the look, so it is taken less and less often.
+ * nothing is armed any more.
  */
 int quiet_wait(unsigned int lane, const struct text *text, unsigned int timeout_ms)
 {
 	static uint64_t looked_ns;
-	unsigned int wait_ms = FIRST_MS, left_ms = timeout_ms;
+	unsigned int wait_ms = LOOK_MS, left_ms = timeout_ms;
 	int error = store_quiet(lane, left_ms < wait_ms ? left_ms : wait_ms);
 
 	while (error == -ETIMEDOUT && left_ms > wait_ms) {
 		janitor_forget_stranded(text);
 		left_ms -= wait_ms;
-		wait_ms *= 2;
 		error = store_quiet(lane, left_ms < wait_ms ? left_ms : wait_ms);
 	}
-	if (error == -ETIMEDOUT && lock_now_ns() - looked_ns >= AGAIN_NS) {
+	if (error == -ETIMEDOUT && lock_now_ns() - looked_ns >= TICK_LOOK_NS) {
 		janitor_forget_stranded(text); /* for the next time */
 		looked_ns = lock_now_ns();
 	}

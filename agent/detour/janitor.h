@@ -42,8 +42,8 @@ int janitor_sweep(const struct text *text);
 int janitor_look(const struct text *text);
 
 /*
- * Stop all to find hits that were left by a jump (stranded.h), and forget them. How many, or an error as
- * above.
+ * Stop the threads that seem to be in a hit to find those that have left it by a jump (stranded.h), and
+ * forget it. How many, or an error as above.
  */
 int janitor_forget_stranded(const struct text *text);
 

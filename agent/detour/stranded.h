@@ -2,7 +2,7 @@
 /*
  * Hits that are never finished: a signal's handler interrupted one and left by a jump (siglongjmp(3)). What
  * the writer's inside[] says is then wrong until the thread's next hit finds out (writer.h). Where none
- * comes, since all is disarmed, it is found out here, with every thread stopped.
+ * comes, since all is disarmed, it is found out here, with the thread stopped.
  *
  * A thread is at more than one place: where it is now, and where each signal's frame on its stacks will
  * have it go on. A hit goes on only if one of these lies below it on the stack, in code that hits run.

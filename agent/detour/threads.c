@@ -289,11 +289,25 @@ static int are_all_stopped(const struct stop_job *job)
 	return (uint64_t)found.st_nlink <= count + 2;
 }
 
+/* Those whose hits are to be looked at; the others run on. */
+static int stop_some(struct stop_job *job)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < job->stranded->count && !error; i++)
+		error = seize(job, job->stranded->of[i].tid, job->stranded->of[i].tid);
+	for (uint32_t i = 0; i < job->thread_count && !error; i++)
+		error = wait_for(job, &job->threads[i]);
+	return error;
+}
+
 int threads_stop(struct stop_job *job)
 {
 	uint32_t waited = 0, before;
 	int error;
 
+	if (job->stranded)
+		return stop_some(job);
 	for (;;) {
 		before = waited;
 		error = seize_all(job);
