@@ -7,23 +7,20 @@
  *	driver SECONDS VICTIM PLUGIN
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
 #include <waymark/session.h>
 
+#include "drive.h"
 #include "shared.h"
 
 #define ROUND_S 1.5
-#define SILENCE_S 60 /* nothing went on for so long: it hangs */
 
 struct way {
 	const char *name;
@@ -51,71 +48,33 @@ struct totals {
 
 static struct torture *shared;
 static struct totals totals[2]; /* [strict] */
-static pid_t victim;
-static int failed;
-static const char *phase = "start";
-static const struct way *way_now = ways;
-
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static void sleep_ms(unsigned int ms)
 {
 	usleep(ms * 1000);
 }
 
-/* It hangs: say where, and make an end of it. */
-static void on_silence(int signal_number)
-{
-	(void)signal_number;
-	fprintf(stderr, "torture: nothing went on for %d s; last: %s\n", SILENCE_S, phase);
-	kill(victim, SIGABRT);
-	_exit(1);
-}
-
-static void enter(const char *name)
-{
-	phase = name;
-	alarm(SILENCE_S);
-}
-
 static int fail(struct wm_session *session, const char *what, int err)
 {
 	fprintf(stderr, "torture: %s: %s: %s\n", what, wm_error_text(err),
 		wm_session_detail(session));
-	failed = 1;
+	drive_failed = 1;
 	return -1;
-}
-
-static int victim_is_alive(void)
-{
-	int status;
-
-	if (waitpid(victim, &status, WNOHANG) != victim)
-		return 1;
-	fprintf(stderr, "torture: the victim ended in %s, status %x\n", phase, status);
-	victim = 0;
-	failed = 1;
-	return 0;
 }
 
 static void pause_victim(void)
 {
-	enter("waiting for the victim to park");
+	drive_enter("waiting for the victim to park");
 	__atomic_store_n(&shared->pause, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&shared->parked, __ATOMIC_SEQ_CST) != PARTIES && victim_is_alive())
+	while (__atomic_load_n(&shared->parked, __ATOMIC_SEQ_CST) != PARTIES &&
+	       drive_victim_is_alive())
 		usleep(100);
 }
 
 static void resume_victim(void)
 {
 	__atomic_store_n(&shared->pause, 0, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&shared->parked, __ATOMIC_SEQ_CST) && victim_is_alive())
+	while (__atomic_load_n(&shared->parked, __ATOMIC_SEQ_CST) && drive_victim_is_alive())
 		usleep(100);
 }
 
@@ -129,14 +88,14 @@ static int on_event(const struct wm_event *event, void *data)
 	    event->fields[2].value.u != (uint64_t)event->fields[0].value.i * CHECK_FACTOR) {
 		fprintf(stderr, "torture: a damaged event: %s, %u fields\n", event->name,
 			event->field_count);
-		failed = 1;
+		drive_failed = 1;
 		return 1;
 	}
 	if (!strncmp(event->name, "torture:site_", 13) &&
 	    atoi(event->name + 13) != event->fields[0].value.i) {
 		fprintf(stderr, "torture: %s says that it is %lld\n", event->name,
 			(long long)event->fields[0].value.i);
-		failed = 1;
+		drive_failed = 1;
 	}
 	return 0;
 }
@@ -173,12 +132,12 @@ static void books_check(const struct books *books, struct wm_session *session,
 			way->name, (unsigned long long)emitted, (unsigned long long)status.recorded,
 			(unsigned long long)status.discarded, (long long)(emitted - taken),
 			(unsigned long long)doubtful, (unsigned long long)books->strays_max);
-		failed = 1;
+		drive_failed = 1;
 	}
 	if (books->read != status.recorded) {
 		fprintf(stderr, "torture: %s: recorded %llu, but %llu were read\n", way->name,
 			(unsigned long long)status.recorded, (unsigned long long)books->read);
-		failed = 1;
+		drive_failed = 1;
 	}
 }
 
@@ -230,7 +189,7 @@ static int cycle(struct wm_session *session, const struct way *way, struct books
 	uint64_t sites;
 	int err;
 
-	enter("arming");
+	drive_enter("arming");
 	wm_session_status(session, &status);
 	sites = status.sites;
 	err = wm_session_start(session);
@@ -240,13 +199,13 @@ static int cycle(struct wm_session *session, const struct way *way, struct books
 	totals[way->strict].toggles += 2 * (status.sites - sites);
 	totals[way->strict].cycles++;
 	sleep_ms(turn % 8 == 7 ? 20 : 1);
-	enter("reading");
+	drive_enter("reading");
 	err = wm_session_read(session, on_event, &books->read);
 	if (err)
 		return fail(session, "read", err);
 	if (way->gated)
 		pause_victim();
-	enter("disarming");
+	drive_enter("disarming");
 	err = wm_session_stop(session);
 	if (!way->gated)
 		books->strays_max += HITS_AT_ONCE;
@@ -266,24 +225,24 @@ static int cycle(struct wm_session *session, const struct way *way, struct books
 
 static int round_run(struct wm_session *session, const struct way *way)
 {
-	double start = now_s();
+	double start = drive_now_s();
 	struct books books;
 	int err;
 
-	enter("attaching");
+	drive_enter("attaching");
 	err = wm_session_add(session, "marker:torture:*");
 	if (!err)
-		err = wm_session_attach(session, victim);
+		err = wm_session_attach(session, drive_victim);
 	if (err)
 		return fail(session, "attach", err);
 	__atomic_store_n(&shared->jumps_allowed, (uint32_t)way->jumps, __ATOMIC_SEQ_CST);
 	books_open(&books);
-	for (unsigned int turn = 0; now_s() - start < ROUND_S && !failed && victim_is_alive();
-	     turn++)
+	for (unsigned int turn = 0;
+	     drive_now_s() - start < ROUND_S && !drive_failed && drive_victim_is_alive(); turn++)
 		if (cycle(session, way, &books, turn))
 			break;
-	books_close(&books, session, way, now_s() - start);
-	return failed;
+	books_close(&books, session, way, drive_now_s() - start);
+	return drive_failed;
 }
 
 /* One session from attaching to detaching. */
@@ -300,52 +259,21 @@ static void session_run(const struct way *way)
 
 	if (err) {
 		fprintf(stderr, "torture: open: %s\n", wm_error_text(err));
-		failed = 1;
+		drive_failed = 1;
 		return;
 	}
-	way_now = way;
+	drive_way = way->name;
 	round_run(session, way);
-	enter("detaching");
+	drive_enter("detaching");
 	wm_session_close(session);
-	victim_is_alive();
-}
-
-static int victim_start(char **argv)
-{
-	char path[] = "/tmp/waymark-torture-XXXXXX";
-	int fd = mkstemp(path);
-
-	if (fd < 0 || ftruncate(fd, sizeof(*shared)))
-		return -1;
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (shared == MAP_FAILED)
-		return -1;
-	victim = fork();
-	if (!victim) {
-		execl(argv[0], argv[0], path, argv[1], (char *)NULL);
-		_exit(127);
-	}
-	enter("starting");
-	while (!__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE) && victim_is_alive())
-		usleep(1000);
-	unlink(path);
-	return victim > 0 ? 0 : -1;
+	drive_victim_is_alive();
 }
 
 /* It must end by itself, and well. */
 static void victim_end(void)
 {
-	int status;
-
-	if (!victim)
-		return;
-	enter("ending");
 	__atomic_store_n(&shared->stop, 1, __ATOMIC_SEQ_CST);
-	if (waitpid(victim, &status, 0) == victim && status) {
-		fprintf(stderr, "torture: the victim ended with status %x\n", status);
-		failed = 1;
-	}
+	drive_end();
 }
 
 static void show(const char *name, const struct totals *total)
@@ -362,16 +290,16 @@ static void show(const char *name, const struct totals *total)
 
 int main(int argc, char **argv)
 {
-	double end = now_s() + (argc == 4 ? atof(argv[1]) : 0);
+	double end = drive_now_s() + (argc == 4 ? atof(argv[1]) : 0);
 	const char *only = getenv("WAYMARK_TORTURE_WAY"); /* one of ways[] */
 
 	if (argc != 4)
 		return 2;
-	signal(SIGALRM, on_silence);
 	signal(SIGPIPE, SIG_IGN);
-	if (victim_start(argv + 2))
+	shared = drive_start(argv + 2, sizeof(*shared), offsetof(struct torture, ready));
+	if (!shared)
 		return 2;
-	for (unsigned int turn = 0; !failed && victim && now_s() < end; turn++)
+	for (unsigned int turn = 0; !drive_failed && drive_victim && drive_now_s() < end; turn++)
 		session_run(&ways[only ? strtoul(only, NULL, 10) % WAYS : turn % WAYS]);
 	victim_end();
 	for (int strict = 0; strict < 2; strict++)
@@ -381,5 +309,5 @@ int main(int argc, char **argv)
 	       (unsigned long long)shared->signals, (unsigned long long)shared->jumps,
 	       (unsigned long long)shared->forks, (unsigned long long)shared->loads,
 	       (unsigned long long)shared->threads);
-	return failed;
+	return drive_failed;
 }

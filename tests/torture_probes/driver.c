@@ -7,12 +7,11 @@
  *	driver SECONDS VICTIM PLUGIN
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,10 +19,10 @@
 #include <waymark/session.h>
 
 #include "shared.h"
+#include "tests/torture/drive.h"
 #include "text.h"
 
 #define ROUND_S 2.0
-#define SILENCE_S 60	      /* nothing went on for so long: it hangs */
 #define CLEAN_MS 2000	      /* for the agent to take up what a tool left */
 #define CLEAN_KILLED_MS 13000 /* a tool killed on its way in: the agent waits ten seconds for it */
 #define SPECS_MAX 8
@@ -68,91 +67,45 @@ struct totals {
 
 static struct torture *shared;
 static struct totals total;
-static pid_t victim;
 static struct wm_session *polled; /* while it is attached */
-static int failed;
-static const char *phase = "start";
-static const struct way *way_now = ways;
-
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-/* It hangs: say where, and make an end of it. */
-static void on_silence(int signal_number)
-{
-	(void)signal_number;
-	fprintf(stderr, "torture: nothing went on for %d s; last: %s, %s\n", SILENCE_S,
-		way_now->name, phase);
-	kill(victim, SIGABRT);
-	_exit(1);
-}
-
-static void enter(const char *name)
-{
-	static int talks = -1;
-
-	phase = name;
-	if (talks < 0)
-		talks = getenv("WAYMARK_TORTURE_TALK") != NULL;
-	if (talks)
-		fprintf(stderr, "%.3f %s: %s\n", now_s(), way_now->name, name);
-	alarm(SILENCE_S);
-}
 
 static int fail(struct wm_session *session, const char *what, int err)
 {
-	fprintf(stderr, "torture: %s: %s: %s: %s\n", way_now->name, what, wm_error_text(err),
+	fprintf(stderr, "torture: %s: %s: %s: %s\n", drive_way, what, wm_error_text(err),
 		wm_session_detail(session));
-	failed = 1;
+	drive_failed = 1;
 	return -1;
-}
-
-static int victim_is_alive(void)
-{
-	int status;
-
-	if (!victim || waitpid(victim, &status, WNOHANG) != victim)
-		return victim > 0;
-	fprintf(stderr, "torture: %s: the victim ended in %s, status %x\n", way_now->name, phase,
-		(unsigned int)status);
-	victim = 0;
-	failed = 1;
-	return 0;
 }
 
 /* A thread that loads a library waits for the session to see it: it must be polled all the while. */
 static void wait_ms(int ms)
 {
-	double end = now_s() + ms / 1e3;
+	double end = drive_now_s() + ms / 1e3;
 
 	do {
 		if (polled)
 			wm_session_poll(polled, 1);
 		else
 			usleep(1000);
-	} while (now_s() < end);
+	} while (drive_now_s() < end);
 }
 
 static void pause_victim(void)
 {
-	const char *before = phase;
+	const char *before = drive_phase;
 
-	enter("waiting for the victim to park");
+	drive_enter("waiting for the victim to park");
 	__atomic_store_n(&shared->pause, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&shared->parked, __ATOMIC_SEQ_CST) != PARTIES && victim_is_alive())
+	while (__atomic_load_n(&shared->parked, __ATOMIC_SEQ_CST) != PARTIES &&
+	       drive_victim_is_alive())
 		wait_ms(1);
-	enter(before);
+	drive_enter(before);
 }
 
 static void resume_victim(void)
 {
 	__atomic_store_n(&shared->pause, 0, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&shared->parked, __ATOMIC_SEQ_CST) && victim_is_alive())
+	while (__atomic_load_n(&shared->parked, __ATOMIC_SEQ_CST) && drive_victim_is_alive())
 		wait_ms(1);
 }
 
@@ -187,10 +140,10 @@ static int on_event(const struct wm_event *event, void *data)
 	if (!is_damaged(event))
 		return 0;
 	fprintf(stderr, "torture: %s: a damaged event: %s, kind %c, %u fields, %#llx %#llx\n",
-		way_now->name, event->name, event->kind, event->field_count,
+		drive_way, event->name, event->kind, event->field_count,
 		event->field_count > 0 ? (unsigned long long)event->fields[0].value.u : 0,
 		event->field_count > 1 ? (unsigned long long)event->fields[1].value.u : 0);
-	failed = 1;
+	drive_failed = 1;
 	return 1;
 }
 
@@ -237,25 +190,25 @@ static void books_check(const struct books *books, struct wm_session *session,
 			"torture: %s: %llu points emitted, %llu recorded, %llu events discarded of all\n",
 			way->name, (unsigned long long)emitted, (unsigned long long)books->points,
 			(unsigned long long)status.discarded);
-		failed = 1;
+		drive_failed = 1;
 	}
 	if (way->policy != WM_POLICY_CYCLIC && books->read != status.recorded) {
 		fprintf(stderr, "torture: %s: recorded %llu, but %llu were read\n", way->name,
 			(unsigned long long)status.recorded, (unsigned long long)books->read);
-		failed = 1;
+		drive_failed = 1;
 	}
 }
 
 /* Within CLEAN_MS, with the victim parked; CLEAN_KILLED_MS where a tool was killed. */
-static void text_check(void)
+static void text_check(const struct way *way)
 {
-	double end = now_s() + (way_now->is_killed ? CLEAN_KILLED_MS : CLEAN_MS) / 1e3;
+	double end = drive_now_s() + (way->is_killed ? CLEAN_KILLED_MS : CLEAN_MS) / 1e3;
 
-	while (text_differs(victim, 0) && now_s() < end)
+	while (text_differs(drive_victim, 0) && drive_now_s() < end)
 		usleep(20000);
-	if (text_differs(victim, 1)) {
-		fprintf(stderr, "torture: %s: code was left changed\n", way_now->name);
-		failed = 1;
+	if (text_differs(drive_victim, 1)) {
+		fprintf(stderr, "torture: %s: code was left changed\n", drive_way);
+		drive_failed = 1;
 	}
 }
 
@@ -266,7 +219,7 @@ static int cycle(struct wm_session *session, const struct way *way, struct books
 	struct wm_session_status status = { .size = sizeof(status) };
 	int err;
 
-	enter("arming");
+	drive_enter("arming");
 	err = wm_session_start(session);
 	if (err)
 		return fail(session, "start", err);
@@ -276,14 +229,14 @@ static int cycle(struct wm_session *session, const struct way *way, struct books
 	if (way->gated)
 		resume_victim();
 	wait_ms(turn % 4 == 3 ? 100 : 5);
-	enter("reading");
+	drive_enter("reading");
 	/* a flight recorder is read when it has stopped */
 	err = way->policy == WM_POLICY_CYCLIC ? 0 : wm_session_read(session, on_event, books);
 	if (err)
 		return fail(session, "read", err);
 	if (way->gated)
 		pause_victim();
-	enter("disarming");
+	drive_enter("disarming");
 	err = wm_session_stop(session);
 	if (err)
 		return fail(session, "stop", err);
@@ -317,28 +270,28 @@ static void books_close(struct books *books, struct wm_session *session, const s
 
 static int round_run(struct wm_session *session, const struct way *way)
 {
-	double start = now_s();
+	double start = drive_now_s();
 	struct books books = { 0 };
 	int err;
 
-	enter("attaching");
+	drive_enter("attaching");
 	err = specs_add(session, way);
 	if (!err)
-		err = wm_session_attach(session, victim);
+		err = wm_session_attach(session, drive_victim);
 	if (err)
 		return fail(session, "attach", err);
 	__atomic_store_n(&shared->jumps_allowed, (uint32_t)way->jumps, __ATOMIC_SEQ_CST);
 	if (way->gated)
 		pause_victim();
 	books.emitted = emitted_now(way);
-	for (unsigned int turn = 0; now_s() - start < ROUND_S && !failed && victim_is_alive();
-	     turn++)
+	for (unsigned int turn = 0;
+	     drive_now_s() - start < ROUND_S && !drive_failed && drive_victim_is_alive(); turn++)
 		if (cycle(session, way, &books, turn))
 			break;
 	books_close(&books, session, way);
 	if (way->gated)
 		resume_victim();
-	return failed;
+	return drive_failed;
 }
 
 static struct wm_session *session_open(const struct way *way)
@@ -352,7 +305,7 @@ static struct wm_session *session_open(const struct way *way)
 
 	if (err) {
 		fprintf(stderr, "torture: open: %s\n", wm_error_text(err));
-		failed = 1;
+		drive_failed = 1;
 	}
 	return err ? NULL : session;
 }
@@ -361,7 +314,7 @@ static void arm_and_wait(const struct way *way, int entered)
 {
 	struct wm_session *session = session_open(way);
 
-	if (!session || specs_add(session, way) || wm_session_attach(session, victim) ||
+	if (!session || specs_add(session, way) || wm_session_attach(session, drive_victim) ||
 	    write(entered, "", 1) != 1 || wm_session_start(session))
 		_exit(1);
 	for (;;)
@@ -386,14 +339,14 @@ static void tool_killed(const struct way *way)
 		arm_and_wait(way, ends[1]);
 	}
 	close(ends[1]);
-	enter("letting a tool run into its death");
+	drive_enter("letting a tool run into its death");
 	if (read(ends[0], &byte, 1) == 1)
 		usleep((unsigned int)(total.killed % 7) * 100000);
 	close(ends[0]);
 	kill(tool, SIGKILL);
 	if (waitpid(tool, &status, 0) == tool && WIFEXITED(status)) {
 		fprintf(stderr, "torture: the tool that is to be killed failed first\n");
-		failed = 1;
+		drive_failed = 1;
 	}
 	total.killed++;
 	usleep(100000);
@@ -404,7 +357,7 @@ static void session_run(const struct way *way)
 {
 	struct wm_session *session;
 
-	way_now = way;
+	drive_way = way->name;
 	if (way->is_killed) {
 		tool_killed(way);
 	} else {
@@ -414,54 +367,23 @@ static void session_run(const struct way *way)
 		polled = session;
 		round_run(session, way);
 		polled = NULL;
-		enter("detaching");
+		drive_enter("detaching");
 		wm_session_close(session);
 	}
-	if (!victim_is_alive())
+	if (!drive_victim_is_alive())
 		return;
 	pause_victim();
-	enter("comparing the code");
-	text_check();
+	drive_enter("comparing the code");
+	text_check(way);
 	resume_victim();
-}
-
-static int victim_start(char **argv)
-{
-	char path[] = "/tmp/waymark-torture-XXXXXX";
-	int fd = mkstemp(path);
-
-	if (fd < 0 || ftruncate(fd, sizeof(*shared)))
-		return -1;
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (shared == MAP_FAILED)
-		return -1;
-	victim = fork();
-	if (!victim) {
-		execl(argv[0], argv[0], path, argv[1], (char *)NULL);
-		_exit(127);
-	}
-	enter("starting");
-	while (!__atomic_load_n(&shared->ready, __ATOMIC_ACQUIRE) && victim_is_alive())
-		usleep(1000);
-	unlink(path);
-	return victim > 0 ? 0 : -1;
 }
 
 /* It must end by itself, and well. */
 static void victim_end(void)
 {
-	int status;
-
-	if (!victim)
-		return;
-	enter("ending");
 	__atomic_store_n(&shared->pause, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&shared->stop, 1, __ATOMIC_SEQ_CST);
-	if (waitpid(victim, &status, 0) == victim && status) {
-		fprintf(stderr, "torture: the victim ended with status %x\n", (unsigned int)status);
-		failed = 1;
-	}
+	drive_end();
 }
 
 static void show(void)
@@ -480,18 +402,18 @@ static void show(void)
 
 int main(int argc, char **argv)
 {
-	double end = now_s() + (argc == 4 ? atof(argv[1]) : 0);
+	double end = drive_now_s() + (argc == 4 ? atof(argv[1]) : 0);
 	const char *only = getenv("WAYMARK_TORTURE_WAY"); /* one of ways[] */
 
 	if (argc != 4)
 		return 2;
-	signal(SIGALRM, on_silence);
 	signal(SIGPIPE, SIG_IGN);
-	if (victim_start(argv + 2))
+	shared = drive_start(argv + 2, sizeof(*shared), offsetof(struct torture, ready));
+	if (!shared)
 		return 2;
-	for (unsigned int turn = 0; !failed && victim && now_s() < end; turn++)
+	for (unsigned int turn = 0; !drive_failed && drive_victim && drive_now_s() < end; turn++)
 		session_run(&ways[only ? strtoul(only, NULL, 10) % WAYS : turn % WAYS]);
 	victim_end();
 	show();
-	return failed;
+	return drive_failed;
 }
