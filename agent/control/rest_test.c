@@ -8,6 +8,7 @@
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -76,4 +77,26 @@ Test(rest, finds_its_wake_among_other_threads_signals, .timeout = 60)
 	__atomic_store_n(&is_over, 1, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	close(fds[1].fd);
+}
+
+/* poll(2) refuses more descriptors than a process may have open now: then each may be ready. */
+Test(rest, takes_each_for_ready_where_poll_refuses, .timeout = 60)
+{
+	struct rlimit none = { 0 };
+	struct pollfd fds[3] = { { .fd = -1, .events = POLLIN }, { .events = POLLIN } };
+	int pipes[2];
+
+	cr_assert_eq(pipe(pipes), 0);
+	fds[1].fd = pipes[0];
+	fds[2] = (struct pollfd){ .fd = pipes[0], .events = POLLIN };
+	cr_assert_eq(rest_poll(fds, 3, 2, 1), 0);
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &none), 0);
+	none.rlim_cur = 0;
+	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	cr_assert_eq(rest_poll(fds, 3, 2, 10000), 2);
+	cr_assert_eq(fds[0].revents, 0);
+	cr_assert_eq(fds[1].revents, POLLIN);
+	cr_assert_eq(fds[2].revents, POLLIN);
+	none.rlim_cur = none.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &none);
 }
