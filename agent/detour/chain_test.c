@@ -281,6 +281,32 @@ Test(chain, is_of_one_point_and_of_bounded_length)
 	cr_assert_eq(trial_victim(1), 2);
 }
 
+Test(chain, is_of_those_that_replace_the_same_in_the_same_way)
+{
+	union trial_record good, bad;
+
+	trial_begin();
+	trial_arm_detour(&trial_short_wish);
+	trial_compose(&good, &trial_short_wish);
+	cr_assert_not_null(chain_find(&good.head));
+#define ANOTHER(change)                                                                            \
+	do {                                                                                       \
+		bad = good;                                                                        \
+		change;                                                                            \
+		cr_assert_null(chain_find(&bad.head), #change);                                    \
+	} while (0)
+	ANOTHER(bad.head.address++);
+	ANOTHER(bad.head.point++);
+	ANOTHER(bad.head.span_bytes++);
+	ANOTHER(bad.head.relay++);
+	ANOTHER(bad.head.pun++);
+	ANOTHER(bad.head.tier = TIER_BREAKPOINT);
+	ANOTHER(bad.head.link_at = 0);
+	ANOTHER(bad.head.original[0] ^= 1);
+	ANOTHER(bad.head.original[good.head.span_bytes + DETOUR_RELAY_BYTES - 1] ^= 1);
+#undef ANOTHER
+}
+
 Test(chain, damaged_links_are_refused)
 {
 	union trial_record good, bad;
@@ -483,4 +509,21 @@ Test(chain, no_jump_stands_before_its_relay)
 	cr_assert_eq(store(), 0);
 	cr_assert_eq(stored.text[32], 0x42);
 	cr_assert_eq(stored.text[0], 0xe9);
+}
+
+Test(chain, a_link_leads_to_where_the_next_event_begins)
+{
+	struct control_detour record = { .event_at = 8 };
+	struct detour another = { .record = &record };
+	int32_t distance;
+
+	stored_begin();
+	another.code = stored.members[MEMBERS - 1].code + 256;
+	cr_assert_eq(chain_join(stored.members, &another), 0);
+	cr_assert_eq(another.head, stored.members);
+	cr_assert_eq(another.jump[0], 0xe9);
+	memcpy(&distance, another.jump + 1, sizeof distance);
+	cr_assert_eq(distance, 256 + 8 - LINK_AT - DETOUR_JUMP_BYTES, "from the last one's link");
+	another.code += UINT64_C(4) << 30;
+	cr_assert_eq(chain_join(stored.members, &another), -WM_E_DETOUR_REACH);
 }

@@ -161,6 +161,10 @@ Test(pun, is_refused_only_as_near_to_what_may_be_a_stack)
 	cr_assert_eq(take_there(data - 2 * PAGE_BYTES, &landing), -WM_E_PUN_GROWTH);
 	cr_assert_eq(take_there(data - PUN_DATA_ROOM - PAGE_BYTES, &landing), 0);
 	cr_assert_eq(take_there(data + PAGE_BYTES, &landing), 0);
+	/* less than that lies below it at all */
+	map_at(PUN_DATA_ROOM / 2, PROT_READ | PROT_WRITE);
+	cr_assert_eq(take(PUN_DATA_ROOM / 4 + 0x40000000, 1, "\0\0\0\xc0", 4, &landing),
+		     -WM_E_PUN_GROWTH);
 }
 
 struct below {
@@ -235,11 +239,37 @@ Test(pun, landings_share_pages)
 
 Test(pun, one_across_two_pages_has_both)
 {
-	uintptr_t landing;
+	uintptr_t landing, other;
 
 	cr_assert_eq(take(0x10000000ff9, 1, "\0\0\0\xc0", 4, &landing), 0);
 	cr_assert_eq(landing % PAGE_BYTES, 0xffe);
 	cr_assert_eq(pun_mapped(), 2 * PAGE_BYTES);
+	/* nobody else has any of it; when it is given back, another has it */
+	cr_assert_eq(take_there(landing + 2, &other), -WM_E_PUN_TAKEN);
+	pun_untake(landing);
+	cr_assert_eq(take_there(landing, &other), 0);
+	cr_assert_eq(pun_mapped(), 2 * PAGE_BYTES);
+}
+
+Test(pun, lies_in_one_page_if_there_is_the_choice)
+{
+	uintptr_t landing;
+
+	cr_assert_eq(take(0x70000000ff8, 2, "\0\0\xc0", 3, &landing), 0);
+	cr_assert_eq(landing, 0x70000001000 - 0x40000000);
+	cr_assert_eq(take(0x71000000ff6, 2, "\0\0\xc0", 3, &landing), 0);
+	cr_assert_eq(landing, 0x71000000ffb - 0x40000000);
+	cr_assert_eq(pun_mapped(), 2 * PAGE_BYTES);
+}
+
+Test(pun, leads_to_what_its_bytes_say_alone)
+{
+	uintptr_t data = 0x60000000000, landing;
+
+	cr_assert_eq(take(data, 1, "\0\0\xc0", 3, &landing), -WM_E_PUN_OUTSIDE, "too few stay");
+	map_at(data, PROT_READ);
+	cr_assert_eq(take_there(data + PAGE_BYTES - 1, &landing), -WM_E_PUN_TAKEN);
+	cr_assert_eq(take_there(data + PAGE_BYTES, &landing), 0);
 }
 
 Test(pun, its_memory_is_bounded)
