@@ -404,6 +404,7 @@ uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
 	struct detour_result unused = { 0 };
 	uint32_t left;
 
+	waits = 0;
 	if (!may_be_inert)
 		return 0;
 	result = result ? result : &unused;

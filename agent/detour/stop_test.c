@@ -336,31 +336,50 @@ static void *sleep_until_told(void *data)
 	return NULL;
 }
 
-Test(stop, refuses_where_a_debugger_is)
-{
-	struct detour_result result;
-	union trial_record record;
+/* A thread that sleeps, and a process that traces it. */
+struct traced {
 	pthread_t thread;
 	pid_t tid, tracer;
+	int go;
+};
+
+static void trace_one(struct traced *traced)
+{
 	int ready[2], go[2];
 	char byte;
 
-	trial_begin();
-	trial_compose(&record, &trial_victim_wish);
-	cr_assert_eq(pthread_create(&thread, NULL, sleep_until_told, &tid), 0);
+	cr_assert_eq(pthread_create(&traced->thread, NULL, sleep_until_told, &traced->tid), 0);
 	trial_await(&held);
 	cr_assert_eq(pipe(ready) | pipe(go), 0);
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
-	tracer = fork();
-	if (!tracer) {
-		byte = ptrace(PTRACE_SEIZE, tid, 0, 0) ? 'n' : 'y';
+	traced->tracer = fork();
+	if (!traced->tracer) {
+		byte = ptrace(PTRACE_SEIZE, traced->tid, 0, 0) ? 'n' : 'y';
 		if (write(ready[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1)
 			_exit(1);
 		_exit(0);
 	}
+	traced->go = go[1];
 	cr_assert_eq(read(ready[0], &byte, 1), 1);
 	if (byte != 'y')
 		cr_skip_test("ptrace is not allowed here");
+}
+
+static void trace_no_more(const struct traced *traced)
+{
+	cr_assert_eq(write(traced->go, "g", 1), 1);
+	waitpid(traced->tracer, NULL, 0);
+}
+
+Test(stop, refuses_where_a_debugger_is)
+{
+	struct detour_result result;
+	union trial_record record;
+	struct traced traced;
+
+	trial_begin();
+	trial_compose(&record, &trial_victim_wish);
+	trace_one(&traced);
 	cr_assert_eq(trial_place(&record), 0);
 	cr_assert_eq(trial_commit(&result), -WM_E_TRACED);
 	cr_assert_eq(result.refused, 1);
@@ -369,11 +388,27 @@ Test(stop, refuses_where_a_debugger_is)
 	cr_assert_eq(trial_told.refusal[0].address, (uintptr_t)trial_victim);
 	cr_assert_eq(trial_victim(1), 2);
 	cr_assert_eq(trial_events(0), 0);
-	cr_assert_eq(write(go[1], "g", 1), 1);
-	waitpid(tracer, NULL, 0);
+	trace_no_more(&traced);
 	trial_arm_detour(&trial_victim_wish);
 	trial_tell(&let_on);
-	pthread_join(thread, NULL);
+	pthread_join(traced.thread, NULL);
+}
+
+/* The agent stays for as long as detour_waits(), and no longer. */
+Test(stop, waits_with_disarming_for_a_debugger_to_be_gone)
+{
+	struct traced traced;
+
+	trial_begin();
+	trial_arm_detour(&trial_victim_wish);
+	trace_one(&traced);
+	cr_assert_eq(trial_let_go(), 1);
+	cr_assert(detour_waits());
+	trace_no_more(&traced);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_not(detour_waits());
+	trial_tell(&let_on);
+	pthread_join(traced.thread, NULL);
 }
 
 /* ---- many ---- */
