@@ -247,13 +247,16 @@ Test(span, a_punned_jump_never_ends_in_a_marker)
 Test(span, a_punned_jump_prefers_to_lead_where_nothing_is)
 {
 	static const uint8_t below[] = { 0x00, 0x00, 0x00, 0xc0 }, above[] = { 0, 0, 0, 0x10 },
-			     both[] = { 0x00, 0x00, 0x10, 0xc0 };
+			     both[] = { 0x00, 0x00, 0x10, 0xc0 }, beyond[] = { 0, 0, 0, 0x60 };
 
 	cr_assert_eq(pun_rank(0x555500000000, 1, below, 4, false), PUN_GOOD);
 	cr_assert_eq(pun_rank(0x555500000000, 1, above, 4, false), PUN_POOR);
 	/* code that lies at 4 MiB has nothing below */
 	cr_assert_eq(pun_rank(0x400000, 1, below, 4, true), PUN_NEVER);
 	cr_assert_eq(pun_rank(0x400000, 1, above, 4, true), PUN_POOR);
+	cr_assert_eq(pun_rank(0x80000000, 1, below, 4, true), PUN_POOR);
+	cr_assert_eq(pun_rank(0x400000, 1, beyond, 4, false), PUN_FAIR, "above the heap");
+	cr_assert_eq(pun_rank(0x400000, 5, below, 0, false), PUN_NEVER, "it needs none");
 	/* one byte is free: for the distance's lowest, or for a prefix, and then the fourth counts */
 	cr_assert_eq(pun_rank(0x555500000000, 2, both, 3, false), PUN_POOR);
 	cr_assert_eq(pun_rank(0x555500000000, 2, both, 4, false), PUN_GOOD);
