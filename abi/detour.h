@@ -42,6 +42,13 @@
  * nothing: its link. It becomes a jump to the next one's event when that is armed, and so on; the last that
  * is linked goes on to its moved instructions.
  *
+ * Points that are too near to each other for a jump each have a common span: their detours have the same span,
+ * and each knows all the points (struct detour_link). They are one chain, too. In a trampoline the moved
+ * instructions have a link at every point but its own, whose link is behind its event. A link that stands leads to
+ * the first event at that point, or at the trampoline's own point to the next one there. So whoever comes in by
+ * the first trampoline passes every event in the order of the points, changing over to the trampoline of each,
+ * and runs each moved instruction once, in some trampoline or other.
+ *
  * Where no jump can stand, a breakpoint may, if it is asked for (TIER_BREAKPOINT): the span is one instruction,
  * of which the first byte is written. A thread that blocks SIGTRAP would be killed there, so with such
  * detours come guards: two detours that lead from libc's pthread_sigmask() and sigaction() to the agent's own.
@@ -71,8 +78,9 @@
 #define DETOUR_LINK                                                                                \
 	{                                                                                          \
 		0x0f, 0x1f, 0x44, 0x00, 0x00                                                       \
-	}		 /* nopl 0(%rax,%rax), one instruction */
-#define DETOUR_PUN_MAX 4 /* bytes of a distance */
+	}		    /* nopl 0(%rax,%rax), one instruction */
+#define DETOUR_CHAIN_MAX 16 /* events in one */
+#define DETOUR_PUN_MAX 4    /* bytes of a distance */
 #define DETOUR_MEMORY_MAX_BYTES (64u << 20)
 
 enum detour_tier {
@@ -108,6 +116,12 @@ struct detour_move {
 	uint16_t to;   /* offset in the code */
 };
 
+/* Where the moved copy has room for a jump to the events of another point. */
+struct detour_link {
+	uint16_t point; /* offset in the span */
+	uint16_t at;	/* offset in the code, of DETOUR_LINK */
+};
+
 #define DETOUR_RETURN 1	      /* the function's return is an event too: types[1] */
 #define DETOUR_SECRETIVE 2    /* no event at the point itself, the return alone is wanted */
 #define DETOUR_RETURN_FLOAT 4 /* what is returned lies in %xmm0 */
@@ -119,7 +133,7 @@ struct detour_move {
 
 /*
  * One detour of a CONTROL_PLACE message, padded to 8 bytes. Behind it, without gaps: the code, padded to
- * 8 bytes; the fixups; the moves, padded to 8 bytes; the texts (abi/site.h, with kind 'm', or 'b' and 'e'
+ * 8 bytes; the fixups; the moves, padded to 8 bytes; the links, in order of their points, padded to 8 bytes; the texts (abi/site.h, with kind 'm', or 'b' and 'e'
  * where the return is wanted, and way 'd'), NUL-terminated: the event's, then the return's; padded to 8.
  */
 struct control_detour {
@@ -130,7 +144,7 @@ struct control_detour {
 	uint8_t flags;
 	int8_t relay; /* 0: none; else the filler begins at address + 2 + relay */
 	uint8_t pun; /* 0: none; else how many bytes behind the span stay and may end the distance */
-	uint8_t reserved;
+	uint8_t link_count; /* of the other points of a common span; 0: it is this one's alone */
 	uint64_t address;   /* of the span, where the jump will stand */
 	uint64_t point;	    /* the probed address itself; in or at the end of the span */
 	uint64_t semaphore; /* 16 bits, counted up while armed; 0: none */
@@ -142,6 +156,43 @@ struct control_detour {
 	uint32_t guard_bytes; /* of a guarded function, from the point on */
 };
 
+/* The links of a whole record. */
+static inline const struct detour_link *detour_links(const struct control_detour *detour)
+{
+	uintptr_t at = (uintptr_t)(detour + 1);
+
+	at += (detour->code_bytes + 7u) & ~7u;
+	at += detour->fixup_count * sizeof(struct detour_fixup);
+	at += (detour->move_count * sizeof(struct detour_move) + 7u) & ~(uintptr_t)7;
+	return (const struct detour_link *)at;
+}
+
+/* Whether an offset in its span is one of the points that it knows. */
+static inline int detour_has_point(const struct control_detour *detour, uint64_t offset)
+{
+	const struct detour_link *links = detour_links(detour);
+	unsigned int i = 0;
+
+	if (detour->point - detour->address == offset)
+		return 1;
+	while (i < detour->link_count && links[i].point != offset)
+		i++;
+	return i < detour->link_count;
+}
+
+/* Whether both know the same points of the same span, as a chain's do. */
+static inline int detour_same_points(const struct control_detour *a, const struct control_detour *b)
+{
+	const struct detour_link *links = detour_links(a);
+	unsigned int i = 0;
+
+	if (a->link_count != b->link_count || !detour_has_point(b, a->point - a->address))
+		return 0;
+	while (i < a->link_count && detour_has_point(b, links[i].point))
+		i++;
+	return i == a->link_count;
+}
+
 struct control_place {
 	uint32_t count;
 	uint32_t reserved;
@@ -149,6 +200,7 @@ struct control_place {
 
 _Static_assert(sizeof(struct detour_fixup) == 16, "fixed");
 _Static_assert(sizeof(struct detour_move) == 4, "fixed");
+_Static_assert(sizeof(struct detour_link) == 4, "fixed");
 _Static_assert(sizeof(struct control_detour) == 128, "fixed");
 
 #endif

@@ -301,6 +301,27 @@ static int point_settle(const struct sweep *sweep, uint64_t point, bool is_entry
 	return 0;
 }
 
+int span_find_common(const struct sweep *sweep, uint64_t point, bool is_entry, uint64_t start,
+		     const uint64_t *points, unsigned int count, struct span *span)
+{
+	int err = point_settle(sweep, point, is_entry, span);
+
+	if (err)
+		return err;
+	point = span->point;
+	/* all instructions up to the last point */
+	span->point = points[count - 1];
+	err = span_try(sweep, start, SPAN_JUMP_BYTES, span);
+	span->point = point;
+	if (err)
+		return err;
+	if (span->bytes > DETOUR_SPAN_MAX)
+		return refuse(span, -WM_E_DETOUR_TAKEN, "%s", "");
+	span->points = points;
+	span->point_count = count;
+	return 0;
+}
+
 int span_find_breakpoint(const struct sweep *sweep, uint64_t point, bool is_entry,
 			 struct span *span)
 {

@@ -24,6 +24,8 @@ struct span {
 	unsigned int bytes;
 	unsigned int kept; /* bytes behind it that a punned jump ends in; 0: it isn't punned */
 	enum detour_tier tier;
+	const uint64_t *points; /* of a common span, all of them; NULL: there is only the one */
+	unsigned int point_count;
 	unsigned int insn_count;
 	struct move_insn insns[SPAN_INSNS_MAX];
 	bool keeps_flags;		/* what the flags hold at the point is still wanted */
@@ -42,6 +44,13 @@ int span_find_whole(const struct sweep *sweep, uint64_t point, bool is_entry, st
  * a process only.
  */
 int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, struct span *span);
+
+/*
+ * Likewise, the span that begins at `start` and has room for all of these points, in order, the last of
+ * which may lie at its end. `point` is one of them, or has its endbr64 before it. They stay the caller's.
+ */
+int span_find_common(const struct sweep *sweep, uint64_t point, bool is_entry, uint64_t start,
+		     const uint64_t *points, unsigned int count, struct span *span);
 
 /*
  * The span for a breakpoint there: one instruction, of which the first byte will be written; so it doesn't

@@ -114,6 +114,42 @@ Test(span, takes_a_relay_where_there_is_filler)
 	refused("crossed", 0, WM_E_SPAN_TARGET, "at +2");
 }
 
+/* One span for these offsets; the first is the entry if it is 0. */
+static int common(const char *name, unsigned int start, const unsigned int *offsets,
+		  unsigned int count)
+{
+	static uint64_t points[8];
+	uint64_t address = address_of(name);
+
+	for (unsigned int i = 0; i < count; i++)
+		points[i] = address + offsets[i];
+	return span_find_common(&sweep, points[0], !offsets[0], address + start, points, count,
+				&span);
+}
+
+Test(span, several_points_have_one_that_nothing_enters_but_at_its_start)
+{
+	const unsigned int inside[] = { 0, 1, 4, 7 }, end[] = { 1, 8 }, loop[] = { 2, 5 },
+			   behind[] = { 5, 6 }, call[] = { 4, 9 };
+
+	cr_assert_eq(common("several", 0, inside, 4), 0);
+	cr_assert_eq(span.address, address_of("several"));
+	cr_assert_eq(span.bytes, 7);
+	cr_assert_eq(span.point, address_of("several"));
+	cr_assert_eq(span.point_count, 4);
+	cr_assert_eq(span.tier, TIER_SEVERAL);
+	cr_assert_eq(common("several", 1, end, 2), 0);
+	cr_assert_eq(span.bytes, 7);
+	/* what follows it is jumped to: a point at its end is no other's */
+	cr_assert_eq(common("probed_loop", 0, loop, 2), 0);
+	cr_assert_eq(span.bytes, 5);
+	cr_assert_eq(span.point, address_of("probed_loop") + 2);
+	cr_assert_eq(common("probed_loop", 0, behind, 2), -WM_E_SPAN_TARGET);
+	cr_assert_eq(common("probed_loop", 5, behind, 2), -WM_E_SPAN_TARGET);
+	/* nor does anything follow a call */
+	cr_assert_eq(common("probed_call", 4, call, 2), -WM_E_SPAN_INSTRUCTION);
+}
+
 static bool is_claimed(const void *data, uint64_t start, uint64_t end)
 {
 	const struct image_range *claimed = data;

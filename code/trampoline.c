@@ -49,6 +49,27 @@ static int event_emit(struct trampoline *trampoline, const struct code_place *pl
 	return err;
 }
 
+/* What happens before the instruction at `at`, or at the end: this one's event, room for others'. */
+static int point_emit(struct trampoline *trampoline, const struct code_place *place,
+		      const struct span *span, uint64_t at)
+{
+	static const uint8_t link[] = DETOUR_LINK;
+	struct control_detour *detour = &trampoline->detour;
+
+	if (at == span->point)
+		return event_emit(trampoline, place, span);
+	for (unsigned int i = 0; i < span->point_count; i++) {
+		if (span->points[i] != at)
+			continue;
+		trampoline->links[detour->link_count++] = (struct detour_link){
+			.point = (uint16_t)(at - span->address),
+			.at = trampoline->emit.bytes,
+		};
+		emit_bytes(&trampoline->emit, link, sizeof(link));
+	}
+	return 0;
+}
+
 static int code_emit(struct trampoline *trampoline, const struct code_place *place,
 		     const struct span *span)
 {
@@ -60,8 +81,7 @@ static int code_emit(struct trampoline *trampoline, const struct code_place *pla
 	for (unsigned int i = 0; i < span->insn_count; i++) {
 		const struct move_insn *insn = &span->insns[i];
 
-		if (at == span->point)
-			err = event_emit(trampoline, place, span);
+		err = point_emit(trampoline, place, span, at);
 		if (err)
 			return err;
 		trampoline->moves[i] = (struct detour_move){
@@ -72,8 +92,7 @@ static int code_emit(struct trampoline *trampoline, const struct code_place *pla
 		goes_on = move_judge(insn) == MOVE_CAN;
 		at += insn->decoded.length;
 	}
-	if (at == span->point)
-		err = event_emit(trampoline, place, span);
+	err = point_emit(trampoline, place, span, at);
 	if (goes_on) {
 		EMIT(emit, JMP_NEAR);
 		emit_distance(emit, span->address + span->bytes, 0);
@@ -173,6 +192,25 @@ int trampoline_compose(const struct sweep *sweep, const struct code_place *place
 	return compose(trampoline, sweep, place, &span);
 }
 
+int trampoline_compose_common(const struct sweep *sweep, const struct code_place *place,
+			      uint64_t start, const uint64_t *points, unsigned int count,
+			      struct trampoline *trampoline)
+{
+	struct span span;
+	int err;
+
+	begin(trampoline);
+	if (count > DETOUR_CHAIN_MAX)
+		return refuse(trampoline, -WM_E_DETOUR_TAKEN, "");
+	err = place->wants_return ? return_check(sweep, place) : 0;
+	if (err)
+		return refuse(trampoline, err, "");
+	err = span_find_common(sweep, place->address, place->is_entry, start, points, count, &span);
+	if (err)
+		return refuse(trampoline, err, span.detail);
+	return compose(trampoline, sweep, place, &span);
+}
+
 int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint64_t bytes,
 			     uint8_t guard, struct trampoline *trampoline)
 {
@@ -213,6 +251,7 @@ size_t trampoline_write(const struct trampoline *trampoline, uint64_t base, cons
 	size_t bytes = sizeof(detour) + padded(detour.code_bytes) +
 		       detour.fixup_count * sizeof(struct detour_fixup) +
 		       padded(detour.move_count * sizeof(struct detour_move)) +
+		       padded(detour.link_count * sizeof(struct detour_link)) +
 		       padded(text_bytes + return_bytes);
 	uint8_t *at = buffer;
 
@@ -232,6 +271,7 @@ size_t trampoline_write(const struct trampoline *trampoline, uint64_t base, cons
 		append(&at, &fixup, sizeof(fixup));
 	}
 	append(&at, trampoline->moves, detour.move_count * sizeof(struct detour_move));
+	append(&at, trampoline->links, detour.link_count * sizeof(struct detour_link));
 	memcpy(at, text, text_bytes);
 	if (return_text)
 		memcpy(at + text_bytes, return_text, return_bytes);

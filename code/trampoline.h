@@ -34,6 +34,7 @@ struct trampoline {
 	struct control_detour detour; /* but for `bytes` */
 	struct emit emit;
 	struct detour_move moves[DETOUR_MOVES_MAX];
+	struct detour_link links[DETOUR_CHAIN_MAX];
 	char detail[TRAMPOLINE_DETAIL_BYTES]; /* of a refusal, or "" */
 	bool is_for_breakpoint; /* refused, but a breakpoint could be had, were it asked for */
 };
@@ -44,6 +45,11 @@ struct trampoline {
  */
 int trampoline_compose(const struct sweep *sweep, const struct code_place *place,
 		       struct trampoline *trampoline);
+
+/* Likewise, in a common span: see span_find_common(). Never a breakpoint. */
+int trampoline_compose_common(const struct sweep *sweep, const struct code_place *place,
+			      uint64_t start, const uint64_t *points, unsigned int count,
+			      struct trampoline *trampoline);
 
 /*
  * The detour of a function of libc's that the agent guards: one of DETOUR_GUARDS.

@@ -54,9 +54,9 @@ static bool is_in_claim(const struct control_detour *detour, uint64_t start, uin
 /* Whether they can be a chain: as the agent sees it (agent/detour/chain.c). */
 static bool is_fellow(const struct control_detour *a, const struct control_detour *b)
 {
-	return a->address == b->address && a->point == b->point && a->span_bytes == b->span_bytes &&
-	       a->relay == b->relay && a->pun == b->pun && a->tier == b->tier && a->link_at &&
-	       b->link_at;
+	return a->address == b->address && a->span_bytes == b->span_bytes &&
+	       detour_same_points(a, b) && a->relay == b->relay && a->pun == b->pun &&
+	       a->tier == b->tier && a->link_at && b->link_at;
 }
 
 static bool are_apart(const struct control_detour *a, const struct control_detour *b)
@@ -169,6 +169,149 @@ static size_t holder_of(const struct near *near, const struct control_detour *de
 					: found;
 }
 
+/* ---- common spans ---- */
+
+/* Those that are to have one span. */
+struct party {
+	size_t members[DETOUR_CHAIN_MAX];
+	struct control_detour *before[DETOUR_CHAIN_MAX]; /* their records so far */
+	unsigned int count;
+	uint64_t start;
+	uint64_t points[DETOUR_CHAIN_MAX]; /* in order */
+	unsigned int point_count;
+};
+
+static bool is_member(const struct party *party, size_t number)
+{
+	unsigned int i = 0;
+
+	while (i < party->count && party->members[i] != number)
+		i++;
+	return i < party->count;
+}
+
+/* Returns false where it can't be one of them. */
+static bool party_add(const struct near *near, struct party *party, size_t number)
+{
+	const struct asked *asked = &near->asked->all[number];
+	unsigned int at = 0;
+
+	if (party->count == DETOUR_CHAIN_MAX || !asked->spec || !asked->detour->link_at ||
+	    asked->detour->tier == TIER_BREAKPOINT)
+		return false;
+	party->members[party->count++] = number;
+	while (at < party->point_count && party->points[at] < asked->detour->point)
+		at++;
+	if (at < party->point_count && party->points[at] == asked->detour->point)
+		return true;
+	memmove(&party->points[at + 1], &party->points[at],
+		(party->point_count - at) * sizeof(party->points[0]));
+	party->points[at] = asked->detour->point;
+	party->point_count++;
+	return true;
+}
+
+/* All that hold some of [start, end) and aren't in it yet. Returns how many; -1: one can't. */
+static int party_take(const struct near *near, struct party *party, uint64_t start, uint64_t end)
+{
+	size_t at = edge_next(near, edge_from(near, start), end);
+	int count = 0;
+
+	for (; at < near->edge_count; at = edge_next(near, at + 1, end)) {
+		size_t number = near->edges[at].number;
+
+		if (near->states[number] != STATE_HELD || is_member(party, number) ||
+		    !is_in_claim(near->asked->all[number].detour, start, end))
+			continue;
+		if (!party_add(near, party, number))
+			return -1;
+		count++;
+	}
+	return count;
+}
+
+static bool member_compose(const struct near *near, const struct party *party, unsigned int which)
+{
+	struct code_place place;
+
+	asked_place(&near->asked->all[party->members[which]], &place);
+	return !trampoline_compose_common(near->sweep, &place, party->start, party->points,
+					  party->point_count, near->trampoline);
+}
+
+/* Until the span that has room for all of them is in nobody else's way. */
+static bool party_gather(const struct near *near, struct party *party)
+{
+	const struct control_detour *detour = &near->trampoline->detour;
+	int more = 1;
+
+	while (more > 0) {
+		/* what comes to the first point comes to all of them, or what comes to some span's start */
+		uint64_t lone = party->points[0];
+
+		for (unsigned int i = 0; i < party->count; i++) {
+			uint64_t at = near->asked->all[party->members[i]].detour->address;
+
+			lone = at < lone ? at : lone;
+		}
+		party->start = party->points[0];
+		if (!member_compose(near, party, 0)) {
+			party->start = lone;
+			if (lone == party->points[0] || !member_compose(near, party, 0))
+				return false;
+		}
+		more = party_take(near, party, detour->address, claim_end(detour));
+	}
+	return !more;
+}
+
+/* All their records for the common span, or those that they had. 1; 0; -ENOMEM. */
+static int party_record(struct near *near, struct party *party)
+{
+	unsigned int made = 0;
+	int err = 0;
+
+	for (; made < party->count && !err; made++) {
+		struct asked *asked = &near->asked->all[party->members[made]];
+		struct code_place place;
+
+		party->before[made] = asked->detour;
+		asked->detour = NULL;
+		asked_place(asked, &place);
+		err = member_compose(near, party, made)
+			      ? asked_record(asked, &place, near->trampoline)
+			      : -WM_E_DETOUR_TAKEN;
+	}
+	for (unsigned int i = 0; i < made; i++) {
+		struct asked *asked = &near->asked->all[party->members[i]];
+
+		free(err ? asked->detour : party->before[i]);
+		if (err)
+			asked->detour = party->before[i];
+	}
+	return !err ? 1 : err == -ENOMEM ? err : 0;
+}
+
+/* One span for this one and all that are in its way. 1: they have it; 0; -ENOMEM. */
+static int join(struct near *near, size_t number)
+{
+	const struct control_detour *detour = near->asked->all[number].detour;
+	struct party party = { 0 };
+	int done;
+
+	if (!party_add(near, &party, number) ||
+	    party_take(near, &party, detour->address, claim_end(detour)) <= 0 ||
+	    !party_gather(near, &party))
+		return 0;
+	done = party_record(near, &party);
+	for (unsigned int i = 0; i < party.count && done == 1; i++) {
+		near->states[party.members[i]] = STATE_HELD;
+		if (edge_add(near, party.members[i]))
+			done = -ENOMEM;
+	}
+	return done;
+}
+
 /* ---- settling ---- */
 
 /* The record for a span that is clear of all that is held. 1: it has one now; 0; -ENOMEM. */
@@ -246,7 +389,9 @@ static int settle(struct near *near, size_t number)
 		near->states[number] = STATE_HELD;
 		return 0;
 	}
-	done = step_aside(near, number);
+	done = join(near, number);
+	if (!done)
+		done = step_aside(near, number);
 	if (!done)
 		done = push_aside(near, number, holder);
 	return done ? (done < 0 ? done : 0) : refuse(near, number, holder);

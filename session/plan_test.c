@@ -46,6 +46,11 @@ __asm__(".section .plan_filler, \"ax\"\n.globl plan_filler_one, plan_filler_two\
 	"plan_filler_two:\n.cfi_startproc\nmov %edi, %eax\nret\n.cfi_endproc\n"
 	".size plan_filler_two, 3\n.text\n");
 
+/* Four instructions shorter than a jump, and nothing comes in between. */
+__asm__(".section .plan_close, \"ax\"\n.globl plan_close\n.type plan_close, @function\n"
+	"plan_close:\n.cfi_startproc\nmov %edi, %eax\nnop\nadd $1, %eax\nnop\nret\n.cfi_endproc\n"
+	".size plan_close, 8\n.text\n");
+
 /* Nowhere else can a jump for the entry stand, and none ends in what follows its first instruction. */
 __asm__(".section .plan_narrow, \"ax\"\n.globl plan_narrow\n.type plan_narrow, @function\n"
 	".skip 140, 0xf4\nplan_narrow:\n.cfi_startproc\nmov %edi, %eax\nadd $1, %eax\nret\n.cfi_endproc\n"
@@ -289,20 +294,65 @@ Test(plan, two_that_share_filler_have_each_its_own_part)
 	cr_assert_leq(relay + 5, two->address);
 }
 
+static void ask_inside(const char *name, unsigned int offset, const char *more)
+{
+	const struct code_symbols *all = code_module_symbols(&module);
+	char text[128];
+
+	for (size_t i = 0; i < all->count; i++) {
+		if (strcmp(all->all[i].name, name) != 0)
+			continue;
+		snprintf(text, sizeof(text), "addr:/proc/self/exe+0x%" PRIx64 "%s",
+			 all->all[i].address + offset, more);
+		cr_assert_eq(spec_add(&specs, text), 0);
+	}
+}
+
+static void common_span(size_t count)
+{
+	const struct control_detour *first = detour_of(0);
+
+	cr_assert_eq(plan->place_count, count);
+	cr_assert_eq(plan->refused_count, 0);
+	for (size_t i = 0; i < count; i++) {
+		cr_assert_eq(detour_of(i)->address, first->address);
+		cr_assert_eq(detour_of(i)->span_bytes, first->span_bytes);
+		cr_assert(detour_same_points(detour_of(i), first));
+	}
+}
+
+Test(plan, points_too_near_to_each_other_have_one_span)
+{
+	ask_inside("plan_close", 3, "");
+	ask_inside("plan_close", 6, "");
+	cr_assert_eq(spec_add(&specs, "func:plan_close"), 0);
+	ask_inside("plan_close", 2, "");
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	common_span(4);
+	cr_assert_eq(detour_of(0)->link_count, 3);
+	cr_assert_eq(detour_of(0)->address, detour_of(2)->point);
+	for (size_t i = 0; i < 4; i++)
+		cr_assert_eq(specs.all[i].placed, 1);
+}
+
+Test(plan, one_more_event_at_a_point_of_a_common_span_is_in_it)
+{
+	cr_assert_eq(spec_add(&specs, "func:plan_close"), 0);
+	ask_inside("plan_close", 2, "");
+	cr_assert_eq(spec_add(&specs, "func:plan_close/rdi:i32/"), 0);
+	cr_assert_eq(plan_make(&plan, &specs, &module, NULL, NULL), 0);
+	common_span(3);
+	cr_assert_eq(detour_of(0)->link_count, 1);
+}
+
 /* A breakpoint in the middle of the only span that the function's entry has. */
 static void ask_for_both(int breakpoint_first)
 {
-	const struct code_symbols *all = code_module_symbols(&module);
-	const char *entry = "func:plan_narrow";
-	char inside[128] = "";
-
-	for (size_t i = 0; i < all->count; i++)
-		if (!strcmp(all->all[i].name, "plan_narrow"))
-			snprintf(inside, sizeof(inside),
-				 "addr:/proc/self/exe+0x%" PRIx64 "/breakpoint=always/",
-				 all->all[i].address + 2);
-	cr_assert_eq(spec_add(&specs, breakpoint_first ? inside : entry), 0);
-	cr_assert_eq(spec_add(&specs, breakpoint_first ? entry : inside), 0);
+	if (breakpoint_first)
+		ask_inside("plan_narrow", 2, "/breakpoint=always/");
+	cr_assert_eq(spec_add(&specs, "func:plan_narrow"), 0);
+	if (!breakpoint_first)
+		ask_inside("plan_narrow", 2, "/breakpoint=always/");
 }
 
 Test(plan, of_two_that_cannot_stand_together_the_later_is_refused_by_the_name_of_the_earlier)

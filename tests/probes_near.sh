@@ -44,8 +44,57 @@ grep -q 'refused  another event stands in the way of this one: near:near_wall at
 says "near:near_wall at -2"
 expect "calls of near_wall" "$(count near.trace near:near_wall)" 200
 
-# Some at neighbouring instructions.
-agree func:near_sum "$(at near_one)" "$(at near_two)" "$(at near_three)" "$(at near_four)"
-expect "calls of near_sum" "$(count near.trace near:near_sum)" 200
+# At neighbouring instructions: each has its own, in the order in which they are run, with what it sees there.
+all=(func:near_sum/rdi:i32/)
+for point in one two three four; do
+	spec=$(at near_$point)
+	all+=("$spec/rax:i32/")
+	names+=" near:+${spec#*+}"
+done
+agree "${all[@]}"
+grep -q '^5 of 5 places' listed || fail "not all can be had: $(cat listed)"
+"$waymark" dump near.trace | awk -v names="near:near_sum$names" '
+	BEGIN { count = split(names, name, " ") }
+	{
+		thread = $4
+		at = next_of[thread] + 0
+		sub(/:$/, "", $5)
+		value = $9 + 0
+		if ($5 != name[at + 1]) { print "at " NR ": " $0; exit 1 }
+		if (at == 0) n[thread] = value
+		wanted = at == 0 ? n[thread] : at < 4 ? n[thread] + 1 : 3 * (n[thread] + 1)
+		if (value != wanted) { print "value at " NR ": " $0; exit 1 }
+		next_of[thread] = (at + 1) % count
+		seen++
+	}
+	END { if (seen != 1000) { print "events: " seen; exit 1 } }' >order ||
+	fail "their order or values: $(cat order; "$waymark" dump near.trace | head -12)"
+
+# Attached and let go while threads run through them; two sessions with the same.
+start ./near 0 4 >said
+sleep 0.2
+specs=()
+for spec in "${all[@]}"; do specs+=(-e "$spec"); done
+for i in 1 2 3; do
+	rm -rf one.trace two.trace
+	timeout 60 "$waymark" record -o one.trace --for 200ms "${specs[@]}" -p "$pid" >/dev/null 2>words.one &
+	first=$!
+	timeout 60 "$waymark" record -o two.trace --for "$((i * 80))ms" "${specs[@]}" -p "$pid" >/dev/null 2>words ||
+		fail "the second session: $(cat words)"
+	wait $first || fail "the first session: $(cat words.one)"
+	for trace in one two; do
+		timeout 60 "$waymark" report $trace.trace >report
+		for name in near:near_sum $names; do
+			grep -qF "$name" report || fail "$name is missing in $trace.trace"
+		done
+	done
+done
+same_bytes "$pid" '/near$' "the sessions"
+kill -TERM "$pid"
+for i in {1..100}; do
+	[ -s said ] && break
+	sleep 0.1
+done
+expect "what the program computed" "$(cat said)" right
 
 exit "$failed"

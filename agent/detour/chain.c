@@ -10,15 +10,16 @@
 
 #include <string.h>
 
-#define CHAIN_MAX 16
+#define REACH_MAX (INT32_MAX - 2 * DETOUR_CODE_MAX)
 
 static int is_fellow(const struct control_detour *a, const struct control_detour *b)
 {
 	size_t bytes = detour_owned(a) + (a->relay ? DETOUR_RELAY_BYTES : 0);
 
-	return a->address == b->address && a->point == b->point && a->span_bytes == b->span_bytes &&
-	       a->relay == b->relay && a->pun == b->pun && a->tier == b->tier && a->link_at &&
-	       b->link_at && !memcmp(a->original, b->original, bytes);
+	return a->address == b->address && a->span_bytes == b->span_bytes &&
+	       detour_same_points(a, b) && a->relay == b->relay && a->pun == b->pun &&
+	       a->tier == b->tier && a->link_at && b->link_at &&
+	       !memcmp(a->original, b->original, bytes);
 }
 
 struct detour *chain_find(const struct control_detour *record)
@@ -32,24 +33,17 @@ struct detour *chain_find(const struct control_detour *record)
 
 int chain_join(struct detour *head, struct detour *detour)
 {
-	struct detour *last = head;
-	unsigned int count = 1;
-	uintptr_t link;
-	int64_t far;
-	int32_t near;
+	unsigned int count = 0;
 
-	for (; last->next_member; last = last->next_member)
+	for (const struct detour *d = head; d; d = d->next_member) {
+		int64_t far = (int64_t)(detour->code - d->code);
+
+		if (far > REACH_MAX || far < -REACH_MAX)
+			return -WM_E_DETOUR_REACH;
 		count++;
-	if (count >= CHAIN_MAX)
+	}
+	if (count >= DETOUR_CHAIN_MAX)
 		return -WM_E_DETOUR_TAKEN;
-	link = last->code + last->record->link_at;
-	far = (int64_t)(detour->code + detour->record->event_at - link - DETOUR_JUMP_BYTES);
-	near = (int32_t)far;
-	if (near != far)
-		return -WM_E_DETOUR_REACH;
-	detour->jump[0] = 0xe9;
-	memcpy(detour->jump + 1, &near, sizeof near);
-	detour->jump_bytes = DETOUR_JUMP_BYTES;
 	detour->head = head;
 	return 0;
 }

@@ -2,19 +2,15 @@
 #include "agent/detour/trial.h"
 
 #include "agent/control/lock.h"
-#include "agent/detour/stop.h"
 #include "agent/marker/bed.h"
 #include "agent/store/store.h"
 
 #include <waymark/error.h>
 
 #include <criterion/criterion.h>
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define OTHER_LANE 1u
 
@@ -324,6 +320,183 @@ Test(chain, damaged_links_are_refused)
 	cr_assert_eq(trial_place(&bad), -WM_E_PROTOCOL, "past the end");
 }
 
+/* ---- several points in one span ---- */
+
+#define POINTS 3
+
+static const char *const point_names[POINTS] = { "first", "second", "third" };
+
+/* Of trial_victim's: before its first instruction, before its second, behind both. */
+static struct trial_wish pointed(unsigned int which)
+{
+	static const uint8_t points[POINTS] = { 0, 3, 7 };
+	struct trial_wish wish = named(&trial_victim_wish, point_names[which]);
+
+	wish.point = points[which];
+	for (unsigned int i = 0; i < POINTS; i++)
+		if (i != which)
+			wish.others[wish.other_count++] = points[i];
+	return wish;
+}
+
+/* They come one after the other, in this order, whatever stands already. */
+static void come_in_order(const unsigned int order[POINTS])
+{
+	uint8_t before[16];
+
+	trial_begin();
+	memcpy(before, (void *)trial_victim, sizeof before);
+	for (int count = 0; count < POINTS; count++) {
+		struct trial_wish wish = pointed(order[count]);
+
+		trial_arm_detour(&wish);
+		cr_assert_eq(trial_victim(count), count + 1);
+	}
+	for (uint32_t id = 0; id < POINTS; id++)
+		cr_assert_eq(trial_events(id), POINTS - id);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_arr_eq((void *)trial_victim, before, sizeof before);
+	cr_assert_eq(trial_victim(41), 42);
+	/* and again one alone: the others are passed, and record nothing */
+	for (uint32_t id = 0; id < POINTS; id++) {
+		struct trial_wish wish = pointed(order[id]);
+
+		trial_arm_detour(&wish);
+		cr_assert_eq(trial_victim(41), 42);
+		cr_assert_eq(trial_events(id), POINTS - id + 1);
+		cr_assert_eq(trial_let_go(), 0);
+	}
+}
+
+Test(chain, points_of_one_span_come_forwards)
+{
+	come_in_order((const unsigned int[]){ 0, 1, 2 });
+}
+
+Test(chain, points_of_one_span_come_backwards)
+{
+	come_in_order((const unsigned int[]){ 2, 1, 0 });
+}
+
+Test(chain, points_of_one_span_come_from_the_middle)
+{
+	come_in_order((const unsigned int[]){ 1, 0, 2 });
+}
+
+Test(chain, points_of_one_span_come_to_the_middle)
+{
+	come_in_order((const unsigned int[]){ 2, 0, 1 });
+}
+
+Test(chain, every_point_has_a_chain_of_its_own)
+{
+	struct trial_wish wishes[2 * POINTS];
+	struct detour_result result;
+	union trial_record record;
+
+	trial_begin();
+	for (unsigned int i = 0; i < 2 * POINTS; i++) {
+		wishes[i] = pointed((i + 1) % POINTS);
+		if (i >= POINTS)
+			wishes[i].name = "again";
+		trial_compose(&record, &wishes[i]);
+		cr_assert_eq(trial_place(&record), 0);
+	}
+	cr_assert_eq(trial_commit(&result), 0);
+	cr_assert_eq(result.markers, 2 * POINTS);
+	cr_assert_eq(result.sites, 1, "one jump");
+	cr_assert_eq(trial_victim(41), 42);
+	for (uint32_t id = 0; id < 2 * POINTS; id++)
+		cr_assert_eq(trial_events(id), 1);
+	cr_assert_eq(trial_let_go(), 0);
+}
+
+Test(chain, points_of_one_span_are_let_go_one_by_one)
+{
+	struct trial_wish mine = pointed(1), other = pointed(0);
+	uint8_t before[16];
+
+	trial_begin();
+	other_begin();
+	memcpy(before, (void *)trial_victim, sizeof before);
+	trial_arm_detour(&mine);
+	other_arm(&other);
+	trial_victim(1);
+	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(other_events(), 1);
+	trial_let_go();
+	trial_victim(2);
+	cr_assert_eq(trial_events(0), 1);
+	cr_assert_eq(other_events(), 2);
+	trial_arm_detour(&mine);
+	other_let_go();
+	trial_victim(3);
+	cr_assert_eq(trial_events(0), 2);
+	cr_assert_eq(other_events(), 2);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_arr_eq((void *)trial_victim, before, sizeof before);
+}
+
+Test(chain, who_knows_other_points_is_refused)
+{
+	struct trial_wish wish = pointed(1);
+	union trial_record record;
+
+	trial_begin();
+	trial_arm_detour(&wish);
+	trial_compose(&record, &trial_victim_wish);
+	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_TAKEN);
+	wish = pointed(0);
+	wish.other_count--;
+	trial_compose(&record, &wish);
+	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_TAKEN);
+	wish.others[0] = 7;
+	trial_compose(&record, &wish);
+	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_TAKEN);
+}
+
+Test(chain, damaged_points_are_refused)
+{
+	struct trial_wish wish = pointed(1);
+	union trial_record good, bad;
+	struct detour_link *links;
+
+	trial_begin();
+	trial_compose(&good, &wish);
+	for (int damage = 0; damage < 7; damage++) {
+		bad = good;
+		links = (struct detour_link *)(uintptr_t)detour_links(&bad.head);
+		switch (damage) {
+		case 0:
+			bad.head.link_count = 3; /* the texts are elsewhere then */
+			break;
+		case 1:
+			bad.head.link_count = 255;
+			break;
+		case 2:
+			links[0].at++;
+			break;
+		case 3:
+			links[1].at = (uint16_t)(bad.head.code_bytes - 1);
+			break;
+		case 4:
+			links[1].point = 8;
+			break;
+		case 5:
+			links[0].point = 3; /* its own */
+			break;
+		case 6:
+			links[1].point = 0;
+			break;
+		}
+		cr_assert_eq(trial_place(&bad), -WM_E_PROTOCOL, "damage %d", damage);
+	}
+	bad = good;
+	bad.head.link_at = 0;
+	cr_assert_eq(trial_place(&bad), -WM_E_PROTOCOL);
+	cr_assert_eq(trial_place(&good), 0);
+}
+
 /* ---- while threads run ---- */
 
 #define THREADS 4
@@ -340,7 +513,7 @@ static void *run(void *data)
 	return (void *)wrong;
 }
 
-Test(chain, grows_while_threads_run_through_it, .timeout = 60)
+static void grow_while_threads_run(unsigned int points)
 {
 	pthread_t threads[THREADS];
 	void *wrong;
@@ -350,10 +523,11 @@ Test(chain, grows_while_threads_run_through_it, .timeout = 60)
 	other_begin();
 	for (int i = 0; i < THREADS; i++)
 		cr_assert_eq(pthread_create(&threads[i], NULL, run, NULL), 0);
-	for (int i = 0; i < 15; i++) {
-		struct trial_wish wish = named(&trial_victim_wish, name);
+	for (unsigned int i = 0; i < 15; i++) {
+		struct trial_wish wish = points ? pointed(i * 2 % points) : trial_victim_wish;
 
-		snprintf(name, sizeof name, "name%d", i);
+		wish.name = name;
+		snprintf(name, sizeof name, "name%u", i);
 		if (i % 2)
 			other_arm(&wish);
 		else
@@ -371,144 +545,14 @@ Test(chain, grows_while_threads_run_through_it, .timeout = 60)
 	cr_assert_neq(*(uint8_t *)trial_victim, 0xe9);
 }
 
-/* ---- what is stored, and in which order ---- */
-
-#define PAGE_BYTES 4096u
-#define MEMBERS 4
-#define LINK_AT 16
-#define NOWHERE 64 /* an address where nothing is */
-
-/* A chain of which nobody knows, in pages of its own. */
-static struct stored {
-	struct control_detour records[MEMBERS];
-	struct detour members[MEMBERS];
-	uint8_t *text, *code;
-	uint16_t *semaphore;
-} stored;
-
-static uint8_t *page(void)
+Test(chain, grows_while_threads_run_through_it, .timeout = 60)
 {
-	void *got = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			 0);
-
-	cr_assert_neq(got, MAP_FAILED);
-	return got;
+	grow_while_threads_run(0);
 }
 
-static void stored_begin(void)
+Test(chain, grows_at_several_points_while_threads_run_through_it, .timeout = 60)
 {
-	stored.text = page();
-	stored.code = page();
-	stored.semaphore = (uint16_t *)(void *)page();
-	memset(stored.text, 0x90, PAGE_BYTES);
-	for (uint8_t i = 0; i < MEMBERS; i++) {
-		struct detour *member = &stored.members[i];
-
-		*member = (struct detour){
-			.head = stored.members,
-			.next_member = i + 1 < MEMBERS ? member + 1 : NULL,
-			.record = &stored.records[i],
-			.code = (uintptr_t)stored.code + 64u * i,
-			.jump = { 0xe9, i },
-			.jump_bytes = DETOUR_JUMP_BYTES,
-			.prot = PROT_READ | PROT_WRITE,
-		};
-		stored.records[i] = (struct control_detour){
-			.tier = TIER_SEVERAL,
-			.address = (uintptr_t)stored.text,
-			.span_bytes = DETOUR_JUMP_BYTES,
-			.link_at = LINK_AT,
-		};
-		memset(stored.records[i].original, 0x90, sizeof stored.records[i].original);
-	}
-	/* the head is not wanted, nor is the last */
-	stored.members[1].in_batch = stored.members[2].in_batch = 1;
-}
-
-/* What the janitor does with it when all threads are stopped. */
-static int store(void)
-{
-	static struct stop_job job;
-	struct janitor_site site = { .detour = stored.members };
-
-	job = (struct stop_job){
-		.self = getpid(), .memory_fd = -1, .arm = 1, .sites = &site, .count = 1
-	};
-	spans_store(&job);
-	cr_assert_eq(site.is_done, !site.error);
-	return site.error;
-}
-
-static int is_linked(int member)
-{
-	const uint8_t *link = stored.code + 64 * (member - 1) + LINK_AT;
-	int is = link[0] == 0xe9 && link[1] == member;
-
-	cr_assert_eq(is, stored.members[member].is_linked);
-	return is;
-}
-
-Test(chain, no_jump_stands_before_all_links_do)
-{
-	uintptr_t code;
-
-	stored_begin();
-	code = stored.members[1].code;
-	stored.members[1].code = NOWHERE;
-	cr_assert_eq(store(), -EFAULT);
-	cr_assert_eq(stored.text[0], 0x90);
-	cr_assert(is_linked(1));
-	cr_assert_not(is_linked(2), "it could not be stored");
-	stored.members[1].code = code;
-	cr_assert_eq(store(), 0);
-	cr_assert_arr_eq(stored.text, stored.members[0].jump, DETOUR_JUMP_BYTES);
-	cr_assert(is_linked(1) && is_linked(2));
-	cr_assert_not(is_linked(3), "nobody wants it");
-}
-
-Test(chain, a_link_that_stands_stays)
-{
-	stored_begin();
-	cr_assert_eq(store(), 0);
-	memset(stored.text, 0x90, DETOUR_JUMP_BYTES);
-	stored.members[0].code = NOWHERE; /* what leads to the first of them is not stored again */
-	stored.members[3].in_batch = 1;
-	cr_assert_eq(store(), 0);
-	cr_assert(is_linked(3));
-	cr_assert_eq(stored.text[0], 0xe9);
-}
-
-Test(chain, no_link_nor_jump_stands_before_its_semaphore_is_up)
-{
-	stored_begin();
-	stored.records[1].semaphore = (uintptr_t)stored.semaphore;
-	stored.records[2].semaphore = NOWHERE;
-	stored.records[3].semaphore = (uintptr_t)(stored.semaphore + 1);
-	cr_assert_eq(store(), -EFAULT);
-	cr_assert_eq(stored.text[0], 0x90);
-	cr_assert_not(is_linked(1));
-	cr_assert_eq(stored.semaphore[0], 1);
-	stored.records[2].semaphore = 0;
-	cr_assert_eq(store(), 0);
-	cr_assert_eq(stored.semaphore[0], 1, "once");
-	cr_assert_eq(stored.semaphore[1], 0, "nobody wants it");
-}
-
-Test(chain, no_jump_stands_before_its_relay)
-{
-	stored_begin();
-	stored.members[0].relay = NOWHERE;
-	cr_assert_eq(store(), -EFAULT);
-	cr_assert_eq(stored.text[0], 0x90);
-	stored.members[0].relay = (uintptr_t)stored.text + 32;
-	stored.text[33] = 1;
-	cr_assert_eq(store(), -WM_E_SITE_CHANGED);
-	cr_assert_eq(stored.text[0], 0x90);
-	stored.text[33] = 0x90;
-	memset(stored.members[0].relay_jump, 0x42, DETOUR_RELAY_BYTES);
-	cr_assert_eq(store(), 0);
-	cr_assert_eq(stored.text[32], 0x42);
-	cr_assert_eq(stored.text[0], 0xe9);
+	grow_while_threads_run(POINTS);
 }
 
 Test(chain, a_link_leads_to_where_the_next_event_begins)

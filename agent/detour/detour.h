@@ -46,8 +46,8 @@ struct detour {
 	uint8_t is_armed;      /* the jump stands */
 	uint8_t is_counted_up; /* its semaphore */
 	uint8_t in_batch;
-	uint8_t is_listed; /* a head: some member is in the batch */
-	uint8_t is_linked; /* not a head: its jump stands in the link of the one before it, for good */
+	uint8_t is_listed;	  /* a head: some member is in the batch */
+	uint8_t is_linked;	  /* not a head: the links that lead to its event stand, for good */
 	uint32_t lanes, prepared; /* sessions, a bit each */
 	uint32_t inherited;	  /* likewise the parent's, at the fork */
 	struct variant events[2]; /* at the point, of the return */
@@ -83,9 +83,20 @@ static inline size_t detour_owned(const struct control_detour *record)
 /* The head of the chain that a record belongs to; NULL: it would begin one. */
 struct detour *chain_find(const struct control_detour *record);
 
+/* The offset of its point in the span. */
+static inline uint64_t chain_point(const struct detour *detour)
+{
+	return detour->record->point - detour->record->address;
+}
+
+/* Whether its event can be come to from the head's trampoline. */
+static inline int chain_is_linked(const struct detour *detour)
+{
+	return detour->head == detour || detour->is_linked;
+}
+
 /*
- * Make the detour a member: the jump that will lead to its event is composed, but stands nowhere yet.
- * 0, -WM_E_DETOUR_REACH, -WM_E_DETOUR_TAKEN: the chain is long enough. table_add() makes it the last.
+ * Make the detour a member: links from and to each of the others can reach, but none stands yet. 0, -WM_E_DETOUR_REACH, -WM_E_DETOUR_TAKEN: the chain is long enough. table_add() makes it the last.
  */
 int chain_join(struct detour *head, struct detour *detour);
 

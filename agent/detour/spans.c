@@ -368,28 +368,88 @@ static int count_semaphores(const struct stop_job *job, struct detour *head)
 	return error;
 }
 
+/* Where the link lies in its trampoline for the events of a point: an offset in the span that it knows. */
+static uintptr_t link_of(const struct detour *detour, uint64_t point)
+{
+	const struct detour_link *links = detour_links(detour->record);
+	unsigned int i = 0;
+
+	if (point == chain_point(detour))
+		return detour->code + detour->record->link_at;
+	while (links[i].point != point)
+		i++;
+	return detour->code + links[i].at;
+}
+
+/* The link for a point in one trampoline becomes a jump to another's event. */
+static int store_link(const struct stop_job *job, const struct detour *from, uint64_t point,
+		      const struct detour *to)
+{
+	uintptr_t link = link_of(from, point);
+	int32_t far = (int32_t)(to->code + to->record->event_at - link - DETOUR_JUMP_BYTES);
+	uint8_t jump[DETOUR_JUMP_BYTES] = { 0xe9 };
+
+	for (unsigned int i = 0; i < sizeof far; i++)
+		jump[1 + i] = (uint8_t)((uint32_t)far >> 8 * i);
+	return write_code(job, link, jump, sizeof jump, PROT_READ | PROT_EXEC);
+}
+
+/* The first or the last at a point of those that can be come to; NULL. */
+static struct detour *linked_at(struct detour *head, uint64_t point, int is_last)
+{
+	struct detour *found = NULL;
+
+	for (struct detour *d = head; d && (is_last || !found); d = d->next_member) {
+		if (chain_is_linked(d) && chain_point(d) == point)
+			found = d;
+	}
+	return found;
+}
+
+/*
+ * One more can be come to. First its own links, to what comes behind its point; then those that lead to it:
+ * that of the last event at its point, or if it is the first there those in all trampolines that come past.
+ */
+static int link_member(const struct stop_job *job, struct detour *head, struct detour *member)
+{
+	const struct detour_link *links = detour_links(member->record);
+	uint64_t point = chain_point(member);
+	struct detour *before = linked_at(head, point, 1);
+	int error = 0;
+
+	for (unsigned int i = 0; i < member->record->link_count && !error; i++) {
+		struct detour *behind = linked_at(head, links[i].point, 0);
+
+		if (links[i].point > point && behind)
+			error = store_link(job, member, links[i].point, behind);
+	}
+	if (before && !error)
+		error = store_link(job, before, point, member);
+	for (struct detour *d = before ? NULL : head; d && !error; d = d->next_member) {
+		/* in at the first instruction come those alone who come by the jump */
+		if (d == head || (d->is_linked && chain_point(d) < point))
+			error = store_link(job, d, point, member);
+	}
+	if (!error)
+		member->is_linked = 1;
+	return error;
+}
+
 /*
  * The links up to the last that is to be armed. One instruction becomes another in its place: wherever
  * a thread stands in a trampoline, it goes on rightly.
  */
 static int store_links(const struct stop_job *job, struct detour *head)
 {
-	struct detour *last = NULL, *before = head;
+	struct detour *last = NULL;
 
 	for (struct detour *d = head; d; d = d->next_member)
-		last = d->in_batch && !d->is_linked ? d : last;
-	for (struct detour *d = head->next_member; d && last != head && last; d = d->next_member) {
-		int error = d->is_linked
-				    ? 0
-				    : write_code(job, before->code + before->record->link_at,
-						 d->jump, DETOUR_JUMP_BYTES, PROT_READ | PROT_EXEC);
+		last = d->in_batch && !chain_is_linked(d) ? d : last;
+	for (struct detour *d = head; d && last; d = d->next_member) {
+		int error = chain_is_linked(d) ? 0 : link_member(job, head, d);
 
-		if (error)
+		if (error || d == last)
 			return error;
-		d->is_linked = 1;
-		before = d;
-		if (d == last)
-			break;
 	}
 	return 0;
 }

@@ -108,6 +108,9 @@ struct composer {
 	unsigned int move_count;
 	/* places of rip-relative words to be filled in */
 	unsigned int word_at[4];
+	struct detour_link links[DETOUR_CHAIN_MAX];
+	uint8_t link_count;
+	uint16_t event_at, link_at;
 };
 
 static void put(struct composer *c, const void *bytes, unsigned int count)
@@ -171,16 +174,41 @@ static void put_words(struct composer *c, unsigned int which, uint8_t word, uint
 	put(c, zeros, 16);
 }
 
+/* The event and its link, or another point's link. */
+static void put_point(struct composer *c, const struct trial_wish *wish, unsigned int offset)
+{
+	static const uint8_t link[] = DETOUR_LINK;
+
+	if (offset == wish->point) {
+		c->event_at = (uint16_t)c->at;
+		if (!(wish->flags & DETOUR_SECRETIVE))
+			put_event(c, wish);
+		if (wish->flags & DETOUR_RETURN)
+			put_return(c);
+		c->link_at = (uint16_t)c->at;
+		put(c, link, sizeof link);
+	}
+	for (unsigned int i = 0; i < wish->other_count; i++) {
+		if (wish->others[i] != offset)
+			continue;
+		c->links[c->link_count++] = (struct detour_link){ (uint16_t)offset,
+								  (uint16_t)c->at };
+		put(c, link, sizeof link);
+	}
+}
+
 static void put_moved(struct composer *c, const struct trial_wish *wish)
 {
 	const uint8_t *from = original_of(wish->function);
 
 	for (unsigned int i = 0, at = 0; i < wish->step_count; at += wish->steps[i++]) {
+		put_point(c, wish, at);
 		if (at)
 			c->moves[c->move_count++] = (struct detour_move){ (uint16_t)at,
 									  (uint16_t)c->at };
 		put(c, from + at, wish->steps[i]);
 	}
+	put_point(c, wish, wish->span);
 	PUT(c, 0xe9, 0, 0, 0, 0);
 	c->fixups[c->fixup_count++] = (struct detour_fixup){
 		.offset = (uint16_t)(c->at - 4),
@@ -212,18 +240,10 @@ static size_t round_up8(size_t bytes)
 void trial_compose(union trial_record *record, const struct trial_wish *wish)
 {
 	struct composer c = { 0 };
-	static const uint8_t link[] = DETOUR_LINK;
 	int returns = (wish->flags & DETOUR_RETURN) != 0;
-	uint16_t link_at;
 	size_t at;
 
 	memset(record, 0, sizeof *record);
-	if (!(wish->flags & DETOUR_SECRETIVE))
-		put_event(&c, wish);
-	if (returns)
-		put_return(&c);
-	link_at = (uint16_t)c.at;
-	put(&c, link, sizeof link);
 	put_moved(&c, wish);
 	if (!(wish->flags & DETOUR_SECRETIVE))
 		put_words(&c, 0, FIXUP_WORD, FIXUP_ENTER);
@@ -238,10 +258,12 @@ void trial_compose(union trial_record *record, const struct trial_wish *wish)
 		.tier = wish->pun ? TIER_PUNNED : TIER_SEVERAL,
 		.flags = wish->flags,
 		.address = (uintptr_t)wish->function,
-		.point = (uintptr_t)wish->function,
+		.point = (uintptr_t)wish->function + wish->point,
 		.relay = wish->relay,
 		.pun = wish->pun,
-		.link_at = link_at,
+		.event_at = c.event_at,
+		.link_at = c.link_at,
+		.link_count = c.link_count,
 		.semaphore = (uintptr_t)wish->semaphore,
 	};
 	memcpy(record->head.original, original_of(wish->function), wish->span + wish->pun);
@@ -258,6 +280,7 @@ void trial_compose(union trial_record *record, const struct trial_wish *wish)
 	at = round_up8(append(record, sizeof record->head, c.code, c.at));
 	at = append(record, at, c.fixups, c.fixup_count * sizeof c.fixups[0]);
 	at = round_up8(append(record, at, c.moves, c.move_count * sizeof c.moves[0]));
+	at = round_up8(append(record, at, c.links, c.link_count * sizeof c.links[0]));
 	at = append_text(record, at, returns ? 'b' : 'm', wish->name);
 	if (returns)
 		at = append_text(record, at, 'e', wish->name);

@@ -50,6 +50,9 @@ struct trial_wish {
 	uint8_t flags;	  /* DETOUR_* */
 	int8_t relay;	  /* as in struct control_detour */
 	uint8_t pun;	  /* likewise */
+	uint8_t point;	  /* offset of the event in the span */
+	uint8_t others[DETOUR_CHAIN_MAX]; /* likewise of other points, in order */
+	uint8_t other_count;
 	uint16_t *semaphore;
 	const char *name;
 };

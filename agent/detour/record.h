@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a record of a PLACE message says, taken by itself: nothing of it lies outside of what it belongs to.
+ */
+#ifndef AGENT_DETOUR_RECORD_H
+#define AGENT_DETOUR_RECORD_H
+
+#include "abi/detour.h"
+
+#include <stddef.h>
+
+/* Where the parts of a record lie in it. */
+struct record_layout {
+	size_t code, fixups, moves, links, texts, end;
+	const char *text[2];
+	size_t text_bytes[2];
+};
+
+/* The record may take `bytes`, and says itself how many it takes. 0 or -WM_E_PROTOCOL. */
+int record_check(const struct control_detour *record, size_t bytes, struct record_layout *layout);
+
+#endif
