@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/control/detours.h"
 
+#include "agent/control/tasks.h"
 #include "agent/marker/careful.h"
 #include "agent/store/store.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>
 
-#include <dirent.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #define LET_GO_MS 300
@@ -31,51 +30,18 @@ static void tell_refused(unsigned int lane, const struct detour_refusal *refusal
 
 /* ---- whether strings may be read ---- */
 
-static int is_filtered(int tasks, const char *name)
-{
-	char text[2048], path[64];
-	const char *line;
-	ssize_t got;
-	int fd;
-
-	snprintf(path, sizeof path, "%s/status", name);
-	fd = (int)kernel_call(SYS_openat, tasks, (long)path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return 0; /* it has ended */
-	got = kernel_read(fd, text, sizeof text - 1);
-	kernel_close(fd);
-	text[got > 0 ? got : 0] = 0;
-	line = strstr(text, "\nSeccomp:\t");
-	return line && line[10] != '0';
-}
-
 /* Threads may have filters of their own. One that gets one is noticed at the next tick. */
-static int any_is_filtered(void)
+static int is_filtered(const char *status)
 {
-	static char list[8192] __attribute__((aligned(8)));
-	int tasks = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int found = tasks < 0;
-	long bytes;
+	const char *mode = tasks_value(status, "\nSeccomp:");
 
-	while (!found &&
-	       (bytes = kernel_call(SYS_getdents64, tasks, (long)list, sizeof list, 0)) > 0) {
-		for (long at = 0; at < bytes && !found;) {
-			const struct dirent64 *entry = (const void *)(list + at);
-
-			if (entry->d_name[0] != '.')
-				found = is_filtered(tasks, entry->d_name);
-			at += entry->d_reclen;
-		}
-	}
-	if (tasks >= 0)
-		kernel_close(tasks);
-	return found;
+	return *mode && *mode != '0';
 }
 
 void detours_tick(const struct text *text)
 {
 	if (detour_any_strings())
-		careful_allow(any_is_filtered() ? 0 : kernel_getpid());
+		careful_allow(tasks_any(is_filtered) ? 0 : kernel_getpid());
 	detour_tick(text);
 }
 
@@ -138,7 +104,7 @@ int detours_commit(unsigned int lane, const struct text *text, struct change *ch
 	int error;
 
 	if (detour_any_strings())
-		careful_allow(any_is_filtered() ? 0 : kernel_getpid());
+		careful_allow(tasks_any(is_filtered) ? 0 : kernel_getpid());
 	error = detour_commit(text, lane, &result);
 	take_result(change, &result, lane);
 	return error;
@@ -147,7 +113,7 @@ int detours_commit(unsigned int lane, const struct text *text, struct change *ch
 void detours_adopted(void)
 {
 	if (detour_any_strings())
-		careful_allow(any_is_filtered() ? 0 : kernel_getpid());
+		careful_allow(tasks_any(is_filtered) ? 0 : kernel_getpid());
 }
 
 void detours_let_go(unsigned int lane, const struct text *text, struct change *change)

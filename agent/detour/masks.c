@@ -2,43 +2,14 @@
 #define _GNU_SOURCE
 #include "agent/detour/masks.h"
 
+#include "agent/control/tasks.h"
 #include "agent/control/thread.h"
 #include "agent/detour/trap.h"
 #include "base/kernel.h"
 
-#include <dirent.h>
-#include <stdio.h>
 #include <string.h>
 
-#define STATUS_BYTES 8192
-
-typedef int masks_look(const char *status);
-
-static char status_text[STATUS_BYTES], own_text[STATUS_BYTES];
-
-static int read_status(int dir, const char *name, char text[STATUS_BYTES])
-{
-	char path[64];
-	ssize_t got;
-	int fd;
-
-	snprintf(path, sizeof path, "%.32s/status", name);
-	fd = (int)kernel_call(SYS_openat, dir, (long)path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return -1; /* it has ended */
-	got = kernel_read(fd, text, STATUS_BYTES - 1);
-	kernel_close(fd);
-	text[got > 0 ? got : 0] = 0;
-	return 0;
-}
-
-/* What stands behind "\nNAME:"; "" if there is no such line. */
-static const char *value_of(const char *status, const char *name)
-{
-	const char *at = strstr(status, name);
-
-	return at ? at + strlen(name) + strspn(at + strlen(name), "\t ") : "";
-}
+static char own_text[TASKS_STATUS_BYTES];
 
 /* The last number of a line: in its own, innermost namespace. */
 static int32_t last_number(const char *at)
@@ -52,7 +23,7 @@ static int32_t last_number(const char *at)
 
 static int has_signal(const char *status, const char *name)
 {
-	const char *at = value_of(status, name);
+	const char *at = tasks_value(status, name);
 	uint64_t mask = 0;
 
 	for (; *at && *at != '\n'; at++)
@@ -60,9 +31,17 @@ static int has_signal(const char *status, const char *name)
 	return (mask & TRAP_SIGNAL_BIT) != 0;
 }
 
+/* Told by the number that the innermost namespace has for it. */
+static int is_ours(const char *status)
+{
+	int32_t tid = last_number(tasks_value(status, "\nNSpid:"));
+
+	return tid == kernel_gettid() || tid == control_keeper;
+}
+
 static int blocks(const char *status)
 {
-	return has_signal(status, "\nSigBlk:");
+	return !is_ours(status) && has_signal(status, "\nSigBlk:");
 }
 
 static int is_line_equal(const char *a, const char *b)
@@ -78,46 +57,21 @@ static int is_filtered(const char *status)
 {
 	static const char *const names[] = { "\nSeccomp:", "\nSeccomp_filters:" };
 
+	if (is_ours(status))
+		return 0;
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-		if (!is_line_equal(value_of(status, names[i]), value_of(own_text, names[i])))
+		if (!is_line_equal(tasks_value(status, names[i]), tasks_value(own_text, names[i])))
 			return 1;
 	}
 	return 0;
 }
 
-static int any(masks_look *look)
-{
-	static char list[8192] __attribute__((aligned(8)));
-	int tasks = kernel_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int32_t mine = kernel_gettid(), tid;
-	int found = tasks < 0;
-	long bytes;
-
-	while (!found &&
-	       (bytes = kernel_call(SYS_getdents64, tasks, (long)list, sizeof list, 0)) > 0) {
-		for (long at = 0; at < bytes && !found;) {
-			const struct dirent64 *entry = (const void *)(list + at);
-
-			at += entry->d_reclen;
-			if (entry->d_name[0] == '.' ||
-			    read_status(tasks, entry->d_name, status_text))
-				continue;
-			tid = last_number(value_of(status_text, "\nNSpid:"));
-			if (tid != mine && tid != control_keeper)
-				found = look(status_text);
-		}
-	}
-	if (tasks >= 0)
-		kernel_close(tasks);
-	return found;
-}
-
 int masks_any_blocks(void)
 {
-	return any(blocks);
+	return tasks_any(blocks);
 }
 
 int masks_any_filtered(void)
 {
-	return read_status(AT_FDCWD, "/proc/thread-self", own_text) || any(is_filtered);
+	return tasks_read_status(AT_FDCWD, "/proc/thread-self", own_text) || tasks_any(is_filtered);
 }

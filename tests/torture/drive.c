@@ -13,7 +13,7 @@
 
 pid_t drive_victim;
 int drive_failed;
-const char *drive_way = "";
+const char *drive_way = "at first";
 const char *drive_phase = "start";
 
 double drive_now_s(void)

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* What /proc tells of each thread of this process. Control thread only. */
+#ifndef AGENT_CONTROL_TASKS_H
+#define AGENT_CONTROL_TASKS_H
+
+#define TASKS_STATUS_BYTES 8192
+
+/* A status file, NUL-terminated: NAME below the folder `dir`. 0, or -1 where the thread has ended. */
+int tasks_read_status(int dir, const char *name, char text[TASKS_STATUS_BYTES]);
+
+/*
+ * Whether look() says so of any thread, given its status, those of the agent included; 1 too where they
+ * can't be listed. One that ends meanwhile is passed over.
+ */
+int tasks_any(int (*look)(const char *status));
+
+/* What stands behind "\nNAME:" in a status; "" if there is no such line. */
+const char *tasks_value(const char *status, const char *name);
+
+#endif
