@@ -157,3 +157,28 @@ Test(chain_store, no_jump_stands_before_its_relay)
 	cr_assert_eq(stored.text[32], 0x42);
 	cr_assert_eq(stored.text[0], 0xe9);
 }
+
+Test(chain_store, a_link_leads_to_where_the_next_event_begins)
+{
+	int32_t distance;
+
+	stored_begin();
+	stored.records[1].event_at = 8;
+	cr_assert_eq(store(), 0);
+	cr_assert_eq(stored.code[LINK_AT], 0xe9);
+	memcpy(&distance, stored.code + LINK_AT + 1, sizeof distance);
+	cr_assert_eq(distance, 64 + 8 - LINK_AT - DETOUR_JUMP_BYTES, "from the first one's link");
+}
+
+Test(chain_store, a_member_is_within_reach_of_every_other)
+{
+	struct control_detour record = { .event_at = 8 };
+	struct detour another = { .record = &record };
+
+	stored_begin();
+	another.code = stored.members[MEMBERS - 1].code + 256;
+	cr_assert_eq(chain_join(stored.members, &another), 0);
+	cr_assert_eq(another.head, stored.members);
+	another.code += UINT64_C(4) << 30;
+	cr_assert_eq(chain_join(stored.members, &another), -WM_E_DETOUR_REACH);
+}

@@ -554,20 +554,3 @@ Test(chain, grows_at_several_points_while_threads_run_through_it, .timeout = 60)
 {
 	grow_while_threads_run(POINTS);
 }
-
-Test(chain, a_link_leads_to_where_the_next_event_begins)
-{
-	struct control_detour record = { .event_at = 8 };
-	struct detour another = { .record = &record };
-	int32_t distance;
-
-	stored_begin();
-	another.code = stored.members[MEMBERS - 1].code + 256;
-	cr_assert_eq(chain_join(stored.members, &another), 0);
-	cr_assert_eq(another.head, stored.members);
-	cr_assert_eq(another.jump[0], 0xe9);
-	memcpy(&distance, another.jump + 1, sizeof distance);
-	cr_assert_eq(distance, 256 + 8 - LINK_AT - DETOUR_JUMP_BYTES, "from the last one's link");
-	another.code += UINT64_C(4) << 30;
-	cr_assert_eq(chain_join(stored.members, &another), -WM_E_DETOUR_REACH);
-}
