@@ -102,6 +102,7 @@ struct wm_store {
 	uint64_t discarded __attribute__((aligned(64)));
 	uint64_t next_instance; /* gives each stream its number */
 	uint64_t overwritten;	/* events, by the cyclic policy; nearly, for who looks on */
+	uint64_t crowded_out;	/* of all that were discarded, those that found no page */
 
 	/* Written outside. */
 	uint64_t drained_ns

@@ -84,7 +84,7 @@ void progress_clear(struct progress *progress)
 }
 
 void progress_sum_up(const struct progress *progress, const struct wm_session_status *status,
-		     const char *dir, enum wm_policy policy, int error)
+		     const char *dir, enum wm_policy policy, uint64_t crowded_out)
 {
 	char count[32], bytes[32], lost[32];
 
@@ -102,7 +102,7 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
 	else
 		fprintf(stderr, "; lost %s%s\n",
 			quantity_show_count(status->discarded, lost, sizeof(lost)),
-			error ? "" : " (a larger --buffer or --policy block loses fewer)");
+			crowded_out ? " (a larger --buffer or --policy block loses fewer)" : "");
 	fprintf(stderr, "waymark: the trace is in %s\n", dir);
 }
 

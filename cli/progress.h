@@ -34,11 +34,11 @@ void progress_clear(struct progress *progress);
 uint64_t progress_elapsed_ns(const struct progress *progress);
 
 /*
- * The closing words on stderr: what was recorded, what was lost, where it is; after an error without
- * advice on the losses, which have another cause.
+ * The closing words on stderr: what was recorded, what was lost, where it is; with advice on the
+ * losses where some were `crowded_out`, for want of room.
  */
 void progress_sum_up(const struct progress *progress, const struct wm_session_status *status,
-		     const char *dir, enum wm_policy policy, int error);
+		     const char *dir, enum wm_policy policy, uint64_t crowded_out);
 
 /*
  * The same for programs, one JSON object on stdout, with what became of the places that were to be

@@ -297,7 +297,7 @@ static int finish(struct recording *recording)
 		fail(recording, err);
 	wm_session_status(recording->session, &status);
 	progress_sum_up(&recording->progress, &status, options->dir, options->session.policy,
-			recording->error);
+			recording->error ? 0 : session_crowded_out(recording->session));
 	outcome_ambiguous(recording->session);
 	outcome_refusals(recording->session, options->verbose);
 	outcome_unrecorded(&recording->session->unrecorded);

@@ -489,6 +489,7 @@ void drain_count(const struct drain *drain, struct drain_counts *counts)
 {
 	*counts = drain->counts;
 	counts->discarded += drain->live_discarded;
+	counts->crowded_out = __atomic_load_n(&drain->map.store->crowded_out, __ATOMIC_RELAXED);
 }
 
 uint64_t drain_used_bytes(const struct drain *drain)

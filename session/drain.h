@@ -50,6 +50,7 @@ struct drain_sink {
 struct drain_counts {
 	uint64_t recorded, discarded, bytes;
 	uint64_t damaged; /* pages that made no sense */
+	uint64_t crowded_out; /* of the discarded, those that a larger buffer would have held, or might */
 };
 
 struct drain;

@@ -343,6 +343,20 @@ int wm_session_status(struct wm_session *session, struct wm_session_status *stat
 	return 0;
 }
 
+uint64_t session_crowded_out(const struct wm_session *session)
+{
+	uint64_t count = session->past.crowded_out;
+	struct drain_counts counts;
+
+	for (const struct process *p = session->processes; p; p = p->next) {
+		if (!p->drain)
+			continue;
+		drain_count(p->drain, &counts);
+		count += counts.crowded_out;
+	}
+	return count;
+}
+
 const char *wm_session_detail(const struct wm_session *session)
 {
 	return session ? session->detail : "";

@@ -127,6 +127,9 @@ int session_let_go(struct process *process);
 /* What of a process's store may be taken by a live reader: DRAIN_ALL once nobody writes to it. */
 enum drain_reach session_reach(const struct wm_session *session, const struct process *process);
 
+/* Of the events that were lost so far, those that found no room in the buffer. */
+uint64_t session_crowded_out(const struct wm_session *session);
+
 /* The rate of a clock (enum store_clock). */
 uint64_t session_hz(const struct wm_session *session, uint32_t clock);
 

@@ -217,4 +217,20 @@ same_bytes "$pid" /libc.so.6 "libc"
 run 0 --json --for 300ms -e 'func:malloc/ret,arg1/' -e 'func:free/arg1:ptr/' -o malloc -p "$pid"
 kill "$pid"
 
+# Returns that are not recorded, since too many calls are under way, are no matter of the buffer.
+cat >deep.c <<'END'
+__attribute__((noipa)) int descend(int left)
+{
+	return left ? descend(left - 1) + 1 : 0;
+}
+int main(void)
+{
+	return descend(50000) != 50000;
+}
+END
+cc -O1 deep.c -o deep || exit 1
+run 0 --json -o deep_trace -e 'func:descend@deep/ret/' -- ./deep
+[ "$(json discarded)" -gt 0 ] || fail "50,000 calls under way: every return was recorded"
+grep -q -- "--buffer" words && fail "a larger buffer is advised: $(cat words)"
+
 exit "$failed"

@@ -172,4 +172,8 @@ if command -v gdb >/dev/null; then
 	kill -0 "$pid" || fail "the traced program is gone"
 fi
 
+# Our own diversion of the loader is named as ours.
+run 1 --for 300ms -o loader -e 'func:_dl_debug_state@ld-linux-x86-64.so.2' -p "$pid"
+says "this code is Waymark's own"
+
 exit "$failed"

@@ -84,4 +84,9 @@ fi
 	exit "$failed"
 ) || failed=1
 
+# A larger buffer is advised where the buffer was too small.
+run 0 --json --buffer 64K -o crowded -- ./ticker 1000000
+[ "$(json discarded)" -gt 0 ] || fail "a small buffer held everything"
+says "a larger --buffer"
+
 exit "$failed"

@@ -15,6 +15,7 @@
 #include "agent/detour/record.h"
 #include "agent/detour/segments.h"
 #include "agent/marker/hit.h"
+#include "agent/marker/hook.h"
 
 #include <waymark/error.h>
 #include <waymark/marker.h>
@@ -129,6 +130,8 @@ static int check_place(const struct text *text, const struct control_detour *rec
 		if (table_overlap(record->address, end, head, is_inert))
 			return -WM_E_DETOUR_TAKEN;
 	}
+	if (hook_stands_in(record->address, end))
+		return -WM_E_AGENT_CODE;
 	if (record->pun && is_in_marker(record->address, end))
 		return -WM_E_SPAN_MARKER;
 	if (text_read(text, record->address, found, bytes))

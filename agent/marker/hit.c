@@ -331,7 +331,7 @@ static void record(struct writer *writer, int depth, const struct plan *plan, ui
 	}
 	if (lane_next_page(writer, lane, session, depth, bytes + EVENT_EXTENDED_BYTES, ticks, sp) ||
 	    put_event(lane, plan, id, payload, ticks, cap))
-		lane_discard(writer, lane, session, depth);
+		lane_crowded(writer, lane, session, depth);
 }
 
 /* No memory for one more thread: its hits are lost, and counted. */

@@ -131,3 +131,10 @@ int hook_is_placed(void)
 {
 	return hook.at && __atomic_load_n(&hook.changed, __ATOMIC_RELAXED);
 }
+
+int hook_stands_in(uintptr_t start, uintptr_t end)
+{
+	uintptr_t at = linkmap_hook_address();
+
+	return at && start < at + HOOK_LOOK_BYTES && end > at;
+}

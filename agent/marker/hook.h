@@ -25,4 +25,7 @@ void hook_remove(const struct text *text);
 
 int hook_is_placed(void);
 
+/* Whether the code that is diverted, now or the next time, has bytes in [start, end). */
+int hook_stands_in(uintptr_t start, uintptr_t end);
+
 #endif

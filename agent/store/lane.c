@@ -243,6 +243,15 @@ void lane_discard(struct writer *writer, struct lane *lane, unsigned int session
 		__atomic_fetch_add(&head->discarded, 1, __ATOMIC_RELAXED);
 }
 
+void lane_crowded(struct writer *writer, struct lane *lane, unsigned int session, int depth)
+{
+	struct wm_store *head = __atomic_load_n(&stores[session].head, __ATOMIC_ACQUIRE);
+
+	if (head)
+		__atomic_fetch_add(&head->crowded_out, 1, __ATOMIC_RELAXED);
+	lane_discard(writer, lane, session, depth);
+}
+
 void lane_end(struct lane *lane, unsigned int session)
 {
 	struct store *store = &stores[session];

@@ -146,6 +146,9 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 /* Count one event as lost. */
 void lane_discard(struct writer *writer, struct lane *lane, unsigned int session, int depth);
 
+/* The same for one that found no page. */
+void lane_crowded(struct writer *writer, struct lane *lane, unsigned int session, int depth);
+
 /* Close a lane's page and end its stream. */
 void lane_end(struct lane *lane, unsigned int session);
 
