@@ -71,6 +71,10 @@ expect "stopped: children that went on" "$(json late_processes)" 20
 expect "stopped: what they did" "$(json discarded)" 20
 [ "$(cat seconds)" -lt 15 ] || fail "stopped: 20 children were held back for $(cat seconds) s"
 
+# Who waits for room makes no system call that the program has shut itself off from.
+run 0 --json --policy block --buffer 1M -e 'func:serve/arg1/' -o shut_in -- ./shut 3000000
+expect "shut in: recorded + discarded" $(($(json recorded) + $(json discarded))) 3000000
+
 # Deleted and replaced binaries: what runs is what is read.
 cp probed going
 start ./going 0 1 1000

@@ -11,6 +11,7 @@ cc -O2 -g $has_sdt "$probes_dir/probed.c" -o probed -lpthread &&
 	cc -O2 "$probes_dir/loads.c" -o loads -ldl &&
 	cc -O2 -g "$probes_dir/prefork.c" -o prefork &&
 	cc -O2 "$probes_dir/forks.c" -o forks &&
+	cc -O2 "$probes_dir/shut.c" -o shut &&
 	cc -O2 -fPIC -shared "$probes_dir/library.c" -o libprobed.so || exit 1
 
 # launched NAME SPEC PROGRAM...: recorded into NAME, nothing lost

@@ -16,7 +16,10 @@
 #include <time.h>
 
 #define SMALL_PAGES 2 /* a stream's first pages are small: quiet threads are many */
+#define SPINS 1000    /* some 20 us: between two looks for room */
+#define LOOKS_AWAKE 10
 #define WAIT_NS 50000
+#define CALM_LOOKS 4 /* a second: who shuts itself in mostly does so at its start */
 #define SLOTS_PAUSE_TICKS (UINT64_C(1) << 24) /* some milliseconds */
 #define DRAINER_SILENT_NS 1000000000u
 #define STACK_SCAN_BYTES 65536u
@@ -135,6 +138,21 @@ static void page_open(struct store *store, struct lane *lane, uint32_t unit, uin
 	__atomic_store_n(&lane->limit, bytes - LANE_SLACK, __ATOMIC_RELAXED);
 }
 
+/* libc's; beside that of what was installed by way of the agent (agent/detour/guard.h) */
+static void *restorer;
+
+void lane_find_restorer(void)
+{
+	for (long signal = 1; signal <= SIGNALS && !restorer; signal++) {
+		struct kernel_sigaction action = { 0 };
+
+		if (!syscall_raw(SYS_rt_sigaction, signal, 0, (long)&action, 8) &&
+		    (uintptr_t)action.handler > 1 &&
+		    action.restorer != (void *)(uintptr_t)trap_restore)
+			__atomic_store_n(&restorer, action.restorer, __ATOMIC_RELAXED);
+	}
+}
+
 /*
  * Whether a signal handler is running: its frame's return address is the restorer that sigaction(2)
  * was given. A stale copy of it on the stack can only make us discard where we could have waited.
@@ -142,16 +160,9 @@ static void page_open(struct store *store, struct lane *lane, uint32_t unit, uin
 static int in_signal_handler(const struct writer *writer, uintptr_t sp)
 {
 	uintptr_t end = writer->stack.low + writer->stack.bytes;
-	/* libc's; and that of what was installed by way of the agent (agent/detour/guard.h) */
-	void *restorer = NULL, *ours = (void *)(uintptr_t)trap_restore;
+	void *libcs = __atomic_load_n(&restorer, __ATOMIC_RELAXED);
+	void *ours = (void *)(uintptr_t)trap_restore;
 
-	for (long signal = 1; signal <= SIGNALS && !restorer; signal++) {
-		struct kernel_sigaction action = { 0 };
-
-		if (!syscall_raw(SYS_rt_sigaction, signal, 0, (long)&action, 8) &&
-		    (uintptr_t)action.handler > 1 && action.restorer != ours)
-			restorer = action.restorer;
-	}
 	if (sp - writer->stack.low >= writer->stack.bytes)
 		return 1;
 	if (end - sp > STACK_SCAN_BYTES)
@@ -159,35 +170,67 @@ static int in_signal_handler(const struct writer *writer, uintptr_t sp)
 	for (sp &= ~(uintptr_t)7; sp + 8 <= end; sp += 8) {
 		void *word = *(void *const *)sp;
 
-		if (word == ours || (word && word == restorer))
+		if (word == ours || (word && word == libcs))
 			return 1;
 	}
 	return 0;
 }
 
+static uint64_t now_ns(const struct store *store)
+{
+	struct clock_readings now;
+
+	if (store->clock != STORE_CLOCK_TSC)
+		return clock_ticks_slow();
+	clock_at(STORE_CLOCK_TSC, clock_ticks(STORE_CLOCK_TSC), &now);
+	return now.monotonic_ns;
+}
+
 static int drainer_is_there(const struct store *store)
 {
 	uint64_t drained = __atomic_load_n(&store->head->drained_ns, __ATOMIC_RELAXED);
-	uint64_t now = clock_ticks_slow();
+	uint64_t now = now_ns(store);
 
 	return drained && (now < drained || now - drained < DRAINER_SILENT_NS);
+}
+
+static uint32_t calm_looks;
+static uint32_t may_sleep;
+
+void lane_note_filters(int any)
+{
+	calm_looks = any ? 0 : calm_looks + (calm_looks < CALM_LOOKS);
+	__atomic_store_n(&may_sleep, calm_looks == CALM_LOOKS, __ATOMIC_RELEASE);
+}
+
+/* A thread may be under a seccomp filter that kills it for whatever would let it sleep. */
+static void pause_a_while(unsigned int looks)
+{
+	const struct timespec pause = { .tv_nsec = WAIT_NS };
+
+	if (looks >= LOOKS_AWAKE && __atomic_load_n(&may_sleep, __ATOMIC_ACQUIRE)) {
+		syscall_raw(SYS_nanosleep, (long)&pause, 0, 0, 0);
+		return;
+	}
+	for (unsigned int i = 0; i < SPINS; i++)
+		__builtin_ia32_pause();
 }
 
 /* The block policy: a page, if one comes free in time. */
 static int32_t wait_for_page(struct store *store, const struct writer *writer, int depth, int exact,
 			     uint32_t *bytes, uintptr_t sp)
 {
-	const struct timespec pause = { .tv_nsec = WAIT_NS };
+	unsigned int looks = 0;
 	uint64_t end;
 
 	if (depth || in_signal_handler(writer, sp))
 		return -1;
-	end = clock_ticks_slow() + store->block_ns;
+	end = now_ns(store) + store->block_ns;
 	while (!__atomic_load_n(&store->closing, __ATOMIC_ACQUIRE) && drainer_is_there(store) &&
-	       clock_ticks_slow() < end) {
+	       now_ns(store) < end) {
 		int32_t unit;
 
-		syscall_raw(SYS_nanosleep, (long)&pause, 0, 0, 0);
+		pause_a_while(looks++);
 		if (!pool_may_have(store))
 			continue;
 		unit = pool_take(store, exact, bytes);

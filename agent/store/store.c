@@ -380,9 +380,24 @@ static void name_slots(struct writer *writer, void *data)
 	writer_ending_drop(writer);
 }
 
+int store_any_blocks(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (stores[i].head && stores[i].policy == STORE_BLOCK)
+			return 1;
+	}
+	return 0;
+}
+
+void store_note_filters(int any)
+{
+	lane_note_filters(any);
+}
+
 void store_sweep(void)
 {
 	clock_renew();
+	lane_find_restorer();
 	arena_each(end_if_dead, NULL);
 	arena_each(name_slots, NULL);
 }
@@ -394,6 +409,7 @@ void store_sweep(void)
  */
 void store_forked(uint32_t lanes)
 {
+	lane_note_filters(1); /* it may be about to shut itself in */
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		struct store *store = &stores[i];
 		uint64_t kept = lanes & 1u << i ? sizeof *store->head : 0;

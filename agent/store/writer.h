@@ -143,6 +143,12 @@ extern struct store stores[SESSIONS_MAX] __attribute__((visibility("hidden")));
 int lane_next_page(struct writer *writer, struct lane *lane, unsigned int session, int depth,
 		   uint64_t bytes, uint64_t ticks, uintptr_t sp);
 
+/* Learn what tells a signal handler's frame (block policy). Now and then; control thread. */
+void lane_find_restorer(void);
+
+/* Whether any thread was just seen under a seccomp filter. Now and then; control thread, and after a fork. */
+void lane_note_filters(int any);
+
 /* Count one event as lost. */
 void lane_discard(struct writer *writer, struct lane *lane, unsigned int session, int depth);
 
