@@ -5,8 +5,6 @@
 #include "agent/detour/janitor.h"
 #include "agent/store/store.h"
 
-#include <waymark/error.h>
-
 #include <errno.h>
 
 #define LOOK_MS 100 /* in a hit for so long: see whether that is so */
@@ -31,5 +29,5 @@ int quiet_wait(unsigned int lane, const struct text *text, unsigned int timeout_
 		janitor_forget_stranded(text); /* for the next time */
 		looked_ns = lock_now_ns();
 	}
-	return error == -ETIMEDOUT ? -WM_E_IN_HIT : error;
+	return error;
 }

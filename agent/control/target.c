@@ -144,13 +144,21 @@ static void say_there(void)
 	fflush(stdout);
 }
 
+static volatile sig_atomic_t let_on;
+
+static void on_let_on(int signal)
+{
+	let_on = signal;
+}
+
 static void on_fault(int signal)
 {
 	if (strcmp(after_fault, "wait"))
 		siglongjmp(before_fault, signal);
 	WAYMARK(work, beside, 2); /* so that this stack is known as the thread's own, too */
 	say_there();
-	usleep(1500000);
+	while (!let_on)
+		usleep(1000);
 	mprotect(forbidden, 4096, PROT_READ | PROT_WRITE);
 }
 
@@ -186,6 +194,7 @@ static void fault_in_a_hit(const char *after)
 	forbidden = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (!strcmp(after, "wait"))
 		sigaltstack(&stack, NULL);
+	signal(SIGUSR1, on_let_on);
 	sigaction(SIGSEGV, &action, NULL);
 	if (!sigsetjmp(before_fault, 1)) {
 		if (!strcmp(after, "far"))
