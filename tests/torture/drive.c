@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "drive.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -24,12 +26,55 @@ double drive_now_s(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* The first line of a file of one of its threads, if there is one. */
+static void show_line(const char *thread, const char *file)
+{
+	char path[128], line[256] = "";
+	FILE *from;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%s/%s", drive_victim, thread, file);
+	from = fopen(path, "r");
+	if (from && fgets(line, sizeof line, from))
+		line[strcspn(line, "\n")] = 0;
+	if (from)
+		fclose(from);
+	fprintf(stderr, "\t%s", line);
+}
+
+void drive_show_threads(void)
+{
+	char command[160];
+	struct dirent *entry;
+	DIR *tasks;
+
+	snprintf(command, sizeof command, "/proc/%d/task", drive_victim);
+	tasks = drive_victim > 0 ? opendir(command) : NULL;
+	while (tasks && (entry = readdir(tasks))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		fprintf(stderr, "torture: thread %s", entry->d_name);
+		show_line(entry->d_name, "comm");
+		show_line(entry->d_name, "wchan");
+		show_line(entry->d_name, "syscall");
+		fputc('\n', stderr);
+	}
+	if (tasks)
+		closedir(tasks);
+	snprintf(command, sizeof command,
+		 "timeout 30 gdb -p %d -batch -ex 'thread apply all bt 8' 2>&1 |"
+		 " grep -E '^(Thread|#)' | cut -c1-150 >&2",
+		 drive_victim);
+	if (drive_victim > 0)
+		(void)!system(command);
+}
+
 /* It hangs: say where, and make an end of it. */
 static void on_silence(int signal_number)
 {
 	(void)signal_number;
 	fprintf(stderr, "torture: nothing went on for %d s; last: %s, %s\n", SILENCE_S, drive_way,
 		drive_phase);
+	drive_show_threads();
 	kill(drive_victim, SIGABRT);
 	_exit(1);
 }

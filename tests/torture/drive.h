@@ -29,6 +29,9 @@ void *drive_start(char **argv, size_t bytes, size_t ready_at);
 /* Whether it lives; that it doesn't is a failure, and told. */
 int drive_victim_is_alive(void);
 
+/* Say where each of its threads is, to find out why it hangs: by /proc, and by gdb where that is. */
+void drive_show_threads(void);
+
 /* It was asked to end, and must do so by itself, and well. */
 void drive_end(void);
 

@@ -208,6 +208,7 @@ static void text_check(const struct way *way)
 		usleep(20000);
 	if (text_differs(drive_victim, 1)) {
 		fprintf(stderr, "torture: %s: code was left changed\n", drive_way);
+		drive_show_threads();
 		drive_failed = 1;
 	}
 }
