@@ -37,6 +37,7 @@ struct call {
 	int is_unprototyped;
 	unsigned int integers, vectors; /* registers taken so far */
 	uint64_t stack;			/* bytes of the arguments there */
+	unsigned int doubts; /* enum passing_doubt: which of the three aren't known any more */
 	struct parameter all[CODE_VALUES_MAX];
 };
 
@@ -162,37 +163,62 @@ static enum location location_of(const struct call *call, Dwarf_Die *parameter,
 	return location;
 }
 
-/* Give an argument its place, as the psABI does; what is not of one register has none to read. */
+static void place_on_stack(struct call *call, struct parameter *parameter)
+{
+	const struct passing *passing = &parameter->passing;
+
+	/* Before LLVM 18 a pair of eightbytes could be torn apart, or lie there unaligned. */
+	if (passing->alignment > 8 && !call->is_of_gcc && passing->classes[0] == CLASS_INTEGER)
+		call->doubts |= DOUBT_INTEGERS | DOUBT_STACK;
+	if (call->doubts & DOUBT_STACK)
+		return;
+	if (passing->alignment > 8)
+		call->stack = (call->stack + passing->alignment - 1) & ~(passing->alignment - 1);
+	parameter->has_abi = 1;
+	parameter->by_abi = (struct code_operand){
+		.kind = OPERAND_MEMORY,
+		.bytes = 8,
+		.reg = 7,
+		.index = OPERAND_NONE,
+		.scale = 1,
+		.displacement = 8 + (int64_t)call->stack, /* behind the return address */
+	};
+	call->stack += (passing->bytes + 7) & ~7ull;
+}
+
+/*
+ * Give an argument its place, as the psABI does; what is not of one register has none to read. What
+ * would take of what isn't known may take of the rest, or leave it alone, and neither is known then.
+ */
 static void place(struct call *call, struct parameter *parameter)
 {
 	static const uint8_t registers[] = { 5, 4, 1, 2, 8, 9 };
 	const struct passing *passing = &parameter->passing;
-	struct code_operand *operand = &parameter->by_abi;
-	unsigned int integers, vectors;
+	unsigned int integers, vectors, needs;
 
 	passing_registers(passing, &integers, &vectors);
-	*operand = (struct code_operand){ .index = OPERAND_NONE, .bytes = 8 };
-	parameter->has_abi = integers + vectors == 1;
-	if (passing->classes[0] == CLASS_NONE && passing->classes[1] == CLASS_NONE)
+	call->doubts |= passing->doubts;
+	if (passing->doubts ||
+	    (passing->classes[0] == CLASS_NONE && passing->classes[1] == CLASS_NONE))
 		return;
-	if (integers + vectors && call->integers + integers <= 6 && call->vectors + vectors <= 8) {
-		operand->kind = integers ? OPERAND_REGISTER : OPERAND_VECTOR;
-		operand->reg = integers ? registers[call->integers] : (uint8_t)call->vectors;
-		call->integers += integers;
-		call->vectors += vectors;
+	needs = (integers ? DOUBT_INTEGERS : 0u) | (vectors ? DOUBT_VECTORS : 0u);
+	if (call->doubts & needs) {
+		call->doubts |= needs | DOUBT_STACK;
 		return;
 	}
-	/* Compilers disagree on how these are aligned there. */
-	if (integers == 2 && passing->alignment > 8)
-		call->trust = TRUST_LISTS;
-	if (passing->alignment > 8)
-		call->stack = (call->stack + passing->alignment - 1) & ~(passing->alignment - 1);
-	parameter->has_abi = 1;
-	operand->kind = OPERAND_MEMORY;
-	operand->reg = 7;
-	operand->scale = 1;
-	operand->displacement = 8 + (int64_t)call->stack; /* behind the return address */
-	call->stack += (passing->bytes + 7) & ~7ull;
+	if (!needs || call->integers + integers > 6 || call->vectors + vectors > 8) {
+		place_on_stack(call, parameter);
+		return;
+	}
+	parameter->has_abi = integers + vectors == 1;
+	parameter->by_abi = (struct code_operand){
+		.kind = integers ? OPERAND_REGISTER : OPERAND_VECTOR,
+		.bytes = 8,
+		.reg = integers ? registers[call->integers] : (uint8_t)call->vectors,
+		.index = OPERAND_NONE,
+	};
+	call->integers += integers;
+	call->vectors += vectors;
 }
 
 static int is_aggregate(const struct passing *passing)
@@ -221,12 +247,11 @@ static void parameter_take(struct call *call, struct code_values *values, Dwarf_
 		snprintf(field->name, sizeof(field->name), "%.63s", name);
 	else
 		snprintf(field->name, sizeof(field->name), "arg%u", values->count);
-	*parameter = (struct parameter){ .passing.is_uncertain = 1 };
+	*parameter = (struct parameter){ .passing.doubts = DOUBT_ALL };
 	if (dwarf_attr_integrate(from, DW_AT_type, &attribute) &&
 	    dwarf_formref_die(&attribute, &type))
 		passing_of(&type, &parameter->passing);
-	if (parameter->passing.is_uncertain || is_unprototyped_float(call, &parameter->passing) ||
-	    (call->trust == TRUST_SCALARS && is_aggregate(&parameter->passing)))
+	if (call->trust == TRUST_SCALARS && is_aggregate(&parameter->passing))
 		call->trust = TRUST_LISTS;
 	if (place_of)
 		location = location_of(call, place_of, &parameter->by_list);
@@ -235,8 +260,12 @@ static void parameter_take(struct call *call, struct code_values *values, Dwarf_
 		call->trust = TRUST_LISTS;
 	if (call->trust != TRUST_LISTS)
 		place(call, parameter);
-	/* LLVM's callers in the same unit leave anything there for one that isn't used. */
-	if (!call->is_of_gcc && location == LOCATION_NONE)
+	/*
+	 * LLVM's callers in the same unit leave anything there for one that isn't used. A float without a
+	 * prototype comes as a double.
+	 */
+	if ((!call->is_of_gcc && location == LOCATION_NONE) ||
+	    is_unprototyped_float(call, &parameter->passing))
 		parameter->has_abi = 0;
 }
 
@@ -326,7 +355,7 @@ static void fields_fill(const struct call *call, struct code_values *values, int
 		struct code_field *field = &values->all[i];
 
 		if (!parameter->passing.type) {
-			if (!parameter->passing.is_uncertain)
+			if (!parameter->passing.doubts)
 				values->lost_errs[i] = -WM_E_PARAMETER_TYPE;
 			continue;
 		}
@@ -356,7 +385,7 @@ static void result_take(struct call *call, struct code_field *ret, Dwarf_Die *fu
 		return;
 	}
 	passing_of(&type, &passing);
-	if (passing.is_uncertain || (call->trust == TRUST_SCALARS && is_aggregate(&passing)))
+	if (passing.doubts || (call->trust == TRUST_SCALARS && is_aggregate(&passing)))
 		call->trust = TRUST_LISTS;
 	if (passing.is_reference || passing.classes[0] == CLASS_MEMORY)
 		call->integers = 1;

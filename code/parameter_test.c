@@ -86,9 +86,10 @@ static void check(void *function, const char *name)
 				     name, field->name);
 			continue;
 		}
-		/* Nobody promises where these are: see place() in parameter.c. */
+#ifdef __clang__ /* nobody promises where the last one is: see place_on_stack() in parameter.c */
 		if (!strcmp(name, "odd_ones") && !field->type)
 			continue;
+#endif
 		cr_assert_neq(field->type, 0, "%s: %s", name, field->name);
 		if (field->type == WM_TYPE_BOOL)
 			cr_assert_eq(value_of(field), 1, "%s: %s", name, field->name);
@@ -305,4 +306,45 @@ Test(parameter, constructors_have_those_of_their_variant)
 {
 	check_variants("-O0 -x c++");
 	check_variants("-O2 -x c++");
+}
+
+/* What may lie in more than one place takes with it only what it may push aside. */
+static const char *const unsure_source =
+	"typedef int wide __attribute__((vector_size(32)));\n"
+	"long after_vector(int a, wide b, int c, double d, long e, long f, long g, long h, long i);\n"
+	"long after_vector(int a, wide b, int c, double d, long e, long f, long g, long h, long i)\n"
+	"{ return a + b[0] + c + (long)d + e + f + g + h + i; }\n"
+	"long after_pair(long a, long b, long c, long d, long e, __int128 f, double g, long h, long i);\n"
+	"long after_pair(long a, long b, long c, long d, long e, __int128 f, double g, long h, long i)\n"
+	"{ return a + b + c + d + e + (long)f + (long)g + h + i; }\n"
+	"int without_prototype(a, b, c) float a, b; int c; { return (int)(a + b) + c; }\n";
+
+/* '-': it isn't told; 0 to 9: a register; a to h: xmm0 to xmm7; s and beyond: on the stack, in words. */
+static void expect_places(const char *function, const char *places)
+{
+	read_symbol(function, BIND_GLOBAL);
+	cr_assert_eq(parameters.values.count, strlen(places), "%s", function);
+	for (unsigned int i = 0; i < parameters.values.count; i++) {
+		const struct code_field *field = &parameters.values.all[i];
+		const struct code_operand *from = &field->from;
+		char is = (char)(!field->type			  ? '-'
+				 : from->kind == OPERAND_REGISTER ? '0' + from->reg
+				 : from->kind == OPERAND_VECTOR	  ? 'a' + from->reg
+								: 's' + from->displacement / 8 - 1);
+
+		cr_assert_eq(is, places[i], "%s: %s is in %c", function, field->name, is);
+	}
+}
+
+Test(parameter, behind_an_unsure_one_those_that_are_sure_are_told)
+{
+	open_compiled("gcc", "-O0 -x c", unsure_source);
+	expect_places("after_vector", "5-4-1289-");
+	expect_places("after_pair", "54128-a9u");
+	expect_places("without_prototype", "--5");
+	close_compiled();
+	open_compiled("clang", "-O0 -x c", unsure_source);
+	expect_places("after_vector", "5-4-1289-");
+	expect_places("after_pair", "54128-a--");
+	close_compiled();
 }

@@ -52,6 +52,17 @@ static enum passing_class merge(enum passing_class a, enum passing_class b)
 	return CLASS_SSE;
 }
 
+static void doubt(struct walk *walk)
+{
+	walk->passing->doubts = DOUBT_ALL;
+}
+
+/* In a vector register or on the stack, which takes no other's register; a class's part is its class's matter. */
+static void doubt_vector(struct walk *walk)
+{
+	walk->passing->doubts |= walk->depth == 1 ? DOUBT_VECTORS | DOUBT_STACK : DOUBT_ALL;
+}
+
 /* A scalar at an offset of the whole. */
 static void put(struct walk *walk, uint64_t offset, uint64_t bytes, uint64_t alignment,
 		enum passing_class first, enum passing_class second)
@@ -74,7 +85,7 @@ static void put(struct walk *walk, uint64_t offset, uint64_t bytes, uint64_t ali
 static void put_integer(struct walk *walk, uint64_t offset, uint64_t bytes)
 {
 	if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8 && bytes != 16)
-		walk->passing->is_uncertain = 1;
+		doubt(walk);
 	else
 		put(walk, offset, bytes, bytes, CLASS_INTEGER, CLASS_INTEGER);
 }
@@ -86,13 +97,13 @@ static void put_float(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint6
 	if (bytes == 2 || bytes == 4 || bytes == 8)
 		put(walk, offset, bytes, bytes, CLASS_SSE, CLASS_NONE);
 	else if (bytes != 16 || !name)
-		walk->passing->is_uncertain = 1;
+		doubt_vector(walk);
 	else if (!strcmp(name, "long double") || !strcmp(name, "_Float64x"))
 		put(walk, offset, 16, 16, CLASS_X87, CLASS_X87_UP);
 	else if (strstr(name, "loat128"))
 		put(walk, offset, 16, 16, CLASS_SSE, CLASS_SSE_UP);
 	else
-		walk->passing->is_uncertain = 1;
+		doubt_vector(walk);
 }
 
 static void visit_base(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint64_t bytes)
@@ -119,14 +130,17 @@ static void visit_base(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint
 			put(walk, offset, bytes, 16, CLASS_MEMORY, CLASS_MEMORY);
 		}
 		return;
+	case DW_ATE_decimal_float:
+		put(walk, offset, bytes, bytes, bytes > 16 ? CLASS_MEMORY : CLASS_SSE,
+		    CLASS_SSE_UP);
+		return;
 	default:
-		walk->passing->is_uncertain = 1;
+		doubt(walk);
 	}
 }
 
 static void visit_array(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint64_t bytes)
 {
-	struct passing *passing = walk->passing;
 	Dwarf_Word element_bytes;
 	Dwarf_Die element;
 
@@ -134,12 +148,14 @@ static void visit_array(struct walk *walk, Dwarf_Die *type, uint64_t offset, uin
 		/* Wider ones go as the caller's -mavx says, which nobody tells. */
 		if (bytes == 8 || bytes == 16)
 			put(walk, offset, bytes, bytes, CLASS_SSE, CLASS_SSE_UP);
+		else if (bytes > 16)
+			doubt_vector(walk);
 		else
-			passing->is_uncertain = 1;
+			doubt(walk);
 		return;
 	}
 	if (!type_of(type, &element) || dwarf_aggregate_size(&element, &element_bytes)) {
-		passing->is_uncertain = 1;
+		doubt(walk);
 		return;
 	}
 	if (!bytes)
@@ -168,7 +184,7 @@ static void visit_member(struct walk *walk, Dwarf_Die *member, uint64_t offset)
 		return;
 	}
 	if (!type_of(member, &type) || at > UINT32_MAX)
-		walk->passing->is_uncertain = 1;
+		doubt(walk);
 	else
 		visit(walk, &type, offset + at);
 }
@@ -223,7 +239,7 @@ static void judge_function(struct walk *walk, Dwarf_Die *type, Dwarf_Die *functi
 		return; /* its members decide */
 	if (!dwarf_cu_die(function->cu, &unit, &version, NULL, NULL, NULL, NULL, NULL) ||
 	    version < 5 || dwarf_hasattr(function, DW_AT_deleted))
-		walk->passing->is_uncertain = 1;
+		doubt(walk);
 	walk->passing->is_reference = 1;
 }
 
@@ -256,7 +272,7 @@ static void visit_class(struct walk *walk, Dwarf_Die *type, uint64_t offset, uin
 	Dwarf_Die child;
 
 	if (dwarf_hasattr(type, DW_AT_declaration)) {
-		passing->is_uncertain = 1;
+		doubt(walk);
 		return;
 	}
 	if (convention == DW_CC_pass_by_reference)
@@ -275,8 +291,8 @@ static void visit_class(struct walk *walk, Dwarf_Die *type, uint64_t offset, uin
 		if (tag == DW_TAG_member || tag == DW_TAG_inheritance)
 			visit_member(walk, &child, offset);
 		else if (tag == DW_TAG_variant_part) /* Rust's enums */
-			passing->is_uncertain = 1;
-	} while (!passing->is_uncertain && !dwarf_siblingof(&child, &child));
+			doubt(walk);
+	} while (!passing->doubts && !dwarf_siblingof(&child, &child));
 }
 
 static void visit(struct walk *walk, Dwarf_Die *type, uint64_t offset)
@@ -286,7 +302,7 @@ static void visit(struct walk *walk, Dwarf_Die *type, uint64_t offset)
 
 	if (walk->depth >= DEPTH_MAX || walk->visits++ >= VISITS_MAX ||
 	    dwarf_peel_type(type, &peeled)) {
-		walk->passing->is_uncertain = 1;
+		doubt(walk);
 		return;
 	}
 	if (dwarf_aggregate_size(&peeled, &bytes))
@@ -319,7 +335,7 @@ static void visit(struct walk *walk, Dwarf_Die *type, uint64_t offset)
 		visit_class(walk, &peeled, offset, bytes);
 		break;
 	default:
-		walk->passing->is_uncertain = 1;
+		doubt(walk);
 	}
 	walk->depth--;
 }
@@ -422,7 +438,7 @@ void passing_of(Dwarf_Die *type, struct passing *passing)
 		passing->classes[0] = passing->classes[1] = CLASS_MEMORY;
 	if (passing->classes[1] == CLASS_SSE_UP && passing->classes[0] != CLASS_SSE)
 		passing->classes[1] = CLASS_SSE;
-	passing->type = passing->is_uncertain ? 0 : field_type(type, passing->bytes);
+	passing->type = passing->doubts ? 0 : field_type(type, passing->bytes);
 }
 
 void passing_registers(const struct passing *passing, unsigned int *integers, unsigned int *vectors)

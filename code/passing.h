@@ -19,13 +19,21 @@ enum passing_class {
 	CLASS_MEMORY,
 };
 
+/* What may be in use, or may not, where a type's passing isn't certain: a mask. */
+enum passing_doubt {
+	DOUBT_INTEGERS = 1,
+	DOUBT_VECTORS = 2,
+	DOUBT_STACK = 4,
+	DOUBT_ALL = 7,
+};
+
 struct passing {
 	uint64_t bytes;
 	uint64_t alignment;
 	enum passing_class classes[2]; /* of its eightbytes; CLASS_MEMORY for all of what has more */
 	int is_reference;	       /* what is passed is the address of a copy */
-	int is_uncertain;	       /* debug information doesn't tell enough, or is damaged */
-	uint8_t type;		       /* WM_TYPE_*; 0: no value that a field can hold */
+	unsigned int doubts; /* debug information doesn't tell enough of these, or is damaged */
+	uint8_t type;	     /* WM_TYPE_*; 0: no value that a field can hold */
 };
 
 /* Find out about a type. Any DIE is taken; what is none of a type's is uncertain. */
