@@ -4,6 +4,7 @@
 #include "base/elf.h"
 #include "base/maps.h"
 #include "session/loaded.h"
+#include "session/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -229,32 +230,43 @@ static int process_open(const struct target *target, struct detail detail)
 	return detail_set(detail, errno == ENOENT ? -ESRCH : -errno, "process %d", target->pid);
 }
 
-int catalog_add_process(struct catalog *catalog, pid_t pid, struct detail detail)
+/* By the thread that lives. */
+static int add_by(struct catalog *catalog, const struct target *target, struct detail detail)
 {
-	struct target target;
 	struct maps maps = { 0 };
 	struct elf exe;
 	char path[64];
-	int err = target_read(&target, pid), mem;
+	int mem = process_open(target, detail), err;
 
-	if (err)
-		return detail_set(detail, err, "process %d", pid);
-	if (target.live_tid == target.pid && target.state == 'Z')
-		return detail_set(detail, -WM_E_GONE, "process %d (%s)", target.pid, target.comm);
-	mem = process_open(&target, detail);
 	if (mem < 0)
 		return mem;
-	snprintf(path, sizeof(path), "/proc/%d/exe", target.live_tid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", target->live_tid);
 	err = elf_open(&exe, path);
 	elf_release(&exe);
 	if (err == -WM_E_FOREIGN_ARCH)
-		detail_set(detail, err, "process %d (%s)", target.pid, target.comm);
+		detail_set(detail, err, "process %d (%s)", target->pid, target->comm);
 	else
-		err = maps_read(&maps, target.live_tid);
+		err = maps_read(&maps, target->live_tid);
 	if (!err)
-		err = modules_add(catalog, &maps, mem, target.pid);
+		err = modules_add(catalog, &maps, mem, target->pid);
 	maps_release(&maps);
 	close(mem);
+	return err;
+}
+
+int catalog_add_process(struct catalog *catalog, pid_t pid, struct detail detail)
+{
+	struct target target;
+	int err = target_read(&target, pid), tries = 0;
+
+	if (err)
+		return detail_set(detail, err, "process %d", pid);
+	if (target_has_ended(&target))
+		return detail_set(detail, -WM_E_GONE, "process %d (%s)", target.pid, target.comm);
+	do
+		err = add_by(catalog, &target, detail);
+	while ((err == -ESRCH || err == -WM_E_GONE) && tries++ < TARGET_RENEWALS &&
+	       target_renew(&target));
 	return err;
 }
 

@@ -71,16 +71,18 @@ static void sleep_us(long us)
 }
 
 /* Does the process listen at its place in socket_dir? As the kernel lists it: nothing is connected. */
-static int listens(const struct injection *injection)
+static int listens(struct injection *injection)
 {
 	char path[64], want[256], line[512];
-	int found = 0;
+	int found = 0, tries = 0;
 	FILE *list;
 
 	snprintf(want, sizeof(want), " %s/%d.agent\n", injection->socket_dir,
 		 injection->target.inner_pid);
-	snprintf(path, sizeof(path), "/proc/%d/net/unix", injection->target.live_tid);
-	list = fopen(path, "re");
+	do {
+		snprintf(path, sizeof(path), "/proc/%d/net/unix", injection->target.live_tid);
+		list = fopen(path, "re");
+	} while (!list && tries++ < TARGET_RENEWALS && target_renew(&injection->target));
 	while (list && !found && fgets(line, sizeof(line), list)) {
 		unsigned int flags;
 		const char *at = strchr(line, '/');
@@ -94,16 +96,15 @@ static int listens(const struct injection *injection)
 	return found;
 }
 
-/* The agent's file, as the process would find it. */
-static int agent_check(const struct injection *injection)
+/* The agent's file, as the process would find it; by a thread that stands still. */
+static int agent_check(const struct injection *injection, pid_t tid)
 {
 	char path[PATH_MAX + 64];
 	uint64_t value;
 	struct elf elf;
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%d/root%s", injection->target.live_tid,
-		 injection->agent_path);
+	snprintf(path, sizeof(path), "/proc/%d/root%s", tid, injection->agent_path);
 	err = elf_open(&elf, path);
 	if (!err)
 		err = elf_symbol(&elf, INJECT_SYMBOL, &value);
@@ -117,6 +118,13 @@ static int agent_check(const struct injection *injection)
 	return 0;
 }
 
+/* May the next look find something else: another tool has let go, or another thread shows what there is? */
+static int may_change(const struct injection *injection, int err)
+{
+	return err == -WM_E_TRACED || ((err == -ESRCH || err == -WM_E_GONE) &&
+				       injection->target.live_tid != injection->target.pid);
+}
+
 static int precheck(struct injection *injection, pid_t pid)
 {
 	uint64_t deadline_ns = tracee_deadline(TRACED_WAIT_MS);
@@ -128,8 +136,11 @@ static int precheck(struct injection *injection, pid_t pid)
 			return detail_set(injection->detail, err, "process %d", pid);
 		if (!err)
 			err = target_check(&injection->target, injection->detail);
-		if (err != -WM_E_TRACED || tracee_late(deadline_ns))
+		if (!err)
+			err = target_access(&injection->target, injection->detail);
+		if (!may_change(injection, err) || tracee_late(deadline_ns))
 			break;
+		detail_set(injection->detail, 0, "%s", "");
 		sleep_us(2000);
 	}
 	if (err)
@@ -282,7 +293,7 @@ static int load_by(struct loan *loan, struct borrow *borrow)
 	if (!err && !started(loan, borrow))
 		err = detail_set(injection->detail, -EAGAIN, "its program is still being started");
 	if (!err && !*injection->glibc.agent_path)
-		err = agent_check(injection);
+		err = agent_check(injection, borrow->tid);
 	if (!err && alone && loan->tries < TRIES_LAX &&
 	    in_malloc(borrow, &injection->glibc, scan) &&
 	    !rest_is_outside_malloc(borrow, &maps, &injection->glibc))
@@ -515,19 +526,10 @@ static int attempt(struct injection *injection, pid_t pid)
 			     .tries_min = TRIES_LAX + 1,
 			     .fn = load_by,
 			     .data = injection };
-	int err = precheck(injection, pid), mem;
-	char path[64];
+	int err = precheck(injection, pid);
 
 	if (err || listens(injection))
 		return err;
-	/* Only to learn whether we may: ptrace(2) would not tell that from "traced already". */
-	snprintf(path, sizeof(path), "/proc/%d/mem", injection->target.live_tid);
-	mem = open(path, O_RDWR | O_CLOEXEC);
-	if (mem < 0)
-		return errno == EACCES || errno == EPERM
-			       ? target_denied(&injection->target, injection->detail)
-			       : -WM_E_GONE;
-	close(mem);
 	loan.pid = injection->target.pid;
 	err = loan_make(&loan);
 	injection->astray = loan.astray;

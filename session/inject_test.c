@@ -117,6 +117,11 @@ Test(inject, a_process_whose_leader_has_ended_can_be_entered, .timeout = 60)
 	enter_often("storms", "leaderless", 30);
 }
 
+Test(inject, a_process_whose_threads_relay_each_other_can_be_entered, .timeout = 60)
+{
+	enter_often("storms", "relay", 30);
+}
+
 Test(inject, a_process_that_executes_or_ends_is_left_or_entered, .timeout = 120)
 {
 	for (int i = 0; i < 60; i++) {

@@ -136,14 +136,16 @@ int loaded_read(struct loaded_list *list, pid_t pid)
 {
 	struct target target;
 	pid_t tid = pid;
-	int err;
+	int err = read_by(list, tid);
 
 	/* a leader that has ended has no memory to show, while other threads live on */
-	while ((err = read_by(list, tid)) && err != -ENOMEM && !target_has_memory(tid)) {
+	for (int tries = 0; err && err != -ENOMEM && !target_has_memory(tid); tries++) {
 		loaded_release(list);
-		if (target_read(&target, pid) || target.live_tid == tid)
+		if (tries == TARGET_RENEWALS || target_read(&target, pid) ||
+		    target_has_ended(&target))
 			return -ESRCH;
 		tid = target.live_tid;
+		err = read_by(list, tid);
 	}
 	return err;
 }

@@ -81,6 +81,9 @@ static int pass(struct loan *loan)
 				err = one(loan, tids[i], want ? STOP_WAIT_MS : SLEEPER_WAIT_MS);
 		}
 	free(tids);
+	/* those that were listed may have ended since, and others live on that they have started */
+	if (loan->ended && target_status_number(loan->pid, "Threads") > 1)
+		loan->ended = 0;
 	return loan->ended && loan_failed(loan, err) ? -ESRCH : err;
 }
 

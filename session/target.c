@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
+#define LIVE_TRIES 20 /* to find a thread that lives where threads end all the time */
 #define KTHREADD 2 /* the kernel's threads and their parent; what else has no file is just ending */
 
 int detail_set(struct detail detail, int error, const char *format, ...)
@@ -89,6 +90,25 @@ long target_status_number(pid_t tid, const char *name)
 	snprintf(path, sizeof(path), "/proc/%d/status", tid);
 	err = file_read(path, text, sizeof(text));
 	return err < 0 ? -1 : status_number(text, name, 16);
+}
+
+uint64_t target_switches(pid_t pid)
+{
+	uint64_t sum = 0;
+	pid_t *tids;
+	int count = target_threads(pid, &tids);
+
+	for (int i = 0; i < count; i++) {
+		char path[64], text[8192];
+
+		snprintf(path, sizeof(path), "/proc/%d/status", tids[i]);
+		if (file_read(path, text, sizeof(text)) < 0)
+			continue;
+		sum += (uint64_t)status_number(text, "voluntary_ctxt_switches", 0);
+		sum += (uint64_t)status_number(text, "nonvoluntary_ctxt_switches", 0);
+	}
+	free(tids);
+	return sum;
 }
 
 /* Field `want` of /proc/PID/stat, from the ')' on that ends the second. */
@@ -185,17 +205,25 @@ int target_has_memory(pid_t tid)
 	return target_status_number(tid, "VmSize") >= 0;
 }
 
-/* A thread other than a leader that has ended: memory and files are shown under it. */
+/*
+ * A thread other than a leader that has ended: memory and files are shown under it. Those that were listed
+ * may all have ended by the time that they are looked at, while others live on that they have started.
+ */
 static pid_t live_thread(pid_t pid)
 {
-	pid_t *tids, live = pid;
-	int count = target_threads(pid, &tids);
+	pid_t live = pid;
 
-	for (int i = 0; i < count && live == pid; i++)
-		if (tids[i] != pid && target_has_memory(tids[i]))
-			live = tids[i];
-	if (count >= 0)
+	for (int tries = 0; live == pid && tries < LIVE_TRIES; tries++) {
+		pid_t *tids;
+		int count = target_threads(pid, &tids);
+
+		for (int i = 0; i < count && live == pid; i++)
+			if (tids[i] != pid && target_has_memory(tids[i]))
+				live = tids[i];
 		free(tids);
+		if (target_status_number(pid, "Threads") <= 1)
+			break;
+	}
 	return live;
 }
 
@@ -235,6 +263,12 @@ int target_read(struct target *target, pid_t pid)
 	return 0;
 }
 
+int target_renew(struct target *target)
+{
+	return target->live_tid != target->pid && !target_read(target, target->pid) &&
+	       !target_has_ended(target);
+}
+
 static int has_ptrace_capability(void)
 {
 	char text[8192];
@@ -268,6 +302,20 @@ int target_denied(const struct target *target, struct detail detail)
 			 "; it has more rights than we have, or has made itself undumpable");
 	return detail_set(detail, -EPERM, "process %d (%s)%s%s", target->pid, target->comm, words,
 			  has_ptrace_capability() ? "" : "; we lack CAP_SYS_PTRACE");
+}
+
+int target_access(const struct target *target, struct detail detail)
+{
+	char path[64];
+	int mem;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", target->live_tid);
+	mem = open(path, O_RDWR | O_CLOEXEC);
+	if (mem < 0)
+		return errno == EACCES || errno == EPERM ? target_denied(target, detail)
+							 : -WM_E_GONE;
+	close(mem);
+	return 0;
 }
 
 static int traced(const struct target *target, struct detail detail)

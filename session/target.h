@@ -40,6 +40,15 @@ int target_read(struct target *target, pid_t pid);
 int target_has_ended(const struct target *target);
 
 /*
+ * What was to be seen under live_tid was not there, as that thread may have ended since: fill in anew.
+ * Whether there is another to look at; 0 where the leader lives, or all is over.
+ */
+int target_renew(struct target *target);
+
+#define TARGET_RENEWALS                                                                            \
+	20 /* that many are worth a try, in a process whose threads end all the time */
+
+/*
  * Nothing is touched: would an agent be loaded into it? 0 or the cause, with words about it:
  * -ESRCH, -EPERM, -WM_E_GONE, -WM_E_TRACED, -WM_E_STOPPED, -WM_E_SECCOMP, -WM_E_FOREIGN_ARCH,
  * -WM_E_STATIC_PROGRAM, -WM_E_FOREIGN_LIBC, -EINVAL for ourselves and for a kernel thread.
@@ -48,6 +57,9 @@ int target_check(const struct target *target, struct detail detail);
 
 /* Words for EPERM: whose it is, who we are, and what else stands in the way. -EPERM; -WM_E_GONE if it was just ending. */
 int target_denied(const struct target *target, struct detail detail);
+
+/* Whether we may change its memory: ptrace(2) would not tell that from "traced already". 0, -EPERM, -WM_E_GONE. */
+int target_access(const struct target *target, struct detail detail);
 
 /*
  * Whether a thread still has its memory. One that ends gives it up before its state says so; from then on
@@ -60,6 +72,12 @@ long target_status_number(pid_t tid, const char *name);
 
 /* The state of a thread as one letter, 0 when it has ended. */
 char target_thread_state(pid_t pid, pid_t tid);
+
+/*
+ * How often all threads of a process together were put off the CPU. While it stays the same, none has begun to
+ * run; one may have gone on running.
+ */
+uint64_t target_switches(pid_t pid);
 
 /* The parent of a process, 0 when it has ended. */
 pid_t target_parent(pid_t pid);

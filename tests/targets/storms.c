@@ -10,6 +10,7 @@
  *	setuid     setuid(2) to what it is, which glibc has every thread do
  *	blocked    all signals blocked, two pending
  *	leaderless the first thread has ended, another goes on
+ *	relay      the first thread has ended, each other starts one and ends
  *	execs      executes itself over and over
  *	exits      starts threads and exits at once
  *	vforked    one of its threads waits in vfork(2)
@@ -247,6 +248,33 @@ static void storm_leaderless(void)
 	pthread_exit(NULL);
 }
 
+static void *relay(void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	if (!arg)
+		usleep(20000);
+	if (!arg)
+		target_ready();
+	if (target_over())
+		_exit(0);
+	usleep(500);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	target_want(!pthread_create(&thread, &attr, relay, "on"), "pthread_create");
+	return NULL;
+}
+
+static void storm_relay(void)
+{
+	pthread_t thread;
+
+	for (int i = 0; i < 8; i++)
+		pthread_create(&thread, NULL, relay, i ? "on" : NULL);
+	pthread_exit(NULL);
+}
+
 static void storm_execs(void)
 {
 	char *const args[] = { "storms", "execs-on", NULL };
@@ -328,7 +356,7 @@ static const struct {
 	{ "leaderless", storm_leaderless }, { "execs", storm_execs },
 	{ "execs-on", storm_execs_on },	    { "exits", storm_exits },
 	{ "vforked", storm_vforked },	    { "seccomp", storm_seccomp },
-	{ "zombie", storm_zombie },
+	{ "zombie", storm_zombie },	    { "relay", storm_relay },
 };
 
 int main(int argc, char **argv)
