@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -353,6 +354,40 @@ Test(session, one_that_its_own_agent_has_stopped_is_waited_for)
 	if (!comes_to_state(agent.pid, 't'))
 		cr_skip_test("ptrace(2) of a parent is not allowed here");
 	cr_assert_eq(wm_session_stop(session), 0, "%s", wm_session_detail(session));
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+/* As one that traces system calls does it: its tracee stands still most of the time, but not for ever. */
+static void stop_again_and_again(pid_t pid)
+{
+	int status;
+
+	if (ptrace(PTRACE_SEIZE, pid, NULL, NULL))
+		_exit(1);
+	for (int i = 0; i < 30; i++) {
+		ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
+		if (waitpid(pid, &status, __WALL) != pid)
+			_exit(1);
+		usleep(i == 29 ? 0 : 40000);
+		ptrace(PTRACE_CONT, pid, NULL, NULL);
+	}
+	_exit(0); /* which lets go of it */
+}
+
+Test(session, one_that_a_tracer_stops_again_and_again_is_waited_for)
+{
+	struct sample_agent agent = { .way = SAMPLE_SLOW };
+	struct wm_session *session = record_sample(&agent);
+	pid_t tracer = fork();
+
+	if (!tracer)
+		stop_again_and_again(agent.pid);
+	if (!comes_to_state(agent.pid, 't'))
+		cr_skip_test("ptrace(2) is not allowed here");
+	cr_assert_eq(wm_session_stop(session), 0, "%s", wm_session_detail(session));
+	kill(tracer, SIGKILL);
+	waitpid(tracer, NULL, 0);
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }

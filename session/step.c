@@ -2,6 +2,7 @@
 #include "session/adopt.h"
 #include "session/process.h"
 #include "session/stop.h"
+#include "session/target.h"
 #include "session/watch.h"
 
 #include <errno.h>
@@ -16,7 +17,7 @@
 #define IDLE_NS_MIN 1000000u
 #define IDLE_NS_MAX 10000000u
 #define REQUEST_WAIT_MS 5000
-#define HALTED_WAIT_NS 100000000u
+#define HALTED_WAIT_NS 250000000u
 #define STOPPED_WAIT_MS 500 /* that long a program may stand still */
 #define STRICT_TRY_NS 5000000000u
 #define RULES_BYTES_MAX (CONTROL_BYTES_MAX - 1024)
@@ -135,20 +136,30 @@ static int is_late(const struct process *process, uint64_t since_ns, int timeout
 	return ticks_monotonic_ns() > last_ns + (uint64_t)timeout_ms * 1000000u;
 }
 
-/* Whether it was found to stand still at every look for HALTED_WAIT_NS. */
-static int is_halted_long(const struct process *process, uint64_t *moved_ns)
+struct halt {
+	uint64_t since_ns;
+	uint64_t switches; /* of all threads, by then */
+};
+
+/*
+ * Whether it has stood still for HALTED_WAIT_NS. A tracer of system calls stops it again and again, so that it
+ * may be found stopped at every look; but its threads have run in between.
+ */
+static int is_halted_long(const struct process *process, struct halt *halt)
 {
 	uint64_t now_ns = ticks_monotonic_ns();
+	uint64_t switches = process_is_halted(process) ? target_switches(process->pid) : 0;
 
-	if (!process_is_halted(process))
-		*moved_ns = now_ns;
-	return now_ns > *moved_ns + HALTED_WAIT_NS;
+	if (!switches || switches != halt->switches)
+		*halt = (struct halt){ now_ns, switches };
+	return now_ns > halt->since_ns + HALTED_WAIT_NS;
 }
 
 static int wait_for(struct wm_session *session, struct process *process, int timeout_ms,
 		    int must_move)
 {
-	uint64_t since_ns = ticks_monotonic_ns(), moved_ns = since_ns;
+	uint64_t since_ns = ticks_monotonic_ns();
+	struct halt halt = { since_ns, 0 };
 	int is_halted = 0;
 
 	session->in_step++; /* no process is forgotten while someone waits for it */
@@ -161,7 +172,7 @@ static int wait_for(struct wm_session *session, struct process *process, int tim
 			break;
 		session_step(session, 10);
 		patience_arming(session);
-		is_halted = must_move && is_halted_long(process, &moved_ns);
+		is_halted = must_move && is_halted_long(process, &halt);
 	}
 	session->in_step--;
 	if (process->state == PROCESS_NEW || process_pending(process))
