@@ -25,6 +25,8 @@
 #include <waymark/error.h>
 
 #define METADATA_NEW ".metadata.new"
+/* written by a process for each id that it may inherit: from then on all of them are declared */
+#define DECLARE_ALL_BYTES 16384u
 
 struct writer_process {
 	struct trace_schema *schema;
@@ -32,6 +34,8 @@ struct writer_process {
 	uint32_t modules;
 	int from;	   /* -1; else some of whose events it has, */
 	uint32_t from_ids; /* those with an id below */
+	int declared_all;  /* of them */
+	uint64_t walked_bytes;
 };
 
 struct trace_writer {
@@ -333,6 +337,42 @@ static const struct trace_class *inherited_class(const struct trace_writer *writ
 	return class;
 }
 
+/* Declare one that is inherited. Returns 1 when there is such a class, else 0 or an error. */
+static int declare_one(struct trace_writer *writer, int process, uint32_t id)
+{
+	struct writer_process *of = &writer->processes[process];
+	const struct trace_class *class = inherited_class(writer, of, id);
+	int err = class ? schema_put_copy(of->schema, class) : 0;
+
+	if (err < 0 || !class)
+		return err;
+	tsdl_event(&writer->body, (uint32_t)process, class);
+	writer->changed = 1;
+	return 1;
+}
+
+/*
+ * Declare all that is inherited, so that this process's packets need not be looked through any more. What
+ * the metadata grows by is little beside what was written by then; where an id has no class, it is tried
+ * again when as much more was.
+ */
+static int declare_all(struct trace_writer *writer, int process)
+{
+	struct writer_process *of = &writer->processes[process];
+	int all = 1;
+
+	of->walked_bytes = 0;
+	for (uint32_t id = 0; id < of->from_ids; id++) {
+		int got = schema_find(of->schema, id) ? 1 : declare_one(writer, process, id);
+
+		if (got < 0)
+			return got;
+		all &= got;
+	}
+	of->declared_all = all;
+	return 0;
+}
+
 /* Declare what is inherited and turns up here for the first time. What can't be read is left to readers. */
 static int declare_inherited(struct trace_writer *writer, int process, const void *content,
 			     size_t bytes)
@@ -343,35 +383,35 @@ static int declare_inherited(struct trace_writer *writer, int process, const voi
 
 	while (walk.at < walk.end && !walk_header(&walk, &id)) {
 		const struct trace_class *class = schema_find(of->schema, id);
-		int err = 0;
 
 		if (!class) {
-			class = inherited_class(writer, of, id);
-			err = class ? schema_put_copy(of->schema, class) : 0;
+			int err = declare_one(writer, process, id);
+
 			if (err < 0)
 				return err;
-			if (class)
-				tsdl_event(&writer->body, (uint32_t)process, class);
-			writer->changed |= class != NULL;
+			class = schema_find(of->schema, id);
 		}
 		if (!class || walk_fields(&walk, class))
 			break;
 	}
-	return 0;
+	of->walked_bytes += bytes;
+	return of->walked_bytes / DECLARE_ALL_BYTES >= of->from_ids ? declare_all(writer, process)
+								    : 0;
 }
 
 int trace_packet_write(struct trace_writer *writer, int process, struct wm_packet *head,
 		       const void *content, size_t bytes)
 {
 	struct writer_process *of = process_of(writer, process);
-	int err;
+	int err = 0;
 
 	if (!of || bytes > UINT32_MAX)
 		return -EINVAL;
 	if (!writer->clock_known[of->clock])
 		trace_clock_set(writer, writer->clocks[of->clock].ticks_hz, head->begin_ticks,
 				head->realtime_ns);
-	err = of->from >= 0 ? declare_inherited(writer, process, content, bytes) : 0;
+	if (of->from >= 0 && !of->declared_all)
+		err = declare_inherited(writer, process, content, bytes);
 	if (!err)
 		err = metadata_flush(writer);
 	if (err)

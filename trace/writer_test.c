@@ -211,6 +211,61 @@ Test(writer, a_child_declares_of_its_parents_events_those_that_it_has)
 	sample_folder_remove(dir);
 }
 
+/* Packets of a process, each full of one event, until it has written `bytes`. */
+static void write_much(struct trace_writer *writer, struct sample *sample, int process, uint32_t id,
+		       size_t bytes)
+{
+	for (size_t written = 0; written < bytes; written += sample->bytes) {
+		sample_begin(sample, sample->ticks + 1);
+		for (int i = 0; i < 4000; i++) {
+			sample_event(sample, id, sample->ticks + 1, id > 30);
+			sample_u8(sample, 5);
+		}
+		cr_assert_eq(sample_write(sample, writer, process), 0);
+	}
+}
+
+Test(writer, a_child_that_writes_much_declares_all_that_it_has)
+{
+	struct sample sample = { .head = { .pid = 10, .tid = 11 } };
+	struct trace_writer *writer;
+
+	sample_folder(dir);
+	writer = open_writer();
+	for (uint32_t id = 1; id < 40; id++)
+		if (id != 10) /* told late */
+			cr_assert_eq(trace_event_add(writer, 0, id, SAMPLE_TYPES(WM_TYPE_U8),
+						     "md\na\nhit\nc.c\n1\nx"),
+				     0);
+	for (int i = 0; i < 2; i++) {
+		cr_assert_eq(trace_process_add(writer, &about), i + 1);
+		cr_assert_eq(trace_events_inherit(writer, i + 1, i, 20 - (uint32_t)i * 10), 0);
+	}
+	sample.head.tid = 12;
+	write_much(writer, &sample, 1, 5, 20 * 16384);
+	cr_assert_eq(declarations("a:hit"), 38 + 18);
+	cr_assert_eq(trace_event_add(writer, 0, 10, SAMPLE_TYPES(WM_TYPE_U8),
+				     "md\na\nhit\nc.c\n1\nx"),
+		     0);
+	cr_assert_eq(write_number(writer, &sample, 1, 10), 0);
+	cr_assert_eq(declarations("a:hit"), 39 + 19);
+	sample.head.tid = 13;
+	sample.head.instance = 2;
+	write_much(writer, &sample, 2, 5, 8000);
+	cr_assert_eq(declarations("a:hit"), 58 + 1, "little was written");
+	write_much(writer, &sample, 2, 5, 10 * 16384);
+	cr_assert_eq(declarations("a:hit"), 58 + 9);
+	/* whatever it has of its own comes later */
+	cr_assert_eq(trace_event_add(writer, 2, 10, SAMPLE_TYPES(WM_TYPE_U8),
+				     "md\na\nown\nc.c\n1\nx"),
+		     0);
+	cr_assert_eq(write_number(writer, &sample, 2, 10), 0);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	cr_assert_eq(declarations("a:own"), 1);
+	sample_release(&sample);
+	sample_folder_remove(dir);
+}
+
 Test(writer, text_without_manners_is_escaped)
 {
 	struct control_module module = { .base = 0x7f0000000000, .build_id_bytes = 200 };
