@@ -140,6 +140,19 @@ static int copy(int to, int from)
 	return got < 0 ? -errno : 0;
 }
 
+/*
+ * A name that no other tool has while we live, for all that share the folder: our number, and who gave
+ * it. What one who had both before left behind is no longer in use.
+ */
+static void name_fresh(char *name, size_t bytes)
+{
+	struct stat numbers = { 0 };
+
+	if (stat("/proc/self/ns/pid", &numbers))
+		numbers.st_ino = 0;
+	snprintf(name, bytes, ".%ld.%lx", (long)gettid(), (unsigned long)numbers.st_ino);
+}
+
 int apart_bring(int folder, const char *from, const char *name)
 {
 	char fresh[64];
@@ -157,7 +170,7 @@ int apart_bring(int folder, const char *from, const char *name)
 		}
 	}
 	/* made aside and put in its place: another tool, or a program, may have the old one open */
-	snprintf(fresh, sizeof(fresh), ".%d", (int)getpid());
+	name_fresh(fresh, sizeof(fresh));
 	unlinkat(folder, fresh, 0);
 	out = openat(folder, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0755);
 	err = out < 0 ? -errno : copy(out, in);

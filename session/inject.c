@@ -461,6 +461,7 @@ static int outcome(struct injection *injection, uint32_t status)
 	const size_t bytes = offsetof(struct loader_data, socket_dir);
 	const char *comm = injection->target.comm;
 	struct loader_data data;
+	int error = -WM_E_INJECT;
 
 	if (pread(injection->mem, &data, bytes, (off_t)injection->scratch.data) != (ssize_t)bytes)
 		return -WM_E_GONE;
@@ -470,14 +471,18 @@ static int outcome(struct injection *injection, uint32_t status)
 				  "process %d (%s) can't start a thread: %s", injection->target.pid,
 				  comm, strerror(data.error));
 	if (status == LOADER_STARTED)
-		return data.error ? detail_set(injection->detail, data.error,
+		return data.error ? detail_set(injection->detail,
+					       data.error == -EMFILE ? -WM_E_NO_DESCRIPTORS
+								     : data.error,
 					       "process %d (%s): the agent could not start",
 					       injection->target.pid, comm)
 				  : 0;
-	return detail_set(injection->detail,
-			  strstr(data.text, "cannot open shared object") ? -WM_E_NO_AGENT
-									 : -WM_E_INJECT,
-			  "process %d (%s): %s", injection->target.pid, comm, data.text);
+	if (target_lacks_descriptors(injection->target.pid, 0))
+		error = -WM_E_NO_DESCRIPTORS;
+	else if (strstr(data.text, "cannot open shared object"))
+		error = -WM_E_NO_AGENT;
+	return detail_set(injection->detail, error, "process %d (%s): %s", injection->target.pid,
+			  comm, data.text);
 }
 
 /* Steps 3 and 4, seen from here. */

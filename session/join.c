@@ -18,6 +18,7 @@
 
 #define HELLO_WAIT_MS 5000
 #define ATTACHES_MAX 5
+#define AGENT_DESCRIPTORS 5 /* as many as it has open while it serves us */
 
 /* The figure that was asked, the limit of the process that it passes, and that limit's name. */
 static int tell_limit(struct wm_session *session, pid_t pid)
@@ -41,6 +42,13 @@ static int tell_limit(struct wm_session *session, pid_t pid)
 			    (int)pid);
 }
 
+/* An agent that can't open a socket for us is silent. */
+static int is_short(pid_t pid, int err)
+{
+	return (err == -WM_E_AGENT_SILENT && target_lacks_descriptors(pid, 0)) ||
+	       (err == -EMFILE && target_lacks_descriptors(pid, AGENT_DESCRIPTORS));
+}
+
 /* Wait until a process has opened its store; sets the detail. */
 static int wait_opened(struct wm_session *session, struct process *process)
 {
@@ -53,6 +61,8 @@ static int wait_opened(struct wm_session *session, struct process *process)
 		err = -WM_E_PROTOCOL;
 	if (err == -WM_E_BUFFER_LIMIT)
 		return tell_limit(session, process->pid);
+	if (is_short(process->pid, err))
+		err = -WM_E_NO_DESCRIPTORS;
 	return err ? session_fail(session, err, "pid %d", (int)process->pid) : 0;
 }
 

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -198,6 +199,40 @@ int target_threads(pid_t pid, pid_t **tids)
 	}
 	closedir(dir);
 	return count ? count : -ESRCH;
+}
+
+/* Free numbers below the limit in a thread's table. */
+static uint64_t descriptors_left(pid_t tid, uint64_t limit)
+{
+	uint64_t left = limit;
+	struct dirent *entry;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
+	dir = opendir(path);
+	if (!dir)
+		return UINT64_MAX;
+	while (left && (entry = readdir(dir)))
+		left -= isdigit((unsigned char)entry->d_name[0]) &&
+			strtoull(entry->d_name, NULL, 10) < limit;
+	closedir(dir);
+	return left;
+}
+
+int target_lacks_descriptors(pid_t pid, unsigned int most)
+{
+	struct rlimit limit;
+	int count, found = 0;
+	pid_t *tids;
+
+	if (prlimit(pid, RLIMIT_NOFILE, NULL, &limit))
+		return 0;
+	count = target_threads(pid, &tids);
+	for (int i = 0; i < count && !found; i++)
+		found = descriptors_left(tids[i], limit.rlim_cur) <= most;
+	free(tids);
+	return found;
 }
 
 int target_has_memory(pid_t tid)

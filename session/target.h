@@ -79,6 +79,12 @@ char target_thread_state(pid_t pid, pid_t tid);
  */
 uint64_t target_switches(pid_t pid);
 
+/*
+ * Whether some thread of the process can open no more than `most` files. The agent's own have tables
+ * of their own, and the same limit.
+ */
+int target_lacks_descriptors(pid_t pid, unsigned int most);
+
 /* The parent of a process, 0 when it has ended. */
 pid_t target_parent(pid_t pid);
 

@@ -138,8 +138,46 @@ if [ "$(id -u)" -eq 0 ] && rootfs "$folder/root" &&
 		fail "in a container: children are not recorded from their first call to their last"
 	kill -9 "$inner"
 	expect "what is left in a container" "$(ls "$folder/root/tmp/waymark-$(id -u)")" libwaymark-agent.so
+	# A root without /proc, where no probe can be placed.
+	start chroot "$folder/root" /bin/inner 0 1 1000
+	sleep 0.3
+	run 1 --json --for 300ms -e func:add -o no_proc -p "$pid"
+	says "the process sees no /proc"
+	kill -9 "$pid"
 else
 	echo "without a root of its own a program is not tried"
+fi
+
+# Too few descriptors: for the agent's file, for its sockets, and for a second tool, which the agent, with
+# no way to let it in, must not wait for in circles.
+if command -v prlimit >/dev/null; then
+	start ./probed 0 1 1000
+	sleep 0.2
+	for few in 3 4; do
+		prlimit --pid "$pid" --nofile=$few:
+		run 1 --for 100ms -e func:add -o few -p "$pid"
+		says "can't open as many files as the agent needs"
+		rm -rf few
+	done
+	prlimit --pid "$pid" --nofile=64:
+	"$waymark" record --for 20s -e func:add -o first -p "$pid" >/dev/null 2>&1 &
+	first=$!
+	for ((i = 0; i < 200; i++)); do
+		agent=$(grep -lx waymark /proc/"$pid"/task/*/comm 2>/dev/null) && break
+		sleep 0.05
+	done
+	sleep 1
+	prlimit --pid "$pid" --nofile=3:
+	run 1 --for 100ms -e func:add -o second -p "$pid"
+	says "can't open as many files as the agent needs"
+	before=$(awk '{ print $14 + $15 }' "${agent%comm}stat")
+	("$waymark" record --for 100ms -e func:add -o third -p "$pid" >/dev/null 2>&1) &
+	sleep 2
+	after=$(awk '{ print $14 + $15 }' "${agent%comm}stat")
+	[ $((after - before)) -lt 25 ] || fail "a tool that can't be let in: the agent works in circles"
+	kill -INT "$first"
+	wait
+	kill "$pid"
 fi
 
 # musl's programs: refused for what they are, and no worse for being started by what is recorded.

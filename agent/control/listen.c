@@ -15,6 +15,7 @@
 #define BACKLOG 8
 
 static int listening = -1;
+static int is_deaf; /* the tool that waits can't be taken in, and would be reported for ever */
 static char folder[SOCKETDIR_BYTES];
 static struct sockaddr_un own_address;
 
@@ -29,6 +30,16 @@ int listen_set_folder(const char *path)
 int listen_fd(void)
 {
 	return listening;
+}
+
+int listen_poll_fd(void)
+{
+	return is_deaf ? -1 : listening;
+}
+
+void listen_tick(void)
+{
+	is_deaf = 0;
 }
 
 void listen_forked(void)
@@ -112,6 +123,8 @@ void listen_accept(void)
 
 	if (fd >= 0)
 		session_add(fd, SESSION_ACCEPTED, NULL);
+	else /* without descriptors, or memory, it stays in the queue */
+		is_deaf = errno != EAGAIN && errno != EINTR && errno != ECONNABORTED;
 }
 
 int listen_connect(const char *path, unsigned int flags)

@@ -12,11 +12,17 @@ int listen_open(void);
 /* Stop, and remove the socket. */
 void listen_close(void);
 
-/* What to poll; -1 if it doesn't listen. */
+/* -1 if it doesn't listen. */
 int listen_fd(void);
+
+/* What to poll; -1 while there is nothing to wait for, as after a tool that could not be taken in. */
+int listen_poll_fd(void);
 
 /* Take in one tool that has come. */
 void listen_accept(void);
+
+/* Now and then: try again with the tool that could not be taken in. */
+void listen_tick(void);
 
 /* Connect to a tool; the session begins. 0 or an error. */
 int listen_connect(const char *path, unsigned int flags);

@@ -253,6 +253,7 @@ static int has_left; /* program_has_left(), as of the last tick */
 static void tick(void)
 {
 	has_left = program_has_left();
+	listen_tick();
 	store_sweep();
 	session_tick();
 	registry_reap(0, 0);
@@ -279,7 +280,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	tell_if_late(); /* asked before there was a thread to wake */
 	session_poll_fds(fds);
 	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
-	fds[SESSIONS_MAX + 1] = (struct pollfd){ .fd = listen_fd(), .events = POLLIN };
+	fds[SESSIONS_MAX + 1] = (struct pollfd){ .fd = listen_poll_fd(), .events = POLLIN };
 	if (rest_poll(fds, SESSIONS_MAX + 2, SESSIONS_MAX, wait_ms) > 0) {
 		/* if it fails, that wake was answered already */
 		if (fds[SESSIONS_MAX].revents)
