@@ -65,6 +65,21 @@ run()
 	[ $got -eq "$wanted" ] || fail "record $*: status $got, expected $wanted: $(cat words)"
 }
 
+# records NAME ARGUMENT...: a running program, for 200 ms into the folder NAME; for longer where the machine
+# is so busy that the program does not come by once
+records()
+{
+	local name=$1 length
+	shift
+	for length in 200ms 2s 10s; do
+		rm -rf "$name"
+		run 0 --json --for $length -o "$name" "$@"
+		[ "$(json recorded)" -gt 0 ] && return
+		echo "record $*: nothing in $length"
+	done
+	fail "record $*: nothing was recorded"
+}
+
 # bad STATUS TEXT ARGUMENT...: refused with these words; the folder ./trace is not made
 bad()
 {
