@@ -49,6 +49,10 @@
  * the first trampoline passes every event in the order of the points, changing over to the trampoline of each,
  * and runs each moved instruction once, in some trampoline or other.
  *
+ * Where a chain that is wanted stands in the way of a detour, but was made for its point, too, the detour's event
+ * is a guest in it: its link leads to what follows its point in the first trampoline, and what it has moved itself
+ * is never run. When nobody wants that chain any more it has a jump of its own, as another detour.
+ *
  * Where no jump can stand, a breakpoint may, if it is asked for (TIER_BREAKPOINT): the span is one instruction,
  * of which the first byte is written. A thread that blocks SIGTRAP would be killed there, so with such
  * detours come guards: two detours that lead from libc's pthread_sigmask() and sigaction() to the agent's own.

@@ -89,6 +89,32 @@ for i in 1 2 3; do
 		done
 	done
 done
+# One has them all, others but one, whose own jump would be another; and the other way round: what can be shared is.
+for first in all one; do
+	rm -rf one.trace two.trace
+	one=("${all[@]}")
+	two=("$(at near_two)/rax:i32/")
+	[ $first = one ] && one=("$(at near_three)/rax:i32/") && two=("${all[@]}")
+	specs=()
+	for spec in "${one[@]}"; do specs+=(-e "$spec"); done
+	timeout 60 "$waymark" record -o one.trace --for 3s "${specs[@]}" -p "$pid" >/dev/null 2>words.one &
+	one_pid=$!
+	sleep 1
+	specs=()
+	for spec in "${two[@]}"; do specs+=(-e "$spec"); done
+	timeout 60 "$waymark" record -o two.trace --for 300ms "${specs[@]}" -p "$pid" >/dev/null 2>words ||
+		fail "the second session: $(cat words)"
+	timeout 60 "$waymark" report two.trace >report
+	shared=$(at near_three)
+	[ $first = one ] || shared=$(at near_two)
+	grep -qF "near:+${shared#*+}" report || fail "what both want is missing: $(cat words report)"
+	if [ $first = all ]; then
+		says_not "another event stands in the way"
+	else
+		says "another event stands in the way of this one"
+	fi
+	wait $one_pid || fail "the first session: $(cat words.one)"
+done
 same_bytes "$pid" '/near$' "the sessions"
 kill -TERM "$pid"
 for i in {1..100}; do

@@ -13,6 +13,7 @@
 #include "agent/control/heap.h"
 #include "agent/control/lock.h"
 #include "agent/detour/breakpoint.h"
+#include "agent/detour/exits.h"
 #include "agent/detour/janitor.h"
 #include "agent/detour/list.h"
 #include "agent/detour/return.h"
@@ -288,6 +289,7 @@ static int arm_half(const struct text *text, unsigned int lane, int (*half)(cons
 
 	if (error || !list.count)
 		return error;
+	exits_collect(&list);
 	if (is_break)
 		error = *guards ? *guards : breakpoint_begin();
 	for (size_t i = 0; is_break && !error && i < list.count; i++)
@@ -535,6 +537,7 @@ void detour_module_gone(const struct module *module)
 			trap_forget(d->record->address);
 		d->prepared = 0;
 		d->lanes = 0;
+		d->is_gone = 1;
 		plan_drop(&d->events[0]);
 		plan_drop(&d->events[1]);
 	}

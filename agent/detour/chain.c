@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-#define REACH_MAX (INT32_MAX - 2 * DETOUR_CODE_MAX)
-
 static int is_fellow(const struct control_detour *a, const struct control_detour *b)
 {
 	size_t bytes = detour_owned(a) + (a->relay ? DETOUR_RELAY_BYTES : 0);
@@ -31,6 +29,34 @@ struct detour *chain_find(const struct control_detour *record)
 	return detour;
 }
 
+static int is_host(const struct detour *detour, const struct control_detour *record)
+{
+	const struct control_detour *there = detour->record;
+
+	return detour->head == detour && there->link_at && there->tier != TIER_BREAKPOINT &&
+	       there->address < record->address + detour_owned(record) &&
+	       there->address + detour_owned(there) > record->address &&
+	       record->point >= there->address &&
+	       detour_has_point(there, record->point - there->address) && chain_is_wanted(detour);
+}
+
+struct detour *chain_host(const struct control_detour *record)
+{
+	uintptr_t point = record->point;
+	uintptr_t at = (point > DETOUR_SPAN_MAX ? point - DETOUR_SPAN_MAX : 0) &
+		       ~(uintptr_t)(TABLE_CELL_BYTES - 1);
+
+	if (!record->link_at || record->tier == TIER_BREAKPOINT)
+		return NULL;
+	for (; at <= point; at += TABLE_CELL_BYTES) {
+		for (struct detour *d = table_at(at); d; d = d->next_in_bucket) {
+			if (is_host(d, record))
+				return d;
+		}
+	}
+	return NULL;
+}
+
 int chain_join(struct detour *head, struct detour *detour)
 {
 	unsigned int count = 0;
@@ -38,7 +64,7 @@ int chain_join(struct detour *head, struct detour *detour)
 	for (const struct detour *d = head; d; d = d->next_member) {
 		int64_t far = (int64_t)(detour->code - d->code);
 
-		if (far > REACH_MAX || far < -REACH_MAX)
+		if (far > CHAIN_REACH_MAX || far < -CHAIN_REACH_MAX)
 			return -WM_E_DETOUR_REACH;
 		count++;
 	}

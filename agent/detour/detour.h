@@ -48,10 +48,17 @@ struct detour {
 	uint8_t in_batch;
 	uint8_t is_listed;	  /* a head: some member is in the batch */
 	uint8_t is_linked;	  /* not a head: the links that lead to its event stand, for good */
+	uint8_t is_guest;	  /* not a head: its span is another than the chain's */
+	uint8_t is_gone;	  /* its module went, and it hasn't been asked for since */
 	uint32_t lanes, prepared; /* sessions, a bit each */
 	uint32_t inherited;	  /* likewise the parent's, at the fork */
 	struct variant events[2]; /* at the point, of the return */
 	struct site sites[2];
+	/* exits.h */
+	uint16_t exit_at;      /* where the distance lies in the code; 0: it has no exit */
+	uintptr_t exit_to;     /* where it leads now */
+	uintptr_t exit_wanted; /* when it is stored with a batch */
+	struct detour *next_exit;
 	/* in a batch */
 	int error;
 	uint8_t found[DETOUR_JUMP_BYTES];
@@ -78,15 +85,36 @@ static inline size_t detour_owned(const struct control_detour *record)
 	return (size_t)record->span_bytes + record->pun;
 }
 
+#define CHAIN_REACH_MAX (INT32_MAX - 2 * DETOUR_CODE_MAX)
+
 /* ---- chain.c: abi/detour.h says what a chain is ---- */
 
 /* The head of the chain that a record belongs to; NULL: it would begin one. */
 struct detour *chain_find(const struct control_detour *record);
 
-/* The offset of its point in the span. */
+/*
+ * The head of a chain that is wanted, whose span is in the way of the record's and which has links for its point:
+ * the record's event may be a guest there. NULL.
+ */
+struct detour *chain_host(const struct control_detour *record);
+
+/* The offset of its point in the chain's span. */
 static inline uint64_t chain_point(const struct detour *detour)
 {
-	return detour->record->point - detour->record->address;
+	return detour->record->point - detour->head->record->address;
+}
+
+/* Where the link lies in its trampoline for the events of a point: an offset in the span that it knows. */
+static inline uintptr_t chain_link(const struct detour *detour, uint64_t point)
+{
+	const struct detour_link *links = detour_links(detour->record);
+	unsigned int i = 0;
+
+	if (point == chain_point(detour))
+		return detour->code + detour->record->link_at;
+	while (links[i].point != point)
+		i++;
+	return detour->code + links[i].at;
 }
 
 /* Whether its event can be come to from the head's trampoline. */
@@ -180,15 +208,17 @@ uint32_t detour_adopt(unsigned int from, unsigned int to);
 /* All, in the order in which they came. NULL ends. */
 struct detour *detour_first(void);
 
-/* The first in the bucket of an address, where all are that begin there. NULL: none. */
+#define TABLE_CELL_BYTES 64u
+
+/* The first in the bucket of an address' cell, where all are that begin there. NULL: none. */
 struct detour *table_at(uintptr_t address);
 
-/* The one of exactly this record; NULL. */
+/* The one of exactly this record; NULL. A guest only where its host is wanted: else it may have its own jump. */
 struct detour *table_find(const struct control_detour *record, uint64_t hash);
 
 /*
- * One whose span, or what its punned jump ends in, overlaps [start, end) and for which `matters` says so;
- * none of the chain whose head is `but`. NULL.
+ * The head of a chain whose span, or what its punned jump ends in, overlaps [start, end) and for which
+ * `matters` says so; not `but`. NULL.
  */
 struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour *but,
 			     int (*matters)(const struct detour *));

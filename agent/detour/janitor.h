@@ -16,6 +16,7 @@ struct janitor_site {
 	int is_done; /* the bytes are as they should be now */
 	int error;   /* else: 0 not tried, -WM_E_DETOUR_BUSY, -WM_E_SITE_CHANGED, -EFAULT, ... */
 	uint8_t found[DETOUR_JUMP_BYTES];
+	struct detour *exits; /* that change with it, by next_exit (exits.h) */
 };
 
 struct janitor_outcome {

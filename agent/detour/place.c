@@ -8,6 +8,7 @@
 
 #include "agent/control/heap.h"
 #include "agent/detour/breakpoint.h"
+#include "agent/detour/exits.h"
 #include "agent/detour/guard.h"
 #include "agent/detour/return.h"
 #include "agent/detour/memory.h"
@@ -35,7 +36,7 @@ static int has_string(const uint8_t types[16])
 
 static int is_wanted(const struct detour *detour)
 {
-	return (detour->lanes | detour->prepared) != 0;
+	return chain_is_wanted(detour);
 }
 
 static int is_any(const struct detour *detour)
@@ -191,6 +192,17 @@ static void put64(uint8_t *to, uint64_t value)
 	memcpy(to, &value, sizeof value);
 }
 
+/* A guest's link leads to what follows its point in the host's trampoline, until another event is linked to it. */
+static void link_back(const struct detour *detour, uint8_t *link)
+{
+	uintptr_t back = chain_link(detour->head, chain_point(detour)) + DETOUR_JUMP_BYTES;
+	int32_t far = (int32_t)(back - (detour->code + detour->record->link_at) -
+				DETOUR_JUMP_BYTES);
+
+	link[0] = 0xe9;
+	memcpy(link + 1, &far, sizeof far);
+}
+
 static int fill_code(const struct detour *detour, uint8_t *code)
 {
 	const struct control_detour *record = detour->record;
@@ -227,6 +239,8 @@ static int fill_code(const struct detour *detour, uint8_t *code)
 			break;
 		}
 	}
+	if (detour->is_guest)
+		link_back(detour, code + record->link_at);
 	return 0;
 }
 
@@ -269,7 +283,7 @@ static int make_code(const struct text *text, struct detour *detour, struct deto
 
 	if (error)
 		return error;
-	detour->head = detour;
+	detour->head = head ? head : detour;
 	detour->relay = head ? 0 : relay_of(record);
 	range = reach_of(detour);
 	error = memory_take(range.low, range.high, record->address, record->code_bytes,
@@ -350,10 +364,12 @@ static int make(const struct text *text, const struct control_detour *record,
 	}
 	start = (const char *)detour->record;
 	detour->hash = table_hash(record);
-	detour->prot = (uint8_t)segment->prot;
+	detour->prot = head ? head->prot : (uint8_t)segment->prot;
+	detour->is_guest = head && chain_find(record) != head;
 	detour->code_bytes = (const uint8_t *)start + layout->code;
 	detour->fixups = (const struct detour_fixup *)(start + layout->fixups);
 	detour->moves = (const struct detour_move *)(start + layout->moves);
+	exits_find(detour);
 	set_event(detour, 0, layout);
 	if (record->flags & DETOUR_RETURN)
 		set_event(detour, 1, layout);
@@ -387,6 +403,10 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 		error = return_check();
 	detour = table_find(record, table_hash(record));
 	head = detour ? detour->head : chain_find(record);
+	if (!(head && chain_is_wanted(head)) && chain_host(record)) {
+		head = chain_host(record);
+		detour = NULL;
+	}
 	if (!error)
 		error = check_semaphore(record);
 	if (!error && !(head && chain_is_wanted(head)))
@@ -395,8 +415,12 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 		error = check_relay(text, record, refusal);
 	if (!error && !detour)
 		error = make(text, record, &layout, head, &detour);
-	if (!error)
+	if (!error && !detour->head->is_armed)
+		error = exits_check(detour->head);
+	if (!error) {
 		detour->prepared |= 1u << lane;
+		detour->is_gone = 0;
+	}
 	refusal->error = error;
 	return error;
 }

@@ -368,30 +368,22 @@ static int count_semaphores(const struct stop_job *job, struct detour *head)
 	return error;
 }
 
-/* Where the link lies in its trampoline for the events of a point: an offset in the span that it knows. */
-static uintptr_t link_of(const struct detour *detour, uint64_t point)
+/* The 5 bytes of a jump in a trampoline. */
+static int store_near(const struct stop_job *job, uintptr_t at, uintptr_t to)
 {
-	const struct detour_link *links = detour_links(detour->record);
-	unsigned int i = 0;
+	uint32_t far = (uint32_t)(to - at - DETOUR_JUMP_BYTES);
+	uint8_t jump[DETOUR_JUMP_BYTES] = { 0xe9 };
 
-	if (point == chain_point(detour))
-		return detour->code + detour->record->link_at;
-	while (links[i].point != point)
-		i++;
-	return detour->code + links[i].at;
+	for (unsigned int i = 0; i < sizeof far; i++)
+		jump[1 + i] = (uint8_t)(far >> 8 * i);
+	return write_code(job, at, jump, sizeof jump, PROT_READ | PROT_EXEC);
 }
 
 /* The link for a point in one trampoline becomes a jump to another's event. */
 static int store_link(const struct stop_job *job, const struct detour *from, uint64_t point,
 		      const struct detour *to)
 {
-	uintptr_t link = link_of(from, point);
-	int32_t far = (int32_t)(to->code + to->record->event_at - link - DETOUR_JUMP_BYTES);
-	uint8_t jump[DETOUR_JUMP_BYTES] = { 0xe9 };
-
-	for (unsigned int i = 0; i < sizeof far; i++)
-		jump[1 + i] = (uint8_t)((uint32_t)far >> 8 * i);
-	return write_code(job, link, jump, sizeof jump, PROT_READ | PROT_EXEC);
+	return store_near(job, chain_link(from, point), to->code + to->record->event_at);
 }
 
 /* The first or the last at a point of those that can be come to; NULL. */
@@ -417,7 +409,9 @@ static int link_member(const struct stop_job *job, struct detour *head, struct d
 	struct detour *before = linked_at(head, point, 1);
 	int error = 0;
 
-	for (unsigned int i = 0; i < member->record->link_count && !error; i++) {
+	/* a guest's link leads back already: what else it has moved is never run */
+	for (unsigned int i = 0; !member->is_guest && i < member->record->link_count && !error;
+	     i++) {
 		struct detour *behind = linked_at(head, links[i].point, 0);
 
 		if (links[i].point > point && behind)
@@ -427,7 +421,7 @@ static int link_member(const struct stop_job *job, struct detour *head, struct d
 		error = store_link(job, before, point, member);
 	for (struct detour *d = before ? NULL : head; d && !error; d = d->next_member) {
 		/* in at the first instruction come those alone who come by the jump */
-		if (d == head || (d->is_linked && chain_point(d) < point))
+		if (d == head || (d->is_linked && !d->is_guest && chain_point(d) < point))
 			error = store_link(job, d, point, member);
 	}
 	if (!error)
@@ -452,6 +446,19 @@ static int store_links(const struct stop_job *job, struct detour *head)
 			return error;
 	}
 	return 0;
+}
+
+/* Whoever comes out of a trampoline later than this comes to no span's middle (exits.h). */
+static int store_exits(const struct stop_job *job, struct detour *first)
+{
+	int error = 0;
+
+	for (struct detour *d = first; d && !error; d = d->next_exit) {
+		error = store_near(job, d->code + d->exit_at - 1, d->exit_wanted);
+		if (!error)
+			d->exit_to = d->exit_wanted;
+	}
+	return error;
 }
 
 /*
@@ -509,6 +516,8 @@ static void store_site(const struct stop_job *job, struct janitor_site *site, co
 		error = count_semaphores(job, detour);
 		if (!error)
 			error = store_links(job, detour);
+		if (!error)
+			error = store_exits(job, site->exits);
 		if (!error)
 			error = store_relay(job, detour);
 	}

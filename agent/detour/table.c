@@ -9,7 +9,7 @@
 
 #define BUCKETS 16384u
 #define RELAY_BUCKETS 1024u /* one function in twenty has one */
-#define CELL_BYTES 64u
+#define CELL_BYTES TABLE_CELL_BYTES
 
 _Static_assert(DETOUR_SPAN_MAX <= CELL_BYTES, "a span reaches into the next cell at most");
 
@@ -51,12 +51,18 @@ struct detour *table_at(uintptr_t address)
 
 struct detour *table_find(const struct control_detour *record, uint64_t hash)
 {
-	struct detour *detour = buckets[bucket_of(record->address / CELL_BYTES)];
+	struct detour *detour = buckets[bucket_of(record->address / CELL_BYTES)], *found = NULL;
 
-	while (detour && (detour->hash != hash || detour->record->bytes != record->bytes ||
-			  memcmp(detour->record, record, record->bytes)))
-		detour = detour->next_in_bucket;
-	return detour;
+	for (; detour; detour = detour->next_in_bucket) {
+		if (detour->hash != hash || detour->record->bytes != record->bytes ||
+		    memcmp(detour->record, record, record->bytes))
+			continue;
+		if (chain_is_wanted(detour))
+			return detour;
+		if (!detour->is_guest)
+			found = detour;
+	}
+	return found;
 }
 
 struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour *but,
@@ -66,7 +72,7 @@ struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour
 
 	for (uintptr_t at = cell ? cell - 1 : 0; at <= (end - 1) / CELL_BYTES; at++) {
 		for (struct detour *d = buckets[bucket_of(at)]; d; d = d->next_in_bucket) {
-			if (d->head != but && d->record->address < end &&
+			if (d->head == d && d != but && d->record->address < end &&
 			    d->record->address + detour_owned(d->record) > start && matters(d))
 				return d;
 		}

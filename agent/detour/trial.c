@@ -395,3 +395,67 @@ uint64_t trial_events(uint32_t id)
 	bed_read(TRIAL_LANE, width, visit, &search);
 	return search.count;
 }
+
+/* ---- another session ---- */
+
+void trial_other_begin(void)
+{
+	bed_store(TRIAL_OTHER_LANE, UINT64_C(8) << 20, STORE_DISCARD);
+	registry_lane_open(TRIAL_OTHER_LANE);
+	detour_lane_open(TRIAL_OTHER_LANE);
+}
+
+int trial_other_try(const struct trial_wish *wish)
+{
+	struct detour_result result = { 0 };
+	struct detour_refusal refusal;
+	union trial_record record;
+	int error;
+
+	trial_compose(&record, wish);
+	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
+	error = detour_place(&trial_text, TRIAL_OTHER_LANE, &record.head, record.head.bytes,
+			     &refusal);
+	if (!error)
+		error = detour_commit(&trial_text, TRIAL_OTHER_LANE, &result);
+	lock_release(&agent_lock);
+	cr_assert_eq(result.markers, !error);
+	cr_assert_eq(result.refused, 0);
+	return error;
+}
+
+void trial_other_arm(const struct trial_wish *wish)
+{
+	cr_assert_eq(trial_other_try(wish), 0);
+}
+
+uint32_t trial_other_let_go(void)
+{
+	struct detour_result result = { 0 };
+	uint32_t left;
+
+	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
+	detour_release(TRIAL_OTHER_LANE);
+	left = detour_disarm_idle(&trial_text, 1000, &result);
+	lock_release(&agent_lock);
+	return left;
+}
+
+static uint64_t one_field(uint32_t id, const unsigned char *fields)
+{
+	(void)id, (void)fields;
+	return 8;
+}
+
+uint64_t trial_other_last;
+
+static void visit_other(const struct bed_event *event, void *data)
+{
+	(void)data;
+	memcpy(&trial_other_last, event->fields, sizeof trial_other_last);
+}
+
+uint64_t trial_other_events(void)
+{
+	return bed_read(TRIAL_OTHER_LANE, one_field, visit_other, NULL);
+}

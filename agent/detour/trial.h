@@ -9,6 +9,7 @@
 #include "agent/detour/detour.h"
 
 #define TRIAL_LANE 0u
+#define TRIAL_OTHER_LANE 1u
 #define TRIAL_TOLD_MAX 4096
 
 struct trial_told {
@@ -72,6 +73,18 @@ int trial_commit(struct detour_result *result);
 
 /* As QUIET does. Returns how many stay. */
 uint32_t trial_let_go(void);
+
+/* ---- another session, in TRIAL_OTHER_LANE ---- */
+
+void trial_other_begin(void);
+/* Returns why it is refused when it is placed; 0. */
+int trial_other_try(const struct trial_wish *wish);
+/* As trial_arm_detour(), trial_let_go(). */
+void trial_other_arm(const struct trial_wish *wish);
+uint32_t trial_other_let_go(void);
+/* All its events, whichever their id; the last one's first field. */
+uint64_t trial_other_events(void);
+extern uint64_t trial_other_last;
 
 /* ---- functions to divert: trial_target.c; each with a wish for its argument, where it has one ---- */
 
