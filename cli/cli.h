@@ -30,6 +30,12 @@ int cmd_bench(int argc, char **argv);
  */
 int complain(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * Print on stderr. Names that programs and files gave themselves may be among the words: what a terminal
+ * would obey, line ends too, is shown as \xNN.
+ */
+void complain_words(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* As complain(), for a name that was not found; also lists the names near to it, of all[count]. */
 int complain_near(int error, const char *name, const char *const *all, size_t count);
 

@@ -5,6 +5,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <waymark/error.h>
 
 #define NEAR_MAX 3
@@ -17,6 +18,46 @@ static void print_hint(int error)
 		fprintf(stderr, "  %s\n", hint);
 }
 
+/* How many bytes from here on are a control character, as UTF-8 has them; mostly 0. */
+static size_t control_bytes(const char *at)
+{
+	if ((unsigned char)*at < ' ' || *at == 0x7f)
+		return 1;
+	return at[0] == '\xc2' && (unsigned char)at[1] >= 0x80 && (unsigned char)at[1] < 0xa0 ? 2
+											      : 0;
+}
+
+static void put(const char *text)
+{
+	while (*text) {
+		size_t control = control_bytes(text);
+
+		if (!control)
+			fputc(*text++, stderr);
+		for (; control; control--)
+			fprintf(stderr, "\\x%02x", (unsigned char)*text++);
+	}
+}
+
+static void put_words(const char *format, va_list args)
+{
+	char *text = NULL;
+
+	if (vasprintf(&text, format, args) < 0)
+		return;
+	put(text);
+	free(text);
+}
+
+void complain_words(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	put_words(format, args);
+	va_end(args);
+}
+
 int complain(int error, const char *format, ...)
 {
 	va_list args;
@@ -25,7 +66,7 @@ int complain(int error, const char *format, ...)
 	if (format && *format) {
 		fputs(": ", stderr);
 		va_start(args, format);
-		vfprintf(stderr, format, args);
+		put_words(format, args);
 		va_end(args);
 	}
 	fputc('\n', stderr);
@@ -41,7 +82,8 @@ void complain_meant(const char *word, const char *const *all, size_t count)
 	for (int i = 0; i < found; i++) {
 		const char *joint = i == 0 ? "  did you mean " : i == found - 1 ? " or " : ", ";
 
-		fprintf(stderr, "%s%s", joint, meant[i]);
+		fputs(joint, stderr);
+		put(meant[i]);
 	}
 	if (found)
 		fputs("?\n", stderr);
@@ -49,7 +91,8 @@ void complain_meant(const char *word, const char *const *all, size_t count)
 
 int complain_near(int error, const char *name, const char *const *all, size_t count)
 {
-	fprintf(stderr, "waymark: %s: %s\n", wm_error_text(error), name);
+	complain_words("waymark: %s: %s", wm_error_text(error), name);
+	fputc('\n', stderr);
 	complain_meant(name, all, count);
 	print_hint(error);
 	return CLI_FAILED;
@@ -62,7 +105,7 @@ int complain_usage(const char *command, const char *format, ...)
 	fputs("waymark", stderr);
 	fprintf(stderr, command ? " %s: " : "%s: ", command ? command : "");
 	va_start(args, format);
-	vfprintf(stderr, format, args);
+	put_words(format, args);
 	va_end(args);
 	if (command)
 		fprintf(stderr, "\n  see waymark %s --help\n", command);

@@ -12,12 +12,13 @@
 static void print_damage(const struct trace_damage *damage)
 {
 	if (!strcmp(damage->file, "metadata"))
-		fprintf(stderr, "  metadata, line %llu: %s\n", (unsigned long long)damage->offset,
-			damage->what);
+		complain_words("  metadata, line %llu: %s", (unsigned long long)damage->offset,
+			       damage->what);
 	else
-		fprintf(stderr, "  %s, byte %llu: %s; %llu bytes left out\n", damage->file,
-			(unsigned long long)damage->offset, damage->what,
-			(unsigned long long)damage->bytes);
+		complain_words("  %s, byte %llu: %s; %llu bytes left out", damage->file,
+			       (unsigned long long)damage->offset, damage->what,
+			       (unsigned long long)damage->bytes);
+	fputc('\n', stderr);
 }
 
 int complain_damage(const struct trace_reader *reader, const char *dir)

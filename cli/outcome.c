@@ -68,7 +68,7 @@ void outcome_ambiguous(const struct wm_session *session)
 			"waymark: %s names %llu functions, and all are recorded:", spec->text,
 			(unsigned long long)spec->placed);
 		for (size_t n = 0; n < spec->names.count; n++)
-			fprintf(stderr, "%s %s", n ? "," : "", spec->names.all[n]);
+			complain_words("%s %s", n ? "," : "", spec->names.all[n]);
 		fputs("\n  NAME@FILE names those of one file\n", stderr);
 	}
 }
@@ -95,13 +95,13 @@ static const struct probe_refusal **sorted(const struct probe_refusals *list)
 
 static void print_refusal(const struct probe_refusal *refusal)
 {
-	fprintf(stderr, "    %s", refusal->name);
+	complain_words("    %s", refusal->name);
 	if (refusal->address)
 		fprintf(stderr, " at 0x%llx", (unsigned long long)refusal->address);
 	if (refusal->module[0])
-		fprintf(stderr, " in %s", refusal->module);
+		complain_words(" in %s", refusal->module);
 	if (refusal->detail[0])
-		fprintf(stderr, ": %s", refusal->detail);
+		complain_words(": %s", refusal->detail);
 	fputc('\n', stderr);
 }
 
@@ -177,10 +177,12 @@ void outcome_unrecorded(const struct unrecorded_list *list)
 		return;
 	fprintf(stderr, "waymark: %s child process%s ran unrecorded:\n",
 		quantity_show_count(processes, count, sizeof(count)), processes == 1 ? "" : "es");
-	for (size_t i = 0; i < list->count; i++)
-		fprintf(stderr, "  %s: %s: %s\n",
-			quantity_show_count(list->all[i].processes, count, sizeof(count)),
-			list->all[i].program, wm_error_text(list->all[i].error));
+	for (size_t i = 0; i < list->count; i++) {
+		complain_words("  %s: %s: %s",
+			       quantity_show_count(list->all[i].processes, count, sizeof(count)),
+			       list->all[i].program, wm_error_text(list->all[i].error));
+		fputc('\n', stderr);
+	}
 }
 
 void outcome_unrecorded_json(struct json *json, const struct unrecorded_list *list)

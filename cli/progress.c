@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/progress.h"
 
+#include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/outcome.h"
 #include "cli/quantity.h"
@@ -66,13 +67,16 @@ void progress_plan(struct progress *progress, const struct session_progress *pla
 		return;
 	progress->shown = 1;
 	if (!plan->total) {
-		fprintf(stderr, "\rreading %s\033[K", name ? name : "");
+		fputs("\rreading ", stderr);
+		complain_words("%s", name ? name : "");
 	} else {
 		quantity_show_count(plan->done, done, sizeof(done));
 		quantity_show_count(plan->total, total, sizeof(total));
-		fprintf(stderr, "\r%s %s of %s %s%s\033[K", name ? "planning" : "arming", done,
-			total, name ? "functions in " : "places", name ? name : "");
+		fprintf(stderr, "\r%s %s of %s %s", name ? "planning" : "arming", done, total,
+			name ? "functions in " : "places");
+		complain_words("%s", name ? name : "");
 	}
+	fputs("\033[K", stderr);
 	fflush(stderr);
 }
 

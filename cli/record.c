@@ -302,9 +302,12 @@ static int finish(struct recording *recording)
 	outcome_refusals(recording->session, options->verbose);
 	outcome_unrecorded(&recording->session->unrecorded);
 	if (status.refused > recording->session->probes.refusals.count &&
-	    wm_session_detail(recording->session)[0])
-		fprintf(stderr, "waymark: %llu sites were refused; the last: %s\n",
-			(unsigned long long)status.refused, wm_session_detail(recording->session));
+	    wm_session_detail(recording->session)[0]) {
+		complain_words("waymark: %llu sites were refused; the last: %s",
+			       (unsigned long long)status.refused,
+			       wm_session_detail(recording->session));
+		fputc('\n', stderr);
+	}
 	if (complain_unmatched(recording) || recording->error ||
 	    complain_unarmed(recording, &status))
 		result = CLI_FAILED;

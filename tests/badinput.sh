@@ -77,6 +77,15 @@ says "no marker matches: ticker:tikc"
 says "did you mean ticker:tick"
 run 9 -e marker:ticker:tikc -o unmatched9 -- ./ticker 5 1 1 9
 
+# Names that others chose: no terminal obeys them.
+hostile=$'\e[31mevil\nname\xc2\x9b'
+run 1 -o hostile -e "func:$hostile@ticker" -p "$pid"
+says 'x1b[31mevil\x0aname\xc2\x9b'
+"$waymark" list "./$hostile" 2>words && fail "a file that isn't there was listed"
+says 'x1b[31mevil\x0aname\xc2\x9b'
+run 0 -v -o hostile -e func:main -- bash -c "cp ticker \"\$1\" && \"\$1\" 1" - "./$hostile"
+! grep -q $'\e\|\xc2\x9b' words || fail "a name reached the terminal as it is: $(cat -v words)"
+
 # Output folders: refused before the program is started, and left as they were.
 mkdir full
 touch full/precious
