@@ -19,8 +19,8 @@
 #include "agent/control/thread.h"
 #include "agent/detour/detour.h"
 #include "agent/detour/return.h"
-#include "agent/marker/hit.h"
 #include "agent/marker/marker.h"
+#include "agent/marker/shut.h"
 #include "agent/store/store.h"
 #include "agent/store/writer.h"
 #include "base/kernel.h"
@@ -64,25 +64,29 @@ static void wait_for_tool(void)
 
 static void before(void)
 {
-	uintptr_t shut = hit_shut();
-	int error = errno;
+	struct hit_shut shut;
+	int error;
 
+	hit_shut(&shut);
+	error = errno;
 	forking_tid = writer_self ? writer_self->tid : 0;
 	has_lock = !lock_take(&agent_lock, FORK_LOCK_MS);
 	is_inside = store_self_is_inside();
-	hit_open(shut);
+	hit_open(&shut);
 	errno = error;
 }
 
 static void parent(void)
 {
-	uintptr_t shut = hit_shut();
-	int error = errno;
+	struct hit_shut shut;
+	int error;
 
+	hit_shut(&shut);
+	error = errno;
 	if (has_lock)
 		lock_release(&agent_lock);
 	has_lock = 0;
-	hit_open(shut);
+	hit_open(&shut);
 	errno = error;
 }
 
@@ -94,11 +98,15 @@ static void parent(void)
 static void child(void)
 {
 	static char paths[SESSIONS_MAX][SESSION_PATH_BYTES];
-	uintptr_t shut = hit_shut();
-	unsigned int count = session_tool_paths(paths);
-	int error = errno, is_whole;
-	uint32_t lanes = is_inside ? 0 : session_followed() | store_counting(), detour_lanes;
+	struct hit_shut shut;
+	unsigned int count;
+	int error, is_whole;
+	uint32_t lanes, detour_lanes;
 
+	hit_shut(&shut);
+	error = errno;
+	count = session_tool_paths(paths);
+	lanes = is_inside ? 0 : session_followed() | store_counting();
 	inherit_forked(has_lock);
 	detour_lanes = detour_forked(has_lock, lanes);
 	is_whole = registry_forked(has_lock, &lanes);
@@ -116,7 +124,7 @@ static void child(void)
 			wait_for_tool();
 	}
 	has_lock = 0;
-	hit_open(shut);
+	hit_open(&shut);
 	errno = error;
 }
 

@@ -6,7 +6,6 @@
 #include "agent/control/lock.h"
 #include "agent/control/session.h"
 #include "agent/control/thread.h"
-#include "agent/marker/hit.h"
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/patch/batch.h"
@@ -22,7 +21,6 @@
 #include <unistd.h>
 
 #define LOCK_MS 2000
-#define CALLER_BYTES 256 /* of agent_enter()'s caller's frame, which calls libc too */
 #define LISTEN_WAIT_MS 5000
 
 static int started; /* under the agent's lock */
@@ -152,7 +150,6 @@ int agent_enter(struct text *text)
 {
 	int error;
 
-	hit_shut_at = (uintptr_t)__builtin_frame_address(0) + CALLER_BYTES;
 	error = lock_take(&agent_lock, LOCK_MS);
 	if (!error) {
 		error = start();
@@ -161,10 +158,8 @@ int agent_enter(struct text *text)
 		if (error)
 			lock_release(&agent_lock);
 	}
-	if (error) {
-		hit_shut_at = 0;
+	if (error)
 		return error;
-	}
 	/* while there is a control thread, it alone looks at modules: it has sessions to tell of them */
 	if (!control_runs() && !hook_is_placed() && !registry_scan(text))
 		registry_follow(text);
@@ -181,5 +176,4 @@ void agent_leave(struct text *text)
 	}
 	text_release(text);
 	lock_release(&agent_lock);
-	hit_shut_at = 0;
 }

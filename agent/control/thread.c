@@ -9,9 +9,9 @@
 #include "agent/control/session.h"
 #include "agent/control/wait.h"
 #include "agent/detour/detour.h"
-#include "agent/marker/hit.h"
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
+#include "agent/marker/shut.h"
 #include "agent/store/store.h"
 #include "base/kernel.h"
 

@@ -3,13 +3,14 @@
 #include "agent/detour/trial.h"
 
 #include "agent/marker/bed.h"
-#include "agent/marker/hit.h"
+#include "agent/marker/shut.h"
 
 #include "agent/store/store.h"
 
 #include <waymark/error.h>
 
 #include <criterion/criterion.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -337,21 +338,63 @@ static void on_signal(int number)
 
 Test(detour, what_the_agent_calls_is_no_event_but_what_a_handler_calls_is)
 {
-	uintptr_t shut;
+	struct hit_shut shut;
 
 	trial_begin();
 	trial_arm_detour(&trial_victim_wish);
 	signal(SIGUSR1, on_signal);
 	trial_victim(1);
-	shut = hit_shut();
+	hit_shut(&shut);
 	trial_victim(2);
 	raise(SIGUSR1);
 	trial_victim(3);
-	hit_open(shut);
+	hit_open(&shut);
 	cr_assert_eq(trial_events(0), 2);
 	cr_assert_eq(trial_last[0], 7);
 	hit_shut_at = HIT_SHUT_FOR_GOOD;
 	trial_victim(4);
 	hit_shut_at = 0;
 	cr_assert_eq(trial_events(0), 2);
+}
+
+static sigjmp_buf way_out;
+
+static void leave_by_jump(int number)
+{
+	(void)number;
+	siglongjmp(way_out, 1);
+}
+
+static __attribute__((noinline)) void begin_and_leave(void)
+{
+	struct hit_shut shut;
+
+	hit_shut(&shut);
+	trial_victim(2);
+	raise(SIGUSR1);
+	hit_open(&shut);
+}
+
+/* Deeper on the stack than begin_and_leave() was. */
+static __attribute__((noinline)) void call_deep(long value)
+{
+	volatile char frame[4096];
+
+	for (size_t i = 0; i < sizeof frame; i++)
+		frame[i] = 1;
+	frame[0] = (char)trial_victim(value + frame[0] - 1); /* no tail call */
+}
+
+Test(detour, what_the_agent_did_when_a_handler_left_it_by_a_jump_hides_no_later_event)
+{
+	trial_begin();
+	trial_arm_detour(&trial_victim_wish);
+	signal(SIGUSR1, leave_by_jump);
+	if (!sigsetjmp(way_out, 1))
+		begin_and_leave();
+	cr_assert_eq(trial_events(0), 0);
+	call_deep(3);
+	call_deep(4);
+	cr_assert_eq(trial_events(0), 2);
+	cr_assert_eq(trial_last[0], 4);
 }

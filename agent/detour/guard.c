@@ -3,7 +3,7 @@
 #include "agent/detour/guard.h"
 
 #include "abi/detour.h"
-#include "agent/marker/hit.h"
+#include "agent/marker/shut.h"
 #include "base/syscall.h"
 
 #include <errno.h>
@@ -119,7 +119,7 @@ static int change_action(int number, uint64_t refused, const struct sigaction *a
 			 struct sigaction *old)
 {
 	struct trap_action want, had = { 0 };
-	uintptr_t shut;
+	struct hit_shut shut;
 	int error = -EINVAL;
 
 	if (number >= 1 && number <= SIGNALS && !(refused & UINT64_C(1) << (number - 1))) {
@@ -131,9 +131,9 @@ static int change_action(int number, uint64_t refused, const struct sigaction *a
 		to_program(&had, old);
 	if (!error)
 		return 0;
-	shut = hit_shut(); /* where errno lies, libc says */
+	hit_shut(&shut); /* where errno lies, libc says */
 	errno = -error;
-	hit_open(shut);
+	hit_open(&shut);
 	return -1;
 }
 

@@ -218,7 +218,7 @@ static void collect_inside(struct writer *writer, void *data)
 
 		inside = at ? at : inside;
 	}
-	if (!inside || stranded->count == STRANDED_MAX)
+	if (!inside || !writer->tid || stranded->count == STRANDED_MAX)
 		return;
 	stranded->of[stranded->count].writer = writer;
 	stranded->of[stranded->count].tid = writer->tid;
@@ -237,6 +237,8 @@ int janitor_forget_stranded(const struct text *text)
 	if (!segments_agent(&stranded->code_start, &stranded->code_end))
 		stranded->code_end = UINTPTR_MAX;
 	arena_each(collect_inside, stranded);
+	for (unsigned int i = 0; i < STRANGERS_MAX; i++)
+		collect_inside(&writer_strangers[i], stranded);
 	if (!stranded->count)
 		return 0;
 	error = run(text, NULL, 0, TASK_FORGET, LOOK_PATIENCE_MS, &outcome);

@@ -9,6 +9,7 @@
 #include "agent/detour/detour.h"
 #include "agent/detour/stop.h"
 #include "agent/marker/hit.h"
+#include "agent/marker/shut.h"
 #include "agent/store/writer.h"
 #include "base/syscall.h"
 
@@ -427,7 +428,7 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 		if (likely(way))
 			go = way;
 		else
-			hit_discard(marker);
+			hit_discard(marker, sp);
 	}
 	((volatile uintptr_t *)slot)[-1] = site + DETOUR_GO_BYTES;
 	((volatile uintptr_t *)slot)[-2] = go;

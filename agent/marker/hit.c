@@ -11,9 +11,9 @@
 #include "agent/marker/careful.h"
 #include "agent/marker/field.h"
 #include "agent/marker/plan.h"
+#include "agent/marker/shut.h"
 #include "agent/probe/call.h"
 #include "agent/store/writer.h"
-#include "arch/halt.h"
 #include "arch/vectors.h"
 
 #include <stddef.h>
@@ -36,7 +36,6 @@
 
 #define PAGE_LOW_BITS 4095u
 
-#define SHUT_BYTES 65536u /* of stack that the agent's own code takes, at the most */
 #define SHORT_BYTES 64
 
 struct unaligned_word {
@@ -335,16 +334,15 @@ static void record(struct writer *writer, int depth, const struct plan *plan, ui
 }
 
 /* No memory for one more thread: its hits are lost, and counted. */
-void hit_discard(const struct marker *marker)
+void hit_discard(const struct marker *marker, uintptr_t sp)
 {
+	struct writer *stranger = writer_stranger_enter(sp);
 	const struct plan *plan;
 
-	/* a full barrier, then the plan: store_quiesce() waits until the count was 0 */
-	__atomic_fetch_add(&writer_strangers, 1, __ATOMIC_SEQ_CST);
 	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
 	for (unsigned int i = 0; plan && i < plan->consumer_count; i++)
 		lane_discard(NULL, NULL, plan->consumers[i].lane, 0);
-	__atomic_fetch_sub(&writer_strangers, 1, __ATOMIC_RELEASE);
+	writer_stranger_leave(stranger, sp);
 }
 
 /* A handler in between can cost the count one; a marker's hits are for people to look at. */
@@ -365,7 +363,7 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 	int depth = 0;
 
 	if (!writer) {
-		hit_discard(marker);
+		hit_discard(marker, sp);
 		return;
 	}
 	if (!writer->inside[0])
@@ -515,32 +513,6 @@ HIT_FUNCTION(hit_refs, PLAN_REFS)
  * From detours (abi/detour.h). They may stand in anything that the agent itself calls: what it does in
  * its own threads, or on a program thread's back, is none of the program's doing.
  */
-__thread uintptr_t hit_shut_at;
-
-/*
- * Out of line: an open stretch is rare. A handler runs below a signal's frame, or on another stack;
- * the agent's own code does neither.
- */
-static __attribute__((noinline, cold)) int is_agents_own(uintptr_t sp)
-{
-	uintptr_t begin = hit_shut_at;
-
-	if (begin == HIT_SHUT_FOR_GOOD)
-		return 1;
-	if (sp > begin || begin - sp > SHUT_BYTES)
-		return 0;
-	for (sp &= ~(uintptr_t)7; sp + 8 * (HALT_FRAME_WORDS_BEHIND + 1) <= begin; sp += 8) {
-		if (halt_is_frame((const uint64_t *)sp, 0))
-			return 0;
-	}
-	return 1;
-}
-
-int hit_is_shut(uintptr_t sp)
-{
-	return unlikely(hit_shut_at) && is_agents_own(sp);
-}
-
 void hit_detour(HIT_ARGUMENTS) KEEPS_REGISTERS;
 void hit_detour(HIT_ARGUMENTS)
 {

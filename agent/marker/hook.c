@@ -6,7 +6,7 @@
 #define _GNU_SOURCE
 #include "agent/marker/hook.h"
 
-#include "agent/marker/hit.h"
+#include "agent/marker/shut.h"
 #include "agent/marker/linkmap.h"
 #include "agent/patch/batch.h"
 #include "arch/hook.h"
@@ -30,12 +30,14 @@ static struct {
 static void handle(void)
 {
 	void (*changed)(int) = __atomic_load_n(&hook.changed, __ATOMIC_ACQUIRE);
-	uintptr_t shut = hit_shut();
-	int error = errno;
+	struct hit_shut shut;
+	int error;
 
+	hit_shut(&shut);
+	error = errno;
 	if (changed)
 		changed(linkmap_state_now());
-	hit_open(shut);
+	hit_open(&shut);
 	errno = error;
 }
 

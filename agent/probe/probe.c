@@ -6,6 +6,7 @@
 
 #include "agent/control/agent.h"
 #include "agent/marker/marker.h"
+#include "agent/marker/shut.h"
 #include "agent/patch/text.h"
 #include "agent/store/store.h"
 
@@ -30,6 +31,7 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 {
 	size_t name_bytes = strlen(name) + 1;
 	struct wm_probe *made;
+	struct hit_shut shut;
 	struct text text;
 	int error;
 
@@ -46,13 +48,13 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 		made->types[i] = types[i];
 	memcpy(made->name, name, name_bytes);
 
+	hit_shut(&shut); /* what the agent calls is none of the program's doing */
 	error = agent_enter(&text);
-	if (error) {
-		free(made);
-		return error;
+	if (!error) {
+		error = registry_probe_add(&text, made->name, kind, made->types, &made->plan, 1);
+		agent_leave(&text);
 	}
-	error = registry_probe_add(&text, made->name, kind, made->types, &made->plan, 1);
-	agent_leave(&text);
+	hit_open(&shut);
 	if (error < 0) {
 		free(made);
 		return error;
@@ -63,16 +65,19 @@ __attribute__((visibility("default"))) int wm_probe_add(struct wm_probe **probe,
 
 __attribute__((visibility("default"))) int wm_probe_remove(struct wm_probe *probe)
 {
+	struct hit_shut shut;
 	struct text text;
 	int error;
 
 	if (!probe)
 		return 0;
+	hit_shut(&shut);
 	error = agent_enter(&text);
-	if (error)
-		return error;
-	error = registry_probe_remove(&text, probe->name, probe->kind, &probe->plan);
-	agent_leave(&text);
+	if (!error) {
+		error = registry_probe_remove(&text, probe->name, probe->kind, &probe->plan);
+		agent_leave(&text);
+	}
+	hit_open(&shut);
 	/* inside a handler, this thread's own hit still walks the old plan: it is left for a later reap */
 	if (!error && !store_self_is_inside())
 		error = registry_reap(REMOVE_MS, 0);

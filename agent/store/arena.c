@@ -3,7 +3,7 @@
 #include "agent/store/arena.h"
 
 #include "agent/detour/return.h"
-#include "agent/marker/hit.h"
+#include "agent/marker/shut.h"
 #include "base/syscall.h"
 
 #include <errno.h>
@@ -56,9 +56,9 @@ static void thread_exit(void *data)
 {
 	struct writer *writer = data;
 	sigset_t all, before;
-	uintptr_t shut;
+	struct hit_shut shut;
 
-	shut = hit_shut();
+	hit_shut(&shut);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	if (writer_self == writer && arena_is_ours() && writer->state == WRITER_LIVE) {
@@ -66,12 +66,17 @@ static void thread_exit(void *data)
 		arena_writer_end(writer);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	hit_open(shut);
+	hit_open(&shut);
 }
 
-static int32_t tid_in_block(void)
+ON_HIT_PATH static int32_t tid_in_block(void)
 {
 	return *(const int32_t *)((uintptr_t)__builtin_thread_pointer() + TID_OFFSET);
+}
+
+ON_HIT_PATH int32_t arena_own_tid(void)
+{
+	return is_tid_in_block ? tid_in_block() : 0;
 }
 
 int arena_init(void)

@@ -17,6 +17,9 @@ int arena_is_ours(void);
 /* The child of a fork starts afresh. */
 void arena_forked(void);
 
+/* The calling thread's id, or 0 where only a call would tell. Any thread and signal context. */
+int32_t arena_own_tid(void);
+
 /* One past the highest address of the main thread's stack. */
 uintptr_t arena_main_stack_end(void);
 

@@ -218,8 +218,9 @@ static void wait_outside(struct writer *writer, void *data)
 /* Until nobody without a writer was in a hit. */
 static void wait_strangers(struct wait *wait)
 {
-
-	while (__atomic_load_n(&writer_strangers, __ATOMIC_ACQUIRE)) {
+	for (unsigned int i = 0; i < STRANGERS_MAX; i++)
+		wait_outside(&writer_strangers[i], wait);
+	while (__atomic_load_n(&writer_strangers_more, __ATOMIC_ACQUIRE)) {
 		if (now_ms() >= wait->end_ms) {
 			wait->failed = 1;
 			return;
@@ -341,6 +342,18 @@ static void end_if_dead(struct writer *writer, void *data)
 		arena_writer_end_dead(writer, births);
 }
 
+/* A thread that has no writer any more, nor anything else. */
+static void end_dead_stranger(struct writer *stranger)
+{
+	uintptr_t inside = __atomic_load_n(&stranger->inside[0], __ATOMIC_ACQUIRE);
+	int32_t tid = __atomic_load_n(&stranger->tid, __ATOMIC_ACQUIRE);
+
+	if (inside && tid > 0 && syscall_raw(SYS_tkill, tid, 0, 0, 0) == -ESRCH &&
+	    __atomic_load_n(&stranger->tid, __ATOMIC_ACQUIRE) == tid)
+		__atomic_compare_exchange_n(&stranger->inside[0], &inside, 0, 0, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED);
+}
+
 /* Threads name themselves soon after they start, if ever; the store's slots follow. */
 static void name_slots(struct writer *writer, void *data)
 {
@@ -399,6 +412,8 @@ void store_sweep(void)
 	clock_renew();
 	lane_find_restorer();
 	arena_each(end_if_dead, NULL);
+	for (unsigned int i = 0; i < STRANGERS_MAX; i++)
+		end_dead_stranger(&writer_strangers[i]);
 	arena_each(name_slots, NULL);
 }
 
@@ -421,7 +436,9 @@ void store_forked(uint32_t lanes)
 					 .bytes = kept,
 					 .clock = kept ? store->clock : 0 };
 	}
-	writer_strangers = 0;
+	for (unsigned int i = 0; i < STRANGERS_MAX; i++)
+		writer_strangers[i].inside[0] = 0;
+	writer_strangers_more = 0;
 	arena_forked();
 }
 

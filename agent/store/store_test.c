@@ -387,10 +387,51 @@ Test(store, a_session_can_be_closed_while_threads_are_busy_for_another)
 
 Test(store, quiesce_waits_for_threads_that_have_no_writer)
 {
+	struct writer *stranger;
+
 	bed_make(1 << 20, STORE_DISCARD);
-	writer_strangers = 1;
+	stranger = writer_stranger_enter(4096);
 	cr_assert_eq(store_quiesce(50, 0), -ETIMEDOUT);
-	writer_strangers = 0;
+	writer_stranger_leave(stranger, 4096);
+	cr_assert_eq(store_quiesce(50, 0), 0);
+}
+
+Test(store, quiesce_waits_for_more_threads_without_a_writer_than_there_are_records_for)
+{
+	struct writer *strangers[STRANGERS_MAX];
+
+	bed_make(1 << 20, STORE_DISCARD);
+	for (int i = 0; i < STRANGERS_MAX; i++) {
+		strangers[i] = writer_stranger_enter(4096);
+		cr_assert_not_null(strangers[i]);
+	}
+	cr_assert_null(writer_stranger_enter(4096));
+	for (int i = 0; i < STRANGERS_MAX; i++)
+		writer_stranger_leave(strangers[i], 4096);
+	cr_assert_eq(store_quiesce(50, 0), -ETIMEDOUT);
+	writer_stranger_leave(NULL, 4096);
+	cr_assert_eq(store_quiesce(50, 0), 0);
+	/* as in a forked child, which began with none */
+	writer_stranger_leave(NULL, 4096);
+	cr_assert_eq(store_quiesce(50, 0), 0);
+}
+
+static void *stay_a_stranger(void *data)
+{
+	(void)data;
+	writer_stranger_enter(4096);
+	return NULL;
+}
+
+Test(store, a_thread_that_died_without_a_writer_is_not_waited_for)
+{
+	pthread_t thread;
+
+	bed_make(1 << 20, STORE_DISCARD);
+	pthread_create(&thread, NULL, stay_a_stranger, NULL);
+	pthread_join(thread, NULL);
+	cr_assert_eq(store_quiesce(50, 0), -ETIMEDOUT);
+	store_sweep();
 	cr_assert_eq(store_quiesce(50, 0), 0);
 }
 

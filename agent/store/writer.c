@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/store/writer.h"
 
-#include "agent/marker/hit.h"
+#include "agent/marker/shut.h"
 #include "agent/store/arena.h"
 #include "arch/vectors.h"
 #include "base/syscall.h"
@@ -21,9 +21,10 @@
 #define OWN_STACK_BYTES (64 * 1024u)
 
 __thread struct writer *writer_self;
-/* On the stack: a hit of a signal handler below it is lost, and counted. */
-static __thread uintptr_t registering_at;
-uint32_t writer_strangers;
+/* In writer_register(): a hit of a signal handler below it is lost, and counted. */
+static __thread const struct hit_shut *registering;
+struct writer writer_strangers[STRANGERS_MAX];
+uint32_t writer_strangers_more;
 
 static uintptr_t own_stack_end(void)
 {
@@ -114,14 +115,14 @@ static long register_self(void *data)
 static struct writer *writer_register(int32_t tid, int foreign)
 {
 	struct registration registration = { .tid = tid, .foreign = foreign };
-	uintptr_t shut;
+	struct hit_shut shut;
 
 	/* arena_writer_new() asks libc for thread exit and thread id, and libc is ordinary code */
-	registering_at = (uintptr_t)__builtin_frame_address(0);
-	shut = hit_shut();
+	hit_shut(&shut);
+	registering = &shut;
 	vectors_call(register_self, &registration);
-	hit_open(shut);
-	registering_at = 0;
+	registering = NULL;
+	hit_open(&shut);
 	return registration.writer;
 }
 
@@ -144,7 +145,10 @@ struct writer *writer_find(uintptr_t sp)
 	int32_t tid;
 
 	/* the child of a bare fork: nothing of the parent's is to be touched */
-	if (!arena_is_ours() || sp < registering_at)
+	if (!arena_is_ours())
+		return NULL;
+	/* unless a handler left it by a jump */
+	if (registering && hit_shut_is_above(registering, sp))
 		return NULL;
 
 	if (is_own_stack(sp)) {
@@ -230,4 +234,36 @@ struct lane *writer_lane(struct writer *writer, unsigned int session, int depth)
 	if (!*deeper)
 		*deeper = arena_lanes_new();
 	return *deeper ? &(*deeper)->of[session] : NULL;
+}
+
+struct writer *writer_stranger_enter(uintptr_t sp)
+{
+	for (struct writer *at = writer_strangers; at < writer_strangers + STRANGERS_MAX; at++) {
+		uintptr_t none = 0;
+
+		at->state = WRITER_LIVE; /* for good, before anybody sees inside[0] */
+		if (!__atomic_compare_exchange_n(&at->inside[0], &none, sp, 0, __ATOMIC_SEQ_CST,
+						 __ATOMIC_RELAXED))
+			continue;
+		__atomic_store_n(&at->tid, arena_own_tid(), __ATOMIC_RELEASE);
+		return at;
+	}
+	__atomic_fetch_add(&writer_strangers_more, 1, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* In the child of a fork, or when it was taken for left, it may be another's by now, and the count be 0. */
+void writer_stranger_leave(struct writer *stranger, uintptr_t sp)
+{
+	uint32_t count = __atomic_load_n(&writer_strangers_more, __ATOMIC_RELAXED);
+
+	if (stranger && __atomic_load_n(&stranger->inside[0], __ATOMIC_RELAXED) == sp) {
+		__atomic_store_n(&stranger->tid, 0, __ATOMIC_RELAXED);
+		__atomic_compare_exchange_n(&stranger->inside[0], &sp, 0, 0, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED);
+	}
+	while (!stranger && count &&
+	       !__atomic_compare_exchange_n(&writer_strangers_more, &count, count - 1, 0,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+		;
 }

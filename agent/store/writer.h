@@ -96,10 +96,17 @@ extern __thread struct writer *writer_self
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /*
- * How many threads without a writer are in a hit: there is no inside[] to see them by. Counted before
- * the plan is loaded.
+ * A hit of a thread that has no writer takes one of these while it lasts, of which inside[0], tid and
+ * state are of use: whoever waits for all hits sees it, and sees where it was left by a jump. When all
+ * are taken, it is only counted.
  */
-extern uint32_t writer_strangers __attribute__((visibility("hidden")));
+#define STRANGERS_MAX 16
+extern struct writer writer_strangers[STRANGERS_MAX] __attribute__((visibility("hidden")));
+extern uint32_t writer_strangers_more __attribute__((visibility("hidden")));
+
+/* A full barrier, to come before the plan is loaded. NULL: counted. Hit path. */
+struct writer *writer_stranger_enter(uintptr_t sp);
+void writer_stranger_leave(struct writer *stranger, uintptr_t sp);
 
 /*
  * The writer of whoever runs with this stack pointer, made if there is none; NULL when that can't
