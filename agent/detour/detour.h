@@ -55,8 +55,9 @@ struct detour {
 	struct variant events[2]; /* at the point, of the return */
 	struct site sites[2];
 	/* exits.h */
-	uint16_t exit_at;      /* where the distance lies in the code; 0: it has no exit */
-	uintptr_t exit_to;     /* where it leads now */
+	uint8_t is_led_into; /* a head that is to be armed: some other's exit leads into its span */
+	uint16_t exit_at;    /* where the distance lies in the code; 0: it has no exit */
+	uintptr_t exit_to;   /* where it leads now */
 	uintptr_t exit_wanted; /* when it is stored with a batch */
 	struct detour *next_exit;
 	/* in a batch */

@@ -80,12 +80,14 @@ static struct detour *walk_next(struct walk *walk)
 	}
 }
 
-int exits_check(const struct detour *head)
+int exits_check(struct detour *head)
 {
 	struct walk walk = walk_begin(head);
 	struct detour *d;
 
+	head->is_led_into = 0;
 	while ((d = walk_next(&walk))) {
+		head->is_led_into = 1;
 		uintptr_t to = copy_of(head, end_of(d));
 		int64_t far = (int64_t)(to - d->code);
 
@@ -116,7 +118,7 @@ static void collect(struct janitor_site *site)
 		if (d->exit_at)
 			add(site, d, end_of(d));
 	walk = walk_begin(head);
-	while ((d = walk_next(&walk)))
+	while (head->is_led_into && (d = walk_next(&walk)))
 		if (copy_of(head, end_of(d)))
 			add(site, d, copy_of(head, end_of(d)));
 }

@@ -16,10 +16,10 @@
 void exits_find(struct detour *detour);
 
 /*
- * Whether all exits that lead into the span of a chain's head can lead to its trampoline. 0;
- * -WM_E_DETOUR_TAKEN: not to an instruction that it knows; -WM_E_DETOUR_REACH.
+ * A head that is not armed, but is to be: whether all exits that lead into its span can lead to its
+ * trampoline. 0; -WM_E_DETOUR_TAKEN: not to an instruction that it knows; -WM_E_DETOUR_REACH.
  */
-int exits_check(const struct detour *head);
+int exits_check(struct detour *head);
 
 /* For a batch that is to be armed: each site gets those that change with it. */
 void exits_collect(struct list *list);
