@@ -221,29 +221,19 @@ static int refuse(struct making *making, const struct asked *asked)
 	return 0;
 }
 
-static int place_add(struct making *making, const struct asked *asked)
+/* The record becomes the plan's. */
+static int place_add(struct making *making, struct asked *asked)
 {
 	struct plan *plan = making->plan;
-	size_t bytes = asked->detour->bytes;
 
-	while (plan->byte_room - plan->byte_count < bytes) {
-		size_t room = plan->byte_room * 2 + ASKED_RECORD_MAX;
-		unsigned char *more = realloc(plan->bytes, room);
-
-		if (!more)
-			return -ENOMEM;
-		plan->bytes = more;
-		plan->byte_room = room;
-	}
 	if (grow((void **)&plan->places, plan->place_count, &plan->place_room,
 		 sizeof(*plan->places)))
 		return -ENOMEM;
-	memcpy(plan->bytes + plan->byte_count, asked->detour, bytes);
 	plan->places[plan->place_count++] = (struct plan_place){
-		.at = plan->byte_count,
+		.detour = asked->detour,
 		.point = asked_head(asked)->address,
 	};
-	plan->byte_count += bytes;
+	asked->detour = NULL;
 	if (!asked->spec)
 		return 0;
 	asked->spec->placed++;
@@ -264,12 +254,12 @@ static int fill(struct making *making)
 	int err = 0;
 
 	for (size_t i = 0; i < making->asked.count && !err; i++) {
-		const struct asked *asked = &making->asked.all[i];
+		struct asked *asked = &making->asked.all[i];
 
 		if (asked->covered_by) {
 			const struct asked *there = &making->asked.all[asked->covered_by - 1];
 
-			asked->spec->placed += there->detour != NULL;
+			asked->spec->placed += !there->error;
 			continue;
 		}
 		if (making->listener && asked->spec)
@@ -433,8 +423,9 @@ void plan_free(struct plan *plan)
 	if (plan->fd >= 0)
 		close(plan->fd);
 	free(plan->refused);
+	for (size_t i = 0; i < plan->place_count; i++)
+		free(plan->places[i].detour);
 	free(plan->places);
-	free(plan->bytes);
 	free(plan->path);
 	free(plan);
 }
@@ -518,15 +509,13 @@ size_t plan_write(const struct plan *plan, size_t *from, uint64_t base, unsigned
 	size_t used = sizeof(head);
 
 	for (; *from < plan->place_count; (*from)++) {
-		size_t at = plan->places[*from].at;
-		size_t end = *from + 1 < plan->place_count ? plan->places[*from + 1].at
-							   : plan->byte_count;
+		const struct control_detour *detour = plan->places[*from].detour;
 
-		if (room - used < end - at)
+		if (room - used < detour->bytes)
 			break;
-		memcpy(buffer + used, plan->bytes + at, end - at);
+		memcpy(buffer + used, detour, detour->bytes);
 		move_to(buffer + used, base);
-		used += end - at;
+		used += detour->bytes;
 		head.count++;
 	}
 	memcpy(buffer, &head, sizeof(head));

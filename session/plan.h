@@ -22,7 +22,7 @@ struct plan_refusal {
 };
 
 struct plan_place {
-	size_t at; /* in bytes[] */
+	struct control_detour *detour; /* the record, for base 0 */
 	uint64_t point;
 };
 
@@ -31,8 +31,6 @@ struct plan {
 	uint64_t device, inode;
 	int fd; /* as long as it is open the inode is nobody else's */
 	char *path;
-	unsigned char *bytes; /* struct control_detour, one behind the other */
-	size_t byte_count, byte_room;
 	struct plan_place *places;
 	size_t place_count, place_room;
 	size_t guard_count; /* of the places, those that are no events but see to breakpoints */
