@@ -73,6 +73,13 @@ expect "stopped: what they did" "$(json discarded)" 20
 # Who waits for room makes no system call that the program has shut itself off from.
 run 0 --json --policy block --buffer 1M -e 'func:serve/arg1/' -o shut_in -- ./shut 3000000
 expect "shut in: recorded + discarded" $(($(json recorded) + $(json discarded))) 3000000
+# Also one that might have slept until then.
+for _ in 1 2 3; do
+	rm -rf shut_late
+	run 0 --json --policy block --buffer 256K -e 'func:serve/arg1/' -o shut_late -- \
+		sh -c './shut 1000000 1300 >calls'
+	expect "shut in late: recorded + discarded" $(($(json recorded) + $(json discarded))) "$(cat calls)"
+done
 
 # Deleted and replaced binaries: what runs is what is read.
 cp probed going

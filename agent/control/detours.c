@@ -40,12 +40,8 @@ static int is_filtered(const char *status)
 
 void detours_tick(const struct text *text)
 {
-	if (detour_any_strings() || store_any_blocks()) {
-		int filtered = tasks_any(is_filtered);
-
-		careful_allow(filtered ? 0 : kernel_getpid());
-		store_note_filters(filtered);
-	}
+	if (detour_any_strings())
+		careful_allow(tasks_any(is_filtered) ? 0 : kernel_getpid());
 	detour_tick(text);
 }
 

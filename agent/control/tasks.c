@@ -53,3 +53,12 @@ const char *tasks_value(const char *status, const char *name)
 
 	return at ? at + strlen(name) + strspn(at + strlen(name), "\t ") : "";
 }
+
+int32_t tasks_last_number(const char *at)
+{
+	int32_t number = 0;
+
+	for (; *at && *at != '\n'; at++)
+		number = *at >= '0' && *at <= '9' ? number * 10 + (*at - '0') : 0;
+	return number;
+}

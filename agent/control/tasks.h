@@ -3,6 +3,8 @@
 #ifndef AGENT_CONTROL_TASKS_H
 #define AGENT_CONTROL_TASKS_H
 
+#include <stdint.h>
+
 #define TASKS_STATUS_BYTES 8192
 
 /* A status file, NUL-terminated: NAME below the folder `dir`. 0, or -1 where the thread has ended. */
@@ -16,5 +18,8 @@ int tasks_any(int (*look)(const char *status));
 
 /* What stands behind "\nNAME:" in a status; "" if there is no such line. */
 const char *tasks_value(const char *status, const char *name);
+
+/* The last number of the line that `at` is in; 0 if there is none. */
+int32_t tasks_last_number(const char *at);
 
 #endif

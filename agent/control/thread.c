@@ -5,6 +5,7 @@
 #include "agent/control/detours.h"
 #include "agent/control/listen.h"
 #include "agent/control/lock.h"
+#include "agent/control/permit.h"
 #include "agent/control/rest.h"
 #include "agent/control/session.h"
 #include "agent/control/wait.h"
@@ -275,8 +276,11 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	struct signalfd_siginfo info;
 	uint64_t now_ns = lock_now_ns();
 	int wait_ms = now_ns >= *next_tick_ns ? 0 : (int)((*next_tick_ns - now_ns) / 1000000 + 1);
+	int permits_ms = permits_give();
 
 	_Static_assert(SESSIONS_MAX + 2 <= REST_FDS_MAX, "all that is rested on");
+	if (permits_ms >= 0 && permits_ms < wait_ms)
+		wait_ms = permits_ms;
 	tell_if_late(); /* asked before there was a thread to wake */
 	session_poll_fds(fds);
 	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };

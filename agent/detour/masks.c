@@ -12,15 +12,6 @@
 static char own_text[TASKS_STATUS_BYTES];
 
 /* The last number of a line: in its own, innermost namespace. */
-static int32_t last_number(const char *at)
-{
-	int32_t number = 0;
-
-	for (; *at && *at != '\n'; at++)
-		number = *at >= '0' && *at <= '9' ? number * 10 + (*at - '0') : 0;
-	return number;
-}
-
 static int has_signal(const char *status, const char *name)
 {
 	const char *at = tasks_value(status, name);
@@ -34,7 +25,7 @@ static int has_signal(const char *status, const char *name)
 /* Told by the number that the innermost namespace has for it. */
 static int is_ours(const char *status)
 {
-	int32_t tid = last_number(tasks_value(status, "\nNSpid:"));
+	int32_t tid = tasks_last_number(tasks_value(status, "\nNSpid:"));
 
 	return tid == kernel_gettid() || tid == control_keeper;
 }

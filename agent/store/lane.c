@@ -19,7 +19,6 @@
 #define SPINS 1000    /* some 20 us: between two looks for room */
 #define LOOKS_AWAKE 10
 #define WAIT_NS 50000
-#define CALM_LOOKS 4 /* a second: who shuts itself in mostly does so at its start */
 #define SLOTS_PAUSE_TICKS (UINT64_C(1) << 24) /* some milliseconds */
 #define DRAINER_SILENT_NS 1000000000u
 #define STACK_SCAN_BYTES 65536u
@@ -194,50 +193,45 @@ static int drainer_is_there(const struct store *store)
 	return drained && (now < drained || now - drained < DRAINER_SILENT_NS);
 }
 
-static uint32_t calm_looks;
-static uint32_t may_sleep;
-
-void lane_note_filters(int any)
-{
-	calm_looks = any ? 0 : calm_looks + (calm_looks < CALM_LOOKS);
-	__atomic_store_n(&may_sleep, calm_looks == CALM_LOOKS, __ATOMIC_RELEASE);
-}
-
-/* A thread may be under a seccomp filter that kills it for whatever would let it sleep. */
-static void pause_a_while(unsigned int looks)
+/* Sleep, where that is permitted (writer.h); ask, where it is not. */
+static void pause_a_while(struct writer *writer, unsigned int looks, uint32_t *asked)
 {
 	const struct timespec pause = { .tv_nsec = WAIT_NS };
+	uint32_t permit = __atomic_load_n(&writer->permit, __ATOMIC_ACQUIRE);
 
-	if (looks >= LOOKS_AWAKE && __atomic_load_n(&may_sleep, __ATOMIC_ACQUIRE)) {
+	if (*asked && permit == (*asked & ~PERMIT_STATE) + PERMIT_GIVEN) {
 		syscall_raw(SYS_nanosleep, (long)&pause, 0, 0, 0);
 		return;
+	}
+	if (!looks && !writer->is_foreign) {
+		*asked = (permit & ~PERMIT_STATE) + PERMIT_STATE + 1 + PERMIT_ASKED;
+		__atomic_store_n(&writer->permit, *asked, __ATOMIC_RELEASE);
 	}
 	for (unsigned int i = 0; i < SPINS; i++)
 		__builtin_ia32_pause();
 }
 
 /* The block policy: a page, if one comes free in time. */
-static int32_t wait_for_page(struct store *store, const struct writer *writer, int depth, int exact,
+static int32_t wait_for_page(struct store *store, struct writer *writer, int depth, int exact,
 			     uint32_t *bytes, uintptr_t sp)
 {
 	unsigned int looks = 0;
+	uint32_t asked = 0;
+	int32_t unit = -1;
 	uint64_t end;
 
 	if (depth || in_signal_handler(writer, sp))
 		return -1;
 	end = now_ns(store) + store->block_ns;
-	while (!__atomic_load_n(&store->closing, __ATOMIC_ACQUIRE) && drainer_is_there(store) &&
-	       now_ns(store) < end) {
-		int32_t unit;
-
-		pause_a_while(looks++);
-		if (!pool_may_have(store))
-			continue;
-		unit = pool_take(store, exact, bytes);
-		if (unit >= 0)
-			return unit;
+	while (unit < 0 && !__atomic_load_n(&store->closing, __ATOMIC_ACQUIRE) &&
+	       drainer_is_there(store) && now_ns(store) < end) {
+		pause_a_while(writer, looks++, &asked);
+		if (pool_may_have(store))
+			unit = pool_take(store, exact, bytes);
 	}
-	return -1;
+	if (asked)
+		__atomic_store_n(&writer->permit, asked & ~PERMIT_STATE, __ATOMIC_RELEASE);
+	return unit;
 }
 
 int lane_next_page(struct writer *writer, struct lane *lane, unsigned int session, int depth,

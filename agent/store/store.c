@@ -402,11 +402,6 @@ int store_any_blocks(void)
 	return 0;
 }
 
-void store_note_filters(int any)
-{
-	lane_note_filters(any);
-}
-
 void store_sweep(void)
 {
 	clock_renew();
@@ -424,7 +419,6 @@ void store_sweep(void)
  */
 void store_forked(uint32_t lanes)
 {
-	lane_note_filters(1); /* it may be about to shut itself in */
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		struct store *store = &stores[i];
 		uint64_t kept = lanes & 1u << i ? sizeof *store->head : 0;

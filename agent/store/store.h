@@ -47,12 +47,8 @@ int store_quiesce(unsigned int timeout_ms, int self_ok);
 /* Whether the calling thread is in a hit: in a probe's handler, or in a signal handler above one. */
 int store_self_is_inside(void);
 
-/*
- * Whether writers of some store may wait for room; then tell now and then whether any thread is under a
- * seccomp filter, since they sleep only where none was for a while. Control thread.
- */
+/* Whether writers of some store may wait for room. Control thread. */
 int store_any_blocks(void);
-void store_note_filters(int any);
 
 /* Mark the pages of threads that have died without saying so as theirs no more. Control thread, now and then. */
 void store_sweep(void);

@@ -78,6 +78,7 @@ struct writer {
 	uint32_t births; /* grows with each thread that has it */
 	uint32_t ending;
 	char comm[16];
+	uint32_t permit; /* below */
 	struct lanes lanes;
 	uint64_t hits[COUNTERS_MAX + 1]; /* by plan number; the last is for those not counted */
 	/* agent/detour/return.c */
@@ -150,11 +151,22 @@ extern struct store stores[SESSIONS_MAX] __attribute__((visibility("hidden")));
 int lane_next_page(struct writer *writer, struct lane *lane, unsigned int session, int depth,
 		   uint64_t bytes, uint64_t ticks, uintptr_t sp);
 
+/*
+ * A thread that waits for room may sleep only where no seccomp filter kills it for that. To ask the kernel
+ * would be a call, too, so it asks the control thread by its writer's `permit`, anew in each wait: while it waits
+ * it can't put itself under a filter. The low two bits are a state, the others count the waits:
+ *
+ *	0 -> ASKED   its thread; release, pairs with permits_give()'s acquire
+ *	ASKED -> GIVEN, or REFUSED  the control thread, by compare and swap, having looked at the thread since
+ *	-> 0         its thread, at the wait's end. A handler that jumps out leaves it as it is.
+ */
+#define PERMIT_STATE 3u
+#define PERMIT_ASKED 1u
+#define PERMIT_GIVEN 2u
+#define PERMIT_REFUSED 3u
+
 /* Learn what tells a signal handler's frame (block policy). Now and then; control thread. */
 void lane_find_restorer(void);
-
-/* Whether any thread was just seen under a seccomp filter. Now and then; control thread, and after a fork. */
-void lane_note_filters(int any);
 
 /* Count one event as lost. */
 void lane_discard(struct writer *writer, struct lane *lane, unsigned int session, int depth);
