@@ -48,6 +48,7 @@ int listener_new(struct listener **listener, const char *dir, int folder, uid_t 
 			close(folder);
 		return -ENOMEM;
 	}
+	new->gathered = -1;
 	new->uid = uid;
 	new->folder = folder;
 	new->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

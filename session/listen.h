@@ -17,6 +17,7 @@ struct listener {
 	struct listener *next;
 	uid_t uid; /* who may connect, apart from root */
 	int fd;
+	int gathered; /* the descriptor that the step's wait has; -1: none */
 	int is_still; /* by the step's wait: nobody asks to be let in; 0: not known */
 	char path[SOCKET_PATH_BYTES]; /* as those processes name it */
 	char way[SOCKET_PATH_BYTES];  /* as we do */

@@ -32,7 +32,9 @@ int process_new(struct process **process, struct wm_session *session, struct lin
 		link_release(link);
 		return -ENOMEM;
 	}
-	*new = (struct process){ .link = *link, .pid = pid, .pidfd = -1, .trace = -1 };
+	*new = (struct process){
+		.link = *link, .pid = pid, .pidfd = -1, .trace = -1, .gathered = { -1, -1 }
+	};
 	*link = (struct link){ .fd = -1 };
 	new->since_ns = ticks_monotonic_ns();
 	new->number = ++session->process_number;

@@ -61,6 +61,7 @@ struct process {
 	int dead;		   /* its pidfd says so */
 	int is_alive,
 		is_still; /* by the step's wait: it runs, and has sent nothing; 0: not known */
+	int gathered[2];  /* the link and the pidfd that the step's wait has; -1: none */
 	int unread;	  /* the last pump left messages behind */
 	int unmapped;	  /* it hung up and has its store no more */
 	int welcomed;	  /* it was asked to open its store */

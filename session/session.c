@@ -74,6 +74,7 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	if (!new)
 		return -ENOMEM;
 	new->idle_ns = STEP_NS;
+	new->epoll = -1;
 	/* what a process has of an earlier session is not taken for this one's */
 	if (getrandom(&new->process_number, sizeof(new->process_number), GRND_NONBLOCK) < 0)
 		new->process_number = (uint32_t)ticks_monotonic_ns();
@@ -398,6 +399,8 @@ void wm_session_close(struct wm_session *session)
 	name_list_release(&session->names);
 	free(session->launched);
 	free(session->polls);
+	if (session->epoll >= 0)
+		close(session->epoll);
 	free(session->dir);
 	free(session);
 }

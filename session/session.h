@@ -64,6 +64,7 @@ struct wm_session {
 	uint64_t drained_ns; /* when the last pass over the stores began, CLOCK_MONOTONIC */
 	uint64_t idle_ns;    /* how long the next step may wait for more to drain */
 	struct pollfd *polls;
+	int epoll;		/* all that a step waits on; -1: not there yet */
 	struct name_list names; /* markers there are, once a spec matched none */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/adopt.h"
+#include "session/doze.h"
 #include "session/process.h"
 #include "session/stop.h"
 #include "session/target.h"
@@ -358,76 +359,11 @@ int session_accept(struct wm_session *session)
 	return count;
 }
 
-static int is_watched(const struct process *process)
-{
-	return process->pidfd >= 0 && !process->dead && process->state != PROCESS_OVER;
-}
-
-/* Fill the list of descriptors to wait on. Returns how many, or -ENOMEM. */
-static int poll_list(struct wm_session *session)
-{
-	size_t count = 0, at = 0;
-	struct pollfd *list;
-
-	for (struct listener *l = session->listeners; l; l = l->next)
-		count++;
-	for (struct process *p = session->processes; p; p = p->next)
-		count += 2;
-	list = realloc(session->polls, (count + 1) * sizeof(*list));
-	if (!list)
-		return -ENOMEM;
-	session->polls = list;
-	for (struct listener *l = session->listeners; l; l = l->next)
-		list[at++] = (struct pollfd){ .fd = l->fd, .events = POLLIN };
-	for (struct process *p = session->processes; p; p = p->next) {
-		if (p->link.fd >= 0)
-			list[at++] = (struct pollfd){ .fd = p->link.fd, .events = POLLIN };
-		if (is_watched(p))
-			list[at++] = (struct pollfd){ .fd = p->pidfd, .events = POLLIN };
-	}
-	return (int)at;
-}
-
-/* Nothing is known: each is to be asked. */
-static void poll_forget(struct wm_session *session)
-{
-	for (struct listener *l = session->listeners; l; l = l->next)
-		l->is_still = 0;
-	for (struct process *p = session->processes; p; p = p->next)
-		p->is_alive = p->is_still = 0;
-}
-
-/*
- * Keep what the wait has said of each descriptor, in poll_list()'s order, so that a step makes no system call
- * for those that have nothing: with many processes those calls were most of a step.
- */
-static void poll_keep(struct wm_session *session, const struct pollfd *list)
-{
-	for (struct listener *l = session->listeners; l; l = l->next)
-		l->is_still = !(list++)->revents;
-	for (struct process *p = session->processes; p; p = p->next) {
-		int linked = p->link.fd >= 0, watched = is_watched(p);
-
-		p->is_alive = watched && !list[linked].revents;
-		/* what a dead process has sent is all there, but may have come after its link was looked at */
-		p->is_still = linked && !list[0].revents && (!watched || p->is_alive) && !p->unread;
-		list += linked + watched;
-	}
-}
-
 static void wait_for_something(struct wm_session *session, int timeout_ms)
 {
 	uint64_t wait_ns = timeout_ms < 0 ? IDLE_NS_MAX : (uint64_t)timeout_ms * 1000000u;
-	struct timespec timeout = { 0 };
-	int count = poll_list(session);
 
-	if (wait_ns > session->idle_ns)
-		wait_ns = session->idle_ns;
-	timeout.tv_nsec = (long)wait_ns;
-	if (ppoll(session->polls, count < 0 ? 0 : (nfds_t)count, &timeout, NULL) < 0 || count < 0)
-		poll_forget(session);
-	else
-		poll_keep(session, session->polls);
+	session_doze(session, wait_ns < session->idle_ns ? wait_ns : session->idle_ns);
 }
 
 /* Whether another image of the same process has reported since: this one executed it. */
