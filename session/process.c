@@ -272,10 +272,12 @@ static int take_done(struct wm_session *session, struct process *process,
 	if (message->bytes != sizeof(process->done))
 		return -WM_E_PROTOCOL;
 	type = process_answered(process, message->serial);
-	if (!type)
+	if (!type && message->serial)
 		return 0; /* of a request that was given up */
 	process->answered_ns = ticks_monotonic_ns();
 	memcpy(&process->done, message->body, sizeof(process->done));
+	if (!type) /* nothing was asked: why it takes no session */
+		return process->done.error < 0 ? process->done.error : -WM_E_PROTOCOL;
 	if (process->done.error > 0)
 		return -WM_E_PROTOCOL;
 	/* what can't be adopted is placed */

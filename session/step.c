@@ -390,6 +390,8 @@ static int attend(struct wm_session *session, struct process *process)
 		count = process_pump(session, process);
 	if (process->state == PROCESS_READY && !process->welcomed)
 		err = session_welcome(session, process);
+	if (err == -WM_E_GONE)
+		count += process_pump(session, process); /* it may have said why */
 	if (process->state == PROCESS_NEW && age > HELLO_WAIT_NS)
 		err = -WM_E_AGENT_SILENT;
 	if (process->state < PROCESS_HUNG_UP && (err || process->dead))

@@ -85,4 +85,40 @@ run 0 --json --buffer 64K -o crowded -- ./ticker 1000000
 [ "$(json discarded)" -gt 0 ] || fail "a small buffer held everything"
 says "a larger --buffer"
 
+# A hit that doesn't end keeps its session's place, not the program from being recorded; once it has ended
+# all eight places are there again. A ninth session is refused by name.
+cc -O2 -I"$source_dir/include" "$source_dir/tests/targets/held.c" -o held -lpthread || exit 1
+start ./held >held.out
+sleep 0.2
+for events in 'held:*' held:tick; do
+	rm -rf held_trace
+	run 0 --json --for 100ms -o held_trace -e "$events" -p "$pid"
+	[ "$(json recorded)" -gt 0 ] || fail "held, $events: nothing was recorded"
+done
+expect "the hit goes on" "$(cat held.out)" ""
+kill -USR1 "$pid"
+for _ in $(seq 100); do
+	[ -s held.out ] && break
+	sleep 0.1
+done
+expect "the hit has ended" "$(cat held.out)" "let on"
+recorders=()
+for number in 1 2 3 4 5 6 7 8; do
+	"$waymark" record -o "held$number" -e held:tick -p "$pid" 2>"held$number.words" &
+	recorders+=($!)
+done
+for number in 1 2 3 4 5 6 7 8; do
+	for _ in $(seq 200); do
+		[ -n "$(find "held$number" -name '*-*' 2>/dev/null)" ] && break
+		sleep 0.1
+	done
+done
+run 1 -o held_ninth -e held:tick -p "$pid"
+says "as many sessions as it can have"
+kill -TERM "${recorders[@]}"
+for number in 1 2 3 4 5 6 7 8; do
+	wait "${recorders[number - 1]}" || fail "session $number beside seven others: $(cat "held$number.words")"
+done
+kill "$pid"
+
 exit "$failed"
