@@ -17,7 +17,8 @@
 
 #define SMALL_PAGES 2 /* a stream's first pages are small: quiet threads are many */
 #define SPINS 1000    /* some 20 us: between two looks for room */
-#define LOOKS_AWAKE 10
+#define LOOK_NS 20000
+#define LOOKS_OF_A_SLEEP 5
 #define WAIT_NS 50000
 #define SLOTS_PAUSE_TICKS (UINT64_C(1) << 24) /* some milliseconds */
 #define DRAINER_SILENT_NS 1000000000u
@@ -193,15 +194,15 @@ static int drainer_is_there(const struct store *store)
 	return drained && (now < drained || now - drained < DRAINER_SILENT_NS);
 }
 
-/* Sleep, where that is permitted (writer.h); ask, where it is not. */
-static void pause_a_while(struct writer *writer, unsigned int looks, uint32_t *asked)
+/* Sleep, where that is permitted (writer.h); ask, where it is not. How many looks it counts as. */
+static unsigned int pause_a_while(struct writer *writer, unsigned int looks, uint32_t *asked)
 {
 	const struct timespec pause = { .tv_nsec = WAIT_NS };
 	uint32_t permit = __atomic_load_n(&writer->permit, __ATOMIC_ACQUIRE);
 
 	if (*asked && permit == (*asked & ~PERMIT_STATE) + PERMIT_GIVEN) {
 		syscall_raw(SYS_nanosleep, (long)&pause, 0, 0, 0);
-		return;
+		return LOOKS_OF_A_SLEEP;
 	}
 	if (!looks && !writer->is_foreign) {
 		*asked = (permit & ~PERMIT_STATE) + PERMIT_STATE + 1 + PERMIT_ASKED;
@@ -209,6 +210,7 @@ static void pause_a_while(struct writer *writer, unsigned int looks, uint32_t *a
 	}
 	for (unsigned int i = 0; i < SPINS; i++)
 		__builtin_ia32_pause();
+	return 1;
 }
 
 /* The block policy: a page, if one comes free in time. */
@@ -223,9 +225,11 @@ static int32_t wait_for_page(struct store *store, struct writer *writer, int dep
 	if (depth || in_signal_handler(writer, sp))
 		return -1;
 	end = now_ns(store) + store->block_ns;
+	/* on a busy machine the time may go by without a look: the looks have to take as long, too */
 	while (unit < 0 && !__atomic_load_n(&store->closing, __ATOMIC_ACQUIRE) &&
-	       drainer_is_there(store) && now_ns(store) < end) {
-		pause_a_while(writer, looks++, &asked);
+	       drainer_is_there(store) &&
+	       (now_ns(store) < end || looks < store->block_ns / LOOK_NS)) {
+		looks += pause_a_while(writer, looks, &asked);
 		if (pool_may_have(store))
 			unit = pool_take(store, exact, bytes);
 	}

@@ -33,7 +33,7 @@ struct wm_session_options {
 	size_t size;
 	uint64_t buffer_bytes; /* for each process; default 16 MiB */
 	enum wm_policy policy;
-	uint64_t block_ns; /* WM_POLICY_BLOCK: longest wait for one event; default 100 ms */
+	uint64_t block_ns; /* WM_POLICY_BLOCK: wait for one event; longer on a busy machine; default 100 ms */
 	int notify_fd;	   /* WM_POLICY_NOTIFY: an eventfd to write at the watermark; 0 for none */
 	int notify_signal; /* WM_POLICY_NOTIFY: or a signal to raise in this process; 0 for none */
 	unsigned int watermark_percent; /* of the buffer; default 50 */
