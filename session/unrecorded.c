@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/unrecorded.h"
 
+#include "session/agentpath.h"
 #include "session/descendants.h"
 #include "session/process.h"
 #include "session/program.h"
@@ -9,6 +10,8 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +85,20 @@ static int has_variable(pid_t pid, const char *name)
 	return found;
 }
 
+/* Whether it went into a root that the agent's file is not in. */
+static int lacks_agent(pid_t pid)
+{
+	char agent[PATH_MAX], path[PATH_MAX + 64];
+
+	if (agentpath_find(agent))
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/root/", (int)pid);
+	if (access(path, F_OK)) /* closed to us, or it has ended */
+		return 0;
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, agent);
+	return access(path, F_OK) && errno == ENOENT && !kill(pid, 0);
+}
+
 static uint64_t age_s(const struct target *target)
 {
 	struct timespec now;
@@ -105,9 +122,12 @@ static int reason(const struct target *target)
 		return 0; /* it has ended */
 	if (is_secure(target))
 		return -WM_E_SECURE_PROGRAM;
-	if (!err && age_s(target) >= SETTLED_S && !has_variable(target->pid, CONTROL_TOOL_ENV))
+	if (err || age_s(target) < SETTLED_S)
+		return 0;
+	if (!has_variable(target->pid, CONTROL_TOOL_ENV) ||
+	    !has_variable(target->pid, "LD_PRELOAD"))
 		return -WM_E_NOT_PRELOADED;
-	return 0;
+	return lacks_agent(target->pid) ? -WM_E_NO_AGENT : 0;
 }
 
 static int grow(void **all, size_t count, size_t *room, size_t bytes)

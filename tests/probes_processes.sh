@@ -52,6 +52,10 @@ chmod +x wrapper
 run 0 --json -e func:sum6@probed -o wrapped -- ./wrapper
 expect "a wrapper script" "$(count wrapped probed:sum6)" 30
 
+# One that lost the agent's name on the way.
+run 124 --for 4s -e func:clock_nanosleep -o unset -- timeout 6 env -u LD_PRELOAD ./probed 0 1 1000
+says "/probed: the program was started without the agent in its environment"
+
 # A library that is loaded late, again and again: from its constructor on.
 run 0 --json -e 'func:library_add/arg1:i32,arg2:i32,ret/' -o late -- ./loads ./libprobed.so 5 10
 expect "dlopen: calls" "$(count late libprobed:library_add:begin)" 55
@@ -151,6 +155,10 @@ if [ "$(id -u)" -eq 0 ] && rootfs "$folder/root" &&
 	run 1 --json --for 300ms -e func:add -o no_proc -p "$pid"
 	says "the process sees no /proc"
 	kill -9 "$pid"
+	# ... and without the agent's file, for what is started there.
+	run 124 --for 4s -e func:clock_nanosleep -o no_agent -- timeout 6 chroot "$folder/root" /bin/inner 0 1 1000
+	says "1 child process ran unrecorded"
+	says "/bin/inner: the agent library was not found"
 else
 	echo "without a root of its own a program is not tried"
 fi
