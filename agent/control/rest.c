@@ -6,22 +6,26 @@
 
 #include <errno.h>
 #include <stdint.h>
-#include <time.h>
+#include <sys/resource.h>
 
-#define LOOK_MS 5			  /* while disturbed: how long a wake may be overlooked */
-#define DISTURBED_NS UINT64_C(1000000000) /* then it is slept on again, to see */
-#define LONG_ENOUGH_NS UINT64_C(10000000) /* to tell a disturbed rest from a short one */
-#define SHARE_MAX 100			  /* of a rest that may go in waking: 1 in so many */
+#define LOOK_MS 50		    /* while disturbed: how long a descriptor may be overlooked */
+#define TALK_NS UINT64_C(200000000) /* since one was ready: more will come */
+#define DISTURBED_NS UINT64_C(5000000000) /* then they are slept on again, to see */
+#define WAKES_MIN 4			  /* in one rest: any may be woken for reasons of its own */
+#define WAKE_NS UINT64_C(25000000)	  /* of rest that one wake may cost */
 #define REFUSED_NS 5000000
 
-static uint64_t disturbed_until_ns;
+static uint32_t asked;	/* grows with each rest_wake() */
+static uint32_t served; /* as it was before the last look: what was asked later is not seen yet */
+static uint64_t disturbed_until_ns, talk_until_ns;
 
-static uint64_t spent_ns(void)
+/* How often the thread has slept so far. */
+static uint64_t sleeps(void)
 {
-	struct timespec spent = { 0 };
+	struct rusage used = { 0 };
 
-	syscall_raw(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (long)&spent, 0, 0);
-	return (uint64_t)spent.tv_sec * 1000000000 + (uint64_t)spent.tv_nsec;
+	syscall_raw(SYS_getrusage, RUSAGE_THREAD, (long)&used, 0, 0);
+	return (uint64_t)used.ru_nvcsw;
 }
 
 /*
@@ -30,7 +34,7 @@ static uint64_t spent_ns(void)
  * as ready after a short sleep, since none of them blocks. Any other refusal is a filter's, put on all
  * threads: nothing can be heard or closed any more, and sessions are left as they stand.
  */
-static int poll_open(struct pollfd *fds, unsigned int count, unsigned int but, int wait_ms)
+static int poll_open(struct pollfd *fds, unsigned int count, int wait_ms)
 {
 	struct pollfd open[REST_FDS_MAX];
 	unsigned int opened = 0, at = 0;
@@ -38,7 +42,7 @@ static int poll_open(struct pollfd *fds, unsigned int count, unsigned int but, i
 
 	for (unsigned int i = 0; i < count; i++) {
 		fds[i].revents = 0;
-		if (fds[i].fd >= 0 && i != but)
+		if (fds[i].fd >= 0)
 			open[opened++] = fds[i];
 	}
 	ready = kernel_poll(open, opened, wait_ms);
@@ -48,7 +52,7 @@ static int poll_open(struct pollfd *fds, unsigned int count, unsigned int but, i
 	if (ready < 0 && !is_too_many)
 		return 0;
 	for (unsigned int i = 0; i < count; i++) {
-		if (fds[i].fd >= 0 && i != but)
+		if (fds[i].fd >= 0)
 			fds[i].revents = is_too_many ? POLLIN : open[at++].revents;
 	}
 	return is_too_many ? (int)opened : ready;
@@ -59,19 +63,45 @@ int rest_is_disturbed(void)
 	return lock_now_ns() < disturbed_until_ns;
 }
 
-int rest_poll(struct pollfd *fds, unsigned int count, unsigned int wake, int wait_ms)
+void rest_wake(void)
 {
-	uint64_t begin_ns = lock_now_ns(), spent_before_ns, rest_ns;
+	__atomic_add_fetch(&asked, 1, __ATOMIC_RELEASE);
+	lock_wake_word(&asked);
+}
+
+/* On the word, which other threads' signals leave alone; then a look at the descriptors. */
+static int rest_on_word(struct pollfd *fds, unsigned int count, int wait_ms)
+{
+	if (wait_ms)
+		lock_wait_word(&asked, served,
+			       (unsigned int)(wait_ms < LOOK_MS ? wait_ms : LOOK_MS));
+	served = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
+	return poll_open(fds, count, 0);
+}
+
+/* On the descriptors, and see how often that was for nothing. */
+static int rest_on_all(struct pollfd *fds, unsigned int count, int wait_ms)
+{
+	uint64_t begin_ns = lock_now_ns(), before = sleeps(), end_ns, wakes;
 	int ready;
 
-	if (begin_ns < disturbed_until_ns) {
-		poll_open(fds, count, wake, wait_ms < LOOK_MS ? wait_ms : LOOK_MS);
-		return poll_open(fds, count, count, 0);
-	}
-	spent_before_ns = spent_ns();
-	ready = poll_open(fds, count, count, wait_ms);
-	rest_ns = lock_now_ns() - begin_ns;
-	if (rest_ns >= LONG_ENOUGH_NS && (spent_ns() - spent_before_ns) * SHARE_MAX > rest_ns)
-		disturbed_until_ns = begin_ns + rest_ns + DISTURBED_NS;
+	served = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
+	ready = poll_open(fds, count, wait_ms);
+	end_ns = lock_now_ns();
+	wakes = sleeps() - before;
+	if (wakes >= WAKES_MIN && wakes * WAKE_NS > end_ns - begin_ns)
+		disturbed_until_ns = end_ns + DISTURBED_NS;
+	return ready;
+}
+
+int rest_poll(struct pollfd *fds, unsigned int count, int wait_ms)
+{
+	uint64_t now_ns = lock_now_ns();
+	int ready = now_ns < disturbed_until_ns && now_ns >= talk_until_ns
+			    ? rest_on_word(fds, count, wait_ms)
+			    : rest_on_all(fds, count, wait_ms);
+
+	if (ready)
+		talk_until_ns = lock_now_ns() + TALK_NS;
 	return ready;
 }

@@ -100,8 +100,10 @@ void control_go(void)
 /* Under the life lock, so that the thread can't have ended and its number be another's. */
 static void wake(void)
 {
-	if (control.tid)
-		syscall_raw(SYS_tgkill, kernel_getpid(), control.tid, WAKE_SIGNAL, 0);
+	if (!control.tid)
+		return;
+	syscall_raw(SYS_tgkill, kernel_getpid(), control.tid, WAKE_SIGNAL, 0);
+	rest_wake();
 }
 
 /* The program may end at once: its tools are to know before. */
@@ -285,7 +287,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	session_poll_fds(fds);
 	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
 	fds[SESSIONS_MAX + 1] = (struct pollfd){ .fd = listen_poll_fd(), .events = POLLIN };
-	if (rest_poll(fds, SESSIONS_MAX + 2, SESSIONS_MAX, wait_ms) > 0) {
+	if (rest_poll(fds, SESSIONS_MAX + 2, wait_ms) > 0) {
 		/* if it fails, that wake was answered already */
 		if (fds[SESSIONS_MAX].revents)
 			(void)!kernel_read(wake_fd, &info, sizeof info);
