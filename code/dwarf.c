@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/dwarf.h"
 
+#include "base/array.h"
 #include "base/sorted.h"
 
 #include <dwarf.h>
@@ -66,20 +67,13 @@ static int entry_of(Dwarf_Die *die, Dwarf_Addr *entry)
 static int function_add(Dwarf_Die *die, void *data)
 {
 	struct code_dwarf *dwarf = data;
-	struct code_dwarf_entry *more;
 	Dwarf_Addr entry;
 
 	if (entry_of(die, &entry))
 		return DWARF_CB_OK;
-	if (dwarf->function_count == dwarf->function_room) {
-		size_t room = dwarf->function_room ? dwarf->function_room * 2 : 1024;
-
-		more = reallocarray(dwarf->functions, room, sizeof(*more));
-		if (!more)
-			return DWARF_CB_ABORT;
-		dwarf->functions = more;
-		dwarf->function_room = room;
-	}
+	if (array_grow(&dwarf->functions, &dwarf->function_room, dwarf->function_count + 1,
+		       sizeof(*dwarf->functions)))
+		return DWARF_CB_ABORT;
 	dwarf->functions[dwarf->function_count++] = (struct code_dwarf_entry){
 		.address = entry + (uint64_t)dwarf->bias, .offset = dwarf_dieoffset(die)
 	};

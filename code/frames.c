@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/frames.h"
 
+#include "base/array.h"
 #include "base/sorted.h"
 #include "code/pointer.h"
 
@@ -221,15 +222,8 @@ static int frame_add(struct frames *frames, const struct image *image, const str
 	rules_run(cie->rules, cie->data_align, &state);
 	rules_run(rules, cie->data_align, &state);
 	frame.is_plain = state.cfa_is_plain && state.ra_is_plain && !fde.is_over && !rules.is_over;
-	if (frames->count == frames->room) {
-		size_t room = 2 * frames->room + 64;
-		struct frame *all = realloc(frames->all, room * sizeof(*all));
-
-		if (!all)
-			return -ENOMEM;
-		frames->all = all;
-		frames->room = room;
-	}
+	if (array_grow(&frames->all, &frames->room, frames->count + 1, sizeof(*frames->all)))
+		return -ENOMEM;
 	frames->all[frames->count++] = frame;
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/function.h"
 
+#include "base/array.h"
 #include "code/chosen.h"
 #include "code/field.h"
 #include "code/parameter.h"
@@ -57,15 +58,8 @@ static int match_add(const struct code_function *function, const struct code_sym
 	struct matches *matches = data;
 	char event[CODE_NAME_MAX + 1];
 
-	if (matches->count == matches->room) {
-		size_t room = matches->room ? matches->room * 2 : 64;
-		struct match *more = reallocarray(matches->all, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		matches->all = more;
-		matches->room = room;
-	}
+	if (array_grow(&matches->all, &matches->room, matches->count + 1, sizeof(*matches->all)))
+		return -ENOMEM;
 	code_symbol_text(symbol, 0, event, sizeof(event));
 	matches->all[matches->count] = (struct match){ .function = function,
 						       .symbol = symbol,

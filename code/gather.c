@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/gather.h"
 
+#include "base/array.h"
 #include "code/file.h"
 
 #include <errno.h>
@@ -22,16 +23,10 @@ static void bit_set(uint64_t *bits, uint64_t at)
 
 static void lea_add(struct gather *gather, uint64_t at, uint64_t target)
 {
-	if (gather->lea_count == gather->lea_room) {
-		size_t room = 2 * gather->lea_room + 1024;
-		struct gather_lea *leas = realloc(gather->leas, room * sizeof(*leas));
-
-		if (!leas) {
-			gather->err = -ENOMEM;
-			return;
-		}
-		gather->leas = leas;
-		gather->lea_room = room;
+	if (array_grow(&gather->leas, &gather->lea_room, gather->lea_count + 1,
+		       sizeof(*gather->leas))) {
+		gather->err = -ENOMEM;
+		return;
 	}
 	gather->leas[gather->lea_count++] = (struct gather_lea){ at, target };
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/line.h"
 
+#include "base/array.h"
 #include "code/dwarf.h"
 
 #include <dwarf.h>
@@ -27,15 +28,8 @@ static int source_is(const char *path, const char *wanted)
 
 static int add(struct code_lines *lines, uint64_t address, const char *source)
 {
-	if (lines->count == lines->room) {
-		size_t room = lines->room ? lines->room * 2 : 16;
-		struct code_line *more = reallocarray(lines->all, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		lines->all = more;
-		lines->room = room;
-	}
+	if (array_grow(&lines->all, &lines->room, lines->count + 1, sizeof(*lines->all)))
+		return -ENOMEM;
 	lines->all[lines->count++] = (struct code_line){ .address = address, .source = source };
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/sweep.h"
 
+#include "base/array.h"
 #include "code/file.h"
 #include "code/gather.h"
 #include "code/symbol.h"
@@ -17,16 +18,9 @@ static bool bit_get(const uint64_t *bits, uint64_t at)
 
 void address_add(struct gather *gather, struct address_list *list, uint64_t address)
 {
-	if (list->count == list->room) {
-		size_t room = 2 * list->room + 256;
-		uint64_t *all = realloc(list->all, room * sizeof(*all));
-
-		if (!all) {
-			gather->err = -ENOMEM;
-			return;
-		}
-		list->all = all;
-		list->room = room;
+	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all))) {
+		gather->err = -ENOMEM;
+		return;
 	}
 	list->all[list->count++] = address;
 }

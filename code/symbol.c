@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/symbol.h"
 
+#include "base/array.h"
 #include "base/near.h"
 #include "base/sorted.h"
 #include "code/demangle.h"
@@ -31,15 +32,8 @@ struct table {
 
 static int add(struct code_symbols *symbols, const struct code_symbol *symbol)
 {
-	if (symbols->count == symbols->room) {
-		size_t room = symbols->room ? symbols->room * 2 : 1024;
-		struct code_symbol *more = reallocarray(symbols->all, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		symbols->all = more;
-		symbols->room = room;
-	}
+	if (array_grow(&symbols->all, &symbols->room, symbols->count + 1, sizeof(*symbols->all)))
+		return -ENOMEM;
 	symbols->all[symbols->count++] = *symbol;
 	return 0;
 }

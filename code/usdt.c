@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/usdt.h"
 
+#include "base/array.h"
 #include "code/operand.h"
 #include "code/symbol.h"
 
@@ -24,15 +25,8 @@ static int add(struct code_usdt_list *list, const struct code_usdt *usdt)
 {
 	if (list->count >= CODE_USDT_MAX)
 		return -WM_E_NOTE_DAMAGED;
-	if (list->count == list->room) {
-		size_t room = list->room ? list->room * 2 : 64;
-		struct code_usdt *more = reallocarray(list->all, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		list->all = more;
-		list->room = room;
-	}
+	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
+		return -ENOMEM;
 	list->all[list->count++] = *usdt;
 	return 0;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/asked.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,15 +13,8 @@
 
 struct asked *asked_add(struct asked_list *list)
 {
-	if (list->count == list->room) {
-		size_t room = list->room * 2 + 64;
-		struct asked *more = reallocarray(list->all, room, sizeof(*more));
-
-		if (!more)
-			return NULL;
-		list->all = more;
-		list->room = room;
-	}
+	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
+		return NULL;
 	list->all[list->count] = (struct asked){ 0 };
 	return &list->all[list->count++];
 }

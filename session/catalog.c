@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/catalog.h"
 #include "abi/site.h"
+#include "base/array.h"
 #include "base/elf.h"
 #include "base/maps.h"
 #include "session/loaded.h"
@@ -43,15 +44,9 @@ static char *text_keep(struct catalog *catalog, const char *text)
 {
 	char *copy;
 
-	if (catalog->text_count == catalog->text_room) {
-		size_t room = catalog->text_room * 2 + 64;
-		char **more = realloc(catalog->texts, room * sizeof(*more));
-
-		if (!more)
-			return NULL;
-		catalog->texts = more;
-		catalog->text_room = room;
-	}
+	if (array_grow(&catalog->texts, &catalog->text_room, catalog->text_count + 1,
+		       sizeof(*catalog->texts)))
+		return NULL;
 	copy = strdup(text);
 	if (copy)
 		catalog->texts[catalog->text_count++] = copy;
@@ -91,15 +86,9 @@ static struct catalog_marker *marker_find(struct catalog *catalog,
 {
 	size_t **found, place = catalog->count;
 
-	if (catalog->count == catalog->room) {
-		size_t room = catalog->room * 2 + 64;
-		struct catalog_marker *more = realloc(catalog->markers, room * sizeof(*more));
-
-		if (!more)
-			return NULL;
-		catalog->markers = more;
-		catalog->room = room;
-	}
+	if (array_grow(&catalog->markers, &catalog->room, catalog->count + 1,
+		       sizeof(*catalog->markers)))
+		return NULL;
 	catalog->markers[place] = *marker;
 	sorted_catalog = catalog;
 	found = tsearch((void *)(place + 1), &catalog->index, index_order);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/descendants.h"
 
+#include "base/array.h"
 #include "session/target.h"
 
 #include <ctype.h>
@@ -33,18 +34,9 @@ static int kin_read(struct kin_list *list)
 
 		if (ppid <= 0)
 			continue;
-		if (list->count == list->room) {
-			size_t room = list->room * 2 + 256;
-			struct kin *more = reallocarray(list->all, room, sizeof(*more));
-
-			if (!more) {
-				err = -ENOMEM;
-				break;
-			}
-			list->all = more;
-			list->room = room;
-		}
-		list->all[list->count++] = (struct kin){ pid, ppid };
+		err = array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all));
+		if (!err)
+			list->all[list->count++] = (struct kin){ pid, ppid };
 	}
 	closedir(dir);
 	return err;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/events.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,15 +42,8 @@ int event_list_add(struct event_list *list, uint32_t id, const uint8_t types[16]
 
 	if (list->count >= EVENTS_MAX || list->text_bytes + bytes > TEXTS_BYTES_MAX)
 		return -E2BIG;
-	if (list->count == list->room) {
-		size_t room = list->room ? list->room * 2 : 16;
-
-		event = reallocarray(list->all, room, sizeof(*event));
-		if (!event)
-			return -ENOMEM;
-		list->all = event;
-		list->room = room;
-	}
+	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
+		return -ENOMEM;
 	event = &list->all[list->count];
 	event->id = id;
 	memcpy(event->types, types, sizeof(event->types));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/hits.h"
 
+#include "base/array.h"
 #include "session/reach.h"
 #include "session/spec.h"
 #include "session/ticks.h"
@@ -48,15 +49,8 @@ static int entry_order(const void *a, const void *b)
 
 static int entry_add(struct answer *answer, const struct entry *entry)
 {
-	if (answer->count == answer->room) {
-		size_t room = answer->room * 2 + 64;
-		struct entry *more = realloc(answer->all, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		answer->all = more;
-		answer->room = room;
-	}
+	if (array_grow(&answer->all, &answer->room, answer->count + 1, sizeof(*answer->all)))
+		return -ENOMEM;
 	answer->all[answer->count] = *entry;
 	answer->all[answer->count].name = strdup(entry->name);
 	if (!answer->all[answer->count].name)

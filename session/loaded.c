@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/loaded.h"
+#include "base/array.h"
 #include "session/target.h"
 
 #include "base/elf.h"
@@ -63,15 +64,8 @@ static int add(struct loaded_list *list, const struct map *map, uint64_t base)
 {
 	struct loaded *loaded;
 
-	if (list->count == list->room) {
-		size_t room = list->room * 2 + 32;
-
-		loaded = realloc(list->all, room * sizeof(*loaded));
-		if (!loaded)
-			return -ENOMEM;
-		list->all = loaded;
-		list->room = room;
-	}
+	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
+		return -ENOMEM;
 	loaded = &list->all[list->count];
 	*loaded = (struct loaded){ .start = map->start,
 				   .base = base,

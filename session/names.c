@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/names.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,15 +37,8 @@ int name_list_add(struct name_list *list, const char *name)
 	slot = find(list, name);
 	if (*slot)
 		return 0;
-	if (list->count == list->room) {
-		size_t room = list->room ? list->room * 2 : 64;
-		char **more = realloc(list->all, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		list->all = more;
-		list->room = room;
-	}
+	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
+		return -ENOMEM;
 	list->all[list->count] = strdup(name);
 	if (!list->all[list->count])
 		return -ENOMEM;

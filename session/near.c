@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/near.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,15 +74,8 @@ static int edge_add(struct near *near, size_t number)
 	const struct control_detour *detour = near->asked->all[number].detour;
 	uint64_t relay = relay_of(detour);
 
-	if (near->edge_count + 2 > near->edge_room) {
-		size_t room = near->edge_room * 2 + 256;
-		struct edge *more = reallocarray(near->edges, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		near->edges = more;
-		near->edge_room = room;
-	}
+	if (array_grow(&near->edges, &near->edge_room, near->edge_count + 2, sizeof(*near->edges)))
+		return -ENOMEM;
 	near->edges[near->edge_count++] = (struct edge){ detour->address, number };
 	if (relay)
 		near->edges[near->edge_count++] = (struct edge){ relay, number };

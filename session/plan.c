@@ -2,6 +2,7 @@
 #include "session/plan.h"
 
 #include "abi/control.h"
+#include "base/array.h"
 #include "code/sweep.h"
 #include "code/trampoline.h"
 #include "session/asked.h"
@@ -34,22 +35,6 @@ struct making {
 	int has_sweep;
 	struct trampoline trampoline;
 };
-
-/* Room for one more in an array of `count`. */
-static int grow(void **all, size_t count, size_t *room, size_t bytes)
-{
-	size_t want = *room * 2 + 64;
-	void *more;
-
-	if (count < *room)
-		return 0;
-	more = reallocarray(*all, want, bytes);
-	if (!more)
-		return -ENOMEM;
-	*all = more;
-	*room = want;
-	return 0;
-}
 
 static size_t slot_of(const struct making *making, uint64_t point)
 {
@@ -207,8 +192,8 @@ static int refuse(struct making *making, const struct asked *asked)
 	struct plan_refusal refusal = { .address = place->address, .error = asked->error };
 
 	spec_keep_error(asked->spec, asked->error, asked->detail, 1);
-	if (grow((void **)&plan->refused, plan->refused_count, &plan->refused_room,
-		 sizeof(*plan->refused)))
+	if (array_grow(&plan->refused, &plan->refused_room, plan->refused_count + 1,
+		       sizeof(*plan->refused)))
 		return -ENOMEM;
 	if (asprintf(&refusal.name, "%s:%s", place->subsystem, place->event) < 0)
 		return -ENOMEM;
@@ -226,8 +211,8 @@ static int place_add(struct making *making, struct asked *asked)
 {
 	struct plan *plan = making->plan;
 
-	if (grow((void **)&plan->places, plan->place_count, &plan->place_room,
-		 sizeof(*plan->places)))
+	if (array_grow(&plan->places, &plan->place_room, plan->place_count + 1,
+		       sizeof(*plan->places)))
 		return -ENOMEM;
 	plan->places[plan->place_count++] = (struct plan_place){
 		.detour = asked->detour,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/probe.h"
 
+#include "base/array.h"
 #include "session/loaded.h"
 #include "session/patience.h"
 #include "session/process.h"
@@ -57,15 +58,8 @@ static int refusal_add(struct wm_session *session, const struct probe_refusal *r
 	session->refused++;
 	if (list->count >= REFUSALS_MAX)
 		return 0;
-	if (list->count == list->room) {
-		size_t room = list->room * 2 + 64;
-
-		more = reallocarray(list->all, room, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		list->all = more;
-		list->room = room;
-	}
+	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
+		return -ENOMEM;
 	more = &list->all[list->count];
 	*more = *refusal;
 	more->name = strdup(refusal->name);
@@ -226,15 +220,9 @@ static int is_seen(const struct probed *probed, const struct loaded *loaded)
 
 static int set_seen(struct probed *probed, const struct loaded *loaded)
 {
-	if (probed->count == probed->room) {
-		size_t room = probed->room * 2 + 32;
-		struct probed_module *more = reallocarray(probed->modules, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		probed->modules = more;
-		probed->room = room;
-	}
+	if (array_grow(&probed->modules, &probed->room, probed->count + 1,
+		       sizeof(*probed->modules)))
+		return -ENOMEM;
 	probed->modules[probed->count++] = (struct probed_module){ loaded->start, loaded->base,
 								   loaded->device, loaded->inode,
 								   probed->set + 1 };
@@ -356,15 +344,9 @@ int probe_committed(struct wm_session *session, struct process *process)
 
 static int loading_add(struct probed *probed, uint64_t base, int is_wanted)
 {
-	if (probed->loading_count == probed->loading_room) {
-		size_t room = probed->loading_room * 2 + 8;
-		struct probed_loading *more = reallocarray(probed->loading, room, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		probed->loading = more;
-		probed->loading_room = room;
-	}
+	if (array_grow(&probed->loading, &probed->loading_room, probed->loading_count + 1,
+		       sizeof(*probed->loading)))
+		return -ENOMEM;
 	probed->loading[probed->loading_count++] = (struct probed_loading){ base, is_wanted };
 	return 0;
 }

@@ -8,6 +8,7 @@
  */
 #include "session/stop.h"
 #include "arch/borrow.h"
+#include "base/array.h"
 #include "session/target.h"
 #include "session/tracee.h"
 
@@ -51,15 +52,8 @@ static int is_seized(const struct stop *stop, pid_t tid, size_t sorted)
 
 static int stop_add(struct stop *stop, pid_t tid)
 {
-	if (stop->count == stop->room) {
-		size_t room = stop->room * 2 + 64;
-		struct stopped *more = realloc(stop->all, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		stop->all = more;
-		stop->room = room;
-	}
+	if (array_grow(&stop->all, &stop->room, stop->count + 1, sizeof(*stop->all)))
+		return -ENOMEM;
 	stop->all[stop->count++] = (struct stopped){ .tid = tid };
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/target.h"
+#include "base/array.h"
 #include "base/elf.h"
 #include "session/program.h"
 
@@ -174,7 +175,8 @@ int target_threads(pid_t pid, pid_t **tids)
 {
 	char path[64];
 	struct dirent *entry;
-	int count = 0, room = 0;
+	size_t room = 0;
+	int count = 0;
 	DIR *dir;
 
 	*tids = NULL;
@@ -185,15 +187,9 @@ int target_threads(pid_t pid, pid_t **tids)
 	while ((entry = readdir(dir))) {
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
-		if (count == room) {
-			pid_t *more = realloc(*tids,
-					      sizeof(**tids) * (size_t)(room = room * 2 + 64));
-
-			if (!more) {
-				closedir(dir);
-				return -ENOMEM;
-			}
-			*tids = more;
+		if (array_grow(tids, &room, (size_t)count + 1, sizeof(**tids))) {
+			closedir(dir);
+			return -ENOMEM;
 		}
 		(*tids)[count++] = atoi(entry->d_name);
 	}

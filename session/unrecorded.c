@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/unrecorded.h"
 
+#include "base/array.h"
 #include "session/agentpath.h"
 #include "session/descendants.h"
 #include "session/process.h"
@@ -130,21 +131,6 @@ static int reason(const struct target *target)
 	return lacks_agent(target->pid) ? -WM_E_NO_AGENT : 0;
 }
 
-static int grow(void **all, size_t count, size_t *room, size_t bytes)
-{
-	size_t want = *room * 2 + 16;
-	void *more;
-
-	if (count < *room)
-		return 0;
-	more = reallocarray(*all, want, bytes);
-	if (!more)
-		return -ENOMEM;
-	*all = more;
-	*room = want;
-	return 0;
-}
-
 static struct unrecorded *entry_of(struct unrecorded_list *list, const char *program, int error)
 {
 	char *name;
@@ -153,7 +139,7 @@ static struct unrecorded *entry_of(struct unrecorded_list *list, const char *pro
 		if (list->all[i].error == error && !strcmp(list->all[i].program, program))
 			return &list->all[i];
 	if (list->count >= PROGRAMS_MAX ||
-	    grow((void **)&list->all, list->count, &list->room, sizeof(*list->all)))
+	    array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
 		return NULL;
 	name = strdup(program);
 	if (!name)
@@ -192,8 +178,8 @@ static void look_at(struct wm_session *session, pid_t pid)
 	if (is_connected(session, target.ppid) && is_same_file(pid, target.ppid))
 		return;
 	error = reason(&target);
-	if (!error || grow((void **)&list->counted, list->counted_count, &list->counted_room,
-			   sizeof(*list->counted)))
+	if (!error || array_grow(&list->counted, &list->counted_room, list->counted_count + 1,
+				 sizeof(*list->counted)))
 		return;
 	entry = entry_of(list, *target.exe ? target.exe : target.comm, error);
 	if (!entry)

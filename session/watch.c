@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/watch.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -115,20 +117,10 @@ void watch_free(struct watch *watch)
 
 int watch_add(struct watch *watch, const struct drain *drain)
 {
-	int err = 0;
+	int err;
 
 	pthread_mutex_lock(&watch->lock);
-	if (watch->count == watch->room) {
-		size_t room = watch->room ? watch->room * 2 : 8;
-		const struct drain **more = realloc(watch->stores, room * sizeof(*more));
-
-		if (more) {
-			watch->stores = more;
-			watch->room = room;
-		} else {
-			err = -ENOMEM;
-		}
-	}
+	err = array_grow(&watch->stores, &watch->room, watch->count + 1, sizeof(*watch->stores));
 	if (!err)
 		watch->stores[watch->count++] = drain;
 	pthread_mutex_unlock(&watch->lock);
