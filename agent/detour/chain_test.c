@@ -8,7 +8,6 @@
 #include <waymark/error.h>
 
 #include <criterion/criterion.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -108,12 +107,11 @@ Test(chain, a_session_that_ends_leaves_the_other_its_event)
 	}
 }
 
-Test(chain, two_sessions_have_the_same_event)
+/* Both sessions record what is wished; then the first lets go, and the other's goes on. */
+static void first_lets_go(const struct trial_wish *mine, const struct trial_wish *other)
 {
-	trial_begin();
-	trial_other_begin();
-	trial_arm_detour(&trial_victim_wish);
-	trial_other_arm(&trial_victim_wish);
+	trial_arm_detour(mine);
+	trial_other_arm(other);
 	trial_victim(1);
 	cr_assert_eq(trial_events(0), 1);
 	cr_assert_eq(trial_other_events(), 1);
@@ -121,6 +119,13 @@ Test(chain, two_sessions_have_the_same_event)
 	trial_victim(2);
 	cr_assert_eq(trial_events(0), 1);
 	cr_assert_eq(trial_other_events(), 2);
+}
+
+Test(chain, two_sessions_have_the_same_event)
+{
+	trial_begin();
+	trial_other_begin();
+	first_lets_go(&trial_victim_wish, &trial_victim_wish);
 	cr_assert_eq(trial_other_let_go(), 0);
 	cr_assert_neq(*(uint8_t *)trial_victim, 0xe9);
 }
@@ -360,15 +365,7 @@ Test(chain, points_of_one_span_are_let_go_one_by_one)
 	trial_begin();
 	trial_other_begin();
 	memcpy(before, (void *)trial_victim, sizeof before);
-	trial_arm_detour(&mine);
-	trial_other_arm(&other);
-	trial_victim(1);
-	cr_assert_eq(trial_events(0), 1);
-	cr_assert_eq(trial_other_events(), 1);
-	trial_let_go();
-	trial_victim(2);
-	cr_assert_eq(trial_events(0), 1);
-	cr_assert_eq(trial_other_events(), 2);
+	first_lets_go(&mine, &other);
 	trial_arm_detour(&mine);
 	trial_other_let_go();
 	trial_victim(3);
@@ -440,28 +437,13 @@ Test(chain, damaged_points_are_refused)
 
 #define THREADS 4
 
-static int is_over;
-
-static void *run(void *data)
-{
-	long wrong = 0;
-
-	(void)data;
-	for (long i = 0; !__atomic_load_n(&is_over, __ATOMIC_RELAXED); i++)
-		wrong += trial_victim(i) != i + 1;
-	return (void *)wrong;
-}
-
 static void grow_while_threads_run(unsigned int points)
 {
-	pthread_t threads[THREADS];
-	void *wrong;
 	char name[16];
 
 	trial_begin();
 	trial_other_begin();
-	for (int i = 0; i < THREADS; i++)
-		cr_assert_eq(pthread_create(&threads[i], NULL, run, NULL), 0);
+	trial_runners_start(trial_victim, THREADS);
 	for (unsigned int i = 0; i < 15; i++) {
 		struct trial_wish wish = points ? pointed(i * 2 % points) : trial_victim_wish;
 
@@ -476,11 +458,7 @@ static void grow_while_threads_run(unsigned int points)
 	}
 	trial_let_go();
 	trial_other_let_go();
-	__atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
-	for (int i = 0; i < THREADS; i++) {
-		pthread_join(threads[i], &wrong);
-		cr_assert_null(wrong);
-	}
+	trial_runners_end();
 	cr_assert_neq(*(uint8_t *)trial_victim, 0xe9);
 }
 

@@ -6,7 +6,6 @@
 #include <waymark/error.h>
 
 #include <criterion/criterion.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -228,24 +227,10 @@ Test(guest, is_none_of_a_breakpoint_nor_without_a_link)
 
 /* ---- while threads run ---- */
 
-static int is_over;
-
-static void *run(void *data)
-{
-	long wrong = 0;
-
-	(void)data;
-	for (long i = 0; !__atomic_load_n(&is_over, __ATOMIC_RELAXED); i++)
-		wrong += trial_victim(i) != i + 1;
-	return (void *)wrong;
-}
-
 Test(guest, comes_and_goes_while_threads_run, .timeout = 60)
 {
 	struct detour_result result;
-	pthread_t threads[THREADS];
 	struct trial_wish wishes[5];
-	void *wrong;
 
 	for (unsigned int i = 0; i < POINTS; i++)
 		wishes[i] = pointed(i, POINTS);
@@ -253,8 +238,7 @@ Test(guest, comes_and_goes_while_threads_run, .timeout = 60)
 	wishes[4] = second_alone();
 	begin();
 	srand(1);
-	for (int i = 0; i < THREADS; i++)
-		cr_assert_eq(pthread_create(&threads[i], NULL, run, NULL), 0);
+	trial_runners_start(trial_victim, THREADS);
 	for (unsigned int i = 0; i < 100; i++) {
 		switch (rand() % 4) {
 		case 0:
@@ -274,10 +258,6 @@ Test(guest, comes_and_goes_while_threads_run, .timeout = 60)
 	}
 	trial_let_go();
 	trial_other_let_go();
-	__atomic_store_n(&is_over, 1, __ATOMIC_RELAXED);
-	for (int i = 0; i < THREADS; i++) {
-		pthread_join(threads[i], &wrong);
-		cr_assert_null(wrong);
-	}
+	trial_runners_end();
 	end();
 }

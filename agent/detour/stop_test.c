@@ -27,36 +27,16 @@
 
 #define THREADS 8
 
-static int stop_all;
-static uint64_t wrong;
-
-/* Of a function that returns its argument + 1. */
-static void *run_through(void *data)
-{
-	long (*function)(long) = (long (*)(long))data;
-
-	while (!__atomic_load_n(&stop_all, __ATOMIC_RELAXED)) {
-		for (long i = 0; i < 1000; i++) {
-			if (function(i) != i + 1)
-				__atomic_add_fetch(&wrong, 1, __ATOMIC_RELAXED);
-		}
-	}
-	return NULL;
-}
-
 Test(stop, threads_run_through_the_span_while_it_changes, .timeout = 60)
 {
 	uint64_t longest_ns = 0, sum_ns = 0;
-	pthread_t threads[THREADS];
 	struct detour_result result;
 	union trial_record record;
 	int rounds = 50;
 
 	trial_begin();
 	trial_compose(&record, &trial_victim_wish);
-	for (int i = 0; i < THREADS; i++)
-		cr_assert_eq(pthread_create(&threads[i], NULL, run_through, (void *)trial_victim),
-			     0);
+	trial_runners_start(trial_victim, THREADS);
 	for (int i = 0; i < rounds; i++) {
 		cr_assert_eq(trial_place(&record), 0);
 		cr_assert_eq(trial_commit(&result), 0);
@@ -65,10 +45,7 @@ Test(stop, threads_run_through_the_span_while_it_changes, .timeout = 60)
 		longest_ns = result.stopped_ns > longest_ns ? result.stopped_ns : longest_ns;
 		cr_assert_eq(trial_let_go(), 0);
 	}
-	__atomic_store_n(&stop_all, 1, __ATOMIC_RELAXED);
-	for (int i = 0; i < THREADS; i++)
-		pthread_join(threads[i], NULL);
-	cr_assert_eq(wrong, 0);
+	trial_runners_end();
 	cr_log_info("stopped %lu us on average, %lu us at most", sum_ns / 1000 / (uint64_t)rounds,
 		    longest_ns / 1000);
 	cr_assert_arr_eq((void *)trial_victim, record.head.original, trial_victim_wish.span);
@@ -76,20 +53,13 @@ Test(stop, threads_run_through_the_span_while_it_changes, .timeout = 60)
 
 Test(stop, threads_run_through_a_relay_while_it_changes, .timeout = 60)
 {
-	pthread_t threads[2];
-
 	trial_begin();
-	for (int i = 0; i < 2; i++)
-		cr_assert_eq(pthread_create(&threads[i], NULL, run_through, (void *)trial_short),
-			     0);
+	trial_runners_start(trial_short, 2);
 	for (int i = 0; i < 50; i++) {
 		trial_arm_detour(&trial_short_wish);
 		cr_assert_eq(trial_let_go(), 0);
 	}
-	__atomic_store_n(&stop_all, 1, __ATOMIC_RELAXED);
-	for (int i = 0; i < 2; i++)
-		pthread_join(threads[i], NULL);
-	cr_assert_eq(wrong, 0);
+	trial_runners_end();
 }
 
 /* ---- threads that stand in a span's middle ---- */

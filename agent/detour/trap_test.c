@@ -33,7 +33,7 @@
 #define LIBCS_FIRST 32 /* of the signals that are libc's own */
 
 static int stop_all;
-static uint64_t wrong, calls;
+static uint64_t calls;
 static union trial_record record, mask_record, action_record;
 
 /* Records of guards, over functions that nobody calls here: the guards themselves are called by name. */
@@ -99,40 +99,25 @@ static void as_before(void)
 	cr_assert_not(trap_program.is_guarded);
 }
 
-static void *run_through(void *unused)
-{
-	while (!__atomic_load_n(&stop_all, __ATOMIC_RELAXED)) {
-		for (long i = 0; i < 100; i++)
-			wrong += trial_victim(i) != i + 1;
-		__atomic_add_fetch(&calls, 100, __ATOMIC_RELAXED);
-	}
-	return unused;
-}
-
 Test(trap, threads_run_through_a_breakpoint_while_it_comes_and_goes, .timeout = 100)
 {
 	struct detour_result result;
-	pthread_t threads[THREADS];
 
 	begin();
-	for (int i = 0; i < THREADS; i++)
-		cr_assert_eq(pthread_create(&threads[i], NULL, run_through, NULL), 0);
+	trial_runners_start(trial_victim, THREADS);
 	for (int i = 0; i < ROUNDS; i++) {
-		uint64_t before = __atomic_load_n(&calls, __ATOMIC_RELAXED);
+		uint64_t before = trial_runners_calls();
 
 		cr_assert_eq(arm(&result), 0);
 		cr_assert_eq(result.markers, 1, "guards are no events");
 		cr_assert_eq(*(const uint8_t *)(uintptr_t)trial_victim, TRAP_OPCODE);
-		while (__atomic_load_n(&calls, __ATOMIC_RELAXED) < before + 1000)
+		while (trial_runners_calls() < before + 1000)
 			usleep(100);
 		while (trial_let_go())
 			usleep(1000);
 		as_before();
 	}
-	__atomic_store_n(&stop_all, 1, __ATOMIC_RELAXED);
-	for (int i = 0; i < THREADS; i++)
-		pthread_join(threads[i], NULL);
-	cr_assert_eq(wrong, 0);
+	trial_runners_end();
 	cr_assert_eq(trial_told.events, 1);
 }
 

@@ -330,15 +330,22 @@ void trial_arm_return(const struct trial_wish *wish)
 	trial_arm_detour(&returning);
 }
 
-uint32_t trial_let_go(void)
+static uint32_t let_go(unsigned int lane)
 {
 	struct detour_result result = { 0 };
 	uint32_t left;
 
 	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
-	detour_release(TRIAL_LANE);
+	detour_release(lane);
 	left = detour_disarm_idle(&trial_text, 1000, &result);
 	lock_release(&agent_lock);
+	return left;
+}
+
+uint32_t trial_let_go(void)
+{
+	uint32_t left = let_go(TRIAL_LANE);
+
 	registry_reap(100, 0);
 	return left;
 }
@@ -431,14 +438,7 @@ void trial_other_arm(const struct trial_wish *wish)
 
 uint32_t trial_other_let_go(void)
 {
-	struct detour_result result = { 0 };
-	uint32_t left;
-
-	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
-	detour_release(TRIAL_OTHER_LANE);
-	left = detour_disarm_idle(&trial_text, 1000, &result);
-	lock_release(&agent_lock);
-	return left;
+	return let_go(TRIAL_OTHER_LANE);
 }
 
 static uint64_t one_field(uint32_t id, const unsigned char *fields)

@@ -130,6 +130,17 @@ extern const struct trial_wish trial_float_wish;
 void trial_tell(int *flag);
 void trial_await(int *flag);
 
+/* ---- threads that run through a function all the while: trial_runners.c ---- */
+
+#define TRIAL_RUNNERS_MAX 8
+
+/* So many begin to call a function that returns its argument + 1. Once in a test's process. */
+void trial_runners_start(long (*function)(long), int count);
+/* How often they have called it, to the last hundred of each. */
+uint64_t trial_runners_calls(void);
+/* They end; fails the test if a call returned anything else. */
+void trial_runners_end(void);
+
 /* ---- what was recorded ---- */
 
 /* Events with that id in the session's pages. */
