@@ -24,6 +24,17 @@ launched()
 	expect "$name: events in the trace" "$(events_in "$name")" "$(json recorded)"
 }
 
+# child_of PID NAME: waits until a child of that process runs that program; its pid in $child
+child_of()
+{
+	local i
+	for ((i = 0; i < 400; i++)); do
+		child=$(pgrep -P "$1" -x "$2") && return
+		sleep 0.025
+	done
+	fail "process $1 has no child that runs $2"
+}
+
 # count TRACE NAME: events of that name
 count()
 {
