@@ -6,11 +6,15 @@
 
 # In namespaces of its own: files are found as the process sees them.
 if [ "$(id -u)" -eq 0 ] && unshare --mount --pid --fork --mount-proc true 2>/dev/null; then
-	mkdir -p root own
+	# A /tmp of its own too, in which our folder is: in one that it shares, where its socket is, another
+	# container's process may have its number.
+	mkdir -p "tmp/${folder#/tmp/}" root own
 	cp probed root/inner
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	start unshare --mount --pid --fork --mount-proc --kill-child sh -c \
-		'mount -t tmpfs none "$1" && cp root/inner "$1" && exec "$1"/inner 0 1 1000' - "$folder/own"
+		'mount --bind . "tmp/$2" && mount --rbind tmp /tmp &&
+		mount -t tmpfs none "$1" && cp root/inner "$1" && exec "$1"/inner 0 1 1000' - \
+		"$folder/own" "${folder#/tmp/}"
 	child_of "$pid" inner
 	sleep 0.2
 	run 0 --json --for 300ms -e func:add -o contained -p "$child"
