@@ -76,7 +76,7 @@ void asked_place(const struct asked *asked, struct code_place *place)
 
 const struct code_place *asked_head(const struct asked *asked)
 {
-	return (const struct code_place *)(const void *)asked->place;
+	return asked->place;
 }
 
 /* ---- the record ---- */

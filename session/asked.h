@@ -19,8 +19,7 @@ struct asked {
 	struct spec *spec;   /* NULL: a guard, which nobody asked for */
 	uint32_t covered_by; /* number + 1 of an earlier one that serves this, too; 0: none */
 	uint32_t next_there; /* the next at the same point, its number + 1; 0: none */
-	const unsigned char
-		*place; /* a struct code_place up to its last field, its names behind; NULL */
+	const void *place;   /* a struct code_place up to its last field, its names behind; NULL */
 	struct control_detour *detour; /* the record, for base 0; NULL: refused, or covered */
 	int error;		       /* why it is refused; 0 */
 	int is_for_breakpoint;	       /* refused, but a breakpoint could be had */

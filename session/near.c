@@ -2,6 +2,7 @@
 #include "session/near.h"
 
 #include "base/array.h"
+#include "base/sorted.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -93,17 +94,9 @@ static int edge_order(const void *a, const void *b)
 static size_t edge_from(const struct near *near, uint64_t start)
 {
 	uint64_t least = start > CLAIM_BYTES_MAX ? start - CLAIM_BYTES_MAX : 0;
-	size_t low = 0, high = near->sorted;
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (near->edges[middle].start < least)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return sorted_below(near->edges, near->sorted, sizeof(*near->edges),
+			    offsetof(struct edge, start), least);
 }
 
 /* The next edge that may matter to a range, from number `at` on; edge_count: none. */
