@@ -168,7 +168,10 @@ pid_t target_parent(pid_t pid)
 	pid_t ppid;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	return stat_read(path, &state, &ppid, NULL) || state == 'Z' ? 0 : ppid;
+	if (stat_read(path, &state, &ppid, NULL))
+		return 0;
+	/* a first thread may have ended while others go on */
+	return state == 'Z' && target_status_number(pid, "Threads") <= 1 ? 0 : ppid;
 }
 
 int target_threads(pid_t pid, pid_t **tids)

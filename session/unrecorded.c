@@ -39,13 +39,13 @@ static int is_same_file(pid_t a, pid_t b)
 	return !stat(path, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
 }
 
-/* A file of /proc/PID, as far as READ_BYTES_MAX, and a NUL; to be freed. NULL: it may not be read. */
-static char *read_of(pid_t pid, const char *name, size_t *bytes)
+/* A file of /proc/TID, as far as READ_BYTES_MAX, and a NUL; to be freed. NULL: it may not be read. */
+static char *read_of(pid_t tid, const char *name, size_t *bytes)
 {
 	char path[64], *text;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)tid, name);
 	file = fopen(path, "re");
 	text = file ? malloc(READ_BYTES_MAX + 1) : NULL;
 	*bytes = text ? fread(text, 1, READ_BYTES_MAX, file) : 0;
@@ -60,7 +60,7 @@ static char *read_of(pid_t pid, const char *name, size_t *bytes)
 static int is_secure(const struct target *target)
 {
 	size_t bytes;
-	char *text = read_of(target->pid, "auxv", &bytes);
+	char *text = read_of(target->live_tid, "auxv", &bytes);
 	Elf64_auxv_t entry;
 	int secure = 0;
 
@@ -74,10 +74,10 @@ static int is_secure(const struct target *target)
 	return secure;
 }
 
-static int has_variable(pid_t pid, const char *name)
+static int has_variable(pid_t tid, const char *name)
 {
 	size_t bytes, length = strlen(name);
-	char *text = read_of(pid, "environ", &bytes);
+	char *text = read_of(tid, "environ", &bytes);
 	int found = !text; /* not known */
 
 	for (char *at = text; at && at < text + bytes && !found; at += strlen(at) + 1)
@@ -87,17 +87,17 @@ static int has_variable(pid_t pid, const char *name)
 }
 
 /* Whether it went into a root that the agent's file is not in. */
-static int lacks_agent(pid_t pid)
+static int lacks_agent(pid_t tid)
 {
 	char agent[PATH_MAX], path[PATH_MAX + 64];
 
 	if (agentpath_find(agent))
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/root/", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d/root/", (int)tid);
 	if (access(path, F_OK)) /* closed to us, or it has ended */
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)pid, agent);
-	return access(path, F_OK) && errno == ENOENT && !kill(pid, 0);
+	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)tid, agent);
+	return access(path, F_OK) && errno == ENOENT && !kill(tid, 0);
 }
 
 static uint64_t age_s(const struct target *target)
@@ -108,14 +108,18 @@ static uint64_t age_s(const struct target *target)
 	return (uint64_t)now.tv_sec - target->start_time / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* Why the program that a process runs is without the agent. 0: it has it, or may have it soon. */
+/*
+ * Why the program that a process runs is without the agent. 0: it has it, or may have it soon. By a thread
+ * that lives: of a first thread that has ended, while others go on, there is nothing to be seen.
+ */
 static int reason(const struct target *target)
 {
 	struct program program = { 0 };
+	pid_t tid = target->live_tid;
 	char path[64];
 	int err;
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)tid);
 	err = program_read(&program, path);
 	if (err == -WM_E_STATIC_PROGRAM || err == -WM_E_FOREIGN_LIBC || err == -WM_E_FOREIGN_ARCH)
 		return err;
@@ -125,10 +129,10 @@ static int reason(const struct target *target)
 		return -WM_E_SECURE_PROGRAM;
 	if (err || age_s(target) < SETTLED_S)
 		return 0;
-	if (!has_variable(target->pid, CONTROL_TOOL_ENV) ||
-	    !has_variable(target->pid, "LD_PRELOAD"))
-		return -WM_E_NOT_PRELOADED;
-	return lacks_agent(target->pid) ? -WM_E_NO_AGENT : 0;
+	if (!has_variable(tid, CONTROL_TOOL_ENV) || !has_variable(tid, "LD_PRELOAD"))
+		/* nor has one that ended just now any variables to show */
+		return target_has_memory(tid) ? -WM_E_NOT_PRELOADED : 0;
+	return lacks_agent(tid) ? -WM_E_NO_AGENT : 0;
 }
 
 static struct unrecorded *entry_of(struct unrecorded_list *list, const char *program, int error)

@@ -80,6 +80,27 @@ expect "recorded beside them" "$(json recorded)" 12
 expect "told to people" "$(grep -c "^  3: .*/still: the program is statically linked" words)" 1
 run 0 --json -o vforked -- python3 -c 'import subprocess; subprocess.run("./still"); subprocess.run(["./ticker", "10"])'
 expect "executed by vfork(2)" "$(unrecorded still)" 1
+cat >leaderless.c <<'END'
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void *sleep_on(void *unused)
+{
+	sleep(2);
+	exit(0);
+	return unused;
+}
+int main(void)
+{
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, sleep_on, NULL))
+		return 1;
+	pthread_exit(NULL);
+}
+END
+cc -static leaderless.c -o leaderless -lpthread || exit 1
+run 0 --json -o leaderless_trace -- sh -c './leaderless; ./ticker 10'
+expect "static programs whose first thread has ended" "$(unrecorded leaderless)" 1
 if cc -m32 sleeper.c -o narrow 2>/dev/null; then
 	run 0 --json -o narrow_trace -- sh -c './narrow; ./ticker 10'
 	expect "32-bit programs" "$(unrecorded narrow)" 1
