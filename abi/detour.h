@@ -63,8 +63,9 @@
  * prepared in one batch, with the threads stopped once. An event's id is told by CONTROL_EVENT, as a
  * marker's; what can't be placed by CONTROL_REFUSED with the place's address, and the others go on.
  * The same place asked for again with the same code, also by another session, or in the child of a
- * fork, which inherits code and trampolines (and may have all at once, CONTROL_ADOPT), is one detour with one more consumer. QUIET and LEAVE let
- * go of a session's detours, as do hanging up and death of the tool.
+ * fork, which inherits code and trampolines (and may have all at once, CONTROL_ADOPT), is one detour
+ * with one more consumer. QUIET and LEAVE let go of a session's detours, as do hanging up and death of
+ * the tool.
  *
  * Trampolines are never freed, for no one can prove that no thread will come back to one: a detour that
  * comes again at the same place takes up its old one. There are DETOUR_MEMORY_MAX_BYTES at most.
@@ -137,8 +138,9 @@ struct detour_link {
 
 /*
  * One detour of a CONTROL_PLACE message, padded to 8 bytes. Behind it, without gaps: the code, padded to
- * 8 bytes; the fixups; the moves, padded to 8 bytes; the links, in order of their points, padded to 8 bytes; the texts (abi/site.h, with kind 'm', or 'b' and 'e'
- * where the return is wanted, and way 'd'), NUL-terminated: the event's, then the return's; padded to 8.
+ * 8 bytes; the fixups; the moves, padded to 8 bytes; the links, in order of their points, padded to 8
+ * bytes; the texts (abi/site.h, with kind 'm', or 'b' and 'e' where the return is wanted, and way 'd'),
+ * NUL-terminated: the event's, then the return's; padded to 8.
  */
 struct control_detour {
 	uint32_t bytes; /* of all, this struct included */

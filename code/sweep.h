@@ -85,7 +85,10 @@ uint64_t sweep_previous(const struct sweep *sweep, uint64_t address);
 /* Whether the function at an address jumps somewhere not known. */
 bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address);
 
-/* The refusal of what may not be replaced and lies in [start, end); 0: none does. What is claimed: -WM_E_DETOUR_TAKEN. */
+/*
+ * The refusal of what may not be replaced and lies in [start, end); 0: none does. What is claimed:
+ * -WM_E_DETOUR_TAKEN.
+ */
 int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end);
 
 /* Whether string instructions may run backwards at places in [start, end). */

@@ -39,8 +39,8 @@ struct plan {
 };
 
 /*
- * Told of each place once all are settled, whether it can be had or not; `detour` is NULL where it can't. is_for_breakpoint: it
- * could, by a breakpoint, were one asked for.
+ * Told of each place once all are settled, whether it can be had or not; `detour` is NULL where it
+ * can't. is_for_breakpoint: it could, by a breakpoint, were one asked for.
  */
 struct plan_listener {
 	void (*place)(const struct code_place *place, int err, const char *detail,

@@ -55,7 +55,10 @@ int target_renew(struct target *target);
  */
 int target_check(const struct target *target, struct detail detail);
 
-/* Words for EPERM: whose it is, who we are, and what else stands in the way. -EPERM; -WM_E_GONE if it was just ending. */
+/*
+ * Words for EPERM: whose it is, who we are, and what else stands in the way. -EPERM; -WM_E_GONE if it
+ * was just ending.
+ */
 int target_denied(const struct target *target, struct detail detail);
 
 /* Whether we may change its memory: ptrace(2) would not tell that from "traced already". 0, -EPERM, -WM_E_GONE. */

@@ -125,7 +125,8 @@ static inline int chain_is_linked(const struct detour *detour)
 }
 
 /*
- * Make the detour a member: links from and to each of the others can reach, but none stands yet. 0, -WM_E_DETOUR_REACH, -WM_E_DETOUR_TAKEN: the chain is long enough. table_add() makes it the last.
+ * Make the detour a member: links from and to each of the others can reach, but none stands yet. 0,
+ * -WM_E_DETOUR_REACH, -WM_E_DETOUR_TAKEN: the chain is long enough. table_add() makes it the last.
  */
 int chain_join(struct detour *head, struct detour *detour);
 

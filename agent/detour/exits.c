@@ -87,10 +87,10 @@ int exits_check(struct detour *head)
 
 	head->is_led_into = 0;
 	while ((d = walk_next(&walk))) {
-		head->is_led_into = 1;
 		uintptr_t to = copy_of(head, end_of(d));
 		int64_t far = (int64_t)(to - d->code);
 
+		head->is_led_into = 1;
 		if (!to)
 			return -WM_E_DETOUR_TAKEN;
 		if (far > CHAIN_REACH_MAX || far < -CHAIN_REACH_MAX)

@@ -64,7 +64,10 @@ static void to_program(const struct trap_action *from, struct sigaction *to)
 	to->sa_restorer = (void (*)(void))from->restorer;
 }
 
-/* Its action is kept, and nothing changes but SA_RESTART. A child of vfork(2) has our memory, but no action of ours to set. */
+/*
+ * Its action is kept, and nothing changes but SA_RESTART. A child of vfork(2) has our memory, but no
+ * action of ours to set.
+ */
 static void exchange_own(const struct trap_action *action, struct trap_action *old)
 {
 	int is_mine = syscall_raw(SYS_getpid, 0, 0, 0, 0) == trap_program.pid;

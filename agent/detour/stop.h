@@ -73,7 +73,10 @@ void stop_main(void *job);
 
 /* ---- threads.c ---- */
 
-/* Seize and stop every thread; of `stranded` those alone. 0 or an error: -WM_E_TRACED, -WM_E_STRICT, -EPERM, -ENOBUFS (room). */
+/*
+ * Seize and stop every thread; of `stranded` those alone. 0 or an error: -WM_E_TRACED, -WM_E_STRICT,
+ * -EPERM, -ENOBUFS (room).
+ */
 int threads_stop(struct stop_job *job);
 
 /* The signals that a stopped thread blocks: now, and when the system call that it is in returns. */

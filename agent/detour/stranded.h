@@ -45,8 +45,8 @@ struct stranded {
 /* ---- janitor ---- */
 
 /*
- * A thread is looked at that stands at pc; its own stack ends at stack_end, 0 if it isn't there. Whether it has hits; else nothing
- * more is needed of it.
+ * A thread is looked at that stands at pc; its own stack ends at stack_end, 0 if it isn't there.
+ * Whether it has hits; else nothing more is needed of it.
  */
 int stranded_begin(struct stranded *stranded, int32_t tid, uintptr_t pc, uintptr_t sp,
 		   uintptr_t stack_end);
