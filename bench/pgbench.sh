@@ -8,6 +8,12 @@
 #	                              rounds; of 1.05, 5 % are lost
 #	probe.pgbench_slowdown.cpu    the server's CPU time for a transaction, with over without
 #	probe.pgbench_slowdown.bpftrace, .bpftrace_cpu    likewise; bpftrace only counts
+#	probe.pgbench_slowdown.semaphores, .semaphores_cpu    likewise, with nothing placed and the probes'
+#	                              semaphores raised: what the server does of its own accord once somebody
+#	                              listens, and no tracer can spare it
+#
+# The server doesn't wait for the disk (fsync and synchronous_commit are off), so that nothing hides what
+# hits cost; WAYMARK_PGBENCH_SYNC=1 leaves both as PostgreSQL's own settings have them.
 #
 # Exit status 77, with the reason, where it can't run.
 set -u
@@ -34,6 +40,7 @@ chmod 755 "$work"
 cp "${WAYMARK_AGENT:-$(dirname "$waymark")/../agent/libwaymark-agent.so}" "$work/libwaymark-agent.so" || exit 1
 export WAYMARK_AGENT=$work/libwaymark-agent.so
 
+pg_sync=${WAYMARK_PGBENCH_SYNC:+on}
 pg_start 20 >"$work/why" || skip "no server: $(cat "$work/why")"
 parent=$(head -n 1 "$pg_folder/data/postmaster.pid")
 probes=(transaction__\* query__\* lwlock__\*)
@@ -102,6 +109,34 @@ by_bpftrace()
 	grep -q 'transaction__start' "$work/counted" || return 1
 }
 
+# Where the file has our probes' semaphores.
+pg_semaphores()
+{
+	readelf -n "$pg_bin/postgres" | awk '/^ *Name: / { name = $2 }
+		/Semaphore: / { at = $NF } /Arguments:/ && name ~ /^(transaction|query|lwlock)__/ { print at }' | sort -u
+}
+
+# semaphores VALUE: in all of the server's processes; new ones have their parent's
+semaphores()
+{
+	local pid base at
+	for pid in $(pg_pids | tr , ' '); do
+		base=$(awk '/ 00000000 .*\/postgres$/ { sub(/-.*/, ""); print; exit }' "/proc/$pid/maps") || return 1
+		for at in $(pg_semaphores); do
+			printf '%b' "\\x0$1\\x00" | dd of="/proc/$pid/mem" bs=2 count=1 seek=$((16#$base + at)) \
+				oflag=seek_bytes conv=notrunc status=none || return 1
+		done
+	done
+}
+
+by_nobody()
+{
+	local status=0
+	semaphores 1 && turn semaphores || status=1
+	semaphores 0 || status=1
+	return $status
+}
+
 median() { sort -g | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 
 # compare WAY SUFFIX: its figures, round by round beside those without
@@ -117,10 +152,18 @@ with_bpftrace=0
 if [ "$(id -u)" -eq 0 ] && command -v bpftrace >/dev/null; then
 	with_bpftrace=1
 fi
+with_semaphores=0
+if [ -n "$(pg_semaphores)" ]; then
+	with_semaphores=1
+fi
 turn warm || exit 1
 for _ in $(seq "$rounds"); do
 	turn none || exit 1
 	by_waymark || exit 1
+	if [ $with_semaphores = 1 ] && ! by_nobody; then
+		with_semaphores=0
+		rm -f "$work/semaphores"
+	fi
 	if [ $with_bpftrace = 1 ] && ! by_bpftrace; then
 		with_bpftrace=0
 		rm -f "$work/bpftrace"
@@ -130,6 +173,7 @@ done
 [ "$(pg_books)" = t ] || { echo "pgbench's books don't balance" >&2; exit 1; }
 compare waymark ''
 compare bpftrace .bpftrace
+compare semaphores .semaphores
 echo "figure probe.pgbench_tps $(cut -d' ' -f1 "$work/none" | median) 1/s"
 echo "figure probe.pgbench_events_s $(awk -v s="$seconds" '{ print $1 / s }' "$work/events" | median) 1/s"
 echo "figure probe.pgbench_discarded $(awk '{ print $2 }' "$work/events" | median) events"

@@ -31,7 +31,7 @@ pg_run()
 		"${pg_as[@]}" "$@")
 }
 
-# pg_start SCALE: a server with pgbench's tables; status 1 and words if it can't be. Then pg_stop.
+# pg_start SCALE: a server with pgbench's tables, which waits for the disk where pg_sync=on; status 1 and words if it can't be. Then pg_stop.
 pg_start()
 {
 	pg_folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-pg.XXXXXX") || return 1
@@ -46,8 +46,8 @@ pg_start()
 		unix_socket_directories = '$pg_folder'
 		max_connections = 60
 		shared_buffers = 128MB
-		fsync = off
-		synchronous_commit = off
+		fsync = ${pg_sync:-off}
+		synchronous_commit = ${pg_sync:-off}
 		full_page_writes = off
 		autovacuum = off
 		jit = off
