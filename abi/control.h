@@ -20,7 +20,8 @@
  *
  * Sockets lie in a directory of mode 0700 that the user owns (checked by both sides before use):
  * $XDG_RUNTIME_DIR/waymark where that is set and the user's, else /tmp/waymark-UID. An agent listens
- * on PID.agent there, a tool on PID-SERIAL.tool.
+ * on PID.agent there, or PID-1.agent and so on where a process of another PID namespace has that; a tool
+ * on PID-SERIAL.tool.
  *
  * A launched program finds its tool by WAYMARK_TOOL=PATH and preloads the agent by LD_PRELOAD; the
  * agent passes both on to what it executes. It waits GO_WAIT_MS for GO, so that markers are

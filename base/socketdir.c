@@ -56,6 +56,14 @@ int socketdir_make(const char *path, uid_t uid)
 	return socketdir_check(path, uid);
 }
 
+void socketdir_agent_name(pid_t pid, unsigned int twin, char *name, size_t bytes)
+{
+	if (twin)
+		snprintf(name, bytes, "%ld-%u.agent", (long)pid, twin);
+	else
+		snprintf(name, bytes, "%ld.agent", (long)pid);
+}
+
 int socketdir_address(struct sockaddr_un *address, const char *path, const char *name)
 {
 	int length;

@@ -29,6 +29,15 @@ int socketdir_make(const char *path, uid_t uid);
 int socketdir_check(const char *path, uid_t uid);
 
 /*
+ * The name of an agent's socket, in name[bytes]: PID.agent, by the pid that its process sees itself. Processes
+ * in several PID namespaces may share the folder and the pid; so each takes the first of SOCKETDIR_TWINS
+ * names that no other answers under, and who looks for one asks all.
+ */
+void socketdir_agent_name(pid_t pid, unsigned int twin, char *name, size_t bytes);
+
+#define SOCKETDIR_TWINS 16
+
+/*
  * The address of socket `name` in folder `path`; `name` alone if it begins with a slash. Returns 0 or
  * -ENAMETOOLONG.
  */

@@ -117,3 +117,15 @@ Test(socketdir, the_other_end_of_a_pair_is_ourselves)
 	cr_assert_eq(socketdir_peer(pair[0], &pid), 0);
 	cr_assert_eq(pid, getpid());
 }
+
+Test(socketdir, an_agents_name_tells_twins_apart)
+{
+	char name[32];
+
+	socketdir_agent_name(1, 0, name, sizeof name);
+	cr_assert_str_eq(name, "1.agent");
+	socketdir_agent_name(1, 1, name, sizeof name);
+	cr_assert_str_eq(name, "1-1.agent");
+	socketdir_agent_name(4194304, SOCKETDIR_TWINS - 1, name, sizeof name);
+	cr_assert_str_eq(name, "4194304-15.agent");
+}

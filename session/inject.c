@@ -19,9 +19,11 @@
  * allocator, and is held until pthread_create() has told libc that there are two.
  */
 #include "session/inject.h"
+
 #include "base/elf.h"
 #include "session/glibc.h"
 #include "session/loan.h"
+#include "session/reach.h"
 #include "session/rest.h"
 #include "session/scratch.h"
 #include "session/startup.h"
@@ -68,32 +70,6 @@ struct injection {
 static void sleep_us(long us)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = us * 1000 }, NULL);
-}
-
-/* Does the process listen at its place in socket_dir? As the kernel lists it: nothing is connected. */
-static int listens(struct injection *injection)
-{
-	char path[64], want[256], line[512];
-	int found = 0, tries = 0;
-	FILE *list;
-
-	snprintf(want, sizeof(want), " %s/%d.agent\n", injection->socket_dir,
-		 injection->target.inner_pid);
-	do {
-		snprintf(path, sizeof(path), "/proc/%d/net/unix", injection->target.live_tid);
-		list = fopen(path, "re");
-	} while (!list && tries++ < TARGET_RENEWALS && target_renew(&injection->target));
-	while (list && !found && fgets(line, sizeof(line), list)) {
-		unsigned int flags;
-		const char *at = strchr(line, '/');
-
-		/* __SO_ACCEPTCON, include/linux/net.h */
-		found = at && at > line && !strcmp(at - 1, want) &&
-			sscanf(line, "%*x: %*x %*x %x", &flags) == 1 && flags & 0x10000;
-	}
-	if (list)
-		fclose(list);
-	return found;
 }
 
 /* The agent's file, as the process would find it; by a thread that stands still. */
@@ -533,7 +509,7 @@ static int attempt(struct injection *injection, pid_t pid)
 			     .data = injection };
 	int err = precheck(injection, pid);
 
-	if (err || listens(injection))
+	if (err || reach_listens(&injection->target, injection->socket_dir))
 		return err;
 	loan.pid = injection->target.pid;
 	err = loan_make(&loan);

@@ -12,6 +12,21 @@
 
 #define BACKLOG 128
 
+#define NAMES_MAX 64
+
+/* Remove what a tool of our pid left that was killed; not where one answers, of another PID namespace. */
+static void remove_stale(const struct sockaddr_un *address)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return;
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 &&
+	    errno == ECONNREFUSED)
+		unlink(address->sun_path);
+	close(fd);
+}
+
 static int name_socket(struct listener *listener, const char *dir)
 {
 	static unsigned int serial;
@@ -29,12 +44,20 @@ static int name_socket(struct listener *listener, const char *dir)
 		err = apart_way(listener->folder, name, address.sun_path, sizeof(address.sun_path));
 	if (err)
 		return err;
-	memcpy(listener->way, address.sun_path, sizeof(listener->way));
-	/* what bears our pid and isn't ours was left by a tool that was killed */
-	unlink(listener->way);
+	remove_stale(&address);
 	if (bind(listener->fd, (struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
+	memcpy(listener->way, address.sun_path, sizeof(listener->way));
 	return 0;
+}
+
+static int name_new_socket(struct listener *listener, const char *dir)
+{
+	int err = -EADDRINUSE;
+
+	for (int i = 0; err == -EADDRINUSE && i < NAMES_MAX; i++)
+		err = name_socket(listener, dir);
+	return err;
 }
 
 int listener_new(struct listener **listener, const char *dir, int folder, uid_t uid)
@@ -55,7 +78,7 @@ int listener_new(struct listener **listener, const char *dir, int folder, uid_t 
 	if (new->fd < 0)
 		err = -errno;
 	if (!err)
-		err = name_socket(new, dir);
+		err = name_new_socket(new, dir);
 	if (!err && (listen(new->fd, BACKLOG) < 0 ||
 		     (uid != geteuid() && lchown(new->way, uid, (gid_t)-1) < 0)))
 		err = -errno;

@@ -4,30 +4,53 @@
 #include "session/apart.h"
 #include "session/place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-/* It names its socket by the pid that it sees itself. */
-static int connect_in(const struct target *target, const struct apart *apart, const char *dir,
+/* To the socket of that name, if the process itself answers there. `folder`: of one apart, else negative. */
+static int connect_as(const struct target *target, unsigned int twin, const char *dir, int folder,
 		      struct link *link)
 {
 	char name[32], path[SOCKETDIR_BYTES + 32];
-	int folder, err;
+	int err = 0;
 
-	snprintf(name, sizeof(name), "%d.agent", (int)target->inner_pid);
-	if (!apart_is(apart)) {
-		snprintf(path, sizeof(path), "%s/%s", dir, name);
-		return link_connect(link, path);
-	}
-	folder = apart_open(target->pid, dir, target->uid, 0);
+	socketdir_agent_name(target->inner_pid, twin, name, sizeof(name));
 	if (folder < 0)
-		return -ENOENT;
-	err = apart_way(folder, name, path, sizeof(path));
+		snprintf(path, sizeof(path), "%s/%s", dir, name);
+	else
+		err = apart_way(folder, name, path, sizeof(path));
 	if (!err)
 		err = link_connect(link, path);
-	close(folder);
-	return err;
+	if (err || link->pid == target->pid)
+		return err;
+	link_release(link); /* of another PID namespace, or left by one that had this pid */
+	return -ENOENT;
+}
+
+/* 0; -ENOENT: it does not listen there; else why it can't be asked. */
+static int connect_in(const struct target *target, const struct apart *apart, const char *dir,
+		      struct link *link)
+{
+	int folder = -1, found = -ENOENT;
+
+	if (apart_is(apart)) {
+		folder = apart_open(target->pid, dir, target->uid, 0);
+		if (folder < 0)
+			return -ENOENT;
+	}
+	for (unsigned int twin = 0; found && twin < SOCKETDIR_TWINS; twin++) {
+		int err = connect_as(target, twin, dir, folder, link);
+
+		if (err != -ENOENT && err != -ECONNREFUSED)
+			found = err;
+	}
+	if (folder >= 0)
+		close(folder);
+	return found;
 }
 
 int reach_agent(const struct target *target, struct link *link)
@@ -42,14 +65,107 @@ int reach_agent(const struct target *target, struct link *link)
 	     which++) {
 		int err = connect_in(target, &apart, dir, link);
 
-		if (!err && link->pid == target->pid)
+		if (!err)
 			return 0;
-		if (!err) {
-			link_release(link); /* left by another process that had this pid */
-			err = -ENOENT;
-		}
-		if (err != -ENOENT && err != -ECONNREFUSED)
+		if (err != -ENOENT)
 			found = err;
 	}
+	return found;
+}
+
+/* Whether a thread of the process has that socket open. */
+static int has_socket(pid_t tid, unsigned long inode)
+{
+	char path[64], want[64], link[64];
+	struct dirent *entry;
+	int found = 0;
+	DIR *list;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
+	snprintf(want, sizeof(want), "socket:[%lu]", inode);
+	list = opendir(path);
+	while (list && !found && (entry = readdir(list))) {
+		ssize_t bytes = readlinkat(dirfd(list), entry->d_name, link, sizeof(link) - 1);
+
+		link[bytes < 0 ? 0 : bytes] = '\0';
+		found = !strcmp(link, want);
+	}
+	if (list)
+		closedir(list);
+	return found;
+}
+
+static int is_agents_thread(pid_t pid, const char *tid)
+{
+	char path[64], comm[32] = "";
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", pid, tid);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (!fgets(comm, sizeof(comm), file))
+		comm[0] = '\0';
+	fclose(file);
+	return !strcmp(comm, "waymark\n");
+}
+
+/* Whether the process has it: the agent's threads have descriptors of their own. */
+static int is_its_socket(pid_t pid, unsigned long inode)
+{
+	int found = has_socket(pid, inode);
+	struct dirent *entry;
+	char path[64];
+	DIR *list;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	list = opendir(path);
+	while (list && !found && (entry = readdir(list)))
+		found = is_agents_thread(pid, entry->d_name) &&
+			has_socket((pid_t)atoi(entry->d_name), inode);
+	if (list)
+		closedir(list);
+	return found;
+}
+
+/* Whether a line of /proc/net/unix is of a listening socket by one of an agent's names. */
+static int is_agents_line(const struct target *target, const char *dir, const char *line,
+			  unsigned long *inode)
+{
+	const char *at = strchr(line, '/');
+	unsigned int flags;
+
+	if (!at || sscanf(line, "%*x: %*x %*x %x %*x %*x %lu", &flags, inode) != 2 ||
+	    !(flags & 0x10000)) /* __SO_ACCEPTCON, include/linux/net.h */
+		return 0;
+	for (unsigned int twin = 0; twin < SOCKETDIR_TWINS; twin++) {
+		char name[32], want[256];
+
+		socketdir_agent_name(target->inner_pid, twin, name, sizeof(name));
+		snprintf(want, sizeof(want), "%s/%s\n", dir, name);
+		if (!strcmp(at, want))
+			return 1;
+	}
+	return 0;
+}
+
+int reach_listens(struct target *target, const char *dir)
+{
+	char path[64], line[512];
+	int found = 0, tries = 0;
+	FILE *list;
+
+	do {
+		snprintf(path, sizeof(path), "/proc/%d/net/unix", target->live_tid);
+		list = fopen(path, "re");
+	} while (!list && tries++ < TARGET_RENEWALS && target_renew(target));
+	while (list && !found && fgets(line, sizeof(line), list)) {
+		unsigned long inode;
+
+		found = is_agents_line(target, dir, line, &inode) &&
+			is_its_socket(target->pid, inode);
+	}
+	if (list)
+		fclose(list);
 	return found;
 }

@@ -12,4 +12,10 @@
  */
 int reach_agent(const struct target *target, struct link *link);
 
+/*
+ * Whether its agent listens in the folder that it calls `dir`: as the kernel lists it, nothing is connected. The
+ * target is renewed where the thread ended that it was looked at by.
+ */
+int reach_listens(struct target *target, const char *dir);
+
 #endif

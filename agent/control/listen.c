@@ -67,7 +67,7 @@ static int connect_to(const struct sockaddr_un *address)
 	return error;
 }
 
-/* A socket of that name is what a process of our number left behind, unless somebody answers there. */
+/* A socket of own_address is what a process of our number left behind, unless somebody answers there. */
 static int remove_stale(void)
 {
 	int fd = connect_to(&own_address);
@@ -81,17 +81,13 @@ static int remove_stale(void)
 	return 0;
 }
 
-int listen_open(void)
+static int listen_as(unsigned int twin)
 {
 	char name[32];
 	int fd, error;
 
-	if (listening >= 0)
-		return 0;
-	snprintf(name, sizeof name, "%ld.agent", (long)kernel_getpid());
-	error = socketdir_make(folder, kernel_geteuid());
-	if (!error)
-		error = socketdir_address(&own_address, folder, name);
+	socketdir_agent_name((pid_t)kernel_getpid(), twin, name, sizeof name);
+	error = socketdir_address(&own_address, folder, name);
 	if (!error)
 		error = remove_stale();
 	if (error)
@@ -106,6 +102,23 @@ int listen_open(void)
 	}
 	listening = fd;
 	return 0;
+}
+
+int listen_open(void)
+{
+	int error;
+
+	if (listening >= 0)
+		return 0;
+	error = socketdir_make(folder, kernel_geteuid());
+	if (error)
+		return error;
+	for (unsigned int twin = 0; twin < SOCKETDIR_TWINS; twin++) {
+		error = listen_as(twin);
+		if (error != -EADDRINUSE)
+			break;
+	}
+	return error;
 }
 
 void listen_close(void)

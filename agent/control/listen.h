@@ -6,7 +6,7 @@
 /* Which folder; any thread, before listen_open(). 0 or -ENAMETOOLONG. */
 int listen_set_folder(const char *path);
 
-/* Listen on PID.agent in the folder, which is made and checked. 0 or an error; harmless twice. */
+/* Listen in the folder, which is made and checked, under socketdir_agent_name(). 0 or an error; harmless twice. */
 int listen_open(void);
 
 /* Stop, and remove the socket. */
