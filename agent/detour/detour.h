@@ -225,8 +225,9 @@ struct detour *table_find(const struct control_detour *record, uint64_t hash);
 struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour *but,
 			     int (*matters)(const struct detour *));
 
-/* One, wanted or not, whose relay overlaps [start, end); NULL. */
-struct detour *table_relay(uintptr_t start, uintptr_t end);
+/* Likewise one whose relay overlaps [start, end). */
+struct detour *table_relay(uintptr_t start, uintptr_t end, const struct detour *but,
+			   int (*matters)(const struct detour *));
 
 void table_add(struct detour *detour);
 

@@ -311,21 +311,106 @@ Test(detour, a_short_jump_goes_by_a_relay)
 	cr_assert_eq(trial_short(1), 2);
 }
 
-Test(detour, a_relay_needs_filler_that_is_nobody_elses)
+Test(detour, a_relay_needs_filler_that_is_what_the_build_left)
 {
-	struct trial_wish other = trial_short_wish;
 	union trial_record record;
 
 	trial_begin();
 	trial_compose(&record, &trial_short_wish);
 	record.head.original[trial_short_wish.span] ^= 1;
 	cr_assert_eq(trial_place(&record), -WM_E_SITE_CHANGED);
+}
+
+/* trial_short's return, with filler behind it in its span; its second instruction, with the same relay. */
+static const uint8_t behind_steps[] = { 1, 1, 1, 1, 1 }, second_steps[] = { 4 };
+
+static struct trial_wish behind_wish(void)
+{
+	return (struct trial_wish){ .function = (void (*)(void))((uintptr_t)trial_short + 7),
+				    .span = 5,
+				    .steps = behind_steps,
+				    .step_count = 5,
+				    .argument = 1,
+				    .name = "behind" };
+}
+
+static struct trial_wish second_wish(void)
+{
+	return (struct trial_wish){ .function = (void (*)(void))((uintptr_t)trial_short + 3),
+				    .span = 4,
+				    .steps = second_steps,
+				    .step_count = 1,
+				    .argument = 1,
+				    .relay = TRIAL_SHORT_RELAY - 3,
+				    .name = "second" };
+}
+
+/* As they are before anything is armed there. */
+static void know_bytes(const struct trial_wish *wish)
+{
+	union trial_record record;
+
+	trial_compose(&record, wish);
+}
+
+static int place_wish(const struct trial_wish *wish)
+{
+	union trial_record record;
+
+	trial_compose(&record, wish);
+	return trial_place(&record);
+}
+
+Test(detour, filler_is_a_relays_alone_as_long_as_that_is_wanted)
+{
+	struct trial_wish behind = behind_wish(), second = second_wish();
+	uint8_t before[24];
+
+	trial_begin();
+	trial_other_begin();
+	memcpy(before, (void *)trial_short, sizeof before);
+	know_bytes(&behind);
+	know_bytes(&second);
 	trial_arm_detour(&trial_short_wish);
+	cr_assert_eq(trial_other_try(&behind), -WM_E_DETOUR_TAKEN);
+	cr_assert_eq(trial_other_try(&second), -WM_E_DETOUR_TAKEN);
 	cr_assert_eq(trial_let_go(), 0);
-	other.argument = 2;
-	trial_compose(&record, &other);
-	record.head.point += 3;
-	cr_assert_eq(trial_place(&record), -WM_E_DETOUR_TAKEN);
+
+	trial_arm_detour(&behind);
+	cr_assert_eq(trial_short(41), 42);
+	cr_assert_eq(trial_events(1), 1);
+	cr_assert_eq(place_wish(&trial_short_wish), -WM_E_DETOUR_TAKEN);
+	cr_assert_eq(place_wish(&second), -WM_E_DETOUR_TAKEN);
+	cr_assert_eq(trial_let_go(), 0);
+
+	trial_arm_detour(&second);
+	cr_assert_eq(trial_short(41), 42);
+	cr_assert_eq(trial_events(2), 1);
+	cr_assert_eq(place_wish(&trial_short_wish), -WM_E_DETOUR_TAKEN);
+	cr_assert_eq(place_wish(&behind), -WM_E_DETOUR_TAKEN);
+	cr_assert_eq(trial_let_go(), 0);
+
+	trial_arm_detour(&trial_short_wish);
+	cr_assert_eq(trial_short(41), 42);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_arr_eq((void *)trial_short, before, sizeof before);
+}
+
+Test(detour, a_relay_that_nobody_wants_gives_way)
+{
+	struct trial_wish behind = behind_wish();
+
+	trial_begin();
+	know_bytes(&behind);
+	trial_arm_detour(&trial_short_wish);
+	detour_release(TRIAL_LANE); /* its jumps stand on */
+	cr_assert_eq(*(uint8_t *)trial_short, 0xeb);
+	trial_arm_detour(&behind);
+	cr_assert_neq(*(uint8_t *)trial_short, 0xeb);
+	detour_release(TRIAL_LANE);
+	trial_arm_detour(&trial_short_wish);
+	cr_assert_eq(trial_short(41), 42);
+	cr_assert_eq(trial_let_go(), 0);
 }
 
 /* ---- what the agent does itself ---- */

@@ -39,12 +39,6 @@ static int is_wanted(const struct detour *detour)
 	return chain_is_wanted(detour);
 }
 
-static int is_any(const struct detour *detour)
-{
-	(void)detour;
-	return 1;
-}
-
 static int is_inert(const struct detour *detour)
 {
 	return detour->is_armed && !chain_is_wanted(detour);
@@ -55,21 +49,45 @@ static uintptr_t relay_of(const struct control_detour *record)
 	return record->relay ? record->address + DETOUR_SHORT_BYTES + (uintptr_t)record->relay : 0;
 }
 
-/* Its filler belongs to nobody else, now or ever: it is not in the table of spans. */
+static int is_held(uintptr_t start, uintptr_t end, const struct detour *head,
+		   int (*matters)(const struct detour *))
+{
+	return table_overlap(start, end, head, matters) || table_relay(start, end, head, matters);
+}
+
+/* Whether other spans, or their relays, are in the way; what nobody wants any more is made to go. */
+static int check_held(const struct text *text, uintptr_t start, uintptr_t end,
+		      const struct detour *head)
+{
+	if (is_held(start, end, head, is_wanted))
+		return -WM_E_DETOUR_TAKEN;
+	if (!is_held(start, end, head, is_inert))
+		return 0;
+	detour_disarm_idle(text, 100, NULL);
+	return is_held(start, end, head, is_inert) ? -WM_E_DETOUR_TAKEN : 0;
+}
+
+/*
+ * Its filler is nobody else's as long as this one is wanted. What stood there before left nothing behind: nothing
+ * ever comes to filler but by a short jump, and who stood on the long one was led on when that was taken away.
+ */
 static int check_relay(const struct text *text, const struct control_detour *record,
-		       struct detour_refusal *refusal)
+		       const struct detour *head, struct detour_refusal *refusal)
 {
 	uintptr_t relay = relay_of(record), end = relay + DETOUR_RELAY_BYTES;
 	const struct segment *segment = segments_find(relay, end);
 	uint8_t found[DETOUR_RELAY_BYTES];
+	int error;
 
-	if (!relay)
+	if (!relay || (head && head->is_armed))
 		return 0;
 	if (!segment || !(segment->prot & PROT_EXEC) ||
 	    (relay < record->address + record->span_bytes && end > record->address))
 		return -WM_E_PROTOCOL;
-	if (table_overlap(relay, end, NULL, is_any) || table_relay(relay, end))
-		return -WM_E_DETOUR_TAKEN;
+	error = check_held(text, relay, end, head);
+	/* an old one's long jump may stand there still, since a janitor was killed: it is stored anew */
+	if (error || head)
+		return error;
 	if (text_read(text, relay, found, sizeof found))
 		return -EFAULT;
 	if (!memcmp(found, record->original + record->span_bytes, sizeof found))
@@ -115,6 +133,7 @@ static int check_place(const struct text *text, const struct control_detour *rec
 	uintptr_t end = record->address + bytes;
 	const struct segment *segment = segments_find(record->address, end);
 	uint8_t found[DETOUR_SPAN_MAX];
+	int error;
 
 	if (!segment || !(segment->prot & PROT_EXEC))
 		return -EFAULT;
@@ -123,14 +142,9 @@ static int check_place(const struct text *text, const struct control_detour *rec
 	/* the bytes that stand there are this chain's own */
 	if (head && head->is_armed)
 		return 0;
-	if (table_overlap(record->address, end, head, is_wanted) ||
-	    table_relay(record->address, end))
-		return -WM_E_DETOUR_TAKEN;
-	if (table_overlap(record->address, end, head, is_inert)) {
-		detour_disarm_idle(text, 100, NULL);
-		if (table_overlap(record->address, end, head, is_inert))
-			return -WM_E_DETOUR_TAKEN;
-	}
+	error = check_held(text, record->address, end, head);
+	if (error)
+		return error;
 	if (hook_stands_in(record->address, end))
 		return -WM_E_AGENT_CODE;
 	if (record->pun && is_in_marker(record->address, end))
@@ -411,8 +425,8 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 		error = check_semaphore(record);
 	if (!error && !(head && chain_is_wanted(head)))
 		error = check_place(text, record, head, refusal);
-	if (!error && !head)
-		error = check_relay(text, record, refusal);
+	if (!error && !(head && chain_is_wanted(head)))
+		error = check_relay(text, record, head, refusal);
 	if (!error && !detour)
 		error = make(text, record, &layout, head, &detour);
 	if (!error && !detour->head->is_armed)

@@ -80,7 +80,8 @@ struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour
 	return NULL;
 }
 
-struct detour *table_relay(uintptr_t start, uintptr_t end)
+struct detour *table_relay(uintptr_t start, uintptr_t end, const struct detour *but,
+			   int (*matters)(const struct detour *))
 {
 	uintptr_t cell = start / CELL_BYTES;
 
@@ -88,7 +89,8 @@ struct detour *table_relay(uintptr_t start, uintptr_t end)
 		struct detour *d = relays[bucket_of(at) % RELAY_BUCKETS];
 
 		for (; d; d = d->next_relay_in_bucket) {
-			if (d->relay < end && d->relay + DETOUR_RELAY_BYTES > start)
+			if (d != but && d->relay < end && d->relay + DETOUR_RELAY_BYTES > start &&
+			    matters(d))
 				return d;
 		}
 	}
