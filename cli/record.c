@@ -326,6 +326,8 @@ static int give_up(struct recording *recording, int had_dir)
 	struct wm_session_status status = { .size = sizeof(status) };
 	int has_trace = recording->session && recording->session->dir;
 
+	if (recording->session)
+		status.refused = recording->session->refused;
 	if (recording->child) {
 		kill(recording->child, SIGKILL);
 		while (!reap(recording, 0))

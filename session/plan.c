@@ -218,6 +218,8 @@ static int place_add(struct making *making, struct asked *asked)
 		.detour = asked->detour,
 		.point = asked_head(asked)->address,
 	};
+	if (asked_head(asked)->address > plan->last)
+		plan->last = asked_head(asked)->address;
 	asked->detour = NULL;
 	if (!asked->spec)
 		return 0;

@@ -33,6 +33,7 @@ struct plan {
 	char *path;
 	struct plan_place *places;
 	size_t place_count, place_room;
+	uint64_t last;	    /* of their addresses */
 	size_t guard_count; /* of the places, those that are no events but see to breakpoints */
 	struct plan_refusal *refused;
 	size_t refused_count, refused_room;

@@ -69,13 +69,36 @@ static int refusal_add(struct wm_session *session, const struct probe_refusal *r
 	return more->name && more->module && more->detail ? 0 : -ENOMEM;
 }
 
-int probe_refused(struct wm_session *session, const struct control_refused *refused,
-		  const char *name)
+/* The plan that has a place at this address of the process, and the base that it was sent with; NULL: none any more. */
+static const struct plan *plan_around(const struct probes *probes, const struct probed *probed,
+				      uint64_t address, uint64_t *base)
 {
+	const struct probed_module *module = NULL;
+	const struct plan *plan = probes->plans;
+
+	for (size_t i = 0; i < probed->count; i++)
+		if (probed->modules[i].base <= address &&
+		    (!module || probed->modules[i].base > module->base))
+			module = &probed->modules[i];
+	while (plan && module &&
+	       (plan->device != module->device || plan->inode != module->inode))
+		plan = plan->next;
+	if (!plan || !module || address - module->base > plan->last)
+		return NULL;
+	*base = module->base;
+	return plan;
+}
+
+int probe_refused(struct wm_session *session, const struct process *process,
+		  const struct control_refused *refused, const char *name)
+{
+	uint64_t base = 0;
+	const struct plan *plan =
+		plan_around(&session->probes, &process->probed, refused->address, &base);
 	struct probe_refusal refusal = { .name = (char *)name,
-					 .module = "",
+					 .module = plan ? plan->path : "",
 					 .detail = "",
-					 .address = refused->address,
+					 .address = refused->address - base,
 					 .error = refused->error };
 	struct probe_refusal *key = calloc(1, sizeof(*key));
 	struct probe_refusal **there;

@@ -102,9 +102,9 @@ void probe_seen(struct process *process);
 void probe_late(struct wm_session *session, struct process *process,
 		const struct control_late *late);
 
-/* An agent refused a place. 0 or -ENOMEM. */
-int probe_refused(struct wm_session *session, const struct control_refused *refused,
-		  const char *name);
+/* Its agent refused a place. 0 or -ENOMEM. */
+int probe_refused(struct wm_session *session, const struct process *process,
+		  const struct control_refused *refused, const char *name);
 
 /* The process is quiet: nothing is placed there any more. */
 void probe_quiet(struct process *process);

@@ -188,7 +188,8 @@ static int take_event(struct wm_session *session, struct process *process,
 	return err ? err : add_to_trace(session, process, &head, text);
 }
 
-static int take_refused(struct wm_session *session, const struct link_message *message)
+static int take_refused(struct wm_session *session, const struct process *process,
+			const struct link_message *message)
 {
 	struct control_refused head;
 	char name[NAME_BYTES];
@@ -199,7 +200,7 @@ static int take_refused(struct wm_session *session, const struct link_message *m
 	memcpy(&head, message->body, sizeof(head));
 	text = (const char *)message->body + sizeof(head);
 	if (text[0] && text[1] == 'd')
-		return probe_refused(session, &head,
+		return probe_refused(session, process, &head,
 				     spec_name_of(text, name, sizeof(name)) ? "" : name);
 	session->refused++;
 	/* a marker that was refused did match; the session's detail says what became of it */
@@ -323,7 +324,7 @@ static int obey(struct wm_session *session, struct process *process,
 	case CONTROL_EVENT:
 		return take_event(session, process, message);
 	case CONTROL_REFUSED:
-		return take_refused(session, message);
+		return take_refused(session, process, message);
 	case CONTROL_MARKER:
 		return take_marker(session, message);
 	case CONTROL_MODULE:

@@ -48,6 +48,10 @@ kill -TERM "$pid"
 run 0 -o better -e func:changes_none/breakpoint/ -e func:overlapped/breakpoint/ -- ./traps plain 10
 expect "a jump where one can stand" "$(count better traps:changes_none)" 22
 
+# What sees to breakpoints in libc is none of what was asked for.
+run 0 --json -o alone -e func:overlapped/breakpoint/ -- ./traps plain 10
+expect "sites of one breakpoint" "$(json sites)" 1
+
 # What the program does about its signals, registers and children is as it was.
 for mode in plain handlers masks cancels restarts tiny children; do
 	run 0 --json -o "$mode" "${specs[@]}" -- ./traps "$mode" 100 4
@@ -99,6 +103,10 @@ for mode in ignored:ignores masks:'blocks SIGTRAP while it runs' blocked:'a thre
 	sleep 0.8
 	bad 1 "${mode#*:}" -e func:overlapped/breakpoint/ -p "$pid"
 	same_bytes "$pid" traps "$mode"
+	run 1 --json -o "refused-${mode%%:*}" -e func:overlapped/breakpoint/ -p "$pid"
+	grep -q "\"name\":\"traps:overlapped\",\"module\":\"[^\"]*/traps\",\"address\":$(($(at overlapped)))," out ||
+		fail "$mode: where it was refused, as linked: $(cat out)"
+	expect "${mode%%:*}: refused" "$(json refused)" 1
 	kill -TERM "$pid"
 done
 

@@ -139,7 +139,7 @@ static int try_all(const struct text *text, struct list *list, int arm, unsigned
 			may_be_inert = 1;
 		}
 		if (site->is_done) {
-			result->sites += detour->is_armed != arm;
+			result->sites += detour->is_armed != arm && !detour_is_guard(detour);
 			detour->is_armed = (uint8_t)arm;
 		}
 		detour->error = site->is_done ? 0 : site->error ? site->error : error;
