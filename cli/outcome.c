@@ -137,6 +137,8 @@ void outcome_refusals(const struct wm_session *session, int verbose)
 		fprintf(stderr, "  %s: %s\n",
 			quantity_show_count(next - i, refused, sizeof(refused)),
 			wm_error_text(all[i]->error));
+		if ((verbose || !session->sites) && *wm_error_hint(all[i]->error))
+			fprintf(stderr, "    (%s)\n", wm_error_hint(all[i]->error));
 		for (size_t k = i; verbose && k < next; k++)
 			print_refusal(all[k]);
 	}

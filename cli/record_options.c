@@ -30,7 +30,7 @@ static const char help
 	     "  --prearm            change every site once as the program starts, before it can\n"
 	     "                      lock its code down\n"
 	     "  --no-follow         leave the program's children alone\n"
-	     "  -v, --verbose       name each place that was refused, and why\n"
+	     "  -v, --verbose       name each place that was refused, why, and what to do\n"
 	     "  --json              sum up on stdout, as one JSON object\n"
 	     "  --help              this text\n";
 
