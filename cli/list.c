@@ -22,6 +22,7 @@ struct options {
 	struct spec_list globs;	 /* of markers */
 	struct spec_list probes; /* --func, --usdt, --event */
 	int json, sites;
+	const char *name; /* an argument that is no file's */
 };
 
 static void usage(void)
@@ -74,6 +75,7 @@ static int argument_add(struct options *options, const char *text)
 		options->files[options->file_count++] = text;
 		return CLI_FINE;
 	}
+	options->name = text;
 	if (!strchr(text, ':')) {
 		snprintf(whole, sizeof(whole), "%s:*", text);
 		text = whole;
@@ -135,6 +137,11 @@ static int options_read(struct options *options, int argc, char **argv)
 	}
 	for (; !status && optind < argc; optind++)
 		status = argument_add(options, argv[optind]);
+	if (options->probes.count && options->name)
+		return complain_usage(
+			"list",
+			"%s is no file; which probes stands in the options: --usdt='%s', --func=NAME@FILE",
+			options->name, options->name);
 	if (!status && !options->pid_count && !options->file_count)
 		status = complain_usage("list", "name a file, or a process with -p");
 	return status;

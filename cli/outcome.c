@@ -69,7 +69,8 @@ void outcome_ambiguous(const struct wm_session *session)
 			(unsigned long long)spec->placed);
 		for (size_t n = 0; n < spec->names.count; n++)
 			complain_words("%s %s", n ? "," : "", spec->names.all[n]);
-		fputs("\n  NAME@FILE names those of one file\n", stderr);
+		fputs("\n  NAME@FILE names those of one program or library, NAME(TYPES) those with these parameters; addr:FILE+OFFSET a single one\n",
+		      stderr);
 	}
 }
 

@@ -80,8 +80,7 @@ static const struct plan *plan_around(const struct probes *probes, const struct 
 		if (probed->modules[i].base <= address &&
 		    (!module || probed->modules[i].base > module->base))
 			module = &probed->modules[i];
-	while (plan && module &&
-	       (plan->device != module->device || plan->inode != module->inode))
+	while (plan && module && (plan->device != module->device || plan->inode != module->inode))
 		plan = plan->next;
 	if (!plan || !module || address - module->base > plan->last)
 		return NULL;
@@ -93,8 +92,8 @@ int probe_refused(struct wm_session *session, const struct process *process,
 		  const struct control_refused *refused, const char *name)
 {
 	uint64_t base = 0;
-	const struct plan *plan =
-		plan_around(&session->probes, &process->probed, refused->address, &base);
+	const struct plan *plan = plan_around(&session->probes, &process->probed, refused->address,
+					      &base);
 	struct probe_refusal refusal = { .name = (char *)name,
 					 .module = plan ? plan->path : "",
 					 .detail = "",

@@ -43,6 +43,9 @@ list 1 --usdt=shop:nothing ./probed
 list 1 --func '*' ./nothere
 list 1 --func '*' "$source_dir/README.md"
 list 2 --func '*'
+list 2 --usdt 'shop:b*' ./probed
+says "--usdt='shop:b*'"
+list 2 --func '*' -p $$ libc.so.6
 [ -z "$has_sdt" ] || {
 	list 0 --usdt ./probed
 	shows '^shop:order  *usdt  '

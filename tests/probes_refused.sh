@@ -50,6 +50,7 @@ sleep 0.1
 run 0 --json --for 200ms -e func:same -o same -p "$pid"
 says "func:same names 2 functions"
 says "twice:same"
+says "addr:FILE+OFFSET a single one"
 expect "both are recorded" "$("$waymark" dump same | awk '{ print $5 }' | sort -u | wc -l)" 2
 
 # Stripped.
