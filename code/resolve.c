@@ -91,6 +91,8 @@ static int usdt_place(const struct code_request *request, struct code_module *mo
 	count = code_usdt_fields(usdt, module->file, values.all, CODE_VALUES_MAX);
 	values.count = count < CODE_VALUES_MAX ? (unsigned int)count : CODE_VALUES_MAX;
 	err = code_fields_choose(request, &values, &place, name);
+	if (err == -WM_E_NO_PARAMETER)
+		err = -WM_E_NO_ARGUMENT;
 	if (err == -WM_E_OPERAND) {
 		code_usdt_argument(usdt, atoi(name + 3), argument, sizeof(argument));
 		snprintf(detail, sizeof(detail), "%s is %s", name, argument);

@@ -155,7 +155,7 @@ Test(resolve, usdt_probes, .init = open_sample, .fini = close_sample)
 	cr_assert_eq(resolve("usdt:store:strange/arg1:str/"), 1);
 	cr_assert_eq(found[0].err, 0);
 	cr_assert_eq(resolve("usdt:shop:bare/arg1/"), 1);
-	cr_assert_eq(found[0].err, -WM_E_NO_PARAMETER);
+	cr_assert_eq(found[0].err, -WM_E_NO_ARGUMENT);
 }
 
 Test(resolve, an_address, .init = open_sample, .fini = close_sample)

@@ -13,7 +13,11 @@ bad 1 "no such function" -e func:nothing_like_it@probed -p "$pid"
 bad 1 "no such function" -e 'func:nothing_like_*' -p "$pid"
 bad 1 "no module of this name" -e func:add@nolibrary.so -p "$pid"
 bad 1 "no such probe" -e usdt:shop:nothing -p "$pid"
-[ -z "$has_sdt" ] || bad 1 "did you mean shop:order" -e usdt:shop:odrer -p "$pid"
+[ -z "$has_sdt" ] || {
+	bad 1 "did you mean shop:order" -e usdt:shop:odrer -p "$pid"
+	bad 1 "the probe has no such argument" -e usdt:shop:order/arg99/ -p "$pid"
+	bad 1 "the probe has no such argument" -e usdt:shop:order/rdi/ -p "$pid"
+}
 cat >twice.c <<'END'
 #include <unistd.h>
 int other(int a);
