@@ -26,6 +26,15 @@ static int source_is(const char *path, const char *wanted)
 	       (bytes == wanted_bytes || path[bytes - wanted_bytes - 1] == '/');
 }
 
+/* As the shell completes it: ./shop.c. */
+static const char *without_here(const char *source)
+{
+	while (source[0] == '.' && source[1] == '/')
+		for (source++; *source == '/'; source++)
+			;
+	return source;
+}
+
 static int add(struct code_lines *lines, uint64_t address, const char *source)
 {
 	if (array_grow(&lines->all, &lines->room, lines->count + 1, sizeof(*lines->all)))
@@ -107,7 +116,9 @@ int code_lines_find(struct code_lines *lines, struct code_file *file, const char
 		    unsigned int line)
 {
 	struct code_dwarf *dwarf = code_dwarf_of(file);
-	struct search search = { .lines = lines, .file = file, .source = source, .line = line };
+	struct search search = {
+		.lines = lines, .file = file, .source = without_here(source), .line = line
+	};
 	Dwarf_CU *unit = NULL;
 	Dwarf_Die die;
 	int err = 0;

@@ -54,6 +54,9 @@ Test(line, a_line_s_code_lies_in_its_function, .init = open_sample, .fini = clos
 	cr_assert_eq(code_lines_find(&lines, file, "code/sample_module.c", line), 0);
 	cr_assert_geq(lines.count, 1);
 	code_lines_release(&lines);
+	cr_assert_eq(code_lines_find(&lines, file, ".//./sample_module.c", line), 0);
+	cr_assert_geq(lines.count, 1);
+	code_lines_release(&lines);
 	cr_assert_eq(code_lines_find(&lines, file, "le_module.c", line), 0);
 	cr_assert_eq(lines.count, 0);
 	cr_assert_not(lines.has_source);
