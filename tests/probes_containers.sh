@@ -6,20 +6,42 @@
 
 # In namespaces of its own: files are found as the process sees them.
 if [ "$(id -u)" -eq 0 ] && unshare --mount --pid --fork --mount-proc true 2>/dev/null; then
-	# A /tmp of its own too, in which our folder is: in one that it shares, where its socket is, another
-	# container's process may have its number.
-	mkdir -p "tmp/${folder#/tmp/}" root own
+	mkdir -p root own
 	cp probed root/inner
 	# shellcheck disable=SC2016 # expanded by the inner shell
 	start unshare --mount --pid --fork --mount-proc --kill-child sh -c \
-		'mount --bind . "tmp/$2" && mount --rbind tmp /tmp &&
-		mount -t tmpfs none "$1" && cp root/inner "$1" && exec "$1"/inner 0 1 1000' - \
-		"$folder/own" "${folder#/tmp/}"
+		'mount -t tmpfs none "$1" && cp root/inner "$1" && exec "$1"/inner 0 1 1000' - "$folder/own"
 	child_of "$pid" inner
 	sleep 0.2
 	run 0 --json --for 300ms -e func:add -o contained -p "$child"
 	[ "$(count contained inner:add)" -gt 10 ] || fail "in a container: nothing was recorded"
 	kill -9 "$child" 2>/dev/null
+
+	# Two that share a /tmp, where their agents' sockets are, and are process 1 each.
+	twins=()
+	for which in twin_a twin_b; do
+		cp probed "$which"
+		start unshare --mount --pid --fork --mount-proc --kill-child "./$which" 0 1 1000
+		child_of "$pid" "$which"
+		twins+=("$child")
+	done
+	sleep 0.2
+	"$waymark" record --for 20s -e func:add -o first_alone -p "${twins[0]}" >first.words 2>&1 &
+	alone=$!
+	for _ in $(seq 200); do
+		[ "$(find first_alone -type f 2>/dev/null | wc -l)" -lt 2 ] || break
+		sleep 0.05
+	done
+	run 0 --json --for 300ms -e func:add -o second_alone -p "${twins[1]}"
+	[ "$(count second_alone twin_b:add)" -gt 10 ] || fail "a second container: nothing was recorded"
+	kill -TERM "$alone"
+	wait "$alone" || fail "a first container: $(cat first.words)"
+	[ "$(count first_alone twin_a:add)" -gt 10 ] || fail "a first container: nothing was recorded"
+	run 0 --json --for 300ms -e func:add -o both -p "${twins[0]},${twins[1]}"
+	for which in twin_a twin_b; do
+		[ "$(count both "$which:add")" -gt 10 ] || fail "two containers: nothing of the $which"
+	done
+	kill -9 "${twins[@]}"
 else
 	echo "without namespaces of its own a program is not tried"
 fi
