@@ -27,6 +27,9 @@
  * agent passes both on to what it executes. It waits GO_WAIT_MS for GO, so that markers are
  * armed before the program's own code runs; then the program goes on, recorded or not.
  *
+ * WAYMARK_FILTERS=NUMBER says how many seccomp filters the tool is under. A program that is executed under
+ * more has one that might kill it for what the agent does: there the agent does nothing at all.
+ *
  * A request of the tool's is a sign of work for WAIT_MS; one that needs longer in between says WAIT, at
  * least every WAIT_MS, as long as it is at work and gets on. Then whoever waits for GO waits on,
  * WAIT_MAX_MS in all; what a thread in the loader is worth, see struct control_wait. A tool that stands
@@ -49,6 +52,7 @@
 
 #define CONTROL_TOOL_ENV "WAYMARK_TOOL"
 #define CONTROL_PREARM_ENV "WAYMARK_PREARM"
+#define CONTROL_FILTERS_ENV "WAYMARK_FILTERS"
 
 enum control_type {
 	/* agent to tool */

@@ -2,6 +2,7 @@
 #include "session/launch.h"
 
 #include "abi/control.h"
+#include "session/target.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,18 +12,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OURS_COUNT 3
+#define OURS_COUNT 4
 
 /* "NAME=value" of one of ours, or NULL when it is not wanted. */
 static int ours_make(char *ours[OURS_COUNT], const struct launch_options *options)
 {
 	const char *preload = getenv("LD_PRELOAD");
 
-	ours[0] = ours[1] = ours[2] = NULL;
+	memset(ours, 0, OURS_COUNT * sizeof(*ours));
 	if (asprintf(&ours[0], "LD_PRELOAD=%s%s%s", options->agent,
 		     preload && preload[0] ? ":" : "", preload ? preload : "") < 0 ||
 	    asprintf(&ours[1], CONTROL_TOOL_ENV "=%s", options->tool) < 0 ||
-	    (options->prearm && asprintf(&ours[2], CONTROL_PREARM_ENV "=1") < 0))
+	    asprintf(&ours[2], CONTROL_FILTERS_ENV "=%ld", target_filters(gettid())) < 0 ||
+	    (options->prearm && asprintf(&ours[3], CONTROL_PREARM_ENV "=1") < 0))
 		return -ENOMEM;
 	return 0;
 }
@@ -30,7 +32,7 @@ static int ours_make(char *ours[OURS_COUNT], const struct launch_options *option
 static int is_ours(const char *entry)
 {
 	static const char *const names[] = { "LD_PRELOAD=", CONTROL_TOOL_ENV "=",
-					     CONTROL_PREARM_ENV "=" };
+					     CONTROL_FILTERS_ENV "=", CONTROL_PREARM_ENV "=" };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strncmp(entry, names[i], strlen(names[i])))

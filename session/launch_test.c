@@ -165,8 +165,10 @@ Test(launch, the_child_gets_our_environment_and_the_agent_in_front)
 	int status;
 
 	snprintf(out, sizeof(out), "%s/out", folder);
-	snprintf(script, sizeof(script),
-		 "echo \"$LD_PRELOAD|$WAYMARK_TOOL|$WAYMARK_PREARM|$MINE\" >%s", out);
+	snprintf(
+		script, sizeof(script),
+		"echo \"$LD_PRELOAD|$WAYMARK_TOOL|$WAYMARK_PREARM|${WAYMARK_FILTERS:+told}|$MINE\" >%s",
+		out);
 	setenv("LD_PRELOAD", "libdl.so.2", 1);
 	setenv("WAYMARK_TOOL", "stale", 1);
 	setenv("MINE", "kept", 1);
@@ -176,7 +178,7 @@ Test(launch, the_child_gets_our_environment_and_the_agent_in_front)
 	cr_assert_not_null(file);
 	cr_assert_not_null(fgets(seen, sizeof(seen), file));
 	fclose(file);
-	cr_assert_str_eq(seen, "libm.so.6:libdl.so.2|/run/1-2.tool|1|kept\n");
+	cr_assert_str_eq(seen, "libm.so.6:libdl.so.2|/run/1-2.tool|1|told|kept\n");
 }
 
 Test(launch, a_failed_exec_is_told_and_leaves_no_child)

@@ -52,6 +52,7 @@ struct process {
 	uint64_t answered_ns;			   /* when the last answer came, CLOCK_MONOTONIC */
 	int error;		   /* the first that was answered since process_forgive() */
 	int was_quiet;		   /* QUIET was answered, and nothing armed since */
+	int was_seen_off;	   /* what it runs since it hung up was looked at */
 	int leaving;		   /* LEAVE was sent */
 	int armed;		   /* ARM was sent and no QUIET since */
 	int named;		   /* LIST was sent */

@@ -94,6 +94,15 @@ long target_status_number(pid_t tid, const char *name)
 	return err < 0 ? -1 : status_number(text, name, 16);
 }
 
+long target_filters(pid_t tid)
+{
+	long count = target_status_number(tid, "Seccomp_filters");
+
+	if (count < 0)
+		count = target_status_number(tid, "Seccomp");
+	return count > 0 ? count : 0;
+}
+
 uint64_t target_switches(pid_t pid)
 {
 	uint64_t sum = 0;

@@ -73,6 +73,9 @@ int target_has_memory(pid_t tid);
 /* The number of a line "NAME:\tNUMBER" in /proc/PID/status; the last of several. -1: not there. */
 long target_status_number(pid_t tid, const char *name);
 
+/* How many seccomp filters a thread is under; before Linux 5.9, whether it is under any. */
+long target_filters(pid_t tid);
+
 /* The state of a thread as one letter, 0 when it has ended. */
 char target_thread_state(pid_t pid, pid_t tid);
 

@@ -23,6 +23,7 @@
 
 #define PROGRAMS_MAX 256
 #define LOOK_NS 500000000u
+#define LEFT_NS 100000000u
 #define LOOK_SHARE 200 /* a look may take one part in so many of the time */
 #define SETTLED_S 2    /* a program with the agent has told us by then */
 #define READ_BYTES_MAX (256 * 1024)
@@ -86,6 +87,18 @@ static int has_variable(pid_t tid, const char *name)
 	return found;
 }
 
+/* Whether the agent keeps out of it for the filters that it was executed under. */
+static int is_filtered(pid_t pid)
+{
+	size_t bytes;
+
+	if (target_filters(pid) <= target_filters(getpid()))
+		return 0;
+	free(read_of(pid, "environ", &bytes));
+	/* none yet: execve(2) has closed the agent's socket, and not come to it */
+	return !bytes || has_variable(pid, CONTROL_FILTERS_ENV);
+}
+
 /* Whether it went into a root that the agent's file is not in. */
 static int lacks_agent(pid_t tid)
 {
@@ -127,7 +140,11 @@ static int reason(const struct target *target)
 		return 0; /* it has ended */
 	if (is_secure(target))
 		return -WM_E_SECURE_PROGRAM;
-	if (err || age_s(target) < SETTLED_S)
+	if (err)
+		return 0;
+	if (is_filtered(tid))
+		return -WM_E_FILTERED_PROGRAM;
+	if (age_s(target) < SETTLED_S)
 		return 0;
 	if (!has_variable(tid, CONTROL_TOOL_ENV) || !has_variable(tid, "LD_PRELOAD"))
 		/* nor has one that ended just now any variables to show */
@@ -169,6 +186,29 @@ static int is_connected(const struct wm_session *session, pid_t pid)
 	return 0;
 }
 
+/* It hung up, or never said what it runs. */
+static int runs_another(const struct process *process, pid_t pid)
+{
+	char path[64], now[4096];
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	got = readlink(path, now, sizeof(now) - 1);
+	if (got < 0)
+		return errno == EACCES;
+	now[got] = 0;
+	return process->exe && strcmp(now, process->exe) != 0;
+}
+
+/* Whether it was recorded as what it still runs: its filters are of its own making then. */
+static int was_recorded(const struct wm_session *session, pid_t pid)
+{
+	for (const struct process *p = session->processes; p; p = p->next)
+		if (p->pid == pid && p->exe && !runs_another(p, pid))
+			return 1;
+	return 0;
+}
+
 static void look_at(struct wm_session *session, pid_t pid)
 {
 	struct unrecorded_list *list = &session->unrecorded;
@@ -182,6 +222,8 @@ static void look_at(struct wm_session *session, pid_t pid)
 	if (is_connected(session, target.ppid) && is_same_file(pid, target.ppid))
 		return;
 	error = reason(&target);
+	if (error == -WM_E_FILTERED_PROGRAM && was_recorded(session, pid))
+		return;
 	if (!error || array_grow(&list->counted, &list->counted_room, list->counted_count + 1,
 				 sizeof(*list->counted)))
 		return;
@@ -191,20 +233,6 @@ static void look_at(struct wm_session *session, pid_t pid)
 	entry->processes++;
 	list->counted[list->counted_count++] = (struct unrecorded_process){ target.pid,
 									    target.start_time };
-}
-
-/* It hung up, or never said what it runs. */
-static int runs_another(const struct process *process, pid_t pid)
-{
-	char path[64], now[4096];
-	ssize_t got;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	got = readlink(path, now, sizeof(now) - 1);
-	if (got < 0)
-		return errno == EACCES;
-	now[got] = 0;
-	return process->exe && strcmp(now, process->exe) != 0;
 }
 
 static void look(struct wm_session *session)
@@ -242,12 +270,33 @@ static uint64_t spent_ns(void)
 	return (uint64_t)spent.tv_sec * 1000000000 + (uint64_t)spent.tv_nsec;
 }
 
+/*
+ * What hangs up executes something, or ends: that may be over before the next look. execve(2) ends the agent's
+ * thread first, so what is executed may show later than the end of the connection.
+ */
+static void look_at_left(struct wm_session *session)
+{
+	for (struct process *p = session->processes; p; p = p->next) {
+		int is_another;
+
+		if (p->state != PROCESS_HUNG_UP || p->was_seen_off || process_is_dead(p))
+			continue;
+		is_another = runs_another(p, p->pid);
+		p->was_seen_off = is_another || ticks_monotonic_ns() - p->since_ns > LEFT_NS;
+		if (is_another && !is_connected(session, p->pid))
+			look_at(session, p->pid);
+	}
+}
+
 void unrecorded_look(struct wm_session *session, int now)
 {
 	struct unrecorded_list *list = &session->unrecorded;
 	uint64_t began_ns = ticks_monotonic_ns(), before_ns, took_ns;
 
-	if (session->options.follow_off || (!now && began_ns < list->due_ns))
+	if (session->options.follow_off)
+		return;
+	look_at_left(session);
+	if (!now && began_ns < list->due_ns)
 		return;
 	before_ns = spent_ns();
 	look(session);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Programs that recorded processes executed, or had executed, and that run unrecorded: the agent can't
- * come into them. They are looked for now and then; one that ended before a look is not known of.
+ * come into them. They are looked for when a process hangs up, and now and then; one that ended before a look
+ * is not known of.
  */
 #ifndef SESSION_UNRECORDED_H
 #define SESSION_UNRECORDED_H

@@ -123,6 +123,40 @@ if [ "$(id -u)" -eq 0 ]; then
 	run 0 --json -o privileged_trace -- sh -c './privileged; ./ticker 10'
 	expect "setuid programs" "$(unrecorded privileged)" 1
 fi
+# Executed under a filter that kills for what the agent does: it stays out, and the program runs.
+cat >shut.c <<'END'
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int main(int count, char **arguments)
+{
+	static const unsigned int shut[] = { SYS_memfd_create, SYS_membarrier, SYS_socket, SYS_connect, SYS_prctl };
+	struct sock_filter code[16] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	};
+	struct sock_fprog program = { .len = 1, .filter = code };
+
+	for (unsigned int i = 0; i < sizeof(shut) / sizeof(shut[0]); i++) {
+		code[program.len++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, shut[i], 0, 1);
+		code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+	}
+	code[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	if (count < 2 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, 2, &program))
+		return 77;
+	execv(arguments[1], arguments + 1);
+	return 78;
+}
+END
+cc shut.c -o shut || exit 1
+if ./shut /bin/true; then
+	cp /bin/sleep filtered
+	run 0 --json -o shut_trace -- sh -c './ticker 10; exec ./shut ./filtered 0.5'
+	expect "executed under a filter" "$(unrecorded filtered)" 1
+	grep -q "executed under a seccomp filter" words || fail "the filter is not named: $(cat words)"
+fi
 cp /bin/sleep lasting
 run 0 --json -o bare -- sh -c 'env -i ./lasting 4; ./lasting 3; ./ticker 10'
 expect "without our environment" "$(unrecorded lasting)" 1

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/control/agent.h"
 
+#include "agent/control/filter.h"
 #include "agent/control/listen.h"
 #include "agent/control/lock.h"
 #include "agent/control/session.h"
@@ -68,7 +69,8 @@ static int start_agent(void)
 
 /*
  * Preloaded: WAYMARK_TOOL says who has launched us. Nothing at all happens without it, in a program
- * with other rights than its caller's (AT_SECURE), or when a thread of a running program loads us.
+ * with other rights than its caller's (AT_SECURE), under a filter that its tool isn't under, or when a thread
+ * of a running program loads us.
  *
  * We come before every other constructor (-z initfirst), libc's own among them, which sets environ. A
  * malloc of the program's that reads its settings there may be called first by us: set it now.
@@ -83,7 +85,8 @@ static __attribute__((constructor)) void preloaded(int argc, char **argv, char *
 	if (!environ)
 		environ = envp;
 	tool = secure_getenv(CONTROL_TOOL_ENV);
-	if (tool && tool[0] == '/' && kernel_gettid() == kernel_getpid()) {
+	if (tool && tool[0] == '/' && !filter_is_added(secure_getenv(CONTROL_FILTERS_ENV)) &&
+	    kernel_gettid() == kernel_getpid()) {
 		if (secure_getenv(CONTROL_PREARM_ENV))
 			flags |= CONTROL_PREARM;
 		if (!start_agent() && !control_add_tool(tool) &&
