@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEVELS_MAX 128
+
 /* Prelinking moves a module after its debug file was split off: the text's address tells by how much. */
 static int64_t bias_of(const struct code_file *file, const struct code_file *holder)
 {
@@ -64,20 +66,69 @@ static int entry_of(Dwarf_Die *die, Dwarf_Addr *entry)
 	return dwarf_ranges(die, 0, &base, entry, &end) > 0 ? 0 : -ENOENT;
 }
 
-static int function_add(Dwarf_Die *die, void *data)
+static int function_add(struct code_dwarf *dwarf, Dwarf_Die *die)
 {
-	struct code_dwarf *dwarf = data;
 	Dwarf_Addr entry;
 
 	if (entry_of(die, &entry))
-		return DWARF_CB_OK;
+		return 0;
 	if (array_grow(&dwarf->functions, &dwarf->function_room, dwarf->function_count + 1,
 		       sizeof(*dwarf->functions)))
-		return DWARF_CB_ABORT;
+		return -ENOMEM;
 	dwarf->functions[dwarf->function_count++] = (struct code_dwarf_entry){
 		.address = entry + (uint64_t)dwarf->bias, .offset = dwarf_dieoffset(die)
 	};
-	return DWARF_CB_OK;
+	return 0;
+}
+
+/* What functions may be described in. */
+static int holds_functions(Dwarf_Die *die)
+{
+	switch (dwarf_tag(die)) {
+	case DW_TAG_subprogram:
+	case DW_TAG_lexical_block:
+	case DW_TAG_inlined_subroutine:
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * dwarf_getfuncs() calls itself for each level of nesting, and a forged unit has as many as it has bytes. To
+ * go on behind a level reads all of it again, so that a bound on them bounds the time too. What is deeper is
+ * no compiler's: the rest of that unit is left out.
+ */
+static int unit_read(struct code_dwarf *dwarf, const Dwarf_Die *unit)
+{
+	Dwarf_Die levels[LEVELS_MAX];
+	int level, err = 0;
+
+	levels[0] = *unit;
+	if (dwarf_child(&levels[0], &levels[1]))
+		return 0;
+	for (level = 1; !err && level > 0;) {
+		Dwarf_Die *die = &levels[level];
+
+		if (dwarf_tag(die) == DW_TAG_subprogram)
+			err = function_add(dwarf, die);
+		if (holds_functions(die)) {
+			if (level + 1 == LEVELS_MAX)
+				break;
+			if (!dwarf_child(die, &levels[level + 1])) {
+				level++;
+				continue;
+			}
+		}
+		while (level > 0 && dwarf_siblingof(&levels[level], &levels[level]))
+			level--;
+	}
+	return err;
 }
 
 static int by_address(const void *one, const void *other)
@@ -96,8 +147,10 @@ static void functions_read(struct code_dwarf *dwarf)
 
 	dwarf->has_functions = 1;
 	while (!dwarf_get_units(dwarf->dwarf, unit, &unit, NULL, NULL, &die, NULL))
-		if (dwarf_tag(&die) == DW_TAG_compile_unit)
-			dwarf_getfuncs(&die, function_add, dwarf, 0);
+		if ((dwarf_tag(&die) == DW_TAG_compile_unit ||
+		     dwarf_tag(&die) == DW_TAG_partial_unit) &&
+		    unit_read(dwarf, &die))
+			break;
 	if (dwarf->function_count)
 		qsort(dwarf->functions, dwarf->function_count, sizeof(*dwarf->functions),
 		      by_address);

@@ -348,3 +348,48 @@ Test(parameter, behind_an_unsure_one_those_that_are_sure_are_told)
 	expect_places("after_pair", "54128-a--");
 	close_compiled();
 }
+
+/* A million blocks, each in the one before. */
+static const char *const
+	nested_source = ".text\n"
+			".globl victim\n"
+			".type victim,@function\n"
+			"victim:\n"
+			"endbr64\n"
+			"mov %edi,%eax\n"
+			"add $100000,%eax\n"
+			"ret\n"
+			".size victim,.-victim\n"
+			".Lend:\n"
+			".section .debug_abbrev,\"\",@progbits\n"
+			".La:\n"
+			".uleb128 1; .uleb128 0x11; .byte 1; .uleb128 0x13; .uleb128 0xb;\n"
+			".uleb128 0x11; .uleb128 1; .uleb128 0x12; .uleb128 7; .byte 0,0\n"
+			".uleb128 2; .uleb128 0x2e; .byte 1; .uleb128 3; .uleb128 8; .uleb128 0x27;\n"
+			".uleb128 0x19; .uleb128 0x11; .uleb128 1; .uleb128 0x12; .uleb128 7;\n"
+			".uleb128 0x3f; .uleb128 0x19; .byte 0,0\n"
+			".uleb128 3; .uleb128 0x0b; .byte 1, 0, 0\n"
+			".byte 0\n"
+			".section .debug_info,\"\",@progbits\n"
+			".Lu:\n"
+			".long .Lue-.Lus\n"
+			".Lus:\n"
+			".short 4\n"
+			".long .La\n"
+			".byte 8\n"
+			".uleb128 1; .byte 12; .quad victim; .quad .Lend-victim\n"
+			".uleb128 2; .asciz \"victim\"; .quad victim; .quad .Lend-victim\n"
+			".fill 1000000, 1, 3\n"
+			".fill 1000000, 1, 0\n"
+			".byte 0\n"
+			".byte 0\n"
+			".Lue:\n"
+			".section .note.GNU-stack,\"\",@progbits\n";
+
+Test(parameter, nesting_without_end_neither_crashes_nor_takes_for_ever)
+{
+	open_compiled("cc", "-x assembler -nostdlib", nested_source);
+	read_symbol("victim", BIND_GLOBAL);
+	cr_assert_eq(parameters.values.count, 0);
+	close_compiled();
+}
