@@ -395,6 +395,15 @@ const struct code_section *code_file_section_at(const struct code_file *file, ui
 	return NULL;
 }
 
+/* What may still be read: a forged table's sections lie across each other, and hold the file many times. */
+static uint64_t content_room(const struct code_file *file)
+{
+	uint64_t most = file->file_bytes < CODE_SECTION_MAX_BYTES / 2 ? 2 * file->file_bytes
+								      : CODE_SECTION_MAX_BYTES;
+
+	return most - file->content_bytes;
+}
+
 int code_file_content(struct code_file *file, const struct code_section *section,
 		      const void **content, size_t *bytes)
 {
@@ -408,7 +417,7 @@ int code_file_content(struct code_file *file, const struct code_section *section
 	if (section->type == SHT_NOBITS || section->type == SHT_NULL ||
 	    section->flags & SHF_COMPRESSED)
 		return -ENOENT;
-	if (section->bytes > CODE_SECTION_MAX_BYTES)
+	if (section->bytes > content_room(file))
 		return -EFBIG;
 	if (section->offset > file->file_bytes ||
 	    section->bytes > file->file_bytes - section->offset)
@@ -423,6 +432,7 @@ int code_file_content(struct code_file *file, const struct code_section *section
 	}
 	copy[section->bytes] = 0;
 	file->contents[section->index] = copy;
+	file->content_bytes += section->bytes;
 	*content = copy;
 	return 0;
 }

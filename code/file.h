@@ -64,6 +64,7 @@ struct code_file {
 	struct code_file *packed; /* .gnu_debugdata, unpacked; see code_file_packed() */
 	int debug_sought, packed_sought;
 	void **contents;	  /* by section */
+	uint64_t content_bytes;	  /* of all that were read */
 	struct code_dwarf *dwarf; /* code/dwarf.h's */
 };
 
@@ -120,7 +121,8 @@ const struct code_section *code_file_section_at(const struct code_file *file, ui
 
 /*
  * A section's content, which is the file's and lives as long; a NUL stands behind it. 0, -ENOENT for
- * one without content or a compressed one, -EFBIG past CODE_SECTION_MAX_BYTES, -WM_E_NOT_ELF.
+ * one without content or a compressed one, -WM_E_NOT_ELF, -EFBIG where all that are read would be more than
+ * CODE_SECTION_MAX_BYTES, or than twice the file.
  */
 int code_file_content(struct code_file *file, const struct code_section *section,
 		      const void **content, size_t *bytes);

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OLD_VERSION '\1' /* no name begins with it */
+#define AROUND_MAX 4096	     /* labels before an address that it is sought behind */
+#define NAME_BYTES_MAX 65536 /* C++ templates have names of thousands */
+#define OLD_VERSION '\1'     /* no name begins with it */
 
 /* Demangled names, for those who ask for near ones. */
 struct code_written {
@@ -138,15 +140,19 @@ static int table_walk(struct table *table, struct code_file *holder, uint32_t ty
 	versions = versions_of(holder, type, bytes / sizeof(Elf64_Sym));
 	for (size_t i = 1; i < bytes / sizeof(Elf64_Sym); i++) {
 		Elf64_Sym symbol;
+		const char *name;
 		int ret;
 
 		memcpy(&symbol, (const char *)entries + i * sizeof(symbol), sizeof(symbol));
 		/* A NUL ends the strings at the latest: code_file_content() puts one behind them. */
 		if (symbol.st_name >= table->strings_bytes)
 			continue;
-		table->is_hidden = versions ? versions[i] >> 15
-					    : is_old_name(table, table->strings + symbol.st_name);
-		ret = table->take(table, table->strings + symbol.st_name, &symbol);
+		name = table->strings + symbol.st_name;
+		/* All of a forged table's may end at the same NUL, the table's last byte. */
+		if (strnlen(name, NAME_BYTES_MAX) == NAME_BYTES_MAX)
+			continue;
+		table->is_hidden = versions ? versions[i] >> 15 : is_old_name(table, name);
+		ret = table->take(table, name, &symbol);
 		if (ret)
 			return ret;
 	}
@@ -326,7 +332,7 @@ const struct code_function *code_function_at(const struct code_symbols *symbols,
 				    offsetof(struct code_function, address), address);
 
 	/* What begins nearer may end before: an alias of a function's tail, a label in it. */
-	while (low--) {
+	for (size_t tries = 0; low-- && tries < AROUND_MAX; tries++) {
 		const struct code_function *function = &symbols->functions[low];
 
 		if (!function->bytes || address - function->address < function->bytes)

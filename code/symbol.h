@@ -48,7 +48,10 @@ struct code_symbols {
 int code_symbols_read(struct code_symbols *symbols, struct code_file *file);
 void code_symbols_release(struct code_symbols *symbols);
 
-/* The function whose bytes hold an address (one without a size: up to the next), or NULL. */
+/*
+ * The function whose bytes hold an address (one without a size: up to the next), or NULL; also where thousands
+ * of others begin between it and the address.
+ */
 const struct code_function *code_function_at(const struct code_symbols *symbols, uint64_t address);
 
 /*
