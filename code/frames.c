@@ -89,7 +89,9 @@ static void cie_read(struct cie *cie, const struct image *image, uint64_t addres
 	const char *text;
 
 	*cie = (struct cie){ .address = address, .lsda_encoding = POINTER_OMIT };
-	if (!entry_next(&table, &from) || bytes_fixed(&from, 4) != 0)
+	/* before anything of it is read: of two such that take turns, each is read once for every function */
+	if (!entry_next(&table, &from) || from.end - from.at > CIE_MAX_BYTES ||
+	    bytes_fixed(&from, 4) != 0)
 		return;
 	version = (uint8_t)bytes_fixed(&from, 1);
 	text = (const char *)from.at;
@@ -113,7 +115,7 @@ static void cie_read(struct cie *cie, const struct image *image, uint64_t addres
 		cie->is_good = !*text;
 		cie->rules = from;
 	}
-	cie->is_good &= !from.is_over && !cie->rules.is_over && from.end - from.at < CIE_MAX_BYTES;
+	cie->is_good &= !from.is_over && !cie->rules.is_over;
 }
 
 /* One rule with operands of its own; false where the function's first instruction is passed, or unknown. */

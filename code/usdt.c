@@ -52,10 +52,9 @@ static int is_name(const char *text)
 	return 1;
 }
 
-static int note_take(struct code_usdt_list *list, const struct code_file *file,
+static int note_take(struct code_usdt_list *list, const struct code_section *base,
 		     const char *description, size_t bytes)
 {
-	const struct code_section *base = code_file_section(file, ".stapsdt.base");
 	const char *at = description + sizeof(struct stapsdt), *end = description + bytes;
 	struct code_usdt usdt;
 	struct stapsdt fixed;
@@ -81,7 +80,7 @@ static int is_discarded(const struct code_usdt *usdt)
 	return !usdt->address;
 }
 
-static int section_read(struct code_usdt_list *list, struct code_file *file,
+static int section_read(struct code_usdt_list *list, const struct code_section *base,
 			struct code_file *holder, const struct code_section *section)
 {
 	const void *content;
@@ -104,7 +103,7 @@ static int section_read(struct code_usdt_list *list, struct code_file *file,
 			return -WM_E_NOTE_DAMAGED;
 		if (note.n_type == NOTE_TYPE && note.n_namesz == sizeof(NOTE_OWNER) &&
 		    !memcmp(notes + name, NOTE_OWNER, sizeof(NOTE_OWNER)))
-			err = note_take(list, file, notes + description, note.n_descsz);
+			err = note_take(list, base, notes + description, note.n_descsz);
 		if (!err && list->count && is_discarded(&list->all[list->count - 1]))
 			list->count--;
 		at = description + (((uint64_t)note.n_descsz + 3) & ~3ull);
@@ -137,12 +136,13 @@ static void drop_doubles(struct code_usdt_list *list)
 static int holder_read(struct code_usdt_list *list, struct code_file *file,
 		       struct code_file *holder)
 {
+	const struct code_section *base = code_file_section(file, ".stapsdt.base");
 	int err = 0;
 
 	for (size_t i = 0; !err && i < holder->section_count; i++)
 		if (holder->sections[i].type == SHT_NOTE &&
 		    !strcmp(holder->sections[i].name, ".note.stapsdt"))
-			err = section_read(list, file, holder, &holder->sections[i]);
+			err = section_read(list, base, holder, &holder->sections[i]);
 	return err;
 }
 
