@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LEVELS_MAX 128
 
@@ -39,6 +40,29 @@ static struct code_file *holder_of(struct code_file *file)
 	return debug && code_file_section(debug, ".debug_info") ? debug : NULL;
 }
 
+/* What libdw takes into memory at once. More than 32-bit offsets reach, and be it unpacked, is forged. */
+static int is_too_much(const struct code_file *holder)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < holder->section_count; i++) {
+		const struct code_section *section = &holder->sections[i];
+		uint64_t bytes = section->bytes;
+		Elf64_Chdr packed;
+
+		if (strncmp(section->name, ".debug_", 7) != 0 || section->type == SHT_NOBITS)
+			continue;
+		if (section->flags & SHF_COMPRESSED && holder->fd >= 0 &&
+		    pread(holder->fd, &packed, sizeof(packed), (off_t)section->offset) ==
+			    sizeof(packed))
+			bytes = packed.ch_size;
+		if (bytes > UINT32_MAX - sum)
+			return 1;
+		sum += bytes;
+	}
+	return 0;
+}
+
 struct code_dwarf *code_dwarf_of(struct code_file *file)
 {
 	struct code_dwarf *dwarf = file->dwarf;
@@ -48,7 +72,7 @@ struct code_dwarf *code_dwarf_of(struct code_file *file)
 		return dwarf->dwarf ? dwarf : NULL;
 	dwarf = file->dwarf = calloc(1, sizeof(*dwarf));
 	holder = dwarf ? holder_of(file) : NULL;
-	if (!holder)
+	if (!holder || is_too_much(holder))
 		return NULL;
 	dwarf->elf = elf_of(holder);
 	dwarf->dwarf = dwarf->elf ? dwarf_begin_elf(dwarf->elf, DWARF_C_READ, NULL) : NULL;
