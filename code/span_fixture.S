@@ -183,6 +183,33 @@ begin computed
 	.skip	140, 0xf4
 end computed
 
+/* Gone to by another function, at distances that its table has as bytes. */
+begin computed_into
+	push	%rbx			/* +0, 1 */
+	.cfi_adjust_cfa_offset 8
+	mov	%edi, %ebx		/* +1, 2 */
+	mov	%ebx, %eax		/* +3, 2 */
+	add	$1, %eax		/* +5, 3 */
+	pop	%rbx
+	.cfi_adjust_cfa_offset -8
+	ret
+	.skip	140, 0xf4
+end computed_into
+
+begin computes_into
+	leaq	computed_into(%rip), %rdx
+	leaq	computed_bytes(%rip), %r8
+	andl	$3, %esi
+	movzbl	(%r8,%rsi), %ecx
+	addq	%rcx, %rdx
+	movl	%edi, %eax
+	jmp	*%rdx
+end computes_into
+	.pushsection .rodata
+computed_bytes:
+	.byte	1, 3, 5, 5
+	.popsection
+
 begin signal_return
 	.cfi_signal_frame
 	mov	$15, %eax

@@ -201,6 +201,7 @@ Test(span, what_cannot_be_moved_is_refused)
 	refused("with_syscall", 0, WM_E_SPAN_INSTRUCTION, "syscall at +2");
 	refused("with_syscall", 2, WM_E_SPAN_INSTRUCTION, "syscall at +0");
 	refused("computed", 0, WM_E_SPAN_TABLE, "");
+	refused("computed_into", 0, WM_E_SPAN_TABLE, "");
 	refused("signal_return", 0, WM_E_SIGNAL_FRAME, "");
 	refused("with_marker", 2, WM_E_SPAN_MARKER, "");
 	refused("with_marker", 1, WM_E_SPAN_MARKER, "");

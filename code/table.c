@@ -267,6 +267,23 @@ static bool function_is_known(struct gather *gather, const struct image_range *f
 	return function_has_table(gather, function, tables) || has_labels;
 }
 
+/*
+ * Where the jumps of a function aren't understood, neither it nor any whose address it takes is safe: that
+ * address and a byte out of a table, say, may be where they go.
+ */
+static void doubt_reached(struct gather *gather, const struct image_range *function)
+{
+	doubt_add(gather, *function);
+	for (size_t i = leas_from(gather, function->start);
+	     i < gather->lea_count && gather->leas[i].at < function->end; i++) {
+		uint64_t target = gather->leas[i].target;
+
+		if (sweep_part_at(gather->sweep, target) &&
+		    (target < function->start || target >= function->end))
+			doubt_add(gather, function_at(gather, target));
+	}
+}
+
 static void jumps_take(struct gather *gather, const struct address_list *tables)
 {
 	struct image_range last = { 0 };
@@ -287,7 +304,7 @@ static void jumps_take(struct gather *gather, const struct address_list *tables)
 			continue;
 		last_is_judged = true;
 		if (!function_is_known(gather, &function, tables))
-			doubt_add(gather, function);
+			doubt_reached(gather, &function);
 	}
 }
 
