@@ -10,6 +10,7 @@
 #include <criterion/criterion.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -45,7 +46,7 @@ static int take(uint64_t address, unsigned int span, const void *following, unsi
 	struct control_detour record = { .address = address,
 					 .span_bytes = (uint8_t)span,
 					 .pun = (uint8_t)kept };
-	uint8_t jump[DETOUR_JUMP_BYTES] = { 0 };
+	uint8_t jump[2 * DETOUR_JUMP_BYTES] = { 0 };
 	int error;
 
 	memcpy(record.original + span, following, kept);
@@ -64,6 +65,8 @@ static int take(uint64_t address, unsigned int span, const void *following, unsi
 		memcpy(&distance, whole + at + 1, sizeof distance);
 		cr_assert_eq(address + at + 5 + (uint64_t)(int64_t)distance, *landing,
 			     "the jump leads to its landing");
+		for (unsigned int i = span; i < sizeof jump; i++)
+			cr_assert_eq(jump[i], 0, "behind its span nothing is written");
 	}
 	return error;
 }
@@ -122,6 +125,17 @@ Test(pun, bytes_that_are_free_choose_where_it_leads)
 	map_at(0x30000000005 - 0x40000000, PROT_READ);
 	cr_assert_eq(take(0x30000000000, 2, "\0\0\xc0\xd0", 4, &landing), 0);
 	cr_assert_eq(landing, 0x30000000006 + (int32_t)0xd0c00000);
+}
+
+/* As it is, the distance leads below 0; behind a prefix it leads up, and has a free byte still. */
+Test(pun, a_prefix_and_a_free_byte_go_together)
+{
+	uintptr_t landing;
+
+	cr_assert_eq(take(0x400000, 3, "\0\x80\x40", 3, &landing), 0);
+	cr_assert_eq(landing, 0x400006 + 0x40800000);
+	cr_assert_eq(take(0x400000, 3, "\0\x80\x40", 3, &landing), 0);
+	cr_assert_eq(landing, 0x400006 + 0x40800005);
 }
 
 Test(pun, is_refused_where_its_address_is_taken)
@@ -209,6 +223,35 @@ Test(pun, is_refused_where_the_heap_may_grow)
 	cr_assert_eq(take_there(heap + GAPS_STACK_ROOM, &landing), 0);
 }
 
+static void find_heap(const struct gap *gap, void *data)
+{
+	if (gap->after_heap)
+		*(uintptr_t *)data = gap->start;
+}
+
+/* A child without its heap: where that would begin there is nothing yet, nor anywhere near. */
+Test(pun, is_refused_where_a_heap_may_begin)
+{
+	uintptr_t end = 0, start, landing;
+	int status;
+	pid_t child;
+
+	cr_assert_eq(gaps_find(find_heap, &end), 0);
+	if (!end)
+		cr_skip_test("the heap has something right behind it, or there is none");
+	cr_assert_eq(gaps_area(end - 1, &start, &end), 0);
+	child = fork();
+	if (!child) {
+		int error = (uintptr_t)syscall(SYS_brk, start) == start
+				    ? take_there(start + (UINT64_C(16) << 20), &landing)
+				    : 0;
+
+		_exit(error != -WM_E_PUN_GROWTH);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+}
+
 Test(pun, is_refused_outside_of_the_programs_memory)
 {
 	uintptr_t landing;
@@ -237,6 +280,23 @@ Test(pun, landings_share_pages)
 	cr_assert_eq(pun_mapped(), mapped);
 }
 
+Test(pun, landings_share_no_byte)
+{
+	uintptr_t landing = 0x68000000100, other;
+
+	cr_assert_eq(take_there(landing, &other), 0);
+	cr_assert_eq(take_there(landing - 4, &other), -WM_E_PUN_TAKEN, "its first");
+	cr_assert_eq(take_there(landing + 4, &other), -WM_E_PUN_TAKEN, "its last");
+	cr_assert_eq(take_there(landing - 5, &other), 0);
+	cr_assert_eq(take_there(landing + 5, &other), 0);
+	/* nor across pages, where the next one is ours, and where it is not */
+	landing = (landing | (PAGE_BYTES - 1)) + 1;
+	cr_assert_eq(take_there(landing + 1, &other), 0);
+	cr_assert_eq(take_there(landing - 3, &other), -WM_E_PUN_TAKEN);
+	cr_assert_eq(take_there(landing - 4, &other), 0);
+	cr_assert_eq(take_there(landing + PAGE_BYTES - 3, &other), -WM_E_PUN_TAKEN);
+}
+
 Test(pun, one_across_two_pages_has_both)
 {
 	uintptr_t landing, other;
@@ -246,6 +306,8 @@ Test(pun, one_across_two_pages_has_both)
 	cr_assert_eq(pun_mapped(), 2 * PAGE_BYTES);
 	/* nobody else has any of it; when it is given back, another has it */
 	cr_assert_eq(take_there(landing + 2, &other), -WM_E_PUN_TAKEN);
+	cr_assert_eq(take_there(landing + 5, &other), 0);
+	pun_untake(landing + 5);
 	pun_untake(landing);
 	cr_assert_eq(take_there(landing, &other), 0);
 	cr_assert_eq(pun_mapped(), 2 * PAGE_BYTES);
@@ -270,6 +332,20 @@ Test(pun, leads_to_what_its_bytes_say_alone)
 	map_at(data, PROT_READ);
 	cr_assert_eq(take_there(data + PAGE_BYTES - 1, &landing), -WM_E_PUN_TAKEN);
 	cr_assert_eq(take_there(data + PAGE_BYTES, &landing), 0);
+	/* of 64 KiB that it may choose from, the last bytes before other memory are too few */
+	data += 0x10000000000;
+	map_at(data, PROT_READ);
+	cr_assert_eq(take(data + 0x3ffffff9, 3, "\0\xc0", 2, &landing), 0);
+	cr_assert_eq(landing, data + PAGE_BYTES);
+}
+
+/* 64 KiB that begin below the lowest address that is anybody's, and end above it. */
+Test(pun, a_null_pointer_leads_nowhere)
+{
+	uintptr_t landing;
+
+	cr_assert_eq(take(GAPS_LOWEST - 0x8005 + 0x40000000, 3, "\0\xc0", 2, &landing), 0);
+	cr_assert_eq(landing, GAPS_LOWEST);
 }
 
 Test(pun, its_memory_is_bounded)
