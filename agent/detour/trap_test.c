@@ -428,6 +428,7 @@ Test(trap, guards_say_what_libc_would_say)
 	cr_assert_eq(old.sa_handler, SIG_DFL);
 	cr_assert_eq(guard_sigaction(SIGTRAP, NULL, &old), 0);
 	cr_assert_eq(old.sa_handler, on_signal);
+	cr_assert_eq(trap_program.lock, 0);
 	cr_assert(trap_is_ours(&(struct trap_action){ action_now(SIGTRAP).handler, 0, 0, 0 }));
 	cr_assert_eq(pthread_create(&thread, NULL, use_mask, NULL), 0);
 	pthread_join(thread, NULL);
@@ -485,17 +486,33 @@ static uintptr_t some_address(uintptr_t i)
 	return 64 + i * i * 40 + i;
 }
 
-Test(trap, the_table_has_room_for_so_many_and_finds_each)
+/* All want the table's last slot (the hash's inverse undoes it), and find room from its first on. */
+static uintptr_t last_address(uintptr_t i)
+{
+	return ((UINT64_C(0x1fff) << 40) + i) * UINT64_C(0xf1de83e19937733d);
+}
+
+static void fill_table(uintptr_t (*address)(uintptr_t))
 {
 	for (uintptr_t i = 1; i <= TRAP_PLACES_MAX; i++)
-		cr_assert_eq(trap_place(some_address(i), i, 1), 0);
-	cr_assert_eq(trap_place(some_address(0), 1, 1), -WM_E_DETOUR_MEMORY);
+		cr_assert_eq(trap_place(address(i), i, 1), 0);
+	cr_assert_eq(trap_place(address(0), 1, 1), -WM_E_DETOUR_MEMORY);
 	for (uintptr_t i = 1; i <= TRAP_PLACES_MAX; i += 2)
-		trap_forget(some_address(i));
+		trap_forget(address(i));
 	/* those that are there take no more room; those that were forgotten are not */
 	for (uintptr_t i = 1; i <= TRAP_PLACES_MAX; i++)
-		cr_assert_eq(trap_place(some_address(i), i, 1), i % 2 ? -WM_E_DETOUR_MEMORY : 0,
-			     "%zu", (size_t)i);
+		cr_assert_eq(trap_place(address(i), i, 1), i % 2 ? -WM_E_DETOUR_MEMORY : 0, "%zu",
+			     (size_t)i);
+}
+
+Test(trap, the_table_has_room_for_so_many_and_finds_each)
+{
+	fill_table(some_address);
+}
+
+Test(trap, the_table_goes_on_from_its_last_slot_to_its_first)
+{
+	fill_table(last_address);
 }
 
 /* ---- the handler, called as the kernel would ---- */
@@ -538,6 +555,7 @@ Test(trap, it_is_known_whose_a_signal_is)
 	/* one that was sent, and swallowed that of the breakpoint: it is both */
 	cr_assert_eq(goes_on_at(handler, SI_TKILL), code);
 	cr_assert_eq(calls, 1);
+	cr_assert_eq(trap_program.lock, 0, "who comes next need not wait");
 	/* a single step that ended there */
 	cr_assert_eq(goes_on_at(handler, TRAP_TRACE), behind);
 	cr_assert_eq(calls, 2);

@@ -21,7 +21,7 @@
 #define TINY_BYTES 4096
 
 static long rounds;
-static volatile sig_atomic_t ended, seen, seen_code, seen_blocked, raises;
+static volatile sig_atomic_t ended, seen, seen_code, seen_value, seen_blocked, raises;
 static volatile uintptr_t seen_pc, seen_stack;
 
 /* Its argument + 3; what jumps back to behind its first instruction leaves no room for a jump. */
@@ -141,6 +141,7 @@ static void on_trap(int number, siginfo_t *info, void *data)
 
 	(void)number;
 	seen_code = info->si_code;
+	seen_value = info->si_value.sival_int;
 	seen_pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
 	seen_stack = (uintptr_t)&here;
 	pthread_sigmask(SIG_BLOCK, NULL, &mask);
@@ -167,6 +168,20 @@ static void set_trap(int flags)
 
 	sigaddset(&action.sa_mask, SIGUSR1);
 	CHECK(!sigaction(SIGTRAP, &action, NULL));
+}
+
+/* On the signal stack already: what it has there stays as it was. */
+static void on_stack(int number)
+{
+	volatile char here[256];
+
+	(void)number;
+	for (size_t i = 0; i < sizeof here; i++)
+		here[i] = (char)i;
+	own_trap();
+	CHECK(seen_stack < (uintptr_t)here);
+	for (size_t i = 0; i < sizeof here; i++)
+		CHECK(here[i] == (char)i);
 }
 
 static int is_blocked(void)
@@ -197,7 +212,7 @@ static void handlers(void)
 {
 	static char stack[64 * 1024];
 	stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
-	struct sigaction was;
+	struct sigaction was, on_stack_too = { .sa_handler = on_stack, .sa_flags = SA_ONSTACK };
 
 	CHECK(!sigaction(SIGTRAP, NULL, &was) && was.sa_handler == SIG_DFL);
 	set_trap(0);
@@ -220,12 +235,15 @@ static void handlers(void)
 	set_trap(SA_ONSTACK);
 	own_trap();
 	CHECK(seen == 5 && seen_stack - (uintptr_t)stack < sizeof stack);
+	CHECK(!sigaction(SIGUSR2, &on_stack_too, NULL));
+	raise(SIGUSR2);
+	CHECK(seen == 6 && seen_stack - (uintptr_t)stack < sizeof stack);
 	set_trap(0);
 	own_trap();
-	CHECK(seen == 6 && seen_stack - (uintptr_t)stack >= sizeof stack);
+	CHECK(seen == 7 && seen_stack - (uintptr_t)stack >= sizeof stack);
 	set_trap(SA_RESETHAND);
 	own_trap();
-	CHECK(seen == 7 && !sigaction(SIGTRAP, NULL, &was) && was.sa_handler == SIG_DFL);
+	CHECK(seen == 8 && !sigaction(SIGTRAP, NULL, &was) && was.sa_handler == SIG_DFL);
 	CHECK(signal(SIGTRAP, SIG_IGN) == SIG_DFL);
 	raise(SIGTRAP);
 	CHECK(signal(SIGTRAP, SIG_DFL) == SIG_IGN);
@@ -319,8 +337,12 @@ static void masks(void)
 	sigaddset(&set, SIGTRAP);
 	CHECK(!pthread_sigmask(SIG_BLOCK, &set, NULL) && is_blocked());
 	round_of(6);
+	/* of several that wait the first one comes */
+	for (int i = 7; i < 10; i++)
+		CHECK(!pthread_sigqueue(pthread_self(), SIGTRAP, (union sigval){ .sival_int = i }));
 	CHECK(!pthread_sigmask(SIG_UNBLOCK, &set, &old) && !is_blocked() &&
 	      sigismember(&old, SIGTRAP));
+	CHECK(seen == 2 && seen_code == SI_QUEUE && seen_value == 7);
 	CHECK(pthread_sigmask(99, &set, NULL) == EINVAL);
 	/* a handler that has all blocked */
 	sigfillset(&action.sa_mask);
