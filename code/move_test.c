@@ -93,6 +93,9 @@ Test(move, a_call_returns_to_where_it_stood)
 	given(BYTES(0xff, 0x15, 0x10, 0, 0, 0)); /* call *16(%rip) */
 	becomes(BYTES(0xff, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0));
 	leads_to(0, 8, 0, HERE + 6 + 16);
+	given(BYTES(0x66, 0x48, 0xe8, 0x10, 0, 0, 0)); /* as for __tls_get_addr() */
+	becomes(BYTES(0xff, 0x35, 0, 0, 0, 0, 0xe9, 0, 0, 0, 0));
+	leads_to(0, 7, 0, HERE + 7 + 16);
 	given(BYTES(0x41, 0xff, 0xd2)); /* call *%r10 */
 	becomes(BYTES(0xff, 0x35, 0, 0, 0, 0, 0x41, 0xff, 0xe2));
 	cr_assert_eq(move_judge(&insn), MOVE_LAST);
@@ -101,18 +104,21 @@ Test(move, a_call_returns_to_where_it_stood)
 Test(move, what_knows_where_it_stands_stays)
 {
 	static const uint8_t cases[][8] = {
-		{ 2, 0x0f, 0x05 },		     /* syscall */
-		{ 2, 0x0f, 0x34 },		     /* sysenter */
-		{ 2, 0xcd, 0x80 },		     /* int $0x80 */
-		{ 1, 0xcc },			     /* int3 */
-		{ 2, 0x0f, 0x0b },		     /* ud2 */
-		{ 1, 0xf4 },			     /* hlt */
-		{ 6, 0xc7, 0xf8, 0, 0, 0, 0 },	     /* xbegin */
-		{ 3, 0xc6, 0xf8, 1 },		     /* xabort */
-		{ 3, 0xff, 0x14, 0x24 },	     /* call *(%rsp) */
-		{ 2, 0xff, 0xd4 },		     /* call *%rsp */
-		{ 4, 0xf3, 0x0f, 0x1e, 0xfa },	     /* endbr64 */
-		{ 6, 0x66, 0xe8, 0, 0, 0, 0 },	     /* callw, to some processors */
+		{ 2, 0x0f, 0x05 },	       /* syscall */
+		{ 2, 0x0f, 0x34 },	       /* sysenter */
+		{ 2, 0xcd, 0x80 },	       /* int $0x80 */
+		{ 1, 0xcc },		       /* int3 */
+		{ 2, 0x0f, 0x0b },	       /* ud2 */
+		{ 1, 0xf4 },		       /* hlt */
+		{ 6, 0xc7, 0xf8, 0, 0, 0, 0 }, /* xbegin */
+		{ 3, 0xc6, 0xf8, 1 },	       /* xabort */
+		{ 3, 0xff, 0x14, 0x24 },       /* call *(%rsp) */
+		{ 2, 0xff, 0xd4 },	       /* call *%rsp */
+		{ 4, 0xf3, 0x0f, 0x1e, 0xfa }, /* endbr64 */
+		{ 2, 0xff, 0x18 },	       /* lcall *(%rax) */
+		{ 2, 0xff, 0x28 },	       /* ljmp *(%rax) */
+		{ 6, 0x66, 0xe8, 0, 0, 0, 0 }, /* callw, to some processors */
+		{ 7, 0x66, 0x41, 0xe8, 0, 0, 0, 0 },
 		{ 7, 0x67, 0x8b, 0x05, 0, 0, 0, 0 }, /* mov (%eip), %eax */
 		{ 1, 0xcb },			     /* lret */
 		{ 2, 0x48, 0xcf },		     /* iretq */
