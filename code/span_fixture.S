@@ -282,6 +282,128 @@ begin with_restartable
 .Labort: ret
 end with_restartable
 
+	.skip	140, 0xf4
+
+/* Their filler is a byte too far behind for a short jump, as far as one leads, and likewise before them. */
+begin filler_beyond
+	mov	%rdi, %rax		/* +0, 3 */
+1:	dec	%rax			/* +3, 3 */
+	jnz	1b
+	ret				/* +8 */
+	.skip	120, 0xf4
+	ret				/* +129 */
+	.byte	0x90, 0x90, 0x90, 0x90, 0x90
+	.skip	140, 0xf4
+end filler_beyond
+
+begin filler_reached
+	mov	%rdi, %rax		/* +0, 3 */
+1:	dec	%rax			/* +3, 3 */
+	jnz	1b
+	ret				/* +8 */
+	.skip	119, 0xf4
+	ret				/* +128 */
+	.byte	0x90, 0x90, 0x90, 0x90, 0x90
+	.skip	140, 0xf4
+	ret
+	.byte	0x90, 0x90, 0x90, 0x90, 0x90
+	.skip	122, 0xf4
+end filler_reached
+
+begin filler_too_early, 1
+	mov	%rdi, %rax		/* +0, 3 */
+1:	dec	%rax			/* +3, 3 */
+	jnz	1b
+	ret				/* +8 */
+	.skip	140, 0xf4
+	ret
+	.byte	0x90, 0x90, 0x90, 0x90, 0x90
+	.skip	121, 0xf4
+end filler_too_early
+
+begin filler_early, 1
+	mov	%rdi, %rax		/* +0, 3 */
+1:	dec	%rax			/* +3, 3 */
+	jnz	1b
+	ret				/* +8 */
+	.skip	140, 0xf4
+end filler_early
+
+/* Whoever jumps into its only filler, at +10, runs through what is left of that. */
+begin filler_entered
+	mov	%rdi, %rax		/* +0, 3 */
+1:	dec	%rax			/* +3, 3 */
+	jnz	1b
+	ret				/* +8 */
+	.byte	0x90			/* +9 */
+3:	.byte	0x90, 0x90, 0x90, 0x90, 0x90, 0x90
+	jmp	1b			/* +16 */
+	.skip	140, 0xf4
+	jmp	3b
+	.skip	140, 0xf4
+end filler_entered
+
+/* Filler that is run, more of it than anybody looks at. */
+begin filler_sled
+	mov	%rdi, %rax		/* +0, 3 */
+1:	dec	%rax			/* +3, 3 */
+	jnz	1b
+	mov	%rax, %rcx		/* +8, 3 */
+	.skip	24, 0x90
+	ret
+	.skip	140, 0xf4
+end filler_sled
+
+/* More than any span has. */
+begin wide_line
+	.rept	6
+	movabs	$0x1122334455667788, %rax	/* 10 */
+	.endr
+	ret
+end wide_line
+
+begin protected_loop
+	endbr64				/* +0, 4 */
+1:	mov	$1, %eax		/* +4, 5 */
+	dec	%rdi
+	jnz	1b
+	ret
+end protected_loop
+
+/* What is compared at +0 is looked at where a jump leads, though not where it would not. */
+begin flags_past_jump
+	cmp	%rsi, %rdi		/* +0, 3 */
+	mov	%rdi, %rax		/* +3, 3 */
+	mov	%rsi, %rcx		/* +6, 3 */
+	jmp	1f
+	ret
+1:	setb	%al
+	ret
+end flags_past_jump
+
+/* Likewise, further away than anybody looks. */
+begin flags_far
+	cmp	%rsi, %rdi		/* +0, 3 */
+	.rept	12
+	mov	%rdi, %rax		/* +3, 3 */
+	.endr
+	setb	%al
+	ret
+	.skip	140, 0xf4
+end flags_far
+
+/* Likewise, with no room for a jump between what is jumped to. */
+begin flags_tight, 1
+	cmp	%rsi, %rdi		/* +0, 3 */
+1:	mov	%rdi, %rax		/* +3, 3 */
+2:	setb	%cl			/* +6, 3 */
+	dec	%rdx
+	js	1b
+	jnz	2b
+	ret
+	.skip	140, 0xf4
+end flags_tight
+
 	.data
 	.globl	a_variable
 	.type	a_variable, @object

@@ -78,6 +78,8 @@ Test(span, tiers_are_told_by_what_is_replaced)
 	stands("protected", 0, 4, 5, TIER_ONE);
 	cr_assert_eq(span.point, address_of("protected") + 4);
 	stands("patchable", 0, 4, 5, TIER_FILLER);
+	/* who comes by the loop would be told of as one who called */
+	refused("protected_loop", 0, WM_E_SPAN_TARGET, "at +0");
 }
 
 Test(span, begins_before_the_point_where_something_lands_behind_it)
@@ -130,7 +132,8 @@ static int common(const char *name, unsigned int start, const unsigned int *offs
 Test(span, several_points_have_one_that_nothing_enters_but_at_its_start)
 {
 	const unsigned int inside[] = { 0, 1, 4, 7 }, end[] = { 1, 8 }, loop[] = { 2, 5 },
-			   behind[] = { 5, 6 }, call[] = { 4, 9 };
+			   behind[] = { 5, 6 }, call[] = { 4, 9 }, wide[] = { 0, 40 },
+			   too_wide[] = { 0, 50 };
 
 	cr_assert_eq(common("several", 0, inside, 4), 0);
 	cr_assert_eq(span.address, address_of("several"));
@@ -146,6 +149,9 @@ Test(span, several_points_have_one_that_nothing_enters_but_at_its_start)
 	cr_assert_eq(span.point, address_of("probed_loop") + 2);
 	cr_assert_eq(common("probed_loop", 0, behind, 2), -WM_E_SPAN_TARGET);
 	cr_assert_eq(common("probed_loop", 5, behind, 2), -WM_E_SPAN_TARGET);
+	cr_assert_eq(common("wide_line", 0, wide, 2), 0);
+	cr_assert_eq(span.bytes, 40);
+	cr_assert_eq(common("wide_line", 0, too_wide, 2), -WM_E_DETOUR_TAKEN);
 	/* nor does anything follow a call */
 	cr_assert_eq(common("probed_call", 4, call, 2), -WM_E_SPAN_INSTRUCTION);
 }
@@ -183,7 +189,19 @@ Test(span, a_relay_takes_the_part_of_the_filler_that_is_left)
 Test(span, a_relay_never_lies_where_something_runs)
 {
 	refused("filler_target", 0, WM_E_SPAN_TARGET, "at +3");
+	refused("filler_entered", 0, WM_E_SPAN_TARGET, "at +3");
+	refused("filler_sled", 0, WM_E_SPAN_TARGET, "at +3");
 	refused("filler_run", 0, WM_E_SPAN_TARGET, "at +3");
+}
+
+Test(span, a_relay_lies_as_far_as_a_short_jump_leads)
+{
+	refused("filler_beyond", 0, WM_E_SPAN_TARGET, "at +3");
+	stands("filler_reached", 0, 0, 3, TIER_ONE);
+	cr_assert_eq(span.relay, span.address + SPAN_SHORT_JUMP_BYTES + 127);
+	refused("filler_too_early", 0, WM_E_SPAN_TARGET, "at +3");
+	stands("filler_early", 0, 0, 3, TIER_ONE);
+	cr_assert_eq(span.relay, span.address + SPAN_SHORT_JUMP_BYTES - 128);
 }
 
 Test(span, what_is_no_instruction_is_refused)
@@ -239,6 +257,18 @@ Test(span, a_jump_is_punned_where_there_is_no_other)
 	cr_assert_neq(span_find(&sweep, address_of("signal_return"), true, &span), 0);
 	cr_assert_neq(span_find(&sweep, address_of("with_restartable") + 2, false, &span), 0);
 	cr_assert_neq(span_find(&sweep, address_of("backward") + 7, false, &span), 0);
+}
+
+Test(span, flags_that_may_be_looked_at_are_kept)
+{
+	stands("flags_past_jump", 3, 3, 6, TIER_SEVERAL);
+	cr_assert(span.keeps_flags);
+	stands("flags_past_jump", 0, 0, 6, TIER_SEVERAL);
+	cr_assert_not(span.keeps_flags, "an entry's are nobody's");
+	stands("flags_far", 3, 3, 6, TIER_SEVERAL);
+	cr_assert(span.keeps_flags);
+	punned("flags_tight", 3, 3, 3);
+	cr_assert(span.keeps_flags);
 }
 
 static void breaks(const char *name, unsigned int offset, unsigned int bytes)
@@ -297,6 +327,7 @@ Test(span, a_punned_jump_prefers_to_lead_where_nothing_is)
 	/* one byte is free: for the distance's lowest, or for a prefix, and then the fourth counts */
 	cr_assert_eq(pun_rank(0x555500000000, 2, both, 3, false), PUN_POOR);
 	cr_assert_eq(pun_rank(0x555500000000, 2, both, 4, false), PUN_GOOD);
+	cr_assert_eq(pun_rank(0x555500000000, 2, below + 1, 3, false), PUN_GOOD);
 	/* it must end somewhere */
 	cr_assert_eq(pun_rank(0x555500000000, 1, below, 3, false), PUN_NEVER);
 }
