@@ -320,8 +320,8 @@ static void restarts(void)
 /* SIGTRAP blocked: its breakpoints don't kill, what is raised waits. */
 static void masks(void)
 {
-	struct sigaction action = { .sa_handler = on_user }, was;
 	sigset_t set, old;
+	uint64_t now;
 
 	set_trap(0);
 	sigfillset(&set);
@@ -344,14 +344,33 @@ static void masks(void)
 	      sigismember(&old, SIGTRAP));
 	CHECK(seen == 2 && seen_code == SI_QUEUE && seen_value == 7);
 	CHECK(pthread_sigmask(99, &set, NULL) == EINVAL);
-	/* a handler that has all blocked */
+	/* libc never blocks what is its own, whatever it is asked for */
+	memset(&set, 0xff, sizeof set);
+	CHECK(!pthread_sigmask(SIG_SETMASK, &set, &old));
+	CHECK(!syscall(SYS_rt_sigprocmask, SIG_SETMASK, NULL, &now, 8));
+	CHECK(!(now >> 31 & 3) && now >> (SIGUSR1 - 1) & 1);
+	CHECK(!pthread_sigmask(SIG_SETMASK, &old, NULL));
+}
+
+/* Handlers that have all blocked, and such as have not. */
+static void handlers_masks(void)
+{
+	struct sigaction action = { .sa_handler = on_user }, was;
+	const int numbers[] = { SIGUSR1, SIGUSR2, SIGRTMAX };
+
 	sigfillset(&action.sa_mask);
-	CHECK(!sigaction(SIGUSR2, &action, NULL));
-	CHECK(!sigaction(SIGUSR2, NULL, &was) && sigismember(&was.sa_mask, SIGTRAP) &&
-	      was.sa_handler == on_user);
+	for (int i = 0; i < 3; i++)
+		CHECK(!sigaction(numbers[i], &action, NULL));
+	for (int i = 0; i < 3; i++)
+		CHECK(!sigaction(numbers[i], NULL, &was) && sigismember(&was.sa_mask, SIGTRAP) &&
+		      was.sa_handler == on_user);
 	seen = 0;
 	raise(SIGUSR2);
 	CHECK(seen == 1);
+	CHECK(!sigdelset(&action.sa_mask, SIGTRAP) && !sigaction(SIGUSR2, &action, &was));
+	CHECK(sigismember(&was.sa_mask, SIGTRAP));
+	CHECK(!sigaction(SIGUSR2, NULL, &was) && !sigismember(&was.sa_mask, SIGTRAP));
+	CHECK(sigismember(&was.sa_mask, SIGUSR1));
 }
 
 /* Handlers on a signal stack with room for little more than a frame. */
@@ -381,6 +400,8 @@ static int waited(pid_t child)
 /* Children: of fork, of vfork; those that set all signals to their defaults before they run something else. */
 static void children(const char *self)
 {
+	struct sigaction was;
+
 	for (int i = 0; i < 20; i++) {
 		pid_t child = fork();
 
@@ -398,6 +419,7 @@ static void children(const char *self)
 		}
 		CHECK(waited(child) == 0);
 		round_of(i);
+		set_trap(0);
 		child = vfork();
 		if (!child) {
 			struct sigaction action = { .sa_handler = SIG_DFL };
@@ -410,6 +432,12 @@ static void children(const char *self)
 		}
 		CHECK(waited(child) == 0);
 		round_of(i);
+		/* what that one set was its own */
+		seen = 0;
+		own_trap();
+		CHECK(seen == 1 && !sigaction(SIGTRAP, NULL, &was) && was.sa_sigaction == on_trap);
+		seen = 0;
+		signal(SIGTRAP, SIG_DFL);
 		CHECK(!system("true"));
 	}
 }
@@ -458,7 +486,7 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "handlers"))
 		handlers();
 	else if (!strcmp(mode, "masks"))
-		masks();
+		masks(), handlers_masks();
 	else if (!strcmp(mode, "cancels"))
 		cancels();
 	else if (!strcmp(mode, "restarts"))
