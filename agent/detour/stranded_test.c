@@ -313,6 +313,14 @@ Test(stranded, a_hit_below_the_thread_on_its_own_stack_is_over)
 	stranded.of[0].area_end = 0x9000;
 	cr_assert(stranded_begin(&stranded, TID, 1, 0x7000, 0x9000));
 	cr_assert_eq(end(), 1);
+	/* what is above it is on its stack still, though that could not be read so far */
+	one_hit(0x8000);
+	stranded.of[0].area_start = 0x4000;
+	stranded.of[0].area_end = 0x9000;
+	cr_assert(stranded_begin(&stranded, TID, 1, 0x7000, 0x9000));
+	stranded_stack(&stranded, 0x7000, 0x7800);
+	stranded_end(&stranded);
+	cr_assert_eq(stranded.forgotten, 0);
 	/* not where that stack is another area */
 	one_hit(0x5000);
 	stranded.of[0].area_start = 0x4000;
