@@ -228,7 +228,7 @@ static int chosen_places(struct query *query, struct matches *matches, struct ma
 	if (count < 0)
 		return tell(query, place, count, "");
 	if (!count)
-		return tell(query, place, -WM_E_CHOSEN_LATER, "nothing in the process shows it");
+		return tell(query, place, -WM_E_CHOSEN_UNSEEN, "");
 	for (int i = 0; !ret && i < count; i++) {
 		const char *other = other_name(matches, match, addresses[i]);
 		const struct code_function *function = code_function_at(

@@ -18,6 +18,8 @@ bad 1 "no such probe" -e usdt:shop:nothing -p "$pid"
 	bad 1 "the probe has no such argument" -e usdt:shop:order/arg99/ -p "$pid"
 	bad 1 "the probe has no such argument" -e usdt:shop:order/rdi/ -p "$pid"
 }
+# The vdso has it where there is one.
+bad 1 "nothing in the process shows it" -e func:gettimeofday@libc.so.6 -p "$pid"
 cat >twice.c <<'END'
 #include <unistd.h>
 int other(int a);
