@@ -56,7 +56,7 @@ grep -q '^5 of 5 places' listed || fail "not all can be had: $(cat listed)"
 "$waymark" dump near.trace | awk -v names="near:near_sum$names" '
 	BEGIN { count = split(names, name, " ") }
 	{
-		thread = $4
+		thread = $3
 		at = next_of[thread] + 0
 		sub(/:$/, "", $5)
 		value = $9 + 0
