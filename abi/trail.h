@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trail as it stands in a trace: which blocks of code a thread ran, one after the other, and what came between.
+ *
+ * All of it is ordinary events (abi/page.h), so every CTF reader sees them. They are declared for a process
+ * like any other, under names that only trails have:
+ *
+ *	trail:begin   space, origin, flags  a trail begins
+ *	trail:blocks  space, ids            what ran, oldest first; a run of uint32
+ *	trail:define  space, first, blocks  what ids mean, from `first` on; a run of struct trail_entry
+ *
+ * and one for each enum trail_event. A block is code that runs from its first instruction to its last: only the
+ * last may lead elsewhere. What an id means never changes: code that is changed, or mapped anew, has new ids. Ids count
+ * from 0 in a space of their own: those of a process, or of a thread whose translator numbers its own.
+ *
+ * Definitions stand in a stream of their own, of the thread TRAIL_TABLE_TID: so the oldest blocks can be overwritten,
+ * and never what the others mean. They may come after the blocks that use them; a reader gathers them first.
+ *
+ * From one block to the next leads what the first one's last instruction allows (enum trail_kind). Where it
+ * does not, one of enum trail_event must stand between, or the trail is damaged. An event says where the
+ * thread goes on (`at`), and how many instructions of the block before did not run (`left`): with any left, `at`
+ * is the first of them.
+ *
+ * The time of a trail:blocks is that of its writing: nothing in it is later. Events have their own.
+ */
+#ifndef ABI_TRAIL_H
+#define ABI_TRAIL_H
+
+#include <stdint.h>
+
+#define TRAIL_TABLE_TID 0u /* no thread has it */
+
+enum trail_origin {
+	TRAIL_STEP = 0,
+	TRAIL_PT = 1,
+	TRAIL_BTS = 2,
+	TRAIL_LBR = 3,
+	TRAIL_SOFT = 4,
+};
+
+/* What a block's last instruction does. The numbers are ABI. */
+enum trail_kind {
+	TRAIL_FALL = 0,	  /* nothing: the block was cut for its length, or something leads here */
+	TRAIL_JUMP = 1,	  /* to target */
+	TRAIL_BRANCH = 2, /* to target, or on: conditional jumps, loop, xbegin */
+	TRAIL_CALL = 3,	  /* to target */
+	TRAIL_JUMP_INDIRECT = 4, /* anywhere */
+	TRAIL_CALL_INDIRECT = 5, /* anywhere */
+	TRAIL_RETURN = 6,	 /* anywhere */
+	TRAIL_SYSCALL = 7,	 /* on, or where a TRAIL_SYSCALLED says */
+	TRAIL_STOP = 8,		 /* nowhere by itself: ud2, int3, hlt */
+	TRAIL_FAR = 9,		 /* anywhere: far jumps, iret */
+	TRAIL_KINDS = 10,
+};
+
+/*
+ * What stands between blocks. The numbers are ABI. All have the fields at and left, and those that are named;
+ * the next block begins at `at`, or anywhere if that is 0.
+ */
+enum trail_event {
+	TRAIL_DEPART = 0, /* the thread lost the processor; TRAIL_ARRIVE follows */
+	TRAIL_ARRIVE = 1, /* it has it again */
+	TRAIL_SIGNAL = 2, /* number, handler: it goes on there, and `at` is where it was interrupted */
+	TRAIL_SYSCALLED = 3, /* number, result: it came back from the system call that the block before ends with */
+	TRAIL_LOST = 4, /* blocks: so many are missing; 0: nobody knows how many */
+	TRAIL_GAP = 5,	/* reason: it ran unrecorded; enum trail_gap */
+	TRAIL_FORK = 6, /* child: a process or a thread, which has a trail of its own, if any */
+	TRAIL_EXEC = 7, /* another program in its place */
+	TRAIL_END = 8,	/* reason, number: the last; enum trail_ending */
+	TRAIL_EVENTS = 9,
+};
+
+enum trail_gap { TRAIL_GAP_NATIVE = 0, TRAIL_GAP_KERNEL = 1, TRAIL_GAP_SUSPENDED = 2 };
+
+enum trail_ending {
+	TRAIL_EXITED = 0,   /* number: the thread's or the process's exit status */
+	TRAIL_KILLED = 1,   /* number: the signal */
+	TRAIL_DETACHED = 2, /* the recording was over; the thread goes on */
+};
+
+/* A block. With TRAIL_HAS_CODE its `bytes` of code follow; else they could not be read. */
+struct trail_entry {
+	uint64_t start;	 /* the first instruction's address */
+	uint64_t target; /* where TRAIL_JUMP, TRAIL_BRANCH, TRAIL_CALL lead; else 0 */
+	uint16_t bytes;	 /* to behind the last instruction */
+	uint16_t last;	 /* the last instruction's offset */
+	uint16_t instructions;
+	uint8_t kind;  /* enum trail_kind */
+	uint8_t flags; /* TRAIL_HAS_CODE */
+};
+
+#define TRAIL_HAS_CODE 1u
+
+#define TRAIL_BLOCK_INSTRUCTIONS_MAX 64u
+#define TRAIL_BLOCK_BYTES_MAX (TRAIL_BLOCK_INSTRUCTIONS_MAX * 15u)
+
+_Static_assert(sizeof(struct trail_entry) == 24, "no padding: they stand in files");
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Code cut into blocks: from an instruction on, up to the first that may lead elsewhere (abi/trail.h).
+ *
+ * Where instructions lead is told by their bytes alone. Any thread may ask.
+ */
+#ifndef CODE_BLOCK_H
+#define CODE_BLOCK_H
+
+#include "abi/trail.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* An instruction, as far as a trail asks. */
+struct block_insn {
+	uint64_t target; /* where the kind says one; else 0 */
+	uint8_t bytes;
+	uint8_t kind;	 /* enum trail_kind; TRAIL_FALL: only on */
+	uint8_t repeats; /* a string instruction with rep: may be stepped through many times */
+	uint8_t reserved;
+};
+
+/* Decode the instruction at code[left]. 0, or -EILSEQ: none stands there, or it is cut. */
+int block_insn(struct block_insn *insn, uint64_t address, const uint8_t *code, size_t left);
+
+/*
+ * Fill in *entry for the block that begins at `start` with code[left], of no more than `most`
+ * instructions, and TRAIL_BLOCK_INSTRUCTIONS_MAX. One whose bytes can't be read as instructions further on ends before
+ * these, as TRAIL_FALL. Returns 0, or -EILSEQ where not even the first can be read.
+ */
+int block_read(struct trail_entry *entry, uint64_t start, const uint8_t *code, size_t left,
+	       unsigned int most);
+
+/* A block in the making, of instructions as they run. Zeroed: none yet. */
+struct block_cut {
+	struct trail_entry entry;
+	uint8_t code[TRAIL_BLOCK_BYTES_MAX];
+};
+
+/*
+ * The instruction at `address`, whose bytes are code[], ran. What does not follow the one before must
+ * not be added to it. Returns 1 when the block is complete, else 0.
+ */
+int block_cut_add(struct block_cut *cut, uint64_t address, const uint8_t *code,
+		  const struct block_insn *insn);
+
+#endif
