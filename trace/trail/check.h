@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* Whether a trail's blocks and events may follow each other (abi/trail.h), one after the other. */
+#ifndef TRACE_TRAIL_CHECK_H
+#define TRACE_TRAIL_CHECK_H
+
+#include "trace/trail/path.h"
+
+/* Zeroed: nothing came yet, and anything may. */
+struct trail_check {
+	const struct trail_block
+		*before; /* the last block, until an event says where it goes on; NULL: none */
+	uint64_t next;	 /* where it goes on, after an event; 0: anywhere */
+	int is_over;	 /* after a TRAIL_END */
+};
+
+/*
+ * Take in blocks. NULL; or what is wrong with the first of them that can't be, *good of them being fine.
+ */
+const char *trail_check_blocks(struct trail_check *check, const struct trail_table *table,
+			       const uint8_t *ids, uint32_t count, uint32_t *good);
+
+/* Take in an event. NULL, or what is wrong. */
+const char *trail_check_event(struct trail_check *check, const struct trail_between *between);
+
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/trail/path.h"
+
+/* How much of the last block of a part ran: the event behind it says. */
+static uint16_t ran(const struct trail_path *path, size_t part, uint32_t id,
+		    const struct trail_block *block)
+{
+	const struct trail_part *next = part + 1 < path->count ? &path->parts[part + 1] : NULL;
+
+	if (id + 1 < path->parts[part].count || !next || next->count)
+		return block->instructions;
+	return (uint16_t)(block->instructions - next->between.left);
+}
+
+/* The item that stands at the cursor, which is not at the end. */
+static void item_at(const struct trail_cursor *cursor, struct trail_item *item)
+{
+	const struct trail_path *path = cursor->path;
+	const struct trail_part *part = &path->parts[cursor->part];
+
+	*item = (struct trail_item){ .index = part->before + cursor->id, .ticks = part->ticks };
+	if (!part->count) {
+		item->between = &part->between;
+		return;
+	}
+	item->id = load_u32(part->ids + 4 * (size_t)cursor->id);
+	item->table = part->table;
+	item->block = &part->table->blocks[item->id];
+	item->ran = ran(path, cursor->part, cursor->id, item->block);
+}
+
+int trail_next(struct trail_cursor *cursor, struct trail_item *item)
+{
+	if (cursor->part >= cursor->path->count)
+		return 0;
+	item_at(cursor, item);
+	if (++cursor->id >= cursor->path->parts[cursor->part].count) {
+		cursor->part++;
+		cursor->id = 0;
+	}
+	return 1;
+}
+
+int trail_previous(struct trail_cursor *cursor, struct trail_item *item)
+{
+	if (cursor->id) {
+		cursor->id--;
+	} else {
+		uint32_t count;
+
+		if (!cursor->part)
+			return 0;
+		count = cursor->path->parts[--cursor->part].count;
+		cursor->id = count ? count - 1 : 0;
+	}
+	item_at(cursor, item);
+	return 1;
+}
+
+void trail_seek_end(struct trail_cursor *cursor)
+{
+	cursor->part = cursor->path->count;
+	cursor->id = 0;
+}
+
+void trail_seek(struct trail_cursor *cursor, uint64_t index)
+{
+	const struct trail_path *path = cursor->path;
+	size_t low = 0, high = path->count;
+
+	if (index >= path->blocks) {
+		trail_seek_end(cursor);
+		return;
+	}
+	/* the last part that begins at or before it: of several, the one that has blocks */
+	while (high - low > 1) {
+		size_t middle = low + (high - low) / 2;
+
+		if (path->parts[middle].before <= index)
+			low = middle;
+		else
+			high = middle;
+	}
+	cursor->part = low;
+	cursor->id = (uint32_t)(index - path->parts[low].before);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/trail/path.h"
+
+#include "base/array.h"
+#include "trace/trail/event.h"
+#include "trace/trail/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* What of a stream's fields is read. */
+struct trail_fields {
+	uint32_t words[3];
+	const uint8_t *run;
+	uint32_t run_bytes;
+	struct trail_between between;
+};
+
+/* The fields of an event that packet_event() has stepped over: all are there. */
+static void fields_read(struct trail_fields *fields, int class, const uint8_t *at)
+{
+	const struct trail_shape *shape = &trail_shapes[class];
+
+	*fields = (struct trail_fields){ 0 };
+	if (class < TRAIL_EVENTS) {
+		fields->between = (struct trail_between){ .at = load_u64(at),
+							  .left = load_u32(at + 8),
+							  .event = (uint8_t) class };
+		for (int i = 0; i < 2 && shape->fields[2 + i]; i++)
+			fields->between.values[i] = load_u64(at + 12 + 8 * i);
+		return;
+	}
+	for (int i = 0; i < 3 && shape->fields[i]; i++) {
+		if (shape->types[i] == WM_TYPE_BYTES) {
+			fields->run_bytes = load_u32(at + 1);
+			fields->run = at + 5;
+			return;
+		}
+		fields->words[i] = load_u32(at);
+		at += 4;
+	}
+}
+
+static struct trail_space *space_find(struct trails *trails, uint32_t process, uint32_t number)
+{
+	for (size_t i = 0; i < trails->space_count; i++)
+		if (trails->spaces[i].process == process && trails->spaces[i].number == number)
+			return &trails->spaces[i];
+	return NULL;
+}
+
+static struct trail_space *space_of(struct trails *trails, uint32_t process, uint32_t number)
+{
+	struct trail_space *space = space_find(trails, process, number), *more;
+
+	if (space)
+		return space;
+	more = reallocarray(trails->spaces, trails->space_count + 1, sizeof(*more));
+	if (!more)
+		return NULL;
+	trails->spaces = more;
+	more[trails->space_count] = (struct trail_space){ .process = process, .number = number };
+	return &more[trails->space_count++];
+}
+
+static struct trail_part *part_add(struct trail_path *path)
+{
+	if (array_grow(&path->parts, &path->room, path->count + 1, sizeof(*path->parts)))
+		return NULL;
+	path->parts[path->count] = (struct trail_part){ .before = path->blocks };
+	return &path->parts[path->count++];
+}
+
+/* ---- a stream's events, whichever they are ---- */
+
+struct stream_pass {
+	struct trails *trails;
+	struct trace_reader *reader;
+	struct trace_stream *stream;
+	struct trail_path *path;
+	struct trail_check check;
+	uint64_t discarded, next_seq;
+	int is_begun;
+};
+
+static int define(struct stream_pass *pass, int class, const struct trail_fields *fields,
+		  uint64_t ticks, uint64_t offset)
+{
+	struct trail_space *space;
+	int err;
+
+	(void)ticks;
+	if (class != TRAIL_CLASS_DEFINE)
+		return 0;
+	space = space_of(pass->trails, pass->stream->process, fields->words[0]);
+	if (!space)
+		return -ENOMEM;
+	err = trail_table_define(&space->table, fields->words[1], fields->run, fields->run_bytes);
+	if (err == -EINVAL || err == -EEXIST)
+		reader_damage(pass->reader, pass->stream->file, offset, fields->run_bytes,
+			      err == -EINVAL ? "blocks are defined that can't be"
+					     : "a block is defined twice, as something else");
+	return err == -ENOMEM ? err : 0;
+}
+
+/* Go over a stream's trail events. What `take` returns other than 0 ends it. */
+static int stream_pass(struct stream_pass *pass,
+		       int (*take)(struct stream_pass *pass, int class,
+				   const struct trail_fields *fields, uint64_t ticks,
+				   uint64_t offset),
+		       int (*packet_begins)(struct stream_pass *pass, const struct trace_packet *))
+{
+	const struct trace_schema *schema = stream_schema(pass->reader, pass->stream);
+	struct trace_packet packet;
+	uint64_t offset = 0;
+	int err = 0;
+
+	while (!err && stream_packet(pass->reader, pass->stream, &offset, &packet)) {
+		err = packet_begins ? packet_begins(pass, &packet) : 0;
+		while (!err && packet.walk.at < packet.walk.end) {
+			const uint8_t *begin = packet.walk.at, *at;
+			const struct trace_class *class;
+			struct trail_fields fields;
+			const char *why = packet_event(&packet, schema, &class, &at);
+			int which;
+
+			if (why) {
+				reader_damage(pass->reader, pass->stream->file, packet.offset,
+					      (uint64_t)(packet.walk.end - begin), why);
+				break;
+			}
+			which = trail_class_of(class);
+			if (which < 0)
+				continue;
+			fields_read(&fields, which, at);
+			err = take(pass, which, &fields, packet.walk.ticks, packet.offset);
+		}
+	}
+	return err;
+}
+
+/* ---- a thread's ---- */
+
+static int add_event(struct stream_pass *pass, const struct trail_between *between, uint64_t ticks)
+{
+	struct trail_part *part = part_add(pass->path);
+
+	if (!part)
+		return -ENOMEM;
+	part->between = *between;
+	part->ticks = ticks;
+	return 0;
+}
+
+static int add_blocks(struct stream_pass *pass, const struct trail_space *space,
+		      const struct trail_fields *fields, uint32_t count, uint64_t ticks)
+{
+	struct trail_part *part = count ? part_add(pass->path) : NULL;
+
+	if (!part)
+		return count ? -ENOMEM : 0;
+	part->ids = fields->run;
+	part->count = count;
+	part->table = &space->table;
+	part->ticks = ticks;
+	pass->path->blocks += count;
+	return 0;
+}
+
+/* The path ends before this. */
+static int ends_here(struct stream_pass *pass, const char *why, uint64_t offset)
+{
+	pass->path->damage = why;
+	reader_damage(pass->reader, pass->stream->file, offset, 0, why);
+	return 1;
+}
+
+static int blocks(struct stream_pass *pass, const struct trail_fields *fields, uint64_t ticks,
+		  uint64_t offset)
+{
+	const struct trail_space *space = space_find(pass->trails, pass->stream->process,
+						     fields->words[0]);
+	uint32_t good = 0;
+	const char *why = "blocks of a space that is not defined";
+	int err;
+
+	if (space)
+		why = trail_check_blocks(&pass->check, &space->table, fields->run,
+					 fields->run_bytes / 4, &good);
+	err = add_blocks(pass, space, fields, good, ticks);
+	if (!err && why)
+		err = ends_here(pass, why, offset);
+	return err;
+}
+
+static int follow(struct stream_pass *pass, int class, const struct trail_fields *fields,
+		  uint64_t ticks, uint64_t offset)
+{
+	const char *why;
+
+	if (class == TRAIL_CLASS_DEFINE)
+		return 0;
+	if (class == TRAIL_CLASS_BLOCKS)
+		return blocks(pass, fields, ticks, offset);
+	if (class == TRAIL_CLASS_BEGIN) {
+		if (!pass->is_begun) {
+			pass->path->origin = fields->words[1];
+			pass->path->flags = fields->words[2];
+		}
+		pass->is_begun = 1;
+		pass->check = (struct trail_check){ 0 };
+		return 0;
+	}
+	why = trail_check_event(&pass->check, &fields->between);
+	return why ? ends_here(pass, why, offset) : add_event(pass, &fields->between, ticks);
+}
+
+/* What the store lost is lost to the trail, however many blocks that were. */
+static int notice_loss(struct stream_pass *pass, const struct trace_packet *packet)
+{
+	struct trail_between lost = { .event = TRAIL_LOST };
+	int is_lost = packet->head.discarded != pass->discarded ||
+		      packet->head.seq != pass->next_seq;
+
+	pass->discarded = packet->head.discarded;
+	pass->next_seq = packet->head.seq + 1;
+	if (!is_lost)
+		return 0;
+	pass->check = (struct trail_check){ 0 };
+	return add_event(pass, &lost, packet->head.begin_ticks);
+}
+
+static int is_same_thread(const struct trace_stream *a, const struct trace_stream *b)
+{
+	return a->process == b->process && a->pid == b->pid && a->tid == b->tid;
+}
+
+/* The thread's path, which is the last one's where that is the same thread. */
+static struct trail_path *path_of(struct trails *trails, const struct trace_stream *stream)
+{
+	struct trail_path *last = trails->path_count ? &trails->paths[trails->path_count - 1]
+						     : NULL;
+
+	if (last && is_same_thread(last->stream, stream))
+		return last;
+	last = reallocarray(trails->paths, trails->path_count + 1, sizeof(*last));
+	if (!last)
+		return NULL;
+	trails->paths = last;
+	last[trails->path_count] = (struct trail_path){ .stream = stream };
+	return &last[trails->path_count++];
+}
+
+static int has_trail(const struct trace_reader *reader, const struct trace_stream *stream)
+{
+	const struct trace_schema *schema = stream_schema(reader, stream);
+
+	for (uint32_t i = 0; i < schema->count; i++)
+		if (trail_class_of(schema->classes[i]) == TRAIL_CLASS_BLOCKS)
+			return 1;
+	return 0;
+}
+
+static int read_path(struct trails *trails, struct trace_reader *reader,
+		     struct trace_stream *stream)
+{
+	struct stream_pass pass = { .trails = trails, .reader = reader, .stream = stream };
+	int err;
+
+	pass.path = path_of(trails, stream);
+	if (!pass.path)
+		return -ENOMEM;
+	if (pass.path->damage)
+		return 0;
+	err = stream_pass(&pass, follow, notice_loss);
+	if (!pass.path->count) /* a thread that has events of other kinds */
+		trails->path_count--;
+	return err < 0 ? err : 0;
+}
+
+int trails_read(struct trails *trails, struct trace_reader *reader)
+{
+	int err = 0;
+
+	*trails = (struct trails){ 0 };
+	for (uint32_t i = 0; i < reader->stream_count && !err; i++) {
+		struct trace_stream *stream = &reader->streams[i];
+		struct stream_pass pass = { .trails = trails, .reader = reader, .stream = stream };
+
+		if (!has_trail(reader, stream))
+			continue;
+		err = stream_map(reader, stream);
+		if (!err && stream->tid == TRAIL_TABLE_TID)
+			err = stream_pass(&pass, define, NULL);
+	}
+	for (uint32_t i = 0; i < reader->stream_count && !err; i++)
+		if (reader->streams[i].map && reader->streams[i].tid != TRAIL_TABLE_TID &&
+		    has_trail(reader, &reader->streams[i]))
+			err = read_path(trails, reader, &reader->streams[i]);
+	return err;
+}
+
+void trails_release(struct trails *trails, struct trace_reader *reader)
+{
+	for (size_t i = 0; i < trails->space_count; i++)
+		trail_table_release(&trails->spaces[i].table);
+	for (size_t i = 0; i < trails->path_count; i++)
+		free(trails->paths[i].parts);
+	free(trails->spaces);
+	free(trails->paths);
+	*trails = (struct trails){ 0 };
+	for (uint32_t i = 0; i < reader->stream_count; i++)
+		stream_unmap(&reader->streams[i]);
+}

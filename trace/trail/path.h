@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trails of a trace, read: for each thread the blocks that it ran and what stood between, as
+ * one sequence that one can walk both ways.
+ *
+ * All is checked when it is read: each block must be defined and may follow the one before (abi/trail.h). A trail that
+ * breaks a rule ends there, and the reader has it put down as damage.
+ *
+ * One thread at a time reads; then any number may walk.
+ */
+#ifndef TRACE_TRAIL_PATH_H
+#define TRACE_TRAIL_PATH_H
+
+#include "trace/reader.h"
+#include "trace/trail/table.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A table, and whose it is. */
+struct trail_space {
+	uint32_t process; /* which of the reader's metadata's */
+	uint32_t number;
+	struct trail_table table;
+};
+
+/* What stands between two blocks. */
+struct trail_between {
+	uint64_t at;
+	uint32_t left;
+	uint8_t event;	    /* enum trail_event */
+	uint64_t values[2]; /* the fields behind */
+};
+
+/* A run of blocks, or one event. */
+struct trail_part {
+	uint64_t ticks;
+	uint64_t before; /* blocks of the path before this part */
+	const uint8_t *ids;
+	uint32_t count; /* of ids; 0: an event */
+	struct trail_between between;
+	const struct trail_table *table;
+};
+
+/* A thread's trail. */
+struct trail_path {
+	const struct trace_stream *stream; /* its first: process, pid, tid, comm */
+	struct trail_part *parts;
+	size_t count, room;
+	uint64_t blocks;
+	uint32_t origin, flags; /* of its first trail:begin */
+	const char *damage;	/* why it ends here; NULL: it is whole */
+};
+
+struct trails {
+	struct trail_space *spaces;
+	size_t space_count;
+	struct trail_path *paths; /* in the order of the reader's streams */
+	size_t path_count;
+};
+
+/*
+ * Read all trails of a trace, whose streams then stay mapped: the reader must outlive them, and
+ * nobody else unmap. 0, also where there are none, or some are damaged; -errno. Release also after an error.
+ */
+int trails_read(struct trails *trails, struct trace_reader *reader);
+void trails_release(struct trails *trails, struct trace_reader *reader);
+
+/* ---- walking ---- */
+
+/* A place between two items of a path. Zeroed but for `path`: before the first. */
+struct trail_cursor {
+	const struct trail_path *path;
+	size_t part;
+	uint32_t id; /* of part's ids */
+};
+
+struct trail_item {
+	const struct trail_block *block; /* NULL: an event */
+	const struct trail_table *table;
+	const struct trail_between *between;
+	uint64_t index; /* the block's, or of the block that follows */
+	uint64_t ticks; /* no later than this; an event's own */
+	uint32_t id;
+	uint16_t ran; /* the block's instructions that ran */
+};
+
+/* Step over an item: 1 and *item, or 0 at the end. */
+int trail_next(struct trail_cursor *cursor, struct trail_item *item);
+int trail_previous(struct trail_cursor *cursor, struct trail_item *item);
+
+/* Go to before the block of that index; past the last: to the end. */
+void trail_seek(struct trail_cursor *cursor, uint64_t index);
+void trail_seek_end(struct trail_cursor *cursor);
+
+#endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/trail/table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int blocks_fit(struct trail_table *table, uint32_t count)
+{
+	uint32_t room = table->room ? table->room : 256;
+	struct trail_block *blocks;
+
+	if (count <= table->room)
+		return 0;
+	while (room < count)
+		room *= 2;
+	blocks = reallocarray(table->blocks, room, sizeof(*blocks));
+	if (!blocks)
+		return -ENOMEM;
+	memset(blocks + table->room, 0, (room - table->room) * sizeof(*blocks));
+	table->blocks = blocks;
+	table->room = room;
+	return 0;
+}
+
+/* Where the code was put; -ENOMEM. */
+static int64_t code_add(struct trail_table *table, const uint8_t *code, size_t bytes)
+{
+	size_t at = table->code_bytes;
+
+	if (at + bytes > UINT32_MAX)
+		return -ENOMEM;
+	if (at + bytes > table->code_room) {
+		size_t room = (at + bytes) * 2;
+		uint8_t *more = realloc(table->code, room);
+
+		if (!more)
+			return -ENOMEM;
+		table->code = more;
+		table->code_room = room;
+	}
+	memcpy(table->code + at, code, bytes);
+	table->code_bytes += bytes;
+	return (int64_t)at;
+}
+
+/* A block has an instruction at least, and its last begins in it. */
+static int is_sane(const struct trail_entry *entry)
+{
+	return entry->kind < TRAIL_KINDS && entry->instructions &&
+	       entry->instructions <= TRAIL_BLOCK_INSTRUCTIONS_MAX &&
+	       entry->bytes >= entry->instructions && entry->bytes <= TRAIL_BLOCK_BYTES_MAX &&
+	       entry->last < entry->bytes && entry->last >= entry->instructions - 1u &&
+	       entry->start + entry->bytes >= entry->start;
+}
+
+static int is_same(const struct trail_table *table, const struct trail_block *block,
+		   const struct trail_entry *entry, const uint8_t *code)
+{
+	const uint8_t *known = trail_table_code(table, block);
+
+	return block->start == entry->start && block->target == entry->target &&
+	       block->bytes == entry->bytes && block->last == entry->last &&
+	       block->instructions == entry->instructions && block->kind == entry->kind &&
+	       !known == !code && (!code || !memcmp(known, code, entry->bytes));
+}
+
+static int put(struct trail_table *table, uint32_t id, const struct trail_entry *entry,
+	       const uint8_t *code)
+{
+	const struct trail_block *before = trail_table_block(table, id);
+	int64_t at = 0;
+
+	if (before)
+		return is_same(table, before, entry, code) ? 0 : -EEXIST;
+	if (blocks_fit(table, id + 1))
+		return -ENOMEM;
+	if (code)
+		at = code_add(table, code, entry->bytes);
+	if (at < 0)
+		return -ENOMEM;
+	table->blocks[id] = (struct trail_block){
+		.start = entry->start,
+		.target = entry->target,
+		.code = (uint32_t)at,
+		.bytes = entry->bytes,
+		.last = entry->last,
+		.instructions = entry->instructions,
+		.kind = entry->kind,
+		.flags = (uint8_t)(BLOCK_IS_DEFINED | (code ? BLOCK_HAS_CODE : 0)),
+	};
+	table->defined++;
+	if (table->count <= id)
+		table->count = id + 1;
+	return 0;
+}
+
+int trail_table_define(struct trail_table *table, uint32_t first, const uint8_t *run, size_t bytes)
+{
+	for (uint32_t id = first; bytes; id++) {
+		struct trail_entry entry;
+		size_t code;
+		int err;
+
+		if (bytes < sizeof(entry) || id >= TRAIL_BLOCKS_MAX)
+			return -EINVAL;
+		memcpy(&entry, run, sizeof(entry));
+		run += sizeof(entry);
+		bytes -= sizeof(entry);
+		code = entry.flags & TRAIL_HAS_CODE ? entry.bytes : 0;
+		if (!is_sane(&entry) || bytes < code)
+			return -EINVAL;
+		err = put(table, id, &entry, code ? run : NULL);
+		if (err)
+			return err;
+		run += code;
+		bytes -= code;
+	}
+	return 0;
+}
+
+void trail_table_release(struct trail_table *table)
+{
+	free(table->blocks);
+	free(table->code);
+	*table = (struct trail_table){ 0 };
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the ids of a trail's blocks mean (abi/trail.h): the tables that a trace defines, one for each
+ * space of a process.
+ *
+ * One thread at a time fills a table; any number may read it afterwards.
+ */
+#ifndef TRACE_TRAIL_TABLE_H
+#define TRACE_TRAIL_TABLE_H
+
+#include "abi/trail.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TRAIL_BLOCKS_MAX                                                                           \
+	(1u << 28) /* of one space: larger ids are damage, not a reason to take memory */
+
+struct trail_block {
+	uint64_t start, target;
+	uint32_t code; /* where its bytes stand in the table's */
+	uint16_t bytes, last, instructions;
+	uint8_t kind;
+	uint8_t flags; /* BLOCK_* */
+};
+
+#define BLOCK_IS_DEFINED 1
+#define BLOCK_HAS_CODE 2
+
+struct trail_table {
+	struct trail_block *blocks; /* by id */
+	uint32_t count;		    /* ids below it may be defined */
+	uint32_t defined;
+	uint32_t room;
+	uint8_t *code;
+	size_t code_bytes, code_room;
+};
+
+/*
+ * Take in one trail:define. The same definition given again is fine. Returns 0, -ENOMEM; -EINVAL for one that
+ * can't be, or -EEXIST for an id that means something else already: those before it in the run are taken in.
+ */
+int trail_table_define(struct trail_table *table, uint32_t first, const uint8_t *run, size_t bytes);
+void trail_table_release(struct trail_table *table);
+
+/* The block of an id, or NULL. */
+static inline const struct trail_block *trail_table_block(const struct trail_table *table,
+							  uint32_t id)
+{
+	if (id >= table->count || !(table->blocks[id].flags & BLOCK_IS_DEFINED))
+		return NULL;
+	return &table->blocks[id];
+}
+
+/* The block's code, `bytes` of it, or NULL where it is not known. */
+static inline const uint8_t *trail_table_code(const struct trail_table *table,
+					      const struct trail_block *block)
+{
+	return block->flags & BLOCK_HAS_CODE ? table->code + block->code : NULL;
+}
+
+/* Whether code at `to` may run right after the block, with nothing between. */
+static inline int trail_block_leads(const struct trail_block *block, uint64_t to)
+{
+	uint64_t next = block->start + block->bytes;
+
+	switch (block->kind) {
+	case TRAIL_FALL:
+	case TRAIL_SYSCALL:
+		return to == next;
+	case TRAIL_JUMP:
+	case TRAIL_CALL:
+		return to == block->target;
+	case TRAIL_BRANCH:
+		return to == block->target || to == next;
+	case TRAIL_STOP:
+		return 0;
+	default:
+		return 1;
+	}
+}
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Trails written from outside the program, for origins that know each block's address and code: blocks
+ * get their ids here, each thread has a stream, and one more of the process has what the ids mean.
+ *
+ * Definitions are on disk before blocks that use them. One thread at a time uses a writer and its threads.
+ * Functions return 0 or a negative error; after one, only release is of use.
+ */
+#ifndef TRACE_TRAIL_WRITE_H
+#define TRACE_TRAIL_WRITE_H
+
+#include "trace/trail/path.h"
+#include "trace/writer.h"
+
+#define TRAIL_RUN_IDS (FIELD_BYTES_MAX / 4)
+
+/* All clocks at one moment; `hz` is the rate of the ticks. */
+struct trail_clock {
+	uint64_t ticks, hz, monotonic_ns, monotonic_raw_ns, realtime_ns;
+};
+
+/* A packet being filled. */
+struct trail_packet {
+	struct wm_packet head;
+	uint8_t *content;
+	uint32_t bytes;
+	uint64_t ticks; /* of its last event */
+};
+
+struct trail_writer {
+	struct trace_writer *writer;
+	int process;
+	struct trail_clock clock;
+	uint32_t first_class; /* the trail's classes have ids from here on */
+	uint32_t space;
+	uint32_t next_instance;
+	struct trail_table table; /* as a reader will have it */
+	uint32_t *slots;	  /* ids + 1 by start and code: open addressing */
+	uint32_t slot_count;
+	struct trail_packet packet; /* of definitions */
+	uint8_t *run;		    /* the next trail:define */
+	uint32_t run_bytes, run_first;
+};
+
+struct trail_thread {
+	struct trail_packet packet;
+	uint32_t ids[TRAIL_RUN_IDS];
+	uint32_t count;
+};
+
+/*
+ * Begin to write trails of a process, which the trace has as `process` and `pid`. Its events with ids from
+ * first_class on, TRAIL_CLASSES of them, are the trail's; times are ticks of `clock`. Release also after an error.
+ */
+int trail_writer_open(struct trail_writer *trail, struct trace_writer *writer, int process,
+		      uint32_t pid, uint32_t first_class, const struct trail_clock *clock);
+void trail_writer_release(struct trail_writer *trail);
+
+/* Begin a thread's trail. *thread is the caller's; trail_thread_end() releases what is in it. */
+int trail_thread_begin(struct trail_writer *trail, struct trail_thread *thread, uint32_t tid,
+		       const char *comm, enum trail_origin origin, uint64_t ticks);
+
+/* A block that the thread ran, whose time is no later than `ticks`. `code`: its bytes, or NULL. */
+int trail_thread_block(struct trail_writer *trail, struct trail_thread *thread,
+		       const struct trail_entry *entry, const uint8_t *code, uint64_t ticks);
+
+/* An event after it. */
+int trail_thread_event(struct trail_writer *trail, struct trail_thread *thread,
+		       const struct trail_between *between, uint64_t ticks);
+
+/* Write all that is known so far to the folder. */
+int trail_thread_flush(struct trail_writer *trail, struct trail_thread *thread, uint64_t ticks);
+
+/* Flush, release. */
+int trail_thread_end(struct trail_writer *trail, struct trail_thread *thread, uint64_t ticks);
+
+#endif
