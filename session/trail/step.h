@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The origin `step`: a process's threads run one instruction at a time under ptrace(2), and each is
+ * written down. Slow (tens of microseconds an instruction) and exact: what the faster origins are tested against.
+ *
+ * The process runs none of our code. Its children are left alone. All calls come from one thread,
+ * which is its tracer: should that end, the kernel lets the process go, perhaps with the trap flag set, and
+ * SIGTRAP ends it.
+ */
+#ifndef SESSION_TRAIL_STEP_H
+#define SESSION_TRAIL_STEP_H
+
+#include "trace/writer.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct step;
+
+/* What came of it. */
+struct step_result {
+	uint64_t instructions, blocks;
+	int is_over; /* the program has ended */
+	int status;  /* then: as wait(2) has it */
+};
+
+/*
+ * Start `path` with argv[] and stop it before its first instruction, or take a running process's threads; the trail is
+ * written to `writer`, which is the caller's and must live longer. 0, or -errno: -EPERM where the process may not
+ * be traced. *step is NULL then, and else released with step_close().
+ */
+int step_launch(struct step **step, struct trace_writer *writer, const char *path,
+		char *const argv[]);
+int step_attach(struct step **step, struct trace_writer *writer, pid_t pid);
+
+/* Let it run, for about that long at most. 1 while it lives, 0 when it is over, or a negative error. */
+int step_run(struct step *step, unsigned int for_ms);
+
+void step_result(const struct step *step, struct step_result *result);
+
+/* The process, for signals to it. */
+pid_t step_pid(const struct step *step);
+
+/* Let the process go on by itself, write what is left. An error is of the writing. NULL is allowed. */
+int step_close(struct step *step);
+
+#endif
