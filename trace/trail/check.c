@@ -30,15 +30,21 @@ const char *trail_check_blocks(struct trail_check *check, const struct trail_tab
 	return why;
 }
 
+/* Whether what is left is of the block before, and the event stands at its first instruction. */
+static int left_there(const struct trail_check *check, const struct trail_between *between)
+{
+	const struct trail_block *before = check->before;
+
+	return before && between->left <= before->instructions && between->at >= before->start &&
+	       between->at < before->start + before->bytes;
+}
+
 /* Where the event says that the thread stood, given what came before. */
 static int stood_there(const struct trail_check *check, const struct trail_between *between)
 {
 	const struct trail_block *before = check->before;
 
-	if (between->left)
-		return before && between->left <= before->instructions &&
-		       between->at >= before->start && between->at < before->start + before->bytes;
-	if (!between->at)
+	if (between->left || !between->at)
 		return 1;
 	if (before)
 		return before->kind == TRAIL_STOP || trail_block_leads(before, between->at);
@@ -51,6 +57,8 @@ const char *trail_check_event(struct trail_check *check, const struct trail_betw
 
 	if (check->is_over)
 		return "an event after a trail's end";
+	if (between->left && !left_there(check, between))
+		return "an event that leaves more of a block than there is";
 	switch ((enum trail_event)between->event) {
 	case TRAIL_SYSCALLED:
 		if (check->before && check->before->kind != TRAIL_SYSCALL)

@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define SPACES_MAX 16384u
+
 /* What of a stream's fields is read. */
 struct trail_fields {
 	uint32_t words[3];
@@ -53,7 +55,7 @@ static struct trail_space *space_of(struct trails *trails, uint32_t process, uin
 {
 	struct trail_space *space = space_find(trails, process, number), *more;
 
-	if (space)
+	if (space || trails->space_count == SPACES_MAX)
 		return space;
 	more = reallocarray(trails->spaces, trails->space_count + 1, sizeof(*more));
 	if (!more)
@@ -93,6 +95,11 @@ static int define(struct stream_pass *pass, int class, const struct trail_fields
 	if (class != TRAIL_CLASS_DEFINE)
 		return 0;
 	space = space_of(pass->trails, pass->stream->process, fields->words[0]);
+	if (!space && pass->trails->space_count == SPACES_MAX) {
+		reader_damage(pass->reader, pass->stream->file, offset, fields->run_bytes,
+			      "more spaces than a trace may have");
+		return 0;
+	}
 	if (!space)
 		return -ENOMEM;
 	err = trail_table_define(&space->table, fields->words[1], fields->run, fields->run_bytes);

@@ -255,7 +255,22 @@ Test(path, ends_before_an_event_with_more_left_than_there_is)
 {
 	ran(HEAD);
 	event(TRAIL_DEPART, 0x1000, 4, 0, 0);
-	breaks(1, "an event at a place that the thread was not at");
+	breaks(1, "an event that leaves more of a block than there is");
+}
+
+Test(path, ends_before_a_gap_with_more_left_than_there_is)
+{
+	ran(HEAD);
+	event(TRAIL_GAP, 0x1000, 40000, 0, 0);
+	breaks(1, "an event that leaves more of a block than there is");
+}
+
+Test(path, ends_before_an_event_with_something_left_of_nothing)
+{
+	ran(HEAD);
+	event(TRAIL_LOST, 0, 0, 0, 0);
+	event(TRAIL_ARRIVE, 0x1000, 1, 0, 0);
+	breaks(1, "an event that leaves more of a block than there is");
 }
 
 Test(path, ends_before_a_return_from_no_system_call)

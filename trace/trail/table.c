@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/trail/table.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define GAP_MAX 65536u /* of ids, beside as many as are defined */
+
 static int blocks_fit(struct trail_table *table, uint32_t count)
 {
-	uint32_t room = table->room ? table->room : 256;
-	struct trail_block *blocks;
+	size_t before = table->room;
 
-	if (count <= table->room)
-		return 0;
-	while (room < count)
-		room *= 2;
-	blocks = reallocarray(table->blocks, room, sizeof(*blocks));
-	if (!blocks)
+	if (array_grow(&table->blocks, &table->room, count, sizeof(*table->blocks)))
 		return -ENOMEM;
-	memset(blocks + table->room, 0, (room - table->room) * sizeof(*blocks));
-	table->blocks = blocks;
-	table->room = room;
+	memset(table->blocks + before, 0, (table->room - before) * sizeof(*table->blocks));
 	return 0;
+}
+
+/* Ids are given one after the other; what stood between may be lost, but not most of it. */
+static int is_near(const struct trail_table *table, uint32_t id)
+{
+	return id < TRAIL_BLOCKS_MAX && id / 2 <= (uint64_t)table->defined + GAP_MAX;
 }
 
 /* Where the code was put; -ENOMEM. */
@@ -30,15 +32,8 @@ static int64_t code_add(struct trail_table *table, const uint8_t *code, size_t b
 
 	if (at + bytes > UINT32_MAX)
 		return -ENOMEM;
-	if (at + bytes > table->code_room) {
-		size_t room = (at + bytes) * 2;
-		uint8_t *more = realloc(table->code, room);
-
-		if (!more)
-			return -ENOMEM;
-		table->code = more;
-		table->code_room = room;
-	}
+	if (array_grow(&table->code, &table->code_room, at + bytes, 1))
+		return -ENOMEM;
 	memcpy(table->code + at, code, bytes);
 	table->code_bytes += bytes;
 	return (int64_t)at;
@@ -102,7 +97,7 @@ int trail_table_define(struct trail_table *table, uint32_t first, const uint8_t 
 		size_t code;
 		int err;
 
-		if (bytes < sizeof(entry) || id >= TRAIL_BLOCKS_MAX)
+		if (bytes < sizeof(entry) || !is_near(table, id))
 			return -EINVAL;
 		memcpy(&entry, run, sizeof(entry));
 		run += sizeof(entry);

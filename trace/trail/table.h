@@ -31,14 +31,14 @@ struct trail_table {
 	struct trail_block *blocks; /* by id */
 	uint32_t count;		    /* ids below it may be defined */
 	uint32_t defined;
-	uint32_t room;
+	size_t room;
 	uint8_t *code;
 	size_t code_bytes, code_room;
 };
 
 /*
  * Take in one trail:define. The same definition given again is fine. Returns 0, -ENOMEM; -EINVAL for one that
- * can't be, or -EEXIST for an id that means something else already: those before it in the run are taken in.
+ * can't be, or whose id lies far beyond all that are defined, or -EEXIST for an id that means something else already: those before it in the run are taken in.
  */
 int trail_table_define(struct trail_table *table, uint32_t first, const uint8_t *run, size_t bytes);
 void trail_table_release(struct trail_table *table);

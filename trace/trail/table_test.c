@@ -49,6 +49,7 @@ Test(trail_table, refuses_blocks_that_cannot_be)
 	REFUSED(bad.start = UINT64_MAX - 2);
 	REFUSED(bad.flags = TRAIL_HAS_CODE);
 	cr_expect_eq(define(TRAIL_BLOCKS_MAX, good), -EINVAL);
+	cr_expect_eq(define(TRAIL_BLOCKS_MAX - 1, good), -EINVAL, "it would take gigabytes");
 	cr_expect_eq(trail_table_define(&table, 0, (const uint8_t *)&good, 23), -EINVAL);
 	cr_expect_eq(table.defined, 0);
 	cr_expect_eq(define(0, good), 0);
