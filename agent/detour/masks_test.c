@@ -2,12 +2,10 @@
 #define _GNU_SOURCE
 #include "agent/detour/masks.h"
 
-#include "agent/control/thread.h"
 #include "agent/detour/trial.h"
 #include "base/syscall.h"
 
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -18,19 +16,6 @@
 
 static uint64_t mask;
 static int is_ready, stop_all, is_strict, pipes[2];
-
-/* The test's own runner has a thread that blocks all signals, as our keeper does. */
-static void take_runner_for_keeper(void)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	const struct dirent *entry;
-
-	while ((entry = readdir(tasks))) {
-		if (atoi(entry->d_name) && atoi(entry->d_name) != gettid())
-			control_keeper = atoi(entry->d_name);
-	}
-	closedir(tasks);
-}
 
 static int add_filter(void)
 {
@@ -98,7 +83,7 @@ static int any_blocks(uint64_t blocked)
 
 Test(masks, each_digit_is_read_as_what_it_is)
 {
-	take_runner_for_keeper();
+	trial_take_runner_for_keeper();
 	cr_assert_not(any_blocks(0));
 	/* SIGTRAP's and the three behind it are one digit: all sixteen */
 	for (uint64_t digit = 0; digit < 16; digit++)
@@ -111,7 +96,7 @@ Test(masks, who_looks_and_who_keeps_do_not_count)
 {
 	uint64_t all = ~UINT64_C(0);
 
-	take_runner_for_keeper();
+	trial_take_runner_for_keeper();
 	syscall_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, sizeof all);
 	cr_assert_not(masks_any_blocks());
 }
@@ -120,7 +105,7 @@ Test(masks, a_filter_more_than_ours_is_another)
 {
 	pthread_t thread;
 
-	take_runner_for_keeper();
+	trial_take_runner_for_keeper();
 	cr_assert_not(masks_any_filtered());
 	if (!add_filter())
 		cr_skip_test("no seccomp filters here");
@@ -138,7 +123,7 @@ Test(masks, the_strict_mode_is_a_filter)
 {
 	pthread_t thread;
 
-	take_runner_for_keeper();
+	trial_take_runner_for_keeper();
 	cr_assert_eq(pipe(pipes), 0);
 	thread = start(be_strict);
 	if (!is_strict)

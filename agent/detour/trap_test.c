@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "agent/detour/trial.h"
 
-#include "agent/control/thread.h"
 #include "agent/detour/breakpoint.h"
 #include "agent/detour/guard.h"
 #include "agent/marker/bed.h"
@@ -13,7 +12,6 @@
 #include <waymark/error.h>
 
 #include <criterion/criterion.h>
-#include <dirent.h>
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -55,22 +53,9 @@ static void compose(void)
 	memset(action_record.head.types, 0, sizeof action_record.head.types);
 }
 
-/* The test's own runner has a thread that blocks all signals, as our keeper does. */
-static void take_runner_for_keeper(void)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	const struct dirent *entry;
-
-	while ((entry = readdir(tasks))) {
-		if (atoi(entry->d_name) && atoi(entry->d_name) != gettid())
-			control_keeper = atoi(entry->d_name);
-	}
-	closedir(tasks);
-}
-
 static void begin(void)
 {
-	take_runner_for_keeper();
+	trial_take_runner_for_keeper();
 	trial_begin();
 	compose();
 }

@@ -2,6 +2,7 @@
 #include "agent/detour/trial.h"
 
 #include "agent/control/lock.h"
+#include "agent/control/thread.h"
 #include "agent/detour/return.h"
 #include "agent/marker/bed.h"
 #include "agent/marker/careful.h"
@@ -9,6 +10,7 @@
 #include "agent/store/store.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -458,4 +460,17 @@ static void visit_other(const struct bed_event *event, void *data)
 uint64_t trial_other_events(void)
 {
 	return bed_read(TRIAL_OTHER_LANE, one_field, visit_other, NULL);
+}
+
+void trial_take_runner_for_keeper(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *entry;
+
+	cr_assert_not_null(tasks);
+	while ((entry = readdir(tasks))) {
+		if (atoi(entry->d_name) && atoi(entry->d_name) != gettid())
+			control_keeper = atoi(entry->d_name);
+	}
+	closedir(tasks);
 }

@@ -130,6 +130,12 @@ extern const struct trial_wish trial_float_wish;
 void trial_tell(int *flag);
 void trial_await(int *flag);
 
+/*
+ * The test's own runner has a thread that blocks all signals, as our keeper does: it is taken for that. Once
+ * in a test's process.
+ */
+void trial_take_runner_for_keeper(void);
+
 /* ---- threads that run through a function all the while: trial_runners.c ---- */
 
 #define TRIAL_RUNNERS_MAX 8
