@@ -32,9 +32,11 @@ static int note(struct modules *modules, pid_t pid, const struct map *first)
 	modules->noted[modules->count++] = (struct module_noted){ first->start, first->inode };
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
 		 (unsigned long long)first->start, (unsigned long long)first->end);
-	if (!elf_open(&elf, first->path[0] == '/' ? path : "/dev/null"))
-		module.build_id_bytes = (uint8_t)elf_build_id(&elf, module.build_id);
-	elf_release(&elf);
+	if (first->path[0] == '/') {
+		if (!elf_open(&elf, path))
+			module.build_id_bytes = (uint8_t)elf_build_id(&elf, module.build_id);
+		elf_release(&elf);
+	}
 	return trace_module_add(modules->writer, modules->process, &module, first->path);
 }
 
