@@ -106,7 +106,7 @@ static int lacks_agent(pid_t tid)
 
 	if (agentpath_find(agent))
 		return 0;
-	snprintf(path, sizeof(path), "/proc/%d/root/", (int)tid);
+	snprintf(path, sizeof(path), "/proc/%d/root", (int)tid);
 	if (access(path, F_OK)) /* closed to us, or it has ended */
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)tid, agent);

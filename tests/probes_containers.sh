@@ -57,11 +57,11 @@ rootfs()
 }
 # shellcheck disable=SC2016 # expanded by the inner shell
 enter='mount -t proc proc "$1/proc" && exec chroot "$@"'
-if [ "$(id -u)" -eq 0 ] && rootfs "$folder/root" &&
-	unshare --mount --pid --fork --kill-child sh -c "$enter" - "$folder/root" /bin/inner 1 >/dev/null 2>&1; then
+if [ "$(id -u)" -eq 0 ] && rootfs "$folder/apart" &&
+	unshare --mount --pid --fork --kill-child sh -c "$enter" - "$folder/apart" /bin/inner 1 >/dev/null 2>&1; then
 	for way in "" "--user --map-root-user"; do
 		# shellcheck disable=SC2086 # words
-		start unshare $way --mount --pid --fork --kill-child sh -c "$enter" - "$folder/root" \
+		start unshare $way --mount --pid --fork --kill-child sh -c "$enter" - "$folder/apart" \
 			/bin/inner 0 1 1000
 		child_of "$pid" inner
 		sleep 0.2
@@ -74,22 +74,22 @@ if [ "$(id -u)" -eq 0 ] && rootfs "$folder/root" &&
 		same_bytes "$child" /inner "in a container"
 		kill -9 "$child"
 	done
-	start unshare --mount --pid --fork --kill-child sh -c "$enter" - "$folder/root" /bin/prefork 3 200
+	start unshare --mount --pid --fork --kill-child sh -c "$enter" - "$folder/apart" /bin/prefork 3 200
 	child_of "$pid" prefork
 	sleep 0.2
 	run 0 --json --for 1s -e func:serve -o forked_inside -p "$child"
 	[ "$("$waymark" dump forked_inside | awk '{ print $4 }' | sort | uniq -c | awk '$1 == 200' | wc -l)" -gt 4 ] ||
 		fail "in a container: children are not recorded from their first call to their last"
 	kill -9 "$child"
-	expect "what is left in a container" "$(ls "$folder/root/tmp/waymark-$(id -u)")" libwaymark-agent.so
+	expect "what is left in a container" "$(ls "$folder/apart/tmp/waymark-$(id -u)")" libwaymark-agent.so
 	# A root without /proc, where no probe can be placed.
-	start chroot "$folder/root" /bin/inner 0 1 1000
+	start chroot "$folder/apart" /bin/inner 0 1 1000
 	sleep 0.3
 	run 1 --json --for 300ms -e func:add -o no_proc -p "$pid"
 	says "the process sees no /proc"
 	kill -9 "$pid"
 	# ... and without the agent's file, for what is started there.
-	run 124 --for 4s -e func:clock_nanosleep -o no_agent -- timeout 6 chroot "$folder/root" /bin/inner 0 1 1000
+	run 124 --for 4s -e func:clock_nanosleep -o no_agent -- timeout 6 chroot "$folder/apart" /bin/inner 0 1 1000
 	says "1 child process ran unrecorded"
 	says "/bin/inner: the agent library was not found"
 else
