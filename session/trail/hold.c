@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* How a step takes a process, and lets it go. */
-#include "session/target.h"
 #include "session/ticks.h"
 #include "session/trail/step_own.h"
 
@@ -16,45 +15,21 @@
 
 #define CLOSE_NS 2000000000u
 #define ATTACH_ROUNDS 20
-#define FIRST_CLASS 1
 
-static int trace_begin(struct step *step)
+static int trail_begin(struct step *step)
 {
-	struct target target;
-	struct ticks_point now;
-	char host[256] = "";
-	int err = target_read(&target, step->pid);
+	int err = step->sink->calls->begin(step->sink, step->pid);
 
-	if (err)
-		return err;
-	gethostname(host, sizeof(host) - 1);
-	ticks_now(STORE_CLOCK_MONOTONIC, &now);
-	step->process = trace_process_add(step->writer,
-					  &(struct trace_process){ .pid = (uint32_t)step->pid,
-								   .ppid = (uint32_t)target.ppid,
-								   .start_time = target.start_time,
-								   .exe = target.exe,
-								   .hostname = host,
-								   .clock = STORE_CLOCK_MONOTONIC,
-								   .ticks_hz = 1000000000 });
-	if (step->process < 0)
-		return step->process;
-	err = trace_clock_set(step->writer, 1000000000, now.ticks, now.realtime_ns);
-	if (!err)
-		err = trail_writer_open(
-			&step->trail, step->writer, step->process, (uint32_t)step->pid, FIRST_CLASS,
-			&(struct trail_clock){ now.ticks, 1000000000, now.monotonic_ns,
-					       now.monotonic_raw_ns, now.realtime_ns });
-	step->modules = (struct modules){ .writer = step->writer, .process = step->process };
+	step->modules.sink = step->sink;
 	return err ? err : modules_note(&step->modules, step->pid);
 }
 
-static struct step *step_new(struct trace_writer *writer)
+static struct step *step_new(struct trail_sink *sink)
 {
 	struct step *step = calloc(1, sizeof(*step));
 
 	if (step)
-		step->writer = writer;
+		step->sink = sink;
 	return step;
 }
 
@@ -87,10 +62,9 @@ static int await_exec(struct step *step, int sock)
 	return -err;
 }
 
-int step_launch(struct step **out, struct trace_writer *writer, const char *path,
-		char *const argv[])
+int step_launch(struct step **out, struct trail_sink *sink, const char *path, char *const argv[])
 {
-	struct step *step = *out = step_new(writer);
+	struct step *step = *out = step_new(sink);
 	struct step_thread *thread = NULL;
 	int socks[2], err;
 
@@ -108,7 +82,7 @@ int step_launch(struct step **out, struct trace_writer *writer, const char *path
 		close(socks[0]);
 	}
 	if (!err)
-		err = trace_begin(step);
+		err = trail_begin(step);
 	if (!err)
 		thread = step_thread_add(step, step->pid);
 	if (thread) /* with the system call's end, before the first instruction */
@@ -157,15 +131,15 @@ static int seize_all(struct step *step)
 	return err ? err : count;
 }
 
-int step_attach(struct step **out, struct trace_writer *writer, pid_t pid)
+int step_attach(struct step **out, struct trail_sink *sink, pid_t pid)
 {
-	struct step *step = *out = step_new(writer);
+	struct step *step = *out = step_new(sink);
 	int err, found = 1;
 
 	if (!step)
 		return -ENOMEM;
 	step->pid = pid;
-	err = trace_begin(step);
+	err = trail_begin(step);
 	/* threads that these start meanwhile are seized by the kernel, others' are found in the next round */
 	for (int i = 0; !err && found > 0 && i < ATTACH_ROUNDS; i++)
 		found = seize_all(step);
@@ -239,7 +213,6 @@ int step_close(struct step *step)
 		detach(step, step->threads, end_ns);
 		step_thread_remove(step, step->threads);
 	}
-	trail_writer_release(&step->trail);
 	modules_release(&step->modules);
 	err = step->error;
 	free(step);

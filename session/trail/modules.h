@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-/* The modules of a process that a trail goes through, noted in its trace as they come. */
+/* The modules of a process that a trail goes through, told to its sink as they come. */
 #ifndef SESSION_TRAIL_MODULES_H
 #define SESSION_TRAIL_MODULES_H
 
-#include "trace/writer.h"
+#include "session/trail/sink.h"
 
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct modules {
-	struct trace_writer *writer;
-	int process; /* the writer's */
+	struct trail_sink *sink;
 	struct module_noted {
 		uint64_t base, inode;
 	} * noted;
 	size_t count, room;
 };
 
-/* Note what has code in the process and was not noted yet. 0, also where its map can't be read; or an error of writing. */
+/* Note what has code in the process and was not noted yet. 0, also where its map can't be read; or the sink's error. */
 int modules_note(struct modules *modules, pid_t pid);
 void modules_release(struct modules *modules);
 

@@ -36,10 +36,10 @@ void step_failed(struct step *step, int err)
 
 static void block_end(struct step *step, struct step_thread *thread)
 {
-	if (!thread->cut.entry.instructions)
+	if (!thread->cut.entry.instructions || !thread->trail)
 		return;
-	step_failed(step, trail_thread_block(&step->trail, &thread->trail, &thread->cut.entry,
-					     thread->cut.code, ticks_monotonic_ns()));
+	step_failed(step, step->sink->calls->block(step->sink, thread->trail, &thread->cut.entry,
+						   thread->cut.code, ticks_monotonic_ns()));
 	thread->cut.entry = (struct trail_entry){ 0 };
 	step->result.blocks++;
 }
@@ -50,8 +50,10 @@ void step_event(struct step *step, struct step_thread *thread, enum trail_event 
 	struct trail_between between = { .event = kind, .at = at, .values = { first, second } };
 
 	block_end(step, thread);
-	step_failed(step, trail_thread_event(&step->trail, &thread->trail, &between,
-					     ticks_monotonic_ns()));
+	if (!thread->trail)
+		return;
+	step_failed(step, step->sink->calls->event(step->sink, thread->trail, &between,
+						   ticks_monotonic_ns()));
 }
 
 void step_ran(struct step *step, struct step_thread *thread, uint64_t rip)
@@ -109,8 +111,8 @@ struct step_thread *step_thread_add(struct step *step, pid_t tid)
 		comm[strcspn(comm, "\n")] = '\0';
 	if (file)
 		fclose(file);
-	step_failed(step, trail_thread_begin(&step->trail, &thread->trail, (uint32_t)tid, comm,
-					     TRAIL_STEP, ticks_monotonic_ns()));
+	step_failed(step, step->sink->calls->thread_begin(step->sink, &thread->trail, tid, comm,
+							  TRAIL_STEP, ticks_monotonic_ns()));
 	thread->next = step->threads;
 	step->threads = thread;
 	return thread;
@@ -124,7 +126,9 @@ void step_thread_remove(struct step *step, struct step_thread *thread)
 		at = &(*at)->next;
 	*at = thread->next;
 	block_end(step, thread);
-	step_failed(step, trail_thread_end(&step->trail, &thread->trail, ticks_monotonic_ns()));
+	if (thread->trail)
+		step_failed(step, step->sink->calls->thread_end(step->sink, thread->trail,
+								ticks_monotonic_ns()));
 	free(thread);
 }
 

@@ -10,7 +10,7 @@
 #ifndef SESSION_TRAIL_STEP_H
 #define SESSION_TRAIL_STEP_H
 
-#include "trace/writer.h"
+#include "session/trail/sink.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -25,13 +25,12 @@ struct step_result {
 };
 
 /*
- * Start `path` with argv[] and stop it before its first instruction, or take a running process's threads; the trail is
- * written to `writer`, which is the caller's and must live longer. 0, or -errno: -EPERM where the process may not
+ * Start `path` with argv[] and stop it before its first instruction, or take a running process's threads; the trail
+ * goes to `sink`, which is the caller's, fresh, and must live longer. 0, or -errno: -EPERM where the process may not
  * be traced. *step is NULL then, and else released with step_close().
  */
-int step_launch(struct step **step, struct trace_writer *writer, const char *path,
-		char *const argv[]);
-int step_attach(struct step **step, struct trace_writer *writer, pid_t pid);
+int step_launch(struct step **step, struct trail_sink *sink, const char *path, char *const argv[]);
+int step_attach(struct step **step, struct trail_sink *sink, pid_t pid);
 
 /* Let it run, for about that long at most. 1 while it lives, 0 when it is over, or a negative error. */
 int step_run(struct step *step, unsigned int for_ms);

@@ -6,7 +6,6 @@
 #include "code/block.h"
 #include "session/trail/modules.h"
 #include "session/trail/step.h"
-#include "trace/trail/write.h"
 
 #include <sys/ptrace.h>
 #include <sys/user.h>
@@ -28,14 +27,12 @@ struct step_thread {
 	int is_broken_off; /* a system call, which is made again */
 	pid_t child;	   /* that its system call has made */
 	struct block_cut cut;
-	struct trail_thread trail;
+	struct sink_thread *trail;
 };
 
 struct step {
 	pid_t pid;
-	struct trace_writer *writer;
-	int process;
-	struct trail_writer trail;
+	struct trail_sink *sink;
 	struct modules modules;
 	struct step_thread *threads;
 	struct step_result result;

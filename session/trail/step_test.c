@@ -2,6 +2,7 @@
 /* Programs stepped through, and what their trails say. */
 #include "code/file.h"
 #include "code/symbol.h"
+#include "session/trail/files.h"
 #include "session/trail/step.h"
 #include "trace/sample.h"
 #include "trace/trail/path.h"
@@ -16,6 +17,7 @@
 
 static char folder[64];
 static struct trace_writer *writer;
+static struct trail_files files;
 static struct trace_reader *reader;
 static struct trails trails;
 static struct step_result result;
@@ -24,6 +26,7 @@ static void begin(void)
 {
 	sample_folder(folder);
 	cr_assert_eq(trace_writer_open(&writer, folder), 0);
+	trail_files_init(&files, writer);
 }
 
 static void end(void)
@@ -38,6 +41,7 @@ TestSuite(step, .init = begin, .fini = end, .timeout = 120);
 
 static void read_back(void)
 {
+	trail_files_release(&files);
 	cr_assert_eq(trace_writer_close(writer), 0);
 	cr_assert_eq(trace_reader_open(&reader, folder), 0);
 	cr_assert_eq(trails_read(&trails, reader), 0);
@@ -48,7 +52,7 @@ static void read_back(void)
 static int stepped(char *const argv[])
 {
 	struct step *step;
-	int err = step_launch(&step, writer, argv[0], argv);
+	int err = step_launch(&step, &files.sink, argv[0], argv);
 
 	cr_assert_eq(err, 0, "%s", strerror(-err));
 	while ((err = step_run(step, 1000)) > 0)
@@ -239,7 +243,7 @@ Test(step, says_why_a_program_is_not_started)
 	char *argv[] = { (char *)"/nonexistent/program", NULL };
 	struct step *step;
 
-	cr_expect_eq(step_launch(&step, writer, argv[0], argv), -ENOENT);
+	cr_expect_eq(step_launch(&step, &files.sink, argv[0], argv), -ENOENT);
 	cr_expect_null(step);
 	trace_writer_close(writer);
 }
@@ -261,13 +265,13 @@ Test(step, lets_a_process_go_as_it_was)
 
 		if (i) {
 			sample_folder_remove(folder);
-			sample_folder(folder);
-			cr_assert_eq(trace_writer_open(&writer, folder), 0);
+			begin();
 		}
-		err = step_attach(&step, writer, pid);
+		err = step_attach(&step, &files.sink, pid);
 		cr_assert_eq(err, 0, "%s", strerror(-err));
 		cr_assert_eq(step_run(step, 50), 1);
 		cr_assert_eq(step_close(step), 0);
+		trail_files_release(&files);
 		cr_assert_eq(trace_writer_close(writer), 0);
 		usleep(20000);
 		cr_assert_eq(waitpid(pid, &status, WNOHANG), 0, "it ended: %#x",

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trail/files.h"
+
+#include "session/target.h"
+#include "session/ticks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define FIRST_CLASS 1
+
+static struct trail_files *files_of(struct trail_sink *sink)
+{
+	return (struct trail_files *)((char *)sink - offsetof(struct trail_files, sink));
+}
+
+static struct trail_thread *thread_of(struct sink_thread *thread)
+{
+	return (struct trail_thread *)thread;
+}
+
+static int files_begin(struct trail_sink *sink, pid_t pid)
+{
+	struct trail_files *files = files_of(sink);
+	struct target target;
+	struct ticks_point now;
+	char host[256] = "";
+	int err = target_read(&target, pid);
+
+	if (err)
+		return err;
+	gethostname(host, sizeof(host) - 1);
+	ticks_now(STORE_CLOCK_MONOTONIC, &now);
+	files->process = trace_process_add(files->writer,
+					   &(struct trace_process){ .pid = (uint32_t)pid,
+								    .ppid = (uint32_t)target.ppid,
+								    .start_time = target.start_time,
+								    .exe = target.exe,
+								    .hostname = host,
+								    .clock = STORE_CLOCK_MONOTONIC,
+								    .ticks_hz = 1000000000 });
+	if (files->process < 0)
+		return files->process;
+	err = trace_clock_set(files->writer, 1000000000, now.ticks, now.realtime_ns);
+	if (err)
+		return err;
+	return trail_writer_open(&files->trail, files->writer, files->process, (uint32_t)pid,
+				 FIRST_CLASS,
+				 &(struct trail_clock){ now.ticks, 1000000000, now.monotonic_ns,
+							now.monotonic_raw_ns, now.realtime_ns });
+}
+
+static int files_module(struct trail_sink *sink, const struct control_module *module,
+			const char *path)
+{
+	struct trail_files *files = files_of(sink);
+
+	return trace_module_add(files->writer, files->process, module, path);
+}
+
+static int files_thread_begin(struct trail_sink *sink, struct sink_thread **out, pid_t tid,
+			      const char *comm, enum trail_origin origin, uint64_t ticks)
+{
+	struct trail_files *files = files_of(sink);
+	struct trail_thread *thread = calloc(1, sizeof(*thread));
+
+	*out = (struct sink_thread *)thread;
+	if (!thread)
+		return -ENOMEM;
+	return trail_thread_begin(&files->trail, thread, (uint32_t)tid, comm, origin, ticks);
+}
+
+static int files_block(struct trail_sink *sink, struct sink_thread *thread,
+		       const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
+{
+	return trail_thread_block(&files_of(sink)->trail, thread_of(thread), entry, code, ticks);
+}
+
+static int files_event(struct trail_sink *sink, struct sink_thread *thread,
+		       const struct trail_between *between, uint64_t ticks)
+{
+	return trail_thread_event(&files_of(sink)->trail, thread_of(thread), between, ticks);
+}
+
+static int files_thread_end(struct trail_sink *sink, struct sink_thread *thread, uint64_t ticks)
+{
+	int err = 0;
+
+	if (thread && thread_of(thread)->packet.content)
+		err = trail_thread_end(&files_of(sink)->trail, thread_of(thread), ticks);
+	free(thread);
+	return err;
+}
+
+static const struct trail_sink_calls files_calls = {
+	.begin = files_begin,
+	.module = files_module,
+	.thread_begin = files_thread_begin,
+	.block = files_block,
+	.event = files_event,
+	.thread_end = files_thread_end,
+};
+
+void trail_files_init(struct trail_files *files, struct trace_writer *writer)
+{
+	*files = (struct trail_files){ .sink.calls = &files_calls,
+				       .writer = writer,
+				       .process = -1 };
+}
+
+void trail_files_release(struct trail_files *files)
+{
+	trail_writer_release(&files->trail);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* A sink (sink.h) that writes all it is given into a trace. */
+#ifndef SESSION_TRAIL_FILES_H
+#define SESSION_TRAIL_FILES_H
+
+#include "session/trail/sink.h"
+#include "trace/trail/write.h"
+
+struct trail_files {
+	struct trail_sink sink;
+	struct trace_writer *writer;
+	int process; /* the writer's; -1 before begin() */
+	struct trail_writer trail;
+};
+
+/* `writer` is the caller's and must live longer. Release after all threads have ended. */
+void trail_files_init(struct trail_files *files, struct trace_writer *writer);
+void trail_files_release(struct trail_files *files);
+
+#endif

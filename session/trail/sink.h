@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where an origin puts what the threads of a process did: into a trace's files (files.h), or a store in
+ * memory. An origin knows blocks by address and code, and gives no ids.
+ *
+ * One thread at a time uses a sink. Functions return 0 or a negative error. Times are ticks of CLOCK_MONOTONIC.
+ */
+#ifndef SESSION_TRAIL_SINK_H
+#define SESSION_TRAIL_SINK_H
+
+#include "abi/control.h"
+#include "trace/trail/path.h"
+
+#include <sys/types.h>
+
+struct trail_sink;
+struct sink_thread; /* the sink's own */
+
+struct trail_sink_calls {
+	/* The process is there. Once, before all else. */
+	int (*begin)(struct trail_sink *sink, pid_t pid);
+	/* It has code in this module from now on. */
+	int (*module)(struct trail_sink *sink, const struct control_module *module,
+		      const char *path);
+	/* A thread's trail begins; *thread is for the calls below, until thread_end(). */
+	int (*thread_begin)(struct trail_sink *sink, struct sink_thread **thread, pid_t tid,
+			    const char *comm, enum trail_origin origin, uint64_t ticks);
+	/* It ran a block, no later than `ticks`. `code`: the block's bytes, or NULL where they can't be had. */
+	int (*block)(struct trail_sink *sink, struct sink_thread *thread,
+		     const struct trail_entry *entry, const uint8_t *code, uint64_t ticks);
+	int (*event)(struct trail_sink *sink, struct sink_thread *thread,
+		     const struct trail_between *between, uint64_t ticks);
+	/* Nothing more comes of it; releases the thread, also after an error. */
+	int (*thread_end)(struct trail_sink *sink, struct sink_thread *thread, uint64_t ticks);
+};
+
+struct trail_sink {
+	const struct trail_sink_calls *calls;
+};
+
+#endif
