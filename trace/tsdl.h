@@ -38,13 +38,22 @@ void tsdl_clock(struct text *text, uint32_t kind, const struct tsdl_clock *clock
 void tsdl_stream(struct text *text, uint32_t stream_id, uint32_t clock);
 void tsdl_event(struct text *text, uint32_t stream_id, const struct trace_class *class);
 
+/* A module of a process: that it has it, or, with `gone`, has it no more. */
+struct tsdl_module {
+	uint64_t base; /* what is added to addresses as linked */
+	int gone;
+	char *build_id; /* in hex; NULL: it has none */
+	char *path;
+};
+
 /* What metadata says of a process, which is a stream class; its place in the list is its number. */
 struct tsdl_process {
 	int declared; /* its stream class was */
 	uint32_t pid, ppid;
 	uint64_t start_time;
-	uint32_t clock; /* enum store_clock */
-	uint32_t modules;
+	uint32_t clock;		     /* enum store_clock */
+	struct tsdl_module *modules; /* as they came and went */
+	size_t module_count, module_room;
 	char *exe, *build_id; /* the latter in hex; both may be NULL */
 	struct trace_schema *schema;
 };

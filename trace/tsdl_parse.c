@@ -6,6 +6,7 @@
 #include "trace/tsdl.h"
 
 #include "abi/page.h"
+#include "base/array.h"
 #include "trace/tsdl_lex.h"
 
 #include <errno.h>
@@ -61,6 +62,38 @@ static int keep(char **to, const struct lex *lex)
 	return *to ? 0 : -ENOMEM;
 }
 
+/* "at 0xBASE BUILD-ID PATH", or "gone"; "-" for no build id. What is none of these is left out. */
+static int add_module(struct tsdl_process *process, const struct lex *lex)
+{
+	struct tsdl_module module = { 0 };
+	const char *id, *path;
+	char *end;
+
+	if (lex->token != TOKEN_STRING)
+		return BROKEN;
+	module.gone = !strncmp(lex->text, "gone ", 5);
+	if (!module.gone && strncmp(lex->text, "at ", 3) != 0)
+		return 0;
+	id = strchr(lex->text, ' ') + 1;
+	module.base = strtoull(id, &end, 16);
+	path = *end == ' ' ? strchr(end + 1, ' ') : NULL;
+	if (!path)
+		return 0;
+	id = end + 1;
+	if (array_grow(&process->modules, &process->module_room, process->module_count + 1,
+		       sizeof(module)))
+		return -ENOMEM;
+	module.path = strdup(path + 1);
+	if (*id != '-')
+		module.build_id = strndup(id, (size_t)(path - id));
+	if (!module.path || (*id != '-' && !module.build_id)) {
+		free(module.path);
+		return -ENOMEM;
+	}
+	process->modules[process->module_count++] = module;
+	return 0;
+}
+
 static int env_of_process(struct parse *parse, const char *key)
 {
 	struct lex *lex = &parse->lex;
@@ -81,7 +114,7 @@ static int env_of_process(struct parse *parse, const char *key)
 	else if (!strcmp(rest, "_build_id") && lex->token == TOKEN_STRING)
 		return keep(&process->build_id, lex);
 	else if (!strncmp(rest, "_module_", 8))
-		process->modules++;
+		return add_module(process, lex);
 	return 0;
 }
 
@@ -433,6 +466,11 @@ void tsdl_release(struct tsdl *tsdl)
 	for (uint32_t i = 0; i < tsdl->process_count; i++) {
 		free(tsdl->processes[i].exe);
 		free(tsdl->processes[i].build_id);
+		for (size_t j = 0; j < tsdl->processes[i].module_count; j++) {
+			free(tsdl->processes[i].modules[j].build_id);
+			free(tsdl->processes[i].modules[j].path);
+		}
+		free(tsdl->processes[i].modules);
 		trace_schema_free(tsdl->processes[i].schema);
 	}
 	free(tsdl->processes);

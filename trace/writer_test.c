@@ -296,7 +296,8 @@ Test(writer, text_without_manners_is_escaped)
 	cr_assert_eq(trace_reader_open(&reader, dir), 0);
 	cr_assert_str_eq(reader->meta.hostname, rude.hostname);
 	cr_assert_str_eq(reader->meta.processes[0].exe, rude.exe);
-	cr_assert_eq(reader->meta.processes[0].modules, 1);
+	cr_assert_eq(reader->meta.processes[0].module_count, 1);
+	cr_expect_str_eq(reader->meta.processes[0].modules[0].path, "/lib/\"x\n}");
 	class = schema_find(reader->meta.processes[0].schema, 0);
 	cr_assert_eq(class->name_bytes, strlen("\"; }; stream {\\:") + 60000);
 	cr_assert_str_eq(class->file, "/src/\"#:*/.c");
