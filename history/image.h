@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What lies where in a process that a trace tells of: modules, functions, lines of source. The files are
+ * those of this machine, by the paths in the trace, and must be the ones that ran: by build id.
+ *
+ * Where a file is missing or another, its addresses have a module and no more, and the module says why. All
+ * texts are the image's. One thread at a time uses an image.
+ */
+#ifndef HISTORY_IMAGE_H
+#define HISTORY_IMAGE_H
+
+#include "code/file.h"
+#include "code/symbol.h"
+#include "trace/tsdl.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct image;
+
+struct image_module {
+	const char *path;	     /* as the trace has it */
+	const char *name;	     /* the last part of it */
+	const char *build_id;	     /* in hex, as the trace has it; NULL: none */
+	uint64_t base;		     /* what is added to addresses as linked */
+	uint64_t start, end;	     /* what it covers in the process; end 0: not known */
+	struct code_file *file;	     /* NULL: it can't be had */
+	int error;		     /* why: -ENOENT, -WM_E_FILE_REPLACED, or as code_file_open() */
+	int is_asked;		     /* an address in it was asked for */
+	struct code_symbols symbols; /* once asked for */
+};
+
+struct image_place {
+	struct image_module *module; /* NULL: none is known there, as in code made at run time */
+	const char *function;	     /* as written in the source; NULL: not known */
+	uint64_t start; /* the function's first address in the process; 0 where it is not known */
+	uint64_t bytes; /* the function's; 0: not known */
+};
+
+struct image_line {
+	const char *source; /* the path, as debug information has it; NULL: not known */
+	unsigned int line;
+};
+
+struct image_options {
+	const char *root; /* before all paths of the trace; NULL: none */
+};
+
+/*
+ * Read nothing yet: files are opened when an address in them is asked for. The process must live
+ * longer. `options` may be NULL. 0 or -ENOMEM; close with image_close(), which allows NULL.
+ */
+int image_open(struct image **image, const struct tsdl_process *process,
+	       const struct image_options *options);
+void image_close(struct image *image);
+
+/* What lies at an address. Valid until the image is closed; NULL: no memory. Asked again it is cheap. */
+const struct image_place *image_place(struct image *image, uint64_t address);
+
+/* The line that the instruction at an address is of. */
+void image_line(struct image *image, uint64_t address, struct image_line *line);
+
+/* The modules, by start; NULL behind the last. `is_asked` and `error` tell which could not be read though they were wanted. */
+struct image_module *image_module(struct image *image, size_t index);
+
+#endif
