@@ -15,6 +15,7 @@ static const struct command {
 	{ "list", "show the markers of a file or a process", cmd_list },
 	{ "report", "sum up a trace: counts, rates, losses, times of spans", cmd_report },
 	{ "dump", "print a trace's events in order of time", cmd_dump },
+	{ "trail", "show which way threads took, and where they spent it", cmd_trail },
 	{ "bench", "measure what ways of looking into a program cost here", cmd_bench },
 	{ "help", "this list, or the help of one command", cmd_help },
 	{ "version", "the version", cmd_version },

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* waymark trail: what its ways of showing a trail share. Each is a file trail_NAME.c. */
+#ifndef CLI_TRAIL_H
+#define CLI_TRAIL_H
+
+#include "cli/trail_view.h"
+#include "trace/out.h"
+
+#include <stdint.h>
+
+struct trail_options {
+	const char *dir;
+	uint64_t last;	   /* of each thread; UINT64_MAX: all */
+	uint32_t tid, pid; /* 0: all */
+	int json;
+	struct image_options image;
+};
+
+struct trail_show {
+	struct trail_options options;
+	struct trail_view view;
+	struct out *out;
+};
+
+/* Whether a thread's trail is to be shown. */
+int trail_is_wanted(const struct trail_show *show, const struct trail_path *path);
+
+/* Each prints to show->out and returns 0 or a negative error. */
+int trail_branches(struct trail_show *show);
+
+#endif

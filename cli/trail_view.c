@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/trail_view.h"
+
+#include "cli/cli.h"
+#include "cli/damage.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <waymark/error.h>
+
+int trail_view_open(struct trail_view *view, const char *dir, const struct image_options *options)
+{
+	int err;
+
+	*view = (struct trail_view){ .dir = dir };
+	if (options)
+		view->image_options = *options;
+	err = trace_reader_open(&view->reader, dir);
+	if (err)
+		return complain(err, "%s", dir);
+	view->images = calloc(view->reader->meta.process_count + 1, sizeof(*view->images));
+	err = view->images ? trails_read(&view->trails, view->reader) : -ENOMEM;
+	if (err)
+		return complain(err, "%s", dir);
+	if (!view->trails.path_count)
+		return complain(-WM_E_NO_TRAIL, "%s", dir);
+	return CLI_FINE;
+}
+
+struct image *trail_view_image(struct trail_view *view, const struct trail_path *path)
+{
+	uint32_t process = path->stream->process;
+
+	if (!view->images[process] &&
+	    image_open(&view->images[process], &view->reader->meta.processes[process],
+		       &view->image_options))
+		return NULL;
+	return view->images[process];
+}
+
+static void complain_files(struct image *image)
+{
+	struct image_module *module;
+
+	for (size_t i = 0; (module = image_module(image, i)); i++) {
+		if (!module->is_asked || !module->error || module->path[0] != '/')
+			continue;
+		complain_words("waymark: functions of %s have no names: %s", module->path,
+			       wm_error_text(module->error));
+		if (module->build_id)
+			complain_words("\n  its build id is %s", module->build_id);
+		fputc('\n', stderr);
+	}
+}
+
+int trail_view_close(struct trail_view *view, int status)
+{
+	fflush(stdout);
+	for (uint32_t i = 0; view->images && i < view->reader->meta.process_count; i++) {
+		if (view->images[i])
+			complain_files(view->images[i]);
+		image_close(view->images[i]);
+	}
+	free(view->images);
+	if (view->reader && complain_damage(view->reader, view->dir) != CLI_FINE &&
+	    status == CLI_FINE)
+		status = CLI_FAILED;
+	if (view->reader)
+		trails_release(&view->trails, view->reader);
+	trace_reader_close(view->reader);
+	return status;
+}

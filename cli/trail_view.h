@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* A trace's trails, opened for a command to read, and what is to be said of them at its end. */
+#ifndef CLI_TRAIL_VIEW_H
+#define CLI_TRAIL_VIEW_H
+
+#include "history/image.h"
+#include "trace/trail/path.h"
+
+struct trail_view {
+	const char *dir;
+	struct image_options image_options;
+	struct trace_reader *reader;
+	struct trails trails;
+	struct image **images; /* by process; NULL: not asked for yet */
+};
+
+/*
+ * Open the trace in `dir`, which must have a trail. CLI_FINE, or another exit status, all being said.
+ * Close in either case.
+ */
+int trail_view_open(struct trail_view *view, const char *dir, const struct image_options *options);
+
+/*
+ * Say what could not be read: damage, and files without which functions have no names. Returns
+ * `status`, or CLI_FAILED where the trace is damaged.
+ */
+int trail_view_close(struct trail_view *view, int status);
+
+/* What lies where in the process of a path. NULL: no memory. */
+struct image *trail_view_image(struct trail_view *view, const struct trail_path *path);
+
+#endif
