@@ -25,16 +25,18 @@ static const char usage
 	     "  --json        one JSON object a line\n"
 	     "  -h, --help    this\n";
 
-enum option_id { OPT_TID = 256, OPT_PID, OPT_ROOT, OPT_JSON };
+enum option_id { OPT_TID = 256, OPT_PID, OPT_ROOT, OPT_JSON, OPT_WAY };
+
+/* Ways to show a trail, in the order of OPT_WAY and on. */
+static int (*const ways[])(struct trail_show *show) = {
+	trail_branches,
+};
 
 static const struct option table[] = {
-	{ "last", required_argument, NULL, 'n' },
-	{ "tid", required_argument, NULL, OPT_TID },
-	{ "pid", required_argument, NULL, OPT_PID },
-	{ "root", required_argument, NULL, OPT_ROOT },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
+	{ "last", required_argument, NULL, 'n' },    { "tid", required_argument, NULL, OPT_TID },
+	{ "pid", required_argument, NULL, OPT_PID }, { "root", required_argument, NULL, OPT_ROOT },
+	{ "branches", no_argument, NULL, OPT_WAY },  { "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, 'h' },	     { NULL, 0, NULL, 0 },
 };
 
 static int take_number(const char *text, uint64_t max, uint64_t *value)
@@ -66,8 +68,11 @@ static int take_option(struct trail_options *options, int id, const char *text)
 	case OPT_ROOT:
 		options->image.root = text;
 		break;
-	default:
+	case OPT_JSON:
 		options->json = 1;
+		break;
+	default:
+		options->way = (unsigned int)(id - OPT_WAY);
 	}
 	return status;
 }
@@ -117,7 +122,7 @@ int cmd_trail(int argc, char **argv)
 	out_init(&out, STDOUT_FILENO);
 	status = trail_view_open(&show.view, show.options.dir, &show.options.image);
 	if (status == CLI_FINE) {
-		err = trail_branches(&show);
+		err = ways[show.options.way](&show);
 		out_flush(&out);
 		err = err ? err : out.error;
 		if (err)

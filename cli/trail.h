@@ -12,6 +12,7 @@ struct trail_options {
 	const char *dir;
 	uint64_t last;	   /* of each thread; UINT64_MAX: all */
 	uint32_t tid, pid; /* 0: all */
+	unsigned int way; /* of showing it */
 	int json;
 	struct image_options image;
 };
