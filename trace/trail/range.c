@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/trail/range.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t trail_ns(const struct trace_reader *reader, const struct trail_path *path, uint64_t ticks)
+{
+	return reader_ns(reader, stream_clock(reader, path->stream), ticks);
+}
+
+/* Blocks that were written at that very time ran before it; an event was then. */
+static int is_from(const struct trail_part *part, uint64_t ns, uint64_t from_ns)
+{
+	return part->count ? ns > from_ns : ns >= from_ns;
+}
+
+/* The first part that may be as late as a time; or the first event that is later. */
+static size_t part_at(const struct trace_reader *reader, const struct trail_path *path,
+		      uint64_t bound_ns, int is_end)
+{
+	size_t i = 0;
+
+	for (; i < path->count; i++) {
+		const struct trail_part *part = &path->parts[i];
+		uint64_t ns = trail_ns(reader, path, part->ticks);
+
+		if (is_end ? !part->count && ns > bound_ns : is_from(part, ns, bound_ns))
+			break;
+	}
+	return i;
+}
+
+/* Where the bound lies, as a cursor: before what is in, or before what is out. */
+static void bound_seek(struct trail_cursor *cursor, const struct trace_reader *reader,
+		       const struct trail_bound *bound, int is_end)
+{
+	switch (bound->kind) {
+	case TRAIL_BOUND_BLOCK:
+		trail_seek(cursor, bound->value);
+		break;
+	case TRAIL_BOUND_NS:
+		cursor->part = part_at(reader, cursor->path, bound->value, is_end);
+		break;
+	default:
+		if (is_end)
+			trail_seek_end(cursor);
+	}
+}
+
+static uint64_t index_at(const struct trail_path *path, size_t part, uint32_t id)
+{
+	return part < path->count ? path->parts[part].before + id : path->blocks;
+}
+
+void trail_range_init(struct trail_range *range, const struct trace_reader *reader,
+		      const struct trail_path *path, const struct trail_bound *from,
+		      const struct trail_bound *to)
+{
+	struct trail_cursor end = { .path = path };
+
+	*range = (struct trail_range){ .cursor.path = path };
+	bound_seek(&range->cursor, reader, from, 0);
+	bound_seek(&end, reader, to, 1);
+	if (end.part < range->cursor.part ||
+	    (end.part == range->cursor.part && end.id < range->cursor.id))
+		end = range->cursor;
+	range->end_part = end.part;
+	range->end_id = end.id;
+	range->first = index_at(path, range->cursor.part, range->cursor.id);
+	range->end = index_at(path, end.part, end.id);
+}
+
+void trail_range_last(struct trail_range *range, uint64_t blocks)
+{
+	if (range->end - range->first <= blocks)
+		return;
+	range->first = range->end - blocks;
+	if (blocks) {
+		trail_seek(&range->cursor, range->first);
+	} else {
+		range->cursor.part = range->end_part;
+		range->cursor.id = range->end_id;
+	}
+}
+
+int trail_range_next(struct trail_range *range, struct trail_item *item)
+{
+	if (range->cursor.part > range->end_part ||
+	    (range->cursor.part == range->end_part && range->cursor.id >= range->end_id))
+		return 0;
+	return trail_next(&range->cursor, item);
+}
+
+/* ---- events ---- */
+
+struct times {
+	uint64_t *ns;
+	size_t count, room;
+};
+
+static int is_called(const struct trace_class *class, const char *name)
+{
+	size_t bytes = strlen(name);
+
+	return !strncmp(class->name, name, bytes) &&
+	       (!class->name[bytes] || !strcmp(class->name + bytes, ":begin"));
+}
+
+static int has_event(const struct trace_schema *schema, const char *name)
+{
+	for (uint32_t i = 0; schema && i < schema->count; i++)
+		if (is_called(schema->classes[i], name))
+			return 1;
+	return 0;
+}
+
+static int stream_times(struct trace_reader *reader, struct trace_stream *stream, const char *name,
+			struct times *times)
+{
+	const struct trace_schema *schema = stream_schema(reader, stream);
+	uint32_t clock = stream_clock(reader, stream);
+	struct trace_packet packet;
+	uint64_t offset = 0;
+
+	while (stream_packet(reader, stream, &offset, &packet))
+		while (packet.walk.at < packet.walk.end) {
+			const struct trace_class *class;
+			const uint8_t *fields;
+
+			/* what is damaged is said when the trail is read, if it is of one */
+			if (packet_event(&packet, schema, &class, &fields))
+				break;
+			if (!is_called(class, name))
+				continue;
+			if (array_grow(&times->ns, &times->room, times->count + 1,
+				       sizeof(*times->ns)))
+				return -ENOMEM;
+			times->ns[times->count++] = reader_ns(reader, clock, packet.walk.ticks);
+		}
+	return 0;
+}
+
+static int by_time(const void *one, const void *other)
+{
+	uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+
+	return (a > b) - (a < b);
+}
+
+int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth, uint64_t *ns,
+		     uint64_t *count)
+{
+	struct times times = { 0 };
+	int err = 0;
+
+	for (uint32_t i = 0; i < reader->stream_count && !err; i++) {
+		struct trace_stream *stream = &reader->streams[i];
+		int was_mapped = stream->map != NULL;
+
+		if (!has_event(stream_schema(reader, stream), name))
+			continue;
+		err = stream_map(reader, stream);
+		if (!err)
+			err = stream_times(reader, stream, name, &times);
+		if (!was_mapped)
+			stream_unmap(stream);
+	}
+	*count = times.count;
+	if (!err && !times.count)
+		err = -ENOENT;
+	else if (!err && (!nth || nth > times.count))
+		err = -ERANGE;
+	if (!err) {
+		qsort(times.ns, times.count, sizeof(*times.ns), by_time);
+		*ns = times.ns[nth - 1];
+	}
+	free(times.ns);
+	return err;
+}

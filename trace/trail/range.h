@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A stretch of a path: from one bound to another, walked item by item.
+ *
+ * An event has a time of its own; of a block is known only that it is not later than the time of its part
+ * (abi/trail.h). So a stretch between two times never lacks what ran then, but may begin early and end late: it
+ * begins with the first item that may be as late as `from`, and ends before the first event later than `to`.
+ *
+ * Any thread may use a range of its own.
+ */
+#ifndef TRACE_TRAIL_RANGE_H
+#define TRACE_TRAIL_RANGE_H
+
+#include "trace/trail/path.h"
+
+enum trail_bound_kind {
+	TRAIL_BOUND_NONE = 0, /* the path's own end */
+	TRAIL_BOUND_NS,	      /* a time, as reader_ns() has it */
+	TRAIL_BOUND_BLOCK, /* the block of this index: the first that is in, or the first that is out */
+};
+
+/* Zeroed: none. */
+struct trail_bound {
+	enum trail_bound_kind kind;
+	uint64_t value;
+};
+
+struct trail_range {
+	struct trail_cursor cursor; /* before the next item */
+	size_t end_part;
+	uint32_t end_id;
+	uint64_t first, end; /* indexes of the blocks that are in it: end - first of them */
+};
+
+/* The stretch of a path between bounds. Where `to` lies before `from` it is empty. */
+void trail_range_init(struct trail_range *range, const struct trace_reader *reader,
+		      const struct trail_path *path, const struct trail_bound *from,
+		      const struct trail_bound *to);
+
+/* Keep only its last `blocks` blocks, and what stands between and behind them. Before the first item was taken. */
+void trail_range_last(struct trail_range *range, uint64_t blocks);
+
+/* Step over an item: 1 and *item, or 0 at the range's end. */
+int trail_range_next(struct trail_range *range, struct trail_item *item);
+
+/* When an item was, on the wall clock: reader_ns() of its ticks. */
+uint64_t trail_ns(const struct trace_reader *reader, const struct trail_path *path, uint64_t ticks);
+
+/*
+ * The time of the nth event of a name, counted from 1 in order of time, in all threads of the trace. The name is
+ * SUBSYS:EVENT, a span's also without its :begin. 0, -ENOENT where there is no event of that name, -ERANGE where there are only
+ * *count of them; -errno. Streams that are mapped stay so. Not while others read.
+ */
+int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth, uint64_t *ns,
+		     uint64_t *count);
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* Stretches of a path: between times, events, indexes; the last so many. */
+#include "trace/trail/range.h"
+#include "trace/trail/sample_trail.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+
+#define TID 101
+
+/* Blocks of one instruction, each of which leads to the next or to itself. */
+static const struct trail_entry loop = {
+	.start = 0x1000, .target = 0x1000, .bytes = 2, .instructions = 1, .kind = TRAIL_BRANCH
+};
+
+static struct sample_trail sample;
+static struct trace_reader *reader;
+static struct trails trails;
+
+/*
+ * Ten blocks and an event, four times over: part i, of even number, has blocks 5i to 5i + 9 and is as late as the event
+ * that follows, at tick 11, 22, 33, 44 of the trail.
+ */
+static void begin(void)
+{
+	sample_trail_begin(&sample);
+	sample_trail_marker(&sample, (uint64_t[]){ 1015, 1030 }, 2);
+	sample_trail_thread(&sample, TID, "loops");
+	for (int i = 0; i < 4; i++) {
+		for (int j = 0; j < 10; j++)
+			sample_trail_ran(&sample, &loop, "\x74\xfe");
+		sample_trail_event(&sample, TRAIL_DEPART, 0x1000, 0, 0, 0);
+	}
+	sample_trail_thread_end(&sample);
+	sample_trail_close(&sample);
+	cr_assert_eq(trace_reader_open(&reader, sample.folder), 0);
+	cr_assert_eq(trails_read(&trails, reader), 0);
+	cr_assert_eq(trails.path_count, 1);
+	cr_assert_eq(trails.paths[0].count, 8);
+	cr_assert_eq(reader->damages_ever, 0);
+}
+
+static void end(void)
+{
+	trails_release(&trails, reader);
+	trace_reader_close(reader);
+	sample_trail_remove(&sample);
+}
+
+TestSuite(range, .init = begin, .fini = end);
+
+static uint64_t wall(uint64_t ticks)
+{
+	return trail_ns(reader, &trails.paths[0], ticks);
+}
+
+/* A range has blocks [first, end) and so many events; walking it says the same. */
+static void has(struct trail_range *range, uint64_t first, uint64_t last, int events)
+{
+	struct trail_item item;
+	uint64_t next = first;
+	int seen = 0;
+
+	cr_expect_eq(range->first, first, "first %lu, not %lu", range->first, first);
+	cr_expect_eq(range->end, last, "end %lu, not %lu", range->end, last);
+	while (trail_range_next(range, &item)) {
+		if (item.block)
+			cr_expect_eq(item.index, next++);
+		else
+			seen++;
+	}
+	cr_expect_eq(next, last, "walked to %lu, not %lu", next, last);
+	cr_expect_eq(seen, events, "%d events, not %d", seen, events);
+}
+
+static struct trail_range between(enum trail_bound_kind kind, uint64_t from, uint64_t to)
+{
+	struct trail_range range;
+
+	trail_range_init(&range, reader, &trails.paths[0], &(struct trail_bound){ kind, from },
+			 &(struct trail_bound){ kind, to });
+	return range;
+}
+
+Test(range, without_bounds_is_all)
+{
+	struct trail_range range = between(TRAIL_BOUND_NONE, 0, 0);
+
+	has(&range, 0, 40, 4);
+}
+
+Test(range, between_indexes_is_exact)
+{
+	struct trail_range range = between(TRAIL_BOUND_BLOCK, 5, 12);
+
+	has(&range, 5, 12, 1);
+	range = between(TRAIL_BOUND_BLOCK, 10, 10);
+	has(&range, 10, 10, 0);
+	range = between(TRAIL_BOUND_BLOCK, 10, 20);
+	has(&range, 10, 20, 1);
+	range = between(TRAIL_BOUND_BLOCK, 35, 1000);
+	has(&range, 35, 40, 1);
+	range = between(TRAIL_BOUND_BLOCK, 1000, 2000);
+	has(&range, 40, 40, 0);
+}
+
+Test(range, between_times_lacks_nothing_that_ran_then)
+{
+	/* the first blocks may have run as late as the first event, at 1011 */
+	struct trail_range range = between(TRAIL_BOUND_NS, wall(1005), wall(1005));
+
+	has(&range, 0, 10, 0);
+	range = between(TRAIL_BOUND_NS, wall(1012), wall(1012));
+	has(&range, 10, 20, 0);
+	range = between(TRAIL_BOUND_NS, wall(1005), wall(1011));
+	has(&range, 0, 20, 1);
+	range = between(TRAIL_BOUND_NS, 0, UINT64_MAX);
+	has(&range, 0, 40, 4);
+}
+
+Test(range, from_the_time_of_an_event_begins_with_it)
+{
+	struct trail_range range = between(TRAIL_BOUND_NS, wall(1022), wall(1022));
+
+	has(&range, 20, 30, 1);
+}
+
+Test(range, whose_end_is_before_its_begin_is_empty)
+{
+	struct trail_range range = between(TRAIL_BOUND_NS, wall(1040), wall(1005));
+
+	has(&range, 30, 30, 0);
+	range = between(TRAIL_BOUND_BLOCK, 20, 10);
+	has(&range, 20, 20, 0);
+}
+
+Test(range, keeps_its_last_blocks)
+{
+	struct trail_range range = between(TRAIL_BOUND_BLOCK, 5, 32);
+
+	trail_range_last(&range, 4);
+	has(&range, 28, 32, 1);
+	range = between(TRAIL_BOUND_BLOCK, 5, 32);
+	trail_range_last(&range, 1000);
+	has(&range, 5, 32, 3);
+	range = between(TRAIL_BOUND_BLOCK, 5, 32);
+	trail_range_last(&range, 0);
+	has(&range, 32, 32, 0);
+}
+
+Test(range, finds_events_by_name_and_number)
+{
+	uint64_t ns, count;
+
+	cr_assert_eq(trail_event_find(reader, "db:query", 1, &ns, &count), 0);
+	cr_expect_eq(ns, wall(1015));
+	cr_assert_eq(trail_event_find(reader, "db:query", 2, &ns, &count), 0);
+	cr_expect_eq(ns, wall(1030));
+	cr_expect_eq(trail_event_find(reader, "db:query", 3, &ns, &count), -ERANGE);
+	cr_expect_eq(count, 2);
+	cr_expect_eq(trail_event_find(reader, "db:query", 0, &ns, &count), -ERANGE);
+	cr_expect_eq(trail_event_find(reader, "db:quer", 1, &ns, &count), -ENOENT);
+	/* those of the trail itself, whose stream stays mapped */
+	cr_assert_eq(trail_event_find(reader, "trail:depart", 4, &ns, &count), 0);
+	cr_expect_eq(ns, wall(1044));
+	cr_expect_not_null(trails.paths[0].stream->map);
+}
