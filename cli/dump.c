@@ -4,6 +4,7 @@
  */
 #include "cli/cli.h"
 #include "cli/damage.h"
+#include "cli/quantity.h"
 #include "trace/format.h"
 
 #include <errno.h>
@@ -51,23 +52,6 @@ static int read_number(const char *text, uint64_t max, uint64_t *value)
 	return !errno && !*end && *value <= max;
 }
 
-/* Read seconds with up to nine decimals, exactly. 0 when it is none. */
-static int read_seconds(const char *text, uint64_t *ns)
-{
-	uint64_t whole = 0, unit = 1000000000, part = 0;
-	const char *at = text;
-
-	for (; *at >= '0' && *at <= '9' && whole < UINT64_MAX / 100000000000u; at++)
-		whole = whole * 10 + (uint64_t)(*at - '0');
-	if (*at == '.')
-		for (at++; *at >= '0' && *at <= '9'; at++) {
-			unit /= 10;
-			part += (uint64_t)(*at - '0') * unit;
-		}
-	*ns = whole * 1000000000 + part;
-	return at != text && !*at;
-}
-
 enum option_id { OPT_JSON = 256, OPT_EVENT, OPT_LIMIT, OPT_TID, OPT_PID, OPT_FROM, OPT_TO };
 
 static int take_option(struct dump_options *options, int id, const char *text)
@@ -91,10 +75,10 @@ static int take_option(struct dump_options *options, int id, const char *text)
 		*(id == OPT_TID ? &options->tid : &options->pid) = (uint32_t)number;
 		break;
 	case OPT_FROM:
-		fine = read_seconds(text, &options->from_ns);
+		fine = !quantity_seconds_ns(text, &options->from_ns);
 		break;
 	default:
-		fine = read_seconds(text, &options->to_ns);
+		fine = !quantity_seconds_ns(text, &options->to_ns);
 	}
 	return fine ? 0 : complain_usage("dump", "this is no number: %s", text);
 }
@@ -166,22 +150,6 @@ static uint8_t **match_classes(const struct trace_reader *reader, const char *gl
 	return wanted;
 }
 
-static uint64_t begin_ns(const struct trace_reader *reader)
-{
-	uint64_t begin = UINT64_MAX;
-
-	for (uint32_t i = 0; i < reader->stream_count; i++) {
-		const struct trace_stream *stream = &reader->streams[i];
-		uint64_t ns;
-
-		if (!stream->packets)
-			continue;
-		ns = reader_ns(reader, stream_clock(reader, stream), stream->begin_ticks);
-		begin = ns < begin ? ns : begin;
-	}
-	return begin;
-}
-
 static int dump_events(const struct dump_options *options, struct merge *merge,
 		       const struct trace_reader *reader, uint64_t to_ns)
 {
@@ -228,7 +196,7 @@ int cmd_dump(int argc, char **argv)
 	err = trace_reader_open(&reader, options.dir);
 	if (err)
 		return complain(err, "%s", options.dir);
-	begin = begin_ns(reader);
+	begin = reader_begin_ns(reader);
 	to_ns = options.to_ns > UINT64_MAX - begin ? UINT64_MAX : begin + options.to_ns;
 	err = merge_open(&merge, reader, options.from_ns ? begin + options.from_ns : 0,
 			 stream_wanted, &options);

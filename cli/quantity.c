@@ -62,6 +62,22 @@ int quantity_time_ns(const char *text, uint64_t *ns)
 	return parse(text, units, sizeof(units) / sizeof(units[0]), ns);
 }
 
+int quantity_seconds_ns(const char *text, uint64_t *ns)
+{
+	uint64_t whole = 0, unit = 1000000000, part = 0;
+	const char *at = text;
+
+	for (; *at >= '0' && *at <= '9' && whole < UINT64_MAX / 100000000000u; at++)
+		whole = whole * 10 + (uint64_t)(*at - '0');
+	if (*at == '.')
+		for (at++; *at >= '0' && *at <= '9'; at++) {
+			unit /= 10;
+			part += (uint64_t)(*at - '0') * unit;
+		}
+	*ns = whole * 1000000000 + part;
+	return strpbrk(text, "0123456789") && !*at ? 0 : -EINVAL;
+}
+
 char *quantity_show_bytes(uint64_t bytes, char *text, size_t room)
 {
 	static const char *const units[] = { "B", "kB", "MB", "GB", "TB" };

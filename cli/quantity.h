@@ -12,6 +12,9 @@ int quantity_bytes(const char *text, uint64_t *bytes);
 /* "500ms", "10s", "2m", "1h", or seconds. 0, or -EINVAL, -ERANGE. Zero is no time. */
 int quantity_time_ns(const char *text, uint64_t *ns);
 
+/* Seconds with up to nine decimals, exactly; what is behind them is cut. 0, or -EINVAL. */
+int quantity_seconds_ns(const char *text, uint64_t *ns);
+
 /* As "45.6 MB", decimal units; into text[]. Returns text. */
 char *quantity_show_bytes(uint64_t bytes, char *text, size_t room);
 

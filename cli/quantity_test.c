@@ -30,6 +30,21 @@ Test(quantity, times_are_read_with_their_units)
 	cr_assert_eq(ns, UINT64_C(120000000000));
 }
 
+Test(quantity, seconds_are_read_exactly)
+{
+	static const char *const bad[] = { "", ".", "-1", "1s", "1.5.5", "one", "0x1", "1e3" };
+	uint64_t ns;
+
+	cr_assert_eq(quantity_seconds_ns("1.000000001", &ns), 0);
+	cr_expect_eq(ns, 1000000001);
+	cr_assert_eq(quantity_seconds_ns(".5", &ns), 0);
+	cr_expect_eq(ns, 500000000);
+	cr_assert_eq(quantity_seconds_ns("0", &ns), 0);
+	cr_expect_eq(ns, 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_expect_lt(quantity_seconds_ns(bad[i], &ns), 0, "%s", bad[i]);
+}
+
 Test(quantity, nonsense_is_refused)
 {
 	static const char *const texts[] = { "",   "M",	   "12Q", "-5",	   "+5",

@@ -20,12 +20,12 @@ static const char usage
 	     "\n"
 	     "  -n, --last N  only the last N branches of each thread (default 32; 0: all)\n"
 	     "  --tid T       only this thread\n"
-	     "  --pid P       only this process\n"
+	     "  --pid P       only this process\n" TRAIL_BOUNDS_HELP
 	     "  --root DIR    find the program's files below DIR, as they were on another machine\n"
 	     "  --json        one JSON object a line\n"
 	     "  -h, --help    this\n";
 
-enum option_id { OPT_TID = 256, OPT_PID, OPT_ROOT, OPT_JSON, OPT_WAY };
+enum option_id { OPT_TID = 256, OPT_PID, OPT_FROM, OPT_TO, OPT_ROOT, OPT_JSON, OPT_WAY };
 
 /* Ways to show a trail, in the order of OPT_WAY and on. */
 static int (*const ways[])(struct trail_show *show) = {
@@ -33,10 +33,16 @@ static int (*const ways[])(struct trail_show *show) = {
 };
 
 static const struct option table[] = {
-	{ "last", required_argument, NULL, 'n' },    { "tid", required_argument, NULL, OPT_TID },
-	{ "pid", required_argument, NULL, OPT_PID }, { "root", required_argument, NULL, OPT_ROOT },
-	{ "branches", no_argument, NULL, OPT_WAY },  { "json", no_argument, NULL, OPT_JSON },
-	{ "help", no_argument, NULL, 'h' },	     { NULL, 0, NULL, 0 },
+	{ "last", required_argument, NULL, 'n' },
+	{ "tid", required_argument, NULL, OPT_TID },
+	{ "pid", required_argument, NULL, OPT_PID },
+	{ "root", required_argument, NULL, OPT_ROOT },
+	{ "from", required_argument, NULL, OPT_FROM },
+	{ "to", required_argument, NULL, OPT_TO },
+	{ "branches", no_argument, NULL, OPT_WAY },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
 };
 
 static int take_number(const char *text, uint64_t max, uint64_t *value)
@@ -64,6 +70,10 @@ static int take_option(struct trail_options *options, int id, const char *text)
 	case OPT_PID:
 		status = take_number(text, UINT32_MAX, &number);
 		*(id == OPT_TID ? &options->tid : &options->pid) = (uint32_t)number;
+		break;
+	case OPT_FROM:
+	case OPT_TO:
+		status = trail_bounds_take(&options->bounds, "trail", id == OPT_TO, text);
 		break;
 	case OPT_ROOT:
 		options->image.root = text;
@@ -111,6 +121,12 @@ int trail_is_wanted(const struct trail_show *show, const struct trail_path *path
 	       (!show->options.pid || path->stream->pid == show->options.pid);
 }
 
+void trail_range_wanted(const struct trail_show *show, const struct trail_path *path,
+			struct trail_range *range)
+{
+	trail_bounds_range(&show->options.bounds, &show->view, path, range);
+}
+
 int cmd_trail(int argc, char **argv)
 {
 	static struct out out;
@@ -121,6 +137,8 @@ int cmd_trail(int argc, char **argv)
 		return status;
 	out_init(&out, STDOUT_FILENO);
 	status = trail_view_open(&show.view, show.options.dir, &show.options.image);
+	if (status == CLI_FINE)
+		status = trail_bounds_find(&show.options.bounds, "trail", &show.view);
 	if (status == CLI_FINE) {
 		err = ways[show.options.way](&show);
 		out_flush(&out);

@@ -3,6 +3,7 @@
 #ifndef CLI_TRAIL_H
 #define CLI_TRAIL_H
 
+#include "cli/trail_bounds.h"
 #include "cli/trail_view.h"
 #include "trace/out.h"
 
@@ -12,8 +13,9 @@ struct trail_options {
 	const char *dir;
 	uint64_t last;	   /* of each thread; UINT64_MAX: all */
 	uint32_t tid, pid; /* 0: all */
-	unsigned int way; /* of showing it */
+	unsigned int way;  /* of showing it */
 	int json;
+	struct trail_bounds bounds;
 	struct image_options image;
 };
 
@@ -25,6 +27,10 @@ struct trail_show {
 
 /* Whether a thread's trail is to be shown. */
 int trail_is_wanted(const struct trail_show *show, const struct trail_path *path);
+
+/* The stretch of a thread's trail that is to be shown: from --from to --to. */
+void trail_range_wanted(const struct trail_show *show, const struct trail_path *path,
+			struct trail_range *range);
 
 /* Each prints to show->out and returns 0 or a negative error. */
 int trail_branches(struct trail_show *show);

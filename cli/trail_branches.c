@@ -56,7 +56,7 @@ int trail_branches(struct trail_show *show)
 {
 	for (size_t i = 0; i < show->view.trails.path_count; i++) {
 		const struct trail_path *path = &show->view.trails.paths[i];
-		struct trail_cursor cursor = { .path = path };
+		struct trail_range range;
 		struct trail_item item;
 		struct image *image;
 
@@ -65,9 +65,9 @@ int trail_branches(struct trail_show *show)
 		image = trail_view_image(&show->view, path);
 		if (!image)
 			return -ENOMEM;
-		if (path->blocks > show->options.last)
-			trail_seek(&cursor, path->blocks - show->options.last);
-		while (trail_next(&cursor, &item) && !show->out->error)
+		trail_range_wanted(show, path, &range);
+		trail_range_last(&range, show->options.last);
+		while (trail_range_next(&range, &item) && !show->out->error)
 			put_item(show->out, image, &item);
 	}
 	return 0;

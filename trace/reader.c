@@ -291,6 +291,22 @@ void trace_reader_close(struct trace_reader *reader)
 	free(reader);
 }
 
+uint64_t reader_begin_ns(const struct trace_reader *reader)
+{
+	uint64_t begin = UINT64_MAX;
+
+	for (uint32_t i = 0; i < reader->stream_count; i++) {
+		const struct trace_stream *stream = &reader->streams[i];
+		uint64_t ns;
+
+		if (!stream->packets)
+			continue;
+		ns = reader_ns(reader, stream_clock(reader, stream), stream->begin_ticks);
+		begin = ns < begin ? ns : begin;
+	}
+	return begin;
+}
+
 int stream_map(struct trace_reader *reader, struct trace_stream *stream)
 {
 	struct stat about;

@@ -87,6 +87,9 @@ int stream_packet(const struct trace_reader *reader, const struct trace_stream *
 const char *packet_event(struct trace_packet *packet, const struct trace_schema *schema,
 			 const struct trace_class **class, const uint8_t **fields);
 
+/* The wall clock when the first packet of all began; UINT64_MAX where there is none. */
+uint64_t reader_begin_ns(const struct trace_reader *reader);
+
 /* Put damage down. `what` is static. */
 void reader_damage(struct trace_reader *reader, const char *file, uint64_t offset, uint64_t bytes,
 		   const char *what);

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/trail_bounds.h"
+
+#include "cli/cli.h"
+#include "cli/quantity.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+#define BLOCK_WORD "block:"
+#define NAME_BYTES 256
+#define NAMES_MAX 10000 /* that are looked through for near ones */
+
+static int number_of(const char *text, uint64_t *number)
+{
+	char *end;
+
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	return *text >= '0' && *text <= '9' && !errno && !*end ? 0 : -EINVAL;
+}
+
+/* Take marker:SUBSYS:EVENT#N apart. 0, or -EINVAL where it is no such thing. */
+static int event_of(const char *text, char name[NAME_BYTES], uint64_t *nth)
+{
+	static const char *const words[] = { "marker:", "event:" };
+	const char *number = strchr(text, '#'), *from = NULL;
+	size_t bytes;
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strncmp(text, words[i], strlen(words[i])))
+			from = text + strlen(words[i]);
+	if (!from)
+		return -EINVAL;
+	bytes = number ? (size_t)(number - from) : strlen(from);
+	if (bytes >= NAME_BYTES || !memchr(from, ':', bytes))
+		return -EINVAL;
+	memcpy(name, from, bytes);
+	name[bytes] = '\0';
+	*nth = 1;
+	return !number ? 0 : number_of(number + 1, nth) || !*nth ? -EINVAL : 0;
+}
+
+int trail_bounds_take(struct trail_bounds *bounds, const char *command, int is_to, const char *text)
+{
+	struct trail_bound *bound = is_to ? &bounds->to : &bounds->from;
+	char name[NAME_BYTES];
+	uint64_t nth;
+
+	*(is_to ? &bounds->to_text : &bounds->from_text) = text;
+	if (!strncmp(text, BLOCK_WORD, strlen(BLOCK_WORD)) &&
+	    !number_of(text + strlen(BLOCK_WORD), &bound->value))
+		bound->kind = TRAIL_BOUND_BLOCK;
+	else if (!quantity_seconds_ns(text, &bound->value) || !event_of(text, name, &nth))
+		bound->kind = TRAIL_BOUND_NS;
+	else
+		return complain_usage(command,
+				      "--%s is seconds, marker:SUBSYS:EVENT, event:SUBSYS:EVENT "
+				      "with or without #N, or block:N, and not: %s",
+				      is_to ? "to" : "from", text);
+	return CLI_FINE;
+}
+
+/* There is no event of that name: which are there? */
+static int complain_event(const struct trail_view *view, const char *name)
+{
+	const struct tsdl *meta = &view->reader->meta;
+	const char **all = calloc(NAMES_MAX, sizeof(*all));
+	size_t count = 0;
+	int status;
+
+	for (uint32_t i = 0; all && i < meta->process_count; i++) {
+		const struct trace_schema *schema = meta->processes[i].schema;
+
+		for (uint32_t j = 0; schema && j < schema->count && count < NAMES_MAX; j++)
+			all[count++] = schema->classes[j]->name;
+	}
+	status = complain_near(-WM_E_NO_EVENT, name, all, count);
+	free(all);
+	return status;
+}
+
+static int find(struct trail_bound *bound, const char *text, struct trail_view *view)
+{
+	uint64_t begin = reader_begin_ns(view->reader), ns, count, nth;
+	char name[NAME_BYTES];
+	int err;
+
+	if (bound->kind != TRAIL_BOUND_NS)
+		return CLI_FINE;
+	if (event_of(text, name, &nth)) {
+		bound->value = bound->value > UINT64_MAX - begin ? UINT64_MAX
+								 : begin + bound->value;
+		return CLI_FINE;
+	}
+	err = trail_event_find(view->reader, name, nth, &ns, &count);
+	if (err == -ENOENT)
+		return complain_event(view, name);
+	if (err == -ERANGE)
+		return complain(-WM_E_NO_EVENT, "%s; there are %llu of %s", text,
+				(unsigned long long)count, name);
+	if (err)
+		return complain(err, "%s", view->dir);
+	bound->value = ns;
+	return CLI_FINE;
+}
+
+int trail_bounds_find(struct trail_bounds *bounds, const char *command, struct trail_view *view)
+{
+	int status = find(&bounds->from, bounds->from_text, view);
+
+	if (status == CLI_FINE)
+		status = find(&bounds->to, bounds->to_text, view);
+	if (status == CLI_FINE && bounds->from.kind && bounds->from.kind == bounds->to.kind &&
+	    bounds->from.value > bounds->to.value)
+		status = complain_usage(command, "--from %s lies after --to %s", bounds->from_text,
+					bounds->to_text);
+	return status;
+}
+
+void trail_bounds_range(const struct trail_bounds *bounds, const struct trail_view *view,
+			const struct trail_path *path, struct trail_range *range)
+{
+	trail_range_init(range, view->reader, path, &bounds->from, &bounds->to);
+}

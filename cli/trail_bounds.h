@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* --from and --to of commands that read trails: words made bounds. */
+#ifndef CLI_TRAIL_BOUNDS_H
+#define CLI_TRAIL_BOUNDS_H
+
+#include "cli/trail_view.h"
+#include "trace/trail/range.h"
+
+/* What the help of each command says of them. */
+#define TRAIL_BOUNDS_HELP                                                                              \
+	"  --from WHEN   from there on: seconds since the trace's begin; marker:SUBSYS:EVENT or\n"     \
+	"                event:SUBSYS:EVENT, with #N the Nth of it; block:N, counted in each thread\n" \
+	"  --to WHEN     up to there\n"
+
+struct trail_bounds {
+	const char *from_text, *to_text; /* as given; NULL: not */
+	struct trail_bound from, to;
+};
+
+/*
+ * Take a text as --from, or as --to: CLI_FINE, or CLI_USAGE, all being said. `command` is the command's name.
+ */
+int trail_bounds_take(struct trail_bounds *bounds, const char *command, int is_to,
+		      const char *text);
+
+/* Find in the trace what they name: CLI_FINE, or another exit status, all being said. */
+int trail_bounds_find(struct trail_bounds *bounds, const char *command, struct trail_view *view);
+
+/* The stretch of a path that lies between them. */
+void trail_bounds_range(const struct trail_bounds *bounds, const struct trail_view *view,
+			const struct trail_path *path, struct trail_range *range);
+
+#endif
