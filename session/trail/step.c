@@ -282,7 +282,8 @@ static void on_exit_of(struct step *step, struct step_thread *thread,
 		step_ran(step, thread, regs->rip);
 	step_failed(step, modules_note(&step->modules, step->pid));
 	if (WIFSIGNALED((int)status))
-		step_event(step, thread, TRAIL_END, 0, TRAIL_KILLED,
+		step_event(step, thread, TRAIL_END,
+			   thread->is_begun && !thread->is_over ? thread->at : 0, TRAIL_KILLED,
 			   (uint64_t)WTERMSIG((int)status));
 	else
 		step_event(step, thread, TRAIL_END, 0, TRAIL_EXITED,

@@ -198,6 +198,8 @@ Test(step, ends_at_the_instruction_that_faults)
 	cr_expect_eq(last->event, TRAIL_END);
 	cr_expect_eq(last->values[0], TRAIL_KILLED);
 	cr_expect_eq(last->values[1], SIGSEGV);
+	cr_expect_eq(last->at, address_of("fault"));
+	cr_expect_null(trails.paths[0].damage);
 	trail_seek_end(&cursor);
 	while (trail_previous(&cursor, &item) && !item.block)
 		;
