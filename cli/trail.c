@@ -11,25 +11,38 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <waymark/error.h>
 
 #define LAST_DEFAULT 32
+#define THREADS_SHOWN 20
 
-static const char usage
-	[] = "Usage: waymark trail [OPTION]... DIR\n"
-	     "Show which way the threads of the trace in DIR took.\n"
-	     "\n"
-	     "  -n, --last N  only the last N branches of each thread (default 32; 0: all)\n"
-	     "  --tid T       only this thread\n"
-	     "  --pid P       only this process\n" TRAIL_BOUNDS_HELP
-	     "  --root DIR    find the program's files below DIR, as they were on another machine\n"
-	     "  --json        one JSON object a line\n"
-	     "  -h, --help    this\n";
+static const char usage[] =
+	"Usage: waymark trail [OPTION]... DIR\n"
+	"Show which way the threads of the trace in DIR took.\n"
+	"\n"
+	"  --branches    the branches that each thread took, and what came between (the default)\n"
+	"  --instructions each instruction that ran\n"
+	"  --blocks      each different block of code: how often it ran, what ran next\n"
+	"\n"
+	"  -n, --last N  only the last N branches or instructions of each thread, the N blocks\n"
+	"                that ran most (default 32; 0: all)\n"
+	"  --tid T       only this thread\n"
+	"  --pid P       only this process\n" TRAIL_BOUNDS_HELP
+	"  --root DIR    find the program's files below DIR, as they were on another machine\n"
+	"  -v, --verbose addresses too; with --blocks, their code\n"
+	"  --intel       instructions in Intel's syntax\n"
+	"  --json        one JSON object a line\n"
+	"  -h, --help    this\n";
 
-enum option_id { OPT_TID = 256, OPT_PID, OPT_FROM, OPT_TO, OPT_ROOT, OPT_JSON, OPT_WAY };
+enum option_id { OPT_TID = 256, OPT_PID, OPT_FROM, OPT_TO, OPT_ROOT, OPT_JSON, OPT_INTEL, OPT_WAY };
 
-/* Ways to show a trail, in the order of OPT_WAY and on. */
+/* Ways to show a trail. */
+enum way { WAY_BRANCHES, WAY_INSTRUCTIONS, WAY_BLOCKS };
+
 static int (*const ways[])(struct trail_show *show) = {
-	trail_branches,
+	[WAY_BRANCHES] = trail_branches,
+	[WAY_INSTRUCTIONS] = trail_instructions,
+	[WAY_BLOCKS] = trail_blocks,
 };
 
 static const struct option table[] = {
@@ -39,7 +52,11 @@ static const struct option table[] = {
 	{ "root", required_argument, NULL, OPT_ROOT },
 	{ "from", required_argument, NULL, OPT_FROM },
 	{ "to", required_argument, NULL, OPT_TO },
-	{ "branches", no_argument, NULL, OPT_WAY },
+	{ "branches", no_argument, NULL, OPT_WAY + WAY_BRANCHES },
+	{ "instructions", no_argument, NULL, OPT_WAY + WAY_INSTRUCTIONS },
+	{ "blocks", no_argument, NULL, OPT_WAY + WAY_BLOCKS },
+	{ "intel", no_argument, NULL, OPT_INTEL },
+	{ "verbose", no_argument, NULL, 'v' },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -78,6 +95,12 @@ static int take_option(struct trail_options *options, int id, const char *text)
 	case OPT_ROOT:
 		options->image.root = text;
 		break;
+	case 'v':
+		options->is_verbose = 1;
+		break;
+	case OPT_INTEL:
+		options->is_intel = 1;
+		break;
 	case OPT_JSON:
 		options->json = 1;
 		break;
@@ -95,7 +118,7 @@ static int read_options(struct trail_options *options, int argc, char **argv)
 	*options = (struct trail_options){ .last = LAST_DEFAULT };
 	opterr = 0;
 	optind = 0;
-	while ((id = getopt_long(argc, argv, "n:h", table, NULL)) != -1) {
+	while ((id = getopt_long(argc, argv, "n:vh", table, NULL)) != -1) {
 		if (id == 'h') {
 			fputs(usage, stdout);
 			return CLI_FINE;
@@ -127,6 +150,50 @@ void trail_range_wanted(const struct trail_show *show, const struct trail_path *
 	trail_bounds_range(&show->options.bounds, &show->view, path, range);
 }
 
+/* No thread is wanted of those that there are: which are there? */
+static int complain_threads(const struct trail_show *show)
+{
+	const struct trails *trails = &show->view.trails;
+	size_t shown = trails->path_count < THREADS_SHOWN ? trails->path_count : THREADS_SHOWN;
+	int status;
+
+	if (show->options.tid && show->options.pid)
+		status = complain(-WM_E_NO_THREAD, "--tid %u --pid %u", show->options.tid,
+				  show->options.pid);
+	else
+		status = complain(-WM_E_NO_THREAD, show->options.tid ? "--tid %u" : "--pid %u",
+				  show->options.tid ? show->options.tid : show->options.pid);
+	for (size_t i = 0; i < shown; i++) {
+		const struct trace_stream *stream = trails->paths[i].stream;
+
+		complain_words(i ? ", %s (--tid %u, --pid %u)"
+				 : "  it has those of %s (--tid %u, --pid %u)",
+			       stream->comm, stream->tid, stream->pid);
+	}
+	if (trails->path_count > shown)
+		fprintf(stderr, " and %zu more", trails->path_count - shown);
+	fputc('\n', stderr);
+	return status;
+}
+
+/* Before anything is shown. An exit status. */
+static int prepare(struct trail_show *show)
+{
+	const struct trails *trails = &show->view.trails;
+	int err, status = trail_bounds_find(&show->options.bounds, "trail", &show->view);
+	size_t wanted = 0;
+
+	if (status != CLI_FINE)
+		return status;
+	for (size_t i = 0; i < trails->path_count; i++)
+		wanted += (size_t)trail_is_wanted(show, &trails->paths[i]);
+	if (!wanted)
+		return complain_threads(show);
+	err = instruction_format_open(&show->format,
+				      show->options.is_intel ? INSTRUCTION_INTEL : INSTRUCTION_ATT);
+	return err ? complain(err, "%s", show->options.dir) : CLI_FINE;
+}
+
 int cmd_trail(int argc, char **argv)
 {
 	static struct out out;
@@ -138,13 +205,14 @@ int cmd_trail(int argc, char **argv)
 	out_init(&out, STDOUT_FILENO);
 	status = trail_view_open(&show.view, show.options.dir, &show.options.image);
 	if (status == CLI_FINE)
-		status = trail_bounds_find(&show.options.bounds, "trail", &show.view);
+		status = prepare(&show);
 	if (status == CLI_FINE) {
 		err = ways[show.options.way](&show);
 		out_flush(&out);
 		err = err ? err : out.error;
-		if (err)
+		if (err && err != -EPIPE) /* whoever reads has enough */
 			status = complain(err, "%s", show.options.dir);
 	}
+	instruction_format_close(show.format);
 	return trail_view_close(&show.view, status);
 }

@@ -5,6 +5,7 @@
 
 #include "cli/trail_bounds.h"
 #include "cli/trail_view.h"
+#include "history/instruction.h"
 #include "trace/out.h"
 
 #include <stdint.h>
@@ -15,6 +16,7 @@ struct trail_options {
 	uint32_t tid, pid; /* 0: all */
 	unsigned int way;  /* of showing it */
 	int json;
+	int is_verbose, is_intel;
 	struct trail_bounds bounds;
 	struct image_options image;
 };
@@ -23,6 +25,7 @@ struct trail_show {
 	struct trail_options options;
 	struct trail_view view;
 	struct out *out;
+	struct instruction_format *format;
 };
 
 /* Whether a thread's trail is to be shown. */
@@ -34,5 +37,7 @@ void trail_range_wanted(const struct trail_show *show, const struct trail_path *
 
 /* Each prints to show->out and returns 0 or a negative error. */
 int trail_branches(struct trail_show *show);
+int trail_instructions(struct trail_show *show);
+int trail_blocks(struct trail_show *show);
 
 #endif

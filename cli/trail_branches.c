@@ -1,74 +1,171 @@
 /* SPDX-License-Identifier: MIT */
-/* The branches of each thread, oldest first: where from, where to, and what came between. */
+/* The branches that each thread took, oldest first: where from, where to, and what came between. */
 #include "cli/trail.h"
-
-#include "trace/trail/event.h"
+#include "cli/trail_event.h"
+#include "cli/trail_words.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-static void put_place(struct out *out, struct image *image, uint64_t address)
-{
-	const struct image_place *place = image_place(image, address);
-	struct image_line line;
+#define INSN_WIDTH 6
 
-	out_hex(out, address);
-	out_char(out, ' ');
-	if (place && place->function) {
-		out_escaped(out, place->function, strlen(place->function));
-		out_char(out, '+');
-		out_hex(out, address - place->start);
-	} else if (place && place->module) {
-		out_escaped(out, place->module->name, strlen(place->module->name));
-		out_char(out, '+');
-		out_hex(out, address - place->module->base);
-	} else {
-		out_literal(out, "[unknown]");
+/* A branch, as the item behind its block tells. */
+struct branch {
+	uint64_t from, to;
+	int is_known; /* `to` is */
+};
+
+/* Where a block led, by the item behind it (NULL: none). */
+static void to_of(struct branch *branch, const struct trail_block *block,
+		  const struct trail_item *next)
+{
+	branch->is_known = 1;
+	if (next && next->block) {
+		branch->to = next->block->start;
+		return;
 	}
-	image_line(image, address, &line);
-	if (line.source) {
-		out_literal(out, " (");
-		out_escaped(out, line.source, strlen(line.source));
-		out_char(out, ':');
-		out_u64(out, line.line);
-		out_char(out, ')');
-	}
+	if (next)
+		switch ((enum trail_event)next->between->event) {
+		case TRAIL_ARRIVE:
+		case TRAIL_LOST:
+		case TRAIL_GAP:
+		case TRAIL_EXEC: /* they say where it goes on, not where it was */
+			break;
+		default:
+			branch->to = next->between->at;
+		}
+	if (!branch->to && (block->kind == TRAIL_JUMP || block->kind == TRAIL_CALL))
+		branch->to = block->target;
+	branch->is_known = branch->to != 0;
 }
 
-static void put_item(struct out *out, struct image *image, const struct trail_item *item)
+/* Whether the block ended in a branch that was taken, and in which. */
+static int branch_of(struct branch *branch, const struct trail_item *item,
+		     const struct trail_item *next)
 {
-	if (item->block) {
-		put_place(out, image, item->block->start);
-		out_literal(out, " .. ");
-		out_hex(out, item->block->start + item->block->last);
-	} else {
-		const char *name = trail_shapes[item->between->event].name;
+	const struct trail_block *block = item->block;
 
-		out_literal(out, "-- ");
-		out_text(out, name, strlen(name));
+	if (!block || item->ran < block->instructions || block->kind == TRAIL_FALL ||
+	    block->kind == TRAIL_SYSCALL || block->kind == TRAIL_STOP)
+		return 0;
+	*branch = (struct branch){ .from = block->start + block->last };
+	to_of(branch, block, next);
+	return block->kind != TRAIL_BRANCH || !branch->is_known ||
+	       branch->to != block->start + block->bytes;
+}
+
+/* The item behind the cursor, if there is one: also where the range ends before it. */
+static const struct trail_item *peek(struct trail_cursor cursor, struct trail_item *item)
+{
+	return trail_next(&cursor, item) ? item : NULL;
+}
+
+/* Leave the last so many branches of a range. */
+static void keep_last(struct trail_range *range, uint64_t last)
+{
+	struct trail_cursor cursor = range->cursor;
+	struct trail_item item, behind;
+	const struct trail_item *next;
+	struct branch branch;
+
+	if (range->end - range->first <= last)
+		return;
+	cursor.part = range->end_part;
+	cursor.id = range->end_id;
+	next = peek(cursor, &behind);
+	while ((cursor.part > range->cursor.part || cursor.id > range->cursor.id) &&
+	       trail_previous(&cursor, &item)) {
+		if (branch_of(&branch, &item, next) && !last--) {
+			(void)trail_next(&cursor, &item); /* that one is not wanted */
+			break;
+		}
+		behind = item;
+		next = &behind;
 	}
+	range->cursor = cursor;
+}
+
+/* What the branch is called; of one that leads anywhere, also by what. */
+static void insn_of(struct trail_show *show, struct image *image, const struct trail_item *item,
+		    char text[INSTRUCTION_TEXT_BYTES])
+{
+	const struct trail_block *block = item->block;
+	uint8_t room[TRAIL_BLOCK_BYTES_MAX];
+	const uint8_t *code = words_code(image, item->table, block, room);
+
+	snprintf(text, INSTRUCTION_TEXT_BYTES, "?");
+	if (!code)
+		return;
+	(void)instruction_text(show->format, image, block->start + block->last, code + block->last,
+			       (size_t)block->bytes - block->last, text);
+	if (block->kind == TRAIL_JUMP || block->kind == TRAIL_BRANCH || block->kind == TRAIL_CALL)
+		instruction_mnemonic(text);
+}
+
+static void put_text(struct trail_show *show, struct image *image, const struct trail_item *item,
+		     const struct branch *branch)
+{
+	char text[INSTRUCTION_TEXT_BYTES];
+	struct out *out = show->out;
+
+	words_number(out, item->index, TRAIL_LEFT_WIDTH);
+	out_literal(out, "  ");
+	words_place_padded(out, image, branch->from, show->options.is_verbose);
+	insn_of(show, image, item, text);
+	words_padded(out, text, INSN_WIDTH);
+	out_literal(out, " -> ");
+	if (branch->is_known)
+		words_place(out, image, branch->to, show->options.is_verbose);
+	else
+		out_char(out, '?');
 	out_char(out, '\n');
+}
+
+static void put_json(struct trail_show *show, const struct trail_path *path, struct image *image,
+		     const struct trail_item *item, const struct branch *branch)
+{
+	struct json json = { .out = show->out };
+	char text[INSTRUCTION_TEXT_BYTES];
+
+	json_open(&json, NULL, '{');
+	json_string(&json, "type", "branch");
+	words_json_thread(&json, path);
+	json_number(&json, "block", item->index);
+	json_string(&json, "kind", words_kind(item->block->kind));
+	words_json_place(&json, "from", image, branch->from);
+	insn_of(show, image, item, text);
+	json_words(&json, "instruction", text[0] == '?' ? NULL : text);
+	if (branch->is_known)
+		words_json_place(&json, "to", image, branch->to);
+	else
+		json_null(&json, "to");
+	json_close(&json, '}');
+	out_char(show->out, '\n');
+}
+
+static void put_path(struct trail_show *show, const struct trail_path *path, struct image *image)
+{
+	struct trail_item item, next;
+	struct trail_range range;
+	struct branch branch;
+
+	trail_range_wanted(show, path, &range);
+	if (show->options.last != UINT64_MAX)
+		keep_last(&range, show->options.last);
+	while (!show->out->error && trail_range_next(&range, &item)) {
+		if (item.between)
+			trail_put_event(show, path, image, &item);
+		else if (branch_of(&branch, &item, peek(range.cursor, &next))) {
+			if (show->options.json)
+				put_json(show, path, image, &item, &branch);
+			else
+				put_text(show, image, &item, &branch);
+		}
+	}
 }
 
 int trail_branches(struct trail_show *show)
 {
-	for (size_t i = 0; i < show->view.trails.path_count; i++) {
-		const struct trail_path *path = &show->view.trails.paths[i];
-		struct trail_range range;
-		struct trail_item item;
-		struct image *image;
-
-		if (!trail_is_wanted(show, path))
-			continue;
-		image = trail_view_image(&show->view, path);
-		if (!image)
-			return -ENOMEM;
-		trail_range_wanted(show, path, &range);
-		trail_range_last(&range, show->options.last);
-		while (trail_range_next(&range, &item) && !show->out->error)
-			put_item(show->out, image, &item);
-	}
-	return 0;
+	return trail_each_path(show, put_path);
 }

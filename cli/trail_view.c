@@ -19,6 +19,7 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
 	err = trace_reader_open(&view->reader, dir);
 	if (err)
 		return complain(err, "%s", dir);
+	view->begin_ns = reader_begin_ns(view->reader);
 	view->images = calloc(view->reader->meta.process_count + 1, sizeof(*view->images));
 	err = view->images ? trails_read(&view->trails, view->reader) : -ENOMEM;
 	if (err)
@@ -39,6 +40,7 @@ struct image *trail_view_image(struct trail_view *view, const struct trail_path 
 	return view->images[process];
 }
 
+/* One line for each file that names were wanted of and not had. */
 static void complain_files(struct image *image)
 {
 	struct image_module *module;
@@ -46,10 +48,12 @@ static void complain_files(struct image *image)
 	for (size_t i = 0; (module = image_module(image, i)); i++) {
 		if (!module->is_asked || !module->error || module->path[0] != '/')
 			continue;
-		complain_words("waymark: functions of %s have no names: %s", module->path,
-			       wm_error_text(module->error));
-		if (module->build_id)
-			complain_words("\n  its build id is %s", module->build_id);
+		complain_words(
+			"waymark: no names in %s: %s; give the folder where it is with --root, or "
+			"install its debug file%s%s",
+			module->path, wm_error_text(module->error),
+			module->build_id ? ", of build id " : "",
+			module->build_id ? module->build_id : "");
 		fputc('\n', stderr);
 	}
 }

@@ -11,6 +11,7 @@ struct trail_view {
 	struct image_options image_options;
 	struct trace_reader *reader;
 	struct trails trails;
+	uint64_t begin_ns;     /* of the trace, on the wall clock */
 	struct image **images; /* by process; NULL: not asked for yet */
 };
 

@@ -287,6 +287,23 @@ void image_line(struct image *image, uint64_t address, struct image_line *line)
 	*line = row ? (struct image_line){ row->source, row->line } : (struct image_line){ 0 };
 }
 
+size_t image_code(struct image *image, uint64_t address, void *buffer, size_t bytes)
+{
+	const struct module *module = module_at(image, address);
+	const struct code_segment *segment;
+	uint64_t linked, left;
+
+	if (!module || !module->seen.file)
+		return 0;
+	linked = address - module->seen.base;
+	segment = code_file_segment(module->seen.file, linked);
+	if (!segment || !code_file_is_text(module->seen.file, linked, 1))
+		return 0;
+	left = segment->address + segment->file_bytes - linked;
+	bytes = bytes < left ? bytes : (size_t)left;
+	return code_file_read(module->seen.file, linked, buffer, bytes) ? 0 : bytes;
+}
+
 struct image_module *image_module(struct image *image, size_t index)
 {
 	return index < image->module_count ? &image->modules[index].seen : NULL;

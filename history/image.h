@@ -60,6 +60,12 @@ const struct image_place *image_place(struct image *image, uint64_t address);
 /* The line that the instruction at an address is of. */
 void image_line(struct image *image, uint64_t address, struct image_line *line);
 
+/*
+ * Copy what the files have at an address, of `bytes` as much as lies in the same module. How many bytes; 0: the file can't be
+ * had. What ran may have been changed in memory.
+ */
+size_t image_code(struct image *image, uint64_t address, void *buffer, size_t bytes);
+
 /* The modules, by start; NULL behind the last. `is_asked` and `error` tell which could not be read though they were wanted. */
 struct image_module *image_module(struct image *image, size_t index);
 

@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: MIT */
+/* Each different block that ran: how often, and which ran next, how often each. */
+#include "cli/trail.h"
+#include "cli/trail_words.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EDGES_MIN 1024u
+#define COUNT_WIDTH 14
+#define KIND_WIDTH 13
+
+/* One block led to another. */
+struct edge {
+	uint32_t from, to;
+	uint64_t count; /* 0: a free slot */
+};
+
+/* What a table's blocks did. */
+struct tally {
+	const struct trail_table *table;
+	const struct trail_path *path; /* one of those that use it */
+	uint64_t *counts;	       /* by id */
+	struct edge *edges; /* open addressing while it is filled; then by `from`, the most first */
+	size_t edge_count, slot_count;
+};
+
+struct hot {
+	const struct tally *tally;
+	uint32_t id;
+	uint64_t count;
+};
+
+struct tallies {
+	struct tally *all;
+	size_t count;
+	uint64_t blocks; /* that ran */
+};
+
+static struct tally *tally_of(struct tallies *tallies, const struct trail_path *path,
+			      const struct trail_table *table)
+{
+	struct tally *more, *tally;
+
+	for (size_t i = 0; i < tallies->count; i++)
+		if (tallies->all[i].table == table)
+			return &tallies->all[i];
+	more = reallocarray(tallies->all, tallies->count + 1, sizeof(*more));
+	if (!more)
+		return NULL;
+	tallies->all = more;
+	tally = &more[tallies->count];
+	*tally = (struct tally){ .table = table, .path = path, .slot_count = EDGES_MIN };
+	tally->counts = calloc(table->count + 1u, sizeof(*tally->counts));
+	tally->edges = calloc(tally->slot_count, sizeof(*tally->edges));
+	tallies->count++;
+	return tally->counts && tally->edges ? tally : NULL;
+}
+
+static struct edge *edge_slot(struct edge *edges, size_t count, uint32_t from, uint32_t to)
+{
+	uint64_t key = (uint64_t)from << 32 | to;
+	size_t at = (size_t)(key * 0x9e3779b97f4a7c15ull >> 20) & (count - 1);
+
+	while (edges[at].count && (edges[at].from != from || edges[at].to != to))
+		at = (at + 1) & (count - 1);
+	return &edges[at];
+}
+
+static int edges_grow(struct tally *tally)
+{
+	size_t count = tally->slot_count * 2;
+	struct edge *edges = calloc(count, sizeof(*edges));
+
+	if (!edges)
+		return -ENOMEM;
+	for (size_t i = 0; i < tally->slot_count; i++)
+		if (tally->edges[i].count)
+			*edge_slot(edges, count, tally->edges[i].from,
+				   tally->edges[i].to) = tally->edges[i];
+	free(tally->edges);
+	tally->edges = edges;
+	tally->slot_count = count;
+	return 0;
+}
+
+static int edge_add(struct tally *tally, uint32_t from, uint32_t to)
+{
+	struct edge *edge = edge_slot(tally->edges, tally->slot_count, from, to);
+
+	if (edge->count++)
+		return 0;
+	edge->from = from;
+	edge->to = to;
+	return ++tally->edge_count * 2 < tally->slot_count ? 0 : edges_grow(tally);
+}
+
+static int count_path(struct trail_show *show, const struct trail_path *path,
+		      struct tallies *tallies)
+{
+	struct tally *tally = NULL;
+	struct trail_range range;
+	struct trail_item item;
+	int64_t before = -1;
+	int err = 0;
+
+	trail_range_wanted(show, path, &range);
+	while (!err && trail_range_next(&range, &item)) {
+		if (!item.block) {
+			before = -1;
+			continue;
+		}
+		if (!tally || tally->table != item.table) {
+			before = -1;
+			tally = tally_of(tallies, path, item.table);
+			if (!tally)
+				return -ENOMEM;
+		}
+		tally->counts[item.id]++;
+		tallies->blocks++;
+		if (before >= 0)
+			err = edge_add(tally, (uint32_t)before, item.id);
+		before = item.id;
+	}
+	return err;
+}
+
+/* ---- in order ---- */
+
+static int by_count(const void *one, const void *other)
+{
+	const struct hot *a = one, *b = other;
+	uint64_t a_start, b_start;
+
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	a_start = a->tally->table->blocks[a->id].start;
+	b_start = b->tally->table->blocks[b->id].start;
+	if (a_start != b_start)
+		return a_start < b_start ? -1 : 1;
+	return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static int by_from(const void *one, const void *other)
+{
+	const struct edge *a = one, *b = other;
+
+	if (a->from != b->from)
+		return a->from < b->from ? -1 : 1;
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	return a->to < b->to ? -1 : a->to > b->to;
+}
+
+static void edges_sort(struct tally *tally)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < tally->slot_count; i++)
+		if (tally->edges[i].count)
+			tally->edges[kept++] = tally->edges[i];
+	qsort(tally->edges, kept, sizeof(*tally->edges), by_from);
+}
+
+/* The edges from a block: the first, and how many. */
+static const struct edge *edges_of(const struct tally *tally, uint32_t id, size_t *count)
+{
+	size_t low = 0, high = tally->edge_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (tally->edges[middle].from < id)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (*count = 0; low + *count < tally->edge_count && tally->edges[low + *count].from == id;)
+		++*count;
+	return &tally->edges[low];
+}
+
+/* All that ran, those that ran most first. */
+static struct hot *hot_list(struct tallies *tallies, size_t *count)
+{
+	struct hot *list;
+	size_t all = 0;
+
+	for (size_t i = 0; i < tallies->count; i++)
+		for (uint32_t id = 0; id < tallies->all[i].table->count; id++)
+			all += tallies->all[i].counts[id] != 0;
+	*count = 0;
+	list = calloc(all + 1, sizeof(*list));
+	for (size_t i = 0; list && i < tallies->count; i++) {
+		edges_sort(&tallies->all[i]);
+		for (uint32_t id = 0; id < tallies->all[i].table->count; id++)
+			if (tallies->all[i].counts[id])
+				list[(*count)++] = (struct hot){ &tallies->all[i], id,
+								 tallies->all[i].counts[id] };
+	}
+	if (list)
+		qsort(list, *count, sizeof(*list), by_count);
+	return list;
+}
+
+/* ---- shown ---- */
+
+static void code_text(struct trail_show *show, struct image *image, const struct hot *hot)
+{
+	const struct trail_block *block = &hot->tally->table->blocks[hot->id];
+	uint8_t room[TRAIL_BLOCK_BYTES_MAX];
+	const uint8_t *code = words_code(image, hot->tally->table, block, room);
+	char text[INSTRUCTION_TEXT_BYTES];
+	size_t at = 0;
+	int bytes;
+
+	for (; code && at < block->bytes; at += (size_t)bytes) {
+		bytes = instruction_text(show->format, image, block->start + at, code + at,
+					 block->bytes - at, text);
+		words_padded(show->out, "", COUNT_WIDTH + 2);
+		out_hex(show->out, block->start + at);
+		out_literal(show->out, "  ");
+		out_escaped(show->out, text, strlen(text));
+		out_char(show->out, '\n');
+		if (bytes < 0)
+			return;
+	}
+}
+
+static void put_text(struct trail_show *show, struct image *image, const struct hot *hot)
+{
+	const struct trail_block *block = &hot->tally->table->blocks[hot->id];
+	uint64_t left = hot->count;
+	struct out *out = show->out;
+	const struct edge *edges;
+	size_t count;
+
+	words_number(out, hot->count, COUNT_WIDTH);
+	out_literal(out, "  ");
+	words_place_padded(out, image, block->start, show->options.is_verbose);
+	words_number(out, block->instructions, 3);
+	words_padded(out, block->instructions == 1 ? " instruction" : " instructions", 14);
+	words_padded(out, words_kind(block->kind), 0);
+	out_char(out, '\n');
+	if (show->options.is_verbose)
+		code_text(show, image, hot);
+	edges = edges_of(hot->tally, hot->id, &count);
+	for (size_t i = 0; i < count; i++) {
+		words_number(out, edges[i].count, COUNT_WIDTH + 6);
+		out_literal(out, " -> ");
+		words_place(out, image, hot->tally->table->blocks[edges[i].to].start,
+			    show->options.is_verbose);
+		out_char(out, '\n');
+		left -= edges[i].count;
+	}
+	if (!left)
+		return;
+	words_number(out, left, COUNT_WIDTH + 6);
+	out_literal(out, " -> an event, or the end\n");
+}
+
+static void code_json(struct trail_show *show, struct json *json, struct image *image,
+		      const struct hot *hot)
+{
+	const struct trail_block *block = &hot->tally->table->blocks[hot->id];
+	uint8_t room[TRAIL_BLOCK_BYTES_MAX];
+	const uint8_t *code = words_code(image, hot->tally->table, block, room);
+	char text[INSTRUCTION_TEXT_BYTES];
+	size_t at = 0;
+
+	json_open(json, "code", '[');
+	while (code && at < block->bytes) {
+		int bytes = instruction_text(show->format, image, block->start + at, code + at,
+					     block->bytes - at, text);
+
+		json_string(json, NULL, text);
+		if (bytes < 0)
+			break;
+		at += (size_t)bytes;
+	}
+	json_close(json, ']');
+}
+
+static void put_json(struct trail_show *show, struct image *image, const struct hot *hot)
+{
+	const struct trail_block *block = &hot->tally->table->blocks[hot->id];
+	struct json json = { .out = show->out };
+	uint64_t left = hot->count;
+	const struct edge *edges;
+	size_t count;
+
+	json_open(&json, NULL, '{');
+	json_string(&json, "type", "block");
+	json_number(&json, "pid", hot->tally->path->stream->pid);
+	json_number(&json, "id", hot->id);
+	json_number(&json, "count", hot->count);
+	words_json_place(&json, "at", image, block->start);
+	json_number(&json, "bytes", block->bytes);
+	json_number(&json, "instructions", block->instructions);
+	json_string(&json, "kind", words_kind(block->kind));
+	if (show->options.is_verbose)
+		code_json(show, &json, image, hot);
+	json_open(&json, "next", '[');
+	edges = edges_of(hot->tally, hot->id, &count);
+	for (size_t i = 0; i < count; i++) {
+		json_open(&json, NULL, '{');
+		json_number(&json, "id", edges[i].to);
+		json_number(&json, "count", edges[i].count);
+		words_json_place(&json, "at", image, hot->tally->table->blocks[edges[i].to].start);
+		json_close(&json, '}');
+		left -= edges[i].count;
+	}
+	json_close(&json, ']');
+	json_number(&json, "elsewhere", left);
+	json_close(&json, '}');
+	out_char(show->out, '\n');
+}
+
+static int put_all(struct trail_show *show, struct tallies *tallies)
+{
+	size_t count, shown;
+	struct hot *list = hot_list(tallies, &count);
+
+	if (!list)
+		return -ENOMEM;
+	shown = show->options.last < count ? (size_t)show->options.last : count;
+	if (!show->options.json) {
+		out_u64(show->out, tallies->blocks);
+		out_literal(show->out, " blocks ran, ");
+		out_u64(show->out, count);
+		out_literal(show->out, " different; the ");
+		out_u64(show->out, shown);
+		out_literal(show->out, " that ran most:\n");
+	}
+	for (size_t i = 0; i < shown && !show->out->error; i++) {
+		struct image *image = trail_view_image(&show->view, list[i].tally->path);
+
+		if (!image) {
+			free(list);
+			return -ENOMEM;
+		}
+		(show->options.json ? put_json : put_text)(show, image, &list[i]);
+	}
+	free(list);
+	return 0;
+}
+
+int trail_blocks(struct trail_show *show)
+{
+	struct tallies tallies = { 0 };
+	int err = 0;
+
+	for (size_t i = 0; i < show->view.trails.path_count && !err; i++)
+		if (trail_is_wanted(show, &show->view.trails.paths[i]))
+			err = count_path(show, &show->view.trails.paths[i], &tallies);
+	if (!err)
+		err = put_all(show, &tallies);
+	for (size_t i = 0; i < tallies.count; i++) {
+		free(tallies.all[i].counts);
+		free(tallies.all[i].edges);
+	}
+	free(tallies.all);
+	return err;
+}

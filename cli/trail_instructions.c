@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* Each instruction that a thread ran. */
+#include "cli/trail_event.h"
+#include "cli/trail_words.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+struct listing {
+	struct trail_show *show;
+	const struct trail_path *path;
+	struct image *image;
+	uint64_t over; /* instructions that are left out before the first */
+};
+
+/* Leave the last so many instructions of a range: returns how many of its first block are not among them. */
+static uint64_t keep_last(struct trail_range *range, uint64_t last)
+{
+	struct trail_cursor cursor = range->cursor, from = cursor;
+	struct trail_item item;
+	uint64_t count = 0;
+
+	cursor.part = range->end_part;
+	cursor.id = range->end_id;
+	while (count < last && (cursor.part > from.part || cursor.id > from.id) &&
+	       trail_previous(&cursor, &item))
+		count += item.ran;
+	range->cursor = cursor;
+	return count > last ? count - last : 0;
+}
+
+static void put_insn(struct listing *listing, const struct trail_item *item, uint64_t address,
+		     const char *text)
+{
+	const struct trail_show *show = listing->show;
+	struct json json = { .out = show->out };
+
+	if (show->options.json) {
+		json_open(&json, NULL, '{');
+		json_string(&json, "type", "instruction");
+		words_json_thread(&json, listing->path);
+		json_number(&json, "block", item->index);
+		words_json_place(&json, "at", listing->image, address);
+		json_words(&json, "instruction", text);
+		json_close(&json, '}');
+	} else {
+		words_number(show->out, item->index, TRAIL_LEFT_WIDTH);
+		out_literal(show->out, "  ");
+		words_place_padded(show->out, listing->image, address, show->options.is_verbose);
+		out_escaped(show->out, text ? text : "?", text ? strlen(text) : 1);
+	}
+	out_char(show->out, '\n');
+}
+
+/* The instructions of a block that ran. What can't be read, and what is behind it, is one line. */
+static void put_block(struct listing *listing, const struct trail_item *item)
+{
+	const struct trail_block *block = item->block;
+	uint8_t room[TRAIL_BLOCK_BYTES_MAX];
+	const uint8_t *code = words_code(listing->image, item->table, block, room);
+	char text[INSTRUCTION_TEXT_BYTES];
+	size_t at = 0;
+
+	for (uint16_t i = 0; i < item->ran && at < block->bytes; i++) {
+		int bytes = code ? instruction_text(listing->show->format, listing->image,
+						    block->start + at, code + at, block->bytes - at,
+						    text)
+				 : -EILSEQ;
+
+		if (!listing->over)
+			put_insn(listing, item, block->start + at, bytes < 0 ? NULL : text);
+		else
+			listing->over--;
+		if (bytes < 0)
+			return;
+		at += (size_t)bytes;
+	}
+}
+
+static void put_path(struct trail_show *show, const struct trail_path *path, struct image *image)
+{
+	struct listing listing = { show, path, image, 0 };
+	struct trail_range range;
+	struct trail_item item;
+
+	trail_range_wanted(show, path, &range);
+	if (show->options.last != UINT64_MAX)
+		listing.over = keep_last(&range, show->options.last);
+	while (!show->out->error && trail_range_next(&range, &item)) {
+		if (item.block)
+			put_block(&listing, &item);
+		else
+			trail_put_event(show, path, image, &item);
+		if (item.block)
+			listing.over = 0;
+	}
+}
+
+int trail_instructions(struct trail_show *show)
+{
+	return trail_each_path(show, put_path);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* What the ways of showing a trail say alike: places, threads, events; for people and as JSON. */
+#ifndef CLI_TRAIL_WORDS_H
+#define CLI_TRAIL_WORDS_H
+
+#include "cli/json.h"
+#include "cli/trail_view.h"
+#include "trace/out.h"
+
+#include <stdint.h>
+
+/* A text, escaped, and spaces behind it up to a width. */
+void words_padded(struct out *out, const char *text, size_t width);
+
+/* A number, right-aligned. */
+void words_number(struct out *out, uint64_t number, size_t width);
+
+/* Seconds since `begin_ns`, "0.000123456", negative before it; right-aligned. */
+void words_time(struct out *out, uint64_t ns, uint64_t begin_ns, size_t width);
+
+/*
+ * Where an address lies, "function+0x12  file.c:12" in columns, an address in front where `is_verbose`; the other
+ * fills both columns, for more to follow.
+ */
+void words_place(struct out *out, struct image *image, uint64_t address, int is_verbose);
+void words_place_padded(struct out *out, struct image *image, uint64_t address, int is_verbose);
+
+/* " at function+0x12 (file.c:12)". */
+void words_at(struct out *out, struct image *image, uint64_t address, int is_verbose);
+
+/* "name-12 (process 10), by step: 1,234 blocks, 0.000000000 to 0.123456789 s", and a line's end. */
+void words_thread(struct out *out, const struct trail_view *view, const struct trail_path *path);
+
+/* What a block's last instruction does, of enum trail_kind. */
+const char *words_kind(uint8_t kind);
+
+/* A block's code, out of the trace or else the module's file, where room[] is for it; NULL: it can't be had. */
+const uint8_t *words_code(struct image *image, const struct trail_table *table,
+			  const struct trail_block *block, uint8_t room[TRAIL_BLOCK_BYTES_MAX]);
+
+/* An event, as "system call write = 5" or "killed by SIGSEGV"; not where it was. */
+void words_event(struct out *out, struct image *image, const struct trail_between *between);
+
+/* ---- JSON: members of an object ---- */
+
+/* KEY: {"address": "0x12", "function": , "offset": , "module": , "source": , "line": }; what is not known is null. */
+void words_json_place(struct json *json, const char *key, struct image *image, uint64_t address);
+
+/* An address as a string, in hexadecimal: JSON's numbers do not hold all. */
+void words_json_address(struct json *json, const char *key, uint64_t address);
+
+/* "pid", "tid", "comm". */
+void words_json_thread(struct json *json, const struct trail_path *path);
+
+/* The same, and what words_thread() says. */
+void words_json_path(struct json *json, const struct trail_view *view,
+		     const struct trail_path *path);
+
+/* "event" and what it says: of a signal "number", "name" and "handler", and so on. */
+void words_json_event(struct json *json, struct image *image, const struct trail_between *between);
+
+/* "time_s" since `begin_ns`. */
+void words_json_time(struct json *json, const char *key, uint64_t ns, uint64_t begin_ns);
+
+#endif
