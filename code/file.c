@@ -369,10 +369,12 @@ int code_file_read(const struct code_file *file, uint64_t address, void *buffer,
 int code_file_is_text(const struct code_file *file, uint64_t address, uint64_t bytes)
 {
 	const struct code_segment *segment = code_file_segment(file, address);
+	uint64_t there;
 
-	return segment && segment->flags & PF_X &&
-	       address - segment->address < segment->file_bytes &&
-	       bytes <= segment->file_bytes - (address - segment->address);
+	if (!segment || !(segment->flags & PF_X))
+		return 0;
+	there = file->is_debug ? segment->bytes : segment->file_bytes;
+	return address - segment->address < there && bytes <= there - (address - segment->address);
 }
 
 const struct code_section *code_file_section(const struct code_file *file, const char *name)

@@ -60,6 +60,7 @@ struct code_file {
 	uint8_t build_id[CODE_BUILD_ID_MAX];
 	size_t build_id_bytes; /* 0: none */
 	int is_vdso;
+	int is_debug; /* set by who opened it: a separate debug file in the module's place, without code */
 	struct code_file *debug;  /* the separate debug file; see code_file_debug() */
 	struct code_file *packed; /* .gnu_debugdata, unpacked; see code_file_packed() */
 	int debug_sought, packed_sought;
@@ -112,7 +113,7 @@ int code_file_read(const struct code_file *file, uint64_t address, void *buffer,
 /* The PT_LOAD segment that holds an address, or NULL. */
 const struct code_segment *code_file_segment(const struct code_file *file, uint64_t address);
 
-/* Whether all of it lies in one executable segment and in the file itself. */
+/* Whether all of it lies in one executable segment and in the file itself, or the one that a debug file is of. */
 int code_file_is_text(const struct code_file *file, uint64_t address, uint64_t bytes);
 
 /* The section of a name; or that holds an address once loaded. NULL: none, or there is no section table. */

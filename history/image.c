@@ -2,21 +2,22 @@
 #include "history/image.h"
 
 #include "code/rows.h"
+#include "history/image_file.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <waymark/error.h>
 
 #define SLOTS_MIN 1024u
+#define LOOK_BACK_MAX 64u	   /* modules that may lie around another's start */
+#define UNKNOWN_BYTES (1ull << 30) /* that a module may have whose file can't be had */
 
 /* What is kept of a module beside what others see. */
 struct module {
 	struct image_module seen;
 	struct code_rows rows;
-	int is_opened, has_rows;
+	size_t order; /* in which they came */
+	int is_gone, is_opened, has_rows;
 };
 
 /* A function's name, shared by all places in it. */
@@ -32,7 +33,7 @@ struct slot {
 
 struct image {
 	char *root;
-	struct module *modules; /* by start; of two at one place only the later counts */
+	struct module *modules; /* by start */
 	size_t module_count;
 	struct slot *slots; /* open addressing */
 	size_t slot_count, slots_used;
@@ -41,11 +42,16 @@ struct image {
 
 /* ---- modules ---- */
 
+/* Of those that begin at one address, what is to be taken first stands last. */
 static int by_start(const void *one, const void *other)
 {
 	const struct module *a = one, *b = other;
 
-	return a->seen.start < b->seen.start ? -1 : a->seen.start > b->seen.start;
+	if (a->seen.start != b->seen.start)
+		return a->seen.start < b->seen.start ? -1 : 1;
+	if (a->is_gone != b->is_gone)
+		return a->is_gone ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
 }
 
 static const char *last_part(const char *path)
@@ -55,59 +61,70 @@ static const char *last_part(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-static void modules_take(struct image *image, const struct tsdl_process *process)
+static int by_path(const void *one, const void *other)
 {
-	for (size_t i = 0; i < process->module_count; i++) {
-		const struct tsdl_module *from = &process->modules[i];
-		struct module *module = NULL;
+	const struct module *a = one, *b = other;
+	int paths;
 
-		for (size_t j = 0; j < image->module_count && !module; j++)
-			if (image->modules[j].seen.base == from->base &&
-			    !strcmp(image->modules[j].seen.path, from->path))
-				module = &image->modules[j];
-		if (from->gone)
-			continue; /* what ran in it is still asked for */
-		if (!module)
-			module = &image->modules[image->module_count++];
-		*module = (struct module){ .seen = { .path = from->path,
-						     .name = last_part(from->path),
-						     .build_id = from->build_id,
-						     .base = from->base,
-						     .start = from->base } };
-	}
+	if (a->seen.base != b->seen.base)
+		return a->seen.base < b->seen.base ? -1 : 1;
+	paths = strcmp(a->seen.path, b->seen.path);
+	if (paths)
+		return paths;
+	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static int is_the_one(const struct image_module *module, const struct code_file *file)
+static int is_same_build(const struct module *a, const struct module *b)
 {
-	char id[2 * CODE_BUILD_ID_MAX + 1] = "";
+	if (!a->seen.build_id || !b->seen.build_id)
+		return a->seen.build_id == b->seen.build_id;
+	return !strcmp(a->seen.build_id, b->seen.build_id);
+}
 
-	if (!module->build_id)
-		return 1; /* nothing tells */
-	for (size_t i = 0; i < file->build_id_bytes; i++)
-		snprintf(id + 2 * i, 3, "%02x", file->build_id[i]);
-	return !strncmp(id, module->build_id, strlen(module->build_id));
+/* What came and went, made modules: each once, and whether it was there to the end. */
+static void modules_take(struct image *image, const struct tsdl_process *process)
+{
+	struct module *all = image->modules, *last = NULL;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < process->module_count; i++) {
+		const struct tsdl_module *from = &process->modules[i];
+
+		all[i] = (struct module){ .seen = { .path = from->path,
+						    .name = last_part(from->path),
+						    .build_id = from->build_id,
+						    .base = from->base,
+						    .start = from->base },
+					  .order = i,
+					  .is_gone = from->gone };
+	}
+	if (process->module_count)
+		qsort(all, process->module_count, sizeof(*all), by_path);
+	for (size_t i = 0; i < process->module_count; i++) {
+		struct module next = all[i];
+
+		if (last && (last->seen.base != next.seen.base ||
+			     strcmp(last->seen.path, next.seen.path) != 0))
+			last = NULL;
+		if (last)
+			last->is_gone = 1; /* what ran in it is still asked for */
+		if (next.is_gone)
+			continue;
+		if (!last || !is_same_build(last, &next))
+			last = &all[kept++];
+		*last = next;
+	}
+	image->module_count = kept;
 }
 
 static void module_open(struct image *image, struct module *module)
 {
 	struct image_module *seen = &module->seen;
-	char path[PATH_MAX];
 
 	module->is_opened = 1;
-	if (seen->path[0] != '/' ||
-	    snprintf(path, sizeof(path), "%s%s", image->root, seen->path) >= (int)sizeof(path)) {
-		seen->error = -ENOENT;
-		return;
-	}
-	seen->error = code_file_open(&seen->file, path);
+	seen->error = image_file_open(&seen->file, image->root, seen->path, seen->build_id);
 	if (seen->error)
 		return;
-	if (!is_the_one(seen, seen->file)) {
-		code_file_close(seen->file);
-		seen->file = NULL;
-		seen->error = -WM_E_FILE_REPLACED;
-		return;
-	}
 	for (size_t i = 0; i < seen->file->segment_count; i++) {
 		const struct code_segment *segment = &seen->file->segments[i];
 		uint64_t end = seen->base + segment->address + segment->bytes;
@@ -118,11 +135,24 @@ static void module_open(struct image *image, struct module *module)
 	seen->error = code_symbols_read(&seen->symbols, seen->file);
 }
 
-/* The module that begins last before an address, and reaches so far as is known. */
+/* Whether the module reaches to an address behind its start. */
+static int reaches(struct image *image, struct module *module, uint64_t address)
+{
+	if (!module->is_opened)
+		module_open(image, module);
+	if (module->seen.end)
+		return address < module->seen.end;
+	return address - module->seen.start < UNKNOWN_BYTES;
+}
+
+/*
+ * The module that begins last before an address and reaches to it. One that was there to the end is taken before one
+ * that went, and of two at one place the later.
+ */
 static struct module *module_at(struct image *image, uint64_t address)
 {
 	size_t low = 0, high = image->module_count;
-	struct module *module;
+	struct module *found = NULL;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -132,15 +162,19 @@ static struct module *module_at(struct image *image, uint64_t address)
 		else
 			high = middle;
 	}
-	if (!low)
-		return NULL;
-	module = &image->modules[low - 1];
-	if (!module->is_opened)
-		module_open(image, module);
-	if (module->seen.end && address >= module->seen.end)
-		return NULL;
-	module->seen.is_asked = 1;
-	return module;
+	for (size_t i = low; i > 0 && low - i < LOOK_BACK_MAX; i--) {
+		struct module *module = &image->modules[i - 1];
+
+		if ((found && module->is_gone) || !reaches(image, module, address))
+			continue;
+		if (!found || found->is_gone)
+			found = module;
+		if (!found->is_gone)
+			break;
+	}
+	if (found)
+		found->seen.is_asked = 1;
+	return found;
 }
 
 int image_open(struct image **out, const struct tsdl_process *process,
@@ -160,7 +194,8 @@ int image_open(struct image **out, const struct tsdl_process *process,
 		return -ENOMEM;
 	}
 	modules_take(image, process);
-	qsort(image->modules, image->module_count, sizeof(*image->modules), by_start);
+	if (image->module_count)
+		qsort(image->modules, image->module_count, sizeof(*image->modules), by_start);
 	return 0;
 }
 
@@ -293,7 +328,7 @@ size_t image_code(struct image *image, uint64_t address, void *buffer, size_t by
 	const struct code_segment *segment;
 	uint64_t linked, left;
 
-	if (!module || !module->seen.file)
+	if (!module || !module->seen.file || module->seen.file->is_debug)
 		return 0;
 	linked = address - module->seen.base;
 	segment = code_file_segment(module->seen.file, linked);

@@ -3,8 +3,11 @@
  * What lies where in a process that a trace tells of: modules, functions, lines of source. The files are
  * those of this machine, by the paths in the trace, and must be the ones that ran: by build id.
  *
- * Where a file is missing or another, its addresses have a module and no more, and the module says why. All
- * texts are the image's. One thread at a time uses an image.
+ * Where a file is missing or another, its debug file will do; else its addresses have a module and no more, and the module says
+ * why. All texts are the image's. One thread at a time uses an image.
+ *
+ * Of several modules that lay at one place one after the other, the one that was there to the end is meant, or the
+ * last: blocks do not tell when they ran. Names in one that went are right where nothing took its place.
  */
 #ifndef HISTORY_IMAGE_H
 #define HISTORY_IMAGE_H

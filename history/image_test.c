@@ -5,15 +5,17 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <link.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 static char exe[4096], id[2 * CODE_BUILD_ID_MAX + 1];
-static struct tsdl_module module = { .path = exe, .build_id = id };
-static const struct tsdl_process process = { .modules = &module, .module_count = 1 };
+static struct tsdl_module modules[4] = { { .path = exe, .build_id = id } };
+static struct tsdl_process process = { .modules = modules, .module_count = 1 };
 static struct image *image;
 
 static int first_base(struct dl_phdr_info *info, size_t bytes, void *data)
@@ -37,7 +39,7 @@ static void begin(void)
 	for (size_t i = 0; i < file->build_id_bytes; i++)
 		sprintf(id + 2 * i, "%02x", file->build_id[i]);
 	code_file_close(file);
-	dl_iterate_phdr(first_base, &module.base);
+	dl_iterate_phdr(first_base, &modules[0].base);
 }
 
 static void end(void)
@@ -83,4 +85,146 @@ Test(image, says_that_a_file_is_missing_or_another)
 	cr_expect_eq(image_place(image, at)->module->error, -ENOENT);
 	cr_expect_eq(image_module(image, 0)->is_asked, 1);
 	cr_expect_null(image_module(image, 1));
+}
+
+/* What a shell says of a command. */
+static int shell(const char *format, ...)
+{
+	char command[16384];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(command, sizeof(command), format, args);
+	va_end(args);
+	return system(command);
+}
+
+Test(image, takes_names_from_a_debug_file_where_the_file_is_missing)
+{
+	uint64_t at = (uint64_t)(uintptr_t)here;
+	char root[] = "/tmp/waymark-image-XXXXXX";
+	struct image_line line;
+	uint8_t code[4];
+
+	cr_assert_not_null(mkdtemp(root));
+	if (shell("d=%s/usr/lib/debug/.build-id/%.2s; mkdir -p $d && "
+		  "objcopy --only-keep-debug '%s' $d/%s.debug 2>/dev/null",
+		  root, id, exe, id + 2)) {
+		shell("rm -rf %s", root);
+		cr_skip_test("no objcopy");
+	}
+	cr_assert_eq(image_open(&image, &process, &(struct image_options){ root }), 0);
+	cr_expect_str_eq(image_place(image, at)->function, "here");
+	cr_expect_eq(image_module(image, 0)->error, 0);
+	image_line(image, at, &line);
+	cr_assert_not_null(line.source);
+	cr_expect_not_null(strstr(line.source, "image_test.c"));
+	cr_expect_eq(image_code(image, at, code, sizeof(code)), 0, "code out of a debug file");
+	image_close(image);
+	/* of another build it is not the one */
+	id[4] = id[4] == '0' ? '1' : '0';
+	shell("cd %s/usr/lib/debug/.build-id/*/ && mv *.debug %s.debug", root, id + 2);
+	cr_assert_eq(image_open(&image, &process, &(struct image_options){ root }), 0);
+	cr_expect_null(image_place(image, at)->function);
+	cr_expect_eq(image_module(image, 0)->error, -ENOENT);
+	shell("rm -rf %s", root);
+}
+
+Test(image, has_the_code_of_files)
+{
+	uint64_t at = (uint64_t)(uintptr_t)here;
+	uint8_t code[8];
+
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	cr_expect_eq(image_code(image, at, code, sizeof(code)), sizeof(code));
+	cr_expect_arr_eq(code, (const void *)here, sizeof(code));
+	cr_expect_eq(image_code(image, 0x10, code, sizeof(code)), 0);
+	cr_expect_eq(image_code(image, (uint64_t)(uintptr_t)&image, code, sizeof(code)), 0,
+		     "data is no code");
+}
+
+Test(image, knows_this_kernels_vdso)
+{
+	uint64_t start = getauxval(AT_SYSINFO_EHDR);
+	const struct image_place *place;
+
+	if (!start)
+		cr_skip_test("the kernel has no vdso here");
+	modules[0] = (struct tsdl_module){ .path = (char *)"[vdso]", .base = start };
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	for (uint64_t at = start; at < start + 4096; at += 16) {
+		place = image_place(image, at);
+		cr_assert_not_null(place->module);
+		if (place->function && strstr(place->function, "clock_gettime"))
+			return;
+	}
+	cr_assert_fail("no function of the vdso has its name");
+}
+
+Test(image, keeps_a_vdso_of_another_kernel_apart)
+{
+	modules[0] = (struct tsdl_module){ .path = (char *)"[vdso]",
+					   .base = 0x7fff00000000,
+					   .build_id = (char *)"0123456789" };
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	cr_expect_eq(image_place(image, 0x7fff00000100)->module->error, -WM_E_FILE_REPLACED);
+}
+
+/* The path of the module that an address is said to lie in. */
+static const char *path_at(uint64_t address)
+{
+	const struct image_place *place = image_place(image, address);
+
+	return place->module ? place->module->path : "";
+}
+
+Test(image, of_modules_at_one_place_takes_the_one_that_stayed)
+{
+	struct tsdl_module first = { .base = 0x100000, .path = (char *)"/nonexistent/first" };
+	struct tsdl_module second = { .base = 0x100000, .path = (char *)"/nonexistent/second" };
+
+	modules[0] = first;
+	modules[1] = second;
+	process.module_count = 2;
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	cr_expect_str_eq(path_at(0x100010), "/nonexistent/second", "both there: the later");
+	image_close(image);
+
+	first.gone = 1; /* came, went, another came */
+	modules[1] = first;
+	modules[2] = second;
+	process.module_count = 3;
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	cr_expect_str_eq(path_at(0x100010), "/nonexistent/second");
+	image_close(image);
+
+	second.gone = 1; /* went too: the last that there was */
+	modules[3] = second;
+	process.module_count = 4;
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	cr_expect_str_eq(path_at(0x100010), "/nonexistent/second");
+	image_close(image);
+
+	process.module_count = 2; /* nothing in its place: its names still hold */
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	cr_expect_str_eq(path_at(0x100010), "/nonexistent/first");
+	image_close(image);
+
+	modules[2] = modules[0]; /* it came again, before the second went */
+	modules[1] = second;
+	modules[1].gone = 0;
+	modules[3] = second;
+	process.module_count = 4;
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	cr_expect_str_eq(path_at(0x100010), "/nonexistent/first");
+}
+
+Test(image, of_a_missing_file_does_not_reach_everywhere)
+{
+	modules[0] = (struct tsdl_module){ .base = 0x100000, .path = (char *)"/nonexistent/x" };
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	cr_expect_str_eq(path_at(0x200000), "/nonexistent/x");
+	cr_expect_str_eq(path_at(0x7f0000000000), "");
+	cr_expect_str_eq(path_at(UINT64_MAX), "");
+	cr_expect_str_eq(path_at(0), "");
 }
