@@ -16,7 +16,7 @@
 static int is_noted(const struct modules *modules, const struct map *first)
 {
 	for (size_t i = 0; i < modules->count; i++)
-		if (modules->noted[i].base == first->start &&
+		if (modules->noted[i].start == first->start &&
 		    modules->noted[i].inode == first->inode)
 			return 1;
 	return 0;
@@ -26,18 +26,51 @@ static int is_noted(const struct modules *modules, const struct map *first)
 static int note(struct modules *modules, int memory, const struct map *first)
 {
 	struct control_module module = { .base = first->start };
+	char *path = strdup(first->path);
 	struct elf elf;
 
-	if (array_grow(&modules->noted, &modules->room, modules->count + 1,
-		       sizeof(*modules->noted)))
+	if (!path || array_grow(&modules->noted, &modules->room, modules->count + 1,
+				sizeof(*modules->noted))) {
+		free(path);
 		return -ENOMEM;
-	modules->noted[modules->count++] = (struct module_noted){ first->start, first->inode };
+	}
 	if (!elf_open_memory(&elf, memory, first->start)) {
 		module.base = elf.base;
 		module.build_id_bytes = (uint8_t)elf_build_id(&elf, module.build_id);
 	}
 	elf_release(&elf);
+	modules->noted[modules->count++] = (struct module_noted){ first->start, first->inode,
+								  module.base, path };
 	return modules->sink->calls->module(modules->sink, &module, first->path);
+}
+
+static int is_there(const struct maps *maps, const struct module_noted *noted)
+{
+	const struct map *map = maps_find(maps, noted->start);
+
+	return map && map->start == noted->start && map->inode == noted->inode &&
+	       !strcmp(map->path, noted->path);
+}
+
+/* Tell what is not there any more, before what may have taken its place. */
+static int note_gone(struct modules *modules, const struct maps *maps)
+{
+	size_t kept = 0;
+	int err = 0;
+
+	for (size_t i = 0; i < modules->count; i++) {
+		struct module_noted *noted = &modules->noted[i];
+		struct control_module module = { .base = noted->base, .gone = 1 };
+
+		if (err || is_there(maps, noted)) {
+			modules->noted[kept++] = *noted;
+			continue;
+		}
+		err = modules->sink->calls->module(modules->sink, &module, noted->path);
+		free(noted->path);
+	}
+	modules->count = kept;
+	return err;
 }
 
 int modules_note(struct modules *modules, pid_t pid)
@@ -48,7 +81,9 @@ int modules_note(struct modules *modules, pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
 	memory = open(path, O_RDONLY | O_CLOEXEC);
-	if (!maps_read(&maps, pid)) {
+	/* a process that is ending has nothing mapped; that tells nothing of its modules */
+	if (!maps_read(&maps, pid) && maps.count) {
+		err = note_gone(modules, &maps);
 		for (size_t i = 0; i < maps.count && !err; i++) {
 			const struct map *first = &maps.list[i];
 
@@ -68,6 +103,8 @@ int modules_note(struct modules *modules, pid_t pid)
 
 void modules_release(struct modules *modules)
 {
+	for (size_t i = 0; i < modules->count; i++)
+		free(modules->noted[i].path);
 	free(modules->noted);
 	*modules = (struct modules){ 0 };
 }

@@ -12,12 +12,14 @@
 struct modules {
 	struct trail_sink *sink;
 	struct module_noted {
-		uint64_t base, inode;
+		uint64_t start, inode;
+		uint64_t base;
+		char *path;
 	} * noted;
 	size_t count, room;
 };
 
-/* Note what has code in the process and was not noted yet. 0, also where its map can't be read; or the sink's error. */
+/* Note what has code in the process and was not noted yet, and what was noted and has gone. 0, also where its map can't be read; or the sink's error. */
 int modules_note(struct modules *modules, pid_t pid);
 void modules_release(struct modules *modules);
 

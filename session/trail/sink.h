@@ -19,7 +19,7 @@ struct sink_thread; /* the sink's own */
 struct trail_sink_calls {
 	/* The process is there. Once, before all else. */
 	int (*begin)(struct trail_sink *sink, pid_t pid);
-	/* It has code in this module from now on. */
+	/* It has code in this module from now on, or, with `gone`, has it no more. */
 	int (*module)(struct trail_sink *sink, const struct control_module *module,
 		      const char *path);
 	/* A thread's trail begins; *thread is for the calls below, until thread_end(). */
