@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which origins of a trail this machine and its permissions give, and why not the others. `auto` takes the
+ * best of those that record every branch.
+ *
+ * Told from sysfs, procfs, and by opening each event for a moment. Any thread.
+ */
+#ifndef SESSION_TRAIL_ORIGIN_H
+#define SESSION_TRAIL_ORIGIN_H
+
+#include "abi/trail.h"
+#include "session/trail/perf.h"
+
+/* The best first. */
+enum origin {
+	ORIGIN_PT,	 /* Intel Processor Trace */
+	ORIGIN_BTS,	 /* Branch Trace Store, by the kernel's intel_bts */
+	ORIGIN_BRANCHES, /* the same unit, as the event branch-instructions with a period of 1 */
+	ORIGIN_SOFT,	 /* a translator inside of the process */
+	ORIGIN_STEP,	 /* ptrace(2), an instruction at a time */
+	ORIGIN_LBR,	 /* the last branches before samples: pieces, never taken by `auto` */
+	ORIGINS,
+};
+
+struct origin_state {
+	int error;	  /* 0: it can be had; else why not */
+	char detail[160]; /* what is to be said beside the error's text; "": nothing */
+};
+
+/* What is looked at. Zeroed: this machine. */
+struct origin_machine {
+	const char *root;	       /* before /sys and /proc; NULL: none */
+	const struct perf_calls *perf; /* NULL: the kernel's */
+};
+
+/* Look, and fill in all. */
+void origins_look(struct origin_state states[ORIGINS], const struct origin_machine *machine);
+
+/* The best of them for a whole trail; -1: none. */
+int origin_best(const struct origin_state states[ORIGINS]);
+
+/* What a user calls it: "pt", "bts", "branches", "soft", "step", "lbr". Static. */
+const char *origin_name(enum origin origin);
+
+/* Which one that is; -1: none. "auto" is none. */
+int origin_of_name(const char *name);
+
+/* What its trails have in the trace. */
+enum trail_origin origin_kind(enum origin origin);
+
+/*
+ * Fill in what perf_event_open(2) is asked for: of user code alone, disabled, nothing inherited. 0, or a
+ * negative error where the machine has no such event; detail[bytes] then says more, or is "".
+ */
+int origin_attr(struct perf_event_attr *attr, enum origin origin,
+		const struct origin_machine *machine, char *detail, size_t bytes);
+
+#endif
