@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A record of perf's ring, taken apart. The layouts are those of include/uapi/linux/perf_event.h, enum
+ * perf_event_type, for events that have sample_id_all.
+ */
+#ifndef SESSION_TRAIL_PERF_RECORD_H
+#define SESSION_TRAIL_PERF_RECORD_H
+
+#include <linux/perf_event.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Which fields an event's records have. */
+struct perf_form {
+	uint64_t sample; /* PERF_SAMPLE_*: those of origin_attr(), no others */
+	uint64_t branch; /* PERF_SAMPLE_BRANCH_*; only PERF_SAMPLE_BRANCH_HW_INDEX matters here */
+};
+
+struct perf_record {
+	uint32_t type; /* PERF_RECORD_* */
+	uint16_t misc;
+	uint32_t pid, tid; /* whose it is; of FORK: the new one's */
+	uint64_t time;
+	uint64_t ip, address; /* of SAMPLE */
+	const uint8_t *stack; /* of SAMPLE: `count` entries of 24 bytes, newest first */
+	uint64_t count;
+	uint64_t aux_offset, aux_bytes; /* of AUX */
+	uint64_t aux_flags;
+	uint64_t lost;		       /* of LOST and LOST_SAMPLES */
+	uint64_t start, bytes, offset; /* of MMAP and MMAP2 */
+	uint32_t ppid, ptid;	       /* of FORK and EXIT */
+	const char *text;	       /* of COMM and MMAP2: name or path; NULL: none */
+};
+
+/*
+ * Take apart. What a type does not have is 0. 0, or -EBADMSG: it is too short for what it is. Of types that are
+ * not known only `type`, `misc`, and the sample's id are filled in.
+ */
+int perf_record_read(struct perf_record *record, const struct perf_event_header *header,
+		     const struct perf_form *form);
+
+#endif
