@@ -1,0 +1,598 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Trails encoded as Intel PT and decoded again. What comes back must be the same blocks, one by one, and between
+ * them what PT can know: that the thread was away, where it came back. It can't know system calls' numbers and
+ * results, signals' numbers, or children, and says TRAIL_GAP where it came back at another place than it left for; where
+ * a system call just returns, it says nothing.
+ */
+#include "session/trail/files.h"
+#include "session/trail/pt.h"
+#include "session/trail/pt_encode.h"
+#include "session/trail/sample_sink.h"
+#include "session/trail/step.h"
+#include "trace/sample.h"
+#include "trace/trail/path.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define END_TICKS UINT64_C(1000000)
+#define PAGE 4096u
+
+/* ---- code ---- */
+
+/* The code that a trail's blocks had, by page. */
+struct page {
+	uint64_t number;
+	uint8_t bytes[PAGE], is_there[PAGE];
+};
+
+static struct trail_codes {
+	struct codes codes;
+	struct page *pages;
+	size_t count;
+} codes;
+
+static struct page *page_of(uint64_t address, int is_wanted)
+{
+	for (size_t i = 0; i < codes.count; i++)
+		if (codes.pages[i].number == address / PAGE)
+			return &codes.pages[i];
+	if (!is_wanted)
+		return NULL;
+	codes.pages = realloc(codes.pages, (codes.count + 1) * sizeof(*codes.pages));
+	codes.pages[codes.count] = (struct page){ .number = address / PAGE };
+	return &codes.pages[codes.count++];
+}
+
+static void code_put(uint64_t address, const uint8_t *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct page *page = page_of(address + i, 1);
+
+		page->bytes[(address + i) % PAGE] = bytes[i];
+		page->is_there[(address + i) % PAGE] = 1;
+	}
+	codes.codes.generation++;
+}
+
+static size_t code_read(struct codes *unused, uint64_t address, uint8_t *bytes, size_t most)
+{
+	size_t count = 0;
+
+	(void)unused;
+	for (; count < most; count++) {
+		const struct page *page = page_of(address + count, 0);
+
+		if (!page || !page->is_there[(address + count) % PAGE])
+			break;
+		bytes[count] = page->bytes[(address + count) % PAGE];
+	}
+	return count;
+}
+
+/* ---- there and back ---- */
+
+static struct sample_sink sink;
+static struct weave weave;
+static struct pt_outcome outcome;
+
+static void begin(void)
+{
+	codes.codes.read = code_read;
+}
+
+static void end(void)
+{
+	free(codes.pages);
+}
+
+TestSuite(pt, .init = begin, .fini = end, .timeout = 280);
+
+static int decode(const struct pt_stream *stream)
+{
+	int err;
+
+	weave_release(&weave);
+	sample_sink_release(&sink);
+	sample_sink_init(&sink);
+	outcome = (struct pt_outcome){ 0 };
+	cr_assert_eq(weave_init(&weave, &sink.sink, NULL, &codes.codes), 0);
+	err = pt_decode(&weave, stream, &outcome);
+	cr_assert_null(sink.wrong, "%s", sink.wrong);
+	return err;
+}
+
+static int decode_bytes(const uint8_t *bytes, size_t count)
+{
+	return decode(
+		&(struct pt_stream){ .bytes = bytes, .count = count, .end_ticks = END_TICKS });
+}
+
+/* A block that leads to nowhere at the end is not in the packets: nothing says that it ran whole. */
+static int is_told(const struct pt_item *items, size_t count, size_t i)
+{
+	const struct trail_entry *entry = &items[i].entry;
+
+	for (size_t j = i + 1; j < count; j++)
+		if (items[j].entry.instructions)
+			return 1;
+	return entry->kind == TRAIL_SYSCALL || (entry->kind == TRAIL_FALL && i + 1 < count);
+}
+
+/* What PT should make of items: in words, one at a time. */
+static size_t expect_at(const struct pt_item *items, size_t count, size_t i,
+			struct trail_between *gap)
+{
+	const struct trail_entry *before = NULL;
+	int is_lost = 0;
+
+	gap->event = TRAIL_EVENTS;
+	for (size_t j = i; j-- > 0 && !before;)
+		if (items[j].entry.instructions)
+			before = &items[j].entry;
+	for (; i < count && !items[i].entry.instructions; i++)
+		is_lost |= items[i].between.event == TRAIL_LOST;
+	if (i == count || !before)
+		return i;
+	if (!is_lost && before->kind == TRAIL_SYSCALL &&
+	    before->start + before->bytes == items[i].entry.start)
+		return i;
+	*gap = (struct trail_between){ .event = is_lost ? TRAIL_LOST : TRAIL_GAP,
+				       .at = is_lost ? 0 : items[i].entry.start,
+				       .values = { is_lost ? 0 : TRAIL_GAP_KERNEL } };
+	return i;
+}
+
+static void compare(const struct pt_item *items, size_t count)
+{
+	size_t got = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct sample_item *item = &sink.items[got];
+		struct trail_between gap;
+
+		if (items[i].entry.instructions) {
+			if (!is_told(items, count, i))
+				continue;
+			cr_assert_lt(got, sink.count, "item %zu of %zu is missing", i, count);
+			cr_assert(!memcmp(&item->entry, &items[i].entry, sizeof(item->entry)),
+				  "item %zu: %" PRIx64 "+%x/%u, not %" PRIx64 "+%x/%u (event %d)",
+				  i, item->entry.start, item->entry.bytes, item->entry.instructions,
+				  items[i].entry.start, items[i].entry.bytes,
+				  items[i].entry.instructions, item->between.event);
+			got++;
+			continue;
+		}
+		i = expect_at(items, count, i, &gap) - 1;
+		if (gap.event == TRAIL_EVENTS)
+			continue;
+		cr_assert_lt(got, sink.count, "event %zu of %zu is missing", i, count);
+		cr_assert(!item->entry.instructions && !memcmp(&item->between, &gap, sizeof(gap)),
+			  "item %zu: event %d at %" PRIx64 " (%" PRIu64 "), not %d at %" PRIx64, i,
+			  item->between.event, item->between.at, item->between.values[0], gap.event,
+			  gap.at);
+		got++;
+	}
+	cr_assert_eq(got, sink.count, "%zu items too many", sink.count - got);
+}
+
+static void there_and_back(const struct pt_item *items, size_t count)
+{
+	static const struct pt_encode_options all[] = {
+		{ .tsc = 1000 },
+		{ .compresses_returns = 1, .tsc = 1000 },
+		{ .psb_every = 7, .tsc = 1000 },
+		{ .compresses_returns = 1, .psb_every = 3, .tsc = 1000 },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		uint8_t *bytes;
+		size_t size;
+
+		cr_assert_eq(pt_encode(&bytes, &size, items, count, &all[i]), 0);
+		cr_assert_eq(decode_bytes(bytes, size), 0);
+		cr_assert_eq(outcome.errors, 0, "%s of %zu, way %zu", outcome.first, size, i);
+		compare(items, count);
+		free(bytes);
+	}
+}
+
+/* ---- programs ---- */
+
+static void step_through(char *words, const char *folder)
+{
+	struct trace_writer *writer;
+	struct trail_files files;
+	struct step *step;
+	char *argv[8] = { NULL };
+	int count = 0, err;
+
+	for (char *save, *word = strtok_r(words, " ", &save); word && count < 7;
+	     word = strtok_r(NULL, " ", &save))
+		argv[count++] = word;
+	cr_assert_eq(trace_writer_open(&writer, folder), 0);
+	trail_files_init(&files, writer);
+	err = step_launch(&step, &files.sink, argv[0], argv);
+	cr_assert_eq(err, 0, "%s: %s", argv[0], strerror(-err));
+	while ((err = step_run(step, 1000)) > 0)
+		;
+	cr_assert_eq(err, 0);
+	cr_assert_eq(step_close(step), 0);
+	trail_files_release(&files);
+	cr_assert_eq(trace_writer_close(writer), 0);
+}
+
+static void program(char *words)
+{
+	struct trace_reader *reader;
+	struct trails trails;
+	uint64_t blocks = 0;
+	char folder[64], name[256];
+
+	snprintf(name, sizeof(name), "%s", words);
+	sample_folder(folder);
+	step_through(words, folder);
+	cr_assert_eq(trace_reader_open(&reader, folder), 0);
+	cr_assert_eq(trails_read(&trails, reader), 0);
+	codes.count = 0;
+	for (size_t i = 0; i < trails.space_count; i++) {
+		const struct trail_table *table = &trails.spaces[i].table;
+
+		for (uint32_t id = 0; id < table->count; id++)
+			code_put(table->blocks[id].start,
+				 trail_table_code(table, &table->blocks[id]),
+				 table->blocks[id].bytes);
+	}
+	for (size_t i = 0; i < trails.path_count; i++) {
+		size_t count;
+		struct pt_item *items = pt_items_of(&trails.paths[i], &count);
+
+		there_and_back(items, count);
+		blocks += trails.paths[i].blocks;
+		free(items);
+	}
+	printf("%s: %" PRIu64 " blocks of %zu threads\n", name, blocks, trails.path_count);
+	trails_release(&trails, reader);
+	trace_reader_close(reader);
+	sample_folder_remove(folder);
+}
+
+Test(pt, brings_back_what_programs_ran)
+{
+	char list[] = PROGRAMS;
+
+	for (char *save, *one = strtok_r(list, ";", &save); one; one = strtok_r(NULL, ";", &save))
+		program(one);
+}
+
+/* ---- trails by hand ---- */
+
+#define BASE 0x400000u
+
+static const uint8_t code[] = {
+	0x90, 0x74, 0x0d,		    /* 00 nop; je 10 */
+	0xe8, 0x18, 0x00, 0x00, 0x00,	    /* 03 call 20 */
+	0xeb, 0xf6,			    /* 08 jmp 00 */
+	0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, /* 0a */
+	0x0f, 0x05,			    /* 10 syscall */
+	0xff, 0xd0,			    /* 12 call *%rax */
+	0xe8, 0x00, 0x00, 0x00, 0x00,	    /* 14 call 19 */
+	0x58, 0xff, 0xe0,		    /* 19 pop; jmp *%rax */
+	0xcc, 0xcc, 0xcc, 0xcc,		    /* 1c */
+	0x90, 0x90, 0xc3,		    /* 20 nop; nop; ret */
+};
+
+static struct pt_item items[4096];
+static size_t item_count;
+
+/* The block that begins there, of no more than `most` instructions. */
+static void ran(uint64_t at, unsigned int most)
+{
+	cr_assert_eq(block_read(&items[item_count].entry, BASE + at, code + at, sizeof(code) - at,
+				most),
+		     0);
+	item_count++;
+}
+
+static void came(enum trail_event kind, uint64_t at)
+{
+	items[item_count++].between = (struct trail_between){ .event = kind,
+							      .at = at ? BASE + at : 0 };
+}
+
+/* A bit of everything. */
+static void all_kinds(void)
+{
+	ran(0x00, 64); /* not taken */
+	ran(0x03, 64);
+	ran(0x20, 64); /* returns */
+	ran(0x08, 64);
+	ran(0x00, 64); /* taken */
+	ran(0x10, 64); /* just returns */
+	came(TRAIL_SYSCALLED, 0x12);
+	ran(0x12, 64);
+	ran(0x20, 1);
+	came(TRAIL_SIGNAL, 0x21); /* and goes on in a handler */
+	ran(0x14, 64);
+	ran(0x19, 64);
+	ran(0x20, 64); /* to where nobody called it from */
+	ran(0x10, 64);
+	came(TRAIL_SYSCALLED, 0x21); /* out of the handler */
+	ran(0x21, 64);
+	ran(0x14, 64);
+	ran(0x19, 64);
+	ran(0x10, 64);
+	came(TRAIL_END, 0);
+}
+
+Test(pt, brings_back_a_bit_of_everything)
+{
+	code_put(BASE, code, sizeof(code));
+	all_kinds();
+	there_and_back(items, item_count);
+}
+
+Test(pt, remembers_as_many_calls_as_a_processor_does)
+{
+	code_put(BASE, code, sizeof(code));
+	for (int i = 0; i < 100; i++) { /* as if 20 were there and called itself */
+		ran(0x03, 64);
+		ran(0x20, 64); /* goes to another place than back */
+	}
+	for (int i = 0; i < 100; i++) {
+		ran(0x08, 64);
+		ran(0x00, 64);
+		ran(0x03, 64);
+		ran(0x20, 64);
+	}
+	ran(0x10, 64);
+	there_and_back(items, item_count);
+}
+
+Test(pt, says_lost_where_packets_were_while_it_was_away)
+{
+	code_put(BASE, code, sizeof(code));
+	ran(0x10, 64);
+	came(TRAIL_LOST, 0);
+	ran(0x12, 64);
+	ran(0x20, 64);
+	ran(0x10, 64);
+	there_and_back(items, item_count);
+	cr_expect_eq(sample_sink_events(&sink, TRAIL_LOST), 1);
+}
+
+Test(pt, has_times_that_are_no_earlier_than_what_ran)
+{
+	const struct pt_switch switches[] = { { 1, 5000, 6000 } };
+	struct pt_encode_options options = { .tsc = 1000 };
+	/* two ticks each: tsc 1000 is 1600 */
+	struct pt_stream stream = { .clock = { 1200, 2000, 4, 1 }, .end_ticks = 9000 };
+	uint8_t *bytes;
+
+	code_put(BASE, code, sizeof(code));
+	for (int i = 0; i < 10;
+	     i++) { /* TSC packets: 1000 at the beginning, 1100 and on where it is on again */
+		ran(0x10, 64);
+		came(TRAIL_SYSCALLED, 0x10);
+	}
+	cr_assert_eq(pt_encode(&bytes, &stream.count, items, item_count, &options), 0);
+	stream.bytes = bytes;
+	cr_assert_eq(decode(&stream), 0);
+	cr_assert_eq(sink.count, 19);
+	for (size_t i = 0; i < sink.count; i++)
+		if (sink.items[i].entry.instructions)
+			cr_expect_geq(sink.items[i].ticks,
+				      i == 18 ? 9000 : 1600 + 200 * (i / 2 + 2));
+	/* not much later either: by the packets that libipt has read ahead */
+	cr_expect_leq(sink.items[0].ticks, 1600 + 200 * 3);
+	stream.switches = switches;
+	stream.switch_count = 1;
+	cr_assert_eq(decode(&stream), 0);
+	cr_expect_eq(sample_sink_events(&sink, TRAIL_DEPART), 1);
+	cr_expect_eq(sample_sink_events(&sink, TRAIL_ARRIVE), 1);
+	free(bytes);
+}
+
+Test(pt, turns_its_clock_into_ours)
+{
+	const struct pt_clock clock = { .tsc = 1000, .ticks = 500, .mult = 1 << 9, .shift = 10 };
+
+	cr_expect_eq(pt_clock_ticks(&clock, 3000), 1500);
+	cr_expect_eq(pt_clock_ticks(&clock, 400), 200);
+	cr_expect_eq(pt_clock_ticks(&clock, 0), 0);
+	cr_expect_eq(pt_clock_ticks(&(struct pt_clock){ 0, UINT64_MAX - 1, 1u << 31, 0 },
+				    UINT64_MAX),
+		     UINT64_MAX);
+	cr_expect_eq(pt_clock_ticks(&(struct pt_clock){ 9, 1, 1, 0 }, 0), 0);
+}
+
+/* ---- packets by hand ---- */
+
+#define PSB                                                                                        \
+	0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02, 0x82, 0x02,  \
+		0x82
+#define MODE_64 0x99, 0x01
+#define PSBEND 0x02, 0x23
+#define PGE(low) 0x71, low, 0x00, 0x40, 0x00, 0x00, 0x00 /* 48 bits, extended */
+#define FUP(low) 0x3d, low, 0x00			 /* 16 bits */
+#define TIP(low) 0x2d, low, 0x00
+#define PGD 0x01
+
+static void expect(const char *text)
+{
+	cr_expect_str_eq(sample_sink_text(&sink), text);
+}
+
+Test(pt, knows_packets_by_their_bytes)
+{
+	static const uint8_t bytes[] = {
+		PSB,	   MODE_64, PSBEND, PGE(0x00), 0x04, /* TNT: not taken */
+		TIP(0x08),				     /* the return */
+		0x06,					     /* TNT: taken */
+		PGD,					     /* the system call */
+	};
+
+	code_put(BASE, code, sizeof(code));
+	cr_assert_eq(decode_bytes(bytes, sizeof(bytes)), 0);
+	cr_expect_eq(outcome.errors, 0, "%s", outcome.first);
+	expect("400000+3/2 branch\n400003+5/1 call\n400020+3/3 return\n400008+2/1 jump\n"
+	       "400000+3/2 branch\n400010+2/1 syscall\n");
+}
+
+Test(pt, says_lost_where_packets_were)
+{
+	static const uint8_t bytes[] = {
+		PSB,	   MODE_64, PSBEND, PGE(0x00), 0x04, /* TNT: not taken */
+		0x02,	   0xf3, /* OVF: how far it came, nobody knows */
+		0x7d,	   0x20,    0x00,   0x40,      0x00,
+		0x00,	   0x00, /* FUP of 48 bits: here it goes on */
+		TIP(0x10), PGD,
+	};
+
+	code_put(BASE, code, sizeof(code));
+	cr_assert_eq(decode_bytes(bytes, sizeof(bytes)), 0);
+	cr_expect_eq(outcome.errors, 0, "%s", outcome.first);
+	expect("400000+3/2 branch\nlost@400020 0\n400020+3/3 return\n400010+2/1 syscall\n");
+}
+
+Test(pt, shows_where_a_thread_was_interrupted)
+{
+	static const uint8_t bytes[] = {
+		PSB,	   MODE_64,   PSBEND, PGE(0x20), FUP(0x21), PGD, /* away */
+		PGE(0x21),	      /* and back at the same place */
+		FUP(0x22), TIP(0x10), /* at once elsewhere */
+		PGD,		      /* the system call */
+		PGE(0x00),	      /* back elsewhere */
+		FUP(0x01), PGD,
+	};
+
+	code_put(BASE, code, sizeof(code));
+	cr_assert_eq(decode_bytes(bytes, sizeof(bytes)), 0);
+	cr_expect_eq(outcome.errors, 0, "%s", outcome.first);
+	expect("400020+1/1 fall\ngap@400021 1\n400021+1/1 fall\ngap@400010 1\n400010+2/1 syscall\n"
+	       "gap@400000 1\n400000+1/1 fall\n");
+}
+
+Test(pt, shows_a_transaction_that_was_given_up)
+{
+	static const uint8_t bytes[] = {
+		PSB,	   MODE_64,   PSBEND, PGE(0x20), 0x99, 0x22, /* MODE.TSX: aborted */
+		FUP(0x21), TIP(0x00), /* there, and here it goes on */
+		FUP(0x01), PGD,
+	};
+
+	code_put(BASE, code, sizeof(code));
+	cr_assert_eq(decode_bytes(bytes, sizeof(bytes)), 0);
+	cr_expect_eq(outcome.errors, 0, "%s", outcome.first);
+	expect("400020+1/1 fall\ngap@400000 0\n400000+1/1 fall\n");
+}
+
+Test(pt, says_which_error_it_met_and_goes_on_behind)
+{
+	static const uint8_t bytes[] = {
+		PSB,  MODE_64, PSBEND,	PGE(0x20), TIP(0x30), /* no code there */
+		0x06, PSB,     MODE_64, PSBEND,	   PGE(0x10), PGD,
+	};
+
+	code_put(BASE, code, sizeof(code));
+	cr_assert_eq(decode_bytes(bytes, sizeof(bytes)), 0);
+	cr_expect_eq(outcome.errors, 1);
+	cr_expect(strstr(outcome.first, "no memory mapped at this address") != NULL, "%s",
+		  outcome.first);
+	expect("400020+3/3 return\nlost@0 0\n400010+2/1 syscall\n");
+}
+
+Test(pt, does_not_take_code_of_32_bits_for_ours)
+{
+	static const uint8_t bytes[] = { PSB, 0x99, 0x02, PSBEND, PGE(0x20), TIP(0x10), PGD };
+
+	code_put(BASE, code, sizeof(code));
+	cr_assert_eq(decode_bytes(bytes, sizeof(bytes)), 0);
+	cr_expect_geq(outcome.errors, 1);
+	cr_expect_eq(weave.blocks, 0);
+}
+
+Test(pt, ends_where_code_would_go_on_for_ever)
+{
+	static const uint8_t loop[] = { 0xeb, 0xfe };
+	static const uint8_t bytes[] = { PSB, MODE_64, PSBEND, PGE(0x80), FUP(0x90), PGD };
+
+	code_put(BASE + 0x80, loop, sizeof(loop));
+	cr_assert_eq(decode_bytes(bytes, sizeof(bytes)), 0);
+	cr_expect_geq(outcome.errors, 1);
+	cr_expect_geq(sample_sink_events(&sink, TRAIL_LOST), 1);
+}
+
+Test(pt, makes_nothing_of_nothing)
+{
+	static const uint8_t bytes[64] = { 0 };
+
+	cr_assert_eq(decode_bytes(NULL, 0), 0);
+	cr_expect_eq(sink.count, 0);
+	cr_assert_eq(decode_bytes(bytes, sizeof(bytes)), 0);
+	cr_expect_eq(sink.count, 0);
+}
+
+/* ---- damage ---- */
+
+static void survives(const uint8_t *bytes, size_t size)
+{
+	cr_assert_eq(decode_bytes(bytes, size), 0);
+	cr_assert(!outcome.errors || sample_sink_events(&sink, TRAIL_LOST) > 0,
+		  "an error and nothing lost: %s", outcome.first);
+}
+
+Test(pt, makes_a_trail_of_damaged_packets)
+{
+	struct pt_encode_options options = { .compresses_returns = 1, .psb_every = 6, .tsc = 1000 };
+	uint8_t *bytes, *bad;
+	uint64_t seed = 3;
+	size_t size;
+	int errors = 0;
+
+	code_put(BASE, code, sizeof(code));
+	all_kinds();
+	cr_assert_eq(pt_encode(&bytes, &size, items, item_count, &options), 0);
+	bad = malloc(size);
+	for (size_t i = 0; i < size; i++) {
+		for (int bit = 0; bit < 8; bit++) {
+			memcpy(bad, bytes, size);
+			bad[i] ^= (uint8_t)(1 << bit);
+			survives(bad, size);
+			errors += outcome.errors > 0;
+		}
+		survives(bytes, i);	       /* cut here */
+		survives(bytes + i, size - i); /* begun here */
+		memcpy(bad, bytes, size);      /* a byte left out */
+		memmove(bad + i, bad + i + 1, size - i - 1);
+		survives(bad, size - 1);
+	}
+	for (int i = 0; i < 2000; i++) {
+		memcpy(bad, bytes, size);
+		for (int j = 0; j < 4; j++)
+			bad[sample_random(&seed) % size] = (uint8_t)sample_random(&seed);
+		survives(bad, size);
+	}
+	cr_expect_gt(errors, 100, "damage that is not met: %d", errors);
+	free(bad);
+	free(bytes);
+}
+
+Test(pt, reports_what_the_sink_says)
+{
+	static const uint8_t bytes[] = { PSB, MODE_64, PSBEND, PGE(0x20), TIP(0x10), PGD };
+
+	code_put(BASE, code, sizeof(code));
+	sample_sink_init(&sink);
+	sink.fails_at = 1;
+	cr_assert_eq(weave_init(&weave, &sink.sink, NULL, &codes.codes), 0);
+	cr_expect_eq(pt_decode(&weave,
+			       &(struct pt_stream){ .bytes = bytes, .count = sizeof(bytes) },
+			       &outcome),
+		     -EIO);
+}
