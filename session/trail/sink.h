@@ -32,6 +32,11 @@ struct trail_sink_calls {
 		     const struct trail_between *between, uint64_t ticks);
 	/* Nothing more comes of it; releases the thread, also after an error. */
 	int (*thread_end)(struct trail_sink *sink, struct sink_thread *thread, uint64_t ticks);
+	/*
+	 * 1: there is no room until somebody drains it, so the origin lets no thread go on. It may write what threads do
+	 * that have gone on already, and each a block and some events. NULL: there always is.
+	 */
+	int (*is_full)(struct trail_sink *sink);
 };
 
 struct trail_sink {
