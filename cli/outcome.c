@@ -41,6 +41,8 @@ size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *
 		const struct spec *spec = &specs->all[i];
 		int error = -WM_E_NO_MARKER;
 
+		if (spec->trail)
+			continue;
 		if (spec->request && placed ? spec->placed : spec->matches)
 			continue;
 		count++;

@@ -35,6 +35,19 @@ uint64_t progress_elapsed_ns(const struct progress *progress)
 	return now_ns() - progress->began_ns;
 }
 
+static void show_trail(struct progress *progress, const struct wm_session_status *status)
+{
+	char blocks[32], instructions[32];
+
+	progress->shown = 1;
+	fprintf(stderr, "\r%.1f s  %s blocks  %s instructions  %u thread%s\033[K",
+		(double)progress_elapsed_ns(progress) / 1e9,
+		quantity_show_count(status->trail_blocks, blocks, sizeof(blocks)),
+		quantity_show_count(status->trail_instructions, instructions, sizeof(instructions)),
+		status->trail_threads, status->trail_threads == 1 ? "" : "s");
+	fflush(stderr);
+}
+
 void progress_show(struct progress *progress, const struct wm_session_status *status)
 {
 	uint64_t now = now_ns(), events = status->recorded + status->discarded;
@@ -43,6 +56,11 @@ void progress_show(struct progress *progress, const struct wm_session_status *st
 
 	if (!progress->wanted || now - progress->last_ns < SHOW_NS)
 		return;
+	if (status->trail_processes && !status->processes_ever) {
+		progress->last_ns = now;
+		show_trail(progress, status);
+		return;
+	}
 	fresh = (double)(events - progress->last_events) * 1e9 / (double)(now - progress->last_ns);
 	progress->rate = progress->shown ? progress->rate * 0.5 + fresh * 0.5 : fresh;
 	progress->last_ns = now;
@@ -87,8 +105,21 @@ void progress_clear(struct progress *progress)
 	progress->shown = 0;
 }
 
-void progress_sum_up(const struct progress *progress, const struct wm_session_status *status,
-		     const char *dir, enum wm_policy policy, uint64_t crowded_out)
+static void sum_up_trail(const struct progress *progress, const struct wm_session_status *status)
+{
+	char blocks[32], instructions[32];
+
+	fprintf(stderr,
+		"waymark: recorded %s block%s, %s instruction%s, of %u thread%s by single steps in %.2f s\n",
+		quantity_show_count(status->trail_blocks, blocks, sizeof(blocks)),
+		status->trail_blocks == 1 ? "" : "s",
+		quantity_show_count(status->trail_instructions, instructions, sizeof(instructions)),
+		status->trail_instructions == 1 ? "" : "s", status->trail_threads,
+		status->trail_threads == 1 ? "" : "s", (double)progress_elapsed_ns(progress) / 1e9);
+}
+
+static void sum_up_events(const struct progress *progress, const struct wm_session_status *status,
+			  enum wm_policy policy, uint64_t crowded_out)
 {
 	char count[32], bytes[32], lost[32];
 
@@ -107,6 +138,15 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
 		fprintf(stderr, "; lost %s%s\n",
 			quantity_show_count(status->discarded, lost, sizeof(lost)),
 			crowded_out ? " (a larger --buffer or --policy block loses fewer)" : "");
+}
+
+void progress_sum_up(const struct progress *progress, const struct wm_session_status *status,
+		     const char *dir, enum wm_policy policy, uint64_t crowded_out)
+{
+	if (status->trail_processes)
+		sum_up_trail(progress, status);
+	if (!status->trail_processes || status->processes_ever)
+		sum_up_events(progress, status, policy, crowded_out);
 	fprintf(stderr, "waymark: the trace is in %s\n", dir);
 }
 
@@ -128,6 +168,15 @@ int progress_sum_up_json(const struct progress *progress, const struct wm_sessio
 	json_number(&json, "markers", status->markers);
 	json_number(&json, "sites", status->sites);
 	json_number(&json, "refused", status->refused);
+	if (status->trail_processes) {
+		json_open(&json, "trail", '{');
+		json_string(&json, "origin", "step");
+		json_number(&json, "blocks", status->trail_blocks);
+		json_number(&json, "instructions", status->trail_instructions);
+		json_number(&json, "threads", status->trail_threads);
+		json_number(&json, "processes", status->trail_processes);
+		json_close(&json, '}');
+	}
 	json_number(&json, "status", (uint64_t)exit_status);
 	json_words(&json, "error", error);
 	outcome_json(&json, probes);

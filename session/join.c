@@ -117,6 +117,8 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 		return -EINVAL;
 	if (pid == getpid())
 		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
+	if (live_is_all(session))
+		return live_attach(session, pid);
 	if (find_process(session, pid))
 		return session_fail(session, -EEXIST, "pid %d is in this session already",
 				    (int)pid);
@@ -188,6 +190,8 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 
 	if (!session || !argv || !argv[0])
 		return -EINVAL;
+	if (live_is_all(session))
+		return live_launch(session, argv);
 	err = program_find(&program, argv[0]);
 	if (err)
 		return session_fail(session, err, "%s",

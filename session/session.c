@@ -95,6 +95,7 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 
 int wm_session_add(struct wm_session *session, const char *spec)
 {
+	const char *words;
 	int err;
 
 	if (!session || !spec)
@@ -103,7 +104,8 @@ int wm_session_add(struct wm_session *session, const char *spec)
 		return session_fail(session, -EBUSY, "%s: the session runs", spec);
 	probes_release(&session->probes); /* plans for fewer specs */
 	err = spec_add(&session->specs, spec);
-	return err ? session_fail(session, err, "%s", spec) : 0;
+	words = session->specs.words;
+	return err ? session_fail(session, err, "%s%s%s", spec, words[0] ? ": " : "", words) : 0;
 }
 
 int wm_session_output(struct wm_session *session, const char *dir)
@@ -165,6 +167,9 @@ static int start_process(struct wm_session *session, struct process *process)
 	}
 	ask_names(session, process);
 	process->error = 0;
+	err = live_join(session, process);
+	if (err)
+		return err;
 	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
 }
 
@@ -194,6 +199,8 @@ int wm_session_start(struct wm_session *session)
 	for (struct process *p = session->processes; p && !first; p = p->next)
 		if (is_usable(p) && p->armed)
 			first = start_process(session, p);
+	if (!first)
+		first = live_start(session);
 	if (first) {
 		char detail[DETAIL_BYTES];
 
@@ -286,6 +293,7 @@ int wm_session_stop(struct wm_session *session)
 		return -EINVAL;
 	if (session->running)
 		unrecorded_look(session, 1);
+	first = live_stop(session);
 	session->running = 0; /* who comes from here on goes on alone */
 	for (struct process *p = session->processes; p; p = p->next) {
 		if (!is_usable(p) || !p->armed)
@@ -318,6 +326,7 @@ int wm_session_stop(struct wm_session *session)
 int wm_session_status(struct wm_session *session, struct wm_session_status *status)
 {
 	struct wm_session_status now = { 0 };
+	struct live_counts trails;
 	struct drain_counts counts;
 
 	if (!session || !status || status->size < sizeof(status->size))
@@ -325,6 +334,11 @@ int wm_session_status(struct wm_session *session, struct wm_session_status *stat
 	now.size = status->size;
 	now.processes = (uint32_t)session_alive(session);
 	now.processes_ever = session->processes_ever;
+	live_counts(session, &trails);
+	now.trail_instructions = trails.instructions;
+	now.trail_blocks = trails.blocks;
+	now.trail_threads = trails.threads;
+	now.trail_processes = trails.processes;
 	now.markers = session->markers;
 	now.sites = session->sites;
 	now.refused = session->refused;
@@ -383,6 +397,7 @@ void wm_session_close(struct wm_session *session)
 		*at = p->next;
 		process_free(p);
 	}
+	live_release(session);
 	watch_free(session->watch);
 	reader_drop(session);
 	if (session->agent_link[0])

@@ -13,6 +13,7 @@
 #include "session/probe.h"
 #include "session/spec.h"
 #include "session/ticks.h"
+#include "session/trail/live.h"
 #include "session/unrecorded.h"
 #include "trace/decode.h"
 #include "trace/writer.h"
@@ -33,6 +34,7 @@ struct wm_session {
 	char detail[DETAIL_BYTES];
 	struct spec_list specs;
 	struct probes probes;
+	struct live live;	    /* trails */
 	struct listener *listeners; /* one for each user whose processes are recorded */
 	/* a name for the agent that LD_PRELOAD can hold; or "" */
 	char agent_link[SOCKET_PATH_BYTES];

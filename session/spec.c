@@ -13,7 +13,7 @@
 
 /* The kinds of event that have a name in the grammar, apart from markers: places in code first. */
 static const char *const other_kinds[] = {
-	"usdt", "func", "addr", "trail", "watch", "count", "sample", "switch",
+	"usdt", "func", "addr", "watch", "count", "sample", "switch",
 };
 
 #define REQUEST_KINDS 3
@@ -81,6 +81,7 @@ static void spec_release(struct spec *spec)
 	if (spec->request)
 		code_request_release(spec->request);
 	free(spec->request);
+	free(spec->trail);
 	free(spec->text);
 	free(spec->glob);
 	free(spec->detail);
@@ -91,6 +92,17 @@ static int request_make(struct spec *spec, const char *text)
 {
 	spec->request = calloc(1, sizeof(*spec->request));
 	return spec->request ? code_request_parse(spec->request, text) : -ENOMEM;
+}
+
+static int trail_make(struct spec *spec, struct spec_list *list, const char *text)
+{
+	int err;
+
+	spec->trail = calloc(1, sizeof(*spec->trail));
+	if (!spec->trail)
+		return -ENOMEM;
+	err = trail_request_parse(spec->trail, text, list->words, sizeof(list->words));
+	return err ? err : spec_trail(list) ? -WM_E_TRAIL_TWICE : 0;
 }
 
 static int marker_make(struct spec *spec, const char *text)
@@ -118,7 +130,12 @@ int spec_add(struct spec_list *list, const char *text)
 
 	if (!text)
 		return -WM_E_SPEC;
-	err = is_kind(text, REQUEST_KINDS) ? request_make(&spec, text) : marker_make(&spec, text);
+	list->words[0] = '\0';
+	if (trail_request_is(text))
+		err = trail_make(&spec, list, text);
+	else
+		err = is_kind(text, REQUEST_KINDS) ? request_make(&spec, text)
+						   : marker_make(&spec, text);
 	if (!err) {
 		spec.text = strdup(text);
 		err = spec.text ? 0 : -ENOMEM;
@@ -138,9 +155,21 @@ int spec_add(struct spec_list *list, const char *text)
 	return 0;
 }
 
+const struct trail_request *spec_trail(const struct spec_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->all[i].trail)
+			return list->all[i].trail;
+	return NULL;
+}
+
 size_t spec_count_markers(const struct spec_list *list)
 {
-	return list->count - spec_count_requests(list);
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		count += list->all[i].glob != NULL;
+	return count;
 }
 
 size_t spec_count_requests(const struct spec_list *list)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event specs: what to record, in the one grammar that all commands share: markers, and places in code
- * that nobody prepared (code/request.h). The other kinds are known by name, so that they are refused
+ * Event specs: what to record, in the one grammar that all commands share: markers, places in code
+ * that nobody prepared (code/request.h), a trail (session/trail/request.h). The other kinds are known by name, so that they are refused
  * for what they are.
  */
 #ifndef SESSION_SPEC_H
@@ -9,6 +9,7 @@
 
 #include "code/request.h"
 #include "session/names.h"
+#include "session/trail/request.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@ struct spec {
 	char *text;		      /* as given */
 	char *glob;		      /* of markers: SUBSYS:EVENT; else NULL */
 	struct code_request *request; /* of places in code; else NULL */
+	struct trail_request *trail;  /* of a trail; else NULL */
 	uint64_t matches;	      /* markers, or places, that matched, ever */
 	/* of places in code */
 	uint64_t modules;	/* that it was looked for in */
@@ -30,14 +32,19 @@ struct spec {
 struct spec_list {
 	struct spec *all;
 	size_t count;
+	char words[96]; /* about the last that could not be added */
 };
 
 /*
  * Read a spec and add it: "marker:SUBSYS:EVENT", or SUBSYS:EVENT alone; either name may be a glob
- * (*, ?, [...]); or what code_request_parse() takes. Returns 0, -ENOMEM, -WM_E_SPEC, -WM_E_SPEC_KIND,
- * -WM_E_FIELD_TYPE or -WM_E_SPEC_TWICE.
+ * (*, ?, [...]); or what code_request_parse() or trail_request_parse() takes. Returns 0, -ENOMEM, -WM_E_SPEC, -WM_E_SPEC_KIND,
+ * -WM_E_FIELD_TYPE, -WM_E_SPEC_TWICE, what trail_request_parse() says, or -WM_E_TRAIL_TWICE. list->words then has
+ * what of it this is about; or "".
  */
 int spec_add(struct spec_list *list, const char *text);
+
+/* Of the trail that is asked for; NULL: none is. */
+const struct trail_request *spec_trail(const struct spec_list *list);
 
 /* How many are for markers; for places in code. */
 size_t spec_count_markers(const struct spec_list *list);

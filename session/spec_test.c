@@ -20,10 +20,8 @@ Test(spec, a_marker_is_named_with_or_without_its_kind)
 
 Test(spec, other_kinds_are_refused_for_what_they_are)
 {
-	static const char *const kinds[] = {
-		"trail",	"trail/last=64M/",	    "watch:x:w",
-		"count:cycles", "sample:cycles/freq=4000/", "switch"
-	};
+	static const char *const kinds[] = { "watch:x:w", "count:cycles",
+					     "sample:cycles/freq=4000/", "switch" };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		cr_assert_eq(spec_add(&list, kinds[i]), -WM_E_SPEC_KIND, "%s", kinds[i]);
@@ -68,6 +66,21 @@ Test(spec, of_several_reasons_that_there_is_nothing_one_is_kept)
 	spec_keep_error(&list.all[0], -WM_E_NO_FUNCTION, NULL, 0);
 	cr_assert_eq(list.all[0].error, -WM_E_SPAN_SHORT);
 	cr_assert_str_eq(list.all[0].detail, "z");
+	spec_list_release(&list);
+}
+
+Test(spec, a_trail_is_asked_for_once)
+{
+	cr_assert_null(spec_trail(&list));
+	cr_assert_eq(spec_add(&list, "net:rx"), 0);
+	cr_assert_eq(spec_add(&list, "trail/step/"), 0);
+	cr_assert_eq(spec_trail(&list)->origin, TRAIL_STEP);
+	cr_assert_eq(spec_add(&list, "trail/last=64M/"), -WM_E_TRAIL_TWICE);
+	cr_assert_eq(spec_add(&list, "trail/stpe/"), -WM_E_TRAIL_OPTION);
+	cr_assert_str_eq(list.words, "stpe; did you mean step?");
+	cr_assert_eq(spec_count_markers(&list), 1);
+	cr_assert_eq(spec_count_requests(&list), 0);
+	cr_assert_not(spec_matches(&list.all[1], "trail:step"));
 	spec_list_release(&list);
 }
 

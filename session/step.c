@@ -424,7 +424,7 @@ int session_alive(const struct wm_session *session)
 	for (const struct process *p = session->processes; p; p = p->next)
 		count += p->state < PROCESS_HUNG_UP ||
 			 (p->state == PROCESS_HUNG_UP && p->drain && !is_final(session, p));
-	return count;
+	return count + live_count(session);
 }
 
 /*
@@ -503,7 +503,7 @@ static void sweep(struct wm_session *session)
 
 int session_step(struct wm_session *session, int timeout_ms)
 {
-	int count;
+	int count, trails;
 
 	/* arming strictly waits, and so steps, within a step; whose caller still holds a process */
 	session->in_step++;
@@ -512,6 +512,9 @@ int session_step(struct wm_session *session, int timeout_ms)
 	for (struct process *p = session->processes; p; p = p->next)
 		count += attend(session, p);
 	count += drain_all(session);
+	trails = live_pump(session);
+	if (trails < 0 && !session->trace_error)
+		session->trace_error = trails;
 	if (--session->in_step == 0) {
 		if (session->running)
 			unrecorded_look(session, 0);

@@ -417,6 +417,18 @@ int target_has_ended(const struct target *target)
 	return target->live_tid == target->pid && (target->state == 'Z' || target->state == 'X');
 }
 
+int target_may_trace(const struct target *target, struct detail detail)
+{
+	if (target->pid == getpid())
+		return detail_set(detail, -EINVAL, "process %d is this one", target->pid);
+	if (target_has_ended(target))
+		return detail_set(detail, -WM_E_GONE, "process %d (%s) has ended", target->pid,
+				  target->comm);
+	if (target->tracer_pid)
+		return traced(target, detail);
+	return target_access(target, detail);
+}
+
 int target_check(const struct target *target, struct detail detail)
 {
 	pid_t filtered;

@@ -61,6 +61,12 @@ int target_check(const struct target *target, struct detail detail);
  */
 int target_denied(const struct target *target, struct detail detail);
 
+/*
+ * Nothing is touched: would ptrace(2) take its threads, for now? 0, or the cause with words about it: -EPERM,
+ * -WM_E_GONE, -WM_E_TRACED, -EINVAL for ourselves.
+ */
+int target_may_trace(const struct target *target, struct detail detail);
+
 /* Whether we may change its memory: ptrace(2) would not tell that from "traced already". 0, -EPERM, -WM_E_GONE. */
 int target_access(const struct target *target, struct detail detail);
 

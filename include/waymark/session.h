@@ -51,6 +51,9 @@ struct wm_session_status {
 	uint64_t discarded;	 /* events lost so far */
 	uint64_t bytes;		 /* drained so far */
 	uint64_t buffered_bytes; /* waiting in the buffers */
+	/* of trails */
+	uint64_t trail_instructions, trail_blocks; /* taken so far */
+	uint32_t trail_threads, trail_processes;   /* ever */
 };
 
 /* One event, as wm_session_read() hands it over; valid during the callback only. */
@@ -84,7 +87,8 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 
 /*
  * Add an event spec: "marker:SUBSYS:EVENT", "usdt:PROVIDER:NAME", "func:NAME@FILE/ret,arg1/" or
- * "addr:FILE+OFFSET", with globs; waymark(7) tells the whole grammar. Takes effect at wm_session_start().
+ * "addr:FILE+OFFSET", with globs; "trail/OPTIONS/", once; waymark(7) tells the whole grammar. Takes effect at
+ * wm_session_start(). With a trail alone no process has an agent brought in.
  */
 int wm_session_add(struct wm_session *session, const char *spec);
 

@@ -8,12 +8,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define CLOSE_NS 2000000000u
+#define CLOSE_MS 2000
 #define ATTACH_ROUNDS 20
 
 static int trail_begin(struct step *step)
@@ -33,77 +34,109 @@ static struct step *step_new(struct trail_sink *sink)
 	return step;
 }
 
-/* In the child: wait to be seized, then be the program. What execve(2) says comes back over the socket. */
-static void become(int sock, const char *path, char *const argv[])
+/* Yama lets only those trace us who are our parents, or whom we name. */
+void step_become(int gate, const char *path, char *const argv[])
 {
+	pid_t tracer;
+	int err = 0;
 	char byte;
-	int err;
 
-	if (read(sock, &byte, 1) == 1)
+	if (read(gate, &tracer, sizeof(tracer)) != sizeof(tracer))
+		_exit(127);
+	prctl(PR_SET_PTRACER, tracer, 0, 0, 0);
+	if (write(gate, &err, sizeof(err)) == sizeof(err) && read(gate, &byte, 1) == 1)
 		execv(path, argv);
 	err = errno;
-	(void)!write(sock, &err, sizeof(err));
+	(void)!send(gate, &err, sizeof(err), MSG_NOSIGNAL);
 	_exit(127);
 }
 
-/* Up to its PTRACE_EVENT_EXEC. */
-static int await_exec(struct step *step, int sock)
+/* Up to its PTRACE_EVENT_EXEC. What execve(2) says otherwise comes back over the socket. */
+static int await_exec(struct step *step, int gate)
 {
+	pid_t self = getpid();
 	int status, err = 0;
 
-	if (ptrace(PTRACE_SEIZE, step->pid, 0, STEP_OPTIONS) < 0 || write(sock, "", 1) != 1)
+	if (send(gate, &self, sizeof(self), MSG_NOSIGNAL) != sizeof(self) ||
+	    recv(gate, &err, sizeof(err), 0) != sizeof(err))
+		return -ECHILD;
+	if (ptrace(PTRACE_SEIZE, step->pid, 0, STEP_OPTIONS) < 0 ||
+	    send(gate, "", 1, MSG_NOSIGNAL) != 1)
 		return -errno;
 	if (waitpid(step->pid, &status, __WALL) < 0)
 		return -errno;
 	if (WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXEC)
 		return 0;
-	if (recv(sock, &err, sizeof(err), MSG_DONTWAIT) != sizeof(err) || !err)
+	if (recv(gate, &err, sizeof(err), MSG_DONTWAIT) != sizeof(err) || !err)
 		err = ECHILD;
 	return -err;
 }
 
-int step_launch(struct step **out, struct trail_sink *sink, const char *path, char *const argv[])
+/* One that did not come to be the program is ended, also if it is not our child. */
+static void give_up(struct step *step)
+{
+	kill(step->pid, SIGKILL);
+	/* one that is ending stops for us, and can't be killed */
+	ptrace(PTRACE_CONT, step->pid, 0, 0);
+	waitpid(step->pid, NULL, __WALL);
+}
+
+int step_take(struct step **out, struct trail_sink *sink, pid_t pid, int gate)
 {
 	struct step *step = *out = step_new(sink);
 	struct step_thread *thread = NULL;
-	int socks[2], err;
+	int err;
 
 	if (!step)
 		return -ENOMEM;
-	err = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, socks) ? -errno : 0;
-	if (!err) {
-		step->pid = fork();
-		if (!step->pid) {
-			close(socks[0]);
-			become(socks[1], path, argv);
-		}
-		close(socks[1]);
-		err = step->pid < 0 ? -errno : await_exec(step, socks[0]);
-		close(socks[0]);
-	}
+	step->pid = pid;
+	err = await_exec(step, gate);
 	if (!err)
 		err = trail_begin(step);
 	if (!err)
-		thread = step_thread_add(step, step->pid);
+		thread = step_thread_add(step, pid);
 	if (thread) /* with the system call's end, before the first instruction */
-		thread->is_stopped = ptrace(PTRACE_SINGLESTEP, step->pid, 0, 0) < 0;
+		thread->is_stopped = ptrace(PTRACE_SINGLESTEP, pid, 0, 0) < 0;
 	err = err ? err : step->error;
 	if (!err)
 		return 0;
-	if (step->pid > 0) {
-		kill(step->pid, SIGKILL);
-		ptrace(PTRACE_CONT, step->pid, 0,
-		       0); /* one that is ending stops for us, and can't be killed */
-		waitpid(step->pid, NULL, __WALL);
-	}
-	step->pid = 0;
+	give_up(step);
 	step_close(step);
 	*out = NULL;
 	return err;
 }
 
+int step_launch(struct step **out, struct trail_sink *sink, const char *path, char *const argv[])
+{
+	int gates[2], err;
+	pid_t pid;
+
+	*out = NULL;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gates))
+		return -errno;
+	pid = fork();
+	if (!pid) {
+		close(gates[0]);
+		step_become(gates[1], path, argv);
+	}
+	err = pid < 0 ? -errno : 0;
+	close(gates[1]);
+	if (!err)
+		err = step_take(out, sink, pid, gates[0]);
+	close(gates[0]);
+	return err;
+}
+
+static int is_left(const struct step_leave *leave, pid_t tid)
+{
+	for (size_t i = 0; leave && i < leave->count; i++)
+		if (leave->tids[i] == tid)
+			return 1;
+	return 0;
+}
+
 /* Seize the threads that are there and were not seized yet. How many, or the error that ended it. */
-static int seize_all(struct step *step)
+static int seize_all(struct step *step, const struct step_leave *leave)
 {
 	char path[64];
 	struct dirent *entry;
@@ -117,7 +150,7 @@ static int seize_all(struct step *step)
 	while (!err && (entry = readdir(list))) {
 		pid_t tid = (pid_t)atoi(entry->d_name);
 
-		if (tid <= 0 || step_thread_find(step, tid))
+		if (tid <= 0 || step_thread_find(step, tid) || is_left(leave, tid))
 			continue;
 		if (ptrace(PTRACE_SEIZE, tid, 0, STEP_OPTIONS) < 0) {
 			err = errno == ESRCH ? 0 : -errno;
@@ -131,7 +164,8 @@ static int seize_all(struct step *step)
 	return err ? err : count;
 }
 
-int step_attach(struct step **out, struct trail_sink *sink, pid_t pid)
+int step_attach(struct step **out, struct trail_sink *sink, pid_t pid,
+		const struct step_leave *leave)
 {
 	struct step *step = *out = step_new(sink);
 	int err, found = 1;
@@ -142,7 +176,7 @@ int step_attach(struct step **out, struct trail_sink *sink, pid_t pid)
 	err = trail_begin(step);
 	/* threads that these start meanwhile are seized by the kernel, others' are found in the next round */
 	for (int i = 0; !err && found > 0 && i < ATTACH_ROUNDS; i++)
-		found = seize_all(step);
+		found = seize_all(step, leave);
 	err = err ? err : found < 0 ? found : step->error;
 	if (!err && step->threads)
 		return 0;
@@ -166,31 +200,54 @@ static int trap_waits(pid_t tid)
 	return 0;
 }
 
-/* Stopped, and let go: nothing of a step is left in it. */
-static void detach(struct step *step, struct step_thread *thread, uint64_t end_ns)
+/*
+ * Wait for a stop that it can be let go in; *signal is what it was about to get. 0, -ESRCH when it has ended,
+ * -ETIMEDOUT.
+ */
+static int await_stop(struct step *step, struct step_thread *thread, uint64_t end_ns, int *signal)
 {
-	struct user_regs_struct regs;
-	int status, signal = 0;
+	unsigned long message = 0;
+	int status;
 
 	if (!thread->is_stopped)
 		ptrace(PTRACE_INTERRUPT, thread->tid, 0, 0);
 	while (!thread->is_stopped) {
 		pid_t got = waitpid(thread->tid, &status, __WALL | WNOHANG);
 
-		if (got < 0 || (got > 0 && !WIFSTOPPED(status)) || ticks_monotonic_ns() > end_ns)
-			return;
+		if (got < 0 || (got > 0 && !WIFSTOPPED(status))) {
+			if (got > 0 && thread->tid == step->pid)
+				step->result.status = status;
+			return -ESRCH;
+		}
+		if (!got && ticks_monotonic_ns() > end_ns)
+			return -ETIMEDOUT;
 		if (!got) {
 			nanosleep(&(struct timespec){ .tv_nsec = STEP_NAP_NS }, NULL);
 			continue;
 		}
+		/* what it has just made is seized with it, and waits to be let go as well */
+		if (status >> 16 == PTRACE_EVENT_CLONE &&
+		    !ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &message))
+			step_thread_add(step, (pid_t)message);
 		if (status >> 16 && trap_waits(thread->tid)) {
 			ptrace(PTRACE_CONT, thread->tid, 0, 0); /* it stops for that at once */
 			continue;
 		}
 		thread->is_stopped = 1;
 		if (!(status >> 16) && WSTOPSIG(status) != SIGTRAP)
-			signal = WSTOPSIG(status);
+			*signal = WSTOPSIG(status);
 	}
+	return 0;
+}
+
+/* Stopped, and let go: nothing of a step is left in it. As await_stop(). */
+static int detach(struct step *step, struct step_thread *thread, uint64_t end_ns)
+{
+	struct user_regs_struct regs;
+	int signal = 0, err = await_stop(step, thread, end_ns, &signal);
+
+	if (err)
+		return err;
 	if (!ptrace(PTRACE_GETREGS, thread->tid, 0, &regs) && thread->is_begun) {
 		if (regs.rip != thread->at)
 			step_ran(step, thread, regs.rip);
@@ -198,21 +255,41 @@ static void detach(struct step *step, struct step_thread *thread, uint64_t end_n
 		step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
 	}
 	ptrace(PTRACE_DETACH, thread->tid, 0, signal);
+	return 0;
+}
+
+int step_let_go(struct step *step, unsigned int for_ms)
+{
+	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
+	struct step_thread *left = NULL, *thread;
+	int count = 0;
+
+	if (step->threads)
+		step_failed(step, modules_note(&step->modules, step->pid));
+	while ((thread = step->threads) != NULL) {
+		if (detach(step, thread, end_ns) != -ETIMEDOUT) {
+			step_thread_remove(step, thread);
+			continue;
+		}
+		step_thread_end(step, thread);
+		step->threads = thread->next;
+		thread->next = left;
+		left = thread;
+		count++;
+	}
+	step->threads = left;
+	return count;
 }
 
 int step_close(struct step *step)
 {
-	uint64_t end_ns = ticks_monotonic_ns() + CLOSE_NS;
 	int err;
 
 	if (!step)
 		return 0;
-	if (step->threads)
-		step_failed(step, modules_note(&step->modules, step->pid));
-	while (step->threads) {
-		detach(step, step->threads, end_ns);
+	step_let_go(step, CLOSE_MS);
+	while (step->threads)
 		step_thread_remove(step, step->threads);
-	}
 	modules_release(&step->modules);
 	err = step->error;
 	free(step);

@@ -118,6 +118,15 @@ struct step_thread *step_thread_add(struct step *step, pid_t tid)
 	return thread;
 }
 
+void step_thread_end(struct step *step, struct step_thread *thread)
+{
+	block_end(step, thread);
+	if (thread->trail)
+		step_failed(step, step->sink->calls->thread_end(step->sink, thread->trail,
+								ticks_monotonic_ns()));
+	thread->trail = NULL;
+}
+
 void step_thread_remove(struct step *step, struct step_thread *thread)
 {
 	struct step_thread **at = &step->threads;
@@ -125,10 +134,7 @@ void step_thread_remove(struct step *step, struct step_thread *thread)
 	while (*at != thread)
 		at = &(*at)->next;
 	*at = thread->next;
-	block_end(step, thread);
-	if (thread->trail)
-		step_failed(step, step->sink->calls->thread_end(step->sink, thread->trail,
-								ticks_monotonic_ns()));
+	step_thread_end(step, thread);
 	free(thread);
 }
 

@@ -12,10 +12,17 @@
 
 #include "session/trail/sink.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 struct step;
+
+/* Threads that are left alone, though they are the process's; their own too. */
+struct step_leave {
+	const pid_t *tids;
+	size_t count;
+};
 
 /* What came of it. */
 struct step_result {
@@ -30,7 +37,15 @@ struct step_result {
  * be traced. *step is NULL then, and else released with step_close().
  */
 int step_launch(struct step **step, struct trail_sink *sink, const char *path, char *const argv[]);
-int step_attach(struct step **step, struct trail_sink *sink, pid_t pid);
+int step_attach(struct step **step, struct trail_sink *sink, pid_t pid,
+		const struct step_leave *leave);
+
+/*
+ * The same for a program that is somebody else's child: that one forks a process which calls step_become() with one
+ * end of a socket pair (SOCK_STREAM), and does not return; the other end is `gate`. It is closed by nobody here.
+ */
+int step_take(struct step **step, struct trail_sink *sink, pid_t pid, int gate);
+void step_become(int gate, const char *path, char *const argv[]) __attribute__((noreturn));
 
 /* Let it run, for about that long at most. 1 while it lives, 0 when it is over, or a negative error. */
 int step_run(struct step *step, unsigned int for_ms);
@@ -40,7 +55,14 @@ void step_result(const struct step *step, struct step_result *result);
 /* The process, for signals to it. */
 pid_t step_pid(const struct step *step);
 
-/* Let the process go on by itself, write what is left. An error is of the writing. NULL is allowed. */
+/*
+ * Let the process go on by itself, write what is left. Returns how many threads could not be stopped for that within
+ * the time: they sleep where no signal wakes them, as vfork(2) does. Should their tracer end before a later call has let
+ * them go, SIGTRAP would end them. Nothing more is written of them.
+ */
+int step_let_go(struct step *step, unsigned int for_ms);
+
+/* As that, for two seconds, and release. An error is of the writing. NULL is allowed. */
 int step_close(struct step *step);
 
 #endif

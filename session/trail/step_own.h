@@ -56,6 +56,9 @@ struct step_thread *step_thread_find(struct step *step, pid_t tid);
 
 /* Also of one that is there already. NULL: no memory, which step_failed() has. */
 struct step_thread *step_thread_add(struct step *step, pid_t tid);
+
+/* Its trail is over, for good; it is still ours. */
+void step_thread_end(struct step *step, struct step_thread *thread);
 void step_thread_remove(struct step *step, struct step_thread *thread);
 
 #endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trails that a session records: one stepper for each process (stepper.h), all into the session's folder.
+ *
+ * Where nothing but a trail is asked for, no agent is needed, and none is brought in. Where there is more, a process is
+ * taken once all is armed, just before it goes on, and let go of before anything is disarmed: the agent's
+ * threads are left alone, and it may stop the others (agent/detour/janitor.h) only where no stepper does.
+ */
+#ifndef SESSION_TRAIL_LIVE_H
+#define SESSION_TRAIL_LIVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct wm_session;
+struct live_process;
+struct process;
+
+struct live {
+	struct live_process *processes;
+	int has_begun; /* the programs were let go */
+};
+
+/* What came of it so far. */
+struct live_counts {
+	uint64_t instructions, blocks;
+	uint32_t threads;   /* ever */
+	uint32_t processes; /* ever */
+};
+
+/* Whether the session asks for a trail; and for nothing else. */
+int live_is_wanted(const struct wm_session *session);
+int live_is_all(const struct wm_session *session);
+
+/*
+ * Without an agent: start a program, its pid is returned; or note a process, which is taken at live_start(). Negative
+ * errors, with the session's detail.
+ */
+int live_launch(struct wm_session *session, char *const argv[]);
+int live_attach(struct wm_session *session, pid_t pid);
+
+/* With one: take the process's threads now, but for the agent's. 0 where no trail is asked for. */
+int live_join(struct wm_session *session, const struct process *process);
+
+/* Take those that were noted, let all go. */
+int live_start(struct wm_session *session);
+
+/* Take what has come. How many processes sent, or the first error of the folder. */
+int live_pump(struct wm_session *session);
+
+/* Let all processes go, and take what is left. */
+int live_stop(struct wm_session *session);
+
+/* How many processes are still stepped through. */
+int live_count(const struct wm_session *session);
+void live_counts(const struct wm_session *session, struct live_counts *counts);
+
+void live_release(struct wm_session *session);
+
+#endif

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trail/relay.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define BUFFER_BYTES (64u << 10)
+#define TEXT_MAX 4096u /* of a module's path, of a thread's name */
+
+enum relay_kind {
+	RELAY_BEGIN,	    /* thread: the pid */
+	RELAY_MODULE,	    /* struct control_module, path */
+	RELAY_THREAD_BEGIN, /* struct relay_thread, comm */
+	RELAY_BLOCK,	    /* struct trail_entry, code if it has some */
+	RELAY_EVENT,	    /* struct trail_between */
+	RELAY_THREAD_END,
+	RELAY_NOTE,
+};
+
+/* Before each message's own bytes. */
+struct relay_head {
+	uint32_t bytes; /* behind this */
+	uint32_t kind;
+	uint32_t thread; /* its number, given by the end that puts in */
+	uint32_t has_code;
+	uint64_t ticks;
+};
+
+struct relay_thread {
+	int32_t tid;
+	uint32_t origin;
+};
+
+#define MESSAGE_MAX (sizeof(struct relay_head) + sizeof(struct control_module) + TEXT_MAX)
+
+/* ---- in ---- */
+
+struct sink_thread {
+	uint32_t number;
+};
+
+static struct relay_in *in_of(struct trail_sink *sink)
+{
+	return (struct relay_in *)((char *)sink - offsetof(struct relay_in, sink));
+}
+
+int relay_in_flush(struct relay_in *in)
+{
+	size_t at = 0;
+
+	while (at < in->bytes) {
+		ssize_t sent = send(in->fd, in->buffer + at, in->bytes - at, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno != EINTR)
+			return -errno;
+		at += sent > 0 ? (size_t)sent : 0;
+	}
+	in->bytes = 0;
+	return 0;
+}
+
+static int put(struct relay_in *in, const struct relay_head *about, const void *first,
+	       size_t first_bytes, const void *second, size_t second_bytes)
+{
+	struct relay_head head = *about;
+	size_t all = sizeof(head) + first_bytes + second_bytes;
+	int err = in->bytes + all > BUFFER_BYTES ? relay_in_flush(in) : 0;
+	uint8_t *to = in->buffer + in->bytes;
+
+	if (err)
+		return err;
+	head.bytes = (uint32_t)(first_bytes + second_bytes);
+	memcpy(to, &head, sizeof(head));
+	if (first_bytes)
+		memcpy(to + sizeof(head), first, first_bytes);
+	if (second_bytes)
+		memcpy(to + sizeof(head) + first_bytes, second, second_bytes);
+	in->bytes += all;
+	return 0;
+}
+
+static int in_begin(struct trail_sink *sink, pid_t pid)
+{
+	struct relay_head head = { .kind = RELAY_BEGIN, .thread = (uint32_t)pid };
+
+	return put(in_of(sink), &head, NULL, 0, NULL, 0);
+}
+
+static int in_module(struct trail_sink *sink, const struct control_module *module, const char *path)
+{
+	struct relay_head head = { .kind = RELAY_MODULE };
+
+	return put(in_of(sink), &head, module, sizeof(*module), path, strnlen(path, TEXT_MAX - 1));
+}
+
+static int in_thread_begin(struct trail_sink *sink, struct sink_thread **out, pid_t tid,
+			   const char *comm, enum trail_origin origin, uint64_t ticks)
+{
+	struct relay_in *in = in_of(sink);
+	struct relay_thread about = { .tid = tid, .origin = origin };
+	struct relay_head head = { .kind = RELAY_THREAD_BEGIN, .ticks = ticks };
+
+	*out = malloc(sizeof(**out));
+	if (!*out)
+		return -ENOMEM;
+	(*out)->number = head.thread = in->threads++;
+	return put(in, &head, &about, sizeof(about), comm, strnlen(comm, TEXT_MAX - 1));
+}
+
+static int in_block(struct trail_sink *sink, struct sink_thread *thread,
+		    const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
+{
+	struct relay_head head = {
+		.kind = RELAY_BLOCK, .thread = thread->number, .has_code = !!code, .ticks = ticks
+	};
+
+	return put(in_of(sink), &head, entry, sizeof(*entry), code, code ? entry->bytes : 0);
+}
+
+static int in_event(struct trail_sink *sink, struct sink_thread *thread,
+		    const struct trail_between *between, uint64_t ticks)
+{
+	struct relay_head head = { .kind = RELAY_EVENT, .thread = thread->number, .ticks = ticks };
+
+	return put(in_of(sink), &head, between, sizeof(*between), NULL, 0);
+}
+
+static int in_thread_end(struct trail_sink *sink, struct sink_thread *thread, uint64_t ticks)
+{
+	struct relay_head head = { .kind = RELAY_THREAD_END,
+				   .thread = thread->number,
+				   .ticks = ticks };
+
+	free(thread);
+	return put(in_of(sink), &head, NULL, 0, NULL, 0);
+}
+
+static const struct trail_sink_calls in_calls = {
+	.begin = in_begin,
+	.module = in_module,
+	.thread_begin = in_thread_begin,
+	.block = in_block,
+	.event = in_event,
+	.thread_end = in_thread_end,
+};
+
+int relay_in_init(struct relay_in *in, int fd)
+{
+	*in = (struct relay_in){ .sink.calls = &in_calls,
+				 .fd = fd,
+				 .buffer = malloc(BUFFER_BYTES) };
+	return in->buffer ? 0 : -ENOMEM;
+}
+
+void relay_in_release(struct relay_in *in)
+{
+	free(in->buffer);
+	in->buffer = NULL;
+}
+
+int relay_in_note(struct relay_in *in, const void *note, size_t bytes)
+{
+	struct relay_head head = { .kind = RELAY_NOTE };
+	int err = bytes > RELAY_NOTE_MAX ? -EMSGSIZE : put(in, &head, note, bytes, NULL, 0);
+
+	return err ? err : relay_in_flush(in);
+}
+
+/* ---- out ---- */
+
+static int out_module(struct relay_out *out, const uint8_t *body, size_t bytes)
+{
+	struct control_module module;
+	char path[TEXT_MAX];
+
+	if (bytes < sizeof(module) || bytes - sizeof(module) >= sizeof(path))
+		return -EPROTO;
+	memcpy(&module, body, sizeof(module));
+	memcpy(path, body + sizeof(module), bytes - sizeof(module));
+	path[bytes - sizeof(module)] = '\0';
+	if (module.build_id_bytes > sizeof(module.build_id))
+		return -EPROTO;
+	if (!out->error)
+		out->error = out->to->calls->module(out->to, &module, path);
+	return 0;
+}
+
+static int out_thread_begin(struct relay_out *out, const struct relay_head *head,
+			    const uint8_t *body)
+{
+	struct sink_thread *thread = NULL;
+	struct relay_thread about;
+	char comm[TEXT_MAX];
+
+	if (head->bytes < sizeof(about) || head->bytes - sizeof(about) >= sizeof(comm) ||
+	    head->thread != out->thread_count)
+		return -EPROTO;
+	memcpy(&about, body, sizeof(about));
+	memcpy(comm, body + sizeof(about), head->bytes - sizeof(about));
+	comm[head->bytes - sizeof(about)] = '\0';
+	if (array_grow(&out->threads, &out->thread_room, out->thread_count + 1,
+		       sizeof(struct sink_thread *)))
+		return -ENOMEM;
+	if (!out->error)
+		out->error = out->to->calls->thread_begin(out->to, &thread, about.tid, comm,
+							  (enum trail_origin)about.origin,
+							  head->ticks);
+	out->threads[out->thread_count++] = thread;
+	out->threads_ever++;
+	return 0;
+}
+
+static int out_block(struct relay_out *out, const struct relay_head *head,
+		     struct sink_thread *thread, const uint8_t *body)
+{
+	struct trail_entry entry;
+
+	if (head->bytes < sizeof(entry))
+		return -EPROTO;
+	memcpy(&entry, body, sizeof(entry));
+	if (entry.bytes > TRAIL_BLOCK_BYTES_MAX || entry.kind >= TRAIL_KINDS ||
+	    head->bytes != sizeof(entry) + (head->has_code ? entry.bytes : 0u))
+		return -EPROTO;
+	if (!out->error && thread)
+		out->error = out->to->calls->block(out->to, thread, &entry,
+						   head->has_code ? body + sizeof(entry) : NULL,
+						   head->ticks);
+	out->blocks += !out->error;
+	out->instructions += out->error ? 0 : entry.instructions;
+	return 0;
+}
+
+static int out_event(struct relay_out *out, const struct relay_head *head,
+		     struct sink_thread *thread, const uint8_t *body)
+{
+	struct trail_between between;
+
+	if (head->bytes != sizeof(between))
+		return -EPROTO;
+	memcpy(&between, body, sizeof(between));
+	if (between.event >= TRAIL_EVENTS)
+		return -EPROTO;
+	if (!out->error && thread)
+		out->error = out->to->calls->event(out->to, thread, &between, head->ticks);
+	return 0;
+}
+
+static void thread_end(struct relay_out *out, uint32_t number, uint64_t ticks)
+{
+	int err = 0;
+
+	if (out->threads[number])
+		err = out->to->calls->thread_end(out->to, out->threads[number], ticks);
+	out->threads[number] = NULL;
+	out->error = out->error ? out->error : err;
+}
+
+static int deliver(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
+{
+	struct sink_thread *thread = NULL;
+
+	if (head->kind >= RELAY_BLOCK && head->kind <= RELAY_THREAD_END) {
+		if (head->thread >= out->thread_count)
+			return -EPROTO;
+		thread = out->threads[head->thread];
+		out->last_ticks = head->ticks;
+	}
+	switch (head->kind) {
+	case RELAY_BEGIN:
+		if (!out->error)
+			out->error = out->to->calls->begin(out->to, (pid_t)head->thread);
+		return 0;
+	case RELAY_MODULE:
+		return out_module(out, body, head->bytes);
+	case RELAY_THREAD_BEGIN:
+		return out_thread_begin(out, head, body);
+	case RELAY_BLOCK:
+		return out_block(out, head, thread, body);
+	case RELAY_EVENT:
+		return out_event(out, head, thread, body);
+	case RELAY_THREAD_END:
+		thread_end(out, head->thread, head->ticks);
+		return 0;
+	case RELAY_NOTE:
+		if (out->on_note)
+			out->on_note(out->data, body, head->bytes);
+		return 0;
+	default:
+		return -EPROTO;
+	}
+}
+
+/* All whole messages there are. */
+static int deliver_all(struct relay_out *out)
+{
+	size_t at = 0;
+	int err = 0;
+
+	while (!err && out->bytes - at >= sizeof(struct relay_head)) {
+		struct relay_head head;
+
+		memcpy(&head, out->buffer + at, sizeof(head));
+		if (head.bytes > MESSAGE_MAX)
+			return -EPROTO;
+		if (out->bytes - at - sizeof(head) < head.bytes)
+			break;
+		err = deliver(out, &head, out->buffer + at + sizeof(head));
+		at += sizeof(head) + head.bytes;
+	}
+	memmove(out->buffer, out->buffer + at, out->bytes - at);
+	out->bytes -= at;
+	return err;
+}
+
+void relay_out_init(struct relay_out *out, int fd, struct trail_sink *to)
+{
+	*out = (struct relay_out){ .fd = fd, .to = to };
+}
+
+int relay_out_take(struct relay_out *out, int timeout_ms)
+{
+	struct pollfd ready = { .fd = out->fd, .events = POLLIN };
+	int err = 0;
+
+	if (!out->buffer) {
+		out->room = 2 * BUFFER_BYTES;
+		out->buffer = malloc(out->room);
+		if (!out->buffer)
+			return -ENOMEM;
+	}
+	if (timeout_ms && poll(&ready, 1, timeout_ms) <= 0)
+		return 1;
+	while (!err) {
+		ssize_t got = recv(out->fd, out->buffer + out->bytes, out->room - out->bytes,
+				   MSG_DONTWAIT);
+
+		if (got == 0 || (got < 0 && errno == ECONNRESET))
+			return 0;
+		if (got < 0)
+			return errno == EAGAIN || errno == EINTR ? 1 : -errno;
+		out->bytes += (size_t)got;
+		err = deliver_all(out);
+	}
+	return err;
+}
+
+void relay_out_release(struct relay_out *out)
+{
+	struct trail_between lost = { .event = TRAIL_LOST };
+
+	for (size_t i = 0; i < out->thread_count; i++) {
+		if (!out->threads[i])
+			continue;
+		if (!out->error)
+			out->error = out->to->calls->event(out->to, out->threads[i], &lost,
+							   out->last_ticks);
+		thread_end(out, (uint32_t)i, out->last_ticks);
+	}
+	free(out->threads);
+	free(out->buffer);
+	out->threads = NULL;
+	out->buffer = NULL;
+	out->thread_count = out->thread_room = 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A sink (sink.h) whose other end is in another process: what is put in at one comes out at the other, over a
+ * stream socket, in order. So who steps through a program need not be who writes, nor die with it.
+ *
+ * One thread at a time uses an end. The outer end takes what it reads for what any stranger might have sent.
+ */
+#ifndef SESSION_TRAIL_RELAY_H
+#define SESSION_TRAIL_RELAY_H
+
+#include "session/trail/sink.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RELAY_NOTE_MAX 256
+
+/* Where it is put in. `fd` is the caller's. */
+struct relay_in {
+	struct trail_sink sink;
+	int fd;
+	uint8_t *buffer;
+	size_t bytes;
+	uint32_t threads; /* that have begun, ever */
+};
+
+int relay_in_init(struct relay_in *in, int fd);
+void relay_in_release(struct relay_in *in);
+
+/* Send what has gathered; waits for room. 0, -EPIPE where nobody is there any more, -errno. */
+int relay_in_flush(struct relay_in *in);
+
+/* A word to whoever is at the other end, at most RELAY_NOTE_MAX bytes; sent at once. */
+int relay_in_note(struct relay_in *in, const void *note, size_t bytes);
+
+/* Where it comes out. */
+struct relay_out {
+	int fd;
+	struct trail_sink *to;
+	void (*on_note)(void *data, const void *note, size_t bytes);
+	void *data;
+	uint8_t *buffer;
+	size_t bytes, room;
+	struct sink_thread **threads; /* by number; NULL: not begun, or over */
+	size_t thread_count, thread_room;
+	uint64_t last_ticks;
+	uint64_t blocks, instructions; /* that came out, and were taken */
+	uint32_t threads_ever;
+	int error; /* of `to`, the first; what comes after it is read, and put nowhere */
+};
+
+/* `fd` and `to` are the caller's. Release after a failure too. */
+void relay_out_init(struct relay_out *out, int fd, struct trail_sink *to);
+
+/*
+ * Take all that is there, waiting for something for timeout_ms at most. 1, 0 where the other end was closed, or
+ * what can't be: -EPROTO, -ENOMEM. What goes wrong in `to` stands in out->error.
+ */
+int relay_out_take(struct relay_out *out, int timeout_ms);
+
+/* Ends the threads that the other end did not: what they did from then on is lost. */
+void relay_out_release(struct relay_out *out);
+
+#endif

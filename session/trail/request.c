@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trail/request.h"
+
+#include "base/near.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+#define OPTION_BYTES_MAX 64
+
+static const char kind[] = "trail";
+
+/* By enum trail_origin; behind them what is no origin. */
+static const char *const names[] = { "step", "pt", "bts", "lbr", "soft", "auto", "last=64M" };
+
+#define ORIGINS 5
+#define AUTO 5
+#define NAMES (sizeof(names) / sizeof(names[0]))
+
+int trail_request_is(const char *text)
+{
+	size_t bytes = strcspn(text, ":/");
+
+	return bytes == strlen(kind) && !memcmp(text, kind, bytes);
+}
+
+/* A number with nothing, K, M or G behind it. */
+static int size_parse(const char *text, uint64_t *size)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return -WM_E_TRAIL_LAST;
+	errno = 0;
+	*size = strtoull(text, &end, 10);
+	if (errno || *size > TRAIL_LAST_MAX)
+		return -WM_E_TRAIL_LAST;
+	unit = *end ? strchr(units, *end) : NULL;
+	if (unit) {
+		*size <<= 10 * (unit - units + 1);
+		end++;
+	}
+	return *end || *size < TRAIL_LAST_MIN || *size > TRAIL_LAST_MAX ? -WM_E_TRAIL_LAST : 0;
+}
+
+static int origin_take(struct trail_request *request, size_t which, int *has_origin)
+{
+	if (*has_origin)
+		return -WM_E_SPEC;
+	*has_origin = 1;
+	if (which == TRAIL_SOFT)
+		return -WM_E_TRAIL_SOFT;
+	request->is_auto = which == AUTO;
+	if (!request->is_auto)
+		request->origin = (enum trail_origin)which;
+	return 0;
+}
+
+static int option_take(struct trail_request *request, const char *option, int *has_origin)
+{
+	for (size_t i = 0; i <= AUTO; i++)
+		if (!strcmp(option, names[i]))
+			return origin_take(request, i, has_origin);
+	if (strncmp(option, "last=", 5))
+		return -WM_E_TRAIL_OPTION;
+	return request->last_bytes ? -WM_E_SPEC : size_parse(option + 5, &request->last_bytes);
+}
+
+static void say(const char *option, int error, char *words, size_t bytes)
+{
+	const char *meant;
+
+	if (error == -WM_E_TRAIL_OPTION && near_list(option, names, NAMES, &meant, 1))
+		snprintf(words, bytes, "%s; did you mean %s?", option, meant);
+	else
+		snprintf(words, bytes, "%s", option);
+}
+
+int trail_request_parse(struct trail_request *request, const char *text, char *words, size_t bytes)
+{
+	const char *at = text + strlen(kind);
+	int has_origin = 0, err = 0;
+
+	*request = (struct trail_request){ .is_auto = 1 };
+	if (bytes)
+		words[0] = '\0';
+	if (!trail_request_is(text) || *at == ':')
+		return -WM_E_SPEC;
+	if (!*at)
+		return 0;
+	if (at[1] && at[strlen(at) - 1] != '/')
+		return -WM_E_SPEC_SLASH;
+	while (!err && at[1]) {
+		char option[OPTION_BYTES_MAX];
+		size_t length = strcspn(at + 1, ",/");
+
+		if (!length || length >= sizeof(option) ||
+		    (at[1 + length] == '/' && at[2 + length]))
+			return -WM_E_SPEC;
+		snprintf(option, sizeof(option), "%.*s", (int)length, at + 1);
+		err = option_take(request, option, &has_origin);
+		if (err && bytes)
+			say(option, err, words, bytes);
+		at += 1 + length;
+		if (*at == '/')
+			return err;
+	}
+	return err ? err : -WM_E_SPEC;
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trail/request.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+#include <waymark/error.h>
+
+static struct trail_request request;
+static char words[128];
+
+static int parse(const char *text)
+{
+	return trail_request_parse(&request, text, words, sizeof(words));
+}
+
+Test(trail_request, is_told_from_other_kinds)
+{
+	cr_assert(trail_request_is("trail"));
+	cr_assert(trail_request_is("trail/step/"));
+	cr_assert(trail_request_is("trail:x"));
+	cr_assert_not(trail_request_is("trailer:x"));
+	cr_assert_not(trail_request_is("marker:trail:x"));
+	cr_assert_not(trail_request_is(""));
+}
+
+Test(trail_request, names_an_origin_or_leaves_it_open)
+{
+	static const struct {
+		const char *text;
+		enum trail_origin origin;
+	} origins[] = { { "trail/step/", TRAIL_STEP },
+			{ "trail/pt/", TRAIL_PT },
+			{ "trail/bts/", TRAIL_BTS },
+			{ "trail/lbr/", TRAIL_LBR } };
+
+	for (size_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
+		cr_assert_eq(parse(origins[i].text), 0, "%s", origins[i].text);
+		cr_assert_eq(request.origin, origins[i].origin);
+		cr_assert_not(request.is_auto);
+	}
+	cr_assert_eq(parse("trail"), 0);
+	cr_assert(request.is_auto);
+	cr_assert_eq(parse("trail/auto/"), 0);
+	cr_assert(request.is_auto);
+	cr_assert_eq(request.last_bytes, 0);
+}
+
+Test(trail_request, keeps_the_newest_where_a_size_is_said)
+{
+	cr_assert_eq(parse("trail/last=64M/"), 0);
+	cr_assert(request.is_auto);
+	cr_assert_eq(request.last_bytes, UINT64_C(64) << 20);
+	cr_assert_eq(parse("trail/step,last=65536/"), 0);
+	cr_assert_eq(request.last_bytes, 65536);
+	cr_assert_eq(parse("trail/last=1G,step/"), 0);
+	cr_assert_eq(request.last_bytes, UINT64_C(1) << 30);
+	cr_assert_eq(request.origin, TRAIL_STEP);
+}
+
+Test(trail_request, soft_is_known_and_not_built)
+{
+	cr_assert_eq(parse("trail/soft/"), -WM_E_TRAIL_SOFT);
+	cr_assert_str_eq(words, "soft");
+}
+
+Test(trail_request, refuses_what_is_no_size)
+{
+	static const char *const sizes[] = { "trail/last=/",
+					     "trail/last=M/",
+					     "trail/last=-1/",
+					     "trail/last=64X/",
+					     "trail/last=64MB/",
+					     "trail/last=65535/",
+					     "trail/last=0/",
+					     "trail/last=65G/",
+					     "trail/last=99999999999999999999/",
+					     "trail/last=18014398509481985K/" };
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		cr_assert_eq(parse(sizes[i]), -WM_E_TRAIL_LAST, "%s", sizes[i]);
+}
+
+Test(trail_request, says_which_option_and_what_was_meant)
+{
+	cr_assert_eq(parse("trail/stepp/"), -WM_E_TRAIL_OPTION);
+	cr_assert_str_eq(words, "stepp; did you mean step?");
+	cr_assert_eq(parse("trail/step,lats=64M/"), -WM_E_TRAIL_OPTION);
+	cr_assert(strstr(words, "did you mean last=64M?"), "%s", words);
+	cr_assert_eq(parse("trail/nonsense/"), -WM_E_TRAIL_OPTION);
+	cr_assert_str_eq(words, "nonsense");
+}
+
+Test(trail_request, refuses_what_can_not_be_read)
+{
+	static const char *const specs[] = { "trail/",
+					     "trail//",
+					     "trail:x",
+					     "trail/,step/",
+					     "trail/step,/",
+					     "trail/step,,last=64M/",
+					     "trail/step/pt/",
+					     "trail/step,pt/",
+					     "trail/step,step/",
+					     "trail/step,auto/",
+					     "trail/last=64M,last=64M/" };
+	char longest[256];
+
+	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
+		cr_assert_eq(parse(specs[i]), -WM_E_SPEC, "%s", specs[i]);
+	cr_assert_eq(parse("trail/step"), -WM_E_SPEC_SLASH);
+	memset(longest, 'x', sizeof(longest));
+	memcpy(longest, "trail/", 6);
+	strcpy(longest + sizeof(longest) - 2, "/");
+	cr_assert_eq(parse(longest), -WM_E_SPEC);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trail/stepper.h"
+
+#include "session/ticks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define RUN_MS 10 /* between looks at what we are told */
+#define LET_GO_MS 2000
+#define START_MS 30000 /* to be seized; it is not long, but on a machine that does other things */
+#define STOP_MS 10000  /* to be let go of */
+#define TAKE_MS 100
+
+enum { STARTED, OVER };
+
+/* What the process says of itself. */
+struct stepper_note {
+	int32_t what;
+	int32_t error;
+	int32_t has_ended;
+};
+
+/* ---- in that process ---- */
+
+/* Nothing of the recorder's is kept: no terminal, no lock on the folder, no pipe that others wait on. */
+static void keep_only(int first, int second)
+{
+	int low = first < second ? first : second, high = first < second ? second : first;
+	int null = open("/dev/null", O_RDWR);
+
+	for (int fd = 0; fd < 3; fd++)
+		dup2(null, fd);
+	if (low > 3)
+		close_range(3, (unsigned int)low - 1, 0);
+	if (low >= 0 && high > low + 1)
+		close_range((unsigned int)low + 1, (unsigned int)high - 1, 0);
+	close_range((unsigned int)high + 1, ~0u, 0);
+}
+
+/* Told to, or there is nobody left to tell us. */
+static int must_end(int fd)
+{
+	char byte;
+	ssize_t got = recv(fd, &byte, 1, MSG_DONTWAIT);
+
+	return got >= 0 || (errno != EAGAIN && errno != EINTR);
+}
+
+static void tell(struct relay_in *in, int what, int error, int has_ended)
+{
+	struct stepper_note note = { what, error, has_ended };
+
+	relay_in_note(in, &note, sizeof(note));
+}
+
+static void follow(struct step *step, struct relay_in *in)
+{
+	struct step_result result;
+	char byte;
+	int more = recv(in->fd, &byte, 1, 0) == 1, left;
+
+	while (more > 0) {
+		more = step_run(step, RUN_MS);
+		if (relay_in_flush(in) || must_end(in->fd))
+			break;
+	}
+	left = step_let_go(step, LET_GO_MS);
+	step_result(step, &result);
+	tell(in, OVER, more < 0 ? more : 0, result.is_over);
+	close(in->fd);
+	/* nobody waits for us: but should we end before these have been let go, so do they */
+	while (left)
+		left = step_let_go(step, LET_GO_MS);
+}
+
+static void serve(int fd, pid_t pid, int gate, const struct step_leave *leave)
+{
+	struct step *step = NULL;
+	struct relay_in in;
+	sigset_t all;
+	int err;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, NULL);
+	setsid();
+	prctl(PR_SET_NAME, "waymark-step");
+	keep_only(fd, gate);
+	err = relay_in_init(&in, fd);
+	if (err)
+		_exit(1);
+	err = gate >= 0 ? step_take(&step, &in.sink, pid, gate)
+			: step_attach(&step, &in.sink, pid, leave);
+	if (gate >= 0)
+		close(gate);
+	tell(&in, STARTED, err, 0);
+	if (!err)
+		follow(step, &in);
+	_exit(0);
+}
+
+/* ---- in ours ---- */
+
+static void on_note(void *data, const void *bytes, size_t count)
+{
+	struct stepper *stepper = data;
+	struct stepper_note note;
+
+	if (count != sizeof(note))
+		return;
+	memcpy(&note, bytes, sizeof(note));
+	stepper->has_started |= note.what == STARTED;
+	stepper->is_over |= note.what == OVER;
+	stepper->has_ended = note.has_ended;
+	if (!stepper->error && note.error < 0)
+		stepper->error = note.error;
+}
+
+static void reap(struct stepper *stepper)
+{
+	/* one that still waits to let a thread go is left to that, and is init's to reap, or ours when it is done */
+	if (stepper->process > 0)
+		waitpid(stepper->process, NULL, stepper->is_over ? WNOHANG : 0);
+	stepper->process = 0;
+}
+
+static void release(struct stepper *stepper)
+{
+	relay_out_release(&stepper->relay);
+	if (stepper->fd >= 0)
+		close(stepper->fd);
+	stepper->fd = -1;
+	reap(stepper);
+}
+
+static int start(struct stepper *stepper, struct trail_sink *sink, int gate,
+		 const struct step_leave *leave)
+{
+	uint64_t end_ns = ticks_monotonic_ns() + START_MS * UINT64_C(1000000);
+	int ends[2], got = 1;
+
+	stepper->fd = -1;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	stepper->process = fork();
+	if (!stepper->process)
+		serve(ends[1], stepper->pid, gate, leave);
+	close(ends[1]);
+	stepper->fd = ends[0];
+	relay_out_init(&stepper->relay, ends[0], sink);
+	stepper->relay.on_note = on_note;
+	stepper->relay.data = stepper;
+	if (stepper->process < 0)
+		stepper->error = -errno;
+	while (!stepper->error && got > 0 && !stepper->has_started) {
+		got = relay_out_take(&stepper->relay, TAKE_MS);
+		if (ticks_monotonic_ns() > end_ns)
+			stepper->error = -ETIMEDOUT;
+	}
+	if (!stepper->error && got <= 0 && !stepper->has_started)
+		stepper->error = got < 0 ? got : -WM_E_TRAIL_ENDED;
+	if (!stepper->error)
+		stepper->error = stepper->relay.error;
+	if (!stepper->error)
+		return 0;
+	release(stepper);
+	return stepper->error;
+}
+
+int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const char *path,
+		   char *const argv[])
+{
+	int gates[2], err;
+
+	*stepper = (struct stepper){ .fd = -1 };
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gates))
+		return -errno;
+	stepper->pid = fork();
+	if (!stepper->pid) {
+		close(gates[0]);
+		step_become(gates[1], path, argv);
+	}
+	err = stepper->pid < 0 ? -errno : 0;
+	close(gates[1]);
+	if (!err)
+		err = start(stepper, sink, gates[0], NULL);
+	close(gates[0]);
+	/* it has ended by itself where nobody opened the gate, or it was ended */
+	if (err && stepper->pid > 0) {
+		kill(stepper->pid, SIGKILL);
+		while (waitpid(stepper->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	return err;
+}
+
+int stepper_attach(struct stepper *stepper, struct trail_sink *sink, pid_t pid,
+		   const struct step_leave *leave)
+{
+	*stepper = (struct stepper){ .pid = pid, .fd = -1 };
+	return start(stepper, sink, -1, leave);
+}
+
+void stepper_go(struct stepper *stepper)
+{
+	(void)!send(stepper->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* 1, 0, or what became wrong. */
+static int take(struct stepper *stepper, int timeout_ms)
+{
+	int got = stepper->is_over ? 0 : relay_out_take(&stepper->relay, timeout_ms);
+
+	if (!stepper->error && got <= 0 && !stepper->is_over)
+		stepper->error = got < 0 ? got : -WM_E_TRAIL_ENDED;
+	if (!stepper->error)
+		stepper->error = stepper->relay.error;
+	return stepper->error ? stepper->error : !stepper->is_over;
+}
+
+int stepper_pump(struct stepper *stepper)
+{
+	return take(stepper, 0);
+}
+
+int stepper_stop(struct stepper *stepper)
+{
+	uint64_t end_ns = ticks_monotonic_ns() + STOP_MS * UINT64_C(1000000);
+
+	if (stepper->fd >= 0 && !stepper->is_over) {
+		shutdown(stepper->fd, SHUT_WR);
+		/* also what comes after an error of the sink: else it would wait for room */
+		while (!stepper->is_over && relay_out_take(&stepper->relay, TAKE_MS) > 0 &&
+		       ticks_monotonic_ns() < end_ns)
+			;
+		take(stepper, 0);
+	}
+	if (!stepper->is_over && stepper->process > 0 && stepper->fd >= 0) {
+		/* it sees that we are gone */
+		shutdown(stepper->fd, SHUT_RDWR);
+		stepper->process = 0;
+	}
+	release(stepper);
+	return stepper->error ? stepper->error : stepper->relay.error;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A process of ours that steps through another one (step.h), and tells us over a socket what ran (relay.h). It hears no
+ * signal and is of no terminal; when we end, however that be, it sees the socket closed and lets the
+ * program go as it should be let go. Were we the tracer ourselves, whoever killed us would kill the program: the
+ * kernel leaves the trap flag set, and SIGTRAP ends it. (Who kills that process does it still.)
+ *
+ * One thread at a time uses a stepper; it forks.
+ */
+#ifndef SESSION_TRAIL_STEPPER_H
+#define SESSION_TRAIL_STEPPER_H
+
+#include "session/trail/relay.h"
+#include "session/trail/step.h"
+
+struct stepper {
+	pid_t pid;     /* the program's */
+	pid_t process; /* ours; 0: none, or reaped */
+	int fd;
+	int has_started, is_over; /* it said so */
+	int has_ended;		  /* the program has, all its threads */
+	int error;		  /* why it could not start, or broke off */
+	struct relay_out relay;
+};
+
+/*
+ * Start a program, stopped before its first instruction, as our child; or take a running one's threads, but for
+ * those to be left, and let them stand. The trail comes out at `sink`, which must outlive the stepper. Waits until it is done:
+ * 0, or -errno as step_take() and step_attach() have it; nothing is left to be released then.
+ */
+int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const char *path,
+		   char *const argv[]);
+int stepper_attach(struct stepper *stepper, struct trail_sink *sink, pid_t pid,
+		   const struct step_leave *leave);
+
+/* Let it run. */
+void stepper_go(struct stepper *stepper);
+
+/* Take what has come, without waiting. 1, 0 when it is over, or a negative error: of the sink, -WM_E_TRAIL_ENDED. */
+int stepper_pump(struct stepper *stepper);
+
+/* Have it let the program go, take what is left, and release all. An error as above, the first. */
+int stepper_stop(struct stepper *stepper);
+
+#endif
