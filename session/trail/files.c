@@ -15,9 +15,22 @@ static struct trail_files *files_of(struct trail_sink *sink)
 	return (struct trail_files *)((char *)sink - offsetof(struct trail_files, sink));
 }
 
-static struct trail_thread *thread_of(struct sink_thread *thread)
+struct files_thread {
+	struct files_thread *next;
+	struct trail_thread trail;
+	int is_fresh;	/* it has what is not on disk */
+	uint64_t ticks; /* of that, the last */
+};
+
+static struct files_thread *thread_of(struct sink_thread *thread)
 {
-	return (struct trail_thread *)thread;
+	return (struct files_thread *)thread;
+}
+
+static void touch(struct sink_thread *thread, uint64_t ticks)
+{
+	thread_of(thread)->is_fresh = 1;
+	thread_of(thread)->ticks = ticks;
 }
 
 static int files_begin(struct trail_sink *sink, pid_t pid)
@@ -63,33 +76,60 @@ static int files_thread_begin(struct trail_sink *sink, struct sink_thread **out,
 			      const char *comm, enum trail_origin origin, uint64_t ticks)
 {
 	struct trail_files *files = files_of(sink);
-	struct trail_thread *thread = calloc(1, sizeof(*thread));
+	struct files_thread *thread = calloc(1, sizeof(*thread));
 
 	*out = (struct sink_thread *)thread;
 	if (!thread)
 		return -ENOMEM;
-	return trail_thread_begin(&files->trail, thread, (uint32_t)tid, comm, origin, ticks);
+	thread->next = files->threads;
+	files->threads = thread;
+	touch(*out, ticks);
+	return trail_thread_begin(&files->trail, &thread->trail, (uint32_t)tid, comm, origin,
+				  ticks);
 }
 
 static int files_block(struct trail_sink *sink, struct sink_thread *thread,
 		       const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
 {
-	return trail_thread_block(&files_of(sink)->trail, thread_of(thread), entry, code, ticks);
+	touch(thread, ticks);
+	return trail_thread_block(&files_of(sink)->trail, &thread_of(thread)->trail, entry, code,
+				  ticks);
 }
 
 static int files_event(struct trail_sink *sink, struct sink_thread *thread,
 		       const struct trail_between *between, uint64_t ticks)
 {
-	return trail_thread_event(&files_of(sink)->trail, thread_of(thread), between, ticks);
+	touch(thread, ticks);
+	return trail_thread_event(&files_of(sink)->trail, &thread_of(thread)->trail, between,
+				  ticks);
 }
 
 static int files_thread_end(struct trail_sink *sink, struct sink_thread *thread, uint64_t ticks)
 {
+	struct files_thread **at = &files_of(sink)->threads, *ended = thread_of(thread);
 	int err = 0;
 
-	if (thread && thread_of(thread)->packet.content)
-		err = trail_thread_end(&files_of(sink)->trail, thread_of(thread), ticks);
-	free(thread);
+	if (!ended)
+		return 0;
+	while (*at != ended)
+		at = &(*at)->next;
+	*at = ended->next;
+	if (ended->trail.packet.content)
+		err = trail_thread_end(&files_of(sink)->trail, &ended->trail, ticks);
+	free(ended);
+	return err;
+}
+
+int trail_files_flush(struct trail_files *files)
+{
+	int err = 0;
+
+	for (struct files_thread *thread = files->threads; thread && !err; thread = thread->next) {
+		if (!thread->is_fresh || !thread->trail.packet.content)
+			continue;
+		thread->is_fresh = 0;
+		err = trail_thread_flush(&files->trail, &thread->trail, thread->ticks);
+	}
 	return err;
 }
 

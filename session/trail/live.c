@@ -15,10 +15,13 @@
 #include <string.h>
 #include <waymark/error.h>
 
+#define FLUSH_NS 500000000u
+
 struct live_process {
 	struct live_process *next;
 	pid_t pid;
 	int is_taken, is_over;
+	uint64_t flushed_ns;
 	struct trail_files files;
 	struct stepper stepper;
 };
@@ -221,6 +224,24 @@ int live_start(struct wm_session *session)
 	return err;
 }
 
+/* What was recorded until FLUSH_NS ago is to be in the folder if we are killed. */
+static int flush(struct live_process *live)
+{
+	uint64_t now_ns = ticks_monotonic_ns();
+
+	if (now_ns - live->flushed_ns < FLUSH_NS)
+		return 0;
+	live->flushed_ns = now_ns;
+	return trail_files_flush(&live->files);
+}
+
+static int pump(struct live_process *live)
+{
+	int got = stepper_pump(&live->stepper), err = got > 0 ? flush(live) : 0;
+
+	return err < 0 ? err : got;
+}
+
 int live_pump(struct wm_session *session)
 {
 	int err = 0, count = 0;
@@ -230,7 +251,7 @@ int live_pump(struct wm_session *session)
 
 		if (!p->is_taken || p->is_over)
 			continue;
-		got = stepper_pump(&p->stepper);
+		got = pump(p);
 		count += got > 0;
 		p->is_over = got <= 0;
 		if (got < 0 && !err)

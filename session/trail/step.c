@@ -194,12 +194,16 @@ void step_hide_flag(struct step_thread *thread, struct user_regs_struct *regs)
  * A system call was broken off, and will be made again by an instruction that the thread goes back to behind our
  * back, or never, where a handler comes between. Until a step is over, it counts as standing there.
  */
-static int is_broken_off(const struct step_thread *thread, const struct user_regs_struct *regs)
+static int says_again(const struct user_regs_struct *regs)
 {
 	long long result = (long long)regs->rax;
 
-	return thread->insn.bytes && thread->insn.kind == TRAIL_SYSCALL && result <= -ERESTARTSYS &&
-	       result >= -ERESTART_LAST;
+	return result <= -ERESTARTSYS && result >= -ERESTART_LAST;
+}
+
+static int is_broken_off(const struct step_thread *thread, const struct user_regs_struct *regs)
+{
+	return thread->insn.bytes && thread->insn.kind == TRAIL_SYSCALL && says_again(regs);
 }
 
 static void on_broken_off(struct step *step, struct step_thread *thread,
@@ -214,6 +218,20 @@ static void on_broken_off(struct step *step, struct step_thread *thread,
 	let_go(thread, regs, at, signal);
 	thread->rax = number;
 	thread->is_broken_off = 1;
+}
+
+/*
+ * Let it go from a stop that it was asked for, or that SIGCONT has ended, wherever it is: in a system call it goes back to
+ * that. (orig_rax is that call's number, and negative anywhere else.)
+ */
+static void resume(struct step_thread *thread, const struct user_regs_struct *regs, int signal)
+{
+	int is_again = (long long)regs->orig_rax >= 0 && says_again(regs);
+
+	let_go(thread, regs, is_again ? regs->rip - SYSCALL_BYTES : regs->rip, signal);
+	thread->is_broken_off = is_again;
+	if (is_again)
+		thread->rax = regs->orig_rax;
 }
 
 /* After an instruction, or at a handler's first. */
@@ -319,9 +337,9 @@ static void on_stop(struct step *step, struct step_thread *thread, int status)
 		thread->is_stopped = ptrace(PTRACE_LISTEN, thread->tid, 0, 0) < 0;
 	} else if (!thread->is_begun) {
 		thread->is_begun = 1;
-		let_go(thread, &regs, regs.rip, kind || signal == SIGTRAP ? 0 : signal);
+		resume(thread, &regs, kind || signal == SIGTRAP ? 0 : signal);
 	} else if (kind == PTRACE_EVENT_STOP) {
-		let_go(thread, &regs, regs.rip, 0);
+		resume(thread, &regs, 0);
 	} else if (signal == SIGTRAP) {
 		on_trap(step, thread, &regs);
 	} else {

@@ -28,6 +28,7 @@ struct stepper_note {
 	int32_t what;
 	int32_t error;
 	int32_t has_ended;
+	int32_t left; /* threads */
 };
 
 /* ---- in that process ---- */
@@ -35,14 +36,15 @@ struct stepper_note {
 /* Nothing of the recorder's is kept: no terminal, no lock on the folder, no pipe that others wait on. */
 static void keep_only(int first, int second)
 {
-	int low = first < second ? first : second, high = first < second ? second : first;
+	int low = second < 0 || first < second ? first : second;
+	int high = first > second ? first : second;
 	int null = open("/dev/null", O_RDWR);
 
 	for (int fd = 0; fd < 3; fd++)
 		dup2(null, fd);
 	if (low > 3)
 		close_range(3, (unsigned int)low - 1, 0);
-	if (low >= 0 && high > low + 1)
+	if (high > low + 1)
 		close_range((unsigned int)low + 1, (unsigned int)high - 1, 0);
 	close_range((unsigned int)high + 1, ~0u, 0);
 }
@@ -56,11 +58,9 @@ static int must_end(int fd)
 	return got >= 0 || (errno != EAGAIN && errno != EINTR);
 }
 
-static void tell(struct relay_in *in, int what, int error, int has_ended)
+static void tell(struct relay_in *in, const struct stepper_note *note)
 {
-	struct stepper_note note = { what, error, has_ended };
-
-	relay_in_note(in, &note, sizeof(note));
+	relay_in_note(in, note, sizeof(*note));
 }
 
 static void follow(struct step *step, struct relay_in *in)
@@ -76,7 +76,7 @@ static void follow(struct step *step, struct relay_in *in)
 	}
 	left = step_let_go(step, LET_GO_MS);
 	step_result(step, &result);
-	tell(in, OVER, more < 0 ? more : 0, result.is_over);
+	tell(in, &(struct stepper_note){ OVER, more < 0 ? more : 0, result.is_over, left });
 	close(in->fd);
 	/* nobody waits for us: but should we end before these have been let go, so do they */
 	while (left)
@@ -102,7 +102,7 @@ static void serve(int fd, pid_t pid, int gate, const struct step_leave *leave)
 			: step_attach(&step, &in.sink, pid, leave);
 	if (gate >= 0)
 		close(gate);
-	tell(&in, STARTED, err, 0);
+	tell(&in, &(struct stepper_note){ .what = STARTED, .error = err });
 	if (!err)
 		follow(step, &in);
 	_exit(0);
@@ -121,6 +121,7 @@ static void on_note(void *data, const void *bytes, size_t count)
 	stepper->has_started |= note.what == STARTED;
 	stepper->is_over |= note.what == OVER;
 	stepper->has_ended = note.has_ended;
+	stepper->left = note.left;
 	if (!stepper->error && note.error < 0)
 		stepper->error = note.error;
 }
@@ -129,7 +130,7 @@ static void reap(struct stepper *stepper)
 {
 	/* one that still waits to let a thread go is left to that, and is init's to reap, or ours when it is done */
 	if (stepper->process > 0)
-		waitpid(stepper->process, NULL, stepper->is_over ? WNOHANG : 0);
+		waitpid(stepper->process, NULL, stepper->left ? WNOHANG : 0);
 	stepper->process = 0;
 }
 

@@ -19,6 +19,7 @@ struct stepper {
 	int fd;
 	int has_started, is_over; /* it said so */
 	int has_ended;		  /* the program has, all its threads */
+	int left;		  /* threads that it still waits to let go */
 	int error;		  /* why it could not start, or broke off */
 	struct relay_out relay;
 };
