@@ -2,6 +2,7 @@
 #include "cli/progress.h"
 
 #include "cli/cli.h"
+#include "cli/flight.h"
 #include "cli/json.h"
 #include "cli/outcome.h"
 #include "cli/quantity.h"
@@ -107,15 +108,19 @@ void progress_clear(struct progress *progress)
 
 static void sum_up_trail(const struct progress *progress, const struct wm_session_status *status)
 {
-	char blocks[32], instructions[32];
+	char blocks[32], instructions[32], lost[32];
 
 	fprintf(stderr,
-		"waymark: recorded %s block%s, %s instruction%s, of %u thread%s by single steps in %.2f s\n",
+		"waymark: recorded %s block%s, %s instruction%s, of %u thread%s by single steps in %.2f s",
 		quantity_show_count(status->trail_blocks, blocks, sizeof(blocks)),
 		status->trail_blocks == 1 ? "" : "s",
 		quantity_show_count(status->trail_instructions, instructions, sizeof(instructions)),
 		status->trail_instructions == 1 ? "" : "s", status->trail_threads,
 		status->trail_threads == 1 ? "" : "s", (double)progress_elapsed_ns(progress) / 1e9);
+	if (status->trail_lost)
+		fprintf(stderr, "; of these blocks the first %s were overwritten",
+			quantity_show_count(status->trail_lost, lost, sizeof(lost)));
+	fputc('\n', stderr);
 }
 
 static void sum_up_events(const struct progress *progress, const struct wm_session_status *status,
@@ -152,7 +157,8 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
 
 int progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
 			 const char *dir, int exit_status, const char *error,
-			 const struct probes *probes, const struct unrecorded_list *unrecorded)
+			 const struct probes *probes, const struct unrecorded_list *unrecorded,
+			 const struct flight *flight)
 {
 	static struct out out;
 	struct json json = { &out, 0 };
@@ -172,11 +178,13 @@ int progress_sum_up_json(const struct progress *progress, const struct wm_sessio
 		json_open(&json, "trail", '{');
 		json_string(&json, "origin", "step");
 		json_number(&json, "blocks", status->trail_blocks);
+		json_number(&json, "overwritten", status->trail_lost);
 		json_number(&json, "instructions", status->trail_instructions);
 		json_number(&json, "threads", status->trail_threads);
 		json_number(&json, "processes", status->trail_processes);
 		json_close(&json, '}');
 	}
+	flight_json(&json, flight);
 	json_number(&json, "status", (uint64_t)exit_status);
 	json_words(&json, "error", error);
 	outcome_json(&json, probes);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <waymark/session.h>
 
+struct flight;
 struct probes;
 struct unrecorded_list;
 
@@ -46,6 +47,7 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
  */
 int progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
 			 const char *dir, int exit_status, const char *error,
-			 const struct probes *probes, const struct unrecorded_list *unrecorded);
+			 const struct probes *probes, const struct unrecorded_list *unrecorded,
+			 const struct flight *flight);
 
 #endif

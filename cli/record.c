@@ -23,6 +23,7 @@
 
 struct recording {
 	const struct record_options *options;
+	struct flight flight;
 	struct wm_session *session;
 	struct guardian guardian;
 	struct progress progress;
@@ -123,6 +124,9 @@ static int fail(struct recording *recording, int error)
 {
 	const char *detail = wm_session_detail(recording->session);
 
+	if (!detail[0] && recording->flight.watch)
+		detail = wm_session_detail(recording->flight.watch);
+
 	progress_clear(&recording->progress);
 	if (!recording->error)
 		snprintf(recording->why, sizeof(recording->why), "%s%s%s", wm_error_text(error),
@@ -138,6 +142,10 @@ static size_t complain_unmatched(struct recording *recording)
 	progress_clear(&recording->progress);
 	if (patience_is_over(recording->session))
 		return 0; /* nobody knows what it would have come to */
+	if (recording->flight.watch)
+		return outcome_unmatched(&recording->flight.watch->specs,
+					 &recording->flight.watch->names, 1, recording->why,
+					 sizeof(recording->why));
 	return outcome_unmatched(&recording->session->specs, &recording->session->names, 1,
 				 recording->why, sizeof(recording->why));
 }
@@ -155,21 +163,28 @@ static int complain_unarmed(struct recording *recording, const struct wm_session
 static int take_in(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
-	int err = 0;
+	int awaits_marker = recording->flight.trigger == TRIGGER_CALL, err = 0;
 
-	for (size_t i = 0; i < options->pid_count && !err; i++)
-		err = wm_session_attach(recording->session, options->pids[i]);
+	for (size_t i = 0; i < options->pid_count && !err; i++) {
+		if (awaits_marker)
+			err = flight_attach(&recording->flight, options->pids[i]);
+		if (!err)
+			err = wm_session_attach(recording->session, options->pids[i]);
+	}
 	for (size_t i = 0; i < options->pid_count && !err && options->tree; i++)
 		err = tree_take_in(recording->session, options->pids[i]);
 	if (err < 0)
 		return fail(recording, err);
 	if (!options->command)
 		return 0;
-	err = wm_session_launch(recording->session, options->command);
+	err = awaits_marker ? flight_launch(&recording->flight, options->command)
+			    : wm_session_launch(recording->session, options->command);
 	if (err < 0)
 		return fail(recording, err);
 	recording->child = err;
-	return 0;
+	/* it stands in its agent, which waits for us */
+	err = awaits_marker ? wm_session_attach(recording->session, recording->child) : 0;
+	return err ? fail(recording, err) : 0;
 }
 
 /* While places are planned; Ctrl-C ends that, and the program goes on without them. */
@@ -204,7 +219,10 @@ static int set_up(struct recording *recording)
 	err = take_in(recording);
 	if (err)
 		return err;
+	flight_set(&recording->flight, recording->session);
 	err = wm_session_start(recording->session);
+	if (!err)
+		err = flight_start(&recording->flight);
 	progress_clear(&recording->progress);
 	if (err)
 		return fail(recording, err);
@@ -227,6 +245,7 @@ static void record(struct recording *recording)
 	for (;;) {
 		int alive = wm_session_poll(recording->session, POLL_MS);
 		uint64_t now = progress_elapsed_ns(&recording->progress);
+		int err;
 
 		if (alive < 0) {
 			fail(recording, alive);
@@ -234,6 +253,13 @@ static void record(struct recording *recording)
 		}
 		wm_session_status(recording->session, &status);
 		progress_show(&recording->progress, &status);
+		err = flight_poll(&recording->flight, recording->session);
+		if (err < 0) {
+			fail(recording, err);
+			return;
+		}
+		if (recording->session->live.fired.has)
+			return;
 		if (options->command ? reap(recording, WNOHANG) : alive == 0)
 			return;
 		if (options->for_ns && now >= options->for_ns)
@@ -268,6 +294,7 @@ static void close_session(struct recording *recording)
 		recording->session->unrecorded = (struct unrecorded_list){ 0 };
 	}
 	wm_session_close(recording->session);
+	flight_release(&recording->flight);
 	guardian_release(&recording->guardian);
 }
 
@@ -280,24 +307,27 @@ static int sum_up_json(struct recording *recording, const struct wm_session_stat
 	if (recording->options->json)
 		err = progress_sum_up_json(&recording->progress, status, recording->options->dir,
 					   result, recording->why, &recording->probes,
-					   &recording->unrecorded);
+					   &recording->unrecorded, &recording->flight);
 	probes_release(&recording->probes);
 	unrecorded_release(&recording->unrecorded);
 	return err ? complain(err, "standard output") : result;
 }
 
-static int finish(struct recording *recording)
+static int finish(struct recording *recording, int had_dir)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 	const struct record_options *options = recording->options;
 	int err = wm_session_stop(recording->session), result = CLI_FINE;
+	int has_trace = flight_end(&recording->flight, recording->session);
 
 	progress_clear(&recording->progress);
 	if (err && err != recording->error)
 		fail(recording, err);
 	wm_session_status(recording->session, &status);
-	progress_sum_up(&recording->progress, &status, options->dir, options->session.policy,
-			recording->error ? 0 : session_crowded_out(recording->session));
+	if (has_trace)
+		progress_sum_up(&recording->progress, &status, options->dir,
+				options->session.policy,
+				recording->error ? 0 : session_crowded_out(recording->session));
 	outcome_ambiguous(recording->session);
 	outcome_refusals(recording->session, options->verbose);
 	outcome_unrecorded(&recording->session->unrecorded);
@@ -312,6 +342,9 @@ static int finish(struct recording *recording)
 	    complain_unarmed(recording, &status))
 		result = CLI_FAILED;
 	close_session(recording);
+	if (!has_trace)
+		remove_trace(options->dir, had_dir);
+	flight_tell(&recording->flight, options->dir);
 	wait_for_child(recording);
 	if (recording->child_status && !recording->error)
 		result = recording->child_status;
@@ -355,7 +388,9 @@ static void raise_limit(void)
 
 static int run(const struct record_options *options)
 {
-	struct recording recording = { .options = options, .guardian = { .fd = -1 } };
+	struct recording recording = { .options = options,
+				       .flight = options->flight,
+				       .guardian = { .fd = -1 } };
 	int had_dir = access(options->dir, F_OK) == 0;
 
 	catch_signals();
@@ -366,7 +401,7 @@ static int run(const struct record_options *options)
 	raise_limit();
 	progress_begin(&recording.progress);
 	record(&recording);
-	return finish(&recording);
+	return finish(&recording, had_dir);
 }
 
 int cmd_record(int argc, char **argv)

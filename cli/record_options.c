@@ -12,27 +12,30 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char help
-	[] = "Usage: waymark record [OPTION]... -p PID [-p PID]...\n"
-	     "       waymark record [OPTION]... [--] CMD [ARG]...\n"
-	     "\n"
-	     "  -e, --event SPEC    what to record: marker:SUBSYSTEM:EVENT, usdt:PROVIDER:NAME,\n"
-	     "                      func:NAME[@FILE]/ret,arg1,arg2:str/, addr:FILE+OFFSET or\n"
-	     "                      addr:FILE:LINE; names may be globs; several may be given\n"
-	     "                      (default: every marker)\n"
-	     "  -o, --output DIR    the trace folder, new or empty (default: waymark-DATE-TIME)\n"
-	     "  -p, --pid PID       a running process to attach to; several may be given\n"
-	     "  --tree              with -p: the processes that descend from it too\n"
-	     "  --policy POLICY     when a buffer is full: discard (default), cyclic, block, notify\n"
-	     "  --buffer SIZE       the buffer for each process, as 64M (default 16M)\n"
-	     "  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
-	     "  --strict            stop every thread of the program while its code changes\n"
-	     "  --prearm            change every site once as the program starts, before it can\n"
-	     "                      lock its code down\n"
-	     "  --no-follow         leave the program's children alone\n"
-	     "  -v, --verbose       name each place that was refused, why, and what to do\n"
-	     "  --json              sum up on stdout, as one JSON object\n"
-	     "  --help              this text\n";
+static const char help[] =
+	"Usage: waymark record [OPTION]... -p PID [-p PID]...\n"
+	"       waymark record [OPTION]... [--] CMD [ARG]...\n"
+	"\n"
+	"  -e, --event SPEC    what to record: marker:SUBSYSTEM:EVENT, usdt:PROVIDER:NAME,\n"
+	"                      func:NAME[@FILE]/ret,arg1,arg2:str/, addr:FILE+OFFSET or\n"
+	"                      addr:FILE:LINE; names may be globs; several may be given;\n"
+	"                      once trail/step,last=SIZE/, the way that each thread takes\n"
+	"                      (default: every marker)\n"
+	"  -o, --output DIR    the trace folder, new or empty (default: waymark-DATE-TIME)\n"
+	"  -p, --pid PID       a running process to attach to; several may be given\n"
+	"  --tree              with -p: the processes that descend from it too\n"
+	"  --policy POLICY     when a buffer is full: discard (default), cyclic, block, notify\n"
+	"  --buffer SIZE       the buffer for each process, as 64M (default 16M)\n"
+	"  --on TRIGGER        with -e trail/last=SIZE/: write down what led to it, and end, when it\n"
+	"                      comes: crash, exit, signal[:NAME], marker:SUBSYSTEM:EVENT\n"
+	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
+	"  --strict            stop every thread of the program while its code changes\n"
+	"  --prearm            change every site once as the program starts, before it can\n"
+	"                      lock its code down\n"
+	"  --no-follow         leave the program's children alone\n"
+	"  -v, --verbose       name each place that was refused, why, and what to do\n"
+	"  --json              sum up on stdout, as one JSON object\n"
+	"  --help              this text\n";
 
 enum {
 	OPT_POLICY = 256,
@@ -43,6 +46,7 @@ enum {
 	OPT_NO_FOLLOW,
 	OPT_JSON,
 	OPT_TREE,
+	OPT_ON,
 	OPT_HELP
 };
 
@@ -52,6 +56,7 @@ static const struct option long_options[] = {
 	{ "pid", required_argument, NULL, 'p' },
 	{ "policy", required_argument, NULL, OPT_POLICY },
 	{ "buffer", required_argument, NULL, OPT_BUFFER },
+	{ "on", required_argument, NULL, OPT_ON },
 	{ "for", required_argument, NULL, OPT_FOR },
 	{ "strict", no_argument, NULL, OPT_STRICT },
 	{ "prearm", no_argument, NULL, OPT_PREARM },
@@ -119,6 +124,8 @@ static int take_option(struct record_options *options, int letter)
 		return quantity_time_ns(optarg, &options->for_ns)
 			       ? complain_usage("record", "%s is no time; 10s is one", optarg)
 			       : 0;
+	case OPT_ON:
+		return flight_parse(&options->flight, optarg);
 	case OPT_STRICT:
 		options->session.strict = 1;
 		return 0;
@@ -187,6 +194,8 @@ static int check(struct record_options *options, int argc, char **argv)
 		return complain_usage("record",
 				      "--tree is for -p; the children of a program that is started "
 				      "are recorded anyway");
+	if (flight_check(&options->flight, options->specs, options->spec_count))
+		return CLI_USAGE;
 	if (!options->spec_count)
 		options->specs[options->spec_count++] = "marker:*:*";
 	if (!options->dir[0])

@@ -3,6 +3,8 @@
 #ifndef CLI_RECORD_OPTIONS_H
 #define CLI_RECORD_OPTIONS_H
 
+#include "cli/flight.h"
+
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,6 +20,7 @@ struct record_options {
 	uint64_t for_ns; /* 0: no end */
 	int json, verbose, tree;
 	struct wm_session_options session;
+	struct flight flight; /* --on; released by whoever records */
 };
 
 /*

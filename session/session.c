@@ -337,6 +337,7 @@ int wm_session_status(struct wm_session *session, struct wm_session_status *stat
 	live_counts(session, &trails);
 	now.trail_instructions = trails.instructions;
 	now.trail_blocks = trails.blocks;
+	now.trail_lost = trails.lost;
 	now.trail_threads = trails.threads;
 	now.trail_processes = trails.processes;
 	now.markers = session->markers;

@@ -53,6 +53,7 @@ struct wm_session_status {
 	uint64_t buffered_bytes; /* waiting in the buffers */
 	/* of trails */
 	uint64_t trail_instructions, trail_blocks; /* taken so far */
+	uint64_t trail_lost; /* of these blocks, those that a flight recorder has overwritten */
 	uint32_t trail_threads, trail_processes;   /* ever */
 };
 

@@ -7,21 +7,27 @@
 #include "session/target.h"
 #include "session/trail/files.h"
 #include "session/trail/stepper.h"
+#include "session/trail/store.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
 
 #define FLUSH_NS 500000000u
+#define HOLD_NS 200000000u
 
 struct live_process {
 	struct live_process *next;
 	pid_t pid;
 	int is_taken, is_over;
 	uint64_t flushed_ns;
+	struct wm_session *session;
+	struct trail_store *store; /* of a flight recorder; else NULL */
 	struct trail_files files;
 	struct stepper stepper;
 };
@@ -36,17 +42,31 @@ int live_is_all(const struct wm_session *session)
 	return live_is_wanted(session) && session->specs.count == 1;
 }
 
-static struct live_process *add(struct wm_session *session, pid_t pid)
+static int add(struct wm_session *session, pid_t pid, struct live_process **out)
 {
+	struct trail_store_options options = { .bytes = spec_trail(&session->specs)->last_bytes,
+					       .policy = WM_POLICY_CYCLIC };
 	struct live_process *added = calloc(1, sizeof(*added));
+	int err = added ? 0 : -ENOMEM;
 
-	if (!added)
-		return NULL;
+	if (!err && options.bytes)
+		err = trail_store_open(&added->store, &options);
+	if (err) {
+		free(added);
+		return session_fail(session, err, "pid %d", (int)pid);
+	}
+	added->session = session;
 	added->pid = pid;
 	added->next = session->live.processes;
 	session->live.processes = added;
 	trail_files_init(&added->files, session->writer);
-	return added;
+	*out = added;
+	return 0;
+}
+
+static struct trail_sink *sink_of(struct live_process *live)
+{
+	return live->store ? trail_store_sink(live->store) : &live->files.sink;
 }
 
 /* The newest, which came to nothing. */
@@ -56,6 +76,7 @@ static void drop(struct wm_session *session)
 
 	session->live.processes = dropped->next;
 	trail_files_release(&dropped->files);
+	trail_store_close(dropped->store);
 	free(dropped);
 }
 
@@ -78,6 +99,29 @@ static int program_error(int err)
 	return err == -WM_E_STATIC_PROGRAM || err == -WM_E_FOREIGN_LIBC ? 0 : err;
 }
 
+static void on_event(void *data, pid_t tid, const struct trail_between *between)
+{
+	struct live_process *process = (struct live_process *)((char *)data -
+							       offsetof(struct live_process,
+									stepper));
+	const struct live *live = &process->session->live;
+	int signal = (int)between->values[0];
+
+	if (live->trigger == TRIGGER_SIGNAL && between->event == TRAIL_SIGNAL &&
+	    (!live->signal || live->signal == signal))
+		live_fire(process->session,
+			  &(struct live_fired){ .pid = process->pid, .tid = tid, .signal = signal },
+			  0);
+}
+
+/* The process stands, and can be told of; what is in the store is written when it may be gone. */
+static int taken(struct live_process *live)
+{
+	live->is_taken = 1;
+	live->stepper.relay.on_event = on_event;
+	return live->store ? live->files.sink.calls->begin(&live->files.sink, live->pid) : 0;
+}
+
 int live_launch(struct wm_session *session, char *const argv[])
 {
 	struct live_process *live;
@@ -90,17 +134,17 @@ int live_launch(struct wm_session *session, char *const argv[])
 	if (err)
 		return session_fail(session, err, "%s",
 				    program.binary[0] ? program.binary : argv[0]);
-	live = add(session, 0);
-	if (!live)
-		return -ENOMEM;
-	err = stepper_launch(&live->stepper, &live->files.sink, program.path, argv);
+	err = add(session, 0, &live);
+	if (err)
+		return err;
+	err = stepper_launch(&live->stepper, sink_of(live), program.path, argv);
 	if (err) {
 		drop(session);
 		return session_fail(session, err, "%s", program.path);
 	}
 	live->pid = live->stepper.pid;
-	live->is_taken = 1;
-	return live->pid;
+	err = taken(live);
+	return err ? err : live->pid;
 }
 
 /* Whether it may be stepped through; with words about why not. */
@@ -123,6 +167,7 @@ static int may_take(const struct target *target, struct detail detail)
 
 int live_attach(struct wm_session *session, pid_t pid)
 {
+	struct live_process *live;
 	char words[512] = "";
 	struct target target;
 	int err = check(session);
@@ -139,29 +184,7 @@ int live_attach(struct wm_session *session, pid_t pid)
 	err = may_take(&target, (struct detail){ words, sizeof(words) });
 	if (err)
 		return session_fail(session, err, "pid %d: %s", (int)pid, words);
-	return add(session, pid) ? 0 : -ENOMEM;
-}
-
-static int take(struct wm_session *session, struct live_process *live,
-		const struct step_leave *leave)
-{
-	char words[512] = "";
-	struct target target;
-	int err = stepper_attach(&live->stepper, &live->files.sink, live->pid, leave);
-
-	if (!err) {
-		live->is_taken = 1;
-		return 0;
-	}
-	live->is_over = 1;
-	/* "not permitted" is also what the kernel says of one that another has begun to trace meanwhile */
-	if (err == -EPERM && !target_read(&target, live->pid)) {
-		int why = target_may_trace(&target, (struct detail){ words, sizeof(words) });
-
-		err = why ? why : err;
-	}
-	return session_fail(session, err, "pid %d%s%s", (int)live->pid, words[0] ? ": " : "",
-			    words);
+	return add(session, pid, &live);
 }
 
 #define AGENT_THREADS_MAX 8
@@ -196,18 +219,36 @@ static size_t agent_threads(pid_t pid, pid_t tids[AGENT_THREADS_MAX])
 	return count;
 }
 
-int live_join(struct wm_session *session, const struct process *process)
+static int take(struct wm_session *session, struct live_process *live)
 {
 	pid_t tids[AGENT_THREADS_MAX];
+	struct step_leave leave = { tids, agent_threads(live->pid, tids) };
+	char words[512] = "";
+	struct target target;
+	int err = stepper_attach(&live->stepper, sink_of(live), live->pid, &leave);
+
+	if (!err)
+		return taken(live);
+	live->is_over = 1;
+	/* "not permitted" is also what the kernel says of one that another has begun to trace meanwhile */
+	if (err == -EPERM && !target_read(&target, live->pid)) {
+		int why = target_may_trace(&target, (struct detail){ words, sizeof(words) });
+
+		err = why ? why : err;
+	}
+	return session_fail(session, err, "pid %d%s%s", (int)live->pid, words[0] ? ": " : "",
+			    words);
+}
+
+int live_join(struct wm_session *session, const struct process *process)
+{
 	struct live_process *live;
 	int err = live_is_wanted(session) ? check(session) : 0;
 
 	if (err || !live_is_wanted(session))
 		return err;
-	live = add(session, process->pid);
-	if (!live)
-		return -ENOMEM;
-	return take(session, live, &(struct step_leave){ tids, agent_threads(process->pid, tids) });
+	err = add(session, process->pid, &live);
+	return err ? err : take(session, live);
 }
 
 int live_start(struct wm_session *session)
@@ -216,12 +257,60 @@ int live_start(struct wm_session *session)
 
 	for (struct live_process *p = session->live.processes; p && !err; p = p->next)
 		if (!p->is_taken && !p->is_over)
-			err = take(session, p, NULL);
+			err = take(session, p);
 	for (struct live_process *p = session->live.processes; p && !err; p = p->next)
 		if (p->is_taken)
 			stepper_go(&p->stepper);
-	session->live.has_begun = !err;
 	return err;
+}
+
+void live_fire(struct wm_session *session, const struct live_fired *fired, uint64_t at_ns)
+{
+	if (session->live.fired.has)
+		return;
+	session->live.fired = *fired;
+	session->live.fired.has = 1;
+	for (struct live_process *p = session->live.processes; p; p = p->next) {
+		if (at_ns && p->is_taken && !p->is_over) {
+			p->stepper.relay.until = at_ns;
+			stepper_pump(&p->stepper);
+		}
+		p->stepper.relay.until = 0;
+		p->stepper.relay.is_frozen = 1;
+	}
+}
+
+static int dumps_core(int signal)
+{
+	static const int those[] = { SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
+				     SIGFPE,  SIGSEGV, SIGSYS,	SIGXCPU, SIGXFSZ };
+
+	for (size_t i = 0; i < sizeof(those) / sizeof(those[0]); i++)
+		if (those[i] == signal)
+			return 1;
+	return 0;
+}
+
+/* The program has ended: whether that was awaited. */
+static void look_at_end(struct live_process *process)
+{
+	const struct live *live = &process->session->live;
+	const struct step_result *result = &process->stepper.result;
+	int signal = result->killed_by, fires = 0;
+
+	if (live->trigger == TRIGGER_EXIT)
+		fires = 1;
+	else if (live->trigger == TRIGGER_CRASH)
+		fires = dumps_core(signal);
+	else if (live->trigger == TRIGGER_SIGNAL)
+		fires = signal && (!live->signal || live->signal == signal);
+	if (fires)
+		live_fire(process->session,
+			  &(struct live_fired){ .pid = process->pid,
+						.tid = result->killed_tid ? result->killed_tid
+									  : process->pid,
+						.signal = signal },
+			  0);
 }
 
 /* What was recorded until FLUSH_NS ago is to be in the folder if we are killed. */
@@ -232,13 +321,19 @@ static int flush(struct live_process *live)
 	if (now_ns - live->flushed_ns < FLUSH_NS)
 		return 0;
 	live->flushed_ns = now_ns;
-	return trail_files_flush(&live->files);
+	return live->store ? 0 : trail_files_flush(&live->files);
 }
 
 static int pump(struct live_process *live)
 {
-	int got = stepper_pump(&live->stepper), err = got > 0 ? flush(live) : 0;
+	const struct live *all = &live->session->live;
+	int got, err;
 
+	/* one who looks from outside is told a little later: what came after it is still to be left out then */
+	if (all->trigger == TRIGGER_CALL && !all->fired.has)
+		live->stepper.relay.until = ticks_monotonic_ns() - HOLD_NS;
+	got = stepper_pump(&live->stepper);
+	err = got > 0 ? flush(live) : 0;
 	return err < 0 ? err : got;
 }
 
@@ -254,10 +349,35 @@ int live_pump(struct wm_session *session)
 		got = pump(p);
 		count += got > 0;
 		p->is_over = got <= 0;
+		if (!got && p->stepper.result.is_over)
+			look_at_end(p);
 		if (got < 0 && !err)
 			err = session_fail(session, got, "pid %d", (int)p->pid);
 	}
 	return err ? err : count;
+}
+
+/* A flight recorder has what it should have: into the folder with it. */
+static int write_down(struct live_process *live)
+{
+	const struct live *all = &live->session->live;
+
+	if (!live->store || (all->trigger != TRIGGER_NONE && !all->fired.has))
+		return 0;
+	return trail_store_write(live->store, &live->files.sink);
+}
+
+/* It is let go. */
+static int stop(struct live_process *live)
+{
+	int err;
+
+	live->stepper.relay.until = 0;
+	err = live->is_taken ? stepper_stop(&live->stepper) : 0;
+	if (live->is_taken && live->stepper.result.is_over)
+		look_at_end(live);
+	live->is_over = 1;
+	return err;
 }
 
 int live_stop(struct wm_session *session)
@@ -265,11 +385,16 @@ int live_stop(struct wm_session *session)
 	int err = 0;
 
 	for (struct live_process *p = session->live.processes; p; p = p->next) {
-		int got = p->is_taken ? stepper_stop(&p->stepper) : 0;
+		int got = stop(p);
+
+		if (got < 0 && !err)
+			err = session_fail(session, got, "pid %d", (int)p->pid);
+	}
+	for (struct live_process *p = session->live.processes; p; p = p->next) {
+		int got = p->is_taken && !err ? write_down(p) : 0;
 
 		p->is_taken = 0;
-		p->is_over = 1;
-		if (got < 0 && !err)
+		if (got < 0)
 			err = session_fail(session, got, "pid %d", (int)p->pid);
 	}
 	return err;
@@ -286,12 +411,18 @@ int live_count(const struct wm_session *session)
 
 void live_counts(const struct wm_session *session, struct live_counts *counts)
 {
+	struct trail_store_status status;
+
 	*counts = (struct live_counts){ 0 };
 	for (const struct live_process *p = session->live.processes; p; p = p->next) {
 		counts->instructions += p->stepper.relay.instructions;
 		counts->blocks += p->stepper.relay.blocks;
 		counts->threads += p->stepper.relay.threads_ever;
 		counts->processes++;
+		if (!p->store)
+			continue;
+		trail_store_status(p->store, &status);
+		counts->lost += status.lost_blocks;
 	}
 }
 

@@ -17,14 +17,32 @@ struct wm_session;
 struct live_process;
 struct process;
 
+/* What makes a flight recorder write down what it has. */
+enum live_trigger {
+	TRIGGER_NONE,	/* the recording's end */
+	TRIGGER_EXIT,	/* the program ends, in any way */
+	TRIGGER_CRASH,	/* a signal ends it whose action is to dump core */
+	TRIGGER_SIGNAL, /* a handler of its own begins, or a signal ends it */
+	TRIGGER_CALL,	/* live_fire() */
+};
+
+struct live_fired {
+	int has;
+	pid_t pid, tid;
+	int signal; /* that it got, or was ended by; 0: none */
+};
+
 struct live {
 	struct live_process *processes;
-	int has_begun; /* the programs were let go */
+	enum live_trigger trigger;
+	int signal; /* TRIGGER_SIGNAL: this one; 0: any */
+	struct live_fired fired;
 };
 
 /* What came of it so far. */
 struct live_counts {
 	uint64_t instructions, blocks;
+	uint64_t lost;	    /* blocks that a flight recorder had no room for any more */
 	uint32_t threads;   /* ever */
 	uint32_t processes; /* ever */
 };
@@ -49,7 +67,16 @@ int live_start(struct wm_session *session);
 /* Take what has come. How many processes sent, or the first error of the folder. */
 int live_pump(struct wm_session *session);
 
-/* Let all processes go, and take what is left. */
+/*
+ * What was awaited has come, in this thread of that process, at that time (CLOCK_MONOTONIC; 0: now): what
+ * comes after it is not taken, of any thread.
+ */
+void live_fire(struct wm_session *session, const struct live_fired *fired, uint64_t at_ns);
+
+/*
+ * Let all processes go, and take what is left. A flight recorder is written down now, if it has fired or is to be
+ * written at the end.
+ */
 int live_stop(struct wm_session *session);
 
 /* How many processes are still stepped through. */

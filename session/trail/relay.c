@@ -205,13 +205,13 @@ static int out_thread_begin(struct relay_out *out, const struct relay_head *head
 	memcpy(comm, body + sizeof(about), head->bytes - sizeof(about));
 	comm[head->bytes - sizeof(about)] = '\0';
 	if (array_grow(&out->threads, &out->thread_room, out->thread_count + 1,
-		       sizeof(struct sink_thread *)))
+		       sizeof(*out->threads)))
 		return -ENOMEM;
 	if (!out->error)
 		out->error = out->to->calls->thread_begin(out->to, &thread, about.tid, comm,
 							  (enum trail_origin)about.origin,
 							  head->ticks);
-	out->threads[out->thread_count++] = thread;
+	out->threads[out->thread_count++] = (struct relay_thread_out){ thread, about.tid };
 	out->threads_ever++;
 	return 0;
 }
@@ -237,7 +237,7 @@ static int out_block(struct relay_out *out, const struct relay_head *head,
 }
 
 static int out_event(struct relay_out *out, const struct relay_head *head,
-		     struct sink_thread *thread, const uint8_t *body)
+		     const struct relay_thread_out *thread, const uint8_t *body)
 {
 	struct trail_between between;
 
@@ -246,8 +246,11 @@ static int out_event(struct relay_out *out, const struct relay_head *head,
 	memcpy(&between, body, sizeof(between));
 	if (between.event >= TRAIL_EVENTS)
 		return -EPROTO;
-	if (!out->error && thread)
-		out->error = out->to->calls->event(out->to, thread, &between, head->ticks);
+	if (out->error || !thread->thread)
+		return 0;
+	out->error = out->to->calls->event(out->to, thread->thread, &between, head->ticks);
+	if (out->on_event)
+		out->on_event(out->data, thread->tid, &between);
 	return 0;
 }
 
@@ -255,20 +258,22 @@ static void thread_end(struct relay_out *out, uint32_t number, uint64_t ticks)
 {
 	int err = 0;
 
-	if (out->threads[number])
-		err = out->to->calls->thread_end(out->to, out->threads[number], ticks);
-	out->threads[number] = NULL;
+	if (out->threads[number].thread)
+		err = out->to->calls->thread_end(out->to, out->threads[number].thread, ticks);
+	out->threads[number].thread = NULL;
 	out->error = out->error ? out->error : err;
 }
 
 static int deliver(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
 {
-	struct sink_thread *thread = NULL;
+	const struct relay_thread_out *thread = NULL;
 
+	if (out->is_frozen && head->kind < RELAY_NOTE)
+		return 0;
 	if (head->kind >= RELAY_BLOCK && head->kind <= RELAY_THREAD_END) {
 		if (head->thread >= out->thread_count)
 			return -EPROTO;
-		thread = out->threads[head->thread];
+		thread = &out->threads[head->thread];
 		out->last_ticks = head->ticks;
 	}
 	switch (head->kind) {
@@ -281,7 +286,7 @@ static int deliver(struct relay_out *out, const struct relay_head *head, const u
 	case RELAY_THREAD_BEGIN:
 		return out_thread_begin(out, head, body);
 	case RELAY_BLOCK:
-		return out_block(out, head, thread, body);
+		return out_block(out, head, thread->thread, body);
 	case RELAY_EVENT:
 		return out_event(out, head, thread, body);
 	case RELAY_THREAD_END:
@@ -308,7 +313,8 @@ static int deliver_all(struct relay_out *out)
 		memcpy(&head, out->buffer + at, sizeof(head));
 		if (head.bytes > MESSAGE_MAX)
 			return -EPROTO;
-		if (out->bytes - at - sizeof(head) < head.bytes)
+		if (out->bytes - at - sizeof(head) < head.bytes ||
+		    (out->until && head.ticks > out->until))
 			break;
 		err = deliver(out, &head, out->buffer + at + sizeof(head));
 		at += sizeof(head) + head.bytes;
@@ -336,29 +342,32 @@ int relay_out_take(struct relay_out *out, int timeout_ms)
 	}
 	if (timeout_ms && poll(&ready, 1, timeout_ms) <= 0)
 		return 1;
-	while (!err) {
+	err = deliver_all(out); /* what was kept back may be due */
+	while (!err && out->bytes < out->room) {
 		ssize_t got = recv(out->fd, out->buffer + out->bytes, out->room - out->bytes,
 				   MSG_DONTWAIT);
 
 		if (got == 0 || (got < 0 && errno == ECONNRESET))
-			return 0;
+			return out->bytes >= sizeof(struct relay_head) && out->until;
 		if (got < 0)
 			return errno == EAGAIN || errno == EINTR ? 1 : -errno;
 		out->bytes += (size_t)got;
 		err = deliver_all(out);
 	}
-	return err;
+	return err ? err : 1;
 }
 
 void relay_out_release(struct relay_out *out)
 {
-	struct trail_between lost = { .event = TRAIL_LOST };
+	struct trail_between last = { .event = TRAIL_LOST };
 
+	if (out->is_frozen)
+		last = (struct trail_between){ .event = TRAIL_END, .values = { TRAIL_DETACHED } };
 	for (size_t i = 0; i < out->thread_count; i++) {
-		if (!out->threads[i])
+		if (!out->threads[i].thread)
 			continue;
 		if (!out->error)
-			out->error = out->to->calls->event(out->to, out->threads[i], &lost,
+			out->error = out->to->calls->event(out->to, out->threads[i].thread, &last,
 							   out->last_ticks);
 		thread_end(out, (uint32_t)i, out->last_ticks);
 	}

@@ -33,15 +33,24 @@ int relay_in_flush(struct relay_in *in);
 /* A word to whoever is at the other end, at most RELAY_NOTE_MAX bytes; sent at once. */
 int relay_in_note(struct relay_in *in, const void *note, size_t bytes);
 
+struct relay_thread_out {
+	struct sink_thread *thread; /* NULL: not begun, or over */
+	pid_t tid;
+};
+
 /* Where it comes out. */
 struct relay_out {
 	int fd;
 	struct trail_sink *to;
 	void (*on_note)(void *data, const void *note, size_t bytes);
+	/* Of each event, once it was put in; may be NULL. */
+	void (*on_event)(void *data, pid_t tid, const struct trail_between *between);
 	void *data;
+	uint64_t until; /* what is of a later time stays here; 0: nothing does */
+	int is_frozen;	/* set by whoever has enough: what comes is read, and put nowhere */
 	uint8_t *buffer;
 	size_t bytes, room;
-	struct sink_thread **threads; /* by number; NULL: not begun, or over */
+	struct relay_thread_out *threads; /* by number */
 	size_t thread_count, thread_room;
 	uint64_t last_ticks;
 	uint64_t blocks, instructions; /* that came out, and were taken */
@@ -58,7 +67,7 @@ void relay_out_init(struct relay_out *out, int fd, struct trail_sink *to);
  */
 int relay_out_take(struct relay_out *out, int timeout_ms);
 
-/* Ends the threads that the other end did not: what they did from then on is lost. */
+/* Ends the threads that the other end did not: as detached where it is frozen, else what they did from then on is lost. */
 void relay_out_release(struct relay_out *out);
 
 #endif

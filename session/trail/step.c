@@ -305,6 +305,11 @@ static void on_exit_of(struct step *step, struct step_thread *thread,
 	    regs->rip == thread->at + thread->insn.bytes)
 		step_ran(step, thread, regs->rip);
 	step_failed(step, modules_note(&step->modules, step->pid));
+	/* each thread is told of the signal, and one of them had it */
+	if (WIFSIGNALED((int)status) && thread->signal == WTERMSIG((int)status)) {
+		step->result.killed_tid = thread->tid;
+		step->result.killed_by = thread->signal;
+	}
 	if (WIFSIGNALED((int)status))
 		step_event(step, thread, TRAIL_END,
 			   thread->is_begun && !thread->is_over ? thread->at : 0, TRAIL_KILLED,

@@ -29,6 +29,9 @@ struct step_result {
 	uint64_t instructions, blocks;
 	int is_over; /* the program has ended */
 	int status;  /* then: as wait(2) has it */
+	/* the thread that a signal was given to which ended the program, and that signal; 0: none */
+	pid_t killed_tid;
+	int killed_by;
 };
 
 /*

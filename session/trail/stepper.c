@@ -27,8 +27,8 @@ enum { STARTED, OVER };
 struct stepper_note {
 	int32_t what;
 	int32_t error;
-	int32_t has_ended;
 	int32_t left; /* threads */
+	struct step_result result;
 };
 
 /* ---- in that process ---- */
@@ -76,7 +76,7 @@ static void follow(struct step *step, struct relay_in *in)
 	}
 	left = step_let_go(step, LET_GO_MS);
 	step_result(step, &result);
-	tell(in, &(struct stepper_note){ OVER, more < 0 ? more : 0, result.is_over, left });
+	tell(in, &(struct stepper_note){ OVER, more < 0 ? more : 0, left, result });
 	close(in->fd);
 	/* nobody waits for us: but should we end before these have been let go, so do they */
 	while (left)
@@ -120,7 +120,7 @@ static void on_note(void *data, const void *bytes, size_t count)
 	memcpy(&note, bytes, sizeof(note));
 	stepper->has_started |= note.what == STARTED;
 	stepper->is_over |= note.what == OVER;
-	stepper->has_ended = note.has_ended;
+	stepper->result = note.result;
 	stepper->left = note.left;
 	if (!stepper->error && note.error < 0)
 		stepper->error = note.error;

@@ -17,10 +17,10 @@ struct stepper {
 	pid_t pid;     /* the program's */
 	pid_t process; /* ours; 0: none, or reaped */
 	int fd;
-	int has_started, is_over; /* it said so */
-	int has_ended;		  /* the program has, all its threads */
-	int left;		  /* threads that it still waits to let go */
-	int error;		  /* why it could not start, or broke off */
+	int has_started, is_over;  /* it said so */
+	int left;		   /* threads that it still waits to let go */
+	struct step_result result; /* once it is over, but for what was recorded */
+	int error;		   /* why it could not start, or broke off */
 	struct relay_out relay;
 };
 

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/flight.h"
+
+#include "cli/cli.h"
+#include "cli/trail.h"
+#include "session/trail/request.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+#define LAST_BRANCHES 16
+
+static const char marker[] = "marker:", of_signal[] = "signal:";
+
+/* SEGV, SIGSEGV or 11. 0: there is none. */
+static int signal_of(const char *name)
+{
+	char *end;
+	long number = strtol(name, &end, 10);
+
+	if (isdigit((unsigned char)*name))
+		return !*end && number > 0 && number <= SIGRTMAX ? (int)number : 0;
+	if (!strncasecmp(name, "SIG", 3))
+		name += 3;
+	for (int i = 1; i < SIGRTMIN; i++)
+		if (sigabbrev_np(i) && !strcasecmp(sigabbrev_np(i), name))
+			return i;
+	return 0;
+}
+
+static int complain_signal(const char *name)
+{
+	const char *names[NSIG];
+	size_t count = 0;
+
+	for (int i = 1; i < SIGRTMIN; i++)
+		if (sigabbrev_np(i))
+			names[count++] = sigabbrev_np(i);
+	complain_usage("record", "--on signal: there is no signal %s", name);
+	complain_meant(strncasecmp(name, "SIG", 3) ? name : name + 3, names, count);
+	return CLI_USAGE;
+}
+
+int flight_parse(struct flight *flight, const char *text)
+{
+	static const char *const names[] = { "exit", "crash", "signal", "marker:SUBSYSTEM:EVENT" };
+
+	*flight = (struct flight){ .text = text };
+	for (unsigned int i = 0; i < 3; i++)
+		if (!strcmp(text, names[i]))
+			flight->trigger = (enum live_trigger)(TRIGGER_EXIT + i);
+	if (!strncmp(text, of_signal, strlen(of_signal))) {
+		flight->trigger = TRIGGER_SIGNAL;
+		flight->signal = signal_of(text + strlen(of_signal));
+		return flight->signal ? 0 : complain_signal(text + strlen(of_signal));
+	}
+	if (!strncmp(text, marker, strlen(marker)))
+		flight->trigger = TRIGGER_CALL;
+	if (flight->trigger)
+		return 0;
+	complain_usage("record", "--on: there is no trigger %s", text);
+	complain_meant(text, names, sizeof(names) / sizeof(names[0]));
+	return CLI_USAGE;
+}
+
+int flight_check(const struct flight *flight, const char *const *specs, size_t count)
+{
+	const char *other = NULL;
+	int has_last = 0;
+
+	if (!flight->trigger)
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		struct trail_request request;
+
+		if (!trail_request_is(specs[i]))
+			other = specs[i];
+		else if (trail_request_parse(&request, specs[i], NULL, 0))
+			return 0; /* it is complained of where it is added */
+		else
+			has_last |= request.last_bytes != 0;
+	}
+	if (!has_last)
+		return complain_usage("record",
+				      "--on %s is for a flight recorder: -e trail/last=64M/",
+				      flight->text);
+	return other ? complain_usage("record", "with --on a trail alone is recorded: leave out %s",
+				      other)
+		     : 0;
+}
+
+/* ---- a marker that is awaited ---- */
+
+static int watch_open(struct flight *flight)
+{
+	struct wm_session_options options = { .size = sizeof(options), .follow_off = 1 };
+	int err = flight->watch ? 0 : wm_session_open(&flight->watch, &options);
+
+	if (err || flight->watch->specs.count)
+		return err;
+	return wm_session_add(flight->watch, flight->text);
+}
+
+int flight_attach(struct flight *flight, pid_t pid)
+{
+	int err = watch_open(flight);
+
+	return err ? err : wm_session_attach(flight->watch, pid);
+}
+
+int flight_launch(struct flight *flight, char *const argv[])
+{
+	int err = watch_open(flight);
+
+	return err ? err : wm_session_launch(flight->watch, argv);
+}
+
+void flight_set(const struct flight *flight, struct wm_session *session)
+{
+	session->live.trigger = flight->trigger;
+	session->live.signal = flight->signal;
+}
+
+int flight_start(struct flight *flight)
+{
+	return flight->watch ? wm_session_start(flight->watch) : 0;
+}
+
+struct awaited {
+	const struct ticks_point *base; /* the watch's */
+	struct wm_session *session;
+};
+
+static int on_marker(const struct wm_event *event, void *data)
+{
+	const struct awaited *awaited = data;
+	uint64_t since_ns = event->realtime_ns - awaited->base->realtime_ns;
+
+	live_fire(awaited->session,
+		  &(struct live_fired){ .pid = (pid_t)event->pid, .tid = (pid_t)event->tid },
+		  awaited->base->monotonic_ns + since_ns);
+	return 1;
+}
+
+int flight_poll(struct flight *flight, struct wm_session *session)
+{
+	struct awaited awaited = { .session = session };
+	int got;
+
+	if (!flight->watch)
+		return 0;
+	awaited.base = &flight->watch->began;
+	got = wm_session_poll(flight->watch, 0);
+	if (got >= 0)
+		got = wm_session_read(flight->watch, on_marker, &awaited);
+	return got < 0 ? got : 0;
+}
+
+void flight_release(struct flight *flight)
+{
+	wm_session_close(flight->watch);
+	flight->watch = NULL;
+}
+
+/* ---- told ---- */
+
+/* The way there: the last branches of that thread. */
+static void tell_way(const struct live_fired *fired, const char *dir)
+{
+	static struct out out;
+	struct trail_show show = { .options = { .dir = dir,
+						.last = LAST_BRANCHES,
+						.tid = (uint32_t)fired->tid,
+						.pid = (uint32_t)fired->pid },
+				   .out = &out };
+	int status;
+
+	out_init(&out, STDERR_FILENO);
+	status = trail_view_open(&show.view, dir, &show.options.image);
+	if (status == CLI_FINE) {
+		int err = trail_branches(&show);
+
+		out_flush(&out);
+		if (err)
+			complain(err, "%s", dir);
+	}
+	trail_view_close(&show.view, status);
+}
+
+int flight_end(struct flight *flight, const struct wm_session *session)
+{
+	flight->fired = session->live.fired;
+	return !flight->trigger || flight->fired.has;
+}
+
+void flight_tell(const struct flight *flight, const char *dir)
+{
+	const struct live_fired *fired = &flight->fired;
+	const char *name = fired->signal ? sigabbrev_np(fired->signal) : NULL;
+
+	if (!flight->trigger)
+		return;
+	if (!fired->has) {
+		complain_words("waymark: --on %s: it did not come to that; no trace was written",
+			       flight->text);
+		fputc('\n', stderr);
+		return;
+	}
+	complain_words("waymark: --on %s: in thread %d of process %d", flight->text,
+		       (int)fired->tid, (int)fired->pid);
+	if (fired->signal)
+		fprintf(stderr, ", by signal %s%s", name ? "SIG" : "", name ? name : "");
+	if (fired->signal && !name)
+		fprintf(stderr, "%d", fired->signal);
+	fputs("; the way there:\n", stderr);
+	tell_way(fired, dir);
+}
+
+void flight_json(struct json *json, const struct flight *flight)
+{
+	const struct live_fired *fired = &flight->fired;
+
+	if (!flight->trigger)
+		return;
+	json_open(json, "on", '{');
+	json_string(json, "trigger", flight->text);
+	json_bool(json, "fired", fired->has);
+	json_number(json, "pid", (uint64_t)fired->pid);
+	json_number(json, "tid", (uint64_t)fired->tid);
+	json_number(json, "signal", (uint64_t)fired->signal);
+	json_close(json, '}');
+}
