@@ -160,6 +160,17 @@ static int complain_unarmed(struct recording *recording, const struct wm_session
 	return 1;
 }
 
+static void complain_foreign(const struct recording *recording)
+{
+	struct live_counts counts;
+
+	live_counts(recording->session, &counts);
+	if (counts.foreign)
+		fprintf(stderr,
+			"waymark: %u process%s executed a program that is not x86-64; the trail ends there\n",
+			counts.foreign, counts.foreign == 1 ? "" : "es");
+}
+
 static int take_in(struct recording *recording)
 {
 	const struct record_options *options = recording->options;
@@ -331,6 +342,7 @@ static int finish(struct recording *recording, int had_dir)
 	outcome_ambiguous(recording->session);
 	outcome_refusals(recording->session, options->verbose);
 	outcome_unrecorded(&recording->session->unrecorded);
+	complain_foreign(recording);
 	if (status.refused > recording->session->probes.refusals.count &&
 	    wm_session_detail(recording->session)[0]) {
 		complain_words("waymark: %llu sites were refused; the last: %s",

@@ -228,7 +228,7 @@ static int await_stop(struct step *step, struct step_thread *thread, uint64_t en
 		/* what it has just made is seized with it, and waits to be let go as well */
 		if (status >> 16 == PTRACE_EVENT_CLONE &&
 		    !ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &message))
-			step_thread_add(step, (pid_t)message);
+			step_thread_made(step, (pid_t)message);
 		if (status >> 16 && trap_waits(thread->tid)) {
 			ptrace(PTRACE_CONT, thread->tid, 0, 0); /* it stops for that at once */
 			continue;

@@ -419,6 +419,7 @@ void live_counts(const struct wm_session *session, struct live_counts *counts)
 		counts->blocks += p->stepper.relay.blocks;
 		counts->threads += p->stepper.relay.threads_ever;
 		counts->processes++;
+		counts->foreign += p->stepper.result.is_foreign != 0;
 		if (!p->store)
 			continue;
 		trail_store_status(p->store, &status);

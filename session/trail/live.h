@@ -45,6 +45,7 @@ struct live_counts {
 	uint64_t lost;	    /* blocks that a flight recorder had no room for any more */
 	uint32_t threads;   /* ever */
 	uint32_t processes; /* ever */
+	uint32_t foreign; /* of them, those that executed a program that is not x86-64, where their trail ends */
 };
 
 /* Whether the session asks for a trail; and for nothing else. */

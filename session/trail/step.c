@@ -20,7 +20,8 @@
 
 #define PAGE 4096u
 #define TRAP_FLAG 0x100u
-#define SPINS 200 /* looks in vain before the tracer sleeps */
+#define CODE_SEGMENT 0x33 /* __USER_CS: any other's code is not 64-bit code */
+#define SPINS 200	  /* looks in vain before the tracer sleeps */
 /* In rax of a system call that is to be made again: include/linux/errno.h of the kernel. */
 #define ERESTARTSYS 512
 #define ERESTART_LAST 516
@@ -91,6 +92,35 @@ struct step_thread *step_thread_find(struct step *step, pid_t tid)
 	return NULL;
 }
 
+static struct step_thread *thread_new(struct step *step, pid_t tid)
+{
+	struct step_thread *thread = calloc(1, sizeof(*thread));
+
+	if (!thread) {
+		step_failed(step, -ENOMEM);
+		return NULL;
+	}
+	thread->tid = tid;
+	thread->next = step->threads;
+	step->threads = thread;
+	return thread;
+}
+
+void step_thread_made(struct step *step, pid_t tid)
+{
+	struct step_thread *thread;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", step->pid, tid);
+	if (!access(path, F_OK) || step_thread_find(step, tid)) {
+		step_thread_add(step, tid);
+		return;
+	}
+	thread = thread_new(step, tid);
+	if (thread)
+		thread->is_stranger = 1;
+}
+
 struct step_thread *step_thread_add(struct step *step, pid_t tid)
 {
 	struct step_thread *thread = step_thread_find(step, tid);
@@ -99,12 +129,9 @@ struct step_thread *step_thread_add(struct step *step, pid_t tid)
 
 	if (thread)
 		return thread;
-	thread = calloc(1, sizeof(*thread));
-	if (!thread) {
-		step_failed(step, -ENOMEM);
+	thread = thread_new(step, tid);
+	if (!thread)
 		return NULL;
-	}
-	thread->tid = tid;
 	snprintf(path, sizeof(path), "/proc/%d/comm", tid);
 	file = fopen(path, "re");
 	if (file && fgets(comm, sizeof(comm), file))
@@ -113,8 +140,6 @@ struct step_thread *step_thread_add(struct step *step, pid_t tid)
 		fclose(file);
 	step_failed(step, step->sink->calls->thread_begin(step->sink, &thread->trail, tid, comm,
 							  TRAIL_STEP, ticks_monotonic_ns()));
-	thread->next = step->threads;
-	step->threads = thread;
 	return thread;
 }
 
@@ -162,7 +187,7 @@ static void let_go(struct step_thread *thread, const struct user_regs_struct *re
 	thread->rax = regs->rax;
 	thread->signal = signal;
 	thread->is_over = 0;
-	if (block_insn(&thread->insn, at, thread->code, bytes))
+	if (regs->cs != CODE_SEGMENT || block_insn(&thread->insn, at, thread->code, bytes))
 		thread->insn = (struct block_insn){ 0 };
 	thread->is_stopped = ptrace(PTRACE_SINGLESTEP, thread->tid, 0, signal) < 0;
 }
@@ -288,6 +313,14 @@ static void on_exec(struct step *step, struct step_thread *thread,
 		step_ran(step, thread, thread->at + thread->insn.bytes);
 	step_event(step, thread, TRAIL_EXEC, regs->rip, 0, 0);
 	step_failed(step, modules_note(&step->modules, step->pid));
+	if (regs->cs != CODE_SEGMENT) {
+		step->result.is_foreign = 1;
+		step_event(step, thread, TRAIL_GAP, 0, TRAIL_GAP_NATIVE, 0);
+		step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
+		ptrace(PTRACE_DETACH, thread->tid, 0, 0);
+		step_thread_remove(step, thread);
+		return;
+	}
 	/* the step ends with the system call's, before an instruction has run */
 	thread->is_begun = 0;
 	thread->is_stopped = ptrace(PTRACE_SINGLESTEP, thread->tid, 0, 0) < 0;
@@ -327,6 +360,11 @@ static void on_stop(struct step *step, struct step_thread *thread, int status)
 	unsigned long message = 0;
 
 	thread->is_stopped = 1;
+	if (thread->is_stranger) {
+		ptrace(PTRACE_DETACH, thread->tid, 0, kind || signal == SIGTRAP ? 0 : signal);
+		step_thread_remove(step, thread);
+		return;
+	}
 	if (ptrace(PTRACE_GETREGS, thread->tid, 0, &regs) < 0)
 		return; /* killed; its end is yet to come */
 	if (kind == PTRACE_EVENT_EXIT) {
@@ -336,7 +374,7 @@ static void on_stop(struct step *step, struct step_thread *thread, int status)
 	} else if (kind == PTRACE_EVENT_CLONE) {
 		ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &message);
 		thread->child = (pid_t)message;
-		step_thread_add(step, (pid_t)message);
+		step_thread_made(step, (pid_t)message);
 		thread->is_stopped = ptrace(PTRACE_SINGLESTEP, thread->tid, 0, 0) < 0;
 	} else if (kind == PTRACE_EVENT_STOP && signal != SIGTRAP) {
 		thread->is_stopped = ptrace(PTRACE_LISTEN, thread->tid, 0, 0) < 0;

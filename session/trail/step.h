@@ -32,6 +32,7 @@ struct step_result {
 	/* the thread that a signal was given to which ended the program, and that signal; 0: none */
 	pid_t killed_tid;
 	int killed_by;
+	int is_foreign; /* it executed a program that is not x86-64, and was let go there */
 };
 
 /*

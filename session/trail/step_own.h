@@ -18,6 +18,7 @@ struct step_thread {
 	struct step_thread *next;
 	pid_t tid;
 	int is_stopped, is_begun;
+	int is_stranger; /* no thread of the process: to be let go as soon as it stops */
 	/* the instruction that the thread was let go for; no bytes: it could not be read */
 	uint64_t at, rax;
 	uint8_t code[STEP_CODE_MAX];
@@ -56,6 +57,9 @@ struct step_thread *step_thread_find(struct step *step, pid_t tid);
 
 /* Also of one that is there already. NULL: no memory, which step_failed() has. */
 struct step_thread *step_thread_add(struct step *step, pid_t tid);
+
+/* What clone(2) has made and the kernel has seized for us: a thread, or a process with an exit signal of its own. */
+void step_thread_made(struct step *step, pid_t tid);
 
 /* Its trail is over, for good; it is still ours. */
 void step_thread_end(struct step *step, struct step_thread *thread);
