@@ -98,7 +98,12 @@ static int thread_end(struct trail_sink *sink, struct sink_thread *thread, uint6
 }
 
 static const struct trail_sink_calls calls = {
-	begin, module, thread_begin, block, event, thread_end
+	.begin = begin,
+	.module = module,
+	.thread_begin = thread_begin,
+	.block = block,
+	.event = event,
+	.thread_end = thread_end,
 };
 
 void sample_sink_init(struct sample_sink *sink)
