@@ -195,13 +195,14 @@ static void tell_way(const struct live_fired *fired, const char *dir)
 
 int flight_end(struct flight *flight, const struct wm_session *session)
 {
-	flight->fired = session->live.fired;
-	return !flight->trigger || flight->fired.has;
+	flight->live = session->live;
+	flight->live.processes = NULL;
+	return !flight->trigger || flight->live.fired.has;
 }
 
 void flight_tell(const struct flight *flight, const char *dir)
 {
-	const struct live_fired *fired = &flight->fired;
+	const struct live_fired *fired = &flight->live.fired;
 	const char *name = fired->signal ? sigabbrev_np(fired->signal) : NULL;
 
 	if (!flight->trigger)
@@ -224,7 +225,7 @@ void flight_tell(const struct flight *flight, const char *dir)
 
 void flight_json(struct json *json, const struct flight *flight)
 {
-	const struct live_fired *fired = &flight->fired;
+	const struct live_fired *fired = &flight->live.fired;
 
 	if (!flight->trigger)
 		return;

@@ -14,7 +14,8 @@ struct flight {
 	int signal;		   /* TRIGGER_SIGNAL: 0 is any */
 	const char *text;	   /* as given */
 	struct wm_session *watch;  /* TRIGGER_CALL: has the marker alone */
-	struct live_fired fired;   /* what came, once flight_end() was called */
+	/* the session's, once flight_end() was called: what came, which origins there were */
+	struct live live;
 };
 
 /* Read what --on is followed by: crash, exit, signal, signal:NAME or marker:X:Y. 0, or CLI_USAGE, all being said. */
@@ -45,7 +46,7 @@ int flight_end(struct flight *flight, const struct wm_session *session);
 /* On stderr: what came, and the way to it, out of the trace in `dir`; or that it did not come. */
 void flight_tell(const struct flight *flight, const char *dir);
 
-/* As a member of an object, unless --on was not given. */
+/* As a member of an object: `on`, unless --on was not given. */
 void flight_json(struct json *json, const struct flight *flight);
 
 void flight_release(struct flight *flight);

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/flight.h"
 #include "cli/json.h"
+#include "cli/origins.h"
 #include "cli/outcome.h"
 #include "cli/quantity.h"
 
@@ -176,7 +177,7 @@ int progress_sum_up_json(const struct progress *progress, const struct wm_sessio
 	json_number(&json, "refused", status->refused);
 	if (status->trail_processes) {
 		json_open(&json, "trail", '{');
-		json_string(&json, "origin", "step");
+		origins_json(&json, &flight->live);
 		json_number(&json, "blocks", status->trail_blocks);
 		json_number(&json, "overwritten", status->trail_lost);
 		json_number(&json, "instructions", status->trail_instructions);

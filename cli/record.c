@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 #include "cli/guardian.h"
+#include "cli/origins.h"
 #include "cli/outcome.h"
 #include "cli/progress.h"
 #include "cli/record_options.h"
@@ -237,6 +238,7 @@ static int set_up(struct recording *recording)
 	progress_clear(&recording->progress);
 	if (err)
 		return fail(recording, err);
+	origins_tell(recording->session, options->verbose);
 	/* of a running process all is there to be seen; a program may load what matches later */
 	if (!options->command && complain_unmatched(recording)) {
 		if (options->verbose || recording->session->probes.refusals.count > 1)

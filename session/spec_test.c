@@ -74,7 +74,7 @@ Test(spec, a_trail_is_asked_for_once)
 	cr_assert_null(spec_trail(&list));
 	cr_assert_eq(spec_add(&list, "net:rx"), 0);
 	cr_assert_eq(spec_add(&list, "trail/step/"), 0);
-	cr_assert_eq(spec_trail(&list)->origin, TRAIL_STEP);
+	cr_assert_eq(spec_trail(&list)->origin, ORIGIN_STEP);
 	cr_assert_eq(spec_add(&list, "trail/last=64M/"), -WM_E_TRAIL_TWICE);
 	cr_assert_eq(spec_add(&list, "trail/stpe/"), -WM_E_TRAIL_OPTION);
 	cr_assert_str_eq(list.words, "stpe; did you mean step?");

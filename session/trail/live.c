@@ -80,17 +80,44 @@ static void drop(struct wm_session *session)
 	free(dropped);
 }
 
+/* What this file can let a process be recorded by. */
+static int is_built(enum origin origin)
+{
+	return origin == ORIGIN_STEP;
+}
+
+static int choose(struct wm_session *session)
+{
+	const struct trail_request *request = spec_trail(&session->specs);
+	struct live *live = &session->live;
+	int best;
+
+	if (live->has_origin)
+		return 0;
+	origins_look(live->origins, &(struct origin_machine){ 0 });
+	for (int i = 0; i < ORIGINS; i++)
+		if (!live->origins[i].error && !is_built((enum origin)i))
+			live->origins[i].error = -WM_E_TRAIL_UNBUILT;
+	best = request->is_auto ? origin_best(live->origins) : (int)request->origin;
+	if (best < 0) /* the one that needs least says why */
+		best = ORIGIN_STEP;
+	live->origin = (enum origin)best;
+	if (live->origins[best].error)
+		return session_fail(session, live->origins[best].error, "%s%s%s",
+				    origin_name(live->origin),
+				    live->origins[best].detail[0] ? ": " : "",
+				    live->origins[best].detail);
+	live->has_origin = 1;
+	return 0;
+}
+
 /* A trail goes into a folder, and its origin must be there. */
 static int check(struct wm_session *session)
 {
-	const struct trail_request *request = spec_trail(&session->specs);
-
 	if (!session->writer)
 		return session_fail(session, -WM_E_TRAIL_FOLDER, "%s",
 				    session->dir ? session->dir : "");
-	if (!request->is_auto && request->origin != TRAIL_STEP)
-		return session_fail(session, -WM_E_TRAIL_OPTION, "not built yet");
-	return 0;
+	return choose(session);
 }
 
 /* What stands in the way of a trail, and not only of the agent. */

@@ -9,6 +9,8 @@
 #ifndef SESSION_TRAIL_LIVE_H
 #define SESSION_TRAIL_LIVE_H
 
+#include "session/trail/origin.h"
+
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -37,6 +39,10 @@ struct live {
 	enum live_trigger trigger;
 	int signal; /* TRIGGER_SIGNAL: this one; 0: any */
 	struct live_fired fired;
+	/* which origin was taken, once there is a process, and what was to be had */
+	int has_origin;
+	enum origin origin;
+	struct origin_state origins[ORIGINS];
 };
 
 /* What came of it so far. */

@@ -13,12 +13,7 @@
 
 static const char kind[] = "trail";
 
-/* By enum trail_origin; behind them what is no origin. */
-static const char *const names[] = { "step", "pt", "bts", "lbr", "soft", "auto", "last=64M" };
-
-#define ORIGINS 5
-#define AUTO 5
-#define NAMES (sizeof(names) / sizeof(names[0]))
+static const char automatic[] = "auto", last[] = "last=";
 
 int trail_request_is(const char *text)
 {
@@ -48,34 +43,34 @@ static int size_parse(const char *text, uint64_t *size)
 	return *end || *size < TRAIL_LAST_MIN || *size > TRAIL_LAST_MAX ? -WM_E_TRAIL_LAST : 0;
 }
 
-static int origin_take(struct trail_request *request, size_t which, int *has_origin)
+static int option_take(struct trail_request *request, const char *option, int *has_origin)
 {
+	int origin = origin_of_name(option), is_auto = !strcmp(option, automatic);
+
+	if (!strncmp(option, last, strlen(last)))
+		return request->last_bytes
+			       ? -WM_E_SPEC
+			       : size_parse(option + strlen(last), &request->last_bytes);
+	if (origin < 0 && !is_auto)
+		return -WM_E_TRAIL_OPTION;
 	if (*has_origin)
 		return -WM_E_SPEC;
 	*has_origin = 1;
-	if (which == TRAIL_SOFT)
-		return -WM_E_TRAIL_SOFT;
-	request->is_auto = which == AUTO;
-	if (!request->is_auto)
-		request->origin = (enum trail_origin)which;
-	return 0;
-}
-
-static int option_take(struct trail_request *request, const char *option, int *has_origin)
-{
-	for (size_t i = 0; i <= AUTO; i++)
-		if (!strcmp(option, names[i]))
-			return origin_take(request, i, has_origin);
-	if (strncmp(option, "last=", 5))
-		return -WM_E_TRAIL_OPTION;
-	return request->last_bytes ? -WM_E_SPEC : size_parse(option + 5, &request->last_bytes);
+	request->is_auto = is_auto;
+	if (!is_auto)
+		request->origin = (enum origin)origin;
+	return origin == ORIGIN_SOFT ? -WM_E_TRAIL_UNBUILT : 0;
 }
 
 static void say(const char *option, int error, char *words, size_t bytes)
 {
-	const char *meant;
+	const char *names[ORIGINS + 2], *meant;
 
-	if (error == -WM_E_TRAIL_OPTION && near_list(option, names, NAMES, &meant, 1))
+	for (int i = 0; i < ORIGINS; i++)
+		names[i] = origin_name((enum origin)i);
+	names[ORIGINS] = automatic;
+	names[ORIGINS + 1] = "last=64M";
+	if (error == -WM_E_TRAIL_OPTION && near_list(option, names, ORIGINS + 2, &meant, 1))
 		snprintf(words, bytes, "%s; did you mean %s?", option, meant);
 	else
 		snprintf(words, bytes, "%s", option);

@@ -7,13 +7,13 @@
  * OPTIONS are divided by commas:
  *
  *	auto		the best origin that can be had here; so also where none is named
- *	step, pt, bts, lbr	this one and no other
+ *	step, pt...	this one and no other (session/trail/origin.h)
  *	last=SIZE	a flight recorder: of each process only that much memory, the newest; 64K, 64M, 1G
  */
 #ifndef SESSION_TRAIL_REQUEST_H
 #define SESSION_TRAIL_REQUEST_H
 
-#include "abi/trail.h"
+#include "session/trail/origin.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,16 +22,16 @@
 #define TRAIL_LAST_MAX (UINT64_C(64) << 30)
 
 struct trail_request {
-	int is_auto;		  /* then origin is not said */
-	enum trail_origin origin; /* else */
-	uint64_t last_bytes;	  /* 0: all of it */
+	int is_auto;	     /* then origin is not said */
+	enum origin origin;  /* else */
+	uint64_t last_bytes; /* 0: all of it */
 };
 
 /* Whether a spec is one of these, right or wrong: "trail", and what begins so up to a slash or colon. */
 int trail_request_is(const char *text);
 
 /*
- * Read a spec. 0; -WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_TRAIL_OPTION, -WM_E_TRAIL_SOFT, -WM_E_TRAIL_LAST; words[bytes]
+ * Read a spec. 0; -WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_TRAIL_OPTION, -WM_E_TRAIL_UNBUILT for soft, -WM_E_TRAIL_LAST; words[bytes]
  * then has the option that it was about, and one that may have been meant; or "".
  */
 int trail_request_parse(struct trail_request *request, const char *text, char *words, size_t bytes);

@@ -27,11 +27,11 @@ Test(trail_request, names_an_origin_or_leaves_it_open)
 {
 	static const struct {
 		const char *text;
-		enum trail_origin origin;
-	} origins[] = { { "trail/step/", TRAIL_STEP },
-			{ "trail/pt/", TRAIL_PT },
-			{ "trail/bts/", TRAIL_BTS },
-			{ "trail/lbr/", TRAIL_LBR } };
+		enum origin origin;
+	} origins[] = { { "trail/step/", ORIGIN_STEP },
+			{ "trail/pt/", ORIGIN_PT },
+			{ "trail/bts/", ORIGIN_BTS },
+			{ "trail/lbr/", ORIGIN_LBR } };
 
 	for (size_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
 		cr_assert_eq(parse(origins[i].text), 0, "%s", origins[i].text);
@@ -54,12 +54,12 @@ Test(trail_request, keeps_the_newest_where_a_size_is_said)
 	cr_assert_eq(request.last_bytes, 65536);
 	cr_assert_eq(parse("trail/last=1G,step/"), 0);
 	cr_assert_eq(request.last_bytes, UINT64_C(1) << 30);
-	cr_assert_eq(request.origin, TRAIL_STEP);
+	cr_assert_eq(request.origin, ORIGIN_STEP);
 }
 
 Test(trail_request, soft_is_known_and_not_built)
 {
-	cr_assert_eq(parse("trail/soft/"), -WM_E_TRAIL_SOFT);
+	cr_assert_eq(parse("trail/soft/"), -WM_E_TRAIL_UNBUILT);
 	cr_assert_str_eq(words, "soft");
 }
 
