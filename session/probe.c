@@ -104,7 +104,9 @@ int probe_refused(struct wm_session *session, const struct process *process,
 
 	if (!key)
 		return -ENOMEM;
-	*key = (struct probe_refusal){ .name = strdup(name), .error = refused->error };
+	if (refusal.error == -WM_E_TRACED && live_is_wanted(session))
+		refusal.error = -WM_E_TRAIL_STEPS; /* by ourselves */
+	*key = (struct probe_refusal){ .name = strdup(name), .error = refusal.error };
 	there = key->name ? tsearch(key, &session->probes.refusals.index, refusal_order) : NULL;
 	if (there && *there == key)
 		return refusal_add(session, &refusal); /* children of one server say the same */

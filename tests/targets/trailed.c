@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * For trails: trailed MODE [COUNT] does one thing in few instructions, without a C library, since each takes long
+ * when it is stepped through. Its exit status tells whether it went as it should: see main().
+ */
+#include <signal.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+
+#define RESTORER 0x04000000
+
+/* As the kernel has it. */
+struct action {
+	void (*handler)(int signal);
+	unsigned long flags;
+	void (*restorer)(void);
+	unsigned long mask;
+};
+
+static volatile int seen;
+
+static long call(long number, long a, long b, long c, long d)
+{
+	register long r10 __asm__("r10") = d;
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+
+__asm__(".globl restore\nrestore: mov $15, %eax\nsyscall\n");
+void restore(void);
+
+static void on_signal(int signal)
+{
+	(void)signal;
+	seen++;
+}
+
+static void handle(int signal)
+{
+	struct action action = { on_signal, RESTORER, restore, 0 };
+
+	call(SYS_rt_sigaction, signal, (long)&action, 0, 8);
+}
+
+static void nap_ms(long ms)
+{
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+
+	call(SYS_nanosleep, (long)&time, (long)&time, 0, 0);
+}
+
+static void loop(int turns)
+{
+	for (volatile int i = 0; i < turns; i++)
+		;
+}
+
+static int timers(int count)
+{
+	struct itimerval every = { { 0, 5000 }, { 0, 5000 } };
+
+	handle(SIGALRM);
+	call(SYS_setitimer, ITIMER_REAL, (long)&every, 0, 0);
+	while (seen < count)
+		call(SYS_pause, 0, 0, 0, 0);
+	return 8;
+}
+
+static int stops(void)
+{
+	handle(SIGCONT);
+	call(SYS_kill, call(SYS_getpid, 0, 0, 0, 0), SIGSTOP, 0, 0);
+	return seen == 1 ? 6 : 1;
+}
+
+/* vfork(2) by clone, so that no stack is shared by two returns. */
+static int spawns(long flags)
+{
+	static char stack[4096] __attribute__((aligned(16)));
+	register long r10 __asm__("r10") = 0;
+	int status = 0;
+	long child;
+
+	__asm__ volatile("syscall\n test %%rax, %%rax\n jnz 1f\n"
+			 " mov $100, %%ecx\n2: dec %%ecx\n jnz 2b\n"
+			 " mov $3, %%edi\n mov $60, %%eax\n syscall\n1:"
+			 : "=a"(child)
+			 : "a"(SYS_clone), "D"(flags | SIGCHLD), "S"(stack + sizeof(stack)), "d"(0),
+			   "r"(r10)
+			 : "rcx", "r11", "memory");
+	call(SYS_wait4, child, (long)&status, 0, 0);
+	return status == 3 << 8 ? 11 : 1;
+}
+
+static int executes(char **argv, char **environment)
+{
+	call(SYS_execve, (long)argv[0], (long)argv, (long)environment, 0);
+	return 1;
+}
+
+static int number_of(const char *text)
+{
+	int number = 0;
+
+	while (text && *text)
+		number = number * 10 + *text++ - '0';
+	return number;
+}
+
+__attribute__((used)) int trailed(long *stack)
+{
+	char **argv = (char **)(stack + 1);
+	int count = stack[0] > 2 ? number_of(argv[2]) : 0;
+
+	switch (argv[1][0]) {
+	case 'n': /* naps for so many milliseconds, with turns of 1 ms */
+		for (int i = 0; i < count; i++)
+			nap_ms(1);
+		return 5;
+	case 's':
+		return stops();
+	case 't':
+		return timers(count);
+	case 'l':
+		loop(count);
+		return 7;
+	case 'v': /* CLONE_VM | CLONE_VFORK */
+		return spawns(0x4100);
+	case 'f':
+		return spawns(0);
+	case 'x':
+		return executes(argv + 2, argv + stack[0] + 1);
+	case 'k': /* ended by the signal of that number */
+		call(SYS_kill, call(SYS_getpid, 0, 0, 0, 0), count, 0, 0);
+		return 1;
+	default:
+		return 2;
+	}
+}
+
+__asm__(".globl _start\n_start: mov %rsp, %rdi\nand $-16, %rsp\ncall trailed\n"
+	"mov %eax, %edi\nmov $231, %eax\nsyscall\n");

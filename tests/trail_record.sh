@@ -1,0 +1,263 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# waymark record of trails: programs do what they do without, whatever ends the recording; what can't be recorded
+# is refused in words.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+cc -O1 -g -ffreestanding -fno-stack-protector -nostdlib -static -no-pie \
+	"$source_dir/tests/targets/trailed.c" -o trailed || exit 1
+
+# trail NAME: what waymark trail tells of all threads in that folder, in ./shown; it must be whole
+trail()
+{
+	timeout 60 "$waymark" trail --last 0 "$1" >shown 2>trail_words ||
+		fail "trail $1: $(cat trail_words)"
+}
+
+# lives PID WHAT
+lives()
+{
+	kill -0 "$1" 2>/dev/null || fail "the program is gone: $2"
+}
+
+# An exit status, a signal's; handlers and timers; children by vfork and by fork; another program in place.
+step="-e trail/step/"
+for mode in "7:l 50" "8:t 3" "5:n 3" "11:v" "11:f" "7:x ./trailed l 20" "138:k 10" "139:k 11" "143:k 15"; do
+	rm -rf ran
+	# shellcheck disable=SC2086 # several words
+	run "${mode%%:*}" --json $step -o ran -- ./trailed ${mode#*:}
+	says "by single steps"
+	trail ran
+	grep -q -- '-- end' shown || fail "${mode#*:}: its trail has no end"
+	[ "$(json blocks)" -gt 0 ] || fail "${mode#*:}: no blocks"
+	expect "${mode#*:}: threads" "$(json threads)" 1
+done
+grep -q '"origin":"step"' out || fail "--json names no origin"
+
+# A script's interpreter is what runs.
+printf '#!%s/trailed l\n' "$folder" >script
+chmod +x script
+run 7 $step -o scripted -- ./script
+
+# Stopped and continued as by a shell, from within and from outside; and it is stopped meanwhile.
+"$waymark" record $step -o stopped -- ./trailed s 2>words &
+recorder=$!
+for _ in $(seq 200); do
+	pid=$(pgrep -P $recorder -x trailed) && [ "$(ps -o stat= -p "$pid")" = t ] && break
+	sleep 0.05
+done
+kill -CONT "$pid"
+wait $recorder
+expect "stopped by itself" $? 6
+trail stopped
+start ./trailed n 1000000
+(sleep 0.3; kill -STOP "$pid"; sleep 0.5; kill -CONT "$pid") &
+run 0 $step --for 1s -o paused -p "$pid"
+trail paused
+lives "$pid" "it was stopped and continued while recorded"
+expect "its state afterwards" "$(ps -o stat= -p "$pid" | cut -c1)" S
+kill -STOP "$pid"
+run 0 $step --for 300ms -o asleep -p "$pid"
+expect "one that was stopped before is so afterwards" "$(ps -o stat= -p "$pid" | cut -c1)" T
+kill -CONT "$pid"
+
+# Attach, let go, again: it goes on, nothing of a step left in it.
+for number in 1 2 3 4 5; do
+	run 0 --json $step --for 200ms -o "attached$number" -p "$pid"
+	lives "$pid" "attached to $number times"
+	trail "attached$number"
+done
+[ "$(json instructions)" -gt 0 ] || fail "nothing of an attached program was recorded"
+first=$pid
+start ./trailed n 1000000
+run 0 --json $step --for 300ms -o both -p "$pid,$first"
+expect "two processes: threads" "$(json threads)" 2
+
+# The recorder is killed: who steps lets go, and what was recorded is there.
+for number in 1 2 3 4 5; do
+	"$waymark" record $step -o "killed$number" -p "$pid" 2>words &
+	recorder=$!
+	sleep 1.$number
+	kill -9 $recorder
+	wait $recorder 2>/dev/null
+	for _ in $(seq 100); do
+		[ "$(awk '/^TracerPid/ { print $2 }' "/proc/$pid/status")" = 0 ] && break
+		sleep 0.05
+	done
+	sleep 0.1
+	lives "$pid" "the recorder was killed"
+done
+expect "who traces it then" "$(awk '/^TracerPid/ { print $2 }' "/proc/$pid/status")" 0
+trail killed1
+grep -q trailed shown || fail "nothing is left of the killed recording"
+"$waymark" record $step -o orphaned -- ./trailed n 100000 2>words &
+recorder=$!
+sleep 1
+child=$(pgrep -P $recorder -x trailed)
+kill -9 $recorder
+wait $recorder 2>/dev/null
+sleep 0.5
+lives "$child" "the recorder that started it was killed"
+kill "$child"
+
+# Ctrl-C ends program and recording; SIGTERM is passed on.
+"$waymark" record $step -o interrupted -- ./trailed n 100000 2>words &
+recorder=$!
+sleep 1
+kill -TERM $recorder
+wait $recorder
+expect "SIGTERM is passed on" $? 143
+trail interrupted
+[ "$(tail -1 shown)" = '-- end' ] || fail "the trail of an ended program has no end"
+
+# With markers: one folder, all threads but the agent's own.
+run 3 --json $step -e 'marker:ticker:*' -o mixed -- ./ticker 10 2 1 3
+expect "markers beside a trail" "$(json recorded)" 22
+expect "the threads of a program with an agent" "$(json threads)" 3
+trail mixed
+"$waymark" report mixed >shown
+grep -q 'ticker:tick *20' shown || fail "the report of both: $(cat shown)"
+start ./ticker 5 2 1000000
+run 0 --json $step -e marker:ticker:tick --for 1s -o mixed_attached -p "$pid"
+[ "$(json recorded)" -gt 0 ] && [ "$(json blocks)" -gt 0 ] || fail "attached with markers: $(cat out)"
+lives "$pid" "markers and a trail"
+"$waymark" record $step -e marker:ticker:tick -o mixed_killed -p "$pid" 2>words &
+recorder=$!
+sleep 1
+kill -9 $recorder
+wait $recorder 2>/dev/null
+sleep 0.5
+lives "$pid" "markers and a trail, the recorder killed"
+run 0 --json -e marker:ticker:tick --for 1s -o mixed_after -p "$pid"
+[ "$(json recorded)" -gt 0 ] || fail "no marker is hit after a recorder of trails was killed"
+
+# Functions too; but not those of libraries that come while it is stepped through.
+cat >late.c <<-'END'
+	#include <dlfcn.h>
+	__attribute__((noinline)) int early(int n) { __asm__(""); return n * 3 + 1; }
+	int main(void)
+	{
+		void *library = dlopen("./liblate.so", RTLD_NOW);
+		int (*late)(int) = library ? (int (*)(int))dlsym(library, "late") : 0;
+		return late ? early(late(3)) : 1;
+	}
+END
+echo 'int late(int n) { volatile int x = n; x *= 2; x += n; return x / 3; }' >liblate.c
+cc -O2 -fPIC -shared liblate.c -o liblate.so && cc -O2 late.c -o late -ldl || exit 1
+run 10 --json $step -e func:early/ret/ -e func:late/ret/ -o functions -- ./late
+expect "calls of a function" "$(json recorded)" 2
+says "steps through the process itself"
+trail functions
+
+# The flight recorder.
+run 139 --json -e trail/last=64K/ --on crash -o crash -- ./trailed k 11
+says "by signal SIGSEGV; the way there:"
+grep -q '"fired":true' out || fail "--on crash: $(cat out)"
+run 139 -e trail/last=64K/ --on signal:SEGV -o by_signal -- ./trailed k 11
+says "by signal SIGSEGV"
+run 8 -e trail/last=64K/ --on signal:SIGALRM -o alarm -- ./trailed t 3
+says "by signal SIGALRM"
+run 7 --json -e trail/last=64K/ --on exit -o at_exit -- ./trailed l 20000
+says "of these blocks the first"
+[ "$(json overwritten)" -gt 0 ] || fail "a small flight recorder held all"
+trail at_exit
+[ "$(tail -1 shown)" = '-- end' ] || fail "the flight recorder's newest is not the end"
+for on in crash signal:TERM exit; do
+	[ $on != exit ] || continue
+	run 7 --json -e trail/last=64K/ --on $on -o "not_$on" -- ./trailed l 5
+	says "--on $on: it did not come to that; no trace was written"
+	[ ! -e "not_$on" ] || fail "--on $on: left a folder"
+done
+run 5 -e trail/last=1M/ --on marker:ticker:tick -o on_marker -- ./ticker 3 1 1 5
+says "the way there:"
+trail on_marker
+start ./ticker 1 1 1000000
+run 0 -e trail/last=1M/ --on marker:ticker:tick -o on_attached -p "$pid"
+says "of process $pid"
+lives "$pid" "a marker was awaited in it"
+bad 1 "no marker matches: ticker:tock" -e trail/last=1M/ --on marker:ticker:tock -p "$pid"
+run 7 -e trail/last=64K/ -o at_end -- ./trailed l 5
+trail at_end
+
+# The command line.
+bad 2 "is for a flight recorder: -e trail/last=64M/" --on crash -- ./trailed l
+bad 2 "is for a flight recorder: -e trail/last=64M/" -e trail/step/ --on crash -- ./trailed l
+bad 2 "there is no trigger crsh" -e trail/last=64K/ --on crsh -- ./trailed l
+says "did you mean crash?"
+bad 2 "there is no signal SEGW" -e trail/last=64K/ --on signal:SEGW -- ./trailed l
+bad 2 "leave out marker:a:b" -e trail/last=64K/ -e marker:a:b --on crash -- ./trailed l
+bad 1 "did you mean step?" -e trail/stpe/ -- ./trailed l
+bad 1 "not built yet" -e trail/soft/ -- ./trailed l
+bad 1 "no size for a flight recorder" -e trail/last=12/ -- ./trailed l
+bad 1 "one trail spec" -e trail/step/ -e trail/last=1M/ -- ./trailed l
+bad 1 "no slash behind" -e trail/step -- ./trailed l
+bad 1 "can't be read" -e trail:step -- ./trailed l
+run 7 -v -e trail/auto/ -o auto -- ./trailed l 5
+says "the trail's origin is"
+says "not soft: "
+
+# Programs.
+bad 1 "No such file or directory: ./nothere" $step -- ./nothere
+bad 1 "Permission denied" $step -- ./trail_words
+printf 'what is this\n' >text
+chmod +x text
+bad 1 "no ELF program" $step -- ./text
+printf '\177ELF\1\1\1%057d' 0 >small
+chmod +x small
+bad 1 "not x86-64" $step -- ./small
+printf '.globl _start\n_start: mov $1, %%eax\nmov $9, %%ebx\nint $0x80\n' >old.S
+if as --32 old.S -o old.o && ld -m elf_i386 old.o -o old && ./old; [ $? -eq 9 ]; then
+	bad 1 "not x86-64" $step -- ./old
+	run 9 $step -o older -- ./trailed x ./old
+	says "executed a program that is not x86-64; the trail ends there"
+	trail older
+	grep -q -- '-- gap' shown || fail "no gap where a 32-bit program begins"
+else
+	echo "without 32-bit programs they are not tried"
+fi
+
+# Processes.
+bad 1 "No such process: pid 4194305" $step -p 4194305
+start gdb -q -nx -batch -ex 'run' -ex 'shell sleep 100' --args ./trailed n 1000000 >/dev/null 2>&1
+debugger=$pid
+if command -v gdb >/dev/null; then
+	for _ in $(seq 200); do
+		traced=$(pgrep -P "$debugger" -x trailed) && break
+		sleep 0.05
+	done
+	sleep 0.3
+	bad 1 "is traced by process $debugger" $step -p "$traced"
+	kill -9 "$traced" "$debugger"
+else
+	echo "without gdb a traced program is not tried"
+fi
+
+# Folders, files, rights.
+mkdir full && touch full/something
+run 1 $step -o full -- ./trailed l
+says "not empty"
+(
+	ulimit -f 16
+	run 1 --json $step -o limited -- ./trailed l 20000
+	says "could not be written"
+	exit "$failed"
+) || failed=1
+timeout 60 "$waymark" trail --last 1 limited >/dev/null 2>&1 || fail "what stood before the limit can't be read"
+if [ "$(id -u)" -eq 0 ]; then
+	start ./trailed n 1000000
+	chmod 755 "$folder"
+	(cd /tmp && unset XDG_RUNTIME_DIR && exec setpriv --reuid 65534 --clear-groups \
+		timeout 20 "$waymark" record $step -o "/tmp/waymark-trail-$$" -p "$pid") >out 2>words
+	expect "another user's process" $? 1
+	says "it runs as user 0, we as user 65534"
+	lives "$pid" "another user tried"
+	cp trailed setuid
+	chown nobody setuid
+	chmod 4755 setuid
+	bad 1 "setuid" $step -- ./setuid
+else
+	echo "without root other users' processes are not tried"
+fi
+
+exit "$failed"
