@@ -377,6 +377,8 @@ static int give_up(struct recording *recording, int had_dir)
 		status.refused = recording->session->refused;
 	if (recording->child) {
 		kill(recording->child, SIGKILL);
+		/* who steps through it sees it end before we do */
+		live_stop(recording->session);
 		while (!reap(recording, 0))
 			;
 	}

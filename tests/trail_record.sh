@@ -8,11 +8,11 @@
 cc -O1 -g -ffreestanding -fno-stack-protector -nostdlib -static -no-pie \
 	"$source_dir/tests/targets/trailed.c" -o trailed || exit 1
 
-# trail NAME: what waymark trail tells of all threads in that folder, in ./shown; it must be whole
+# trail NAME: the trails in that folder must be whole; their events are in ./shown
 trail()
 {
-	timeout 60 "$waymark" trail --last 0 "$1" >shown 2>trail_words ||
-		fail "trail $1: $(cat trail_words)"
+	timeout 60 "$waymark" trail "$1" >shown 2>trail_words || fail "trail $1: $(cat trail_words)"
+	timeout 60 "$waymark" dump "$1" >shown 2>trail_words || fail "dump $1: $(cat trail_words)"
 }
 
 # lives PID WHAT
@@ -22,14 +22,14 @@ lives()
 }
 
 # An exit status, a signal's; handlers and timers; children by vfork and by fork; another program in place.
-step="-e trail/step/"
+step=(-e trail/step/)
 for mode in "7:l 50" "8:t 3" "5:n 3" "11:v" "11:f" "7:x ./trailed l 20" "138:k 10" "139:k 11" "143:k 15"; do
 	rm -rf ran
 	# shellcheck disable=SC2086 # several words
-	run "${mode%%:*}" --json $step -o ran -- ./trailed ${mode#*:}
+	run "${mode%%:*}" --json "${step[@]}" -o ran -- ./trailed ${mode#*:}
 	says "by single steps"
 	trail ran
-	grep -q -- '-- end' shown || fail "${mode#*:}: its trail has no end"
+	grep -q trail:end shown || fail "${mode#*:}: its trail has no end"
 	[ "$(json blocks)" -gt 0 ] || fail "${mode#*:}: no blocks"
 	expect "${mode#*:}: threads" "$(json threads)" 1
 done
@@ -38,10 +38,10 @@ grep -q '"origin":"step"' out || fail "--json names no origin"
 # A script's interpreter is what runs.
 printf '#!%s/trailed l\n' "$folder" >script
 chmod +x script
-run 7 $step -o scripted -- ./script
+run 7 "${step[@]}" -o scripted -- ./script
 
 # Stopped and continued as by a shell, from within and from outside; and it is stopped meanwhile.
-"$waymark" record $step -o stopped -- ./trailed s 2>words &
+"$waymark" record "${step[@]}" -o stopped -- ./trailed s 2>words &
 recorder=$!
 for _ in $(seq 200); do
 	pid=$(pgrep -P $recorder -x trailed) && [ "$(ps -o stat= -p "$pid")" = t ] && break
@@ -53,30 +53,30 @@ expect "stopped by itself" $? 6
 trail stopped
 start ./trailed n 1000000
 (sleep 0.3; kill -STOP "$pid"; sleep 0.5; kill -CONT "$pid") &
-run 0 $step --for 1s -o paused -p "$pid"
+run 0 "${step[@]}" --for 1s -o paused -p "$pid"
 trail paused
 lives "$pid" "it was stopped and continued while recorded"
 expect "its state afterwards" "$(ps -o stat= -p "$pid" | cut -c1)" S
 kill -STOP "$pid"
-run 0 $step --for 300ms -o asleep -p "$pid"
+run 0 "${step[@]}" --for 300ms -o asleep -p "$pid"
 expect "one that was stopped before is so afterwards" "$(ps -o stat= -p "$pid" | cut -c1)" T
 kill -CONT "$pid"
 
 # Attach, let go, again: it goes on, nothing of a step left in it.
 for number in 1 2 3 4 5; do
-	run 0 --json $step --for 200ms -o "attached$number" -p "$pid"
+	run 0 --json "${step[@]}" --for 200ms -o "attached$number" -p "$pid"
 	lives "$pid" "attached to $number times"
 	trail "attached$number"
 done
 [ "$(json instructions)" -gt 0 ] || fail "nothing of an attached program was recorded"
 first=$pid
 start ./trailed n 1000000
-run 0 --json $step --for 300ms -o both -p "$pid,$first"
+run 0 --json "${step[@]}" --for 300ms -o both -p "$pid,$first"
 expect "two processes: threads" "$(json threads)" 2
 
 # The recorder is killed: who steps lets go, and what was recorded is there.
 for number in 1 2 3 4 5; do
-	"$waymark" record $step -o "killed$number" -p "$pid" 2>words &
+	"$waymark" record "${step[@]}" -o "killed$number" -p "$pid" 2>words &
 	recorder=$!
 	sleep 1.$number
 	kill -9 $recorder
@@ -90,8 +90,8 @@ for number in 1 2 3 4 5; do
 done
 expect "who traces it then" "$(awk '/^TracerPid/ { print $2 }' "/proc/$pid/status")" 0
 trail killed1
-grep -q trailed shown || fail "nothing is left of the killed recording"
-"$waymark" record $step -o orphaned -- ./trailed n 100000 2>words &
+grep -q trail:blocks shown || fail "nothing is left of the killed recording"
+"$waymark" record "${step[@]}" -o orphaned -- ./trailed n 100000 2>words &
 recorder=$!
 sleep 1
 child=$(pgrep -P $recorder -x trailed)
@@ -102,27 +102,28 @@ lives "$child" "the recorder that started it was killed"
 kill "$child"
 
 # Ctrl-C ends program and recording; SIGTERM is passed on.
-"$waymark" record $step -o interrupted -- ./trailed n 100000 2>words &
+"$waymark" record "${step[@]}" -o interrupted -- ./trailed n 100000 2>words &
 recorder=$!
 sleep 1
 kill -TERM $recorder
 wait $recorder
 expect "SIGTERM is passed on" $? 143
 trail interrupted
-[ "$(tail -1 shown)" = '-- end' ] || fail "the trail of an ended program has no end"
+tail -1 shown | grep trail:end >found || fail "the trail of an ended program has no end"
 
 # With markers: one folder, all threads but the agent's own.
-run 3 --json $step -e 'marker:ticker:*' -o mixed -- ./ticker 10 2 1 3
+run 3 --json "${step[@]}" -e 'marker:ticker:*' -o mixed -- ./ticker 10 2 1 3
 expect "markers beside a trail" "$(json recorded)" 22
 expect "the threads of a program with an agent" "$(json threads)" 3
 trail mixed
 "$waymark" report mixed >shown
 grep -q 'ticker:tick *20' shown || fail "the report of both: $(cat shown)"
 start ./ticker 5 2 1000000
-run 0 --json $step -e marker:ticker:tick --for 1s -o mixed_attached -p "$pid"
-[ "$(json recorded)" -gt 0 ] && [ "$(json blocks)" -gt 0 ] || fail "attached with markers: $(cat out)"
+run 0 --json "${step[@]}" -e marker:ticker:tick --for 1s -o mixed_attached -p "$pid"
+[ "$(json recorded)" -gt 0 ] || fail "attached with a trail: no markers"
+[ "$(json blocks)" -gt 0 ] || fail "attached with markers: no trail"
 lives "$pid" "markers and a trail"
-"$waymark" record $step -e marker:ticker:tick -o mixed_killed -p "$pid" 2>words &
+"$waymark" record "${step[@]}" -e marker:ticker:tick -o mixed_killed -p "$pid" 2>words &
 recorder=$!
 sleep 1
 kill -9 $recorder
@@ -145,7 +146,7 @@ cat >late.c <<-'END'
 END
 echo 'int late(int n) { volatile int x = n; x *= 2; x += n; return x / 3; }' >liblate.c
 cc -O2 -fPIC -shared liblate.c -o liblate.so && cc -O2 late.c -o late -ldl || exit 1
-run 10 --json $step -e func:early/ret/ -e func:late/ret/ -o functions -- ./late
+run 10 --json "${step[@]}" -e func:early/ret/ -e func:late/ret/ -o functions -- ./late
 expect "calls of a function" "$(json recorded)" 2
 says "steps through the process itself"
 trail functions
@@ -162,7 +163,7 @@ run 7 --json -e trail/last=64K/ --on exit -o at_exit -- ./trailed l 20000
 says "of these blocks the first"
 [ "$(json overwritten)" -gt 0 ] || fail "a small flight recorder held all"
 trail at_exit
-[ "$(tail -1 shown)" = '-- end' ] || fail "the flight recorder's newest is not the end"
+tail -1 shown | grep trail:end >found || fail "the flight recorder's newest is not the end"
 for on in crash signal:TERM exit; do
 	[ $on != exit ] || continue
 	run 7 --json -e trail/last=64K/ --on $on -o "not_$on" -- ./trailed l 5
@@ -198,27 +199,32 @@ says "the trail's origin is"
 says "not soft: "
 
 # Programs.
-bad 1 "No such file or directory: ./nothere" $step -- ./nothere
-bad 1 "Permission denied" $step -- ./trail_words
+bad 1 "No such file or directory: ./nothere" "${step[@]}" -- ./nothere
+bad 1 "Permission denied" "${step[@]}" -- ./trail_words
 printf 'what is this\n' >text
 chmod +x text
-bad 1 "no ELF program" $step -- ./text
+bad 1 "no ELF program" "${step[@]}" -- ./text
 printf '\177ELF\1\1\1%057d' 0 >small
 chmod +x small
-bad 1 "not x86-64" $step -- ./small
-printf '.globl _start\n_start: mov $1, %%eax\nmov $9, %%ebx\nint $0x80\n' >old.S
+bad 1 "not x86-64" "${step[@]}" -- ./small
+cat >old.S <<-'END'
+	.globl _start
+	_start: mov $1, %eax
+	mov $9, %ebx
+	int $0x80
+END
 if as --32 old.S -o old.o && ld -m elf_i386 old.o -o old && ./old; [ $? -eq 9 ]; then
-	bad 1 "not x86-64" $step -- ./old
-	run 9 $step -o older -- ./trailed x ./old
+	bad 1 "not x86-64" "${step[@]}" -- ./old
+	run 9 "${step[@]}" -o older -- ./trailed x ./old
 	says "executed a program that is not x86-64; the trail ends there"
 	trail older
-	grep -q -- '-- gap' shown || fail "no gap where a 32-bit program begins"
+	grep -q trail:gap shown || fail "no gap where a 32-bit program begins"
 else
 	echo "without 32-bit programs they are not tried"
 fi
 
 # Processes.
-bad 1 "No such process: pid 4194305" $step -p 4194305
+bad 1 "No such process: pid 4194305" "${step[@]}" -p 4194305
 start gdb -q -nx -batch -ex 'run' -ex 'shell sleep 100' --args ./trailed n 1000000 >/dev/null 2>&1
 debugger=$pid
 if command -v gdb >/dev/null; then
@@ -227,7 +233,7 @@ if command -v gdb >/dev/null; then
 		sleep 0.05
 	done
 	sleep 0.3
-	bad 1 "is traced by process $debugger" $step -p "$traced"
+	bad 1 "is traced by process $debugger" "${step[@]}" -p "$traced"
 	kill -9 "$traced" "$debugger"
 else
 	echo "without gdb a traced program is not tried"
@@ -235,11 +241,11 @@ fi
 
 # Folders, files, rights.
 mkdir full && touch full/something
-run 1 $step -o full -- ./trailed l
+run 1 "${step[@]}" -o full -- ./trailed l
 says "not empty"
 (
 	ulimit -f 16
-	run 1 --json $step -o limited -- ./trailed l 20000
+	run 1 --json "${step[@]}" -o limited -- ./trailed l 20000
 	says "could not be written"
 	exit "$failed"
 ) || failed=1
@@ -248,14 +254,14 @@ if [ "$(id -u)" -eq 0 ]; then
 	start ./trailed n 1000000
 	chmod 755 "$folder"
 	(cd /tmp && unset XDG_RUNTIME_DIR && exec setpriv --reuid 65534 --clear-groups \
-		timeout 20 "$waymark" record $step -o "/tmp/waymark-trail-$$" -p "$pid") >out 2>words
+		timeout 20 "$waymark" record "${step[@]}" -o "/tmp/waymark-trail-$$" -p "$pid") >out 2>words
 	expect "another user's process" $? 1
 	says "it runs as user 0, we as user 65534"
 	lives "$pid" "another user tried"
 	cp trailed setuid
 	chown nobody setuid
 	chmod 4755 setuid
-	bad 1 "setuid" $step -- ./setuid
+	bad 1 "setuid" "${step[@]}" -- ./setuid
 else
 	echo "without root other users' processes are not tried"
 fi

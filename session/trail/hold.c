@@ -127,16 +127,8 @@ int step_launch(struct step **out, struct trail_sink *sink, const char *path, ch
 	return err;
 }
 
-static int is_left(const struct step_leave *leave, pid_t tid)
-{
-	for (size_t i = 0; leave && i < leave->count; i++)
-		if (leave->tids[i] == tid)
-			return 1;
-	return 0;
-}
-
 /* Seize the threads that are there and were not seized yet. How many, or the error that ended it. */
-static int seize_all(struct step *step, const struct step_leave *leave)
+static int seize_all(struct step *step)
 {
 	char path[64];
 	struct dirent *entry;
@@ -150,7 +142,7 @@ static int seize_all(struct step *step, const struct step_leave *leave)
 	while (!err && (entry = readdir(list))) {
 		pid_t tid = (pid_t)atoi(entry->d_name);
 
-		if (tid <= 0 || step_thread_find(step, tid) || is_left(leave, tid))
+		if (tid <= 0 || step_thread_find(step, tid) || step_is_agents(step->pid, tid))
 			continue;
 		if (ptrace(PTRACE_SEIZE, tid, 0, STEP_OPTIONS) < 0) {
 			err = errno == ESRCH ? 0 : -errno;
@@ -164,8 +156,7 @@ static int seize_all(struct step *step, const struct step_leave *leave)
 	return err ? err : count;
 }
 
-int step_attach(struct step **out, struct trail_sink *sink, pid_t pid,
-		const struct step_leave *leave)
+int step_attach(struct step **out, struct trail_sink *sink, pid_t pid)
 {
 	struct step *step = *out = step_new(sink);
 	int err, found = 1;
@@ -176,7 +167,7 @@ int step_attach(struct step **out, struct trail_sink *sink, pid_t pid,
 	err = trail_begin(step);
 	/* threads that these start meanwhile are seized by the kernel, others' are found in the next round */
 	for (int i = 0; !err && found > 0 && i < ATTACH_ROUNDS; i++)
-		found = seize_all(step, leave);
+		found = seize_all(step);
 	err = err ? err : found < 0 ? found : step->error;
 	if (!err && step->threads)
 		return 0;

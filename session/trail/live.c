@@ -9,7 +9,6 @@
 #include "session/trail/stepper.h"
 #include "session/trail/store.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
@@ -214,45 +213,11 @@ int live_attach(struct wm_session *session, pid_t pid)
 	return add(session, pid, &live);
 }
 
-#define AGENT_THREADS_MAX 8
-
-/* The threads of our own in a process: the control thread, its keeper, by the names that they have. */
-static size_t agent_threads(pid_t pid, pid_t tids[AGENT_THREADS_MAX])
-{
-	char path[64];
-	struct dirent *entry;
-	size_t count = 0;
-	DIR *list;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	list = opendir(path);
-	while (list && (entry = readdir(list)) && count < AGENT_THREADS_MAX) {
-		pid_t tid = (pid_t)atoi(entry->d_name);
-		char comm[32] = "";
-		FILE *file;
-
-		if (tid <= 0 || tid == pid)
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)tid);
-		file = fopen(path, "re");
-		if (file && fgets(comm, sizeof(comm), file) &&
-		    (!strcmp(comm, "waymark\n") || !strcmp(comm, "waymark-keeper\n")))
-			tids[count++] = tid;
-		if (file)
-			fclose(file);
-	}
-	if (list)
-		closedir(list);
-	return count;
-}
-
 static int take(struct wm_session *session, struct live_process *live)
 {
-	pid_t tids[AGENT_THREADS_MAX];
-	struct step_leave leave = { tids, agent_threads(live->pid, tids) };
 	char words[512] = "";
 	struct target target;
-	int err = stepper_attach(&live->stepper, sink_of(live), live->pid, &leave);
+	int err = stepper_attach(&live->stepper, sink_of(live), live->pid);
 
 	if (!err)
 		return taken(live);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -92,6 +93,30 @@ struct step_thread *step_thread_find(struct step *step, pid_t tid)
 	return NULL;
 }
 
+static void comm_read(pid_t pid, pid_t tid, char comm[17])
+{
+	char path[64];
+	FILE *file;
+
+	comm[0] = '\0';
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	file = fopen(path, "re");
+	if (file && fgets(comm, 17, file))
+		comm[strcspn(comm, "\n")] = '\0';
+	if (file)
+		fclose(file);
+}
+
+int step_is_agents(pid_t pid, pid_t tid)
+{
+	char comm[17];
+
+	if (tid == pid)
+		return 0;
+	comm_read(pid, tid, comm);
+	return !strcmp(comm, "waymark") || !strcmp(comm, "waymark-keeper");
+}
+
 static struct step_thread *thread_new(struct step *step, pid_t tid)
 {
 	struct step_thread *thread = calloc(1, sizeof(*thread));
@@ -124,20 +149,14 @@ void step_thread_made(struct step *step, pid_t tid)
 struct step_thread *step_thread_add(struct step *step, pid_t tid)
 {
 	struct step_thread *thread = step_thread_find(step, tid);
-	char path[64], comm[17] = "";
-	FILE *file;
+	char comm[17];
 
 	if (thread)
 		return thread;
 	thread = thread_new(step, tid);
 	if (!thread)
 		return NULL;
-	snprintf(path, sizeof(path), "/proc/%d/comm", tid);
-	file = fopen(path, "re");
-	if (file && fgets(comm, sizeof(comm), file))
-		comm[strcspn(comm, "\n")] = '\0';
-	if (file)
-		fclose(file);
+	comm_read(step->pid, tid, comm);
 	step_failed(step, step->sink->calls->thread_begin(step->sink, &thread->trail, tid, comm,
 							  TRAIL_STEP, ticks_monotonic_ns()));
 	return thread;
@@ -259,6 +278,13 @@ static void resume(struct step_thread *thread, const struct user_regs_struct *re
 		thread->rax = regs->orig_rax;
 }
 
+/* An agent that comes in with another program begins as threads of that. */
+static int named_itself(const struct step_thread *thread, const struct user_regs_struct *regs)
+{
+	return thread->insn.kind == TRAIL_SYSCALL && thread->rax == SYS_prctl &&
+	       regs->rdi == PR_SET_NAME;
+}
+
 /* After an instruction, or at a handler's first. */
 static void on_trap(struct step *step, struct step_thread *thread, struct user_regs_struct *regs)
 {
@@ -278,6 +304,12 @@ static void on_trap(struct step *step, struct step_thread *thread, struct user_r
 		if (thread->insn.kind == TRAIL_SYSCALL)
 			made_syscall(step, thread, regs, regs->rip);
 		step_hide_flag(thread, regs);
+		if (named_itself(thread, regs) && step_is_agents(step->pid, thread->tid)) {
+			step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
+			ptrace(PTRACE_DETACH, thread->tid, 0, 0);
+			step_thread_remove(step, thread);
+			return;
+		}
 		if (info.si_code == SI_KERNEL || info.si_code <= 0)
 			signal = SIGTRAP; /* the program's own */
 	}

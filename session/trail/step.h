@@ -3,7 +3,7 @@
  * The origin `step`: a process's threads run one instruction at a time under ptrace(2), and each is
  * written down. Slow (tens of microseconds an instruction) and exact: what the faster origins are tested against.
  *
- * The process runs none of our code. Its children are left alone. All calls come from one thread,
+ * The process needs none of our code; where it has an agent, that one's threads are left alone, as children are. All calls come from one thread,
  * which is its tracer: should that end, the kernel lets the process go, perhaps with the trap flag set, and
  * SIGTRAP ends it.
  */
@@ -17,12 +17,6 @@
 #include <sys/types.h>
 
 struct step;
-
-/* Threads that are left alone, though they are the process's; their own too. */
-struct step_leave {
-	const pid_t *tids;
-	size_t count;
-};
 
 /* What came of it. */
 struct step_result {
@@ -41,8 +35,7 @@ struct step_result {
  * be traced. *step is NULL then, and else released with step_close().
  */
 int step_launch(struct step **step, struct trail_sink *sink, const char *path, char *const argv[]);
-int step_attach(struct step **step, struct trail_sink *sink, pid_t pid,
-		const struct step_leave *leave);
+int step_attach(struct step **step, struct trail_sink *sink, pid_t pid);
 
 /*
  * The same for a program that is somebody else's child: that one forks a process which calls step_become() with one

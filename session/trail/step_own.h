@@ -53,6 +53,9 @@ void step_event(struct step *step, struct step_thread *thread, enum trail_event 
 /* pushf and syscall show the program the trap flag, which is ours: take it out, after one has run. */
 void step_hide_flag(struct step_thread *thread, struct user_regs_struct *regs);
 
+/* Whether a thread is one of the agent's, by the name that these give themselves (agent/control/thread.c). */
+int step_is_agents(pid_t pid, pid_t tid);
+
 struct step_thread *step_thread_find(struct step *step, pid_t tid);
 
 /* Also of one that is there already. NULL: no memory, which step_failed() has. */

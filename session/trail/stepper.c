@@ -83,7 +83,7 @@ static void follow(struct step *step, struct relay_in *in)
 		left = step_let_go(step, LET_GO_MS);
 }
 
-static void serve(int fd, pid_t pid, int gate, const struct step_leave *leave)
+static void serve(int fd, pid_t pid, int gate)
 {
 	struct step *step = NULL;
 	struct relay_in in;
@@ -98,8 +98,7 @@ static void serve(int fd, pid_t pid, int gate, const struct step_leave *leave)
 	err = relay_in_init(&in, fd);
 	if (err)
 		_exit(1);
-	err = gate >= 0 ? step_take(&step, &in.sink, pid, gate)
-			: step_attach(&step, &in.sink, pid, leave);
+	err = gate >= 0 ? step_take(&step, &in.sink, pid, gate) : step_attach(&step, &in.sink, pid);
 	if (gate >= 0)
 		close(gate);
 	tell(&in, &(struct stepper_note){ .what = STARTED, .error = err });
@@ -143,8 +142,7 @@ static void release(struct stepper *stepper)
 	reap(stepper);
 }
 
-static int start(struct stepper *stepper, struct trail_sink *sink, int gate,
-		 const struct step_leave *leave)
+static int start(struct stepper *stepper, struct trail_sink *sink, int gate)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + START_MS * UINT64_C(1000000);
 	int ends[2], got = 1;
@@ -154,7 +152,7 @@ static int start(struct stepper *stepper, struct trail_sink *sink, int gate,
 		return -errno;
 	stepper->process = fork();
 	if (!stepper->process)
-		serve(ends[1], stepper->pid, gate, leave);
+		serve(ends[1], stepper->pid, gate);
 	close(ends[1]);
 	stepper->fd = ends[0];
 	relay_out_init(&stepper->relay, ends[0], sink);
@@ -193,7 +191,7 @@ int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const char 
 	err = stepper->pid < 0 ? -errno : 0;
 	close(gates[1]);
 	if (!err)
-		err = start(stepper, sink, gates[0], NULL);
+		err = start(stepper, sink, gates[0]);
 	close(gates[0]);
 	/* it has ended by itself where nobody opened the gate, or it was ended */
 	if (err && stepper->pid > 0) {
@@ -204,11 +202,10 @@ int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const char 
 	return err;
 }
 
-int stepper_attach(struct stepper *stepper, struct trail_sink *sink, pid_t pid,
-		   const struct step_leave *leave)
+int stepper_attach(struct stepper *stepper, struct trail_sink *sink, pid_t pid)
 {
 	*stepper = (struct stepper){ .pid = pid, .fd = -1 };
-	return start(stepper, sink, -1, leave);
+	return start(stepper, sink, -1);
 }
 
 void stepper_go(struct stepper *stepper)

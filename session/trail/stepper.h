@@ -25,14 +25,13 @@ struct stepper {
 };
 
 /*
- * Start a program, stopped before its first instruction, as our child; or take a running one's threads, but for
- * those to be left, and let them stand. The trail comes out at `sink`, which must outlive the stepper. Waits until it is done:
+ * Start a program, stopped before its first instruction, as our child; or take a running one's threads, and let them
+ * stand. The trail comes out at `sink`, which must outlive the stepper. Waits until it is done:
  * 0, or -errno as step_take() and step_attach() have it; nothing is left to be released then.
  */
 int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const char *path,
 		   char *const argv[]);
-int stepper_attach(struct stepper *stepper, struct trail_sink *sink, pid_t pid,
-		   const struct step_leave *leave);
+int stepper_attach(struct stepper *stepper, struct trail_sink *sink, pid_t pid);
 
 /* Let it run. */
 void stepper_go(struct stepper *stepper);
