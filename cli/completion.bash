@@ -68,6 +68,9 @@ _waymark()
 		mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$word") ;;
 	*:-p | *:--pid)
 		mapfile -t COMPREPLY < <(compgen -W "$(_waymark_pids)" -- "$word") ;;
+	record:--on)
+		mapfile -t COMPREPLY < <(compgen -W "crash exit signal signal: marker:" -- "$word")
+		declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word" ;;
 	record:--policy)
 		mapfile -t COMPREPLY < <(compgen -W "discard cyclic block notify" -- "$word") ;;
 	record:-e | record:--event)
@@ -76,6 +79,15 @@ _waymark()
 			mapfile -t COMPREPLY < <(compgen -P "${word%"${word##*[/,]}"}" \
 				-W "args breakpoint ret" -- "${word##*[/,]}")
 			declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word"
+			return
+		fi
+		if [[ $word =~ ^trail/([^/]*,)?[a-z0-9=]*$ ]]; then
+			mapfile -t COMPREPLY < <(compgen -P "${word%"${word##*[/,]}"}" \
+				-W "auto/ step/ pt/ bts/ branches/ lbr/ last=64M/" -- "${word##*[/,]}")
+			return
+		fi
+		if [[ $word == tr* ]]; then
+			mapfile -t COMPREPLY < <(compgen -W "trail/" -- "$word")
 			return
 		fi
 		if [[ $word == func:* || $word == usdt:* ]]; then

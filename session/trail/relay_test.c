@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trail/relay.h"
+#include "session/trail/store.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static struct trail_store *store;
+static struct relay_in in;
+static struct relay_out out;
+static int fds[2];
+static const uint8_t code[] = { 0x90, 0xeb, 0xfd };
+static const struct trail_entry jump = { 0x1000, 0x1000, 3, 1, 2, TRAIL_JUMP, TRAIL_HAS_CODE };
+static const struct trail_entry bare = { 0x1000, 0x1000, 3, 1, 2, TRAIL_JUMP, 0 };
+
+static void begin(void)
+{
+	struct trail_store_options options = { .bytes = 1 << 20, .policy = WM_POLICY_CYCLIC };
+
+	cr_assert_eq(trail_store_open(&store, &options), 0);
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	cr_assert_eq(relay_in_init(&in, fds[0]), 0);
+	relay_out_init(&out, fds[1], trail_store_sink(store));
+}
+
+static void end(void)
+{
+	relay_out_release(&out);
+	relay_in_release(&in);
+	trail_store_close(store);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+TestSuite(relay, .init = begin, .fini = end, .timeout = 60);
+
+static struct sink_thread *thread_put(pid_t tid)
+{
+	struct sink_thread *thread;
+
+	cr_assert_eq(in.sink.calls->thread_begin(&in.sink, &thread, tid, "name", TRAIL_STEP, 10),
+		     0);
+	return thread;
+}
+
+static void block_put(struct sink_thread *thread, const struct trail_entry *entry, uint64_t ticks)
+{
+	cr_assert_eq(in.sink.calls->block(&in.sink, thread, entry, entry->flags ? code : NULL,
+					  ticks),
+		     0);
+}
+
+static void take(void)
+{
+	cr_assert_eq(relay_in_flush(&in), 0);
+	cr_assert_eq(relay_out_take(&out, 0), 1);
+}
+
+/* The record of the first thread, from the oldest on; event -1: a block. */
+static struct store_record record_at(uint64_t index, int event)
+{
+	struct store_thread *thread = trail_store_thread(store, NULL);
+	struct store_record record;
+
+	cr_assert_not_null(thread);
+	cr_assert(store_thread_record(store, thread, store_thread_records(thread) - 1 - index,
+				      &record));
+	cr_assert_eq(record.entry ? -1 : record.between.event, event);
+	return record;
+}
+
+static uint64_t records(void)
+{
+	return store_thread_records(trail_store_thread(store, NULL));
+}
+
+static int notes;
+
+static void on_note(void *data, const void *note, size_t bytes)
+{
+	cr_assert_eq(data, &notes);
+	cr_assert_eq(bytes, 5);
+	cr_assert_eq(memcmp(note, "hello", 5), 0);
+	notes++;
+}
+
+Test(relay, what_is_put_in_comes_out)
+{
+	struct trail_between signal = { .at = 0x1001, .event = TRAIL_SIGNAL, .values = { 11, 7 } };
+	struct trail_between last = { .event = TRAIL_END, .values = { TRAIL_EXITED, 3 } };
+	struct sink_thread *thread;
+	struct store_record record;
+
+	out.on_note = on_note;
+	out.data = &notes;
+	cr_assert_eq(in.sink.calls->begin(&in.sink, 77), 0);
+	thread = thread_put(77);
+	block_put(thread, &jump, 20);
+	block_put(thread, &bare, 21);
+	cr_assert_eq(in.sink.calls->event(&in.sink, thread, &signal, 22), 0);
+	cr_assert_eq(relay_in_note(&in, "hello", 5), 0);
+	cr_assert_eq(in.sink.calls->event(&in.sink, thread, &last, 23), 0);
+	cr_assert_eq(in.sink.calls->thread_end(&in.sink, thread, 24), 0);
+	take();
+	cr_expect_eq(notes, 1);
+	cr_expect_eq(out.error, 0);
+	cr_expect_eq(out.blocks, 2);
+	cr_expect_eq(out.instructions, 4);
+	cr_assert_eq(records(), 4);
+	record = record_at(0, -1);
+	cr_expect_eq(memcmp(record.entry, &jump, sizeof(jump)), 0);
+	cr_expect_eq(memcmp(record.code, code, sizeof(code)), 0);
+	cr_expect_null(record_at(1, -1).code);
+	cr_expect_eq(record_at(2, TRAIL_SIGNAL).between.values[0], 11);
+	cr_expect_eq(record_at(3, TRAIL_END).between.values[1], 3);
+	cr_expect_not(store_thread_is_live(trail_store_thread(store, NULL)));
+}
+
+Test(relay, who_did_not_end_has_lost_the_rest)
+{
+	block_put(thread_put(5), &jump, 20);
+	take();
+	close(fds[0]);
+	cr_assert_eq(relay_out_take(&out, 0), 0);
+	relay_out_release(&out);
+	cr_assert_eq(records(), 2);
+	record_at(1, TRAIL_LOST);
+	fds[0] = dup(0);
+}
+
+Test(relay, nothing_is_taken_once_it_is_frozen)
+{
+	struct sink_thread *thread = thread_put(5);
+
+	block_put(thread, &jump, 20);
+	take();
+	out.is_frozen = 1;
+	block_put(thread, &jump, 21);
+	cr_assert_eq(in.sink.calls->thread_end(&in.sink, thread, 22), 0);
+	take();
+	relay_out_release(&out);
+	cr_assert_eq(records(), 2);
+	cr_expect_eq(record_at(1, TRAIL_END).between.values[0], TRAIL_DETACHED);
+}
+
+Test(relay, what_is_later_waits)
+{
+	struct sink_thread *thread = thread_put(5);
+
+	out.until = 20;
+	block_put(thread, &jump, 20);
+	block_put(thread, &jump, 21);
+	block_put(thread, &jump, 22);
+	take();
+	cr_expect_eq(out.blocks, 1);
+	out.until = 21;
+	cr_assert_eq(relay_out_take(&out, 0), 1);
+	cr_expect_eq(out.blocks, 2);
+	close(fds[0]);
+	cr_assert_eq(relay_out_take(&out, 0), 1);
+	out.until = 0;
+	cr_assert_eq(relay_out_take(&out, 0), 0);
+	cr_expect_eq(out.blocks, 3);
+	fds[0] = dup(0);
+}
+
+Test(relay, more_than_a_buffer_goes_through)
+{
+	struct sink_thread *thread = thread_put(5);
+
+	for (uint64_t i = 0; i < 5000; i++) {
+		block_put(thread, &jump, 20 + i);
+		if (i % 500 == 0)
+			take();
+	}
+	take();
+	cr_expect_eq(out.blocks, 5000);
+}
+
+Test(relay, whoever_has_gone_is_missed)
+{
+	thread_put(5);
+	close(fds[1]);
+	cr_expect_eq(relay_in_flush(&in), -EPIPE);
+	fds[1] = dup(0);
+}
+
+/* As relay.c has it: bytes, kind, thread, has_code, ticks. */
+struct head {
+	uint32_t bytes, kind, thread, has_code;
+	uint64_t ticks;
+};
+
+static int hostile(const struct head *head, const void *body, size_t bytes)
+{
+	cr_assert_eq(write(fds[0], head, sizeof(*head)), (ssize_t)sizeof(*head));
+	cr_assert_eq(write(fds[0], body, bytes), (ssize_t)bytes);
+	return relay_out_take(&out, 0);
+}
+
+Test(relay, a_message_that_is_too_long_is_refused)
+{
+	cr_expect_eq(hostile(&(struct head){ UINT32_MAX, 3, 0, 0, 0 }, "", 0), -EPROTO);
+}
+
+Test(relay, a_message_of_no_kind_is_refused)
+{
+	cr_expect_eq(hostile(&(struct head){ 0, 99, 0, 0, 0 }, "", 0), -EPROTO);
+}
+
+Test(relay, a_block_of_a_thread_that_is_not_there_is_refused)
+{
+	cr_expect_eq(hostile(&(struct head){ sizeof(bare), 3, 4, 0, 0 }, &bare, sizeof(bare)),
+		     -EPROTO);
+}
+
+Test(relay, a_block_without_its_code_is_refused)
+{
+	thread_put(5);
+	take();
+	cr_expect_eq(hostile(&(struct head){ sizeof(jump), 3, 0, 1, 0 }, &jump, sizeof(jump)),
+		     -EPROTO);
+}
+
+Test(relay, a_short_event_is_refused)
+{
+	thread_put(5);
+	take();
+	cr_expect_eq(hostile(&(struct head){ 2, 4, 0, 0, 0 }, "ab", 2), -EPROTO);
+}
+
+Test(relay, a_thread_out_of_turn_is_refused)
+{
+	cr_expect_eq(hostile(&(struct head){ 8, 2, 7, 0, 0 }, "abcdefgh", 8), -EPROTO);
+}
+
+Test(relay, a_short_module_is_refused)
+{
+	cr_expect_eq(hostile(&(struct head){ 3, 1, 0, 0, 0 }, "abc", 3), -EPROTO);
+}
