@@ -197,7 +197,10 @@ void words_thread(struct out *out, const struct trail_view *view, const struct t
 	out_literal(out, " to ");
 	words_time(out, trail_ns(view->reader, path, path->parts[path->count - 1].ticks),
 		   view->begin_ns, 0);
-	out_literal(out, " s\n");
+	out_literal(out, " s");
+	if (view->reader->live)
+		out_literal(out, ", still being recorded");
+	out_char(out, '\n');
 }
 
 void words_json_path(struct json *json, const struct trail_view *view,

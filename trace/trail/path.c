@@ -260,9 +260,10 @@ static struct trail_path *path_of(struct trails *trails, const struct trace_stre
 
 static int has_trail(const struct trace_reader *reader, const struct trace_stream *stream)
 {
-	const struct trace_schema *schema = stream_schema(reader, stream);
+	/* without a whole packet its process may be none that metadata has: that may have been cut */
+	const struct trace_schema *schema = stream->packets ? stream_schema(reader, stream) : NULL;
 
-	for (uint32_t i = 0; i < schema->count; i++)
+	for (uint32_t i = 0; schema && i < schema->count; i++)
 		if (trail_class_of(schema->classes[i]) == TRAIL_CLASS_BLOCKS)
 			return 1;
 	return 0;

@@ -110,8 +110,11 @@ static int is_called(const struct trace_class *class, const char *name)
 	       (!class->name[bytes] || !strcmp(class->name + bytes, ":begin"));
 }
 
-static int has_event(const struct trace_schema *schema, const char *name)
+static int has_event(const struct trace_reader *reader, const struct trace_stream *stream,
+		     const char *name)
 {
+	const struct trace_schema *schema = stream->packets ? stream_schema(reader, stream) : NULL;
+
 	for (uint32_t i = 0; schema && i < schema->count; i++)
 		if (is_called(schema->classes[i], name))
 			return 1;
@@ -161,7 +164,7 @@ int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth
 		struct trace_stream *stream = &reader->streams[i];
 		int was_mapped = stream->map != NULL;
 
-		if (!has_event(stream_schema(reader, stream), name))
+		if (!has_event(reader, stream, name))
 			continue;
 		err = stream_map(reader, stream);
 		if (!err)
