@@ -100,7 +100,7 @@ _waymark()
 		mapfile -t COMPREPLY < <(compgen -P marker: -W "$(_waymark_markers $target)" \
 			-- "${word#marker:}")
 		declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word" ;;
-	record:-o | report:* | dump:*)
+	record:-o | report:* | dump:* | trail:*)
 		mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
 	bench:*)
 		mapfile -t COMPREPLY < <(compgen -W "mechanisms" -- "$word") ;;
