@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The readers of trails against any bytes.
+ *
+ * An input is three files of a trace: two uint32 with the lengths of the first two, the metadata, the stream of
+ * definitions, a thread's stream. With -DLIBFUZZER this is a libFuzzer target. Else it runs by itself:
+ *
+ *	trail_fuzz [SECONDS [SEED]]	a good trail, changed at random (default 3 s, seed 1)
+ *	trail_fuzz FILE...		these inputs
+ */
+#include "fuzz/run.h"
+#include "history/instruction.h"
+#include "trace/trail/range.h"
+#include "trace/trail/sample_trail.h"
+#include "trace/sample.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define INPUT_MAX (1u << 20)
+#define TID 101u
+#define WALK_MAX 20000u /* items that are looked at */
+
+struct lengths {
+	uint32_t metadata, table;
+};
+
+static char dir[64];
+static uint64_t looked; /* at so many blocks */
+
+static void remove_dir(void)
+{
+	sample_folder_remove(dir);
+}
+
+static void store(const char *file, const void *content, size_t bytes)
+{
+	char path[128];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0 || write(fd, content, bytes) != (ssize_t)bytes)
+		abort();
+	close(fd);
+}
+
+/* What a reader relies on: the item is whole, and may follow the block before. */
+static void check_item(const struct trail_item *item, const struct trail_block *before)
+{
+	const struct trail_block *block = item->block;
+
+	if (!block) {
+		if (item->between->event >= TRAIL_EVENTS)
+			abort();
+		return;
+	}
+	if (!block->instructions || block->bytes > TRAIL_BLOCK_BYTES_MAX ||
+	    block->last >= block->bytes || block->kind >= TRAIL_KINDS ||
+	    item->ran > block->instructions)
+		abort();
+	if (before && !trail_block_leads(before, block->start))
+		abort();
+}
+
+static void look(struct image *image, struct instruction_format *format,
+		 const struct trail_item *item)
+{
+	const uint8_t *code = trail_table_code(item->table, item->block);
+	const struct image_place *place = image_place(image, item->block->start);
+	char text[INSTRUCTION_TEXT_BYTES];
+	struct image_line line;
+
+	if (!place || (place->function && !*place->function))
+		abort();
+	image_line(image, item->block->start, &line);
+	for (size_t at = 0; code && at < item->block->bytes;) {
+		int bytes = instruction_text(format, image, item->block->start + at, code + at,
+					     item->block->bytes - at, text);
+
+		if (strlen(text) >= INSTRUCTION_TEXT_BYTES || bytes == 0)
+			abort();
+		if (bytes < 0)
+			break;
+		at += (size_t)bytes;
+	}
+}
+
+/* Walk a stretch forward, and as many items back again. */
+static void walk(struct trail_range *range, struct image *image, struct instruction_format *format)
+{
+	const struct trail_block *before = NULL;
+	uint64_t next = range->first;
+	struct trail_item item;
+	uint32_t steps = 0;
+
+	while (steps < WALK_MAX && trail_range_next(range, &item)) {
+		steps++;
+		check_item(&item, before);
+		/* between a trail's begins nothing is promised, and an index counts on all the same */
+		before = NULL;
+		if (!item.block)
+			continue;
+		if (item.index != next++)
+			abort();
+		look(image, format, &item);
+		looked++;
+	}
+	if (steps < WALK_MAX && next != range->end)
+		abort();
+	while (steps && trail_previous(&range->cursor, &item))
+		steps--;
+	if (steps)
+		abort();
+}
+
+static void bounds(struct trail_bound *bound, uint64_t *seed)
+{
+	bound->kind = (enum trail_bound_kind)(run_random(seed) % 3);
+	bound->value = run_random(seed) % 2 ? run_random(seed) : run_random(seed) % 200;
+	if (bound->kind == TRAIL_BOUND_NS && run_random(seed) % 2)
+		bound->value = 1700000000000000000 + run_random(seed) % 2000;
+}
+
+static void read_all(struct trace_reader *reader, struct trails *trails)
+{
+	static const struct image_options options = { .root = "/nonexistent" };
+	struct instruction_format *format;
+	uint64_t seed = 1, ns, count;
+
+	if (instruction_format_open(&format, INSTRUCTION_ATT))
+		return;
+	for (size_t i = 0; i < trails->path_count; i++) {
+		const struct trail_path *path = &trails->paths[i];
+		struct image *image;
+
+		if (image_open(&image, &reader->meta.processes[path->stream->process], &options))
+			continue;
+		for (int j = 0; j < 4; j++) {
+			struct trail_bound from = { 0 }, to = { 0 };
+			struct trail_range range;
+
+			if (j)
+				bounds(&from, &seed);
+			if (j)
+				bounds(&to, &seed);
+			trail_range_init(&range, reader, path, &from, &to);
+			if (j % 2)
+				trail_range_last(&range, run_random(&seed) % 20);
+			walk(&range, image, format);
+		}
+		image_close(image);
+	}
+	(void)trail_event_find(reader, "trail:signal", 1, &ns, &count);
+	(void)trail_event_find(reader, "db:query", 1, &ns, &count);
+	instruction_format_close(format);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
+{
+	struct trace_reader *reader;
+	struct lengths lengths;
+	struct trails trails;
+
+	if (bytes < sizeof(lengths))
+		return 0;
+	if (!*dir) {
+		sample_folder(dir);
+		atexit(remove_dir);
+	}
+	memcpy(&lengths, input, sizeof(lengths));
+	input += sizeof(lengths);
+	bytes -= sizeof(lengths);
+	if (lengths.metadata > bytes)
+		lengths.metadata = (uint32_t)bytes;
+	if (lengths.table > bytes - lengths.metadata)
+		lengths.table = (uint32_t)bytes - lengths.metadata;
+	store("metadata", input, lengths.metadata);
+	input += lengths.metadata;
+	store("100-0-0", input, lengths.table);
+	input += lengths.table;
+	store("100-101-1", input, bytes - lengths.metadata - lengths.table);
+	if (trace_reader_open(&reader, dir))
+		return 0;
+	if (!trails_read(&trails, reader))
+		read_all(reader, &trails);
+	trails_release(&trails, reader);
+	trace_reader_close(reader);
+	return 0;
+}
+
+#ifndef LIBFUZZER
+
+static size_t load(const char *path, uint8_t *to, size_t room)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t count = fd < 0 ? -1 : read(fd, to, room);
+
+	if (fd >= 0)
+		close(fd);
+	return count < 0 ? 0 : (size_t)count;
+}
+
+/* Append a file of a trace, whose name begins so. */
+static uint32_t append(const char *folder, const char *name, uint8_t *to, size_t room)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return (uint32_t)load(path, to, room);
+}
+
+/* A good trail as an input: a loop, a call, a signal, a system call, a module. */
+static size_t make_seed(uint8_t *to)
+{
+	static const struct trail_entry entries[] = {
+		{ 0x1000, 0x1000, 5, 3, 2, TRAIL_BRANCH, 0 },
+		{ 0x1005, 0x2000, 5, 0, 1, TRAIL_CALL, 0 },
+		{ 0x2000, 0, 4, 3, 2, TRAIL_RETURN, 0 },
+		{ 0x1040, 0, 7, 5, 2, TRAIL_SYSCALL, 0 },
+	};
+	static const char *const codes[] = { "\x83\xf9\x05\x74\xfb", "\xe8\xf6\x0f\x00\x00",
+					     "\x8d\x49\x01\xc3", "\xb8\x01\x00\x00\x00\x0f\x05" };
+	static const int order[] = { 0, 0, 1, 2, 0, 1, 2, 3 };
+	struct sample_trail sample;
+	struct lengths lengths;
+	size_t bytes = sizeof(lengths);
+
+	sample_trail_begin(&sample);
+	sample_trail_module(&sample, "/usr/lib/x.so", 0x1000, "\x12\x34", 2);
+	sample_trail_thread(&sample, TID, "loops");
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		sample_trail_ran(&sample, &entries[order[i]], codes[order[i]]);
+	sample_trail_event(&sample, TRAIL_SYSCALLED, 0x1047, 0, 1, 5);
+	sample_trail_event(&sample, TRAIL_GAP, 0x1000, 0, 1, 0);
+	sample_trail_ran(&sample, &entries[0], codes[0]);
+	sample_trail_event(&sample, TRAIL_SIGNAL, 0x1003, 1, 11, 0x2000);
+	sample_trail_ran(&sample, &entries[2], codes[2]);
+	sample_trail_event(&sample, TRAIL_LOST, 0x1000, 0, 5, 0);
+	sample_trail_event(&sample, TRAIL_END, 0, 0, TRAIL_KILLED, 11);
+	sample_trail_thread_end(&sample);
+	sample_trail_close(&sample);
+	lengths.metadata = append(sample.folder, "metadata", to + bytes, INPUT_MAX / 4);
+	bytes += lengths.metadata;
+	lengths.table = append(sample.folder, "100-0-0", to + bytes, INPUT_MAX / 4);
+	bytes += lengths.table;
+	bytes += append(sample.folder, "100-101-1", to + bytes, INPUT_MAX / 4);
+	memcpy(to, &lengths, sizeof(lengths));
+	sample_trail_remove(&sample);
+	return bytes;
+}
+
+/* Change a few bytes, numbers or stretches of one of the files. Returns the new length. */
+static size_t change(uint8_t *input, size_t bytes, uint64_t *seed)
+{
+	uint64_t changes = 1 + run_random(seed) % 6;
+	struct lengths lengths;
+
+	memcpy(&lengths, input, sizeof(lengths));
+	while (changes--) {
+		size_t starts[] = { 0, sizeof(lengths), sizeof(lengths) + lengths.metadata,
+				    sizeof(lengths) + lengths.metadata + lengths.table };
+		size_t low = starts[run_random(seed) % 8 ? 2 + run_random(seed) % 2 : 1];
+		size_t at, from, count, most;
+
+		if (low >= bytes)
+			low = 0;
+		at = low + run_random(seed) % (bytes - low);
+		from = run_random(seed) % bytes;
+		count = 1 + run_random(seed) % 32;
+		most = bytes - (at > from ? at : from);
+		if (run_random(seed) % 5 == 0)
+			memmove(input + at, input + from, count < most ? count : most);
+		else
+			bytes = run_damage(input, bytes, at, seed);
+	}
+	return bytes;
+}
+
+int main(int argc, char **argv)
+{
+	static uint8_t good[INPUT_MAX], input[INPUT_MAX];
+	double seconds = argc > 1 ? atof(argv[1]) : 3;
+	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+	size_t bytes;
+
+	if (argc > 1 && seconds <= 0) {
+		for (int i = 1; i < argc; i++)
+			LLVMFuzzerTestOneInput(input, load(argv[i], input, sizeof(input)));
+		return 0;
+	}
+	bytes = make_seed(good);
+	LLVMFuzzerTestOneInput(good, bytes);
+	if (!looked)
+		abort(); /* the good one is none */
+	run_for(seconds, seed, good, input, bytes, change);
+	return 0;
+}
+
+#endif
