@@ -26,6 +26,14 @@ struct name {
 	char text[];
 };
 
+#define PLACES_TOGETHER 512
+
+struct places {
+	struct places *next;
+	size_t used;
+	struct image_place all[PLACES_TOGETHER];
+};
+
 struct slot {
 	uint64_t address;
 	struct image_place *place; /* NULL: free */
@@ -37,6 +45,7 @@ struct image {
 	size_t module_count;
 	struct slot *slots; /* open addressing */
 	size_t slot_count, slots_used;
+	struct places *places;
 	struct name *names;
 };
 
@@ -208,8 +217,10 @@ void image_close(struct image *image)
 		code_symbols_release(&image->modules[i].seen.symbols);
 		code_file_close(image->modules[i].seen.file);
 	}
-	for (size_t i = 0; image->slots && i < image->slot_count; i++)
-		free(image->slots[i].place);
+	for (struct places *places = image->places, *next; places; places = next) {
+		next = places->next;
+		free(places);
+	}
 	for (struct name *name = image->names, *next; name; name = next) {
 		next = name->next;
 		free(name);
@@ -250,16 +261,12 @@ static int slots_grow(struct image *image)
 	return 0;
 }
 
-/* What a function is called; its first place has it made. */
-static const char *name_of(struct image *image, uint64_t start, const struct code_symbol *symbol)
+static const char *name_add(struct image *image, const struct code_symbol *symbol)
 {
-	struct slot *first = slot_of(image->slots, image->slot_count, start);
 	char text[CODE_NAME_MAX + 1];
 	struct name *name;
 	size_t bytes;
 
-	if (first->place && first->place->function)
-		return first->place->function;
 	code_symbol_text(symbol, 0, text, sizeof(text));
 	bytes = strlen(text) + 1;
 	name = malloc(sizeof(*name) + bytes);
@@ -271,21 +278,46 @@ static const char *name_of(struct image *image, uint64_t start, const struct cod
 	return name->text;
 }
 
+static struct image_place *place_new(struct image *image)
+{
+	struct places *places = image->places;
+
+	if (!places || places->used == PLACES_TOGETHER) {
+		places = malloc(sizeof(*places));
+		if (!places)
+			return NULL;
+		places->next = image->places;
+		places->used = 0;
+		image->places = places;
+	}
+	places->all[places->used] = (struct image_place){ 0 };
+	return &places->all[places->used++];
+}
+
+/* The first place of a function has its name made, and all others share it. */
 static struct image_place *place_find(struct image *image, uint64_t address)
 {
 	struct module *module = module_at(image, address);
-	struct image_place *place = calloc(1, sizeof(*place));
-	const struct code_function *function;
+	const struct code_function *function = module ? code_function_at(&module->seen.symbols,
+									 address -
+										 module->seen.base)
+						      : NULL;
+	uint64_t start = function ? module->seen.base + function->address : 0;
+	const struct image_place *first = function && start != address ? image_place(image, start)
+								       : NULL;
+	struct image_place *place = place_new(image);
 
 	if (!place || !module)
 		return place;
 	place->module = &module->seen;
-	function = code_function_at(&module->seen.symbols, address - module->seen.base);
 	if (!function)
 		return place;
-	place->start = module->seen.base + function->address;
+	place->start = start;
 	place->bytes = function->bytes;
-	place->function = name_of(image, place->start, &module->seen.symbols.all[function->first]);
+	if (first && first->start == start && first->module == &module->seen)
+		place->function = first->function;
+	else
+		place->function = name_add(image, &module->seen.symbols.all[function->first]);
 	return place;
 }
 
@@ -296,10 +328,8 @@ const struct image_place *image_place(struct image *image, uint64_t address)
 
 	if (place)
 		return place;
-	if (slots_grow(image))
-		return NULL;
 	place = place_find(image, address);
-	if (!place)
+	if (!place || slots_grow(image))
 		return NULL;
 	slot = slot_of(image->slots, image->slot_count, address);
 	*slot = (struct slot){ address, place };
