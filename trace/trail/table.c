@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GAP_MAX 65536u /* of ids, beside as many as are defined */
+#define GAP_MAX 2048u /* of ids, beside as many as are defined: in each of SPACES_MAX spaces */
 
 static int blocks_fit(struct trail_table *table, uint32_t count)
 {
