@@ -27,6 +27,7 @@ static int note(struct modules *modules, int memory, const struct map *first)
 {
 	struct control_module module = { .base = first->start };
 	char *path = strdup(first->path);
+	struct module_noted *noted;
 	struct elf elf;
 
 	if (!path || array_grow(&modules->noted, &modules->room, modules->count + 1,
@@ -39,8 +40,11 @@ static int note(struct modules *modules, int memory, const struct map *first)
 		module.build_id_bytes = (uint8_t)elf_build_id(&elf, module.build_id);
 	}
 	elf_release(&elf);
-	modules->noted[modules->count++] = (struct module_noted){ first->start, first->inode,
-								  module.base, path };
+	noted = &modules->noted[modules->count++];
+	noted->start = first->start;
+	noted->inode = first->inode;
+	noted->base = module.base;
+	noted->path = path;
 	return modules->sink->calls->module(modules->sink, &module, first->path);
 }
 
