@@ -457,6 +457,9 @@ Test(trail_command, stops_where_nobody_reads, .fini = end)
 	done();
 	cr_expect_eq(run_shell("", "-n 0", "| head -1"), 0);
 	cr_expect_eq(count_of("\n"), 1, "%s", printed);
+	/* as where the shell has SIGPIPE ignored */
+	cr_expect_eq(run_shell("trap '' PIPE;", "-n 0", "| head -1"), 0);
+	cr_expect_eq(count_of("\n"), 1, "%s", printed);
 	cr_expect_eq(run_shell("", "", ">&-"), 1);
 	expect("Bad file descriptor");
 	if (!access("/dev/full", W_OK)) {

@@ -210,11 +210,12 @@ Test(image, of_modules_at_one_place_takes_the_one_that_stayed)
 	cr_expect_str_eq(path_at(0x100010), "/nonexistent/first");
 	image_close(image);
 
-	modules[2] = modules[0]; /* it came again, before the second went */
+	modules[0] = first; /* only the later went: the earlier is still there */
+	modules[0].gone = 0;
 	modules[1] = second;
 	modules[1].gone = 0;
-	modules[3] = second;
-	process.module_count = 4;
+	modules[2] = second;
+	process.module_count = 3;
 	cr_assert_eq(image_open(&image, &process, NULL), 0);
 	cr_expect_str_eq(path_at(0x100010), "/nonexistent/first");
 }
