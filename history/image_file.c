@@ -103,7 +103,9 @@ int image_file_open(struct code_file **file, const char *root, const char *path,
 	if (!strcmp(path, "[vdso]"))
 		return settle(file, vdso_open(file), build_id);
 	err = settle(file, path_open(file, root, path), build_id);
-	if (err && path[0] == '/' && settle(file, debug_open(file, root, build_id), build_id) &&
+	if (err && path[0] != '/')
+		return err;
+	if (err && settle(file, debug_open(file, root, build_id), build_id) &&
 	    (!*root || settle(file, debug_open(file, "", build_id), build_id)))
 		return err;
 	return 0;

@@ -220,6 +220,14 @@ Test(image, of_modules_at_one_place_takes_the_one_that_stayed)
 	cr_expect_str_eq(path_at(0x100010), "/nonexistent/first");
 }
 
+Test(image, of_no_file_has_a_module_alone)
+{
+	modules[0] = (struct tsdl_module){ .base = 0x100000, .path = (char *)"[vsyscall]" };
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	cr_expect_str_eq(path_at(0x100010), "[vsyscall]");
+	cr_expect_eq(image_module(image, 0)->error, -ENOENT);
+}
+
 Test(image, of_a_missing_file_does_not_reach_everywhere)
 {
 	modules[0] = (struct tsdl_module){ .base = 0x100000, .path = (char *)"/nonexistent/x" };
