@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/* Names at known places, 64 bytes each, for paths that calls_test.c makes up. Nothing of it runs. */
+	.macro	function name
+	.globl	\name
+	.type	\name, @function
+\name:
+	.skip	64, 0x90
+	.size	\name, 64
+	.endm
+
+	.text
+	.globl	_start
+_start:
+	function main
+	function f
+	function g
+	function longjmp
+	function _setjmp
+	function f.cold
+	function thunk
+	function handler
+	function swap
+	.skip	64, 0x90	/* without a name: 0x401240 */
+
+	.section .plt, "ax", @progbits
+	.skip	64, 0x90
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT */
+#include "history/functions.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS_MIN 1024u
+
+/* What tells two functions apart that have no name: what begins there is not what the module has in all. */
+enum key_kind { KEY_NAMED, KEY_ENTERED, KEY_REST, KEY_STUBS };
+
+struct function_slot {
+	struct function *function; /* NULL: free */
+	uint64_t key;		   /* an address */
+	enum key_kind kind;
+};
+
+static struct function_slot *slot_of(struct function_slot *slots, size_t count, enum key_kind kind,
+				     uint64_t key)
+{
+	size_t at = (size_t)((key + kind) * 0x9e3779b97f4a7c15ull >> 20) & (count - 1);
+
+	while (slots[at].function && (slots[at].key != key || slots[at].kind != kind))
+		at = (at + 1) & (count - 1);
+	return &slots[at];
+}
+
+static int slots_grow(struct functions *functions)
+{
+	size_t count = functions->slot_count * 2;
+	struct function_slot *slots;
+
+	if (functions->count * 2 < functions->slot_count)
+		return 0;
+	slots = calloc(count, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < functions->slot_count; i++) {
+		const struct function_slot *slot = &functions->slots[i];
+
+		if (slot->function)
+			*slot_of(slots, count, slot->kind, slot->key) = *slot;
+	}
+	free(functions->slots);
+	functions->slots = slots;
+	functions->slot_count = count;
+	return 0;
+}
+
+int functions_open(struct functions *functions, struct image *image)
+{
+	*functions = (struct functions){ .image = image, .slot_count = SLOTS_MIN };
+	functions->slots = calloc(functions->slot_count, sizeof(*functions->slots));
+	/* one that fits nothing, so that functions_block() always has a last one */
+	functions->maps = calloc(1, sizeof(*functions->maps));
+	if (!functions->slots || !functions->maps)
+		return -ENOMEM;
+	functions->map_count = functions->map_room = 1;
+	return 0;
+}
+
+void functions_close(struct functions *functions)
+{
+	for (size_t i = 0; i < functions->count; i++)
+		free(functions->all[i]);
+	for (size_t i = 0; i < functions->map_count; i++)
+		free(functions->maps[i].of);
+	free(functions->all);
+	free(functions->maps);
+	free(functions->slots);
+	*functions = (struct functions){ 0 };
+}
+
+/* The one of that key, made as `like` says if there is none yet. */
+static const struct function *function_of(struct functions *functions, enum key_kind kind,
+					  uint64_t key, const struct function *like)
+{
+	struct function_slot *slot = slot_of(functions->slots, functions->slot_count, kind, key);
+	struct function *function = slot->function;
+
+	if (function)
+		return function;
+	if (slots_grow(functions) || array_grow(&functions->all, &functions->room,
+						functions->count + 1, sizeof(*functions->all)))
+		return NULL;
+	function = malloc(sizeof(*function));
+	if (!function)
+		return NULL;
+	*function = *like;
+	function->number = (uint32_t)functions->count;
+	functions->all[functions->count++] = function;
+	slot = slot_of(functions->slots, functions->slot_count, kind, key);
+	*slot = (struct function_slot){ function, key, kind };
+	return function;
+}
+
+/* ---- what an address is of ---- */
+
+static int is_stub(const struct image_module *module, uint64_t address)
+{
+	const struct code_section *section = module->file
+						     ? code_file_section_at(module->file,
+									    address - module->base)
+						     : NULL;
+
+	return section && (!strncmp(section->name, ".plt", 4) || !strcmp(section->name, ".iplt"));
+}
+
+static uint32_t flags_of(const struct image_place *place)
+{
+	const struct image_module *module = place->module;
+	const struct code_function *symbol = code_function_at(&module->symbols,
+							      place->start - module->base);
+	uint32_t flags = symbol && symbol->is_part ? FUNCTION_IS_PART : 0;
+
+	if (strstr(place->function, "setjmp"))
+		flags |= FUNCTION_SETS_JUMP;
+	return flags;
+}
+
+const struct function *functions_at(struct functions *functions, uint64_t address)
+{
+	const struct image_place *place = image_place(functions->image, address);
+	struct function like = { 0 };
+
+	if (!place)
+		return NULL;
+	like.module = place->module;
+	if (place->module && is_stub(place->module, address)) {
+		like.flags = FUNCTION_IS_STUB;
+		return function_of(functions, KEY_STUBS, (uintptr_t)place->module, &like);
+	}
+	if (!place->function)
+		return function_of(functions, KEY_REST, (uintptr_t)place->module, &like);
+	like.name = place->function;
+	like.start = place->start;
+	like.bytes = place->bytes;
+	like.flags = flags_of(place);
+	return function_of(functions, KEY_NAMED, like.start, &like);
+}
+
+const struct function *functions_entered(struct functions *functions, const struct function *at,
+					 uint64_t address)
+{
+	struct function like = *at;
+
+	if (at->name)
+		return at;
+	like.start = address;
+	return function_of(functions, KEY_ENTERED, address, &like);
+}
+
+int function_holds_part(const struct function *function, const struct function *other)
+{
+	size_t bytes = function->name ? strlen(function->name) : 0;
+
+	/* foo.cold; f() [clone .cold] */
+	return bytes && function->module == other->module &&
+	       !strncmp(function->name, other->name, bytes) &&
+	       (other->name[bytes] == '.' || other->name[bytes] == ' ');
+}
+
+const char *function_text(const struct function *function, char *text, size_t bytes)
+{
+	const struct image_module *module = function->module;
+	const char *file = module ? module->name : "unknown";
+
+	if (function->name)
+		snprintf(text, bytes, "%s", function->name);
+	else if (module && function->flags & FUNCTION_IS_STUB)
+		snprintf(text, bytes, "%s@plt", file);
+	else if (!function->start)
+		snprintf(text, bytes, "[%s]", file);
+	else if (module)
+		snprintf(text, bytes, "%s+%#" PRIx64, file, function->start - module->base);
+	else
+		snprintf(text, bytes, "%#" PRIx64, function->start);
+	return text;
+}
+
+/* ---- by id ---- */
+
+static int map_use(struct functions *functions, const struct trail_table *table)
+{
+	const struct function **of;
+	size_t i = 0;
+
+	while (i < functions->map_count && functions->maps[i].table != table)
+		i++;
+	if (i == functions->map_count) {
+		of = calloc((size_t)table->count + 1, sizeof(*of));
+		if (!of || array_grow(&functions->maps, &functions->map_room, i + 1,
+				      sizeof(*functions->maps))) {
+			free(of);
+			return -ENOMEM;
+		}
+		functions->maps[functions->map_count++] = (struct function_map){ table, of,
+										 table->count };
+	}
+	functions->last = i;
+	return 0;
+}
+
+const struct function *functions_block_find(struct functions *functions,
+					    const struct trail_table *table, uint32_t id)
+{
+	struct function_map *map;
+
+	if (map_use(functions, table))
+		return NULL;
+	map = &functions->maps[functions->last];
+	if (!map->of[id])
+		map->of[id] = functions_at(functions, table->blocks[id].start);
+	return map->of[id];
+}
