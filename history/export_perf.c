@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "history/export.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdio.h>
+
+#define STACK_MIN 17u
+#define STACK_MAX 32u
+#define PAGE 4096u
+
+/* Branches that follow each other with nothing but straight code between. */
+struct brstack {
+	struct export *export;
+	struct branch {
+		uint64_t from, to;
+	} branches[STACK_MAX];
+	uint32_t count, room;
+	uint64_t seed;
+};
+
+/* An address as perf writes it, without 0x. */
+static void put_hex(struct out *out, uint64_t value)
+{
+	char text[20];
+	int bytes = snprintf(text, sizeof(text), "%16lx", (unsigned long)value);
+
+	out_short(out, text, (size_t)bytes);
+}
+
+static void flush(struct brstack *stack)
+{
+	struct out *out = stack->export->out;
+
+	if (!stack->count)
+		return;
+	put_hex(out, stack->branches[stack->count - 1].to);
+	out_char(out, ' ');
+	for (uint32_t i = stack->count; i--;) {
+		out_char(out, ' ');
+		out_hex(out, stack->branches[i].from);
+		out_char(out, '/');
+		out_hex(out, stack->branches[i].to);
+		out_literal(out, "/P/-/-/0 ");
+	}
+	out_char(out, '\n');
+	stack->count = 0;
+	/*
+	 * What lies between two stacks is in none. Stacks of one length would always miss the same code of a loop
+	 * with as many branches.
+	 */
+	stack->seed = stack->seed * 6364136223846793005ull + 1442695040888963407ull;
+	stack->room = STACK_MIN + (uint32_t)(stack->seed >> 33) % (STACK_MAX - STACK_MIN + 1);
+}
+
+static void branch(struct brstack *stack, uint64_t from, uint64_t to)
+{
+	if (stack->count == stack->room)
+		flush(stack);
+	stack->branches[stack->count++] = (struct branch){ from, to };
+}
+
+/* Whether going on at `to` after a block is a branch that was taken. */
+static int is_taken(const struct trail_block *block, uint64_t to)
+{
+	switch (block->kind) {
+	case TRAIL_FALL:
+	case TRAIL_SYSCALL:
+	case TRAIL_STOP:
+		return 0;
+	case TRAIL_BRANCH:
+		return to != block->start + block->bytes;
+	default:
+		return 1;
+	}
+}
+
+/* The thread goes on at `to`: 0 where it can't be said how it came there. */
+static int goes_on(struct brstack *stack, const struct trail_block *before, uint64_t to)
+{
+	if (!before || !trail_block_leads(before, to))
+		return 0;
+	if (is_taken(before, to))
+		branch(stack, before->start + before->last, to);
+	return 1;
+}
+
+/* The event that stands after `before`: whether code is straight over it. */
+static int event(struct brstack *stack, const struct trail_block *before,
+		 const struct trail_between *between)
+{
+	switch ((enum trail_event)between->event) {
+	case TRAIL_DEPART:
+	case TRAIL_ARRIVE:
+	case TRAIL_FORK:
+	case TRAIL_SYSCALLED:
+	case TRAIL_SIGNAL:
+		if (before && between->at && !between->left && !goes_on(stack, before, between->at))
+			return 0;
+		return between->event != TRAIL_SIGNAL;
+	default:
+		return 0;
+	}
+}
+
+static void put_thread(struct brstack *stack, const struct export_thread *thread)
+{
+	struct trail_range range = thread->range;
+	const struct trail_block *before = NULL;
+	uint64_t blocks = 0;
+	struct trail_item item;
+
+	while (trail_range_next(&range, &item) && !stack->export->out->error) {
+		if (!item.block) {
+			if (!event(stack, before, item.between))
+				flush(stack);
+			if (item.between->at || item.between->event == TRAIL_LOST)
+				before = NULL;
+			continue;
+		}
+		if (before && !goes_on(stack, before, item.block->start))
+			flush(stack);
+		before = item.ran == item.block->instructions ? item.block : NULL;
+		export_beat(stack->export, ++blocks);
+	}
+	flush(stack);
+	stack->export->done += blocks;
+}
+
+/* ---- what is mapped where ---- */
+
+static void put_mapping(struct export *export, const struct export_process *process,
+			const struct image_module *module, const struct code_segment *segment)
+{
+	uint64_t begin = module->base + segment->address, end = begin + segment->bytes;
+	char text[160];
+	int bytes;
+
+	begin -= begin % PAGE;
+	end += (PAGE - end % PAGE) % PAGE;
+	bytes = snprintf(text, sizeof(text),
+			 "PERF_RECORD_MMAP2 %u/%u: [%#lx(%#lx) @ %#lx 00:00 0 0]: r-xp ",
+			 process->pid, process->pid, (unsigned long)begin,
+			 (unsigned long)(end - begin),
+			 (unsigned long)(segment->offset - segment->offset % PAGE));
+	out_short(export->out, text, (size_t)bytes);
+	out_text(export->out, module->path, strlen(module->path));
+	out_char(export->out, '\n');
+}
+
+static int put_mappings(struct export *export, struct export_process *process)
+{
+	struct image_module *module;
+
+	for (size_t i = 0; (module = image_module(process->image, i)); i++) {
+		/* asked for, it is opened */
+		if (!image_place(process->image, module->start))
+			return -ENOMEM;
+		for (size_t j = 0; module->file && j < module->file->segment_count; j++) {
+			const struct code_segment *segment = &module->file->segments[j];
+
+			if (segment->type == PT_LOAD && segment->flags & PF_X)
+				put_mapping(export, process, module, segment);
+		}
+	}
+	return 0;
+}
+
+int export_perf_script(struct export *export)
+{
+	struct brstack stack = { .export = export, .room = STACK_MAX, .seed = 1 };
+
+	for (size_t i = 0; i < export->process_count; i++)
+		if (export->processes[i].image && put_mappings(export, &export->processes[i]))
+			return -ENOMEM;
+	for (size_t i = 0; i < export->thread_count; i++)
+		put_thread(&stack, &export->threads[i]);
+	return 0;
+}

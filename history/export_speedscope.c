@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "history/export.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The functions that stand in the file, by their place in its list. */
+struct scope {
+	struct export *export;
+	struct out *out;
+	struct scope_frame {
+		const struct function *function;
+		struct image *image;
+	} * frames;
+	size_t count, room;
+	struct scope_numbers {
+		uint32_t *of; /* by the function's number: its place + 1 */
+		size_t count, room;
+	} * numbers; /* by process */
+};
+
+static void put_json(struct out *out, const char *text)
+{
+	out_char(out, '"');
+	out_json(out, text, strlen(text));
+	out_char(out, '"');
+}
+
+/* 0 or -ENOMEM. */
+static int frame_of(struct scope *scope, size_t process, const struct function *function,
+		    uint32_t *place)
+{
+	struct scope_numbers *numbers = &scope->numbers[process];
+
+	if (array_grow(&numbers->of, &numbers->room, (size_t)function->number + 1,
+		       sizeof(*numbers->of)))
+		return -ENOMEM;
+	for (; numbers->count <= function->number; numbers->count++)
+		numbers->of[numbers->count] = 0;
+	if (!numbers->of[function->number]) {
+		if (array_grow(&scope->frames, &scope->room, scope->count + 1,
+			       sizeof(*scope->frames)))
+			return -ENOMEM;
+		scope->frames[scope->count++] = (struct scope_frame){
+			function, scope->export->processes[process].image
+		};
+		numbers->of[function->number] = (uint32_t)scope->count;
+	}
+	*place = numbers->of[function->number] - 1;
+	return 0;
+}
+
+static int put_event(struct scope *scope, size_t process, char type, const struct call_frame *frame,
+		     uint64_t at, int *follows)
+{
+	struct out *out = scope->out;
+	uint32_t place;
+
+	if (frame_of(scope, process, frame->function, &place))
+		return -ENOMEM;
+	if (*follows)
+		out_char(out, ',');
+	*follows = 1;
+	out_literal(out, "\n{\"type\":\"");
+	out_char(out, type);
+	out_literal(out, "\",\"frame\":");
+	out_u64(out, place);
+	out_literal(out, ",\"at\":");
+	out_u64(out, at);
+	out_char(out, '}');
+	return 0;
+}
+
+static uint64_t clock_of(const struct export *export, const struct calls *calls)
+{
+	return export->weight == EXPORT_BLOCKS ? calls->blocks : calls->instructions;
+}
+
+static int put_events(struct scope *scope, const struct export_thread *thread, struct calls *calls,
+		      uint64_t *last)
+{
+	struct call_change change;
+	int follows = 0, more = calls_range(calls, &thread->range);
+	uint64_t begin = clock_of(scope->export, calls);
+
+	*last = 0;
+	for (uint32_t i = 0; i < calls->depth && !more; i++)
+		more = put_event(scope, thread->process, 'O', &calls->frames[i], 0, &follows);
+	while (!more && !scope->out->error && (more = calls_next(calls, &change)) > 0) {
+		export_beat(scope->export, calls->blocks);
+		more = put_event(scope, thread->process, change.kind == CALL_ENTER ? 'O' : 'C',
+				 change.frame, clock_of(scope->export, calls) - begin, &follows);
+	}
+	*last = clock_of(scope->export, calls) - begin;
+	return more;
+}
+
+static int put_thread(struct scope *scope, const struct export_thread *thread)
+{
+	const struct trace_stream *stream = thread->path->stream;
+	struct export *export = scope->export;
+	struct out *out = scope->out;
+	struct calls calls;
+	char name[64];
+	uint64_t last;
+	int err;
+
+	snprintf(name, sizeof(name), "%s %u/%u, %s", stream->comm, stream->pid, stream->tid,
+		 export->weight == EXPORT_BLOCKS ? "blocks" : "instructions");
+	out_literal(out, "{\"type\":\"evented\",\"name\":");
+	put_json(out, name);
+	out_literal(out, ",\"unit\":\"none\",\"startValue\":0,\"events\":[");
+	calls_init(&calls, thread->path, &export->processes[thread->process].functions, 0);
+	err = put_events(scope, thread, &calls, &last);
+	export->done += calls.blocks;
+	calls_release(&calls);
+	out_literal(out, "],\"endValue\":");
+	out_u64(out, last);
+	out_char(out, '}');
+	return err;
+}
+
+static void put_frames(struct scope *scope)
+{
+	struct out *out = scope->out;
+	char text[FUNCTION_TEXT_BYTES];
+
+	out_literal(out, ",\n\"shared\":{\"frames\":[");
+	for (size_t i = 0; i < scope->count; i++) {
+		const struct function *function = scope->frames[i].function;
+		struct image_line line = { 0 };
+
+		if (function->start)
+			image_line(scope->frames[i].image, function->start, &line);
+		if (i)
+			out_char(out, ',');
+		out_literal(out, "\n{\"name\":");
+		put_json(out, function_text(function, text, sizeof(text)));
+		if (line.source || function->module) {
+			out_literal(out, ",\"file\":");
+			put_json(out, line.source ? line.source : function->module->path);
+		}
+		if (line.source) {
+			out_literal(out, ",\"line\":");
+			out_u64(out, line.line);
+		}
+		out_char(out, '}');
+	}
+	out_literal(out, "]}");
+}
+
+/* What stands for frames comes last, when it is known which there are: the order of a JSON object's members is free. */
+int export_speedscope(struct export *export)
+{
+	struct scope scope = { .export = export, .out = export->out };
+	int err = 0;
+
+	scope.numbers = calloc(export->process_count + 1, sizeof(*scope.numbers));
+	if (!scope.numbers)
+		return -ENOMEM;
+	out_literal(
+		scope.out,
+		"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":"
+		"\"waymark " WAYMARK_VERSION "\",\"name\":");
+	put_json(scope.out, export->name);
+	out_literal(scope.out, ",\"activeProfileIndex\":0,\n\"profiles\":[");
+	for (size_t i = 0; i < export->thread_count && !err; i++) {
+		if (i)
+			out_literal(scope.out, ",\n");
+		err = put_thread(&scope, &export->threads[i]);
+	}
+	out_char(scope.out, ']');
+	put_frames(&scope);
+	out_literal(scope.out, "}\n");
+	for (size_t i = 0; i < export->process_count; i++)
+		free(scope.numbers[i].of);
+	free(scope.numbers);
+	free(scope.frames);
+	return err;
+}
