@@ -49,7 +49,7 @@ _waymark()
 {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
 	local command=${COMP_WORDS[1]} target
-	local commands="record list report dump trail bench help version"
+	local commands="record list report dump trail export bench help version"
 
 	# A marker's name holds a colon, which readline takes for the end of a word.
 	if declare -F _get_comp_words_by_ref >/dev/null; then
@@ -100,7 +100,13 @@ _waymark()
 		mapfile -t COMPREPLY < <(compgen -P marker: -W "$(_waymark_markers $target)" \
 			-- "${word#marker:}")
 		declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word" ;;
-	record:-o | report:* | dump:* | trail:*)
+	export:--format)
+		mapfile -t COMPREPLY < <(compgen -W "folded perf-script speedscope" -- "$word") ;;
+	export:--weight)
+		mapfile -t COMPREPLY < <(compgen -W "instructions blocks" -- "$word") ;;
+	export:-o | export:--output)
+		mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;
+	record:-o | report:* | dump:* | trail:* | export:*)
 		mapfile -t COMPREPLY < <(compgen -d -- "$word") ;;
 	bench:*)
 		mapfile -t COMPREPLY < <(compgen -W "mechanisms" -- "$word") ;;

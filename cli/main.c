@@ -16,6 +16,7 @@ static const struct command {
 	{ "report", "sum up a trace: counts, rates, losses, times of spans", cmd_report },
 	{ "dump", "print a trace's events in order of time", cmd_dump },
 	{ "trail", "show which way threads took, and where they spent it", cmd_trail },
+	{ "export", "write a trace's trails in a form that other tools read", cmd_export },
 	{ "bench", "measure what ways of looking into a program cost here", cmd_bench },
 	{ "help", "this list, or the help of one command", cmd_help },
 	{ "version", "the version", cmd_version },

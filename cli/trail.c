@@ -23,9 +23,12 @@ static const char usage[] =
 	"  --branches    the branches that each thread took, and what came between (the default)\n"
 	"  --instructions each instruction that ran\n"
 	"  --blocks      each different block of code: how often it ran, what ran next\n"
+	"  --calls       who called whom, as it went\n"
+	"  --functions   how much of what ran each function was, by itself and with what it called\n"
 	"\n"
-	"  -n, --last N  only the last N branches or instructions of each thread, the N blocks\n"
-	"                that ran most (default 32; 0: all)\n"
+	"  -n, --last N  only the last N branches, instructions or calls of each thread, the N blocks\n"
+	"                or functions that ran most (default 32; 0: all)\n"
+	"  --depth N     of calls, only those nested no deeper\n"
 	"  --tid T       only this thread\n"
 	"  --pid P       only this process\n" TRAIL_BOUNDS_HELP
 	"  --root DIR    find the program's files below DIR, as they were on another machine\n"
@@ -34,15 +37,25 @@ static const char usage[] =
 	"  --json        one JSON object a line\n"
 	"  -h, --help    this\n";
 
-enum option_id { OPT_TID = 256, OPT_PID, OPT_FROM, OPT_TO, OPT_ROOT, OPT_JSON, OPT_INTEL, OPT_WAY };
+enum option_id {
+	OPT_TID = 256,
+	OPT_PID,
+	OPT_FROM,
+	OPT_TO,
+	OPT_ROOT,
+	OPT_JSON,
+	OPT_INTEL,
+	OPT_DEPTH,
+	OPT_WAY
+};
 
 /* Ways to show a trail. */
-enum way { WAY_BRANCHES, WAY_INSTRUCTIONS, WAY_BLOCKS };
+enum way { WAY_BRANCHES, WAY_INSTRUCTIONS, WAY_BLOCKS, WAY_CALLS, WAY_FUNCTIONS };
 
 static int (*const ways[])(struct trail_show *show) = {
-	[WAY_BRANCHES] = trail_branches,
-	[WAY_INSTRUCTIONS] = trail_instructions,
-	[WAY_BLOCKS] = trail_blocks,
+	[WAY_BRANCHES] = trail_branches,   [WAY_INSTRUCTIONS] = trail_instructions,
+	[WAY_BLOCKS] = trail_blocks,	   [WAY_CALLS] = trail_calls,
+	[WAY_FUNCTIONS] = trail_functions,
 };
 
 static const struct option table[] = {
@@ -57,6 +70,9 @@ static const struct option table[] = {
 	{ "blocks", no_argument, NULL, OPT_WAY + WAY_BLOCKS },
 	{ "intel", no_argument, NULL, OPT_INTEL },
 	{ "verbose", no_argument, NULL, 'v' },
+	{ "depth", required_argument, NULL, OPT_DEPTH },
+	{ "calls", no_argument, NULL, OPT_WAY + WAY_CALLS },
+	{ "functions", no_argument, NULL, OPT_WAY + WAY_FUNCTIONS },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -87,6 +103,10 @@ static int take_option(struct trail_options *options, int id, const char *text)
 	case OPT_PID:
 		status = take_number(text, UINT32_MAX, &number);
 		*(id == OPT_TID ? &options->tid : &options->pid) = (uint32_t)number;
+		break;
+	case OPT_DEPTH:
+		status = take_number(text, UINT32_MAX, &number);
+		options->depth = (uint32_t)number;
 		break;
 	case OPT_FROM:
 	case OPT_TO:

@@ -15,6 +15,7 @@ struct trail_options {
 	uint64_t last;	   /* of each thread; UINT64_MAX: all */
 	uint32_t tid, pid; /* 0: all */
 	unsigned int way;  /* of showing it */
+	uint32_t depth;	   /* calls nested no deeper than this; 0: all */
 	int json;
 	int is_verbose, is_intel;
 	struct trail_bounds bounds;
@@ -39,5 +40,7 @@ void trail_range_wanted(const struct trail_show *show, const struct trail_path *
 int trail_branches(struct trail_show *show);
 int trail_instructions(struct trail_show *show);
 int trail_blocks(struct trail_show *show);
+int trail_calls(struct trail_show *show);
+int trail_functions(struct trail_show *show);
 
 #endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waymark export: the trails of a trace in a form that another tool reads.
+ */
+#include "history/export.h"
+
+#include "cli/cli.h"
+#include "cli/quantity.h"
+#include "cli/trail_bounds.h"
+#include "cli/trail_view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage
+	[] = "Usage: waymark export --format=FORMAT [OPTION]... DIR\n"
+	     "Write which way the threads of the trace in DIR took, for other tools to read.\n"
+	     "\n"
+	     "  --format FORMAT  folded       stacks and what ran in them, for flamegraph.pl\n"
+	     "                   perf-script  branch stacks, for llvm-profgen --perfscript\n"
+	     "                   speedscope   calls as they came and went, for speedscope.app\n"
+	     "  -o, --output FILE  not to stdout\n"
+	     "  --weight WHAT  count instructions (default) or blocks\n"
+	     "  --tid T        only this thread\n"
+	     "  --pid P        only this process\n" TRAIL_BOUNDS_HELP
+	     "  --root DIR     find the program's files below DIR, as they were on another machine\n"
+	     "  -h, --help     this\n";
+
+static const struct format {
+	const char *name;
+	int (*write)(struct export *export);
+} formats[] = {
+	{ "folded", export_folded },
+	{ "perf-script", export_perf_script },
+	{ "speedscope", export_speedscope },
+};
+
+#define FORMAT_COUNT (sizeof(formats) / sizeof(formats[0]))
+
+struct export_options {
+	const char *dir, *output; /* the latter NULL: stdout */
+	const struct format *format;
+	enum export_weight weight;
+	uint32_t tid, pid; /* 0: all */
+	struct trail_bounds bounds;
+	struct image_options image;
+};
+
+enum option_id { OPT_FORMAT = 256, OPT_WEIGHT, OPT_TID, OPT_PID, OPT_FROM, OPT_TO, OPT_ROOT };
+
+static const struct option table[] = {
+	{ "format", required_argument, NULL, OPT_FORMAT },
+	{ "output", required_argument, NULL, 'o' },
+	{ "weight", required_argument, NULL, OPT_WEIGHT },
+	{ "tid", required_argument, NULL, OPT_TID },
+	{ "pid", required_argument, NULL, OPT_PID },
+	{ "from", required_argument, NULL, OPT_FROM },
+	{ "to", required_argument, NULL, OPT_TO },
+	{ "root", required_argument, NULL, OPT_ROOT },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* ---- the command line ---- */
+
+static int take_format(struct export_options *options, const char *text)
+{
+	const char *names[FORMAT_COUNT];
+
+	for (size_t i = 0; i < FORMAT_COUNT; i++) {
+		names[i] = formats[i].name;
+		if (strcmp(text, formats[i].name) == 0)
+			options->format = &formats[i];
+	}
+	if (options->format && strcmp(options->format->name, text) == 0)
+		return CLI_FINE;
+	complain_words("waymark: there is no format %s", text);
+	fputc('\n', stderr);
+	complain_meant(text, names, FORMAT_COUNT);
+	fputs("  see waymark export --help\n", stderr);
+	return CLI_USAGE;
+}
+
+static int take_weight(struct export_options *options, const char *text)
+{
+	if (strcmp(text, "instructions") && strcmp(text, "blocks"))
+		return complain_usage("export", "--weight is instructions or blocks, and not: %s",
+				      text);
+	options->weight = *text == 'b' ? EXPORT_BLOCKS : EXPORT_INSTRUCTIONS;
+	return CLI_FINE;
+}
+
+static int take_id(const char *text, uint32_t *id)
+{
+	unsigned long long value;
+	char *end;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (*text < '0' || *text > '9' || errno || *end || !value || value > UINT32_MAX)
+		return complain_usage("export", "this is no number: %s", text);
+	*id = (uint32_t)value;
+	return CLI_FINE;
+}
+
+static int take_option(struct export_options *options, int id, const char *text)
+{
+	switch (id) {
+	case OPT_FORMAT:
+		return take_format(options, text);
+	case 'o':
+		options->output = text;
+		return CLI_FINE;
+	case OPT_WEIGHT:
+		return take_weight(options, text);
+	case OPT_TID:
+		return take_id(text, &options->tid);
+	case OPT_PID:
+		return take_id(text, &options->pid);
+	case OPT_ROOT:
+		options->image.root = text;
+		return CLI_FINE;
+	default:
+		return trail_bounds_take(&options->bounds, "export", id == OPT_TO, text);
+	}
+}
+
+/* -1 to go on, else the exit status. */
+static int read_options(struct export_options *options, int argc, char **argv)
+{
+	int id, status;
+
+	*options = (struct export_options){ 0 };
+	opterr = 0;
+	optind = 0;
+	while ((id = getopt_long(argc, argv, "o:h", table, NULL)) != -1) {
+		if (id == 'h') {
+			fputs(usage, stdout);
+			return CLI_FINE;
+		}
+		if (id == '?')
+			return complain_usage("export",
+					      "this option is not known or lacks its value: %s",
+					      argv[optind - 1]);
+		status = take_option(options, id, optarg);
+		if (status)
+			return status;
+	}
+	if (!options->format)
+		return complain_usage("export",
+				      "say which form: --format=folded, perf-script or speedscope");
+	if (optind != argc - 1)
+		return complain_usage("export", optind == argc ? "name the trace's folder"
+							       : "only one folder at a time");
+	options->dir = argv[optind];
+	return -1;
+}
+
+/* ---- the work ---- */
+
+static void progress(struct export *export, uint64_t blocks)
+{
+	uint64_t all = 0;
+	char done[32], of[32];
+
+	for (size_t i = 0; i < export->thread_count; i++)
+		all += export->threads[i].range.end;
+	fprintf(stderr, "\rexporting %s of %s blocks\33[K",
+		quantity_show_count(blocks, done, sizeof(done)),
+		quantity_show_count(all, of, sizeof(of)));
+}
+
+/* The threads that are wanted. 0 or -ENOMEM. */
+static int gather(struct export *export, const struct export_options *options,
+		  struct trail_view *view)
+{
+	export->threads = calloc(view->trails.path_count + 1, sizeof(*export->threads));
+	export->process_count = view->reader->meta.process_count;
+	export->processes = calloc(export->process_count + 1, sizeof(*export->processes));
+	if (!export->threads || !export->processes)
+		return -ENOMEM;
+	for (size_t i = 0; i < view->trails.path_count; i++) {
+		const struct trail_path *path = &view->trails.paths[i];
+		struct export_process *process = &export->processes[path->stream->process];
+		struct export_thread *thread = &export->threads[export->thread_count];
+
+		if ((options->tid && path->stream->tid != options->tid) ||
+		    (options->pid && path->stream->pid != options->pid))
+			continue;
+		if (!process->image) {
+			process->pid = path->stream->pid;
+			process->image = trail_view_image(view, path);
+			if (!process->image || functions_open(&process->functions, process->image))
+				return -ENOMEM;
+		}
+		*thread = (struct export_thread){ .path = path, .process = path->stream->process };
+		trail_bounds_range(&options->bounds, view, path, &thread->range);
+		export->thread_count++;
+	}
+	return 0;
+}
+
+static void release(struct export *export)
+{
+	for (size_t i = 0; export->processes && i < export->process_count; i++)
+		functions_close(&export->processes[i].functions);
+	free(export->processes);
+	free(export->threads);
+}
+
+/* Write to a descriptor. CLI_FINE, or what was said. */
+static int export_to(int fd, const struct export_options *options, struct trail_view *view)
+{
+	static struct out out;
+	struct export export = { .out = &out, .name = options->dir, .weight = options->weight };
+	int err, is_shown = isatty(STDERR_FILENO);
+
+	out_init(&out, fd);
+	if (is_shown)
+		export.pulse = progress;
+	err = gather(&export, options, view);
+	if (!err)
+		err = options->format->write(&export);
+	release(&export);
+	out_flush(&out);
+	if (is_shown && export.told)
+		fputs("\r\33[K", stderr);
+	err = err ? err : out.error;
+	return err ? complain(err, "%s",
+			      out.error && options->output ? options->output : options->dir)
+		   : CLI_FINE;
+}
+
+/* What could not be written whole is taken away again. */
+static int export_file(const struct export_options *options, struct trail_view *view)
+{
+	int fd = open(options->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), status;
+
+	if (fd < 0)
+		return complain(-errno, "%s", options->output);
+	status = export_to(fd, options, view);
+	if (close(fd) && status == CLI_FINE)
+		status = complain(-errno, "%s", options->output);
+	if (status != CLI_FINE)
+		unlink(options->output);
+	return status;
+}
+
+int cmd_export(int argc, char **argv)
+{
+	struct export_options options;
+	struct trail_view view;
+	int status = read_options(&options, argc, argv);
+
+	if (status >= 0)
+		return status;
+	status = trail_view_open(&view, options.dir, &options.image);
+	if (status == CLI_FINE)
+		status = trail_bounds_find(&options.bounds, "export", &view);
+	if (status == CLI_FINE)
+		status = options.output ? export_file(&options, &view)
+					: export_to(STDOUT_FILENO, &options, &view);
+	return trail_view_close(&view, status);
+}

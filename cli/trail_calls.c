@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waymark trail --calls: who called whom, as it went. A call that made no others is one line, and runs of
+ * the same are one line together; what made others has a line at its end, too.
+ */
+#include "cli/trail.h"
+#include "cli/trail_words.h"
+#include "history/calls.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define BLOCK_WIDTH 10
+#define TIME_WIDTH 16
+#define INDENT 2
+#define INDENT_MAX 200 /* frames deeper than this stand there */
+
+/* Calls with the same words, one after the other. */
+struct leaf {
+	struct call_frame frame; /* the first's */
+	enum call_end end;
+	uint32_t depth;
+	uint64_t count; /* 0: none */
+	uint64_t blocks;
+};
+
+struct calls_show {
+	struct trail_show *show;
+	struct out *out;
+	const struct trail_path *path;
+	struct image *image;
+	struct calls calls;
+	uint64_t begin_ns;
+	uint32_t depth; /* frames further in are not shown */
+	/* a call whose line waits for whether it calls others */
+	int is_waiting;
+	struct call_frame waiting;
+	uint32_t waiting_depth;
+	struct leaf leaf; /* and calls whose line waits for more of them */
+};
+
+/* ---- lines ---- */
+
+static void put_indent(struct out *out, uint32_t depth)
+{
+	for (uint32_t i = 0; i < depth && i < INDENT_MAX; i++)
+		out_short(out, "        ", INDENT);
+}
+
+/* Its first block, and when that was at the latest. */
+static void put_columns(struct calls_show *of, uint64_t index, uint64_t ticks)
+{
+	words_number(of->out, index, BLOCK_WIDTH);
+	words_time(of->out, trail_ns(of->show->view.reader, of->path, ticks), of->begin_ns,
+		   TIME_WIDTH);
+	out_literal(of->out, "  ");
+}
+
+static void put_left(struct calls_show *of, const struct call_frame *frame, uint32_t depth)
+{
+	put_columns(of, frame->index, frame->ticks);
+	put_indent(of->out, depth);
+}
+
+static void put_empty_left(struct calls_show *of, uint32_t depth)
+{
+	words_padded(of->out, "", BLOCK_WIDTH + TIME_WIDTH + 2);
+	put_indent(of->out, depth);
+}
+
+static void put_text(struct out *out, const char *text)
+{
+	out_escaped(out, text, strlen(text));
+}
+
+static void put_site(struct calls_show *of, const struct call_frame *frame)
+{
+	struct image_line line;
+
+	if (!frame->from || frame->how == CALL_SIGNALLED)
+		return;
+	image_line(of->image, frame->from, &line);
+	if (!line.source)
+		return;
+	out_literal(of->out, " from ");
+	put_text(of->out, line.source);
+	out_char(of->out, ':');
+	out_u64(of->out, line.line);
+}
+
+static void put_call(struct calls_show *of, const struct call_frame *frame, uint32_t depth)
+{
+	struct out *out = of->out;
+	char text[FUNCTION_TEXT_BYTES];
+
+	put_left(of, frame, depth);
+	if (frame->how == CALL_JUMPED)
+		out_literal(out, "-> ");
+	if (frame->how == CALL_FOUND)
+		out_literal(out, "? ");
+	if (frame->how == CALL_SIGNALLED) {
+		out_literal(out, "signal ");
+		out_u64(out, frame->signal);
+		out_literal(out, ": ");
+	}
+	put_text(out, function_text(frame->function, text, sizeof(text)));
+	if (frame->function->name && frame->function->module) {
+		out_literal(out, " [");
+		put_text(out, frame->function->module->name);
+		out_char(out, ']');
+	}
+	put_site(of, frame);
+}
+
+static void put_blocks(struct out *out, uint64_t blocks)
+{
+	out_literal(out, "  ");
+	out_u64(out, blocks);
+	if (blocks == 1)
+		out_literal(out, " block");
+	else
+		out_literal(out, " blocks");
+}
+
+/* How it went, where it did not return. */
+static void put_end(struct out *out, enum call_end end)
+{
+	static const char *const words[] = { "",       ", jumps on",	    ", passed by",
+					     ", lost", ", another program", ", not over" };
+
+	out_text(out, words[end], strlen(words[end]));
+}
+
+static void leaf_flush(struct calls_show *of)
+{
+	struct leaf *leaf = &of->leaf;
+
+	if (!leaf->count)
+		return;
+	put_call(of, &leaf->frame, leaf->depth);
+	put_blocks(of->out, leaf->blocks);
+	put_end(of->out, leaf->end);
+	if (leaf->count > 1) {
+		out_literal(of->out, "  x ");
+		out_u64(of->out, leaf->count);
+	}
+	out_char(of->out, '\n');
+	leaf->count = 0;
+}
+
+/* The call that waits makes others. */
+static void waiting_flush(struct calls_show *of)
+{
+	leaf_flush(of);
+	if (!of->is_waiting)
+		return;
+	of->is_waiting = 0;
+	put_call(of, &of->waiting, of->waiting_depth);
+	out_literal(of->out, " {\n");
+}
+
+/* ---- changes ---- */
+
+static int is_hidden(const struct calls_show *of, const struct call_change *change)
+{
+	return change->depth >= of->depth || change->frame->function->flags & FUNCTION_IS_STUB;
+}
+
+static void text_enter(struct calls_show *of, const struct call_frame *frame, uint32_t depth)
+{
+	/* siblings may still be folded */
+	if (of->is_waiting)
+		waiting_flush(of);
+	else if (of->leaf.count && of->leaf.depth != depth)
+		leaf_flush(of);
+	of->is_waiting = 1;
+	of->waiting = *frame;
+	of->waiting_depth = depth;
+}
+
+static void text_leave(struct calls_show *of, const struct call_change *change)
+{
+	const struct call_frame *frame = change->frame;
+	struct leaf *leaf = &of->leaf;
+	char text[FUNCTION_TEXT_BYTES];
+
+	if (!of->is_waiting) {
+		leaf_flush(of);
+		put_empty_left(of, change->depth);
+		out_literal(of->out, "} ");
+		put_text(of->out, function_text(frame->function, text, sizeof(text)));
+		put_blocks(of->out, frame->total_blocks);
+		put_end(of->out, change->end);
+		out_char(of->out, '\n');
+		return;
+	}
+	of->is_waiting = 0;
+	if (leaf->count &&
+	    (leaf->depth != change->depth || leaf->frame.function != frame->function ||
+	     leaf->frame.from != frame->from || leaf->frame.how != frame->how ||
+	     leaf->end != change->end))
+		leaf_flush(of);
+	if (!leaf->count)
+		*leaf = (struct leaf){ .frame = *frame,
+				       .end = change->end,
+				       .depth = change->depth };
+	leaf->count++;
+	leaf->blocks += frame->total_blocks;
+}
+
+static void text_event(struct calls_show *of, const struct call_change *change)
+{
+	waiting_flush(of);
+	put_columns(of, change->item->index, change->item->ticks);
+	put_indent(of->out, change->depth + 1 < of->depth ? change->depth + 1 : of->depth);
+	out_literal(of->out, "-- ");
+	words_event(of->out, of->image, change->item->between);
+	out_char(of->out, '\n');
+}
+
+static uint64_t ns_of(const struct calls_show *of, uint64_t ticks)
+{
+	return trail_ns(of->show->view.reader, of->path, ticks);
+}
+
+static void json_enter(struct calls_show *of, struct json *json, const struct call_frame *frame)
+{
+	static const char *const hows[] = { "call", "jump", "signal", "found" };
+
+	json_string(json, "how", hows[frame->how]);
+	if (frame->how == CALL_SIGNALLED)
+		json_number(json, "number", frame->signal);
+	words_json_address(json, "address", frame->address);
+	if (frame->from)
+		words_json_place(json, "from", of->image, frame->from);
+	else
+		json_null(json, "from");
+	json_number(json, "block", frame->index);
+	if (frame->earliest_ticks)
+		words_json_time(json, "earliest_s", ns_of(of, frame->earliest_ticks), of->begin_ns);
+	else
+		json_null(json, "earliest_s");
+	words_json_time(json, "latest_s", ns_of(of, frame->ticks), of->begin_ns);
+}
+
+static void json_leave(struct json *json, const struct call_change *change)
+{
+	static const char *const ends[] = { "returned", "replaced", "unwound",
+					    "lost",	"executed", "open" };
+	const struct call_frame *frame = change->frame;
+
+	json_string(json, "end", ends[change->end]);
+	json_number(json, "blocks", frame->blocks);
+	json_number(json, "instructions", frame->instructions);
+	json_number(json, "total_blocks", frame->total_blocks);
+	json_number(json, "total_instructions", frame->total_instructions);
+}
+
+static void json_change(struct calls_show *of, const struct call_change *change)
+{
+	const struct function *function = change->frame->function;
+	struct json json = { .out = of->out };
+	char text[FUNCTION_TEXT_BYTES];
+
+	json_open(&json, NULL, '{');
+	json_string(&json, "type", change->kind == CALL_ENTER ? "enter" : "leave");
+	words_json_thread(&json, of->path);
+	json_number(&json, "depth", change->depth);
+	json_string(&json, "function", function_text(function, text, sizeof(text)));
+	json_words(&json, "module", function->module ? function->module->path : NULL);
+	json_bool(&json, "sure", !calls_is_unsure(&of->calls, change->depth));
+	if (change->kind == CALL_ENTER)
+		json_enter(of, &json, change->frame);
+	else
+		json_leave(&json, change);
+	json_close(&json, '}');
+	out_char(of->out, '\n');
+}
+
+static int is_told(const struct trail_between *between)
+{
+	return between->event == TRAIL_LOST || between->event == TRAIL_GAP ||
+	       between->event == TRAIL_FORK || between->event == TRAIL_EXEC ||
+	       between->event == TRAIL_END;
+}
+
+static void put_change(struct calls_show *of, const struct call_change *change)
+{
+	int is_json = of->show->options.json;
+
+	if (change->kind == CALL_BLOCK)
+		return;
+	if (change->kind == CALL_EVENT) {
+		if (!is_json && is_told(change->item->between))
+			text_event(of, change);
+		return;
+	}
+	if (is_hidden(of, change))
+		return;
+	if (is_json)
+		json_change(of, change);
+	else if (change->kind == CALL_ENTER)
+		text_enter(of, change->frame, change->depth);
+	else
+		text_leave(of, change);
+}
+
+/* ---- a thread ---- */
+
+static int walk_begin(struct calls_show *of, const struct trail_range *range,
+		      struct functions *functions)
+{
+	calls_init(&of->calls, of->path, functions, 1);
+	return calls_range(&of->calls, range);
+}
+
+/* How many calls of a range are too many to be shown. */
+static int count_skipped(struct calls_show *of, const struct trail_range *range,
+			 struct functions *functions, uint64_t *skipped)
+{
+	struct call_change change;
+	uint64_t calls = 0;
+	int more;
+
+	*skipped = 0;
+	if (of->show->options.last == UINT64_MAX)
+		return 0;
+	more = walk_begin(of, range, functions);
+	of->calls.has_items = 0;
+	while (!more && (more = calls_next(&of->calls, &change)) > 0) {
+		calls += change.kind == CALL_ENTER && !is_hidden(of, &change);
+		more = 0;
+	}
+	calls_release(&of->calls);
+	if (calls > of->show->options.last)
+		*skipped = calls - of->show->options.last;
+	return more;
+}
+
+/* The frames that are there where what is shown begins. */
+static void put_context(struct calls_show *of, uint32_t depth)
+{
+	for (uint32_t i = 0; i < depth; i++) {
+		struct call_change change = { .kind = CALL_ENTER,
+					      .depth = i,
+					      .frame = &of->calls.frames[i] };
+
+		put_change(of, &change);
+	}
+}
+
+static int show_thread(struct calls_show *of, struct functions *functions)
+{
+	struct call_change change;
+	struct trail_range range;
+	uint64_t skipped;
+	int more;
+
+	trail_range_wanted(of->show, of->path, &range);
+	more = count_skipped(of, &range, functions, &skipped);
+	if (!more)
+		more = walk_begin(of, &range, functions);
+	if (!of->show->options.json)
+		words_thread(of->out, &of->show->view, of->path);
+	if (!more && !skipped)
+		put_context(of, of->calls.depth);
+	while (!more && !of->out->error && (more = calls_next(&of->calls, &change)) > 0) {
+		int is_call = change.kind == CALL_ENTER && !is_hidden(of, &change);
+
+		more = 0;
+		if (!skipped)
+			put_change(of, &change);
+		else if (is_call && !--skipped)
+			put_context(of, change.depth + 1);
+	}
+	waiting_flush(of);
+	calls_release(&of->calls);
+	return more;
+}
+
+int trail_calls(struct trail_show *show)
+{
+	struct calls_show of = { .show = show,
+				 .out = show->out,
+				 .begin_ns = show->view.begin_ns,
+				 .depth = show->options.depth ? show->options.depth : UINT32_MAX };
+	int err = 0;
+
+	for (size_t i = 0; i < show->view.trails.path_count && !err; i++) {
+		struct functions functions;
+
+		of.path = &show->view.trails.paths[i];
+		if (!trail_is_wanted(show, of.path))
+			continue;
+		of.image = trail_view_image(&show->view, of.path);
+		if (!of.image)
+			return -ENOMEM;
+		err = functions_open(&functions, of.image);
+		if (!err)
+			err = show_thread(&of, &functions);
+		functions_close(&functions);
+	}
+	return err;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* waymark trail --calls and --functions, and waymark export, of tests/targets/calling.c as it ran. */
+#include "session/trail/files.h"
+#include "session/trail/step.h"
+#include "trace/sample.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char folder[64];
+static char printed[1 << 16],
+	tree[1 << 14]; /* both stdout and stderr; and without columns and counts */
+
+/* The program's calls, without what differs from compiler to compiler. */
+static const char calls[] = "? _start {\n"
+			    "  main_calls {\n"
+			    "    leaf  x 10\n"
+			    "    recursive {\n"
+			    "      recursive {\n"
+			    "        recursive\n"
+			    "      } recursive\n"
+			    "    } recursive\n"
+			    "    tails, jumps on\n"
+			    "    -> leaf\n"
+			    "    through {\n"
+			    "      leaf\n"
+			    "    } through\n"
+			    "    sets {\n"
+			    "      jumps {\n"
+			    "        jumps, passed by\n"
+			    "      } jumps, passed by\n"
+			    "      leaf\n"
+			    "    } sets\n"
+			    "    signals {\n"
+			    "      signal 10: handler {\n"
+			    "        leaf\n"
+			    "      } handler\n"
+			    "      leaf\n"
+			    "    } signals\n"
+			    "    -- ended: exited with 7\n"
+			    "  } main_calls, not over\n"
+			    "} _start, not over\n";
+
+static void begin(void)
+{
+	char *argv[] = { (char *)PROGRAM, NULL };
+	struct trace_writer *writer;
+	struct trail_files files;
+	struct step_result result;
+	struct step *step;
+	int err;
+
+	sample_folder(folder);
+	cr_assert_eq(trace_writer_open(&writer, folder), 0);
+	trail_files_init(&files, writer);
+	err = step_launch(&step, &files.sink, argv[0], argv);
+	cr_assert_eq(err, 0, "%s", strerror(-err));
+	while ((err = step_run(step, 1000)) > 0)
+		;
+	cr_assert_eq(err, 0, "%s", strerror(-err));
+	step_result(step, &result);
+	cr_assert(WIFEXITED(result.status) && WEXITSTATUS(result.status) == 7, "status %#x",
+		  (unsigned int)result.status);
+	cr_assert_eq(step_close(step), 0);
+	trail_files_release(&files);
+	cr_assert_eq(trace_writer_close(writer), 0);
+}
+
+static void end(void)
+{
+	sample_folder_remove(folder);
+}
+
+TestSuite(calling, .init = begin, .fini = end, .timeout = 60);
+
+/* Run waymark; %s in the arguments is the trace. Returns its exit status. */
+static int run(const char *arguments)
+{
+	char command[1024], filled[512];
+	size_t count;
+	FILE *pipe;
+
+	snprintf(filled, sizeof(filled), arguments, folder);
+	snprintf(command, sizeof(command), "{ timeout 20 %s %s; } 2>&1", WAYMARK_COMMAND, filled);
+	pipe = popen(command, "re");
+	count = fread(printed, 1, sizeof(printed) - 1, pipe);
+	printed[count] = '\0';
+	return WEXITSTATUS(pclose(pipe));
+}
+
+static void expect(const char *words)
+{
+	cr_assert_not_null(strstr(printed, words), "no \"%s\" in:\n%s", words, printed);
+}
+
+/* A number of the JSON that was printed. */
+static unsigned long field(const char *name)
+{
+	char key[64];
+	const char *at;
+
+	snprintf(key, sizeof(key), "\"%s\":", name);
+	at = strstr(printed, key);
+	cr_assert_not_null(at, "no %s in: %s", key, printed);
+	return strtoul(at + strlen(key), NULL, 10);
+}
+
+static void cut(char *line, const char *from, size_t bytes)
+{
+	char *at = strstr(line, from);
+
+	if (at)
+		memmove(at, at + bytes, strlen(at + bytes) + 1);
+}
+
+/* Without the columns, the module, and counts of blocks. */
+static void prune(void)
+{
+	char *line, *save;
+
+	tree[0] = '\0';
+	line = strtok_r(printed, "\n", &save); /* the thread's */
+	cr_assert_not_null(strstr(line, "by step"), "%s", line);
+	while ((line = strtok_r(NULL, "\n", &save))) {
+		char *count;
+
+		cr_assert_gt(strlen(line), 28, "%s", line);
+		cut(line, " [calling]", strlen(" [calling]"));
+		count = strstr(line + 28, " block");
+		if (count) {
+			char *to = count + strlen(" block");
+
+			while (*--count != ' ')
+				;
+			to += *to == 's';
+			memmove(count - 1, to, strlen(to) + 1);
+		}
+		snprintf(tree + strlen(tree), sizeof(tree) - strlen(tree), "%s\n", line + 28);
+	}
+}
+
+Test(calling, shows_all_calls_as_they_went)
+{
+	cr_expect_eq(run("trail --calls -n 0 %s"), 0);
+	prune();
+	cr_expect_str_eq(tree, calls, "got:\n%s", tree);
+}
+
+Test(calling, shows_the_last_with_those_that_they_are_in)
+{
+	cr_expect_eq(run("trail --calls -n 2 %s"), 0);
+	prune();
+	cr_expect_str_eq(tree,
+			 "? _start {\n"
+			 "  main_calls {\n"
+			 "    signals {\n"
+			 "      signal 10: handler {\n"
+			 "        leaf\n"
+			 "      } handler\n"
+			 "      leaf\n"
+			 "    } signals\n"
+			 "    -- ended: exited with 7\n"
+			 "  } main_calls, not over\n"
+			 "} _start, not over\n",
+			 "got:\n%s", tree);
+}
+
+Test(calling, shows_calls_down_to_a_depth)
+{
+	cr_expect_eq(run("trail --calls -n 0 --depth 2 %s"), 0);
+	prune();
+	cr_expect_str_eq(tree,
+			 "? _start {\n"
+			 "  main_calls {\n"
+			 "    -- ended: exited with 7\n"
+			 "  } main_calls, not over\n"
+			 "} _start, not over\n",
+			 "got:\n%s", tree);
+}
+
+Test(calling, counts_what_each_function_ran)
+{
+	cr_expect_eq(run("trail --functions --json %s | grep '\"recursive\"'"), 0);
+	expect("\"calls\":3,");
+	cr_expect_eq(run("trail --functions --json %s | grep '\"leaf\"'"), 0);
+	expect("\"calls\":15,");
+	expect("\"blocks\":15,");
+	cr_expect_eq(field("instructions"), field("total_instructions"));
+	cr_expect_eq(field("instructions") % 15, 0);
+	cr_expect_eq(run("trail --functions --json %s | grep '\"recursive\"'"), 0);
+	cr_expect_eq(field("instructions"), field("total_instructions"), "counted once");
+	cr_expect_eq(run("trail --functions --json %s | grep '\"_start\"'"), 0);
+	expect("\"total_percent\":100.000}");
+	cr_expect_eq(run("trail --functions -n 1 %s | wc -l"), 0);
+	expect("2\n");
+}
+
+/* All forms count the same. */
+Test(calling, is_exported_whole)
+{
+	unsigned long all, some;
+
+	cr_expect_eq(run("trail --functions --json -n 0 %s | grep '\"_start\"'"), 0);
+	all = field("total_instructions");
+	cr_expect_gt(all, 100);
+	cr_expect_eq(run("export --format=folded %s | awk '{ all += $NF } END { print all }'"), 0);
+	some = strtoul(printed, NULL, 10);
+	cr_expect_eq(some, all);
+	cr_expect_eq(run("export --format=folded %s"), 0);
+	expect("\ncalling;_start;main_calls;signals;handler;leaf ");
+	expect("\ncalling;_start;main_calls;recursive;recursive;recursive ");
+	cr_expect_eq(run("export --format=speedscope %s"), 0);
+	cr_expect_eq(field("endValue"), all);
+}
+
+Test(calling, is_exported_into_a_file_that_is_whole_or_not_there)
+{
+	char path[128], arguments[256];
+
+	snprintf(path, sizeof(path), "%s.folded", folder);
+	snprintf(arguments, sizeof(arguments), "export --format=folded -o %s %%s", path);
+	cr_expect_eq(run(arguments), 0);
+	cr_expect_str_eq(printed, "");
+	cr_expect_eq(access(path, F_OK), 0);
+	cr_expect_eq(unlink(path), 0);
+	cr_expect_eq(run("export --format=folded -o /nonexistent/x %s"), 1);
+	expect("/nonexistent/x");
+	cr_expect_eq(run("export --format=folded %s >/dev/full"), 1);
+	expect("No space left");
+}
+
+Test(calling, says_what_is_wrong_with_the_command_line)
+{
+	cr_expect_eq(run("export --format=fold %s"), 2);
+	expect("there is no format fold");
+	expect("did you mean folded?");
+	cr_expect_eq(run("export %s"), 2);
+	expect("say which form");
+	cr_expect_eq(run("export --format=folded"), 2);
+	expect("name the trace's folder");
+	cr_expect_eq(run("export --format=folded --weight=time %s"), 2);
+	expect("instructions or blocks");
+	cr_expect_eq(run("export --format=folded --tid x %s"), 2);
+	expect("this is no number: x");
+	cr_expect_eq(run("export --format=folded /nonexistent"), 1);
+	cr_expect_eq(run("trail --calls --depth x %s"), 2);
+	expect("this is no number: x");
+}
+
+/* The compiler's own reader takes it, and counts the calls that there were. */
+Test(calling, is_read_by_llvm_profgen)
+{
+	char command[512];
+	FILE *pipe;
+	size_t count;
+
+	if (system("command -v llvm-profgen-14 >/dev/null"))
+		cr_skip_test("there is no llvm-profgen-14");
+	snprintf(
+		command, sizeof(command),
+		"cd %s && %s export --format=perf-script -o script . && { timeout 60 llvm-profgen-14 "
+		"--perfscript script --binary %s --skip-symbolization --output profile 2>&1; "
+		"cat profile; }",
+		folder, WAYMARK_COMMAND, PROGRAM);
+	pipe = popen(command, "re");
+	count = fread(printed, 1, sizeof(printed) - 1, pipe);
+	printed[count] = '\0';
+	cr_expect_eq(WEXITSTATUS(pclose(pipe)), 0, "%s", printed);
+	/* the loop jumps back nine times, and so does main_calls call leaf ten times */
+	cr_expect_not_null(strstr(printed, ":10\n"), "%s", printed);
+	cr_expect_not_null(strstr(printed, ":9\n"), "%s", printed);
+}
