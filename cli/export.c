@@ -16,13 +16,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <waymark/error.h>
 
 static const char usage
 	[] = "Usage: waymark export --format=FORMAT [OPTION]... DIR\n"
 	     "Write which way the threads of the trace in DIR took, for other tools to read.\n"
 	     "\n"
 	     "  --format FORMAT  folded       stacks and what ran in them, for flamegraph.pl\n"
-	     "                   perf-script  branch stacks, for llvm-profgen --perfscript\n"
+	     "                   perf-script  branch stacks, for llvm-profgen\n"
 	     "                   speedscope   calls as they came and went, for speedscope.app\n"
 	     "  -o, --output FILE  not to stdout\n"
 	     "  --weight WHAT  count instructions (default) or blocks\n"
@@ -224,6 +225,8 @@ static int export_to(int fd, const struct export_options *options, struct trail_
 	if (is_shown)
 		export.pulse = progress;
 	err = gather(&export, options, view);
+	if (!err && !export.thread_count)
+		err = -WM_E_NO_THREAD;
 	if (!err)
 		err = options->format->write(&export);
 	release(&export);
@@ -231,6 +234,8 @@ static int export_to(int fd, const struct export_options *options, struct trail_
 	if (is_shown && export.told)
 		fputs("\r\33[K", stderr);
 	err = err ? err : out.error;
+	if (err == -EPIPE) /* whoever reads has enough */
+		err = 0;
 	return err ? complain(err, "%s",
 			      out.error && options->output ? options->output : options->dir)
 		   : CLI_FINE;

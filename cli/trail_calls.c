@@ -349,6 +349,30 @@ static void put_context(struct calls_show *of, uint32_t depth)
 	}
 }
 
+static void put_head(struct calls_show *of)
+{
+	struct json json = { .out = of->out };
+
+	if (!of->show->options.json) {
+		words_thread(of->out, &of->show->view, of->path);
+		return;
+	}
+	json_open(&json, NULL, '{');
+	json_string(&json, "type", "thread");
+	words_json_path(&json, &of->show->view, of->path);
+	json_close(&json, '}');
+	out_char(of->out, '\n');
+}
+
+static void put_beyond(struct calls_show *of)
+{
+	if (!of->calls.beyond_ever || of->show->options.json)
+		return;
+	out_literal(of->out, "-- ");
+	out_u64(of->out, of->calls.beyond_ever);
+	out_literal(of->out, " calls were too deep to be shown\n");
+}
+
 static int show_thread(struct calls_show *of, struct functions *functions)
 {
 	struct call_change change;
@@ -360,8 +384,7 @@ static int show_thread(struct calls_show *of, struct functions *functions)
 	more = count_skipped(of, &range, functions, &skipped);
 	if (!more)
 		more = walk_begin(of, &range, functions);
-	if (!of->show->options.json)
-		words_thread(of->out, &of->show->view, of->path);
+	put_head(of);
 	if (!more && !skipped)
 		put_context(of, of->calls.depth);
 	while (!more && !of->out->error && (more = calls_next(&of->calls, &change)) > 0) {
@@ -374,6 +397,7 @@ static int show_thread(struct calls_show *of, struct functions *functions)
 			put_context(of, change.depth + 1);
 	}
 	waiting_flush(of);
+	put_beyond(of);
 	calls_release(&of->calls);
 	return more;
 }

@@ -247,6 +247,8 @@ Test(calling, says_what_is_wrong_with_the_command_line)
 	expect("instructions or blocks");
 	cr_expect_eq(run("export --format=folded --tid x %s"), 2);
 	expect("this is no number: x");
+	cr_expect_eq(run("export --format=folded --tid 1 %s"), 1);
+	expect("no trail of such a thread");
 	cr_expect_eq(run("export --format=folded /nonexistent"), 1);
 	cr_expect_eq(run("trail --calls --depth x %s"), 2);
 	expect("this is no number: x");

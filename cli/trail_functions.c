@@ -226,6 +226,7 @@ static void json_row(struct functions_show *of, const struct sum *row)
 	char text[FUNCTION_TEXT_BYTES];
 
 	json_open(&json, NULL, '{');
+	json_string(&json, "type", "function");
 	json_string(&json, "function", function_text(function, text, sizeof(text)));
 	json_words(&json, "module", function->module ? function->module->path : NULL);
 	words_json_address(&json, "address", function->start);
