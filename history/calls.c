@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "history/calls.h"
+#include "history/calls_own.h"
 
 #include "base/array.h"
 
@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <sys/syscall.h>
 
-#define SEARCH_MIN 256u
 #define CREDIT_MAX (1u << 20)
-#define NONE UINT32_MAX
 
 void calls_init(struct calls *calls, const struct trail_path *path, struct functions *functions,
 		int has_items)
@@ -27,297 +25,6 @@ void calls_release(struct calls *calls)
 	*calls = (struct calls){ 0 };
 }
 
-static struct call_frame *top_of(struct calls *calls)
-{
-	return &calls->frames[calls->depth - 1];
-}
-
-/* ---- what is to be told ---- */
-
-static void leave(struct calls *calls, uint32_t keep, enum call_end end, enum call_end last_end)
-{
-	calls->keep = keep;
-	calls->end = end;
-	calls->last_end = last_end;
-}
-
-/* A frame at `at`, in code of `region`. */
-static int enter(struct calls *calls, enum call_how how, uint64_t at, const struct function *region)
-{
-	const struct function *function = region;
-
-	/* nothing tells where one that was found without a name began */
-	if (how != CALL_FOUND)
-		function = functions_entered(calls->functions, region, at);
-	if (!function)
-		return -ENOMEM;
-	calls->enters = 1;
-	calls->entering = (struct call_frame){ .function = function,
-					       .region = region,
-					       .address = at,
-					       .index = calls->item.index,
-					       .ticks = calls->item.ticks,
-					       .earliest_ticks = calls->earliest_ticks,
-					       .how = (uint8_t)how,
-					       .sets_jump = !!(function->flags &
-							       FUNCTION_SETS_JUMP) };
-	calls->sets_jumps |= calls->entering.sets_jump;
-	return 0;
-}
-
-/* Another frame in place of the innermost, for which waits whoever waited for that. */
-static int replace(struct calls *calls, enum call_how how, uint64_t at,
-		   const struct function *region)
-{
-	const struct call_frame *top = top_of(calls);
-	int err;
-
-	if (calls->beyond)
-		return 0;
-	err = enter(calls, how, at, region);
-	if (err)
-		return err;
-	leave(calls, calls->depth - 1, how == CALL_FOUND ? CALL_UNWOUND : CALL_REPLACED,
-	      how == CALL_FOUND ? CALL_UNWOUND : CALL_REPLACED);
-	calls->entering.back = top->back;
-	calls->entering.signal = top->signal;
-	calls->entering.sets_jump |= top->sets_jump;
-	if (how == CALL_JUMPED && calls->before)
-		calls->entering.from = calls->before->start + calls->before->last;
-	if (how == CALL_JUMPED && (top->function->flags & FUNCTION_IS_STUB)) {
-		calls->entering.how = top->how;
-		calls->entering.from = top->from;
-	}
-	return 0;
-}
-
-/* ---- frames further out ---- */
-
-static uint64_t search_begins(const struct calls *calls)
-{
-	return SEARCH_MIN + calls->credit;
-}
-
-static void search_failed(struct calls *calls, uint64_t looked)
-{
-	calls->credit -= looked < calls->credit ? looked : calls->credit;
-}
-
-/* The innermost frame that waits for `at`, or NONE. */
-static uint32_t find_back(struct calls *calls, uint64_t at)
-{
-	uint64_t left = search_begins(calls);
-
-	for (uint32_t i = calls->depth; i-- && left; left--)
-		if (calls->frames[i].back == at)
-			return i;
-	search_failed(calls, search_begins(calls) - left);
-	return NONE;
-}
-
-/*
- * The innermost frame below `depth` that can go on at `at`: one that called setjmp() there, else one of that
- * code. NONE: there is none.
- */
-static uint32_t find_region(struct calls *calls, uint32_t depth, uint64_t at,
-			    const struct function *region)
-{
-	uint64_t left = search_begins(calls);
-	uint32_t found = NONE;
-
-	for (uint32_t i = depth; i-- && left; left--) {
-		const struct call_frame *frame = &calls->frames[i];
-
-		if (!function_holds(frame->region, region))
-			continue;
-		if (frame->resume == at)
-			return i;
-		if (found == NONE && (region->name || !calls->sets_jumps))
-			found = i;
-		if (found != NONE && !calls->sets_jumps)
-			return found;
-	}
-	search_failed(calls, search_begins(calls) - left);
-	return found;
-}
-
-/* Leave what is above the frame that goes on at `at`, if there is one. */
-static int unwind(struct calls *calls, uint64_t at, const struct function *region)
-{
-	uint32_t found = find_region(calls, calls->depth - 1, at, region);
-
-	if (found == NONE)
-		return 0;
-	leave(calls, found + 1, CALL_UNWOUND, CALL_UNWOUND);
-	return 1;
-}
-
-/* ---- where instructions lead ---- */
-
-static int is_start(const struct function *region, uint64_t at)
-{
-	if (region->flags & (FUNCTION_IS_STUB | FUNCTION_IS_PART))
-		return !(region->flags & FUNCTION_IS_PART);
-	return region->name && region->start == at;
-}
-
-static int go_call(struct calls *calls, uint64_t at, const struct function *region)
-{
-	const struct trail_block *before = calls->before;
-	struct call_frame *top = top_of(calls);
-	uint64_t back = before->start + before->bytes;
-	int err;
-
-	if (at == back) /* only asks where it is */
-		return 0;
-	if (region->name && region == top->region && at != region->start) {
-		top->locals++;
-		return 0;
-	}
-	err = enter(calls, CALL_CALLED, at, region);
-	calls->entering.from = before->start + before->last;
-	calls->entering.back = back;
-	return err;
-}
-
-/* A return that nobody waited for. */
-static int go_astray(struct calls *calls, uint64_t at, const struct function *region)
-{
-	const struct call_frame *top = top_of(calls);
-
-	int is_within = function_holds(top->region, region) && top->back;
-
-	if (!is_start(region, at) && !is_within && unwind(calls, at, region))
-		return 0;
-	if (top->signal || is_within) /* the former: to what makes rt_sigreturn */
-		return 0;
-	if (replace(calls, is_start(region, at) ? CALL_JUMPED : CALL_FOUND, at, region))
-		return -ENOMEM;
-	if (!top->back)
-		calls->end = calls->last_end = CALL_RETURNED;
-	return 0;
-}
-
-static int go_return(struct calls *calls, uint64_t at, const struct function *region)
-{
-	struct call_frame *top = top_of(calls);
-	uint32_t found;
-
-	if (calls->beyond) {
-		calls->beyond--;
-		return 0;
-	}
-	if (top->back != at && top->locals && region == top->region) {
-		top->locals--;
-		return 0;
-	}
-	found = top->back == at ? calls->depth - 1 : find_back(calls, at);
-	if (found == NONE)
-		return go_astray(calls, at, region);
-	if (found < calls->unsure) /* so they were right */
-		calls->unsure = 0;
-	leave(calls, found, CALL_UNWOUND, CALL_RETURNED);
-	return 0;
-}
-
-static int go_jump(struct calls *calls, uint64_t at, const struct function *region)
-{
-	if (function_holds(top_of(calls)->region, region))
-		return 0;
-	if (calls->before->kind != TRAIL_JUMP_INDIRECT && calls->before->kind != TRAIL_FAR)
-		return replace(calls, CALL_JUMPED, at, region);
-	if (is_start(region, at))
-		return replace(calls, CALL_JUMPED, at, region);
-	if ((region->name || calls->sets_jumps) && unwind(calls, at, region)) {
-		calls->beyond = 0;
-		return 0;
-	}
-	return replace(calls, region->name ? CALL_FOUND : CALL_JUMPED, at, region);
-}
-
-/* Nothing tells how the thread came there. */
-static int go_anywhere(struct calls *calls, uint64_t at, const struct function *region)
-{
-	uint32_t found;
-	int err;
-
-	if (function_holds(top_of(calls)->region, region))
-		return 0;
-	found = find_back(calls, at);
-	if (found != NONE) {
-		leave(calls, found, CALL_LOST, CALL_LOST);
-		return 0;
-	}
-	found = find_region(calls, calls->depth - 1, at, region);
-	if (found != NONE) {
-		leave(calls, found + 1, CALL_LOST, CALL_LOST);
-		return 0;
-	}
-	err = enter(calls, CALL_FOUND, at, region);
-	if (!calls->is_gap || !is_start(region, at))
-		leave(calls, 0, CALL_LOST, CALL_LOST);
-	return err;
-}
-
-static int go_handler(struct calls *calls, uint64_t at, const struct function *region)
-{
-	int err = enter(calls, CALL_SIGNALLED, at, region);
-
-	calls->entering.from = calls->entering.back = calls->interrupted;
-	calls->entering.signal = calls->signal;
-	return err;
-}
-
-/* The thread goes on at `at`: have told what that means for the stack. */
-static int go(struct calls *calls, uint64_t at, const struct function *region)
-{
-	if (calls->state == CALLS_HANDLER)
-		return go_handler(calls, at, region);
-	if (!calls->depth)
-		return enter(calls, CALL_FOUND, at, region);
-	if (calls->state == CALLS_HERE && at == calls->next)
-		return 0;
-	if (calls->state != CALLS_AFTER || !trail_block_leads(calls->before, at))
-		return go_anywhere(calls, at, region);
-	switch (calls->before->kind) {
-	case TRAIL_CALL:
-	case TRAIL_CALL_INDIRECT:
-		return go_call(calls, at, region);
-	case TRAIL_RETURN:
-		return go_return(calls, at, region);
-	default:
-		return go_jump(calls, at, region);
-	}
-}
-
-/* rt_sigreturn: back to what a handler's frame interrupted, or wherever the handler wrote. */
-static int go_sigreturn(struct calls *calls, uint64_t at, const struct function *region)
-{
-	uint32_t handler = NONE, found;
-
-	for (uint32_t i = calls->depth; i-- && calls->depth - i <= search_begins(calls);)
-		if (calls->frames[i].signal && (handler == NONE || calls->frames[i].back == at)) {
-			handler = i;
-			if (calls->frames[i].back == at)
-				break;
-		}
-	if (handler == NONE || !handler)
-		return go_anywhere(calls, at, region);
-	leave(calls, handler, CALL_UNWOUND, CALL_RETURNED);
-	if (calls->frames[handler].back == at ||
-	    function_holds(calls->frames[handler - 1].region, region))
-		return 0;
-	found = find_region(calls, handler - 1, at, region);
-	if (found != NONE) {
-		calls->keep = found + 1;
-		calls->last_end = CALL_UNWOUND;
-		return 0;
-	}
-	calls->keep = handler - 1;
-	calls->last_end = CALL_UNWOUND;
-	return enter(calls, CALL_FOUND, at, region);
-}
-
 /* ---- items ---- */
 
 static int take_block(struct calls *calls)
@@ -332,7 +39,7 @@ static int take_block(struct calls *calls)
 	    region == calls->frames[calls->depth - 1].region &&
 	    trail_block_leads(calls->before, item->block->start))
 		return 0;
-	return go(calls, item->block->start, region);
+	return calls_go(calls, item->block->start, region);
 }
 
 /* An event that says where the thread stands: it came there as the block before leads, or by rt_sigreturn. */
@@ -345,9 +52,9 @@ static int take_place(struct calls *calls, const struct trail_between *between)
 	if (!region)
 		return -ENOMEM;
 	if (is_back && calls->depth)
-		err = go_sigreturn(calls, between->at, region);
+		err = calls_go_back(calls, between->at, region);
 	else
-		err = go(calls, between->at, region);
+		err = calls_go(calls, between->at, region);
 	calls->state = CALLS_HERE;
 	calls->next = between->at;
 	return err;
@@ -357,7 +64,7 @@ static void take_gap(struct calls *calls)
 {
 	/* it returned to what was not recorded */
 	if (calls->state == CALLS_AFTER && calls->before->kind == TRAIL_RETURN && calls->depth)
-		leave(calls, calls->depth - 1, CALL_RETURNED, CALL_RETURNED);
+		calls_leave(calls, calls->depth - 1, CALL_RETURNED, CALL_RETURNED);
 	calls->state = CALLS_ANYWHERE;
 	calls->is_gap = 1;
 }
@@ -376,7 +83,7 @@ static int take_event(struct calls *calls)
 		take_gap(calls);
 		return 0;
 	case TRAIL_EXEC:
-		leave(calls, 0, CALL_EXECED, CALL_EXECED);
+		calls_leave(calls, 0, CALL_EXECED, CALL_EXECED);
 		calls->state = CALLS_BEGIN;
 		return 0;
 	case TRAIL_END:
@@ -400,13 +107,13 @@ static int take_event(struct calls *calls)
 
 static void tell_leave(struct calls *calls, struct call_change *change)
 {
-	struct call_frame *frame = top_of(calls);
+	struct call_frame *frame = calls_top(calls);
 	int is_last = --calls->depth == calls->keep;
 
 	frame->total_blocks += frame->blocks;
 	frame->total_instructions += frame->instructions;
 	if (calls->depth) {
-		struct call_frame *outer = top_of(calls);
+		struct call_frame *outer = calls_top(calls);
 
 		outer->total_blocks += frame->total_blocks;
 		outer->total_instructions += frame->total_instructions;
@@ -444,7 +151,7 @@ static int tell_enter(struct calls *calls, struct call_change *change)
 static void tell_block(struct calls *calls, struct call_change *change)
 {
 	const struct trail_item *item = &calls->item;
-	struct call_frame *top = top_of(calls);
+	struct call_frame *top = calls_top(calls);
 
 	top->blocks++;
 	top->instructions += item->ran;
@@ -469,7 +176,7 @@ static void tell_event(struct calls *calls, struct call_change *change)
 	*change = (struct call_change){ .kind = CALL_EVENT };
 	if (calls->depth) {
 		change->depth = calls->depth - 1;
-		change->frame = top_of(calls);
+		change->frame = calls_top(calls);
 	}
 }
 
@@ -483,7 +190,7 @@ static int take_item(struct calls *calls)
 {
 	if (is_at(&calls->cursor, &calls->until) || !trail_next(&calls->cursor, &calls->item)) {
 		calls->is_over = 1;
-		leave(calls, 0, CALL_OPEN, CALL_OPEN);
+		calls_leave(calls, 0, CALL_OPEN, CALL_OPEN);
 		return 0;
 	}
 	calls->has_item = 1;
