@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -241,17 +242,20 @@ static int export_to(int fd, const struct export_options *options, struct trail_
 		   : CLI_FINE;
 }
 
-/* What could not be written whole is taken away again. */
+/* What could not be written whole is taken away again, if it is a file. */
 static int export_file(const struct export_options *options, struct trail_view *view)
 {
+	struct stat stat;
 	int fd = open(options->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), status;
 
 	if (fd < 0)
 		return complain(-errno, "%s", options->output);
+	if (fstat(fd, &stat))
+		stat.st_mode = 0;
 	status = export_to(fd, options, view);
 	if (close(fd) && status == CLI_FINE)
 		status = complain(-errno, "%s", options->output);
-	if (status != CLI_FINE)
+	if (status != CLI_FINE && S_ISREG(stat.st_mode))
 		unlink(options->output);
 	return status;
 }

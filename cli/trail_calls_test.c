@@ -79,18 +79,24 @@ static void end(void)
 TestSuite(calling, .init = begin, .fini = end, .timeout = 60);
 
 /* Run waymark; %s in the arguments is the trace. Returns its exit status. */
-static int run(const char *arguments)
+static int run_after(const char *before, const char *arguments)
 {
 	char command[1024], filled[512];
 	size_t count;
 	FILE *pipe;
 
 	snprintf(filled, sizeof(filled), arguments, folder);
-	snprintf(command, sizeof(command), "{ timeout 20 %s %s; } 2>&1", WAYMARK_COMMAND, filled);
+	snprintf(command, sizeof(command), "{ %s timeout 20 %s %s; } 2>&1", before, WAYMARK_COMMAND,
+		 filled);
 	pipe = popen(command, "re");
 	count = fread(printed, 1, sizeof(printed) - 1, pipe);
 	printed[count] = '\0';
 	return WEXITSTATUS(pclose(pipe));
+}
+
+static int run(const char *arguments)
+{
+	return run_after("", arguments);
 }
 
 static void expect(const char *words)
@@ -232,6 +238,14 @@ Test(calling, is_exported_into_a_file_that_is_whole_or_not_there)
 	expect("/nonexistent/x");
 	cr_expect_eq(run("export --format=folded %s >/dev/full"), 1);
 	expect("No space left");
+	snprintf(arguments, sizeof(arguments), "export --format=speedscope -o %s %%s", path);
+	cr_expect_eq(run_after("trap '' XFSZ; ulimit -f 1;", arguments), 1);
+	expect("File too large");
+	cr_expect_eq(access(path, F_OK), -1, "half a file is left");
+	cr_expect_eq(symlink("/dev/full", path), 0);
+	cr_expect_eq(run(arguments), 1);
+	expect("No space left");
+	cr_expect_eq(unlink(path), 0, "what is no file is left alone");
 }
 
 Test(calling, says_what_is_wrong_with_the_command_line)

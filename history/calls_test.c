@@ -253,14 +253,33 @@ Test(calls, are_left_by_a_handler_that_jumps_out)
 	history("?main( _setjmp( ) f( !handler( longjmp( ^ ^ ^ .");
 }
 
-Test(calls, go_through_a_stub_and_the_loader)
+static uint64_t stub_address(void)
 {
-	uint64_t stub;
 	struct code_file *file;
+	uint64_t stub;
 
 	cr_assert_eq(code_file_open(&file, CALLS_FIXTURE), 0);
 	stub = code_file_section(file, ".plt")->address;
 	code_file_close(file);
+	return stub;
+}
+
+Test(calls, through_a_retpoline_may_be_of_a_stub)
+{
+	uint64_t stub = stub_address();
+
+	made_ran(MAIN, TRAIL_CALL, THUNK);
+	made_ran(THUNK, TRAIL_RETURN, 0);
+	made_ran(stub, TRAIL_JUMP_INDIRECT, 0);
+	made_ran(G, TRAIL_RETURN, 0);
+	made_ran(MAIN + 4, TRAIL_FALL, 0);
+	history("?main( thunk( / =[plt]( / =g( ) .");
+}
+
+Test(calls, go_through_a_stub_and_the_loader)
+{
+	uint64_t stub = stub_address();
+
 	made_ran(MAIN, TRAIL_CALL, stub);
 	made_ran(stub, TRAIL_JUMP_INDIRECT, 0);
 	made_ran(stub + 16, TRAIL_JUMP_INDIRECT, 0);
@@ -308,6 +327,24 @@ Test(calls, of_the_next_instruction_or_of_a_place_within_are_none)
 	made_ran(F + 8, TRAIL_RETURN, 0);
 	made_ran(MAIN + 4, TRAIL_FALL, 0);
 	history("?main( f( ) .");
+}
+
+Test(calls, of_the_next_instruction_are_none_without_names_too)
+{
+	made_ran(MAIN, TRAIL_CALL, ELSEWHERE);
+	made_ran(ELSEWHERE, TRAIL_CALL, ELSEWHERE + 4);
+	made_ran(ELSEWHERE + 4, TRAIL_RETURN, 0);
+	made_ran(MAIN + 4, TRAIL_FALL, 0);
+	history("?main( 500000( ) .");
+}
+
+/* Nobody knows who waits for f, but it is not f. */
+Test(calls, of_a_place_within_are_none_at_the_beginning_too)
+{
+	made_ran(F, TRAIL_CALL, F + 32);
+	made_ran(F + 32, TRAIL_RETURN, 0);
+	made_ran(F + 4, TRAIL_FALL, 0);
+	history("?f( .");
 }
 
 /* swap() returns on another stack, whose first function begins so; then to and fro. */
