@@ -193,9 +193,11 @@ Test(calls, are_left_by_longjmp_up_to_the_one_that_set_it)
 	made_ran(F, TRAIL_FALL, 0);
 	made_ran(F + 4, TRAIL_CALL, LONGJMP);
 	made_ran(LONGJMP, TRAIL_JUMP_INDIRECT, 0);
-	made_ran(F + 4, TRAIL_RETURN, 0);
+	made_ran(F + 4, TRAIL_CALL, G);
+	made_ran(G, TRAIL_RETURN, 0);
+	made_ran(F + 8, TRAIL_RETURN, 0);
 	made_ran(MAIN + 4, TRAIL_FALL, 0);
-	history("?main( f( _setjmp( ) f( longjmp( ^ ^ ) .");
+	history("?main( f( _setjmp( ) f( longjmp( ^ ^ g( ) ) .");
 }
 
 /* The unwinder returns to the handler, which may lie in the cold part. */

@@ -156,6 +156,7 @@ Test(export, has_every_branch_that_was_taken_in_one_stack)
 {
 	static uint64_t wanted[4000][2];
 	uint64_t from[64], to[64];
+	uint32_t lengths = 0;
 	size_t count = 0, seen = 0;
 	char *line;
 
@@ -181,12 +182,14 @@ Test(export, has_every_branch_that_was_taken_in_one_stack)
 		int branches = branches_of(line, from, to);
 
 		cr_assert(branches <= 32 && (branches >= 17 || seen + (size_t)branches == count));
+		lengths |= 1u << (branches - 1);
 		for (int i = 0; i < branches; i++, seen++) {
 			cr_assert_eq(from[i], wanted[seen][0], "branch %zu", seen);
 			cr_assert_eq(to[i], wanted[seen][1], "branch %zu", seen);
 		}
 	}
 	cr_expect_eq(seen, count);
+	cr_expect_gt(__builtin_popcount(lengths), 8, "loops would miss the same code always");
 }
 
 /* From one branch of a stack to the next leads straight code: not over a signal, nor over what was lost. */
