@@ -337,6 +337,13 @@ const struct image_place *image_place(struct image *image, uint64_t address)
 	return place;
 }
 
+const struct image_module *image_module_at(struct image *image, uint64_t address)
+{
+	struct module *module = module_at(image, address);
+
+	return module ? &module->seen : NULL;
+}
+
 void image_line(struct image *image, uint64_t address, struct image_line *line)
 {
 	struct module *module = module_at(image, address);

@@ -60,6 +60,9 @@ void image_close(struct image *image);
 /* What lies at an address. Valid until the image is closed; NULL: no memory. Asked again it is cheap. */
 const struct image_place *image_place(struct image *image, uint64_t address);
 
+/* The module that an address lies in, or NULL. */
+const struct image_module *image_module_at(struct image *image, uint64_t address);
+
 /* The line that the instruction at an address is of. */
 void image_line(struct image *image, uint64_t address, struct image_line *line);
 
