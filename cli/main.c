@@ -17,6 +17,7 @@ static const struct command {
 	{ "dump", "print a trace's events in order of time", cmd_dump },
 	{ "trail", "show which way threads took, and where they spent it", cmd_trail },
 	{ "export", "write a trace's trails in a form that other tools read", cmd_export },
+	{ "diff", "show the first place where the trails of two runs part", cmd_diff },
 	{ "bench", "measure what ways of looking into a program cost here", cmd_bench },
 	{ "help", "this list, or the help of one command", cmd_help },
 	{ "version", "the version", cmd_version },

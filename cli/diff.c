@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waymark diff: the first place where two runs part. Exit status as diff(1): 0 the same, 1 different, 2 trouble.
+ */
+#include "cli/diff.h"
+
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define LAST_DEFAULT 8
+#define LAST_MAX 1000000
+
+enum diff_status { DIFF_SAME = 0, DIFF_DIFFERENT = 1, DIFF_TROUBLE = 2 };
+
+static const char usage[] =
+	"Usage: waymark diff [OPTION]... A B\n"
+	"Show the first place where the trails of two runs part: the traces in A and B.\n"
+	"\n"
+	"  -n, --last N      show the last N blocks before it, and N behind (default 8)\n"
+	"  --tid A:B         compare only these two threads\n"
+	"  --harmless NAMES  another way within a function or module of such a name is harmless\n"
+	"                    too (may be repeated; * and ? as in the shell)\n"
+	"  --all             another way within the C library and its like is a difference\n"
+	"  --strict          and so are signals at other moments and results of system calls\n"
+	"  --root DIR        find the program's files below DIR, as they were on another machine\n"
+	"  --json            as one JSON object\n"
+	"  -h, --help        this\n"
+	"\n"
+	"The status is 0 if both went the same way, 1 if not, 2 if that can't be told.\n";
+
+enum option_id { OPT_TID = 256, OPT_HARMLESS, OPT_ALL, OPT_STRICT, OPT_ROOT, OPT_JSON };
+
+static const struct option table[] = {
+	{ "last", required_argument, NULL, 'n' },
+	{ "tid", required_argument, NULL, OPT_TID },
+	{ "harmless", required_argument, NULL, OPT_HARMLESS },
+	{ "all", no_argument, NULL, OPT_ALL },
+	{ "strict", no_argument, NULL, OPT_STRICT },
+	{ "root", required_argument, NULL, OPT_ROOT },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char *number_take(const char *text, uint64_t max, uint64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoull(text, &end, 10);
+	return *text < '0' || *text > '9' || errno || *value > max ? NULL : end;
+}
+
+static int take_tids(struct diff_options *options, const char *text)
+{
+	uint64_t tids[2] = { 0 };
+	const char *end = number_take(text, UINT32_MAX, &tids[0]);
+
+	if (end && *end == ':')
+		end = number_take(end + 1, UINT32_MAX, &tids[1]);
+	if (!end || *end || !tids[0] || !tids[1])
+		return complain_usage("diff", "--tid is a thread of A and one of B: A:B, not %s",
+				      text);
+	options->tids[0] = (uint32_t)tids[0];
+	options->tids[1] = (uint32_t)tids[1];
+	return CLI_FINE;
+}
+
+static int take_harmless(struct diff_options *options, const char *text)
+{
+	size_t *count = &options->divergence.harmless_count;
+
+	if (*count == DIFF_HARMLESS_NAMES)
+		return complain_usage("diff", "--harmless may be given %d times",
+				      DIFF_HARMLESS_NAMES);
+	options->harmless[(*count)++] = text;
+	return CLI_FINE;
+}
+
+static int take_option(struct diff_options *options, int id, const char *text)
+{
+	const char *end;
+
+	switch (id) {
+	case 'n':
+		end = number_take(text, LAST_MAX, &options->last);
+		if (!end || *end)
+			return complain_usage("diff", "this is no number of blocks: %s", text);
+		break;
+	case OPT_TID:
+		return take_tids(options, text);
+	case OPT_HARMLESS:
+		return take_harmless(options, text);
+	case OPT_ALL:
+		options->divergence.all = 1;
+		break;
+	case OPT_STRICT:
+		options->divergence.strict = 1;
+		break;
+	case OPT_ROOT:
+		options->image.root = text;
+		break;
+	default:
+		options->json = 1;
+	}
+	return CLI_FINE;
+}
+
+/* -1 to go on, else the exit status. */
+static int read_options(struct diff_options *options, int argc, char **argv)
+{
+	int id, status;
+
+	*options = (struct diff_options){ .last = LAST_DEFAULT };
+	options->divergence.harmless = options->harmless;
+	opterr = 0;
+	optind = 0;
+	while ((id = getopt_long(argc, argv, "n:h", table, NULL)) != -1) {
+		if (id == 'h') {
+			fputs(usage, stdout);
+			return CLI_FINE;
+		}
+		if (id == '?')
+			return complain_usage("diff",
+					      "this option is not known or lacks its value: %s",
+					      argv[optind - 1]);
+		status = take_option(options, id, optarg);
+		if (status)
+			return status;
+	}
+	if (optind != argc - 2)
+		return complain_usage("diff", "name the folders of two traces");
+	options->dirs[0] = argv[optind];
+	options->dirs[1] = argv[optind + 1];
+	return -1;
+}
+
+/* ---- threads ---- */
+
+static const struct trail_path *path_of(struct diff *diff, int side)
+{
+	const struct trails *trails = &diff->views[side].trails;
+
+	for (size_t i = 0; i < trails->path_count; i++)
+		if (trails->paths[i].stream->tid == diff->options.tids[side])
+			return &trails->paths[i];
+	complain_words("waymark: %s has no trail of a thread %u\n", diff->options.dirs[side],
+		       diff->options.tids[side]);
+	return NULL;
+}
+
+/* Which threads are compared. DIFF_SAME; DIFF_TROUBLE, all being said. */
+static int threads_choose(struct diff *diff)
+{
+	struct trail_pair chosen = { { NULL, NULL } }, *pairs = NULL;
+	size_t count = 1;
+	int err = 0;
+
+	if (diff->options.tids[0]) {
+		chosen.of[0] = path_of(diff, 0);
+		chosen.of[1] = path_of(diff, 1);
+		if (!chosen.of[0] || !chosen.of[1])
+			return DIFF_TROUBLE;
+	} else {
+		err = trails_pair(&pairs, &count, &diff->views[0].trails, &diff->views[1].trails);
+	}
+	if (!err)
+		diff->threads = calloc(count, sizeof(*diff->threads));
+	if (err || !diff->threads) {
+		free(pairs);
+		complain(-ENOMEM, "%s", diff->options.dirs[0]);
+		return DIFF_TROUBLE;
+	}
+	for (size_t i = 0; i < count; i++)
+		diff->threads[i].pair = pairs ? pairs[i] : chosen;
+	diff->thread_count = count;
+	free(pairs);
+	return DIFF_SAME;
+}
+
+static int compare(struct diff *diff, struct diff_thread *thread)
+{
+	const struct trail_path *const *paths = thread->pair.of;
+	struct image *images[2] = { NULL, NULL };
+
+	thread->is_different = 1;
+	if (!paths[0] || !paths[1])
+		return 0;
+	for (int i = 0; i < 2; i++) {
+		images[i] = trail_view_image(&diff->views[i], paths[i]);
+		if (!images[i])
+			return -ENOMEM;
+	}
+	int err = divergence_find(&thread->divergence, diff->alike, paths, images,
+				  &diff->options.divergence);
+	thread->is_different = thread->divergence.kind != DIVERGENCE_NONE;
+	return err;
+}
+
+static int threads_compare(struct diff *diff)
+{
+	int err = alike_open(&diff->alike), status = DIFF_SAME;
+
+	for (size_t i = 0; i < diff->thread_count && !err; i++) {
+		struct diff_thread *thread = &diff->threads[i];
+
+		err = compare(diff, thread);
+		if (thread->is_different)
+			status = DIFF_DIFFERENT;
+		else if (thread->divergence.is_unsure && status == DIFF_SAME)
+			status = DIFF_TROUBLE;
+	}
+	if (!err)
+		return status;
+	complain(err, "%s", diff->options.dirs[0]);
+	return DIFF_TROUBLE;
+}
+
+static int run(struct diff *diff)
+{
+	int status = threads_choose(diff);
+
+	if (status == DIFF_SAME)
+		status = threads_compare(diff);
+	if (diff->thread_count && diff->alike) {
+		if (diff->options.json)
+			diff_show_json(diff);
+		else
+			diff_show(diff);
+	}
+	out_flush(diff->out);
+	if (!diff->out->error)
+		return status;
+	complain(diff->out->error, "standard output");
+	return DIFF_TROUBLE;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+	static struct out out;
+	struct diff diff = { .out = &out };
+	int status = read_options(&diff.options, argc, argv), damaged = CLI_FINE;
+
+	if (status >= 0)
+		return status;
+	out_init(&out, STDOUT_FILENO);
+	for (int i = 0; i < 2 && status < 0; i++)
+		if (trail_view_open(&diff.views[i], diff.options.dirs[i], &diff.options.image))
+			status = DIFF_TROUBLE;
+	if (status < 0)
+		status = run(&diff);
+	for (size_t i = 0; i < diff.thread_count; i++)
+		divergence_release(&diff.threads[i].divergence);
+	free(diff.threads);
+	alike_close(diff.alike);
+	for (int i = 0; i < 2; i++)
+		if (diff.views[i].dir && trail_view_close(&diff.views[i], CLI_FINE))
+			damaged = CLI_FAILED;
+	return status == DIFF_SAME && damaged ? DIFF_TROUBLE : status;
+}

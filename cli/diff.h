@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* waymark diff: what it has found, for those who print it. */
+#ifndef CLI_DIFF_H
+#define CLI_DIFF_H
+
+#include "cli/trail_view.h"
+#include "history/divergence.h"
+#include "trace/out.h"
+#include "trace/trail/pair.h"
+
+#define DIFF_HARMLESS_NAMES 64
+
+struct diff_options {
+	const char *dirs[2];
+	uint64_t last; /* blocks that are shown before and behind */
+	uint32_t tids[2];
+	int json;
+	struct divergence_options divergence;
+	const char *harmless[DIFF_HARMLESS_NAMES];
+	struct image_options image;
+};
+
+/* A pair of threads, compared. */
+struct diff_thread {
+	struct trail_pair pair;
+	struct divergence divergence; /* where both are there */
+	int is_different;
+};
+
+struct diff {
+	struct diff_options options;
+	struct trail_view views[2];
+	struct alike *alike;
+	struct diff_thread *threads;
+	size_t thread_count;
+	struct out *out;
+};
+
+/* What a place is called. Function and source may be NULL. */
+struct diff_place {
+	uint64_t address;
+	const struct image_place *place;
+	struct image_line line;
+};
+
+void diff_place(struct diff *diff, const struct diff_thread *thread, int side, uint64_t address,
+		struct diff_place *place);
+
+/* What came next on a side, in words: "goes on", "gets signal 14", "exits with 3". Into text[]; whether there is a place to go with it. */
+int diff_next(const struct diff_thread *thread, int side, uint64_t *address, char *text,
+	      size_t bytes);
+
+/* Say what was harmless, in words, into text[]. */
+void diff_harmless(const struct divergence_harmless *harmless, char *text, size_t bytes);
+
+void diff_show(struct diff *diff);
+void diff_show_json(struct diff *diff);
+
+#endif

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* What waymark diff says of places, events and harmless differences: the same in text and in JSON. */
+#include "cli/diff.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+void diff_place(struct diff *diff, const struct diff_thread *thread, int side, uint64_t address,
+		struct diff_place *place)
+{
+	struct image *image = trail_view_image(&diff->views[side], thread->pair.of[side]);
+
+	*place = (struct diff_place){ .address = address, .place = image_place(image, address) };
+	image_line(image, address, &place->line);
+}
+
+static void signal_words(int64_t number, char *text, size_t bytes)
+{
+	const char *name = number > 0 && number < NSIG ? sigabbrev_np((int)number) : NULL;
+
+	snprintf(text, bytes, "signal %" PRId64 "%s%s%s", number, name ? " (SIG" : "",
+		 name ? name : "", name ? ")" : "");
+}
+
+static void event_words(const struct trail_between *event, char *text, size_t bytes)
+{
+	int64_t number = (int64_t)event->values[0], second = (int64_t)event->values[1];
+	char name[64];
+
+	switch ((enum trail_event)event->event) {
+	case TRAIL_SIGNAL:
+		signal_words(number, name, sizeof(name));
+		snprintf(text, bytes, "gets %s", name);
+		break;
+	case TRAIL_SYSCALLED:
+		snprintf(text, bytes, "comes back from system call %" PRId64 " with %" PRId64,
+			 number, second);
+		break;
+	case TRAIL_FORK:
+		snprintf(text, bytes, "makes a thread or process, %" PRId64, number);
+		break;
+	case TRAIL_EXEC:
+		snprintf(text, bytes, "executes another program");
+		break;
+	case TRAIL_END:
+		signal_words(second, name, sizeof(name));
+		if (number == TRAIL_KILLED)
+			snprintf(text, bytes, "is killed by %s", name);
+		else if (number == TRAIL_EXITED)
+			snprintf(text, bytes, "exits with %" PRId64, second);
+		else
+			snprintf(text, bytes, "is recorded no longer");
+		break;
+	case TRAIL_LOST:
+	case TRAIL_GAP:
+		snprintf(text, bytes, "has blocks missing");
+		break;
+	default:
+		snprintf(text, bytes, "%s the processor",
+			 event->event == TRAIL_DEPART ? "loses" : "gets");
+	}
+}
+
+int diff_next(const struct diff_thread *thread, int side, uint64_t *address, char *text,
+	      size_t bytes)
+{
+	struct trail_cursor cursor = thread->divergence.at[side];
+	struct trail_item item;
+
+	if (!trail_next(&cursor, &item)) {
+		snprintf(text, bytes, "is recorded no longer");
+		return 0;
+	}
+	if (!item.block) {
+		event_words(item.between, text, bytes);
+		return 0;
+	}
+	*address = item.block->start + thread->divergence.from[side];
+	snprintf(text, bytes, "goes on at");
+	return 1;
+}
+
+void diff_harmless(const struct divergence_harmless *harmless, char *text, size_t bytes)
+{
+	switch (harmless->kind) {
+	case HARMLESS_LIBRARY:
+		snprintf(text, bytes, "another way in %s%s%s",
+			 harmless->function ? harmless->function : "",
+			 harmless->function ? " of " : "",
+			 harmless->module ? harmless->module : "code of no module");
+		break;
+	case HARMLESS_SIGNAL:
+		signal_words(harmless->number, text, bytes);
+		break;
+	case HARMLESS_RESULT:
+		snprintf(text, bytes, "another result of system call %" PRId64, harmless->number);
+		break;
+	case HARMLESS_AGAIN:
+		snprintf(text, bytes, "a system call broken off, and made again");
+		break;
+	}
+}

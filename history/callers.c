@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include "history/callers.h"
+
+#include <sys/syscall.h>
+
+struct search {
+	uint64_t returns;  /* that were met, without their calls yet */
+	uint64_t handlers; /* that have returned, without their signals yet */
+	struct caller *found;
+	size_t count, most;
+};
+
+static void put(struct search *search, uint64_t at, int64_t signal)
+{
+	search->found[search->count++] = (struct caller){ at, signal };
+}
+
+/* 0: nobody knows what was before it. */
+static int over_event(struct search *search, const struct trail_between *event)
+{
+	if (event->event == TRAIL_LOST || event->event == TRAIL_GAP || event->event == TRAIL_EXEC)
+		return 0;
+	if (event->event == TRAIL_SYSCALLED)
+		search->handlers += event->values[0] == SYS_rt_sigreturn;
+	if (event->event != TRAIL_SIGNAL || !event->values[1])
+		return 1;
+	if (search->handlers) {
+		search->handlers--;
+	} else {
+		search->returns = 0; /* the handler is in its first function */
+		put(search, event->at, (int64_t)event->values[0]);
+	}
+	return 1;
+}
+
+static void over_block(struct search *search, const struct trail_item *item)
+{
+	const struct trail_block *block = item->block;
+
+	if (search->handlers || item->ran < block->instructions)
+		return;
+	if (block->kind == TRAIL_RETURN)
+		search->returns++;
+	if (block->kind != TRAIL_CALL && block->kind != TRAIL_CALL_INDIRECT)
+		return;
+	if (search->returns)
+		search->returns--;
+	else
+		put(search, block->start + block->last, 0);
+}
+
+size_t callers_find(struct trail_cursor cursor, struct caller *callers, size_t most)
+{
+	struct search search = { .found = callers, .most = most };
+	struct trail_item item;
+
+	while (search.count < most && trail_previous(&cursor, &item)) {
+		if (item.block)
+			over_block(&search, &item);
+		else if (!over_event(&search, item.between))
+			break;
+	}
+	return search.count;
+}

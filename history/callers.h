@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which calls a thread is in at a place of its trail, found by walking back: a call is open if no return came
+ * after it. Enough to say where something happened; history/calls.h tells whole histories.
+ */
+#ifndef HISTORY_CALLERS_H
+#define HISTORY_CALLERS_H
+
+#include "trace/trail/path.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct caller {
+	uint64_t at;	/* the call, or where a signal interrupted */
+	int64_t signal; /* its number; 0: a call */
+};
+
+/* The innermost first, `most` of them. Returns how many. Blocks that are missing end it. */
+size_t callers_find(struct trail_cursor cursor, struct caller *callers, size_t most);
+
+#endif

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/trail/pair.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A thread in the order of its coming. */
+struct thread {
+	const struct trail_path *path;
+	uint32_t process; /* the how manyth that has trails */
+	struct thread *other;
+};
+
+static int by_coming(const void *left, const void *right)
+{
+	const struct trace_stream *a = ((const struct thread *)left)->path->stream;
+	const struct trace_stream *b = ((const struct thread *)right)->path->stream;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->begin_ticks != b->begin_ticks)
+		return a->begin_ticks < b->begin_ticks ? -1 : 1;
+	return a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+static struct thread *threads_of(const struct trails *trails)
+{
+	struct thread *threads = calloc(trails->path_count + 1, sizeof(*threads));
+	uint32_t process = 0;
+
+	if (!threads)
+		return NULL;
+	for (size_t i = 0; i < trails->path_count; i++)
+		threads[i].path = &trails->paths[i];
+	qsort(threads, trails->path_count, sizeof(*threads), by_coming);
+	for (size_t i = 0; i < trails->path_count; i++) {
+		if (i && threads[i].path->stream->process != threads[i - 1].path->stream->process)
+			process++;
+		threads[i].process = process;
+	}
+	return threads;
+}
+
+static int is_counterpart(const struct thread *a, const struct thread *b, int pass)
+{
+	if (b->other || (pass < 2 && a->process != b->process))
+		return 0;
+	return pass || !strcmp(a->path->stream->comm, b->path->stream->comm);
+}
+
+static void pair_up(struct thread *a, size_t count_a, struct thread *b, size_t count_b)
+{
+	for (int pass = 0; pass < 3; pass++)
+		for (size_t i = 0; i < count_a; i++)
+			for (size_t j = 0; j < count_b && !a[i].other; j++)
+				if (is_counterpart(&a[i], &b[j], pass)) {
+					a[i].other = &b[j];
+					b[j].other = &a[i];
+				}
+}
+
+int trails_pair(struct trail_pair **pairs, size_t *count, const struct trails *a,
+		const struct trails *b)
+{
+	struct thread *threads_a = threads_of(a), *threads_b = threads_of(b);
+	int err = 0;
+
+	*count = 0;
+	*pairs = calloc(a->path_count + b->path_count + 1, sizeof(**pairs));
+	if (!threads_a || !threads_b || !*pairs) {
+		err = -ENOMEM;
+		goto out;
+	}
+	pair_up(threads_a, a->path_count, threads_b, b->path_count);
+	for (size_t i = 0; i < a->path_count; i++) {
+		(*pairs)[*count].of[0] = threads_a[i].path;
+		(*pairs)[(*count)++].of[1] = threads_a[i].other ? threads_a[i].other->path : NULL;
+	}
+	for (size_t i = 0; i < b->path_count; i++)
+		if (!threads_b[i].other)
+			(*pairs)[(*count)++].of[1] = threads_b[i].path;
+out:
+	free(threads_a);
+	free(threads_b);
+	return err;
+}
