@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/reader.h"
 
+#include "trace/source.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -91,15 +93,15 @@ static const char *stream_fault(const struct trace_reader *reader,
 static int stream_scan(struct trace_reader *reader, struct trace_stream *stream)
 {
 	const uint8_t *uuid = reader->meta.uuid_known ? reader->meta.uuid : NULL;
-	int fd = openat(reader->dir, stream->file, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	const char *tail_fault;
 	uint64_t next_seq = 0;
+	struct source source;
+	int err = source_open(&source, reader->dir, stream);
 
-	if (fd < 0)
-		return -errno;
-	while (stream->bytes < stream->file_bytes) {
+	while (!err && stream->bytes < stream->file_bytes) {
 		uint64_t left = stream->file_bytes - stream->bytes;
 		struct wm_packet head = { 0 };
-		ssize_t count = pread(fd, &head, sizeof(head), (off_t)stream->bytes);
+		ssize_t count = source_read(&source, stream->bytes, &head, sizeof(head));
 		const char *fault;
 
 		if (count < 0 || (size_t)count < sizeof(head))
@@ -110,6 +112,8 @@ static int stream_scan(struct trace_reader *reader, struct trace_stream *stream)
 			break;
 		if (!fault)
 			fault = stream_fault(reader, stream, &head);
+		if (!fault)
+			fault = source_gap(&source, stream->bytes, head.packet_bits / 8);
 		if (fault) {
 			reader_damage(reader, stream->file, stream->bytes,
 				      stream->file_bytes - stream->bytes, fault);
@@ -122,8 +126,11 @@ static int stream_scan(struct trace_reader *reader, struct trace_stream *stream)
 				      "left out of its packet, as a repair does");
 		stream_count(stream, &head, &next_seq);
 	}
-	close(fd);
-	return 0;
+	tail_fault = err || reader->live ? NULL : source_fault(&source, stream->file_bytes);
+	if (tail_fault)
+		reader_damage(reader, stream->file, stream->file_bytes, 0, tail_fault);
+	source_release(&source);
+	return err;
 }
 
 static int stream_order(const void *left, const void *right)
@@ -159,6 +166,7 @@ static int list_streams(struct trace_reader *reader)
 	}
 	while (!err && (entry = readdir(list))) {
 		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, "metadata") ||
+		    source_is_shadowed(reader->dir, entry->d_name) ||
 		    fstatat(reader->dir, entry->d_name, &about, AT_SYMLINK_NOFOLLOW) ||
 		    !S_ISREG(about.st_mode))
 			continue;
@@ -175,7 +183,9 @@ static int list_streams(struct trace_reader *reader)
 			room = want;
 		}
 		reader->streams[reader->stream_count] = (struct trace_stream){
-			.file = strdup(entry->d_name), .file_bytes = (uint64_t)about.st_size
+			.file = strdup(entry->d_name),
+			.file_bytes = (uint64_t)about.st_size,
+			.is_packed = packed_is_name(entry->d_name),
 		};
 		if (!reader->streams[reader->stream_count++].file)
 			err = -ENOMEM;
@@ -247,6 +257,8 @@ int trace_reader_open(struct trace_reader **reader, const char *dir)
 	*reader = NULL;
 	if (!opened)
 		return -ENOMEM;
+	opened->unpacked_max = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) /
+			       2;
 	opened->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (opened->dir < 0) {
 		err = errno == ENOTDIR ? -WM_E_NOT_A_TRACE : -errno;
@@ -309,34 +321,32 @@ uint64_t reader_begin_ns(const struct trace_reader *reader)
 
 int stream_map(struct trace_reader *reader, struct trace_stream *stream)
 {
-	struct stat about;
-	void *map;
-	int fd;
+	struct source source;
+	int err;
 
 	if (stream->map || !stream->bytes)
 		return 0;
-	fd = openat(reader->dir, stream->file, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return -errno;
-	/* Shorter than it was: someone cuts it, and a touch past the end would be SIGBUS. */
-	if (fstat(fd, &about) || (uint64_t)about.st_size < stream->bytes) {
-		close(fd);
-		return -WM_E_TRACE_DAMAGED;
+	err = source_open(&source, reader->dir, stream);
+	if (!err && source.fd < 0 && stream->bytes > reader->unpacked_max - reader->unpacked_bytes)
+		err = -WM_E_TRACE_UNPACKED_SIZE;
+	if (!err)
+		err = source_map(&source, stream);
+	if (!err && source.fd < 0) {
+		stream->unpacked = &reader->unpacked_bytes;
+		*stream->unpacked += stream->bytes;
 	}
-	map = mmap(NULL, stream->bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-	close(fd);
-	if (map == MAP_FAILED)
-		return -errno;
-	madvise(map, stream->bytes, MADV_SEQUENTIAL);
-	stream->map = map;
-	return 0;
+	source_release(&source);
+	return err;
 }
 
 void stream_unmap(struct trace_stream *stream)
 {
 	if (stream->map)
 		munmap((void *)(uintptr_t)stream->map, stream->bytes);
+	if (stream->map && stream->unpacked)
+		*stream->unpacked -= stream->bytes;
 	stream->map = NULL;
+	stream->unpacked = NULL;
 }
 
 int stream_packet(const struct trace_reader *reader, const struct trace_stream *stream,

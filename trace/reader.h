@@ -42,6 +42,8 @@ struct trace_stream {
 	uint64_t discarded;		 /* events that were lost, by the last packet */
 	uint64_t missing_packets;	 /* gaps in their sequence */
 	const uint8_t *map;		 /* between stream_map() and stream_unmap() */
+	int is_packed;			 /* file is a STREAM.zst; all sizes are of what is in it */
+	uint64_t *unpacked;		 /* while it is mapped: the reader's sum */
 };
 
 struct trace_reader {
@@ -52,7 +54,9 @@ struct trace_reader {
 	uint64_t base_ns[TSDL_CLOCKS];
 	struct trace_stream *streams; /* sorted by process, tid, depth, instance */
 	uint32_t stream_count;
-	uint64_t bytes; /* of all files */
+	uint64_t bytes;		 /* of all files */
+	uint64_t unpacked_bytes; /* of packed streams that are mapped, in memory */
+	uint64_t unpacked_max;
 	struct trace_damage *damages;
 	uint32_t damage_count; /* of damages[] */
 	uint64_t damages_ever;
@@ -72,7 +76,10 @@ struct trace_packet {
 int trace_reader_open(struct trace_reader **reader, const char *dir);
 void trace_reader_close(struct trace_reader *reader);
 
-/* Map a stream's whole packets. 0 or -errno; an empty one has nothing to map and is fine. */
+/*
+ * Map a stream's whole packets, or unpack them into memory. 0, -errno, -WM_E_TRACE_UNPACKED_SIZE where they are too
+ * many for that; an empty one has nothing to map and is fine.
+ */
 int stream_map(struct trace_reader *reader, struct trace_stream *stream);
 void stream_unmap(struct trace_stream *stream);
 

@@ -119,6 +119,9 @@ int trace_repair(const char *dir)
 		return err;
 	if (reader->live || flock(reader->dir, LOCK_EX | LOCK_NB))
 		err = reader->live || errno == EWOULDBLOCK ? -EBUSY : -errno;
+	for (uint32_t i = 0; !err && i < reader->stream_count; i++)
+		if (reader->streams[i].is_packed)
+			err = -WM_E_TRACE_PACKED;
 	for (uint32_t i = 0; !err && i < reader->stream_count; i++) {
 		err = repair_stream(reader, &reader->streams[i]);
 		count += err > 0;
