@@ -17,6 +17,7 @@ int cmd_record(int argc, char **argv);
 int cmd_list(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
+int cmd_compress(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_trail(int argc, char **argv);
 int cmd_export(int argc, char **argv);

@@ -149,8 +149,9 @@ static const struct trail_path *path_of(struct diff *diff, int side)
 	for (size_t i = 0; i < trails->path_count; i++)
 		if (trails->paths[i].stream->tid == diff->options.tids[side])
 			return &trails->paths[i];
-	complain_words("waymark: %s has no trail of a thread %u\n", diff->options.dirs[side],
+	complain_words("waymark: %s has no trail of a thread %u", diff->options.dirs[side],
 		       diff->options.tids[side]);
+	fputc('\n', stderr);
 	return NULL;
 }
 

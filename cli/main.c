@@ -18,6 +18,7 @@ static const struct command {
 	{ "trail", "show which way threads took, and where they spent it", cmd_trail },
 	{ "export", "write a trace's trails in a form that other tools read", cmd_export },
 	{ "diff", "show the first place where the trails of two runs part", cmd_diff },
+	{ "compress", "make a trace smaller, or as it was", cmd_compress },
 	{ "bench", "measure what ways of looking into a program cost here", cmd_bench },
 	{ "help", "this list, or the help of one command", cmd_help },
 	{ "version", "the version", cmd_version },

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
+#include "cli/compress.h"
 #include "cli/guardian.h"
 #include "cli/origins.h"
 #include "cli/outcome.h"
@@ -364,6 +365,8 @@ static int finish(struct recording *recording, int had_dir)
 		result = recording->child_status;
 	if (recording->child && !recording->error && interrupts)
 		result = 128 + SIGINT;
+	if (options->compress && compress_recorded(options->dir) && result == CLI_FINE)
+		result = CLI_FAILED;
 	return sum_up_json(recording, &status, result);
 }
 

@@ -33,6 +33,7 @@ static const char help[] =
 	"  --prearm            change every site once as the program starts, before it can\n"
 	"                      lock its code down\n"
 	"  --no-follow         leave the program's children alone\n"
+	"  --compress          make the trace smaller once it is recorded: waymark-compress(1)\n"
 	"  -v, --verbose       name each place that was refused, why, and what to do\n"
 	"  --json              sum up on stdout, as one JSON object\n"
 	"  --help              this text\n";
@@ -45,6 +46,7 @@ enum {
 	OPT_PREARM,
 	OPT_NO_FOLLOW,
 	OPT_JSON,
+	OPT_COMPRESS,
 	OPT_TREE,
 	OPT_ON,
 	OPT_HELP
@@ -62,6 +64,7 @@ static const struct option long_options[] = {
 	{ "prearm", no_argument, NULL, OPT_PREARM },
 	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
 	{ "tree", no_argument, NULL, OPT_TREE },
+	{ "compress", no_argument, NULL, OPT_COMPRESS },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, OPT_HELP },
@@ -140,6 +143,9 @@ static int take_option(struct record_options *options, int letter)
 		return 0;
 	case 'v':
 		options->verbose = 1;
+		return 0;
+	case OPT_COMPRESS:
+		options->compress = 1;
 		return 0;
 	case OPT_JSON:
 		options->json = 1;
