@@ -13,6 +13,12 @@ for policy in discard block cyclic notify; do
 	[ $policy != block ] || expect "block: discarded" "$(json discarded)" 0
 done
 
+# Compressed at the end: the same is read.
+run 7 --compress --json -o packed -- ./ticker 10000 2 1 7
+expect "packed: events in the trace" "$("$waymark" dump packed | wc -l)" "$(json recorded)"
+ls packed/*.zst >/dev/null || fail "nothing was compressed"
+[ -z "$(find packed -name '[0-9]*' ! -name '*.zst')" ] || fail "not all was compressed"
+
 # A running process: attach, let go, attach again, stopped threads; it goes on.
 start ./ticker 200 2 1000000
 sleep 0.2

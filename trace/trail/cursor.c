@@ -12,32 +12,53 @@ static uint16_t ran(const struct trail_path *path, size_t part, uint32_t id,
 	return (uint16_t)(block->instructions - next->between.left);
 }
 
+/* The block at the cursor. All but the last of a part's are whole; that one an event may have cut. */
+static inline void block_at(const struct trail_cursor *cursor, const struct trail_part *part,
+			    int is_whole, struct trail_item *item)
+{
+	const struct trail_table *table = part->table;
+	uint32_t id = load_u32(part->ids + 4 * (size_t)cursor->id);
+	const struct trail_block *block = &table->blocks[id];
+
+	item->block = block;
+	item->table = table;
+	item->between = NULL;
+	item->index = part->before + cursor->id;
+	item->ticks = part->ticks;
+	item->id = id;
+	item->ran = is_whole ? block->instructions
+			     : ran(cursor->path, cursor->part, cursor->id, block);
+}
+
 /* The item that stands at the cursor, which is not at the end. */
 static void item_at(const struct trail_cursor *cursor, struct trail_item *item)
 {
-	const struct trail_path *path = cursor->path;
-	const struct trail_part *part = &path->parts[cursor->part];
+	const struct trail_part *part = &cursor->path->parts[cursor->part];
 
-	*item = (struct trail_item){ .index = part->before + cursor->id, .ticks = part->ticks };
-	if (!part->count) {
-		item->between = &part->between;
+	if (part->count) {
+		block_at(cursor, part, 0, item);
 		return;
 	}
-	item->id = load_u32(part->ids + 4 * (size_t)cursor->id);
-	item->table = part->table;
-	item->block = &part->table->blocks[item->id];
-	item->ran = ran(path, cursor->part, cursor->id, item->block);
+	*item = (struct trail_item){ .between = &part->between,
+				     .index = part->before + cursor->id,
+				     .ticks = part->ticks };
 }
 
 int trail_next(struct trail_cursor *cursor, struct trail_item *item)
 {
+	const struct trail_part *part;
+
 	if (cursor->part >= cursor->path->count)
 		return 0;
-	item_at(cursor, item);
-	if (++cursor->id >= cursor->path->parts[cursor->part].count) {
-		cursor->part++;
-		cursor->id = 0;
+	part = &cursor->path->parts[cursor->part];
+	if (__builtin_expect(cursor->id + 1 < part->count, 1)) {
+		block_at(cursor, part, 1, item);
+		cursor->id++;
+		return 1;
 	}
+	item_at(cursor, item);
+	cursor->part++;
+	cursor->id = 0;
 	return 1;
 }
 
