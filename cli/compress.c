@@ -77,18 +77,21 @@ static void show_progress(void *context, uint64_t done, uint64_t all)
 	fprintf(stderr, "\r%d %%", percent);
 }
 
-static int change(const char *dir, int decompress, struct trace_packing *packing)
+static int change(const char *dir, int decompress, struct trace_packing *done)
 {
+	struct trace_packing packing = { 0 };
 	int shown = -1, count;
 
 	if (isatty(STDERR_FILENO)) {
-		packing->progress = show_progress;
-		packing->context = &shown;
+		packing.progress = show_progress;
+		packing.context = &shown;
 	}
 	signal(SIGXFSZ, SIG_IGN); /* too large a file is an error like any other */
-	count = decompress ? trace_decompress(dir, packing) : trace_compress(dir, packing);
+	count = decompress ? trace_decompress(dir, &packing) : trace_compress(dir, &packing);
 	if (shown >= 0)
 		fputs("\r\033[K", stderr);
+	packing.context = NULL;
+	*done = packing;
 	return count;
 }
 

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <waymark/error.h>
 
 #define LAST_DEFAULT 8
 #define LAST_MAX 1000000
@@ -149,9 +150,7 @@ static const struct trail_path *path_of(struct diff *diff, int side)
 	for (size_t i = 0; i < trails->path_count; i++)
 		if (trails->paths[i].stream->tid == diff->options.tids[side])
 			return &trails->paths[i];
-	complain_words("waymark: %s has no trail of a thread %u", diff->options.dirs[side],
-		       diff->options.tids[side]);
-	fputc('\n', stderr);
+	complain(-WM_E_NO_THREAD, "%u in %s", diff->options.tids[side], diff->options.dirs[side]);
 	return NULL;
 }
 

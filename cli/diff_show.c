@@ -173,14 +173,15 @@ static void put_unsure(struct diff *diff, const struct diff_thread *thread)
 						: "  B's recording was over then, A's was not\n");
 }
 
-static void put_harmless(struct diff *diff, const struct divergence *divergence)
+static void put_harmless(struct diff *diff, const struct diff_thread *thread)
 {
+	const struct divergence *divergence = &thread->divergence;
 	struct out *out = diff->out;
 	char text[512];
 
 	if (!divergence->harmless_total)
 		return;
-	out_literal(out, "\nharmless before that: ");
+	put(out, thread->is_different ? "\nharmless before that: " : "\nharmless: ");
 	put_count(out, divergence->harmless_total, "difference");
 	out_char(out, '\n');
 	for (size_t i = 0; i < divergence->harmless_count; i++) {
@@ -271,6 +272,6 @@ void diff_show(struct diff *diff)
 			continue;
 		if (thread->is_different)
 			put_parting(diff, thread);
-		put_harmless(diff, &thread->divergence);
+		put_harmless(diff, thread);
 	}
 }

@@ -143,7 +143,7 @@ Test(diff, says_what_can_not_be_compared)
 	cr_expect_eq(run("diff --tid 5 %s %s", a, a), 2);
 	expect("A:B, not 5");
 	cr_expect_eq(run("diff --tid 5:6 %s %s", a, a), 2);
-	expect("has no trail of a thread 5");
+	expect("the trace has no trail of such a thread: 5 in ");
 	cr_expect_eq(run("diff --last x %s %s", a, a), 2);
 	expect("no number of blocks: x");
 	cr_expect_eq(run("diff --no-such %s %s", a, a), 2);

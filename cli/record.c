@@ -365,7 +365,7 @@ static int finish(struct recording *recording, int had_dir)
 		result = recording->child_status;
 	if (recording->child && !recording->error && interrupts)
 		result = 128 + SIGINT;
-	if (options->compress && compress_recorded(options->dir) && result == CLI_FINE)
+	if (has_trace && options->compress && compress_recorded(options->dir) && result == CLI_FINE)
 		result = CLI_FAILED;
 	return sum_up_json(recording, &status, result);
 }
