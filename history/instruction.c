@@ -119,6 +119,67 @@ static void condition_rename(char text[INSTRUCTION_TEXT_BYTES], ZydisInstruction
 	}
 }
 
+static char size_suffix(uint16_t bits)
+{
+	return bits == 8 ? 'b' : bits == 16 ? 'w' : bits == 32 ? 'l' : 'q';
+}
+
+/* What works on vector registers has its width in its name, and no suffix behind it. */
+static void suffix_drop(char text[INSTRUCTION_TEXT_BYTES], const ZydisDecodedInstruction *insn,
+			const ZydisDecodedOperand *operands)
+{
+	const char *name = ZydisMnemonicGetString(insn->mnemonic);
+	size_t bytes = name ? strlen(name) : 0;
+
+	if (!bytes || strncmp(text, name, bytes) != 0 || strcspn(text, " ") != bytes + 1)
+		return;
+	for (uint8_t i = 0; i < insn->operand_count_visible; i++) {
+		ZydisRegisterClass class = operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER
+						   ? ZydisRegisterGetClass(operands[i].reg.value)
+						   : ZYDIS_REGCLASS_INVALID;
+
+		if (class == ZYDIS_REGCLASS_XMM || class == ZYDIS_REGCLASS_YMM ||
+		    class == ZYDIS_REGCLASS_ZMM || class == ZYDIS_REGCLASS_MMX) {
+			splice(text, text + bytes, 1, "");
+			return;
+		}
+	}
+}
+
+/* Some have names of their own in AT&T's syntax, where both sizes stand in the mnemonic. */
+static void att_rename(char text[INSTRUCTION_TEXT_BYTES], const ZydisDecodedInstruction *insn,
+		       const ZydisDecodedOperand *operands)
+{
+	char name[8] = "movz.."; /* of from and to */
+	size_t bytes = strcspn(text, " ");
+
+	switch (insn->mnemonic) {
+	case ZYDIS_MNEMONIC_MOVSX:
+	case ZYDIS_MNEMONIC_MOVSXD:
+		name[3] = 's';
+		/* fall through */
+	case ZYDIS_MNEMONIC_MOVZX:
+		name[4] = size_suffix(operands[1].size);
+		name[5] = size_suffix(operands[0].size);
+		break;
+	case ZYDIS_MNEMONIC_CDQE:
+		strcpy(name, "cltq");
+		break;
+	case ZYDIS_MNEMONIC_CQO:
+		strcpy(name, "cqto");
+		break;
+	case ZYDIS_MNEMONIC_CDQ:
+		strcpy(name, "cltd");
+		break;
+	case ZYDIS_MNEMONIC_CWDE:
+		strcpy(name, "cwtl");
+		break;
+	default:
+		return;
+	}
+	splice(text, text, bytes, name);
+}
+
 /* AT&T marks what is no address but where one stands: call *%rax. */
 static void star_add(char text[INSTRUCTION_TEXT_BYTES], const ZydisDecodedInstruction *insn,
 		     const ZydisDecodedOperand *operands)
@@ -161,8 +222,11 @@ int instruction_text(struct instruction_format *format, struct image *image, uin
 		return -EILSEQ;
 	}
 	condition_rename(text, insn.meta.category);
-	if (format->syntax == INSTRUCTION_ATT)
+	if (format->syntax == INSTRUCTION_ATT) {
+		att_rename(text, &insn, operands);
+		suffix_drop(text, &insn, operands);
 		star_add(text, &insn, operands);
+	}
 	for (uint8_t i = 0; i < insn.operand_count_visible; i++) {
 		const ZydisDecodedOperand *operand = &operands[i];
 		int is_data = operand->type == ZYDIS_OPERAND_TYPE_MEMORY &&

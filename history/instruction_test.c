@@ -49,6 +49,13 @@ Test(instruction, is_written_as_debuggers_write_it)
 	READS("\xff\x25\xfa\x0f\x00\x00", "jmp *0xffa(%rip)  # 0x2000",
 	      "jmp [rip+0xffa]  # 0x2000");
 	READS("\xff\x24\xc5\x00\x20\x00\x00", "jmp *0x2000(,%rax,8)", "jmp [rax*8+0x2000]");
+	READS("\x0f\xb6\x3b", "movzbl (%rbx), %edi", "movzx edi, byte ptr [rbx]");
+	READS("\x48\x0f\xb7\xc0", "movzwq %ax, %rax", "movzx rax, ax");
+	READS("\x0f\xbe\xc0", "movsbl %al, %eax", "movsx eax, al");
+	READS("\x48\x63\xff", "movslq %edi, %rdi", "movsxd rdi, edi");
+	READS("\xf3\x0f\x10\x00", "movss (%rax), %xmm0", "movss xmm0, dword ptr [rax]");
+	READS("\x48\x98", "cltq", "cdqe");
+	READS("\x48\x99", "cqto", "cqo");
 	READS("\xe3\xfe", "jrcxz 0x1000", "jrcxz 0x1000");
 	READS("\xc3", "ret", "ret");
 }

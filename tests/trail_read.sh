@@ -33,13 +33,13 @@ trail()
 	[ $got -eq "$wanted" ] || fail "trail $*: status $got, expected $wanted: $(cat words)"
 }
 
-# has FILE TEXT; hasnt FILE TEXT
+# has FILE TEXT; lacks FILE TEXT
 has()
 {
 	grep -qF -- "$2" "$1" || fail "expected '$2' in $1: $(head -30 "$1")"
 }
 
-hasnt()
+lacks()
 {
 	! grep -qF -- "$2" "$1" || fail "unexpected '$2' in $1: $(head -30 "$1")"
 }
@@ -123,7 +123,7 @@ mkdir -p root"$folder" root/usr/lib/debug
 mv crash root"$folder"/crash
 trail 0 crashed
 has out "call   -> crash+0x"
-hasnt out "deref"
+lacks out "deref"
 [ "$(wc -l <words)" -eq 1 ] || fail "one line for the one file: $(cat words)"
 has words "no names in $folder/crash: No such file or directory; give the folder where it is with --root"
 trail 0 --root root crashed
@@ -133,7 +133,7 @@ ends "killed by SIGSEGV at deref (crash.c:$here): mov (%rdi), %eax"
 # Another file in its place is not taken for it.
 build -DOTHER -Wl,-Ttext=0x500000
 trail 0 crashed
-hasnt out "deref"
+lacks out "deref"
 has words "no names in $folder/crash: "
 id=$(sed -n 's/.*of build id \([0-9a-f]*\)$/\1/p' words)
 [ ${#id} -ge 16 ] || fail "no build id in: $(cat words)"
