@@ -349,7 +349,7 @@ Test(calls, of_a_place_within_are_none_at_the_beginning_too)
 	history("?f( .");
 }
 
-/* swap() returns on another stack, whose first function begins so; then to and fro. */
+/* swap() returns on another stack, whose first function begins so; then back again. */
 Test(calls, on_other_stacks_do_no_harm)
 {
 	made_ran(MAIN, TRAIL_CALL, SWAP);

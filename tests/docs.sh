@@ -100,14 +100,15 @@ run_example()
 	[ $status -eq 0 ] || echo "$1: status $status: $(cat "$2/words")" >"$2/failed"
 }
 
-# Examples that record run side by side, for some take ten seconds; what reads their traces comes after.
+# Examples that record run side by side, for some take ten seconds; what reads their traces comes after, and those
+# that step through the server, one at a time.
 number=0
 jobs=()
 while read -r line; do
 	number=$((number + 1))
 	can_run "$line" || { echo "left out: $line"; continue; }
 	ran=$((ran + 1))
-	if [[ $line == *" record "* ]]; then
+	if [[ $line == *" record "* && ! ($line == *"-e trail/"* && $line == *" -p "*) ]]; then
 		run_example "$line" "example$number" &
 		jobs+=($!)
 	else
