@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #define LAST_BRANCHES 16
+#define CALLED_BLOCKS_MAX 64
 
 static const char marker[] = "marker:", of_signal[] = "signal:";
 
@@ -118,7 +119,10 @@ int flight_launch(struct flight *flight, char *const argv[])
 {
 	int err = watch_open(flight);
 
-	return err ? err : wm_session_launch(flight->watch, argv);
+	if (err)
+		return err;
+	flight->watch->live.is_elsewhere = 1;
+	return wm_session_launch(flight->watch, argv);
 }
 
 void flight_set(const struct flight *flight, struct wm_session *session)
@@ -170,22 +174,67 @@ void flight_release(struct flight *flight)
 
 /* ---- told ---- */
 
+static int is_agents(struct image *image, const struct trail_block *block)
+{
+	const struct image_place *place = image_place(image, block->start);
+
+	return place && place->module && strstr(place->module->name, "libwaymark-agent");
+}
+
+/*
+ * A marker's time is taken well inside of the agent, which may have called libc by then: the way there ends where the agent
+ * was entered.
+ */
+static void leave_agent_out(struct trail_show *show, const struct trail_path *path)
+{
+	struct image *image = trail_view_image(&show->view, path);
+	struct trail_cursor cursor = { .path = path };
+	uint64_t index = path->blocks, entered = 0, others = 0;
+	struct trail_item item;
+
+	trail_seek_end(&cursor);
+	while (image && others < CALLED_BLOCKS_MAX && trail_previous(&cursor, &item)) {
+		if (!item.block)
+			continue;
+		index--;
+		others++;
+		if (is_agents(image, item.block)) {
+			entered = index;
+			others = 0;
+		}
+	}
+	if (entered)
+		show->options.bounds.to = (struct trail_bound){ TRAIL_BOUND_BLOCK, entered };
+}
+
+static int show_way(struct trail_show *show, int is_marker)
+{
+	int err = instruction_format_open(&show->format, INSTRUCTION_ATT);
+
+	for (size_t i = 0; is_marker && i < show->view.trails.path_count && !err; i++)
+		if (trail_is_wanted(show, &show->view.trails.paths[i]))
+			leave_agent_out(show, &show->view.trails.paths[i]);
+	if (!err)
+		err = trail_branches(show);
+	instruction_format_close(show->format);
+	return err;
+}
+
 /* The way there: the last branches of that thread. */
-static void tell_way(const struct live_fired *fired, const char *dir)
+static void tell_way(const struct flight *flight, const char *dir)
 {
 	static struct out out;
 	struct trail_show show = { .options = { .dir = dir,
 						.last = LAST_BRANCHES,
-						.tid = (uint32_t)fired->tid,
-						.pid = (uint32_t)fired->pid },
+						.tid = (uint32_t)flight->live.fired.tid,
+						.pid = (uint32_t)flight->live.fired.pid },
 				   .out = &out };
-	int status;
+	int status, err;
 
 	out_init(&out, STDERR_FILENO);
 	status = trail_view_open(&show.view, dir, &show.options.image);
 	if (status == CLI_FINE) {
-		int err = trail_branches(&show);
-
+		err = show_way(&show, flight->trigger == TRIGGER_CALL);
 		out_flush(&out);
 		if (err)
 			complain(err, "%s", dir);
@@ -220,7 +269,7 @@ void flight_tell(const struct flight *flight, const char *dir)
 	if (fired->signal && !name)
 		fprintf(stderr, "%d", fired->signal);
 	fputs("; the way there:\n", stderr);
-	tell_way(fired, dir);
+	tell_way(flight, dir);
 }
 
 void flight_json(struct json *json, const struct flight *flight)

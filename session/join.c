@@ -210,6 +210,7 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 		.agent = agent,
 		.tool = listener->path,
 		.prearm = session->options.prearm,
+		.is_traced = live_is_wanted(session) || session->live.is_elsewhere,
 	};
 	err = launch_start(&pid, program.path, argv, &options);
 	if (err)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,14 +78,18 @@ static int exec_result(int fd, pid_t pid)
 	return -failure;
 }
 
-static int start(pid_t *pid, const char *path, char *const argv[], char **environment)
+static int start(pid_t *pid, const char *path, char *const argv[], char **environment,
+		 const struct launch_options *options)
 {
 	int ends[2], err;
+	pid_t self = getpid();
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return -errno;
 	*pid = fork();
 	if (*pid == 0) {
+		if (options->is_traced)
+			prctl(PR_SET_PTRACER, self, 0, 0, 0);
 		execve(path, argv, environment);
 		err = errno;
 		if (write(ends[1], &err, sizeof(err)) < 0)
@@ -108,7 +113,7 @@ int launch_start(pid_t *pid, const char *path, char *const argv[],
 
 	if (!err) {
 		environment = environment_make(ours);
-		err = environment ? start(pid, path, argv, environment) : -ENOMEM;
+		err = environment ? start(pid, path, argv, environment, options) : -ENOMEM;
 	}
 	for (size_t i = 0; i < OURS_COUNT; i++)
 		free(ours[i]);

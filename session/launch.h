@@ -9,6 +9,7 @@ struct launch_options {
 	const char *agent; /* path of the agent library */
 	const char *tool;  /* path of the socket that it shall connect to */
 	int prearm;
+	int is_traced; /* a child of ours is to trace it: Yama is told that it may */
 };
 
 /*

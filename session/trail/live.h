@@ -36,6 +36,7 @@ struct live_fired {
 
 struct live {
 	struct live_process *processes;
+	int is_elsewhere; /* another session records the trails of what this one starts */
 	enum live_trigger trigger;
 	int signal; /* TRIGGER_SIGNAL: this one; 0: any */
 	struct live_fired fired;
