@@ -171,6 +171,7 @@ for on in crash signal:TERM exit; do
 	[ ! -e "not_$on" ] || fail "--on $on: left a folder"
 done
 run 5 -e trail/last=1M/ --on marker:ticker:tick -o on_marker -- ./ticker 3 1 1 5
+says "-> tick"
 says "the way there:"
 trail on_marker
 start ./ticker 1 1 1000000
