@@ -101,7 +101,7 @@ _waymark()
 			-- "${word#marker:}")
 		declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word" ;;
 	export:--format)
-		mapfile -t COMPREPLY < <(compgen -W "folded perf-script speedscope" -- "$word") ;;
+		mapfile -t COMPREPLY < <(compgen -W "bolt folded perf-script speedscope" -- "$word") ;;
 	export:--weight)
 		mapfile -t COMPREPLY < <(compgen -W "instructions blocks" -- "$word") ;;
 	export:-o | export:--output)

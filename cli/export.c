@@ -19,24 +19,26 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-static const char usage
-	[] = "Usage: waymark export --format=FORMAT [OPTION]... DIR\n"
-	     "Write which way the threads of the trace in DIR took, for other tools to read.\n"
-	     "\n"
-	     "  --format FORMAT  folded       stacks and what ran in them, for flamegraph.pl\n"
-	     "                   perf-script  branch stacks, for llvm-profgen\n"
-	     "                   speedscope   calls as they came and went, for speedscope.app\n"
-	     "  -o, --output FILE  not to stdout\n"
-	     "  --weight WHAT  count instructions (default) or blocks\n"
-	     "  --tid T        only this thread\n"
-	     "  --pid P        only this process\n" TRAIL_BOUNDS_HELP
-	     "  --root DIR     find the program's files below DIR, as they were on another machine\n"
-	     "  -h, --help     this\n";
+static const char usage[] =
+	"Usage: waymark export --format=FORMAT [OPTION]... DIR\n"
+	"Write which way the threads of the trace in DIR took, for other tools to read.\n"
+	"\n"
+	"  --format FORMAT  bolt         branches and how often they were taken, for perf2bolt -pa\n"
+	"                   folded       stacks and what ran in them, for flamegraph.pl\n"
+	"                   perf-script  branch stacks, for llvm-profgen\n"
+	"                   speedscope   calls as they came and went, for speedscope.app\n"
+	"  -o, --output FILE  not to stdout\n"
+	"  --weight WHAT  count instructions (default) or blocks\n"
+	"  --tid T        only this thread\n"
+	"  --pid P        only this process\n" TRAIL_BOUNDS_HELP
+	"  --root DIR     find the program's files below DIR, as they were on another machine\n"
+	"  -h, --help     this\n";
 
 static const struct format {
 	const char *name;
 	int (*write)(struct export *export);
 } formats[] = {
+	{ "bolt", export_bolt },
 	{ "folded", export_folded },
 	{ "perf-script", export_perf_script },
 	{ "speedscope", export_speedscope },
@@ -154,8 +156,9 @@ static int read_options(struct export_options *options, int argc, char **argv)
 			return status;
 	}
 	if (!options->format)
-		return complain_usage("export",
-				      "say which form: --format=folded, perf-script or speedscope");
+		return complain_usage(
+			"export",
+			"say which form: --format=bolt, folded, perf-script or speedscope");
 	if (optind != argc - 1)
 		return complain_usage("export", optind == argc ? "name the trace's folder"
 							       : "only one folder at a time");
@@ -196,6 +199,7 @@ static int gather(struct export *export, const struct export_options *options,
 			continue;
 		if (!process->image) {
 			process->pid = path->stream->pid;
+			process->exe = view->reader->meta.processes[path->stream->process].exe;
 			process->image = trail_view_image(view, path);
 			if (!process->image || functions_open(&process->functions, process->image))
 				return -ENOMEM;

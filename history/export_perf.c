@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "history/export.h"
+#include "history/taken.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -28,8 +29,9 @@ static void put_hex(struct out *out, uint64_t value)
 	out_short(out, text, (size_t)bytes);
 }
 
-static void flush(struct brstack *stack)
+static void flush(void *data)
 {
+	struct brstack *stack = data;
 	struct out *out = stack->export->out;
 
 	if (!stack->count)
@@ -53,78 +55,13 @@ static void flush(struct brstack *stack)
 	stack->room = STACK_MIN + (uint32_t)(stack->seed >> 33) % (STACK_MAX - STACK_MIN + 1);
 }
 
-static void branch(struct brstack *stack, uint64_t from, uint64_t to)
+static void branch(void *data, uint64_t from, uint64_t to)
 {
+	struct brstack *stack = data;
+
 	if (stack->count == stack->room)
 		flush(stack);
 	stack->branches[stack->count++] = (struct branch){ from, to };
-}
-
-/* Whether going on at `to` after a block is a branch that was taken. */
-static int is_taken(const struct trail_block *block, uint64_t to)
-{
-	switch (block->kind) {
-	case TRAIL_FALL:
-	case TRAIL_SYSCALL:
-	case TRAIL_STOP:
-		return 0;
-	case TRAIL_BRANCH:
-		return to != block->start + block->bytes;
-	default:
-		return 1;
-	}
-}
-
-/* The thread goes on at `to`: 0 where it can't be said how it came there. */
-static int goes_on(struct brstack *stack, const struct trail_block *before, uint64_t to)
-{
-	if (!before || !trail_block_leads(before, to))
-		return 0;
-	if (is_taken(before, to))
-		branch(stack, before->start + before->last, to);
-	return 1;
-}
-
-/* The event that stands after `before`: whether code is straight over it. */
-static int event(struct brstack *stack, const struct trail_block *before,
-		 const struct trail_between *between)
-{
-	switch ((enum trail_event)between->event) {
-	case TRAIL_DEPART:
-	case TRAIL_ARRIVE:
-	case TRAIL_FORK:
-	case TRAIL_SYSCALLED:
-	case TRAIL_SIGNAL:
-		if (before && between->at && !between->left && !goes_on(stack, before, between->at))
-			return 0;
-		return between->event != TRAIL_SIGNAL;
-	default:
-		return 0;
-	}
-}
-
-static void put_thread(struct brstack *stack, const struct export_thread *thread)
-{
-	struct trail_range range = thread->range;
-	const struct trail_block *before = NULL;
-	uint64_t blocks = 0;
-	struct trail_item item;
-
-	while (trail_range_next(&range, &item) && !stack->export->out->error) {
-		if (!item.block) {
-			if (!event(stack, before, item.between))
-				flush(stack);
-			if (item.between->at || item.between->event == TRAIL_LOST)
-				before = NULL;
-			continue;
-		}
-		if (before && !goes_on(stack, before, item.block->start))
-			flush(stack);
-		before = item.ran == item.block->instructions ? item.block : NULL;
-		export_beat(stack->export, ++blocks);
-	}
-	flush(stack);
-	stack->export->done += blocks;
 }
 
 /* ---- what is mapped where ---- */
@@ -174,6 +111,7 @@ int export_perf_script(struct export *export)
 		if (export->processes[i].image && put_mappings(export, &export->processes[i]))
 			return -ENOMEM;
 	for (size_t i = 0; i < export->thread_count; i++)
-		put_thread(&stack, &export->threads[i]);
+		taken_walk(export, &export->threads[i],
+			   &(struct taken_sink){ branch, flush, &stack });
 	return 0;
 }

@@ -40,7 +40,7 @@ static void written(int (*write)(struct export *), uint64_t from, uint64_t to)
 	cr_assert_geq(fd, 0);
 	thread.path = made_read();
 	trail_range_init(&thread.range, made.reader, thread.path, &bounds[0], &bounds[1]);
-	process = (struct export_process){ made.image, made.functions, MADE_PID };
+	process = (struct export_process){ made.image, made.functions, MADE_PID, CALLS_FIXTURE };
 	export.out = &out;
 	export.name = "trace \"one\"";
 	export.threads = &thread;
@@ -227,4 +227,27 @@ Test(export, ends_a_stack_where_code_is_not_straight)
 	cr_expect_eq(from[0], G + 2);
 	cr_expect_eq(to[0], F + 8);
 	cr_expect_null(strtok(NULL, "\n"));
+}
+
+/* Branches from and to what is not the program are X:0; straight code over a signal is none. */
+Test(export, counts_branches_and_straight_code_for_bolt)
+{
+	for (int i = 0; i < 3; i++) {
+		made_ran(MAIN, TRAIL_CALL, ELSEWHERE);
+		made_ran(ELSEWHERE, TRAIL_JUMP, ELSEWHERE + 8);
+		made_ran(ELSEWHERE + 8, TRAIL_RETURN, 0);
+		made_ran(MAIN + 4, TRAIL_BRANCH, MAIN + 16); /* not taken */
+		made_ran(MAIN + 8, TRAIL_JUMP, MAIN);
+	}
+	made_ran(MAIN, TRAIL_FALL, 0);
+	made_event(TRAIL_SIGNAL, MAIN + 4, 0, 10, F);
+	made_ran(F, TRAIL_JUMP, G);
+	made_ran(G, TRAIL_FALL, 0);
+	written(export_bolt, 0, UINT64_MAX);
+	cr_expect_str_eq(text, "B 401002 X:0 3 0\n"
+			       "B 40100a 401000 3 0\n"
+			       "B 401042 401080 1 0\n"
+			       "B X:0 401004 3 0\n"
+			       "F 401000 401002 2\n"
+			       "f 401004 40100a 3\n");
 }

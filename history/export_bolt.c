@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+#include "history/export.h"
+#include "history/taken.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SLOTS_MIN 4096u
+
+/* In the order and with the letters of the file; the last: straight code that was come to from outside. */
+enum edge_kind { EDGE_FREE, EDGE_BRANCH, EDGE_STRAIGHT, EDGE_STRAIGHT_FROM_OUTSIDE };
+
+static const char letters[] = { 0, 'B', 'F', 'f' };
+
+/* A branch, or the straight code from where one led to up to the next. */
+struct edge {
+	uint64_t from, to; /* as linked; OUTSIDE: not of the program's own file */
+	uint64_t count;
+	enum edge_kind kind;
+};
+
+#define OUTSIDE UINT64_MAX
+
+struct edges {
+	struct edge *slots; /* open addressing */
+	size_t count, slot_count;
+	const struct image_module *program; /* of the process */
+	uint64_t landed;     /* where the last branch led to; OUTSIDE: nowhere that counts */
+	enum edge_kind next; /* what is straight from there */
+	int error;
+};
+
+static struct edge *slot_of(struct edge *slots, size_t count, enum edge_kind kind, uint64_t from,
+			    uint64_t to)
+{
+	uint64_t key = (from * 0x9e3779b97f4a7c15ull ^ to) * 0xff51afd7ed558ccdull + kind;
+	size_t at = (size_t)(key >> 20) & (count - 1);
+
+	while (slots[at].kind &&
+	       (slots[at].from != from || slots[at].to != to || slots[at].kind != kind))
+		at = (at + 1) & (count - 1);
+	return &slots[at];
+}
+
+static int edges_grow(struct edges *edges)
+{
+	size_t count = edges->slot_count ? edges->slot_count * 2 : SLOTS_MIN;
+	struct edge *slots;
+
+	if (edges->count * 2 < edges->slot_count)
+		return 0;
+	slots = calloc(count, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < edges->slot_count; i++) {
+		const struct edge *edge = &edges->slots[i];
+
+		if (edge->kind)
+			*slot_of(slots, count, edge->kind, edge->from, edge->to) = *edge;
+	}
+	free(edges->slots);
+	edges->slots = slots;
+	edges->slot_count = count;
+	return 0;
+}
+
+static void count_edge(struct edges *edges, enum edge_kind kind, uint64_t from, uint64_t to)
+{
+	struct edge *edge;
+
+	if (edges->error || (edges->error = edges_grow(edges)))
+		return;
+	edge = slot_of(edges->slots, edges->slot_count, kind, from, to);
+	edges->count += !edge->kind;
+	edge->kind = kind;
+	edge->from = from;
+	edge->to = to;
+	edge->count++;
+}
+
+static uint64_t as_linked(const struct edges *edges, uint64_t address)
+{
+	const struct image_module *program = edges->program;
+
+	if (address < program->start || address >= program->end)
+		return OUTSIDE;
+	return address - program->base;
+}
+
+static void branch(void *data, uint64_t from, uint64_t to)
+{
+	struct edges *edges = data;
+
+	from = as_linked(edges, from);
+	to = as_linked(edges, to);
+	if (edges->landed != OUTSIDE && from != OUTSIDE)
+		count_edge(edges, edges->next, edges->landed, from);
+	if (from != OUTSIDE || to != OUTSIDE)
+		count_edge(edges, EDGE_BRANCH, from, to);
+	edges->landed = to;
+	edges->next = from == OUTSIDE ? EDGE_STRAIGHT_FROM_OUTSIDE : EDGE_STRAIGHT;
+}
+
+static void cut(void *data)
+{
+	((struct edges *)data)->landed = OUTSIDE;
+}
+
+/* Find the module that is the program's own file. 0, or why it can't be had. */
+static int program_find(struct edges *edges, const struct export_process *process)
+{
+	struct image_module *module;
+
+	edges->program = NULL;
+	for (size_t i = 0; process->exe && (module = image_module(process->image, i)); i++) {
+		if (strcmp(module->path, process->exe) != 0)
+			continue;
+		if (!image_place(process->image, module->start)) /* asked for, it is opened */
+			return -ENOMEM;
+		edges->program = module;
+		return module->end ? 0 : module->error;
+	}
+	return -ENOENT;
+}
+
+/* ---- lines ---- */
+
+static int by_kind_and_place(const void *one, const void *other)
+{
+	const struct edge *a = one, *b = other;
+
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	if (a->from != b->from)
+		return a->from < b->from ? -1 : 1;
+	return a->to < b->to ? -1 : a->to > b->to;
+}
+
+static void put_place(struct out *out, uint64_t place)
+{
+	static const char digits[] = "0123456789abcdef";
+	int shift = 60;
+
+	if (place == OUTSIDE) {
+		out_literal(out, "X:0 ");
+		return;
+	}
+	while (shift && !(place >> shift))
+		shift -= 4;
+	for (; shift >= 0; shift -= 4)
+		out_char(out, digits[place >> shift & 15]);
+	out_char(out, ' ');
+}
+
+static void put_edges(struct out *out, struct edges *edges)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < edges->slot_count; i++)
+		if (edges->slots[i].kind)
+			edges->slots[kept++] = edges->slots[i];
+	if (kept)
+		qsort(edges->slots, kept, sizeof(*edges->slots), by_kind_and_place);
+	for (size_t i = 0; i < kept; i++) {
+		const struct edge *edge = &edges->slots[i];
+
+		out_char(out, letters[edge->kind]);
+		out_char(out, ' ');
+		put_place(out, edge->from);
+		put_place(out, edge->to);
+		out_u64(out, edge->count);
+		if (edge->kind == EDGE_BRANCH)
+			out_literal(out, " 0"); /* nobody knows which were predicted */
+		out_char(out, '\n');
+	}
+}
+
+int export_bolt(struct export *export)
+{
+	struct edges edges = { .landed = OUTSIDE };
+	struct taken_sink sink = { branch, cut, &edges };
+
+	for (size_t i = 0; i < export->thread_count && !edges.error; i++) {
+		edges.error = program_find(&edges, &export->processes[export->threads[i].process]);
+		if (!edges.error)
+			taken_walk(export, &export->threads[i], &sink);
+	}
+	if (!edges.error)
+		put_edges(export->out, &edges);
+	free(edges.slots);
+	return edges.error;
+}

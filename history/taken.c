@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "history/taken.h"
+
+/* Whether going on at `to` after a block is a branch that was taken. */
+static int is_taken(const struct trail_block *block, uint64_t to)
+{
+	switch (block->kind) {
+	case TRAIL_FALL:
+	case TRAIL_SYSCALL:
+	case TRAIL_STOP:
+		return 0;
+	case TRAIL_BRANCH:
+		return to != block->start + block->bytes;
+	default:
+		return 1;
+	}
+}
+
+/* The thread goes on at `to`: 0 where it can't be said how it came there. */
+static int goes_on(const struct taken_sink *sink, const struct trail_block *before, uint64_t to)
+{
+	if (!before || !trail_block_leads(before, to))
+		return 0;
+	if (is_taken(before, to))
+		sink->branch(sink->data, before->start + before->last, to);
+	return 1;
+}
+
+/* The event that stands after `before`: whether code is straight over it. */
+static int event(const struct taken_sink *sink, const struct trail_block *before,
+		 const struct trail_between *between)
+{
+	switch ((enum trail_event)between->event) {
+	case TRAIL_DEPART:
+	case TRAIL_ARRIVE:
+	case TRAIL_FORK:
+	case TRAIL_SYSCALLED:
+	case TRAIL_SIGNAL:
+		if (before && between->at && !between->left && !goes_on(sink, before, between->at))
+			return 0;
+		return between->event != TRAIL_SIGNAL;
+	default:
+		return 0;
+	}
+}
+
+void taken_walk(struct export *export, const struct export_thread *thread,
+		const struct taken_sink *sink)
+{
+	struct trail_range range = thread->range;
+	const struct trail_block *before = NULL;
+	uint64_t blocks = 0;
+	struct trail_item item;
+
+	while (trail_range_next(&range, &item) && !export->out->error) {
+		if (!item.block) {
+			if (!event(sink, before, item.between))
+				sink->cut(sink->data);
+			if (item.between->at || item.between->event == TRAIL_LOST)
+				before = NULL;
+			continue;
+		}
+		if (before && !goes_on(sink, before, item.block->start))
+			sink->cut(sink->data);
+		before = item.ran == item.block->instructions ? item.block : NULL;
+		export_beat(export, ++blocks);
+	}
+	sink->cut(sink->data);
+	export->done += blocks;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* The branches that a thread took, for exports: where from, where to, and where code between two is not straight. */
+#ifndef HISTORY_TAKEN_H
+#define HISTORY_TAKEN_H
+
+#include "history/export.h"
+
+struct taken_sink {
+	/* The instruction at `from` led to `to`, which is not the one behind it. */
+	void (*branch)(void *data, uint64_t from, uint64_t to);
+	/* The next branch, if any, was not reached straight from the last one: a signal, a loss, the end. */
+	void (*cut)(void *data);
+	void *data;
+};
+
+/* Tell of a thread's branches, oldest first; ends early where writing has failed. */
+void taken_walk(struct export *export, const struct export_thread *thread,
+		const struct taken_sink *sink);
+
+#endif
