@@ -32,6 +32,7 @@ struct calls_show {
 	struct calls calls;
 	uint64_t begin_ns;
 	uint32_t depth; /* frames further in are not shown */
+	int has_head;	/* a thread was shown before */
 	/* a call whose line waits for whether it calls others */
 	int is_waiting;
 	struct call_frame waiting;
@@ -354,6 +355,9 @@ static void put_head(struct calls_show *of)
 	struct json json = { .out = of->out };
 
 	if (!of->show->options.json) {
+		if (of->has_head)
+			out_char(of->out, '\n');
+		of->has_head = 1;
 		words_thread(of->out, &of->show->view, of->path);
 		return;
 	}

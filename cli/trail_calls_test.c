@@ -250,8 +250,8 @@ Test(calling, is_exported_into_a_file_that_is_whole_or_not_there)
 
 Test(calling, says_what_is_wrong_with_the_command_line)
 {
-	cr_expect_eq(run("export --format=fold %s"), 2);
-	expect("there is no format fold");
+	cr_expect_eq(run("export --format=foldde %s"), 2);
+	expect("there is no format foldde");
 	expect("did you mean folded?");
 	cr_expect_eq(run("export %s"), 2);
 	expect("say which form");
