@@ -11,10 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What ptrace sees as the result of a system call that the kernel makes again by itself. */
-#define RESTART_FIRST (-516)
-#define RESTART_LAST (-512)
-
 /* Libraries whose way depends on more than what the program asks of them. */
 static const char *const libraries[] = {
 	"ld-linux*.so*", "ld-2.*.so",	  "ld-musl-*.so*", "libc.so.*",
@@ -214,13 +210,6 @@ static enum found compare_blocks(struct comparison *comparison)
 
 /* ---- events ---- */
 
-static int is_restart(const struct trail_between *event)
-{
-	int64_t result = (int64_t)event->values[1];
-
-	return event->event == TRAIL_SYSCALLED && result >= RESTART_FIRST && result <= RESTART_LAST;
-}
-
 static int is_switch(const struct trail_between *event)
 {
 	return event->event == TRAIL_DEPART || event->event == TRAIL_ARRIVE;
@@ -265,9 +254,6 @@ static enum found pass_event(struct comparison *comparison, int side)
 	uint64_t from = course_index(course);
 
 	if (is_switch(event) || event->event == TRAIL_SYSCALLED) {
-		what.kind = HARMLESS_AGAIN;
-		if (is_restart(event))
-			count_harmless(comparison, &what);
 		course_pass_event(course);
 		return FOUND_SAME;
 	}
@@ -318,8 +304,6 @@ static enum found compare_like(struct comparison *comparison, const struct trail
 	case TRAIL_SYSCALLED:
 		if (a->values[0] != b->values[0])
 			return FOUND_DIFFERENT;
-		if (is_restart(a) != is_restart(b) && !comparison->options->strict)
-			return pass_event(comparison, is_restart(b));
 		if (a->values[1] == b->values[1])
 			break;
 		if (comparison->options->strict)
