@@ -8,24 +8,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* From this address on, up to the next row's. */
+/*
+ * From this address on, up to the next row's. Of several at one address only the last has code: the others mark
+ * where a line's statement would begin, of which nothing is left, or which is mixed with the next one's.
+ */
 struct code_row {
-	uint64_t address;   /* as linked */
-	const char *source; /* the path, as debug information has it; NULL: no line from here on */
+	uint64_t address; /* as linked */
+	const char *
+		source; /* the path, behind the compiler's folder if it told one; NULL: no line from here on */
 	uint32_t line;
-	uint32_t is_statement; /* the compiler's own mark: a breakpoint for the line would stand here */
+	uint32_t is_statement : 1; /* the compiler's own mark: a breakpoint for the line would stand here */
+	uint32_t is_end : 1; /* code of a function or a section ends here */
+	uint32_t order : 30; /* of the line program */
 };
+
+#define CODE_ROWS_MAX (1u << 27) /* more are forged */
+
+struct code_row_source;
 
 struct code_rows {
-	struct code_row *all; /* by address, each once */
+	struct code_row *
+		all; /* by address, then as the line program has them; where code ends comes first */
 	size_t count, room;
+	struct code_row_source *sources; /* texts that are the rows' own */
 };
 
-/* Read all. 0, also where there is no debug information; -ENOMEM. Release also after an error; the file lives longer. */
+/*
+ * Read all of the code that is there: what the linker dropped has none. 0, also where there is no debug
+ * information; -ENOMEM, -EFBIG for more than CODE_ROWS_MAX. Release also after an error; the file lives longer.
+ */
 int code_rows_read(struct code_rows *rows, struct code_file *file);
 void code_rows_release(struct code_rows *rows);
 
-/* The row of an address, or NULL where no line is known. */
+/* The row of the code at an address, or NULL where no line is known. */
 const struct code_row *code_row_at(const struct code_rows *rows, uint64_t address);
 
 #endif
