@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "history/ran.h"
+
+#include "base/array.h"
+#include "trace/walk.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static struct ran_table *table_of(struct ran *ran, const struct trail_table *table)
+{
+	struct ran_table *added;
+
+	for (size_t i = ran->count; i; i--)
+		if (ran->tables[i - 1].table == table)
+			return &ran->tables[i - 1];
+	if (array_grow(&ran->tables, &ran->room, ran->count + 1, sizeof(*ran->tables)))
+		return NULL;
+	added = &ran->tables[ran->count];
+	*added = (struct ran_table){ .table = table };
+	added->counts = calloc((size_t)table->count + 1, sizeof(*added->counts));
+	if (!added->counts)
+		return NULL;
+	ran->count++;
+	return added;
+}
+
+/* Blocks `from` up to before `to` of a run that goes on with another. A block that leads nowhere has target 0. */
+static void count_run(struct ran_table *to, const uint8_t *ids, uint32_t from, uint32_t end)
+{
+	const struct trail_block *blocks = to->table->blocks;
+	struct ran_count *counts = to->counts;
+	uint32_t id = load_u32(ids + 4 * (size_t)from);
+
+	for (uint32_t i = from; i < end; i++) {
+		uint32_t next = load_u32(ids + 4 * ((size_t)i + 1));
+
+		counts[id].ran++;
+		counts[id].taken += blocks[id].target == blocks[next].start;
+		id = next;
+	}
+}
+
+static void count_way(struct ran_count *count, const struct trail_block *block, uint64_t to)
+{
+	if (to == block->target)
+		count->taken++;
+	else if (to != block->start + block->bytes)
+		count->unknown++;
+}
+
+/* Whether an event tells where the thread came to from the block before. */
+static int is_told(const struct trail_between *between)
+{
+	switch ((enum trail_event)between->event) {
+	case TRAIL_DEPART:
+	case TRAIL_SIGNAL:
+	case TRAIL_FORK:
+	case TRAIL_END:
+		return between->at != 0;
+	default:
+		return 0;
+	}
+}
+
+static int cut_add(struct ran_table *to, uint32_t id, uint32_t left)
+{
+	if (array_grow(&to->cuts, &to->cut_room, to->cut_count + 1, sizeof(*to->cuts)))
+		return -ENOMEM;
+	to->cuts[to->cut_count++] = (struct ran_cut){ id, left };
+	return 0;
+}
+
+/* The last block of a part: the part behind it tells. */
+static int count_last(struct ran_table *to, const struct trail_path *path, size_t at)
+{
+	const struct trail_part *part = &path->parts[at];
+	const struct trail_part *next = at + 1 < path->count ? part + 1 : NULL;
+	uint32_t id = load_u32(part->ids + 4 * (size_t)(part->count - 1));
+	const struct trail_block *block = &to->table->blocks[id];
+	struct ran_count *count = &to->counts[id];
+
+	count->ran++;
+	if (!next)
+		count->unknown++;
+	else if (next->count)
+		count_way(count, block, next->table->blocks[load_u32(next->ids)].start);
+	else if (next->between.left)
+		return cut_add(to, id, next->between.left);
+	else if (is_told(&next->between))
+		count_way(count, block, next->between.at);
+	else
+		count->unknown++;
+	return 0;
+}
+
+static int count_part(struct ran *ran, const struct trail_path *path, size_t at, uint32_t from,
+		      uint32_t end)
+{
+	const struct trail_part *part = &path->parts[at];
+	struct ran_table *to;
+
+	if (from >= end)
+		return 0;
+	to = table_of(ran, part->table);
+	if (!to)
+		return -ENOMEM;
+	if (end < part->count) {
+		count_run(to, part->ids, from, end);
+		return 0;
+	}
+	count_run(to, part->ids, from, part->count - 1);
+	return count_last(to, path, at);
+}
+
+int ran_take(struct ran *ran, const struct trail_range *range)
+{
+	const struct trail_path *path = range->cursor.path;
+	uint32_t from = range->cursor.id;
+	int err = 0;
+
+	for (size_t i = range->cursor.part; !err && i < path->count && i <= range->end_part; i++) {
+		uint32_t end = path->parts[i].count;
+
+		if (i == range->end_part && range->end_id < end)
+			end = range->end_id;
+		err = count_part(ran, path, i, from, end);
+		from = 0;
+	}
+	return err;
+}
+
+void ran_release(struct ran *ran)
+{
+	for (size_t i = 0; i < ran->count; i++) {
+		free(ran->tables[i].counts);
+		free(ran->tables[i].cuts);
+	}
+	free(ran->tables);
+	*ran = (struct ran){ 0 };
+}

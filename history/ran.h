@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How often each block of a trail ran, where it led, and how much of it: counted by id, in one pass over them.
+ *
+ * The tables must live longer. One thread at a time uses it.
+ */
+#ifndef HISTORY_RAN_H
+#define HISTORY_RAN_H
+
+#include "trace/trail/range.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Of a block. What its last instruction, a conditional jump, did: taken, not known, or else not taken. */
+struct ran_count {
+	uint64_t ran, taken, unknown;
+};
+
+/* A block that was left before its end. */
+struct ran_cut {
+	uint32_t id;
+	uint32_t left; /* instructions of it that did not run */
+};
+
+struct ran_table {
+	const struct trail_table *table;
+	struct ran_count *counts; /* by id, table->count of them */
+	struct ran_cut *cuts;
+	size_t cut_count, cut_room;
+};
+
+/* Zeroed: nothing yet. */
+struct ran {
+	struct ran_table *tables;
+	size_t count, room;
+};
+
+/* Count a stretch of a path, which is left as it was. 0 or -ENOMEM. Release also after an error. */
+int ran_take(struct ran *ran, const struct trail_range *range);
+void ran_release(struct ran *ran);
+
+#endif
