@@ -19,6 +19,7 @@ static const struct command {
 	{ "export", "write a trace's trails in a form that other tools read", cmd_export },
 	{ "diff", "show the first place where the trails of two runs part", cmd_diff },
 	{ "compress", "make a trace smaller, or as it was", cmd_compress },
+	{ "coverage", "tell which lines and branches ran, as lcov does", cmd_coverage },
 	{ "bench", "measure what ways of looking into a program cost here", cmd_bench },
 	{ "help", "this list, or the help of one command", cmd_help },
 	{ "version", "the version", cmd_version },

@@ -25,6 +25,7 @@ static const char usage[] =
 	"  --blocks      each different block of code: how often it ran, what ran next\n"
 	"  --calls       who called whom, as it went\n"
 	"  --functions   how much of what ran each function was, by itself and with what it called\n"
+	"  --lines       the source, and beside each line how often it ran\n"
 	"\n"
 	"  -n, --last N  only the last N branches, instructions or calls of each thread, the N blocks\n"
 	"                or functions that ran most (default 32; 0: all)\n"
@@ -34,6 +35,9 @@ static const char usage[] =
 	"  --root DIR    find the program's files below DIR, as they were on another machine\n"
 	"  -v, --verbose addresses too; with --blocks, their code\n"
 	"  --intel       instructions in Intel's syntax\n"
+	"  --source GLOB with --lines, only sources whose path matches\n"
+	"  --function NAME with --lines, only lines with code in this function; may be a glob\n"
+	"  --source-dir DIR with --lines, the source's files lie below DIR\n"
 	"  --json        one JSON object a line\n"
 	"  -h, --help    this\n";
 
@@ -46,16 +50,19 @@ enum option_id {
 	OPT_JSON,
 	OPT_INTEL,
 	OPT_DEPTH,
+	OPT_SOURCE,
+	OPT_FUNCTION,
+	OPT_SOURCE_DIR,
 	OPT_WAY
 };
 
 /* Ways to show a trail. */
-enum way { WAY_BRANCHES, WAY_INSTRUCTIONS, WAY_BLOCKS, WAY_CALLS, WAY_FUNCTIONS };
+enum way { WAY_BRANCHES, WAY_INSTRUCTIONS, WAY_BLOCKS, WAY_CALLS, WAY_FUNCTIONS, WAY_LINES };
 
 static int (*const ways[])(struct trail_show *show) = {
 	[WAY_BRANCHES] = trail_branches,   [WAY_INSTRUCTIONS] = trail_instructions,
 	[WAY_BLOCKS] = trail_blocks,	   [WAY_CALLS] = trail_calls,
-	[WAY_FUNCTIONS] = trail_functions,
+	[WAY_FUNCTIONS] = trail_functions, [WAY_LINES] = trail_lines,
 };
 
 static const struct option table[] = {
@@ -68,6 +75,10 @@ static const struct option table[] = {
 	{ "branches", no_argument, NULL, OPT_WAY + WAY_BRANCHES },
 	{ "instructions", no_argument, NULL, OPT_WAY + WAY_INSTRUCTIONS },
 	{ "blocks", no_argument, NULL, OPT_WAY + WAY_BLOCKS },
+	{ "lines", no_argument, NULL, OPT_WAY + WAY_LINES },
+	{ "source", required_argument, NULL, OPT_SOURCE },
+	{ "function", required_argument, NULL, OPT_FUNCTION },
+	{ "source-dir", required_argument, NULL, OPT_SOURCE_DIR },
 	{ "intel", no_argument, NULL, OPT_INTEL },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ "depth", required_argument, NULL, OPT_DEPTH },
@@ -117,6 +128,15 @@ static int take_option(struct trail_options *options, int id, const char *text)
 		break;
 	case 'v':
 		options->is_verbose = 1;
+		break;
+	case OPT_SOURCE:
+		options->source = text;
+		break;
+	case OPT_FUNCTION:
+		options->function = text;
+		break;
+	case OPT_SOURCE_DIR:
+		options->source_dir = text;
 		break;
 	case OPT_INTEL:
 		options->is_intel = 1;

@@ -18,6 +18,7 @@ struct trail_options {
 	uint32_t depth;	   /* calls nested no deeper than this; 0: all */
 	int json;
 	int is_verbose, is_intel;
+	const char *source, *function, *source_dir; /* of --lines; NULL: not given */
 	struct trail_bounds bounds;
 	struct image_options image;
 };
@@ -42,5 +43,6 @@ int trail_instructions(struct trail_show *show);
 int trail_blocks(struct trail_show *show);
 int trail_calls(struct trail_show *show);
 int trail_functions(struct trail_show *show);
+int trail_lines(struct trail_show *show);
 
 #endif

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * waymark coverage: which lines, branches and functions ran, out of trails, as lcov has it.
+ */
+#include "cli/coverage.h"
+
+#include "base/array.h"
+#include "cli/cli.h"
+#include "cli/lines_gather.h"
+#include "cli/source_text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+struct globs {
+	const char **all;
+	size_t count, room;
+};
+
+struct coverage_options {
+	char **dirs;
+	size_t dir_count;
+	const char *output; /* NULL: stdout */
+	struct globs include, exclude;
+	int all, summary, json;
+	const char *source_dir;
+	struct lines_options lines;
+	struct image_options image;
+	struct trail_bounds bounds;
+};
+
+static const char usage[] =
+	"Usage: waymark coverage [OPTION]... DIR...\n"
+	"Tell which lines, branches and functions ran in the trails of all these traces, in lcov's\n"
+	"format: of all sources that are here and have code in a module that ran.\n"
+	"\n"
+	"  -o, --output FILE   into FILE, not to stdout\n"
+	"  --include GLOB      only sources whose path matches; may be given again\n"
+	"  --exclude GLOB      not those; may be given again\n"
+	"  --all               also sources that are not here\n"
+	"  --module GLOB       only code of these programs and libraries\n"
+	"  --summary           print a table; the lcov file only with -o\n"
+	"  --json              the table as one JSON object\n" TRAIL_BOUNDS_HELP
+	"  --source-dir DIR    the source's files lie below DIR\n"
+	"  --root DIR          find the program's files below DIR, as they were on another machine\n"
+	"  -h, --help          this\n";
+
+enum option_id {
+	OPT_INCLUDE = 256,
+	OPT_EXCLUDE,
+	OPT_ALL,
+	OPT_MODULE,
+	OPT_SUMMARY,
+	OPT_JSON,
+	OPT_FROM,
+	OPT_TO,
+	OPT_SOURCE_DIR,
+	OPT_ROOT,
+};
+
+static const struct option table[] = {
+	{ "output", required_argument, NULL, 'o' },
+	{ "include", required_argument, NULL, OPT_INCLUDE },
+	{ "exclude", required_argument, NULL, OPT_EXCLUDE },
+	{ "all", no_argument, NULL, OPT_ALL },
+	{ "module", required_argument, NULL, OPT_MODULE },
+	{ "summary", no_argument, NULL, OPT_SUMMARY },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "from", required_argument, NULL, OPT_FROM },
+	{ "to", required_argument, NULL, OPT_TO },
+	{ "source-dir", required_argument, NULL, OPT_SOURCE_DIR },
+	{ "root", required_argument, NULL, OPT_ROOT },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int glob_add(struct globs *globs, const char *text)
+{
+	if (array_grow(&globs->all, &globs->room, globs->count + 1, sizeof(*globs->all)))
+		return complain(-ENOMEM, "%s", text);
+	globs->all[globs->count++] = text;
+	return CLI_FINE;
+}
+
+static int take_option(struct coverage_options *options, int id, const char *text)
+{
+	switch (id) {
+	case 'o':
+		options->output = text;
+		break;
+	case OPT_INCLUDE:
+	case OPT_EXCLUDE:
+		return glob_add(id == OPT_INCLUDE ? &options->include : &options->exclude, text);
+	case OPT_ALL:
+		options->all = 1;
+		break;
+	case OPT_MODULE:
+		options->lines.module = text;
+		break;
+	case OPT_SUMMARY:
+		options->summary = 1;
+		break;
+	case OPT_JSON:
+		options->json = 1;
+		break;
+	case OPT_FROM:
+	case OPT_TO:
+		return trail_bounds_take(&options->bounds, "coverage", id == OPT_TO, text);
+	case OPT_SOURCE_DIR:
+		options->source_dir = text;
+		break;
+	default:
+		options->image.root = text;
+	}
+	return CLI_FINE;
+}
+
+/* -1 to go on, else the exit status. */
+static int read_options(struct coverage_options *options, int argc, char **argv)
+{
+	int id, status;
+
+	*options = (struct coverage_options){ .lines.all_branches = 1 };
+	opterr = 0;
+	optind = 0;
+	while ((id = getopt_long(argc, argv, "o:h", table, NULL)) != -1) {
+		if (id == 'h') {
+			fputs(usage, stdout);
+			return CLI_FINE;
+		}
+		if (id == '?')
+			return complain_usage("coverage",
+					      "this option is not known or lacks its value: %s",
+					      argv[optind - 1]);
+		status = take_option(options, id, optarg);
+		if (status)
+			return status;
+	}
+	if (optind == argc)
+		return complain_usage("coverage", "name a trace's folder");
+	options->dirs = argv + optind;
+	options->dir_count = (size_t)(argc - optind);
+	return -1;
+}
+
+/* ---- gathering ---- */
+
+/* What damage there is in one trace leaves the others whole. */
+static int gather(struct lines *lines, struct coverage_options *options)
+{
+	const struct lines_wanted wanted = { .bounds = &options->bounds };
+	int status = CLI_FINE;
+
+	for (size_t i = 0; i < options->dir_count; i++) {
+		struct trail_bounds *bounds = &options->bounds;
+		const struct trail_bounds as_given = *bounds;
+		struct trail_view view;
+		int one = trail_view_open(&view, options->dirs[i], &options->image), err;
+
+		if (one == CLI_FINE)
+			one = trail_bounds_find(bounds, "coverage", &view);
+		if (one == CLI_FINE) {
+			err = lines_gather(lines, &view, &wanted);
+			if (err)
+				one = complain(err, "%s", options->dirs[i]);
+		}
+		*bounds = as_given;
+		one = trail_view_close(&view, one);
+		status = status == CLI_FINE ? one : status;
+	}
+	return status;
+}
+
+static int is_among(const struct globs *globs, const char *path, const char *found)
+{
+	for (size_t i = 0; i < globs->count; i++)
+		if (source_matches(globs->all[i], path) || source_matches(globs->all[i], found))
+			return 1;
+	return 0;
+}
+
+static int source_add(struct coverage *coverage, const struct coverage_options *options,
+		      const struct lines_source *source)
+{
+	char found[PATH_MAX];
+	struct coverage_source *to;
+
+	if (source_find(source->path, options->source_dir, found)) {
+		if (!options->all)
+			return 0;
+		snprintf(found, sizeof(found), "%s", source->path);
+	}
+	if ((options->include.count && !is_among(&options->include, source->path, found)) ||
+	    is_among(&options->exclude, source->path, found))
+		return 0;
+	if (array_grow(&coverage->sources, &coverage->room, coverage->count + 1,
+		       sizeof(*coverage->sources)))
+		return -ENOMEM;
+	to = &coverage->sources[coverage->count];
+	*to = (struct coverage_source){ .source = source, .path = strdup(found) };
+	if (!to->path)
+		return -ENOMEM;
+	coverage_sum(to);
+	coverage->count++;
+	return 0;
+}
+
+/* ---- writing ---- */
+
+/* What was cut short would tell of less than ran: it is taken away. */
+static int write_failed(int error, const char *path, int fd)
+{
+	struct stat stat;
+
+	if (path && !fstat(fd, &stat) && S_ISREG(stat.st_mode))
+		unlink(path);
+	return complain(error, "%s", path ? path : "stdout");
+}
+
+static int write_lcov(struct out *out, const char *path, const struct coverage *coverage)
+{
+	int fd = STDOUT_FILENO, status = CLI_FINE;
+
+	if (path) {
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		if (fd < 0)
+			return complain(-errno, "%s", path);
+	}
+	out_init(out, fd);
+	coverage_put_lcov(out, coverage);
+	if (out_flush(out))
+		status = write_failed(out->error, path, fd);
+	if (path && close(fd) && status == CLI_FINE)
+		status = complain(-errno, "%s", path);
+	return status;
+}
+
+static int print(const struct coverage_options *options, const struct coverage *coverage)
+{
+	static struct out out;
+	int status = CLI_FINE, is_told = options->summary || options->json;
+
+	if (options->output || !is_told)
+		status = write_lcov(&out, options->output, coverage);
+	if (!is_told)
+		return status;
+	out_init(&out, STDOUT_FILENO);
+	if (options->json)
+		coverage_put_json(&out, coverage);
+	else
+		coverage_put_table(&out, coverage);
+	return out_flush(&out) ? complain(out.error, "stdout") : status;
+}
+
+/* ---- all of it ---- */
+
+static int cover(const struct coverage_options *options, const struct lines *lines)
+{
+	struct coverage coverage = { 0 };
+	const struct lines_source *source;
+	size_t sources = 0;
+	int err = 0, status;
+
+	for (; !err && (source = lines_source(lines, sources)); sources++)
+		err = source_add(&coverage, options, source);
+	if (err)
+		status = complain(err, "coverage");
+	else if (!coverage.count)
+		status = complain(-WM_E_NO_SOURCE,
+				  "%zu others have code in what ran; --all takes "
+				  "those that are not here too",
+				  sources);
+	else
+		status = print(options, &coverage);
+	for (size_t i = 0; i < coverage.count; i++)
+		free(coverage.sources[i].path);
+	free(coverage.sources);
+	return status;
+}
+
+int cmd_coverage(int argc, char **argv)
+{
+	struct coverage_options options;
+	struct lines *lines = NULL;
+	int status = read_options(&options, argc, argv), read, err;
+
+	if (status < 0) {
+		err = lines_open(&lines, &options.lines);
+		read = err ? complain(err, "coverage") : gather(lines, &options);
+		err = err || read == CLI_USAGE ? err : lines_settle(lines);
+		if (err)
+			status = complain(err, "coverage");
+		else if (read == CLI_USAGE)
+			status = read;
+		else if (!lines_complain(lines))
+			status = read != CLI_FINE ? read : complain(-WM_E_NO_SOURCE, NULL);
+		else
+			status = cover(&options, lines);
+		status = status == CLI_FINE ? read : status;
+	}
+	lines_close(lines);
+	free(options.include.all);
+	free(options.exclude.all);
+	return status;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* waymark coverage: what it says, in two forms. */
+#ifndef CLI_COVERAGE_H
+#define CLI_COVERAGE_H
+
+#include "history/lines.h"
+#include "trace/out.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* How many there are, and how many of them ran. */
+struct coverage_part {
+	uint64_t total, hit;
+};
+
+struct coverage_source {
+	const struct lines_source *source;
+	char *path; /* where it lies here, or as debug information has it */
+	struct coverage_part lines, branches, functions; /* a conditional jump is two branches */
+};
+
+struct coverage {
+	struct coverage_source *sources;
+	size_t count, room;
+};
+
+/* Sum up a source's lines, jumps and functions. */
+void coverage_sum(struct coverage_source *source);
+
+/* As lcov's tracefile: geninfo(1). Errors are the writer's. */
+void coverage_put_lcov(struct out *out, const struct coverage *coverage);
+
+/* A table; or one JSON object. */
+void coverage_put_table(struct out *out, const struct coverage *coverage);
+void coverage_put_json(struct out *out, const struct coverage *coverage);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/lines_gather.h"
+
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <string.h>
+#include <waymark/error.h>
+
+static int is_wanted(const struct lines_wanted *wanted, const struct trace_stream *stream)
+{
+	return (!wanted->tid || stream->tid == wanted->tid) &&
+	       (!wanted->pid || stream->pid == wanted->pid);
+}
+
+/* What one process ran. */
+static int gather(struct lines *lines, struct trail_view *view, const struct lines_wanted *wanted,
+		  uint32_t process)
+{
+	const struct trail_path *of = NULL;
+	struct ran ran = { 0 };
+	struct image *image;
+	int err = 0;
+
+	for (size_t i = 0; !err && i < view->trails.path_count; i++) {
+		const struct trail_path *path = &view->trails.paths[i];
+		struct trail_range range;
+
+		if (path->stream->process != process || !is_wanted(wanted, path->stream))
+			continue;
+		of = path;
+		trail_bounds_range(wanted->bounds, view, path, &range);
+		err = ran_take(&ran, &range);
+	}
+	if (!err && of) {
+		image = trail_view_image(view, of);
+		err = image ? lines_take(lines, image, &ran) : -ENOMEM;
+	}
+	ran_release(&ran);
+	return err;
+}
+
+int lines_gather(struct lines *lines, struct trail_view *view, const struct lines_wanted *wanted)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < view->reader->meta.process_count; i++)
+		err = gather(lines, view, wanted, i);
+	return err;
+}
+
+size_t lines_complain(const struct lines *lines)
+{
+	const struct lines_module *module;
+	size_t told = 0;
+
+	for (size_t i = 0; (module = lines_module(lines, i)); i++) {
+		told += module->row_count != 0;
+		/* the kernel's own has no file; what could not be opened is told of elsewhere */
+		if (module->row_count || module->error || module->path[0] != '/')
+			continue;
+		complain(-WM_E_NO_DEBUG_LINES, "%s", module->path);
+	}
+	return told;
+}
