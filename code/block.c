@@ -2,6 +2,7 @@
 #include "code/block.h"
 
 #include <Zydis/Zydis.h>
+#include <cpuid.h>
 #include <errno.h>
 #include <string.h>
 
@@ -79,13 +80,37 @@ static uint8_t kind_of(const ZydisDecodedInstruction *insn)
 	return insn->opcode_map == ZYDIS_OPCODE_MAP_0F ? kind_of_0f(insn) : TRAIL_FALL;
 }
 
-int block_insn(struct block_insn *insn, uint64_t address, const uint8_t *code, size_t left)
+static uint8_t traits_of(const ZydisDecodedInstruction *insn)
+{
+	switch (insn->mnemonic) {
+	case ZYDIS_MNEMONIC_PUSHF:
+	case ZYDIS_MNEMONIC_PUSHFQ:
+		return INSN_PUSHES_FLAGS;
+	case ZYDIS_MNEMONIC_POPF:
+	case ZYDIS_MNEMONIC_POPFQ:
+	case ZYDIS_MNEMONIC_IRET:
+	case ZYDIS_MNEMONIC_IRETD:
+	case ZYDIS_MNEMONIC_IRETQ:
+		return INSN_POPS_FLAGS;
+	case ZYDIS_MNEMONIC_INT1:
+		return INSN_TRAPS;
+	case ZYDIS_MNEMONIC_MOV:
+		return insn->opcode == 0x8e && insn->raw.modrm.reg == 2 ? INSN_SHADOWS : 0;
+	default:
+		return 0;
+	}
+}
+
+int block_insn_of(struct block_insn *insn, enum block_maker maker, uint64_t address,
+		  const uint8_t *code, size_t left)
 {
 	ZydisDecoder decoder;
 	ZydisDecodedInstruction decoded;
 
 	if (ZYAN_FAILED(
 		    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
+	    ZYAN_FAILED(ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_AMD_BRANCHES,
+					       maker == BLOCK_AMD)) ||
 	    ZYAN_FAILED(ZydisDecoderDecodeInstruction(&decoder, NULL, code, left, &decoded)))
 		return -EILSEQ;
 	*insn = (struct block_insn){
@@ -93,10 +118,30 @@ int block_insn(struct block_insn *insn, uint64_t address, const uint8_t *code, s
 		.kind = kind_of(&decoded),
 		.repeats = !!(decoded.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE |
 						    ZYDIS_ATTRIB_HAS_REPNE)),
+		.traits = traits_of(&decoded),
 	};
 	if (insn->kind == TRAIL_JUMP || insn->kind == TRAIL_BRANCH || insn->kind == TRAIL_CALL)
 		insn->target = address + decoded.length + (uint64_t)decoded.raw.imm[0].value.s;
+	if (maker == BLOCK_AMD && decoded.attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE &&
+	    !decoded.raw.rex.W)
+		insn->target &= 0xffff;
 	return 0;
+}
+
+int block_insn(struct block_insn *insn, uint64_t address, const uint8_t *code, size_t left)
+{
+	return block_insn_of(insn, BLOCK_INTEL, address, code, left);
+}
+
+enum block_maker block_maker_here(void)
+{
+	unsigned int top, name[3] = { 0 };
+
+	if (__get_cpuid(0, &top, &name[0], &name[2], &name[1]) &&
+	    (!memcmp(name, "AuthenticAMD", sizeof(name)) ||
+	     !memcmp(name, "HygonGenuine", sizeof(name))))
+		return BLOCK_AMD;
+	return BLOCK_INTEL;
 }
 
 int block_read(struct trail_entry *entry, uint64_t start, const uint8_t *code, size_t left,

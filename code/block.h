@@ -18,11 +18,27 @@ struct block_insn {
 	uint8_t bytes;
 	uint8_t kind;	 /* enum trail_kind; TRAIL_FALL: only on */
 	uint8_t repeats; /* a string instruction with rep: may be stepped through many times */
-	uint8_t reserved;
+	uint8_t traits;	 /* INSN_*, for who steps */
 };
+
+#define INSN_PUSHES_FLAGS 1u
+#define INSN_POPS_FLAGS 2u /* popf, iret */
+#define INSN_TRAPS 4u	   /* int1: a SIGTRAP of the program's own */
+#define INSN_SHADOWS 8u /* mov to ss: no trap comes before the instruction behind it has run, too */
 
 /* Decode the instruction at code[left]. 0, or -EILSEQ: none stands there, or it is cut. */
 int block_insn(struct block_insn *insn, uint64_t address, const uint8_t *code, size_t left);
+
+/*
+ * The same as one maker's processors take it: AMD's obey an operand size of 16 bits in a near branch, which then has a
+ * shorter displacement and leads to an address of 16 bits; Intel's, which block_insn() follows, ignore it.
+ */
+enum block_maker { BLOCK_INTEL, BLOCK_AMD };
+int block_insn_of(struct block_insn *insn, enum block_maker maker, uint64_t address,
+		  const uint8_t *code, size_t left);
+
+/* Whose processor we run on. */
+enum block_maker block_maker_here(void);
 
 /*
  * Fill in *entry for the block that begins at `start` with code[left], of no more than `most`

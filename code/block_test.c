@@ -77,6 +77,67 @@ Test(block, tells_where_each_kind_of_instruction_leads)
 	}
 }
 
+/* AMD's manual, volume 3, 1.2.2 and the pages of each; seen on an EPYC. */
+static const struct sample by_amd[] = {
+	{ "jne rel16", { 0x66, 0x0f, 0x85, 0xf0, 0xff }, 5, TRAIL_BRANCH, (AT + 5 - 16) & 0xffff },
+	{ "jmp rel16", { 0x66, 0xe9, 2, 0 }, 4, TRAIL_JUMP, (AT + 6) & 0xffff },
+	{ "call rel16", { 0x66, 0xe8, 2, 0 }, 4, TRAIL_CALL, (AT + 6) & 0xffff },
+	{ "jmp rel8", { 0x66, 0xeb, 2 }, 3, TRAIL_JUMP, (AT + 5) & 0xffff },
+	{ "je rel8", { 0x66, 0x74, 2 }, 3, TRAIL_BRANCH, (AT + 5) & 0xffff },
+	{ "loop", { 0x66, 0xe2, 2 }, 3, TRAIL_BRANCH, (AT + 5) & 0xffff },
+	{ "call, REX.W", { 0x66, 0x66, 0x48, 0xe8, 0, 1, 0, 0 }, 8, TRAIL_CALL, AT + 8 + 256 },
+	{ "jmp", { 0xe9, 0, 1, 0, 0 }, 5, TRAIL_JUMP, AT + 5 + 256 },
+	{ "nopw", { 0x66, 0x0f, 0x1f, 0x44, 0, 0 }, 6, TRAIL_FALL, 0 },
+};
+
+Test(block, tells_where_amds_branches_lead_whose_operands_are_short)
+{
+	for (size_t i = 0; i < sizeof(by_amd) / sizeof(by_amd[0]); i++) {
+		const struct sample *sample = &by_amd[i];
+		struct block_insn insn;
+
+		cr_assert_eq(block_insn_of(&insn, BLOCK_AMD, AT, sample->code,
+					   sizeof(sample->code)),
+			     0, "%s", sample->what);
+		cr_expect_eq(insn.bytes, sample->bytes, "%s: %u bytes", sample->what, insn.bytes);
+		cr_expect_eq(insn.kind, sample->kind, "%s: kind %u", sample->what, insn.kind);
+		cr_expect_eq(insn.target, sample->target, "%s: target %#lx", sample->what,
+			     insn.target);
+	}
+}
+
+Test(block, knows_what_who_steps_has_to_know)
+{
+	static const struct {
+		const char *what;
+		uint8_t code[4], traits;
+	} all[] = {
+		{ "pushf", { 0x9c }, INSN_PUSHES_FLAGS },
+		{ "pushfw", { 0x66, 0x9c }, INSN_PUSHES_FLAGS },
+		{ "pushf, prefixes", { 0x2e, 0xf2, 0x9c }, INSN_PUSHES_FLAGS },
+		{ "popf", { 0x9d }, INSN_POPS_FLAGS },
+		{ "popfw", { 0x66, 0x9d }, INSN_POPS_FLAGS },
+		{ "iretq", { 0x48, 0xcf }, INSN_POPS_FLAGS },
+		{ "iret", { 0xcf }, INSN_POPS_FLAGS },
+		{ "int1", { 0xf1 }, INSN_TRAPS },
+		{ "int3", { 0xcc }, 0 },
+		{ "mov %ebx,%ss", { 0x8e, 0xd3 }, INSN_SHADOWS },
+		{ "mov (%rbx),%ss", { 0x8e, 0x13 }, INSN_SHADOWS },
+		{ "mov %ebx,%ds", { 0x8e, 0xdb }, 0 },
+		{ "mov %ss,%ebx", { 0x8c, 0xd3 }, 0 },
+		{ "mov %edx,%edx", { 0x89, 0xd2 }, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		struct block_insn insn;
+
+		cr_assert_eq(block_insn(&insn, AT, all[i].code, sizeof(all[i].code)), 0, "%s",
+			     all[i].what);
+		cr_expect_eq(insn.traits, all[i].traits, "%s: traits %#x", all[i].what,
+			     insn.traits);
+	}
+}
+
 Test(block, knows_string_instructions_that_repeat)
 {
 	static const uint8_t repeated[] = { 0xf3, 0xa4 }, once[] = { 0xa4 };
