@@ -8,8 +8,10 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,8 +31,10 @@ static struct step *step_new(struct trail_sink *sink)
 {
 	struct step *step = calloc(1, sizeof(*step));
 
-	if (step)
-		step->sink = sink;
+	if (!step)
+		return NULL;
+	step->sink = sink;
+	step->maker = block_maker_here();
 	return step;
 }
 
@@ -127,6 +131,31 @@ int step_launch(struct step **out, struct trail_sink *sink, const char *path, ch
 	return err;
 }
 
+/*
+ * Why a thread could not be seized, which the kernel does not tell: it has ended and nobody has waited for it yet, or it
+ * was seized already, with the one that made it, whose stop for that is still to come.
+ */
+enum seizing { SEIZE_REFUSED, SEIZE_ENDED, SEIZE_OURS };
+
+static enum seizing seizing_of(pid_t pid, pid_t tid)
+{
+	enum seizing seizing = SEIZE_ENDED;
+	char path[64], line[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, "State:", 6) && !strchr(line, 'Z') && !strchr(line, 'X'))
+			seizing = SEIZE_REFUSED;
+		if (!strncmp(line, "TracerPid:", 10) && atoi(line + 10) == gettid())
+			seizing = SEIZE_OURS;
+	}
+	if (file)
+		fclose(file);
+	return seizing;
+}
+
 /* Seize the threads that are there and were not seized yet. How many, or the error that ended it. */
 static int seize_all(struct step *step)
 {
@@ -140,13 +169,18 @@ static int seize_all(struct step *step)
 	if (!list)
 		return -errno;
 	while (!err && (entry = readdir(list))) {
+		enum seizing seizing = SEIZE_OURS;
 		pid_t tid = (pid_t)atoi(entry->d_name);
 
 		if (tid <= 0 || step_thread_find(step, tid) || step_is_agents(step->pid, tid))
 			continue;
 		if (ptrace(PTRACE_SEIZE, tid, 0, STEP_OPTIONS) < 0) {
 			err = errno == ESRCH ? 0 : -errno;
-			continue;
+			seizing = err ? seizing_of(step->pid, tid) : SEIZE_ENDED;
+			if (seizing != SEIZE_REFUSED)
+				err = 0;
+			if (seizing != SEIZE_OURS)
+				continue;
 		}
 		count++;
 		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
@@ -166,7 +200,7 @@ int step_attach(struct step **out, struct trail_sink *sink, pid_t pid)
 	step->pid = pid;
 	err = trail_begin(step);
 	/* threads that these start meanwhile are seized by the kernel, others' are found in the next round */
-	for (int i = 0; !err && found > 0 && i < ATTACH_ROUNDS; i++)
+	for (int i = 0; !err && (found > 0 || (!found && !step->threads)) && i < ATTACH_ROUNDS; i++)
 		found = seize_all(step);
 	err = err ? err : found < 0 ? found : step->error;
 	if (!err && step->threads)
@@ -225,8 +259,9 @@ static int await_stop(struct step *step, struct step_thread *thread, uint64_t en
 			continue;
 		}
 		thread->is_stopped = 1;
-		if (!(status >> 16) && WSTOPSIG(status) != SIGTRAP)
-			*signal = WSTOPSIG(status);
+		if (!(status >> 16) && WSTOPSIG(status) != CALL_STOP)
+			*signal = WSTOPSIG(status) == SIGTRAP ? step_own_trap(thread)
+							      : WSTOPSIG(status);
 	}
 	return 0;
 }
@@ -240,9 +275,15 @@ static int detach(struct step *step, struct step_thread *thread, uint64_t end_ns
 	if (err)
 		return err;
 	if (!ptrace(PTRACE_GETREGS, thread->tid, 0, &regs) && thread->is_begun) {
-		if (regs.rip != thread->at)
+		if (!step_entered(step, thread, &regs) && regs.rip != thread->at &&
+		    !thread->is_broken_off) {
 			step_ran(step, thread, regs.rip);
-		step_hide_flag(thread, &regs);
+			step_hide_flag(thread, &regs);
+		}
+		step_clear_flag(thread, &regs);
+		step_show_mask(thread);
+		if (thread->has_trap_held)
+			syscall(SYS_tgkill, step->pid, thread->tid, SIGTRAP);
 		step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
 	}
 	ptrace(PTRACE_DETACH, thread->tid, 0, signal);

@@ -13,71 +13,25 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#define PAGE 4096u
-#define TRAP_FLAG 0x100u
-#define CODE_SEGMENT 0x33 /* __USER_CS: any other's code is not 64-bit code */
-#define SPINS 200	  /* looks in vain before the tracer sleeps */
+#define SPINS 200 /* looks in vain before the tracer sleeps */
 /* In rax of a system call that is to be made again: include/linux/errno.h of the kernel. */
 #define ERESTARTSYS 512
 #define ERESTART_LAST 516
 #define SYSCALL_BYTES 2
-
-/* ---- what ran, written down ---- */
-
-void step_failed(struct step *step, int err)
-{
-	if (err < 0 && !step->error)
-		step->error = err;
-}
-
-static void block_end(struct step *step, struct step_thread *thread)
-{
-	if (!thread->cut.entry.instructions || !thread->trail)
-		return;
-	step_failed(step, step->sink->calls->block(step->sink, thread->trail, &thread->cut.entry,
-						   thread->cut.code, ticks_monotonic_ns()));
-	thread->cut.entry = (struct trail_entry){ 0 };
-	step->result.blocks++;
-}
-
-void step_event(struct step *step, struct step_thread *thread, enum trail_event kind, uint64_t at,
-		uint64_t first, uint64_t second)
-{
-	struct trail_between between = { .event = kind, .at = at, .values = { first, second } };
-
-	block_end(step, thread);
-	if (!thread->trail)
-		return;
-	step_failed(step, step->sink->calls->event(step->sink, thread->trail, &between,
-						   ticks_monotonic_ns()));
-}
-
-void step_ran(struct step *step, struct step_thread *thread, uint64_t rip)
-{
-	if (!thread->insn.bytes) {
-		step_event(step, thread, TRAIL_GAP, rip, TRAIL_GAP_NATIVE, 0);
-		return;
-	}
-	if (thread->insn.repeats && rip == thread->at)
-		return; /* a round of a string instruction */
-	step->result.instructions++;
-	if (block_cut_add(&thread->cut, thread->at, thread->code, &thread->insn))
-		block_end(step, thread);
-	thread->is_over = 1;
-}
+/* Selectors of 64-bit code: the kernel's, as the low byte also in a guest of Xen. A program's own are never. */
+#define LONG_MODE_SELECTOR 0x33
 
 static void made_syscall(struct step *step, struct step_thread *thread,
-			 const struct user_regs_struct *regs, uint64_t at)
+			 const struct user_regs_struct *regs)
 {
-	step_event(step, thread, TRAIL_SYSCALLED, at, thread->rax, regs->rax);
+	step_event(step, thread, TRAIL_SYSCALLED, regs->rip, thread->rax, regs->rax);
 	if (thread->child)
-		step_event(step, thread, TRAIL_FORK, at, (uint64_t)thread->child, 0);
+		step_event(step, thread, TRAIL_FORK, regs->rip, (uint64_t)thread->child, 0);
 	thread->child = 0;
 	if (thread->rax == SYS_mmap && regs->rdx & PROT_EXEC)
 		step_failed(step, modules_note(&step->modules, step->pid));
@@ -164,7 +118,7 @@ struct step_thread *step_thread_add(struct step *step, pid_t tid)
 
 void step_thread_end(struct step *step, struct step_thread *thread)
 {
-	block_end(step, thread);
+	step_block_end(step, thread);
 	if (thread->trail)
 		step_failed(step, step->sink->calls->thread_end(step->sink, thread->trail,
 								ticks_monotonic_ns()));
@@ -182,100 +136,82 @@ void step_thread_remove(struct step *step, struct step_thread *thread)
 	free(thread);
 }
 
-/* The bytes of code at an address: as many as there are. */
-static size_t code_read(pid_t tid, uint64_t at, uint8_t code[STEP_CODE_MAX])
+static int is_long_mode(const struct user_regs_struct *regs)
 {
-	size_t here = PAGE - at % PAGE;
-	struct iovec to = { code, STEP_CODE_MAX };
-	struct iovec from[2] = {
-		{ (void *)(uintptr_t)at, here < STEP_CODE_MAX ? here : STEP_CODE_MAX },
-		{ (void *)(uintptr_t)(at + here), here < STEP_CODE_MAX ? STEP_CODE_MAX - here : 0 }
-	};
-	ssize_t got = process_vm_readv(tid, &to, 1, from, here < STEP_CODE_MAX ? 2 : 1, 0);
+	return (regs->cs & 0xff) == LONG_MODE_SELECTOR;
+}
 
-	return got > 0 ? (size_t)got : 0;
+/* On, with that signal first. A system call ends in a stop of its own, but for one whose signal has a handler. */
+static void resume(struct step_thread *thread, struct user_regs_struct *regs, int signal)
+{
+	int by_call = thread->insn.kind == TRAIL_SYSCALL &&
+		      (!signal || !step_is_caught(thread, signal));
+
+	if (by_call) {
+		step_show_mask(thread);
+		step_clear_flag(thread, regs);
+	}
+	thread->is_stopped = ptrace(by_call ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, thread->tid, 0,
+				    signal) < 0;
 }
 
 /* Let it go for the instruction at `at`, where it stands; `signal` is delivered first. */
-static void let_go(struct step_thread *thread, const struct user_regs_struct *regs, uint64_t at,
-		   int signal)
+static void let_go(struct step *step, struct step_thread *thread, struct user_regs_struct *regs,
+		   uint64_t at, int signal)
 {
-	size_t bytes = code_read(thread->tid, at, thread->code);
-
-	thread->at = at;
+	step_load(step, thread, at);
+	if (!is_long_mode(regs))
+		thread->insn = (struct block_insn){ 0 };
 	thread->rax = regs->rax;
 	thread->signal = signal;
 	thread->is_over = 0;
-	if (regs->cs != CODE_SEGMENT || block_insn(&thread->insn, at, thread->code, bytes))
-		thread->insn = (struct block_insn){ 0 };
-	thread->is_stopped = ptrace(PTRACE_SINGLESTEP, thread->tid, 0, signal) < 0;
-}
-
-void step_hide_flag(struct step_thread *thread, struct user_regs_struct *regs)
-{
-	size_t at = 0;
-	long word;
-
-	if (thread->insn.kind == TRAIL_SYSCALL && regs->r11 & TRAP_FLAG) {
-		regs->r11 &= ~(unsigned long long)TRAP_FLAG;
-		ptrace(PTRACE_SETREGS, thread->tid, 0, regs);
-		return;
+	thread->is_in_call = 0;
+	if (thread->is_native && thread->insn.bytes) {
+		step_put(step, thread, TRAIL_GAP, at, TRAIL_GAP_NATIVE, 0);
+		thread->is_native = 0;
 	}
-	while (at < STEP_CODE_MAX - 1 &&
-	       (thread->code[at] == 0x66 || (thread->code[at] & 0xf0) == 0x40))
-		at++;
-	if (!thread->insn.bytes || thread->code[at] != 0x9c)
-		return;
-	errno = 0;
-	word = ptrace(PTRACE_PEEKDATA, thread->tid, regs->rsp, 0);
-	if (!errno)
-		ptrace(PTRACE_POKEDATA, thread->tid, regs->rsp, word & ~(long)TRAP_FLAG);
+	resume(thread, regs, signal);
 }
 
 /* ---- stops ---- */
+
+static int has_to_restart(const struct user_regs_struct *regs)
+{
+	long long result = (long long)regs->rax;
+
+	return (long long)regs->orig_rax >= 0 && result <= -ERESTARTSYS && result >= -ERESTART_LAST;
+}
 
 /*
  * A system call was broken off, and will be made again by an instruction that the thread goes back to behind our
  * back, or never, where a handler comes between. Until a step is over, it counts as standing there.
  */
-static int says_again(const struct user_regs_struct *regs)
-{
-	long long result = (long long)regs->rax;
-
-	return result <= -ERESTARTSYS && result >= -ERESTART_LAST;
-}
-
 static int is_broken_off(const struct step_thread *thread, const struct user_regs_struct *regs)
 {
-	return thread->insn.bytes && thread->insn.kind == TRAIL_SYSCALL && says_again(regs);
+	return thread->insn.kind == TRAIL_SYSCALL && has_to_restart(regs);
 }
 
 static void on_broken_off(struct step *step, struct step_thread *thread,
-			  const struct user_regs_struct *regs, int signal)
+			  struct user_regs_struct *regs, int signal)
 {
-	uint64_t at = regs->rip - SYSCALL_BYTES, number = thread->rax;
+	uint64_t number = thread->rax;
 
 	if (!thread->is_broken_off) {
 		step_ran(step, thread, regs->rip);
-		made_syscall(step, thread, regs, at);
+		thread->is_broken_off = 1;
+		thread->broken_result = (long long)regs->rax;
 	}
-	let_go(thread, regs, at, signal);
+	let_go(step, thread, regs, regs->rip - SYSCALL_BYTES, signal);
 	thread->rax = number;
-	thread->is_broken_off = 1;
 }
 
-/*
- * Let it go from a stop that it was asked for, or that SIGCONT has ended, wherever it is: in a system call it goes back to
- * that. (orig_rax is that call's number, and negative anywhere else.)
- */
-static void resume(struct step_thread *thread, const struct user_regs_struct *regs, int signal)
+/* The kernel tells of it by ptrace_notify(), in its signal_setup_done(). */
+static int is_at_handler(const struct step_thread *thread)
 {
-	int is_again = (long long)regs->orig_rax >= 0 && says_again(regs);
+	siginfo_t info = { 0 };
 
-	let_go(thread, regs, is_again ? regs->rip - SYSCALL_BYTES : regs->rip, signal);
-	thread->is_broken_off = is_again;
-	if (is_again)
-		thread->rax = regs->orig_rax;
+	return !ptrace(PTRACE_GETSIGINFO, thread->tid, 0, &info) && info.si_signo == SIGTRAP &&
+	       info.si_code == SIGTRAP;
 }
 
 /* An agent that comes in with another program begins as threads of that. */
@@ -285,57 +221,142 @@ static int named_itself(const struct step_thread *thread, const struct user_regs
 	       regs->rdi == PR_SET_NAME;
 }
 
-/* After an instruction, or at a handler's first. */
-static void on_trap(struct step *step, struct step_thread *thread, struct user_regs_struct *regs)
+int step_entered(struct step *step, struct step_thread *thread, struct user_regs_struct *regs)
+{
+	uint64_t at = thread->at;
+
+	if (!is_at_handler(thread))
+		return 0;
+	/* the frame says what became of a system call that was broken off */
+	if (thread->is_broken_off &&
+	    (uint64_t)ptrace(PTRACE_PEEKDATA, thread->tid, regs->rdx + CONTEXT_RIP, 0) ==
+		    at + SYSCALL_BYTES) {
+		at += SYSCALL_BYTES;
+		step_settle(step, thread, at,
+			    ptrace(PTRACE_PEEKDATA, thread->tid, regs->rdx + CONTEXT_RAX, 0));
+	}
+	step_event(step, thread, TRAIL_SIGNAL, at, (uint64_t)thread->signal, regs->rip);
+	step_clear_frame(thread, regs);
+	thread->has_own_flag = 0;
+	return 1;
+}
+
+int step_own_trap(const struct step_thread *thread)
 {
 	siginfo_t info = { 0 };
-	int signal = 0;
 
-	ptrace(PTRACE_GETSIGINFO, thread->tid, 0, &info);
-	if (info.si_code == SIGTRAP) { /* ptrace_notify(), in the kernel's signal_setup_done() */
-		step_event(step, thread, TRAIL_SIGNAL, thread->at, (uint64_t)thread->signal,
-			   regs->rip);
-	} else if (is_broken_off(thread, regs)) {
-		thread->is_broken_off = 0;
-		on_broken_off(step, thread, regs, 0);
-		return;
-	} else {
-		step_ran(step, thread, regs->rip);
-		if (thread->insn.kind == TRAIL_SYSCALL)
-			made_syscall(step, thread, regs, regs->rip);
-		step_hide_flag(thread, regs);
-		if (named_itself(thread, regs) && step_is_agents(step->pid, thread->tid)) {
-			step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
-			ptrace(PTRACE_DETACH, thread->tid, 0, 0);
-			step_thread_remove(step, thread);
-			return;
-		}
-		if (info.si_code == SI_KERNEL || info.si_code <= 0)
-			signal = SIGTRAP; /* the program's own */
-	}
-	thread->is_broken_off = 0;
-	let_go(thread, regs, regs->rip, signal);
+	if (ptrace(PTRACE_GETSIGINFO, thread->tid, 0, &info) || info.si_signo != SIGTRAP ||
+	    info.si_code == SIGTRAP)
+		return 0;
+	if (info.si_code == SI_KERNEL || info.si_code <= 0 || thread->insn.traits & INSN_TRAPS)
+		return SIGTRAP;
+	return info.si_code == TRAP_TRACE && thread->has_own_flag ? SIGTRAP : 0;
 }
 
 /* About to get a signal. Its instruction has not run, but for a system call. */
 static void on_signal(struct step *step, struct step_thread *thread, struct user_regs_struct *regs,
 		      int signal)
 {
+	if (thread->is_mask_shown)
+		step_hide_mask(thread);
+	if (signal == SIGTRAP && thread->is_trap_blocked) {
+		thread->has_trap_held = 1;
+		signal = 0;
+	}
 	if (is_broken_off(thread, regs)) {
 		on_broken_off(step, thread, regs, signal);
 		return;
 	}
-	if (thread->insn.bytes && thread->insn.kind == TRAIL_SYSCALL && !thread->is_over &&
-	    regs->rip == thread->at + thread->insn.bytes) {
+	if (thread->insn.bytes && !thread->is_over &&
+	    regs->rip == thread->at + thread->insn.bytes &&
+	    (thread->insn.kind == TRAIL_SYSCALL || thread->insn.traits & INSN_SHADOWS)) {
 		step_ran(step, thread, regs->rip);
-		made_syscall(step, thread, regs, regs->rip);
+		if (thread->insn.kind == TRAIL_SYSCALL)
+			made_syscall(step, thread, regs);
 	}
-	let_go(thread, regs, regs->rip, signal);
+	let_go(step, thread, regs, regs->rip, signal);
+}
+
+/* After an instruction, or at a handler's first, or with a SIGTRAP of the program's. */
+static void on_trap(struct step *step, struct step_thread *thread, struct user_regs_struct *regs)
+{
+	int signal = step_own_trap(thread);
+	siginfo_t info;
+
+	if (ptrace(PTRACE_GETSIGINFO, thread->tid, 0, &info))
+		return; /* killed */
+	if (step_entered(step, thread, regs)) {
+		step_hide_mask(thread);
+		let_go(step, thread, regs, regs->rip, 0);
+		return;
+	}
+	if (info.si_code <= 0 || (info.si_code == SI_KERNEL && thread->insn.kind != TRAIL_STOP)) {
+		on_signal(step, thread, regs, SIGTRAP);
+		return;
+	}
+	if (is_broken_off(thread, regs)) {
+		on_broken_off(step, thread, regs, 0);
+		return;
+	}
+	step_ran(step, thread, regs->rip);
+	if (thread->insn.kind == TRAIL_SYSCALL) {
+		made_syscall(step, thread, regs);
+		step_hide_mask(thread);
+	}
+	step_hide_flag(thread, regs);
+	let_go(step, thread, regs, regs->rip, signal);
+}
+
+/* Before a system call, and after it. */
+static void on_call(struct step *step, struct step_thread *thread, struct user_regs_struct *regs)
+{
+	int signal = 0;
+
+	if (!thread->is_in_call) {
+		thread->is_in_call = 1;
+		step_settle(step, thread, thread->at, thread->broken_result);
+		thread->rax = regs->orig_rax;
+		thread->is_stopped = ptrace(PTRACE_SYSCALL, thread->tid, 0, 0) < 0;
+		return;
+	}
+	if (named_itself(thread, regs) && step_is_agents(step->pid, thread->tid)) {
+		step_ran(step, thread, regs->rip);
+		made_syscall(step, thread, regs);
+		step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
+		ptrace(PTRACE_DETACH, thread->tid, 0, 0);
+		step_thread_remove(step, thread);
+		return;
+	}
+	step_hide_mask(thread);
+	if (is_broken_off(thread, regs)) {
+		on_broken_off(step, thread, regs, 0);
+		return;
+	}
+	step_ran(step, thread, regs->rip);
+	made_syscall(step, thread, regs);
+	step_hide_flag(thread, regs);
+	if ((long long)regs->orig_rax < 0) /* from a handler, to where it may have been set */
+		thread->has_own_flag = !!(regs->eflags & TRAP_FLAG);
+	if (thread->has_trap_held && !thread->is_trap_blocked) {
+		thread->has_trap_held = 0;
+		signal = SIGTRAP;
+	}
+	let_go(step, thread, regs, regs->rip, signal);
 }
 
 static void on_exec(struct step *step, struct step_thread *thread,
 		    const struct user_regs_struct *regs)
 {
+	unsigned long former = 0;
+	struct step_thread *caller;
+
+	ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &former);
+	caller = step_thread_find(step, (pid_t)former);
+	if (caller && caller != thread) { /* who has executed it takes over the first thread's id */
+		caller->tid = thread->tid;
+		step_thread_remove(step, thread);
+		thread = caller;
+	}
 	for (struct step_thread *other = step->threads, *next; other; other = next) {
 		next = other->next;
 		if (other != thread)
@@ -345,7 +366,7 @@ static void on_exec(struct step *step, struct step_thread *thread,
 		step_ran(step, thread, thread->at + thread->insn.bytes);
 	step_event(step, thread, TRAIL_EXEC, regs->rip, 0, 0);
 	step_failed(step, modules_note(&step->modules, step->pid));
-	if (regs->cs != CODE_SEGMENT) {
+	if (!is_long_mode(regs)) {
 		step->result.is_foreign = 1;
 		step_event(step, thread, TRAIL_GAP, 0, TRAIL_GAP_NATIVE, 0);
 		step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
@@ -355,7 +376,7 @@ static void on_exec(struct step *step, struct step_thread *thread,
 	}
 	/* the step ends with the system call's, before an instruction has run */
 	thread->is_begun = 0;
-	thread->is_stopped = ptrace(PTRACE_SINGLESTEP, thread->tid, 0, 0) < 0;
+	thread->is_stopped = ptrace(PTRACE_SYSCALL, thread->tid, 0, 0) < 0;
 }
 
 static void on_exit_of(struct step *step, struct step_thread *thread,
@@ -385,6 +406,16 @@ static void on_exit_of(struct step *step, struct step_thread *thread,
 	thread->is_stopped = ptrace(PTRACE_CONT, thread->tid, 0, 0) < 0;
 }
 
+/* A thread's first stop, which may be in a system call that it will make again. */
+static void on_first(struct step *step, struct step_thread *thread, struct user_regs_struct *regs,
+		     int signal)
+{
+	thread->is_begun = 1;
+	thread->has_own_flag = !!(regs->eflags & TRAP_FLAG);
+	step_hide_mask(thread);
+	let_go(step, thread, regs, regs->rip - (has_to_restart(regs) ? SYSCALL_BYTES : 0), signal);
+}
+
 static void on_stop(struct step *step, struct step_thread *thread, int status)
 {
 	struct user_regs_struct regs;
@@ -407,14 +438,16 @@ static void on_stop(struct step *step, struct step_thread *thread, int status)
 		ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &message);
 		thread->child = (pid_t)message;
 		step_thread_made(step, (pid_t)message);
-		thread->is_stopped = ptrace(PTRACE_SINGLESTEP, thread->tid, 0, 0) < 0;
+		thread->is_stopped = ptrace(thread->is_in_call ? PTRACE_SYSCALL : PTRACE_SINGLESTEP,
+					    thread->tid, 0, 0) < 0;
 	} else if (kind == PTRACE_EVENT_STOP && signal != SIGTRAP) {
 		thread->is_stopped = ptrace(PTRACE_LISTEN, thread->tid, 0, 0) < 0;
 	} else if (!thread->is_begun) {
-		thread->is_begun = 1;
-		resume(thread, &regs, kind || signal == SIGTRAP ? 0 : signal);
+		on_first(step, thread, &regs, kind || (signal & ~0x80) == SIGTRAP ? 0 : signal);
 	} else if (kind == PTRACE_EVENT_STOP) {
-		resume(thread, &regs, 0);
+		on_signal(step, thread, &regs, 0);
+	} else if (signal == CALL_STOP) {
+		on_call(step, thread, &regs);
 	} else if (signal == SIGTRAP) {
 		on_trap(step, thread, &regs);
 	} else {
@@ -432,7 +465,9 @@ static int look(struct step *step)
 		pid_t got = waitpid(thread->tid, &status, __WALL | WNOHANG);
 
 		next = thread->next;
-		if (!got)
+		/* of the id of a thread that executes a program nothing is left; what comes is the first thread's */
+		if (!got ||
+		    (got < 0 && thread->tid != step->pid && step_thread_find(step, step->pid)))
 			continue;
 		found++;
 		if (got > 0 && WIFSTOPPED(status)) {

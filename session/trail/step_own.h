@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A step's own: its threads, and what is written of them. For step.c and hold.c alone. */
+/* A step's own: its threads, and what is written of them. For step.c, ran.c, hold.c and conceal.c alone. */
 #ifndef SESSION_TRAIL_STEP_OWN_H
 #define SESSION_TRAIL_STEP_OWN_H
 
@@ -10,9 +10,16 @@
 #include <sys/ptrace.h>
 #include <sys/user.h>
 
-#define STEP_OPTIONS (PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
+#define STEP_OPTIONS                                                                               \
+	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD)
+#define CALL_STOP (SIGTRAP | 0x80) /* with PTRACE_O_TRACESYSGOOD, before and after a system call */
 #define STEP_NAP_NS 50000
 #define STEP_CODE_MAX 15 /* bytes of an instruction */
+#define TRAP_FLAG 0x100u
+/* In the kernel's struct ucontext, where rdx points at a handler's first instruction. */
+#define CONTEXT_RAX 144
+#define CONTEXT_RIP 168
+#define CONTEXT_EFLAGS 176
 
 struct step_thread {
 	struct step_thread *next;
@@ -25,8 +32,15 @@ struct step_thread {
 	struct block_insn insn;
 	int signal;	   /* that it was let go with */
 	int is_over;	   /* that instruction has run, and is written down */
-	int is_broken_off; /* a system call, which is made again */
-	pid_t child;	   /* that its system call has made */
+	int is_broken_off; /* a system call: written down but for its end, which is still open */
+	long long broken_result;
+	int is_in_call;	     /* between its two stops */
+	int is_native;	     /* what runs can't be decoded, so there will be a gap */
+	int has_own_flag;    /* the trap flag is the program's own */
+	int is_trap_blocked; /* the program blocks SIGTRAP */
+	int is_mask_shown;   /* and so does its thread, at the moment */
+	int has_trap_held;   /* it was sent one meanwhile */
+	pid_t child;	     /* that its system call has made */
 	struct block_cut cut;
 	struct sink_thread *trail;
 };
@@ -34,6 +48,7 @@ struct step_thread {
 struct step {
 	pid_t pid;
 	struct trail_sink *sink;
+	enum block_maker maker; /* of the processor: cpuid traps in a guest, so it is asked once */
 	struct modules modules;
 	struct step_thread *threads;
 	struct step_result result;
@@ -43,16 +58,55 @@ struct step {
 /* Keep the first error. */
 void step_failed(struct step *step, int err);
 
+/* ---- ran.c ---- */
+
+/* The instruction at an address is the one that the thread will be let go for. */
+void step_load(const struct step *step, struct step_thread *thread, uint64_t at);
+
 /* The instruction that the thread was let go for has run; it stands at `rip` now. */
 void step_ran(struct step *step, struct step_thread *thread, uint64_t rip);
 
-/* Write an event; a block that is not complete ends with it. `at`: where it goes on. */
+/* Write an event; a block that is not complete ends with it, and so does what is open. `at`: where it goes on. */
 void step_event(struct step *step, struct step_thread *thread, enum trail_event kind, uint64_t at,
 		uint64_t first, uint64_t second);
 
-/* pushf and syscall show the program the trap flag, which is ours: take it out, after one has run. */
+/* The same, and what is open stays so. */
+void step_put(struct step *step, struct step_thread *thread, enum trail_event kind, uint64_t at,
+	      uint64_t first, uint64_t second);
+
+/* The end of a system call that was broken off, if one is open. */
+void step_settle(struct step *step, struct step_thread *thread, uint64_t at, long long result);
+
+/* The block in the making ends here. */
+void step_block_end(struct step *step, struct step_thread *thread);
+
+/* ---- step.c ---- */
+
+/* Whether it stands at a handler's first instruction, having stopped for that; then the signal is written down. */
+int step_entered(struct step *step, struct step_thread *thread, struct user_regs_struct *regs);
+
+/* The signal of a stop that is the program's own, where it has stopped for SIGTRAP; or 0. */
+int step_own_trap(const struct step_thread *thread);
+
+/* ---- conceal.c; thread is stopped ---- */
+
+/* After an instruction has run: take out the trap flag, if it has put it where the program sees it; note whose it is. */
 void step_hide_flag(struct step_thread *thread, struct user_regs_struct *regs);
 
+/* Before it goes on without a step: take it out of the flags themselves. */
+void step_clear_flag(struct step_thread *thread, struct user_regs_struct *regs);
+
+/* At a handler's first instruction: take it out of the signal's frame. */
+void step_clear_frame(struct step_thread *thread, const struct user_regs_struct *regs);
+
+/* Unblock SIGTRAP for us, and block it again as the program has it. */
+void step_hide_mask(struct step_thread *thread);
+void step_show_mask(struct step_thread *thread);
+
+/* Whether the process has a handler for it. */
+int step_is_caught(const struct step_thread *thread, int signal);
+
+/* ---- threads ---- */
 /* Whether a thread is one of the agent's, by the name that these give themselves (agent/control/thread.c). */
 int step_is_agents(pid_t pid, pid_t tid);
 

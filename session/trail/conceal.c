@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a program could see of being stepped, kept from it.
+ *
+ * The trap flag: whoever pushes the flags has it in them. And the kernel forgets whose it is at an instruction that sets the
+ * flags (is_setting_trap_flag(), up to the next time that it is not asked for a step): then signals' frames have it, and who is let go
+ * keeps it. So it is known here whether the program has set it for itself.
+ *
+ * SIGTRAP: the kernel forces a step's on the thread (force_sig_info_to_task()). Where the program blocks it, it is unblocked, and the
+ * program's handler is gone for good. So it is never blocked while a thread is stepped, and
+ * always, where the program says so, while it makes a system call: there the tracer stops by PTRACE_SYSCALL,
+ * which forces nothing.
+ */
+#include "session/trail/step_own.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#define MASK_BYTES 8
+#define MASK_TRAP (UINT64_C(1) << (SIGTRAP - 1))
+/* In the second byte of the flags. */
+#define FLAG_BYTE 1
+#define FLAG_BIT 1u
+
+/* The flags at that address lose the trap flag. */
+static void clear_flag_at(pid_t tid, uint64_t at)
+{
+	uint8_t byte;
+	struct iovec here = { &byte, 1 };
+	struct iovec there = { (void *)(uintptr_t)(at + FLAG_BYTE), 1 };
+
+	if (process_vm_readv(tid, &here, 1, &there, 1, 0) != 1)
+		return;
+	byte &= (uint8_t)~FLAG_BIT;
+	(void)!process_vm_writev(tid, &here, 1, &there, 1, 0);
+}
+
+void step_hide_flag(struct step_thread *thread, struct user_regs_struct *regs)
+{
+	if (!thread->has_own_flag && thread->insn.kind == TRAIL_SYSCALL && regs->r11 & TRAP_FLAG &&
+	    (long long)regs->orig_rax >= 0) {
+		regs->r11 &= ~(unsigned long long)TRAP_FLAG;
+		ptrace(PTRACE_SETREGS, thread->tid, 0, regs);
+	}
+	if (!thread->has_own_flag && thread->insn.traits & INSN_PUSHES_FLAGS)
+		clear_flag_at(thread->tid, regs->rsp);
+	if (thread->insn.traits & INSN_POPS_FLAGS)
+		thread->has_own_flag = !!(regs->eflags & TRAP_FLAG);
+}
+
+void step_clear_flag(struct step_thread *thread, struct user_regs_struct *regs)
+{
+	if (thread->has_own_flag || !(regs->eflags & TRAP_FLAG))
+		return;
+	regs->eflags &= ~(unsigned long long)TRAP_FLAG;
+	ptrace(PTRACE_SETREGS, thread->tid, 0, regs);
+}
+
+void step_clear_frame(struct step_thread *thread, const struct user_regs_struct *regs)
+{
+	if (!thread->has_own_flag)
+		clear_flag_at(thread->tid, regs->rdx + CONTEXT_EFLAGS);
+}
+
+/* A mask of signals in /proc/PID/status, by its name there; 0 if it can't be read. */
+static uint64_t status_mask(pid_t tid, const char *name)
+{
+	char path[64], line[128];
+	uint64_t mask = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, strlen(name)))
+			mask = strtoull(line + strlen(name), NULL, 16);
+	if (file)
+		fclose(file);
+	return mask;
+}
+
+int step_is_caught(const struct step_thread *thread, int signal)
+{
+	return status_mask(thread->tid, "SigCgt:") >> (signal - 1) & 1;
+}
+
+void step_hide_mask(struct step_thread *thread)
+{
+	uint64_t mask;
+
+	thread->is_mask_shown = 0;
+	if (ptrace(PTRACE_GETSIGMASK, thread->tid, MASK_BYTES, &mask))
+		return;
+	thread->is_trap_blocked = !!(mask & MASK_TRAP);
+	/*
+	 * One that waits with another mask, in sigsuspend() say, has this one put back by a handler only, and
+	 * what we set now would be in force at once. There its handler's first instruction is early enough.
+	 */
+	if (!thread->is_trap_blocked || status_mask(thread->tid, "SigBlk:") != mask)
+		return;
+	mask &= ~MASK_TRAP;
+	ptrace(PTRACE_SETSIGMASK, thread->tid, MASK_BYTES, &mask);
+}
+
+void step_show_mask(struct step_thread *thread)
+{
+	uint64_t mask;
+
+	if (!thread->is_trap_blocked || thread->is_mask_shown)
+		return;
+	thread->is_mask_shown = 1;
+	if (ptrace(PTRACE_GETSIGMASK, thread->tid, MASK_BYTES, &mask) || mask & MASK_TRAP)
+		return;
+	mask |= MASK_TRAP;
+	ptrace(PTRACE_SETSIGMASK, thread->tid, MASK_BYTES, &mask);
+}
