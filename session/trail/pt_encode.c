@@ -173,7 +173,12 @@ static void ran(struct encoding *encoding, const struct trail_entry *entry, uint
 		if (to)
 			returned(encoding, to);
 		break;
+	case TRAIL_FAR:
+		if (to)
+			put_ip(encoding, ppt_tip, to);
+		break;
 	case TRAIL_SYSCALL:
+	case TRAIL_STOP: /* int3 and its kind: where they fault, they have not run */
 		turn_off(encoding);
 		break;
 	default:
