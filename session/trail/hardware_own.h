@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* The hardware's own: its threads and their buffers. For hardware*.c alone. */
+#ifndef SESSION_TRAIL_HARDWARE_OWN_H
+#define SESSION_TRAIL_HARDWARE_OWN_H
+
+#include "session/trail/hardware.h"
+#include "session/trail/modules.h"
+#include "session/trail/perf_record.h"
+#include "session/trail/pt.h"
+#include "session/trail/ring.h"
+#include "session/trail/weave.h"
+
+struct hardware_thread {
+	struct hardware_thread *next;
+	pid_t tid;
+	int is_begun;	/* it stopped for us once */
+	int is_stopped; /* and has not been let go */
+	struct sink_thread *trail;
+	struct weave weave;
+
+	/* the buffers; fd < 0: none, the thread is not recorded */
+	int fd;
+	struct perf_event_mmap_page *page;
+	uint8_t *area; /* AUX; NULL: the origin has none */
+	struct ring ring;
+	uint64_t depart_ticks; /* it lost the processor then; 0: it has it */
+
+	/* of Intel PT: packets that are not decoded yet */
+	uint8_t *held;
+	size_t count, room;
+	struct pt_switch *switches;
+	size_t switch_count, switch_room;
+	struct pt_clock clock;
+};
+
+struct hardware {
+	pid_t pid;
+	enum origin origin;
+	struct trail_sink *sink;
+	struct hardware_options options;
+	const struct perf_calls *perf;
+	struct perf_event_attr attr;
+	struct perf_form form;
+	struct modules modules;
+	struct process_codes codes;
+	struct hardware_thread *threads;
+	uint16_t family; /* of the processor */
+	uint8_t model, stepping;
+	int maps_changed; /* code was mapped since codes were renewed */
+	struct hardware_result result;
+	int error;
+};
+
+/* Keep the first error. */
+void hardware_failed(struct hardware *hardware, int err);
+
+/* ---- hardware_thread.c ---- */
+
+/*
+ * Have it recorded from now on, its trail begun. 0; or why there is no buffer: then its trail says that it runs
+ * unrecorded.
+ */
+int hardware_thread_open(struct hardware *hardware, struct hardware_thread *thread);
+
+/* Where all branches are told and nothing else, it helps to know where it begins. */
+void hardware_thread_stands(struct hardware *hardware, struct hardware_thread *thread, uint64_t at);
+
+/* Take what has been stored. */
+void hardware_thread_drain(struct hardware *hardware, struct hardware_thread *thread);
+
+/* And all that is still to be decoded: it stands still. */
+void hardware_thread_settle(struct hardware *hardware, struct hardware_thread *thread);
+
+/* Something comes between; what was stored before is settled. */
+void hardware_thread_event(struct hardware *hardware, struct hardware_thread *thread,
+			   enum trail_event kind, uint64_t at, uint64_t first, uint64_t second);
+
+/* Both are settled. What the kernel has for one thread goes on as the other's. */
+void hardware_thread_take_over(struct hardware *hardware, struct hardware_thread *thread,
+			       struct hardware_thread *from);
+
+/* End its trail, release its buffers. */
+void hardware_thread_close(struct hardware *hardware, struct hardware_thread *thread);
+
+/* Code may lie elsewhere now. */
+void hardware_renew(struct hardware *hardware);
+
+/* ---- hardware_hold.c ---- */
+
+struct hardware_thread *hardware_thread_add(struct hardware *hardware, pid_t tid);
+void hardware_thread_remove(struct hardware *hardware, struct hardware_thread *thread);
+
+#endif

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT */
+/* A thread's buffers: opened, drained, woven. */
+#include "session/trail/hardware_own.h"
+
+#include "base/array.h"
+#include "session/ticks.h"
+#include "session/trail/bts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <waymark/error.h>
+#include <x86intrin.h>
+
+#define PAGE 4096u
+#define RING_BYTES_AUX (16u * PAGE) /* of records, where branches are in the AUX area */
+
+static int has_area(const struct hardware *hardware)
+{
+	return hardware->origin == ORIGIN_PT || hardware->origin == ORIGIN_BTS;
+}
+
+static uint64_t ring_bytes(const struct hardware *hardware)
+{
+	return has_area(hardware) ? RING_BYTES_AUX : hardware->options.buffer_bytes;
+}
+
+/* ---- open ---- */
+
+static int ring_map(struct hardware *hardware, struct hardware_thread *thread)
+{
+	uint64_t bytes = ring_bytes(hardware);
+	void *memory;
+	int err = hardware->perf->map(&memory, PAGE + bytes, 1, thread->fd, 0);
+
+	if (err)
+		return err;
+	thread->page = memory;
+	return ring_init(&thread->ring, thread->page, (const uint8_t *)memory + PAGE, bytes);
+}
+
+static int area_map(struct hardware *hardware, struct hardware_thread *thread)
+{
+	uint64_t bytes = hardware->options.buffer_bytes;
+	void *memory;
+	int err;
+
+	if (!has_area(hardware))
+		return 0;
+	thread->page->aux_offset = PAGE + ring_bytes(hardware);
+	thread->page->aux_size = bytes;
+	/* what we may not write, the kernel writes over: that is its overwrite mode */
+	err = hardware->perf->map(&memory, bytes, !hardware->options.keeps_newest, thread->fd,
+				  thread->page->aux_offset);
+	thread->area = err ? NULL : memory;
+	return err;
+}
+
+/*
+ * time_zero is of perf's own clock, which is not ours, and is not there with use_clockid: so the two are read together
+ * here. Rates are given as for time_zero: arch_perf_update_userpage() of the kernel.
+ */
+static void clock_read(struct hardware_thread *thread)
+{
+	const struct perf_event_mmap_page *page = thread->page;
+
+	if (!page->cap_user_time || page->time_shift > 63)
+		return;
+	thread->clock = (struct pt_clock){ .ticks = ticks_monotonic_ns(),
+					   .tsc = __rdtsc(),
+					   .mult = page->time_mult,
+					   .shift = page->time_shift };
+}
+
+static void buffers_release(struct hardware *hardware, struct hardware_thread *thread)
+{
+	if (thread->area)
+		hardware->perf->unmap(thread->area, hardware->options.buffer_bytes);
+	if (thread->page)
+		hardware->perf->unmap(thread->page, PAGE + ring_bytes(hardware));
+	if (thread->fd >= 0)
+		hardware->perf->close(thread->fd);
+	ring_release(&thread->ring);
+	thread->area = NULL;
+	thread->page = NULL;
+	thread->fd = -1;
+}
+
+static int buffers_open(struct hardware *hardware, struct hardware_thread *thread)
+{
+	struct perf_event_attr attr = hardware->attr;
+	int err;
+
+	thread->fd = hardware->perf->open(&attr, thread->tid);
+	if (thread->fd < 0)
+		return thread->fd == -EBUSY ? -WM_E_PERF_TAKEN : thread->fd;
+	err = ring_map(hardware, thread);
+	if (!err)
+		err = area_map(hardware, thread);
+	if (err == -EPERM)
+		err = -WM_E_PERF_MEMORY;
+	if (!err)
+		clock_read(thread);
+	if (!err)
+		err = hardware->perf->control(thread->fd, PERF_EVENT_IOC_ENABLE);
+	if (err)
+		buffers_release(hardware, thread);
+	return err;
+}
+
+static void read_comm(pid_t tid, char comm[17])
+{
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", tid);
+	file = fopen(path, "re");
+	if (file && fgets(comm, 17, file))
+		comm[strcspn(comm, "\n")] = '\0';
+	if (file)
+		fclose(file);
+}
+
+int hardware_thread_open(struct hardware *hardware, struct hardware_thread *thread)
+{
+	char comm[17] = "";
+	uint64_t now = ticks_monotonic_ns();
+	int err;
+
+	read_comm(thread->tid, comm);
+	hardware_failed(hardware, hardware->sink->calls->thread_begin(
+					  hardware->sink, &thread->trail, thread->tid, comm,
+					  origin_kind(hardware->origin), now));
+	err = weave_init(&thread->weave, hardware->sink, thread->trail, &hardware->codes.codes);
+	hardware_failed(hardware, err);
+	thread->weave.ticks = now;
+	err = err ? err : buffers_open(hardware, thread);
+	if (!err || !thread->weave.seen)
+		return err;
+	if (!hardware->result.unrecorded++ && !hardware->result.detail[0])
+		snprintf(hardware->result.detail, sizeof(hardware->result.detail),
+			 "thread %d is not recorded: %s", thread->tid, wm_error_text(err));
+	hardware_failed(hardware,
+			weave_event(&thread->weave, TRAIL_GAP, 0, TRAIL_GAP_SUSPENDED, 0));
+	return err;
+}
+
+void hardware_thread_stands(struct hardware *hardware, struct hardware_thread *thread, uint64_t at)
+{
+	if (hardware->origin == ORIGIN_BTS || hardware->origin == ORIGIN_BRANCHES)
+		weave_stand(&thread->weave, at);
+}
+
+void hardware_thread_take_over(struct hardware *hardware, struct hardware_thread *thread,
+			       struct hardware_thread *from)
+{
+	buffers_release(hardware, thread);
+	thread->fd = from->fd;
+	thread->page = from->page;
+	thread->area = from->area;
+	thread->ring = from->ring;
+	thread->clock = from->clock;
+	from->fd = -1;
+	from->page = NULL;
+	from->area = NULL;
+	from->ring = (struct ring){ 0 };
+}
+
+/* ---- Intel PT's packets ---- */
+
+static void pt_settle(struct hardware *hardware, struct hardware_thread *thread)
+{
+	struct pt_outcome outcome = { 0 };
+	struct pt_stream stream = {
+		.bytes = thread->held,
+		.count = thread->count,
+		.family = hardware->family,
+		.model = hardware->model,
+		.stepping = hardware->stepping,
+		.clock = thread->clock,
+		.end_ticks = ticks_monotonic_ns(),
+		.switches = thread->switches,
+		.switch_count = thread->switch_count,
+	};
+
+	hardware_failed(hardware, pt_decode(&thread->weave, &stream, &outcome));
+	if (outcome.errors && !hardware->result.detail[0])
+		snprintf(hardware->result.detail, sizeof(hardware->result.detail), "%s",
+			 outcome.first);
+	hardware->result.errors += outcome.errors;
+	thread->count = thread->switch_count = 0;
+}
+
+/* Room for more packets: where too many are held, what there is is decoded first. */
+static uint8_t *pt_room(struct hardware *hardware, struct hardware_thread *thread, uint64_t count)
+{
+	if (thread->count && thread->count + count > hardware->options.held_bytes)
+		pt_settle(hardware, thread);
+	if (array_grow(&thread->held, &thread->room, thread->count + count, 1)) {
+		hardware_failed(hardware, -ENOMEM);
+		return NULL;
+	}
+	return thread->held + thread->count;
+}
+
+/* ---- records ---- */
+
+static void lost(struct hardware *hardware, struct hardware_thread *thread)
+{
+	if (hardware->origin == ORIGIN_PT)
+		pt_settle(hardware, thread);
+	hardware_failed(hardware, weave_lost(&thread->weave));
+}
+
+static void take_area(struct hardware *hardware, struct hardware_thread *thread, uint64_t offset,
+		      uint64_t count)
+{
+	uint64_t bytes = hardware->options.buffer_bytes;
+	uint8_t *to;
+
+	if (count > bytes) { /* no kernel says so */
+		lost(hardware, thread);
+		return;
+	}
+	to = pt_room(hardware, thread, count);
+	if (!to)
+		return;
+	aux_copy(to, thread->area, bytes, offset, count);
+	if (hardware->origin == ORIGIN_PT)
+		thread->count += count;
+	else
+		hardware_failed(hardware, bts_take(&thread->weave, to, count));
+}
+
+/* Space of the area, and the flags of include/uapi/linux/perf_event.h, PERF_AUX_FLAG_*. */
+static void on_area(struct hardware *hardware, struct hardware_thread *thread,
+		    const struct perf_record *record)
+{
+	/* in overwrite mode it is taken at the end, with all that is in it */
+	if (!thread->area || hardware->options.keeps_newest)
+		return;
+	if (record->aux_flags & (PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION))
+		lost(hardware, thread);
+	take_area(hardware, thread, record->aux_offset, record->aux_bytes);
+	aux_give_back(thread->page, record->aux_offset + record->aux_bytes);
+	if (record->aux_flags & PERF_AUX_FLAG_TRUNCATED)
+		lost(hardware, thread);
+}
+
+/*
+ * What was stored until it lost the processor comes behind the record that says so, and before the one that says that it
+ * has it again: __perf_event_task_sched_out() of the kernel.
+ */
+static void on_switch(struct hardware *hardware, struct hardware_thread *thread,
+		      const struct perf_record *record)
+{
+	struct weave *weave = &thread->weave;
+	uint64_t at = weave->is_at && !weave->is_away ? weave->at : 0, now = record->time;
+
+	if (record->misc & PERF_RECORD_MISC_SWITCH_OUT) {
+		thread->depart_ticks = record->time;
+		return;
+	}
+	if (!thread->depart_ticks)
+		return;
+	if (hardware->origin == ORIGIN_PT) {
+		if (array_grow(&thread->switches, &thread->switch_room, thread->switch_count + 1,
+			       sizeof(*thread->switches)))
+			hardware_failed(hardware, -ENOMEM);
+		else
+			thread->switches[thread->switch_count++] = (struct pt_switch){
+				thread->count, thread->depart_ticks, now
+			};
+	} else {
+		if (weave->ticks < thread->depart_ticks)
+			weave->ticks = thread->depart_ticks;
+		hardware_failed(hardware, weave_event(weave, TRAIL_DEPART, at, 0, 0));
+		if (weave->ticks < now)
+			weave->ticks = now;
+		hardware_failed(hardware, weave_event(weave, TRAIL_ARRIVE, at, 0, 0));
+	}
+	thread->depart_ticks = 0;
+}
+
+static void on_sample(struct hardware *hardware, struct hardware_thread *thread,
+		      const struct perf_record *record)
+{
+	if (thread->weave.ticks < record->time)
+		thread->weave.ticks = record->time;
+	if (hardware->origin == ORIGIN_LBR)
+		hardware_failed(hardware, lbr_take_sample(&thread->weave, record));
+	else if (hardware->origin == ORIGIN_BRANCHES)
+		hardware_failed(hardware, bts_take_sample(&thread->weave, record));
+}
+
+static void on_record(struct hardware *hardware, struct hardware_thread *thread,
+		      const struct perf_record *record)
+{
+	switch (record->type) {
+	case PERF_RECORD_SAMPLE:
+		on_sample(hardware, thread, record);
+		break;
+	case PERF_RECORD_AUX:
+		on_area(hardware, thread, record);
+		break;
+	case PERF_RECORD_SWITCH:
+		on_switch(hardware, thread, record);
+		break;
+	case PERF_RECORD_LOST:
+	case PERF_RECORD_LOST_SAMPLES:
+	case PERF_RECORD_THROTTLE:
+		lost(hardware, thread);
+		break;
+	case PERF_RECORD_MMAP:
+	case PERF_RECORD_MMAP2:
+		hardware->maps_changed = 1;
+		break;
+	default: /* ITRACE_START, COMM, FORK, EXIT: ptrace(2) has told us */
+		break;
+	}
+}
+
+void hardware_thread_drain(struct hardware *hardware, struct hardware_thread *thread)
+{
+	const struct perf_event_header *header;
+	struct perf_record record;
+	int got;
+
+	if (thread->fd < 0)
+		return;
+	while ((got = ring_next(&thread->ring, &header)) && !hardware->error) {
+		if (got < 0 || perf_record_read(&record, header, &hardware->form))
+			lost(hardware, thread);
+		else
+			on_record(hardware, thread, &record);
+	}
+}
+
+/* Its end was written to: no record of BTS is of zeros, and of packets no more than a few are. */
+static int has_gone_round(const uint8_t *area, uint64_t bytes)
+{
+	for (uint64_t i = bytes - BTS_RECORD_BYTES; i < bytes; i++)
+		if (area[i])
+			return 1;
+	return 0;
+}
+
+/* In overwrite mode: all of the area, from the oldest on. What was never written is zeros, which say nothing. */
+static void take_newest(struct hardware *hardware, struct hardware_thread *thread)
+{
+	uint64_t bytes = hardware->options.buffer_bytes, used = bytes, head;
+
+	head = __atomic_load_n(&thread->page->aux_head, __ATOMIC_ACQUIRE) % bytes;
+	/* bts_buffer_setup_aux(): whole records alone, from the beginning of the area */
+	if (hardware->origin == ORIGIN_BTS)
+		used = bytes - bytes % BTS_RECORD_BYTES;
+	if (head > used)
+		head = used;
+	if (has_gone_round(thread->area, used))
+		lost(hardware, thread);
+	take_area(hardware, thread, head, used - head);
+	take_area(hardware, thread, 0, head);
+}
+
+void hardware_thread_settle(struct hardware *hardware, struct hardware_thread *thread)
+{
+	uint64_t now;
+
+	if (thread->fd < 0)
+		return;
+	hardware_thread_drain(hardware, thread);
+	if (hardware->options.keeps_newest && thread->area) {
+		hardware->perf->control(thread->fd, PERF_EVENT_IOC_DISABLE);
+		take_newest(hardware, thread);
+	}
+	if (hardware->origin == ORIGIN_PT)
+		pt_settle(hardware, thread);
+	now = ticks_monotonic_ns();
+	if (thread->weave.ticks < now)
+		thread->weave.ticks = now;
+	hardware_failed(hardware, weave_flush(&thread->weave));
+}
+
+void hardware_thread_event(struct hardware *hardware, struct hardware_thread *thread,
+			   enum trail_event kind, uint64_t at, uint64_t first, uint64_t second)
+{
+	uint64_t now = ticks_monotonic_ns();
+
+	if (!thread->trail)
+		return;
+	if (thread->weave.ticks < now)
+		thread->weave.ticks = now;
+	hardware_failed(hardware, weave_event(&thread->weave, kind, at, first, second));
+	if (kind == TRAIL_END)
+		buffers_release(hardware, thread); /* nothing comes behind it */
+}
+
+void hardware_thread_close(struct hardware *hardware, struct hardware_thread *thread)
+{
+	buffers_release(hardware, thread);
+	if (thread->trail) {
+		hardware->result.blocks += thread->weave.blocks;
+		hardware->result.losses += thread->weave.losses;
+		hardware_failed(hardware,
+				hardware->sink->calls->thread_end(hardware->sink, thread->trail,
+								  ticks_monotonic_ns()));
+	}
+	weave_release(&thread->weave);
+	free(thread->held);
+	free(thread->switches);
+}
+
+void hardware_renew(struct hardware *hardware)
+{
+	hardware->maps_changed = 0;
+	process_codes_renew(
+		&hardware->codes); /* a process that ends has none, and keeps what was known */
+	hardware_failed(hardware, modules_note(&hardware->modules, hardware->pid));
+}
