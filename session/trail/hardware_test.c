@@ -8,6 +8,7 @@
 #include "session/trail/files.h"
 #include "session/trail/hardware.h"
 #include "session/trail/pt_encode.h"
+#include "session/trail/sample_perf.h"
 #include "session/trail/sample_sink.h"
 #include "session/trail/step.h"
 #include "trace/sample.h"
@@ -19,136 +20,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define PAGE 4096u
 #define KERNEL UINT64_C(0xffffffff81000000)
-#define BUFFER (64u * PAGE)
+#define BUFFER SAMPLE_AREA_BYTES
+#define perf sample_perf
+#define put(path, text) sample_machine_put(root, path, text)
+#define record sample_perf_record
+#define area_record sample_perf_area
+#define switch_record sample_perf_switch
 
 static char root[64];
 static struct sample_sink sink;
 static struct hardware_options options;
 static struct hardware_result result;
 static char detail[160];
-
-/* ---- the perf that is made up ---- */
-
-static struct {
-	struct perf_event_attr attr;
-	int opened, closed, mapped, unmapped, enabled;
-	int refuses_map, refuses_open; /* -errno, of the second thread and on */
-	struct perf_event_mmap_page *page;
-	int is_area_writable;
-	uint8_t records[PAGE * 32], area[BUFFER];
-	size_t record_bytes, area_bytes;
-	uint64_t area_head;
-} perf;
-
-static int perf_open(struct perf_event_attr *attr, pid_t tid)
-{
-	perf.attr = *attr;
-	if (!tid)
-		return 1000;
-	if (perf.refuses_open && perf.opened)
-		return perf.refuses_open;
-	perf.opened++;
-	return 1000;
-}
-
-static int perf_map(void **memory, size_t bytes, int is_writable, int fd, size_t offset)
-{
-	cr_assert_eq(fd, 1000);
-	if (perf.refuses_map)
-		return perf.refuses_map;
-	cr_assert_eq(posix_memalign(memory, PAGE, bytes), 0);
-	memset(*memory, 0, bytes);
-	perf.mapped++;
-	if (offset) {
-		cr_assert_eq(offset, perf.page->aux_offset);
-		cr_assert_eq(bytes, perf.page->aux_size);
-		memcpy(*memory, perf.area, bytes < BUFFER ? bytes : BUFFER);
-		perf.page->aux_head = perf.area_head;
-		perf.is_area_writable = is_writable;
-		return 0;
-	}
-	perf.page = *memory;
-	perf.page->cap_user_time = 1;
-	perf.page->time_mult = 1u << 10;
-	perf.page->time_shift = 10;
-	if (perf.opened == 1) { /* the first thread's */
-		cr_assert_leq(perf.record_bytes, bytes - PAGE);
-		memcpy((uint8_t *)*memory + PAGE, perf.records, perf.record_bytes);
-		perf.page->data_head = perf.record_bytes;
-	}
-	return 0;
-}
-
-static void perf_unmap(void *memory, size_t bytes)
-{
-	(void)bytes;
-	perf.unmapped++;
-	free(memory);
-}
-
-static int perf_control(int fd, unsigned long request)
-{
-	(void)fd;
-	perf.enabled += request == PERF_EVENT_IOC_ENABLE;
-	return 0;
-}
-
-static void perf_close(int fd)
-{
-	(void)fd;
-	perf.closed++;
-}
-
-static const struct perf_calls made_up = { perf_open, perf_map, perf_unmap, perf_control,
-					   perf_close };
-
-static void record(uint32_t type, uint16_t misc, const void *body, size_t bytes)
-{
-	struct perf_event_header header = { type, misc, (uint16_t)(sizeof(header) + bytes) };
-
-	cr_assert_leq(perf.record_bytes + header.size, sizeof(perf.records));
-	memcpy(perf.records + perf.record_bytes, &header, sizeof(header));
-	memcpy(perf.records + perf.record_bytes + sizeof(header), body, bytes);
-	perf.record_bytes += header.size;
-}
-
-/* Of an AUX area, and the id behind it. */
-static void area_record(uint64_t offset, uint64_t bytes, uint64_t flags)
-{
-	record(PERF_RECORD_AUX, 0, (uint64_t[]){ offset, bytes, flags, 0, 1 }, 40);
-}
-
-static void switch_record(int is_out, uint64_t time)
-{
-	record(PERF_RECORD_SWITCH, is_out ? PERF_RECORD_MISC_SWITCH_OUT : 0,
-	       (uint64_t[]){ 0, time }, 16);
-}
-
-/* ---- the machine ---- */
-
-static void put(const char *path, const char *text)
-{
-	char full[512];
-	FILE *file;
-
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	for (char *at = full + strlen(root) + 1; (at = strchr(at, '/')); at++) {
-		*at = '\0';
-		mkdir(full, 0755);
-		*at = '/';
-	}
-	file = fopen(full, "w");
-	cr_assert_not_null(file, "%s", full);
-	fputs(text, file);
-	fclose(file);
-}
 
 static void begin(void)
 {
@@ -160,7 +49,7 @@ static void begin(void)
 	put("/sys/bus/event_source/devices/cpu/type", "4\n");
 	sample_sink_init(&sink);
 	options = (struct hardware_options){ .buffer_bytes = BUFFER,
-					     .machine = { root, &made_up } };
+					     .machine = { root, &sample_perf_calls } };
 }
 
 static void end(void)
@@ -202,35 +91,6 @@ static int launch(enum origin origin, char *const argv[])
 static struct pt_item *items;
 static size_t count;
 static int may_begin_late; /* what was before the oldest is lost, and said to be */
-
-/* By a step. */
-static void know(char *const argv[])
-{
-	struct trace_writer *writer;
-	struct trace_reader *reader;
-	struct trail_files files;
-	struct trails trails;
-	struct step *step;
-	char folder[64];
-	int err;
-
-	sample_folder(folder);
-	cr_assert_eq(trace_writer_open(&writer, folder), 0);
-	trail_files_init(&files, writer);
-	cr_assert_eq(step_launch(&step, &files.sink, argv[0], argv), 0);
-	while ((err = step_run(step, 1000)) > 0)
-		;
-	cr_assert_eq(err, 0);
-	cr_assert_eq(step_close(step), 0);
-	trail_files_release(&files);
-	cr_assert_eq(trace_writer_close(writer), 0);
-	cr_assert_eq(trace_reader_open(&reader, folder), 0);
-	cr_assert_eq(trails_read(&trails, reader), 0);
-	items = pt_items_of(&trails.paths[0], &count);
-	trails_release(&trails, reader);
-	trace_reader_close(reader);
-	sample_folder_remove(folder);
-}
 
 /* Whether the next thing is another place than straight on, and which. */
 static int branch_behind(size_t i, uint64_t *from, uint64_t *to, int *is_kernel)
@@ -322,7 +182,7 @@ static void bts_of(char mode, int gaps)
 {
 	char *argv[] = { PROGRAM, (char[]){ mode, '\0' }, NULL };
 
-	know(argv);
+	items = sample_stepped(argv, &count);
 	store_branches(put_bts, 1);
 	area_record(0, perf.area_bytes, 0);
 	perf.area_head = perf.area_bytes;
@@ -360,7 +220,7 @@ Test(hardware, takes_an_area_in_pieces_that_go_round)
 	uint8_t all[BUFFER];
 	uint64_t start = 5 * (uint64_t)BUFFER - 7 * BTS_RECORD_BYTES, half;
 
-	know(argv);
+	items = sample_stepped(argv, &count);
 	store_branches(put_bts, 1);
 	memcpy(all, perf.area, sizeof(all));
 	for (size_t i = 0; i < perf.area_bytes; i++)
@@ -382,7 +242,7 @@ static void flag(uint64_t flags, int losses)
 {
 	char *argv[] = { PROGRAM, (char *)"c", NULL };
 
-	know(argv);
+	items = sample_stepped(argv, &count);
 	store_branches(put_bts, 1);
 	area_record(0, 5 * BTS_RECORD_BYTES, flags);
 	area_record(5 * BTS_RECORD_BYTES, perf.area_bytes - 5 * BTS_RECORD_BYTES, 0);
@@ -412,7 +272,7 @@ Test(hardware, keeps_the_newest_of_an_area)
 	size_t used = PAGE - PAGE % BTS_RECORD_BYTES, skipped;
 	static uint8_t all[BUFFER];
 
-	know(argv);
+	items = sample_stepped(argv, &count);
 	store_branches(put_bts, 1);
 	memcpy(all, perf.area, sizeof(all));
 	memset(perf.area, 0, sizeof(perf.area));
@@ -441,7 +301,7 @@ static void branches_of(char mode, int gaps)
 {
 	char *argv[] = { PROGRAM, (char[]){ mode, '\0' }, NULL };
 
-	know(argv);
+	items = sample_stepped(argv, &count);
 	store_branches(put_sample, 0);
 	cr_assert_eq(launch(ORIGIN_BRANCHES, argv), 0);
 	is_the_same(gaps);
@@ -482,7 +342,7 @@ Test(hardware, records_pieces_by_last_branches)
 	char *argv[] = { PROGRAM, (char *)"l", NULL };
 	uint64_t loop = 0, stack[4 + 3 * 3] = { 0, 0, 1, 3 };
 
-	know(argv);
+	items = sample_stepped(argv, &count);
 	for (size_t i = 0; i < count; i++)
 		if (items[i].entry.kind == TRAIL_BRANCH)
 			loop = items[i].entry.start; /* the last is in the loop */
@@ -517,7 +377,7 @@ static void pt_of(char mode, int gaps)
 {
 	char *argv[] = { PROGRAM, (char[]){ mode, '\0' }, NULL };
 
-	know(argv);
+	items = sample_stepped(argv, &count);
 	pt_store(1);
 	area_record(0, 20, 0);
 	area_record(20, perf.area_bytes - 20, 0);
@@ -549,7 +409,7 @@ Test(hardware, decodes_what_is_too_much_to_be_held)
 	char *argv[] = { PROGRAM, (char *)"c", NULL };
 	size_t half;
 
-	know(argv);
+	items = sample_stepped(argv, &count);
 	pt_store(0);
 	half = perf.area_bytes * 3 / 4;
 	options.held_bytes = half;
@@ -565,7 +425,7 @@ Test(hardware, keeps_the_newest_packets)
 {
 	char *argv[] = { PROGRAM, (char *)"c", NULL };
 
-	know(argv);
+	items = sample_stepped(argv, &count);
 	pt_store(0);
 	/* as if it had gone round: the beginning is at the area's end */
 	memmove(perf.area + BUFFER - 40, perf.area, 40);
@@ -582,7 +442,7 @@ Test(hardware, says_what_packets_were_not_understood)
 {
 	char *argv[] = { PROGRAM, (char *)"c", NULL };
 
-	know(argv);
+	items = sample_stepped(argv, &count);
 	pt_store(0);
 	memset(perf.area + perf.area_bytes / 2, 0xff, perf.area_bytes / 2);
 	area_record(0, perf.area_bytes, 0);
@@ -596,7 +456,7 @@ Test(hardware, says_lost_where_packets_had_no_room)
 {
 	char *argv[] = { PROGRAM, (char *)"c", NULL };
 
-	know(argv);
+	items = sample_stepped(argv, &count);
 	pt_store(0);
 	area_record(0, perf.area_bytes, PERF_AUX_FLAG_TRUNCATED);
 	cr_assert_eq(launch(ORIGIN_PT, argv), 0);
@@ -754,7 +614,7 @@ static void by_the_processor(enum origin origin)
 			 states[origin].detail);
 		cr_skip_test("%s", why);
 	}
-	know(argv);
+	items = sample_stepped(argv, &count);
 	options = (struct hardware_options){ .buffer_bytes = 0 };
 	perf.closed = 4;
 	cr_assert_eq(launch(origin, argv), 0, "%s", detail);

@@ -124,7 +124,6 @@ static int is_told(const struct pt_item *items, size_t count, size_t i)
 	return entry->kind == TRAIL_SYSCALL || (entry->kind == TRAIL_FALL && i + 1 < count);
 }
 
-/* What PT should make of items: in words, one at a time. */
 static size_t expect_at(const struct pt_item *items, size_t count, size_t i,
 			struct trail_between *gap)
 {
