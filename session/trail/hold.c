@@ -157,8 +157,9 @@ static enum seizing seizing_of(pid_t pid, pid_t tid)
 }
 
 /* Seize the threads that are there and were not seized yet. How many, or the error that ended it. */
-static int seize_all(struct step *step)
+static int seize_all(struct step *step, pid_t only)
 {
+	int options = only ? STEP_OPTIONS & ~PTRACE_O_TRACECLONE : STEP_OPTIONS;
 	char path[64];
 	struct dirent *entry;
 	int count = 0, err = 0;
@@ -172,9 +173,10 @@ static int seize_all(struct step *step)
 		enum seizing seizing = SEIZE_OURS;
 		pid_t tid = (pid_t)atoi(entry->d_name);
 
-		if (tid <= 0 || step_thread_find(step, tid) || step_is_agents(step->pid, tid))
+		if (tid <= 0 || (only && tid != only) || step_thread_find(step, tid) ||
+		    step_is_agents(step->pid, tid))
 			continue;
-		if (ptrace(PTRACE_SEIZE, tid, 0, STEP_OPTIONS) < 0) {
+		if (ptrace(PTRACE_SEIZE, tid, 0, options) < 0) {
 			err = errno == ESRCH ? 0 : -errno;
 			seizing = err ? seizing_of(step->pid, tid) : SEIZE_ENDED;
 			if (seizing != SEIZE_REFUSED)
@@ -190,7 +192,7 @@ static int seize_all(struct step *step)
 	return err ? err : count;
 }
 
-int step_attach(struct step **out, struct trail_sink *sink, pid_t pid)
+int step_attach(struct step **out, struct trail_sink *sink, pid_t pid, pid_t only)
 {
 	struct step *step = *out = step_new(sink);
 	int err, found = 1;
@@ -198,10 +200,11 @@ int step_attach(struct step **out, struct trail_sink *sink, pid_t pid)
 	if (!step)
 		return -ENOMEM;
 	step->pid = pid;
+	step->is_single = only != 0;
 	err = trail_begin(step);
 	/* threads that these start meanwhile are seized by the kernel, others' are found in the next round */
 	for (int i = 0; !err && (found > 0 || (!found && !step->threads)) && i < ATTACH_ROUNDS; i++)
-		found = seize_all(step);
+		found = seize_all(step, only);
 	err = err ? err : found < 0 ? found : step->error;
 	if (!err && step->threads)
 		return 0;

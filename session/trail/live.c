@@ -217,7 +217,7 @@ static int take(struct wm_session *session, struct live_process *live)
 {
 	char words[512] = "";
 	struct target target;
-	int err = stepper_attach(&live->stepper, sink_of(live), live->pid);
+	int err = stepper_attach(&live->stepper, sink_of(live), live->pid, 0);
 
 	if (!err)
 		return taken(live);

@@ -301,13 +301,20 @@ static int deliver(struct relay_out *out, const struct relay_head *head, const u
 	}
 }
 
-/* All whole messages there are. */
+/* What comes next waits in the buffer, then in the socket, and then who steps does. */
+static int is_full(const struct relay_out *out)
+{
+	return !out->error && !out->takes_all && out->to->calls->is_full &&
+	       out->to->calls->is_full(out->to);
+}
+
+/* All whole messages there are, or that there is room for. */
 static int deliver_all(struct relay_out *out)
 {
 	size_t at = 0;
 	int err = 0;
 
-	while (!err && out->bytes - at >= sizeof(struct relay_head)) {
+	while (!err && !is_full(out) && out->bytes - at >= sizeof(struct relay_head)) {
 		struct relay_head head;
 
 		memcpy(&head, out->buffer + at, sizeof(head));
@@ -343,7 +350,7 @@ int relay_out_take(struct relay_out *out, int timeout_ms)
 	if (timeout_ms && poll(&ready, 1, timeout_ms) <= 0)
 		return 1;
 	err = deliver_all(out); /* what was kept back may be due */
-	while (!err && out->bytes < out->room) {
+	while (!err && !is_full(out) && out->bytes < out->room) {
 		ssize_t got = recv(out->fd, out->buffer + out->bytes, out->room - out->bytes,
 				   MSG_DONTWAIT);
 

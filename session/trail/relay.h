@@ -55,7 +55,8 @@ struct relay_out {
 	uint64_t last_ticks;
 	uint64_t blocks, instructions; /* that came out, and were taken */
 	uint32_t threads_ever;
-	int error; /* of `to`, the first; what comes after it is read, and put nowhere */
+	int takes_all; /* also where `to` is full */
+	int error;     /* of `to`, the first; what comes after it is read, and put nowhere */
 };
 
 /* `fd` and `to` are the caller's. Release after a failure too. */

@@ -23,6 +23,7 @@
 #define ERESTARTSYS 512
 #define ERESTART_LAST 516
 #define SYSCALL_BYTES 2
+#define GONE_NS 1000000000u /* a thread that executes a program is found again within that */
 /* Selectors of 64-bit code: the kernel's, as the low byte also in a guest of Xen. A program's own are never. */
 #define LONG_MODE_SELECTOR 0x33
 
@@ -455,6 +456,27 @@ static void on_stop(struct step *step, struct step_thread *thread, int status)
 	}
 }
 
+/*
+ * A thread that executes a program takes its process's id, and is found under that a little later. The others have
+ * their leader's among them; one that is stepped through alone has not. As waitpid(2) does.
+ */
+static pid_t wait_for(struct step *step, struct step_thread *thread, int *status)
+{
+	pid_t got = waitpid(thread->tid, status, __WALL | WNOHANG);
+	uint64_t now_ns;
+
+	if (got >= 0 || !step->is_single || thread->tid == step->pid)
+		return got;
+	got = waitpid(step->pid, status, __WALL | WNOHANG);
+	if (got > 0)
+		thread->tid = step->pid;
+	if (got >= 0)
+		return got;
+	now_ns = ticks_monotonic_ns();
+	thread->gone_ns = thread->gone_ns ? thread->gone_ns : now_ns;
+	return now_ns - thread->gone_ns > GONE_NS ? -1 : 0;
+}
+
 /* Look once at all threads. Returns how many had stopped or ended. */
 static int look(struct step *step)
 {
@@ -462,7 +484,7 @@ static int look(struct step *step)
 
 	for (struct step_thread *thread = step->threads, *next; thread; thread = next) {
 		int status;
-		pid_t got = waitpid(thread->tid, &status, __WALL | WNOHANG);
+		pid_t got = wait_for(step, thread, &status);
 
 		next = thread->next;
 		/* of the id of a thread that executes a program nothing is left; what comes is the first thread's */
@@ -489,7 +511,9 @@ int step_run(struct step *step, unsigned int for_ms)
 	int spins = 0;
 
 	while (step->threads && !step->error) {
-		if (look(step)) {
+		if (step->sink->calls->is_full && step->sink->calls->is_full(step->sink)) {
+			nanosleep(&(struct timespec){ .tv_nsec = STEP_NAP_NS }, NULL);
+		} else if (look(step)) {
 			spins = 0;
 		} else if (++spins > SPINS) {
 			nanosleep(&(struct timespec){ .tv_nsec = STEP_NAP_NS }, NULL);

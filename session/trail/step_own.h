@@ -24,6 +24,7 @@
 struct step_thread {
 	struct step_thread *next;
 	pid_t tid;
+	uint64_t gone_ns; /* not 0: when it was missed */
 	int is_stopped, is_begun;
 	int is_stranger; /* no thread of the process: to be let go as soon as it stops */
 	/* the instruction that the thread was let go for; no bytes: it could not be read */
@@ -47,6 +48,7 @@ struct step_thread {
 
 struct step {
 	pid_t pid;
+	int is_single; /* of one thread alone */
 	struct trail_sink *sink;
 	enum block_maker maker; /* of the processor: cpuid traps in a guest, so it is asked once */
 	struct modules modules;

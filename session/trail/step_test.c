@@ -269,7 +269,7 @@ Test(step, lets_a_process_go_as_it_was)
 			sample_folder_remove(folder);
 			begin();
 		}
-		err = step_attach(&step, &files.sink, pid);
+		err = step_attach(&step, &files.sink, pid, 0);
 		cr_assert_eq(err, 0, "%s", strerror(-err));
 		cr_assert_eq(step_run(step, 50), 1);
 		cr_assert_eq(step_close(step), 0);

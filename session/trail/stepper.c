@@ -83,7 +83,7 @@ static void follow(struct step *step, struct relay_in *in)
 		left = step_let_go(step, LET_GO_MS);
 }
 
-static void serve(int fd, pid_t pid, int gate)
+static void serve(int fd, pid_t pid, int gate, pid_t only)
 {
 	struct step *step = NULL;
 	struct relay_in in;
@@ -98,7 +98,8 @@ static void serve(int fd, pid_t pid, int gate)
 	err = relay_in_init(&in, fd);
 	if (err)
 		_exit(1);
-	err = gate >= 0 ? step_take(&step, &in.sink, pid, gate) : step_attach(&step, &in.sink, pid);
+	err = gate >= 0 ? step_take(&step, &in.sink, pid, gate)
+			: step_attach(&step, &in.sink, pid, only);
 	if (gate >= 0)
 		close(gate);
 	tell(&in, &(struct stepper_note){ .what = STARTED, .error = err });
@@ -142,7 +143,7 @@ static void release(struct stepper *stepper)
 	reap(stepper);
 }
 
-static int start(struct stepper *stepper, struct trail_sink *sink, int gate)
+static int start(struct stepper *stepper, struct trail_sink *sink, int gate, pid_t only)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + START_MS * UINT64_C(1000000);
 	int ends[2], got = 1;
@@ -152,7 +153,7 @@ static int start(struct stepper *stepper, struct trail_sink *sink, int gate)
 		return -errno;
 	stepper->process = fork();
 	if (!stepper->process)
-		serve(ends[1], stepper->pid, gate);
+		serve(ends[1], stepper->pid, gate, only);
 	close(ends[1]);
 	stepper->fd = ends[0];
 	relay_out_init(&stepper->relay, ends[0], sink);
@@ -191,7 +192,7 @@ int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const char 
 	err = stepper->pid < 0 ? -errno : 0;
 	close(gates[1]);
 	if (!err)
-		err = start(stepper, sink, gates[0]);
+		err = start(stepper, sink, gates[0], 0);
 	close(gates[0]);
 	/* it has ended by itself where nobody opened the gate, or it was ended */
 	if (err && stepper->pid > 0) {
@@ -202,10 +203,10 @@ int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const char 
 	return err;
 }
 
-int stepper_attach(struct stepper *stepper, struct trail_sink *sink, pid_t pid)
+int stepper_attach(struct stepper *stepper, struct trail_sink *sink, pid_t pid, pid_t only)
 {
 	*stepper = (struct stepper){ .pid = pid, .fd = -1 };
-	return start(stepper, sink, -1);
+	return start(stepper, sink, -1, only);
 }
 
 void stepper_go(struct stepper *stepper)
@@ -234,6 +235,7 @@ int stepper_stop(struct stepper *stepper)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + STOP_MS * UINT64_C(1000000);
 
+	stepper->relay.takes_all = 1;
 	if (stepper->fd >= 0 && !stepper->is_over) {
 		shutdown(stepper->fd, SHUT_WR);
 		/* also what comes after an error of the sink: else it would wait for room */

@@ -31,7 +31,7 @@ struct stepper {
  */
 int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const char *path,
 		   char *const argv[]);
-int stepper_attach(struct stepper *stepper, struct trail_sink *sink, pid_t pid);
+int stepper_attach(struct stepper *stepper, struct trail_sink *sink, pid_t pid, pid_t only);
 
 /* Let it run. */
 void stepper_go(struct stepper *stepper);

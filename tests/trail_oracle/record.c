@@ -114,7 +114,7 @@ static int attach(struct step **step, struct trail_sink *sink, char **argv)
 	}
 	for (int i = 0; i < ATTACH_ROUNDS && !waits_to_read(pid); i++)
 		usleep(ATTACH_NAP_US);
-	err = pid < 0 ? -errno : step_attach(step, sink, pid);
+	err = pid < 0 ? -errno : step_attach(step, sink, pid, 0);
 	/* it is to make its system call again before it gets anything */
 	if (!err)
 		err = step_run(*step, ATTACH_MS);

@@ -134,7 +134,7 @@ static int cycle(struct storm *storm, int kills)
 	if (err)
 		return failed(storm->folder, err);
 	trail_files_init(&files, writer);
-	err = step_attach(&step, &files.sink, storm->pid);
+	err = step_attach(&step, &files.sink, storm->pid, 0);
 	if (err)
 		return failed("attach", err);
 	err = stepped(storm, step, kills);
