@@ -525,7 +525,7 @@ void trail_store_clear(struct trail_store *store)
 		while (thread->runs)
 			store_run_remove(store, thread);
 		thread->before = thread->behind = (struct store_loss){ 0 };
-		thread->has_end = 0;
+		thread->has_end = thread->has_taken = 0;
 		if (thread->is_over)
 			store_thread_remove(store, thread);
 	}

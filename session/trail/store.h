@@ -83,6 +83,7 @@ int trail_store_write(struct trail_store *store, struct trail_sink *to);
 struct store_record {
 	const struct trail_entry *entry; /* NULL: an event */
 	const uint8_t *code;		 /* the block's, or NULL */
+	uint32_t id; /* the block's, below trail_store_ids(), until the next change */
 	struct trail_between between;
 	uint64_t ticks;
 };
@@ -98,6 +99,18 @@ uint64_t store_thread_records(const struct store_thread *thread);
 /* The record of that index, 0 being the newest. 1, or 0: there is none. */
 int store_thread_record(struct trail_store *store, const struct store_thread *thread,
 			uint64_t index, struct store_record *record);
+
+/* The block that stood before the oldest record, where that was taken out; else NULL. */
+const struct trail_entry *store_thread_taken(const struct store_thread *thread);
+
+uint32_t trail_store_ids(const struct trail_store *store);
+
+/* Go through them, oldest first, until the callback returns other than 0, which is returned. */
+int store_thread_each(struct trail_store *store, const struct store_thread *thread,
+		      int (*each)(const struct store_record *record, void *data), void *data);
+
+/* Tell a sink, which needs no more calls than that, of the modules. 0, or its error. */
+int trail_store_modules(const struct trail_store *store, struct trail_sink *to);
 
 /*
  * Take the oldest record out. 1, or 0: none is left; a thread that has ended is gone then. *record's

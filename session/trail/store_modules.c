@@ -109,7 +109,7 @@ static int log_get(const struct trail_store *store, struct log_place *place, voi
 	return 1;
 }
 
-int store_modules_write(const struct trail_store *store, struct trail_sink *to)
+int trail_store_modules(const struct trail_store *store, struct trail_sink *to)
 {
 	struct log_place place = { .chunk = store->modules.first };
 	struct control_module module;

@@ -40,6 +40,8 @@ struct store_thread {
 	struct trail_between end;
 	uint64_t end_ticks; /* of the end, and of the last that was lost behind */
 	int has_end, is_over;
+	int has_taken;
+	struct trail_entry taken; /* what stood before the oldest */
 };
 
 /* Bytes that follow each other through chunks. */
@@ -113,6 +115,5 @@ uint64_t store_used_bytes(const struct trail_store *store);
 /* 0, or -ENOSPC: they have their share. */
 int store_module_add(struct trail_store *store, const struct control_module *module,
 		     const char *path);
-int store_modules_write(const struct trail_store *store, struct trail_sink *to);
 
 #endif

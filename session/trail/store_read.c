@@ -58,6 +58,7 @@ static void run_record(const struct trail_store *store, struct place *place,
 	block = store_blocks_at(&store->blocks, word);
 	*record = (struct store_record){ .entry = &block->entry, .ticks = block_ticks(place, run) };
 	record->code = block->entry.flags & TRAIL_HAS_CODE ? block->code : NULL;
+	record->id = word;
 	place->word++;
 }
 
@@ -162,6 +163,28 @@ int store_thread_record(struct trail_store *store, const struct store_thread *th
 	return 0;
 }
 
+const struct trail_entry *store_thread_taken(const struct store_thread *thread)
+{
+	return thread->has_taken && !store_loss_is_any(&thread->before) ? &thread->taken : NULL;
+}
+
+uint32_t trail_store_ids(const struct trail_store *store)
+{
+	return store->blocks.ids;
+}
+
+int store_thread_each(struct trail_store *store, const struct store_thread *thread,
+		      int (*each)(const struct store_record *record, void *data), void *data)
+{
+	struct place place = { .thread = thread };
+	struct store_record record;
+	int result = 0;
+
+	while (!result && step_over(store, &place, &record))
+		result = each(&record, data);
+	return result;
+}
+
 /* The record is out: the run before the place has it no more. */
 static void take_out(struct trail_store *store, struct store_thread *thread, uint32_t end,
 		     const struct store_record *record)
@@ -193,6 +216,9 @@ int store_thread_take(struct trail_store *store, struct store_thread *thread,
 		store_mark_rewind(store);
 		return 0;
 	}
+	thread->has_taken = !!record->entry;
+	if (record->entry)
+		thread->taken = *record->entry;
 	if (store_loss_is_any(&thread->before))
 		thread->before = (struct store_loss){ 0 };
 	else if (place.stage == STAGE_RUNS)
@@ -270,7 +296,7 @@ int trail_store_write(struct trail_store *store, struct trail_sink *to)
 		all[i].place.thread = thread;
 		all[i].has_next = step_over(store, &all[i].place, &all[i].next);
 	}
-	err = store_modules_write(store, to);
+	err = trail_store_modules(store, to);
 	while (!err && (first = oldest(all, count, &until)))
 		while (!err && first->has_next && first->next.ticks <= until)
 			err = writing_put(store, first, to);

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Trails: every branch that a thread takes, in memory of a fixed size, for debuggers and profilers to ask how a
+ * program came to where it is. Link with -lwaymark.
+ *
+ *	struct wm_trail *trail;
+ *	int pid = wm_trail_launch(&trail, argv, NULL);
+ *	...
+ *	for (uint64_t i = 0; wm_trail_get(trail, 0, i, &branch) > 0; i++)	newest first
+ *
+ * A trail has records: branches, and in between events, which say what else made a thread go on elsewhere. What ran
+ * between two branches is the code from where the first one led up to where the second one stands. Nothing of ours
+ * runs in the program that is traced, and nothing stays in it afterwards.
+ *
+ * A process of ours traces (ptrace(2)) where the origin is `step`. It is a child of the caller's: wait(2) for any
+ * child may tell of its end. A thread of ours, which blocks all signals, takes what it sends. Should the caller end,
+ * however that be, the program goes on by itself.
+ *
+ * Any thread may call, one at a time is served. In a forked child a trail is good for wm_trail_close() alone;
+ * everything else says -ECHILD there. Nothing here may be called in a signal handler. pthread_cancel(3) waits until
+ * a call is over. Functions return 0 or a count for success, and a negative error (waymark/error.h) for failure, with
+ * wm_trail_detail() telling what it was about.
+ */
+#ifndef WAYMARK_TRAIL_H
+#define WAYMARK_TRAIL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct wm_trail;
+struct wm_trail_cursor;
+
+/* Where records come from. */
+enum wm_trail_origin {
+	WM_TRAIL_AUTO = 0, /* the best that this machine and our permissions give */
+	WM_TRAIL_STEP = 1, /* ptrace(2), one instruction at a time: slow, exact, everywhere */
+	WM_TRAIL_PT = 2,   /* Intel Processor Trace */
+	WM_TRAIL_BTS = 3,  /* Branch Trace Store */
+	WM_TRAIL_LBR = 4,  /* last branch records: pieces of a trail */
+};
+
+/* What becomes of records that the memory has no room for. */
+enum wm_trail_policy {
+	WM_TRAIL_CYCLIC = 0,  /* the oldest are lost; each thread keeps its newest */
+	WM_TRAIL_NOTIFY = 1,  /* the owner is told at the watermark; then as WM_TRAIL_DISCARD */
+	WM_TRAIL_BLOCK = 2,   /* nothing is lost: threads are held until some are drained */
+	WM_TRAIL_DISCARD = 3, /* the newest are lost */
+};
+
+/* What is recorded beside branches: */
+#define WM_TRAIL_SWITCHES 1u /* when threads lose the processor and get it back */
+#define WM_TRAIL_SIGNALS 2u
+#define WM_TRAIL_SYSCALLS 4u
+#define WM_TRAIL_KERNEL 8u /* branches in the kernel, too */
+/* of whom: */
+#define WM_TRAIL_THREAD 16u  /* the pid is a thread's id: that one alone, and none that it starts */
+#define WM_TRAIL_INHERIT 32u /* children that the process forks, too */
+
+/* Set `size` to sizeof(struct wm_trail_options); fields that 0 leaves at their default. */
+struct wm_trail_options {
+	size_t size;
+	uint64_t bytes; /* of memory, all that the trail has; default 4 MiB, at least 32 KiB */
+	uint32_t flags; /* WM_TRAIL_*; those that the origin can't do are refused */
+	enum wm_trail_origin origin;
+	enum wm_trail_policy policy;
+	int notify_fd;			/* WM_TRAIL_NOTIFY: an eventfd to write; 0 for none */
+	int notify_signal;		/* WM_TRAIL_NOTIFY: or a signal to raise here; 0 for none */
+	unsigned int watermark_percent; /* of bytes; default 50 */
+	/*
+	 * 0: the memory is locked by mlock(2), and so counts against RLIMIT_MEMLOCK, if we have no CAP_IPC_LOCK. Else it
+	 * is not locked, and all such trails of this process together may have so much.
+	 */
+	uint64_t cap_bytes;
+};
+
+/* In a record's flags. At most one of those from JUMP to FALL; none where nobody knows what led here. */
+#define WM_BRANCH_JUMP 1u	 /* a jump */
+#define WM_BRANCH_CONDITIONAL 2u /* a conditional one, taken */
+#define WM_BRANCH_NOT_TAKEN 4u	 /* a conditional one, not taken */
+#define WM_BRANCH_CALL 8u
+#define WM_BRANCH_RETURN 16u
+#define WM_BRANCH_SYSCALL 32u
+#define WM_BRANCH_FAR 64u
+#define WM_BRANCH_FALL                                                                             \
+	128u /* none: straight on, into code that something leads to, or that is long */
+#define WM_BRANCH_INDIRECT 256u /* with JUMP or CALL: by register or memory */
+#define WM_BRANCH_EVENT 512u	/* no branch: an event, which `event` tells */
+
+enum wm_trail_event {
+	WM_TRAIL_DEPART = 0, /* the thread lost the processor */
+	WM_TRAIL_ARRIVE = 1, /* it has it again */
+	WM_TRAIL_SIGNAL = 2, /* values: number, handler; `from` was interrupted, `to` is the handler */
+	WM_TRAIL_SYSCALL = 3, /* values: number, result; it has come back */
+	WM_TRAIL_LOST = 4,    /* values: blocks that are missing; 0: nobody knows how many */
+	WM_TRAIL_GAP = 5,  /* values: why: 0 natively, 1 in the kernel, 2 recording was suspended */
+	WM_TRAIL_FORK = 6, /* values: the id of a process or a thread */
+	WM_TRAIL_EXEC = 7, /* another program in its place; the trail goes on with it */
+	WM_TRAIL_END = 8,  /* values: 0 exited, 1 killed, 2 let go; and the status or the signal */
+};
+
+/*
+ * A record: control went from `from` to `to`, and then ran up to the instruction `last`. Of an event,
+ * `from` is where it found the thread and `to` is where it goes on. 0: not known.
+ */
+struct wm_branch {
+	size_t size; /* set by the caller; by us in callbacks */
+	uint64_t from, to, last;
+	uint32_t flags;	       /* WM_BRANCH_* */
+	uint32_t event;	       /* enum wm_trail_event */
+	uint64_t values[2];    /* the event's */
+	uint64_t monotonic_ns; /* no later than this; of an event, then */
+	uint32_t instructions; /* that ran from `to` to `last` */
+	int32_t tid;
+};
+
+enum wm_trail_state {
+	WM_TRAIL_LIVE = 0,
+	WM_TRAIL_OVER = 1,
+	WM_TRAIL_FAILED = 2,
+	WM_TRAIL_READ = 3
+};
+
+struct wm_trail_status {
+	size_t size; /* set by the caller */
+	enum wm_trail_state state;
+	enum wm_trail_origin origin; /* never WM_TRAIL_AUTO */
+	int error;		     /* WM_TRAIL_FAILED: why */
+	int32_t pid;
+	uint32_t threads; /* that have records, or live */
+	uint32_t live;	  /* that live */
+	uint64_t bytes, used_bytes;
+	uint64_t branches, events; /* kept */
+	uint64_t lost;		   /* branches, ever */
+	uint64_t lost_events;
+	uint64_t drained; /* records, ever */
+};
+
+/*
+ * Begin to record a running process, or with WM_TRAIL_THREAD one thread. Its threads, and those that it starts, are
+ * stopped for a moment. `options` may be NULL: then signals and system calls are recorded. *trail is NULL after
+ * an error, else released with wm_trail_close().
+ *
+ * -EINVAL for an option that can't be, -E2BIG for one we don't know, -WM_E_TRAIL_ASKED for what the origin does not do, -WM_E_TRAIL_LIMIT
+ * for more memory than may be had, -ESRCH, -EPERM, -WM_E_TRACED for the process; the detail names each, with figures.
+ */
+int wm_trail_open(struct wm_trail **trail, pid_t pid, const struct wm_trail_options *options);
+
+/*
+ * The same for a program that is started for it, found as execvp(3) does, from its first instruction on. Returns its
+ * pid; it is the caller's child, to be waited for by the caller.
+ */
+int wm_trail_launch(struct wm_trail **trail, char *const argv[],
+		    const struct wm_trail_options *options);
+
+/* A trail that was recorded into a trace's folder. It has status, records and cursors; it is neither cleared nor drained. */
+int wm_trail_read(struct wm_trail **trail, const char *dir);
+
+/* Wait until it has ended, timeout_ms at most, -1: for ever. 1: it has; 0: not yet. Any number of threads. */
+int wm_trail_wait(struct wm_trail *trail, int timeout_ms);
+
+/* Fill in *status (its size set by the caller). */
+int wm_trail_status(struct wm_trail *trail, struct wm_trail_status *status);
+
+/* The ids of the threads that have records, or live, in the order in which they began: up to `room`. How many there are. */
+int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room);
+
+/* Below, tid 0 is the first of these. -ESRCH where there is none, or none of that id. */
+
+/* How many records a thread has. */
+int64_t wm_trail_records(struct wm_trail *trail, pid_t tid);
+
+/* One by its index, 0 being the newest. 1, or 0 where there is none so old. *branch has its size set. */
+int wm_trail_get(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm_branch *branch);
+
+/* Forget all records; recording goes on. -WM_E_TRAIL_READ for one that was read. */
+int wm_trail_clear(struct wm_trail *trail);
+
+/*
+ * Give each thread's records, oldest first, to a callback, and forget them. It ends where the callback returns other
+ * than 0, and returns that; the record was taken. The program is held meanwhile where it must be. In the
+ * callback, calls for the same trail say -EDEADLK; it must not longjmp() or throw out.
+ */
+int wm_trail_drain(struct wm_trail *trail,
+		   int (*branch)(const struct wm_branch *branch, void *data), void *data);
+
+/* What the last error was about, a limit with its figures for one; or "". The trail's own; of NULL: of the last open of this thread. */
+const char *wm_trail_detail(const struct wm_trail *trail);
+
+/* Let the program go on by itself, release everything. NULL is allowed. */
+void wm_trail_close(struct wm_trail *trail);
+
+/* ---- cursors ---- */
+
+/* What a cursor goes by. Events are met in all of them. */
+enum wm_trail_unit {
+	WM_TRAIL_BRANCHES = 0,	   /* those that were taken */
+	WM_TRAIL_BLOCKS = 1,	   /* code without a branch in it */
+	WM_TRAIL_INSTRUCTIONS = 2, /* each that ran */
+	WM_TRAIL_LINES = 3,	   /* runs of instructions of one source line */
+	WM_TRAIL_CALLS = 4,	   /* calls and returns alone, and signals' handlers */
+};
+
+/* What a cursor went over: a piece of code that ran, or an event. Texts live as long as the cursor. */
+struct wm_trail_step {
+	size_t size; /* set by the caller */
+	struct wm_branch
+		branch; /* how it was reached, or the event; its from and flags are 0 within a block */
+	uint64_t start, last; /* the piece's first and last instruction */
+	uint32_t instructions;
+	uint32_t code_bytes; /* of its first instruction; 0: not known */
+	const unsigned char *code;
+	const char *module, *function; /* where it begins; NULL: not known */
+	uint64_t function_start;
+	const char *source; /* NULL: not known */
+	unsigned int line;
+	int depth; /* calls less returns since the trail's begin, after it: may be below 0 */
+};
+
+#define WM_TRAIL_OLDEST UINT64_MAX
+
+/*
+ * A thread's records as they are now, to be walked both ways; it stands behind the newest. It has memory of its own, which no
+ * limit counts, and what the trail does later does not touch it; close it before the trail. One thread at a time uses a cursor.
+ */
+int wm_trail_cursor_open(struct wm_trail_cursor **cursor, struct wm_trail *trail, pid_t tid);
+void wm_trail_cursor_close(struct wm_trail_cursor *cursor);
+
+/* Go over one unit, on or back: 1 and *step, or 0 at the end. */
+int wm_trail_cursor_next(struct wm_trail_cursor *cursor, enum wm_trail_unit unit,
+			 struct wm_trail_step *step);
+int wm_trail_cursor_previous(struct wm_trail_cursor *cursor, enum wm_trail_unit unit,
+			     struct wm_trail_step *step);
+
+/*
+ * Go to before the record of that index, 0 being the newest as in wm_trail_get(); too old: before the oldest. 0.
+ */
+int wm_trail_cursor_seek(struct wm_trail_cursor *cursor, uint64_t index);
+
+/* Go behind the newest. */
+void wm_trail_cursor_seek_end(struct wm_trail_cursor *cursor);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

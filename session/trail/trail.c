@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/* The public API of trails: opened and closed. What it promises stands in waymark/trail.h. */
+#include "session/trail/trail.h"
+
+#include "session/program.h"
+#include "session/target.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define BYTES_DEFAULT (4u << 20)
+#define WATERMARK_PERCENT 50
+#define FLAGS_ALL                                                                                  \
+	(WM_TRAIL_SWITCHES | WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS | WM_TRAIL_KERNEL |              \
+	 WM_TRAIL_THREAD | WM_TRAIL_INHERIT)
+
+static _Thread_local char open_detail[TRAIL_DETAIL_BYTES]; /* of what could not be opened */
+
+int trail_fail(struct wm_trail *trail, int error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(trail->detail, sizeof(trail->detail), format, arguments);
+	va_end(arguments);
+	return error;
+}
+
+const char *wm_trail_detail(const struct wm_trail *trail)
+{
+	return trail ? trail->detail : open_detail;
+}
+
+/* ---- options ---- */
+
+/* Options of another size than ours: shorter ones are older; longer ones may ask for nothing new. */
+static int options_copy(struct wm_trail *trail, const struct wm_trail_options *from)
+{
+	const unsigned char *bytes = (const unsigned char *)from;
+	struct wm_trail_options *to = &trail->options;
+
+	*to = (struct wm_trail_options){ .flags = WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS };
+	if (!from)
+		return 0;
+	if (from->size < offsetof(struct wm_trail_options, origin))
+		return trail_fail(trail, -EINVAL, "options.size: %zu", from->size);
+	for (size_t i = sizeof(*to); i < from->size; i++)
+		if (bytes[i])
+			return trail_fail(trail, -E2BIG, "options.size: something behind byte %zu",
+					  sizeof(*to));
+	*to = (struct wm_trail_options){ 0 };
+	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
+	return 0;
+}
+
+static int options_check(struct wm_trail *trail)
+{
+	const struct wm_trail_options *options = &trail->options;
+
+	if (options->bytes &&
+	    (options->bytes < TRAIL_STORE_BYTES_MIN || options->bytes > TRAIL_STORE_BYTES_MAX))
+		return trail_fail(trail, -EINVAL, "options.bytes: %llu, from %u to %llu",
+				  (unsigned long long)options->bytes, TRAIL_STORE_BYTES_MIN,
+				  (unsigned long long)TRAIL_STORE_BYTES_MAX);
+	if (options->flags & ~FLAGS_ALL)
+		return trail_fail(trail, -EINVAL, "options.flags: %#x is not known",
+				  options->flags & ~FLAGS_ALL);
+	if (options->origin < WM_TRAIL_AUTO || options->origin > WM_TRAIL_LBR)
+		return trail_fail(trail, -EINVAL, "options.origin: %d", (int)options->origin);
+	if (options->policy < WM_TRAIL_CYCLIC || options->policy > WM_TRAIL_DISCARD)
+		return trail_fail(trail, -EINVAL, "options.policy: %d", (int)options->policy);
+	if (options->notify_fd < 0)
+		return trail_fail(trail, -EINVAL, "options.notify_fd: %d", options->notify_fd);
+	if (options->notify_signal < 0 || options->notify_signal > SIGRTMAX)
+		return trail_fail(trail, -EINVAL, "options.notify_signal: %d",
+				  options->notify_signal);
+	if (options->watermark_percent > 100)
+		return trail_fail(trail, -EINVAL, "options.watermark_percent: %u",
+				  options->watermark_percent);
+	if (options->policy != WM_TRAIL_NOTIFY &&
+	    (options->notify_fd || options->notify_signal || options->watermark_percent))
+		return trail_fail(trail, -EINVAL, "options.notify_*: for WM_TRAIL_NOTIFY alone");
+	return 0;
+}
+
+/* Choose the origin; what it can't do is refused by name. */
+static int origin_choose(struct wm_trail *trail)
+{
+	static const struct {
+		uint32_t flag;
+		const char *name;
+	} names[] = { { WM_TRAIL_SWITCHES, "WM_TRAIL_SWITCHES" },
+		      { WM_TRAIL_SIGNALS, "WM_TRAIL_SIGNALS" },
+		      { WM_TRAIL_SYSCALLS, "WM_TRAIL_SYSCALLS" },
+		      { WM_TRAIL_KERNEL, "WM_TRAIL_KERNEL" },
+		      { WM_TRAIL_THREAD, "WM_TRAIL_THREAD" },
+		      { WM_TRAIL_INHERIT, "WM_TRAIL_INHERIT" } };
+
+	trail->origin = origin_calls_of(trail->options.origin, trail->detail,
+					sizeof(trail->detail));
+	if (!trail->origin)
+		return -WM_E_TRAIL_ASKED;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (trail->options.flags & names[i].flag & ~trail->origin->can)
+			return trail_fail(trail, -WM_E_TRAIL_ASKED,
+					  "options.flags: the origin %s has no %s",
+					  trail->origin->name, names[i].name);
+	trail->options.origin = trail->origin->origin;
+	return 0;
+}
+
+static int options_take(struct wm_trail *trail, const struct wm_trail_options *from)
+{
+	struct wm_trail_options *options = &trail->options;
+	int err = options_copy(trail, from);
+
+	if (!err)
+		err = options_check(trail);
+	if (!err)
+		err = origin_choose(trail);
+	options->size = sizeof(*options);
+	options->bytes = options->bytes ? options->bytes : BYTES_DEFAULT;
+	options->bytes -= options->bytes % 4096;
+	if (!options->watermark_percent)
+		options->watermark_percent = WATERMARK_PERCENT;
+	return err;
+}
+
+/* ---- a trail made, and released ---- */
+
+static int trail_new(struct wm_trail **out)
+{
+	struct wm_trail *trail = calloc(1, sizeof(*trail));
+	pthread_mutexattr_t checked;
+	pthread_condattr_t clock;
+
+	*out = trail;
+	if (!trail)
+		return -ENOMEM;
+	trail->owner = getpid();
+	pthread_mutexattr_init(&checked);
+	pthread_mutexattr_settype(&checked, PTHREAD_MUTEX_ERRORCHECK);
+	pthread_mutex_init(&trail->lock, &checked);
+	pthread_mutexattr_destroy(&checked);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&trail->changed, &clock);
+	pthread_condattr_destroy(&clock);
+	trail_sink_init(trail);
+	return 0;
+}
+
+void wm_trail_close(struct wm_trail *trail)
+{
+	if (!trail)
+		return;
+	if (trail->owner == getpid()) {
+		int state;
+
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+		trail_thread_stop(trail);
+		if (trail->live)
+			trail->origin->close(trail->live);
+		trail_memory_give(trail);
+		trail_recorded_close(trail->recorded);
+		pthread_mutex_destroy(&trail->lock);
+		pthread_cond_destroy(&trail->changed);
+		pthread_setcancelstate(state, &state);
+	}
+	free(trail);
+}
+
+/* What could not be opened is released; its words are kept for wm_trail_detail(NULL). */
+static int opened(struct wm_trail **out, struct wm_trail *trail, int result, int cancel)
+{
+	open_detail[0] = '\0';
+	if (result >= 0) {
+		*out = trail;
+	} else if (trail) {
+		memcpy(open_detail, trail->detail, sizeof(open_detail));
+		wm_trail_close(trail);
+	}
+	pthread_setcancelstate(cancel, &cancel);
+	return result;
+}
+
+/* ---- opened ---- */
+
+/* Why a process can't be had. */
+static int attach_failed(struct wm_trail *trail, pid_t pid, int error)
+{
+	struct target target;
+
+	if (error != -EPERM && error != -ESRCH)
+		return trail_fail(trail, error, "pid %d", (int)pid);
+	if (target_read(&target, pid))
+		return trail_fail(trail, -ESRCH, "pid %d: there is none", (int)pid);
+	if (error == -EPERM && target.tracer_pid)
+		return trail_fail(trail, -WM_E_TRACED, "pid %d, by pid %d", (int)pid,
+				  (int)target.tracer_pid);
+	if (error == -EPERM)
+		return target_denied(&target,
+				     (struct detail){ trail->detail, sizeof(trail->detail) });
+	return trail_fail(trail, error, "pid %d", (int)pid);
+}
+
+static int attach(struct wm_trail *trail, pid_t pid)
+{
+	int is_thread = !!(trail->options.flags & WM_TRAIL_THREAD), err;
+	struct target target;
+
+	if (pid <= 0)
+		return trail_fail(trail, -EINVAL, "pid %d", (int)pid);
+	err = target_read(&target, pid);
+	if (err)
+		return trail_fail(trail, err, "pid %d: there is none", (int)pid);
+	if (target.pid == getpid())
+		return trail_fail(trail, -EINVAL, "pid %d: nobody can trace himself", (int)pid);
+	if (target.pid != pid && !is_thread)
+		return trail_fail(
+			trail, -EINVAL,
+			"pid %d: a thread of process %d; options.flags: WM_TRAIL_THREAD takes it",
+			(int)pid, (int)target.pid);
+	err = trail_memory_take(trail);
+	if (err)
+		return err;
+	err = trail->origin->attach(&trail->live, &trail->sink, target.pid, is_thread ? pid : 0);
+	if (err)
+		return attach_failed(trail, pid, err);
+	trail->pid = target.pid;
+	return trail_thread_start(trail);
+}
+
+int wm_trail_open(struct wm_trail **out, pid_t pid, const struct wm_trail_options *options)
+{
+	struct wm_trail *trail = NULL;
+	int err, cancel;
+
+	if (!out)
+		return -EINVAL;
+	*out = NULL;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	err = trail_new(&trail);
+	if (!err)
+		err = options_take(trail, options);
+	if (!err)
+		err = attach(trail, pid);
+	return opened(out, trail, err, cancel);
+}
+
+static int launch(struct wm_trail *trail, char *const argv[])
+{
+	struct program program;
+	int err;
+
+	if (trail->options.flags & WM_TRAIL_THREAD)
+		return trail_fail(trail, -EINVAL,
+				  "options.flags: WM_TRAIL_THREAD is for running threads");
+	if (!argv || !argv[0])
+		return trail_fail(trail, -EINVAL, "argv: names no program");
+	err = program_find(&program, argv[0]);
+	/* what keeps the agent out is no hindrance */
+	if (err && err != -WM_E_STATIC_PROGRAM && err != -WM_E_FOREIGN_LIBC)
+		return trail_fail(trail, err, "%s", argv[0]);
+	err = trail_memory_take(trail);
+	if (err)
+		return err;
+	err = trail->origin->launch(&trail->live, &trail->sink, program.path, argv);
+	if (err)
+		return trail_fail(trail, err, "%s", argv[0]);
+	trail->pid = trail->origin->pid(trail->live);
+	err = trail_thread_start(trail);
+	return err ? err : (int)trail->pid;
+}
+
+int wm_trail_launch(struct wm_trail **out, char *const argv[],
+		    const struct wm_trail_options *options)
+{
+	struct wm_trail *trail = NULL;
+	int result, cancel;
+
+	if (!out)
+		return -EINVAL;
+	*out = NULL;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	result = trail_new(&trail);
+	if (!result)
+		result = options_take(trail, options);
+	if (!result)
+		result = launch(trail, argv);
+	return opened(out, trail, result, cancel);
+}
+
+int wm_trail_read(struct wm_trail **out, const char *dir)
+{
+	struct wm_trail *trail = NULL;
+	int err, cancel;
+
+	if (!out)
+		return -EINVAL;
+	*out = NULL;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	err = trail_new(&trail);
+	if (!err)
+		err = dir ? trail_recorded_open(trail, dir)
+			  : trail_fail(trail, -EINVAL, "dir: names no folder");
+	return opened(out, trail, err, cancel);
+}
+
+/* ---- used ---- */
+
+int trail_enter(struct wm_trail *trail, int *state)
+{
+	int err;
+
+	if (!trail)
+		return -EINVAL;
+	if (trail->owner != getpid())
+		return -ECHILD;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, state);
+	err = pthread_mutex_lock(&trail->lock);
+	if (err)
+		pthread_setcancelstate(*state, state);
+	return -err;
+}
+
+void trail_leave(struct wm_trail *trail, int state)
+{
+	pthread_mutex_unlock(&trail->lock);
+	pthread_setcancelstate(state, &state);
+}
+
+int wm_trail_wait(struct wm_trail *trail, int timeout_ms)
+{
+	struct timespec until;
+	int state, err = trail_enter(trail, &state);
+
+	if (err)
+		return err;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += timeout_ms / 1000;
+	until.tv_nsec += timeout_ms % 1000 * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	while (trail->state == WM_TRAIL_LIVE && !err && timeout_ms)
+		err = timeout_ms < 0
+			      ? pthread_cond_wait(&trail->changed, &trail->lock)
+			      : pthread_cond_timedwait(&trail->changed, &trail->lock, &until);
+	err = trail->state != WM_TRAIL_LIVE;
+	trail_leave(trail, state);
+	return err;
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* waymark/trail.h's own: a trail, live or read. For trail*.c and walk*.c alone. */
+#ifndef SESSION_TRAIL_TRAIL_H
+#define SESSION_TRAIL_TRAIL_H
+
+#include "session/trail/origin_calls.h"
+#include "session/trail/snapshot.h"
+#include "session/trail/store.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <waymark/trail.h>
+
+#define TRAIL_DETAIL_BYTES 512
+
+struct wm_trail {
+	pid_t owner; /* the process that opened it: in a forked child nothing is left of it but this */
+	pid_t pid;
+	char detail[TRAIL_DETAIL_BYTES];
+	struct wm_trail_options options;
+	uint64_t capped_bytes;
+
+	pthread_mutex_t lock; /* what stands here down to `recorded`; lock: any thread */
+	pthread_cond_t changed;
+	struct trail_store *store;
+	uint64_t drained;
+	enum wm_trail_state state;
+	int error;
+	int must_end;
+
+	/* the thread that takes what the origin sends, and its own */
+	pthread_t thread;
+	int has_thread;
+	const struct origin_calls *origin;
+	struct live_origin *live;
+	struct trail_sink
+		sink; /* locks, leaves out what is not asked for, and passes on to the store */
+	struct sink_thread *last;
+	uint64_t last_next; /* the address behind that thread's last block */
+
+	struct recorded *recorded; /* read from a folder; NULL: live */
+};
+
+/* Note words for wm_trail_detail(); returns `error`. */
+int trail_fail(struct wm_trail *trail, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/*
+ * A call begins: no cancellation, and the lock. 0, -EINVAL, -ECHILD, -EDEADLK, with nothing taken. `state` is
+ * for trail_leave().
+ */
+int trail_enter(struct wm_trail *trail, int *state);
+void trail_leave(struct wm_trail *trail, int state);
+
+/* ---- the sink between origin and store ---- */
+
+void trail_sink_init(struct wm_trail *trail);
+
+/* ---- the thread ---- */
+
+/* trail->live has begun: let it go, and take what it sends until it is over. 0 or -errno. */
+int trail_thread_start(struct wm_trail *trail);
+/* End it, and the origin. */
+void trail_thread_stop(struct wm_trail *trail);
+
+/* ---- memory ---- */
+
+/* The store, within the limit that the options name. */
+int trail_memory_take(struct wm_trail *trail);
+void trail_memory_give(struct wm_trail *trail);
+
+/* ---- read from a folder ---- */
+
+int trail_recorded_open(struct wm_trail *trail, const char *dir);
+void trail_recorded_close(struct recorded *recorded);
+
+/* How many threads; the path of the index-th, counted. Its process's modules. */
+size_t recorded_count(const struct recorded *recorded);
+const struct path_index *recorded_path(const struct recorded *recorded, size_t index);
+const struct tsdl_process *recorded_process(const struct recorded *recorded, size_t index);
+
+/* ---- threads ---- */
+
+/* The store's thread of that id, or the recorded path; tid 0: the first. NULL, -1: there is none. Under the lock. */
+struct store_thread *trail_thread_of(const struct wm_trail *trail, pid_t tid);
+int recorded_thread_of(const struct wm_trail *trail, pid_t tid);
+
+#endif
