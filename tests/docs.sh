@@ -49,6 +49,14 @@ compiles()
 	man_example waymark-session.3
 	echo '}'
 } | compiles session -c
+{
+	echo '#include <stdio.h>
+	#include <waymark/error.h>
+	#include <waymark/trail.h>
+	void example(char **argv); void example(char **argv) {'
+	man_example waymark-trail.3
+	echo '}'
+} | compiles trail -c
 
 # ---- commands ----
 
