@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+/* What becomes of records that a trail has no room for, or that nobody asked for. */
+#include "session/trail/subject_test.h"
+
+#include <criterion/criterion.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(trail_policy, .fini = subject_end, .timeout = 120);
+
+/* ---- policies ---- */
+
+Test(trail_policy, keeps_the_newest_when_it_is_cyclic)
+{
+	struct wm_trail_options options = { .size = sizeof(options), .bytes = SMALL };
+	struct wm_trail_status status;
+	struct wm_branch oldest;
+
+	subject_launch("t", &options);
+	subject_ended();
+	status = subject_status();
+	cr_expect_eq(status.state, WM_TRAIL_OVER);
+	cr_expect_eq(status.origin, WM_TRAIL_STEP);
+	cr_expect_eq(status.bytes, SMALL);
+	cr_expect_gt(status.lost, 10000);
+	/* way in, a call, a return, and a turn each, the way out */
+	cr_expect_eq(status.branches + status.lost, 3 + 3 * 20000 + 1);
+	oldest = subject_get((uint64_t)wm_trail_records(trail, 0) - 1);
+	cr_expect_eq(oldest.event, WM_TRAIL_LOST);
+	cr_expect_eq(oldest.values[0], status.lost);
+	cr_expect_eq(subject_get(0).event, WM_TRAIL_END);
+}
+
+Test(trail_policy, keeps_the_oldest_when_it_discards)
+{
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .bytes = SMALL,
+					    .policy = WM_TRAIL_DISCARD };
+	struct wm_trail_status status;
+
+	subject_launch("t", &options);
+	subject_ended();
+	status = subject_status();
+	cr_expect_gt(status.lost, 10000);
+	cr_expect_eq(subject_get(0).event, WM_TRAIL_END);
+	cr_expect_eq(subject_get(1).event, WM_TRAIL_LOST);
+	cr_expect_eq(subject_get(1).values[0], status.lost);
+	cr_expect_eq(subject_get((uint64_t)wm_trail_records(trail, 0) - 1).flags, 0);
+}
+
+/* The processor time that the program has had, by which one sees that it is held. */
+static uint64_t cpu_ticks(pid_t pid)
+{
+	unsigned long user = 0, kernel = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	cr_assert_not_null(file);
+	cr_assert_eq(fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+			    &user, &kernel),
+		     2);
+	fclose(file);
+	return user + kernel;
+}
+
+Test(trail_policy, holds_the_program_until_it_is_drained_when_it_blocks)
+{
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .bytes = SMALL,
+					    .policy = WM_TRAIL_BLOCK };
+	struct subject_drained drained = { 0 };
+	uint64_t before, blocks = 0;
+	int rounds = 0;
+
+	subject_launch("t", &options);
+	do {
+		before = cpu_ticks(child) + subject_status().branches;
+		cr_assert_eq(wm_trail_wait(trail, 1000), 0,
+			     "it has subject_ended, and nobody drained");
+	} while (before != cpu_ticks(child) + subject_status().branches && rounds++ < 60);
+	cr_expect_lt(rounds, 60, "it goes on and on");
+	cr_expect_eq(subject_status().state, WM_TRAIL_LIVE);
+	while (!wm_trail_wait(trail, 1))
+		cr_assert_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+	cr_assert_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+	cr_expect_eq(subject_status().lost, 0);
+	for (size_t i = 0; i < drained.count; i++) {
+		blocks += !(drained.all[i].flags & WM_BRANCH_EVENT);
+		if (i && i + 1 < drained.count)
+			cr_assert_eq(drained.all[i].from, drained.all[i - 1].last);
+	}
+	cr_expect_eq(blocks, 3 + 3 * 20000 + 1);
+	cr_expect(WIFEXITED(subject_ended()));
+	free(drained.all);
+}
+
+Test(trail_policy, lets_go_a_program_that_it_holds_when_it_is_closed)
+{
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .bytes = SMALL,
+					    .policy = WM_TRAIL_BLOCK };
+	int status;
+
+	subject_launch("t", &options);
+	while (subject_status().used_bytes < SMALL * 3 / 4)
+		usleep(10000);
+	usleep(500000);
+	wm_trail_close(trail);
+	trail = NULL;
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	child = 0;
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+Test(trail_policy, tells_its_owner_at_the_watermark)
+{
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .bytes = SMALL * 2,
+					    .policy = WM_TRAIL_NOTIFY,
+					    .watermark_percent = 60 };
+	struct pollfd ready = { .events = POLLIN };
+	uint64_t times = 0;
+
+	ready.fd = options.notify_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	subject_launch("t", &options);
+	cr_expect_eq(poll(&ready, 1, WAIT_MS), 1);
+	cr_expect_geq(subject_status().used_bytes, SMALL * 2 / 100 * 60);
+	subject_ended();
+	cr_expect_eq(read(ready.fd, &times, sizeof(times)), (ssize_t)sizeof(times));
+	cr_expect_eq(times, 1);
+	cr_expect_gt(subject_status().lost, 0);
+	close(ready.fd);
+}
+
+static volatile sig_atomic_t signals;
+
+static void on_signal(int number)
+{
+	(void)number;
+	signals++;
+}
+
+Test(trail_policy, tells_its_owner_by_a_signal)
+{
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .bytes = SMALL,
+					    .policy = WM_TRAIL_NOTIFY,
+					    .notify_signal = SIGUSR2 };
+
+	signal(SIGUSR2, on_signal);
+	subject_launch("t", &options);
+	for (int i = 0; i < WAIT_MS && !signals; i++)
+		usleep(1000);
+	cr_expect_eq(signals, 1);
+}
+
+/* ---- what is recorded ---- */
+
+Test(trail_policy, leaves_out_what_was_not_asked_for)
+{
+	struct wm_trail_options options = { .size = sizeof(options) };
+	int syscalls = 0, found = 0, gaps = 0;
+
+	subject_launch_of(STEPS, "s", &options);
+	subject_ended();
+	for (int64_t i = wm_trail_records(trail, 0); i--;) {
+		struct wm_branch branch = subject_get((uint64_t)i);
+
+		if (!(branch.flags & WM_BRANCH_EVENT))
+			continue;
+		syscalls += branch.event == WM_TRAIL_SYSCALL;
+		found += branch.event == WM_TRAIL_SIGNAL;
+		gaps += branch.event == WM_TRAIL_GAP && branch.values[0] == 1;
+	}
+	cr_expect_eq(syscalls, 0);
+	cr_expect_eq(found, 0);
+	cr_expect_eq(gaps, 2, "to the handler, and back");
+}
