@@ -159,7 +159,7 @@ static struct put *put_of(pid_t tid)
 static void check_thread(struct store_thread *thread)
 {
 	struct put *put = put_of(store_thread_tid(thread));
-	uint64_t records = store_thread_records(thread);
+	uint64_t records = store_thread_records(thread), ticks = 0;
 	struct store_record record;
 
 	put->lost = 0;
@@ -167,6 +167,8 @@ static void check_thread(struct store_thread *thread)
 	put->is_behind_loss = 0;
 	for (uint64_t i = records; i--;) {
 		cr_assert_eq(store_thread_record(store, thread, i, &record), 1);
+		cr_assert_geq(record.ticks, ticks);
+		ticks = record.ticks;
 		match(put, &record);
 	}
 	cr_assert_eq(store_thread_record(store, thread, records, &record), 0);

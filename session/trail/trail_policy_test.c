@@ -139,12 +139,13 @@ Test(trail_policy, tells_its_owner_at_the_watermark)
 	close(ready.fd);
 }
 
-static volatile sig_atomic_t signals;
+static volatile sig_atomic_t signals, strangers;
 
 static void on_signal(int number)
 {
 	(void)number;
 	signals++;
+	strangers += gettid() != getpid();
 }
 
 Test(trail_policy, tells_its_owner_by_a_signal)
@@ -159,6 +160,7 @@ Test(trail_policy, tells_its_owner_by_a_signal)
 	for (int i = 0; i < WAIT_MS && !signals; i++)
 		usleep(1000);
 	cr_expect_eq(signals, 1);
+	cr_expect_eq(strangers, 0, "no thread of the library's runs a handler");
 }
 
 /* ---- what is recorded ---- */
@@ -177,6 +179,8 @@ Test(trail_policy, leaves_out_what_was_not_asked_for)
 			continue;
 		syscalls += branch.event == WM_TRAIL_SYSCALL;
 		found += branch.event == WM_TRAIL_SIGNAL;
+		if (branch.event != WM_TRAIL_END)
+			cr_expect_eq(branch.to, subject_get((uint64_t)i - 1).to);
 		gaps += branch.event == WM_TRAIL_GAP && branch.values[0] == 1;
 	}
 	cr_expect_eq(syscalls, 0);
