@@ -9,7 +9,8 @@
 #include <waymark/trail.h>
 
 #define SMALL 32768u
-#define WAIT_MS 60000
+#define WAIT_MS 110000
+#define TURNS 7000 /* of trails.S */
 
 extern struct wm_trail *trail; /* the test's one; closed by subject_end() */
 extern pid_t child;	       /* of the test, ended by subject_end() */

@@ -27,9 +27,9 @@ Test(trail_policy, keeps_the_newest_when_it_is_cyclic)
 	cr_expect_eq(status.state, WM_TRAIL_OVER);
 	cr_expect_eq(status.origin, WM_TRAIL_STEP);
 	cr_expect_eq(status.bytes, SMALL);
-	cr_expect_gt(status.lost, 10000);
+	cr_expect_gt(status.lost, TURNS);
 	/* way in, a call, a return, and a turn each, the way out */
-	cr_expect_eq(status.branches + status.lost, 3 + 3 * 20000 + 1);
+	cr_expect_eq(status.branches + status.lost, 3 + 3 * TURNS + 1);
 	oldest = subject_get((uint64_t)wm_trail_records(trail, 0) - 1);
 	cr_expect_eq(oldest.event, WM_TRAIL_LOST);
 	cr_expect_eq(oldest.values[0], status.lost);
@@ -46,7 +46,7 @@ Test(trail_policy, keeps_the_oldest_when_it_discards)
 	subject_launch("t", &options);
 	subject_ended();
 	status = subject_status();
-	cr_expect_gt(status.lost, 10000);
+	cr_expect_gt(status.lost, TURNS);
 	cr_expect_eq(subject_get(0).event, WM_TRAIL_END);
 	cr_expect_eq(subject_get(1).event, WM_TRAIL_LOST);
 	cr_expect_eq(subject_get(1).values[0], status.lost);
@@ -96,7 +96,7 @@ Test(trail_policy, holds_the_program_until_it_is_drained_when_it_blocks)
 		if (i && i + 1 < drained.count)
 			cr_assert_eq(drained.all[i].from, drained.all[i - 1].last);
 	}
-	cr_expect_eq(blocks, 3 + 3 * 20000 + 1);
+	cr_expect_eq(blocks, 3 + 3 * TURNS + 1);
 	cr_expect(WIFEXITED(subject_ended()));
 	free(drained.all);
 }

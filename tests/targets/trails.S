@@ -10,7 +10,7 @@
 #define SYS_wait4 61
 #define SYS_exit 60
 #define SYS_exit_group 231
-#define TURNS 20000
+#define TURNS 7000
 #define THREAD 0x50f00	/* CLONE_VM, FS, FILES, SIGHAND, THREAD, SYSVSEM */
 
 	.text
