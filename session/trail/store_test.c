@@ -155,25 +155,42 @@ static struct put *put_of(pid_t tid)
 	return &given[tid - 1];
 }
 
-/* By index, from the oldest: all that was put is there or said to be lost. */
+static uint64_t last_ticks;
+
+static int match_next(const struct store_record *record, void *data)
+{
+	cr_assert_geq(record->ticks, last_ticks);
+	last_ticks = record->ticks;
+	match(data, record);
+	return 0;
+}
+
+/* All that was put is there or said to be lost. */
 static void check_thread(struct store_thread *thread)
 {
 	struct put *put = put_of(store_thread_tid(thread));
-	uint64_t records = store_thread_records(thread), ticks = 0;
-	struct store_record record;
 
-	put->lost = 0;
+	last_ticks = put->lost = 0;
 	put->matched = 0;
 	put->is_behind_loss = 0;
+	store_thread_each(store, thread, match_next, put);
+	skip_events(put);
+	cr_assert_eq(put->matched, put->count, "of %zu, %zu are told of", put->count, put->matched);
+}
+
+/* And the same by index. */
+static void check_by_index(struct store_thread *thread)
+{
+	struct put *put = put_of(store_thread_tid(thread));
+	uint64_t records = store_thread_records(thread);
+	struct store_record record;
+
+	put->matched = 0;
 	for (uint64_t i = records; i--;) {
 		cr_assert_eq(store_thread_record(store, thread, i, &record), 1);
-		cr_assert_geq(record.ticks, ticks);
-		ticks = record.ticks;
 		match(put, &record);
 	}
 	cr_assert_eq(store_thread_record(store, thread, records, &record), 0);
-	skip_events(put);
-	cr_assert_eq(put->matched, put->count, "of %zu, %zu are told of", put->count, put->matched);
 }
 
 static void check(void)
@@ -232,6 +249,8 @@ Test(store, keeps_what_fits_as_it_was_put)
 /* As many records as to wrap at every place of a chunk, with events in between, that wrap too. */
 Test(store, loses_the_oldest_and_says_how_many_wherever_it_wraps)
 {
+	struct store_record record;
+
 	begin_with(SMALL, WM_POLICY_CYCLIC, 0);
 	thread_begin(0);
 	for (uint64_t i = 1; i <= 5000; i++) {
@@ -243,8 +262,14 @@ Test(store, loses_the_oldest_and_says_how_many_wherever_it_wraps)
 		block(0, i % 7 + 1);
 		check();
 	}
+	check_by_index(trail_store_thread(store, NULL));
 	cr_expect_gt(lost(), 0);
 	cr_expect_gt(kept(0), 3000);
+	cr_assert_eq(store_thread_record(store, trail_store_thread(store, NULL), kept(0) - 1,
+					 &record),
+		     1);
+	cr_expect_eq(record.between.event, TRAIL_LOST);
+	cr_expect_gt(record.ticks, 1, "they were lost at the time of the last of them");
 }
 
 Test(store, loses_the_newest_and_says_where_they_are_missing)

@@ -154,11 +154,19 @@ Test(trail_policy, tells_its_owner_by_a_signal)
 					    .bytes = SMALL,
 					    .policy = WM_TRAIL_NOTIFY,
 					    .notify_signal = SIGUSR2 };
+	sigset_t one, waiting;
 
 	signal(SIGUSR2, on_signal);
+	sigemptyset(&one);
+	sigaddset(&one, SIGUSR2);
 	subject_launch("t", &options);
-	for (int i = 0; i < WAIT_MS && !signals; i++)
+	/* it waits for us, since no other thread here is ours */
+	pthread_sigmask(SIG_BLOCK, &one, NULL);
+	do {
 		usleep(1000);
+		sigpending(&waiting);
+	} while (!sigismember(&waiting, SIGUSR2) && !signals);
+	pthread_sigmask(SIG_UNBLOCK, &one, NULL);
 	cr_expect_eq(signals, 1);
 	cr_expect_eq(strangers, 0, "no thread of the library's runs a handler");
 }
