@@ -35,7 +35,7 @@ static int step_attached(struct live_origin **live, struct trail_sink *sink, pid
 	*live = calloc(1, sizeof(**live));
 	if (!*live)
 		return -ENOMEM;
-	err = stepper_attach(&(*live)->stepper, sink, pid, &(struct step_leave){ .only = only });
+	err = stepper_attach(&(*live)->stepper, sink, pid, only);
 	if (err) {
 		free(*live);
 		*live = NULL;
