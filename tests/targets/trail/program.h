@@ -14,7 +14,7 @@
 
 /* A place by its name: in a function that is compiled once. */
 #define PASS(label) __asm__ volatile(".globl " #label "\n" #label ":" ::: "memory")
-#define ONCE __attribute__((noinline, noclone))
+#define ONCE __attribute__((noinline))
 
 /* Who records comes while it waits here. */
 static inline void begin(void)
