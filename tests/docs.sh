@@ -152,7 +152,7 @@ while read -r line; do
 	*"report hello.trace") grep -q 'shop:bake' out || fail "README.md: $line: $(cat out)" ;;
 	*postgresql:query*) "$waymark" dump pg.trace | grep -c 'postgresql:query__done' >out || fail "README.md: $line: $(cat words)" ;;
 	*func:malloc*) "$waymark" dump malloc.trace | grep -c 'libc:malloc:end' >out || fail "README.md: $line: $(cat words)" ;;
-	*"--on crash"*) grep -q 'killed by SIGSEGV at length (crash.c:[0-9]*): cmpb' out || fail "README.md: $line: $(cat out words)" ;;
+	*"--on crash"*) grep -q 'killed by SIGSEGV at length (crash.c:[0-9]*): cmpb' words || fail "README.md: $line: $(cat out words)" ;;
 	*"trail --calls"*) grep -q 'widest \[crash\] from .*crash.c:' out || fail "README.md: $line: $(cat out)" ;;
 	*"trail --lines"*) grep -q 'text\[count\]' out || fail "README.md: $line: $(cat out)" ;;
 	*"dump"*) grep -q 'shop:bake:.*order = ' out || fail "README.md: $line: $(cat out)" ;;
