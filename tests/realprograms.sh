@@ -190,8 +190,10 @@ postgres()
 	# Each of its 71 places can be taken, three of them by punned jumps; query__plan__done's leads above the
 	# program, to where the heap may grow if the kernel has put that so low this time.
 	pids=$(pg_pids)
-	(for _ in $(seq 8); do sleep 0.3; pg_run psql -Atqc checkpoint; done) &
+	# until it is recorded: on a busy machine that begins late
+	(for _ in $(seq 100); do [ ! -e recorded ] || break; sleep 0.3; pg_run psql -Atqc checkpoint; done) &
 	postgres_record "all of USDT" -e 'usdt:postgresql:*'
+	touch recorded
 	wait $!
 	"$waymark" dump --json pg >pg.json
 	python3 "$real/pairs.py" checkpoint__start checkpoint__done 1 <pg.json >words 2>&1 ||
