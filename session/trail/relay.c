@@ -50,14 +50,28 @@ static struct relay_in *in_of(struct trail_sink *sink)
 	return (struct relay_in *)((char *)sink - offsetof(struct relay_in, sink));
 }
 
+int relay_in_is_deserted(const struct relay_in *in, short events)
+{
+	struct pollfd ready[2] = { { .fd = in->owner, .events = POLLIN },
+				   { .fd = in->fd, .events = events } };
+
+	while (poll(ready, events ? 2 : 1, events ? -1 : 0) < 0)
+		if (errno != EINTR)
+			return 1;
+	return ready[0].revents != 0;
+}
+
 int relay_in_flush(struct relay_in *in)
 {
 	size_t at = 0;
 
 	while (at < in->bytes) {
-		ssize_t sent = send(in->fd, in->buffer + at, in->bytes - at, MSG_NOSIGNAL);
+		ssize_t sent = send(in->fd, in->buffer + at, in->bytes - at,
+				    MSG_NOSIGNAL | MSG_DONTWAIT);
 
-		if (sent < 0 && errno != EINTR)
+		if (sent < 0 && errno == EAGAIN && relay_in_is_deserted(in, POLLOUT))
+			return -EPIPE;
+		if (sent < 0 && errno != EINTR && errno != EAGAIN)
 			return -errno;
 		at += sent > 0 ? (size_t)sent : 0;
 	}
@@ -152,9 +166,9 @@ static const struct trail_sink_calls in_calls = {
 
 int relay_in_init(struct relay_in *in, int fd)
 {
-	*in = (struct relay_in){ .sink.calls = &in_calls,
-				 .fd = fd,
-				 .buffer = malloc(BUFFER_BYTES) };
+	*in = (struct relay_in){
+		.sink.calls = &in_calls, .fd = fd, .owner = -1, .buffer = malloc(BUFFER_BYTES)
+	};
 	return in->buffer ? 0 : -ENOMEM;
 }
 

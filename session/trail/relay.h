@@ -15,10 +15,11 @@
 
 #define RELAY_NOTE_MAX 256
 
-/* Where it is put in. `fd` is the caller's. */
+/* Where it is put in. `fd` and `owner` are the caller's. */
 struct relay_in {
 	struct trail_sink sink;
 	int fd;
+	int owner; /* a pidfd of who is at the other end, whose end ends the relay; -1: none, the socket tells */
 	uint8_t *buffer;
 	size_t bytes;
 	uint32_t threads; /* that have begun, ever */
@@ -29,6 +30,9 @@ void relay_in_release(struct relay_in *in);
 
 /* Send what has gathered; waits for room. 0, -EPIPE where nobody is there any more, -errno. */
 int relay_in_flush(struct relay_in *in);
+
+/* Whether the owner has ended. Waits for that, or for one of `events` (poll(2)) of the socket; with none not at all. */
+int relay_in_is_deserted(const struct relay_in *in, short events);
 
 /* A word to whoever is at the other end, at most RELAY_NOTE_MAX bytes; sent at once. */
 int relay_in_note(struct relay_in *in, const void *note, size_t bytes);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -33,6 +34,12 @@ struct stepper_note {
 
 /* ---- in that process ---- */
 
+/* Where 0 to 2 will not be; -1 stays -1. */
+static int above_standard(int fd)
+{
+	return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
 /* Nothing of the recorder's is kept: no terminal, no lock on the folder, no pipe that others wait on. */
 static void keep_only(int first, int second)
 {
@@ -49,13 +56,30 @@ static void keep_only(int first, int second)
 	close_range((unsigned int)high + 1, ~0u, 0);
 }
 
+/*
+ * The one who started us, to be awaited: the socket's other end alone does not tell of its end, for a child that it
+ * forked has that end too. -1 where it is of another namespace.
+ */
+static int owner_open(void)
+{
+	return (int)syscall(SYS_pidfd_open, getppid(), 0);
+}
+
 /* Told to, or there is nobody left to tell us. */
-static int must_end(int fd)
+static int must_end(const struct relay_in *in)
 {
 	char byte;
-	ssize_t got = recv(fd, &byte, 1, MSG_DONTWAIT);
+	ssize_t got = recv(in->fd, &byte, 1, MSG_DONTWAIT);
 
-	return got >= 0 || (errno != EAGAIN && errno != EINTR);
+	return got >= 0 || (errno != EAGAIN && errno != EINTR) || relay_in_is_deserted(in, 0);
+}
+
+/* Told to let it run; 0: never. */
+static int await_go(const struct relay_in *in)
+{
+	char byte;
+
+	return !relay_in_is_deserted(in, POLLIN) && recv(in->fd, &byte, 1, 0) == 1;
 }
 
 static void tell(struct relay_in *in, const struct stepper_note *note)
@@ -66,12 +90,11 @@ static void tell(struct relay_in *in, const struct stepper_note *note)
 static void follow(struct step *step, struct relay_in *in)
 {
 	struct step_result result;
-	char byte;
-	int more = recv(in->fd, &byte, 1, 0) == 1, left;
+	int more = await_go(in), left;
 
 	while (more > 0) {
 		more = step_run(step, RUN_MS);
-		if (relay_in_flush(in) || must_end(in->fd))
+		if (relay_in_flush(in) || must_end(in))
 			break;
 	}
 	left = step_let_go(step, LET_GO_MS);
@@ -88,19 +111,24 @@ static void serve(int fd, pid_t pid, int gate, pid_t only)
 	struct step *step = NULL;
 	struct relay_in in;
 	sigset_t all;
-	int err;
+	int err, launches = gate >= 0;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
 	prctl(PR_SET_NAME, "waymark-step");
+	fd = above_standard(fd);
+	gate = above_standard(gate);
+	if (fd < 0 || (launches && gate < 0))
+		_exit(1);
 	keep_only(fd, gate);
 	err = relay_in_init(&in, fd);
 	if (err)
 		_exit(1);
-	err = gate >= 0 ? step_take(&step, &in.sink, pid, gate)
-			: step_attach(&step, &in.sink, pid, only);
-	if (gate >= 0)
+	in.owner = owner_open();
+	err = launches ? step_take(&step, &in.sink, pid, gate)
+		       : step_attach(&step, &in.sink, pid, only);
+	if (launches)
 		close(gate);
 	tell(&in, &(struct stepper_note){ .what = STARTED, .error = err });
 	if (!err)

@@ -2,8 +2,11 @@
 /* What trails refuse, and with which words; and what happens to who misuses one. */
 #include "session/trail/subject_test.h"
 
+#include "session/target.h"
+
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -11,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
+
+#define GO_MS 20000
 
 TestSuite(trail_refused, .fini = subject_end, .timeout = 120);
 
@@ -230,6 +235,72 @@ Test(trail_refused, is_good_for_nothing_but_close_in_a_forked_child)
 	waitpid(pid, &status, 0);
 	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "%#x", (unsigned int)status);
 	cr_expect_eq(subject_status().state, WM_TRAIL_LIVE);
+}
+
+/* Has a trail of a program and a child that lives on, tells their ids, and is killed. */
+static void owner(int tell)
+{
+	pid_t pids[2];
+
+	subject_launch("e", NULL);
+	while (wm_trail_records(trail, 0) < 10)
+		usleep(1000);
+	pids[0] = child;
+	pids[1] = fork();
+	if (!pids[1])
+		for (;;)
+			pause();
+	if (write(tell, pids, sizeof(pids)) == sizeof(pids))
+		raise(SIGKILL);
+	_exit(1);
+}
+
+Test(trail_refused, lets_the_program_go_when_its_owner_dies_and_leaves_a_forked_child)
+{
+	pid_t pids[2] = { 0 }, pid;
+	int ends[2], waited_ms = 0;
+
+	cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
+	pid = fork();
+	if (!pid)
+		owner(ends[1]);
+	close(ends[1]);
+	cr_expect_eq(read(ends[0], pids, sizeof(pids)), sizeof(pids));
+	waitpid(pid, NULL, 0);
+	while (pids[0] > 0 && target_status_number(pids[0], "TracerPid") > 0 && waited_ms++ < GO_MS)
+		usleep(1000);
+	if (pids[0] > 0) {
+		cr_expect_eq(target_status_number(pids[0], "TracerPid"), 0);
+		kill(pids[0], SIGKILL);
+		kill(pids[1], SIGKILL);
+	}
+	close(ends[0]);
+}
+
+static int launches_without_standard_files(void)
+{
+	char *argv[] = { (char *)PROGRAM, (char *)"x", NULL };
+	int pid;
+
+	for (int fd = 0; fd < 3; fd++)
+		close(fd);
+	pid = wm_trail_launch(&trail, argv, NULL);
+	if (pid < 0)
+		return 1;
+	pid = wm_trail_wait(trail, WAIT_MS);
+	wm_trail_close(trail);
+	return pid == 1 ? 0 : 2;
+}
+
+Test(trail_refused, needs_no_standard_files)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid)
+		_exit(launches_without_standard_files());
+	waitpid(pid, &status, 0);
+	cr_expect_eq(status, 0, "%#x", (unsigned int)status);
 }
 
 Test(trail_refused, takes_null_for_none)
