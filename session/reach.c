@@ -97,17 +97,10 @@ static int has_socket(pid_t tid, unsigned long inode)
 
 static int is_agents_thread(pid_t pid, const char *tid)
 {
-	char path[64], comm[32] = "";
-	FILE *file;
+	char comm[16];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", pid, tid);
-	file = fopen(path, "re");
-	if (!file)
-		return 0;
-	if (!fgets(comm, sizeof(comm), file))
-		comm[0] = '\0';
-	fclose(file);
-	return !strcmp(comm, "waymark\n");
+	target_comm(pid, (pid_t)strtol(tid, NULL, 10), comm);
+	return !strcmp(comm, "waymark");
 }
 
 /* Whether the process has it: the agent's threads have descriptors of their own. */

@@ -94,6 +94,30 @@ long target_status_number(pid_t tid, const char *name)
 	return err < 0 ? -1 : status_number(text, name, 16);
 }
 
+uint64_t target_status_mask(pid_t tid, const char *name)
+{
+	char path[64], text[8192];
+	const char *at = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", tid);
+	if (file_read(path, text, sizeof(text)) >= 0)
+		at = status_value(text, name);
+	return at ? strtoull(at, NULL, 16) : 0;
+}
+
+void target_comm(pid_t pid, pid_t tid, char comm[16])
+{
+	char path[64], text[32];
+	size_t bytes = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	if (file_read(path, text, sizeof(text)) > 0)
+		bytes = strcspn(text, "\n");
+	bytes = bytes < 15 ? bytes : 15;
+	memcpy(comm, text, bytes);
+	comm[bytes] = '\0';
+}
+
 long target_filters(pid_t tid)
 {
 	long count = target_status_number(tid, "Seccomp_filters");
@@ -314,13 +338,7 @@ int target_renew(struct target *target)
 
 static int has_ptrace_capability(void)
 {
-	char text[8192];
-	const char *at;
-
-	if (file_read("/proc/self/status", text, sizeof(text)) < 0)
-		return 0;
-	at = status_value(text, "CapEff");
-	return at && strtoull(at, NULL, 16) >> CAP_SYS_PTRACE & 1;
+	return target_status_mask(getpid(), "CapEff") >> CAP_SYS_PTRACE & 1;
 }
 
 int target_denied(const struct target *target, struct detail detail)

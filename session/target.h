@@ -79,6 +79,12 @@ int target_has_memory(pid_t tid);
 /* The number of a line "NAME:\tNUMBER" in /proc/PID/status; the last of several. -1: not there. */
 long target_status_number(pid_t tid, const char *name);
 
+/* A mask of signals in it, by its name there: "SigBlk", "SigCgt"; 0 if it can't be read. */
+uint64_t target_status_mask(pid_t tid, const char *name);
+
+/* A thread's name, which has 15 bytes at most; "" where it has ended. */
+void target_comm(pid_t pid, pid_t tid, char comm[16]);
+
 /* How many seccomp filters a thread is under; before Linux 5.9, whether it is under any. */
 long target_filters(pid_t tid);
 

@@ -11,13 +11,11 @@
  * always, where the program says so, while it makes a system call: there the tracer stops by PTRACE_SYSCALL,
  * which forces nothing.
  */
+#include "session/target.h"
 #include "session/trail/step_own.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/uio.h>
 
 #define MASK_BYTES 8
@@ -66,26 +64,9 @@ void step_clear_frame(struct step_thread *thread, const struct user_regs_struct 
 		clear_flag_at(thread->tid, regs->rdx + CONTEXT_EFLAGS);
 }
 
-/* A mask of signals in /proc/PID/status, by its name there; 0 if it can't be read. */
-static uint64_t status_mask(pid_t tid, const char *name)
-{
-	char path[64], line[128];
-	uint64_t mask = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (!strncmp(line, name, strlen(name)))
-			mask = strtoull(line + strlen(name), NULL, 16);
-	if (file)
-		fclose(file);
-	return mask;
-}
-
 int step_is_caught(const struct step_thread *thread, int signal)
 {
-	return status_mask(thread->tid, "SigCgt:") >> (signal - 1) & 1;
+	return target_status_mask(thread->tid, "SigCgt") >> (signal - 1) & 1;
 }
 
 void step_hide_mask(struct step_thread *thread)
@@ -100,7 +81,7 @@ void step_hide_mask(struct step_thread *thread)
 	 * One that waits with another mask, in sigsuspend() say, has this one put back by a handler only, and
 	 * what we set now would be in force at once. There its handler's first instruction is early enough.
 	 */
-	if (!thread->is_trap_blocked || status_mask(thread->tid, "SigBlk:") != mask)
+	if (!thread->is_trap_blocked || target_status_mask(thread->tid, "SigBlk") != mask)
 		return;
 	mask &= ~MASK_TRAP;
 	ptrace(PTRACE_SETSIGMASK, thread->tid, MASK_BYTES, &mask);

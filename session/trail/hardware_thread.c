@@ -3,6 +3,7 @@
 #include "session/trail/hardware_own.h"
 
 #include "base/array.h"
+#include "session/target.h"
 #include "session/ticks.h"
 #include "session/trail/bts.h"
 
@@ -109,26 +110,13 @@ static int buffers_open(struct hardware *hardware, struct hardware_thread *threa
 	return err;
 }
 
-static void read_comm(pid_t tid, char comm[17])
-{
-	char path[64];
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/comm", tid);
-	file = fopen(path, "re");
-	if (file && fgets(comm, 17, file))
-		comm[strcspn(comm, "\n")] = '\0';
-	if (file)
-		fclose(file);
-}
-
 int hardware_thread_open(struct hardware *hardware, struct hardware_thread *thread)
 {
-	char comm[17] = "";
+	char comm[16];
 	uint64_t now = ticks_monotonic_ns();
 	int err;
 
-	read_comm(thread->tid, comm);
+	target_comm(thread->tid, thread->tid, comm);
 	hardware_failed(hardware, hardware->sink->calls->thread_begin(
 					  hardware->sink, &thread->trail, thread->tid, comm,
 					  origin_kind(hardware->origin), now));

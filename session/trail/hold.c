@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* How a step takes a process, and lets it go. */
+#include "session/target.h"
 #include "session/ticks.h"
 #include "session/trail/step_own.h"
 
@@ -8,7 +9,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -139,21 +139,11 @@ enum seizing { SEIZE_REFUSED, SEIZE_ENDED, SEIZE_OURS };
 
 static enum seizing seizing_of(pid_t pid, pid_t tid)
 {
-	enum seizing seizing = SEIZE_ENDED;
-	char path[64], line[128];
-	FILE *file;
+	char state = target_thread_state(pid, tid);
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		if (!strncmp(line, "State:", 6) && !strchr(line, 'Z') && !strchr(line, 'X'))
-			seizing = SEIZE_REFUSED;
-		if (!strncmp(line, "TracerPid:", 10) && atoi(line + 10) == gettid())
-			seizing = SEIZE_OURS;
-	}
-	if (file)
-		fclose(file);
-	return seizing;
+	if (target_status_number(tid, "TracerPid") == gettid())
+		return SEIZE_OURS;
+	return !state || state == 'Z' || state == 'X' ? SEIZE_ENDED : SEIZE_REFUSED;
 }
 
 /* Seize the threads that are there and were not seized yet. How many, or the error that ended it. */

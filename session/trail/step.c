@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/step.h"
 
+#include "session/target.h"
 #include "session/ticks.h"
 #include "session/trail/step_own.h"
 
@@ -48,27 +49,13 @@ struct step_thread *step_thread_find(struct step *step, pid_t tid)
 	return NULL;
 }
 
-static void comm_read(pid_t pid, pid_t tid, char comm[17])
-{
-	char path[64];
-	FILE *file;
-
-	comm[0] = '\0';
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
-	file = fopen(path, "re");
-	if (file && fgets(comm, 17, file))
-		comm[strcspn(comm, "\n")] = '\0';
-	if (file)
-		fclose(file);
-}
-
 int step_is_agents(pid_t pid, pid_t tid)
 {
-	char comm[17];
+	char comm[16];
 
 	if (tid == pid)
 		return 0;
-	comm_read(pid, tid, comm);
+	target_comm(pid, tid, comm);
 	return !strcmp(comm, "waymark") || !strcmp(comm, "waymark-keeper");
 }
 
@@ -104,14 +91,14 @@ void step_thread_made(struct step *step, pid_t tid)
 struct step_thread *step_thread_add(struct step *step, pid_t tid)
 {
 	struct step_thread *thread = step_thread_find(step, tid);
-	char comm[17];
+	char comm[16];
 
 	if (thread)
 		return thread;
 	thread = thread_new(step, tid);
 	if (!thread)
 		return NULL;
-	comm_read(step->pid, tid, comm);
+	target_comm(step->pid, tid, comm);
 	step_failed(step, step->sink->calls->thread_begin(step->sink, &thread->trail, tid, comm,
 							  TRAIL_STEP, ticks_monotonic_ns()));
 	return thread;

@@ -2,12 +2,11 @@
 /* What a trail's memory is charged against: RLIMIT_MEMLOCK, as the kernel does it, or a cap of the caller's. */
 #include "session/trail/trail.h"
 
+#include "session/target.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -42,25 +41,11 @@ static void cap_give(struct wm_trail *trail)
 	pthread_mutex_unlock(&cap_lock);
 }
 
-/* What the process has locked already. */
-static uint64_t locked_bytes(void)
-{
-	uint64_t kilobytes = 0;
-	char line[128];
-	FILE *file = fopen("/proc/self/status", "re");
-
-	while (file && fgets(line, sizeof(line), file))
-		if (!strncmp(line, "VmLck:", 6))
-			kilobytes = strtoull(line + 6, NULL, 10);
-	if (file)
-		fclose(file);
-	return kilobytes * 1024;
-}
-
 /* Why mlock(2) said no: its limit, or that there is no memory. */
 static int refused(struct wm_trail *trail, int err)
 {
-	uint64_t bytes = trail->options.bytes, locked = locked_bytes();
+	uint64_t bytes = trail->options.bytes;
+	uint64_t locked = (uint64_t)target_status_number(getpid(), "VmLck") * 1024;
 	struct rlimit limit = { 0 };
 
 	getrlimit(RLIMIT_MEMLOCK, &limit);

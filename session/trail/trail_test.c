@@ -2,6 +2,8 @@
 /* Trails as a debugger has them, of programs that are stepped through. */
 #include "session/trail/subject_test.h"
 
+#include "session/target.h"
+
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
@@ -235,22 +237,6 @@ static pid_t second_thread(void)
 	return tid;
 }
 
-static int tracer_of(pid_t tid)
-{
-	char path[64], line[256];
-	int tracer = -1;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", tid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (!strncmp(line, "TracerPid:", 10))
-			tracer = atoi(line + 10);
-	if (file)
-		fclose(file);
-	return tracer;
-}
-
 static void open_thread(pid_t tid)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
@@ -258,8 +244,8 @@ static void open_thread(pid_t tid)
 
 	cr_assert_eq(wm_trail_open(&trail, tid, &options), 0, "%s", wm_trail_detail(NULL));
 	cr_expect_eq(wm_trail_threads(trail, NULL, 0), 1);
-	cr_expect_gt(tracer_of(tid), 0);
-	cr_expect_eq(tracer_of(child), 0);
+	cr_expect_gt(target_status_number(tid, "TracerPid"), 0);
+	cr_expect_eq(target_status_number(child, "TracerPid"), 0);
 }
 
 Test(trail, takes_one_thread_and_leaves_the_others_alone)
