@@ -10,8 +10,7 @@
  *		0x200 handler:	return				0x3000		system call (sigreturn)
  */
 #include "history/divergence.h"
-#include "trace/sample.h"
-#include "trace/trail/write.h"
+#include "trace/trail/sample_trail.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -43,15 +42,11 @@ static const struct code HEAD = { PROGRAM, 0x100, 8, TRAIL_BRANCH, PROGRAM, 0x14
 
 /* A run being written, then read. */
 struct run {
-	char folder[64];
+	struct sample_trail sample;
 	uint64_t bases[MODULES];
-	struct trace_writer *writer;
-	struct trail_writer trail;
-	struct trail_thread thread;
 	struct trace_reader *reader;
 	struct trails trails;
 	struct image *image;
-	uint64_t now;
 	uint8_t fill; /* of code in no module */
 };
 
@@ -69,28 +64,12 @@ static const uint64_t bases[2][MODULES] = {
 static void open_run(struct run *run, const uint64_t at[MODULES])
 {
 	static const char *const paths[] = { "/bin/program", "/lib/libc.so.6", "/lib/plugin.so" };
-	struct trace_process process = { .pid = 100,
-					 .exe = "/bin/program",
-					 .hostname = "h",
-					 .clock = STORE_CLOCK_MONOTONIC,
-					 .ticks_hz = 1000000000 };
-	struct trail_clock clock = { 1000, 1000000000, 1000, 1000, 5000000000 };
-	int number;
 
-	run->now = 1000;
 	memcpy(run->bases, at, sizeof(run->bases));
-	sample_folder(run->folder);
-	cr_assert_eq(trace_writer_open(&run->writer, run->folder), 0);
-	number = trace_process_add(run->writer, &process);
-	cr_assert_geq(number, 0);
-	for (int i = 0; i < NOWHERE; i++) {
-		struct control_module module = { .base = at[i] };
-
-		cr_assert_eq(trace_module_add(run->writer, number, &module, paths[i]), 0);
-	}
-	cr_assert_eq(trail_writer_open(&run->trail, run->writer, number, 100, 40, &clock), 0);
-	cr_assert_eq(trail_thread_begin(&run->trail, &run->thread, 101, "name", TRAIL_STEP, 1000),
-		     0);
+	sample_trail_begin(&run->sample);
+	for (int i = 0; i < NOWHERE; i++)
+		sample_trail_module(&run->sample, paths[i], at[i], NULL, 0);
+	sample_trail_thread(&run->sample, 101, "name");
 }
 
 static void begin(void)
@@ -107,7 +86,7 @@ static void end(void)
 		image_close(runs[i].image);
 		trails_release(&runs[i].trails, runs[i].reader);
 		trace_reader_close(runs[i].reader);
-		sample_folder_remove(runs[i].folder);
+		sample_trail_remove(&runs[i].sample);
 	}
 }
 
@@ -136,7 +115,7 @@ static void ran(struct run *run, const struct code *code)
 	memset(bytes, code->module == NOWHERE ? run->fill : 1, sizeof(bytes));
 	if (code->module == NOWHERE && entry.target)
 		bytes[code->bytes - 1] = (uint8_t)(entry.target >> 20); /* a distance */
-	cr_assert_eq(trail_thread_block(&run->trail, &run->thread, &entry, bytes, ++run->now), 0);
+	sample_trail_ran(&run->sample, &entry, bytes);
 }
 
 /* Some bytes of a block, which something came between. */
@@ -153,9 +132,7 @@ static void ran_part(struct run *run, const struct code *code, uint16_t bytes)
 static void event(struct run *run, enum trail_event kind, uint64_t where, uint64_t first,
 		  uint64_t second)
 {
-	struct trail_between between = { .at = where, .event = kind, .values = { first, second } };
-
-	cr_assert_eq(trail_thread_event(&run->trail, &run->thread, &between, ++run->now), 0);
+	sample_trail_event(&run->sample, kind, where, 0, first, second);
 }
 
 /* A turn of the loop, in which the library makes so many. */
@@ -213,10 +190,9 @@ static void compare(void)
 	for (int i = 0; i < 2; i++) {
 		struct run *run = &runs[i];
 
-		cr_assert_eq(trail_thread_end(&run->trail, &run->thread, ++run->now), 0);
-		trail_writer_release(&run->trail);
-		cr_assert_eq(trace_writer_close(run->writer), 0);
-		cr_assert_eq(trace_reader_open(&run->reader, run->folder), 0);
+		sample_trail_thread_end(&run->sample);
+		sample_trail_close(&run->sample);
+		cr_assert_eq(trace_reader_open(&run->reader, run->sample.folder), 0);
 		cr_assert_eq(trails_read(&run->trails, run->reader), 0);
 		cr_assert_eq(run->trails.path_count, 1);
 		cr_assert_null(run->trails.paths[0].damage, "%d: %s", i,

@@ -2,6 +2,7 @@
 /* What is written of made-up paths, letter by letter; and that nothing is missing of long ones. */
 #include "history/export.h"
 #include "history/made.h"
+#include "trace/trail/sample_trail.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -40,7 +41,8 @@ static void written(int (*write)(struct export *), uint64_t from, uint64_t to)
 	cr_assert_geq(fd, 0);
 	thread.path = made_read();
 	trail_range_init(&thread.range, made.reader, thread.path, &bounds[0], &bounds[1]);
-	process = (struct export_process){ made.image, made.functions, MADE_PID, CALLS_FIXTURE };
+	process = (struct export_process){ made.image, made.functions, SAMPLE_TRAIL_PID,
+					   CALLS_FIXTURE };
 	export.out = &out;
 	export.name = "trace \"one\"";
 	export.threads = &thread;

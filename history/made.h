@@ -6,8 +6,6 @@
 #include "history/functions.h"
 #include "trace/trail/path.h"
 
-#define MADE_PID 100
-
 /* calls_fixture's places. */
 enum {
 	MAIN = 0x401000,

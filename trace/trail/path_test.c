@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Trails as they are written and read again; what is damaged on purpose. */
-#include "trace/sample.h"
 #include "trace/trail/event.h"
 #include "trace/trail/path.h"
-#include "trace/trail/write.h"
+#include "trace/trail/sample_trail.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -11,9 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PID 100
 #define TID 101
-#define FIRST_CLASS 40
 
 /* A loop of two blocks that calls a function, and the way out. */
 enum { HEAD, CALLS, CALLEE, TAIL, LEAVES, BLOCKS };
@@ -50,54 +47,33 @@ static const struct trail_entry entries[BLOCKS] = {
 };
 static const uint8_t code[16] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 
-static char folder[64];
-static struct trace_writer *writer;
-static struct trail_writer trail;
-static struct trail_thread thread;
+static struct sample_trail sample;
 static struct trace_reader *reader;
 static struct trails trails;
-static uint64_t now = 1000;
 
 static void begin(void)
 {
-	struct trace_process process = { .pid = PID,
-					 .exe = "/bin/x",
-					 .hostname = "h",
-					 .clock = STORE_CLOCK_MONOTONIC,
-					 .ticks_hz = 1000000000 };
-	struct trail_clock clock = { now, 1000000000, now, now, 5000000000 };
-	int number;
-
-	sample_folder(folder);
-	cr_assert_eq(trace_writer_open(&writer, folder), 0);
-	number = trace_process_add(writer, &process);
-	cr_assert_geq(number, 0);
-	cr_assert_eq(trail_writer_open(&trail, writer, number, PID, FIRST_CLASS, &clock), 0);
-	cr_assert_eq(trail_thread_begin(&trail, &thread, TID, "name", TRAIL_STEP, now), 0);
+	sample_trail_begin(&sample);
+	sample_trail_thread(&sample, TID, "name");
 }
 
 static void ran(int which)
 {
-	cr_assert_eq(trail_thread_block(&trail, &thread, &entries[which], code, ++now), 0);
+	sample_trail_ran(&sample, &entries[which], code);
 }
 
 static void event(enum trail_event kind, uint64_t at, uint32_t left, uint64_t first,
 		  uint64_t second)
 {
-	struct trail_between between = {
-		.at = at, .left = left, .event = kind, .values = { first, second }
-	};
-
-	cr_assert_eq(trail_thread_event(&trail, &thread, &between, ++now), 0);
+	sample_trail_event(&sample, kind, at, left, first, second);
 }
 
 /* What was written is closed, and read. */
 static struct trail_path *read_back(void)
 {
-	cr_assert_eq(trail_thread_end(&trail, &thread, ++now), 0);
-	trail_writer_release(&trail);
-	cr_assert_eq(trace_writer_close(writer), 0);
-	cr_assert_eq(trace_reader_open(&reader, folder), 0);
+	sample_trail_thread_end(&sample);
+	sample_trail_close(&sample);
+	cr_assert_eq(trace_reader_open(&reader, sample.folder), 0);
 	cr_assert_eq(trails_read(&trails, reader), 0);
 	return trails.path_count ? &trails.paths[0] : NULL;
 }
@@ -106,7 +82,7 @@ static void end(void)
 {
 	trails_release(&trails, reader);
 	trace_reader_close(reader);
-	sample_folder_remove(folder);
+	sample_trail_remove(&sample);
 }
 
 TestSuite(path, .init = begin, .fini = end);
@@ -170,7 +146,7 @@ Test(path, is_walked_back_as_forward_from_anywhere)
 	ran(TAIL);
 	ran(HEAD);
 	ran(LEAVES);
-	event(TRAIL_SYSCALLED, 0x1044, 0, 39, PID);
+	event(TRAIL_SYSCALLED, 0x1044, 0, 39, SAMPLE_TRAIL_PID);
 	event(TRAIL_END, 0, 0, TRAIL_DETACHED, 0);
 	path = read_back();
 	cr_assert_null(path->damage, "%s", path->damage);
@@ -307,8 +283,8 @@ Test(path, has_a_loss_where_the_store_lost_events)
 	struct trail_path *path;
 
 	ran(HEAD);
-	cr_assert_eq(trail_thread_flush(&trail, &thread, now), 0);
-	thread.packet.head.discarded = 7;
+	cr_assert_eq(trail_thread_flush(&sample.trail, &sample.thread, sample.now), 0);
+	sample.thread.packet.head.discarded = 7;
 	ran(TAIL);
 	path = read_back();
 	cr_assert_null(path->damage, "%s", path->damage);
@@ -325,7 +301,7 @@ static void stream_file(int is_table, char path[512])
 {
 	for (uint32_t i = 0; i < reader->stream_count; i++)
 		if ((reader->streams[i].tid == TRAIL_TABLE_TID) == is_table)
-			snprintf(path, 512, "%s/%s", folder, reader->streams[i].file);
+			snprintf(path, 512, "%s/%s", sample.folder, reader->streams[i].file);
 }
 
 /* Whatever the trail says now, all of it can be walked, and what is walked obeys the rule. */
@@ -352,7 +328,7 @@ static void walk_all(void)
 
 static void open_again(void)
 {
-	if (!trace_reader_open(&reader, folder)) {
+	if (!trace_reader_open(&reader, sample.folder)) {
 		cr_assert_eq(trails_read(&trails, reader), 0);
 		walk_all();
 		trails_release(&trails, reader);
@@ -420,7 +396,7 @@ static void damage(int is_table)
 	trace_reader_close(reader);
 	damage_each_byte(path);
 	/* for end() */
-	cr_assert_eq(trace_reader_open(&reader, folder), 0);
+	cr_assert_eq(trace_reader_open(&reader, sample.folder), 0);
 	cr_assert_eq(trails_read(&trails, reader), 0);
 }
 

@@ -39,7 +39,8 @@ void sample_trail_module(struct sample_trail *sample, const char *path, uint64_t
 {
 	struct control_module module = { .base = base, .build_id_bytes = (uint8_t)bytes };
 
-	memcpy(module.build_id, build_id, bytes);
+	if (bytes)
+		memcpy(module.build_id, build_id, bytes);
 	must(!trace_module_add(sample->writer, sample->process, &module, path));
 }
 
