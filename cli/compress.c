@@ -3,11 +3,11 @@
 #include "cli/compress.h"
 
 #include "cli/cli.h"
+#include "cli/command_line.h"
 #include "cli/json.h"
 #include "cli/quantity.h"
 #include "trace/compress.h"
 
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -35,35 +35,25 @@ static const struct option table[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
+static int take_option(void *data, int id, const char *text)
+{
+	struct compress_options *options = data;
+	(void)text;
+	options->decompress |= id == 'd';
+	options->json |= id == OPT_JSON;
+	return CLI_FINE;
+}
+
+static const struct command_line line = { "compress", usage, "dh", table, take_option };
+
 /* -1 to go on, else the exit status. */
 static int read_options(struct compress_options *options, int argc, char **argv)
 {
-	int id;
+	int status;
 
 	*options = (struct compress_options){ 0 };
-	opterr = 0;
-	optind = 0;
-	while ((id = getopt_long(argc, argv, "dh", table, NULL)) != -1) {
-		switch (id) {
-		case 'h':
-			fputs(usage, stdout);
-			return CLI_FINE;
-		case 'd':
-			options->decompress = 1;
-			break;
-		case OPT_JSON:
-			options->json = 1;
-			break;
-		default:
-			return complain_usage("compress", "this option is not known: %s",
-					      argv[optind - 1]);
-		}
-	}
-	if (optind != argc - 1)
-		return complain_usage("compress", optind == argc ? "name the trace's folder"
-								 : "only one folder at a time");
-	options->dir = argv[optind];
-	return -1;
+	status = command_line_read(&line, argc, argv, options);
+	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 
 /* A line on the terminal, renewed at each percent. */

@@ -6,12 +6,12 @@
 
 #include "base/array.h"
 #include "cli/cli.h"
+#include "cli/command_line.h"
 #include "cli/lines_gather.h"
 #include "cli/source_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,8 +89,9 @@ static int glob_add(struct globs *globs, const char *text)
 	return CLI_FINE;
 }
 
-static int take_option(struct coverage_options *options, int id, const char *text)
+static int take_option(void *data, int id, const char *text)
 {
+	struct coverage_options *options = data;
 	switch (id) {
 	case 'o':
 		options->output = text;
@@ -122,27 +123,17 @@ static int take_option(struct coverage_options *options, int id, const char *tex
 	return CLI_FINE;
 }
 
+static const struct command_line line = { "coverage", usage, "o:h", table, take_option };
+
 /* -1 to go on, else the exit status. */
 static int read_options(struct coverage_options *options, int argc, char **argv)
 {
-	int id, status;
+	int status;
 
 	*options = (struct coverage_options){ .lines.all_branches = 1 };
-	opterr = 0;
-	optind = 0;
-	while ((id = getopt_long(argc, argv, "o:h", table, NULL)) != -1) {
-		if (id == 'h') {
-			fputs(usage, stdout);
-			return CLI_FINE;
-		}
-		if (id == '?')
-			return complain_usage("coverage",
-					      "this option is not known or lacks its value: %s",
-					      argv[optind - 1]);
-		status = take_option(options, id, optarg);
-		if (status)
-			return status;
-	}
+	status = command_line_read(&line, argc, argv, options);
+	if (status >= 0)
+		return status;
 	if (optind == argc)
 		return complain_usage("coverage", "name a trace's folder");
 	options->dirs = argv + optind;

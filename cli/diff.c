@@ -5,9 +5,10 @@
 #include "cli/diff.h"
 
 #include "cli/cli.h"
+#include "cli/command_line.h"
+#include "cli/quantity.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -48,22 +49,13 @@ static const struct option table[] = {
 	{ NULL, 0, NULL, 0 },
 };
 
-static const char *number_take(const char *text, uint64_t max, uint64_t *value)
-{
-	char *end;
-
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	return *text < '0' || *text > '9' || errno || *value > max ? NULL : end;
-}
-
 static int take_tids(struct diff_options *options, const char *text)
 {
 	uint64_t tids[2] = { 0 };
-	const char *end = number_take(text, UINT32_MAX, &tids[0]);
+	const char *end = quantity_number_at(text, UINT32_MAX, &tids[0]);
 
 	if (end && *end == ':')
-		end = number_take(end + 1, UINT32_MAX, &tids[1]);
+		end = quantity_number_at(end + 1, UINT32_MAX, &tids[1]);
 	if (!end || *end || !tids[0] || !tids[1])
 		return complain_usage("diff", "--tid is a thread of A and one of B: A:B, not %s",
 				      text);
@@ -83,14 +75,12 @@ static int take_harmless(struct diff_options *options, const char *text)
 	return CLI_FINE;
 }
 
-static int take_option(struct diff_options *options, int id, const char *text)
+static int take_option(void *data, int id, const char *text)
 {
-	const char *end;
-
+	struct diff_options *options = data;
 	switch (id) {
 	case 'n':
-		end = number_take(text, LAST_MAX, &options->last);
-		if (!end || *end)
+		if (quantity_number(text, LAST_MAX, &options->last))
 			return complain_usage("diff", "this is no number of blocks: %s", text);
 		break;
 	case OPT_TID:
@@ -112,28 +102,18 @@ static int take_option(struct diff_options *options, int id, const char *text)
 	return CLI_FINE;
 }
 
+static const struct command_line line = { "diff", usage, "n:h", table, take_option };
+
 /* -1 to go on, else the exit status. */
 static int read_options(struct diff_options *options, int argc, char **argv)
 {
-	int id, status;
+	int status;
 
 	*options = (struct diff_options){ .last = LAST_DEFAULT };
 	options->divergence.harmless = options->harmless;
-	opterr = 0;
-	optind = 0;
-	while ((id = getopt_long(argc, argv, "n:h", table, NULL)) != -1) {
-		if (id == 'h') {
-			fputs(usage, stdout);
-			return CLI_FINE;
-		}
-		if (id == '?')
-			return complain_usage("diff",
-					      "this option is not known or lacks its value: %s",
-					      argv[optind - 1]);
-		status = take_option(options, id, optarg);
-		if (status)
-			return status;
-	}
+	status = command_line_read(&line, argc, argv, options);
+	if (status >= 0)
+		return status;
 	if (optind != argc - 2)
 		return complain_usage("diff", "name the folders of two traces");
 	options->dirs[0] = argv[optind];

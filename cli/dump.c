@@ -3,13 +3,13 @@
  * waymark dump: a trace's events in order of time, as text or JSON.
  */
 #include "cli/cli.h"
+#include "cli/command_line.h"
 #include "cli/damage.h"
 #include "cli/quantity.h"
 #include "trace/format.h"
 
 #include <errno.h>
 #include <fnmatch.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -40,22 +40,11 @@ static const char usage
 	     "A string that was NULL is NULL; one that was cut at 4 KiB ends in \"...\". Events that were\n"
 	     "lost have a line where they are missing.\n";
 
-/* Read a whole number. 0 when it is none. */
-static int read_number(const char *text, uint64_t max, uint64_t *value)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return 0;
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	return !errno && !*end && *value <= max;
-}
-
 enum option_id { OPT_JSON = 256, OPT_EVENT, OPT_LIMIT, OPT_TID, OPT_PID, OPT_FROM, OPT_TO };
 
-static int take_option(struct dump_options *options, int id, const char *text)
+static int take_option(void *data, int id, const char *text)
 {
+	struct dump_options *options = data;
 	uint64_t number = 0;
 	int fine = 1;
 
@@ -67,11 +56,11 @@ static int take_option(struct dump_options *options, int id, const char *text)
 		options->event = text;
 		break;
 	case OPT_LIMIT:
-		fine = read_number(text, UINT64_MAX, &options->limit);
+		fine = !quantity_number(text, UINT64_MAX, &options->limit);
 		break;
 	case OPT_TID:
 	case OPT_PID:
-		fine = read_number(text, UINT32_MAX, &number) && number;
+		fine = !quantity_number(text, UINT32_MAX, &number) && number;
 		*(id == OPT_TID ? &options->tid : &options->pid) = (uint32_t)number;
 		break;
 	case OPT_FROM:
@@ -83,43 +72,28 @@ static int take_option(struct dump_options *options, int id, const char *text)
 	return fine ? 0 : complain_usage("dump", "this is no number: %s", text);
 }
 
+static const struct option table[] = {
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "event", required_argument, NULL, OPT_EVENT },
+	{ "limit", required_argument, NULL, OPT_LIMIT },
+	{ "tid", required_argument, NULL, OPT_TID },
+	{ "pid", required_argument, NULL, OPT_PID },
+	{ "from", required_argument, NULL, OPT_FROM },
+	{ "to", required_argument, NULL, OPT_TO },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const struct command_line line = { "dump", usage, "h", table, take_option };
+
 /* -1 to go on, else the exit status. */
 static int read_options(struct dump_options *options, int argc, char **argv)
 {
-	static const struct option table[] = {
-		{ "json", no_argument, NULL, OPT_JSON },
-		{ "event", required_argument, NULL, OPT_EVENT },
-		{ "limit", required_argument, NULL, OPT_LIMIT },
-		{ "tid", required_argument, NULL, OPT_TID },
-		{ "pid", required_argument, NULL, OPT_PID },
-		{ "from", required_argument, NULL, OPT_FROM },
-		{ "to", required_argument, NULL, OPT_TO },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int id, status;
+	int status;
 
 	*options = (struct dump_options){ .limit = UINT64_MAX, .to_ns = UINT64_MAX };
-	opterr = 0;
-	optind = 0;
-	while ((id = getopt_long(argc, argv, "h", table, NULL)) != -1) {
-		if (id == 'h') {
-			fputs(usage, stdout);
-			return CLI_FINE;
-		}
-		if (id == '?')
-			return complain_usage("dump",
-					      "this option is not known or lacks its value: %s",
-					      argv[optind - 1]);
-		status = take_option(options, id, optarg);
-		if (status)
-			return status;
-	}
-	if (optind != argc - 1)
-		return complain_usage("dump", optind == argc ? "name the trace's folder"
-							     : "only one folder at a time");
-	options->dir = argv[optind];
-	return -1;
+	status = command_line_read(&line, argc, argv, options);
+	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 
 static int stream_wanted(const struct trace_stream *stream, void *data)

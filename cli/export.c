@@ -5,13 +5,13 @@
 #include "history/export.h"
 
 #include "cli/cli.h"
+#include "cli/command_line.h"
 #include "cli/quantity.h"
 #include "cli/trail_bounds.h"
 #include "cli/trail_view.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,19 +101,17 @@ static int take_weight(struct export_options *options, const char *text)
 
 static int take_id(const char *text, uint32_t *id)
 {
-	unsigned long long value;
-	char *end;
+	uint64_t value;
 
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || errno || *end || !value || value > UINT32_MAX)
+	if (quantity_number(text, UINT32_MAX, &value) || !value)
 		return complain_usage("export", "this is no number: %s", text);
 	*id = (uint32_t)value;
 	return CLI_FINE;
 }
 
-static int take_option(struct export_options *options, int id, const char *text)
+static int take_option(void *data, int id, const char *text)
 {
+	struct export_options *options = data;
 	switch (id) {
 	case OPT_FORMAT:
 		return take_format(options, text);
@@ -134,36 +132,22 @@ static int take_option(struct export_options *options, int id, const char *text)
 	}
 }
 
+static const struct command_line line = { "export", usage, "o:h", table, take_option };
+
 /* -1 to go on, else the exit status. */
 static int read_options(struct export_options *options, int argc, char **argv)
 {
-	int id, status;
+	int status;
 
 	*options = (struct export_options){ 0 };
-	opterr = 0;
-	optind = 0;
-	while ((id = getopt_long(argc, argv, "o:h", table, NULL)) != -1) {
-		if (id == 'h') {
-			fputs(usage, stdout);
-			return CLI_FINE;
-		}
-		if (id == '?')
-			return complain_usage("export",
-					      "this option is not known or lacks its value: %s",
-					      argv[optind - 1]);
-		status = take_option(options, id, optarg);
-		if (status)
-			return status;
-	}
+	status = command_line_read(&line, argc, argv, options);
+	if (status >= 0)
+		return status;
 	if (!options->format)
 		return complain_usage(
 			"export",
 			"say which form: --format=bolt, folded, perf-script or speedscope");
-	if (optind != argc - 1)
-		return complain_usage("export", optind == argc ? "name the trace's folder"
-							       : "only one folder at a time");
-	options->dir = argv[optind];
-	return -1;
+	return command_line_folder(&line, argc, argv, &options->dir);
 }
 
 /* ---- the work ---- */

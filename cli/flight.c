@@ -2,6 +2,7 @@
 #include "cli/flight.h"
 
 #include "cli/cli.h"
+#include "cli/quantity.h"
 #include "cli/trail.h"
 #include "session/trail/request.h"
 
@@ -9,7 +10,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -22,11 +22,10 @@ static const char marker[] = "marker:", of_signal[] = "signal:";
 /* SEGV, SIGSEGV or 11. 0: there is none. */
 static int signal_of(const char *name)
 {
-	char *end;
-	long number = strtol(name, &end, 10);
+	uint64_t number;
 
 	if (isdigit((unsigned char)*name))
-		return !*end && number > 0 && number <= SIGRTMAX ? (int)number : 0;
+		return quantity_number(name, (uint64_t)SIGRTMAX, &number) ? 0 : (int)number;
 	if (!strncasecmp(name, "SIG", 3))
 		name += 3;
 	for (int i = 1; i < SIGRTMIN; i++)

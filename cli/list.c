@@ -2,10 +2,10 @@
 #include "cli/list.h"
 #include "cli/cli.h"
 #include "cli/list_probes.h"
+#include "cli/quantity.h"
 #include "session/hits.h"
 #include "session/spec.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -46,12 +46,9 @@ static void usage(void)
 
 static int pid_add(struct options *options, const char *text)
 {
-	char *end;
-	long pid;
+	uint64_t pid;
 
-	errno = 0;
-	pid = strtol(text, &end, 10);
-	if (errno || end == text || *end || pid <= 0 || pid > INT32_MAX)
+	if (quantity_number(text, INT32_MAX, &pid) || !pid)
 		return complain_usage("list", "%s is no process number", text);
 	options->pids[options->pid_count++] = (pid_t)pid;
 	return CLI_FINE;

@@ -78,6 +78,24 @@ int quantity_seconds_ns(const char *text, uint64_t *ns)
 	return strpbrk(text, "0123456789") && !*at ? 0 : -EINVAL;
 }
 
+const char *quantity_number_at(const char *text, uint64_t max, uint64_t *number)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9') /* strtoull takes signs and spaces */
+		return NULL;
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	return errno || *number > max ? NULL : end;
+}
+
+int quantity_number(const char *text, uint64_t max, uint64_t *number)
+{
+	const char *end = quantity_number_at(text, max, number);
+
+	return end && !*end ? 0 : -EINVAL;
+}
+
 char *quantity_show_bytes(uint64_t bytes, char *text, size_t room)
 {
 	static const char *const units[] = { "B", "kB", "MB", "GB", "TB" };

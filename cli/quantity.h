@@ -15,6 +15,12 @@ int quantity_time_ns(const char *text, uint64_t *ns);
 /* Seconds with up to nine decimals, exactly; what is behind them is cut. 0, or -EINVAL. */
 int quantity_seconds_ns(const char *text, uint64_t *ns);
 
+/* A whole number up to `max`, and nothing else. 0, or -EINVAL. */
+int quantity_number(const char *text, uint64_t max, uint64_t *number);
+
+/* The same at the begin of a text: what stands behind it, or NULL where it is none. */
+const char *quantity_number_at(const char *text, uint64_t max, uint64_t *number);
+
 /* As "45.6 MB", decimal units; into text[]. Returns text. */
 char *quantity_show_bytes(uint64_t bytes, char *text, size_t room);
 

@@ -69,3 +69,23 @@ Test(quantity, figures_are_shown_for_people)
 	cr_assert_str_eq(quantity_show_bytes(16700000, text, sizeof(text)), "16.7 MB");
 	cr_assert_str_eq(quantity_show_bytes(680000000, text, sizeof(text)), "680 MB");
 }
+
+Test(quantity, reads_whole_numbers_and_nothing_else)
+{
+	static const char *const wrong[] = { "",    " 1",  "+1",
+					     "-1",  "1 ",  "1k",
+					     "0x1", "101", "99999999999999999999" };
+	uint64_t number = 0;
+	const char *end;
+
+	cr_expect_eq(quantity_number("100", 100, &number), 0);
+	cr_expect_eq(number, 100);
+	cr_expect_eq(quantity_number("18446744073709551615", UINT64_MAX, &number), 0);
+	cr_expect_eq(number, UINT64_MAX);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		cr_expect_eq(quantity_number(wrong[i], 100, &number), -EINVAL, "%s", wrong[i]);
+	end = quantity_number_at("7:8", 100, &number);
+	cr_expect_str_eq(end, ":8");
+	cr_expect_eq(number, 7);
+	cr_expect_null(quantity_number_at(":8", 100, &number));
+}

@@ -90,15 +90,12 @@ static int take_policy(struct record_options *options, const char *name)
 static int take_pids(struct record_options *options, const char *text)
 {
 	for (const char *at = text;; at++) {
-		char *end;
-		long pid;
+		uint64_t pid;
 
-		errno = 0;
-		pid = strtol(at, &end, 10);
-		if (end == at || (*end && *end != ',') || pid <= 0 || pid > INT_MAX || errno)
+		at = quantity_number_at(at, INT32_MAX, &pid);
+		if (!at || !pid || (*at && *at != ','))
 			return complain_usage("record", "%s is no pid", text);
 		options->pids[options->pid_count++] = (pid_t)pid;
-		at = end;
 		if (!*at)
 			return 0;
 	}

@@ -5,11 +5,11 @@
 #include "cli/report.h"
 
 #include "cli/cli.h"
+#include "cli/command_line.h"
 #include "cli/damage.h"
 #include "trace/writer.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 
 static const char usage[] =
@@ -28,35 +28,32 @@ struct report_options {
 	int json, repair;
 };
 
+static const struct option table[] = {
+	{ "json", no_argument, NULL, 'j' },
+	{ "repair", no_argument, NULL, 'r' },
+	{ "help", no_argument, NULL, 'h' },
+	{ NULL, 0, NULL, 0 },
+};
+
+static int take_option(void *data, int id, const char *text)
+{
+	struct report_options *options = data;
+	(void)text;
+	options->json |= id == 'j';
+	options->repair |= id == 'r';
+	return 0;
+}
+
+static const struct command_line line = { "report", usage, "h", table, take_option };
+
 /* -1 to go on, else the exit status. */
 static int read_options(struct report_options *options, int argc, char **argv)
 {
-	static const struct option table[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "repair", no_argument, NULL, 'r' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int id;
+	int status;
 
 	*options = (struct report_options){ 0 };
-	opterr = 0;
-	optind = 0;
-	while ((id = getopt_long(argc, argv, "h", table, NULL)) != -1) {
-		if (id == 'h') {
-			fputs(usage, stdout);
-			return CLI_FINE;
-		}
-		if (id == '?')
-			return complain_usage("report", "there is no option %s", argv[optind - 1]);
-		options->json |= id == 'j';
-		options->repair |= id == 'r';
-	}
-	if (optind != argc - 1)
-		return complain_usage("report", optind == argc ? "name the trace's folder"
-							       : "only one folder at a time");
-	options->dir = argv[optind];
-	return -1;
+	status = command_line_read(&line, argc, argv, options);
+	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 
 int cmd_report(int argc, char **argv)

@@ -5,11 +5,11 @@
 #include "cli/trail.h"
 
 #include "cli/cli.h"
+#include "cli/command_line.h"
+#include "cli/quantity.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -91,17 +91,14 @@ static const struct option table[] = {
 
 static int take_number(const char *text, uint64_t max, uint64_t *value)
 {
-	char *end;
-
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	if (*text < '0' || *text > '9' || errno || *end || *value > max)
+	if (quantity_number(text, max, value))
 		return complain_usage("trail", "this is no number: %s", text);
 	return CLI_FINE;
 }
 
-static int take_option(struct trail_options *options, int id, const char *text)
+static int take_option(void *data, int id, const char *text)
 {
+	struct trail_options *options = data;
 	uint64_t number = 0;
 	int status = CLI_FINE;
 
@@ -150,32 +147,16 @@ static int take_option(struct trail_options *options, int id, const char *text)
 	return status;
 }
 
+static const struct command_line line = { "trail", usage, "n:vh", table, take_option };
+
 /* -1 to go on, else the exit status. */
 static int read_options(struct trail_options *options, int argc, char **argv)
 {
-	int id, status;
+	int status;
 
 	*options = (struct trail_options){ .last = LAST_DEFAULT };
-	opterr = 0;
-	optind = 0;
-	while ((id = getopt_long(argc, argv, "n:vh", table, NULL)) != -1) {
-		if (id == 'h') {
-			fputs(usage, stdout);
-			return CLI_FINE;
-		}
-		if (id == '?')
-			return complain_usage("trail",
-					      "this option is not known or lacks its value: %s",
-					      argv[optind - 1]);
-		status = take_option(options, id, optarg);
-		if (status)
-			return status;
-	}
-	if (optind != argc - 1)
-		return complain_usage("trail", optind == argc ? "name the trace's folder"
-							      : "only one folder at a time");
-	options->dir = argv[optind];
-	return -1;
+	status = command_line_read(&line, argc, argv, options);
+	return status < 0 ? command_line_folder(&line, argc, argv, &options->dir) : status;
 }
 
 int trail_is_wanted(const struct trail_show *show, const struct trail_path *path)

@@ -13,15 +13,6 @@
 #define NAME_BYTES 256
 #define NAMES_MAX 10000 /* that are looked through for near ones */
 
-static int number_of(const char *text, uint64_t *number)
-{
-	char *end;
-
-	errno = 0;
-	*number = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !errno && !*end ? 0 : -EINVAL;
-}
-
 /* Take marker:SUBSYS:EVENT#N apart. 0, or -EINVAL where it is no such thing. */
 static int event_of(const char *text, char name[NAME_BYTES], uint64_t *nth)
 {
@@ -40,7 +31,7 @@ static int event_of(const char *text, char name[NAME_BYTES], uint64_t *nth)
 	memcpy(name, from, bytes);
 	name[bytes] = '\0';
 	*nth = 1;
-	return !number ? 0 : number_of(number + 1, nth) || !*nth ? -EINVAL : 0;
+	return !number ? 0 : quantity_number(number + 1, UINT64_MAX, nth) || !*nth ? -EINVAL : 0;
 }
 
 int trail_bounds_take(struct trail_bounds *bounds, const char *command, int is_to, const char *text)
@@ -51,7 +42,7 @@ int trail_bounds_take(struct trail_bounds *bounds, const char *command, int is_t
 
 	*(is_to ? &bounds->to_text : &bounds->from_text) = text;
 	if (!strncmp(text, BLOCK_WORD, strlen(BLOCK_WORD)) &&
-	    !number_of(text + strlen(BLOCK_WORD), &bound->value))
+	    !quantity_number(text + strlen(BLOCK_WORD), UINT64_MAX, &bound->value))
 		bound->kind = TRAIL_BOUND_BLOCK;
 	else if (!quantity_seconds_ns(text, &bound->value) || !event_of(text, name, &nth))
 		bound->kind = TRAIL_BOUND_NS;

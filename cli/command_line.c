@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/command_line.h"
+
+#include "cli/cli.h"
+
+#include <stdio.h>
+
+int command_line_read(const struct command_line *line, int argc, char **argv, void *options)
+{
+	int id, status;
+
+	opterr = 0;
+	optind = 0;
+	while ((id = getopt_long(argc, argv, line->letters, line->table, NULL)) != -1) {
+		if (id == 'h') {
+			fputs(line->usage, stdout);
+			return CLI_FINE;
+		}
+		if (id == '?')
+			return complain_usage(line->name,
+					      "this option is not known or lacks its value: %s",
+					      argv[optind - 1]);
+		status = line->take(options, id, optarg);
+		if (status)
+			return status;
+	}
+	return -1;
+}
+
+int command_line_folder(const struct command_line *line, int argc, char **argv, const char **dir)
+{
+	if (optind != argc - 1)
+		return complain_usage(line->name, optind == argc ? "name the trace's folder"
+								 : "only one folder at a time");
+	*dir = argv[optind];
+	return -1;
+}

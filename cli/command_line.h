@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* A command's options, taken from its arguments one by one. */
+#ifndef CLI_COMMAND_LINE_H
+#define CLI_COMMAND_LINE_H
+
+#include <getopt.h>
+
+struct command_line {
+	const char *name, *usage;
+	const char *letters; /* as getopt(3) has them; -h is the usage */
+	const struct option *table;
+	/* Take an option. 0 to go on, else the exit status. */
+	int (*take)(void *options, int id, const char *text);
+};
+
+/* Take all options: -1, with what is no option at argv[optind]; or the exit status, with all said that there is to say. */
+int command_line_read(const struct command_line *line, int argc, char **argv, void *options);
+
+/* After that, for a command of one folder: -1 and *dir, or the exit status where it is not one that is left. */
+int command_line_folder(const struct command_line *line, int argc, char **argv, const char **dir);
+
+#endif
