@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark compress as a command; and that the others read what it makes. */
+#include "cli/command_test.h"
 #include "trace/sample.h"
 
 #include <criterion/criterion.h>
@@ -10,26 +11,14 @@
 #include <unistd.h>
 
 static char dir[64];
-static char printed[1 << 16]; /* both stdout and stderr */
 
 /* Run waymark with these arguments; %s in them is the trace. Returns its exit status. */
 static int run(const char *arguments)
 {
-	char command[512], filled[256];
-	size_t count;
-	FILE *pipe;
+	char filled[256];
 
 	snprintf(filled, sizeof(filled), arguments, dir, dir);
-	snprintf(command, sizeof(command), "{ TZ=UTC %s %s; } 2>&1", WAYMARK_COMMAND, filled);
-	pipe = popen(command, "re");
-	count = fread(printed, 1, sizeof(printed) - 1, pipe);
-	printed[count] = '\0';
-	return WEXITSTATUS(pclose(pipe));
-}
-
-static void expect(const char *text)
-{
-	cr_assert_not_null(strstr(printed, text), "no \"%s\" in:\n%s", text, printed);
+	return shell("TZ=UTC %s %s", WAYMARK_COMMAND, filled);
 }
 
 static struct trace_writer *writer;

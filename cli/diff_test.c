@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark diff as a command, on runs of tests/targets/parts.S that were stepped through. */
-#include "session/trail/files.h"
-#include "session/trail/step.h"
+#include "cli/command_test.h"
+#include "session/trail/sample_steps.h"
 #include "trace/sample.h"
 
 #include <criterion/criterion.h>
@@ -12,58 +12,6 @@
 #include <unistd.h>
 
 static char a[64], b[80];
-static char printed[1 << 16]; /* both stdout and stderr */
-
-/* Run waymark with these arguments. Returns its exit status. */
-__attribute__((format(printf, 1, 2))) static int run(const char *format, ...)
-{
-	char command[1024], filled[512];
-	va_list arguments;
-	size_t count;
-	FILE *pipe;
-
-	va_start(arguments, format);
-	vsnprintf(filled, sizeof(filled), format, arguments);
-	va_end(arguments);
-	snprintf(command, sizeof(command), "%s %s 2>&1", WAYMARK_COMMAND, filled);
-	pipe = popen(command, "re");
-	count = fread(printed, 1, sizeof(printed) - 1, pipe);
-	printed[count] = '\0';
-	return WEXITSTATUS(pclose(pipe));
-}
-
-static void expect(const char *text)
-{
-	cr_assert_not_null(strstr(printed, text), "no \"%s\" in:\n%s", text, printed);
-}
-
-static void expect_not(const char *text)
-{
-	cr_assert_null(strstr(printed, text), "\"%s\" in:\n%s", text, printed);
-}
-
-static void record(char *folder, char *way, char *signals)
-{
-	char *argv[] = { PROGRAM, way, signals, NULL };
-	struct trace_writer *writer;
-	struct trail_files files;
-	struct step_result result;
-	struct step *step;
-	int err;
-
-	sample_folder(folder);
-	cr_assert_eq(trace_writer_open(&writer, folder), 0);
-	trail_files_init(&files, writer);
-	cr_assert_eq(step_launch(&step, &files.sink, argv[0], argv), 0);
-	while ((err = step_run(step, 1000)) > 0)
-		;
-	cr_assert_eq(err, 0, "%s", strerror(-err));
-	step_result(step, &result);
-	cr_assert(result.is_over);
-	cr_assert_eq(step_close(step), 0);
-	trail_files_release(&files);
-	cr_assert_eq(trace_writer_close(writer), 0);
-}
 
 static void end(void)
 {
@@ -72,13 +20,19 @@ static void end(void)
 		sample_folder_remove(b);
 }
 
+/* A run of the program. */
+static void record(char *folder, char *way, char *signals)
+{
+	cr_assert(WIFEXITED(sample_steps(folder, (char *[]){ PROGRAM, way, signals, NULL })));
+}
+
 TestSuite(diff, .fini = end, .timeout = 100);
 
 Test(diff, shows_the_branch_that_went_the_other_way)
 {
 	record(a, "same", NULL);
 	record(b, "other", NULL);
-	cr_assert_eq(run("diff %s %s", a, b), 1, "%s", printed);
+	cr_assert_eq(shell(WAYMARK_COMMAND " diff %s %s", a, b), 1, "%s", printed);
 	/* the begin, the system call, the first call; 200 turns of 4 blocks with 8 instructions; 2 of the next */
 	expect("the same for 805 blocks (1,612 instructions), then they part\n");
 	expect("  after     0x");
@@ -92,14 +46,14 @@ Test(diff, shows_the_branch_that_went_the_other_way)
 	expect(" _start+0x");
 	expect("harmless before that: 1 difference\n  1  another result of system call 39\n");
 
-	cr_assert_eq(run("diff --json -n 2 %s %s", a, b), 1, "%s", printed);
+	cr_assert_eq(shell(WAYMARK_COMMAND " diff --json -n 2 %s %s", a, b), 1, "%s", printed);
 	expect("\"different\":true,\"blocks\":805,\"instructions\":1612,\"unsure\":false");
 	expect("\"harmless\":[{\"what\":\"another result of system call 39\",\"count\":1,");
 	expect("\"divergence\":{\"address\":");
 	expect("\"function\":\"turn\",\"module\":");
 	expect("\"b\":{\"what\":\"goes on at\",\"address\":");
 
-	cr_assert_eq(run("diff --harmless turn %s %s", a, b), 0, "%s", printed);
+	cr_assert_eq(shell(WAYMARK_COMMAND " diff --harmless turn %s %s", a, b), 0, "%s", printed);
 	expect("  1  another way in turn of parts (blocks: A 1, B 2)\n");
 }
 
@@ -107,10 +61,10 @@ Test(diff, finds_two_runs_the_same_though_signals_came_at_other_moments)
 {
 	record(a, "same", "signals");
 	record(b, "same", "signals");
-	cr_assert_eq(run("diff %s %s", a, b), 0, "%s", printed);
+	cr_assert_eq(shell(WAYMARK_COMMAND " diff %s %s", a, b), 0, "%s", printed);
 	expect("(SIGALRM) (blocks: A ");
 	expect_not("part\n");
-	cr_assert_eq(run("diff --strict %s %s", a, b), 1, "%s", printed);
+	cr_assert_eq(shell(WAYMARK_COMMAND " diff --strict %s %s", a, b), 1, "%s", printed);
 	expect("then they part\n");
 }
 
@@ -119,11 +73,11 @@ Test(diff, finds_the_branch_among_signals_too)
 	record(a, "same", "signals");
 	record(b, "other", NULL);
 	/* the set-up of the signals is another way in itself */
-	cr_assert_eq(run("diff %s %s", a, b), 1, "%s", printed);
+	cr_assert_eq(shell(WAYMARK_COMMAND " diff %s %s", a, b), 1, "%s", printed);
 	expect(" _start+0x");
 	sample_folder_remove(b);
 	record(b, "other", "signals");
-	cr_assert_eq(run("diff %s %s", a, b), 1, "%s", printed);
+	cr_assert_eq(shell(WAYMARK_COMMAND " diff %s %s", a, b), 1, "%s", printed);
 	expect(" turn+0xe (");
 	expect(" turn+0x13 (");
 }
@@ -133,20 +87,20 @@ Test(diff, says_what_can_not_be_compared)
 	char name[256];
 
 	record(a, "same", NULL);
-	cr_expect_eq(run("diff %s %s", a, a), 0, "%s", printed);
-	cr_expect_eq(run("diff %s", a), 2);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s %s", a, a), 0, "%s", printed);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s", a), 2);
 	expect("name the folders of two traces");
-	cr_expect_eq(run("diff %s /nonexistent", a), 2);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s /nonexistent", a), 2);
 	expect("/nonexistent");
-	cr_expect_eq(run("diff %s /", a), 2);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s /", a), 2);
 	expect("no trace");
-	cr_expect_eq(run("diff --tid 5 %s %s", a, a), 2);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff --tid 5 %s %s", a, a), 2);
 	expect("A:B, not 5");
-	cr_expect_eq(run("diff --tid 5:6 %s %s", a, a), 2);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff --tid 5:6 %s %s", a, a), 2);
 	expect("the trace has no trail of such a thread: 5 in ");
-	cr_expect_eq(run("diff --last x %s %s", a, a), 2);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff --last x %s %s", a, a), 2);
 	expect("no number of blocks: x");
-	cr_expect_eq(run("diff --no-such %s %s", a, a), 2);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff --no-such %s %s", a, a), 2);
 
 	/* what is damaged is not said to be the same */
 	snprintf(name, sizeof(name), "cp -r %s %s-copy", a, a);
@@ -154,6 +108,6 @@ Test(diff, says_what_can_not_be_compared)
 	snprintf(b, sizeof(b), "%s-copy", a);
 	snprintf(name, sizeof(name), "truncate -s 2000 %s/*-1", b);
 	cr_assert_eq(system(name), 0);
-	cr_expect_eq(run("diff %s %s", a, b), 2, "%s", printed);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s %s", a, b), 2, "%s", printed);
 	expect("cut in a packet");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark trail --calls and --functions, and waymark export, of tests/targets/calling.c as it ran. */
-#include "session/trail/files.h"
-#include "session/trail/step.h"
+#include "cli/command_test.h"
+#include "session/trail/sample_steps.h"
 #include "trace/sample.h"
 
 #include <criterion/criterion.h>
@@ -13,8 +13,7 @@
 #include <unistd.h>
 
 static char folder[64];
-static char printed[1 << 16],
-	tree[1 << 14]; /* both stdout and stderr; and without columns and counts */
+static char tree[1 << 14]; /* what was printed, without columns and counts */
 
 /* The program's calls, without what differs from compiler to compiler. */
 static const char calls[] = "? _start {\n"
@@ -48,27 +47,10 @@ static const char calls[] = "? _start {\n"
 
 static void begin(void)
 {
-	char *argv[] = { (char *)PROGRAM, NULL };
-	struct trace_writer *writer;
-	struct trail_files files;
-	struct step_result result;
-	struct step *step;
-	int err;
+	int status = sample_steps(folder, (char *[]){ (char *)PROGRAM, NULL });
 
-	sample_folder(folder);
-	cr_assert_eq(trace_writer_open(&writer, folder), 0);
-	trail_files_init(&files, writer);
-	err = step_launch(&step, &files.sink, argv[0], argv);
-	cr_assert_eq(err, 0, "%s", strerror(-err));
-	while ((err = step_run(step, 1000)) > 0)
-		;
-	cr_assert_eq(err, 0, "%s", strerror(-err));
-	step_result(step, &result);
-	cr_assert(WIFEXITED(result.status) && WEXITSTATUS(result.status) == 7, "status %#x",
-		  (unsigned int)result.status);
-	cr_assert_eq(step_close(step), 0);
-	trail_files_release(&files);
-	cr_assert_eq(trace_writer_close(writer), 0);
+	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7, "status %#x",
+		  (unsigned int)status);
 }
 
 static void end(void)
@@ -81,27 +63,15 @@ TestSuite(calling, .init = begin, .fini = end, .timeout = 60);
 /* Run waymark; %s in the arguments is the trace. Returns its exit status. */
 static int run_after(const char *before, const char *arguments)
 {
-	char command[1024], filled[512];
-	size_t count;
-	FILE *pipe;
+	char filled[512];
 
 	snprintf(filled, sizeof(filled), arguments, folder);
-	snprintf(command, sizeof(command), "{ %s timeout 20 %s %s; } 2>&1", before, WAYMARK_COMMAND,
-		 filled);
-	pipe = popen(command, "re");
-	count = fread(printed, 1, sizeof(printed) - 1, pipe);
-	printed[count] = '\0';
-	return WEXITSTATUS(pclose(pipe));
+	return shell("%s timeout 20 %s %s", before, WAYMARK_COMMAND, filled);
 }
 
 static int run(const char *arguments)
 {
 	return run_after("", arguments);
-}
-
-static void expect(const char *words)
-{
-	cr_assert_not_null(strstr(printed, words), "no \"%s\" in:\n%s", words, printed);
 }
 
 /* A number of the JSON that was printed. */
@@ -271,22 +241,15 @@ Test(calling, says_what_is_wrong_with_the_command_line)
 /* The compiler's own reader takes it, and counts the calls that there were. */
 Test(calling, is_read_by_llvm_profgen)
 {
-	char command[512];
-	FILE *pipe;
-	size_t count;
+	int status;
 
 	if (system("command -v llvm-profgen-14 >/dev/null"))
 		cr_skip_test("there is no llvm-profgen-14");
-	snprintf(
-		command, sizeof(command),
+	status = shell(
 		"cd %s && %s export --format=perf-script -o script . && { timeout 60 llvm-profgen-14 "
-		"--perfscript script --binary %s --skip-symbolization --output profile 2>&1; "
-		"cat profile; }",
+		"--perfscript script --binary %s --skip-symbolization --output profile; cat profile; }",
 		folder, WAYMARK_COMMAND, PROGRAM);
-	pipe = popen(command, "re");
-	count = fread(printed, 1, sizeof(printed) - 1, pipe);
-	printed[count] = '\0';
-	cr_expect_eq(WEXITSTATUS(pclose(pipe)), 0, "%s", printed);
+	cr_expect_eq(status, 0, "%s", printed);
 	/* the loop jumps back nine times, and so does main_calls call leaf ten times */
 	cr_expect_not_null(strstr(printed, ":10\n"), "%s", printed);
 	cr_expect_not_null(strstr(printed, ":9\n"), "%s", printed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark trail as a command: what it prints and returns, of trails made by hand, good and bad ones. */
-#include "session/trail/files.h"
-#include "session/trail/step.h"
+#include "cli/command_test.h"
+#include "session/trail/sample_steps.h"
 #include "trace/sample.h"
 #include "trace/trail/sample_trail.h"
 
@@ -36,7 +36,6 @@ static const char *const codes[BLOCKS] = {
 };
 
 static struct sample_trail sample;
-static char printed[1 << 18]; /* both stdout and stderr */
 
 static void ran(int which)
 {
@@ -56,31 +55,13 @@ static void turns(int count)
 /* Run waymark trail with these arguments and the trace behind them. Returns its exit status. */
 static int run_shell(const char *before, const char *arguments, const char *behind)
 {
-	char command[1024];
-	size_t count;
-	FILE *pipe;
-
-	snprintf(command, sizeof(command), "{ %s %s trail %s %s %s; } 2>&1", before,
-		 WAYMARK_COMMAND, arguments, sample.folder, behind);
-	pipe = popen(command, "re");
-	count = fread(printed, 1, sizeof(printed) - 1, pipe);
-	printed[count] = '\0';
-	return WEXITSTATUS(pclose(pipe));
+	return shell("%s %s trail %s %s %s", before, WAYMARK_COMMAND, arguments, sample.folder,
+		     behind);
 }
 
 static int run(const char *arguments)
 {
 	return run_shell("timeout 60", arguments, "");
-}
-
-static void expect(const char *text)
-{
-	cr_expect_not_null(strstr(printed, text), "no \"%s\" in:\n%s", text, printed);
-}
-
-static void expect_none(const char *text)
-{
-	cr_expect_null(strstr(printed, text), "\"%s\" in:\n%s", text, printed);
 }
 
 static int count_of(const char *text)
@@ -132,7 +113,7 @@ Test(trail_command, lists_branches_and_what_came_between, .fini = end)
 	expect("             2  0x2003                                        ret    -> 0x100a\n");
 	expect("             3  0x100a                                        jmp    -> 0x1000\n");
 	expect("            12  0x1003                                        je     -> 0x1040\n");
-	expect_none("     0  0x1003"); /* not taken */
+	expect_not("     0  0x1003"); /* not taken */
 	expect("   0.000000015  system call write = 5 at 0x1047\n");
 	cr_expect_str_eq(strrchr(printed, ' ') - strlen("ended: exited with"),
 			 "ended: exited with 3\n");
@@ -174,7 +155,7 @@ Test(trail_command, counts_blocks_and_where_they_led, .fini = end)
 	expect("                   3 -> 0x1005\n"
 	       "                   1 -> 0x1040\n");
 	expect("-> an event, or the end");
-	expect_none("cmp");
+	expect_not("cmp");
 	cr_assert_eq(run("--blocks -v -n 1"), 0, "%s", printed);
 	expect("                0x1000  cmp $0x5, %ecx\n");
 	cr_expect_eq(count_of(" instruction"), 1);
@@ -194,14 +175,14 @@ Test(trail_command, takes_stretches, .fini = end)
 	cr_expect_eq(count_of("->"), 0, "%s", printed);
 	expect("ended");
 	cr_assert_eq(run("--to event:db:query"), 0);
-	expect_none("write");
+	expect_not("write");
 	cr_expect_eq(count_of("->"), 10, "%s", printed);
 	cr_assert_eq(run("--from event:trail:end"), 0);
 	expect("ended");
-	expect_none("write");
+	expect_not("write");
 	cr_assert_eq(run("--from 0.000000015 --to 0.000000015"), 0);
 	expect("write");
-	expect_none("ended");
+	expect_not("ended");
 	cr_assert_eq(run("--from 1000"), 0);
 	cr_expect_eq(count_of("\n"), 1, "%s", printed);
 	cr_assert_eq(run("--blocks --from block:12"), 0);
@@ -264,7 +245,7 @@ Test(trail_command, knows_which_threads_there_are, .fini = end)
 	expect("loops-101");
 	expect("other-102");
 	cr_assert_eq(run("--tid 102"), 0);
-	expect_none("loops-101");
+	expect_not("loops-101");
 	expect("other-102");
 	cr_assert_eq(run("--pid 100"), 0);
 	expect("loops-101");
@@ -328,23 +309,12 @@ Test(trail_command, says_events_in_words, .fini = end)
 
 Test(trail_command, ends_a_crash_with_the_faulting_instruction)
 {
-	struct trace_writer *writer;
-	struct trail_files files;
-	struct step *step;
 	char *argv[] = { (char *)STEPS, (char *)"f", NULL };
 	const char *last;
 
 	if (access(STEPS, X_OK))
 		cr_skip_test("tests/targets is not built");
-	sample_folder(sample.folder);
-	cr_assert_eq(trace_writer_open(&writer, sample.folder), 0);
-	trail_files_init(&files, writer);
-	cr_assert_eq(step_launch(&step, &files.sink, argv[0], argv), 0);
-	while (step_run(step, 1000) > 0)
-		;
-	cr_assert_eq(step_close(step), 0);
-	trail_files_release(&files);
-	cr_assert_eq(trace_writer_close(writer), 0);
+	sample_steps(sample.folder, argv);
 	cr_assert_eq(run(""), 0, "%s", printed);
 	printed[strlen(printed) - 1] = '\0';
 	last = strrchr(printed, '\n');
@@ -444,8 +414,8 @@ Test(trail_command, names_files_that_are_missing_or_another, .fini = end)
 	       "where it is with --root, or install its debug file, of build id 123456\n");
 	expect("no names in /bin/sh: ");
 	expect("of build id abcdef\n");
-	expect_none("unused");
-	expect_none("\33");
+	expect_not("unused");
+	expect_not("\33");
 	cr_assert_eq(run("--root /nonexistent"), 0);
 	expect("no names in /bin/sh: No such file");
 }
@@ -480,7 +450,7 @@ Test(trail_command, shows_a_trace_that_is_still_being_written, .fini = end)
 	done();
 	cr_assert_eq(run(""), 0, "%s", printed);
 	expect(": 24 blocks, ");
-	expect_none("still");
+	expect_not("still");
 }
 
 /* ---- forged ---- */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/sample_perf.h"
 
-#include "session/trail/files.h"
-#include "session/trail/step.h"
+#include "session/trail/sample_steps.h"
 #include "trace/sample.h"
 #include "trace/trail/path.h"
 
@@ -125,25 +124,12 @@ void sample_machine_put(const char *root, const char *path, const char *text)
 
 struct pt_item *sample_stepped(char *const argv[], size_t *count)
 {
-	struct trace_writer *writer;
 	struct trace_reader *reader;
-	struct trail_files files;
 	struct trails trails;
 	struct pt_item *items;
-	struct step *step;
 	char folder[64];
-	int err;
 
-	sample_folder(folder);
-	MUST(!trace_writer_open(&writer, folder));
-	trail_files_init(&files, writer);
-	MUST(!step_launch(&step, &files.sink, argv[0], argv));
-	while ((err = step_run(step, 1000)) > 0)
-		;
-	MUST(!err);
-	MUST(!step_close(step));
-	trail_files_release(&files);
-	MUST(!trace_writer_close(writer));
+	sample_steps(folder, argv);
 	MUST(!trace_reader_open(&reader, folder));
 	MUST(!trails_read(&trails, reader));
 	items = pt_items_of(&trails.paths[0], count);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Cursors over trails, there and back, by each unit. */
-#include "session/trail/files.h"
-#include "session/trail/step.h"
+#include "session/trail/sample_steps.h"
 #include "trace/sample.h"
 
 #include <criterion/criterion.h>
@@ -10,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 #include <waymark/error.h>
 #include <waymark/trail.h>
 
@@ -245,24 +243,6 @@ Test(walk, stays_as_it_was_when_the_trail_is_cleared)
 
 /* ---- recorded ones ---- */
 
-static void record(const char *mode)
-{
-	char *argv[] = { (char *)STEPS, (char *)mode, NULL };
-	struct trace_writer *writer;
-	struct trail_files files;
-	struct step *step;
-
-	sample_folder(folder);
-	cr_assert_eq(trace_writer_open(&writer, folder), 0);
-	trail_files_init(&files, writer);
-	cr_assert_eq(step_launch(&step, &files.sink, argv[0], argv), 0);
-	while (step_run(step, 1000) > 0)
-		;
-	cr_assert_eq(step_close(step), 0);
-	trail_files_release(&files);
-	cr_assert_eq(trace_writer_close(writer), 0);
-}
-
 Test(walk, reads_recorded_trails_as_live_ones)
 {
 	struct wm_trail_status status = { .size = sizeof(status) };
@@ -279,7 +259,7 @@ Test(walk, reads_recorded_trails_as_live_ones)
 	wm_trail_cursor_close(cursor);
 	wm_trail_close(trail);
 	cursor = NULL;
-	record("s");
+	sample_steps(folder, (char *[]){ (char *)STEPS, (char *)"s", NULL });
 	cr_assert_eq(wm_trail_read(&trail, folder), 0, "%s", wm_trail_detail(NULL));
 	cr_assert_eq(wm_trail_records(trail, 0), count);
 	for (int64_t i = 0; i < count; i++) {
