@@ -23,7 +23,9 @@ uint32_t branch_offsets(const struct trail_entry *entry, const uint8_t *code, ui
 	return 1;
 }
 
-uint32_t branch_ran(const struct branch_item *item, const struct branch_item *after, uint32_t *last)
+/* How many of the block's instructions ran, by what follows; the offset of the last of them in *last. */
+static uint32_t ran_of(const struct branch_item *item, const struct branch_item *after,
+		       uint32_t *last)
 {
 	uint16_t offsets[TRAIL_BLOCK_INSTRUCTIONS_MAX];
 	uint32_t left = after && after->between ? after->between->left : 0, ran;
@@ -76,7 +78,7 @@ static void event_make(struct wm_branch *branch, const struct branch_item *befor
 		branch->to = 0;
 	}
 	if (!branch->from && before && before->entry &&
-	    branch_ran(before, &(struct branch_item){ .between = between }, &last))
+	    ran_of(before, &(struct branch_item){ .between = between }, &last))
 		branch->from = before->entry->start + last;
 }
 
@@ -92,7 +94,7 @@ void branch_make(struct wm_branch *branch, const struct branch_item *before,
 		event_make(&made, before, item->between);
 	} else {
 		made.to = item->entry->start;
-		made.instructions = branch_ran(item, after, &last);
+		made.instructions = ran_of(item, after, &last);
 		made.last = item->entry->start + last;
 		if (before && before->entry) {
 			made.from = before->entry->start + before->entry->last;

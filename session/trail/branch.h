@@ -24,10 +24,6 @@ struct branch_item {
 void branch_make(struct wm_branch *branch, const struct branch_item *before,
 		 const struct branch_item *item, const struct branch_item *after, pid_t tid);
 
-/* How many of the block's instructions ran, by what follows; the offset of the last of them in *last. */
-uint32_t branch_ran(const struct branch_item *item, const struct branch_item *after,
-		    uint32_t *last);
-
 /*
  * The offsets of a block's instructions, in offsets[TRAIL_BLOCK_INSTRUCTIONS_MAX]. How many there are; 1, the block, where
  * they are not known.

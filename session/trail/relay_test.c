@@ -89,6 +89,7 @@ static void on_note(void *data, const void *note, size_t bytes)
 
 Test(relay, what_is_put_in_comes_out)
 {
+	struct trail_store_status status;
 	struct trail_between signal = { .at = 0x1001, .event = TRAIL_SIGNAL, .values = { 11, 7 } };
 	struct trail_between last = { .event = TRAIL_END, .values = { TRAIL_EXITED, 3 } };
 	struct sink_thread *thread;
@@ -116,7 +117,8 @@ Test(relay, what_is_put_in_comes_out)
 	cr_expect_null(record_at(1, -1).code);
 	cr_expect_eq(record_at(2, TRAIL_SIGNAL).between.values[0], 11);
 	cr_expect_eq(record_at(3, TRAIL_END).between.values[1], 3);
-	cr_expect_not(store_thread_is_live(trail_store_thread(store, NULL)));
+	trail_store_status(store, &status);
+	cr_expect_eq(status.live, 0);
 }
 
 Test(relay, who_did_not_end_has_lost_the_rest)

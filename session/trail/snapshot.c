@@ -182,7 +182,8 @@ void path_index_seek(const struct path_index *index, uint64_t number, struct tra
 	cursor->id = (uint32_t)(number - index->before[low]);
 }
 
-struct branch_item path_branch_item(const struct trail_item *item, struct trail_entry *entry)
+/* A trail's item as branch_make() takes it; *entry is room for the block. */
+static struct branch_item branch_item_of(const struct trail_item *item, struct trail_entry *entry)
 {
 	struct branch_item made = { .between = item->between, .monotonic_ns = item->ticks };
 
@@ -204,12 +205,12 @@ void path_branch(const struct trail_cursor *cursor, pid_t tid, struct wm_branch 
 
 	has_after = trail_next(&on, &item);
 	if (has_after)
-		items[2] = path_branch_item(&item, &entries[2]);
+		items[2] = branch_item_of(&item, &entries[2]);
 	trail_previous(&back, &item);
-	items[1] = path_branch_item(&item, &entries[1]);
+	items[1] = branch_item_of(&item, &entries[1]);
 	has_before = trail_previous(&back, &item);
 	if (has_before)
-		items[0] = path_branch_item(&item, &entries[0]);
+		items[0] = branch_item_of(&item, &entries[0]);
 	branch_make(branch, has_before ? &items[0] : NULL, &items[1], has_after ? &items[2] : NULL,
 		    tid);
 }

@@ -41,9 +41,6 @@ void path_index_release(struct path_index *index);
 /* Go to before the record of that number, the oldest being 0; past the last: to the end. */
 void path_index_seek(const struct path_index *index, uint64_t number, struct trail_cursor *cursor);
 
-/* A trail's item as branch_make() takes it; *entry is room for the block. */
-struct branch_item path_branch_item(const struct trail_item *item, struct trail_entry *entry);
-
 /* The record of an item that stands before `cursor`. */
 void path_branch(const struct trail_cursor *cursor, pid_t tid, struct wm_branch *branch);
 

@@ -517,8 +517,3 @@ void step_result(const struct step *step, struct step_result *result)
 {
 	*result = step->result;
 }
-
-pid_t step_pid(const struct step *step)
-{
-	return step->pid;
-}

@@ -49,9 +49,6 @@ int step_run(struct step *step, unsigned int for_ms);
 
 void step_result(const struct step *step, struct step_result *result);
 
-/* The process, for signals to it. */
-pid_t step_pid(const struct step *step);
-
 /*
  * Let the process go on by itself, write what is left. Returns how many threads could not be stopped for that within
  * the time: they sleep where no signal wakes them, as vfork(2) does. Should their tracer end before a later call has let

@@ -91,7 +91,6 @@ struct store_record {
 /* The threads, in the order in which they began; NULL: no more. Threads that ended and have no records are gone. */
 struct store_thread *trail_store_thread(struct trail_store *store, struct store_thread *before);
 pid_t store_thread_tid(const struct store_thread *thread);
-int store_thread_is_live(const struct store_thread *thread);
 
 /* Records of a thread, events of loss and end included. */
 uint64_t store_thread_records(const struct store_thread *thread);

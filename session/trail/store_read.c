@@ -122,11 +122,6 @@ pid_t store_thread_tid(const struct store_thread *thread)
 	return thread->tid;
 }
 
-int store_thread_is_live(const struct store_thread *thread)
-{
-	return !thread->is_over;
-}
-
 uint64_t store_thread_records(const struct store_thread *thread)
 {
 	return thread->blocks + thread->events + (uint64_t)store_loss_is_any(&thread->before) +

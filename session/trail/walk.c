@@ -7,11 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #define TAKEN                                                                                      \
 	(WM_BRANCH_JUMP | WM_BRANCH_CONDITIONAL | WM_BRANCH_CALL | WM_BRANCH_RETURN | WM_BRANCH_FAR)
 #define CALLS (WM_BRANCH_CALL | WM_BRANCH_RETURN)
-#define SYS_RT_SIGRETURN 15
 
 /* Between two instructions, or records. */
 struct position {
@@ -48,7 +48,7 @@ static int depth_of(const struct trail_item *item)
 		if (item->between->event == TRAIL_SIGNAL)
 			return item->between->values[1] != 0;
 		return -(item->between->event == TRAIL_SYSCALLED &&
-			 item->between->values[0] == SYS_RT_SIGRETURN);
+			 item->between->values[0] == SYS_rt_sigreturn);
 	}
 	if (item->ran < item->block->instructions)
 		return 0;
@@ -105,6 +105,8 @@ static void piece_block(const struct wm_trail_cursor *cursor, struct piece *piec
 	}
 	piece->start = entry.start + offsets[from];
 	piece->last = to > from ? entry.start + offsets[to - 1] : piece->start;
+	if (count < entry.instructions && item->ran == entry.instructions)
+		piece->last = entry.start + entry.last;
 	piece->instructions = count < entry.instructions ? item->ran : to - from;
 	piece->code = code ? code + offsets[from] : NULL;
 	piece->code_bytes = code && count == entry.instructions

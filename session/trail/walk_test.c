@@ -2,6 +2,7 @@
 /* Cursors over trails, there and back, by each unit. */
 #include "session/trail/sample_steps.h"
 #include "trace/sample.h"
+#include "trace/trail/sample_trail.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -242,6 +243,34 @@ Test(walk, stays_as_it_was_when_the_trail_is_cleared)
 }
 
 /* ---- recorded ones ---- */
+
+Test(walk, knows_the_last_instruction_of_a_block_without_code)
+{
+	static const struct trail_entry entry = {
+		.start = 0x1000, .bytes = 7, .last = 5, .instructions = 2, .kind = TRAIL_SYSCALL
+	};
+	struct wm_trail_step step = { .size = sizeof(step) };
+	struct wm_branch branch = { .size = sizeof(branch) };
+	struct sample_trail sample;
+
+	sample_trail_begin(&sample);
+	sample_trail_thread(&sample, SAMPLE_TRAIL_PID, "bare");
+	sample_trail_ran(&sample, &entry, NULL);
+	sample_trail_event(&sample, TRAIL_END, 0, 0, TRAIL_EXITED, 0);
+	sample_trail_thread_end(&sample);
+	sample_trail_close(&sample);
+	memcpy(folder, sample.folder, sizeof(folder));
+	cr_assert_eq(wm_trail_read(&trail, folder), 0, "%s", wm_trail_detail(NULL));
+	cr_assert_eq(wm_trail_get(trail, 0, 1, &branch), 1);
+	cr_expect_eq(branch.last, 0x1005);
+	cr_assert_eq(wm_trail_cursor_open(&cursor, trail, 0), 0);
+	cr_assert_eq(wm_trail_cursor_seek(cursor, WM_TRAIL_OLDEST), 0);
+	cr_assert_eq(wm_trail_cursor_next(cursor, WM_TRAIL_BLOCKS, &step), 1);
+	cr_expect_eq(step.start, 0x1000);
+	cr_expect_eq(step.last, 0x1005);
+	cr_expect_eq(step.branch.last, 0x1005);
+	cr_expect_eq(step.instructions, 2);
+}
 
 Test(walk, reads_recorded_trails_as_live_ones)
 {
