@@ -238,7 +238,7 @@ static int out_block(struct relay_out *out, const struct relay_head *head,
 	if (head->bytes < sizeof(entry))
 		return -EPROTO;
 	memcpy(&entry, body, sizeof(entry));
-	if (entry.bytes > TRAIL_BLOCK_BYTES_MAX || entry.kind >= TRAIL_KINDS ||
+	if (!trail_entry_is_sane(&entry) ||
 	    head->bytes != sizeof(entry) + (head->has_code ? entry.bytes : 0u))
 		return -EPROTO;
 	if (!out->error && thread)

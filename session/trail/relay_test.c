@@ -227,6 +227,17 @@ Test(relay, a_block_without_its_code_is_refused)
 		     -EPROTO);
 }
 
+Test(relay, a_block_without_instructions_is_refused)
+{
+	struct trail_entry none = bare;
+
+	none.instructions = 0;
+	thread_put(5);
+	take();
+	cr_expect_eq(hostile(&(struct head){ sizeof(none), 3, 0, 0, 0 }, &none, sizeof(none)),
+		     -EPROTO);
+}
+
 Test(relay, a_short_event_is_refused)
 {
 	thread_put(5);

@@ -39,8 +39,7 @@ static int64_t code_add(struct trail_table *table, const uint8_t *code, size_t b
 	return (int64_t)at;
 }
 
-/* A block has an instruction at least, and its last begins in it. */
-static int is_sane(const struct trail_entry *entry)
+int trail_entry_is_sane(const struct trail_entry *entry)
 {
 	return entry->kind < TRAIL_KINDS && entry->instructions &&
 	       entry->instructions <= TRAIL_BLOCK_INSTRUCTIONS_MAX &&
@@ -103,7 +102,7 @@ int trail_table_define(struct trail_table *table, uint32_t first, const uint8_t 
 		run += sizeof(entry);
 		bytes -= sizeof(entry);
 		code = entry.flags & TRAIL_HAS_CODE ? entry.bytes : 0;
-		if (!is_sane(&entry) || bytes < code)
+		if (!trail_entry_is_sane(&entry) || bytes < code)
 			return -EINVAL;
 		err = put(table, id, &entry, code ? run : NULL);
 		if (err)

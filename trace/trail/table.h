@@ -36,6 +36,9 @@ struct trail_table {
 	size_t code_bytes, code_room;
 };
 
+/* Whether a block can be so: it has an instruction at least, and the last begins in it. */
+int trail_entry_is_sane(const struct trail_entry *entry);
+
 /*
  * Take in one trail:define. The same definition given again is fine. Returns 0, -ENOMEM; -EINVAL for one that
  * can't be, or whose id lies far beyond all that are defined, or -EEXIST for an id that means something else already: those before it in the run are taken in.
