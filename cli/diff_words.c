@@ -2,10 +2,10 @@
 /* What waymark diff says of places, events and harmless differences: the same in text and in JSON. */
 #include "cli/diff.h"
 
+#include "cli/trail_words.h"
+
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
 
 void diff_place(struct diff *diff, const struct diff_thread *thread, int side, uint64_t address,
 		struct diff_place *place)
@@ -16,27 +16,18 @@ void diff_place(struct diff *diff, const struct diff_thread *thread, int side, u
 	image_line(image, address, &place->line);
 }
 
-static void signal_words(int64_t number, char *text, size_t bytes)
-{
-	const char *name = number > 0 && number < NSIG ? sigabbrev_np((int)number) : NULL;
-
-	snprintf(text, bytes, "signal %" PRId64 "%s%s%s", number, name ? " (SIG" : "",
-		 name ? name : "", name ? ")" : "");
-}
-
 static void event_words(const struct trail_between *event, char *text, size_t bytes)
 {
 	int64_t number = (int64_t)event->values[0], second = (int64_t)event->values[1];
-	char name[64];
+	char name[48];
 
 	switch ((enum trail_event)event->event) {
 	case TRAIL_SIGNAL:
-		signal_words(number, name, sizeof(name));
-		snprintf(text, bytes, "gets %s", name);
+		snprintf(text, bytes, "gets %s", words_signal(event->values[0], name));
 		break;
 	case TRAIL_SYSCALLED:
-		snprintf(text, bytes, "comes back from system call %" PRId64 " with %" PRId64,
-			 number, second);
+		snprintf(text, bytes, "comes back from %s with %" PRId64,
+			 words_call(event->values[0], name), second);
 		break;
 	case TRAIL_FORK:
 		snprintf(text, bytes, "makes a thread or process, %" PRId64, number);
@@ -45,9 +36,9 @@ static void event_words(const struct trail_between *event, char *text, size_t by
 		snprintf(text, bytes, "executes another program");
 		break;
 	case TRAIL_END:
-		signal_words(second, name, sizeof(name));
 		if (number == TRAIL_KILLED)
-			snprintf(text, bytes, "is killed by %s", name);
+			snprintf(text, bytes, "is killed by %s",
+				 words_signal(event->values[1], name));
 		else if (number == TRAIL_EXITED)
 			snprintf(text, bytes, "exits with %" PRId64, second);
 		else
@@ -84,6 +75,8 @@ int diff_next(const struct diff_thread *thread, int side, uint64_t *address, cha
 
 void diff_harmless(const struct divergence_harmless *harmless, char *text, size_t bytes)
 {
+	char name[48];
+
 	switch (harmless->kind) {
 	case HARMLESS_LIBRARY:
 		snprintf(text, bytes, "another way in %s%s%s",
@@ -92,10 +85,11 @@ void diff_harmless(const struct divergence_harmless *harmless, char *text, size_
 			 harmless->module ? harmless->module : "code of no module");
 		break;
 	case HARMLESS_SIGNAL:
-		signal_words(harmless->number, text, bytes);
+		snprintf(text, bytes, "%s", words_signal((uint64_t)harmless->number, name));
 		break;
 	case HARMLESS_RESULT:
-		snprintf(text, bytes, "another result of system call %" PRId64, harmless->number);
+		snprintf(text, bytes, "another result of %s",
+			 words_call((uint64_t)harmless->number, name));
 		break;
 	case HARMLESS_AGAIN:
 		snprintf(text, bytes, "a system call broken off, and made again");

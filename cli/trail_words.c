@@ -217,7 +217,7 @@ void words_json_path(struct json *json, const struct trail_view *view,
 	json_words(json, "damage", path->damage);
 }
 
-static const char *signal_name(uint64_t number, char text[32])
+const char *words_signal(uint64_t number, char text[32])
 {
 	const char *name = number <= INT32_MAX ? sigabbrev_np((int)number) : NULL;
 
@@ -241,15 +241,15 @@ static const char *gap_name(uint64_t reason)
 	return reason < sizeof(names) / sizeof(names[0]) ? names[reason] : "for another reason";
 }
 
-static void put_call(struct out *out, uint64_t number)
+const char *words_call(uint64_t number, char text[48])
 {
 	const char *name = syscall_name(number);
 
-	out_literal(out, "system call ");
 	if (name)
-		put(out, name);
+		snprintf(text, 48, "system call %s", name);
 	else
-		out_i64(out, (int64_t)number);
+		snprintf(text, 48, "system call %" PRId64, (int64_t)number);
+	return text;
 }
 
 static int is_error(uint64_t result)
@@ -287,7 +287,7 @@ static void put_end(struct out *out, const struct trail_between *between)
 		break;
 	case TRAIL_KILLED:
 		out_literal(out, "killed by ");
-		put(out, signal_name(between->values[1], name));
+		put(out, words_signal(between->values[1], name));
 		break;
 	case TRAIL_DETACHED:
 		out_literal(out, "recording ended, the thread goes on");
@@ -313,7 +313,7 @@ static void put_signal(struct out *out, struct image *image, const struct trail_
 	char name[32], place[PLACE_BYTES];
 
 	out_literal(out, "signal ");
-	put(out, signal_name(between->values[0], name));
+	put(out, words_signal(between->values[0], name));
 	if (!between->values[1])
 		return;
 	out_literal(out, ", handled by ");
@@ -323,6 +323,8 @@ static void put_signal(struct out *out, struct image *image, const struct trail_
 
 void words_event(struct out *out, struct image *image, const struct trail_between *between)
 {
+	char call[48];
+
 	switch ((enum trail_event)between->event) {
 	case TRAIL_DEPART:
 		out_literal(out, "switched out");
@@ -334,7 +336,7 @@ void words_event(struct out *out, struct image *image, const struct trail_betwee
 		put_signal(out, image, between);
 		break;
 	case TRAIL_SYSCALLED:
-		put_call(out, between->values[0]);
+		put(out, words_call(between->values[0], call));
 		put_result(out, between->values[1]);
 		break;
 	case TRAIL_LOST:
@@ -425,7 +427,7 @@ static void json_end(struct json *json, const struct trail_between *between)
 		   reason < sizeof(reasons) / sizeof(reasons[0]) ? reasons[reason] : NULL);
 	json_signed(json, "number", between->values[1]);
 	if (reason == TRAIL_KILLED)
-		json_string(json, "signal", signal_name(between->values[1], name));
+		json_string(json, "signal", words_signal(between->values[1], name));
 }
 
 void words_json_event(struct json *json, struct image *image, const struct trail_between *between)
@@ -437,7 +439,7 @@ void words_json_event(struct json *json, struct image *image, const struct trail
 	switch ((enum trail_event)between->event) {
 	case TRAIL_SIGNAL:
 		json_number(json, "number", first);
-		json_string(json, "signal", signal_name(first, name));
+		json_string(json, "signal", words_signal(first, name));
 		if (second)
 			words_json_place(json, "handler", image, second);
 		else

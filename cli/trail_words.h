@@ -38,6 +38,10 @@ const char *words_kind(uint8_t kind);
 const uint8_t *words_code(struct image *image, const struct trail_table *table,
 			  const struct trail_block *block, uint8_t room[TRAIL_BLOCK_BYTES_MAX]);
 
+/* A signal as "SIGSEGV", a system call as "system call write"; by number where it has no name. In text[], which is returned. */
+const char *words_signal(uint64_t number, char text[32]);
+const char *words_call(uint64_t number, char text[48]);
+
 /* An event, as "system call write = 5" or "killed by SIGSEGV"; not where it was. */
 void words_event(struct out *out, struct image *image, const struct trail_between *between);
 
