@@ -16,7 +16,10 @@
  * child may tell of its end. A thread of ours, which blocks all signals, takes what it sends. Should the caller end,
  * however that be, the program goes on by itself.
  *
- * Any thread may call, one at a time is served. In a forked child a trail is good for wm_trail_close() alone;
+ * What the traced program forks is not recorded unless WM_TRAIL_INHERIT is asked for. execve(2) and a thread's end are events:
+ * the first ends the trail of the program that was, and that of the next one stands behind it.
+ *
+ * Any thread may call, one at a time is served. In a forked child of the caller a trail is good for wm_trail_close() alone;
  * everything else says -ECHILD there. Nothing here may be called in a signal handler. pthread_cancel(3) waits until
  * a call is over. Functions return 0 or a count for success, and a negative error (waymark/error.h) for failure, with
  * wm_trail_detail() telling what it was about.
@@ -47,21 +50,21 @@ enum wm_trail_origin {
 /* What becomes of records that the memory has no room for. */
 enum wm_trail_policy {
 	WM_TRAIL_CYCLIC = 0,  /* the oldest are lost; each thread keeps its newest */
-	WM_TRAIL_NOTIFY = 1,  /* the owner is told at the watermark; then as WM_TRAIL_DISCARD */
+	WM_TRAIL_NOTIFY = 1,  /* the caller is told at the watermark; then as WM_TRAIL_DISCARD */
 	WM_TRAIL_BLOCK = 2,   /* nothing is lost: threads are held until some are drained */
 	WM_TRAIL_DISCARD = 3, /* the newest are lost */
 };
 
-/* What is recorded beside branches: */
+/* What is recorded beside branches in user space: */
 #define WM_TRAIL_SWITCHES 1u /* when threads lose the processor and get it back */
-#define WM_TRAIL_SIGNALS 2u
-#define WM_TRAIL_SYSCALLS 4u
-#define WM_TRAIL_KERNEL 8u /* branches in the kernel, too */
+#define WM_TRAIL_SIGNALS 2u  /* each that is delivered */
+#define WM_TRAIL_SYSCALLS 4u /* each that comes back, with its result */
+#define WM_TRAIL_KERNEL 8u   /* branches in the kernel; without it user space alone */
 /* of whom: */
 #define WM_TRAIL_THREAD 16u  /* the pid is a thread's id: that one alone, and none that it starts */
 #define WM_TRAIL_INHERIT 32u /* children that the process forks, too */
 
-/* Set `size` to sizeof(struct wm_trail_options); fields that 0 leaves at their default. */
+/* Set `size` to sizeof(struct wm_trail_options). 0 in a field leaves it at its default; of `flags` it is none. */
 struct wm_trail_options {
 	size_t size;
 	uint64_t bytes; /* of memory, all that the trail has; default 4 MiB, at least 32 KiB */
@@ -70,7 +73,7 @@ struct wm_trail_options {
 	enum wm_trail_policy policy;
 	int notify_fd;			/* WM_TRAIL_NOTIFY: an eventfd to write; 0 for none */
 	int notify_signal;		/* WM_TRAIL_NOTIFY: or a signal to raise here; 0 for none */
-	unsigned int watermark_percent; /* of bytes; default 50 */
+	unsigned int watermark_percent; /* WM_TRAIL_NOTIFY: of bytes, 1 to 100; default 50 */
 	/*
 	 * 0: the memory is locked by mlock(2), and so counts against RLIMIT_MEMLOCK, if we have no CAP_IPC_LOCK. Else it
 	 * is not locked, and all such trails of this process together may have so much.
@@ -119,10 +122,10 @@ struct wm_branch {
 };
 
 enum wm_trail_state {
-	WM_TRAIL_LIVE = 0,
-	WM_TRAIL_OVER = 1,
-	WM_TRAIL_FAILED = 2,
-	WM_TRAIL_READ = 3
+	WM_TRAIL_LIVE = 0,   /* it records */
+	WM_TRAIL_OVER = 1,   /* all threads have ended; the records are there */
+	WM_TRAIL_FAILED = 2, /* it broke off; what came before is there */
+	WM_TRAIL_READ = 3,   /* of wm_trail_read() */
 };
 
 struct wm_trail_status {
@@ -131,11 +134,11 @@ struct wm_trail_status {
 	enum wm_trail_origin origin; /* never WM_TRAIL_AUTO */
 	int error;		     /* WM_TRAIL_FAILED: why */
 	int32_t pid;
-	uint32_t threads; /* that have records, or live */
-	uint32_t live;	  /* that live */
-	uint64_t bytes, used_bytes;
-	uint64_t branches, events; /* kept */
-	uint64_t lost;		   /* branches, ever */
+	uint32_t threads;	    /* that have records, or live */
+	uint32_t live;		    /* that live */
+	uint64_t bytes, used_bytes; /* that it may have, and has; 0 of one that was read */
+	uint64_t branches, events;  /* kept */
+	uint64_t lost;		    /* branches, ever */
 	uint64_t lost_events;
 	uint64_t drained; /* records, ever */
 };
@@ -163,10 +166,13 @@ int wm_trail_read(struct wm_trail **trail, const char *dir);
 /* Wait until it has ended, timeout_ms at most, -1: for ever. 1: it has; 0: not yet. Any number of threads. */
 int wm_trail_wait(struct wm_trail *trail, int timeout_ms);
 
-/* Fill in *status (its size set by the caller). */
+/* Fill in *status, as much of it as its size says. 0. */
 int wm_trail_status(struct wm_trail *trail, struct wm_trail_status *status);
 
-/* The ids of the threads that have records, or live, in the order in which they began: up to `room`. How many there are. */
+/*
+ * The ids of the threads that have records, or live, in the order in which they began: `room` at most into tids[], which may
+ * be NULL where that is 0. How many there are.
+ */
 int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room);
 
 /* Below, tid 0 is the first of these. -ESRCH where there is none, or none of that id. */
@@ -174,24 +180,31 @@ int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room);
 /* How many records a thread has. */
 int64_t wm_trail_records(struct wm_trail *trail, pid_t tid);
 
-/* One by its index, 0 being the newest. 1, or 0 where there is none so old. *branch has its size set. */
+/*
+ * One by its index, 0 being the newest. 1, or 0 where there is none so old. *branch has its size set. While the program runs
+ * an index means another record with each that comes: a cursor's do not change.
+ */
 int wm_trail_get(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm_branch *branch);
 
-/* Forget all records; recording goes on. -WM_E_TRAIL_READ for one that was read. */
+/* Forget all records; recording goes on, and threads that are held for want of room do. 0, -WM_E_TRAIL_READ for one that was read. */
 int wm_trail_clear(struct wm_trail *trail);
 
 /*
  * Give each thread's records, oldest first, to a callback, and forget them. It ends where the callback returns other
- * than 0, and returns that; the record was taken. The program is held meanwhile where it must be. In the
- * callback, calls for the same trail say -EDEADLK; it must not longjmp() or throw out.
+ * than 0, and returns that; the record was taken. 0: all were given. The callback runs in the caller's thread, and *branch
+ * is there until it returns. The program is held meanwhile where it must be. In the callback, calls for the same trail
+ * say -EDEADLK; it must not longjmp() or throw out. -WM_E_TRAIL_READ for a trail that was read.
  */
 int wm_trail_drain(struct wm_trail *trail,
 		   int (*branch)(const struct wm_branch *branch, void *data), void *data);
 
-/* What the last error was about, a limit with its figures for one; or "". The trail's own; of NULL: of the last open of this thread. */
+/*
+ * What the last error was about, a limit with its figures for one; or "". The trail's own, until its next error, of whichever
+ * thread; of NULL: of this thread's last call that opened, until the next.
+ */
 const char *wm_trail_detail(const struct wm_trail *trail);
 
-/* Let the program go on by itself, release everything. NULL is allowed. */
+/* Let the program go on by itself, release everything. NULL is allowed. No other call for the trail may be under way. */
 void wm_trail_close(struct wm_trail *trail);
 
 /* ---- cursors ---- */
@@ -226,18 +239,20 @@ struct wm_trail_step {
 /*
  * A thread's records as they are now, to be walked both ways; it stands behind the newest. It has memory of its own, which no
  * limit counts, and what the trail does later does not touch it; close it before the trail. One thread at a time uses a cursor.
+ * 0, -ESRCH where there is no such thread, -ENOMEM.
  */
 int wm_trail_cursor_open(struct wm_trail_cursor **cursor, struct wm_trail *trail, pid_t tid);
+/* NULL is allowed. */
 void wm_trail_cursor_close(struct wm_trail_cursor *cursor);
 
-/* Go over one unit, on or back: 1 and *step, or 0 at the end. */
+/* Go over one unit, on or back, which may change from call to call: 1 and *step, or 0 at the end. -EINVAL for what is no unit. */
 int wm_trail_cursor_next(struct wm_trail_cursor *cursor, enum wm_trail_unit unit,
 			 struct wm_trail_step *step);
 int wm_trail_cursor_previous(struct wm_trail_cursor *cursor, enum wm_trail_unit unit,
 			     struct wm_trail_step *step);
 
 /*
- * Go to before the record of that index, 0 being the newest as in wm_trail_get(); too old: before the oldest. 0.
+ * Go to before the record of that index, 0 being the cursor's newest; too old, as WM_TRAIL_OLDEST is: before the oldest. 0.
  */
 int wm_trail_cursor_seek(struct wm_trail_cursor *cursor, uint64_t index);
 
