@@ -205,8 +205,9 @@ static int show_source(struct lines_show *to, const struct lines_source *source)
 	} else if (source->built_s && text.written_s > source->built_s) {
 		out_flush(to->show->out);
 		complain_words("waymark: %s was changed after the program was built: its lines may "
-			       "be others\n",
+			       "be others",
 			       text.path);
+		fputc('\n', stderr);
 	}
 	put_head(to, source, &text, instructions);
 	put_lines(to, source, &text);
@@ -225,10 +226,10 @@ static int show_sources(struct lines_show *to)
 		err = show_source(to, source);
 	out_flush(to->show->out);
 	if (to->missing) {
-		complain_words("waymark: %zu source files were not found: %s", to->missing,
-			       to->first_missing);
-		complain_words(to->missing > 1 ? ", ...\n" : "\n");
-		complain_words("  name the folder that has them: --source-dir DIR\n");
+		complain_words("waymark: %zu source file%s not found: %s", to->missing,
+			       to->missing == 1 ? " was" : "s were", to->first_missing);
+		fputs(to->missing > 1 ? ", ...\n" : "\n", stderr);
+		fputs("  name the folder that has them: --source-dir DIR\n", stderr);
 	}
 	return err || to->shown ? err : -WM_E_NO_SOURCE;
 }

@@ -179,7 +179,8 @@ cmp -s some.info all.info || fail "a trace without lines changes another's"
 touch -d '+1 hour' shapes.c
 said 0 "shapes.c was changed after the program was built" trail --lines --source shapes.c plain
 mkdir elsewhere && mv shapes.c elsewhere
-said 0 "source files were not found: $folder/shapes.c" trail --lines plain
+said 0 "not found: $folder/shapes.c" trail --lines plain
+! grep -qF '\x0a' words || fail "a line end is shown as what a terminal must not see: $(cat words)"
 grep -qE '^ *16 .* 22$' out || fail "a source that is not here has no counts: $(cat out)"
 said 0 "" trail --lines --source-dir elsewhere --source shapes.c plain
 grep -q 'return x \* x' out || fail "--source-dir was not searched"
