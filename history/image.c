@@ -12,9 +12,12 @@
 #define LOOK_BACK_MAX 64u	   /* modules that may lie around another's start */
 #define UNKNOWN_BYTES (1ull << 30) /* that a module may have whose file can't be had */
 
+#define NOWHERE_BYTES 4096 /* of memory that nothing is ever mapped at */
+
 /* What is kept of a module beside what others see. */
 struct module {
 	struct image_module seen;
+	uint64_t low; /* what it covers begins there; once it is opened */
 	struct code_rows rows;
 	size_t order; /* in which they came */
 	int is_gone, is_opened, has_rows;
@@ -134,24 +137,27 @@ static void module_open(struct image *image, struct module *module)
 	seen->error = image_file_open(&seen->file, image->root, seen->path, seen->build_id);
 	if (seen->error)
 		return;
+	module->low = UINT64_MAX;
 	for (size_t i = 0; i < seen->file->segment_count; i++) {
 		const struct code_segment *segment = &seen->file->segments[i];
-		uint64_t end = seen->base + segment->address + segment->bytes;
+		uint64_t start = seen->base + segment->address, end = start + segment->bytes;
 
 		if (segment->type == PT_LOAD && end > seen->end)
 			seen->end = end;
+		if (segment->type == PT_LOAD && start < module->low)
+			module->low = start;
 	}
 	seen->error = code_symbols_read(&seen->symbols, seen->file);
 }
 
-/* Whether the module reaches to an address behind its start. */
+/* Whether the module reaches to an address behind its start, which for a program that is not PIE is 0. */
 static int reaches(struct image *image, struct module *module, uint64_t address)
 {
 	if (!module->is_opened)
 		module_open(image, module);
 	if (module->seen.end)
-		return address < module->seen.end;
-	return address - module->seen.start < UNKNOWN_BYTES;
+		return address >= module->low && address < module->seen.end;
+	return address >= NOWHERE_BYTES && address - module->seen.start < UNKNOWN_BYTES;
 }
 
 /*
@@ -294,13 +300,24 @@ static struct image_place *place_new(struct image *image)
 	return &places->all[places->used++];
 }
 
+/* The function there; one whose symbol has no size ends with its section: what comes then is a PLT, or data. */
+static const struct code_function *function_at(const struct image_module *module, uint64_t address)
+{
+	const struct code_function *function = code_function_at(&module->symbols, address);
+
+	if (!function || function->bytes || !module->file ||
+	    code_file_section_at(module->file, address) ==
+		    code_file_section_at(module->file, function->address))
+		return function;
+	return NULL;
+}
+
 /* The first place of a function has its name made, and all others share it. */
 static struct image_place *place_find(struct image *image, uint64_t address)
 {
 	struct module *module = module_at(image, address);
-	const struct code_function *function = module ? code_function_at(&module->seen.symbols,
-									 address -
-										 module->seen.base)
+	const struct code_function *function = module ? function_at(&module->seen,
+								    address - module->seen.base)
 						      : NULL;
 	uint64_t start = function ? module->seen.base + function->address : 0;
 	const struct image_place *first = function && start != address ? image_place(image, start)
