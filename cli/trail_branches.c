@@ -20,8 +20,8 @@ struct branch {
 static void to_of(struct branch *branch, const struct trail_block *block,
 		  const struct trail_item *next)
 {
-	branch->is_known = 1;
 	if (next && next->block) {
+		branch->is_known = 1;
 		branch->to = next->block->start;
 		return;
 	}
@@ -34,7 +34,10 @@ static void to_of(struct branch *branch, const struct trail_block *block,
 			break;
 		default:
 			branch->to = next->between->at;
+			branch->is_known = next->between->has_at;
 		}
+	if (branch->is_known)
+		return;
 	if (!branch->to && (block->kind == TRAIL_JUMP || block->kind == TRAIL_CALL))
 		branch->to = block->target;
 	branch->is_known = branch->to != 0;

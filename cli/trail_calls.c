@@ -211,11 +211,15 @@ static void text_leave(struct calls_show *of, const struct call_change *change)
 
 static void text_event(struct calls_show *of, const struct call_change *change)
 {
+	const struct trail_between *between = change->item->between;
+
 	waiting_flush(of);
 	put_columns(of, change->item->index, change->item->ticks);
 	put_indent(of->out, change->depth + 1 < of->depth ? change->depth + 1 : of->depth);
 	out_literal(of->out, "-- ");
-	words_event(of->out, of->image, change->item->between);
+	words_event(of->out, of->image, between);
+	if (between->has_at && between->event == TRAIL_END)
+		words_at(of->out, of->image, between->at, of->show->options.is_verbose);
 	out_char(of->out, '\n');
 }
 

@@ -50,31 +50,41 @@ int trail_each_path(struct trail_show *show,
 /* Whether an event is of an instruction, which then is told: the one that faulted, or was kept from running. */
 static int is_of_instruction(const struct trail_between *between)
 {
-	return between->at && (between->event == TRAIL_SIGNAL ||
-			       (between->event == TRAIL_END && between->values[0] == TRAIL_KILLED));
+	return between->has_at &&
+	       (between->event == TRAIL_SIGNAL ||
+		(between->event == TRAIL_END && between->values[0] == TRAIL_KILLED));
+}
+
+/* The block that an event stands right behind: 1, or 0 if there is none. */
+static int block_before(const struct trail_path *path, const struct trail_item *item,
+			struct trail_item *before)
+{
+	struct trail_cursor cursor = { .path = path };
+
+	if (!item->index)
+		return 0;
+	trail_seek(&cursor, item->index - 1);
+	return trail_next(&cursor, before) && before->block &&
+	       &path->parts[cursor.part].between == item->between;
 }
 
 /* The bytes of that instruction: what the block before left of itself; or else out of the module's file. */
 static size_t code_at(const struct trail_path *path, struct image *image,
 		      const struct trail_item *item, uint8_t code[INSN_BYTES_MAX])
 {
-	struct trail_cursor cursor = { .path = path };
 	const struct trail_between *between = item->between;
 	struct trail_item before;
 
-	if (item->index && between->left) {
-		trail_seek(&cursor, item->index - 1);
-		if (trail_next(&cursor, &before) && before.block &&
-		    between->at - before.block->start < before.block->bytes) {
-			const uint8_t *all = trail_table_code(before.table, before.block);
-			size_t from = (size_t)(between->at - before.block->start);
-			size_t left = before.block->bytes - from;
+	if (between->left && block_before(path, item, &before) &&
+	    between->at - before.block->start < before.block->bytes) {
+		const uint8_t *all = trail_table_code(before.table, before.block);
+		size_t from = (size_t)(between->at - before.block->start);
+		size_t left = before.block->bytes - from;
 
-			if (all) {
-				left = left < INSN_BYTES_MAX ? left : INSN_BYTES_MAX;
-				memcpy(code, all + from, left);
-				return left;
-			}
+		if (all) {
+			left = left < INSN_BYTES_MAX ? left : INSN_BYTES_MAX;
+			memcpy(code, all + from, left);
+			return left;
 		}
 	}
 	return image_code(image, between->at, code, INSN_BYTES_MAX);
@@ -92,6 +102,48 @@ static void insn_of(struct trail_show *show, const struct trail_path *path, stru
 		text[0] = '\0';
 }
 
+/*
+ * Of an instruction that is not there: what led to it. The instruction's address and its text; 0 where an instruction is
+ * there, or nobody knows.
+ */
+static uint64_t led_from(struct trail_show *show, const struct trail_path *path,
+			 struct image *image, const struct trail_item *item,
+			 char text[INSTRUCTION_TEXT_BYTES])
+{
+	uint8_t room[TRAIL_BLOCK_BYTES_MAX];
+	const struct trail_block *block;
+	struct trail_item before;
+	const uint8_t *code;
+
+	if (!block_before(path, item, &before) || item->between->left)
+		return 0;
+	block = before.block;
+	if (block->kind == TRAIL_FALL || block->kind == TRAIL_SYSCALL || block->kind == TRAIL_STOP)
+		return 0;
+	code = words_code(image, before.table, block, room);
+	text[0] = '\0';
+	if (code &&
+	    instruction_text(show->format, image, block->start + block->last, code + block->last,
+			     (size_t)block->bytes - block->last, text) < 0)
+		text[0] = '\0';
+	return block->start + block->last;
+}
+
+static void put_from(struct trail_show *show, const struct trail_path *path, struct image *image,
+		     const struct trail_item *item)
+{
+	char text[INSTRUCTION_TEXT_BYTES];
+	uint64_t from = led_from(show, path, image, item, text);
+
+	if (!from)
+		return;
+	out_literal(show->out, ", which was jumped to");
+	words_at(show->out, image, from, show->options.is_verbose);
+	if (text[0])
+		out_literal(show->out, ": ");
+	out_escaped(show->out, text, strlen(text));
+}
+
 static void put_text(struct trail_show *show, const struct trail_path *path, struct image *image,
 		     const struct trail_item *item)
 {
@@ -103,12 +155,14 @@ static void put_text(struct trail_show *show, const struct trail_path *path, str
 		   TRAIL_LEFT_WIDTH);
 	out_literal(out, "  ");
 	words_event(out, image, between);
-	if (between->at)
+	if (between->has_at)
 		words_at(out, image, between->at, show->options.is_verbose);
 	if (is_of_instruction(between)) {
 		insn_of(show, path, image, item, text);
 		if (text[0])
 			out_literal(out, ": ");
+		else
+			put_from(show, path, image, item);
 		out_escaped(out, text, strlen(text));
 	}
 	out_char(out, '\n');
@@ -119,6 +173,7 @@ static void put_json(struct trail_show *show, const struct trail_path *path, str
 {
 	struct json json = { .out = show->out };
 	char text[INSTRUCTION_TEXT_BYTES];
+	uint64_t from;
 
 	json_open(&json, NULL, '{');
 	json_string(&json, "type", "event");
@@ -130,6 +185,9 @@ static void put_json(struct trail_show *show, const struct trail_path *path, str
 	if (is_of_instruction(item->between)) {
 		insn_of(show, path, image, item, text);
 		json_words(&json, "instruction", text);
+		from = text[0] ? 0 : led_from(show, path, image, item, text);
+		if (from)
+			words_json_place(&json, "from", image, from);
 	}
 	json_close(&json, '}');
 	out_char(show->out, '\n');

@@ -470,7 +470,7 @@ void words_json_event(struct json *json, struct image *image, const struct trail
 	default:
 		break;
 	}
-	if (between->at)
+	if (between->has_at)
 		words_json_place(json, "at", image, between->at);
 	else
 		json_null(json, "at");

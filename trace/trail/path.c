@@ -6,9 +6,11 @@
 #include "trace/trail/check.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #define SPACES_MAX 16384u
+#define SPACE_SLOTS (2 * SPACES_MAX) /* a thread's events each name a space */
 
 /* What of a stream's fields is read. */
 struct trail_fields {
@@ -43,12 +45,27 @@ static void fields_read(struct trail_fields *fields, int class, const uint8_t *a
 	}
 }
 
-static struct trail_space *space_find(struct trails *trails, uint32_t process, uint32_t number)
+/* Where a space's number in `spaces` stands, or is to stand. */
+static uint32_t *space_slot(const struct trails *trails, uint32_t process, uint32_t number)
 {
-	for (size_t i = 0; i < trails->space_count; i++)
-		if (trails->spaces[i].process == process && trails->spaces[i].number == number)
-			return &trails->spaces[i];
-	return NULL;
+	uint64_t key = (uint64_t)process << 32 | number;
+	size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 32) % SPACE_SLOTS;
+
+	for (; trails->space_slots[at]; at = (at + 1) % SPACE_SLOTS) {
+		const struct trail_space *space = &trails->spaces[trails->space_slots[at] - 1];
+
+		if (space->process == process && space->number == number)
+			break;
+	}
+	return &trails->space_slots[at];
+}
+
+static struct trail_space *space_find(const struct trails *trails, uint32_t process,
+				      uint32_t number)
+{
+	uint32_t slot = *space_slot(trails, process, number);
+
+	return slot ? &trails->spaces[slot - 1] : NULL;
 }
 
 static struct trail_space *space_of(struct trails *trails, uint32_t process, uint32_t number)
@@ -62,6 +79,7 @@ static struct trail_space *space_of(struct trails *trails, uint32_t process, uin
 		return NULL;
 	trails->spaces = more;
 	more[trails->space_count] = (struct trail_space){ .process = process, .number = number };
+	*space_slot(trails, process, number) = (uint32_t)trails->space_count + 1;
 	return &more[trails->space_count++];
 }
 
@@ -200,10 +218,36 @@ static int blocks(struct stream_pass *pass, const struct trail_fields *fields, u
 	return err;
 }
 
+/*
+ * An event at 0 is one at a place that nobody knows, but where a thread that was stepped through called or jumped through
+ * a pointer and got the signal of those who run what is not there.
+ */
+static int stood_at_0(const struct stream_pass *pass, const struct trail_between *between)
+{
+	const struct trail_block *before = pass->check.before;
+	int is_end = between->event == TRAIL_END && between->values[0] == TRAIL_KILLED;
+
+	if (pass->path->origin != TRAIL_STEP || !before || between->left ||
+	    (!is_end && between->event != TRAIL_SIGNAL) || between->values[is_end] != SIGSEGV)
+		return 0;
+	return before->kind == TRAIL_CALL_INDIRECT || before->kind == TRAIL_JUMP_INDIRECT ||
+	       before->kind == TRAIL_RETURN || before->kind == TRAIL_FAR;
+}
+
+static int event(struct stream_pass *pass, struct trail_between *between, uint64_t ticks,
+		 uint64_t offset)
+{
+	const char *why;
+
+	between->has_at = between->at || stood_at_0(pass, between);
+	why = trail_check_event(&pass->check, between);
+	return why ? ends_here(pass, why, offset) : add_event(pass, between, ticks);
+}
+
 static int follow(struct stream_pass *pass, int class, const struct trail_fields *fields,
 		  uint64_t ticks, uint64_t offset)
 {
-	const char *why;
+	struct trail_between between = fields->between;
 
 	if (class == TRAIL_CLASS_DEFINE)
 		return 0;
@@ -218,8 +262,7 @@ static int follow(struct stream_pass *pass, int class, const struct trail_fields
 		pass->check = (struct trail_check){ 0 };
 		return 0;
 	}
-	why = trail_check_event(&pass->check, &fields->between);
-	return why ? ends_here(pass, why, offset) : add_event(pass, &fields->between, ticks);
+	return event(pass, &between, ticks, offset);
 }
 
 /* What the store lost is lost to the trail, however many blocks that were. */
@@ -290,7 +333,9 @@ int trails_read(struct trails *trails, struct trace_reader *reader)
 {
 	int err = 0;
 
-	*trails = (struct trails){ 0 };
+	*trails = (struct trails){ .space_slots = calloc(SPACE_SLOTS, sizeof(uint32_t)) };
+	if (!trails->space_slots)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < reader->stream_count && !err; i++) {
 		struct trace_stream *stream = &reader->streams[i];
 		struct stream_pass pass = { .trails = trails, .reader = reader, .stream = stream };
@@ -315,6 +360,7 @@ void trails_release(struct trails *trails, struct trace_reader *reader)
 	for (size_t i = 0; i < trails->path_count; i++)
 		free(trails->paths[i].parts);
 	free(trails->spaces);
+	free(trails->space_slots);
 	free(trails->paths);
 	*trails = (struct trails){ 0 };
 	for (uint32_t i = 0; i < reader->stream_count; i++)

@@ -29,6 +29,7 @@ struct trail_between {
 	uint64_t at;
 	uint32_t left;
 	uint8_t event;	    /* enum trail_event */
+	uint8_t has_at;	    /* `at` is where it stood, or goes on: 0 too, if it jumped there */
 	uint64_t values[2]; /* the fields behind */
 };
 
@@ -55,6 +56,7 @@ struct trail_path {
 struct trails {
 	struct trail_space *spaces;
 	size_t space_count;
+	uint32_t *space_slots; /* open addressing: where a space is in `spaces`, and one; 0: free */
 	struct trail_path *paths; /* in the order of the reader's streams */
 	size_t path_count;
 };
