@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/quantity.h"
+#include "cli/trail_lost.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -182,6 +183,12 @@ static int compare(struct diff *diff, struct diff_thread *thread)
 	return err;
 }
 
+/* Of a part that only one of them has, nobody knows what the other did. */
+static int is_untold(const struct divergence *divergence)
+{
+	return divergence->is_unsure || divergence->is_over[0] != divergence->is_over[1];
+}
+
 static int threads_compare(struct diff *diff)
 {
 	int err = alike_open(&diff->alike), status = DIFF_SAME;
@@ -192,7 +199,7 @@ static int threads_compare(struct diff *diff)
 		err = compare(diff, thread);
 		if (thread->is_different)
 			status = DIFF_DIFFERENT;
-		else if (thread->divergence.is_unsure && status == DIFF_SAME)
+		else if (is_untold(&thread->divergence) && status == DIFF_SAME)
 			status = DIFF_TROUBLE;
 	}
 	if (!err)
@@ -220,11 +227,21 @@ static int run(struct diff *diff)
 	return DIFF_TROUBLE;
 }
 
+static size_t cut_of(const struct diff *diff, int side)
+{
+	static const struct trail_bounds whole;
+	const struct trail_lost_wanted wanted = { .tid = diff->options.tids[side],
+						  .bounds = &whole };
+
+	return diff->views[side].trails.path_count ? complain_cut(&diff->views[side], &wanted) : 0;
+}
+
 int cmd_diff(int argc, char **argv)
 {
 	static struct out out;
 	struct diff diff = { .out = &out };
 	int status = read_options(&diff.options, argc, argv), damaged = CLI_FINE;
+	size_t cut = 0;
 
 	if (status >= 0)
 		return status;
@@ -234,6 +251,8 @@ int cmd_diff(int argc, char **argv)
 			status = DIFF_TROUBLE;
 	if (status < 0)
 		status = run(&diff);
+	for (int i = 0; i < 2; i++)
+		cut += cut_of(&diff, i);
 	for (size_t i = 0; i < diff.thread_count; i++)
 		divergence_release(&diff.threads[i].divergence);
 	free(diff.threads);
@@ -241,5 +260,5 @@ int cmd_diff(int argc, char **argv)
 	for (int i = 0; i < 2; i++)
 		if (diff.views[i].dir && trail_view_close(&diff.views[i], CLI_FINE))
 			damaged = CLI_FAILED;
-	return status == DIFF_SAME && damaged ? DIFF_TROUBLE : status;
+	return status == DIFF_SAME && (damaged || cut) ? DIFF_TROUBLE : status;
 }

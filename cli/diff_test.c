@@ -3,6 +3,7 @@
 #include "cli/command_test.h"
 #include "session/trail/sample_steps.h"
 #include "trace/sample.h"
+#include "trace/trail/sample_trail.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -110,4 +111,42 @@ Test(diff, says_what_can_not_be_compared)
 	cr_assert_eq(system(name), 0);
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s %s", a, b), 2, "%s", printed);
 	expect("cut in a packet");
+}
+
+/* A loop's turns; then it exits, is let go, or the recording is cut off. */
+static void made(char *dir, int turns, int has_end, uint64_t reason)
+{
+	static const struct trail_entry turn = { 0x1000, 0x1000, 2, 0, 1, TRAIL_BRANCH, 0 };
+	struct sample_trail sample;
+
+	sample_trail_begin(&sample);
+	sample_trail_thread(&sample, 101, "made");
+	for (int i = 0; i < turns; i++)
+		sample_trail_ran(&sample, &turn, "\x74\xfe");
+	if (has_end)
+		sample_trail_event(&sample, TRAIL_END, 0, 0, reason, 0);
+	sample_trail_thread_end(&sample);
+	sample_trail_close(&sample);
+	snprintf(dir, sizeof(a), "%s", sample.folder);
+}
+
+Test(diff, does_not_say_that_a_run_is_the_same_which_was_cut_off)
+{
+	made(a, 5, 1, TRAIL_EXITED);
+	made(b, 3, 0, 0);
+	cr_expect_eq(run("diff %s %s", a, b), 2, "%s", printed);
+	expect("B's recording was over then, A's was not\n");
+	expect("waymark: the trail of made-101 has no end: its recording was cut off\n");
+	/* nor of two that were cut off at the same place */
+	cr_expect_eq(run("diff %s %s", b, b), 2, "%s", printed);
+}
+
+Test(diff, does_not_say_that_a_run_is_the_same_which_was_recorded_for_less_long)
+{
+	made(a, 5, 1, TRAIL_EXITED);
+	made(b, 3, 1, TRAIL_DETACHED);
+	cr_expect_eq(run("diff %s %s", a, b), 2, "%s", printed);
+	expect("the same for 3 blocks (3 instructions)\n");
+	expect("B's recording was over then, A's was not\n");
+	cr_expect_eq(run("diff %s %s", b, b), 0, "%s", printed);
 }

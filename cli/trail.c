@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/quantity.h"
+#include "cli/trail_lost.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -215,6 +216,18 @@ static int prepare(struct trail_show *show)
 	return err ? complain(err, "%s", show->options.dir) : CLI_FINE;
 }
 
+/* What the way that it was shown in did not show. */
+static void complain_missing(const struct trail_show *show)
+{
+	const struct trail_lost_wanted wanted = { show->options.tid, show->options.pid,
+						  &show->options.bounds };
+
+	if (show->options.way == WAY_BRANCHES || show->options.way == WAY_INSTRUCTIONS)
+		complain_cut(&show->view, &wanted);
+	else
+		complain_lost(&show->view, &wanted);
+}
+
 int cmd_trail(int argc, char **argv)
 {
 	static struct out out;
@@ -233,6 +246,8 @@ int cmd_trail(int argc, char **argv)
 		err = err ? err : out.error;
 		if (err && err != -EPIPE) /* whoever reads has enough */
 			status = complain(err, "%s", show.options.dir);
+		if (!err)
+			complain_missing(&show);
 	}
 	instruction_format_close(show.format);
 	return trail_view_close(&show.view, status);

@@ -325,7 +325,89 @@ Test(trail_command, ends_a_crash_with_the_faulting_instruction)
 	sample_folder_remove(sample.folder);
 }
 
+/* What a thread leaps to that calls through a pointer: `at`, and the signal that it gets there. */
+static void leaps(uint64_t at, uint64_t signal)
+{
+	static const struct trail_entry leap = { 0x100c, 0, 2, 0, 1, TRAIL_CALL_INDIRECT, 0 };
+
+	begin();
+	sample_trail_ran(&sample, &leap, "\xff\xd0");
+	sample_trail_event(&sample, TRAIL_END, at, 0, TRAIL_KILLED, signal);
+	done();
+}
+
+Test(trail_command, tells_who_called_null, .fini = end)
+{
+	leaps(0, 11);
+	cr_assert_eq(run(""), 0, "%s", printed);
+	expect("call *%rax -> 0x0\n");
+	expect("  killed by SIGSEGV at 0x0, which was jumped to at 0x100c: call *%rax\n");
+	cr_assert_eq(run("--json"), 0);
+	expect("\"to\":{\"address\":\"0x0\",");
+	expect("\"at\":{\"address\":\"0x0\",");
+	expect("\"from\":{\"address\":\"0x100c\",");
+	cr_assert_eq(run("--calls"), 0);
+	expect("-- killed by SIGSEGV at 0x0\n");
+}
+
+Test(trail_command, tells_who_jumped_to_where_no_code_is, .fini = end)
+{
+	leaps(0x5000, 11);
+	cr_assert_eq(run(""), 0, "%s", printed);
+	expect("  killed by SIGSEGV at 0x5000, which was jumped to at 0x100c: call *%rax\n");
+}
+
+/* A thread that is killed from outside stood somewhere that nobody told. */
+Test(trail_command, takes_no_other_signal_for_a_call_of_null, .fini = end)
+{
+	leaps(0, 9);
+	cr_assert_eq(run(""), 0, "%s", printed);
+	expect("call *%rax -> ?\n");
+	expect("  killed by SIGKILL\n");
+}
+
 /* ---- what is not as it should be ---- */
+
+Test(trail_command, says_what_a_sum_lacks, .fini = end)
+{
+	static const char *const sums[] = { "--blocks", "--functions", "--calls" };
+
+	begin();
+	ran(HEAD);
+	sample_trail_event(&sample, TRAIL_LOST, 0, 0, 1234, 0);
+	ran(HEAD);
+	sample_trail_event(&sample, TRAIL_LOST, 0, 0, 0, 0);
+	ran(LEAVES);
+	sample_trail_event(&sample, TRAIL_SYSCALLED, 0x1047, 0, 60, 0);
+	sample_trail_event(&sample, TRAIL_GAP, 0, 0, TRAIL_GAP_NATIVE, 0);
+	sample_trail_event(&sample, TRAIL_END, 0, 0, TRAIL_EXITED, 0);
+	done();
+	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
+		cr_expect_eq(run(sums[i]), 0, "%s", printed);
+		expect("waymark: the trail of loops-101 lacks the blocks that were lost at 2 places "
+		       "(1,234 that are known of) and what ran unrecorded at 1 place\n");
+		expect_none("has no end");
+	}
+	cr_expect_eq(run("--functions --from block:2"), 0);
+	expect("loops-101 lacks what ran unrecorded at 1 place\n");
+	cr_expect_eq(run("--functions --from block:1"), 0);
+	expect("lost at 1 place and what");
+	cr_expect_eq(run(""), 0); /* where all of it stands */
+	expect_none("lacks");
+}
+
+Test(trail_command, says_that_a_recording_was_cut_off, .fini = end)
+{
+	begin();
+	turns(2);
+	done();
+	cr_expect_eq(run(""), 0);
+	expect("waymark: the trail of loops-101 has no end: its recording was cut off\n");
+	cr_expect_eq(run("--functions"), 0);
+	expect("has no end");
+	cr_expect_eq(run("--functions --to block:3"), 0);
+	expect_none("has no end");
+}
 
 Test(trail_command, refuses_what_is_no_trace)
 {

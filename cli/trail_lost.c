@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/trail_lost.h"
+
+#include "cli/cli.h"
+#include "cli/quantity.h"
+
+#include <stdio.h>
+
+#define THREADS_SHOWN 10
+
+/* What one thread's trail lacks. */
+struct lost {
+	uint64_t places, blocks; /* the latter: that are known of */
+	uint64_t unrecorded;	 /* places where code ran that nobody recorded */
+	int is_cut;		 /* it stops without an end, and within the bounds */
+};
+
+static void count(struct lost *lost, const struct trail_view *view, const struct trail_path *path,
+		  const struct trail_bounds *bounds)
+{
+	struct trail_range range;
+
+	*lost = (struct lost){ 0 };
+	trail_bounds_range(bounds, view, path, &range);
+	for (size_t i = range.cursor.part; i < range.end_part; i++) {
+		const struct trail_part *part = &path->parts[i];
+
+		if (part->count)
+			continue;
+		if (part->between.event == TRAIL_LOST) {
+			lost->places++;
+			lost->blocks += part->between.values[0];
+		}
+		/* what the kernel ran is not what the program did */
+		lost->unrecorded += part->between.event == TRAIL_GAP &&
+				    part->between.values[0] != TRAIL_GAP_KERNEL;
+	}
+	/* a damaged one is told of as that; one that is still recorded goes on */
+	lost->is_cut = range.end_part == path->count && !path->damage && !view->reader->live &&
+		       (path->parts[path->count - 1].count ||
+			path->parts[path->count - 1].between.event != TRAIL_END);
+}
+
+static void say_lost(const struct trace_stream *stream, const struct lost *lost)
+{
+	char places[32], blocks[32];
+
+	complain_words("waymark: the trail of %s-%u lacks", stream->comm, stream->tid);
+	if (lost->places) {
+		fprintf(stderr, " the blocks that were lost at %s place%s",
+			quantity_show_count(lost->places, places, sizeof(places)),
+			lost->places == 1 ? "" : "s");
+		if (lost->blocks)
+			fprintf(stderr, " (%s that are known of)",
+				quantity_show_count(lost->blocks, blocks, sizeof(blocks)));
+	}
+	if (lost->unrecorded)
+		fprintf(stderr, "%s what ran unrecorded at %s place%s", lost->places ? " and" : "",
+			quantity_show_count(lost->unrecorded, places, sizeof(places)),
+			lost->unrecorded == 1 ? "" : "s");
+	fputc('\n', stderr);
+}
+
+static void say_cut(const struct trace_stream *stream)
+{
+	complain_words("waymark: the trail of %s-%u has no end: its recording was cut off",
+		       stream->comm, stream->tid);
+	fputc('\n', stderr);
+}
+
+static size_t complain_all(const struct trail_view *view, const struct trail_lost_wanted *wanted,
+			   int with_losses)
+{
+	size_t shown = 0, more = 0;
+
+	fflush(stdout); /* where both go to one place, this comes after */
+	for (size_t i = 0; i < view->trails.path_count; i++) {
+		const struct trail_path *path = &view->trails.paths[i];
+		struct lost lost;
+		int is_lost;
+
+		if ((wanted->tid && path->stream->tid != wanted->tid) ||
+		    (wanted->pid && path->stream->pid != wanted->pid))
+			continue;
+		count(&lost, view, path, wanted->bounds);
+		is_lost = with_losses && (lost.places || lost.unrecorded);
+		if ((is_lost || lost.is_cut) && shown == THREADS_SHOWN) {
+			more++;
+			continue;
+		}
+		shown += is_lost || lost.is_cut;
+		if (is_lost)
+			say_lost(path->stream, &lost);
+		if (lost.is_cut)
+			say_cut(path->stream);
+	}
+	if (more)
+		fprintf(stderr, "  and so do those of %zu more threads\n", more);
+	return shown + more;
+}
+
+void complain_lost(const struct trail_view *view, const struct trail_lost_wanted *wanted)
+{
+	complain_all(view, wanted, 1);
+}
+
+size_t complain_cut(const struct trail_view *view, const struct trail_lost_wanted *wanted)
+{
+	return complain_all(view, wanted, 0);
+}
