@@ -8,7 +8,9 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/lines_gather.h"
+#include "cli/quantity.h"
 #include "cli/source_text.h"
+#include "cli/trail_lost.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -30,10 +32,12 @@ struct coverage_options {
 	const char *output; /* NULL: stdout */
 	struct globs include, exclude;
 	int all, summary, json;
+	int tracefile; /* asked for */
 	const char *source_dir;
 	struct lines_options lines;
 	struct image_options image;
 	struct trail_bounds bounds;
+	uint32_t tid, pid; /* 0: all */
 };
 
 static const char usage[] =
@@ -44,6 +48,8 @@ static const char usage[] =
 	"  -o, --output FILE   into FILE, not to stdout\n"
 	"  --include GLOB      only sources whose path matches; may be given again\n"
 	"  --exclude GLOB      not those; may be given again\n"
+	"  --tid T             only this thread\n"
+	"  --pid P             only this process\n"
 	"  --all               also sources that are not here\n"
 	"  --module GLOB       only code of these programs and libraries\n"
 	"  --summary           print a table; the lcov file only with -o\n"
@@ -63,6 +69,8 @@ enum option_id {
 	OPT_TO,
 	OPT_SOURCE_DIR,
 	OPT_ROOT,
+	OPT_TID,
+	OPT_PID,
 };
 
 static const struct option table[] = {
@@ -77,6 +85,8 @@ static const struct option table[] = {
 	{ "to", required_argument, NULL, OPT_TO },
 	{ "source-dir", required_argument, NULL, OPT_SOURCE_DIR },
 	{ "root", required_argument, NULL, OPT_ROOT },
+	{ "tid", required_argument, NULL, OPT_TID },
+	{ "pid", required_argument, NULL, OPT_PID },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -89,16 +99,27 @@ static int glob_add(struct globs *globs, const char *text)
 	return CLI_FINE;
 }
 
+static int take_id(const char *text, uint32_t *id)
+{
+	return quantity_id(text, id) ? complain_usage("coverage", "this is no number: %s", text)
+				     : CLI_FINE;
+}
+
 static int take_option(void *data, int id, const char *text)
 {
 	struct coverage_options *options = data;
 	switch (id) {
 	case 'o':
-		options->output = text;
+		options->output = strcmp(text, "-") ? text : NULL;
+		options->tracefile = 1;
 		break;
 	case OPT_INCLUDE:
 	case OPT_EXCLUDE:
 		return glob_add(id == OPT_INCLUDE ? &options->include : &options->exclude, text);
+	case OPT_TID:
+		return take_id(text, &options->tid);
+	case OPT_PID:
+		return take_id(text, &options->pid);
 	case OPT_ALL:
 		options->all = 1;
 		break;
@@ -143,11 +164,25 @@ static int read_options(struct coverage_options *options, int argc, char **argv)
 
 /* ---- gathering ---- */
 
+static size_t threads_wanted(const struct trail_view *view, const struct coverage_options *options)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < view->trails.path_count; i++) {
+		const struct trace_stream *stream = view->trails.paths[i].stream;
+
+		count += (!options->tid || stream->tid == options->tid) &&
+			 (!options->pid || stream->pid == options->pid);
+	}
+	return count;
+}
+
 /* What damage there is in one trace leaves the others whole. */
 static int gather(struct lines *lines, struct coverage_options *options)
 {
-	const struct lines_wanted wanted = { .bounds = &options->bounds };
+	const struct lines_wanted wanted = { options->tid, options->pid, &options->bounds };
 	int status = CLI_FINE;
+	size_t threads = 0;
 
 	for (size_t i = 0; i < options->dir_count; i++) {
 		struct trail_bounds *bounds = &options->bounds;
@@ -158,14 +193,21 @@ static int gather(struct lines *lines, struct coverage_options *options)
 		if (one == CLI_FINE)
 			one = trail_bounds_find(bounds, "coverage", &view);
 		if (one == CLI_FINE) {
+			threads += threads_wanted(&view, options);
 			err = lines_gather(lines, &view, &wanted);
 			if (err)
 				one = complain(err, "%s", options->dirs[i]);
+			else
+				complain_lost(&view, &(struct trail_lost_wanted){
+							     options->tid, options->pid, bounds });
 		}
 		*bounds = as_given;
 		one = trail_view_close(&view, one);
 		status = status == CLI_FINE ? one : status;
 	}
+	if (status == CLI_FINE && !threads)
+		return complain(-WM_E_NO_THREAD, options->tid ? "--tid %u" : "--pid %u",
+				options->tid ? options->tid : options->pid);
 	return status;
 }
 
@@ -238,7 +280,7 @@ static int print(const struct coverage_options *options, const struct coverage *
 	static struct out out;
 	int status = CLI_FINE, is_told = options->summary || options->json;
 
-	if (options->output || !is_told)
+	if (options->tracefile || !is_told)
 		status = write_lcov(&out, options->output, coverage);
 	if (!is_told)
 		return status;

@@ -8,6 +8,7 @@
 #include "cli/command_line.h"
 #include "cli/quantity.h"
 #include "cli/trail_bounds.h"
+#include "cli/trail_lost.h"
 #include "cli/trail_view.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ static const char usage[] =
 	"                   folded       stacks and what ran in them, for flamegraph.pl\n"
 	"                   perf-script  branch stacks, for llvm-profgen\n"
 	"                   speedscope   calls as they came and went, for speedscope.app\n"
-	"  -o, --output FILE  not to stdout\n"
+	"  -o, --output FILE  not to stdout (-)\n"
 	"  --weight WHAT  count instructions (default) or blocks\n"
 	"  --tid T        only this thread\n"
 	"  --pid P        only this process\n" TRAIL_BOUNDS_HELP
@@ -101,12 +102,8 @@ static int take_weight(struct export_options *options, const char *text)
 
 static int take_id(const char *text, uint32_t *id)
 {
-	uint64_t value;
-
-	if (quantity_number(text, UINT32_MAX, &value) || !value)
-		return complain_usage("export", "this is no number: %s", text);
-	*id = (uint32_t)value;
-	return CLI_FINE;
+	return quantity_id(text, id) ? complain_usage("export", "this is no number: %s", text)
+				     : CLI_FINE;
 }
 
 static int take_option(void *data, int id, const char *text)
@@ -116,7 +113,7 @@ static int take_option(void *data, int id, const char *text)
 	case OPT_FORMAT:
 		return take_format(options, text);
 	case 'o':
-		options->output = text;
+		options->output = strcmp(text, "-") ? text : NULL;
 		return CLI_FINE;
 	case OPT_WEIGHT:
 		return take_weight(options, text);
@@ -223,6 +220,9 @@ static int export_to(int fd, const struct export_options *options, struct trail_
 	if (is_shown && export.told)
 		fputs("\r\33[K", stderr);
 	err = err ? err : out.error;
+	if (!err)
+		complain_lost(view, &(struct trail_lost_wanted){ options->tid, options->pid,
+								 &options->bounds });
 	if (err == -EPIPE) /* whoever reads has enough */
 		err = 0;
 	return err ? complain(err, "%s",

@@ -96,6 +96,16 @@ int quantity_number(const char *text, uint64_t max, uint64_t *number)
 	return end && !*end ? 0 : -EINVAL;
 }
 
+int quantity_id(const char *text, uint32_t *id)
+{
+	uint64_t number;
+
+	if (quantity_number(text, UINT32_MAX, &number) || !number)
+		return -EINVAL;
+	*id = (uint32_t)number;
+	return 0;
+}
+
 char *quantity_show_bytes(uint64_t bytes, char *text, size_t room)
 {
 	static const char *const units[] = { "B", "kB", "MB", "GB", "TB" };

@@ -21,6 +21,9 @@ int quantity_number(const char *text, uint64_t max, uint64_t *number);
 /* The same at the begin of a text: what stands behind it, or NULL where it is none. */
 const char *quantity_number_at(const char *text, uint64_t max, uint64_t *number);
 
+/* A process's or thread's id. 0, or -EINVAL, for 0 too. */
+int quantity_id(const char *text, uint32_t *id);
+
 /* As "45.6 MB", decimal units; into text[]. Returns text. */
 char *quantity_show_bytes(uint64_t bytes, char *text, size_t room);
 

@@ -89,3 +89,17 @@ Test(quantity, reads_whole_numbers_and_nothing_else)
 	cr_expect_eq(number, 7);
 	cr_expect_null(quantity_number_at(":8", 100, &number));
 }
+
+Test(quantity, id_is_a_whole_positive_number_of_32_bits)
+{
+	static const char *const bad[] = { "",	   "0",		 "-1",
+					   "+1",   " 1",	 "1x",
+					   "0x10", "4294967296", "99999999999999999999" };
+	uint32_t id = 7;
+
+	cr_expect_eq(quantity_id("4294967295", &id), 0);
+	cr_expect_eq(id, UINT32_MAX);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		cr_expect_eq(quantity_id(bad[i], &id), -EINVAL, "%s", bad[i]);
+	cr_expect_eq(id, UINT32_MAX);
+}
