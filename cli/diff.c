@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/command_line.h"
+#include "cli/pulse.h"
 #include "cli/quantity.h"
 #include "cli/trail_lost.h"
 
@@ -49,6 +50,11 @@ static const struct option table[] = {
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
 };
+
+static void comparing(uint64_t done, uint64_t all)
+{
+	pulse_beat("comparing", done, all);
+}
 
 static int take_tids(struct diff_options *options, const char *text)
 {
@@ -112,6 +118,7 @@ static int read_options(struct diff_options *options, int argc, char **argv)
 
 	*options = (struct diff_options){ .last = LAST_DEFAULT };
 	options->divergence.harmless = options->harmless;
+	options->divergence.pulse = comparing;
 	status = command_line_read(&line, argc, argv, options);
 	if (status >= 0)
 		return status;
@@ -179,6 +186,7 @@ static int compare(struct diff *diff, struct diff_thread *thread)
 	}
 	int err = divergence_find(&thread->divergence, diff->alike, paths, images,
 				  &diff->options.divergence);
+	pulse_end();
 	thread->is_different = thread->divergence.kind != DIVERGENCE_NONE;
 	return err;
 }

@@ -134,19 +134,19 @@ Test(diff, does_not_say_that_a_run_is_the_same_which_was_cut_off)
 {
 	made(a, 5, 1, TRAIL_EXITED);
 	made(b, 3, 0, 0);
-	cr_expect_eq(run("diff %s %s", a, b), 2, "%s", printed);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s %s", a, b), 2, "%s", printed);
 	expect("B's recording was over then, A's was not\n");
 	expect("waymark: the trail of made-101 has no end: its recording was cut off\n");
 	/* nor of two that were cut off at the same place */
-	cr_expect_eq(run("diff %s %s", b, b), 2, "%s", printed);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s %s", b, b), 2, "%s", printed);
 }
 
 Test(diff, does_not_say_that_a_run_is_the_same_which_was_recorded_for_less_long)
 {
 	made(a, 5, 1, TRAIL_EXITED);
 	made(b, 3, 1, TRAIL_DETACHED);
-	cr_expect_eq(run("diff %s %s", a, b), 2, "%s", printed);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s %s", a, b), 2, "%s", printed);
 	expect("the same for 3 blocks (3 instructions)\n");
 	expect("B's recording was over then, A's was not\n");
-	cr_expect_eq(run("diff %s %s", b, b), 0, "%s", printed);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s %s", b, b), 0, "%s", printed);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Each different block that ran: how often, and which ran next, how often each. */
+#include "cli/pulse.h"
 #include "cli/trail.h"
 #include "cli/trail_words.h"
 
@@ -118,12 +119,14 @@ static int count_path(struct trail_show *show, const struct trail_path *path,
 			if (!tally)
 				return -ENOMEM;
 		}
+		pulse_beat("counting", item.index, path->blocks);
 		tally->counts[item.id]++;
 		tallies->blocks++;
 		if (before >= 0)
 			err = edge_add(tally, (uint32_t)before, item.id);
 		before = item.id;
 	}
+	pulse_end();
 	return err;
 }
 

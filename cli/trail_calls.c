@@ -3,6 +3,7 @@
  * waymark trail --calls: who called whom, as it went. A call that made no others is one line, and runs of
  * the same are one line together; what made others has a line at its end, too.
  */
+#include "cli/pulse.h"
 #include "cli/trail.h"
 #include "cli/trail_words.h"
 #include "history/calls.h"
@@ -333,9 +334,11 @@ static int count_skipped(struct calls_show *of, const struct trail_range *range,
 	more = walk_begin(of, range, functions);
 	of->calls.has_items = 0;
 	while (!more && (more = calls_next(&of->calls, &change)) > 0) {
+		pulse_beat("looking for the last calls", of->calls.blocks, of->path->blocks);
 		calls += change.kind == CALL_ENTER && !is_hidden(of, &change);
 		more = 0;
 	}
+	pulse_end();
 	calls_release(&of->calls);
 	if (calls > of->show->options.last)
 		*skipped = calls - of->show->options.last;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* waymark trail --functions: how much of what ran each function was, itself and with what it called. */
 #include "base/array.h"
+#include "cli/pulse.h"
 #include "cli/trail.h"
 #include "cli/trail_words.h"
 #include "history/calls.h"
@@ -86,11 +87,13 @@ static int walk(struct functions_show *of, struct sums *sums, const struct trail
 		more = frame_came(sums, &calls, &calls.frames[i], 0);
 	while (!more && (more = calls_next(&calls, &change)) > 0) {
 		more = 0;
+		pulse_beat("counting", calls.blocks, path->blocks);
 		if (change.kind == CALL_ENTER)
 			more = frame_came(sums, &calls, change.frame, 1);
 		else
 			frame_went(sums, &calls, change.frame);
 	}
+	pulse_end();
 	of->instructions += calls.instructions - before;
 	calls_release(&calls);
 	return more;

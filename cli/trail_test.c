@@ -331,6 +331,8 @@ static void leaps(uint64_t at, uint64_t signal)
 	static const struct trail_entry leap = { 0x100c, 0, 2, 0, 1, TRAIL_CALL_INDIRECT, 0 };
 
 	begin();
+	/* a program that is not PIE, whose base is 0, and whose symbols have no sizes */
+	sample_trail_module(&sample, STEPS, 0, NULL, 0);
 	sample_trail_ran(&sample, &leap, "\xff\xd0");
 	sample_trail_event(&sample, TRAIL_END, at, 0, TRAIL_KILLED, signal);
 	done();
@@ -348,6 +350,15 @@ Test(trail_command, tells_who_called_null, .fini = end)
 	expect("\"from\":{\"address\":\"0x100c\",");
 	cr_assert_eq(run("--calls"), 0);
 	expect("-- killed by SIGSEGV at 0x0\n");
+}
+
+Test(trail_command, tells_that_a_programs_data_was_jumped_to, .fini = end)
+{
+	if (access(STEPS, X_OK))
+		cr_skip_test("tests/targets is not built");
+	leaps(0x402050, 11); /* behind the last function */
+	cr_assert_eq(run(""), 0, "%s", printed);
+	expect("call *%rax -> steps+0x402050\n");
 }
 
 Test(trail_command, tells_who_jumped_to_where_no_code_is, .fini = end)
@@ -386,14 +397,14 @@ Test(trail_command, says_what_a_sum_lacks, .fini = end)
 		cr_expect_eq(run(sums[i]), 0, "%s", printed);
 		expect("waymark: the trail of loops-101 lacks the blocks that were lost at 2 places "
 		       "(1,234 that are known of) and what ran unrecorded at 1 place\n");
-		expect_none("has no end");
+		expect_not("has no end");
 	}
 	cr_expect_eq(run("--functions --from block:2"), 0);
 	expect("loops-101 lacks what ran unrecorded at 1 place\n");
 	cr_expect_eq(run("--functions --from block:1"), 0);
 	expect("lost at 1 place and what");
 	cr_expect_eq(run(""), 0); /* where all of it stands */
-	expect_none("lacks");
+	expect_not("lacks");
 }
 
 Test(trail_command, says_that_a_recording_was_cut_off, .fini = end)
@@ -406,7 +417,7 @@ Test(trail_command, says_that_a_recording_was_cut_off, .fini = end)
 	cr_expect_eq(run("--functions"), 0);
 	expect("has no end");
 	cr_expect_eq(run("--functions --to block:3"), 0);
-	expect_none("has no end");
+	expect_not("has no end");
 }
 
 Test(trail_command, refuses_what_is_no_trace)

@@ -3,11 +3,23 @@
 
 #include "cli/cli.h"
 #include "cli/damage.h"
+#include "cli/pulse.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <waymark/error.h>
+
+static void reading(const struct trace_reader *reader, uint64_t done)
+{
+	uint64_t all = 0;
+
+	if (!pulse_is_due())
+		return;
+	for (uint32_t i = 0; i < reader->stream_count; i++)
+		all += reader->streams[i].bytes;
+	pulse_show("reading", done, all);
+}
 
 int trail_view_open(struct trail_view *view, const char *dir, const struct image_options *options)
 {
@@ -19,9 +31,11 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
 	err = trace_reader_open(&view->reader, dir);
 	if (err)
 		return complain(err, "%s", dir);
+	view->reader->pulse = reading;
 	view->begin_ns = reader_begin_ns(view->reader);
 	view->images = calloc(view->reader->meta.process_count + 1, sizeof(*view->images));
 	err = view->images ? trails_read(&view->trails, view->reader) : -ENOMEM;
+	pulse_end();
 	if (err)
 		return complain(err, "%s", dir);
 	if (!view->trails.path_count)

@@ -410,9 +410,11 @@ int divergence_find(struct divergence *divergence, struct alike *alike,
 	for (int i = 0; i < 2 && !comparison.err; i++)
 		comparison.err = course_begin(&comparison.courses[i], alike, i, paths[i],
 					      images[i]);
-	do
+	do {
+		if (options->pulse && !comparison.err)
+			options->pulse(course_index(&comparison.courses[0]), paths[0]->blocks);
 		found = comparison.err ? FOUND_END : compare_next(&comparison);
-	while (found == FOUND_SAME);
+	} while (found == FOUND_SAME);
 	if (!comparison.err)
 		put_down(&comparison, found);
 	free(comparison.harmless);

@@ -50,6 +50,8 @@ struct divergence_options {
 	int all;		     /* nor is another way within libraries */
 	const char *const *harmless; /* functions and modules where it is too, as fnmatch(3) has it */
 	size_t harmless_count;
+	/* called for each step, with the block that A is at and how many it has; NULL: not */
+	void (*pulse)(uint64_t done, uint64_t all);
 };
 
 struct divergence {

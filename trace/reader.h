@@ -60,6 +60,8 @@ struct trace_reader {
 	struct trace_damage *damages;
 	uint32_t damage_count; /* of damages[] */
 	uint64_t damages_ever;
+	/* called now and then while trails are read: so many bytes of packets were gone through; NULL: not */
+	void (*pulse)(const struct trace_reader *reader, uint64_t done);
 };
 
 /* A packet whose events are about to be read. */

@@ -141,6 +141,8 @@ static int stream_pass(struct stream_pass *pass,
 	int err = 0;
 
 	while (!err && stream_packet(pass->reader, pass->stream, &offset, &packet)) {
+		if (pass->reader->pulse)
+			pass->reader->pulse(pass->reader, pass->trails->read_bytes + offset);
 		err = packet_begins ? packet_begins(pass, &packet) : 0;
 		while (!err && packet.walk.at < packet.walk.end) {
 			const uint8_t *begin = packet.walk.at, *at;
@@ -161,6 +163,7 @@ static int stream_pass(struct stream_pass *pass,
 			err = take(pass, which, &fields, packet.walk.ticks, packet.offset);
 		}
 	}
+	pass->trails->read_bytes += pass->stream->bytes;
 	return err;
 }
 

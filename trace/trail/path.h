@@ -59,6 +59,7 @@ struct trails {
 	uint32_t *space_slots; /* open addressing: where a space is in `spaces`, and one; 0: free */
 	struct trail_path *paths; /* in the order of the reader's streams */
 	size_t path_count;
+	uint64_t read_bytes; /* of the streams that were gone through */
 };
 
 /*
