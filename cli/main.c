@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -86,10 +87,22 @@ static int cmd_version(int argc, char **argv)
 	return CLI_FINE;
 }
 
+/*
+ * Where we were started with a standard stream closed, the next file that is opened would take its number, and our messages would
+ * be written into a trace. What stands there instead can be neither read nor written, and is closed in programs that we start.
+ */
+static void keep_streams_closed(void)
+{
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)!open("/", O_PATH | O_CLOEXEC);
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
 
+	keep_streams_closed();
 	if (argc < 2) {
 		print_usage(stderr);
 		return CLI_USAGE;

@@ -35,6 +35,26 @@ for mode in "7:l 50" "8:t 3" "5:n 3" "11:v" "11:f" "7:x ./trailed l 20" "138:k 1
 done
 grep -q '"origin":"step"' out || fail "--json names no origin"
 
+# With standard streams closed no file of ours takes their numbers, and what is said does not go into it: who repairs the
+# trace should we be killed would take a word for our end. The program has them closed too.
+for closed in "23:" "22:0<&-" "21:0<&- 1>&-" "21:1>&- 2>&-" "20:0<&- 1>&- 2>&-"; do
+	rm -rf closed
+	eval 'timeout 60 "$waymark" record -v "${step[@]}" -o closed -- ./trailed o 1 </dev/null >out 2>words' "${closed#*:}"
+	expect "standard streams: ${closed#*:}" $? "${closed%%:*}"
+	trail closed
+done
+"$waymark" record -v "${step[@]}" -o guarded -- ./trailed n 100000 >&- 2>&- &
+recorder=$!
+for _ in $(seq 200); do
+	pid=$(pgrep -P $recorder -x trailed) && [ -e "guarded/$pid-$pid-0" ] && break
+	sleep 0.05
+done
+sleep 0.3
+guard=$(pgrep -P $recorder -x waymark-guard)
+expect "who waits for our end" "$(ps -o stat= -p "$guard" | cut -c1)" S
+kill "$pid"
+wait $recorder
+
 # A script's interpreter is what runs.
 printf '#!%s/trailed l\n' "$folder" >script
 chmod +x script

@@ -3,6 +3,7 @@
  * For trails: trailed MODE [COUNT] does one thing in few instructions, without a C library, since each takes long
  * when it is stepped through. Its exit status tells whether it went as it should: see main().
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/syscall.h>
@@ -105,6 +106,15 @@ static int executes(char **argv, char **environment)
 	return 1;
 }
 
+static int open_streams(void)
+{
+	int count = 0;
+
+	for (int fd = 0; fd < 3; fd++)
+		count += call(SYS_fcntl, fd, F_GETFD, 0, 0) >= 0;
+	return count;
+}
+
 static int number_of(const char *text)
 {
 	int number = 0;
@@ -137,6 +147,8 @@ __attribute__((used)) int trailed(long *stack)
 		return spawns(0);
 	case 'x':
 		return executes(argv + 2, argv + stack[0] + 1);
+	case 'o': /* how many standard streams are open */
+		return 20 + open_streams();
 	case 'k': /* ended by the signal of that number */
 		call(SYS_kill, call(SYS_getpid, 0, 0, 0, 0), count, 0, 0);
 		return 1;
