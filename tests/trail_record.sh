@@ -23,7 +23,7 @@ lives()
 
 # An exit status, a signal's; handlers and timers; children by vfork and by fork; another program in place.
 step=(-e trail/step/)
-for mode in "7:l 50" "8:t 3" "5:n 3" "11:v" "11:f" "7:x ./trailed l 20" "138:k 10" "139:k 11" "143:k 15"; do
+for mode in "7:l 50" "8:t 3" "5:n 3" "11:v" "11:f" "7:x ./trailed l 20" "12:i 0" "13:b 0" "138:k 10" "139:k 11" "143:k 15"; do
 	rm -rf ran
 	# shellcheck disable=SC2086 # several words
 	run "${mode%%:*}" --json "${step[@]}" -o ran -- ./trailed ${mode#*:}

@@ -9,14 +9,22 @@
  * SIGTRAP: the kernel forces a step's on the thread (force_sig_info_to_task()). Where the program blocks it, it is unblocked, and the
  * program's handler is gone for good. So it is never blocked while a thread is stepped, and
  * always, where the program says so, while it makes a system call: there the tracer stops by PTRACE_SYSCALL,
- * which forces nothing.
+ * which forces nothing. One that comes meanwhile is held here, and put back for each system call: sigpending() tells
+ * of it, and sigwait() takes it.
+ *
+ * Where the program ignores it, the first step has the kernel forget that, too: what is sent is dropped here, and sigaction() says so.
  */
 #include "session/target.h"
 #include "session/trail/step_own.h"
 
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #define MASK_BYTES 8
 #define MASK_TRAP (UINT64_C(1) << (SIGTRAP - 1))
@@ -67,6 +75,33 @@ void step_clear_frame(struct step_thread *thread, const struct user_regs_struct 
 int step_is_caught(const struct step_thread *thread, int signal)
 {
 	return target_status_mask(thread->tid, "SigCgt") >> (signal - 1) & 1;
+}
+
+void step_give_held(const struct step *step, struct step_thread *thread)
+{
+	if (thread->has_trap_held && !step->is_trap_ignored)
+		syscall(SYS_tgkill, step->pid, thread->tid, SIGTRAP);
+	thread->has_trap_held = 0;
+}
+
+void step_note_ignored(struct step *step, pid_t tid)
+{
+	step->is_trap_ignored = target_status_mask(tid, "SigIgn") >> (SIGTRAP - 1) & 1;
+}
+
+void step_set_action(struct step *step, const struct step_thread *thread,
+		     const struct user_regs_struct *regs)
+{
+	uint64_t ignored = (uint64_t)(uintptr_t)SIG_IGN;
+	struct iovec here = { &ignored, sizeof(ignored) };
+	struct iovec there = { (void *)(uintptr_t)regs->rdx, sizeof(ignored) };
+
+	if (regs->rdi != SIGTRAP || regs->rax)
+		return;
+	if (step->is_trap_ignored && regs->rdx)
+		(void)!process_vm_writev(thread->tid, &here, 1, &there, 1, 0);
+	if (regs->rsi)
+		step_note_ignored(step, thread->tid);
 }
 
 void step_hide_mask(struct step_thread *thread)

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -95,6 +94,7 @@ int step_take(struct step **out, struct trail_sink *sink, pid_t pid, int gate)
 		return -ENOMEM;
 	step->pid = pid;
 	err = await_exec(step, gate);
+	step_note_ignored(step, pid);
 	if (!err)
 		err = trail_begin(step);
 	if (!err)
@@ -191,6 +191,7 @@ int step_attach(struct step **out, struct trail_sink *sink, pid_t pid, pid_t onl
 		return -ENOMEM;
 	step->pid = pid;
 	step->is_single = only != 0;
+	step_note_ignored(step, pid);
 	err = trail_begin(step);
 	/* threads that these start meanwhile are seized by the kernel, others' are found in the next round */
 	for (int i = 0; !err && (found > 0 || (!found && !step->threads)) && i < ATTACH_ROUNDS; i++)
@@ -275,10 +276,11 @@ static int detach(struct step *step, struct step_thread *thread, uint64_t end_ns
 		}
 		step_clear_flag(thread, &regs);
 		step_show_mask(thread);
-		if (thread->has_trap_held)
-			syscall(SYS_tgkill, step->pid, thread->tid, SIGTRAP);
+		step_give_held(step, thread);
 		step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
 	}
+	if (signal == SIGTRAP && step->is_trap_ignored)
+		signal = 0;
 	ptrace(PTRACE_DETACH, thread->tid, 0, signal);
 	return 0;
 }

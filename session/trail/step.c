@@ -35,6 +35,8 @@ static void made_syscall(struct step *step, struct step_thread *thread,
 	if (thread->child)
 		step_event(step, thread, TRAIL_FORK, regs->rip, (uint64_t)thread->child, 0);
 	thread->child = 0;
+	if (thread->rax == SYS_rt_sigaction)
+		step_set_action(step, thread, regs);
 	if (thread->rax == SYS_mmap && regs->rdx & PROT_EXEC)
 		step_failed(step, modules_note(&step->modules, step->pid));
 }
@@ -130,13 +132,15 @@ static int is_long_mode(const struct user_regs_struct *regs)
 }
 
 /* On, with that signal first. A system call ends in a stop of its own, but for one whose signal has a handler. */
-static void resume(struct step_thread *thread, struct user_regs_struct *regs, int signal)
+static void resume(const struct step *step, struct step_thread *thread,
+		   struct user_regs_struct *regs, int signal)
 {
 	int by_call = thread->insn.kind == TRAIL_SYSCALL &&
 		      (!signal || !step_is_caught(thread, signal));
 
 	if (by_call) {
 		step_show_mask(thread);
+		step_give_held(step, thread);
 		step_clear_flag(thread, regs);
 	}
 	thread->is_stopped = ptrace(by_call ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, thread->tid, 0,
@@ -158,7 +162,7 @@ static void let_go(struct step *step, struct step_thread *thread, struct user_re
 		step_put(step, thread, TRAIL_GAP, at, TRAIL_GAP_NATIVE, 0);
 		thread->is_native = 0;
 	}
-	resume(thread, regs, signal);
+	resume(step, thread, regs, signal);
 }
 
 /* ---- stops ---- */
@@ -279,7 +283,8 @@ static void on_trap(struct step *step, struct step_thread *thread, struct user_r
 		return;
 	}
 	if (info.si_code <= 0 || (info.si_code == SI_KERNEL && thread->insn.kind != TRAIL_STOP)) {
-		on_signal(step, thread, regs, SIGTRAP);
+		on_signal(step, thread, regs,
+			  info.si_code <= 0 && step->is_trap_ignored ? 0 : SIGTRAP);
 		return;
 	}
 	if (is_broken_off(thread, regs)) {
@@ -298,8 +303,6 @@ static void on_trap(struct step *step, struct step_thread *thread, struct user_r
 /* Before a system call, and after it. */
 static void on_call(struct step *step, struct step_thread *thread, struct user_regs_struct *regs)
 {
-	int signal = 0;
-
 	if (!thread->is_in_call) {
 		thread->is_in_call = 1;
 		step_settle(step, thread, thread->at, thread->broken_result);
@@ -325,11 +328,7 @@ static void on_call(struct step *step, struct step_thread *thread, struct user_r
 	step_hide_flag(thread, regs);
 	if ((long long)regs->orig_rax < 0) /* from a handler, to where it may have been set */
 		thread->has_own_flag = !!(regs->eflags & TRAP_FLAG);
-	if (thread->has_trap_held && !thread->is_trap_blocked) {
-		thread->has_trap_held = 0;
-		signal = SIGTRAP;
-	}
-	let_go(step, thread, regs, regs->rip, signal);
+	let_go(step, thread, regs, regs->rip, 0);
 }
 
 static void on_exec(struct step *step, struct step_thread *thread,

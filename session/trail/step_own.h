@@ -48,7 +48,8 @@ struct step_thread {
 
 struct step {
 	pid_t pid;
-	int is_single; /* of one thread alone */
+	int is_single;	     /* of one thread alone */
+	int is_trap_ignored; /* the program ignores SIGTRAP */
 	struct trail_sink *sink;
 	enum block_maker maker; /* of the processor: cpuid traps in a guest, so it is asked once */
 	struct modules modules;
@@ -104,6 +105,16 @@ void step_clear_frame(struct step_thread *thread, const struct user_regs_struct 
 /* Unblock SIGTRAP for us, and block it again as the program has it. */
 void step_hide_mask(struct step_thread *thread);
 void step_show_mask(struct step_thread *thread);
+
+/* Once the mask is shown: send it the SIGTRAP that it was sent meanwhile, and that it blocks or has unblocked now. */
+void step_give_held(const struct step *step, struct step_thread *thread);
+
+/* Before the first step: whether the program ignores SIGTRAP. Afterwards the kernel has forgotten it. */
+void step_note_ignored(struct step *step, pid_t tid);
+
+/* After an rt_sigaction(2). */
+void step_set_action(struct step *step, const struct step_thread *thread,
+		     const struct user_regs_struct *regs);
 
 /* Whether the process has a handler for it. */
 int step_is_caught(const struct step_thread *thread, int signal);

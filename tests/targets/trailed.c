@@ -106,6 +106,37 @@ static int executes(char **argv, char **environment)
 	return 1;
 }
 
+/* SIGTRAP, which a step needs for itself. */
+static int ignores(void)
+{
+	struct action ignored = { SIG_IGN, RESTORER, restore, 0 }, now = { 0 };
+
+	call(SYS_rt_sigaction, SIGTRAP, (long)&ignored, 0, 8);
+	loop(3);
+	call(SYS_kill, call(SYS_getpid, 0, 0, 0, 0), SIGTRAP, 0, 0);
+	call(SYS_rt_sigaction, SIGTRAP, 0, (long)&now, 8);
+	return now.handler == SIG_IGN ? 12 : 1;
+}
+
+static int awaits(void)
+{
+	unsigned long mask = 1ul << (SIGTRAP - 1), pending = 0;
+	struct timespec most = { 5, 0 };
+
+	call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, 0, 8);
+	call(SYS_kill, call(SYS_getpid, 0, 0, 0, 0), SIGTRAP, 0, 0);
+	loop(3);
+	call(SYS_rt_sigpending, (long)&pending, 8, 0, 0);
+	if (pending != mask)
+		return 1;
+	loop(3);
+	if (call(SYS_rt_sigtimedwait, (long)&mask, 0, (long)&most, 8) != SIGTRAP)
+		return 3;
+	loop(3);
+	call(SYS_rt_sigpending, (long)&pending, 8, 0, 0);
+	return pending ? 4 : 13;
+}
+
 static int open_streams(void)
 {
 	int count = 0;
@@ -147,6 +178,10 @@ __attribute__((used)) int trailed(long *stack)
 		return spawns(0);
 	case 'x':
 		return executes(argv + 2, argv + stack[0] + 1);
+	case 'i':
+		return ignores();
+	case 'b':
+		return awaits();
 	case 'o': /* how many standard streams are open */
 		return 20 + open_streams();
 	case 'k': /* ended by the signal of that number */
