@@ -175,6 +175,13 @@ trail functions
 run 139 --json -e trail/last=64K/ --on crash -o crash -- ./trailed k 11
 says "by signal SIGSEGV; the way there:"
 grep -q '"fired":true' out || fail "--on crash: $(cat out)"
+# What ran stands in the folder, code and all.
+cp trailed going
+run 139 -e trail/last=64K/ --on crash -o gone -- ./going k 11
+rm going
+timeout 60 "$waymark" trail --instructions -n 0 gone >shown || fail "the trail of a program that is gone"
+[ "$(grep -c 'syscall *$' shown)" -eq 2 ] || fail "the code of a program that is gone: $(tail -5 shown)"
+! grep -q "(bad)" shown || fail "code that can't be read: $(grep -m 3 "(bad)" shown)"
 run 139 -e trail/last=64K/ --on signal:SEGV -o by_signal -- ./trailed k 11
 says "by signal SIGSEGV"
 run 8 -e trail/last=64K/ --on signal:SIGALRM -o alarm -- ./trailed t 3
