@@ -17,12 +17,12 @@ static int stepped(struct sample_sink *sink, const char *mode)
 {
 	char *argv[] = { PROGRAM, (char *)mode, NULL };
 	struct stepper stepper;
-	int err = stepper_launch(&stepper, &sink->sink, argv[0], argv), got, status = 0;
+	int err = stepper_launch(&stepper, &sink->sink, argv[0], argv), status = 0;
 
 	if (err)
 		return err;
 	stepper_go(&stepper);
-	while ((got = stepper_pump(&stepper)) > 0)
+	while (stepper_pump(&stepper) > 0)
 		poll(NULL, 0, 1);
 	err = stepper_stop(&stepper);
 	if (waitpid(stepper.pid, &status, 0) != stepper.pid)
