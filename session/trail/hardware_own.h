@@ -30,6 +30,7 @@ struct hardware_thread {
 	size_t count, room;
 	struct pt_switch *switches;
 	size_t switch_count, switch_room;
+	struct pt_place place;
 	struct pt_clock clock;
 };
 

@@ -170,6 +170,7 @@ static void pt_settle(struct hardware *hardware, struct hardware_thread *thread)
 		.end_ticks = ticks_monotonic_ns(),
 		.switches = thread->switches,
 		.switch_count = thread->switch_count,
+		.place = &thread->place,
 	};
 
 	hardware_failed(hardware, pt_decode(&thread->weave, &stream, &outcome));

@@ -28,6 +28,7 @@ struct decoding {
 	enum away away;
 	uint64_t left_at; /* where it was interrupted; 0: it left by itself */
 	int is_aborted;	  /* a transaction */
+	int is_foreign;	  /* it runs code that is not of 64 bits */
 	size_t next_switch;
 	uint64_t sync_floor; /* the last place where decoding began lies below */
 	uint64_t tries;	     /* that are left to find another */
@@ -155,8 +156,14 @@ static int on_block(struct decoding *decoding, const struct pt_block *block)
 
 	if (!block->ninsn)
 		return 0;
-	if (block->mode != ptem_64bit)
-		return on_error(decoding, "code that is not of 64 bits");
+	decoding->idle_insns += block->ninsn;
+	if (block->mode != ptem_64bit) {
+		decoding->is_foreign = 1;
+		return weave_flush(decoding->weave);
+	}
+	if (decoding->is_foreign)
+		err = weave_event(decoding->weave, TRAIL_GAP, at, TRAIL_GAP_NATIVE, 0);
+	decoding->is_foreign = 0;
 	for (unsigned int i = 0; i < block->ninsn && !err; i++) {
 		const struct block_insn *insn = weave_look(decoding->weave, at);
 		int is_jump = insn && (insn->kind == TRAIL_JUMP || insn->kind == TRAIL_CALL);
@@ -167,7 +174,6 @@ static int on_block(struct decoding *decoding, const struct pt_block *block)
 		at = is_jump ? insn->target : at + insn->bytes;
 		err = weave_insn(decoding->weave, last);
 	}
-	decoding->idle_insns += block->ninsn;
 	if (!err && last != block->end_ip)
 		err = on_error(decoding, "code that is not what ran");
 	return err;
@@ -208,7 +214,7 @@ static int on_enabled(struct decoding *decoding, const struct pt_event *event)
 		    weave->before.start + weave->before.bytes == ip;
 	if (!err)
 		err = give_switches(decoding, ip);
-	if (!err && away == AWAY_KERNEL && !is_return)
+	if (!err && away == AWAY_KERNEL && !is_return && !decoding->is_foreign)
 		err = weave_event(weave, TRAIL_GAP, ip, TRAIL_GAP_KERNEL, 0);
 	decoding->away = AWAY_NOT;
 	decoding->left_at = 0;
@@ -328,6 +334,21 @@ static int decoding_open(struct decoding *decoding)
 		       : 0;
 }
 
+/* How the stream before ended holds for this one, if that can be decoded from its first byte. */
+static int take_place(struct decoding *decoding)
+{
+	const struct pt_place *place = decoding->stream->place;
+	const struct weave *weave = decoding->weave;
+
+	if (decoding->sync_floor != 1)
+		return weave->before.instructions || weave->next ? weave_lost(decoding->weave) : 0;
+	if (place && place->is_away) {
+		decoding->away = AWAY_KERNEL;
+		decoding->left_at = place->left_at;
+	}
+	return 0;
+}
+
 int pt_decode(struct weave *weave, const struct pt_stream *stream, struct pt_outcome *outcome)
 {
 	struct decoding decoding = { .weave = weave,
@@ -341,6 +362,8 @@ int pt_decode(struct weave *weave, const struct pt_stream *stream, struct pt_out
 		return 0;
 	err = decoding_open(&decoding);
 	status = err ? 0 : synchronize(&decoding);
+	if (!err)
+		err = take_place(&decoding);
 	while (!err && status >= 0) {
 		status = decode_on(&decoding, status, &err);
 		if (!err && status != -pte_eos)
@@ -349,6 +372,9 @@ int pt_decode(struct weave *weave, const struct pt_stream *stream, struct pt_out
 	time_at_least(&decoding, stream->end_ticks);
 	if (!err)
 		err = weave_flush(weave);
+	if (stream->place)
+		*stream->place = (struct pt_place){ decoding.away == AWAY_KERNEL,
+						    decoding.left_at };
 	pt_blk_free_decoder(decoding.blocks);
 	pt_pkt_free_decoder(decoding.packets);
 	return err;

@@ -6,6 +6,7 @@
  *	away and back at a system call's end	nothing
  *	away at any other place, or back there	TRAIL_GAP, TRAIL_GAP_KERNEL
  *	a transaction that was given up		TRAIL_GAP, TRAIL_GAP_NATIVE
+ *	code of 32 bits				TRAIL_GAP, TRAIL_GAP_NATIVE
  *	packets lost, or not to be understood	TRAIL_LOST
  *
  * A signal is away at one place and back at another. Times are of TSC packets: an event's is the last before it, a
@@ -33,6 +34,12 @@ struct pt_switch {
 	uint64_t offset, depart_ticks, arrive_ticks;
 };
 
+/* How a stream ended, for the one that follows. Zeroed: nothing is known. */
+struct pt_place {
+	int is_away;	  /* the thread was in the kernel, or the event was off */
+	uint64_t left_at; /* interrupted before that instruction; 0: it left by itself */
+};
+
 /* What was stored without a break, from one thread. All is the caller's. */
 struct pt_stream {
 	const uint8_t *bytes;
@@ -43,6 +50,7 @@ struct pt_stream {
 	uint64_t end_ticks; /* nothing in it is later */
 	const struct pt_switch *switches;
 	size_t switch_count;
+	struct pt_place *place; /* of the stream before, then of this; NULL: streams don't go on */
 };
 
 /* What was wrong with it. */
@@ -53,7 +61,8 @@ struct pt_outcome {
 
 /*
  * Decode a stream into the weave, which may have had others before. What can't be decoded is in *outcome and
- * TRAIL_LOST in the trail. 0, the sink's error, or -ENOMEM.
+ * TRAIL_LOST in the trail; so is what lies before the first place where decoding can begin, if the weave had others
+ * before. 0, the sink's error, or -ENOMEM.
  */
 int pt_decode(struct weave *weave, const struct pt_stream *stream, struct pt_outcome *outcome);
 

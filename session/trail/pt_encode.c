@@ -186,14 +186,26 @@ static void ran(struct encoding *encoding, const struct trail_entry *entry, uint
 	}
 }
 
+/* Behind a block that leads to one place alone, whatever follows. 0: it leads elsewhere. */
+static uint64_t way_on(const struct trail_entry *entry)
+{
+	if (entry->kind == TRAIL_JUMP || entry->kind == TRAIL_CALL)
+		return entry->target;
+	return entry->kind == TRAIL_FALL ? entry->start + entry->bytes : 0;
+}
+
 /* Where it stands after item i, which is a block: the next block, or what an event says. */
 static uint64_t place_after(const struct pt_item *items, size_t count, size_t i)
 {
+	const struct trail_between *event = i + 1 < count ? &items[i + 1].between : NULL;
+	uint64_t on = way_on(&items[i].entry);
+
 	if (i + 1 < count && items[i + 1].entry.instructions)
 		return items[i + 1].entry.start;
-	if (i + 1 < count && items[i + 1].between.at && items[i + 1].between.event != TRAIL_LOST)
-		return items[i + 1].between.at;
-	return items[i].entry.kind == TRAIL_FALL ? items[i].entry.start + items[i].entry.bytes : 0;
+	/* of a gap it is said only where it ends */
+	if (event && event->at && event->event != TRAIL_LOST && (event->event != TRAIL_GAP || !on))
+		return event->at;
+	return on;
 }
 
 static void encode_item(struct encoding *encoding, const struct pt_item *items, size_t count,
@@ -265,7 +277,8 @@ struct pt_item *pt_items_of(const struct trail_path *path, size_t *count)
 		if (array_grow(&items, &room, *count + 1, sizeof(*items)))
 			abort();
 		items[*count] = (struct pt_item){ 0 };
-		if (item.block)
+		if (item.block) {
+			items[*count].code = trail_table_code(item.table, item.block);
 			items[*count].entry = (struct trail_entry){
 				.start = item.block->start,
 				.target = item.block->target,
@@ -274,8 +287,9 @@ struct pt_item *pt_items_of(const struct trail_path *path, size_t *count)
 				.instructions = item.block->instructions,
 				.kind = item.block->kind,
 			};
-		else
+		} else {
 			items[*count].between = *item.between;
+		}
 		++*count;
 	}
 	return items;

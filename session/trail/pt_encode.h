@@ -21,6 +21,7 @@ struct pt_encode_options {
 struct pt_item {
 	struct trail_entry entry; /* no instructions: an event */
 	struct trail_between between;
+	const uint8_t *code; /* of a block, where it came from a path: the path's; else NULL */
 };
 
 /* Encode items[count] into *bytes (malloc'd), *size of them. 0, or libipt's error. */

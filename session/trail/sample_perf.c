@@ -133,6 +133,8 @@ struct pt_item *sample_stepped(char *const argv[], size_t *count)
 	MUST(!trace_reader_open(&reader, folder));
 	MUST(!trails_read(&trails, reader));
 	items = pt_items_of(&trails.paths[0], count);
+	for (size_t i = 0; i < *count; i++)
+		items[i].code = NULL; /* goes with the trails */
 	trails_release(&trails, reader);
 	trace_reader_close(reader);
 	sample_folder_remove(folder);
