@@ -104,18 +104,23 @@ static void bound_time(struct decoding *decoding)
 
 /* ---- errors ---- */
 
-static int on_error(struct decoding *decoding, const char *what)
+static void note_error(struct decoding *decoding, const char *what)
 {
 	struct pt_outcome *outcome = decoding->outcome;
 
 	if (!outcome->errors++)
 		snprintf(outcome->first, sizeof(outcome->first), "%s, at byte %#" PRIx64, what,
 			 decoding->offset);
+}
+
+static int on_error(struct decoding *decoding, const char *what)
+{
+	note_error(decoding, what);
 	decoding->away = AWAY_LOST;
 	return weave_lost(decoding->weave);
 }
 
-/* Go on at the next place where that can be done; -pte_eos: there is none. */
+/* Go on at the next place where that can be done; -pte_eos: there is none. What is passed over is lost already. */
 static int synchronize(struct decoding *decoding)
 {
 	uint64_t sync = 0;
@@ -125,10 +130,15 @@ static int synchronize(struct decoding *decoding)
 	/* each time further on, or it might go on for ever */
 	for (; decoding->tries; decoding->tries--) {
 		status = pt_blk_sync_forward(decoding->blocks);
-		if (status == -pte_eos || status == -pte_nomem)
+		if (status == -pte_eos)
 			break;
-		if (status < 0 || pt_blk_get_sync_offset(decoding->blocks, &sync) ||
-		    sync < decoding->sync_floor)
+		if (status < 0) {
+			note_error(decoding, pt_errstr(pt_errcode(status)));
+			if (status == -pte_nomem)
+				break;
+			continue;
+		}
+		if (pt_blk_get_sync_offset(decoding->blocks, &sync) || sync < decoding->sync_floor)
 			continue;
 		decoding->sync_floor = sync + 1;
 		return status;
@@ -334,14 +344,30 @@ static int decoding_open(struct decoding *decoding)
 		       : 0;
 }
 
-/* How the stream before ended holds for this one, if that can be decoded from its first byte. */
+/* Whether there is anything before the first place where decoding can begin. */
+static int has_passed_over(const struct decoding *decoding)
+{
+	const struct pt_stream *stream = decoding->stream;
+	uint64_t first = decoding->sync_floor ? decoding->sync_floor - 1 : stream->count;
+
+	for (uint64_t i = 0; i < first; i++)
+		if (stream->bytes[i]) /* PAD is zeros */
+			return 1;
+	return 0;
+}
+
+/* How the stream before ended holds for this one, if all of it can be decoded. */
 static int take_place(struct decoding *decoding)
 {
 	const struct pt_place *place = decoding->stream->place;
 	const struct weave *weave = decoding->weave;
 
-	if (decoding->sync_floor != 1)
-		return weave->before.instructions || weave->next ? weave_lost(decoding->weave) : 0;
+	if (has_passed_over(decoding)) {
+		/* once is enough */
+		if (weave->losses && !weave->before.instructions && !weave->next)
+			return 0;
+		return weave_lost(decoding->weave);
+	}
 	if (place && place->is_away) {
 		decoding->away = AWAY_KERNEL;
 		decoding->left_at = place->left_at;

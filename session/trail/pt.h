@@ -61,8 +61,8 @@ struct pt_outcome {
 
 /*
  * Decode a stream into the weave, which may have had others before. What can't be decoded is in *outcome and
- * TRAIL_LOST in the trail; so is what lies before the first place where decoding can begin, if the weave had others
- * before. 0, the sink's error, or -ENOMEM.
+ * TRAIL_LOST in the trail; so is what lies before the first place where decoding can begin.
+ * 0, the sink's error, or -ENOMEM.
  */
 int pt_decode(struct weave *weave, const struct pt_stream *stream, struct pt_outcome *outcome);
 
