@@ -43,3 +43,26 @@ void origins_json(struct json *json, const struct live *live)
 	}
 	json_close(json, ']');
 }
+
+const char *origins_way(const struct live *live)
+{
+	static const char *const ways[ORIGINS] = {
+		[ORIGIN_PT] = "by Intel PT",
+		[ORIGIN_BTS] = "by branch trace store",
+		[ORIGIN_BRANCHES] = "by branch trace store",
+		[ORIGIN_SOFT] = "by translation",
+		[ORIGIN_STEP] = "by single steps",
+		[ORIGIN_LBR] = "by last branches",
+	};
+
+	return ways[live->origin];
+}
+
+void origins_tell_losses(const struct live *live)
+{
+	if (!live->losses[0])
+		return;
+	fputs("waymark: parts of the trail are missing: ", stderr);
+	complain_words("%s", live->losses);
+	fputc('\n', stderr);
+}

@@ -12,4 +12,10 @@ void origins_tell(const struct wm_session *session, int verbose);
 /* For programs, as members of an object: the origin's name, and what is against each of the others. */
 void origins_json(struct json *json, const struct live *live);
 
+/* How its trail was recorded, to follow "recorded ...". Static. */
+const char *origins_way(const struct live *live);
+
+/* Say on stderr what could not be recorded or decoded, if anything. */
+void origins_tell_losses(const struct live *live);
+
 #endif

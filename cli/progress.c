@@ -112,12 +112,13 @@ static void sum_up_trail(const struct progress *progress, const struct wm_sessio
 	char blocks[32], instructions[32], lost[32];
 
 	fprintf(stderr,
-		"waymark: recorded %s block%s, %s instruction%s, of %u thread%s by single steps in %.2f s",
+		"waymark: recorded %s block%s, %s instruction%s, of %u thread%s %s in %.2f s",
 		quantity_show_count(status->trail_blocks, blocks, sizeof(blocks)),
 		status->trail_blocks == 1 ? "" : "s",
 		quantity_show_count(status->trail_instructions, instructions, sizeof(instructions)),
 		status->trail_instructions == 1 ? "" : "s", status->trail_threads,
-		status->trail_threads == 1 ? "" : "s", (double)progress_elapsed_ns(progress) / 1e9);
+		status->trail_threads == 1 ? "" : "s", progress->trail_way,
+		(double)progress_elapsed_ns(progress) / 1e9);
 	if (status->trail_lost)
 		fprintf(stderr, "; of these blocks the first %s were overwritten",
 			quantity_show_count(status->trail_lost, lost, sizeof(lost)));

@@ -18,7 +18,8 @@ struct progress {
 	int shown;  /* a line stands on the terminal */
 	int wanted; /* stderr is a terminal */
 	uint64_t began_ns, last_ns, last_events;
-	double rate; /* events a second, smoothed */
+	double rate;	       /* events a second, smoothed */
+	const char *trail_way; /* how a trail was recorded, for the closing words: origins_way() */
 };
 
 void progress_begin(struct progress *progress);

@@ -229,10 +229,10 @@ static int set_up(struct recording *recording)
 	err = wm_session_output(recording->session, options->dir);
 	if (err)
 		return fail(recording, err);
+	flight_set(&recording->flight, recording->session);
 	err = take_in(recording);
 	if (err)
 		return err;
-	flight_set(&recording->flight, recording->session);
 	err = wm_session_start(recording->session);
 	if (!err)
 		err = flight_start(&recording->flight);
@@ -338,10 +338,12 @@ static int finish(struct recording *recording, int had_dir)
 	if (err && err != recording->error)
 		fail(recording, err);
 	wm_session_status(recording->session, &status);
+	recording->progress.trail_way = origins_way(&recording->session->live);
 	if (has_trace)
 		progress_sum_up(&recording->progress, &status, options->dir,
 				options->session.policy,
 				recording->error ? 0 : session_crowded_out(recording->session));
+	origins_tell_losses(&recording->session->live);
 	outcome_ambiguous(recording->session);
 	outcome_refusals(recording->session, options->verbose);
 	outcome_unrecorded(&recording->session->unrecorded);

@@ -55,6 +55,16 @@ expect "who waits for our end" "$(ps -o stat= -p "$guard" | cut -c1)" S
 kill "$pid"
 wait $recorder
 
+# By hardware, or a line that says why not.
+for origin in pt bts branches lbr; do
+	timeout 60 "$waymark" record -e "trail/$origin/" -o "by_$origin" -- ./trailed l 20 2>words
+	case $? in
+	1) grep -qE "^waymark: .+: $origin(: .+)?$" words || fail "$origin: $(cat words)" ;;
+	7) trail "by_$origin" ;;
+	*) fail "$origin: $(cat words)" ;;
+	esac
+done
+
 # A script's interpreter is what runs.
 printf '#!%s/trailed l\n' "$folder" >script
 chmod +x script

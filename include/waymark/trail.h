@@ -12,7 +12,7 @@
  * between two branches is the code from where the first one led up to where the second one stands. Nothing of ours
  * runs in the program that is traced, and nothing stays in it afterwards.
  *
- * A process of ours traces (ptrace(2)) where the origin is `step`. It is a child of the caller's: wait(2) for any
+ * A process of ours traces (ptrace(2)), whatever the origin. It is a child of the caller's: wait(2) for any
  * child may tell of its end. A thread of ours, which blocks all signals, takes what it sends. Should the caller end,
  * however that be, the program goes on by itself.
  *
@@ -40,7 +40,7 @@ struct wm_trail_cursor;
 
 /* Where records come from. */
 enum wm_trail_origin {
-	WM_TRAIL_AUTO = 0, /* the best that this machine and our permissions give */
+	WM_TRAIL_AUTO = 0, /* the best that can do what is asked for; wm_trail_detail() says why not another */
 	WM_TRAIL_STEP = 1, /* ptrace(2), one instruction at a time: slow, exact, everywhere */
 	WM_TRAIL_PT = 2,   /* Intel Processor Trace */
 	WM_TRAIL_BTS = 3,  /* Branch Trace Store */
@@ -200,7 +200,8 @@ int wm_trail_drain(struct wm_trail *trail,
 
 /*
  * What the last error was about, a limit with its figures for one; or "". The trail's own, until its next error, of whichever
- * thread; of NULL: of this thread's last call that opened, until the next.
+ * thread, and before the first why WM_TRAIL_AUTO took no better origin; of NULL: of this thread's last call that opened, until
+ * the next.
  */
 const char *wm_trail_detail(const struct wm_trail *trail);
 

@@ -178,6 +178,9 @@ int hardware_run(struct hardware *hardware, unsigned int for_ms)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
 
+	if (hardware->is_waiting)
+		let_go(hardware->threads, PTRACE_CONT, 0);
+	hardware->is_waiting = 0;
 	while (hardware->threads && !hardware->error) {
 		if (!look(hardware)) {
 			drain_all(hardware);

@@ -48,8 +48,7 @@ int hardware_attach(struct hardware **hardware, struct trail_sink *sink, enum or
 		    const struct hardware_options *options, pid_t pid, char *detail, size_t bytes);
 
 /*
- * As hardware_launch(), of a program that is somebody else's child: that one forks a process which executes it once a
- * byte came over a socket (SOCK_STREAM), and else sends back errno, an int; the other end is `gate`, the caller's.
+ * As hardware_launch(), of a program that is somebody else's child: as step_take().
  */
 int hardware_take(struct hardware **hardware, struct trail_sink *sink, enum origin origin,
 		  const struct hardware_options *options, pid_t pid, int gate, char *detail,
@@ -61,7 +60,10 @@ int hardware_run(struct hardware *hardware, unsigned int for_ms);
 void hardware_result(const struct hardware *hardware, struct hardware_result *result);
 pid_t hardware_pid(const struct hardware *hardware);
 
-/* Let the process go on by itself, write what is left. An error is of the writing. NULL is allowed. */
+/* Let the process go on by itself, write what is left. An error is of the writing. */
+int hardware_let_go(struct hardware *hardware);
+
+/* The same, and release. NULL is allowed. */
 int hardware_close(struct hardware *hardware);
 
 #endif

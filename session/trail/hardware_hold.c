@@ -2,6 +2,7 @@
 /* How a process is taken that hardware records, and let go. */
 #include "session/ticks.h"
 #include "session/trail/hardware_own.h"
+#include "session/trail/step_own.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -136,25 +137,17 @@ static int trail_begin(struct hardware *hardware)
 
 /* ---- launch ---- */
 
-/* In the child: wait to be seized, then be the program. What execve(2) says comes back over the socket. */
-static void become(int sock, const char *path, char *const argv[])
-{
-	char byte;
-	int err;
-
-	if (read(sock, &byte, 1) == 1)
-		execv(path, argv);
-	err = errno;
-	(void)!write(sock, &err, sizeof(err));
-	_exit(127);
-}
-
 /* Up to its PTRACE_EVENT_EXEC. */
 static int await_exec(struct hardware *hardware, int sock)
 {
+	pid_t self = getpid();
 	int status, err = 0;
 
-	if (ptrace(PTRACE_SEIZE, hardware->pid, 0, OPTIONS) < 0 || write(sock, "", 1) != 1)
+	if (send(sock, &self, sizeof(self), MSG_NOSIGNAL) != sizeof(self) ||
+	    recv(sock, &err, sizeof(err), 0) != sizeof(err))
+		return -ECHILD;
+	if (ptrace(PTRACE_SEIZE, hardware->pid, 0, OPTIONS) < 0 ||
+	    send(sock, "", 1, MSG_NOSIGNAL) != 1)
 		return -errno;
 	if (waitpid(hardware->pid, &status, __WALL) < 0)
 		return -errno;
@@ -181,7 +174,7 @@ static int take_first(struct hardware *hardware)
 	if (err)
 		return err;
 	hardware_thread_stands(hardware, thread, regs.rip);
-	thread->is_stopped = ptrace(PTRACE_CONT, thread->tid, 0, 0) < 0;
+	hardware->is_waiting = 1;
 	return hardware->error;
 }
 
@@ -234,7 +227,7 @@ int hardware_launch(struct hardware **hardware, struct trail_sink *sink, enum or
 	pid = fork();
 	if (!pid) {
 		close(gates[0]);
-		become(gates[1], path, argv);
+		step_become(gates[1], path, argv);
 	}
 	close(gates[1]);
 	if (pid < 0)
@@ -266,7 +259,7 @@ static int seize_all(struct hardware *hardware)
 	while (!err && (entry = readdir(list))) {
 		pid_t tid = (pid_t)atoi(entry->d_name);
 
-		if (tid <= 0)
+		if (tid <= 0 || step_is_agents(hardware->pid, tid))
 			continue;
 		if (ptrace(PTRACE_SEIZE, tid, 0, OPTIONS) < 0) {
 			/* EPERM: of one that is ours already too */
@@ -331,13 +324,11 @@ static int stop(struct hardware *hardware, struct hardware_thread *thread, uint6
 	return 0;
 }
 
-int hardware_close(struct hardware *hardware)
+int hardware_let_go(struct hardware *hardware)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + CLOSE_NS;
-	int err, signal;
+	int signal;
 
-	if (!hardware)
-		return 0;
 	if (hardware->threads)
 		hardware_renew(hardware);
 	while (hardware->threads) {
@@ -350,9 +341,18 @@ int hardware_close(struct hardware *hardware)
 		ptrace(PTRACE_DETACH, thread->tid, 0, signal);
 		hardware_thread_remove(hardware, thread);
 	}
+	return hardware->error;
+}
+
+int hardware_close(struct hardware *hardware)
+{
+	int err;
+
+	if (!hardware)
+		return 0;
+	err = hardware_let_go(hardware);
 	modules_release(&hardware->modules);
 	process_codes_release(&hardware->codes);
-	err = hardware->error;
 	free(hardware);
 	return err;
 }

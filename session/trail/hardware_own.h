@@ -47,6 +47,7 @@ struct hardware {
 	struct hardware_thread *threads;
 	uint16_t family; /* of the processor */
 	uint8_t model, stepping;
+	int is_waiting;	  /* launched, and nothing of it has run */
 	int maps_changed; /* code was mapped since codes were renewed */
 	struct hardware_result result;
 	int error;

@@ -79,25 +79,44 @@ static void drop(struct wm_session *session)
 	free(dropped);
 }
 
-/* What this file can let a process be recorded by. */
-static int is_built(enum origin origin)
+/*
+ * What is asked for may need what an origin does not have: hardware tells of no signals, and of what came when only when it
+ * is all decoded.
+ */
+static void leave_out(struct live *live)
 {
-	return origin == ORIGIN_STEP;
+	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL)
+		return;
+	for (int i = 0; i < ORIGINS; i++)
+		if (!live->origins[i].error && i != ORIGIN_STEP)
+			live->origins[i] = (struct origin_state){
+				.error = -WM_E_TRAIL_ASKED,
+				.detail = "it can't tell when a signal or a marker came",
+			};
+}
+
+/* Which origin is taken: -1 for none. */
+static int choose_of(const struct live *live, const struct trail_request *request)
+{
+	if (request->is_auto)
+		return origin_best(live->origins);
+	/* the same unit, by another way */
+	if (request->origin == ORIGIN_BTS && live->origins[ORIGIN_BTS].error &&
+	    !live->origins[ORIGIN_BRANCHES].error)
+		return ORIGIN_BRANCHES;
+	return (int)request->origin;
 }
 
 static int choose(struct wm_session *session)
 {
-	const struct trail_request *request = spec_trail(&session->specs);
 	struct live *live = &session->live;
 	int best;
 
 	if (live->has_origin)
 		return 0;
-	origins_look(live->origins, &(struct origin_machine){ 0 });
-	for (int i = 0; i < ORIGINS; i++)
-		if (!live->origins[i].error && !is_built((enum origin)i))
-			live->origins[i].error = -WM_E_TRAIL_UNBUILT;
-	best = request->is_auto ? origin_best(live->origins) : (int)request->origin;
+	origins_look(live->origins, &live->machine);
+	leave_out(live);
+	best = choose_of(live, spec_trail(&session->specs));
 	if (best < 0) /* the one that needs least says why */
 		best = ORIGIN_STEP;
 	live->origin = (enum origin)best;
@@ -108,6 +127,11 @@ static int choose(struct wm_session *session)
 				    live->origins[best].detail);
 	live->has_origin = 1;
 	return 0;
+}
+
+static struct tracing_how how_of(const struct wm_session *session)
+{
+	return (struct tracing_how){ session->live.origin, session->live.machine };
 }
 
 /* A trail goes into a folder, and its origin must be there. */
@@ -151,6 +175,7 @@ static int taken(struct live_process *live)
 int live_launch(struct wm_session *session, char *const argv[])
 {
 	struct live_process *live;
+	struct tracing_how how;
 	struct program program;
 	int err = check(session);
 
@@ -163,10 +188,13 @@ int live_launch(struct wm_session *session, char *const argv[])
 	err = add(session, 0, &live);
 	if (err)
 		return err;
-	err = stepper_launch(&live->stepper, sink_of(live), program.path, argv);
+	how = how_of(session);
+	err = stepper_launch(&live->stepper, sink_of(live), &how, program.path, argv);
 	if (err) {
+		session_fail(session, err, "%s%s%s", program.path,
+			     live->stepper.detail[0] ? ": " : "", live->stepper.detail);
 		drop(session);
-		return session_fail(session, err, "%s", program.path);
+		return err;
 	}
 	live->pid = live->stepper.pid;
 	err = taken(live);
@@ -215,13 +243,15 @@ int live_attach(struct wm_session *session, pid_t pid)
 
 static int take(struct wm_session *session, struct live_process *live)
 {
+	struct tracing_how how = how_of(session);
 	char words[512] = "";
 	struct target target;
-	int err = stepper_attach(&live->stepper, sink_of(live), live->pid, 0);
+	int err = stepper_attach(&live->stepper, sink_of(live), &how, live->pid, 0);
 
 	if (!err)
 		return taken(live);
 	live->is_over = 1;
+	snprintf(words, sizeof(words), "%s", live->stepper.detail);
 	/* "not permitted" is also what the kernel says of one that another has begun to trace meanwhile */
 	if (err == -EPERM && !target_read(&target, live->pid)) {
 		int why = target_may_trace(&target, (struct detail){ words, sizeof(words) });
@@ -359,6 +389,14 @@ static int write_down(struct live_process *live)
 	return trail_store_write(live->store, &live->files.sink);
 }
 
+static void note_losses(struct live_process *process)
+{
+	struct live *live = &process->session->live;
+
+	if (!live->losses[0])
+		snprintf(live->losses, sizeof(live->losses), "%s", process->stepper.detail);
+}
+
 /* It is let go. */
 static int stop(struct live_process *live)
 {
@@ -366,6 +404,8 @@ static int stop(struct live_process *live)
 
 	live->stepper.relay.until = 0;
 	err = live->is_taken ? stepper_stop(&live->stepper) : 0;
+	if (live->is_taken)
+		note_losses(live);
 	if (live->is_taken && live->stepper.result.is_over)
 		look_at_end(live);
 	live->is_over = 1;

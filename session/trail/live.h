@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trails that a session records: one stepper for each process (stepper.h), all into the session's folder.
+ * The trails that a session records: one process of ours for each process (stepper.h), all into the session's folder.
  *
  * Where nothing but a trail is asked for, no agent is needed, and none is brought in. Where there is more, a process is
  * taken once all is armed, just before it goes on, and let go of before anything is disarmed: the agent's
@@ -40,10 +40,12 @@ struct live {
 	enum live_trigger trigger;
 	int signal; /* TRIGGER_SIGNAL: this one; 0: any */
 	struct live_fired fired;
+	struct origin_machine machine; /* zeroed: this one */
 	/* which origin was taken, once there is a process, and what was to be had */
 	int has_origin;
 	enum origin origin;
 	struct origin_state origins[ORIGINS];
+	char losses[160]; /* the first thing that could not be recorded or decoded; "": none */
 };
 
 /* What came of it so far. */

@@ -4,6 +4,7 @@
 #define SESSION_TRAIL_ORIGIN_CALLS_H
 
 #include "session/trail/sink.h"
+#include "session/trail/tracing.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,13 +17,17 @@ struct origin_calls {
 	enum wm_trail_origin origin;
 	const char *name;
 	uint32_t can; /* WM_TRAIL_*: flags that may be asked of it */
+	int can_hold; /* it lets no thread go on where there is no room: WM_TRAIL_BLOCK */
 	/*
 	 * Begin with a program, or with a running process; `only`, if not 0, is the one thread. Nothing runs before
-	 * go(). *live is NULL after an error. The sink is used from here to close(), in whichever thread calls.
+	 * go(). *live is NULL after an error; detail[TRACING_DETAIL_BYTES] then says more, or is "". The sink is used from
+	 * here to close(), in whichever thread calls.
 	 */
-	int (*launch)(struct live_origin **live, struct trail_sink *sink, const char *path,
-		      char *const argv[]);
-	int (*attach)(struct live_origin **live, struct trail_sink *sink, pid_t pid, pid_t only);
+	int (*launch)(struct live_origin **live, struct trail_sink *sink,
+		      const struct tracing_how *how, const char *path, char *const argv[],
+		      char *detail);
+	int (*attach)(struct live_origin **live, struct trail_sink *sink,
+		      const struct tracing_how *how, pid_t pid, pid_t only, char *detail);
 	pid_t (*pid)(const struct live_origin *live);
 	void (*go)(struct live_origin *live);
 	/* Take what there is, then wait for more so long. 1, 0 when all is over, or a negative error. */
@@ -31,9 +36,19 @@ struct origin_calls {
 	int (*close)(struct live_origin *live);
 };
 
-extern const struct origin_calls origin_step_calls;
+/* What is asked of one. */
+struct origin_wanted {
+	enum wm_trail_origin origin;
+	uint32_t flags;	 /* WM_TRAIL_* */
+	int must_hold;	 /* WM_TRAIL_BLOCK */
+	int may_do_less; /* of the flags: nobody named them */
+};
 
-/* The origin that is asked for, the best for WM_TRAIL_AUTO; NULL: it can't be had here, and why[bytes] says what is wrong. */
-const struct origin_calls *origin_calls_of(enum wm_trail_origin origin, char *why, size_t bytes);
+/*
+ * Choose: for WM_TRAIL_AUTO the best of those that can do what is wanted. how->machine is the caller's, and how->origin
+ * what was chosen. why[bytes] says what is wrong, and of WM_TRAIL_AUTO why it is not one that is better. 0 or a negative error.
+ */
+int origin_choose(const struct origin_calls **calls, struct tracing_how *how,
+		  const struct origin_wanted *wanted, char *why, size_t bytes);
 
 #endif

@@ -30,7 +30,10 @@ struct stepper_note {
 	int32_t error;
 	int32_t left; /* threads */
 	struct step_result result;
+	char detail[TRACING_DETAIL_BYTES];
 };
+
+_Static_assert(sizeof(struct stepper_note) <= RELAY_NOTE_MAX, "it is sent as one");
 
 /* ---- in that process ---- */
 
@@ -87,31 +90,34 @@ static void tell(struct relay_in *in, const struct stepper_note *note)
 	relay_in_note(in, note, sizeof(*note));
 }
 
-static void follow(struct step *step, struct relay_in *in)
+static void follow(const struct tracing_calls *calls, struct tracing *tracing, struct relay_in *in)
 {
-	struct step_result result;
-	int more = await_go(in), left;
+	struct stepper_note note = { .what = OVER };
+	int more = await_go(in);
 
 	while (more > 0) {
-		more = step_run(step, RUN_MS);
+		more = calls->run(tracing, RUN_MS);
 		if (relay_in_flush(in) || must_end(in))
 			break;
 	}
-	left = step_let_go(step, LET_GO_MS);
-	step_result(step, &result);
-	tell(in, &(struct stepper_note){ OVER, more < 0 ? more : 0, left, result });
+	note.left = calls->let_go(tracing, LET_GO_MS);
+	note.error = more < 0 ? more : 0;
+	calls->result(tracing, &note.result, note.detail);
+	tell(in, &note);
 	close(in->fd);
 	/* nobody waits for us: but should we end before these have been let go, so do they */
-	while (left)
-		left = step_let_go(step, LET_GO_MS);
+	while (note.left)
+		note.left = calls->let_go(tracing, LET_GO_MS);
 }
 
-static void serve(int fd, pid_t pid, int gate, pid_t only)
+static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pid_t only)
 {
-	struct step *step = NULL;
+	const struct tracing_calls *calls = tracing_calls_of(how->origin);
+	struct stepper_note note = { .what = STARTED };
+	struct tracing *tracing = NULL;
 	struct relay_in in;
 	sigset_t all;
-	int err, launches = gate >= 0;
+	int launches = gate >= 0;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, NULL);
@@ -122,17 +128,16 @@ static void serve(int fd, pid_t pid, int gate, pid_t only)
 	if (fd < 0 || (launches && gate < 0))
 		_exit(1);
 	keep_only(fd, gate);
-	err = relay_in_init(&in, fd);
-	if (err)
+	if (relay_in_init(&in, fd))
 		_exit(1);
 	in.owner = owner_open();
-	err = launches ? step_take(&step, &in.sink, pid, gate)
-		       : step_attach(&step, &in.sink, pid, only);
+	note.error = launches ? calls->take(&tracing, &in.sink, how, pid, gate, note.detail)
+			      : calls->attach(&tracing, &in.sink, how, pid, only, note.detail);
 	if (launches)
 		close(gate);
-	tell(&in, &(struct stepper_note){ .what = STARTED, .error = err });
-	if (!err)
-		follow(step, &in);
+	tell(&in, &note);
+	if (!note.error)
+		follow(calls, tracing, &in);
 	_exit(0);
 }
 
@@ -150,6 +155,8 @@ static void on_note(void *data, const void *bytes, size_t count)
 	stepper->is_over |= note.what == OVER;
 	stepper->result = note.result;
 	stepper->left = note.left;
+	memcpy(stepper->detail, note.detail, sizeof(stepper->detail));
+	stepper->detail[sizeof(stepper->detail) - 1] = '\0';
 	if (!stepper->error && note.error < 0)
 		stepper->error = note.error;
 }
@@ -171,7 +178,8 @@ static void release(struct stepper *stepper)
 	reap(stepper);
 }
 
-static int start(struct stepper *stepper, struct trail_sink *sink, int gate, pid_t only)
+static int start(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
+		 int gate, pid_t only)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + START_MS * UINT64_C(1000000);
 	int ends[2], got = 1;
@@ -181,7 +189,7 @@ static int start(struct stepper *stepper, struct trail_sink *sink, int gate, pid
 		return -errno;
 	stepper->process = fork();
 	if (!stepper->process)
-		serve(ends[1], stepper->pid, gate, only);
+		serve(ends[1], how, stepper->pid, gate, only);
 	close(ends[1]);
 	stepper->fd = ends[0];
 	relay_out_init(&stepper->relay, ends[0], sink);
@@ -204,8 +212,8 @@ static int start(struct stepper *stepper, struct trail_sink *sink, int gate, pid
 	return stepper->error;
 }
 
-int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const char *path,
-		   char *const argv[])
+int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
+		   const char *path, char *const argv[])
 {
 	int gates[2], err;
 
@@ -220,7 +228,7 @@ int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const char 
 	err = stepper->pid < 0 ? -errno : 0;
 	close(gates[1]);
 	if (!err)
-		err = start(stepper, sink, gates[0], 0);
+		err = start(stepper, sink, how, gates[0], 0);
 	close(gates[0]);
 	/* it has ended by itself where nobody opened the gate, or it was ended */
 	if (err && stepper->pid > 0) {
@@ -231,10 +239,11 @@ int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const char 
 	return err;
 }
 
-int stepper_attach(struct stepper *stepper, struct trail_sink *sink, pid_t pid, pid_t only)
+int stepper_attach(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
+		   pid_t pid, pid_t only)
 {
 	*stepper = (struct stepper){ .pid = pid, .fd = -1 };
-	return start(stepper, sink, -1, only);
+	return start(stepper, sink, how, -1, only);
 }
 
 void stepper_go(struct stepper *stepper)

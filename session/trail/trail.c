@@ -90,28 +90,20 @@ static int options_check(struct wm_trail *trail)
 	return 0;
 }
 
-/* Choose the origin; what it can't do is refused by name. */
-static int origin_choose(struct wm_trail *trail)
+static int choose(struct wm_trail *trail, int is_default)
 {
-	static const struct {
-		uint32_t flag;
-		const char *name;
-	} names[] = { { WM_TRAIL_SWITCHES, "WM_TRAIL_SWITCHES" },
-		      { WM_TRAIL_SIGNALS, "WM_TRAIL_SIGNALS" },
-		      { WM_TRAIL_SYSCALLS, "WM_TRAIL_SYSCALLS" },
-		      { WM_TRAIL_KERNEL, "WM_TRAIL_KERNEL" },
-		      { WM_TRAIL_THREAD, "WM_TRAIL_THREAD" },
-		      { WM_TRAIL_INHERIT, "WM_TRAIL_INHERIT" } };
+	const struct origin_wanted wanted = {
+		.origin = trail->options.origin,
+		.flags = trail->options.flags,
+		.must_hold = trail->options.policy == WM_TRAIL_BLOCK,
+		.may_do_less = is_default,
+	};
+	int err = origin_choose(&trail->origin, &trail->how, &wanted, trail->detail,
+				sizeof(trail->detail));
 
-	trail->origin = origin_calls_of(trail->options.origin, trail->detail,
-					sizeof(trail->detail));
-	if (!trail->origin)
-		return -WM_E_TRAIL_ASKED;
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (trail->options.flags & names[i].flag & ~trail->origin->can)
-			return trail_fail(trail, -WM_E_TRAIL_ASKED,
-					  "options.flags: the origin %s has no %s",
-					  trail->origin->name, names[i].name);
+	if (err)
+		return err;
+	trail->options.flags &= trail->origin->can;
 	trail->options.origin = trail->origin->origin;
 	return 0;
 }
@@ -124,7 +116,7 @@ static int options_take(struct wm_trail *trail, const struct wm_trail_options *f
 	if (!err)
 		err = options_check(trail);
 	if (!err)
-		err = origin_choose(trail);
+		err = choose(trail, !from);
 	options->size = sizeof(*options);
 	options->bytes = options->bytes ? options->bytes : BYTES_DEFAULT;
 	options->bytes -= options->bytes % 4096;
@@ -214,6 +206,7 @@ static int attach_failed(struct wm_trail *trail, pid_t pid, int error)
 static int attach(struct wm_trail *trail, pid_t pid)
 {
 	int is_thread = !!(trail->options.flags & WM_TRAIL_THREAD), err;
+	char detail[TRACING_DETAIL_BYTES];
 	struct target target;
 
 	if (pid <= 0)
@@ -231,14 +224,18 @@ static int attach(struct wm_trail *trail, pid_t pid)
 	err = trail_memory_take(trail);
 	if (err)
 		return err;
-	err = trail->origin->attach(&trail->live, &trail->sink, target.pid, is_thread ? pid : 0);
+	err = trail->origin->attach(&trail->live, &trail->sink, &trail->how, target.pid,
+				    is_thread ? pid : 0, detail);
+	if (err && detail[0])
+		return trail_fail(trail, err, "pid %d: %s", (int)pid, detail);
 	if (err)
 		return attach_failed(trail, pid, err);
 	trail->pid = target.pid;
 	return trail_thread_start(trail);
 }
 
-int wm_trail_open(struct wm_trail **out, pid_t pid, const struct wm_trail_options *options)
+int trail_open_on(struct wm_trail **out, pid_t pid, const struct wm_trail_options *options,
+		  const struct origin_machine *machine)
 {
 	struct wm_trail *trail = NULL;
 	int err, cancel;
@@ -248,6 +245,8 @@ int wm_trail_open(struct wm_trail **out, pid_t pid, const struct wm_trail_option
 	*out = NULL;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	err = trail_new(&trail);
+	if (!err && machine)
+		trail->how.machine = *machine;
 	if (!err)
 		err = options_take(trail, options);
 	if (!err)
@@ -255,8 +254,14 @@ int wm_trail_open(struct wm_trail **out, pid_t pid, const struct wm_trail_option
 	return opened(out, trail, err, cancel);
 }
 
+int wm_trail_open(struct wm_trail **out, pid_t pid, const struct wm_trail_options *options)
+{
+	return trail_open_on(out, pid, options, NULL);
+}
+
 static int launch(struct wm_trail *trail, char *const argv[])
 {
+	char detail[TRACING_DETAIL_BYTES];
 	struct program program;
 	int err;
 
@@ -272,16 +277,17 @@ static int launch(struct wm_trail *trail, char *const argv[])
 	err = trail_memory_take(trail);
 	if (err)
 		return err;
-	err = trail->origin->launch(&trail->live, &trail->sink, program.path, argv);
+	err = trail->origin->launch(&trail->live, &trail->sink, &trail->how, program.path, argv,
+				    detail);
 	if (err)
-		return trail_fail(trail, err, "%s", argv[0]);
+		return trail_fail(trail, err, "%s%s%s", argv[0], detail[0] ? ": " : "", detail);
 	trail->pid = trail->origin->pid(trail->live);
 	err = trail_thread_start(trail);
 	return err ? err : (int)trail->pid;
 }
 
-int wm_trail_launch(struct wm_trail **out, char *const argv[],
-		    const struct wm_trail_options *options)
+int trail_launch_on(struct wm_trail **out, char *const argv[],
+		    const struct wm_trail_options *options, const struct origin_machine *machine)
 {
 	struct wm_trail *trail = NULL;
 	int result, cancel;
@@ -291,11 +297,19 @@ int wm_trail_launch(struct wm_trail **out, char *const argv[],
 	*out = NULL;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	result = trail_new(&trail);
+	if (!result && machine)
+		trail->how.machine = *machine;
 	if (!result)
 		result = options_take(trail, options);
 	if (!result)
 		result = launch(trail, argv);
 	return opened(out, trail, result, cancel);
+}
+
+int wm_trail_launch(struct wm_trail **out, char *const argv[],
+		    const struct wm_trail_options *options)
+{
+	return trail_launch_on(out, argv, options, NULL);
 }
 
 int wm_trail_read(struct wm_trail **out, const char *dir)

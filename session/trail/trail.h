@@ -32,6 +32,7 @@ struct wm_trail {
 	pthread_t thread;
 	int has_thread;
 	const struct origin_calls *origin;
+	struct tracing_how how;
 	struct live_origin *live;
 	struct trail_sink
 		sink; /* locks, leaves out what is not asked for, and passes on to the store */
@@ -51,6 +52,12 @@ int trail_fail(struct wm_trail *trail, int error, const char *format, ...)
  */
 int trail_enter(struct wm_trail *trail, int *state);
 void trail_leave(struct wm_trail *trail, int state);
+
+/* The public ones, on another machine than this. */
+int trail_open_on(struct wm_trail **out, pid_t pid, const struct wm_trail_options *options,
+		  const struct origin_machine *machine);
+int trail_launch_on(struct wm_trail **out, char *const argv[],
+		    const struct wm_trail_options *options, const struct origin_machine *machine);
 
 /* ---- the sink between origin and store ---- */
 

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: MIT */
+/* The origins of live trails, all by a process of ours (stepper.h), so that nobody's wait(2) meets their stops. */
+#include "session/trail/origin_calls.h"
+#include "session/trail/stepper.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <waymark/error.h>
+
+struct live_origin {
+	struct stepper stepper;
+};
+
+/* What came of beginning. */
+static int begun(struct live_origin **live, int err, char *detail)
+{
+	snprintf(detail, TRACING_DETAIL_BYTES, "%s", err ? (*live)->stepper.detail : "");
+	if (!err)
+		return 0;
+	free(*live);
+	*live = NULL;
+	return err;
+}
+
+static int launch(struct live_origin **live, struct trail_sink *sink, const struct tracing_how *how,
+		  const char *path, char *const argv[], char *detail)
+{
+	*live = calloc(1, sizeof(**live));
+	if (!*live)
+		return -ENOMEM;
+	return begun(live, stepper_launch(&(*live)->stepper, sink, how, path, argv), detail);
+}
+
+static int attach(struct live_origin **live, struct trail_sink *sink, const struct tracing_how *how,
+		  pid_t pid, pid_t only, char *detail)
+{
+	*live = calloc(1, sizeof(**live));
+	if (!*live)
+		return -ENOMEM;
+	return begun(live, stepper_attach(&(*live)->stepper, sink, how, pid, only), detail);
+}
+
+static pid_t pid_of(const struct live_origin *live)
+{
+	return live->stepper.pid;
+}
+
+static void go(struct live_origin *live)
+{
+	stepper_go(&live->stepper);
+}
+
+static int pump(struct live_origin *live, int timeout_ms)
+{
+	struct pollfd ready = { .fd = live->stepper.fd, .events = POLLIN };
+	int more = stepper_pump(&live->stepper);
+
+	if (more > 0)
+		poll(&ready, 1, timeout_ms);
+	return more;
+}
+
+static int close_of(struct live_origin *live)
+{
+	int err = stepper_stop(&live->stepper);
+
+	free(live);
+	return err;
+}
+
+#define CALLS                                                                                      \
+	.launch = launch, .attach = attach, .pid = pid_of, .go = go, .pump = pump, .close = close_of
+
+static const struct origin_calls all[ORIGINS] = {
+	[ORIGIN_PT] = { WM_TRAIL_PT, "pt", WM_TRAIL_SWITCHES, 0, CALLS },
+	[ORIGIN_BTS] = { WM_TRAIL_BTS, "bts", WM_TRAIL_SWITCHES, 0, CALLS },
+	[ORIGIN_BRANCHES] = { WM_TRAIL_BTS, "bts", WM_TRAIL_SWITCHES, 0, CALLS },
+	[ORIGIN_STEP] = { WM_TRAIL_STEP, "step",
+			  WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS | WM_TRAIL_THREAD, 1, CALLS },
+	[ORIGIN_LBR] = { WM_TRAIL_LBR, "lbr", WM_TRAIL_SWITCHES, 0, CALLS },
+};
+
+static const struct {
+	uint32_t flag;
+	const char *name;
+} flags[] = { { WM_TRAIL_SWITCHES, "WM_TRAIL_SWITCHES" }, { WM_TRAIL_SIGNALS, "WM_TRAIL_SIGNALS" },
+	      { WM_TRAIL_SYSCALLS, "WM_TRAIL_SYSCALLS" }, { WM_TRAIL_KERNEL, "WM_TRAIL_KERNEL" },
+	      { WM_TRAIL_THREAD, "WM_TRAIL_THREAD" },	  { WM_TRAIL_INHERIT, "WM_TRAIL_INHERIT" } };
+
+/* Whether it can do what is wanted; else why[bytes] says what it can't. */
+static int can_do(const struct origin_calls *calls, const struct origin_wanted *wanted, char *why,
+		  size_t bytes)
+{
+	uint32_t lacks = wanted->may_do_less ? 0 : wanted->flags & ~calls->can;
+
+	if (wanted->must_hold && !calls->can_hold) {
+		snprintf(why, bytes,
+			 "options.policy: the origin %s can't hold threads for WM_TRAIL_BLOCK",
+			 calls->name);
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(flags) / sizeof(*flags); i++)
+		if (lacks & flags[i].flag) {
+			snprintf(why, bytes, "options.flags: the origin %s has no %s", calls->name,
+				 flags[i].name);
+			return 0;
+		}
+	return 1;
+}
+
+/* The best, or -1. why[bytes]: of each that was passed over. */
+static int choose_best(const struct origin_state states[ORIGINS],
+		       const struct origin_wanted *wanted, char *why, size_t bytes)
+{
+	size_t used = 0;
+
+	why[0] = '\0';
+	for (int i = 0; i < ORIGINS; i++) {
+		char lacks[96] = "";
+
+		if (!all[i].name || i == ORIGIN_LBR)
+			continue;
+		if (!states[i].error && can_do(&all[i], wanted, lacks, sizeof(lacks)))
+			return i;
+		used += (size_t)snprintf(why + used, bytes - used, "%snot %s: %s", used ? "; " : "",
+					 origin_name((enum origin)i),
+					 states[i].error ? wm_error_text(states[i].error) : lacks);
+		used = used < bytes ? used : bytes - 1;
+	}
+	return -1;
+}
+
+static int of_kind(const struct origin_state states[ORIGINS], enum wm_trail_origin origin)
+{
+	int found = -1;
+
+	for (int i = ORIGINS; i-- > 0;)
+		if (all[i].name && all[i].origin == origin && (found < 0 || !states[i].error))
+			found = i;
+	return found;
+}
+
+int origin_choose(const struct origin_calls **calls, struct tracing_how *how,
+		  const struct origin_wanted *wanted, char *why, size_t bytes)
+{
+	struct origin_state states[ORIGINS];
+	int is_auto = wanted->origin == WM_TRAIL_AUTO, found;
+
+	origins_look(states, &how->machine);
+	found = is_auto ? choose_best(states, wanted, why, bytes) : of_kind(states, wanted->origin);
+	if (found < 0 && is_auto) /* the one that can do most says what it can't */
+		found = ORIGIN_STEP;
+	*calls = &all[found];
+	how->origin = (enum origin)found;
+	if (states[found].error) {
+		snprintf(why, bytes, "options.origin: %s%s%s", all[found].name,
+			 states[found].detail[0] ? ": " : "", states[found].detail);
+		return states[found].error;
+	}
+	if (is_auto && can_do(&all[found], wanted, (char[96]){ 0 }, 96))
+		return 0;
+	why[0] = '\0';
+	return can_do(*calls, wanted, why, bytes) ? 0 : -WM_E_TRAIL_ASKED;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process of ours does to another (stepper.h): it steps through it (step.h), or has hardware record
+ * it (hardware.h). The functions promise what step.h's do.
+ */
+#ifndef SESSION_TRAIL_TRACING_H
+#define SESSION_TRAIL_TRACING_H
+
+#include "session/trail/origin.h"
+#include "session/trail/sink.h"
+#include "session/trail/step.h"
+
+#define TRACING_DETAIL_BYTES 160
+
+/* How a process is to be recorded. Zeroed but for the origin: on this machine. */
+struct tracing_how {
+	enum origin origin;
+	struct origin_machine machine;
+};
+
+struct tracing;
+
+struct tracing_calls {
+	/* detail[TRACING_DETAIL_BYTES]: more about an error, or "". */
+	int (*take)(struct tracing **tracing, struct trail_sink *sink,
+		    const struct tracing_how *how, pid_t pid, int gate, char *detail);
+	int (*attach)(struct tracing **tracing, struct trail_sink *sink,
+		      const struct tracing_how *how, pid_t pid, pid_t only, char *detail);
+	int (*run)(struct tracing *tracing, unsigned int for_ms);
+	/* How many threads are still to be let go. */
+	int (*let_go)(struct tracing *tracing, unsigned int for_ms);
+	/* detail: of what was recorded with losses, or "". Not after an error. */
+	void (*result)(struct tracing *tracing, struct step_result *result, char *detail);
+};
+
+extern const struct tracing_calls tracing_step, tracing_hardware;
+
+static inline const struct tracing_calls *tracing_calls_of(enum origin origin)
+{
+	return origin == ORIGIN_STEP ? &tracing_step : &tracing_hardware;
+}
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trail/hardware.h"
+#include "session/trail/tracing.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+struct tracing {
+	struct hardware *hardware;
+	pid_t pid;
+};
+
+static struct tracing *tracing_new(pid_t pid)
+{
+	struct tracing *tracing = calloc(1, sizeof(*tracing));
+
+	if (tracing)
+		tracing->pid = pid;
+	return tracing;
+}
+
+/* What came of beginning. */
+static int begun(struct tracing **out, struct tracing *tracing, int err)
+{
+	*out = err ? NULL : tracing;
+	if (err)
+		free(tracing);
+	return err;
+}
+
+static int take(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
+		pid_t pid, int gate, char *detail)
+{
+	struct hardware_options options = { .machine = how->machine };
+	struct tracing *tracing = tracing_new(pid);
+
+	detail[0] = '\0';
+	return begun(out, tracing,
+		     tracing ? hardware_take(&tracing->hardware, sink, how->origin, &options, pid,
+					     gate, detail, TRACING_DETAIL_BYTES)
+			     : -ENOMEM);
+}
+
+static int attach(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
+		  pid_t pid, pid_t only, char *detail)
+{
+	struct hardware_options options = { .machine = how->machine };
+	struct tracing *tracing;
+
+	detail[0] = '\0';
+	if (only) /* who asks for one thread is refused before: origin_calls.h */
+		return -EINVAL;
+	tracing = tracing_new(pid);
+	return begun(out, tracing,
+		     tracing ? hardware_attach(&tracing->hardware, sink, how->origin, &options, pid,
+					       detail, TRACING_DETAIL_BYTES)
+			     : -ENOMEM);
+}
+
+static int run(struct tracing *tracing, unsigned int for_ms)
+{
+	return hardware_run(tracing->hardware, for_ms);
+}
+
+static int let_go(struct tracing *tracing, unsigned int for_ms)
+{
+	(void)for_ms;
+	/* an error is of the sink, which the other end knows of */
+	hardware_let_go(tracing->hardware);
+	return 0;
+}
+
+static void result(struct tracing *tracing, struct step_result *result, char *detail)
+{
+	struct hardware_result from;
+
+	hardware_result(tracing->hardware, &from);
+	*result = (struct step_result){ .blocks = from.blocks,
+					.is_over = from.is_over,
+					.status = from.status };
+	if (from.is_over && WIFSIGNALED(from.status)) {
+		result->killed_tid = tracing->pid;
+		result->killed_by = WTERMSIG(from.status);
+	}
+	snprintf(detail, TRACING_DETAIL_BYTES, "%s", from.detail);
+}
+
+const struct tracing_calls tracing_hardware = { take, attach, run, let_go, result };
