@@ -225,13 +225,14 @@ static int out_thread_begin(struct relay_out *out, const struct relay_head *head
 		out->error = out->to->calls->thread_begin(out->to, &thread, about.tid, comm,
 							  (enum trail_origin)about.origin,
 							  head->ticks);
-	out->threads[out->thread_count++] = (struct relay_thread_out){ thread, about.tid };
+	out->threads[out->thread_count++] = (struct relay_thread_out){ thread, about.tid,
+								       !out->error };
 	out->threads_ever++;
 	return 0;
 }
 
 static int out_block(struct relay_out *out, const struct relay_head *head,
-		     struct sink_thread *thread, const uint8_t *body)
+		     const struct relay_thread_out *thread, const uint8_t *body)
 {
 	struct trail_entry entry;
 
@@ -241,8 +242,8 @@ static int out_block(struct relay_out *out, const struct relay_head *head,
 	if (!trail_entry_is_sane(&entry) ||
 	    head->bytes != sizeof(entry) + (head->has_code ? entry.bytes : 0u))
 		return -EPROTO;
-	if (!out->error && thread)
-		out->error = out->to->calls->block(out->to, thread, &entry,
+	if (!out->error && thread->is_begun)
+		out->error = out->to->calls->block(out->to, thread->thread, &entry,
 						   head->has_code ? body + sizeof(entry) : NULL,
 						   head->ticks);
 	out->blocks += !out->error;
@@ -260,7 +261,7 @@ static int out_event(struct relay_out *out, const struct relay_head *head,
 	memcpy(&between, body, sizeof(between));
 	if (between.event >= TRAIL_EVENTS)
 		return -EPROTO;
-	if (out->error || !thread->thread)
+	if (out->error || !thread->is_begun)
 		return 0;
 	out->error = out->to->calls->event(out->to, thread->thread, &between, head->ticks);
 	if (out->on_event)
@@ -272,9 +273,9 @@ static void thread_end(struct relay_out *out, uint32_t number, uint64_t ticks)
 {
 	int err = 0;
 
-	if (out->threads[number].thread)
+	if (out->threads[number].is_begun)
 		err = out->to->calls->thread_end(out->to, out->threads[number].thread, ticks);
-	out->threads[number].thread = NULL;
+	out->threads[number].is_begun = 0;
 	out->error = out->error ? out->error : err;
 }
 
@@ -300,7 +301,7 @@ static int deliver(struct relay_out *out, const struct relay_head *head, const u
 	case RELAY_THREAD_BEGIN:
 		return out_thread_begin(out, head, body);
 	case RELAY_BLOCK:
-		return out_block(out, head, thread->thread, body);
+		return out_block(out, head, thread, body);
 	case RELAY_EVENT:
 		return out_event(out, head, thread, body);
 	case RELAY_THREAD_END:
@@ -385,7 +386,7 @@ void relay_out_release(struct relay_out *out)
 	if (out->is_frozen)
 		last = (struct trail_between){ .event = TRAIL_END, .values = { TRAIL_DETACHED } };
 	for (size_t i = 0; i < out->thread_count; i++) {
-		if (!out->threads[i].thread)
+		if (!out->threads[i].is_begun)
 			continue;
 		if (!out->error)
 			out->error = out->to->calls->event(out->to, out->threads[i].thread, &last,

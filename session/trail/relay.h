@@ -38,8 +38,9 @@ int relay_in_is_deserted(const struct relay_in *in, short events);
 int relay_in_note(struct relay_in *in, const void *note, size_t bytes);
 
 struct relay_thread_out {
-	struct sink_thread *thread; /* NULL: not begun, or over */
+	struct sink_thread *thread; /* the sink's, NULL too */
 	pid_t tid;
+	int is_begun; /* and not over */
 };
 
 /* Where it comes out. */

@@ -182,6 +182,26 @@ Test(relay, more_than_a_buffer_goes_through)
 	cr_expect_eq(out.blocks, 5000);
 }
 
+/* So many threads, in a store that has no room to note them all. */
+Test(relay, what_a_thread_did_that_the_store_could_not_note_is_counted_as_lost)
+{
+	struct trail_store_options small = { .bytes = TRAIL_STORE_BYTES_MIN,
+					     .policy = WM_POLICY_DISCARD };
+	struct sink_thread *last = NULL;
+	struct trail_store_status status;
+
+	trail_store_close(store);
+	cr_assert_eq(trail_store_open(&store, &small), 0);
+	out.to = trail_store_sink(store);
+	for (int tid = 1; tid <= 1000; tid++)
+		last = thread_put(tid);
+	block_put(last, &jump, 20);
+	take();
+	trail_store_status(store, &status);
+	cr_assert_gt(status.lost_threads, 0);
+	cr_expect_eq(status.lost_blocks, 1);
+}
+
 Test(relay, whoever_has_gone_is_missed)
 {
 	thread_put(5);
