@@ -226,7 +226,9 @@ static int export_to(int fd, const struct export_options *options, struct trail_
 	if (err == -EPIPE) /* whoever reads has enough */
 		err = 0;
 	return err ? complain(err, "%s",
-			      out.error && options->output ? options->output : options->dir)
+			      !out.error	? options->dir
+			      : options->output ? options->output
+						: "standard output")
 		   : CLI_FINE;
 }
 

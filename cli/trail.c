@@ -245,7 +245,8 @@ int cmd_trail(int argc, char **argv)
 		out_flush(&out);
 		err = err ? err : out.error;
 		if (err && err != -EPIPE) /* whoever reads has enough */
-			status = complain(err, "%s", show.options.dir);
+			status = complain(err, "%s",
+					  out.error ? "standard output" : show.options.dir);
 		if (!err)
 			complain_missing(&show);
 	}

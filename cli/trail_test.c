@@ -379,47 +379,6 @@ Test(trail_command, takes_no_other_signal_for_a_call_of_null, .fini = end)
 
 /* ---- what is not as it should be ---- */
 
-Test(trail_command, says_what_a_sum_lacks, .fini = end)
-{
-	static const char *const sums[] = { "--blocks", "--functions", "--calls" };
-
-	begin();
-	ran(HEAD);
-	sample_trail_event(&sample, TRAIL_LOST, 0, 0, 1234, 0);
-	ran(HEAD);
-	sample_trail_event(&sample, TRAIL_LOST, 0, 0, 0, 0);
-	ran(LEAVES);
-	sample_trail_event(&sample, TRAIL_SYSCALLED, 0x1047, 0, 60, 0);
-	sample_trail_event(&sample, TRAIL_GAP, 0, 0, TRAIL_GAP_NATIVE, 0);
-	sample_trail_event(&sample, TRAIL_END, 0, 0, TRAIL_EXITED, 0);
-	done();
-	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
-		cr_expect_eq(run(sums[i]), 0, "%s", printed);
-		expect("waymark: the trail of loops-101 lacks the blocks that were lost at 2 places "
-		       "(1,234 that are known of) and what ran unrecorded at 1 place\n");
-		expect_not("has no end");
-	}
-	cr_expect_eq(run("--functions --from block:2"), 0);
-	expect("loops-101 lacks what ran unrecorded at 1 place\n");
-	cr_expect_eq(run("--functions --from block:1"), 0);
-	expect("lost at 1 place and what");
-	cr_expect_eq(run(""), 0); /* where all of it stands */
-	expect_not("lacks");
-}
-
-Test(trail_command, says_that_a_recording_was_cut_off, .fini = end)
-{
-	begin();
-	turns(2);
-	done();
-	cr_expect_eq(run(""), 0);
-	expect("waymark: the trail of loops-101 has no end: its recording was cut off\n");
-	cr_expect_eq(run("--functions"), 0);
-	expect("has no end");
-	cr_expect_eq(run("--functions --to block:3"), 0);
-	expect_not("has no end");
-}
-
 Test(trail_command, refuses_what_is_no_trace)
 {
 	snprintf(sample.folder, sizeof(sample.folder), "/nonexistent");
@@ -511,6 +470,13 @@ Test(trail_command, names_files_that_are_missing_or_another, .fini = end)
 	expect_not("\33");
 	cr_assert_eq(run("--root /nonexistent"), 0);
 	expect("no names in /bin/sh: No such file");
+}
+
+Test(trail_command, says_that_its_output_has_no_room, .fini = end)
+{
+	simple();
+	cr_expect_eq(run_shell("timeout 60", "", ">/dev/full"), 1);
+	expect("No space left on device: standard output\n");
 }
 
 Test(trail_command, stops_where_nobody_reads, .fini = end)
