@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* What waymark trail says that a trail lacks. */
+#include "cli/command_test.h"
 #include "trace/trail/sample_trail.h"
 
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/wait.h>
 
 static const struct trail_entry head = { 0x1000, 0x1000, 2, 0, 1, TRAIL_BRANCH, 0 };
 static const struct trail_entry leaves = { 0x1040, 0, 7, 5, 2, TRAIL_SYSCALL, 0 };
 
 static struct sample_trail sample;
-static char printed[1 << 14]; /* both stdout and stderr */
 
 static void begin(void)
 {
@@ -37,26 +34,7 @@ static void end(void)
 
 static int run(const char *arguments)
 {
-	char command[512];
-	size_t count;
-	FILE *pipe;
-
-	snprintf(command, sizeof(command), "timeout 60 %s trail %s %s 2>&1", WAYMARK_COMMAND,
-		 arguments, sample.folder);
-	pipe = popen(command, "re");
-	count = fread(printed, 1, sizeof(printed) - 1, pipe);
-	printed[count] = '\0';
-	return WEXITSTATUS(pclose(pipe));
-}
-
-static void expect(const char *text)
-{
-	cr_expect_not_null(strstr(printed, text), "no \"%s\" in:\n%s", text, printed);
-}
-
-static void expect_none(const char *text)
-{
-	cr_expect_null(strstr(printed, text), "\"%s\" in:\n%s", text, printed);
+	return shell("timeout 60 %s trail %s %s", WAYMARK_COMMAND, arguments, sample.folder);
 }
 
 TestSuite(trail_lost, .fini = end, .timeout = 60);
@@ -79,14 +57,14 @@ Test(trail_lost, says_what_a_sum_lacks)
 		cr_expect_eq(run(sums[i]), 0, "%s", printed);
 		expect("waymark: the trail of loops-101 lacks the blocks that were lost at 2 places "
 		       "(1,234 that are known of) and what ran unrecorded at 1 place\n");
-		expect_none("has no end");
+		expect_not("has no end");
 	}
 	cr_expect_eq(run("--functions --from block:2"), 0);
 	expect("loops-101 lacks what ran unrecorded at 1 place\n");
 	cr_expect_eq(run("--functions --from block:1"), 0);
 	expect("lost at 1 place and what");
 	cr_expect_eq(run(""), 0); /* where all of it stands */
-	expect_none("lacks");
+	expect_not("lacks");
 }
 
 Test(trail_lost, says_that_a_recording_was_cut_off)
@@ -100,5 +78,5 @@ Test(trail_lost, says_that_a_recording_was_cut_off)
 	cr_expect_eq(run("--functions"), 0);
 	expect("has no end");
 	cr_expect_eq(run("--functions --to block:1"), 0);
-	expect_none("has no end");
+	expect_not("has no end");
 }

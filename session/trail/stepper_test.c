@@ -16,8 +16,9 @@ TestSuite(stepper, .timeout = 120);
 static int stepped(struct sample_sink *sink, const char *mode)
 {
 	char *argv[] = { PROGRAM, (char *)mode, NULL };
+	struct tracing_how how = { .origin = ORIGIN_STEP };
 	struct stepper stepper;
-	int err = stepper_launch(&stepper, &sink->sink, argv[0], argv), status = 0;
+	int err = stepper_launch(&stepper, &sink->sink, &how, argv[0], argv), status = 0;
 
 	if (err)
 		return err;
