@@ -82,7 +82,8 @@ static uint32_t find_back(struct calls *calls, uint64_t at)
 {
 	uint64_t left = search_begins(calls);
 
-	for (uint32_t i = calls->depth; i-- && left; left--)
+	/* 0 is what a frame has of which nobody knows */
+	for (uint32_t i = at ? calls->depth : 0; i-- && left; left--)
 		if (calls->frames[i].back == at)
 			return i;
 	search_failed(calls, search_begins(calls) - left);
@@ -185,7 +186,7 @@ static int go_return(struct calls *calls, uint64_t at, const struct function *re
 		top->locals--;
 		return 0;
 	}
-	found = top->back == at ? calls->depth - 1 : find_back(calls, at);
+	found = at && top->back == at ? calls->depth - 1 : find_back(calls, at);
 	if (found == NONE)
 		return go_astray(calls, at, region);
 	if (found < calls->unsure) /* so they were right */

@@ -423,6 +423,23 @@ Test(calls, out_of_what_is_not_recorded_are_found)
 	history("?main( f( ?g( ) ?g( ) ) .");
 }
 
+/* Of the outermost frame nobody knows where it returns to, which is no address: not even 0, where a file may say code lies. */
+Test(calls, return_to_0_as_to_any_other_place)
+{
+	made_ran(MAIN, TRAIL_RETURN, 0);
+	made_ran(0, TRAIL_RETURN, 0);
+	made_ran(G + 4, TRAIL_FALL, 0);
+	history("?main( ) ?0( ) ?g( .");
+}
+
+Test(calls, lost_on_the_way_to_0_are_lost)
+{
+	made_ran(MAIN, TRAIL_FALL, 0);
+	made_event(TRAIL_LOST, 0, 0, 0, 0);
+	made_ran(0, TRAIL_FALL, 0);
+	history("?main( ~ ?0( .");
+}
+
 Test(calls, end_where_another_program_takes_the_place)
 {
 	main_calls_f();

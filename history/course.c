@@ -134,10 +134,10 @@ void course_pass_blocks(struct course *course, uint32_t count)
 	course->before.table = course->table;
 	course->before.id = load_u32(part->ids + 4 * (size_t)(course->at.id - 1));
 	course->before.from = part->table->blocks[course->before.id].bytes;
-	if (course->at.id < part->count)
-		return;
-	course->at.part++;
-	course->at.id = 0;
+	if (course->at.id >= part->count) {
+		course->at.part++;
+		course->at.id = 0;
+	}
 	settle(course);
 }
 

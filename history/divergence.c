@@ -194,6 +194,8 @@ static enum found compare_blocks(struct comparison *comparison)
 	left_a = course_point(a, &pa);
 	left_b = course_point(b, &pb);
 	both = left_a < left_b ? left_a : left_b;
+	if (!both) /* behind those that are the same comes an event */
+		return FOUND_SAME;
 	if (!alike_range(&pa, &pb, both)) {
 		if (!comparison->options->strict &&
 		    (pass_again(comparison, 0) || pass_again(comparison, 1)))

@@ -514,6 +514,35 @@ Test(divergence, is_not_a_system_call_that_a_signal_had_made_again)
 	cr_expect_eq(result.blocks, 5);
 }
 
+/* A block of which nothing ran is none: what comes is the gap behind it. */
+Test(divergence, is_not_a_block_that_was_left_before_it_began)
+{
+	for (int i = 0; i < 2; i++) {
+		ran(&runs[i], &HEAD);
+		ran(&runs[i], &CALLS);
+		ran(&runs[i], &SCAN);
+		ran(&runs[i], &MORE);
+		ran(&runs[i], &SCAN);
+		ran(&runs[i], &FOUND);
+		if (!i) {
+			ran(A, &AFTER);
+			sample_trail_event(&A->sample, TRAIL_GAP, at(A, &AFTER), 2,
+					   TRAIL_GAP_NATIVE, 0);
+		}
+		if (i) {
+			ran(B, &TAIL);
+			ran(B, &HEAD);
+			ran(B, &LEAVE);
+		}
+		ran(&runs[i], &AFTER);
+		turns(&runs[i], 3);
+		leaves(&runs[i], 0);
+	}
+	compare();
+	cr_expect_eq(result.kind, DIVERGENCE_NONE);
+	cr_expect(result.is_unsure);
+}
+
 Test(divergence, is_another_exit_status)
 {
 	turns(A, 1);

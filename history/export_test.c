@@ -231,6 +231,19 @@ Test(export, ends_a_stack_where_code_is_not_straight)
 	cr_expect_null(strtok(NULL, "\n"));
 }
 
+/* What an event that tells no place leads to was not jumped to. */
+Test(export, has_no_branch_over_an_event_that_says_nothing_of_where)
+{
+	made_ran(MAIN, TRAIL_CALL, F);
+	made_ran(F, TRAIL_RETURN, 0);
+	made_event(TRAIL_GAP, 0, 0, TRAIL_GAP_NATIVE, 0);
+	made_ran(G, TRAIL_CALL_INDIRECT, 0);
+	made_event(TRAIL_SIGNAL, 0, 0, 10, HANDLER);
+	made_ran(HANDLER, TRAIL_FALL, 0);
+	written(export_bolt, 0, UINT64_MAX);
+	cr_expect_str_eq(text, "B 401002 401040 1 0\n", "%s", text);
+}
+
 /* Branches from and to what is not the program are X:0; straight code over a signal is none. */
 Test(export, counts_branches_and_straight_code_for_bolt)
 {

@@ -54,9 +54,11 @@ void taken_walk(struct export *export, const struct export_thread *thread,
 
 	while (trail_range_next(&range, &item) && !export->out->error) {
 		if (!item.block) {
-			if (!event(sink, before, item.between))
+			int is_straight = event(sink, before, item.between);
+
+			if (!is_straight)
 				sink->cut(sink->data);
-			if (item.between->at || item.between->event == TRAIL_LOST)
+			if (!is_straight || item.between->at)
 				before = NULL;
 			continue;
 		}
