@@ -258,13 +258,16 @@ static int decompress_one(struct change *change, const char *file)
 	struct fresh to = { .fd = -1 };
 	uint8_t *room = malloc(PACKED_FRAME_BYTES);
 	struct packed from;
+	struct stat about;
 	int err = packed_open(&from, change->dir, file);
 
 	memcpy(name, file, strlen(file) - (sizeof(PACKED_SUFFIX) - 1));
 	if (!err && !room)
 		err = -ENOMEM;
+	if (!err && fstatat(change->dir, file, &about, AT_SYMLINK_NOFOLLOW))
+		err = -errno;
 	if (!err)
-		err = fresh_open(&to, change->dir, name, 0600);
+		err = fresh_open(&to, change->dir, name, about.st_mode);
 	if (!err)
 		err = unpack(change, &from, &to, room);
 	snprintf(cut, sizeof(cut), ".cut-%s", file);

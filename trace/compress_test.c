@@ -173,6 +173,22 @@ static size_t read_file(const char *path, uint8_t **bytes)
 	return (size_t)about.st_size;
 }
 
+/* Who may read a stream may read it packed, and unpacked again. */
+Test(compress, keeps_who_may_read_them)
+{
+	struct stat about;
+
+	make_trace(2);
+	keep();
+	cr_assert_eq(chmod(path_of(names[0]), 0640), 0);
+	cr_assert_eq(trace_compress(dir, NULL), STREAMS);
+	cr_assert_eq(stat(packed_path(0), &about), 0);
+	cr_expect_eq(about.st_mode & 0777, 0640u);
+	cr_assert_eq(trace_decompress(dir, NULL), STREAMS);
+	cr_assert_eq(stat(path_of(names[0]), &about), 0);
+	cr_expect_eq(about.st_mode & 0777, 0640u, "%o", about.st_mode);
+}
+
 Test(compress, reads_the_same_and_gives_the_same_back)
 {
 	struct trace_packing packing = { 0 };

@@ -87,6 +87,23 @@ static void end(void)
 
 TestSuite(path, .init = begin, .fini = end);
 
+/* A block that can't be is refused, and nothing of it stands in the way of those that follow. */
+Test(path, has_nothing_of_a_block_that_was_refused)
+{
+	struct trail_entry none = entries[HEAD];
+	struct trail_path *path;
+
+	none.instructions = 0;
+	ran(HEAD);
+	cr_assert_eq(trail_thread_block(&sample.trail, &sample.thread, &none, code, ++sample.now),
+		     -EINVAL);
+	ran(LEAVES);
+	path = read_back();
+	cr_assert_not_null(path);
+	cr_expect_eq(reader->damages_ever, 0, "%s", reader->damages[0].what);
+	cr_expect_eq(path->blocks, 2);
+}
+
 Test(path, is_read_as_it_was_written_however_long)
 {
 	static const int turn[] = { HEAD, CALLS, CALLEE, TAIL };

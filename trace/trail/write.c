@@ -137,8 +137,9 @@ static int define(struct trail_writer *trail, uint32_t id, const struct trail_en
 	memcpy(at, entry, sizeof(*entry));
 	if (code_bytes)
 		memcpy(at + sizeof(*entry), code, code_bytes);
-	trail->run_bytes += bytes;
-	return trail_table_define(&trail->table, id, at, bytes);
+	err = trail_table_define(&trail->table, id, at, bytes);
+	trail->run_bytes += err ? 0 : bytes;
+	return err;
 }
 
 /* FNV-1a of what tells one block from another: where it stands, and its bytes. */
