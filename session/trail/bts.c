@@ -31,13 +31,13 @@ int bts_take_sample(struct weave *weave, const struct perf_record *sample)
 
 int lbr_take_sample(struct weave *weave, const struct perf_record *sample)
 {
-	int is_first = !weave->blocks && !weave->losses, err = 0;
 	struct taken taken;
+	int err;
 
 	if (!sample->count)
 		return 0;
-	if (!is_first)
-		err = weave_lost(weave);
+	/* once is enough: each ends with one */
+	err = weave->losses && !weave->before.instructions && !weave->next ? 0 : weave_lost(weave);
 	for (uint64_t i = sample->count; i-- > 0 && !err;) {
 		memcpy(&taken, sample->stack + i * sizeof(taken), sizeof(taken));
 		if (taken.from || taken.to)
@@ -45,5 +45,5 @@ int lbr_take_sample(struct weave *weave, const struct perf_record *sample)
 	}
 	if (!err && sample->ip < WEAVE_KERNEL)
 		err = weave_reach(weave, sample->ip);
-	return err < 0 ? err : weave_flush(weave);
+	return err < 0 ? err : weave_lost(weave);
 }

@@ -18,7 +18,7 @@ int bts_take(struct weave *weave, const uint8_t *bytes, size_t count);
 /* One, as a sample of branch-instructions has it: from in its ip, to in its address. */
 int bts_take_sample(struct weave *weave, const struct perf_record *sample);
 
-/* A piece of a trail: the branches before a sample, and where the sample found the thread. What lies before is lost. */
+/* A piece of a trail: the branches before a sample, and where the sample found the thread. What lies before it and behind is lost. */
 int lbr_take_sample(struct weave *weave, const struct perf_record *sample);
 
 #endif

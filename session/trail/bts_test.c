@@ -118,6 +118,27 @@ Test(bts, needs_no_event_where_a_system_call_just_returns)
 	expect("1020+2/1 syscall\n1022+2/2 return\n1020+2/1 syscall\ngap@1010 1\n");
 }
 
+/* Filters by privilege may leave out the way into the kernel, and not that out of it. */
+Test(bts, tells_what_ran_before_a_way_back_alone)
+{
+	weave_stand(&weave, 0x1020);
+	take(KERNEL, 0x1022);
+	take(0x1023, 0x1000);
+	take(KERNEL, 0x1001);
+	take(KERNEL, KERNEL + 64);
+	take(KERNEL, 0x1004);
+	expect("1020+2/1 syscall\n1022+2/2 return\n1000+1/1 fall\ngap@1001 1\n1001+3/2 branch\n"
+	       "gap@1004 1\n");
+}
+
+Test(bts, says_lost_where_nobody_knows_what_ran_before_a_way_back)
+{
+	weave_stand(&weave, 0x1000);
+	take(KERNEL, 0x1010); /* into a handler, from anywhere */
+	take(0x1011, 0x1000);
+	expect("lost@1010 0\n1010+3/2 jump *\n");
+}
+
 /* As the kernel gives them where it leaves out what touches it. */
 Test(bts, shows_an_interrupt_whose_way_out_is_not_told)
 {
@@ -215,8 +236,8 @@ Test(bts, makes_pieces_of_last_branches)
 	cr_assert_eq(lbr_take_sample(&weave, &sample), 0);
 	cr_assert_eq(lbr_take_sample(&weave, &(struct perf_record){ 0 }), 0);
 	cr_assert_eq(lbr_take_sample(&weave, &sample), 0);
-	expect("1005+5/1 call\n1020+2/1 syscall\n1022+2/2 return\nlost@0 0\n"
-	       "1005+5/1 call\n1020+2/1 syscall\n1022+2/2 return\n");
+	expect("lost@0 0\n1005+5/1 call\n1020+2/1 syscall\n1022+2/2 return\nlost@0 0\n"
+	       "1005+5/1 call\n1020+2/1 syscall\n1022+2/2 return\nlost@0 0\n");
 }
 
 Test(bts, shows_how_far_a_sample_was_from_its_last_branch)
@@ -227,7 +248,7 @@ Test(bts, shows_how_far_a_sample_was_from_its_last_branch)
 					    .count = 1 };
 
 	cr_assert_eq(lbr_take_sample(&weave, &sample), 0);
-	expect("1011+2/1 jump *\n1000+4/3 branch\n");
+	expect("lost@0 0\n1011+2/1 jump *\n1000+4/3 branch\nlost@0 0\n");
 }
 
 Test(bts, reports_what_the_sink_says)

@@ -65,11 +65,12 @@ static int area_map(struct hardware *hardware, struct hardware_thread *thread)
 static void clock_read(struct hardware_thread *thread)
 {
 	const struct perf_event_mmap_page *page = thread->page;
+	uint64_t tsc = __rdtsc(); /* first: where we are kept from reading the other, all times are later, and so still true */
 
 	if (!page->cap_user_time || page->time_shift > 63)
 		return;
 	thread->clock = (struct pt_clock){ .ticks = ticks_monotonic_ns(),
-					   .tsc = __rdtsc(),
+					   .tsc = tsc,
 					   .mult = page->time_mult,
 					   .shift = page->time_shift };
 }
@@ -120,6 +121,8 @@ int hardware_thread_open(struct hardware *hardware, struct hardware_thread *thre
 	hardware_failed(hardware, hardware->sink->calls->thread_begin(
 					  hardware->sink, &thread->trail, thread->tid, comm,
 					  origin_kind(hardware->origin), now));
+	if (!thread->trail)
+		return hardware->error;
 	err = weave_init(&thread->weave, hardware->sink, thread->trail, &hardware->codes.codes);
 	hardware_failed(hardware, err);
 	thread->weave.ticks = now;

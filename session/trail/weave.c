@@ -213,12 +213,16 @@ static int led(const struct weave_seen *seen, uint64_t to)
 	}
 }
 
-/* It came back out of the kernel. */
+/* It came back out of the kernel. Where nothing told that it went there, it did on its straight way, or nobody knows where. */
 static int came_back(struct weave *weave, uint64_t to)
 {
-	int err = weave_flush(weave);
+	int is_untold = weave->is_at && !weave->is_away;
+	int reached = is_untold ? weave_reach(weave, to) : 1;
+	int err = reached < 0 ? reached : weave_flush(weave);
 
-	if (!err && !(weave->before.kind == TRAIL_SYSCALL && may_stand(weave, to)))
+	if (!err && !reached)
+		err = weave_event(weave, TRAIL_LOST, to, 0, 0);
+	else if (!err && !(weave->before.kind == TRAIL_SYSCALL && may_stand(weave, to)))
 		err = weave_event(weave, TRAIL_GAP, to, TRAIL_GAP_KERNEL, 0);
 	weave_stand(weave, to);
 	return err;
@@ -229,10 +233,8 @@ int weave_branch(struct weave *weave, uint64_t from, uint64_t to)
 	const struct weave_seen *seen;
 	int err = 0, is_led;
 
-	if (from >= WEAVE_KERNEL) {
-		weave->is_away = 1;
+	if (from >= WEAVE_KERNEL)
 		return to >= WEAVE_KERNEL ? 0 : came_back(weave, to);
-	}
 	if (weave->is_away)
 		err = weave_lost(weave);
 	if (!err && weave->is_at) {
