@@ -3,6 +3,8 @@
  * The last branches before a crash: trail PROGRAM [ARG]... starts a program, and if a signal ends it, says how it
  * came there. Link with -lwaymark.
  */
+#define _POSIX_C_SOURCE 200809L /* strsignal() */
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>

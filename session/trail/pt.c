@@ -213,6 +213,13 @@ static int give_switches(struct decoding *decoding, uint64_t ip)
 	return err;
 }
 
+/* Those behind the last packet: the stream that follows has its own. */
+static int give_rest(struct decoding *decoding)
+{
+	decoding->offset = UINT64_MAX;
+	return give_switches(decoding, 0);
+}
+
 static int on_enabled(struct decoding *decoding, const struct pt_event *event)
 {
 	struct weave *weave = decoding->weave;
@@ -395,6 +402,8 @@ int pt_decode(struct weave *weave, const struct pt_stream *stream, struct pt_out
 		if (!err && status != -pte_eos)
 			status = synchronize(&decoding);
 	}
+	if (!err)
+		err = give_rest(&decoding);
 	time_at_least(&decoding, stream->end_ticks);
 	if (!err)
 		err = weave_flush(weave);

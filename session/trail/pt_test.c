@@ -159,6 +159,28 @@ Test(pt, has_times_that_are_no_earlier_than_what_ran)
 	free(bytes);
 }
 
+/* A thread that lost the processor and was not seen to go on: that it did, all the same. */
+Test(pt, has_switches_behind_what_ran_last)
+{
+	const struct pt_switch switches[] = { { 0, 2000, 3000 }, { 1u << 20, 4000, 5000 } };
+	struct pt_encode_options options = { .tsc = 1000 };
+	struct pt_stream stream = { .clock = { 1200, 2000, 4, 1 },
+				    .end_ticks = 9000,
+				    .switches = switches,
+				    .switch_count = 2 };
+	uint8_t *bytes;
+
+	code_put(BASE, code, sizeof(code));
+	ran(0x10, 64);
+	cr_assert_eq(pt_encode(&bytes, &stream.count, items, item_count, &options), 0);
+	stream.bytes = bytes;
+	cr_assert_eq(decode(&stream), 0);
+	cr_expect_eq(sample_sink_events(&sink, TRAIL_DEPART), 2, "%s", sample_sink_text(&sink));
+	cr_expect_eq(sample_sink_events(&sink, TRAIL_ARRIVE), 2);
+	cr_expect_null(sink.wrong, "%s", sink.wrong);
+	free(bytes);
+}
+
 Test(pt, turns_its_clock_into_ours)
 {
 	const struct pt_clock clock = { .tsc = 1000, .ticks = 500, .mult = 1 << 9, .shift = 10 };
