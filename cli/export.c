@@ -161,6 +161,36 @@ static void progress(struct export *export, uint64_t blocks)
 		quantity_show_count(all, of, sizeof(of)));
 }
 
+static int is_wanted(const struct export_options *options, const struct trail_path *path)
+{
+	return (!options->tid || path->stream->tid == options->tid) &&
+	       (!options->pid || path->stream->pid == options->pid);
+}
+
+/* Before anything is written over: whether there are threads, and of one program where a form is of one. */
+static int check(const struct export_options *options, const struct trail_view *view)
+{
+	const char *program = NULL;
+	size_t count = 0;
+
+	for (size_t i = 0; i < view->trails.path_count; i++) {
+		const struct trail_path *path = &view->trails.paths[i];
+		const char *exe = view->reader->meta.processes[path->stream->process].exe;
+
+		if (!is_wanted(options, path))
+			continue;
+		if (count++ && options->format->write == export_bolt && program && exe &&
+		    strcmp(program, exe) != 0)
+			return complain_usage(
+				"export",
+				"--format=bolt is of one program, and these are %s and %s: "
+				"name a process, --pid",
+				program, exe);
+		program = exe ? exe : program;
+	}
+	return count ? CLI_FINE : complain(-WM_E_NO_THREAD, "%s", options->dir);
+}
+
 /* The threads that are wanted. 0 or -ENOMEM. */
 static int gather(struct export *export, const struct export_options *options,
 		  struct trail_view *view)
@@ -175,8 +205,7 @@ static int gather(struct export *export, const struct export_options *options,
 		struct export_process *process = &export->processes[path->stream->process];
 		struct export_thread *thread = &export->threads[export->thread_count];
 
-		if ((options->tid && path->stream->tid != options->tid) ||
-		    (options->pid && path->stream->pid != options->pid))
+		if (!is_wanted(options, path))
 			continue;
 		if (!process->image) {
 			process->pid = path->stream->pid;
@@ -206,19 +235,22 @@ static int export_to(int fd, const struct export_options *options, struct trail_
 	static struct out out;
 	struct export export = { .out = &out, .name = options->dir, .weight = options->weight };
 	int err, is_shown = isatty(STDERR_FILENO);
+	const char *program = NULL;
 
 	out_init(&out, fd);
 	if (is_shown)
 		export.pulse = progress;
 	err = gather(&export, options, view);
-	if (!err && !export.thread_count)
-		err = -WM_E_NO_THREAD;
 	if (!err)
 		err = options->format->write(&export);
+	if (export.thread_count)
+		program = export.processes[export.threads[0].process].exe;
 	release(&export);
 	out_flush(&out);
 	if (is_shown && export.told)
 		fputs("\r\33[K", stderr);
+	if (err && err != -ENOMEM && program) /* that is the only one that has to be there */
+		return complain(err, "%s; give the folder where it is with --root", program);
 	err = err ? err : out.error;
 	if (!err)
 		complain_lost(view, &(struct trail_lost_wanted){ options->tid, options->pid,
@@ -261,6 +293,8 @@ int cmd_export(int argc, char **argv)
 	status = trail_view_open(&view, options.dir, &options.image);
 	if (status == CLI_FINE)
 		status = trail_bounds_find(&options.bounds, "export", &view);
+	if (status == CLI_FINE)
+		status = check(&options, &view);
 	if (status == CLI_FINE)
 		status = options.output ? export_file(&options, &view)
 					: export_to(STDOUT_FILENO, &options, &view);

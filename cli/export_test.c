@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/* waymark export as a command: what it refuses, and what it leaves alone then. */
+#include "cli/command_test.h"
+#include "trace/trail/sample_trail.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const struct trail_entry entry = { .start = 0x1000, .bytes = 2, .instructions = 1 };
+static struct sample_trail sample;
+static char path[80];
+
+static void begin(void)
+{
+	sample_trail_begin(&sample);
+	sample_trail_thread(&sample, 101, "name");
+	sample_trail_ran(&sample, &entry, NULL);
+	sample_trail_event(&sample, TRAIL_END, 0, 0, TRAIL_EXITED, 0);
+	sample_trail_thread_end(&sample);
+	snprintf(path, sizeof(path), "%s.out", sample.folder);
+}
+
+static void end(void)
+{
+	unlink(path);
+	sample_trail_remove(&sample);
+}
+
+TestSuite(export_command, .init = begin, .fini = end);
+
+Test(export_command, leaves_a_file_alone_where_there_is_nothing_to_write)
+{
+	sample_trail_close(&sample);
+	cr_assert_eq(shell("echo kept >%s", path), 0);
+	cr_expect_eq(shell(WAYMARK_COMMAND " export --format=folded --tid 7 -o %s %s", path,
+			   sample.folder),
+		     1);
+	expect("leave out --tid and --pid");
+	cr_expect_eq(shell("cat %s", path), 0);
+	cr_expect_str_eq(printed, "kept\n");
+}
+
+/* Another process's, of another program. */
+static void other_runs(const char *exe)
+{
+	struct trace_process process = {
+		.pid = 200, .exe = exe, .hostname = "h", .ticks_hz = 1000000000
+	};
+	const struct trail_clock clock = { sample.now, 1000000000, sample.now, sample.now,
+					   sample.now };
+	struct trail_writer trail;
+	struct trail_thread thread;
+	int number = trace_process_add(sample.writer, &process);
+
+	cr_assert_geq(number, 0);
+	cr_assert_eq(trail_writer_open(&trail, sample.writer, number, process.pid,
+				       SAMPLE_TRAIL_FIRST_CLASS, &clock),
+		     0);
+	cr_assert_eq(trail_thread_begin(&trail, &thread, 201, "other", TRAIL_STEP, sample.now), 0);
+	cr_assert_eq(trail_thread_block(&trail, &thread, &entry, NULL, sample.now), 0);
+	cr_assert_eq(trail_thread_end(&trail, &thread, sample.now), 0);
+	trail_writer_release(&trail);
+	sample_trail_close(&sample);
+}
+
+Test(export_command, makes_bolts_profile_of_one_program)
+{
+	other_runs("/bin/y");
+	cr_expect_eq(shell(WAYMARK_COMMAND " export --format=bolt %s", sample.folder), 2);
+	expect("is of one program, and these are /bin/x and /bin/y: name a process, --pid");
+	cr_expect_eq(shell(WAYMARK_COMMAND " export --format=folded %s", sample.folder), 0);
+	expect("name;[unknown] 1\nother;[unknown] 1\n");
+	cr_expect_eq(shell(WAYMARK_COMMAND " export --format=bolt --pid 200 %s", sample.folder), 1);
+	expect("No such file or directory: /bin/y; give the folder where it is with --root");
+	expect_not("is of one program");
+}
+
+Test(export_command, makes_bolts_profile_of_all_processes_of_a_program)
+{
+	other_runs("/bin/x");
+	cr_expect_eq(shell(WAYMARK_COMMAND " export --format=bolt %s", sample.folder), 1);
+	expect_not("is of one program");
+}
