@@ -22,7 +22,7 @@
  * Any thread may call, one at a time is served. In a forked child of the caller a trail is good for wm_trail_close() alone;
  * everything else says -ECHILD there. Nothing here may be called in a signal handler. pthread_cancel(3) waits until
  * a call is over. Functions return 0 or a count for success, and a negative error (waymark/error.h) for failure, with
- * wm_trail_detail() telling what it was about.
+ * wm_trail_detail() telling what it was about: of all that take a trail or a cursor -EINVAL for NULL, and what stands at each.
  */
 #ifndef WAYMARK_TRAIL_H
 #define WAYMARK_TRAIL_H
@@ -149,24 +149,35 @@ struct wm_trail_status {
  * an error, else released with wm_trail_close().
  *
  * -EINVAL for an option that can't be, -E2BIG for one we don't know, -WM_E_TRAIL_ASKED for what the origin does not do, -WM_E_TRAIL_LIMIT
- * for more memory than may be had, -ESRCH, -EPERM, -WM_E_TRACED for the process; the detail names each, with figures.
+ * for more memory than may be had, -ESRCH, -EPERM, -WM_E_TRACED for the process; of an origin that was asked for by name why it
+ * can't be had: -WM_E_TRAIL_NO_UNIT, -WM_E_TRAIL_VIRTUAL, -WM_E_TRAIL_VENDOR, -WM_E_TRAIL_ERRATUM, -WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED,
+ * -WM_E_PERF_MISSING, -WM_E_PERF_TAKEN, -WM_E_PERF_MEMORY; -ENOMEM, -EMFILE, -ENFILE, -EAGAIN where the system has no more, -ETIMEDOUT
+ * where the process could not be stopped in 30 s. The detail names each, with figures.
  */
 int wm_trail_open(struct wm_trail **trail, pid_t pid, const struct wm_trail_options *options);
 
 /*
- * The same for a program that is started for it, found as execvp(3) does, from its first instruction on. Returns its
- * pid; it is the caller's child, to be waited for by the caller.
+ * The same for a program that is started for it, found as execvp(3) does, from its first instruction on; argv[] is not kept. Returns
+ * its pid; it is the caller's child, to be waited for by the caller, also once the trail is closed. Errors as above, and those of
+ * execve(2), among them -ENOENT and -EACCES; -WM_E_SECURE_PROGRAM for one that gains privileges. After an error nothing of it is left.
  */
 int wm_trail_launch(struct wm_trail **trail, char *const argv[],
 		    const struct wm_trail_options *options);
 
-/* A trail that was recorded into a trace's folder. It has status, records and cursors; it is neither cleared nor drained. */
+/*
+ * A trail that was recorded into a trace's folder. It has status, records and cursors; it is neither cleared nor drained. Where the
+ * trace is damaged, what could be read is there, and wm_trail_detail() says what could not. 0; *trail is NULL after an error:
+ * -WM_E_NOT_A_TRACE, -WM_E_NO_TRAIL, -WM_E_TRACE_UNPACKED_SIZE, -ENOMEM, or that of open(2).
+ */
 int wm_trail_read(struct wm_trail **trail, const char *dir);
 
-/* Wait until it has ended, timeout_ms at most, -1: for ever. 1: it has; 0: not yet. Any number of threads. */
+/*
+ * Wait until it has ended, timeout_ms at most, -1: for ever. 1: it has, as one that was read always; 0: not yet. Any number of threads
+ * may wait, and others call meanwhile.
+ */
 int wm_trail_wait(struct wm_trail *trail, int timeout_ms);
 
-/* Fill in *status, as much of it as its size says. 0. */
+/* Fill in *status, as much of it as its size says. 0, -EINVAL for a size that is none. */
 int wm_trail_status(struct wm_trail *trail, struct wm_trail_status *status);
 
 /*
@@ -177,12 +188,13 @@ int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room);
 
 /* Below, tid 0 is the first of these. -ESRCH where there is none, or none of that id. */
 
-/* How many records a thread has. */
+/* How many records a thread has, events too. */
 int64_t wm_trail_records(struct wm_trail *trail, pid_t tid);
 
 /*
  * One by its index, 0 being the newest. 1, or 0 where there is none so old. *branch has its size set. While the program runs
- * an index means another record with each that comes: a cursor's do not change.
+ * an index means another record with each that comes: a cursor's do not change. -EINVAL for a size that is none. It takes longer the
+ * more records there are: who wants many takes a cursor.
  */
 int wm_trail_get(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm_branch *branch);
 
@@ -193,7 +205,7 @@ int wm_trail_clear(struct wm_trail *trail);
  * Give each thread's records, oldest first, to a callback, and forget them. It ends where the callback returns other
  * than 0, and returns that; the record was taken. 0: all were given. The callback runs in the caller's thread, and *branch
  * is there until it returns. The program is held meanwhile where it must be. In the callback, calls for the same trail
- * say -EDEADLK; it must not longjmp() or throw out. -WM_E_TRAIL_READ for a trail that was read.
+ * say -EDEADLK; it must not longjmp() or throw out. -WM_E_TRAIL_READ for a trail that was read, -EINVAL for no callback.
  */
 int wm_trail_drain(struct wm_trail *trail,
 		   int (*branch)(const struct wm_branch *branch, void *data), void *data);
@@ -219,7 +231,7 @@ enum wm_trail_unit {
 	WM_TRAIL_CALLS = 4,	   /* calls and returns alone, and signals' handlers */
 };
 
-/* What a cursor went over: a piece of code that ran, or an event. Texts live as long as the cursor. */
+/* What a cursor went over: a piece of code that ran, or an event. Texts and code live as long as the cursor. */
 struct wm_trail_step {
 	size_t size; /* set by the caller */
 	struct wm_branch
@@ -246,7 +258,7 @@ int wm_trail_cursor_open(struct wm_trail_cursor **cursor, struct wm_trail *trail
 /* NULL is allowed. */
 void wm_trail_cursor_close(struct wm_trail_cursor *cursor);
 
-/* Go over one unit, on or back, which may change from call to call: 1 and *step, or 0 at the end. -EINVAL for what is no unit. */
+/* Go over one unit, on or back, which may change from call to call: 1 and *step, or 0 at the end. -EINVAL for what is no unit, or no size. */
 int wm_trail_cursor_next(struct wm_trail_cursor *cursor, enum wm_trail_unit unit,
 			 struct wm_trail_step *step);
 int wm_trail_cursor_previous(struct wm_trail_cursor *cursor, enum wm_trail_unit unit,
