@@ -335,39 +335,15 @@ Test(hardware, says_lost_where_samples_were)
 	cr_expect_eq(sample_sink_events(&sink, TRAIL_LOST), 4, "%s", sample_sink_text(&sink));
 }
 
-/* ---- no room for a thread ---- */
-
-static int has_no_room(struct trail_sink *to, struct sink_thread **thread, pid_t tid,
-		       const char *comm, enum trail_origin origin, uint64_t ticks)
-{
-	(void)to, (void)tid, (void)comm, (void)origin, (void)ticks;
-	*thread = NULL;
-	return -ENOMEM;
-}
-
-static int has_no_thread(struct trail_sink *to, struct sink_thread *thread,
-			 const struct trail_between *between, uint64_t ticks)
-{
-	(void)to, (void)between, (void)ticks;
-	cr_assert_not_null(thread);
-	return 0;
-}
-
+/* Nor an event that it has no buffer either. */
 Test(hardware, writes_nothing_of_a_thread_that_there_is_no_room_for)
 {
 	char *argv[] = { PROGRAM, NULL };
-	struct trail_sink_calls calls = *sink.sink.calls;
-	struct hardware *hardware;
 
-	calls.thread_begin = has_no_room;
-	calls.event = has_no_thread;
-	sink.sink.calls = &calls;
+	sink.has_no_room = 1;
 	perf.refuses_map = -ENOMEM;
-	cr_assert_eq(hardware_launch(&hardware, &sink.sink, ORIGIN_BRANCHES, &options, argv[0],
-				     argv, detail, sizeof(detail)),
-		     -ENOMEM);
-	cr_expect_null(hardware);
-	cr_expect_eq(perf.mapped, perf.unmapped);
+	cr_expect_eq(launch(ORIGIN_BRANCHES, argv), -ENOMEM);
+	cr_expect_eq(sink.count, 0);
 }
 
 /* ---- last branches ---- */
@@ -387,7 +363,6 @@ Test(hardware, records_pieces_by_last_branches)
 	record(PERF_RECORD_SAMPLE, 2, stack, sizeof(stack));
 	record(PERF_RECORD_SAMPLE, 2, stack, sizeof(stack));
 	cr_assert_eq(launch(ORIGIN_LBR, argv), 0);
-	/* before the first, between the two, behind the last */
 	cr_expect_eq(sample_sink_events(&sink, TRAIL_LOST), 3, "%s", sample_sink_text(&sink));
 	cr_expect_eq(result.blocks, 8, "%s", sample_sink_text(&sink));
 	is_over(TRAIL_EXITED, 7);

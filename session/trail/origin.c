@@ -375,7 +375,7 @@ static void look_at(struct origin_state *state, enum origin origin,
 	*state = (struct origin_state){ 0 };
 	if (attr_of(&attr, origin, around, state))
 		return;
-	if (text->kind == TRAIL_BTS && has_erratum(around)) {
+	if ((text->kind == TRAIL_BTS || text->kind == TRAIL_LBR) && has_erratum(around)) {
 		refused(state, WM_E_TRAIL_ERRATUM, "%s", "");
 		return;
 	}

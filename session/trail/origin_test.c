@@ -159,6 +159,7 @@ Test(origin, knows_the_erratum)
 	cr_expect_eq(look(), ORIGIN_PT);
 	expect(ORIGIN_BTS, WM_E_TRAIL_ERRATUM, "");
 	expect(ORIGIN_BRANCHES, WM_E_TRAIL_ERRATUM, "");
+	expect(ORIGIN_LBR, WM_E_TRAIL_ERRATUM, "");
 }
 
 Test(origin, names_the_setting_and_the_capability)

@@ -225,14 +225,15 @@ static int out_thread_begin(struct relay_out *out, const struct relay_head *head
 		out->error = out->to->calls->thread_begin(out->to, &thread, about.tid, comm,
 							  (enum trail_origin)about.origin,
 							  head->ticks);
-	out->threads[out->thread_count++] = (struct relay_thread_out){ thread, about.tid,
-								       !out->error };
+	out->threads[out->thread_count++] = (struct relay_thread_out){ .thread = thread,
+								       .tid = about.tid,
+								       .is_begun = !out->error };
 	out->threads_ever++;
 	return 0;
 }
 
 static int out_block(struct relay_out *out, const struct relay_head *head,
-		     const struct relay_thread_out *thread, const uint8_t *body)
+		     struct relay_thread_out *thread, const uint8_t *body)
 {
 	struct trail_entry entry;
 
@@ -242,6 +243,7 @@ static int out_block(struct relay_out *out, const struct relay_head *head,
 	if (!trail_entry_is_sane(&entry) ||
 	    head->bytes != sizeof(entry) + (head->has_code ? entry.bytes : 0u))
 		return -EPROTO;
+	thread->left_max = entry.instructions;
 	if (!out->error && thread->is_begun)
 		out->error = out->to->calls->block(out->to, thread->thread, &entry,
 						   head->has_code ? body + sizeof(entry) : NULL,
@@ -252,15 +254,16 @@ static int out_block(struct relay_out *out, const struct relay_head *head,
 }
 
 static int out_event(struct relay_out *out, const struct relay_head *head,
-		     const struct relay_thread_out *thread, const uint8_t *body)
+		     struct relay_thread_out *thread, const uint8_t *body)
 {
 	struct trail_between between;
 
 	if (head->bytes != sizeof(between))
 		return -EPROTO;
 	memcpy(&between, body, sizeof(between));
-	if (between.event >= TRAIL_EVENTS)
+	if (between.event >= TRAIL_EVENTS || between.left > thread->left_max)
 		return -EPROTO;
+	thread->left_max = 0;
 	if (out->error || !thread->is_begun)
 		return 0;
 	out->error = out->to->calls->event(out->to, thread->thread, &between, head->ticks);
@@ -281,7 +284,7 @@ static void thread_end(struct relay_out *out, uint32_t number, uint64_t ticks)
 
 static int deliver(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
 {
-	const struct relay_thread_out *thread = NULL;
+	struct relay_thread_out *thread = NULL;
 
 	if (out->is_frozen && head->kind < RELAY_NOTE)
 		return 0;

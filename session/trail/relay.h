@@ -41,6 +41,7 @@ struct relay_thread_out {
 	struct sink_thread *thread; /* the sink's, NULL too */
 	pid_t tid;
 	int is_begun; /* and not over */
+	uint16_t left_max; /* instructions of its last block, until an event: so many an event may leave */
 };
 
 /* Where it comes out. */

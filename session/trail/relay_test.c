@@ -265,6 +265,22 @@ Test(relay, a_short_event_is_refused)
 	cr_expect_eq(hostile(&(struct head){ 2, 4, 0, 0, 0 }, "ab", 2), -EPROTO);
 }
 
+Test(relay, an_event_that_leaves_more_than_there_is_is_refused)
+{
+	struct trail_between between = { .event = TRAIL_DEPART, .at = jump.start, .left = 1 };
+	const struct head of_block = { sizeof(jump), 3, 0, 0, 0 };
+	const struct head of_event = { sizeof(between), 4, 0, 0, 0 };
+
+	thread_put(5);
+	take();
+	cr_expect_eq(hostile(&of_block, &jump, sizeof(jump)), 1);
+	cr_expect_eq(hostile(&of_event, &between, sizeof(between)), 1);
+	cr_expect_eq(hostile(&of_event, &between, sizeof(between)), -EPROTO, "of no block");
+	cr_expect_eq(hostile(&of_block, &jump, sizeof(jump)), 1);
+	between.left = jump.instructions + 1u;
+	cr_expect_eq(hostile(&of_event, &between, sizeof(between)), -EPROTO);
+}
+
 Test(relay, a_thread_out_of_turn_is_refused)
 {
 	cr_expect_eq(hostile(&(struct head){ 8, 2, 7, 0, 0 }, "abcdefgh", 8), -EPROTO);

@@ -37,7 +37,9 @@ static int size_parse(const char *text, uint64_t *size)
 		return -WM_E_TRAIL_LAST;
 	unit = *end ? strchr(units, *end) : NULL;
 	if (unit) {
-		*size <<= 10 * (unit - units + 1);
+		int shift = 10 * (int)(unit - units + 1);
+
+		*size = *size > TRAIL_LAST_MAX >> shift ? UINT64_MAX : *size << shift;
 		end++;
 	}
 	return *end || *size < TRAIL_LAST_MIN || *size > TRAIL_LAST_MAX ? -WM_E_TRAIL_LAST : 0;

@@ -74,7 +74,8 @@ Test(trail_request, refuses_what_is_no_size)
 					     "trail/last=0/",
 					     "trail/last=65G/",
 					     "trail/last=99999999999999999999/",
-					     "trail/last=18014398509481985K/" };
+					     "trail/last=18014398509481985K/",
+					     "trail/last=17179869185G/" };
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
 		cr_assert_eq(parse(sizes[i]), -WM_E_TRAIL_LAST, "%s", sizes[i]);

@@ -47,8 +47,8 @@ static int thread_begin(struct trail_sink *sink, struct sink_thread **thread, pi
 	(void)comm;
 	(void)origin;
 	(void)ticks;
-	*thread = (struct sink_thread *)sink;
-	return 0;
+	*thread = of(sink)->has_no_room ? NULL : (struct sink_thread *)sink;
+	return *thread ? 0 : -ENOMEM;
 }
 
 static int block(struct trail_sink *sink, struct sink_thread *thread,

@@ -22,6 +22,7 @@ struct sample_sink {
 	const char *wrong; /* the first rule that was broken; NULL: none */
 	int is_over;	   /* thread_end() came */
 	int fails_at;	   /* give -EIO at this item, if not 0 */
+	int has_no_room;   /* for a thread: give -ENOMEM */
 };
 
 void sample_sink_init(struct sample_sink *sink);
