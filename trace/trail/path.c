@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define SPACES_MAX 16384u
+#define SPACES_FEW 128u		     /* of more, tables are of many */
 #define SPACE_SLOTS (2 * SPACES_MAX) /* a thread's events each name a space */
 
 /* What of a stream's fields is read. */
@@ -78,7 +79,10 @@ static struct trail_space *space_of(struct trails *trails, uint32_t process, uin
 	if (!more)
 		return NULL;
 	trails->spaces = more;
-	more[trails->space_count] = (struct trail_space){ .process = process, .number = number };
+	more[trails->space_count] = (struct trail_space){ .process = process,
+							  .number = number,
+							  .table.is_of_many = trails->space_count >=
+									      SPACES_FEW };
 	*space_slot(trails, process, number) = (uint32_t)trails->space_count + 1;
 	return &more[trails->space_count++];
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Trails as they are written and read again; what is damaged on purpose. */
+#include "trace/sample.h"
 #include "trace/trail/event.h"
 #include "trace/trail/path.h"
 #include "trace/trail/sample_trail.h"
@@ -146,6 +147,36 @@ Test(path, is_read_as_it_was_written_however_long)
 	cr_expect_eq(item.between->event, TRAIL_END);
 	cr_expect_eq(item.between->values[1], 3);
 	cr_expect_eq(trail_next(&cursor, &item), 0);
+}
+
+/* A small file can't make its reader take gigabytes: each space with an id far out. */
+Test(path, of_many_spaces_takes_memory_for_what_they_define)
+{
+	enum { SPACES = 4096, TOGETHER = 500, FAR_OUT = 4000 };
+	struct sample packet = {
+		.head = { .pid = SAMPLE_TRAIL_PID, .tid = TRAIL_TABLE_TID, .instance = 2000 }
+	};
+	uint64_t bytes = 0;
+
+	ran(HEAD);
+	sample_begin(&packet, sample.now);
+	for (uint32_t i = 1; i <= SPACES; i++) {
+		sample_event(&packet, SAMPLE_TRAIL_FIRST_CLASS + TRAIL_CLASS_DEFINE, sample.now, 1);
+		sample_u32(&packet, i);
+		sample_u32(&packet, FAR_OUT);
+		sample_run(&packet, &entries[CALLS], sizeof(entries[CALLS]));
+		if (i % TOGETHER && i < SPACES)
+			continue;
+		cr_assert_eq(sample_write(&packet, sample.writer, sample.process), 0);
+		sample_begin(&packet, sample.now);
+	}
+	sample_release(&packet);
+	cr_assert_not_null(read_back());
+	for (size_t i = 0; i < trails.space_count; i++)
+		bytes += trails.spaces[i].table.room * sizeof(struct trail_block);
+	cr_expect_lt(bytes, 64u << 20, "%lu", bytes);
+	cr_expect_gt(reader->damages_ever, 0);
+	cr_expect_not_null(trail_table_block(&trails.spaces[10].table, FAR_OUT), "one may");
 }
 
 Test(path, is_walked_back_as_forward_from_anywhere)

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GAP_MAX 2048u /* of ids, beside as many as are defined: in each of SPACES_MAX spaces */
+/* Of ids, beside as many as are defined: in one table, and in one of many, which together take memory. */
+#define GAP_MAX 2048u
+#define GAP_MANY_MAX 64u
 
 static int blocks_fit(struct trail_table *table, uint32_t count)
 {
@@ -22,7 +24,9 @@ static int blocks_fit(struct trail_table *table, uint32_t count)
 /* Ids are given one after the other; what stood between may be lost, but not most of it. */
 static int is_near(const struct trail_table *table, uint32_t id)
 {
-	return id < TRAIL_BLOCKS_MAX && id / 2 <= (uint64_t)table->defined + GAP_MAX;
+	uint64_t gap = table->is_of_many ? GAP_MANY_MAX : GAP_MAX;
+
+	return id < TRAIL_BLOCKS_MAX && id / 2 <= table->defined + gap;
 }
 
 /* Where the code was put; -ENOMEM. */

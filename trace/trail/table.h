@@ -31,6 +31,7 @@ struct trail_table {
 	struct trail_block *blocks; /* by id */
 	uint32_t count;		    /* ids below it may be defined */
 	uint32_t defined;
+	int is_of_many; /* so that less may be lost between two ids, for all of them to stay small */
 	size_t room;
 	uint8_t *code;
 	size_t code_bytes, code_room;
