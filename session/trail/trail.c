@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -231,7 +232,8 @@ static int attach(struct wm_trail *trail, pid_t pid)
 	if (err)
 		return attach_failed(trail, pid, err);
 	trail->pid = target.pid;
-	return trail_thread_start(trail);
+	err = trail_thread_start(trail);
+	return err ? trail_fail(trail, err, "pid %d: no thread to take what it does", (int)pid) : 0;
 }
 
 int trail_open_on(struct wm_trail **out, pid_t pid, const struct wm_trail_options *options,
@@ -259,6 +261,16 @@ int wm_trail_open(struct wm_trail **out, pid_t pid, const struct wm_trail_option
 	return trail_open_on(out, pid, options, NULL);
 }
 
+/* Of a program that can't be recorded nothing is to be left, not even its end to wait for. */
+static void end_program(struct wm_trail *trail)
+{
+	kill(trail->pid, SIGKILL);
+	trail->origin->close(trail->live);
+	trail->live = NULL;
+	while (waitpid(trail->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
 static int launch(struct wm_trail *trail, char *const argv[])
 {
 	char detail[TRACING_DETAIL_BYTES];
@@ -283,7 +295,10 @@ static int launch(struct wm_trail *trail, char *const argv[])
 		return trail_fail(trail, err, "%s%s%s", argv[0], detail[0] ? ": " : "", detail);
 	trail->pid = trail->origin->pid(trail->live);
 	err = trail_thread_start(trail);
-	return err ? err : (int)trail->pid;
+	if (!err)
+		return (int)trail->pid;
+	end_program(trail);
+	return trail_fail(trail, err, "%s: no thread to take what it does", argv[0]);
 }
 
 int trail_launch_on(struct wm_trail **out, char *const argv[],

@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ptrace.h>
@@ -162,6 +163,37 @@ static int asks_for_too_much(void)
 Test(trail_refused, refuses_more_memory_than_may_be_locked_with_the_figures)
 {
 	cr_expect_eq(as_user(asks_for_too_much), 0);
+}
+
+/* In a process of its own, whose limit it uses up: there is no memory for a thread's stack. */
+static int has_room_for_no_thread(void)
+{
+	struct wm_trail_options options = { .size = sizeof(options), .bytes = 32768 };
+	char *argv[] = { (char *)PROGRAM, (char *)"l", NULL };
+	uint64_t bytes = (uint64_t)target_status_number(getpid(), "VmSize") * 1024 + (16u << 20);
+	struct rlimit limit = { bytes, bytes };
+	pthread_attr_t large; /* than any stack that is kept for reuse */
+
+	pthread_attr_init(&large);
+	pthread_attr_setstacksize(&large, 64u << 20);
+	pthread_setattr_default_np(&large);
+	setrlimit(RLIMIT_AS, &limit);
+	if (wm_trail_launch(&trail, argv, &options) != -EAGAIN)
+		return 1;
+	if (!strstr(wm_trail_detail(NULL), "no thread"))
+		return 2;
+	return waitpid(-1, NULL, 0) < 0 && errno == ECHILD ? 0 : 3;
+}
+
+Test(trail_refused, leaves_nothing_of_a_program_that_there_is_no_thread_for)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(has_room_for_no_thread());
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect(WIFEXITED(status) && !WEXITSTATUS(status), "%#x", status);
 }
 
 Test(trail_refused, refuses_more_memory_than_the_cap_with_the_figures)
