@@ -8,6 +8,7 @@
 #include "cli/record_options.h"
 #include "cli/tree.h"
 #include "session/session.h"
+#include "session/trail/step.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -162,7 +163,7 @@ static int complain_unarmed(struct recording *recording, const struct wm_session
 	return 1;
 }
 
-static void complain_foreign(const struct recording *recording)
+static void complain_trails(const struct recording *recording)
 {
 	struct live_counts counts;
 
@@ -171,6 +172,12 @@ static void complain_foreign(const struct recording *recording)
 		fprintf(stderr,
 			"waymark: %u process%s executed a program that is not x86-64; the trail ends there\n",
 			counts.foreign, counts.foreign == 1 ? "" : "es");
+	if (counts.unfollowed)
+		fprintf(stderr,
+			"waymark: %llu child process%s went on unrecorded: %u are followed at a time; "
+			"waymark-record(1), TRAILS\n",
+			(unsigned long long)counts.unfollowed, counts.unfollowed == 1 ? "" : "es",
+			STEP_PROCESSES_MAX);
 }
 
 static int take_in(struct recording *recording)
@@ -347,7 +354,7 @@ static int finish(struct recording *recording, int had_dir)
 	outcome_ambiguous(recording->session);
 	outcome_refusals(recording->session, options->verbose);
 	outcome_unrecorded(&recording->session->unrecorded);
-	complain_foreign(recording);
+	complain_trails(recording);
 	if (status.refused > recording->session->probes.refusals.count &&
 	    wm_session_detail(recording->session)[0]) {
 		complain_words("waymark: %llu sites were refused; the last: %s",

@@ -33,23 +33,19 @@ static void touch(struct sink_thread *thread, uint64_t ticks)
 	thread_of(thread)->ticks = ticks;
 }
 
-static int files_begin(struct trail_sink *sink, pid_t pid)
+int trail_files_begin(struct trail_files *files, const struct sink_process *process)
 {
-	struct trail_files *files = files_of(sink);
-	struct target target;
 	struct ticks_point now;
 	char host[256] = "";
-	int err = target_read(&target, pid);
+	int err;
 
-	if (err)
-		return err;
 	gethostname(host, sizeof(host) - 1);
 	ticks_now(STORE_CLOCK_MONOTONIC, &now);
 	files->process = trace_process_add(files->writer,
-					   &(struct trace_process){ .pid = (uint32_t)pid,
-								    .ppid = (uint32_t)target.ppid,
-								    .start_time = target.start_time,
-								    .exe = target.exe,
+					   &(struct trace_process){ .pid = (uint32_t)process->pid,
+								    .ppid = (uint32_t)process->ppid,
+								    .start_time = process->start_time,
+								    .exe = process->exe,
 								    .hostname = host,
 								    .clock = STORE_CLOCK_MONOTONIC,
 								    .ticks_hz = 1000000000 });
@@ -58,10 +54,22 @@ static int files_begin(struct trail_sink *sink, pid_t pid)
 	err = trace_clock_set(files->writer, 1000000000, now.ticks, now.realtime_ns);
 	if (err)
 		return err;
-	return trail_writer_open(&files->trail, files->writer, files->process, (uint32_t)pid,
-				 FIRST_CLASS,
+	return trail_writer_open(&files->trail, files->writer, files->process,
+				 (uint32_t)process->pid, FIRST_CLASS,
 				 &(struct trail_clock){ now.ticks, 1000000000, now.monotonic_ns,
 							now.monotonic_raw_ns, now.realtime_ns });
+}
+
+static int files_begin(struct trail_sink *sink, pid_t pid)
+{
+	struct target target;
+	int err = target_read(&target, pid);
+
+	if (err)
+		return err;
+	return trail_files_begin(files_of(sink), &(struct sink_process){ pid, target.ppid,
+									 target.start_time,
+									 target.exe });
 }
 
 static int files_module(struct trail_sink *sink, const struct control_module *module,

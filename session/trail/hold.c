@@ -32,6 +32,7 @@ static struct step *step_new(struct trail_sink *sink)
 
 	if (!step)
 		return NULL;
+	step->root = step;
 	step->sink = sink;
 	step->maker = block_maker_here();
 	return step;
@@ -55,6 +56,11 @@ void step_become(int gate, const char *path, char *const argv[])
 }
 
 /* Up to its PTRACE_EVENT_EXEC. What execve(2) says otherwise comes back over the socket. */
+static int options_of(const struct step *step)
+{
+	return step_follows(step) ? STEP_OPTIONS | STEP_OPTIONS_FOLLOW : STEP_OPTIONS;
+}
+
 static int await_exec(struct step *step, int gate)
 {
 	pid_t self = getpid();
@@ -63,7 +69,7 @@ static int await_exec(struct step *step, int gate)
 	if (send(gate, &self, sizeof(self), MSG_NOSIGNAL) != sizeof(self) ||
 	    recv(gate, &err, sizeof(err), 0) != sizeof(err))
 		return -ECHILD;
-	if (ptrace(PTRACE_SEIZE, step->pid, 0, STEP_OPTIONS) < 0 ||
+	if (ptrace(PTRACE_SEIZE, step->pid, 0, options_of(step)) < 0 ||
 	    send(gate, "", 1, MSG_NOSIGNAL) != 1)
 		return -errno;
 	if (waitpid(step->pid, &status, __WALL) < 0)
@@ -149,7 +155,7 @@ static enum seizing seizing_of(pid_t pid, pid_t tid)
 /* Seize the threads that are there and were not seized yet. How many, or the error that ended it. */
 static int seize_all(struct step *step, pid_t only)
 {
-	int options = only ? STEP_OPTIONS & ~PTRACE_O_TRACECLONE : STEP_OPTIONS;
+	int options = only ? STEP_OPTIONS & ~PTRACE_O_TRACECLONE : options_of(step);
 	char path[64];
 	struct dirent *entry;
 	int count = 0, err = 0;
@@ -234,8 +240,10 @@ static int await_stop(struct step *step, struct step_thread *thread, uint64_t en
 		pid_t got = waitpid(thread->tid, &status, __WALL | WNOHANG);
 
 		if (got < 0 || (got > 0 && !WIFSTOPPED(status))) {
-			if (got > 0 && thread->tid == step->pid)
+			if (got > 0 && thread->tid == step->pid) {
 				step->result.status = status;
+				step->has_status = 1;
+			}
 			return -ESRCH;
 		}
 		if (!got && ticks_monotonic_ns() > end_ns)
@@ -245,9 +253,12 @@ static int await_stop(struct step *step, struct step_thread *thread, uint64_t en
 			continue;
 		}
 		/* what it has just made is seized with it, and waits to be let go as well */
-		if (status >> 16 == PTRACE_EVENT_CLONE &&
-		    !ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &message))
+		if ((status >> 16 == PTRACE_EVENT_CLONE || status >> 16 == PTRACE_EVENT_FORK ||
+		     status >> 16 == PTRACE_EVENT_VFORK) &&
+		    !ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &message)) {
+			thread->child = (pid_t)message;
 			step_thread_made(step, (pid_t)message);
+		}
 		if (status >> 16 && trap_waits(thread->tid)) {
 			ptrace(PTRACE_CONT, thread->tid, 0, 0); /* it stops for that at once */
 			continue;
@@ -277,17 +288,19 @@ static int detach(struct step *step, struct step_thread *thread, uint64_t end_ns
 		step_clear_flag(thread, &regs);
 		step_show_mask(thread);
 		step_give_held(step, thread);
-		step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
 	}
+	if (thread->child)
+		step_event(step, thread, TRAIL_FORK, 0, (uint64_t)thread->child, 0);
+	step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
 	if (signal == SIGTRAP && step->is_trap_ignored)
 		signal = 0;
 	ptrace(PTRACE_DETACH, thread->tid, 0, signal);
 	return 0;
 }
 
-int step_let_go(struct step *step, unsigned int for_ms)
+/* All threads of one process. How many are left. */
+static int let_go_of(struct step *step, uint64_t end_ns)
 {
-	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
 	struct step_thread *left = NULL, *thread;
 	int count = 0;
 
@@ -308,6 +321,47 @@ int step_let_go(struct step *step, unsigned int for_ms)
 	return count;
 }
 
+/* The newest first: who waits in vfork(2) can be stopped when his child has gone on. */
+static int let_go_of_children(struct step *root, uint64_t end_ns)
+{
+	struct step *left = NULL, *child;
+	int count = 0;
+
+	while ((child = root->children) != NULL) {
+		int threads = let_go_of(child, end_ns);
+
+		count += threads;
+		if (!threads) {
+			step_over(child);
+			continue;
+		}
+		/* it may have been joined by others meanwhile, which stand before it */
+		for (struct step **at = &root->children; *at; at = &(*at)->next) {
+			if (*at != child)
+				continue;
+			*at = child->next;
+			break;
+		}
+		child->next = left;
+		left = child;
+	}
+	root->children = left;
+	return count;
+}
+
+int step_let_go(struct step *step, unsigned int for_ms)
+{
+	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
+	int left;
+
+	let_go_of_children(step, end_ns);
+	left = let_go_of(step, end_ns);
+	left += let_go_of_children(step, end_ns); /* those that it made meanwhile, too */
+	if (!step->threads && !step->is_told)
+		step_over(step);
+	return left;
+}
+
 int step_close(struct step *step)
 {
 	int err;
@@ -315,6 +369,11 @@ int step_close(struct step *step)
 	if (!step)
 		return 0;
 	step_let_go(step, CLOSE_MS);
+	while (step->children) {
+		while (step->children->threads)
+			step_thread_remove(step->children, step->children->threads);
+		step_over(step->children);
+	}
 	while (step->threads)
 		step_thread_remove(step, step->threads);
 	modules_release(&step->modules);

@@ -19,11 +19,14 @@
 
 #define FLUSH_NS 500000000u
 #define HOLD_NS 200000000u
+#define ENDED_KEPT 64u /* flight recorders of children that have ended */
 
 struct live_process {
 	struct live_process *next;
 	pid_t pid;
 	int is_taken, is_over;
+	struct live_process *root; /* of a child: the process whose stepper steps it; else NULL */
+	int is_foreign;
 	uint64_t flushed_ns;
 	struct wm_session *session;
 	struct trail_store *store; /* of a flight recorder; else NULL */
@@ -39,6 +42,15 @@ int live_is_wanted(const struct wm_session *session)
 int live_is_all(const struct wm_session *session)
 {
 	return live_is_wanted(session) && session->specs.count == 1;
+}
+
+/* How many blocks a flight recorder has no more, or would have no more were it gone. */
+static uint64_t lost_blocks(const struct trail_store *store, int is_gone)
+{
+	struct trail_store_status status;
+
+	trail_store_status(store, &status);
+	return status.lost_blocks + (is_gone ? status.blocks : 0);
 }
 
 static int add(struct wm_session *session, pid_t pid, struct live_process **out)
@@ -68,15 +80,20 @@ static struct trail_sink *sink_of(struct live_process *live)
 	return live->store ? trail_store_sink(live->store) : &live->files.sink;
 }
 
+static void release(struct live_process *process)
+{
+	trail_files_release(&process->files);
+	trail_store_close(process->store);
+	free(process);
+}
+
 /* The newest, which came to nothing. */
 static void drop(struct wm_session *session)
 {
 	struct live_process *dropped = session->live.processes;
 
 	session->live.processes = dropped->next;
-	trail_files_release(&dropped->files);
-	trail_store_close(dropped->store);
-	free(dropped);
+	release(dropped);
 }
 
 /*
@@ -131,7 +148,13 @@ static int choose(struct wm_session *session)
 
 static struct tracing_how how_of(const struct wm_session *session)
 {
-	return (struct tracing_how){ session->live.origin, session->live.machine };
+	const struct live *live = &session->live;
+
+	/* with an agent children come by that; the program that a marker is awaited in is one process */
+	return (struct tracing_how){ live->origin, live->machine,
+				     live->origin == ORIGIN_STEP && live_is_all(session) &&
+					     !session->options.follow_off &&
+					     live->trigger != TRIGGER_CALL };
 }
 
 /* A trail goes into a folder, and its origin must be there. */
@@ -149,19 +172,119 @@ static int program_error(int err)
 	return err == -WM_E_STATIC_PROGRAM || err == -WM_E_FOREIGN_LIBC ? 0 : err;
 }
 
-static void on_event(void *data, pid_t tid, const struct trail_between *between)
+static struct live_process *process_of(void *stepper)
 {
-	struct live_process *process = (struct live_process *)((char *)data -
-							       offsetof(struct live_process,
-									stepper));
+	return (struct live_process *)((char *)stepper - offsetof(struct live_process, stepper));
+}
+
+static void on_event(void *data, pid_t pid, pid_t tid, const struct trail_between *between)
+{
+	struct live_process *process = process_of(data);
 	const struct live *live = &process->session->live;
 	int signal = (int)between->values[0];
 
 	if (live->trigger == TRIGGER_SIGNAL && between->event == TRAIL_SIGNAL &&
 	    (!live->signal || live->signal == signal))
 		live_fire(process->session,
-			  &(struct live_fired){ .pid = process->pid, .tid = tid, .signal = signal },
-			  0);
+			  &(struct live_fired){ .pid = pid, .tid = tid, .signal = signal }, 0);
+}
+
+static int dumps_core(int signal)
+{
+	static const int those[] = { SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
+				     SIGFPE,  SIGSEGV, SIGSYS,	SIGXCPU, SIGXFSZ };
+
+	for (size_t i = 0; i < sizeof(those) / sizeof(those[0]); i++)
+		if (those[i] == signal)
+			return 1;
+	return 0;
+}
+
+/* A process has ended: whether that was awaited. */
+static void look_at_end(struct live_process *process, const struct live_fired *how)
+{
+	const struct live *live = &process->session->live;
+	int signal = how->signal, fires = 0;
+
+	if (live->trigger == TRIGGER_EXIT)
+		fires = !process->root;
+	else if (live->trigger == TRIGGER_CRASH)
+		fires = dumps_core(signal);
+	else if (live->trigger == TRIGGER_SIGNAL)
+		fires = signal && (!live->signal || live->signal == signal);
+	if (fires)
+		live_fire(process->session, how, 0);
+}
+
+/* ---- children ---- */
+
+/* It is counted, and gone. */
+static void forget(struct live_process *process)
+{
+	struct live *live = &process->session->live;
+	struct live_process **at = &live->processes;
+
+	while (*at != process)
+		at = &(*at)->next;
+	*at = process->next;
+	live->ended++;
+	live->foreign += process->is_foreign != 0;
+	if (process->store)
+		live->forgotten += lost_blocks(process->store, 1);
+	release(process);
+}
+
+/* Flight recorders of children that have ended are kept while they are not too many: the first to end goes. */
+static void make_way(struct live *live)
+{
+	struct live_process *first = NULL;
+	unsigned int count = 0;
+
+	for (struct live_process *p = live->processes; p; p = p->next) {
+		if (!p->root || !p->is_over)
+			continue;
+		count++;
+		if (!first || p->flushed_ns < first->flushed_ns)
+			first = p;
+	}
+	if (count > ENDED_KEPT)
+		forget(first);
+}
+
+static int on_child(void *data, const struct sink_process *process, struct trail_sink **sink)
+{
+	struct live_process *root = process_of(data), *live;
+	int err = add(root->session, process->pid, &live);
+
+	if (err)
+		return err;
+	live->root = root;
+	live->is_taken = 1;
+	*sink = sink_of(live);
+	return trail_files_begin(&live->files, process);
+}
+
+static void on_end(void *data, struct trail_sink *sink, const struct sink_ending *ending)
+{
+	struct live_process *root = process_of(data), *child = root->session->live.processes;
+
+	while (child && (child->root != root || sink_of(child) != sink))
+		child = child->next;
+	if (!child)
+		return;
+	child->is_over = 1;
+	child->is_foreign = ending->is_foreign;
+	if (ending->is_over)
+		look_at_end(child,
+			    &(struct live_fired){ .pid = child->pid,
+						  .tid = ending->killed_tid ? ending->killed_tid
+									    : child->pid,
+						  .signal = ending->killed_by });
+	child->flushed_ns = ticks_monotonic_ns();
+	if (child->store)
+		make_way(&root->session->live);
+	else
+		forget(child);
 }
 
 /* The process stands, and can be told of; what is in the store is written when it may be gone. */
@@ -169,6 +292,8 @@ static int taken(struct live_process *live)
 {
 	live->is_taken = 1;
 	live->stepper.relay.on_event = on_event;
+	live->stepper.relay.on_child = on_child;
+	live->stepper.relay.on_end = on_end;
 	return live->store ? live->files.sink.calls->begin(&live->files.sink, live->pid) : 0;
 }
 
@@ -281,7 +406,7 @@ int live_start(struct wm_session *session)
 		if (!p->is_taken && !p->is_over)
 			err = take(session, p);
 	for (struct live_process *p = session->live.processes; p && !err; p = p->next)
-		if (p->is_taken)
+		if (p->is_taken && !p->root)
 			stepper_go(&p->stepper);
 	return err;
 }
@@ -293,6 +418,8 @@ void live_fire(struct wm_session *session, const struct live_fired *fired, uint6
 	session->live.fired = *fired;
 	session->live.fired.has = 1;
 	for (struct live_process *p = session->live.processes; p; p = p->next) {
+		if (p->root)
+			continue;
 		if (at_ns && p->is_taken && !p->is_over) {
 			p->stepper.relay.until = at_ns;
 			stepper_pump(&p->stepper);
@@ -302,37 +429,15 @@ void live_fire(struct wm_session *session, const struct live_fired *fired, uint6
 	}
 }
 
-static int dumps_core(int signal)
+static void look_at_root(struct live_process *process)
 {
-	static const int those[] = { SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
-				     SIGFPE,  SIGSEGV, SIGSYS,	SIGXCPU, SIGXFSZ };
-
-	for (size_t i = 0; i < sizeof(those) / sizeof(those[0]); i++)
-		if (those[i] == signal)
-			return 1;
-	return 0;
-}
-
-/* The program has ended: whether that was awaited. */
-static void look_at_end(struct live_process *process)
-{
-	const struct live *live = &process->session->live;
 	const struct step_result *result = &process->stepper.result;
-	int signal = result->killed_by, fires = 0;
 
-	if (live->trigger == TRIGGER_EXIT)
-		fires = 1;
-	else if (live->trigger == TRIGGER_CRASH)
-		fires = dumps_core(signal);
-	else if (live->trigger == TRIGGER_SIGNAL)
-		fires = signal && (!live->signal || live->signal == signal);
-	if (fires)
-		live_fire(process->session,
-			  &(struct live_fired){ .pid = process->pid,
-						.tid = result->killed_tid ? result->killed_tid
-									  : process->pid,
-						.signal = signal },
-			  0);
+	look_at_end(process,
+		    &(struct live_fired){ .pid = process->pid,
+					  .tid = result->killed_tid ? result->killed_tid
+								    : process->pid,
+					  .signal = result->killed_by });
 }
 
 /* What was recorded until FLUSH_NS ago is to be in the folder if we are killed. */
@@ -351,6 +456,10 @@ static int pump(struct live_process *live)
 	const struct live *all = &live->session->live;
 	int got, err;
 
+	if (live->root) {
+		err = flush(live);
+		return err < 0 ? err : 1;
+	}
 	/* one who looks from outside is told a little later: what came after it is still to be left out then */
 	if (all->trigger == TRIGGER_CALL && !all->fired.has)
 		live->stepper.relay.until = ticks_monotonic_ns() - HOLD_NS;
@@ -372,7 +481,7 @@ int live_pump(struct wm_session *session)
 		count += got > 0;
 		p->is_over = got <= 0;
 		if (!got && p->stepper.result.is_over)
-			look_at_end(p);
+			look_at_root(p);
 		if (got < 0 && !err)
 			err = session_fail(session, got, "pid %d", (int)p->pid);
 	}
@@ -402,12 +511,14 @@ static int stop(struct live_process *live)
 {
 	int err;
 
+	if (live->root)
+		return 0;
 	live->stepper.relay.until = 0;
 	err = live->is_taken ? stepper_stop(&live->stepper) : 0;
 	if (live->is_taken)
 		note_losses(live);
 	if (live->is_taken && live->stepper.result.is_over)
-		look_at_end(live);
+		look_at_root(live);
 	live->is_over = 1;
 	return err;
 }
@@ -425,6 +536,7 @@ int live_stop(struct wm_session *session)
 	for (struct live_process *p = session->live.processes; p; p = p->next) {
 		int got = p->is_taken && !err ? write_down(p) : 0;
 
+		p->is_over = 1;
 		p->is_taken = 0;
 		if (got < 0)
 			err = session_fail(session, got, "pid %d", (int)p->pid);
@@ -443,19 +555,18 @@ int live_count(const struct wm_session *session)
 
 void live_counts(const struct wm_session *session, struct live_counts *counts)
 {
-	struct trail_store_status status;
-
-	*counts = (struct live_counts){ 0 };
+	*counts = (struct live_counts){ .processes = session->live.ended,
+					.foreign = session->live.foreign,
+					.lost = session->live.forgotten };
 	for (const struct live_process *p = session->live.processes; p; p = p->next) {
 		counts->instructions += p->stepper.relay.instructions;
 		counts->blocks += p->stepper.relay.blocks;
 		counts->threads += p->stepper.relay.threads_ever;
 		counts->processes++;
-		counts->foreign += p->stepper.result.is_foreign != 0;
-		if (!p->store)
-			continue;
-		trail_store_status(p->store, &status);
-		counts->lost += status.lost_blocks;
+		counts->unfollowed += p->stepper.result.unfollowed;
+		counts->foreign += p->is_foreign || p->stepper.result.is_foreign;
+		if (p->store)
+			counts->lost += lost_blocks(p->store, 0);
 	}
 }
 

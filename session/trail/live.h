@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trails that a session records: one process of ours for each process (stepper.h), all into the session's folder.
+ * The trails that a session records: one process of ours for each process (stepper.h), all into the session's folder. Those that
+ * it makes are recorded by the same, where the session follows children; each has its files, or its flight recorder.
  *
  * Where nothing but a trail is asked for, no agent is needed, and none is brought in. Where there is more, a process is
  * taken once all is armed, just before it goes on, and let go of before anything is disarmed: the agent's
@@ -45,6 +46,10 @@ struct live {
 	int has_origin;
 	enum origin origin;
 	struct origin_state origins[ORIGINS];
+	/* of processes that are forgotten: */
+	uint32_t ended;		 /* how many, */
+	uint32_t foreign;	 /* those of them that executed a program that is not x86-64, */
+	uint64_t forgotten;	 /* and blocks that their flight recorders had */
 	char losses[160]; /* the first thing that could not be recorded or decoded; "": none */
 };
 
@@ -54,6 +59,7 @@ struct live_counts {
 	uint64_t lost;	    /* blocks that a flight recorder had no room for any more */
 	uint32_t threads;   /* ever */
 	uint32_t processes; /* ever */
+	uint64_t unfollowed; /* children that went on unrecorded, though they should have been */
 	uint32_t foreign; /* of them, those that executed a program that is not x86-64, where their trail ends */
 };
 

@@ -62,8 +62,8 @@ void step_load(const struct step *step, struct step_thread *thread, uint64_t at)
 
 void step_failed(struct step *step, int err)
 {
-	if (err < 0 && !step->error)
-		step->error = err;
+	if (err < 0 && !step->root->error)
+		step->root->error = err;
 }
 
 void step_block_end(struct step *step, struct step_thread *thread)

@@ -21,15 +21,23 @@ enum relay_kind {
 	RELAY_EVENT,	    /* struct trail_between */
 	RELAY_THREAD_END,
 	RELAY_NOTE,
+	RELAY_CHILD,	   /* process: its own number; struct relay_child, exe */
+	RELAY_PROCESS_END, /* struct sink_ending */
 };
 
 /* Before each message's own bytes. */
 struct relay_head {
 	uint32_t bytes; /* behind this */
-	uint32_t kind;
-	uint32_t thread; /* its number, given by the end that puts in */
-	uint32_t has_code;
+	uint16_t kind;
+	uint16_t has_code;
+	uint32_t thread;  /* its number, given by the end that puts in */
+	uint32_t process; /* likewise; of a thread that has begun, nobody looks at it */
 	uint64_t ticks;
+};
+
+struct relay_child {
+	int32_t pid, ppid;
+	uint64_t start_time;
 };
 
 struct relay_thread {
@@ -45,9 +53,14 @@ struct sink_thread {
 	uint32_t number;
 };
 
+static struct relay_source *source_of(struct trail_sink *sink)
+{
+	return (struct relay_source *)((char *)sink - offsetof(struct relay_source, sink));
+}
+
 static struct relay_in *in_of(struct trail_sink *sink)
 {
-	return (struct relay_in *)((char *)sink - offsetof(struct relay_in, sink));
+	return source_of(sink)->in;
 }
 
 int relay_in_is_deserted(const struct relay_in *in, short events)
@@ -101,14 +114,16 @@ static int put(struct relay_in *in, const struct relay_head *about, const void *
 
 static int in_begin(struct trail_sink *sink, pid_t pid)
 {
-	struct relay_head head = { .kind = RELAY_BEGIN, .thread = (uint32_t)pid };
+	struct relay_head head = { .kind = RELAY_BEGIN,
+				   .thread = (uint32_t)pid,
+				   .process = source_of(sink)->number };
 
 	return put(in_of(sink), &head, NULL, 0, NULL, 0);
 }
 
 static int in_module(struct trail_sink *sink, const struct control_module *module, const char *path)
 {
-	struct relay_head head = { .kind = RELAY_MODULE };
+	struct relay_head head = { .kind = RELAY_MODULE, .process = source_of(sink)->number };
 
 	return put(in_of(sink), &head, module, sizeof(*module), path, strnlen(path, TEXT_MAX - 1));
 }
@@ -118,7 +133,9 @@ static int in_thread_begin(struct trail_sink *sink, struct sink_thread **out, pi
 {
 	struct relay_in *in = in_of(sink);
 	struct relay_thread about = { .tid = tid, .origin = origin };
-	struct relay_head head = { .kind = RELAY_THREAD_BEGIN, .ticks = ticks };
+	struct relay_head head = { .kind = RELAY_THREAD_BEGIN,
+				   .process = source_of(sink)->number,
+				   .ticks = ticks };
 
 	*out = malloc(sizeof(**out));
 	if (!*out)
@@ -155,6 +172,34 @@ static int in_thread_end(struct trail_sink *sink, struct sink_thread *thread, ui
 	return put(in_of(sink), &head, NULL, 0, NULL, 0);
 }
 
+static int in_child(struct trail_sink *sink, struct trail_sink **child,
+		    const struct sink_process *process)
+{
+	struct relay_child about = { process->pid, process->ppid, process->start_time };
+	struct relay_head head = { .kind = RELAY_CHILD };
+	struct relay_source *made = malloc(sizeof(*made));
+	struct relay_in *in = in_of(sink);
+
+	if (!made)
+		return -ENOMEM;
+	*made = (struct relay_source){ *sink, in, ++in->processes };
+	*child = &made->sink;
+	head.process = made->number;
+	return put(in, &head, &about, sizeof(about), process->exe,
+		   strnlen(process->exe, TEXT_MAX - 1));
+}
+
+static int in_process_end(struct trail_sink *sink, const struct sink_ending *ending)
+{
+	struct relay_source *source = source_of(sink);
+	struct relay_head head = { .kind = RELAY_PROCESS_END, .process = source->number };
+	struct relay_in *in = source->in;
+
+	if (source != &in->first)
+		free(source);
+	return put(in, &head, ending, sizeof(*ending), NULL, 0);
+}
+
 static const struct trail_sink_calls in_calls = {
 	.begin = in_begin,
 	.module = in_module,
@@ -164,12 +209,29 @@ static const struct trail_sink_calls in_calls = {
 	.thread_end = in_thread_end,
 };
 
+static const struct trail_sink_calls following_calls = {
+	.begin = in_begin,
+	.module = in_module,
+	.thread_begin = in_thread_begin,
+	.block = in_block,
+	.event = in_event,
+	.thread_end = in_thread_end,
+	.child = in_child,
+	.process_end = in_process_end,
+};
+
 int relay_in_init(struct relay_in *in, int fd)
 {
-	*in = (struct relay_in){
-		.sink.calls = &in_calls, .fd = fd, .owner = -1, .buffer = malloc(BUFFER_BYTES)
-	};
+	*in = (struct relay_in){ .first = { { &in_calls }, in, 0 },
+				 .fd = fd,
+				 .owner = -1,
+				 .buffer = malloc(BUFFER_BYTES) };
 	return in->buffer ? 0 : -ENOMEM;
+}
+
+void relay_in_follow(struct relay_in *in)
+{
+	in->first.sink.calls = &following_calls;
 }
 
 void relay_in_release(struct relay_in *in)
@@ -188,32 +250,96 @@ int relay_in_note(struct relay_in *in, const void *note, size_t bytes)
 
 /* ---- out ---- */
 
-static int out_module(struct relay_out *out, const uint8_t *body, size_t bytes)
+/* The process of that number; NULL: there is none, or no more. */
+static struct relay_process_out *process_of(struct relay_out *out, uint32_t number)
 {
+	if (number >= out->process_count || !out->processes[number].to)
+		return NULL;
+	return &out->processes[number];
+}
+
+static int process_add(struct relay_out *out, struct trail_sink *to, pid_t pid)
+{
+	if (array_grow(&out->processes, &out->process_room, out->process_count + 1,
+		       sizeof(*out->processes)))
+		return -ENOMEM;
+	out->processes[out->process_count++] = (struct relay_process_out){ to, pid, 0 };
+	return 0;
+}
+
+/* The first, whose sink is there before it is. */
+static int first_add(struct relay_out *out)
+{
+	return out->process_count ? 0 : process_add(out, out->to, 0);
+}
+
+static int out_begin(struct relay_out *out, const struct relay_head *head)
+{
+	struct relay_process_out *process = process_of(out, head->process);
+
+	if (!process)
+		return -EPROTO;
+	process->pid = (pid_t)head->thread;
+	if (!out->error)
+		out->error = process->to->calls->begin(process->to, process->pid);
+	return 0;
+}
+
+static int out_child(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
+{
+	struct trail_sink *to = NULL;
+	struct relay_child about;
+	char exe[TEXT_MAX];
+	int err;
+
+	if (!out->on_child || head->process != out->process_count || head->bytes < sizeof(about) ||
+	    head->bytes - sizeof(about) >= sizeof(exe))
+		return -EPROTO;
+	memcpy(&about, body, sizeof(about));
+	memcpy(exe, body + sizeof(about), head->bytes - sizeof(about));
+	exe[head->bytes - sizeof(about)] = '\0';
+	err = process_add(out, NULL, about.pid);
+	if (err || out->error)
+		return err;
+	out->error = out->on_child(
+		out->data, &(struct sink_process){ about.pid, about.ppid, about.start_time, exe },
+		&to);
+	if (!out->error)
+		out->processes[head->process].to = to;
+	return 0;
+}
+
+static int out_module(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
+{
+	const struct relay_process_out *process = process_of(out, head->process);
 	struct control_module module;
+	size_t bytes = head->bytes;
 	char path[TEXT_MAX];
 
-	if (bytes < sizeof(module) || bytes - sizeof(module) >= sizeof(path))
+	if (bytes < sizeof(module) || bytes - sizeof(module) >= sizeof(path) ||
+	    head->process >= out->process_count)
 		return -EPROTO;
 	memcpy(&module, body, sizeof(module));
 	memcpy(path, body + sizeof(module), bytes - sizeof(module));
 	path[bytes - sizeof(module)] = '\0';
 	if (module.build_id_bytes > sizeof(module.build_id))
 		return -EPROTO;
-	if (!out->error)
-		out->error = out->to->calls->module(out->to, &module, path);
+	if (!out->error && process)
+		out->error = process->to->calls->module(process->to, &module, path);
 	return 0;
 }
 
 static int out_thread_begin(struct relay_out *out, const struct relay_head *head,
 			    const uint8_t *body)
 {
+	struct relay_process_out *process = process_of(out, head->process);
 	struct sink_thread *thread = NULL;
 	struct relay_thread about;
 	char comm[TEXT_MAX];
+	int is_begun;
 
-	if (head->bytes < sizeof(about) || head->bytes - sizeof(about) >= sizeof(comm) ||
-	    head->thread != out->thread_count)
+	if (head->process >= out->process_count || head->bytes < sizeof(about) ||
+	    head->bytes - sizeof(about) >= sizeof(comm) || head->thread != out->thread_count)
 		return -EPROTO;
 	memcpy(&about, body, sizeof(about));
 	memcpy(comm, body + sizeof(about), head->bytes - sizeof(about));
@@ -221,13 +347,16 @@ static int out_thread_begin(struct relay_out *out, const struct relay_head *head
 	if (array_grow(&out->threads, &out->thread_room, out->thread_count + 1,
 		       sizeof(*out->threads)))
 		return -ENOMEM;
-	if (!out->error)
-		out->error = out->to->calls->thread_begin(out->to, &thread, about.tid, comm,
-							  (enum trail_origin)about.origin,
-							  head->ticks);
-	out->threads[out->thread_count++] = (struct relay_thread_out){ .thread = thread,
-								       .tid = about.tid,
-								       .is_begun = !out->error };
+	if (!out->error && process)
+		out->error = process->to->calls->thread_begin(process->to, &thread, about.tid, comm,
+							      (enum trail_origin)about.origin,
+							      head->ticks);
+	is_begun = process && !out->error;
+	if (is_begun)
+		process->live++;
+	out->threads[out->thread_count++] = (struct relay_thread_out){
+		.thread = thread, .process = head->process, .tid = about.tid, .is_begun = is_begun
+	};
 	out->threads_ever++;
 	return 0;
 }
@@ -244,10 +373,13 @@ static int out_block(struct relay_out *out, const struct relay_head *head,
 	    head->bytes != sizeof(entry) + (head->has_code ? entry.bytes : 0u))
 		return -EPROTO;
 	thread->left_max = entry.instructions;
-	if (!out->error && thread->is_begun)
-		out->error = out->to->calls->block(out->to, thread->thread, &entry,
-						   head->has_code ? body + sizeof(entry) : NULL,
-						   head->ticks);
+	if (!out->error && thread->is_begun) {
+		struct trail_sink *to = out->processes[thread->process].to;
+
+		out->error = to->calls->block(to, thread->thread, &entry,
+					      head->has_code ? body + sizeof(entry) : NULL,
+					      head->ticks);
+	}
 	out->blocks += !out->error;
 	out->instructions += out->error ? 0 : entry.instructions;
 	return 0;
@@ -256,6 +388,7 @@ static int out_block(struct relay_out *out, const struct relay_head *head,
 static int out_event(struct relay_out *out, const struct relay_head *head,
 		     struct relay_thread_out *thread, const uint8_t *body)
 {
+	const struct relay_process_out *process;
 	struct trail_between between;
 
 	if (head->bytes != sizeof(between))
@@ -266,27 +399,58 @@ static int out_event(struct relay_out *out, const struct relay_head *head,
 	thread->left_max = 0;
 	if (out->error || !thread->is_begun)
 		return 0;
-	out->error = out->to->calls->event(out->to, thread->thread, &between, head->ticks);
+	process = &out->processes[thread->process];
+	out->error = process->to->calls->event(process->to, thread->thread, &between, head->ticks);
 	if (out->on_event)
-		out->on_event(out->data, thread->tid, &between);
+		out->on_event(out->data, process->pid, thread->tid, &between);
 	return 0;
 }
 
-static void thread_end(struct relay_out *out, uint32_t number, uint64_t ticks)
+static void thread_end(struct relay_out *out, size_t number, uint64_t ticks)
 {
+	struct relay_thread_out *thread = &out->threads[number];
+	struct relay_process_out *process = &out->processes[thread->process];
 	int err = 0;
 
-	if (out->threads[number].is_begun)
-		err = out->to->calls->thread_end(out->to, out->threads[number].thread, ticks);
-	out->threads[number].is_begun = 0;
+	if (!thread->is_begun)
+		return;
+	err = process->to->calls->thread_end(process->to, thread->thread, ticks);
+	thread->is_begun = 0;
+	process->live--;
 	out->error = out->error ? out->error : err;
+}
+
+/* What the other end left open of the process is closed. */
+static int out_process_end(struct relay_out *out, const struct relay_head *head,
+			   const uint8_t *body)
+{
+	struct relay_process_out *process = process_of(out, head->process);
+	struct sink_ending ending;
+	struct trail_sink *to;
+
+	if (head->process >= out->process_count || head->bytes != sizeof(ending))
+		return -EPROTO;
+	if (!process)
+		return 0;
+	memcpy(&ending, body, sizeof(ending));
+	for (size_t i = 0; process->live && i < out->thread_count; i++)
+		if (out->threads[i].process == head->process)
+			thread_end(out, i, out->last_ticks);
+	to = process->to;
+	if (head->process)
+		process->to = NULL;
+	if (out->on_end)
+		out->on_end(out->data, to, &ending);
+	return 0;
 }
 
 static int deliver(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
 {
 	struct relay_thread_out *thread = NULL;
 
-	if (out->is_frozen && head->kind < RELAY_NOTE)
+	if (first_add(out))
+		return -ENOMEM;
+	if (out->is_frozen && head->kind != RELAY_NOTE)
 		return 0;
 	if (head->kind >= RELAY_BLOCK && head->kind <= RELAY_THREAD_END) {
 		if (head->thread >= out->thread_count)
@@ -296,11 +460,13 @@ static int deliver(struct relay_out *out, const struct relay_head *head, const u
 	}
 	switch (head->kind) {
 	case RELAY_BEGIN:
-		if (!out->error)
-			out->error = out->to->calls->begin(out->to, (pid_t)head->thread);
-		return 0;
+		return out_begin(out, head);
+	case RELAY_CHILD:
+		return out_child(out, head, body);
+	case RELAY_PROCESS_END:
+		return out_process_end(out, head, body);
 	case RELAY_MODULE:
-		return out_module(out, body, head->bytes);
+		return out_module(out, head, body);
 	case RELAY_THREAD_BEGIN:
 		return out_thread_begin(out, head, body);
 	case RELAY_BLOCK:
@@ -391,12 +557,18 @@ void relay_out_release(struct relay_out *out)
 	for (size_t i = 0; i < out->thread_count; i++) {
 		if (!out->threads[i].is_begun)
 			continue;
-		if (!out->error)
-			out->error = out->to->calls->event(out->to, out->threads[i].thread, &last,
-							   out->last_ticks);
-		thread_end(out, (uint32_t)i, out->last_ticks);
+		if (!out->error) {
+			struct trail_sink *to = out->processes[out->threads[i].process].to;
+
+			out->error = to->calls->event(to, out->threads[i].thread, &last,
+						      out->last_ticks);
+		}
+		thread_end(out, i, out->last_ticks);
 	}
 	free(out->threads);
+	free(out->processes);
+	out->processes = NULL;
+	out->process_count = out->process_room = 0;
 	free(out->buffer);
 	out->threads = NULL;
 	out->buffer = NULL;

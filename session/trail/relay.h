@@ -15,18 +15,31 @@
 
 #define RELAY_NOTE_MAX 256
 
-/* Where it is put in. `fd` and `owner` are the caller's. */
-struct relay_in {
+struct relay_in;
+
+/* A process that is put in: the first, or a child of one. */
+struct relay_source {
 	struct trail_sink sink;
+	struct relay_in *in;
+	uint32_t number; /* 0: the first */
+};
+
+/* Where it is put in. `fd` and `owner` are the caller's. Must not be moved. */
+struct relay_in {
+	struct relay_source first;
 	int fd;
 	int owner; /* a pidfd of who is at the other end, whose end ends the relay; -1: none, the socket tells */
 	uint8_t *buffer;
 	size_t bytes;
-	uint32_t threads; /* that have begun, ever */
+	uint32_t threads;   /* that have begun, ever */
+	uint32_t processes; /* likewise, but for the first */
 };
 
 int relay_in_init(struct relay_in *in, int fd);
 void relay_in_release(struct relay_in *in);
+
+/* Children are put in as well (sink.h). Before anything else; the other end has to have on_child. */
+void relay_in_follow(struct relay_in *in);
 
 /* Send what has gathered; waits for room. 0, -EPIPE where nobody is there any more, -errno. */
 int relay_in_flush(struct relay_in *in);
@@ -39,9 +52,16 @@ int relay_in_note(struct relay_in *in, const void *note, size_t bytes);
 
 struct relay_thread_out {
 	struct sink_thread *thread; /* the sink's, NULL too */
+	uint32_t process;
 	pid_t tid;
 	int is_begun; /* and not over */
 	uint16_t left_max; /* instructions of its last block, until an event: so many an event may leave */
+};
+
+struct relay_process_out {
+	struct trail_sink *to; /* NULL: it is over, or could not be begun */
+	pid_t pid;
+	uint32_t live; /* threads that have begun and are not over */
 };
 
 /* Where it comes out. */
@@ -50,7 +70,11 @@ struct relay_out {
 	struct trail_sink *to;
 	void (*on_note)(void *data, const void *note, size_t bytes);
 	/* Of each event, once it was put in; may be NULL. */
-	void (*on_event)(void *data, pid_t tid, const struct trail_between *between);
+	void (*on_event)(void *data, pid_t pid, pid_t tid, const struct trail_between *between);
+	/* A child: *sink is where it comes out, until on_end() of it. NULL: there are to be none. 0 or an error, as the sink's. */
+	int (*on_child)(void *data, const struct sink_process *process, struct trail_sink **sink);
+	/* A process is over, and its threads are; also the first one. May be NULL. */
+	void (*on_end)(void *data, struct trail_sink *sink, const struct sink_ending *ending);
 	void *data;
 	uint64_t until; /* what is of a later time stays here; 0: nothing does */
 	int is_frozen;	/* set by whoever has enough: what comes is read, and put nowhere */
@@ -58,6 +82,8 @@ struct relay_out {
 	size_t bytes, room;
 	struct relay_thread_out *threads; /* by number */
 	size_t thread_count, thread_room;
+	struct relay_process_out *processes; /* by number */
+	size_t process_count, process_room;
 	uint64_t last_ticks;
 	uint64_t blocks, instructions; /* that came out, and were taken */
 	uint32_t threads_ever;

@@ -80,10 +80,10 @@ Test(relay_full, keeps_back_what_a_full_sink_has_no_room_for)
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
 	cr_assert_eq(relay_in_init(&in, ends[1]), 0);
 	relay_out_init(&out, ends[0], &counting.sink);
-	in.sink.calls->thread_begin(&in.sink, &thread, 1, "", TRAIL_STEP, 1);
+	in.first.sink.calls->thread_begin(&in.first.sink, &thread, 1, "", TRAIL_STEP, 1);
 	for (uint64_t i = 1; i <= BLOCKS; i++)
-		in.sink.calls->block(&in.sink, thread, &entry, NULL, i);
-	in.sink.calls->thread_end(&in.sink, thread, BLOCKS);
+		in.first.sink.calls->block(&in.first.sink, thread, &entry, NULL, i);
+	in.first.sink.calls->thread_end(&in.first.sink, thread, BLOCKS);
 	cr_assert_eq(relay_in_flush(&in), 0);
 	for (int i = 0; i < 3; i++) {
 		cr_expect_eq(relay_out_take(&out, 0), 1);

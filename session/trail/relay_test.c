@@ -41,14 +41,14 @@ static struct sink_thread *thread_put(pid_t tid)
 {
 	struct sink_thread *thread;
 
-	cr_assert_eq(in.sink.calls->thread_begin(&in.sink, &thread, tid, "name", TRAIL_STEP, 10),
+	cr_assert_eq(in.first.sink.calls->thread_begin(&in.first.sink, &thread, tid, "name", TRAIL_STEP, 10),
 		     0);
 	return thread;
 }
 
 static void block_put(struct sink_thread *thread, const struct trail_entry *entry, uint64_t ticks)
 {
-	cr_assert_eq(in.sink.calls->block(&in.sink, thread, entry, entry->flags ? code : NULL,
+	cr_assert_eq(in.first.sink.calls->block(&in.first.sink, thread, entry, entry->flags ? code : NULL,
 					  ticks),
 		     0);
 }
@@ -97,14 +97,14 @@ Test(relay, what_is_put_in_comes_out)
 
 	out.on_note = on_note;
 	out.data = &notes;
-	cr_assert_eq(in.sink.calls->begin(&in.sink, 77), 0);
+	cr_assert_eq(in.first.sink.calls->begin(&in.first.sink, 77), 0);
 	thread = thread_put(77);
 	block_put(thread, &jump, 20);
 	block_put(thread, &bare, 21);
-	cr_assert_eq(in.sink.calls->event(&in.sink, thread, &signal, 22), 0);
+	cr_assert_eq(in.first.sink.calls->event(&in.first.sink, thread, &signal, 22), 0);
 	cr_assert_eq(relay_in_note(&in, "hello", 5), 0);
-	cr_assert_eq(in.sink.calls->event(&in.sink, thread, &last, 23), 0);
-	cr_assert_eq(in.sink.calls->thread_end(&in.sink, thread, 24), 0);
+	cr_assert_eq(in.first.sink.calls->event(&in.first.sink, thread, &last, 23), 0);
+	cr_assert_eq(in.first.sink.calls->thread_end(&in.first.sink, thread, 24), 0);
 	take();
 	cr_expect_eq(notes, 1);
 	cr_expect_eq(out.error, 0);
@@ -141,7 +141,7 @@ Test(relay, nothing_is_taken_once_it_is_frozen)
 	take();
 	out.is_frozen = 1;
 	block_put(thread, &jump, 21);
-	cr_assert_eq(in.sink.calls->thread_end(&in.sink, thread, 22), 0);
+	cr_assert_eq(in.first.sink.calls->thread_end(&in.first.sink, thread, 22), 0);
 	take();
 	relay_out_release(&out);
 	cr_assert_eq(records(), 2);
@@ -212,7 +212,9 @@ Test(relay, whoever_has_gone_is_missed)
 
 /* As relay.c has it: bytes, kind, thread, has_code, ticks. */
 struct head {
-	uint32_t bytes, kind, thread, has_code;
+	uint32_t bytes;
+	uint16_t kind, has_code;
+	uint32_t thread, process;
 	uint64_t ticks;
 };
 
@@ -225,17 +227,17 @@ static int hostile(const struct head *head, const void *body, size_t bytes)
 
 Test(relay, a_message_that_is_too_long_is_refused)
 {
-	cr_expect_eq(hostile(&(struct head){ UINT32_MAX, 3, 0, 0, 0 }, "", 0), -EPROTO);
+	cr_expect_eq(hostile(&(struct head){ UINT32_MAX, 3, 0, 0, 0, 0 }, "", 0), -EPROTO);
 }
 
 Test(relay, a_message_of_no_kind_is_refused)
 {
-	cr_expect_eq(hostile(&(struct head){ 0, 99, 0, 0, 0 }, "", 0), -EPROTO);
+	cr_expect_eq(hostile(&(struct head){ 0, 99, 0, 0, 0, 0 }, "", 0), -EPROTO);
 }
 
 Test(relay, a_block_of_a_thread_that_is_not_there_is_refused)
 {
-	cr_expect_eq(hostile(&(struct head){ sizeof(bare), 3, 4, 0, 0 }, &bare, sizeof(bare)),
+	cr_expect_eq(hostile(&(struct head){ sizeof(bare), 3, 0, 4, 0, 0 }, &bare, sizeof(bare)),
 		     -EPROTO);
 }
 
@@ -243,7 +245,7 @@ Test(relay, a_block_without_its_code_is_refused)
 {
 	thread_put(5);
 	take();
-	cr_expect_eq(hostile(&(struct head){ sizeof(jump), 3, 0, 1, 0 }, &jump, sizeof(jump)),
+	cr_expect_eq(hostile(&(struct head){ sizeof(jump), 3, 1, 0, 0, 0 }, &jump, sizeof(jump)),
 		     -EPROTO);
 }
 
@@ -254,7 +256,7 @@ Test(relay, a_block_without_instructions_is_refused)
 	none.instructions = 0;
 	thread_put(5);
 	take();
-	cr_expect_eq(hostile(&(struct head){ sizeof(none), 3, 0, 0, 0 }, &none, sizeof(none)),
+	cr_expect_eq(hostile(&(struct head){ sizeof(none), 3, 0, 0, 0, 0 }, &none, sizeof(none)),
 		     -EPROTO);
 }
 
@@ -262,14 +264,14 @@ Test(relay, a_short_event_is_refused)
 {
 	thread_put(5);
 	take();
-	cr_expect_eq(hostile(&(struct head){ 2, 4, 0, 0, 0 }, "ab", 2), -EPROTO);
+	cr_expect_eq(hostile(&(struct head){ 2, 4, 0, 0, 0, 0 }, "ab", 2), -EPROTO);
 }
 
 Test(relay, an_event_that_leaves_more_than_there_is_is_refused)
 {
 	struct trail_between between = { .event = TRAIL_DEPART, .at = jump.start, .left = 1 };
-	const struct head of_block = { sizeof(jump), 3, 0, 0, 0 };
-	const struct head of_event = { sizeof(between), 4, 0, 0, 0 };
+	const struct head of_block = { sizeof(jump), 3, 0, 0, 0, 0 };
+	const struct head of_event = { sizeof(between), 4, 0, 0, 0, 0 };
 
 	thread_put(5);
 	take();
@@ -283,10 +285,10 @@ Test(relay, an_event_that_leaves_more_than_there_is_is_refused)
 
 Test(relay, a_thread_out_of_turn_is_refused)
 {
-	cr_expect_eq(hostile(&(struct head){ 8, 2, 7, 0, 0 }, "abcdefgh", 8), -EPROTO);
+	cr_expect_eq(hostile(&(struct head){ 8, 2, 0, 7, 0, 0 }, "abcdefgh", 8), -EPROTO);
 }
 
 Test(relay, a_short_module_is_refused)
 {
-	cr_expect_eq(hostile(&(struct head){ 3, 1, 0, 0, 0 }, "abc", 3), -EPROTO);
+	cr_expect_eq(hostile(&(struct head){ 3, 1, 0, 0, 0, 0 }, "abc", 3), -EPROTO);
 }

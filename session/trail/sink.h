@@ -16,6 +16,22 @@
 struct trail_sink;
 struct sink_thread; /* the sink's own */
 
+/* A process that one which is recorded has made, before its first instruction. */
+struct sink_process {
+	pid_t pid, ppid;
+	uint64_t start_time; /* field 22 of /proc/PID/stat */
+	const char *exe;
+};
+
+/* What became of a process. */
+struct sink_ending {
+	int32_t is_over; /* it has ended; else it was let go */
+	int32_t status;	 /* then: as wait(2) has it */
+	/* the thread that a signal was given to which ended it, and that signal; 0: none */
+	int32_t killed_tid, killed_by;
+	int32_t is_foreign; /* it executed a program that is not x86-64, and was let go there */
+};
+
 struct trail_sink_calls {
 	/* The process is there. Once, before all else. */
 	int (*begin)(struct trail_sink *sink, pid_t pid);
@@ -37,6 +53,14 @@ struct trail_sink_calls {
 	 * that have gone on already, and each a block and some events. NULL: there always is.
 	 */
 	int (*is_full)(struct trail_sink *sink);
+	/*
+	 * The process has made another, which is recorded as well: into *child, which has begun, until process_end() of that.
+	 * NULL: children are to be left alone.
+	 */
+	int (*child)(struct trail_sink *sink, struct trail_sink **child,
+		     const struct sink_process *process);
+	/* Nothing more comes of the process, whose threads have all ended. Releases a child's sink. NULL where child() is. */
+	int (*process_end)(struct trail_sink *sink, const struct sink_ending *ending);
 };
 
 struct trail_sink {

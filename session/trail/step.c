@@ -32,6 +32,10 @@ static void made_syscall(struct step *step, struct step_thread *thread,
 			 const struct user_regs_struct *regs)
 {
 	step_event(step, thread, TRAIL_SYSCALLED, regs->rip, thread->rax, regs->rax);
+	if (!thread->child && step_call_makes(thread->rax) && (long long)regs->rax > 0) {
+		thread->child = (pid_t)regs->rax;
+		step->root->result.unfollowed += (uint64_t)step_follows(step);
+	}
 	if (thread->child)
 		step_event(step, thread, TRAIL_FORK, regs->rip, (uint64_t)thread->child, 0);
 	thread->child = 0;
@@ -75,9 +79,16 @@ static struct step_thread *thread_new(struct step *step, pid_t tid)
 	return thread;
 }
 
+void step_stranger_add(struct step *step, pid_t pid)
+{
+	struct step_thread *thread = thread_new(step, pid);
+
+	if (thread)
+		thread->is_stranger = 1;
+}
+
 void step_thread_made(struct step *step, pid_t tid)
 {
-	struct step_thread *thread;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d", step->pid, tid);
@@ -85,9 +96,10 @@ void step_thread_made(struct step *step, pid_t tid)
 		step_thread_add(step, tid);
 		return;
 	}
-	thread = thread_new(step, tid);
-	if (thread)
-		thread->is_stranger = 1;
+	if (step_follows(step))
+		step_child_made(step, tid);
+	else
+		step_stranger_add(step, tid);
 }
 
 struct step_thread *step_thread_add(struct step *step, pid_t tid)
@@ -331,6 +343,13 @@ static void on_call(struct step *step, struct step_thread *thread, struct user_r
 	let_go(step, thread, regs, regs->rip, 0);
 }
 
+/* It has ended, or was ended, wherever it was. */
+static void thread_gone(struct step *step, struct step_thread *thread)
+{
+	step_children_find(step, thread);
+	step_thread_remove(step, thread);
+}
+
 static void on_exec(struct step *step, struct step_thread *thread,
 		    const struct user_regs_struct *regs)
 {
@@ -341,13 +360,13 @@ static void on_exec(struct step *step, struct step_thread *thread,
 	caller = step_thread_find(step, (pid_t)former);
 	if (caller && caller != thread) { /* who has executed it takes over the first thread's id */
 		caller->tid = thread->tid;
-		step_thread_remove(step, thread);
+		thread_gone(step, thread);
 		thread = caller;
 	}
 	for (struct step_thread *other = step->threads, *next; other; other = next) {
 		next = other->next;
 		if (other != thread)
-			step_thread_remove(step, other);
+			thread_gone(step, other);
 	}
 	if (thread->is_begun && thread->insn.kind == TRAIL_SYSCALL)
 		step_ran(step, thread, thread->at + thread->insn.bytes);
@@ -377,6 +396,8 @@ static void on_exit_of(struct step *step, struct step_thread *thread,
 	    (number == SYS_exit || number == SYS_exit_group) &&
 	    regs->rip == thread->at + thread->insn.bytes)
 		step_ran(step, thread, regs->rip);
+	if (thread->child) /* vfork(2), which it did not live to come back from */
+		step_event(step, thread, TRAIL_FORK, 0, (uint64_t)thread->child, 0);
 	step_failed(step, modules_note(&step->modules, step->pid));
 	/* each thread is told of the signal, and one of them had it */
 	if (WIFSIGNALED((int)status) && thread->signal == WTERMSIG((int)status)) {
@@ -421,7 +442,8 @@ static void on_stop(struct step *step, struct step_thread *thread, int status)
 		on_exit_of(step, thread, &regs);
 	} else if (kind == PTRACE_EVENT_EXEC) {
 		on_exec(step, thread, &regs);
-	} else if (kind == PTRACE_EVENT_CLONE) {
+	} else if (kind == PTRACE_EVENT_CLONE || kind == PTRACE_EVENT_FORK ||
+		   kind == PTRACE_EVENT_VFORK) {
 		ptrace(PTRACE_GETEVENTMSG, thread->tid, 0, &message);
 		thread->child = (pid_t)message;
 		step_thread_made(step, (pid_t)message);
@@ -484,9 +506,27 @@ static int look(struct step *step)
 				break; /* the others are gone */
 			continue;
 		}
-		if (got > 0 && thread->tid == step->pid)
+		if (got > 0 && thread->tid == step->pid) {
 			step->result.status = status;
-		step_thread_remove(step, thread);
+			step->has_status = 1;
+		}
+		thread_gone(step, thread);
+	}
+	return found;
+}
+
+/* The same of all processes. One that has no threads any more is over. */
+static int look_at_all(struct step *root)
+{
+	int found = look(root);
+
+	if (!root->threads && !root->is_told)
+		step_over(root);
+	for (struct step *child = root->children, *next; child; child = next) {
+		next = child->next;
+		found += look(child);
+		if (!child->threads)
+			step_over(child);
 	}
 	return found;
 }
@@ -496,10 +536,10 @@ int step_run(struct step *step, unsigned int for_ms)
 	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
 	int spins = 0;
 
-	while (step->threads && !step->error) {
+	while ((step->threads || step->children) && !step->error) {
 		if (step->sink->calls->is_full && step->sink->calls->is_full(step->sink)) {
 			nanosleep(&(struct timespec){ .tv_nsec = STEP_NAP_NS }, NULL);
-		} else if (look(step)) {
+		} else if (look_at_all(step)) {
 			spins = 0;
 		} else if (++spins > SPINS) {
 			nanosleep(&(struct timespec){ .tv_nsec = STEP_NAP_NS }, NULL);
@@ -509,10 +549,14 @@ int step_run(struct step *step, unsigned int for_ms)
 			break;
 	}
 	step->result.is_over = !step->threads;
-	return step->error ? step->error : !!step->threads;
+	return step->error ? step->error : step->threads || step->children;
 }
 
 void step_result(const struct step *step, struct step_result *result)
 {
 	*result = step->result;
+	for (const struct step *child = step->children; child; child = child->next) {
+		result->instructions += child->result.instructions;
+		result->blocks += child->result.blocks;
+	}
 }

@@ -3,9 +3,12 @@
  * The origin `step`: a process's threads run one instruction at a time under ptrace(2), and each is
  * written down. Slow (tens of microseconds an instruction) and exact: what the faster origins are tested against.
  *
- * The process needs none of our code; where it has an agent, that one's threads are left alone, as children are. All calls come from one thread,
+ * The process needs none of our code; where it has an agent, that one's threads are left alone. All calls come from one thread,
  * which is its tracer: should that end, the kernel lets the process go, perhaps with the trap flag set, and
  * SIGTRAP ends it.
+ *
+ * Processes that it makes are left alone, or, where the sink takes children (sink.h), are stepped through from their first
+ * instruction on, and those that they make: STEP_PROCESSES_MAX at a time. One more is let go, and its trail says so.
  */
 #ifndef SESSION_TRAIL_STEP_H
 #define SESSION_TRAIL_STEP_H
@@ -16,11 +19,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define STEP_PROCESSES_MAX 256u
+
 struct step;
 
-/* What came of it. */
+/* What came of it. Instructions and blocks are of all processes, the rest is of the first. */
 struct step_result {
 	uint64_t instructions, blocks;
+	uint64_t unfollowed; /* children that should have been stepped through, and could not be */
 	int is_over; /* the program has ended */
 	int status;  /* then: as wait(2) has it */
 	/* the thread that a signal was given to which ended the program, and that signal; 0: none */
@@ -44,7 +50,7 @@ int step_attach(struct step **step, struct trail_sink *sink, pid_t pid, pid_t on
 int step_take(struct step **step, struct trail_sink *sink, pid_t pid, int gate);
 void step_become(int gate, const char *path, char *const argv[]) __attribute__((noreturn));
 
-/* Let it run, for about that long at most. 1 while it lives, 0 when it is over, or a negative error. */
+/* Let it run, for about that long at most. 1 while it or a child lives, 0 when all are over, or a negative error. */
 int step_run(struct step *step, unsigned int for_ms);
 
 void step_result(const struct step *step, struct step_result *result);

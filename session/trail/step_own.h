@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A step's own: its threads, and what is written of them. For step.c, ran.c, hold.c and conceal.c alone. */
+/*
+ * A step's own: its threads, and what is written of them. For step.c, ran.c, hold.c, conceal.c and children.c alone.
+ *
+ * A process that is followed is a step as well, in the list of the first one, its root.
+ */
 #ifndef SESSION_TRAIL_STEP_OWN_H
 #define SESSION_TRAIL_STEP_OWN_H
 
@@ -12,6 +16,7 @@
 
 #define STEP_OPTIONS                                                                               \
 	(PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD)
+#define STEP_OPTIONS_FOLLOW (PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK)
 #define CALL_STOP (SIGTRAP | 0x80) /* with PTRACE_O_TRACESYSGOOD, before and after a system call */
 #define STEP_NAP_NS 50000
 #define STEP_CODE_MAX 15 /* bytes of an instruction */
@@ -47,6 +52,12 @@ struct step_thread {
 };
 
 struct step {
+	struct step *root;     /* itself, of the first */
+	struct step *next;     /* among the root's children */
+	struct step *children; /* the root's: all that are followed, the newest first */
+	uint32_t followed;     /* of these, how many */
+	int is_told;	       /* that it has ended */
+	int has_status;	       /* it has, and result.status is known */
 	pid_t pid;
 	int is_single;	     /* of one thread alone */
 	int is_trap_ignored; /* the program ignores SIGTRAP */
@@ -55,7 +66,7 @@ struct step {
 	struct modules modules;
 	struct step_thread *threads;
 	struct step_result result;
-	int error;
+	int error; /* the root's, of all */
 };
 
 /* Keep the first error. */
@@ -128,11 +139,31 @@ struct step_thread *step_thread_find(struct step *step, pid_t tid);
 /* Also of one that is there already. NULL: no memory, which step_failed() has. */
 struct step_thread *step_thread_add(struct step *step, pid_t tid);
 
-/* What clone(2) has made and the kernel has seized for us: a thread, or a process with an exit signal of its own. */
+/* What clone(2) has made and the kernel has seized for us: a thread, or a process. */
 void step_thread_made(struct step *step, pid_t tid);
+
+/* A process that is none of ours, seized: to be let go as soon as it stops. */
+void step_stranger_add(struct step *step, pid_t pid);
 
 /* Its trail is over, for good; it is still ours. */
 void step_thread_end(struct step *step, struct step_thread *thread);
 void step_thread_remove(struct step *step, struct step_thread *thread);
+
+/* ---- children.c ---- */
+
+/* Whether what it makes is stepped through as well. */
+int step_follows(const struct step *step);
+
+/* Whether a system call of that number may make a process or a thread. */
+int step_call_makes(uint64_t number);
+
+/* A process that it has made, and that the kernel has seized for us, before its first stop. */
+void step_child_made(struct step *step, pid_t pid);
+
+/* The thread was in a system call that makes a process, and is gone: what it made without our being told is taken in. */
+void step_children_find(struct step *step, const struct step_thread *thread);
+
+/* It has no threads any more: its sink is told; a child is released. */
+void step_over(struct step *step);
 
 #endif

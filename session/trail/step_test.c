@@ -233,7 +233,7 @@ Test(step, follows_threads_signals_and_what_is_executed)
 	cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 5, "status %#x",
 		  (unsigned int)status);
 	cr_expect_eq(trails.path_count, 1 + 2 * 3);
-	cr_expect_eq(events(TRAIL_FORK), 2 * 3, "%d", events(TRAIL_FORK));
+	cr_expect_eq(events(TRAIL_FORK), 2 * 3 + 1, "%d", events(TRAIL_FORK));
 	cr_expect_eq(events(TRAIL_SIGNAL), 2 * 2, "%d", events(TRAIL_SIGNAL));
 	cr_expect_eq(events(TRAIL_EXEC), 1);
 	cr_expect_eq(events(TRAIL_END), 1 + 2 * 3);

@@ -131,8 +131,10 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 	if (relay_in_init(&in, fd))
 		_exit(1);
 	in.owner = owner_open();
-	note.error = launches ? calls->take(&tracing, &in.sink, how, pid, gate, note.detail)
-			      : calls->attach(&tracing, &in.sink, how, pid, only, note.detail);
+	if (how->follows)
+		relay_in_follow(&in);
+	note.error = launches ? calls->take(&tracing, &in.first.sink, how, pid, gate, note.detail)
+			      : calls->attach(&tracing, &in.first.sink, how, pid, only, note.detail);
 	if (launches)
 		close(gate);
 	tell(&in, &note);

@@ -27,7 +27,8 @@ struct stepper {
 
 /*
  * Start a program, stopped before its first instruction, as our child; or take a running one's threads, and let them
- * stand. The trail comes out at `sink`, which must outlive the stepper. Waits until it is done:
+ * stand. The trail comes out at `sink`, which must outlive the stepper. With how->follows the caller sets
+ * relay.on_child before it lets them run. Waits until it is done:
  * 0, or -errno as step_take() and step_attach() have it; nothing is left to be released then, and `detail` stays.
  */
 int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,

@@ -16,6 +16,7 @@
 struct tracing_how {
 	enum origin origin;
 	struct origin_machine machine;
+	int follows; /* and children as well: ORIGIN_STEP alone does it */
 };
 
 struct tracing;
