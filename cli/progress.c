@@ -112,12 +112,15 @@ static void sum_up_trail(const struct progress *progress, const struct wm_sessio
 	char blocks[32], instructions[32], lost[32];
 
 	fprintf(stderr,
-		"waymark: recorded %s block%s, %s instruction%s, of %u thread%s %s in %.2f s",
+		"waymark: recorded %s block%s, %s instruction%s, of %u thread%s",
 		quantity_show_count(status->trail_blocks, blocks, sizeof(blocks)),
 		status->trail_blocks == 1 ? "" : "s",
 		quantity_show_count(status->trail_instructions, instructions, sizeof(instructions)),
 		status->trail_instructions == 1 ? "" : "s", status->trail_threads,
-		status->trail_threads == 1 ? "" : "s", progress->trail_way,
+		status->trail_threads == 1 ? "" : "s");
+	if (status->trail_processes > 1)
+		fprintf(stderr, " of %u processes", status->trail_processes);
+	fprintf(stderr, " %s in %.2f s", progress->trail_way,
 		(double)progress_elapsed_ns(progress) / 1e9);
 	if (status->trail_lost)
 		fprintf(stderr, "; of these blocks the first %s were overwritten",
@@ -184,6 +187,7 @@ int progress_sum_up_json(const struct progress *progress, const struct wm_sessio
 		json_number(&json, "instructions", status->trail_instructions);
 		json_number(&json, "threads", status->trail_threads);
 		json_number(&json, "processes", status->trail_processes);
+		json_number(&json, "unfollowed", status->trail_unfollowed);
 		json_close(&json, '}');
 	}
 	flight_json(&json, flight);

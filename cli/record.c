@@ -174,8 +174,8 @@ static void complain_trails(const struct recording *recording)
 			counts.foreign, counts.foreign == 1 ? "" : "es");
 	if (counts.unfollowed)
 		fprintf(stderr,
-			"waymark: %llu child process%s went on unrecorded: %u are followed at a time; "
-			"waymark-record(1), TRAILS\n",
+			"waymark: %llu child process%s went on unrecorded: no more than %u processes are "
+			"followed at a time, and none that was made with CLONE_UNTRACED\n",
 			(unsigned long long)counts.unfollowed, counts.unfollowed == 1 ? "" : "es",
 			STEP_PROCESSES_MAX);
 }

@@ -340,6 +340,7 @@ int wm_session_status(struct wm_session *session, struct wm_session_status *stat
 	now.trail_lost = trails.lost;
 	now.trail_threads = trails.threads;
 	now.trail_processes = trails.processes;
+	now.trail_unfollowed = trails.unfollowed;
 	now.markers = session->markers;
 	now.sites = session->sites;
 	now.refused = session->refused;

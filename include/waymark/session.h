@@ -55,6 +55,7 @@ struct wm_session_status {
 	uint64_t trail_instructions, trail_blocks; /* taken so far */
 	uint64_t trail_lost; /* of these blocks, those that a flight recorder has overwritten */
 	uint32_t trail_threads, trail_processes; /* ever */
+	uint64_t trail_unfollowed; /* children that went on unrecorded: too many, or made untraced */
 };
 
 /* One event, as wm_session_read() hands it over; valid during the callback only. */

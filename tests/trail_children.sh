@@ -1,0 +1,156 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# waymark record of trails: the processes that a program makes are recorded as well, in whichever way they are made, and
+# program and children end as they do without. What is not followed is told.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+for program in offspring trailed; do
+	cc -D_GNU_SOURCE -O1 -g -ffreestanding -fno-stack-protector -nostdlib -static -no-pie \
+		"$source_dir/tests/targets/$program.c" -o $program || exit 1
+done
+
+# record NAME MODE...: its trails are whole, and the program ended as it does alone, saying the same
+record()
+{
+	local name=$1 expected status
+
+	shift
+	timeout 60 ./offspring "$@" >plain
+	expected=$?
+	timeout 100 "$waymark" record --json "${options[@]}" -o "$name" -- ./offspring "$@" >out 2>words
+	status=$?
+	expect "$*: status" $status $expected
+	grep -v '^{' out | cmp - plain || fail "$*: it says $(cat out)"
+	timeout 60 "$waymark" trail --json -n 0 "$name" >shown 2>trail_words || fail "trail $name: $(cat trail_words)"
+	[ ! -s trail_words ] || fail "trail $name: $(cat trail_words)"
+}
+
+# counts PROCESSES THREADS: each with an end, each process but the first with a fork that names it, each thread too
+counts()
+{
+	expect "processes" "$(json processes | tail -1)" "$1"
+	expect "threads" "$(json threads)" "$2"
+	expect "pids" "$(sed -n 's/.*"type":"thread","pid":\([0-9]*\).*/\1/p' shown | sort -u | wc -l)" "$1"
+	expect "ends" "$(grep -c '"event":"end"' shown)" "$2"
+	expect "forks" "$(grep -c '"event":"fork"' shown)" $(($2 - 1))
+	sed -n 's/.*"event":"fork","child":\([0-9]*\).*/\1/p' shown | sort >made
+	sed -n 's/.*"type":"thread","pid":[0-9]*,"tid":\([0-9]*\).*/\1/p' shown | sort >there
+	[ "$(comm -23 made there | wc -l)" = 0 ] || fail "a fork names what has no trail"
+}
+
+# fork, clone3, vfork and posix_spawn's clone with another program executed, also after fork; killed, and by a
+# fault; stopped, continued and ended; each makes the next; threads that fork in a child.
+options=(-e trail/step/)
+for mode in "2:2 f" "2:2 3" "2:2 v" "2:2 p" "2:2 x" "2:2 k" "2:2 s" "2:2 j" "5:5 n 3" "3:4 t"; do
+	rm -rf made_by
+	# shellcheck disable=SC2086 # several words
+	record made_by ${mode#* }
+	counts "${mode%%:*}" "$(cut -d: -f2 <<<"${mode%% *}")"
+	expect "${mode#* }: unfollowed" "$(json unfollowed)" 0
+done
+
+# A child's way is what it is when it is recorded by itself: the program that it executes.
+rm -rf alone executed
+timeout 60 "$waymark" record -e trail/step/ -o alone -- ./offspring e 2>/dev/null
+options=(-e trail/step/)
+record executed x
+ran() # NAME PID: the instructions behind an exec, or all
+{
+	timeout 60 "$waymark" trail --instructions -v -n 0 --pid "$2" "$1" 2>/dev/null |
+		sed 's/^ *[0-9]* *//' | awk '/executed another program/ { n = 0; next } /^[^ ].*\(process|ended/ { next } { all[n++] = $0 } END { for (i = 0; i < n; i++) print all[i] }'
+}
+pid_of() # NAME: of its last process
+{
+	timeout 60 "$waymark" trail --json "$1" | sed -n 's/.*"type":"thread","pid":\([0-9]*\).*/\1/p' | tail -1
+}
+ran alone "$(pid_of alone)" >way_alone
+ran executed "$(pid_of executed)" >way_executed
+[ -s way_alone ] || fail "no way of what is executed"
+cmp way_alone way_executed || fail "a child runs otherwise than it does alone: $(diff way_alone way_executed | head -5)"
+
+# 200 at once; more than are followed at a time; what nobody can follow. All that went on unrecorded is told.
+rm -rf storm
+record storm g 200
+counts 201 201
+rm -rf flood
+record flood h 300
+expect "flood: unfollowed" "$(json unfollowed)" 45
+counts 301 301
+says "waymark: 45 child processes went on unrecorded"
+rm -rf untraced
+record untraced u
+expect "untraced: unfollowed" "$(json unfollowed)" 1
+says "waymark: 1 child process went on unrecorded"
+
+# An orphan is let go when the program has ended, and does what it would have done.
+rm -rf orphaned
+timeout 60 "$waymark" record -e trail/step/ -o orphaned -- ./offspring o >out 2>words
+expect "orphan: status" $? 4
+for _ in $(seq 100); do
+	grep -q 'orphan 1' out && break
+	sleep 0.05
+done
+grep -q 'orphan 1' out || fail "the orphan did not live on"
+
+# Left alone where that is asked for; the fork is told all the same.
+options=(-e trail/step/ --no-follow)
+rm -rf not_followed
+record not_followed x
+expect "--no-follow: processes" "$(json processes | tail -1)" 1
+grep -q '"event":"fork"' shown || fail "--no-follow: no fork"
+
+# A flight recorder each. A child that crashes is what --on crash waits for; its end is none for --on exit.
+options=(-e trail/step,last=64K/)
+rm -rf flight
+record flight n 3
+counts 5 5
+rm -rf crash
+timeout 60 "$waymark" record -e trail/step,last=64K/ --on crash -o crash -- ./offspring s >out 2>words
+expect "--on crash: status" $? 4
+grep -q '^waymark: --on crash: in thread [0-9]* of process [0-9]*, by signal SIGSEGV; the way there:' words ||
+	fail "--on crash: $(cat words)"
+expect "--on crash: what crashed" "$(sed -n 's/.*in thread \([0-9]*\) of process.*/\1/p' words)" \
+	"$(timeout 60 "$waymark" trail --json crash | sed -n 's/.*"pid":\([0-9]*\).*"event":"end".*"signal":11.*/\1/p' | tail -1)"
+rm -rf exits
+timeout 60 "$waymark" record --json -e trail/step,last=64K/ --on exit -o exits -- ./offspring f >out 2>words
+expect "--on exit: status" $? 4
+expect "--on exit: the program" "$(sed -n 's/.*"on":{[^}]*"pid":\([0-9]*\).*/\1/p' out)" \
+	"$(timeout 60 "$waymark" trail --json exits | sed -n 's/.*"type":"thread","pid":\([0-9]*\).*/\1/p' | head -1)"
+
+# Of a running process those that it makes from then on.
+start ./offspring r >/dev/null
+rm -rf attached
+timeout 60 "$waymark" record --json -e trail/step/ -o attached --for 1500ms -p "$pid" >out 2>words || fail "-p: $(cat words)"
+kill -0 "$pid" 2>/dev/null || fail "-p: the program is gone"
+[ "$(json processes)" -gt 2 ] || fail "-p: of $(json processes) processes"
+timeout 60 "$waymark" trail attached >/dev/null 2>trail_words || fail "trail attached: $(cat trail_words)"
+kill -9 "$pid"
+
+# When the recorder is killed, program and child are let go.
+rm -rf killed
+"$waymark" record -e trail/step/ -o killed -- ./offspring w >out 2>words &
+recorder=$!
+disown $recorder
+for _ in $(seq 200); do
+	grep -q waiting out && break
+	sleep 0.05
+done
+program=$(pgrep -P $recorder -x offspring)
+child=$(pgrep -P "$program" -x offspring)
+started+=("$program" "$child")
+for one in "$program" "$child"; do
+	grep -q 'TracerPid:	[1-9]' "/proc/$one/status" || fail "process $one is not stepped through"
+done
+kill -9 $recorder
+for _ in $(seq 100); do
+	grep -q 'TracerPid:	[1-9]' "/proc/$program/status" "/proc/$child/status" || break
+	sleep 0.05
+done
+sleep 0.3
+for one in "$program" "$child"; do
+	grep -q 'TracerPid:	0' "/proc/$one/status" || fail "recorder killed: process $one is not let go"
+	grep -q 'State:	[RS]' "/proc/$one/status" || fail "recorder killed: process $one does not live on"
+done
+
+exit $failed
