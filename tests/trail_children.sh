@@ -58,7 +58,7 @@ record executed x
 ran() # NAME PID: the instructions behind an exec, or all
 {
 	timeout 60 "$waymark" trail --instructions -v -n 0 --pid "$2" "$1" 2>/dev/null |
-		sed 's/^ *[0-9]* *//' | awk '/executed another program/ { n = 0; next } /^[^ ].*\(process|ended/ { next } { all[n++] = $0 } END { for (i = 0; i < n; i++) print all[i] }'
+		sed 's/^ *[0-9]* *//' | awk '/exec: another program/ { n = 0; next } /^[^ ].*\(process|ended/ { next } { all[n++] = $0 } END { for (i = 0; i < n; i++) print all[i] }'
 }
 pid_of() # NAME: of its last process
 {
@@ -111,7 +111,7 @@ expect "--on crash: status" $? 4
 grep -q '^waymark: --on crash: in thread [0-9]* of process [0-9]*, by signal SIGSEGV; the way there:' words ||
 	fail "--on crash: $(cat words)"
 expect "--on crash: what crashed" "$(sed -n 's/.*in thread \([0-9]*\) of process.*/\1/p' words)" \
-	"$(timeout 60 "$waymark" trail --json crash | sed -n 's/.*"pid":\([0-9]*\).*"event":"end".*"signal":11.*/\1/p' | tail -1)"
+	"$(timeout 60 "$waymark" trail --json crash | sed -n 's/.*"pid":\([0-9]*\).*"event":"end".*"signal":"SIGSEGV".*/\1/p' | tail -1)"
 rm -rf exits
 timeout 60 "$waymark" record --json -e trail/step,last=64K/ --on exit -o exits -- ./offspring f >out 2>words
 expect "--on exit: status" $? 4
