@@ -111,8 +111,7 @@ static void sum_up_trail(const struct progress *progress, const struct wm_sessio
 {
 	char blocks[32], instructions[32], lost[32];
 
-	fprintf(stderr,
-		"waymark: recorded %s block%s, %s instruction%s, of %u thread%s",
+	fprintf(stderr, "waymark: recorded %s block%s, %s instruction%s, of %u thread%s",
 		quantity_show_count(status->trail_blocks, blocks, sizeof(blocks)),
 		status->trail_blocks == 1 ? "" : "s",
 		quantity_show_count(status->trail_instructions, instructions, sizeof(instructions)),

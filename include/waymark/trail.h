@@ -16,7 +16,8 @@
  * child may tell of its end. A thread of ours, which blocks all signals, takes what it sends. Should the caller end,
  * however that be, the program goes on by itself.
  *
- * What the traced program forks is not recorded unless WM_TRAIL_INHERIT is asked for. execve(2) and a thread's end are events:
+ * What the traced program forks is not recorded unless WM_TRAIL_INHERIT is asked for: then each process that it makes, and that those make,
+ * is one whose threads are in the trail, and the trail is over when all have ended. execve(2) and a thread's end are events:
  * the first ends the trail of the program that was, and that of the next one stands behind it.
  *
  * Any thread may call, one at a time is served. In a forked child of the caller a trail is good for wm_trail_close() alone;
@@ -61,8 +62,9 @@ enum wm_trail_policy {
 #define WM_TRAIL_SYSCALLS 4u /* each that comes back, with its result */
 #define WM_TRAIL_KERNEL 8u   /* branches in the kernel; without it user space alone */
 /* of whom: */
-#define WM_TRAIL_THREAD 16u  /* the pid is a thread's id: that one alone, and none that it starts */
-#define WM_TRAIL_INHERIT 32u /* children that the process forks, too */
+#define WM_TRAIL_THREAD 16u /* the pid is a thread's id: that one alone, and none that it starts */
+#define WM_TRAIL_INHERIT                                                                           \
+	32u /* children that the process makes from then on, too; not with WM_TRAIL_THREAD */
 
 /* Set `size` to sizeof(struct wm_trail_options). 0 in a field leaves it at its default; of `flags` it is none. */
 struct wm_trail_options {
@@ -119,6 +121,8 @@ struct wm_branch {
 	uint64_t monotonic_ns; /* no later than this; of an event, then */
 	uint32_t instructions; /* that ran from `to` to `last` */
 	int32_t tid;
+	int32_t pid; /* the thread's process: with WM_TRAIL_INHERIT there may be several */
+	int32_t reserved;
 };
 
 enum wm_trail_state {
@@ -141,6 +145,7 @@ struct wm_trail_status {
 	uint64_t lost;		    /* branches, ever */
 	uint64_t lost_events;
 	uint64_t drained; /* records, ever */
+	uint64_t unfollowed; /* WM_TRAIL_INHERIT: children that went on unrecorded, as there were too many; once it is over */
 };
 
 /*

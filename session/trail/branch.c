@@ -83,11 +83,13 @@ static void event_make(struct wm_branch *branch, const struct branch_item *befor
 }
 
 void branch_make(struct wm_branch *branch, const struct branch_item *before,
-		 const struct branch_item *item, const struct branch_item *after, pid_t tid)
+		 const struct branch_item *item, const struct branch_item *after,
+		 struct branch_thread of)
 {
 	struct wm_branch made = { .size = branch->size < sizeof(made) ? branch->size : sizeof(made),
 				  .monotonic_ns = item->monotonic_ns,
-				  .tid = tid };
+				  .tid = of.tid,
+				  .pid = of.pid };
 	uint32_t last;
 
 	if (item->between) {

@@ -7,6 +7,7 @@
 #include "trace/trail/path.h"
 
 #include <stdint.h>
+#include <sys/types.h>
 #include <waymark/trail.h>
 
 /* A block or an event of a thread, wherever it stands. */
@@ -17,12 +18,17 @@ struct branch_item {
 	uint64_t monotonic_ns;
 };
 
+struct branch_thread {
+	pid_t pid, tid;
+};
+
 /*
  * The record for an item, given those before and after it; NULL: nobody knows, or there is none. *branch has its size,
  * which is kept, and as much is filled in.
  */
 void branch_make(struct wm_branch *branch, const struct branch_item *before,
-		 const struct branch_item *item, const struct branch_item *after, pid_t tid);
+		 const struct branch_item *item, const struct branch_item *after,
+		 struct branch_thread of);
 
 /*
  * The offsets of a block's instructions, in offsets[TRAIL_BLOCK_INSTRUCTIONS_MAX]. How many there are; 1, the block, where

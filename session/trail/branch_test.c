@@ -18,7 +18,7 @@ static struct wm_branch made(const struct branch_item *before, const struct bran
 {
 	struct wm_branch branch = { .size = sizeof(branch) };
 
-	branch_make(&branch, before, item, after, 7);
+	branch_make(&branch, before, item, after, (struct branch_thread){ 6, 7 });
 	return branch;
 }
 
@@ -82,7 +82,7 @@ Test(branch, fills_in_no_more_than_there_is_room_for)
 	struct branch_item item = { .entry = &entry, .code = code };
 	struct wm_branch branch = { .size = offsetof(struct wm_branch, flags), .tid = -1 };
 
-	branch_make(&branch, NULL, &item, NULL, 7);
+	branch_make(&branch, NULL, &item, NULL, (struct branch_thread){ 6, 7 });
 	cr_expect_eq(branch.to, 0x1000);
 	cr_expect_eq(branch.tid, -1);
 	cr_expect_eq(branch.size, offsetof(struct wm_branch, flags));

@@ -41,14 +41,14 @@ int trail_files_begin(struct trail_files *files, const struct sink_process *proc
 
 	gethostname(host, sizeof(host) - 1);
 	ticks_now(STORE_CLOCK_MONOTONIC, &now);
-	files->process = trace_process_add(files->writer,
-					   &(struct trace_process){ .pid = (uint32_t)process->pid,
-								    .ppid = (uint32_t)process->ppid,
-								    .start_time = process->start_time,
-								    .exe = process->exe,
-								    .hostname = host,
-								    .clock = STORE_CLOCK_MONOTONIC,
-								    .ticks_hz = 1000000000 });
+	files->process = trace_process_add(
+		files->writer, &(struct trace_process){ .pid = (uint32_t)process->pid,
+							.ppid = (uint32_t)process->ppid,
+							.start_time = process->start_time,
+							.exe = process->exe,
+							.hostname = host,
+							.clock = STORE_CLOCK_MONOTONIC,
+							.ticks_hz = 1000000000 });
 	if (files->process < 0)
 		return files->process;
 	err = trace_clock_set(files->writer, 1000000000, now.ticks, now.realtime_ns);
@@ -67,9 +67,9 @@ static int files_begin(struct trail_sink *sink, pid_t pid)
 
 	if (err)
 		return err;
-	return trail_files_begin(files_of(sink), &(struct sink_process){ pid, target.ppid,
-									 target.start_time,
-									 target.exe });
+	return trail_files_begin(files_of(sink),
+				 &(struct sink_process){ pid, target.ppid, target.start_time,
+							 target.exe });
 }
 
 static int files_module(struct trail_sink *sink, const struct control_module *module,

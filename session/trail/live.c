@@ -433,11 +433,10 @@ static void look_at_root(struct live_process *process)
 {
 	const struct step_result *result = &process->stepper.result;
 
-	look_at_end(process,
-		    &(struct live_fired){ .pid = process->pid,
-					  .tid = result->killed_tid ? result->killed_tid
-								    : process->pid,
-					  .signal = result->killed_by });
+	look_at_end(process, &(struct live_fired){ .pid = process->pid,
+						   .tid = result->killed_tid ? result->killed_tid
+									     : process->pid,
+						   .signal = result->killed_by });
 }
 
 /* What was recorded until FLUSH_NS ago is to be in the folder if we are killed. */

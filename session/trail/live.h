@@ -47,18 +47,18 @@ struct live {
 	enum origin origin;
 	struct origin_state origins[ORIGINS];
 	/* of processes that are forgotten: */
-	uint32_t ended;		 /* how many, */
-	uint32_t foreign;	 /* those of them that executed a program that is not x86-64, */
-	uint64_t forgotten;	 /* and blocks that their flight recorders had */
-	char losses[160]; /* the first thing that could not be recorded or decoded; "": none */
+	uint32_t ended;	    /* how many, */
+	uint32_t foreign;   /* those of them that executed a program that is not x86-64, */
+	uint64_t forgotten; /* and blocks that their flight recorders had */
+	char losses[160];   /* the first thing that could not be recorded or decoded; "": none */
 };
 
 /* What came of it so far. */
 struct live_counts {
 	uint64_t instructions, blocks;
-	uint64_t lost;	    /* blocks that a flight recorder had no room for any more */
-	uint32_t threads;   /* ever */
-	uint32_t processes; /* ever */
+	uint64_t lost;	     /* blocks that a flight recorder had no room for any more */
+	uint32_t threads;    /* ever */
+	uint32_t processes;  /* ever */
 	uint64_t unfollowed; /* children that went on unrecorded, though they should have been */
 	uint32_t foreign; /* of them, those that executed a program that is not x86-64, where their trail ends */
 };

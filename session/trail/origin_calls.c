@@ -13,10 +13,26 @@ struct live_origin {
 	struct stepper stepper;
 };
 
+/* A child comes out where its parent does: at a sink that takes children. */
+static int on_child(void *data, const struct sink_process *process, struct trail_sink **sink)
+{
+	struct trail_sink *to = ((struct stepper *)data)->relay.to;
+
+	return to->calls->child(to, sink, process);
+}
+
+static void on_end(void *data, struct trail_sink *sink, const struct sink_ending *ending)
+{
+	if (sink != ((struct stepper *)data)->relay.to)
+		sink->calls->process_end(sink, ending);
+}
+
 /* What came of beginning. */
 static int begun(struct live_origin **live, int err, char *detail)
 {
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", err ? (*live)->stepper.detail : "");
+	(*live)->stepper.relay.on_child = on_child;
+	(*live)->stepper.relay.on_end = on_end;
 	if (!err)
 		return 0;
 	free(*live);
@@ -62,10 +78,11 @@ static int pump(struct live_origin *live, int timeout_ms)
 	return more;
 }
 
-static int close_of(struct live_origin *live)
+static int close_of(struct live_origin *live, uint64_t *unfollowed)
 {
 	int err = stepper_stop(&live->stepper);
 
+	*unfollowed = live->stepper.result.unfollowed;
 	free(live);
 	return err;
 }
@@ -78,7 +95,8 @@ static const struct origin_calls all[ORIGINS] = {
 	[ORIGIN_BTS] = { WM_TRAIL_BTS, "bts", WM_TRAIL_SWITCHES, 0, CALLS },
 	[ORIGIN_BRANCHES] = { WM_TRAIL_BTS, "bts", WM_TRAIL_SWITCHES, 0, CALLS },
 	[ORIGIN_STEP] = { WM_TRAIL_STEP, "step",
-			  WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS | WM_TRAIL_THREAD, 1, CALLS },
+			  WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS | WM_TRAIL_THREAD | WM_TRAIL_INHERIT,
+			  1, CALLS },
 	[ORIGIN_LBR] = { WM_TRAIL_LBR, "lbr", WM_TRAIL_SWITCHES, 0, CALLS },
 };
 

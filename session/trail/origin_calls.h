@@ -32,8 +32,8 @@ struct origin_calls {
 	void (*go)(struct live_origin *live);
 	/* Take what there is, then wait for more so long. 1, 0 when all is over, or a negative error. */
 	int (*pump)(struct live_origin *live, int timeout_ms);
-	/* Let the process go, take what is left, release. */
-	int (*close)(struct live_origin *live);
+	/* Let the processes go, take what is left, release. *unfollowed: children that went on unrecorded. */
+	int (*close)(struct live_origin *live, uint64_t *unfollowed);
 };
 
 /* What is asked of one. */

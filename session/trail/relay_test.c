@@ -41,15 +41,16 @@ static struct sink_thread *thread_put(pid_t tid)
 {
 	struct sink_thread *thread;
 
-	cr_assert_eq(in.first.sink.calls->thread_begin(&in.first.sink, &thread, tid, "name", TRAIL_STEP, 10),
+	cr_assert_eq(in.first.sink.calls->thread_begin(&in.first.sink, &thread, tid, "name",
+						       TRAIL_STEP, 10),
 		     0);
 	return thread;
 }
 
 static void block_put(struct sink_thread *thread, const struct trail_entry *entry, uint64_t ticks)
 {
-	cr_assert_eq(in.first.sink.calls->block(&in.first.sink, thread, entry, entry->flags ? code : NULL,
-					  ticks),
+	cr_assert_eq(in.first.sink.calls->block(&in.first.sink, thread, entry,
+						entry->flags ? code : NULL, ticks),
 		     0);
 }
 

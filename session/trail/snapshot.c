@@ -117,7 +117,7 @@ int snapshot_take(struct snapshot *snapshot, struct trail_store *store,
 	taking.ids = calloc(trail_store_ids(store) + 1, sizeof(*taking.ids));
 	if (!taking.ids)
 		return -ENOMEM;
-	err = trail_store_modules(store, &modules.sink);
+	err = trail_store_modules(store, store_thread_pid(thread), &modules.sink);
 	if (!err)
 		err = store_thread_each(store, thread, take, &taking);
 	free(taking.ids);
@@ -195,7 +195,8 @@ static struct branch_item branch_item_of(const struct trail_item *item, struct t
 	return made;
 }
 
-void path_branch(const struct trail_cursor *cursor, pid_t tid, struct wm_branch *branch)
+void path_branch(const struct trail_cursor *cursor, struct branch_thread of,
+		 struct wm_branch *branch)
 {
 	struct trail_cursor back = *cursor, on = *cursor;
 	struct branch_item items[3];
@@ -212,5 +213,5 @@ void path_branch(const struct trail_cursor *cursor, pid_t tid, struct wm_branch 
 	if (has_before)
 		items[0] = branch_item_of(&item, &entries[0]);
 	branch_make(branch, has_before ? &items[0] : NULL, &items[1], has_after ? &items[2] : NULL,
-		    tid);
+		    of);
 }

@@ -42,6 +42,7 @@ void path_index_release(struct path_index *index);
 void path_index_seek(const struct path_index *index, uint64_t number, struct trail_cursor *cursor);
 
 /* The record of an item that stands before `cursor`. */
-void path_branch(const struct trail_cursor *cursor, pid_t tid, struct wm_branch *branch);
+void path_branch(const struct trail_cursor *cursor, struct branch_thread of,
+		 struct wm_branch *branch);
 
 #endif

@@ -27,8 +27,8 @@ struct step;
 struct step_result {
 	uint64_t instructions, blocks;
 	uint64_t unfollowed; /* children that should have been stepped through, and could not be */
-	int is_over; /* the program has ended */
-	int status;  /* then: as wait(2) has it */
+	int is_over;	     /* the program has ended */
+	int status;	     /* then: as wait(2) has it */
 	/* the thread that a signal was given to which ended the program, and that signal; 0: none */
 	pid_t killed_tid;
 	int killed_by;

@@ -133,8 +133,9 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 	in.owner = owner_open();
 	if (how->follows)
 		relay_in_follow(&in);
-	note.error = launches ? calls->take(&tracing, &in.first.sink, how, pid, gate, note.detail)
-			      : calls->attach(&tracing, &in.first.sink, how, pid, only, note.detail);
+	note.error = launches
+			     ? calls->take(&tracing, &in.first.sink, how, pid, gate, note.detail)
+			     : calls->attach(&tracing, &in.first.sink, how, pid, only, note.detail);
 	if (launches)
 		close(gate);
 	tell(&in, &note);

@@ -232,7 +232,9 @@ static int store_thread_begin(struct trail_sink *sink, struct sink_thread **out,
 		store->lost_threads++;
 		return 0;
 	}
-	*thread = (struct store_thread){ .tid = tid, .origin = origin, .ticks = ticks };
+	*thread = (struct store_thread){
+		.pid = store->pid, .tid = tid, .origin = origin, .ticks = ticks
+	};
 	memcpy(thread->comm, comm, strnlen(comm, sizeof(thread->comm) - 1));
 	while (*at)
 		at = &(*at)->next;
@@ -380,6 +382,11 @@ static int store_event(struct trail_sink *sink, struct sink_thread *of,
 	thread->end_ticks = ticks;
 	store->lost_events++;
 	return 0;
+}
+
+void trail_store_process(struct trail_store *store, pid_t pid)
+{
+	store->pid = pid;
 }
 
 static int store_begin(struct trail_sink *sink, pid_t pid)

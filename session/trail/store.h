@@ -59,6 +59,9 @@ void trail_store_close(struct trail_store *store);
 /* For an origin to fill. Its begin() does nothing: a store can be given another process after trail_store_clear(). */
 struct trail_sink *trail_store_sink(struct trail_store *store);
 
+/* Whose threads begin, and whose modules are told of, from now on: where there is one process alone, nobody needs to say. */
+void trail_store_process(struct trail_store *store, pid_t pid);
+
 /*
  * Whether what threads do next might find no room: with WM_POLICY_BLOCK the origin asks (sink.h) and lets none go on.
  * Never while nothing is kept.
@@ -91,6 +94,7 @@ struct store_record {
 /* The threads, in the order in which they began; NULL: no more. Threads that ended and have no records are gone. */
 struct store_thread *trail_store_thread(struct trail_store *store, struct store_thread *before);
 pid_t store_thread_tid(const struct store_thread *thread);
+pid_t store_thread_pid(const struct store_thread *thread); /* 0: nobody said */
 
 /* Records of a thread, events of loss and end included. */
 uint64_t store_thread_records(const struct store_thread *thread);
@@ -108,8 +112,8 @@ uint32_t trail_store_ids(const struct trail_store *store);
 int store_thread_each(struct trail_store *store, const struct store_thread *thread,
 		      int (*each)(const struct store_record *record, void *data), void *data);
 
-/* Tell a sink, which needs no more calls than that, of the modules. 0, or its error. */
-int trail_store_modules(const struct trail_store *store, struct trail_sink *to);
+/* Tell a sink, which needs no more calls than that, of a process's modules; pid 0: of all. 0, or its error. */
+int trail_store_modules(const struct trail_store *store, pid_t pid, struct trail_sink *to);
 
 /*
  * Take the oldest record out. 1, or 0: none is left; a thread that has ended is gone then. *record's

@@ -71,8 +71,9 @@ int store_module_add(struct trail_store *store, const struct control_module *mod
 {
 	uint32_t bytes = (uint32_t)strnlen(path, PATH_MAX - 1);
 
-	if (!log_fits(store, sizeof(*module) + sizeof(bytes) + bytes))
+	if (!log_fits(store, sizeof(store->pid) + sizeof(*module) + sizeof(bytes) + bytes))
 		return -ENOSPC;
+	log_put(store, &store->pid, sizeof(store->pid));
 	log_put(store, module, sizeof(*module));
 	log_put(store, &bytes, sizeof(bytes));
 	log_put(store, path, bytes);
@@ -109,19 +110,22 @@ static int log_get(const struct trail_store *store, struct log_place *place, voi
 	return 1;
 }
 
-int trail_store_modules(const struct trail_store *store, struct trail_sink *to)
+int trail_store_modules(const struct trail_store *store, pid_t pid, struct trail_sink *to)
 {
 	struct log_place place = { .chunk = store->modules.first };
 	struct control_module module;
 	char path[PATH_MAX];
 	uint32_t bytes;
+	pid_t whose;
 	int err = 0;
 
-	while (!err && log_get(store, &place, &module, sizeof(module)) &&
+	while (!err && log_get(store, &place, &whose, sizeof(whose)) &&
+	       log_get(store, &place, &module, sizeof(module)) &&
 	       log_get(store, &place, &bytes, sizeof(bytes)) && bytes < sizeof(path) &&
 	       log_get(store, &place, path, bytes)) {
 		path[bytes] = '\0';
-		err = to->calls->module(to, &module, path);
+		if (!pid || whose == pid)
+			err = to->calls->module(to, &module, path);
 	}
 	return err;
 }

@@ -30,7 +30,7 @@ struct store_loss {
 
 struct store_thread {
 	struct store_thread *next; /* by begin; or the next free one */
-	pid_t tid;
+	pid_t pid, tid;
 	char comm[16];
 	enum trail_origin origin;
 	uint64_t ticks; /* of its begin, and of the last that was taken out */
@@ -62,6 +62,7 @@ struct trail_store {
 	uint32_t live;
 	uint64_t lost_blocks, lost_events, lost_modules, lost_threads;
 	int is_reached;
+	pid_t pid; /* whose threads begin */
 };
 
 static inline struct store_run *store_run_at(const struct trail_store *store, uint32_t chunk)

@@ -117,6 +117,11 @@ struct store_thread *trail_store_thread(struct trail_store *store, struct store_
 	return before ? before->next : store->threads;
 }
 
+pid_t store_thread_pid(const struct store_thread *thread)
+{
+	return thread->pid;
+}
+
 pid_t store_thread_tid(const struct store_thread *thread)
 {
 	return thread->tid;
@@ -291,7 +296,7 @@ int trail_store_write(struct trail_store *store, struct trail_sink *to)
 		all[i].place.thread = thread;
 		all[i].has_next = step_over(store, &all[i].place, &all[i].next);
 	}
-	err = trail_store_modules(store, to);
+	err = trail_store_modules(store, 0, to);
 	while (!err && (first = oldest(all, count, &until)))
 		while (!err && first->has_next && first->next.ticks <= until)
 			err = writing_put(store, first, to);

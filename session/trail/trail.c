@@ -73,6 +73,9 @@ static int options_check(struct wm_trail *trail)
 	if (options->flags & ~FLAGS_ALL)
 		return trail_fail(trail, -EINVAL, "options.flags: %#x is not known",
 				  options->flags & ~FLAGS_ALL);
+	if (options->flags & WM_TRAIL_THREAD && options->flags & WM_TRAIL_INHERIT)
+		return trail_fail(trail, -EINVAL,
+				  "options.flags: WM_TRAIL_INHERIT is not for WM_TRAIL_THREAD");
 	if (options->origin < WM_TRAIL_AUTO || options->origin > WM_TRAIL_LBR)
 		return trail_fail(trail, -EINVAL, "options.origin: %d", (int)options->origin);
 	if (options->policy < WM_TRAIL_CYCLIC || options->policy > WM_TRAIL_DISCARD)
@@ -106,6 +109,7 @@ static int choose(struct wm_trail *trail, int is_default)
 		return err;
 	trail->options.flags &= trail->origin->can;
 	trail->options.origin = trail->origin->origin;
+	trail->how.follows = !!(trail->options.flags & WM_TRAIL_INHERIT);
 	return 0;
 }
 
@@ -160,7 +164,8 @@ void wm_trail_close(struct wm_trail *trail)
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
 		trail_thread_stop(trail);
 		if (trail->live)
-			trail->origin->close(trail->live);
+			trail->origin->close(trail->live, &(uint64_t){ 0 });
+		trail_sink_release(trail);
 		trail_memory_give(trail);
 		trail_recorded_close(trail->recorded);
 		pthread_mutex_destroy(&trail->lock);
@@ -225,7 +230,7 @@ static int attach(struct wm_trail *trail, pid_t pid)
 	err = trail_memory_take(trail);
 	if (err)
 		return err;
-	err = trail->origin->attach(&trail->live, &trail->sink, &trail->how, target.pid,
+	err = trail->origin->attach(&trail->live, &trail->source.sink, &trail->how, target.pid,
 				    is_thread ? pid : 0, detail);
 	if (err && detail[0])
 		return trail_fail(trail, err, "pid %d: %s", (int)pid, detail);
@@ -265,7 +270,7 @@ int wm_trail_open(struct wm_trail **out, pid_t pid, const struct wm_trail_option
 static void end_program(struct wm_trail *trail)
 {
 	kill(trail->pid, SIGKILL);
-	trail->origin->close(trail->live);
+	trail->origin->close(trail->live, &(uint64_t){ 0 });
 	trail->live = NULL;
 	while (waitpid(trail->pid, NULL, 0) < 0 && errno == EINTR)
 		;
@@ -289,8 +294,8 @@ static int launch(struct wm_trail *trail, char *const argv[])
 	err = trail_memory_take(trail);
 	if (err)
 		return err;
-	err = trail->origin->launch(&trail->live, &trail->sink, &trail->how, program.path, argv,
-				    detail);
+	err = trail->origin->launch(&trail->live, &trail->source.sink, &trail->how, program.path,
+				    argv, detail);
 	if (err)
 		return trail_fail(trail, err, "%s%s%s", argv[0], detail[0] ? ": " : "", detail);
 	trail->pid = trail->origin->pid(trail->live);

@@ -13,6 +13,14 @@
 
 #define TRAIL_DETAIL_BYTES 512
 
+/* A process whose trails come: what locks, leaves out what is not asked for, and passes on to the store. */
+struct trail_source {
+	struct trail_sink sink;
+	struct wm_trail *trail;
+	pid_t pid;
+	struct trail_source *next; /* of children that have not ended */
+};
+
 struct wm_trail {
 	pid_t owner; /* the process that opened it: in a forked child nothing is left of it but this */
 	pid_t pid;
@@ -23,7 +31,7 @@ struct wm_trail {
 	pthread_mutex_t lock; /* what stands here down to `recorded`; lock: any thread */
 	pthread_cond_t changed;
 	struct trail_store *store;
-	uint64_t drained;
+	uint64_t drained, unfollowed;
 	enum wm_trail_state state;
 	int error;
 	int must_end;
@@ -34,8 +42,8 @@ struct wm_trail {
 	const struct origin_calls *origin;
 	struct tracing_how how;
 	struct live_origin *live;
-	struct trail_sink
-		sink; /* locks, leaves out what is not asked for, and passes on to the store */
+	struct trail_source source;    /* the first process */
+	struct trail_source *children; /* with WM_TRAIL_INHERIT */
 	struct sink_thread *last;
 	uint64_t last_next; /* the address behind that thread's last block */
 
@@ -62,6 +70,8 @@ int trail_launch_on(struct wm_trail **out, char *const argv[],
 /* ---- the sink between origin and store ---- */
 
 void trail_sink_init(struct wm_trail *trail);
+/* Also after children that have not ended. */
+void trail_sink_release(struct wm_trail *trail);
 
 /* ---- the thread ---- */
 
@@ -90,6 +100,8 @@ const struct tsdl_process *recorded_process(const struct recorded *recorded, siz
 
 /* The store's thread of that id, or the recorded path; tid 0: the first. NULL, -1: there is none. Under the lock. */
 struct store_thread *trail_thread_of(const struct wm_trail *trail, pid_t tid);
+struct branch_thread trail_thread_name(const struct wm_trail *trail,
+				       const struct store_thread *thread);
 int recorded_thread_of(const struct wm_trail *trail, pid_t tid);
 
 #endif

@@ -75,6 +75,7 @@ int wm_trail_status(struct wm_trail *trail, struct wm_trail_status *status)
 		made.error = trail->error;
 		made.pid = trail->pid;
 		made.drained = trail->drained;
+		made.unfollowed = trail->unfollowed;
 		if (trail->recorded)
 			status_recorded(trail, &made);
 		else
@@ -137,6 +138,14 @@ static struct branch_item item_of(const struct store_record *record)
 				     .monotonic_ns = record->ticks };
 }
 
+struct branch_thread trail_thread_name(const struct wm_trail *trail,
+				       const struct store_thread *thread)
+{
+	pid_t pid = store_thread_pid(thread);
+
+	return (struct branch_thread){ pid ? pid : trail->pid, store_thread_tid(thread) };
+}
+
 static int get_live(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm_branch *branch)
 {
 	const struct store_thread *thread = trail_thread_of(trail, tid);
@@ -157,7 +166,7 @@ static int get_live(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm
 		has_before = 1;
 	}
 	branch_make(branch, has_before ? &items[0] : NULL, &items[1], has_after ? &items[2] : NULL,
-		    store_thread_tid(thread));
+		    trail_thread_name(trail, thread));
 	return 1;
 }
 
@@ -173,7 +182,10 @@ static int get_recorded(struct wm_trail *trail, pid_t tid, uint64_t index, struc
 	if (index >= path->records)
 		return 0;
 	path_index_seek(path, path->records - index, &cursor);
-	path_branch(&cursor, (pid_t)path->path->stream->tid, branch);
+	path_branch(&cursor,
+		    (struct branch_thread){ (pid_t)path->path->stream->pid,
+					    (pid_t)path->path->stream->tid },
+		    branch);
 	return 1;
 }
 
@@ -226,7 +238,7 @@ static int drain_one(struct wm_trail *trail, struct store_thread *thread,
 	struct branch_item before = { .entry = &last }, item, after;
 	struct wm_branch made = { .size = sizeof(made) };
 	struct store_record record, next;
-	pid_t tid = store_thread_tid(thread);
+	struct branch_thread of = trail_thread_name(trail, thread);
 	int has_next = records > 1 && store_thread_record(trail->store, thread, records - 2, &next);
 
 	if (!store_thread_take(trail->store, thread, &record))
@@ -234,7 +246,7 @@ static int drain_one(struct wm_trail *trail, struct store_thread *thread,
 	item = item_of(&record);
 	if (has_next)
 		after = item_of(&next);
-	branch_make(&made, taken ? &before : NULL, &item, has_next ? &after : NULL, tid);
+	branch_make(&made, taken ? &before : NULL, &item, has_next ? &after : NULL, of);
 	trail->drained++;
 	*result = branch(&made, data);
 	return 1;

@@ -64,8 +64,10 @@ Test(trail_refused, refuses_options_that_cannot_be_by_name)
 	refused("WM_TRAIL_KERNEL", -WM_E_TRAIL_ASKED, &options);
 	options.flags = WM_TRAIL_SWITCHES;
 	refused("WM_TRAIL_SWITCHES", -WM_E_TRAIL_ASKED, &options);
-	options.flags = WM_TRAIL_INHERIT;
-	refused("WM_TRAIL_INHERIT", -WM_E_TRAIL_ASKED, &options);
+	options.flags = WM_TRAIL_INHERIT | WM_TRAIL_KERNEL;
+	refused("WM_TRAIL_KERNEL", -WM_E_TRAIL_ASKED, &options);
+	options.flags = WM_TRAIL_INHERIT | WM_TRAIL_THREAD;
+	refused("WM_TRAIL_INHERIT is not for WM_TRAIL_THREAD", -EINVAL, &options);
 	options = (struct wm_trail_options){ .size = sizeof(options),
 					     .origin = (enum wm_trail_origin)9 };
 	refused("options.origin", -EINVAL, &options);

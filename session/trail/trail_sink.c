@@ -5,9 +5,17 @@
  */
 #include "session/trail/trail.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
+static struct trail_source *source_of(struct trail_sink *sink)
+{
+	return (struct trail_source *)((char *)sink - offsetof(struct trail_source, sink));
+}
+
 static struct wm_trail *trail_of(struct trail_sink *sink)
 {
-	return (struct wm_trail *)((char *)sink - offsetof(struct wm_trail, sink));
+	return source_of(sink)->trail;
 }
 
 static struct trail_sink *begin(struct wm_trail *trail)
@@ -27,6 +35,7 @@ static int sink_begin(struct trail_sink *sink, pid_t pid)
 	struct wm_trail *trail = trail_of(sink);
 	struct trail_sink *to = begin(trail);
 
+	source_of(sink)->pid = pid;
 	return end(trail, to->calls->begin(to, pid));
 }
 
@@ -36,6 +45,7 @@ static int sink_module(struct trail_sink *sink, const struct control_module *mod
 	struct wm_trail *trail = trail_of(sink);
 	struct trail_sink *to = begin(trail);
 
+	trail_store_process(trail->store, source_of(sink)->pid);
 	return end(trail, to->calls->module(to, module, path));
 }
 
@@ -45,6 +55,7 @@ static int sink_thread_begin(struct trail_sink *sink, struct sink_thread **threa
 	struct wm_trail *trail = trail_of(sink);
 	struct trail_sink *to = begin(trail);
 
+	trail_store_process(trail->store, source_of(sink)->pid);
 	return end(trail, to->calls->thread_begin(to, thread, tid, comm, origin, ticks));
 }
 
@@ -113,6 +124,32 @@ static int sink_is_full(struct trail_sink *sink)
 	return end(trail, !trail->must_end && to->calls->is_full(to));
 }
 
+static int sink_child(struct trail_sink *sink, struct trail_sink **out,
+		      const struct sink_process *process)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_source *child = malloc(sizeof(*child));
+
+	if (!child)
+		return -ENOMEM;
+	*child = (struct trail_source){ *sink, trail, process->pid, trail->children };
+	trail->children = child;
+	*out = &child->sink;
+	return 0;
+}
+
+static int sink_process_end(struct trail_sink *sink, const struct sink_ending *ending)
+{
+	struct trail_source *child = source_of(sink), **at = &child->trail->children;
+
+	(void)ending;
+	while (*at != child)
+		at = &(*at)->next;
+	*at = child->next;
+	free(child);
+	return 0;
+}
+
 static const struct trail_sink_calls calls = {
 	.begin = sink_begin,
 	.module = sink_module,
@@ -121,9 +158,21 @@ static const struct trail_sink_calls calls = {
 	.event = sink_event,
 	.thread_end = sink_thread_end,
 	.is_full = sink_is_full,
+	.child = sink_child,
+	.process_end = sink_process_end,
 };
 
 void trail_sink_init(struct wm_trail *trail)
 {
-	trail->sink.calls = &calls;
+	trail->source = (struct trail_source){ .sink.calls = &calls, .trail = trail };
+}
+
+void trail_sink_release(struct wm_trail *trail)
+{
+	while (trail->children) {
+		struct trail_source *child = trail->children;
+
+		trail->children = child->next;
+		free(child);
+	}
 }

@@ -13,7 +13,7 @@
 static int await_room(struct wm_trail *trail)
 {
 	struct timespec until;
-	int is_full = trail->sink.calls->is_full(&trail->sink);
+	int is_full = trail->source.sink.calls->is_full(&trail->source.sink);
 
 	if (!is_full)
 		return 1;
@@ -40,14 +40,16 @@ static int must_end(struct wm_trail *trail)
 static void *run(void *data)
 {
 	struct wm_trail *trail = data;
+	uint64_t unfollowed = 0;
 	int more = 1, err;
 
 	trail->origin->go(trail->live);
 	while (more > 0 && !must_end(trail))
 		if (await_room(trail))
 			more = trail->origin->pump(trail->live, PUMP_MS);
-	err = trail->origin->close(trail->live);
+	err = trail->origin->close(trail->live, &unfollowed);
 	pthread_mutex_lock(&trail->lock);
+	trail->unfollowed = unfollowed;
 	trail->live = NULL;
 	trail->error = more < 0 ? more : err;
 	trail->state = trail->error ? WM_TRAIL_FAILED : WM_TRAIL_OVER;

@@ -26,7 +26,7 @@ struct wm_trail_cursor {
 	const struct path_index *index;
 	int *depths; /* at the begin of each part */
 	struct image *image;
-	pid_t tid;
+	struct branch_thread of;
 	struct position here;
 };
 
@@ -114,11 +114,12 @@ static void piece_block(const struct wm_trail_cursor *cursor, struct piece *piec
 				    : 0;
 	piece->branch = (struct wm_branch){ .size = sizeof(piece->branch) };
 	if (!from)
-		path_branch(behind, cursor->tid, &piece->branch);
+		path_branch(behind, cursor->of, &piece->branch);
 	piece->branch.to = piece->start;
 	piece->branch.last = piece->last;
 	piece->branch.instructions = piece->instructions;
-	piece->branch.tid = cursor->tid;
+	piece->branch.tid = cursor->of.tid;
+	piece->branch.pid = cursor->of.pid;
 	piece->branch.monotonic_ns = item->ticks;
 }
 
@@ -126,7 +127,7 @@ static void piece_event(const struct wm_trail_cursor *cursor, struct piece *piec
 			const struct trail_cursor *behind)
 {
 	piece->branch = (struct wm_branch){ .size = sizeof(piece->branch) };
-	path_branch(behind, cursor->tid, &piece->branch);
+	path_branch(behind, cursor->of, &piece->branch);
 	piece->start = piece->last = piece->branch.from;
 	piece->instructions = 0;
 	piece->code = NULL;
@@ -343,7 +344,8 @@ static int cursor_fill(struct wm_trail_cursor *cursor, struct wm_trail *trail, p
 			return trail_fail(trail, -ESRCH, "tid %d: no such thread in the trail",
 					  (int)tid);
 		cursor->index = recorded_path(trail->recorded, (size_t)at);
-		cursor->tid = (pid_t)cursor->index->path->stream->tid;
+		cursor->of = (struct branch_thread){ (pid_t)cursor->index->path->stream->pid,
+						     (pid_t)cursor->index->path->stream->tid };
 		process = recorded_process(trail->recorded, (size_t)at);
 	} else {
 		const struct store_thread *thread = trail_thread_of(trail, tid);
@@ -351,7 +353,7 @@ static int cursor_fill(struct wm_trail_cursor *cursor, struct wm_trail *trail, p
 		if (!thread)
 			return trail_fail(trail, -ESRCH, "tid %d: no such thread in the trail",
 					  (int)tid);
-		cursor->tid = store_thread_tid(thread);
+		cursor->of = trail_thread_name(trail, thread);
 		err = snapshot_take(&cursor->snapshot, trail->store, thread, trail->pid);
 		if (!err)
 			err = path_index_init(&cursor->own, &cursor->snapshot.path);

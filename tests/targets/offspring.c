@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * For tests/trail_children.sh: a program without a library that makes processes in every way there is, and tells how each of them
- * ended: offspring MODE [NUMBER]. Built by that test, with -ffreestanding -nostdlib -static.
+ * For tests/trail_children.sh and trail_inherit_test.c: a program without a library that makes processes in every way there is, and tells how each of them
+ * ended: offspring MODE [NUMBER]. That test builds its own.
  */
 #include <sched.h>
 #include <signal.h>
