@@ -64,6 +64,11 @@ pid_of() # NAME: of its last process
 {
 	timeout 60 "$waymark" trail --json "$1" | sed -n 's/.*"type":"thread","pid":\([0-9]*\).*/\1/p' | tail -1
 }
+cp offspring another
+rm -rf renamed
+timeout 60 "$waymark" record -e trail/step/ -o renamed -- ./trailed x ./another e >/dev/null 2>words
+expect "executed: status" $? 9
+"$waymark" trail renamed | grep -q '^another-' || fail "a program that was executed goes by the former name"
 ran alone "$(pid_of alone)" >way_alone
 ran executed "$(pid_of executed)" >way_executed
 [ -s way_alone ] || fail "no way of what is executed"

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define FIRST_CLASS 1
@@ -96,6 +97,17 @@ static int files_thread_begin(struct trail_sink *sink, struct sink_thread **out,
 				  ticks);
 }
 
+/* A stream's name is that of its last packet: what is not written yet has it too. */
+static int files_thread_name(struct trail_sink *sink, struct sink_thread *thread, const char *comm)
+{
+	char *name = thread_of(thread)->trail.packet.head.comm;
+
+	(void)sink;
+	memset(name, 0, sizeof(thread_of(thread)->trail.packet.head.comm));
+	memcpy(name, comm, strnlen(comm, sizeof(thread_of(thread)->trail.packet.head.comm) - 1));
+	return 0;
+}
+
 static int files_block(struct trail_sink *sink, struct sink_thread *thread,
 		       const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
 {
@@ -145,6 +157,7 @@ static const struct trail_sink_calls files_calls = {
 	.begin = files_begin,
 	.module = files_module,
 	.thread_begin = files_thread_begin,
+	.thread_name = files_thread_name,
 	.block = files_block,
 	.event = files_event,
 	.thread_end = files_thread_end,

@@ -23,6 +23,7 @@ enum relay_kind {
 	RELAY_NOTE,
 	RELAY_CHILD,	   /* process: its own number; struct relay_child, exe */
 	RELAY_PROCESS_END, /* struct sink_ending */
+	RELAY_THREAD_NAME, /* comm */
 };
 
 /* Before each message's own bytes. */
@@ -144,6 +145,13 @@ static int in_thread_begin(struct trail_sink *sink, struct sink_thread **out, pi
 	return put(in, &head, &about, sizeof(about), comm, strnlen(comm, TEXT_MAX - 1));
 }
 
+static int in_thread_name(struct trail_sink *sink, struct sink_thread *thread, const char *comm)
+{
+	struct relay_head head = { .kind = RELAY_THREAD_NAME, .thread = thread->number };
+
+	return put(in_of(sink), &head, comm, strnlen(comm, TEXT_MAX - 1), NULL, 0);
+}
+
 static int in_block(struct trail_sink *sink, struct sink_thread *thread,
 		    const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
 {
@@ -204,6 +212,7 @@ static const struct trail_sink_calls in_calls = {
 	.begin = in_begin,
 	.module = in_module,
 	.thread_begin = in_thread_begin,
+	.thread_name = in_thread_name,
 	.block = in_block,
 	.event = in_event,
 	.thread_end = in_thread_end,
@@ -213,6 +222,7 @@ static const struct trail_sink_calls following_calls = {
 	.begin = in_begin,
 	.module = in_module,
 	.thread_begin = in_thread_begin,
+	.thread_name = in_thread_name,
 	.block = in_block,
 	.event = in_event,
 	.thread_end = in_thread_end,
@@ -361,6 +371,25 @@ static int out_thread_begin(struct relay_out *out, const struct relay_head *head
 	return 0;
 }
 
+static int out_thread_name(struct relay_out *out, const struct relay_head *head,
+			   const uint8_t *body)
+{
+	const struct relay_thread_out *thread = &out->threads[head->thread];
+	struct trail_sink *to;
+	char comm[TEXT_MAX];
+
+	if (head->bytes >= sizeof(comm))
+		return -EPROTO;
+	memcpy(comm, body, head->bytes);
+	comm[head->bytes] = '\0';
+	if (out->error || !thread->is_begun)
+		return 0;
+	to = out->processes[thread->process].to;
+	if (to->calls->thread_name)
+		out->error = to->calls->thread_name(to, thread->thread, comm);
+	return 0;
+}
+
 static int out_block(struct relay_out *out, const struct relay_head *head,
 		     struct relay_thread_out *thread, const uint8_t *body)
 {
@@ -465,6 +494,9 @@ static int deliver(struct relay_out *out, const struct relay_head *head, const u
 		return out_child(out, head, body);
 	case RELAY_PROCESS_END:
 		return out_process_end(out, head, body);
+	case RELAY_THREAD_NAME:
+		return head->thread < out->thread_count ? out_thread_name(out, head, body)
+							: -EPROTO;
 	case RELAY_MODULE:
 		return out_module(out, head, body);
 	case RELAY_THREAD_BEGIN:

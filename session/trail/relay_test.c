@@ -293,3 +293,140 @@ Test(relay, a_short_module_is_refused)
 {
 	cr_expect_eq(hostile(&(struct head){ 3, 1, 0, 0, 0, 0 }, "abc", 3), -EPROTO);
 }
+
+/* ---- children ---- */
+
+static struct trail_store *of_child;
+static struct sink_process born;
+static int ends;
+
+static int on_child(void *data, const struct sink_process *process, struct trail_sink **sink)
+{
+	(void)data;
+	born = *process;
+	cr_expect_str_eq(process->exe, "/bin/child");
+	*sink = trail_store_sink(of_child);
+	return 0;
+}
+
+static void on_end(void *data, struct trail_sink *sink, const struct sink_ending *ending)
+{
+	(void)data;
+	ends += sink == trail_store_sink(of_child);
+	cr_expect_eq(ending->status, 0x300);
+}
+
+static struct trail_sink *child_put(pid_t pid)
+{
+	struct sink_process process = { pid, 77, 1234, "/bin/child" };
+	struct trail_sink *child = NULL;
+
+	out.on_child = on_child;
+	out.on_end = on_end;
+	relay_in_follow(&in);
+	cr_assert_eq(in.first.sink.calls->child(&in.first.sink, &child, &process), 0);
+	return child;
+}
+
+static void child_store(void)
+{
+	struct trail_store_options options = { .bytes = 1 << 20 };
+
+	cr_assert_eq(trail_store_open(&of_child, &options), 0);
+}
+
+Test(relay, a_child_comes_out_at_its_own_sink)
+{
+	struct sink_ending ending = { .is_over = 1, .status = 0x300 };
+	struct trail_store_status status;
+	struct sink_thread *parent, *thread;
+	struct trail_sink *child;
+
+	child_store();
+	parent = thread_put(77);
+	child = child_put(78);
+	cr_assert_eq(child->calls->thread_begin(child, &thread, 78, "kid", TRAIL_STEP, 20), 0);
+	cr_assert_eq(child->calls->block(child, thread, &bare, NULL, 21), 0);
+	block_put(parent, &bare, 22);
+	cr_assert_eq(child->calls->block(child, thread, &bare, NULL, 23), 0);
+	cr_assert_eq(child->calls->thread_end(child, thread, 24), 0);
+	cr_assert_eq(child->calls->process_end(child, &ending), 0);
+	take();
+	cr_expect_eq(out.error, 0);
+	cr_expect_eq(born.pid, 78);
+	cr_expect_eq(born.ppid, 77);
+	cr_expect_eq(born.start_time, 1234);
+	cr_expect_eq(ends, 1);
+	trail_store_status(of_child, &status);
+	cr_expect_eq(status.blocks, 2);
+	cr_expect_eq(status.live, 0);
+	trail_store_status(store, &status);
+	cr_expect_eq(status.blocks, 1);
+	trail_store_close(of_child);
+}
+
+Test(relay, threads_that_a_child_leaves_open_end_with_it)
+{
+	struct sink_ending ending = { .is_over = 1, .status = 0x300 };
+	struct trail_store_status status;
+	struct sink_thread *thread;
+	struct trail_sink *child;
+
+	child_store();
+	thread_put(77);
+	child = child_put(78);
+	cr_assert_eq(child->calls->thread_begin(child, &thread, 78, "kid", TRAIL_STEP, 20), 0);
+	cr_assert_eq(child->calls->block(child, thread, &bare, NULL, 21), 0);
+	cr_assert_eq(child->calls->process_end(child, &ending), 0);
+	/* what comes of a thread whose process is over is put nowhere */
+	cr_assert_eq(in.first.sink.calls->block(&in.first.sink, thread, &bare, NULL, 22), 0);
+	take();
+	cr_expect_eq(ends, 1);
+	trail_store_status(of_child, &status);
+	cr_expect_eq(status.live, 0);
+	cr_expect_eq(status.blocks, 1);
+	trail_store_close(of_child);
+	free(thread);
+}
+
+Test(relay, a_child_that_nobody_asked_for_is_refused)
+{
+	uint8_t about[24] = { 0 };
+
+	cr_expect_eq(hostile(&(struct head){ sizeof(about), 7, 0, 0, 1, 0 }, about, sizeof(about)),
+		     -EPROTO);
+}
+
+Test(relay, a_child_out_of_turn_is_refused)
+{
+	uint8_t about[24] = { 0 };
+
+	out.on_child = on_child;
+	cr_expect_eq(hostile(&(struct head){ sizeof(about), 7, 0, 0, 5, 0 }, about, sizeof(about)),
+		     -EPROTO);
+}
+
+Test(relay, a_short_child_is_refused)
+{
+	out.on_child = on_child;
+	cr_expect_eq(hostile(&(struct head){ 3, 7, 0, 0, 1, 0 }, "abc", 3), -EPROTO);
+}
+
+Test(relay, the_end_of_a_process_that_is_not_there_is_refused)
+{
+	struct sink_ending ending = { 0 };
+
+	cr_expect_eq(hostile(&(struct head){ sizeof(ending), 8, 0, 0, 3, 0 }, &ending,
+			     sizeof(ending)),
+		     -EPROTO);
+}
+
+Test(relay, a_thread_of_a_process_that_is_not_there_is_refused)
+{
+	cr_expect_eq(hostile(&(struct head){ 8, 2, 0, 0, 9, 0 }, "abcdefgh", 8), -EPROTO);
+}
+
+Test(relay, a_name_of_a_thread_that_is_not_there_is_refused)
+{
+	cr_expect_eq(hostile(&(struct head){ 3, 9, 0, 4, 0, 0 }, "abc", 3), -EPROTO);
+}

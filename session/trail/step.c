@@ -350,6 +350,16 @@ static void thread_gone(struct step *step, struct step_thread *thread)
 	step_thread_remove(step, thread);
 }
 
+static void tell_name(struct step *step, struct step_thread *thread)
+{
+	char comm[16];
+
+	if (!thread->trail || !step->sink->calls->thread_name)
+		return;
+	target_comm(step->pid, thread->tid, comm);
+	step_failed(step, step->sink->calls->thread_name(step->sink, thread->trail, comm));
+}
+
 static void on_exec(struct step *step, struct step_thread *thread,
 		    const struct user_regs_struct *regs)
 {
@@ -371,6 +381,7 @@ static void on_exec(struct step *step, struct step_thread *thread,
 	if (thread->is_begun && thread->insn.kind == TRAIL_SYSCALL)
 		step_ran(step, thread, thread->at + thread->insn.bytes);
 	step_event(step, thread, TRAIL_EXEC, regs->rip, 0, 0);
+	tell_name(step, thread);
 	step_failed(step, modules_note(&step->modules, step->pid));
 	if (!is_long_mode(regs)) {
 		step->result.is_foreign = 1;

@@ -243,6 +243,18 @@ static int store_thread_begin(struct trail_sink *sink, struct sink_thread **out,
 	return 0;
 }
 
+static int store_thread_name(struct trail_sink *sink, struct sink_thread *of, const char *comm)
+{
+	struct store_thread *thread = thread_of(of);
+
+	(void)sink;
+	if (!thread)
+		return 0;
+	memset(thread->comm, 0, sizeof(thread->comm));
+	memcpy(thread->comm, comm, strnlen(comm, sizeof(thread->comm) - 1));
+	return 0;
+}
+
 static int store_thread_end(struct trail_sink *sink, struct sink_thread *ended, uint64_t ticks)
 {
 	struct trail_store *store = store_of(sink);
@@ -416,6 +428,7 @@ static const struct trail_sink_calls store_calls = {
 	.begin = store_begin,
 	.module = store_module,
 	.thread_begin = store_thread_begin,
+	.thread_name = store_thread_name,
 	.block = store_block,
 	.event = store_event,
 	.thread_end = store_thread_end,

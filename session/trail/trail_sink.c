@@ -59,6 +59,14 @@ static int sink_thread_begin(struct trail_sink *sink, struct sink_thread **threa
 	return end(trail, to->calls->thread_begin(to, thread, tid, comm, origin, ticks));
 }
 
+static int sink_thread_name(struct trail_sink *sink, struct sink_thread *thread, const char *comm)
+{
+	struct wm_trail *trail = trail_of(sink);
+	struct trail_sink *to = begin(trail);
+
+	return end(trail, to->calls->thread_name(to, thread, comm));
+}
+
 static int sink_block(struct trail_sink *sink, struct sink_thread *thread,
 		      const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
 {
@@ -154,6 +162,7 @@ static const struct trail_sink_calls calls = {
 	.begin = sink_begin,
 	.module = sink_module,
 	.thread_begin = sink_thread_begin,
+	.thread_name = sink_thread_name,
 	.block = sink_block,
 	.event = sink_event,
 	.thread_end = sink_thread_end,
