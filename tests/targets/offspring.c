@@ -220,9 +220,8 @@ static void make(char mode, long number)
 		make('n', number - 1);
 	while (mode == 'n' && await(-1, 0))
 		;
-	if (mode == 'w') /* until it is ended */
-		for (;;)
-			spin(100);
+	while (mode == 'w' && call(SYS_getppid, 0, 0, 0, 0) == self_pid)
+		spin(100);
 	spin(30);
 	leave(3);
 }
