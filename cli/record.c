@@ -172,6 +172,10 @@ static void complain_trails(const struct recording *recording)
 		fprintf(stderr,
 			"waymark: %u process%s executed a program that is not x86-64; the trail ends there\n",
 			counts.foreign, counts.foreign == 1 ? "" : "es");
+	if (counts.privileged)
+		fprintf(stderr,
+			"waymark: %llu process%s executed a program that gains rights; the trail ends there\n",
+			(unsigned long long)counts.privileged, counts.privileged == 1 ? "" : "es");
 	if (counts.unfollowed)
 		fprintf(stderr,
 			"waymark: %llu child process%s went on unrecorded: no more than %u processes are "

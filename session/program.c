@@ -31,6 +31,13 @@ static int gains_privileges(const char *path, const struct stat *st)
 	return geteuid() != 0 && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
+int program_gains_rights(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && gains_privileges(path, &st);
+}
+
 int program_takes_agent(const struct elf *elf)
 {
 	const Elf64_Phdr *segment = elf_segment(elf, PT_INTERP);

@@ -98,6 +98,21 @@ for _ in $(seq 100); do
 done
 grep -q 'orphan 1' out || fail "the orphan did not live on"
 
+# A program that gains rights has them, though it is a child's; its trail ends where it is executed.
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+	mkdir -m 0777 for_all
+	chmod 755 .
+	printf '#include <unistd.h>\nint main(void) { return geteuid() ? 90 : 91; }\n' >rights.c
+	{ cc rights.c -o rights && chmod 4755 rights; } || exit 1
+	(unset XDG_RUNTIME_DIR && exec timeout 60 setpriv --reuid 65534 --clear-groups \
+		"$waymark" record -e trail/step/ -o for_all/rights -- ./offspring q) >out 2>words
+	expect "rights: status" $? 4
+	grep -q 'exited 91' out || fail "a program in a child has not gained its rights: $(cat out words)"
+	says "waymark: 1 process executed a program that gains rights; the trail ends there"
+	timeout 60 "$waymark" trail --json -n 0 for_all/rights >shown 2>trail_words || fail "rights: $(cat trail_words)"
+	grep -q '"event":"end","reason":"detached"' shown || fail "rights: the trail goes on"
+fi
+
 # Left alone where that is asked for; the fork is told all the same.
 options=(-e trail/step/ --no-follow)
 rm -rf not_followed
@@ -125,8 +140,12 @@ expect "--on exit: the program" "$(sed -n 's/.*"on":{[^}]*"pid":\([0-9]*\).*/\1/
 
 # Of a running process those that it makes from then on.
 start ./offspring r >/dev/null
-rm -rf attached
-timeout 60 "$waymark" record --json -e trail/step/ -o attached --for 1500ms -p "$pid" >out 2>words || fail "-p: $(cat words)"
+for length in 1 4 20; do
+	rm -rf attached
+	timeout 60 "$waymark" record --json -e trail/step/ -o attached --for ${length}s -p "$pid" >out 2>words ||
+		fail "-p: $(cat words)"
+	[ "$(json processes)" -gt 2 ] && break
+done
 kill -0 "$pid" 2>/dev/null || fail "-p: the program is gone"
 [ "$(json processes)" -gt 2 ] || fail "-p: of $(json processes) processes"
 timeout 60 "$waymark" trail attached >/dev/null 2>trail_words || fail "trail attached: $(cat trail_words)"

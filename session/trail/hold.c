@@ -321,6 +321,11 @@ static int let_go_of(struct step *step, uint64_t end_ns)
 	return count;
 }
 
+int step_process_let_go(struct step *step, unsigned int for_ms)
+{
+	return let_go_of(step, ticks_monotonic_ns() + for_ms * UINT64_C(1000000));
+}
+
 /* The newest first: who waits in vfork(2) can be stopped when his child has gone on. */
 static int let_go_of_children(struct step *root, uint64_t end_ns)
 {

@@ -563,6 +563,7 @@ void live_counts(const struct wm_session *session, struct live_counts *counts)
 		counts->threads += p->stepper.relay.threads_ever;
 		counts->processes++;
 		counts->unfollowed += p->stepper.result.unfollowed;
+		counts->privileged += p->stepper.result.privileged;
 		counts->foreign += p->is_foreign || p->stepper.result.is_foreign;
 		if (p->store)
 			counts->lost += lost_blocks(p->store, 0);

@@ -319,6 +319,10 @@ static void on_call(struct step *step, struct step_thread *thread, struct user_r
 		thread->is_in_call = 1;
 		step_settle(step, thread, thread->at, thread->broken_result);
 		thread->rax = regs->orig_rax;
+		if (step_gains_rights(thread, regs)) {
+			step_let_gain(step);
+			return;
+		}
 		thread->is_stopped = ptrace(PTRACE_SYSCALL, thread->tid, 0, 0) < 0;
 		return;
 	}
@@ -513,7 +517,7 @@ static int look(struct step *step)
 		found++;
 		if (got > 0 && WIFSTOPPED(status)) {
 			on_stop(step, thread, status);
-			if (status >> 16 == PTRACE_EVENT_EXEC)
+			if (status >> 16 == PTRACE_EVENT_EXEC || step->is_let_go)
 				break; /* the others are gone */
 			continue;
 		}

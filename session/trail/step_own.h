@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step's own: its threads, and what is written of them. For step.c, ran.c, hold.c, conceal.c and children.c alone.
+ * A step's own: its threads, and what is written of them. For step.c, ran.c, hold.c, conceal.c, children.c and rights.c alone.
  *
  * A process that is followed is a step as well, in the list of the first one, its root.
  */
@@ -56,6 +56,7 @@ struct step {
 	struct step *next;     /* among the root's children */
 	struct step *children; /* the root's: all that are followed, the newest first */
 	uint32_t followed;     /* of these, how many */
+	int is_let_go;	       /* before its end, all of it */
 	int is_told;	       /* that it has ended */
 	int has_status;	       /* it has, and result.status is known */
 	pid_t pid;
@@ -148,6 +149,19 @@ void step_stranger_add(struct step *step, pid_t pid);
 /* Its trail is over, for good; it is still ours. */
 void step_thread_end(struct step *step, struct step_thread *thread);
 void step_thread_remove(struct step *step, struct step_thread *thread);
+
+/* ---- hold.c ---- */
+
+/* All threads of one process, for so long at most. How many are left. */
+int step_process_let_go(struct step *step, unsigned int for_ms);
+
+/* ---- rights.c; thread is stopped before a system call ---- */
+
+/* Whether that call executes a program that gains rights, but not where we trace it. */
+int step_gains_rights(const struct step_thread *thread, const struct user_regs_struct *regs);
+
+/* So it goes on by itself, from that call on. */
+void step_let_gain(struct step *step);
 
 /* ---- children.c ---- */
 

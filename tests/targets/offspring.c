@@ -25,7 +25,7 @@ static inline __attribute__((always_inline)) long call(long number, long a, long
 	return result;
 }
 
-static char *self;
+static char *executed; /* by a child: this program again, or that of mode q */
 static char **environment;
 static volatile int is_done;
 static char stacks[2][STACK_BYTES] __attribute__((aligned(16)));
@@ -81,9 +81,9 @@ static int await(long pid, int options)
 
 static void execute(void)
 {
-	char *words[] = { self, (char *)"e", (char *)0 };
+	char *words[] = { executed, (char *)"e", (char *)0 };
 
-	call(SYS_execve, (long)self, (long)words, (long)environment, 0);
+	call(SYS_execve, (long)executed, (long)words, (long)environment, 0);
 	leave(99);
 }
 
@@ -208,7 +208,7 @@ static void make(char mode, long number)
 		pid = call(SYS_fork, 0, 0, 0, 0);
 	if (pid)
 		return;
-	if (mode == 'v' || mode == 'x')
+	if (mode == 'v' || mode == 'x' || mode == 'q')
 		execute();
 	if (mode == 'k' || mode == 's')
 		die(mode);
@@ -240,7 +240,7 @@ void begin_here(uintptr_t *stack)
 	char mode = count > 1 ? *(char *)stack[2] : 'e';
 	long number = 0;
 
-	self = (char *)stack[1];
+	executed = mode == 'q' ? (char *)"./rights" : (char *)stack[1];
 	environment = (char **)(stack + count + 2);
 	for (const char *at = count > 2 ? (char *)stack[3] : ""; *at; at++)
 		number = number * 10 + (*at - '0');
