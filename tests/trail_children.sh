@@ -121,7 +121,7 @@ expect "--no-follow: processes" "$(json processes | tail -1)" 1
 grep -q '"event":"fork"' shown || fail "--no-follow: no fork"
 
 # A flight recorder each. A child that crashes is what --on crash waits for; its end is none for --on exit.
-options=(-e trail/step,last=64K/)
+options=(-e 'trail/step,last=64K/')
 rm -rf flight
 record flight n 3
 counts 5 5

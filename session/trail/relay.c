@@ -208,27 +208,14 @@ static int in_process_end(struct trail_sink *sink, const struct sink_ending *end
 	return put(in, &head, ending, sizeof(*ending), NULL, 0);
 }
 
-static const struct trail_sink_calls in_calls = {
-	.begin = in_begin,
-	.module = in_module,
-	.thread_begin = in_thread_begin,
-	.thread_name = in_thread_name,
-	.block = in_block,
-	.event = in_event,
-	.thread_end = in_thread_end,
-};
+#define IN_CALLS                                                                                   \
+	.begin = in_begin, .module = in_module, .thread_begin = in_thread_begin,                   \
+	.thread_name = in_thread_name, .block = in_block, .event = in_event,                       \
+	.thread_end = in_thread_end
 
-static const struct trail_sink_calls following_calls = {
-	.begin = in_begin,
-	.module = in_module,
-	.thread_begin = in_thread_begin,
-	.thread_name = in_thread_name,
-	.block = in_block,
-	.event = in_event,
-	.thread_end = in_thread_end,
-	.child = in_child,
-	.process_end = in_process_end,
-};
+static const struct trail_sink_calls in_calls = { IN_CALLS };
+static const struct trail_sink_calls following_calls = { IN_CALLS, .child = in_child,
+							 .process_end = in_process_end };
 
 int relay_in_init(struct relay_in *in, int fd)
 {
