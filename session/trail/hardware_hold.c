@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How a process is taken that hardware records, and let go. */
 #include "session/ticks.h"
+#include "session/trail/gate.h"
 #include "session/trail/hardware_own.h"
 #include "session/trail/step_own.h"
 
@@ -137,27 +138,6 @@ static int trail_begin(struct hardware *hardware)
 
 /* ---- launch ---- */
 
-/* Up to its PTRACE_EVENT_EXEC. */
-static int await_exec(struct hardware *hardware, int sock)
-{
-	pid_t self = getpid();
-	int status, err = 0;
-
-	if (send(sock, &self, sizeof(self), MSG_NOSIGNAL) != sizeof(self) ||
-	    recv(sock, &err, sizeof(err), 0) != sizeof(err))
-		return -ECHILD;
-	if (ptrace(PTRACE_SEIZE, hardware->pid, 0, OPTIONS) < 0 ||
-	    send(sock, "", 1, MSG_NOSIGNAL) != 1)
-		return -errno;
-	if (waitpid(hardware->pid, &status, __WALL) < 0)
-		return -errno;
-	if (WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXEC)
-		return 0;
-	if (recv(sock, &err, sizeof(err), MSG_DONTWAIT) != sizeof(err) || !err)
-		err = ECHILD;
-	return -err;
-}
-
 /* It stands before its first instruction. */
 static int take_first(struct hardware *hardware)
 {
@@ -201,7 +181,7 @@ int hardware_take(struct hardware **out, struct trail_sink *sink, enum origin or
 	if (err)
 		return err;
 	hardware->pid = pid;
-	err = await_exec(hardware, gate);
+	err = gate_await(gate, pid, OPTIONS);
 	if (!err)
 		err = trail_begin(hardware);
 	if (!err)
@@ -227,7 +207,7 @@ int hardware_launch(struct hardware **hardware, struct trail_sink *sink, enum or
 	pid = fork();
 	if (!pid) {
 		close(gates[0]);
-		step_become(gates[1], path, argv);
+		gate_become(gates[1], path, argv);
 	}
 	close(gates[1]);
 	if (pid < 0)

@@ -2,6 +2,7 @@
 /* How a step takes a process, and lets it go. */
 #include "session/target.h"
 #include "session/ticks.h"
+#include "session/trail/gate.h"
 #include "session/trail/step_own.h"
 
 #include <dirent.h>
@@ -9,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -38,47 +38,9 @@ static struct step *step_new(struct trail_sink *sink)
 	return step;
 }
 
-/* Yama lets only those trace us who are our parents, or whom we name. */
-void step_become(int gate, const char *path, char *const argv[])
-{
-	pid_t tracer;
-	int err = 0;
-	char byte;
-
-	if (read(gate, &tracer, sizeof(tracer)) != sizeof(tracer))
-		_exit(127);
-	prctl(PR_SET_PTRACER, tracer, 0, 0, 0);
-	if (write(gate, &err, sizeof(err)) == sizeof(err) && read(gate, &byte, 1) == 1)
-		execv(path, argv);
-	err = errno;
-	(void)!send(gate, &err, sizeof(err), MSG_NOSIGNAL);
-	_exit(127);
-}
-
-/* Up to its PTRACE_EVENT_EXEC. What execve(2) says otherwise comes back over the socket. */
 static int options_of(const struct step *step)
 {
 	return step_follows(step) ? STEP_OPTIONS | STEP_OPTIONS_FOLLOW : STEP_OPTIONS;
-}
-
-static int await_exec(struct step *step, int gate)
-{
-	pid_t self = getpid();
-	int status, err = 0;
-
-	if (send(gate, &self, sizeof(self), MSG_NOSIGNAL) != sizeof(self) ||
-	    recv(gate, &err, sizeof(err), 0) != sizeof(err))
-		return -ECHILD;
-	if (ptrace(PTRACE_SEIZE, step->pid, 0, options_of(step)) < 0 ||
-	    send(gate, "", 1, MSG_NOSIGNAL) != 1)
-		return -errno;
-	if (waitpid(step->pid, &status, __WALL) < 0)
-		return -errno;
-	if (WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXEC)
-		return 0;
-	if (recv(gate, &err, sizeof(err), MSG_DONTWAIT) != sizeof(err) || !err)
-		err = ECHILD;
-	return -err;
 }
 
 /* One that did not come to be the program is ended, also if it is not our child. */
@@ -99,7 +61,7 @@ int step_take(struct step **out, struct trail_sink *sink, pid_t pid, int gate)
 	if (!step)
 		return -ENOMEM;
 	step->pid = pid;
-	err = await_exec(step, gate);
+	err = gate_await(gate, pid, options_of(step));
 	step_note_ignored(step, pid);
 	if (!err)
 		err = trail_begin(step);
@@ -127,7 +89,7 @@ int step_launch(struct step **out, struct trail_sink *sink, const char *path, ch
 	pid = fork();
 	if (!pid) {
 		close(gates[0]);
-		step_become(gates[1], path, argv);
+		gate_become(gates[1], path, argv);
 	}
 	err = pid < 0 ? -errno : 0;
 	close(gates[1]);

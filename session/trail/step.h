@@ -45,11 +45,10 @@ int step_launch(struct step **step, struct trail_sink *sink, const char *path, c
 int step_attach(struct step **step, struct trail_sink *sink, pid_t pid, pid_t only);
 
 /*
- * The same for a program that is somebody else's child: that one forks a process which calls step_become() with one
+ * The same for a program that is somebody else's child: that one forks a process which calls gate_become() (gate.h) with one
  * end of a socket pair (SOCK_STREAM), and does not return; the other end is `gate`. It is closed by nobody here.
  */
 int step_take(struct step **step, struct trail_sink *sink, pid_t pid, int gate);
-void step_become(int gate, const char *path, char *const argv[]) __attribute__((noreturn));
 
 /* Let it run, for about that long at most. 1 while it or a child lives, 0 when all are over, or a negative error. */
 int step_run(struct step *step, unsigned int for_ms);

@@ -2,6 +2,7 @@
 #include "session/trail/stepper.h"
 
 #include "session/ticks.h"
+#include "session/trail/gate.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -226,7 +227,7 @@ int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struc
 	stepper->pid = fork();
 	if (!stepper->pid) {
 		close(gates[0]);
-		step_become(gates[1], path, argv);
+		gate_become(gates[1], path, argv);
 	}
 	err = stepper->pid < 0 ? -errno : 0;
 	close(gates[1]);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How a process comes to be the program that is traced: it waits at a gate, is seized there, and executes the program only then, so
+ * that nothing of it runs unseen. The gate is a socket pair (SOCK_STREAM), one end for each side.
+ */
+#ifndef SESSION_TRAIL_GATE_H
+#define SESSION_TRAIL_GATE_H
+
+#include <sys/types.h>
+
+/* In the process that is to be the program, forked for that: does not return. `gate` is its end. */
+void gate_become(int gate, const char *path, char *const argv[]) __attribute__((noreturn));
+
+/*
+ * In its tracer, with the other end: seize it with these PTRACE_O_*, PTRACE_O_TRACEEXEC among them, and let it execute the
+ * program. It stands in its PTRACE_EVENT_EXEC then: 0; or -errno, what execve(2) said for one.
+ */
+int gate_await(int gate, pid_t pid, int options);
+
+#endif
