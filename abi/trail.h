@@ -30,6 +30,8 @@
 
 #define TRAIL_TABLE_TID 0u /* no thread has it */
 
+#define TRAIL_KERNEL (UINT64_C(1) << 63) /* addresses from here on are the kernel's */
+
 enum trail_origin {
 	TRAIL_STEP = 0,
 	TRAIL_PT = 1,
@@ -47,7 +49,7 @@ enum trail_kind {
 	TRAIL_JUMP_INDIRECT = 4, /* anywhere */
 	TRAIL_CALL_INDIRECT = 5, /* anywhere */
 	TRAIL_RETURN = 6,	 /* anywhere */
-	TRAIL_SYSCALL = 7,	 /* on, or where a TRAIL_SYSCALLED says */
+	TRAIL_SYSCALL = 7,	 /* on, into the kernel, or where a TRAIL_SYSCALLED says */
 	TRAIL_STOP = 8,		 /* nowhere by itself: ud2, int3, hlt */
 	TRAIL_FAR = 9,		 /* anywhere: far jumps, iret */
 	TRAIL_KINDS = 10,
@@ -60,7 +62,11 @@ enum trail_kind {
 enum trail_event {
 	TRAIL_DEPART = 0, /* the thread lost the processor; TRAIL_ARRIVE follows */
 	TRAIL_ARRIVE = 1, /* it has it again */
-	TRAIL_SIGNAL = 2, /* number, handler: it goes on there, and `at` is where it was interrupted */
+	/*
+	 * number, handler: it goes on there, and `at` is where it was interrupted. With number 0 it is no signal, but an
+	 * interrupt or a fault, where the kernel is recorded too.
+	 */
+	TRAIL_SIGNAL = 2,
 	TRAIL_SYSCALLED = 3, /* number, result: it came back from the system call that the block before ends with */
 	TRAIL_LOST = 4, /* blocks: so many are missing; 0: nobody knows how many */
 	TRAIL_GAP = 5,	/* reason: it ran unrecorded; enum trail_gap */

@@ -62,7 +62,7 @@ void origins_tell_losses(const struct live *live)
 {
 	if (!live->losses[0])
 		return;
-	fputs("waymark: parts of the trail are missing: ", stderr);
+	fputs("waymark: the trail is not all that was asked for: ", stderr);
 	complain_words("%s", live->losses);
 	fputc('\n', stderr);
 }

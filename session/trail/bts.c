@@ -43,7 +43,7 @@ int lbr_take_sample(struct weave *weave, const struct perf_record *sample)
 		if (taken.from || taken.to)
 			err = weave_branch(weave, taken.from, taken.to);
 	}
-	if (!err && sample->ip < WEAVE_KERNEL)
+	if (!err && (sample->ip < TRAIL_KERNEL || weave->codes->has_kernel))
 		err = weave_reach(weave, sample->ip);
 	return err < 0 ? err : weave_lost(weave);
 }

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/maps.h"
+#include "session/trail/kernel_codes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +40,8 @@ static size_t process_read(struct codes *source, uint64_t address, uint8_t *byte
 	struct process_codes *codes = (struct process_codes *)source;
 	size_t got = 0;
 
+	if (address >= TRAIL_KERNEL && codes->kernel)
+		return kernel_codes_read(codes->kernel, address, bytes, most);
 	while (got < most) {
 		const struct codes_piece *piece = piece_at(codes, address + got);
 		uint64_t at, count;
@@ -104,9 +107,12 @@ static int piece_add(struct process_codes *codes, const struct map *map)
 	return 0;
 }
 
-void process_codes_init(struct process_codes *codes, pid_t pid)
+void process_codes_init(struct process_codes *codes, pid_t pid, struct kernel_codes *kernel)
 {
-	*codes = (struct process_codes){ .codes.read = process_read, .pid = pid };
+	*codes = (struct process_codes){ .codes = { .read = process_read,
+						    .has_kernel = kernel != NULL },
+					 .kernel = kernel,
+					 .pid = pid };
 }
 
 int process_codes_renew(struct process_codes *codes)

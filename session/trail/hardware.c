@@ -7,7 +7,10 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
@@ -16,11 +19,30 @@
 
 #define NAP_NS 1000000 /* buffers take much longer to fill */
 #define SYSCALL_BYTES 2
+#define GONE_NS UINT64_C(1000000000)
 
 void hardware_failed(struct hardware *hardware, int err)
 {
 	if (err < 0 && !hardware->error)
 		hardware->error = err;
+}
+
+void hardware_note(struct hardware *hardware, enum hardware_note note, const char *form, ...)
+{
+	char *detail = hardware->result.detail;
+	size_t room = sizeof(hardware->result.detail), used = strlen(detail);
+	va_list arguments;
+
+	if (hardware->noted & note)
+		return;
+	hardware->noted |= note;
+	if (used)
+		used += (size_t)snprintf(detail + used, room - used, "; ");
+	if (used >= room)
+		return;
+	va_start(arguments, form);
+	vsnprintf(detail + used, room - used, form, arguments);
+	va_end(arguments);
 }
 
 static void let_go(struct hardware_thread *thread, int request, int signal)
@@ -91,7 +113,7 @@ static void on_exec(struct hardware *hardware, struct hardware_thread *thread,
 	}
 	hardware_thread_event(hardware, thread, TRAIL_EXEC, regs->rip, 0, 0);
 	process_codes_release(&hardware->codes);
-	process_codes_init(&hardware->codes, hardware->pid);
+	process_codes_init(&hardware->codes, hardware->pid, hardware->kernel);
 	hardware->codes.codes.generation = thread->weave.generation + 1;
 	hardware_renew(hardware);
 	hardware_thread_stands(hardware, thread, regs->rip);
@@ -140,6 +162,24 @@ static void on_stop(struct hardware *hardware, struct hardware_thread *thread, i
 		let_go(thread, PTRACE_CONT, kind ? 0 : signal);
 }
 
+/* As waitpid(2) for it. One thread alone that executes a program is found under its process's id a little later: as step.c. */
+static pid_t wait_for(struct hardware *hardware, struct hardware_thread *thread, int *status)
+{
+	pid_t got = waitpid(thread->tid, status, __WALL | WNOHANG);
+	uint64_t now_ns;
+
+	if (got >= 0 || !hardware->is_single || thread->tid == hardware->pid)
+		return got;
+	got = waitpid(hardware->pid, status, __WALL | WNOHANG);
+	if (got > 0)
+		thread->tid = hardware->pid;
+	if (got >= 0)
+		return got;
+	now_ns = ticks_monotonic_ns();
+	thread->gone_ns = thread->gone_ns ? thread->gone_ns : now_ns;
+	return now_ns - thread->gone_ns > GONE_NS ? -1 : 0;
+}
+
 /* Look once at all threads. Returns how many had stopped or ended. */
 static int look(struct hardware *hardware)
 {
@@ -147,7 +187,7 @@ static int look(struct hardware *hardware)
 
 	for (struct hardware_thread *thread = hardware->threads, *next; thread; thread = next) {
 		int status;
-		pid_t got = waitpid(thread->tid, &status, __WALL | WNOHANG);
+		pid_t got = wait_for(hardware, thread, &status);
 
 		next = thread->next;
 		if (!got)

@@ -9,6 +9,9 @@
  *
  * Which code ran is told by the files that are mapped, and by memory where there is no file. Code that is changed while
  * it is recorded can't be told from what it was: contradictions are TRAIL_LOST.
+ *
+ * The kernel's code is read from /proc/kcore (kernel_codes.h). Where that can't be done the kernel is not recorded, its part
+ * is a TRAIL_GAP, and the result's detail says why.
  */
 #ifndef SESSION_TRAIL_HARDWARE_H
 #define SESSION_TRAIL_HARDWARE_H
@@ -18,20 +21,30 @@
 
 #define HARDWARE_BUFFER_DEFAULT (UINT64_C(4) << 20)
 #define HARDWARE_HELD_DEFAULT (UINT64_C(256) << 20)
+#define HARDWARE_BUFFER_MIN                                                                        \
+	(UINT64_C(16) << 10) /* where memory is refused, a buffer gets no smaller */
 
 struct hardware;
 
 struct hardware_options {
-	uint64_t buffer_bytes; /* of each thread, a power of two of pages; 0: HARDWARE_BUFFER_DEFAULT */
+	/*
+	 * Of each thread, a power of two of pages; 0: HARDWARE_BUFFER_DEFAULT. Where the kernel has not so much for
+	 * us, half of it is tried, and so on; the result's detail says so.
+	 */
+	uint64_t buffer_bytes;
 	uint64_t held_bytes; /* of Intel PT's packets, before they are decoded; 0: HARDWARE_HELD_DEFAULT */
+	int has_kernel; /* the kernel's branches too: of pt, bts and lbr */
+	uint64_t sample_freq,
+		sample_period; /* of lbr: samples a second, or cycles from one to the next; 0: not said */
 	int keeps_newest; /* of pt and bts: only what is in the buffer at the end. Else all, or TRAIL_LOST */
 	struct origin_machine machine;
 };
 
 struct hardware_result {
 	uint64_t blocks, losses;
-	uint64_t errors;	 /* of decoding; each is a TRAIL_LOST */
-	char detail[160];	 /* the first of them, or why a thread was not recorded; "": none */
+	uint64_t errors; /* of decoding; each is a TRAIL_LOST */
+	/* the first of them, why a thread was not recorded, what else is not as was asked for; "": nothing */
+	char detail[400];
 	unsigned int unrecorded; /* threads: there was no buffer for them */
 	int is_over;		 /* the program has ended */
 	int status;		 /* then: as wait(2) has it */
@@ -45,7 +58,8 @@ int hardware_launch(struct hardware **hardware, struct trail_sink *sink, enum or
 		    const struct hardware_options *options, const char *path, char *const argv[],
 		    char *detail, size_t bytes);
 int hardware_attach(struct hardware **hardware, struct trail_sink *sink, enum origin origin,
-		    const struct hardware_options *options, pid_t pid, char *detail, size_t bytes);
+		    const struct hardware_options *options, pid_t pid, pid_t only, char *detail,
+		    size_t bytes);
 
 /*
  * As hardware_launch(), of a program that is somebody else's child: as step_take().

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/user.h>
@@ -81,6 +82,53 @@ static int is_size(uint64_t bytes)
 	return bytes >= PAGE && !(bytes & (bytes - 1));
 }
 
+static const char *root_of(const struct hardware *hardware)
+{
+	return hardware->options.machine.root ? hardware->options.machine.root : "";
+}
+
+/* The kernel's branches, if they are asked for and its code can be had: without that nobody could follow them. */
+static int kernel_open(struct hardware *hardware)
+{
+	struct perf_event_attr *attr = &hardware->attr;
+	int err;
+
+	if (!hardware->options.has_kernel)
+		return 0;
+	err = kernel_codes_open(&hardware->kernel, root_of(hardware));
+	if (err == -ENOMEM)
+		return err;
+	if (err) {
+		hardware_note(hardware, NOTE_KERNEL,
+			      "what ran in the kernel is a gap: /proc/kcore: %s; %s",
+			      strerror(-err),
+			      err == -ENOENT
+				      ? "this kernel, or container, has none"
+				      : "root, or CAP_SYS_RAWIO, can read it, unless the kernel is "
+					"locked down");
+		return 0;
+	}
+	attr->exclude_kernel = 0;
+	if (hardware->origin == ORIGIN_LBR)
+		attr->branch_sample_type |= PERF_SAMPLE_BRANCH_KERNEL;
+	return 0;
+}
+
+/* How often the last branches are taken. */
+static void sampling_take(struct hardware *hardware)
+{
+	const struct hardware_options *options = &hardware->options;
+
+	if (hardware->origin != ORIGIN_LBR)
+		return;
+	if (options->sample_freq) {
+		hardware->attr.freq = 1;
+		hardware->attr.sample_freq = options->sample_freq;
+	} else if (options->sample_period) {
+		hardware->attr.sample_period = options->sample_period;
+	}
+}
+
 static int hardware_new(struct hardware **out, struct trail_sink *sink, enum origin origin,
 			const struct hardware_options *options, char *detail, size_t bytes)
 {
@@ -105,6 +153,8 @@ static int hardware_new(struct hardware **out, struct trail_sink *sink, enum ori
 	hardware->perf = hardware->options.machine.perf ? hardware->options.machine.perf
 							: &perf_kernel;
 	origins_look(states, &hardware->options.machine);
+	if (hardware->options.has_kernel)
+		origins_need_kernel(states, &hardware->options.machine);
 	err = states[origin].error;
 	if (err && bytes)
 		snprintf(detail, bytes, "%s", states[origin].detail);
@@ -113,10 +163,13 @@ static int hardware_new(struct hardware **out, struct trail_sink *sink, enum ori
 				  bytes);
 	if (!err && !is_size(hardware->options.buffer_bytes))
 		err = -EINVAL;
+	if (!err)
+		err = kernel_open(hardware);
 	if (err) {
 		free(hardware);
 		return err;
 	}
+	sampling_take(hardware);
 	hardware->attr.mmap = hardware->attr.mmap2 = 1;
 	hardware->form = (struct perf_form){ hardware->attr.sample_type,
 					     hardware->attr.branch_sample_type };
@@ -130,9 +183,11 @@ static int trail_begin(struct hardware *hardware)
 	int err = hardware->sink->calls->begin(hardware->sink, hardware->pid);
 
 	hardware->modules.sink = hardware->sink;
-	process_codes_init(&hardware->codes, hardware->pid);
+	process_codes_init(&hardware->codes, hardware->pid, hardware->kernel);
 	if (!err)
 		err = process_codes_renew(&hardware->codes);
+	if (!err && hardware->kernel)
+		err = kernel_modules_note(hardware->kernel, hardware->sink, root_of(hardware));
 	return err ? err : modules_note(&hardware->modules, hardware->pid);
 }
 
@@ -225,8 +280,9 @@ int hardware_launch(struct hardware **hardware, struct trail_sink *sink, enum or
 /* ---- attach ---- */
 
 /* Seize the threads that are there and were not seized yet. How many, or the error that ended it. */
-static int seize_all(struct hardware *hardware)
+static int seize_all(struct hardware *hardware, pid_t only)
 {
+	int options = only ? OPTIONS & ~PTRACE_O_TRACECLONE : OPTIONS;
 	int count = 0, err = 0;
 	struct dirent *entry;
 	char path[64];
@@ -239,9 +295,9 @@ static int seize_all(struct hardware *hardware)
 	while (!err && (entry = readdir(list))) {
 		pid_t tid = (pid_t)atoi(entry->d_name);
 
-		if (tid <= 0 || step_is_agents(hardware->pid, tid))
+		if (tid <= 0 || (only && tid != only) || step_is_agents(hardware->pid, tid))
 			continue;
-		if (ptrace(PTRACE_SEIZE, tid, 0, OPTIONS) < 0) {
+		if (ptrace(PTRACE_SEIZE, tid, 0, options) < 0) {
 			/* EPERM: of one that is ours already too */
 			err = errno == ESRCH || (errno == EPERM && hardware->threads) ? 0 : -errno;
 			continue;
@@ -255,7 +311,8 @@ static int seize_all(struct hardware *hardware)
 }
 
 int hardware_attach(struct hardware **out, struct trail_sink *sink, enum origin origin,
-		    const struct hardware_options *options, pid_t pid, char *detail, size_t bytes)
+		    const struct hardware_options *options, pid_t pid, pid_t only, char *detail,
+		    size_t bytes)
 {
 	int err = hardware_new(out, sink, origin, options, detail, bytes), found = 1;
 	struct hardware *hardware = *out;
@@ -263,9 +320,10 @@ int hardware_attach(struct hardware **out, struct trail_sink *sink, enum origin 
 	if (err)
 		return err;
 	hardware->pid = pid;
+	hardware->is_single = only != 0;
 	err = trail_begin(hardware);
 	for (int i = 0; !err && found > 0 && i < ATTACH_ROUNDS; i++)
-		found = seize_all(hardware);
+		found = seize_all(hardware, only);
 	err = err ? err : found < 0 ? found : hardware->error;
 	if (!err && hardware->threads)
 		return 0;
@@ -333,6 +391,7 @@ int hardware_close(struct hardware *hardware)
 	err = hardware_let_go(hardware);
 	modules_release(&hardware->modules);
 	process_codes_release(&hardware->codes);
+	kernel_codes_close(hardware->kernel);
 	free(hardware);
 	return err;
 }

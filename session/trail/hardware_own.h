@@ -4,6 +4,7 @@
 #define SESSION_TRAIL_HARDWARE_OWN_H
 
 #include "session/trail/hardware.h"
+#include "session/trail/kernel_codes.h"
 #include "session/trail/modules.h"
 #include "session/trail/perf_record.h"
 #include "session/trail/pt.h"
@@ -13,8 +14,9 @@
 struct hardware_thread {
 	struct hardware_thread *next;
 	pid_t tid;
-	int is_begun;	/* it stopped for us once */
-	int is_stopped; /* and has not been let go */
+	uint64_t gone_ns; /* since then wait(2) knows none of that id; 0: it does */
+	int is_begun;	  /* it stopped for us once */
+	int is_stopped;	  /* and has not been let go */
 	struct sink_thread *trail;
 	struct weave weave;
 
@@ -23,6 +25,7 @@ struct hardware_thread {
 	struct perf_event_mmap_page *page;
 	uint8_t *area; /* AUX; NULL: the origin has none */
 	struct ring ring;
+	uint64_t ring_bytes, area_bytes;
 	uint64_t depart_ticks; /* it lost the processor then; 0: it has it */
 
 	/* of Intel PT: packets that are not decoded yet */
@@ -36,6 +39,7 @@ struct hardware_thread {
 
 struct hardware {
 	pid_t pid;
+	int is_single; /* one thread alone, and none that it starts */
 	enum origin origin;
 	struct trail_sink *sink;
 	struct hardware_options options;
@@ -44,17 +48,30 @@ struct hardware {
 	struct perf_form form;
 	struct modules modules;
 	struct process_codes codes;
+	struct kernel_codes *kernel; /* NULL: user code alone is recorded */
 	struct hardware_thread *threads;
 	uint16_t family; /* of the processor */
 	uint8_t model, stepping;
 	int is_waiting;	  /* launched, and nothing of it has run */
 	int maps_changed; /* code was mapped since codes were renewed */
 	struct hardware_result result;
+	unsigned int noted; /* NOTE_* */
 	int error;
 };
 
 /* Keep the first error. */
 void hardware_failed(struct hardware *hardware, int err);
+
+/* What may be said in the result's detail: each once. */
+enum hardware_note {
+	NOTE_ERROR = 1,	 /* of decoding */
+	NOTE_THREAD = 2, /* one that is not recorded */
+	NOTE_BUFFER = 4, /* a smaller one than was asked for */
+	NOTE_KERNEL = 8, /* it is asked for, and can't be had */
+};
+
+void hardware_note(struct hardware *hardware, enum hardware_note note, const char *form, ...)
+	__attribute__((format(printf, 3, 4)));
 
 /* ---- hardware_thread.c ---- */
 

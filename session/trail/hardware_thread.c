@@ -8,6 +8,7 @@
 #include "session/trail/bts.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
@@ -22,40 +23,83 @@ static int has_area(const struct hardware *hardware)
 	return hardware->origin == ORIGIN_PT || hardware->origin == ORIGIN_BTS;
 }
 
-static uint64_t ring_bytes(const struct hardware *hardware)
-{
-	return has_area(hardware) ? RING_BYTES_AUX : hardware->options.buffer_bytes;
-}
-
 /* ---- open ---- */
 
-static int ring_map(struct hardware *hardware, struct hardware_thread *thread)
+static int ring_map(struct hardware *hardware, struct hardware_thread *thread, uint64_t bytes)
 {
-	uint64_t bytes = ring_bytes(hardware);
 	void *memory;
 	int err = hardware->perf->map(&memory, PAGE + bytes, 1, thread->fd, 0);
 
 	if (err)
 		return err;
 	thread->page = memory;
+	thread->ring_bytes = bytes;
 	return ring_init(&thread->ring, thread->page, (const uint8_t *)memory + PAGE, bytes);
 }
 
-static int area_map(struct hardware *hardware, struct hardware_thread *thread)
+static int area_map(struct hardware *hardware, struct hardware_thread *thread, uint64_t bytes)
 {
-	uint64_t bytes = hardware->options.buffer_bytes;
 	void *memory;
 	int err;
 
-	if (!has_area(hardware))
-		return 0;
-	thread->page->aux_offset = PAGE + ring_bytes(hardware);
+	thread->page->aux_offset = PAGE + thread->ring_bytes;
 	thread->page->aux_size = bytes;
 	/* what we may not write, the kernel writes over: that is its overwrite mode */
 	err = hardware->perf->map(&memory, bytes, !hardware->options.keeps_newest, thread->fd,
 				  thread->page->aux_offset);
 	thread->area = err ? NULL : memory;
+	thread->area_bytes = err ? 0 : bytes;
 	return err;
+}
+
+static void buffers_unmap(struct hardware *hardware, struct hardware_thread *thread)
+{
+	if (thread->area)
+		hardware->perf->unmap(thread->area, thread->area_bytes);
+	if (thread->page)
+		hardware->perf->unmap(thread->page, PAGE + thread->ring_bytes);
+	ring_release(&thread->ring);
+	thread->area = NULL;
+	thread->page = NULL;
+	thread->ring_bytes = thread->area_bytes = 0;
+}
+
+static int buffers_map(struct hardware *hardware, struct hardware_thread *thread, uint64_t bytes)
+{
+	uint64_t beside = bytes < RING_BYTES_AUX ? bytes : RING_BYTES_AUX;
+	int err = ring_map(hardware, thread, has_area(hardware) ? beside : bytes);
+
+	if (!err && has_area(hardware))
+		err = area_map(hardware, thread, bytes);
+	if (err)
+		buffers_unmap(hardware, thread);
+	return err;
+}
+
+/*
+ * Half as much each time that the kernel has not so much for us: EPERM, that is more locked memory than this user may have
+ * (perf_mmap() of the kernel); ENOMEM, also where BTS must have one piece of memory, and there is none of that size.
+ */
+static int buffers_map_what_fits(struct hardware *hardware, struct hardware_thread *thread)
+{
+	uint64_t wanted = hardware->options.buffer_bytes, bytes = wanted;
+	int err, first = 0;
+
+	while ((err = buffers_map(hardware, thread, bytes)) != 0) {
+		if ((err != -EPERM && err != -ENOMEM) || bytes / 2 < HARDWARE_BUFFER_MIN)
+			break;
+		first = first ? first : err;
+		bytes /= 2;
+	}
+	if (!err && first)
+		hardware_note(
+			hardware, NOTE_BUFFER,
+			"thread %d has a buffer of %" PRIu64 " KiB instead of %" PRIu64 ": %s",
+			(int)thread->tid, bytes >> 10, wanted >> 10,
+			first == -EPERM ? "raise kernel.perf_event_mlock_kb or ulimit -l, or give "
+					  "waymark CAP_IPC_LOCK, for all of it"
+					: "the kernel has no more memory in one piece");
+	return err == -EPERM ? -WM_E_PERF_MEMORY : err;
 }
 
 /*
@@ -77,15 +121,9 @@ static void clock_read(struct hardware_thread *thread)
 
 static void buffers_release(struct hardware *hardware, struct hardware_thread *thread)
 {
-	if (thread->area)
-		hardware->perf->unmap(thread->area, hardware->options.buffer_bytes);
-	if (thread->page)
-		hardware->perf->unmap(thread->page, PAGE + ring_bytes(hardware));
+	buffers_unmap(hardware, thread);
 	if (thread->fd >= 0)
 		hardware->perf->close(thread->fd);
-	ring_release(&thread->ring);
-	thread->area = NULL;
-	thread->page = NULL;
 	thread->fd = -1;
 }
 
@@ -97,11 +135,7 @@ static int buffers_open(struct hardware *hardware, struct hardware_thread *threa
 	thread->fd = hardware->perf->open(&attr, thread->tid);
 	if (thread->fd < 0)
 		return thread->fd == -EBUSY ? -WM_E_PERF_TAKEN : thread->fd;
-	err = ring_map(hardware, thread);
-	if (!err)
-		err = area_map(hardware, thread);
-	if (err == -EPERM)
-		err = -WM_E_PERF_MEMORY;
+	err = buffers_map_what_fits(hardware, thread);
 	if (!err)
 		clock_read(thread);
 	if (!err)
@@ -129,9 +163,9 @@ int hardware_thread_open(struct hardware *hardware, struct hardware_thread *thre
 	err = err ? err : buffers_open(hardware, thread);
 	if (!err || !thread->weave.seen)
 		return err;
-	if (!hardware->result.unrecorded++ && !hardware->result.detail[0])
-		snprintf(hardware->result.detail, sizeof(hardware->result.detail),
-			 "thread %d is not recorded: %s", thread->tid, wm_error_text(err));
+	hardware->result.unrecorded++;
+	hardware_note(hardware, NOTE_THREAD, "thread %d is not recorded: %s", (int)thread->tid,
+		      wm_error_text(err));
 	hardware_failed(hardware,
 			weave_event(&thread->weave, TRAIL_GAP, 0, TRAIL_GAP_SUSPENDED, 0));
 	return err;
@@ -139,6 +173,9 @@ int hardware_thread_open(struct hardware *hardware, struct hardware_thread *thre
 
 void hardware_thread_stands(struct hardware *hardware, struct hardware_thread *thread, uint64_t at)
 {
+	/* where the kernel is recorded, that is where it is */
+	if (hardware->kernel)
+		return;
 	if (hardware->origin == ORIGIN_BTS || hardware->origin == ORIGIN_BRANCHES)
 		weave_stand(&thread->weave, at);
 }
@@ -151,6 +188,8 @@ void hardware_thread_take_over(struct hardware *hardware, struct hardware_thread
 	thread->page = from->page;
 	thread->area = from->area;
 	thread->ring = from->ring;
+	thread->ring_bytes = from->ring_bytes;
+	thread->area_bytes = from->area_bytes;
 	thread->clock = from->clock;
 	from->fd = -1;
 	from->page = NULL;
@@ -177,9 +216,8 @@ static void pt_settle(struct hardware *hardware, struct hardware_thread *thread)
 	};
 
 	hardware_failed(hardware, pt_decode(&thread->weave, &stream, &outcome));
-	if (outcome.errors && !hardware->result.detail[0])
-		snprintf(hardware->result.detail, sizeof(hardware->result.detail), "%s",
-			 outcome.first);
+	if (outcome.errors)
+		hardware_note(hardware, NOTE_ERROR, "%s", outcome.first);
 	hardware->result.errors += outcome.errors;
 	thread->count = thread->switch_count = 0;
 }
@@ -208,7 +246,7 @@ static void lost(struct hardware *hardware, struct hardware_thread *thread)
 static void take_area(struct hardware *hardware, struct hardware_thread *thread, uint64_t offset,
 		      uint64_t count)
 {
-	uint64_t bytes = hardware->options.buffer_bytes;
+	uint64_t bytes = thread->area_bytes;
 	uint8_t *to;
 
 	if (count > bytes) { /* no kernel says so */
@@ -236,8 +274,13 @@ static void on_area(struct hardware *hardware, struct hardware_thread *thread,
 		lost(hardware, thread);
 	take_area(hardware, thread, record->aux_offset, record->aux_bytes);
 	aux_give_back(thread->page, record->aux_offset + record->aux_bytes);
-	if (record->aux_flags & PERF_AUX_FLAG_TRUNCATED)
+	if (record->aux_flags & PERF_AUX_FLAG_TRUNCATED) {
 		lost(hardware, thread);
+		/* perf_aux_output_end() has disabled it, or will: only who has made room can have it go on */
+		hardware->perf->control(thread->fd, PERF_EVENT_IOC_DISABLE);
+	}
+	/* so it does where it found no room at all, and says nothing of it: perf_aux_output_begin() */
+	hardware_failed(hardware, hardware->perf->control(thread->fd, PERF_EVENT_IOC_ENABLE));
 }
 
 /*
@@ -341,7 +384,7 @@ static int has_gone_round(const uint8_t *area, uint64_t bytes)
 /* In overwrite mode: all of the area, from the oldest on. What was never written is zeros, which say nothing. */
 static void take_newest(struct hardware *hardware, struct hardware_thread *thread)
 {
-	uint64_t bytes = hardware->options.buffer_bytes, used = bytes, head;
+	uint64_t bytes = thread->area_bytes, used = bytes, head;
 
 	head = __atomic_load_n(&thread->page->aux_head, __ATOMIC_ACQUIRE) % bytes;
 	/* bts_buffer_setup_aux(): whole records alone, from the beginning of the area */

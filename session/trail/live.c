@@ -133,6 +133,8 @@ static int choose(struct wm_session *session)
 		return 0;
 	origins_look(live->origins, &live->machine);
 	leave_out(live);
+	if (spec_trail(&session->specs)->has_kernel)
+		origins_need_kernel(live->origins, &live->machine);
 	best = choose_of(live, spec_trail(&session->specs));
 	if (best < 0) /* the one that needs least says why */
 		best = ORIGIN_STEP;
@@ -148,13 +150,19 @@ static int choose(struct wm_session *session)
 
 static struct tracing_how how_of(const struct wm_session *session)
 {
+	const struct trail_request *request = spec_trail(&session->specs);
 	const struct live *live = &session->live;
 
 	/* with an agent children come by that; the program that a marker is awaited in is one process */
-	return (struct tracing_how){ live->origin, live->machine,
-				     live->origin == ORIGIN_STEP && live_is_all(session) &&
-					     !session->options.follow_off &&
-					     live->trigger != TRIGGER_CALL };
+	return (struct tracing_how){ .origin = live->origin,
+				     .machine = live->machine,
+				     .follows = live->origin == ORIGIN_STEP &&
+						live_is_all(session) &&
+						!session->options.follow_off &&
+						live->trigger != TRIGGER_CALL,
+				     .has_kernel = request->has_kernel,
+				     .sample_freq = request->sample_freq,
+				     .sample_period = request->sample_period };
 }
 
 /* A trail goes into a folder, and its origin must be there. */

@@ -50,7 +50,7 @@ struct live {
 	uint32_t ended;	    /* how many, */
 	uint32_t foreign;   /* those of them that executed a program that is not x86-64, */
 	uint64_t forgotten; /* and blocks that their flight recorders had */
-	char losses[160];   /* the first thing that could not be recorded or decoded; "": none */
+	char losses[400]; /* the first that could not be recorded or decoded, or not as was asked for; "": none */
 };
 
 /* What came of it so far. */

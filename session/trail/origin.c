@@ -18,6 +18,7 @@
 #define CAP_PERFMON_BIT 38
 #define SECCOMP_FILTERED 2
 #define YAMA_NONE 3
+#define PARANOID_KERNEL_MAX 1 /* perf_allow_kernel() of the kernel */
 
 static const struct origin_text {
 	const char *name;
@@ -308,6 +309,7 @@ static int attr_of(struct perf_event_attr *attr, enum origin origin,
 		break;
 	case ORIGIN_LBR:
 		attr->config = PERF_COUNT_HW_CPU_CYCLES;
+		/* some 3,000 a second, with 32 branches each: one branch in 10,000, for some percent of the time */
 		attr->sample_period = 1000000;
 		attr->sample_type |= PERF_SAMPLE_IP | PERF_SAMPLE_BRANCH_STACK;
 		attr->branch_sample_type = PERF_SAMPLE_BRANCH_USER | PERF_SAMPLE_BRANCH_ANY;
@@ -404,6 +406,29 @@ void origins_look(struct origin_state states[ORIGINS], const struct origin_machi
 	if (around.yama == YAMA_NONE)
 		refused(&states[ORIGIN_STEP], EPERM, "%s",
 			"kernel.yama.ptrace_scope is 3: nobody may trace");
+}
+
+void origins_need_kernel(struct origin_state states[ORIGINS], const struct origin_machine *machine)
+{
+	static const char *const never[ORIGINS] = {
+		/* intel_pmu_bts_config(), "BTS is currently only allowed for user-mode" */
+		[ORIGIN_BRANCHES] = "the kernel gives this unit for user code alone",
+		[ORIGIN_SOFT] = "a translator never sees the kernel",
+		[ORIGIN_STEP] = "a single step never sees the kernel",
+	};
+	struct surroundings around;
+
+	look_around(&around, machine);
+	for (int i = 0; i < ORIGINS; i++) {
+		if (states[i].error)
+			continue;
+		if (never[i])
+			refused(&states[i], WM_E_TRAIL_ASKED, "%s", never[i]);
+		else if (around.paranoid > PARANOID_KERNEL_MAX && !around.has_capability)
+			refused(&states[i], WM_E_PERF_PARANOID,
+				"it is %ld, and at most %d is needed for the kernel's branches",
+				around.paranoid, PARANOID_KERNEL_MAX);
+	}
 }
 
 int origin_best(const struct origin_state states[ORIGINS])

@@ -36,6 +36,9 @@ struct origin_machine {
 /* Look, and fill in all. */
 void origins_look(struct origin_state states[ORIGINS], const struct origin_machine *machine);
 
+/* Of those that can be had, leave what records the kernel's branches too, and may; the others have an error then. */
+void origins_need_kernel(struct origin_state states[ORIGINS], const struct origin_machine *machine);
+
 /* The best of them for a whole trail; -1: none. */
 int origin_best(const struct origin_state states[ORIGINS]);
 

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <waymark/error.h>
 
 struct live_origin {
@@ -30,7 +31,7 @@ static void on_end(void *data, struct trail_sink *sink, const struct sink_ending
 /* What came of beginning. */
 static int begun(struct live_origin **live, int err, char *detail)
 {
-	snprintf(detail, TRACING_DETAIL_BYTES, "%s", err ? (*live)->stepper.detail : "");
+	snprintf(detail, TRACING_DETAIL_BYTES, "%s", (*live)->stepper.detail);
 	(*live)->stepper.relay.on_child = on_child;
 	(*live)->stepper.relay.on_end = on_end;
 	if (!err)
@@ -90,14 +91,17 @@ static int close_of(struct live_origin *live, uint64_t *unfollowed)
 #define CALLS                                                                                      \
 	.launch = launch, .attach = attach, .pid = pid_of, .go = go, .pump = pump, .close = close_of
 
+/* What all hardware does. */
+#define HARDWARE (WM_TRAIL_SWITCHES | WM_TRAIL_THREAD)
+
 static const struct origin_calls all[ORIGINS] = {
-	[ORIGIN_PT] = { WM_TRAIL_PT, "pt", WM_TRAIL_SWITCHES, 0, CALLS },
-	[ORIGIN_BTS] = { WM_TRAIL_BTS, "bts", WM_TRAIL_SWITCHES, 0, CALLS },
-	[ORIGIN_BRANCHES] = { WM_TRAIL_BTS, "bts", WM_TRAIL_SWITCHES, 0, CALLS },
+	[ORIGIN_PT] = { WM_TRAIL_PT, "pt", HARDWARE | WM_TRAIL_KERNEL, 0, CALLS },
+	[ORIGIN_BTS] = { WM_TRAIL_BTS, "bts", HARDWARE | WM_TRAIL_KERNEL, 0, CALLS },
+	[ORIGIN_BRANCHES] = { WM_TRAIL_BTS, "branches", HARDWARE, 0, CALLS },
 	[ORIGIN_STEP] = { WM_TRAIL_STEP, "step",
 			  WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS | WM_TRAIL_THREAD | WM_TRAIL_INHERIT,
 			  1, CALLS },
-	[ORIGIN_LBR] = { WM_TRAIL_LBR, "lbr", WM_TRAIL_SWITCHES, 0, CALLS },
+	[ORIGIN_LBR] = { WM_TRAIL_LBR, "lbr", HARDWARE | WM_TRAIL_KERNEL, 0, CALLS },
 };
 
 static const struct {
@@ -160,6 +164,18 @@ static int of_kind(const struct origin_state states[ORIGINS], enum wm_trail_orig
 	return found;
 }
 
+/* Those that could record the kernel must be allowed to. What never can is told by its flags. */
+static void need_kernel(struct origin_state states[ORIGINS], const struct origin_machine *machine)
+{
+	struct origin_state needed[ORIGINS];
+
+	memcpy(needed, states, sizeof(needed));
+	origins_need_kernel(needed, machine);
+	for (int i = 0; i < ORIGINS; i++)
+		if (all[i].can & WM_TRAIL_KERNEL)
+			states[i] = needed[i];
+}
+
 int origin_choose(const struct origin_calls **calls, struct tracing_how *how,
 		  const struct origin_wanted *wanted, char *why, size_t bytes)
 {
@@ -167,6 +183,9 @@ int origin_choose(const struct origin_calls **calls, struct tracing_how *how,
 	int is_auto = wanted->origin == WM_TRAIL_AUTO, found;
 
 	origins_look(states, &how->machine);
+	how->has_kernel = !wanted->may_do_less && wanted->flags & WM_TRAIL_KERNEL;
+	if (how->has_kernel)
+		need_kernel(states, &how->machine);
 	found = is_auto ? choose_best(states, wanted, why, bytes) : of_kind(states, wanted->origin);
 	if (found < 0 && is_auto) /* the one that can do most says what it can't */
 		found = ORIGIN_STEP;

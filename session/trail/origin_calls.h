@@ -20,8 +20,8 @@ struct origin_calls {
 	int can_hold; /* it lets no thread go on where there is no room: WM_TRAIL_BLOCK */
 	/*
 	 * Begin with a program, or with a running process; `only`, if not 0, is the one thread. Nothing runs before
-	 * go(). *live is NULL after an error; detail[TRACING_DETAIL_BYTES] then says more, or is "". The sink is used from
-	 * here to close(), in whichever thread calls.
+	 * go(). *live is NULL after an error; detail[TRACING_DETAIL_BYTES] says more about one, or what is
+	 * not recorded as it was asked for; or is "". The sink is used from here to close(), in whichever thread calls.
 	 */
 	int (*launch)(struct live_origin **live, struct trail_sink *sink,
 		      const struct tracing_how *how, const char *path, char *const argv[],

@@ -81,7 +81,7 @@ TestSuite(origin_calls, .init = begin, .fini = end, .timeout = 120);
 /* ---- a session, as record has it ---- */
 
 static struct wm_session *session;
-static char losses[160]; /* of record() */
+static char losses[400]; /* of record() */
 
 static int launch(const char *spec)
 {
@@ -307,6 +307,31 @@ Test(origin_calls, what_an_origin_can_not_do_is_refused_by_name)
 	options.flags = 0;
 	options.policy = WM_TRAIL_BLOCK;
 	trail_refused(&options, -WM_E_TRAIL_ASKED, "WM_TRAIL_BLOCK");
-	options = (struct wm_trail_options){ .size = sizeof(options), .flags = WM_TRAIL_KERNEL };
+	options = (struct wm_trail_options){ .size = sizeof(options),
+					     .origin = WM_TRAIL_STEP,
+					     .flags = WM_TRAIL_KERNEL };
 	trail_refused(&options, -WM_E_TRAIL_ASKED, "the origin step has no WM_TRAIL_KERNEL");
+}
+
+Test(origin_calls, says_why_the_kernel_is_a_gap)
+{
+	struct wm_trail_options options = { .size = sizeof(options), .flags = WM_TRAIL_KERNEL };
+
+	put_branches();
+	cr_assert_gt(trail_launch_on(&trail, argv, &options, &machine), 0);
+	cr_expect(strstr(wm_trail_detail(trail), "in the kernel is a gap: /proc/kcore: ") != NULL,
+		  "%s", wm_trail_detail(trail));
+	cr_expect_eq(wm_trail_wait(trail, 20000), 1);
+	wm_trail_close(trail);
+}
+
+Test(origin_calls, the_kernel_is_for_those_who_may)
+{
+	struct wm_trail_options options = { .size = sizeof(options),
+					    .origin = WM_TRAIL_PT,
+					    .flags = WM_TRAIL_KERNEL };
+
+	sample_machine_put(root, "/sys/bus/event_source/devices/intel_pt/type", "8\n");
+	sample_machine_put(root, "/proc/sys/kernel/perf_event_paranoid", "2\n");
+	trail_refused(&options, -WM_E_PERF_PARANOID, "it is 2, and at most 1 is needed");
 }

@@ -29,6 +29,7 @@ struct decoding {
 	uint64_t left_at; /* where it was interrupted; 0: it left by itself */
 	int is_aborted;	  /* a transaction */
 	int is_foreign;	  /* it runs code that is not of 64 bits */
+	int is_guest;	  /* a virtual machine's, which has the same addresses for other code */
 	size_t next_switch;
 	uint64_t sync_floor; /* the last place where decoding began lies below */
 	uint64_t tries;	     /* that are left to find another */
@@ -151,10 +152,11 @@ static int synchronize(struct decoding *decoding)
 static int read_code(uint8_t *buffer, size_t size, const struct pt_asid *asid, uint64_t ip,
 		     void *context)
 {
-	struct codes *codes = context;
-	size_t got = codes->read(codes, ip, buffer, size);
+	struct decoding *decoding = context;
+	struct codes *codes = decoding->weave->codes;
+	size_t got = decoding->is_guest ? 0 : codes->read(codes, ip, buffer, size);
 
-	(void)asid;
+	(void)asid; /* a thread has one process's code, and the kernel's half is one for all */
 	return got ? (int)got : -pte_nomap;
 }
 
@@ -248,10 +250,14 @@ static int on_left(struct decoding *decoding, uint64_t at)
 static int on_branch(struct decoding *decoding, const struct pt_event *event)
 {
 	uint64_t reason = decoding->is_aborted ? TRAIL_GAP_NATIVE : TRAIL_GAP_KERNEL;
+	uint64_t from = event->variant.async_branch.from,
+		 to = event->ip_suppressed ? 0 : event->variant.async_branch.to;
+	int is_aborted = decoding->is_aborted;
 
 	decoding->is_aborted = 0;
-	return weave_event(decoding->weave, TRAIL_GAP,
-			   event->ip_suppressed ? 0 : event->variant.async_branch.to, reason, 0);
+	if (to >= TRAIL_KERNEL && !is_aborted)
+		return weave_event(decoding->weave, TRAIL_SIGNAL, from, 0, to);
+	return weave_event(decoding->weave, TRAIL_GAP, to, reason, 0);
 }
 
 static int on_overflow(struct decoding *decoding, const struct pt_event *event)
@@ -280,7 +286,13 @@ static int on_event(struct decoding *decoding, const struct pt_event *event)
 	case ptev_tsx:
 		decoding->is_aborted = event->variant.tsx.aborted;
 		return 0;
-	default: /* power states, frequencies, address spaces: no way that was taken */
+	case ptev_paging:
+		decoding->is_guest = event->variant.paging.non_root;
+		return 0;
+	case ptev_async_paging:
+		decoding->is_guest = event->variant.async_paging.non_root;
+		return 0;
+	default: /* power states, frequencies: no way that was taken */
 		return 0;
 	}
 }
@@ -322,7 +334,8 @@ static int decode_on(struct decoding *decoding, int status, int *err)
 			return -pte_nosync;
 	}
 	if (status < 0 && status != -pte_eos && !*err)
-		*err = on_error(decoding, pt_errstr(pt_errcode(status)));
+		*err = on_error(decoding, decoding->is_guest ? "code of a guest"
+							     : pt_errstr(pt_errcode(status)));
 	return status;
 }
 
@@ -345,8 +358,7 @@ static int decoding_open(struct decoding *decoding)
 	if (!decoding->blocks || !decoding->packets)
 		return -ENOMEM;
 	pt_pkt_sync_forward(decoding->packets);
-	return pt_image_set_callback(pt_blk_get_image(decoding->blocks), read_code,
-				     decoding->weave->codes)
+	return pt_image_set_callback(pt_blk_get_image(decoding->blocks), read_code, decoding)
 		       ? -ENOMEM
 		       : 0;
 }

@@ -115,6 +115,11 @@ static size_t expect_at(const struct pt_item *items, size_t count, size_t i,
 		is_lost |= items[i].between.event == TRAIL_LOST;
 	if (i == count || !before)
 		return i;
+	if (items[i - 1].between.event == TRAIL_SIGNAL &&
+	    items[i - 1].between.values[1] >= TRAIL_KERNEL) {
+		*gap = items[i - 1].between;
+		return i;
+	}
 	if (!is_lost && before->kind == TRAIL_SYSCALL &&
 	    before->start + before->bytes == items[i].entry.start)
 		return i;

@@ -178,6 +178,11 @@ static void ran(struct encoding *encoding, const struct trail_entry *entry, uint
 			put_ip(encoding, ppt_tip, to);
 		break;
 	case TRAIL_SYSCALL:
+		if (to >= TRAIL_KERNEL)
+			put_ip(encoding, ppt_tip, to);
+		else
+			turn_off(encoding);
+		break;
 	case TRAIL_STOP: /* int3 and its kind: where they fault, they have not run */
 		turn_off(encoding);
 		break;
@@ -208,6 +213,13 @@ static uint64_t place_after(const struct pt_item *items, size_t count, size_t i)
 	return on;
 }
 
+/* Into the kernel, which is recorded. */
+static int is_interrupt(const struct trail_between *event)
+{
+	return event->event == TRAIL_SIGNAL && !event->values[0] &&
+	       event->values[1] >= TRAIL_KERNEL;
+}
+
 static void encode_item(struct encoding *encoding, const struct pt_item *items, size_t count,
 			size_t i)
 {
@@ -225,6 +237,11 @@ static void encode_item(struct encoding *encoding, const struct pt_item *items, 
 	ran(encoding, entry, to);
 	if (i + 1 == count || items[i + 1].entry.instructions)
 		return;
+	if (is_interrupt(&items[i + 1].between)) {
+		put_ip(encoding, ppt_fup, items[i + 1].between.at);
+		put_ip(encoding, ppt_tip, items[i + 1].between.values[1]);
+		return;
+	}
 	if (items[i + 1].between.event != TRAIL_LOST) {
 		if (encoding->is_on && to)
 			interrupt(encoding, to);

@@ -24,6 +24,7 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <errno.h>
+#include <intel-pt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -412,4 +413,111 @@ Test(pt, reports_what_the_sink_says)
 			       &(struct pt_stream){ .bytes = bytes, .count = sizeof(bytes) },
 			       &outcome),
 		     -EIO);
+}
+
+/* ---- the kernel ---- */
+
+#define KERNEL UINT64_C(0xffffffff81000000)
+
+static const uint8_t kernel_code[] = {
+	0x0f, 0x01, 0xf8,	      /* 00 swapgs */
+	0xe8, 0x18, 0x00, 0x00, 0x00, /* 03 call 20 */
+	0x0f, 0x01, 0xf8,	      /* 08 swapgs */
+	0x48, 0x0f, 0x07,	      /* 0b sysretq */
+	0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc,
+	0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, /* 0e */
+	0x90, 0x74, 0x01, 0x90, 0xc3,			      /* 20 nop; je 24; nop; ret */
+	0x90, 0x48, 0xcf,				      /* 25 nop; iretq */
+};
+
+static void ran_kernel(uint64_t at, unsigned int most)
+{
+	cr_assert_eq(block_read(&items[item_count].entry, KERNEL + at, kernel_code + at,
+				sizeof(kernel_code) - at, most),
+		     0);
+	item_count++;
+}
+
+static void interrupted(uint64_t at, uint64_t handler)
+{
+	items[item_count++].between = (struct trail_between){ .event = TRAIL_SIGNAL,
+							      .at = at,
+							      .values = { 0, KERNEL + handler } };
+}
+
+/* A system call; an interrupt of user code; one of the kernel's. */
+Test(pt, goes_into_the_kernel_and_back)
+{
+	code_put(BASE, code, sizeof(code));
+	code_put(KERNEL, kernel_code, sizeof(kernel_code));
+	ran(0x10, 64);
+	ran_kernel(0x00, 64);
+	ran_kernel(0x20, 64);
+	ran_kernel(0x24, 64);
+	ran_kernel(0x08, 64);
+	ran(0x12, 64);
+	ran(0x20, 1);
+	interrupted(BASE + 0x21, 0x25);
+	ran_kernel(0x25, 64);
+	ran(0x21, 64);
+	ran(0x10, 64);
+	ran_kernel(0x00, 64);
+	ran_kernel(0x20, 1);
+	interrupted(KERNEL + 0x21, 0x25);
+	ran_kernel(0x25, 64);
+	ran_kernel(0x21, 64);
+	ran_kernel(0x23, 64);
+	ran_kernel(0x08, 64);
+	ran(0x12, 64);
+	ran(0x20, 64);
+	ran(0x10, 64);
+	there_and_back(items, item_count);
+	cr_expect_eq(sample_sink_events(&sink, TRAIL_SIGNAL), 2);
+	cr_expect_eq(sample_sink_events(&sink, TRAIL_GAP), 0);
+}
+
+/* Packets of a guest's code, at addresses that are ours too: PIP says whose they are. */
+static size_t put_guest(uint8_t *bytes, size_t room, int is_guest)
+{
+	struct pt_packet packets[] = { { .type = ppt_psb },    { .type = ppt_mode },
+				       { .type = ppt_psbend }, { .type = ppt_tip_pge },
+				       { .type = ppt_pip },    { .type = ppt_tip },
+				       { .type = ppt_tnt_8 } };
+	struct pt_encoder *encoder;
+	struct pt_config config;
+	uint64_t offset = 0;
+
+	pt_config_init(&config);
+	config.begin = bytes;
+	config.end = bytes + room;
+	packets[1].payload.mode.leaf = pt_mol_exec;
+	packets[1].payload.mode.bits.exec = pt_set_exec_mode(ptem_64bit);
+	packets[3].payload.ip = (struct pt_packet_ip){ pt_ipc_sext_48, BASE + 0x10 };
+	packets[4].payload.pip.cr3 = 0x1000;
+	packets[4].payload.pip.nr = (uint32_t)is_guest;
+	packets[5].payload.ip = (struct pt_packet_ip){ pt_ipc_sext_48,
+						       (KERNEL + 0x20) & 0xffffffffffff };
+	packets[6].payload.tnt = (struct pt_packet_tnt){ 1, 0 };
+	encoder = pt_alloc_encoder(&config);
+	for (size_t i = 0; i < sizeof(packets) / sizeof(*packets); i++)
+		cr_assert_geq(pt_enc_next(encoder, &packets[i]), 0);
+	pt_enc_get_offset(encoder, &offset);
+	pt_free_encoder(encoder);
+	return offset;
+}
+
+Test(pt, does_not_take_a_guest_for_the_kernel)
+{
+	uint8_t bytes[256];
+
+	code_put(BASE, code, sizeof(code));
+	code_put(KERNEL, kernel_code, sizeof(kernel_code));
+	cr_assert_eq(decode_bytes(bytes, put_guest(bytes, sizeof(bytes), 0)), 0);
+	cr_expect_eq(outcome.errors, 0, "%s", outcome.first);
+	cr_expect_gt(weave.blocks, 1, "the kernel's are told");
+	cr_assert_eq(decode_bytes(bytes, put_guest(bytes, sizeof(bytes), 1)), 0);
+	cr_expect_eq(weave.blocks, 1, "%s", sample_sink_text(&sink));
+	cr_expect_eq(outcome.errors, 1);
+	cr_expect(strstr(outcome.first, "code of a guest") != NULL, "%s", outcome.first);
+	cr_expect_eq(sample_sink_events(&sink, TRAIL_LOST), 1);
 }

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define RELAY_NOTE_MAX 256
+#define RELAY_NOTE_MAX 512
 
 struct relay_in;
 

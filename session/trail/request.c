@@ -13,7 +13,8 @@
 
 static const char kind[] = "trail";
 
-static const char automatic[] = "auto", last[] = "last=";
+static const char automatic[] = "auto", last[] = "last=", kernel[] = "kernel",
+		  freq[] = "freq=", period[] = "period=";
 
 int trail_request_is(const char *text)
 {
@@ -45,6 +46,18 @@ static int size_parse(const char *text, uint64_t *size)
 	return *end || *size < TRAIL_LAST_MIN || *size > TRAIL_LAST_MAX ? -WM_E_TRAIL_LAST : 0;
 }
 
+/* Samples a second, or cycles between them: the kernel would not take more than 63 bits. */
+static int number_parse(const char *text, uint64_t *number)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return -WM_E_TRAIL_SAMPLES;
+	errno = 0;
+	*number = strtoull(text, &end, 10);
+	return errno || *end || !*number || *number > INT64_MAX ? -WM_E_TRAIL_SAMPLES : 0;
+}
+
 static int option_take(struct trail_request *request, const char *option, int *has_origin)
 {
 	int origin = origin_of_name(option), is_auto = !strcmp(option, automatic);
@@ -53,6 +66,16 @@ static int option_take(struct trail_request *request, const char *option, int *h
 		return request->last_bytes
 			       ? -WM_E_SPEC
 			       : size_parse(option + strlen(last), &request->last_bytes);
+	if (!strcmp(option, kernel)) {
+		request->has_kernel = 1;
+		return 0;
+	}
+	if (!strncmp(option, freq, strlen(freq)) || !strncmp(option, period, strlen(period)))
+		return request->sample_freq || request->sample_period
+			       ? -WM_E_SPEC
+			       : number_parse(strchr(option, '=') + 1,
+					      *option == *freq ? &request->sample_freq
+							       : &request->sample_period);
 	if (origin < 0 && !is_auto)
 		return -WM_E_TRAIL_OPTION;
 	if (*has_origin)
@@ -66,16 +89,31 @@ static int option_take(struct trail_request *request, const char *option, int *h
 
 static void say(const char *option, int error, char *words, size_t bytes)
 {
-	const char *names[ORIGINS + 2], *meant;
+	const char *names[ORIGINS + 5], *meant;
 
 	for (int i = 0; i < ORIGINS; i++)
 		names[i] = origin_name((enum origin)i);
 	names[ORIGINS] = automatic;
 	names[ORIGINS + 1] = "last=64M";
-	if (error == -WM_E_TRAIL_OPTION && near_list(option, names, ORIGINS + 2, &meant, 1))
+	names[ORIGINS + 2] = kernel;
+	names[ORIGINS + 3] = "freq=1000";
+	names[ORIGINS + 4] = "period=1000000";
+	if (error == -WM_E_TRAIL_OPTION && near_list(option, names, ORIGINS + 5, &meant, 1))
 		snprintf(words, bytes, "%s; did you mean %s?", option, meant);
 	else
 		snprintf(words, bytes, "%s", option);
+}
+
+/* What goes together. */
+static int request_check(const struct trail_request *request, char *words, size_t bytes)
+{
+	int samples = request->sample_freq || request->sample_period;
+
+	if (!samples || (!request->is_auto && request->origin == ORIGIN_LBR))
+		return 0;
+	if (bytes)
+		snprintf(words, bytes, "%s is for lbr alone", request->sample_freq ? freq : period);
+	return -WM_E_TRAIL_SAMPLES;
 }
 
 int trail_request_parse(struct trail_request *request, const char *text, char *words, size_t bytes)
@@ -105,7 +143,7 @@ int trail_request_parse(struct trail_request *request, const char *text, char *w
 			say(option, err, words, bytes);
 		at += 1 + length;
 		if (*at == '/')
-			return err;
+			return err ? err : request_check(request, words, bytes);
 	}
 	return err ? err : -WM_E_SPEC;
 }

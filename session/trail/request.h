@@ -9,6 +9,9 @@
  *	auto		the best origin that can be had here; so also where none is named
  *	step, pt...	this one and no other (session/trail/origin.h)
  *	last=SIZE	a flight recorder: of each process only that much memory, the newest; 64K, 64M, 1G
+ *	kernel		what runs in the kernel too; of pt, bts and lbr
+ *	freq=NUMBER	of lbr: so many samples a second
+ *	period=NUMBER	of lbr: a sample every so many cycles
  */
 #ifndef SESSION_TRAIL_REQUEST_H
 #define SESSION_TRAIL_REQUEST_H
@@ -25,13 +28,15 @@ struct trail_request {
 	int is_auto;	     /* then origin is not said */
 	enum origin origin;  /* else */
 	uint64_t last_bytes; /* 0: all of it */
+	int has_kernel;
+	uint64_t sample_freq, sample_period; /* one of them at most; 0: not said */
 };
 
 /* Whether a spec is one of these, right or wrong: "trail", and what begins so up to a slash or colon. */
 int trail_request_is(const char *text);
 
 /*
- * Read a spec. 0; -WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_TRAIL_OPTION, -WM_E_TRAIL_UNBUILT for soft, -WM_E_TRAIL_LAST; words[bytes]
+ * Read a spec. 0; -WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_TRAIL_OPTION, -WM_E_TRAIL_UNBUILT for soft, -WM_E_TRAIL_LAST, -WM_E_TRAIL_SAMPLES; words[bytes]
  * then has the option that it was about, and one that may have been meant; or "".
  */
 int trail_request_parse(struct trail_request *request, const char *text, char *words, size_t bytes);

@@ -5,6 +5,7 @@
 #include "trace/sample.h"
 #include "trace/trail/path.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,8 @@ static int perf_map(void **memory, size_t bytes, int is_writable, int fd, size_t
 	MUST(fd == 1000);
 	if (sample_perf.refuses_map)
 		return sample_perf.refuses_map;
+	if (sample_perf.most_bytes && bytes > sample_perf.most_bytes)
+		return -EPERM;
 	MUST(posix_memalign(memory, PAGE, bytes) == 0);
 	memset(*memory, 0, bytes);
 	sample_perf.mapped++;
@@ -72,6 +75,7 @@ static int perf_control(int fd, unsigned long request)
 {
 	(void)fd;
 	sample_perf.enabled += request == PERF_EVENT_IOC_ENABLE;
+	sample_perf.disabled += request == PERF_EVENT_IOC_DISABLE;
 	return 0;
 }
 

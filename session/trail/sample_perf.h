@@ -11,7 +11,8 @@
 /* What it was asked, and what it answers. Only the first thread's buffers have anything in them. */
 extern struct sample_perf {
 	struct perf_event_attr attr;
-	int opened, closed, mapped, unmapped, enabled;
+	int opened, closed, mapped, unmapped, enabled, disabled;
+	size_t most_bytes;	       /* -EPERM for more of them in one; 0: any */
 	int refuses_map, refuses_open; /* -errno, of the second thread and on */
 	struct perf_event_mmap_page *page;
 	int is_area_writable;

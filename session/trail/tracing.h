@@ -10,19 +10,21 @@
 #include "session/trail/sink.h"
 #include "session/trail/step.h"
 
-#define TRACING_DETAIL_BYTES 160
+#define TRACING_DETAIL_BYTES 400
 
 /* How a process is to be recorded. Zeroed but for the origin: on this machine. */
 struct tracing_how {
 	enum origin origin;
 	struct origin_machine machine;
-	int follows; /* and children as well: ORIGIN_STEP alone does it */
+	int follows;			     /* and children as well: ORIGIN_STEP alone does it */
+	int has_kernel;			     /* of hardware: the kernel's branches too */
+	uint64_t sample_freq, sample_period; /* of lbr; 0: not said */
 };
 
 struct tracing;
 
 struct tracing_calls {
-	/* detail[TRACING_DETAIL_BYTES]: more about an error, or "". */
+	/* detail[TRACING_DETAIL_BYTES]: more about an error, or what is not as it was asked for; or "". */
 	int (*take)(struct tracing **tracing, struct trail_sink *sink,
 		    const struct tracing_how *how, pid_t pid, int gate, char *detail);
 	int (*attach)(struct tracing **tracing, struct trail_sink *sink,

@@ -22,41 +22,55 @@ static struct tracing *tracing_new(pid_t pid)
 }
 
 /* What came of beginning. */
-static int begun(struct tracing **out, struct tracing *tracing, int err)
+static int begun(struct tracing **out, struct tracing *tracing, int err, char *detail)
 {
+	struct hardware_result result;
+
 	*out = err ? NULL : tracing;
-	if (err)
+	if (err) {
 		free(tracing);
+		return err;
+	}
+	hardware_result(tracing->hardware, &result);
+	snprintf(detail, TRACING_DETAIL_BYTES, "%s", result.detail);
 	return err;
+}
+
+static struct hardware_options options_of(const struct tracing_how *how)
+{
+	return (struct hardware_options){ .machine = how->machine,
+					  .has_kernel = how->has_kernel,
+					  .sample_freq = how->sample_freq,
+					  .sample_period = how->sample_period };
 }
 
 static int take(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
 		pid_t pid, int gate, char *detail)
 {
-	struct hardware_options options = { .machine = how->machine };
+	struct hardware_options options = options_of(how);
 	struct tracing *tracing = tracing_new(pid);
 
 	detail[0] = '\0';
 	return begun(out, tracing,
 		     tracing ? hardware_take(&tracing->hardware, sink, how->origin, &options, pid,
 					     gate, detail, TRACING_DETAIL_BYTES)
-			     : -ENOMEM);
+			     : -ENOMEM,
+		     detail);
 }
 
 static int attach(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
 		  pid_t pid, pid_t only, char *detail)
 {
-	struct hardware_options options = { .machine = how->machine };
+	struct hardware_options options = options_of(how);
 	struct tracing *tracing;
 
 	detail[0] = '\0';
-	if (only) /* who asks for one thread is refused before: origin_calls.h */
-		return -EINVAL;
 	tracing = tracing_new(pid);
 	return begun(out, tracing,
 		     tracing ? hardware_attach(&tracing->hardware, sink, how->origin, &options, pid,
-					       detail, TRACING_DETAIL_BYTES)
-			     : -ENOMEM);
+					       only, detail, TRACING_DETAIL_BYTES)
+			     : -ENOMEM,
+		     detail);
 }
 
 static int run(struct tracing *tracing, unsigned int for_ms)

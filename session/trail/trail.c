@@ -236,6 +236,8 @@ static int attach(struct wm_trail *trail, pid_t pid)
 		return trail_fail(trail, err, "pid %d: %s", (int)pid, detail);
 	if (err)
 		return attach_failed(trail, pid, err);
+	if (detail[0])
+		trail_fail(trail, 0, "%s", detail);
 	trail->pid = target.pid;
 	err = trail_thread_start(trail);
 	return err ? trail_fail(trail, err, "pid %d: no thread to take what it does", (int)pid) : 0;
@@ -298,6 +300,8 @@ static int launch(struct wm_trail *trail, char *const argv[])
 				    argv, detail);
 	if (err)
 		return trail_fail(trail, err, "%s%s%s", argv[0], detail[0] ? ": " : "", detail);
+	if (detail[0])
+		trail_fail(trail, 0, "%s", detail);
 	trail->pid = trail->origin->pid(trail->live);
 	err = trail_thread_start(trail);
 	if (!err)

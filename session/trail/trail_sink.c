@@ -84,8 +84,8 @@ static uint32_t flag_of(const struct trail_between *between)
 	case TRAIL_DEPART:
 	case TRAIL_ARRIVE:
 		return WM_TRAIL_SWITCHES;
-	case TRAIL_SIGNAL:
-		return WM_TRAIL_SIGNALS;
+	case TRAIL_SIGNAL: /* 0: an interrupt, which is part of the kernel's trail */
+		return between->values[0] ? WM_TRAIL_SIGNALS : 0;
 	case TRAIL_SYSCALLED:
 		return WM_TRAIL_SYSCALLS;
 	default:

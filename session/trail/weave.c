@@ -84,7 +84,7 @@ static int give_event(struct weave *weave, enum trail_event kind, uint64_t at, u
 	struct trail_between between = { .event = kind, .at = at, .values = { first, second } };
 
 	weave->before = (struct trail_entry){ 0 };
-	weave->next = at;
+	weave->next = kind == TRAIL_SIGNAL && second ? second : at;
 	weave->losses += kind == TRAIL_LOST;
 	return weave->sink->calls->event(weave->sink, weave->thread, &between, weave->ticks);
 }
@@ -160,7 +160,7 @@ static int is_straight(struct weave *weave, uint64_t from, uint64_t to)
 		if (!insn)
 			return 0;
 		if (insn->kind != TRAIL_FALL && insn->kind != TRAIL_BRANCH &&
-		    insn->kind != TRAIL_SYSCALL)
+		    (insn->kind != TRAIL_SYSCALL || weave->codes->has_kernel))
 			return 0;
 		from += insn->bytes;
 	}
@@ -195,9 +195,9 @@ static int is_trap(const struct weave_seen *seen)
 }
 
 /* Whether the instruction itself may have led there; else something came between before it ran. */
-static int led(const struct weave_seen *seen, uint64_t to)
+static int led(const struct weave_seen *seen, uint64_t from, uint64_t to)
 {
-	int is_kernel = to >= WEAVE_KERNEL;
+	int is_kernel = to >= TRAIL_KERNEL, was_kernel = from >= TRAIL_KERNEL;
 
 	switch (seen->insn.kind) {
 	case TRAIL_FALL:
@@ -205,11 +205,11 @@ static int led(const struct weave_seen *seen, uint64_t to)
 	case TRAIL_FAR:
 		return 1;
 	case TRAIL_SYSCALL:
-		return is_kernel;
+		return is_kernel && !was_kernel;
 	case TRAIL_STOP:
 		return is_kernel && is_trap(seen);
 	default:
-		return !is_kernel;
+		return is_kernel == was_kernel;
 	}
 }
 
@@ -228,13 +228,26 @@ static int came_back(struct weave *weave, uint64_t to)
 	return err;
 }
 
+/* Say how it came where its last instruction did not lead. */
+static int came_elsewhere(struct weave *weave, const struct weave_seen *seen, int is_led,
+			  uint64_t from, uint64_t to)
+{
+	if (is_led && seen->insn.kind != TRAIL_STOP)
+		return 0;
+	if (seen && to >= TRAIL_KERNEL)
+		return weave_event(weave, TRAIL_SIGNAL, is_led ? from + seen->insn.bytes : from, 0,
+				   to);
+	return weave_event(weave, TRAIL_GAP, to,
+			   seen || from >= TRAIL_KERNEL ? TRAIL_GAP_KERNEL : TRAIL_GAP_NATIVE, 0);
+}
+
 int weave_branch(struct weave *weave, uint64_t from, uint64_t to)
 {
+	int err = 0, is_led, has_kernel = weave->codes->has_kernel;
 	const struct weave_seen *seen;
-	int err = 0, is_led;
 
-	if (from >= WEAVE_KERNEL)
-		return to >= WEAVE_KERNEL ? 0 : came_back(weave, to);
+	if (from >= TRAIL_KERNEL && !has_kernel)
+		return to >= TRAIL_KERNEL ? 0 : came_back(weave, to);
 	if (weave->is_away)
 		err = weave_lost(weave);
 	if (!err && weave->is_at) {
@@ -245,16 +258,15 @@ int weave_branch(struct weave *weave, uint64_t from, uint64_t to)
 	if (err < 0)
 		return err;
 	seen = look(weave, from);
-	is_led = seen && led(seen, to);
+	is_led = seen && led(seen, from, to);
 	err = is_led ? weave_insn(weave, from) : weave_flush(weave);
 	weave->is_at = 1;
-	if (!err && to >= WEAVE_KERNEL) {
+	if (!err && to >= TRAIL_KERNEL && !has_kernel) {
 		weave->is_away = 1;
 		return 0;
 	}
-	if (!err && !is_led)
-		err = weave_event(weave, TRAIL_GAP, to, seen ? TRAIL_GAP_KERNEL : TRAIL_GAP_NATIVE,
-				  0);
+	if (!err)
+		err = came_elsewhere(weave, seen, is_led, from, to);
 	weave_stand(weave, to);
 	return err;
 }

@@ -7,6 +7,9 @@
  * contradicts the code, a TRAIL_LOST stands, and nothing is given that is not certain. A block ends where anything
  * comes between, so no event has any `left`.
  *
+ * Where codes have the kernel's code, what ran there is woven too: an interrupt or a fault is a TRAIL_SIGNAL of number 0.
+ * Else a way through the kernel is a TRAIL_GAP, or nothing where a system call just comes back.
+ *
  * One thread at a time uses a weave. Functions return 0 or the sink's error.
  */
 #ifndef SESSION_TRAIL_WEAVE_H
@@ -15,9 +18,6 @@
 #include "code/block.h"
 #include "session/trail/codes.h"
 #include "session/trail/sink.h"
-
-/* Addresses from here on are the kernel's. */
-#define WEAVE_KERNEL (UINT64_C(1) << 63)
 
 /* More straight code than this lies between no two branches. */
 #define WEAVE_STRAIGHT_MAX (1u << 17)
@@ -37,7 +37,7 @@ struct weave {
 
 	int is_at;   /* where the thread goes on is known: */
 	uint64_t at; /* there */
-	int is_away; /* it is in the kernel, and recorded there */
+	int is_away; /* it is in the kernel, of which there is no code */
 
 	struct weave_seen *seen;
 	uint64_t generation;

@@ -70,8 +70,9 @@ static inline int trail_block_leads(const struct trail_block *block, uint64_t to
 
 	switch (block->kind) {
 	case TRAIL_FALL:
-	case TRAIL_SYSCALL:
 		return to == next;
+	case TRAIL_SYSCALL:
+		return to == next || to >= TRAIL_KERNEL;
 	case TRAIL_JUMP:
 	case TRAIL_CALL:
 		return to == block->target;
