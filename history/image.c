@@ -3,6 +3,7 @@
 
 #include "code/rows.h"
 #include "history/image_file.h"
+#include "history/kernel_symbols.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ struct module {
 	struct image_module seen;
 	uint64_t low; /* what it covers begins there; once it is opened */
 	struct code_rows rows;
-	size_t order; /* in which they came */
+	char *kernel_names; /* of symbols that no file has */
+	size_t order;	    /* in which they came */
 	int is_gone, is_opened, has_rows;
 };
 
@@ -129,11 +131,29 @@ static void modules_take(struct image *image, const struct tsdl_process *process
 	image->module_count = kept;
 }
 
+/* Code of the kernel's, which no file has: its functions' names alone. */
+static void kernel_open(struct image *image, struct module *module)
+{
+	struct image_module *seen = &module->seen;
+	uint64_t bytes;
+
+	seen->error = kernel_symbols_read(&seen->symbols, &module->kernel_names, &bytes,
+					  image->root, seen->path, seen->base, seen->build_id);
+	if (!bytes)
+		return;
+	module->low = seen->base;
+	seen->end = seen->base + bytes;
+}
+
 static void module_open(struct image *image, struct module *module)
 {
 	struct image_module *seen = &module->seen;
 
 	module->is_opened = 1;
+	if (kernel_symbols_are(seen->path, seen->base)) {
+		kernel_open(image, module);
+		return;
+	}
 	seen->error = image_file_open(&seen->file, image->root, seen->path, seen->build_id);
 	if (seen->error)
 		return;
@@ -221,6 +241,7 @@ void image_close(struct image *image)
 	for (size_t i = 0; image->modules && i < image->module_count; i++) {
 		code_rows_release(&image->modules[i].rows);
 		code_symbols_release(&image->modules[i].seen.symbols);
+		free(image->modules[i].kernel_names);
 		code_file_close(image->modules[i].seen.file);
 	}
 	for (struct places *places = image->places, *next; places; places = next) {

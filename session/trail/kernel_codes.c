@@ -2,6 +2,7 @@
 #include "session/trail/kernel_codes.h"
 
 #include "abi/trail.h"
+#include "base/kernel_image.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -15,9 +16,7 @@
 #define PAGE 4096u
 #define SLOTS 8192u	    /* pages that are kept at a time: 32 MiB, more than a kernel's text */
 #define SEGMENTS_MAX 65535u /* without ELF's extension for more, which kcore does not use */
-#define NOTES_BYTES 65536u
 #define TEXT_LOWEST UINT64_C(0xffffffff80000000) /* __START_KERNEL_map of x86-64 */
-#define NAME_BYTES 64
 
 struct segment {
 	uint64_t start, bytes, offset;
@@ -164,30 +163,6 @@ size_t kernel_codes_read(struct kernel_codes *codes, uint64_t address, uint8_t *
 
 /* ---- names ---- */
 
-static FILE *file_open(const char *root, const char *path)
-{
-	char full[PATH_MAX];
-
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	return fopen(full, "re");
-}
-
-/* Where the kernel's text begins: 0 where addresses are not shown (kernel.kptr_restrict). */
-static uint64_t text_start(const char *root)
-{
-	FILE *file = file_open(root, "/proc/kallsyms");
-	unsigned long long address = 0, found = 0;
-	char name[NAME_BYTES], kind;
-
-	/* a line may have a module's name behind; longer names are none that is sought */
-	while (file && !found && fscanf(file, "%llx %c %63s%*[^\n]", &address, &kind, name) == 3)
-		if (!strcmp(name, "_stext"))
-			found = address;
-	if (file)
-		fclose(file);
-	return found;
-}
-
 /* The lowest code: so it has a place, though its names will not be known. */
 static uint64_t text_lowest(const struct kernel_codes *codes)
 {
@@ -199,65 +174,24 @@ static uint64_t text_lowest(const struct kernel_codes *codes)
 	return lowest == UINT64_MAX ? TEXT_LOWEST : lowest;
 }
 
-/* The build id, out of notes as ELF has them: name, content and type, each padded to four bytes. */
-static void build_id_read(struct control_module *module, const char *root)
+static int note_loadable(const char *name, uint64_t address, void *data)
 {
-	static uint8_t notes[NOTES_BYTES];
-	FILE *file = file_open(root, "/sys/kernel/notes");
-	size_t count = file ? fread(notes, 1, sizeof(notes), file) : 0, at = 0;
+	struct control_module module = { .base = address };
+	char path[KERNEL_NAME_BYTES + 2];
+	struct trail_sink *sink = data;
 
-	if (file)
-		fclose(file);
-	while (at + sizeof(Elf64_Nhdr) <= count) {
-		Elf64_Nhdr note;
-		size_t name, content;
-
-		memcpy(&note, notes + at, sizeof(note));
-		name = at + sizeof(note);
-		if (note.n_namesz > count || note.n_descsz > count)
-			return;
-		content = name + (note.n_namesz + 3u) / 4 * 4;
-		at = content + (note.n_descsz + 3u) / 4 * 4;
-		if (at > count)
-			return;
-		if (note.n_type != NT_GNU_BUILD_ID || note.n_namesz != 4 ||
-		    memcmp(notes + name, "GNU", 4) != 0 || note.n_descsz > sizeof(module->build_id))
-			continue;
-		memcpy(module->build_id, notes + content, note.n_descsz);
-		module->build_id_bytes = (uint8_t)note.n_descsz;
-		return;
-	}
-}
-
-/* NAME BYTES USES BY STATE ADDRESS */
-static int loadable_note(struct trail_sink *sink, const char *root)
-{
-	FILE *file = file_open(root, "/proc/modules");
-	unsigned long long address;
-	char name[NAME_BYTES], path[NAME_BYTES + 2];
-	int err = 0;
-
-	while (file && !err &&
-	       fscanf(file, "%63s %*s %*s %*s %*s %llx%*[^\n]", name, &address) == 2) {
-		struct control_module module = { .base = address };
-
-		snprintf(path, sizeof(path), "[%s]", name);
-		if (address >= TRAIL_KERNEL)
-			err = sink->calls->module(sink, &module, path);
-	}
-	if (file)
-		fclose(file);
-	return err;
+	snprintf(path, sizeof(path), "[%s]", name);
+	return address < TRAIL_KERNEL ? 0 : sink->calls->module(sink, &module, path);
 }
 
 int kernel_modules_note(const struct kernel_codes *codes, struct trail_sink *sink, const char *root)
 {
-	struct control_module module = { .base = text_start(root) };
+	struct control_module module = { .base = kernel_image_start(root) };
 	int err, is_shown = module.base >= TRAIL_KERNEL;
 
 	if (!is_shown)
 		module.base = text_lowest(codes);
-	build_id_read(&module, root);
-	err = sink->calls->module(sink, &module, KERNEL_MODULE);
-	return err || !is_shown ? err : loadable_note(sink, root);
+	module.build_id_bytes = (uint8_t)kernel_image_build_id(root, module.build_id);
+	err = sink->calls->module(sink, &module, KERNEL_PATH);
+	return err || !is_shown ? err : kernel_image_modules(root, note_loadable, sink);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel's code as it is now, by /proc/kcore, an ELF core of its memory; and the names of what it is made of, by
- * /proc/kallsyms, /proc/modules and /sys/kernel/notes. What was read once is kept, a page at a time.
+ * The kernel's code as it is now, by /proc/kcore, an ELF core of its memory. What was read once is kept, a page at a
+ * time.
  *
  * One thread at a time uses it.
  */
@@ -12,9 +12,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
-/* The path that the kernel itself has as a module of a process; its modules are "[NAME]" too. */
-#define KERNEL_MODULE "[kernel]"
 
 struct kernel_codes;
 
@@ -28,7 +25,7 @@ void kernel_codes_close(struct kernel_codes *codes); /* NULL is allowed */
 /* Up to `most` bytes at an address. How many there are; 0: none. */
 size_t kernel_codes_read(struct kernel_codes *codes, uint64_t address, uint8_t *bytes, size_t most);
 
-/* Tell a sink of the kernel and its modules. Where their addresses are not shown, of the kernel alone. 0 or the sink's error. */
+/* Tell a sink of the kernel (base/kernel_image.h) and its modules. Where their addresses are not shown, of the kernel alone. 0 or the sink's error. */
 int kernel_modules_note(const struct kernel_codes *codes, struct trail_sink *sink,
 			const char *root);
 
