@@ -221,7 +221,9 @@ const char *words_signal(uint64_t number, char text[32])
 {
 	const char *name = number <= INT32_MAX ? sigabbrev_np((int)number) : NULL;
 
-	if (name)
+	if (!number) /* abi/trail.h: where the kernel is recorded too */
+		snprintf(text, 32, "an interrupt");
+	else if (name)
 		snprintf(text, 32, "SIG%s", name);
 	else if (number >= (uint64_t)SIGRTMIN && number <= (uint64_t)SIGRTMAX)
 		snprintf(text, 32, "SIGRTMIN+%d", (int)number - SIGRTMIN);
@@ -312,11 +314,12 @@ static void put_signal(struct out *out, struct image *image, const struct trail_
 {
 	char name[32], place[PLACE_BYTES];
 
-	out_literal(out, "signal ");
+	if (between->values[0])
+		out_literal(out, "signal ");
 	put(out, words_signal(between->values[0], name));
 	if (!between->values[1])
 		return;
-	out_literal(out, ", handled by ");
+	put(out, between->values[0] ? ", handled by " : ", to ");
 	instruction_place(image, between->values[1], place, sizeof(place));
 	put(out, place);
 }

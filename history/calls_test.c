@@ -227,6 +227,32 @@ Test(calls, of_handlers_end_with_rt_sigreturn)
 	history("?main( f( !handler( g( ) ) ) .");
 }
 
+#define KERNEL UINT64_C(0xffffffff81000000)
+
+Test(calls, of_the_kernel_come_back_behind_the_system_call)
+{
+	main_calls_f();
+	made_ran(F, TRAIL_SYSCALL, 0);
+	made_ran(KERNEL, TRAIL_FAR, 0);
+	made_ran(F + 4, TRAIL_CALL, G);
+	made_ran(G, TRAIL_RETURN, 0);
+	made_ran(F + 8, TRAIL_RETURN, 0);
+	made_ran(MAIN + 4, TRAIL_FALL, 0);
+	history("?main( f( ffffffff81000000( ) g( ) ) .");
+}
+
+Test(calls, of_the_kernel_come_back_to_where_they_interrupted)
+{
+	main_calls_f();
+	made_event(TRAIL_SIGNAL, F, 0, 0, KERNEL);
+	made_ran(KERNEL, TRAIL_FAR, 0);
+	made_ran(F, TRAIL_CALL, G);
+	made_ran(G, TRAIL_RETURN, 0);
+	made_ran(F + 4, TRAIL_RETURN, 0);
+	made_ran(MAIN + 4, TRAIL_FALL, 0);
+	history("?main( f( !ffffffff81000000( ) g( ) ) .");
+}
+
 Test(calls, of_handlers_nest_and_may_go_on_elsewhere)
 {
 	main_calls_f();

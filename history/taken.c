@@ -6,9 +6,10 @@ static int is_taken(const struct trail_block *block, uint64_t to)
 {
 	switch (block->kind) {
 	case TRAIL_FALL:
-	case TRAIL_SYSCALL:
 	case TRAIL_STOP:
 		return 0;
+	case TRAIL_SYSCALL:
+		return to >= TRAIL_KERNEL;
 	case TRAIL_BRANCH:
 		return to != block->start + block->bytes;
 	default:
