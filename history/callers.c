@@ -6,6 +6,8 @@
 struct search {
 	uint64_t returns;  /* that were met, without their calls yet */
 	uint64_t handlers; /* that have returned, without their signals yet */
+	uint64_t kernels;  /* ways out of the kernel that were met, without those into it yet */
+	int is_kernel;	   /* what came next was there */
 	struct caller *found;
 	size_t count, most;
 };
@@ -13,6 +15,18 @@ struct search {
 static void put(struct search *search, uint64_t at, int64_t signal)
 {
 	search->found[search->count++] = (struct caller){ at, signal };
+}
+
+/* The thread went into the kernel there: it is still in it, or has come back. */
+static void into_kernel(struct search *search, uint64_t at)
+{
+	search->is_kernel = 0;
+	if (search->kernels) {
+		search->kernels--;
+		return;
+	}
+	search->returns = 0;
+	put(search, at, 0);
 }
 
 /* 0: nobody knows what was before it. */
@@ -24,6 +38,10 @@ static int over_event(struct search *search, const struct trail_between *event)
 		search->handlers += event->values[0] == SYS_rt_sigreturn;
 	if (event->event != TRAIL_SIGNAL || !event->values[1])
 		return 1;
+	if (!event->values[0]) {
+		into_kernel(search, event->at);
+		return 1;
+	}
 	if (search->handlers) {
 		search->handlers--;
 	} else {
@@ -39,6 +57,10 @@ static void over_block(struct search *search, const struct trail_item *item)
 
 	if (search->handlers || item->ran < block->instructions)
 		return;
+	if (block->kind == TRAIL_SYSCALL && search->is_kernel)
+		into_kernel(search, block->start + block->last);
+	search->is_kernel = block->start >= TRAIL_KERNEL;
+	search->kernels += block->kind == TRAIL_FAR && search->is_kernel;
 	if (block->kind == TRAIL_RETURN)
 		search->returns++;
 	if (block->kind != TRAIL_CALL && block->kind != TRAIL_CALL_INDIRECT)

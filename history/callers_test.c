@@ -5,7 +5,19 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-enum { CALLS, CALLS_BY_REGISTER, RETURNS, JUMPS, BLOCKS };
+enum {
+	CALLS,
+	CALLS_BY_REGISTER,
+	RETURNS,
+	JUMPS,
+	ENTERS,
+	KERNEL_CALLS,
+	KERNEL_RETURNS,
+	LEAVES,
+	BLOCKS
+};
+
+#define KERNEL UINT64_C(0xffffffff81000000)
 
 static const struct trail_block blocks[BLOCKS] = {
 	[CALLS] = { .start = 0x100, .last = 3, .bytes = 8, .instructions = 2, .kind = TRAIL_CALL },
@@ -16,6 +28,13 @@ static const struct trail_block blocks[BLOCKS] = {
 				.kind = TRAIL_CALL_INDIRECT },
 	[RETURNS] = { .start = 0x300, .bytes = 1, .instructions = 1, .kind = TRAIL_RETURN },
 	[JUMPS] = { .start = 0x400, .bytes = 2, .instructions = 1, .kind = TRAIL_JUMP },
+	[ENTERS] = { .start = 0x500, .bytes = 2, .instructions = 1, .kind = TRAIL_SYSCALL },
+	[KERNEL_CALLS] = { .start = KERNEL, .bytes = 5, .instructions = 1, .kind = TRAIL_CALL },
+	[KERNEL_RETURNS] = { .start = KERNEL + 9,
+			     .bytes = 1,
+			     .instructions = 1,
+			     .kind = TRAIL_RETURN },
+	[LEAVES] = { .start = KERNEL + 5, .bytes = 3, .instructions = 1, .kind = TRAIL_FAR },
 };
 static struct trail_table table;
 static struct trail_part parts[32];
@@ -78,6 +97,36 @@ Test(callers, are_told_through_signals)
 	event(TRAIL_SIGNAL, 0x88, 14, 0x300); /* and this one not */
 	ran(JUMPS);
 	expect(3, (struct caller[]){ { 0x88, 14 }, { 0x205, 0 }, { 0x103, 0 } });
+}
+
+/* A system call, and an interrupt, that have come back; then one of each that has not. */
+static void through_the_kernel(void)
+{
+	ran(CALLS);
+	ran(ENTERS);
+	ran(KERNEL_CALLS);
+	ran(KERNEL_RETURNS);
+	ran(LEAVES);
+	event(TRAIL_SIGNAL, 0x77, 0, KERNEL + 5);
+	ran(LEAVES);
+	ran(CALLS_BY_REGISTER);
+}
+
+Test(callers, are_told_through_the_kernel)
+{
+	through_the_kernel();
+	expect(2, (struct caller[]){ { 0x205, 0 }, { 0x103, 0 } });
+}
+
+Test(callers, of_the_kernel_are_the_system_call_and_the_interrupt)
+{
+	through_the_kernel();
+	ran(ENTERS);
+	ran(KERNEL_CALLS);
+	event(TRAIL_SIGNAL, KERNEL + 9, 0, KERNEL + 5);
+	expect(5,
+	       (struct caller[]){
+		       { KERNEL + 9, 0 }, { KERNEL, 0 }, { 0x500, 0 }, { 0x205, 0 }, { 0x103, 0 } });
 }
 
 Test(callers, end_where_blocks_are_missing)
