@@ -26,13 +26,74 @@ static size_t read_memory(pid_t pid, uint64_t address, uint8_t *bytes, size_t mo
 	return got > 0 ? (size_t)got : 0;
 }
 
-/* The mapping that was the latest at an address. */
+static int covers(const struct codes_piece *piece, uint64_t address)
+{
+	return address >= piece->start && address < piece->end;
+}
+
+/* Whether they have the same bytes at one address. */
+static int is_same_code(const struct codes_piece *a, const struct codes_piece *b)
+{
+	return a->inode == b->inode && a->device == b->device && a->inode &&
+	       a->start - a->offset == b->start - b->offset;
+}
+
+/* The last of those at an address that had come by then; NULL: none. */
+static const struct codes_piece *piece_by(const struct process_codes *codes, uint64_t address,
+					  uint64_t ticks)
+{
+	const struct codes_piece *found = NULL;
+
+	for (size_t i = 0; i < codes->count; i++) {
+		const struct codes_piece *piece = &codes->pieces[i];
+
+		if (covers(piece, address) && piece->since <= ticks &&
+		    (!found || piece->since >= found->since))
+			found = piece;
+	}
+	return found;
+}
+
+/* The first that came after; NULL: none. */
+static const struct codes_piece *piece_after(const struct process_codes *codes, uint64_t address,
+					     uint64_t ticks)
+{
+	const struct codes_piece *found = NULL;
+
+	for (size_t i = 0; i < codes->count; i++) {
+		const struct codes_piece *piece = &codes->pieces[i];
+
+		if (covers(piece, address) && piece->since > ticks &&
+		    (!found || piece->since < found->since))
+			found = piece;
+	}
+	return found;
+}
+
+/* The mapping at an address, at the time that is asked for. NULL: none, or nobody knows which. */
 static const struct codes_piece *piece_at(const struct process_codes *codes, uint64_t address)
 {
-	for (size_t i = codes->count; i-- > 0;)
-		if (address >= codes->pieces[i].start && address < codes->pieces[i].end)
-			return &codes->pieces[i];
-	return NULL;
+	const struct codes_piece *at, *after;
+
+	if (!codes->to)
+		return piece_by(codes, address, UINT64_MAX);
+	at = piece_by(codes, address, codes->from);
+	after = piece_after(codes, address, codes->from);
+	/* one that was found late may be all that there was */
+	if (!at)
+		return after && (after->is_late || after->since <= codes->to) ? after : NULL;
+	return after && after->since <= codes->to && !is_same_code(at, after) ? NULL : at;
+}
+
+/* There is no file to read it from: its memory, while it is what lies there. */
+static size_t read_living(const struct process_codes *codes, const struct codes_piece *piece,
+			  uint64_t address, uint8_t *bytes, size_t most)
+{
+	if (piece_by(codes, address, UINT64_MAX) != piece)
+		return 0;
+	if (piece && most > piece->end - address)
+		most = piece->end - address;
+	return read_memory(codes->pid, address, bytes, most);
 }
 
 static size_t process_read(struct codes *source, uint64_t address, uint8_t *bytes, size_t most)
@@ -46,9 +107,13 @@ static size_t process_read(struct codes *source, uint64_t address, uint8_t *byte
 		const struct codes_piece *piece = piece_at(codes, address + got);
 		uint64_t at, count;
 
-		if (!piece || !piece->bytes)
-			return got +
-			       read_memory(codes->pid, address + got, bytes + got, most - got);
+		if (!piece || !piece->bytes) {
+			count = read_living(codes, piece, address + got, bytes + got, most - got);
+			if (!count || !piece)
+				return got + count;
+			got += count;
+			continue;
+		}
 		at = address + got - piece->start;
 		if (at >= piece->mapped)
 			return got;
@@ -59,6 +124,32 @@ static size_t process_read(struct codes *source, uint64_t address, uint8_t *byte
 		got += count;
 	}
 	return got;
+}
+
+/* ---- time ---- */
+
+static size_t come_by(const struct process_codes *codes, uint64_t ticks)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < codes->count; i++)
+		count += codes->pieces[i].since <= ticks;
+	return count;
+}
+
+static void process_time(struct codes *source, uint64_t from, uint64_t to)
+{
+	struct process_codes *codes = (struct process_codes *)source;
+	size_t known_from = to ? come_by(codes, from) : codes->count,
+	       known_to = to ? come_by(codes, to) : codes->count;
+
+	codes->from = from < to ? from : to;
+	codes->to = to;
+	if (known_from == codes->known_from && known_to == codes->known_to)
+		return;
+	codes->known_from = known_from;
+	codes->known_to = known_to;
+	source->generation++;
 }
 
 /* The file's part, where its path still leads to the file that is mapped. */
@@ -84,45 +175,85 @@ static void piece_map(struct codes_piece *piece, const char *path)
 	close(fd);
 }
 
-static int piece_add(struct process_codes *codes, const struct map *map)
+static int is_same_place(const struct codes_piece *a, const struct codes_piece *b)
 {
-	const struct codes_piece *there = piece_at(codes, map->start);
-	struct codes_piece *piece;
+	return a->start == b->start && a->end == b->end && a->inode == b->inode &&
+	       a->device == b->device && a->offset == b->offset;
+}
 
-	if (there && there->start == map->start && there->end == map->end &&
-	    there->inode == map->inode && there->offset == map->offset)
+/* The one like it that was found later than it came, or that it goes on with; NULL: it is another. */
+static struct codes_piece *piece_like(struct process_codes *codes, const struct codes_piece *like,
+				      uint64_t ticks)
+{
+	const struct codes_piece *there = piece_by(codes, like->start, ticks);
+
+	for (size_t i = 0; i < codes->count; i++) {
+		struct codes_piece *piece = &codes->pieces[i];
+
+		if (is_same_place(piece, like) &&
+		    (piece == there || (piece->is_late && piece->since > ticks)))
+			return piece;
+	}
+	return NULL;
+}
+
+static int piece_add(struct process_codes *codes, const struct codes_piece *from, const char *path,
+		     uint64_t ticks, int is_late)
+{
+	struct codes_piece *piece = piece_like(codes, from, ticks);
+
+	if (piece && piece->since > ticks) {
+		piece->since = ticks;
+		piece->is_late = is_late;
+		codes->codes.generation++;
+	}
+	if (piece)
 		return 0;
 	if (array_grow(&codes->pieces, &codes->room, codes->count + 1, sizeof(*codes->pieces)))
 		return -ENOMEM;
 	piece = &codes->pieces[codes->count++];
-	*piece = (struct codes_piece){ .start = map->start,
-				       .end = map->end,
-				       .offset = map->offset,
-				       .inode = map->inode,
-				       .device = map->device };
-	/* what can be written may not be what stands in the file */
-	if (map->path[0] == '/' && !map->deleted && !(map->prot & PROT_WRITE))
-		piece_map(piece, map->path);
+	*piece = *from;
+	piece->since = ticks;
+	piece->is_late = is_late;
+	if (path)
+		piece_map(piece, path);
 	codes->codes.generation++;
 	return 0;
+}
+
+int process_codes_mapped(struct process_codes *codes, const struct codes_piece *piece,
+			 const char *path, uint64_t ticks)
+{
+	return piece_add(codes, piece, path, ticks, 0);
 }
 
 void process_codes_init(struct process_codes *codes, pid_t pid, struct kernel_codes *kernel)
 {
 	*codes = (struct process_codes){ .codes = { .read = process_read,
+						    .time = process_time,
 						    .has_kernel = kernel != NULL },
 					 .kernel = kernel,
 					 .pid = pid };
 }
 
-int process_codes_renew(struct process_codes *codes)
+int process_codes_renew(struct process_codes *codes, uint64_t ticks)
 {
 	struct maps maps;
 	int err = maps_read(&maps, codes->pid);
 
-	for (size_t i = 0; !err && i < maps.count; i++)
-		if (maps.list[i].prot & PROT_EXEC)
-			err = piece_add(codes, &maps.list[i]);
+	for (size_t i = 0; !err && i < maps.count; i++) {
+		const struct map *map = &maps.list[i];
+		const struct codes_piece piece = { .start = map->start,
+						   .end = map->end,
+						   .offset = map->offset,
+						   .inode = map->inode,
+						   .device = map->device };
+		/* what can be written may not be what stands in the file */
+		int is_file = map->path[0] == '/' && !map->deleted && !(map->prot & PROT_WRITE);
+
+		if (map->prot & PROT_EXEC)
+			err = piece_add(codes, &piece, is_file ? map->path : NULL, ticks, 1);
+	}
 	maps_release(&maps);
 	return err;
 }

@@ -115,6 +115,7 @@ static void on_exec(struct hardware *hardware, struct hardware_thread *thread,
 	process_codes_release(&hardware->codes);
 	process_codes_init(&hardware->codes, hardware->pid, hardware->kernel);
 	hardware->codes.codes.generation = thread->weave.generation + 1;
+	hardware->is_executing = 0;
 	hardware_renew(hardware);
 	hardware_thread_stands(hardware, thread, regs->rip);
 	let_go(thread, PTRACE_CONT, 0);

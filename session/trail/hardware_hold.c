@@ -171,6 +171,7 @@ static int hardware_new(struct hardware **out, struct trail_sink *sink, enum ori
 	}
 	sampling_take(hardware);
 	hardware->attr.mmap = hardware->attr.mmap2 = 1;
+	hardware->attr.comm = hardware->attr.comm_exec = 1;
 	hardware->form = (struct perf_form){ hardware->attr.sample_type,
 					     hardware->attr.branch_sample_type };
 	processor_read(hardware);
@@ -185,7 +186,7 @@ static int trail_begin(struct hardware *hardware)
 	hardware->modules.sink = hardware->sink;
 	process_codes_init(&hardware->codes, hardware->pid, hardware->kernel);
 	if (!err)
-		err = process_codes_renew(&hardware->codes);
+		err = process_codes_renew(&hardware->codes, 0);
 	if (!err && hardware->kernel)
 		err = kernel_modules_note(hardware->kernel, hardware->sink, root_of(hardware));
 	return err ? err : modules_note(&hardware->modules, hardware->pid);

@@ -26,6 +26,7 @@ struct hardware_thread {
 	uint8_t *area; /* AUX; NULL: the origin has none */
 	struct ring ring;
 	uint64_t ring_bytes, area_bytes;
+	uint64_t area_ticks;   /* of the last record of the area */
 	uint64_t depart_ticks; /* it lost the processor then; 0: it has it */
 
 	/* of Intel PT: packets that are not decoded yet */
@@ -53,6 +54,7 @@ struct hardware {
 	uint16_t family; /* of the processor */
 	uint8_t model, stepping;
 	int is_waiting;	  /* launched, and nothing of it has run */
+	int is_executing; /* another program's code is mapped: what was stored before is not of it */
 	int maps_changed; /* code was mapped since codes were renewed */
 	struct hardware_result result;
 	unsigned int noted; /* NOTE_* */

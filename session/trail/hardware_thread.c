@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <waymark/error.h>
 #include <x86intrin.h>
 
@@ -159,7 +160,7 @@ int hardware_thread_open(struct hardware *hardware, struct hardware_thread *thre
 		return hardware->error;
 	err = weave_init(&thread->weave, hardware->sink, thread->trail, &hardware->codes.codes);
 	hardware_failed(hardware, err);
-	thread->weave.ticks = now;
+	thread->weave.ticks = thread->area_ticks = now;
 	err = err ? err : buffers_open(hardware, thread);
 	if (!err || !thread->weave.seen)
 		return err;
@@ -236,6 +237,12 @@ static uint8_t *pt_room(struct hardware *hardware, struct hardware_thread *threa
 
 /* ---- records ---- */
 
+/* What comes next ran between these times. Without any it is of now. */
+static void code_time(struct hardware *hardware, uint64_t from, uint64_t to)
+{
+	hardware->codes.codes.time(&hardware->codes.codes, from, to);
+}
+
 static void lost(struct hardware *hardware, struct hardware_thread *thread)
 {
 	if (hardware->origin == ORIGIN_PT)
@@ -272,6 +279,9 @@ static void on_area(struct hardware *hardware, struct hardware_thread *thread,
 		return;
 	if (record->aux_flags & (PERF_AUX_FLAG_PARTIAL | PERF_AUX_FLAG_COLLISION))
 		lost(hardware, thread);
+	if (hardware->origin == ORIGIN_BTS)
+		code_time(hardware, thread->area_ticks, record->time);
+	thread->area_ticks = record->time;
 	take_area(hardware, thread, record->aux_offset, record->aux_bytes);
 	aux_give_back(thread->page, record->aux_offset + record->aux_bytes);
 	if (record->aux_flags & PERF_AUX_FLAG_TRUNCATED) {
@@ -318,11 +328,33 @@ static void on_switch(struct hardware *hardware, struct hardware_thread *thread,
 	thread->depart_ticks = 0;
 }
 
+/* Code lies there from now on. Another may lie there before anybody has looked at the process's map. */
+static void on_mapping(struct hardware *hardware, const struct perf_record *record)
+{
+	const struct codes_piece piece = { .start = record->start,
+					   .end = record->start + record->bytes,
+					   .offset = record->offset,
+					   .inode = record->inode,
+					   .device = record->device };
+	int is_file = record->text && record->text[0] == '/' && !(record->prot & PROT_WRITE);
+
+	if (hardware->is_executing)
+		return;
+	hardware->maps_changed = 1;
+	if (record->type != PERF_RECORD_MMAP2 || !(record->prot & PROT_EXEC) ||
+	    piece.end <= piece.start || piece.start >= TRAIL_KERNEL)
+		return;
+	hardware_failed(hardware,
+			process_codes_mapped(&hardware->codes, &piece,
+					     is_file ? record->text : NULL, record->time));
+}
+
 static void on_sample(struct hardware *hardware, struct hardware_thread *thread,
 		      const struct perf_record *record)
 {
 	if (thread->weave.ticks < record->time)
 		thread->weave.ticks = record->time;
+	code_time(hardware, record->time, record->time);
 	if (hardware->origin == ORIGIN_LBR)
 		hardware_failed(hardware, lbr_take_sample(&thread->weave, record));
 	else if (hardware->origin == ORIGIN_BRANCHES)
@@ -349,9 +381,12 @@ static void on_record(struct hardware *hardware, struct hardware_thread *thread,
 		break;
 	case PERF_RECORD_MMAP:
 	case PERF_RECORD_MMAP2:
-		hardware->maps_changed = 1;
+		on_mapping(hardware, record);
 		break;
-	default: /* ITRACE_START, COMM, FORK, EXIT: ptrace(2) has told us */
+	case PERF_RECORD_COMM: /* begin_new_exec() of the kernel: before it maps anything */
+		hardware->is_executing |= !!(record->misc & PERF_RECORD_MISC_COMM_EXEC);
+		break;
+	default: /* ITRACE_START, FORK, EXIT: ptrace(2) has told us */
 		break;
 	}
 }
@@ -404,6 +439,9 @@ void hardware_thread_settle(struct hardware *hardware, struct hardware_thread *t
 
 	if (thread->fd < 0)
 		return;
+	/* what the others have mapped it may have run */
+	for (struct hardware_thread *any = hardware->threads; any; any = any->next)
+		hardware_thread_drain(hardware, any);
 	hardware_thread_drain(hardware, thread);
 	if (hardware->options.keeps_newest && thread->area) {
 		hardware->perf->control(thread->fd, PERF_EVENT_IOC_DISABLE);
@@ -411,6 +449,7 @@ void hardware_thread_settle(struct hardware *hardware, struct hardware_thread *t
 	}
 	if (hardware->origin == ORIGIN_PT)
 		pt_settle(hardware, thread);
+	code_time(hardware, 0, 0);
 	now = ticks_monotonic_ns();
 	if (thread->weave.ticks < now)
 		thread->weave.ticks = now;
@@ -449,7 +488,10 @@ void hardware_thread_close(struct hardware *hardware, struct hardware_thread *th
 void hardware_renew(struct hardware *hardware)
 {
 	hardware->maps_changed = 0;
+	if (hardware->is_executing)
+		return;
 	process_codes_renew(
-		&hardware->codes); /* a process that ends has none, and keeps what was known */
+		&hardware->codes,
+		ticks_monotonic_ns()); /* a process that ends has none, and keeps what was known */
 	hardware_failed(hardware, modules_note(&hardware->modules, hardware->pid));
 }

@@ -14,6 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -209,6 +212,67 @@ Test(hardware_threads, begins_anew_what_was_stopped)
 	cr_assert_eq(launch(ORIGIN_BTS, argv), 0);
 	cr_expect_eq(perf.disabled, 1);
 	cr_expect_eq(perf.enabled, 2);
+}
+
+/* ---- code that changes ---- */
+
+static void area_at(uint64_t offset, uint64_t bytes, uint64_t time)
+{
+	record(PERF_RECORD_AUX, 0, (uint64_t[]){ offset, bytes, 0, 0, time }, 40);
+}
+
+/* Another file comes to lie over all of the program's code, or seems to. */
+static void mapped_over(uint64_t time)
+{
+	struct {
+		uint32_t pid, tid;
+		uint64_t start, bytes, offset;
+		uint32_t major, minor;
+		uint64_t inode, generation;
+		uint32_t prot, flags;
+		char path[sizeof(THREADS) + 8 - sizeof(THREADS) % 8];
+		uint64_t id, time;
+	} body = { .start = 0x400000,
+		   .bytes = 0x100000,
+		   .prot = PROT_READ | PROT_EXEC,
+		   .path = THREADS,
+		   .time = time };
+	struct stat about;
+
+	cr_assert_eq(stat(THREADS, &about), 0);
+	body.major = major(about.st_dev);
+	body.minor = minor(about.st_dev);
+	body.inode = about.st_ino;
+	record(PERF_RECORD_MMAP2, 0, &body, sizeof(body));
+}
+
+Test(hardware_threads, reads_code_that_lay_there_when_it_ran)
+{
+	char *argv[] = { PROGRAM, (char *)"c", NULL };
+
+	items = sample_stepped(argv, &count);
+	store_branches(put_bts, 1);
+	mapped_over(700);
+	area_at(0, perf.area_bytes, 600);
+	cr_assert_eq(launch(ORIGIN_BTS, argv), 0);
+	is_the_same(0);
+}
+
+Test(hardware_threads, says_lost_where_code_was_replaced_meanwhile)
+{
+	char *argv[] = { PROGRAM, (char *)"c", NULL };
+	uint64_t half;
+
+	items = sample_stepped(argv, &count);
+	store_branches(put_bts, 1);
+	half = perf.area_bytes / BTS_RECORD_BYTES / 2 * BTS_RECORD_BYTES;
+	mapped_over(700);
+	area_at(0, half, 600);
+	area_at(half, perf.area_bytes - half, 800);
+	cr_assert_eq(launch(ORIGIN_BTS, argv), 0);
+	cr_expect_gt(result.losses, 0, "%s", sample_sink_text(&sink));
+	cr_expect_gt(result.blocks, 2);
+	cr_expect_lt(result.blocks, count);
 }
 
 /* ---- one thread alone ---- */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/sysmacros.h>
 
 #define BRANCH_BYTES 24u
 
@@ -94,8 +95,15 @@ static void take_mapping(struct perf_record *record, struct rest *rest)
 	record->start = take(rest, 8);
 	record->bytes = take(rest, 8);
 	record->offset = take(rest, 8);
-	if (record->type == PERF_RECORD_MMAP2)
-		skip(rest, 24 + 8); /* the file or its build id; prot and flags */
+	if (record->type == PERF_RECORD_MMAP2) {
+		unsigned int major = (unsigned int)take(rest, 4);
+
+		record->device = makedev(major, (unsigned int)take(rest, 4));
+		record->inode = take(rest, 8);
+		skip(rest, 8); /* the inode's generation */
+		record->prot = (uint32_t)take(rest, 4);
+		skip(rest, 4); /* flags */
+	}
 	take_text(record, rest);
 }
 

@@ -28,6 +28,8 @@ struct perf_record {
 	uint64_t aux_flags;
 	uint64_t lost;		       /* of LOST and LOST_SAMPLES */
 	uint64_t start, bytes, offset; /* of MMAP and MMAP2 */
+	uint64_t device, inode;	       /* of MMAP2: the file, as stat(2) has it */
+	uint32_t prot;		       /* PROT_* */
 	uint32_t ppid, ptid;	       /* of FORK and EXIT */
 	const char *text;	       /* of COMM and MMAP2: name or path; NULL: none */
 };

@@ -11,6 +11,9 @@
 
 #define PSB_BYTES 16u
 
+#define BLUR_TICKS 10000u /* of two clocks that are read one after the other */
+#define BLUR_PART 1000u
+
 enum away {
 	AWAY_NOT,
 	AWAY_KERNEL, /* it left for where nothing is recorded */
@@ -25,6 +28,7 @@ struct decoding {
 	struct pt_packet_decoder *packets; /* runs ahead, for the time */
 	uint64_t tsc_offset;		   /* of the next TSC packet; UINT64_MAX: there is none */
 	uint64_t tsc_ticks;
+	uint64_t passed_ticks; /* of the last TSC packet that is behind */
 	enum away away;
 	uint64_t left_at; /* where it was interrupted; 0: it left by itself */
 	int is_aborted;	  /* a transaction */
@@ -78,15 +82,42 @@ static void find_tsc(struct decoding *decoding, uint64_t offset)
 			status = pt_pkt_next(decoding->packets, &packet, sizeof(packet));
 		if (status < 0 && status != -pte_eos)
 			status = pt_pkt_sync_forward(decoding->packets);
-		else if (status >= 0 && packet.type == ppt_tsc && at > offset) {
+		else if (status >= 0 && packet.type == ppt_tsc) {
+			decoding->passed_ticks = decoding->tsc_ticks;
 			decoding->tsc_offset = at;
 			decoding->tsc_ticks = ticks_of(decoding, packet.payload.tsc.tsc);
 		}
 		if (status < 0) {
+			decoding->passed_ticks = decoding->tsc_ticks;
 			decoding->tsc_offset = UINT64_MAX;
 			decoding->tsc_ticks = decoding->stream->end_ticks;
 		}
 	}
+}
+
+/*
+ * The clock that says when code was mapped is CLOCK_MONOTONIC, whose rate adjtimex(2) may change by 500 parts in a million. What
+ * was mapped within that of a packet may have come before it or after.
+ */
+static uint64_t blur(const struct decoding *decoding, uint64_t ticks)
+{
+	const struct pt_clock *clock = &decoding->stream->clock;
+	uint64_t span = ticks > clock->ticks ? ticks - clock->ticks : clock->ticks - ticks;
+
+	return BLUR_TICKS + span / BLUR_PART;
+}
+
+static void code_time(struct decoding *decoding)
+{
+	struct codes *codes = decoding->weave->codes;
+	uint64_t from = decoding->passed_ticks, to = decoding->tsc_ticks;
+
+	if (!codes->time)
+		return;
+	from = decoding->stream->clock.mult
+		       ? from - (blur(decoding, from) < from ? blur(decoding, from) : from)
+		       : 0;
+	codes->time(codes, from, to + blur(decoding, to));
 }
 
 /* What was decoded up to here is no later than the weave's ticks from now on. */
@@ -99,7 +130,10 @@ static void bound_time(struct decoding *decoding)
 	if (offset != decoding->offset)
 		decoding->idle_insns = 0;
 	decoding->offset = offset;
-	find_tsc(decoding, offset);
+	if (decoding->tsc_offset <= offset) {
+		find_tsc(decoding, offset);
+		code_time(decoding);
+	}
 	time_at_least(decoding, decoding->tsc_ticks);
 }
 
