@@ -83,7 +83,7 @@ _waymark()
 		fi
 		if [[ $word =~ ^trail/([^/]*,)?[a-z0-9=]*$ ]]; then
 			mapfile -t COMPREPLY < <(compgen -P "${word%"${word##*[/,]}"}" \
-				-W "auto/ step/ pt/ bts/ branches/ lbr/ last=64M/" -- "${word##*[/,]}")
+				-W "auto/ step/ pt/ bts/ branches/ lbr/ last=64M/ kernel/ freq=1000/ period=1000000/" -- "${word##*[/,]}")
 			return
 		fi
 		if [[ $word == tr* ]]; then

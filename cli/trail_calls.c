@@ -101,8 +101,12 @@ static void put_call(struct calls_show *of, const struct call_frame *frame, uint
 	if (frame->how == CALL_FOUND)
 		out_literal(out, "? ");
 	if (frame->how == CALL_SIGNALLED) {
-		out_literal(out, "signal ");
-		out_u64(out, frame->signal);
+		if (frame->signal) {
+			out_literal(out, "signal ");
+			out_u64(out, frame->signal);
+		} else {
+			out_literal(out, "an interrupt");
+		}
 		out_literal(out, ": ");
 	}
 	put_text(out, function_text(frame->function, text, sizeof(text)));

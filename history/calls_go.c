@@ -260,8 +260,7 @@ int calls_go(struct calls *calls, uint64_t at, const struct function *region)
 	case TRAIL_RETURN:
 		return go_return(calls, at, region);
 	case TRAIL_SYSCALL: /* what the kernel does for it is called */
-		return at >= TRAIL_KERNEL ? go_call(calls, at, region)
-					  : go_jump(calls, at, region);
+		return at >= TRAIL_KERNEL ? go_call(calls, at, region) : go_jump(calls, at, region);
 	case TRAIL_FAR: /* sysret, iret: to behind the call, or to where it was interrupted */
 		return calls->before->start >= TRAIL_KERNEL ? go_return(calls, at, region)
 							    : go_jump(calls, at, region);

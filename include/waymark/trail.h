@@ -99,7 +99,8 @@ struct wm_trail_options {
 enum wm_trail_event {
 	WM_TRAIL_DEPART = 0, /* the thread lost the processor */
 	WM_TRAIL_ARRIVE = 1, /* it has it again */
-	WM_TRAIL_SIGNAL = 2, /* values: number, handler; `from` was interrupted, `to` is the handler */
+	/* values: number, handler; `from` was interrupted, `to` is the handler; of number 0 it is an interrupt, or a fault */
+	WM_TRAIL_SIGNAL = 2,
 	WM_TRAIL_SYSCALL = 3, /* values: number, result; it has come back */
 	WM_TRAIL_LOST = 4,    /* values: blocks that are missing; 0: nobody knows how many */
 	WM_TRAIL_GAP = 5,  /* values: why: 0 natively, 1 in the kernel, 2 recording was suspended */

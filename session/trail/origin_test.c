@@ -254,3 +254,26 @@ Test(origin, answers_for_this_machine)
 		cr_expect(states[i].error <= 0);
 	}
 }
+
+Test(origin, of_the_kernel_are_fewer)
+{
+	struct origin_state kept[ORIGINS] = { [ORIGIN_LBR] = { .error = -ENODEV } };
+
+	put("/proc/sys/kernel/perf_event_paranoid", "1\n");
+	put("/proc/self/status", "CapEff:\t0000000000000000\nSeccomp:\t0\n");
+	origins_need_kernel(kept, &(struct origin_machine){ .root = root });
+	cr_expect_eq(kept[ORIGIN_PT].error, 0);
+	cr_expect_eq(kept[ORIGIN_BTS].error, 0);
+	cr_expect_eq(kept[ORIGIN_BRANCHES].error, -WM_E_TRAIL_ASKED);
+	cr_expect_eq(kept[ORIGIN_STEP].error, -WM_E_TRAIL_ASKED);
+	cr_expect_eq(kept[ORIGIN_LBR].error, -ENODEV, "as it was");
+	put("/proc/sys/kernel/perf_event_paranoid", "2\n");
+	origins_need_kernel(kept, &(struct origin_machine){ .root = root });
+	cr_expect_eq(kept[ORIGIN_PT].error, -WM_E_PERF_PARANOID);
+	cr_expect_str_eq(kept[ORIGIN_PT].detail,
+			 "it is 2, and at most 1 is needed for the kernel's branches");
+	put("/proc/self/status", "CapEff:\t0000004000000000\nSeccomp:\t0\n");
+	memset(kept, 0, sizeof(kept));
+	origins_need_kernel(kept, &(struct origin_machine){ .root = root });
+	cr_expect_eq(kept[ORIGIN_PT].error, 0, "CAP_PERFMON");
+}

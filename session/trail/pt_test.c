@@ -521,3 +521,47 @@ Test(pt, does_not_take_a_guest_for_the_kernel)
 	cr_expect(strstr(outcome.first, "code of a guest") != NULL, "%s", outcome.first);
 	cr_expect_eq(sample_sink_events(&sink, TRAIL_LOST), 1);
 }
+
+/* ---- when code was where it was ---- */
+
+static uint64_t times[64][2];
+static size_t time_count;
+
+static void note_time(struct codes *of, uint64_t from, uint64_t to)
+{
+	(void)of;
+	cr_assert_lt(time_count, 64);
+	times[time_count][0] = from;
+	times[time_count++][1] = to;
+}
+
+Test(pt, asks_for_code_of_the_time_between_packets)
+{
+	const struct pt_encode_options options = { .tsc = 1000 };
+	/* a thousand ticks each, and some at the beginning */
+	struct pt_stream stream = { .clock = { 0, 1000000000, 1000, 0 }, .end_ticks = 2000000000 };
+	uint8_t *bytes;
+
+	code_put(BASE, code, sizeof(code));
+	for (int i = 0; i < 4; i++) { /* a TSC packet, 100 later, each time that it is on again */
+		ran(0x10, 64);
+		came(TRAIL_SYSCALLED, 0x12);
+		ran(0x12, 64);
+		ran(0x20, 64);
+	}
+	cr_assert_eq(pt_encode(&bytes, &stream.count, items, item_count, &options), 0);
+	stream.bytes = bytes;
+	codes.codes.time = note_time;
+	cr_assert_eq(decode(&stream), 0);
+	codes.codes.time = NULL;
+	cr_assert_geq(time_count, 3);
+	for (size_t i = 1; i < time_count; i++) {
+		cr_expect_geq(times[i][0], times[i - 1][0]);
+		cr_expect_lt(times[i][0], times[i][1]);
+	}
+	/* from one packet to the next, and what two clocks may differ by: a tenth of a per cent, and ten microseconds */
+	cr_expect_eq(times[0][0], 1001100000 - 10000 - 1100);
+	cr_expect_eq(times[0][1], 1001200000 + 10000 + 1200);
+	cr_expect_eq(times[time_count - 1][1], 2000000000 + 10000 + 1000000);
+	free(bytes);
+}

@@ -67,6 +67,8 @@ static int option_take(struct trail_request *request, const char *option, int *h
 			       ? -WM_E_SPEC
 			       : size_parse(option + strlen(last), &request->last_bytes);
 	if (!strcmp(option, kernel)) {
+		if (request->has_kernel)
+			return -WM_E_SPEC;
 		request->has_kernel = 1;
 		return 0;
 	}

@@ -57,6 +57,38 @@ Test(trail_request, keeps_the_newest_where_a_size_is_said)
 	cr_assert_eq(request.origin, ORIGIN_STEP);
 }
 
+Test(trail_request, may_ask_for_the_kernel_and_how_often)
+{
+	cr_assert_eq(parse("trail/pt,kernel/"), 0);
+	cr_assert(request.has_kernel);
+	cr_assert_eq(parse("trail/kernel/"), 0);
+	cr_assert(request.is_auto && request.has_kernel);
+	cr_assert_eq(parse("trail/pt/"), 0);
+	cr_assert_not(request.has_kernel);
+	cr_assert_eq(parse("trail/lbr,freq=1000/"), 0);
+	cr_assert_eq(request.sample_freq, 1000);
+	cr_assert_eq(request.sample_period, 0);
+	cr_assert_eq(parse("trail/period=5,lbr/"), 0);
+	cr_assert_eq(request.sample_freq, 0);
+	cr_assert_eq(request.sample_period, 5);
+}
+
+Test(trail_request, refuses_what_is_no_way_to_take_samples)
+{
+	static const char *const specs[] = {
+		"trail/lbr,freq=0/",	"trail/lbr,freq=/",
+		"trail/lbr,freq=-1/",	"trail/lbr,period=x/",
+		"trail/lbr,period=1k/", "trail/lbr,period=9223372036854775808/"
+	};
+
+	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
+		cr_assert_eq(parse(specs[i]), -WM_E_TRAIL_SAMPLES, "%s", specs[i]);
+	cr_assert_eq(parse("trail/pt,freq=1000/"), -WM_E_TRAIL_SAMPLES);
+	cr_assert_str_eq(words, "freq= is for lbr alone");
+	cr_assert_eq(parse("trail/period=1000/"), -WM_E_TRAIL_SAMPLES);
+	cr_assert_str_eq(words, "period= is for lbr alone");
+}
+
 Test(trail_request, soft_is_known_and_not_built)
 {
 	cr_assert_eq(parse("trail/soft/"), -WM_E_TRAIL_UNBUILT);
@@ -103,7 +135,10 @@ Test(trail_request, refuses_what_can_not_be_read)
 					     "trail/step,pt/",
 					     "trail/step,step/",
 					     "trail/step,auto/",
-					     "trail/last=64M,last=64M/" };
+					     "trail/last=64M,last=64M/",
+					     "trail/pt,kernel,kernel/",
+					     "trail/lbr,freq=1,period=1/",
+					     "trail/lbr,freq=1,freq=1/" };
 	char longest[256];
 
 	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
