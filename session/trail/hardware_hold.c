@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <waymark/error.h>
 #include <x86intrin.h>
 
 #define OPTIONS (PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACEEXIT)
@@ -114,19 +115,26 @@ static int kernel_open(struct hardware *hardware)
 	return 0;
 }
 
-/* How often the last branches are taken. */
-static void sampling_take(struct hardware *hardware)
+/* How often the last branches are taken. perf_event_open(2) would say EINVAL, which may be anything. */
+static int sampling_take(struct hardware *hardware, char *detail, size_t bytes)
 {
 	const struct hardware_options *options = &hardware->options;
+	long most = origin_rate_max(&options->machine);
 
 	if (hardware->origin != ORIGIN_LBR)
-		return;
+		return 0;
+	if (most > 0 && options->sample_freq > (uint64_t)most) {
+		if (bytes)
+			snprintf(detail, bytes, "kernel.perf_event_max_sample_rate is %ld", most);
+		return -WM_E_TRAIL_SAMPLES;
+	}
 	if (options->sample_freq) {
 		hardware->attr.freq = 1;
 		hardware->attr.sample_freq = options->sample_freq;
 	} else if (options->sample_period) {
 		hardware->attr.sample_period = options->sample_period;
 	}
+	return 0;
 }
 
 static int hardware_new(struct hardware **out, struct trail_sink *sink, enum origin origin,
@@ -164,12 +172,13 @@ static int hardware_new(struct hardware **out, struct trail_sink *sink, enum ori
 	if (!err && !is_size(hardware->options.buffer_bytes))
 		err = -EINVAL;
 	if (!err)
+		err = sampling_take(hardware, detail, bytes);
+	if (!err)
 		err = kernel_open(hardware);
 	if (err) {
 		free(hardware);
 		return err;
 	}
-	sampling_take(hardware);
 	hardware->attr.mmap = hardware->attr.mmap2 = 1;
 	hardware->attr.comm = hardware->attr.comm_exec = 1;
 	hardware->form = (struct perf_form){ hardware->attr.sample_type,

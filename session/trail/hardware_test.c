@@ -216,6 +216,32 @@ Test(hardware, records_pieces_by_last_branches)
 	is_over(TRAIL_EXITED, 7);
 }
 
+Test(hardware, takes_last_branches_as_often_as_is_asked_for)
+{
+	char *argv[] = { PROGRAM, (char *)"c", NULL };
+
+	cr_assert_eq(launch(ORIGIN_LBR, argv), 0);
+	cr_expect_eq(perf.attr.freq, 0);
+	cr_expect_eq(perf.attr.sample_period, 1000000);
+	perf.opened = perf.closed = perf.mapped = perf.unmapped = 0;
+	sample_sink_release(&sink);
+	sample_sink_init(&sink);
+	options.sample_period = 5000;
+	cr_assert_eq(launch(ORIGIN_LBR, argv), 0);
+	cr_expect_eq(perf.attr.sample_period, 5000);
+	options.sample_freq = 1000;
+	put("/proc/sys/kernel/perf_event_max_sample_rate", "999\n");
+	cr_expect_eq(launch(ORIGIN_LBR, argv), -WM_E_TRAIL_SAMPLES);
+	cr_expect_str_eq(detail, "kernel.perf_event_max_sample_rate is 999");
+	put("/proc/sys/kernel/perf_event_max_sample_rate", "1000\n");
+	perf.opened = perf.closed = perf.mapped = perf.unmapped = 0;
+	sample_sink_release(&sink);
+	sample_sink_init(&sink);
+	cr_assert_eq(launch(ORIGIN_LBR, argv), 0);
+	cr_expect_eq(perf.attr.freq, 1);
+	cr_expect_eq(perf.attr.sample_freq, 1000);
+}
+
 /* ---- a processor ---- */
 
 /* The blocks that step tells of, but for what the program does not do twice in the same way. */

@@ -431,6 +431,11 @@ void origins_need_kernel(struct origin_state states[ORIGINS], const struct origi
 	}
 }
 
+long origin_rate_max(const struct origin_machine *machine)
+{
+	return file_number(machine, "/proc/sys/kernel/perf_event_max_sample_rate");
+}
+
 int origin_best(const struct origin_state states[ORIGINS])
 {
 	for (int i = 0; i < ORIGIN_LBR; i++)

@@ -39,6 +39,9 @@ void origins_look(struct origin_state states[ORIGINS], const struct origin_machi
 /* Of those that can be had, leave what records the kernel's branches too, and may; the others have an error then. */
 void origins_need_kernel(struct origin_state states[ORIGINS], const struct origin_machine *machine);
 
+/* How many samples a second the kernel takes at most: kernel.perf_event_max_sample_rate; -1: not known. */
+long origin_rate_max(const struct origin_machine *machine);
+
 /* The best of them for a whole trail; -1: none. */
 int origin_best(const struct origin_state states[ORIGINS]);
 
