@@ -8,7 +8,10 @@
 
 #define SLOTS_MIN 4096u
 
-/* In the order and with the letters of the file; the last: straight code that was come to from outside. */
+/*
+ * In the order and with the letters of the file; the last: straight code that was come to from outside, or by a return, for
+ * which BOLT counts the way from the call's block to the next one, too.
+ */
 enum edge_kind { EDGE_FREE, EDGE_BRANCH, EDGE_STRAIGHT, EDGE_STRAIGHT_FROM_OUTSIDE };
 
 static const char letters[] = { 0, 'B', 'F', 'f' };
@@ -18,6 +21,7 @@ struct edge {
 	uint64_t from, to; /* as linked; OUTSIDE: not of the program's own file */
 	uint64_t count;
 	enum edge_kind kind;
+	int is_stub; /* straight code of a PLT, which BOLT has no function for: it would doubt the rest */
 };
 
 #define OUTSIDE UINT64_MAX
@@ -65,6 +69,13 @@ static int edges_grow(struct edges *edges)
 	return 0;
 }
 
+static int is_stub(const struct edges *edges, uint64_t address)
+{
+	const struct code_section *section = code_file_section_at(edges->program->file, address);
+
+	return section && !strncmp(section->name, ".plt", 4);
+}
+
 static void count_edge(struct edges *edges, enum edge_kind kind, uint64_t from, uint64_t to)
 {
 	struct edge *edge;
@@ -72,10 +83,11 @@ static void count_edge(struct edges *edges, enum edge_kind kind, uint64_t from, 
 	if (edges->error || (edges->error = edges_grow(edges)))
 		return;
 	edge = slot_of(edges->slots, edges->slot_count, kind, from, to);
-	edges->count += !edge->kind;
-	edge->kind = kind;
-	edge->from = from;
-	edge->to = to;
+	if (!edge->kind) {
+		*edge = (struct edge){ .from = from, .to = to, .kind = kind };
+		edge->is_stub = kind != EDGE_BRANCH && is_stub(edges, from);
+		edges->count++;
+	}
 	edge->count++;
 }
 
@@ -88,7 +100,7 @@ static uint64_t as_linked(const struct edges *edges, uint64_t address)
 	return address - program->base;
 }
 
-static void branch(void *data, uint64_t from, uint64_t to)
+static void branch(void *data, uint8_t kind, uint64_t from, uint64_t to)
 {
 	struct edges *edges = data;
 
@@ -99,7 +111,8 @@ static void branch(void *data, uint64_t from, uint64_t to)
 	if (from != OUTSIDE || to != OUTSIDE)
 		count_edge(edges, EDGE_BRANCH, from, to);
 	edges->landed = to;
-	edges->next = from == OUTSIDE ? EDGE_STRAIGHT_FROM_OUTSIDE : EDGE_STRAIGHT;
+	edges->next = from == OUTSIDE || kind == TRAIL_RETURN ? EDGE_STRAIGHT_FROM_OUTSIDE
+							      : EDGE_STRAIGHT;
 }
 
 static void cut(void *data)
@@ -158,7 +171,7 @@ static void put_edges(struct out *out, struct edges *edges)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < edges->slot_count; i++)
-		if (edges->slots[i].kind)
+		if (edges->slots[i].kind && !edges->slots[i].is_stub)
 			edges->slots[kept++] = edges->slots[i];
 	if (kept)
 		qsort(edges->slots, kept, sizeof(*edges->slots), by_kind_and_place);

@@ -8,16 +8,20 @@
 
 #define STACK_MIN 17u
 #define STACK_MAX 32u
+#define STACK_LIMIT 1024u /* where each branch leads to a function's beginning */
 #define PAGE 4096u
 
 /* Branches that follow each other with nothing but straight code between. */
 struct brstack {
 	struct export *export;
+	struct image *image; /* of the thread's process */
 	struct branch {
 		uint64_t from, to;
-	} branches[STACK_MAX];
+	} branches[STACK_LIMIT];
 	uint32_t count, room;
+	uint32_t again; /* the first of them was the last of the stack before */
 	uint64_t seed;
+	int error;
 };
 
 /* An address as perf writes it, without 0x. */
@@ -33,12 +37,17 @@ static void flush(void *data)
 {
 	struct brstack *stack = data;
 	struct out *out = stack->export->out;
+	uint32_t count = stack->count;
 
-	if (!stack->count)
+	stack->count = 0;
+	if (count == stack->again) { /* nothing new */
+		stack->again = 0;
 		return;
-	put_hex(out, stack->branches[stack->count - 1].to);
+	}
+	stack->again = 0;
+	put_hex(out, stack->branches[count - 1].to);
 	out_char(out, ' ');
-	for (uint32_t i = stack->count; i--;) {
+	for (uint32_t i = count; i--;) {
 		out_char(out, ' ');
 		out_hex(out, stack->branches[i].from);
 		out_char(out, '/');
@@ -46,22 +55,36 @@ static void flush(void *data)
 		out_literal(out, "/P/-/-/0 ");
 	}
 	out_char(out, '\n');
-	stack->count = 0;
-	/*
-	 * What lies between two stacks is in none. Stacks of one length would always miss the same code of a loop
-	 * with as many branches.
-	 */
+	/* of different lengths: readers that know nothing of a branch told twice have no line of a loop counted more */
 	stack->seed = stack->seed * 6364136223846793005ull + 1442695040888963407ull;
 	stack->room = STACK_MIN + (uint32_t)(stack->seed >> 33) % (STACK_MAX - STACK_MIN + 1);
 }
 
-static void branch(void *data, uint64_t from, uint64_t to)
+/* Whether it counts as a call: told twice, the function would be entered twice. */
+static int is_entry(struct brstack *stack, uint64_t to)
+{
+	const struct image_place *place = image_place(stack->image, to);
+
+	if (!place)
+		stack->error = -ENOMEM;
+	return place && place->start == to;
+}
+
+/*
+ * Readers count what lies between the branches of a stack. So that what lies between two stacks is counted too, the last
+ * branch of one is the first of the next.
+ */
+static void branch(void *data, uint8_t kind, uint64_t from, uint64_t to)
 {
 	struct brstack *stack = data;
 
-	if (stack->count == stack->room)
-		flush(stack);
+	(void)kind;
 	stack->branches[stack->count++] = (struct branch){ from, to };
+	if (stack->count < stack->room || (is_entry(stack, to) && stack->count < STACK_LIMIT))
+		return;
+	flush(stack);
+	stack->branches[stack->count++] = (struct branch){ from, to };
+	stack->again = 1;
 }
 
 /* ---- what is mapped where ---- */
@@ -110,8 +133,10 @@ int export_perf_script(struct export *export)
 	for (size_t i = 0; i < export->process_count; i++)
 		if (export->processes[i].image && put_mappings(export, &export->processes[i]))
 			return -ENOMEM;
-	for (size_t i = 0; i < export->thread_count; i++)
+	for (size_t i = 0; i < export->thread_count && !stack.error; i++) {
+		stack.image = export->processes[export->threads[i].process].image;
 		taken_walk(export, &export->threads[i],
 			   &(struct taken_sink){ branch, flush, &stack });
-	return 0;
+	}
+	return stack.error;
 }

@@ -23,7 +23,7 @@ static int goes_on(const struct taken_sink *sink, const struct trail_block *befo
 	if (!before || !trail_block_leads(before, to))
 		return 0;
 	if (is_taken(before, to))
-		sink->branch(sink->data, before->start + before->last, to);
+		sink->branch(sink->data, before->kind, before->start + before->last, to);
 	return 1;
 }
 
