@@ -262,11 +262,18 @@ try_stopped()
 	load "$dir"
 	"$waymark" record --buffer 256K --for 5s -o "$dir/trace" -e 'marker:in:*' -p $load >"$dir/record" 2>&1 5>&- &
 	tool=$!
-	sleep 0.3
+	# while it attaches the program does wait, and on a busy machine that takes long
+	for _ in $(seq 100); do
+		[ "$(count "$dir/count")" -eq 0 ] || break
+		sleep 0.05
+	done
 	kill -STOP $tool
 	sleep 0.2
 	before=$(count "$dir/count")
-	sleep 0.3
+	for _ in $(seq 20); do
+		sleep 0.1
+		[ "$(count "$dir/count")" -eq "$before" ] || break
+	done
 	[ "$(count "$dir/count")" -gt "$before" ] || echo "the program waits for a tool that is stopped"
 	# the same the other way
 	kill -CONT $tool

@@ -7,10 +7,13 @@ last = {}
 pairs = 0
 for line in sys.stdin:
     event = json.loads(line)
+    thread = event["pid"], event["tid"]
+    if "lost" in event:  # which of the two were, nobody knows
+        last.pop(thread, None)
+        continue
     name = event["name"].partition(":")[2]
     if name not in sys.argv[1:3]:
         continue
-    thread = event["pid"], event["tid"]
     if last.get(thread) == name:
         sys.exit(f"thread {thread}: {name} twice, at {event}")
     pairs += name == sys.argv[2] and thread in last
