@@ -165,7 +165,7 @@ int export_speedscope(struct export *export)
 	out_literal(
 		scope.out,
 		"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"exporter\":"
-		"\"waymark " WAYMARK_VERSION "\",\"name\":");
+		"\"waymark@" WAYMARK_VERSION "\",\"name\":");
 	put_json(scope.out, export->name);
 	out_literal(scope.out, ",\"activeProfileIndex\":0,\n\"profiles\":[");
 	for (size_t i = 0; i < export->thread_count && !err; i++) {

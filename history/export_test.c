@@ -116,7 +116,7 @@ Test(export, writes_calls_for_speedscope)
 	written(export_speedscope, 0, UINT64_MAX);
 	cr_expect_str_eq(
 		text, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
-		      "\"exporter\":\"waymark " WAYMARK_VERSION "\",\"name\":\"trace \\\"one\\\"\","
+		      "\"exporter\":\"waymark@" WAYMARK_VERSION "\",\"name\":\"trace \\\"one\\\"\","
 		      "\"activeProfileIndex\":0,\n"
 		      "\"profiles\":[{\"type\":\"evented\",\"name\":\"name 100/100, instructions\","
 		      "\"unit\":\"none\",\"startValue\":0,\"events\":[\n"

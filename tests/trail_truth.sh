@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What is told of a trail is what other tools tell of it: objdump of lines, babeltrace2 of stretches, stacks and counts made by
+# hand of exports, and all the same of a trace that was compressed.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+command -v python3 >/dev/null || skip "no python3"
+command -v objdump >/dev/null || skip "no objdump"
+truth=$source_dir/tests/trail_truth
+cp "$truth/turns.c" "$source_dir/tests/lines/shapes.c" .
+printf '%s\n' '.globl _start' '.type _start, @function' '_start: and $-16, %rsp' 'call main' 'mov $60, %eax' 'xor %edi, %edi' \
+	'syscall' '.size _start, . - _start' '.section .note.GNU-stack, "", @progbits' >start.S
+
+# holds WHAT SCRIPT ARGUMENT...: what the script says of these
+holds()
+{
+	local what=$1 script=$2
+	shift 2
+	timeout -k 5 100 python3 "$truth/$script" "$waymark" "$@" >out 2>&1 || fail "$what: $(cat out)"
+	echo "$what: $(tail -1 out)"
+}
+
+for program in turns-O0 turns-O2 shapes-O2; do
+	cc "${program/*-/-}" -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector "${program%-*}.c" start.S -o "$program" ||
+		exit 1
+	run 0 -e trail/step/ -o "$program.trace" -- "./$program"
+	holds "$program's lines" lines.py "$program" "$program.trace"
+done
+holds "stacks" stacks.py turns-O2.trace turns-O2
+
+cc -static -nostdlib -no-pie "$truth/workers.S" -o workers || exit 1
+run 0 -e trail/step/ -o workers.trace -- ./workers
+if command -v babeltrace2 >/dev/null; then
+	holds "stretches of threads" stretches.py workers.trace $RANDOM
+	holds "stretches of one thread" stretches.py turns-O2.trace $RANDOM
+	babeltrace2 workers.trace >/dev/null 2>words || fail "babeltrace2 does not read it: $(cat words)"
+	[ ! -s words ] || fail "babeltrace2 warns: $(cat words)"
+else
+	echo "without babeltrace2 stretches are not held against it"
+fi
+
+# Packed and unpacked again nothing has changed; packed, it is refused by others, and read by us as before.
+listing()
+{
+	timeout 60 "$waymark" trail --json --instructions -n 0 workers.trace >"$1.trail" || fail "$1: trail"
+	timeout 60 "$waymark" dump workers.trace >"$1.dump" || fail "$1: dump"
+	timeout 60 "$waymark" coverage --all turns-O2.trace >"$1.info" || fail "$1: coverage"
+	timeout 60 "$waymark" export --format=folded -o - turns-O2.trace >"$1.folded" || fail "$1: export -o -"
+}
+cp -r workers.trace before
+listing plain
+for trace in workers.trace turns-O2.trace; do
+	timeout 60 "$waymark" compress "$trace" >/dev/null || fail "compress $trace"
+done
+listing packed
+for way in trail dump info folded; do
+	cmp -s "plain.$way" "packed.$way" || fail "$way is another of a compressed trace"
+done
+if command -v babeltrace2 >/dev/null && babeltrace2 workers.trace >/dev/null 2>&1; then
+	fail "babeltrace2 reads something out of a compressed trace"
+fi
+timeout 60 "$waymark" compress -d workers.trace >/dev/null || fail "compress -d"
+diff -r before workers.trace || fail "what was unpacked is not what was packed"
+exit "$failed"
