@@ -27,6 +27,7 @@ static const char usage[] =
 	"\n"
 	"  -n, --last N      show the last N blocks before it, and N behind (default 8)\n"
 	"  --tid A:B         compare only these two threads\n"
+	"  --pid A:B         compare only the threads of these two processes\n" TRAIL_BOUNDS_HELP
 	"  --harmless NAMES  another way within a function or module of such a name is harmless\n"
 	"                    too (may be repeated; * and ? as in the shell)\n"
 	"  --all             another way within the C library and its like is a difference\n"
@@ -37,11 +38,24 @@ static const char usage[] =
 	"\n"
 	"The status is 0 if both went the same way, 1 if not, 2 if that can't be told.\n";
 
-enum option_id { OPT_TID = 256, OPT_HARMLESS, OPT_ALL, OPT_STRICT, OPT_ROOT, OPT_JSON };
+enum option_id {
+	OPT_TID = 256,
+	OPT_PID,
+	OPT_FROM,
+	OPT_TO,
+	OPT_HARMLESS,
+	OPT_ALL,
+	OPT_STRICT,
+	OPT_ROOT,
+	OPT_JSON
+};
 
 static const struct option table[] = {
 	{ "last", required_argument, NULL, 'n' },
 	{ "tid", required_argument, NULL, OPT_TID },
+	{ "pid", required_argument, NULL, OPT_PID },
+	{ "from", required_argument, NULL, OPT_FROM },
+	{ "to", required_argument, NULL, OPT_TO },
 	{ "harmless", required_argument, NULL, OPT_HARMLESS },
 	{ "all", no_argument, NULL, OPT_ALL },
 	{ "strict", no_argument, NULL, OPT_STRICT },
@@ -56,18 +70,18 @@ static void comparing(uint64_t done, uint64_t all)
 	pulse_beat("comparing", done, all);
 }
 
-static int take_tids(struct diff_options *options, const char *text)
+/* A thread or a process of each trace. */
+static int take_ids(uint32_t ids[2], const char *what, const char *text)
 {
-	uint64_t tids[2] = { 0 };
-	const char *end = quantity_number_at(text, UINT32_MAX, &tids[0]);
+	uint64_t both[2] = { 0 };
+	const char *end = quantity_number_at(text, UINT32_MAX, &both[0]);
 
 	if (end && *end == ':')
-		end = quantity_number_at(end + 1, UINT32_MAX, &tids[1]);
-	if (!end || *end || !tids[0] || !tids[1])
-		return complain_usage("diff", "--tid is a thread of A and one of B: A:B, not %s",
-				      text);
-	options->tids[0] = (uint32_t)tids[0];
-	options->tids[1] = (uint32_t)tids[1];
+		end = quantity_number_at(end + 1, UINT32_MAX, &both[1]);
+	if (!end || *end || !both[0] || !both[1])
+		return complain_usage("diff", "--%s of A and one of B: A:B, not %s", what, text);
+	ids[0] = (uint32_t)both[0];
+	ids[1] = (uint32_t)both[1];
 	return CLI_FINE;
 }
 
@@ -91,7 +105,12 @@ static int take_option(void *data, int id, const char *text)
 			return complain_usage("diff", "this is no number of blocks: %s", text);
 		break;
 	case OPT_TID:
-		return take_tids(options, text);
+		return take_ids(options->tids, "tid is a thread", text);
+	case OPT_PID:
+		return take_ids(options->pids, "pid is a process", text);
+	case OPT_FROM:
+	case OPT_TO:
+		return trail_bounds_take(&options->bounds, "diff", id == OPT_TO, text);
 	case OPT_HARMLESS:
 		return take_harmless(options, text);
 	case OPT_ALL:
@@ -142,6 +161,40 @@ static const struct trail_path *path_of(struct diff *diff, int side)
 	return NULL;
 }
 
+/* What a side has of the process that is asked for, or of all. 0 or -ENOMEM. */
+static int paths_of(struct diff *diff, int side, struct trails *of)
+{
+	const struct trails *all = &diff->views[side].trails;
+	uint32_t pid = diff->options.pids[side];
+	struct trail_path *paths;
+
+	*of = *all;
+	if (!pid)
+		return 0;
+	of->paths = paths = diff->of_process[side] = calloc(all->path_count + 1, sizeof(*paths));
+	of->path_count = 0;
+	for (size_t i = 0; paths && i < all->path_count; i++)
+		if (all->paths[i].stream->pid == pid)
+			paths[of->path_count++] = all->paths[i];
+	return paths ? 0 : -ENOMEM;
+}
+
+/* The pairs of all that is asked for. 0, -ENOMEM, -WM_E_NO_THREAD. */
+static int threads_pair(struct diff *diff, struct trail_pair **pairs, size_t *count)
+{
+	struct trails of[2];
+
+	for (int i = 0; i < 2; i++) {
+		int err = paths_of(diff, i, &of[i]);
+
+		if (err)
+			return err;
+		if (!of[i].path_count)
+			return -WM_E_NO_THREAD;
+	}
+	return trails_pair(pairs, count, &of[0], &of[1]);
+}
+
 /* Which threads are compared. DIFF_SAME; DIFF_TROUBLE, all being said. */
 static int threads_choose(struct diff *diff)
 {
@@ -155,13 +208,15 @@ static int threads_choose(struct diff *diff)
 		if (!chosen.of[0] || !chosen.of[1])
 			return DIFF_TROUBLE;
 	} else {
-		err = trails_pair(&pairs, &count, &diff->views[0].trails, &diff->views[1].trails);
+		err = threads_pair(diff, &pairs, &count);
 	}
 	if (!err)
 		diff->threads = calloc(count, sizeof(*diff->threads));
-	if (err || !diff->threads) {
+	if (!err && !diff->threads)
+		err = -ENOMEM;
+	if (err) {
 		free(pairs);
-		complain(-ENOMEM, "%s", diff->options.dirs[0]);
+		complain(err, "%s or %s", diff->options.dirs[0], diff->options.dirs[1]);
 		return DIFF_TROUBLE;
 	}
 	for (size_t i = 0; i < count; i++)
@@ -169,6 +224,31 @@ static int threads_choose(struct diff *diff)
 	diff->thread_count = count;
 	free(pairs);
 	return DIFF_SAME;
+}
+
+/* Compare what lies between the bounds. 0 or -ENOMEM. */
+static int compare_stretches(struct diff *diff, struct diff_thread *thread,
+			     struct image *const images[2])
+{
+	struct trail_path cuts[2] = { { 0 }, { 0 } };
+	const struct trail_path *const paths[] = { &cuts[0], &cuts[1] };
+	struct trail_range ranges[2];
+	int err = 0;
+
+	for (int i = 0; i < 2 && !err; i++) {
+		trail_bounds_range(&diff->bounds[i], &diff->views[i], thread->pair.of[i],
+				   &ranges[i]);
+		err = trail_range_cut(&ranges[i], &cuts[i]);
+	}
+	if (!err)
+		err = divergence_find(&thread->divergence, diff->alike, paths, images,
+				      &diff->options.divergence);
+	for (int i = 0; i < 2; i++) {
+		if (!err)
+			trail_range_uncut(&ranges[i], &thread->divergence.at[i]);
+		free(cuts[i].parts);
+	}
+	return err;
 }
 
 static int compare(struct diff *diff, struct diff_thread *thread)
@@ -184,8 +264,7 @@ static int compare(struct diff *diff, struct diff_thread *thread)
 		if (!images[i])
 			return -ENOMEM;
 	}
-	int err = divergence_find(&thread->divergence, diff->alike, paths, images,
-				  &diff->options.divergence);
+	int err = compare_stretches(diff, thread, images);
 	pulse_end();
 	thread->is_different = thread->divergence.kind != DIVERGENCE_NONE;
 	return err;
@@ -237,9 +316,9 @@ static int run(struct diff *diff)
 
 static size_t cut_of(const struct diff *diff, int side)
 {
-	static const struct trail_bounds whole;
 	const struct trail_lost_wanted wanted = { .tid = diff->options.tids[side],
-						  .bounds = &whole };
+						  .pid = diff->options.pids[side],
+						  .bounds = &diff->bounds[side] };
 
 	return diff->views[side].trails.path_count ? complain_cut(&diff->views[side], &wanted) : 0;
 }
@@ -254,9 +333,12 @@ int cmd_diff(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	out_init(&out, STDOUT_FILENO);
-	for (int i = 0; i < 2 && status < 0; i++)
-		if (trail_view_open(&diff.views[i], diff.options.dirs[i], &diff.options.image))
+	for (int i = 0; i < 2 && status < 0; i++) {
+		diff.bounds[i] = diff.options.bounds;
+		if (trail_view_open(&diff.views[i], diff.options.dirs[i], &diff.options.image) ||
+		    trail_bounds_find(&diff.bounds[i], "diff", &diff.views[i]))
 			status = DIFF_TROUBLE;
+	}
 	if (status < 0)
 		status = run(&diff);
 	for (int i = 0; i < 2; i++)
@@ -264,6 +346,8 @@ int cmd_diff(int argc, char **argv)
 	for (size_t i = 0; i < diff.thread_count; i++)
 		divergence_release(&diff.threads[i].divergence);
 	free(diff.threads);
+	free(diff.of_process[0]);
+	free(diff.of_process[1]);
 	alike_close(diff.alike);
 	for (int i = 0; i < 2; i++)
 		if (diff.views[i].dir && trail_view_close(&diff.views[i], CLI_FINE))

@@ -3,7 +3,7 @@
 #ifndef CLI_DIFF_H
 #define CLI_DIFF_H
 
-#include "cli/trail_view.h"
+#include "cli/trail_bounds.h"
 #include "history/divergence.h"
 #include "trace/out.h"
 #include "trace/trail/pair.h"
@@ -12,8 +12,9 @@
 
 struct diff_options {
 	const char *dirs[2];
-	uint64_t last; /* blocks that are shown before and behind */
-	uint32_t tids[2];
+	uint64_t last;		   /* blocks that are shown before and behind */
+	uint32_t tids[2], pids[2]; /* 0: all */
+	struct trail_bounds bounds;
 	int json;
 	struct divergence_options divergence;
 	const char *harmless[DIFF_HARMLESS_NAMES];
@@ -30,6 +31,8 @@ struct diff_thread {
 struct diff {
 	struct diff_options options;
 	struct trail_view views[2];
+	struct trail_bounds bounds[2];	  /* as the options have them, found in each trace */
+	struct trail_path *of_process[2]; /* copies of the paths that are paired; NULL: all are */
 	struct alike *alike;
 	struct diff_thread *threads;
 	size_t thread_count;

@@ -58,6 +58,27 @@ Test(diff, shows_the_branch_that_went_the_other_way)
 	expect("  1  another way in turn of parts (blocks: A 1, B 2)\n");
 }
 
+Test(diff, compares_a_stretch)
+{
+	record(a, "same", NULL);
+	record(b, "other", NULL);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff --to block:805 %s %s", a, b), 0, "%s", printed);
+	expect("the same for 805 blocks (1,612 instructions)\n");
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff -n 2 --from block:800 %s %s", a, b), 1, "%s",
+		     printed);
+	expect("the same for 5 blocks (");
+	expect(" turn+0xe (");
+	expect(" _start+0x"); /* what called it is known from before */
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff --from event:trail:end %s %s", a, b), 0, "%s",
+		     printed);
+	expect("the same for 0 blocks");
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff --to block:805 --from block:9000 %s %s", a, b),
+		     2);
+	expect("lies after");
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff --from event:no:such %s %s", a, b), 2);
+	expect("no:such");
+}
+
 Test(diff, finds_two_runs_the_same_though_signals_came_at_other_moments)
 {
 	record(a, "same", "signals");
@@ -139,6 +160,18 @@ Test(diff, does_not_say_that_a_run_is_the_same_which_was_cut_off)
 	expect("waymark: the trail of made-101 has no end: its recording was cut off\n");
 	/* nor of two that were cut off at the same place */
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff %s %s", b, b), 2, "%s", printed);
+}
+
+Test(diff, compares_processes_that_are_named)
+{
+	made(a, 5, 1, TRAIL_EXITED);
+	made(b, 5, 1, TRAIL_EXITED);
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff --pid 100:100 %s %s", a, b), 0, "%s", printed);
+	expect("the same for 5 blocks");
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff --pid 100:7 %s %s", a, b), 2);
+	expect("no trail of such a thread");
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff --pid 100 %s %s", a, b), 2);
+	expect("--pid is a process of A and one of B: A:B, not 100");
 }
 
 Test(diff, does_not_say_that_a_run_is_the_same_which_was_recorded_for_less_long)

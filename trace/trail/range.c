@@ -95,6 +95,45 @@ int trail_range_next(struct trail_range *range, struct trail_item *item)
 	return trail_next(&range->cursor, item);
 }
 
+int trail_range_cut(const struct trail_range *range, struct trail_path *cut)
+{
+	const struct trail_path *path = range->cursor.path;
+	size_t first = range->cursor.part, end = range->end_part + (range->end_id != 0);
+	struct trail_part *part;
+
+	if (range->end_part == first && range->end_id <= range->cursor.id)
+		end = first; /* it is empty */
+
+	*cut = *path;
+	if (end < path->count && end > first && !range->end_id && !path->parts[end].count &&
+	    path->parts[end].between.left)
+		end++;
+	cut->count = cut->room = end > first ? end - first : 0;
+	cut->blocks = range->end;
+	cut->parts = malloc((cut->count + 1) * sizeof(*cut->parts));
+	if (!cut->parts)
+		return -ENOMEM;
+	if (!cut->count)
+		return 0;
+	memcpy(cut->parts, path->parts + first, cut->count * sizeof(*cut->parts));
+	part = &cut->parts[cut->count - 1];
+	if (range->end_id)
+		part->count = range->end_id;
+	part = &cut->parts[0];
+	part->ids += 4 * (size_t)range->cursor.id;
+	part->before += range->cursor.id;
+	part->count -= range->cursor.id;
+	return 0;
+}
+
+void trail_range_uncut(const struct trail_range *range, struct trail_cursor *cursor)
+{
+	if (!cursor->part)
+		cursor->id += range->cursor.id;
+	cursor->part += range->cursor.part;
+	cursor->path = range->cursor.path;
+}
+
 /* ---- events ---- */
 
 struct times {

@@ -43,6 +43,15 @@ void trail_range_last(struct trail_range *range, uint64_t blocks);
 /* Step over an item: 1 and *item, or 0 at the range's end. */
 int trail_range_next(struct trail_range *range, struct trail_item *item);
 
+/*
+ * The range, of which no item was taken yet, as a path of its own, whose blocks keep their numbers: the caller frees cut->parts; all else is the
+ * range's path's, which must live longer. An event that tells how much of its last block ran is in it. 0 or -ENOMEM.
+ */
+int trail_range_cut(const struct trail_range *range, struct trail_path *cut);
+
+/* Of a cursor in what was cut so, that in the path. */
+void trail_range_uncut(const struct trail_range *range, struct trail_cursor *cursor);
+
 /* When an item was, on the wall clock: reader_ns() of its ticks. */
 uint64_t trail_ns(const struct trace_reader *reader, const struct trail_path *path, uint64_t ticks);
 

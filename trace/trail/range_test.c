@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdlib.h>
 
 #define TID 101
 
@@ -132,6 +133,45 @@ Test(range, whose_end_is_before_its_begin_is_empty)
 	has(&range, 30, 30, 0);
 	range = between(TRAIL_BOUND_BLOCK, 20, 10);
 	has(&range, 20, 20, 0);
+}
+
+static int is_same(const struct trail_item *one, const struct trail_item *other)
+{
+	return one->block == other->block && one->index == other->index && one->ran == other->ran &&
+	       one->ticks == other->ticks && !one->between == !other->between &&
+	       (!one->between || one->between->event == other->between->event);
+}
+
+/* Cut out, a range is a path of the same items, and each place in it is one of the path. */
+Test(range, cut_out_is_a_path_of_the_same_items)
+{
+	for (uint64_t from = 0; from <= 41; from++)
+		for (uint64_t to = from; to <= 41; to++) {
+			struct trail_range range = between(TRAIL_BOUND_BLOCK, from, to),
+					   walk = range;
+			struct trail_cursor cursor = { 0 }, back;
+			struct trail_item one, other;
+			struct trail_path cut;
+
+			cr_assert_eq(trail_range_cut(&range, &cut), 0);
+			cursor.path = &cut;
+			while (trail_range_next(&walk, &one)) {
+				back = cursor;
+				trail_range_uncut(&range, &back);
+				cr_assert_eq(trail_next(&cursor, &other), 1, "%lu to %lu", from,
+					     to);
+				cr_assert(is_same(&one, &other), "%lu to %lu", from, to);
+				cr_assert_eq(trail_next(&back, &other), 1);
+				cr_assert(is_same(&one, &other), "%lu to %lu", from, to);
+			}
+			cr_assert_eq(trail_next(&cursor, &other), 0, "%lu to %lu", from, to);
+			trail_seek(&cursor, range.first);
+			if (range.first < range.end) {
+				cr_assert_eq(trail_next(&cursor, &other), 1);
+				cr_assert_eq(other.index, range.first);
+			}
+			free(cut.parts);
+		}
 }
 
 Test(range, keeps_its_last_blocks)
