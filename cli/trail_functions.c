@@ -131,7 +131,14 @@ static const char *path_of(const struct function *function)
 	return function->module ? function->module->path : "";
 }
 
-/* Functions of several processes that are the same come to stand together. */
+/* As linked; of code without a name 0. */
+static uint64_t start_of(const struct function *function)
+{
+	return function->start && function->module ? function->start - function->module->base
+						   : function->start;
+}
+
+/* Functions of several processes that are the same come to stand together; not two of one name in a file. */
 static int by_name(const void *one, const void *other)
 {
 	const struct function *a = ((const struct sum *)one)->function;
@@ -139,9 +146,10 @@ static int by_name(const void *one, const void *other)
 	char first[FUNCTION_TEXT_BYTES], second[FUNCTION_TEXT_BYTES];
 	int order = strcmp(path_of(a), path_of(b));
 
-	return order ? order
-		     : strcmp(function_text(a, first, sizeof(first)),
-			      function_text(b, second, sizeof(second)));
+	if (!order)
+		order = strcmp(function_text(a, first, sizeof(first)),
+			       function_text(b, second, sizeof(second)));
+	return order ? order : (start_of(a) > start_of(b)) - (start_of(a) < start_of(b));
 }
 
 static int by_share(const void *one, const void *other)

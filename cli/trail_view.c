@@ -54,12 +54,36 @@ struct image *trail_view_image(struct trail_view *view, const struct trail_path 
 	return view->images[process];
 }
 
-/* One line for each file that names were wanted of and not had. */
+/* Names come from files by address: where other code ran there than a file has, they may be wrong. */
+static void check_code(const struct trail_view *view, uint32_t process)
+{
+	for (size_t i = 0; i < view->trails.space_count; i++) {
+		const struct trail_space *space = &view->trails.spaces[i];
+
+		for (uint32_t id = 0; space->process == process && id < space->table.count; id++) {
+			const struct trail_block *block = trail_table_block(&space->table, id);
+			const uint8_t *code = block ? trail_table_code(&space->table, block) : NULL;
+
+			if (code)
+				image_check(view->images[process], block->start, code,
+					    block->bytes);
+		}
+	}
+}
+
+/* One line for each file that names were wanted of and not had, or of other code. */
 static void complain_files(struct image *image)
 {
 	struct image_module *module;
 
 	for (size_t i = 0; (module = image_module(image, i)); i++) {
+		if (module->others) {
+			complain_words(
+				"waymark: %s has other code than ran there in %zu place%s: it was "
+				"changed, or another file lay there before; names in it may be wrong",
+				module->path, module->others, module->others == 1 ? "" : "s");
+			fputc('\n', stderr);
+		}
 		if (!module->is_asked || !module->error || module->path[0] != '/')
 			continue;
 		complain_words(
@@ -76,8 +100,10 @@ int trail_view_close(struct trail_view *view, int status)
 {
 	fflush(stdout);
 	for (uint32_t i = 0; view->images && i < view->reader->meta.process_count; i++) {
-		if (view->images[i])
+		if (view->images[i]) {
+			check_code(view, i);
 			complain_files(view->images[i]);
+		}
 		image_close(view->images[i]);
 	}
 	free(view->images);

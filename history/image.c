@@ -2,6 +2,7 @@
 #include "history/image.h"
 
 #include "code/rows.h"
+#include "abi/trail.h"
 #include "history/image_file.h"
 #include "history/kernel_symbols.h"
 
@@ -397,21 +398,41 @@ void image_line(struct image *image, uint64_t address, struct image_line *line)
 	*line = row ? (struct image_line){ row->source, row->line } : (struct image_line){ 0 };
 }
 
-size_t image_code(struct image *image, uint64_t address, void *buffer, size_t bytes)
+/* What a module's file has at an address. */
+static size_t code_of(const struct image_module *module, uint64_t address, void *buffer,
+		      size_t bytes)
 {
-	const struct module *module = module_at(image, address);
 	const struct code_segment *segment;
 	uint64_t linked, left;
 
-	if (!module || !module->seen.file || module->seen.file->is_debug)
+	if (!module || !module->file || module->file->is_debug)
 		return 0;
-	linked = address - module->seen.base;
-	segment = code_file_segment(module->seen.file, linked);
-	if (!segment || !code_file_is_text(module->seen.file, linked, 1))
+	linked = address - module->base;
+	segment = code_file_segment(module->file, linked);
+	if (!segment || !code_file_is_text(module->file, linked, 1))
 		return 0;
 	left = segment->address + segment->file_bytes - linked;
 	bytes = bytes < left ? bytes : (size_t)left;
-	return code_file_read(module->seen.file, linked, buffer, bytes) ? 0 : bytes;
+	return code_file_read(module->file, linked, buffer, bytes) ? 0 : bytes;
+}
+
+size_t image_code(struct image *image, uint64_t address, void *buffer, size_t bytes)
+{
+	const struct module *module = module_at(image, address);
+
+	return code_of(module ? &module->seen : NULL, address, buffer, bytes);
+}
+
+void image_check(struct image *image, uint64_t address, const uint8_t *code, size_t bytes)
+{
+	const struct image_place *place = slot_of(image->slots, image->slot_count, address)->place;
+	uint8_t read[TRAIL_BLOCK_BYTES_MAX];
+	size_t has;
+
+	if (!place || !place->module || bytes > sizeof(read))
+		return;
+	has = code_of(place->module, address, read, bytes);
+	place->module->others += has && memcmp(read, code, has) != 0;
 }
 
 struct image_module *image_module(struct image *image, size_t index)

@@ -22,14 +22,15 @@
 struct image;
 
 struct image_module {
-	const char *path;	     /* as the trace has it */
-	const char *name;	     /* the last part of it */
-	const char *build_id;	     /* in hex, as the trace has it; NULL: none */
-	uint64_t base;		     /* what is added to addresses as linked */
-	uint64_t start, end;	     /* what it covers in the process; end 0: not known */
-	struct code_file *file;	     /* NULL: it can't be had */
-	int error;		     /* why: -ENOENT, -WM_E_FILE_REPLACED, or as code_file_open() */
-	int is_asked;		     /* an address in it was asked for */
+	const char *path;	/* as the trace has it */
+	const char *name;	/* the last part of it */
+	const char *build_id;	/* in hex, as the trace has it; NULL: none */
+	uint64_t base;		/* what is added to addresses as linked */
+	uint64_t start, end;	/* what it covers in the process; end 0: not known */
+	struct code_file *file; /* NULL: it can't be had */
+	int error;		/* why: -ENOENT, -WM_E_FILE_REPLACED, or as code_file_open() */
+	int is_asked;		/* an address in it was asked for */
+	size_t others;		/* places where other code ran than the file has: image_check() */
 	struct code_symbols symbols; /* once asked for */
 };
 
@@ -71,6 +72,12 @@ void image_line(struct image *image, uint64_t address, struct image_line *line);
  * had. What ran may have been changed in memory.
  */
 size_t image_code(struct image *image, uint64_t address, void *buffer, size_t bytes);
+
+/*
+ * Where image_place() was asked for this address: compare code that ran there with what the module's file has, and have the module count it
+ * if it is other.
+ */
+void image_check(struct image *image, uint64_t address, const uint8_t *code, size_t bytes);
 
 /* The modules, by start; NULL behind the last. `is_asked` and `error` tell which could not be read though they were wanted. */
 struct image_module *image_module(struct image *image, size_t index);

@@ -127,6 +127,8 @@ static int block_take(struct taking *taking, const struct ran_table *from, uint3
 	err = module_at(taking, block->start);
 	if (err)
 		return err == -ENOENT ? 0 : err;
+	if (code && !image_place(taking->image, block->start)) /* for image_check() */
+		return -ENOMEM;
 	if (!code && code_file_read(taking->from->file, block->start - taking->from->base, read,
 				    block->bytes))
 		return 0;

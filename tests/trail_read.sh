@@ -148,6 +148,21 @@ if command -v objcopy >/dev/null && [ -n "$id" ]; then
 	[ ! -s words ] || fail "words: $(cat words)"
 fi
 
+# Without a build id nothing tells one file from another but the code that ran.
+build -Wl,--build-id=none
+timeout -k 5 60 "$waymark" record -e trail/step/ -o nameless -- ./crash >record.out 2>record.words
+trail 0 nameless
+[ ! -s words ] || fail "words: $(cat words)"
+sed 's/return \*p + 1/return *p + *p/; s/sum += i/sum += 3 * i/' crash.c >changed.c
+mv crash.c kept.c && mv changed.c crash.c
+build -Wl,--build-id=none
+mv kept.c crash.c
+for way in "" --calls --functions --instructions --lines; do
+	# shellcheck disable=SC2086 # may be none
+	trail 0 $way nameless
+	has words "$folder/crash has other code than ran there in "
+done
+
 # It is read while it is cut short.
 for file in crashed/*-1; do
 	truncate -s -1 "$file"

@@ -29,6 +29,17 @@ for program in turns-O0 turns-O2 shapes-O2; do
 done
 holds "stacks" stacks.py turns-O2.trace turns-O2
 
+# Two functions of one name are two.
+for number in 1 2; do
+	printf '%s\n' '__attribute__((noinline, noclone)) static int same(int n)' \
+		"{ int s = $number; for (volatile int i = 0; i < n; i++) s += i; return s; }" \
+		"int call$number(int n) { return same(n * $number); }" >same$number.c
+done
+echo 'int call1(int); int call2(int); int main(void) { return call1(9) + call2(9) > 9; }' >same.c
+cc -O1 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector same1.c same2.c same.c start.S -o same || exit 1
+run 0 -e trail/step/ -o same.trace -- ./same
+expect "functions of one name" "$("$waymark" trail --functions -n 0 same.trace | grep -c ' same \[same\]')" 2
+
 cc -static -nostdlib -no-pie "$truth/workers.S" -o workers || exit 1
 run 0 -e trail/step/ -o workers.trace -- ./workers
 if command -v babeltrace2 >/dev/null; then
