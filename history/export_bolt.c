@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <waymark/error.h>
 
 #define SLOTS_MIN 4096u
 
@@ -189,15 +190,39 @@ static void put_edges(struct out *out, struct edges *edges)
 	}
 }
 
+static int is_same(const struct image_module *one, const struct image_module *other)
+{
+	const char *a = one->build_id ? one->build_id : "",
+		   *b = other->build_id ? other->build_id : "";
+
+	return !strcmp(one->path, other->path) && !strcmp(a, b);
+}
+
+/* The counts of two programs would be those of none. */
+static int program_choose(struct edges *edges, const struct export *export,
+			  const struct export_thread *thread)
+{
+	const struct image_module *before = edges->program;
+	int err = program_find(edges, &export->processes[thread->process]);
+
+	if (!err && before && !is_same(before, edges->program))
+		return -WM_E_TRAIL_PROGRAMS;
+	return err;
+}
+
 int export_bolt(struct export *export)
 {
 	struct edges edges = { .landed = OUTSIDE };
 	struct taken_sink sink = { branch, cut, &edges };
 
 	for (size_t i = 0; i < export->thread_count && !edges.error; i++) {
-		edges.error = program_find(&edges, &export->processes[export->threads[i].process]);
+		const struct export_thread *thread = &export->threads[i];
+
+		if (thread->range.first == thread->range.end)
+			continue;
+		edges.error = program_choose(&edges, export, thread);
 		if (!edges.error)
-			taken_walk(export, &export->threads[i], &sink);
+			taken_walk(export, thread, &sink);
 	}
 	if (!edges.error)
 		put_edges(export->out, &edges);

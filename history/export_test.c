@@ -5,12 +5,14 @@
 #include "trace/trail/sample_trail.h"
 
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <waymark/error.h>
 
 static struct export_thread thread;
 static struct export_process process;
@@ -333,4 +335,36 @@ Test(export, has_no_straight_code_in_stubs_for_bolt)
 			       "B X:0 401004 1 0\n"
 			       "F 401080 401082 1\n"
 			       "f 401004 401006 1\n");
+}
+
+/* Counts of two programs' code are no program's. */
+Test(export, tells_bolt_of_one_program_only)
+{
+	static struct out out;
+	char own[256] = "";
+	struct tsdl_module module = { .base = 0x7f0000000000, .path = own };
+	struct tsdl_process other = { .modules = &module, .module_count = 1 };
+	struct export_process processes[2];
+	struct export_thread threads[2];
+	struct image *image;
+
+	cr_assert_gt(readlink("/proc/self/exe", own, sizeof(own) - 1), 0);
+	cr_assert_eq(image_open(&image, &other, NULL), 0);
+	main_calls_f_which_calls_g_twice();
+	written(export_bolt, 0, UINT64_MAX);
+	processes[0] = process;
+	processes[1] = (struct export_process){ image, made.functions, SAMPLE_TRAIL_PID, own };
+	threads[0] = thread;
+	threads[1] = (struct export_thread){ thread.path, thread.range, 1 };
+	trail_range_init(&threads[0].range, made.reader, thread.path, &(struct trail_bound){ 0 },
+			 &(struct trail_bound){ 0 });
+	threads[1].range = threads[0].range;
+	export.threads = threads;
+	export.processes = processes;
+	export.thread_count = export.process_count = 2;
+	out_init(&out, open("/dev/null", O_WRONLY));
+	cr_expect_eq(export_bolt(&export), -WM_E_TRAIL_PROGRAMS);
+	threads[1].range.end = threads[1].range.first; /* nothing of it is wanted */
+	cr_expect_eq(export_bolt(&export), 0);
+	image_close(image);
 }
