@@ -40,8 +40,30 @@ cc -O1 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector same1.c same2.
 run 0 -e trail/step/ -o same.trace -- ./same
 expect "functions of one name" "$("$waymark" trail --functions -n 0 same.trace | grep -c ' same \[same\]')" 2
 
-cc -static -nostdlib -no-pie "$truth/workers.S" -o workers || exit 1
+cc -g -static -nostdlib -no-pie "$truth/workers.S" -o workers || exit 1
 run 0 -e trail/step/ -o workers.trace -- ./workers
+
+# Branches, counted by hand: 700 turns, of which each 64th, ten in all, makes a system call; in three threads, or in one.
+branches_of()
+{
+	local line=$1
+	shift
+	"$waymark" coverage --all "$@" workers.trace | sed -n "s/^BRDA:$line,0,[01],//p" | tr '\n' ' '
+}
+turns=$(grep -n 'jnz	again' "$truth/workers.S" | cut -d: -f1)
+calls=$(grep -n 'jnz	1f' "$truth/workers.S" | cut -d: -f1)
+expect "turns of all" "$(branches_of "$turns")" "2097 3 "
+expect "calls of all" "$(branches_of "$calls")" "2070 30 "
+workers=$("$waymark" trail --json -n 1 workers.trace | sed -n 's/^{"type":"thread".*"pid":\([0-9]*\),"tid":\([0-9]*\).*/\1 \2/p')
+expect "threads" "$(wc -l <<<"$workers")" 4
+while read -r pid tid; do
+	if [ "$pid" = "$tid" ]; then
+		expect "turns of the first" "$(branches_of "$turns" --tid "$tid")" "- - "
+	else
+		expect "turns of one" "$(branches_of "$turns" --tid "$tid")" "699 1 "
+		expect "calls of one" "$(branches_of "$calls" --tid "$tid")" "690 10 "
+	fi
+done <<<"$workers"
 if command -v babeltrace2 >/dev/null; then
 	holds "stretches of threads" stretches.py workers.trace $RANDOM
 	holds "stretches of one thread" stretches.py turns-O2.trace $RANDOM
