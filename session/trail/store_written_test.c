@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/* Stores written to another sink: what arrives is what they had, and is whole. */
+#include "session/trail/files.h"
+#include "session/trail/store_bed_test.h"
+#include "trace/sample.h"
+
+#include <criterion/criterion.h>
+#include <unistd.h>
+
+TestSuite(store_written, .fini = end, .timeout = 120);
+
+/* Into a second store, whose bound is not reached. */
+Test(store_written, writes_itself_into_another_sink)
+{
+	static const struct control_module module = { .base = 0x1000 };
+	struct trail_store *first, *second;
+
+	begin_with(SMALL * 4, WM_POLICY_CYCLIC, 0);
+	first = store;
+	for (int i = 0; i < 20; i++)
+		sink->calls->module(sink, &module, "/usr/lib/x86_64-linux-gnu/libexample.so.1");
+	for (int i = 0; i < 3; i++)
+		thread_begin(i);
+	for (uint64_t i = 1; i <= 60000; i++) {
+		block((int)(i % 3), i % 11 + 1);
+		if (i % 100 == 0)
+			event((int)(i % 3), TRAIL_FORK);
+	}
+	event(2, TRAIL_END);
+	thread_end(2);
+	check();
+	begin_with(SMALL * 32, WM_POLICY_DISCARD, 0);
+	second = store;
+	cr_assert_eq(trail_store_write(first, sink), 0);
+	check();
+	for (int i = 0; i < 3; i++) {
+		uint64_t copied = kept(i);
+
+		store = first;
+		cr_expect_eq(copied, kept(i));
+		store = second;
+	}
+	trail_store_close(first);
+}
+
+/* A block of two instructions of which one runs, and what says so; as a signal may come. */
+static void half_a_block(uint64_t start)
+{
+	struct trail_entry entry = { .start = start,
+				     .bytes = 2,
+				     .last = 1,
+				     .instructions = 2,
+				     .kind = TRAIL_JUMP_INDIRECT };
+	struct trail_between signal = { .event = TRAIL_SIGNAL, .at = start + 1, .left = 1 };
+
+	sink->calls->block(sink, given[0].sink, &entry, (const uint8_t *)"\x90\x90", ++now);
+	sink->calls->event(sink, given[0].sink, &signal, ++now);
+	sink->calls->block(sink, given[0].sink,
+			   &(struct trail_entry){ .start = start + 1,
+						  .bytes = 1,
+						  .instructions = 1,
+						  .kind = TRAIL_JUMP_INDIRECT },
+			   (const uint8_t *)"\x90", ++now);
+}
+
+/* Read back what is written now: it is whole, and says what is missing. */
+static void check_as_files(void)
+{
+	struct trail_store_status status;
+	struct trace_writer *writer;
+	struct trace_reader *reader;
+	struct trail_files files;
+	struct trails trails;
+	char folder[64];
+
+	sample_folder(folder);
+	cr_assert_eq(trace_writer_open(&writer, folder), 0);
+	trail_files_init(&files, writer);
+	cr_assert_eq(files.sink.calls->begin(&files.sink, getpid()), 0);
+	cr_assert_eq(trail_store_write(store, &files.sink), 0);
+	trail_files_release(&files);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	cr_assert_eq(trace_reader_open(&reader, folder), 0);
+	cr_assert_eq(trails_read(&trails, reader), 0);
+	cr_assert_eq(reader->damages_ever, 0, "%s", reader->damages[0].what);
+	trail_store_status(store, &status);
+	cr_assert_eq(trails.path_count, 1);
+	cr_assert_eq(trails.paths[0].blocks, status.blocks);
+	cr_assert_eq(trails.paths[0].parts[0].between.event, TRAIL_LOST);
+	cr_assert_eq(trails.paths[0].parts[0].between.values[0], status.lost_blocks);
+	trails_release(&trails, reader);
+	trace_reader_close(reader);
+	sample_folder_remove(folder);
+}
+
+/* What is cut off at the begin leaves nothing that can't follow. */
+Test(store_written, is_a_whole_trail_wherever_it_was_cut)
+{
+	/* 12 words each time, and one more now and then: chunks begin with each of the three records */
+	begin_with(SMALL, WM_POLICY_CYCLIC, 0);
+	now = 1000000000;
+	thread_begin(0);
+	for (uint64_t i = 0; i < 2000; i++)
+		half_a_block(100 + i % 5 * 10);
+	for (uint64_t i = 0; i < 60; i++) {
+		for (uint64_t j = 0; j < 45; j++)
+			half_a_block(100 + j % 5 * 10);
+		block(0, 7);
+		check_as_files();
+	}
+}
