@@ -8,6 +8,8 @@
  *	trail:begin   space, origin, flags  a trail begins
  *	trail:blocks  space, ids            what ran, oldest first; a run of uint32
  *	trail:define  space, first, blocks  what ids mean, from `first` on; a run of struct trail_entry
+ *	trail:space   space, modules        the space began when so many of the process's modules had come and gone
+ *	trail:thread  tid, over, blocks     the thread has a trail; at its end again, over 1: of so many blocks
  *
  * and one for each enum trail_event. A block is code that runs from its first instruction to its last: only the
  * last may lead elsewhere. What an id means never changes: code that is changed, or mapped anew, has new ids. Ids count
@@ -15,6 +17,14 @@
  *
  * Definitions stand in a stream of their own, of the thread TRAIL_TABLE_TID: so the oldest blocks can be overwritten,
  * and never what the others mean. They may come after the blocks that use them; a reader gathers them first.
+ *
+ * A trail may go on in another space at any trail:blocks: who writes it need not keep a table for ever, and where a module may
+ * lie where another one was, as after an exec, blocks are told apart by their space. What ran in a space of which a trail:space
+ * tells ran behind the first `modules` of the process's (in the metadata, each that came and each that went), and not
+ * behind more than the next space of the process has. Where it does not tell, nobody knows.
+ *
+ * The same stream tells which threads have a trail, so that one whose stream is gone is missed. Not all origins know: where
+ * nothing is told, nothing is missed.
  *
  * From one block to the next leads what the first one's last instruction allows (enum trail_kind). Where it
  * does not, one of enum trail_event must stand between, or the trail is damaged. An event says where the

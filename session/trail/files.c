@@ -76,9 +76,7 @@ static int files_begin(struct trail_sink *sink, pid_t pid)
 static int files_module(struct trail_sink *sink, const struct control_module *module,
 			const char *path)
 {
-	struct trail_files *files = files_of(sink);
-
-	return trace_module_add(files->writer, files->process, module, path);
+	return trail_writer_module(&files_of(sink)->trail, module, path);
 }
 
 static int files_thread_begin(struct trail_sink *sink, struct sink_thread **out, pid_t tid,

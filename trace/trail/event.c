@@ -33,6 +33,10 @@ const struct trail_shape trail_shapes[TRAIL_CLASSES] = {
 	[TRAIL_CLASS_DEFINE] = { "define",
 				 { "space", "first", "blocks" },
 				 { WM_TYPE_U32, WM_TYPE_U32, WM_TYPE_BYTES } },
+	[TRAIL_CLASS_THREAD] = { "thread",
+				 { "tid", "over", "blocks" },
+				 { WM_TYPE_U32, WM_TYPE_U32, WM_TYPE_U64 } },
+	[TRAIL_CLASS_SPACE] = { "space", { "space", "modules" }, { WM_TYPE_U32, WM_TYPE_U32 } },
 };
 
 static uint8_t field_count(const struct trail_shape *shape)

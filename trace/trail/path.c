@@ -9,15 +9,15 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#define SPACES_MAX 16384u
-#define SPACES_FEW 128u		     /* of more, tables are of many */
-#define SPACE_SLOTS (2 * SPACES_MAX) /* a thread's events each name a space */
+#define SPACES_FEW 128u			   /* of more, tables are of many */
+#define SPACE_SLOTS (2 * TRAIL_SPACES_MAX) /* a thread's events each name a space */
 
 /* What of a stream's fields is read. */
 struct trail_fields {
 	uint32_t words[3];
 	const uint8_t *run;
 	uint32_t run_bytes;
+	uint64_t number; /* behind the words */
 	struct trail_between between;
 };
 
@@ -39,6 +39,10 @@ static void fields_read(struct trail_fields *fields, int class, const uint8_t *a
 		if (shape->types[i] == WM_TYPE_BYTES) {
 			fields->run_bytes = load_u32(at + 1);
 			fields->run = at + 5;
+			return;
+		}
+		if (shape->types[i] == WM_TYPE_U64) {
+			fields->number = load_u64(at);
 			return;
 		}
 		fields->words[i] = load_u32(at);
@@ -73,12 +77,12 @@ static struct trail_space *space_of(struct trails *trails, uint32_t process, uin
 {
 	struct trail_space *space = space_find(trails, process, number), *more;
 
-	if (space || trails->space_count == SPACES_MAX)
+	if (space || trails->space_count == TRAIL_SPACES_MAX)
 		return space;
-	more = reallocarray(trails->spaces, trails->space_count + 1, sizeof(*more));
-	if (!more)
+	if (array_grow(&trails->spaces, &trails->space_room, trails->space_count + 1,
+		       sizeof(*more)))
 		return NULL;
-	trails->spaces = more;
+	more = trails->spaces;
 	more[trails->space_count] = (struct trail_space){ .process = process,
 							  .number = number,
 							  .table.is_of_many = trails->space_count >=
@@ -107,29 +111,60 @@ struct stream_pass {
 	int is_begun;
 };
 
-static int define(struct stream_pass *pass, int class, const struct trail_fields *fields,
-		  uint64_t ticks, uint64_t offset)
+/* The space that the table's stream tells something of; NULL: no memory, or too many, which is said. */
+static struct trail_space *space_told(struct stream_pass *pass, uint32_t number, uint64_t offset,
+				      uint64_t bytes)
 {
-	struct trail_space *space;
+	struct trail_space *space = space_of(pass->trails, pass->stream->process, number);
+
+	if (!space && pass->trails->space_count == TRAIL_SPACES_MAX)
+		reader_damage(pass->reader, pass->stream->file, offset, bytes,
+			      "more spaces than a trace may have");
+	return space;
+}
+
+static int define(struct stream_pass *pass, const struct trail_fields *fields, uint64_t offset)
+{
+	struct trail_space *space = space_told(pass, fields->words[0], offset, fields->run_bytes);
 	int err;
 
-	(void)ticks;
-	if (class != TRAIL_CLASS_DEFINE)
-		return 0;
-	space = space_of(pass->trails, pass->stream->process, fields->words[0]);
-	if (!space && pass->trails->space_count == SPACES_MAX) {
-		reader_damage(pass->reader, pass->stream->file, offset, fields->run_bytes,
-			      "more spaces than a trace may have");
-		return 0;
-	}
 	if (!space)
-		return -ENOMEM;
+		return pass->trails->space_count == TRAIL_SPACES_MAX ? 0 : -ENOMEM;
 	err = trail_table_define(&space->table, fields->words[1], fields->run, fields->run_bytes);
 	if (err == -EINVAL || err == -EEXIST)
 		reader_damage(pass->reader, pass->stream->file, offset, fields->run_bytes,
 			      err == -EINVAL ? "blocks are defined that can't be"
 					     : "a block is defined twice, as something else");
 	return err == -ENOMEM ? err : 0;
+}
+
+static int begin_space(struct stream_pass *pass, const struct trail_fields *fields, uint64_t offset)
+{
+	struct trail_space *space = space_told(pass, fields->words[0], offset, 0);
+
+	if (!space)
+		return pass->trails->space_count == TRAIL_SPACES_MAX ? 0 : -ENOMEM;
+	space->is_told = 1;
+	space->table.era.from = fields->words[1];
+	return 0;
+}
+
+/* What the table's stream tells. */
+static int tell(struct stream_pass *pass, int class, const struct trail_fields *fields,
+		uint64_t ticks, uint64_t offset)
+{
+	(void)ticks;
+	switch (class) {
+	case TRAIL_CLASS_DEFINE:
+		return define(pass, fields, offset);
+	case TRAIL_CLASS_SPACE:
+		return begin_space(pass, fields, offset);
+	case TRAIL_CLASS_THREAD:
+		return trail_told_add(&pass->trails->told, pass->stream->process, fields->words[0],
+				      fields->words[1] != 0, fields->number);
+	default:
+		return 0;
+	}
 }
 
 /* Go over a stream's trail events. What `take` returns other than 0 ends it. */
@@ -256,7 +291,7 @@ static int follow(struct stream_pass *pass, int class, const struct trail_fields
 {
 	struct trail_between between = fields->between;
 
-	if (class == TRAIL_CLASS_DEFINE)
+	if (class > TRAIL_CLASS_BLOCKS)
 		return 0;
 	if (class == TRAIL_CLASS_BLOCKS)
 		return blocks(pass, fields, ticks, offset);
@@ -336,6 +371,55 @@ static int read_path(struct trails *trails, struct trace_reader *reader,
 	return err < 0 ? err : 0;
 }
 
+/* By process, and there as they came. */
+static int by_number(const void *one, const void *other)
+{
+	const struct trail_space *const *a = one, *const *b = other;
+
+	if ((*a)->process != (*b)->process)
+		return (*a)->process < (*b)->process ? -1 : 1;
+	return (*a)->number < (*b)->number ? -1 : (*a)->number > (*b)->number;
+}
+
+/* From where its space was begun to where the next one was; a space of which nothing is told: all the time. */
+static void eras_take(struct trail_space **sorted, size_t count)
+{
+	uint32_t to = UINT32_MAX, number = 0;
+
+	for (size_t i = count; i--;) {
+		struct trail_era *era = &sorted[i]->table.era;
+
+		if (i + 1 == count || sorted[i]->process != sorted[i + 1]->process) {
+			to = UINT32_MAX;
+			number = 0;
+		} else if (sorted[i]->is_told != sorted[i + 1]->is_told ||
+			   era->from != sorted[i + 1]->table.era.from) {
+			number++;
+			if (sorted[i + 1]->is_told)
+				to = sorted[i + 1]->table.era.from;
+		}
+		era->to = sorted[i]->is_told ? to : UINT32_MAX;
+		era->number = number;
+	}
+}
+
+/* Once all are known: what each table's number and era is. */
+static int spaces_number(struct trails *trails)
+{
+	struct trail_space **sorted = calloc(trails->space_count + 1, sizeof(*sorted));
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < trails->space_count; i++) {
+		trails->spaces[i].table.number = (uint32_t)i;
+		sorted[i] = &trails->spaces[i];
+	}
+	qsort(sorted, trails->space_count, sizeof(struct trail_space *), by_number);
+	eras_take(sorted, trails->space_count);
+	free(sorted);
+	return 0;
+}
+
 int trails_read(struct trails *trails, struct trace_reader *reader)
 {
 	int err = 0;
@@ -351,12 +435,16 @@ int trails_read(struct trails *trails, struct trace_reader *reader)
 			continue;
 		err = stream_map(reader, stream);
 		if (!err && stream->tid == TRAIL_TABLE_TID)
-			err = stream_pass(&pass, define, NULL);
+			err = stream_pass(&pass, tell, NULL);
 	}
+	if (!err)
+		err = spaces_number(trails);
 	for (uint32_t i = 0; i < reader->stream_count && !err; i++)
 		if (reader->streams[i].map && reader->streams[i].tid != TRAIL_TABLE_TID &&
 		    has_trail(reader, &reader->streams[i]))
 			err = read_path(trails, reader, &reader->streams[i]);
+	if (!err)
+		trail_told_settle(&trails->told, reader);
 	return err;
 }
 
@@ -367,6 +455,7 @@ void trails_release(struct trails *trails, struct trace_reader *reader)
 	for (size_t i = 0; i < trails->path_count; i++)
 		free(trails->paths[i].parts);
 	free(trails->spaces);
+	trail_told_release(&trails->told);
 	free(trails->space_slots);
 	free(trails->paths);
 	*trails = (struct trails){ 0 };

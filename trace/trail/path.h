@@ -13,6 +13,7 @@
 
 #include "trace/reader.h"
 #include "trace/trail/table.h"
+#include "trace/trail/told.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@
 struct trail_space {
 	uint32_t process; /* which of the reader's metadata's */
 	uint32_t number;
+	int is_told; /* which modules stood when it began */
 	struct trail_table table;
 };
 
@@ -55,10 +57,11 @@ struct trail_path {
 
 struct trails {
 	struct trail_space *spaces;
-	size_t space_count;
+	size_t space_count, space_room;
 	uint32_t *space_slots; /* open addressing: where a space is in `spaces`, and one; 0: free */
 	struct trail_path *paths; /* in the order of the reader's streams */
 	size_t path_count;
+	struct trail_told told;
 	uint64_t read_bytes; /* of the streams that were gone through */
 };
 

@@ -41,7 +41,13 @@ void sample_trail_module(struct sample_trail *sample, const char *path, uint64_t
 
 	if (bytes)
 		memcpy(module.build_id, build_id, bytes);
-	must(!trace_module_add(sample->writer, sample->process, &module, path));
+	must(!trail_writer_module(&sample->trail, &module, path));
+}
+
+void sample_trail_module_gone(struct sample_trail *sample, const char *path, uint64_t base)
+{
+	must(!trail_writer_module(&sample->trail,
+				  &(struct control_module){ .base = base, .gone = 1 }, path));
 }
 
 void sample_trail_thread(struct sample_trail *sample, uint32_t tid, const char *comm)

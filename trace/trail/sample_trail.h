@@ -24,6 +24,7 @@ void sample_trail_begin(struct sample_trail *sample);
 
 void sample_trail_module(struct sample_trail *sample, const char *path, uint64_t base,
 			 const void *build_id, size_t bytes);
+void sample_trail_module_gone(struct sample_trail *sample, const char *path, uint64_t base);
 
 /* A thread's trail begins, is told block by block and event by event, one tick each, and ends. */
 void sample_trail_thread(struct sample_trail *sample, uint32_t tid, const char *comm);

@@ -16,6 +16,8 @@
 #define TRAIL_BLOCKS_MAX                                                                           \
 	(1u << 28) /* of one space: larger ids are damage, not a reason to take memory */
 
+#define TRAIL_SPACES_MAX 65536u /* of a trace */
+
 struct trail_block {
 	uint64_t start, target;
 	uint32_t code; /* where its bytes stand in the table's */
@@ -27,6 +29,15 @@ struct trail_block {
 #define BLOCK_IS_DEFINED 1
 #define BLOCK_HAS_CODE 2
 
+/*
+ * When a table's blocks ran, by what came and went of the process's modules until then (struct tsdl_process): no earlier than
+ * the first `from` of them, no later than the first `to`.
+ */
+struct trail_era {
+	uint32_t number; /* of the process's eras, from 0 on: an index */
+	uint32_t from, to;
+};
+
 struct trail_table {
 	struct trail_block *blocks; /* by id */
 	uint32_t count;		    /* ids below it may be defined */
@@ -35,6 +46,8 @@ struct trail_table {
 	size_t room;
 	uint8_t *code;
 	size_t code_bytes, code_room;
+	uint32_t number; /* of a trace's tables, from 0 on: an index; set once all are read */
+	struct trail_era era;
 };
 
 /* Whether a block can be so: it has an instruction at least, and the last begins in it. */

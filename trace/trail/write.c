@@ -9,6 +9,7 @@
 
 #define PACKET_BYTES (CHUNK_BYTES - PAGE_HEAD_BYTES)
 #define SLOTS_MIN 1024u
+#define MODULE_SPACES_MAX 4096u /* of all spaces: a program may load and unload for ever */
 
 /* ---- packets ---- */
 
@@ -86,7 +87,8 @@ static int packet_init(struct trail_writer *trail, struct trail_packet *packet, 
 
 /* {space, word, run} or, without `word`, {space, run}. */
 static int put_run(struct trail_writer *trail, struct trail_packet *packet, int class,
-		   const uint32_t *word, const void *run, uint32_t bytes, uint64_t ticks)
+		   uint32_t space, const uint32_t *word, const void *run, uint32_t bytes,
+		   uint64_t ticks)
 {
 	uint8_t *at;
 	int err = packet_event_begin(trail, packet, class, 4 + (word ? 4 : 0) + 5 + bytes, ticks,
@@ -94,7 +96,7 @@ static int put_run(struct trail_writer *trail, struct trail_packet *packet, int 
 
 	if (err)
 		return err;
-	memcpy(at, &trail->space, 4);
+	memcpy(at, &space, 4);
 	at += 4;
 	if (word) {
 		memcpy(at, word, 4);
@@ -113,9 +115,22 @@ static int run_end(struct trail_writer *trail, uint64_t ticks)
 	int err = 0;
 
 	if (trail->run_bytes)
-		err = put_run(trail, &trail->packet, TRAIL_CLASS_DEFINE, &trail->run_first,
-			      trail->run, trail->run_bytes, ticks);
+		err = put_run(trail, &trail->packet, TRAIL_CLASS_DEFINE, trail->space,
+			      &trail->run_first, trail->run, trail->run_bytes, ticks);
 	trail->run_bytes = 0;
+	return err;
+}
+
+/* Before a space's first definition: which modules stood when it began. */
+static int space_tell(struct trail_writer *trail, uint64_t ticks)
+{
+	uint32_t words[2] = { trail->space, trail->space_modules };
+	uint8_t *at;
+	int err = packet_event_begin(trail, &trail->packet, TRAIL_CLASS_SPACE, sizeof(words), ticks,
+				     &at);
+
+	if (!err)
+		memcpy(at, words, sizeof(words));
 	return err;
 }
 
@@ -127,7 +142,9 @@ static int define(struct trail_writer *trail, uint32_t id, const struct trail_en
 	uint8_t *at;
 	int err = 0;
 
-	if (trail->run_bytes + bytes > FIELD_BYTES_MAX)
+	if (!trail->table.count)
+		err = space_tell(trail, ticks);
+	else if (trail->run_bytes + bytes > FIELD_BYTES_MAX)
 		err = run_end(trail, ticks);
 	if (err)
 		return err;
@@ -190,28 +207,71 @@ static int slots_fit(struct trail_writer *trail)
 	return 0;
 }
 
+static size_t table_bytes(const struct trail_writer *trail)
+{
+	return trail->table.room * sizeof(*trail->table.blocks) + trail->table.code_room +
+	       trail->slot_count * sizeof(*trail->slots);
+}
+
+/* The table's blocks are defined, and forgotten. Threads may still have ids of it: each knows its space. */
+static int space_begin(struct trail_writer *trail, uint64_t ticks)
+{
+	int err = run_end(trail, ticks);
+
+	trail_table_release(&trail->table);
+	free(trail->slots);
+	trail->slots = NULL;
+	trail->slot_count = 0;
+	trail->space++;
+	trail->space_modules = trail->modules;
+	stood_begin(&trail->stood);
+	return err;
+}
+
+static int is_too_large(const struct trail_writer *trail)
+{
+	return table_bytes(trail) > trail->table_bytes_max && trail->space < TRAIL_SPACES_MAX - 1;
+}
+
+/* The slot of a block: its id and one, or 0 where it is to stand. */
+static uint32_t *slot_of(const struct trail_writer *trail, const struct trail_entry *entry,
+			 const uint8_t *code)
+{
+	uint64_t at = hash_of(entry->start, code, code ? entry->bytes : 0);
+
+	while (trail->slots[at % trail->slot_count] &&
+	       !is_same(trail, trail->slots[at % trail->slot_count] - 1, entry, code))
+		at++;
+	return &trail->slots[at % trail->slot_count];
+}
+
 /* The id of a block, a new one if it is new. */
 static int64_t block_id(struct trail_writer *trail, const struct trail_entry *entry,
 			const uint8_t *code, uint64_t ticks)
 {
 	struct trail_entry mine = *entry;
 	int err = slots_fit(trail);
-	uint64_t at;
-	uint32_t id;
+	uint32_t *slot;
 
 	if (err)
 		return err;
 	mine.flags = code ? TRAIL_HAS_CODE : 0;
-	at = hash_of(entry->start, code, code ? entry->bytes : 0);
-	for (; (id = trail->slots[at % trail->slot_count]); at++)
-		if (is_same(trail, id - 1, &mine, code))
-			return id - 1;
-	id = trail->table.count;
-	err = define(trail, id, &mine, code, ticks);
+	slot = slot_of(trail, &mine, code);
+	if (*slot)
+		return *slot - 1;
+	if (is_too_large(trail)) {
+		err = space_begin(trail, ticks);
+		if (!err)
+			err = slots_fit(trail);
+		if (err)
+			return err;
+		slot = slot_of(trail, &mine, code);
+	}
+	err = define(trail, trail->table.count, &mine, code, ticks);
 	if (err)
 		return err;
-	trail->slots[at % trail->slot_count] = id + 1;
-	return id;
+	*slot = trail->table.count;
+	return *slot - 1;
 }
 
 int trail_writer_open(struct trail_writer *trail, struct trace_writer *writer, int process,
@@ -222,7 +282,7 @@ int trail_writer_open(struct trail_writer *trail, struct trace_writer *writer, i
 
 	*trail = (struct trail_writer){ .writer = writer,
 					.process = process,
-
+					.table_bytes_max = TRAIL_TABLE_BYTES_MAX,
 					.clock = *clock,
 					.first_class = first_class };
 	for (int class = 0; class < TRAIL_CLASSES && !err; class ++) {
@@ -242,11 +302,44 @@ void trail_writer_release(struct trail_writer *trail)
 	trail_table_release(&trail->table);
 	free(trail->slots);
 	free(trail->run);
+	stood_release(&trail->stood);
 	free(trail->packet.content);
 	*trail = (struct trail_writer){ 0 };
 }
 
+int trail_writer_module(struct trail_writer *trail, const struct control_module *module,
+			const char *path)
+{
+	int err = 0, is_moment = stood_take(&trail->stood, module, path);
+
+	if (is_moment < 0)
+		return is_moment;
+	/* nothing was defined: nothing ran in what went */
+	if (is_moment && !trail->table.count)
+		trail->space_modules = trail->modules;
+	else if (is_moment && trail->module_spaces++ < MODULE_SPACES_MAX)
+		err = space_begin(trail, trail->packet.ticks);
+	trail->modules++;
+	return err ? err : trace_module_add(trail->writer, trail->process, module, path);
+}
+
 /* ---- threads ---- */
+
+/* In the table's stream, that the thread has a trail; or, `over`, all of it. */
+static int thread_tell(struct trail_writer *trail, const struct trail_thread *thread, uint32_t over,
+		       uint64_t ticks)
+{
+	uint32_t words[2] = { thread->packet.head.tid, over };
+	uint8_t *at;
+	int err = packet_event_begin(trail, &trail->packet, TRAIL_CLASS_THREAD,
+				     sizeof(words) + sizeof(thread->blocks), ticks, &at);
+
+	if (err)
+		return err;
+	memcpy(at, words, sizeof(words));
+	memcpy(at + sizeof(words), &thread->blocks, sizeof(thread->blocks));
+	return 0;
+}
 
 int trail_thread_begin(struct trail_writer *trail, struct trail_thread *thread, uint32_t tid,
 		       const char *comm, enum trail_origin origin, uint64_t ticks)
@@ -256,6 +349,10 @@ int trail_thread_begin(struct trail_writer *trail, struct trail_thread *thread, 
 	int err = packet_init(trail, &thread->packet, trail->packet.head.pid, tid, ticks);
 
 	thread->count = 0;
+	thread->blocks = 0;
+	thread->space = trail->space;
+	if (!err)
+		err = thread_tell(trail, thread, 0, ticks);
 	if (err)
 		return err;
 	memcpy(thread->packet.head.comm, comm, strnlen(comm, sizeof(thread->packet.head.comm)));
@@ -271,8 +368,8 @@ static int blocks_end(struct trail_writer *trail, struct trail_thread *thread, u
 	int err = 0;
 
 	if (thread->count)
-		err = put_run(trail, &thread->packet, TRAIL_CLASS_BLOCKS, NULL, thread->ids,
-			      thread->count * 4, ticks);
+		err = put_run(trail, &thread->packet, TRAIL_CLASS_BLOCKS, thread->space, NULL,
+			      thread->ids, thread->count * 4, ticks);
 	thread->count = 0;
 	return err;
 }
@@ -284,6 +381,14 @@ int trail_thread_block(struct trail_writer *trail, struct trail_thread *thread,
 
 	if (id < 0)
 		return (int)id;
+	if (thread->space != trail->space) {
+		int err = blocks_end(trail, thread, ticks);
+
+		if (err)
+			return err;
+		thread->space = trail->space;
+	}
+	thread->blocks++;
 	thread->ids[thread->count++] = (uint32_t)id;
 	if (thread->count < TRAIL_RUN_IDS)
 		return 0;
@@ -321,6 +426,10 @@ int trail_thread_end(struct trail_writer *trail, struct trail_thread *thread, ui
 {
 	int err = trail_thread_flush(trail, thread, ticks);
 
+	if (!err) /* only once all of it is there */
+		err = thread_tell(trail, thread, 1, ticks);
+	if (!err)
+		err = packet_write(trail, &trail->packet);
 	free(thread->packet.content);
 	thread->packet.content = NULL;
 	return err;

@@ -3,16 +3,22 @@
  * Trails written from outside the program, for origins that know each block's address and code: blocks
  * get their ids here, each thread has a stream, and one more of the process has what the ids mean.
  *
- * Definitions are on disk before blocks that use them. One thread at a time uses a writer and its threads.
+ * Definitions are on disk before blocks that use them. A table gives way to a new one, in a space of its own, where it has
+ * grown too large (a program may make code for ever), and where a module comes that may lie where another one lay. One thread
+ * at a time uses a writer and its threads.
  * Functions return 0 or a negative error; after one, only release is of use.
  */
 #ifndef TRACE_TRAIL_WRITE_H
 #define TRACE_TRAIL_WRITE_H
 
 #include "trace/trail/path.h"
+#include "trace/trail/stood.h"
 #include "trace/writer.h"
 
 #define TRAIL_RUN_IDS (FIELD_BYTES_MAX / 4)
+
+/* Of a table: blocks, code and slots. Some three million blocks, and no real program without a JIT has so many. */
+#define TRAIL_TABLE_BYTES_MAX (256u << 20)
 
 /* All clocks at one moment; `hz` is the rate of the ticks. */
 struct trail_clock {
@@ -34,7 +40,12 @@ struct trail_writer {
 	uint32_t first_class; /* the trail's classes have ids from here on */
 	uint32_t space;
 	uint32_t next_instance;
-	struct trail_table table; /* as a reader will have it */
+	struct stood stood;	  /* since `space` began */
+	uint32_t modules;	  /* that came and went, in all */
+	uint32_t space_modules;	  /* before `space` began */
+	uint32_t module_spaces;	  /* begun for a module's sake */
+	size_t table_bytes_max;	  /* TRAIL_TABLE_BYTES_MAX; tests take less */
+	struct trail_table table; /* of `space`, as a reader will have it */
 	uint32_t *slots;	  /* ids + 1 by start and code: open addressing */
 	uint32_t slot_count;
 	struct trail_packet packet; /* of definitions */
@@ -46,6 +57,8 @@ struct trail_thread {
 	struct trail_packet packet;
 	uint32_t ids[TRAIL_RUN_IDS];
 	uint32_t count;
+	uint32_t space;	 /* of the ids */
+	uint64_t blocks; /* so far */
 };
 
 /*
@@ -55,6 +68,13 @@ struct trail_thread {
 int trail_writer_open(struct trail_writer *trail, struct trace_writer *writer, int process,
 		      uint32_t pid, uint32_t first_class, const struct trail_clock *clock);
 void trail_writer_release(struct trail_writer *trail);
+
+/*
+ * The process has code in this module from now on, or, with `gone`, has it no more: noted in the trace. What runs in it
+ * comes later than this, what ran in others has come. All of a process's modules are told so, or none.
+ */
+int trail_writer_module(struct trail_writer *trail, const struct control_module *module,
+			const char *path);
 
 /* Begin a thread's trail. *thread is the caller's; trail_thread_end() releases what is in it. */
 int trail_thread_begin(struct trail_writer *trail, struct trail_thread *thread, uint32_t tid,

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/* Trails that go on in another space: where a table grew too large, and where a module came in another one's place. */
+#include "trace/trail/sample_trail.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TID 101u
+#define STEP 16u /* from one block to the next */
+
+static struct sample_trail sample;
+static struct trace_reader *reader;
+static struct trails trails;
+
+static void begin(void)
+{
+	sample_trail_begin(&sample);
+}
+
+static void end(void)
+{
+	trails_release(&trails, reader);
+	trace_reader_close(reader);
+	sample_trail_remove(&sample);
+}
+
+TestSuite(spaces, .init = begin, .fini = end);
+
+static void ran_in(struct trail_thread *thread, uint64_t start, uint8_t code)
+{
+	struct trail_entry entry = {
+		.start = start, .bytes = 1, .instructions = 1, .kind = TRAIL_RETURN
+	};
+
+	cr_assert_eq(trail_thread_block(&sample.trail, thread, &entry, &code, ++sample.now), 0);
+}
+
+static void ran(uint64_t start)
+{
+	ran_in(&sample.thread, start, 0xc3);
+}
+
+static void open_trace(void)
+{
+	cr_assert_eq(trace_reader_open(&reader, sample.folder), 0);
+	cr_assert_eq(trails_read(&trails, reader), 0);
+}
+
+static void read_back(void)
+{
+	sample_trail_thread_end(&sample);
+	sample_trail_close(&sample);
+	open_trace();
+	cr_assert_eq(reader->damages_ever, 0, "%s", reader->damages[0].what);
+}
+
+/* All of a path's blocks, in order. */
+static const struct trail_table *expect_starts(const struct trail_path *path, uint64_t first,
+					       uint64_t count, uint64_t again)
+{
+	struct trail_cursor cursor = { .path = path };
+	struct trail_item item = { 0 };
+
+	cr_assert_eq(path->blocks, count);
+	for (uint64_t i = 0; i < count; i++) {
+		cr_assert(trail_next(&cursor, &item));
+		cr_assert_eq(item.block->start, first + i % again * STEP, "block %lu", i);
+		cr_assert_eq(item.table, &trails.spaces[item.table->number].table);
+	}
+	return item.table;
+}
+
+Test(spaces, are_begun_anew_where_a_table_is_too_large)
+{
+	sample.trail.table_bytes_max = 100000;
+	sample_trail_thread(&sample, TID, "name");
+	for (uint64_t i = 0; i < 50000; i++)
+		ran(0x1000 + i * STEP);
+	cr_expect_leq(sample.trail.table.code_room + sample.trail.table.room * 32, 200000u);
+	read_back();
+	cr_expect_gt(trails.space_count, 10u);
+	expect_starts(&trails.paths[0], 0x1000, 50000, UINT64_MAX);
+	cr_expect_eq(trails.spaces[0].table.era.number, 0, "no module came: it is one time");
+}
+
+Test(spaces, are_not_begun_where_the_same_code_runs_on)
+{
+	sample.trail.table_bytes_max = 100000;
+	sample_trail_thread(&sample, TID, "name");
+	for (uint64_t i = 0; i < 50000; i++)
+		ran(0x1000 + i % 400 * STEP);
+	read_back();
+	cr_expect_eq(trails.space_count, 1u);
+	expect_starts(&trails.paths[0], 0x1000, 50000, 400);
+}
+
+/* What the quiet thread has not written yet is of the space that was then. */
+Test(spaces, are_each_thread_s_own_affair)
+{
+	struct trail_thread quiet;
+	const struct trail_path *path;
+
+	sample.trail.table_bytes_max = 100000;
+	sample_trail_thread(&sample, TID, "name");
+	cr_assert_eq(trail_thread_begin(&sample.trail, &quiet, TID + 1, "quiet", TRAIL_STEP,
+					sample.now),
+		     0);
+	for (uint64_t i = 0; i < 50000; i++) {
+		ran(0x1000 + i * STEP);
+		if (i % 1000 == 0)
+			ran_in(&quiet, 0x500000 + i / 1000 * STEP, 0x90);
+	}
+	cr_assert_eq(trail_thread_end(&sample.trail, &quiet, ++sample.now), 0);
+	read_back();
+	cr_assert_eq(trails.path_count, 2u);
+	path = &trails.paths[1];
+	expect_starts(path, 0x500000, 50, UINT64_MAX);
+}
+
+/* ---- modules ---- */
+
+Test(spaces, tell_what_ran_before_a_module_took_another_one_s_place)
+{
+	const struct trail_table *tables[2];
+	struct trail_cursor cursor;
+	struct trail_item item;
+
+	sample_trail_module(&sample, "/bin/one", 0, NULL, 0);
+	sample_trail_thread(&sample, TID, "name");
+	ran(0x401000);
+	sample_trail_module_gone(&sample, "/bin/one", 0);
+	ran(0x401000);
+	sample_trail_module(&sample, "/bin/two", 0, NULL, 0);
+	ran(0x401000);
+	read_back();
+	cr_assert_eq(trails.space_count, 2u);
+	cursor = (struct trail_cursor){ .path = &trails.paths[0] };
+	for (int i = 0; i < 3; i++) {
+		cr_assert(trail_next(&cursor, &item));
+		tables[i / 2] = item.table;
+	}
+	cr_expect_neq(tables[0]->era.number, tables[1]->era.number);
+	cr_expect_eq(tables[0]->era.from, 0);
+	cr_expect_eq(tables[0]->era.to, 2);
+	cr_expect_eq(tables[1]->era.from, 2);
+	cr_expect_eq(tables[1]->era.to, UINT32_MAX);
+}
+
+Test(spaces, are_not_begun_for_a_module_that_comes_back)
+{
+	sample_trail_module(&sample, "/lib/plugin.so", 0x7000, "id", 2);
+	sample_trail_thread(&sample, TID, "name");
+	for (int i = 0; i < 10; i++) {
+		ran(0x7100);
+		sample_trail_module_gone(&sample, "/lib/plugin.so", 0x7000);
+		sample_trail_module(&sample, "/lib/plugin.so", 0x7000, "id", 2);
+	}
+	sample_trail_module(&sample, "/lib/other.so", 0x9000, "no", 2);
+	ran(0x9100);
+	read_back();
+	cr_expect_eq(trails.space_count, 1u);
+}
+
+Test(spaces, are_begun_for_another_build_of_the_same_path)
+{
+	sample_trail_module(&sample, "/lib/plugin.so", 0x7000, "id", 2);
+	sample_trail_thread(&sample, TID, "name");
+	ran(0x7100);
+	sample_trail_module_gone(&sample, "/lib/plugin.so", 0x7000);
+	sample_trail_module(&sample, "/lib/plugin.so", 0x7000, "it", 2);
+	ran(0x7100);
+	read_back();
+	cr_expect_eq(trails.space_count, 2u);
+}
+
+/* Two modules change places for ever. */
+Test(spaces, are_not_begun_for_ever)
+{
+	sample_trail_thread(&sample, TID, "name");
+	for (int i = 0; i < 6000; i++) {
+		const char *path = i % 2 ? "/lib/a.so" : "/lib/b.so";
+
+		sample_trail_module(&sample, path, 0x7000, NULL, 0);
+		ran(0x7000);
+		sample_trail_module_gone(&sample, path, 0x7000);
+	}
+	read_back();
+	cr_expect_eq(trails.space_count, 4097u);
+	expect_starts(&trails.paths[0], 0x7000, 6000, 1);
+}
+
+/* ---- threads that are told of ---- */
+
+Test(spaces, know_which_threads_have_a_trail)
+{
+	const struct trail_told_thread *told;
+	char path[512] = "";
+
+	sample_trail_thread(&sample, TID, "name");
+	ran(0x1000);
+	ran(0x1010);
+	sample_trail_thread_end(&sample);
+	sample_trail_thread(&sample, TID + 1, "other");
+	ran(0x1000);
+	read_back();
+	cr_assert_eq(trails.told.count, 2u);
+	told = trail_told_find(&trails.told, trails.paths[0].stream->process, TID);
+	cr_assert_not_null(told);
+	cr_expect_eq(told->blocks, 2);
+	cr_expect_eq(told->count, 1);
+	cr_expect_not(told->is_missing);
+	cr_expect_null(trail_told_find(&trails.told, trails.paths[0].stream->process, TID + 2));
+
+	snprintf(path, sizeof(path), "%s/%s", sample.folder, trails.paths[0].stream->file);
+	trails_release(&trails, reader);
+	trace_reader_close(reader);
+	cr_assert_eq(unlink(path), 0);
+	open_trace();
+	cr_assert_eq(trails.path_count, 1u);
+	cr_assert_eq(trails.told.count, 2u);
+	cr_expect(trails.told.all[0].is_missing);
+	cr_expect_not(trails.told.all[1].is_missing);
+}

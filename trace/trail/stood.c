@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/trail/stood.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct stood_module {
+	struct control_module module; /* gone: not any more */
+	char *path;
+};
+
+static int is_same(const struct stood_module *one, const struct control_module *module,
+		   const char *path)
+{
+	return one->module.base == module->base &&
+	       one->module.build_id_bytes == module->build_id_bytes &&
+	       !memcmp(one->module.build_id, module->build_id, module->build_id_bytes) &&
+	       !strcmp(one->path, path);
+}
+
+static int add(struct stood *stood, const struct control_module *module, const char *path)
+{
+	char *copy = strdup(path);
+
+	if (!copy || array_grow(&stood->all, &stood->room, stood->count + 1, sizeof(*stood->all))) {
+		free(copy);
+		return -ENOMEM;
+	}
+	stood->all[stood->count++] = (struct stood_module){ *module, copy };
+	return 0;
+}
+
+/* What goes is told by where it was: whoever tells may not know its build id any more. */
+static void go(struct stood *stood, uint64_t base, const char *path)
+{
+	for (size_t i = 0; i < stood->count; i++)
+		if (stood->all[i].module.base == base && !strcmp(stood->all[i].path, path))
+			stood->all[i].module.gone = 1;
+}
+
+int stood_take(struct stood *stood, const struct control_module *module, const char *path)
+{
+	int is_any_gone = 0, err;
+
+	if (module->gone) {
+		go(stood, module->base, path);
+		return 0;
+	}
+	for (size_t i = 0; i < stood->count; i++) {
+		if (is_same(&stood->all[i], module, path)) {
+			stood->all[i].module.gone = 0;
+			return 0;
+		}
+		is_any_gone |= stood->all[i].module.gone;
+	}
+	if (is_any_gone)
+		stood_begin(stood);
+	err = add(stood, module, path);
+	return err ? err : is_any_gone;
+}
+
+void stood_begin(struct stood *stood)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < stood->count; i++) {
+		if (stood->all[i].module.gone)
+			free(stood->all[i].path);
+		else
+			stood->all[kept++] = stood->all[i];
+	}
+	stood->count = kept;
+}
+
+void stood_release(struct stood *stood)
+{
+	for (size_t i = 0; i < stood->count; i++)
+		free(stood->all[i].path);
+	free(stood->all);
+	*stood = (struct stood){ 0 };
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The modules that stood in a process since a moment, so that one is noticed that may lie where another one was: what
+ * ran there before is not of the new one. One thread at a time uses it.
+ */
+#ifndef TRACE_TRAIL_STOOD_H
+#define TRACE_TRAIL_STOOD_H
+
+#include "abi/control.h"
+
+#include <stddef.h>
+
+struct stood {
+	struct stood_module *all;
+	size_t count, room;
+};
+
+/*
+ * A module comes or goes. 1: it comes, and others that stood here have gone, so that it may take their place; the moment is now,
+ * and only what stands still stood since. 0: it takes nobody's place. -ENOMEM.
+ */
+int stood_take(struct stood *stood, const struct control_module *module, const char *path);
+
+/* The moment is now. */
+void stood_begin(struct stood *stood);
+void stood_release(struct stood *stood);
+
+#endif
