@@ -46,11 +46,18 @@ struct diff_place {
 	struct image_line line;
 };
 
-void diff_place(struct diff *diff, const struct diff_thread *thread, int side, uint64_t address,
-		struct diff_place *place);
+/* An address on a side, as it was when blocks of that table ran. */
+struct diff_address {
+	int side;
+	uint64_t address;
+	const struct trail_table *table;
+};
+
+void diff_place(struct diff *diff, const struct diff_thread *thread,
+		const struct diff_address *address, struct diff_place *place);
 
 /* What came next on a side, in words: "goes on", "gets signal 14", "exits with 3". Into text[]; whether there is a place to go with it. */
-int diff_next(const struct diff_thread *thread, int side, uint64_t *address, char *text,
+int diff_next(const struct diff_thread *thread, int side, struct diff_address *address, char *text,
 	      size_t bytes);
 
 /* Say what was harmless, in words, into text[]. */

@@ -10,12 +10,12 @@
 #define CALLERS_MAX 64
 
 static void put_place(struct diff *diff, struct json *json, const struct diff_thread *thread,
-		      int side, uint64_t address)
+		      const struct diff_address *address)
 {
 	struct diff_place place;
 
-	diff_place(diff, thread, side, address, &place);
-	json_number(json, "address", address);
+	diff_place(diff, thread, address, &place);
+	json_number(json, "address", address->address);
 	json_words(json, "function", place.place ? place.place->function : NULL);
 	json_words(json, "module",
 		   place.place && place.place->module ? place.place->module->path : NULL);
@@ -53,7 +53,8 @@ static void put_blocks(struct diff *diff, struct json *json, const struct diff_t
 		if (!item.block)
 			continue;
 		json_open(json, NULL, '{');
-		put_place(diff, json, thread, side, item.block->start);
+		put_place(diff, json, thread,
+			  &(struct diff_address){ side, item.block->start, item.table });
 		json_close(json, '}');
 	}
 	json_close(json, ']');
@@ -62,14 +63,14 @@ static void put_blocks(struct diff *diff, struct json *json, const struct diff_t
 static void put_side(struct diff *diff, struct json *json, const struct diff_thread *thread,
 		     int side)
 {
-	uint64_t address = 0;
+	struct diff_address address;
 	char text[160];
 	int has_place = diff_next(thread, side, &address, text, sizeof(text));
 
 	json_open(json, side ? "b" : "a", '{');
 	json_string(json, "what", text);
 	if (has_place)
-		put_place(diff, json, thread, side, address);
+		put_place(diff, json, thread, &address);
 	put_blocks(diff, json, thread, side, "then", 0);
 	json_close(json, '}');
 }
@@ -82,7 +83,8 @@ static void put_callers(struct diff *diff, struct json *json, const struct diff_
 	json_open(json, "callers", '[');
 	for (size_t i = 0; i < count; i++) {
 		json_open(json, NULL, '{');
-		put_place(diff, json, thread, 0, callers[i].at);
+		put_place(diff, json, thread,
+			  &(struct diff_address){ 0, callers[i].at, callers[i].table });
 		if (callers[i].signal)
 			json_number(json, "signal", (uint64_t)callers[i].signal);
 		json_close(json, '}');
@@ -113,7 +115,9 @@ static void put_divergence(struct diff *diff, struct json *json, const struct di
 {
 	json_open(json, "divergence", '{');
 	if (thread->divergence.parted[0])
-		put_place(diff, json, thread, 0, thread->divergence.parted[0]);
+		put_place(diff, json, thread,
+			  &(struct diff_address){ 0, thread->divergence.parted[0],
+						  thread->divergence.parted_in[0] });
 	put_callers(diff, json, thread);
 	put_blocks(diff, json, thread, 0, "before", 1);
 	put_side(diff, json, thread, 0);

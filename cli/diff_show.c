@@ -27,14 +27,15 @@ static void put_count(struct out *out, uint64_t count, const char *what)
 }
 
 /* 0xADDRESS FUNCTION+0xN (FILE:LINE) */
-static void put_place(struct diff *diff, const struct diff_thread *thread, int side,
-		      uint64_t address)
+static void put_place(struct diff *diff, const struct diff_thread *thread,
+		      const struct diff_address *at)
 {
+	uint64_t address = at->address;
 	const struct image_place *place;
 	struct out *out = diff->out;
 	struct diff_place found;
 
-	diff_place(diff, thread, side, address, &found);
+	diff_place(diff, thread, at, &found);
 	place = found.place;
 	out_hex(out, address);
 	out_char(out, ' ');
@@ -61,7 +62,7 @@ static void put_place(struct diff *diff, const struct diff_thread *thread, int s
 static void put_side(struct diff *diff, const struct diff_thread *thread, int side)
 {
 	struct out *out = diff->out;
-	uint64_t address = 0;
+	struct diff_address address;
 	char text[160];
 	int has_place = diff_next(thread, side, &address, text, sizeof(text));
 
@@ -71,7 +72,7 @@ static void put_side(struct diff *diff, const struct diff_thread *thread, int si
 	put(out, text);
 	if (has_place) {
 		out_char(out, ' ');
-		put_place(diff, thread, side, address);
+		put_place(diff, thread, &address);
 	}
 	out_char(out, '\n');
 }
@@ -86,7 +87,8 @@ static void put_callers(struct diff *diff, const struct diff_thread *thread)
 		out_literal(out, "\ncalled from (A)\n");
 	for (size_t i = 0; i < count; i++) {
 		out_literal(out, "  ");
-		put_place(diff, thread, 0, callers[i].at);
+		put_place(diff, thread,
+			  &(struct diff_address){ 0, callers[i].at, callers[i].table });
 		if (callers[i].signal) {
 			out_literal(out, ", interrupted by signal ");
 			out_i64(out, callers[i].signal);
@@ -99,12 +101,13 @@ static void put_item(struct diff *diff, const struct diff_thread *thread, int si
 		     const struct trail_item *item)
 {
 	struct diff_thread here = *thread;
-	uint64_t address = 0;
+	struct diff_address address;
 	char text[160];
 
 	out_literal(diff->out, "  ");
 	if (item->block) {
-		put_place(diff, thread, side, item->block->start);
+		put_place(diff, thread,
+			  &(struct diff_address){ side, item->block->start, item->table });
 	} else {
 		trail_previous(&here.divergence.at[side], &(struct trail_item){ 0 });
 		diff_next(&here, side, &address, text, sizeof(text));
@@ -232,7 +235,9 @@ static void put_parting(struct diff *diff, const struct diff_thread *thread)
 
 	if (divergence->parted[0]) {
 		out_literal(out, "  after     ");
-		put_place(diff, thread, 0, divergence->parted[0]);
+		put_place(diff, thread,
+			  &(struct diff_address){ 0, divergence->parted[0],
+						  divergence->parted_in[0] });
 		out_char(out, '\n');
 	}
 	put_side(diff, thread, 0);

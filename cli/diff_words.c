@@ -7,13 +7,18 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-void diff_place(struct diff *diff, const struct diff_thread *thread, int side, uint64_t address,
-		struct diff_place *place)
+void diff_place(struct diff *diff, const struct diff_thread *thread,
+		const struct diff_address *address, struct diff_place *place)
 {
-	struct image *image = trail_view_image(&diff->views[side], thread->pair.of[side]);
+	struct image *image = trail_view_image(&diff->views[address->side],
+					       thread->pair.of[address->side]);
 
-	*place = (struct diff_place){ .address = address, .place = image_place(image, address) };
-	image_line(image, address, &place->line);
+	*place = (struct diff_place){ .address = address->address };
+	image = image ? image_in(image, address->table) : NULL;
+	if (!image)
+		return;
+	place->place = image_place(image, address->address);
+	image_line(image, address->address, &place->line);
 }
 
 static void event_words(const struct trail_between *event, char *text, size_t bytes)
@@ -54,7 +59,7 @@ static void event_words(const struct trail_between *event, char *text, size_t by
 	}
 }
 
-int diff_next(const struct diff_thread *thread, int side, uint64_t *address, char *text,
+int diff_next(const struct diff_thread *thread, int side, struct diff_address *address, char *text,
 	      size_t bytes)
 {
 	struct trail_cursor cursor = thread->divergence.at[side];
@@ -68,7 +73,8 @@ int diff_next(const struct diff_thread *thread, int side, uint64_t *address, cha
 		event_words(item.between, text, bytes);
 		return 0;
 	}
-	*address = item.block->start + thread->divergence.from[side];
+	*address = (struct diff_address){ side, item.block->start + thread->divergence.from[side],
+					  item.table };
 	snprintf(text, bytes, "goes on at");
 	return 1;
 }

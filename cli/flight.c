@@ -197,7 +197,7 @@ static void leave_agent_out(struct trail_show *show, const struct trail_path *pa
 			continue;
 		index--;
 		others++;
-		if (is_agents(image, item.block)) {
+		if (is_agents(trail_item_image(image, &item), item.block)) {
 			entered = index;
 			others = 0;
 		}

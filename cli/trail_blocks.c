@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Each different block that ran: how often, and which ran next, how often each. */
+#include "base/array.h"
 #include "cli/pulse.h"
 #include "cli/trail.h"
 #include "cli/trail_words.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EDGES_MIN 1024u
+#define EDGES_MIN 64u
 #define COUNT_WIDTH 14
 #define KIND_WIDTH 13
 
@@ -35,28 +36,28 @@ struct hot {
 };
 
 struct tallies {
-	struct tally *all;
-	size_t count;
+	struct tally *all; /* by the table's number; without a table: none of it ran */
+	size_t count, room;
 	uint64_t blocks; /* that ran */
 };
 
 static struct tally *tally_of(struct tallies *tallies, const struct trail_path *path,
 			      const struct trail_table *table)
 {
-	struct tally *more, *tally;
+	size_t before = tallies->room;
+	struct tally *tally;
 
-	for (size_t i = 0; i < tallies->count; i++)
-		if (tallies->all[i].table == table)
-			return &tallies->all[i];
-	more = reallocarray(tallies->all, tallies->count + 1, sizeof(*more));
-	if (!more)
+	if (array_grow(&tallies->all, &tallies->room, table->number + 1ul, sizeof(*tallies->all)))
 		return NULL;
-	tallies->all = more;
-	tally = &more[tallies->count];
+	memset(tallies->all + before, 0, (tallies->room - before) * sizeof(*tallies->all));
+	if (tallies->count <= table->number)
+		tallies->count = table->number + 1ul;
+	tally = &tallies->all[table->number];
+	if (tally->table)
+		return tally;
 	*tally = (struct tally){ .table = table, .path = path, .slot_count = EDGES_MIN };
 	tally->counts = calloc(table->count + 1u, sizeof(*tally->counts));
 	tally->edges = calloc(tally->slot_count, sizeof(*tally->edges));
-	tallies->count++;
 	return tally->counts && tally->edges ? tally : NULL;
 }
 
@@ -164,7 +165,8 @@ static void edges_sort(struct tally *tally)
 	for (size_t i = 0; i < tally->slot_count; i++)
 		if (tally->edges[i].count)
 			tally->edges[kept++] = tally->edges[i];
-	qsort(tally->edges, kept, sizeof(*tally->edges), by_from);
+	if (kept)
+		qsort(tally->edges, kept, sizeof(*tally->edges), by_from);
 }
 
 /* The edges from a block: the first, and how many. */
@@ -185,6 +187,11 @@ static const struct edge *edges_of(const struct tally *tally, uint32_t id, size_
 	return &tally->edges[low];
 }
 
+static uint32_t ids_of(const struct tally *tally)
+{
+	return tally->table ? tally->table->count : 0;
+}
+
 /* All that ran, those that ran most first. */
 static struct hot *hot_list(struct tallies *tallies, size_t *count)
 {
@@ -192,13 +199,13 @@ static struct hot *hot_list(struct tallies *tallies, size_t *count)
 	size_t all = 0;
 
 	for (size_t i = 0; i < tallies->count; i++)
-		for (uint32_t id = 0; id < tallies->all[i].table->count; id++)
+		for (uint32_t id = 0; id < ids_of(&tallies->all[i]); id++)
 			all += tallies->all[i].counts[id] != 0;
 	*count = 0;
 	list = calloc(all + 1, sizeof(*list));
 	for (size_t i = 0; list && i < tallies->count; i++) {
 		edges_sort(&tallies->all[i]);
-		for (uint32_t id = 0; id < tallies->all[i].table->count; id++)
+		for (uint32_t id = 0; id < ids_of(&tallies->all[i]); id++)
 			if (tallies->all[i].counts[id])
 				list[(*count)++] = (struct hot){ &tallies->all[i], id,
 								 tallies->all[i].counts[id] };
@@ -316,6 +323,7 @@ static void put_json(struct trail_show *show, struct image *image, const struct 
 		left -= edges[i].count;
 	}
 	json_close(&json, ']');
+	json_number(&json, "space", hot->tally->table->number); /* whose ids these are */
 	json_number(&json, "elsewhere", left);
 	json_close(&json, '}');
 	out_char(show->out, '\n');
@@ -340,6 +348,7 @@ static int put_all(struct trail_show *show, struct tallies *tallies)
 	for (size_t i = 0; i < shown && !show->out->error; i++) {
 		struct image *image = trail_view_image(&show->view, list[i].tally->path);
 
+		image = image ? image_in(image, list[i].tally->table) : NULL;
 		if (!image) {
 			free(list);
 			return -ENOMEM;

@@ -157,6 +157,7 @@ static void put_path(struct trail_show *show, const struct trail_path *path, str
 	if (show->options.last != UINT64_MAX)
 		keep_last(&range, show->options.last);
 	while (!show->out->error && trail_range_next(&range, &item)) {
+		image = trail_item_image(image, &item);
 		if (item.between)
 			trail_put_event(show, path, image, &item);
 		else if (branch_of(&branch, &item, peek(range.cursor, &next))) {

@@ -81,7 +81,8 @@ static void put_site(struct calls_show *of, const struct call_frame *frame)
 
 	if (!frame->from || frame->how == CALL_SIGNALLED)
 		return;
-	image_line(of->image, frame->from, &line);
+	image_line(trail_item_image(of->image, &(struct trail_item){ .table = frame->table }),
+		   frame->from, &line);
 	if (!line.source)
 		return;
 	out_literal(of->out, " from ");

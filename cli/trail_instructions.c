@@ -88,10 +88,11 @@ static void put_path(struct trail_show *show, const struct trail_path *path, str
 	if (show->options.last != UINT64_MAX)
 		listing.over = keep_last(&range, show->options.last);
 	while (!show->out->error && trail_range_next(&range, &item)) {
+		listing.image = trail_item_image(image, &item);
 		if (item.block)
 			put_block(&listing, &item);
 		else
-			trail_put_event(show, path, image, &item);
+			trail_put_event(show, path, listing.image, &item);
 		if (item.block)
 			listing.over = 0;
 	}

@@ -54,6 +54,13 @@ struct image *trail_view_image(struct trail_view *view, const struct trail_path 
 	return view->images[process];
 }
 
+struct image *trail_item_image(struct image *image, const struct trail_item *item)
+{
+	struct image *in = image_in(image, item->table);
+
+	return in ? in : image;
+}
+
 /* Names come from files by address: where other code ran there than a file has, they may be wrong. */
 static void check_code(const struct trail_view *view, uint32_t process)
 {
@@ -62,11 +69,9 @@ static void check_code(const struct trail_view *view, uint32_t process)
 
 		for (uint32_t id = 0; space->process == process && id < space->table.count; id++) {
 			const struct trail_block *block = trail_table_block(&space->table, id);
-			const uint8_t *code = block ? trail_table_code(&space->table, block) : NULL;
 
-			if (code)
-				image_check(view->images[process], block->start, code,
-					    block->bytes);
+			if (block)
+				image_check(view->images[process], &space->table, block);
 		}
 	}
 }

@@ -27,7 +27,10 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
  */
 int trail_view_close(struct trail_view *view, int status);
 
-/* What lies where in the process of a path. NULL: no memory. */
+/* What lies where in the process of a path, at any time: image_in() for what lay there when a block ran. NULL: no memory. */
 struct image *trail_view_image(struct trail_view *view, const struct trail_path *path);
+
+/* The image in the era of an item; where there is no memory, of all the time. */
+struct image *trail_item_image(struct image *image, const struct trail_item *item);
 
 #endif

@@ -16,8 +16,15 @@ struct first {
 	uint32_t id;
 };
 
+/* A side's tables by their number. */
+struct alike_numbers {
+	struct alike_table **of;
+	size_t room;
+};
+
 struct alike {
 	struct alike_table *tables;
+	struct alike_numbers numbers[2];
 	struct alike_module *modules; /* by number - 1 */
 	size_t module_count, module_room;
 	struct first *firsts; /* by number - 1 */
@@ -47,6 +54,8 @@ void alike_close(struct alike *alike)
 		next = table->next;
 		table_free(table);
 	}
+	for (int i = 0; i < 2; i++)
+		free(alike->numbers[i].of);
 	free(alike->modules);
 	free(alike->firsts);
 	free(alike->slots);
@@ -263,8 +272,10 @@ static int number_give(struct alike *alike, struct alike_table *table, uint32_t 
 
 static int table_fill(struct alike *alike, struct alike_table *table, int side, struct image *image)
 {
-	struct finder finder = { .alike = alike, .side = side, .image = image };
-	int err = 0;
+	struct finder finder = { .alike = alike,
+				 .side = side,
+				 .image = image_in(image, table->table) };
+	int err = finder.image ? 0 : -ENOMEM;
 
 	for (uint32_t id = 0; id < table->table->count && !err; id++) {
 		const struct trail_block *block = trail_table_block(table->table, id);
@@ -282,12 +293,17 @@ static int table_fill(struct alike *alike, struct alike_table *table, int side, 
 const struct alike_table *alike_table(struct alike *alike, int side,
 				      const struct trail_table *table, struct image *image)
 {
-	struct alike_table *found = alike->tables;
+	struct alike_numbers *numbers = &alike->numbers[side];
+	size_t before = numbers->room;
+	struct alike_table *found;
 
-	while (found && found->table != table)
-		found = found->next;
-	if (found)
-		return found;
+	if (array_grow(&numbers->of, &numbers->room, table->number + 1ul,
+		       sizeof(struct alike_table *)))
+		return NULL;
+	memset(numbers->of + before, 0, (numbers->room - before) * sizeof(struct alike_table *));
+	for (found = numbers->of[table->number]; found; found = found->beside)
+		if (found->table == table)
+			return found;
 	found = calloc(1, sizeof(*found));
 	if (!found)
 		return NULL;
@@ -301,5 +317,7 @@ const struct alike_table *alike_table(struct alike *alike, int side,
 		table_free(found);
 		return NULL;
 	}
+	found->beside = numbers->of[table->number];
+	numbers->of[table->number] = found;
 	return found;
 }

@@ -29,7 +29,7 @@ struct alike_place {
 
 /* The codes and places of a table's blocks, by id. */
 struct alike_table {
-	struct alike_table *next;
+	struct alike_table *next, *beside; /* of all; of the same number */
 	const struct trail_table *table;
 	struct alike_code *codes;
 	struct alike_place *places;

@@ -12,13 +12,13 @@ struct search {
 	size_t count, most;
 };
 
-static void put(struct search *search, uint64_t at, int64_t signal)
+static void put(struct search *search, const struct trail_item *item, uint64_t at, int64_t signal)
 {
-	search->found[search->count++] = (struct caller){ at, signal };
+	search->found[search->count++] = (struct caller){ at, signal, item->table };
 }
 
 /* The thread went into the kernel there: it is still in it, or has come back. */
-static void into_kernel(struct search *search, uint64_t at)
+static void into_kernel(struct search *search, const struct trail_item *item, uint64_t at)
 {
 	search->is_kernel = 0;
 	if (search->kernels) {
@@ -26,12 +26,14 @@ static void into_kernel(struct search *search, uint64_t at)
 		return;
 	}
 	search->returns = 0;
-	put(search, at, 0);
+	put(search, item, at, 0);
 }
 
 /* 0: nobody knows what was before it. */
-static int over_event(struct search *search, const struct trail_between *event)
+static int over_event(struct search *search, const struct trail_item *item)
 {
+	const struct trail_between *event = item->between;
+
 	if (event->event == TRAIL_LOST || event->event == TRAIL_GAP || event->event == TRAIL_EXEC)
 		return 0;
 	if (event->event == TRAIL_SYSCALLED)
@@ -39,14 +41,14 @@ static int over_event(struct search *search, const struct trail_between *event)
 	if (event->event != TRAIL_SIGNAL || !event->values[1])
 		return 1;
 	if (!event->values[0]) {
-		into_kernel(search, event->at);
+		into_kernel(search, item, event->at);
 		return 1;
 	}
 	if (search->handlers) {
 		search->handlers--;
 	} else {
 		search->returns = 0; /* the handler is in its first function */
-		put(search, event->at, (int64_t)event->values[0]);
+		put(search, item, event->at, (int64_t)event->values[0]);
 	}
 	return 1;
 }
@@ -58,7 +60,7 @@ static void over_block(struct search *search, const struct trail_item *item)
 	if (search->handlers || item->ran < block->instructions)
 		return;
 	if (block->kind == TRAIL_SYSCALL && search->is_kernel)
-		into_kernel(search, block->start + block->last);
+		into_kernel(search, item, block->start + block->last);
 	search->is_kernel = block->start >= TRAIL_KERNEL;
 	search->kernels += block->kind == TRAIL_FAR && search->is_kernel;
 	if (block->kind == TRAIL_RETURN)
@@ -68,7 +70,7 @@ static void over_block(struct search *search, const struct trail_item *item)
 	if (search->returns)
 		search->returns--;
 	else
-		put(search, block->start + block->last, 0);
+		put(search, item, block->start + block->last, 0);
 }
 
 size_t callers_find(struct trail_cursor cursor, struct caller *callers, size_t most)
@@ -79,7 +81,7 @@ size_t callers_find(struct trail_cursor cursor, struct caller *callers, size_t m
 	while (search.count < most && trail_previous(&cursor, &item)) {
 		if (item.block)
 			over_block(&search, &item);
-		else if (!over_event(&search, item.between))
+		else if (!over_event(&search, &item))
 			break;
 	}
 	return search.count;

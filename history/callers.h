@@ -12,8 +12,9 @@
 #include <stdint.h>
 
 struct caller {
-	uint64_t at;	/* the call, or where a signal interrupted */
-	int64_t signal; /* its number; 0: a call */
+	uint64_t at;			 /* the call, or where a signal interrupted */
+	int64_t signal;			 /* its number; 0: a call */
+	const struct trail_table *table; /* among whose blocks it lies */
 };
 
 /* The innermost first, `most` of them. Returns how many. Blocks that are missing end it. */

@@ -83,7 +83,7 @@ Test(callers, are_calls_without_a_return)
 	ran(CALLS);
 	ran(RETURNS);
 	ran(JUMPS);
-	expect(2, (struct caller[]){ { 0x205, 0 }, { 0x103, 0 } });
+	expect(2, (struct caller[]){ { .at = 0x205 }, { .at = 0x103 } });
 }
 
 Test(callers, are_told_through_signals)
@@ -96,7 +96,8 @@ Test(callers, are_told_through_signals)
 	ran(CALLS_BY_REGISTER);
 	event(TRAIL_SIGNAL, 0x88, 14, 0x300); /* and this one not */
 	ran(JUMPS);
-	expect(3, (struct caller[]){ { 0x88, 14 }, { 0x205, 0 }, { 0x103, 0 } });
+	expect(3,
+	       (struct caller[]){ { .at = 0x88, .signal = 14 }, { .at = 0x205 }, { .at = 0x103 } });
 }
 
 /* A system call, and an interrupt, that have come back; then one of each that has not. */
@@ -115,7 +116,7 @@ static void through_the_kernel(void)
 Test(callers, are_told_through_the_kernel)
 {
 	through_the_kernel();
-	expect(2, (struct caller[]){ { 0x205, 0 }, { 0x103, 0 } });
+	expect(2, (struct caller[]){ { .at = 0x205 }, { .at = 0x103 } });
 }
 
 Test(callers, of_the_kernel_are_the_system_call_and_the_interrupt)
@@ -124,9 +125,11 @@ Test(callers, of_the_kernel_are_the_system_call_and_the_interrupt)
 	ran(ENTERS);
 	ran(KERNEL_CALLS);
 	event(TRAIL_SIGNAL, KERNEL + 9, 0, KERNEL + 5);
-	expect(5,
-	       (struct caller[]){
-		       { KERNEL + 9, 0 }, { KERNEL, 0 }, { 0x500, 0 }, { 0x205, 0 }, { 0x103, 0 } });
+	expect(5, (struct caller[]){ { .at = KERNEL + 9 },
+				     { .at = KERNEL },
+				     { .at = 0x500 },
+				     { .at = 0x205 },
+				     { .at = 0x103 } });
 }
 
 Test(callers, end_where_blocks_are_missing)
@@ -134,7 +137,7 @@ Test(callers, end_where_blocks_are_missing)
 	ran(CALLS);
 	event(TRAIL_LOST, 0, 0, 0);
 	ran(CALLS_BY_REGISTER);
-	expect(1, (struct caller[]){ { 0x205, 0 } });
+	expect(1, (struct caller[]){ { .at = 0x205 } });
 }
 
 Test(callers, are_no_more_than_one_asks_for)

@@ -45,7 +45,8 @@ static int take_block(struct calls *calls)
 /* An event that says where the thread stands: it came there as the block before leads, or by rt_sigreturn. */
 static int take_place(struct calls *calls, const struct trail_between *between)
 {
-	const struct function *region = functions_at(calls->functions, between->at);
+	const struct function *region = functions_at(calls->functions, calls->item.table,
+						     between->at);
 	int is_back = between->event == TRAIL_SYSCALLED && between->values[0] == SYS_rt_sigreturn;
 	int err;
 

@@ -46,7 +46,8 @@ enum call_end {
 struct call_frame {
 	const struct function *function;
 	const struct function *region; /* of its blocks: the function, or its module's nameless one */
-	uint64_t address;	       /* where it was entered */
+	const struct trail_table *table; /* of its first block */
+	uint64_t address;		 /* where it was entered */
 	uint64_t from; /* the instruction that called or jumped, or was interrupted; 0: not known */
 	uint64_t back; /* where it returns to, or what a signal interrupted; 0: not known */
 	uint64_t resume;	       /* where a setjmp() that it called returns to; 0: none was */

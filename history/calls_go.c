@@ -28,6 +28,7 @@ static int enter(struct calls *calls, enum call_how how, uint64_t at, const stru
 	calls->enters = 1;
 	calls->entering = (struct call_frame){ .function = function,
 					       .region = region,
+					       .table = calls->item.table,
 					       .address = at,
 					       .index = calls->item.index,
 					       .ticks = calls->item.ticks,

@@ -160,10 +160,12 @@ static enum found parted(struct comparison *comparison)
 	uint64_t from[2] = { course_index(&courses[0]), course_index(&courses[1]) };
 	struct library_rule rule = { { rule_allows, 0 }, comparison };
 	const struct image_place *place;
+	struct image *image;
 
 	if (options->strict || options->all || !before->table)
 		return FOUND_DIFFERENT;
-	place = image_place(courses[0].image, before->table->table->blocks[before->id].start);
+	image = image_in(courses[0].image, before->table->table);
+	place = image ? image_place(image, before->table->table->blocks[before->id].start) : NULL;
 	if (!place) {
 		comparison->err = -ENOMEM;
 		return FOUND_DIFFERENT;
@@ -386,6 +388,7 @@ static void put_down(struct comparison *comparison, enum found found)
 		if (before->table) {
 			const struct trail_block *block = &before->table->table->blocks[before->id];
 
+			result->parted_in[i] = before->table->table;
 			result->parted[i] = block->start +
 					    (before->from == block->bytes ? block->last : 0);
 		}

@@ -56,13 +56,14 @@ struct divergence_options {
 
 struct divergence {
 	enum divergence_kind kind;
-	uint64_t blocks, instructions; /* that are the same before it, detours left out */
-	struct trail_cursor at[2];     /* what comes next on each, from there on */
-	uint32_t from[2];	       /* bytes of the block there that are the same yet */
-	uint64_t parted[2];	       /* the last instruction that is the same; 0: there is none */
-	int is_over[2];		       /* the recording was over: nobody knows what came */
-	int is_unsure;		       /* blocks were missing */
-	uint64_t unsure_at[2];	       /* after so many blocks */
+	uint64_t blocks, instructions;		/* that are the same before it, detours left out */
+	struct trail_cursor at[2];		/* what comes next on each, from there on */
+	uint32_t from[2];			/* bytes of the block there that are the same yet */
+	const struct trail_table *parted_in[2]; /* among whose blocks lies: */
+	uint64_t parted[2];    /* the last instruction that is the same; 0: there is none */
+	int is_over[2];	       /* the recording was over: nobody knows what came */
+	int is_unsure;	       /* blocks were missing */
+	uint64_t unsure_at[2]; /* after so many blocks */
 	struct divergence_harmless *harmless;
 	size_t harmless_count;
 	uint64_t harmless_total;

@@ -30,7 +30,10 @@ struct edge {
 struct edges {
 	struct edge *slots; /* open addressing */
 	size_t count, slot_count;
-	const struct image_module *program; /* of the process */
+	const struct export_process *process;
+	const struct image_module *program; /* of the process, as it lies now; NULL: it does not */
+	const struct image_module *counted; /* the program of all that was counted */
+	int is_found, why;		    /* it was, at some time; why not, the last time */
 	uint64_t landed;     /* where the last branch led to; OUTSIDE: nowhere that counts */
 	enum edge_kind next; /* what is straight from there */
 	int error;
@@ -96,7 +99,7 @@ static uint64_t as_linked(const struct edges *edges, uint64_t address)
 {
 	const struct image_module *program = edges->program;
 
-	if (address < program->start || address >= program->end)
+	if (!program || address < program->start || address >= program->end)
 		return OUTSIDE;
 	return address - program->base;
 }
@@ -121,21 +124,43 @@ static void cut(void *data)
 	((struct edges *)data)->landed = OUTSIDE;
 }
 
-/* Find the module that is the program's own file. 0, or why it can't be had. */
-static int program_find(struct edges *edges, const struct export_process *process)
+static int is_same(const struct image_module *one, const struct image_module *other)
 {
+	const char *a = one->build_id ? one->build_id : "",
+		   *b = other->build_id ? other->build_id : "";
+
+	return !strcmp(one->path, other->path) && !strcmp(a, b);
+}
+
+/* Find the module that is the program's own file, when the table's blocks ran. */
+static int program_find(void *data, const struct trail_table *table)
+{
+	struct edges *edges = data;
+	const char *exe = edges->process->exe;
+	struct image *image = image_in(edges->process->image, table);
 	struct image_module *module;
 
+	cut(edges);
 	edges->program = NULL;
-	for (size_t i = 0; process->exe && (module = image_module(process->image, i)); i++) {
-		if (strcmp(module->path, process->exe) != 0)
+	edges->why = -ENOENT;
+	if (!image)
+		return -ENOMEM;
+	for (size_t i = 0; exe && (module = image_module(image, i)); i++) {
+		if (strcmp(module->path, exe) != 0 || !image_has(image, module))
 			continue;
-		if (!image_place(process->image, module->start)) /* asked for, it is opened */
+		if (!image_place(image, module->start)) /* asked for, it is opened */
 			return -ENOMEM;
-		edges->program = module;
-		return module->end ? 0 : module->error;
+		edges->program = module->end ? module : NULL;
+		edges->why = module->error;
 	}
-	return -ENOENT;
+	if (!edges->program)
+		return 0;
+	edges->is_found = 1;
+	/* the counts of two programs would be those of none */
+	if (edges->counted && !is_same(edges->counted, edges->program))
+		return -WM_E_TRAIL_PROGRAMS;
+	edges->counted = edges->program;
+	return 0;
 }
 
 /* ---- lines ---- */
@@ -190,39 +215,23 @@ static void put_edges(struct out *out, struct edges *edges)
 	}
 }
 
-static int is_same(const struct image_module *one, const struct image_module *other)
-{
-	const char *a = one->build_id ? one->build_id : "",
-		   *b = other->build_id ? other->build_id : "";
-
-	return !strcmp(one->path, other->path) && !strcmp(a, b);
-}
-
-/* The counts of two programs would be those of none. */
-static int program_choose(struct edges *edges, const struct export *export,
-			  const struct export_thread *thread)
-{
-	const struct image_module *before = edges->program;
-	int err = program_find(edges, &export->processes[thread->process]);
-
-	if (!err && before && !is_same(before, edges->program))
-		return -WM_E_TRAIL_PROGRAMS;
-	return err;
-}
-
 int export_bolt(struct export *export)
 {
 	struct edges edges = { .landed = OUTSIDE };
-	struct taken_sink sink = { branch, cut, &edges };
+	struct taken_sink sink = { branch, cut, program_find, &edges };
 
 	for (size_t i = 0; i < export->thread_count && !edges.error; i++) {
 		const struct export_thread *thread = &export->threads[i];
 
 		if (thread->range.first == thread->range.end)
 			continue;
-		edges.error = program_choose(&edges, export, thread);
-		if (!edges.error)
-			taken_walk(export, thread, &sink);
+		edges.process = &export->processes[thread->process];
+		edges.program = NULL;
+		edges.is_found = 0;
+		edges.why = 0;
+		edges.error = taken_walk(export, thread, &sink);
+		if (!edges.error && !edges.is_found)
+			edges.error = edges.why;
 	}
 	if (!edges.error)
 		put_edges(export->out, &edges);

@@ -14,7 +14,7 @@
 /* Branches that follow each other with nothing but straight code between. */
 struct brstack {
 	struct export *export;
-	struct image *image; /* of the thread's process */
+	struct image *image; /* of that era */
 	struct branch {
 		uint64_t from, to;
 	} branches[STACK_LIMIT];
@@ -22,6 +22,9 @@ struct brstack {
 	uint32_t again; /* the first of them was the last of the stack before */
 	uint64_t seed;
 	int error;
+	size_t process;			 /* whose these are */
+	const struct trail_table *table; /* of whose era and process what is mapped was told last */
+	size_t mapped;
 };
 
 /* An address as perf writes it, without 0x. */
@@ -108,13 +111,16 @@ static void put_mapping(struct export *export, const struct export_process *proc
 	out_char(export->out, '\n');
 }
 
-static int put_mappings(struct export *export, struct export_process *process)
+static int put_mappings(struct export *export, const struct export_process *process,
+			struct image *image)
 {
 	struct image_module *module;
 
-	for (size_t i = 0; (module = image_module(process->image, i)); i++) {
+	for (size_t i = 0; (module = image_module(image, i)); i++) {
+		if (!image_has(image, module))
+			continue;
 		/* asked for, it is opened */
-		if (!image_place(process->image, module->start))
+		if (!image_place(image, module->start))
 			return -ENOMEM;
 		for (size_t j = 0; module->file && j < module->file->segment_count; j++) {
 			const struct code_segment *segment = &module->file->segments[j];
@@ -126,17 +132,32 @@ static int put_mappings(struct export *export, struct export_process *process)
 	return 0;
 }
 
+/* What is mapped now is told before what ran then. */
+static int era(void *data, const struct trail_table *table)
+{
+	struct brstack *stack = data;
+	struct export_process *process = &stack->export->processes[stack->process];
+
+	if (stack->table && stack->mapped == stack->process &&
+	    stack->table->era.number == table->era.number)
+		return 0;
+	flush(stack);
+	stack->table = table;
+	stack->mapped = stack->process;
+	stack->image = image_in(process->image, table);
+	return stack->image ? put_mappings(stack->export, process, stack->image) : -ENOMEM;
+}
+
 int export_perf_script(struct export *export)
 {
 	struct brstack stack = { .export = export, .room = STACK_MAX, .seed = 1 };
+	int err = 0;
 
-	for (size_t i = 0; i < export->process_count; i++)
-		if (export->processes[i].image && put_mappings(export, &export->processes[i]))
-			return -ENOMEM;
-	for (size_t i = 0; i < export->thread_count && !stack.error; i++) {
-		stack.image = export->processes[export->threads[i].process].image;
-		taken_walk(export, &export->threads[i],
-			   &(struct taken_sink){ branch, flush, &stack });
+	for (size_t i = 0; i < export->thread_count && !err; i++) {
+		stack.process = export->threads[i].process;
+		err = taken_walk(export, &export->threads[i],
+				 &(struct taken_sink){ branch, flush, era, &stack });
+		err = err ? err : stack.error;
 	}
-	return stack.error;
+	return err;
 }

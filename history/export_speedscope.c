@@ -12,10 +12,7 @@
 struct scope {
 	struct export *export;
 	struct out *out;
-	struct scope_frame {
-		const struct function *function;
-		struct image *image;
-	} * frames;
+	const struct function **frames;
 	size_t count, room;
 	struct scope_numbers {
 		uint32_t *of; /* by the function's number: its place + 1 */
@@ -45,9 +42,7 @@ static int frame_of(struct scope *scope, size_t process, const struct function *
 		if (array_grow(&scope->frames, &scope->room, scope->count + 1,
 			       sizeof(*scope->frames)))
 			return -ENOMEM;
-		scope->frames[scope->count++] = (struct scope_frame){
-			function, scope->export->processes[process].image
-		};
+		scope->frames[scope->count++] = function;
 		numbers->of[function->number] = (uint32_t)scope->count;
 	}
 	*place = numbers->of[function->number] - 1;
@@ -131,11 +126,11 @@ static void put_frames(struct scope *scope)
 
 	out_literal(out, ",\n\"shared\":{\"frames\":[");
 	for (size_t i = 0; i < scope->count; i++) {
-		const struct function *function = scope->frames[i].function;
+		const struct function *function = scope->frames[i];
 		struct image_line line = { 0 };
 
-		if (function->start)
-			image_line(scope->frames[i].image, function->start, &line);
+		if (function->start && function->module)
+			image_module_line(function->module, function->start, &line);
 		if (i)
 			out_char(out, ',');
 		out_literal(out, "\n{\"name\":");

@@ -15,17 +15,18 @@
 enum key_kind { KEY_NAMED, KEY_ENTERED, KEY_REST, KEY_STUBS };
 
 struct function_slot {
-	struct function *function; /* NULL: free */
+	struct function *function; /* NULL: free; of this module */
 	uint64_t key;		   /* an address */
 	enum key_kind kind;
 };
 
 static struct function_slot *slot_of(struct function_slot *slots, size_t count, enum key_kind kind,
-				     uint64_t key)
+				     uint64_t key, const struct image_module *module)
 {
 	size_t at = (size_t)((key + kind) * 0x9e3779b97f4a7c15ull >> 20) & (count - 1);
 
-	while (slots[at].function && (slots[at].key != key || slots[at].kind != kind))
+	while (slots[at].function && (slots[at].key != key || slots[at].kind != kind ||
+				      slots[at].function->module != module))
 		at = (at + 1) & (count - 1);
 	return &slots[at];
 }
@@ -44,7 +45,8 @@ static int slots_grow(struct functions *functions)
 		const struct function_slot *slot = &functions->slots[i];
 
 		if (slot->function)
-			*slot_of(slots, count, slot->kind, slot->key) = *slot;
+			*slot_of(slots, count, slot->kind, slot->key,
+				 slot->function->module) = *slot;
 	}
 	free(functions->slots);
 	functions->slots = slots;
@@ -80,7 +82,8 @@ void functions_close(struct functions *functions)
 static const struct function *function_of(struct functions *functions, enum key_kind kind,
 					  uint64_t key, const struct function *like)
 {
-	struct function_slot *slot = slot_of(functions->slots, functions->slot_count, kind, key);
+	struct function_slot *slot = slot_of(functions->slots, functions->slot_count, kind, key,
+					     like->module);
 	struct function *function = slot->function;
 
 	if (function)
@@ -94,7 +97,7 @@ static const struct function *function_of(struct functions *functions, enum key_
 	*function = *like;
 	function->number = (uint32_t)functions->count;
 	functions->all[functions->count++] = function;
-	slot = slot_of(functions->slots, functions->slot_count, kind, key);
+	slot = slot_of(functions->slots, functions->slot_count, kind, key, like->module);
 	*slot = (struct function_slot){ function, key, kind };
 	return function;
 }
@@ -123,9 +126,11 @@ static uint32_t flags_of(const struct image_place *place)
 	return flags;
 }
 
-const struct function *functions_at(struct functions *functions, uint64_t address)
+const struct function *functions_at(struct functions *functions, const struct trail_table *table,
+				    uint64_t address)
 {
-	const struct image_place *place = image_place(functions->image, address);
+	struct image *image = image_in(functions->image, table);
+	const struct image_place *place = image ? image_place(image, address) : NULL;
 	struct function like = { 0 };
 
 	if (!place)
@@ -133,10 +138,10 @@ const struct function *functions_at(struct functions *functions, uint64_t addres
 	like.module = place->module;
 	if (place->module && is_stub(place->module, address)) {
 		like.flags = FUNCTION_IS_STUB;
-		return function_of(functions, KEY_STUBS, (uintptr_t)place->module, &like);
+		return function_of(functions, KEY_STUBS, 0, &like);
 	}
 	if (!place->function)
-		return function_of(functions, KEY_REST, (uintptr_t)place->module, &like);
+		return function_of(functions, KEY_REST, 0, &like);
 	like.name = place->function;
 	like.start = place->start;
 	like.bytes = place->bytes;
@@ -187,22 +192,25 @@ const char *function_text(const struct function *function, char *text, size_t by
 
 static int map_use(struct functions *functions, const struct trail_table *table)
 {
-	const struct function **of;
-	size_t i = 0;
+	size_t at = table->number + 1ul, before = functions->map_room;
+	struct function_map *map;
 
-	while (i < functions->map_count && functions->maps[i].table != table)
-		i++;
-	if (i == functions->map_count) {
-		of = calloc((size_t)table->count + 1, sizeof(*of));
-		if (!of || array_grow(&functions->maps, &functions->map_room, i + 1,
-				      sizeof(*functions->maps))) {
-			free(of);
+	if (array_grow(&functions->maps, &functions->map_room, at + 1, sizeof(*functions->maps)))
+		return -ENOMEM;
+	memset(functions->maps + before, 0,
+	       (functions->map_room - before) * sizeof(*functions->maps));
+	if (functions->map_count <= at)
+		functions->map_count = at + 1;
+	map = &functions->maps[at];
+	if (map->table != table) {
+		free(map->of);
+		map->of = calloc((size_t)table->count + 1, sizeof(*map->of));
+		if (!map->of)
 			return -ENOMEM;
-		}
-		functions->maps[functions->map_count++] = (struct function_map){ table, of,
-										 table->count };
+		map->table = table;
+		map->count = table->count;
 	}
-	functions->last = i;
+	functions->last = at;
 	return 0;
 }
 
@@ -215,6 +223,6 @@ const struct function *functions_block_find(struct functions *functions,
 		return NULL;
 	map = &functions->maps[functions->last];
 	if (!map->of[id])
-		map->of[id] = functions_at(functions, table->blocks[id].start);
+		map->of[id] = functions_at(functions, table, table->blocks[id].start);
 	return map->of[id];
 }

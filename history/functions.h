@@ -5,7 +5,7 @@
  * Code without a name is of its module's one nameless function, which nothing but a call leaves or enters: such a
  * call's function is told by the address that it leads to. So are the stubs of a PLT.
  *
- * All functions live until functions_close(). One thread at a time uses them.
+ * All functions live until functions_close(). Tables are all of one trace. One thread at a time uses them.
  */
 #ifndef HISTORY_FUNCTIONS_H
 #define HISTORY_FUNCTIONS_H
@@ -42,7 +42,8 @@ struct functions {
 	struct image *image;
 	struct function **all;
 	size_t count, room;
-	struct function_map *maps;
+	struct function_map
+		*maps; /* by the table's number, and one more in front that fits no table */
 	size_t map_count, map_room;
 	size_t last;		     /* the map that was used last */
 	struct function_slot *slots; /* open addressing */
@@ -53,8 +54,9 @@ struct functions {
 int functions_open(struct functions *functions, struct image *image);
 void functions_close(struct functions *functions);
 
-/* The function of code at an address. NULL: no memory. */
-const struct function *functions_at(struct functions *functions, uint64_t address);
+/* The function of code at an address, when blocks of that table ran (image_in()). NULL: no memory. */
+const struct function *functions_at(struct functions *functions, const struct trail_table *table,
+				    uint64_t address);
 
 /* The function that a call to `address` enters, where `at` is what functions_at() says of it. NULL: no memory. */
 const struct function *functions_entered(struct functions *functions, const struct function *at,

@@ -1,30 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "history/image.h"
 
-#include "code/rows.h"
-#include "abi/trail.h"
-#include "history/image_file.h"
-#include "history/kernel_symbols.h"
+#include "base/array.h"
+#include "history/image_modules.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define SLOTS_MIN 1024u
-#define LOOK_BACK_MAX 64u	   /* modules that may lie around another's start */
-#define UNKNOWN_BYTES (1ull << 30) /* that a module may have whose file can't be had */
-
-#define NOWHERE_BYTES 4096 /* of memory that nothing is ever mapped at */
-
-/* What is kept of a module beside what others see. */
-struct module {
-	struct image_module seen;
-	uint64_t low; /* what it covers begins there; once it is opened */
-	struct code_rows rows;
-	char *kernel_names; /* of symbols that no file has */
-	size_t order;	    /* in which they came */
-	int is_gone, is_opened, has_rows;
-};
+#define SLOTS_MIN 256u
 
 /* A function's name, shared by all places in it. */
 struct name {
@@ -46,205 +30,77 @@ struct slot {
 };
 
 struct image {
-	char *root;
-	struct module *modules; /* by start */
-	size_t module_count;
+	struct image *whole;	      /* whose era this is; the whole's own: all the time */
+	struct image_modules modules; /* the whole's */
+	struct image **eras;	      /* the whole's, by number; NULL: not asked for yet */
+	size_t era_count, era_room;
+	struct trail_era era;
 	struct slot *slots; /* open addressing */
 	size_t slot_count, slots_used;
 	struct places *places;
 	struct name *names;
 };
 
-/* ---- modules ---- */
-
-/* Of those that begin at one address, what is to be taken first stands last. */
-static int by_start(const void *one, const void *other)
+static struct image *image_new(struct image *whole, const struct trail_era *era)
 {
-	const struct module *a = one, *b = other;
+	struct image *image = calloc(1, sizeof(*image));
 
-	if (a->seen.start != b->seen.start)
-		return a->seen.start < b->seen.start ? -1 : 1;
-	if (a->is_gone != b->is_gone)
-		return a->is_gone ? -1 : 1;
-	return a->order < b->order ? -1 : a->order > b->order;
-}
-
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}
-
-static int by_path(const void *one, const void *other)
-{
-	const struct module *a = one, *b = other;
-	int paths;
-
-	if (a->seen.base != b->seen.base)
-		return a->seen.base < b->seen.base ? -1 : 1;
-	paths = strcmp(a->seen.path, b->seen.path);
-	if (paths)
-		return paths;
-	return a->order < b->order ? -1 : a->order > b->order;
-}
-
-static int is_same_build(const struct module *a, const struct module *b)
-{
-	if (!a->seen.build_id || !b->seen.build_id)
-		return a->seen.build_id == b->seen.build_id;
-	return !strcmp(a->seen.build_id, b->seen.build_id);
-}
-
-/* What came and went, made modules: each once, and whether it was there to the end. */
-static void modules_take(struct image *image, const struct tsdl_process *process)
-{
-	struct module *all = image->modules, *last = NULL;
-	size_t kept = 0;
-
-	for (size_t i = 0; i < process->module_count; i++) {
-		const struct tsdl_module *from = &process->modules[i];
-
-		all[i] = (struct module){ .seen = { .path = from->path,
-						    .name = last_part(from->path),
-						    .build_id = from->build_id,
-						    .base = from->base,
-						    .start = from->base },
-					  .order = i,
-					  .is_gone = from->gone };
-	}
-	if (process->module_count)
-		qsort(all, process->module_count, sizeof(*all), by_path);
-	for (size_t i = 0; i < process->module_count; i++) {
-		struct module next = all[i];
-
-		if (last && (last->seen.base != next.seen.base ||
-			     strcmp(last->seen.path, next.seen.path) != 0))
-			last = NULL;
-		if (last)
-			last->is_gone = 1; /* what ran in it is still asked for */
-		if (next.is_gone)
-			continue;
-		if (!last || !is_same_build(last, &next))
-			last = &all[kept++];
-		*last = next;
-	}
-	image->module_count = kept;
-}
-
-/* Code of the kernel's, which no file has: its functions' names alone. */
-static void kernel_open(struct image *image, struct module *module)
-{
-	struct image_module *seen = &module->seen;
-	uint64_t bytes;
-
-	seen->error = kernel_symbols_read(&seen->symbols, &module->kernel_names, &bytes,
-					  image->root, seen->path, seen->base, seen->build_id);
-	if (!bytes)
-		return;
-	module->low = seen->base;
-	seen->end = seen->base + bytes;
-}
-
-static void module_open(struct image *image, struct module *module)
-{
-	struct image_module *seen = &module->seen;
-
-	module->is_opened = 1;
-	if (kernel_symbols_are(seen->path, seen->base)) {
-		kernel_open(image, module);
-		return;
-	}
-	seen->error = image_file_open(&seen->file, image->root, seen->path, seen->build_id);
-	if (seen->error)
-		return;
-	module->low = UINT64_MAX;
-	for (size_t i = 0; i < seen->file->segment_count; i++) {
-		const struct code_segment *segment = &seen->file->segments[i];
-		uint64_t start = seen->base + segment->address, end = start + segment->bytes;
-
-		if (segment->type == PT_LOAD && end > seen->end)
-			seen->end = end;
-		if (segment->type == PT_LOAD && start < module->low)
-			module->low = start;
-	}
-	seen->error = code_symbols_read(&seen->symbols, seen->file);
-}
-
-/* Whether the module reaches to an address behind its start, which for a program that is not PIE is 0. */
-static int reaches(struct image *image, struct module *module, uint64_t address)
-{
-	if (!module->is_opened)
-		module_open(image, module);
-	if (module->seen.end)
-		return address >= module->low && address < module->seen.end;
-	return address >= NOWHERE_BYTES && address - module->seen.start < UNKNOWN_BYTES;
-}
-
-/*
- * The module that begins last before an address and reaches to it. One that was there to the end is taken before one
- * that went, and of two at one place the later.
- */
-static struct module *module_at(struct image *image, uint64_t address)
-{
-	size_t low = 0, high = image->module_count;
-	struct module *found = NULL;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (image->modules[middle].seen.start <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (size_t i = low; i > 0 && low - i < LOOK_BACK_MAX; i--) {
-		struct module *module = &image->modules[i - 1];
-
-		if ((found && module->is_gone) || !reaches(image, module, address))
-			continue;
-		if (!found || found->is_gone)
-			found = module;
-		if (!found->is_gone)
-			break;
-	}
-	if (found)
-		found->seen.is_asked = 1;
-	return found;
+	if (!image)
+		return NULL;
+	image->whole = whole ? whole : image;
+	image->era = *era;
+	image->slot_count = SLOTS_MIN;
+	image->slots = calloc(image->slot_count, sizeof(*image->slots));
+	if (image->slots)
+		return image;
+	free(image);
+	return NULL;
 }
 
 int image_open(struct image **out, const struct tsdl_process *process,
 	       const struct image_options *options)
 {
-	struct image *image = *out = calloc(1, sizeof(*image));
+	struct image *image = *out = image_new(NULL, &(struct trail_era){ 0 });
 
 	if (!image)
 		return -ENOMEM;
-	image->root = strdup(options && options->root ? options->root : "");
-	image->modules = calloc(process->module_count + 1, sizeof(*image->modules));
-	image->slot_count = SLOTS_MIN;
-	image->slots = calloc(image->slot_count, sizeof(*image->slots));
-	if (!image->root || !image->modules || !image->slots) {
+	if (image_modules_open(&image->modules, process,
+			       options && options->root ? options->root : "")) {
 		image_close(image);
 		*out = NULL;
 		return -ENOMEM;
 	}
-	modules_take(image, process);
-	if (image->module_count)
-		qsort(image->modules, image->module_count, sizeof(*image->modules), by_start);
 	return 0;
+}
+
+struct image *image_in(struct image *image, const struct trail_table *table)
+{
+	struct image *whole = image->whole;
+	size_t before = whole->era_room;
+	uint32_t number;
+
+	if (!table)
+		return whole;
+	number = table->era.number;
+	if (image != whole && image->era.number == number)
+		return image;
+	if (array_grow(&whole->eras, &whole->era_room, number + 1ul, sizeof(struct image *)))
+		return NULL;
+	memset(whole->eras + before, 0, (whole->era_room - before) * sizeof(struct image *));
+	if (number >= whole->era_count)
+		whole->era_count = number + 1ul;
+	if (!whole->eras[number])
+		whole->eras[number] = image_new(whole, &table->era);
+	return whole->eras[number];
 }
 
 void image_close(struct image *image)
 {
 	if (!image)
 		return;
-	for (size_t i = 0; image->modules && i < image->module_count; i++) {
-		code_rows_release(&image->modules[i].rows);
-		code_symbols_release(&image->modules[i].seen.symbols);
-		free(image->modules[i].kernel_names);
-		code_file_close(image->modules[i].seen.file);
-	}
+	for (size_t i = 0; i < image->era_count; i++)
+		image_close(image->eras[i]);
+	image_modules_release(&image->modules);
 	for (struct places *places = image->places, *next; places; places = next) {
 		next = places->next;
 		free(places);
@@ -253,13 +109,17 @@ void image_close(struct image *image)
 		next = name->next;
 		free(name);
 	}
-	free(image->modules);
+	free(image->eras);
 	free(image->slots);
-	free(image->root);
 	free(image);
 }
 
 /* ---- places ---- */
+
+static struct image_mapped *module_at(struct image *image, uint64_t address)
+{
+	return image_modules_at(&image->whole->modules, &image->era, address);
+}
 
 static struct slot *slot_of(struct slot *slots, size_t count, uint64_t address)
 {
@@ -337,7 +197,7 @@ static const struct code_function *function_at(const struct image_module *module
 /* The first place of a function has its name made, and all others share it. */
 static struct image_place *place_find(struct image *image, uint64_t address)
 {
-	struct module *module = module_at(image, address);
+	struct image_mapped *module = module_at(image, address);
 	const struct code_function *function = module ? function_at(&module->seen,
 								    address - module->seen.base)
 						      : NULL;
@@ -378,24 +238,33 @@ const struct image_place *image_place(struct image *image, uint64_t address)
 
 const struct image_module *image_module_at(struct image *image, uint64_t address)
 {
-	struct module *module = module_at(image, address);
+	struct image_mapped *module = module_at(image, address);
 
 	return module ? &module->seen : NULL;
 }
 
-void image_line(struct image *image, uint64_t address, struct image_line *line)
+void image_module_line(const struct image_module *seen, uint64_t address, struct image_line *line)
 {
-	struct module *module = module_at(image, address);
-	const struct code_row *row = NULL;
+	/* they are seen as const, and are ours */
+	struct image_mapped *module = (struct image_mapped *)(uintptr_t)seen;
+	const struct code_row *row;
 
-	if (module && module->seen.file && !module->has_rows) {
+	if (seen->file && !module->has_rows) {
 		module->has_rows = 1;
-		if (code_rows_read(&module->rows, module->seen.file))
+		if (code_rows_read(&module->rows, seen->file))
 			code_rows_release(&module->rows);
 	}
-	if (module)
-		row = code_row_at(&module->rows, address - module->seen.base);
+	row = code_row_at(&module->rows, address - seen->base);
 	*line = row ? (struct image_line){ row->source, row->line } : (struct image_line){ 0 };
+}
+
+void image_line(struct image *image, uint64_t address, struct image_line *line)
+{
+	const struct image_mapped *module = module_at(image, address);
+
+	*line = (struct image_line){ 0 };
+	if (module)
+		image_module_line(&module->seen, address, line);
 }
 
 /* What a module's file has at an address. */
@@ -418,24 +287,36 @@ static size_t code_of(const struct image_module *module, uint64_t address, void 
 
 size_t image_code(struct image *image, uint64_t address, void *buffer, size_t bytes)
 {
-	const struct module *module = module_at(image, address);
+	const struct image_mapped *module = module_at(image, address);
 
 	return code_of(module ? &module->seen : NULL, address, buffer, bytes);
 }
 
-void image_check(struct image *image, uint64_t address, const uint8_t *code, size_t bytes)
+void image_check(struct image *image, const struct trail_table *table,
+		 const struct trail_block *block)
 {
-	const struct image_place *place = slot_of(image->slots, image->slot_count, address)->place;
+	const struct image *whole = image->whole, *in;
+	const uint8_t *code = trail_table_code(table, block);
 	uint8_t read[TRAIL_BLOCK_BYTES_MAX];
+	const struct image_place *place;
 	size_t has;
 
-	if (!place || !place->module || bytes > sizeof(read))
+	in = table->era.number < whole->era_count ? whole->eras[table->era.number] : NULL;
+	place = in ? slot_of(in->slots, in->slot_count, block->start)->place : NULL;
+	if (!code || !place || !place->module || block->bytes > sizeof(read))
 		return;
-	has = code_of(place->module, address, read, bytes);
+	has = code_of(place->module, block->start, read, block->bytes);
 	place->module->others += has && memcmp(read, code, has) != 0;
 }
 
 struct image_module *image_module(struct image *image, size_t index)
 {
-	return index < image->module_count ? &image->modules[index].seen : NULL;
+	const struct image_modules *modules = &image->whole->modules;
+
+	return index < modules->count ? &modules->all[index].seen : NULL;
+}
+
+int image_has(struct image *image, const struct image_module *module)
+{
+	return image_modules_has((const struct image_mapped *)(const void *)module, &image->era);
 }

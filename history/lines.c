@@ -150,6 +150,12 @@ static int table_take(struct taking *taking, const struct ran_table *from)
 	size_t cut = 0;
 	int err = 0;
 
+	/* another table's blocks may be of other modules at the same place */
+	taking->from = NULL;
+	taking->image = image_in(taking->image, from->table);
+	if (!taking->image)
+		return -ENOMEM;
+
 	if (from->cut_count) {
 		cuts = malloc(from->cut_count * sizeof(*cuts));
 		if (!cuts)

@@ -6,14 +6,20 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static struct ran_table *table_of(struct ran *ran, const struct trail_table *table)
 {
+	size_t before = ran->place_room;
 	struct ran_table *added;
+	uint32_t *place;
 
-	for (size_t i = ran->count; i; i--)
-		if (ran->tables[i - 1].table == table)
-			return &ran->tables[i - 1];
+	if (array_grow(&ran->places, &ran->place_room, table->number + 1ul, sizeof(*ran->places)))
+		return NULL;
+	memset(ran->places + before, 0, (ran->place_room - before) * sizeof(*ran->places));
+	place = &ran->places[table->number];
+	if (*place)
+		return &ran->tables[*place - 1];
 	if (array_grow(&ran->tables, &ran->room, ran->count + 1, sizeof(*ran->tables)))
 		return NULL;
 	added = &ran->tables[ran->count];
@@ -21,7 +27,7 @@ static struct ran_table *table_of(struct ran *ran, const struct trail_table *tab
 	added->counts = calloc((size_t)table->count + 1, sizeof(*added->counts));
 	if (!added->counts)
 		return NULL;
-	ran->count++;
+	*place = (uint32_t)++ran->count;
 	return added;
 }
 
@@ -137,5 +143,6 @@ void ran_release(struct ran *ran)
 		free(ran->tables[i].cuts);
 	}
 	free(ran->tables);
+	free(ran->places);
 	*ran = (struct ran){ 0 };
 }

@@ -34,9 +34,11 @@ struct ran_table {
 struct ran {
 	struct ran_table *tables;
 	size_t count, room;
+	uint32_t *places; /* by a table's number: where it is in `tables`, and one; 0: it is not */
+	size_t place_room;
 };
 
-/* Count a stretch of a path, which is left as it was. 0 or -ENOMEM. Release also after an error. */
+/* Count a stretch of a path, which is left as it was; all are of one trace. 0 or -ENOMEM. Release also after an error. */
 int ran_take(struct ran *ran, const struct trail_range *range);
 void ran_release(struct ran *ran);
 

@@ -45,15 +45,32 @@ static int event(const struct taken_sink *sink, const struct trail_block *before
 	}
 }
 
-void taken_walk(struct export *export, const struct export_thread *thread,
-		const struct taken_sink *sink)
+/* Tell of the item's era if it is another. */
+static int era(const struct taken_sink *sink, const struct trail_table **last,
+	       const struct trail_item *item)
+{
+	const struct trail_table *before = *last;
+
+	if (before == item->table || !item->block)
+		return 0;
+	*last = item->table;
+	if (!sink->era || (before && before->era.number == item->table->era.number))
+		return 0;
+	return sink->era(sink->data, item->table);
+}
+
+int taken_walk(struct export *export, const struct export_thread *thread,
+	       const struct taken_sink *sink)
 {
 	struct trail_range range = thread->range;
 	const struct trail_block *before = NULL;
+	const struct trail_table *table = NULL;
 	uint64_t blocks = 0;
 	struct trail_item item;
+	int err = 0;
 
-	while (trail_range_next(&range, &item) && !export->out->error) {
+	while (trail_range_next(&range, &item) && !export->out->error &&
+	       !(err = era(sink, &table, &item))) {
 		if (!item.block) {
 			int is_straight = event(sink, before, item.between);
 
@@ -70,4 +87,5 @@ void taken_walk(struct export *export, const struct export_thread *thread,
 	}
 	sink->cut(sink->data);
 	export->done += blocks;
+	return err;
 }

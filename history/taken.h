@@ -10,11 +10,13 @@ struct taken_sink {
 	void (*branch)(void *data, uint8_t kind, uint64_t from, uint64_t to);
 	/* The next branch, if any, was not reached straight from the last one: a signal, a loss, the end. */
 	void (*cut)(void *data);
+	/* What is told from now on is of blocks of this table's era, another one than before. 0 or a negative error; NULL: all the same. */
+	int (*era)(void *data, const struct trail_table *table);
 	void *data;
 };
 
-/* Tell of a thread's branches, oldest first; ends early where writing has failed. */
-void taken_walk(struct export *export, const struct export_thread *thread,
-		const struct taken_sink *sink);
+/* Tell of a thread's branches, oldest first; ends early where writing has failed. 0, or era()'s error. */
+int taken_walk(struct export *export, const struct export_thread *thread,
+	       const struct taken_sink *sink);
 
 #endif

@@ -40,6 +40,7 @@ static void item_at(const struct trail_cursor *cursor, struct trail_item *item)
 		return;
 	}
 	*item = (struct trail_item){ .between = &part->between,
+				     .table = part->table,
 				     .index = part->before + cursor->id,
 				     .ticks = part->ticks };
 }

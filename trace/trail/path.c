@@ -106,7 +106,9 @@ struct stream_pass {
 	struct trace_reader *reader;
 	struct trace_stream *stream;
 	struct trail_path *path;
+	size_t unsettled; /* parts from there on are events that may belong to the next blocks */
 	struct trail_check check;
+	const struct trail_table *table; /* of the last blocks */
 	uint64_t discarded, next_seq;
 	int is_begun;
 };
@@ -208,6 +210,13 @@ static int stream_pass(struct stream_pass *pass,
 
 /* ---- a thread's ---- */
 
+/* It says where the thread goes on, which may be elsewhere altogether; the others say where it was. */
+static int is_of_next(uint8_t event)
+{
+	return event == TRAIL_ARRIVE || event == TRAIL_LOST || event == TRAIL_GAP ||
+	       event == TRAIL_EXEC;
+}
+
 static int add_event(struct stream_pass *pass, const struct trail_between *between, uint64_t ticks)
 {
 	struct trail_part *part = part_add(pass->path);
@@ -216,6 +225,11 @@ static int add_event(struct stream_pass *pass, const struct trail_between *betwe
 		return -ENOMEM;
 	part->between = *between;
 	part->ticks = ticks;
+	if (!is_of_next(between->event)) {
+		part->table = pass->table;
+		if (pass->table)
+			pass->unsettled = pass->path->count;
+	}
 	return 0;
 }
 
@@ -231,6 +245,10 @@ static int add_blocks(struct stream_pass *pass, const struct trail_space *space,
 	part->table = &space->table;
 	part->ticks = ticks;
 	pass->path->blocks += count;
+	pass->table = part->table;
+	for (size_t i = pass->unsettled; i + 1 < pass->path->count; i++)
+		pass->path->parts[i].table = pass->table;
+	pass->unsettled = pass->path->count;
 	return 0;
 }
 
@@ -365,6 +383,7 @@ static int read_path(struct trails *trails, struct trace_reader *reader,
 		return -ENOMEM;
 	if (pass.path->damage)
 		return 0;
+	pass.unsettled = pass.path->count;
 	err = stream_pass(&pass, follow, notice_loss);
 	if (!pass.path->count) /* a thread that has events of other kinds */
 		trails->path_count--;
@@ -384,13 +403,13 @@ static int by_number(const void *one, const void *other)
 /* From where its space was begun to where the next one was; a space of which nothing is told: all the time. */
 static void eras_take(struct trail_space **sorted, size_t count)
 {
-	uint32_t to = UINT32_MAX, number = 0;
+	uint32_t to = 0, number = 0;
 
 	for (size_t i = count; i--;) {
 		struct trail_era *era = &sorted[i]->table.era;
 
 		if (i + 1 == count || sorted[i]->process != sorted[i + 1]->process) {
-			to = UINT32_MAX;
+			to = 0;
 			number = 0;
 		} else if (sorted[i]->is_told != sorted[i + 1]->is_told ||
 			   era->from != sorted[i + 1]->table.era.from) {
@@ -398,7 +417,7 @@ static void eras_take(struct trail_space **sorted, size_t count)
 			if (sorted[i + 1]->is_told)
 				to = sorted[i + 1]->table.era.from;
 		}
-		era->to = sorted[i]->is_told ? to : UINT32_MAX;
+		era->to = sorted[i]->is_told ? to : 0;
 		era->number = number;
 	}
 }

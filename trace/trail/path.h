@@ -42,7 +42,8 @@ struct trail_part {
 	const uint8_t *ids;
 	uint32_t count; /* of ids; 0: an event */
 	struct trail_between between;
-	const struct trail_table *table;
+	const struct trail_table
+		*table; /* of an event: of the blocks that its `at` lies among; NULL: of none */
 };
 
 /* A thread's trail. */
@@ -83,7 +84,7 @@ struct trail_cursor {
 
 struct trail_item {
 	const struct trail_block *block; /* NULL: an event */
-	const struct trail_table *table;
+	const struct trail_table *table; /* an event's: as trail_part has it */
 	const struct trail_between *between;
 	uint64_t index; /* the block's, or of the block that follows */
 	uint64_t ticks; /* no later than this; an event's own */

@@ -145,7 +145,7 @@ Test(spaces, tell_what_ran_before_a_module_took_another_one_s_place)
 	cr_expect_eq(tables[0]->era.from, 0);
 	cr_expect_eq(tables[0]->era.to, 2);
 	cr_expect_eq(tables[1]->era.from, 2);
-	cr_expect_eq(tables[1]->era.to, UINT32_MAX);
+	cr_expect_eq(tables[1]->era.to, 0);
 }
 
 Test(spaces, are_not_begun_for_a_module_that_comes_back)

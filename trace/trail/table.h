@@ -31,11 +31,11 @@ struct trail_block {
 
 /*
  * When a table's blocks ran, by what came and went of the process's modules until then (struct tsdl_process): no earlier than
- * the first `from` of them, no later than the first `to`.
+ * the first `from` of them, no later than the first `to`. Zeroed: at any time.
  */
 struct trail_era {
 	uint32_t number; /* of the process's eras, from 0 on: an index */
-	uint32_t from, to;
+	uint32_t from, to; /* to 0: all of them */
 };
 
 struct trail_table {

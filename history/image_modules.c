@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+#include "history/image_modules.h"
+
+#include "history/image_file.h"
+#include "history/kernel_symbols.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LOOK_BACK_MAX 64u /* modules of the same time that may lie around another's start */
+#define PASSED_MAX 4096u  /* of any time */
+#define UNKNOWN_BYTES (1ull << 30) /* that a module may have whose file can't be had */
+
+#define NOWHERE_BYTES 4096 /* of memory that nothing is ever mapped at */
+
+/* Of those that begin at one address, what is to be taken first stands last. */
+static int by_start(const void *one, const void *other)
+{
+	const struct image_mapped *a = one, *b = other;
+
+	if (a->seen.start != b->seen.start)
+		return a->seen.start < b->seen.start ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static const char *last_part(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* A module that came or went, and when. */
+struct change {
+	const struct tsdl_module *of;
+	uint32_t order;
+};
+
+static int by_path(const void *one, const void *other)
+{
+	const struct change *a = one, *b = other;
+	int paths;
+
+	if (a->of->base != b->of->base)
+		return a->of->base < b->of->base ? -1 : 1;
+	paths = strcmp(a->of->path, b->of->path);
+	if (paths)
+		return paths;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static int is_same_build(const char *one, const char *other)
+{
+	return one && other ? !strcmp(one, other) : one == other;
+}
+
+/* A module that came: that of `last` again, or another. What lay there until now did not go, but its place is taken. */
+static struct image_mapped *comes(struct image_modules *modules, struct image_mapped *last,
+				  const struct change *change, size_t stays)
+{
+	struct image_stay *stay = &modules->stays[stays];
+
+	if (last && stay[-1].to == UINT32_MAX)
+		stay[-1].to = change->order;
+	if (!last || !is_same_build(last->seen.build_id, change->of->build_id)) {
+		last = &modules->all[modules->count++];
+		*last = (struct image_mapped){ .seen = { .path = change->of->path,
+							 .name = last_part(change->of->path),
+							 .build_id = change->of->build_id,
+							 .base = change->of->base,
+							 .start = change->of->base },
+					       .stays = stay };
+	}
+	last->order = change->order;
+	last->stay_count++;
+	*stay = (struct image_stay){ change->order, UINT32_MAX };
+	return last;
+}
+
+/* What came and went, made modules: each once, and when it was there. */
+static void modules_take(struct image_modules *modules, const struct change *changes, size_t count)
+{
+	struct image_mapped *last = NULL;
+	size_t stays = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct change *change = &changes[i];
+
+		if (last && (last->seen.base != change->of->base ||
+			     strcmp(last->seen.path, change->of->path) != 0))
+			last = NULL;
+		if (!change->of->gone)
+			last = comes(modules, last, change, stays++);
+		else if (last && modules->stays[stays - 1].to == UINT32_MAX)
+			modules->stays[stays - 1].to = change->order;
+	}
+}
+
+int image_modules_open(struct image_modules *modules, const struct tsdl_process *process,
+		       const char *root)
+{
+	struct change *changes = calloc(process->module_count + 1, sizeof(*changes));
+
+	*modules = (struct image_modules){
+		.root = strdup(root),
+		.all = calloc(process->module_count + 1, sizeof(*modules->all)),
+		.stays = calloc(process->module_count + 1, sizeof(*modules->stays)),
+	};
+	if (!changes || !modules->root || !modules->all || !modules->stays) {
+		free(changes);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < process->module_count; i++)
+		changes[i] = (struct change){ &process->modules[i], (uint32_t)i };
+	qsort(changes, process->module_count, sizeof(*changes), by_path);
+	modules_take(modules, changes, process->module_count);
+	qsort(modules->all, modules->count, sizeof(*modules->all), by_start);
+	free(changes);
+	return 0;
+}
+
+void image_modules_release(struct image_modules *modules)
+{
+	for (size_t i = 0; i < modules->count; i++) {
+		code_rows_release(&modules->all[i].rows);
+		code_symbols_release(&modules->all[i].seen.symbols);
+		free(modules->all[i].kernel_names);
+		code_file_close(modules->all[i].seen.file);
+	}
+	free(modules->all);
+	free(modules->stays);
+	free(modules->root);
+	*modules = (struct image_modules){ 0 };
+}
+
+/* Code of the kernel's, which no file has: its functions' names alone. */
+static void kernel_open(struct image_modules *modules, struct image_mapped *module)
+{
+	struct image_module *seen = &module->seen;
+	uint64_t bytes;
+
+	seen->error = kernel_symbols_read(&seen->symbols, &module->kernel_names, &bytes,
+					  modules->root, seen->path, seen->base, seen->build_id);
+	if (!bytes)
+		return;
+	module->low = seen->base;
+	seen->end = seen->base + bytes;
+}
+
+static void module_open(struct image_modules *modules, struct image_mapped *module)
+{
+	struct image_module *seen = &module->seen;
+
+	module->is_opened = 1;
+	if (kernel_symbols_are(seen->path, seen->base)) {
+		kernel_open(modules, module);
+		return;
+	}
+	seen->error = image_file_open(&seen->file, modules->root, seen->path, seen->build_id);
+	if (seen->error)
+		return;
+	module->low = UINT64_MAX;
+	for (size_t i = 0; i < seen->file->segment_count; i++) {
+		const struct code_segment *segment = &seen->file->segments[i];
+		uint64_t start = seen->base + segment->address, end = start + segment->bytes;
+
+		if (segment->type == PT_LOAD && end > seen->end)
+			seen->end = end;
+		if (segment->type == PT_LOAD && start < module->low)
+			module->low = start;
+	}
+	seen->error = code_symbols_read(&seen->symbols, seen->file);
+}
+
+/* Whether the module reaches to an address behind its start, which for a program that is not PIE is 0. */
+static int reaches(struct image_modules *modules, struct image_mapped *module, uint64_t address)
+{
+	if (!module->is_opened)
+		module_open(modules, module);
+	if (module->seen.end)
+		return address >= module->low && address < module->seen.end;
+	return address >= NOWHERE_BYTES && address - module->seen.start < UNKNOWN_BYTES;
+}
+
+enum presence { NOT_THERE, WENT, STAYED };
+
+/* Whether a module was there in an era. Of its stays, which don't overlap, the last that began before the era's end tells. */
+static enum presence presence_in(const struct image_mapped *module, const struct trail_era *era)
+{
+	uint32_t to = era->to ? era->to : UINT32_MAX;
+	size_t low = 0, high = module->stay_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (module->stays[middle].from < to)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || module->stays[low - 1].to < era->from)
+		return NOT_THERE;
+	return module->stays[low - 1].to >= to ? STAYED : WENT;
+}
+
+struct image_mapped *image_modules_at(struct image_modules *modules, const struct trail_era *era,
+				      uint64_t address)
+{
+	size_t low = 0, high = modules->count, passed = 0, seen = 0;
+	struct image_mapped *found = NULL;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (modules->all[middle].seen.start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	while (low-- && passed++ < PASSED_MAX && seen < LOOK_BACK_MAX) {
+		struct image_mapped *module = &modules->all[low];
+		enum presence presence = presence_in(module, era);
+
+		seen += presence != NOT_THERE;
+		if (presence == NOT_THERE || (found && presence == WENT) ||
+		    !reaches(modules, module, address))
+			continue;
+		found = module;
+		if (presence == STAYED)
+			break;
+	}
+	if (found)
+		found->seen.is_asked = 1;
+	return found;
+}
+
+int image_modules_has(const struct image_mapped *module, const struct trail_era *era)
+{
+	return presence_in(module, era) != NOT_THERE;
+}

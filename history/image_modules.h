@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The modules of an image: when each was there, what it covers, and which one an address lies in. One thread at a time uses
+ * them.
+ */
+#ifndef HISTORY_IMAGE_MODULES_H
+#define HISTORY_IMAGE_MODULES_H
+
+#include "code/rows.h"
+#include "history/image.h"
+
+/* From the event by which a module came to the one by which it went (trail_era); UINT32_MAX: it did not. */
+struct image_stay {
+	uint32_t from, to;
+};
+
+struct image_mapped {
+	struct image_module seen; /* first, so that one can get from it to this */
+	uint64_t low;		  /* what it covers begins there; once it is opened */
+	struct code_rows rows;
+	char *kernel_names;		/* of symbols that no file has */
+	size_t order;			/* in which they came, the last time */
+	const struct image_stay *stays; /* one behind the other */
+	size_t stay_count;
+	int is_opened, has_rows;
+};
+
+struct image_modules {
+	char *root;
+	struct image_mapped *all; /* by start */
+	size_t count;
+	struct image_stay *stays;
+};
+
+/* As image_open(). Release also after an error. */
+int image_modules_open(struct image_modules *modules, const struct tsdl_process *process,
+		       const char *root);
+void image_modules_release(struct image_modules *modules);
+
+/*
+ * The module that begins last before an address and reaches to it, of those that were there in that era. One that was there to
+ * its end is taken before one that went, and of two at one place the later. NULL: none.
+ */
+struct image_mapped *image_modules_at(struct image_modules *modules, const struct trail_era *era,
+				      uint64_t address);
+
+/* Whether it was there in that era, if only for a while. */
+int image_modules_has(const struct image_mapped *module, const struct trail_era *era);
+
+#endif
