@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The modules that a store was told of: their records and paths, one behind the other, across chunks. */
+/*
+ * The modules that a store was told of: when, their records and paths, one behind the other, across chunks. Blocks are not told apart by
+ * what lay where they ran; the times tell.
+ */
 #include "session/trail/store_own.h"
 
 #include <errno.h>
@@ -66,26 +69,39 @@ static void log_put(struct trail_store *store, const void *from, size_t bytes)
 	}
 }
 
+/* The time of the last record that was put. */
+static uint64_t ticks_now(const struct trail_store *store)
+{
+	uint64_t now = 0;
+
+	for (const struct store_thread *thread = store->threads; thread; thread = thread->next) {
+		uint64_t last = thread->newest ? store_run_at(store, thread->newest)->ticks : 0;
+
+		last = last > thread->end_ticks ? last : thread->end_ticks;
+		last = last > thread->ticks ? last : thread->ticks;
+		now = now > last ? now : last;
+	}
+	return now;
+}
+
 int store_module_add(struct trail_store *store, const struct control_module *module,
 		     const char *path)
 {
 	uint32_t bytes = (uint32_t)strnlen(path, PATH_MAX - 1);
+	struct store_noted noted = { .ticks = ticks_now(store), .pid = store->pid };
 
-	if (!log_fits(store, sizeof(store->pid) + sizeof(*module) + sizeof(bytes) + bytes))
+	if (!log_fits(store, sizeof(noted) + sizeof(*module) + sizeof(bytes) + bytes))
 		return -ENOSPC;
-	log_put(store, &store->pid, sizeof(store->pid));
+	log_put(store, &noted, sizeof(noted));
 	log_put(store, module, sizeof(*module));
 	log_put(store, &bytes, sizeof(bytes));
 	log_put(store, path, bytes);
 	return 0;
 }
 
-struct log_place {
-	uint32_t chunk, at;
-};
-
 /* 0 at the end, where nothing or all of it is. */
-static int log_get(const struct trail_store *store, struct log_place *place, void *to, size_t bytes)
+static int log_get(const struct trail_store *store, struct store_log_place *place, void *to,
+		   size_t bytes)
 {
 	uint8_t *at = to;
 
@@ -98,7 +114,8 @@ static int log_get(const struct trail_store *store, struct log_place *place, voi
 		chunk = store_pool_at(&store->pool, place->chunk);
 		end = place->chunk == store->modules.last ? store->modules.used : chunk_room(store);
 		if (place->at == end) {
-			*place = (struct log_place){ .chunk = chunk->next };
+			place->chunk = chunk->next;
+			place->at = 0;
 			continue;
 		}
 		some = end - place->at < bytes ? end - place->at : (uint32_t)bytes;
@@ -110,22 +127,41 @@ static int log_get(const struct trail_store *store, struct log_place *place, voi
 	return 1;
 }
 
-int trail_store_modules(const struct trail_store *store, pid_t pid, struct trail_sink *to)
+static void next_find(const struct trail_store *store, struct store_log_place *place)
 {
-	struct log_place place = { .chunk = store->modules.first };
+	place->has_next = log_get(store, place, &place->next, sizeof(place->next));
+}
+
+void store_modules_begin(const struct trail_store *store, pid_t pid, struct store_log_place *place)
+{
+	*place = (struct store_log_place){ .pid = pid, .chunk = store->modules.first };
+	next_find(store, place);
+}
+
+int store_modules_tell(const struct trail_store *store, struct store_log_place *place,
+		       uint64_t ticks, struct trail_sink *to)
+{
 	struct control_module module;
 	char path[PATH_MAX];
 	uint32_t bytes;
-	pid_t whose;
 	int err = 0;
 
-	while (!err && log_get(store, &place, &whose, sizeof(whose)) &&
-	       log_get(store, &place, &module, sizeof(module)) &&
-	       log_get(store, &place, &bytes, sizeof(bytes)) && bytes < sizeof(path) &&
-	       log_get(store, &place, path, bytes)) {
+	while (!err && place->has_next && place->next.ticks < ticks &&
+	       log_get(store, place, &module, sizeof(module)) &&
+	       log_get(store, place, &bytes, sizeof(bytes)) && bytes < sizeof(path) &&
+	       log_get(store, place, path, bytes)) {
 		path[bytes] = '\0';
-		if (!pid || whose == pid)
+		if (!place->pid || place->next.pid == place->pid)
 			err = to->calls->module(to, &module, path);
+		next_find(store, place);
 	}
 	return err;
+}
+
+int trail_store_modules(const struct trail_store *store, pid_t pid, struct trail_sink *to)
+{
+	struct store_log_place place;
+
+	store_modules_begin(store, pid, &place);
+	return store_modules_tell(store, &place, UINT64_MAX, to);
 }

@@ -117,4 +117,24 @@ uint64_t store_used_bytes(const struct trail_store *store);
 int store_module_add(struct trail_store *store, const struct control_module *module,
 		     const char *path);
 
+/* When a module was noted, and of which process. */
+struct store_noted {
+	uint64_t ticks;
+	pid_t pid;
+};
+
+/* Behind the modules that were told. */
+struct store_log_place {
+	pid_t pid; /* whose are told; 0: all */
+	uint32_t chunk, at;
+	struct store_noted next;
+	int has_next;
+};
+
+void store_modules_begin(const struct trail_store *store, pid_t pid, struct store_log_place *place);
+
+/* Tell a sink of the modules that were noted before that time, and not told yet. 0, or its error. */
+int store_modules_tell(const struct trail_store *store, struct store_log_place *place,
+		       uint64_t ticks, struct trail_sink *to);
+
 #endif

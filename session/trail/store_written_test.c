@@ -109,3 +109,51 @@ Test(store_written, is_a_whole_trail_wherever_it_was_cut)
 		check_as_files();
 	}
 }
+
+static void module_is(const char *path, int is_gone)
+{
+	const struct control_module module = { .gone = (uint8_t)is_gone };
+
+	cr_assert_eq(sink->calls->module(sink, &module, path), 0);
+}
+
+/* One program executes another: what is written has each block beside the program that lay there then. */
+Test(store_written, tells_of_modules_when_they_came)
+{
+	const struct trail_table *tables[2];
+	struct trace_writer *writer;
+	struct trace_reader *reader;
+	struct trail_files files;
+	struct trails trails;
+	char folder[64];
+
+	begin_with(SMALL, WM_POLICY_CYCLIC, 0);
+	now = 1000000000;
+	thread_begin(0);
+	module_is("/bin/first", 0);
+	block(0, 7);
+	event(0, TRAIL_EXEC);
+	module_is("/bin/first", 1);
+	module_is("/bin/second", 0);
+	block(0, 7);
+	sample_folder(folder);
+	cr_assert_eq(trace_writer_open(&writer, folder), 0);
+	trail_files_init(&files, writer);
+	cr_assert_eq(files.sink.calls->begin(&files.sink, getpid()), 0);
+	cr_assert_eq(trail_store_write(store, &files.sink), 0);
+	trail_files_release(&files);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	cr_assert_eq(trace_reader_open(&reader, folder), 0);
+	cr_assert_eq(trails_read(&trails, reader), 0);
+	cr_assert_eq(trails.path_count, 1);
+	cr_assert_eq(trails.paths[0].count, 3);
+	tables[0] = trails.paths[0].parts[0].table;
+	tables[1] = trails.paths[0].parts[2].table;
+	cr_expect_eq(trails.paths[0].parts[1].table, tables[1], "an exec says where it goes on");
+	cr_expect_eq(tables[0]->era.from, 0);
+	cr_expect_eq(tables[0]->era.to, 2);
+	cr_expect_eq(tables[1]->era.from, 2);
+	trails_release(&trails, reader);
+	trace_reader_close(reader);
+	sample_folder_remove(folder);
+}
