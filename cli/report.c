@@ -60,6 +60,7 @@ int cmd_report(int argc, char **argv)
 {
 	struct report_options options;
 	struct trace_reader *reader;
+	struct report_trails trails;
 	struct summary *summary;
 	int err, status = read_options(&options, argc, argv);
 
@@ -80,11 +81,12 @@ int cmd_report(int argc, char **argv)
 		trace_reader_close(reader);
 		return complain(err, "%s", options.dir);
 	}
+	err = report_trails(&trails, reader);
 	errno = 0;
-	if (options.json)
-		err = report_json(options.dir, reader, summary);
-	else
-		report_text(options.dir, reader, summary);
+	if (!err && options.json)
+		err = report_json(options.dir, reader, summary, &trails);
+	else if (!err)
+		report_text(options.dir, reader, summary, &trails);
 	status = complain_damage(reader, options.dir);
 	if (fflush(stdout) || ferror(stdout))
 		err = errno ? -errno : -EIO;

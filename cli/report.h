@@ -5,11 +5,14 @@
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
 
+#include "cli/report_trails.h"
 #include "trace/summary.h"
 
-void report_text(const char *dir, const struct trace_reader *reader, const struct summary *summary);
+void report_text(const char *dir, const struct trace_reader *reader, const struct summary *summary,
+		 const struct report_trails *trails);
 /* Returns 0 or -errno; the text's errors are stdio's. */
-int report_json(const char *dir, const struct trace_reader *reader, const struct summary *summary);
+int report_json(const char *dir, const struct trace_reader *reader, const struct summary *summary,
+		const struct report_trails *trails);
 
 /*
  * The rows of a span's histogram, in nanoseconds: bounds at 1, 2 and 5 of each power of ten where

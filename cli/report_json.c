@@ -80,6 +80,19 @@ static void put_spans(struct json *json, const struct summary *summary)
 	json_close(json, ']');
 }
 
+static void put_trails(struct json *json, const struct report_trails *trails)
+{
+	json_open(json, "trails", '{');
+	json_number(json, "threads", trails->threads);
+	json_number(json, "blocks", trails->blocks);
+	json_number(json, "lost_places", trails->places);
+	json_number(json, "lost_blocks", trails->lost);
+	json_number(json, "unrecorded_places", trails->unrecorded);
+	json_number(json, "cut_threads", trails->cut);
+	json_number(json, "damaged_threads", trails->damaged);
+	json_close(json, '}');
+}
+
 static void put_damage(struct json *json, const struct trace_reader *reader)
 {
 	json_open(json, "damage", '[');
@@ -96,7 +109,8 @@ static void put_damage(struct json *json, const struct trace_reader *reader)
 	json_close(json, ']');
 }
 
-int report_json(const char *dir, const struct trace_reader *reader, const struct summary *summary)
+int report_json(const char *dir, const struct trace_reader *reader, const struct summary *summary,
+		const struct report_trails *trails)
 {
 	static struct out out;
 	struct json json = { &out, 0 };
@@ -117,6 +131,8 @@ int report_json(const char *dir, const struct trace_reader *reader, const struct
 	json_number(&json, "missing_packets", summary->missing_packets);
 	put_events(&json, summary);
 	put_spans(&json, summary);
+	if (trails->threads)
+		put_trails(&json, trails);
 	put_damage(&json, reader);
 	json_close(&json, '}');
 	out_char(&out, '\n');

@@ -210,6 +210,24 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 		       (unsigned long long)(summary->streams_lossy - printed));
 }
 
+static void print_trails(const struct report_trails *trails)
+{
+	printf("Trails       %llu threads, %llu blocks\n", (unsigned long long)trails->threads,
+	       (unsigned long long)trails->blocks);
+	if (trails->places)
+		printf("             blocks are missing at %llu places, %llu that are known of\n",
+		       (unsigned long long)trails->places, (unsigned long long)trails->lost);
+	if (trails->unrecorded)
+		printf("             at %llu places what ran was not recorded\n",
+		       (unsigned long long)trails->unrecorded);
+	if (trails->cut)
+		printf("             the recording of %llu threads was cut off\n",
+		       (unsigned long long)trails->cut);
+	if (trails->damaged)
+		printf("             the trails of %llu threads are damaged or gone\n",
+		       (unsigned long long)trails->damaged);
+}
+
 static void print_histogram(const struct summary_span *span)
 {
 	struct report_row rows[REPORT_ROWS_MAX];
@@ -253,7 +271,8 @@ static void print_span(const struct summary_span *span, int width)
 		printf("  %llu ended, with no begin recorded\n", (unsigned long long)span->unbegun);
 }
 
-void report_text(const char *dir, const struct trace_reader *reader, const struct summary *summary)
+void report_text(const char *dir, const struct trace_reader *reader, const struct summary *summary,
+		 const struct report_trails *trails)
 {
 	int width = name_width(summary);
 
@@ -261,6 +280,8 @@ void report_text(const char *dir, const struct trace_reader *reader, const struc
 	if (summary->event_count)
 		print_events(summary, width);
 	print_losses(reader, summary);
+	if (trails->threads)
+		print_trails(trails);
 	if (summary->span_count)
 		printf("\n%-*s %13s %9s %9s %9s %9s\n", width, "SPAN", "COUNT", "MIN", "MEDIAN",
 		       "P99", "MAX");

@@ -8,21 +8,13 @@
 
 #define THREADS_SHOWN 10
 
-/* What one thread's trail lacks. */
-struct lost {
-	uint64_t places, blocks; /* the latter: that are known of */
-	uint64_t unrecorded;	 /* places where code ran that nobody recorded */
-	int is_cut;		 /* it stops without an end, and within the bounds */
-};
-
-static void count(struct lost *lost, const struct trail_view *view, const struct trail_path *path,
-		  const struct trail_bounds *bounds)
+void trail_lost_count(struct trail_lost *lost, const struct trace_reader *reader,
+		      const struct trail_range *range)
 {
-	struct trail_range range;
+	const struct trail_path *path = range->cursor.path;
 
-	*lost = (struct lost){ 0 };
-	trail_bounds_range(bounds, view, path, &range);
-	for (size_t i = range.cursor.part; i < range.end_part; i++) {
+	*lost = (struct trail_lost){ 0 };
+	for (size_t i = range->cursor.part; i < range->end_part; i++) {
 		const struct trail_part *part = &path->parts[i];
 
 		if (part->count)
@@ -36,12 +28,12 @@ static void count(struct lost *lost, const struct trail_view *view, const struct
 				    part->between.values[0] != TRAIL_GAP_KERNEL;
 	}
 	/* a damaged one is told of as that; one that is still recorded goes on */
-	lost->is_cut = range.end_part == path->count && !path->damage && !view->reader->live &&
+	lost->is_cut = range->end_part == path->count && !path->damage && !reader->live &&
 		       (path->parts[path->count - 1].count ||
 			path->parts[path->count - 1].between.event != TRAIL_END);
 }
 
-static void say_lost(const struct trace_stream *stream, const struct lost *lost)
+static void say_lost(const struct trace_stream *stream, const struct trail_lost *lost)
 {
 	char places[32], blocks[32];
 
@@ -68,6 +60,25 @@ static void say_cut(const struct trace_stream *stream)
 	fputc('\n', stderr);
 }
 
+static uint32_t pid_of(const struct trace_reader *reader, const struct trail_told_thread *told)
+{
+	return reader->meta.processes[told->process].pid;
+}
+
+int trail_lost_is_gone(const struct trace_reader *reader, const struct trail_told_thread *told)
+{
+	/* of one that was over, the damage is told */
+	return told->is_missing && !told->over && !reader->live;
+}
+
+static void say_gone(const struct trace_reader *reader, const struct trail_told_thread *told)
+{
+	complain_words(
+		"waymark: of thread %u of process %u nothing is there: its recording was cut off",
+		told->tid, pid_of(reader, told));
+	fputc('\n', stderr);
+}
+
 static size_t complain_all(const struct trail_view *view, const struct trail_lost_wanted *wanted,
 			   int with_losses)
 {
@@ -76,13 +87,15 @@ static size_t complain_all(const struct trail_view *view, const struct trail_los
 	fflush(stdout); /* where both go to one place, this comes after */
 	for (size_t i = 0; i < view->trails.path_count; i++) {
 		const struct trail_path *path = &view->trails.paths[i];
-		struct lost lost;
+		struct trail_range range;
+		struct trail_lost lost;
 		int is_lost;
 
 		if ((wanted->tid && path->stream->tid != wanted->tid) ||
 		    (wanted->pid && path->stream->pid != wanted->pid))
 			continue;
-		count(&lost, view, path, wanted->bounds);
+		trail_bounds_range(wanted->bounds, view, path, &range);
+		trail_lost_count(&lost, view->reader, &range);
 		is_lost = with_losses && (lost.places || lost.unrecorded);
 		if ((is_lost || lost.is_cut) && shown == THREADS_SHOWN) {
 			more++;
@@ -93,6 +106,18 @@ static size_t complain_all(const struct trail_view *view, const struct trail_los
 			say_lost(path->stream, &lost);
 		if (lost.is_cut)
 			say_cut(path->stream);
+	}
+	for (size_t i = 0; i < view->trails.told.count; i++) {
+		const struct trail_told_thread *told = &view->trails.told.all[i];
+
+		if (!trail_lost_is_gone(view->reader, told) ||
+		    (wanted->tid && told->tid != wanted->tid) ||
+		    (wanted->pid && pid_of(view->reader, told) != wanted->pid))
+			continue;
+		if (shown++ < THREADS_SHOWN)
+			say_gone(view->reader, told);
+		else
+			more++, shown--;
 	}
 	if (more)
 		fprintf(stderr, "  and so do those of %zu more threads\n", more);

@@ -5,6 +5,19 @@
 
 #include "cli/trail_bounds.h"
 
+/* What one thread's trail lacks. */
+struct trail_lost {
+	uint64_t places, blocks; /* the latter: that are known of */
+	uint64_t unrecorded;	 /* places where code ran that nobody recorded */
+	int is_cut;		 /* it stops without an end, within the bounds */
+};
+
+void trail_lost_count(struct trail_lost *lost, const struct trace_reader *reader,
+		      const struct trail_range *range);
+
+/* Whether the trace tells of that thread, and its recording was cut off before anything of it was written. */
+int trail_lost_is_gone(const struct trace_reader *reader, const struct trail_told_thread *told);
+
 struct trail_lost_wanted {
 	uint32_t tid, pid; /* 0: all */
 	const struct trail_bounds *bounds;

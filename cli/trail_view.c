@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/damage.h"
 #include "cli/pulse.h"
+#include "cli/trail_lost.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,6 +24,7 @@ static void reading(const struct trace_reader *reader, uint64_t done)
 
 int trail_view_open(struct trail_view *view, const char *dir, const struct image_options *options)
 {
+	static const struct trail_bounds whole;
 	int err;
 
 	*view = (struct trail_view){ .dir = dir };
@@ -38,8 +40,11 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
 	pulse_end();
 	if (err)
 		return complain(err, "%s", dir);
-	if (!view->trails.path_count)
-		return complain(-WM_E_NO_TRAIL, "%s", dir);
+	if (!view->trails.path_count) {
+		complain(-WM_E_NO_TRAIL, "%s", dir);
+		complain_cut(view, &(struct trail_lost_wanted){ .bounds = &whole });
+		return CLI_FAILED;
+	}
 	return CLI_FINE;
 }
 

@@ -237,3 +237,39 @@ Test(image, of_a_missing_file_does_not_reach_everywhere)
 	cr_expect_str_eq(path_at(UINT64_MAX), "");
 	cr_expect_str_eq(path_at(0), "");
 }
+
+/* What came and went at one place, each for its time: the one before, the one between, the one that stayed. */
+Test(image, of_an_era_has_what_lay_there_then)
+{
+	struct trail_table before = { .era = { 2, 0, 2 } }, after = { .era = { 1, 2, 3 } },
+			   last = { .era = { 0, 3, 0 } };
+	struct tsdl_module first = { .base = 0x100000, .path = (char *)"/nonexistent/first" };
+	struct tsdl_module second = { .base = 0x100000, .path = (char *)"/nonexistent/second" };
+	struct image *whole, *in;
+
+	modules[0] = first;
+	modules[1] = first;
+	modules[1].gone = 1;
+	modules[2] = second;
+	modules[3] = (struct tsdl_module){ .base = 0x90000000, .path = (char *)"[vdso]" };
+	process.module_count = 4;
+	cr_assert_eq(image_open(&image, &process, NULL), 0);
+	whole = image;
+	cr_expect_str_eq(path_at(0x100010), "/nonexistent/second");
+	image = in = image_in(whole, &before);
+	cr_expect_str_eq(path_at(0x100010), "/nonexistent/first");
+	cr_expect_str_eq(path_at(0x90000010), "");
+	cr_expect_eq(image_in(image, &before), in, "asked again it is the same");
+	cr_expect_eq(image_in(whole, &before), in);
+	cr_expect_eq(image_in(in, NULL), whole);
+	cr_expect(image_has(image, image_place(image, 0x100010)->module));
+	image = image_in(in, &after);
+	cr_expect_str_eq(path_at(0x100010), "/nonexistent/second");
+	cr_expect_str_eq(path_at(0x90000010), "");
+	cr_expect_not(image_has(image, image_place(in, 0x100010)->module));
+	in = image_in(in, &last);
+	cr_expect_eq(image_place(in, 0x100010)->module, image_place(image, 0x100010)->module);
+	image = in;
+	cr_expect_str_eq(path_at(0x90000010), "[vdso]");
+	image = whole;
+}

@@ -35,7 +35,8 @@ def read_runs():
         if name == "trail:blocks":
             count = int(re.search(r"_ids_length = (\d+)", line)[1]) // 4
             threads.setdefault(tid, []).append((ns, count))
-        elif name.startswith("trail:") and name not in ("trail:begin", "trail:define"):
+        elif name.startswith("trail:") and name not in (
+                "trail:begin", "trail:define", "trail:space", "trail:thread"):
             threads.setdefault(tid, []).append((ns, None))
     return threads, names, begin
 

@@ -162,7 +162,7 @@ static int tell(struct stream_pass *pass, int class, const struct trail_fields *
 	case TRAIL_CLASS_SPACE:
 		return begin_space(pass, fields, offset);
 	case TRAIL_CLASS_THREAD:
-		return trail_told_add(&pass->trails->told, pass->stream->process, fields->words[0],
+		return trail_told_add(&pass->trails->told, pass->stream, fields->words[0],
 				      fields->words[1] != 0, fields->number);
 	default:
 		return 0;
@@ -439,6 +439,35 @@ static int spaces_number(struct trails *trails)
 	return 0;
 }
 
+static int is_lossy(const struct trail_path *path)
+{
+	for (size_t i = 0; i < path->count; i++)
+		if (!path->parts[i].count && path->parts[i].between.event == TRAIL_LOST)
+			return 1;
+	return 0;
+}
+
+/* Trails that were there once and are not, or not all of them, and nothing else says so. */
+static void compare_told(struct trails *trails, struct trace_reader *reader)
+{
+	const struct trail_told_thread *told;
+
+	for (size_t i = 0; i < trails->told.count && !reader->live; i++) {
+		told = &trails->told.all[i];
+		if (told->is_missing && told->over)
+			reader_damage(reader, told->file, 0, 0,
+				      "a thread's trail that it tells of is not there");
+	}
+	for (size_t i = 0; i < trails->path_count && !reader->live; i++) {
+		const struct trail_path *path = &trails->paths[i];
+
+		told = trail_told_find(&trails->told, path->stream->process, path->stream->tid);
+		if (told && path->blocks < told->blocks && !path->damage && !is_lossy(path))
+			reader_damage(reader, path->stream->file, path->stream->bytes, 0,
+				      "blocks are missing that it had once");
+	}
+}
+
 int trails_read(struct trails *trails, struct trace_reader *reader)
 {
 	int err = 0;
@@ -462,8 +491,10 @@ int trails_read(struct trails *trails, struct trace_reader *reader)
 		if (reader->streams[i].map && reader->streams[i].tid != TRAIL_TABLE_TID &&
 		    has_trail(reader, &reader->streams[i]))
 			err = read_path(trails, reader, &reader->streams[i]);
-	if (!err)
+	if (!err) {
 		trail_told_settle(&trails->told, reader);
+		compare_told(trails, reader);
+	}
 	return err;
 }
 

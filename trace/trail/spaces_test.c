@@ -209,7 +209,8 @@ Test(spaces, know_which_threads_have_a_trail)
 	told = trail_told_find(&trails.told, trails.paths[0].stream->process, TID);
 	cr_assert_not_null(told);
 	cr_expect_eq(told->blocks, 2);
-	cr_expect_eq(told->count, 1);
+	cr_expect_eq(told->begun, 1);
+	cr_expect_eq(told->over, 1);
 	cr_expect_not(told->is_missing);
 	cr_expect_null(trail_told_find(&trails.told, trails.paths[0].stream->process, TID + 2));
 
@@ -222,4 +223,30 @@ Test(spaces, know_which_threads_have_a_trail)
 	cr_assert_eq(trails.told.count, 2u);
 	cr_expect(trails.told.all[0].is_missing);
 	cr_expect_not(trails.told.all[1].is_missing);
+	cr_assert_eq(reader->damages_ever, 1);
+	cr_expect_str_eq(reader->damages[0].what, "a thread's trail that it tells of is not there");
+}
+
+/* A thread's id was used twice, and the second's file is gone. */
+Test(spaces, know_how_many_blocks_a_thread_s_trails_have)
+{
+	char path[512] = "";
+
+	for (int i = 0; i < 2; i++) {
+		if (i)
+			sample_trail_thread_end(&sample);
+		sample_trail_thread(&sample, TID, "name");
+		ran(0x1000);
+	}
+	read_back();
+	cr_assert_eq(trails.path_count, 1u);
+	cr_assert_eq(trails.paths[0].blocks, 2);
+	snprintf(path, sizeof(path), "%s/%s", sample.folder, (trails.paths[0].stream + 1)->file);
+	trails_release(&trails, reader);
+	trace_reader_close(reader);
+	cr_assert_eq(unlink(path), 0);
+	open_trace();
+	cr_assert_eq(trails.paths[0].blocks, 1);
+	cr_assert_eq(reader->damages_ever, 1);
+	cr_expect_str_eq(reader->damages[0].what, "blocks are missing that it had once");
 }

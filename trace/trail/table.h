@@ -34,7 +34,7 @@ struct trail_block {
  * the first `from` of them, no later than the first `to`. Zeroed: at any time.
  */
 struct trail_era {
-	uint32_t number; /* of the process's eras, from 0 on: an index */
+	uint32_t number;   /* of the process's eras, from 0 on: an index */
 	uint32_t from, to; /* to 0: all of them */
 };
 

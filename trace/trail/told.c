@@ -5,13 +5,18 @@
 
 #include <stdlib.h>
 
-int trail_told_add(struct trail_told *told, uint32_t process, uint32_t tid, int is_over,
-		   uint64_t blocks)
+int trail_told_add(struct trail_told *told, const struct trace_stream *stream, uint32_t tid,
+		   int is_over, uint64_t blocks)
 {
 	if (array_grow(&told->all, &told->room, told->count + 1, sizeof(*told->all)))
 		return -ENOMEM;
 	told->all[told->count++] = (struct trail_told_thread){
-		.process = process, .tid = tid, .blocks = is_over ? blocks : 0, .count = !is_over
+		.process = stream->process,
+		.tid = tid,
+		.blocks = is_over ? blocks : 0,
+		.begun = !is_over,
+		.over = is_over != 0,
+		.file = stream->file,
 	};
 	return 0;
 }
@@ -57,7 +62,8 @@ void trail_told_settle(struct trail_told *told, const struct trace_reader *reade
 
 		if (last && !by_thread(last, &told->all[i])) {
 			last->blocks += told->all[i].blocks;
-			last->count += told->all[i].count;
+			last->begun += told->all[i].begun;
+			last->over += told->all[i].over;
 		} else {
 			told->all[kept++] = told->all[i];
 		}

@@ -14,9 +14,10 @@
 struct trail_told_thread {
 	uint32_t process; /* which of the reader's metadata's */
 	uint32_t tid;
-	uint64_t blocks; /* of its trails that are over */
-	uint64_t count;	 /* of its trails */
-	int is_missing;	 /* it has no stream */
+	uint64_t blocks;      /* of its trails that are over */
+	uint64_t begun, over; /* trails */
+	const char *file;     /* that tells of it */
+	int is_missing;	      /* it has no stream */
 };
 
 struct trail_told {
@@ -25,9 +26,9 @@ struct trail_told {
 	size_t count, room;
 };
 
-/* Take in an event. 0 or -ENOMEM. */
-int trail_told_add(struct trail_told *told, uint32_t process, uint32_t tid, int is_over,
-		   uint64_t blocks);
+/* Take in an event, of a stream of that process. 0 or -ENOMEM. */
+int trail_told_add(struct trail_told *told, const struct trace_stream *stream, uint32_t tid,
+		   int is_over, uint64_t blocks);
 
 /* All was taken in. */
 void trail_told_settle(struct trail_told *told, const struct trace_reader *reader);

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/report_trails.h"
+
+#include "cli/trail_lost.h"
+
+static void add_path(struct report_trails *sum, const struct trace_reader *reader,
+		     const struct trail_path *path)
+{
+	static const struct trail_bound none;
+	struct trail_range range;
+	struct trail_lost lost;
+
+	trail_range_init(&range, reader, path, &none, &none);
+	trail_lost_count(&lost, reader, &range);
+	sum->threads++;
+	sum->blocks += path->blocks;
+	sum->places += lost.places;
+	sum->lost += lost.blocks;
+	sum->unrecorded += lost.unrecorded;
+	sum->cut += (uint64_t)lost.is_cut;
+	sum->damaged += path->damage != NULL;
+}
+
+int report_trails(struct report_trails *sum, struct trace_reader *reader)
+{
+	struct trails trails;
+	int err = trails_read(&trails, reader);
+
+	*sum = (struct report_trails){ 0 };
+	for (size_t i = 0; i < trails.path_count && !err; i++)
+		add_path(sum, reader, &trails.paths[i]);
+	for (size_t i = 0; i < trails.told.count && !err; i++) {
+		const struct trail_told_thread *told = &trails.told.all[i];
+		int is_gone = trail_lost_is_gone(reader, told);
+
+		sum->threads += told->is_missing != 0;
+		sum->cut += (uint64_t)is_gone;
+		sum->damaged += told->is_missing && !is_gone && !reader->live;
+	}
+	trails_release(&trails, reader);
+	return err;
+}
