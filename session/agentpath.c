@@ -90,10 +90,9 @@ static int finds_itself(const char *prefix)
 
 void agentpath_for_glibc(char path[PATH_MAX])
 {
-	size_t bytes = strlen(path), more = strlen(ONLY_GLIBC);
+	char whole[PATH_MAX];
+	int bytes = snprintf(whole, sizeof(whole), "%s%s", ONLY_GLIBC, path);
 
-	if (path[0] != '/' || bytes + more >= PATH_MAX || !finds_itself(ONLY_GLIBC))
-		return;
-	memmove(path + more, path, bytes + 1);
-	memcpy(path, ONLY_GLIBC, more);
+	if (path[0] == '/' && bytes < (int)sizeof(whole) && finds_itself(ONLY_GLIBC))
+		memcpy(path, whole, (size_t)bytes + 1);
 }
