@@ -145,7 +145,8 @@ struct wm_trail_status {
 	uint64_t branches, events;  /* kept */
 	uint64_t lost;		    /* branches, ever */
 	uint64_t lost_events;
-	uint64_t drained; /* records, ever */
+	uint64_t drained;      /* records, ever */
+	uint64_t lost_threads; /* ever: threads of which nothing could be kept, for want of room */
 	uint64_t unfollowed; /* WM_TRAIL_INHERIT: children that went on unrecorded, as there were too many; once it is over */
 };
 

@@ -11,6 +11,7 @@
 #define SMALL 32768u
 #define WAIT_MS 110000
 #define TURNS 7000 /* of trails.S */
+#define CROWD 30   /* likewise */
 
 extern struct wm_trail *trail; /* the test's one; closed by subject_end() */
 extern pid_t child;	       /* of the test, ended by subject_end() */

@@ -53,6 +53,22 @@ Test(trail_policy, keeps_the_oldest_when_it_discards)
 	cr_expect_eq(subject_get((uint64_t)wm_trail_records(trail, 0) - 1).flags, 0);
 }
 
+/* More threads than there are pieces of memory: of the last nothing is kept, and that is told. */
+Test(trail_policy, counts_threads_that_it_has_no_room_for)
+{
+	struct wm_trail_options options = { .size = sizeof(options), .bytes = SMALL };
+	struct wm_trail_status status = { 0 };
+
+	subject_launch("w", &options);
+	for (int i = 0; i < WAIT_MS && status.threads + status.lost_threads < CROWD + 1; i++) {
+		status = subject_status();
+		usleep(1000);
+	}
+	cr_expect_eq(status.threads + status.lost_threads, CROWD + 1);
+	cr_expect_gt(status.lost_threads, 0);
+	cr_expect_gt(status.lost, 0, "nor is what they did forgotten");
+}
+
 /* The processor time that the program has had, by which one sees that it is held. */
 static uint64_t cpu_ticks(pid_t pid)
 {

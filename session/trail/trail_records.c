@@ -38,6 +38,7 @@ static void status_live(const struct wm_trail *trail, struct wm_trail_status *st
 	status->events = store.events;
 	status->lost = store.lost_blocks;
 	status->lost_events = store.lost_events;
+	status->lost_threads = store.lost_threads;
 }
 
 static void status_recorded(const struct wm_trail *trail, struct wm_trail_status *status)

@@ -11,6 +11,7 @@
 #define SYS_exit 60
 #define SYS_exit_group 231
 #define TURNS 7000
+#define CROWD 30
 #define THREAD 0x50f00	/* CLONE_VM, FS, FILES, SIGHAND, THREAD, SYSVSEM */
 
 	.text
@@ -30,6 +31,8 @@ _start:
 	je	crashes
 	cmp	$'m', %eax
 	je	threads
+	cmp	$'w', %eax
+	je	crowd
 way_out:
 	mov	$7, %edi
 	mov	$SYS_exit_group, %eax
@@ -82,6 +85,21 @@ threads:				/* one more, which reads a byte, and then executes itself or ends */
 pauses:
 	mov	$SYS_pause, %eax
 	syscall
+	jmp	pauses
+crowd:					/* more of them, that wait as well */
+	mov	$CROWD, %ebx
+more:
+	mov	$THREAD, %edi
+	lea	stack_top(%rip), %rsi
+	xor	%edx, %edx
+	xor	%r10d, %r10d
+	xor	%r8d, %r8d
+	mov	$SYS_clone, %eax
+	syscall
+	test	%eax, %eax
+	jz	pauses
+	dec	%ebx
+	jnz	more
 	jmp	pauses
 thread:
 	xor	%edi, %edi
