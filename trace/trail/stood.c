@@ -23,13 +23,16 @@ static int is_same(const struct stood_module *one, const struct control_module *
 
 static int add(struct stood *stood, const struct control_module *module, const char *path)
 {
-	char *copy = strdup(path);
+	struct stood_module *added;
 
-	if (!copy || array_grow(&stood->all, &stood->room, stood->count + 1, sizeof(*stood->all))) {
-		free(copy);
+	if (array_grow(&stood->all, &stood->room, stood->count + 1, sizeof(*stood->all)))
 		return -ENOMEM;
-	}
-	stood->all[stood->count++] = (struct stood_module){ *module, copy };
+	added = &stood->all[stood->count];
+	added->module = *module;
+	added->path = strdup(path);
+	if (!added->path)
+		return -ENOMEM;
+	stood->count++;
 	return 0;
 }
 
