@@ -182,6 +182,14 @@ static void complain_trails(const struct recording *recording)
 			"followed at a time, and none that was made with CLONE_UNTRACED\n",
 			(unsigned long long)counts.unfollowed, counts.unfollowed == 1 ? "" : "es",
 			STEP_PROCESSES_MAX);
+	if (counts.untrapped)
+		fprintf(stderr,
+			"waymark: %llu process%s ignored SIGTRAP; now it would end %s: %s\n",
+			(unsigned long long)counts.untrapped, counts.untrapped == 1 ? "" : "es",
+			counts.untrapped == 1 ? "it" : "them",
+			counts.untrapped_error == -WM_E_SECCOMP
+				? "its system calls are filtered"
+				: wm_error_text(counts.untrapped_error));
 }
 
 static int take_in(struct recording *recording)

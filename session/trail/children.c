@@ -62,7 +62,7 @@ static void child_refuse(struct step *parent, struct step *child)
 	struct step_thread *thread = step_thread_add(child, child->pid);
 
 	parent->root->result.unfollowed++;
-	step_stranger_add(parent->root, child->pid);
+	step_stranger_add(parent, child->pid);
 	if (thread) {
 		step_event(child, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
 		step_thread_remove(child, thread);
@@ -80,7 +80,7 @@ void step_child_made(struct step *parent, pid_t pid)
 	child = child_new(parent, pid);
 	if (!child) {
 		root->result.unfollowed++;
-		step_stranger_add(root, pid);
+		step_stranger_add(parent, pid);
 		return;
 	}
 	child->next = root->children;

@@ -9,8 +9,7 @@
  * SIGTRAP: the kernel forces a step's on the thread (force_sig_info_to_task()). Where the program blocks it, it is unblocked, and the
  * program's handler is gone for good. So it is never blocked while a thread is stepped, and
  * always, where the program says so, while it makes a system call: there the tracer stops by PTRACE_SYSCALL,
- * which forces nothing. One that comes meanwhile is held here, and put back for each system call: sigpending() tells
- * of it, and sigwait() takes it.
+ * which forces nothing. One that comes meanwhile is held (held.c).
  *
  * Where the program ignores it, the first step has the kernel forget that, too: what is sent is dropped here, and sigaction() says so.
  */
@@ -75,13 +74,6 @@ void step_clear_frame(struct step_thread *thread, const struct user_regs_struct 
 int step_is_caught(const struct step_thread *thread, int signal)
 {
 	return target_status_mask(thread->tid, "SigCgt") >> (signal - 1) & 1;
-}
-
-void step_give_held(const struct step *step, struct step_thread *thread)
-{
-	if (thread->has_trap_held && !step->is_trap_ignored)
-		syscall(SYS_tgkill, step->pid, thread->tid, SIGTRAP);
-	thread->has_trap_held = 0;
 }
 
 void step_note_ignored(struct step *step, pid_t tid)

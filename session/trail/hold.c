@@ -237,7 +237,9 @@ static int await_stop(struct step *step, struct step_thread *thread, uint64_t en
 static int detach(struct step *step, struct step_thread *thread, uint64_t end_ns)
 {
 	struct user_regs_struct regs;
-	int signal = 0, err = await_stop(step, thread, end_ns, &signal);
+	int signal = thread->about_to_get, err = await_stop(step, thread, end_ns, &signal);
+
+	thread->about_to_get = 0;
 
 	if (err)
 		return err;
@@ -254,10 +256,23 @@ static int detach(struct step *step, struct step_thread *thread, uint64_t end_ns
 	if (thread->child)
 		step_event(step, thread, TRAIL_FORK, 0, (uint64_t)thread->child, 0);
 	step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
-	if (signal == SIGTRAP && step->is_trap_ignored)
-		signal = 0;
-	ptrace(PTRACE_DETACH, thread->tid, 0, signal);
-	return 0;
+	return step_release(step, thread, signal);
+}
+
+/* Where all must stand still before the first goes on. */
+static void stop_all(struct step *step, uint64_t end_ns)
+{
+	struct step_thread *thread = step->threads;
+
+	while (thread) {
+		struct step_thread *first = step->threads, *next = thread->next;
+
+		if (!thread->is_stopped &&
+		    await_stop(step, thread, end_ns, &thread->about_to_get) == -ESRCH)
+			step_thread_remove(step, thread);
+		/* what it has made stands before the first */
+		thread = first == step->threads || first == thread ? next : step->threads;
+	}
 }
 
 /* All threads of one process. How many are left. */
@@ -268,6 +283,9 @@ static int let_go_of(struct step *step, uint64_t end_ns)
 
 	if (step->threads)
 		step_failed(step, modules_note(&step->modules, step->pid));
+	step->is_put_back = 0;
+	if (step->is_trap_ignored)
+		stop_all(step, end_ns);
 	while ((thread = step->threads) != NULL) {
 		if (detach(step, thread, end_ns) != -ETIMEDOUT) {
 			step_thread_remove(step, thread);

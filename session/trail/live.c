@@ -572,6 +572,9 @@ void live_counts(const struct wm_session *session, struct live_counts *counts)
 		counts->processes++;
 		counts->unfollowed += p->stepper.result.unfollowed;
 		counts->privileged += p->stepper.result.privileged;
+		counts->untrapped += p->stepper.result.untrapped;
+		if (p->stepper.result.trap_error)
+			counts->untrapped_error = p->stepper.result.trap_error;
 		counts->foreign += p->is_foreign || p->stepper.result.is_foreign;
 		if (p->store)
 			counts->lost += lost_blocks(p->store, 0);

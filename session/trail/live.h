@@ -61,6 +61,8 @@ struct live_counts {
 	uint32_t processes;  /* ever */
 	uint64_t unfollowed; /* children that went on unrecorded, though they should have been */
 	uint64_t privileged; /* processes that were let go to execute a program that gains rights */
+	uint64_t untrapped;  /* processes that ignored SIGTRAP, and no longer do */
+	int untrapped_error; /* why, of one */
 	uint32_t foreign; /* of them, those that executed a program that is not x86-64, where their trail ends */
 };
 

@@ -23,7 +23,6 @@
 /* In rax of a system call that is to be made again: include/linux/errno.h of the kernel. */
 #define ERESTARTSYS 512
 #define ERESTART_LAST 516
-#define SYSCALL_BYTES 2
 #define GONE_NS 1000000000u /* a thread that executes a program is found again within that */
 /* Selectors of 64-bit code: the kernel's, as the low byte also in a guest of Xen. A program's own are never. */
 #define LONG_MODE_SELECTOR 0x33
@@ -41,6 +40,8 @@ static void made_syscall(struct step *step, struct step_thread *thread,
 	thread->child = 0;
 	if (thread->rax == SYS_rt_sigaction)
 		step_set_action(step, thread, regs);
+	if (thread->rax == SYS_rt_sigtimedwait)
+		step_waited(thread, regs);
 	if (thread->rax == SYS_mmap && regs->rdx & PROT_EXEC)
 		step_failed(step, modules_note(&step->modules, step->pid));
 }
@@ -79,12 +80,14 @@ static struct step_thread *thread_new(struct step *step, pid_t tid)
 	return thread;
 }
 
-void step_stranger_add(struct step *step, pid_t pid)
+void step_stranger_add(struct step *maker, pid_t pid)
 {
-	struct step_thread *thread = thread_new(step, pid);
+	struct step_thread *thread = thread_new(maker->root, pid);
 
-	if (thread)
-		thread->is_stranger = 1;
+	if (!thread)
+		return;
+	thread->is_stranger = 1;
+	thread->ignores_trap = maker->is_trap_ignored;
 }
 
 void step_thread_made(struct step *step, pid_t tid)
@@ -154,6 +157,7 @@ static void resume(const struct step *step, struct step_thread *thread,
 		step_show_mask(thread);
 		step_give_held(step, thread);
 		step_clear_flag(thread, regs);
+		step_await_children(step, thread);
 	}
 	thread->is_stopped = ptrace(by_call ? PTRACE_SYSCALL : PTRACE_SINGLESTEP, thread->tid, 0,
 				    signal) < 0;
@@ -264,9 +268,11 @@ static void on_signal(struct step *step, struct step_thread *thread, struct user
 	if (thread->is_mask_shown)
 		step_hide_mask(thread);
 	if (signal == SIGTRAP && thread->is_trap_blocked) {
-		thread->has_trap_held = 1;
+		step_hold(thread);
 		signal = 0;
 	}
+	if (signal == SIGTRAP)
+		step_tell_held(thread);
 	if (is_broken_off(thread, regs)) {
 		on_broken_off(step, thread, regs, signal);
 		return;
@@ -289,6 +295,8 @@ static void on_trap(struct step *step, struct step_thread *thread, struct user_r
 
 	if (ptrace(PTRACE_GETSIGINFO, thread->tid, 0, &info))
 		return; /* killed */
+	if (step_is_fatal(step, thread, regs, signal))
+		return;
 	if (step_entered(step, thread, regs)) {
 		step_hide_mask(thread);
 		let_go(step, thread, regs, regs->rip, 0);
@@ -330,7 +338,8 @@ static void on_call(struct step *step, struct step_thread *thread, struct user_r
 		step_ran(step, thread, regs->rip);
 		made_syscall(step, thread, regs);
 		step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
-		ptrace(PTRACE_DETACH, thread->tid, 0, 0);
+		ptrace(PTRACE_DETACH, thread->tid, 0,
+		       0); /* of its process others are still stepped */
 		step_thread_remove(step, thread);
 		return;
 	}
@@ -364,6 +373,17 @@ static void tell_name(struct step *step, struct step_thread *thread)
 	step_failed(step, step->sink->calls->thread_name(step->sink, thread->trail, comm));
 }
 
+/* All of its process goes on without us; where that can't be just now, at its next stop. */
+static void leave(struct step *step, struct step_thread *thread)
+{
+	step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
+	step_thread_end(step, thread);
+	thread->is_stranger = 1;
+	thread->ignores_trap = step->is_trap_ignored;
+	if (!step_release(step, thread, 0))
+		step_thread_remove(step, thread);
+}
+
 static void on_exec(struct step *step, struct step_thread *thread,
 		    const struct user_regs_struct *regs)
 {
@@ -379,7 +399,7 @@ static void on_exec(struct step *step, struct step_thread *thread,
 	}
 	for (struct step_thread *other = step->threads, *next; other; other = next) {
 		next = other->next;
-		if (other != thread)
+		if (other != thread && !other->is_stranger)
 			thread_gone(step, other);
 	}
 	if (thread->is_begun && thread->insn.kind == TRAIL_SYSCALL)
@@ -390,9 +410,7 @@ static void on_exec(struct step *step, struct step_thread *thread,
 	if (!is_long_mode(regs)) {
 		step->result.is_foreign = 1;
 		step_event(step, thread, TRAIL_GAP, 0, TRAIL_GAP_NATIVE, 0);
-		step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
-		ptrace(PTRACE_DETACH, thread->tid, 0, 0);
-		step_thread_remove(step, thread);
+		leave(step, thread);
 		return;
 	}
 	/* the step ends with the system call's, before an instruction has run */
@@ -447,8 +465,8 @@ static void on_stop(struct step *step, struct step_thread *thread, int status)
 
 	thread->is_stopped = 1;
 	if (thread->is_stranger) {
-		ptrace(PTRACE_DETACH, thread->tid, 0, kind || signal == SIGTRAP ? 0 : signal);
-		step_thread_remove(step, thread);
+		if (!step_release(step, thread, kind || signal == SIGTRAP ? 0 : signal))
+			step_thread_remove(step, thread);
 		return;
 	}
 	if (ptrace(PTRACE_GETREGS, thread->tid, 0, &regs) < 0)

@@ -28,8 +28,10 @@ struct step_result {
 	uint64_t instructions, blocks;
 	uint64_t unfollowed; /* children that should have been stepped through, and could not be */
 	uint64_t privileged; /* processes that were let go to execute a program that gains rights */
-	int is_over;	     /* the program has ended */
-	int status;	     /* then: as wait(2) has it */
+	uint64_t untrapped; /* processes that ignored SIGTRAP, and no longer do, since nothing could be lent them */
+	int trap_error; /* why not, of one */
+	int is_over;	/* the program has ended */
+	int status;	/* then: as wait(2) has it */
 	/* the thread that a signal was given to which ended the program, and that signal; 0: none */
 	pid_t killed_tid;
 	int killed_by;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step's own: its threads, and what is written of them. For step.c, ran.c, hold.c, conceal.c, children.c and rights.c alone.
+ * A step's own: its threads, and what is written of them. For step.c, ran.c, hold.c, held.c, ignored.c, conceal.c, children.c and
+ * rights.c alone.
  *
  * A process that is followed is a step as well, in the list of the first one, its root.
  */
@@ -11,6 +12,7 @@
 #include "session/trail/modules.h"
 #include "session/trail/step.h"
 
+#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 
@@ -19,6 +21,7 @@
 #define STEP_OPTIONS_FOLLOW (PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK)
 #define CALL_STOP (SIGTRAP | 0x80) /* with PTRACE_O_TRACESYSGOOD, before and after a system call */
 #define STEP_NAP_NS 50000
+#define SYSCALL_BYTES 2
 #define STEP_CODE_MAX 15 /* bytes of an instruction */
 #define TRAP_FLAG 0x100u
 /* In the kernel's struct ucontext, where rdx points at a handler's first instruction. */
@@ -31,12 +34,15 @@ struct step_thread {
 	pid_t tid;
 	uint64_t gone_ns; /* not 0: when it was missed */
 	int is_stopped, is_begun;
-	int is_stranger; /* no thread of the process: to be let go as soon as it stops */
+	int is_stranger; /* no thread of the process, or no longer stepped: to be let go as soon as it stops */
+	int ignores_trap; /* a stranger: who made it ignores SIGTRAP */
+	int is_untrapped; /* a stranger: that it does not any more is told */
 	/* the instruction that the thread was let go for; no bytes: it could not be read */
 	uint64_t at, rax;
 	uint8_t code[STEP_CODE_MAX];
 	struct block_insn insn;
 	int signal;	   /* that it was let go with */
+	int about_to_get;  /* that it stands before, to be let go for good */
 	int is_over;	   /* that instruction has run, and is written down */
 	int is_broken_off; /* a system call: written down but for its end, which is still open */
 	long long broken_result;
@@ -46,6 +52,8 @@ struct step_thread {
 	int is_trap_blocked; /* the program blocks SIGTRAP */
 	int is_mask_shown;   /* and so does its thread, at the moment */
 	int has_trap_held;   /* it was sent one meanwhile */
+	siginfo_t held;	     /* that one, or the one before; no signal: none yet */
+	int is_dying;	     /* of one that it has raised while it blocks it */
 	pid_t child;	     /* that its system call has made */
 	struct block_cut cut;
 	struct sink_thread *trail;
@@ -62,6 +70,8 @@ struct step {
 	pid_t pid;
 	int is_single;	     /* of one thread alone */
 	int is_trap_ignored; /* the program ignores SIGTRAP */
+	int is_put_back;     /* and does so again, as all its threads stand still */
+	int is_untrapped;    /* that it does not any more is told */
 	struct trail_sink *sink;
 	enum block_maker maker; /* of the processor: cpuid traps in a guest, so it is asked once */
 	struct modules modules;
@@ -118,9 +128,6 @@ void step_clear_frame(struct step_thread *thread, const struct user_regs_struct 
 void step_hide_mask(struct step_thread *thread);
 void step_show_mask(struct step_thread *thread);
 
-/* Once the mask is shown: send it the SIGTRAP that it was sent meanwhile, and that it blocks or has unblocked now. */
-void step_give_held(const struct step *step, struct step_thread *thread);
-
 /* Before the first step: whether the program ignores SIGTRAP. Afterwards the kernel has forgotten it. */
 void step_note_ignored(struct step *step, pid_t tid);
 
@@ -130,6 +137,35 @@ void step_set_action(struct step *step, const struct step_thread *thread,
 
 /* Whether the process has a handler for it. */
 int step_is_caught(const struct step_thread *thread, int signal);
+
+/* ---- held.c; thread is stopped ---- */
+
+/* It is about to get a SIGTRAP that it blocks. */
+void step_hold(struct step_thread *thread);
+
+/* Once the mask is shown: send it the SIGTRAP that it was sent meanwhile, and that it blocks or has unblocked now. */
+void step_give_held(const struct step *step, struct step_thread *thread);
+
+/* About to get one that it does not block any more: it says what the first one said. */
+void step_tell_held(struct step_thread *thread);
+
+/* The same after an rt_sigtimedwait(2). */
+void step_waited(const struct step_thread *thread, const struct user_regs_struct *regs);
+
+/* Stopped for SIGTRAP, `signal` being the program's own: whether that ends the process; it was let go for that then. */
+int step_is_fatal(struct step *step, struct step_thread *thread, struct user_regs_struct *regs,
+		  int signal);
+
+/* ---- ignored.c ---- */
+
+/*
+ * Let a stopped thread go, with that signal; where the program ignores SIGTRAP, once it does so again. 0; -ETIMEDOUT where it
+ * can't be made to just now, and is still ours.
+ */
+int step_release(struct step *step, struct step_thread *thread, int signal);
+
+/* Before a system call: where the program ignores SIGTRAP, what it makes is seized, to be let go so. */
+void step_await_children(const struct step *step, const struct step_thread *thread);
 
 /* ---- threads ---- */
 /* Whether a thread is one of the agent's, by the name that these give themselves (agent/control/thread.c). */
@@ -143,8 +179,8 @@ struct step_thread *step_thread_add(struct step *step, pid_t tid);
 /* What clone(2) has made and the kernel has seized for us: a thread, or a process. */
 void step_thread_made(struct step *step, pid_t tid);
 
-/* A process that is none of ours, seized: to be let go as soon as it stops. */
-void step_stranger_add(struct step *step, pid_t pid);
+/* A process that it has made, seized, and that is none of ours: to be let go as soon as it stops. */
+void step_stranger_add(struct step *maker, pid_t pid);
 
 /* Its trail is over, for good; it is still ours. */
 void step_thread_end(struct step *step, struct step_thread *thread);

@@ -118,6 +118,97 @@ static int ignores(void)
 	return now.handler == SIG_IGN ? 12 : 1;
 }
 
+static long ignore_trap(void)
+{
+	struct action ignored = { SIG_IGN, RESTORER | SA_RESTART, restore, 1ul << (SIGUSR2 - 1) };
+
+	return call(SYS_rt_sigaction, SIGTRAP, (long)&ignored, 0, 8);
+}
+
+/* A child ignores it too, and is not ended by one. */
+static int bequeaths(void)
+{
+	struct action now = { 0 };
+	int status = 0;
+	long child;
+
+	ignore_trap();
+	loop(3);
+	child = call(SYS_clone, SIGCHLD, 0, 0, 0);
+	if (!child) {
+		call(SYS_rt_sigaction, SIGTRAP, 0, (long)&now, 8);
+		call(SYS_kill, call(SYS_getpid, 0, 0, 0, 0), SIGTRAP, 0, 0);
+		call(SYS_exit_group, now.handler == SIG_IGN && now.mask == 1ul << (SIGUSR2 - 1), 0,
+		     0, 0);
+	}
+	call(SYS_wait4, child, (long)&status, 0, 0);
+	return status == 1 << 8 ? 14 : 1;
+}
+
+/* What is said with a signal: siginfo_t, as much as is looked at. */
+struct said {
+	int signal, error, code, pad;
+	int pid, uid;
+	long value, rest[12];
+};
+
+static struct said heard;
+
+static void on_said(int signal, struct said *said)
+{
+	(void)signal;
+	heard = *said;
+	seen++;
+}
+
+static int is_heard(int code, int pid, long value)
+{
+	return heard.code == code && heard.pid == pid && (code != -1 || heard.value == value);
+}
+
+/* SIGTRAP that is sent while it is blocked, by rt_sigqueueinfo(2) and kill(2), comes with what was said. */
+static int hears(void)
+{
+	struct action action = { (void (*)(int))on_said, RESTORER | SA_SIGINFO, restore, 0 };
+	unsigned long mask = 1ul << (SIGTRAP - 1);
+	struct timespec most = { 5, 0 };
+	int self = (int)call(SYS_getpid, 0, 0, 0, 0);
+	struct said said = { .code = -1, .pid = 11, .uid = 12, .value = 0x123456789abcdef };
+
+	call(SYS_rt_sigaction, SIGTRAP, (long)&action, 0, 8);
+	for (int by_kill = 0; by_kill < 2; by_kill++) {
+		for (int waits = 0; waits < 2; waits++) {
+			heard = (struct said){ 0 };
+			call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, 0, 8);
+			if (by_kill)
+				call(SYS_kill, self, SIGTRAP, 0, 0);
+			else
+				call(SYS_rt_sigqueueinfo, self, SIGTRAP, (long)&said, 0);
+			loop(3);
+			call(SYS_getpid, 0, 0, 0, 0);
+			loop(3);
+			if (waits)
+				call(SYS_rt_sigtimedwait, (long)&mask, (long)&heard, (long)&most,
+				     8);
+			call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&mask, 0, 8);
+			if (by_kill ? !is_heard(0, self, 0) : !is_heard(-1, 11, said.value))
+				return 1 + 2 * by_kill + waits;
+		}
+	}
+	return seen == 2 ? 15 : 5;
+}
+
+/* A SIGTRAP that is raised while it is blocked ends the program, also one that has a handler. */
+static int raises(void)
+{
+	unsigned long mask = 1ul << (SIGTRAP - 1);
+
+	handle(SIGTRAP);
+	call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, 0, 8);
+	__asm__ volatile("int3");
+	return 1;
+}
+
 static int awaits(void)
 {
 	unsigned long mask = 1ul << (SIGTRAP - 1), pending = 0;
@@ -182,6 +273,17 @@ __attribute__((used)) int trailed(long *stack)
 		return ignores();
 	case 'b':
 		return awaits();
+	case 'g':
+		return bequeaths();
+	case 'G': /* naps as above, while it ignores SIGTRAP */
+		ignore_trap();
+		for (int i = 0; i < count; i++)
+			nap_ms(1);
+		return 5;
+	case 'h':
+		return hears();
+	case 'd':
+		return raises();
 	case 'o': /* how many standard streams are open */
 		return 20 + open_streams();
 	case 'k': /* ended by the signal of that number */

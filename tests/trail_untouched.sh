@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# A program that was recorded by single steps, or is, has what it had: actions and signals, its terminal, its limits.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+cc -O1 -g -ffreestanding -fno-stack-protector -nostdlib -static -no-pie \
+	"$source_dir/tests/targets/trailed.c" -o trailed || exit 1
+step=(-e trail/step/)
+
+# whole NAME: the trail in that folder can be read
+whole()
+{
+	timeout 60 "$waymark" trail "$1" >/dev/null 2>words || fail "trail $1: $(cat words)"
+}
+
+# field PID NAME: of /proc/PID/status
+field()
+{
+	awk -v name="$2:" '$1 == name { print $2 }' "/proc/$1/status"
+}
+
+# SIGTRAP ignored: a step makes the kernel forget that; children have it as it was, and so has who is let go.
+for follow in "" --no-follow; do
+	# shellcheck disable=SC2086 # none, or one
+	run 14 "${step[@]}" $follow -o "bequeathed$follow" -- ./trailed g
+	whole "bequeathed$follow"
+done
+start ./trailed G 1000000
+sleep 0.5
+ignores=$(field "$pid" SigIgn)
+[ $((0x$ignores & 0x10)) -ne 0 ] || fail "it does not ignore SIGTRAP: $ignores"
+for number in 1 2 3; do
+	run 0 "${step[@]}" --for 200ms -o "ignored$number" -p "$pid"
+	expect "what it ignores once let go" "$(field "$pid" SigIgn)" "$ignores"
+	kill -TRAP "$pid"
+	sleep 0.1
+	kill -0 "$pid" 2>/dev/null || fail "SIGTRAP ended it, though it ignores that"
+	whole "ignored$number"
+done
+expect "memory lent to it" "$(grep -c ' rw-p .* 0 *$' "/proc/$pid/maps")" "$(./trailed G 400 & sleep 0.2; grep -c ' rw-p .* 0 *$' /proc/$!/maps)"
+
+# SIGTRAP blocked: what is sent comes later, and says what it did; what is raised is the end.
+for mode in 15:h 133:d; do
+	./trailed "${mode#*:}"
+	expect "untouched: ${mode#*:}" $? "${mode%:*}"
+	run "${mode%:*}" "${step[@]}" -o "blocked_${mode#*:}" -- ./trailed "${mode#*:}"
+	whole "blocked_${mode#*:}"
+done
+timeout 60 "$waymark" dump blocked_d | grep -q 'trail:end: .*reason = 1, number = 5' || fail "its trail does not end by SIGTRAP"
+
+exit "$failed"
