@@ -49,4 +49,39 @@ for mode in 15:h 133:d; do
 done
 timeout 60 "$waymark" dump blocked_d | grep -q 'trail:end: .*reason = 1, number = 5' || fail "its trail does not end by SIGTRAP"
 
+# Limits of the recorder's shell. At the end of one, the program is let go, not killed.
+start ./trailed n 1000000
+(
+	ulimit -t 2
+	# root may raise it
+	drop=()
+	[ "$(id -u)" -ne 0 ] || drop=(setpriv --bounding-set=-sys_resource)
+	timeout -k 5 60 "${drop[@]}" "$waymark" record "${step[@]}" --for 50s -o spent -p "$pid" 2>words
+	expect "CPU time is limited" $? 1
+	says "raise the limit: ulimit -t unlimited"
+	exit "$failed"
+) || failed=1
+kill -0 "$pid" 2>/dev/null || fail "the program is gone: the recorder's CPU time was limited"
+whole spent
+for limit in "-v 400000" "-n 20" "-f 1000"; do
+	(
+		# shellcheck disable=SC2086 # an option and its number
+		ulimit $limit
+		run 7 "${step[@]}" -o "limit${limit%% *}" -- ./trailed l 100
+		exit "$failed"
+	) || failed=1
+	whole "limit${limit%% *}"
+done
+"$waymark" record "${step[@]}" -o spared -p "$pid" 2>words &
+recorder=$!
+sleep 1
+tracer=$(field "$pid" TracerPid)
+[ "$tracer" -ne 0 ] || fail "nobody traces it"
+if (echo -1000 >/proc/self/oom_score_adj) 2>/dev/null; then
+	expect "who traces is the last to be killed" "$(cat "/proc/$tracer/oom_score_adj")" -1000
+	expect "the program is not" "$(cat "/proc/$pid/oom_score_adj")" "$(cat /proc/self/oom_score_adj)"
+fi
+kill -TERM $recorder
+wait $recorder
+
 exit "$failed"

@@ -2,6 +2,7 @@
 #include "session/trail/stepper.h"
 
 #include "session/ticks.h"
+#include "session/trail/endure.h"
 #include "session/trail/gate.h"
 
 #include <errno.h>
@@ -100,6 +101,8 @@ static void follow(const struct tracing_calls *calls, struct tracing *tracing, s
 		more = calls->run(tracing, RUN_MS);
 		if (relay_in_flush(in) || must_end(in))
 			break;
+		if (more > 0 && endure_is_spent())
+			more = -WM_E_TRAIL_SPENT;
 	}
 	note.left = calls->let_go(tracing, LET_GO_MS);
 	note.error = more < 0 ? more : 0;
@@ -124,6 +127,7 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	setsid();
 	prctl(PR_SET_NAME, "waymark-step");
+	endure();
 	fd = above_standard(fd);
 	gate = above_standard(gate);
 	if (fd < 0 || (launches && gate < 0))
