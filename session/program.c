@@ -35,7 +35,8 @@ int program_gains_rights(const char *path)
 {
 	struct stat st;
 
-	return !stat(path, &st) && gains_privileges(path, &st);
+	return !stat(path, &st) && S_ISREG(st.st_mode) &&
+	       st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH) && gains_privileges(path, &st);
 }
 
 int program_takes_agent(const struct elf *elf)

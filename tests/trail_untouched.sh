@@ -84,4 +84,34 @@ fi
 kill -TERM $recorder
 wait $recorder
 
+# A program that is setuid or setgid has its rights, so the trail ends where it begins; SIGTRAP is ignored if it was.
+if [ "$(id -u)" -eq 0 ]; then
+	chmod 755 "$folder"
+	mkdir -m 0777 theirs
+	other=(env -u XDG_RUNTIME_DIR setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all)
+	for bits in 4755 2755; do
+		cp trailed rights
+		chmod $bits rights
+		"${other[@]}" ./trailed x ./rights u
+		if [ $? -ne 16 ]; then
+			echo "where no such bit counts it is not tried: $bits"
+			continue
+		fi
+		for ignored in "" TRAP; do
+			name=theirs/rights$bits$ignored
+			(
+				[ "$ignored" ] && trap '' TRAP
+				exec "${other[@]}" timeout -k 5 60 "$waymark" record "${step[@]}" -o "$name" -- ./trailed x ./rights u
+			) >out 2>words
+			expect "a program of mode $bits, ignoring ${ignored:-nothing}" $? "$([ "$ignored" ] && echo 18 || echo 16)"
+			says "executed a program that gains rights; the trail ends there"
+			grep -q "ignored SIGTRAP" words && fail "$name: $(cat words)"
+			whole "$name"
+		done
+	done
+	run 17 "${step[@]}" -o rights_of_root -- ./trailed x ./rights u
+else
+	echo "without root a setuid program is not tried"
+fi
+
 exit "$failed"

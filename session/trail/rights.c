@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that gain rights as they are executed, which the kernel gives to nobody who is traced by one without them. */
+/*
+ * Programs that gain rights as they are executed, by the setuid or setgid bit or as capabilities of the file: the kernel gives them to nobody
+ * whose tracer has no CAP_SYS_PTRACE.
+ */
 #include "session/program.h"
 #include "session/target.h"
 #include "session/trail/step_own.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -56,7 +60,8 @@ int step_gains_rights(const struct step_thread *thread, const struct user_regs_s
 {
 	char path[2 * PATH_MAX];
 
-	if ((regs->orig_rax != SYS_execve && regs->orig_rax != SYS_execveat) || !geteuid())
+	if ((regs->orig_rax != SYS_execve && regs->orig_rax != SYS_execveat) ||
+	    target_status_mask(gettid(), "CapEff") >> CAP_SYS_PTRACE & 1)
 		return 0;
 	return target_status_number(thread->tid, "NoNewPrivs") != 1 &&
 	       file_of(thread->tid, regs, path, sizeof(path)) && program_gains_rights(path);
