@@ -41,7 +41,7 @@ done
 expect "memory lent to it" "$(grep -c ' rw-p .* 0 *$' "/proc/$pid/maps")" "$(./trailed G 400 & sleep 0.2; grep -c ' rw-p .* 0 *$' /proc/$!/maps)"
 
 # SIGTRAP blocked: what is sent comes later, and says what it did; what is raised is the end.
-for mode in 15:h 133:d; do
+for mode in 15:h 18:r 133:d; do
 	./trailed "${mode#*:}"
 	expect "untouched: ${mode#*:}" $? "${mode%:*}"
 	run "${mode%:*}" "${step[@]}" -o "blocked_${mode#*:}" -- ./trailed "${mode#*:}"

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -198,6 +199,23 @@ static int hears(void)
 	return seen == 2 ? 15 : 5;
 }
 
+/* The same, read from a descriptor. */
+static int reads(void)
+{
+	struct said said = { .code = -1, .pid = 11, .uid = 12, .value = 0x123456789abcdef };
+	unsigned long mask = 1ul << (SIGTRAP - 1);
+	struct signalfd_siginfo info = { 0 };
+	long fd;
+
+	call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, 0, 8);
+	fd = call(SYS_signalfd4, -1, (long)&mask, 8, 0);
+	call(SYS_rt_sigqueueinfo, call(SYS_getpid, 0, 0, 0, 0), SIGTRAP, (long)&said, 0);
+	loop(3);
+	call(SYS_read, fd, (long)&info, sizeof(info), 0);
+	return info.ssi_code == -1 && info.ssi_pid == 11 && info.ssi_ptr == 0x123456789abcdef ? 18
+											      : 1;
+}
+
 /* A SIGTRAP that is raised while it is blocked ends the program, also one that has a handler. */
 static int raises(void)
 {
@@ -298,6 +316,8 @@ __attribute__((used)) int trailed(long *stack)
 		return 5;
 	case 'h':
 		return hears();
+	case 'r':
+		return reads();
 	case 'd':
 		return raises();
 	case 'u':
