@@ -39,7 +39,7 @@ static int handler_put(struct borrow *borrow, uint64_t at)
 {
 	const uint64_t ask[6] = { SIGTRAP, 0, at, MASK_BYTES };
 	const uint64_t put[6] = { SIGTRAP, at, 0, MASK_BYTES };
-	struct action action;
+	struct action action = { 0 };
 	long result;
 	int err = lent(borrow, SYS_rt_sigaction, ask, &result);
 
