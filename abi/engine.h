@@ -95,6 +95,7 @@ struct engine_channel {
 enum engine_slot_state {
 	ENGINE_SLOT_FREE = 0,
 	ENGINE_SLOT_LIVE = 1,
+	ENGINE_SLOT_BEGINS = 3, /* nothing of it holds yet */
 	ENGINE_SLOT_ENDED = 2, /* its thread has ended, or left; the tool makes it FREE once all is taken */
 };
 

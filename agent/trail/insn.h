@@ -45,7 +45,7 @@ struct insn {
 	uint8_t rex;	     /* the REX prefix that counts; 0: none */
 	uint8_t segment;     /* 0x64, 0x65: the override that counts; 0: none that matters */
 	uint8_t is_short_address; /* a 67 prefix: addresses of 32 bits */
-	uint8_t pops; /* of `ret n`: TRAIL_RETURN's n is at opcode_at + 1 */
+	uint16_t pops; /* of `ret n`: n */
 };
 
 /*

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* What gate.S has: the ways between translated code and the engine. */
+#ifndef AGENT_TRAIL_GATE_H
+#define AGENT_TRAIL_GATE_H
+
+#include "agent/trail/thread.h"
+
+void gate_exit(void);
+void gate_miss(void);
+void gate_syscall(void);
+void gate_refused(void);
+
+void gate_sigreturn(void);
+
+/* A system call of the program's, restarted or interrupted as the program would see it. */
+long gate_call(long number, long a, long b, long c, long d, long e, long f);
+extern const uint8_t gate_call_at[], gate_call_done[];
+
+/*
+ * clone(2) and the like, its arguments in the order of their registers. The child goes to `begin` on its own stack of the engine's, and from there to
+ * translated code. Returns in the parent.
+ */
+long gate_clone(long number, const uint64_t args[6], struct thread *child,
+		void (*begin)(struct thread *));
+
+/* Unmap the calling thread's own memory, and end it. */
+void gate_end(void *thread, uint64_t bytes, long status) __attribute__((noreturn));
+
+/* Called by gate.S with the program's registers in thread->regs; it fills in thread->next. */
+void engine_enter(struct thread *thread, enum gate why);
+
+struct engine_channel;
+void engine_start(struct engine_channel *head, uint64_t base, const void *dynamic);
+
+#endif

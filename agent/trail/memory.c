@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/memory.h"
+#include "agent/trail/sys.h"
+
+#include <sys/mman.h>
+
+#define CHUNK_BYTES (1u << 20)
+
+static uint8_t *chunk;
+static size_t chunk_left;
+
+void *memory_map(uint64_t at, size_t bytes, int protection)
+{
+	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	long got = sys_call(SYS_mmap, (long)at, (long)bytes, protection,
+			    at ? flags | MAP_FIXED_NOREPLACE : flags, -1, 0);
+
+	if (sys_failed(got))
+		return NULL;
+	if (at && (uint64_t)got != at) { /* a kernel before 4.17 takes it as a hint */
+		memory_unmap((void *)got, bytes);
+		return NULL;
+	}
+	return (void *)got;
+}
+
+void memory_unmap(void *at, size_t bytes)
+{
+	sys_call3(SYS_munmap, (long)at, (long)bytes, 0);
+}
+
+void *memory_get(size_t bytes)
+{
+	void *got;
+
+	bytes = (bytes + 7) & ~(size_t)7;
+	if (bytes > CHUNK_BYTES / 4)
+		return memory_map(0, (bytes + 4095) & ~(size_t)4095, PROT_READ | PROT_WRITE);
+	if (bytes > chunk_left) {
+		chunk = memory_map(0, CHUNK_BYTES, PROT_READ | PROT_WRITE);
+		chunk_left = chunk ? CHUNK_BYTES : 0;
+		if (!chunk)
+			return NULL;
+	}
+	got = chunk;
+	chunk += bytes;
+	chunk_left -= bytes;
+	return got;
+}

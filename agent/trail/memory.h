@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory of the engine's own: mapped, never the program's heap; given out and never taken back piece by piece. */
+#ifndef AGENT_TRAIL_MEMORY_H
+#define AGENT_TRAIL_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Whole pages, zeroed, paid for when touched; at `at` exactly if that is not 0. NULL: there is no room there, or none. */
+void *memory_map(uint64_t at, size_t bytes, int protection);
+void memory_unmap(void *at, size_t bytes);
+
+/* Zeroed, aligned to 8, for good. NULL: no memory. Under the translator's lock. */
+void *memory_get(size_t bytes);
+
+static inline void memory_copy(void *to, const void *from, size_t bytes)
+{
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+}
+
+static inline void memory_clear(void *at, size_t bytes)
+{
+	__asm__ volatile("rep stosb" : "+D"(at), "+c"(bytes) : "a"(0) : "memory");
+}
+
+#endif

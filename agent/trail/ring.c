@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/ring.h"
+#include "agent/trail/channel.h"
+#include "agent/trail/memory.h"
+#include "agent/trail/sys.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <time.h>
+
+static uint8_t *segment_at(const struct thread *thread, uint32_t segment)
+{
+	return channel.rings + thread->slot_number * channel.slot_bytes +
+	       segment * (channel.segment_bytes + ENGINE_GUARD_BYTES);
+}
+
+/* Its words are marked as not written; then it is the thread's. */
+static void segment_begin(struct thread *thread, uint32_t number)
+{
+	struct engine_segment *segment = &thread->slot->segments[number];
+	uint32_t *words = (uint32_t *)segment_at(thread, number);
+
+	__atomic_store_n(&segment->words, 0, __ATOMIC_RELEASE);
+	for (uint64_t i = 0; i < channel.segment_bytes / 4; i += ENGINE_MARK_WORDS)
+		words[i] = 0;
+	thread->segment = number;
+	thread->words = words;
+	thread->words_end = words + channel.segment_bytes / 4;
+	thread->pointer = (uint64_t)words;
+	segment->began_ticks = sys_ticks();
+	/* Whoever sees the number sees the marks: the tool looks with acquire. */
+	__atomic_store_n(&segment->number, ++thread->segment_number, __ATOMIC_RELEASE);
+}
+
+/* How many words of the segment were written: all up to the pointer. */
+static void segment_end(struct thread *thread)
+{
+	struct engine_segment *segment = &thread->slot->segments[thread->segment];
+
+	segment->ended_ticks = sys_ticks();
+	__atomic_store_n(&segment->words, (uint32_t)((uint32_t *)thread->pointer - thread->words),
+			 __ATOMIC_RELEASE);
+}
+
+int ring_open(struct thread *thread)
+{
+	for (uint32_t i = 0; i < channel.slot_count; i++) {
+		struct engine_slot *slot = &channel.slots[i];
+		uint32_t state = ENGINE_SLOT_FREE;
+
+		if (__atomic_load_n(&slot->state, __ATOMIC_RELAXED) != ENGINE_SLOT_FREE ||
+		    !__atomic_compare_exchange_n(&slot->state, &state, ENGINE_SLOT_BEGINS, 0,
+						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		thread->slot = slot;
+		thread->slot_number = i;
+		thread->segment_number = 0;
+		for (uint32_t n = 0; n < channel.segments; n++) {
+			slot->segments[n] = (struct engine_segment){ 0 };
+			sys_call3(SYS_mprotect,
+				  (long)(segment_at(thread, n) + channel.segment_bytes),
+				  ENGINE_GUARD_BYTES, PROT_NONE);
+		}
+		slot->tid = thread->tid;
+		slot->lost_words = 0;
+		slot->began_ticks = sys_ticks();
+		sys_call(SYS_prctl, 16 /* PR_GET_NAME */, (long)slot->comm, 0, 0, 0, 0);
+		segment_begin(thread, 0);
+		__atomic_store_n(&slot->state, ENGINE_SLOT_LIVE, __ATOMIC_RELEASE);
+		return 0;
+	}
+	return -ENOSPC;
+}
+
+void ring_close(struct thread *thread)
+{
+	segment_end(thread);
+	__atomic_store_n(&thread->slot->state, ENGINE_SLOT_ENDED, __ATOMIC_RELEASE);
+}
+
+/* Whether the tool has taken what stands in a segment, or there is nothing. */
+static int is_free(const struct engine_segment *segment)
+{
+	return __atomic_load_n(&segment->taken, __ATOMIC_ACQUIRE) == (uint32_t)segment->number;
+}
+
+static void segment_wait(struct engine_segment *segment)
+{
+	while (!is_free(segment) && channel_has_tool()) {
+		struct timespec nap = { 0, 10000000 };
+		uint32_t taken = __atomic_load_n(&segment->taken, __ATOMIC_ACQUIRE);
+
+		if (taken == (uint32_t)segment->number)
+			return;
+		sys_call(SYS_futex, (long)&segment->taken, FUTEX_WAIT, taken, (long)&nap, 0, 0);
+	}
+}
+
+void ring_turn(struct thread *thread)
+{
+	uint32_t next = (thread->segment + 1) % channel.segments;
+	struct engine_segment *segment = &thread->slot->segments[next];
+
+	segment_end(thread);
+	if (channel.policy == ENGINE_BLOCK)
+		segment_wait(segment);
+	if (channel.policy == ENGINE_DISCARD && !is_free(segment)) {
+		thread->slot->lost_words += (uint64_t)((uint32_t *)thread->pointer - thread->words);
+		thread->segment_number--; /* as if it had never been */
+		segment_begin(thread, thread->segment);
+		ring_event(thread, TRAIL_LOST, 0, 0, 0, 0);
+		return;
+	}
+	segment_begin(thread, next);
+}
+
+int ring_is_guard(const struct thread *thread, uint64_t address)
+{
+	return address >= (uint64_t)thread->words_end &&
+	       address < (uint64_t)thread->words_end + ENGINE_GUARD_BYTES;
+}
+
+void ring_event(struct thread *thread, enum trail_event event, uint64_t at, uint32_t left,
+		uint64_t first, uint64_t second)
+{
+	uint64_t ticks = sys_ticks();
+	struct engine_event put = {
+		.ticks = { (uint32_t)ticks, (uint32_t)(ticks >> 32) },
+		.at = { (uint32_t)at, (uint32_t)(at >> 32) },
+		.left = left,
+		.values = { { (uint32_t)first, (uint32_t)(first >> 32) },
+			    { (uint32_t)second, (uint32_t)(second >> 32) } },
+	};
+	uint32_t *words;
+
+	if ((uint32_t *)thread->pointer + 1 + sizeof(put) / 4 > thread->words_end)
+		ring_turn(thread);
+	words = (uint32_t *)thread->pointer;
+	memory_copy(words + 1, &put, sizeof(put));
+	words[0] = ENGINE_EVENT | (uint32_t)event << 16 | (uint32_t)(sizeof(put) / 4);
+	thread->pointer += 4 + sizeof(put);
+}

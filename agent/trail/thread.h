@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread as the engine has it. The gs base of a thread under the engine is its struct thread's address, so that translated code and
+ * gate.S reach what is in it without a register; a program that uses gs itself is not taken.
+ *
+ * While translated code runs, xmm15 holds where the thread's next word goes; what the program has in that register lies in
+ * `vector15`. Everything else is in the registers where the program has it.
+ */
+#ifndef AGENT_TRAIL_THREAD_H
+#define AGENT_TRAIL_THREAD_H
+
+/* For translated code and gate.S; checked below. */
+#define THREAD_SCRATCH 0x08
+#define THREAD_TARGET 0x10
+#define THREAD_NEXT 0x18
+#define THREAD_POINTER 0x20
+#define THREAD_EXIT 0x28
+#define THREAD_STACK 0x30
+#define THREAD_REGS 0x40
+#define THREAD_RIP (THREAD_REGS + 0x80)
+#define THREAD_FLAGS (THREAD_REGS + 0x88)
+#define THREAD_VECTOR15 0x100
+
+#ifndef __ASSEMBLER__
+
+#include "abi/engine.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define THREAD_STACK_BYTES 65536u
+#define THREAD_SIGNAL_BYTES 65536u
+
+struct engine_slot;
+
+struct thread {
+	struct thread *self;
+	uint64_t scratch; /* a register's value, where translated code needs one */
+	uint64_t target;  /* of an indirect branch through memory */
+	uint64_t next;	  /* where gate.S goes on in translated code */
+	uint64_t pointer; /* what is in xmm15, while that is the program's or the engine runs */
+	uint64_t exit;	  /* the id of the exit that was taken; not linked yet, or a system call's */
+	uint64_t stack;	  /* the top of the engine's */
+	uint64_t reserved;
+	struct engine_regs regs; /* the program's, while the engine runs */
+	uint8_t unused[0x100 - THREAD_REGS - sizeof(struct engine_regs)];
+	uint8_t vector15[64]; /* the program's zmm15, as far as this processor has it */
+
+	/* Of the engine alone. */
+	uint32_t tid;
+	uint32_t slot_number;
+	struct engine_slot *slot; /* NULL: unrecorded */
+	uint32_t segment;	  /* of the slot's, being filled */
+	uint64_t segment_number;
+	uint32_t *words, *words_end; /* of that segment */
+	uint64_t mapping_bytes;	     /* of this thread: itself, then its stacks */
+	uint32_t is_leaving;	     /* leave.h is under way */
+	uint64_t signal_stack;	     /* where the kernel enters our handlers: THREAD_SIGNAL_BYTES from here */
+};
+
+_Static_assert(offsetof(struct thread, scratch) == THREAD_SCRATCH &&
+		       offsetof(struct thread, target) == THREAD_TARGET &&
+		       offsetof(struct thread, next) == THREAD_NEXT &&
+		       offsetof(struct thread, pointer) == THREAD_POINTER &&
+		       offsetof(struct thread, exit) == THREAD_EXIT &&
+		       offsetof(struct thread, stack) == THREAD_STACK &&
+		       offsetof(struct thread, regs) == THREAD_REGS &&
+		       offsetof(struct thread, regs.rip) == THREAD_RIP &&
+		       offsetof(struct thread, regs.rflags) == THREAD_FLAGS &&
+		       offsetof(struct thread, vector15) == THREAD_VECTOR15,
+	       "gate.S has them as numbers");
+
+/* Why translated code came to the engine: gate.S. */
+enum gate {
+	GATE_EXIT = 0,	  /* through an exit that leads nowhere yet: thread->exit */
+	GATE_MISS = 1,	  /* an indirect branch to where no trace is known to be */
+	GATE_SYSCALL = 2, /* a system call: thread->exit */
+	GATE_REFUSED = 3, /* to an instruction that can't be translated: thread->exit */
+};
+
+#endif
+#endif

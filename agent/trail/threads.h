@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* Threads coming and going: a struct thread and its stacks for each, and the calls that make and end threads and processes. */
+#ifndef AGENT_TRAIL_THREADS_H
+#define AGENT_TRAIL_THREADS_H
+
+#include "agent/trail/thread.h"
+
+/* One with stacks, and nothing else. NULL: no memory. */
+struct thread *thread_make(void);
+
+/* Never of the caller's own. */
+void thread_free(struct thread *thread);
+
+/* The caller's from now on: gs, the stack for signals. 0 or -errno. */
+int thread_enter(struct thread *thread);
+
+/* clone, clone3, fork, vfork: thread->regs ask for it; `next` is behind it. The result for the parent. */
+long thread_clone_call(struct thread *thread, uint64_t next);
+
+/* exit, exit_group: does not return. */
+void thread_exit_call(struct thread *thread) __attribute__((noreturn));
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/trace.h"
+#include "agent/trail/memory.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#define TRACES_MAX (1u << 22)
+#define IDS_MAX (1u << 25)
+#define SLOTS (1u << 23) /* of the table by pc: at most half full */
+#define PAGES (1u << 16)
+
+static struct trace *traces;
+static struct exit *exits;
+static uint32_t *slots; /* a trace's number and one */
+static uint32_t trace_count, id_count = 1;
+
+int traces_open(void)
+{
+	traces = memory_map(0, TRACES_MAX * sizeof(*traces), PROT_READ | PROT_WRITE);
+	exits = memory_map(0, IDS_MAX * sizeof(*exits), PROT_READ | PROT_WRITE);
+	slots = memory_map(0, SLOTS * sizeof(*slots), PROT_READ | PROT_WRITE);
+	return traces && exits && slots ? 0 : -ENOMEM;
+}
+
+static uint32_t *slot_of(uint64_t pc)
+{
+	uint64_t at = (pc ^ pc >> 21) * UINT64_C(0x9e3779b97f4a7c15) >> 41;
+
+	while (slots[at % SLOTS] && traces[slots[at % SLOTS] - 1].pc != pc)
+		at++;
+	return &slots[at % SLOTS];
+}
+
+struct trace *trace_at(uint64_t pc)
+{
+	uint32_t number = *slot_of(pc);
+
+	return number ? &traces[number - 1] : NULL;
+}
+
+struct exit *exit_of(uint32_t id)
+{
+	return id && id < id_count ? &exits[id] : NULL;
+}
+
+struct trace *trace_numbered(uint32_t number)
+{
+	return &traces[number];
+}
+
+uint32_t trace_number(const struct trace *trace)
+{
+	return (uint32_t)(trace - traces);
+}
+
+struct trace *trace_add(uint64_t pc, uint16_t count)
+{
+	struct trace *trace = &traces[trace_count];
+
+	if (trace_count >= TRACES_MAX - 1 || trace_count >= SLOTS / 2 || id_count + count > IDS_MAX)
+		return NULL;
+	*trace = (struct trace){ .pc = pc, .first_exit = id_count, .exits = count };
+	id_count += count;
+	return trace;
+}
+
+void trace_publish(struct trace *trace)
+{
+	*slot_of(trace->pc) = ++trace_count;
+}
+
+uint32_t trace_id_add(void)
+{
+	return id_count < IDS_MAX ? id_count++ : 0;
+}
+
+/*
+ * Areas give code out in the order of the traces, but there are several areas: a look through all, from the newest. Only
+ * signals ask.
+ */
+struct trace *trace_of(uint64_t address)
+{
+	const uint8_t *at = (const uint8_t *)address;
+
+	for (uint32_t i = trace_count; i-- > 0;)
+		if ((at >= traces[i].landing && at < traces[i].end) ||
+		    (at >= traces[i].cold && at < traces[i].cold_end))
+			return &traces[i];
+	return NULL;
+}
