@@ -47,3 +47,21 @@ void *memory_get(size_t bytes)
 	chunk_left -= bytes;
 	return got;
 }
+
+/* What the compiler makes of assignments. */
+void *memcpy(void *to, const void *from, size_t bytes);
+void *memset(void *at, int value, size_t bytes);
+
+void *memcpy(void *to, const void *from, size_t bytes)
+{
+	memory_copy(to, from, bytes);
+	return to;
+}
+
+void *memset(void *at, int value, size_t bytes)
+{
+	void *was = at;
+
+	__asm__ volatile("rep stosb" : "+D"(at), "+c"(bytes) : "a"(value) : "memory");
+	return was;
+}
