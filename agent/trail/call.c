@@ -35,6 +35,8 @@ static long prctl_arch(const struct thread *thread)
 
 static long call(struct thread *thread, uint64_t next)
 {
+	long result;
+
 	switch (thread->regs.gpr[0]) {
 	case SYS_clone:
 	case SYS_clone3:
@@ -63,7 +65,11 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_shmdt:
 		return code_call(thread, plain);
 	default:
-		return plain(thread);
+		thread->call_next = next;
+		thread->is_plain = 1;
+		result = plain(thread);
+		thread->is_plain = 0;
+		return result;
 	}
 }
 

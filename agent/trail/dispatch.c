@@ -6,6 +6,7 @@
 #include "agent/trail/leave.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/ring.h"
+#include "agent/trail/signal.h"
 #include "agent/trail/translate.h"
 
 uint32_t dispatch_lock;
@@ -15,6 +16,9 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 	struct trace *trace;
 	int error;
 
+	thread->regs.rip = pc;
+	if (thread->is_deferred)
+		signal_deliver_deferred(thread);
 	lock_take(&dispatch_lock);
 	trace = translate(pc, &error);
 	if (trace && from)

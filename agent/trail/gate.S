@@ -131,6 +131,55 @@ gate_call_done:
 	ret
 	.size gate_call, . - gate_call
 
+/*
+ * gate_unblock(mask): the thread's registers are all in thread->regs; a signal that comes here is told so. The handler may
+ * never return.
+ */
+	.globl gate_unblock
+	.hidden gate_unblock
+	.type gate_unblock, @function
+gate_unblock:
+	mov	%rdi, %rsi
+	mov	$2, %edi	/* SIG_SETMASK */
+	xor	%edx, %edx
+	mov	$8, %r10d
+	mov	$14, %eax	/* rt_sigprocmask */
+	syscall
+	.globl gate_unblock_done
+	.hidden gate_unblock_done
+gate_unblock_done:
+	ret
+	.size gate_unblock, . - gate_unblock
+
+/* gate_copy(to, from, bytes): 0, or 1 where memory can't be read or written: the handler goes on at gate_copy_failed */
+	.globl gate_copy
+	.hidden gate_copy
+	.type gate_copy, @function
+gate_copy:
+	mov	%rdx, %rcx
+	rep movsb
+	.globl gate_copy_done
+	.hidden gate_copy_done
+gate_copy_done:
+	xor	%eax, %eax
+	ret
+	.globl gate_copy_failed
+	.hidden gate_copy_failed
+gate_copy_failed:
+	mov	$1, %eax
+	ret
+	.size gate_copy, . - gate_copy
+
+/* gate_return(frame): rt_sigreturn(2) with that frame */
+	.globl gate_return
+	.hidden gate_return
+	.type gate_return, @function
+gate_return:
+	mov	%rdi, %rsp
+	mov	$15, %eax
+	syscall
+	.size gate_return, . - gate_return
+
 /* gate_clone(number, args, child, begin) */
 	.globl gate_clone
 	.hidden gate_clone

@@ -16,6 +16,17 @@ void gate_sigreturn(void);
 long gate_call(long number, long a, long b, long c, long d, long e, long f);
 extern const uint8_t gate_call_at[], gate_call_done[];
 
+/* Set the signal mask, thread->regs being where the program is: signals are delivered there, and may not come back. */
+void gate_unblock(const uint64_t *mask);
+extern const uint8_t gate_unblock_done[];
+
+/* Copy from or to memory of the program's. 0, or 1: it can't be read or written. */
+int gate_copy(void *to, const void *from, uint64_t bytes);
+extern const uint8_t gate_copy_done[], gate_copy_failed[];
+
+/* rt_sigreturn(2) from a frame that lies there. */
+void gate_return(const void *frame) __attribute__((noreturn));
+
 /*
  * clone(2) and the like, its arguments in the order of their registers. The child goes to `begin` on its own stack of the engine's, and from there to
  * translated code. Returns in the parent.

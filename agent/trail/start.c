@@ -49,7 +49,7 @@ static int open_all(struct thread *thread)
 	ranges_read();
 	err = thread_enter(thread);
 	if (!err)
-		err = signal_open();
+		err = signal_open(thread);
 	return err ? err : ring_open(thread);
 }
 

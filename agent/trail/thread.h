@@ -55,6 +55,16 @@ struct thread {
 	uint32_t *words, *words_end; /* of that segment */
 	uint64_t mapping_bytes;	     /* of this thread: itself, then its stacks */
 	uint32_t is_leaving;	     /* leave.h is under way */
+	uint32_t is_native;	     /* it has left */
+	uint32_t is_plain;	     /* in a system call that is the program's alone: a signal may break it off */
+	uint32_t is_deferred;	     /* signals wait, all blocked, until the engine is done */
+	uint32_t is_stepping;	     /* signals wait until the next instruction of the program's; is_deferred, too */
+	uint64_t blocked;	     /* the program's signal mask; the kernel's has less (action_unblocked), or all */
+	uint64_t call_next;	     /* behind the system call that is_plain */
+	struct {
+		uint64_t at, bytes;
+		uint32_t flags;
+	} stack_asked; /* sigaltstack(2) as the program has it */
 	uint64_t signal_stack;	     /* where the kernel enters our handlers: THREAD_SIGNAL_BYTES from here */
 };
 

@@ -62,7 +62,8 @@ static void child_process(struct thread *thread)
 }
 
 /* The child as it will be: the caller's copy, behind the call. */
-static struct thread *child_make(const struct thread *thread, uint64_t next, uint64_t stack)
+static struct thread *child_make(const struct thread *thread, uint64_t next, uint64_t stack,
+				 int is_thread)
 {
 	struct thread *child = thread_make();
 
@@ -76,14 +77,14 @@ static struct thread *child_make(const struct thread *thread, uint64_t next, uin
 	child->regs.rip = next;
 	if (stack)
 		child->regs.gpr[4] = stack;
-	signal_inherit(child, thread);
+	signal_inherit(child, thread, is_thread);
 	return child;
 }
 
 static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uint64_t stack,
 		       const uint64_t args[6])
 {
-	struct thread *child = child_make(thread, next, stack);
+	struct thread *child = child_make(thread, next, stack, !!(flags & CLONE_THREAD));
 	void (*begin)(struct thread *) = flags & CLONE_THREAD ? child_thread : child_process;
 	long result;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/trace.h"
+#include "agent/trail/log.h"
 #include "agent/trail/memory.h"
 
 #include <errno.h>
@@ -70,9 +71,28 @@ void trace_publish(struct trace *trace)
 	*slot_of(trace->pc) = ++trace_count;
 }
 
-uint32_t trace_id_add(void)
+uint32_t trace_prefix(struct trace *trace, uint32_t blocks)
 {
-	return id_count < IDS_MAX ? id_count++ : 0;
+	struct engine_prefix *entry;
+
+	for (uint32_t i = 0; i < trace->exits; i++)
+		if (exits[trace->first_exit + i].blocks == blocks)
+			return trace->first_exit + i;
+	if (!trace->prefixes)
+		trace->prefixes = memory_get(trace->blocks * sizeof(*trace->prefixes));
+	if (!trace->prefixes || id_count == IDS_MAX)
+		return 0;
+	if (trace->prefixes[blocks - 1])
+		return trace->prefixes[blocks - 1];
+	entry = log_begin(ENGINE_ENTRY_PREFIX, sizeof(*entry));
+	if (!entry)
+		return 0;
+	entry->id = id_count;
+	entry->of = trace->first_exit;
+	entry->blocks = blocks;
+	log_end();
+	trace->prefixes[blocks - 1] = id_count;
+	return id_count++;
 }
 
 /*

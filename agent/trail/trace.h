@@ -28,6 +28,7 @@ struct exit {
 	uint8_t *jump; /* four bytes that lead to gate_exit until it is linked; NULL: it never is */
 	uint32_t trace;
 	uint16_t pops; /* EXIT_RETURN: so many bytes beside the address were dropped from the stack */
+	uint16_t blocks; /* of the path */
 	uint8_t kind, reg;
 };
 
@@ -55,6 +56,7 @@ struct trace {
 	const uint64_t *starts; /* of its blocks */
 	const struct piece *pieces;
 	uint32_t piece_count;
+	uint32_t *prefixes; /* ids of its first 1, 2 ... blocks, for paths that no exit has; NULL: none yet */
 };
 
 /* 0, or -ENOMEM. */
@@ -76,7 +78,7 @@ uint32_t trace_number(const struct trace *trace);
 /* It is complete: trace_at() and trace_of() find it. */
 void trace_publish(struct trace *trace);
 
-/* Another id, for a path that no exit has. 0: there are no more. */
-uint32_t trace_id_add(void);
+/* The id of the path of a trace's first `blocks` blocks, made if no exit has it. 0: there is none to be had. */
+uint32_t trace_prefix(struct trace *trace, uint32_t blocks);
 
 #endif

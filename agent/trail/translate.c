@@ -669,6 +669,7 @@ static struct trace *keep(struct making *m, struct trace *trace)
 			.jump = m->outs[i].jump,
 			.trace = trace_number(trace),
 			.pops = m->outs[i].pops,
+			.blocks = m->outs[i].blocks,
 			.kind = m->outs[i].kind,
 			.reg = m->outs[i].reg,
 		};

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/action.h"
+#include "agent/trail/gate.h"
+#include "agent/trail/lock.h"
+#include "agent/trail/sys.h"
+
+#include <errno.h>
+#include <signal.h>
+
+const uint64_t action_own = ACTION_BIT(SIGSEGV) | ACTION_BIT(SIGTRAP) | ACTION_BIT(SIGILL);
+const uint64_t action_unblocked = ACTION_BIT(SIGSEGV);
+
+static struct action actions[ACTION_SIGNALS];
+static void (*ours)(int, void *, void *);
+static uint32_t lock;
+
+static long kernel_set(int number, const struct action *action)
+{
+	return sys_call(SYS_rt_sigaction, number, (long)action, 0, ACTION_SET_BYTES, 0, 0);
+}
+
+/* What stands in the kernel for what the program asked. */
+static long install(int number, const struct action *asked)
+{
+	struct action action = {
+		.handler = (uint64_t)ours,
+		.flags = SA_SIGINFO | SA_ONSTACK | ACTION_RESTORER,
+		.restorer = (uint64_t)gate_sigreturn,
+		.mask = ~UINT64_C(0),
+	};
+
+	if (asked->handler <= (uint64_t)SIG_IGN && !(action_own & ACTION_BIT(number)))
+		return kernel_set(number, asked);
+	action.flags |= asked->flags & (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT);
+	return kernel_set(number, &action);
+}
+
+int action_open(void (*handler)(int, void *, void *))
+{
+	ours = handler;
+	for (int number = 1; number < ACTION_SIGNALS; number++) {
+		long err;
+
+		if (number == SIGKILL || number == SIGSTOP)
+			continue;
+		err = sys_call(SYS_rt_sigaction, number, 0, (long)&actions[number],
+			       ACTION_SET_BYTES, 0, 0);
+		if (!err)
+			err = install(number, &actions[number]);
+		if (err)
+			return (int)err;
+	}
+	return 0;
+}
+
+long action_call(uint64_t number, uint64_t asked, uint64_t old, uint64_t set_bytes)
+{
+	struct action action, was;
+	long err = 0;
+
+	if (set_bytes != ACTION_SET_BYTES || !number || number >= ACTION_SIGNALS ||
+	    (asked && (number == SIGKILL || number == SIGSTOP)))
+		return -EINVAL;
+	if (asked && gate_copy(&action, (const void *)asked, sizeof(action)))
+		return -EFAULT;
+	lock_take(&lock);
+	was = actions[number];
+	if (asked) {
+		action.mask &= ~(ACTION_BIT(SIGKILL) | ACTION_BIT(SIGSTOP));
+		err = install((int)number, &action);
+		if (!err)
+			actions[number] = action;
+	}
+	lock_give(&lock);
+	if (!err && old && gate_copy((void *)old, &was, sizeof(was)))
+		return -EFAULT;
+	return err;
+}
+
+struct action action_take(int number)
+{
+	struct action action;
+
+	lock_take(&lock);
+	action = actions[number];
+	if (action.flags & SA_RESETHAND && action.handler > (uint64_t)SIG_IGN) {
+		actions[number].handler = (uint64_t)SIG_DFL;
+		install(number, &actions[number]);
+	}
+	lock_give(&lock);
+	return action;
+}
+
+struct action action_of(int number)
+{
+	return actions[number];
+}
+
+void action_default(int number)
+{
+	struct action standard = { 0 };
+
+	kernel_set(number, &standard);
+}
+
+void action_give_back(void)
+{
+	for (int number = 1; number < ACTION_SIGNALS; number++)
+		if (number != SIGKILL && number != SIGSTOP)
+			kernel_set(number, &actions[number]);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Signal frames as the kernel lays them out (arch/x86/include/asm/sigframe.h, struct rt_sigframe): those that our handlers are entered
+ * with, and those that the program's handlers must find on its stack.
+ */
+#ifndef AGENT_TRAIL_FRAME_H
+#define AGENT_TRAIL_FRAME_H
+
+#include <signal.h>
+#include <stdint.h>
+#include <sys/ucontext.h>
+
+/* The part of a ucontext_t that is the kernel's: libc's goes on behind it. */
+#define FRAME_CONTEXT_BYTES 304u
+#define FRAME_STATE_MAX 16384u /* of vector registers, as they are saved */
+
+struct frame {
+	uint64_t returns; /* to the action's restorer */
+	uint8_t context[FRAME_CONTEXT_BYTES];
+	siginfo_t info;
+};
+
+static inline uint64_t *frame_gpr(ucontext_t *context, unsigned int reg)
+{
+	static const uint8_t at[16] = { REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
+					REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
+					REG_R12, REG_R13, REG_R14, REG_R15 };
+
+	return (uint64_t *)&context->uc_mcontext.gregs[at[reg]];
+}
+
+static inline uint64_t *frame_rip(ucontext_t *context)
+{
+	return (uint64_t *)&context->uc_mcontext.gregs[REG_RIP];
+}
+
+static inline uint64_t *frame_flags(ucontext_t *context)
+{
+	return (uint64_t *)&context->uc_mcontext.gregs[REG_EFL];
+}
+
+static inline uint64_t *frame_mask(ucontext_t *context)
+{
+	return (uint64_t *)&context->uc_sigmask;
+}
+
+/* Where its xmm15 lies. */
+static inline uint64_t *frame_xmm15(ucontext_t *context)
+{
+	return (uint64_t *)&context->uc_mcontext.fpregs->_xmm[15];
+}
+
+/* Look where the processor saves what. Once. */
+void frame_open(void);
+
+/* How many bytes the frame's vector registers take, as it says itself; 0: it has none, or says what can't be. */
+uint32_t frame_state_bytes(const void *state);
+
+/* zmm15 in the saved state, as far as there is one. */
+void frame_vector15_get(const void *state, uint8_t value[64]);
+void frame_vector15_set(void *state, const uint8_t value[64]);
+
+#endif

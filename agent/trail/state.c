@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/state.h"
+
+/* The instructions of a block from a piece on. */
+static uint32_t left_from(const struct trace *trace, uint32_t piece, uint32_t block)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = piece; i < trace->piece_count && trace->pieces[i].block == block; i++)
+		left += trace->pieces[i].program_bytes != 0;
+	return left;
+}
+
+static void found(struct state *state, uint32_t index, int is_first_byte)
+{
+	const struct piece *piece = &state->trace->pieces[index];
+
+	state->block = piece->block;
+	state->flags = piece->flags;
+	state->left = left_from(state->trace, index, piece->block);
+	if (!piece->program_bytes)
+		state->kind = STATE_BETWEEN;
+	else if (is_first_byte && !(piece->flags & (PIECE_SPILLED | PIECE_RECORDED)))
+		state->kind = STATE_AT;
+	else
+		state->kind = STATE_IN;
+}
+
+void state_look(struct state *state, ucontext_t *context)
+{
+	uint64_t at = *frame_rip(context), cache;
+	uint32_t block = UINT32_MAX;
+
+	*state = (struct state){ .kind = STATE_ENGINE, .trace = trace_of(at) };
+	if (!state->trace)
+		return;
+	state->kind = STATE_BETWEEN;
+	cache = (uint64_t)state->trace->head;
+	if (at < cache || at >= (uint64_t)state->trace->end)
+		return;
+	for (uint32_t i = 0; i < state->trace->piece_count; i++) {
+		const struct piece *piece = &state->trace->pieces[i];
+
+		if (piece->block != block && piece->block < state->trace->blocks) {
+			block = piece->block;
+			state->pc = state->trace->starts[block];
+			state->ran = 0;
+		}
+		if (at < cache + piece->cache_bytes) {
+			found(state, i, at == cache);
+			return;
+		}
+		cache += piece->cache_bytes;
+		state->pc += piece->program_bytes;
+		state->ran += piece->program_bytes != 0;
+	}
+}
+
+void state_to_program(const struct state *state, struct thread *thread, ucontext_t *context)
+{
+	void *vectors = context->uc_mcontext.fpregs;
+
+	*frame_rip(context) = state->pc;
+	if (state->flags & PIECE_SPILLED)
+		*frame_gpr(context, 1) = thread->scratch;
+	if (state->flags & PIECE_SWAPPED) {
+		frame_vector15_get(vectors, thread->vector15);
+	} else {
+		thread->pointer = *frame_xmm15(context);
+		frame_vector15_set(vectors, thread->vector15);
+	}
+	if (state->flags & PIECE_RECORDED)
+		thread->pointer -= 4;
+}
