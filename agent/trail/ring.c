@@ -9,6 +9,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#define UNKEPT_BYTES 4096u
+
 static uint8_t *segment_at(const struct thread *thread, uint32_t segment)
 {
 	return channel.rings + thread->slot_number * channel.slot_bytes +
@@ -43,6 +45,22 @@ static void segment_end(struct thread *thread)
 			 __ATOMIC_RELEASE);
 }
 
+/* There is no slot: what it does is written where nobody reads. */
+static int open_unkept(struct thread *thread)
+{
+	uint8_t *words = memory_map(0, UNKEPT_BYTES + ENGINE_GUARD_BYTES, PROT_READ | PROT_WRITE);
+
+	__atomic_add_fetch(&channel.head->lost_threads, 1, __ATOMIC_RELAXED);
+	if (!words)
+		return -ENOMEM;
+	sys_call3(SYS_mprotect, (long)(words + UNKEPT_BYTES), ENGINE_GUARD_BYTES, PROT_NONE);
+	thread->slot = NULL;
+	thread->words = (uint32_t *)words;
+	thread->words_end = (uint32_t *)(words + UNKEPT_BYTES);
+	thread->pointer = (uint64_t)words;
+	return 0;
+}
+
 int ring_open(struct thread *thread)
 {
 	for (uint32_t i = 0; i < channel.slot_count; i++) {
@@ -70,11 +88,15 @@ int ring_open(struct thread *thread)
 		__atomic_store_n(&slot->state, ENGINE_SLOT_LIVE, __ATOMIC_RELEASE);
 		return 0;
 	}
-	return -ENOSPC;
+	return open_unkept(thread);
 }
 
 void ring_close(struct thread *thread)
 {
+	if (!thread->slot) {
+		memory_unmap(thread->words, UNKEPT_BYTES + ENGINE_GUARD_BYTES);
+		return;
+	}
 	segment_end(thread);
 	__atomic_store_n(&thread->slot->state, ENGINE_SLOT_ENDED, __ATOMIC_RELEASE);
 }
@@ -100,8 +122,13 @@ static void segment_wait(struct engine_segment *segment)
 void ring_turn(struct thread *thread)
 {
 	uint32_t next = (thread->segment + 1) % channel.segments;
-	struct engine_segment *segment = &thread->slot->segments[next];
+	struct engine_segment *segment;
 
+	if (!thread->slot) {
+		thread->pointer = (uint64_t)thread->words;
+		return;
+	}
+	segment = &thread->slot->segments[next];
 	segment_end(thread);
 	if (channel.policy == ENGINE_BLOCK)
 		segment_wait(segment);

@@ -8,7 +8,7 @@
 
 #include "agent/trail/thread.h"
 
-/* Take a slot for the thread, and begin its first segment: thread->pointer is set. 0, or -ENOSPC. */
+/* Take a slot for the thread, and begin its first segment: thread->pointer is set. Where none is free, what it does is not kept. 0, or -ENOMEM. */
 int ring_open(struct thread *thread);
 
 /* The thread is over, or leaves the engine: all that it wrote, up to thread->pointer, is there. */

@@ -497,6 +497,7 @@ void leave(struct thread *thread, uint64_t pc)
 {
 	thread->regs.rip = pc;
 	thread->is_leaving = 1;
+	mask_set(~action_own); /* the program may have SIGILL blocked */
 	for (;;)
 		__asm__ volatile("ud2");
 }
