@@ -374,10 +374,11 @@ static void tell_registers(struct insn *insn, const struct reading *read)
 static int names_vector15(const struct reading *read)
 {
 	unsigned int vectors = read->leaf->vectors;
+	unsigned int v = read->leaf->rules & INSN_RULE_FOUR ? read->v | 3 : read->v;
 
 	return (vectors & 1u << INSN_REG && reg_number(read) == 15) ||
 	       (vectors & 1u << INSN_RM && read->mod == 3 && rm_number(read) == 15) ||
-	       (vectors & 1u << INSN_VVVV && read->v == 15) ||
+	       (vectors & 1u << INSN_VVVV && v == 15) ||
 	       (vectors & 1u << INSN_IS4 && read->code[read->at] >> 4 == 15) ||
 	       (vectors & 1u << INSN_VSIB && index_number(read) == 15);
 }
@@ -391,7 +392,8 @@ static uint16_t traits_of(const struct reading *read)
 		traits |= INSN_VECTOR15;
 	if (read->segment == 0x65 && leaf->rules & INSN_RULE_SEGMENT)
 		traits |= INSN_GS;
-	if (leaf->rules & INSN_RULE_COUNTED && !(read->code[read->at] & (read->wide ? 63 : 31)))
+	if (leaf->rules & INSN_RULE_COUNTED &&
+	    !(read->code[read->at] & (read->wide && read->opcode != 0xc0 ? 63 : 31)))
 		traits = (uint16_t)((traits & ~INSN_KILLS_FLAGS) | INSN_READS_FLAGS);
 	return traits;
 }
@@ -444,7 +446,7 @@ static void tell(struct insn *insn, const struct reading *read, unsigned int byt
 	insn->disp_at = read->disp_at;
 	insn->rex = read->rex;
 	insn->segment = leaf->rules & INSN_RULE_SEGMENT ? read->segment : 0;
-	insn->is_short_address = (uint8_t)read->is_67;
+	insn->is_short_address = read->is_67 && !(leaf->rules & INSN_RULE_WIDE_ADDRESS);
 	insn->pops = !!(leaf->rules & INSN_RULE_POPS);
 	insn->traits = traits_of(read);
 	tell_registers(insn, read);

@@ -80,6 +80,8 @@ enum insn_field { INSN_REG, INSN_RM, INSN_VVVV, INSN_LOW, INSN_IS4, INSN_VSIB };
 #define INSN_RULE_POPS 0x1000000u
 #define INSN_RULE_ADDRESS 0x2000000u  /* modrm's memory has a base and an index to be read */
 #define INSN_RULE_REGISTER 0x4000000u /* modrm.mod is taken for 3 */
+#define INSN_RULE_FOUR 0x8000000u /* vvvv names four vector registers, from a multiple of 4 on */
+#define INSN_RULE_WIDE_ADDRESS 0x10000000u /* a 67 prefix changes nothing: MPX's */
 
 struct insn_leaf {
 	uint32_t rules;	       /* 0: no instruction */

@@ -432,6 +432,8 @@ static void add_register(struct insn_leaf *leaf, const ZydisDecodedOperand *oper
 	case ZYDIS_REGCLASS_ZMM:
 		if (field >= 0)
 			leaf->vectors |= (uint8_t)(1u << field);
+		if (operand->attributes & ZYDIS_OATTRIB_IS_MULTISOURCE4)
+			leaf->rules |= INSN_RULE_FOUR;
 		break;
 	case ZYDIS_REGCLASS_SEGMENT:
 		if (operand->reg.value == ZYDIS_REGISTER_GS)
@@ -446,8 +448,16 @@ static void add_register(struct insn_leaf *leaf, const ZydisDecodedOperand *oper
 	}
 }
 
-static void add_memory(struct insn_leaf *leaf, const ZydisDecodedOperand *operand)
+static void add_memory(struct insn_leaf *leaf, const ZydisDecodedOperand *operand,
+		       const ZydisDecodedInstruction *insn)
 {
+	/* Of these modrm.reg is an address. It is told as a register, too. */
+	int is_by_reg = insn->mnemonic == ZYDIS_MNEMONIC_MOVDIR64B ||
+			insn->mnemonic == ZYDIS_MNEMONIC_ENQCMD ||
+			insn->mnemonic == ZYDIS_MNEMONIC_ENQCMDS;
+
+	if (is_by_reg && operand->encoding != ZYDIS_OPERAND_ENCODING_MODRM_RM)
+		return;
 	if (operand->encoding != ZYDIS_OPERAND_ENCODING_MODRM_RM) {
 		leaf->needs |= bit_of(operand->mem.base) | bit_of(operand->mem.index);
 		return;
@@ -510,7 +520,7 @@ static struct insn_leaf describe(const struct form *form, const struct answer *a
 		if (operand->type == ZYDIS_OPERAND_TYPE_REGISTER)
 			add_register(&leaf, operand, insn);
 		if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY)
-			add_memory(&leaf, operand);
+			add_memory(&leaf, operand, insn);
 	}
 	if ((insn->mnemonic == ZYDIS_MNEMONIC_XOR || insn->mnemonic == ZYDIS_MNEMONIC_SUB) &&
 	    form->mod == 3 && form->has_modrm && form->opcode < 0x40 && insn->operand_width >= 32)
@@ -551,11 +561,11 @@ static uint32_t twin_rules(const struct form *form)
 	if (form->v) {
 		other.x = form->x;
 		other.v = form->reg;
-		if (form->reg && !is_asked(&other))
+		if (!is_asked(&other))
 			rules |= INSN_RULE_REG_NOT_V;
 		other.x = 0;
 		other.v = form->rm;
-		if (form->mod == 3 && form->rm && form->rm != form->reg && !is_asked(&other))
+		if (form->mod == 3 && form->rm != form->reg && !is_asked(&other))
 			rules |= INSN_RULE_RM_NOT_V;
 		other.v = form->index;
 		if (form->mod != 3 && !is_asked(&other))
@@ -578,7 +588,7 @@ static uint32_t register_rules(const struct form *form)
 		rules |= INSN_RULE_NO_B;
 	if (form->space < INSN_VEX)
 		return rules;
-	if (form->mod == 3 && FORBIDS(form, x, 1))
+	if (form->mod == 3 && !form->x && FORBIDS(form, x, 1))
 		rules |= INSN_RULE_NO_X;
 	if (!form->v)
 		rules |= INSN_RULE_NO_V;
@@ -621,6 +631,8 @@ static uint32_t prefix_rules(const struct form *form, const struct insn_leaf *le
 	other.p67 = 1;
 	if (ask(&answer, &other))
 		return rules | INSN_RULE_NO_67;
+	if (answer.insn.address_width == 64)
+		rules |= INSN_RULE_WIDE_ADDRESS;
 	if (answer.insn.length - answer.head != leaf->immediate) {
 		if (leaf->immediate != 8 || answer.insn.length - answer.head != 4)
 			fail("a 67 prefix changes its length", form);
