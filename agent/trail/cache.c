@@ -9,7 +9,8 @@
 #include <sys/mman.h>
 
 #define AREAS_MAX 256u
-#define REACH_BYTES (UINT64_C(0x70000000)) /* less than 2 GiB by more than code and data usually are */
+#define REACH_BYTES                                                                                \
+	(UINT64_C(0x70000000)) /* less than 2 GiB by more than code and data usually are */
 #define STRIDE_BYTES (UINT64_C(16) << 20)
 
 static struct cache_area areas[AREAS_MAX];

@@ -20,8 +20,8 @@ int channel_open(struct engine_channel *head)
 		.segments = head->segments_per_slot,
 		.policy = head->boot.policy,
 	};
-	if (head->magic != ENGINE_MAGIC || head->version != ENGINE_VERSION ||
-	    !channel.segments || channel.segments > ENGINE_SEGMENTS_MAX || !channel.slot_count ||
+	if (head->magic != ENGINE_MAGIC || head->version != ENGINE_VERSION || !channel.segments ||
+	    channel.segments > ENGINE_SEGMENTS_MAX || !channel.slot_count ||
 	    channel.segment_bytes < 4096 || channel.segment_bytes % 4096 || head->rings_at % 4096 ||
 	    channel.log_bytes < 65536 || channel.log_bytes % 8)
 		return -EINVAL;

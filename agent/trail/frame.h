@@ -10,17 +10,25 @@
 #include <stdint.h>
 #include <sys/ucontext.h>
 
-/* The part of a ucontext_t that is the kernel's: libc's goes on behind it. */
-#define FRAME_CONTEXT_BYTES 304u
 #define FRAME_STATE_MAX 16384u /* of vector registers, as they are saved */
+
+/* The kernel's ucontext_t: libc's goes on behind it. */
+struct frame_context {
+	uint64_t uc_flags, uc_link;
+	stack_t uc_stack;
+	mcontext_t uc_mcontext;
+	uint64_t uc_sigmask;
+};
+
+_Static_assert(sizeof(struct frame_context) == 304, "as the kernel's");
 
 struct frame {
 	uint64_t returns; /* to the action's restorer */
-	uint8_t context[FRAME_CONTEXT_BYTES];
+	struct frame_context context;
 	siginfo_t info;
 };
 
-static inline uint64_t *frame_gpr(ucontext_t *context, unsigned int reg)
+static inline uint64_t *frame_gpr(struct frame_context *context, unsigned int reg)
 {
 	static const uint8_t at[16] = { REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
 					REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
@@ -29,23 +37,23 @@ static inline uint64_t *frame_gpr(ucontext_t *context, unsigned int reg)
 	return (uint64_t *)&context->uc_mcontext.gregs[at[reg]];
 }
 
-static inline uint64_t *frame_rip(ucontext_t *context)
+static inline uint64_t *frame_rip(struct frame_context *context)
 {
 	return (uint64_t *)&context->uc_mcontext.gregs[REG_RIP];
 }
 
-static inline uint64_t *frame_flags(ucontext_t *context)
+static inline uint64_t *frame_flags(struct frame_context *context)
 {
 	return (uint64_t *)&context->uc_mcontext.gregs[REG_EFL];
 }
 
-static inline uint64_t *frame_mask(ucontext_t *context)
+static inline uint64_t *frame_mask(struct frame_context *context)
 {
-	return (uint64_t *)&context->uc_sigmask;
+	return &context->uc_sigmask;
 }
 
 /* Where its xmm15 lies. */
-static inline uint64_t *frame_xmm15(ucontext_t *context)
+static inline uint64_t *frame_xmm15(struct frame_context *context)
 {
 	return (uint64_t *)&context->uc_mcontext.fpregs->_xmm[15];
 }

@@ -58,7 +58,8 @@ void *log_begin(enum engine_entry_kind kind, uint32_t bytes)
 void log_end(void)
 {
 	put = begun;
-	__atomic_store_n(&channel.head->log_put, put, __ATOMIC_RELEASE); /* pairs with the tool's look */
+	__atomic_store_n(&channel.head->log_put, put,
+			 __ATOMIC_RELEASE); /* pairs with the tool's look */
 }
 
 void log_module(uint64_t start, uint64_t bytes, uint64_t offset, const char *path)

@@ -22,7 +22,7 @@
 #define FLAG_RESUME 0x10000u
 #define RED_ZONE 128u
 #define STACK_AUTODISARM (1u << 31) /* SS_AUTODISARM of linux/signal.h */
-#define STACK_MIN 2048u		       /* MINSIGSTKSZ */
+#define STACK_MIN 2048u		    /* MINSIGSTKSZ */
 
 static struct thread *self(void)
 {
@@ -77,7 +77,7 @@ static void stack_tell(const struct thread *thread, stack_t *stack, uint64_t rsp
  * made the handler's first moment. 0, or -EFAULT: there is no stack to put it on.
  */
 static int handler_enter(struct thread *thread, const struct action *action, const siginfo_t *info,
-			 ucontext_t *context)
+			 struct frame_context *context)
 {
 	const void *vectors = context->uc_mcontext.fpregs;
 	uint32_t vector_bytes = frame_state_bytes(vectors);
@@ -85,18 +85,17 @@ static int handler_enter(struct thread *thread, const struct action *action, con
 	uint64_t at = frame_place(thread, action, rsp, vector_bytes);
 	uint64_t vectors_at = at;
 	struct frame frame;
-	ucontext_t *mine = (ucontext_t *)frame.context;
 
 	at = ((at - sizeof(frame)) & ~UINT64_C(15)) - 8;
 	frame.returns = action->restorer;
-	memory_copy(frame.context, context, FRAME_CONTEXT_BYTES);
+	frame.context = *context;
 	frame.info = *info;
-	mine->uc_link = NULL;
-	mine->uc_mcontext.fpregs = (fpregset_t)vectors_at;
-	stack_tell(thread, (stack_t *)&mine->uc_stack, rsp);
+	frame.context.uc_link = 0;
+	frame.context.uc_mcontext.fpregs = (fpregset_t)vectors_at;
+	stack_tell(thread, &frame.context.uc_stack, rsp);
 	if (thread->stack_asked.flags & STACK_AUTODISARM)
 		thread->stack_asked.bytes = 0;
-	memory_copy(&mine->uc_sigmask, &thread->blocked, 8);
+	frame.context.uc_sigmask = thread->blocked;
 	if (gate_copy((void *)vectors_at, vectors, vector_bytes) ||
 	    gate_copy((void *)at, &frame, sizeof(frame)))
 		return -EFAULT;
@@ -117,7 +116,8 @@ static int handler_enter(struct thread *thread, const struct action *action, con
 /* ---- deliver ---- */
 
 /* It ends the program, as it would without us: the same signal again, where and as the program is. */
-static void die(struct thread *thread, int number, const siginfo_t *info, ucontext_t *context)
+static void die(struct thread *thread, int number, const siginfo_t *info,
+		struct frame_context *context)
 {
 	action_default(number);
 	*frame_mask(context) &= ~ACTION_BIT(number);
@@ -129,7 +129,7 @@ static void die(struct thread *thread, int number, const siginfo_t *info, uconte
 }
 
 /* What the program would do with it in translated code: on from *context, which is the program's. */
-static void to_cache(struct thread *thread, ucontext_t *context)
+static void to_cache(struct thread *thread, struct frame_context *context)
 {
 	struct trace *trace;
 	int error;
@@ -152,8 +152,8 @@ static void to_cache(struct thread *thread, ucontext_t *context)
 }
 
 /* *context is the program's, its place told in the trail but for the event. */
-static void deliver(struct thread *thread, int number, const siginfo_t *info, ucontext_t *context,
-		    uint32_t left)
+static void deliver(struct thread *thread, int number, const siginfo_t *info,
+		    struct frame_context *context, uint32_t left)
 {
 	struct action action = action_take(number);
 	uint64_t at = *frame_rip(context);
@@ -194,22 +194,22 @@ static void tell_path(struct thread *thread, const struct state *state)
 }
 
 /* Not now: it is queued again for this thread, and everything is blocked. */
-static void defer(struct thread *thread, int number, siginfo_t *info, ucontext_t *context)
+static void defer(struct thread *thread, int number, siginfo_t *info, struct frame_context *context)
 {
 	thread->is_deferred = 1;
 	*frame_mask(context) = ~(action_own);
-	sys_call(SYS_rt_tgsigqueueinfo, sys_call3(SYS_getpid, 0, 0, 0), thread->tid, number, (long)info,
-		 0, 0);
+	sys_call(SYS_rt_tgsigqueueinfo, sys_call3(SYS_getpid, 0, 0, 0), thread->tid, number,
+		 (long)info, 0, 0);
 }
 
-static void step(struct thread *thread, ucontext_t *context)
+static void step(struct thread *thread, struct frame_context *context)
 {
 	thread->is_stepping = 1;
 	*frame_flags(context) |= FLAG_TRAP;
 }
 
 /* A step of ours is done: at an instruction of the program's, what waits may come. */
-static void stepped(struct thread *thread, ucontext_t *context)
+static void stepped(struct thread *thread, struct frame_context *context)
 {
 	struct state state;
 
@@ -227,7 +227,7 @@ static void stepped(struct thread *thread, ucontext_t *context)
 /* ---- the engine's own ---- */
 
 /* A word found no room: movl $id, (reg), and reg is what xmm15 is. */
-static int guard_met(struct thread *thread, const siginfo_t *info, ucontext_t *context)
+static int guard_met(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
 	const uint8_t *at = (const uint8_t *)*frame_rip(context);
 	unsigned int reg = 0;
@@ -246,7 +246,8 @@ static int guard_met(struct thread *thread, const siginfo_t *info, ucontext_t *c
 	return 1;
 }
 
-static int own(struct thread *thread, int number, const siginfo_t *info, ucontext_t *context)
+static int own(struct thread *thread, int number, const siginfo_t *info,
+	       struct frame_context *context)
 {
 	uint64_t rip = *frame_rip(context);
 
@@ -268,7 +269,7 @@ static int own(struct thread *thread, int number, const siginfo_t *info, ucontex
 }
 
 /* leave(): the frame is made what the thread has, and native. */
-static void left(struct thread *thread, ucontext_t *context)
+static void left(struct thread *thread, struct frame_context *context)
 {
 	for (unsigned int i = 0; i < 16; i++)
 		*frame_gpr(context, i) = thread->regs.gpr[i];
@@ -283,16 +284,19 @@ static void left(struct thread *thread, ucontext_t *context)
 /* ---- what comes ---- */
 
 /* In the engine: the program may be at a system call that gives way. */
-static void in_engine(struct thread *thread, int number, siginfo_t *info, ucontext_t *context)
+static void in_engine(struct thread *thread, int number, siginfo_t *info,
+		      struct frame_context *context)
 {
 	uint64_t rip = *frame_rip(context);
 	struct engine_regs *regs = &thread->regs;
 
 	if (rip >= (uint64_t)gate_unblock && rip <= (uint64_t)gate_unblock_done) {
 		thread->is_deferred = 0;
-	} else if (thread->is_plain && rip >= (uint64_t)gate_call && rip <= (uint64_t)gate_call_at) {
+	} else if (thread->is_plain && rip >= (uint64_t)gate_call &&
+		   rip <= (uint64_t)gate_call_at) {
 		regs->rip = thread->call_next - 2;
-		if (rip == (uint64_t)gate_call_at) /* restart_syscall(2), where the kernel says so */
+		if (rip ==
+		    (uint64_t)gate_call_at) /* restart_syscall(2), where the kernel says so */
 			regs->gpr[0] = *frame_gpr(context, 0);
 	} else if (thread->is_plain && rip == (uint64_t)gate_call_done) {
 		regs->rip = regs->gpr[1] = thread->call_next;
@@ -312,7 +316,8 @@ static void in_engine(struct thread *thread, int number, siginfo_t *info, uconte
 }
 
 /* A native thread: all is the program's. */
-static void in_native(struct thread *thread, int number, siginfo_t *info, ucontext_t *context)
+static void in_native(struct thread *thread, int number, siginfo_t *info,
+		      struct frame_context *context)
 {
 	struct action action = action_take(number);
 
@@ -325,7 +330,7 @@ static void in_native(struct thread *thread, int number, siginfo_t *info, uconte
 static void handler(int number, void *about, void *data)
 {
 	struct thread *thread = self();
-	ucontext_t *context = data;
+	struct frame_context *context = data;
 	siginfo_t *info = about;
 	struct state state;
 
@@ -454,18 +459,16 @@ void signal_return_call(struct thread *thread)
 	static const uint64_t all = ~UINT64_C(0);
 	uint64_t rsp = thread->regs.gpr[4];
 	struct {
-		uint8_t context[FRAME_CONTEXT_BYTES];
-		uint64_t unused;
+		struct frame_context context;
 		uint8_t vectors[FRAME_STATE_MAX] __attribute__((aligned(64)));
 	} copy;
-	ucontext_t *context = (ucontext_t *)copy.context;
+	struct frame_context *context = &copy.context;
 	uint8_t head[512];
 	uint32_t bytes = 0;
-	uint64_t mask;
 
 	mask_set(all & ~action_own);
 	thread->is_deferred = thread->is_plain = 0;
-	if (gate_copy(copy.context, (const void *)rsp, sizeof(copy.context)))
+	if (gate_copy(&copy.context, (const void *)rsp, sizeof(copy.context)))
 		goto bad;
 	if (context->uc_mcontext.fpregs) {
 		if (gate_copy(head, context->uc_mcontext.fpregs, sizeof(head)))
@@ -478,17 +481,19 @@ void signal_return_call(struct thread *thread)
 	}
 	context->uc_mcontext.fpregs = (fpregset_t)copy.vectors;
 	thread->stack_asked.at = (uint64_t)context->uc_stack.ss_sp;
-	thread->stack_asked.bytes = context->uc_stack.ss_flags & SS_DISABLE ? 0 : context->uc_stack.ss_size;
-	thread->stack_asked.flags = (uint32_t)context->uc_stack.ss_flags & ~(uint32_t)(SS_ONSTACK | SS_DISABLE);
+	thread->stack_asked.bytes = context->uc_stack.ss_flags & SS_DISABLE
+					    ? 0
+					    : context->uc_stack.ss_size;
+	thread->stack_asked.flags = (uint32_t)context->uc_stack.ss_flags &
+				    ~(uint32_t)(SS_ONSTACK | SS_DISABLE);
 	context->uc_stack = (stack_t){ .ss_sp = (void *)thread->signal_stack,
 				       .ss_size = THREAD_SIGNAL_BYTES };
-	memory_copy(&mask, &context->uc_sigmask, 8);
-	thread->blocked = mask & ~(ACTION_BIT(SIGKILL) | ACTION_BIT(SIGSTOP));
+	thread->blocked = context->uc_sigmask & ~(ACTION_BIT(SIGKILL) | ACTION_BIT(SIGSTOP));
 	*frame_mask(context) = kernel_mask(thread->blocked);
 	ring_event(thread, TRAIL_SYSCALLED, *frame_rip(context), 0, SYS_rt_sigreturn,
 		   *frame_gpr(context, 0));
 	to_cache(thread, context);
-	gate_return(copy.context);
+	gate_return(&copy.context);
 bad:
 	leave(thread, thread->regs.rip);
 }

@@ -26,7 +26,7 @@ static void found(struct state *state, uint32_t index, int is_first_byte)
 		state->kind = STATE_IN;
 }
 
-void state_look(struct state *state, ucontext_t *context)
+void state_look(struct state *state, struct frame_context *context)
 {
 	uint64_t at = *frame_rip(context), cache;
 	uint32_t block = UINT32_MAX;
@@ -56,7 +56,8 @@ void state_look(struct state *state, ucontext_t *context)
 	}
 }
 
-void state_to_program(const struct state *state, struct thread *thread, ucontext_t *context)
+void state_to_program(const struct state *state, struct thread *thread,
+		      struct frame_context *context)
 {
 	void *vectors = context->uc_mcontext.fpregs;
 

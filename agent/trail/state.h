@@ -8,10 +8,10 @@
 #include "agent/trail/trace.h"
 
 enum state_kind {
-	STATE_ENGINE,  /* in no translated code */
+	STATE_ENGINE, /* in no translated code */
 	STATE_BETWEEN, /* in what was put in beside instructions: a few further on, the program is at one */
-	STATE_AT,      /* right before an instruction of the program's */
-	STATE_IN,      /* in the code that does what one instruction does: only its faults come from there */
+	STATE_AT, /* right before an instruction of the program's */
+	STATE_IN, /* in the code that does what one instruction does: only its faults come from there */
 };
 
 struct state {
@@ -25,12 +25,13 @@ struct state {
 };
 
 /* Look, by the frame's rip. */
-void state_look(struct state *state, ucontext_t *context);
+void state_look(struct state *state, struct frame_context *context);
 
 /*
  * Make the frame's registers the program's, those that differ: rip, rcx, xmm15; thread->pointer is where the next word
  * goes, words put for an instruction that did not run taken back. For STATE_AT and STATE_IN.
  */
-void state_to_program(const struct state *state, struct thread *thread, ucontext_t *context);
+void state_to_program(const struct state *state, struct thread *thread,
+		      struct frame_context *context);
 
 #endif

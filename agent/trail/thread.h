@@ -39,8 +39,8 @@ struct thread {
 	uint64_t target;  /* of an indirect branch through memory */
 	uint64_t next;	  /* where gate.S goes on in translated code */
 	uint64_t pointer; /* what is in xmm15, while that is the program's or the engine runs */
-	uint64_t exit;	  /* the id of the exit that was taken; not linked yet, or a system call's */
-	uint64_t stack;	  /* the top of the engine's */
+	uint64_t exit;	/* the id of the exit that was taken; not linked yet, or a system call's */
+	uint64_t stack; /* the top of the engine's */
 	uint64_t reserved;
 	struct engine_regs regs; /* the program's, while the engine runs */
 	uint8_t unused[0x100 - THREAD_REGS - sizeof(struct engine_regs)];
@@ -56,16 +56,16 @@ struct thread {
 	uint64_t mapping_bytes;	     /* of this thread: itself, then its stacks */
 	uint32_t is_leaving;	     /* leave.h is under way */
 	uint32_t is_native;	     /* it has left */
-	uint32_t is_plain;	     /* in a system call that is the program's alone: a signal may break it off */
-	uint32_t is_deferred;	     /* signals wait, all blocked, until the engine is done */
-	uint32_t is_stepping;	     /* signals wait until the next instruction of the program's; is_deferred, too */
-	uint64_t blocked;	     /* the program's signal mask; the kernel's has less (action_unblocked), or all */
-	uint64_t call_next;	     /* behind the system call that is_plain */
+	uint32_t is_plain; /* in a system call that is the program's alone: a signal may break it off */
+	uint32_t is_deferred; /* signals wait, all blocked, until the engine is done */
+	uint32_t is_stepping; /* signals wait until the next instruction of the program's; is_deferred, too */
+	uint64_t blocked; /* the program's signal mask; the kernel's has less (action_unblocked), or all */
+	uint64_t call_next; /* behind the system call that is_plain */
 	struct {
 		uint64_t at, bytes;
 		uint32_t flags;
-	} stack_asked; /* sigaltstack(2) as the program has it */
-	uint64_t signal_stack;	     /* where the kernel enters our handlers: THREAD_SIGNAL_BYTES from here */
+	} stack_asked;	       /* sigaltstack(2) as the program has it */
+	uint64_t signal_stack; /* where the kernel enters our handlers: THREAD_SIGNAL_BYTES from here */
 };
 
 _Static_assert(offsetof(struct thread, scratch) == THREAD_SCRATCH &&

@@ -42,14 +42,15 @@ struct piece {
 
 #define PIECE_SWAPPED 1u /* xmm15 is the program's */
 #define PIECE_SPILLED 2u /* rcx is in thread->scratch */
-#define PIECE_RECORDED 4u /* the id of `block`'s exit has been put already, though the block's last instruction is still to run */
+#define PIECE_RECORDED                                                                             \
+	4u /* the id of `block`'s exit has been put already, though the block's last instruction is still to run */
 #define PIECE_FLAGS_LOST 8u
 
 struct trace {
 	uint64_t pc;
 	uint8_t *landing; /* where indirect branches enter */
 	uint8_t *head;
-	uint8_t *end;	 /* of the hot code */
+	uint8_t *end; /* of the hot code */
 	uint8_t *cold, *cold_end;
 	uint32_t first_exit;
 	uint16_t exits, blocks;

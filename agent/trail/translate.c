@@ -30,8 +30,7 @@ void translate_open(void)
 	uint32_t a, b, c, d;
 
 	width = vector_look();
-	is_amd = __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx &&
-		 c == signature_AMD_ecx;
+	is_amd = __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx;
 }
 
 int translate_is_amd(void)
@@ -159,7 +158,9 @@ static struct way_out *out_add(struct making *m, enum exit_kind kind, uint64_t t
 {
 	struct way_out *out = &m->outs[m->out_count++];
 
-	*out = (struct way_out){ .target = target, .kind = (uint8_t)kind, .blocks = (uint16_t)m->blocks };
+	*out = (struct way_out){ .target = target,
+				 .kind = (uint8_t)kind,
+				 .blocks = (uint16_t)m->blocks };
 	return out;
 }
 
@@ -424,7 +425,8 @@ static void operand_load(struct making *m, const struct insn *insn, const uint8_
 		int32_t disp;
 
 		memory_copy(&disp, code + insn->disp_at, 4);
-		m->hot = emit_relative(m->hot, (void *)(m->pc + insn->bytes + (uint64_t)(int64_t)disp));
+		m->hot = emit_relative(m->hot,
+				       (void *)(m->pc + insn->bytes + (uint64_t)(int64_t)disp));
 	} else {
 		m->hot = emit_bytes(m->hot, code + insn->modrm_at + 1, rest);
 	}

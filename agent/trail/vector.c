@@ -38,7 +38,7 @@ uint8_t *vector_put(uint8_t *at, enum vector_width width, uint32_t id, unsigned 
 	if (reg >> 3)
 		at = emit_8(at, 0x41);
 	at = emit_32(emit_8(emit_8(at, 0xc7), (uint8_t)(reg & 7)), id); /* movl $id, (reg) */
-	if (width == VECTOR_SSE) /* paddq step, %xmm15 */
+	if (width == VECTOR_SSE)					/* paddq step, %xmm15 */
 		at = emit_bytes(at, "\x66\x44\x0f\xd4\x3d", 5);
 	else /* vpaddq */
 		at = emit_bytes(at, "\xc5\x01\xd4\x3d", 4);
