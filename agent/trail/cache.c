@@ -6,6 +6,7 @@
 #include "agent/trail/ranges.h"
 #include "agent/trail/translate.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 
 #define AREAS_MAX 256u
@@ -82,6 +83,28 @@ struct cache_area *cache_area_for(uint64_t pc)
 	if (!area)
 		area = area_make(pc, page + (UINT64_C(0x60000000)), -(int64_t)STRIDE_BYTES);
 	return area;
+}
+
+const uint8_t *cache_exit_jump(const uint8_t *address)
+{
+	for (uint32_t i = 0; i < area_count; i++)
+		if ((uint64_t)(address - (uint8_t *)areas[i].head) < CACHE_AREA_BYTES)
+			return areas[i].head->exit_jump;
+	return NULL;
+}
+
+/*
+ * A processor that fetches the jump meanwhile sees its old bytes or its new ones if they lie in one cache line; across two, it may see
+ * some of each. Those are aligned by who emits them.
+ */
+int cache_jump_set(uint8_t *jump, const uint8_t *to)
+{
+	int64_t distance = to - jump - 4;
+
+	if (distance != (int32_t)distance)
+		return -ERANGE;
+	__atomic_store_n((int32_t *)jump, (int32_t)distance, __ATOMIC_RELEASE);
+	return 0;
 }
 
 int cache_has(uint64_t address)

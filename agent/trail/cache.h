@@ -27,6 +27,12 @@ struct cache_area {
 /* The area for code at `pc`, with room for a trace. NULL: no memory can be had there. */
 struct cache_area *cache_area_for(uint64_t pc);
 
+/* The exit_jump of the area that an address is in. */
+const uint8_t *cache_exit_jump(const uint8_t *address);
+
+/* Have a jump's four bytes lead there, while it may be run; 0, or -ERANGE: it is too far. */
+int cache_jump_set(uint8_t *jump, const uint8_t *to);
+
 /* Whether it is in any area. */
 int cache_has(uint64_t address);
 

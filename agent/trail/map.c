@@ -29,6 +29,12 @@ void map_set(uint64_t pc, uint64_t landing)
 	__atomic_store_n(entry, landing ? landing : (uint64_t)gate_miss, __ATOMIC_RELEASE);
 }
 
+void map_known(uint64_t pc)
+{
+	if (!__atomic_load_n(&map[(uint32_t)pc], __ATOMIC_RELAXED))
+		map_set(pc, 0);
+}
+
 void map_clear(uint64_t start, uint64_t end)
 {
 	for (uint64_t pc = start; pc < end;) {

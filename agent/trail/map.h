@@ -21,6 +21,9 @@ int map_open(void);
 /* Indirect branches to pc go to `landing` from now on; 0: to gate_miss. */
 void map_set(uint64_t pc, uint64_t landing);
 
+/* Somebody will come to pc by an indirect branch: a miss there is no fault. */
+void map_known(uint64_t pc);
+
 /* Nothing in [start, end) is known any more. */
 void map_clear(uint64_t start, uint64_t end);
 

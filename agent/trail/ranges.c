@@ -13,6 +13,7 @@
 
 struct range {
 	uint64_t start, end;
+	uint32_t flags; /* RANGE_* */
 };
 
 static struct range ranges[RANGES_MAX], hidden[HIDDEN_MAX];
@@ -96,6 +97,7 @@ static int line_read(void)
 	uint64_t offset;
 	int c, is_code = 0, is_readable = 0;
 
+	range.flags = 0;
 	range.start = text_number(&c);
 	if (c != '-')
 		return 0;
@@ -103,6 +105,7 @@ static int line_read(void)
 	while ((c = text_next()) >= 0 && c != ' ') {
 		is_readable |= c == 'r';
 		is_code |= c == 'x';
+		range.flags |= c == 'w' ? RANGE_WRITABLE : c == 's' ? RANGE_SHARED : 0;
 	}
 	offset = text_number(&c);
 	text_path(path);
@@ -156,28 +159,53 @@ uint64_t ranges_left(uint64_t pc)
 	return left_now(pc);
 }
 
+uint32_t ranges_flags(uint64_t pc)
+{
+	return left_now(pc) ? ranges[last].flags : 0;
+}
+
 int ranges_drop(uint64_t start, uint64_t bytes)
 {
 	uint64_t end = start + bytes;
-	uint32_t kept = 0;
+	uint32_t count = range_count;
 	int found = 0;
 
-	for (uint32_t i = 0; i < range_count; i++) {
-		struct range range = ranges[i];
+	for (uint32_t i = 0; i < count; i++) {
+		struct range *range = &ranges[i], behind = *range;
 
-		if (range.start >= end || range.end <= start) {
-			ranges[kept++] = range;
+		if (range->start >= end || range->end <= start)
 			continue;
-		}
-		found = 1; /* what is left of it is read again when it is asked for */
+		found = 1;
+		range->end = range->start < start ? start : range->start; /* empty ones find nothing */
+		behind.start = end;
+		if (behind.end > end && range_count < RANGES_MAX)
+			ranges[range_count++] = behind;
 	}
+	return found;
+}
+
+static void empty_ones_go(void)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < range_count; i++)
+		if (ranges[i].end > ranges[i].start)
+			ranges[kept++] = ranges[i];
 	range_count = kept;
 	last = 0;
-	return found;
+}
+
+void ranges_add(uint64_t start, uint64_t bytes, uint32_t flags)
+{
+	ranges_drop(start, bytes);
+	if (range_count == RANGES_MAX)
+		empty_ones_go();
+	if (range_count < RANGES_MAX)
+		ranges[range_count++] = (struct range){ start, start + bytes, flags };
 }
 
 void ranges_hide(uint64_t start, uint64_t bytes)
 {
 	if (hidden_count < HIDDEN_MAX)
-		hidden[hidden_count++] = (struct range){ start, start + bytes };
+		hidden[hidden_count++] = (struct range){ start, start + bytes, 0 };
 }

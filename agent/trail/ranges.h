@@ -14,8 +14,17 @@ uint64_t ranges_left(uint64_t pc);
 /* Read them all anew; told to the log where it has a file that the log has not seen. */
 void ranges_read(void);
 
-/* The program unmapped or changed [start, start + bytes). 1: there was code. */
+#define RANGE_WRITABLE 1u
+#define RANGE_SHARED 2u
+
+/* RANGE_* of where pc is; 0 also where no code is. */
+uint32_t ranges_flags(uint64_t pc);
+
+/* In [start, start + bytes) is no code any more; 1: there was. */
 int ranges_drop(uint64_t start, uint64_t bytes);
+
+/* Code is there now, and RANGE_*. */
+void ranges_add(uint64_t start, uint64_t bytes, uint32_t flags);
 
 /* A mapping of the engine's own, which is not the program's code. */
 void ranges_hide(uint64_t start, uint64_t bytes);

@@ -8,6 +8,7 @@
 #include "agent/trail/leave.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/memory.h"
+#include "agent/trail/pages.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/state.h"
 #include "agent/trail/sys.h"
@@ -246,6 +247,32 @@ static int guard_met(struct thread *thread, const siginfo_t *info, struct frame_
 	return 1;
 }
 
+static void tell_path(struct thread *thread, const struct state *state);
+static void to_cache(struct thread *thread, struct frame_context *context);
+
+/* A write to code that is guarded: it may go on, with what was translated of that given up. */
+static int write_met(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+{
+	struct state state;
+	int was_ours;
+
+	if (info->si_code != SEGV_ACCERR || !(context->uc_mcontext.gregs[REG_ERR] & 2))
+		return 0;
+	state_look(&state, context);
+	lock_take(&dispatch_lock);
+	was_ours = pages_written((uint64_t)info->si_addr, state.pc);
+	lock_give(&dispatch_lock);
+	if (!was_ours || state.kind == STATE_ENGINE || !state.trace->is_dead)
+		return was_ours;
+	if (state.kind == STATE_BETWEEN)
+		return 1; /* where it goes next is not in this trace */
+	state_to_program(&state, thread, context);
+	tell_path(thread, &state);
+	ring_event(thread, TRAIL_GAP, state.pc, state.ran ? state.left : 0, TRAIL_GAP_SUSPENDED, 0);
+	to_cache(thread, context);
+	return 1;
+}
+
 static int own(struct thread *thread, int number, const siginfo_t *info,
 	       struct frame_context *context)
 {
@@ -265,7 +292,9 @@ static int own(struct thread *thread, int number, const siginfo_t *info,
 		*frame_rip(context) = (uint64_t)gate_miss;
 		return 1;
 	}
-	return guard_met(thread, info, context);
+	if (!thread->is_native && guard_met(thread, info, context))
+		return 1;
+	return write_met(thread, info, context);
 }
 
 /* leave(): the frame is made what the thread has, and native. */

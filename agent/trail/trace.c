@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/trace.h"
+#include "agent/trail/cache.h"
 #include "agent/trail/log.h"
+#include "agent/trail/map.h"
 #include "agent/trail/memory.h"
 
 #include <errno.h>
@@ -37,12 +39,36 @@ struct trace *trace_at(uint64_t pc)
 {
 	uint32_t number = *slot_of(pc);
 
-	return number ? &traces[number - 1] : NULL;
+	return number && !traces[number - 1].is_dead ? &traces[number - 1] : NULL;
+}
+
+void trace_incoming(struct trace *trace, uint32_t id)
+{
+	exits[id].next = trace->incoming;
+	trace->incoming = id;
+}
+
+void trace_kill(struct trace *trace)
+{
+	trace->is_dead = 1;
+	if (!trace->is_checked)
+		map_set(trace->pc, 0);
+	for (uint32_t id = trace->incoming, next; id; id = next) {
+		next = exits[id].next;
+		exits[id].next = 0;
+		cache_jump_set(exits[id].jump, cache_exit_jump(exits[id].jump));
+	}
+	trace->incoming = 0;
 }
 
 struct exit *exit_of(uint32_t id)
 {
 	return id && id < id_count ? &exits[id] : NULL;
+}
+
+uint32_t exit_number(const struct exit *exit)
+{
+	return (uint32_t)(exit - exits);
 }
 
 struct trace *trace_numbered(uint32_t number)

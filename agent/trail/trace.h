@@ -27,6 +27,7 @@ struct exit {
 	uint64_t target;
 	uint8_t *jump; /* four bytes that lead to gate_exit until it is linked; NULL: it never is */
 	uint32_t trace;
+	uint32_t next;	 /* of those that lead to the same trace; 0: the last */
 	uint16_t pops; /* EXIT_RETURN: so many bytes beside the address were dropped from the stack */
 	uint16_t blocks; /* of the path */
 	uint8_t kind, reg;
@@ -53,7 +54,12 @@ struct trace {
 	uint8_t *end; /* of the hot code */
 	uint8_t *cold, *cold_end;
 	uint32_t first_exit;
+	uint32_t incoming; /* an exit that is linked to it; 0: none */
 	uint16_t exits, blocks;
+	uint8_t is_dead;    /* its code has changed, or is gone */
+	uint8_t is_checked; /* entered only through the engine, which looks whether its code is still `code` */
+	uint16_t code_bytes;
+	const uint8_t *code; /* of its first block */
 	const uint64_t *starts; /* of its blocks */
 	const struct piece *pieces;
 	uint32_t piece_count;
@@ -70,6 +76,7 @@ struct trace *trace_at(uint64_t pc);
 struct trace *trace_of(uint64_t address);
 
 struct exit *exit_of(uint32_t id);
+uint32_t exit_number(const struct exit *exit);
 struct trace *trace_numbered(uint32_t number);
 
 /* Room for a trace, its exits' ids in a row behind all others. NULL: no memory, or no ids. */
@@ -78,6 +85,12 @@ uint32_t trace_number(const struct trace *trace);
 
 /* It is complete: trace_at() and trace_of() find it. */
 void trace_publish(struct trace *trace);
+
+/* An exit leads to it from now on. */
+void trace_incoming(struct trace *trace, uint32_t id);
+
+/* Nothing leads there any more; who is in it goes on to its end. */
+void trace_kill(struct trace *trace);
 
 /* The id of the path of a trace's first `blocks` blocks, made if no exit has it. 0: there is none to be had. */
 uint32_t trace_prefix(struct trace *trace, uint32_t blocks);

@@ -8,6 +8,7 @@
 #include "agent/trail/log.h"
 #include "agent/trail/map.h"
 #include "agent/trail/memory.h"
+#include "agent/trail/pages.h"
 #include "agent/trail/ranges.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/thread.h"
@@ -57,6 +58,9 @@ struct making {
 	uint8_t *hot, *cold;
 	uint8_t *head;
 	uint64_t pc, start; /* the next instruction, its block */
+	uint64_t guarded;   /* the page that pages_guard() was asked about last */
+	uint32_t most_blocks, most_instructions;
+	int is_checked;
 	uint64_t starts[TRACE_BLOCKS_MAX];
 	struct trail_entry entries[TRACE_BLOCKS_MAX];
 	uint32_t blocks;
@@ -186,10 +190,13 @@ static uint8_t *put_for(struct making *m, uint8_t *at, const struct way_out *out
 	return emit_load(at, RAX, THREAD_SCRATCH);
 }
 
-/* The id, and a jump that is linked when it is first taken. */
+/* The id, and a jump that is linked when it is first taken: its displacement within eight bytes that are changed at once. */
 static uint8_t *direct(struct making *m, uint8_t *at, struct way_out *out)
 {
-	at = emit_8(put_for(m, at, out), 0xe9);
+	at = put_for(m, at, out);
+	while (((uintptr_t)at + 1) % 8 > 4)
+		at = emit_8(at, 0x90);
+	at = emit_8(at, 0xe9);
 	out->jump = at;
 	return emit_relative(at, m->area->head->exit_jump);
 }
@@ -228,7 +235,7 @@ static void end_here(struct making *m)
 
 static int has_room(const struct making *m)
 {
-	return m->blocks < TRACE_BLOCKS_MAX && m->instructions < TRACE_INSTRUCTIONS_MAX &&
+	return m->blocks < m->most_blocks && m->instructions < m->most_instructions &&
 	       m->out_count + 3 < TRACE_EXITS_MAX;
 }
 
@@ -314,7 +321,7 @@ static void call(struct making *m, const struct insn *insn)
 	piece_end(m, insn->bytes, 0);
 	block_add(m, insn);
 	block_end(m, TRAIL_CALL, insn->target);
-	map_set(next, trace_at(next) ? (uint64_t)trace_at(next)->landing : 0);
+	map_known(next);
 	if (m->calls < CALLS_MAX)
 		m->returns[m->calls++] = next;
 	else
@@ -457,7 +464,7 @@ static void indirect(struct making *m, const struct insn *insn, const uint8_t *c
 	if (is_call) {
 		push(m, next);
 		beside(m, PIECE_SPILLED | PIECE_RECORDED);
-		map_set(next, trace_at(next) ? (uint64_t)trace_at(next)->landing : 0);
+		map_known(next);
 	}
 	m->hot = map_jump(m->hot);
 	beside(m, PIECE_SPILLED);
@@ -560,12 +567,42 @@ static int can_copy(const struct making *m, const struct insn *insn, const uint8
 	       is_in_reach(m->hot, m->pc + insn->bytes + (uint64_t)(int64_t)disp);
 }
 
+/*
+ * Code that can be written is guarded from now on, so that what is read stays true; or told to be changed too often for that. 1: a
+ * trace that has begun does not go on there.
+ */
+static int guard(struct making *m, uint64_t left)
+{
+	uint64_t last = m->pc + (left < INSN_BYTES_MAX ? left : INSN_BYTES_MAX) - 1;
+
+	for (uint64_t page = m->pc & ~UINT64_C(4095); page <= last; page += 4096) {
+		enum page_state state;
+
+		if (page == m->guarded)
+			continue;
+		state = pages_guard(page);
+		if (state != PAGE_GUARDED) {
+			if (m->instructions)
+				return 1;
+			m->is_checked = 1;
+			m->most_blocks = 1;
+			m->most_instructions = state == PAGE_WRITES_ITSELF ? 1 : 16;
+		}
+		m->guarded = page;
+	}
+	return 0;
+}
+
 static void one(struct making *m)
 {
 	const uint8_t *code = (const uint8_t *)m->pc;
 	uint64_t left = ranges_left(m->pc);
 	struct insn insn;
 
+	if (left && guard(m, left)) {
+		end_here(m);
+		return;
+	}
 	if (!left || insn_decode(&insn, code, left, m->pc, is_amd)) {
 		if (m->in_block)
 			end_here(m);
@@ -577,7 +614,7 @@ static void one(struct making *m)
 	case TRAIL_FALL:
 		if (!can_copy(m, &insn, code))
 			refused(m);
-		else if (m->instructions >= TRACE_INSTRUCTIONS_MAX)
+		else if (m->instructions >= m->most_instructions)
 			end_here(m);
 		else
 			copy(m, &insn, code);
@@ -663,6 +700,16 @@ static struct trace *keep(struct making *m, struct trace *trace)
 	trace->piece_count = m->piece_count;
 	trace->blocks = (uint16_t)m->blocks;
 	trace->exits = (uint16_t)m->out_count;
+	if (m->is_checked) {
+		uint8_t *code = memory_get(m->entries[0].bytes + 8u);
+
+		if (!code)
+			return NULL;
+		trace->is_checked = 1;
+		trace->code_bytes = m->blocks ? m->entries[0].bytes : 0;
+		memory_copy(code, (const void *)trace->pc, trace->code_bytes);
+		trace->code = code;
+	}
 	for (uint32_t i = 0; i < m->out_count; i++) {
 		struct exit *exit = exit_of(m->first_id + i);
 
@@ -685,12 +732,41 @@ static void begin(struct making *m, struct cache_area *area, uint64_t pc, uint32
 	m->hot = m->piece_from = area->hot;
 	m->cold = area->cold;
 	m->blocks = m->instructions = m->in_block = m->out_count = m->piece_count = m->calls = 0;
-	m->is_swapped = m->is_over = 0;
+	m->is_swapped = m->is_over = m->is_checked = 0;
+	m->guarded = 1;
+	m->most_blocks = TRACE_BLOCKS_MAX;
+	m->most_instructions = TRACE_INSTRUCTIONS_MAX;
 	m->first_id = first_id;
 	block_begin(m, pc);
 	if (!(liveness_dead(pc) & 1u << RCX))
 		m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
 	m->head = m->piece_from = m->hot;
+}
+
+/* Whether the code is still what was translated. */
+static int is_true(const struct trace *trace)
+{
+	const uint8_t *code = (const uint8_t *)trace->pc;
+
+	if (!trace->is_checked)
+		return 1;
+	if (ranges_left(trace->pc) < trace->code_bytes)
+		return 0;
+	for (uint32_t i = 0; i < trace->code_bytes; i++)
+		if (code[i] != trace->code[i])
+			return 0;
+	return 1;
+}
+
+/* So that a change of its code is its end. */
+static void watch(const struct making *m, const struct trace *trace)
+{
+	for (uint32_t i = 0; i < m->blocks; i++) {
+		uint64_t last = m->starts[i] + m->entries[i].bytes - 1;
+
+		for (uint64_t page = m->starts[i] & ~UINT64_C(4095); page <= last; page += 4096)
+			pages_add(page, trace);
+	}
 }
 
 struct trace *translate(uint64_t pc, int *error)
@@ -699,8 +775,10 @@ struct trace *translate(uint64_t pc, int *error)
 	struct trace *trace = trace_at(pc);
 	struct cache_area *area;
 
-	if (trace)
+	if (trace && is_true(trace))
 		return trace;
+	if (trace)
+		trace_kill(trace);
 	*error = -EFAULT;
 	if (!ranges_left(pc))
 		return NULL;
@@ -723,10 +801,12 @@ struct trace *translate(uint64_t pc, int *error)
 	area->cold = m->cold;
 	trace_publish(trace);
 	tell(m);
-	map_set(pc, (uint64_t)trace->landing);
+	watch(m, trace);
+	if (!trace->is_checked)
+		map_set(pc, (uint64_t)trace->landing);
 	for (uint32_t i = 0; i < m->out_count; i++) {
 		struct exit *exit = exit_of(m->first_id + i);
-		const struct trace *to = exit->jump ? trace_at(exit->target) : NULL;
+		struct trace *to = exit->jump ? trace_at(exit->target) : NULL;
 
 		if (to)
 			translate_link(exit, to);
@@ -736,10 +816,11 @@ struct trace *translate(uint64_t pc, int *error)
 	return trace;
 }
 
-void translate_link(struct exit *exit, const struct trace *to)
+void translate_link(struct exit *exit, struct trace *to)
 {
-	int64_t distance = to->head - exit->jump - 4;
-
-	if (exit->jump && distance == (int32_t)distance)
-		__atomic_store_n((int32_t *)exit->jump, (int32_t)distance, __ATOMIC_RELEASE);
+	if (exit->jump && !exit->next && !to->is_checked &&
+	    *(int32_t *)exit->jump ==
+		    (int32_t)(cache_exit_jump(exit->jump) - exit->jump - 4) &&
+	    !cache_jump_set(exit->jump, to->head))
+		trace_incoming(to, exit_number(exit));
 }

@@ -31,6 +31,6 @@ unsigned int translate_vector_bytes(void);
 struct trace *translate(uint64_t pc, int *error);
 
 /* Lead an exit to a trace from now on, without the engine. */
-void translate_link(struct exit *exit, const struct trace *to);
+void translate_link(struct exit *exit, struct trace *to);
 
 #endif

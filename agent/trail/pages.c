@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/pages.h"
+#include "agent/trail/memory.h"
+#include "agent/trail/ranges.h"
+#include "agent/trail/sys.h"
+
+#include <sys/mman.h>
+
+#define PAGES_MAX (1u << 20) /* 4 GiB of code that ran */
+#define WRITES_MAX 12u	     /* until a page is no longer guarded */
+
+struct page {
+	uint64_t number; /* 0: free */
+	uint32_t first;	 /* of its links */
+	uint8_t is_guarded, state, writes;
+};
+
+struct link {
+	uint32_t trace, next;
+};
+
+static struct page *pages;
+static struct link *links;
+static uint32_t link_count = 1, free_links, guarded, page_count;
+
+static struct page *page_of(uint64_t number)
+{
+	uint64_t at = number * UINT64_C(0x9e3779b97f4a7c15) >> 44;
+
+	while (pages[at % PAGES_MAX].number && pages[at % PAGES_MAX].number != number)
+		at++;
+	return &pages[at % PAGES_MAX];
+}
+
+static struct page *page_make(uint64_t number)
+{
+	struct page *page;
+
+	if (!pages) {
+		pages = memory_map(0, PAGES_MAX * sizeof(*pages), PROT_READ | PROT_WRITE);
+		links = memory_map(0, PAGES_MAX * 8ul * sizeof(*links), PROT_READ | PROT_WRITE);
+	}
+	if (!pages || !links)
+		return NULL;
+	page = page_of(number);
+	if (!page->number) {
+		if (++page_count > PAGES_MAX / 2)
+			return NULL;
+		page->number = number;
+	}
+	return page;
+}
+
+enum page_state pages_guard(uint64_t address)
+{
+	uint32_t flags = ranges_flags(address);
+	struct page *page = page_make(address >> 12);
+
+	if (!page || flags & RANGE_SHARED) /* who else writes it is not seen */
+		return flags & RANGE_SHARED ? PAGE_CHECKED : PAGE_GUARDED;
+	if (!(flags & RANGE_WRITABLE))
+		return PAGE_GUARDED;
+	if (page->state != PAGE_GUARDED || page->is_guarded)
+		return page->state;
+	if (sys_call3(SYS_mprotect, (long)(address & ~UINT64_C(4095)), 4096, PROT_READ | PROT_EXEC))
+		page->state = PAGE_CHECKED;
+	else {
+		page->is_guarded = 1;
+		guarded++;
+	}
+	return page->state;
+}
+
+void pages_add(uint64_t address, const struct trace *trace)
+{
+	struct page *page = page_make(address >> 12);
+	uint32_t number = trace_number(trace), at;
+
+	if (!page || (page->first && links[page->first].trace == number))
+		return;
+	at = free_links;
+	if (at)
+		free_links = links[at].next;
+	else if (link_count < PAGES_MAX * 8u)
+		at = link_count++;
+	else
+		return;
+	links[at] = (struct link){ number, page->first };
+	page->first = at;
+}
+
+/* All that was translated of it is given up. */
+static void page_kill(struct page *page)
+{
+	for (uint32_t at = page->first, next; at; at = next) {
+		struct trace *trace = trace_numbered(links[at].trace);
+
+		next = links[at].next;
+		if (!trace->is_dead)
+			trace_kill(trace);
+		links[at].next = free_links;
+		free_links = at;
+	}
+	page->first = 0;
+}
+
+static void page_release(struct page *page)
+{
+	page_kill(page);
+	if (!page->is_guarded)
+		return;
+	sys_call3(SYS_mprotect, (long)(page->number << 12), 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+	page->is_guarded = 0;
+	guarded--;
+}
+
+int pages_written(uint64_t address, uint64_t pc)
+{
+	struct page *page = pages ? page_of(address >> 12) : NULL;
+
+	if (!page || !page->number)
+		return 0;
+	if (!page->is_guarded) /* another thread was here first; a page that was never ours has the program's own fault */
+		return page->writes && ranges_flags(address) & RANGE_WRITABLE &&
+		       page->state == PAGE_GUARDED;
+	page->writes++;
+	if (pc >> 12 == address >> 12)
+		page->state = PAGE_WRITES_ITSELF;
+	else if (page->writes >= WRITES_MAX)
+		page->state = PAGE_CHECKED;
+	page_release(page);
+	return 1;
+}
+
+void pages_drop(uint64_t start, uint64_t bytes)
+{
+	uint64_t first = start >> 12, last = (start + bytes - 1) >> 12;
+
+	if (!pages || !bytes)
+		return;
+	if (last - first > PAGES_MAX / 4) {
+		for (uint32_t i = 0; i < PAGES_MAX; i++)
+			if (pages[i].number >= first && pages[i].number <= last)
+				page_kill(&pages[i]);
+		return;
+	}
+	for (uint64_t number = first; number <= last; number++) {
+		struct page *page = page_of(number);
+
+		if (!page->number)
+			continue;
+		page_kill(page);
+		guarded -= page->is_guarded;
+		page->is_guarded = 0; /* the program's call has said what it is now */
+	}
+}
+
+uint32_t pages_guarded(void)
+{
+	return guarded;
+}
+
+void pages_release(void)
+{
+	for (uint32_t i = 0; i < PAGES_MAX && guarded; i++)
+		if (pages[i].is_guarded)
+			page_release(&pages[i]);
+}

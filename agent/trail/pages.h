@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pages of code that was translated. One that the program may write is made read-only in its place: a write faults, what was translated of
+ * it is given up, and the write goes on. A page written again and again, or by code on itself, or through another mapping, is not guarded
+ * but its code looked at whenever it is entered.
+ *
+ * Under the engine's lock.
+ */
+#ifndef AGENT_TRAIL_PAGES_H
+#define AGENT_TRAIL_PAGES_H
+
+#include "agent/trail/trace.h"
+
+#include <stdint.h>
+
+enum page_state {
+	PAGE_GUARDED,	    /* or never written */
+	PAGE_CHECKED,	    /* its code may change at any time */
+	PAGE_WRITES_ITSELF, /* and by the code that runs there: between two instructions */
+};
+
+/* The page's code is about to be read. */
+enum page_state pages_guard(uint64_t page);
+
+/* A trace has code of that page. */
+void pages_add(uint64_t page, const struct trace *trace);
+
+/*
+ * A write at `address` faulted, in code at `pc`. 1: it was the guard, which is gone, with all traces of the page; 0: it
+ * is the program's own affair.
+ */
+int pages_written(uint64_t address, uint64_t pc);
+
+/* The program changes the mapping of [start, start + bytes): what was translated there is given up. */
+void pages_drop(uint64_t start, uint64_t bytes);
+
+/* How many are guarded; and let the program write all of them, what was translated of them being given up. */
+uint32_t pages_guarded(void);
+void pages_release(void);
+
+#endif
