@@ -13,12 +13,12 @@
 struct reading {
 	const uint8_t *code;
 	const struct insn_leaf *leaf;
-	uint32_t wide, is_66, repeat; /* W, 66; 1 for F3, 2 for F2 */
-	uint32_t is_67, is_locked;
-	uint32_t r, x, b; /* as added to a number: 8, and 16 for EVEX's second ones */
-	uint32_t r2, v;
-	uint32_t pp, l, way; /* as in insn_valid[] */
-	uint8_t space, opcode, low, segment, rex;
+	uint8_t wide, is_66, repeat; /* W, 66; 1 for F3, 2 for F2 */
+	uint8_t is_67, is_locked, segment, rex;
+	uint8_t r, x, b; /* as added to a number: 8, and 16 for EVEX's second ones */
+	uint8_t r2, v;
+	uint8_t pp, l, way; /* as in insn_valid[] */
+	uint8_t space, opcode, low;
 	uint8_t opcode_at, modrm_at, disp_at;
 	uint8_t mod, reg, rm, base, index;
 	uint8_t at;
@@ -37,7 +37,7 @@ static const uint8_t prefixes[256] = {
 };
 
 /* A REX prefix counts right before the opcode alone. */
-static void read_prefixes(struct reading *read)
+static void read_many_prefixes(struct reading *read)
 {
 	for (; read->at < INSN_BYTES_MAX; read->at++) {
 		uint8_t byte = read->code[read->at];
@@ -72,6 +72,19 @@ static void read_prefixes(struct reading *read)
 			break;
 		}
 	}
+}
+
+/* None, or a REX: so most begin. */
+static void read_prefixes(struct reading *read)
+{
+	uint8_t is_rex = (read->code[0] & 0xf0) == 0x40;
+
+	if (prefixes[read->code[is_rex]] != NOT_ONE) {
+		read_many_prefixes(read);
+		return;
+	}
+	read->rex = is_rex ? read->code[0] : 0;
+	read->at = is_rex;
 }
 
 static void read_rex(struct reading *read)
@@ -126,7 +139,7 @@ static int read_evex(struct reading *read)
 	read->wide = at[2] >> 7;
 	read->pp = at[2] & 3;
 	read->v = (~at[2] >> 3 & 15) | (~at[3] & 8u) << 1;
-	read->way = (unsigned int)((at[3] & 7) != 0) | (at[3] >> 7) << 1 | (at[3] >> 4 & 1) << 2 |
+	read->way = (uint8_t)((at[3] & 7) != 0) | (at[3] >> 7) << 1 | (at[3] >> 4 & 1) << 2 |
 		    (at[3] >> 5 & 3) << 3;
 	read->at += 4;
 	return 0;
@@ -333,42 +346,50 @@ static int is_valid(const struct reading *read)
 				   (rules & INSN_RULE_NO_RIP && read->disp_at));
 }
 
-/* Without REX, four of the registers of 8 bits are the second bytes of four others. */
-static unsigned int general(const struct reading *read, int field, unsigned int number)
+struct uses {
+	unsigned int needs, kills;
+	unsigned int
+		is_old; /* no REX: four registers of 8 bits are the second bytes of four others */
+};
+
+static void add_role(struct uses *uses, const struct insn_leaf *leaf, int field,
+		     unsigned int number)
 {
-	if (read->leaf->narrow >> field & 1 && !read->rex && read->space < INSN_VEX && number >= 4)
-		number -= 4;
-	return 1u << (number & 15);
+	unsigned int role = INSN_ROLE(leaf, field);
+	unsigned int second = (unsigned int)leaf->narrow >> field & uses->is_old & number >> 2;
+	unsigned int bit = 1u << (number - 4 * second);
+
+	uses->needs |= bit & -(role & 1);
+	uses->kills |= bit & -(role >> 1);
 }
 
-static void add_role(const struct reading *read, int field, unsigned int number,
-		     unsigned int uses[3])
+static void add_address(struct uses *uses, const struct reading *read)
 {
-	uses[INSN_ROLE(read->leaf, field)] |= general(read, field, number);
+	if (read->base != NO_REGISTER)
+		uses->needs |= 1u << read->base;
+	if (read->index < 16 && read->index != 4 && !(read->leaf->vectors & 1u << INSN_VSIB))
+		uses->needs |= 1u << read->index;
 }
 
 static void tell_registers(struct insn *insn, const struct reading *read)
 {
 	const struct insn_leaf *leaf = read->leaf;
-	unsigned int uses[] = { 0, leaf->needs, leaf->kills };
+	struct uses uses = { leaf->needs, leaf->kills, !read->rex && read->space < INSN_VEX };
 
-	add_role(read, INSN_REG, read->reg | read->r, uses);
-	add_role(read, INSN_LOW, read->low | read->b, uses);
-	add_role(read, INSN_VVVV, read->v & 15, uses);
+	add_role(&uses, leaf, INSN_REG, read->reg | read->r);
+	add_role(&uses, leaf, INSN_LOW, read->low | read->b);
+	add_role(&uses, leaf, INSN_VVVV, read->v & 15);
 	if (read->mod == 3) {
-		add_role(read, INSN_RM, read->rm | read->b, uses);
+		add_role(&uses, leaf, INSN_RM, read->rm | read->b);
 		if (leaf->rules & INSN_RULE_IDIOM && read->reg == read->rm && read->r == read->b) {
-			uses[INSN_NEEDED] = 0;
-			uses[INSN_KILLED] = 1u << (read->reg | read->r);
+			uses.needs = 0;
+			uses.kills = 1u << (read->reg | read->r);
 		}
 	} else if (leaf->rules & INSN_RULE_ADDRESS) {
-		if (read->base != NO_REGISTER)
-			uses[INSN_NEEDED] |= 1u << read->base;
-		if (read->index < 16 && read->index != 4 && !(leaf->vectors & 1u << INSN_VSIB))
-			uses[INSN_NEEDED] |= 1u << read->index;
+		add_address(&uses, read);
 	}
-	insn->needs = (uint16_t)uses[INSN_NEEDED];
-	insn->kills = (uint16_t)(uses[INSN_KILLED] & ~uses[INSN_NEEDED]);
+	insn->needs = (uint16_t)uses.needs;
+	insn->kills = (uint16_t)(uses.kills & ~uses.needs);
 }
 
 static int names_vector15(const struct reading *read)

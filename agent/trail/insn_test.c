@@ -51,6 +51,17 @@ static unsigned int check(const uint8_t *code, size_t left, int amd)
 
 /* ---- every opcode ---- */
 
+/* Now and then one of those that VEX and EVEX bear; returns how many bytes. */
+static size_t put_prefix(uint8_t code[ROOM])
+{
+	uint64_t which = any() % 8;
+
+	if (which > 2)
+		return 0;
+	code[0] = "\x64\x65\x67"[which];
+	return 1;
+}
+
 /* For each ModRM byte: what comes before and behind is any of all. */
 static void sweep_modrm(uint8_t code[ROOM], size_t modrm_at)
 {
@@ -123,13 +134,15 @@ static void sweep_vex(uint8_t first, unsigned int map)
 		for (unsigned int opcode = 0; opcode < 256; opcode++) {
 			uint8_t code[ROOM];
 			uint8_t v = context & 8 ? 0x78 : any() & 0x78;
+			size_t at;
 
 			fill(code);
-			code[0] = first;
-			code[1] = (uint8_t)((code[1] & 0xe0) | map);
-			code[2] = (uint8_t)((context & 16) << 3 | v | (context & 7));
-			code[3] = (uint8_t)opcode;
-			sweep_modrm(code, 4);
+			at = put_prefix(code);
+			code[at++] = first;
+			code[at] = (uint8_t)((code[at] & 0xe0) | map);
+			code[++at] = (uint8_t)((context & 16) << 3 | v | (context & 7));
+			code[++at] = (uint8_t)opcode;
+			sweep_modrm(code, at + 1);
 		}
 }
 
@@ -153,18 +166,21 @@ static void sweep_evex(unsigned int map, unsigned int context, unsigned int opco
 		uint8_t code[ROOM];
 		uint64_t bits = any();
 
+		uint8_t *at = code;
+
 		fill(code);
-		code[0] = 0x62;
-		code[1] = (uint8_t)((code[1] & 0xf0) | map);
-		code[2] = (uint8_t)((code[2] & 0x78) | context >> 2 << 7 | 4 | (context & 3));
+		at += put_prefix(code);
+		at[0] = 0x62;
+		at[1] = (uint8_t)((at[1] & 0xf0) | map);
+		at[2] = (uint8_t)((at[2] & 0x78) | context >> 2 << 7 | 4 | (context & 3));
 		if (bits & 1) { /* else few that name no second source are met */
-			code[2] |= 0x78;
-			code[3] |= 8;
+			at[2] |= 0x78;
+			at[3] |= 8;
 		}
 		if (bits & 2)
-			code[3] &= 0x6f;
-		code[4] = (uint8_t)opcode;
-		code[5] = (uint8_t)modrm;
+			at[3] &= 0x6f;
+		at[4] = (uint8_t)opcode;
+		at[5] = (uint8_t)modrm;
 		check(code, ROOM, 0);
 	}
 }
@@ -173,9 +189,9 @@ Test(insn, every_evex_opcode)
 {
 	random_state = 5;
 	for (unsigned int map = 0; map < 8; map++)
-		for (unsigned int context = 0; context < 8; context++)
+		for (unsigned int context = 0; context < 8 * 4; context++)
 			for (unsigned int opcode = 0; opcode < 256; opcode++)
-				sweep_evex(map, context, opcode);
+				sweep_evex(map, context & 7, opcode);
 }
 
 /* ---- any bytes ---- */
