@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Where translated code comes to when it does not know on: gate.S calls engine_enter(). */
 #include "agent/trail/call.h"
+#include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/leave.h"
@@ -8,6 +9,8 @@
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/translate.h"
+
+#include <errno.h>
 
 uint32_t dispatch_lock;
 
@@ -24,8 +27,11 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 	if (trace && from)
 		translate_link(from, trace);
 	lock_give(&dispatch_lock);
-	if (!trace)
+	if (!trace) {
+		channel.head->error = error;
+		channel.head->translated_ticks = pc;
 		leave(thread, pc);
+	}
 	thread->next = (uint64_t)trace->head;
 }
 
@@ -59,6 +65,8 @@ void engine_enter(struct thread *thread, enum gate why)
 		dispatch_to(thread, thread->regs.rip, NULL);
 		return;
 	case GATE_REFUSED:
+		channel.head->error = -ENOEXEC;
+		channel.head->translated_ticks = exit->target;
 		leave(thread, exit->target);
 	}
 }

@@ -251,9 +251,9 @@ static void go_on(struct making *m, uint64_t pc)
 static void jump(struct making *m, const struct insn *insn)
 {
 	swap_in(m);
+	piece_end(m, insn->bytes, 0); /* no code: it is gone */
 	block_add(m, insn);
 	block_end(m, TRAIL_JUMP, insn->target);
-	piece_end(m, insn->bytes, 0); /* no code: it is gone */
 	go_on(m, insn->target);
 }
 
