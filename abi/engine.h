@@ -87,7 +87,7 @@ struct engine_channel {
 	uint32_t asked;	     /* ENGINE_ASKED_*, by the tool */
 	uint64_t log_put;    /* bytes ever, by the engine; release */
 	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
-	uint32_t wanted_log; /* the engine waits for room in the log, or for a segment: a futex that the tool wakes */
+	uint32_t reserved;
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
 };
@@ -105,7 +105,7 @@ struct engine_segment {
 	uint64_t number; /* counts the segments that the thread began, from 1; 0: not yet. Release, once the marks stand */
 	uint64_t began_ticks, ended_ticks; /* of the time stamp counter */
 	uint32_t words; /* once it was left: so many are there. Release; 0: it is being filled */
-	uint32_t taken; /* the tool's: low half of the number of the segment that it took last */
+	uint32_t taken; /* the tool's: low half of the number of the segment that it took last; a futex */
 };
 
 /* A thread's. */

@@ -149,22 +149,26 @@ void soft_channel_hold(struct soft_channel *channel)
 	channel->is_held = 1;
 }
 
-static void wake(uint32_t *futex)
+static void wake(const void *futex)
 {
 	syscall(SYS_futex, futex, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-void soft_channel_wake(const struct soft_channel *channel)
+void soft_channel_give_log(const struct soft_channel *channel, uint64_t taken)
 {
 	struct engine_channel *head = soft_channel_head(channel);
 
-	/* what was taken must be seen before it is asked whether anybody waits: the other side does the reverse */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (!__atomic_load_n(&head->wanted_log, __ATOMIC_RELAXED))
-		return;
-	__atomic_store_n(&head->wanted_log, 0, __ATOMIC_SEQ_CST);
-	wake(&head->wanted_log);
-	wake((uint32_t *)&head->log_taken);
+	__atomic_store_n(&head->log_taken, taken, __ATOMIC_RELEASE);
+	wake(&head->log_taken);
+}
+
+void soft_channel_give_segment(const struct soft_channel *channel, uint32_t slot, uint32_t index,
+			       uint64_t number)
+{
+	struct engine_segment *segment = &soft_channel_slot(channel, slot)->segments[index];
+
+	__atomic_store_n(&segment->taken, (uint32_t)number, __ATOMIC_RELEASE);
+	wake(&segment->taken);
 }
 
 void soft_channel_let_go(struct soft_channel *channel)
@@ -180,7 +184,7 @@ void soft_channel_let_go(struct soft_channel *channel)
 	before->next = before->next->next;
 	__atomic_store_n(&head->tool, 0, __ATOMIC_SEQ_CST);
 	wake(&head->tool);
-	soft_channel_wake(channel);
+	wake(&head->log_taken); /* who waits for a segment looks whether we are there */
 }
 
 void soft_channel_close(struct soft_channel *channel)

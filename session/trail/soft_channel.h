@@ -48,8 +48,10 @@ void soft_channel_let_go(struct soft_channel *channel);
 /* Let go, and release. */
 void soft_channel_close(struct soft_channel *channel);
 
-/* Something was taken: wake who waits for room. */
-void soft_channel_wake(const struct soft_channel *channel);
+/* So much of the log was taken, ever; the segment of that number was. Wakes who waits for room. */
+void soft_channel_give_log(const struct soft_channel *channel, uint64_t taken);
+void soft_channel_give_segment(const struct soft_channel *channel, uint32_t slot, uint32_t index,
+			       uint64_t number);
 
 static inline struct engine_channel *soft_channel_head(const struct soft_channel *channel)
 {

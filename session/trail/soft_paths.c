@@ -188,7 +188,7 @@ int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel
 		had = 1;
 	}
 	if (had)
-		__atomic_store_n(&head->log_taken, paths->taken, __ATOMIC_RELEASE);
+		soft_channel_give_log(channel, paths->taken);
 	return paths->error ? paths->error : had;
 }
 

@@ -11,6 +11,7 @@
 #define REMOVE_BYTES                                                                               \
 	(UINT64_C(1)                                                                               \
 	 << 20) /* from there on it is better to give the memory back than to clear it */
+#define COPY_TRIES 3
 #define EVENT_WORDS (sizeof(struct engine_event) / sizeof(uint32_t))
 
 /* A segment at a moment. */
@@ -213,12 +214,9 @@ static int is_drained(const struct soft_reader *reader)
 /* Give it back, cleared: so it will be known how far it is filled, should its writer die. */
 static void give_back(const struct soft_reader *reader, uint32_t slot, const struct taken *taken)
 {
-	struct engine_segment *segment = segment_of(reader, slot, taken->index);
-
 	memset(soft_channel_words(reader->channel, slot, taken->index), 0,
 	       reader->channel->sizes.segment_bytes);
-	__atomic_store_n(&segment->taken, (uint32_t)taken->number, __ATOMIC_RELEASE);
-	soft_channel_wake(reader->channel);
+	soft_channel_give_segment(reader->channel, slot, taken->index, taken->number);
 }
 
 /* Copy it, and see whether it was overwritten meanwhile: where it was full, the mark at its head goes first. */
@@ -232,6 +230,7 @@ static int copy(const struct soft_reader *reader, uint32_t slot, const struct ta
 	memcpy(reader->words, words, bytes);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return look_at(reader, slot, taken->index, &after) && after.number == taken->number &&
+	       after.words == taken->words && after.began == taken->began &&
 	       (!taken->words || __atomic_load_n(words, __ATOMIC_ACQUIRE));
 }
 
@@ -341,7 +340,11 @@ static void take_rest(struct soft_reader *reader, uint32_t slot)
 	first = newest > segments && newest - segments + 1 > thread->next ? newest - segments + 1
 									  : thread->next;
 	for (uint64_t number = first; number <= newest && !reader->error; number++) {
-		int has = find(reader, slot, number, &taken) && copy(reader, slot, &taken);
+		int has = 0;
+
+		/* it may come to be full while it is copied */
+		for (int i = 0; i < COPY_TRIES && !has; i++)
+			has = find(reader, slot, number, &taken) && copy(reader, slot, &taken);
 
 		if (failed(reader, soft_paths_take(&reader->paths, reader->channel)))
 			return;
@@ -447,8 +450,6 @@ int soft_reader_take(struct soft_reader *reader)
 	soft_clock_look(&reader->clock);
 	had = soft_paths_take(&reader->paths, reader->channel);
 	failed(reader, had);
-	if (had > 0)
-		soft_channel_wake(reader->channel);
 	for (uint32_t i = 0; i < reader->channel->sizes.slots && !reader->error; i++)
 		had |= take_slot(reader, i);
 	return reader->error ? reader->error : had != 0;
