@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define CHUNK_BYTES (UINT64_C(1) << 20)
+#define NUMBERS_MAX (1u << 30)
 #define GAP_MAX 4096u /* ids that were given to nothing */
 
 struct soft_chunk {
@@ -68,6 +69,7 @@ static int take_blocks(struct soft_block *blocks, uint32_t count, const uint8_t 
 		if (!trail_entry_is_sane(entry) || (size_t)(end - *at) < code)
 			return -EPROTO;
 		blocks[i].code = code ? *at : NULL;
+		blocks[i].is_defined = 0;
 		*at += code;
 	}
 	return 0;
@@ -83,7 +85,8 @@ static int take_trace(struct soft_paths *paths, const uint8_t *entry, size_t byt
 	if (bytes < sizeof(trace))
 		return -EPROTO;
 	memcpy(&trace, entry, sizeof(trace));
-	if (!trace.blocks || !trace.exits || trace.blocks > bytes / sizeof(struct trail_entry))
+	if (!trace.blocks || !trace.exits || paths->blocks > NUMBERS_MAX ||
+	    trace.blocks > bytes / sizeof(struct trail_entry))
 		return -EPROTO;
 	blocks = chunk_take(paths, trace.blocks * sizeof(*blocks));
 	if (!blocks)
@@ -99,8 +102,10 @@ static int take_trace(struct soft_paths *paths, const uint8_t *entry, size_t byt
 		memcpy(&count, at + i * sizeof(count), sizeof(count));
 		if (!count || count > trace.blocks)
 			return -EPROTO;
-		paths->list[trace.first_id + i] = (struct soft_path){ blocks, count, trace.blocks };
+		paths->list[trace.first_id + i] = (struct soft_path){ blocks, paths->blocks, count,
+								      trace.blocks };
 	}
+	paths->blocks += trace.blocks;
 	return err;
 }
 
@@ -120,7 +125,8 @@ static int take_prefix(struct soft_paths *paths, const uint8_t *entry, size_t by
 	if (err)
 		return err;
 	of = soft_path_of(paths, prefix.of); /* it may have moved */
-	paths->list[prefix.id] = (struct soft_path){ of->blocks, prefix.blocks, of->trace };
+	paths->list[prefix.id] = (struct soft_path){ of->blocks, of->first, (uint16_t)prefix.blocks,
+						     of->trace };
 	return 0;
 }
 

@@ -15,18 +15,21 @@
 struct soft_block {
 	struct trail_entry entry;
 	const uint8_t *code; /* NULL: none */
+	int is_defined;	     /* the reader's */
 };
 
 struct soft_path {
-	const struct soft_block *blocks; /* NULL: the id means nothing */
-	uint32_t count;
-	uint32_t trace; /* blocks of the trace that it is a path of */
+	struct soft_block *blocks; /* NULL: the id means nothing */
+	uint32_t first;		   /* the first one's number; the others have those that follow */
+	uint16_t count;
+	uint16_t trace; /* blocks of the trace that it is a path of */
 };
 
 struct soft_paths {
 	struct soft_path *list; /* by id */
 	size_t count, room;
-	uint64_t taken; /* bytes of the log */
+	uint64_t taken;	 /* bytes of the log */
+	uint32_t blocks; /* that have a number */
 	struct soft_chunk *chunks;
 	uint64_t bytes; /* of the chunks */
 	int error;	/* the first; nothing is taken any more */
@@ -42,7 +45,7 @@ struct soft_paths {
 int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel);
 void soft_paths_release(struct soft_paths *paths);
 
-static inline const struct soft_path *soft_path_of(const struct soft_paths *paths, uint32_t id)
+static inline struct soft_path *soft_path_of(const struct soft_paths *paths, uint32_t id)
 {
 	return id < paths->count && paths->list[id].blocks ? &paths->list[id] : NULL;
 }
