@@ -85,7 +85,7 @@ struct engine_channel {
 	uint32_t asked;	     /* ENGINE_ASKED_*, by the tool */
 	uint64_t log_put;    /* bytes ever, by the engine; release */
 	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
-	uint32_t wanted_log; /* the engine waits for room in the log, or for a segment: a futex that the tool wakes */
+	uint32_t wanted_log; /* counts up, by the engine: there is something to take; a futex that the engine wakes */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
 };
