@@ -10,7 +10,16 @@
 #include <asm/prctl.h>
 #include <errno.h>
 
-/* As the program asked for it. */
+/* As the program asked for it, whatever signals come. */
+static long whole(const struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+
+	return sys_call((long)gpr[0], (long)gpr[7], (long)gpr[6], (long)gpr[2], (long)gpr[10],
+			(long)gpr[8], (long)gpr[9]);
+}
+
+/* The same, and signals may break it off, or put it off. */
 static long plain(const struct thread *thread)
 {
 	const uint64_t *gpr = thread->regs.gpr;
@@ -22,12 +31,13 @@ static long plain(const struct thread *thread)
 /* The program's own gs would be ours. */
 static long prctl_arch(const struct thread *thread)
 {
+	static const uint64_t none;
+
 	switch (thread->regs.gpr[7]) {
 	case ARCH_SET_GS:
 		return -EPERM;
 	case ARCH_GET_GS:
-		*(uint64_t *)thread->regs.gpr[6] = 0;
-		return 0;
+		return gate_copy((void *)thread->regs.gpr[6], &none, sizeof(none)) ? -EFAULT : 0;
 	default:
 		return plain(thread);
 	}
@@ -35,8 +45,7 @@ static long prctl_arch(const struct thread *thread)
 
 static long call(struct thread *thread, uint64_t next)
 {
-	long result;
-
+	thread->call_next = next;
 	switch (thread->regs.gpr[0]) {
 	case SYS_clone:
 	case SYS_clone3:
@@ -45,6 +54,8 @@ static long call(struct thread *thread, uint64_t next)
 		return thread_clone_call(thread, next);
 	case SYS_exit:
 	case SYS_exit_group:
+		if (!signal_end(thread))
+			return GATE_CALL_LATER;
 		thread_exit_call(thread);
 	case SYS_rt_sigaction:
 		return signal_action_call(thread);
@@ -52,6 +63,11 @@ static long call(struct thread *thread, uint64_t next)
 		return signal_mask_call(thread);
 	case SYS_sigaltstack:
 		return signal_stack_call(thread);
+	case SYS_rt_sigpending:
+		return signal_pending_call(thread, plain);
+	case SYS_execve:
+	case SYS_execveat:
+		return signal_exec_call(thread, plain);
 	case SYS_arch_prctl:
 		return prctl_arch(thread);
 	case SYS_rseq: /* its critical sections are told by addresses in which we never are */
@@ -63,13 +79,9 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_pkey_mprotect:
 	case SYS_shmat:
 	case SYS_shmdt:
-		return code_call(thread, plain);
+		return code_call(thread, whole);
 	default:
-		thread->call_next = next;
-		thread->is_plain = 1;
-		result = plain(thread);
-		thread->is_plain = 0;
-		return result;
+		return plain(thread);
 	}
 }
 
@@ -79,11 +91,16 @@ void call_make(struct thread *thread, uint64_t next)
 	long result;
 
 	if (regs->gpr[0] == SYS_rt_sigreturn) {
-		signal_return_call(thread);
+		signal_return_call(thread, next);
 		return;
 	}
 	regs->rip = next;
 	result = call(thread, next);
+	if (result == GATE_CALL_LATER) {
+		regs->rip = next - 2;
+		return;
+	}
+	thread->call_next = 0;
 	regs->gpr[0] = (uint64_t)result;
 	regs->gpr[1] = next;
 	regs->gpr[11] = regs->rflags;

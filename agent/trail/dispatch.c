@@ -21,17 +21,14 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 
 	thread->regs.rip = pc;
 	if (thread->is_deferred)
-		signal_deliver_deferred(thread);
+		gate_signal();
 	lock_take(&dispatch_lock);
 	trace = translate(pc, &error);
 	if (trace && from)
 		translate_link(from, trace);
 	lock_give(&dispatch_lock);
-	if (!trace) {
-		channel.head->error = error;
-		channel.head->translated_ticks = pc;
-		leave(thread, pc);
-	}
+	if (!trace)
+		gate_signal();
 	thread->next = (uint64_t)trace->head;
 }
 

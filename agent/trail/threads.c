@@ -50,12 +50,14 @@ static void child_thread(struct thread *thread)
 {
 	if (thread_enter(thread) || ring_open(thread))
 		leave(thread, thread->regs.rip); /* unrecorded; counted by the channel */
+	signal_let_all(thread);
 	dispatch_to(thread, thread->regs.rip, NULL);
 }
 
 /* A process of its own: its trail is not ours to write. */
 static void child_process(struct thread *thread)
 {
+	thread->is_process = 1;
 	thread_enter(thread);
 	thread->slot = NULL;
 	leave(thread, thread->regs.rip);
@@ -90,7 +92,9 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 
 	if (!child)
 		return -ENOMEM;
+	signal_hold_all();
 	result = gate_clone((long)thread->regs.gpr[0], args, child, begin);
+	signal_let_all(thread);
 	/* A thread frees its own at its end; a forked child has its copy; who borrowed our memory by vfork has ended, or run another program. */
 	if (sys_failed(result) || !(flags & CLONE_VM) || (flags & CLONE_VFORK))
 		thread_free(child);
@@ -113,7 +117,8 @@ long thread_clone_call(struct thread *thread, uint64_t next)
 	default: /* clone3: a copy, for the caller's may change */
 		if (args[1] < CLONE_ARGS_SIZE_VER0 || args[1] > sizeof(mine))
 			return sys_call3(SYS_clone3, (long)args[0], (long)args[1], 0);
-		memory_copy(&mine, (const void *)args[0], args[1]);
+		if (gate_copy(&mine, (const void *)args[0], args[1]))
+			return -EFAULT;
 		args[0] = (uint64_t)&mine;
 		return clone_with(thread, next, mine.flags,
 				  mine.stack ? mine.stack + mine.stack_size : 0, args);
