@@ -26,10 +26,10 @@ static void segment_begin(struct thread *thread, uint32_t number)
 	uint32_t *words = (uint32_t *)segment_at(thread, number);
 
 	/* Of no number until it is clear: who dies in between leaves no old words as new ones. */
-	__atomic_store_n(&segment->number, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&segment->words, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&segment->number, 0, __ATOMIC_SEQ_CST);
 	for (uint64_t i = 0; i < channel.segment_bytes / 4; i += ENGINE_MARK_WORDS)
 		words[i] = 0;
+	__atomic_store_n(&segment->words, 0, __ATOMIC_RELEASE);
 	thread->segment = number;
 	thread->words = words;
 	thread->words_end = words + channel.segment_bytes / 4;
@@ -159,10 +159,7 @@ void ring_turn(struct thread *thread)
 		return;
 	}
 	segment = &thread->slot->segments[next];
-	segment_end(thread);
-	channel_tell();
-	if (channel.policy == ENGINE_BLOCK)
-		segment_wait(segment);
+	/* before its end is told: the tool may take it from then on */
 	if (channel.policy == ENGINE_DISCARD && !is_free(segment)) {
 		thread->slot->lost_words += (uint64_t)((uint32_t *)thread->pointer - thread->words);
 		thread->segment_number--; /* as if it had never been */
@@ -170,6 +167,10 @@ void ring_turn(struct thread *thread)
 		ring_event(thread, TRAIL_LOST, 0, 0, 0, 0);
 		return;
 	}
+	segment_end(thread);
+	channel_tell();
+	if (channel.policy == ENGINE_BLOCK)
+		segment_wait(segment);
 	segment_begin(thread, next);
 }
 
@@ -195,7 +196,11 @@ void ring_event(struct thread *thread, enum trail_event event, uint64_t at, uint
 	if ((uint32_t *)thread->pointer + 1 + sizeof(put) / 4 > thread->words_end)
 		ring_turn(thread);
 	words = (uint32_t *)thread->pointer;
+	/* what stood there before must not be taken for the head of what does not stand yet */
+	__atomic_store_n(&words[0], 0, __ATOMIC_RELEASE);
 	memory_copy(words + 1, &put, sizeof(put));
-	words[0] = ENGINE_EVENT | (uint32_t)event << 16 | (uint32_t)(sizeof(put) / 4);
+	__atomic_store_n(&words[0],
+			 ENGINE_EVENT | (uint32_t)event << 16 | (uint32_t)(sizeof(put) / 4),
+			 __ATOMIC_RELEASE);
 	thread->pointer += 4 + sizeof(put);
 }
