@@ -31,6 +31,11 @@ void *memory_map(uint64_t at, size_t bytes, int protection)
 void memory_unmap(void *at, size_t bytes)
 {
 	sys_call3(SYS_munmap, (long)at, (long)bytes, 0);
+	memory_forget(bytes);
+}
+
+void memory_forget(size_t bytes)
+{
 	__atomic_sub_fetch(&mapped, bytes, __ATOMIC_RELAXED);
 }
 

@@ -16,6 +16,9 @@ void *memory_map_alone(uint64_t at, size_t bytes, int protection);
 /* It was mapped for us by others. As memory_map_alone(). */
 void memory_own(void *at, size_t bytes);
 
+/* It is about to be unmapped by others. */
+void memory_forget(size_t bytes);
+
 /* All that we have mapped. */
 uint64_t memory_mapped(void);
 

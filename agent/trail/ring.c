@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #define UNKEPT_BYTES 65536u
+#define EVENT_BYTES (4 + sizeof(struct engine_event))
 #define SLOTS_MAX 65536u
 
 static uint8_t is_guarded[SLOTS_MAX]; /* a slot's segments have their guards; whose slot it is asks */
@@ -203,4 +204,23 @@ void ring_event(struct thread *thread, enum trail_event event, uint64_t at, uint
 			 ENGINE_EVENT | (uint32_t)event << 16 | (uint32_t)(sizeof(put) / 4),
 			 __ATOMIC_RELEASE);
 	thread->pointer += 4 + sizeof(put);
+}
+
+void ring_take_back(struct thread *thread)
+{
+	uint32_t *words = (uint32_t *)(thread->pointer - EVENT_BYTES);
+
+	__atomic_store_n(&words[0], 0, __ATOMIC_RELEASE);
+	memory_clear(words, EVENT_BYTES);
+	thread->pointer -= EVENT_BYTES;
+}
+
+void ring_leave(struct thread *thread)
+{
+	if (!thread->words)
+		return;
+	ring_event(thread, TRAIL_GAP, 0, 0, TRAIL_GAP_NATIVE, 0);
+	ring_event(thread, TRAIL_END, 0, 0, TRAIL_DETACHED, 0);
+	ring_close(thread);
+	thread->words = NULL;
 }

@@ -17,6 +17,9 @@ int ring_open_unkept(struct thread *thread);
 /* The thread is over, or leaves the engine: all that it wrote, up to thread->pointer, is there. */
 void ring_close(struct thread *thread);
 
+/* The same for a thread that goes on natively. */
+void ring_leave(struct thread *thread);
+
 /* thread->pointer is at its segment's end, or what comes has no room there. */
 void ring_turn(struct thread *thread);
 
@@ -25,6 +28,9 @@ int ring_is_guard(const struct thread *thread, uint64_t address);
 
 void ring_event(struct thread *thread, enum trail_event event, uint64_t at, uint32_t left,
 		uint64_t first, uint64_t second);
+
+/* The last event, which nothing stands behind, is taken back. */
+void ring_take_back(struct thread *thread);
 
 /* The word before thread->pointer: the id of the exit that was taken. */
 static inline uint32_t ring_last(const struct thread *thread)
