@@ -153,3 +153,15 @@ void action_exec(int is_over)
 			kernel_set(number, &actions[number]);
 	}
 }
+
+void action_clear(void)
+{
+	for (int number = 1; number < ACTION_SIGNALS; number++) {
+		if (number == SIGKILL || number == SIGSTOP)
+			continue;
+		if (actions[number].handler == (uint64_t)SIG_IGN)
+			kernel_set(number, &actions[number]);
+		else
+			action_default(number);
+	}
+}

@@ -45,6 +45,9 @@ void action_default(int number);
 /* Signals in `set`: to the kernel as the program asked. */
 void action_give_back(uint64_t set);
 
+/* All that are not ignored: to the kernel's default. */
+void action_clear(void);
+
 /* Of the engine's own signals, those that the program ignores, as a new program inherits them; or back. */
 void action_exec(int is_over);
 

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/call.h"
+#include "agent/trail/action.h"
+#include "agent/trail/channel.h"
 #include "agent/trail/code.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/leave.h"
+#include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
 
 /* As the program asked for it, whatever signals come. */
 static long whole(const struct thread *thread)
@@ -43,6 +49,69 @@ static long prctl_arch(const struct thread *thread)
 	}
 }
 
+/* What is behind it is another program's, if it succeeds. */
+static long execute(struct thread *thread)
+{
+	long result;
+
+	ring_event(thread, TRAIL_EXEC, 0, 0, 0, 0);
+	thread->is_executing = 1;
+	result = signal_exec_call(thread, plain);
+	call_broken_off(thread);
+	return result;
+}
+
+void call_broken_off(struct thread *thread)
+{
+	if (!thread->is_executing)
+		return;
+	thread->is_executing = 0;
+	ring_take_back(thread);
+	action_exec(1);
+}
+
+/*
+ * A filter may refuse, or end the thread for, what the engine needs: the thread makes the call natively, and goes on so.
+ */
+static long filter(struct thread *thread, uint64_t next)
+{
+	leave(thread, next - 2);
+}
+
+static int is_filter(const uint64_t *gpr)
+{
+	if (gpr[0] == SYS_prctl)
+		return (uint32_t)gpr[7] == PR_SET_SECCOMP;
+	return (uint32_t)gpr[7] == SECCOMP_SET_MODE_STRICT ||
+	       (uint32_t)gpr[7] == SECCOMP_SET_MODE_FILTER;
+}
+
+static int is_clone(uint64_t number)
+{
+	return number == SYS_clone || number == SYS_clone3 || number == SYS_fork ||
+	       number == SYS_vfork;
+}
+
+void call_tell(struct thread *thread, uint64_t next, long result)
+{
+	uint64_t number = thread->regs.gpr[0];
+
+	if (channel.flags & ENGINE_BOOT_EVENTS)
+		ring_event(thread, TRAIL_SYSCALLED, next, 0, number, (uint64_t)result);
+	if (is_clone(number) && result > 0)
+		ring_event(thread, TRAIL_FORK, next, 0, (uint64_t)result, 0);
+}
+
+/* All memory, and all that comes: ours is large, and most of it never touched. */
+static long lock_memory(const struct thread *thread)
+{
+	uint64_t flags = thread->regs.gpr[7];
+
+	if (flags & (MCL_CURRENT | MCL_FUTURE))
+		flags |= MCL_ONFAULT;
+	return sys_call3(SYS_mlockall, (long)flags, 0, 0);
+}
+
 static long call(struct thread *thread, uint64_t next)
 {
 	thread->call_next = next;
@@ -67,7 +136,12 @@ static long call(struct thread *thread, uint64_t next)
 		return signal_pending_call(thread, plain);
 	case SYS_execve:
 	case SYS_execveat:
-		return signal_exec_call(thread, plain);
+		return execute(thread);
+	case SYS_mlockall:
+		return lock_memory(thread);
+	case SYS_prctl:
+	case SYS_seccomp:
+		return is_filter(thread->regs.gpr) ? filter(thread, next) : plain(thread);
 	case SYS_arch_prctl:
 		return prctl_arch(thread);
 	case SYS_rseq: /* its critical sections are told by addresses in which we never are */
@@ -101,6 +175,7 @@ void call_make(struct thread *thread, uint64_t next)
 		return;
 	}
 	thread->call_next = 0;
+	call_tell(thread, next, result);
 	regs->gpr[0] = (uint64_t)result;
 	regs->gpr[1] = next;
 	regs->gpr[11] = regs->rflags;

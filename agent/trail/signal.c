@@ -2,6 +2,7 @@
 #include "agent/trail/signal.h"
 #include "agent/trail/action.h"
 #include "agent/trail/cache.h"
+#include "agent/trail/call.h"
 #include "agent/trail/deliver.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/frame.h"
@@ -272,12 +273,16 @@ static void left(struct thread *thread, struct frame_context *context)
 	held_give_back(thread);
 	if (!thread->is_process)
 		return;
-	/* SIGSEGV is left: pages may be guarded. */
-	action_give_back(~ACTION_BIT(SIGSEGV));
-	if (thread->stack_asked.bytes)
-		*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
-				    .ss_flags = (int)thread->stack_asked.flags,
-				    .ss_size = thread->stack_asked.bytes };
+	if (thread->is_process == PROCESS_CLEARED)
+		action_clear();
+	else
+		action_give_back(~UINT64_C(0));
+	*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
+			    .ss_flags = (int)thread->stack_asked.flags,
+			    .ss_size = thread->stack_asked.bytes };
+	if (!stack->ss_size)
+		stack->ss_flags = SS_DISABLE;
+	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 }
 
 /* ppoll(2) and its like: the mask that holds while they wait. 0: the call has none. */
@@ -324,6 +329,7 @@ static void at_call(struct thread *thread, const siginfo_t *info, struct frame_c
 			regs->gpr[11] = regs->rflags;
 		}
 	}
+	call_broken_off(thread);
 	thread->call_next = 0;
 	take_regs(thread, context);
 	deliver_and_go(thread, info, context, 1, NULL);
@@ -336,6 +342,8 @@ static void after_call(struct thread *thread, siginfo_t *info, struct frame_cont
 	uint64_t back_to = thread->blocked, mask;
 	int has_mask = *frame_gpr(context, 0) == (uint64_t)-EINTR && call_mask(thread, &mask);
 
+	call_broken_off(thread);
+	call_tell(thread, thread->call_next, (long)*frame_gpr(context, 0));
 	regs->rip = regs->gpr[1] = thread->call_next;
 	regs->gpr[0] = *frame_gpr(context, 0);
 	regs->gpr[11] = regs->rflags;
@@ -469,7 +477,7 @@ int signal_thread(struct thread *thread)
 	stack_t was;
 	long err = sys_call3(SYS_sigaltstack, (long)&stack, (long)&was, 0);
 
-	if (err || thread->is_process) /* it was ours already */
+	if (err || thread->is_process || thread->stack_asked.bytes) /* it was ours already */
 		return (int)err;
 	thread->stack_asked.at = (uint64_t)was.ss_sp;
 	thread->stack_asked.bytes = was.ss_size;
@@ -515,6 +523,7 @@ void signal_resume(struct thread *thread, struct frame_context *context)
 
 void leave(struct thread *thread, uint64_t pc)
 {
+	thread_leaves(thread);
 	thread->regs.rip = pc;
 	thread->is_leaving = 1;
 	mask_set(~action_own);

@@ -96,7 +96,6 @@ long signal_exec_call(struct thread *thread, long (*plain)(const struct thread *
 	gate_mask(&thread->blocked);
 	action_exec(0);
 	result = plain(thread);
-	action_exec(1);
 	gate_mask(&mask);
 	return result;
 }

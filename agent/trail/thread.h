@@ -62,7 +62,10 @@ struct thread {
 	uint32_t is_leaving;	     /* leave.h is under way */
 	uint32_t is_native;	     /* it has left */
 	uint32_t is_trying; /* it runs its own code for the fault that this is */
-	uint32_t is_process; /* a forked child, which leaves alone */
+	uint32_t is_process; /* PROCESS_*: it leaves, and the engine with it */
+	uint32_t is_copy;    /* a forked child, to begin with */
+	uint32_t is_executing; /* in execve(2), with TRAIL_EXEC as the last of its trail */
+	uint32_t is_guest;   /* of another process, and shares all but that: unrecorded */
 	uint32_t is_stepping; /* signals wait until the next instruction of the program's; is_deferred, too */
 	uint64_t step_trap;   /* the trap flag as the program had it before */
 	uint64_t traced; /* where in the cache the program's own trap flag was met last */
@@ -91,6 +94,9 @@ _Static_assert(offsetof(struct thread, scratch) == THREAD_SCRATCH &&
 		       offsetof(struct thread, regs.rflags) == THREAD_FLAGS &&
 		       offsetof(struct thread, vector15) == THREAD_VECTOR15,
 	       "gate.S has them as numbers");
+
+#define PROCESS_ALONE 1u   /* with the handlers that the program has */
+#define PROCESS_CLEARED 2u /* with CLONE_CLEAR_SIGHAND */
 
 /* Why translated code came to the engine: gate.S. */
 enum gate {

@@ -20,9 +20,9 @@ static uint32_t trace_count, id_count = 1;
 
 int traces_open(void)
 {
-	traces = memory_map(0, TRACES_MAX * sizeof(*traces), PROT_READ | PROT_WRITE);
-	exits = memory_map(0, IDS_MAX * sizeof(*exits), PROT_READ | PROT_WRITE);
-	slots = memory_map(0, SLOTS * sizeof(*slots), PROT_READ | PROT_WRITE);
+	traces = memory_map_alone(0, TRACES_MAX * sizeof(*traces), PROT_READ | PROT_WRITE);
+	exits = memory_map_alone(0, IDS_MAX * sizeof(*exits), PROT_READ | PROT_WRITE);
+	slots = memory_map_alone(0, SLOTS * sizeof(*slots), PROT_READ | PROT_WRITE);
 	return traces && exits && slots ? 0 : -ENOMEM;
 }
 
