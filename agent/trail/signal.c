@@ -372,6 +372,10 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 		at_call(thread, info, context);
 	} else if (rip == (uint64_t)gate_call_done) {
 		after_call(thread, info, context);
+	} else if (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end &&
+		   !deliver_is_fault(info)) {
+		take_regs(thread, context);
+		deliver_and_go(thread, info, context, 0, NULL);
 	} else if (deliver_is_fault(info) && info->si_signo != SIGTRAP) {
 		/* A fault of ours, or memory that went away: the program ends where it came to us. */
 		take_regs(thread, context);
