@@ -253,7 +253,9 @@ static void jump(struct making *m, const struct insn *insn)
 	swap_in(m);
 	block_add(m, insn);
 	block_end(m, TRAIL_JUMP, insn->target);
+	m->blocks--;
 	piece_end(m, insn->bytes, 0); /* no code: it is gone */
+	m->blocks++;
 	go_on(m, insn->target);
 }
 
