@@ -481,7 +481,8 @@ int signal_thread(struct thread *thread)
 	stack_t was;
 	long err = sys_call3(SYS_sigaltstack, (long)&stack, (long)&was, 0);
 
-	if (err || thread->is_process || thread->stack_asked.bytes) /* it was ours already */
+	if (err || thread->is_process || thread->stack_asked.bytes ||
+	    !was.ss_size) /* it was ours already; or there was none */
 		return (int)err;
 	thread->stack_asked.at = (uint64_t)was.ss_sp;
 	thread->stack_asked.bytes = was.ss_size;
@@ -495,6 +496,7 @@ void signal_inherit(struct thread *child, const struct thread *thread, int is_th
 	child->trap.error = thread->trap.error;
 	child->trap.number = thread->trap.number;
 	child->trap.address = thread->trap.address;
+	child->stack_asked.flags = SS_DISABLE;
 	if (!is_thread)
 		child->stack_asked = thread->stack_asked;
 }
