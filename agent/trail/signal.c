@@ -282,6 +282,7 @@ static void left(struct thread *thread, struct frame_context *context)
 			    .ss_size = thread->stack_asked.bytes };
 	if (!stack->ss_size)
 		stack->ss_flags = SS_DISABLE;
+	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
 	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 }
 
@@ -529,7 +530,11 @@ void signal_resume(struct thread *thread, struct frame_context *context)
 
 void leave(struct thread *thread, uint64_t pc)
 {
-	thread_leaves(thread);
+	const stack_t none = { .ss_flags = SS_DISABLE };
+
+	/* Who stands on the stack for signals can't have another. */
+	if (thread_leaves(thread))
+		sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
 	thread->regs.rip = pc;
 	thread->is_leaving = 1;
 	mask_set(~action_own);

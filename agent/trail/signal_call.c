@@ -8,6 +8,7 @@
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
+#include "agent/trail/threads.h"
 
 #include <errno.h>
 
@@ -94,7 +95,8 @@ long signal_exec_call(struct thread *thread, long (*plain)(const struct thread *
 	long result;
 
 	gate_mask(&thread->blocked);
-	action_exec(0);
+	if (!thread_has_guests())
+		action_exec(0);
 	result = plain(thread);
 	gate_mask(&mask);
 	return result;

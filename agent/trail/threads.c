@@ -20,6 +20,7 @@
 #define CLONE3_BYTES_MAX 4096u /* the kernel takes no more */
 
 static uint32_t threads; /* that run as translated code */
+static int has_guests;	 /* or had */
 
 #define HEAD_BYTES ((sizeof(struct thread) + 4095) & ~(size_t)4095)
 
@@ -140,6 +141,8 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 
 	if (!child)
 		return -ENOMEM;
+	if (child->is_guest)
+		__atomic_store_n(&has_guests, 1, __ATOMIC_RELAXED);
 	prepare(is_process, is_copy);
 	signal_hold_all();
 	result = gate_clone((long)thread->regs.gpr[0], args, child,
@@ -209,6 +212,11 @@ void thread_exit_call(struct thread *thread)
 	}
 	for (;;)
 		sys_call3(SYS_exit_group, status, 0, 0);
+}
+
+int thread_has_guests(void)
+{
+	return __atomic_load_n(&has_guests, __ATOMIC_RELAXED);
 }
 
 void thread_first(void)

@@ -20,6 +20,9 @@ void thread_first(void);
 /* The calling thread is about to go on natively, and its trail ends. 1: it was the last, or is alone: nobody needs the engine any more. */
 int thread_leaves(struct thread *thread);
 
+/* Whether another process may share our handlers, as the kernel has them. */
+int thread_has_guests(void);
+
 /* clone, clone3, fork, vfork: thread->regs ask for it; `next` is behind it. The result for the parent. */
 long thread_clone_call(struct thread *thread, uint64_t next);
 
