@@ -19,7 +19,7 @@
 #include <errno.h>
 
 #define PIECES_MAX (3 * TRACE_INSTRUCTIONS_MAX + 8 * TRACE_BLOCKS_MAX)
-#define CALLS_MAX 8u
+#define CALLS_MAX 16u
 
 /* A trace that nobody has seen to be hot yet. */
 #define COLD_BLOCKS_MAX 16u
@@ -351,6 +351,15 @@ static void push(struct making *m, uint64_t value)
 	m->cold = emit_64(m->cold, value);
 }
 
+/* A call in the trace. */
+static void returns_to(struct making *m, uint64_t next)
+{
+	if (m->calls < CALLS_MAX)
+		m->returns[m->calls++] = next;
+	else
+		m->calls = 0;
+}
+
 static void call(struct making *m, const struct insn *insn)
 {
 	uint64_t next = m->pc + insn->bytes;
@@ -361,10 +370,7 @@ static void call(struct making *m, const struct insn *insn)
 	block_add(m, insn);
 	block_end(m, TRAIL_CALL, insn->target);
 	map_known(next);
-	if (m->calls < CALLS_MAX)
-		m->returns[m->calls++] = next;
-	else
-		m->calls = 0;
+	returns_to(m, next);
 	go_on(m, insn->target);
 }
 
@@ -495,38 +501,127 @@ static void operand_load(struct making *m, const struct insn *insn, const uint8_
 	}
 }
 
-static void indirect(struct making *m, const struct insn *insn, const uint8_t *code)
+/* An indirect branch's operand in a register: rsp does not count, for a call changes it. */
+static int is_by_register(const struct insn *insn, uint8_t modrm)
 {
-	uint64_t next = m->pc + insn->bytes;
+	return modrm >= 0xc0 && ((modrm & 7u) != RSP || insn->rex & 1);
+}
+
+/* Where it leads, in rcx, its upper half 0. */
+static void operand_take(struct making *m, const struct insn *insn, const uint8_t *code)
+{
 	uint8_t modrm = code[insn->modrm_at];
-	unsigned int reg = (modrm & 7u) | (insn->rex & 1u) << 3;
-	int is_register = modrm >= 0xc0, is_call = insn->kind == TRAIL_CALL_INDIRECT;
+
+	if (is_by_register(insn, modrm)) { /* mov %reg, %ecx */
+		if (insn->rex & 1)
+			m->hot = emit_8(m->hot, 0x41);
+		m->hot = emit_8(emit_8(m->hot, 0x8b), (uint8_t)(0xc0 | RCX << 3 | (modrm & 7)));
+		return;
+	}
+	operand_load(m, insn, code);
+	m->hot = emit_save(m->hot, RCX, THREAD_TARGET);
+}
+
+static struct way_out *indirect_out(struct making *m, const struct insn *insn, uint8_t modrm)
+{
+	struct way_out *out =
+		out_add(m, is_by_register(insn, modrm) ? EXIT_REGISTER : EXIT_MEMORY, 0);
+
+	out->reg = (uint8_t)((modrm & 7u) | (insn->rex & 1u) << 3);
+	return out;
+}
+
+static void indirect_any(struct making *m, const struct insn *insn, const uint8_t *code)
+{
 	struct way_out *out;
 
-	swap_in(m);
 	m->blocks++; /* the exit's path has this block */
-	out = out_add(m, is_register ? EXIT_REGISTER : EXIT_MEMORY, 0);
+	out = indirect_out(m, insn, code[insn->modrm_at]);
 	m->blocks--;
-	out->reg = (uint8_t)reg;
 	put_indirect(m, out);
-	m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
-	beside(m, PIECE_SPILLED);
-	operand_load(m, insn, code);
-	piece_end(m, insn->bytes, PIECE_SPILLED | PIECE_RECORDED);
-	if (!is_register)
-		m->hot = emit_save(m->hot, RCX, THREAD_TARGET);
-	m->hot = emit_bytes(m->hot, "\x89\xc9", 2); /* mov %ecx, %ecx */
+	if (insn->needs & 1u << RCX)
+		m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
 	beside(m, PIECE_SPILLED | PIECE_RECORDED);
-	if (is_call) {
-		push(m, next);
-		beside(m, PIECE_SPILLED | PIECE_RECORDED);
-		map_known(next);
-	}
+	operand_take(m, insn, code);
+	if (insn->kind == TRAIL_CALL_INDIRECT)
+		push(m, m->pc + insn->bytes);
+	piece_end(m, insn->bytes, PIECE_SPILLED | PIECE_RECORDED);
+	if (out->kind == EXIT_MEMORY)
+		m->hot = emit_bytes(m->hot, "\x89\xc9", 2); /* mov %ecx, %ecx */
 	m->hot = map_jump(m->hot);
 	beside(m, PIECE_SPILLED);
 	block_add(m, insn);
 	block_end(m, insn->kind, 0);
 	m->is_over = 1;
+}
+
+/* What comes where it does not lead where it mostly does. */
+static const uint8_t *elsewhere(struct making *m, const struct way_out *out)
+{
+	const uint8_t *at = m->cold;
+
+	m->cold = put_by(m, m->cold, out, RCX);
+	if (out->kind == EXIT_MEMORY || out->reg == RCX) {
+		m->cold = emit_load(m->cold, RCX,
+				    out->kind == EXIT_MEMORY ? THREAD_TARGET : THREAD_SCRATCH);
+		m->cold = emit_bytes(m->cold, "\x89\xc9", 2);
+	} else {
+		if (out->reg >> 3)
+			m->cold = emit_8(m->cold, 0x41);
+		m->cold = emit_8(emit_8(m->cold, 0x8b),
+				 (uint8_t)(0xc0 | RCX << 3 | (out->reg & 7)));
+	}
+	m->cold = map_jump(m->cold);
+	return at;
+}
+
+/* rcx is kept, and holds where to: on, if that is `to`. */
+static void guess_check(struct making *m, uint64_t to, const uint8_t *other)
+{
+	m->hot = emit_bytes(m->hot, "\x8d\x89", 2); /* lea -to(%rcx), %ecx */
+	m->hot = emit_32(m->hot, -(uint32_t)to);
+	m->hot = emit_bytes(m->hot, "\xe3\x05", 2); /* jrcxz */
+	m->hot = emit_jump(m->hot, other);
+	if (!(liveness_dead(to) & 1u << RCX))
+		m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
+	beside(m, PIECE_SPILLED);
+}
+
+static void indirect_guess(struct making *m, const struct insn *insn, const uint8_t *code,
+			   uint64_t to)
+{
+	struct way_out *out;
+
+	m->hot = emit_save(m->hot, RCX, THREAD_SCRATCH);
+	beside(m, 0);
+	operand_take(m, insn, code);
+	if (insn->kind == TRAIL_CALL_INDIRECT)
+		push(m, m->pc + insn->bytes);
+	piece_end(m, insn->bytes, PIECE_SPILLED);
+	m->blocks++;
+	out = indirect_out(m, insn, code[insn->modrm_at]);
+	m->blocks--;
+	guess_check(m, to, elsewhere(m, out));
+	block_add(m, insn);
+	block_end(m, insn->kind, 0);
+	go_on(m, to);
+}
+
+static void indirect(struct making *m, const struct insn *insn, const uint8_t *code)
+{
+	uint64_t to = m->is_hot ? profile_sure(m->start) : 0;
+	uint64_t next = m->pc + insn->bytes;
+
+	swap_in(m);
+	if (insn->kind == TRAIL_CALL_INDIRECT)
+		map_known(next);
+	if (!to || !fits(m, to) || !is_near(m, to)) {
+		indirect_any(m, insn, code);
+		return;
+	}
+	if (insn->kind == TRAIL_CALL_INDIRECT)
+		returns_to(m, next);
+	indirect_guess(m, insn, code, to);
 }
 
 static void system_call(struct making *m, const struct insn *insn)
