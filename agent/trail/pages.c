@@ -26,7 +26,7 @@ static uint32_t link_count = 1, free_links, guarded, page_count;
 
 static struct page *page_of(uint64_t number)
 {
-	uint64_t at = number * UINT64_C(0x9e3779b97f4a7c15) >> 44;
+	uint64_t at = number + ((number >> 8) * UINT64_C(0x9e3779b97f4a7c15) >> 32 << 8);
 
 	while (pages[at % PAGES_MAX].number && pages[at % PAGES_MAX].number != number)
 		at++;

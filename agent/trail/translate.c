@@ -19,6 +19,7 @@
 #include <errno.h>
 
 #define PIECES_MAX (3 * TRACE_INSTRUCTIONS_MAX + 8 * TRACE_BLOCKS_MAX)
+#define READY_AHEAD 2048u /* most traces are smaller */
 #define CALLS_MAX 16u
 
 /* A trace that nobody has seen to be hot yet. */
@@ -922,6 +923,8 @@ static struct trace *make(uint64_t pc, unsigned int layouts)
 	if (!trace)
 		return NULL;
 	trace->layouts = (uint8_t)layouts;
+	memory_ready(&area->hot_ready, area->hot + READY_AHEAD);
+	memory_ready(&area->cold_ready, area->cold + READY_AHEAD);
 	begin(m, area, trace);
 	while (!m->is_over)
 		one(m);
