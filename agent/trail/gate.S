@@ -54,9 +54,15 @@ gate_enter:
 	call	engine_enter
 	/* falls through */
 
+	/*
+	 * Into translated code. Up to gate_leave_end the program is where thread->regs say: a signal comes there at once; one that
+	 * was deferred before the look, now.
+	 */
 	.globl gate_leave
 	.hidden gate_leave
 gate_leave:
+	cmpl	$0, %gs:THREAD_DEFERRED
+	jne	gate_signal
 	movq	%gs:THREAD_POINTER, %xmm15
 	pushq	%gs:THREAD_FLAGS
 	popfq
@@ -80,6 +86,9 @@ gate_leave_regs:
 	mov	GPR(15), %r15
 	mov	GPR(4), %rsp
 	jmp	*%gs:THREAD_NEXT
+	.globl gate_leave_end
+	.hidden gate_leave_end
+gate_leave_end:
 	.size gate_enter, . - gate_enter
 
 /*

@@ -12,6 +12,9 @@ void gate_refused(void);
 
 void gate_sigreturn(void);
 
+/* On in translated code; until the end the program is where thread->regs say. */
+extern const uint8_t gate_leave[], gate_leave_end[];
+
 /*
  * A system call of the program's, restarted or interrupted as the program would see it; thread->call_next is behind it. No lock is held.
  * GATE_CALL_LATER: it was not made, for signals are deferred.

@@ -373,6 +373,10 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 		at_call(thread, info, context);
 	} else if (rip == (uint64_t)gate_call_done) {
 		after_call(thread, info, context);
+	} else if (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end &&
+		   !deliver_is_fault(info)) {
+		take_regs(thread, context);
+		deliver_and_go(thread, info, context, 0, NULL);
 	} else if (deliver_is_fault(info) && info->si_signo != SIGTRAP) {
 		/* A fault of ours, or memory that went away: the program ends where it came to us. */
 		take_regs(thread, context);
@@ -478,7 +482,8 @@ int signal_thread(struct thread *thread)
 	stack_t was;
 	long err = sys_call3(SYS_sigaltstack, (long)&stack, (long)&was, 0);
 
-	if (err || thread->is_process || thread->stack_asked.bytes) /* it was ours already */
+	if (err || thread->is_process || thread->stack_asked.bytes ||
+	    !was.ss_size) /* it was ours already; or there was none */
 		return (int)err;
 	thread->stack_asked.at = (uint64_t)was.ss_sp;
 	thread->stack_asked.bytes = was.ss_size;
@@ -492,6 +497,7 @@ void signal_inherit(struct thread *child, const struct thread *thread, int is_th
 	child->trap.error = thread->trap.error;
 	child->trap.number = thread->trap.number;
 	child->trap.address = thread->trap.address;
+	child->stack_asked.flags = SS_DISABLE;
 	if (!is_thread)
 		child->stack_asked = thread->stack_asked;
 }

@@ -84,7 +84,12 @@ void state_to_program(const struct state *state, struct thread *thread,
 	if (state->flags & PIECE_SWAPPED) {
 		frame_vector15_get(vectors, thread->vector15);
 	} else {
-		thread->pointer = *frame_xmm15(context);
+		uint64_t pointer = *frame_xmm15(context);
+
+		/* Not where the kernel has refused to load it: signal_return_call(). */
+		if (pointer - (uint64_t)thread->words <=
+		    (uint64_t)thread->words_end - (uint64_t)thread->words)
+			thread->pointer = pointer;
 		frame_vector15_set(vectors, thread->vector15);
 	}
 	if (state->flags & PIECE_RECORDED)
