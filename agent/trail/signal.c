@@ -13,6 +13,7 @@
 #include "agent/trail/lock.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
+#include "agent/trail/profile.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/state.h"
 #include "agent/trail/sys.h"
@@ -187,6 +188,7 @@ static int guard_met(struct thread *thread, const siginfo_t *info, struct frame_
 	}
 	reg |= at[1] & 7;
 	thread->pointer = (uint64_t)info->si_addr;
+	profile_look(thread);
 	ring_turn(thread);
 	*frame_gpr(context, reg) = thread->pointer;
 	*frame_xmm15(context) = thread->pointer;

@@ -94,6 +94,7 @@ struct trace *trace_add(uint64_t pc, uint16_t count)
 
 void trace_publish(struct trace *trace)
 {
+	id_count = trace->first_exit + trace->exits;
 	*slot_of(trace->pc) = ++trace_count;
 }
 
