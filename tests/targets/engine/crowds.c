@@ -281,6 +281,16 @@ static void signals(long count)
 	printf("%d\n", atomic_load(&taken) == sent);
 }
 
+/* A core is dumped while others run. */
+static void dies(long count)
+{
+	for (long i = 0; i < count; i++)
+		must(pthread_create(&(pthread_t){ 0 }, NULL, busy, NULL), "create");
+	while (atomic_load(&ready) < count / 2)
+		sched_yield();
+	abort();
+}
+
 static const struct {
 	const char *name;
 	void (*run)(long);
@@ -289,7 +299,7 @@ static const struct {
 	{ "sequence", sequence, 10000 },  { "crowd", crowd, 200 },
 	{ "cancel", cancel, 200 },	  { "main_goes", main_goes, 0 },
 	{ "group_ends", group_ends, 20 }, { "another_executes", another_executes, 8 },
-	{ "signals", signals, 20 },
+	{ "signals", signals, 20 },	    { "dies", dies, 4 },
 };
 
 int main(int count, char **words)
