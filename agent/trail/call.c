@@ -5,6 +5,7 @@
 #include "agent/trail/code.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/leave.h"
+#include "agent/trail/limit.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
@@ -56,6 +57,7 @@ static long execute(struct thread *thread)
 
 	ring_event(thread, TRAIL_EXEC, 0, 0, 0, 0);
 	thread->is_executing = 1;
+	limit_exec(0);
 	result = signal_exec_call(thread, plain);
 	call_broken_off(thread);
 	return result;
@@ -67,6 +69,7 @@ void call_broken_off(struct thread *thread)
 		return;
 	thread->is_executing = 0;
 	ring_take_back(thread);
+	limit_exec(1);
 	action_exec(1);
 }
 
@@ -137,6 +140,10 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_execve:
 	case SYS_execveat:
 		return execute(thread);
+	case SYS_setrlimit:
+	case SYS_getrlimit:
+	case SYS_prlimit64:
+		return limit_call(thread, plain);
 	case SYS_mlockall:
 		return lock_memory(thread);
 	case SYS_prctl:

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/memory.h"
+#include "agent/trail/limit.h"
 #include "agent/trail/sys.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 
 #define CHUNK_BYTES (1u << 20)
@@ -15,18 +17,23 @@ static uint64_t mapped;
 void *memory_map(uint64_t at, size_t bytes, int protection)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	long got = sys_call(SYS_mmap, (long)at, (long)bytes, protection,
-			    at ? flags | MAP_FIXED_NOREPLACE : flags, -1, 0);
+	long got;
 
-	if (sys_failed(got))
-		return NULL;
-	if (at && (uint64_t)got != at) { /* a kernel before 4.17 takes it as a hint */
+	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
+	limit_follow();
+	got = sys_call(SYS_mmap, (long)at, (long)bytes, protection,
+		       at ? flags | MAP_FIXED_NOREPLACE : flags, -1, 0);
+	if (!sys_failed(got) && at &&
+	    (uint64_t)got != at) { /* a kernel before 4.17 takes it as a hint */
 		sys_call3(SYS_munmap, got, (long)bytes, 0);
+		got = -EEXIST;
+	}
+	if (sys_failed(got)) {
+		memory_forget(bytes);
 		return NULL;
 	}
 	/* a core is the program's */
 	sys_call3(SYS_madvise, got, (long)bytes, MADV_DONTDUMP);
-	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
 	return (void *)got;
 }
 
@@ -39,6 +46,7 @@ void memory_unmap(void *at, size_t bytes)
 void memory_forget(size_t bytes)
 {
 	__atomic_sub_fetch(&mapped, bytes, __ATOMIC_RELAXED);
+	limit_follow();
 }
 
 void *memory_map_alone(uint64_t at, size_t bytes, int protection)

@@ -119,7 +119,7 @@ static int line_read(void)
 
 void ranges_read(void)
 {
-	long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0,
+	long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0,
 			   0, 0);
 
 	if (sys_failed(fd))
