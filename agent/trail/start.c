@@ -38,7 +38,7 @@ extern const char __ehdr_start[], _end[];
 
 static int open_all(struct thread *thread)
 {
-	int err = map_open();
+	int err = map_open(0);
 
 	if (!err)
 		err = traces_open();
@@ -46,8 +46,9 @@ static int open_all(struct thread *thread)
 		return err;
 	translate_open();
 	ranges_hide((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start));
-	ranges_read();
-	err = thread_enter(thread);
+	err = ranges_read();
+	if (!err)
+		err = thread_enter(thread);
 	if (!err)
 		err = signal_open(thread);
 	return err ? err : ring_open(thread);
