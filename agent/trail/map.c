@@ -72,6 +72,11 @@ void map_claim(uint64_t start, uint64_t bytes)
 	}
 }
 
+int map_is_shared(uint64_t pc)
+{
+	return *owner_of(pc) == OWNER_MANY;
+}
+
 void map_disclaim(uint64_t start, uint64_t bytes)
 {
 	for (uint64_t pc = start & ~UINT64_C(4095); pc < start + bytes; pc += 4096) {
