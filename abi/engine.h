@@ -14,7 +14,9 @@
  * A segment holds words of 32 bits, oldest first. A word below ENGINE_EVENT is an id: of a path, blocks that ran one
  * after the other, all to their ends. Else it heads an event, of so many words more (struct engine_event).
  * 0 is no word: whoever fills a segment has put 0 in each ENGINE_MARK_WORDS'th word first, so where it was when it died
- * is known as near as that without its help. `words` of a segment that was left is exact.
+ * is known as near as that without its help. `words` of a segment that was left is exact. The head of an event is 0 until
+ * all of it stands. A segment that is begun anew: the marks from the first on, words, then its number. The tool clears
+ * what it takes, and all of a slot that it makes FREE.
  *
  * Each side trusts nothing in the channel that the other may write, and checks offsets against what it knows by itself. All
  * words of both are naturally aligned; what says "release" is stored so by its only writer and read with acquire.
@@ -85,7 +87,7 @@ struct engine_channel {
 	uint32_t asked;	     /* ENGINE_ASKED_*, by the tool */
 	uint64_t log_put;    /* bytes ever, by the engine; release */
 	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
-	uint32_t wanted_log; /* the engine waits for room in the log, or for a segment: a futex that the tool wakes */
+	uint32_t reserved;
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
 };
@@ -103,7 +105,7 @@ struct engine_segment {
 	uint64_t number; /* counts the segments that the thread began, from 1; 0: not yet. Release, once the marks stand */
 	uint64_t began_ticks, ended_ticks; /* of the time stamp counter */
 	uint32_t words; /* once it was left: so many are there. Release; 0: it is being filled */
-	uint32_t taken; /* the tool's: low half of the number of the segment that it took last */
+	uint32_t taken; /* the tool's: low half of the number of the segment that it took last; a futex */
 };
 
 /* A thread's. */

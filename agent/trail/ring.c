@@ -129,9 +129,7 @@ void ring_turn(struct thread *thread)
 		return;
 	}
 	segment = &thread->slot->segments[next];
-	segment_end(thread);
-	if (channel.policy == ENGINE_BLOCK)
-		segment_wait(segment);
+	/* before its end is told: the tool may take it from then on */
 	if (channel.policy == ENGINE_DISCARD && !is_free(segment)) {
 		thread->slot->lost_words += (uint64_t)((uint32_t *)thread->pointer - thread->words);
 		thread->segment_number--; /* as if it had never been */
@@ -139,6 +137,9 @@ void ring_turn(struct thread *thread)
 		ring_event(thread, TRAIL_LOST, 0, 0, 0, 0);
 		return;
 	}
+	segment_end(thread);
+	if (channel.policy == ENGINE_BLOCK)
+		segment_wait(segment);
 	segment_begin(thread, next);
 }
 
@@ -164,7 +165,11 @@ void ring_event(struct thread *thread, enum trail_event event, uint64_t at, uint
 	if ((uint32_t *)thread->pointer + 1 + sizeof(put) / 4 > thread->words_end)
 		ring_turn(thread);
 	words = (uint32_t *)thread->pointer;
+	/* what stood there before must not be taken for the head of what does not stand yet */
+	__atomic_store_n(&words[0], 0, __ATOMIC_RELEASE);
 	memory_copy(words + 1, &put, sizeof(put));
-	words[0] = ENGINE_EVENT | (uint32_t)event << 16 | (uint32_t)(sizeof(put) / 4);
+	__atomic_store_n(&words[0],
+			 ENGINE_EVENT | (uint32_t)event << 16 | (uint32_t)(sizeof(put) / 4),
+			 __ATOMIC_RELEASE);
 	thread->pointer += 4 + sizeof(put);
 }

@@ -88,7 +88,7 @@ static void leave_out(struct live *live)
 	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL)
 		return;
 	for (int i = 0; i < ORIGINS; i++)
-		if (!live->origins[i].error && i != ORIGIN_STEP)
+		if (!live->origins[i].error && i != ORIGIN_STEP && i != ORIGIN_SOFT)
 			live->origins[i] = (struct origin_state){
 				.error = -WM_E_TRAIL_ASKED,
 				.detail = "it can't tell when a signal or a marker came",
@@ -131,7 +131,14 @@ static int choose(struct wm_session *session)
 
 static struct tracing_how how_of(const struct wm_session *session)
 {
-	return (struct tracing_how){ session->live.origin, session->live.machine };
+	const struct live *live = &session->live;
+	/* what is awaited from outside may come at any time: then all that came before must be here */
+	int is_late = live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL;
+
+	return (struct tracing_how){ .origin = live->origin,
+				     .machine = live->machine,
+				     .last_bytes = is_late ? spec_trail(&session->specs)->last_bytes
+							   : 0 };
 }
 
 /* A trail goes into a folder, and its origin must be there. */

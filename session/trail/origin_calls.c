@@ -77,6 +77,7 @@ static const struct origin_calls all[ORIGINS] = {
 	[ORIGIN_PT] = { WM_TRAIL_PT, "pt", WM_TRAIL_SWITCHES, 0, CALLS },
 	[ORIGIN_BTS] = { WM_TRAIL_BTS, "bts", WM_TRAIL_SWITCHES, 0, CALLS },
 	[ORIGIN_BRANCHES] = { WM_TRAIL_BTS, "bts", WM_TRAIL_SWITCHES, 0, CALLS },
+	[ORIGIN_SOFT] = { WM_TRAIL_SOFT, "soft", WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS, 1, CALLS },
 	[ORIGIN_STEP] = { WM_TRAIL_STEP, "step",
 			  WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS | WM_TRAIL_THREAD, 1, CALLS },
 	[ORIGIN_LBR] = { WM_TRAIL_LBR, "lbr", WM_TRAIL_SWITCHES, 0, CALLS },
@@ -120,7 +121,7 @@ static int choose_best(const struct origin_state states[ORIGINS],
 	for (int i = 0; i < ORIGINS; i++) {
 		char lacks[96] = "";
 
-		if (!all[i].name || i == ORIGIN_LBR)
+		if (!all[i].name || i == ORIGIN_LBR || i == ORIGIN_SOFT)
 			continue;
 		if (!states[i].error && can_do(&all[i], wanted, lacks, sizeof(lacks)))
 			return i;

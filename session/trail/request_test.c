@@ -31,7 +31,8 @@ Test(trail_request, names_an_origin_or_leaves_it_open)
 	} origins[] = { { "trail/step/", ORIGIN_STEP },
 			{ "trail/pt/", ORIGIN_PT },
 			{ "trail/bts/", ORIGIN_BTS },
-			{ "trail/lbr/", ORIGIN_LBR } };
+			{ "trail/lbr/", ORIGIN_LBR },
+			{ "trail/soft/", ORIGIN_SOFT } };
 
 	for (size_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
 		cr_assert_eq(parse(origins[i].text), 0, "%s", origins[i].text);
@@ -55,12 +56,6 @@ Test(trail_request, keeps_the_newest_where_a_size_is_said)
 	cr_assert_eq(parse("trail/last=1G,step/"), 0);
 	cr_assert_eq(request.last_bytes, UINT64_C(1) << 30);
 	cr_assert_eq(request.origin, ORIGIN_STEP);
-}
-
-Test(trail_request, soft_is_known_and_not_built)
-{
-	cr_assert_eq(parse("trail/soft/"), -WM_E_TRAIL_UNBUILT);
-	cr_assert_str_eq(words, "soft");
 }
 
 Test(trail_request, refuses_what_is_no_size)

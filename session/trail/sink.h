@@ -37,6 +37,15 @@ struct trail_sink_calls {
 	 * that have gone on already, and each a block and some events. NULL: there always is.
 	 */
 	int (*is_full)(struct trail_sink *sink);
+	/*
+	 * For an origin whose blocks come again and again. What a number stands for, said once before it is used; numbers are small.
+	 * NULL, and so is run(): the origin has to use block(). With is_full() both are.
+	 */
+	int (*define)(struct trail_sink *sink, uint32_t number, const struct trail_entry *entry,
+		      const uint8_t *code);
+	/* It ran the blocks of these numbers, one after the other, no later than `ticks`. */
+	int (*run)(struct trail_sink *sink, struct sink_thread *thread, const uint32_t *numbers,
+		   size_t count, uint64_t ticks);
 };
 
 struct trail_sink {

@@ -2,6 +2,7 @@
 #include "session/trail/stepper.h"
 
 #include "session/ticks.h"
+#include "session/trail/soft_launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -223,6 +224,8 @@ int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struc
 	stepper->pid = fork();
 	if (!stepper->pid) {
 		close(gates[0]);
+		if (how->origin == ORIGIN_SOFT)
+			soft_become(gates[1], path, argv);
 		step_become(gates[1], path, argv);
 	}
 	err = stepper->pid < 0 ? -errno : 0;

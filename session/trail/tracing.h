@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a process of ours does to another (stepper.h): it steps through it (step.h), or has hardware record
- * it (hardware.h). The functions promise what step.h's do.
+ * it (hardware.h), or an engine in it (soft.h). The functions promise what step.h's do.
  */
 #ifndef SESSION_TRAIL_TRACING_H
 #define SESSION_TRAIL_TRACING_H
@@ -16,6 +16,7 @@
 struct tracing_how {
 	enum origin origin;
 	struct origin_machine machine;
+	uint64_t last_bytes; /* of a flight recorder that is looked at when all is over; 0: all is wanted as it comes */
 };
 
 struct tracing;
@@ -33,10 +34,12 @@ struct tracing_calls {
 	void (*result)(struct tracing *tracing, struct step_result *result, char *detail);
 };
 
-extern const struct tracing_calls tracing_step, tracing_hardware;
+extern const struct tracing_calls tracing_step, tracing_soft, tracing_hardware;
 
 static inline const struct tracing_calls *tracing_calls_of(enum origin origin)
 {
+	if (origin == ORIGIN_SOFT)
+		return &tracing_soft;
 	return origin == ORIGIN_STEP ? &tracing_step : &tracing_hardware;
 }
 
