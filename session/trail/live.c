@@ -386,6 +386,21 @@ int live_pump(struct wm_session *session)
 	return err ? err : count;
 }
 
+size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t room)
+{
+	size_t count = 0;
+
+	for (const struct live_process *p = session->live.processes; p; p = p->next) {
+		/* what is held back until later stays unread */
+		if (!p->is_taken || p->is_over || p->stepper.fd < 0 || p->stepper.relay.until)
+			continue;
+		if (count < room)
+			list[count] = (struct pollfd){ .fd = p->stepper.fd, .events = POLLIN };
+		count++;
+	}
+	return count;
+}
+
 /* A flight recorder has what it should have: into the folder with it. */
 static int write_down(struct live_process *live)
 {
