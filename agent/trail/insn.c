@@ -468,7 +468,9 @@ static void tell(struct insn *insn, const struct reading *read, unsigned int byt
 	insn->rex = read->rex;
 	insn->segment = leaf->rules & INSN_RULE_SEGMENT ? read->segment : 0;
 	insn->is_short_address = read->is_67 && !(leaf->rules & INSN_RULE_WIDE_ADDRESS);
-	insn->pops = !!(leaf->rules & INSN_RULE_POPS);
+	insn->pops = leaf->rules & INSN_RULE_POPS
+			     ? (uint16_t)(read->code[read->at] | read->code[read->at + 1] << 8)
+			     : 0;
 	insn->traits = traits_of(read);
 	tell_registers(insn, read);
 	if (leaf->rules & INSN_RULE_RELATIVE)

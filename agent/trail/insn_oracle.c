@@ -373,8 +373,9 @@ static const char *shape_differs(const struct insn *insn, const struct truth *tr
 		return "its segment";
 	if (insn->is_short_address != (wanted->address_width == 32))
 		return "the width of addresses";
-	if (insn->pops != (wanted->mnemonic == ZYDIS_MNEMONIC_RET && wanted->raw.imm[0].size &&
-			   insn->kind == TRAIL_RETURN))
+	if (insn->pops != (wanted->mnemonic == ZYDIS_MNEMONIC_RET && insn->kind == TRAIL_RETURN
+				   ? wanted->raw.imm[0].value.u
+				   : 0))
 		return "what it pops";
 	return NULL;
 }
