@@ -15,7 +15,8 @@
  * after the other, all to their ends. Else it heads an event, of so many words more (struct engine_event).
  * 0 is no word: whoever fills a segment has put 0 in each ENGINE_MARK_WORDS'th word first, so where it was when it died
  * is known as near as that without its help. `words` of a segment that was left is exact. The head of an event is 0 until
- * all of it stands. A segment that is begun anew: the marks from the first on, words, then its number. The tool clears
+ * all of it stands. TRAIL_EXEC comes before execve(2), and is void if anything follows. A segment that is begun anew: its
+ * number goes first; the marks from the first on, words, the new number. The tool clears
  * what it takes, and all of a slot that it makes FREE.
  *
  * Each side trusts nothing in the channel that the other may write, and checks offsets against what it knows by itself. All
@@ -87,7 +88,7 @@ struct engine_channel {
 	uint32_t asked;	     /* ENGINE_ASKED_*, by the tool */
 	uint64_t log_put;    /* bytes ever, by the engine; release */
 	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
-	uint32_t reserved;
+	uint32_t wanted_log; /* counts up, by the engine: there is something to take; a futex that the engine wakes */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
 };

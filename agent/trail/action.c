@@ -7,8 +7,17 @@
 #include <errno.h>
 #include <signal.h>
 
-const uint64_t action_own = ACTION_BIT(SIGSEGV) | ACTION_BIT(SIGTRAP) | ACTION_BIT(SIGILL);
-const uint64_t action_unblocked = ACTION_BIT(SIGSEGV);
+#define OWN (ACTION_BIT(SIGSEGV) | ACTION_BIT(SIGTRAP) | ACTION_BIT(SIGILL) | ACTION_BIT(SIGBUS))
+#define FAULTS (OWN | ACTION_BIT(SIGFPE) | ACTION_BIT(SIGSYS))
+/* Their end leaves a core, in which the program is to be seen, not we. */
+#define CORES                                                                                      \
+	(FAULTS | ACTION_BIT(SIGQUIT) | ACTION_BIT(SIGABRT) | ACTION_BIT(SIGXCPU) |                \
+	 ACTION_BIT(SIGXFSZ))
+#define FLAGS                                                                                      \
+	(SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER |         \
+	 SA_RESETHAND | 0x800u /* SA_EXPOSE_TAGBITS */ | ACTION_RESTORER)
+
+const uint64_t action_own = OWN, action_faults = FAULTS;
 
 static struct action actions[ACTION_SIGNALS];
 static void (*ours)(int, void *, void *);
@@ -22,17 +31,39 @@ static long kernel_set(int number, const struct action *action)
 /* What stands in the kernel for what the program asked. */
 static long install(int number, const struct action *asked)
 {
+	uint64_t bit = ACTION_BIT(number);
 	struct action action = {
 		.handler = (uint64_t)ours,
-		.flags = SA_SIGINFO | SA_ONSTACK | ACTION_RESTORER,
+		.flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER | ACTION_RESTORER,
 		.restorer = (uint64_t)gate_sigreturn,
-		.mask = ~UINT64_C(0),
+		.mask = ~OWN, /* who copies from the program may fault */
 	};
 
-	if (asked->handler <= (uint64_t)SIG_IGN && !(action_own & ACTION_BIT(number)))
+	if (asked->handler <= (uint64_t)SIG_IGN && !(OWN & bit) &&
+	    !(asked->handler == (uint64_t)SIG_DFL && CORES & bit))
 		return kernel_set(number, asked);
 	action.flags |= asked->flags & (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT);
+	if (asked->handler == (uint64_t)SIG_IGN) /* breaks no system call off */
+		action.flags |= SA_RESTART;
 	return kernel_set(number, &action);
+}
+
+enum action_default action_standard(int number)
+{
+	switch (number) {
+	case SIGCHLD:
+	case SIGCONT:
+	case SIGURG:
+	case SIGWINCH:
+		return ACTION_NOTHING;
+	case SIGSTOP:
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+		return ACTION_STOPS;
+	default:
+		return ACTION_ENDS;
+	}
 }
 
 int action_open(void (*handler)(int, void *, void *))
@@ -66,6 +97,7 @@ long action_call(uint64_t number, uint64_t asked, uint64_t old, uint64_t set_byt
 	lock_take(&lock);
 	was = actions[number];
 	if (asked) {
+		action.flags &= FLAGS;
 		action.mask &= ~(ACTION_BIT(SIGKILL) | ACTION_BIT(SIGSTOP));
 		err = install((int)number, &action);
 		if (!err)
@@ -103,9 +135,33 @@ void action_default(int number)
 	kernel_set(number, &standard);
 }
 
-void action_give_back(void)
+void action_give_back(uint64_t set)
 {
 	for (int number = 1; number < ACTION_SIGNALS; number++)
-		if (number != SIGKILL && number != SIGSTOP)
+		if (number != SIGKILL && number != SIGSTOP && set & ACTION_BIT(number))
 			kernel_set(number, &actions[number]);
+}
+
+void action_exec(int is_over)
+{
+	for (int number = 1; number < ACTION_SIGNALS; number++) {
+		if (!(OWN & ACTION_BIT(number)) || actions[number].handler != (uint64_t)SIG_IGN)
+			continue;
+		if (is_over)
+			install(number, &actions[number]);
+		else
+			kernel_set(number, &actions[number]);
+	}
+}
+
+void action_clear(void)
+{
+	for (int number = 1; number < ACTION_SIGNALS; number++) {
+		if (number == SIGKILL || number == SIGSTOP)
+			continue;
+		if (actions[number].handler == (uint64_t)SIG_IGN)
+			kernel_set(number, &actions[number]);
+		else
+			action_default(number);
+	}
 }

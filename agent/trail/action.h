@@ -15,10 +15,17 @@ struct action {
 	uint64_t handler, flags, restorer, mask;
 };
 
-/* The engine's own signals: they are handled whatever the program asks, and never blocked. */
 #define ACTION_BIT(number) (UINT64_C(1) << ((number)-1))
-extern const uint64_t action_own; /* handled */
-extern const uint64_t action_unblocked;
+
+/* The engine's own signals: they are handled whatever the program asks, and never blocked for long. */
+extern const uint64_t action_own;
+
+/* Signals that an instruction may raise by itself. */
+extern const uint64_t action_faults;
+
+/* What SIG_DFL does. */
+enum action_default { ACTION_ENDS, ACTION_STOPS, ACTION_NOTHING };
+enum action_default action_standard(int number);
 
 /* Take over what the process has. 0 or -errno. `handler`: ours. */
 int action_open(void (*handler)(int, void *, void *));
@@ -35,7 +42,13 @@ struct action action_of(int number);
 /* Let the kernel do what it does by default, from now on. */
 void action_default(int number);
 
-/* The process leaves the engine: everything to the kernel as the program asked. */
-void action_give_back(void);
+/* Signals in `set`: to the kernel as the program asked. */
+void action_give_back(uint64_t set);
+
+/* All that are not ignored: to the kernel's default. */
+void action_clear(void);
+
+/* Of the engine's own signals, those that the program ignores, as a new program inherits them; or back. */
+void action_exec(int is_over);
 
 #endif

@@ -55,7 +55,7 @@ static struct cache_area *area_make(uint64_t pc, uint64_t from, int64_t stride)
 
 		if (at < STRIDE_BYTES || at > UINT64_C(0x7ffffffff000) - CACHE_AREA_BYTES)
 			return NULL;
-		got = memory_map(at, CACHE_AREA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC);
+		got = memory_map_alone(at, CACHE_AREA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC);
 		if (got)
 			return area_begin(got);
 	}

@@ -12,6 +12,7 @@ struct channel {
 	uint64_t log_bytes, segment_bytes, slot_bytes; /* slot_bytes: of its ring, guards and all */
 	uint32_t slot_count, segments;
 	uint32_t policy;
+	uint32_t flags; /* ENGINE_BOOT_* */
 };
 
 extern struct channel channel;
@@ -21,5 +22,11 @@ int channel_open(struct engine_channel *head);
 
 /* Whether somebody takes what is written. */
 int channel_has_tool(void);
+
+/* There is something for the tool, should it sleep. */
+void channel_tell(void);
+
+/* Sleep as long as the tool leaves *word, of the channel's, at `value`; or for a moment, since the tool may die. */
+void channel_wait(const uint32_t *word, uint32_t value);
 
 #endif

@@ -8,6 +8,7 @@
 #include "agent/trail/lock.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
+#include "agent/trail/sys.h"
 #include "agent/trail/translate.h"
 
 #include <errno.h>
@@ -17,21 +18,22 @@ uint32_t dispatch_lock;
 void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 {
 	struct trace *trace;
+	uint64_t began;
 	int error;
 
 	thread->regs.rip = pc;
 	if (thread->is_deferred)
-		signal_deliver_deferred(thread);
+		gate_signal();
 	lock_take(&dispatch_lock);
+	began = sys_ticks();
 	trace = translate(pc, &error);
 	if (trace && from)
 		translate_link(from, trace);
+	channel.head->translated_ticks += sys_ticks() - began;
+	channel.head->faults++;
 	lock_give(&dispatch_lock);
-	if (!trace) {
-		channel.head->error = error;
-		channel.head->translated_ticks = pc;
-		leave(thread, pc);
-	}
+	if (!trace)
+		gate_signal();
 	thread->next = (uint64_t)trace->head;
 }
 

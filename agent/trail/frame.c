@@ -4,6 +4,7 @@
 
 #include <cpuid.h>
 
+#define XSTATE_KEYS 0x200u
 #define XSTATE_SSE 0x2u
 #define XSTATE_YMM 0x4u
 #define XSTATE_ZMM 0x40u
@@ -12,7 +13,7 @@
 #define STATE_MAGIC 0x46505853u /* FP_XSTATE_MAGIC1 of the kernel's sigcontext.h */
 
 /* Of the upper halves of ymm0-15 and of zmm0-15; 0: the processor has none. */
-static uint32_t ymm_at, zmm_at;
+static uint32_t ymm_at, zmm_at, keys_at;
 
 void frame_open(void)
 {
@@ -22,6 +23,9 @@ void frame_open(void)
 		ymm_at = b;
 	if (__get_cpuid_count(0xd, 6, &a, &b, &c, &d) && a)
 		zmm_at = b;
+	if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & bit_OSPKE) &&
+	    __get_cpuid_count(0xd, 9, &a, &b, &c, &d) && a)
+		keys_at = b;
 }
 
 static const struct _fpx_sw_bytes *software(const void *state)
@@ -77,6 +81,33 @@ static void part_set(void *state, uint32_t at, uint64_t bit, uint32_t bytes, con
 		*held(state) |= bit;
 	}
 	memory_copy(to + 15 * bytes, value, bytes);
+}
+
+/* The kernel has set the keys for a handler when it entered ours. */
+static void keys_begin(void *state)
+{
+	uint8_t *keys = part(state, keys_at, XSTATE_KEYS);
+	uint32_t now, high;
+
+	if (!keys)
+		return;
+	__asm__ volatile("rdpkru" : "=a"(now), "=d"(high) : "c"(0));
+	memory_copy(keys, &now, sizeof(now));
+	*held(state) |= XSTATE_KEYS;
+}
+
+void frame_vectors_begin(void *state)
+{
+	static const uint16_t control = 0x37f;
+	static const uint32_t sse_control = 0x1f80;
+
+	memory_clear(state, 416);
+	memory_copy(state, &control, sizeof(control));
+	memory_copy((uint8_t *)state + 24, &sse_control, sizeof(sse_control));
+	if (software(state)->magic1 != STATE_MAGIC)
+		return;
+	*held(state) = 0;
+	keys_begin(state);
 }
 
 void frame_vector15_get(const void *state, uint8_t value[64])

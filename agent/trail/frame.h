@@ -64,6 +64,9 @@ void frame_open(void);
 /* How many bytes the frame's vector registers take, as it says itself; 0: it has none, or says what can't be. */
 uint32_t frame_state_bytes(const void *state);
 
+/* All as a handler finds it at its beginning: what the processor begins with, but for the protection keys. */
+void frame_vectors_begin(void *state);
+
 /* zmm15 in the saved state, as far as there is one. */
 void frame_vector15_get(const void *state, uint8_t value[64]);
 void frame_vector15_set(void *state, const uint8_t value[64]);

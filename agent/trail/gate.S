@@ -54,9 +54,15 @@ gate_enter:
 	call	engine_enter
 	/* falls through */
 
+	/*
+	 * Into translated code. Up to gate_leave_end the program is where thread->regs say: a signal comes there at once; one that
+	 * was deferred before the look, now.
+	 */
 	.globl gate_leave
 	.hidden gate_leave
 gate_leave:
+	cmpl	$0, %gs:THREAD_DEFERRED
+	jne	gate_signal
 	movq	%gs:THREAD_POINTER, %xmm15
 	pushq	%gs:THREAD_FLAGS
 	popfq
@@ -80,6 +86,9 @@ gate_leave_regs:
 	mov	GPR(15), %r15
 	mov	GPR(4), %rsp
 	jmp	*%gs:THREAD_NEXT
+	.globl gate_leave_end
+	.hidden gate_leave_end
+gate_leave_end:
 	.size gate_enter, . - gate_enter
 
 /*
@@ -107,8 +116,9 @@ gate_sigreturn:
 	.size gate_sigreturn, . - gate_sigreturn
 
 /*
- * gate_call(number, six arguments, the sixth on the stack): the program's system calls. A handler that comes here before the kernel has taken
- * the call stands at gate_call_at; behind it the result is there.
+ * gate_call(number, six arguments, the sixth on the stack): the program's system calls. A handler that comes here from gate_call_check on,
+ * before the kernel has taken the call, stands at the call; at gate_call_done the result is there. -513, which no call
+ * returns: signals are deferred, and come first.
  */
 	.globl gate_call
 	.hidden gate_call
@@ -121,6 +131,11 @@ gate_call:
 	mov	%r8, %r10
 	mov	%r9, %r8
 	mov	8(%rsp), %r9
+	.globl gate_call_check
+	.hidden gate_call_check
+gate_call_check:
+	cmpl	$0, %gs:THREAD_DEFERRED
+	jne	1f
 	.globl gate_call_at
 	.hidden gate_call_at
 gate_call_at:
@@ -129,27 +144,42 @@ gate_call_at:
 	.hidden gate_call_done
 gate_call_done:
 	ret
+1:	mov	$-513, %rax
+	ret
 	.size gate_call, . - gate_call
 
-/*
- * gate_unblock(mask): the thread's registers are all in thread->regs; a signal that comes here is told so. The handler may
- * never return.
- */
-	.globl gate_unblock
-	.hidden gate_unblock
-	.type gate_unblock, @function
-gate_unblock:
+/* gate_mask(mask): set the signal mask, unless signals are deferred. A handler that comes here from gate_mask_check on makes it skip. */
+	.globl gate_mask
+	.hidden gate_mask
+	.type gate_mask, @function
+gate_mask:
 	mov	%rdi, %rsi
 	mov	$2, %edi	/* SIG_SETMASK */
 	xor	%edx, %edx
 	mov	$8, %r10d
 	mov	$14, %eax	/* rt_sigprocmask */
+	.globl gate_mask_check
+	.hidden gate_mask_check
+gate_mask_check:
+	cmpl	$0, %gs:THREAD_DEFERRED
+	jne	gate_mask_done
+	.globl gate_mask_at
+	.hidden gate_mask_at
+gate_mask_at:
 	syscall
-	.globl gate_unblock_done
-	.hidden gate_unblock_done
-gate_unblock_done:
+	.globl gate_mask_done
+	.hidden gate_mask_done
+gate_mask_done:
 	ret
-	.size gate_unblock, . - gate_unblock
+	.size gate_mask, . - gate_mask
+
+/* The handler takes thread->regs for where the program is, and does not come back. */
+	.globl gate_signal
+	.hidden gate_signal
+	.type gate_signal, @function
+gate_signal:
+	ud2
+	.size gate_signal, . - gate_signal
 
 /* gate_copy(to, from, bytes): 0, or 1 where memory can't be read or written: the handler goes on at gate_copy_failed */
 	.globl gate_copy

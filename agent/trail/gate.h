@@ -12,13 +12,26 @@ void gate_refused(void);
 
 void gate_sigreturn(void);
 
-/* A system call of the program's, restarted or interrupted as the program would see it. */
-long gate_call(long number, long a, long b, long c, long d, long e, long f);
-extern const uint8_t gate_call_at[], gate_call_done[];
+/* On in translated code; until the end the program is where thread->regs say. */
+extern const uint8_t gate_leave[], gate_leave_end[];
 
-/* Set the signal mask, thread->regs being where the program is: signals are delivered there, and may not come back. */
-void gate_unblock(const uint64_t *mask);
-extern const uint8_t gate_unblock_done[];
+/*
+ * A system call of the program's, restarted or interrupted as the program would see it; thread->call_next is behind it. No lock is held.
+ * GATE_CALL_LATER: it was not made, for signals are deferred.
+ */
+long gate_call(long number, long a, long b, long c, long d, long e, long f);
+extern const uint8_t gate_call_check[], gate_call_at[], gate_call_done[];
+#define GATE_CALL_LATER (-513)
+
+/* Set the signal mask; nothing is done while signals are deferred. */
+void gate_mask(const uint64_t *mask);
+extern const uint8_t gate_mask_check[], gate_mask_at[], gate_mask_done[];
+
+/*
+ * The program is at thread->regs: by way of a signal of the engine's, what waits comes now, and it goes on; natively, if no code
+ * can be run there, until that faults.
+ */
+void gate_signal(void) __attribute__((noreturn));
 
 /* Copy from or to memory of the program's. 0, or 1: it can't be read or written. */
 int gate_copy(void *to, const void *from, uint64_t bytes);

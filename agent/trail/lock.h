@@ -18,6 +18,14 @@ static inline void lock_take(uint32_t *lock)
 		sys_call(SYS_futex, (long)lock, FUTEX_WAIT_PRIVATE, 2, 0, 0, 0);
 }
 
+/* 1: it is held now; 0: by somebody else. */
+static inline int lock_try(uint32_t *lock)
+{
+	uint32_t was = 0;
+
+	return __atomic_compare_exchange_n(lock, &was, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
 static inline void lock_give(uint32_t *lock)
 {
 	if (__atomic_exchange_n(lock, 0, __ATOMIC_RELEASE) == 2)

@@ -4,12 +4,10 @@
 #include "agent/trail/memory.h"
 #include "agent/trail/sys.h"
 
-#include <linux/futex.h>
-#include <time.h>
-
 #define MODULES_MAX 4096u
 
 static uint64_t put, begun; /* bytes ever; of these with the entry that is being written */
+static uint64_t told;	    /* of these, when the tool was told last */
 static uint64_t modules[MODULES_MAX];
 static uint32_t module_count;
 
@@ -20,14 +18,12 @@ static int room_wait(uint64_t upto)
 
 	for (;;) {
 		uint64_t taken = __atomic_load_n(&head->log_taken, __ATOMIC_ACQUIRE);
-		struct timespec nap = { 0, 10000000 };
 
 		if (upto - taken <= channel.log_bytes)
 			return 0;
 		if (!channel_has_tool())
 			return -1;
-		sys_call(SYS_futex, (long)&head->log_taken, FUTEX_WAIT, (long)(uint32_t)taken,
-			 (long)&nap, 0, 0);
+		channel_wait((const uint32_t *)&head->log_taken, (uint32_t)taken);
 	}
 }
 
@@ -60,6 +56,10 @@ void log_end(void)
 	put = begun;
 	__atomic_store_n(&channel.head->log_put, put,
 			 __ATOMIC_RELEASE); /* pairs with the tool's look */
+	if (put - told < channel.log_bytes / 4)
+		return;
+	told = put;
+	channel_tell();
 }
 
 void log_module(uint64_t start, uint64_t bytes, uint64_t offset, const char *path)

@@ -13,7 +13,7 @@ static uint64_t *const map = (uint64_t *)MAP_AT;
 
 int map_open(void)
 {
-	return memory_map(MAP_AT, MAP_BYTES, PROT_READ | PROT_WRITE) ? 0 : -ENOMEM;
+	return memory_map_alone(MAP_AT, MAP_BYTES, PROT_READ | PROT_WRITE) ? 0 : -ENOMEM;
 }
 
 void map_set(uint64_t pc, uint64_t landing)

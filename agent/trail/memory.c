@@ -8,6 +8,7 @@
 
 static uint8_t *chunk;
 static size_t chunk_left;
+static uint64_t mapped;
 
 void *memory_map(uint64_t at, size_t bytes, int protection)
 {
@@ -18,15 +19,45 @@ void *memory_map(uint64_t at, size_t bytes, int protection)
 	if (sys_failed(got))
 		return NULL;
 	if (at && (uint64_t)got != at) { /* a kernel before 4.17 takes it as a hint */
-		memory_unmap((void *)got, bytes);
+		sys_call3(SYS_munmap, got, (long)bytes, 0);
 		return NULL;
 	}
+	/* a core is the program's */
+	sys_call3(SYS_madvise, got, (long)bytes, MADV_DONTDUMP);
+	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
 	return (void *)got;
 }
 
 void memory_unmap(void *at, size_t bytes)
 {
 	sys_call3(SYS_munmap, (long)at, (long)bytes, 0);
+	memory_forget(bytes);
+}
+
+void memory_forget(size_t bytes)
+{
+	__atomic_sub_fetch(&mapped, bytes, __ATOMIC_RELAXED);
+}
+
+void *memory_map_alone(uint64_t at, size_t bytes, int protection)
+{
+	void *got = memory_map(at, bytes, protection);
+
+	if (got)
+		sys_call3(SYS_madvise, (long)got, (long)bytes, MADV_DONTFORK);
+	return got;
+}
+
+void memory_own(void *at, size_t bytes)
+{
+	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTDUMP);
+	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK);
+	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
+}
+
+uint64_t memory_mapped(void)
+{
+	return __atomic_load_n(&mapped, __ATOMIC_RELAXED);
 }
 
 void *memory_get(size_t bytes)
@@ -35,9 +66,9 @@ void *memory_get(size_t bytes)
 
 	bytes = (bytes + 7) & ~(size_t)7;
 	if (bytes > CHUNK_BYTES / 4)
-		return memory_map(0, (bytes + 4095) & ~(size_t)4095, PROT_READ | PROT_WRITE);
+		return memory_map_alone(0, (bytes + 4095) & ~(size_t)4095, PROT_READ | PROT_WRITE);
 	if (bytes > chunk_left) {
-		chunk = memory_map(0, CHUNK_BYTES, PROT_READ | PROT_WRITE);
+		chunk = memory_map_alone(0, CHUNK_BYTES, PROT_READ | PROT_WRITE);
 		chunk_left = chunk ? CHUNK_BYTES : 0;
 		if (!chunk)
 			return NULL;

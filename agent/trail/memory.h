@@ -10,6 +10,18 @@
 void *memory_map(uint64_t at, size_t bytes, int protection);
 void memory_unmap(void *at, size_t bytes);
 
+/* The same, and copies of the process don't have it: whatever only translated code needs. */
+void *memory_map_alone(uint64_t at, size_t bytes, int protection);
+
+/* It was mapped for us by others. As memory_map_alone(). */
+void memory_own(void *at, size_t bytes);
+
+/* It is about to be unmapped by others. */
+void memory_forget(size_t bytes);
+
+/* All that we have mapped. */
+uint64_t memory_mapped(void);
+
 /* Zeroed, aligned to 8, for good. NULL: no memory. Under the translator's lock. */
 void *memory_get(size_t bytes);
 

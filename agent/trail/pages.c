@@ -21,6 +21,7 @@ struct link {
 
 static struct page *pages;
 static struct link *links;
+static int sharers;
 static uint32_t link_count = 1, free_links, guarded, page_count;
 
 static struct page *page_of(uint64_t number)
@@ -62,6 +63,8 @@ enum page_state pages_guard(uint64_t address)
 		return PAGE_GUARDED;
 	if (page->state != PAGE_GUARDED || page->is_guarded)
 		return page->state;
+	if (sharers)
+		return PAGE_CHECKED;
 	if (sys_call3(SYS_mprotect, (long)(address & ~UINT64_C(4095)), 4096, PROT_READ | PROT_EXEC))
 		page->state = PAGE_CHECKED;
 	else {
@@ -165,4 +168,20 @@ void pages_release(void)
 	for (uint32_t i = 0; i < PAGES_MAX && guarded; i++)
 		if (pages[i].is_guarded)
 			page_release(&pages[i]);
+}
+
+void pages_share(int change)
+{
+	sharers += change;
+	pages_release();
+}
+
+void pages_unguard(void)
+{
+	for (uint32_t i = 0; i < PAGES_MAX && guarded; i++)
+		if (pages[i].is_guarded) {
+			sys_call3(SYS_mprotect, (long)(pages[i].number << 12), 4096,
+				  PROT_READ | PROT_WRITE | PROT_EXEC);
+			guarded--;
+		}
 }

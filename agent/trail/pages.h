@@ -34,6 +34,15 @@ int pages_written(uint64_t address, uint64_t pc);
 /* The program changes the mapping of [start, start + bytes): what was translated there is given up. */
 void pages_drop(uint64_t start, uint64_t bytes);
 
+/*
+ * Who borrows the program's memory and has no handler of ours: nothing is guarded while there are any, code that can be written is
+ * looked at instead. +1, -1.
+ */
+void pages_share(int change);
+
+/* In a copy of the process, which runs natively: the program may write all of them. */
+void pages_unguard(void);
+
 /* How many are guarded; and let the program write all of them, what was translated of them being given up. */
 uint32_t pages_guarded(void);
 void pages_release(void);

@@ -5,11 +5,14 @@
 #include "agent/trail/sys.h"
 
 #include <errno.h>
-#include <linux/futex.h>
+#include <linux/prctl.h>
 #include <sys/mman.h>
-#include <time.h>
 
-#define UNKEPT_BYTES 4096u
+#define UNKEPT_BYTES 65536u
+#define EVENT_BYTES (4 + sizeof(struct engine_event))
+#define SLOTS_MAX 65536u
+
+static uint8_t is_guarded[SLOTS_MAX]; /* a slot's segments have their guards; whose slot it is asks */
 
 static uint8_t *segment_at(const struct thread *thread, uint32_t segment)
 {
@@ -23,9 +26,11 @@ static void segment_begin(struct thread *thread, uint32_t number)
 	struct engine_segment *segment = &thread->slot->segments[number];
 	uint32_t *words = (uint32_t *)segment_at(thread, number);
 
-	__atomic_store_n(&segment->words, 0, __ATOMIC_RELEASE);
+	/* Of no number until it is clear: who dies in between leaves no old words as new ones. */
+	__atomic_store_n(&segment->number, 0, __ATOMIC_SEQ_CST);
 	for (uint64_t i = 0; i < channel.segment_bytes / 4; i += ENGINE_MARK_WORDS)
 		words[i] = 0;
+	__atomic_store_n(&segment->words, 0, __ATOMIC_RELEASE);
 	thread->segment = number;
 	thread->words = words;
 	thread->words_end = words + channel.segment_bytes / 4;
@@ -45,15 +50,17 @@ static void segment_end(struct thread *thread)
 			 __ATOMIC_RELEASE);
 }
 
-/* There is no slot: what it does is written where nobody reads. */
-static int open_unkept(struct thread *thread)
+int ring_open_unkept(struct thread *thread)
 {
 	uint8_t *words = memory_map(0, UNKEPT_BYTES + ENGINE_GUARD_BYTES, PROT_READ | PROT_WRITE);
 
 	__atomic_add_fetch(&channel.head->lost_threads, 1, __ATOMIC_RELAXED);
 	if (!words)
 		return -ENOMEM;
-	sys_call3(SYS_mprotect, (long)(words + UNKEPT_BYTES), ENGINE_GUARD_BYTES, PROT_NONE);
+	if (sys_call3(SYS_mprotect, (long)(words + UNKEPT_BYTES), ENGINE_GUARD_BYTES, PROT_NONE)) {
+		memory_unmap(words, UNKEPT_BYTES + ENGINE_GUARD_BYTES);
+		return -ENOMEM;
+	}
 	thread->slot = NULL;
 	thread->words = (uint32_t *)words;
 	thread->words_end = (uint32_t *)(words + UNKEPT_BYTES);
@@ -61,34 +68,58 @@ static int open_unkept(struct thread *thread)
 	return 0;
 }
 
-int ring_open(struct thread *thread)
+/* A free slot is the caller's from now on. NULL: there is none. */
+static struct engine_slot *slot_take(void)
 {
-	for (uint32_t i = 0; i < channel.slot_count; i++) {
+	for (uint32_t i = 0; i < channel.slot_count && i < SLOTS_MAX; i++) {
 		struct engine_slot *slot = &channel.slots[i];
 		uint32_t state = ENGINE_SLOT_FREE;
 
-		if (__atomic_load_n(&slot->state, __ATOMIC_RELAXED) != ENGINE_SLOT_FREE ||
-		    !__atomic_compare_exchange_n(&slot->state, &state, ENGINE_SLOT_BEGINS, 0,
-						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			continue;
-		thread->slot = slot;
-		thread->slot_number = i;
-		thread->segment_number = 0;
-		for (uint32_t n = 0; n < channel.segments; n++) {
-			slot->segments[n] = (struct engine_segment){ 0 };
-			sys_call3(SYS_mprotect,
-				  (long)(segment_at(thread, n) + channel.segment_bytes),
-				  ENGINE_GUARD_BYTES, PROT_NONE);
-		}
-		slot->tid = thread->tid;
-		slot->lost_words = 0;
-		slot->began_ticks = sys_ticks();
-		sys_call(SYS_prctl, 16 /* PR_GET_NAME */, (long)slot->comm, 0, 0, 0, 0);
-		segment_begin(thread, 0);
-		__atomic_store_n(&slot->state, ENGINE_SLOT_LIVE, __ATOMIC_RELEASE);
-		return 0;
+		if (__atomic_load_n(&slot->state, __ATOMIC_RELAXED) == ENGINE_SLOT_FREE &&
+		    __atomic_compare_exchange_n(&slot->state, &state, ENGINE_SLOT_BEGINS, 0,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return slot;
 	}
-	return open_unkept(thread);
+	return NULL;
+}
+
+/* Behind each segment. 0, or -errno: too many mappings. */
+static int guards_make(const struct thread *thread)
+{
+	for (uint32_t n = 0; n < channel.segments && !is_guarded[thread->slot_number]; n++) {
+		long err = sys_call3(SYS_mprotect,
+				     (long)(segment_at(thread, n) + channel.segment_bytes),
+				     ENGINE_GUARD_BYTES, PROT_NONE);
+
+		if (err)
+			return (int)err;
+	}
+	is_guarded[thread->slot_number] = 1;
+	return 0;
+}
+
+int ring_open(struct thread *thread)
+{
+	struct engine_slot *slot = slot_take();
+
+	if (!slot)
+		return ring_open_unkept(thread);
+	thread->slot = slot;
+	thread->slot_number = (uint32_t)(slot - channel.slots);
+	thread->segment_number = 0;
+	if (guards_make(thread)) {
+		__atomic_store_n(&slot->state, ENGINE_SLOT_FREE, __ATOMIC_RELEASE);
+		return ring_open_unkept(thread);
+	}
+	for (uint32_t n = 0; n < channel.segments; n++)
+		slot->segments[n] = (struct engine_segment){ 0 };
+	slot->tid = thread->tid;
+	slot->lost_words = 0;
+	slot->began_ticks = sys_ticks();
+	sys_call(SYS_prctl, PR_GET_NAME, (long)slot->comm, 0, 0, 0, 0);
+	segment_begin(thread, 0);
+	__atomic_store_n(&slot->state, ENGINE_SLOT_LIVE, __ATOMIC_RELEASE);
+	return 0;
 }
 
 void ring_close(struct thread *thread)
@@ -99,6 +130,7 @@ void ring_close(struct thread *thread)
 	}
 	segment_end(thread);
 	__atomic_store_n(&thread->slot->state, ENGINE_SLOT_ENDED, __ATOMIC_RELEASE);
+	channel_tell();
 }
 
 /* Whether the tool has taken what stands in a segment, or there is nothing. */
@@ -109,13 +141,12 @@ static int is_free(const struct engine_segment *segment)
 
 static void segment_wait(struct engine_segment *segment)
 {
-	while (!is_free(segment) && channel_has_tool()) {
-		struct timespec nap = { 0, 10000000 };
+	for (;;) {
 		uint32_t taken = __atomic_load_n(&segment->taken, __ATOMIC_ACQUIRE);
 
-		if (taken == (uint32_t)segment->number)
+		if (taken == (uint32_t)segment->number || !channel_has_tool())
 			return;
-		sys_call(SYS_futex, (long)&segment->taken, FUTEX_WAIT, taken, (long)&nap, 0, 0);
+		channel_wait(&segment->taken, taken);
 	}
 }
 
@@ -138,6 +169,7 @@ void ring_turn(struct thread *thread)
 		return;
 	}
 	segment_end(thread);
+	channel_tell();
 	if (channel.policy == ENGINE_BLOCK)
 		segment_wait(segment);
 	segment_begin(thread, next);
@@ -172,4 +204,23 @@ void ring_event(struct thread *thread, enum trail_event event, uint64_t at, uint
 			 ENGINE_EVENT | (uint32_t)event << 16 | (uint32_t)(sizeof(put) / 4),
 			 __ATOMIC_RELEASE);
 	thread->pointer += 4 + sizeof(put);
+}
+
+void ring_take_back(struct thread *thread)
+{
+	uint32_t *words = (uint32_t *)(thread->pointer - EVENT_BYTES);
+
+	__atomic_store_n(&words[0], 0, __ATOMIC_RELEASE);
+	memory_clear(words, EVENT_BYTES);
+	thread->pointer -= EVENT_BYTES;
+}
+
+void ring_leave(struct thread *thread)
+{
+	if (!thread->words)
+		return;
+	ring_event(thread, TRAIL_GAP, 0, 0, TRAIL_GAP_NATIVE, 0);
+	ring_event(thread, TRAIL_END, 0, 0, TRAIL_DETACHED, 0);
+	ring_close(thread);
+	thread->words = NULL;
 }

@@ -2,13 +2,18 @@
 #include "agent/trail/signal.h"
 #include "agent/trail/action.h"
 #include "agent/trail/cache.h"
+#include "agent/trail/call.h"
+#include "agent/trail/deliver.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/frame.h"
 #include "agent/trail/gate.h"
+#include "agent/trail/glue.h"
+#include "agent/trail/held.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
+#include "agent/trail/profile.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/state.h"
 #include "agent/trail/sys.h"
@@ -19,11 +24,7 @@
 #include <errno.h>
 
 #define FLAG_TRAP 0x100u
-#define FLAG_DIRECTION 0x400u
-#define FLAG_RESUME 0x10000u
-#define RED_ZONE 128u
-#define STACK_AUTODISARM (1u << 31) /* SS_AUTODISARM of linux/signal.h */
-#define STACK_MIN 2048u		    /* MINSIGSTKSZ */
+#define GLUE_MAX 64u /* instructions of ours in a row: what is more goes round in circles */
 
 static struct thread *self(void)
 {
@@ -36,7 +37,7 @@ static struct thread *self(void)
 /* The kernel's mask where the program's is this. */
 static uint64_t kernel_mask(uint64_t blocked)
 {
-	return blocked & ~action_unblocked;
+	return blocked & ~action_own;
 }
 
 static void mask_set(uint64_t mask)
@@ -44,94 +45,12 @@ static void mask_set(uint64_t mask)
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, ACTION_SET_BYTES, 0, 0);
 }
 
-/* ---- the program's handler ---- */
+/* ---- where it goes on ---- */
 
-/* Where the frame goes: below the red zone, or on the stack that the program has for it. */
-static uint64_t frame_place(struct thread *thread, const struct action *action, uint64_t rsp,
-			    uint64_t bytes)
-{
-	uint64_t base = thread->stack_asked.at, size = thread->stack_asked.bytes;
-	int is_on = size && rsp > base && rsp <= base + size;
-	uint64_t at = rsp - RED_ZONE;
-
-	if (action->flags & SA_ONSTACK && size && !(thread->stack_asked.flags & SS_DISABLE) &&
-	    !is_on)
-		at = base + size;
-	return ((at - bytes) & ~UINT64_C(63));
-}
-
-static void stack_tell(const struct thread *thread, stack_t *stack, uint64_t rsp)
-{
-	uint64_t base = thread->stack_asked.at, size = thread->stack_asked.bytes;
-
-	*stack = (stack_t){ .ss_sp = (void *)base,
-			    .ss_flags = (int)thread->stack_asked.flags,
-			    .ss_size = size };
-	if (!size)
-		stack->ss_flags = SS_DISABLE;
-	else if (rsp > base && rsp <= base + size)
-		stack->ss_flags |= SS_ONSTACK;
-}
-
-/*
- * The program's handler is entered from where *context says the program is: a frame as the kernel's on its stack, and *context
- * made the handler's first moment. 0, or -EFAULT: there is no stack to put it on.
- */
-static int handler_enter(struct thread *thread, const struct action *action, const siginfo_t *info,
-			 struct frame_context *context)
-{
-	const void *vectors = context->uc_mcontext.fpregs;
-	uint32_t vector_bytes = frame_state_bytes(vectors);
-	uint64_t rsp = *frame_gpr(context, 4);
-	uint64_t at = frame_place(thread, action, rsp, vector_bytes);
-	uint64_t vectors_at = at;
-	struct frame frame;
-
-	at = ((at - sizeof(frame)) & ~UINT64_C(15)) - 8;
-	frame.returns = action->restorer;
-	frame.context = *context;
-	frame.info = *info;
-	frame.context.uc_link = 0;
-	frame.context.uc_mcontext.fpregs = (fpregset_t)vectors_at;
-	stack_tell(thread, &frame.context.uc_stack, rsp);
-	if (thread->stack_asked.flags & STACK_AUTODISARM)
-		thread->stack_asked.bytes = 0;
-	frame.context.uc_sigmask = thread->blocked;
-	if (gate_copy((void *)vectors_at, vectors, vector_bytes) ||
-	    gate_copy((void *)at, &frame, sizeof(frame)))
-		return -EFAULT;
-	*frame_gpr(context, 4) = at;
-	*frame_gpr(context, 7) = (uint64_t)info->si_signo;
-	*frame_gpr(context, 6) = at + offsetof(struct frame, info);
-	*frame_gpr(context, 2) = at + offsetof(struct frame, context);
-	*frame_gpr(context, 0) = 0;
-	*frame_flags(context) &= ~(uint64_t)(FLAG_DIRECTION | FLAG_RESUME | FLAG_TRAP);
-	*frame_rip(context) = action->handler;
-	thread->blocked |= action->mask;
-	if (!(action->flags & SA_NODEFER))
-		thread->blocked |= ACTION_BIT(info->si_signo);
-	*frame_mask(context) = kernel_mask(thread->blocked);
-	return 0;
-}
-
-/* ---- deliver ---- */
-
-/* It ends the program, as it would without us: the same signal again, where and as the program is. */
-static void die(struct thread *thread, int number, const siginfo_t *info,
-		struct frame_context *context)
-{
-	action_default(number);
-	*frame_mask(context) &= ~ACTION_BIT(number);
-	thread->is_native = 1;
-	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
-	if (info->si_code <= 0 || number == SIGTRAP) /* nothing there would raise it again */
-		sys_call(SYS_rt_tgsigqueueinfo, sys_call3(SYS_getpid, 0, 0, 0), thread->tid, number,
-			 (long)info, 0, 0);
-}
-
-/* What the program would do with it in translated code: on from *context, which is the program's. */
+/* From where *context says, in translated code; natively where that can't be. */
 static void to_cache(struct thread *thread, struct frame_context *context)
 {
+	static const uint8_t none[64];
 	struct trace *trace;
 	int error;
 
@@ -139,40 +58,38 @@ static void to_cache(struct thread *thread, struct frame_context *context)
 	trace = translate(*frame_rip(context), &error);
 	lock_give(&dispatch_lock);
 	if (!trace) { /* it faults where the program wanted to be */
-		thread->is_native = 1;
+		thread->is_trying = 1;
 		return;
 	}
 	*frame_rip(context) = (uint64_t)trace->head;
+	thread->traced = (uint64_t)trace->head;
 	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);
-	{
-		static const uint8_t none[64];
-
-		frame_vector15_set(context->uc_mcontext.fpregs, none);
-	}
+	frame_vector15_set(context->uc_mcontext.fpregs, none);
 	*frame_xmm15(context) = thread->pointer;
 }
 
-/* *context is the program's, its place told in the trail but for the event. */
-static void deliver(struct thread *thread, int number, const siginfo_t *info,
-		    struct frame_context *context, uint32_t left)
+/* *context is the program's, after whatever was delivered; what is held comes on top. */
+static void go_on(struct thread *thread, struct frame_context *context)
 {
-	struct action action = action_take(number);
-	uint64_t at = *frame_rip(context);
-	int is_fault = info->si_code > 0 && info->si_code != SI_KERNEL;
+	siginfo_t info;
 
-	if (is_fault && thread->blocked & ACTION_BIT(number) & action_unblocked)
-		action.handler = (uint64_t)SIG_DFL; /* the kernel forces it on who has it blocked */
-	if (action.handler == (uint64_t)SIG_IGN && !is_fault) {
-		to_cache(thread, context);
-		return;
-	}
-	ring_event(thread, TRAIL_SIGNAL, at, left, (uint64_t)number,
-		   action.handler > (uint64_t)SIG_IGN ? action.handler : 0);
-	if (action.handler <= (uint64_t)SIG_IGN || handler_enter(thread, &action, info, context)) {
-		die(thread, number, info, context);
-		return;
-	}
+	while (held_take(thread, &info))
+		if (deliver(thread, &info, context, 0, NULL))
+			return;
+	thread->is_deferred = 0;
+	*frame_mask(context) = kernel_mask(thread->blocked);
 	to_cache(thread, context);
+}
+
+/* *context is the program's, its place told in the trail but for the event. */
+static void deliver_and_go(struct thread *thread, const siginfo_t *info,
+			   struct frame_context *context, uint32_t left, const uint64_t *back_to)
+{
+	if (!deliver_is_fault(info) && action_own & thread->blocked & ACTION_BIT(info->si_signo))
+		held_add(thread, info);
+	else if (deliver(thread, info, context, left, back_to))
+		return;
+	go_on(thread, context);
 }
 
 /* The path up to where the program is, in the trail. */
@@ -194,35 +111,65 @@ static void tell_path(struct thread *thread, const struct state *state)
 	thread->pointer += 4;
 }
 
-/* Not now: it is queued again for this thread, and everything is blocked. */
-static void defer(struct thread *thread, int number, siginfo_t *info, struct frame_context *context)
+/* Not now: everything is blocked until it is delivered. */
+static void defer(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
+	held_add(thread, info);
 	thread->is_deferred = 1;
-	*frame_mask(context) = ~(action_own);
-	sys_call(SYS_rt_tgsigqueueinfo, sys_call3(SYS_getpid, 0, 0, 0), thread->tid, number,
-		 (long)info, 0, 0);
+	*frame_mask(context) = ~action_own;
 }
+
+/* ---- step by step ---- */
 
 static void step(struct thread *thread, struct frame_context *context)
 {
+	if (!thread->is_stepping)
+		thread->step_trap = *frame_flags(context) & FLAG_TRAP;
 	thread->is_stepping = 1;
 	*frame_flags(context) |= FLAG_TRAP;
 }
 
-/* A step of ours is done: at an instruction of the program's, what waits may come. */
+/* Made the program's, where state_look() has found it. */
+static void to_program(struct thread *thread, const struct state *state,
+		       struct frame_context *context)
+{
+	state_to_program(state, thread, context);
+	tell_path(thread, state);
+}
+
+/* A step of ours is done: at an instruction of the program's, what waits comes. */
 static void stepped(struct thread *thread, struct frame_context *context)
 {
 	struct state state;
+	siginfo_t info;
 
-	state_look(&state, context);
-	if (state.kind == STATE_BETWEEN)
+	state_look(&state, *frame_rip(context));
+	if (state.kind == STATE_BETWEEN || state.kind == STATE_AMID)
 		return;
 	thread->is_stepping = 0;
-	*frame_flags(context) &= ~(uint64_t)FLAG_TRAP;
+	*frame_flags(context) = (*frame_flags(context) & ~(uint64_t)FLAG_TRAP) | thread->step_trap;
 	if (state.kind == STATE_ENGINE)
-		return; /* deferred until it is done */
-	thread->is_deferred = 0;
-	*frame_mask(context) = kernel_mask(thread->blocked);
+		return; /* until it is done */
+	to_program(thread, &state, context);
+	if (!held_take(thread, &info))
+		go_on(thread, context);
+	else
+		deliver_and_go(thread, &info, context, state.ran ? state.left : 0, NULL);
+}
+
+/*
+ * The program has set the trap flag: 1, if what trapped is none of its instructions. Where the instruction stood that has just run is
+ * where it trapped before, or right in front.
+ */
+static int is_trap_beside(struct thread *thread, const struct frame_context *context)
+{
+	uint64_t rip = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
+	uint64_t ran = thread->traced ? thread->traced : rip - 1;
+	struct state state;
+
+	thread->traced = rip;
+	state_look(&state, ran);
+	return state.kind == STATE_BETWEEN || state.kind == STATE_ENGINE;
 }
 
 /* ---- the engine's own ---- */
@@ -241,14 +188,12 @@ static int guard_met(struct thread *thread, const siginfo_t *info, struct frame_
 	}
 	reg |= at[1] & 7;
 	thread->pointer = (uint64_t)info->si_addr;
+	profile_look(thread);
 	ring_turn(thread);
 	*frame_gpr(context, reg) = thread->pointer;
 	*frame_xmm15(context) = thread->pointer;
 	return 1;
 }
-
-static void tell_path(struct thread *thread, const struct state *state);
-static void to_cache(struct thread *thread, struct frame_context *context);
 
 /* A write to code that is guarded: it may go on, with what was translated of that given up. */
 static int write_met(struct thread *thread, const siginfo_t *info, struct frame_context *context)
@@ -258,7 +203,7 @@ static int write_met(struct thread *thread, const siginfo_t *info, struct frame_
 
 	if (info->si_code != SEGV_ACCERR || !(context->uc_mcontext.gregs[REG_ERR] & 2))
 		return 0;
-	state_look(&state, context);
+	state_look(&state, *frame_rip(context));
 	lock_take(&dispatch_lock);
 	was_ours = pages_written((uint64_t)info->si_addr, state.pc);
 	lock_give(&dispatch_lock);
@@ -266,94 +211,230 @@ static int write_met(struct thread *thread, const siginfo_t *info, struct frame_
 		return was_ours;
 	if (state.kind == STATE_BETWEEN)
 		return 1; /* where it goes next is not in this trace */
-	state_to_program(&state, thread, context);
-	tell_path(thread, &state);
+	to_program(thread, &state, context);
 	ring_event(thread, TRAIL_GAP, state.pc, state.ran ? state.left : 0, TRAIL_GAP_SUSPENDED, 0);
 	to_cache(thread, context);
 	return 1;
 }
 
-static int own(struct thread *thread, int number, const siginfo_t *info,
-	       struct frame_context *context)
+static int is_copying(uint64_t rip)
+{
+	return rip >= (uint64_t)gate_copy && rip < (uint64_t)gate_copy_done;
+}
+
+static int own(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
 	uint64_t rip = *frame_rip(context);
 
-	if (number == SIGTRAP && thread->is_stepping && info->si_code == TRAP_TRACE) {
-		stepped(thread, context);
+	if (info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE) {
+		if (thread->is_stepping)
+			stepped(thread, context);
+		else if (thread->is_native || thread->is_trying || !is_trap_beside(thread, context))
+			return 0;
 		return 1;
 	}
-	if (number != SIGSEGV || info->si_code <= 0)
+	if ((info->si_signo != SIGSEGV && info->si_signo != SIGBUS) || info->si_code <= 0)
 		return 0;
-	if (rip >= (uint64_t)gate_copy && rip < (uint64_t)gate_copy_done) {
-		*frame_rip(context) = (uint64_t)gate_copy_failed;
-		return 1;
+	if (!thread->is_native && !thread->is_trying) {
+		if (!rip) {
+			*frame_rip(context) = (uint64_t)gate_miss;
+			return 1;
+		}
+		if (guard_met(thread, info, context))
+			return 1;
 	}
-	if (!rip && !thread->is_native) {
-		*frame_rip(context) = (uint64_t)gate_miss;
+	if (info->si_signo == SIGSEGV && write_met(thread, info, context))
 		return 1;
-	}
-	if (!thread->is_native && guard_met(thread, info, context))
-		return 1;
-	return write_met(thread, info, context);
+	if (!is_copying(rip))
+		return 0;
+	*frame_rip(context) = (uint64_t)gate_copy_failed;
+	return 1;
 }
 
-/* leave(): the frame is made what the thread has, and native. */
-static void left(struct thread *thread, struct frame_context *context)
+/* ---- what comes ---- */
+
+/* The frame's registers are what the engine has for the program. */
+static void take_regs(struct thread *thread, struct frame_context *context)
 {
 	for (unsigned int i = 0; i < 16; i++)
 		*frame_gpr(context, i) = thread->regs.gpr[i];
 	*frame_rip(context) = thread->regs.rip;
 	*frame_flags(context) = thread->regs.rflags;
 	frame_vector15_set(context->uc_mcontext.fpregs, thread->vector15);
+}
+
+/* leave(): the frame is made what the thread has, and native. */
+static void left(struct thread *thread, struct frame_context *context)
+{
+	stack_t *stack = &context->uc_stack;
+
+	take_regs(thread, context);
 	*frame_mask(context) = thread->blocked;
 	thread->is_leaving = 0;
 	thread->is_native = 1;
+	held_give_back(thread);
+	if (!thread->is_process)
+		return;
+	if (thread->is_process == PROCESS_CLEARED)
+		action_clear();
+	else
+		action_give_back(~UINT64_C(0));
+	*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
+			    .ss_flags = (int)thread->stack_asked.flags,
+			    .ss_size = thread->stack_asked.bytes };
+	if (!stack->ss_size)
+		stack->ss_flags = SS_DISABLE;
+	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
+	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 }
 
-/* ---- what comes ---- */
-
-/* In the engine: the program may be at a system call that gives way. */
-static void in_engine(struct thread *thread, int number, siginfo_t *info,
-		      struct frame_context *context)
+/* ppoll(2) and its like: the mask that holds while they wait. 0: the call has none. */
+static int call_mask(const struct thread *thread, uint64_t *mask)
 {
-	uint64_t rip = *frame_rip(context);
+	const uint64_t *gpr = thread->regs.gpr;
+	uint64_t at;
+
+	switch (gpr[0]) {
+	case SYS_rt_sigsuspend:
+		at = gpr[7];
+		break;
+	case SYS_ppoll:
+		at = gpr[10];
+		break;
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+		at = gpr[8];
+		break;
+	case SYS_pselect6:
+	case SYS_io_pgetevents: /* a pointer to it, and its size */
+		if (!gpr[9] || gate_copy(&at, (const void *)gpr[9], sizeof(at)))
+			return 0;
+		break;
+	default:
+		return 0;
+	}
+	if (!at || gate_copy(mask, (const void *)at, sizeof(*mask)))
+		return 0;
+	*mask &= ~(ACTION_BIT(SIGKILL) | ACTION_BIT(SIGSTOP));
+	return 1;
+}
+
+/* At a system call of the program's, before the kernel has taken it or when it gives it back to be made again. */
+static void at_call(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+{
 	struct engine_regs *regs = &thread->regs;
 
-	if (rip >= (uint64_t)gate_unblock && rip <= (uint64_t)gate_unblock_done) {
-		thread->is_deferred = 0;
-	} else if (thread->is_plain && rip >= (uint64_t)gate_call &&
-		   rip <= (uint64_t)gate_call_at) {
-		regs->rip = thread->call_next - 2;
-		if (rip ==
-		    (uint64_t)gate_call_at) /* restart_syscall(2), where the kernel says so */
-			regs->gpr[0] = *frame_gpr(context, 0);
-	} else if (thread->is_plain && rip == (uint64_t)gate_call_done) {
-		regs->rip = regs->gpr[1] = thread->call_next;
-		regs->gpr[0] = *frame_gpr(context, 0);
-		regs->gpr[11] = regs->rflags;
+	regs->rip = thread->call_next - 2;
+	if (*frame_rip(context) == (uint64_t)gate_call_at) {
+		regs->gpr[0] = *frame_gpr(context, 0); /* restart_syscall(2), if it says so */
+		if (*frame_gpr(context, 1) == (uint64_t)gate_call_done) { /* it was there */
+			regs->gpr[1] = thread->call_next;
+			regs->gpr[11] = regs->rflags;
+		}
+	}
+	call_broken_off(thread);
+	thread->call_next = 0;
+	take_regs(thread, context);
+	deliver_and_go(thread, info, context, 1, NULL);
+}
+
+/* Behind one. */
+static void after_call(struct thread *thread, siginfo_t *info, struct frame_context *context)
+{
+	struct engine_regs *regs = &thread->regs;
+	uint64_t back_to = thread->blocked, mask;
+	int has_mask = *frame_gpr(context, 0) == (uint64_t)-EINTR && call_mask(thread, &mask);
+
+	call_broken_off(thread);
+	call_tell(thread, thread->call_next, (long)*frame_gpr(context, 0));
+	regs->rip = regs->gpr[1] = thread->call_next;
+	regs->gpr[0] = *frame_gpr(context, 0);
+	regs->gpr[11] = regs->rflags;
+	if (info->si_signo == SIGSYS && info->si_code > 0) /* a filter's: as if we had not been */
+		info->si_call_addr = (void *)thread->call_next;
+	thread->call_next = 0;
+	take_regs(thread, context);
+	if (has_mask)
+		thread->blocked = mask;
+	deliver_and_go(thread, info, context, 0, &back_to);
+}
+
+static void in_engine(struct thread *thread, siginfo_t *info, struct frame_context *context)
+{
+	uint64_t rip = *frame_rip(context);
+	siginfo_t held;
+
+	if (rip == (uint64_t)gate_signal && info->si_signo == SIGILL && info->si_code > 0) {
+		take_regs(thread, context);
+		if (held_take(thread, &held))
+			deliver_and_go(thread, &held, context,
+				       thread->regs.rip == thread->call_next - 2, NULL);
+		else
+			go_on(thread, context);
+	} else if (rip >= (uint64_t)gate_call_check && rip <= (uint64_t)gate_call_at) {
+		at_call(thread, info, context);
+	} else if (rip == (uint64_t)gate_call_done) {
+		after_call(thread, info, context);
+	} else if (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end &&
+		   !deliver_is_fault(info)) {
+		take_regs(thread, context);
+		deliver_and_go(thread, info, context, 0, NULL);
+	} else if (deliver_is_fault(info) && info->si_signo != SIGTRAP) {
+		/* A fault of ours, or memory that went away: the program ends where it came to us. */
+		take_regs(thread, context);
+		deliver_death(thread, info, context);
 	} else {
-		defer(thread, number, info, context);
+		if (rip >= (uint64_t)gate_mask_check && rip <= (uint64_t)gate_mask_at)
+			*frame_rip(context) = (uint64_t)gate_mask_done;
+		defer(thread, info, context);
+	}
+}
+
+/* In translated code: on to where the program is at an instruction, if it is not there. */
+static void in_cache(struct thread *thread, siginfo_t *info, struct frame_context *context,
+		     struct state *state)
+{
+	int is_fault = deliver_is_fault(info) && info->si_signo != SIGTRAP;
+
+	for (unsigned int i = 0; i < GLUE_MAX && state->kind == STATE_BETWEEN && !is_fault; i++) {
+		if (!glue_step(thread, context))
+			break;
+		state_look(state, *frame_rip(context));
+	}
+	if (state->kind == STATE_AT || state->kind == STATE_IN ||
+	    (state->kind == STATE_AMID && is_fault)) {
+		to_program(thread, state, context);
+		deliver_and_go(thread, info, context, state->ran ? state->left : 0, NULL);
 		return;
 	}
-	thread->is_plain = 0;
-	for (unsigned int i = 0; i < 16; i++)
-		*frame_gpr(context, i) = regs->gpr[i];
-	*frame_rip(context) = regs->rip;
-	*frame_flags(context) = regs->rflags;
-	frame_vector15_set(context->uc_mcontext.fpregs, thread->vector15);
-	deliver(thread, number, info, context, regs->rip == thread->call_next - 2);
+	if (is_fault) { /* none that instructions of ours can raise */
+		deliver_death(thread, info, context);
+		return;
+	}
+	defer(thread, info, context);
+	if (state->kind != STATE_ENGINE)
+		step(thread, context);
 }
 
 /* A native thread: all is the program's. */
-static void in_native(struct thread *thread, int number, siginfo_t *info,
-		      struct frame_context *context)
+static void in_native(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
-	struct action action = action_take(number);
+	thread->blocked = *frame_mask(context);
+	if (!deliver(thread, info, context, 0, NULL))
+		*frame_mask(context) = thread->blocked;
+}
 
-	if (action.handler == (uint64_t)SIG_IGN && info->si_code <= 0)
+static void trap_note(struct thread *thread, const siginfo_t *info,
+		      const struct frame_context *context)
+{
+	const greg_t *regs = context->uc_mcontext.gregs;
+
+	if (!deliver_is_fault(info) || info->si_signo == SIGSYS)
 		return;
-	if (action.handler <= (uint64_t)SIG_IGN || handler_enter(thread, &action, info, context))
-		die(thread, number, info, context);
+	thread->trap.error = (uint64_t)regs[REG_ERR];
+	thread->trap.number = (uint64_t)regs[REG_TRAPNO];
+	if (info->si_signo == SIGSEGV || info->si_signo == SIGBUS)
+		thread->trap.address = (uint64_t)regs[REG_CR2];
 }
 
 static void handler(int number, void *about, void *data)
@@ -363,40 +444,31 @@ static void handler(int number, void *about, void *data)
 	siginfo_t *info = about;
 	struct state state;
 
-	if (thread->is_leaving && number == SIGILL) {
+	if (thread->is_leaving && number == SIGILL && info->si_code > 0) {
 		left(thread, context);
 		return;
 	}
-	if (own(thread, number, info, context))
+	if (own(thread, info, context))
 		return;
+	if (*frame_rip(context) != (uint64_t)gate_signal)
+		trap_note(thread, info, context);
 	if (thread->is_native) {
-		in_native(thread, number, info, context);
+		in_native(thread, info, context);
 		return;
 	}
-	state_look(&state, context);
-	if (state.kind == STATE_ENGINE) {
-		in_engine(thread, number, info, context);
+	if (thread->is_trying) {
+		thread->is_trying = 0;
+		deliver_and_go(thread, info, context, 0, NULL);
 		return;
 	}
-	if (state.kind == STATE_BETWEEN || (state.kind == STATE_IN && info->si_code <= 0)) {
-		defer(thread, number, info, context);
-		step(thread, context);
-		return;
-	}
-	state_to_program(&state, thread, context);
-	tell_path(thread, &state);
-	deliver(thread, number, info, context, state.ran ? state.left : 0);
+	state_look(&state, *frame_rip(context));
+	if (state.kind == STATE_ENGINE)
+		in_engine(thread, info, context);
+	else
+		in_cache(thread, info, context, &state);
 }
 
-void signal_deliver_deferred(struct thread *thread)
-{
-	uint64_t mask = kernel_mask(thread->blocked);
-
-	gate_unblock(&mask);
-	thread->is_deferred = 0;
-}
-
-/* ---- the program's calls ---- */
+/* ---- threads and what they ask ---- */
 
 int signal_open(struct thread *thread)
 {
@@ -409,129 +481,64 @@ int signal_open(struct thread *thread)
 int signal_thread(struct thread *thread)
 {
 	stack_t stack = { .ss_sp = (void *)thread->signal_stack, .ss_size = THREAD_SIGNAL_BYTES };
+	stack_t was;
+	long err = sys_call3(SYS_sigaltstack, (long)&stack, (long)&was, 0);
 
-	return (int)sys_call3(SYS_sigaltstack, (long)&stack, 0, 0);
+	if (err || thread->is_process || thread->stack_asked.bytes ||
+	    !was.ss_size) /* it was ours already; or there was none */
+		return (int)err;
+	thread->stack_asked.at = (uint64_t)was.ss_sp;
+	thread->stack_asked.bytes = was.ss_size;
+	thread->stack_asked.flags = (uint32_t)was.ss_flags & ~(uint32_t)SS_ONSTACK;
+	return 0;
 }
 
 void signal_inherit(struct thread *child, const struct thread *thread, int is_thread)
 {
 	child->blocked = thread->blocked;
+	child->trap.error = thread->trap.error;
+	child->trap.number = thread->trap.number;
+	child->trap.address = thread->trap.address;
+	child->stack_asked.flags = SS_DISABLE;
 	if (!is_thread)
 		child->stack_asked = thread->stack_asked;
 }
 
-long signal_mask_call(struct thread *thread)
+void signal_hold_all(void)
 {
-	const uint64_t *gpr = thread->regs.gpr;
-	uint64_t set, was = thread->blocked, blocked = was;
+	mask_set(~UINT64_C(0));
+}
 
-	if (gpr[10] != ACTION_SET_BYTES)
-		return -EINVAL;
-	if (gpr[6]) {
-		if (gate_copy(&set, (const void *)gpr[6], 8))
-			return -EFAULT;
-		if (gpr[7] == SIG_BLOCK)
-			blocked |= set;
-		else if (gpr[7] == SIG_UNBLOCK)
-			blocked &= ~set;
-		else if (gpr[7] == SIG_SETMASK)
-			blocked = set;
-		else
-			return -EINVAL;
-		thread->blocked = blocked & ~(ACTION_BIT(SIGKILL) | ACTION_BIT(SIGSTOP));
-		/* Deferred meanwhile, it is set when that ends; what comes in between is deferred again. */
-		if (!thread->is_deferred)
-			mask_set(kernel_mask(thread->blocked));
-	}
-	if (gpr[2] && gate_copy((void *)gpr[2], &was, 8))
-		return -EFAULT;
+void signal_let_all(struct thread *thread)
+{
+	mask_set(thread->is_deferred ? ~action_own : kernel_mask(thread->blocked));
+}
+
+int signal_end(struct thread *thread)
+{
+	signal_hold_all();
+	if (!thread->is_deferred)
+		return 1;
+	signal_let_all(thread);
 	return 0;
 }
 
-long signal_action_call(struct thread *thread)
+void signal_resume(struct thread *thread, struct frame_context *context)
 {
-	const uint64_t *gpr = thread->regs.gpr;
-
-	return action_call(gpr[7], gpr[6], gpr[2], gpr[10]);
-}
-
-long signal_stack_call(struct thread *thread)
-{
-	const uint64_t *gpr = thread->regs.gpr;
-	uint64_t rsp = gpr[4], base = thread->stack_asked.at, size = thread->stack_asked.bytes;
-	stack_t asked, was;
-
-	stack_tell(thread, &was, rsp);
-	if (gpr[7]) {
-		if (gate_copy(&asked, (const void *)gpr[7], sizeof(asked)))
-			return -EFAULT;
-		if (size && rsp > base && rsp <= base + size &&
-		    !(thread->stack_asked.flags & STACK_AUTODISARM))
-			return -EPERM;
-		if (asked.ss_flags & ~(SS_DISABLE | SS_ONSTACK | (int)STACK_AUTODISARM))
-			return -EINVAL;
-		if (asked.ss_flags & SS_DISABLE)
-			asked = (stack_t){ .ss_flags = SS_DISABLE };
-		else if (asked.ss_size < STACK_MIN)
-			return -ENOMEM;
-		thread->stack_asked.at = (uint64_t)asked.ss_sp;
-		thread->stack_asked.bytes = asked.ss_size;
-		thread->stack_asked.flags = (uint32_t)asked.ss_flags & ~(uint32_t)SS_ONSTACK;
-	}
-	if (gpr[6] && gate_copy((void *)gpr[6], &was, sizeof(was)))
-		return -EFAULT;
-	return 0;
-}
-
-void signal_return_call(struct thread *thread)
-{
-	static const uint64_t all = ~UINT64_C(0);
-	uint64_t rsp = thread->regs.gpr[4];
-	struct {
-		struct frame_context context;
-		uint8_t vectors[FRAME_STATE_MAX] __attribute__((aligned(64)));
-	} copy;
-	struct frame_context *context = &copy.context;
-	uint8_t head[512];
-	uint32_t bytes = 0;
-
-	mask_set(all & ~action_own);
-	thread->is_deferred = thread->is_plain = 0;
-	if (gate_copy(&copy.context, (const void *)rsp, sizeof(copy.context)))
-		goto bad;
-	if (context->uc_mcontext.fpregs) {
-		if (gate_copy(head, context->uc_mcontext.fpregs, sizeof(head)))
-			goto bad;
-		bytes = frame_state_bytes(head);
-		if (!bytes || gate_copy(copy.vectors, context->uc_mcontext.fpregs, bytes))
-			goto bad;
-	} else { /* as the processor begins: there is a frame of ours to take it from */
-		goto bad;
-	}
-	context->uc_mcontext.fpregs = (fpregset_t)copy.vectors;
-	thread->stack_asked.at = (uint64_t)context->uc_stack.ss_sp;
-	thread->stack_asked.bytes = context->uc_stack.ss_flags & SS_DISABLE
-					    ? 0
-					    : context->uc_stack.ss_size;
-	thread->stack_asked.flags = (uint32_t)context->uc_stack.ss_flags &
-				    ~(uint32_t)(SS_ONSTACK | SS_DISABLE);
 	context->uc_stack = (stack_t){ .ss_sp = (void *)thread->signal_stack,
 				       .ss_size = THREAD_SIGNAL_BYTES };
-	thread->blocked = context->uc_sigmask & ~(ACTION_BIT(SIGKILL) | ACTION_BIT(SIGSTOP));
-	*frame_mask(context) = kernel_mask(thread->blocked);
-	ring_event(thread, TRAIL_SYSCALLED, *frame_rip(context), 0, SYS_rt_sigreturn,
-		   *frame_gpr(context, 0));
-	to_cache(thread, context);
-	gate_return(&copy.context);
-bad:
-	leave(thread, thread->regs.rip);
+	go_on(thread, context);
 }
 
 void leave(struct thread *thread, uint64_t pc)
 {
+	const stack_t none = { .ss_flags = SS_DISABLE };
+
+	/* Who stands on the stack for signals can't have another. */
+	if (thread_leaves(thread))
+		sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
 	thread->regs.rip = pc;
 	thread->is_leaving = 1;
-	mask_set(~action_own); /* the program may have SIGILL blocked */
-	for (;;)
-		__asm__ volatile("ud2");
+	mask_set(~action_own);
+	gate_signal();
 }

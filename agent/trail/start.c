@@ -71,5 +71,6 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 	__atomic_store_n(&head->state, err ? ENGINE_REFUSED : ENGINE_RUNS, __ATOMIC_RELEASE);
 	if (err)
 		leave(thread, thread->regs.rip);
+	thread_first();
 	dispatch_to(thread, thread->regs.rip, NULL);
 }

@@ -20,16 +20,33 @@ static void found(struct state *state, uint32_t index, int is_first_byte)
 	state->left = left_from(state->trace, index, piece->block);
 	if (!piece->program_bytes)
 		state->kind = STATE_BETWEEN;
-	else if (is_first_byte && !(piece->flags & (PIECE_SPILLED | PIECE_RECORDED)))
-		state->kind = STATE_AT;
-	else
+	else if (piece->flags & (PIECE_SPILLED | PIECE_RECORDED))
 		state->kind = STATE_IN;
+	else
+		state->kind = is_first_byte ? STATE_AT : STATE_AMID;
 }
 
-void state_look(struct state *state, struct frame_context *context)
+/* What was put in behind an instruction whose id stands already is part of it: a call's push of where it returns to. */
+static void found_behind(struct state *state, uint32_t index, int is_first_byte)
 {
-	uint64_t at = *frame_rip(context), cache;
+	const struct piece *pieces = state->trace->pieces;
+	uint32_t of = index;
+
+	if (!pieces[index].program_bytes && pieces[index].flags & PIECE_RECORDED)
+		while (of && !pieces[of].program_bytes)
+			of--;
+	found(state, of, is_first_byte);
+	if (of == index)
+		return;
+	state->flags = pieces[index].flags;
+	state->pc -= pieces[of].program_bytes;
+	state->ran--;
+}
+
+void state_look(struct state *state, uint64_t at)
+{
 	uint32_t block = UINT32_MAX;
+	uint64_t cache;
 
 	*state = (struct state){ .kind = STATE_ENGINE, .trace = trace_of(at) };
 	if (!state->trace)
@@ -47,7 +64,7 @@ void state_look(struct state *state, struct frame_context *context)
 			state->ran = 0;
 		}
 		if (at < cache + piece->cache_bytes) {
-			found(state, i, at == cache);
+			found_behind(state, i, at == cache);
 			return;
 		}
 		cache += piece->cache_bytes;
@@ -67,7 +84,12 @@ void state_to_program(const struct state *state, struct thread *thread,
 	if (state->flags & PIECE_SWAPPED) {
 		frame_vector15_get(vectors, thread->vector15);
 	} else {
-		thread->pointer = *frame_xmm15(context);
+		uint64_t pointer = *frame_xmm15(context);
+
+		/* Not where the kernel has refused to load it: signal_return_call(). */
+		if (pointer - (uint64_t)thread->words <=
+		    (uint64_t)thread->words_end - (uint64_t)thread->words)
+			thread->pointer = pointer;
 		frame_vector15_set(vectors, thread->vector15);
 	}
 	if (state->flags & PIECE_RECORDED)

@@ -11,7 +11,8 @@ enum state_kind {
 	STATE_ENGINE, /* in no translated code */
 	STATE_BETWEEN, /* in what was put in beside instructions: a few further on, the program is at one */
 	STATE_AT, /* right before an instruction of the program's */
-	STATE_IN, /* in the code that does what one instruction does: only its faults come from there */
+	STATE_IN, /* in the code that does what one instruction does, of which nothing is to be seen yet */
+	STATE_AMID, /* and of which something is */
 };
 
 struct state {
@@ -24,12 +25,12 @@ struct state {
 	uint8_t flags;	/* PIECE_* */
 };
 
-/* Look, by the frame's rip. */
-void state_look(struct state *state, struct frame_context *context);
+/* Look what stands there. */
+void state_look(struct state *state, uint64_t at);
 
 /*
  * Make the frame's registers the program's, those that differ: rip, rcx, xmm15; thread->pointer is where the next word
- * goes, words put for an instruction that did not run taken back. For STATE_AT and STATE_IN.
+ * goes, words put for an instruction that did not run taken back. For STATE_AT and STATE_IN; STATE_AMID, if the instruction has faulted.
  */
 void state_to_program(const struct state *state, struct thread *thread,
 		      struct frame_context *context);

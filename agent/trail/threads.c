@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/threads.h"
+#include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/leave.h"
+#include "agent/trail/lock.h"
 #include "agent/trail/memory.h"
+#include "agent/trail/pages.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
@@ -13,6 +16,11 @@
 #include <linux/sched.h>
 #include <stddef.h>
 #include <sys/mman.h>
+
+#define CLONE3_BYTES_MAX 4096u /* the kernel takes no more */
+
+static uint32_t threads; /* that run as translated code */
+static int has_guests;	 /* or had */
 
 #define HEAD_BYTES ((sizeof(struct thread) + 4095) & ~(size_t)4095)
 
@@ -45,25 +53,37 @@ int thread_enter(struct thread *thread)
 	return (int)err;
 }
 
-/* A thread of this process: on in translated code. On its own stack of the engine's. */
-static void child_thread(struct thread *thread)
+/* It shares our memory and our handlers: on in translated code, on its own stack of the engine's. */
+static void child_inside(struct thread *thread)
 {
-	if (thread_enter(thread) || ring_open(thread))
-		leave(thread, thread->regs.rip); /* unrecorded; counted by the channel */
+	int err = thread_enter(thread);
+
+	if (!err)
+		err = thread->is_guest ? ring_open_unkept(thread) : ring_open(thread);
+	if (err)
+		leave(thread, thread->regs.rip);
+	__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
+	signal_let_all(thread);
 	dispatch_to(thread, thread->regs.rip, NULL);
 }
 
-/* A process of its own: its trail is not ours to write. */
-static void child_process(struct thread *thread)
+/*
+ * A process with handlers of its own: natively, its trail is not ours to write. With memory of its own it has nothing of what
+ * translated code needs (memory_map_alone()), and the lock as its maker held it.
+ */
+static void child_native(struct thread *thread)
 {
 	thread_enter(thread);
-	thread->slot = NULL;
+	if (thread->is_copy) {
+		pages_unguard();
+		dispatch_lock = 0;
+	}
 	leave(thread, thread->regs.rip);
 }
 
 /* The child as it will be: the caller's copy, behind the call. */
-static struct thread *child_make(const struct thread *thread, uint64_t next, uint64_t stack,
-				 int is_thread)
+static struct thread *child_make(const struct thread *thread, uint64_t next, uint64_t flags,
+				 uint64_t stack)
 {
 	struct thread *child = thread_make();
 
@@ -77,46 +97,105 @@ static struct thread *child_make(const struct thread *thread, uint64_t next, uin
 	child->regs.rip = next;
 	if (stack)
 		child->regs.gpr[4] = stack;
-	signal_inherit(child, thread, is_thread);
+	/* as the kernel has it: who shares memory begins without a stack for signals, but for vfork(2)'s */
+	signal_inherit(child, thread, (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM);
+	child->is_copy = !(flags & CLONE_VM);
+	child->is_guest = (flags & (CLONE_SIGHAND | CLONE_THREAD)) == CLONE_SIGHAND;
+	if (!(flags & CLONE_SIGHAND))
+		child->is_process = flags & CLONE_CLEAR_SIGHAND ? PROCESS_CLEARED : PROCESS_ALONE;
 	return child;
+}
+
+/*
+ * A copy of the process is made with the lock held, so that what it copies is whole. Who borrows our memory and runs natively
+ * must find no page guarded.
+ */
+static void prepare(int is_process, int is_copy)
+{
+	if (!is_process)
+		return;
+	lock_take(&dispatch_lock);
+	if (is_copy)
+		return;
+	pages_share(1);
+	lock_give(&dispatch_lock);
+}
+
+static void done(int is_process, int is_copy, int is_over)
+{
+	if (!is_process)
+		return;
+	if (!is_copy)
+		lock_take(&dispatch_lock);
+	if (!is_copy && is_over)
+		pages_share(-1);
+	lock_give(&dispatch_lock);
 }
 
 static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uint64_t stack,
 		       const uint64_t args[6])
 {
-	struct thread *child = child_make(thread, next, stack, !!(flags & CLONE_THREAD));
-	void (*begin)(struct thread *) = flags & CLONE_THREAD ? child_thread : child_process;
+	struct thread *child = child_make(thread, next, flags, stack);
+	int is_process = !(flags & CLONE_SIGHAND), is_copy = !(flags & CLONE_VM), is_over;
 	long result;
 
 	if (!child)
 		return -ENOMEM;
-	result = gate_clone((long)thread->regs.gpr[0], args, child, begin);
-	/* A thread frees its own at its end; a forked child has its copy; who borrowed our memory by vfork has ended, or run another program. */
-	if (sys_failed(result) || !(flags & CLONE_VM) || (flags & CLONE_VFORK))
+	if (child->is_guest)
+		__atomic_store_n(&has_guests, 1, __ATOMIC_RELAXED);
+	prepare(is_process, is_copy);
+	signal_hold_all();
+	result = gate_clone((long)thread->regs.gpr[0], args, child,
+			    is_process ? child_native : child_inside);
+	signal_let_all(thread);
+	is_over = sys_failed(result) || flags & CLONE_VFORK;
+	done(is_process, is_copy, is_over);
+	/* Threads have freed their own by now, or will; another that borrows our memory for long keeps it. */
+	if (sys_failed(result) || (is_process && (is_copy || is_over)))
 		thread_free(child);
 	return result;
+}
+
+/* A copy of what is asked for: the caller's may change. The kernel looks at all of it, as far as it can be. */
+static long clone3_call(struct thread *thread, uint64_t next)
+{
+	union {
+		struct clone_args args;
+		uint8_t bytes[CLONE3_BYTES_MAX];
+	} asked;
+	uint64_t bytes = thread->regs.gpr[6];
+	uint64_t args[6] = { (uint64_t)&asked, bytes };
+
+	if (bytes > sizeof(asked))
+		return -E2BIG;
+	if (bytes < CLONE_ARGS_SIZE_VER0)
+		return -EINVAL;
+	if (gate_copy(&asked, (const void *)thread->regs.gpr[7], bytes))
+		return -EFAULT;
+	if ((asked.args.flags & (CLONE_CLEAR_SIGHAND | CLONE_SIGHAND)) == CLONE_CLEAR_SIGHAND) {
+		asked.args.flags &= ~CLONE_CLEAR_SIGHAND; /* by us: we still need ours */
+		return clone_with(thread, next, asked.args.flags | CLONE_CLEAR_SIGHAND,
+				  asked.args.stack ? asked.args.stack + asked.args.stack_size : 0,
+				  args);
+	}
+	return clone_with(thread, next, asked.args.flags,
+			  asked.args.stack ? asked.args.stack + asked.args.stack_size : 0, args);
 }
 
 long thread_clone_call(struct thread *thread, uint64_t next)
 {
 	const uint64_t *gpr = thread->regs.gpr;
 	uint64_t args[6] = { gpr[7], gpr[6], gpr[2], gpr[10], gpr[8], gpr[9] };
-	struct clone_args mine = { 0 };
 
 	switch (gpr[0]) {
 	case SYS_clone:
-		return clone_with(thread, next, args[0], args[1], args);
+		return clone_with(thread, next, (uint32_t)args[0], args[1], args);
 	case SYS_fork:
 		return clone_with(thread, next, 0, 0, args);
 	case SYS_vfork:
 		return clone_with(thread, next, CLONE_VM | CLONE_VFORK, 0, args);
-	default: /* clone3: a copy, for the caller's may change */
-		if (args[1] < CLONE_ARGS_SIZE_VER0 || args[1] > sizeof(mine))
-			return sys_call3(SYS_clone3, (long)args[0], (long)args[1], 0);
-		memory_copy(&mine, (const void *)args[0], args[1]);
-		args[0] = (uint64_t)&mine;
-		return clone_with(thread, next, mine.flags,
-				  mine.stack ? mine.stack + mine.stack_size : 0, args);
+	default:
+		return clone3_call(thread, next);
 	}
 }
 
@@ -126,8 +205,37 @@ void thread_exit_call(struct thread *thread)
 
 	ring_event(thread, TRAIL_END, 0, 0, TRAIL_EXITED, (uint64_t)(status & 0xff));
 	ring_close(thread);
-	if (number == SYS_exit)
+	__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
+	if (number == SYS_exit) {
+		memory_forget(thread->mapping_bytes);
 		gate_end(thread, thread->mapping_bytes, status);
+	}
 	for (;;)
 		sys_call3(SYS_exit_group, status, 0, 0);
+}
+
+int thread_has_guests(void)
+{
+	return __atomic_load_n(&has_guests, __ATOMIC_RELAXED);
+}
+
+void thread_first(void)
+{
+	threads = 1;
+}
+
+int thread_leaves(struct thread *thread)
+{
+	if (thread->is_process)
+		return 1;
+	ring_leave(thread);
+	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED))
+		return 0;
+	lock_take(&dispatch_lock);
+	pages_share(1);
+	lock_give(&dispatch_lock);
+	thread->is_process = PROCESS_ALONE;
+	__atomic_store_n(&channel.head->state, ENGINE_LEFT, __ATOMIC_RELEASE);
+	channel_tell();
+	return 1;
 }

@@ -14,6 +14,15 @@ void thread_free(struct thread *thread);
 /* The caller's from now on: gs, the stack for signals. 0 or -errno. */
 int thread_enter(struct thread *thread);
 
+/* The calling thread is the process's first. */
+void thread_first(void);
+
+/* The calling thread is about to go on natively, and its trail ends. 1: it was the last, or is alone: nobody needs the engine any more. */
+int thread_leaves(struct thread *thread);
+
+/* Whether another process may share our handlers, as the kernel has them. */
+int thread_has_guests(void);
+
 /* clone, clone3, fork, vfork: thread->regs ask for it; `next` is behind it. The result for the parent. */
 long thread_clone_call(struct thread *thread, uint64_t next);
 

@@ -20,9 +20,9 @@ static uint32_t trace_count, id_count = 1;
 
 int traces_open(void)
 {
-	traces = memory_map(0, TRACES_MAX * sizeof(*traces), PROT_READ | PROT_WRITE);
-	exits = memory_map(0, IDS_MAX * sizeof(*exits), PROT_READ | PROT_WRITE);
-	slots = memory_map(0, SLOTS * sizeof(*slots), PROT_READ | PROT_WRITE);
+	traces = memory_map_alone(0, TRACES_MAX * sizeof(*traces), PROT_READ | PROT_WRITE);
+	exits = memory_map_alone(0, IDS_MAX * sizeof(*exits), PROT_READ | PROT_WRITE);
+	slots = memory_map_alone(0, SLOTS * sizeof(*slots), PROT_READ | PROT_WRITE);
 	return traces && exits && slots ? 0 : -ENOMEM;
 }
 
@@ -94,6 +94,7 @@ struct trace *trace_add(uint64_t pc, uint16_t count)
 
 void trace_publish(struct trace *trace)
 {
+	id_count = trace->first_exit + trace->exits;
 	*slot_of(trace->pc) = ++trace_count;
 }
 

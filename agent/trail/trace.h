@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define TRACE_BLOCKS_MAX 16u
+#define TRACE_BLOCKS_MAX 48u
 #define TRACE_EXITS_MAX (TRACE_BLOCKS_MAX + 2)
 #define TRACE_INSTRUCTIONS_MAX 256u
 
@@ -59,6 +59,8 @@ struct trace {
 	uint8_t is_dead;    /* its code has changed, or is gone */
 	uint8_t is_checked; /* entered only through the engine, which looks whether its code is still `code` */
 	uint16_t code_bytes;
+	uint16_t heat;	 /* how often profile.c has met it */
+	uint8_t layouts; /* how often its code has been laid out again */
 	const uint8_t *code; /* of its first block */
 	const uint64_t *starts; /* of its blocks */
 	const struct piece *pieces;
@@ -83,7 +85,7 @@ struct trace *trace_numbered(uint32_t number);
 struct trace *trace_add(uint64_t pc, uint16_t exits);
 uint32_t trace_number(const struct trace *trace);
 
-/* It is complete: trace_at() and trace_of() find it. */
+/* It is complete: trace_at() and trace_of() find it. Ids beyond trace->exits are given back. */
 void trace_publish(struct trace *trace);
 
 /* An exit leads to it from now on. */

@@ -9,6 +9,7 @@
 #include "agent/trail/map.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
+#include "agent/trail/profile.h"
 #include "agent/trail/ranges.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/thread.h"
@@ -19,6 +20,12 @@
 
 #define PIECES_MAX (3 * TRACE_INSTRUCTIONS_MAX + 8 * TRACE_BLOCKS_MAX)
 #define CALLS_MAX 8u
+
+/* A trace that nobody has seen to be hot yet. */
+#define COLD_BLOCKS_MAX 16u
+
+#define UNROLL_MAX 8u
+#define UNROLL_INSTRUCTIONS_MAX 160u
 
 /* Registers that vector_put() can go by. */
 #define PUT_REGISTERS 0xcfcfu
@@ -60,7 +67,7 @@ struct making {
 	uint64_t pc, start; /* the next instruction, its block */
 	uint64_t guarded;   /* the page that pages_guard() was asked about last */
 	uint32_t most_blocks, most_instructions;
-	int is_checked;
+	int is_checked, is_hot; /* hot: the way that profile.h knows */
 	uint64_t starts[TRACE_BLOCKS_MAX];
 	struct trail_entry entries[TRACE_BLOCKS_MAX];
 	uint32_t blocks;
@@ -150,12 +157,24 @@ static void block_begin(struct making *m, uint64_t pc)
 	m->pc = m->start = pc;
 }
 
-static int has_block(const struct making *m, uint64_t start)
+/*
+ * Whether a block may come next for what is in the trace already. In a hot trace it may come again, which unrolls a loop, as long as
+ * another turn fits.
+ */
+static int may_come(const struct making *m, uint64_t start)
 {
-	for (uint32_t i = 0; i < m->blocks; i++)
-		if (m->starts[i] == start)
-			return 1;
-	return 0;
+	uint32_t times = 0, turn = 0;
+
+	for (uint32_t i = m->blocks; i-- > 0;) {
+		if (m->starts[i] != start)
+			continue;
+		if (!times++)
+			turn = m->blocks - i;
+	}
+	if (!times)
+		return 1;
+	return m->is_hot && times < UNROLL_MAX && m->blocks + turn <= m->most_blocks &&
+	       m->instructions + m->instructions / times <= UNROLL_INSTRUCTIONS_MAX;
 }
 
 static struct way_out *out_add(struct making *m, enum exit_kind kind, uint64_t target)
@@ -181,7 +200,7 @@ static uint8_t *put_by(struct making *m, uint8_t *at, const struct way_out *out,
 /* Put the id by a register that `target` does not need, or one that is kept meanwhile. */
 static uint8_t *put_for(struct making *m, uint8_t *at, const struct way_out *out)
 {
-	uint32_t dead = liveness_dead(out->target) & PUT_REGISTERS;
+	uint32_t dead = m->is_hot ? liveness_dead(out->target) & PUT_REGISTERS : 0;
 
 	if (dead)
 		return put_by(m, at, out, (unsigned int)__builtin_ctz(dead));
@@ -239,10 +258,28 @@ static int has_room(const struct making *m)
 	       m->out_count + 3 < TRACE_EXITS_MAX;
 }
 
+static int is_in_reach(const uint8_t *from, uint64_t to)
+{
+	int64_t distance = (int64_t)(to - (uint64_t)from);
+
+	return distance > -INT64_C(0x7fff0000) && distance < INT64_C(0x7fff0000);
+}
+
+static int fits(const struct making *m, uint64_t pc)
+{
+	return has_room(m) && may_come(m, pc) && ranges_left(pc);
+}
+
+/* Code of another module may be too far from the trace's area. */
+static int is_near(const struct making *m, uint64_t pc)
+{
+	return cache_area_for(pc) == m->area;
+}
+
 /* On at `pc`, in the trace if it fits, else by an exit. */
 static void go_on(struct making *m, uint64_t pc)
 {
-	if (has_room(m) && !has_block(m, pc) && ranges_left(pc))
+	if (fits(m, pc))
 		block_begin(m, pc);
 	else
 		out_hot(m, out_add(m, EXIT_DIRECT, pc));
@@ -284,21 +321,23 @@ static void condition(struct making *m, const struct insn *insn, const uint8_t *
 static void branch(struct making *m, const struct insn *insn, const uint8_t *code)
 {
 	uint64_t next = m->pc + insn->bytes;
-	int is_back = insn->target <= m->pc;
+	uint64_t likely = m->is_hot ? profile_next(m->start) : 0;
+	int is_known = likely == next || likely == insn->target;
+	int is_taken = is_known ? likely == insn->target : insn->target <= m->pc;
 	struct way_out *side;
 
 	swap_in(m);
 	block_add(m, insn);
 	block_end(m, TRAIL_BRANCH, insn->target);
-	side = out_add(m, EXIT_DIRECT, is_back ? next : insn->target);
+	side = out_add(m, EXIT_DIRECT, is_taken ? next : insn->target);
 	m->blocks--; /* for the piece */
-	condition(m, insn, code, is_back, out_cold(m, side));
+	condition(m, insn, code, is_taken, out_cold(m, side));
 	piece_end(m, insn->bytes, 0);
 	m->blocks++;
-	if (is_back)
+	if (is_taken && !is_known)
 		out_hot(m, out_add(m, EXIT_DIRECT, insn->target));
 	else
-		go_on(m, next);
+		go_on(m, is_taken ? insn->target : next);
 }
 
 static void push(struct making *m, uint64_t value)
@@ -376,10 +415,14 @@ static const uint8_t *astray(struct making *m, struct way_out *out)
 	return at;
 }
 
-/* A return to a call that is in the trace itself: looked at, and passed. */
+/*
+ * A return to where it most likely goes, back to a call that is in the trace itself, or by the profile: looked at, and passed. Flags
+ * that no return to there needs may be needed elsewhere, so only where the call is at hand they are given up.
+ */
 static void return_here(struct making *m, const struct insn *insn, uint64_t to)
 {
-	uint32_t flags_dead = liveness_dead(to) & LIVENESS_FLAGS;
+	uint32_t dead = m->is_hot ? liveness_dead(to) : 0;
+	uint32_t flags_dead = m->calls ? dead & LIVENESS_FLAGS : 0;
 	struct way_out *out;
 	const uint8_t *other;
 
@@ -405,14 +448,27 @@ static void return_here(struct making *m, const struct insn *insn, uint64_t to)
 		m->hot = emit_bytes(m->hot, "\xe3\x0e", 2); /* jrcxz */
 		m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
 		m->hot = emit_jump(m->hot, other);
-		m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
+		if (!(dead & 1u << RCX))
+			m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
 		beside(m, PIECE_SPILLED);
 	}
 	m->hot = emit_drop(m->hot, 8 + insn->pops);
 	beside(m, PIECE_FLAGS_LOST);
 	m->blocks++;
-	m->calls--;
+	if (m->calls)
+		m->calls--;
 	go_on(m, to);
+}
+
+static void returns(struct making *m, const struct insn *insn)
+{
+	uint64_t to = m->calls ? m->returns[m->calls - 1] : m->is_hot ? profile_sure(m->start) : 0;
+
+	swap_in(m);
+	if (to && (m->calls || (fits(m, to) && is_near(m, to))))
+		return_here(m, insn, to);
+	else
+		return_any(m, insn);
 }
 
 /* The operand of an indirect branch, in rcx. Its prefixes other than the segment's and the address size's are dropped. */
@@ -517,13 +573,6 @@ static void stop(struct making *m, const struct insn *insn, const uint8_t *code)
 }
 
 /* ---- what only goes on ---- */
-
-static int is_in_reach(const uint8_t *from, uint64_t to)
-{
-	int64_t distance = (int64_t)(to - (uint64_t)from);
-
-	return distance > -INT64_C(0x7fff0000) && distance < INT64_C(0x7fff0000);
-}
 
 static void copy(struct making *m, const struct insn *insn, const uint8_t *code)
 {
@@ -632,11 +681,7 @@ static void one(struct making *m)
 		call(m, &insn);
 		return;
 	case TRAIL_RETURN:
-		swap_in(m);
-		if (m->calls)
-			return_here(m, &insn, m->returns[m->calls - 1]);
-		else
-			return_any(m, &insn);
+		returns(m, &insn);
 		return;
 	case TRAIL_JUMP_INDIRECT:
 	case TRAIL_CALL_INDIRECT:
@@ -726,19 +771,22 @@ static struct trace *keep(struct making *m, struct trace *trace)
 	return trace;
 }
 
-static void begin(struct making *m, struct cache_area *area, uint64_t pc, uint32_t first_id)
+static void begin(struct making *m, struct cache_area *area, const struct trace *trace)
 {
+	uint64_t pc = trace->pc;
+
 	m->area = area;
 	m->hot = m->piece_from = area->hot;
 	m->cold = area->cold;
 	m->blocks = m->instructions = m->in_block = m->out_count = m->piece_count = m->calls = 0;
 	m->is_swapped = m->is_over = m->is_checked = 0;
 	m->guarded = 1;
-	m->most_blocks = TRACE_BLOCKS_MAX;
+	m->is_hot = trace->layouts != 0;
+	m->most_blocks = m->is_hot ? TRACE_BLOCKS_MAX : COLD_BLOCKS_MAX;
 	m->most_instructions = TRACE_INSTRUCTIONS_MAX;
-	m->first_id = first_id;
+	m->first_id = trace->first_exit;
 	block_begin(m, pc);
-	if (!(liveness_dead(pc) & 1u << RCX))
+	if (!m->is_hot || !(liveness_dead(pc) & 1u << RCX))
 		m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
 	m->head = m->piece_from = m->hot;
 }
@@ -769,25 +817,17 @@ static void watch(const struct making *m, const struct trace *trace)
 	}
 }
 
-struct trace *translate(uint64_t pc, int *error)
+/* NULL: no memory. */
+static struct trace *make(uint64_t pc, unsigned int layouts)
 {
 	struct making *m = &making;
-	struct trace *trace = trace_at(pc);
-	struct cache_area *area;
+	struct cache_area *area = cache_area_for(pc);
+	struct trace *trace = area ? trace_add(pc, TRACE_EXITS_MAX) : NULL;
 
-	if (trace && is_true(trace))
-		return trace;
-	if (trace)
-		trace_kill(trace);
-	*error = -EFAULT;
-	if (!ranges_left(pc))
-		return NULL;
-	*error = -ENOMEM;
-	area = cache_area_for(pc);
-	trace = area ? trace_add(pc, TRACE_EXITS_MAX) : NULL;
 	if (!trace)
 		return NULL;
-	begin(m, area, pc, trace->first_exit);
+	trace->layouts = (uint8_t)layouts;
+	begin(m, area, trace);
 	while (!m->is_over)
 		one(m);
 	if (!keep(m, trace))
@@ -813,6 +853,45 @@ struct trace *translate(uint64_t pc, int *error)
 	}
 	channel.head->traces++;
 	channel.head->translated_blocks += m->blocks;
+	return trace;
+}
+
+struct trace *translate(uint64_t pc, int *error)
+{
+	struct trace *trace = trace_at(pc);
+
+	if (trace && is_true(trace))
+		return trace;
+	if (trace)
+		trace_kill(trace);
+	*error = -EFAULT;
+	if (!ranges_left(pc))
+		return NULL;
+	*error = -ENOMEM;
+	return make(pc, 0);
+}
+
+struct trace *translate_hot(struct trace *old)
+{
+	uint32_t id = old->incoming, next;
+	struct trace *trace;
+
+	if (!ranges_left(old->pc))
+		return NULL;
+	trace = make(old->pc, old->layouts + 1u);
+	if (!trace)
+		return NULL;
+	/* Who came to the old one comes here. */
+	old->is_dead = 1;
+	old->incoming = 0;
+	for (; id; id = next) {
+		struct exit *exit = exit_of(id);
+
+		next = exit->next;
+		exit->next = 0;
+		cache_jump_set(exit->jump, cache_exit_jump(exit->jump));
+		translate_link(exit, trace);
+	}
 	return trace;
 }
 

@@ -30,6 +30,12 @@ unsigned int translate_vector_bytes(void);
  */
 struct trace *translate(uint64_t pc, int *error);
 
+/*
+ * Lay a trace out again, along the way that profile.h knows. The new one; or NULL: there is no memory, and the old one
+ * stays.
+ */
+struct trace *translate_hot(struct trace *old);
+
 /* Lead an exit to a trace from now on, without the engine. */
 void translate_link(struct exit *exit, struct trace *to);
 

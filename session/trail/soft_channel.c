@@ -17,7 +17,8 @@
 #define DRAINED_SEGMENT_BYTES                                                                      \
 	(UINT64_C(256) << 10) /* all of them together stay in a second-level cache */
 #define LOG_BYTES (UINT64_C(4) << 20)
-#define LAST_SEGMENTS 8
+#define LAST_SEGMENTS_MIN 8
+#define LAST_SEGMENT_BYTES (UINT64_C(256) << 10)
 #define LAST_RINGS_BYTES (UINT64_C(64) << 30) /* of address space */
 #define LAST_SLOTS_MIN 16
 
@@ -35,9 +36,12 @@ struct soft_sizes soft_sizes_for(uint64_t last_bytes)
 	if (!last_bytes)
 		return sizes;
 	sizes.policy = ENGINE_CYCLIC;
-	sizes.segments = LAST_SEGMENTS;
-	sizes.segment_bytes = whole_pages(ring / LAST_SEGMENTS);
-	slots = LAST_RINGS_BYTES / (sizes.segment_bytes * LAST_SEGMENTS);
+	/* many, since the oldest may be half overwritten */
+	sizes.segments = LAST_SEGMENTS_MIN;
+	while (sizes.segments < ENGINE_SEGMENTS_MAX && ring / sizes.segments > LAST_SEGMENT_BYTES)
+		sizes.segments *= 2;
+	sizes.segment_bytes = whole_pages(ring / sizes.segments);
+	slots = LAST_RINGS_BYTES / (sizes.segment_bytes * sizes.segments);
 	if (slots < DRAINED_SLOTS)
 		sizes.slots = slots > LAST_SLOTS_MIN ? (uint32_t)slots : LAST_SLOTS_MIN;
 	return sizes;

@@ -45,9 +45,14 @@ static void put_event(struct soft_reader *reader, struct soft_thread *thread,
 {
 	if (thread->is_over || reader->error)
 		return;
+	/* it is said before execve(2), and has come to nothing where that comes back */
+	if (between->event == TRAIL_EXEC && !thread->has_left) {
+		thread->has_left = 1;
+		return;
+	}
 	failed(reader, reader->sink->calls->event(reader->sink, thread->trail, between, ns));
 	thread->is_over = between->event == TRAIL_END;
-	thread->has_left = between->event == TRAIL_EXEC;
+	thread->has_left = 0;
 	thread->is_lost = between->event == TRAIL_LOST;
 	reader->losses += between->event == TRAIL_LOST;
 }
@@ -416,6 +421,7 @@ static void take_rest(struct soft_reader *reader, uint32_t slot)
 static void finish(struct soft_reader *reader, uint32_t slot, const struct trail_between *end_with)
 {
 	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
+	const struct trail_between left = { .event = TRAIL_EXEC };
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
 	struct soft_thread *thread = &reader->threads[slot];
 
@@ -423,6 +429,7 @@ static void finish(struct soft_reader *reader, uint32_t slot, const struct trail
 		return;
 	take_rest(reader, slot);
 	if (thread->has_left) { /* nobody wrote for the program that it executed */
+		put_event(reader, thread, &left, thread->last_ns);
 		put_event(reader, thread, &gap, thread->last_ns);
 		put_event(reader, thread, &gone, thread->last_ns);
 	}

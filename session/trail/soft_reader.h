@@ -18,7 +18,7 @@
 struct soft_thread {
 	struct sink_thread *trail;
 	int is_begun, is_over; /* is_over: a TRAIL_END came; nothing may follow */
-	int has_left;	       /* the last event was a TRAIL_EXEC */
+	int has_left;	       /* the last event was a TRAIL_EXEC, and is not yet put */
 	int is_lost;	       /* the last event was a TRAIL_LOST */
 	uint64_t next;	       /* the number of the segment to be taken next */
 	uint64_t last_ns;

@@ -383,6 +383,20 @@ Test(soft_reader, who_executes_another_program_is_unrecorded_from_there_on)
 	cr_expect_eq(sink.items[3].between.values[0], TRAIL_DETACHED);
 }
 
+Test(soft_reader, who_could_not_execute_another_program_goes_on)
+{
+	uint32_t id = trace(0, 1);
+
+	thread_begin(0);
+	write_id(id);
+	write_event(TRAIL_EXEC, 0, 0);
+	write_event(TRAIL_SYSCALLED, START, 59);
+	write_id(id);
+	cr_assert_eq(soft_reader_finish(&reader, &killed), 0);
+	cr_assert_eq(sink.count, 4, "%s", sample_sink_text(&sink));
+	cr_expect(is_event(1, TRAIL_SYSCALLED) && is_block(2, 0) && is_event(3, TRAIL_END));
+}
+
 Test(soft_reader, nobody_knows_how_it_ended)
 {
 	thread_begin(0);

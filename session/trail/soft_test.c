@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
+#include <waymark/trail.h>
 
 #define OUTPUT_MAX 65536
 
@@ -260,6 +261,45 @@ Test(soft, a_program_without_room)
 	address_limit = 32 << 20;
 	cr_expect_eq(refused((char *)STEPS, ENGINE), -ENOMEM);
 	cr_expect(strstr(detail, "RLIMIT_AS") && strstr(detail, "33554432"), "%s", detail);
+}
+
+/* ---- the API ---- */
+
+Test(soft, the_api_has_it)
+{
+	char *argv[] = { (char *)STEPS, (char *)"l", NULL };
+	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	struct wm_branch branch = { .size = sizeof(branch) };
+	struct wm_trail *trail;
+	int status;
+	pid_t pid;
+
+	setenv("WAYMARK_ENGINE", ENGINE, 1);
+	pid = wm_trail_launch(&trail, argv, &options);
+	cr_assert_gt(pid, 0, "%s", wm_trail_detail(NULL));
+	cr_expect_eq(wm_trail_wait(trail, 10000), 1);
+	cr_expect_eq(wm_trail_records(trail, 0), 2, "the block, the end");
+	cr_assert_eq(wm_trail_get(trail, 0, 0, &branch), 1);
+	wm_trail_close(trail);
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(WEXITSTATUS(status), 7);
+}
+
+Test(soft, a_running_program_is_refused_by_name)
+{
+	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	struct wm_trail *trail;
+	pid_t pid = fork();
+
+	if (!pid)
+		while (1)
+			pause();
+	setenv("WAYMARK_ENGINE", ENGINE, 1);
+	cr_expect_eq(wm_trail_open(&trail, pid, &options), -WM_E_TRAIL_ASKED);
+	cr_expect(strstr(wm_trail_detail(NULL), "can't enter a program that runs"), "%s",
+		  wm_trail_detail(NULL));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 /* ---- ends ---- */
