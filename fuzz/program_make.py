@@ -1,18 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-A program made at random, in assembly: program_make.py SEED [FUEL [FEATURES]]
+A program made at random, in assembly.
 
-It has no library, calls nothing but write(2) and its like, and what it does depends on SEED alone, and on the processor where FEATURES
-(names of /proc/cpuinfo, with commas) are not said. It covers the instructions of user mode by class and each form of operand, and all
-ways of control. At checkpoints, and at its end, it writes all of its registers and then its memory to its standard output: run by whatever
-means, that must be the same. FUEL bounds how many functions it enters.
+It has no library, calls nothing but write(2) and its like, and what it does depends on what is said here alone. It covers the
+instructions of user mode by class and each form of operand, and all ways of control. At checkpoints, and at its end, it writes all
+of its registers and then its memory to its standard output: run by whatever means, that must be the same.
 
     program_make.py 1 > 1.S && cc -nostdlib -static -no-pie -o 1 1.S && ./1 | sha1sum
 """
+import argparse
 import random
-import re
-import sys
 
 import program_words as words
 
@@ -36,9 +34,10 @@ def features_here():
 class Maker:
     """The text of one program."""
 
-    def __init__(self, seed, fuel, features):
+    def __init__(self, seed, fuel, rounds, features):
         self.random = random.Random(seed)
         self.fuel = fuel
+        self.rounds = rounds
         self.features = features
         self.lines = []
         self.labels = 0
@@ -187,9 +186,7 @@ class Maker:
         form = self.random.randrange(13)
         size = self.pick([2, 4, 8])
         if form == 0:
-            self.out(f"movz{self.pick('bw bl bq'.split())} {self.memory(1, 1)}, %REG".replace("%REG", "%REG"))
-            word = self.lines.pop().strip().split()[0]
-            self.out(f"{word} {self.memory(1, 1)}, {self.reg({'w': 2, 'l': 4, 'q': 8}[word[-1]])}")
+            self.out(f"movzb{SUFFIX[size]} {self.either(1)}, {self.reg(size)}")
         elif form == 1:
             self.out(f"movs{SUFFIX[1]}{SUFFIX[size]} {self.either(1)}, {self.reg(size)}")
         elif form == 2:
@@ -238,7 +235,6 @@ class Maker:
         elif form == 1:
             self.out(f"{word}{SUFFIX[size]} ${self.random.randrange(80)}, {self.either(size)}")
         elif form == 2: # bits counted from memory, either way
-            at = self.memory(1, 64)
             number = self.number()
             self.out(f"mov ${self.random.randrange(-2000, 2000)}, %{QUADS[number]}")
             self.out(f"{word}{SUFFIX[size]} %{NAMES[size][number]}, {self.pick(['arena+3000', '%fs:3000'])}")
@@ -325,7 +321,6 @@ class Maker:
             number = self.number()
             self.out(f"push ${self.random.randrange(65536) & 0xcd5}") # no trap flag
             self.out("popfq")
-            self.out(self.pick("movsb scasw cmpsl lodsq nop".split()) if False else "nop")
             self.out(f"set{self.pick(words.CONDITIONS)} %{BYTES[number]}")
             self.out("cld")
         elif form == 4:
@@ -409,7 +404,7 @@ class Maker:
                 lambda: f"pmovmskb {x}, {self.reg(4)}", lambda: f"movmskps {x}, {self.reg(4)}",
                 lambda: f"cvtsi2sdq {self.either(8)}, {x}", lambda: f"cvttsd2si {x}, {self.reg(8)}",
                 lambda: f"cvtsi2ssl {self.either(4)}, {x}", lambda: f"cvtss2si {x}, {self.reg(4)}",
-                lambda: f"pinsrw $3, {self.either(2).replace('%r', '%r')}, {x}" if False else f"pextrw $2, {x}, {self.reg(4)}",
+                lambda: f"pextrw $2, {x}, {self.reg(4)}", lambda: f"pinsrw $3, {self.reg(4)}, {x}",
             ])())
         elif form == 6:
             self.out(f"{self.pick('movaps movups movdqa movdqu movntdq'.split())} {x}, {self.memory(16, 16)}")
@@ -609,7 +604,7 @@ class Maker:
         if form == 0:
             self.out(f"mov ${self.pick([1, 2, 6])}, %ecx")
             self.label(start)
-            self.out(f"adc {self.reg(4, 1)}, {self.reg(8, 1).replace('%r', '%r') if False else self.reg(4, 1)}")
+            self.out(f"adc {self.reg(4, 1)}, {self.reg(4, 1)}")
             self.out(f"{self.pick(['', 'addr32 '])}{self.pick('loop loope loopne'.split())} {start}")
         elif form == 1:
             self.out(f"mov ${self.pick([0, 1])}, %ecx")
@@ -799,7 +794,7 @@ class Maker:
             self.out(f".balign {self.pick([16, 64, 4096])}")
 
     def system_call(self):
-        self.out(f"mov ${self.pick([3, 24, 39 if False else 3, 5000])}, %eax") # close, sched_yield, none
+        self.out(f"mov ${self.pick([3, 24, 5000])}, %eax") # close, sched_yield, none
         self.out("mov $-1, %rdi")
         self.out("syscall")
 
@@ -858,7 +853,8 @@ class Maker:
         values = ", ".join(str(self.random.getrandbits(64)) for _ in range(ARENA // 8))
         wide = VECTORS_512 if self.wide else VECTORS_256 if self.has("avx") else ""
         text = "\n".join(self.lines) + "\n" + EPILOGUE
-        return (text.replace("@VECTORS@", wide).replace("@VALUES@", values).replace("@FUEL@", str(self.fuel)))
+        return (text.replace("@VECTORS@", wide).replace("@VALUES@", values).replace("@FUEL@", str(self.fuel))
+                .replace("@ROUNDS@", str(self.rounds)))
 
 
 PROLOGUE = """\t.text
@@ -877,7 +873,10 @@ _start:
     f"\tmov {8 * n}(%r15), %{QUADS[n]}\n" for n in list(range(15)) if n != RSP)) + "".join(
     f"\tmovdqu {16 * n + 256}(%r15), %xmm{n}\n" for n in range(16)) + """\tmov 120(%r15), %r15
 \tfninit
+1:\tmovl $@FUEL@, fuel(%rip)
 \tcall f0
+\tdecl rounds(%rip)
+\tjnz 1b
 \tmovl $0xffffff, image(%rip)
 \tcall checkpoint
 \tmov $1, %eax
@@ -906,11 +905,14 @@ checkpoint:
 \tmovq $0, image+264(%rip)\t\t/* the last x87 instruction: where it was */
 \tmovq $0, image+272(%rip)
 \tmovw $0, image+262(%rip)
-@VECTORS@\tmov $1, %eax
+@VECTORS@\tcmpl $1, rounds(%rip)
+\tjg 1f
+\tmov $1, %eax
 \tmov $1, %edi
 \tmov $image, %esi
 \tmov $3072, %edx
 \tsyscall
+1:
 """ + "".join(f"\tmov image+{16 + 8 * n}(%rip), %{QUADS[n]}\n" for n in (0, 1, 2, 6, 7, 11)) + """\tpushq image+8(%rip)
 \tpopfq
 \tret
@@ -919,7 +921,8 @@ checkpoint:
 \t.balign 4096
 arena:
 \t.quad @VALUES@
-fuel:\t.long @FUEL@
+fuel:\t.long 0
+rounds:\t.long @ROUNDS@
 recursion_depth: .long 0
 plt_slot: .quad 0
 saved_rsp: .quad 0
@@ -940,11 +943,14 @@ second_stack_top:
 
 
 def main():
-    if len(sys.argv) < 2 or not re.fullmatch(r"\d+", sys.argv[1]):
-        sys.exit(__doc__)
-    fuel = int(sys.argv[2]) if len(sys.argv) > 2 else 40
-    features = set(sys.argv[3].split(",")) if len(sys.argv) > 3 else features_here()
-    print(Maker(int(sys.argv[1]), fuel, features).text(), end="")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("seed", type=int)
+    parser.add_argument("--fuel", type=int, default=40, help="how many functions are entered in a round")
+    parser.add_argument("--rounds", type=int, default=1, help="how often; only the last writes at its checkpoints")
+    parser.add_argument("--features", help="of the processor, as in /proc/cpuinfo, with commas; default: this one's")
+    said = parser.parse_args()
+    features = features_here() if said.features is None else set(said.features.split(","))
+    print(Maker(said.seed, said.fuel, said.rounds, features).text(), end="")
 
 
 main()

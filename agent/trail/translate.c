@@ -20,6 +20,7 @@
 
 #define PIECES_MAX (3 * TRACE_INSTRUCTIONS_MAX + 8 * TRACE_BLOCKS_MAX)
 #define CALLS_MAX 8u
+#define SYSCALL 0x05 /* behind 0f */
 
 /* A trace that nobody has seen to be hot yet. */
 #define COLD_BLOCKS_MAX 16u
@@ -691,7 +692,11 @@ static void one(struct making *m)
 			refused(m);
 		return;
 	case TRAIL_SYSCALL:
-		system_call(m, &insn);
+		/* int $0x80 has other numbers, and other registers. */
+		if (code[insn.opcode_at] == SYSCALL)
+			system_call(m, &insn);
+		else
+			refused(m);
 		return;
 	case TRAIL_STOP:
 		stop(m, &insn, code);
