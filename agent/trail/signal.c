@@ -484,8 +484,8 @@ int signal_thread(struct thread *thread)
 	stack_t was;
 	long err = sys_call3(SYS_sigaltstack, (long)&stack, (long)&was, 0);
 
-	if (err || thread->is_process || thread->stack_asked.bytes ||
-	    !was.ss_size) /* it was ours already; or there was none */
+	/* It was ours already; or there was none, and what that is like is inherited. */
+	if (err || thread->is_process || thread->stack_asked.bytes || !was.ss_size)
 		return (int)err;
 	thread->stack_asked.at = (uint64_t)was.ss_sp;
 	thread->stack_asked.bytes = was.ss_size;

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 static sigjmp_buf back;
-static volatile int steps, is_quiet;
+static volatile int steps, is_quiet, odd_traps;
 static volatile uintptr_t base, stepped[64];
 static char *page;
 
@@ -52,7 +52,7 @@ static void count_step(int number, siginfo_t *info, void *data)
 	if (steps < 64)
 		stepped[steps] = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
 	if (info->si_code != TRAP_TRACE || (uintptr_t)info->si_addr != (uintptr_t)context->uc_mcontext.gregs[REG_RIP])
-		steps += 1000;
+		odd_traps++;
 	steps++;
 }
 
@@ -75,14 +75,14 @@ static void step_self(void)
 			 "pushfq\n orl $0x100, (%%rsp)\n popfq\n"
 			 "step_from: nop\n"
 			 "step_back: add %%ecx, %%eax\n dec %%ecx\n jnz step_back\n"
-			 "call 1f\n jmp 2f\n"
+			 "lea 3f(%%rip), %%rdx\n call 1f\n jmp *%%rdx\n"
 			 "1: lea 5(%%rax), %%eax\n ret\n"
-			 "2: pushfq\n andl $~0x100, (%%rsp)\n popfq\n"
+			 "3: pushfq\n andl $~0x100, (%%rsp)\n popfq\n"
 			 "step_to: nop\n"
 			 :
 			 :
-			 : "rax", "rcx", "memory");
-	printf("%d steps:", steps);
+			 : "rax", "rcx", "rdx", "memory");
+	printf("%d steps, %d others:", steps, odd_traps);
 	for (int i = 0; i < steps && i < 64; i++)
 		printf(" %ld", (long)(stepped[i] - (uintptr_t)step_from));
 	printf("\n");
@@ -90,7 +90,7 @@ static void step_self(void)
 	seen_ask(SIGTRAP, 0, off_later, 0);
 	steps = 0;
 	__asm__ volatile("int3\n own_step: nop\n nop\n lea 1(%%rax), %%eax\n nop\n nop\n nop\n nop\n" : : : "rax");
-	printf("%d steps:", steps);
+	printf("%d steps, %d others:", steps, odd_traps);
 	for (int i = 0; i < steps && i < 64; i++)
 		printf(" %ld", (long)(stepped[i] - (uintptr_t)own_step));
 	printf("\n");
