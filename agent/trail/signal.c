@@ -168,6 +168,9 @@ static int is_trap_beside(struct thread *thread, const struct frame_context *con
 	struct state state;
 
 	thread->traced = rip;
+	state_look(&state, rip);
+	if (state.kind == STATE_IN)
+		return 1;
 	state_look(&state, ran);
 	return state.kind == STATE_BETWEEN || state.kind == STATE_ENGINE;
 }

@@ -14,9 +14,9 @@ static void tell(const char *what, const siginfo_t *info, const ucontext_t *cont
 	const greg_t *regs = context->uc_mcontext.gregs;
 
 	printf("  %s %d code %d address %lx at %lx, trap %lld error %llx flags %llx\n", what,
-	       info->si_signo, info->si_code,
-	       info->si_addr ? (uintptr_t)info->si_addr - base : 0, (uintptr_t)regs[REG_RIP] - base,
-	       regs[REG_TRAPNO], regs[REG_ERR], regs[REG_EFL] & 0xd00);
+	       info->si_signo, info->si_code, info->si_addr ? (uintptr_t)info->si_addr - base : 0,
+	       (uintptr_t)regs[REG_RIP] - base, regs[REG_TRAPNO], regs[REG_ERR],
+	       regs[REG_EFL] & 0xd00);
 }
 
 static void jump_back(int number, siginfo_t *info, void *data)
@@ -38,7 +38,7 @@ static void note(int number, siginfo_t *info, void *data)
 		base = (uintptr_t) && name;                                                        \
 		printf(#name "\n");                                                                \
 		if (!sigsetjmp(back, 1)) {                                                         \
-		name:                                                                              \
+name:                                                                                              \
 			__VA_ARGS__;                                                               \
 		}                                                                                  \
 	} while (0)
@@ -51,7 +51,8 @@ static void count_step(int number, siginfo_t *info, void *data)
 	(void)number;
 	if (steps < 64)
 		stepped[steps] = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-	if (info->si_code != TRAP_TRACE || (uintptr_t)info->si_addr != (uintptr_t)context->uc_mcontext.gregs[REG_RIP])
+	if (info->si_code != TRAP_TRACE ||
+	    (uintptr_t)info->si_addr != (uintptr_t)context->uc_mcontext.gregs[REG_RIP])
 		odd_traps++;
 	steps++;
 }
@@ -89,7 +90,11 @@ static void step_self(void)
 	/* Begun by a handler. */
 	seen_ask(SIGTRAP, 0, off_later, 0);
 	steps = 0;
-	__asm__ volatile("int3\n own_step: nop\n nop\n lea 1(%%rax), %%eax\n nop\n nop\n nop\n nop\n" : : : "rax");
+	__asm__ volatile(
+		"int3\n own_step: nop\n nop\n lea 1(%%rax), %%eax\n nop\n nop\n nop\n nop\n"
+		:
+		:
+		: "rax");
 	printf("%d steps, %d others:", steps, odd_traps);
 	for (int i = 0; i < steps && i < 64; i++)
 		printf(" %ld", (long)(stepped[i] - (uintptr_t)own_step));
