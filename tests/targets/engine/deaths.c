@@ -22,6 +22,7 @@ static void *other(void *unused)
 	(void)unused;
 	for (;;)
 		pause();
+	return NULL;
 }
 
 static int is(const char *how, const char *name)
