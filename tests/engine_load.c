@@ -4,6 +4,7 @@
  * engine_load --native CMD ARGS...: the same without the engine: same environment, same addresses.
  * engine_load --core FILE: what a core says of the thread that died.
  * With ENGINE_LOAD_FILTER in the environment getppid(2) is trapped by a filter, and rt_tgsigqueueinfo(2) is the end.
+ * With ENGINE_LOAD_STOP the engine is asked to leave after so many microseconds.
  * The trail's cost is nothing here; its truth is looked at by the tests of the tool.
  */
 #include "abi/engine.h"
@@ -263,7 +264,14 @@ int main(int count, char **words)
 	if (head)
 		engine_enter(pid, words[1], head, channel_fd);
 	ptrace(PTRACE_DETACH, pid, 0, 0);
+	if (head && getenv("ENGINE_LOAD_STOP")) {
+		usleep((useconds_t)atoi(getenv("ENGINE_LOAD_STOP")));
+		head->asked = ENGINE_ASKED_STOP;
+	}
 	waitpid(pid, &status, 0);
+	if (getenv("ENGINE_LOAD_STATE") && head)
+		fprintf(stderr, "state %u error %d traces %lu\n", head->state, head->error,
+			head->traces);
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	printf("killed by signal %d%s\n", WTERMSIG(status),

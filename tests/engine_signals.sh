@@ -50,7 +50,8 @@ same()
 	one --native "$program" "$@" >native
 	one "$engine" "$program" "$@" >translated
 	[ "$(wc -l <native)" -gt 1 ] || fail "$program $* printed nothing"
-	diff native translated >differ || fail "$program $*: $(head -20 differ)"
+	diff native translated >differ ||
+		fail "$program $* (left after ${ENGINE_LOAD_STOP:-never}): $(head -20 differ)"
 }
 
 for program in frames masks queues traps stacks returns threads 'threads exec' 'storm 1' 'filters within'; do
@@ -64,4 +65,14 @@ for how in abort term quit kill trap-sent realtime segv-sent full-stack no-stack
 done
 same deaths segv threads
 same deaths abort threads
+
+# Asked to leave at any moment, the program goes on as if nothing had been. Frames tell of the last trap, which may be ours then.
+for us in 0 3000 20000 100000 400000; do
+	export ENGINE_LOAD_STOP=$us
+	for program in masks queues traps stacks returns threads 'storm 1'; do
+		# shellcheck disable=SC2086 # a program and its argument
+		same $program
+	done
+	same deaths segv
+done
 exit $failed
