@@ -112,7 +112,8 @@ static void page_release(struct page *page)
 	page_kill(page);
 	if (!page->is_guarded)
 		return;
-	sys_call3(SYS_mprotect, (long)(page->number << 12), 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+	sys_call3(SYS_mprotect, (long)(page->number << 12), 4096,
+		  PROT_READ | PROT_WRITE | PROT_EXEC);
 	page->is_guarded = 0;
 	guarded--;
 }
@@ -135,7 +136,8 @@ int pages_written(uint64_t address, uint64_t pc)
 	return 1;
 }
 
-void pages_drop(uint64_t start, uint64_t bytes)
+/* For each page that has been ours in [start, start + bytes). */
+static void each_page(uint64_t start, uint64_t bytes, void (*act)(struct page *page))
 {
 	uint64_t first = start >> 12, last = (start + bytes - 1) >> 12;
 
@@ -144,18 +146,50 @@ void pages_drop(uint64_t start, uint64_t bytes)
 	if (last - first > PAGES_MAX / 4) {
 		for (uint32_t i = 0; i < PAGES_MAX; i++)
 			if (pages[i].number >= first && pages[i].number <= last)
-				page_kill(&pages[i]);
+				act(&pages[i]);
 		return;
 	}
 	for (uint64_t number = first; number <= last; number++) {
 		struct page *page = page_of(number);
 
-		if (!page->number)
-			continue;
-		page_kill(page);
-		guarded -= page->is_guarded;
-		page->is_guarded = 0; /* the program's call has said what it is now */
+		if (page->number)
+			act(page);
 	}
+}
+
+static void page_open(struct page *page)
+{
+	if (page->is_guarded)
+		page_release(page);
+}
+
+/* Another mapping: what was learned of the old one is no more. */
+static void page_forget(struct page *page)
+{
+	page_release(page);
+	page->state = PAGE_GUARDED;
+	page->writes = 0;
+}
+
+void pages_open(uint64_t start, uint64_t bytes)
+{
+	if (guarded)
+		each_page(start, bytes, page_open);
+}
+
+void pages_kill(uint64_t start, uint64_t bytes)
+{
+	each_page(start, bytes, page_kill);
+}
+
+void pages_forget(uint64_t start, uint64_t bytes)
+{
+	each_page(start, bytes, page_forget);
+}
+
+int pages_is_guarded(uint64_t address)
+{
+	return pages && page_of(address >> 12)->is_guarded;
 }
 
 uint32_t pages_guarded(void)

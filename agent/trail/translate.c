@@ -384,12 +384,6 @@ static void put_indirect(struct making *m, struct way_out *out)
 	beside(m, PIECE_SPILLED);
 }
 
-/* jmp *map(,%rcx,8) */
-static uint8_t *map_jump(uint8_t *at)
-{
-	return emit_32(emit_bytes(at, "\xff\x24\xcd", 3), (uint32_t)MAP_AT);
-}
-
 static void return_any(struct making *m, const struct insn *insn)
 {
 	struct way_out *out;
@@ -403,7 +397,7 @@ static void return_any(struct making *m, const struct insn *insn)
 	m->hot = emit_bytes(m->hot, "\x8b\x0c\x24", 3); /* mov (%rsp), %ecx */
 	piece_end(m, insn->bytes, PIECE_SPILLED | PIECE_RECORDED);
 	m->hot = emit_drop(m->hot, 8 + insn->pops);
-	m->hot = map_jump(m->hot);
+	m->hot = map_emit_jump(m->hot);
 	beside(m, PIECE_SPILLED);
 	m->blocks++;
 	m->is_over = 1;
@@ -418,7 +412,7 @@ static const uint8_t *astray(struct making *m, struct way_out *out)
 	m->cold = put_by(m, m->cold, out, RCX);
 	m->cold = emit_bytes(m->cold, "\x8b\x0c\x24", 3);
 	m->cold = emit_drop(m->cold, 8 + out->pops);
-	m->cold = map_jump(m->cold);
+	m->cold = map_emit_jump(m->cold);
 	return at;
 }
 
@@ -525,8 +519,8 @@ static void operand_take(struct making *m, const struct insn *insn, const uint8_
 
 static struct way_out *indirect_out(struct making *m, const struct insn *insn, uint8_t modrm)
 {
-	struct way_out *out =
-		out_add(m, is_by_register(insn, modrm) ? EXIT_REGISTER : EXIT_MEMORY, 0);
+	struct way_out *out = out_add(m, is_by_register(insn, modrm) ? EXIT_REGISTER : EXIT_MEMORY,
+				      0);
 
 	out->reg = (uint8_t)((modrm & 7u) | (insn->rex & 1u) << 3);
 	return out;
@@ -549,7 +543,7 @@ static void indirect_any(struct making *m, const struct insn *insn, const uint8_
 	piece_end(m, insn->bytes, PIECE_SPILLED | PIECE_RECORDED);
 	if (out->kind == EXIT_MEMORY)
 		m->hot = emit_bytes(m->hot, "\x89\xc9", 2); /* mov %ecx, %ecx */
-	m->hot = map_jump(m->hot);
+	m->hot = map_emit_jump(m->hot);
 	beside(m, PIECE_SPILLED);
 	block_add(m, insn);
 	block_end(m, insn->kind, 0);
@@ -572,7 +566,7 @@ static const uint8_t *elsewhere(struct making *m, const struct way_out *out)
 		m->cold = emit_8(emit_8(m->cold, 0x8b),
 				 (uint8_t)(0xc0 | RCX << 3 | (out->reg & 7)));
 	}
-	m->cold = map_jump(m->cold);
+	m->cold = map_emit_jump(m->cold);
 	return at;
 }
 
@@ -996,8 +990,7 @@ struct trace *translate_hot(struct trace *old)
 void translate_link(struct exit *exit, struct trace *to)
 {
 	if (exit->jump && !exit->next && !to->is_checked &&
-	    *(int32_t *)exit->jump ==
-		    (int32_t)(cache_exit_jump(exit->jump) - exit->jump - 4) &&
+	    *(int32_t *)exit->jump == (int32_t)(cache_exit_jump(exit->jump) - exit->jump - 4) &&
 	    !cache_jump_set(exit->jump, to->head))
 		trace_incoming(to, exit_number(exit));
 }
