@@ -87,6 +87,8 @@ static void after(const uint64_t *gpr, uint64_t result)
 
 	switch (gpr[0]) {
 	case SYS_mmap:
+		/* who runs natively may have unmapped what was there */
+		pages_forget(result, whole_pages(result, gpr[6]));
 		gone(result, whole_pages(result, gpr[6]));
 		here(result, whole_pages(result, gpr[6]), gpr[2],
 		     gpr[10] & MAP_SHARED ? RANGE_SHARED : 0, is_file);

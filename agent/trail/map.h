@@ -27,6 +27,9 @@ int map_open(int is_far);
  */
 int map_claim(uint64_t start, uint64_t bytes);
 
+/* Whether its low half is not its own. */
+int map_is_shared(uint64_t pc);
+
 /* There is none any more, nor traces of it. */
 void map_disclaim(uint64_t start, uint64_t bytes);
 

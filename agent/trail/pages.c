@@ -7,12 +7,14 @@
 #include <sys/mman.h>
 
 #define PAGES_MAX (1u << 20) /* 4 GiB of code that ran */
+#define CALM_MAX 4096u	     /* until a page is guarded again */
 #define WRITES_MAX 12u	     /* until a page is no longer guarded */
 
 struct page {
 	uint64_t number; /* 0: free */
 	uint32_t first;	 /* of its links */
 	uint8_t is_guarded, state, writes;
+	uint16_t calm; /* how often it was looked at and had not changed */
 };
 
 struct link {
@@ -57,10 +59,10 @@ enum page_state pages_guard(uint64_t address)
 	uint32_t flags = ranges_flags(address);
 	struct page *page = page_make(address >> 12);
 
-	if (!page || flags & RANGE_SHARED) /* who else writes it is not seen */
-		return flags & RANGE_SHARED ? PAGE_CHECKED : PAGE_GUARDED;
-	if (!(flags & RANGE_WRITABLE))
+	if (!(flags & (RANGE_WRITABLE | RANGE_SHARED)))
 		return PAGE_GUARDED;
+	if (!page || flags & RANGE_SHARED) /* who else writes it is not seen */
+		return PAGE_CHECKED;
 	if (page->state != PAGE_GUARDED || page->is_guarded)
 		return page->state;
 	if (sharers)
@@ -124,9 +126,8 @@ int pages_written(uint64_t address, uint64_t pc)
 
 	if (!page || !page->number)
 		return 0;
-	if (!page->is_guarded) /* another thread was here first; a page that was never ours has the program's own fault */
-		return page->writes && ranges_flags(address) & RANGE_WRITABLE &&
-		       page->state == PAGE_GUARDED;
+	if (!page->is_guarded) /* another thread was here first, or it is the program's own fault */
+		return page->writes && !ranges_read() && ranges_flags(address) & RANGE_WRITABLE;
 	page->writes++;
 	if (pc >> 12 == address >> 12)
 		page->state = PAGE_WRITES_ITSELF;
@@ -185,6 +186,22 @@ void pages_kill(uint64_t start, uint64_t bytes)
 void pages_forget(uint64_t start, uint64_t bytes)
 {
 	each_page(start, bytes, page_forget);
+}
+
+int pages_are_calm(uint64_t start, uint64_t end)
+{
+	for (uint64_t address = start & ~UINT64_C(4095); address < end; address += 4096) {
+		struct page *page = page_make(address >> 12);
+
+		if (page && page->state != PAGE_GUARDED && ++page->calm == CALM_MAX) {
+			page->calm = 0;
+			page->writes = WRITES_MAX / 2;
+			page->state = PAGE_GUARDED;
+		}
+		if (pages_guard(address) != PAGE_GUARDED)
+			return 0;
+	}
+	return 1;
 }
 
 int pages_is_guarded(uint64_t address)

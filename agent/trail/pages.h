@@ -40,6 +40,12 @@ void pages_kill(uint64_t start, uint64_t bytes);
 /* The program changes the mapping of [start, start + bytes), which is still as it was: what was translated there is given up. */
 void pages_forget(uint64_t start, uint64_t bytes);
 
+/*
+ * Code in [start, end), looked at whenever it is entered, was found as it was. 1: it has been so for so long, or is no longer
+ * open to others, that it is guarded from now on.
+ */
+int pages_are_calm(uint64_t start, uint64_t end);
+
 int pages_is_guarded(uint64_t address);
 
 /*

@@ -191,19 +191,21 @@ static char path[PATH_MAX];
 /* What we guard is the program's to write, though the kernel says otherwise. */
 static void add_read(const struct range *range)
 {
+	uint32_t flags = range->flags;
 	uint64_t from = range->start;
 	int is_ours = 0;
 
-	if (pages_guarded() && !(range->flags & (RANGE_WRITABLE | RANGE_SHARED)))
+	if (pages_guarded() && !(flags & (RANGE_WRITABLE | RANGE_SHARED)))
 		for (uint64_t page = range->start; page < range->end; page += 4096) {
 			if (pages_is_guarded(page) == is_ours)
 				continue;
 			if (page > from)
-				ranges_add(from, page - from, is_ours ? RANGE_WRITABLE : 0);
+				ranges_add(from, page - from,
+					   flags | (is_ours ? RANGE_WRITABLE : 0));
 			from = page;
 			is_ours = !is_ours;
 		}
-	ranges_add(from, range->end - from, range->flags | (is_ours ? RANGE_WRITABLE : 0));
+	ranges_add(from, range->end - from, flags | (is_ours ? RANGE_WRITABLE : 0));
 }
 
 /* 1, or 0: that was all. */
@@ -227,6 +229,8 @@ static int line_read(void)
 	text_path(path);
 	if (!is_code || !is_readable || is_hidden(range.start, range.end))
 		return 1;
+	if (path[0] == '/')
+		range.flags |= RANGE_FILE;
 	add_read(&range);
 	log_module(range.start, range.end - range.start, offset, path);
 	return 1;

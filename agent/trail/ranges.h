@@ -16,6 +16,7 @@ int ranges_read(void);
 
 #define RANGE_WRITABLE 1u
 #define RANGE_SHARED 2u
+#define RANGE_FILE 4u /* not known of all at once */
 
 /* RANGE_* of where pc is; 0 also where no code is. */
 uint32_t ranges_flags(uint64_t pc);

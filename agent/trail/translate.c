@@ -3,6 +3,7 @@
 #include "agent/trail/cache.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/emit.h"
+#include "agent/trail/gate.h"
 #include "agent/trail/insn.h"
 #include "agent/trail/liveness.h"
 #include "agent/trail/log.h"
@@ -21,6 +22,10 @@
 #define PIECES_MAX (3 * TRACE_INSTRUCTIONS_MAX + 8 * TRACE_BLOCKS_MAX)
 #define READY_AHEAD 2048u /* most traces are smaller */
 #define CALLS_MAX 16u
+
+/* A trace that is checked has no more code. */
+#define CHECKED_INSTRUCTIONS_MAX 16u
+#define COPIED_MAX ((CHECKED_INSTRUCTIONS_MAX + 1) * INSN_BYTES_MAX)
 
 /* A trace that nobody has seen to be hot yet. */
 #define COLD_BLOCKS_MAX 16u
@@ -81,7 +86,10 @@ struct making {
 	uint32_t calls;
 	uint8_t *piece_from; /* the code that no piece describes yet */
 	int is_swapped, is_over;
-	uint32_t last; /* of the block: its last instruction's offset */
+	uint32_t last;	 /* of the block: its last instruction's offset */
+	uint32_t copied; /* checked: so much of its code is in `copy` */
+	uint64_t copied_from;
+	uint8_t copy[COPIED_MAX];
 };
 
 static struct making making; /* the engine's lock covers it */
@@ -466,7 +474,7 @@ static void returns(struct making *m, const struct insn *insn)
 	uint64_t to = m->calls ? m->returns[m->calls - 1] : m->is_hot ? profile_sure(m->start) : 0;
 
 	swap_in(m);
-	if (to && (m->calls || (fits(m, to) && is_near(m, to))))
+	if (to && !map_is_shared(to) && (m->calls || (fits(m, to) && is_near(m, to))))
 		return_here(m, insn, to);
 	else
 		return_any(m, insn);
@@ -610,7 +618,7 @@ static void indirect(struct making *m, const struct insn *insn, const uint8_t *c
 	swap_in(m);
 	if (insn->kind == TRAIL_CALL_INDIRECT)
 		map_known(next);
-	if (!to || !fits(m, to) || !is_near(m, to)) {
+	if (!to || map_is_shared(to) || !fits(m, to) || !is_near(m, to)) {
 		indirect_any(m, insn, code);
 		return;
 	}
@@ -649,6 +657,15 @@ static void refused(struct making *m)
 	m->hot = gate_jump(m->hot, &m->area->head->gate_refused);
 	beside(m, 0);
 	m->is_over = 1;
+}
+
+/* Not here; a trace that begins with it may have it in reach. */
+static void cannot(struct making *m)
+{
+	if (m->instructions)
+		end_here(m);
+	else
+		refused(m);
 }
 
 /* ud2, int3, hlt: what happens, happens there; and may come back behind. */
@@ -725,23 +742,47 @@ static int guard(struct making *m, uint64_t left)
 				return 1;
 			m->is_checked = 1;
 			m->most_blocks = 1;
-			m->most_instructions = state == PAGE_WRITES_ITSELF ? 1 : 16;
+			m->most_instructions = state == PAGE_WRITES_ITSELF
+						       ? 1
+						       : CHECKED_INSTRUCTIONS_MAX;
 		}
 		m->guarded = page;
 	}
 	return 0;
 }
 
+/* The program's code; what may change meanwhile as it was when it was read first. */
+static const uint8_t *code_at(struct making *m, uint64_t pc, uint64_t *left)
+{
+	uint64_t at = pc - m->copied_from;
+
+	if (!m->is_checked)
+		return (const uint8_t *)pc;
+	if (!m->copied) {
+		m->copied_from = pc;
+		m->copied = *left < COPIED_MAX ? (uint32_t)*left : COPIED_MAX;
+		if (gate_copy(m->copy, (const void *)pc, m->copied))
+			m->copied = 0;
+		at = 0;
+	}
+	if (at >= m->copied)
+		*left = 0;
+	else if (*left > m->copied - at)
+		*left = m->copied - at;
+	return m->copy + at;
+}
+
 static void one(struct making *m)
 {
-	const uint8_t *code = (const uint8_t *)m->pc;
 	uint64_t left = ranges_left(m->pc);
+	const uint8_t *code;
 	struct insn insn;
 
 	if (left && guard(m, left)) {
 		end_here(m);
 		return;
 	}
+	code = code_at(m, m->pc, &left);
 	if (!left || insn_decode(&insn, code, left, m->pc, is_amd)) {
 		if (m->in_block)
 			end_here(m);
@@ -752,7 +793,7 @@ static void one(struct making *m)
 	switch (insn.kind) {
 	case TRAIL_FALL:
 		if (!can_copy(m, &insn, code))
-			refused(m);
+			cannot(m);
 		else if (m->instructions >= m->most_instructions)
 			end_here(m);
 		else
@@ -778,7 +819,7 @@ static void one(struct making *m)
 		if (can_copy(m, &insn, code))
 			indirect(m, &insn, code);
 		else
-			refused(m);
+			cannot(m);
 		return;
 	case TRAIL_SYSCALL:
 		system_call(m, &insn);
@@ -812,7 +853,8 @@ static void tell(const struct making *m)
 	at = (uint8_t *)(trace + 1);
 	for (uint32_t i = 0; i < m->blocks; i++) {
 		at = emit_bytes(at, &m->entries[i], sizeof(m->entries[i]));
-		memory_copy(at, (const void *)m->starts[i], m->entries[i].bytes);
+		memory_copy(at, m->is_checked ? m->copy : (const uint8_t *)m->starts[i],
+			    m->entries[i].bytes);
 		at += (m->entries[i].bytes + 7u) & ~7u;
 	}
 	for (uint32_t i = 0; i < m->out_count; i++)
@@ -836,13 +878,13 @@ static struct trace *keep(struct making *m, struct trace *trace)
 	trace->blocks = (uint16_t)m->blocks;
 	trace->exits = (uint16_t)m->out_count;
 	if (m->is_checked) {
-		uint8_t *code = memory_get(m->entries[0].bytes + 8u);
+		uint8_t *code = memory_get(m->copied + 8u);
 
 		if (!code)
 			return NULL;
 		trace->is_checked = 1;
 		trace->code_bytes = m->blocks ? m->entries[0].bytes : 0;
-		memory_copy(code, (const void *)trace->pc, trace->code_bytes);
+		memory_copy(code, m->copy, trace->code_bytes);
 		trace->code = code;
 	}
 	for (uint32_t i = 0; i < m->out_count; i++) {
@@ -870,6 +912,7 @@ static void begin(struct making *m, struct cache_area *area, const struct trace 
 	m->cold = area->cold;
 	m->blocks = m->instructions = m->in_block = m->out_count = m->piece_count = m->calls = 0;
 	m->is_swapped = m->is_over = m->is_checked = 0;
+	m->copied = 0;
 	m->guarded = 1;
 	m->is_hot = trace->layouts != 0;
 	m->most_blocks = m->is_hot ? TRACE_BLOCKS_MAX : COLD_BLOCKS_MAX;
@@ -884,16 +927,17 @@ static void begin(struct making *m, struct cache_area *area, const struct trace 
 /* Whether the code is still what was translated. */
 static int is_true(const struct trace *trace)
 {
-	const uint8_t *code = (const uint8_t *)trace->pc;
+	uint8_t code[COPIED_MAX];
 
 	if (!trace->is_checked)
 		return 1;
-	if (ranges_left(trace->pc) < trace->code_bytes)
+	if (ranges_left(trace->pc) < trace->code_bytes ||
+	    gate_copy(code, (const void *)trace->pc, trace->code_bytes))
 		return 0;
 	for (uint32_t i = 0; i < trace->code_bytes; i++)
 		if (code[i] != trace->code[i])
 			return 0;
-	return 1;
+	return !pages_are_calm(trace->pc, trace->pc + trace->code_bytes);
 }
 
 /* So that a change of its code is its end. */
