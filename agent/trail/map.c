@@ -61,9 +61,9 @@ static int is_writable(const uint64_t *entries)
 	uint64_t piece = (uint64_t)((const uint8_t *)entries - (uint8_t *)map) / PIECE_BYTES;
 
 	if (is_counted && !writable[piece])
-		writable[piece] =
-			!sys_call3(SYS_mprotect, (long)((uint8_t *)map + piece * PIECE_BYTES),
-				   (long)PIECE_BYTES, PROT_READ | PROT_WRITE);
+		writable[piece] = !sys_call3(SYS_mprotect,
+					     (long)((uint8_t *)map + piece * PIECE_BYTES),
+					     (long)PIECE_BYTES, PROT_READ | PROT_WRITE);
 	return !is_counted || writable[piece];
 }
 

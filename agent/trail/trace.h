@@ -8,6 +8,8 @@
 #ifndef AGENT_TRAIL_TRACE_H
 #define AGENT_TRAIL_TRACE_H
 
+#include "agent/trail/thread.h"
+
 #include <stdint.h>
 
 #define TRACE_BLOCKS_MAX 48u
@@ -27,7 +29,7 @@ struct exit {
 	uint64_t target;
 	uint8_t *jump; /* four bytes that lead to gate_exit until it is linked; NULL: it never is */
 	uint32_t trace;
-	uint32_t next;	 /* of those that lead to the same trace; 0: the last */
+	uint32_t next; /* of those that lead to the same trace; 0: the last */
 	uint16_t pops; /* EXIT_RETURN: so many bytes beside the address were dropped from the stack */
 	uint16_t blocks; /* of the path */
 	uint8_t kind, reg;
@@ -56,12 +58,12 @@ struct trace {
 	uint32_t first_exit;
 	uint32_t incoming; /* an exit that is linked to it; 0: none */
 	uint16_t exits, blocks;
-	uint8_t is_dead;    /* its code has changed, or is gone */
+	uint8_t is_dead; /* its code has changed, or is gone */
 	uint8_t is_checked; /* entered only through the engine, which looks whether its code is still `code` */
 	uint16_t code_bytes;
-	uint16_t heat;	 /* how often profile.c has met it */
-	uint8_t layouts; /* how often its code has been laid out again */
-	const uint8_t *code; /* of its first block */
+	uint16_t heat;		/* how often profile.c has met it */
+	uint8_t layouts;	/* how often its code has been laid out again */
+	const uint8_t *code;	/* of its first block */
 	const uint64_t *starts; /* of its blocks */
 	const struct piece *pieces;
 	uint32_t piece_count;
@@ -77,7 +79,22 @@ struct trace *trace_at(uint64_t pc);
 /* The trace whose code an address in the cache is; NULL: none. */
 struct trace *trace_of(uint64_t address);
 
+/*
+ * Traces are given up all together when there are too many: then a new generation begins, and the old one is freed once no thread
+ * is in it. A thread is about to go on in translated code of the newest; and in none, until then.
+ */
+void trace_in(struct thread *thread);
+void trace_out(struct thread *thread);
+
+/* A new generation, if there is too much code, or traces_ask() has asked for one. Nobody keeps traces or exits across it. */
+void traces_turn(void);
+void traces_ask(void);
+
+/* NULL: it is of no trace, or of one that is gone. exit_now(): of the newest generation. */
 struct exit *exit_of(uint32_t id);
+struct exit *exit_now(uint32_t id);
+
+/* 0: it is not of the newest generation. */
 uint32_t exit_number(const struct exit *exit);
 struct trace *trace_numbered(uint32_t number);
 

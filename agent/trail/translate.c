@@ -994,8 +994,10 @@ static struct trace *make(uint64_t pc, unsigned int layouts)
 
 struct trace *translate(uint64_t pc, int *error)
 {
-	struct trace *trace = trace_at(pc);
+	struct trace *trace;
 
+	traces_turn();
+	trace = trace_at(pc);
 	if (trace && is_true(trace))
 		return trace;
 	if (trace)
@@ -1033,7 +1035,7 @@ struct trace *translate_hot(struct trace *old)
 
 void translate_link(struct exit *exit, struct trace *to)
 {
-	if (exit->jump && !exit->next && !to->is_checked &&
+	if (exit->jump && exit_number(exit) && !exit->next && !to->is_checked &&
 	    *(int32_t *)exit->jump == (int32_t)(cache_exit_jump(exit->jump) - exit->jump - 4) &&
 	    !cache_jump_set(exit->jump, to->head))
 		trace_incoming(to, exit_number(exit));
