@@ -60,10 +60,16 @@ static struct cache_area *area_begin(uint8_t *at)
 	return area;
 }
 
-/* Free addresses are looked for from `from` on, `stride` by `stride`, while they are in reach of pc. */
-static struct cache_area *area_make(uint64_t pc, uint64_t from, int64_t stride)
+static uint64_t distance(uint64_t a, uint64_t b)
 {
-	for (uint64_t at = from; (at > pc ? at - pc : pc - at) < REACH_BYTES - CACHE_AREA_BYTES;
+	return a > b ? a - b : b - a;
+}
+
+/* Free addresses are looked for from `from` on, `stride` by `stride`, while they are in reach of pc, and of `to`. */
+static struct cache_area *area_make(uint64_t pc, uint64_t to, uint64_t from, int64_t stride)
+{
+	for (uint64_t at = from; distance(at, pc) < REACH_BYTES - CACHE_AREA_BYTES &&
+				 distance(at, to) < REACH_BYTES - CACHE_AREA_BYTES;
 	     at += (uint64_t)stride) {
 		uint8_t *got;
 
@@ -93,10 +99,24 @@ struct cache_area *cache_area_for(uint64_t pc)
 	if (!area_free())
 		return NULL;
 	/* Far off first: what lies right beside code is where the program's heap and libraries will grow. */
-	area = area_make(pc, page - (UINT64_C(0x50000000)), (int64_t)STRIDE_BYTES);
+	area = area_make(pc, pc, page - (UINT64_C(0x50000000)), (int64_t)STRIDE_BYTES);
 	if (!area)
-		area = area_make(pc, page + (UINT64_C(0x60000000)), -(int64_t)STRIDE_BYTES);
+		area = area_make(pc, pc, page + (UINT64_C(0x60000000)), -(int64_t)STRIDE_BYTES);
 	return area;
+}
+
+struct cache_area *cache_area_between(uint64_t pc, uint64_t to)
+{
+	uint64_t middle = (pc / 2 + to / 2) & ~(STRIDE_BYTES - 1);
+	struct cache_area *area;
+
+	for (uint32_t i = area_count; i-- > 0;)
+		if (reaches(&areas[i], pc) && reaches(&areas[i], to) && has_room(&areas[i]))
+			return &areas[i];
+	if (!area_free())
+		return NULL;
+	area = area_make(pc, to, middle, -(int64_t)STRIDE_BYTES);
+	return area ? area : area_make(pc, to, middle, (int64_t)STRIDE_BYTES);
 }
 
 const uint8_t *cache_exit_jump(const uint8_t *address)

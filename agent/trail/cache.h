@@ -29,6 +29,9 @@ struct cache_area {
 /* The area for code at `pc`, with room for a trace. NULL: no memory can be had there. */
 struct cache_area *cache_area_for(uint64_t pc);
 
+/* One that reaches what code at `pc` asks for at `to`, too. */
+struct cache_area *cache_area_between(uint64_t pc, uint64_t to);
+
 /* The exit_jump of the area that an address is in. */
 const uint8_t *cache_exit_jump(const uint8_t *address);
 

@@ -86,8 +86,10 @@ struct making {
 	uint32_t calls;
 	uint8_t *piece_from; /* the code that no piece describes yet */
 	int is_swapped, is_over;
-	uint32_t last;	 /* of the block: its last instruction's offset */
-	uint32_t copied; /* checked: so much of its code is in `copy` */
+	uint32_t last;	    /* of the block: its last instruction's offset */
+	uint64_t unreached; /* what the first instruction asks for */
+	int is_moved;	    /* to where that is in reach */
+	uint32_t copied;    /* checked: so much of its code is in `copy` */
 	uint64_t copied_from;
 	uint8_t copy[COPIED_MAX];
 };
@@ -659,13 +661,21 @@ static void refused(struct making *m)
 	m->is_over = 1;
 }
 
-/* Not here; a trace that begins with it may have it in reach. */
-static void cannot(struct making *m)
+/* Not here; a trace that begins with it may have it in reach, or be made where it is. */
+static void cannot(struct making *m, const struct insn *insn, const uint8_t *code)
 {
-	if (m->instructions)
+	int32_t disp;
+
+	if (m->instructions) {
 		end_here(m);
-	else
+	} else if (m->is_moved || !insn->disp_at || insn->is_short_address ||
+		   insn->traits & INSN_GS) {
 		refused(m);
+	} else {
+		memory_copy(&disp, code + insn->disp_at, 4);
+		m->unreached = m->pc + insn->bytes + (uint64_t)(int64_t)disp;
+		m->is_over = 1;
+	}
 }
 
 /* ud2, int3, hlt: what happens, happens there; and may come back behind. */
@@ -763,6 +773,7 @@ static const uint8_t *code_at(struct making *m, uint64_t pc, uint64_t *left)
 		m->copied = *left < COPIED_MAX ? (uint32_t)*left : COPIED_MAX;
 		if (gate_copy(m->copy, (const void *)pc, m->copied))
 			m->copied = 0;
+		m->unreached = 0;
 		at = 0;
 	}
 	if (at >= m->copied)
@@ -793,7 +804,7 @@ static void one(struct making *m)
 	switch (insn.kind) {
 	case TRAIL_FALL:
 		if (!can_copy(m, &insn, code))
-			cannot(m);
+			cannot(m, &insn, code);
 		else if (m->instructions >= m->most_instructions)
 			end_here(m);
 		else
@@ -819,7 +830,7 @@ static void one(struct making *m)
 		if (can_copy(m, &insn, code))
 			indirect(m, &insn, code);
 		else
-			cannot(m);
+			cannot(m, &insn, code);
 		return;
 	case TRAIL_SYSCALL:
 		system_call(m, &insn);
@@ -951,6 +962,15 @@ static void watch(const struct making *m, const struct trace *trace)
 	}
 }
 
+static void fill(struct making *m, struct cache_area *area, const struct trace *trace)
+{
+	memory_ready(&area->hot_ready, area->hot + READY_AHEAD);
+	memory_ready(&area->cold_ready, area->cold + READY_AHEAD);
+	begin(m, area, trace);
+	while (!m->is_over)
+		one(m);
+}
+
 /* NULL: no memory. */
 static struct trace *make(uint64_t pc, unsigned int layouts)
 {
@@ -961,11 +981,15 @@ static struct trace *make(uint64_t pc, unsigned int layouts)
 	if (!trace)
 		return NULL;
 	trace->layouts = (uint8_t)layouts;
-	memory_ready(&area->hot_ready, area->hot + READY_AHEAD);
-	memory_ready(&area->cold_ready, area->cold + READY_AHEAD);
-	begin(m, area, trace);
-	while (!m->is_over)
-		one(m);
+	m->is_moved = 0;
+	fill(m, area, trace);
+	if (m->unreached) {
+		struct cache_area *other = cache_area_between(pc, m->unreached);
+
+		area = other ? other : area;
+		m->is_moved = 1;
+		fill(m, area, trace);
+	}
 	if (!keep(m, trace))
 		return NULL;
 	trace->landing = area->hot;
