@@ -29,6 +29,7 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 	trace = translate(pc, &error);
 	if (trace && from)
 		translate_link(from, trace);
+	trace_in(thread);
 	channel.head->translated_ticks += sys_ticks() - began;
 	channel.head->faults++;
 	lock_give(&dispatch_lock);
@@ -63,6 +64,7 @@ void engine_enter(struct thread *thread, enum gate why)
 		dispatch_to(thread, indirect_target(thread, exit), NULL);
 		return;
 	case GATE_SYSCALL:
+		trace_out(thread);
 		call_make(thread, exit->target);
 		dispatch_to(thread, thread->regs.rip, NULL);
 		return;

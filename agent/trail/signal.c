@@ -56,6 +56,7 @@ static void to_cache(struct thread *thread, struct frame_context *context)
 
 	lock_take(&dispatch_lock);
 	trace = translate(*frame_rip(context), &error);
+	trace_in(thread);
 	lock_give(&dispatch_lock);
 	if (!trace) { /* it faults where the program wanted to be */
 		thread->is_trying = 1;

@@ -54,6 +54,7 @@ struct thread {
 	uint8_t vector15[64]; /* the program's zmm15, as far as this processor has it */
 
 	/* Of the engine alone. */
+	uint64_t generation; /* of the traces that it may be in: trace.h; 0: in none */
 	uint32_t tid;
 	uint32_t slot_number;
 	struct engine_slot *slot; /* NULL: unrecorded */

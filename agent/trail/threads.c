@@ -11,6 +11,7 @@
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
+#include "agent/trail/trace.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -207,6 +208,7 @@ void thread_exit_call(struct thread *thread)
 	long number = (long)thread->regs.gpr[0], status = (long)thread->regs.gpr[7];
 
 	leave_delist(thread);
+	trace_out(thread);
 	ring_event(thread, TRAIL_END, 0, 0, TRAIL_EXITED, (uint64_t)(status & 0xff));
 	ring_close(thread);
 	__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
@@ -234,6 +236,7 @@ int thread_leaves(struct thread *thread)
 		return 1;
 	leave_delist(thread);
 	ring_leave(thread);
+	trace_out(thread);
 	lock_take(&dispatch_lock);
 	pages_share(1);
 	lock_give(&dispatch_lock);
