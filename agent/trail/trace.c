@@ -25,7 +25,7 @@ struct generation {
 	uint32_t trace_count, first_id, id_end; /* id_end: of an old one */
 	uint32_t threads;			/* that went on in it last */
 	uint8_t *traces_ready, *exits_ready;
-	uint32_t cache;
+	uint32_t cache; /* what its areas are called: cache_turn() counts as we do */
 	void *memory;
 };
 
@@ -46,7 +46,7 @@ static int generation_begin(uint64_t number)
 {
 	struct generation *generation = generation_of(number);
 
-	*generation = (struct generation){ .first_id = id_count };
+	*generation = (struct generation){ .first_id = id_count, .cache = (uint32_t)(number - 1) };
 	generation->traces = memory_map_alone(0, TRACES_MAX * sizeof(struct trace),
 					      PROT_READ | PROT_WRITE);
 	if (!generation->traces)
