@@ -9,10 +9,15 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define AGENT_FILE "libwaymark-agent.so"
+/* A file of ours; `built`: where a build tree has it, from the folder of the command or of libwaymark.so. */
+struct ours {
+	const char *file, *environment, *built;
+};
 
-/* From the folder of the command or of libwaymark.so. */
-static const char *const beside[] = { "/../agent/", "/", "/../lib/", "/../lib64/" };
+static const struct ours agent = { "libwaymark-agent.so", "WAYMARK_AGENT", "/../agent/" };
+static const struct ours engine = { "libwaymark-trail.so", "WAYMARK_ENGINE", "/../agent/trail/" };
+
+static const char *const beside[] = { "/", "/../lib/", "/../lib64/" };
 
 /* The file that holds this very function: the command, or libwaymark.so. */
 static int own_folder(char folder[PATH_MAX])
@@ -52,18 +57,31 @@ static int take(char path[PATH_MAX], const char *folder, const char *step, const
 	return 0;
 }
 
-int agentpath_find(char path[PATH_MAX])
+static int find(char path[PATH_MAX], const struct ours *ours)
 {
-	const char *named = getenv("WAYMARK_AGENT");
+	const char *named = getenv(ours->environment);
 	char folder[PATH_MAX];
 
 	if (named && named[0])
 		return take(path, named, "", "") ? 0 : -WM_E_NO_AGENT;
-	if (own_folder(folder))
+	if (own_folder(folder)) {
+		if (take(path, folder, ours->built, ours->file))
+			return 0;
 		for (size_t i = 0; i < sizeof(beside) / sizeof(beside[0]); i++)
-			if (take(path, folder, beside[i], AGENT_FILE))
+			if (take(path, folder, beside[i], ours->file))
 				return 0;
-	return take(path, WAYMARK_LIBDIR, "/", AGENT_FILE) ? 0 : -WM_E_NO_AGENT;
+	}
+	return take(path, WAYMARK_LIBDIR, "/", ours->file) ? 0 : -WM_E_NO_AGENT;
+}
+
+int agentpath_find(char path[PATH_MAX])
+{
+	return find(path, &agent);
+}
+
+int agentpath_find_engine(char path[PATH_MAX])
+{
+	return find(path, &engine);
 }
 
 /*

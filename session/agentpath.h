@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where libwaymark-agent.so is. */
+/* Where libwaymark-agent.so is, and the trail's engine. */
 #ifndef SESSION_AGENTPATH_H
 #define SESSION_AGENTPATH_H
 
@@ -12,6 +12,9 @@
  * -WM_E_NO_AGENT: path[] is then what was looked for last.
  */
 int agentpath_find(char path[PATH_MAX]);
+
+/* The same for libwaymark-trail.so, which a build tree has in ../agent/trail, and WAYMARK_ENGINE names. */
+int agentpath_find_engine(char path[PATH_MAX]);
 
 /*
  * Put the path so that glibc's loader alone finds it in LD_PRELOAD. Programs inherit that from programs;

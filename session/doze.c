@@ -30,6 +30,7 @@ static int poll_list(struct wm_session *session)
 		count++;
 	for (struct process *p = session->processes; p; p = p->next)
 		count += 2;
+	count += live_waits(session, NULL, 0);
 	list = realloc(session->polls, (count + 1) * sizeof(*list));
 	if (!list)
 		return -ENOMEM;
@@ -42,7 +43,7 @@ static int poll_list(struct wm_session *session)
 		if (is_watched(p))
 			list[at++] = (struct pollfd){ .fd = p->pidfd, .events = POLLIN };
 	}
-	return (int)at;
+	return (int)(at + live_waits(session, list + at, count - at));
 }
 
 /* Nothing is known: each is to be asked. */
@@ -110,7 +111,9 @@ void session_doze(struct wm_session *session, uint64_t wait_ns)
 {
 	struct timespec timeout = { .tv_sec = (time_t)(wait_ns / 1000000000u),
 				    .tv_nsec = (long)(wait_ns % 1000000000u) };
-	struct pollfd any = { .fd = epoll_gathered(session), .events = POLLIN };
+	/* trails come and go, and are few: they are not in the epoll descriptor */
+	struct pollfd any = { .fd = live_waits(session, NULL, 0) ? -1 : epoll_gathered(session),
+			      .events = POLLIN };
 	int count;
 
 	if (any.fd >= 0 && ppoll(&any, 1, &timeout, NULL) == 0) {

@@ -239,7 +239,7 @@ says "did you mean crash?"
 bad 2 "there is no signal SEGW" -e trail/last=64K/ --on signal:SEGW -- ./trailed l
 bad 2 "leave out marker:a:b" -e trail/last=64K/ -e marker:a:b --on crash -- ./trailed l
 bad 1 "did you mean step?" -e trail/stpe/ -- ./trailed l
-bad 1 "not built yet" -e trail/soft/ -- ./trailed l
+WAYMARK_ENGINE=/nowhere bad 1 "libwaymark-trail.so, was not found" -e trail/soft/ -- ./trailed l
 bad 1 "no size for a flight recorder" -e trail/last=12/ -- ./trailed l
 bad 1 "one trail spec" -e trail/step/ -e trail/last=1M/ -- ./trailed l
 bad 1 "no slash behind" -e trail/step -- ./trailed l

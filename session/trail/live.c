@@ -105,7 +105,7 @@ static void leave_out(struct live *live)
 	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL)
 		return;
 	for (int i = 0; i < ORIGINS; i++)
-		if (!live->origins[i].error && i != ORIGIN_STEP)
+		if (!live->origins[i].error && i != ORIGIN_STEP && i != ORIGIN_SOFT)
 			live->origins[i] = (struct origin_state){
 				.error = -WM_E_TRAIL_ASKED,
 				.detail = "it can't tell when a signal or a marker came",
@@ -152,6 +152,8 @@ static struct tracing_how how_of(const struct wm_session *session)
 {
 	const struct trail_request *request = spec_trail(&session->specs);
 	const struct live *live = &session->live;
+	/* what is awaited from outside may come at any time: then all that came before must be here */
+	int is_late = live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL;
 
 	/* with an agent children come by that; the program that a marker is awaited in is one process */
 	return (struct tracing_how){ .origin = live->origin,
@@ -160,6 +162,7 @@ static struct tracing_how how_of(const struct wm_session *session)
 						live_is_all(session) &&
 						!session->options.follow_off &&
 						live->trigger != TRIGGER_CALL,
+				     .last_bytes = is_late ? request->last_bytes : 0,
 				     .has_kernel = request->has_kernel,
 				     .sample_freq = request->sample_freq,
 				     .sample_period = request->sample_period };
@@ -493,6 +496,21 @@ int live_pump(struct wm_session *session)
 			err = session_fail(session, got, "pid %d", (int)p->pid);
 	}
 	return err ? err : count;
+}
+
+size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t room)
+{
+	size_t count = 0;
+
+	for (const struct live_process *p = session->live.processes; p; p = p->next) {
+		/* what is held back until later stays unread */
+		if (!p->is_taken || p->is_over || p->stepper.fd < 0 || p->stepper.relay.until)
+			continue;
+		if (count < room)
+			list[count] = (struct pollfd){ .fd = p->stepper.fd, .events = POLLIN };
+		count++;
+	}
+	return count;
 }
 
 /* A flight recorder has what it should have: into the folder with it. */

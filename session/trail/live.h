@@ -12,6 +12,7 @@
 
 #include "session/trail/origin.h"
 
+#include <poll.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -97,6 +98,12 @@ void live_fire(struct wm_session *session, const struct live_fired *fired, uint6
  * written at the end.
  */
 int live_stop(struct wm_session *session);
+
+/*
+ * What tells that a process has sent something: into the list, as far as there is room. How many; not those of which nothing
+ * is wanted yet.
+ */
+size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t room);
 
 /* How many processes are still stepped through. */
 int live_count(const struct wm_session *session);

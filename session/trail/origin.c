@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/origin.h"
 
+#include "session/trail/soft_image.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -393,6 +395,16 @@ static void look_at(struct origin_state *state, enum origin origin,
 		around->perf->close(fd);
 }
 
+/* It needs its file. */
+static void look_at_soft(struct origin_state *state)
+{
+	char path[PATH_MAX];
+
+	*state = (struct origin_state){ 0 };
+	if (soft_image_find(path))
+		refused(state, WM_E_NO_ENGINE, "%.*s", (int)sizeof(state->detail) - 1, path);
+}
+
 void origins_look(struct origin_state states[ORIGINS], const struct origin_machine *machine)
 {
 	struct surroundings around;
@@ -401,11 +413,10 @@ void origins_look(struct origin_state states[ORIGINS], const struct origin_machi
 	for (int i = 0; i < ORIGINS; i++)
 		if (texts[i].units[0])
 			look_at(&states[i], (enum origin)i, &around);
-	states[ORIGIN_SOFT] = (struct origin_state){ .error = -WM_E_TRAIL_UNBUILT };
+	look_at_soft(&states[ORIGIN_SOFT]);
 	states[ORIGIN_STEP] = (struct origin_state){ 0 };
-	if (around.yama == YAMA_NONE)
-		refused(&states[ORIGIN_STEP], EPERM, "%s",
-			"kernel.yama.ptrace_scope is 3: nobody may trace");
+	for (int i = ORIGIN_SOFT; i <= ORIGIN_STEP && around.yama == YAMA_NONE; i++)
+		refused(&states[i], EPERM, "%s", "kernel.yama.ptrace_scope is 3: nobody may trace");
 }
 
 void origins_need_kernel(struct origin_state states[ORIGINS], const struct origin_machine *machine)
@@ -439,7 +450,7 @@ long origin_rate_max(const struct origin_machine *machine)
 int origin_best(const struct origin_state states[ORIGINS])
 {
 	for (int i = 0; i < ORIGIN_LBR; i++)
-		if (!states[i].error)
+		if (!states[i].error && i != ORIGIN_SOFT) /* not before it has proved itself */
 			return i;
 	return -1;
 }

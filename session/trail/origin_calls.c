@@ -98,6 +98,7 @@ static const struct origin_calls all[ORIGINS] = {
 	[ORIGIN_PT] = { WM_TRAIL_PT, "pt", HARDWARE | WM_TRAIL_KERNEL, 0, CALLS },
 	[ORIGIN_BTS] = { WM_TRAIL_BTS, "bts", HARDWARE | WM_TRAIL_KERNEL, 0, CALLS },
 	[ORIGIN_BRANCHES] = { WM_TRAIL_BTS, "branches", HARDWARE, 0, CALLS },
+	[ORIGIN_SOFT] = { WM_TRAIL_SOFT, "soft", WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS, 1, CALLS },
 	[ORIGIN_STEP] = { WM_TRAIL_STEP, "step",
 			  WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS | WM_TRAIL_THREAD | WM_TRAIL_INHERIT,
 			  1, CALLS },
@@ -142,7 +143,7 @@ static int choose_best(const struct origin_state states[ORIGINS],
 	for (int i = 0; i < ORIGINS; i++) {
 		char lacks[96] = "";
 
-		if (!all[i].name || i == ORIGIN_LBR)
+		if (!all[i].name || i == ORIGIN_LBR || i == ORIGIN_SOFT)
 			continue;
 		if (!states[i].error && can_do(&all[i], wanted, lacks, sizeof(lacks)))
 			return i;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #define BUFFER_BYTES (64u << 10)
+#define RUN_MAX 1024u
 #define TEXT_MAX 4096u /* of a module's path, of a thread's name */
 
 enum relay_kind {
@@ -24,6 +25,8 @@ enum relay_kind {
 	RELAY_CHILD,	   /* process: its own number; struct relay_child, exe */
 	RELAY_PROCESS_END, /* struct sink_ending */
 	RELAY_THREAD_NAME, /* comm */
+	RELAY_DEFINE, /* thread: a number; struct trail_entry, code if it has some */
+	RELAY_RUN,    /* numbers */
 };
 
 /* Before each message's own bytes. */
@@ -45,6 +48,8 @@ struct relay_thread {
 	int32_t tid;
 	uint32_t origin;
 };
+
+#define RUN_WAITS 1 /* of deliver(): there is no room for all of it now */
 
 #define MESSAGE_MAX (sizeof(struct relay_head) + sizeof(struct control_module) + TEXT_MAX)
 
@@ -162,6 +167,27 @@ static int in_block(struct trail_sink *sink, struct sink_thread *thread,
 	return put(in_of(sink), &head, entry, sizeof(*entry), code, code ? entry->bytes : 0);
 }
 
+static int in_define(struct trail_sink *sink, uint32_t number, const struct trail_entry *entry,
+		     const uint8_t *code)
+{
+	struct relay_head head = { .kind = RELAY_DEFINE, .thread = number, .has_code = !!code };
+
+	return put(in_of(sink), &head, entry, sizeof(*entry), code, code ? entry->bytes : 0);
+}
+
+static int in_run(struct trail_sink *sink, struct sink_thread *thread, const uint32_t *numbers,
+		  size_t count, uint64_t ticks)
+{
+	struct relay_head head = { .kind = RELAY_RUN, .thread = thread->number, .ticks = ticks };
+	int err = 0;
+
+	for (size_t at = 0; at < count && !err; at += RUN_MAX)
+		err = put(in_of(sink), &head, numbers + at,
+			  sizeof(*numbers) * (count - at < RUN_MAX ? count - at : RUN_MAX), NULL,
+			  0);
+	return err;
+}
+
 static int in_event(struct trail_sink *sink, struct sink_thread *thread,
 		    const struct trail_between *between, uint64_t ticks)
 {
@@ -211,7 +237,7 @@ static int in_process_end(struct trail_sink *sink, const struct sink_ending *end
 #define IN_CALLS                                                                                   \
 	.begin = in_begin, .module = in_module, .thread_begin = in_thread_begin,                   \
 	.thread_name = in_thread_name, .block = in_block, .event = in_event,                       \
-	.thread_end = in_thread_end
+	.thread_end = in_thread_end, .define = in_define, .run = in_run
 
 static const struct trail_sink_calls in_calls = { IN_CALLS };
 static const struct trail_sink_calls following_calls = { IN_CALLS, .child = in_child,
@@ -246,6 +272,13 @@ int relay_in_note(struct relay_in *in, const void *note, size_t bytes)
 }
 
 /* ---- out ---- */
+
+/* What comes next waits in the buffer, then in the socket, and then who steps does. */
+static int is_full(const struct relay_out *out)
+{
+	return !out->error && !out->takes_all && out->to->calls->is_full &&
+	       out->to->calls->is_full(out->to);
+}
 
 /* The process of that number; NULL: there is none, or no more. */
 static struct relay_process_out *process_of(struct relay_out *out, uint32_t number)
@@ -401,6 +434,73 @@ static int out_block(struct relay_out *out, const struct relay_head *head,
 	return 0;
 }
 
+static int out_define(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
+{
+	struct trail_entry entry;
+
+	if (head->bytes < sizeof(entry))
+		return -EPROTO;
+	memcpy(&entry, body, sizeof(entry));
+	if (!trail_entry_is_sane(&entry) ||
+	    head->bytes != sizeof(entry) + (head->has_code ? entry.bytes : 0u))
+		return -EPROTO;
+	body = head->has_code ? body + sizeof(entry) : NULL;
+	if (!out->error && out->to->calls->define)
+		out->error = out->to->calls->define(out->to, head->thread, &entry, body);
+	return relay_numbers_add(&out->numbers, head->thread, &entry, body);
+}
+
+/* Numbers that were defined, from out->run_done on, into a sink that has no run(). How many of all are done. */
+static size_t out_blocks(struct relay_out *out, const struct relay_thread_out *thread,
+			 const uint32_t *numbers, size_t count, uint64_t ticks)
+{
+	struct trail_sink *to = out->processes[thread->process].to;
+	size_t done = out->run_done;
+
+	for (; done < count && !out->error && !is_full(out); done++) {
+		const struct relay_number *of = &out->numbers.list[numbers[done]];
+
+		out->error = to->calls->block(
+			to, thread->thread, &of->entry,
+			of->has_code ? out->numbers.code + of->code : NULL, ticks);
+	}
+	return done;
+}
+
+/* What there is no room for waits as messages do. */
+static int out_run(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
+{
+	size_t count = head->bytes / sizeof(uint32_t), done = count;
+	struct relay_thread_out *thread;
+	int waits = 0;
+	uint32_t numbers[RUN_MAX];
+
+	if (head->thread >= out->thread_count || count > RUN_MAX || head->bytes % sizeof(*numbers))
+		return -EPROTO;
+	memcpy(numbers, body, head->bytes);
+	out->last_ticks = head->ticks;
+	for (size_t i = 0; i < count; i++)
+		if (!relay_numbers_has(&out->numbers, numbers[i]))
+			return -EPROTO;
+	thread = &out->threads[head->thread];
+	if (out->error || !thread->is_begun)
+		done = out->run_done;
+	else if (out->to->calls->run)
+		out->error = out->to->calls->run(out->to, thread->thread, numbers, count,
+						 head->ticks);
+	else {
+		done = out_blocks(out, thread, numbers, count, head->ticks);
+		waits = done < count && !out->error;
+	}
+	if (count)
+		thread->left_max = out->numbers.list[numbers[count - 1]].entry.instructions;
+	for (size_t i = out->run_done; i < done; i++)
+		out->instructions += out->numbers.list[numbers[i]].entry.instructions;
+	out->blocks += done - out->run_done;
+	out->run_done = waits ? done : 0;
+	return waits ? RUN_WAITS : 0;
+}
+
 static int out_event(struct relay_out *out, const struct relay_head *head,
 		     struct relay_thread_out *thread, const uint8_t *body)
 {
@@ -495,6 +595,10 @@ static int deliver(struct relay_out *out, const struct relay_head *head, const u
 	case RELAY_THREAD_END:
 		thread_end(out, head->thread, head->ticks);
 		return 0;
+	case RELAY_DEFINE:
+		return out_define(out, head, body);
+	case RELAY_RUN:
+		return out_run(out, head, body);
 	case RELAY_NOTE:
 		if (out->on_note)
 			out->on_note(out->data, body, head->bytes);
@@ -502,13 +606,6 @@ static int deliver(struct relay_out *out, const struct relay_head *head, const u
 	default:
 		return -EPROTO;
 	}
-}
-
-/* What comes next waits in the buffer, then in the socket, and then who steps does. */
-static int is_full(const struct relay_out *out)
-{
-	return !out->error && !out->takes_all && out->to->calls->is_full &&
-	       out->to->calls->is_full(out->to);
 }
 
 /* All whole messages there are, or that there is room for. */
@@ -527,11 +624,13 @@ static int deliver_all(struct relay_out *out)
 		    (out->until && head.ticks > out->until))
 			break;
 		err = deliver(out, &head, out->buffer + at + sizeof(head));
+		if (err == RUN_WAITS)
+			break;
 		at += sizeof(head) + head.bytes;
 	}
 	memmove(out->buffer, out->buffer + at, out->bytes - at);
 	out->bytes -= at;
-	return err;
+	return err == RUN_WAITS ? 0 : err;
 }
 
 void relay_out_init(struct relay_out *out, int fd, struct trail_sink *to)
@@ -589,6 +688,7 @@ void relay_out_release(struct relay_out *out)
 	out->processes = NULL;
 	out->process_count = out->process_room = 0;
 	free(out->buffer);
+	relay_numbers_release(&out->numbers);
 	out->threads = NULL;
 	out->buffer = NULL;
 	out->thread_count = out->thread_room = 0;

@@ -8,6 +8,7 @@
 #ifndef SESSION_TRAIL_RELAY_H
 #define SESSION_TRAIL_RELAY_H
 
+#include "session/trail/relay_numbers.h"
 #include "session/trail/sink.h"
 
 #include <stddef.h>
@@ -84,6 +85,8 @@ struct relay_out {
 	size_t thread_count, thread_room;
 	struct relay_process_out *processes; /* by number */
 	size_t process_count, process_room;
+	struct relay_numbers numbers;
+	size_t run_done; /* of the message that comes next, a run: so many of its numbers */
 	uint64_t last_ticks;
 	uint64_t blocks, instructions; /* that came out, and were taken */
 	uint32_t threads_ever;

@@ -86,7 +86,7 @@ static int option_take(struct trail_request *request, const char *option, int *h
 	request->is_auto = is_auto;
 	if (!is_auto)
 		request->origin = (enum origin)origin;
-	return origin == ORIGIN_SOFT ? -WM_E_TRAIL_UNBUILT : 0;
+	return 0;
 }
 
 static void say(const char *option, int error, char *words, size_t bytes)

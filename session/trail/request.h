@@ -7,7 +7,7 @@
  * OPTIONS are divided by commas:
  *
  *	auto		the best origin that can be had here; so also where none is named
- *	step, pt...	this one and no other (session/trail/origin.h)
+ *	step, soft, pt...	this one and no other (session/trail/origin.h)
  *	last=SIZE	a flight recorder: of each process only that much memory, the newest; 64K, 64M, 1G
  *	kernel		what runs in the kernel too; of pt, bts and lbr
  *	freq=NUMBER	of lbr: so many samples a second
@@ -36,7 +36,7 @@ struct trail_request {
 int trail_request_is(const char *text);
 
 /*
- * Read a spec. 0; -WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_TRAIL_OPTION, -WM_E_TRAIL_UNBUILT for soft, -WM_E_TRAIL_LAST, -WM_E_TRAIL_SAMPLES; words[bytes]
+ * Read a spec. 0; -WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_TRAIL_OPTION, -WM_E_TRAIL_LAST; words[bytes]
  * then has the option that it was about, and one that may have been meant; or "".
  */
 int trail_request_parse(struct trail_request *request, const char *text, char *words, size_t bytes);

@@ -31,7 +31,8 @@ Test(trail_request, names_an_origin_or_leaves_it_open)
 	} origins[] = { { "trail/step/", ORIGIN_STEP },
 			{ "trail/pt/", ORIGIN_PT },
 			{ "trail/bts/", ORIGIN_BTS },
-			{ "trail/lbr/", ORIGIN_LBR } };
+			{ "trail/lbr/", ORIGIN_LBR },
+			{ "trail/soft/", ORIGIN_SOFT } };
 
 	for (size_t i = 0; i < sizeof(origins) / sizeof(origins[0]); i++) {
 		cr_assert_eq(parse(origins[i].text), 0, "%s", origins[i].text);
@@ -87,12 +88,6 @@ Test(trail_request, refuses_what_is_no_way_to_take_samples)
 	cr_assert_str_eq(words, "freq= is for lbr alone");
 	cr_assert_eq(parse("trail/period=1000/"), -WM_E_TRAIL_SAMPLES);
 	cr_assert_str_eq(words, "period= is for lbr alone");
-}
-
-Test(trail_request, soft_is_known_and_not_built)
-{
-	cr_assert_eq(parse("trail/soft/"), -WM_E_TRAIL_UNBUILT);
-	cr_assert_str_eq(words, "soft");
 }
 
 Test(trail_request, refuses_what_is_no_size)

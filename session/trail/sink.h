@@ -63,6 +63,15 @@ struct trail_sink_calls {
 		     const struct sink_process *process);
 	/* Nothing more comes of the process, whose threads have all ended. Releases a child's sink. NULL where child() is. */
 	int (*process_end)(struct trail_sink *sink, const struct sink_ending *ending);
+	/*
+	 * For an origin whose blocks come again and again. What a number stands for, said once before it is used; numbers are small.
+	 * NULL, and so is run(): the origin has to use block(). With is_full() both are.
+	 */
+	int (*define)(struct trail_sink *sink, uint32_t number, const struct trail_entry *entry,
+		      const uint8_t *code);
+	/* It ran the blocks of these numbers, one after the other, no later than `ticks`. */
+	int (*run)(struct trail_sink *sink, struct sink_thread *thread, const uint32_t *numbers,
+		   size_t count, uint64_t ticks);
 };
 
 struct trail_sink {

@@ -4,6 +4,7 @@
 #include "session/ticks.h"
 #include "session/trail/endure.h"
 #include "session/trail/gate.h"
+#include "session/trail/soft_launch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -231,6 +232,8 @@ int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struc
 	stepper->pid = fork();
 	if (!stepper->pid) {
 		close(gates[0]);
+		if (how->origin == ORIGIN_SOFT)
+			soft_become(gates[1], path, argv);
 		gate_become(gates[1], path, argv);
 	}
 	err = stepper->pid < 0 ? -errno : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a process of ours does to another (stepper.h): it steps through it (step.h), or has hardware record
- * it (hardware.h). The functions promise what step.h's do.
+ * it (hardware.h), or an engine in it (soft.h). The functions promise what step.h's do.
  */
 #ifndef SESSION_TRAIL_TRACING_H
 #define SESSION_TRAIL_TRACING_H
@@ -19,6 +19,7 @@ struct tracing_how {
 	int follows;			     /* and children as well: ORIGIN_STEP alone does it */
 	int has_kernel;			     /* of hardware: the kernel's branches too */
 	uint64_t sample_freq, sample_period; /* of lbr; 0: not said */
+	uint64_t last_bytes; /* of a flight recorder that is looked at when all is over; 0: all is wanted as it comes */
 };
 
 struct tracing;
@@ -36,10 +37,12 @@ struct tracing_calls {
 	void (*result)(struct tracing *tracing, struct step_result *result, char *detail);
 };
 
-extern const struct tracing_calls tracing_step, tracing_hardware;
+extern const struct tracing_calls tracing_step, tracing_soft, tracing_hardware;
 
 static inline const struct tracing_calls *tracing_calls_of(enum origin origin)
 {
+	if (origin == ORIGIN_SOFT)
+		return &tracing_soft;
 	return origin == ORIGIN_STEP ? &tracing_step : &tracing_hardware;
 }
 

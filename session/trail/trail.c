@@ -76,7 +76,7 @@ static int options_check(struct wm_trail *trail)
 	if (options->flags & WM_TRAIL_THREAD && options->flags & WM_TRAIL_INHERIT)
 		return trail_fail(trail, -EINVAL,
 				  "options.flags: WM_TRAIL_INHERIT is not for WM_TRAIL_THREAD");
-	if (options->origin < WM_TRAIL_AUTO || options->origin > WM_TRAIL_LBR)
+	if (options->origin < WM_TRAIL_AUTO || options->origin > WM_TRAIL_SOFT)
 		return trail_fail(trail, -EINVAL, "options.origin: %d", (int)options->origin);
 	if (options->policy < WM_TRAIL_CYCLIC || options->policy > WM_TRAIL_DISCARD)
 		return trail_fail(trail, -EINVAL, "options.policy: %d", (int)options->policy);

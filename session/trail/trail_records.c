@@ -46,7 +46,8 @@ static void status_recorded(const struct wm_trail *trail, struct wm_trail_status
 	static const enum wm_trail_origin origins[] = { [TRAIL_STEP] = WM_TRAIL_STEP,
 							[TRAIL_PT] = WM_TRAIL_PT,
 							[TRAIL_BTS] = WM_TRAIL_BTS,
-							[TRAIL_LBR] = WM_TRAIL_LBR };
+							[TRAIL_LBR] = WM_TRAIL_LBR,
+							[TRAIL_SOFT] = WM_TRAIL_SOFT };
 	size_t count = recorded_count(trail->recorded);
 
 	status->threads = (uint32_t)count;

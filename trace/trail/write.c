@@ -245,8 +245,7 @@ static uint32_t *slot_of(const struct trail_writer *trail, const struct trail_en
 	return &trail->slots[at % trail->slot_count];
 }
 
-/* The id of a block, a new one if it is new. */
-static int64_t block_id(struct trail_writer *trail, const struct trail_entry *entry,
+int64_t trail_writer_id(struct trail_writer *trail, const struct trail_entry *entry,
 			const uint8_t *code, uint64_t ticks)
 {
 	struct trail_entry mine = *entry;
@@ -377,7 +376,7 @@ static int blocks_end(struct trail_writer *trail, struct trail_thread *thread, u
 int trail_thread_block(struct trail_writer *trail, struct trail_thread *thread,
 		       const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
 {
-	int64_t id = block_id(trail, entry, code, ticks);
+	int64_t id = trail_writer_id(trail, entry, code, ticks);
 
 	if (id < 0)
 		return (int)id;
@@ -393,6 +392,24 @@ int trail_thread_block(struct trail_writer *trail, struct trail_thread *thread,
 	if (thread->count < TRAIL_RUN_IDS)
 		return 0;
 	return blocks_end(trail, thread, ticks);
+}
+
+int trail_thread_ids(struct trail_writer *trail, struct trail_thread *thread, const uint32_t *ids,
+		     size_t count, uint64_t ticks)
+{
+	int err = 0;
+
+	while (count && !err) {
+		size_t room = TRAIL_RUN_IDS - thread->count, part = count < room ? count : room;
+
+		memcpy(thread->ids + thread->count, ids, part * sizeof(*ids));
+		thread->count += (uint32_t)part;
+		ids += part;
+		count -= part;
+		if (thread->count == TRAIL_RUN_IDS)
+			err = blocks_end(trail, thread, ticks);
+	}
+	return err;
 }
 
 int trail_thread_event(struct trail_writer *trail, struct trail_thread *thread,

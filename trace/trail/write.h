@@ -84,6 +84,12 @@ int trail_thread_begin(struct trail_writer *trail, struct trail_thread *thread, 
 int trail_thread_block(struct trail_writer *trail, struct trail_thread *thread,
 		       const struct trail_entry *entry, const uint8_t *code, uint64_t ticks);
 
+/* The same in two steps: the block's id, or a negative error; and ids that it gave, a run of blocks. */
+int64_t trail_writer_id(struct trail_writer *trail, const struct trail_entry *entry,
+			const uint8_t *code, uint64_t ticks);
+int trail_thread_ids(struct trail_writer *trail, struct trail_thread *thread, const uint32_t *ids,
+		     size_t count, uint64_t ticks);
+
 /* An event after it. */
 int trail_thread_event(struct trail_writer *trail, struct trail_thread *thread,
 		       const struct trail_between *between, uint64_t ticks);

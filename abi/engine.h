@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the engine, a translator inside of a traced process (agent/trail/), and the tool outside share: the channel, one memfd a
+ * process. The tool makes it, fills in what is asked for and how the process stands (struct engine_boot), maps the engine
+ * into the process, and lets it go at the engine's entry with the channel's address in rdi. From then on the program runs
+ * as translated code, which writes into the channel what it ran:
+ *
+ *	struct engine_channel	the first page
+ *	struct engine_slot[]	at slots_at; one for each thread that is recorded
+ *	log			at log_at, log_bytes of it, circular: what ids mean; in the order of the ids
+ *	rings			at rings_at: slot n has segments_per_slot segments, each segment_bytes, each with
+ *				ENGINE_GUARD_BYTES behind it, which the engine has no access to: its end is a fault
+ *
+ * A segment holds words of 32 bits, oldest first. A word below ENGINE_EVENT is an id: of a path, blocks that ran one
+ * after the other, all to their ends. Else it heads an event, of so many words more (struct engine_event).
+ * 0 is no word: whoever fills a segment has put 0 in each ENGINE_MARK_WORDS'th word first, so where it was when it died
+ * is known as near as that without its help. `words` of a segment that was left is exact. The head of an event is 0 until
+ * all of it stands. TRAIL_EXEC comes before execve(2), and is void if anything follows. A segment that is begun anew: its
+ * number goes first; the marks from the first on, words, the new number. The tool clears
+ * what it takes, and all of a slot that it makes FREE.
+ *
+ * Each side trusts nothing in the channel that the other may write, and checks offsets against what it knows by itself. All
+ * words of both are naturally aligned; what says "release" is stored so by its only writer and read with acquire.
+ */
+#ifndef ABI_ENGINE_H
+#define ABI_ENGINE_H
+
+#include "abi/trail.h"
+
+#include <stdint.h>
+
+#define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
+#define ENGINE_VERSION 1u
+
+#define ENGINE_GUARD_BYTES 4096u
+#define ENGINE_MARK_WORDS 32u
+#define ENGINE_SEGMENTS_MAX 64u
+#define ENGINE_EVENT 0x80000000u
+
+/* What becomes of a full segment while the next is still to be taken. */
+enum engine_policy {
+	ENGINE_CYCLIC = 0, /* overwrites the oldest; the tool takes nothing before the end */
+	ENGINE_BLOCK = 1,  /* waits for the tool, as long as it lives */
+	ENGINE_DISCARD = 2, /* writes over its own segment again: a TRAIL_LOST heads it */
+};
+
+/* The program's registers, in the order of their numbers. */
+struct engine_regs {
+	uint64_t gpr[16]; /* rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 ... r15 */
+	uint64_t rip, rflags;
+};
+
+/* For the engine, by the tool, before it enters. */
+struct engine_boot {
+	struct engine_regs regs; /* where the program goes on */
+	uint64_t fs_base, gs_base;
+	int32_t fd_close[2]; /* descriptors of the tool's that came along: closed first; -1: none */
+	uint32_t policy;     /* enum engine_policy */
+	uint32_t flags;	     /* ENGINE_BOOT_* */
+};
+
+#define ENGINE_BOOT_EVENTS 1u /* record system calls and signals as events, too */
+
+enum engine_state {
+	ENGINE_WAITING = 0, /* the engine was not entered yet */
+	ENGINE_RUNS = 1,
+	ENGINE_REFUSED = 2, /* it runs natively, see `error` */
+	ENGINE_LEFT = 3,    /* it ran, and has given all threads back to native code */
+};
+
+/*
+ * The first page. `tool` is a robust futex (get_robust_list(2)) that a thread of the tool holds as long as it takes
+ * what is written: FUTEX_OWNER_DIED, or 0: nobody does.
+ */
+struct engine_channel {
+	uint32_t magic, version;
+	uint64_t bytes; /* of the memfd */
+	uint64_t slots_at;
+	uint32_t slot_count;
+	uint32_t segments_per_slot;
+	uint64_t segment_bytes;
+	uint64_t rings_at;
+	uint64_t log_at, log_bytes;
+	struct engine_boot boot;
+	uint32_t tool;
+	uint32_t state;	     /* enum engine_state; release, by the engine; a futex */
+	int32_t error;	     /* negative: why it refused, or runs natively from some moment on */
+	uint32_t asked;	     /* ENGINE_ASKED_*, by the tool */
+	uint64_t log_put;    /* bytes ever, by the engine; release */
+	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
+	uint32_t wanted_log; /* counts up, by the engine: there is something to take; a futex that the engine wakes */
+	uint32_t lost_threads; /* that found no slot, and run unrecorded */
+	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
+	uint64_t cache_bytes; /* by the tool: how much code there may be until all is given up; 0: as much as usual */
+};
+
+#define ENGINE_ASKED_STOP 1u /* give all threads back to native code */
+
+enum engine_slot_state {
+	ENGINE_SLOT_FREE = 0,
+	ENGINE_SLOT_LIVE = 1,
+	ENGINE_SLOT_BEGINS = 3, /* nothing of it holds yet */
+	ENGINE_SLOT_ENDED = 2, /* its thread has ended, or left; the tool makes it FREE once all is taken */
+};
+
+struct engine_segment {
+	uint64_t number; /* counts the segments that the thread began, from 1; 0: not yet. Release, once the marks stand */
+	uint64_t began_ticks, ended_ticks; /* of the time stamp counter */
+	uint32_t words; /* once it was left: so many are there. Release; 0: it is being filled */
+	uint32_t taken; /* the tool's: low half of the number of the segment that it took last; a futex */
+};
+
+/* A thread's. */
+struct engine_slot {
+	uint32_t state; /* enum engine_slot_state; release; a futex, where it becomes FREE */
+	uint32_t tid;
+	uint64_t began_ticks;
+	uint64_t lost_words; /* ENGINE_DISCARD: that were overwritten before they were taken */
+	char comm[16];
+	struct engine_segment segments[ENGINE_SEGMENTS_MAX];
+};
+
+/* ---- events in a segment ---- */
+
+/* The head: ENGINE_EVENT | enum trail_event << 16 | words that follow. */
+#define ENGINE_EVENT_CLASS(word) ((word) >> 16 & 0x7fff)
+#define ENGINE_EVENT_WORDS(word) ((word)&0xffff)
+
+/* What follows. The fields are abi/trail.h's: what `values` are, depends on the event. */
+struct engine_event {
+	uint32_t ticks[2];
+	uint32_t at[2];
+	uint32_t left;
+	uint32_t values[2][2];
+};
+
+/* ---- the log ---- */
+
+enum engine_entry_kind {
+	ENGINE_ENTRY_PAD = 0,	 /* nothing: the rest of the log's bytes up to its end */
+	ENGINE_ENTRY_TRACE = 1,	 /* struct engine_trace */
+	ENGINE_ENTRY_PREFIX = 2, /* struct engine_prefix */
+	ENGINE_ENTRY_MODULE = 3, /* struct engine_module */
+};
+
+/* Each is 8-byte aligned, and lies in one piece. */
+struct engine_entry {
+	uint32_t bytes; /* of all of it, a multiple of 8 */
+	uint32_t kind;
+};
+
+/*
+ * A translated trace: `blocks` blocks that follow each other, and `exits` ways out. Behind the head stand the blocks, each a
+ * struct trail_entry and its code, padded to 8; then for each exit a uint16_t: so many of the blocks make the path of the id
+ * first_id + its index.
+ */
+struct engine_trace {
+	struct engine_entry entry;
+	uint32_t first_id;
+	uint16_t exits, blocks;
+};
+
+/* `id` is the path of the first `blocks` blocks of the trace that defined `of`, one of its exits. */
+struct engine_prefix {
+	struct engine_entry entry;
+	uint32_t id, of;
+	uint32_t blocks, reserved;
+};
+
+/* Code mapped from a file; or, without a path, no more. The path follows, NUL-terminated. */
+struct engine_module {
+	struct engine_entry entry;
+	uint64_t start, bytes, offset;
+	uint64_t ticks;
+};
+
+_Static_assert(sizeof(struct engine_event) == 36, "nine words");
+_Static_assert(sizeof(struct engine_segment) == 32 && sizeof(struct engine_trace) == 16, "no padding");
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* What the program has asked for each signal, while handlers of ours stand in the kernel. */
+#ifndef AGENT_TRAIL_ACTION_H
+#define AGENT_TRAIL_ACTION_H
+
+#include <stdint.h>
+
+#define ACTION_SIGNALS 65
+#define ACTION_SET_BYTES 8 /* of the kernel's sigset_t */
+
+#define ACTION_RESTORER 0x04000000u
+
+/* As rt_sigaction(2) has it. */
+struct action {
+	uint64_t handler, flags, restorer, mask;
+};
+
+#define ACTION_BIT(number) (UINT64_C(1) << ((number)-1))
+
+/* The engine's own signals: they are handled whatever the program asks, and never blocked for long. */
+extern const uint64_t action_own;
+
+/* Signals that an instruction may raise by itself. */
+extern const uint64_t action_faults;
+
+/* What SIG_DFL does. */
+enum action_default { ACTION_ENDS, ACTION_STOPS, ACTION_NOTHING };
+enum action_default action_standard(int number);
+
+/* Take over what the process has. 0 or -errno. `handler`: ours. */
+int action_open(void (*handler)(int, void *, void *));
+
+/* rt_sigaction(2) of the program's: 0 or -errno. */
+long action_call(uint64_t number, uint64_t asked, uint64_t old, uint64_t set_bytes);
+
+/* The action for a signal that is about to be handled; SA_RESETHAND is done with it. */
+struct action action_take(int number);
+
+/* As it is. */
+struct action action_of(int number);
+
+/* Let the kernel do what it does by default, from now on. */
+void action_default(int number);
+
+/* Signals in `set`: to the kernel as the program asked. */
+void action_give_back(uint64_t set);
+
+/* All that are not ignored: to the kernel's default. */
+void action_clear(void);
+
+/* The process begins to leave: all but the engine's own go to the kernel as the program asks. */
+void action_leave(void);
+
+/* Of the engine's own signals, those that the program ignores, as a new program inherits them; or back. */
+void action_exec(int is_over);
+
+#endif

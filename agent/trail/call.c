@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/call.h"
+#include "agent/trail/action.h"
+#include "agent/trail/channel.h"
+#include "agent/trail/code.h"
+#include "agent/trail/gate.h"
+#include "agent/trail/leave.h"
+#include "agent/trail/limit.h"
+#include "agent/trail/ring.h"
+#include "agent/trail/signal.h"
+#include "agent/trail/sys.h"
+#include "agent/trail/threads.h"
+
+#include <asm/prctl.h>
+#include <errno.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+
+/* As the program asked for it, whatever signals come. */
+static long whole(const struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+
+	return sys_call((long)gpr[0], (long)gpr[7], (long)gpr[6], (long)gpr[2], (long)gpr[10],
+			(long)gpr[8], (long)gpr[9]);
+}
+
+/* The same, and signals may break it off, or put it off. */
+static long plain(const struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+
+	return gate_call((long)gpr[0], (long)gpr[7], (long)gpr[6], (long)gpr[2], (long)gpr[10],
+			 (long)gpr[8], (long)gpr[9]);
+}
+
+/* The program's own gs would be ours. */
+static long prctl_arch(const struct thread *thread)
+{
+	static const uint64_t none;
+
+	switch (thread->regs.gpr[7]) {
+	case ARCH_SET_GS:
+		return -EPERM;
+	case ARCH_GET_GS:
+		return gate_copy((void *)thread->regs.gpr[6], &none, sizeof(none)) ? -EFAULT : 0;
+	default:
+		return plain(thread);
+	}
+}
+
+/* What is behind it is another program's, if it succeeds. */
+static long execute(struct thread *thread)
+{
+	long result;
+
+	ring_event(thread, TRAIL_EXEC, 0, 0, 0, 0);
+	thread->is_executing = 1;
+	limit_exec(0);
+	result = signal_exec_call(thread, plain);
+	call_broken_off(thread);
+	return result;
+}
+
+void call_broken_off(struct thread *thread)
+{
+	if (!thread->is_executing)
+		return;
+	thread->is_executing = 0;
+	ring_take_back(thread);
+	limit_exec(1);
+	action_exec(1);
+}
+
+/*
+ * A filter may refuse, or end the thread for, what the engine needs: the thread makes the call natively, and goes on so.
+ */
+static long filter(struct thread *thread, uint64_t next)
+{
+	leave(thread, next - 2);
+}
+
+static int is_filter(const uint64_t *gpr)
+{
+	if (gpr[0] == SYS_prctl)
+		return (uint32_t)gpr[7] == PR_SET_SECCOMP;
+	return (uint32_t)gpr[7] == SECCOMP_SET_MODE_STRICT ||
+	       (uint32_t)gpr[7] == SECCOMP_SET_MODE_FILTER;
+}
+
+static int is_clone(uint64_t number)
+{
+	return number == SYS_clone || number == SYS_clone3 || number == SYS_fork ||
+	       number == SYS_vfork;
+}
+
+void call_tell(struct thread *thread, uint64_t next, long result)
+{
+	uint64_t number = thread->regs.gpr[0];
+
+	if (channel.flags & ENGINE_BOOT_EVENTS)
+		ring_event(thread, TRAIL_SYSCALLED, next, 0, number, (uint64_t)result);
+	if (is_clone(number) && result > 0)
+		ring_event(thread, TRAIL_FORK, next, 0, (uint64_t)result, 0);
+}
+
+/* All memory, and all that comes: ours is large, and most of it never touched. */
+static long lock_memory(const struct thread *thread)
+{
+	uint64_t flags = thread->regs.gpr[7];
+
+	if (flags & (MCL_CURRENT | MCL_FUTURE))
+		flags |= MCL_ONFAULT;
+	return sys_call3(SYS_mlockall, (long)flags, 0, 0);
+}
+
+/* The kernel may be to write where code is guarded. */
+static long outward(struct thread *thread)
+{
+	long result = plain(thread);
+
+	return result == -EFAULT && code_refused() ? plain(thread) : result;
+}
+
+static long call(struct thread *thread, uint64_t next)
+{
+	thread->call_next = next;
+	switch (thread->regs.gpr[0]) {
+	case SYS_clone:
+	case SYS_clone3:
+	case SYS_fork:
+	case SYS_vfork:
+		return thread_clone_call(thread, next);
+	case SYS_exit:
+	case SYS_exit_group:
+		if (!signal_end(thread))
+			return GATE_CALL_LATER;
+		thread_exit_call(thread);
+	case SYS_rt_sigaction:
+		return signal_action_call(thread);
+	case SYS_rt_sigprocmask:
+		return signal_mask_call(thread);
+	case SYS_sigaltstack:
+		return signal_stack_call(thread);
+	case SYS_rt_sigpending:
+		return signal_pending_call(thread, plain);
+	case SYS_execve:
+	case SYS_execveat:
+		return execute(thread);
+	case SYS_setrlimit:
+	case SYS_getrlimit:
+	case SYS_prlimit64:
+		return limit_call(thread, plain);
+	case SYS_mlockall:
+		return lock_memory(thread);
+	case SYS_prctl:
+	case SYS_seccomp:
+		return is_filter(thread->regs.gpr) ? filter(thread, next) : plain(thread);
+	case SYS_arch_prctl:
+		return prctl_arch(thread);
+	case SYS_rseq: /* its critical sections are told by addresses in which we never are */
+		return -ENOSYS;
+	case SYS_mmap:
+	case SYS_munmap:
+	case SYS_mprotect:
+	case SYS_mremap:
+	case SYS_pkey_mprotect:
+	case SYS_shmat:
+	case SYS_shmdt:
+	case SYS_madvise:
+		return code_call(thread, whole);
+	case SYS_read:
+	case SYS_pread64:
+	case SYS_recvfrom:
+		/* what is in the way of a part of it would make it short */
+		code_open(thread->regs.gpr[6], thread->regs.gpr[2]);
+		return outward(thread);
+	default:
+		return outward(thread);
+	}
+}
+
+void call_make(struct thread *thread, uint64_t next)
+{
+	struct engine_regs *regs = &thread->regs;
+	long result;
+
+	if (channel_is_over())
+		leave_ask();
+	if (regs->gpr[0] == SYS_rt_sigreturn) {
+		signal_return_call(thread, next);
+		return;
+	}
+	regs->rip = next;
+	result = call(thread, next);
+	if (result == GATE_CALL_LATER) {
+		regs->rip = next - 2;
+		return;
+	}
+	/* leave_ask() does not tell who is in a call: it looks when it is over. */
+	__atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
+	call_tell(thread, next, result);
+	regs->gpr[0] = (uint64_t)result;
+	regs->gpr[1] = next;
+	regs->gpr[11] = regs->rflags;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* The program's system calls: most are made as they are; those that the engine must know of, or that would tell of it, here. */
+#ifndef AGENT_TRAIL_CALL_H
+#define AGENT_TRAIL_CALL_H
+
+#include "agent/trail/thread.h"
+
+/*
+ * Make the call that thread->regs ask for; `next` is behind it. thread->regs are then as behind it, rip too: where the thread goes
+ * on. May not return: exit, or what leaves the engine.
+ */
+void call_make(struct thread *thread, uint64_t next);
+
+/* The call came back with a result; `next` is behind it. Into the trail. */
+void call_tell(struct thread *thread, uint64_t next, long result);
+
+/* A signal is delivered in it: it has not been made, or will not come back to us. */
+void call_broken_off(struct thread *thread);
+
+#endif

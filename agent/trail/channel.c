@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/channel.h"
+#include "agent/trail/memory.h"
+#include "agent/trail/sys.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <time.h>
+
+#define NAP_NS 5000000 /* of the tool's death nothing wakes us */
+
+struct channel channel;
+
+int channel_open(struct engine_channel *head)
+{
+	channel = (struct channel){
+		.head = head,
+		.slots = (struct engine_slot *)((uint8_t *)head + head->slots_at),
+		.rings = (uint8_t *)head + head->rings_at,
+		.log = (uint8_t *)head + head->log_at,
+		.log_bytes = head->log_bytes,
+		.segment_bytes = head->segment_bytes,
+		.slot_bytes = head->segments_per_slot * (head->segment_bytes + ENGINE_GUARD_BYTES),
+		.slot_count = head->slot_count,
+		.segments = head->segments_per_slot,
+		.policy = head->boot.policy,
+		.flags = head->boot.flags,
+	};
+	if (head->magic != ENGINE_MAGIC || head->version != ENGINE_VERSION || !channel.segments ||
+	    channel.segments > ENGINE_SEGMENTS_MAX || !channel.slot_count ||
+	    channel.segment_bytes < 4096 || channel.segment_bytes % 4096 || head->rings_at % 4096 ||
+	    channel.log_bytes < 65536 || channel.log_bytes % 8)
+		return -EINVAL;
+	memory_own(head, head->bytes);
+	return 0;
+}
+
+int channel_has_tool(void)
+{
+	uint32_t tool = __atomic_load_n(&channel.head->tool, __ATOMIC_ACQUIRE);
+
+	return tool && !(tool & FUTEX_OWNER_DIED);
+}
+
+int channel_is_over(void)
+{
+	return __atomic_load_n(&channel.head->asked, __ATOMIC_RELAXED) & ENGINE_ASKED_STOP ||
+	       __atomic_load_n(&channel.head->tool, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
+}
+
+void channel_tell(void)
+{
+	uint32_t *word = &channel.head->wanted_log;
+
+	__atomic_add_fetch(word, 1, __ATOMIC_RELEASE);
+	sys_call3(SYS_futex, (long)word, FUTEX_WAKE, INT32_MAX);
+}
+
+void channel_wait(const uint32_t *word, uint32_t value)
+{
+	struct timespec nap = { 0, NAP_NS };
+
+	channel_tell();
+	sys_call(SYS_futex, (long)word, FUTEX_WAIT, value, (long)&nap, 0, 0);
+}

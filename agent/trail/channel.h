@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+/* The channel as the engine has read it once and checked it: what stands there now is asked of nobody. */
+#ifndef AGENT_TRAIL_CHANNEL_H
+#define AGENT_TRAIL_CHANNEL_H
+
+#include "abi/engine.h"
+
+struct channel {
+	struct engine_channel *head;
+	struct engine_slot *slots;
+	uint8_t *rings, *log;
+	uint64_t log_bytes, segment_bytes, slot_bytes; /* slot_bytes: of its ring, guards and all */
+	uint32_t slot_count, segments;
+	uint32_t policy;
+	uint32_t flags; /* ENGINE_BOOT_* */
+};
+
+extern struct channel channel;
+
+/* 0, or -EINVAL: the tool made it wrong. */
+int channel_open(struct engine_channel *head);
+
+/* The tool wants no more, or is gone. */
+int channel_is_over(void);
+
+/* Whether somebody takes what is written. */
+int channel_has_tool(void);
+
+/* There is something for the tool, should it sleep. */
+void channel_tell(void);
+
+/* Sleep as long as the tool leaves *word, of the channel's, at `value`; or for a moment, since the tool may die. */
+void channel_wait(const uint32_t *word, uint32_t value);
+
+#endif

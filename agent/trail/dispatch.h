@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* On to a program address, in translated code. */
+#ifndef AGENT_TRAIL_DISPATCH_H
+#define AGENT_TRAIL_DISPATCH_H
+
+#include "agent/trail/thread.h"
+#include "agent/trail/trace.h"
+
+/* lock.h: held to translate, to link, to write the log, and to change what code there is. */
+extern uint32_t dispatch_lock;
+
+/*
+ * The thread goes on at pc, with thread->regs: thread->next is set. `from`: the exit that leads there from now on, or NULL. Does not
+ * return where no code can be run there: leave.h.
+ */
+void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from);
+
+#endif

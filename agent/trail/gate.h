@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* What gate.S has: the ways between translated code and the engine. */
+#ifndef AGENT_TRAIL_GATE_H
+#define AGENT_TRAIL_GATE_H
+
+#include "agent/trail/thread.h"
+
+void gate_exit(void);
+void gate_miss(void);
+void gate_syscall(void);
+void gate_refused(void);
+
+void gate_sigreturn(void);
+
+/* On in translated code; until the end the program is where thread->regs say. */
+extern const uint8_t gate_leave[], gate_leave_end[];
+
+/*
+ * A system call of the program's, restarted or interrupted as the program would see it; thread->call_next is behind it. No lock is held.
+ * GATE_CALL_LATER: it was not made, for signals are deferred.
+ */
+long gate_call(long number, long a, long b, long c, long d, long e, long f);
+extern const uint8_t gate_call_check[], gate_call_at[], gate_call_done[];
+#define GATE_CALL_LATER (-513)
+
+/* Set the signal mask; nothing is done while signals are deferred. */
+void gate_mask(const uint64_t *mask);
+extern const uint8_t gate_mask_check[], gate_mask_at[], gate_mask_done[];
+
+/*
+ * The program is at thread->regs: by way of a signal of the engine's, what waits comes now, and it goes on; natively, if no code
+ * can be run there, until that faults.
+ */
+void gate_signal(void) __attribute__((noreturn));
+
+/* A handler of ours goes there when it returns, on the engine's stack: to leave(), thread->regs being the program's. */
+void gate_quit(void);
+
+/* A handler of ours ends, and the program's takes its place, as if the kernel had called that. */
+void gate_chain(void *context, int number, const siginfo_t *info, uint64_t handler)
+	__attribute__((noreturn));
+
+/* Copy from or to memory of the program's. 0, or 1: it can't be read or written. */
+int gate_copy(void *to, const void *from, uint64_t bytes);
+extern const uint8_t gate_copy_done[], gate_copy_failed[];
+
+/* rt_sigreturn(2) from a frame that lies there. */
+void gate_return(const void *frame) __attribute__((noreturn));
+
+/*
+ * clone(2) and the like, its arguments in the order of their registers. The child goes to `begin` on its own stack of the engine's, and from there to
+ * translated code. Returns in the parent.
+ */
+long gate_clone(long number, const uint64_t args[6], struct thread *child,
+		void (*begin)(struct thread *));
+
+/* Unmap the calling thread's own memory, and end it. */
+void gate_end(void *thread, uint64_t bytes, long status) __attribute__((noreturn));
+
+/* Called by gate.S with the program's registers in thread->regs; it fills in thread->next. */
+void engine_enter(struct thread *thread, enum gate why);
+
+struct engine_channel;
+void engine_start(struct engine_channel *head, uint64_t base, const void *dynamic);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Signals that a thread has taken from the kernel and not given to the program yet. All others are blocked meanwhile, so
+ * that there is one at most, but for those of the engine's own, of which each number can wait once, as in the kernel.
+ */
+#ifndef AGENT_TRAIL_HELD_H
+#define AGENT_TRAIL_HELD_H
+
+#include "agent/trail/thread.h"
+
+void held_add(struct thread *thread, const siginfo_t *info);
+
+/* The next that the program has not blocked: 1, and it is held no more. */
+int held_take(struct thread *thread, siginfo_t *info);
+
+/* Their numbers; whether the program would take one of them. */
+uint64_t held_set(const struct thread *thread);
+int held_is_due(const struct thread *thread);
+
+/* Back to the kernel: they come when they are not blocked. */
+void held_give_back(struct thread *thread);
+
+#endif

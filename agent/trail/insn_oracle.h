@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * insn_decode() held to what libzydis says of the same bytes. For tests.
+ */
+#ifndef AGENT_TRAIL_INSN_ORACLE_H
+#define AGENT_TRAIL_INSN_ORACLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What of the instruction at code[left] is told otherwise; NULL: nothing. *bytes: its length, 0 for none. */
+const char *insn_differs(const uint8_t *code, size_t left, int amd, unsigned int *bytes);
+
+#endif

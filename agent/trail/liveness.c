@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/liveness.h"
+#include "agent/trail/insn.h"
+#include "agent/trail/ranges.h"
+#include "agent/trail/translate.h"
+
+#define LOOK_INSTRUCTIONS 24u
+#define LOOK_BRANCHES 3u
+
+struct look {
+	uint32_t dead, needed;
+};
+
+static void take(struct look *look, const struct insn *insn)
+{
+	look->needed |= insn->needs & ~look->dead;
+	if (insn->traits & INSN_READS_FLAGS)
+		look->needed |= LIVENESS_FLAGS & ~look->dead;
+	look->dead |= insn->kills & ~look->needed;
+	if (insn->traits & INSN_KILLS_FLAGS)
+		look->dead |= LIVENESS_FLAGS & ~look->needed;
+}
+
+static uint32_t dead_from(uint64_t pc, uint32_t instructions, uint32_t branches)
+{
+	struct look look = { 0, 0 };
+
+	while (instructions--) {
+		uint64_t left = ranges_left(pc);
+		struct insn insn;
+
+		/* only what can't change: what is told here stays true with nobody watching */
+		if (!left || ranges_flags(pc) != RANGE_FILE ||
+		    insn_decode(&insn, (const uint8_t *)pc, left, pc, translate_is_amd()))
+			return look.dead;
+		take(&look, &insn);
+		if (insn.kind == TRAIL_BRANCH) {
+			uint32_t both;
+
+			if (!branches || (insn.traits & INSN_TRANSACTION))
+				return look.dead;
+			branches--;
+			both = dead_from(pc + insn.bytes, instructions / 2, branches);
+			if (both & ~look.needed)
+				both &= dead_from(insn.target, instructions / 2, branches);
+			return look.dead | (both & ~look.needed);
+		}
+		if (insn.kind == TRAIL_JUMP || insn.kind == TRAIL_CALL)
+			pc = insn.target;
+		else if (insn.kind == TRAIL_FALL)
+			pc += insn.bytes;
+		else
+			return look.dead;
+	}
+	return look.dead;
+}
+
+uint32_t liveness_dead(uint64_t pc)
+{
+	return dead_from(pc, LOOK_INSTRUCTIONS, LOOK_BRANCHES);
+}

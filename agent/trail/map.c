@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/map.h"
+#include "agent/trail/emit.h"
+#include "agent/trail/gate.h"
+#include "agent/trail/memory.h"
+#include "agent/trail/sys.h"
+#include "agent/trail/thread.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+#define MAP_BYTES (UINT64_C(8) << 32)
+#define GROUP_ENTRIES 4096u /* are made ready together: those of a page of code */
+#define GROUPS ((uint32_t)((UINT64_C(1) << 32) / GROUP_ENTRIES))
+#define GROUP_BYTES (GROUP_ENTRIES * 8ul)
+#define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, of Linux 5.14; without it each page is a fault */
+
+/* Made writable at once, where the kernel counts what might be written. */
+#define PIECE_BYTES (UINT64_C(1) << 20)
+
+/* Of a group: whose code is there, by the high half and one; none; or that of several. */
+#define OWNER_MANY UINT32_MAX
+
+static uint64_t *map;
+static uint32_t *owners;
+static uint8_t ready[GROUPS / 8]; /* a bit a group */
+static int is_counted;
+static uint8_t writable[MAP_BYTES / PIECE_BYTES];
+
+int map_open(int is_far)
+{
+	owners = memory_map_alone(0, GROUPS * sizeof(*owners), PROT_READ | PROT_WRITE);
+	if (!is_far)
+		map = memory_map_alone(MAP_AT, MAP_BYTES, PROT_READ | PROT_WRITE);
+	if (!map)
+		map = memory_map_alone(0, MAP_BYTES, PROT_READ | PROT_WRITE);
+	if (!map) { /* vm.overcommit_memory = 2 counts only what may be written */
+		is_counted = 1;
+		map = memory_map_alone(0, MAP_BYTES, PROT_READ);
+	}
+	return map && owners ? 0 : -EADDRNOTAVAIL;
+}
+
+static uint32_t group_of(uint64_t pc)
+{
+	return (uint32_t)pc / GROUP_ENTRIES;
+}
+
+static int is_ready(uint32_t group)
+{
+	return ready[group / 8] >> group % 8 & 1;
+}
+
+static uint32_t claim_of(uint64_t pc)
+{
+	return (uint32_t)(pc >> 32) + 1;
+}
+
+static int is_writable(const uint64_t *entries)
+{
+	uint64_t piece = (uint64_t)((const uint8_t *)entries - (uint8_t *)map) / PIECE_BYTES;
+
+	if (is_counted && !writable[piece])
+		writable[piece] = !sys_call3(SYS_mprotect,
+					     (long)((uint8_t *)map + piece * PIECE_BYTES),
+					     (long)PIECE_BYTES, PROT_READ | PROT_WRITE);
+	return !is_counted || writable[piece];
+}
+
+/* An entry that another thread reads meanwhile is 0, gate_miss, or right: all do. */
+static int group_ready(uint64_t pc)
+{
+	uint32_t group = group_of(pc);
+	uint64_t *entries = &map[(uint64_t)group * GROUP_ENTRIES];
+
+	if (is_ready(group))
+		return 1;
+	if (!is_writable(entries))
+		return 0;
+	ready[group / 8] |= (uint8_t)(1u << group % 8);
+	sys_call3(SYS_madvise, (long)entries, GROUP_BYTES, POPULATE_WRITE);
+	for (uint32_t i = 0; i < GROUP_ENTRIES; i++)
+		if (!entries[i])
+			__atomic_store_n(&entries[i], (uint64_t)gate_miss, __ATOMIC_RELAXED);
+	return 1;
+}
+
+int map_claim(uint64_t start, uint64_t bytes)
+{
+	int is_many = 0;
+
+	for (uint64_t pc = start & ~UINT64_C(4095); pc < start + bytes; pc += 4096) {
+		uint32_t *owner = &owners[group_of(pc)];
+
+		if (!*owner) {
+			*owner = claim_of(pc);
+		} else if (*owner != claim_of(pc) && *owner != OWNER_MANY) {
+			*owner = OWNER_MANY;
+			is_many = 1;
+		}
+	}
+	return is_many;
+}
+
+int map_is_shared(uint64_t pc)
+{
+	return owners[group_of(pc)] == OWNER_MANY;
+}
+
+void map_disclaim(uint64_t start, uint64_t bytes)
+{
+	for (uint64_t pc = start & ~UINT64_C(4095); pc < start + bytes; pc += 4096)
+		if (owners[group_of(pc)] == claim_of(pc))
+			owners[group_of(pc)] = 0;
+}
+
+void map_set(uint64_t pc, uint64_t landing)
+{
+	if (owners[group_of(pc)] != claim_of(pc))
+		landing = 0;
+	if (group_ready(pc))
+		__atomic_store_n(&map[(uint32_t)pc], landing ? landing : (uint64_t)gate_miss,
+				 __ATOMIC_RELEASE);
+}
+
+void map_known(uint64_t pc)
+{
+	group_ready(pc);
+}
+
+void map_clear(void)
+{
+	memory_clear(ready, sizeof(ready));
+	sys_call3(SYS_madvise, (long)map, (long)MAP_BYTES, MADV_DONTNEED);
+}
+
+uint8_t *map_emit_jump(uint8_t *at)
+{
+	if ((uint64_t)map == MAP_AT) /* jmp *map(,%rcx,8) */
+		return emit_32(emit_bytes(at, "\xff\x24\xcd", 3), (uint32_t)MAP_AT);
+	at = emit_save(at, RAX, THREAD_SPILL);
+	at = emit_64(emit_bytes(at, "\x48\xb8", 2), (uint64_t)map); /* movabs $map, %rax */
+	at = emit_bytes(at, "\x48\x8d\x0c\xc8", 4);		    /* lea (%rax,%rcx,8), %rcx */
+	at = emit_load(at, RAX, THREAD_SPILL);
+	return emit_bytes(at, "\xff\x21", 2); /* jmp *(%rcx) */
+}

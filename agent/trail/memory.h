@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory of the engine's own: mapped, never the program's heap; given out and never taken back piece by piece. */
+#ifndef AGENT_TRAIL_MEMORY_H
+#define AGENT_TRAIL_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Whole pages, zeroed, paid for when touched; at `at` exactly if that is not 0. NULL: there is no room there, or none. */
+void *memory_map(uint64_t at, size_t bytes, int protection);
+void memory_unmap(void *at, size_t bytes);
+
+/* The same, and copies of the process don't have it: whatever only translated code needs. */
+void *memory_map_alone(uint64_t at, size_t bytes, int protection);
+
+/* It was mapped for us by others. As memory_map_alone(). */
+void memory_own(void *at, size_t bytes);
+
+/* It is about to be unmapped by others. */
+void memory_forget(size_t bytes);
+
+/* All that we have mapped. */
+uint64_t memory_mapped(void);
+
+/* Zeroed, aligned to 8, at most 256 KiB. NULL: no memory. Under the engine's lock. */
+void *memory_get(size_t bytes);
+
+/* All that memory_get() has given since the last turn: memory_drop() takes it back, at once. */
+void *memory_turn(void);
+void memory_drop(void *was);
+
+static inline void memory_copy(void *to, const void *from, size_t bytes)
+{
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+}
+
+static inline void memory_clear(void *at, size_t bytes)
+{
+	__asm__ volatile("rep stosb" : "+D"(at), "+c"(bytes) : "a"(0) : "memory");
+}
+
+/*
+ * Memory that grows is about to be written up to `upto`: its pages come many at a time, where the kernel can do that, instead of
+ * by a fault each. *ready: up to where they have; who calls keeps it, at first its beginning.
+ */
+void memory_ready(uint8_t **ready, const void *upto);
+
+#endif

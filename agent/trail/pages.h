@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Pages of code that was translated. One that the program may write is made read-only in its place: a write faults, what was translated of
+ * it is given up, and the write goes on. A page written again and again, or by code on itself, or through another mapping, is not guarded
+ * but its code looked at whenever it is entered.
+ *
+ * Under the engine's lock.
+ */
+#ifndef AGENT_TRAIL_PAGES_H
+#define AGENT_TRAIL_PAGES_H
+
+#include "agent/trail/trace.h"
+
+#include <stdint.h>
+
+enum page_state {
+	PAGE_GUARDED,	    /* or never written */
+	PAGE_CHECKED,	    /* its code may change at any time */
+	PAGE_WRITES_ITSELF, /* and by the code that runs there: between two instructions */
+};
+
+/* The page's code is about to be read. */
+enum page_state pages_guard(uint64_t page);
+
+/* A trace has code of that page. */
+void pages_add(uint64_t page, const struct trace *trace);
+
+/*
+ * A write at `address` faulted, in code at `pc`. 1: it was the guard, which is gone, with all traces of the page; 0: it
+ * is the program's own affair.
+ */
+int pages_written(uint64_t address, uint64_t pc);
+
+/* Who writes to [start, start + bytes) next has no handler of ours: no guard is there any more, nor what was translated. */
+void pages_open(uint64_t start, uint64_t bytes);
+
+/* What was translated there is given up: its bytes have changed, and no guard has seen it. */
+void pages_kill(uint64_t start, uint64_t bytes);
+
+/* The program changes the mapping of [start, start + bytes), which is still as it was: what was translated there is given up. */
+void pages_forget(uint64_t start, uint64_t bytes);
+
+/*
+ * Code in [start, end), looked at whenever it is entered, was found as it was. 1: it has been so for so long, or is no longer
+ * open to others, that it is guarded from now on.
+ */
+int pages_are_calm(uint64_t start, uint64_t end);
+
+int pages_is_guarded(uint64_t address);
+
+/* No page has traces any more. */
+void pages_clear(void);
+
+/*
+ * Who borrows the program's memory and has no handler of ours: nothing is guarded while there are any, code that can be written is
+ * looked at instead. +1, -1.
+ */
+void pages_share(int change);
+
+/* In a copy of the process, which runs natively: the program may write all of them. */
+void pages_unguard(void);
+
+/* How many are guarded; and let the program write all of them, what was translated of them being given up. */
+uint32_t pages_guarded(void);
+void pages_release(void);
+
+#endif

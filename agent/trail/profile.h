@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the program mostly goes on, as its own words tell: a full segment is looked at now and then, and traces that are run often are laid
+ * out again along that way.
+ */
+#ifndef AGENT_TRAIL_PROFILE_H
+#define AGENT_TRAIL_PROFILE_H
+
+#include "agent/trail/thread.h"
+
+/* The thread's segment is full, up to thread->pointer; the thread is in translated code, or in no code that holds the engine's lock. */
+void profile_look(const struct thread *thread);
+
+/* Where the block that begins at `start` mostly led; 0: it was not seen. Under the engine's lock, as the next. */
+uint64_t profile_next(uint64_t start);
+
+/* The same, if it seldom led elsewhere. */
+uint64_t profile_sure(uint64_t start);
+
+#endif

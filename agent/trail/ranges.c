@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/ranges.h"
+#include "agent/trail/log.h"
+#include "agent/trail/map.h"
+#include "agent/trail/memory.h"
+#include "agent/trail/pages.h"
+#include "agent/trail/sys.h"
+#include "agent/trail/trace.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#define HIDDEN_MAX 1024u
+#define LEFT_ENOUGH 4096u
+
+struct range {
+	uint64_t start, end;
+	uint32_t flags; /* RANGE_* */
+};
+
+/* In order, none empty, none over another. */
+static struct range *ranges;
+static uint32_t range_count, range_room;
+static uint32_t last; /* where the last one was found */
+
+static struct range hidden[HIDDEN_MAX];
+static uint32_t hidden_count;
+
+/* ---- the list ---- */
+
+/* Room for two more. */
+static int is_roomy(void)
+{
+	uint32_t room = range_room ? 2 * range_room : 1024;
+	struct range *more;
+
+	if (range_count + 2 <= range_room)
+		return 1;
+	more = memory_map_alone(0, room * sizeof(*more), PROT_READ | PROT_WRITE);
+	if (!more)
+		return 0;
+	for (uint32_t i = 0; i < range_count; i++)
+		more[i] = ranges[i];
+	if (ranges)
+		memory_unmap(ranges, range_room * sizeof(*ranges));
+	ranges = more;
+	range_room = room;
+	return 1;
+}
+
+/* The first that ends behind an address. */
+static uint32_t first_behind(uint64_t address)
+{
+	uint32_t low = 0, high = range_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (ranges[middle].end > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static void insert(uint32_t at, struct range range)
+{
+	for (uint32_t i = range_count++; i > at; i--)
+		ranges[i] = ranges[i - 1];
+	ranges[at] = range;
+}
+
+static void take_out(uint32_t at, uint32_t count)
+{
+	range_count -= count;
+	for (uint32_t i = at; i < range_count; i++)
+		ranges[i] = ranges[i + count];
+}
+
+int ranges_drop(uint64_t start, uint64_t bytes)
+{
+	uint64_t end = start + bytes;
+	uint32_t at = first_behind(start), to;
+	int found = at < range_count && ranges[at].start < end;
+
+	if (found && ranges[at].start < start) {
+		struct range behind = ranges[at];
+
+		ranges[at++].end = start;
+		behind.start = end;
+		if (behind.end > end) {
+			if (is_roomy()) /* else it is forgotten, and looked for again */
+				insert(at, behind);
+			return 1;
+		}
+	}
+	for (to = at; to < range_count && ranges[to].end <= end; to++)
+		;
+	take_out(at, to - at);
+	if (at < range_count && ranges[at].start < end)
+		ranges[at].start = end;
+	return found;
+}
+
+void ranges_add(uint64_t start, uint64_t bytes, uint32_t flags)
+{
+	struct range range = { start, start + bytes, flags };
+	uint32_t at;
+
+	ranges_drop(start, bytes);
+	if (map_claim(start, bytes)) {
+		map_clear();
+		traces_ask(); /* some guess where branches lead by the low half, too */
+	}
+	at = first_behind(start);
+	if (at && ranges[at - 1].end == start && ranges[at - 1].flags == flags)
+		ranges[at - 1].end = range.end;
+	else if (is_roomy())
+		insert(at, range);
+}
+
+/* ---- /proc/self/maps, line by line ---- */
+
+struct text {
+	int fd;
+	uint32_t at, count;
+	char bytes[4096];
+};
+
+static struct text text;
+
+static int text_next(void)
+{
+	if (text.at == text.count) {
+		long got = sys_call3(SYS_read, text.fd, (long)text.bytes, sizeof(text.bytes));
+
+		if (got <= 0)
+			return -1;
+		text.count = (uint32_t)got;
+		text.at = 0;
+	}
+	return (unsigned char)text.bytes[text.at++];
+}
+
+/* A number in hexadecimal, and what stands behind it. */
+static uint64_t text_number(int *behind)
+{
+	uint64_t value = 0;
+	int c;
+
+	for (;;) {
+		c = text_next();
+		if (c >= '0' && c <= '9')
+			value = value << 4 | (uint64_t)(c - '0');
+		else if (c >= 'a' && c <= 'f')
+			value = value << 4 | (uint64_t)(c - 'a' + 10);
+		else
+			break;
+	}
+	*behind = c;
+	return value;
+}
+
+static int is_hidden(uint64_t start, uint64_t end)
+{
+	for (uint32_t i = 0; i < hidden_count; i++)
+		if (start < hidden[i].end && end > hidden[i].start)
+			return 1;
+	return 0;
+}
+
+/* The rest of a line, behind the offset: device, inode, path. */
+static uint32_t text_path(char path[PATH_MAX])
+{
+	uint32_t bytes = 0, field = 0;
+	int c, before = ' ';
+
+	while ((c = text_next()) >= 0 && c != '\n') {
+		if (field < 2) {
+			field += c == ' ' && before != ' ';
+		} else if ((bytes || c != ' ') && bytes < PATH_MAX - 1) {
+			path[bytes++] = (char)c;
+		}
+		before = c;
+	}
+	path[bytes] = '\0';
+	return bytes;
+}
+
+static char path[PATH_MAX];
+
+/* What we guard is the program's to write, though the kernel says otherwise. */
+static void add_read(const struct range *range)
+{
+	uint32_t flags = range->flags;
+	uint64_t from = range->start;
+	int is_ours = 0;
+
+	if (pages_guarded() && !(flags & (RANGE_WRITABLE | RANGE_SHARED)))
+		for (uint64_t page = range->start; page < range->end; page += 4096) {
+			if (pages_is_guarded(page) == is_ours)
+				continue;
+			if (page > from)
+				ranges_add(from, page - from,
+					   flags | (is_ours ? RANGE_WRITABLE : 0));
+			from = page;
+			is_ours = !is_ours;
+		}
+	ranges_add(from, range->end - from, flags | (is_ours ? RANGE_WRITABLE : 0));
+}
+
+/* 1, or 0: that was all. */
+static int line_read(void)
+{
+	struct range range;
+	uint64_t offset;
+	int c, is_code = 0, is_readable = 0;
+
+	range.flags = 0;
+	range.start = text_number(&c);
+	if (c != '-')
+		return 0;
+	range.end = text_number(&c);
+	while ((c = text_next()) >= 0 && c != ' ') {
+		is_readable |= c == 'r';
+		is_code |= c == 'x';
+		range.flags |= c == 'w' ? RANGE_WRITABLE : c == 's' ? RANGE_SHARED : 0;
+	}
+	offset = text_number(&c);
+	text_path(path);
+	if (!is_code || !is_readable || is_hidden(range.start, range.end))
+		return 1;
+	if (path[0] == '/')
+		range.flags |= RANGE_FILE;
+	add_read(&range);
+	log_module(range.start, range.end - range.start, offset, path);
+	return 1;
+}
+
+int ranges_read(void)
+{
+	long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/maps",
+			   O_RDONLY | O_CLOEXEC, 0, 0, 0);
+
+	if (sys_failed(fd))
+		return (int)fd;
+	text.fd = (int)fd;
+	text.at = text.count = 0;
+	range_count = last = 0;
+	while (line_read())
+		;
+	sys_call3(SYS_close, fd, 0, 0);
+	return 0;
+}
+
+/* ---- looks ---- */
+
+static int is_in(uint32_t at, uint64_t pc)
+{
+	return at < range_count && pc >= ranges[at].start && pc < ranges[at].end;
+}
+
+static uint64_t left_now(uint64_t pc)
+{
+	uint64_t end;
+
+	if (!is_in(last, pc))
+		last = first_behind(pc);
+	if (!is_in(last, pc))
+		return 0;
+	end = ranges[last].end;
+	/* an instruction may go on in the next */
+	for (uint32_t i = last + 1;
+	     i < range_count && end - pc < LEFT_ENOUGH && ranges[i].start == end; i++)
+		end = ranges[i].end;
+	return end - pc;
+}
+
+uint64_t ranges_left(uint64_t pc)
+{
+	uint64_t left = left_now(pc);
+
+	if (left || is_hidden(pc, pc + 1) || ranges_read())
+		return left;
+	return left_now(pc);
+}
+
+uint32_t ranges_flags(uint64_t pc)
+{
+	return left_now(pc) ? ranges[last].flags : 0;
+}
+
+void ranges_hide(uint64_t start, uint64_t bytes)
+{
+	if (hidden_count < HIDDEN_MAX)
+		hidden[hidden_count++] = (struct range){ start, start + bytes, 0 };
+}
+
+void ranges_show(uint64_t start)
+{
+	for (uint32_t i = 0; i < hidden_count; i++)
+		if (hidden[i].start == start)
+			hidden[i--] = hidden[--hidden_count];
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/ring.h"
+#include "agent/trail/channel.h"
+#include "agent/trail/leave.h"
+#include "agent/trail/memory.h"
+#include "agent/trail/sys.h"
+
+#include <errno.h>
+#include <linux/prctl.h>
+#include <sys/mman.h>
+
+#define UNKEPT_BYTES 65536u
+#define EVENT_BYTES (4 + sizeof(struct engine_event))
+#define SLOTS_MAX 65536u
+
+static uint8_t is_guarded[SLOTS_MAX]; /* a slot's segments have their guards; whose slot it is asks */
+
+static uint8_t *segment_at(const struct thread *thread, uint32_t segment)
+{
+	return channel.rings + thread->slot_number * channel.slot_bytes +
+	       segment * (channel.segment_bytes + ENGINE_GUARD_BYTES);
+}
+
+/* Its words are marked as not written; then it is the thread's. */
+static void segment_begin(struct thread *thread, uint32_t number)
+{
+	struct engine_segment *segment = &thread->slot->segments[number];
+	uint32_t *words = (uint32_t *)segment_at(thread, number);
+
+	/* Of no number until it is clear: who dies in between leaves no old words as new ones. */
+	__atomic_store_n(&segment->number, 0, __ATOMIC_SEQ_CST);
+	for (uint64_t i = 0; i < channel.segment_bytes / 4; i += ENGINE_MARK_WORDS)
+		words[i] = 0;
+	__atomic_store_n(&segment->words, 0, __ATOMIC_RELEASE);
+	thread->segment = number;
+	thread->words = words;
+	thread->words_end = words + channel.segment_bytes / 4;
+	thread->pointer = (uint64_t)words;
+	segment->began_ticks = sys_ticks();
+	/* Whoever sees the number sees the marks: the tool looks with acquire. */
+	__atomic_store_n(&segment->number, ++thread->segment_number, __ATOMIC_RELEASE);
+}
+
+/* How many words of the segment were written: all up to the pointer. */
+static void segment_end(struct thread *thread)
+{
+	struct engine_segment *segment = &thread->slot->segments[thread->segment];
+
+	segment->ended_ticks = sys_ticks();
+	__atomic_store_n(&segment->words, (uint32_t)((uint32_t *)thread->pointer - thread->words),
+			 __ATOMIC_RELEASE);
+}
+
+int ring_open_unkept(struct thread *thread)
+{
+	uint8_t *words = memory_map(0, UNKEPT_BYTES + ENGINE_GUARD_BYTES, PROT_READ | PROT_WRITE);
+
+	if (!words)
+		return -ENOMEM;
+	if (sys_call3(SYS_mprotect, (long)(words + UNKEPT_BYTES), ENGINE_GUARD_BYTES, PROT_NONE)) {
+		memory_unmap(words, UNKEPT_BYTES + ENGINE_GUARD_BYTES);
+		return -ENOMEM;
+	}
+	thread->slot = NULL;
+	thread->words = (uint32_t *)words;
+	thread->words_end = (uint32_t *)(words + UNKEPT_BYTES);
+	thread->pointer = (uint64_t)words;
+	return 0;
+}
+
+/* A free slot is the caller's from now on. NULL: there is none; *ended is one that the tool will free, or NULL. */
+static struct engine_slot *slot_take(const struct engine_slot **ended)
+{
+	*ended = NULL;
+	for (uint32_t i = 0; i < channel.slot_count && i < SLOTS_MAX; i++) {
+		struct engine_slot *slot = &channel.slots[i];
+		uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_RELAXED);
+
+		if (state == ENGINE_SLOT_FREE &&
+		    __atomic_compare_exchange_n(&slot->state, &state, ENGINE_SLOT_BEGINS, 0,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return slot;
+		if (state == ENGINE_SLOT_ENDED)
+			*ended = slot;
+	}
+	return NULL;
+}
+
+/* Where the tool is waited for, one that it has still to take is worth waiting for. */
+static struct engine_slot *slot_await(void)
+{
+	const struct engine_slot *ended;
+
+	for (;;) {
+		struct engine_slot *slot = slot_take(&ended);
+
+		if (slot || !ended || channel.policy != ENGINE_BLOCK || !channel_has_tool())
+			return slot;
+		channel_wait(&ended->state, ENGINE_SLOT_ENDED);
+	}
+}
+
+static int open_lost(struct thread *thread)
+{
+	__atomic_add_fetch(&channel.head->lost_threads, 1, __ATOMIC_RELAXED);
+	return ring_open_unkept(thread);
+}
+
+/* Behind each segment. 0, or -errno: too many mappings. */
+static int guards_make(const struct thread *thread)
+{
+	for (uint32_t n = 0; n < channel.segments && !is_guarded[thread->slot_number]; n++) {
+		long err = sys_call3(SYS_mprotect,
+				     (long)(segment_at(thread, n) + channel.segment_bytes),
+				     ENGINE_GUARD_BYTES, PROT_NONE);
+
+		if (err)
+			return (int)err;
+	}
+	is_guarded[thread->slot_number] = 1;
+	return 0;
+}
+
+int ring_open(struct thread *thread)
+{
+	struct engine_slot *slot = slot_await();
+
+	if (!slot)
+		return open_lost(thread);
+	thread->slot = slot;
+	thread->slot_number = (uint32_t)(slot - channel.slots);
+	thread->segment_number = 0;
+	if (guards_make(thread)) {
+		__atomic_store_n(&slot->state, ENGINE_SLOT_FREE, __ATOMIC_RELEASE);
+		return open_lost(thread);
+	}
+	for (uint32_t n = 0; n < channel.segments; n++)
+		slot->segments[n] = (struct engine_segment){ 0 };
+	slot->tid = thread->tid;
+	slot->lost_words = 0;
+	slot->began_ticks = sys_ticks();
+	sys_call(SYS_prctl, PR_GET_NAME, (long)slot->comm, 0, 0, 0, 0);
+	segment_begin(thread, 0);
+	__atomic_store_n(&slot->state, ENGINE_SLOT_LIVE, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void ring_close(struct thread *thread)
+{
+	if (!thread->slot) {
+		memory_unmap(thread->words, UNKEPT_BYTES + ENGINE_GUARD_BYTES);
+		return;
+	}
+	segment_end(thread);
+	__atomic_store_n(&thread->slot->state, ENGINE_SLOT_ENDED, __ATOMIC_RELEASE);
+	channel_tell();
+}
+
+/* Whether the tool has taken what stands in a segment, or there is nothing. */
+static int is_free(const struct engine_segment *segment)
+{
+	return __atomic_load_n(&segment->taken, __ATOMIC_ACQUIRE) == (uint32_t)segment->number;
+}
+
+static void segment_wait(struct engine_segment *segment)
+{
+	for (;;) {
+		uint32_t taken = __atomic_load_n(&segment->taken, __ATOMIC_ACQUIRE);
+
+		if (taken == (uint32_t)segment->number || !channel_has_tool())
+			return;
+		channel_wait(&segment->taken, taken);
+	}
+}
+
+void ring_turn(struct thread *thread)
+{
+	uint32_t next = (thread->segment + 1) % channel.segments;
+	struct engine_segment *segment;
+
+	if (!thread->slot) {
+		thread->pointer = (uint64_t)thread->words;
+		return;
+	}
+	segment = &thread->slot->segments[next];
+	/* before its end is told: the tool may take it from then on */
+	if (channel.policy == ENGINE_DISCARD && !is_free(segment)) {
+		thread->slot->lost_words += (uint64_t)((uint32_t *)thread->pointer - thread->words);
+		thread->segment_number--; /* as if it had never been */
+		segment_begin(thread, thread->segment);
+		ring_event(thread, TRAIL_LOST, 0, 0, 0, 0);
+		return;
+	}
+	segment_end(thread);
+	channel_tell();
+	if (channel.policy == ENGINE_BLOCK)
+		segment_wait(segment);
+	segment_begin(thread, next);
+	if (channel_is_over())
+		leave_ask();
+}
+
+int ring_is_guard(const struct thread *thread, uint64_t address)
+{
+	return address >= (uint64_t)thread->words_end &&
+	       address < (uint64_t)thread->words_end + ENGINE_GUARD_BYTES;
+}
+
+void ring_event(struct thread *thread, enum trail_event event, uint64_t at, uint32_t left,
+		uint64_t first, uint64_t second)
+{
+	uint64_t ticks = sys_ticks();
+	struct engine_event put = {
+		.ticks = { (uint32_t)ticks, (uint32_t)(ticks >> 32) },
+		.at = { (uint32_t)at, (uint32_t)(at >> 32) },
+		.left = left,
+		.values = { { (uint32_t)first, (uint32_t)(first >> 32) },
+			    { (uint32_t)second, (uint32_t)(second >> 32) } },
+	};
+	uint32_t *words;
+
+	if ((uint32_t *)thread->pointer + 1 + sizeof(put) / 4 > thread->words_end)
+		ring_turn(thread);
+	words = (uint32_t *)thread->pointer;
+	/* what stood there before must not be taken for the head of what does not stand yet */
+	__atomic_store_n(&words[0], 0, __ATOMIC_RELEASE);
+	memory_copy(words + 1, &put, sizeof(put));
+	__atomic_store_n(&words[0],
+			 ENGINE_EVENT | (uint32_t)event << 16 | (uint32_t)(sizeof(put) / 4),
+			 __ATOMIC_RELEASE);
+	thread->pointer += 4 + sizeof(put);
+}
+
+void ring_take_back(struct thread *thread)
+{
+	uint32_t *words = (uint32_t *)(thread->pointer - EVENT_BYTES);
+
+	__atomic_store_n(&words[0], 0, __ATOMIC_RELEASE);
+	memory_clear(words, EVENT_BYTES);
+	thread->pointer -= EVENT_BYTES;
+}
+
+void ring_leave(struct thread *thread)
+{
+	if (!thread->words)
+		return;
+	ring_event(thread, TRAIL_GAP, 0, 0, TRAIL_GAP_NATIVE, 0);
+	ring_event(thread, TRAIL_END, 0, 0, TRAIL_DETACHED, 0);
+	ring_close(thread);
+	thread->words = NULL;
+}

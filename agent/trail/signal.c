@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/signal.h"
+#include "agent/trail/action.h"
+#include "agent/trail/cache.h"
+#include "agent/trail/call.h"
+#include "agent/trail/deliver.h"
+#include "agent/trail/dispatch.h"
+#include "agent/trail/frame.h"
+#include "agent/trail/gate.h"
+#include "agent/trail/glue.h"
+#include "agent/trail/held.h"
+#include "agent/trail/leave.h"
+#include "agent/trail/lock.h"
+#include "agent/trail/memory.h"
+#include "agent/trail/pages.h"
+#include "agent/trail/profile.h"
+#include "agent/trail/ring.h"
+#include "agent/trail/state.h"
+#include "agent/trail/sys.h"
+#include "agent/trail/threads.h"
+#include "agent/trail/translate.h"
+
+#include <asm/prctl.h>
+#include <errno.h>
+
+#define FLAG_TRAP 0x100u
+#define GLUE_MAX 64u /* instructions of ours in a row: what is more goes round in circles */
+
+static struct thread *self(void)
+{
+	struct thread *thread;
+
+	__asm__("mov %%gs:0, %0" : "=r"(thread));
+	return thread;
+}
+
+/* The kernel's mask where the program's is this. */
+static uint64_t kernel_mask(uint64_t blocked)
+{
+	return blocked & ~action_own;
+}
+
+static void mask_set(uint64_t mask)
+{
+	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, ACTION_SET_BYTES, 0, 0);
+}
+
+/* ---- where it goes on ---- */
+
+/* From where *context says, in translated code; natively where that can't be. */
+static void to_cache(struct thread *thread, struct frame_context *context)
+{
+	static const uint8_t none[64];
+	struct trace *trace;
+	int error;
+
+	lock_take(&dispatch_lock);
+	trace = translate(*frame_rip(context), &error);
+	trace_in(thread);
+	lock_give(&dispatch_lock);
+	if (!trace) { /* it faults where the program wanted to be */
+		thread->is_trying = 1;
+		return;
+	}
+	*frame_rip(context) = (uint64_t)trace->head;
+	thread->traced = (uint64_t)trace->head;
+	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);
+	frame_vector15_set(context->uc_mcontext.fpregs, none);
+	*frame_xmm15(context) = thread->pointer;
+}
+
+/* On in leave(), with what *context says of the program: there is no other stack for signals while we are on ours. */
+static void quit(struct thread *thread, struct frame_context *context)
+{
+	for (unsigned int i = 0; i < 16; i++)
+		thread->regs.gpr[i] = *frame_gpr(context, i);
+	thread->regs.rip = *frame_rip(context);
+	thread->regs.rflags = *frame_flags(context);
+	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);
+	*frame_rip(context) = (uint64_t)gate_quit;
+	*frame_gpr(context, 4) = thread->stack;
+	*frame_flags(context) = 2;
+	*frame_mask(context) = ~action_own;
+}
+
+/* *context is the program's, after whatever was delivered; what is held comes on top. */
+static void go_on(struct thread *thread, struct frame_context *context)
+{
+	siginfo_t info;
+
+	while (held_take(thread, &info))
+		if (deliver(thread, &info, context, 0, NULL))
+			return;
+	thread->is_deferred = 0;
+	if (leave_is_asked()) {
+		quit(thread, context);
+		return;
+	}
+	*frame_mask(context) = kernel_mask(thread->blocked);
+	to_cache(thread, context);
+}
+
+/* *context is the program's, its place told in the trail but for the event. */
+static void deliver_and_go(struct thread *thread, const siginfo_t *info,
+			   struct frame_context *context, uint32_t left, const uint64_t *back_to)
+{
+	if (!deliver_is_fault(info) && action_own & thread->blocked & ACTION_BIT(info->si_signo))
+		held_add(thread, info);
+	else if (deliver(thread, info, context, left, back_to))
+		return;
+	go_on(thread, context);
+}
+
+/* The path up to where the program is, in the trail. */
+static void tell_path(struct thread *thread, const struct state *state)
+{
+	uint32_t blocks = state->block + (state->ran ? 1 : 0);
+	uint32_t id;
+
+	if (!blocks)
+		return;
+	lock_take(&dispatch_lock);
+	id = trace_prefix(state->trace, blocks);
+	lock_give(&dispatch_lock);
+	if (!id)
+		return;
+	if ((uint32_t *)thread->pointer == thread->words_end)
+		ring_turn(thread);
+	*(uint32_t *)thread->pointer = id;
+	thread->pointer += 4;
+}
+
+/* Not now: everything is blocked until it is delivered. */
+static void defer(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+{
+	held_add(thread, info);
+	thread->is_deferred = 1;
+	*frame_mask(context) = ~action_own;
+}
+
+/* ---- step by step ---- */
+
+static void step(struct thread *thread, struct frame_context *context)
+{
+	if (!thread->is_stepping)
+		thread->step_trap = *frame_flags(context) & FLAG_TRAP;
+	thread->is_stepping = 1;
+	*frame_flags(context) |= FLAG_TRAP;
+}
+
+/* Made the program's, where state_look() has found it. */
+static void to_program(struct thread *thread, const struct state *state,
+		       struct frame_context *context)
+{
+	state_to_program(state, thread, context);
+	tell_path(thread, state);
+}
+
+/* A step of ours is done: at an instruction of the program's, what waits comes. */
+static void stepped(struct thread *thread, struct frame_context *context)
+{
+	struct state state;
+	siginfo_t info;
+
+	state_look(&state, *frame_rip(context));
+	if (state.kind == STATE_BETWEEN || state.kind == STATE_AMID)
+		return;
+	thread->is_stepping = 0;
+	*frame_flags(context) = (*frame_flags(context) & ~(uint64_t)FLAG_TRAP) | thread->step_trap;
+	if (state.kind == STATE_ENGINE)
+		return; /* until it is done */
+	to_program(thread, &state, context);
+	if (!held_take(thread, &info))
+		go_on(thread, context);
+	else
+		deliver_and_go(thread, &info, context, state.ran ? state.left : 0, NULL);
+}
+
+/*
+ * The program has set the trap flag: 1, if what trapped is none of its instructions. Where the instruction stood that has just run is
+ * where it trapped before, or right in front.
+ */
+static int is_trap_beside(struct thread *thread, const struct frame_context *context)
+{
+	uint64_t rip = (uint64_t)context->uc_mcontext.gregs[REG_RIP];
+	uint64_t ran = thread->traced ? thread->traced : rip - 1;
+	struct state state;
+
+	thread->traced = rip;
+	state_look(&state, rip);
+	if (state.kind == STATE_IN)
+		return 1;
+	state_look(&state, ran);
+	return state.kind == STATE_BETWEEN || state.kind == STATE_ENGINE;
+}
+
+/* ---- the engine's own ---- */
+
+/* A word found no room: movl $id, (reg), and reg is what xmm15 is. */
+static int guard_met(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+{
+	const uint8_t *at = (const uint8_t *)*frame_rip(context);
+	unsigned int reg = 0;
+
+	if (!ring_is_guard(thread, (uint64_t)info->si_addr) || !cache_has((uint64_t)at))
+		return 0;
+	if (*at == 0x41) {
+		reg = 8;
+		at++;
+	}
+	reg |= at[1] & 7;
+	thread->pointer = (uint64_t)info->si_addr;
+	profile_look(thread);
+	ring_turn(thread);
+	*frame_gpr(context, reg) = thread->pointer;
+	*frame_xmm15(context) = thread->pointer;
+	return 1;
+}
+
+/* A write to code that is guarded: it may go on, with what was translated of that given up. */
+static int write_met(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+{
+	struct state state;
+	int was_ours;
+
+	if (info->si_code != SEGV_ACCERR || !(context->uc_mcontext.gregs[REG_ERR] & 2))
+		return 0;
+	state_look(&state, *frame_rip(context));
+	lock_take(&dispatch_lock);
+	was_ours = pages_written((uint64_t)info->si_addr, state.pc);
+	lock_give(&dispatch_lock);
+	if (!was_ours || state.kind == STATE_ENGINE || !state.trace->is_dead)
+		return was_ours;
+	if (state.kind == STATE_BETWEEN)
+		return 1; /* where it goes next is not in this trace */
+	to_program(thread, &state, context);
+	ring_event(thread, TRAIL_GAP, state.pc, state.ran ? state.left : 0, TRAIL_GAP_SUSPENDED, 0);
+	to_cache(thread, context);
+	return 1;
+}
+
+static void told(struct thread *thread, struct frame_context *context);
+
+static int is_copying(uint64_t rip)
+{
+	return rip >= (uint64_t)gate_copy && rip < (uint64_t)gate_copy_done;
+}
+
+static int own(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+{
+	uint64_t rip = *frame_rip(context);
+
+	if (info->si_signo == SIGTRAP && info->si_code == TRAP_TRACE) {
+		if (thread->is_stepping)
+			stepped(thread, context);
+		else if (thread->is_native || thread->is_trying || !is_trap_beside(thread, context))
+			return 0;
+		return 1;
+	}
+	if ((info->si_signo != SIGSEGV && info->si_signo != SIGBUS) || info->si_code <= 0)
+		return 0;
+	if (!thread->is_native && !thread->is_trying) {
+		if (!rip) {
+			*frame_rip(context) = (uint64_t)gate_miss;
+			return 1;
+		}
+		if (guard_met(thread, info, context)) {
+			if (leave_is_asked())
+				told(thread, context);
+			return 1;
+		}
+	}
+	if (info->si_signo == SIGSEGV && write_met(thread, info, context))
+		return 1;
+	if (!is_copying(rip))
+		return 0;
+	*frame_rip(context) = (uint64_t)gate_copy_failed;
+	return 1;
+}
+
+/* ---- what comes ---- */
+
+/* The frame's registers are what the engine has for the program. */
+static void take_regs(struct thread *thread, struct frame_context *context)
+{
+	for (unsigned int i = 0; i < 16; i++)
+		*frame_gpr(context, i) = thread->regs.gpr[i];
+	*frame_rip(context) = thread->regs.rip;
+	*frame_flags(context) = thread->regs.rflags;
+	frame_vector15_set(context->uc_mcontext.fpregs, thread->vector15);
+}
+
+/* leave(): the frame is made what the thread has, and native. */
+static void left(struct thread *thread, struct frame_context *context)
+{
+	stack_t *stack = &context->uc_stack;
+
+	take_regs(thread, context);
+	*frame_mask(context) = thread->blocked;
+	thread->is_leaving = 0;
+	thread->is_native = 1;
+	mask_set(~UINT64_C(0));
+	held_give_back(thread);
+	if (thread->is_process == PROCESS_CLEARED)
+		action_clear();
+	else if (thread->is_process)
+		action_give_back(~UINT64_C(0));
+	*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
+			    .ss_flags = (int)thread->stack_asked.flags,
+			    .ss_size = thread->stack_asked.bytes };
+	if (!stack->ss_size)
+		stack->ss_flags = SS_DISABLE;
+	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
+	if (thread->is_process)
+		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
+}
+
+/* ppoll(2) and its like: the mask that holds while they wait. 0: the call has none. */
+static int call_mask(const struct thread *thread, uint64_t *mask)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+	uint64_t at;
+
+	switch (gpr[0]) {
+	case SYS_rt_sigsuspend:
+		at = gpr[7];
+		break;
+	case SYS_ppoll:
+		at = gpr[10];
+		break;
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+		at = gpr[8];
+		break;
+	case SYS_pselect6:
+	case SYS_io_pgetevents: /* a pointer to it, and its size */
+		if (!gpr[9] || gate_copy(&at, (const void *)gpr[9], sizeof(at)))
+			return 0;
+		break;
+	default:
+		return 0;
+	}
+	if (!at || gate_copy(mask, (const void *)at, sizeof(*mask)))
+		return 0;
+	*mask &= ~(ACTION_BIT(SIGKILL) | ACTION_BIT(SIGSTOP));
+	return 1;
+}
+
+/* At a system call of the program's, before the kernel has taken it or when it gives it back to be made again. */
+static void at_call(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+{
+	struct engine_regs *regs = &thread->regs;
+
+	regs->rip = thread->call_next - 2;
+	if (*frame_rip(context) == (uint64_t)gate_call_at) {
+		regs->gpr[0] = *frame_gpr(context, 0); /* restart_syscall(2), if it says so */
+		if (*frame_gpr(context, 1) == (uint64_t)gate_call_done) { /* it was there */
+			regs->gpr[1] = thread->call_next;
+			regs->gpr[11] = regs->rflags;
+		}
+	}
+	call_broken_off(thread);
+	thread->call_next = 0;
+	take_regs(thread, context);
+	deliver_and_go(thread, info, context, 1, NULL);
+}
+
+/* Behind one. */
+static void after_call(struct thread *thread, siginfo_t *info, struct frame_context *context)
+{
+	struct engine_regs *regs = &thread->regs;
+	uint64_t back_to = thread->blocked, mask;
+	int has_mask = *frame_gpr(context, 0) == (uint64_t)-EINTR && call_mask(thread, &mask);
+
+	call_broken_off(thread);
+	call_tell(thread, thread->call_next, (long)*frame_gpr(context, 0));
+	regs->rip = regs->gpr[1] = thread->call_next;
+	regs->gpr[0] = *frame_gpr(context, 0);
+	regs->gpr[11] = regs->rflags;
+	if (info->si_signo == SIGSYS && info->si_code > 0) /* a filter's: as if we had not been */
+		info->si_call_addr = (void *)thread->call_next;
+	thread->call_next = 0;
+	take_regs(thread, context);
+	if (has_mask)
+		thread->blocked = mask;
+	deliver_and_go(thread, info, context, 0, &back_to);
+}
+
+static void in_engine(struct thread *thread, siginfo_t *info, struct frame_context *context)
+{
+	uint64_t rip = *frame_rip(context);
+	siginfo_t held;
+
+	if (rip == (uint64_t)gate_signal && info->si_signo == SIGILL && info->si_code > 0) {
+		take_regs(thread, context);
+		if (held_take(thread, &held))
+			deliver_and_go(thread, &held, context,
+				       thread->regs.rip == thread->call_next - 2, NULL);
+		else
+			go_on(thread, context);
+	} else if (rip >= (uint64_t)gate_call_check && rip <= (uint64_t)gate_call_at) {
+		at_call(thread, info, context);
+	} else if (rip == (uint64_t)gate_call_done) {
+		after_call(thread, info, context);
+	} else if (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end &&
+		   !deliver_is_fault(info)) {
+		take_regs(thread, context);
+		deliver_and_go(thread, info, context, 0, NULL);
+	} else if (deliver_is_fault(info) && info->si_signo != SIGTRAP) {
+		/* A fault of ours, or memory that went away: the program ends where it came to us. */
+		take_regs(thread, context);
+		deliver_death(thread, info, context);
+	} else {
+		if (rip >= (uint64_t)gate_mask_check && rip <= (uint64_t)gate_mask_at)
+			*frame_rip(context) = (uint64_t)gate_mask_done;
+		defer(thread, info, context);
+	}
+}
+
+/* In translated code: on to where the program is at an instruction, if it is not there. */
+static void in_cache(struct thread *thread, siginfo_t *info, struct frame_context *context,
+		     struct state *state)
+{
+	int is_fault = deliver_is_fault(info) && info->si_signo != SIGTRAP;
+
+	for (unsigned int i = 0; i < GLUE_MAX && state->kind == STATE_BETWEEN && !is_fault; i++) {
+		if (!glue_step(thread, context))
+			break;
+		state_look(state, *frame_rip(context));
+	}
+	if (state->kind == STATE_AT || state->kind == STATE_IN ||
+	    (state->kind == STATE_AMID && is_fault)) {
+		to_program(thread, state, context);
+		deliver_and_go(thread, info, context, state->ran ? state->left : 0, NULL);
+		return;
+	}
+	if (is_fault) { /* none that instructions of ours can raise */
+		deliver_death(thread, info, context);
+		return;
+	}
+	defer(thread, info, context);
+	if (state->kind != STATE_ENGINE)
+		step(thread, context);
+}
+
+/* A native thread, while others are not: the program's handler in our place, on the frame that the kernel made. */
+static void in_native(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+{
+	int number = info->si_signo;
+	struct action action = action_take(number);
+	uint64_t mask = *frame_mask(context) | action.mask;
+
+	if (action.handler == (uint64_t)SIG_IGN && !deliver_is_fault(info))
+		return;
+	if (action.handler <= (uint64_t)SIG_IGN) {
+		deliver_death(thread, info, context);
+		return;
+	}
+	if (!(action.flags & SA_NODEFER))
+		mask |= ACTION_BIT(number);
+	mask_set(mask);
+	gate_chain(context, number, info, action.handler);
+}
+
+/* Asked to leave: at once where the program is at an instruction, else where it will be next. */
+static void told(struct thread *thread, struct frame_context *context)
+{
+	uint64_t rip = *frame_rip(context);
+	struct state state;
+
+	if (thread->is_native || thread->is_trying)
+		return;
+	state_look(&state, rip);
+	for (unsigned int i = 0; i < GLUE_MAX && state.kind == STATE_BETWEEN; i++) {
+		if (!glue_step(thread, context))
+			break;
+		state_look(&state, *frame_rip(context));
+	}
+	if (state.kind == STATE_AT || state.kind == STATE_IN) {
+		to_program(thread, &state, context);
+		go_on(thread, context);
+		return;
+	}
+	thread->is_deferred = 1;
+	if (state.kind != STATE_ENGINE) {
+		step(thread, context);
+	} else if (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end) {
+		take_regs(thread, context);
+		go_on(thread, context);
+	} else if ((rip >= (uint64_t)gate_call_check && rip <= (uint64_t)gate_call_at) ||
+		   (rip == (uint64_t)gate_call_done &&
+		    *frame_gpr(context, 0) == (uint64_t)-EINTR)) {
+		/* It makes the call natively. */
+		thread->regs.rip = thread->call_next - 2;
+		thread->call_next = 0;
+		call_broken_off(thread);
+		take_regs(thread, context);
+		go_on(thread, context);
+	}
+}
+
+static void trap_note(struct thread *thread, const siginfo_t *info,
+		      const struct frame_context *context)
+{
+	const greg_t *regs = context->uc_mcontext.gregs;
+
+	if (!deliver_is_fault(info) || info->si_signo == SIGSYS)
+		return;
+	thread->trap.error = (uint64_t)regs[REG_ERR];
+	thread->trap.number = (uint64_t)regs[REG_TRAPNO];
+	if (info->si_signo == SIGSEGV || info->si_signo == SIGBUS)
+		thread->trap.address = (uint64_t)regs[REG_CR2];
+}
+
+extern const char __ehdr_start[], _end[];
+
+static int is_outside(uint64_t rip)
+{
+	return (rip < (uint64_t)__ehdr_start || rip >= (uint64_t)_end) && !cache_has(rip);
+}
+
+static void handler(int number, void *about, void *data)
+{
+	struct thread *thread = self();
+	struct frame_context *context = data;
+	siginfo_t *info = about;
+	struct state state;
+
+	if (thread->is_leaving && number == SIGILL && info->si_code > 0) {
+		left(thread, context);
+		return;
+	}
+	if (leave_is_told(info)) {
+		told(thread, context);
+		return;
+	}
+	if (own(thread, info, context))
+		return;
+	if (*frame_rip(context) != (uint64_t)gate_signal)
+		trap_note(thread, info, context);
+	/* A handler of the program's may run in the midst of a thread that has not left. */
+	if (thread->is_native || (leave_is_asked() && is_outside(*frame_rip(context)))) {
+		in_native(thread, info, context);
+		return;
+	}
+	if (thread->is_trying) {
+		thread->is_trying = 0;
+		deliver_and_go(thread, info, context, 0, NULL);
+		return;
+	}
+	state_look(&state, *frame_rip(context));
+	if (state.kind == STATE_ENGINE)
+		in_engine(thread, info, context);
+	else
+		in_cache(thread, info, context, &state);
+}
+
+/* ---- threads and what they ask ---- */
+
+int signal_open(struct thread *thread)
+{
+	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&thread->blocked, ACTION_SET_BYTES, 0, 0);
+	mask_set(kernel_mask(thread->blocked));
+	frame_open();
+	return action_open(handler);
+}
+
+int signal_thread(struct thread *thread)
+{
+	stack_t stack = { .ss_sp = (void *)thread->signal_stack, .ss_size = THREAD_SIGNAL_BYTES };
+	stack_t was;
+	long err = sys_call3(SYS_sigaltstack, (long)&stack, (long)&was, 0);
+
+	/* It was ours already; or there was none, and what that is like is inherited. */
+	if (err || thread->is_process || thread->stack_asked.bytes || !was.ss_size)
+		return (int)err;
+	thread->stack_asked.at = (uint64_t)was.ss_sp;
+	thread->stack_asked.bytes = was.ss_size;
+	thread->stack_asked.flags = (uint32_t)was.ss_flags & ~(uint32_t)SS_ONSTACK;
+	return 0;
+}
+
+void signal_inherit(struct thread *child, const struct thread *thread, int is_thread)
+{
+	child->blocked = thread->blocked;
+	child->trap.error = thread->trap.error;
+	child->trap.number = thread->trap.number;
+	child->trap.address = thread->trap.address;
+	child->stack_asked.flags = SS_DISABLE;
+	if (!is_thread)
+		child->stack_asked = thread->stack_asked;
+}
+
+void signal_hold_all(void)
+{
+	mask_set(~UINT64_C(0));
+}
+
+void signal_let_all(struct thread *thread)
+{
+	mask_set(thread->is_deferred ? ~action_own : kernel_mask(thread->blocked));
+}
+
+int signal_end(struct thread *thread)
+{
+	signal_hold_all();
+	if (!thread->is_deferred)
+		return 1;
+	signal_let_all(thread);
+	return 0;
+}
+
+void signal_resume(struct thread *thread, struct frame_context *context)
+{
+	context->uc_stack = (stack_t){ .ss_sp = (void *)thread->signal_stack,
+				       .ss_size = THREAD_SIGNAL_BYTES };
+	go_on(thread, context);
+}
+
+void leave(struct thread *thread, uint64_t pc)
+{
+	const stack_t none = { .ss_flags = SS_DISABLE };
+
+	if (!thread->is_process)
+		leave_ask();
+	thread_leaves(thread);
+	/* Who stands on the stack for signals can't have another. */
+	sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
+	thread->regs.rip = pc;
+	thread->is_leaving = 1;
+	mask_set(~action_own);
+	gate_signal();
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* The program's own calls about signals. */
+#include "agent/trail/action.h"
+#include "agent/trail/deliver.h"
+#include "agent/trail/frame.h"
+#include "agent/trail/gate.h"
+#include "agent/trail/held.h"
+#include "agent/trail/ring.h"
+#include "agent/trail/signal.h"
+#include "agent/trail/sys.h"
+#include "agent/trail/threads.h"
+
+#include <errno.h>
+
+#define UNBLOCKABLE (ACTION_BIT(SIGKILL) | ACTION_BIT(SIGSTOP))
+
+static void blocked_set(struct thread *thread, uint64_t blocked)
+{
+	uint64_t mask = blocked & ~action_own;
+
+	thread->blocked = blocked & ~UNBLOCKABLE;
+	gate_mask(&mask); /* deferred, it is set when that ends */
+	if (held_is_due(thread))
+		thread->is_deferred = 1;
+}
+
+long signal_mask_call(struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+	uint64_t set, was = thread->blocked, blocked = was;
+
+	if (gpr[10] != ACTION_SET_BYTES)
+		return -EINVAL;
+	if (gpr[6]) {
+		if (gate_copy(&set, (const void *)gpr[6], 8))
+			return -EFAULT;
+		if ((uint32_t)gpr[7] == SIG_BLOCK)
+			blocked |= set;
+		else if ((uint32_t)gpr[7] == SIG_UNBLOCK)
+			blocked &= ~set;
+		else if ((uint32_t)gpr[7] == SIG_SETMASK)
+			blocked = set;
+		else
+			return -EINVAL;
+		if (blocked != was)
+			blocked_set(thread, blocked);
+	}
+	if (gpr[2] && gate_copy((void *)gpr[2], &was, 8))
+		return -EFAULT;
+	return 0;
+}
+
+long signal_action_call(struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+
+	return action_call((uint32_t)gpr[7], gpr[6], gpr[2], gpr[10]);
+}
+
+long signal_stack_call(struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+	uint64_t rsp = gpr[4];
+	stack_t asked, was;
+	long err = 0;
+
+	deliver_stack_tell(thread, &was, rsp);
+	if (gpr[7]) {
+		if (gate_copy(&asked, (const void *)gpr[7], sizeof(asked)))
+			return -EFAULT;
+		err = deliver_stack_set(thread, &asked, rsp);
+	}
+	if (!err && gpr[6] && gate_copy((void *)gpr[6], &was, sizeof(was)))
+		return -EFAULT;
+	return err;
+}
+
+/* The kernel has not those that are held. */
+long signal_pending_call(struct thread *thread, long (*plain)(const struct thread *))
+{
+	void *at = (void *)thread->regs.gpr[7];
+	long result = plain(thread);
+	uint64_t set;
+
+	if (result || thread->regs.gpr[6] != ACTION_SET_BYTES || gate_copy(&set, at, sizeof(set)))
+		return result;
+	set |= held_set(thread);
+	return gate_copy(at, &set, sizeof(set)) ? -EFAULT : 0;
+}
+
+/* The new program finds the mask as this one has it, and what it ignores. */
+long signal_exec_call(struct thread *thread, long (*plain)(const struct thread *))
+{
+	uint64_t mask = thread->blocked & ~action_own;
+	long result;
+
+	gate_mask(&thread->blocked);
+	if (!thread_has_guests())
+		action_exec(0);
+	result = plain(thread);
+	gate_mask(&mask);
+	return result;
+}
+
+/* ---- rt_sigreturn ---- */
+
+struct restored {
+	struct frame_context context;
+	uint8_t vectors[FRAME_STATE_MAX] __attribute__((aligned(64)));
+};
+
+/* What the frame has of vector registers, or what the processor begins with. 0 or -EFAULT. */
+static int vectors_read(struct restored *to)
+{
+	const void *from = to->context.uc_mcontext.fpregs;
+	uint32_t bytes;
+
+	to->context.uc_mcontext.fpregs = (fpregset_t)to->vectors;
+	for (unsigned int i = 0; i < 512; i += 8)
+		*(uint64_t *)(to->vectors + i) = 0;
+	if (!from) {
+		frame_vectors_begin(to->vectors);
+		return 0;
+	}
+	if (gate_copy(to->vectors, from, 512))
+		return -EFAULT;
+	bytes = frame_state_bytes(to->vectors);
+	return !bytes || gate_copy(to->vectors, from, bytes) ? -EFAULT : 0;
+}
+
+/* As the kernel ends a program whose frame it can't read; it may have a handler. */
+static void bad_frame(struct thread *thread)
+{
+	siginfo_t info = { 0 };
+
+	info.si_signo = SIGSEGV;
+	info.si_code = SI_KERNEL;
+	held_add(thread, &info);
+	thread->is_deferred = 1;
+	thread->regs.gpr[0] = 0;
+}
+
+static void regs_read(struct thread *thread, struct frame_context *context)
+{
+	for (unsigned int i = 0; i < 16; i++)
+		thread->regs.gpr[i] = *frame_gpr(context, i);
+	thread->regs.rip = *frame_rip(context);
+	thread->regs.rflags = (thread->regs.rflags & ~UINT64_C(0x50dd5)) |
+			      (*frame_flags(context) & 0x50dd5); /* FIX_EFLAGS of the kernel */
+}
+
+void signal_return_call(struct thread *thread, uint64_t next)
+{
+	uint64_t rsp = thread->regs.gpr[4], none = ~action_own;
+	struct restored restored;
+	struct frame_context *context = &restored.context;
+
+	gate_mask(&none); /* what comes, comes where the frame says */
+	thread->regs.rip = next;
+	thread->regs.gpr[1] = next;
+	if (gate_copy(context, (const void *)rsp, sizeof(*context))) {
+		bad_frame(thread);
+		gate_signal();
+	}
+	thread->blocked = *frame_mask(context) & ~UNBLOCKABLE;
+	deliver_stack_set(thread, &context->uc_stack, rsp); /* the kernel, too, lets errors be */
+	regs_read(thread, context);
+	if (vectors_read(&restored)) {
+		bad_frame(thread);
+		gate_signal();
+	}
+	ring_event(thread, TRAIL_SYSCALLED, thread->regs.rip, 0, SYS_rt_sigreturn,
+		   thread->regs.gpr[0]);
+	signal_resume(thread, context);
+	gate_return(context);
+}

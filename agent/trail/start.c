@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT */
+/* The engine's beginning in a process: gate.S comes here, on a stack of its own, before anything is ready. */
+#include "agent/trail/channel.h"
+#include "agent/trail/dispatch.h"
+#include "agent/trail/frame.h"
+#include "agent/trail/gate.h"
+#include "agent/trail/leave.h"
+#include "agent/trail/lock.h"
+#include "agent/trail/map.h"
+#include "agent/trail/ranges.h"
+#include "agent/trail/ring.h"
+#include "agent/trail/signal.h"
+#include "agent/trail/sys.h"
+#include "agent/trail/threads.h"
+#include "agent/trail/trace.h"
+#include "agent/trail/translate.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+#define CONTEXT_FLAGS                                                                              \
+	6u /* UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS: the selectors are what they say */
+#define SELECTORS (INT64_C(0x2b) << 48 | 0x33)
+
+/* R_X86_64_RELATIVE is all there is; the build sees to it. */
+static void relocate(uint64_t base, const Elf64_Dyn *dynamic)
+{
+	const Elf64_Rela *rela = NULL;
+	uint64_t bytes = 0;
+
+	for (; dynamic->d_tag; dynamic++) {
+		if (dynamic->d_tag == DT_RELA)
+			rela = (const Elf64_Rela *)(base + dynamic->d_un.d_ptr);
+		if (dynamic->d_tag == DT_RELASZ)
+			bytes = dynamic->d_un.d_val;
+	}
+	for (; bytes; bytes -= sizeof(*rela), rela++)
+		*(uint64_t *)(base + rela->r_offset) = base + (uint64_t)rela->r_addend;
+}
+
+extern const char __ehdr_start[], _end[];
+
+/* What it takes before anything of the program's is touched. */
+static int open_memory(void)
+{
+	int err = map_open(0);
+
+	if (!err)
+		err = traces_open();
+	if (err)
+		return err;
+	translate_open();
+	/* copies of the process run on in it */
+	sys_call3(SYS_madvise, (long)__ehdr_start, (_end - __ehdr_start + 4095) & ~4095l,
+		  MADV_DONTDUMP);
+	ranges_hide((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start));
+	return ranges_read();
+}
+
+static int open_thread(struct thread *thread)
+{
+	int err = thread_enter(thread);
+
+	if (!err)
+		err = signal_open(thread);
+	return err ? err : ring_open(thread);
+}
+
+/* Natively, as a program begins: nothing of ours is anywhere but in memory. */
+static void refuse(const struct engine_regs *regs) __attribute__((noreturn));
+
+static void refuse(const struct engine_regs *regs)
+{
+	struct frame_context context = { .uc_flags = CONTEXT_FLAGS };
+
+	for (unsigned int i = 0; i < 16; i++)
+		*frame_gpr(&context, i) = regs->gpr[i];
+	*frame_rip(&context) = regs->rip;
+	*frame_flags(&context) = regs->rflags;
+	context.uc_mcontext.gregs[REG_CSGSFS] = SELECTORS;
+	context.uc_stack.ss_flags = SS_DISABLE;
+	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)frame_mask(&context), 8, 0, 0);
+	gate_return(&context);
+}
+
+void engine_start(struct engine_channel *head, uint64_t base, const void *dynamic)
+{
+	struct engine_regs regs;
+	struct thread *thread;
+	int err;
+
+	relocate(base, dynamic);
+	regs = head->boot.regs;
+	err = channel_open(head);
+	for (int i = 0; i < 2; i++)
+		if (head->boot.fd_close[i] >= 0)
+			sys_call3(SYS_close, head->boot.fd_close[i], 0, 0);
+	if (!err)
+		err = open_memory();
+	thread = err ? NULL : thread_make();
+	if (!thread) {
+		head->error = err ? err : -ENOMEM;
+		__atomic_store_n(&head->state, ENGINE_REFUSED, __ATOMIC_RELEASE);
+		refuse(&regs);
+	}
+	thread->regs = regs;
+	thread_first();
+	leave_enlist(thread);
+	err = open_thread(thread);
+	head->error = err;
+	__atomic_store_n(&head->state, err ? ENGINE_REFUSED : ENGINE_RUNS, __ATOMIC_RELEASE);
+	if (err)
+		leave(thread, thread->regs.rip);
+	dispatch_to(thread, thread->regs.rip, NULL);
+}

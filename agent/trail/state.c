@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/state.h"
+
+/* The instructions of a block from a piece on. */
+static uint32_t left_from(const struct trace *trace, uint32_t piece, uint32_t block)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = piece; i < trace->piece_count && trace->pieces[i].block == block; i++)
+		left += trace->pieces[i].program_bytes != 0;
+	return left;
+}
+
+static void found(struct state *state, uint32_t index, int is_first_byte)
+{
+	const struct piece *piece = &state->trace->pieces[index];
+
+	state->block = piece->block;
+	state->flags = piece->flags;
+	state->left = left_from(state->trace, index, piece->block);
+	if (!piece->program_bytes)
+		state->kind = STATE_BETWEEN;
+	else if (piece->flags & (PIECE_SPILLED | PIECE_RECORDED))
+		state->kind = STATE_IN;
+	else
+		state->kind = is_first_byte ? STATE_AT : STATE_AMID;
+}
+
+/* What was put in behind an instruction whose id stands already is part of it: a call's push of where it returns to. */
+static void found_behind(struct state *state, uint32_t index, int is_first_byte)
+{
+	const struct piece *pieces = state->trace->pieces;
+	uint32_t of = index;
+
+	if (!pieces[index].program_bytes && pieces[index].flags & PIECE_RECORDED)
+		while (of && !pieces[of].program_bytes)
+			of--;
+	found(state, of, is_first_byte);
+	if (of == index)
+		return;
+	state->flags = pieces[index].flags;
+	state->pc -= pieces[of].program_bytes;
+	state->ran--;
+}
+
+void state_look(struct state *state, uint64_t at)
+{
+	uint32_t block = UINT32_MAX;
+	uint64_t cache;
+
+	*state = (struct state){ .kind = STATE_ENGINE, .trace = trace_of(at) };
+	if (!state->trace)
+		return;
+	state->kind = STATE_BETWEEN;
+	cache = (uint64_t)state->trace->head;
+	if (at < cache || at >= (uint64_t)state->trace->end)
+		return;
+	for (uint32_t i = 0; i < state->trace->piece_count; i++) {
+		const struct piece *piece = &state->trace->pieces[i];
+
+		if (piece->block != block && piece->block < state->trace->blocks) {
+			block = piece->block;
+			state->pc = state->trace->starts[block];
+			state->ran = 0;
+		}
+		/* A jump that left no code may be all that there is to stand at. */
+		if (at < cache + piece->cache_bytes ||
+		    (at == cache && !piece->cache_bytes && piece->program_bytes)) {
+			found_behind(state, i, at == cache);
+			return;
+		}
+		cache += piece->cache_bytes;
+		state->pc += piece->program_bytes;
+		state->ran += piece->program_bytes != 0;
+	}
+}
+
+void state_to_program(const struct state *state, struct thread *thread,
+		      struct frame_context *context)
+{
+	void *vectors = context->uc_mcontext.fpregs;
+
+	*frame_rip(context) = state->pc;
+	if (state->flags & PIECE_SPILLED)
+		*frame_gpr(context, 1) = thread->scratch;
+	if (state->flags & PIECE_SWAPPED) {
+		frame_vector15_get(vectors, thread->vector15);
+	} else {
+		uint64_t pointer = *frame_xmm15(context);
+
+		/* Not where the kernel has refused to load it: signal_return_call(). */
+		if (pointer - (uint64_t)thread->words <=
+		    (uint64_t)thread->words_end - (uint64_t)thread->words)
+			thread->pointer = pointer;
+		frame_vector15_set(vectors, thread->vector15);
+	}
+	if (state->flags & PIECE_RECORDED)
+		thread->pointer -= 4;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/* Where the program is when a signal finds a thread somewhere in translated code, and what its registers are there. */
+#ifndef AGENT_TRAIL_STATE_H
+#define AGENT_TRAIL_STATE_H
+
+#include "agent/trail/frame.h"
+#include "agent/trail/thread.h"
+#include "agent/trail/trace.h"
+
+enum state_kind {
+	STATE_ENGINE, /* in no translated code */
+	STATE_BETWEEN, /* in what was put in beside instructions: a few further on, the program is at one */
+	STATE_AT, /* right before an instruction of the program's */
+	STATE_IN, /* in the code that does what one instruction does, of which nothing is to be seen yet */
+	STATE_AMID, /* and of which something is */
+};
+
+struct state {
+	enum state_kind kind;
+	struct trace *trace;
+	uint64_t pc;
+	uint32_t block; /* the trace's block that the instruction is in */
+	uint32_t ran;	/* of the block's instructions, those before it */
+	uint32_t left;	/* and it and those behind it */
+	uint8_t flags;	/* PIECE_* */
+};
+
+/* Look what stands there. */
+void state_look(struct state *state, uint64_t at);
+
+/*
+ * Make the frame's registers the program's, those that differ: rip, rcx, xmm15; thread->pointer is where the next word
+ * goes, words put for an instruction that did not run taken back. For STATE_AT and STATE_IN; STATE_AMID, if the instruction has faulted.
+ */
+void state_to_program(const struct state *state, struct thread *thread,
+		      struct frame_context *context);
+
+#endif

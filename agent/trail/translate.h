@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace made of the program's code: copied instruction by instruction with every register where the program has it, along the way
+ * that it will most likely take; what leaves that way goes by an exit.
+ *
+ * Under the engine's lock.
+ */
+#ifndef AGENT_TRAIL_TRANSLATE_H
+#define AGENT_TRAIL_TRANSLATE_H
+
+#include "agent/trail/trace.h"
+
+#include <stdint.h>
+
+/* No trace has more code than that. */
+#define TRANSLATE_HOT_MAX 32768u
+#define TRANSLATE_COLD_MAX 8192u
+
+/* Look at the processor. Once. */
+void translate_open(void);
+
+/* Whether it is AMD's: their near branches obey an operand size of 16 bits. */
+int translate_is_amd(void);
+
+/* How many bytes of xmm15, ymm15, zmm15 the program may use. */
+unsigned int translate_vector_bytes(void);
+
+/*
+ * The trace of the code at pc, made unless it is there. NULL: *error is -EFAULT, no code is there; or -ENOMEM.
+ */
+struct trace *translate(uint64_t pc, int *error);
+
+/*
+ * Lay a trace out again, along the way that profile.h knows. The new one; or NULL: there is no memory, and the old one
+ * stays.
+ */
+struct trace *translate_hot(struct trace *old);
+
+/* Lead an exit to a trace from now on, without the engine. */
+void translate_link(struct exit *exit, struct trace *to);
+
+#endif

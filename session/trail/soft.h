@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The origin `soft`: an engine inside of the process runs its program as translated code, which writes down what it
+ * ran (agent/trail/, abi/engine.h); here that is read.
+ *
+ * The process is traced with ptrace(2) only while it is entered. When we end, it goes on without us. All calls come from
+ * one thread. The functions are those of step.h, and so is what they promise.
+ */
+#ifndef SESSION_TRAIL_SOFT_H
+#define SESSION_TRAIL_SOFT_H
+
+#include "session/trail/sink.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct soft;
+
+struct soft_options {
+	const char *engine;  /* its file; NULL: the one that is installed */
+	uint64_t last_bytes; /* keep the newest, about so much of a store; 0: all */
+};
+
+struct soft_result {
+	uint64_t blocks, losses;
+	uint64_t traces, translated_blocks, flushes, faults; /* the engine's own figures */
+	uint32_t lost_threads; /* that found no room, and ran unrecorded */
+	int is_over;	       /* the program has ended */
+	int status;	       /* then: as wait(2) has it; 0 where that could not be told */
+	char detail[160];      /* of what was recorded with losses, or "" */
+};
+
+/* As step_take(), the other end having called soft_become() (soft_launch.h). detail[bytes]: more about an error, or "". */
+int soft_take(struct soft **soft, struct trail_sink *sink, const struct soft_options *options,
+	      pid_t pid, int gate, char *detail, size_t bytes);
+
+/* Let it run, for about that long at most. 1 while it lives, 0 when it is over, or a negative error. */
+int soft_run(struct soft *soft, unsigned int for_ms);
+
+void soft_result(const struct soft *soft, struct soft_result *result);
+
+/* Have the engine give the process back to its own code, within about that long, and write what is left. An error is of the writing. */
+int soft_let_go(struct soft *soft, unsigned int for_ms);
+
+/* As that, and release. NULL is allowed. */
+int soft_close(struct soft *soft);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The channel between us and an engine in another process (abi/engine.h), as we see it: a memfd that cannot be made
+ * smaller, mapped. What it says of its own layout is for the engine; we go by what we put there.
+ *
+ * One thread at a time uses a channel.
+ */
+#ifndef SESSION_TRAIL_SOFT_CHANNEL_H
+#define SESSION_TRAIL_SOFT_CHANNEL_H
+
+#include "abi/engine.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct soft_sizes {
+	uint32_t slots;	   /* threads that are recorded at one time */
+	uint32_t segments; /* of each; at most ENGINE_SEGMENTS_MAX */
+	uint64_t segment_bytes, log_bytes;
+	enum engine_policy policy;
+};
+
+struct soft_channel {
+	int fd; /* -1: closed by whoever had passed it on */
+	struct soft_sizes sizes;
+	uint64_t bytes, log_at, rings_at;
+	uint8_t *reserve; /* a page of our own, then the channel */
+	uint8_t *base;
+	int is_held;
+};
+
+/*
+ * Sizes for a trail that is drained as it is written; or, with `last_bytes`, that keeps the newest of each thread: as
+ * many as make about so many bytes of a store.
+ */
+struct soft_sizes soft_sizes_for(uint64_t last_bytes);
+
+/* 0; -EINVAL for sizes that can't be, -errno. Close it also after an error. */
+int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *sizes);
+
+/*
+ * The engine waits for us from now on, as long as the calling thread lives: its list of robust futexes becomes ours,
+ * so it may hold no robust mutex of the C library. In that thread the channel is let go or closed, too.
+ */
+void soft_channel_hold(struct soft_channel *channel);
+void soft_channel_let_go(struct soft_channel *channel);
+
+/* Let go, and release. */
+void soft_channel_close(struct soft_channel *channel);
+
+/* So much of the log was taken, ever; the segment of that number was. Wakes who waits for room. */
+void soft_channel_give_log(const struct soft_channel *channel, uint64_t taken);
+void soft_channel_give_segment(const struct soft_channel *channel, uint32_t slot, uint32_t index,
+			       uint64_t number);
+void soft_channel_give_slot(const struct soft_channel *channel, uint32_t number);
+
+static inline struct engine_channel *soft_channel_head(const struct soft_channel *channel)
+{
+	return (struct engine_channel *)channel->base;
+}
+
+static inline struct engine_slot *soft_channel_slot(const struct soft_channel *channel,
+						    uint32_t slot)
+{
+	return (struct engine_slot *)(channel->base + ENGINE_GUARD_BYTES) + slot;
+}
+
+static inline uint32_t *soft_channel_words(const struct soft_channel *channel, uint32_t slot,
+					   uint32_t segment)
+{
+	uint64_t number = (uint64_t)slot * channel->sizes.segments + segment;
+
+	return (uint32_t *)(channel->base + channel->rings_at +
+			    number * (channel->sizes.segment_bytes + ENGINE_GUARD_BYTES));
+}
+
+#endif

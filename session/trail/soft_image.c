@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trail/soft_image.h"
+
+#include "base/elf.h"
+#include "session/agentpath.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define PAGE 4096u
+#define IMAGE_BYTES_MAX (UINT64_C(1) << 28)
+
+static uint64_t page_of(uint64_t address)
+{
+	return address / PAGE * PAGE;
+}
+
+static uint64_t pages_to(uint64_t address)
+{
+	return (address + PAGE - 1) / PAGE * PAGE;
+}
+
+static int prot_of(const Elf64_Phdr *header)
+{
+	return (header->p_flags & PF_R ? PROT_READ : 0) |
+	       (header->p_flags & PF_W ? PROT_WRITE : 0) | (header->p_flags & PF_X ? PROT_EXEC : 0);
+}
+
+static int add(struct soft_image *image, const Elf64_Phdr *header)
+{
+	struct soft_segment *segment = &image->segments[image->count];
+	uint64_t inside = header->p_vaddr % PAGE;
+
+	if (image->count == SOFT_IMAGE_SEGMENTS_MAX || header->p_vaddr > IMAGE_BYTES_MAX ||
+	    header->p_memsz > IMAGE_BYTES_MAX || header->p_filesz > header->p_memsz ||
+	    header->p_offset % PAGE != inside || page_of(header->p_vaddr) < image->bytes)
+		return -WM_E_NOT_ELF;
+	segment->at = page_of(header->p_vaddr);
+	segment->bytes = pages_to(header->p_vaddr + header->p_memsz) - segment->at;
+	segment->offset = header->p_offset - inside;
+	segment->filled = header->p_filesz ? inside + header->p_filesz : 0;
+	segment->prot = prot_of(header);
+	image->bytes = segment->at + segment->bytes;
+	image->count++;
+	return 0;
+}
+
+int soft_image_open(struct soft_image *image, const char *path)
+{
+	struct elf elf;
+	int err;
+
+	*image = (struct soft_image){ .fd = -1 };
+	err = elf_open(&elf, path);
+	if (!err && (elf.header.e_type != ET_DYN || elf_segment(&elf, PT_INTERP)))
+		err = -WM_E_NOT_ELF;
+	for (size_t i = 0; i < elf.segment_count && !err; i++)
+		if (elf.segments[i].p_type == PT_LOAD)
+			err = add(image, &elf.segments[i]);
+	if (!err) {
+		image->entry = elf.header.e_entry;
+		image->fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (image->fd < 0)
+			err = -errno;
+	}
+	if (!err && (!image->count || !image->entry || image->entry >= image->bytes))
+		err = -WM_E_NOT_ELF;
+	elf_release(&elf);
+	return err;
+}
+
+void soft_image_close(struct soft_image *image)
+{
+	if (image->fd >= 0)
+		close(image->fd);
+	image->fd = -1;
+}
+
+int soft_image_find(char path[PATH_MAX])
+{
+	return agentpath_find_engine(path) ? -WM_E_NO_ENGINE : 0;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* The engine's file (agent/trail/): a shared object that needs nobody to load it but who maps its segments. */
+#ifndef SESSION_TRAIL_SOFT_IMAGE_H
+#define SESSION_TRAIL_SOFT_IMAGE_H
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SOFT_IMAGE_SEGMENTS_MAX 16
+
+/* A segment, in whole pages; addresses from the image's first page on. */
+struct soft_segment {
+	uint64_t at, bytes, offset; /* of the file */
+	uint64_t filled;	    /* from `at` on: bytes of the file's; the rest is 0 */
+	int prot;
+};
+
+struct soft_image {
+	int fd;
+	uint64_t bytes, entry;
+	struct soft_segment segments[SOFT_IMAGE_SEGMENTS_MAX];
+	size_t count;
+};
+
+/* Where it is: found as the agent is (session/agentpath.h), or what WAYMARK_ENGINE names. 0 or -WM_E_NO_ENGINE, with path[] as there. */
+int soft_image_find(char path[PATH_MAX]);
+
+/* 0; -errno, -WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH. Close it also after an error. */
+int soft_image_open(struct soft_image *image, const char *path);
+void soft_image_close(struct soft_image *image);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an engine's ids mean, out of its log (abi/engine.h): each is a path, blocks that ran one after the other. All is
+ * copied before it is looked at, and nothing in it is believed.
+ *
+ * One thread at a time uses the paths.
+ */
+#ifndef SESSION_TRAIL_SOFT_PATHS_H
+#define SESSION_TRAIL_SOFT_PATHS_H
+
+#include "session/trail/soft_channel.h"
+
+#define SOFT_PATHS_BYTES_MAX (UINT64_C(4) << 30)
+
+struct soft_block {
+	struct trail_entry entry;
+	const uint8_t *code; /* NULL: none */
+	int is_defined;	     /* the reader's */
+};
+
+struct soft_path {
+	struct soft_block *blocks; /* NULL: the id means nothing */
+	uint32_t first;		   /* the first one's number; the others have those that follow */
+	uint16_t count;
+	uint16_t trace; /* blocks of the trace that it is a path of */
+};
+
+struct soft_paths {
+	struct soft_path *list; /* by id */
+	size_t count, room;
+	uint64_t taken;	 /* bytes of the log */
+	uint32_t blocks; /* that have a number */
+	struct soft_chunk *chunks;
+	uint64_t bytes; /* of the chunks */
+	int error;	/* the first; nothing is taken any more */
+	/* Of each module; may be NULL. `path` is NUL-terminated. */
+	int (*on_module)(void *data, const struct engine_module *module, const char *path);
+	void *data;
+};
+
+/*
+ * Take what the log has. 1: there was something, 0: nothing; -EPROTO: it breaks a rule; -ENOMEM, also beyond
+ * SOFT_PATHS_BYTES_MAX; what on_module() returned.
+ */
+int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel);
+void soft_paths_release(struct soft_paths *paths);
+
+static inline struct soft_path *soft_path_of(const struct soft_paths *paths, uint32_t id)
+{
+	return id < paths->count && paths->list[id].blocks ? &paths->list[id] : NULL;
+}
+
+#endif

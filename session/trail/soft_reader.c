@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trail/soft_reader.h"
+
+#include "session/ticks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define REMOVE_BYTES                                                                               \
+	(UINT64_C(1)                                                                               \
+	 << 20) /* from there on it is better to give the memory back than to clear it */
+#define COPY_TRIES 3
+#define EVENT_WORDS (sizeof(struct engine_event) / sizeof(uint32_t))
+
+/* A segment at a moment. */
+struct taken {
+	uint32_t index;
+	uint64_t number, began, ended; /* ticks; ended 0: it is being filled */
+	uint32_t words;
+};
+
+static int failed(struct soft_reader *reader, int err)
+{
+	if (err < 0 && !reader->error)
+		reader->error = err;
+	return reader->error;
+}
+
+/* ---- into the sink ---- */
+
+static uint64_t time_of(const struct soft_reader *reader, struct soft_thread *thread,
+			uint64_t ticks)
+{
+	uint64_t ns = soft_clock_ns(&reader->clock, ticks);
+
+	if (ns > thread->last_ns)
+		thread->last_ns = ns;
+	return thread->last_ns;
+}
+
+static void put_event(struct soft_reader *reader, struct soft_thread *thread,
+		      const struct trail_between *between, uint64_t ns)
+{
+	if (thread->is_over || reader->error)
+		return;
+	/* it is said before execve(2), and has come to nothing where that comes back */
+	if (between->event == TRAIL_EXEC && !thread->has_left) {
+		thread->has_left = 1;
+		return;
+	}
+	failed(reader, reader->sink->calls->event(reader->sink, thread->trail, between, ns));
+	thread->is_over = between->event == TRAIL_END;
+	thread->has_left = 0;
+	thread->is_lost = between->event == TRAIL_LOST;
+	reader->losses += between->event == TRAIL_LOST;
+}
+
+static void put_lost(struct soft_reader *reader, struct soft_thread *thread)
+{
+	const struct trail_between lost = { .event = TRAIL_LOST };
+
+	if (!thread->is_lost)
+		put_event(reader, thread, &lost, thread->last_ns);
+}
+
+/* A path's blocks, one by one. */
+static int put_blocks(struct soft_reader *reader, struct soft_thread *thread,
+		      const struct soft_path *path, uint64_t ns)
+{
+	struct trail_sink *sink = reader->sink;
+	int err = 0;
+
+	for (uint32_t i = 0; i < path->count && !err; i++)
+		err = sink->calls->block(sink, thread->trail, &path->blocks[i].entry,
+					 path->blocks[i].code, ns);
+	return err;
+}
+
+static int define(struct soft_reader *reader, const struct soft_path *path)
+{
+	struct trail_sink *sink = reader->sink;
+	int err = 0;
+
+	for (uint32_t i = path->count; i-- > 0 && !err;) {
+		struct soft_block *block = &path->blocks[i];
+
+		if (block->is_defined)
+			continue;
+		block->is_defined = 1;
+		err = sink->calls->define(sink, path->first + i, &block->entry, block->code);
+	}
+	return err;
+}
+
+static int put_run(struct soft_reader *reader, struct soft_thread *thread, uint64_t ns)
+{
+	size_t count = reader->run_count;
+
+	reader->run_count = 0;
+	return count ? reader->sink->calls->run(reader->sink, thread->trail, reader->run, count, ns)
+		     : 0;
+}
+
+/* The same by their numbers. The last block of a path is defined after those before it. */
+static int put_numbers(struct soft_reader *reader, struct soft_thread *thread,
+		       const struct soft_path *path, uint64_t ns)
+{
+	int err = path->blocks[0].is_defined && path->blocks[path->count - 1].is_defined
+			  ? 0
+			  : define(reader, path);
+
+	for (uint32_t i = 0; i < path->count && !err; i++) {
+		reader->run[reader->run_count++] = path->first + i;
+		if (reader->run_count == SOFT_RUN)
+			err = put_run(reader, thread, ns);
+	}
+	return err;
+}
+
+/* Ids: the blocks of their paths. How many of them were put: all but for one that means nothing. */
+static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, const uint32_t *words,
+		      size_t count, uint64_t ns)
+{
+	int has_runs = reader->sink->calls->run != NULL, err = 0;
+	uint64_t blocks = 0;
+	size_t at = 0;
+
+	for (; at < count && !err; at++) {
+		const struct soft_path *path = soft_path_of(&reader->paths, words[at]);
+
+		if (!path)
+			break;
+		err = has_runs ? put_numbers(reader, thread, path, ns)
+			       : put_blocks(reader, thread, path, ns);
+		blocks += path->count;
+	}
+	if (!err)
+		err = put_run(reader, thread, ns);
+	reader->blocks += blocks;
+	thread->has_left = thread->has_left && !at;
+	thread->is_lost = thread->is_lost && !at;
+	failed(reader, err);
+	return at;
+}
+
+static int take_event(const uint32_t *words, size_t room, struct trail_between *between,
+		      uint64_t *ticks)
+{
+	struct engine_event event;
+
+	if (ENGINE_EVENT_WORDS(words[0]) != EVENT_WORDS || room < 1 + EVENT_WORDS ||
+	    ENGINE_EVENT_CLASS(words[0]) >= TRAIL_EVENTS)
+		return 0;
+	memcpy(&event, words + 1, sizeof(event));
+	*ticks = (uint64_t)event.ticks[1] << 32 | event.ticks[0];
+	*between = (struct trail_between){
+		.at = (uint64_t)event.at[1] << 32 | event.at[0],
+		.left = event.left,
+		.event = (uint8_t)ENGINE_EVENT_CLASS(words[0]),
+		.values = { (uint64_t)event.values[0][1] << 32 | event.values[0][0],
+			    (uint64_t)event.values[1][1] << 32 | event.values[1][0] },
+	};
+	between->has_at = between->at != 0;
+	return 1;
+}
+
+static size_t ids_from(const uint32_t *words, size_t count)
+{
+	size_t at = 0;
+
+	while (at < count && words[at] < ENGINE_EVENT)
+		at++;
+	return at;
+}
+
+/* 1: all of them; 0: from somewhere on they can't be, or mean nothing. */
+static int put_words(struct soft_reader *reader, struct soft_thread *thread, const uint32_t *words,
+		     size_t count, uint64_t end_ticks)
+{
+	for (size_t at = 0; at < count && !reader->error && !thread->is_over;) {
+		size_t ids = ids_from(words + at, count - at), event = at + ids;
+		int has_event = event < count, is_event = 0;
+		struct trail_between between;
+		uint64_t ticks = end_ticks;
+
+		if (has_event)
+			is_event = take_event(words + event, count - event, &between, &ticks);
+		if (put_ids(reader, thread, words + at, ids, time_of(reader, thread, ticks)) < ids)
+			return 0;
+		if (has_event && !is_event)
+			return 0;
+		if (has_event)
+			put_event(reader, thread, &between, thread->last_ns);
+		at = event + (has_event ? 1 + EVENT_WORDS : 0);
+	}
+	return 1;
+}
+
+/* ---- how far a segment was filled ---- */
+
+/*
+ * Nothing tells where the writer was when it died but the words that were 0 before: all of them in a segment that was never
+ * used or that we have cleared, else every ENGINE_MARK_WORDS'th. What lies between the last of these that was written
+ * and the next may be of an earlier turn, so it does not count.
+ */
+static size_t written(const uint32_t *words, size_t room, int was_clear)
+{
+	size_t at = 0, known = was_clear ? room : 0;
+
+	for (size_t mark = 0; mark < room && !was_clear; mark += ENGINE_MARK_WORDS)
+		if (words[mark])
+			known = mark + 1;
+	while (at < known && words[at]) {
+		size_t whole = words[at] < ENGINE_EVENT ? 1 : 1 + ENGINE_EVENT_WORDS(words[at]);
+
+		if (at + whole > known)
+			break;
+		at += whole;
+	}
+	return at;
+}
+
+/* ---- segments ---- */
+
+static struct engine_segment *segment_of(const struct soft_reader *reader, uint32_t slot,
+					 uint32_t index)
+{
+	return &soft_channel_slot(reader->channel, slot)->segments[index];
+}
+
+/* What it says of itself now. 0: it has nothing. */
+static int look_at(const struct soft_reader *reader, uint32_t slot, uint32_t index,
+		   struct taken *taken)
+{
+	const struct engine_segment *segment = segment_of(reader, slot, index);
+	uint64_t most = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
+
+	taken->index = index;
+	taken->number = __atomic_load_n(&segment->number, __ATOMIC_ACQUIRE);
+	taken->words = __atomic_load_n(&segment->words, __ATOMIC_ACQUIRE);
+	taken->began = __atomic_load_n(&segment->began_ticks, __ATOMIC_RELAXED);
+	taken->ended = __atomic_load_n(&segment->ended_ticks, __ATOMIC_RELAXED);
+	if (taken->words > most)
+		taken->words = (uint32_t)most;
+	if (!taken->words)
+		taken->ended = 0;
+	return taken->number != 0;
+}
+
+/* The segment of that number, if it is there. */
+static int find(const struct soft_reader *reader, uint32_t slot, uint64_t number,
+		struct taken *taken)
+{
+	uint32_t segments = reader->channel->sizes.segments;
+
+	/* most likely where the numbers go round */
+	for (uint32_t i = 0; i < segments; i++)
+		if (look_at(reader, slot, (uint32_t)((number - 1 + i) % segments), taken) &&
+		    taken->number == number)
+			return 1;
+	return 0;
+}
+
+static int is_drained(const struct soft_reader *reader)
+{
+	return reader->channel->sizes.policy != ENGINE_CYCLIC;
+}
+
+/* Give it back, cleared: so it will be known how far it is filled, should its writer die. */
+static void give_back(const struct soft_reader *reader, uint32_t slot, const struct taken *taken)
+{
+	memset(soft_channel_words(reader->channel, slot, taken->index), 0,
+	       reader->channel->sizes.segment_bytes);
+	soft_channel_give_segment(reader->channel, slot, taken->index, taken->number);
+}
+
+/* Copy it, and see whether it was overwritten meanwhile: where it was full, the mark at its head goes first. */
+static int copy(const struct soft_reader *reader, uint32_t slot, const struct taken *taken)
+{
+	const uint32_t *words = soft_channel_words(reader->channel, slot, taken->index);
+	uint64_t bytes = taken->words ? taken->words * sizeof(*words)
+				      : reader->channel->sizes.segment_bytes;
+	struct taken after;
+
+	memcpy(reader->words, words, bytes);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return look_at(reader, slot, taken->index, &after) && after.number == taken->number &&
+	       after.words == taken->words && after.began == taken->began &&
+	       (!taken->words || __atomic_load_n(words, __ATOMIC_ACQUIRE));
+}
+
+/* One that is complete. */
+static void put_whole(struct soft_reader *reader, uint32_t slot, const struct taken *taken)
+{
+	struct soft_thread *thread = &reader->threads[slot];
+
+	if (!put_words(reader, thread, reader->words, taken->words, taken->ended))
+		put_lost(reader, thread);
+}
+
+/* Whether a segment that is being filled was all 0 when that began. */
+static int was_clear(const struct soft_reader *reader, uint32_t slot, const struct taken *taken)
+{
+	const struct soft_sizes *sizes = &reader->channel->sizes;
+
+	switch (sizes->policy) {
+	case ENGINE_BLOCK:
+		return 1;
+	case ENGINE_DISCARD:
+		return !soft_channel_slot(reader->channel, slot)->lost_words;
+	default:
+		return taken->number <= sizes->segments;
+	}
+}
+
+/* One that was being filled. */
+static void put_part(struct soft_reader *reader, uint32_t slot, const struct taken *taken)
+{
+	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
+	int is_clear = was_clear(reader, slot, taken);
+	struct soft_thread *thread = &reader->threads[slot];
+	size_t count = written(reader->words, room, is_clear);
+
+	if (!put_words(reader, thread, reader->words, count, soft_clock_latest(&reader->clock)) ||
+	    (!is_clear && ENGINE_MARK_WORDS > 1 && !thread->is_over))
+		put_lost(reader, thread);
+}
+
+/* ---- threads ---- */
+
+static int begin(struct soft_reader *reader, uint32_t number)
+{
+	const struct engine_slot *slot = soft_channel_slot(reader->channel, number);
+	struct soft_thread *thread = &reader->threads[number];
+	char comm[sizeof(slot->comm) + 1] = "";
+
+	if (thread->is_begun)
+		return 0;
+	*thread = (struct soft_thread){ .is_begun = 1, .next = 1 };
+	memcpy(comm, slot->comm, sizeof(slot->comm));
+	return failed(reader, reader->sink->calls->thread_begin(
+				      reader->sink, &thread->trail, (pid_t)slot->tid, comm,
+				      TRAIL_SOFT, time_of(reader, thread, slot->began_ticks)));
+}
+
+static void end(struct soft_reader *reader, uint32_t number)
+{
+	struct soft_thread *thread = &reader->threads[number];
+
+	if (thread->is_begun && thread->trail)
+		failed(reader, reader->sink->calls->thread_end(reader->sink, thread->trail,
+							       thread->last_ns));
+	*thread = (struct soft_thread){ 0 };
+}
+
+/* Segments that were left, in their order. How many. */
+static int drain(struct soft_reader *reader, uint32_t slot)
+{
+	struct soft_thread *thread = &reader->threads[slot];
+	struct taken taken;
+	int had = 0;
+
+	/* a round at most: others wait too */
+	while (!reader->error && had < (int)reader->channel->sizes.segments &&
+	       find(reader, slot, thread->next, &taken) && taken.words) {
+		int is_whole = copy(reader, slot, &taken);
+
+		give_back(reader, slot, &taken);
+		/* what it means was logged before */
+		if (failed(reader, soft_paths_take(&reader->paths, reader->channel)))
+			break;
+		if (is_whole)
+			put_whole(reader, slot, &taken);
+		else
+			put_lost(reader, thread);
+		thread->next = taken.number + 1;
+		had++;
+	}
+	return had;
+}
+
+/* What is there from thread->next on, by its numbers: those that follow each other up to the newest. */
+static void take_rest(struct soft_reader *reader, uint32_t slot)
+{
+	struct soft_thread *thread = &reader->threads[slot];
+	uint32_t segments = reader->channel->sizes.segments;
+	uint64_t newest = 0, first;
+	struct taken taken;
+
+	for (uint32_t i = 0; i < segments; i++)
+		if (look_at(reader, slot, i, &taken) && taken.number > newest)
+			newest = taken.number;
+	if (newest < thread->next)
+		return;
+	first = newest > segments && newest - segments + 1 > thread->next ? newest - segments + 1
+									  : thread->next;
+	for (uint64_t number = first; number <= newest && !reader->error; number++) {
+		int has = 0;
+
+		/* it may come to be full while it is copied */
+		for (int i = 0; i < COPY_TRIES && !has; i++)
+			has = find(reader, slot, number, &taken) && copy(reader, slot, &taken);
+
+		if (failed(reader, soft_paths_take(&reader->paths, reader->channel)))
+			return;
+		/* one that is not the newest and has no end is about to be that */
+		has = has && (taken.words || number == newest);
+		if (number != thread->next || !has)
+			put_lost(reader, thread);
+		if (has && taken.words)
+			put_whole(reader, slot, &taken);
+		else if (has)
+			put_part(reader, slot, &taken);
+		thread->next = number + 1;
+	}
+}
+
+/* A thread's trail, all of it. */
+static void finish(struct soft_reader *reader, uint32_t slot, const struct trail_between *end_with)
+{
+	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
+	const struct trail_between left = { .event = TRAIL_EXEC };
+	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
+	struct soft_thread *thread = &reader->threads[slot];
+
+	if (begin(reader, slot))
+		return;
+	take_rest(reader, slot);
+	if (thread->has_left) { /* nobody wrote for the program that it executed */
+		put_event(reader, thread, &left, thread->last_ns);
+		put_event(reader, thread, &gap, thread->last_ns);
+		put_event(reader, thread, &gone, thread->last_ns);
+	}
+	if (end_with)
+		put_event(reader, thread, end_with,
+			  time_of(reader, thread, soft_clock_latest(&reader->clock)));
+	else if (!thread->is_over)
+		put_lost(reader, thread);
+	end(reader, slot);
+}
+
+/* What a thread has written there, to 0. */
+static void clear(const struct soft_reader *reader, uint32_t number, uint32_t index)
+{
+	const struct soft_sizes *sizes = &reader->channel->sizes;
+	uint32_t *words = soft_channel_words(reader->channel, number, index);
+	uint64_t bytes = sizes->segment_bytes;
+	struct taken taken;
+
+	if (!look_at(reader, number, index, &taken))
+		return;
+	if (taken.words && was_clear(reader, number, &taken))
+		bytes = taken.words * sizeof(*words);
+	if (bytes < REMOVE_BYTES || madvise(words, bytes, MADV_REMOVE))
+		memset(words, 0, bytes);
+}
+
+/* For the next thread. */
+static void slot_free(const struct soft_reader *reader, uint32_t number)
+{
+	struct engine_slot *slot = soft_channel_slot(reader->channel, number);
+
+	for (uint32_t i = 0; i < reader->channel->sizes.segments; i++) {
+		clear(reader, number, i);
+		slot->segments[i] = (struct engine_segment){ 0 };
+	}
+	slot->lost_words = 0;
+	soft_channel_give_slot(reader->channel, number);
+}
+
+static int take_slot(struct soft_reader *reader, uint32_t number)
+{
+	struct engine_slot *slot = soft_channel_slot(reader->channel, number);
+	uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+	int had = 0;
+
+	if (state != ENGINE_SLOT_LIVE && state != ENGINE_SLOT_ENDED)
+		return 0;
+	if (begin(reader, number))
+		return 0;
+	if (is_drained(reader))
+		had = drain(reader, number);
+	if (state == ENGINE_SLOT_ENDED && !reader->error) {
+		finish(reader, number, NULL);
+		slot_free(reader, number);
+		had++;
+	}
+	return had;
+}
+
+/* ---- all ---- */
+
+int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
+		     struct trail_sink *sink)
+{
+	*reader = (struct soft_reader){ .channel = channel, .sink = sink };
+	soft_clock_init(&reader->clock);
+	reader->threads = calloc(channel->sizes.slots, sizeof(*reader->threads));
+	reader->words = malloc(channel->sizes.segment_bytes);
+	return reader->threads && reader->words ? 0 : -ENOMEM;
+}
+
+int soft_reader_take(struct soft_reader *reader)
+{
+	int had = 0;
+
+	soft_clock_look(&reader->clock);
+	had = soft_paths_take(&reader->paths, reader->channel);
+	failed(reader, had);
+	for (uint32_t i = 0; i < reader->channel->sizes.slots && !reader->error; i++)
+		had |= take_slot(reader, i);
+	return reader->error ? reader->error : had != 0;
+}
+
+int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end_with)
+{
+	soft_clock_look(&reader->clock);
+	failed(reader, soft_paths_take(&reader->paths, reader->channel));
+	for (uint32_t i = 0; i < reader->channel->sizes.slots; i++) {
+		const struct engine_slot *slot = soft_channel_slot(reader->channel, i);
+		uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
+
+		if (reader->threads[i].is_begun || state == ENGINE_SLOT_LIVE ||
+		    state == ENGINE_SLOT_ENDED)
+			finish(reader, i, end_with);
+	}
+	return reader->error;
+}
+
+void soft_reader_release(struct soft_reader *reader)
+{
+	soft_paths_release(&reader->paths);
+	free(reader->threads);
+	free(reader->words);
+	reader->threads = NULL;
+	reader->words = NULL;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an engine's threads wrote into their rings (abi/engine.h), put into a sink: ids as the blocks of their paths, and
+ * events. The engine's process may do anything to the channel; what breaks a rule becomes TRAIL_LOST.
+ *
+ * One thread at a time uses a reader.
+ */
+#ifndef SESSION_TRAIL_SOFT_READER_H
+#define SESSION_TRAIL_SOFT_READER_H
+
+#include "session/trail/sink.h"
+#include "session/trail/soft_channel.h"
+#include "session/trail/soft_clock.h"
+#include "session/trail/soft_paths.h"
+
+#define SOFT_RUN 1024u
+
+struct soft_thread {
+	struct sink_thread *trail;
+	int is_begun, is_over; /* is_over: a TRAIL_END came; nothing may follow */
+	int has_left;	       /* the last event was a TRAIL_EXEC, and is not yet put */
+	int is_lost;	       /* the last event was a TRAIL_LOST */
+	uint64_t next;	       /* the number of the segment to be taken next */
+	uint64_t last_ns;
+};
+
+struct soft_reader {
+	struct soft_channel *channel;
+	struct trail_sink *sink;
+	struct soft_paths paths;
+	struct soft_clock clock;
+	struct soft_thread *threads; /* of each slot */
+	uint32_t *words;	     /* a segment, copied */
+	uint32_t run[SOFT_RUN];	     /* numbers of blocks, on their way to the sink */
+	size_t run_count;
+	uint64_t blocks, losses;
+	int error; /* of the sink, or -ENOMEM; the first: nothing is taken any more */
+};
+
+/* `channel` and `sink` are the caller's. 0 or -ENOMEM. Release it also after an error. */
+int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
+		     struct trail_sink *sink);
+
+/*
+ * Take what is to be taken while the engine runs: the log; segments that are full, unless it overwrites them itself; all of
+ * threads that have ended. 1: there was something, 0: nothing, or the first error.
+ */
+int soft_reader_take(struct soft_reader *reader);
+
+/*
+ * Take all there is, as it stands, and end all threads. `end` is what a thread's trail ends with that has no end of
+ * its own; NULL: nobody knows, so TRAIL_LOST. Best when nobody writes any more: what is overwritten meanwhile is lost.
+ */
+int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end);
+
+void soft_reader_release(struct soft_reader *reader);
+
+#endif

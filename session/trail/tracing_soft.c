@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trail/soft.h"
+#include "session/trail/tracing.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <waymark/error.h>
+
+struct tracing {
+	struct soft *soft;
+	pid_t pid;
+};
+
+static int take(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
+		pid_t pid, int gate, char *detail)
+{
+	const struct soft_options options = { .last_bytes = how->last_bytes };
+	struct tracing *tracing = calloc(1, sizeof(*tracing));
+	int err = -ENOMEM;
+
+	detail[0] = '\0';
+	if (tracing)
+		err = soft_take(&tracing->soft, sink, &options, pid, gate, detail,
+				TRACING_DETAIL_BYTES);
+	if (err)
+		free(tracing);
+	else
+		tracing->pid = pid;
+	*out = err ? NULL : tracing;
+	return err;
+}
+
+static int attach(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
+		  pid_t pid, pid_t only, char *detail)
+{
+	(void)sink;
+	(void)how;
+	(void)pid;
+	(void)only;
+	*out = NULL;
+	snprintf(detail, TRACING_DETAIL_BYTES, "the engine can't enter a program that runs yet");
+	return -WM_E_TRAIL_ASKED;
+}
+
+static int run(struct tracing *tracing, unsigned int for_ms)
+{
+	return soft_run(tracing->soft, for_ms);
+}
+
+static int let_go(struct tracing *tracing, unsigned int for_ms)
+{
+	/* an error is of the sink, which the other end knows of */
+	soft_let_go(tracing->soft, for_ms);
+	return 0;
+}
+
+static void result(struct tracing *tracing, struct step_result *result, char *detail)
+{
+	struct soft_result from;
+
+	soft_result(tracing->soft, &from);
+	*result = (struct step_result){ .blocks = from.blocks,
+					.is_over = from.is_over,
+					.status = from.status };
+	if (from.is_over && WIFSIGNALED(from.status)) {
+		result->killed_tid = tracing->pid;
+		result->killed_by = WTERMSIG(from.status);
+	}
+	snprintf(detail, TRACING_DETAIL_BYTES, "%s", from.detail);
+}
+
+const struct tracing_calls tracing_soft = { take, attach, run, let_go, result };

@@ -1,0 +1,130 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# waymark record of trails by the engine: programs do what they do without, whoever is killed.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+[ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ] || skip "the engine is not built"
+cp "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" . || exit 1
+export WAYMARK_ENGINE=$folder/libwaymark-trail.so
+cc -O1 -g -ffreestanding -fno-stack-protector -nostdlib -static -no-pie \
+	"$source_dir/tests/targets/trailed.c" -o trailed || exit 1
+soft=(-e trail/soft/)
+
+# trail NAME: the trails in that folder must be whole; their events are in ./shown
+trail()
+{
+	timeout 60 "$waymark" trail "$1" >shown 2>trail_words || fail "trail $1: $(cat trail_words)"
+	timeout 60 "$waymark" dump "$1" >shown 2>trail_words || fail "dump $1: $(cat trail_words)"
+}
+
+# gone PID: within twenty seconds
+gone()
+{
+	for _ in $(seq 200); do
+		kill -0 "$1" 2>/dev/null || return
+		sleep 0.1
+	done
+	fail "process $1 does not end"
+	kill -9 "$1"
+}
+
+# An exit status, a signal's; handlers and timers; children by vfork and by fork; another program in place.
+for mode in "7:l 50" "8:t 3" "5:n 3" "11:v" "11:f" "7:x ./trailed l 20" "12:i 0" "13:b 0" "138:k 10" "139:k 11" "143:k 15"; do
+	rm -rf ran
+	# shellcheck disable=SC2086 # several words
+	run "${mode%%:*}" --json "${soft[@]}" -o ran -- ./trailed ${mode#*:}
+	says "by translation"
+	trail ran
+	grep -q trail:end shown || fail "${mode#*:}: its trail has no end"
+	[ "$(json blocks)" -gt 0 ] || fail "${mode#*:}: no blocks"
+done
+grep -q '"origin":"soft"' out || fail "--json names no origin"
+
+# With standard streams closed no file of ours takes their numbers. The program has them closed too.
+for closed in "23:" "22:0<&-" "21:0<&- 1>&-" "21:1>&- 2>&-" "20:0<&- 1>&- 2>&-"; do
+	rm -rf closed
+	eval 'timeout 60 "$waymark" record -v "${soft[@]}" -o closed -- ./trailed o 1 </dev/null >out 2>words' "${closed#*:}"
+	expect "standard streams: ${closed#*:}" $? "${closed%%:*}"
+	trail closed
+done
+
+# The same instructions as by step.
+for mode in "l 50" "i 0" "b 0"; do
+	rm -rf by_soft by_step
+	# shellcheck disable=SC2086 # several words
+	timeout 60 "$waymark" record "${soft[@]}" -o by_soft -- ./trailed $mode 2>words
+	# shellcheck disable=SC2086 # several words
+	timeout 60 "$waymark" record -e trail/step/ -o by_step -- ./trailed $mode 2>words
+	for name in by_soft by_step; do
+		timeout 60 "$waymark" trail --instructions -n 0 $name 2>words | sed '1d' |
+			grep -o 'trailed+0x.*' | grep -v '(' | sed 's/ *->.*//' >$name.text
+	done
+	cmp by_soft.text by_step.text || fail "$mode: by soft and by step"
+	[ -s by_soft.text ] || fail "$mode: nothing was shown"
+done
+
+# What takes a while.
+head -c 2000000 "$waymark" >data
+gzip -nc data >compressed || exit 1
+
+# The recorder is killed: the program ends as without it, and what was recorded is there.
+for number in 1 2 3; do
+	rm -rf killed
+	"$waymark" record "${soft[@]}" -o killed -- gzip -nc data >by_engine 2>words &
+	recorder=$!
+	sleep 0.$number
+	pid=$(pgrep -P $recorder -x gzip)
+	kill -9 $recorder
+	wait $recorder 2>/dev/null
+	[ -z "$pid" ] || gone "$pid"
+	cmp compressed by_engine || fail "the recorder was killed: another output"
+done
+
+# Who reads the channel is.
+"$waymark" record "${soft[@]}" -o unread -- gzip -nc data >by_engine 2>words &
+recorder=$!
+for _ in $(seq 100); do
+	pid=$(pgrep -P $recorder -x waymark-step) && [ -e unread/metadata ] && break
+	sleep 0.01
+done
+sleep 0.1
+kill -9 "$pid" 2>/dev/null
+wait $recorder
+cmp compressed by_engine || fail "the reader was killed: another output"
+
+# The program is, at any point: its trail reads to there.
+for number in 02 05 1 2; do
+	for recorder in soft soft,last=4M; do
+		rm -rf ended
+		# shellcheck disable=SC2016 # for the shell that is recorded
+		run 137 -e trail/$recorder/ -o ended -- sh -c "(sleep 0.$number; kill -9 \$\$) & exec \"$folder/trailed\" l 1000000000"
+		trail ended
+		tail -1 shown | grep -q trail:end || fail "killed after 0.$number s: $(tail -1 shown)"
+	done
+done
+
+# The flight recorder.
+run 139 --json -e trail/soft,last=64K/ --on crash -o crash -- ./trailed k 11
+says "by signal SIGSEGV; the way there:"
+run 7 --json -e trail/soft,last=64K/ --on exit -o at_exit -- ./trailed l 20000
+trail at_exit
+grep -q trail:lost shown || fail "a small flight recorder held all"
+run 139 -e trail/soft,last=64K/ --on signal:SEGV -o by_signal -- ./trailed k 11
+run 7 --json -e trail/soft,last=64K/ --on crash -o not -- ./trailed l 5
+says "--on crash: it did not come to that; no trace was written"
+
+# What can't be.
+bad 1 "can't enter a program that runs" "${soft[@]}" -p $$
+WAYMARK_ENGINE=/nowhere bad 1 "libwaymark-trail.so, was not found" "${soft[@]}" -- ./trailed l
+(
+	ulimit -v 100000
+	timeout 60 "$waymark" record "${soft[@]}" -o limited -- ./trailed l 2>words
+	echo $? >status
+)
+expect "ulimit -v" "$(cat status)" 1
+printf '\177ELF\1\1\1%057d' 0 >small
+chmod +x small
+bad 1 "small" "${soft[@]}" -- ./small
+
+exit $failed
