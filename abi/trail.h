@@ -26,6 +26,11 @@
  * The same stream tells which threads have a trail, so that one whose stream is gone is missed. Not all origins know: where
  * nothing is told, nothing is missed.
  *
+ * An id may also stand for a path, several blocks that ran one after the other: its entry is of kind TRAIL_PATH, and in code's
+ * place stand the blocks' ids, a run of uint32. All of them are blocks of the same space, defined before it, none a path
+ * itself, and each leads to the next; so a path is checked once, where it is defined. A reader that meets the id
+ * in a trail:blocks walks the blocks in their order. All of them have that event's time, and all but the last ran to their ends.
+ *
  * From one block to the next leads what the first one's last instruction allows (enum trail_kind). Where it
  * does not, one of enum trail_event must stand between, or the trail is damaged. An event says where the
  * thread goes on (`at`), and how many instructions of the block before did not run (`left`): with any left, `at`
@@ -65,6 +70,9 @@ enum trail_kind {
 	TRAIL_KINDS = 10,
 };
 
+/* An entry's kind that is no block's: it is a path. Has TRAIL_HAS_CODE; start, target and last are 0. */
+#define TRAIL_PATH 10u
+
 /*
  * What stands between blocks. The numbers are ABI. All have the fields at and left, and those that are named;
  * the next block begins at `at`, or anywhere if that is 0.
@@ -94,21 +102,22 @@ enum trail_ending {
 	TRAIL_DETACHED = 2, /* the recording was over; the thread goes on */
 };
 
-/* A block. With TRAIL_HAS_CODE its `bytes` of code follow; else they could not be read. */
+/* A block. With TRAIL_HAS_CODE its `bytes` of code follow; else they could not be read. A path: its ids follow. */
 struct trail_entry {
-	uint64_t start;	 /* the first instruction's address */
-	uint64_t target; /* where TRAIL_JUMP, TRAIL_BRANCH, TRAIL_CALL lead; else 0 */
-	uint16_t bytes;	 /* to behind the last instruction */
-	uint16_t last;	 /* the last instruction's offset */
-	uint16_t instructions;
-	uint8_t kind;  /* enum trail_kind */
-	uint8_t flags; /* TRAIL_HAS_CODE */
+	uint64_t start;	       /* the first instruction's address */
+	uint64_t target;       /* where TRAIL_JUMP, TRAIL_BRANCH, TRAIL_CALL lead; else 0 */
+	uint16_t bytes;	       /* to behind the last instruction; of a path: of its ids */
+	uint16_t last;	       /* the last instruction's offset */
+	uint16_t instructions; /* of a path: its blocks */
+	uint8_t kind;	       /* enum trail_kind, or TRAIL_PATH */
+	uint8_t flags;	       /* TRAIL_HAS_CODE */
 };
 
 #define TRAIL_HAS_CODE 1u
 
 #define TRAIL_BLOCK_INSTRUCTIONS_MAX 64u
 #define TRAIL_BLOCK_BYTES_MAX (TRAIL_BLOCK_INSTRUCTIONS_MAX * 15u)
+#define TRAIL_PATH_BLOCKS_MAX (TRAIL_BLOCK_BYTES_MAX / 4u)
 
 _Static_assert(sizeof(struct trail_entry) == 24, "no padding: they stand in files");
 

@@ -15,6 +15,7 @@ static uint32_t end_of(const struct trail_path *path, size_t part, uint32_t id,
 	return (uint32_t)(next->between.at - block->start);
 }
 
+/* Its run has been looked at. */
 static const struct trail_block *block_at(const struct course *course, uint32_t *id)
 {
 	const struct trail_part *part;
@@ -24,7 +25,7 @@ static const struct trail_block *block_at(const struct course *course, uint32_t 
 	part = &course->path->parts[course->at.part];
 	if (!part->count)
 		return NULL;
-	*id = load_u32(part->ids + 4 * (size_t)course->at.id);
+	*id = trail_run_id(&course->at.run, course->at.id);
 	return &part->table->blocks[*id];
 }
 
@@ -34,9 +35,13 @@ static void settle(struct course *course)
 	const struct trail_block *block;
 	uint32_t id;
 
-	while ((block = block_at(course, &id))) {
+	for (;;) {
 		const struct trail_part *part = &course->path->parts[course->at.part];
 
+		if (course_is_over(course) || !part->count)
+			return;
+		trail_cursor_run(&course->at);
+		block = block_at(course, &id);
 		if (course->from < end_of(course->path, course->at.part, course->at.id, block)) {
 			if (!course->table || course->table->table != part->table)
 				course->table = alike_table(course->alike, course->side,
@@ -130,9 +135,10 @@ void course_pass_blocks(struct course *course, uint32_t count)
 
 	if (!count)
 		return;
-	course->at.id += count;
+	course->at.id += count - 1;
 	course->before.table = course->table;
-	course->before.id = load_u32(part->ids + 4 * (size_t)(course->at.id - 1));
+	course->before.id = trail_run_id(trail_cursor_run(&course->at), course->at.id);
+	course->at.id++;
 	course->before.from = part->table->blocks[course->before.id].bytes;
 	if (course->at.id >= part->count) {
 		course->at.part++;

@@ -103,19 +103,14 @@ static void count_harmless(struct comparison *comparison, const struct divergenc
 
 /* ---- blocks ---- */
 
-/* As many whole blocks as are the same, in the two parts where both stand at a block's begin. */
-static uint32_t run_of_same(struct comparison *comparison)
+/* The same of two runs, `count` blocks of each. */
+static uint32_t same_of_runs(struct comparison *comparison, const uint8_t *ids_a,
+			     const uint8_t *ids_b, uint32_t count)
 {
-	const struct course *a = &comparison->courses[0], *b = &comparison->courses[1];
-	const struct trail_part *pa = &a->path->parts[a->at.part],
-				*pb = &b->path->parts[b->at.part];
-	const struct alike_code *ca = a->table->codes, *cb = b->table->codes;
-	const uint8_t *ids_a = pa->ids + 4 * (size_t)a->at.id,
-		      *ids_b = pb->ids + 4 * (size_t)b->at.id;
-	/* of the last of a part not all may have run */
-	uint32_t left_a = pa->count - a->at.id - 1, left_b = pb->count - b->at.id - 1;
-	uint32_t count = left_a < left_b ? left_a : left_b, i;
+	const struct alike_code *ca = comparison->courses[0].table->codes,
+				*cb = comparison->courses[1].table->codes;
 	uint64_t instructions = 0;
+	uint32_t i;
 
 	for (i = 0; i < count; i++) {
 		struct alike_code code = ca[load_u32(ids_a + 4 * (size_t)i)];
@@ -127,6 +122,40 @@ static uint32_t run_of_same(struct comparison *comparison)
 	comparison->result->instructions += instructions;
 	comparison->result->blocks += i;
 	return i;
+}
+
+/* The ids of blocks from the cursor on that stand one after the other, `count` of them at most. */
+static const uint8_t *run_ids(struct trail_cursor *at, uint32_t *count)
+{
+	const struct trail_run *run = trail_cursor_run(at);
+	uint32_t from = at->id - run->first;
+
+	if (*count > run->count - from)
+		*count = run->count - from;
+	return run->ids + 4 * (size_t)from;
+}
+
+/* As many whole blocks as are the same, in the two parts where both stand at a block's begin. */
+static uint32_t run_of_same(struct comparison *comparison)
+{
+	struct trail_cursor a = comparison->courses[0].at, b = comparison->courses[1].at;
+	const struct trail_part *pa = &a.path->parts[a.part], *pb = &b.path->parts[b.part];
+	/* of the last of a part not all may have run */
+	uint32_t left_a = pa->count - a.id - 1, left_b = pb->count - b.id - 1;
+	uint32_t count = left_a < left_b ? left_a : left_b, done = 0;
+
+	while (done < count) {
+		uint32_t both = count - done, same;
+		const uint8_t *ids_a = run_ids(&a, &both), *ids_b = run_ids(&b, &both);
+
+		same = same_of_runs(comparison, ids_a, ids_b, both);
+		done += same;
+		if (same < both)
+			break;
+		a.id += both;
+		b.id += both;
+	}
+	return done;
 }
 
 /* A block begun again: the system call that the one before it ended with, made once more. */

@@ -47,6 +47,87 @@ static void count_run(struct ran_table *to, const uint8_t *ids, uint32_t from, u
 	}
 }
 
+/* A whole path that goes on with another block: what is within is counted when all are known. */
+static int count_path(struct ran_table *to, uint32_t path, uint64_t next)
+{
+	const struct trail_block *blocks = to->table->blocks;
+	uint32_t last = (uint32_t)blocks[path].target;
+
+	if (!to->counts[path].ran) {
+		if (array_grow(&to->paths, &to->path_room, to->path_count + 1, sizeof(*to->paths)))
+			return -ENOMEM;
+		to->paths[to->path_count++] = path;
+	}
+	to->counts[path].ran++;
+	to->counts[last].ran++;
+	to->counts[last].taken += blocks[last].target == next;
+	return 0;
+}
+
+/* Of all paths, the blocks but the last. */
+static void spread(struct ran_table *to)
+{
+	const struct trail_block *blocks = to->table->blocks;
+
+	for (size_t i = 0; i < to->path_count; i++) {
+		const struct trail_block *path = &blocks[to->paths[i]];
+		const uint8_t *ids = trail_table_path_ids(to->table, path);
+		uint64_t ran = to->counts[to->paths[i]].ran;
+
+		for (uint32_t at = 0; at + 1 < path->instructions; at++) {
+			uint32_t id = load_u32(ids + 4 * at), next = load_u32(ids + 4 * at + 4);
+
+			to->counts[id].ran += ran;
+			if (blocks[id].target == blocks[next].start)
+				to->counts[id].taken += ran;
+		}
+		to->counts[to->paths[i]].ran = 0;
+	}
+	to->path_count = 0;
+}
+
+/* The same as count_run() of a part that has paths. */
+static int count_paths(struct ran_table *to, const struct trail_part *part, uint32_t from,
+		       uint32_t end)
+{
+	const struct trail_block *blocks = to->table->blocks;
+	struct trail_cursor at = { .path = &(struct trail_path){ .parts = (void *)part } };
+	int err = 0;
+
+	for (at.id = from; at.id < end && !err;) {
+		const struct trail_run run = *trail_cursor_run(&at);
+		uint32_t id = load_u32(part->ids + 4 * (size_t)run.word);
+		uint32_t behind = run.first + run.count;
+		int is_whole = run.first >= from && behind <= end && run.count > 1 &&
+			       run.count == blocks[id].instructions;
+		uint32_t to_id = behind < end ? behind : end, last;
+		uint64_t next;
+
+		if (!is_whole)
+			count_run(to, run.ids, at.id - run.first, to_id - run.first - 1);
+		last = trail_run_id(&run, to_id - 1);
+		at.id = to_id;
+		next = blocks[trail_run_id(trail_cursor_run(&at), to_id)].start;
+		if (is_whole) {
+			err = count_path(to, id, next);
+			continue;
+		}
+		to->counts[last].ran++;
+		to->counts[last].taken += blocks[last].target == next;
+	}
+	return err;
+}
+
+/* Blocks `from` up to before `end`, behind which the part goes on. */
+static int count_on(struct ran_table *to, const struct trail_part *part, uint32_t from,
+		    uint32_t end)
+{
+	if (part->has_paths)
+		return count_paths(to, part, from, end);
+	count_run(to, part->ids, from, end);
+	return 0;
+}
+
 static void count_way(struct ran_count *count, const struct trail_block *block, uint64_t to)
 {
 	if (to == block->target)
@@ -82,7 +163,7 @@ static int count_last(struct ran_table *to, const struct trail_path *path, size_
 {
 	const struct trail_part *part = &path->parts[at];
 	const struct trail_part *next = at + 1 < path->count ? part + 1 : NULL;
-	uint32_t id = load_u32(part->ids + 4 * (size_t)(part->count - 1));
+	uint32_t id = trail_part_id(part, part->count - 1);
 	const struct trail_block *block = &to->table->blocks[id];
 	struct ran_count *count = &to->counts[id];
 
@@ -90,7 +171,7 @@ static int count_last(struct ran_table *to, const struct trail_path *path, size_
 	if (!next)
 		count->unknown++;
 	else if (next->count)
-		count_way(count, block, next->table->blocks[load_u32(next->ids)].start);
+		count_way(count, block, next->table->blocks[trail_part_id(next, 0)].start);
 	else if (next->between.left)
 		return cut_add(to, id, next->between.left);
 	else if (is_told(&next->between))
@@ -105,18 +186,15 @@ static int count_part(struct ran *ran, const struct trail_path *path, size_t at,
 {
 	const struct trail_part *part = &path->parts[at];
 	struct ran_table *to;
+	int err;
 
 	if (from >= end)
 		return 0;
 	to = table_of(ran, part->table);
 	if (!to)
 		return -ENOMEM;
-	if (end < part->count) {
-		count_run(to, part->ids, from, end);
-		return 0;
-	}
-	count_run(to, part->ids, from, part->count - 1);
-	return count_last(to, path, at);
+	err = count_on(to, part, from, end < part->count ? end : part->count - 1);
+	return err || end < part->count ? err : count_last(to, path, at);
 }
 
 int ran_take(struct ran *ran, const struct trail_range *range)
@@ -133,6 +211,8 @@ int ran_take(struct ran *ran, const struct trail_range *range)
 		err = count_part(ran, path, i, from, end);
 		from = 0;
 	}
+	for (size_t i = 0; i < ran->count; i++)
+		spread(&ran->tables[i]);
 	return err;
 }
 
@@ -141,6 +221,7 @@ void ran_release(struct ran *ran)
 	for (size_t i = 0; i < ran->count; i++) {
 		free(ran->tables[i].counts);
 		free(ran->tables[i].cuts);
+		free(ran->tables[i].paths);
 	}
 	free(ran->tables);
 	free(ran->places);

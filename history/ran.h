@@ -25,9 +25,12 @@ struct ran_cut {
 
 struct ran_table {
 	const struct trail_table *table;
-	struct ran_count *counts; /* by id, table->count of them */
+	struct ran_count *counts; /* by id, table->count of them; of paths: nothing */
 	struct ran_cut *cuts;
 	size_t cut_count, cut_room;
+	/* While a stretch is gone through: paths that ran as wholes, whose `ran` says how often. */
+	uint32_t *paths;
+	size_t path_count, path_room;
 };
 
 /* Zeroed: nothing yet. */

@@ -57,7 +57,8 @@ static int block(struct trail_sink *sink, struct sink_thread *thread,
 	struct sample_sink *mine = of(sink);
 	uint8_t run[sizeof(*entry) + TRAIL_BLOCK_BYTES_MAX], id_bytes[4];
 	struct trail_entry put = *entry;
-	uint32_t good, id = mine->table.count;
+	uint32_t id = mine->table.count;
+	struct trail_checked good;
 
 	(void)thread;
 	add(mine, ticks)->entry = *entry;

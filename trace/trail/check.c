@@ -4,28 +4,37 @@
 #include "trace/walk.h"
 
 const char *trail_check_blocks(struct trail_check *check, const struct trail_table *table,
-			       const uint8_t *ids, uint32_t count, uint32_t *good)
+			       const uint8_t *ids, uint32_t count, struct trail_checked *good)
 {
 	const struct trail_block *before = check->before;
 	const char *why = NULL;
-	uint32_t i = 0;
+	uint32_t more = 0;
 
+	*good = (struct trail_checked){ 0 };
 	if (check->is_over)
 		why = "blocks after a trail's end";
-	for (; !why && i < count; i++) {
-		const struct trail_block *block = trail_table_block(table, load_u32(ids + 4 * i));
+	for (uint32_t i = 0; !why && i < count; i++) {
+		uint32_t id = load_u32(ids + 4 * (size_t)i);
+		/* of a path, what is within was checked when it was defined */
+		const struct trail_block *path = trail_table_path(table, id);
+		const struct trail_block *block = path ? path : trail_table_block(table, id);
 
 		if (!block)
 			why = "a block that is not defined";
 		else if (before ? !trail_block_leads(before, block->start)
 				: check->next && check->next != block->start)
 			why = "a block that can't follow the one before";
+		else if (path && more + path->instructions > UINT32_MAX - count)
+			why = "more blocks than an event may have";
 		if (why)
 			break;
-		before = block;
+		if (path)
+			more += path->instructions - 1;
+		before = path ? &table->blocks[path->target] : block;
 		check->next = 0;
+		good->blocks = i + 1 + more;
+		good->has_paths |= path != NULL;
 	}
-	*good = i;
 	check->before = before;
 	return why;
 }

@@ -13,11 +13,18 @@ struct trail_check {
 	int is_over;	 /* after a TRAIL_END */
 };
 
+/* What was fine of a run of ids. */
+struct trail_checked {
+	uint32_t blocks;
+	int has_paths; /* some of them were */
+};
+
 /*
- * Take in blocks. NULL; or what is wrong with the first of them that can't be, *good of them being fine.
+ * Take in blocks, by ids of theirs or of paths. NULL; or what is wrong with the first of them that can't be: those before it
+ * are *good, or all.
  */
 const char *trail_check_blocks(struct trail_check *check, const struct trail_table *table,
-			       const uint8_t *ids, uint32_t count, uint32_t *good);
+			       const uint8_t *ids, uint32_t count, struct trail_checked *good);
 
 /* Take in an event. NULL, or what is wrong. */
 const char *trail_check_event(struct trail_check *check, const struct trail_between *between);

@@ -12,14 +12,94 @@ static uint16_t ran(const struct trail_path *path, size_t part, uint32_t id,
 	return (uint16_t)(block->instructions - next->between.left);
 }
 
+/* The run of a word of a part: its blocks, as far as they are of the part. */
+static void run_at(struct trail_run *run, const struct trail_part *part, uint32_t word,
+		   uint32_t first)
+{
+	const uint8_t *ids = part->ids + 4 * (size_t)word;
+	const struct trail_block *at = &part->table->blocks[load_u32(ids)];
+	uint32_t skip = word ? 0 : part->skip, left = part->count - first;
+
+	*run = (struct trail_run){
+		.part = part, .ids = ids, .first = first, .count = 1, .word = word
+	};
+	if (at->flags & BLOCK_IS_PATH) {
+		run->ids = trail_table_path_ids(part->table, at) + 4 * (size_t)skip;
+		run->count = at->instructions - skip;
+	}
+	if (run->count > left)
+		run->count = left;
+}
+
+/* How many blocks a word of a part is. */
+static uint32_t word_blocks(const struct trail_part *part, uint32_t word)
+{
+	const struct trail_block *at = &part->table->blocks[load_u32(part->ids + 4 * (size_t)word)];
+
+	return (at->flags & BLOCK_IS_PATH ? at->instructions : 1u) - (word ? 0 : part->skip);
+}
+
+/* That of a block of a part, from the last one that was looked at, or from the part's begin. */
+static void run_find(struct trail_run *run, const struct trail_part *part, uint32_t id)
+{
+	uint32_t word = 0, first = 0;
+
+	if (!part->has_paths) {
+		*run = (struct trail_run){ .part = part, .ids = part->ids, .count = part->count };
+		return;
+	}
+	if (run->part == part && id >= run->first + run->count) {
+		word = run->word + 1;
+		first = run->first + run->count;
+	} else if (run->part == part && run->word && id + 1 == run->first) {
+		word = run->word - 1;
+		first = run->first - word_blocks(part, word);
+	}
+	for (;;) {
+		uint32_t blocks = word_blocks(part, word);
+
+		if (id - first < blocks)
+			break;
+		first += blocks;
+		word++;
+	}
+	run_at(run, part, word, first);
+}
+
+/* That of the cursor's block, in its part. */
+static inline void run_settle(struct trail_cursor *cursor, const struct trail_part *part)
+{
+	struct trail_run *run = &cursor->run;
+
+	if (__builtin_expect(run->part != part || cursor->id - run->first >= run->count, 0))
+		run_find(run, part, cursor->id);
+}
+
+const struct trail_run *trail_cursor_run(struct trail_cursor *cursor)
+{
+	run_settle(cursor, &cursor->path->parts[cursor->part]);
+	return &cursor->run;
+}
+
+uint32_t trail_part_id(const struct trail_part *part, uint32_t id)
+{
+	struct trail_run run = { 0 };
+
+	run_find(&run, part, id);
+	return trail_run_id(&run, id);
+}
+
 /* The block at the cursor. All but the last of a part's are whole; that one an event may have cut. */
-static inline void block_at(const struct trail_cursor *cursor, const struct trail_part *part,
+static inline void block_at(struct trail_cursor *cursor, const struct trail_part *part,
 			    int is_whole, struct trail_item *item)
 {
 	const struct trail_table *table = part->table;
-	uint32_t id = load_u32(part->ids + 4 * (size_t)cursor->id);
-	const struct trail_block *block = &table->blocks[id];
+	const struct trail_block *block;
+	uint32_t id;
 
+	run_settle(cursor, part);
+	id = trail_run_id(&cursor->run, cursor->id);
+	block = &table->blocks[id];
 	item->block = block;
 	item->table = table;
 	item->between = NULL;
@@ -31,7 +111,7 @@ static inline void block_at(const struct trail_cursor *cursor, const struct trai
 }
 
 /* The item that stands at the cursor, which is not at the end. */
-static void item_at(const struct trail_cursor *cursor, struct trail_item *item)
+static void item_at(struct trail_cursor *cursor, struct trail_item *item)
 {
 	const struct trail_part *part = &cursor->path->parts[cursor->part];
 

@@ -234,17 +234,19 @@ static int add_event(struct stream_pass *pass, const struct trail_between *betwe
 }
 
 static int add_blocks(struct stream_pass *pass, const struct trail_space *space,
-		      const struct trail_fields *fields, uint32_t count, uint64_t ticks)
+		      const struct trail_fields *fields, const struct trail_checked *good,
+		      uint64_t ticks)
 {
-	struct trail_part *part = count ? part_add(pass->path) : NULL;
+	struct trail_part *part = good->blocks ? part_add(pass->path) : NULL;
 
 	if (!part)
-		return count ? -ENOMEM : 0;
+		return good->blocks ? -ENOMEM : 0;
 	part->ids = fields->run;
-	part->count = count;
+	part->count = good->blocks;
+	part->has_paths = good->has_paths != 0;
 	part->table = &space->table;
 	part->ticks = ticks;
-	pass->path->blocks += count;
+	pass->path->blocks += good->blocks;
 	pass->table = part->table;
 	for (size_t i = pass->unsettled; i + 1 < pass->path->count; i++)
 		pass->path->parts[i].table = pass->table;
@@ -265,14 +267,14 @@ static int blocks(struct stream_pass *pass, const struct trail_fields *fields, u
 {
 	const struct trail_space *space = space_find(pass->trails, pass->stream->process,
 						     fields->words[0]);
-	uint32_t good = 0;
+	struct trail_checked good = { 0 };
 	const char *why = "blocks of a space that is not defined";
 	int err;
 
 	if (space)
 		why = trail_check_blocks(&pass->check, &space->table, fields->run,
 					 fields->run_bytes / 4, &good);
-	err = add_blocks(pass, space, fields, good, ticks);
+	err = add_blocks(pass, space, fields, &good, ticks);
 	if (!err && why)
 		err = ends_here(pass, why, offset);
 	return err;

@@ -14,6 +14,7 @@
 #include "trace/reader.h"
 #include "trace/trail/table.h"
 #include "trace/trail/told.h"
+#include "trace/walk.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -40,7 +41,9 @@ struct trail_part {
 	uint64_t ticks;
 	uint64_t before; /* blocks of the path before this part */
 	const uint8_t *ids;
-	uint32_t count; /* of ids; 0: an event */
+	uint32_t count; /* of blocks; 0: an event */
+	uint16_t skip;	/* of the first id's path, so many blocks come before the part */
+	uint16_t has_paths; /* ids may stand for several blocks: struct trail_run tells which; else each is a block */
 	struct trail_between between;
 	const struct trail_table
 		*table; /* of an event: of the blocks that its `at` lies among; NULL: of none */
@@ -75,11 +78,20 @@ void trails_release(struct trails *trails, struct trace_reader *reader);
 
 /* ---- walking ---- */
 
-/* A place between two items of a path. Zeroed but for `path`: before the first. */
+/* Blocks of a part whose ids stand one after the other: all of it, or those of one path. */
+struct trail_run {
+	const struct trail_part *part;
+	const uint8_t *ids;
+	uint32_t first, count; /* of the part's blocks */
+	uint32_t word;	       /* which of the part's ids the path is */
+};
+
+/* A place between two items of a path. Zeroed but for `path`: before the first. Only `part` and `id` tell where. */
 struct trail_cursor {
 	const struct trail_path *path;
 	size_t part;
-	uint32_t id; /* of part's ids */
+	uint32_t id;	      /* of part's blocks */
+	struct trail_run run; /* the last that was looked at */
 };
 
 struct trail_item {
@@ -95,6 +107,18 @@ struct trail_item {
 /* Step over an item: 1 and *item, or 0 at the end. */
 int trail_next(struct trail_cursor *cursor, struct trail_item *item);
 int trail_previous(struct trail_cursor *cursor, struct trail_item *item);
+
+/* The run of the block that the cursor stands before: there has to be one. */
+const struct trail_run *trail_cursor_run(struct trail_cursor *cursor);
+
+/* The id of a block of that run. */
+static inline uint32_t trail_run_id(const struct trail_run *run, uint32_t id)
+{
+	return load_u32(run->ids + 4 * (size_t)(id - run->first));
+}
+
+/* The id of a block of a part, by its place there. Slow where it has paths. */
+uint32_t trail_part_id(const struct trail_part *part, uint32_t id);
 
 /* Go to before the block of that index; past the last: to the end. */
 void trail_seek(struct trail_cursor *cursor, uint64_t index);

@@ -95,6 +95,22 @@ int trail_range_next(struct trail_range *range, struct trail_item *item)
 	return trail_next(&range->cursor, item);
 }
 
+/* Without its first blocks. */
+static void part_behead(struct trail_part *part, uint32_t blocks)
+{
+	struct trail_cursor at = { .path = &(struct trail_path){ .parts = part }, .id = blocks };
+	const struct trail_run *run;
+
+	if (!blocks)
+		return;
+	run = trail_cursor_run(&at);
+	part->ids += 4 * (size_t)(part->has_paths ? run->word : blocks);
+	if (part->has_paths)
+		part->skip = (uint16_t)(blocks - run->first + (run->word ? 0 : part->skip));
+	part->before += blocks;
+	part->count -= blocks;
+}
+
 int trail_range_cut(const struct trail_range *range, struct trail_path *cut)
 {
 	const struct trail_path *path = range->cursor.path;
@@ -120,9 +136,7 @@ int trail_range_cut(const struct trail_range *range, struct trail_path *cut)
 	if (range->end_id)
 		part->count = range->end_id;
 	part = &cut->parts[0];
-	part->ids += 4 * (size_t)range->cursor.id;
-	part->before += range->cursor.id;
-	part->count -= range->cursor.id;
+	part_behead(part, range->cursor.id);
 	return 0;
 }
 
@@ -132,6 +146,7 @@ void trail_range_uncut(const struct trail_range *range, struct trail_cursor *cur
 		cursor->id += range->cursor.id;
 	cursor->part += range->cursor.part;
 	cursor->path = range->cursor.path;
+	cursor->run = (struct trail_run){ 0 };
 }
 
 /* ---- events ---- */

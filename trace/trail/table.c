@@ -2,6 +2,7 @@
 #include "trace/trail/table.h"
 
 #include "base/array.h"
+#include "trace/walk.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -52,21 +53,63 @@ int trail_entry_is_sane(const struct trail_entry *entry)
 	       entry->start + entry->bytes >= entry->start;
 }
 
+int trail_entry_is_path(const struct trail_entry *entry)
+{
+	return entry->kind == TRAIL_PATH && entry->flags & TRAIL_HAS_CODE && entry->instructions &&
+	       entry->instructions <= TRAIL_PATH_BLOCKS_MAX &&
+	       entry->bytes == 4 * entry->instructions && !entry->start && !entry->target &&
+	       !entry->last;
+}
+
+/* Whether a path's ids are blocks that lead from one to the next. */
+static int is_walked(const struct trail_table *table, const uint8_t *ids, uint32_t count)
+{
+	const struct trail_block *before = NULL;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct trail_block *block = trail_table_block(table, load_u32(ids + 4 * i));
+
+		if (!block || (before && !trail_block_leads(before, block->start)))
+			return 0;
+		before = block;
+	}
+	return 1;
+}
+
+static int is_same_path(const struct trail_table *table, const struct trail_block *path,
+			const struct trail_entry *entry, const uint8_t *ids)
+{
+	return path->flags & BLOCK_IS_PATH && path->instructions == entry->instructions &&
+	       !memcmp(trail_table_path_ids(table, path), ids, entry->bytes);
+}
+
 static int is_same(const struct trail_table *table, const struct trail_block *block,
 		   const struct trail_entry *entry, const uint8_t *code)
 {
 	const uint8_t *known = trail_table_code(table, block);
 
+	if (entry->kind == TRAIL_PATH)
+		return is_same_path(table, block, entry, code);
 	return block->start == entry->start && block->target == entry->target &&
 	       block->bytes == entry->bytes && block->last == entry->last &&
 	       block->instructions == entry->instructions && block->kind == entry->kind &&
 	       !known == !code && (!code || !memcmp(known, code, entry->bytes));
 }
 
+/* A block or a path. */
+static const struct trail_block *known(const struct trail_table *table, uint32_t id)
+{
+	const struct trail_block *block = trail_table_block(table, id);
+
+	return block ? block : trail_table_path(table, id);
+}
+
 static int put(struct trail_table *table, uint32_t id, const struct trail_entry *entry,
 	       const uint8_t *code)
 {
-	const struct trail_block *before = trail_table_block(table, id);
+	const struct trail_block *before = known(table, id);
+	int is_path = entry->kind == TRAIL_PATH;
+	struct trail_block *made;
 	int64_t at = 0;
 
 	if (before)
@@ -77,7 +120,8 @@ static int put(struct trail_table *table, uint32_t id, const struct trail_entry 
 		at = code_add(table, code, entry->bytes);
 	if (at < 0)
 		return -ENOMEM;
-	table->blocks[id] = (struct trail_block){
+	made = &table->blocks[id];
+	*made = (struct trail_block){
 		.start = entry->start,
 		.target = entry->target,
 		.code = (uint32_t)at,
@@ -85,12 +129,27 @@ static int put(struct trail_table *table, uint32_t id, const struct trail_entry 
 		.last = entry->last,
 		.instructions = entry->instructions,
 		.kind = entry->kind,
-		.flags = (uint8_t)(BLOCK_IS_DEFINED | (code ? BLOCK_HAS_CODE : 0)),
+		.flags = (uint8_t)(is_path ? BLOCK_IS_PATH
+					   : BLOCK_IS_DEFINED | (code ? BLOCK_HAS_CODE : 0)),
 	};
+	if (is_path) {
+		made->start = table->blocks[load_u32(code)].start;
+		made->target = load_u32(code + entry->bytes - 4);
+		table->paths++;
+	}
 	table->defined++;
 	if (table->count <= id)
 		table->count = id + 1;
 	return 0;
+}
+
+/* An entry, and what follows it. */
+static int can_be(const struct trail_table *table, const struct trail_entry *entry,
+		  const uint8_t *code)
+{
+	return entry->kind == TRAIL_PATH
+		       ? trail_entry_is_path(entry) && is_walked(table, code, entry->instructions)
+		       : trail_entry_is_sane(entry);
 }
 
 int trail_table_define(struct trail_table *table, uint32_t first, const uint8_t *run, size_t bytes)
@@ -106,7 +165,7 @@ int trail_table_define(struct trail_table *table, uint32_t first, const uint8_t 
 		run += sizeof(entry);
 		bytes -= sizeof(entry);
 		code = entry.flags & TRAIL_HAS_CODE ? entry.bytes : 0;
-		if (!trail_entry_is_sane(&entry) || bytes < code)
+		if (bytes < code || !can_be(table, &entry, run))
 			return -EINVAL;
 		err = put(table, id, &entry, code ? run : NULL);
 		if (err)

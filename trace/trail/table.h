@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the ids of a trail's blocks mean (abi/trail.h): the tables that a trace defines, one for each
+ * What the ids of a trail's blocks, and of its paths, mean (abi/trail.h): the tables that a trace defines, one for each
  * space of a process.
  *
  * One thread at a time fills a table; any number may read it afterwards.
@@ -28,6 +28,8 @@ struct trail_block {
 
 #define BLOCK_IS_DEFINED 1
 #define BLOCK_HAS_CODE 2
+/* It is a path: `code` is where its ids stand, `instructions` how many; `start` is that of its first block, `target` the id of its last. */
+#define BLOCK_IS_PATH 4
 
 /*
  * When a table's blocks ran, by what came and went of the process's modules until then (struct tsdl_process): no earlier than
@@ -42,6 +44,7 @@ struct trail_table {
 	struct trail_block *blocks; /* by id */
 	uint32_t count;		    /* ids below it may be defined */
 	uint32_t defined;
+	uint32_t paths; /* of these */
 	int is_of_many; /* so that less may be lost between two ids, for all of them to stay small */
 	size_t room;
 	uint8_t *code;
@@ -53,6 +56,9 @@ struct trail_table {
 /* Whether a block can be so: it has an instruction at least, and the last begins in it. */
 int trail_entry_is_sane(const struct trail_entry *entry);
 
+/* The same of a path, but for its ids. */
+int trail_entry_is_path(const struct trail_entry *entry);
+
 /*
  * Take in one trail:define. The same definition given again is fine. Returns 0, -ENOMEM; -EINVAL for one that
  * can't be, or whose id lies far beyond all that are defined, or -EEXIST for an id that means something else already: those before it in the run are taken in.
@@ -60,7 +66,7 @@ int trail_entry_is_sane(const struct trail_entry *entry);
 int trail_table_define(struct trail_table *table, uint32_t first, const uint8_t *run, size_t bytes);
 void trail_table_release(struct trail_table *table);
 
-/* The block of an id, or NULL. */
+/* The block of an id, or NULL: also where it is a path. */
 static inline const struct trail_block *trail_table_block(const struct trail_table *table,
 							  uint32_t id)
 {
@@ -74,6 +80,22 @@ static inline const uint8_t *trail_table_code(const struct trail_table *table,
 					      const struct trail_block *block)
 {
 	return block->flags & BLOCK_HAS_CODE ? table->code + block->code : NULL;
+}
+
+/* The path of an id, or NULL. */
+static inline const struct trail_block *trail_table_path(const struct trail_table *table,
+							 uint32_t id)
+{
+	if (id >= table->count || !(table->blocks[id].flags & BLOCK_IS_PATH))
+		return NULL;
+	return &table->blocks[id];
+}
+
+/* Its blocks' ids, path->instructions of them, each to be read with load_u32(). */
+static inline const uint8_t *trail_table_path_ids(const struct trail_table *table,
+						  const struct trail_block *path)
+{
+	return table->code + path->code;
 }
 
 /* Whether code at `to` may run right after the block, with nothing between. */
