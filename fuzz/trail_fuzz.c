@@ -213,7 +213,7 @@ static uint32_t append(const char *folder, const char *name, uint8_t *to, size_t
 	return (uint32_t)load(path, to, room);
 }
 
-/* A good trail as an input: a loop, a call, a signal, a system call, a module. */
+/* A good trail as an input: a loop, a call, a signal, a system call, a module, paths. */
 static size_t make_seed(uint8_t *to)
 {
 	static const struct trail_entry entries[] = {
@@ -225,10 +225,14 @@ static size_t make_seed(uint8_t *to)
 	static const char *const codes[] = { "\x83\xf9\x05\x74\xfb", "\xe8\xf6\x0f\x00\x00",
 					     "\x8d\x49\x01\xc3", "\xb8\x01\x00\x00\x00\x0f\x05" };
 	static const int order[] = { 0, 0, 1, 2, 0, 1, 2, 3 };
+	struct trail_source_block turn[3];
+	const struct trail_source_path paths[] = { { 0, 0, 3, turn }, { 1, 0, 2, turn } };
 	struct sample_trail sample;
 	struct lengths lengths;
 	size_t bytes = sizeof(lengths);
 
+	for (int i = 0; i < 3; i++)
+		turn[i] = (struct trail_source_block){ entries[i], (const uint8_t *)codes[i] };
 	sample_trail_begin(&sample);
 	sample_trail_module(&sample, "/usr/lib/x.so", 0x1000, "\x12\x34", 2);
 	sample_trail_thread(&sample, TID, "loops");
@@ -240,6 +244,11 @@ static size_t make_seed(uint8_t *to)
 	sample_trail_event(&sample, TRAIL_SIGNAL, 0x1003, 1, 11, 0x2000);
 	sample_trail_ran(&sample, &entries[2], codes[2]);
 	sample_trail_event(&sample, TRAIL_LOST, 0x1000, 0, 5, 0);
+	for (int i = 0; i < 5; i++)
+		if (trail_thread_path(&sample.trail, &sample.thread, &paths[i == 4], ++sample.now))
+			abort();
+	sample_trail_event(&sample, TRAIL_SIGNAL, 0x1005, 1, 11, 0x2000);
+	sample_trail_ran(&sample, &entries[2], codes[2]);
 	sample_trail_event(&sample, TRAIL_END, 0, 0, TRAIL_KILLED, 11);
 	sample_trail_thread_end(&sample);
 	sample_trail_close(&sample);

@@ -43,6 +43,8 @@ void begin(void)
 {
 	open_run(A, bases[0]);
 	open_run(B, bases[1]);
+	A->has_paths = 0;
+	B->has_paths = 1;
 }
 
 void end(void)
@@ -71,7 +73,7 @@ void ran(struct run *run, const struct code *code)
 				     .last = (uint16_t)(code->bytes - 2),
 				     .instructions = 2,
 				     .kind = code->kind };
-	uint8_t bytes[64];
+	uint8_t bytes[sizeof(run->code[0])];
 
 	if (code->bytes == 2) {
 		entry.last = 0;
@@ -80,7 +82,26 @@ void ran(struct run *run, const struct code *code)
 	memset(bytes, code->module == NOWHERE ? run->fill : 1, sizeof(bytes));
 	if (code->module == NOWHERE && entry.target)
 		bytes[code->bytes - 1] = (uint8_t)(entry.target >> 20); /* a distance */
-	sample_trail_ran(&run->sample, &entry, bytes);
+	if (!run->has_paths) {
+		sample_trail_ran(&run->sample, &entry, bytes);
+		return;
+	}
+	memcpy(run->code[run->block_count], bytes, sizeof(bytes));
+	run->blocks[run->block_count] = (struct trail_source_block){ entry,
+								     run->code[run->block_count] };
+	if (++run->block_count == RUN_PATH_BLOCKS)
+		run_path(run);
+}
+
+void run_path(struct run *run)
+{
+	const struct trail_source_path path = { run->paths++, 0, run->block_count, run->blocks };
+
+	if (run->block_count)
+		cr_assert_eq(trail_thread_path(&run->sample.trail, &run->sample.thread, &path,
+					       ++run->sample.now),
+			     0);
+	run->block_count = 0;
 }
 
 /* Some bytes of a block, which something came between. */
@@ -96,6 +117,7 @@ void ran_part(struct run *run, const struct code *code, uint16_t bytes)
 
 void event(struct run *run, enum trail_event kind, uint64_t where, uint64_t first, uint64_t second)
 {
+	run_path(run);
 	sample_trail_event(&run->sample, kind, where, 0, first, second);
 }
 
@@ -152,6 +174,7 @@ void compare(void)
 	for (int i = 0; i < 2; i++) {
 		struct run *run = &runs[i];
 
+		run_path(run);
 		sample_trail_thread_end(&run->sample);
 		sample_trail_close(&run->sample);
 		cr_assert_eq(trace_reader_open(&run->reader, run->sample.folder), 0);

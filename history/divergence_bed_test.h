@@ -29,7 +29,9 @@ struct code {
 extern const struct code HEAD, CALLS, SCAN, MORE, FOUND, TAIL, LEAVE, AFTER, AGAIN, HANDLER,
 	SIGRETURN;
 
-/* A run being written, then read. */
+#define RUN_PATH_BLOCKS 4u
+
+/* A run being written, then read. The second has paths, of up to so many blocks. */
 struct run {
 	struct sample_trail sample;
 	uint64_t bases[MODULES];
@@ -37,7 +39,15 @@ struct run {
 	struct trails trails;
 	struct image *image;
 	uint8_t fill; /* of code in no module */
+	/* it is written with paths: the blocks of the next one, and paths so far */
+	int has_paths;
+	struct trail_source_block blocks[RUN_PATH_BLOCKS];
+	uint8_t code[RUN_PATH_BLOCKS][64];
+	uint32_t block_count, paths;
 };
+
+/* What it has of the next path is written. */
+void run_path(struct run *run);
 
 extern struct run runs[2];
 #define A (&runs[0])

@@ -18,6 +18,29 @@ Test(divergence, is_none_though_all_lies_elsewhere)
 	cr_expect_eq(result.instructions, 1000 * (TURN_BLOCKS * 2 - 2) + 4);
 }
 
+Test(divergence, is_none_where_both_have_paths)
+{
+	A->has_paths = 1;
+	for (int i = 0; i < 2; i++) {
+		if (i) { /* where one's paths end, the other's do not */
+			ran(&runs[i], &HEAD);
+			run_path(&runs[i]);
+		} else {
+			ran(&runs[i], &HEAD);
+		}
+		ran(&runs[i], &CALLS);
+		ran(&runs[i], &SCAN);
+		ran(&runs[i], &FOUND);
+		ran(&runs[i], &TAIL);
+		turns(&runs[i], 1000);
+		leaves(&runs[i], 0);
+	}
+	compare();
+	expect_same(0);
+	cr_expect_eq(result.blocks, 1000 * TURN_BLOCKS + 7);
+	cr_expect_gt(A->trails.spaces[0].table.paths, 5u);
+}
+
 Test(divergence, is_where_the_program_takes_another_way)
 {
 	turns(A, 1000);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "history/ran.h"
 
-#include "trace/trail/sample_trail.h"
+#include "trace/trail/sample_walk.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 #define TID 101
 
@@ -125,4 +126,78 @@ Test(ran, pieces_make_the_whole)
 	has(BACK, 2, 0, 0);
 	has(REST, 1, 0, 0);
 	cr_expect_eq(ran.tables[0].cut_count, 1);
+}
+
+/* ---- paths ---- */
+
+/* Which of the two: with paths, or block by block. */
+static void walked(struct ran *into, int has_paths, uint64_t first, uint64_t last)
+{
+	static const uint64_t bases[2] = { 0x1000, 0x8000 };
+	const struct trail_bound from = { TRAIL_BOUND_BLOCK, first },
+				 to = { TRAIL_BOUND_BLOCK, last };
+	struct trail_range range;
+
+	if (reader)
+		end();
+	sample_trail_begin(&sample);
+	sample_trail_thread(&sample, TID, "walks");
+	sample_walk(&sample, 3, 2000, has_paths, bases);
+	sample_trail_thread_end(&sample);
+	sample_trail_close(&sample);
+	cr_assert_eq(trace_reader_open(&reader, sample.folder), 0);
+	cr_assert_eq(trails_read(&trails, reader), 0);
+	cr_assert_eq(reader->damages_ever, 0);
+	trail_range_init(&range, reader, &trails.paths[0], &from, &to);
+	cr_assert_eq(ran_take(into, &range), 0);
+	cr_assert_eq(ran_take(into, &range), 0);
+}
+
+struct sums {
+	struct ran_count of[2 * SAMPLE_WALK_BLOCKS];
+	size_t cuts;
+};
+
+/* By where blocks lie: ids differ. */
+static void sums_take(struct sums *sums, const struct ran *from)
+{
+	memset(sums, 0, sizeof(*sums));
+	for (size_t i = 0; i < from->count; i++) {
+		const struct ran_table *one = &from->tables[i];
+
+		for (uint32_t id = 0; id < one->table->count; id++) {
+			const struct trail_block *block = trail_table_block(one->table, id);
+			struct ran_count *sum;
+
+			if (!block) {
+				cr_assert_eq(one->counts[id].ran, 0, "of a path nothing is left");
+				continue;
+			}
+			sum = &sums->of[block->start >= 0x8000
+						? SAMPLE_WALK_BLOCKS + (block->start - 0x8000) / 16
+						: (block->start - 0x1000) / 16];
+			sum->ran += one->counts[id].ran;
+			sum->taken += one->counts[id].taken;
+			sum->unknown += one->counts[id].unknown;
+		}
+		sums->cuts += one->cut_count;
+	}
+}
+
+Test(ran, counts_the_blocks_of_paths_as_others)
+{
+	static const uint64_t bounds[][2] = { { 0, 1000000 }, { 3, 900 },     { 4, 901 },
+					      { 5, 902 },     { 4000, 7001 }, { 6, 7 } };
+
+	for (size_t i = 0; i < sizeof(bounds) / sizeof(bounds[0]); i++) {
+		struct sums with, without;
+
+		walked(&ran, 1, bounds[i][0], bounds[i][1]);
+		sums_take(&with, &ran);
+		cr_expect_gt(trails.spaces[0].table.paths, 100u);
+		walked(&ran, 0, bounds[i][0], bounds[i][1]);
+		sums_take(&without, &ran);
+		cr_expect_arr_eq(with.of, without.of, sizeof(with.of), "%zu", i);
+		cr_expect_eq(with.cuts, without.cuts);
+	}
 }

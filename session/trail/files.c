@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/files.h"
 
-#include "base/array.h"
 #include "session/target.h"
 #include "session/ticks.h"
 
@@ -11,7 +10,6 @@
 #include <unistd.h>
 
 #define FIRST_CLASS 1
-#define RUN 256u /* numbers at a time */
 
 static struct trail_files *files_of(struct trail_sink *sink)
 {
@@ -116,6 +114,13 @@ static int files_block(struct trail_sink *sink, struct sink_thread *thread,
 				  ticks);
 }
 
+static int files_path(struct trail_sink *sink, struct sink_thread *thread,
+		      const struct trail_source_path *path, uint64_t ticks)
+{
+	touch(thread, ticks);
+	return trail_thread_path(&files_of(sink)->trail, &thread_of(thread)->trail, path, ticks);
+}
+
 static int files_event(struct trail_sink *sink, struct sink_thread *thread,
 		       const struct trail_between *between, uint64_t ticks)
 {
@@ -153,48 +158,15 @@ int trail_files_flush(struct trail_files *files)
 	return err;
 }
 
-static int files_define(struct trail_sink *sink, uint32_t number, const struct trail_entry *entry,
-			const uint8_t *code)
-{
-	struct trail_files *files = files_of(sink);
-	int64_t id = trail_writer_id(&files->trail, entry, code, files->trail.packet.ticks);
-
-	if (id < 0)
-		return (int)id;
-	if (array_grow(&files->ids, &files->id_room, number + (size_t)1, sizeof(*files->ids)))
-		return -ENOMEM;
-	files->ids[number] = (uint32_t)id;
-	return 0;
-}
-
-static int files_run(struct trail_sink *sink, struct sink_thread *thread, const uint32_t *numbers,
-		     size_t count, uint64_t ticks)
-{
-	struct trail_files *files = files_of(sink);
-	uint32_t ids[RUN];
-	int err = 0;
-
-	touch(thread, ticks);
-	for (size_t at = 0; at < count && !err; at += RUN) {
-		size_t part = count - at < RUN ? count - at : RUN;
-
-		for (size_t i = 0; i < part; i++)
-			ids[i] = files->ids[numbers[at + i]];
-		err = trail_thread_ids(&files->trail, &thread_of(thread)->trail, ids, part, ticks);
-	}
-	return err;
-}
-
 static const struct trail_sink_calls files_calls = {
 	.begin = files_begin,
 	.module = files_module,
 	.thread_begin = files_thread_begin,
 	.thread_name = files_thread_name,
 	.block = files_block,
+	.path = files_path,
 	.event = files_event,
 	.thread_end = files_thread_end,
-	.define = files_define,
-	.run = files_run,
 };
 
 void trail_files_init(struct trail_files *files, struct trace_writer *writer)
@@ -207,6 +179,4 @@ void trail_files_init(struct trail_files *files, struct trace_writer *writer)
 void trail_files_release(struct trail_files *files)
 {
 	trail_writer_release(&files->trail);
-	free(files->ids);
-	files->ids = NULL;
 }

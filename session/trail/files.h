@@ -14,8 +14,6 @@ struct trail_files {
 	int process; /* the writer's; -1 before begin() */
 	struct trail_writer trail;
 	struct files_thread *threads; /* that have begun and not ended */
-	uint32_t *ids;		      /* of an origin's numbers */
-	size_t id_room;
 };
 
 /* `writer` is the caller's and must live longer. Release after all threads have ended. */

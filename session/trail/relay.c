@@ -25,8 +25,9 @@ enum relay_kind {
 	RELAY_CHILD,	   /* process: its own number; struct relay_child, exe */
 	RELAY_PROCESS_END, /* struct sink_ending */
 	RELAY_THREAD_NAME, /* comm */
-	RELAY_DEFINE, /* thread: a number; struct trail_entry, code if it has some */
-	RELAY_RUN,    /* numbers */
+	RELAY_DEFINE,	   /* thread: a block's number; struct trail_entry, code if it has some */
+	RELAY_PATH,	   /* thread: a path's number; numbers of blocks */
+	RELAY_RUN,	   /* numbers of paths */
 };
 
 /* Before each message's own bytes. */
@@ -94,7 +95,7 @@ int relay_in_flush(struct relay_in *in)
 			return -errno;
 		at += sent > 0 ? (size_t)sent : 0;
 	}
-	in->bytes = 0;
+	in->bytes = in->run_end = 0;
 	return 0;
 }
 
@@ -167,24 +168,80 @@ static int in_block(struct trail_sink *sink, struct sink_thread *thread,
 	return put(in_of(sink), &head, entry, sizeof(*entry), code, code ? entry->bytes : 0);
 }
 
-static int in_define(struct trail_sink *sink, uint32_t number, const struct trail_entry *entry,
-		     const uint8_t *code)
+static int in_define(struct relay_in *in, uint32_t number, const struct trail_source_block *block)
 {
-	struct relay_head head = { .kind = RELAY_DEFINE, .thread = number, .has_code = !!code };
+	struct relay_head head = { .kind = RELAY_DEFINE,
+				   .thread = number,
+				   .has_code = block->code != NULL };
 
-	return put(in_of(sink), &head, entry, sizeof(*entry), code, code ? entry->bytes : 0);
+	return put(in, &head, &block->entry, sizeof(block->entry), block->code,
+		   block->code ? block->entry.bytes : 0);
 }
 
-static int in_run(struct trail_sink *sink, struct sink_thread *thread, const uint32_t *numbers,
-		  size_t count, uint64_t ticks)
+/* The relay's number of a path, whose meaning goes first. */
+static int in_number(struct relay_in *in, const struct trail_source_path *path, uint32_t *number)
 {
-	struct relay_head head = { .kind = RELAY_RUN, .thread = thread->number, .ticks = ticks };
+	int known = relay_told_number(&in->told_paths, path->number, number), err = 0;
+	struct relay_head head = { .kind = RELAY_PATH, .thread = *number };
+	uint32_t blocks[RELAY_PATH_BLOCKS_MAX];
+
+	if (known)
+		return known < 0 ? known : 0;
+	for (uint32_t i = 0; i < path->count && !err; i++) {
+		known = relay_told_number(&in->told_blocks, path->first + i, &blocks[i]);
+		err = known < 0 ? known : 0;
+		if (!known)
+			err = in_define(in, blocks[i], &path->blocks[i]);
+	}
+	return err ? err : put(in, &head, blocks, path->count * sizeof(*blocks), NULL, 0);
+}
+
+/* Whether a number goes on with the run that was put in last. */
+static int run_goes_on(const struct relay_in *in, uint32_t thread, uint64_t ticks)
+{
+	struct relay_head head;
+
+	if (!in->run_end || in->run_end != in->bytes || in->bytes + sizeof(uint32_t) > BUFFER_BYTES)
+		return 0;
+	memcpy(&head, in->buffer + in->run_at, sizeof(head));
+	return head.thread == thread && head.ticks == ticks &&
+	       head.bytes < RUN_MAX * sizeof(uint32_t);
+}
+
+static int in_blocks(struct trail_sink *sink, struct sink_thread *thread,
+		     const struct trail_source_path *path, uint64_t ticks)
+{
 	int err = 0;
 
-	for (size_t at = 0; at < count && !err; at += RUN_MAX)
-		err = put(in_of(sink), &head, numbers + at,
-			  sizeof(*numbers) * (count - at < RUN_MAX ? count - at : RUN_MAX), NULL,
-			  0);
+	for (uint32_t i = 0; i < path->count && !err; i++)
+		err = in_block(sink, thread, &path->blocks[i].entry, path->blocks[i].code, ticks);
+	return err;
+}
+
+static int in_path(struct trail_sink *sink, struct sink_thread *thread,
+		   const struct trail_source_path *path, uint64_t ticks)
+{
+	struct relay_head head = { .kind = RELAY_RUN, .thread = thread->number, .ticks = ticks };
+	struct relay_in *in = in_of(sink);
+	uint32_t number;
+	int err;
+
+	if (path->count > RELAY_PATH_BLOCKS_MAX)
+		return in_blocks(sink, thread, path, ticks);
+	err = in_number(in, path, &number);
+	if (err)
+		return err;
+	if (run_goes_on(in, thread->number, ticks)) {
+		memcpy(&head, in->buffer + in->run_at, sizeof(head));
+		head.bytes += sizeof(number);
+		memcpy(in->buffer + in->run_at, &head, sizeof(head));
+		memcpy(in->buffer + in->bytes, &number, sizeof(number));
+		in->bytes += sizeof(number);
+	} else {
+		err = put(in, &head, &number, sizeof(number), NULL, 0);
+		in->run_at = in->bytes - sizeof(head) - sizeof(number);
+	}
+	in->run_end = err ? 0 : in->bytes;
 	return err;
 }
 
@@ -237,7 +294,7 @@ static int in_process_end(struct trail_sink *sink, const struct sink_ending *end
 #define IN_CALLS                                                                                   \
 	.begin = in_begin, .module = in_module, .thread_begin = in_thread_begin,                   \
 	.thread_name = in_thread_name, .block = in_block, .event = in_event,                       \
-	.thread_end = in_thread_end, .define = in_define, .run = in_run
+	.thread_end = in_thread_end, .path = in_path
 
 static const struct trail_sink_calls in_calls = { IN_CALLS };
 static const struct trail_sink_calls following_calls = { IN_CALLS, .child = in_child,
@@ -259,6 +316,8 @@ void relay_in_follow(struct relay_in *in)
 
 void relay_in_release(struct relay_in *in)
 {
+	relay_told_release(&in->told_blocks);
+	relay_told_release(&in->told_paths);
 	free(in->buffer);
 	in->buffer = NULL;
 }
@@ -445,60 +504,95 @@ static int out_define(struct relay_out *out, const struct relay_head *head, cons
 	    head->bytes != sizeof(entry) + (head->has_code ? entry.bytes : 0u))
 		return -EPROTO;
 	body = head->has_code ? body + sizeof(entry) : NULL;
-	if (!out->error && out->to->calls->define)
-		out->error = out->to->calls->define(out->to, head->thread, &entry, body);
 	return relay_numbers_add(&out->numbers, head->thread, &entry, body);
 }
 
-/* Numbers that were defined, from out->run_done on, into a sink that has no run(). How many of all are done. */
-static size_t out_blocks(struct relay_out *out, const struct relay_thread_out *thread,
-			 const uint32_t *numbers, size_t count, uint64_t ticks)
+static int out_path(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
+{
+	if (head->bytes % sizeof(uint32_t))
+		return -EPROTO;
+	return relay_numbers_path(&out->numbers, head->thread, body,
+				  head->bytes / sizeof(uint32_t));
+}
+
+/* A path's blocks, from the `from`th on, into a sink that has no path(). How many of them it took. */
+static uint32_t put_blocks(struct relay_out *out, const struct relay_thread_out *thread,
+			   const struct relay_path *path, uint32_t from, uint64_t ticks)
 {
 	struct trail_sink *to = out->processes[thread->process].to;
-	size_t done = out->run_done;
+	uint32_t at = from;
 
-	for (; done < count && !out->error && !is_full(out); done++) {
-		const struct relay_number *of = &out->numbers.list[numbers[done]];
+	for (; at < path->count && !out->error && !is_full(out); at++) {
+		const struct trail_source_block *block = &path->blocks[at];
 
-		out->error = to->calls->block(
-			to, thread->thread, &of->entry,
-			of->has_code ? out->numbers.code + of->code : NULL, ticks);
+		out->error = to->calls->block(to, thread->thread, &block->entry, block->code,
+					      ticks);
+		out->instructions += out->error ? 0 : block->entry.instructions;
 	}
-	return done;
+	return at - from;
+}
+
+static uint32_t put_path(struct relay_out *out, const struct relay_thread_out *thread,
+			 uint32_t number, uint64_t ticks)
+{
+	const struct relay_path *path = relay_path_of(&out->numbers, number);
+	struct trail_sink *to = out->processes[thread->process].to;
+
+	out->error = to->calls->path(
+		to, thread->thread,
+		&(struct trail_source_path){ number, 0, path->count, path->blocks }, ticks);
+	out->instructions += out->error ? 0 : path->instructions;
+	return path->count;
+}
+
+/* The blocks of a run's paths, from out->run_done on. 1: all; 0: the sink has no room for the rest. */
+static int put_run(struct relay_out *out, const struct relay_thread_out *thread,
+		   const uint32_t *numbers, size_t count, uint64_t ticks)
+{
+	int has_paths = out->processes[thread->process].to->calls->path != NULL;
+	uint64_t before = 0;
+
+	for (size_t i = 0; i < count && !out->error; i++) {
+		uint32_t blocks = relay_path_of(&out->numbers, numbers[i])->count, done;
+
+		before += blocks;
+		if (before <= out->run_done)
+			continue;
+		done = has_paths ? put_path(out, thread, numbers[i], ticks)
+				 : put_blocks(out, thread, relay_path_of(&out->numbers, numbers[i]),
+					      (uint32_t)(out->run_done + blocks - before), ticks);
+		out->blocks += out->error ? 0 : done;
+		out->run_done += done;
+		if (out->run_done < before && !out->error)
+			return 0;
+	}
+	return 1;
 }
 
 /* What there is no room for waits as messages do. */
 static int out_run(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
 {
-	size_t count = head->bytes / sizeof(uint32_t), done = count;
+	size_t count = head->bytes / sizeof(uint32_t);
+	const struct relay_path *last = NULL;
 	struct relay_thread_out *thread;
-	int waits = 0;
 	uint32_t numbers[RUN_MAX];
 
-	if (head->thread >= out->thread_count || count > RUN_MAX || head->bytes % sizeof(*numbers))
+	if (head->thread >= out->thread_count || !count || count > RUN_MAX ||
+	    head->bytes % sizeof(*numbers))
 		return -EPROTO;
 	memcpy(numbers, body, head->bytes);
 	out->last_ticks = head->ticks;
-	for (size_t i = 0; i < count; i++)
-		if (!relay_numbers_has(&out->numbers, numbers[i]))
+	for (size_t i = 0; i < count; i++) {
+		last = relay_path_of(&out->numbers, numbers[i]);
+		if (!last)
 			return -EPROTO;
-	thread = &out->threads[head->thread];
-	if (out->error || !thread->is_begun)
-		done = out->run_done;
-	else if (out->to->calls->run)
-		out->error = out->to->calls->run(out->to, thread->thread, numbers, count,
-						 head->ticks);
-	else {
-		done = out_blocks(out, thread, numbers, count, head->ticks);
-		waits = done < count && !out->error;
 	}
-	if (count)
-		thread->left_max = out->numbers.list[numbers[count - 1]].entry.instructions;
-	for (size_t i = out->run_done; i < done; i++)
-		out->instructions += out->numbers.list[numbers[i]].entry.instructions;
-	out->blocks += done - out->run_done;
-	out->run_done = waits ? done : 0;
-	return waits ? RUN_WAITS : 0;
+	thread = &out->threads[head->thread];
+	thread->left_max = last->blocks[last->count - 1].entry.instructions;
+	if (!out->error && thread->is_begun && !put_run(out, thread, numbers, count, head->ticks))
+		return RUN_WAITS;
+	out->run_done = 0;
+	return 0;
 }
 
 static int out_event(struct relay_out *out, const struct relay_head *head,
@@ -597,6 +691,8 @@ static int deliver(struct relay_out *out, const struct relay_head *head, const u
 		return 0;
 	case RELAY_DEFINE:
 		return out_define(out, head, body);
+	case RELAY_PATH:
+		return out_path(out, head, body);
 	case RELAY_RUN:
 		return out_run(out, head, body);
 	case RELAY_NOTE:

@@ -32,8 +32,11 @@ struct relay_in {
 	int owner; /* a pidfd of who is at the other end, whose end ends the relay; -1: none, the socket tells */
 	uint8_t *buffer;
 	size_t bytes;
-	uint32_t threads;   /* that have begun, ever */
-	uint32_t processes; /* likewise, but for the first */
+	uint32_t threads;			   /* that have begun, ever */
+	uint32_t processes;			   /* likewise, but for the first */
+	struct relay_told told_blocks, told_paths; /* whose meaning was put in */
+	size_t run_end; /* bytes, where the last that was put in is a run, which may go on; 0: it is none */
+	size_t run_at; /* then: where that is */
 };
 
 int relay_in_init(struct relay_in *in, int fd);
@@ -86,7 +89,7 @@ struct relay_out {
 	struct relay_process_out *processes; /* by number */
 	size_t process_count, process_room;
 	struct relay_numbers numbers;
-	size_t run_done; /* of the message that comes next, a run: so many of its numbers */
+	uint64_t run_done; /* of the message that comes next, a run: so many of its blocks */
 	uint64_t last_ticks;
 	uint64_t blocks, instructions; /* that came out, and were taken */
 	uint32_t threads_ever;

@@ -100,3 +100,44 @@ Test(relay_full, keeps_back_what_a_full_sink_has_no_room_for)
 	close(ends[0]);
 	close(ends[1]);
 }
+
+/* A run of paths comes out block by block where the sink knows no others, and waits in the middle of one. */
+Test(relay_full, keeps_back_the_rest_of_a_path)
+{
+	struct trail_source_block blocks[3];
+	const struct trail_source_path paths[] = { { 7, 40, 3, blocks },
+						   { 900000, 40, 2, blocks } };
+	struct counting counting = { .sink.calls = &calls, .most = 1 };
+	struct sink_thread *thread;
+	struct relay_out out;
+	struct relay_in in;
+	int ends[2];
+
+	for (uint64_t i = 0; i < 3; i++)
+		blocks[i] = (struct trail_source_block){
+			.entry = { .start = i, .bytes = 1, .instructions = 1 }
+		};
+	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	cr_assert_eq(relay_in_init(&in, ends[1]), 0);
+	relay_out_init(&out, ends[0], &counting.sink);
+	in.first.sink.calls->thread_begin(&in.first.sink, &thread, 1, "", TRAIL_SOFT, 1);
+	for (int i = 0; i < 200; i++)
+		in.first.sink.calls->path(&in.first.sink, thread, &paths[i % 2], 5);
+	in.first.sink.calls->thread_end(&in.first.sink, thread, 6);
+	cr_expect_lt(in.bytes, 1300u, "four bytes a path");
+	cr_assert_eq(relay_in_flush(&in), 0);
+	for (; counting.most < 500; counting.most++) {
+		cr_expect_eq(relay_out_take(&out, 0), 1);
+		cr_assert_eq(counting.blocks, counting.most);
+		cr_assert_eq(out.blocks, counting.most);
+		cr_assert_eq(out.instructions, counting.most);
+	}
+	cr_expect_eq(relay_out_take(&out, 0), 1);
+	counting.most = 1000;
+	cr_expect_eq(relay_out_take(&out, 0), 1);
+	cr_expect_eq(counting.blocks, 500);
+	relay_out_release(&out);
+	relay_in_release(&in);
+	close(ends[0]);
+	close(ends[1]);
+}

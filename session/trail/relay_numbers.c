@@ -2,42 +2,118 @@
 #include "session/trail/relay_numbers.h"
 
 #include "base/array.h"
+#include "trace/walk.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define GAP_MAX (1u << 20)
+#define KEPT_BYTES (64u << 10)
+
+/* What is pointed at stays where it is. */
+struct relay_chunk {
+	struct relay_chunk *next;
+	size_t used;
+	_Alignas(16) uint8_t space[KEPT_BYTES];
+};
+
+int relay_told_number(struct relay_told *told, uint32_t number, uint32_t *relays)
+{
+	size_t before = told->room;
+	int had;
+
+	if (array_grow(&told->list, &told->room, number + (size_t)1, sizeof(*told->list)))
+		return -ENOMEM;
+	memset(told->list + before, 0, (told->room - before) * sizeof(*told->list));
+	had = told->list[number] != 0;
+	if (!had)
+		told->list[number] = ++told->count;
+	*relays = told->list[number] - 1;
+	return had;
+}
+
+void relay_told_release(struct relay_told *told)
+{
+	free(told->list);
+	*told = (struct relay_told){ 0 };
+}
+
+/* `bytes` is KEPT_BYTES at most. */
+static void *keep(struct relay_numbers *numbers, size_t bytes)
+{
+	struct relay_chunk *chunk = numbers->chunks;
+	void *kept;
+
+	bytes = (bytes + 7) & ~(size_t)7;
+	if (!chunk || chunk->used + bytes > KEPT_BYTES) {
+		chunk = malloc(sizeof(*chunk));
+		if (!chunk)
+			return NULL;
+		chunk->next = numbers->chunks;
+		chunk->used = 0;
+		numbers->chunks = chunk;
+	}
+	kept = chunk->space + chunk->used;
+	chunk->used += bytes;
+	return kept;
+}
 
 int relay_numbers_add(struct relay_numbers *numbers, uint32_t number,
 		      const struct trail_entry *entry, const uint8_t *code)
 {
-	size_t bytes = code ? entry->bytes : 0;
-	struct relay_number *made;
+	uint8_t *kept = NULL;
 
-	if (relay_numbers_has(numbers, number) || number > numbers->count + GAP_MAX ||
-	    numbers->code_bytes + bytes > UINT32_MAX)
+	if (number != numbers->block_count)
 		return -EPROTO;
-	if (array_grow(&numbers->list, &numbers->room, number + (size_t)1,
-		       sizeof(*numbers->list)) ||
-	    array_grow(&numbers->code, &numbers->code_room, numbers->code_bytes + bytes, 1))
+	if (array_grow(&numbers->blocks, &numbers->block_room, number + (size_t)1,
+		       sizeof(*numbers->blocks)))
 		return -ENOMEM;
-	if (number >= numbers->count) {
-		memset(numbers->list + numbers->count, 0,
-		       (number + (size_t)1 - numbers->count) * sizeof(*numbers->list));
-		numbers->count = number + (size_t)1;
+	if (code) {
+		kept = keep(numbers, entry->bytes);
+		if (!kept)
+			return -ENOMEM;
+		memcpy(kept, code, entry->bytes);
 	}
-	made = &numbers->list[number];
-	*made = (struct relay_number){ *entry, (uint32_t)numbers->code_bytes, bytes != 0 };
-	if (bytes)
-		memcpy(numbers->code + numbers->code_bytes, code, bytes);
-	numbers->code_bytes += bytes;
+	numbers->blocks[numbers->block_count++] = (struct trail_source_block){ *entry, kept };
+	return 0;
+}
+
+int relay_numbers_path(struct relay_numbers *numbers, uint32_t number, const uint8_t *list,
+		       size_t count)
+{
+	struct trail_source_block *blocks;
+	uint64_t instructions = 0;
+
+	if (number != numbers->path_count || !count || count > RELAY_PATH_BLOCKS_MAX)
+		return -EPROTO;
+	if (array_grow(&numbers->paths, &numbers->path_room, number + (size_t)1,
+		       sizeof(*numbers->paths)))
+		return -ENOMEM;
+	blocks = keep(numbers, count * sizeof(*blocks));
+	if (!blocks)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t block = load_u32(list + 4 * i);
+
+		if (block >= numbers->block_count)
+			return -EPROTO;
+		blocks[i] = numbers->blocks[block];
+		instructions += blocks[i].entry.instructions;
+	}
+	numbers->paths[numbers->path_count++] = (struct relay_path){ blocks, (uint32_t)count,
+								     instructions };
 	return 0;
 }
 
 void relay_numbers_release(struct relay_numbers *numbers)
 {
-	free(numbers->list);
-	free(numbers->code);
+	while (numbers->chunks) {
+		struct relay_chunk *next = numbers->chunks->next;
+
+		free(numbers->chunks);
+		numbers->chunks = next;
+	}
+	free(numbers->blocks);
+	free(numbers->paths);
 	*numbers = (struct relay_numbers){ 0 };
 }

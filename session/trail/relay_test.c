@@ -294,6 +294,122 @@ Test(relay, a_short_module_is_refused)
 	cr_expect_eq(hostile(&(struct head){ 3, 1, 0, 0, 0, 0 }, "abc", 3), -EPROTO);
 }
 
+/* ---- paths ---- */
+
+enum { DEFINE = 10, PATH = 11, RUN = 12 };
+
+/* Blocks 0 and 1, and path 0 of both; a thread 0. */
+static void paths_put(void)
+{
+	static const uint32_t both[] = { 0, 1 };
+
+	thread_put(5);
+	take();
+	for (uint32_t i = 0; i < 2; i++)
+		cr_assert_eq(hostile(&(struct head){ sizeof(bare), DEFINE, 0, i, 0, 0 }, &bare,
+				     sizeof(bare)),
+			     1);
+	cr_assert_eq(hostile(&(struct head){ sizeof(both), PATH, 0, 0, 0, 0 }, both, sizeof(both)),
+		     1);
+}
+
+Test(relay, paths_come_out_as_their_blocks)
+{
+	static const uint32_t run[] = { 0, 0, 0 };
+	struct trail_between left = { .event = TRAIL_DEPART, .at = bare.start, .left = 2 };
+
+	paths_put();
+	cr_expect_eq(hostile(&(struct head){ sizeof(run), RUN, 0, 0, 0, 9 }, run, sizeof(run)), 1);
+	cr_expect_eq(out.blocks, 6);
+	cr_expect_eq(out.instructions, 12);
+	cr_expect_eq(records(), 6);
+	/* an event may leave of the last one's last block what that has */
+	cr_expect_eq(hostile(&(struct head){ sizeof(left), 4, 0, 0, 0, 9 }, &left, sizeof(left)),
+		     1);
+}
+
+Test(relay, a_block_out_of_turn_is_refused)
+{
+	paths_put();
+	cr_expect_eq(hostile(&(struct head){ sizeof(bare), DEFINE, 0, 3, 0, 0 }, &bare,
+			     sizeof(bare)),
+		     -EPROTO);
+}
+
+Test(relay, a_block_that_was_defined_is_refused)
+{
+	paths_put();
+	cr_expect_eq(hostile(&(struct head){ sizeof(bare), DEFINE, 0, 1, 0, 0 }, &bare,
+			     sizeof(bare)),
+		     -EPROTO);
+}
+
+static int path_hostile(uint32_t number, const uint32_t *blocks, uint32_t bytes)
+{
+	paths_put();
+	return hostile(&(struct head){ bytes, PATH, 0, number, 0, 0 }, blocks, bytes);
+}
+
+Test(relay, a_path_of_blocks_that_are_not_there_is_refused)
+{
+	cr_expect_eq(path_hostile(1, (const uint32_t[]){ 0, 2 }, 8), -EPROTO);
+}
+
+Test(relay, a_path_out_of_turn_is_refused)
+{
+	cr_expect_eq(path_hostile(2, (const uint32_t[]){ 0, 1 }, 8), -EPROTO);
+}
+
+Test(relay, a_path_that_was_defined_is_refused)
+{
+	cr_expect_eq(path_hostile(0, (const uint32_t[]){ 0, 1 }, 8), -EPROTO);
+}
+
+Test(relay, a_path_of_nothing_is_refused)
+{
+	cr_expect_eq(path_hostile(1, NULL, 0), -EPROTO);
+}
+
+Test(relay, a_path_of_half_a_number_is_refused)
+{
+	cr_expect_eq(path_hostile(1, (const uint32_t[]){ 0, 1 }, 6), -EPROTO);
+}
+
+Test(relay, a_path_that_is_too_long_is_refused)
+{
+	static const uint32_t many[1025];
+
+	cr_expect_eq(path_hostile(1, many, sizeof(many)), -EPROTO);
+}
+
+static int run_hostile(uint32_t thread, const uint32_t *paths, uint32_t bytes)
+{
+	paths_put();
+	return hostile(&(struct head){ bytes, RUN, 0, thread, 0, 9 }, paths, bytes);
+}
+
+Test(relay, a_run_of_paths_that_are_not_there_is_refused)
+{
+	cr_expect_eq(run_hostile(0, (const uint32_t[]){ 0, 1 }, 8), -EPROTO);
+}
+
+Test(relay, a_run_of_a_thread_that_is_not_there_is_refused)
+{
+	cr_expect_eq(run_hostile(1, (const uint32_t[]){ 0 }, 4), -EPROTO);
+}
+
+Test(relay, a_run_of_nothing_is_refused)
+{
+	cr_expect_eq(run_hostile(0, NULL, 0), -EPROTO);
+}
+
+Test(relay, a_run_that_is_too_long_is_refused)
+{
+	static const uint32_t many[1025];
+
+	cr_expect_eq(run_hostile(0, many, sizeof(many)), -EPROTO);
+}
+
 /* ---- children ---- */
 
 static struct trail_store *of_child;

@@ -10,6 +10,7 @@
 
 #include "abi/control.h"
 #include "trace/trail/path.h"
+#include "trace/trail/source.h"
 
 #include <sys/types.h>
 
@@ -64,14 +65,11 @@ struct trail_sink_calls {
 	/* Nothing more comes of the process, whose threads have all ended. Releases a child's sink. NULL where child() is. */
 	int (*process_end)(struct trail_sink *sink, const struct sink_ending *ending);
 	/*
-	 * For an origin whose blocks come again and again. What a number stands for, said once before it is used; numbers are small.
-	 * NULL, and so is run(): the origin has to use block(). With is_full() both are.
+	 * It ran all of a path's blocks, no later than `ticks`: for an origin whose blocks come again and again in the same order.
+	 * NULL: the origin has to use block(); so it is where is_full() is.
 	 */
-	int (*define)(struct trail_sink *sink, uint32_t number, const struct trail_entry *entry,
-		      const uint8_t *code);
-	/* It ran the blocks of these numbers, one after the other, no later than `ticks`. */
-	int (*run)(struct trail_sink *sink, struct sink_thread *thread, const uint32_t *numbers,
-		   size_t count, uint64_t ticks);
+	int (*path)(struct trail_sink *sink, struct sink_thread *thread,
+		    const struct trail_source_path *path, uint64_t ticks);
 };
 
 struct trail_sink {

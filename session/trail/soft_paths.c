@@ -54,7 +54,7 @@ static int reach(struct soft_paths *paths, uint32_t first, uint64_t end)
 }
 
 /* The blocks of a trace, whose bytes are at *at, up to `end`. */
-static int take_blocks(struct soft_block *blocks, uint32_t count, const uint8_t **at,
+static int take_blocks(struct trail_source_block *blocks, uint32_t count, const uint8_t **at,
 		       const uint8_t *end)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -69,7 +69,6 @@ static int take_blocks(struct soft_block *blocks, uint32_t count, const uint8_t 
 		if (!trail_entry_is_sane(entry) || (size_t)(end - *at) < code)
 			return -EPROTO;
 		blocks[i].code = code ? *at : NULL;
-		blocks[i].is_defined = 0;
 		*at += code;
 	}
 	return 0;
@@ -78,7 +77,7 @@ static int take_blocks(struct soft_block *blocks, uint32_t count, const uint8_t 
 static int take_trace(struct soft_paths *paths, const uint8_t *entry, size_t bytes)
 {
 	const uint8_t *at = entry + sizeof(struct engine_trace), *end = entry + bytes;
-	struct soft_block *blocks;
+	struct trail_source_block *blocks;
 	struct engine_trace trace;
 	int err;
 

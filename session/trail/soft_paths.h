@@ -9,18 +9,13 @@
 #define SESSION_TRAIL_SOFT_PATHS_H
 
 #include "session/trail/soft_channel.h"
+#include "trace/trail/source.h"
 
 #define SOFT_PATHS_BYTES_MAX (UINT64_C(4) << 30)
 
-struct soft_block {
-	struct trail_entry entry;
-	const uint8_t *code; /* NULL: none */
-	int is_defined;	     /* the reader's */
-};
-
 struct soft_path {
-	struct soft_block *blocks; /* NULL: the id means nothing */
-	uint32_t first;		   /* the first one's number; the others have those that follow */
+	struct trail_source_block *blocks; /* NULL: the id means nothing */
+	uint32_t first; /* the first one's number; the others have those that follow */
 	uint16_t count;
 	uint16_t trace; /* blocks of the trace that it is a path of */
 };

@@ -78,52 +78,21 @@ static int put_blocks(struct soft_reader *reader, struct soft_thread *thread,
 	return err;
 }
 
-static int define(struct soft_reader *reader, const struct soft_path *path)
+static int put_path(struct soft_reader *reader, struct soft_thread *thread, uint32_t id,
+		    const struct soft_path *path, uint64_t ns)
 {
+	const struct trail_source_path whole = { id, path->first, path->count, path->blocks };
 	struct trail_sink *sink = reader->sink;
-	int err = 0;
 
-	for (uint32_t i = path->count; i-- > 0 && !err;) {
-		struct soft_block *block = &path->blocks[i];
-
-		if (block->is_defined)
-			continue;
-		block->is_defined = 1;
-		err = sink->calls->define(sink, path->first + i, &block->entry, block->code);
-	}
-	return err;
-}
-
-static int put_run(struct soft_reader *reader, struct soft_thread *thread, uint64_t ns)
-{
-	size_t count = reader->run_count;
-
-	reader->run_count = 0;
-	return count ? reader->sink->calls->run(reader->sink, thread->trail, reader->run, count, ns)
-		     : 0;
-}
-
-/* The same by their numbers. The last block of a path is defined after those before it. */
-static int put_numbers(struct soft_reader *reader, struct soft_thread *thread,
-		       const struct soft_path *path, uint64_t ns)
-{
-	int err = path->blocks[0].is_defined && path->blocks[path->count - 1].is_defined
-			  ? 0
-			  : define(reader, path);
-
-	for (uint32_t i = 0; i < path->count && !err; i++) {
-		reader->run[reader->run_count++] = path->first + i;
-		if (reader->run_count == SOFT_RUN)
-			err = put_run(reader, thread, ns);
-	}
-	return err;
+	return sink->calls->path ? sink->calls->path(sink, thread->trail, &whole, ns)
+				 : put_blocks(reader, thread, path, ns);
 }
 
 /* Ids: the blocks of their paths. How many of them were put: all but for one that means nothing. */
 static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, const uint32_t *words,
 		      size_t count, uint64_t ns)
 {
-	int has_runs = reader->sink->calls->run != NULL, err = 0;
+	int err = 0;
 	uint64_t blocks = 0;
 	size_t at = 0;
 
@@ -132,12 +101,9 @@ static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, co
 
 		if (!path)
 			break;
-		err = has_runs ? put_numbers(reader, thread, path, ns)
-			       : put_blocks(reader, thread, path, ns);
+		err = put_path(reader, thread, words[at], path, ns);
 		blocks += path->count;
 	}
-	if (!err)
-		err = put_run(reader, thread, ns);
 	reader->blocks += blocks;
 	thread->has_left = thread->has_left && !at;
 	thread->is_lost = thread->is_lost && !at;

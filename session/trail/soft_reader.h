@@ -13,8 +13,6 @@
 #include "session/trail/soft_clock.h"
 #include "session/trail/soft_paths.h"
 
-#define SOFT_RUN 1024u
-
 struct soft_thread {
 	struct sink_thread *trail;
 	int is_begun, is_over; /* is_over: a TRAIL_END came; nothing may follow */
@@ -31,8 +29,6 @@ struct soft_reader {
 	struct soft_clock clock;
 	struct soft_thread *threads; /* of each slot */
 	uint32_t *words;	     /* a segment, copied */
-	uint32_t run[SOFT_RUN];	     /* numbers of blocks, on their way to the sink */
-	size_t run_count;
 	uint64_t blocks, losses;
 	int error; /* of the sink, or -ENOMEM; the first: nothing is taken any more */
 };

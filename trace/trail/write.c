@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/trail/write.h"
 
+#include "base/array.h"
 #include "trace/trail/event.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 
 #define PACKET_BYTES (CHUNK_BYTES - PAGE_HEAD_BYTES)
 #define SLOTS_MIN 1024u
+#define NO_PATH UINT32_MAX	/* no id: TRAIL_BLOCKS_MAX is less */
 #define MODULE_SPACES_MAX 4096u /* of all spaces: a program may load and unload for ever */
 
 /* ---- packets ---- */
@@ -175,10 +177,24 @@ static int is_same(const struct trail_writer *trail, uint32_t id, const struct t
 	const struct trail_block *block = &trail->table.blocks[id];
 	const uint8_t *known = trail_table_code(&trail->table, block);
 
+	if (block->flags & BLOCK_IS_PATH)
+		return entry->kind == TRAIL_PATH && block->bytes == entry->bytes &&
+		       !memcmp(trail_table_path_ids(&trail->table, block), code, entry->bytes);
 	return block->start == entry->start && block->bytes == entry->bytes &&
 	       block->instructions == entry->instructions && block->kind == entry->kind &&
 	       block->target == entry->target && !known == !code &&
 	       (!code || !memcmp(known, code, entry->bytes));
+}
+
+/* Where an id's slot is, or one before it. */
+static uint64_t slot_at(const struct trail_table *table, uint32_t id)
+{
+	const struct trail_block *block = &table->blocks[id];
+	const uint8_t *code = trail_table_code(table, block);
+
+	return block->flags & BLOCK_IS_PATH
+		       ? hash_of(0, trail_table_path_ids(table, block), block->bytes)
+		       : hash_of(block->start, code, code ? block->bytes : 0);
 }
 
 /* Twice as many slots as ids, at least. */
@@ -193,9 +209,7 @@ static int slots_fit(struct trail_writer *trail)
 	if (!slots)
 		return -ENOMEM;
 	for (uint32_t id = 0; id < trail->table.count; id++) {
-		const struct trail_block *block = &trail->table.blocks[id];
-		const uint8_t *code = trail_table_code(&trail->table, block);
-		uint64_t at = hash_of(block->start, code, code ? block->bytes : 0);
+		uint64_t at = slot_at(&trail->table, id);
 
 		while (slots[at % count])
 			at++;
@@ -245,32 +259,48 @@ static uint32_t *slot_of(const struct trail_writer *trail, const struct trail_en
 	return &trail->slots[at % trail->slot_count];
 }
 
-int64_t trail_writer_id(struct trail_writer *trail, const struct trail_entry *entry,
-			const uint8_t *code, uint64_t ticks)
+/* What ids are given to: code, and the run of a path's ids. */
+static int64_t id_of(struct trail_writer *trail, const struct trail_entry *entry,
+		     const uint8_t *code, uint64_t ticks)
 {
-	struct trail_entry mine = *entry;
-	int err = slots_fit(trail);
 	uint32_t *slot;
+	int err = slots_fit(trail);
 
 	if (err)
 		return err;
-	mine.flags = code ? TRAIL_HAS_CODE : 0;
-	slot = slot_of(trail, &mine, code);
+	slot = slot_of(trail, entry, code);
 	if (*slot)
 		return *slot - 1;
-	if (is_too_large(trail)) {
-		err = space_begin(trail, ticks);
-		if (!err)
-			err = slots_fit(trail);
-		if (err)
-			return err;
-		slot = slot_of(trail, &mine, code);
-	}
-	err = define(trail, trail->table.count, &mine, code, ticks);
+	err = define(trail, trail->table.count, entry, code, ticks);
 	if (err)
 		return err;
 	*slot = trail->table.count;
 	return *slot - 1;
+}
+
+static struct trail_entry entry_of(const struct trail_entry *entry, const uint8_t *code)
+{
+	struct trail_entry mine = *entry;
+
+	mine.flags = code ? TRAIL_HAS_CODE : 0;
+	return mine;
+}
+
+/* The id of a block, a new one if it is new. */
+static int64_t block_id(struct trail_writer *trail, const struct trail_entry *entry,
+			const uint8_t *code, uint64_t ticks)
+{
+	struct trail_entry mine = entry_of(entry, code);
+	int err = slots_fit(trail);
+
+	if (err)
+		return err;
+	if (!*slot_of(trail, &mine, code) && is_too_large(trail)) {
+		err = space_begin(trail, ticks);
+		if (err)
+			return err;
+	}
+	return id_of(trail, &mine, code, ticks);
 }
 
 int trail_writer_open(struct trail_writer *trail, struct trace_writer *writer, int process,
@@ -300,6 +330,7 @@ void trail_writer_release(struct trail_writer *trail)
 {
 	trail_table_release(&trail->table);
 	free(trail->slots);
+	free(trail->known);
 	free(trail->run);
 	stood_release(&trail->stood);
 	free(trail->packet.content);
@@ -373,42 +404,96 @@ static int blocks_end(struct trail_writer *trail, struct trail_thread *thread, u
 	return err;
 }
 
-int trail_thread_block(struct trail_writer *trail, struct trail_thread *thread,
-		       const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
-{
-	int64_t id = trail_writer_id(trail, entry, code, ticks);
-
-	if (id < 0)
-		return (int)id;
-	if (thread->space != trail->space) {
-		int err = blocks_end(trail, thread, ticks);
-
-		if (err)
-			return err;
-		thread->space = trail->space;
-	}
-	thread->blocks++;
-	thread->ids[thread->count++] = (uint32_t)id;
-	if (thread->count < TRAIL_RUN_IDS)
-		return 0;
-	return blocks_end(trail, thread, ticks);
-}
-
-int trail_thread_ids(struct trail_writer *trail, struct trail_thread *thread, const uint32_t *ids,
-		     size_t count, uint64_t ticks)
+/* The thread goes on in the table that there is now. */
+static int thread_settle(struct trail_writer *trail, struct trail_thread *thread, uint64_t ticks)
 {
 	int err = 0;
 
-	while (count && !err) {
-		size_t room = TRAIL_RUN_IDS - thread->count, part = count < room ? count : room;
+	if (thread->space != trail->space)
+		err = blocks_end(trail, thread, ticks);
+	thread->space = trail->space;
+	return err;
+}
 
-		memcpy(thread->ids + thread->count, ids, part * sizeof(*ids));
-		thread->count += (uint32_t)part;
-		ids += part;
-		count -= part;
-		if (thread->count == TRAIL_RUN_IDS)
-			err = blocks_end(trail, thread, ticks);
+/* An id of the table's, which stands for so many blocks. */
+static int thread_id(struct trail_writer *trail, struct trail_thread *thread, uint32_t id,
+		     uint32_t blocks, uint64_t ticks)
+{
+	thread->blocks += blocks;
+	thread->ids[thread->count++] = id;
+	return thread->count < TRAIL_RUN_IDS ? 0 : blocks_end(trail, thread, ticks);
+}
+
+int trail_thread_block(struct trail_writer *trail, struct trail_thread *thread,
+		       const struct trail_entry *entry, const uint8_t *code, uint64_t ticks)
+{
+	int64_t id = block_id(trail, entry, code, ticks);
+	int err = id < 0 ? (int)id : thread_settle(trail, thread, ticks);
+
+	return err ? err : thread_id(trail, thread, (uint32_t)id, 1, ticks);
+}
+
+/* Define it in this table: NO_PATH for blocks that are none. */
+static int64_t path_define(struct trail_writer *trail, const struct trail_source_path *path,
+			   uint64_t ticks)
+{
+	struct trail_entry entry = { .bytes = (uint16_t)(4 * path->count),
+				     .instructions = (uint16_t)path->count,
+				     .kind = TRAIL_PATH,
+				     .flags = TRAIL_HAS_CODE };
+	uint32_t ids[TRAIL_PATH_BLOCKS_MAX];
+	int64_t id = 0;
+
+	for (uint32_t i = 0; i < path->count; i++) {
+		const struct trail_source_block *block = &path->blocks[i];
+		struct trail_entry mine = entry_of(&block->entry, block->code);
+
+		id = id_of(trail, &mine, block->code, ticks);
+		if (id < 0)
+			return id;
+		ids[i] = (uint32_t)id;
 	}
+	if (path->count > 1)
+		id = id_of(trail, &entry, (const uint8_t *)ids, ticks);
+	return id == -EINVAL ? NO_PATH : id;
+}
+
+static int64_t path_id(struct trail_writer *trail, const struct trail_source_path *path,
+		       uint64_t ticks)
+{
+	size_t before = trail->known_room;
+	int64_t id;
+	int err = 0;
+
+	if (path->number < before && trail->known[path->number].space == trail->space + 1)
+		return trail->known[path->number].id;
+	if (path->count > TRAIL_PATH_BLOCKS_MAX)
+		return NO_PATH;
+	if (array_grow(&trail->known, &trail->known_room, path->number + (size_t)1,
+		       sizeof(*trail->known)))
+		return -ENOMEM;
+	memset(trail->known + before, 0, (trail->known_room - before) * sizeof(*trail->known));
+	if (is_too_large(trail))
+		err = space_begin(trail, ticks);
+	id = err ? err : path_define(trail, path, ticks);
+	if (id >= 0)
+		trail->known[path->number] = (struct trail_known){ trail->space + 1, (uint32_t)id };
+	return id;
+}
+
+int trail_thread_path(struct trail_writer *trail, struct trail_thread *thread,
+		      const struct trail_source_path *path, uint64_t ticks)
+{
+	int64_t id = path_id(trail, path, ticks);
+	int err = id < 0 ? (int)id : 0;
+
+	if (!err && id != NO_PATH) {
+		err = thread_settle(trail, thread, ticks);
+		return err ? err : thread_id(trail, thread, (uint32_t)id, path->count, ticks);
+	}
+	for (uint32_t i = 0; i < path->count && !err; i++)
+		err = trail_thread_block(trail, thread, &path->blocks[i].entry,
+					 path->blocks[i].code, ticks);
 	return err;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trails written from outside the program, for origins that know each block's address and code: blocks
+ * Trails written from outside the program, for origins that know each block's address and code: blocks, and paths,
  * get their ids here, each thread has a stream, and one more of the process has what the ids mean.
  *
  * Definitions are on disk before blocks that use them. A table gives way to a new one, in a space of its own, where it has
@@ -12,6 +12,7 @@
 #define TRACE_TRAIL_WRITE_H
 
 #include "trace/trail/path.h"
+#include "trace/trail/source.h"
 #include "trace/trail/stood.h"
 #include "trace/writer.h"
 
@@ -33,6 +34,11 @@ struct trail_packet {
 	uint64_t ticks; /* of its last event */
 };
 
+/* What an origin's path is called here. */
+struct trail_known {
+	uint32_t space, id; /* space + 1; 0: it has no name */
+};
+
 struct trail_writer {
 	struct trace_writer *writer;
 	int process;
@@ -48,6 +54,8 @@ struct trail_writer {
 	struct trail_table table; /* of `space`, as a reader will have it */
 	uint32_t *slots;	  /* ids + 1 by start and code: open addressing */
 	uint32_t slot_count;
+	struct trail_known *known; /* of an origin's paths, by number */
+	size_t known_room;
 	struct trail_packet packet; /* of definitions */
 	uint8_t *run;		    /* the next trail:define */
 	uint32_t run_bytes, run_first;
@@ -84,11 +92,9 @@ int trail_thread_begin(struct trail_writer *trail, struct trail_thread *thread, 
 int trail_thread_block(struct trail_writer *trail, struct trail_thread *thread,
 		       const struct trail_entry *entry, const uint8_t *code, uint64_t ticks);
 
-/* The same in two steps: the block's id, or a negative error; and ids that it gave, a run of blocks. */
-int64_t trail_writer_id(struct trail_writer *trail, const struct trail_entry *entry,
-			const uint8_t *code, uint64_t ticks);
-int trail_thread_ids(struct trail_writer *trail, struct trail_thread *thread, const uint32_t *ids,
-		     size_t count, uint64_t ticks);
+/* All the blocks of a path: they take four bytes, once its number is known. What is not a path goes block by block. */
+int trail_thread_path(struct trail_writer *trail, struct trail_thread *thread,
+		      const struct trail_source_path *path, uint64_t ticks);
 
 /* An event after it. */
 int trail_thread_event(struct trail_writer *trail, struct trail_thread *thread,
