@@ -7,6 +7,8 @@
  * every time, and 20 depend on data: one in three is taken. A block is 4 to 31 bytes long, 17 on average. zstd makes
  * 0.3 bytes a block of that; of /bin/true, stepped through, 0.4, its table left out.
  *
+ * Where it says paths, one of these is written with ids of three blocks, fewer before a return, as an engine may have them.
+ *
  * Reading is measured in time of the processor, for one thread does it; comparing as the command takes it.
  */
 #include "bench/measure.h"
@@ -44,6 +46,7 @@ struct made {
 static struct made program[BLOCKS];
 static uint8_t turn_counts[BLOCKS];
 static uint32_t steps;
+static int has_paths;
 
 static void must(int ok, const char *what)
 {
@@ -123,6 +126,59 @@ static int is_taken(uint32_t id, uint64_t *seed)
 	return 0;
 }
 
+/* ---- as an engine would have it: by paths ---- */
+
+#define PATH_BLOCKS 3u
+#define PATHS_ROOM (1u << 20)
+
+/* Blocks on their way to be a path, whose number is where it stands in `known`. */
+static struct gathered {
+	uint32_t ids[PATH_BLOCKS], count;
+} gathered, known[PATHS_ROOM];
+
+static uint32_t path_number(void)
+{
+	uint64_t hash = gathered.count;
+	uint32_t at;
+
+	for (uint32_t i = 0; i < gathered.count; i++)
+		hash = (hash ^ gathered.ids[i]) * 0x9e3779b97f4a7c15ull;
+	at = (uint32_t)(hash >> 40) % PATHS_ROOM;
+	while (known[at].count && memcmp(&known[at], &gathered, sizeof(gathered)) != 0)
+		at = (at + 1) % PATHS_ROOM;
+	known[at] = gathered;
+	return at;
+}
+
+static void path_end(struct trail_writer *trail, struct trail_thread *thread, uint64_t ticks)
+{
+	struct trail_source_block blocks[PATH_BLOCKS];
+	struct trail_source_path path = { .count = gathered.count, .blocks = blocks };
+
+	if (!gathered.count)
+		return;
+	for (uint32_t i = 0; i < gathered.count; i++)
+		blocks[i] = (struct trail_source_block){ program[gathered.ids[i]].entry,
+							 program[gathered.ids[i]].code };
+	path.number = path_number();
+	must(!trail_thread_path(trail, thread, &path, ticks), "write");
+	memset(&gathered, 0, sizeof(gathered));
+}
+
+static void step_write(struct trail_writer *trail, struct trail_thread *thread, uint32_t id,
+		       uint64_t ticks)
+{
+	if (!has_paths) {
+		must(!trail_thread_block(trail, thread, &program[id].entry, program[id].code,
+					 ticks),
+		     "write");
+		return;
+	}
+	gathered.ids[gathered.count++] = id;
+	if (gathered.count == PATH_BLOCKS || program[id].entry.kind == TRAIL_RETURN)
+		path_end(trail, thread, ticks);
+}
+
 /* What the program does, one block after the other; at the `planted`th or after, one branch goes the other way. */
 static void program_run(struct trail_writer *trail, struct trail_thread *thread, uint32_t planted)
 {
@@ -135,8 +191,7 @@ static void program_run(struct trail_writer *trail, struct trail_thread *thread,
 		const struct made *made = &program[id];
 		int taken;
 
-		must(!trail_thread_block(trail, thread, &made->entry, made->code, 1000 + step),
-		     "write");
+		step_write(trail, thread, id, 1000 + step);
 		switch (made->entry.kind) {
 		case TRAIL_BRANCH:
 			taken = is_taken(id, &seed);
@@ -181,6 +236,7 @@ static void trail_make(const char *dir, uint64_t base, uint32_t planted)
 	must(!trail_writer_open(&trail, writer, process, 1000, 0, &clock), "trail");
 	must(!trail_thread_begin(&trail, &thread, 1000, "made-up", TRAIL_STEP, 1000), "thread");
 	program_run(&trail, &thread, planted);
+	path_end(&trail, &thread, 1000 + steps);
 	must(!trail_thread_end(&trail, &thread, 1000 + steps), "end");
 	trail_writer_release(&trail);
 	must(!trace_writer_close(writer), "close");
@@ -269,7 +325,7 @@ static double diff_seconds(const char *waymark, const char *a, const char *b, ui
 int main(int argc, char **argv)
 {
 	uint32_t planted;
-	char a[64], b[64];
+	char a[64], b[64], c[64];
 
 	must(argc == 2, "usage: bench_trail WAYMARK");
 	steps = (uint32_t)(STEPS_ALL * measure_scale());
@@ -281,6 +337,13 @@ int main(int argc, char **argv)
 	measure_print("trail.decode_blocks_s", steps / decode_seconds(a), "blocks/s");
 	measure_print("trail.bytes_per_block", (double)folder_bytes(a) / steps, "bytes");
 	measure_print("trail.diff_10m_s", diff_seconds(argv[1], a, b, planted), "s");
+	sample_folder(c);
+	has_paths = 1;
+	trail_make(c, 0x555500000000, UINT32_MAX);
+	measure_print("trail.decode_blocks_s.paths", steps / decode_seconds(c), "blocks/s");
+	measure_print("trail.bytes_per_block.paths", (double)folder_bytes(c) / steps, "bytes");
+	measure_print("trail.diff_10m_s.paths", diff_seconds(argv[1], c, b, planted), "s");
+	sample_folder_remove(c);
 	must(trace_compress(a, NULL) > 0, "compress");
 	measure_print("trail.bytes_per_block.compressed", (double)folder_bytes(a) / steps, "bytes");
 	measure_print("trail.decode_blocks_s.compressed", steps / decode_seconds(a), "blocks/s");

@@ -3,39 +3,48 @@
 
 #include "trace/walk.h"
 
+/* Whether a block that starts there may come now. */
+static inline int may_come(const struct trail_block *before, uint64_t next, uint64_t start)
+{
+	return before ? trail_block_leads(before, start) : !next || next == start;
+}
+
 const char *trail_check_blocks(struct trail_check *check, const struct trail_table *table,
 			       const uint8_t *ids, uint32_t count, struct trail_checked *good)
 {
 	const struct trail_block *before = check->before;
+	uint64_t next = check->next;
 	const char *why = NULL;
-	uint32_t more = 0;
+	uint32_t i = 0, more = 0;
+	int has_paths = 0;
 
-	*good = (struct trail_checked){ 0 };
 	if (check->is_over)
 		why = "blocks after a trail's end";
-	for (uint32_t i = 0; !why && i < count; i++) {
+	for (; !why && i < count; i++) {
 		uint32_t id = load_u32(ids + 4 * (size_t)i);
-		/* of a path, what is within was checked when it was defined */
-		const struct trail_block *path = trail_table_path(table, id);
-		const struct trail_block *block = path ? path : trail_table_block(table, id);
+		const struct trail_block *block = id < table->count ? &table->blocks[id] : NULL;
+		int kind = block ? block->flags & (BLOCK_IS_DEFINED | BLOCK_IS_PATH) : 0;
 
-		if (!block)
+		if (!kind)
 			why = "a block that is not defined";
-		else if (before ? !trail_block_leads(before, block->start)
-				: check->next && check->next != block->start)
+		else if (!may_come(before, next, block->start))
 			why = "a block that can't follow the one before";
-		else if (path && more + path->instructions > UINT32_MAX - count)
+		else if (more > UINT32_MAX - count - TRAIL_PATH_BLOCKS_MAX)
 			why = "more blocks than an event may have";
 		if (why)
 			break;
-		if (path)
-			more += path->instructions - 1;
-		before = path ? &table->blocks[path->target] : block;
-		check->next = 0;
-		good->blocks = i + 1 + more;
-		good->has_paths |= path != NULL;
+		before = block;
+		next = 0;
+		if (kind == BLOCK_IS_DEFINED)
+			continue;
+		/* what is within was checked when it was defined */
+		has_paths = 1;
+		more += block->instructions - 1u;
+		before = &table->blocks[block->target];
 	}
+	*good = (struct trail_checked){ i, i + more, has_paths };
 	check->before = before;
+	check->next = next;
 	return why;
 }
 

@@ -15,7 +15,7 @@ struct trail_check {
 
 /* What was fine of a run of ids. */
 struct trail_checked {
-	uint32_t blocks;
+	uint32_t words, blocks;
 	int has_paths; /* some of them were */
 };
 

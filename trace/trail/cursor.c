@@ -13,22 +13,28 @@ static uint16_t ran(const struct trail_path *path, size_t part, uint32_t id,
 }
 
 /* The run of a word of a part: its blocks, as far as they are of the part. */
-static void run_at(struct trail_run *run, const struct trail_part *part, uint32_t word,
-		   uint32_t first)
+static inline void run_at(struct trail_run *run, const struct trail_part *part, uint32_t word,
+			  uint32_t first)
 {
+	const struct trail_table *table = part->table;
 	const uint8_t *ids = part->ids + 4 * (size_t)word;
-	const struct trail_block *at = &part->table->blocks[load_u32(ids)];
-	uint32_t skip = word ? 0 : part->skip, left = part->count - first;
+	const struct trail_block *at = &table->blocks[load_u32(ids)];
+	uint32_t left = part->count - first, count = 1;
 
-	*run = (struct trail_run){
-		.part = part, .ids = ids, .first = first, .count = 1, .word = word
-	};
+	if (word + 1u < part->words)
+		__builtin_prefetch(&table->blocks[load_u32(ids + 4)]);
 	if (at->flags & BLOCK_IS_PATH) {
-		run->ids = trail_table_path_ids(part->table, at) + 4 * (size_t)skip;
-		run->count = at->instructions - skip;
+		uint32_t skip = word ? 0 : part->skip;
+
+		ids = trail_table_path_ids(table, at) + 4 * (size_t)skip;
+		count = at->instructions - skip;
 	}
-	if (run->count > left)
-		run->count = left;
+	run->part = part;
+	run->ids = ids;
+	run->first = first;
+	run->count = count < left ? count : left;
+	run->sure = run->count - (count >= left);
+	run->word = word;
 }
 
 /* How many blocks a word of a part is. */
@@ -39,31 +45,22 @@ static uint32_t word_blocks(const struct trail_part *part, uint32_t word)
 	return (at->flags & BLOCK_IS_PATH ? at->instructions : 1u) - (word ? 0 : part->skip);
 }
 
-/* That of a block of a part, from the last one that was looked at, or from the part's begin. */
+/* That of a block of a part: near the last one that was looked at, or counted from the part's begin. */
 static void run_find(struct trail_run *run, const struct trail_part *part, uint32_t id)
 {
-	uint32_t word = 0, first = 0;
-
 	if (!part->has_paths) {
-		*run = (struct trail_run){ .part = part, .ids = part->ids, .count = part->count };
+		*run = (struct trail_run){ .part = part,
+					   .ids = part->ids,
+					   .count = part->count,
+					   .sure = part->count - 1 };
 		return;
 	}
-	if (run->part == part && id >= run->first + run->count) {
-		word = run->word + 1;
-		first = run->first + run->count;
-	} else if (run->part == part && run->word && id + 1 == run->first) {
-		word = run->word - 1;
-		first = run->first - word_blocks(part, word);
-	}
-	for (;;) {
-		uint32_t blocks = word_blocks(part, word);
-
-		if (id - first < blocks)
-			break;
-		first += blocks;
-		word++;
-	}
-	run_at(run, part, word, first);
+	if (run->part == part && run->word && id + 1 == run->first)
+		run_at(run, part, run->word - 1, run->first - word_blocks(part, run->word - 1));
+	else if (run->part != part || id < run->first)
+		run_at(run, part, 0, 0);
+	while (id - run->first >= run->count)
+		run_at(run, part, run->word + 1, run->first + run->count);
 }
 
 /* That of the cursor's block, in its part. */
@@ -89,25 +86,21 @@ uint32_t trail_part_id(const struct trail_part *part, uint32_t id)
 	return trail_run_id(&run, id);
 }
 
-/* The block at the cursor. All but the last of a part's are whole; that one an event may have cut. */
-static inline void block_at(struct trail_cursor *cursor, const struct trail_part *part,
-			    int is_whole, struct trail_item *item)
+/* The block at the cursor, whose run is settled, but for how much of it ran. */
+static inline const struct trail_block *
+block_at(const struct trail_cursor *cursor, const struct trail_part *part, struct trail_item *item)
 {
 	const struct trail_table *table = part->table;
-	const struct trail_block *block;
-	uint32_t id;
+	uint32_t id = trail_run_id(&cursor->run, cursor->id);
+	const struct trail_block *block = &table->blocks[id];
 
-	run_settle(cursor, part);
-	id = trail_run_id(&cursor->run, cursor->id);
-	block = &table->blocks[id];
 	item->block = block;
 	item->table = table;
 	item->between = NULL;
 	item->index = part->before + cursor->id;
 	item->ticks = part->ticks;
 	item->id = id;
-	item->ran = is_whole ? block->instructions
-			     : ran(cursor->path, cursor->part, cursor->id, block);
+	return block;
 }
 
 /* The item that stands at the cursor, which is not at the end. */
@@ -116,7 +109,9 @@ static void item_at(struct trail_cursor *cursor, struct trail_item *item)
 	const struct trail_part *part = &cursor->path->parts[cursor->part];
 
 	if (part->count) {
-		block_at(cursor, part, 0, item);
+		run_settle(cursor, part);
+		item->ran = ran(cursor->path, cursor->part, cursor->id,
+				block_at(cursor, part, item));
 		return;
 	}
 	*item = (struct trail_item){ .between = &part->between,
@@ -125,22 +120,32 @@ static void item_at(struct trail_cursor *cursor, struct trail_item *item)
 				     .ticks = part->ticks };
 }
 
+/* trail_next() where it is not the next block of the same run. Apart from it, so that it needs no registers kept for this. */
+static __attribute__((noinline)) int
+step_over(struct trail_cursor *cursor, const struct trail_part *part, struct trail_item *item)
+{
+	item_at(cursor, item);
+	if (++cursor->id < part->count)
+		return 1;
+	cursor->part++;
+	cursor->id = 0;
+	return 1;
+}
+
 int trail_next(struct trail_cursor *cursor, struct trail_item *item)
 {
+	const struct trail_run *run = &cursor->run;
 	const struct trail_part *part;
 
 	if (cursor->part >= cursor->path->count)
 		return 0;
 	part = &cursor->path->parts[cursor->part];
-	if (__builtin_expect(cursor->id + 1 < part->count, 1)) {
-		block_at(cursor, part, 1, item);
+	if (__builtin_expect(run->part == part && cursor->id - run->first < run->sure, 1)) {
+		item->ran = block_at(cursor, part, item)->instructions;
 		cursor->id++;
 		return 1;
 	}
-	item_at(cursor, item);
-	cursor->part++;
-	cursor->id = 0;
-	return 1;
+	return step_over(cursor, part, item);
 }
 
 int trail_previous(struct trail_cursor *cursor, struct trail_item *item)

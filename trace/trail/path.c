@@ -243,6 +243,7 @@ static int add_blocks(struct stream_pass *pass, const struct trail_space *space,
 		return good->blocks ? -ENOMEM : 0;
 	part->ids = fields->run;
 	part->count = good->blocks;
+	part->words = good->words < UINT16_MAX ? (uint16_t)good->words : UINT16_MAX;
 	part->has_paths = good->has_paths != 0;
 	part->table = &space->table;
 	part->ticks = ticks;

@@ -42,8 +42,9 @@ struct trail_part {
 	uint64_t before; /* blocks of the path before this part */
 	const uint8_t *ids;
 	uint32_t count; /* of blocks; 0: an event */
-	uint16_t skip;	/* of the first id's path, so many blocks come before the part */
-	uint16_t has_paths; /* ids may stand for several blocks: struct trail_run tells which; else each is a block */
+	uint16_t words; /* of ids, or UINT16_MAX where there are more */
+	uint8_t skip;	/* of the first id's path, so many blocks come before the part */
+	uint8_t has_paths; /* ids may stand for several blocks: struct trail_run tells which; else each is a block */
 	struct trail_between between;
 	const struct trail_table
 		*table; /* of an event: of the blocks that its `at` lies among; NULL: of none */
@@ -83,7 +84,8 @@ struct trail_run {
 	const struct trail_part *part;
 	const uint8_t *ids;
 	uint32_t first, count; /* of the part's blocks */
-	uint32_t word;	       /* which of the part's ids the path is */
+	uint32_t sure; /* so many of them, but for the part's last, of which not all may have run */
+	uint32_t word; /* which of the part's ids the path is */
 };
 
 /* A place between two items of a path. Zeroed but for `path`: before the first. Only `part` and `id` tell where. */

@@ -105,8 +105,9 @@ static void part_behead(struct trail_part *part, uint32_t blocks)
 		return;
 	run = trail_cursor_run(&at);
 	part->ids += 4 * (size_t)(part->has_paths ? run->word : blocks);
+	part->words = 0; /* who needs them only looks ahead */
 	if (part->has_paths)
-		part->skip = (uint16_t)(blocks - run->first + (run->word ? 0 : part->skip));
+		part->skip = (uint8_t)(blocks - run->first + (run->word ? 0 : part->skip));
 	part->before += blocks;
 	part->count -= blocks;
 }
