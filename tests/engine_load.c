@@ -5,6 +5,7 @@
  * engine_load --core FILE: what a core says of the thread that died.
  * With ENGINE_LOAD_FILTER in the environment getppid(2) is trapped by a filter, and rt_tgsigqueueinfo(2) is the end.
  * With ENGINE_LOAD_STOP the engine is asked to leave after so many microseconds.
+ * With ENGINE_LOAD_CACHE all code is given up whenever there are so many bytes.
  * The trail's cost is nothing here; its truth is looked at by the tests of the tool.
  */
 #include "abi/engine.h"
@@ -261,6 +262,8 @@ int main(int count, char **words)
 	if (strcmp(words[1], "--native"))
 		head = channel_make(&channel_fd);
 	pid = begin(words + 2, channel_fd);
+	if (head && getenv("ENGINE_LOAD_CACHE"))
+		head->cache_bytes = strtoull(getenv("ENGINE_LOAD_CACHE"), NULL, 0);
 	if (head)
 		engine_enter(pid, words[1], head, channel_fd);
 	ptrace(PTRACE_DETACH, pid, 0, 0);
