@@ -111,7 +111,7 @@ struct engine_segment {
 
 /* A thread's. */
 struct engine_slot {
-	uint32_t state; /* enum engine_slot_state; release */
+	uint32_t state; /* enum engine_slot_state; release; a futex, where it becomes FREE */
 	uint32_t tid;
 	uint64_t began_ticks;
 	uint64_t lost_words; /* ENGINE_DISCARD: that were overwritten before they were taken */

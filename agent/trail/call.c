@@ -5,6 +5,7 @@
 #include "agent/trail/code.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/leave.h"
+#include "agent/trail/limit.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
@@ -56,6 +57,7 @@ static long execute(struct thread *thread)
 
 	ring_event(thread, TRAIL_EXEC, 0, 0, 0, 0);
 	thread->is_executing = 1;
+	limit_exec(0);
 	result = signal_exec_call(thread, plain);
 	call_broken_off(thread);
 	return result;
@@ -67,6 +69,7 @@ void call_broken_off(struct thread *thread)
 		return;
 	thread->is_executing = 0;
 	ring_take_back(thread);
+	limit_exec(1);
 	action_exec(1);
 }
 
@@ -112,6 +115,14 @@ static long lock_memory(const struct thread *thread)
 	return sys_call3(SYS_mlockall, (long)flags, 0, 0);
 }
 
+/* The kernel may be to write where code is guarded. */
+static long outward(struct thread *thread)
+{
+	long result = plain(thread);
+
+	return result == -EFAULT && code_refused() ? plain(thread) : result;
+}
+
 static long call(struct thread *thread, uint64_t next)
 {
 	thread->call_next = next;
@@ -137,6 +148,10 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_execve:
 	case SYS_execveat:
 		return execute(thread);
+	case SYS_setrlimit:
+	case SYS_getrlimit:
+	case SYS_prlimit64:
+		return limit_call(thread, plain);
 	case SYS_mlockall:
 		return lock_memory(thread);
 	case SYS_prctl:
@@ -153,9 +168,16 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_pkey_mprotect:
 	case SYS_shmat:
 	case SYS_shmdt:
+	case SYS_madvise:
 		return code_call(thread, whole);
+	case SYS_read:
+	case SYS_pread64:
+	case SYS_recvfrom:
+		/* what is in the way of a part of it would make it short */
+		code_open(thread->regs.gpr[6], thread->regs.gpr[2]);
+		return outward(thread);
 	default:
-		return plain(thread);
+		return outward(thread);
 	}
 }
 

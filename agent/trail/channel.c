@@ -7,7 +7,7 @@
 #include <linux/futex.h>
 #include <time.h>
 
-#define NAP_NS 20000000 /* of the tool's death nothing wakes us */
+#define NAP_NS 5000000 /* of the tool's death nothing wakes us */
 
 struct channel channel;
 

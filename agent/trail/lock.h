@@ -7,13 +7,19 @@
 
 #include <linux/futex.h>
 
+#define LOCK_SPINS 200u /* about as long as it is held: sleep costs more, and much more where many threads run */
+
 /* 0: free, 1: held, 2: held, and somebody waits. */
 static inline void lock_take(uint32_t *lock)
 {
 	uint32_t was = 0;
 
-	if (__atomic_compare_exchange_n(lock, &was, 1, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return;
+	for (unsigned int i = 0; i < LOCK_SPINS; i++, was = 0) {
+		if (__atomic_compare_exchange_n(lock, &was, 1, 0, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return;
+		__builtin_ia32_pause();
+	}
 	while (__atomic_exchange_n(lock, 2, __ATOMIC_ACQUIRE))
 		sys_call(SYS_futex, (long)lock, FUTEX_WAIT_PRIVATE, 2, 0, 0, 0);
 }

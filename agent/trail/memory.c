@@ -1,30 +1,39 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/memory.h"
+#include "agent/trail/limit.h"
 #include "agent/trail/sys.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 
 #define CHUNK_BYTES (1u << 20)
+#define READY_BYTES (UINT64_C(128) << 10)
+#define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, of Linux 5.14 */
 
-static uint8_t *chunk;
+static uint8_t *chunk, *chunk_ready;
 static size_t chunk_left;
 static uint64_t mapped;
 
 void *memory_map(uint64_t at, size_t bytes, int protection)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	long got = sys_call(SYS_mmap, (long)at, (long)bytes, protection,
-			    at ? flags | MAP_FIXED_NOREPLACE : flags, -1, 0);
+	long got;
 
-	if (sys_failed(got))
-		return NULL;
-	if (at && (uint64_t)got != at) { /* a kernel before 4.17 takes it as a hint */
+	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
+	limit_follow();
+	got = sys_call(SYS_mmap, (long)at, (long)bytes, protection,
+		       at ? flags | MAP_FIXED_NOREPLACE : flags, -1, 0);
+	if (!sys_failed(got) && at &&
+	    (uint64_t)got != at) { /* a kernel before 4.17 takes it as a hint */
 		sys_call3(SYS_munmap, got, (long)bytes, 0);
+		got = -EEXIST;
+	}
+	if (sys_failed(got)) {
+		memory_forget(bytes);
 		return NULL;
 	}
 	/* a core is the program's */
 	sys_call3(SYS_madvise, got, (long)bytes, MADV_DONTDUMP);
-	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
 	return (void *)got;
 }
 
@@ -37,6 +46,7 @@ void memory_unmap(void *at, size_t bytes)
 void memory_forget(size_t bytes)
 {
 	__atomic_sub_fetch(&mapped, bytes, __ATOMIC_RELAXED);
+	limit_follow();
 }
 
 void *memory_map_alone(uint64_t at, size_t bytes, int protection)
@@ -60,6 +70,17 @@ uint64_t memory_mapped(void)
 	return __atomic_load_n(&mapped, __ATOMIC_RELAXED);
 }
 
+void memory_ready(uint8_t **ready, const void *upto)
+{
+	while ((uint64_t)*ready < (uint64_t)upto) {
+		uint64_t from = (uint64_t)*ready & ~UINT64_C(4095);
+		uint64_t to = (from + READY_BYTES) & ~(READY_BYTES - 1);
+
+		sys_call3(SYS_madvise, (long)from, (long)(to - from), POPULATE_WRITE);
+		*ready = (uint8_t *)to;
+	}
+}
+
 void *memory_get(size_t bytes)
 {
 	void *got;
@@ -70,11 +91,13 @@ void *memory_get(size_t bytes)
 	if (bytes > chunk_left) {
 		chunk = memory_map_alone(0, CHUNK_BYTES, PROT_READ | PROT_WRITE);
 		chunk_left = chunk ? CHUNK_BYTES : 0;
+		chunk_ready = chunk;
 		if (!chunk)
 			return NULL;
 	}
 	got = chunk;
 	chunk += bytes;
+	memory_ready(&chunk_ready, chunk);
 	chunk_left -= bytes;
 	return got;
 }

@@ -54,7 +54,6 @@ int ring_open_unkept(struct thread *thread)
 {
 	uint8_t *words = memory_map(0, UNKEPT_BYTES + ENGINE_GUARD_BYTES, PROT_READ | PROT_WRITE);
 
-	__atomic_add_fetch(&channel.head->lost_threads, 1, __ATOMIC_RELAXED);
 	if (!words)
 		return -ENOMEM;
 	if (sys_call3(SYS_mprotect, (long)(words + UNKEPT_BYTES), ENGINE_GUARD_BYTES, PROT_NONE)) {
@@ -68,19 +67,42 @@ int ring_open_unkept(struct thread *thread)
 	return 0;
 }
 
-/* A free slot is the caller's from now on. NULL: there is none. */
-static struct engine_slot *slot_take(void)
+/* A free slot is the caller's from now on. NULL: there is none; *ended is one that the tool will free, or NULL. */
+static struct engine_slot *slot_take(const struct engine_slot **ended)
 {
+	*ended = NULL;
 	for (uint32_t i = 0; i < channel.slot_count && i < SLOTS_MAX; i++) {
 		struct engine_slot *slot = &channel.slots[i];
-		uint32_t state = ENGINE_SLOT_FREE;
+		uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_RELAXED);
 
-		if (__atomic_load_n(&slot->state, __ATOMIC_RELAXED) == ENGINE_SLOT_FREE &&
+		if (state == ENGINE_SLOT_FREE &&
 		    __atomic_compare_exchange_n(&slot->state, &state, ENGINE_SLOT_BEGINS, 0,
 						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return slot;
+		if (state == ENGINE_SLOT_ENDED)
+			*ended = slot;
 	}
 	return NULL;
+}
+
+/* Where the tool is waited for, one that it has still to take is worth waiting for. */
+static struct engine_slot *slot_await(void)
+{
+	const struct engine_slot *ended;
+
+	for (;;) {
+		struct engine_slot *slot = slot_take(&ended);
+
+		if (slot || !ended || channel.policy != ENGINE_BLOCK || !channel_has_tool())
+			return slot;
+		channel_wait(&ended->state, ENGINE_SLOT_ENDED);
+	}
+}
+
+static int open_lost(struct thread *thread)
+{
+	__atomic_add_fetch(&channel.head->lost_threads, 1, __ATOMIC_RELAXED);
+	return ring_open_unkept(thread);
 }
 
 /* Behind each segment. 0, or -errno: too many mappings. */
@@ -100,16 +122,16 @@ static int guards_make(const struct thread *thread)
 
 int ring_open(struct thread *thread)
 {
-	struct engine_slot *slot = slot_take();
+	struct engine_slot *slot = slot_await();
 
 	if (!slot)
-		return ring_open_unkept(thread);
+		return open_lost(thread);
 	thread->slot = slot;
 	thread->slot_number = (uint32_t)(slot - channel.slots);
 	thread->segment_number = 0;
 	if (guards_make(thread)) {
 		__atomic_store_n(&slot->state, ENGINE_SLOT_FREE, __ATOMIC_RELEASE);
-		return ring_open_unkept(thread);
+		return open_lost(thread);
 	}
 	for (uint32_t n = 0; n < channel.segments; n++)
 		slot->segments[n] = (struct engine_segment){ 0 };

@@ -11,7 +11,7 @@
 /* Take a slot for the thread, and begin its first segment: thread->pointer is set. Where none is free, what it does is not kept. 0, or -ENOMEM. */
 int ring_open(struct thread *thread);
 
-/* The same, with what it does not kept. Counted. */
+/* The same, with what it does not kept. */
 int ring_open_unkept(struct thread *thread);
 
 /* The thread is over, or leaves the engine: all that it wrote, up to thread->pointer, is there. */

@@ -2,6 +2,7 @@
 /* The engine's beginning in a process: gate.S comes here, on a stack of its own, before anything is ready. */
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
+#include "agent/trail/frame.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/lock.h"
@@ -17,6 +18,10 @@
 #include <elf.h>
 #include <errno.h>
 #include <stddef.h>
+#include <sys/mman.h>
+
+#define CONTEXT_FLAGS 6u /* UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS: the selectors are what they say */
+#define SELECTORS (INT64_C(0x2b) << 48 | 0x33)
 
 /* R_X86_64_RELATIVE is all there is; the build sees to it. */
 static void relocate(uint64_t base, const Elf64_Dyn *dynamic)
@@ -36,41 +41,75 @@ static void relocate(uint64_t base, const Elf64_Dyn *dynamic)
 
 extern const char __ehdr_start[], _end[];
 
-static int open_all(struct thread *thread)
+/* What it takes before anything of the program's is touched. */
+static int open_memory(void)
 {
-	int err = map_open();
+	int err = map_open(0);
 
 	if (!err)
 		err = traces_open();
 	if (err)
 		return err;
 	translate_open();
+	/* copies of the process run on in it */
+	sys_call3(SYS_madvise, (long)__ehdr_start, (_end - __ehdr_start + 4095) & ~4095l,
+		  MADV_DONTDUMP);
 	ranges_hide((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start));
-	ranges_read();
-	err = thread_enter(thread);
+	return ranges_read();
+}
+
+static int open_thread(struct thread *thread)
+{
+	int err = thread_enter(thread);
+
 	if (!err)
 		err = signal_open(thread);
 	return err ? err : ring_open(thread);
 }
 
+/* Natively, as a program begins: nothing of ours is anywhere but in memory. */
+static void refuse(const struct engine_regs *regs) __attribute__((noreturn));
+
+static void refuse(const struct engine_regs *regs)
+{
+	struct frame_context context = { .uc_flags = CONTEXT_FLAGS };
+
+	for (unsigned int i = 0; i < 16; i++)
+		*frame_gpr(&context, i) = regs->gpr[i];
+	*frame_rip(&context) = regs->rip;
+	*frame_flags(&context) = regs->rflags;
+	context.uc_mcontext.gregs[REG_CSGSFS] = SELECTORS;
+	context.uc_stack.ss_flags = SS_DISABLE;
+	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)frame_mask(&context), 8, 0, 0);
+	gate_return(&context);
+}
+
 void engine_start(struct engine_channel *head, uint64_t base, const void *dynamic)
 {
+	struct engine_regs regs;
 	struct thread *thread;
 	int err;
 
 	relocate(base, dynamic);
+	regs = head->boot.regs;
 	err = channel_open(head);
 	for (int i = 0; i < 2; i++)
 		if (head->boot.fd_close[i] >= 0)
 			sys_call3(SYS_close, head->boot.fd_close[i], 0, 0);
-	thread = thread_make();
-	thread->regs = head->boot.regs;
 	if (!err)
-		err = open_all(thread);
+		err = open_memory();
+	thread = err ? NULL : thread_make();
+	if (!thread) {
+		head->error = err ? err : -ENOMEM;
+		__atomic_store_n(&head->state, ENGINE_REFUSED, __ATOMIC_RELEASE);
+		refuse(&regs);
+	}
+	thread->regs = regs;
+	thread_first();
+	err = open_thread(thread);
 	head->error = err;
 	__atomic_store_n(&head->state, err ? ENGINE_REFUSED : ENGINE_RUNS, __ATOMIC_RELEASE);
 	if (err)
 		leave(thread, thread->regs.rip);
-	thread_first();
 	dispatch_to(thread, thread->regs.rip, NULL);
 }

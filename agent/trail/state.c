@@ -63,7 +63,9 @@ void state_look(struct state *state, uint64_t at)
 			state->pc = state->trace->starts[block];
 			state->ran = 0;
 		}
-		if (at < cache + piece->cache_bytes) {
+		/* A jump that left no code may be all that there is to stand at. */
+		if (at < cache + piece->cache_bytes ||
+		    (at == cache && !piece->cache_bytes && piece->program_bytes)) {
 			found_behind(state, i, at == cache);
 			return;
 		}

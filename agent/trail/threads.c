@@ -4,6 +4,7 @@
 #include "agent/trail/dispatch.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/leave.h"
+#include "agent/trail/limit.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
@@ -78,6 +79,7 @@ static void child_native(struct thread *thread)
 		pages_unguard();
 		dispatch_lock = 0;
 	}
+	limit_give_back();
 	leave(thread, thread->regs.rip);
 }
 
@@ -229,11 +231,12 @@ int thread_leaves(struct thread *thread)
 	if (thread->is_process)
 		return 1;
 	ring_leave(thread);
-	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED))
-		return 0;
 	lock_take(&dispatch_lock);
 	pages_share(1);
 	lock_give(&dispatch_lock);
+	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED))
+		return 0;
+	limit_give_back();
 	thread->is_process = PROCESS_ALONE;
 	__atomic_store_n(&channel.head->state, ENGINE_LEFT, __ATOMIC_RELEASE);
 	channel_tell();

@@ -175,6 +175,14 @@ void soft_channel_give_segment(const struct soft_channel *channel, uint32_t slot
 	wake(&segment->taken);
 }
 
+void soft_channel_give_slot(const struct soft_channel *channel, uint32_t number)
+{
+	struct engine_slot *slot = soft_channel_slot(channel, number);
+
+	__atomic_store_n(&slot->state, ENGINE_SLOT_FREE, __ATOMIC_RELEASE);
+	wake(&slot->state);
+}
+
 void soft_channel_let_go(struct soft_channel *channel)
 {
 	struct engine_channel *head = soft_channel_head(channel);

@@ -52,6 +52,7 @@ void soft_channel_close(struct soft_channel *channel);
 void soft_channel_give_log(const struct soft_channel *channel, uint64_t taken);
 void soft_channel_give_segment(const struct soft_channel *channel, uint32_t slot, uint32_t index,
 			       uint64_t number);
+void soft_channel_give_slot(const struct soft_channel *channel, uint32_t number);
 
 static inline struct engine_channel *soft_channel_head(const struct soft_channel *channel)
 {

@@ -467,7 +467,7 @@ static void slot_free(const struct soft_reader *reader, uint32_t number)
 		slot->segments[i] = (struct engine_segment){ 0 };
 	}
 	slot->lost_words = 0;
-	__atomic_store_n(&slot->state, ENGINE_SLOT_FREE, __ATOMIC_RELEASE);
+	soft_channel_give_slot(reader->channel, number);
 }
 
 static int take_slot(struct soft_reader *reader, uint32_t number)

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * RLIMIT_AS and RLIMIT_DATA as the program asks for them: what we have mapped does not count. The kernel has them higher by that; the
+ * hard ones by more than we will ever map, for who has no privilege can't raise them again.
+ */
+#ifndef AGENT_TRAIL_LIMIT_H
+#define AGENT_TRAIL_LIMIT_H
+
+#include "agent/trail/thread.h"
+
+/* setrlimit, getrlimit, prlimit64 of the program's; `plain` makes it as it is. */
+long limit_call(struct thread *thread, long (*plain)(const struct thread *));
+
+/* What memory_mapped() says has changed. */
+void limit_follow(void);
+
+/* The calling process goes on without us. */
+void limit_give_back(void);
+
+/* Another program is executed: it begins with the soft limits as they are asked for; or, is_over, it was not. */
+void limit_exec(int is_over);
+
+#endif

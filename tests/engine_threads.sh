@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Threads, children and limits under the engine: what programs print, and how they end, is what they do natively.
+set -uo pipefail
+
+engine=$WAYMARK_BUILD/agent/trail/libwaymark-trail.so
+load=$WAYMARK_BUILD/tests/targets/engine-load
+targets=$WAYMARK_BUILD/tests/targets
+folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-threads-XXXXXX")
+failed=0
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+
+if [ ! -e "$engine" ]; then
+	echo "the engine is not built"
+	exit 77
+fi
+
+fail()
+{
+	echo "FAILED: $*"
+	failed=1
+}
+
+# same PROGRAM ARGUMENT...: natively and not
+same()
+{
+	timeout 60 "$load" --native "$targets/$@" >native 2>&1
+	echo "status $?" >>native
+	timeout 120 "$load" "$engine" "$targets/$@" >engine 2>&1
+	echo "status $?" >>engine
+	cmp -s native engine || fail "$*: $(diff native engine)"
+}
+
+# A small program's end: its core has little of ours. The mappings of ours are 36 GB.
+core_is_small()
+{
+	(ulimit -c unlimited && timeout 60 "$load" "$engine" "$targets/engine-crowds" dies >said 2>&1)
+	grep -q "with a core" said && [ -e core ] || return # it may go elsewhere
+	[ "$(stat -c %s core)" -lt 200000000 ] || fail "the core has $(stat -c %s core) bytes"
+	rm -f core
+}
+
+same engine-kinds
+for scene in sequence crowd "crowd 1000" cancel main_goes "main_goes 4" group_ends another_executes signals; do
+	# shellcheck disable=SC2086 # two words
+	same engine-crowds $scene
+done
+for scene in address_space data locked descriptors late filtered; do
+	same engine-limits $scene
+done
+core_is_small
+# Too little address space for the engine, from the beginning: the program runs without it.
+said=$(ulimit -v 4000000 && timeout 60 "$load" "$engine" sh -c 'echo runs; exit 9' 2>&1)
+[ "$? $said" = "9 runs" ] || fail "limited from the beginning: $said"
+exit $failed
