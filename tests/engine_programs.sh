@@ -39,6 +39,11 @@ make_program()
 	cc -w -nostdlib -static -no-pie -Wl,-z,noexecstack -o program program.S || fail "seed $1: it does not assemble"
 }
 
+# Functions that return elsewhere, with flags that count.
+cc -nostdlib -static -no-pie -Wl,-z,noexecstack -o program "$source_dir/tests/targets/returns.S" || exit 1
+timeout 60 "$waymark" record -v -e trail/soft/ -o returns -- ./program 2>words
+expect "returns.S" $? 7
+
 # as_native SEED OPTION...: run natively, and under the engine
 as_native()
 {
