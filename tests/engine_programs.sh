@@ -43,6 +43,10 @@ make_program()
 cc -nostdlib -static -no-pie -Wl,-z,noexecstack -o program "$source_dir/tests/targets/returns.S" || exit 1
 timeout 60 "$waymark" record -v -e trail/soft/ -o returns -- ./program 2>words
 expect "returns.S" $? 7
+# Faults whose handler goes on elsewhere.
+cc -O1 -o program "$source_dir/tests/targets/resumed.c" || exit 1
+timeout 60 "$waymark" record -v -e trail/soft/ -o resumed -- ./program 2>words
+expect "resumed.c" $? 7
 
 # as_native SEED OPTION...: run natively, and under the engine
 as_native()

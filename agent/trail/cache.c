@@ -14,6 +14,8 @@
 	(UINT64_C(0x70000000)) /* less than 2 GiB by more than code and data usually are */
 #define STRIDE_BYTES (UINT64_C(16) << 20)
 
+#define FIRSTS_BYTES (CACHE_AREA_BYTES / CACHE_PIECE_BYTES * sizeof(uint32_t))
+
 static struct cache_area areas[AREAS_MAX];
 static uint32_t area_count;
 
@@ -43,6 +45,9 @@ static struct cache_area *area_begin(uint8_t *at)
 	area->cold_end = at + CACHE_AREA_BYTES;
 	area->hot_ready = at;
 	area->cold_ready = area->cold;
+	area->firsts = memory_map_alone(0, FIRSTS_BYTES, PROT_READ | PROT_WRITE);
+	if (!area->firsts)
+		return NULL;
 	area_count++;
 	ranges_hide((uint64_t)at, CACHE_AREA_BYTES);
 	return area;
@@ -107,6 +112,15 @@ int cache_jump_set(uint8_t *jump, const uint8_t *to)
 		return -ERANGE;
 	__atomic_store_n((int32_t *)jump, (int32_t)distance, __ATOMIC_RELEASE);
 	return 0;
+}
+
+uint32_t *cache_first(uint64_t address)
+{
+	for (uint32_t i = 0; i < area_count; i++)
+		if (address - (uint64_t)areas[i].head < CACHE_AREA_BYTES)
+			return &areas[i].firsts[(address - (uint64_t)areas[i].head) /
+						CACHE_PIECE_BYTES];
+	return NULL;
 }
 
 int cache_has(uint64_t address)

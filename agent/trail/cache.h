@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define CACHE_AREA_BYTES (64u << 20)
+#define CACHE_PIECE_BYTES 512u
 
 /* An area begins with what its code needs at hand. */
 struct cache_head {
@@ -23,6 +24,7 @@ struct cache_area {
 	uint8_t *hot, *hot_end;
 	uint8_t *cold, *cold_end;
 	uint8_t *hot_ready, *cold_ready; /* memory_ready() */
+	uint32_t *firsts; /* a word for each piece of CACHE_PIECE_BYTES: trace_of()'s */
 };
 
 /* The area for code at `pc`, with room for a trace. NULL: no memory can be had there. */
@@ -33,6 +35,9 @@ const uint8_t *cache_exit_jump(const uint8_t *address);
 
 /* Have a jump's four bytes lead there, while it may be run; 0, or -ERANGE: it is too far. */
 int cache_jump_set(uint8_t *jump, const uint8_t *to);
+
+/* The word for the piece of an area that an address is in; NULL: it is in none. */
+uint32_t *cache_first(uint64_t address);
 
 /* Whether it is in any area. */
 int cache_has(uint64_t address);

@@ -42,6 +42,12 @@ int channel_has_tool(void)
 	return tool && !(tool & FUTEX_OWNER_DIED);
 }
 
+int channel_is_over(void)
+{
+	return __atomic_load_n(&channel.head->asked, __ATOMIC_RELAXED) & ENGINE_ASKED_STOP ||
+	       __atomic_load_n(&channel.head->tool, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
+}
+
 void channel_tell(void)
 {
 	uint32_t *word = &channel.head->wanted_log;

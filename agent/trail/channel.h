@@ -20,6 +20,9 @@ extern struct channel channel;
 /* 0, or -EINVAL: the tool made it wrong. */
 int channel_open(struct engine_channel *head);
 
+/* The tool wants no more, or is gone. */
+int channel_is_over(void);
+
 /* Whether somebody takes what is written. */
 int channel_has_tool(void);
 

@@ -68,6 +68,20 @@ static void to_cache(struct thread *thread, struct frame_context *context)
 	*frame_xmm15(context) = thread->pointer;
 }
 
+/* On in leave(), with what *context says of the program: there is no other stack for signals while we are on ours. */
+static void quit(struct thread *thread, struct frame_context *context)
+{
+	for (unsigned int i = 0; i < 16; i++)
+		thread->regs.gpr[i] = *frame_gpr(context, i);
+	thread->regs.rip = *frame_rip(context);
+	thread->regs.rflags = *frame_flags(context);
+	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);
+	*frame_rip(context) = (uint64_t)gate_quit;
+	*frame_gpr(context, 4) = thread->stack;
+	*frame_flags(context) = 2;
+	*frame_mask(context) = ~action_own;
+}
+
 /* *context is the program's, after whatever was delivered; what is held comes on top. */
 static void go_on(struct thread *thread, struct frame_context *context)
 {
@@ -77,6 +91,10 @@ static void go_on(struct thread *thread, struct frame_context *context)
 		if (deliver(thread, &info, context, 0, NULL))
 			return;
 	thread->is_deferred = 0;
+	if (leave_is_asked()) {
+		quit(thread, context);
+		return;
+	}
 	*frame_mask(context) = kernel_mask(thread->blocked);
 	to_cache(thread, context);
 }
@@ -168,6 +186,9 @@ static int is_trap_beside(struct thread *thread, const struct frame_context *con
 	struct state state;
 
 	thread->traced = rip;
+	state_look(&state, rip);
+	if (state.kind == STATE_IN)
+		return 1;
 	state_look(&state, ran);
 	return state.kind == STATE_BETWEEN || state.kind == STATE_ENGINE;
 }
@@ -217,6 +238,8 @@ static int write_met(struct thread *thread, const siginfo_t *info, struct frame_
 	return 1;
 }
 
+static void told(struct thread *thread, struct frame_context *context);
+
 static int is_copying(uint64_t rip)
 {
 	return rip >= (uint64_t)gate_copy && rip < (uint64_t)gate_copy_done;
@@ -240,8 +263,11 @@ static int own(struct thread *thread, const siginfo_t *info, struct frame_contex
 			*frame_rip(context) = (uint64_t)gate_miss;
 			return 1;
 		}
-		if (guard_met(thread, info, context))
+		if (guard_met(thread, info, context)) {
+			if (leave_is_asked())
+				told(thread, context);
 			return 1;
+		}
 	}
 	if (info->si_signo == SIGSEGV && write_met(thread, info, context))
 		return 1;
@@ -272,12 +298,11 @@ static void left(struct thread *thread, struct frame_context *context)
 	*frame_mask(context) = thread->blocked;
 	thread->is_leaving = 0;
 	thread->is_native = 1;
+	mask_set(~UINT64_C(0));
 	held_give_back(thread);
-	if (!thread->is_process)
-		return;
 	if (thread->is_process == PROCESS_CLEARED)
 		action_clear();
-	else
+	else if (thread->is_process)
 		action_give_back(~UINT64_C(0));
 	*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
 			    .ss_flags = (int)thread->stack_asked.flags,
@@ -285,7 +310,8 @@ static void left(struct thread *thread, struct frame_context *context)
 	if (!stack->ss_size)
 		stack->ss_flags = SS_DISABLE;
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
-	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
+	if (thread->is_process)
+		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 }
 
 /* ppoll(2) and its like: the mask that holds while they wait. 0: the call has none. */
@@ -416,12 +442,60 @@ static void in_cache(struct thread *thread, siginfo_t *info, struct frame_contex
 		step(thread, context);
 }
 
-/* A native thread: all is the program's. */
+/* A native thread, while others are not: the program's handler in our place, on the frame that the kernel made. */
 static void in_native(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
-	thread->blocked = *frame_mask(context);
-	if (!deliver(thread, info, context, 0, NULL))
-		*frame_mask(context) = thread->blocked;
+	int number = info->si_signo;
+	struct action action = action_take(number);
+	uint64_t mask = *frame_mask(context) | action.mask;
+
+	if (action.handler == (uint64_t)SIG_IGN && !deliver_is_fault(info))
+		return;
+	if (action.handler <= (uint64_t)SIG_IGN) {
+		deliver_death(thread, info, context);
+		return;
+	}
+	if (!(action.flags & SA_NODEFER))
+		mask |= ACTION_BIT(number);
+	mask_set(mask);
+	gate_chain(context, number, info, action.handler);
+}
+
+/* Asked to leave: at once where the program is at an instruction, else where it will be next. */
+static void told(struct thread *thread, struct frame_context *context)
+{
+	uint64_t rip = *frame_rip(context);
+	struct state state;
+
+	if (thread->is_native || thread->is_trying)
+		return;
+	state_look(&state, rip);
+	for (unsigned int i = 0; i < GLUE_MAX && state.kind == STATE_BETWEEN; i++) {
+		if (!glue_step(thread, context))
+			break;
+		state_look(&state, *frame_rip(context));
+	}
+	if (state.kind == STATE_AT || state.kind == STATE_IN) {
+		to_program(thread, &state, context);
+		go_on(thread, context);
+		return;
+	}
+	thread->is_deferred = 1;
+	if (state.kind != STATE_ENGINE) {
+		step(thread, context);
+	} else if (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end) {
+		take_regs(thread, context);
+		go_on(thread, context);
+	} else if ((rip >= (uint64_t)gate_call_check && rip <= (uint64_t)gate_call_at) ||
+		   (rip == (uint64_t)gate_call_done &&
+		    *frame_gpr(context, 0) == (uint64_t)-EINTR)) {
+		/* It makes the call natively. */
+		thread->regs.rip = thread->call_next - 2;
+		thread->call_next = 0;
+		call_broken_off(thread);
+		take_regs(thread, context);
+		go_on(thread, context);
+	}
 }
 
 static void trap_note(struct thread *thread, const siginfo_t *info,
@@ -437,6 +511,13 @@ static void trap_note(struct thread *thread, const siginfo_t *info,
 		thread->trap.address = (uint64_t)regs[REG_CR2];
 }
 
+extern const char __ehdr_start[], _end[];
+
+static int is_outside(uint64_t rip)
+{
+	return (rip < (uint64_t)__ehdr_start || rip >= (uint64_t)_end) && !cache_has(rip);
+}
+
 static void handler(int number, void *about, void *data)
 {
 	struct thread *thread = self();
@@ -448,11 +529,16 @@ static void handler(int number, void *about, void *data)
 		left(thread, context);
 		return;
 	}
+	if (leave_is_told(info)) {
+		told(thread, context);
+		return;
+	}
 	if (own(thread, info, context))
 		return;
 	if (*frame_rip(context) != (uint64_t)gate_signal)
 		trap_note(thread, info, context);
-	if (thread->is_native) {
+	/* A handler of the program's may run in the midst of a thread that has not left. */
+	if (thread->is_native || (leave_is_asked() && is_outside(*frame_rip(context)))) {
 		in_native(thread, info, context);
 		return;
 	}
@@ -484,8 +570,8 @@ int signal_thread(struct thread *thread)
 	stack_t was;
 	long err = sys_call3(SYS_sigaltstack, (long)&stack, (long)&was, 0);
 
-	if (err || thread->is_process || thread->stack_asked.bytes ||
-	    !was.ss_size) /* it was ours already; or there was none */
+	/* It was ours already; or there was none, and what that is like is inherited. */
+	if (err || thread->is_process || thread->stack_asked.bytes || !was.ss_size)
 		return (int)err;
 	thread->stack_asked.at = (uint64_t)was.ss_sp;
 	thread->stack_asked.bytes = was.ss_size;
@@ -534,9 +620,11 @@ void leave(struct thread *thread, uint64_t pc)
 {
 	const stack_t none = { .ss_flags = SS_DISABLE };
 
+	if (!thread->is_process)
+		leave_ask();
+	thread_leaves(thread);
 	/* Who stands on the stack for signals can't have another. */
-	if (thread_leaves(thread))
-		sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
+	sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
 	thread->regs.rip = pc;
 	thread->is_leaving = 1;
 	mask_set(~action_own);

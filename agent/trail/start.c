@@ -20,7 +20,8 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#define CONTEXT_FLAGS 6u /* UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS: the selectors are what they say */
+#define CONTEXT_FLAGS                                                                              \
+	6u /* UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS: the selectors are what they say */
 #define SELECTORS (INT64_C(0x2b) << 48 | 0x33)
 
 /* R_X86_64_RELATIVE is all there is; the build sees to it. */
@@ -106,6 +107,7 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 	}
 	thread->regs = regs;
 	thread_first();
+	leave_enlist(thread);
 	err = open_thread(thread);
 	head->error = err;
 	__atomic_store_n(&head->state, err ? ENGINE_REFUSED : ENGINE_RUNS, __ATOMIC_RELEASE);

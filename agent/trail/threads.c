@@ -64,6 +64,7 @@ static void child_inside(struct thread *thread)
 	if (err)
 		leave(thread, thread->regs.rip);
 	__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
+	leave_enlist(thread);
 	signal_let_all(thread);
 	dispatch_to(thread, thread->regs.rip, NULL);
 }
@@ -205,6 +206,7 @@ void thread_exit_call(struct thread *thread)
 {
 	long number = (long)thread->regs.gpr[0], status = (long)thread->regs.gpr[7];
 
+	leave_delist(thread);
 	ring_event(thread, TRAIL_END, 0, 0, TRAIL_EXITED, (uint64_t)(status & 0xff));
 	ring_close(thread);
 	__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
@@ -230,6 +232,7 @@ int thread_leaves(struct thread *thread)
 {
 	if (thread->is_process)
 		return 1;
+	leave_delist(thread);
 	ring_leave(thread);
 	lock_take(&dispatch_lock);
 	pages_share(1);

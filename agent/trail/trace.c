@@ -99,8 +99,24 @@ struct trace *trace_add(uint64_t pc, uint16_t count)
 	return trace;
 }
 
+/* Pieces of the cache that no trace before has had anything in. */
+static void firsts_set(const uint8_t *from, const uint8_t *end, uint32_t number)
+{
+	uint64_t at = (uint64_t)from & ~(uint64_t)(CACHE_PIECE_BYTES - 1);
+
+	for (; at < (uint64_t)end; at += CACHE_PIECE_BYTES) {
+		uint32_t *first = cache_first(at);
+
+		if (first && !*first)
+			__atomic_store_n(first, number, __ATOMIC_RELEASE);
+	}
+}
+
 void trace_publish(struct trace *trace)
 {
+	firsts_set(trace->landing, trace->end, trace_count + 1);
+	firsts_set(trace->cold, trace->cold_end, trace_count + 1);
+
 	id_count = trace->first_exit + trace->exits;
 	*slot_of(trace->pc) = ++trace_count;
 }
@@ -129,17 +145,34 @@ uint32_t trace_prefix(struct trace *trace, uint32_t blocks)
 	return id_count++;
 }
 
+static int has(const struct trace *trace, const uint8_t *at)
+{
+	return (at >= trace->landing && at < trace->end) ||
+	       (at >= trace->cold && at < trace->cold_end);
+}
+
+/* It begins behind what lies there, and so do all that follow in that area. */
+static int is_behind(const struct trace *trace, const uint8_t *at)
+{
+	return (uint64_t)(trace->landing - at) - 1 < CACHE_PIECE_BYTES ||
+	       (uint64_t)(trace->cold - at) - 1 < CACHE_PIECE_BYTES;
+}
+
 /*
- * Areas give code out in the order of the traces, but there are several areas: a look through all, from the newest. Only
- * signals ask.
+ * Each piece of an area knows the first trace that has code in it; those behind follow, among those of other areas, for an area
+ * gives code out in the order of the traces. Handlers ask, without the lock.
  */
 struct trace *trace_of(uint64_t address)
 {
 	const uint8_t *at = (const uint8_t *)address;
+	const uint32_t *first = cache_first(address);
+	uint32_t number = first ? __atomic_load_n(first, __ATOMIC_ACQUIRE) : 0;
 
-	for (uint32_t i = trace_count; i-- > 0;)
-		if ((at >= traces[i].landing && at < traces[i].end) ||
-		    (at >= traces[i].cold && at < traces[i].cold_end))
-			return &traces[i];
+	for (; number && number <= trace_count; number++) {
+		if (has(&traces[number - 1], at))
+			return &traces[number - 1];
+		if (is_behind(&traces[number - 1], at))
+			return NULL;
+	}
 	return NULL;
 }
