@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <ucontext.h>
 
-#define TURNS 3000000l
-#define FAULT_EACH 10007
+#define TURNS 20000000l
+#define FAULTS 8
 
 static void on_fault(int number, siginfo_t *info, void *data)
 {
@@ -19,7 +19,7 @@ static void on_fault(int number, siginfo_t *info, void *data)
 	context->uc_mcontext.gregs[REG_RIP] = context->uc_mcontext.gregs[REG_R15];
 }
 
-__attribute__((noinline)) static unsigned long sum_at(const int *place, long turn)
+__attribute__((always_inline)) static inline unsigned long sum_at(const int *place, long turn)
 {
 	unsigned long sum;
 
@@ -42,12 +42,14 @@ int main(void)
 {
 	struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
 	static int good;
+	unsigned long sum = 0;
 
 	sigaction(SIGSEGV, &action, 0);
 	for (long turn = 0; turn < TURNS; turn++) {
-		int is_fault = turn % FAULT_EACH == FAULT_EACH - 1;
+		const int *place = turn >= TURNS - FAULTS ? (const int *)8 : &good;
 
-		if (sum_at(is_fault ? (const int *)8 : &good, turn) != (is_fault ? 0xffff : 15))
+		sum = sum_at(place, turn);
+		if (turn >= TURNS - FAULTS && sum != 0xffff)
 			return 1;
 	}
 	return 7;
