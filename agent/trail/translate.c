@@ -875,7 +875,7 @@ static void one(struct making *m)
 		if (code[insn.opcode_at] == SYSCALL)
 			system_call(m, &insn);
 		else
-			cannot(m);
+			cannot(m, &insn, code);
 		return;
 	case TRAIL_STOP:
 		stop(m, &insn, code);
