@@ -281,6 +281,18 @@ static void signals(long count)
 	printf("%d\n", atomic_load(&taken) == sent);
 }
 
+/* Until somebody ends it. */
+static void endless(long count)
+{
+	for (long i = 1; i < count; i++)
+		must(pthread_create(&(pthread_t){ 0 }, NULL, busy, NULL), "create");
+	while (atomic_load(&ready) < count - 1)
+		sched_yield();
+	puts("runs");
+	fflush(stdout);
+	busy(NULL);
+}
+
 /* A core is dumped while others run. */
 static void dies(long count)
 {
@@ -299,7 +311,8 @@ static const struct {
 	{ "sequence", sequence, 10000 },  { "crowd", crowd, 200 },
 	{ "cancel", cancel, 200 },	  { "main_goes", main_goes, 0 },
 	{ "group_ends", group_ends, 20 }, { "another_executes", another_executes, 8 },
-	{ "signals", signals, 20 },	    { "dies", dies, 4 },
+	{ "signals", signals, 20 },	    { "endless", endless, 64 },
+		    { "dies", dies, 4 },
 };
 
 int main(int count, char **words)
