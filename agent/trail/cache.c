@@ -41,6 +41,8 @@ static struct cache_area *area_begin(uint8_t *at)
 	area->hot_end = at + CACHE_AREA_BYTES / 2;
 	area->cold = area->hot_end;
 	area->cold_end = at + CACHE_AREA_BYTES;
+	area->hot_ready = at;
+	area->cold_ready = area->cold;
 	area_count++;
 	ranges_hide((uint64_t)at, CACHE_AREA_BYTES);
 	return area;

@@ -22,6 +22,7 @@ struct cache_area {
 	struct cache_head *head;
 	uint8_t *hot, *hot_end;
 	uint8_t *cold, *cold_end;
+	uint8_t *hot_ready, *cold_ready; /* memory_ready() */
 };
 
 /* The area for code at `pc`, with room for a trace. NULL: no memory can be had there. */

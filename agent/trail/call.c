@@ -115,6 +115,14 @@ static long lock_memory(const struct thread *thread)
 	return sys_call3(SYS_mlockall, (long)flags, 0, 0);
 }
 
+/* The kernel may be to write where code is guarded. */
+static long outward(struct thread *thread)
+{
+	long result = plain(thread);
+
+	return result == -EFAULT && code_refused() ? plain(thread) : result;
+}
+
 static long call(struct thread *thread, uint64_t next)
 {
 	thread->call_next = next;
@@ -160,9 +168,16 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_pkey_mprotect:
 	case SYS_shmat:
 	case SYS_shmdt:
+	case SYS_madvise:
 		return code_call(thread, whole);
+	case SYS_read:
+	case SYS_pread64:
+	case SYS_recvfrom:
+		/* what is in the way of a part of it would make it short */
+		code_open(thread->regs.gpr[6], thread->regs.gpr[2]);
+		return outward(thread);
 	default:
-		return plain(thread);
+		return outward(thread);
 	}
 }
 

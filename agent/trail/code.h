@@ -8,4 +8,10 @@
 /* mmap, munmap, mprotect and the like, made by `plain`: what was translated of code that they change is given up. */
 long code_call(struct thread *thread, long (*plain)(const struct thread *));
 
+/* The kernel is about to write to [start, start + bytes): guards there would be errors. */
+void code_open(uint64_t start, uint64_t bytes);
+
+/* A call of the program's met -EFAULT. 1: that may have been a guard; all are gone, and the call may be made again. */
+int code_refused(void);
+
 #endif

@@ -136,14 +136,14 @@ static int pointer(const struct glue *glue)
 	}
 	if (at[0] == 0xc4 && (at[1] == 0x61 || at[1] == 0x41) && at[2] == 0xf9 && at[3] == 0x7e &&
 	    at[4] >= 0xf8) {
-		*frame_gpr(glue->context, (at[4] & 7u) | (at[1] == 0x41 ? 8 : 0)) =
-			*frame_xmm15(glue->context);
+		*frame_gpr(glue->context,
+			   (at[4] & 7u) | (at[1] == 0x41 ? 8 : 0)) = *frame_xmm15(glue->context);
 		return done(glue, 5);
 	}
 	if (at[0] == 0x66 && (at[1] & 0xfe) == 0x4c && at[2] == 0x0f && at[3] == 0x7e &&
 	    at[4] >= 0xf8) {
-		*frame_gpr(glue->context, (at[4] & 7u) | (at[1] & 1u) << 3) =
-			*frame_xmm15(glue->context);
+		*frame_gpr(glue->context,
+			   (at[4] & 7u) | (at[1] & 1u) << 3) = *frame_xmm15(glue->context);
 		return done(glue, 5);
 	}
 	return 0;
@@ -167,6 +167,20 @@ static int jump(const struct glue *glue)
 	}
 	if (is_at(glue, "\xff\x24\xcd", 3) && read_32(at + 3) == MAP_AT && *rcx <= UINT32_MAX) {
 		*rip = __atomic_load_n((const uint64_t *)MAP_AT + *rcx, __ATOMIC_ACQUIRE);
+		if (!*rip)
+			*rip = (uint64_t)gate_miss;
+		return 1;
+	}
+	if (is_at(glue, "\x48\xb8", 2)) {
+		memory_copy(frame_gpr(glue->context, 0), at + 2, 8);
+		return done(glue, 10);
+	}
+	if (is_at(glue, "\x48\x8d\x0c\xc8", 4)) {
+		*rcx = *frame_gpr(glue->context, 0) + *rcx * 8;
+		return done(glue, 4);
+	}
+	if (is_at(glue, "\xff\x21", 2)) {
+		*rip = __atomic_load_n((const uint64_t *)*rcx, __ATOMIC_ACQUIRE);
 		if (!*rip)
 			*rip = (uint64_t)gate_miss;
 		return 1;

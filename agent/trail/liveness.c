@@ -29,7 +29,9 @@ static uint32_t dead_from(uint64_t pc, uint32_t instructions, uint32_t branches)
 		uint64_t left = ranges_left(pc);
 		struct insn insn;
 
-		if (!left || insn_decode(&insn, (const uint8_t *)pc, left, pc, translate_is_amd()))
+		/* only what can't change: what is told here stays true with nobody watching */
+		if (!left || ranges_flags(pc) != RANGE_FILE ||
+		    insn_decode(&insn, (const uint8_t *)pc, left, pc, translate_is_amd()))
 			return look.dead;
 		take(&look, &insn);
 		if (insn.kind == TRAIL_BRANCH) {

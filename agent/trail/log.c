@@ -6,6 +6,7 @@
 
 #define MODULES_MAX 4096u
 
+static uint8_t *ready;
 static uint64_t put, begun; /* bytes ever; of these with the entry that is being written */
 static uint64_t told;	    /* of these, when the tool was told last */
 static uint64_t modules[MODULES_MAX];
@@ -46,6 +47,9 @@ void *log_begin(enum engine_entry_kind kind, uint32_t bytes)
 	if (room_wait(put + bytes))
 		return NULL;
 	entry = (struct engine_entry *)(channel.log + at);
+	if (!ready)
+		ready = channel.log;
+	memory_ready(&ready, (uint8_t *)entry + bytes);
 	*entry = (struct engine_entry){ bytes, kind };
 	begun = put + bytes;
 	return entry;

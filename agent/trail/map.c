@@ -1,53 +1,142 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/map.h"
+#include "agent/trail/emit.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/sys.h"
+#include "agent/trail/thread.h"
 
 #include <errno.h>
 #include <sys/mman.h>
 
-#define PAGE_ENTRIES (4096 / 8)
+#define MAP_BYTES (UINT64_C(8) << 32)
+#define GROUP_ENTRIES 4096u /* are made ready together: those of a page of code */
+#define POPULATE_WRITE 23   /* MADV_POPULATE_WRITE, of Linux 5.14; without it each page is a fault */
 
-static uint64_t *const map = (uint64_t *)MAP_AT;
+static uint8_t ready[(UINT64_C(1) << 32) / GROUP_ENTRIES / 8]; /* a bit a group */
 
-int map_open(void)
+/* Made writable at once, where the kernel counts what might be written. */
+#define PIECE_BYTES (UINT64_C(1) << 20)
+
+/* By the low halves' pages: whose code is there, the high half and one. */
+#define OWNERS (1u << 20)
+#define OWNER_MANY UINT32_MAX
+
+static uint64_t *map;
+static uint32_t *owners;
+static int is_counted;
+static uint8_t writable[MAP_BYTES / PIECE_BYTES];
+
+int map_open(int is_far)
 {
-	return memory_map_alone(MAP_AT, MAP_BYTES, PROT_READ | PROT_WRITE) ? 0 : -ENOMEM;
+	owners = memory_map_alone(0, OWNERS * sizeof(*owners), PROT_READ | PROT_WRITE);
+	if (!is_far)
+		map = memory_map_alone(MAP_AT, MAP_BYTES, PROT_READ | PROT_WRITE);
+	if (!map)
+		map = memory_map_alone(0, MAP_BYTES, PROT_READ | PROT_WRITE);
+	if (!map) { /* vm.overcommit_memory = 2 counts only what may be written */
+		is_counted = 1;
+		map = memory_map_alone(0, MAP_BYTES, PROT_READ);
+	}
+	return map && owners ? 0 : -EADDRNOTAVAIL;
+}
+
+static int is_writable(uint64_t *entry)
+{
+	uint64_t piece = (uint64_t)((uint8_t *)entry - (uint8_t *)map) / PIECE_BYTES;
+
+	if (is_counted && !writable[piece])
+		writable[piece] = !sys_call3(SYS_mprotect,
+					     (long)((uint8_t *)map + piece * PIECE_BYTES),
+					     (long)PIECE_BYTES, PROT_READ | PROT_WRITE);
+	return !is_counted || writable[piece];
+}
+
+static uint32_t *owner_of(uint64_t pc)
+{
+	return &owners[(uint32_t)pc >> 12];
+}
+
+void map_claim(uint64_t start, uint64_t bytes)
+{
+	for (uint64_t pc = start & ~UINT64_C(4095); pc < start + bytes; pc += 4096) {
+		uint32_t *owner = owner_of(pc), claim = (uint32_t)(pc >> 32) + 1;
+
+		if (*owner == claim || *owner == OWNER_MANY)
+			continue;
+		if (*owner) {
+			/* its entries are 0 again: misses, each a fault once */
+			*owner = OWNER_MANY;
+			ready[(uint32_t)pc / GROUP_ENTRIES / 8] &=
+				(uint8_t) ~(1u << (uint32_t)pc / GROUP_ENTRIES % 8);
+			sys_call3(SYS_madvise, (long)&map[(uint32_t)pc], 4096 * sizeof(*map),
+				  MADV_DONTNEED);
+			continue;
+		}
+		*owner = claim;
+	}
+}
+
+int map_is_shared(uint64_t pc)
+{
+	return *owner_of(pc) == OWNER_MANY;
+}
+
+void map_disclaim(uint64_t start, uint64_t bytes)
+{
+	for (uint64_t pc = start & ~UINT64_C(4095); pc < start + bytes; pc += 4096) {
+		uint32_t *owner = owner_of(pc);
+
+		if (*owner == (uint32_t)(pc >> 32) + 1)
+			*owner = 0;
+	}
+}
+
+/* An entry that another thread reads meanwhile is 0, gate_miss, or right: all do. */
+static void group_ready(uint64_t pc)
+{
+	uint32_t group = (uint32_t)pc / GROUP_ENTRIES;
+	uint64_t *entries = &map[(uint64_t)group * GROUP_ENTRIES];
+
+	if (ready[group / 8] >> group % 8 & 1 || !is_writable(entries))
+		return;
+	ready[group / 8] |= (uint8_t)(1u << group % 8);
+	sys_call3(SYS_madvise, (long)entries, GROUP_ENTRIES * 8, POPULATE_WRITE);
+	for (uint32_t i = 0; i < GROUP_ENTRIES; i++)
+		if (!entries[i])
+			__atomic_store_n(&entries[i], (uint64_t)gate_miss, __ATOMIC_RELAXED);
 }
 
 void map_set(uint64_t pc, uint64_t landing)
 {
 	uint64_t *entry = &map[(uint32_t)pc];
-	uint64_t *page = (uint64_t *)((uint64_t)entry & ~UINT64_C(4095));
 
-	/* An entry that another thread reads meanwhile is 0, gate_miss, or right: all do. */
-	if (!__atomic_load_n(entry, __ATOMIC_RELAXED))
-		for (uint32_t i = 0; i < PAGE_ENTRIES; i++)
-			if (!page[i])
-				__atomic_store_n(&page[i], (uint64_t)gate_miss, __ATOMIC_RELAXED);
+	if (!is_writable(entry))
+		return;
+	if (*owner_of(pc) != (uint32_t)(pc >> 32) + 1)
+		landing = 0;
+	group_ready(pc);
 	__atomic_store_n(entry, landing ? landing : (uint64_t)gate_miss, __ATOMIC_RELEASE);
 }
 
 void map_known(uint64_t pc)
 {
-	if (!__atomic_load_n(&map[(uint32_t)pc], __ATOMIC_RELAXED))
-		map_set(pc, 0);
+	group_ready(pc);
 }
 
-void map_clear(uint64_t start, uint64_t end)
+void map_clear(void)
 {
-	for (uint64_t pc = start; pc < end;) {
-		uint64_t *entry = &map[(uint32_t)pc];
-		uint64_t next = (pc | (PAGE_ENTRIES - 1)) + 1;
+	memory_clear(ready, sizeof(ready));
+	sys_call3(SYS_madvise, (long)map, (long)MAP_BYTES, MADV_DONTNEED);
+}
 
-		if (pc % PAGE_ENTRIES == 0 && next <= end) {
-			sys_call3(SYS_madvise, (long)entry, 4096, MADV_DONTNEED);
-			pc = next;
-			continue;
-		}
-		for (; pc < end && pc < next; pc++, entry++)
-			if (*entry)
-				__atomic_store_n(entry, (uint64_t)gate_miss, __ATOMIC_RELEASE);
-	}
+uint8_t *map_emit_jump(uint8_t *at)
+{
+	if ((uint64_t)map == MAP_AT) /* jmp *map(,%rcx,8) */
+		return emit_32(emit_bytes(at, "\xff\x24\xcd", 3), (uint32_t)MAP_AT);
+	at = emit_save(at, RAX, THREAD_SPILL);
+	at = emit_64(emit_bytes(at, "\x48\xb8", 2), (uint64_t)map); /* movabs $map, %rax */
+	at = emit_bytes(at, "\x48\x8d\x0c\xc8", 4);		    /* lea (%rax,%rcx,8), %rcx */
+	at = emit_load(at, RAX, THREAD_SPILL);
+	return emit_bytes(at, "\xff\x21", 2); /* jmp *(%rcx) */
 }

@@ -2,9 +2,9 @@
 /*
  * From a program address to where its translation is entered by an indirect branch: one pointer for each value of an address's low
  * half, in 32 GiB of address space of which only what is needed is ever memory. Translated code jumps through it with no
- * comparison, so two pieces of code must not have the same low half.
+ * comparison, so where two pieces of code have the same low half neither is ever entered: both are always a miss.
  *
- * It lies where a displacement of 32 bits reaches it without a base. An entry never touched is 0: the jump goes
+ * It lies where a displacement of 32 bits reaches it without a base, if that can be had. An entry never touched is 0: the jump goes
  * to address 0, faults, and the fault is a miss; the page's other entries then lead to gate_miss at once.
  */
 #ifndef AGENT_TRAIL_MAP_H
@@ -12,11 +12,26 @@
 
 #include <stdint.h>
 
+/* Where it needs no base. */
 #define MAP_AT UINT64_C(0x70000000)
-#define MAP_BYTES (UINT64_C(8) << 32)
 
-/* 0, or -ENOMEM: that address space is in use, or limited. */
-int map_open(void);
+/*
+ * `is_far`: leave the place that needs no base to the program. 0, or -EADDRNOTAVAIL: so much address space is not to be
+ * had.
+ */
+int map_open(int is_far);
+
+/*
+ * There is code of the program's in [start, start + bytes). Where other code has the same low half, no entry is
+ * set from now on.
+ */
+void map_claim(uint64_t start, uint64_t bytes);
+
+/* Whether its low half is not its own. */
+int map_is_shared(uint64_t pc);
+
+/* There is none any more, nor traces of it. */
+void map_disclaim(uint64_t start, uint64_t bytes);
 
 /* Indirect branches to pc go to `landing` from now on; 0: to gate_miss. */
 void map_set(uint64_t pc, uint64_t landing);
@@ -24,7 +39,10 @@ void map_set(uint64_t pc, uint64_t landing);
 /* Somebody will come to pc by an indirect branch: a miss there is no fault. */
 void map_known(uint64_t pc);
 
-/* Nothing in [start, end) is known any more. */
-void map_clear(uint64_t start, uint64_t end);
+/* Nothing is known any more. */
+void map_clear(void);
+
+/* Code for the jump: rcx is the low half of where to, and lost. */
+uint8_t *map_emit_jump(uint8_t *at);
 
 #endif

@@ -7,8 +7,10 @@
 #include <sys/mman.h>
 
 #define CHUNK_BYTES (1u << 20)
+#define READY_BYTES (UINT64_C(128) << 10)
+#define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, of Linux 5.14 */
 
-static uint8_t *chunk;
+static uint8_t *chunk, *chunk_ready;
 static size_t chunk_left;
 static uint64_t mapped;
 
@@ -68,6 +70,17 @@ uint64_t memory_mapped(void)
 	return __atomic_load_n(&mapped, __ATOMIC_RELAXED);
 }
 
+void memory_ready(uint8_t **ready, const void *upto)
+{
+	while ((uint64_t)*ready < (uint64_t)upto) {
+		uint64_t from = (uint64_t)*ready & ~UINT64_C(4095);
+		uint64_t to = (from + READY_BYTES) & ~(READY_BYTES - 1);
+
+		sys_call3(SYS_madvise, (long)from, (long)(to - from), POPULATE_WRITE);
+		*ready = (uint8_t *)to;
+	}
+}
+
 void *memory_get(size_t bytes)
 {
 	void *got;
@@ -78,11 +91,13 @@ void *memory_get(size_t bytes)
 	if (bytes > chunk_left) {
 		chunk = memory_map_alone(0, CHUNK_BYTES, PROT_READ | PROT_WRITE);
 		chunk_left = chunk ? CHUNK_BYTES : 0;
+		chunk_ready = chunk;
 		if (!chunk)
 			return NULL;
 	}
 	got = chunk;
 	chunk += bytes;
+	memory_ready(&chunk_ready, chunk);
 	chunk_left -= bytes;
 	return got;
 }

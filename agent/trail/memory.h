@@ -35,4 +35,10 @@ static inline void memory_clear(void *at, size_t bytes)
 	__asm__ volatile("rep stosb" : "+D"(at), "+c"(bytes) : "a"(0) : "memory");
 }
 
+/*
+ * Memory that grows is about to be written up to `upto`: its pages come many at a time, where the kernel can do that, instead of
+ * by a fault each. *ready: up to where they have; who calls keeps it, at first its beginning.
+ */
+void memory_ready(uint8_t **ready, const void *upto);
+
 #endif

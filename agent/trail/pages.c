@@ -7,12 +7,14 @@
 #include <sys/mman.h>
 
 #define PAGES_MAX (1u << 20) /* 4 GiB of code that ran */
+#define CALM_MAX 4096u	     /* until a page is guarded again */
 #define WRITES_MAX 12u	     /* until a page is no longer guarded */
 
 struct page {
 	uint64_t number; /* 0: free */
 	uint32_t first;	 /* of its links */
 	uint8_t is_guarded, state, writes;
+	uint16_t calm; /* how often it was looked at and had not changed */
 };
 
 struct link {
@@ -26,7 +28,7 @@ static uint32_t link_count = 1, free_links, guarded, page_count;
 
 static struct page *page_of(uint64_t number)
 {
-	uint64_t at = number * UINT64_C(0x9e3779b97f4a7c15) >> 44;
+	uint64_t at = number + ((number >> 8) * UINT64_C(0x9e3779b97f4a7c15) >> 32 << 8);
 
 	while (pages[at % PAGES_MAX].number && pages[at % PAGES_MAX].number != number)
 		at++;
@@ -57,10 +59,10 @@ enum page_state pages_guard(uint64_t address)
 	uint32_t flags = ranges_flags(address);
 	struct page *page = page_make(address >> 12);
 
-	if (!page || flags & RANGE_SHARED) /* who else writes it is not seen */
-		return flags & RANGE_SHARED ? PAGE_CHECKED : PAGE_GUARDED;
-	if (!(flags & RANGE_WRITABLE))
+	if (!(flags & (RANGE_WRITABLE | RANGE_SHARED)))
 		return PAGE_GUARDED;
+	if (!page || flags & RANGE_SHARED) /* who else writes it is not seen */
+		return PAGE_CHECKED;
 	if (page->state != PAGE_GUARDED || page->is_guarded)
 		return page->state;
 	if (sharers)
@@ -112,7 +114,8 @@ static void page_release(struct page *page)
 	page_kill(page);
 	if (!page->is_guarded)
 		return;
-	sys_call3(SYS_mprotect, (long)(page->number << 12), 4096, PROT_READ | PROT_WRITE | PROT_EXEC);
+	sys_call3(SYS_mprotect, (long)(page->number << 12), 4096,
+		  PROT_READ | PROT_WRITE | PROT_EXEC);
 	page->is_guarded = 0;
 	guarded--;
 }
@@ -123,9 +126,8 @@ int pages_written(uint64_t address, uint64_t pc)
 
 	if (!page || !page->number)
 		return 0;
-	if (!page->is_guarded) /* another thread was here first; a page that was never ours has the program's own fault */
-		return page->writes && ranges_flags(address) & RANGE_WRITABLE &&
-		       page->state == PAGE_GUARDED;
+	if (!page->is_guarded) /* another thread was here first, or it is the program's own fault */
+		return page->writes && !ranges_read() && ranges_flags(address) & RANGE_WRITABLE;
 	page->writes++;
 	if (pc >> 12 == address >> 12)
 		page->state = PAGE_WRITES_ITSELF;
@@ -135,7 +137,8 @@ int pages_written(uint64_t address, uint64_t pc)
 	return 1;
 }
 
-void pages_drop(uint64_t start, uint64_t bytes)
+/* For each page that has been ours in [start, start + bytes). */
+static void each_page(uint64_t start, uint64_t bytes, void (*act)(struct page *page))
 {
 	uint64_t first = start >> 12, last = (start + bytes - 1) >> 12;
 
@@ -144,18 +147,66 @@ void pages_drop(uint64_t start, uint64_t bytes)
 	if (last - first > PAGES_MAX / 4) {
 		for (uint32_t i = 0; i < PAGES_MAX; i++)
 			if (pages[i].number >= first && pages[i].number <= last)
-				page_kill(&pages[i]);
+				act(&pages[i]);
 		return;
 	}
 	for (uint64_t number = first; number <= last; number++) {
 		struct page *page = page_of(number);
 
-		if (!page->number)
-			continue;
-		page_kill(page);
-		guarded -= page->is_guarded;
-		page->is_guarded = 0; /* the program's call has said what it is now */
+		if (page->number)
+			act(page);
 	}
+}
+
+static void page_open(struct page *page)
+{
+	if (page->is_guarded)
+		page_release(page);
+}
+
+/* Another mapping: what was learned of the old one is no more. */
+static void page_forget(struct page *page)
+{
+	page_release(page);
+	page->state = PAGE_GUARDED;
+	page->writes = 0;
+}
+
+void pages_open(uint64_t start, uint64_t bytes)
+{
+	if (guarded)
+		each_page(start, bytes, page_open);
+}
+
+void pages_kill(uint64_t start, uint64_t bytes)
+{
+	each_page(start, bytes, page_kill);
+}
+
+void pages_forget(uint64_t start, uint64_t bytes)
+{
+	each_page(start, bytes, page_forget);
+}
+
+int pages_are_calm(uint64_t start, uint64_t end)
+{
+	for (uint64_t address = start & ~UINT64_C(4095); address < end; address += 4096) {
+		struct page *page = page_make(address >> 12);
+
+		if (page && page->state != PAGE_GUARDED && ++page->calm == CALM_MAX) {
+			page->calm = 0;
+			page->writes = WRITES_MAX / 2;
+			page->state = PAGE_GUARDED;
+		}
+		if (pages_guard(address) != PAGE_GUARDED)
+			return 0;
+	}
+	return 1;
+}
+
+int pages_is_guarded(uint64_t address)
+{
+	return pages && page_of(address >> 12)->is_guarded;
 }
 
 uint32_t pages_guarded(void)

@@ -31,8 +31,22 @@ void pages_add(uint64_t page, const struct trace *trace);
  */
 int pages_written(uint64_t address, uint64_t pc);
 
-/* The program changes the mapping of [start, start + bytes): what was translated there is given up. */
-void pages_drop(uint64_t start, uint64_t bytes);
+/* Who writes to [start, start + bytes) next has no handler of ours: no guard is there any more, nor what was translated. */
+void pages_open(uint64_t start, uint64_t bytes);
+
+/* What was translated there is given up: its bytes have changed, and no guard has seen it. */
+void pages_kill(uint64_t start, uint64_t bytes);
+
+/* The program changes the mapping of [start, start + bytes), which is still as it was: what was translated there is given up. */
+void pages_forget(uint64_t start, uint64_t bytes);
+
+/*
+ * Code in [start, end), looked at whenever it is entered, was found as it was. 1: it has been so for so long, or is no longer
+ * open to others, that it is guarded from now on.
+ */
+int pages_are_calm(uint64_t start, uint64_t end);
+
+int pages_is_guarded(uint64_t address);
 
 /*
  * Who borrows the program's memory and has no handler of ours: nothing is guarded while there are any, code that can be written is

@@ -11,9 +11,9 @@
 #define EDGES (1u << 16) /* a block's place is taken by the next that has it */
 #define WINDOWS 4u	 /* of a segment that are looked at, so many words each */
 #define WINDOW_WORDS 1024u
-#define TURNS_MIN 4u /* between looks */
-#define TURNS_MAX 512u
-#define HOT_HITS 48u /* until a trace is laid out again; eight times as many for each further time */
+#define TURNS_MIN 2u /* between looks */
+#define TURNS_MAX 64u
+#define HOT_HITS 16u /* until a trace is laid out again; eight times as many for each further time */
 #define LAYOUTS_MAX 3u
 #define BATCH_MAX 24u
 

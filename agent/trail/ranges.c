@@ -1,24 +1,122 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/ranges.h"
 #include "agent/trail/log.h"
+#include "agent/trail/map.h"
 #include "agent/trail/memory.h"
+#include "agent/trail/pages.h"
 #include "agent/trail/sys.h"
 
 #include <fcntl.h>
 #include <limits.h>
 #include <stddef.h>
+#include <sys/mman.h>
 
-#define RANGES_MAX 4096u
 #define HIDDEN_MAX 1024u
+#define LEFT_ENOUGH 4096u
 
 struct range {
 	uint64_t start, end;
 	uint32_t flags; /* RANGE_* */
 };
 
-static struct range ranges[RANGES_MAX], hidden[HIDDEN_MAX];
-static uint32_t range_count, hidden_count;
+/* In order, none empty, none over another. */
+static struct range *ranges;
+static uint32_t range_count, range_room;
 static uint32_t last; /* where the last one was found */
+
+static struct range hidden[HIDDEN_MAX];
+static uint32_t hidden_count;
+
+/* ---- the list ---- */
+
+/* Room for two more. */
+static int is_roomy(void)
+{
+	uint32_t room = range_room ? 2 * range_room : 1024;
+	struct range *more;
+
+	if (range_count + 2 <= range_room)
+		return 1;
+	more = memory_map_alone(0, room * sizeof(*more), PROT_READ | PROT_WRITE);
+	if (!more)
+		return 0;
+	for (uint32_t i = 0; i < range_count; i++)
+		more[i] = ranges[i];
+	if (ranges)
+		memory_unmap(ranges, range_room * sizeof(*ranges));
+	ranges = more;
+	range_room = room;
+	return 1;
+}
+
+/* The first that ends behind an address. */
+static uint32_t first_behind(uint64_t address)
+{
+	uint32_t low = 0, high = range_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (ranges[middle].end > address)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static void insert(uint32_t at, struct range range)
+{
+	for (uint32_t i = range_count++; i > at; i--)
+		ranges[i] = ranges[i - 1];
+	ranges[at] = range;
+}
+
+static void take_out(uint32_t at, uint32_t count)
+{
+	range_count -= count;
+	for (uint32_t i = at; i < range_count; i++)
+		ranges[i] = ranges[i + count];
+}
+
+int ranges_drop(uint64_t start, uint64_t bytes)
+{
+	uint64_t end = start + bytes;
+	uint32_t at = first_behind(start), to;
+	int found = at < range_count && ranges[at].start < end;
+
+	if (found && ranges[at].start < start) {
+		struct range behind = ranges[at];
+
+		ranges[at++].end = start;
+		behind.start = end;
+		if (behind.end > end) {
+			if (is_roomy()) /* else it is forgotten, and looked for again */
+				insert(at, behind);
+			return 1;
+		}
+	}
+	for (to = at; to < range_count && ranges[to].end <= end; to++)
+		;
+	take_out(at, to - at);
+	if (at < range_count && ranges[at].start < end)
+		ranges[at].start = end;
+	return found;
+}
+
+void ranges_add(uint64_t start, uint64_t bytes, uint32_t flags)
+{
+	struct range range = { start, start + bytes, flags };
+	uint32_t at;
+
+	ranges_drop(start, bytes);
+	map_claim(start, bytes);
+	at = first_behind(start);
+	if (at && ranges[at - 1].end == start && ranges[at - 1].flags == flags)
+		ranges[at - 1].end = range.end;
+	else if (is_roomy())
+		insert(at, range);
+}
 
 /* ---- /proc/self/maps, line by line ---- */
 
@@ -90,6 +188,26 @@ static uint32_t text_path(char path[PATH_MAX])
 
 static char path[PATH_MAX];
 
+/* What we guard is the program's to write, though the kernel says otherwise. */
+static void add_read(const struct range *range)
+{
+	uint32_t flags = range->flags;
+	uint64_t from = range->start;
+	int is_ours = 0;
+
+	if (pages_guarded() && !(flags & (RANGE_WRITABLE | RANGE_SHARED)))
+		for (uint64_t page = range->start; page < range->end; page += 4096) {
+			if (pages_is_guarded(page) == is_ours)
+				continue;
+			if (page > from)
+				ranges_add(from, page - from,
+					   flags | (is_ours ? RANGE_WRITABLE : 0));
+			from = page;
+			is_ours = !is_ours;
+		}
+	ranges_add(from, range->end - from, flags | (is_ours ? RANGE_WRITABLE : 0));
+}
+
 /* 1, or 0: that was all. */
 static int line_read(void)
 {
@@ -109,53 +227,60 @@ static int line_read(void)
 	}
 	offset = text_number(&c);
 	text_path(path);
-	if (!is_code || !is_readable || range_count == RANGES_MAX ||
-	    is_hidden(range.start, range.end))
+	if (!is_code || !is_readable || is_hidden(range.start, range.end))
 		return 1;
-	ranges[range_count++] = range;
+	if (path[0] == '/')
+		range.flags |= RANGE_FILE;
+	add_read(&range);
 	log_module(range.start, range.end - range.start, offset, path);
 	return 1;
 }
 
-void ranges_read(void)
+int ranges_read(void)
 {
 	long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0,
 			   0, 0);
 
 	if (sys_failed(fd))
-		return;
+		return (int)fd;
 	text.fd = (int)fd;
 	text.at = text.count = 0;
 	range_count = last = 0;
 	while (line_read())
 		;
 	sys_call3(SYS_close, fd, 0, 0);
+	return 0;
 }
 
-static uint64_t left_in(const struct range *range, uint64_t pc)
+/* ---- looks ---- */
+
+static int is_in(uint32_t at, uint64_t pc)
 {
-	return pc >= range->start && pc < range->end ? range->end - pc : 0;
+	return at < range_count && pc >= ranges[at].start && pc < ranges[at].end;
 }
 
 static uint64_t left_now(uint64_t pc)
 {
-	uint64_t left = last < range_count ? left_in(&ranges[last], pc) : 0;
+	uint64_t end;
 
-	for (uint32_t i = 0; i < range_count && !left; i++) {
-		left = left_in(&ranges[i], pc);
-		if (left)
-			last = i;
-	}
-	return left;
+	if (!is_in(last, pc))
+		last = first_behind(pc);
+	if (!is_in(last, pc))
+		return 0;
+	end = ranges[last].end;
+	/* an instruction may go on in the next */
+	for (uint32_t i = last + 1;
+	     i < range_count && end - pc < LEFT_ENOUGH && ranges[i].start == end; i++)
+		end = ranges[i].end;
+	return end - pc;
 }
 
 uint64_t ranges_left(uint64_t pc)
 {
 	uint64_t left = left_now(pc);
 
-	if (left || is_hidden(pc, pc + 1))
+	if (left || is_hidden(pc, pc + 1) || ranges_read())
 		return left;
-	ranges_read();
 	return left_now(pc);
 }
 
@@ -164,48 +289,15 @@ uint32_t ranges_flags(uint64_t pc)
 	return left_now(pc) ? ranges[last].flags : 0;
 }
 
-int ranges_drop(uint64_t start, uint64_t bytes)
-{
-	uint64_t end = start + bytes;
-	uint32_t count = range_count;
-	int found = 0;
-
-	for (uint32_t i = 0; i < count; i++) {
-		struct range *range = &ranges[i], behind = *range;
-
-		if (range->start >= end || range->end <= start)
-			continue;
-		found = 1;
-		range->end = range->start < start ? start : range->start; /* empty ones find nothing */
-		behind.start = end;
-		if (behind.end > end && range_count < RANGES_MAX)
-			ranges[range_count++] = behind;
-	}
-	return found;
-}
-
-static void empty_ones_go(void)
-{
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < range_count; i++)
-		if (ranges[i].end > ranges[i].start)
-			ranges[kept++] = ranges[i];
-	range_count = kept;
-	last = 0;
-}
-
-void ranges_add(uint64_t start, uint64_t bytes, uint32_t flags)
-{
-	ranges_drop(start, bytes);
-	if (range_count == RANGES_MAX)
-		empty_ones_go();
-	if (range_count < RANGES_MAX)
-		ranges[range_count++] = (struct range){ start, start + bytes, flags };
-}
-
 void ranges_hide(uint64_t start, uint64_t bytes)
 {
 	if (hidden_count < HIDDEN_MAX)
 		hidden[hidden_count++] = (struct range){ start, start + bytes, 0 };
+}
+
+void ranges_show(uint64_t start)
+{
+	for (uint32_t i = 0; i < hidden_count; i++)
+		if (hidden[i].start == start)
+			hidden[i--] = hidden[--hidden_count];
 }

@@ -11,11 +11,12 @@
 /* How many bytes of code can be read from `pc` on; 0: none stands there. Looks again where it knows of none. */
 uint64_t ranges_left(uint64_t pc);
 
-/* Read them all anew; told to the log where it has a file that the log has not seen. */
-void ranges_read(void);
+/* Read them all anew; told to the log where it has a file that the log has not seen. 0; or -errno: they are as they were. */
+int ranges_read(void);
 
 #define RANGE_WRITABLE 1u
 #define RANGE_SHARED 2u
+#define RANGE_FILE 4u /* not known of all at once */
 
 /* RANGE_* of where pc is; 0 also where no code is. */
 uint32_t ranges_flags(uint64_t pc);
@@ -28,5 +29,8 @@ void ranges_add(uint64_t start, uint64_t bytes, uint32_t flags);
 
 /* A mapping of the engine's own, which is not the program's code. */
 void ranges_hide(uint64_t start, uint64_t bytes);
+
+/* It is gone. */
+void ranges_show(uint64_t start);
 
 #endif

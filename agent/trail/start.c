@@ -44,7 +44,7 @@ extern const char __ehdr_start[], _end[];
 /* What it takes before anything of the program's is touched. */
 static int open_memory(void)
 {
-	int err = map_open();
+	int err = map_open(0);
 
 	if (!err)
 		err = traces_open();
@@ -55,8 +55,7 @@ static int open_memory(void)
 	sys_call3(SYS_madvise, (long)__ehdr_start, (_end - __ehdr_start + 4095) & ~4095l,
 		  MADV_DONTDUMP);
 	ranges_hide((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start));
-	ranges_read();
-	return 0;
+	return ranges_read();
 }
 
 static int open_thread(struct thread *thread)

@@ -20,6 +20,7 @@
 #define THREAD_REGS 0x40
 #define THREAD_RIP (THREAD_REGS + 0x80)
 #define THREAD_FLAGS (THREAD_REGS + 0x88)
+#define THREAD_SPILL (THREAD_REGS + 0x90)
 #define THREAD_VECTOR15 0x100
 
 #ifndef __ASSEMBLER__
@@ -48,7 +49,8 @@ struct thread {
 	uint32_t is_deferred; /* signals wait, all blocked, until the engine is done */
 	uint32_t reserved;
 	struct engine_regs regs; /* the program's, while the engine runs */
-	uint8_t unused[0x100 - THREAD_REGS - sizeof(struct engine_regs)];
+	uint64_t spill; /* another, on the way through the map */
+	uint8_t unused[0x100 - THREAD_REGS - sizeof(struct engine_regs) - 8];
 	uint8_t vector15[64]; /* the program's zmm15, as far as this processor has it */
 
 	/* Of the engine alone. */
@@ -92,6 +94,7 @@ _Static_assert(offsetof(struct thread, scratch) == THREAD_SCRATCH &&
 		       offsetof(struct thread, regs) == THREAD_REGS &&
 		       offsetof(struct thread, regs.rip) == THREAD_RIP &&
 		       offsetof(struct thread, regs.rflags) == THREAD_FLAGS &&
+		       offsetof(struct thread, spill) == THREAD_SPILL &&
 		       offsetof(struct thread, vector15) == THREAD_VECTOR15,
 	       "gate.S has them as numbers");
 

@@ -231,11 +231,11 @@ int thread_leaves(struct thread *thread)
 	if (thread->is_process)
 		return 1;
 	ring_leave(thread);
-	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED))
-		return 0;
 	lock_take(&dispatch_lock);
 	pages_share(1);
 	lock_give(&dispatch_lock);
+	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED))
+		return 0;
 	limit_give_back();
 	thread->is_process = PROCESS_ALONE;
 	__atomic_store_n(&channel.head->state, ENGINE_LEFT, __ATOMIC_RELEASE);

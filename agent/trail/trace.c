@@ -17,18 +17,23 @@ static struct trace *traces;
 static struct exit *exits;
 static uint32_t *slots; /* a trace's number and one */
 static uint32_t trace_count, id_count = 1;
+static uint8_t *traces_ready, *exits_ready;
 
 int traces_open(void)
 {
 	traces = memory_map_alone(0, TRACES_MAX * sizeof(*traces), PROT_READ | PROT_WRITE);
 	exits = memory_map_alone(0, IDS_MAX * sizeof(*exits), PROT_READ | PROT_WRITE);
 	slots = memory_map_alone(0, SLOTS * sizeof(*slots), PROT_READ | PROT_WRITE);
+	traces_ready = (uint8_t *)traces;
+	exits_ready = (uint8_t *)exits;
 	return traces && exits && slots ? 0 : -ENOMEM;
 }
 
 static uint32_t *slot_of(uint64_t pc)
 {
-	uint64_t at = (pc ^ pc >> 21) * UINT64_C(0x9e3779b97f4a7c15) >> 41;
+	/* What lies together in the program does here: each page of this table costs a fault. */
+	uint64_t group = (pc >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+	uint64_t at = group << 9 | (pc >> 3 & 511);
 
 	while (slots[at % SLOTS] && traces[slots[at % SLOTS] - 1].pc != pc)
 		at++;
@@ -87,6 +92,8 @@ struct trace *trace_add(uint64_t pc, uint16_t count)
 
 	if (trace_count >= TRACES_MAX - 1 || trace_count >= SLOTS / 2 || id_count + count > IDS_MAX)
 		return NULL;
+	memory_ready(&traces_ready, trace + 1);
+	memory_ready(&exits_ready, &exits[id_count + count]);
 	*trace = (struct trace){ .pc = pc, .first_exit = id_count, .exits = count };
 	id_count += count;
 	return trace;

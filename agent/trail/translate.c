@@ -3,6 +3,7 @@
 #include "agent/trail/cache.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/emit.h"
+#include "agent/trail/gate.h"
 #include "agent/trail/insn.h"
 #include "agent/trail/liveness.h"
 #include "agent/trail/log.h"
@@ -19,7 +20,12 @@
 #include <errno.h>
 
 #define PIECES_MAX (3 * TRACE_INSTRUCTIONS_MAX + 8 * TRACE_BLOCKS_MAX)
-#define CALLS_MAX 8u
+#define READY_AHEAD 2048u /* most traces are smaller */
+#define CALLS_MAX 16u
+
+/* A trace that is checked has no more code. */
+#define CHECKED_INSTRUCTIONS_MAX 16u
+#define COPIED_MAX ((CHECKED_INSTRUCTIONS_MAX + 1) * INSN_BYTES_MAX)
 
 /* A trace that nobody has seen to be hot yet. */
 #define COLD_BLOCKS_MAX 16u
@@ -80,7 +86,10 @@ struct making {
 	uint32_t calls;
 	uint8_t *piece_from; /* the code that no piece describes yet */
 	int is_swapped, is_over;
-	uint32_t last; /* of the block: its last instruction's offset */
+	uint32_t last;	 /* of the block: its last instruction's offset */
+	uint32_t copied; /* checked: so much of its code is in `copy` */
+	uint64_t copied_from;
+	uint8_t copy[COPIED_MAX];
 };
 
 static struct making making; /* the engine's lock covers it */
@@ -351,6 +360,15 @@ static void push(struct making *m, uint64_t value)
 	m->cold = emit_64(m->cold, value);
 }
 
+/* A call in the trace. */
+static void returns_to(struct making *m, uint64_t next)
+{
+	if (m->calls < CALLS_MAX)
+		m->returns[m->calls++] = next;
+	else
+		m->calls = 0;
+}
+
 static void call(struct making *m, const struct insn *insn)
 {
 	uint64_t next = m->pc + insn->bytes;
@@ -361,10 +379,7 @@ static void call(struct making *m, const struct insn *insn)
 	block_add(m, insn);
 	block_end(m, TRAIL_CALL, insn->target);
 	map_known(next);
-	if (m->calls < CALLS_MAX)
-		m->returns[m->calls++] = next;
-	else
-		m->calls = 0;
+	returns_to(m, next);
 	go_on(m, insn->target);
 }
 
@@ -375,12 +390,6 @@ static void put_indirect(struct making *m, struct way_out *out)
 	beside(m, 0);
 	m->hot = put_by(m, m->hot, out, RCX);
 	beside(m, PIECE_SPILLED);
-}
-
-/* jmp *map(,%rcx,8) */
-static uint8_t *map_jump(uint8_t *at)
-{
-	return emit_32(emit_bytes(at, "\xff\x24\xcd", 3), (uint32_t)MAP_AT);
 }
 
 static void return_any(struct making *m, const struct insn *insn)
@@ -396,7 +405,7 @@ static void return_any(struct making *m, const struct insn *insn)
 	m->hot = emit_bytes(m->hot, "\x8b\x0c\x24", 3); /* mov (%rsp), %ecx */
 	piece_end(m, insn->bytes, PIECE_SPILLED | PIECE_RECORDED);
 	m->hot = emit_drop(m->hot, 8 + insn->pops);
-	m->hot = map_jump(m->hot);
+	m->hot = map_emit_jump(m->hot);
 	beside(m, PIECE_SPILLED);
 	m->blocks++;
 	m->is_over = 1;
@@ -411,7 +420,7 @@ static const uint8_t *astray(struct making *m, struct way_out *out)
 	m->cold = put_by(m, m->cold, out, RCX);
 	m->cold = emit_bytes(m->cold, "\x8b\x0c\x24", 3);
 	m->cold = emit_drop(m->cold, 8 + out->pops);
-	m->cold = map_jump(m->cold);
+	m->cold = map_emit_jump(m->cold);
 	return at;
 }
 
@@ -465,7 +474,7 @@ static void returns(struct making *m, const struct insn *insn)
 	uint64_t to = m->calls ? m->returns[m->calls - 1] : m->is_hot ? profile_sure(m->start) : 0;
 
 	swap_in(m);
-	if (to && (m->calls || (fits(m, to) && is_near(m, to))))
+	if (to && !map_is_shared(to) && (m->calls || (fits(m, to) && is_near(m, to))))
 		return_here(m, insn, to);
 	else
 		return_any(m, insn);
@@ -495,38 +504,127 @@ static void operand_load(struct making *m, const struct insn *insn, const uint8_
 	}
 }
 
-static void indirect(struct making *m, const struct insn *insn, const uint8_t *code)
+/* An indirect branch's operand in a register: rsp does not count, for a call changes it. */
+static int is_by_register(const struct insn *insn, uint8_t modrm)
 {
-	uint64_t next = m->pc + insn->bytes;
+	return modrm >= 0xc0 && ((modrm & 7u) != RSP || insn->rex & 1);
+}
+
+/* Where it leads, in rcx, its upper half 0. */
+static void operand_take(struct making *m, const struct insn *insn, const uint8_t *code)
+{
 	uint8_t modrm = code[insn->modrm_at];
-	unsigned int reg = (modrm & 7u) | (insn->rex & 1u) << 3;
-	int is_register = modrm >= 0xc0, is_call = insn->kind == TRAIL_CALL_INDIRECT;
+
+	if (is_by_register(insn, modrm)) { /* mov %reg, %ecx */
+		if (insn->rex & 1)
+			m->hot = emit_8(m->hot, 0x41);
+		m->hot = emit_8(emit_8(m->hot, 0x8b), (uint8_t)(0xc0 | RCX << 3 | (modrm & 7)));
+		return;
+	}
+	operand_load(m, insn, code);
+	m->hot = emit_save(m->hot, RCX, THREAD_TARGET);
+}
+
+static struct way_out *indirect_out(struct making *m, const struct insn *insn, uint8_t modrm)
+{
+	struct way_out *out = out_add(m, is_by_register(insn, modrm) ? EXIT_REGISTER : EXIT_MEMORY,
+				      0);
+
+	out->reg = (uint8_t)((modrm & 7u) | (insn->rex & 1u) << 3);
+	return out;
+}
+
+static void indirect_any(struct making *m, const struct insn *insn, const uint8_t *code)
+{
 	struct way_out *out;
 
-	swap_in(m);
 	m->blocks++; /* the exit's path has this block */
-	out = out_add(m, is_register ? EXIT_REGISTER : EXIT_MEMORY, 0);
+	out = indirect_out(m, insn, code[insn->modrm_at]);
 	m->blocks--;
-	out->reg = (uint8_t)reg;
 	put_indirect(m, out);
-	m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
-	beside(m, PIECE_SPILLED);
-	operand_load(m, insn, code);
-	piece_end(m, insn->bytes, PIECE_SPILLED | PIECE_RECORDED);
-	if (!is_register)
-		m->hot = emit_save(m->hot, RCX, THREAD_TARGET);
-	m->hot = emit_bytes(m->hot, "\x89\xc9", 2); /* mov %ecx, %ecx */
+	if (insn->needs & 1u << RCX)
+		m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
 	beside(m, PIECE_SPILLED | PIECE_RECORDED);
-	if (is_call) {
-		push(m, next);
-		beside(m, PIECE_SPILLED | PIECE_RECORDED);
-		map_known(next);
-	}
-	m->hot = map_jump(m->hot);
+	operand_take(m, insn, code);
+	if (insn->kind == TRAIL_CALL_INDIRECT)
+		push(m, m->pc + insn->bytes);
+	piece_end(m, insn->bytes, PIECE_SPILLED | PIECE_RECORDED);
+	if (out->kind == EXIT_MEMORY)
+		m->hot = emit_bytes(m->hot, "\x89\xc9", 2); /* mov %ecx, %ecx */
+	m->hot = map_emit_jump(m->hot);
 	beside(m, PIECE_SPILLED);
 	block_add(m, insn);
 	block_end(m, insn->kind, 0);
 	m->is_over = 1;
+}
+
+/* What comes where it does not lead where it mostly does. */
+static const uint8_t *elsewhere(struct making *m, const struct way_out *out)
+{
+	const uint8_t *at = m->cold;
+
+	m->cold = put_by(m, m->cold, out, RCX);
+	if (out->kind == EXIT_MEMORY || out->reg == RCX) {
+		m->cold = emit_load(m->cold, RCX,
+				    out->kind == EXIT_MEMORY ? THREAD_TARGET : THREAD_SCRATCH);
+		m->cold = emit_bytes(m->cold, "\x89\xc9", 2);
+	} else {
+		if (out->reg >> 3)
+			m->cold = emit_8(m->cold, 0x41);
+		m->cold = emit_8(emit_8(m->cold, 0x8b),
+				 (uint8_t)(0xc0 | RCX << 3 | (out->reg & 7)));
+	}
+	m->cold = map_emit_jump(m->cold);
+	return at;
+}
+
+/* rcx is kept, and holds where to: on, if that is `to`. */
+static void guess_check(struct making *m, uint64_t to, const uint8_t *other)
+{
+	m->hot = emit_bytes(m->hot, "\x8d\x89", 2); /* lea -to(%rcx), %ecx */
+	m->hot = emit_32(m->hot, -(uint32_t)to);
+	m->hot = emit_bytes(m->hot, "\xe3\x05", 2); /* jrcxz */
+	m->hot = emit_jump(m->hot, other);
+	if (!(liveness_dead(to) & 1u << RCX))
+		m->hot = emit_load(m->hot, RCX, THREAD_SCRATCH);
+	beside(m, PIECE_SPILLED);
+}
+
+static void indirect_guess(struct making *m, const struct insn *insn, const uint8_t *code,
+			   uint64_t to)
+{
+	struct way_out *out;
+
+	m->hot = emit_save(m->hot, RCX, THREAD_SCRATCH);
+	beside(m, 0);
+	operand_take(m, insn, code);
+	if (insn->kind == TRAIL_CALL_INDIRECT)
+		push(m, m->pc + insn->bytes);
+	piece_end(m, insn->bytes, PIECE_SPILLED);
+	m->blocks++;
+	out = indirect_out(m, insn, code[insn->modrm_at]);
+	m->blocks--;
+	guess_check(m, to, elsewhere(m, out));
+	block_add(m, insn);
+	block_end(m, insn->kind, 0);
+	go_on(m, to);
+}
+
+static void indirect(struct making *m, const struct insn *insn, const uint8_t *code)
+{
+	uint64_t to = m->is_hot ? profile_sure(m->start) : 0;
+	uint64_t next = m->pc + insn->bytes;
+
+	swap_in(m);
+	if (insn->kind == TRAIL_CALL_INDIRECT)
+		map_known(next);
+	if (!to || map_is_shared(to) || !fits(m, to) || !is_near(m, to)) {
+		indirect_any(m, insn, code);
+		return;
+	}
+	if (insn->kind == TRAIL_CALL_INDIRECT)
+		returns_to(m, next);
+	indirect_guess(m, insn, code, to);
 }
 
 static void system_call(struct making *m, const struct insn *insn)
@@ -559,6 +657,15 @@ static void refused(struct making *m)
 	m->hot = gate_jump(m->hot, &m->area->head->gate_refused);
 	beside(m, 0);
 	m->is_over = 1;
+}
+
+/* Not here; a trace that begins with it may have it in reach. */
+static void cannot(struct making *m)
+{
+	if (m->instructions)
+		end_here(m);
+	else
+		refused(m);
 }
 
 /* ud2, int3, hlt: what happens, happens there; and may come back behind. */
@@ -635,23 +742,47 @@ static int guard(struct making *m, uint64_t left)
 				return 1;
 			m->is_checked = 1;
 			m->most_blocks = 1;
-			m->most_instructions = state == PAGE_WRITES_ITSELF ? 1 : 16;
+			m->most_instructions = state == PAGE_WRITES_ITSELF
+						       ? 1
+						       : CHECKED_INSTRUCTIONS_MAX;
 		}
 		m->guarded = page;
 	}
 	return 0;
 }
 
+/* The program's code; what may change meanwhile as it was when it was read first. */
+static const uint8_t *code_at(struct making *m, uint64_t pc, uint64_t *left)
+{
+	uint64_t at = pc - m->copied_from;
+
+	if (!m->is_checked)
+		return (const uint8_t *)pc;
+	if (!m->copied) {
+		m->copied_from = pc;
+		m->copied = *left < COPIED_MAX ? (uint32_t)*left : COPIED_MAX;
+		if (gate_copy(m->copy, (const void *)pc, m->copied))
+			m->copied = 0;
+		at = 0;
+	}
+	if (at >= m->copied)
+		*left = 0;
+	else if (*left > m->copied - at)
+		*left = m->copied - at;
+	return m->copy + at;
+}
+
 static void one(struct making *m)
 {
-	const uint8_t *code = (const uint8_t *)m->pc;
 	uint64_t left = ranges_left(m->pc);
+	const uint8_t *code;
 	struct insn insn;
 
 	if (left && guard(m, left)) {
 		end_here(m);
 		return;
 	}
+	code = code_at(m, m->pc, &left);
 	if (!left || insn_decode(&insn, code, left, m->pc, is_amd)) {
 		if (m->in_block)
 			end_here(m);
@@ -662,7 +793,7 @@ static void one(struct making *m)
 	switch (insn.kind) {
 	case TRAIL_FALL:
 		if (!can_copy(m, &insn, code))
-			refused(m);
+			cannot(m);
 		else if (m->instructions >= m->most_instructions)
 			end_here(m);
 		else
@@ -688,7 +819,7 @@ static void one(struct making *m)
 		if (can_copy(m, &insn, code))
 			indirect(m, &insn, code);
 		else
-			refused(m);
+			cannot(m);
 		return;
 	case TRAIL_SYSCALL:
 		system_call(m, &insn);
@@ -722,7 +853,8 @@ static void tell(const struct making *m)
 	at = (uint8_t *)(trace + 1);
 	for (uint32_t i = 0; i < m->blocks; i++) {
 		at = emit_bytes(at, &m->entries[i], sizeof(m->entries[i]));
-		memory_copy(at, (const void *)m->starts[i], m->entries[i].bytes);
+		memory_copy(at, m->is_checked ? m->copy : (const uint8_t *)m->starts[i],
+			    m->entries[i].bytes);
 		at += (m->entries[i].bytes + 7u) & ~7u;
 	}
 	for (uint32_t i = 0; i < m->out_count; i++)
@@ -746,13 +878,13 @@ static struct trace *keep(struct making *m, struct trace *trace)
 	trace->blocks = (uint16_t)m->blocks;
 	trace->exits = (uint16_t)m->out_count;
 	if (m->is_checked) {
-		uint8_t *code = memory_get(m->entries[0].bytes + 8u);
+		uint8_t *code = memory_get(m->copied + 8u);
 
 		if (!code)
 			return NULL;
 		trace->is_checked = 1;
 		trace->code_bytes = m->blocks ? m->entries[0].bytes : 0;
-		memory_copy(code, (const void *)trace->pc, trace->code_bytes);
+		memory_copy(code, m->copy, trace->code_bytes);
 		trace->code = code;
 	}
 	for (uint32_t i = 0; i < m->out_count; i++) {
@@ -780,6 +912,7 @@ static void begin(struct making *m, struct cache_area *area, const struct trace 
 	m->cold = area->cold;
 	m->blocks = m->instructions = m->in_block = m->out_count = m->piece_count = m->calls = 0;
 	m->is_swapped = m->is_over = m->is_checked = 0;
+	m->copied = 0;
 	m->guarded = 1;
 	m->is_hot = trace->layouts != 0;
 	m->most_blocks = m->is_hot ? TRACE_BLOCKS_MAX : COLD_BLOCKS_MAX;
@@ -794,16 +927,17 @@ static void begin(struct making *m, struct cache_area *area, const struct trace 
 /* Whether the code is still what was translated. */
 static int is_true(const struct trace *trace)
 {
-	const uint8_t *code = (const uint8_t *)trace->pc;
+	uint8_t code[COPIED_MAX];
 
 	if (!trace->is_checked)
 		return 1;
-	if (ranges_left(trace->pc) < trace->code_bytes)
+	if (ranges_left(trace->pc) < trace->code_bytes ||
+	    gate_copy(code, (const void *)trace->pc, trace->code_bytes))
 		return 0;
 	for (uint32_t i = 0; i < trace->code_bytes; i++)
 		if (code[i] != trace->code[i])
 			return 0;
-	return 1;
+	return !pages_are_calm(trace->pc, trace->pc + trace->code_bytes);
 }
 
 /* So that a change of its code is its end. */
@@ -827,6 +961,8 @@ static struct trace *make(uint64_t pc, unsigned int layouts)
 	if (!trace)
 		return NULL;
 	trace->layouts = (uint8_t)layouts;
+	memory_ready(&area->hot_ready, area->hot + READY_AHEAD);
+	memory_ready(&area->cold_ready, area->cold + READY_AHEAD);
 	begin(m, area, trace);
 	while (!m->is_over)
 		one(m);
@@ -898,8 +1034,7 @@ struct trace *translate_hot(struct trace *old)
 void translate_link(struct exit *exit, struct trace *to)
 {
 	if (exit->jump && !exit->next && !to->is_checked &&
-	    *(int32_t *)exit->jump ==
-		    (int32_t)(cache_exit_jump(exit->jump) - exit->jump - 4) &&
+	    *(int32_t *)exit->jump == (int32_t)(cache_exit_jump(exit->jump) - exit->jump - 4) &&
 	    !cache_jump_set(exit->jump, to->head))
 		trace_incoming(to, exit_number(exit));
 }
