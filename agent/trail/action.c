@@ -137,9 +137,15 @@ void action_default(int number)
 
 void action_give_back(uint64_t set)
 {
-	for (int number = 1; number < ACTION_SIGNALS; number++)
-		if (number != SIGKILL && number != SIGSTOP && set & ACTION_BIT(number))
+	for (int number = 1; number < ACTION_SIGNALS; number++) {
+		struct action now;
+
+		if (number == SIGKILL || number == SIGSTOP || !(set & ACTION_BIT(number)))
+			continue;
+		sys_call(SYS_rt_sigaction, number, 0, (long)&now, ACTION_SET_BYTES, 0, 0);
+		if (now.handler == (uint64_t)ours) /* a native thread may have asked meanwhile */
 			kernel_set(number, &actions[number]);
+	}
 }
 
 void action_exec(int is_over)

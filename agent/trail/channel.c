@@ -42,6 +42,14 @@ int channel_has_tool(void)
 	return tool && !(tool & FUTEX_OWNER_DIED);
 }
 
+int channel_is_over(void)
+{
+	const struct engine_channel *head = channel.head;
+
+	return __atomic_load_n(&head->asked, __ATOMIC_RELAXED) & ENGINE_ASKED_STOP ||
+	       __atomic_load_n(&head->tool, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
+}
+
 void channel_tell(void)
 {
 	uint32_t *word = &channel.head->wanted_log;

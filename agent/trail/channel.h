@@ -23,6 +23,9 @@ int channel_open(struct engine_channel *head);
 /* Whether somebody takes what is written. */
 int channel_has_tool(void);
 
+/* Whether all is to go on natively: the tool has asked for that, or died. */
+int channel_is_over(void);
+
 /* There is something for the tool, should it sleep. */
 void channel_tell(void);
 

@@ -24,6 +24,8 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 	thread->regs.rip = pc;
 	if (thread->is_deferred)
 		gate_signal();
+	if (channel_is_over())
+		leave(thread, pc);
 	lock_take(&dispatch_lock);
 	began = sys_ticks();
 	trace = translate(pc, &error);

@@ -3,6 +3,7 @@
 #include "agent/trail/action.h"
 #include "agent/trail/cache.h"
 #include "agent/trail/call.h"
+#include "agent/trail/channel.h"
 #include "agent/trail/deliver.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/frame.h"
@@ -190,6 +191,11 @@ static int guard_met(struct thread *thread, const siginfo_t *info, struct frame_
 	thread->pointer = (uint64_t)info->si_addr;
 	profile_look(thread);
 	ring_turn(thread);
+	if (channel_is_over()) { /* it comes to the engine at the next exit, and leaves */
+		lock_take(&dispatch_lock);
+		traces_kill();
+		lock_give(&dispatch_lock);
+	}
 	*frame_gpr(context, reg) = thread->pointer;
 	*frame_xmm15(context) = thread->pointer;
 	return 1;
@@ -263,7 +269,7 @@ static void take_regs(struct thread *thread, struct frame_context *context)
 	frame_vector15_set(context->uc_mcontext.fpregs, thread->vector15);
 }
 
-/* leave(): the frame is made what the thread has, and native. */
+/* leave(): the frame is made what the thread has, and native. On no stack for signals. */
 static void left(struct thread *thread, struct frame_context *context)
 {
 	stack_t *stack = &context->uc_stack;
@@ -273,19 +279,20 @@ static void left(struct thread *thread, struct frame_context *context)
 	thread->is_leaving = 0;
 	thread->is_native = 1;
 	held_give_back(thread);
-	if (!thread->is_process)
-		return;
-	if (thread->is_process == PROCESS_CLEARED)
-		action_clear();
-	else
-		action_give_back(~UINT64_C(0));
-	*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
-			    .ss_flags = (int)thread->stack_asked.flags,
-			    .ss_size = thread->stack_asked.bytes };
-	if (!stack->ss_size)
-		stack->ss_flags = SS_DISABLE;
+	*stack = (stack_t){ .ss_sp = (void *)thread->signal_stack, .ss_size = THREAD_SIGNAL_BYTES };
+	if (thread_left(thread)) {
+		if (thread->is_process == PROCESS_CLEARED)
+			action_clear();
+		else
+			action_give_back(~UINT64_C(0));
+		*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
+				    .ss_flags = (int)thread->stack_asked.flags,
+				    .ss_size = thread->stack_asked.bytes };
+		if (!stack->ss_size)
+			stack->ss_flags = SS_DISABLE;
+		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
+	}
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
-	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 }
 
 /* ppoll(2) and its like: the mask that holds while they wait. 0: the call has none. */
@@ -534,9 +541,9 @@ void leave(struct thread *thread, uint64_t pc)
 {
 	const stack_t none = { .ss_flags = SS_DISABLE };
 
+	ring_leave(thread);
 	/* Who stands on the stack for signals can't have another. */
-	if (thread_leaves(thread))
-		sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
+	sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
 	thread->regs.rip = pc;
 	thread->is_leaving = 1;
 	mask_set(~action_own);

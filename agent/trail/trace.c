@@ -66,6 +66,13 @@ void trace_kill(struct trace *trace)
 	trace->incoming = 0;
 }
 
+void traces_kill(void)
+{
+	for (uint32_t i = 0; i < trace_count; i++)
+		if (!traces[i].is_dead)
+			trace_kill(&traces[i]);
+}
+
 struct exit *exit_of(uint32_t id)
 {
 	return id && id < id_count ? &exits[id] : NULL;

@@ -94,6 +94,9 @@ void trace_incoming(struct trace *trace, uint32_t id);
 /* Nothing leads there any more; who is in it goes on to its end. */
 void trace_kill(struct trace *trace);
 
+/* All of them. */
+void traces_kill(void);
+
 /* The id of the path of a trace's first `blocks` blocks, made if no exit has it. 0: there is none to be had. */
 uint32_t trace_prefix(struct trace *trace, uint32_t blocks);
 
