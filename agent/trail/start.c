@@ -20,7 +20,8 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#define CONTEXT_FLAGS 6u /* UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS: the selectors are what they say */
+#define CONTEXT_FLAGS                                                                              \
+	6u /* UC_SIGCONTEXT_SS, UC_STRICT_RESTORE_SS: the selectors are what they say */
 #define SELECTORS (INT64_C(0x2b) << 48 | 0x33)
 
 /* R_X86_64_RELATIVE is all there is; the build sees to it. */

@@ -27,7 +27,7 @@ struct exit {
 	uint64_t target;
 	uint8_t *jump; /* four bytes that lead to gate_exit until it is linked; NULL: it never is */
 	uint32_t trace;
-	uint32_t next;	 /* of those that lead to the same trace; 0: the last */
+	uint32_t next; /* of those that lead to the same trace; 0: the last */
 	uint16_t pops; /* EXIT_RETURN: so many bytes beside the address were dropped from the stack */
 	uint16_t blocks; /* of the path */
 	uint8_t kind, reg;
@@ -56,12 +56,12 @@ struct trace {
 	uint32_t first_exit;
 	uint32_t incoming; /* an exit that is linked to it; 0: none */
 	uint16_t exits, blocks;
-	uint8_t is_dead;    /* its code has changed, or is gone */
+	uint8_t is_dead; /* its code has changed, or is gone */
 	uint8_t is_checked; /* entered only through the engine, which looks whether its code is still `code` */
 	uint16_t code_bytes;
-	uint16_t heat;	 /* how often profile.c has met it */
-	uint8_t layouts; /* how often its code has been laid out again */
-	const uint8_t *code; /* of its first block */
+	uint16_t heat;		/* how often profile.c has met it */
+	uint8_t layouts;	/* how often its code has been laid out again */
+	const uint8_t *code;	/* of its first block */
 	const uint64_t *starts; /* of its blocks */
 	const struct piece *pieces;
 	uint32_t piece_count;

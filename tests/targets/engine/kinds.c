@@ -179,8 +179,8 @@ static void sizes(void)
 static void bare_thread(void)
 {
 	pid_t parent_word = 0;
-	int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-		    CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+	int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+		    CLONE_SYSVSEM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
 	pid_t tid;
 
 	tid_word = 1;
@@ -259,7 +259,8 @@ int main(void)
 	cloned("copy, no signal at its end", 0, look_and_signal);
 	cloned("shares memory", CLONE_VM | SIGCHLD, look_and_signal);
 	cloned("shares memory and handlers", CLONE_VM | CLONE_SIGHAND | SIGCHLD, look_and_signal);
-	cloned("shares memory, handlers, files", CLONE_VM | CLONE_SIGHAND | CLONE_FILES | CLONE_FS, work);
+	cloned("shares memory, handlers, files", CLONE_VM | CLONE_SIGHAND | CLONE_FILES | CLONE_FS,
+	       work);
 	cloned("borrows", CLONE_VM | CLONE_VFORK | SIGCHLD, look_and_signal);
 	cloned("borrows with handlers", CLONE_VM | CLONE_VFORK | CLONE_SIGHAND | SIGCHLD,
 	       look_and_signal);
