@@ -22,6 +22,7 @@
 #define PIECES_MAX (3 * TRACE_INSTRUCTIONS_MAX + 8 * TRACE_BLOCKS_MAX)
 #define READY_AHEAD 2048u /* most traces are smaller */
 #define CALLS_MAX 16u
+#define SYSCALL 0x05 /* behind 0f */
 
 /* A trace that is checked has no more code. */
 #define CHECKED_INSTRUCTIONS_MAX 16u
@@ -822,7 +823,11 @@ static void one(struct making *m)
 			cannot(m);
 		return;
 	case TRAIL_SYSCALL:
-		system_call(m, &insn);
+		/* int $0x80 has other numbers, and other registers. */
+		if (code[insn.opcode_at] == SYSCALL)
+			system_call(m, &insn);
+		else
+			refused(m);
 		return;
 	case TRAIL_STOP:
 		stop(m, &insn, code);

@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Programs made at random (fuzz/program_make.py) do under the engine what they do natively: each register at each checkpoint, and all
+# of their memory. And the trail that is kept of them is that of `step`, block for block.
+#
+# engine_programs.sh [FIRST LAST]: these seeds instead, for longer runs
+set -uo pipefail
+source_dir=$(cd "$(dirname "$0")/.." && pwd)
+waymark=$WAYMARK_BUILD/cli/waymark
+folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-engine-XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+export PYTHONDONTWRITEBYTECODE=1
+failed=0
+
+fail()
+{
+	echo "FAILED: $*"
+	failed=1
+}
+
+# expect WHAT GOT WANTED
+expect()
+{
+	[ "$2" = "$3" ] || fail "$1: $2, expected $3"
+}
+
+if ! command -v cc >/dev/null; then
+	echo "no C compiler"
+	exit 77
+fi
+
+first=${1:-1} last=${2:-6}
+
+# make SEED OPTION...: the program ./program
+make_program()
+{
+	"$source_dir/fuzz/program_make.py" "$@" >program.S || fail "seed $1: no program"
+	cc -w -nostdlib -static -no-pie -Wl,-z,noexecstack -o program program.S || fail "seed $1: it does not assemble"
+}
+
+# as_native SEED OPTION...: run natively, and under the engine
+as_native()
+{
+	make_program "$@"
+	timeout 20 ./program >native
+	expect "seed $*: natively" $? 7
+	rm -rf soft
+	timeout 60 "$waymark" record -v -e trail/soft/ -o soft -- ./program >engine 2>words
+	status=$?
+	expect "seed $*: under the engine: $(cat words)" $status 7
+	cmp native engine || fail "seed $*: it has other results under the engine"
+}
+
+for seed in $(seq "$first" "$last"); do
+	as_native "$seed"
+done
+# Until what is run often is laid out anew.
+for seed in $(seq "$first" 3 "$last"); do
+	as_native "$seed" --fuel 10 --rounds 300
+done
+# And what was kept of it.
+for seed in $(seq "$first" 4 "$last"); do
+	as_native "$seed" --fuel 4
+	rm -rf step
+	timeout 100 "$waymark" record -v -e trail/step/ -o step -- ./program >stepped 2>words
+	status=$?
+	expect "seed $seed: by steps: $(cat words)" $status 7
+	cmp native stepped || fail "seed $seed: it has other results by steps"
+	timeout 60 "$waymark" diff soft step >shown 2>words
+	status=$?
+	expect "seed $seed: the trails are not the same: $(cat shown words)" $status 0
+	for trace in soft step; do
+		timeout 60 "$waymark" trail --instructions -n 0 "$trace" 2>words | grep -v 'process\|system call\|ended' |
+			sed 's/^ *[0-9.]* *//' >"$trace.listed"
+	done
+	cmp soft.listed step.listed || fail "seed $seed: other instructions are listed"
+done
+
+exit "$failed"
