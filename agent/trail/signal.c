@@ -273,6 +273,7 @@ static void take_regs(struct thread *thread, struct frame_context *context)
 static void left(struct thread *thread, struct frame_context *context)
 {
 	stack_t *stack = &context->uc_stack;
+	int is_last;
 
 	take_regs(thread, context);
 	*frame_mask(context) = thread->blocked;
@@ -280,7 +281,8 @@ static void left(struct thread *thread, struct frame_context *context)
 	thread->is_native = 1;
 	held_give_back(thread);
 	*stack = (stack_t){ .ss_sp = (void *)thread->signal_stack, .ss_size = THREAD_SIGNAL_BYTES };
-	if (thread_left(thread)) {
+	is_last = thread_left(thread);
+	if (is_last) {
 		if (thread->is_process == PROCESS_CLEARED)
 			action_clear();
 		else
@@ -290,7 +292,8 @@ static void left(struct thread *thread, struct frame_context *context)
 				    .ss_size = thread->stack_asked.bytes };
 		if (!stack->ss_size)
 			stack->ss_flags = SS_DISABLE;
-		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
+		if (is_last == 1)
+			sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 	}
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
 }

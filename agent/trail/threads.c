@@ -21,6 +21,7 @@
 #define CLONE3_BYTES_MAX 4096u /* the kernel takes no more */
 
 static uint32_t threads; /* that run as translated code */
+static int has_left;	 /* some of them, and others were still there */
 static int has_guests;	 /* or had */
 
 #define HEAD_BYTES ((sizeof(struct thread) + 4095) & ~(size_t)4095)
@@ -232,13 +233,15 @@ int thread_left(struct thread *thread)
 {
 	if (thread->is_process)
 		return 1;
-	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_ACQ_REL))
+	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_ACQ_REL)) {
+		__atomic_store_n(&has_left, 1, __ATOMIC_RELEASE);
 		return 0;
+	}
 	lock_take(&dispatch_lock);
 	pages_share(1);
 	lock_give(&dispatch_lock);
 	limit_give_back();
 	__atomic_store_n(&channel.head->state, ENGINE_LEFT, __ATOMIC_RELEASE);
 	channel_tell();
-	return 1;
+	return __atomic_load_n(&has_left, __ATOMIC_ACQUIRE) ? 2 : 1;
 }

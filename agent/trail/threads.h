@@ -19,7 +19,7 @@ void thread_first(void);
 
 /*
  * The calling thread goes on natively, and needs no handler of ours on its way any more. 1: it was the last, or is alone: nobody
- * needs them.
+ * needs them. 2: but natively another may have seen one of ours in the kernel, and put it there again: it must still work.
  */
 int thread_left(struct thread *thread);
 
