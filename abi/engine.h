@@ -91,6 +91,7 @@ struct engine_channel {
 	uint32_t wanted_log; /* counts up, by the engine: there is something to take; a futex that the engine wakes */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
+	uint64_t cache_bytes; /* by the tool: how much code there may be until all is given up; 0: as much as usual */
 };
 
 #define ENGINE_ASKED_STOP 1u /* give all threads back to native code */

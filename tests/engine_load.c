@@ -3,6 +3,8 @@
  * engine_load ENGINE CMD ARGS...: runs a program under the software engine with nobody who takes what it writes, and ends as it ended.
  * engine_load --native CMD ARGS...: the same without the engine: same environment, same addresses.
  * engine_load --core FILE: what a core says of the thread that died.
+ * With ENGINE_LOAD_FILTER in the environment getppid(2) is trapped by a filter, and rt_tgsigqueueinfo(2) is the end.
+ * With ENGINE_LOAD_STOP the engine is asked to leave after so many microseconds.
  * The trail's cost is nothing here; its truth is looked at by the tests of the tool.
  */
 #include "abi/engine.h"
@@ -10,11 +12,14 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/procfs.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -72,8 +77,8 @@ static long call(pid_t pid, long number, long a, long b, long c, long d, long e)
 static struct engine_channel *channel_make(int *fd)
 {
 	uint64_t slots_at = 4096, rings_at = PAGE(slots_at + SLOTS * sizeof(struct engine_slot));
-	uint64_t log_at =
-		rings_at + (uint64_t)SLOTS * SEGMENTS * (SEGMENT_BYTES + ENGINE_GUARD_BYTES);
+	uint64_t log_at = rings_at +
+			  (uint64_t)SLOTS * SEGMENTS * (SEGMENT_BYTES + ENGINE_GUARD_BYTES);
 	struct engine_channel *head;
 
 	*fd = memfd_create("channel", MFD_CLOEXEC);
@@ -154,6 +159,22 @@ static void engine_enter(pid_t pid, const char *path, struct engine_channel *hea
 	ptrace(PTRACE_SETREGS, pid, 0, &r);
 }
 
+static void filter(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP | 77),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_tgsigqueueinfo, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { .len = sizeof(code) / sizeof(code[0]), .filter = code };
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	must(!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), "filter");
+}
+
 static pid_t begin(char **command, int channel_fd)
 {
 	pid_t pid = fork();
@@ -167,6 +188,8 @@ static pid_t begin(char **command, int channel_fd)
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	if (channel_fd >= 0)
 		fcntl(channel_fd, F_SETFD, 0); /* the engine closes it */
+	if (getenv("ENGINE_LOAD_FILTER"))
+		filter();
 	execvp(command[0], command);
 	perror(command[0]);
 	_exit(127);
@@ -178,9 +201,9 @@ static void status_print(const prstatus_t *status)
 {
 	const struct user_regs_struct *r = (const struct user_regs_struct *)&status->pr_reg;
 
-	printf("rip %llx rsp %llx rbp %llx rbx %llx r12 %llx r13 %llx r14 %llx r15 %llx\n", r->rip,
-	       r->rsp, r->rbp, r->rbx, r->r12, r->r13, r->r14, r->r15);
-	printf("gs %llx\n", r->gs_base);
+	/* Others hold process ids, or nothing that lives. */
+	printf("rip %llx rsp %llx r12 %llx r13 %llx r14 %llx gs %llx\n", r->rip, r->rsp, r->r12,
+	       r->r13, r->r14, r->gs_base);
 }
 
 static void note_print(const Elf64_Nhdr *note, const char *data, int *is_told)
@@ -241,7 +264,14 @@ int main(int count, char **words)
 	if (head)
 		engine_enter(pid, words[1], head, channel_fd);
 	ptrace(PTRACE_DETACH, pid, 0, 0);
+	if (head && getenv("ENGINE_LOAD_STOP")) {
+		usleep((useconds_t)atoi(getenv("ENGINE_LOAD_STOP")));
+		head->asked = ENGINE_ASKED_STOP;
+	}
 	waitpid(pid, &status, 0);
+	if (getenv("ENGINE_LOAD_STATE") && head)
+		fprintf(stderr, "state %u error %d traces %lu\n", head->state, head->error,
+			head->traces);
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	printf("killed by signal %d%s\n", WTERMSIG(status),

@@ -22,6 +22,7 @@ const uint64_t action_own = OWN, action_faults = FAULTS;
 static struct action actions[ACTION_SIGNALS];
 static void (*ours)(int, void *, void *);
 static uint32_t lock;
+static int is_left;
 
 static long kernel_set(int number, const struct action *action)
 {
@@ -39,6 +40,8 @@ static long install(int number, const struct action *asked)
 		.mask = ~OWN, /* who copies from the program may fault */
 	};
 
+	if (is_left && !(OWN & bit))
+		return kernel_set(number, asked);
 	if (asked->handler <= (uint64_t)SIG_IGN && !(OWN & bit) &&
 	    !(asked->handler == (uint64_t)SIG_DFL && CORES & bit))
 		return kernel_set(number, asked);
@@ -135,17 +138,32 @@ void action_default(int number)
 	kernel_set(number, &standard);
 }
 
+/* What the program has asked the kernel for by itself meanwhile, stays. */
+static void give_back(int number)
+{
+	struct action now;
+
+	if (!sys_failed(
+		    sys_call(SYS_rt_sigaction, number, 0, (long)&now, ACTION_SET_BYTES, 0, 0)) &&
+	    now.handler == (uint64_t)ours)
+		kernel_set(number, &actions[number]);
+}
+
+void action_leave(void)
+{
+	lock_take(&lock);
+	is_left = 1;
+	for (int number = 1; number < ACTION_SIGNALS; number++)
+		if (number != SIGKILL && number != SIGSTOP && !(OWN & ACTION_BIT(number)))
+			give_back(number);
+	lock_give(&lock);
+}
+
 void action_give_back(uint64_t set)
 {
-	for (int number = 1; number < ACTION_SIGNALS; number++) {
-		struct action now;
-
-		if (number == SIGKILL || number == SIGSTOP || !(set & ACTION_BIT(number)))
-			continue;
-		sys_call(SYS_rt_sigaction, number, 0, (long)&now, ACTION_SET_BYTES, 0, 0);
-		if (now.handler == (uint64_t)ours) /* a native thread may have asked meanwhile */
-			kernel_set(number, &actions[number]);
-	}
+	for (int number = 1; number < ACTION_SIGNALS; number++)
+		if (number != SIGKILL && number != SIGSTOP && set & ACTION_BIT(number))
+			give_back(number);
 }
 
 void action_exec(int is_over)

@@ -48,6 +48,9 @@ void action_give_back(uint64_t set);
 /* All that are not ignored: to the kernel's default. */
 void action_clear(void);
 
+/* The process begins to leave: all but the engine's own go to the kernel as the program asks. */
+void action_leave(void);
+
 /* Of the engine's own signals, those that the program ignores, as a new program inherits them; or back. */
 void action_exec(int is_over);
 

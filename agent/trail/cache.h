@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define CACHE_AREA_BYTES (64u << 20)
+#define CACHE_PIECE_BYTES 512u
 
 /* An area begins with what its code needs at hand. */
 struct cache_head {
@@ -19,20 +20,35 @@ struct cache_head {
 };
 
 struct cache_area {
-	struct cache_head *head;
+	struct cache_head *head; /* NULL: there is none */
+	uint32_t generation;
 	uint8_t *hot, *hot_end;
 	uint8_t *cold, *cold_end;
 	uint8_t *hot_ready, *cold_ready; /* memory_ready() */
+	uint32_t *firsts; /* a word for each piece of CACHE_PIECE_BYTES: trace_of()'s */
 };
 
 /* The area for code at `pc`, with room for a trace. NULL: no memory can be had there. */
 struct cache_area *cache_area_for(uint64_t pc);
+
+/* One that reaches what code at `pc` asks for at `to`, too. */
+struct cache_area *cache_area_between(uint64_t pc, uint64_t to);
 
 /* The exit_jump of the area that an address is in. */
 const uint8_t *cache_exit_jump(const uint8_t *address);
 
 /* Have a jump's four bytes lead there, while it may be run; 0, or -ERANGE: it is too far. */
 int cache_jump_set(uint8_t *jump, const uint8_t *to);
+
+/* The word for the piece of an area that an address is in, and which generation the area is of; NULL: it is in none. */
+uint32_t *cache_first(uint64_t address, uint32_t *of);
+
+/* How much code there is since the last turn. */
+uint64_t cache_used(void);
+
+/* New code goes to new areas from now on. What the areas before are called, for cache_drop(), which frees them. */
+uint32_t cache_turn(void);
+void cache_drop(uint32_t generation);
 
 /* Whether it is in any area. */
 int cache_has(uint64_t address);

@@ -186,6 +186,8 @@ void call_make(struct thread *thread, uint64_t next)
 	struct engine_regs *regs = &thread->regs;
 	long result;
 
+	if (channel_is_over())
+		leave_ask();
 	if (regs->gpr[0] == SYS_rt_sigreturn) {
 		signal_return_call(thread, next);
 		return;
@@ -196,7 +198,8 @@ void call_make(struct thread *thread, uint64_t next)
 		regs->rip = next - 2;
 		return;
 	}
-	thread->call_next = 0;
+	/* leave_ask() does not tell who is in a call: it looks when it is over. */
+	__atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
 	call_tell(thread, next, result);
 	regs->gpr[0] = (uint64_t)result;
 	regs->gpr[1] = next;

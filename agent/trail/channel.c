@@ -44,10 +44,8 @@ int channel_has_tool(void)
 
 int channel_is_over(void)
 {
-	const struct engine_channel *head = channel.head;
-
-	return __atomic_load_n(&head->asked, __ATOMIC_RELAXED) & ENGINE_ASKED_STOP ||
-	       __atomic_load_n(&head->tool, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
+	return __atomic_load_n(&channel.head->asked, __ATOMIC_RELAXED) & ENGINE_ASKED_STOP ||
+	       __atomic_load_n(&channel.head->tool, __ATOMIC_RELAXED) & FUTEX_OWNER_DIED;
 }
 
 void channel_tell(void)

@@ -20,11 +20,11 @@ extern struct channel channel;
 /* 0, or -EINVAL: the tool made it wrong. */
 int channel_open(struct engine_channel *head);
 
+/* The tool wants no more, or is gone. */
+int channel_is_over(void);
+
 /* Whether somebody takes what is written. */
 int channel_has_tool(void);
-
-/* Whether all is to go on natively: the tool has asked for that, or died. */
-int channel_is_over(void);
 
 /* There is something for the tool, should it sleep. */
 void channel_tell(void);

@@ -6,6 +6,7 @@
 #include "agent/trail/pages.h"
 #include "agent/trail/ranges.h"
 #include "agent/trail/sys.h"
+#include "agent/trail/trace.h"
 
 #include <errno.h>
 #include <linux/personality.h>
@@ -140,6 +141,7 @@ long code_call(struct thread *thread, long (*plain)(const struct thread *))
 		after(gpr, (uint64_t)result);
 	else if (result == -ENOMEM) /* some of it may have been done */
 		ranges_read();
+	traces_turn();
 	lock_give(&dispatch_lock);
 	return result;
 }

@@ -113,8 +113,8 @@ static int handler_enter(struct thread *thread, const struct action *action, con
 	void *vectors = context->uc_mcontext.fpregs;
 	uint32_t vector_bytes = frame_state_bytes(vectors);
 	uint64_t vectors_at;
-	uint64_t at =
-		frame_place(thread, action, *frame_gpr(context, 4), vector_bytes, &vectors_at);
+	uint64_t at = frame_place(thread, action, *frame_gpr(context, 4), vector_bytes,
+				  &vectors_at);
 	struct frame frame;
 
 	if (!at || !(action->flags & ACTION_RESTORER))
@@ -146,9 +146,12 @@ static int handler_enter(struct thread *thread, const struct action *action, con
 
 void deliver_death(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
+	static const uint64_t all = ~UINT64_C(0);
 	int number = info->si_signo;
 	long pid = sys_call3(SYS_getpid, 0, 0, 0);
 
+	/* It comes when the kernel goes back to *context, not here. */
+	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, ACTION_SET_BYTES, 0, 0);
 	action_default(number);
 	*frame_mask(context) = ~ACTION_BIT(number);
 	thread->is_native = 1;
@@ -190,9 +193,8 @@ static siginfo_t info_of(const siginfo_t *info, uint64_t at)
 {
 	siginfo_t made = *info;
 
-	if (deliver_is_fault(info) &&
-	    (info->si_signo == SIGILL || info->si_signo == SIGFPE ||
-	     (info->si_signo == SIGTRAP && info->si_code != SI_KERNEL)))
+	if (deliver_is_fault(info) && (info->si_signo == SIGILL || info->si_signo == SIGFPE ||
+				       (info->si_signo == SIGTRAP && info->si_code != SI_KERNEL)))
 		made.si_addr = (void *)at;
 	return made;
 }
@@ -205,8 +207,8 @@ int deliver(struct thread *thread, const siginfo_t *asked, struct frame_context 
 	uint64_t at = *frame_rip(context);
 	int is_fault = deliver_is_fault(info);
 
-	if (is_fault && (action.handler == (uint64_t)SIG_IGN ||
-			 thread->blocked & ACTION_BIT(info->si_signo)))
+	if (is_fault &&
+	    (action.handler == (uint64_t)SIG_IGN || thread->blocked & ACTION_BIT(info->si_signo)))
 		action.handler = (uint64_t)SIG_DFL; /* as the kernel forces it */
 	if (action.handler == (uint64_t)SIG_IGN)
 		return 0;

@@ -24,13 +24,12 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 	thread->regs.rip = pc;
 	if (thread->is_deferred)
 		gate_signal();
-	if (channel_is_over())
-		leave(thread, pc);
 	lock_take(&dispatch_lock);
 	began = sys_ticks();
 	trace = translate(pc, &error);
 	if (trace && from)
 		translate_link(from, trace);
+	trace_in(thread);
 	channel.head->translated_ticks += sys_ticks() - began;
 	channel.head->faults++;
 	lock_give(&dispatch_lock);
@@ -65,6 +64,7 @@ void engine_enter(struct thread *thread, enum gate why)
 		dispatch_to(thread, indirect_target(thread, exit), NULL);
 		return;
 	case GATE_SYSCALL:
+		trace_out(thread);
 		call_make(thread, exit->target);
 		dispatch_to(thread, thread->regs.rip, NULL);
 		return;

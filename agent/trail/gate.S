@@ -181,6 +181,31 @@ gate_signal:
 	ud2
 	.size gate_signal, . - gate_signal
 
+/* leave(): the handler has put the program into thread->regs, and us on our own stack. */
+	.globl gate_quit
+	.hidden gate_quit
+	.type gate_quit, @function
+gate_quit:
+	mov	%gs:0, %rdi
+	mov	%gs:THREAD_RIP, %rsi
+	xor	%ebp, %ebp
+	call	leave
+	.size gate_quit, . - gate_quit
+
+/* gate_chain(context, number, info, handler): another handler for the same signal, its frame the one that the kernel made for ours */
+	.globl gate_chain
+	.hidden gate_chain
+	.type gate_chain, @function
+gate_chain:
+	lea	-8(%rdi), %rsp
+	mov	%rdx, %r8
+	mov	%rdi, %rdx
+	mov	%esi, %edi
+	mov	%r8, %rsi
+	xor	%eax, %eax
+	jmp	*%rcx
+	.size gate_chain, . - gate_chain
+
 /* gate_copy(to, from, bytes): 0, or 1 where memory can't be read or written: the handler goes on at gate_copy_failed */
 	.globl gate_copy
 	.hidden gate_copy

@@ -33,6 +33,13 @@ extern const uint8_t gate_mask_check[], gate_mask_at[], gate_mask_done[];
  */
 void gate_signal(void) __attribute__((noreturn));
 
+/* A handler of ours goes there when it returns, on the engine's stack: to leave(), thread->regs being the program's. */
+void gate_quit(void);
+
+/* A handler of ours ends, and the program's takes its place, as if the kernel had called that. */
+void gate_chain(void *context, int number, const siginfo_t *info, uint64_t handler)
+	__attribute__((noreturn));
+
 /* Copy from or to memory of the program's. 0, or 1: it can't be read or written. */
 int gate_copy(void *to, const void *from, uint64_t bytes);
 extern const uint8_t gate_copy_done[], gate_copy_failed[];

@@ -32,9 +32,8 @@ void held_add(struct thread *thread, const siginfo_t *info)
 
 static int is_due(const struct thread *thread, const siginfo_t *info)
 {
-	return info->si_signo &&
-	       (deliver_is_fault(info) ||
-		!(action_own & thread->blocked & ACTION_BIT(info->si_signo)));
+	return info->si_signo && (deliver_is_fault(info) ||
+				  !(action_own & thread->blocked & ACTION_BIT(info->si_signo)));
 }
 
 int held_take(struct thread *thread, siginfo_t *info)

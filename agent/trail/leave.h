@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Back to native code, for good: what a thread does when the engine can't go on with it. */
+/*
+ * Back to native code, for good: what a process does when the engine can't go on with a thread of it, or the tool wants no more. All
+ * threads leave, each at an instruction of its own: who runs translated code is told by a signal, who is in a system call leaves
+ * behind it. From the beginning the kernel has the program's handlers again, but for action_own: those are handed on by ours until the
+ * last thread has left.
+ */
 #ifndef AGENT_TRAIL_LEAVE_H
 #define AGENT_TRAIL_LEAVE_H
 
@@ -7,5 +12,16 @@
 
 /* Go on natively at pc, with thread->regs and all else as the program has it. Does not return. */
 void leave(struct thread *thread, uint64_t pc) __attribute__((noreturn));
+
+/* Ask all threads to leave; the caller's own does at its next way out of the engine. */
+void leave_ask(void);
+int leave_is_asked(void);
+
+/* A signal by which a thread is asked. */
+int leave_is_told(const siginfo_t *info);
+
+/* Threads that may be asked: each itself, at its beginning and its end. */
+void leave_enlist(struct thread *thread);
+void leave_delist(struct thread *thread);
 
 #endif

@@ -11,25 +11,25 @@
 
 #define MAP_BYTES (UINT64_C(8) << 32)
 #define GROUP_ENTRIES 4096u /* are made ready together: those of a page of code */
-#define POPULATE_WRITE 23   /* MADV_POPULATE_WRITE, of Linux 5.14; without it each page is a fault */
-
-static uint8_t ready[(UINT64_C(1) << 32) / GROUP_ENTRIES / 8]; /* a bit a group */
+#define GROUPS ((uint32_t)((UINT64_C(1) << 32) / GROUP_ENTRIES))
+#define GROUP_BYTES (GROUP_ENTRIES * 8ul)
+#define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, of Linux 5.14; without it each page is a fault */
 
 /* Made writable at once, where the kernel counts what might be written. */
 #define PIECE_BYTES (UINT64_C(1) << 20)
 
-/* By the low halves' pages: whose code is there, the high half and one. */
-#define OWNERS (1u << 20)
+/* Of a group: whose code is there, by the high half and one; none; or that of several. */
 #define OWNER_MANY UINT32_MAX
 
 static uint64_t *map;
 static uint32_t *owners;
+static uint8_t ready[GROUPS / 8]; /* a bit a group */
 static int is_counted;
 static uint8_t writable[MAP_BYTES / PIECE_BYTES];
 
 int map_open(int is_far)
 {
-	owners = memory_map_alone(0, OWNERS * sizeof(*owners), PROT_READ | PROT_WRITE);
+	owners = memory_map_alone(0, GROUPS * sizeof(*owners), PROT_READ | PROT_WRITE);
 	if (!is_far)
 		map = memory_map_alone(MAP_AT, MAP_BYTES, PROT_READ | PROT_WRITE);
 	if (!map)
@@ -41,9 +41,24 @@ int map_open(int is_far)
 	return map && owners ? 0 : -EADDRNOTAVAIL;
 }
 
-static int is_writable(uint64_t *entry)
+static uint32_t group_of(uint64_t pc)
 {
-	uint64_t piece = (uint64_t)((uint8_t *)entry - (uint8_t *)map) / PIECE_BYTES;
+	return (uint32_t)pc / GROUP_ENTRIES;
+}
+
+static int is_ready(uint32_t group)
+{
+	return ready[group / 8] >> group % 8 & 1;
+}
+
+static uint32_t claim_of(uint64_t pc)
+{
+	return (uint32_t)(pc >> 32) + 1;
+}
+
+static int is_writable(const uint64_t *entries)
+{
+	uint64_t piece = (uint64_t)((const uint8_t *)entries - (uint8_t *)map) / PIECE_BYTES;
 
 	if (is_counted && !writable[piece])
 		writable[piece] = !sys_call3(SYS_mprotect,
@@ -52,71 +67,60 @@ static int is_writable(uint64_t *entry)
 	return !is_counted || writable[piece];
 }
 
-static uint32_t *owner_of(uint64_t pc)
+/* An entry that another thread reads meanwhile is 0, gate_miss, or right: all do. */
+static int group_ready(uint64_t pc)
 {
-	return &owners[(uint32_t)pc >> 12];
+	uint32_t group = group_of(pc);
+	uint64_t *entries = &map[(uint64_t)group * GROUP_ENTRIES];
+
+	if (is_ready(group))
+		return 1;
+	if (!is_writable(entries))
+		return 0;
+	ready[group / 8] |= (uint8_t)(1u << group % 8);
+	sys_call3(SYS_madvise, (long)entries, GROUP_BYTES, POPULATE_WRITE);
+	for (uint32_t i = 0; i < GROUP_ENTRIES; i++)
+		if (!entries[i])
+			__atomic_store_n(&entries[i], (uint64_t)gate_miss, __ATOMIC_RELAXED);
+	return 1;
 }
 
-void map_claim(uint64_t start, uint64_t bytes)
+int map_claim(uint64_t start, uint64_t bytes)
 {
-	for (uint64_t pc = start & ~UINT64_C(4095); pc < start + bytes; pc += 4096) {
-		uint32_t *owner = owner_of(pc), claim = (uint32_t)(pc >> 32) + 1;
+	int is_many = 0;
 
-		if (*owner == claim || *owner == OWNER_MANY)
-			continue;
-		if (*owner) {
-			/* its entries are 0 again: misses, each a fault once */
+	for (uint64_t pc = start & ~UINT64_C(4095); pc < start + bytes; pc += 4096) {
+		uint32_t *owner = &owners[group_of(pc)];
+
+		if (!*owner) {
+			*owner = claim_of(pc);
+		} else if (*owner != claim_of(pc) && *owner != OWNER_MANY) {
 			*owner = OWNER_MANY;
-			ready[(uint32_t)pc / GROUP_ENTRIES / 8] &=
-				(uint8_t) ~(1u << (uint32_t)pc / GROUP_ENTRIES % 8);
-			sys_call3(SYS_madvise, (long)&map[(uint32_t)pc], 4096 * sizeof(*map),
-				  MADV_DONTNEED);
-			continue;
+			is_many = 1;
 		}
-		*owner = claim;
 	}
+	return is_many;
 }
 
 int map_is_shared(uint64_t pc)
 {
-	return *owner_of(pc) == OWNER_MANY;
+	return owners[group_of(pc)] == OWNER_MANY;
 }
 
 void map_disclaim(uint64_t start, uint64_t bytes)
 {
-	for (uint64_t pc = start & ~UINT64_C(4095); pc < start + bytes; pc += 4096) {
-		uint32_t *owner = owner_of(pc);
-
-		if (*owner == (uint32_t)(pc >> 32) + 1)
-			*owner = 0;
-	}
-}
-
-/* An entry that another thread reads meanwhile is 0, gate_miss, or right: all do. */
-static void group_ready(uint64_t pc)
-{
-	uint32_t group = (uint32_t)pc / GROUP_ENTRIES;
-	uint64_t *entries = &map[(uint64_t)group * GROUP_ENTRIES];
-
-	if (ready[group / 8] >> group % 8 & 1 || !is_writable(entries))
-		return;
-	ready[group / 8] |= (uint8_t)(1u << group % 8);
-	sys_call3(SYS_madvise, (long)entries, GROUP_ENTRIES * 8, POPULATE_WRITE);
-	for (uint32_t i = 0; i < GROUP_ENTRIES; i++)
-		if (!entries[i])
-			__atomic_store_n(&entries[i], (uint64_t)gate_miss, __ATOMIC_RELAXED);
+	for (uint64_t pc = start & ~UINT64_C(4095); pc < start + bytes; pc += 4096)
+		if (owners[group_of(pc)] == claim_of(pc))
+			owners[group_of(pc)] = 0;
 }
 
 void map_set(uint64_t pc, uint64_t landing)
 {
-	uint64_t *entry = &map[(uint32_t)pc];
-
-	if (!is_writable(entry))
-		return;
-	if (*owner_of(pc) != (uint32_t)(pc >> 32) + 1)
+	if (owners[group_of(pc)] != claim_of(pc))
 		landing = 0;
-	group_ready(pc);
-	__atomic_store_n(entry, landing ? landing : (uint64_t)gate_miss, __ATOMIC_RELEASE);
+	if (group_ready(pc))
+		__atomic_store_n(&map[(uint32_t)pc], landing ? landing : (uint64_t)gate_miss,
+				 __ATOMIC_RELEASE);
 }
 
 void map_known(uint64_t pc)

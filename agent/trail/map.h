@@ -22,10 +22,10 @@
 int map_open(int is_far);
 
 /*
- * There is code of the program's in [start, start + bytes). Where other code has the same low half, no entry is
- * set from now on.
+ * There is code of the program's in [start, start + bytes). 1: other code has the same low half, which was not so before: no
+ * entry of theirs is set from now on, but those that are must be cleared.
  */
-void map_claim(uint64_t start, uint64_t bytes);
+int map_claim(uint64_t start, uint64_t bytes);
 
 /* Whether its low half is not its own. */
 int map_is_shared(uint64_t pc);

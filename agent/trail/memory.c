@@ -11,6 +11,7 @@
 #define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, of Linux 5.14 */
 
 static uint8_t *chunk, *chunk_ready;
+static void *chunks; /* each begins with the one before */
 static size_t chunk_left;
 static uint64_t mapped;
 
@@ -87,19 +88,42 @@ void *memory_get(size_t bytes)
 
 	bytes = (bytes + 7) & ~(size_t)7;
 	if (bytes > CHUNK_BYTES / 4)
-		return memory_map_alone(0, (bytes + 4095) & ~(size_t)4095, PROT_READ | PROT_WRITE);
+		return NULL;
 	if (bytes > chunk_left) {
 		chunk = memory_map_alone(0, CHUNK_BYTES, PROT_READ | PROT_WRITE);
-		chunk_left = chunk ? CHUNK_BYTES : 0;
-		chunk_ready = chunk;
+		chunk_left = 0;
 		if (!chunk)
 			return NULL;
+		chunk_ready = chunk;
+		chunk_left = CHUNK_BYTES - sizeof(chunks);
+		*(void **)chunk = chunks;
+		chunks = chunk;
+		chunk += sizeof(chunks);
 	}
 	got = chunk;
 	chunk += bytes;
 	memory_ready(&chunk_ready, chunk);
 	chunk_left -= bytes;
 	return got;
+}
+
+void *memory_turn(void)
+{
+	void *was = chunks;
+
+	chunks = NULL;
+	chunk_left = 0;
+	return was;
+}
+
+void memory_drop(void *was)
+{
+	while (was) {
+		void *before = *(void **)was;
+
+		memory_unmap(was, CHUNK_BYTES);
+		was = before;
+	}
 }
 
 /* What the compiler makes of assignments. */

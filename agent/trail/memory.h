@@ -22,8 +22,12 @@ void memory_forget(size_t bytes);
 /* All that we have mapped. */
 uint64_t memory_mapped(void);
 
-/* Zeroed, aligned to 8, for good. NULL: no memory. Under the translator's lock. */
+/* Zeroed, aligned to 8, at most 256 KiB. NULL: no memory. Under the engine's lock. */
 void *memory_get(size_t bytes);
+
+/* All that memory_get() has given since the last turn: memory_drop() takes it back, at once. */
+void *memory_turn(void);
+void memory_drop(void *was);
 
 static inline void memory_copy(void *to, const void *from, size_t bytes)
 {

@@ -12,7 +12,8 @@
 
 struct page {
 	uint64_t number; /* 0: free */
-	uint32_t first;	 /* of its links */
+	uint32_t first;	 /* of its links, as long as `turn` is that of all */
+	uint32_t turn;
 	uint8_t is_guarded, state, writes;
 	uint16_t calm; /* how often it was looked at and had not changed */
 };
@@ -24,7 +25,7 @@ struct link {
 static struct page *pages;
 static struct link *links;
 static int sharers;
-static uint32_t link_count = 1, free_links, guarded, page_count;
+static uint32_t turn, link_count = 1, free_links, guarded, page_count;
 
 static struct page *page_of(uint64_t number)
 {
@@ -51,6 +52,9 @@ static struct page *page_make(uint64_t number)
 			return NULL;
 		page->number = number;
 	}
+	if (page->turn != turn)
+		page->first = 0;
+	page->turn = turn;
 	return page;
 }
 
@@ -97,6 +101,8 @@ void pages_add(uint64_t address, const struct trace *trace)
 /* All that was translated of it is given up. */
 static void page_kill(struct page *page)
 {
+	if (page->turn != turn)
+		return;
 	for (uint32_t at = page->first, next; at; at = next) {
 		struct trace *trace = trace_numbered(links[at].trace);
 
@@ -207,6 +213,13 @@ int pages_are_calm(uint64_t start, uint64_t end)
 int pages_is_guarded(uint64_t address)
 {
 	return pages && page_of(address >> 12)->is_guarded;
+}
+
+void pages_clear(void)
+{
+	turn++;
+	link_count = 1;
+	free_links = 0;
 }
 
 uint32_t pages_guarded(void)

@@ -48,6 +48,9 @@ int pages_are_calm(uint64_t start, uint64_t end);
 
 int pages_is_guarded(uint64_t address);
 
+/* No page has traces any more. */
+void pages_clear(void);
+
 /*
  * Who borrows the program's memory and has no handler of ours: nothing is guarded while there are any, code that can be written is
  * looked at instead. +1, -1.

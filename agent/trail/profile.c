@@ -95,7 +95,7 @@ static void batch_add(struct batch *batch, struct trace *trace)
 
 static struct trace *path_of(uint32_t id, const struct exit **exit)
 {
-	*exit = exit_of(id);
+	*exit = exit_now(id);
 	return *exit && (*exit)->blocks ? trace_numbered((*exit)->trace) : NULL;
 }
 

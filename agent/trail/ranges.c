@@ -5,6 +5,7 @@
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
 #include "agent/trail/sys.h"
+#include "agent/trail/trace.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -110,7 +111,10 @@ void ranges_add(uint64_t start, uint64_t bytes, uint32_t flags)
 	uint32_t at;
 
 	ranges_drop(start, bytes);
-	map_claim(start, bytes);
+	if (map_claim(start, bytes)) {
+		map_clear();
+		traces_ask(); /* some guess where branches lead by the low half, too */
+	}
 	at = first_behind(start);
 	if (at && ranges[at - 1].end == start && ranges[at - 1].flags == flags)
 		ranges[at - 1].end = range.end;
@@ -238,8 +242,8 @@ static int line_read(void)
 
 int ranges_read(void)
 {
-	long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/maps", O_RDONLY | O_CLOEXEC, 0,
-			   0, 0);
+	long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/maps",
+			   O_RDONLY | O_CLOEXEC, 0, 0, 0);
 
 	if (sys_failed(fd))
 		return (int)fd;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/ring.h"
 #include "agent/trail/channel.h"
+#include "agent/trail/leave.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/sys.h"
 
@@ -195,6 +196,8 @@ void ring_turn(struct thread *thread)
 	if (channel.policy == ENGINE_BLOCK)
 		segment_wait(segment);
 	segment_begin(thread, next);
+	if (channel_is_over())
+		leave_ask();
 }
 
 int ring_is_guard(const struct thread *thread, uint64_t address)

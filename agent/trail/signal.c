@@ -3,7 +3,6 @@
 #include "agent/trail/action.h"
 #include "agent/trail/cache.h"
 #include "agent/trail/call.h"
-#include "agent/trail/channel.h"
 #include "agent/trail/deliver.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/frame.h"
@@ -57,6 +56,7 @@ static void to_cache(struct thread *thread, struct frame_context *context)
 
 	lock_take(&dispatch_lock);
 	trace = translate(*frame_rip(context), &error);
+	trace_in(thread);
 	lock_give(&dispatch_lock);
 	if (!trace) { /* it faults where the program wanted to be */
 		thread->is_trying = 1;
@@ -69,6 +69,20 @@ static void to_cache(struct thread *thread, struct frame_context *context)
 	*frame_xmm15(context) = thread->pointer;
 }
 
+/* On in leave(), with what *context says of the program: there is no other stack for signals while we are on ours. */
+static void quit(struct thread *thread, struct frame_context *context)
+{
+	for (unsigned int i = 0; i < 16; i++)
+		thread->regs.gpr[i] = *frame_gpr(context, i);
+	thread->regs.rip = *frame_rip(context);
+	thread->regs.rflags = *frame_flags(context);
+	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);
+	*frame_rip(context) = (uint64_t)gate_quit;
+	*frame_gpr(context, 4) = thread->stack;
+	*frame_flags(context) = 2;
+	*frame_mask(context) = ~action_own;
+}
+
 /* *context is the program's, after whatever was delivered; what is held comes on top. */
 static void go_on(struct thread *thread, struct frame_context *context)
 {
@@ -78,6 +92,10 @@ static void go_on(struct thread *thread, struct frame_context *context)
 		if (deliver(thread, &info, context, 0, NULL))
 			return;
 	thread->is_deferred = 0;
+	if (leave_is_asked()) {
+		quit(thread, context);
+		return;
+	}
 	*frame_mask(context) = kernel_mask(thread->blocked);
 	to_cache(thread, context);
 }
@@ -169,6 +187,9 @@ static int is_trap_beside(struct thread *thread, const struct frame_context *con
 	struct state state;
 
 	thread->traced = rip;
+	state_look(&state, rip);
+	if (state.kind == STATE_IN)
+		return 1;
 	state_look(&state, ran);
 	return state.kind == STATE_BETWEEN || state.kind == STATE_ENGINE;
 }
@@ -191,11 +212,6 @@ static int guard_met(struct thread *thread, const siginfo_t *info, struct frame_
 	thread->pointer = (uint64_t)info->si_addr;
 	profile_look(thread);
 	ring_turn(thread);
-	if (channel_is_over()) { /* it comes to the engine at the next exit, and leaves */
-		lock_take(&dispatch_lock);
-		traces_kill();
-		lock_give(&dispatch_lock);
-	}
 	*frame_gpr(context, reg) = thread->pointer;
 	*frame_xmm15(context) = thread->pointer;
 	return 1;
@@ -223,6 +239,8 @@ static int write_met(struct thread *thread, const siginfo_t *info, struct frame_
 	return 1;
 }
 
+static void told(struct thread *thread, struct frame_context *context);
+
 static int is_copying(uint64_t rip)
 {
 	return rip >= (uint64_t)gate_copy && rip < (uint64_t)gate_copy_done;
@@ -246,8 +264,11 @@ static int own(struct thread *thread, const siginfo_t *info, struct frame_contex
 			*frame_rip(context) = (uint64_t)gate_miss;
 			return 1;
 		}
-		if (guard_met(thread, info, context))
+		if (guard_met(thread, info, context)) {
+			if (leave_is_asked())
+				told(thread, context);
 			return 1;
+		}
 	}
 	if (info->si_signo == SIGSEGV && write_met(thread, info, context))
 		return 1;
@@ -269,7 +290,7 @@ static void take_regs(struct thread *thread, struct frame_context *context)
 	frame_vector15_set(context->uc_mcontext.fpregs, thread->vector15);
 }
 
-/* leave(): the frame is made what the thread has, and native. On no stack for signals. */
+/* leave(): the frame is made what the thread has, and native. */
 static void left(struct thread *thread, struct frame_context *context)
 {
 	stack_t *stack = &context->uc_stack;
@@ -279,23 +300,21 @@ static void left(struct thread *thread, struct frame_context *context)
 	*frame_mask(context) = thread->blocked;
 	thread->is_leaving = 0;
 	thread->is_native = 1;
+	mask_set(~UINT64_C(0));
 	held_give_back(thread);
-	*stack = (stack_t){ .ss_sp = (void *)thread->signal_stack, .ss_size = THREAD_SIGNAL_BYTES };
 	is_last = thread_left(thread);
-	if (is_last) {
-		if (thread->is_process == PROCESS_CLEARED)
-			action_clear();
-		else
-			action_give_back(~UINT64_C(0));
-		*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
-				    .ss_flags = (int)thread->stack_asked.flags,
-				    .ss_size = thread->stack_asked.bytes };
-		if (!stack->ss_size)
-			stack->ss_flags = SS_DISABLE;
-		if (is_last == 1)
-			sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
-	}
+	if (thread->is_process == PROCESS_CLEARED)
+		action_clear();
+	else if (is_last)
+		action_give_back(~UINT64_C(0));
+	*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
+			    .ss_flags = (int)thread->stack_asked.flags,
+			    .ss_size = thread->stack_asked.bytes };
+	if (!stack->ss_size)
+		stack->ss_flags = SS_DISABLE;
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
+	if (is_last)
+		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 }
 
 /* ppoll(2) and its like: the mask that holds while they wait. 0: the call has none. */
@@ -426,12 +445,60 @@ static void in_cache(struct thread *thread, siginfo_t *info, struct frame_contex
 		step(thread, context);
 }
 
-/* A native thread: all is the program's. */
+/* A native thread, while others are not: the program's handler in our place, on the frame that the kernel made. */
 static void in_native(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
-	thread->blocked = *frame_mask(context);
-	if (!deliver(thread, info, context, 0, NULL))
-		*frame_mask(context) = thread->blocked;
+	int number = info->si_signo;
+	struct action action = action_take(number);
+	uint64_t mask = *frame_mask(context) | action.mask;
+
+	if (action.handler == (uint64_t)SIG_IGN && !deliver_is_fault(info))
+		return;
+	if (action.handler <= (uint64_t)SIG_IGN) {
+		deliver_death(thread, info, context);
+		return;
+	}
+	if (!(action.flags & SA_NODEFER))
+		mask |= ACTION_BIT(number);
+	mask_set(mask);
+	gate_chain(context, number, info, action.handler);
+}
+
+/* Asked to leave: at once where the program is at an instruction, else where it will be next. */
+static void told(struct thread *thread, struct frame_context *context)
+{
+	uint64_t rip = *frame_rip(context);
+	struct state state;
+
+	if (thread->is_native || thread->is_trying)
+		return;
+	state_look(&state, rip);
+	for (unsigned int i = 0; i < GLUE_MAX && state.kind == STATE_BETWEEN; i++) {
+		if (!glue_step(thread, context))
+			break;
+		state_look(&state, *frame_rip(context));
+	}
+	if (state.kind == STATE_AT || state.kind == STATE_IN) {
+		to_program(thread, &state, context);
+		go_on(thread, context);
+		return;
+	}
+	thread->is_deferred = 1;
+	if (state.kind != STATE_ENGINE) {
+		step(thread, context);
+	} else if (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end) {
+		take_regs(thread, context);
+		go_on(thread, context);
+	} else if ((rip >= (uint64_t)gate_call_check && rip <= (uint64_t)gate_call_at) ||
+		   (rip == (uint64_t)gate_call_done &&
+		    *frame_gpr(context, 0) == (uint64_t)-EINTR)) {
+		/* It makes the call natively. */
+		thread->regs.rip = thread->call_next - 2;
+		thread->call_next = 0;
+		call_broken_off(thread);
+		take_regs(thread, context);
+		go_on(thread, context);
+	}
 }
 
 static void trap_note(struct thread *thread, const siginfo_t *info,
@@ -447,6 +514,13 @@ static void trap_note(struct thread *thread, const siginfo_t *info,
 		thread->trap.address = (uint64_t)regs[REG_CR2];
 }
 
+extern const char __ehdr_start[], _end[];
+
+static int is_outside(uint64_t rip)
+{
+	return (rip < (uint64_t)__ehdr_start || rip >= (uint64_t)_end) && !cache_has(rip);
+}
+
 static void handler(int number, void *about, void *data)
 {
 	struct thread *thread = self();
@@ -458,11 +532,16 @@ static void handler(int number, void *about, void *data)
 		left(thread, context);
 		return;
 	}
+	if (leave_is_told(info)) {
+		told(thread, context);
+		return;
+	}
 	if (own(thread, info, context))
 		return;
 	if (*frame_rip(context) != (uint64_t)gate_signal)
 		trap_note(thread, info, context);
-	if (thread->is_native) {
+	/* A handler of the program's may run in the midst of a thread that has not left. */
+	if (thread->is_native || (leave_is_asked() && is_outside(*frame_rip(context)))) {
 		in_native(thread, info, context);
 		return;
 	}
@@ -494,8 +573,8 @@ int signal_thread(struct thread *thread)
 	stack_t was;
 	long err = sys_call3(SYS_sigaltstack, (long)&stack, (long)&was, 0);
 
-	if (err || thread->is_process || thread->stack_asked.bytes ||
-	    !was.ss_size) /* it was ours already; or there was none */
+	/* It was ours already; or there was none, and what that is like is inherited. */
+	if (err || thread->is_process || thread->stack_asked.bytes || !was.ss_size)
 		return (int)err;
 	thread->stack_asked.at = (uint64_t)was.ss_sp;
 	thread->stack_asked.bytes = was.ss_size;
@@ -544,7 +623,9 @@ void leave(struct thread *thread, uint64_t pc)
 {
 	const stack_t none = { .ss_flags = SS_DISABLE };
 
-	ring_leave(thread);
+	if (!thread->is_process)
+		leave_ask();
+	thread_leaves(thread);
 	/* Who stands on the stack for signals can't have another. */
 	sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
 	thread->regs.rip = pc;

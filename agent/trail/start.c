@@ -107,6 +107,7 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 	}
 	thread->regs = regs;
 	thread_first();
+	leave_enlist(thread);
 	err = open_thread(thread);
 	head->error = err;
 	__atomic_store_n(&head->state, err ? ENGINE_REFUSED : ENGINE_RUNS, __ATOMIC_RELEASE);

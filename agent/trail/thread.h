@@ -54,6 +54,7 @@ struct thread {
 	uint8_t vector15[64]; /* the program's zmm15, as far as this processor has it */
 
 	/* Of the engine alone. */
+	uint64_t generation; /* of the traces that it may be in: trace.h; 0: in none */
 	uint32_t tid;
 	uint32_t slot_number;
 	struct engine_slot *slot; /* NULL: unrecorded */
@@ -68,6 +69,7 @@ struct thread {
 	uint32_t is_copy;    /* a forked child, to begin with */
 	uint32_t is_executing; /* in execve(2), with TRAIL_EXEC as the last of its trail */
 	uint32_t is_guest;   /* of another process, and shares all but that: unrecorded */
+	struct thread *next_thread; /* leave.c's */
 	uint32_t is_stepping; /* signals wait until the next instruction of the program's; is_deferred, too */
 	uint64_t step_trap;   /* the trap flag as the program had it before */
 	uint64_t traced; /* where in the cache the program's own trap flag was met last */

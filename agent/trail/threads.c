@@ -11,6 +11,7 @@
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
+#include "agent/trail/trace.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -21,7 +22,6 @@
 #define CLONE3_BYTES_MAX 4096u /* the kernel takes no more */
 
 static uint32_t threads; /* that run as translated code */
-static int has_left;	 /* some of them, and others were still there */
 static int has_guests;	 /* or had */
 
 #define HEAD_BYTES ((sizeof(struct thread) + 4095) & ~(size_t)4095)
@@ -64,6 +64,7 @@ static void child_inside(struct thread *thread)
 		err = thread->is_guest ? ring_open_unkept(thread) : ring_open(thread);
 	if (err)
 		leave(thread, thread->regs.rip);
+	leave_enlist(thread);
 	signal_let_all(thread);
 	dispatch_to(thread, thread->regs.rip, NULL);
 }
@@ -208,6 +209,8 @@ void thread_exit_call(struct thread *thread)
 {
 	long number = (long)thread->regs.gpr[0], status = (long)thread->regs.gpr[7];
 
+	leave_delist(thread);
+	trace_out(thread);
 	ring_event(thread, TRAIL_END, 0, 0, TRAIL_EXITED, (uint64_t)(status & 0xff));
 	ring_close(thread);
 	__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
@@ -229,19 +232,26 @@ void thread_first(void)
 	threads = 1;
 }
 
+void thread_leaves(struct thread *thread)
+{
+	if (thread->is_process)
+		return;
+	leave_delist(thread);
+	ring_leave(thread);
+	trace_out(thread);
+	lock_take(&dispatch_lock);
+	pages_share(1);
+	lock_give(&dispatch_lock);
+}
+
 int thread_left(struct thread *thread)
 {
 	if (thread->is_process)
 		return 1;
-	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_ACQ_REL)) {
-		__atomic_store_n(&has_left, 1, __ATOMIC_RELEASE);
+	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_ACQ_REL))
 		return 0;
-	}
-	lock_take(&dispatch_lock);
-	pages_share(1);
-	lock_give(&dispatch_lock);
 	limit_give_back();
 	__atomic_store_n(&channel.head->state, ENGINE_LEFT, __ATOMIC_RELEASE);
 	channel_tell();
-	return __atomic_load_n(&has_left, __ATOMIC_ACQUIRE) ? 2 : 1;
+	return 1;
 }

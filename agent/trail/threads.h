@@ -17,10 +17,10 @@ int thread_enter(struct thread *thread);
 /* The calling thread is the process's first. */
 void thread_first(void);
 
-/*
- * The calling thread goes on natively, and needs no handler of ours on its way any more. 1: it was the last, or is alone: nobody
- * needs them. 2: but natively another may have seen one of ours in the kernel, and put it there again: it must still work.
- */
+/* The calling thread is about to go on natively: its trail ends. */
+void thread_leaves(struct thread *thread);
+
+/* It needs no handler of ours on its way any more. 1: it was the last, or is alone: nobody needs them. */
 int thread_left(struct thread *thread);
 
 /* Whether another process may share our handlers, as the kernel has them. */

@@ -8,6 +8,8 @@
 #ifndef AGENT_TRAIL_TRACE_H
 #define AGENT_TRAIL_TRACE_H
 
+#include "agent/trail/thread.h"
+
 #include <stdint.h>
 
 #define TRACE_BLOCKS_MAX 48u
@@ -77,7 +79,22 @@ struct trace *trace_at(uint64_t pc);
 /* The trace whose code an address in the cache is; NULL: none. */
 struct trace *trace_of(uint64_t address);
 
+/*
+ * Traces are given up all together when there are too many: then a new generation begins, and the old one is freed once no thread
+ * is in it. A thread is about to go on in translated code of the newest; and in none, until then.
+ */
+void trace_in(struct thread *thread);
+void trace_out(struct thread *thread);
+
+/* A new generation, if there is too much code, or traces_ask() has asked for one. Nobody keeps traces or exits across it. */
+void traces_turn(void);
+void traces_ask(void);
+
+/* NULL: it is of no trace, or of one that is gone. exit_now(): of the newest generation. */
 struct exit *exit_of(uint32_t id);
+struct exit *exit_now(uint32_t id);
+
+/* 0: it is not of the newest generation. */
 uint32_t exit_number(const struct exit *exit);
 struct trace *trace_numbered(uint32_t number);
 
@@ -93,9 +110,6 @@ void trace_incoming(struct trace *trace, uint32_t id);
 
 /* Nothing leads there any more; who is in it goes on to its end. */
 void trace_kill(struct trace *trace);
-
-/* All of them. */
-void traces_kill(void);
 
 /* The id of the path of a trace's first `blocks` blocks, made if no exit has it. 0: there is none to be had. */
 uint32_t trace_prefix(struct trace *trace, uint32_t blocks);

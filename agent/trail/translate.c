@@ -87,8 +87,10 @@ struct making {
 	uint32_t calls;
 	uint8_t *piece_from; /* the code that no piece describes yet */
 	int is_swapped, is_over;
-	uint32_t last;	 /* of the block: its last instruction's offset */
-	uint32_t copied; /* checked: so much of its code is in `copy` */
+	uint32_t last;	    /* of the block: its last instruction's offset */
+	uint64_t unreached; /* what the first instruction asks for */
+	int is_moved;	    /* to where that is in reach */
+	uint32_t copied;    /* checked: so much of its code is in `copy` */
 	uint64_t copied_from;
 	uint8_t copy[COPIED_MAX];
 };
@@ -660,13 +662,21 @@ static void refused(struct making *m)
 	m->is_over = 1;
 }
 
-/* Not here; a trace that begins with it may have it in reach. */
-static void cannot(struct making *m)
+/* Not here; a trace that begins with it may have it in reach, or be made where it is. */
+static void cannot(struct making *m, const struct insn *insn, const uint8_t *code)
 {
-	if (m->instructions)
+	int32_t disp;
+
+	if (m->instructions) {
 		end_here(m);
-	else
+	} else if (m->is_moved || !insn->disp_at || insn->is_short_address ||
+		   insn->traits & INSN_GS) {
 		refused(m);
+	} else {
+		memory_copy(&disp, code + insn->disp_at, 4);
+		m->unreached = m->pc + insn->bytes + (uint64_t)(int64_t)disp;
+		m->is_over = 1;
+	}
 }
 
 /* ud2, int3, hlt: what happens, happens there; and may come back behind. */
@@ -764,6 +774,7 @@ static const uint8_t *code_at(struct making *m, uint64_t pc, uint64_t *left)
 		m->copied = *left < COPIED_MAX ? (uint32_t)*left : COPIED_MAX;
 		if (gate_copy(m->copy, (const void *)pc, m->copied))
 			m->copied = 0;
+		m->unreached = 0;
 		at = 0;
 	}
 	if (at >= m->copied)
@@ -794,7 +805,7 @@ static void one(struct making *m)
 	switch (insn.kind) {
 	case TRAIL_FALL:
 		if (!can_copy(m, &insn, code))
-			cannot(m);
+			cannot(m, &insn, code);
 		else if (m->instructions >= m->most_instructions)
 			end_here(m);
 		else
@@ -820,7 +831,7 @@ static void one(struct making *m)
 		if (can_copy(m, &insn, code))
 			indirect(m, &insn, code);
 		else
-			cannot(m);
+			cannot(m, &insn, code);
 		return;
 	case TRAIL_SYSCALL:
 		/* int $0x80 has other numbers, and other registers. */
@@ -956,6 +967,15 @@ static void watch(const struct making *m, const struct trace *trace)
 	}
 }
 
+static void fill(struct making *m, struct cache_area *area, const struct trace *trace)
+{
+	memory_ready(&area->hot_ready, area->hot + READY_AHEAD);
+	memory_ready(&area->cold_ready, area->cold + READY_AHEAD);
+	begin(m, area, trace);
+	while (!m->is_over)
+		one(m);
+}
+
 /* NULL: no memory. */
 static struct trace *make(uint64_t pc, unsigned int layouts)
 {
@@ -966,11 +986,15 @@ static struct trace *make(uint64_t pc, unsigned int layouts)
 	if (!trace)
 		return NULL;
 	trace->layouts = (uint8_t)layouts;
-	memory_ready(&area->hot_ready, area->hot + READY_AHEAD);
-	memory_ready(&area->cold_ready, area->cold + READY_AHEAD);
-	begin(m, area, trace);
-	while (!m->is_over)
-		one(m);
+	m->is_moved = 0;
+	fill(m, area, trace);
+	if (m->unreached) {
+		struct cache_area *other = cache_area_between(pc, m->unreached);
+
+		area = other ? other : area;
+		m->is_moved = 1;
+		fill(m, area, trace);
+	}
 	if (!keep(m, trace))
 		return NULL;
 	trace->landing = area->hot;
@@ -999,8 +1023,10 @@ static struct trace *make(uint64_t pc, unsigned int layouts)
 
 struct trace *translate(uint64_t pc, int *error)
 {
-	struct trace *trace = trace_at(pc);
+	struct trace *trace;
 
+	traces_turn();
+	trace = trace_at(pc);
 	if (trace && is_true(trace))
 		return trace;
 	if (trace)
@@ -1038,7 +1064,7 @@ struct trace *translate_hot(struct trace *old)
 
 void translate_link(struct exit *exit, struct trace *to)
 {
-	if (exit->jump && !exit->next && !to->is_checked &&
+	if (exit->jump && exit_number(exit) && !exit->next && !to->is_checked &&
 	    *(int32_t *)exit->jump == (int32_t)(cache_exit_jump(exit->jump) - exit->jump - 4) &&
 	    !cache_jump_set(exit->jump, to->head))
 		trace_incoming(to, exit_number(exit));

@@ -25,11 +25,13 @@ static void about(int number, siginfo_t *info, void *data)
 	memcpy(&mask, &context->uc_sigmask, 8);
 	__asm__ volatile("stmxcsr %0" : "=m"(control));
 	printf("%d code %d: flags %lx link %p stack %d %zu mask %lx oldmask %llx\n", number,
-	       info->si_code, context->uc_flags, (void *)context->uc_link, context->uc_stack.ss_flags,
-	       context->uc_stack.ss_size, mask, context->uc_mcontext.gregs[REG_OLDMASK]);
+	       info->si_code, context->uc_flags, (void *)context->uc_link,
+	       context->uc_stack.ss_flags, context->uc_stack.ss_size, mask,
+	       context->uc_mcontext.gregs[REG_OLDMASK]);
 	printf("trap %lld error %lld address %llx segments %llx mxcsr %x\n",
 	       context->uc_mcontext.gregs[REG_TRAPNO], context->uc_mcontext.gregs[REG_ERR],
-	       context->uc_mcontext.gregs[REG_CR2], context->uc_mcontext.gregs[REG_CSGSFS], control);
+	       context->uc_mcontext.gregs[REG_CR2], context->uc_mcontext.gregs[REG_CSGSFS],
+	       control);
 	printf("frame: vectors at %lu of 64, context at %lu of 16, state %x of %x bytes, on the other stack %d\n",
 	       (uintptr_t)context->uc_mcontext.fpregs % 64, (uintptr_t)context % 16,
 	       context->uc_mcontext.fpregs->__glibc_reserved1[12],
@@ -64,9 +66,9 @@ static void keep_vectors(void)
 			 : [out] "=m"(out), [out3] "=m"(out3), "=a"(result)
 			 : [in] "m"(in), [in3] "m"(in3), "a"(SYS_kill), "D"(pid), "S"(SIGUSR1)
 			 : "rcx", "r11", "xmm15", "xmm3", "memory");
-	printf("in the handler %lu %lu %lu %lu, behind it %lu %lu %lu %lu and %lu %lu %lu %lu\n", seen15[0],
-	       seen15[1], seen15[2], seen15[3], out[0], out[1], out[2], out[3], out3[0], out3[1],
-	       out3[2], out3[3]);
+	printf("in the handler %lu %lu %lu %lu, behind it %lu %lu %lu %lu and %lu %lu %lu %lu\n",
+	       seen15[0], seen15[1], seen15[2], seen15[3], out[0], out[1], out[2], out[3], out3[0],
+	       out3[1], out3[2], out3[3]);
 }
 
 /* A handler that changes what it returns to: ymm15 in the saved state, rax, rip. */
@@ -105,8 +107,8 @@ static void changed(void)
 			 :
 			 : "xmm15", "memory");
 	sigprocmask(SIG_BLOCK, NULL, &set);
-	printf("rax %lu ymm15 %lx %lx %lx %lx direction %lu blocked %d\n", rax, out[0], out[1], out[2],
-	       out[3], flags >> 10 & 1, sigismember(&set, SIGWINCH));
+	printf("rax %lu ymm15 %lx %lx %lx %lx direction %lu blocked %d\n", rax, out[0], out[1],
+	       out[2], out[3], flags >> 10 & 1, sigismember(&set, SIGWINCH));
 }
 
 int main(void)

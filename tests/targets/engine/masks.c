@@ -39,8 +39,9 @@ static void waits(void)
 		      : which == 2 ? ppoll(NULL, 0, &second, &none)
 		      : which == 3 ? pselect(0, NULL, NULL, NULL, &second, &first)
 		      : which == 4 ? epoll_pwait(fd, &event, 1, 1000, &none)
-		      : which == 5 ? (int)syscall(SYS_epoll_pwait2, fd, &event, 1, &second, &first, 8)
-				   : sigsuspend(&none);
+		      : which == 5
+			      ? (int)syscall(SYS_epoll_pwait2, fd, &event, 1, &second, &first, 8)
+			      : sigsuspend(&none);
 		sigpending(&pending);
 		printf("wait %d: %d %d, mask %lx, pending %d %d\n", which, got, errno, seen_mask(),
 		       sigismember(&pending, SIGUSR1), sigismember(&pending, SIGUSR2));

@@ -36,10 +36,11 @@ static void arrived(void)
 	uint64_t xmm[2], rax, rbx, flags;
 	uint32_t control;
 
-	__asm__ volatile("mov %%rax, %0\n mov %%rbx, %1\n movdqu %%xmm15, %2\n stmxcsr %3\n pushfq\n pop %4"
-			 : "=m"(rax), "=m"(rbx), "=m"(xmm), "=m"(control), "=r"(flags));
-	printf("arrived: rax %lu rbx %lu xmm15 %lx %lx mxcsr %x mask %lx flags %lx\n", rax, rbx, xmm[0],
-	       xmm[1], control, seen_mask(), flags & 0xfffff);
+	__asm__ volatile(
+		"mov %%rax, %0\n mov %%rbx, %1\n movdqu %%xmm15, %2\n stmxcsr %3\n pushfq\n pop %4"
+		: "=m"(rax), "=m"(rbx), "=m"(xmm), "=m"(control), "=r"(flags));
+	printf("arrived: rax %lu rbx %lu xmm15 %lx %lx mxcsr %x mask %lx flags %lx\n", rax, rbx,
+	       xmm[0], xmm[1], control, seen_mask(), flags & 0xfffff);
 	siglongjmp(back, 1);
 }
 

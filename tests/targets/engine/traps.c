@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 static sigjmp_buf back;
-static volatile int steps, is_quiet;
+static volatile int steps, is_quiet, odd_traps;
 static volatile uintptr_t base, stepped[64];
 static char *page;
 
@@ -14,9 +14,9 @@ static void tell(const char *what, const siginfo_t *info, const ucontext_t *cont
 	const greg_t *regs = context->uc_mcontext.gregs;
 
 	printf("  %s %d code %d address %lx at %lx, trap %lld error %llx flags %llx\n", what,
-	       info->si_signo, info->si_code,
-	       info->si_addr ? (uintptr_t)info->si_addr - base : 0, (uintptr_t)regs[REG_RIP] - base,
-	       regs[REG_TRAPNO], regs[REG_ERR], regs[REG_EFL] & 0xd00);
+	       info->si_signo, info->si_code, info->si_addr ? (uintptr_t)info->si_addr - base : 0,
+	       (uintptr_t)regs[REG_RIP] - base, regs[REG_TRAPNO], regs[REG_ERR],
+	       regs[REG_EFL] & 0xd00);
 }
 
 static void jump_back(int number, siginfo_t *info, void *data)
@@ -38,7 +38,7 @@ static void note(int number, siginfo_t *info, void *data)
 		base = (uintptr_t) && name;                                                        \
 		printf(#name "\n");                                                                \
 		if (!sigsetjmp(back, 1)) {                                                         \
-		name:                                                                              \
+name:                                                                                              \
 			__VA_ARGS__;                                                               \
 		}                                                                                  \
 	} while (0)
@@ -51,8 +51,9 @@ static void count_step(int number, siginfo_t *info, void *data)
 	(void)number;
 	if (steps < 64)
 		stepped[steps] = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-	if (info->si_code != TRAP_TRACE || (uintptr_t)info->si_addr != (uintptr_t)context->uc_mcontext.gregs[REG_RIP])
-		steps += 1000;
+	if (info->si_code != TRAP_TRACE ||
+	    (uintptr_t)info->si_addr != (uintptr_t)context->uc_mcontext.gregs[REG_RIP])
+		odd_traps++;
 	steps++;
 }
 
@@ -75,38 +76,35 @@ static void step_self(void)
 			 "pushfq\n orl $0x100, (%%rsp)\n popfq\n"
 			 "step_from: nop\n"
 			 "step_back: add %%ecx, %%eax\n dec %%ecx\n jnz step_back\n"
-			 "call 1f\n jmp 2f\n"
+			 "lea 3f(%%rip), %%rdx\n call 1f\n jmp *%%rdx\n"
 			 "1: lea 5(%%rax), %%eax\n ret\n"
-			 "2: pushfq\n andl $~0x100, (%%rsp)\n popfq\n"
+			 "3: pushfq\n andl $~0x100, (%%rsp)\n popfq\n"
 			 "step_to: nop\n"
 			 :
 			 :
-			 : "rax", "rcx", "memory");
-	printf("%d steps:", steps);
+			 : "rax", "rcx", "rdx", "memory");
+	printf("%d steps, %d others:", steps, odd_traps);
 	for (int i = 0; i < steps && i < 64; i++)
 		printf(" %ld", (long)(stepped[i] - (uintptr_t)step_from));
 	printf("\n");
 	/* Begun by a handler. */
 	seen_ask(SIGTRAP, 0, off_later, 0);
 	steps = 0;
-	__asm__ volatile("int3\n own_step: nop\n nop\n lea 1(%%rax), %%eax\n nop\n nop\n nop\n nop\n" : : : "rax");
-	printf("%d steps:", steps);
+	__asm__ volatile(
+		"int3\n own_step: nop\n nop\n lea 1(%%rax), %%eax\n nop\n nop\n nop\n nop\n"
+		:
+		:
+		: "rax");
+	printf("%d steps, %d others:", steps, odd_traps);
 	for (int i = 0; i < steps && i < 64; i++)
 		printf(" %ld", (long)(stepped[i] - (uintptr_t)own_step));
 	printf("\n");
 }
 
-static long deep(long (*volatile self)(void *, long), long n);
-static long deeper(void *self, long n)
+/* Only the calls' pushes touch the stack. */
+static long deep(long (*self)(void *, long), long n)
 {
-	volatile char room[4000];
-
-	room[0] = (char)n;
-	return deep((long (*)(void *, long))self, n + 1) + room[0];
-}
-static long deep(long (*volatile self)(void *, long), long n)
-{
-	return self((void *)self, n) + 1;
+	return self((void *)self, n + 1) + 1;
 }
 
 /* A fault that the handler mends, in the middle of a string instruction. */
@@ -154,7 +152,7 @@ int main(void)
 	is_quiet = 1;
 	setrlimit(RLIMIT_STACK, &limit);
 	if (!sigsetjmp(back, 1))
-		deep(deeper, 1);
+		deep((long (*)(void *, long))deep, 1);
 	is_quiet = 0;
 	printf("overflow through a pointer caught\n");
 	base = (uintptr_t)page;

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/* Code that changes in each way that we know of: what it computes is printed, and the same natively. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define PAGE 4096ul
+#define RWX (PROT_READ | PROT_WRITE | PROT_EXEC)
+
+typedef int function(int);
+
+/* lea value(%rdi), %eax; ret */
+static void make(uint8_t *at, int32_t value)
+{
+	uint8_t code[] = { 0x8d, 0x87, 0, 0, 0, 0, 0xc3 };
+
+	memcpy(code + 2, &value, 4);
+	memcpy(at, code, sizeof(code));
+}
+
+static int call(const void *at, int value)
+{
+	function *volatile it = (function *)(uintptr_t)at;
+
+	return it(value);
+}
+
+static uint8_t *get(size_t bytes, int protection)
+{
+	uint8_t *at = mmap(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED)
+		exit(2);
+	return at;
+}
+
+static void written(void)
+{
+	uint8_t *at = get(2 * PAGE, RWX);
+	long sum = 0;
+
+	for (int i = 0; i < 3000; i++) {
+		make(at + 64 * (i % 3), i);
+		sum += call(at + 64 * (i % 3), 1) + call(at, 2);
+		make(at + PAGE - 3, i ^ 5); /* over the edge */
+		sum += call(at + PAGE - 3, 3);
+	}
+	printf("written %ld\n", sum);
+	make(at, 1);
+	sum = 0;
+	for (int i = 0; i < 20000; i++) /* calm */
+		sum += call(at, i);
+	make(at, 2);
+	for (int i = 0; i < 20000; i++)
+		sum += call(at, i);
+	printf("calm %ld\n", sum);
+}
+
+static void protected(void)
+{
+	uint8_t *at = get(PAGE, PROT_READ | PROT_WRITE);
+	long sum = 0;
+
+	for (int i = 0; i < 300; i++) {
+		mprotect(at, PAGE, PROT_READ | PROT_WRITE);
+		make(at, i);
+		mprotect(at, PAGE, PROT_READ | PROT_EXEC);
+		sum += call(at, i);
+	}
+	printf("protected %ld\n", sum);
+}
+
+static void mapped(void)
+{
+	uint8_t *at = get(4 * PAGE, RWX), *to = get(4 * PAGE, PROT_NONE);
+	long sum = 0;
+
+	for (int i = 0; i < 300; i++) {
+		mmap(at, PAGE, RWX, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		make(at, i);
+		sum += call(at, 1);
+		munmap(at, PAGE);
+		mmap(at, PAGE, RWX, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+		make(at, 3 * i);
+		sum += call(at, 1);
+		madvise(at, PAGE, MADV_DONTNEED);
+		make(at, 5 * i);
+		sum += call(at, 1);
+		mremap(at, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+		sum += call(to, 1);
+		make(to, 7 * i); /* not read-only on its way */
+		sum += call(to, 1);
+	}
+	printf("mapped %ld\n", sum);
+}
+
+static void shared(void)
+{
+	int fd = memfd_create("code", 0);
+	uint8_t *write, *run;
+	long sum = 0;
+
+	if (fd < 0 || ftruncate(fd, PAGE))
+		exit(2);
+	write = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	run = mmap(NULL, PAGE, PROT_READ | PROT_EXEC, MAP_SHARED, fd, 0);
+	for (int i = 0; i < 3000; i++) {
+		make(write, i);
+		sum += call(run, 2);
+	}
+	printf("shared %ld\n", sum);
+}
+
+static void read_in(void)
+{
+	uint8_t *at = get(2 * PAGE, RWX), code[16] = { 0 };
+	int pipes[2];
+	long sum = 0, got = 0;
+
+	if (pipe(pipes))
+		exit(2);
+	for (int i = 0; i < 100; i++) {
+		make(code, i);
+		if (write(pipes[1], code, sizeof(code)) != sizeof(code))
+			exit(2);
+		got += read(pipes[0], at + PAGE - 8, sizeof(code));
+		sum += call(at + PAGE - 8, 4);
+		call(at + PAGE - 8, 4);
+	}
+	printf("read %ld %ld\n", got, sum);
+}
+
+/*
+ * A loop that writes the operand of an instruction behind itself, 1 to 100: mov $100, %ecx; 1: mov %ecx, 2f+1(%rip); 2: add $0, %eax;
+ * loop 1b; ret; with eax 0 to begin with.
+ */
+static void writes_itself(void)
+{
+	static const uint8_t code[] = { 0x31, 0xc0, 0xb9, 100, 0, 0, 0, 0x89, 0x0d, 1,
+					0,    0,    0,	  0x05, 0, 0, 0, 0, 0xe2, 0xf3, 0xc3 };
+	uint8_t *at = get(PAGE, RWX);
+	long sum = 0;
+
+	for (int i = 0; i < 30; i++) {
+		memcpy(at + i, code, sizeof(code));
+		sum += call(at + i, 0);
+	}
+	printf("itself %ld\n", sum);
+}
+
+static void on_stack(void)
+{
+	uint8_t code[64] __attribute__((aligned(64)));
+	long sum = 0;
+
+	mprotect((void *)((uintptr_t)code & ~(PAGE - 1)), PAGE, RWX);
+	mprotect((void *)((uintptr_t)(code + 63) & ~(PAGE - 1)), PAGE, RWX);
+	for (int i = 0; i < 200; i++) {
+		make(code, i);
+		sum += call(code, 1);
+	}
+	printf("stack %ld\n", sum);
+}
+
+static void forked(void)
+{
+	uint8_t *at = get(PAGE, RWX);
+	int status;
+
+	make(at, 5);
+	call(at, 1);
+	fflush(stdout);
+	for (int i = 0; i < 3; i++) {
+		pid_t child = i == 2 ? vfork() : fork();
+
+		if (!child) {
+			make(at, 6 + i);
+			_exit(call(at, 1));
+		}
+		waitpid(child, &status, 0);
+		printf("child %d, we %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1, call(at, 1));
+		make(at, 9);
+		printf("and %d\n", call(at, 1));
+	}
+}
+
+/* Two pieces of code whose addresses have the same low half. */
+static void far_apart(void)
+{
+	uint8_t *first = get(PAGE, RWX);
+	uint8_t *second = MAP_FAILED;
+	long sum = 0;
+
+	make(first, 1);
+	for (int i = 0; i < 100; i++)
+		sum += call(first, i);
+	for (uint64_t apart = 1; apart < 64 && second == MAP_FAILED; apart++)
+		second = mmap(first - (apart << 32), PAGE, RWX,
+			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (second == MAP_FAILED)
+		exit(2);
+	make(second, 1000);
+	for (int i = 0; i < 3000; i++)
+		sum = sum * 3 + call(i & 1 ? first : second, i);
+	munmap(first, PAGE);
+	for (int i = 0; i < 100; i++)
+		sum = sum * 3 + call(second, i);
+	printf("apart %ld\n", sum);
+}
+
+static uint8_t *common;
+static volatile int turn;
+
+/* Whole code, entered only behind a turn of its own. */
+static void *other(void *sum)
+{
+	for (int i = 0; i < 500; i++) {
+		while (turn != 2 * i + 1)
+			;
+		*(long *)sum += call(common, 1) + call(common + 16, 2);
+		make(common, 3 * i);
+		turn = 2 * i + 2;
+	}
+	return NULL;
+}
+
+static void threads(void)
+{
+	pthread_t thread;
+	long sum = 0, its = 0;
+
+	common = get(PAGE, RWX);
+	pthread_create(&thread, NULL, other, &its);
+	for (int i = 0; i < 500; i++) {
+		make(common, i);
+		make(common + 16, 7 * i);
+		turn = 2 * i + 1;
+		while (turn != 2 * i + 2)
+			;
+		sum += call(common, 1);
+	}
+	pthread_join(thread, NULL);
+	printf("threads %ld %ld\n", sum, its);
+}
+
+static void met(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	printf("signal %d %d\n", number, info->si_code);
+	mprotect((void *)((uintptr_t)info->si_addr & ~(PAGE - 1)), PAGE, RWX);
+}
+
+/* Its own faults stay its own. */
+static void faults(void)
+{
+	struct sigaction action = { .sa_sigaction = met, .sa_flags = SA_SIGINFO };
+	uint8_t *at = get(PAGE, RWX);
+
+	sigaction(SIGSEGV, &action, NULL);
+	make(at, 1);
+	call(at, 1);
+	make(at, 2);
+	call(at, 1);
+	mprotect(at, PAGE, PROT_READ | PROT_EXEC);
+	make(at, 3);
+	printf("faults %d\n", call(at, 1));
+	mprotect(at, PAGE, PROT_READ | PROT_WRITE);
+	printf("faults %d\n", call(at, 1));
+	signal(SIGSEGV, SIG_DFL);
+}
+
+int main(int count, char **values)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} cases[] = {
+		{ "written", written },	    { "protected", protected }, { "mapped", mapped },
+		{ "shared", shared },	    { "read", read_in },	 { "itself", writes_itself },
+		{ "stack", on_stack },	    { "forked", forked },	 { "apart", far_apart },
+		{ "threads", threads },	    { "faults", faults },
+	};
+
+	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (count < 2 || !strcmp(values[1], cases[i].name))
+			cases[i].run();
+	return 0;
+}
