@@ -64,7 +64,6 @@ static void child_inside(struct thread *thread)
 		err = thread->is_guest ? ring_open_unkept(thread) : ring_open(thread);
 	if (err)
 		leave(thread, thread->regs.rip);
-	__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
 	leave_enlist(thread);
 	signal_let_all(thread);
 	dispatch_to(thread, thread->regs.rip, NULL);
@@ -149,9 +148,12 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 		__atomic_store_n(&has_guests, 1, __ATOMIC_RELAXED);
 	prepare(is_process, is_copy);
 	signal_hold_all();
+	__atomic_add_fetch(&threads, !is_process, __ATOMIC_RELAXED);
 	result = gate_clone((long)thread->regs.gpr[0], args, child,
 			    is_process ? child_native : child_inside);
 	signal_let_all(thread);
+	if (sys_failed(result))
+		__atomic_sub_fetch(&threads, !is_process, __ATOMIC_RELAXED);
 	is_over = sys_failed(result) || flags & CLONE_VFORK;
 	done(is_process, is_copy, is_over);
 	/* Threads have freed their own by now, or will; another that borrows our memory for long keeps it. */
@@ -230,20 +232,25 @@ void thread_first(void)
 	threads = 1;
 }
 
-int thread_leaves(struct thread *thread)
+void thread_leaves(struct thread *thread)
 {
 	if (thread->is_process)
-		return 1;
+		return;
 	leave_delist(thread);
 	ring_leave(thread);
 	trace_out(thread);
 	lock_take(&dispatch_lock);
 	pages_share(1);
 	lock_give(&dispatch_lock);
-	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED))
+}
+
+int thread_left(struct thread *thread)
+{
+	if (thread->is_process)
+		return 1;
+	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_ACQ_REL))
 		return 0;
 	limit_give_back();
-	thread->is_process = PROCESS_ALONE;
 	__atomic_store_n(&channel.head->state, ENGINE_LEFT, __ATOMIC_RELEASE);
 	channel_tell();
 	return 1;
