@@ -296,6 +296,8 @@ static void left(struct thread *thread, struct frame_context *context)
 	stack_t *stack = &context->uc_stack;
 	int is_last;
 
+	/* Counted only now: the last gives our handlers back. Nobody tells it to leave from here on, and what was told has come. */
+	thread_leaves(thread);
 	take_regs(thread, context);
 	*frame_mask(context) = thread->blocked;
 	thread->is_leaving = 0;
@@ -625,7 +627,6 @@ void leave(struct thread *thread, uint64_t pc)
 
 	if (!thread->is_process)
 		leave_ask();
-	thread_leaves(thread);
 	/* Who stands on the stack for signals can't have another. */
 	sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
 	thread->regs.rip = pc;
