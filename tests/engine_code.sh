@@ -63,6 +63,12 @@ JAVA
 command -v node >/dev/null && same node node made.js
 command -v javac >/dev/null && javac -d . Made.java 2>words && same java java -cp . Made
 
+export ENGINE_LOAD_FAR=1
+same "code, the map far" "$WAYMARK_BUILD/tests/targets/engine/engine-code"
+echo 'int main(void) { return 7; }' >shadow.c
+cc -fsanitize=address -o shadow shadow.c 2>words && same "a sanitizer's program" ./shadow
+unset ENGINE_LOAD_FAR
+
 export ENGINE_LOAD_CACHE=4000000
 same "code, given up" "$WAYMARK_BUILD/tests/targets/engine/engine-code"
 command -v node >/dev/null && same "node, given up" node made.js

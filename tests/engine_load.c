@@ -5,6 +5,7 @@
  * engine_load --core FILE: what a core says of the thread that died.
  * With ENGINE_LOAD_FILTER in the environment getppid(2) is trapped by a filter, and rt_tgsigqueueinfo(2) is the end.
  * With ENGINE_LOAD_STOP the engine is asked to leave after so many microseconds.
+ * With ENGINE_LOAD_FAR the engine leaves low addresses to the program.
  * With ENGINE_LOAD_CACHE all code is given up whenever there are so many bytes.
  * The trail's cost is nothing here; its truth is looked at by the tests of the tool.
  */
@@ -146,6 +147,7 @@ static void engine_enter(pid_t pid, const char *path, struct engine_channel *hea
 		       channel_fd);
 	ptrace(PTRACE_GETREGS, pid, 0, &r);
 	head->boot = (struct engine_boot){
+		.flags = getenv("ENGINE_LOAD_FAR") ? ENGINE_BOOT_FAR : 0,
 		.regs = { .gpr = { r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8,
 				   r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 },
 			  .rip = r.rip,
