@@ -60,6 +60,7 @@ struct engine_boot {
 };
 
 #define ENGINE_BOOT_EVENTS 1u /* record system calls and signals as events, too */
+#define ENGINE_BOOT_FAR 2u /* leave addresses from 1.75 GiB on to the program: sanitizers have theirs there */
 
 enum engine_state {
 	ENGINE_WAITING = 0, /* the engine was not entered yet */

@@ -5,6 +5,8 @@
  * engine_load --core FILE: what a core says of the thread that died.
  * With ENGINE_LOAD_FILTER in the environment getppid(2) is trapped by a filter, and rt_tgsigqueueinfo(2) is the end.
  * With ENGINE_LOAD_STOP the engine is asked to leave after so many microseconds.
+ * With ENGINE_LOAD_FAR the engine leaves low addresses to the program.
+ * With ENGINE_LOAD_CACHE all code is given up whenever there are so many bytes.
  * The trail's cost is nothing here; its truth is looked at by the tests of the tool.
  */
 #include "abi/engine.h"
@@ -145,6 +147,7 @@ static void engine_enter(pid_t pid, const char *path, struct engine_channel *hea
 		       channel_fd);
 	ptrace(PTRACE_GETREGS, pid, 0, &r);
 	head->boot = (struct engine_boot){
+		.flags = getenv("ENGINE_LOAD_FAR") ? ENGINE_BOOT_FAR : 0,
 		.regs = { .gpr = { r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8,
 				   r.r9, r.r10, r.r11, r.r12, r.r13, r.r14, r.r15 },
 			  .rip = r.rip,
@@ -261,6 +264,8 @@ int main(int count, char **words)
 	if (strcmp(words[1], "--native"))
 		head = channel_make(&channel_fd);
 	pid = begin(words + 2, channel_fd);
+	if (head && getenv("ENGINE_LOAD_CACHE"))
+		head->cache_bytes = strtoull(getenv("ENGINE_LOAD_CACHE"), NULL, 0);
 	if (head)
 		engine_enter(pid, words[1], head, channel_fd);
 	ptrace(PTRACE_DETACH, pid, 0, 0);

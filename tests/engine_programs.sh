@@ -39,6 +39,15 @@ make_program()
 	cc -w -nostdlib -static -no-pie -Wl,-z,noexecstack -o program program.S || fail "seed $1: it does not assemble"
 }
 
+# Functions that return elsewhere, with flags that count.
+cc -nostdlib -static -no-pie -Wl,-z,noexecstack -o program "$source_dir/tests/targets/returns.S" || exit 1
+timeout 60 "$waymark" record -v -e trail/soft/ -o returns -- ./program 2>words
+expect "returns.S" $? 7
+# Faults whose handler goes on elsewhere.
+cc -O1 -o program "$source_dir/tests/targets/resumed.c" || exit 1
+timeout 60 "$waymark" record -v -e trail/soft/ -o resumed -- ./program 2>words
+expect "resumed.c" $? 7
+
 # as_native SEED OPTION...: run natively, and under the engine
 as_native()
 {

@@ -4,7 +4,7 @@
 set -uo pipefail
 
 engine=$WAYMARK_BUILD/agent/trail/libwaymark-trail.so
-load=$WAYMARK_BUILD/tests/targets/engine-load
+load=$WAYMARK_BUILD/tests/engine-load
 targets=$WAYMARK_BUILD/tests/targets
 folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-threads-XXXXXX")
 failed=0
@@ -25,11 +25,14 @@ fail()
 # same PROGRAM ARGUMENT...: natively and not
 same()
 {
-	timeout 60 "$load" --native "$targets/$@" >native 2>&1
+	local program=$targets/$1
+
+	shift
+	timeout 60 "$load" --native "$program" "$@" >native 2>&1
 	echo "status $?" >>native
-	timeout 120 "$load" "$engine" "$targets/$@" >engine 2>&1
+	timeout 120 "$load" "$engine" "$program" "$@" >engine 2>&1
 	echo "status $?" >>engine
-	cmp -s native engine || fail "$*: $(diff native engine)"
+	cmp -s native engine || fail "$program $*: $(diff native engine)"
 }
 
 # A small program's end: its core has little of ours. The mappings of ours are 36 GB.

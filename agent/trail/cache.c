@@ -149,12 +149,11 @@ int cache_jump_set(uint8_t *jump, const uint8_t *to)
 	return 0;
 }
 
-uint32_t *cache_first(uint64_t address, uint32_t *of)
+uint32_t *cache_first(uint64_t address)
 {
 	for (uint32_t i = 0; i < area_count; i++) {
 		uint64_t head = (uint64_t)__atomic_load_n(&areas[i].head, __ATOMIC_ACQUIRE);
 
-		*of = areas[i].generation;
 		if (head && address - head < CACHE_AREA_BYTES)
 			return &areas[i].firsts[(address - head) / CACHE_PIECE_BYTES];
 	}

@@ -40,8 +40,8 @@ const uint8_t *cache_exit_jump(const uint8_t *address);
 /* Have a jump's four bytes lead there, while it may be run; 0, or -ERANGE: it is too far. */
 int cache_jump_set(uint8_t *jump, const uint8_t *to);
 
-/* The word for the piece of an area that an address is in, and which generation the area is of; NULL: it is in none. */
-uint32_t *cache_first(uint64_t address, uint32_t *of);
+/* The word for the piece of an area that an address is in; NULL: it is in none. */
+uint32_t *cache_first(uint64_t address);
 
 /* How much code there is since the last turn. */
 uint64_t cache_used(void);

@@ -38,7 +38,8 @@ static uint64_t more(uint64_t limit, uint64_t bytes)
 /* What of ours it counts. */
 static uint64_t own_bytes(int which)
 {
-	uint64_t bytes = memory_mapped() + (((uint64_t)(_end - __ehdr_start) + 4095) & ~UINT64_C(4095));
+	uint64_t bytes = memory_mapped() +
+			 (((uint64_t)(_end - __ehdr_start) + 4095) & ~UINT64_C(4095));
 
 	return resources[which] == RLIMIT_AS ? bytes : bytes - channel.head->bytes;
 }
@@ -110,8 +111,7 @@ long limit_call(struct thread *thread, long (*plain)(const struct thread *))
 	struct limit limit, was;
 	long err;
 
-	if (which < 0 ||
-	    (is_any && (int)gpr[7] && (int)gpr[7] != sys_call3(SYS_getpid, 0, 0, 0)) ||
+	if (which < 0 || (is_any && (int)gpr[7] && (int)gpr[7] != sys_call3(SYS_getpid, 0, 0, 0)) ||
 	    (!from && !to))
 		return plain(thread);
 	if (from && gate_copy(&limit, (const void *)from, sizeof(limit)))

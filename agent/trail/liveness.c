@@ -11,8 +11,29 @@ struct look {
 	uint32_t dead, needed;
 };
 
-static void take(struct look *look, const struct insn *insn)
+/*
+ * Whether a handler may go on elsewhere when it faults, with registers as they were: null pointers and divisions by 0 are met so by
+ * Java and its like. The stack, and what has an address in the code, are taken to be there.
+ */
+static int may_fault(const struct insn *insn, const uint8_t *code)
 {
+	uint8_t opcode = code[insn->opcode_at], modrm = code[insn->modrm_at];
+
+	if (insn->traits & INSN_STRING)
+		return 1;
+	if (!insn->modrm_at)
+		return 0;
+	if ((opcode == 0xf6 || opcode == 0xf7) && (modrm & 0x30) == 0x30) /* div, idiv */
+		return 1;
+	if (modrm >= 0xc0 || insn->disp_at || opcode == 0x8d)
+		return 0;
+	return (modrm & 7) != 4 || (code[insn->modrm_at + 1] & 7) != 4 || insn->rex & 1;
+}
+
+static void take(struct look *look, const struct insn *insn, const uint8_t *code)
+{
+	if (may_fault(insn, code))
+		look->needed |= ~look->dead & ~LIVENESS_FLAGS;
 	look->needed |= insn->needs & ~look->dead;
 	if (insn->traits & INSN_READS_FLAGS)
 		look->needed |= LIVENESS_FLAGS & ~look->dead;
@@ -33,7 +54,7 @@ static uint32_t dead_from(uint64_t pc, uint32_t instructions, uint32_t branches)
 		if (!left || ranges_flags(pc) != RANGE_FILE ||
 		    insn_decode(&insn, (const uint8_t *)pc, left, pc, translate_is_amd()))
 			return look.dead;
-		take(&look, &insn);
+		take(&look, &insn, (const uint8_t *)pc);
 		if (insn.kind == TRAIL_BRANCH) {
 			uint32_t both;
 

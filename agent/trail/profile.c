@@ -13,7 +13,8 @@
 #define WINDOW_WORDS 1024u
 #define TURNS_MIN 2u /* between looks */
 #define TURNS_MAX 64u
-#define HOT_HITS 16u /* until a trace is laid out again; eight times as many for each further time */
+#define HOT_HITS                                                                                   \
+	16u /* until a trace is laid out again; eight times as many for each further time */
 #define LAYOUTS_MAX 3u
 #define BATCH_MAX 24u
 
@@ -71,9 +72,9 @@ uint64_t profile_sure(uint64_t start)
 {
 	const struct edge *edge = edges ? edge_of(start) : NULL;
 
-	return edge && edge->from == start && edge->total >= 4 && edge->lead * 4 > edge->total * 3 ?
-		       edge->to :
-		       0;
+	return edge && edge->from == start && edge->total >= 4 && edge->lead * 4 > edge->total * 3
+		       ? edge->to
+		       : 0;
 }
 
 /* The hottest first, each once. */

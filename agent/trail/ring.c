@@ -219,6 +219,8 @@ void ring_event(struct thread *thread, enum trail_event event, uint64_t at, uint
 	};
 	uint32_t *words;
 
+	if (!thread->words)
+		return;
 	if ((uint32_t *)thread->pointer + 1 + sizeof(put) / 4 > thread->words_end)
 		ring_turn(thread);
 	words = (uint32_t *)thread->pointer;

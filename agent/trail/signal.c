@@ -294,16 +294,20 @@ static void take_regs(struct thread *thread, struct frame_context *context)
 static void left(struct thread *thread, struct frame_context *context)
 {
 	stack_t *stack = &context->uc_stack;
+	int is_last;
 
+	/* Counted only now: the last gives our handlers back. Nobody tells it to leave from here on, and what was told has come. */
+	thread_leaves(thread);
 	take_regs(thread, context);
 	*frame_mask(context) = thread->blocked;
 	thread->is_leaving = 0;
 	thread->is_native = 1;
 	mask_set(~UINT64_C(0));
 	held_give_back(thread);
+	is_last = thread_left(thread);
 	if (thread->is_process == PROCESS_CLEARED)
 		action_clear();
-	else if (thread->is_process)
+	else if (is_last)
 		action_give_back(~UINT64_C(0));
 	*stack = (stack_t){ .ss_sp = (void *)thread->stack_asked.at,
 			    .ss_flags = (int)thread->stack_asked.flags,
@@ -311,7 +315,7 @@ static void left(struct thread *thread, struct frame_context *context)
 	if (!stack->ss_size)
 		stack->ss_flags = SS_DISABLE;
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
-	if (thread->is_process)
+	if (is_last)
 		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 }
 
@@ -623,7 +627,6 @@ void leave(struct thread *thread, uint64_t pc)
 
 	if (!thread->is_process)
 		leave_ask();
-	thread_leaves(thread);
 	/* Who stands on the stack for signals can't have another. */
 	sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
 	thread->regs.rip = pc;

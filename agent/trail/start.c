@@ -45,7 +45,7 @@ extern const char __ehdr_start[], _end[];
 /* What it takes before anything of the program's is touched. */
 static int open_memory(void)
 {
-	int err = map_open(0);
+	int err = map_open(!!(channel.flags & ENGINE_BOOT_FAR));
 
 	if (!err)
 		err = traces_open();

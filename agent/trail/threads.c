@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/threads.h"
+#include "agent/trail/action.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/gate.h"
@@ -64,7 +65,6 @@ static void child_inside(struct thread *thread)
 		err = thread->is_guest ? ring_open_unkept(thread) : ring_open(thread);
 	if (err)
 		leave(thread, thread->regs.rip);
-	__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
 	leave_enlist(thread);
 	signal_let_all(thread);
 	dispatch_to(thread, thread->regs.rip, NULL);
@@ -148,10 +148,14 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 	if (child->is_guest)
 		__atomic_store_n(&has_guests, 1, __ATOMIC_RELAXED);
 	prepare(is_process, is_copy);
+	if (!is_process) /* before it can be, so that we are not the last to leave meanwhile */
+		__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
 	signal_hold_all();
 	result = gate_clone((long)thread->regs.gpr[0], args, child,
 			    is_process ? child_native : child_inside);
 	signal_let_all(thread);
+	if (!is_process && sys_failed(result))
+		__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
 	is_over = sys_failed(result) || flags & CLONE_VFORK;
 	done(is_process, is_copy, is_over);
 	/* Threads have freed their own by now, or will; another that borrows our memory for long keeps it. */
@@ -203,6 +207,13 @@ long thread_clone_call(struct thread *thread, uint64_t next)
 	}
 }
 
+static void all_left(void)
+{
+	limit_give_back();
+	__atomic_store_n(&channel.head->state, ENGINE_LEFT, __ATOMIC_RELEASE);
+	channel_tell();
+}
+
 void thread_exit_call(struct thread *thread)
 {
 	long number = (long)thread->regs.gpr[0], status = (long)thread->regs.gpr[7];
@@ -211,7 +222,10 @@ void thread_exit_call(struct thread *thread)
 	trace_out(thread);
 	ring_event(thread, TRAIL_END, 0, 0, TRAIL_EXITED, (uint64_t)(status & 0xff));
 	ring_close(thread);
-	__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
+	if (!__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED) && leave_is_asked()) {
+		action_give_back(~UINT64_C(0));
+		all_left();
+	}
 	if (number == SYS_exit) {
 		memory_forget(thread->mapping_bytes);
 		gate_end(thread, thread->mapping_bytes, status);
@@ -230,21 +244,25 @@ void thread_first(void)
 	threads = 1;
 }
 
-int thread_leaves(struct thread *thread)
+void thread_leaves(struct thread *thread)
 {
 	if (thread->is_process)
-		return 1;
+		return;
 	leave_delist(thread);
 	ring_leave(thread);
 	trace_out(thread);
 	lock_take(&dispatch_lock);
 	pages_share(1);
 	lock_give(&dispatch_lock);
-	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED))
+}
+
+int thread_left(struct thread *thread)
+{
+	if (thread->is_process)
+		return 1;
+	if (__atomic_sub_fetch(&threads, 1, __ATOMIC_ACQ_REL))
 		return 0;
-	limit_give_back();
+	all_left();
 	thread->is_process = PROCESS_ALONE;
-	__atomic_store_n(&channel.head->state, ENGINE_LEFT, __ATOMIC_RELEASE);
-	channel_tell();
 	return 1;
 }

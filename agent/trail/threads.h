@@ -17,8 +17,11 @@ int thread_enter(struct thread *thread);
 /* The calling thread is the process's first. */
 void thread_first(void);
 
-/* The calling thread is about to go on natively, and its trail ends. 1: it was the last, or is alone: nobody needs the engine any more. */
-int thread_leaves(struct thread *thread);
+/* The calling thread is about to go on natively: its trail ends. */
+void thread_leaves(struct thread *thread);
+
+/* It needs no handler of ours on its way any more. 1: it was the last, or is alone: nobody needs them. */
+int thread_left(struct thread *thread);
 
 /* Whether another process may share our handlers, as the kernel has them. */
 int thread_has_guests(void);

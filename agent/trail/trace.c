@@ -235,7 +235,7 @@ static void firsts_set(const uint8_t *from, const uint8_t *end, uint32_t number)
 	uint64_t at = (uint64_t)from & ~(uint64_t)(CACHE_PIECE_BYTES - 1);
 
 	for (; at < (uint64_t)end; at += CACHE_PIECE_BYTES) {
-		uint32_t generation, *first = cache_first(at, &generation);
+		uint32_t *first = cache_first(at);
 
 		if (first && !*first)
 			__atomic_store_n(first, number, __ATOMIC_RELEASE);
@@ -294,21 +294,22 @@ static int is_behind(const struct trace *trace, const uint8_t *at)
 struct trace *trace_of(uint64_t address)
 {
 	const uint8_t *at = (const uint8_t *)address;
-	uint32_t cache, i;
-	const uint32_t *first = cache_first(address, &cache);
+	uint32_t i;
+	const uint32_t *first = cache_first(address);
+	const struct generation *generation;
+	const struct thread *thread;
 
-	for (uint64_t number = newest; first && number >= oldest && number; number--) {
-		struct generation *generation = generation_of(number);
-
-		if (generation->cache != cache)
-			continue;
-		i = __atomic_load_n(first, __ATOMIC_ACQUIRE);
-		for (; i && i <= generation->trace_count; i++) {
-			if (has(&generation->traces[i - 1], at))
-				return &generation->traces[i - 1];
-			if (is_behind(&generation->traces[i - 1], at))
-				return NULL;
-		}
+	__asm__("mov %%gs:0, %0" : "=r"(thread));
+	if (!first || !thread->generation)
+		return NULL;
+	/* it is counted there: nobody takes it away */
+	generation = generation_of(thread->generation);
+	i = __atomic_load_n(first, __ATOMIC_ACQUIRE);
+	for (; i && i <= generation->trace_count; i++) {
+		if (has(&generation->traces[i - 1], at))
+			return &generation->traces[i - 1];
+		if (is_behind(&generation->traces[i - 1], at))
+			return NULL;
 	}
 	return NULL;
 }

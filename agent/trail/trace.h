@@ -76,7 +76,7 @@ int traces_open(void);
 /* The trace that begins at pc, if there is one now. */
 struct trace *trace_at(uint64_t pc);
 
-/* The trace whose code an address in the cache is; NULL: none. */
+/* The trace whose code an address in the cache is, of those that the calling thread may be in; NULL: none. */
 struct trace *trace_of(uint64_t address);
 
 /*

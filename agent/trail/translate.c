@@ -22,11 +22,17 @@
 #define PIECES_MAX (3 * TRACE_INSTRUCTIONS_MAX + 8 * TRACE_BLOCKS_MAX)
 #define READY_AHEAD 2048u /* most traces are smaller */
 #define CALLS_MAX 16u
-#define SYSCALL 0x05 /* behind 0f */
 
 /* A trace that is checked has no more code. */
 #define CHECKED_INSTRUCTIONS_MAX 16u
 #define COPIED_MAX ((CHECKED_INSTRUCTIONS_MAX + 1) * INSN_BYTES_MAX)
+
+/* Opcodes. */
+#define SYSCALL 0x05 /* behind 0f */
+#define POP 0x58
+#define XCHG 0x87
+#define XCHG_RAX 0x94 /* rsp */
+#define LEA 0x8d
 
 /* A trace that nobody has seen to be hot yet. */
 #define COLD_BLOCKS_MAX 16u
@@ -85,6 +91,7 @@ struct making {
 	uint32_t piece_count;
 	uint64_t returns[CALLS_MAX]; /* of the calls that the trace is in */
 	uint32_t calls;
+	int is_called; /* and nothing has moved or used the stack since */
 	uint8_t *piece_from; /* the code that no piece describes yet */
 	int is_swapped, is_over;
 	uint32_t last;	    /* of the block: its last instruction's offset */
@@ -366,6 +373,7 @@ static void push(struct making *m, uint64_t value)
 /* A call in the trace. */
 static void returns_to(struct making *m, uint64_t next)
 {
+	m->is_called = 1;
 	if (m->calls < CALLS_MAX)
 		m->returns[m->calls++] = next;
 	else
@@ -692,6 +700,31 @@ static void stop(struct making *m, const struct insn *insn, const uint8_t *code)
 
 /* ---- what only goes on ---- */
 
+/*
+ * Whether the function that runs may return elsewhere than to its call in this trace: what is compared there costs the flags, which
+ * somebody may want then. Told by what functions that do so mostly do; `add $n, 8(%rsp)` deeper in one is not seen.
+ */
+static int is_astray(const struct making *m, const struct insn *insn, const uint8_t *code)
+{
+	uint8_t opcode = code[insn->opcode_at];
+	int is_plain = insn->opcode_at == !!insn->rex;
+
+	if (insn->traits & INSN_POPS_FLAGS)
+		return 1;
+	if (insn->kills & 1u << RSP)
+		return insn->needs != 1u << RBP; /* leave, mov %rbp, %rsp */
+	if (!(insn->needs & 1u << RSP))
+		return 0;
+	if (is_plain && (opcode == XCHG || opcode == XCHG_RAX))
+		return 1;
+	if (!m->is_called)
+		return 0;
+	if (is_plain && (opcode & 0xf8) == POP)
+		return 1;
+	return opcode != LEA && insn->modrm_at && (code[insn->modrm_at] & 0xc7) == 0x04 &&
+	       code[insn->modrm_at + 1] == 0x24; /* (%rsp) */
+}
+
 static void copy(struct making *m, const struct insn *insn, const uint8_t *code)
 {
 	uint8_t *at;
@@ -712,6 +745,10 @@ static void copy(struct making *m, const struct insn *insn, const uint8_t *code)
 		disp += (int32_t)(m->pc - (uint64_t)at);
 		memory_copy(at + insn->disp_at, &disp, 4);
 	}
+	if (m->calls && is_astray(m, insn, code))
+		m->calls = 0;
+	if ((insn->needs | insn->kills) & 1u << RSP)
+		m->is_called = 0;
 	piece_end(m, insn->bytes, 0);
 	block_add(m, insn);
 	if (m->in_block < TRAIL_BLOCK_INSTRUCTIONS_MAX)
@@ -838,7 +875,7 @@ static void one(struct making *m)
 		if (code[insn.opcode_at] == SYSCALL)
 			system_call(m, &insn);
 		else
-			refused(m);
+			cannot(m, &insn, code);
 		return;
 	case TRAIL_STOP:
 		stop(m, &insn, code);
@@ -927,6 +964,7 @@ static void begin(struct making *m, struct cache_area *area, const struct trace 
 	m->hot = m->piece_from = area->hot;
 	m->cold = area->cold;
 	m->blocks = m->instructions = m->in_block = m->out_count = m->piece_count = m->calls = 0;
+	m->is_called = 0;
 	m->is_swapped = m->is_over = m->is_checked = 0;
 	m->copied = 0;
 	m->guarded = 1;

@@ -144,8 +144,8 @@ static void read_in(void)
  */
 static void writes_itself(void)
 {
-	static const uint8_t code[] = { 0x31, 0xc0, 0xb9, 100, 0, 0, 0, 0x89, 0x0d, 1,
-					0,    0,    0,	  0x05, 0, 0, 0, 0, 0xe2, 0xf3, 0xc3 };
+	static const uint8_t code[] = { 0x31, 0xc0, 0xb9, 100, 0, 0, 0, 0x89, 0x0d, 1,	 0,
+					0,    0,    0x05, 0,   0, 0, 0, 0xe2, 0xf3, 0xc3 };
 	uint8_t *at = get(PAGE, RWX);
 	long sum = 0;
 
@@ -186,7 +186,8 @@ static void forked(void)
 			_exit(call(at, 1));
 		}
 		waitpid(child, &status, 0);
-		printf("child %d, we %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1, call(at, 1));
+		printf("child %d, we %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+		       call(at, 1));
 		make(at, 9);
 		printf("and %d\n", call(at, 1));
 	}
@@ -283,10 +284,10 @@ int main(int count, char **values)
 		const char *name;
 		void (*run)(void);
 	} cases[] = {
-		{ "written", written },	    { "protected", protected }, { "mapped", mapped },
-		{ "shared", shared },	    { "read", read_in },	 { "itself", writes_itself },
-		{ "stack", on_stack },	    { "forked", forked },	 { "apart", far_apart },
-		{ "threads", threads },	    { "faults", faults },
+		{ "written", written }, { "protected", protected }, { "mapped", mapped },
+		{ "shared", shared },	{ "read", read_in },	    { "itself", writes_itself },
+		{ "stack", on_stack },	{ "forked", forked },	    { "apart", far_apart },
+		{ "threads", threads }, { "faults", faults },
 	};
 
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

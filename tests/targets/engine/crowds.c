@@ -54,7 +54,8 @@ static void sequence(long count)
 		pthread_t thread;
 		void *result = NULL;
 
-		while (pthread_create(&thread, i & 1 ? &detached : NULL, little, (void *)i) == EAGAIN)
+		while (pthread_create(&thread, i & 1 ? &detached : NULL, little, (void *)i) ==
+		       EAGAIN)
 			usleep(1000);
 		if (i & 1)
 			continue;
@@ -281,6 +282,18 @@ static void signals(long count)
 	printf("%d\n", atomic_load(&taken) == sent);
 }
 
+/* Until somebody ends it. */
+static void endless(long count)
+{
+	for (long i = 1; i < count; i++)
+		must(pthread_create(&(pthread_t){ 0 }, NULL, busy, NULL), "create");
+	while (atomic_load(&ready) < count - 1)
+		sched_yield();
+	puts("runs");
+	fflush(stdout);
+	busy(NULL);
+}
+
 /* A core is dumped while others run. */
 static void dies(long count)
 {
@@ -296,10 +309,15 @@ static const struct {
 	void (*run)(long);
 	long count;
 } scenes[] = {
-	{ "sequence", sequence, 10000 },  { "crowd", crowd, 200 },
-	{ "cancel", cancel, 200 },	  { "main_goes", main_goes, 0 },
-	{ "group_ends", group_ends, 20 }, { "another_executes", another_executes, 8 },
-	{ "signals", signals, 20 },	    { "dies", dies, 4 },
+	{ "sequence", sequence, 10000 },
+	{ "crowd", crowd, 200 },
+	{ "cancel", cancel, 200 },
+	{ "main_goes", main_goes, 0 },
+	{ "group_ends", group_ends, 20 },
+	{ "another_executes", another_executes, 8 },
+	{ "signals", signals, 20 },
+	{ "endless", endless, 64 },
+	{ "dies", dies, 4 },
 };
 
 int main(int count, char **words)

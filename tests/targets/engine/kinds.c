@@ -179,8 +179,8 @@ static void sizes(void)
 static void bare_thread(void)
 {
 	pid_t parent_word = 0;
-	int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM |
-		    CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
+	int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+		    CLONE_SYSVSEM | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
 	pid_t tid;
 
 	tid_word = 1;
@@ -212,33 +212,38 @@ static void spawned(void)
 	       posix_spawn(&pid, "/nonexistent", NULL, NULL, arguments, environ));
 }
 
-/* Code on a page that is written: what borrows our memory writes it too. */
-static void borrowed_code(void)
+/* Code on a page that is written: who borrows our memory, or has a copy, writes it too. */
+static unsigned char *code_make(void)
 {
 	static const unsigned char code[] = { 0xb8, 1, 0, 0, 0, 0xc3 }; /* mov $1, %eax; ret */
 	unsigned char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int (*run)(void) = (int (*)(void))page;
-	int before, after;
-	pid_t pid;
 
 	memcpy(page, code, sizeof(code));
-	before = run();
+	return page;
+}
+
+static void borrowed_code(void)
+{
+	unsigned char *page = code_make(), *other = code_make();
+	int (*run)(void) = (int (*)(void))page, (*run_other)(void) = (int (*)(void))other;
+	int before = run(), before_other = run_other(), status = 0;
+	pid_t pid = fork();
+
+	if (!pid) {
+		other[1] = 3;
+		_exit(run_other());
+	}
+	status_of("code of a copy", pid);
+	printf("code: %d %d\n", before_other, run_other());
+	fflush(stdout);
 	pid = vfork();
 	if (!pid) {
 		page[1] = 2;
 		_exit(0);
 	}
-	after = run();
-	waitpid(pid, NULL, 0);
-	pid = fork();
-	if (!pid) {
-		page[1] = 3;
-		_exit(run());
-	}
-	printf("code: %d %d\n", before, after);
-	status_of("code of a copy", pid);
-	printf("code: %d\n", run());
+	waitpid(pid, &status, 0);
+	printf("code: %d %d, %x\n", before, run(), status);
 }
 
 int main(void)
@@ -255,11 +260,13 @@ int main(void)
 	sigaddset(&set, SIGUSR2);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 
+	borrowed_code(); /* before one borrows our memory for good */
 	cloned("copy", SIGCHLD, look_and_signal);
 	cloned("copy, no signal at its end", 0, look_and_signal);
 	cloned("shares memory", CLONE_VM | SIGCHLD, look_and_signal);
 	cloned("shares memory and handlers", CLONE_VM | CLONE_SIGHAND | SIGCHLD, look_and_signal);
-	cloned("shares memory, handlers, files", CLONE_VM | CLONE_SIGHAND | CLONE_FILES | CLONE_FS, work);
+	cloned("shares memory, handlers, files", CLONE_VM | CLONE_SIGHAND | CLONE_FILES | CLONE_FS,
+	       work);
 	cloned("borrows", CLONE_VM | CLONE_VFORK | SIGCHLD, look_and_signal);
 	cloned("borrows with handlers", CLONE_VM | CLONE_VFORK | CLONE_SIGHAND | SIGCHLD,
 	       look_and_signal);
@@ -282,7 +289,6 @@ int main(void)
 	bare_thread();
 	sizes();
 	spawned();
-	borrowed_code();
 	printf("in the end: %d\n", look());
 	fflush(stdout);
 	runs_date(NULL);

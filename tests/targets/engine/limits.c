@@ -50,7 +50,8 @@ static void children(int which)
 		tell(which);
 		printf("child: %s %s\n", can_have(100 * MIB), can_have(4096 * MIB));
 		fflush(stdout);
-		execl("/bin/sh", "sh", "-c", which == RLIMIT_AS ? "ulimit -Sv" : "ulimit -Sd", NULL);
+		execl("/bin/sh", "sh", "-c", which == RLIMIT_AS ? "ulimit -Sv" : "ulimit -Sd",
+		      NULL);
 		_exit(1);
 	}
 	waitpid(pid, &status, 0);
@@ -71,7 +72,8 @@ static void limited(int which)
 	printf("%s %s\n", can_have(4096 * MIB), can_have(7000 * MIB));
 	asked.rlim_cur = asked.rlim_max + 1;
 	printf("bad: %d\n", setrlimit((__rlimit_resource_t)which, &asked) ? errno : 0);
-	printf("nowhere: %d\n", prlimit(0, (__rlimit_resource_t)which, (void *)8, NULL) ? errno : 0);
+	printf("nowhere: %d\n",
+	       prlimit(0, (__rlimit_resource_t)which, (void *)8, NULL) ? errno : 0);
 	tell(which);
 	execl("/nonexistent", "nothing", NULL);
 	printf("%s %s\n", can_have(4096 * MIB), can_have(7000 * MIB));

@@ -102,9 +102,10 @@ static void step_self(void)
 }
 
 /* Only the calls' pushes touch the stack. */
-static long deep(long (*self)(void *, long), long n)
+static long (*volatile deeper)(long);
+static long deep(long n)
 {
-	return self((void *)self, n + 1) + 1;
+	return deeper(n + 1) + 1;
 }
 
 /* A fault that the handler mends, in the middle of a string instruction. */
@@ -150,9 +151,10 @@ int main(void)
 	TRY(return_nowhere, __asm__ volatile("sub $128, %rsp\n push $0x2000\n ret"));
 	TRY(misaligned, __asm__ volatile("movaps 1(%rsp), %xmm0"));
 	is_quiet = 1;
+	deeper = deep;
 	setrlimit(RLIMIT_STACK, &limit);
 	if (!sigsetjmp(back, 1))
-		deep((long (*)(void *, long))deep, 1);
+		deep(1);
 	is_quiet = 0;
 	printf("overflow through a pointer caught\n");
 	base = (uintptr_t)page;
