@@ -11,8 +11,8 @@
 #define EDGES (1u << 16) /* a block's place is taken by the next that has it */
 #define WINDOWS 4u	 /* of a segment that are looked at, so many words each */
 #define WINDOW_WORDS 1024u
-#define TURNS_MIN 2u /* between looks */
-#define TURNS_MAX 64u
+#define WORDS_MIN (UINT64_C(256) << 10) /* between looks */
+#define WORDS_MAX (UINT64_C(8) << 20)
 #define HOT_HITS                                                                                   \
 	16u /* until a trace is laid out again; eight times as many for each further time */
 #define LAYOUTS_MAX 3u
@@ -31,7 +31,7 @@ struct batch {
 };
 
 static struct edge *edges;
-static uint32_t turns, turns_between = TURNS_MIN;
+static uint64_t words_since, words_between = WORDS_MIN;
 
 static struct edge *edge_of(uint64_t from)
 {
@@ -161,17 +161,19 @@ static void look(const struct thread *thread)
 		words_look(&batch, thread->words + (uint64_t)words * i / WINDOWS, WINDOW_WORDS);
 	lay_out(&batch);
 	if (batch.count)
-		turns_between = turns_between / 2 > TURNS_MIN ? turns_between / 2 : TURNS_MIN;
-	else if (turns_between < TURNS_MAX)
-		turns_between *= 2;
+		words_between = words_between / 2 > WORDS_MIN ? words_between / 2 : WORDS_MIN;
+	else if (words_between < WORDS_MAX)
+		words_between *= 2;
 }
 
 void profile_look(const struct thread *thread)
 {
-	if (__atomic_add_fetch(&turns, 1, __ATOMIC_RELAXED) < turns_between || !thread->slot ||
-	    !lock_try(&dispatch_lock))
+	uint64_t words = (uint64_t)((const uint32_t *)thread->pointer - thread->words);
+
+	if (__atomic_add_fetch(&words_since, words, __ATOMIC_RELAXED) < words_between ||
+	    !thread->slot || !lock_try(&dispatch_lock))
 		return;
-	turns = 0;
+	words_since = 0;
 	look(thread);
 	lock_give(&dispatch_lock);
 }
