@@ -20,6 +20,12 @@ struct action {
 /* The engine's own signals: they are handled whatever the program asks, and never blocked for long. */
 extern const uint64_t action_own;
 
+/* The kernel's mask where the program's is this. */
+static inline uint64_t action_mask(uint64_t blocked)
+{
+	return blocked & ~action_own;
+}
+
 /* Signals that an instruction may raise by itself. */
 extern const uint64_t action_faults;
 

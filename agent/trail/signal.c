@@ -11,14 +11,13 @@
 #include "agent/trail/held.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/lock.h"
-#include "agent/trail/memory.h"
+#include "agent/trail/onward.h"
 #include "agent/trail/pages.h"
 #include "agent/trail/profile.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/state.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
-#include "agent/trail/translate.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -34,108 +33,9 @@ static struct thread *self(void)
 	return thread;
 }
 
-/* The kernel's mask where the program's is this. */
-static uint64_t kernel_mask(uint64_t blocked)
-{
-	return blocked & ~action_own;
-}
-
 static void mask_set(uint64_t mask)
 {
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, ACTION_SET_BYTES, 0, 0);
-}
-
-/* ---- where it goes on ---- */
-
-/* From where *context says, in translated code; natively where that can't be. */
-static void to_cache(struct thread *thread, struct frame_context *context)
-{
-	static const uint8_t none[64];
-	struct trace *trace;
-	int error;
-
-	lock_take(&dispatch_lock);
-	trace = translate(*frame_rip(context), &error);
-	trace_in(thread);
-	lock_give(&dispatch_lock);
-	if (!trace) { /* it faults where the program wanted to be */
-		thread->is_trying = 1;
-		return;
-	}
-	*frame_rip(context) = (uint64_t)trace->head;
-	thread->traced = (uint64_t)trace->head;
-	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);
-	frame_vector15_set(context->uc_mcontext.fpregs, none);
-	*frame_xmm15(context) = thread->pointer;
-}
-
-/* On in leave(), with what *context says of the program: there is no other stack for signals while we are on ours. */
-static void quit(struct thread *thread, struct frame_context *context)
-{
-	for (unsigned int i = 0; i < 16; i++)
-		thread->regs.gpr[i] = *frame_gpr(context, i);
-	thread->regs.rip = *frame_rip(context);
-	thread->regs.rflags = *frame_flags(context);
-	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);
-	*frame_rip(context) = (uint64_t)gate_quit;
-	*frame_gpr(context, 4) = thread->stack;
-	*frame_flags(context) = 2;
-	*frame_mask(context) = ~action_own;
-}
-
-/* *context is the program's, after whatever was delivered; what is held comes on top. */
-static void go_on(struct thread *thread, struct frame_context *context)
-{
-	siginfo_t info;
-
-	while (held_take(thread, &info))
-		if (deliver(thread, &info, context, 0, NULL))
-			return;
-	thread->is_deferred = 0;
-	if (leave_is_asked()) {
-		quit(thread, context);
-		return;
-	}
-	*frame_mask(context) = kernel_mask(thread->blocked);
-	to_cache(thread, context);
-}
-
-/* *context is the program's, its place told in the trail but for the event. */
-static void deliver_and_go(struct thread *thread, const siginfo_t *info,
-			   struct frame_context *context, uint32_t left, const uint64_t *back_to)
-{
-	if (!deliver_is_fault(info) && action_own & thread->blocked & ACTION_BIT(info->si_signo))
-		held_add(thread, info);
-	else if (deliver(thread, info, context, left, back_to))
-		return;
-	go_on(thread, context);
-}
-
-/* The path up to where the program is, in the trail. */
-static void tell_path(struct thread *thread, const struct state *state)
-{
-	uint32_t blocks = state->block + (state->ran ? 1 : 0);
-	uint32_t id;
-
-	if (!blocks)
-		return;
-	lock_take(&dispatch_lock);
-	id = trace_prefix(state->trace, blocks);
-	lock_give(&dispatch_lock);
-	if (!id)
-		return;
-	if ((uint32_t *)thread->pointer == thread->words_end)
-		ring_turn(thread);
-	*(uint32_t *)thread->pointer = id;
-	thread->pointer += 4;
-}
-
-/* Not now: everything is blocked until it is delivered. */
-static void defer(struct thread *thread, const siginfo_t *info, struct frame_context *context)
-{
-	held_add(thread, info);
-	thread->is_deferred = 1;
-	*frame_mask(context) = ~action_own;
 }
 
 /* ---- step by step ---- */
@@ -146,14 +46,6 @@ static void step(struct thread *thread, struct frame_context *context)
 		thread->step_trap = *frame_flags(context) & FLAG_TRAP;
 	thread->is_stepping = 1;
 	*frame_flags(context) |= FLAG_TRAP;
-}
-
-/* Made the program's, where state_look() has found it. */
-static void to_program(struct thread *thread, const struct state *state,
-		       struct frame_context *context)
-{
-	state_to_program(state, thread, context);
-	tell_path(thread, state);
 }
 
 /* A step of ours is done: at an instruction of the program's, what waits comes. */
@@ -169,11 +61,11 @@ static void stepped(struct thread *thread, struct frame_context *context)
 	*frame_flags(context) = (*frame_flags(context) & ~(uint64_t)FLAG_TRAP) | thread->step_trap;
 	if (state.kind == STATE_ENGINE)
 		return; /* until it is done */
-	to_program(thread, &state, context);
+	onward_state(thread, &state, context);
 	if (!held_take(thread, &info))
-		go_on(thread, context);
+		onward_go(thread, context);
 	else
-		deliver_and_go(thread, &info, context, state.ran ? state.left : 0, NULL);
+		onward_deliver(thread, &info, context, state.ran ? state.left : 0, NULL);
 }
 
 /*
@@ -233,9 +125,9 @@ static int write_met(struct thread *thread, const siginfo_t *info, struct frame_
 		return was_ours;
 	if (state.kind == STATE_BETWEEN)
 		return 1; /* where it goes next is not in this trace */
-	to_program(thread, &state, context);
+	onward_state(thread, &state, context);
 	ring_event(thread, TRAIL_GAP, state.pc, state.ran ? state.left : 0, TRAIL_GAP_SUSPENDED, 0);
-	to_cache(thread, context);
+	onward_cache(thread, context);
 	return 1;
 }
 
@@ -280,16 +172,6 @@ static int own(struct thread *thread, const siginfo_t *info, struct frame_contex
 
 /* ---- what comes ---- */
 
-/* The frame's registers are what the engine has for the program. */
-static void take_regs(struct thread *thread, struct frame_context *context)
-{
-	for (unsigned int i = 0; i < 16; i++)
-		*frame_gpr(context, i) = thread->regs.gpr[i];
-	*frame_rip(context) = thread->regs.rip;
-	*frame_flags(context) = thread->regs.rflags;
-	frame_vector15_set(context->uc_mcontext.fpregs, thread->vector15);
-}
-
 /* leave(): the frame is made what the thread has, and native. */
 static void left(struct thread *thread, struct frame_context *context)
 {
@@ -298,7 +180,7 @@ static void left(struct thread *thread, struct frame_context *context)
 
 	/* Counted only now: the last gives our handlers back. Nobody tells it to leave from here on, and what was told has come. */
 	thread_leaves(thread);
-	take_regs(thread, context);
+	onward_regs(thread, context);
 	*frame_mask(context) = thread->blocked;
 	thread->is_leaving = 0;
 	thread->is_native = 1;
@@ -365,8 +247,8 @@ static void at_call(struct thread *thread, const siginfo_t *info, struct frame_c
 	}
 	call_broken_off(thread);
 	thread->call_next = 0;
-	take_regs(thread, context);
-	deliver_and_go(thread, info, context, 1, NULL);
+	onward_regs(thread, context);
+	onward_deliver(thread, info, context, 1, NULL);
 }
 
 /* Behind one. */
@@ -384,10 +266,10 @@ static void after_call(struct thread *thread, siginfo_t *info, struct frame_cont
 	if (info->si_signo == SIGSYS && info->si_code > 0) /* a filter's: as if we had not been */
 		info->si_call_addr = (void *)thread->call_next;
 	thread->call_next = 0;
-	take_regs(thread, context);
+	onward_regs(thread, context);
 	if (has_mask)
 		thread->blocked = mask;
-	deliver_and_go(thread, info, context, 0, &back_to);
+	onward_deliver(thread, info, context, 0, &back_to);
 }
 
 static void in_engine(struct thread *thread, siginfo_t *info, struct frame_context *context)
@@ -396,28 +278,28 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 	siginfo_t held;
 
 	if (rip == (uint64_t)gate_signal && info->si_signo == SIGILL && info->si_code > 0) {
-		take_regs(thread, context);
+		onward_regs(thread, context);
 		if (held_take(thread, &held))
-			deliver_and_go(thread, &held, context,
+			onward_deliver(thread, &held, context,
 				       thread->regs.rip == thread->call_next - 2, NULL);
 		else
-			go_on(thread, context);
+			onward_go(thread, context);
 	} else if (rip >= (uint64_t)gate_call_check && rip <= (uint64_t)gate_call_at) {
 		at_call(thread, info, context);
 	} else if (rip == (uint64_t)gate_call_done) {
 		after_call(thread, info, context);
 	} else if (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end &&
 		   !deliver_is_fault(info)) {
-		take_regs(thread, context);
-		deliver_and_go(thread, info, context, 0, NULL);
+		onward_regs(thread, context);
+		onward_deliver(thread, info, context, 0, NULL);
 	} else if (deliver_is_fault(info) && info->si_signo != SIGTRAP) {
 		/* A fault of ours, or memory that went away: the program ends where it came to us. */
-		take_regs(thread, context);
+		onward_regs(thread, context);
 		deliver_death(thread, info, context);
 	} else {
 		if (rip >= (uint64_t)gate_mask_check && rip <= (uint64_t)gate_mask_at)
 			*frame_rip(context) = (uint64_t)gate_mask_done;
-		defer(thread, info, context);
+		onward_defer(thread, info, context);
 	}
 }
 
@@ -434,15 +316,15 @@ static void in_cache(struct thread *thread, siginfo_t *info, struct frame_contex
 	}
 	if (state->kind == STATE_AT || state->kind == STATE_IN ||
 	    (state->kind == STATE_AMID && is_fault)) {
-		to_program(thread, state, context);
-		deliver_and_go(thread, info, context, state->ran ? state->left : 0, NULL);
+		onward_state(thread, state, context);
+		onward_deliver(thread, info, context, state->ran ? state->left : 0, NULL);
 		return;
 	}
 	if (is_fault) { /* none that instructions of ours can raise */
 		deliver_death(thread, info, context);
 		return;
 	}
-	defer(thread, info, context);
+	onward_defer(thread, info, context);
 	if (state->kind != STATE_ENGINE)
 		step(thread, context);
 }
@@ -481,16 +363,16 @@ static void told(struct thread *thread, struct frame_context *context)
 		state_look(&state, *frame_rip(context));
 	}
 	if (state.kind == STATE_AT || state.kind == STATE_IN) {
-		to_program(thread, &state, context);
-		go_on(thread, context);
+		onward_state(thread, &state, context);
+		onward_go(thread, context);
 		return;
 	}
 	thread->is_deferred = 1;
 	if (state.kind != STATE_ENGINE) {
 		step(thread, context);
 	} else if (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end) {
-		take_regs(thread, context);
-		go_on(thread, context);
+		onward_regs(thread, context);
+		onward_go(thread, context);
 	} else if ((rip >= (uint64_t)gate_call_check && rip <= (uint64_t)gate_call_at) ||
 		   (rip == (uint64_t)gate_call_done &&
 		    *frame_gpr(context, 0) == (uint64_t)-EINTR)) {
@@ -498,8 +380,8 @@ static void told(struct thread *thread, struct frame_context *context)
 		thread->regs.rip = thread->call_next - 2;
 		thread->call_next = 0;
 		call_broken_off(thread);
-		take_regs(thread, context);
-		go_on(thread, context);
+		onward_regs(thread, context);
+		onward_go(thread, context);
 	}
 }
 
@@ -549,7 +431,7 @@ static void handler(int number, void *about, void *data)
 	}
 	if (thread->is_trying) {
 		thread->is_trying = 0;
-		deliver_and_go(thread, info, context, 0, NULL);
+		onward_deliver(thread, info, context, 0, NULL);
 		return;
 	}
 	state_look(&state, *frame_rip(context));
@@ -564,7 +446,7 @@ static void handler(int number, void *about, void *data)
 int signal_open(struct thread *thread)
 {
 	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&thread->blocked, ACTION_SET_BYTES, 0, 0);
-	mask_set(kernel_mask(thread->blocked));
+	mask_set(action_mask(thread->blocked));
 	frame_open();
 	return action_open(handler);
 }
@@ -602,7 +484,7 @@ void signal_hold_all(void)
 
 void signal_let_all(struct thread *thread)
 {
-	mask_set(thread->is_deferred ? ~action_own : kernel_mask(thread->blocked));
+	mask_set(thread->is_deferred ? ~action_own : action_mask(thread->blocked));
 }
 
 int signal_end(struct thread *thread)
@@ -618,7 +500,7 @@ void signal_resume(struct thread *thread, struct frame_context *context)
 {
 	context->uc_stack = (stack_t){ .ss_sp = (void *)thread->signal_stack,
 				       .ss_size = THREAD_SIGNAL_BYTES };
-	go_on(thread, context);
+	onward_go(thread, context);
 }
 
 void leave(struct thread *thread, uint64_t pc)

@@ -16,7 +16,7 @@
 
 static void blocked_set(struct thread *thread, uint64_t blocked)
 {
-	uint64_t mask = blocked & ~action_own;
+	uint64_t mask = action_mask(blocked);
 
 	thread->blocked = blocked & ~UNBLOCKABLE;
 	gate_mask(&mask); /* deferred, it is set when that ends */
