@@ -6,6 +6,7 @@
 #include "session/program.h"
 #include "session/target.h"
 #include "session/trail/files.h"
+#include "session/trail/live_own.h"
 #include "session/trail/stepper.h"
 #include "session/trail/store.h"
 
@@ -96,58 +97,6 @@ static void drop(struct wm_session *session)
 	release(dropped);
 }
 
-/*
- * What is asked for may need what an origin does not have: hardware tells of no signals, and of what came when only when it
- * is all decoded.
- */
-static void leave_out(struct live *live)
-{
-	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL)
-		return;
-	for (int i = 0; i < ORIGINS; i++)
-		if (!live->origins[i].error && i != ORIGIN_STEP && i != ORIGIN_SOFT)
-			live->origins[i] = (struct origin_state){
-				.error = -WM_E_TRAIL_ASKED,
-				.detail = "it can't tell when a signal or a marker came",
-			};
-}
-
-/* Which origin is taken: -1 for none. */
-static int choose_of(const struct live *live, const struct trail_request *request)
-{
-	if (request->is_auto)
-		return origin_best(live->origins);
-	/* the same unit, by another way */
-	if (request->origin == ORIGIN_BTS && live->origins[ORIGIN_BTS].error &&
-	    !live->origins[ORIGIN_BRANCHES].error)
-		return ORIGIN_BRANCHES;
-	return (int)request->origin;
-}
-
-static int choose(struct wm_session *session)
-{
-	struct live *live = &session->live;
-	int best;
-
-	if (live->has_origin)
-		return 0;
-	origins_look(live->origins, &live->machine);
-	leave_out(live);
-	if (spec_trail(&session->specs)->has_kernel)
-		origins_need_kernel(live->origins, &live->machine);
-	best = choose_of(live, spec_trail(&session->specs));
-	if (best < 0) /* the one that needs least says why */
-		best = ORIGIN_STEP;
-	live->origin = (enum origin)best;
-	if (live->origins[best].error)
-		return session_fail(session, live->origins[best].error, "%s%s%s",
-				    origin_name(live->origin),
-				    live->origins[best].detail[0] ? ": " : "",
-				    live->origins[best].detail);
-	live->has_origin = 1;
-	return 0;
-}
-
 static struct tracing_how how_of(const struct wm_session *session)
 {
 	const struct trail_request *request = spec_trail(&session->specs);
@@ -174,7 +123,7 @@ static int check(struct wm_session *session)
 	if (!session->writer)
 		return session_fail(session, -WM_E_TRAIL_FOLDER, "%s",
 				    session->dir ? session->dir : "");
-	return choose(session);
+	return live_choose(session);
 }
 
 /* What stands in the way of a trail, and not only of the agent. */

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* A channel's memory: its sizes, and who holds it. */
+#include "session/trail/soft_bed_test.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+TestSuite(soft_channel, .init = blocking, .fini = end, .timeout = 60);
+
+Test(soft_channel, sizes_that_can_not_be)
+{
+	static const struct soft_sizes sizes[] = {
+		{ 0, 4, 4096, 4096, ENGINE_BLOCK },
+		{ 4, 0, 4096, 4096, ENGINE_BLOCK },
+		{ 4, ENGINE_SEGMENTS_MAX + 1, 4096, 4096, ENGINE_BLOCK },
+		{ 4, 4, 4095, 4096, ENGINE_BLOCK },
+		{ 4, 4, 4096, 0, ENGINE_BLOCK },
+		{ UINT32_MAX, 64, UINT64_C(1) << 33, 4096, ENGINE_BLOCK },
+	};
+	struct soft_channel other;
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		cr_expect_eq(soft_channel_open(&other, &sizes[i]), -EINVAL, "%zu", i);
+		soft_channel_close(&other);
+	}
+}
+
+Test(soft_channel, sizes_for_all_that_may_be_asked)
+{
+	for (uint64_t bytes = 65536; bytes <= UINT64_C(64) << 30; bytes *= 4) {
+		struct soft_sizes sizes = soft_sizes_for(bytes);
+		struct soft_channel other;
+
+		cr_expect_eq(soft_channel_open(&other, &sizes), 0, "%lu", (unsigned long)bytes);
+		cr_expect_geq(sizes.segments * sizes.segment_bytes, bytes / 2);
+		soft_channel_close(&other);
+	}
+}
+
+Test(soft_channel, the_memory_can_not_be_made_smaller)
+{
+	cr_expect_eq(ftruncate(channel.fd, 0), -1);
+	cr_expect_eq(errno, EPERM);
+}
+
+Test(soft_channel, who_holds_it_is_seen_to_die)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		soft_channel_hold(&channel);
+		_exit((pid_t)head->tool == getpid() ? 0 : 1);
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	cr_expect_eq(status, 0);
+	cr_expect(head->tool & FUTEX_OWNER_DIED);
+	pid = fork();
+	if (!pid) {
+		soft_channel_hold(&channel);
+		soft_channel_let_go(&channel);
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	cr_expect_eq(head->tool, 0);
+}
