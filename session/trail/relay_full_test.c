@@ -129,8 +129,8 @@ Test(relay_full, keeps_back_the_rest_of_a_path)
 	for (; counting.most < 500; counting.most++) {
 		cr_expect_eq(relay_out_take(&out, 0), 1);
 		cr_assert_eq(counting.blocks, counting.most);
-		cr_assert_eq(out.blocks, counting.most);
-		cr_assert_eq(out.instructions, counting.most);
+		cr_assert_eq(out.blocks, (uint64_t)counting.most);
+		cr_assert_eq(out.instructions, (uint64_t)counting.most);
 	}
 	cr_expect_eq(relay_out_take(&out, 0), 1);
 	counting.most = 1000;

@@ -103,12 +103,12 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 {
 	struct soft_image image = { .fd = -1 };
 	struct soft *soft = calloc(1, sizeof(*soft));
-	int err = soft ? 0 : -ENOMEM;
+	int err;
 
 	detail[0] = '\0';
 	*out = NULL;
-	if (err)
-		return err;
+	if (!soft)
+		return -ENOMEM;
 	soft->pid = pid;
 	soft->end_fd = -1;
 	soft->is_done = 1;
