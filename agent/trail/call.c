@@ -151,6 +151,8 @@ static long call(struct thread *thread, uint64_t next)
 		return signal_stack_call(thread);
 	case SYS_rt_sigpending:
 		return signal_pending_call(thread, plain);
+	case SYS_rt_sigtimedwait:
+		return signal_wait_call(thread, plain);
 	case SYS_execve:
 	case SYS_execveat:
 		return execute(thread);

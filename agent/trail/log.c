@@ -13,14 +13,14 @@ static uint64_t modules[MODULES_MAX];
 static uint32_t module_count;
 
 /* Until the tool has taken what stands in the way. 0, or -1: it never will. */
-static int room_wait(uint64_t upto)
+static int room_wait(uint64_t up_to)
 {
 	struct engine_channel *head = channel.head;
 
 	for (;;) {
 		uint64_t taken = __atomic_load_n(&head->log_taken, __ATOMIC_ACQUIRE);
 
-		if (upto - taken <= channel.log_bytes)
+		if (up_to - taken <= channel.log_bytes)
 			return 0;
 		if (!channel_has_tool())
 			return -1;

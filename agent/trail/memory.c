@@ -71,9 +71,9 @@ uint64_t memory_mapped(void)
 	return __atomic_load_n(&mapped, __ATOMIC_RELAXED);
 }
 
-void memory_ready(uint8_t **ready, const void *upto)
+void memory_ready(uint8_t **ready, const void *up_to)
 {
-	while ((uint64_t)*ready < (uint64_t)upto) {
+	while ((uint64_t)*ready < (uint64_t)up_to) {
 		uint64_t from = (uint64_t)*ready & ~UINT64_C(4095);
 		uint64_t to = (from + READY_BYTES) & ~(READY_BYTES - 1);
 

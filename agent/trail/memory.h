@@ -40,9 +40,9 @@ static inline void memory_clear(void *at, size_t bytes)
 }
 
 /*
- * Memory that grows is about to be written up to `upto`: its pages come many at a time, where the kernel can do that, instead of
+ * Memory that grows is about to be written up to `up_to`: its pages come many at a time, where the kernel can do that, instead of
  * by a fault each. *ready: up to where they have; who calls keeps it, at first its beginning.
  */
-void memory_ready(uint8_t **ready, const void *upto);
+void memory_ready(uint8_t **ready, const void *up_to);
 
 #endif

@@ -35,6 +35,7 @@ long signal_mask_call(struct thread *thread);
 long signal_action_call(struct thread *thread);
 long signal_stack_call(struct thread *thread);
 long signal_pending_call(struct thread *thread, long (*plain)(const struct thread *));
+long signal_wait_call(struct thread *thread, long (*plain)(const struct thread *));
 long signal_exec_call(struct thread *thread, long (*plain)(const struct thread *));
 
 /* rt_sigreturn: goes on where the frame says; `next` is behind the call. */

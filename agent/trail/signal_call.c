@@ -88,6 +88,21 @@ long signal_pending_call(struct thread *thread, long (*plain)(const struct threa
 	return gate_copy(at, &set, sizeof(set)) ? -EFAULT : 0;
 }
 
+/* What waits for signals that are blocked finds those that are held in the kernel, where more of them may come meanwhile. */
+long signal_wait_call(struct thread *thread, long (*plain)(const struct thread *))
+{
+	uint64_t mask = thread->blocked & ~action_own;
+	long result;
+
+	if (!(thread->blocked & action_own))
+		return plain(thread);
+	gate_mask(&thread->blocked);
+	held_give_back(thread);
+	result = plain(thread);
+	gate_mask(&mask);
+	return result;
+}
+
 /* The new program finds the mask as this one has it, and what it ignores. */
 long signal_exec_call(struct thread *thread, long (*plain)(const struct thread *))
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/soft_launch.h"
 
+#include "session/trail/soft_sanitized.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -236,6 +238,8 @@ static void tell(const struct soft_launch *launch, const struct soft_channel *ch
 	boot->gs_base = regs->gs_base;
 	boot->fd_close[0] = boot->fd_close[1] = -1;
 	boot->flags = ENGINE_BOOT_EVENTS;
+	if (soft_is_sanitized(launch->pid))
+		boot->flags |= ENGINE_BOOT_FAR;
 }
 
 int soft_launch_enter(struct soft_launch *launch, const struct soft_channel *channel,
