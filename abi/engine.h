@@ -39,8 +39,8 @@
 
 /* What becomes of a full segment while the next is still to be taken. */
 enum engine_policy {
-	ENGINE_CYCLIC = 0, /* overwrites the oldest; the tool takes nothing before the end */
-	ENGINE_BLOCK = 1,  /* waits for the tool, as long as it lives */
+	ENGINE_CYCLIC = 0,  /* overwrites the oldest; the tool takes nothing before the end */
+	ENGINE_BLOCK = 1,   /* waits for the tool, as long as it lives */
 	ENGINE_DISCARD = 2, /* writes over its own segment again: a TRAIL_LOST heads it */
 };
 
@@ -60,7 +60,8 @@ struct engine_boot {
 };
 
 #define ENGINE_BOOT_EVENTS 1u /* record system calls and signals as events, too */
-#define ENGINE_BOOT_FAR 2u /* leave addresses from 1.75 GiB on to the program: sanitizers have theirs there */
+#define ENGINE_BOOT_FAR                                                                            \
+	2u /* leave addresses from 1.75 GiB on to the program: sanitizers have theirs there */
 
 enum engine_state {
 	ENGINE_WAITING = 0, /* the engine was not entered yet */
@@ -84,11 +85,11 @@ struct engine_channel {
 	uint64_t log_at, log_bytes;
 	struct engine_boot boot;
 	uint32_t tool;
-	uint32_t state;	     /* enum engine_state; release, by the engine; a futex */
-	int32_t error;	     /* negative: why it refused, or runs natively from some moment on */
-	uint32_t asked;	     /* ENGINE_ASKED_*, by the tool */
-	uint64_t log_put;    /* bytes ever, by the engine; release */
-	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
+	uint32_t state;	    /* enum engine_state; release, by the engine; a futex */
+	int32_t error;	    /* negative: why it refused, or runs natively from some moment on */
+	uint32_t asked;	    /* ENGINE_ASKED_*, by the tool */
+	uint64_t log_put;   /* bytes ever, by the engine; release */
+	uint64_t log_taken; /* bytes ever, by the tool; release; its low half is a futex */
 	uint32_t wanted_log; /* counts up, by the engine: there is something to take; a futex that the engine wakes */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
@@ -176,6 +177,7 @@ struct engine_module {
 };
 
 _Static_assert(sizeof(struct engine_event) == 36, "nine words");
-_Static_assert(sizeof(struct engine_segment) == 32 && sizeof(struct engine_trace) == 16, "no padding");
+_Static_assert(sizeof(struct engine_segment) == 32 && sizeof(struct engine_trace) == 16,
+	       "no padding");
 
 #endif

@@ -365,7 +365,7 @@ static int is_prefix(int space, int opcode)
 
 static uint16_t root_of(int space, int opcode)
 {
-	uint16_t words[INSN_CONTEXTS_VEX];
+	uint16_t words[INSN_CONTEXTS_VEX] = { 0 };
 	size_t count = contexts_of(space);
 	struct form form;
 

@@ -8,7 +8,7 @@
 #include "agent/trail/trace.h"
 
 #include <fcntl.h>
-#include <limits.h>
+#include <linux/limits.h>
 #include <stddef.h>
 #include <sys/mman.h>
 

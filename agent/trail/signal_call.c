@@ -170,6 +170,7 @@ void signal_return_call(struct thread *thread, uint64_t next)
 	struct restored restored;
 	struct frame_context *context = &restored.context;
 
+	restored.context = (struct frame_context){ 0 };
 	gate_mask(&none); /* what comes, comes where the frame says */
 	thread->regs.rip = next;
 	thread->regs.gpr[1] = next;

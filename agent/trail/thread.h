@@ -49,7 +49,7 @@ struct thread {
 	uint32_t is_deferred; /* signals wait, all blocked, until the engine is done */
 	uint32_t reserved;
 	struct engine_regs regs; /* the program's, while the engine runs */
-	uint64_t spill; /* another, on the way through the map */
+	uint64_t spill;		 /* another, on the way through the map */
 	uint8_t unused[0x100 - THREAD_REGS - sizeof(struct engine_regs) - 8];
 	uint8_t vector15[64]; /* the program's zmm15, as far as this processor has it */
 
@@ -64,15 +64,15 @@ struct thread {
 	uint64_t mapping_bytes;	     /* of this thread: itself, then its stacks */
 	uint32_t is_leaving;	     /* leave.h is under way */
 	uint32_t is_native;	     /* it has left */
-	uint32_t is_trying; /* it runs its own code for the fault that this is */
-	uint32_t is_process; /* PROCESS_*: it leaves, and the engine with it */
-	uint32_t is_copy;    /* a forked child, to begin with */
-	uint32_t is_executing; /* in execve(2), with TRAIL_EXEC as the last of its trail */
-	uint32_t is_guest;   /* of another process, and shares all but that: unrecorded */
-	struct thread *next_thread; /* leave.c's */
+	uint32_t is_trying;	     /* it runs its own code for the fault that this is */
+	uint32_t is_process;	     /* PROCESS_*: it leaves, and the engine with it */
+	uint32_t is_copy;	     /* a forked child, to begin with */
+	uint32_t is_executing;	     /* in execve(2), with TRAIL_EXEC as the last of its trail */
+	uint32_t is_guest;	     /* of another process, and shares all but that: unrecorded */
+	struct thread *next_thread;  /* leave.c's */
 	uint32_t is_stepping; /* signals wait until the next instruction of the program's; is_deferred, too */
-	uint64_t step_trap;   /* the trap flag as the program had it before */
-	uint64_t traced; /* where in the cache the program's own trap flag was met last */
+	uint64_t step_trap; /* the trap flag as the program had it before */
+	uint64_t traced;    /* where in the cache the program's own trap flag was met last */
 	uint64_t blocked; /* the program's signal mask; the kernel's has less (action_own), or all */
 	uint64_t call_next; /* behind the system call that is being made; 0: none */
 	struct {
@@ -81,7 +81,7 @@ struct thread {
 	} stack_asked; /* sigaltstack(2) as the program has it */
 	struct {
 		uint64_t error, number, address;
-	} trap; /* the program's last, as frames tell it ever after */
+	} trap;			     /* the program's last, as frames tell it ever after */
 	siginfo_t held[THREAD_HELD]; /* signals that wait; the last for all that the kernel can block */
 	uint64_t signal_stack; /* where the kernel enters our handlers: THREAD_SIGNAL_BYTES from here */
 };

@@ -149,7 +149,8 @@ int main(int words, char **word)
 	setitimer(ITIMER_PROF, &never, NULL);
 	setitimer(ITIMER_REAL, &never, NULL);
 	printf("enough %d\n", is_enough());
-	fprintf(stderr, getenv("VERBOSE") ? "%ld %ld %ld %ld\n" : "", handled[SIGPROF],
-		handled[SIGALRM], handled[SIGUSR1], handled[SIGUSR2]);
+	if (getenv("VERBOSE"))
+		fprintf(stderr, "%ld %ld %ld %ld\n", handled[SIGPROF], handled[SIGALRM],
+			handled[SIGUSR1], handled[SIGUSR2]);
 	return 0;
 }

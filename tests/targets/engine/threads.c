@@ -5,7 +5,7 @@
 #include <semaphore.h>
 #include <sys/wait.h>
 
-static volatile int got, is_over;
+static volatile int got;
 static sem_t ready;
 
 static void count(int number, siginfo_t *info, void *data)
