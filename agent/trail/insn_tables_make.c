@@ -367,7 +367,7 @@ static uint16_t root_of(int space, int opcode)
 {
 	uint16_t words[INSN_CONTEXTS_VEX] = { 0 };
 	size_t count = contexts_of(space);
-	struct form form;
+	struct form form = { 0 };
 
 	for (size_t context = 0; context < count; context++) {
 		form = (struct form){
