@@ -54,7 +54,7 @@ same()
 		fail "$program $* (left after ${ENGINE_LOAD_STOP:-never}): $(head -20 differ)"
 }
 
-for program in frames masks queues traps stacks returns threads 'threads exec' 'storm 1' 'filters within'; do
+for program in frames masks queues traps stacks returns jumps threads 'threads exec' 'storm 1' 'filters within'; do
 	# shellcheck disable=SC2086 # a program and its argument
 	same $program
 done

@@ -84,7 +84,9 @@ static long filter(struct thread *thread, uint64_t next)
 static int is_filter(const uint64_t *gpr)
 {
 	if (gpr[0] == SYS_prctl)
-		return (uint32_t)gpr[7] == PR_SET_SECCOMP;
+		return (uint32_t)gpr[7] == PR_SET_SECCOMP ||
+		       /* Ours would fault where it reads the clock. */
+		       ((uint32_t)gpr[7] == PR_SET_TSC && (uint32_t)gpr[6] == PR_TSC_SIGSEGV);
 	return (uint32_t)gpr[7] == SECCOMP_SET_MODE_STRICT ||
 	       (uint32_t)gpr[7] == SECCOMP_SET_MODE_FILTER;
 }

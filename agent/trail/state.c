@@ -26,23 +26,6 @@ static void found(struct state *state, uint32_t index, int is_first_byte)
 		state->kind = is_first_byte ? STATE_AT : STATE_AMID;
 }
 
-/* What was put in behind an instruction whose id stands already is part of it: a call's push of where it returns to. */
-static void found_behind(struct state *state, uint32_t index, int is_first_byte)
-{
-	const struct piece *pieces = state->trace->pieces;
-	uint32_t of = index;
-
-	if (!pieces[index].program_bytes && pieces[index].flags & PIECE_RECORDED)
-		while (of && !pieces[of].program_bytes)
-			of--;
-	found(state, of, is_first_byte);
-	if (of == index)
-		return;
-	state->flags = pieces[index].flags;
-	state->pc -= pieces[of].program_bytes;
-	state->ran--;
-}
-
 void state_look(struct state *state, uint64_t at)
 {
 	uint32_t block = UINT32_MAX;
@@ -66,7 +49,7 @@ void state_look(struct state *state, uint64_t at)
 		/* A jump that left no code may be all that there is to stand at. */
 		if (at < cache + piece->cache_bytes ||
 		    (at == cache && !piece->cache_bytes && piece->program_bytes)) {
-			found_behind(state, i, at == cache);
+			found(state, i, at == cache);
 			return;
 		}
 		cache += piece->cache_bytes;
