@@ -224,25 +224,17 @@ static int start(struct stepper *stepper, struct trail_sink *sink, const struct 
 int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
 		   const char *path, char *const argv[])
 {
-	int gates[2], err;
+	int gate, err;
 
 	*stepper = (struct stepper){ .fd = -1 };
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gates))
-		return -errno;
-	stepper->pid = fork();
-	if (!stepper->pid) {
-		close(gates[0]);
-		if (how->origin == ORIGIN_SOFT)
-			soft_become(gates[1], path, argv);
-		gate_become(gates[1], path, argv);
-	}
-	err = stepper->pid < 0 ? -errno : 0;
-	close(gates[1]);
-	if (!err)
-		err = start(stepper, sink, how, gates[0], 0);
-	close(gates[0]);
+	stepper->pid = gate_fork(&gate, how->origin == ORIGIN_SOFT ? soft_become : gate_become,
+				 path, argv);
+	if (stepper->pid < 0)
+		return stepper->pid;
+	err = start(stepper, sink, how, gate, 0);
+	close(gate);
 	/* it has ended by itself where nobody opened the gate, or it was ended */
-	if (err && stepper->pid > 0) {
+	if (err) {
 		kill(stepper->pid, SIGKILL);
 		while (waitpid(stepper->pid, NULL, 0) < 0 && errno == EINTR)
 			;
