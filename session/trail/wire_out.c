@@ -147,24 +147,33 @@ static int out_thread_name(struct wire_out *out, const struct wire_head *head, c
 	return 0;
 }
 
+/* A block, and its code; NULL: it came without. */
+static int read_entry(struct trail_entry *entry, const uint8_t **code, const struct wire_head *head,
+		      const uint8_t *body)
+{
+	if (head->bytes < sizeof(*entry))
+		return -EPROTO;
+	memcpy(entry, body, sizeof(*entry));
+	if (!trail_entry_is_sane(entry) ||
+	    head->bytes != sizeof(*entry) + (head->has_code ? entry->bytes : 0u))
+		return -EPROTO;
+	*code = head->has_code ? body + sizeof(*entry) : NULL;
+	return 0;
+}
+
 static int out_block(struct wire_out *out, const struct wire_head *head,
 		     struct wire_thread_out *thread, const uint8_t *body)
 {
 	struct trail_entry entry;
+	const uint8_t *code;
 
-	if (head->bytes < sizeof(entry))
-		return -EPROTO;
-	memcpy(&entry, body, sizeof(entry));
-	if (!trail_entry_is_sane(&entry) ||
-	    head->bytes != sizeof(entry) + (head->has_code ? entry.bytes : 0u))
+	if (read_entry(&entry, &code, head, body))
 		return -EPROTO;
 	thread->left_max = entry.instructions;
 	if (!out->error && thread->is_begun) {
 		struct trail_sink *to = out->processes[thread->process].to;
 
-		out->error = to->calls->block(to, thread->thread, &entry,
-					      head->has_code ? body + sizeof(entry) : NULL,
-					      head->ticks);
+		out->error = to->calls->block(to, thread->thread, &entry, code, head->ticks);
 	}
 	out->blocks += !out->error;
 	out->instructions += out->error ? 0 : entry.instructions;
@@ -174,15 +183,11 @@ static int out_block(struct wire_out *out, const struct wire_head *head,
 static int out_define(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
 {
 	struct trail_entry entry;
+	const uint8_t *code;
 
-	if (head->bytes < sizeof(entry))
+	if (read_entry(&entry, &code, head, body))
 		return -EPROTO;
-	memcpy(&entry, body, sizeof(entry));
-	if (!trail_entry_is_sane(&entry) ||
-	    head->bytes != sizeof(entry) + (head->has_code ? entry.bytes : 0u))
-		return -EPROTO;
-	body = head->has_code ? body + sizeof(entry) : NULL;
-	return wire_numbers_add(&out->numbers, head->thread, &entry, body);
+	return wire_numbers_add(&out->numbers, head->thread, &entry, code);
 }
 
 static int out_path(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
