@@ -74,10 +74,7 @@ static void machine(void)
 
 static void machine_end(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	cr_assert_eq(system(command), 0);
+	sample_folder_remove(root);
 }
 
 TestSuite(origin, .init = machine, .fini = machine_end);
