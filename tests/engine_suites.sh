@@ -37,10 +37,10 @@ same()
 {
 	local what=$1
 	shift
-	timeout -k 5 $limit env "${preload[@]}" "$@" <input >native 2>native.words
+	timeout -k 5 "$limit" env "${preload[@]}" "$@" <input >native 2>native.words
 	echo "status $?" >>native
 	rm -rf trail
-	timeout -k 5 $limit "$waymark" record -v -o trail -e trail/soft,last=4M/ -- env "${preload[@]}" "$@" <input >engine 2>words
+	timeout -k 5 "$limit" "$waymark" record -v -o trail -e trail/soft,last=4M/ -- env "${preload[@]}" "$@" <input >engine 2>words
 	echo "status $?" >>engine
 	grep -v '^waymark: ' words >engine.words
 	cmp -s native engine || fail "$what: $(diff native engine | head -n 5; grep '^waymark: ' words | tail -n 3)"
@@ -148,7 +148,7 @@ postgres()
 	pg_folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-pg.XXXXXX")
 	[ ${#pg_as[@]} -eq 0 ] || chown -R "${pg_as[2]}:${pg_as[4]}" "$pg_folder"
 	rm -rf trail
-	timeout -k 5 $limit "$waymark" record -v -o trail -e trail/soft,last=4M/ -- env -i PATH="$pg_bin:/usr/bin:/bin" HOME="$pg_folder" LC_ALL=C \
+	timeout -k 5 "$limit" "$waymark" record -v -o trail -e trail/soft,last=4M/ -- env -i PATH="$pg_bin:/usr/bin:/bin" HOME="$pg_folder" LC_ALL=C \
 		"${pg_as[@]}" initdb -D "$pg_folder/data" -U waymark -A trust -N --no-instructions >out 2>words
 	status=$?
 	[ $status -eq 0 ] || fail "initdb: status $status: $(tail -n 3 out words)"
@@ -192,7 +192,7 @@ stress()
 		"timer 1 --timer-ops 2000" "context 1 --context-ops 200" "pthread 1 --pthread-ops 30"; do
 		rm -rf trail
 		# shellcheck disable=SC2086 # words
-		timeout -k 5 $limit "$waymark" record -v -o trail -e trail/soft,last=4M/ -- stress-ng --verify --timeout 30 --$one >out 2>&1 ||
+		timeout -k 5 "$limit" "$waymark" record -v -o trail -e trail/soft,last=4M/ -- stress-ng --verify --timeout 30 --$one >out 2>&1 ||
 			fail "stress-ng --$one: $(grep -v '^waymark: ' out | tail -n 3)"
 		ran=$((ran + 1))
 	done
@@ -206,9 +206,19 @@ sections=("$@")
 [ $# -gt 0 ] || sections=(python lua sqlite perl gcc postgres node stress)
 for section in "${sections[@]}"; do
 	before=$failed failed=0
-	"$section"
-	[ $failed -ne 0 ] || echo "fine: $section"
+	case $section in
+	python) python ;;
+	lua) lua ;;
+	sqlite) sqlite ;;
+	perl) perl ;;
+	gcc) gcc ;;
+	postgres) postgres ;;
+	node) node ;;
+	stress) stress ;;
+	*) fail "there is no section $section" ;;
+	esac
+	[ "$failed" -ne 0 ] || echo "fine: $section"
 	failed=$((failed | before))
 done
-[ $ran -gt 0 ] || { echo "nothing of it is installed"; exit 77; }
-exit $failed
+[ "$ran" -gt 0 ] || { echo "nothing of it is installed"; exit 77; }
+exit "$failed"
