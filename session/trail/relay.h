@@ -23,6 +23,7 @@ struct relay_source {
 	struct trail_sink sink;
 	struct relay_in *in;
 	uint32_t number; /* 0: the first */
+	struct relay_told told_blocks, told_paths; /* whose meaning was put in */
 };
 
 /* Where it is put in. `fd` and `owner` are the caller's. Must not be moved. */
@@ -34,7 +35,6 @@ struct relay_in {
 	size_t bytes;
 	uint32_t threads;			   /* that have begun, ever */
 	uint32_t processes;			   /* likewise, but for the first */
-	struct relay_told told_blocks, told_paths; /* whose meaning was put in */
 	size_t run_end; /* bytes, where the last that was put in is a run, which may go on; 0: it is none */
 	size_t run_at; /* then: where that is */
 };
@@ -66,6 +66,7 @@ struct relay_process_out {
 	struct trail_sink *to; /* NULL: it is over, or could not be begun */
 	pid_t pid;
 	uint32_t live; /* threads that have begun and are not over */
+	struct relay_numbers numbers;
 };
 
 /* Where it comes out. */
@@ -88,7 +89,6 @@ struct relay_out {
 	size_t thread_count, thread_room;
 	struct relay_process_out *processes; /* by number */
 	size_t process_count, process_room;
-	struct relay_numbers numbers;
 	uint64_t run_done; /* of the message that comes next, a run: so many of its blocks */
 	uint64_t last_ticks;
 	uint64_t blocks, instructions; /* that came out, and were taken */

@@ -16,7 +16,8 @@ struct tracing {
 static int take(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
 		pid_t pid, int gate, char *detail)
 {
-	const struct soft_options options = { .last_bytes = how->last_bytes };
+	const struct soft_options options = { .last_bytes = how->last_bytes,
+					      .follows = how->follows };
 	struct tracing *tracing = calloc(1, sizeof(*tracing));
 	int err = -ENOMEM;
 
@@ -62,6 +63,8 @@ static void result(struct tracing *tracing, struct step_result *result, char *de
 
 	soft_result(tracing->soft, &from);
 	*result = (struct step_result){ .blocks = from.blocks,
+					.unfollowed = from.unfollowed,
+					.privileged = from.privileged,
 					.is_over = from.is_over,
 					.status = from.status };
 	if (from.is_over && WIFSIGNALED(from.status)) {
