@@ -201,7 +201,9 @@ static void rest(const struct soft *soft)
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	if (!soft->follow.traced || sigtimedwait(&set, NULL, &nap) < 0)
+	if (soft->follow.traced)
+		sigtimedwait(&set, NULL, &nap);
+	else
 		nanosleep(&nap, NULL);
 }
 

@@ -94,7 +94,7 @@ static void set_modules(struct soft_follow *follow, struct soft_process *process
 {
 	struct soft_paths *paths = &source_of(follow, process)->paths;
 
-	process->modules = (struct soft_modules){ .pid = process->pid };
+	process->modules.pid = process->pid;
 	process->modules.modules.sink = process->sink;
 	paths->on_module = on_module;
 	paths->data = &process->modules;
@@ -123,6 +123,9 @@ static void expect(struct soft_follow *follow, struct soft_process *process)
 	process->since_ns = ticks_monotonic_ns();
 	if (parent < count_of(follow))
 		process->ppid = follow->processes[parent].pid;
+	if (parent < count_of(follow) && page->parent_first_id)
+		failed(follow, modules_copy(&process->modules.modules,
+					    &follow->processes[parent].modules.modules));
 	failed(follow, soft_reader_expect(follow->reader, number_of(follow, process), parent,
 					  page->parent_first_id));
 }
@@ -133,6 +136,7 @@ static void forget(struct soft_follow *follow, struct soft_process *process)
 	uint32_t number = number_of(follow, process);
 
 	soft_reader_end(follow->reader, number, NULL);
+	soft_modules_release(&process->modules);
 	*process = (struct soft_process){ .end_fd = -1 };
 	soft_channel_give_page(follow->channel, number);
 }
@@ -157,6 +161,8 @@ static void begin(struct soft_follow *follow, struct soft_process *process, pid_
 	set_modules(follow, process);
 	source_of(follow, process)->sink = process->sink;
 	source_of(follow, process)->pid = pid;
+	/* it may be over by now, and have nothing mapped */
+	failed(follow, modules_tell(&process->modules.modules));
 	failed(follow, soft_modules_note(&process->modules));
 }
 
