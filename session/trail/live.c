@@ -107,7 +107,8 @@ static struct tracing_how how_of(const struct wm_session *session)
 	/* with an agent children come by that; the program that a marker is awaited in is one process */
 	return (struct tracing_how){ .origin = live->origin,
 				     .machine = live->machine,
-				     .follows = live->origin == ORIGIN_STEP &&
+				     .follows = (live->origin == ORIGIN_STEP ||
+						 live->origin == ORIGIN_SOFT) &&
 						live_is_all(session) &&
 						!session->options.follow_off &&
 						live->trigger != TRIGGER_CALL,
