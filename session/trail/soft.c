@@ -2,8 +2,10 @@
 #include "session/trail/soft.h"
 
 #include "session/ticks.h"
+#include "session/trail/soft_attach.h"
 #include "session/trail/soft_ended.h"
 #include "session/trail/soft_launch.h"
+#include "session/trail/soft_leave.h"
 #include "session/trail/soft_modules.h"
 #include "session/trail/soft_reader.h"
 
@@ -24,8 +26,11 @@ struct soft {
 	pid_t pid;
 	int end_fd;		 /* tells of its end */
 	int is_waiting, is_done; /* is_done: all was taken */
+	int is_inside;		 /* when it was let go: some thread had not come out */
 	struct soft_channel channel;
 	struct soft_launch launch;
+	struct soft_attach attach;
+	int is_attached; /* to a program that ran before; what is ours is taken away again */
 	struct soft_modules modules;
 	struct soft_reader reader;
 	struct soft_result result;
@@ -38,18 +43,23 @@ static int on_module(void *data, const struct engine_module *module, const char 
 
 /* ---- begin ---- */
 
-static int open_all(struct soft *soft, struct trail_sink *sink, const struct soft_options *options)
+static int open_reader(struct soft *soft, struct trail_sink *sink)
 {
-	struct soft_sizes sizes = soft_sizes_for(options ? options->last_bytes : 0);
-	int err = soft_channel_open(&soft->channel, &sizes);
+	int err = soft_reader_init(&soft->reader, &soft->channel, sink);
 
-	if (!err)
-		err = soft_reader_init(&soft->reader, &soft->channel, sink);
 	soft->modules.modules.sink = sink;
 	soft->modules.pid = soft->pid;
 	soft->reader.paths.on_module = on_module;
 	soft->reader.paths.data = &soft->modules;
 	return err;
+}
+
+static int open_all(struct soft *soft, struct trail_sink *sink, const struct soft_options *options)
+{
+	struct soft_sizes sizes = soft_sizes_for(options ? options->last_bytes : 0);
+	int err = soft_channel_open(&soft->channel, &sizes);
+
+	return err ? err : open_reader(soft, sink);
 }
 
 static int open_image(struct soft_image *image, const struct soft_options *options, char *detail,
@@ -132,13 +142,70 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 	return 0;
 }
 
+/* Up to where all its threads stand, and can go on under the engine. */
+static int attach(struct soft *soft, struct trail_sink *sink, const struct soft_options *options,
+		  const struct soft_image *image, struct detail detail)
+{
+	struct soft_sizes sizes = soft_sizes_for(options ? options->last_bytes : 0);
+	int err = soft_attach_enter(&soft->attach, soft->pid, &soft->channel, &sizes, image,
+				    detail);
+
+	if (err)
+		return err;
+	soft->is_waiting = soft->is_attached = 1;
+	soft->attach.detail = (struct detail){ soft->result.detail, sizeof(soft->result.detail) };
+	err = open_reader(soft, sink);
+	if (!err)
+		err = sink->calls->begin(sink, soft->pid);
+	if (!err)
+		err = soft_modules_note(&soft->modules);
+	return err;
+}
+
+int soft_attach(struct soft **out, struct trail_sink *sink, const struct soft_options *options,
+		pid_t pid, char *detail, size_t bytes)
+{
+	struct soft_image image = { .fd = -1 };
+	struct soft *soft = calloc(1, sizeof(*soft));
+	int err;
+
+	detail[0] = '\0';
+	*out = NULL;
+	if (!soft)
+		return -ENOMEM;
+	soft->pid = pid;
+	soft->is_done = 1;
+	soft->channel.fd = -1;
+	soft->end_fd = ended_open(pid);
+	err = soft->end_fd < 0 ? soft->end_fd : open_image(&image, options, detail, bytes);
+	if (!err)
+		err = attach(soft, sink, options, &image, (struct detail){ detail, bytes });
+	soft_image_close(&image);
+	if (err) {
+		if (soft->is_waiting)
+			soft_attach_undo(&soft->attach, &soft->channel);
+		soft_close(soft);
+		return err;
+	}
+	soft_channel_hold(&soft->channel);
+	soft->is_done = 0;
+	*out = soft;
+	return 0;
+}
+
 /* ---- run ---- */
 
-static void go(struct soft *soft)
+static int go(struct soft *soft)
 {
-	if (soft->is_waiting)
+	int err = 0;
+
+	if (soft->is_waiting && soft->is_attached)
+		err = soft_attach_go(&soft->attach, &soft->channel);
+	else if (soft->is_waiting)
 		soft_launch_go(&soft->launch);
 	soft->is_waiting = 0;
+	soft->is_attached = soft->is_attached && !err;
+	return err;
 }
 
 /* Why the engine does not record. 0: it does, or has not begun. */
@@ -212,9 +279,10 @@ static int over(struct soft *soft)
 int soft_run(struct soft *soft, unsigned int for_ms)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
-	int err;
+	int err = go(soft);
 
-	go(soft);
+	if (err)
+		return err;
 	do {
 		int is_over = ended_is(
 			soft->end_fd); /* before the look that takes the last of it */
@@ -251,6 +319,25 @@ static int is_inside(const struct soft *soft)
 	return (state == ENGINE_RUNS || state == ENGINE_WAITING) && !ended_is(soft->end_fd);
 }
 
+/* Nobody is in the engine any more: what lies in the process is of no use. */
+static void rid(struct soft *soft, uint64_t end_ns)
+{
+	const struct soft_attach *attach = &soft->attach;
+	const struct soft_left left = {
+		.engine = attach->engine,
+		.engine_bytes = attach->engine_bytes,
+		.channel_at = attach->channel_at,
+		.channel_bytes = soft->channel.bytes,
+		.head = soft_channel_head(&soft->channel),
+	};
+
+	while (soft->is_attached && !soft->is_inside && !ended_is(soft->end_fd)) {
+		if (soft_leave_unmap(soft->pid, &left) != -EAGAIN || ticks_monotonic_ns() > end_ns)
+			return;
+		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+	}
+}
+
 int soft_let_go(struct soft *soft, unsigned int for_ms)
 {
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
@@ -260,13 +347,22 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 
 	if (soft->is_done)
 		return soft->reader.error;
+	if (soft->is_waiting && soft->is_attached) {
+		soft_attach_undo(&soft->attach, &soft->channel);
+		soft->is_waiting = soft->is_attached = 0;
+	}
 	go(soft);
 	__atomic_or_fetch(&head->asked, ENGINE_ASKED_STOP, __ATOMIC_RELEASE);
 	while (had >= 0 && (had || is_inside(soft)) && ticks_monotonic_ns() < end_ns) {
 		had = soft_reader_take(&soft->reader);
-		if (!had)
-			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+		if (had)
+			continue;
+		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+		if (soft->is_attached)
+			soft_leave_move(soft->pid, head);
 	}
+	soft->is_inside = is_inside(soft);
+	rid(soft, end_ns);
 	soft_channel_let_go(&soft->channel);
 	return ended_is(soft->end_fd) ? over(soft) : finish(soft, &gone);
 }
