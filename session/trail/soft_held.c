@@ -175,11 +175,14 @@ int soft_held_lead(struct borrow *thread, const struct soft_way *way)
 {
 	static const uint64_t all = ~UINT64_C(0);
 	const uint64_t arguments[6] = { way->first, way->second };
-	struct borrow_regs regs;
-	int err;
+	struct borrow_regs regs, now;
+	int err = borrow_regs_get(thread->tid, &now);
 
+	if (err)
+		return err;
 	borrow_regs_call(&regs, &thread->saved, way->at, -1, arguments);
 	borrow_regs_stack_set(&regs, way->stack);
+	regs.regs.gs_base = now.regs.gs_base; /* the engine's, where it has been there */
 	err = borrow_regs_set(thread->tid, &regs);
 	if (err)
 		return err;
