@@ -19,7 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLACK_NS 3000000000LL /* a sleep may be so much late; begun anew at each attaching, it would never end */
+#define SLACK_NS                                                                                   \
+	3000000000LL /* a sleep may be so much late; begun anew at each attaching, it would never end */
 
 static volatile int is_over, is_wrong;
 static int pipe_fds[2];
@@ -59,7 +60,7 @@ static void lasted(const char *what, int64_t began, int64_t want_ns)
 
 /* ---- those that run ---- */
 
-static uint64_t mix(uint64_t value)
+__attribute__((noinline, noclone)) static uint64_t mix(uint64_t value)
 {
 	for (int i = 0; i < 2000; i++)
 		value = value * UINT64_C(6364136223846793005) + (uint64_t)i;
@@ -67,7 +68,7 @@ static uint64_t mix(uint64_t value)
 }
 
 /* No call at all, for a while: registers, flags, vectors. */
-static double turn(double angle)
+__attribute__((noinline, noclone)) static double turn(double angle)
 {
 	double sum = 0;
 
@@ -105,9 +106,9 @@ static void *vectors(void *unused)
 		else
 			memcpy(out, in, sizeof(out));
 		if (memcmp(in, out, sizeof(in)))
-			wrong("vectors: ymm15 is %llx %llx %llx %llx\n",
-			      (unsigned long long)out[0], (unsigned long long)out[1],
-			      (unsigned long long)out[2], (unsigned long long)out[3]);
+			wrong("vectors: ymm15 is %llx %llx %llx %llx\n", (unsigned long long)out[0],
+			      (unsigned long long)out[1], (unsigned long long)out[2],
+			      (unsigned long long)out[3]);
 		in[0]++;
 		in[3]++;
 	}
@@ -343,7 +344,7 @@ static void *makes(void *unused)
 
 int main(int argc, char **argv)
 {
-	static void *(*const all[])(void *) = { busy,  vectors, locks,	 locks, sleeps, polls,
+	static void *(*const all[])(void *) = { busy,  vectors, locks,	locks,	 sleeps, polls,
 						waits, reads,	writes, signals, alarms, makes };
 	enum { COUNT = sizeof(all) / sizeof(all[0]) };
 	int seconds = argc > 1 ? atoi(argv[1]) : 5;
