@@ -96,8 +96,8 @@ struct engine_mapping {
 
 /*
  * Where the tool leads threads that it has stopped, and where it finds them. Each of the first is entered on the stack that is named,
- * all signals blocked, and ends with a system call that does nothing: `parked` is behind it. Who is let go from there goes on by
- * itself, as it is best then. So should the tool die at any time, so does everyone else.
+ * all signals blocked. At the end it says so in the channel's `parked`, and stays as long as that is so and the tool is there; the tool
+ * stops it, and leads it elsewhere. Who is let go from there goes on by itself, as it is best then: so does everyone, should the tool die.
  */
 struct engine_places {
 	uint64_t take; /* rdi: its struct engine_taken; stack_of its thread. It is the engine's, all but where it runs */
@@ -105,7 +105,6 @@ struct engine_places {
 	uint64_t undo;	 /* rdi: its thread; stack_of. It was never taken */
 	uint64_t leave; /* rdi: its thread, rsi: what the kernel says of its system call, 512 or so; stack_of. From call_done alone */
 	uint64_t stack;
-	uint64_t parked;
 	uint64_t call_done; /* behind the system call that is made for the program */
 	uint64_t call_back; /* a word on the stack there, of a thread that was taken in its call */
 	uint64_t start, bytes; /* of the engine's file */
@@ -147,7 +146,7 @@ struct engine_channel {
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
 	uint64_t taken_at; /* by the tool: ENGINE_BOOT_TAKEN's */
 	uint32_t taken_count;
-	uint32_t reserved;
+	uint32_t parked; /* by the engine, release: 1: the thread that was led is where it was to be led to; 0 by the tool */
 	struct engine_places places; /* by the engine, once it has begun */
 	uint64_t cache_bytes; /* by the tool: how much code there may be until all is given up; 0: as much as usual */
 };

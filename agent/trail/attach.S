@@ -17,16 +17,6 @@
 	.size \name, . - \name
 	.endm
 
-/* attach_park(): the tool finds us behind the call. */
-begin attach_park
-	mov	$39, %eax	/* getpid */
-	syscall
-	.globl attach_parked
-	.hidden attach_parked
-attach_parked:
-	ret
-end attach_park
-
 /* Entered by the tool, on the engine's stack: struct engine_taken, or the thread. What comes back goes on in translated code. */
 	.macro way name, what
 begin \name

@@ -17,12 +17,13 @@
 #include <asm/prctl.h>
 #include <errno.h>
 #include <linux/prctl.h>
+#include <time.h>
 
 #define RSEQ_UNREGISTER 1
+#define PARKED_NAP_NS 100000
 #define RSEQ_BYTES_MIN 32u
 #define RESTART_BLOCK 516 /* ERESTART_RESTARTBLOCK of the kernel's linux/errno.h */
 
-void attach_park(void);
 void attach_native(void) __attribute__((noreturn));
 void attach_called(void);
 void attach_vector_save(uint8_t value[64], enum vector_width width);
@@ -38,7 +39,6 @@ void attach_commit(struct thread *thread);
 void attach_undo(struct thread *thread);
 void attach_leave(struct thread *thread, long code);
 
-extern const uint8_t attach_parked[];
 extern const char __ehdr_start[], _end[];
 extern uint8_t start_stack_end[];
 
@@ -54,7 +54,6 @@ void attach_places(struct engine_channel *head)
 		.undo = (uint64_t)attach_way_undo,
 		.leave = (uint64_t)attach_way_leave,
 		.stack = (uint64_t)start_stack_end,
-		.parked = (uint64_t)attach_parked,
 		.call_done = (uint64_t)gate_call_done,
 		.call_back = (uint64_t)attach_called,
 		.start = (uint64_t)__ehdr_start,
@@ -63,6 +62,22 @@ void attach_places(struct engine_channel *head)
 		.mappings = (uint64_t)memory_mappings(),
 		.mapping_count = MEMORY_MAPPINGS_MAX,
 	};
+}
+
+/*
+ * The tool finds us here. Nothing of the kernel's for a system call that is begun anew may change: so not nanosleep(2), which is
+ * begun anew itself.
+ */
+static void park(void)
+{
+	struct engine_channel *head = channel.head;
+
+	__atomic_store_n(&head->parked, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&head->parked, __ATOMIC_ACQUIRE) && channel_has_tool()) {
+		struct timespec nap = { 0, PARKED_NAP_NS };
+
+		sys_call(SYS_ppoll, 0, 0, (long)&nap, 0, 0, 0);
+	}
 }
 
 void attach_open(struct engine_channel *head, int err)
@@ -75,7 +90,7 @@ void attach_open(struct engine_channel *head, int err)
 		err = taken[i].thread ? 0 : -ENOMEM;
 	}
 	head->error = err;
-	attach_park();
+	park();
 	__asm__ volatile("jmp *%0" : : "r"(back));
 	__builtin_unreachable();
 }
@@ -149,7 +164,7 @@ static void native(void) __attribute__((noreturn));
 
 static void native(void)
 {
-	attach_park();
+	park();
 	attach_native();
 }
 
@@ -214,7 +229,7 @@ void attach_take(struct engine_taken *taken)
 		err = ring_open(thread);
 	leave_enlist(thread);
 	taken->error = (int)err;
-	attach_park();
+	park();
 	go_on(thread);
 }
 
@@ -234,7 +249,7 @@ void attach_commit(struct thread *thread)
 		__atomic_store_n(&head->state, err ? ENGINE_REFUSED : ENGINE_RUNS,
 				 __ATOMIC_RELEASE);
 	}
-	attach_park();
+	park();
 	go_on(thread);
 }
 

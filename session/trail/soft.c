@@ -187,7 +187,6 @@ int soft_attach(struct soft **out, struct trail_sink *sink, const struct soft_op
 		soft_close(soft);
 		return err;
 	}
-	soft_channel_hold(&soft->channel);
 	soft->is_done = 0;
 	*out = soft;
 	return 0;
@@ -359,7 +358,7 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 			continue;
 		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 		if (soft->is_attached)
-			soft_leave_move(soft->pid, head);
+			soft_leave_move(soft->pid, head, 1);
 	}
 	soft->is_inside = is_inside(soft);
 	rid(soft, end_ns);

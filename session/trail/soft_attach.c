@@ -343,7 +343,7 @@ static uint64_t stack_of(const struct soft_attach *attach, size_t index)
 	return stack;
 }
 
-static int take_thread(struct soft_attach *attach, size_t index, const struct engine_channel *head)
+static int take_thread(struct soft_attach *attach, size_t index, struct engine_channel *head)
 {
 	struct borrow *thread = &attach->held.threads[index];
 	uint64_t at = attach->table + index * sizeof(struct engine_taken);
@@ -382,7 +382,7 @@ static int take_all(struct soft_attach *attach, const struct soft_channel *chann
 
 void soft_attach_undo(struct soft_attach *attach, const struct soft_channel *channel)
 {
-	const struct engine_channel *head = channel->base ? soft_channel_head(channel) : NULL;
+	struct engine_channel *head = channel->base ? soft_channel_head(channel) : NULL;
 	pid_t pid = attach->held.pid;
 
 	for (size_t i = 0; i < attach->taken_count && head; i++) {
@@ -430,6 +430,8 @@ int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_channel
 	if (!err)
 		err = map_channel(attach, channel, sizes);
 	if (!err)
+		soft_channel_hold(channel);
+	if (!err)
 		err = open_engine(attach, channel, image);
 	if (!err)
 		err = take_all(attach, channel);
@@ -442,7 +444,7 @@ int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_channel
 
 /* In its system call again: as if the engine had made it. */
 static int call_again(const struct soft_attach *attach, size_t index,
-		      const struct engine_channel *head)
+		      struct engine_channel *head)
 {
 	struct borrow *thread = &attach->held.threads[index];
 	struct user_regs_struct *regs = &thread->saved.regs;
@@ -459,20 +461,21 @@ static int call_again(const struct soft_attach *attach, size_t index,
 	return borrow_end(thread);
 }
 
-static int let_go(const struct soft_attach *attach, size_t index, const struct engine_channel *head)
+static int let_go(const struct soft_attach *attach, size_t index, struct engine_channel *head)
 {
 	struct borrow *thread = &attach->held.threads[index];
 
 	if (attach->taken[index].call_next && !call_again(attach, index, head))
 		return 0;
 	/* by itself, from where it is parked */
+	head->parked = 0;
 	thread->entered = 0;
 	return borrow_end(thread);
 }
 
 int soft_attach_go(struct soft_attach *attach, const struct soft_channel *channel)
 {
-	const struct engine_channel *head = soft_channel_head(channel);
+	struct engine_channel *head = soft_channel_head(channel);
 	const struct soft_way way = { .at = head->places.commit,
 				      .stack = head->places.stack,
 				      .first = attach->taken[0].thread,

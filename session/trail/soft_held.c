@@ -16,6 +16,7 @@
 #define STOP_MS 1000	/* for one thread */
 #define LEAD_MS 20000	/* for a way: memory is mapped there */
 #define NAP_NS 200000	/* a restartable sequence is over by then */
+#define PARKED_NAP_NS 50000
 #define ROUNDS_MAX 1000 /* of looks for threads that came meanwhile */
 
 static int is_held(const struct soft_held *held, pid_t tid)
@@ -139,36 +140,48 @@ static int is_fault(int signal)
 	       signal == SIGFPE || signal == SIGSYS;
 }
 
-/* From call to call, until it is parked. SIGSTOP and SIGKILL alone can come between. */
-static int lead(struct borrow *thread, const struct engine_channel *head)
+static int is_parked(const struct engine_channel *head)
+{
+	return (int)__atomic_load_n(&head->parked, __ATOMIC_ACQUIRE);
+}
+
+/* Let it go on from any stop, with what it was about to get; a signal that it has made itself is not the program's. */
+static int on(const struct borrow *thread, int stop, int signal)
+{
+	if (stop == TRACEE_SIGNAL && is_fault(signal))
+		return -EFAULT;
+	return ptrace(PTRACE_CONT, thread->tid, NULL, stop == TRACEE_SIGNAL ? signal : 0) ? -ESRCH
+											  : 0;
+}
+
+/* Until it is parked. SIGSTOP and SIGKILL alone can come between. */
+static int parked(struct borrow *thread, const struct engine_channel *head)
 {
 	uint64_t deadline_ns = tracee_deadline(LEAD_MS);
-	int pass = 0, is_entry = 0;
+	int err = on(thread, TRACEE_OTHER, 0);
 
-	while (!tracee_late(deadline_ns)) {
-		struct borrow_regs now;
-		int signal, stop, err;
+	while (!err && !is_parked(head)) {
+		int signal, stop = tracee_wait(thread->tid, tracee_deadline(0), &signal);
 
-		if (ptrace(PTRACE_SYSCALL, thread->tid, NULL, pass))
-			return -ESRCH;
-		stop = tracee_wait(thread->tid, deadline_ns, &signal);
-		if (stop < 0)
-			return stop;
-		pass = stop == TRACEE_SIGNAL ? signal : 0;
-		if (pass && is_fault(pass))
-			return -EFAULT;
-		if (stop != TRACEE_SYSCALL)
-			continue;
-		is_entry = !is_entry;
-		err = borrow_regs_get(thread->tid, &now);
-		if (err)
-			return err;
-		if (is_entry ||
-		    borrow_regs_pc(&now) != __atomic_load_n(&head->places.parked, __ATOMIC_ACQUIRE))
-			continue;
-		return 0;
+		if (stop > 0)
+			err = on(thread, stop, signal);
+		else if (stop != -ETIMEDOUT)
+			err = stop;
+		else if (tracee_late(deadline_ns))
+			err = -ETIMEDOUT;
+		else
+			nanosleep(&(struct timespec){ .tv_nsec = PARKED_NAP_NS }, NULL);
 	}
-	return -ETIMEDOUT;
+	if (!err && ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL))
+		err = -ESRCH;
+	while (!err) {
+		int signal, stop = tracee_wait(thread->tid, deadline_ns, &signal);
+
+		if (stop == TRACEE_INTERRUPTED || stop == TRACEE_GROUP_STOP)
+			return 0;
+		err = stop < 0 ? stop : tracee_interrupt(thread->tid, stop, signal);
+	}
+	return err;
 }
 
 int soft_held_lead(struct borrow *thread, const struct soft_way *way)
@@ -183,12 +196,14 @@ int soft_held_lead(struct borrow *thread, const struct soft_way *way)
 	borrow_regs_call(&regs, &thread->saved, way->at, -1, arguments);
 	borrow_regs_stack_set(&regs, way->stack);
 	regs.regs.gs_base = now.regs.gs_base; /* the engine's, where it has been there */
+	if (way->head)
+		__atomic_store_n(&way->head->parked, 0, __ATOMIC_RELEASE);
 	err = borrow_regs_set(thread->tid, &regs);
 	if (err)
 		return err;
 	/* second: who is on his way there sets it back by himself */
 	if (!thread->entered && ptrace(PTRACE_SETSIGMASK, thread->tid, sizeof(all), &all))
 		return -errno;
-	thread->entered = 1;
-	return lead(thread, way->head);
+	thread->entered = way->head != NULL;
+	return way->head ? parked(thread, way->head) : 0;
 }

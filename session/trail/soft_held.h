@@ -27,10 +27,10 @@ void soft_held_end(struct soft_held *held);
 /* How a thread is to enter. */
 struct soft_way {
 	uint64_t at, stack, first, second; /* first, second: its arguments */
-	const struct engine_channel *head;
+	struct engine_channel *head; /* which the caller holds (soft_channel_hold()); NULL: it goes on by itself at the end */
 };
 
-/* Lead it there, up to where it is parked. 0, -ESRCH where it has ended, -errno. */
+/* Lead it there, up to where it is parked, and stop it. 0, -ESRCH where it has ended, -errno. */
 int soft_held_lead(struct borrow *thread, const struct soft_way *way);
 
 #endif

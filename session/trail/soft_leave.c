@@ -64,10 +64,10 @@ static int natively(struct borrow *thread, uint64_t at, uint64_t next)
 	return 0;
 }
 
-static int move(struct borrow *thread, const struct engine_channel *head)
+static int move(struct borrow *thread, struct engine_channel *head, int is_ours)
 {
 	uint64_t at = thread->saved.regs.gs_base, self = 0, stack = 0, next, mask = 0;
-	struct soft_way way = { .at = head->places.leave, .first = at, .head = head };
+	struct soft_way way = { .at = head->places.leave, .first = at, .head = is_ours ? head : NULL };
 	int err;
 
 	if (borrow_regs_pc(&thread->saved) != head->places.call_done ||
@@ -78,6 +78,8 @@ static int move(struct borrow *thread, const struct engine_channel *head)
 	way.stack = stack;
 	way.second = (uint64_t)-borrow_regs_result(&thread->saved);
 	err = soft_held_lead(thread, &way);
+	if (!is_ours)
+		return 1;
 	/* the engine has made its call one that begins anew, and its mask is what it goes on with by itself */
 	if (!err)
 		err = borrow_read(thread, at + ENGINE_THREAD_REGS + 16 * sizeof(uint64_t), &next,
@@ -87,12 +89,13 @@ static int move(struct borrow *thread, const struct engine_channel *head)
 	if (!err)
 		err = natively(thread, at, next + 2);
 	thread->mask = mask;
+	head->parked = 0;
 	if (err)
 		thread->entered = 0; /* by itself, from where it is parked */
 	return 1;
 }
 
-int soft_leave_move(pid_t pid, const struct engine_channel *head)
+int soft_leave_move(pid_t pid, struct engine_channel *head, int is_ours)
 {
 	int count, moved = 0;
 	pid_t *tids;
@@ -106,7 +109,7 @@ int soft_leave_move(pid_t pid, const struct engine_channel *head)
 		if (sleeps_at(pid, tids[i]) != head->places.call_done ||
 		    borrow_stop(&thread, tids[i], tracee_deadline(STOP_MS)))
 			continue;
-		moved += move(&thread, head);
+		moved += move(&thread, head, is_ours);
 		borrow_end(&thread);
 	}
 	free(tids);
@@ -279,7 +282,7 @@ static int rid(pid_t pid, uint64_t at, struct detail detail)
 				  "it is being recorded already, by thread %u of another recording",
 				  head.tool & FUTEX_TID_MASK);
 	if (head.state == ENGINE_RUNS) {
-		soft_leave_move(pid, &head);
+		soft_leave_move(pid, &head, 0);
 		return 0;
 	}
 	left = left_of(&head, at);

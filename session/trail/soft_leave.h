@@ -18,8 +18,11 @@ struct soft_left {
 	const struct engine_channel *head; /* NULL: nothing of the engine's own is known */
 };
 
-/* Threads that wait in calls. How many were led out. */
-int soft_leave_move(pid_t pid, const struct engine_channel *head);
+/*
+ * Threads that wait in calls. How many were led out. `is_ours`: *head is the channel's own, and held; else a copy of it: the
+ * kernel is not asked again what becomes of their calls then, they are begun anew.
+ */
+int soft_leave_move(pid_t pid, struct engine_channel *head, int is_ours);
 
 /* 0; -EAGAIN: somebody is in there yet; or an error: it stays. */
 int soft_leave_unmap(pid_t pid, const struct soft_left *left);
