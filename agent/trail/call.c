@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/call.h"
 #include "agent/trail/action.h"
+#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/code.h"
 #include "agent/trail/gate.h"
@@ -187,8 +188,8 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_unshare:
 	case SYS_setns:
 		return apart(thread);
-	case SYS_rseq: /* its critical sections are told by addresses in which we never are */
-		return -ENOSYS;
+	case SYS_rseq:
+		return attach_rseq_call(thread);
 	case SYS_mmap:
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/threads.h"
 #include "agent/trail/action.h"
+#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/gate.h"
@@ -143,6 +144,7 @@ static struct thread *child_make(const struct thread *thread, uint64_t next, uin
 		child->regs.gpr[4] = stack;
 	/* as the kernel has it: who shares memory begins without a stack for signals, but for vfork(2)'s */
 	signal_inherit(child, thread, (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM);
+	attach_inherit(child, thread, !!(flags & CLONE_VM));
 	child->is_copy = !(flags & CLONE_VM);
 	child->is_guest = (flags & (CLONE_SIGHAND | CLONE_THREAD)) == CLONE_SIGHAND;
 	if (!(flags & CLONE_SIGHAND))
@@ -302,7 +304,7 @@ void thread_exit_call(struct thread *thread)
 		all_left();
 	}
 	if (number == SYS_exit) {
-		memory_forget(thread->mapping_bytes);
+		memory_forget(thread, thread->mapping_bytes);
 		gate_end(thread, thread->mapping_bytes, status);
 	}
 	process_ends();
@@ -315,9 +317,9 @@ int thread_has_guests(void)
 	return __atomic_load_n(&has_guests, __ATOMIC_RELAXED);
 }
 
-void thread_first(void)
+void thread_first(uint32_t count)
 {
-	threads = 1;
+	threads = count;
 }
 
 void thread_leaves(struct thread *thread)

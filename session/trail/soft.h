@@ -37,6 +37,10 @@ struct soft_result {
 int soft_take(struct soft **soft, struct trail_sink *sink, const struct soft_options *options,
 	      pid_t pid, int gate, char *detail, size_t bytes);
 
+/* The same for a process that runs: all its threads stand, as step_attach() has it. */
+int soft_attach(struct soft **soft, struct trail_sink *sink, const struct soft_options *options,
+		pid_t pid, char *detail, size_t bytes);
+
 /* Let it run, for about that long at most. 1 while it lives, 0 when it is over, or a negative error. */
 int soft_run(struct soft *soft, unsigned int for_ms);
 

@@ -126,14 +126,20 @@ static int map(struct soft_channel *channel)
 
 int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *sizes)
 {
+	int fd = memfd_create(SOFT_CHANNEL_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	return soft_channel_open_at(channel, sizes, fd < 0 ? -errno : fd);
+}
+
+int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *sizes, int fd)
+{
 	int err;
 
-	*channel = (struct soft_channel){ .fd = -1, .sizes = *sizes };
-	err = lay_out(channel);
+	*channel = (struct soft_channel){ .fd = fd < 0 ? -1 : fd, .sizes = *sizes };
+	err = fd < 0 ? fd : lay_out(channel);
 	if (err)
 		return err;
-	channel->fd = memfd_create("waymark-trail", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (channel->fd < 0 || ftruncate(channel->fd, (off_t)channel->bytes) ||
+	if (ftruncate(channel->fd, (off_t)channel->bytes) ||
 	    fcntl(channel->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;
 	err = map(channel);
