@@ -22,7 +22,7 @@ struct relay_in;
 struct relay_source {
 	struct trail_sink sink;
 	struct relay_in *in;
-	uint32_t number; /* 0: the first */
+	uint32_t number;			   /* 0: the first */
 	struct relay_told told_blocks, told_paths; /* whose meaning was put in */
 };
 
@@ -33,8 +33,8 @@ struct relay_in {
 	int owner; /* a pidfd of who is at the other end, whose end ends the relay; -1: none, the socket tells */
 	uint8_t *buffer;
 	size_t bytes;
-	uint32_t threads;			   /* that have begun, ever */
-	uint32_t processes;			   /* likewise, but for the first */
+	uint32_t threads;   /* that have begun, ever */
+	uint32_t processes; /* likewise, but for the first */
 	size_t run_end; /* bytes, where the last that was put in is a run, which may go on; 0: it is none */
 	size_t run_at; /* then: where that is */
 };

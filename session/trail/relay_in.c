@@ -133,7 +133,8 @@ static int in_define(struct relay_source *source, uint32_t number,
 }
 
 /* The relay's number of a path, whose meaning goes first. */
-static int in_number(struct relay_source *source, const struct trail_source_path *path, uint32_t *number)
+static int in_number(struct relay_source *source, const struct trail_source_path *path,
+		     uint32_t *number)
 {
 	int known = relay_told_number(&source->told_paths, path->number, number), err = 0;
 	struct relay_head head = { .kind = RELAY_PATH,

@@ -32,8 +32,7 @@ static int process_add(struct relay_out *out, struct trail_sink *to, pid_t pid)
 	if (array_grow(&out->processes, &out->process_room, out->process_count + 1,
 		       sizeof(*out->processes)))
 		return -ENOMEM;
-	out->processes[out->process_count++] = (struct relay_process_out){ .to = to,
-									       .pid = pid };
+	out->processes[out->process_count++] = (struct relay_process_out){ .to = to, .pid = pid };
 	return 0;
 }
 
