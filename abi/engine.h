@@ -78,18 +78,19 @@ enum engine_state {
 enum engine_use {
 	ENGINE_USE_FREE = 0,
 	ENGINE_USE_TAKEN = 1, /* somebody is about to fill it in */
-	ENGINE_USE_MADE = 2,  /* `parent`, `parent_first_id` stand, and after a while `born`. Release */
-	ENGINE_USE_NONE = 3,  /* nothing came of it */
+	ENGINE_USE_MADE = 2, /* `parent`, `parent_first_id` stand, and after a while `born`. Release */
+	ENGINE_USE_NONE = 3,   /* nothing came of it */
 	ENGINE_USE_ENDING = 4, /* MADE, and the process is about to end */
 };
 
 /* What a thread asks the tool for that is about to execute a program, and what it is told. */
 enum engine_ask {
 	ENGINE_ASK_NOTHING = 0,
-	ENGINE_ASK_EXEC = 1,  /* trace it: by the engine, with what the call is given in `exec` */
-	ENGINE_ASK_CHILD = 2, /* the same, of a child that borrows its parent's memory and goes on natively until then */
-	ENGINE_ASK_OVER = 3,  /* nothing came of it: trace it no more */
-	ENGINE_ASK_TRACED = 4, /* by the tool: go on */
+	ENGINE_ASK_EXEC = 1, /* trace it: by the engine, with what the call is given in `exec` */
+	ENGINE_ASK_CHILD =
+		2, /* the same, of a child that borrows its parent's memory and goes on natively until then */
+	ENGINE_ASK_OVER = 3,	/* nothing came of it: trace it no more */
+	ENGINE_ASK_TRACED = 4,	/* by the tool: go on */
 	ENGINE_ASK_REFUSED = 5, /* by the tool: go on, it is not traced */
 };
 
@@ -179,9 +180,9 @@ struct engine_channel {
 	/* By the tool: the page's own place in the memfd; its number, of so many: 1: children are not recorded. */
 	uint64_t at;
 	uint32_t process, processes;
-	uint32_t tracer;	  /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
-	uint32_t use;		  /* enum engine_use; a futex, where it becomes FREE */
-	uint32_t parent;	  /* its parent's page */
+	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
+	uint32_t use;	 /* enum engine_use; a futex, where it becomes FREE */
+	uint32_t parent; /* its parent's page */
 	uint32_t reserved;
 	uint64_t born; /* low half: its pid, once that is known; high: counts up with each process of the page. Release */
 	uint32_t parent_first_id; /* ids below mean what they mean there; 0: all are its own */

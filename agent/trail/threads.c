@@ -119,7 +119,7 @@ static void child_native(struct thread *thread)
 		pages_unguard();
 	}
 	/* a copy that was to be recorded still has all that was mapped */
-	if (!thread->is_copy || channel.processes == 1)
+	if (!thread->is_copy || channel.processes <= 1)
 		limit_give_back();
 	if (thread->page)
 		process_borrows(thread);
@@ -229,7 +229,7 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 	signal_hold_all();
 	result = clone_held(thread, args, child, is_process, is_copy);
 	signal_let_all(thread);
-	if (child->page)
+	if (is_process && child->page) /* a thread may be over, and all of it gone */
 		process_born(child, result);
 	if (!is_process && sys_failed(result))
 		__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);

@@ -232,8 +232,7 @@ static int over(struct soft *soft)
 
 	soft->result.is_over = 1;
 	if (first->use == SOFT_LIVE && !first->has_status)
-		first->has_status =
-			!ended_status(first->end_fd, first->pid, &first->status);
+		first->has_status = !ended_status(first->end_fd, first->pid, &first->status);
 	soft->result.status = first->status;
 	first->modules.is_gone = 1;
 	return soft_follow_end(&soft->follow, 0, NULL);
