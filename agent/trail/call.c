@@ -130,12 +130,6 @@ static long outward(struct thread *thread)
 	return result == -EFAULT && code_refused() ? plain(thread) : result;
 }
 
-/* Memory that is written and run at once: code made as it goes. */
-static int makes_code(const uint64_t *gpr)
-{
-	return (gpr[2] & (PROT_WRITE | PROT_EXEC)) == (PROT_WRITE | PROT_EXEC);
-}
-
 /* Children may be of another namespace of pids from now on. */
 static long apart(const struct thread *thread)
 {
@@ -193,9 +187,6 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_mmap:
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
-		if (makes_code(thread->regs.gpr))
-			leave(thread, next - 2);
-		return code_call(thread, whole);
 	case SYS_munmap:
 	case SYS_mremap:
 	case SYS_shmat:
