@@ -4,6 +4,7 @@
 #include "agent/trail/channel.h"
 #include "agent/trail/code.h"
 #include "agent/trail/gate.h"
+#include "agent/trail/held.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/limit.h"
 #include "agent/trail/ring.h"
@@ -65,6 +66,7 @@ static long execute(struct thread *thread)
 
 void call_broken_off(struct thread *thread)
 {
+	held_wait_over(thread);
 	if (!thread->is_executing)
 		return;
 	thread->is_executing = 0;
@@ -120,9 +122,9 @@ static long lock_memory(const struct thread *thread)
 /* The kernel may be to write where code is guarded. */
 static long outward(struct thread *thread)
 {
-	long result = plain(thread);
+	long result = signal_other_call(thread, plain);
 
-	return result == -EFAULT && code_refused() ? plain(thread) : result;
+	return result == -EFAULT && code_refused() ? signal_other_call(thread, plain) : result;
 }
 
 /* Memory that is written and run at once: code made as it goes. */
@@ -155,6 +157,9 @@ static long call(struct thread *thread, uint64_t next)
 		return signal_pending_call(thread, plain);
 	case SYS_rt_sigtimedwait:
 		return signal_wait_call(thread, plain);
+	case SYS_signalfd:
+	case SYS_signalfd4:
+		return signal_descriptor_call(thread, plain);
 	case SYS_execve:
 	case SYS_execveat:
 		return execute(thread);

@@ -30,6 +30,16 @@ void leave_delist(struct thread *thread)
 	lock_give(&lock);
 }
 
+int leave_is_alone(void)
+{
+	int is_alone;
+
+	lock_take(&lock);
+	is_alone = first && !first->next_thread;
+	lock_give(&lock);
+	return is_alone;
+}
+
 int leave_is_asked(void)
 {
 	return (int)__atomic_load_n(&is_asked, __ATOMIC_ACQUIRE);

@@ -24,4 +24,7 @@ int leave_is_told(const siginfo_t *info);
 void leave_enlist(struct thread *thread);
 void leave_delist(struct thread *thread);
 
+/* The thread that asks is all that there is. Not in a handler. */
+int leave_is_alone(void);
+
 #endif

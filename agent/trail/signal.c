@@ -185,8 +185,8 @@ static void left(struct thread *thread, struct frame_context *context)
 	thread->is_leaving = 0;
 	thread->is_native = 1;
 	mask_set(~UINT64_C(0));
-	held_give_back(thread);
 	is_last = thread_left(thread);
+	held_give_back(thread, is_last);
 	if (thread->is_process == PROCESS_CLEARED)
 		action_clear();
 	else if (is_last)
@@ -199,37 +199,6 @@ static void left(struct thread *thread, struct frame_context *context)
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
 	if (is_last)
 		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
-}
-
-/* ppoll(2) and its like: the mask that holds while they wait. 0: the call has none. */
-static int call_mask(const struct thread *thread, uint64_t *mask)
-{
-	const uint64_t *gpr = thread->regs.gpr;
-	uint64_t at;
-
-	switch (gpr[0]) {
-	case SYS_rt_sigsuspend:
-		at = gpr[7];
-		break;
-	case SYS_ppoll:
-		at = gpr[10];
-		break;
-	case SYS_epoll_pwait:
-	case SYS_epoll_pwait2:
-		at = gpr[8];
-		break;
-	case SYS_pselect6:
-	case SYS_io_pgetevents: /* a pointer to it, and its size */
-		if (!gpr[9] || gate_copy(&at, (const void *)gpr[9], sizeof(at)))
-			return 0;
-		break;
-	default:
-		return 0;
-	}
-	if (!at || gate_copy(mask, (const void *)at, sizeof(*mask)))
-		return 0;
-	*mask &= ~(ACTION_BIT(SIGKILL) | ACTION_BIT(SIGSTOP));
-	return 1;
 }
 
 /* At a system call of the program's, before the kernel has taken it or when it gives it back to be made again. */
@@ -256,7 +225,8 @@ static void after_call(struct thread *thread, siginfo_t *info, struct frame_cont
 {
 	struct engine_regs *regs = &thread->regs;
 	uint64_t back_to = thread->blocked, mask;
-	int has_mask = *frame_gpr(context, 0) == (uint64_t)-EINTR && call_mask(thread, &mask);
+	int has_mask = *frame_gpr(context, 0) == (uint64_t)-EINTR &&
+		       signal_call_mask(thread, &mask);
 
 	call_broken_off(thread);
 	call_tell(thread, thread->call_next, (long)*frame_gpr(context, 0));
