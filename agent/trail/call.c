@@ -11,6 +11,7 @@
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
+#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -37,13 +38,13 @@ static long plain(const struct thread *thread)
 }
 
 /* The program's own gs would be ours. */
-static long prctl_arch(const struct thread *thread)
+static long prctl_arch(struct thread *thread, uint64_t next)
 {
 	static const uint64_t none;
 
 	switch (thread->regs.gpr[7]) {
 	case ARCH_SET_GS:
-		return -EPERM;
+		withdraw(thread, next - 2);
 	case ARCH_GET_GS:
 		return gate_copy((void *)thread->regs.gpr[6], &none, sizeof(none)) ? -EFAULT : 0;
 	default:
@@ -75,18 +76,13 @@ void call_broken_off(struct thread *thread)
 	action_exec(1);
 }
 
-/*
- * A filter may refuse, or end the thread for, what the engine needs: the thread makes the call natively, and goes on so.
- */
-static long filter(struct thread *thread, uint64_t next)
-{
-	leave(thread, next - 2);
-}
-
+/* A filter may refuse, or end the thread for, what the engine needs: it is set natively, and may be for all threads. */
 static int is_filter(const uint64_t *gpr)
 {
 	if (gpr[0] == SYS_prctl)
 		return (uint32_t)gpr[7] == PR_SET_SECCOMP ||
+		       ((uint32_t)gpr[7] == PR_SET_SYSCALL_USER_DISPATCH &&
+			gpr[6] != PR_SYS_DISPATCH_OFF) ||
 		       /* Ours would fault where it reads the clock. */
 		       ((uint32_t)gpr[7] == PR_SET_TSC && (uint32_t)gpr[6] == PR_TSC_SIGSEGV);
 	return (uint32_t)gpr[7] == SECCOMP_SET_MODE_STRICT ||
@@ -135,6 +131,8 @@ static int makes_code(const uint64_t *gpr)
 
 static long call(struct thread *thread, uint64_t next)
 {
+	long err;
+
 	thread->call_next = next;
 	switch (thread->regs.gpr[0]) {
 	case SYS_clone:
@@ -156,7 +154,7 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_rt_sigpending:
 		return signal_pending_call(thread, plain);
 	case SYS_rt_sigtimedwait:
-		return signal_wait_call(thread, plain);
+		return signal_wait_call(thread);
 	case SYS_signalfd:
 	case SYS_signalfd4:
 		return signal_descriptor_call(thread, plain);
@@ -171,22 +169,30 @@ static long call(struct thread *thread, uint64_t next)
 		return lock_memory(thread);
 	case SYS_prctl:
 	case SYS_seccomp:
-		return is_filter(thread->regs.gpr) ? filter(thread, next) : plain(thread);
+		if (is_filter(thread->regs.gpr))
+			withdraw(thread, next - 2);
+		return plain(thread);
 	case SYS_arch_prctl:
-		return prctl_arch(thread);
+		return prctl_arch(thread, next);
 	case SYS_rseq: /* its critical sections are told by addresses in which we never are */
 		return -ENOSYS;
+	case SYS_brk:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? sys_call3(SYS_brk, 0, 0, 0) : outward(thread);
 	case SYS_mmap:
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
 		if (makes_code(thread->regs.gpr))
 			leave(thread, next - 2);
-		return code_call(thread, whole);
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? err : code_call(thread, whole);
 	case SYS_munmap:
 	case SYS_mremap:
 	case SYS_shmat:
-	case SYS_shmdt:
 	case SYS_madvise:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? err : code_call(thread, whole);
+	case SYS_shmdt:
 		return code_call(thread, whole);
 	case SYS_read:
 	case SYS_pread64:

@@ -24,6 +24,9 @@ int leave_is_told(const siginfo_t *info);
 void leave_enlist(struct thread *thread);
 void leave_delist(struct thread *thread);
 
+/* Also those that are in system calls, which leave_ask() lets leave behind them. */
+void leave_tell_all(void);
+
 /* The thread that asks is all that there is. Not in a handler. */
 int leave_is_alone(void);
 

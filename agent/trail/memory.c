@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/memory.h"
 #include "agent/trail/limit.h"
+#include "agent/trail/places.h"
 #include "agent/trail/sys.h"
 
 #include <errno.h>
@@ -33,6 +34,7 @@ void *memory_map(uint64_t at, size_t bytes, int protection)
 		memory_forget(bytes);
 		return NULL;
 	}
+	places_add((uint64_t)got, bytes, at != 0);
 	/* a core is the program's */
 	sys_call3(SYS_madvise, got, (long)bytes, MADV_DONTDUMP);
 	return (void *)got;
@@ -40,6 +42,7 @@ void *memory_map(uint64_t at, size_t bytes, int protection)
 
 void memory_unmap(void *at, size_t bytes)
 {
+	places_drop((uint64_t)at);
 	sys_call3(SYS_munmap, (long)at, (long)bytes, 0);
 	memory_forget(bytes);
 }
@@ -61,6 +64,7 @@ void *memory_map_alone(uint64_t at, size_t bytes, int protection)
 
 void memory_own(void *at, size_t bytes)
 {
+	places_add((uint64_t)at, bytes, 0);
 	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTDUMP);
 	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK);
 	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);

@@ -13,6 +13,7 @@
 #include "agent/trail/lock.h"
 #include "agent/trail/onward.h"
 #include "agent/trail/pages.h"
+#include "agent/trail/places.h"
 #include "agent/trail/profile.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/state.h"
@@ -25,12 +26,16 @@
 #define FLAG_TRAP 0x100u
 #define GLUE_MAX 64u /* instructions of ours in a row: what is more goes round in circles */
 
+/* NULL: it has left, and gs is the program's. */
 static struct thread *self(void)
 {
-	struct thread *thread;
+	uint64_t base;
 
-	__asm__("mov %%gs:0, %0" : "=r"(thread));
-	return thread;
+	if (!leave_is_asked())
+		__asm__("mov %%gs:0, %0" : "=r"(base));
+	else if (sys_call3(SYS_arch_prctl, ARCH_GET_GS, (long)&base, 0) || !places_begin(base))
+		return NULL;
+	return (struct thread *)base;
 }
 
 static void mask_set(uint64_t mask)
@@ -197,8 +202,7 @@ static void left(struct thread *thread, struct frame_context *context)
 	if (!stack->ss_size)
 		stack->ss_flags = SS_DISABLE;
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
-	if (is_last)
-		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
+	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 }
 
 /* At a system call of the program's, before the kernel has taken it or when it gives it back to be made again. */
@@ -300,7 +304,7 @@ static void in_cache(struct thread *thread, siginfo_t *info, struct frame_contex
 }
 
 /* A native thread, while others are not: the program's handler in our place, on the frame that the kernel made. */
-static void in_native(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+static void in_native(const siginfo_t *info, struct frame_context *context)
 {
 	int number = info->si_signo;
 	struct action action = action_take(number);
@@ -309,7 +313,7 @@ static void in_native(struct thread *thread, const siginfo_t *info, struct frame
 	if (action.handler == (uint64_t)SIG_IGN && !deliver_is_fault(info))
 		return;
 	if (action.handler <= (uint64_t)SIG_IGN) {
-		deliver_death(thread, info, context);
+		deliver_death(NULL, info, context);
 		return;
 	}
 	if (!(action.flags & SA_NODEFER))
@@ -382,6 +386,11 @@ static void handler(int number, void *about, void *data)
 	siginfo_t *info = about;
 	struct state state;
 
+	if (!thread) {
+		if (!leave_is_told(info))
+			in_native(info, context);
+		return;
+	}
 	if (thread->is_leaving && number == SIGILL && info->si_code > 0) {
 		left(thread, context);
 		return;
@@ -396,7 +405,7 @@ static void handler(int number, void *about, void *data)
 		trap_note(thread, info, context);
 	/* A handler of the program's may run in the midst of a thread that has not left. */
 	if (thread->is_native || (leave_is_asked() && is_outside(*frame_rip(context)))) {
-		in_native(thread, info, context);
+		in_native(info, context);
 		return;
 	}
 	if (thread->is_trying) {

@@ -35,7 +35,7 @@ long signal_mask_call(struct thread *thread);
 long signal_action_call(struct thread *thread);
 long signal_stack_call(struct thread *thread);
 long signal_pending_call(struct thread *thread, long (*plain)(const struct thread *));
-long signal_wait_call(struct thread *thread, long (*plain)(const struct thread *));
+long signal_wait_call(struct thread *thread);
 long signal_other_call(struct thread *thread, long (*plain)(const struct thread *));
 long signal_descriptor_call(const struct thread *thread, long (*plain)(const struct thread *));
 long signal_exec_call(struct thread *thread, long (*plain)(const struct thread *));

@@ -5,6 +5,7 @@
 #include "agent/trail/frame.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/held.h"
+#include "agent/trail/leave.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
@@ -127,9 +128,13 @@ static void own_let(void)
 /* What waits for signals that are blocked finds those that are held in the kernel, where more of them may come meanwhile. */
 static long wait_for(struct thread *thread, uint64_t set, long (*plain)(const struct thread *))
 {
+	uint64_t mask = thread->blocked;
 	long result;
 
-	gate_mask(&thread->blocked);
+	/* By SIGTRAP others ask us to leave: it stays open as long as there is none of the program's. */
+	if (!(held_set(thread) & ACTION_BIT(SIGTRAP)))
+		mask &= ~ACTION_BIT(SIGTRAP);
+	gate_mask(&mask);
 	held_wait(thread, set);
 	result = plain(thread);
 	held_wait_over(thread);
@@ -137,19 +142,39 @@ static long wait_for(struct thread *thread, uint64_t set, long (*plain)(const st
 	return result;
 }
 
-long signal_wait_call(struct thread *thread, long (*plain)(const struct thread *))
+static siginfo_t *taken_at(const struct thread *thread)
 {
-	void *at = (void *)thread->regs.gpr[6];
-	siginfo_t info;
+	return (siginfo_t *)(thread->signal_stack - THREAD_STACK_BYTES);
+}
+
+/* sigtimedwait(2) into a place of ours: what it takes may be for us, or may say too little. */
+static long wait_taking(const struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+
+	return gate_call((long)gpr[0], (long)gpr[7], (long)taken_at(thread), (long)gpr[2],
+			 (long)gpr[10], (long)gpr[8], (long)gpr[9]);
+}
+
+long signal_wait_call(struct thread *thread)
+{
+	siginfo_t *info = taken_at(thread);
 	uint64_t set;
 	long result;
 
-	if (!(thread->blocked & action_own) ||
-	    gate_copy(&set, (const void *)thread->regs.gpr[7], sizeof(set)))
-		return plain(thread);
-	result = wait_for(thread, set & thread->blocked, plain);
-	if (result > 0 && at && !gate_copy(&info, at, sizeof(info)) && held_was_passed(&info))
-		gate_copy(at, &info, sizeof(info));
+	if (gate_copy(&set, (const void *)thread->regs.gpr[7], sizeof(set)))
+		return -EFAULT;
+	if (thread->blocked & action_own)
+		result = wait_for(thread, set & thread->blocked, wait_taking);
+	else
+		result = wait_taking(thread);
+	if (result <= 0)
+		return result;
+	if (leave_is_told(info))
+		return GATE_CALL_LATER;
+	held_was_passed(info);
+	if (thread->regs.gpr[6] && gate_copy((void *)thread->regs.gpr[6], info, sizeof(*info)))
+		return -EFAULT;
 	return result;
 }
 

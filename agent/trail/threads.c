@@ -9,6 +9,7 @@
 #include "agent/trail/lock.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
+#include "agent/trail/places.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
@@ -227,11 +228,17 @@ void thread_exit_call(struct thread *thread)
 		all_left();
 	}
 	if (number == SYS_exit) {
+		places_drop((uint64_t)thread);
 		memory_forget(thread->mapping_bytes);
 		gate_end(thread, thread->mapping_bytes, status);
 	}
 	for (;;)
 		sys_call3(SYS_exit_group, status, 0, 0);
+}
+
+uint32_t thread_count(void)
+{
+	return __atomic_load_n(&threads, __ATOMIC_ACQUIRE);
 }
 
 int thread_has_guests(void)
