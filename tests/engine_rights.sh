@@ -60,11 +60,12 @@ leaves breaks breaks
 for scene in synced alone dispatch own_gs; do
 	leaves rights $scene
 done
+# Asked to leave at any moment: who is in a system call leaves behind it, and still needs the engine's handlers and its own calls, so that is not
+# the moment for filters.
 for us in 0 3000 20000 100000; do
 	export ENGINE_LOAD_STOP=$us
-	for scene in synced dispatch own_gs user barriers; do
+	for scene in user barriers dumpable; do
 		same rights $scene
 	done
-	same places fixed
 done
 exit $failed

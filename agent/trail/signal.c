@@ -19,6 +19,7 @@
 #include "agent/trail/state.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
+#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -181,7 +182,7 @@ static int own(struct thread *thread, const siginfo_t *info, struct frame_contex
 static void left(struct thread *thread, struct frame_context *context)
 {
 	stack_t *stack = &context->uc_stack;
-	int is_last;
+	int is_process = (int)thread->is_process, is_last;
 
 	/* Counted only now: the last gives our handlers back. Nobody tells it to leave from here on, and what was told has come. */
 	thread_leaves(thread);
@@ -203,6 +204,8 @@ static void left(struct thread *thread, struct frame_context *context)
 		stack->ss_flags = SS_DISABLE;
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
 	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
+	if (!is_process)
+		withdraw_left(is_last);
 }
 
 /* At a system call of the program's, before the kernel has taken it or when it gives it back to be made again. */

@@ -14,6 +14,7 @@
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/trace.h"
+#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -226,6 +227,7 @@ void thread_exit_call(struct thread *thread)
 	if (!__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED) && leave_is_asked()) {
 		action_give_back(~UINT64_C(0));
 		all_left();
+		withdraw_left(1);
 	}
 	if (number == SYS_exit) {
 		places_drop((uint64_t)thread);

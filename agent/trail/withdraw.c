@@ -15,20 +15,28 @@
 #define NAP_NS 1000000
 
 static uint32_t waiting; /* for all others to leave */
+static uint32_t is_asked, is_over;
+
+static void nap(void)
+{
+	struct timespec time = { 0, NAP_NS };
+
+	sys_call3(SYS_nanosleep, (long)&time, 0, 0);
+}
 
 /* 1: all have, but for who waits for that, too. */
 static int others_left(void)
 {
-	struct timespec nap = { 0, NAP_NS };
 	int is_alone = 0;
 
 	__atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&is_asked, 1, __ATOMIC_SEQ_CST);
 	leave_ask();
 	leave_tell_all();
 	for (unsigned int i = 0; i < NAPS_MAX && !is_alone; i++) {
 		is_alone = thread_count() <= __atomic_load_n(&waiting, __ATOMIC_SEQ_CST);
 		if (!is_alone)
-			sys_call3(SYS_nanosleep, (long)&nap, 0, 0);
+			nap();
 	}
 	__atomic_sub_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
 	return is_alone;
@@ -83,4 +91,14 @@ long withdraw_from_memory(struct thread *thread, uint64_t pc)
 		return -ENOMEM;
 	places_vacate();
 	leave(thread, pc);
+}
+
+void withdraw_left(int is_last)
+{
+	if (is_last)
+		__atomic_store_n(&is_over, 1, __ATOMIC_SEQ_CST);
+	for (unsigned int i = 0; i < NAPS_MAX && __atomic_load_n(&is_asked, __ATOMIC_SEQ_CST) &&
+				 !__atomic_load_n(&is_over, __ATOMIC_SEQ_CST);
+	     i++)
+		nap();
 }
