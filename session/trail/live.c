@@ -111,6 +111,7 @@ static struct tracing_how how_of(const struct wm_session *session)
 						live_is_all(session) &&
 						!session->options.follow_off &&
 						live->trigger != TRIGGER_CALL,
+				     .only = &request->only,
 				     .last_bytes = is_late ? request->last_bytes : 0,
 				     .has_kernel = request->has_kernel,
 				     .sample_freq = request->sample_freq,
