@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Which origin a session's trails have. */
-#include "session/trail/live_own.h"
-
 #include "session/session.h"
 #include "session/trail/live.h"
 
@@ -16,7 +14,8 @@ static void leave_out(struct live *live)
 	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL)
 		return;
 	for (int i = 0; i < ORIGINS; i++)
-		if (!live->origins[i].error && i != ORIGIN_STEP && i != ORIGIN_SOFT)
+		if (!live->origins[i].error && i != ORIGIN_STEP &&
+		    (i != ORIGIN_SOFT || live->trigger == TRIGGER_CALL))
 			live->origins[i] = (struct origin_state){
 				.error = -WM_E_TRAIL_ASKED,
 				.detail = "it can't tell when a signal or a marker came",
@@ -35,7 +34,7 @@ static int choose_of(const struct live *live, const struct trail_request *reques
 	return (int)request->origin;
 }
 
-int live_choose(struct wm_session *session)
+static int choose(struct wm_session *session)
 {
 	struct live *live = &session->live;
 	int best;
@@ -57,4 +56,19 @@ int live_choose(struct wm_session *session)
 				    live->origins[best].detail);
 	live->has_origin = 1;
 	return 0;
+}
+
+int live_ready(struct wm_session *session)
+{
+	if (!live_is_wanted(session))
+		return 0;
+	if (!session->writer)
+		return session_fail(session, -WM_E_TRAIL_FOLDER, "%s",
+				    session->dir ? session->dir : "");
+	return choose(session);
+}
+
+int live_launches(const struct wm_session *session)
+{
+	return live_is_wanted(session) && session->live.origin == ORIGIN_SOFT;
 }

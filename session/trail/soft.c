@@ -251,6 +251,18 @@ static int is_inside(const struct soft *soft)
 	return (state == ENGINE_RUNS || state == ENGINE_WAITING) && !ended_is(soft->end_fd);
 }
 
+/* Whether what it does is recorded still: threads of our agent's are not, and may sleep for long. */
+static int is_recorded(const struct soft *soft)
+{
+	if (!is_inside(soft))
+		return 0;
+	for (uint32_t i = 0; i < soft->channel.sizes.slots; i++)
+		if (__atomic_load_n(&soft_channel_slot(&soft->channel, i)->state,
+				    __ATOMIC_ACQUIRE) != ENGINE_SLOT_FREE)
+			return 1;
+	return soft_channel_head(&soft->channel)->state == ENGINE_WAITING;
+}
+
 int soft_let_go(struct soft *soft, unsigned int for_ms)
 {
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
@@ -262,7 +274,7 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 		return soft->reader.error;
 	go(soft);
 	__atomic_or_fetch(&head->asked, ENGINE_ASKED_STOP, __ATOMIC_RELEASE);
-	while (had >= 0 && (had || is_inside(soft)) && ticks_monotonic_ns() < end_ns) {
+	while (had >= 0 && (had || is_recorded(soft)) && ticks_monotonic_ns() < end_ns) {
 		had = soft_reader_take(&soft->reader);
 		if (!had)
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);

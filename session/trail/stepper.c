@@ -257,6 +257,8 @@ int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struc
 	stepper->pid = fork();
 	if (!stepper->pid) {
 		close(gates[0]);
+		if (how->environment)
+			environ = how->environment;
 		if (how->origin == ORIGIN_SOFT)
 			soft_become(gates[1], path, argv);
 		gate_become(gates[1], path, argv);

@@ -20,6 +20,7 @@ struct tracing_how {
 	int follows;			     /* and children as well: ORIGIN_STEP alone does it */
 	int has_kernel;			     /* of hardware: the kernel's branches too */
 	uint64_t sample_freq, sample_period; /* of lbr; 0: not said */
+	char **environment;		     /* that a program is started with; NULL: ours */
 	const struct only_names *only;	     /* NULL, or none: of all modules */
 	uint64_t last_bytes; /* of a flight recorder that is looked at when all is over; 0: all is wanted as it comes */
 };
