@@ -219,7 +219,7 @@ static int go_anywhere(struct calls *calls, uint64_t at, const struct function *
 	int err;
 
 	if (calls->is_away && is_start(region, at)) /* again, too */
-		return enter(calls, CALL_FOUND, at, region);
+		return enter(calls, CALL_CALLED, at, region);
 	if (function_holds(calls_top(calls)->region, region))
 		return 0;
 	found = find_back(calls, at);
@@ -252,7 +252,9 @@ int calls_go(struct calls *calls, uint64_t at, const struct function *region)
 	if (calls->state == CALLS_HANDLER)
 		return go_handler(calls, at, region);
 	if (!calls->depth)
-		return enter(calls, CALL_FOUND, at, region);
+		return enter(calls,
+			     calls->is_away && is_start(region, at) ? CALL_CALLED : CALL_FOUND, at,
+			     region);
 	if (calls->state == CALLS_HERE && at == calls->next)
 		return 0;
 	if (calls->state != CALLS_AFTER || !trail_block_leads(calls->before, at))

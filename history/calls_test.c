@@ -462,7 +462,7 @@ Test(calls, by_way_of_modules_that_were_not_chosen_are_calls)
 	made_ran(F + 4, TRAIL_JUMP, ELSEWHERE);
 	made_event(TRAIL_GAP, MAIN + 4, 0, TRAIL_GAP_ELSEWHERE, 0);
 	made_ran(MAIN + 4, TRAIL_FALL, 0);
-	history("?main( f( ?f( g( ) ) ) .");
+	history("?main( f( f( g( ) ) ) .");
 }
 
 /* Of the outermost frame nobody knows where it returns to, which is no address: not even 0, where a file may say code lies. */
