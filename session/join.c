@@ -117,6 +117,7 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 		return -EINVAL;
 	if (pid == getpid())
 		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
+	session->live.attaches = 1;
 	if (live_is_all(session))
 		return live_attach(session, pid);
 	if (find_process(session, pid))
@@ -179,20 +180,29 @@ static int wait_launched(struct wm_session *session, pid_t pid, const char *path
 	return wait_opened(session, process);
 }
 
-static int start(struct wm_session *session, pid_t *pid, const char *path, char *const argv[],
-		 const struct launch_options *options)
+static int start_under(struct wm_session *session, pid_t *pid, const char *path, char *const argv[],
+		       const struct launch_options *options)
 {
 	struct launch_environment environment;
-	int err;
+	int err = launch_environment_make(&environment, options);
 
-	if (!live_launches(session)) {
-		err = launch_start(pid, path, argv, options);
-		return err ? session_fail(session, err, "%s", path) : 0;
-	}
-	err = launch_environment_make(&environment, options);
 	*pid = err ? err : live_launch_with(session, path, argv, environment.list);
 	launch_environment_release(&environment);
 	return *pid < 0 ? *pid : 0;
+}
+
+static int start(struct wm_session *session, pid_t *pid, const char *path, char *const argv[],
+		 const struct launch_options *options)
+{
+	int err;
+
+	if (live_launches(session)) {
+		err = start_under(session, pid, path, argv, options);
+		if (!err || !live_falls_back(session, err))
+			return err;
+	}
+	err = launch_start(pid, path, argv, options);
+	return err ? session_fail(session, err, "%s", path) : 0;
 }
 
 int wm_session_launch(struct wm_session *session, char *const argv[])

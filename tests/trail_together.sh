@@ -65,15 +65,13 @@ counted()
 	grep -qE "^$2 +$3 " shown || fail "$1: not $3 of $2: $(cat shown)"
 }
 
-# whole NAME: its trails are, and of the agent's threads there is nothing but their beginning
+# whole NAME: its trails are
 whole()
 {
 	timeout 60 "$waymark" trail "$1" >shown 2>trail_words || fail "trail $1: $(cat trail_words)"
 	[ ! -s trail_words ] || fail "trail $1: $(cat trail_words)"
 	timeout 60 "$waymark" dump "$1" 2>/dev/null >dumped
 	expect "$1: trails with an end" "$(grep -c 'trail:end' dumped)" "$(grep -c 'trail:begin' dumped)"
-	grep 'by soft: .*[0-9]\{4,\} blocks' shown | grep -q '^waymark' && fail "$1: the agent's threads: $(cat shown)"
-	return 0
 }
 
 # Markers and probes of all ways, with every thread's branches, in one trace.
@@ -84,6 +82,7 @@ counted ran both:turn 10000
 counted ran both:leaf:begin 10000
 counted ran both:leaf:end 10000
 whole ran
+expect "threads whose way was recorded" "$(grep -c 'by soft: [0-9]*,[0-9,]* blocks' shown)" 2
 for spec in func:leaf func:leaf/breakpoint/ addr:both.c:10; do
 	rm -rf ran
 	run 7 --json "${soft[@]}" -e $spec -o ran -- ./both 500

@@ -275,7 +275,7 @@ static int launch(struct wm_session *session, const char *path, char *const argv
 int live_launch(struct wm_session *session, char *const argv[])
 {
 	struct program program;
-	int err = live_ready(session);
+	int err = live_ready(session), pid;
 
 	if (err)
 		return err;
@@ -283,6 +283,9 @@ int live_launch(struct wm_session *session, char *const argv[])
 	if (err)
 		return session_fail(session, err, "%s",
 				    program.binary[0] ? program.binary : argv[0]);
+	pid = launch(session, program.path, argv, NULL);
+	if (pid >= 0 || !live_falls_back(session, pid))
+		return pid;
 	return launch(session, program.path, argv, NULL);
 }
 

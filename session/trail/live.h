@@ -43,6 +43,7 @@ struct live {
 	int signal; /* TRIGGER_SIGNAL: this one; 0: any */
 	struct live_fired fired;
 	struct origin_machine machine; /* zeroed: this one */
+	int attaches;		       /* some of its processes run already */
 	/* which origin was taken, once there is a process, and what was to be had */
 	int has_origin;
 	enum origin origin;
@@ -81,6 +82,12 @@ int live_attach(struct wm_session *session, pid_t pid);
 
 /* Choose an origin, unless there is one already. 0 also where no trail is asked for; or what stands in the way, with the session's detail. */
 int live_ready(struct wm_session *session);
+
+/*
+ * A program could not be entered, and has run nothing of its own: whether it is to be tried by single steps, since nobody named an
+ * origin. The session's detail says more about the error.
+ */
+int live_falls_back(struct wm_session *session, int error);
 
 /*
  * Whether programs are to be started by live_launch_with(), so that the agent comes in as part of a program that is recorded

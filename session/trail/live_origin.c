@@ -3,14 +3,20 @@
 #include "session/session.h"
 #include "session/trail/live.h"
 
+#include <stdio.h>
 #include <waymark/error.h>
 
 /*
  * What is asked for may need what an origin does not have: hardware tells of no signals, and of what came when only when it
  * is all decoded.
  */
-static void leave_out(struct live *live)
+static void leave_out(struct live *live, const struct trail_request *request)
 {
+	struct origin_state *soft = &live->origins[ORIGIN_SOFT];
+
+	if (live->attaches && request->is_auto && !soft->error)
+		*soft = (struct origin_state){ .error = -WM_E_TRAIL_ASKED,
+					       .detail = "it can't enter a program that runs" };
 	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL)
 		return;
 	for (int i = 0; i < ORIGINS; i++)
@@ -42,7 +48,7 @@ static int choose(struct wm_session *session)
 	if (live->has_origin)
 		return 0;
 	origins_look(live->origins, &live->machine);
-	leave_out(live);
+	leave_out(live, spec_trail(&session->specs));
 	if (spec_trail(&session->specs)->has_kernel)
 		origins_need_kernel(live->origins, &live->machine);
 	best = choose_of(live, spec_trail(&session->specs));
@@ -71,4 +77,18 @@ int live_ready(struct wm_session *session)
 int live_launches(const struct wm_session *session)
 {
 	return live_is_wanted(session) && session->live.origin == ORIGIN_SOFT;
+}
+
+int live_falls_back(struct wm_session *session, int error)
+{
+	struct live *live = &session->live;
+
+	if (!spec_trail(&session->specs)->is_auto || live->origin != ORIGIN_SOFT ||
+	    live->origins[ORIGIN_STEP].error)
+		return 0;
+	live->origins[ORIGIN_SOFT] = (struct origin_state){ .error = error };
+	snprintf(live->origins[ORIGIN_SOFT].detail, sizeof(live->origins[ORIGIN_SOFT].detail), "%s",
+		 wm_session_detail(session));
+	live->origin = ORIGIN_STEP;
+	return 1;
 }

@@ -64,9 +64,13 @@ static int open_image(struct soft_image *image, const struct soft_options *optio
 		err = soft_image_find(path);
 	if (!err)
 		err = soft_image_open(image, path);
-	if (err)
+	if (!err)
+		return 0;
+	if (err == -WM_E_NO_ENGINE)
 		snprintf(detail, bytes, "%s", path);
-	return err;
+	else
+		snprintf(detail, bytes, "%s: %s", path, wm_error_text(err));
+	return err == -WM_E_NO_ENGINE || err == -ENOMEM || err == -EMFILE ? err : -WM_E_ENGINE_FILE;
 }
 
 static void end_child(pid_t pid)
@@ -113,6 +117,9 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 	soft->end_fd = -1;
 	soft->is_done = 1;
 	err = open_all(soft, sink, options);
+	if (err == -ENOMEM)
+		snprintf(detail, bytes,
+			 "the recorder has no room for its trail (RLIMIT_AS, ulimit -v)");
 	if (!err)
 		err = open_image(&image, options, detail, bytes);
 	if (!err) {
