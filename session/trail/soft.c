@@ -66,6 +66,8 @@ static int open_image(struct soft_image *image, const struct soft_options *optio
 		err = soft_image_open(image, path);
 	if (!err)
 		return 0;
+	if (err == -ENOENT)
+		err = -WM_E_NO_ENGINE;
 	if (err == -WM_E_NO_ENGINE)
 		snprintf(detail, bytes, "%s", path);
 	else
