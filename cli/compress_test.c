@@ -44,10 +44,7 @@ static void begin(void)
 
 static void end(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	cr_expect_eq(system(command), 0);
+	sample_folder_remove(dir);
 }
 
 TestSuite(compress_command, .init = begin, .fini = end, .timeout = 60);

@@ -27,9 +27,9 @@
 #define TRAIL_LAST_MAX (UINT64_C(64) << 30)
 
 struct trail_request {
-	int is_auto;	     /* then origin is not said */
-	enum origin origin;  /* else */
-	uint64_t last_bytes; /* 0: all of it */
+	int is_auto;		/* then origin is not said */
+	enum origin origin;	/* else */
+	uint64_t last_bytes;	/* 0: all of it */
 	struct only_names only; /* none: all */
 	int has_kernel;
 	uint64_t sample_freq, sample_period; /* one of them at most; 0: not said */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/soft_launch.h"
 
+#include "session/trail/gate.h"
 #include "session/trail/soft_sanitized.h"
 
 #include <errno.h>
@@ -15,7 +16,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -93,7 +93,7 @@ int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
 {
 	const int fds[2] = { channel->fd, image->fd };
 	struct answer answer;
-	int status, err;
+	int err;
 
 	*launch = (struct soft_launch){ .pid = pid };
 	err = gate_send(gate, fds);
@@ -104,15 +104,7 @@ int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
 	if (answer.error)
 		return -answer.error;
 	memcpy(launch->fds, answer.fds, sizeof(launch->fds));
-	if (ptrace(PTRACE_SEIZE, pid, 0, OPTIONS) < 0 || send(gate, "", 1, MSG_NOSIGNAL) != 1)
-		return -errno;
-	if (waitpid(pid, &status, __WALL) < 0)
-		return -errno;
-	if (WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXEC)
-		return 0;
-	if (recv(gate, &err, sizeof(err), MSG_DONTWAIT) != sizeof(err) || !err)
-		err = ECHILD;
-	return -err;
+	return gate_pass(gate, pid, OPTIONS);
 }
 
 /* ---- mapped ---- */

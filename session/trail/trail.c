@@ -177,6 +177,18 @@ void wm_trail_close(struct wm_trail *trail)
 	free(trail);
 }
 
+static int opening(struct wm_trail **trail, const struct wm_trail_options *options,
+		   const struct origin_machine *machine, int attaches, int *cancel)
+{
+	int err;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
+	err = trail_new(trail);
+	if (!err && machine)
+		(*trail)->how.machine = *machine;
+	return err ? err : options_take(*trail, options, attaches);
+}
+
 /* What could not be opened is released; its words are kept for wm_trail_detail(NULL). */
 static int opened(struct wm_trail **out, struct wm_trail *trail, int result, int cancel)
 {
@@ -254,12 +266,7 @@ int trail_open_on(struct wm_trail **out, pid_t pid, const struct wm_trail_option
 	if (!out)
 		return -EINVAL;
 	*out = NULL;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	err = trail_new(&trail);
-	if (!err && machine)
-		trail->how.machine = *machine;
-	if (!err)
-		err = options_take(trail, options, 1);
+	err = opening(&trail, options, machine, 1, &cancel);
 	if (!err)
 		err = attach(trail, pid);
 	return opened(out, trail, err, cancel);
@@ -342,12 +349,7 @@ int trail_launch_on(struct wm_trail **out, char *const argv[],
 	if (!out)
 		return -EINVAL;
 	*out = NULL;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	result = trail_new(&trail);
-	if (!result && machine)
-		trail->how.machine = *machine;
-	if (!result)
-		result = options_take(trail, options, 0);
+	result = opening(&trail, options, machine, 0, &cancel);
 	if (!result)
 		result = launch(trail, argv);
 	return opened(out, trail, result, cancel);
