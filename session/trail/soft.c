@@ -69,9 +69,15 @@ static int open_image(struct soft_image *image, const struct soft_options *optio
 		err = soft_image_find(path);
 	if (!err)
 		err = soft_image_open(image, path);
-	if (err)
+	if (!err)
+		return 0;
+	if (err == -ENOENT)
+		err = -WM_E_NO_ENGINE;
+	if (err == -WM_E_NO_ENGINE)
 		snprintf(detail, bytes, "%s", path);
-	return err;
+	else
+		snprintf(detail, bytes, "%s: %s", path, wm_error_text(err));
+	return err == -WM_E_NO_ENGINE || err == -ENOMEM || err == -EMFILE ? err : -WM_E_ENGINE_FILE;
 }
 
 static void end_child(pid_t pid)
@@ -112,6 +118,9 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 	soft->image.fd = -1;
 	soft->is_done = 1;
 	err = open_all(soft, sink, options);
+	if (err == -ENOMEM)
+		snprintf(detail, bytes,
+			 "the recorder has no room for its trail (RLIMIT_AS, ulimit -v)");
 	if (!err)
 		err = open_image(&soft->image, options, detail, bytes);
 	if (!err) {
@@ -338,6 +347,20 @@ static void rid(struct soft *soft, uint64_t end_ns)
 	}
 }
 
+/* Whether what it does is recorded still: threads of our agent's are not, and may sleep for long. */
+static int is_recorded(const struct soft *soft)
+{
+	if (!soft_follow_is_inside(&soft->follow))
+		return 0;
+	if (soft->is_attached)
+		return 1;
+	for (uint32_t i = 0; i < soft->channel.sizes.slots; i++)
+		if (__atomic_load_n(&soft_channel_slot(&soft->channel, i)->state,
+				    __ATOMIC_ACQUIRE) != ENGINE_SLOT_FREE)
+			return 1;
+	return soft_channel_head(&soft->channel)->state == ENGINE_WAITING;
+}
+
 int soft_let_go(struct soft *soft, unsigned int for_ms)
 {
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
@@ -354,8 +377,7 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 	go(soft);
 	soft->follow.is_ending = 1;
 	soft_channel_ask_all(&soft->channel, ENGINE_ASKED_STOP);
-	while (had >= 0 && (had || soft_follow_is_inside(&soft->follow)) &&
-	       ticks_monotonic_ns() < end_ns) {
+	while (had >= 0 && (had || is_recorded(soft)) && ticks_monotonic_ns() < end_ns) {
 		had = look(soft, &is_over);
 		if (had)
 			continue;
