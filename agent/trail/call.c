@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/call.h"
 #include "agent/trail/action.h"
+#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/code.h"
 #include "agent/trail/gate.h"
@@ -129,12 +130,6 @@ static long outward(struct thread *thread)
 	return result == -EFAULT && code_refused() ? plain(thread) : result;
 }
 
-/* Memory that is written and run at once: code made as it goes. */
-static int makes_code(const uint64_t *gpr)
-{
-	return (gpr[2] & (PROT_WRITE | PROT_EXEC)) == (PROT_WRITE | PROT_EXEC);
-}
-
 /* Children may be of another namespace of pids from now on. */
 static long apart(const struct thread *thread)
 {
@@ -187,14 +182,11 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_unshare:
 	case SYS_setns:
 		return apart(thread);
-	case SYS_rseq: /* its critical sections are told by addresses in which we never are */
-		return -ENOSYS;
+	case SYS_rseq:
+		return attach_rseq_call(thread);
 	case SYS_mmap:
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
-		if (makes_code(thread->regs.gpr))
-			leave(thread, next - 2);
-		return code_call(thread, whole);
 	case SYS_munmap:
 	case SYS_mremap:
 	case SYS_shmat:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/threads.h"
 #include "agent/trail/action.h"
+#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/gate.h"
@@ -118,7 +119,7 @@ static void child_native(struct thread *thread)
 		pages_unguard();
 	}
 	/* a copy that was to be recorded still has all that was mapped */
-	if (!thread->is_copy || channel.processes == 1)
+	if (!thread->is_copy || channel.processes <= 1)
 		limit_give_back();
 	if (thread->page)
 		process_borrows(thread);
@@ -143,6 +144,7 @@ static struct thread *child_make(const struct thread *thread, uint64_t next, uin
 		child->regs.gpr[4] = stack;
 	/* as the kernel has it: who shares memory begins without a stack for signals, but for vfork(2)'s */
 	signal_inherit(child, thread, (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM);
+	attach_inherit(child, thread, !!(flags & CLONE_VM));
 	child->is_copy = !(flags & CLONE_VM);
 	child->is_guest = (flags & (CLONE_SIGHAND | CLONE_THREAD)) == CLONE_SIGHAND;
 	if (!(flags & CLONE_SIGHAND))
@@ -227,7 +229,7 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 	signal_hold_all();
 	result = clone_held(thread, args, child, is_process, is_copy);
 	signal_let_all(thread);
-	if (child->page)
+	if (is_process && child->page) /* a thread may be over, and all of it gone */
 		process_born(child, result);
 	if (!is_process && sys_failed(result))
 		__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
@@ -302,7 +304,7 @@ void thread_exit_call(struct thread *thread)
 		all_left();
 	}
 	if (number == SYS_exit) {
-		memory_forget(thread->mapping_bytes);
+		memory_forget(thread, thread->mapping_bytes);
 		gate_end(thread, thread->mapping_bytes, status);
 	}
 	process_ends();
@@ -315,9 +317,9 @@ int thread_has_guests(void)
 	return __atomic_load_n(&has_guests, __ATOMIC_RELAXED);
 }
 
-void thread_first(void)
+void thread_first(uint32_t count)
 {
-	threads = 1;
+	threads = count;
 }
 
 void thread_leaves(struct thread *thread)

@@ -105,17 +105,17 @@ static struct tracing_how how_of(const struct wm_session *session)
 	int is_late = live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL;
 
 	/* with an agent children come by that; the program that a marker is awaited in is one process */
-	return (struct tracing_how){ .origin = live->origin,
-				     .machine = live->machine,
-				     .follows = (live->origin == ORIGIN_STEP ||
-						 live->origin == ORIGIN_SOFT) &&
-						live_is_all(session) &&
-						!session->options.follow_off &&
-						live->trigger != TRIGGER_CALL,
-				     .last_bytes = is_late ? request->last_bytes : 0,
-				     .has_kernel = request->has_kernel,
-				     .sample_freq = request->sample_freq,
-				     .sample_period = request->sample_period };
+	return (struct tracing_how){
+		.origin = live->origin,
+		.machine = live->machine,
+		.follows = (live->origin == ORIGIN_STEP || live->origin == ORIGIN_SOFT) &&
+			   live_is_all(session) && !session->options.follow_off &&
+			   live->trigger != TRIGGER_CALL,
+		.last_bytes = is_late ? request->last_bytes : 0,
+		.has_kernel = request->has_kernel,
+		.sample_freq = request->sample_freq,
+		.sample_period = request->sample_period
+	};
 }
 
 /* A trail goes into a folder, and its origin must be there. */

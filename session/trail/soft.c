@@ -2,9 +2,11 @@
 #include "session/trail/soft.h"
 
 #include "session/ticks.h"
+#include "session/trail/soft_attach.h"
 #include "session/trail/soft_ended.h"
 #include "session/trail/soft_follow.h"
 #include "session/trail/soft_launch.h"
+#include "session/trail/soft_leave.h"
 #include "session/trail/soft_reader.h"
 
 #include <errno.h>
@@ -23,15 +25,27 @@
 struct soft {
 	pid_t pid;
 	int is_waiting, is_done; /* is_done: all was taken */
+	int is_inside;		 /* when it was let go: some thread had not come out */
 	struct soft_channel channel;
 	struct soft_image image;
 	struct soft_launch launch;
+	struct soft_attach attach;
+	int is_attached; /* to a program that ran before; what is ours is taken away again */
 	struct soft_follow follow;
 	struct soft_reader reader;
 	struct soft_result result;
 };
 
 /* ---- begin ---- */
+
+static int open_reader(struct soft *soft, struct trail_sink *sink)
+{
+	int err = soft_reader_init(&soft->reader, &soft->channel, sink);
+
+	if (!err)
+		err = soft_follow_init(&soft->follow, &soft->channel, &soft->reader, &soft->image);
+	return err;
+}
 
 static int open_all(struct soft *soft, struct trail_sink *sink, const struct soft_options *options)
 {
@@ -40,11 +54,7 @@ static int open_all(struct soft *soft, struct trail_sink *sink, const struct sof
 									     : 1);
 	int err = soft_channel_open(&soft->channel, &sizes);
 
-	if (!err)
-		err = soft_reader_init(&soft->reader, &soft->channel, sink);
-	if (!err)
-		err = soft_follow_init(&soft->follow, &soft->channel, &soft->reader, &soft->image);
-	return err;
+	return err ? err : open_reader(soft, sink);
 }
 
 static int open_image(struct soft_image *image, const struct soft_options *options, char *detail,
@@ -120,13 +130,66 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 	return 0;
 }
 
+/* Up to where all its threads stand, and can go on under the engine. */
+static int attach(struct soft *soft, struct trail_sink *sink, const struct soft_options *options,
+		  struct detail detail)
+{
+	struct soft_sizes sizes = soft_sizes_for(options ? options->last_bytes : 0, 1);
+	int err = soft_attach_enter(&soft->attach, soft->pid, &soft->channel, &sizes, &soft->image,
+				    detail);
+
+	if (err)
+		return err;
+	soft->is_waiting = soft->is_attached = 1;
+	soft->attach.detail = (struct detail){ soft->result.detail, sizeof(soft->result.detail) };
+	err = open_reader(soft, sink);
+	if (!err)
+		err = sink->calls->begin(sink, soft->pid);
+	if (!err)
+		err = soft_follow_first(&soft->follow, soft->pid, sink);
+	return err;
+}
+
+int soft_attach(struct soft **out, struct trail_sink *sink, const struct soft_options *options,
+		pid_t pid, char *detail, size_t bytes)
+{
+	struct soft *soft = calloc(1, sizeof(*soft));
+	int err;
+
+	detail[0] = '\0';
+	*out = NULL;
+	if (!soft)
+		return -ENOMEM;
+	soft->pid = pid;
+	soft->is_done = 1;
+	soft->channel.fd = soft->image.fd = -1;
+	err = open_image(&soft->image, options, detail, bytes);
+	if (!err)
+		err = attach(soft, sink, options, (struct detail){ detail, bytes });
+	if (err) {
+		if (soft->is_waiting)
+			soft_attach_undo(&soft->attach, &soft->channel);
+		soft_close(soft);
+		return err;
+	}
+	soft->is_done = 0;
+	*out = soft;
+	return 0;
+}
+
 /* ---- run ---- */
 
-static void go(struct soft *soft)
+static int go(struct soft *soft)
 {
-	if (soft->is_waiting)
+	int err = 0;
+
+	if (soft->is_waiting && soft->is_attached)
+		err = soft_attach_go(&soft->attach, &soft->channel);
+	else if (soft->is_waiting)
 		soft_launch_go(&soft->launch);
 	soft->is_waiting = 0;
+	soft->is_attached = soft->is_attached && !err;
+	return err;
 }
 
 /* Why the engine does not record. 0: it does, or has not begun. */
@@ -169,8 +232,7 @@ static int over(struct soft *soft)
 
 	soft->result.is_over = 1;
 	if (first->use == SOFT_LIVE && !first->has_status)
-		first->has_status =
-			!ended_status(first->end_fd, first->pid, &first->status);
+		first->has_status = !ended_status(first->end_fd, first->pid, &first->status);
 	soft->result.status = first->status;
 	first->modules.is_gone = 1;
 	return soft_follow_end(&soft->follow, 0, NULL);
@@ -223,9 +285,10 @@ static int look(struct soft *soft, int *is_over)
 int soft_run(struct soft *soft, unsigned int for_ms)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
-	int err, is_over;
+	int err = go(soft), is_over;
 
-	go(soft);
+	if (err)
+		return err;
 	do {
 		int had = look(soft, &is_over);
 
@@ -256,23 +319,52 @@ void soft_result(const struct soft *soft, struct soft_result *result)
 
 /* ---- close ---- */
 
+/* Nobody is in the engine any more: what lies in the process is of no use. */
+static void rid(struct soft *soft, uint64_t end_ns)
+{
+	const struct soft_attach *attach = &soft->attach;
+	const struct soft_left left = {
+		.engine = attach->engine,
+		.engine_bytes = attach->engine_bytes,
+		.channel_at = attach->channel_at,
+		.channel_bytes = soft->channel.bytes,
+		.head = soft_channel_head(&soft->channel),
+	};
+
+	while (soft->is_attached && !soft->is_inside && !first_is_over(soft)) {
+		if (soft_leave_unmap(soft->pid, &left) != -EAGAIN || ticks_monotonic_ns() > end_ns)
+			return;
+		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+	}
+}
+
 int soft_let_go(struct soft *soft, unsigned int for_ms)
 {
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
 	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
+	struct engine_channel *head = soft_channel_head(&soft->channel);
 	int had = 1, is_over;
 
 	if (soft->is_done)
 		return soft->reader.error;
+	if (soft->is_waiting && soft->is_attached) {
+		soft_attach_undo(&soft->attach, &soft->channel);
+		soft->is_waiting = soft->is_attached = 0;
+	}
 	go(soft);
 	soft->follow.is_ending = 1;
 	soft_channel_ask_all(&soft->channel, ENGINE_ASKED_STOP);
 	while (had >= 0 && (had || soft_follow_is_inside(&soft->follow)) &&
 	       ticks_monotonic_ns() < end_ns) {
 		had = look(soft, &is_over);
-		if (!had)
-			rest(soft);
+		if (had)
+			continue;
+		rest(soft);
+		if (soft->is_attached)
+			soft_leave_move(soft->pid, head, 1);
 	}
+	soft->is_inside = soft_follow_is_inside(&soft->follow);
+	rid(soft, end_ns);
 	soft_channel_let_go(&soft->channel);
 	if (first_is_over(soft))
 		over(soft);

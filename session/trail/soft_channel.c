@@ -32,12 +32,10 @@ static uint64_t whole_pages(uint64_t bytes)
 struct soft_sizes soft_sizes_for(uint64_t last_bytes, uint32_t processes)
 {
 	int is_shared = processes > 1;
-	struct soft_sizes sizes = { is_shared ? SHARED_SLOTS : DRAINED_SLOTS,
-				    DRAINED_SEGMENTS,
-				    DRAINED_SEGMENT_BYTES,
-				    is_shared ? SHARED_LOG_BYTES : LOG_BYTES,
-				    ENGINE_BLOCK,
-				    processes };
+	struct soft_sizes sizes = {
+		is_shared ? SHARED_SLOTS : DRAINED_SLOTS, DRAINED_SEGMENTS, DRAINED_SEGMENT_BYTES,
+		is_shared ? SHARED_LOG_BYTES : LOG_BYTES, ENGINE_BLOCK,	    processes
+	};
 	uint64_t ring = last_bytes / 2, slots; /* a path of two blocks: a word here, two there */
 
 	if (!last_bytes)
@@ -62,9 +60,10 @@ static int lay_out(struct soft_channel *channel)
 				  (sizes->segment_bytes + ENGINE_GUARD_BYTES);
 
 	sizes->processes += !sizes->processes;
-	if (sizes->processes > SOFT_PROCESSES_MAX || !sizes->slots || !sizes->segments || sizes->segments > ENGINE_SEGMENTS_MAX ||
-	    !sizes->segment_bytes || sizes->segment_bytes % PAGE || !sizes->log_bytes ||
-	    sizes->log_bytes % PAGE || sizes->segment_bytes > UINT32_MAX * UINT64_C(4) ||
+	if (sizes->processes > SOFT_PROCESSES_MAX || !sizes->slots || !sizes->segments ||
+	    sizes->segments > ENGINE_SEGMENTS_MAX || !sizes->segment_bytes ||
+	    sizes->segment_bytes % PAGE || !sizes->log_bytes || sizes->log_bytes % PAGE ||
+	    sizes->segment_bytes > UINT32_MAX * UINT64_C(4) ||
 	    sizes->log_bytes > CHANNEL_BYTES_MAX || rings > CHANNEL_BYTES_MAX)
 		return -EINVAL;
 	channel->slots_at = (uint64_t)sizes->processes * PAGE;
@@ -111,7 +110,8 @@ void soft_channel_renew(const struct soft_channel *channel, uint32_t process)
 static int map(struct soft_channel *channel)
 {
 	uint64_t own = (uint64_t)channel->sizes.processes * PAGE;
-	uint8_t *reserve = mmap(NULL, own + channel->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	uint8_t *reserve = mmap(NULL, own + channel->bytes, PROT_NONE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (reserve == MAP_FAILED)
 		return -errno;
@@ -126,14 +126,20 @@ static int map(struct soft_channel *channel)
 
 int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *sizes)
 {
+	int fd = memfd_create(SOFT_CHANNEL_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	return soft_channel_open_at(channel, sizes, fd < 0 ? -errno : fd);
+}
+
+int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *sizes, int fd)
+{
 	int err;
 
-	*channel = (struct soft_channel){ .fd = -1, .sizes = *sizes };
-	err = lay_out(channel);
+	*channel = (struct soft_channel){ .fd = fd < 0 ? -1 : fd, .sizes = *sizes };
+	err = fd < 0 ? fd : lay_out(channel);
 	if (err)
 		return err;
-	channel->fd = memfd_create("waymark-trail", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (channel->fd < 0 || ftruncate(channel->fd, (off_t)channel->bytes) ||
+	if (ftruncate(channel->fd, (off_t)channel->bytes) ||
 	    fcntl(channel->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;
 	err = map(channel);
@@ -165,7 +171,8 @@ void soft_channel_hold(struct soft_channel *channel)
 
 	if (!held.list.next)
 		held.list.next = &held.list;
-	held.futex_offset = (long)((uint64_t)processes * PAGE + offsetof(struct engine_channel, tool));
+	held.futex_offset = (long)((uint64_t)processes * PAGE +
+				   offsetof(struct engine_channel, tool));
 	/* also where another thread's list was copied by fork(2) */
 	syscall(SYS_set_robust_list, &held, sizeof(held));
 	for (uint32_t n = 0; n < processes; n++) {

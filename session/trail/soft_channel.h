@@ -41,6 +41,10 @@ struct soft_sizes soft_sizes_for(uint64_t last_bytes, uint32_t processes);
 /* 0; -EINVAL for sizes that can't be, -errno. Close it also after an error. */
 int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *sizes);
 
+/* The same, of a memfd that was made with MFD_ALLOW_SEALING, and is the channel's from now on; or -errno, which is returned. */
+int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *sizes, int fd);
+#define SOFT_CHANNEL_NAME "waymark-trail"
+
 /*
  * The engine waits for us from now on, as long as the calling thread lives: its list of robust futexes becomes ours,
  * so it may hold no robust mutex of the C library. In that thread the channel is let go or closed, too.

@@ -77,8 +77,7 @@ static int must_be_named(void)
 int soft_follow_init(struct soft_follow *follow, struct soft_channel *channel,
 		     struct soft_reader *reader, const struct soft_image *image)
 {
-	*follow =
-		(struct soft_follow){ .channel = channel, .reader = reader, .image = image };
+	*follow = (struct soft_follow){ .channel = channel, .reader = reader, .image = image };
 	follow->processes = calloc(count_of(follow), sizeof(*follow->processes));
 	if (!follow->processes)
 		return -ENOMEM;
@@ -110,7 +109,8 @@ int soft_follow_first(struct soft_follow *follow, pid_t pid, struct trail_sink *
 	set_modules(follow, first);
 	first->end_fd = ended_open(pid);
 	page_of(follow, first)->use = ENGINE_USE_MADE;
-	return failed(follow, first->end_fd < 0 ? first->end_fd : soft_modules_note(&first->modules));
+	return failed(follow,
+		      first->end_fd < 0 ? first->end_fd : soft_modules_note(&first->modules));
 }
 
 /* A page was taken: what it shares is noted while its parent is there. */
@@ -153,7 +153,8 @@ static void begin(struct soft_follow *follow, struct soft_process *process, pid_
 		process->end_fd = -1;
 	if (process->end_fd >= 0 && !target_read(&target, pid)) {
 		about = (struct sink_process){ pid, target.ppid, target.start_time, target.exe };
-		snprintf(source_of(follow, process)->comm, sizeof(source_of(follow, process)->comm), "%.16s", target.comm);
+		snprintf(source_of(follow, process)->comm, sizeof(source_of(follow, process)->comm),
+			 "%.16s", target.comm);
 	}
 	process->use = SOFT_LIVE;
 	if (failed(follow, first->calls->child(first, &process->sink, &about)))
@@ -297,8 +298,8 @@ static void executed(struct soft_follow *follow, struct soft_process *process)
 	ptrace(PTRACE_GETEVENTMSG, process->pid, 0, &former);
 	target_comm(process->pid, process->pid, comm);
 	untrace(follow, process);
-	failed(follow, soft_reader_executed(follow->reader, number, (pid_t)former, process->pid,
-					    comm));
+	failed(follow,
+	       soft_reader_executed(follow->reader, number, (pid_t)former, process->pid, comm));
 	soft_channel_renew(follow->channel, number);
 	failed(follow, soft_modules_note(&process->modules));
 	err = soft_launch_again(process->pid, follow->channel, number, follow->image);
@@ -358,7 +359,8 @@ static struct soft_process *process_of(const struct soft_follow *follow, pid_t t
 	for (uint32_t n = 0; n < count_of(follow); n++)
 		if (follow->processes[n].traced == tid)
 			return &follow->processes[n];
-	for (uint32_t n = 0; n < count_of(follow); n++) /* execve(2) gives a thread its process's number */
+	for (uint32_t n = 0; n < count_of(follow);
+	     n++) /* execve(2) gives a thread its process's number */
 		if (follow->processes[n].traced && follow->processes[n].pid == tid)
 			return &follow->processes[n];
 	return NULL;
@@ -459,8 +461,8 @@ int soft_follow_end_all(struct soft_follow *follow, const struct trail_between *
 static int look_at_end(struct soft_follow *follow, struct soft_process *process)
 {
 	if (process->end_fd >= 0) {
-		process->has_status |=
-			!ended_status(process->end_fd, process->pid, &process->status);
+		process->has_status |= !ended_status(process->end_fd, process->pid,
+						     &process->status);
 	}
 	soft_follow_end(follow, number_of(follow, process), NULL);
 	return 1;
@@ -524,12 +526,11 @@ int soft_follow_is_inside(const struct soft_follow *follow)
 {
 	for (uint32_t n = 0; n < count_of(follow); n++) {
 		const struct soft_process *process = &follow->processes[n];
-		uint32_t state =
-			__atomic_load_n(&page_of(follow, process)->state, __ATOMIC_ACQUIRE);
+		uint32_t state = __atomic_load_n(&page_of(follow, process)->state,
+						 __ATOMIC_ACQUIRE);
 
 		if (process->use == SOFT_LIVE && !process->is_native && process->end_fd >= 0 &&
-		    (state == ENGINE_RUNS || state == ENGINE_WAITING) &&
-		    !ended_is(process->end_fd))
+		    (state == ENGINE_RUNS || state == ENGINE_WAITING) && !ended_is(process->end_fd))
 			return 1;
 	}
 	return 0;

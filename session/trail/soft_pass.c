@@ -87,16 +87,16 @@ static int receive(struct soft_loan *loan, uint64_t at, int end, int got[2])
 	struct passing passing = {
 		.message = { .msg_iov = (void *)(uintptr_t)(at + offsetof(struct passing, body)),
 			     .msg_iovlen = 1,
-			     .msg_control =
-				     (void *)(uintptr_t)(at + offsetof(struct passing, rights)),
+			     .msg_control = (void *)(uintptr_t)(at +
+								offsetof(struct passing, rights)),
 			     .msg_controllen = sizeof(passing.rights) },
 		.body = { (void *)(uintptr_t)(at + offsetof(struct passing, byte)), 1 },
 	};
 	int err = soft_loan_write(loan, at, &passing, sizeof(passing));
 
 	if (!err)
-		err = call(loan, SYS_recvmsg, (uint64_t)end, at,
-			   MSG_CMSG_CLOEXEC | MSG_DONTWAIT, 0);
+		err = call(loan, SYS_recvmsg, (uint64_t)end, at, MSG_CMSG_CLOEXEC | MSG_DONTWAIT,
+			   0);
 	if (!err)
 		err = read_all(loan, at, &passing, sizeof(passing));
 	if (err)

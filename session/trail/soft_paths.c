@@ -117,9 +117,10 @@ static int take_trace(struct soft_paths *paths, const uint8_t *entry, size_t byt
 		memcpy(&count, at + i * sizeof(count), sizeof(count));
 		if (!count || count > trace.blocks)
 			return -EPROTO;
-		paths->list[trace.first_id + i] =
-			(struct soft_path){ blocks, paths->first_number + trace.first_id + i,
-					    paths->blocks, count, trace.blocks };
+		paths->list[trace.first_id + i] = (struct soft_path){
+			blocks, paths->first_number + trace.first_id + i, paths->blocks, count,
+			trace.blocks
+		};
 	}
 	paths->blocks += trace.blocks;
 	return err;

@@ -191,13 +191,16 @@ static size_t written(const uint32_t *words, size_t room, int was_clear)
 	return at;
 }
 
-/* 0, or the first error. A child's log that breaks a rule is its own affair: nothing of it means anything from then on. */
+/* 1: there was something, 0, or the first error. A child's log that breaks a rule is its own affair: nothing of it means anything from then on. */
 static int take_paths(struct soft_reader *reader, struct soft_source *source)
 {
 	uint32_t process = (uint32_t)(source - reader->sources);
 	int had = soft_paths_take(&source->paths, reader->channel, process);
 
-	return process && had == -EPROTO ? 0 : failed(reader, had);
+	if (process && had == -EPROTO)
+		return 0;
+	failed(reader, had);
+	return reader->error ? reader->error : had;
 }
 
 /* ---- segments ---- */
@@ -370,7 +373,7 @@ static int drain(struct soft_reader *reader, uint32_t slot)
 
 		give_back(reader, slot, &taken);
 		/* what it means was logged before */
-		if (take_paths(reader, thread->source))
+		if (take_paths(reader, thread->source) < 0)
 			break;
 		if (is_whole)
 			put_whole(reader, slot, &taken);
@@ -404,7 +407,7 @@ static void take_rest(struct soft_reader *reader, uint32_t slot)
 		for (int i = 0; i < COPY_TRIES && !has; i++)
 			has = find(reader, slot, number, &taken) && copy(reader, slot, &taken);
 
-		if (take_paths(reader, thread->source))
+		if (take_paths(reader, thread->source) < 0)
 			return;
 		/* one that is not the newest and has no end is about to be that */
 		has = has && (taken.words || number == newest);
@@ -591,10 +594,10 @@ static void stub(struct soft_reader *reader, uint32_t process, const struct trai
 	struct soft_thread thread = { .source = source };
 
 	if (reader->error ||
-	    failed(reader, source->sink->calls->thread_begin(
-				   source->sink, &source->carried, source->pid, source->comm,
-				   TRAIL_SOFT,
-				   time_of(reader, &thread, soft_clock_latest(&reader->clock)))))
+	    failed(reader,
+		   source->sink->calls->thread_begin(
+			   source->sink, &source->carried, source->pid, source->comm, TRAIL_SOFT,
+			   time_of(reader, &thread, soft_clock_latest(&reader->clock)))))
 		return;
 	source->carried_ns = thread.last_ns;
 	soft_reader_drop_carried(reader, process, end_with ? end_with : &gone);
@@ -641,9 +644,10 @@ int soft_reader_executed(struct soft_reader *reader, uint32_t process, pid_t for
 	}
 	slots_free(reader, process);
 	if (!carried.trail) {
-		failed(reader, source->sink->calls->thread_begin(
-				       source->sink, &carried.trail, tid, comm, TRAIL_SOFT,
-				       time_of(reader, &carried, soft_clock_latest(&reader->clock))));
+		failed(reader,
+		       source->sink->calls->thread_begin(
+			       source->sink, &carried.trail, tid, comm, TRAIL_SOFT,
+			       time_of(reader, &carried, soft_clock_latest(&reader->clock))));
 		put_event(reader, &carried, &gap, carried.last_ns);
 	}
 	carried.has_left = 1; /* it has come to something */

@@ -18,8 +18,8 @@
 struct tracing_how {
 	enum origin origin;
 	struct origin_machine machine;
-	int follows;			     /* and children as well: ORIGIN_STEP and ORIGIN_SOFT do it */
-	int has_kernel;			     /* of hardware: the kernel's branches too */
+	int follows;	/* and children as well: ORIGIN_STEP and ORIGIN_SOFT do it */
+	int has_kernel; /* of hardware: the kernel's branches too */
 	uint64_t sample_freq, sample_period; /* of lbr; 0: not said */
 	uint64_t last_bytes; /* of a flight recorder that is looked at when all is over; 0: all is wanted as it comes */
 };
