@@ -91,6 +91,20 @@ static void end_child(pid_t pid)
 	} while (got > 0 && WIFSTOPPED(status));
 }
 
+/* With nothing open yet, and nothing to be let go. */
+static struct soft *soft_new(pid_t pid, char *detail)
+{
+	struct soft *soft = calloc(1, sizeof(*soft));
+
+	detail[0] = '\0';
+	if (soft) {
+		soft->pid = pid;
+		soft->channel.fd = soft->image.fd = -1;
+		soft->is_done = 1;
+	}
+	return soft;
+}
+
 /* Up to where the engine is to begin. */
 static int enter(struct soft *soft, struct trail_sink *sink, int gate, char *detail, size_t bytes)
 {
@@ -107,16 +121,12 @@ static int enter(struct soft *soft, struct trail_sink *sink, int gate, char *det
 int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_options *options,
 	      pid_t pid, int gate, char *detail, size_t bytes)
 {
-	struct soft *soft = calloc(1, sizeof(*soft));
+	struct soft *soft = soft_new(pid, detail);
 	int err;
 
-	detail[0] = '\0';
 	*out = NULL;
 	if (!soft)
 		return -ENOMEM;
-	soft->pid = pid;
-	soft->image.fd = -1;
-	soft->is_done = 1;
 	err = open_all(soft, sink, options);
 	if (err == -ENOMEM)
 		snprintf(detail, bytes,
@@ -162,16 +172,12 @@ static int attach(struct soft *soft, struct trail_sink *sink, const struct soft_
 int soft_attach(struct soft **out, struct trail_sink *sink, const struct soft_options *options,
 		pid_t pid, char *detail, size_t bytes)
 {
-	struct soft *soft = calloc(1, sizeof(*soft));
+	struct soft *soft = soft_new(pid, detail);
 	int err;
 
-	detail[0] = '\0';
 	*out = NULL;
 	if (!soft)
 		return -ENOMEM;
-	soft->pid = pid;
-	soft->is_done = 1;
-	soft->channel.fd = soft->image.fd = -1;
 	err = open_image(&soft->image, options, detail, bytes);
 	if (!err)
 		err = attach(soft, sink, options, (struct detail){ detail, bytes });
