@@ -8,6 +8,7 @@
 #include "session/trail/soft_reader.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +19,14 @@
 #include <waymark/error.h>
 
 #define NAP_NS 500000 /* segments take longer to fill */
+#define NAP_NS_MAX 4000000
 #define CLOSE_MS 2000
 
 struct soft {
 	pid_t pid;
 	int end_fd;		 /* tells of its end */
 	int is_waiting, is_done; /* is_done: all was taken */
+	uint64_t nap_ns;
 	struct soft_channel channel;
 	struct soft_launch launch;
 	struct soft_modules modules;
@@ -112,6 +115,7 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 	soft->pid = pid;
 	soft->end_fd = -1;
 	soft->is_done = 1;
+	soft->nap_ns = NAP_NS;
 	err = open_all(soft, sink, options);
 	if (!err)
 		err = open_image(&image, options, detail, bytes);
@@ -139,6 +143,21 @@ static void go(struct soft *soft)
 	if (soft->is_waiting)
 		soft_launch_go(&soft->launch);
 	soft->is_waiting = 0;
+}
+
+/* Until there may be something, or it has ended: longer each time there was nothing, where nobody waits for room but in the log. */
+static void nap(struct soft *soft, uint64_t end_ns)
+{
+	uint64_t now_ns = ticks_monotonic_ns(), ns = soft->nap_ns;
+	struct pollfd ended = { .fd = soft->end_fd, .events = POLLIN };
+
+	if (soft->channel.sizes.policy == ENGINE_CYCLIC && ns < NAP_NS_MAX)
+		soft->nap_ns = 2 * ns;
+	if (now_ns >= end_ns)
+		return;
+	if (ns > end_ns - now_ns)
+		ns = end_ns - now_ns;
+	ppoll(&ended, 1, &(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
 
 /* Why the engine does not record. 0: it does, or has not begun. */
@@ -229,8 +248,10 @@ int soft_run(struct soft *soft, unsigned int for_ms)
 		err = is_over ? 0 : refusal(soft);
 		if (err)
 			return err;
-		if (!had)
-			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+		if (had)
+			soft->nap_ns = NAP_NS;
+		else
+			nap(soft, end_ns);
 	} while (ticks_monotonic_ns() < end_ns);
 	return 1;
 }
