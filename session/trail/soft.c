@@ -10,6 +10,7 @@
 #include "session/trail/soft_reader.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +21,14 @@
 #include <waymark/error.h>
 
 #define NAP_NS 500000 /* segments take longer to fill */
+#define NAP_NS_MAX 4000000
 #define CLOSE_MS 2000
 
 struct soft {
 	pid_t pid;
 	int is_waiting, is_done; /* is_done: all was taken */
 	int is_inside;		 /* when it was let go: some thread had not come out */
+	uint64_t nap_ns;
 	struct soft_channel channel;
 	struct soft_image image;
 	struct soft_launch launch;
@@ -321,7 +324,9 @@ int soft_run(struct soft *soft, unsigned int for_ms)
 		err = is_over ? 0 : refusal(soft);
 		if (err)
 			return err;
-		if (!had)
+		if (had)
+			soft->nap_ns = NAP_NS;
+		else
 			rest(soft);
 	} while (ticks_monotonic_ns() < end_ns);
 	return 1;
