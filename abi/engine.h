@@ -133,7 +133,8 @@ struct engine_channel {
 	uint32_t parent_first_id; /* ids below mean what they mean there; 0: all are its own */
 	uint32_t ask;		  /* enum engine_ask; release; a futex */
 	uint32_t ask_tid;
-	uint32_t unfollowed; /* children of it for which there was no page */
+	uint32_t exit_status; /* ENGINE_USE_ENDING: what it asked to end with */
+	uint32_t unfollowed;  /* children of it for which there was no page */
 	struct engine_exec exec;
 };
 

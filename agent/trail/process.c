@@ -107,10 +107,11 @@ void process_become(struct thread *child)
 	name(child, (uint64_t)sys_call3(SYS_getpid, 0, 0, 0));
 }
 
-void process_ends(void)
+void process_ends(long status)
 {
 	uint32_t made = ENGINE_USE_MADE;
 
+	channel.head->exit_status = (uint32_t)status & 0xff;
 	__atomic_compare_exchange_n(&channel.head->use, &made, ENGINE_USE_ENDING, 0,
 				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
