@@ -23,6 +23,7 @@
 struct soft {
 	pid_t pid;
 	int is_waiting, is_done; /* is_done: all was taken */
+	uint32_t told;		 /* how often we had been, before the last look */
 	struct soft_channel channel;
 	struct soft_image image;
 	struct soft_launch launch;
@@ -192,7 +193,7 @@ static int first_is_over(const struct soft *soft)
 	return first->use != SOFT_LIVE || ended_is(first->end_fd);
 }
 
-/* There was nothing to be taken; who is traced and stops wakes us. */
+/* There was nothing to be taken: who has something wakes us, as does one that is traced, and stops. */
 static void rest(const struct soft *soft)
 {
 	const struct timespec nap = { .tv_nsec = NAP_NS };
@@ -203,7 +204,7 @@ static void rest(const struct soft *soft)
 	if (soft->follow.traced)
 		sigtimedwait(&set, NULL, &nap);
 	else
-		nanosleep(&nap, NULL);
+		soft_channel_wait(&soft->channel, soft->told, &nap);
 }
 
 /* 1: there was something, and the first process was over before; or an error. */
@@ -211,6 +212,7 @@ static int look(struct soft *soft, int *is_over)
 {
 	int had, more;
 
+	soft->told = soft_channel_told(&soft->channel);
 	*is_over = first_is_over(soft); /* before the look that takes the last of it */
 	had = soft_follow_look(&soft->follow);
 	if (had < 0)

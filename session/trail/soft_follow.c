@@ -156,6 +156,7 @@ static void begin(struct soft_follow *follow, struct soft_process *process, pid_
 		snprintf(source_of(follow, process)->comm, sizeof(source_of(follow, process)->comm),
 			 "%.16s", target.comm);
 	}
+	soft_channel_meet(follow->channel, number_of(follow, process));
 	process->use = SOFT_LIVE;
 	if (failed(follow, first->calls->child(first, &process->sink, &about)))
 		return;
