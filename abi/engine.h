@@ -167,7 +167,7 @@ struct engine_channel {
 	uint32_t asked;	    /* ENGINE_ASKED_*, by the tool */
 	uint64_t log_put;   /* bytes ever, by the engine; release */
 	uint64_t log_taken; /* bytes ever, by the tool; release; its low half is a futex */
-	uint32_t wanted_log; /* counts up, by the engine: there is something to take; a futex that the engine wakes */
+	uint32_t wanted_log; /* of the first page; counts up, by the engines: there is something to take; a futex that the engine wakes */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
 	uint64_t taken_at; /* by the tool: ENGINE_BOOT_TAKEN's */
@@ -186,7 +186,9 @@ struct engine_channel {
 	uint32_t parent_first_id; /* ids below mean what they mean there; 0: all are its own */
 	uint32_t ask;		  /* enum engine_ask; release; a futex */
 	uint32_t ask_tid;
-	uint32_t unfollowed; /* children of it for which there was no page */
+	uint32_t met;	      /* by the tool: it knows the process, and sees how it ends; a futex */
+	uint32_t exit_status; /* ENGINE_USE_ENDING: what it asked to end with */
+	uint32_t unfollowed;  /* children of it for which there was no page */
 	struct engine_exec exec;
 };
 

@@ -60,7 +60,7 @@ int channel_is_over(void)
 
 void channel_tell(void)
 {
-	uint32_t *word = &channel.head->wanted_log;
+	uint32_t *word = &((struct engine_channel *)channel.base)->wanted_log;
 
 	__atomic_add_fetch(word, 1, __ATOMIC_RELEASE);
 	sys_call3(SYS_futex, (long)word, FUTEX_WAKE, INT32_MAX);

@@ -7,20 +7,13 @@
 
 #include <stddef.h>
 #include <sys/prctl.h>
-#include <time.h>
 
-#define PATIENCE_NS UINT64_C(2000000000) /* of a tool that does not answer */
+/* Of a tool that does not answer, in naps (channel_wait()): they take longer where everybody gets little time. */
+#define MEETING_NAPS 40
+#define PATIENCE_NAPS 400
 
 static uint32_t is_apart;
 static uint32_t has_asked; /* a thread of ours is about to execute a program */
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	sys_call3(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 int process_follows(void)
 {
@@ -57,12 +50,11 @@ static struct engine_channel *page_take(struct engine_channel **ending)
 
 struct engine_channel *process_take(void)
 {
-	uint64_t end_ns = now_ns() + PATIENCE_NS;
 	struct engine_channel *page, *ending;
 
-	for (;;) {
+	for (unsigned int naps = 0;; naps++) {
 		page = page_take(&ending);
-		if (page || !ending || !channel_has_tool() || now_ns() > end_ns)
+		if (page || !ending || !channel_has_tool() || naps == PATIENCE_NAPS)
 			break;
 		channel_wait(&ending->use, __atomic_load_n(&ending->use, __ATOMIC_RELAXED));
 	}
@@ -77,6 +69,7 @@ void process_made(struct thread *child, uint32_t first_id)
 
 	child->born = ((page->born >> 32) + 1) << 32;
 	page->born = child->born;
+	page->met = 0;
 	page->parent = channel.process;
 	page->parent_first_id = first_id;
 	__atomic_store_n(&page->use, ENGINE_USE_MADE, __ATOMIC_RELEASE);
@@ -91,12 +84,27 @@ static void name(struct thread *child, uint64_t pid)
 				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+/*
+ * The tool is to know of the child before somebody can have waited for it: else how it ended would be lost, and its number might be
+ * another's. Nothing else hangs on that, so it may not take long.
+ */
+static void meet(struct thread *child, long pid)
+{
+	name(child, (uint64_t)pid);
+	for (unsigned int naps = 0; naps < MEETING_NAPS; naps++) {
+		if (!channel_has_tool() || child->page->born >> 32 != child->born >> 32 ||
+		    __atomic_load_n(&child->page->met, __ATOMIC_ACQUIRE))
+			return;
+		channel_wait(&child->page->met, 0);
+	}
+}
+
 void process_born(struct thread *child, long pid)
 {
 	if (sys_failed(pid))
 		__atomic_store_n(&child->page->use, ENGINE_USE_NONE, __ATOMIC_RELEASE);
 	else
-		name(child, (uint64_t)pid);
+		meet(child, pid);
 }
 
 void process_become(struct thread *child)
@@ -107,10 +115,11 @@ void process_become(struct thread *child)
 	name(child, (uint64_t)sys_call3(SYS_getpid, 0, 0, 0));
 }
 
-void process_ends(void)
+void process_ends(long status)
 {
 	uint32_t made = ENGINE_USE_MADE;
 
+	channel.head->exit_status = (uint32_t)status & 0xff;
 	__atomic_compare_exchange_n(&channel.head->use, &made, ENGINE_USE_ENDING, 0,
 				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
@@ -120,10 +129,8 @@ void process_ends(void)
 /* While it is `asked`; or until the tool has taken too long, or is gone: then *ask is `instead`. */
 static void await(uint32_t *ask, uint32_t asked, uint32_t instead)
 {
-	uint64_t end_ns = now_ns() + PATIENCE_NS;
-
-	while (__atomic_load_n(ask, __ATOMIC_ACQUIRE) == asked) {
-		if (!channel_has_tool() || now_ns() > end_ns) {
+	for (unsigned int naps = 0; __atomic_load_n(ask, __ATOMIC_ACQUIRE) == asked; naps++) {
+		if (!channel_has_tool() || naps == PATIENCE_NAPS) {
 			__atomic_compare_exchange_n(ask, &asked, instead, 0, __ATOMIC_ACQ_REL,
 						    __ATOMIC_ACQUIRE);
 			return;

@@ -27,7 +27,7 @@ void process_become(struct thread *child);
 void process_borrows(struct thread *child);
 
 /* The process ends, by the program's own call. */
-void process_ends(void);
+void process_ends(long status);
 
 /* Before execve(2): what becomes of it is to be recorded. And behind it, if it failed. */
 void process_executes(const struct thread *thread);

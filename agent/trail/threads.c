@@ -311,7 +311,7 @@ void thread_exit_call(struct thread *thread)
 		memory_forget(thread, thread->mapping_bytes);
 		gate_end(thread, thread->mapping_bytes, status);
 	}
-	process_ends();
+	process_ends(status);
 	for (;;)
 		sys_call3(SYS_exit_group, status, 0, 0);
 }

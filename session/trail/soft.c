@@ -28,6 +28,7 @@ struct soft {
 	pid_t pid;
 	int is_waiting, is_done; /* is_done: all was taken */
 	int is_inside;		 /* when it was let go: some thread had not come out */
+	uint32_t told;		 /* how often we had been, before the last look */
 	uint64_t nap_ns;
 	struct soft_channel channel;
 	struct soft_image image;
@@ -104,6 +105,7 @@ static struct soft *soft_new(pid_t pid, char *detail)
 		soft->pid = pid;
 		soft->channel.fd = soft->image.fd = -1;
 		soft->is_done = 1;
+		soft->nap_ns = NAP_NS;
 	}
 	return soft;
 }
@@ -273,18 +275,21 @@ static int first_is_over(const struct soft *soft)
 	return first->use != SOFT_LIVE || ended_is(first->end_fd);
 }
 
-/* There was nothing to be taken; who is traced and stops wakes us. */
-static void rest(const struct soft *soft)
+/* There was nothing to be taken: who has something wakes us, as does one that is traced, and stops. */
+static void rest(struct soft *soft)
 {
-	const struct timespec nap = { .tv_nsec = NAP_NS };
+	const struct timespec nap = { .tv_nsec = (long)soft->nap_ns };
 	sigset_t set;
 
+	/* longer each time there was nothing, where nobody waits for room but in the log */
+	if (soft->channel.sizes.policy == ENGINE_CYCLIC && soft->nap_ns < NAP_NS_MAX)
+		soft->nap_ns *= 2;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	if (soft->follow.traced)
 		sigtimedwait(&set, NULL, &nap);
 	else
-		nanosleep(&nap, NULL);
+		soft_channel_wait(&soft->channel, soft->told, &nap);
 }
 
 /* 1: there was something, and the first process was over before; or an error. */
@@ -292,6 +297,7 @@ static int look(struct soft *soft, int *is_over)
 {
 	int had, more;
 
+	soft->told = soft_channel_told(&soft->channel);
 	*is_over = first_is_over(soft); /* before the look that takes the last of it */
 	had = soft_follow_look(&soft->follow);
 	if (had < 0)

@@ -443,8 +443,7 @@ int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_channel
 /* ---- let go ---- */
 
 /* In its system call again: as if the engine had made it. */
-static int call_again(const struct soft_attach *attach, size_t index,
-		      struct engine_channel *head)
+static int call_again(const struct soft_attach *attach, size_t index, struct engine_channel *head)
 {
 	struct borrow *thread = &attach->held.threads[index];
 	struct user_regs_struct *regs = &thread->saved.regs;

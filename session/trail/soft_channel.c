@@ -104,6 +104,7 @@ void soft_channel_renew(const struct soft_channel *channel, uint32_t process)
 		.use = page->use,
 		.born = page->born,
 		.unfollowed = page->unfollowed,
+		.met = page->met,
 	};
 
 	fresh.boot.policy = sizes->policy;
@@ -218,6 +219,25 @@ void soft_channel_answer(const struct soft_channel *channel, uint32_t process, u
 
 	__atomic_store_n(&page->ask, answer, __ATOMIC_RELEASE);
 	wake(&page->ask);
+}
+
+uint32_t soft_channel_told(const struct soft_channel *channel)
+{
+	return __atomic_load_n(&soft_channel_head(channel)->wanted_log, __ATOMIC_ACQUIRE);
+}
+
+void soft_channel_wait(const struct soft_channel *channel, uint32_t told,
+		       const struct timespec *nap)
+{
+	syscall(SYS_futex, &soft_channel_head(channel)->wanted_log, FUTEX_WAIT, told, nap, NULL, 0);
+}
+
+void soft_channel_meet(const struct soft_channel *channel, uint32_t process)
+{
+	struct engine_channel *page = soft_channel_page(channel, process);
+
+	__atomic_store_n(&page->met, 1, __ATOMIC_RELEASE);
+	wake(&page->met);
 }
 
 void soft_channel_ask_all(const struct soft_channel *channel, uint32_t asked)

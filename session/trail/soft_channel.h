@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 struct soft_sizes {
 	uint32_t slots;	   /* threads that are recorded at one time */
@@ -63,6 +64,14 @@ void soft_channel_give_page(const struct soft_channel *channel, uint32_t process
 
 /* What was asked for on a page is answered: enum engine_ask. */
 void soft_channel_answer(const struct soft_channel *channel, uint32_t process, uint32_t answer);
+
+/* How often engines have had something to take; and wait for more than that, no longer than `nap`. */
+uint32_t soft_channel_told(const struct soft_channel *channel);
+void soft_channel_wait(const struct soft_channel *channel, uint32_t told,
+		       const struct timespec *nap);
+
+/* The process of a page is known. */
+void soft_channel_meet(const struct soft_channel *channel, uint32_t process);
 
 /* All are asked for something: ENGINE_ASKED_*. */
 void soft_channel_ask_all(const struct soft_channel *channel, uint32_t asked);

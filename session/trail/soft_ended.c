@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 /* linux/pidfd.h of 6.15; older headers lack it. */
@@ -22,6 +23,8 @@ struct pidfd_report {
 #define PIDFD_REPORT_EXIT (UINT64_C(1) << 3)
 #define STAT_STATUS 52 /* proc_pid_stat(5): exit_code */
 #define STAT_STATE 3
+#define TRIES 20
+#define TRY_NS 100000
 
 int ended_open(pid_t pid)
 {
@@ -71,7 +74,7 @@ static int status_of_zombie(pid_t pid, int *status)
 	return 0;
 }
 
-int ended_status(int fd, pid_t pid, int *status)
+static int status_now(int fd, pid_t pid, int *status)
 {
 	struct pidfd_report report = { .mask = PIDFD_REPORT_EXIT };
 
@@ -82,4 +85,16 @@ int ended_status(int fd, pid_t pid, int *status)
 		return -ENODATA;
 	*status = report.exit_code;
 	return 0;
+}
+
+/* While it is reaped, it is a zombie no more, and the kernel does not report it yet. */
+int ended_status(int fd, pid_t pid, int *status)
+{
+	int err = status_now(fd, pid, status);
+
+	for (int i = 0; i < TRIES && err; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = TRY_NS }, NULL);
+		err = status_now(fd, pid, status);
+	}
+	return err;
 }

@@ -156,6 +156,7 @@ static void begin(struct soft_follow *follow, struct soft_process *process, pid_
 		snprintf(source_of(follow, process)->comm, sizeof(source_of(follow, process)->comm),
 			 "%.16s", target.comm);
 	}
+	soft_channel_meet(follow->channel, number_of(follow, process));
 	process->use = SOFT_LIVE;
 	if (failed(follow, first->calls->child(first, &process->sink, &about)))
 		return;
@@ -460,9 +461,15 @@ int soft_follow_end_all(struct soft_follow *follow, const struct trail_between *
 /* A process that has ended; its children are known before. */
 static int look_at_end(struct soft_follow *follow, struct soft_process *process)
 {
-	if (process->end_fd >= 0) {
+	const struct engine_channel *page = page_of(follow, process);
+
+	if (process->end_fd >= 0)
 		process->has_status |= !ended_status(process->end_fd, process->pid,
 						     &process->status);
+	/* reaped already, and by an older kernel, which keeps nothing of it */
+	if (!process->has_status && page->use == ENGINE_USE_ENDING) {
+		process->has_status = 1;
+		process->status = (int)(page->exit_status & 0xff) << 8;
 	}
 	soft_follow_end(follow, number_of(follow, process), NULL);
 	return 1;

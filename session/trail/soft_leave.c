@@ -67,7 +67,9 @@ static int natively(struct borrow *thread, uint64_t at, uint64_t next)
 static int move(struct borrow *thread, struct engine_channel *head, int is_ours)
 {
 	uint64_t at = thread->saved.regs.gs_base, self = 0, stack = 0, next, mask = 0;
-	struct soft_way way = { .at = head->places.leave, .first = at, .head = is_ours ? head : NULL };
+	struct soft_way way = { .at = head->places.leave,
+				.first = at,
+				.head = is_ours ? head : NULL };
 	int err;
 
 	if (borrow_regs_pc(&thread->saved) != head->places.call_done ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/trail/soft_reader.h"
+#include "session/trail/soft_reader_own.h"
 
 #include "session/ticks.h"
 
@@ -22,7 +22,7 @@ struct taken {
 	uint32_t words;
 };
 
-static int failed(struct soft_reader *reader, int err)
+int reader_failed(struct soft_reader *reader, int err)
 {
 	if (err < 0 && !reader->error)
 		reader->error = err;
@@ -31,8 +31,7 @@ static int failed(struct soft_reader *reader, int err)
 
 /* ---- into the sink ---- */
 
-static uint64_t time_of(const struct soft_reader *reader, struct soft_thread *thread,
-			uint64_t ticks)
+uint64_t reader_time(const struct soft_reader *reader, struct soft_thread *thread, uint64_t ticks)
 {
 	uint64_t ns = soft_clock_ns(&reader->clock, ticks);
 
@@ -44,8 +43,8 @@ static uint64_t time_of(const struct soft_reader *reader, struct soft_thread *th
 static void put_between(struct soft_reader *reader, struct soft_thread *thread,
 			const struct trail_between *between, uint64_t ns)
 {
-	failed(reader, thread->source->sink->calls->event(thread->source->sink, thread->trail,
-							  between, ns));
+	reader_failed(reader, thread->source->sink->calls->event(thread->source->sink,
+								 thread->trail, between, ns));
 	thread->is_over = between->event == TRAIL_END;
 	thread->has_left = 0;
 	thread->is_lost = between->event == TRAIL_LOST;
@@ -72,8 +71,8 @@ static struct trail_between ended_there(const struct soft_thread *thread,
 	return made;
 }
 
-static void put_event(struct soft_reader *reader, struct soft_thread *thread,
-		      const struct trail_between *between, uint64_t ns)
+void reader_event(struct soft_reader *reader, struct soft_thread *thread,
+		  const struct trail_between *between, uint64_t ns)
 {
 	struct trail_between made;
 
@@ -106,7 +105,7 @@ static void put_lost(struct soft_reader *reader, struct soft_thread *thread)
 	const struct trail_between lost = { .event = TRAIL_LOST };
 
 	if (!thread->is_lost)
-		put_event(reader, thread, &lost, thread->last_ns);
+		reader_event(reader, thread, &lost, thread->last_ns);
 }
 
 /* A path's blocks, one by one. */
@@ -154,7 +153,7 @@ static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, co
 	reader->blocks += blocks;
 	thread->has_left = thread->has_left && !at;
 	thread->is_lost = thread->is_lost && !at;
-	failed(reader, err);
+	reader_failed(reader, err);
 	return at;
 }
 
@@ -200,12 +199,13 @@ static int put_words(struct soft_reader *reader, struct soft_thread *thread, con
 
 		if (has_event)
 			is_event = take_event(words + event, count - event, &between, &ticks);
-		if (put_ids(reader, thread, words + at, ids, time_of(reader, thread, ticks)) < ids)
+		if (put_ids(reader, thread, words + at, ids, reader_time(reader, thread, ticks)) <
+		    ids)
 			return 0;
 		if (has_event && !is_event)
 			return 0;
 		if (has_event)
-			put_event(reader, thread, &between, thread->last_ns);
+			reader_event(reader, thread, &between, thread->last_ns);
 		at = event + (has_event ? 1 + EVENT_WORDS : 0);
 	}
 	return 1;
@@ -229,14 +229,14 @@ static size_t written(const uint32_t *words, size_t room)
 }
 
 /* 1: there was something, 0, or the first error. A child's log that breaks a rule is its own affair: nothing of it means anything from then on. */
-static int take_paths(struct soft_reader *reader, struct soft_source *source)
+int reader_paths(struct soft_reader *reader, struct soft_source *source)
 {
 	uint32_t process = (uint32_t)(source - reader->sources);
 	int had = soft_paths_take(&source->paths, reader->channel, process);
 
 	if (process && had == -EPROTO)
 		return 0;
-	failed(reader, had);
+	reader_failed(reader, had);
 	return reader->error ? reader->error : had;
 }
 
@@ -332,7 +332,7 @@ static void put_part(struct soft_reader *reader, uint32_t slot)
 /* ---- threads ---- */
 
 /* Of a slot's process, as it says; NULL: there is none such. */
-static struct soft_source *source_of(const struct soft_reader *reader, uint32_t slot)
+struct soft_source *reader_source(const struct soft_reader *reader, uint32_t slot)
 {
 	uint32_t process = soft_channel_slot(reader->channel, slot)->process;
 
@@ -340,11 +340,11 @@ static struct soft_source *source_of(const struct soft_reader *reader, uint32_t 
 }
 
 /* 0; 1: it can't begin, or not yet; or the first error. */
-static int begin(struct soft_reader *reader, uint32_t number)
+int reader_begin(struct soft_reader *reader, uint32_t number)
 {
 	const struct engine_slot *slot = soft_channel_slot(reader->channel, number);
 	struct soft_thread *thread = &reader->threads[number];
-	struct soft_source *source = source_of(reader, number);
+	struct soft_source *source = reader_source(reader, number);
 	char comm[sizeof(slot->comm) + 1] = "";
 	struct trail_sink *sink;
 
@@ -361,12 +361,14 @@ static int begin(struct soft_reader *reader, uint32_t number)
 		thread->last_ns = source->carried_ns;
 		source->carried = NULL;
 		return sink->calls->thread_name
-			       ? failed(reader, sink->calls->thread_name(sink, thread->trail, comm))
+			       ? reader_failed(reader,
+					       sink->calls->thread_name(sink, thread->trail, comm))
 			       : 0;
 	}
-	return failed(reader, sink->calls->thread_begin(
-				      sink, &thread->trail, (pid_t)slot->tid, comm, TRAIL_SOFT,
-				      time_of(reader, thread, slot->began_ticks)));
+	return reader_failed(
+		reader,
+		sink->calls->thread_begin(sink, &thread->trail, (pid_t)slot->tid, comm, TRAIL_SOFT,
+					  reader_time(reader, thread, slot->began_ticks)));
 }
 
 static void end(struct soft_reader *reader, uint32_t number)
@@ -374,8 +376,9 @@ static void end(struct soft_reader *reader, uint32_t number)
 	struct soft_thread *thread = &reader->threads[number];
 
 	if (thread->is_begun && thread->trail)
-		failed(reader, thread->source->sink->calls->thread_end(
-				       thread->source->sink, thread->trail, thread->last_ns));
+		reader_failed(reader, thread->source->sink->calls->thread_end(thread->source->sink,
+									      thread->trail,
+									      thread->last_ns));
 	*thread = (struct soft_thread){ 0 };
 }
 
@@ -393,7 +396,7 @@ static int drain(struct soft_reader *reader, uint32_t slot)
 
 		give_back(reader, slot, &taken);
 		/* what it means was logged before */
-		if (take_paths(reader, thread->source) < 0)
+		if (reader_paths(reader, thread->source) < 0)
 			break;
 		if (is_whole)
 			put_whole(reader, slot, &taken);
@@ -406,7 +409,7 @@ static int drain(struct soft_reader *reader, uint32_t slot)
 }
 
 /* What is there from thread->next on, by its numbers: those that follow each other up to the newest. */
-static void take_rest(struct soft_reader *reader, uint32_t slot)
+void reader_rest(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 	uint32_t segments = reader->channel->sizes.segments;
@@ -427,7 +430,7 @@ static void take_rest(struct soft_reader *reader, uint32_t slot)
 		for (int i = 0; i < COPY_TRIES && !has; i++)
 			has = find(reader, slot, number, &taken) && copy(reader, slot, &taken);
 
-		if (take_paths(reader, thread->source) < 0)
+		if (reader_paths(reader, thread->source) < 0)
 			return;
 		/* one that is not the newest and has no end is about to be that */
 		has = has && (taken.words || number == newest);
@@ -442,34 +445,34 @@ static void take_rest(struct soft_reader *reader, uint32_t slot)
 }
 
 /* Nobody writes for a thread any more: what its trail ends with. */
-static void put_end(struct soft_reader *reader, struct soft_thread *thread,
-		    const struct trail_between *end_with)
+void reader_end(struct soft_reader *reader, struct soft_thread *thread,
+		const struct trail_between *end_with)
 {
 	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
 	const struct trail_between left = { .event = TRAIL_EXEC };
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
 
 	if (thread->has_left) { /* nobody wrote for the program that it executed */
-		put_event(reader, thread, &left, thread->last_ns);
-		put_event(reader, thread, &gap, thread->last_ns);
-		put_event(reader, thread, &gone, thread->last_ns);
+		reader_event(reader, thread, &left, thread->last_ns);
+		reader_event(reader, thread, &gap, thread->last_ns);
+		reader_event(reader, thread, &gone, thread->last_ns);
 	}
 	if (end_with)
-		put_event(reader, thread, end_with,
-			  time_of(reader, thread, soft_clock_latest(&reader->clock)));
+		reader_event(reader, thread, end_with,
+			     reader_time(reader, thread, soft_clock_latest(&reader->clock)));
 	else if (!thread->is_over)
 		put_lost(reader, thread);
 }
 
 /* A thread's trail, all of it. */
-static void finish(struct soft_reader *reader, uint32_t slot, const struct trail_between *end_with)
+void reader_finish(struct soft_reader *reader, uint32_t slot, const struct trail_between *end_with)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 
-	if (begin(reader, slot))
+	if (reader_begin(reader, slot))
 		return;
-	take_rest(reader, slot);
-	put_end(reader, thread, end_with);
+	reader_rest(reader, slot);
+	reader_end(reader, thread, end_with);
 	end(reader, slot);
 }
 
@@ -490,7 +493,7 @@ static void clear(const struct soft_reader *reader, uint32_t number, uint32_t in
 }
 
 /* For the next thread. */
-static void slot_free(const struct soft_reader *reader, uint32_t number)
+void reader_slot_free(const struct soft_reader *reader, uint32_t number)
 {
 	struct engine_slot *slot = soft_channel_slot(reader->channel, number);
 
@@ -510,13 +513,13 @@ static int take_slot(struct soft_reader *reader, uint32_t number)
 
 	if (state != ENGINE_SLOT_LIVE && state != ENGINE_SLOT_ENDED)
 		return 0;
-	if (begin(reader, number))
+	if (reader_begin(reader, number))
 		return 0;
 	if (is_drained(reader))
 		had = drain(reader, number);
 	if (state == ENGINE_SLOT_ENDED && !reader->error) {
-		finish(reader, number, NULL);
-		slot_free(reader, number);
+		reader_finish(reader, number, NULL);
+		reader_slot_free(reader, number);
 		had++;
 	}
 	return had;
@@ -544,156 +547,10 @@ int soft_reader_take(struct soft_reader *reader)
 	soft_clock_look(&reader->clock);
 	for (uint32_t n = 0; n < reader->channel->sizes.processes && !reader->error; n++)
 		if (reader->sources[n].sink)
-			had |= take_paths(reader, &reader->sources[n]);
+			had |= reader_paths(reader, &reader->sources[n]);
 	for (uint32_t i = 0; i < reader->channel->sizes.slots && !reader->error; i++)
 		had |= take_slot(reader, i);
 	return reader->error ? reader->error : had != 0;
-}
-
-/* Whether a slot is a process's, and has something. */
-static int is_of(const struct soft_reader *reader, uint32_t slot, const struct soft_source *source)
-{
-	uint32_t state = __atomic_load_n(&soft_channel_slot(reader->channel, slot)->state,
-					 __ATOMIC_ACQUIRE);
-
-	if (reader->threads[slot].is_begun)
-		return reader->threads[slot].source == source;
-	return (state == ENGINE_SLOT_LIVE || state == ENGINE_SLOT_ENDED) &&
-	       source_of(reader, slot) == source;
-}
-
-static void finish_all(struct soft_reader *reader, struct soft_source *source,
-		       const struct trail_between *end_with)
-{
-	soft_clock_look(&reader->clock);
-	take_paths(reader, source);
-	for (uint32_t i = 0; i < reader->channel->sizes.slots; i++)
-		if (is_of(reader, i, source))
-			finish(reader, i, end_with);
-}
-
-int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end_with)
-{
-	for (uint32_t n = 0; n < reader->channel->sizes.processes; n++) {
-		if (!reader->sources[n].sink)
-			continue;
-		finish_all(reader, &reader->sources[n], end_with);
-		soft_reader_drop_carried(reader, n, end_with);
-	}
-	return reader->error;
-}
-
-int soft_reader_expect(struct soft_reader *reader, uint32_t process, uint32_t of, uint32_t first_id)
-{
-	struct soft_source *source = &reader->sources[process];
-
-	*source = (struct soft_source){ 0 };
-	if (!first_id || of >= reader->channel->sizes.processes || of == process)
-		return 0;
-	take_paths(reader, &reader->sources[of]);
-	return soft_paths_copy(&source->paths, &reader->sources[of].paths, first_id);
-}
-
-/* The process is gone, or what it was: slots of it that nobody will end. */
-static void slots_free(struct soft_reader *reader, uint32_t process)
-{
-	for (uint32_t i = 0; i < reader->channel->sizes.slots; i++) {
-		const struct engine_slot *slot = soft_channel_slot(reader->channel, i);
-
-		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != ENGINE_SLOT_FREE &&
-		    slot->process == process && !reader->threads[i].is_begun)
-			slot_free(reader, i);
-	}
-}
-
-/* A trail that says no more than that it was not recorded. */
-static void stub(struct soft_reader *reader, uint32_t process, const struct trail_between *end_with)
-{
-	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
-	struct soft_source *source = &reader->sources[process];
-	struct soft_thread thread = { .source = source };
-
-	if (reader->error ||
-	    failed(reader,
-		   source->sink->calls->thread_begin(
-			   source->sink, &source->carried, source->pid, source->comm, TRAIL_SOFT,
-			   time_of(reader, &thread, soft_clock_latest(&reader->clock)))))
-		return;
-	source->carried_ns = thread.last_ns;
-	soft_reader_drop_carried(reader, process, end_with ? end_with : &gone);
-}
-
-int soft_reader_end(struct soft_reader *reader, uint32_t process,
-		    const struct trail_between *end_with)
-{
-	struct soft_source *source = &reader->sources[process];
-
-	if (source->sink) {
-		finish_all(reader, source, end_with);
-		soft_reader_drop_carried(reader, process, end_with);
-		if (process && !source->is_seen)
-			stub(reader, process, end_with);
-	}
-	slots_free(reader, process);
-	soft_paths_release(&source->paths);
-	*source = (struct soft_source){ 0 };
-	return reader->error;
-}
-
-int soft_reader_executed(struct soft_reader *reader, uint32_t process, pid_t former, pid_t tid,
-			 const char *comm)
-{
-	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
-	const struct trail_between left = { .event = TRAIL_EXEC };
-	const struct trail_between over = { .event = TRAIL_END, .values = { TRAIL_EXITED } };
-	struct soft_source *source = &reader->sources[process];
-	struct soft_thread carried = { .source = source };
-
-	soft_clock_look(&reader->clock);
-	take_paths(reader, source);
-	for (uint32_t i = 0; i < reader->channel->sizes.slots; i++) {
-		if (!is_of(reader, i, source) || begin(reader, i))
-			continue;
-		if ((pid_t)soft_channel_slot(reader->channel, i)->tid != former || carried.trail) {
-			finish(reader, i, &over);
-			continue;
-		}
-		take_rest(reader, i);
-		carried = reader->threads[i];
-		reader->threads[i] = (struct soft_thread){ 0 };
-	}
-	slots_free(reader, process);
-	if (!carried.trail) {
-		failed(reader,
-		       source->sink->calls->thread_begin(
-			       source->sink, &carried.trail, tid, comm, TRAIL_SOFT,
-			       time_of(reader, &carried, soft_clock_latest(&reader->clock))));
-		put_event(reader, &carried, &gap, carried.last_ns);
-	}
-	carried.has_left = 1; /* it has come to something */
-	put_event(reader, &carried, &left, carried.last_ns);
-	source->is_seen = 1;
-	source->carried = carried.trail;
-	source->carried_ns = carried.last_ns;
-	soft_paths_renew(&source->paths);
-	return reader->error;
-}
-
-void soft_reader_drop_carried(struct soft_reader *reader, uint32_t process,
-			      const struct trail_between *end_with)
-{
-	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
-	struct soft_source *source = &reader->sources[process];
-	struct soft_thread thread = { .source = source,
-				      .trail = source->carried,
-				      .last_ns = source->carried_ns };
-
-	source->carried = NULL;
-	if (!thread.trail)
-		return;
-	put_event(reader, &thread, &gap, thread.last_ns);
-	put_end(reader, &thread, end_with);
-	failed(reader, source->sink->calls->thread_end(source->sink, thread.trail, thread.last_ns));
 }
 
 void soft_reader_release(struct soft_reader *reader)
