@@ -273,7 +273,7 @@ else
 fi
 
 # Markers are recorded in it: refused by name, and they go on.
-start ./ticker
+start ./ticker 1 1 1000000
 rm -rf ran trace
 "$waymark" record -e 'marker:*:*' -p "$pid" -o ran --for 4s >/dev/null 2>words_marker &
 tool=$!

@@ -13,9 +13,9 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define STOP_MS 1000	/* for one thread */
-#define LEAD_MS 20000	/* for a way: memory is mapped there */
-#define NAP_NS 200000	/* a restartable sequence is over by then */
+#define STOP_MS 1000  /* for one thread */
+#define LEAD_MS 20000 /* for a way: memory is mapped there */
+#define NAP_NS 200000 /* a restartable sequence is over by then */
 #define PARKED_NAP_NS 50000
 #define ROUNDS_MAX 1000 /* of looks for threads that came meanwhile */
 

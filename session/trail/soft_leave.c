@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +22,8 @@
 #define BEFORE_MS 3000
 #define NAP_NS 2000000
 #define MAPPINGS_MAX 65536u
+#define HEAD_BYTES 512 /* of the engine's file: enough to tell it from all others */
+#define COPIES_MAX 16
 
 /* ---- who waits in a call ---- */
 
@@ -67,7 +70,9 @@ static int natively(struct borrow *thread, uint64_t at, uint64_t next)
 static int move(struct borrow *thread, struct engine_channel *head, int is_ours)
 {
 	uint64_t at = thread->saved.regs.gs_base, self = 0, stack = 0, next, mask = 0;
-	struct soft_way way = { .at = head->places.leave, .first = at, .head = is_ours ? head : NULL };
+	struct soft_way way = { .at = head->places.leave,
+				.first = at,
+				.head = is_ours ? head : NULL };
 	int err;
 
 	if (borrow_regs_pc(&thread->saved) != head->places.call_done ||
@@ -292,7 +297,53 @@ static int rid(pid_t pid, uint64_t at, struct detail detail)
 	return !err;
 }
 
-int soft_leave_before(pid_t pid, struct detail detail)
+/* Whether an engine's file was copied there: a head as our file's, but for the mark. 0, or how many bytes it takes. */
+static uint64_t copy_bytes(int mem, const struct map *map, const unsigned char ours[HEAD_BYTES])
+{
+	unsigned char head[HEAD_BYTES];
+	uint32_t pages;
+
+	if (map->path[0] || map->inode || map->shared || !(map->prot & PROT_READ) ||
+	    pread(mem, head, sizeof(head), (off_t)map->start) != sizeof(head))
+		return 0;
+	memcpy(&pages, head + SOFT_MARK_AT, sizeof(pages));
+	memcpy(head + SOFT_MARK_AT, ours + SOFT_MARK_AT, sizeof(pages));
+	return memcmp(head, ours, sizeof(head)) ? 0 : (uint64_t)pages * PAGE;
+}
+
+/* Where one lies that no channel tells of: its tool has died before there was one. *bytes: 0 where none does. */
+static uint64_t copy_find(pid_t tid, const struct soft_image *image, uint64_t *bytes)
+{
+	unsigned char ours[HEAD_BYTES];
+	int mem = memory_open(tid);
+	struct maps maps = { 0 };
+	uint64_t at = 0;
+
+	*bytes = 0;
+	if (mem >= 0 && pread(image->fd, ours, sizeof(ours), 0) == sizeof(ours) &&
+	    !maps_read(&maps, tid))
+		for (size_t i = 0; i < maps.count && !*bytes; i++) {
+			at = maps.list[i].start;
+			*bytes = copy_bytes(mem, &maps.list[i], ours);
+		}
+	maps_release(&maps);
+	if (mem >= 0)
+		close(mem);
+	return at;
+}
+
+static void rid_of_copies(pid_t tid, const struct soft_image *image)
+{
+	struct soft_left left = { 0 };
+
+	for (int i = 0; i < COPIES_MAX; i++) {
+		left.engine = copy_find(tid, image, &left.engine_bytes);
+		if (!left.engine_bytes || soft_leave_unmap(tid, &left))
+			return;
+	}
+}
+
+int soft_leave_before(pid_t pid, const struct soft_image *image, struct detail detail)
 {
 	uint64_t deadline_ns = tracee_deadline(BEFORE_MS), at;
 	struct target target;
@@ -311,5 +362,6 @@ int soft_leave_before(pid_t pid, struct detail detail)
 		if (!done)
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 	}
+	rid_of_copies(target.live_tid, image);
 	return 0;
 }
