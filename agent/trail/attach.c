@@ -71,9 +71,11 @@ void attach_places(struct engine_channel *head)
 static void park(void)
 {
 	struct engine_channel *head = channel.head;
+	uint32_t tid = (uint32_t)sys_call3(SYS_gettid, 0, 0, 0);
 
-	__atomic_store_n(&head->parked, 1, __ATOMIC_RELEASE);
-	while (__atomic_load_n(&head->parked, __ATOMIC_ACQUIRE) && channel_has_tool()) {
+	__atomic_store_n(&head->parked, tid, __ATOMIC_RELEASE);
+	/* by then it may have led another */
+	while (__atomic_load_n(&head->parked, __ATOMIC_ACQUIRE) == tid && channel_has_tool()) {
 		struct timespec nap = { 0, PARKED_NAP_NS };
 
 		sys_call(SYS_ppoll, 0, 0, (long)&nap, 0, 0, 0);
