@@ -14,6 +14,7 @@ static uint8_t *chunk, *chunk_ready;
 static void *chunks; /* each begins with the one before */
 static size_t chunk_left;
 static uint64_t mapped;
+static int is_copied; /* by fork(2): all */
 
 /* What is ours, to be unmapped when all is over, by number of page. An entry is taken, filled, and then there. */
 #define BEING_FILLED 1u
@@ -93,15 +94,17 @@ void *memory_map_alone(uint64_t at, size_t bytes, int protection)
 {
 	void *got = memory_map(at, bytes, protection);
 
-	if (got)
+	if (got && !is_copied)
 		sys_call3(SYS_madvise, (long)got, (long)bytes, MADV_DONTFORK);
 	return got;
 }
 
-void memory_own(void *at, size_t bytes)
+void memory_own(void *at, size_t bytes, int copied)
 {
+	is_copied = copied;
 	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTDUMP);
-	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK);
+	if (!is_copied)
+		sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK);
 	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
 }
 

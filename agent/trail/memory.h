@@ -12,11 +12,11 @@
 void *memory_map(uint64_t at, size_t bytes, int protection);
 void memory_unmap(void *at, size_t bytes);
 
-/* The same, and copies of the process don't have it: whatever only translated code needs. */
+/* The same, and copies of the process don't have it, unless they are recorded: whatever only translated code needs. */
 void *memory_map_alone(uint64_t at, size_t bytes, int protection);
 
-/* It was mapped for us by others. As memory_map_alone(). */
-void memory_own(void *at, size_t bytes);
+/* It was mapped for us by others. As memory_map_alone(); or, is_copied, copies of the process have it, and from then on all that is mapped so. */
+void memory_own(void *at, size_t bytes, int is_copied);
 
 /* It is about to be unmapped by others. */
 void memory_forget(const void *at, size_t bytes);

@@ -67,10 +67,12 @@ struct thread {
 	uint32_t is_trying;	     /* it runs its own code for the fault that this is */
 	uint32_t is_process;	     /* PROCESS_*: it leaves, and the engine with it */
 	uint32_t is_copy;	     /* a forked child, to begin with */
+	struct engine_channel *page; /* of a child that is a process, and recorded; NULL: it is not */
+	uint64_t born;		     /* what that has for it until its pid is known */
 	uint32_t is_executing;	     /* in execve(2), with TRAIL_EXEC as the last of its trail */
 	uint32_t is_taken;	     /* the program has run before us, or so did who made it */
 	uint32_t is_guest;	     /* of another process, and shares all but that: unrecorded */
-	struct thread *next_thread;  /* leave.c's */
+	struct thread *next_thread; /* leave.c's */
 	uint32_t is_stepping; /* signals wait until the next instruction of the program's; is_deferred, too */
 	uint64_t step_trap; /* the trap flag as the program had it before */
 	uint64_t traced;    /* where in the cache the program's own trap flag was met last */

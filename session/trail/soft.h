@@ -19,11 +19,14 @@ struct soft;
 struct soft_options {
 	const char *engine;  /* its file; NULL: the one that is installed */
 	uint64_t last_bytes; /* keep the newest, about so much of a store; 0: all */
+	int follows;	     /* children as well, and what they execute */
 };
 
 struct soft_result {
 	uint64_t blocks, losses;
 	uint64_t traces, translated_blocks, flushes, faults; /* the engine's own figures */
+	uint64_t unfollowed; /* processes that went on unrecorded, as there were too many, or it could not be */
+	uint64_t privileged;   /* the same, for they executed a program that gains rights */
 	uint32_t lost_threads; /* that found no room, and ran unrecorded */
 	int is_over;	       /* the program has ended */
 	int status;	       /* then: as wait(2) has it; 0 where that could not be told */
