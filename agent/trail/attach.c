@@ -186,8 +186,8 @@ static void untold(struct thread *thread)
 	const struct timespec none = { 0 };
 	siginfo_t info;
 
-	while (sys_call(SYS_rt_sigtimedwait, (long)&set, (long)&info, (long)&none,
-			ACTION_SET_BYTES, 0, 0) == SIGTRAP)
+	while (sys_call(SYS_rt_sigtimedwait, (long)&set, (long)&info, (long)&none, ACTION_SET_BYTES,
+			0, 0) == SIGTRAP)
 		if (!leave_is_told(&info))
 			held_add(thread, &info);
 }

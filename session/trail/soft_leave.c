@@ -5,6 +5,7 @@
 #include "session/trail/soft_channel.h"
 #include "session/trail/soft_held.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -182,6 +183,41 @@ static int is_deserted(const struct soft_held *held, const struct ranges *ranges
 	return 1;
 }
 
+/* A descriptor of a channel's, whose tool has died before it could have it closed; -1: there is none. */
+static int fd_find(pid_t tid)
+{
+	static const char name[] = "/memfd:" SOFT_CHANNEL_NAME " (deleted)";
+	char path[320], target[sizeof(name)];
+	struct dirent *entry;
+	int found = -1;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
+	dir = opendir(path);
+	while (dir && found < 0 && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%s", tid, entry->d_name);
+		if (readlink(path, target, sizeof(target)) == sizeof(name) - 1 &&
+		    !memcmp(target, name, sizeof(name) - 1))
+			found = atoi(entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static int close_all(struct borrow *thread)
+{
+	int fd, err = 0;
+
+	for (int i = 0; i < COPIES_MAX && !err && (fd = fd_find(thread->tid)) >= 0; i++) {
+		const uint64_t arguments[6] = { (uint64_t)fd };
+		long result;
+
+		err = borrow_syscall(thread, SYS_close, arguments, &result);
+	}
+	return err;
+}
+
 static int unmap_all(struct soft_held *held, const struct ranges *ranges)
 {
 	struct borrow *first = &held->threads[0];
@@ -199,7 +235,7 @@ static int unmap_all(struct soft_held *held, const struct ranges *ranges)
 		if (mapping->start >= PAGE && mapping->bytes)
 			err = borrow_syscall(first, SYS_munmap, arguments, &result);
 	}
-	return err;
+	return err ? err : close_all(first);
 }
 
 int soft_leave_unmap(pid_t pid, const struct soft_left *left)
@@ -363,5 +399,7 @@ int soft_leave_before(pid_t pid, const struct soft_image *image, struct detail d
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 	}
 	rid_of_copies(target.live_tid, image);
+	if (fd_find(target.live_tid) >= 0)
+		soft_leave_unmap(target.live_tid, &(struct soft_left){ 0 });
 	return 0;
 }

@@ -311,7 +311,8 @@ static void *alarms(void *unused)
 
 		errno = 0;
 		if (nanosleep(&want, &left) != -1 || errno != EINTR)
-			wrong("alarms: not broken off: %s\n", strerror(errno));
+			wrong("alarms: not broken off in %lld us: %s\n",
+			      (long long)(now_ns() - began) / 1000, strerror(errno));
 		if (left.tv_sec > 1 || (!left.tv_sec && left.tv_nsec <= 0))
 			wrong("alarms: %ld.%09ld are left\n", left.tv_sec, left.tv_nsec);
 		lasted("alarms", began, 0);
