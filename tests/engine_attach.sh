@@ -132,8 +132,9 @@ started+=("$other")
 sleep 0.5
 rm -rf ran
 run 0 --json "${soft[@]}" -p "$pid" -p "$other" --for 500ms -o ran
+timeout 60 "$waymark" trail -n 1 ran >branches 2>words || fail "trail: $(cat words)"
 for process in $pid $other; do
-	timeout 60 "$waymark" trail -n 1 ran 2>/dev/null | grep -q "(process $process)" || fail "process $process has no trail"
+	grep -q "(process $process)" branches || fail "process $process has no trail"
 done
 touch stop
 ended "one of two"
