@@ -31,10 +31,11 @@ measured()
 	echo "$(grep -c . /proc/$pid/maps) mappings, $(ls /proc/$pid/fd | wc -l) descriptors, $(grep VmSize /proc/$pid/status)"
 }
 
-# attached SECONDS: the program with threads of all kinds
+# attached: the program with threads of all kinds, until there is a file ./stop
 attached()
 {
-	./attached "$1" >said &
+	rm -f stop
+	./attached 300 >said &
 	pid=$!
 	started+=("$pid")
 	sleep 0.5
@@ -54,7 +55,7 @@ settled()
 
 # ---- twenty times, and nothing of it stays ----
 
-attached 30
+attached
 before=$(measured)
 for round in $(seq 20); do
 	kill -0 "$pid" 2>/dev/null || break
@@ -81,11 +82,12 @@ for tid in $tids; do
 done
 # those that come and go may have gone before
 [ $missing -le 1 ] || fail "$missing threads have no trail: $tids"
+touch stop
 ended "taken over and given back"
 
 # ---- killed at any time: the tool, who traces, both ----
 
-attached 40
+attached
 before=$(measured)
 for round in $(seq 30); do
 	kill -0 "$pid" 2>/dev/null || break
@@ -109,22 +111,30 @@ for round in $(seq 30); do
 		sleep 0.02
 	done
 done
-rm -rf ran
-run 0 "${soft[@]}" -p "$pid" --for 100ms -o ran
-settled "$before" "after thirty kills"
+# The last may still be at giving it back.
+for _ in $(seq 60); do
+	rm -rf ran
+	timeout 60 "$waymark" record "${soft[@]}" -p "$pid" --for 100ms -o ran >/dev/null 2>words && break
+	sleep 0.25
+done
+settled "$before" "after thirty kills: $(cat words)"
+touch stop
 ended "whose recorders were killed"
 
 # ---- two at once ----
 
-./attached 6 >said_other &
+attached
+./attached 300 >said_other &
 other=$!
 started+=("$other")
-attached 6
+sleep 0.5
 rm -rf ran
 run 0 --json "${soft[@]}" -p "$pid" -p "$other" --for 500ms -o ran
+timeout 60 "$waymark" trail -n 1 ran >branches 2>words || fail "trail: $(cat words)"
 for process in $pid $other; do
-	timeout 60 "$waymark" trail -n 1 ran 2>/dev/null | grep -q "(process $process)" || fail "process $process has no trail"
+	grep -q "(process $process)" branches || fail "process $process has no trail"
 done
+touch stop
 ended "one of two"
 wait $other || fail "the other of two: $(cat said_other)"
 
@@ -271,7 +281,7 @@ else
 fi
 
 # Markers are recorded in it: refused by name, and they go on.
-start ./ticker
+start ./ticker 1 1 1000000
 rm -rf ran trace
 "$waymark" record -e 'marker:*:*' -p "$pid" -o ran --for 4s >/dev/null 2>words_marker &
 tool=$!

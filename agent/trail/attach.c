@@ -72,9 +72,11 @@ void attach_places(struct engine_channel *head)
 static void park(void)
 {
 	struct engine_channel *head = channel.head;
+	uint32_t tid = (uint32_t)sys_call3(SYS_gettid, 0, 0, 0);
 
-	__atomic_store_n(&head->parked, 1, __ATOMIC_RELEASE);
-	while (__atomic_load_n(&head->parked, __ATOMIC_ACQUIRE) && channel_has_tool()) {
+	__atomic_store_n(&head->parked, tid, __ATOMIC_RELEASE);
+	/* by then it may have led another */
+	while (__atomic_load_n(&head->parked, __ATOMIC_ACQUIRE) == tid && channel_has_tool()) {
 		struct timespec nap = { 0, PARKED_NAP_NS };
 
 		sys_call(SYS_ppoll, 0, 0, (long)&nap, 0, 0, 0);
@@ -178,6 +180,45 @@ static void put_back(struct thread *thread)
 	native();
 }
 
+/* What another has told it meanwhile is not for the program, and may come to nobody; nor by a handler, see below. */
+static void untold(struct thread *thread)
+{
+	const uint64_t set = ACTION_BIT(SIGTRAP);
+	const struct timespec none = { 0 };
+	siginfo_t info;
+
+	while (sys_call(SYS_rt_sigtimedwait, (long)&set, (long)&info, (long)&none, ACTION_SET_BYTES,
+			0, 0) == SIGTRAP)
+		if (!leave_is_told(&info))
+			held_add(thread, &info);
+}
+
+/*
+ * On natively, by itself or as the tool wants. Not by leave(): the signal that this takes would break off for good the system call
+ * that it goes on in, where that is begun anew by restart_syscall(2).
+ */
+static void out(struct thread *thread) __attribute__((noreturn));
+
+static void out(struct thread *thread)
+{
+	int is_last;
+
+	leave_ask();
+	/* as left() of signal.c has it */
+	thread_leaves(thread);
+	thread->is_native = 1;
+	thread->call_next = 0;
+	untold(thread);
+	is_last = thread_left(thread);
+	held_give_back(thread, is_last);
+	if (is_last)
+		action_give_back(~UINT64_C(0));
+	withdraw_left(is_last);
+	give_back(thread);
+	attach_vector_load(thread->vector15, vector_look());
+	native();
+}
+
 /* On from where it was taken; by itself, so whoever else was taken may not have been asked yet. */
 static void go_on(struct thread *thread)
 {
@@ -193,6 +234,8 @@ static void go_on(struct thread *thread)
 	if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_REFUSED)
 		put_back(thread);
 	thread->call_next = 0; /* begun anew */
+	if (channel_is_over())
+		out(thread);
 	signal_let_all(thread);
 	dispatch_to(thread, thread->regs.rip, NULL);
 }
@@ -277,23 +320,8 @@ void attach_call_over(struct thread *thread, long result)
 
 void attach_leave(struct thread *thread, long code)
 {
-	uint64_t next = thread->call_next;
-	int is_last;
-
-	leave_ask();
-	/* as left() of signal.c has it */
-	thread_leaves(thread);
-	thread->is_native = 1;
-	thread->call_next = 0;
-	is_last = thread_left(thread);
-	held_give_back(thread, is_last);
-	if (is_last)
-		action_give_back(~UINT64_C(0));
-	withdraw_left(is_last);
-	give_back(thread);
-	thread->regs.rip = next - 2;
+	thread->regs.rip = thread->call_next - 2;
 	if (code == RESTART_BLOCK)
 		thread->regs.gpr[0] = SYS_restart_syscall;
-	attach_vector_load(thread->vector15, vector_look());
-	native();
+	out(thread);
 }

@@ -27,7 +27,6 @@
 struct soft {
 	pid_t pid;
 	int is_waiting, is_done; /* is_done: all was taken */
-	int is_inside;		 /* when it was let go: some thread had not come out */
 	uint32_t told;		 /* how often we had been, before the last look */
 	uint64_t nap_ns;
 	struct soft_channel channel;
@@ -345,23 +344,29 @@ void soft_result(const struct soft *soft, struct soft_result *result)
 
 /* ---- close ---- */
 
-/* Nobody is in the engine any more: what lies in the process is of no use. */
-static void rid(struct soft *soft, uint64_t end_ns)
+int soft_rid(struct soft *soft, unsigned int for_ms)
 {
-	const struct soft_attach *attach = &soft->attach;
+	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
+	struct engine_channel *head = soft_channel_head(&soft->channel);
 	const struct soft_left left = {
-		.engine = attach->engine,
-		.engine_bytes = attach->engine_bytes,
-		.channel_at = attach->channel_at,
+		.engine = soft->attach.engine,
+		.engine_bytes = soft->attach.engine_bytes,
+		.channel_at = soft->attach.channel_at,
 		.channel_bytes = soft->channel.bytes,
-		.head = soft_channel_head(&soft->channel),
+		.head = head,
 	};
 
-	while (soft->is_attached && !soft->is_inside && !first_is_over(soft)) {
-		if (soft_leave_unmap(soft->pid, &left) != -EAGAIN || ticks_monotonic_ns() > end_ns)
-			return;
-		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+	while (soft->is_attached && !first_is_over(soft)) {
+		if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_RUNS)
+			soft_leave_move(soft->pid, head, soft->channel.is_held);
+		else
+			soft->is_attached = soft_leave_unmap(soft->pid, &left) == -EAGAIN;
+		if (soft->is_attached && ticks_monotonic_ns() >= end_ns)
+			return 1;
+		if (soft->is_attached)
+			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 	}
+	return 0;
 }
 
 /* Whether what it does is recorded still: threads of our agent's are not, and may sleep for long. */
@@ -402,8 +407,7 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 		if (soft->is_attached)
 			soft_leave_move(soft->pid, head, 1);
 	}
-	soft->is_inside = soft_follow_is_inside(&soft->follow);
-	rid(soft, end_ns);
+	soft_rid(soft, ticks_monotonic_ns() < end_ns ? for_ms : 0);
 	soft_channel_let_go(&soft->channel);
 	if (first_is_over(soft))
 		over(soft);

@@ -49,6 +49,12 @@ void soft_result(const struct soft *soft, struct soft_result *result);
 /* Have the engine give the process back to its own code, within about that long, and write what is left. An error is of the writing. */
 int soft_let_go(struct soft *soft, unsigned int for_ms);
 
+/*
+ * Of one that soft_attach() has taken and that was let go: get what is ours out of it, for about that long. 1: something is left, for a
+ * thread does not come out.
+ */
+int soft_rid(struct soft *soft, unsigned int for_ms);
+
 /* As that, and release. NULL is allowed. */
 int soft_close(struct soft *soft);
 

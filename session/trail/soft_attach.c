@@ -139,6 +139,7 @@ static int write_segment(const struct soft_attach *attach, const struct soft_ima
 	char *bytes = segment->filled ? malloc(segment->filled) : NULL;
 	const uint64_t arguments[6] = { attach->engine + segment->at, segment->bytes,
 					(uint64_t)segment->prot };
+	uint32_t pages = (uint32_t)(attach->engine_bytes / PAGE);
 	uint64_t result;
 	int err = 0;
 
@@ -147,6 +148,8 @@ static int write_segment(const struct soft_attach *attach, const struct soft_ima
 	if (bytes && pread(image->fd, bytes, segment->filled, (off_t)segment->offset) !=
 			     (ssize_t)segment->filled)
 		err = -EIO;
+	if (!err && bytes && !segment->at && segment->filled >= SOFT_MARK_AT + sizeof(pages))
+		memcpy(bytes + SOFT_MARK_AT, &pages, sizeof(pages));
 	if (!err && bytes)
 		err = borrow_write(first_of(attach), attach->engine + segment->at, bytes,
 				   segment->filled);
@@ -414,7 +417,7 @@ int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_channel
 
 	*attach = (struct soft_attach){ .detail = detail };
 	*channel = (struct soft_channel){ .fd = -1 };
-	err = soft_leave_before(pid, detail);
+	err = soft_leave_before(pid, image, detail);
 	if (!err)
 		err = soft_held_stop(&attach->held, pid, STOP_MS, detail);
 	if (err)

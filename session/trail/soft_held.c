@@ -142,7 +142,7 @@ static int is_fault(int signal)
 
 static int is_parked(const struct engine_channel *head)
 {
-	return (int)__atomic_load_n(&head->parked, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&head->parked, __ATOMIC_ACQUIRE) != 0;
 }
 
 /* Let it go on from any stop, with what it was about to get; a signal that it has made itself is not the program's. */

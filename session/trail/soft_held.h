@@ -27,7 +27,8 @@ void soft_held_end(struct soft_held *held);
 /* How a thread is to enter. */
 struct soft_way {
 	uint64_t at, stack, first, second; /* first, second: its arguments */
-	struct engine_channel *head; /* which the caller holds (soft_channel_hold()); NULL: it goes on by itself at the end */
+	struct engine_channel *
+		head; /* which the caller holds (soft_channel_hold()); NULL: it goes on by itself at the end */
 };
 
 /* Lead it there, up to where it is parked, and stop it. 0, -ESRCH where it has ended, -errno. */

@@ -5,12 +5,14 @@
 #include "session/trail/soft_channel.h"
 #include "session/trail/soft_held.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +23,8 @@
 #define BEFORE_MS 3000
 #define NAP_NS 2000000
 #define MAPPINGS_MAX 65536u
+#define HEAD_BYTES 512 /* of the engine's file: enough to tell it from all others */
+#define COPIES_MAX 16
 
 /* ---- who waits in a call ---- */
 
@@ -179,6 +183,41 @@ static int is_deserted(const struct soft_held *held, const struct ranges *ranges
 	return 1;
 }
 
+/* A descriptor of a channel's, whose tool has died before it could have it closed; -1: there is none. */
+static int fd_find(pid_t tid)
+{
+	static const char name[] = "/memfd:" SOFT_CHANNEL_NAME " (deleted)";
+	char path[320], target[sizeof(name)];
+	struct dirent *entry;
+	int found = -1;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", tid);
+	dir = opendir(path);
+	while (dir && found < 0 && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/fd/%s", tid, entry->d_name);
+		if (readlink(path, target, sizeof(target)) == sizeof(name) - 1 &&
+		    !memcmp(target, name, sizeof(name) - 1))
+			found = atoi(entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static int close_all(struct borrow *thread)
+{
+	int fd, err = 0;
+
+	for (int i = 0; i < COPIES_MAX && !err && (fd = fd_find(thread->tid)) >= 0; i++) {
+		const uint64_t arguments[6] = { (uint64_t)fd };
+		long result;
+
+		err = borrow_syscall(thread, SYS_close, arguments, &result);
+	}
+	return err;
+}
+
 static int unmap_all(struct soft_held *held, const struct ranges *ranges)
 {
 	struct borrow *first = &held->threads[0];
@@ -196,7 +235,7 @@ static int unmap_all(struct soft_held *held, const struct ranges *ranges)
 		if (mapping->start >= PAGE && mapping->bytes)
 			err = borrow_syscall(first, SYS_munmap, arguments, &result);
 	}
-	return err;
+	return err ? err : close_all(first);
 }
 
 int soft_leave_unmap(pid_t pid, const struct soft_left *left)
@@ -294,7 +333,53 @@ static int rid(pid_t pid, uint64_t at, struct detail detail)
 	return !err;
 }
 
-int soft_leave_before(pid_t pid, struct detail detail)
+/* Whether an engine's file was copied there: a head as our file's, but for the mark. 0, or how many bytes it takes. */
+static uint64_t copy_bytes(int mem, const struct map *map, const unsigned char ours[HEAD_BYTES])
+{
+	unsigned char head[HEAD_BYTES];
+	uint32_t pages;
+
+	if (map->path[0] || map->inode || map->shared || !(map->prot & PROT_READ) ||
+	    pread(mem, head, sizeof(head), (off_t)map->start) != sizeof(head))
+		return 0;
+	memcpy(&pages, head + SOFT_MARK_AT, sizeof(pages));
+	memcpy(head + SOFT_MARK_AT, ours + SOFT_MARK_AT, sizeof(pages));
+	return memcmp(head, ours, sizeof(head)) ? 0 : (uint64_t)pages * PAGE;
+}
+
+/* Where one lies that no channel tells of: its tool has died before there was one. *bytes: 0 where none does. */
+static uint64_t copy_find(pid_t tid, const struct soft_image *image, uint64_t *bytes)
+{
+	unsigned char ours[HEAD_BYTES];
+	int mem = memory_open(tid);
+	struct maps maps = { 0 };
+	uint64_t at = 0;
+
+	*bytes = 0;
+	if (mem >= 0 && pread(image->fd, ours, sizeof(ours), 0) == sizeof(ours) &&
+	    !maps_read(&maps, tid))
+		for (size_t i = 0; i < maps.count && !*bytes; i++) {
+			at = maps.list[i].start;
+			*bytes = copy_bytes(mem, &maps.list[i], ours);
+		}
+	maps_release(&maps);
+	if (mem >= 0)
+		close(mem);
+	return at;
+}
+
+static void rid_of_copies(pid_t tid, const struct soft_image *image)
+{
+	struct soft_left left = { 0 };
+
+	for (int i = 0; i < COPIES_MAX; i++) {
+		left.engine = copy_find(tid, image, &left.engine_bytes);
+		if (!left.engine_bytes || soft_leave_unmap(tid, &left))
+			return;
+	}
+}
+
+int soft_leave_before(pid_t pid, const struct soft_image *image, struct detail detail)
 {
 	uint64_t deadline_ns = tracee_deadline(BEFORE_MS), at;
 	struct target target;
@@ -313,5 +398,8 @@ int soft_leave_before(pid_t pid, struct detail detail)
 		if (!done)
 			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
 	}
+	rid_of_copies(target.live_tid, image);
+	if (fd_find(target.live_tid) >= 0)
+		soft_leave_unmap(target.live_tid, &(struct soft_left){ 0 });
 	return 0;
 }

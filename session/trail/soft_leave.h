@@ -10,6 +10,7 @@
 
 #include "abi/engine.h"
 #include "session/target.h"
+#include "session/trail/soft_image.h"
 
 /* What lies where in a process. */
 struct soft_left {
@@ -27,10 +28,13 @@ int soft_leave_move(pid_t pid, struct engine_channel *head, int is_ours);
 /* 0; -EAGAIN: somebody is in there yet; or an error: it stays. */
 int soft_leave_unmap(pid_t pid, const struct soft_left *left);
 
+/* In the copy of the engine's file, where nothing reads it (e_ident's padding): of how many pages it is, with all that is behind it; 4 bytes. */
+#define SOFT_MARK_AT 12
+
 /*
  * What earlier recordings have left in the process. 0, or a negative error with words about it: it is being recorded, or somebody is in
  * there and does not come out.
  */
-int soft_leave_before(pid_t pid, struct detail detail);
+int soft_leave_before(pid_t pid, const struct soft_image *image, struct detail detail);
 
 #endif

@@ -10,6 +10,7 @@
 struct tracing {
 	struct soft *soft;
 	pid_t pid;
+	int is_let_go;
 };
 
 static int take(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
@@ -66,7 +67,7 @@ static int let_go(struct tracing *tracing, unsigned int for_ms)
 {
 	/* an error is of the sink, which the other end knows of */
 	soft_let_go(tracing->soft, for_ms);
-	return 0;
+	return soft_rid(tracing->soft, tracing->is_let_go++ ? for_ms : 0);
 }
 
 static void result(struct tracing *tracing, struct step_result *result, char *detail)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that do what is easily broken by somebody who takes them over and gives them back, and check that it is not: `attached SECONDS`.
+ * Threads that do what is easily broken by somebody who takes them over and gives them back, and check that it is not: `attached SECONDS`, or
+ * until there is a file ./stop.
  * Ends with 0 and "right", or with 1 and what was wrong.
  */
 #define _GNU_SOURCE
@@ -311,7 +312,8 @@ static void *alarms(void *unused)
 
 		errno = 0;
 		if (nanosleep(&want, &left) != -1 || errno != EINTR)
-			wrong("alarms: not broken off: %s\n", strerror(errno));
+			wrong("alarms: not broken off in %lld us: %s\n",
+			      (long long)(now_ns() - began) / 1000, strerror(errno));
 		if (left.tv_sec > 1 || (!left.tv_sec && left.tv_nsec <= 0))
 			wrong("alarms: %ld.%09ld are left\n", left.tv_sec, left.tv_nsec);
 		lasted("alarms", began, 0);
@@ -359,7 +361,8 @@ int main(int argc, char **argv)
 	for (int i = 0; i < COUNT; i++)
 		pthread_create(&threads[i], NULL, all[i], NULL);
 	pthread_create(&waiter, NULL, accepts, NULL);
-	for (int64_t end = now_ns() + seconds * 1000000000LL; now_ns() < end;) {
+	for (int64_t end = now_ns() + seconds * 1000000000LL;
+	     now_ns() < end && access("stop", F_OK);) {
 		pthread_kill(waiter, SIGUSR2);
 		usleep(50000);
 	}
