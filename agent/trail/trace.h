@@ -90,6 +90,9 @@ void trace_out(struct thread *thread);
 void traces_turn(void);
 void traces_ask(void);
 
+/* What no thread is in any more is freed, as it is when one goes on. */
+void traces_drop(void);
+
 /* NULL: it is of no trace, or of one that is gone. exit_now(): of the newest generation. */
 struct exit *exit_of(uint32_t id);
 struct exit *exit_now(uint32_t id);

@@ -217,6 +217,76 @@ static void far_apart(void)
 	printf("apart %ld\n", sum);
 }
 
+/* Code in many places 5 GiB apart, so that the low halves of four are the same: called round and round. */
+static void regions(void)
+{
+	uint8_t *places[192];
+	uint64_t next = UINT64_C(0x200000000000);
+	uint32_t count = 0;
+	long sum = 0;
+
+	for (uint32_t i = 0; i < 192; i++, next += UINT64_C(5) << 30) {
+		uint8_t *at = mmap((void *)(uintptr_t)next, PAGE, RWX,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+		if (at == MAP_FAILED)
+			exit(2);
+		make(at, (int32_t)i);
+		sum += call(at, 1);
+		places[count++] = at;
+	}
+	for (uint32_t i = 0; i < 100000; i++)
+		sum = (sum * 3 + call(places[i * 7 % count], (int)(i % 100))) % 1000003;
+	printf("regions %ld\n", sum);
+}
+
+/* lea 4096(%rip), %rax; mov (%rax), %eax; add %edi, %eax; ret */
+static void make_near(uint8_t *at)
+{
+	static const uint8_t code[] = { 0x48, 0x8d, 0x05, 0,	0x10, 0,
+					0,    0x8b, 0x00, 0x01, 0xf8, 0xc3 };
+
+	memcpy(at, code, sizeof(code));
+}
+
+/* Code that asks for what is near it, where no address near is free. */
+static void crowded(void)
+{
+	uint64_t from = UINT64_C(0x300000000000);
+	uint8_t *at, *left;
+	long sum = 0;
+
+	left = mmap((void *)(uintptr_t)from, UINT64_C(8) << 30, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (left == MAP_FAILED)
+		exit(2);
+	at = left + (UINT64_C(4) << 30);
+	mprotect(at, 4 * PAGE, RWX);
+	make(at + PAGE, 5);
+	for (int i = 0; i < 300; i++)
+		sum += call(at + PAGE, i);
+	printf("crowded %ld\n", sum);
+	munmap(left, 3 * PAGE << 8); /* room for a small one */
+	munmap(at - (1u << 22), 1u << 22);
+	make_near(at);
+	memcpy(at + PAGE + 7, &sum, 4);
+	for (int i = 0; i < 300; i++)
+		sum += call(at, i);
+	printf("crowded %ld\n", sum);
+	if (mmap(at - (1u << 22), 1u << 22, PROT_NONE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+		 0) == MAP_FAILED)
+		errno = 0; /* the engine's */
+	at = left + (UINT64_C(7) << 30);
+	mprotect(at, 4 * PAGE, RWX);
+	munmap(left + (UINT64_C(8) << 30) - PAGE, PAGE);
+	make_near(at);
+	memcpy(at + PAGE + 7, &sum, 4);
+	for (int i = 0; i < 300; i++)
+		sum += call(at, i);
+	printf("crowded %ld\n", sum);
+}
+
 static uint8_t *common;
 static volatile int turn;
 
@@ -287,7 +357,8 @@ int main(int count, char **values)
 		{ "written", written }, { "protected", protected }, { "mapped", mapped },
 		{ "shared", shared },	{ "read", read_in },	    { "itself", writes_itself },
 		{ "stack", on_stack },	{ "forked", forked },	    { "apart", far_apart },
-		{ "threads", threads }, { "faults", faults },
+		{ "regions", regions }, { "threads", threads },	    { "faults", faults },
+		{ "crowded", crowded },
 	};
 
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
