@@ -300,6 +300,18 @@ uint32_t ranges_flags(uint64_t pc)
 	return left_now(pc) ? ranges[last].flags : 0;
 }
 
+int ranges_are_private(uint64_t start, uint64_t bytes)
+{
+	uint64_t at = start;
+
+	for (uint32_t i = first_behind(start); i < range_count && at < start + bytes; i++) {
+		if (ranges[i].start > at || ranges[i].flags & (RANGE_SHARED | RANGE_FILE))
+			return 0;
+		at = ranges[i].end;
+	}
+	return at >= start + bytes;
+}
+
 void ranges_hide(uint64_t start, uint64_t bytes)
 {
 	if (hidden_count < HIDDEN_MAX)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -136,6 +137,38 @@ static void read_in(void)
 		call(at + PAGE - 8, 4);
 	}
 	printf("read %ld %ld\n", got, sum);
+}
+
+/* By the kernel, in pieces, and past what is protected. */
+static void written_beside(void)
+{
+	uint8_t *at = get(2 * PAGE, RWX), code[16] = { 0 }, other[8];
+	struct iovec from = { code, 15 }, vectors[2] = { { other, 8 }, { at, 7 } };
+	int self = open("/proc/self/mem", O_RDWR | O_CLOEXEC), file = memfd_create("code", 0);
+	long sum = 0, got = 0;
+
+	if (self < 0 || file < 0)
+		exit(2);
+	make(at, 1);
+	for (int i = 0; i < 30; i++) {
+		sum += call(at, 4);
+		make(code + 8, i);
+		got += pwrite(self, code + 8, 7, (off_t)(uintptr_t)at);
+		sum += call(at, 4);
+		make(code + 8, 3 * i);
+		got += pwrite(file, code, 15, 0) + preadv(file, vectors, 2, 0);
+		sum += call(at, 5);
+		make(code + 8, 5 * i);
+		got += process_vm_writev(getpid(), &from, 1, vectors, 2, 0);
+		sum += call(at, 6);
+		mprotect(at, PAGE, PROT_READ | PROT_EXEC);
+		sum += call(at, 7);
+		make(code + 8, 7 * i);
+		got += pwrite(self, code + 8, 7, (off_t)(uintptr_t)at);
+		sum += call(at, 7);
+		mprotect(at, PAGE, RWX);
+	}
+	printf("beside %ld %ld\n", got, sum);
 }
 
 /*
@@ -354,11 +387,13 @@ int main(int count, char **values)
 		const char *name;
 		void (*run)(void);
 	} cases[] = {
-		{ "written", written }, { "protected", protected }, { "mapped", mapped },
-		{ "shared", shared },	{ "read", read_in },	    { "itself", writes_itself },
-		{ "stack", on_stack },	{ "forked", forked },	    { "apart", far_apart },
-		{ "regions", regions }, { "threads", threads },	    { "faults", faults },
-		{ "crowded", crowded },
+		{ "written", written },	     { "protected", protected },
+		{ "mapped", mapped },	     { "shared", shared },
+		{ "read", read_in },	     { "beside", written_beside },
+		{ "itself", writes_itself }, { "stack", on_stack },
+		{ "forked", forked },	     { "apart", far_apart },
+		{ "regions", regions },	     { "threads", threads },
+		{ "faults", faults },	     { "crowded", crowded },
 	};
 
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
