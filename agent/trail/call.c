@@ -216,6 +216,7 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
 	case SYS_munmap:
+	case SYS_brk:
 	case SYS_mremap:
 	case SYS_shmat:
 	case SYS_shmdt:

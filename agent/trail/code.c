@@ -47,6 +47,14 @@ static void here(uint64_t start, uint64_t bytes, uint64_t protection, uint32_t f
 		ranges_read();
 }
 
+/* What brk(2) takes away, if it does. */
+static uint64_t brk_less(const uint64_t *gpr)
+{
+	uint64_t now = (uint64_t)sys_call3(SYS_brk, 0, 0, 0);
+
+	return gpr[7] && gpr[7] < now ? now - gpr[7] : 0;
+}
+
 /* Where what translated code was made of goes, before it does: the kernel gives its addresses out again at once. */
 static void before(const uint64_t *gpr)
 {
@@ -59,6 +67,9 @@ static void before(const uint64_t *gpr)
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
 		pages_forget(gpr[7], whole_pages(gpr[7], gpr[6]));
+		return;
+	case SYS_brk:
+		pages_forget(gpr[7], brk_less(gpr));
 		return;
 	case SYS_madvise:
 		pages_open(gpr[7], whole_pages(gpr[7], gpr[6]));
@@ -129,6 +140,10 @@ static void after(const uint64_t *gpr, uint64_t result)
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
 		protect(gpr);
+		return;
+	case SYS_brk:
+		if (is_code(PROT_READ | PROT_WRITE))
+			ranges_read();
 		return;
 	case SYS_madvise:
 		pages_kill(gpr[7], whole_pages(gpr[7], gpr[6]));

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -226,6 +227,28 @@ static void forked(void)
 	}
 }
 
+/* In a heap that can be run, given back and taken again. */
+static void in_heap(void)
+{
+	long sum = 0;
+
+	if (personality(READ_IMPLIES_EXEC) < 0)
+		exit(2);
+	for (int i = 0; i < 50; i++) {
+		uint8_t *at = sbrk((intptr_t)(64 * PAGE)), *code;
+
+		if (at == (void *)-1)
+			exit(2);
+		code = (uint8_t *)(((uintptr_t)at + 2 * PAGE) & ~(PAGE - 1));
+		make(code, i);
+		for (int k = 0; k < 10; k++)
+			sum += call(code, k);
+		sbrk(-(intptr_t)(64 * PAGE));
+	}
+	personality(0);
+	printf("heap %ld\n", sum);
+}
+
 /* Two pieces of code whose addresses have the same low half. */
 static void far_apart(void)
 {
@@ -391,9 +414,10 @@ int main(int count, char **values)
 		{ "mapped", mapped },	     { "shared", shared },
 		{ "read", read_in },	     { "beside", written_beside },
 		{ "itself", writes_itself }, { "stack", on_stack },
-		{ "forked", forked },	     { "apart", far_apart },
-		{ "regions", regions },	     { "threads", threads },
-		{ "faults", faults },	     { "crowded", crowded },
+		{ "heap", in_heap },	     { "forked", forked },
+		{ "apart", far_apart },	     { "regions", regions },
+		{ "threads", threads },	     { "faults", faults },
+		{ "crowded", crowded },
 	};
 
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
