@@ -2,28 +2,10 @@
 # SPDX-License-Identifier: MIT
 # Signals under the software engine: programs print what they see, end as they end, leave the cores that they leave, natively and
 # under the engine; both must be the same.
-set -uo pipefail
+# shellcheck source=tests/engine_setup.bash
+. "$(dirname "$0")/engine_setup.bash"
 
-load=$WAYMARK_BUILD/tests/engine-load
-engine=$WAYMARK_BUILD/agent/trail/libwaymark-trail.so
 targets=$WAYMARK_BUILD/tests/targets/engine
-folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-signals-XXXXXX")
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-failed=0
-
-skip()
-{
-	echo "$*"
-	exit 77
-}
-
-fail()
-{
-	echo "FAILED: $*"
-	failed=1
-}
-
 grep -qw avx /proc/cpuinfo || skip "the programs need AVX"
 ulimit -c unlimited 2>words || true
 has_cores=
@@ -54,7 +36,8 @@ same()
 		fail "$program $* (left after ${ENGINE_LOAD_STOP:-never}): $(head -20 differ)"
 }
 
-for program in frames masks queues traps stacks returns jumps threads 'threads exec' 'storm 1' 'filters within'; do
+for program in frames masks queues traps stacks returns jumps threads 'threads exec' 'storm 1' 'filters within' \
+	'waits descriptors' 'waits masks' 'waits waited' 'waits crowd' 'waits sources' contexts; do
 	# shellcheck disable=SC2086 # a program and its argument
 	same $program
 done
@@ -69,7 +52,7 @@ same deaths abort threads
 # Asked to leave at any moment, the program goes on as if nothing had been. Frames tell of the last trap, which may be ours then.
 for us in 0 3000 20000 100000 400000; do
 	export ENGINE_LOAD_STOP=$us
-	for program in masks queues traps stacks returns threads 'storm 1'; do
+	for program in masks queues traps stacks returns threads 'storm 1' 'waits descriptors' 'waits masks' 'waits crowd'; do
 		# shellcheck disable=SC2086 # a program and its argument
 		same $program
 	done

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/call.h"
 #include "agent/trail/action.h"
+#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/code.h"
 #include "agent/trail/gate.h"
+#include "agent/trail/held.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/limit.h"
+#include "agent/trail/process.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
+#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
 #include <linux/prctl.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -40,13 +45,13 @@ static long plain(const struct thread *thread)
 }
 
 /* The program's own gs would be ours. */
-static long prctl_arch(const struct thread *thread)
+static long prctl_arch(struct thread *thread, uint64_t next)
 {
 	static const uint64_t none;
 
 	switch (thread->regs.gpr[7]) {
 	case ARCH_SET_GS:
-		return -EPERM;
+		withdraw(thread, next - 2);
 	case ARCH_GET_GS:
 		return gate_copy((void *)thread->regs.gpr[6], &none, sizeof(none)) ? -EFAULT : 0;
 	default:
@@ -61,6 +66,7 @@ static long execute(struct thread *thread)
 
 	ring_event(thread, TRAIL_EXEC, 0, 0, 0, 0);
 	thread->is_executing = 1;
+	process_executes(thread);
 	limit_exec(0);
 	result = signal_exec_call(thread, plain);
 	call_broken_off(thread);
@@ -69,26 +75,23 @@ static long execute(struct thread *thread)
 
 void call_broken_off(struct thread *thread)
 {
+	held_wait_over(thread);
 	if (!thread->is_executing)
 		return;
 	thread->is_executing = 0;
+	process_executed();
 	ring_take_back(thread);
 	limit_exec(1);
 	action_exec(1);
 }
 
-/*
- * A filter may refuse, or end the thread for, what the engine needs: the thread makes the call natively, and goes on so.
- */
-static long filter(struct thread *thread, uint64_t next)
-{
-	leave(thread, next - 2);
-}
-
+/* A filter may refuse, or end the thread for, what the engine needs: it is set natively, and may be for all threads. */
 static int is_filter(const uint64_t *gpr)
 {
 	if (gpr[0] == SYS_prctl)
 		return (uint32_t)gpr[7] == PR_SET_SECCOMP ||
+		       ((uint32_t)gpr[7] == PR_SET_SYSCALL_USER_DISPATCH &&
+			gpr[6] != PR_SYS_DISPATCH_OFF) ||
 		       /* Ours would fault where it reads the clock. */
 		       ((uint32_t)gpr[7] == PR_SET_TSC && (uint32_t)gpr[6] == PR_TSC_SIGSEGV);
 	return (uint32_t)gpr[7] == SECCOMP_SET_MODE_STRICT ||
@@ -124,9 +127,20 @@ static long lock_memory(const struct thread *thread)
 /* The kernel may be to write where code is guarded. */
 static long outward(struct thread *thread)
 {
-	long result = plain(thread);
+	long result = signal_other_call(thread, plain);
 
-	return result == -EFAULT && code_refused() ? plain(thread) : result;
+	return result == -EFAULT && code_refused() ? signal_other_call(thread, plain) : result;
+}
+
+/* Children may be of another namespace of pids from now on. */
+static long apart(const struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+	uint64_t kinds = gpr[0] == SYS_setns ? gpr[6] : gpr[7];
+
+	if (kinds & CLONE_NEWPID || (gpr[0] == SYS_setns && !(uint32_t)kinds))
+		process_is_apart();
+	return plain(thread);
 }
 
 /* What is in the way of a part of what the kernel is to write would make it short. */
@@ -174,6 +188,8 @@ static long inward(struct thread *thread)
 
 static long call(struct thread *thread, uint64_t next)
 {
+	long err;
+
 	thread->call_next = next;
 	switch (thread->regs.gpr[0]) {
 	case SYS_clone:
@@ -195,7 +211,10 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_rt_sigpending:
 		return signal_pending_call(thread, plain);
 	case SYS_rt_sigtimedwait:
-		return signal_wait_call(thread, plain);
+		return signal_wait_call(thread);
+	case SYS_signalfd:
+	case SYS_signalfd4:
+		return signal_descriptor_call(thread, plain);
 	case SYS_execve:
 	case SYS_execveat:
 		return execute(thread);
@@ -207,20 +226,32 @@ static long call(struct thread *thread, uint64_t next)
 		return lock_memory(thread);
 	case SYS_prctl:
 	case SYS_seccomp:
-		return is_filter(thread->regs.gpr) ? filter(thread, next) : plain(thread);
+		if (is_filter(thread->regs.gpr))
+			withdraw(thread, next - 2);
+		return plain(thread);
 	case SYS_arch_prctl:
-		return prctl_arch(thread);
-	case SYS_rseq: /* its critical sections are told by addresses in which we never are */
-		return -ENOSYS;
+		return prctl_arch(thread, next);
+	case SYS_unshare:
+	case SYS_setns:
+		return apart(thread);
+	case SYS_rseq:
+		return attach_rseq_call(thread);
+	case SYS_brk:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? sys_call3(SYS_brk, 0, 0, 0) : outward(thread);
 	case SYS_mmap:
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? err : code_call(thread, whole);
 	case SYS_munmap:
 	case SYS_brk:
 	case SYS_mremap:
 	case SYS_shmat:
-	case SYS_shmdt:
 	case SYS_madvise:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? err : code_call(thread, whole);
+	case SYS_shmdt:
 		return code_call(thread, whole);
 	case SYS_read:
 	case SYS_pread64:

@@ -30,6 +30,16 @@ void leave_delist(struct thread *thread)
 	lock_give(&lock);
 }
 
+int leave_is_alone(void)
+{
+	int is_alone;
+
+	lock_take(&lock);
+	is_alone = first && !first->next_thread;
+	lock_give(&lock);
+	return is_alone;
+}
+
 int leave_is_asked(void)
 {
 	return (int)__atomic_load_n(&is_asked, __ATOMIC_ACQUIRE);
@@ -39,6 +49,18 @@ int leave_is_told(const siginfo_t *info)
 {
 	return info->si_signo == SIGTRAP && info->si_code == SI_QUEUE &&
 	       info->si_ptr == (void *)&is_asked;
+}
+
+void leave_copy_begin(void)
+{
+	lock_take(&lock);
+}
+
+void leave_copy_end(int is_copy)
+{
+	if (is_copy)
+		first = NULL;
+	lock_give(&lock);
 }
 
 /* It is refused where a filter does not want it, or the queue is full: the thread leaves when it comes to the engine. */
@@ -73,5 +95,18 @@ void leave_ask(void)
 				tell(at, pid);
 		}
 	}
+	lock_give(&lock);
+}
+
+void leave_tell_all(void)
+{
+	long pid = sys_call3(SYS_getpid, 0, 0, 0);
+	uint64_t self;
+
+	__asm__("mov %%gs:0, %0" : "=r"(self));
+	lock_take(&lock);
+	for (struct thread *at = first; at; at = at->next_thread)
+		if ((uint64_t)at != self)
+			tell(at, pid);
 	lock_give(&lock);
 }

@@ -14,6 +14,9 @@
 /* For the process, whose first thread it is. 0 or -errno. */
 int signal_open(struct thread *thread);
 
+/* The same, but for its mask. */
+int signal_open_all(void);
+
 /* The calling thread's stack for handlers of ours. */
 int signal_thread(struct thread *thread);
 
@@ -35,8 +38,13 @@ long signal_mask_call(struct thread *thread);
 long signal_action_call(struct thread *thread);
 long signal_stack_call(struct thread *thread);
 long signal_pending_call(struct thread *thread, long (*plain)(const struct thread *));
-long signal_wait_call(struct thread *thread, long (*plain)(const struct thread *));
+long signal_wait_call(struct thread *thread);
+long signal_other_call(struct thread *thread, long (*plain)(const struct thread *));
+long signal_descriptor_call(const struct thread *thread, long (*plain)(const struct thread *));
 long signal_exec_call(struct thread *thread, long (*plain)(const struct thread *));
+
+/* ppoll(2) and its like: the mask that holds while they wait. 0: the call has none. */
+int signal_call_mask(const struct thread *thread, uint64_t *mask);
 
 /* rt_sigreturn: goes on where the frame says; `next` is behind the call. */
 void signal_return_call(struct thread *thread, uint64_t next) __attribute__((noreturn));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine's beginning in a process: gate.S comes here, on a stack of its own, before anything is ready. */
+#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/frame.h"
@@ -7,6 +8,7 @@
 #include "agent/trail/leave.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/map.h"
+#include "agent/trail/places.h"
 #include "agent/trail/ranges.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
@@ -55,6 +57,7 @@ static int open_memory(void)
 	/* copies of the process run on in it */
 	sys_call3(SYS_madvise, (long)__ehdr_start, (_end - __ehdr_start + 4095) & ~4095l,
 		  MADV_DONTDUMP);
+	places_add((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start), 0);
 	ranges_hide((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start));
 	return ranges_read();
 }
@@ -99,6 +102,9 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 			sys_call3(SYS_close, head->boot.fd_close[i], 0, 0);
 	if (!err)
 		err = open_memory();
+	attach_places(head);
+	if (head->boot.flags & ENGINE_BOOT_TAKEN)
+		attach_open(head, err);
 	thread = err ? NULL : thread_make();
 	if (!thread) {
 		head->error = err ? err : -ENOMEM;
@@ -106,7 +112,7 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 		refuse(&regs);
 	}
 	thread->regs = regs;
-	thread_first();
+	thread_first(1);
 	leave_enlist(thread);
 	err = open_thread(thread);
 	head->error = err;
