@@ -238,14 +238,13 @@ static long call(struct thread *thread, uint64_t next)
 		return attach_rseq_call(thread);
 	case SYS_brk:
 		err = withdraw_from_memory(thread, next - 2);
-		return err ? sys_call3(SYS_brk, 0, 0, 0) : outward(thread);
+		return err ? sys_call3(SYS_brk, 0, 0, 0) : code_call(thread, whole);
 	case SYS_mmap:
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
 		err = withdraw_from_memory(thread, next - 2);
 		return err ? err : code_call(thread, whole);
 	case SYS_munmap:
-	case SYS_brk:
 	case SYS_mremap:
 	case SYS_shmat:
 	case SYS_madvise:
