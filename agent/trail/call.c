@@ -186,6 +186,34 @@ static long inward(struct thread *thread)
 	return outward(thread);
 }
 
+/* Most calls: some of them may write code. */
+static long ordinary(struct thread *thread)
+{
+	switch (thread->regs.gpr[0]) {
+	case SYS_read:
+	case SYS_pread64:
+	case SYS_recvfrom:
+	case SYS_readv:
+	case SYS_preadv:
+	case SYS_preadv2:
+	case SYS_recvmsg:
+	case SYS_process_vm_writev:
+		return inward(thread);
+	case SYS_open:
+	case SYS_openat:
+	case SYS_openat2:
+		return code_opened(thread, plain);
+	case SYS_write:
+	case SYS_pwrite64:
+	case SYS_writev:
+	case SYS_pwritev:
+	case SYS_pwritev2:
+		return code_written(thread, outward);
+	default:
+		return outward(thread);
+	}
+}
+
 static long call(struct thread *thread, uint64_t next)
 {
 	long err;
@@ -252,27 +280,8 @@ static long call(struct thread *thread, uint64_t next)
 		return err ? err : code_call(thread, whole);
 	case SYS_shmdt:
 		return code_call(thread, whole);
-	case SYS_read:
-	case SYS_pread64:
-	case SYS_recvfrom:
-	case SYS_readv:
-	case SYS_preadv:
-	case SYS_preadv2:
-	case SYS_recvmsg:
-	case SYS_process_vm_writev:
-		return inward(thread);
-	case SYS_open:
-	case SYS_openat:
-	case SYS_openat2:
-		return code_opened(thread, plain);
-	case SYS_write:
-	case SYS_pwrite64:
-	case SYS_writev:
-	case SYS_pwritev:
-	case SYS_pwritev2:
-		return code_written(thread, outward);
 	default:
-		return outward(thread);
+		return ordinary(thread);
 	}
 }
 
