@@ -85,7 +85,7 @@ static void before(const uint64_t *gpr)
 }
 
 /*
- * Code that is made unrunnable to be written, and runnable again: where it lies is private memory without a file, as it was. Known until
+ * Code that is made unrunnable to be written, and runnable again: where it lies is private memory, as it was. Known until
  * mappings change.
  */
 #define PRIVATE_MAX 32u

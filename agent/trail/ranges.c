@@ -305,7 +305,7 @@ int ranges_are_private(uint64_t start, uint64_t bytes)
 	uint64_t at = start;
 
 	for (uint32_t i = first_behind(start); i < range_count && at < start + bytes; i++) {
-		if (ranges[i].start > at || ranges[i].flags & (RANGE_SHARED | RANGE_FILE))
+		if (ranges[i].start > at || ranges[i].flags & RANGE_SHARED)
 			return 0;
 		at = ranges[i].end;
 	}
