@@ -21,6 +21,10 @@
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#define VECTORS_MAX 1024u /* UIO_MAXIOV */
 
 /* As the program asked for it, whatever signals come. */
 static long whole(const struct thread *thread)
@@ -170,6 +174,77 @@ static long apart(const struct thread *thread)
 	return plain(thread);
 }
 
+/* What is in the way of a part of what the kernel is to write would make it short. */
+static void open_vectors(uint64_t at, uint64_t count)
+{
+	struct iovec vector;
+
+	for (uint64_t i = 0; i < count && i < VECTORS_MAX; i++) {
+		if (gate_copy(&vector, (const void *)(at + i * sizeof(vector)), sizeof(vector)))
+			return;
+		code_open((uint64_t)vector.iov_base, vector.iov_len);
+	}
+}
+
+static void open_message(uint64_t at)
+{
+	struct msghdr message;
+
+	if (!gate_copy(&message, (const void *)at, sizeof(message)))
+		open_vectors((uint64_t)message.msg_iov, message.msg_iovlen);
+}
+
+/* The kernel is about to write to what the call names. */
+static long inward(struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+
+	switch (gpr[0]) {
+	case SYS_readv:
+	case SYS_preadv:
+	case SYS_preadv2:
+		open_vectors(gpr[6], gpr[2]);
+		break;
+	case SYS_process_vm_writev:
+		open_vectors(gpr[10], gpr[8]);
+		break;
+	case SYS_recvmsg:
+		open_message(gpr[6]);
+		break;
+	default:
+		code_open(gpr[6], gpr[2]);
+	}
+	return outward(thread);
+}
+
+/* Most calls: some of them may write code. */
+static long ordinary(struct thread *thread)
+{
+	switch (thread->regs.gpr[0]) {
+	case SYS_read:
+	case SYS_pread64:
+	case SYS_recvfrom:
+	case SYS_readv:
+	case SYS_preadv:
+	case SYS_preadv2:
+	case SYS_recvmsg:
+	case SYS_process_vm_writev:
+		return inward(thread);
+	case SYS_open:
+	case SYS_openat:
+	case SYS_openat2:
+		return code_opened(thread, plain);
+	case SYS_write:
+	case SYS_pwrite64:
+	case SYS_writev:
+	case SYS_pwritev:
+	case SYS_pwritev2:
+		return code_written(thread, outward);
+	default:
+		return outward(thread);
+	}
+}
+
 static long call(struct thread *thread, uint64_t next)
 {
 	long err;
@@ -225,7 +300,7 @@ static long call(struct thread *thread, uint64_t next)
 		return attach_rseq_call(thread);
 	case SYS_brk:
 		err = withdraw_from_memory(thread, next - 2);
-		return err ? sys_call3(SYS_brk, 0, 0, 0) : outward(thread);
+		return err ? sys_call3(SYS_brk, 0, 0, 0) : code_call(thread, whole);
 	case SYS_mmap:
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
@@ -239,14 +314,8 @@ static long call(struct thread *thread, uint64_t next)
 		return err ? err : code_call(thread, whole);
 	case SYS_shmdt:
 		return code_call(thread, whole);
-	case SYS_read:
-	case SYS_pread64:
-	case SYS_recvfrom:
-		/* what is in the way of a part of it would make it short */
-		code_open(thread->regs.gpr[6], thread->regs.gpr[2]);
-		return outward(thread);
 	default:
-		return outward(thread);
+		return ordinary(thread);
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "agent/trail/dispatch.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/map.h"
+#include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
 #include "agent/trail/ranges.h"
 #include "agent/trail/sys.h"
@@ -46,6 +47,14 @@ static void here(uint64_t start, uint64_t bytes, uint64_t protection, uint32_t f
 		ranges_read();
 }
 
+/* What brk(2) takes away, if it does. */
+static uint64_t brk_less(const uint64_t *gpr)
+{
+	uint64_t now = (uint64_t)sys_call3(SYS_brk, 0, 0, 0);
+
+	return gpr[7] && gpr[7] < now ? now - gpr[7] : 0;
+}
+
 /* Where what translated code was made of goes, before it does: the kernel gives its addresses out again at once. */
 static void before(const uint64_t *gpr)
 {
@@ -58,6 +67,9 @@ static void before(const uint64_t *gpr)
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
 		pages_forget(gpr[7], whole_pages(gpr[7], gpr[6]));
+		return;
+	case SYS_brk:
+		pages_forget(gpr[7], brk_less(gpr));
 		return;
 	case SYS_madvise:
 		pages_open(gpr[7], whole_pages(gpr[7], gpr[6]));
@@ -72,14 +84,42 @@ static void before(const uint64_t *gpr)
 	}
 }
 
+/*
+ * Code that is made unrunnable to be written, and runnable again: where it lies is private memory, as it was. Known until
+ * mappings change.
+ */
+#define PRIVATE_MAX 32u
+
+static struct {
+	uint64_t start, end;
+} privates[PRIVATE_MAX];
+static uint32_t private_next;
+
+static void private_note(uint64_t start, uint64_t bytes)
+{
+	privates[private_next % PRIVATE_MAX].start = start;
+	privates[private_next++ % PRIVATE_MAX].end = start + bytes;
+}
+
+static int is_private(uint64_t start, uint64_t bytes)
+{
+	for (uint32_t i = 0; i < PRIVATE_MAX; i++)
+		if (start >= privates[i].start && start + bytes <= privates[i].end)
+			return 1;
+	return 0;
+}
+
 static void protect(const uint64_t *gpr)
 {
 	uint64_t bytes = whole_pages(gpr[7], gpr[6]);
-	uint32_t was = ranges_flags(gpr[7]);
+	int is_known = ranges_are_private(gpr[7], bytes);
 
+	if (is_known && !is_code(gpr[2]))
+		private_note(gpr[7], bytes);
+	is_known |= is_private(gpr[7], bytes);
 	gone(gpr[7], bytes);
 	/* what was no code before may be a file's, or others may write it elsewhere */
-	here(gpr[7], bytes, gpr[2], was & RANGE_SHARED, !was || was & RANGE_SHARED);
+	here(gpr[7], bytes, gpr[2], 0, !is_known);
 }
 
 static void after(const uint64_t *gpr, uint64_t result)
@@ -100,6 +140,10 @@ static void after(const uint64_t *gpr, uint64_t result)
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
 		protect(gpr);
+		return;
+	case SYS_brk:
+		if (is_code(PROT_READ | PROT_WRITE))
+			ranges_read();
 		return;
 	case SYS_madvise:
 		pages_kill(gpr[7], whole_pages(gpr[7], gpr[6]));
@@ -131,6 +175,8 @@ long code_call(struct thread *thread, long (*plain)(const struct thread *))
 	if (gpr[0] == SYS_madvise && !is_discard(gpr[2]))
 		return plain(thread);
 	lock_take(&dispatch_lock);
+	if (gpr[0] != SYS_mprotect && gpr[0] != SYS_pkey_mprotect && gpr[0] != SYS_madvise)
+		memory_clear(privates, sizeof(privates));
 	before(gpr);
 	result = plain(thread);
 	if (result == -ENOMEM && pages_guarded()) { /* each guard may be a mapping more */
@@ -166,4 +212,55 @@ int code_refused(void)
 	pages_release();
 	lock_give(&dispatch_lock);
 	return guarded != 0;
+}
+
+/* ---- /proc/PID/mem ---- */
+
+static uint32_t has_memory; /* such a file was opened */
+
+/* Whether a path ends in /mem. */
+static int is_memory(const char *path, uint32_t bytes)
+{
+	return bytes >= 4 && path[bytes - 4] == '/' && path[bytes - 3] == 'm' &&
+	       path[bytes - 2] == 'e' && path[bytes - 1] == 'm';
+}
+
+/* Of a descriptor, as the kernel tells it. */
+static int is_memory_open(uint64_t fd)
+{
+	char name[32] = "/proc/thread-self/fd/", path[64];
+	uint32_t digits = 0, at = 21;
+	long bytes;
+
+	for (uint32_t rest = (uint32_t)fd; rest || !digits; rest /= 10)
+		digits++;
+	for (uint32_t i = digits, rest = (uint32_t)fd; i-- > 0; rest /= 10)
+		name[at + i] = (char)('0' + rest % 10);
+	bytes = sys_call3(SYS_readlink, (long)name, (long)path, sizeof(path));
+	return !sys_failed(bytes) && is_memory(path, (uint32_t)bytes);
+}
+
+long code_opened(struct thread *thread, long (*plain)(const struct thread *))
+{
+	long result = plain(thread);
+
+	if (result >= 0 && !__atomic_load_n(&has_memory, __ATOMIC_RELAXED) &&
+	    is_memory_open((uint64_t)result))
+		__atomic_store_n(&has_memory, 1, __ATOMIC_RELAXED);
+	return result;
+}
+
+long code_written(struct thread *thread, long (*plain)(struct thread *))
+{
+	int is_ours = __atomic_load_n(&has_memory, __ATOMIC_RELAXED) &&
+		      is_memory_open(thread->regs.gpr[7]);
+	long result = plain(thread);
+
+	if (!is_ours || result <= 0)
+		return result;
+	lock_take(&dispatch_lock);
+	traces_ask();
+	traces_turn();
+	lock_give(&dispatch_lock);
+	return result;
 }

@@ -11,6 +11,12 @@ long code_call(struct thread *thread, long (*plain)(const struct thread *));
 /* The kernel is about to write to [start, start + bytes): guards there would be errors. */
 void code_open(uint64_t start, uint64_t bytes);
 
+/*
+ * A file is opened by `plain`, or written. What is written by /proc/PID/mem goes past all guards: all translations are given up then.
+ */
+long code_opened(struct thread *thread, long (*plain)(const struct thread *));
+long code_written(struct thread *thread, long (*plain)(struct thread *));
+
 /* A call of the program's met -EFAULT. 1: that may have been a guard; all are gone, and the call may be made again. */
 int code_refused(void);
 

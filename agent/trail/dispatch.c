@@ -12,8 +12,48 @@
 #include "agent/trail/translate.h"
 
 #include <errno.h>
+#include <time.h>
+
+/* How long the others may take to come out of what was given up. */
+#define NAP_NS 1000000
+#define NAPS_MAX 200u
 
 uint32_t dispatch_lock;
+
+/* All is given up; once nobody is in it, its addresses are free again. */
+static struct trace *make_room(struct thread *thread, uint64_t pc, int *error)
+{
+	static const struct timespec nap = { .tv_nsec = NAP_NS };
+	struct trace *trace = NULL;
+
+	trace_out(thread);
+	traces_ask();
+	traces_turn();
+	for (unsigned int i = 0; i < NAPS_MAX && !trace && *error == -ENOMEM; i++) {
+		if (i) {
+			lock_give(&dispatch_lock);
+			sys_call3(SYS_nanosleep, (long)&nap, 0, 0);
+			lock_take(&dispatch_lock);
+		}
+		traces_drop();
+		trace = translate(pc, error);
+	}
+	return trace;
+}
+
+struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *from, int *error)
+{
+	struct trace *trace = translate(pc, error);
+
+	if (!trace && *error == -ENOMEM)
+		trace = make_room(thread, pc, error);
+	else if (trace && from)
+		translate_link(from, trace);
+	trace_in(thread);
+	if (!trace && *error == -ENOMEM)
+		channel.head->error = *error;
+	return trace;
+}
 
 void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 {
@@ -26,17 +66,12 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 		gate_signal();
 	lock_take(&dispatch_lock);
 	began = sys_ticks();
-	trace = translate(pc, &error);
-	if (trace && from)
-		translate_link(from, trace);
-	trace_in(thread);
+	trace = dispatch_find(thread, pc, from, &error);
 	channel.head->translated_ticks += sys_ticks() - began;
 	channel.head->faults++;
 	lock_give(&dispatch_lock);
-	if (!trace && error == -ENOMEM) {
-		channel.head->error = error;
+	if (!trace && error == -ENOMEM)
 		leave(thread, pc);
-	}
 	if (!trace)
 		gate_signal();
 	thread->next = (uint64_t)trace->head;

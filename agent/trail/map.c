@@ -13,6 +13,7 @@
 #define GROUP_ENTRIES 4096u /* are made ready together: those of a page of code */
 #define GROUPS ((uint32_t)((UINT64_C(1) << 32) / GROUP_ENTRIES))
 #define GROUP_BYTES (GROUP_ENTRIES * 8ul)
+#define READY_MAX 32768u  /* groups, a GiB of entries */
 #define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, of Linux 5.14; without it each page is a fault */
 
 /* Made writable at once, where the kernel counts what might be written. */
@@ -24,6 +25,7 @@
 static uint64_t *map;
 static uint32_t *owners;
 static uint8_t ready[GROUPS / 8]; /* a bit a group */
+static uint32_t ready_count;
 static int is_counted;
 static uint8_t writable[MAP_BYTES / PIECE_BYTES];
 
@@ -78,6 +80,7 @@ static int group_ready(uint64_t pc)
 	if (!is_writable(entries))
 		return 0;
 	ready[group / 8] |= (uint8_t)(1u << group % 8);
+	ready_count++;
 	sys_call3(SYS_madvise, (long)entries, GROUP_BYTES, POPULATE_WRITE);
 	for (uint32_t i = 0; i < GROUP_ENTRIES; i++)
 		if (!entries[i])
@@ -85,21 +88,14 @@ static int group_ready(uint64_t pc)
 	return 1;
 }
 
-int map_claim(uint64_t start, uint64_t bytes)
+uint64_t map_claim(uint64_t pc)
 {
-	int is_many = 0;
+	uint32_t *owner = &owners[group_of(pc)], was = *owner;
 
-	for (uint64_t pc = start & ~UINT64_C(4095); pc < start + bytes; pc += 4096) {
-		uint32_t *owner = &owners[group_of(pc)];
-
-		if (!*owner) {
-			*owner = claim_of(pc);
-		} else if (*owner != claim_of(pc) && *owner != OWNER_MANY) {
-			*owner = OWNER_MANY;
-			is_many = 1;
-		}
-	}
-	return is_many;
+	if (was == claim_of(pc) || was == OWNER_MANY)
+		return 0;
+	*owner = was ? OWNER_MANY : claim_of(pc);
+	return was ? (uint64_t)(was - 1) << 32 | (uint32_t)(pc & ~UINT64_C(4095)) : 0;
 }
 
 int map_is_shared(uint64_t pc)
@@ -128,9 +124,15 @@ void map_known(uint64_t pc)
 	group_ready(pc);
 }
 
+int map_is_large(void)
+{
+	return ready_count > READY_MAX;
+}
+
 void map_clear(void)
 {
 	memory_clear(ready, sizeof(ready));
+	ready_count = 0;
 	sys_call3(SYS_madvise, (long)map, (long)MAP_BYTES, MADV_DONTNEED);
 }
 

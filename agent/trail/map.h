@@ -22,10 +22,10 @@
 int map_open(int is_far);
 
 /*
- * There is code of the program's in [start, start + bytes). 1: other code has the same low half, which was not so before: no
- * entry of theirs is set from now on, but those that are must be cleared.
+ * There is code of the program's in the page of pc. Where other code has the same low half, which was not so before, the page of that:
+ * no entry of theirs is set from now on, but what was translated of it must be given up. 0: none has.
  */
-int map_claim(uint64_t start, uint64_t bytes);
+uint64_t map_claim(uint64_t pc);
 
 /* Whether its low half is not its own. */
 int map_is_shared(uint64_t pc);
@@ -38,6 +38,9 @@ void map_set(uint64_t pc, uint64_t landing);
 
 /* Somebody will come to pc by an indirect branch: a miss there is no fault. */
 void map_known(uint64_t pc);
+
+/* It takes more memory than it should. */
+int map_is_large(void);
 
 /* Nothing is known any more. */
 void map_clear(void);

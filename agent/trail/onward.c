@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/onward.h"
 #include "agent/trail/action.h"
-#include "agent/trail/channel.h"
 #include "agent/trail/deliver.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/gate.h"
@@ -10,7 +9,6 @@
 #include "agent/trail/lock.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/trace.h"
-#include "agent/trail/translate.h"
 
 #include <errno.h>
 
@@ -69,11 +67,9 @@ void onward_cache(struct thread *thread, struct frame_context *context)
 	int error;
 
 	lock_take(&dispatch_lock);
-	trace = translate(*frame_rip(context), &error);
-	trace_in(thread);
+	trace = dispatch_find(thread, *frame_rip(context), NULL, &error);
 	lock_give(&dispatch_lock);
 	if (!trace && error == -ENOMEM) {
-		channel.head->error = error;
 		quit(thread, context);
 		return;
 	}

@@ -24,7 +24,7 @@ struct link {
 
 static struct page *pages;
 static struct link *links;
-static int sharers;
+static int sharers, is_full;
 static uint32_t turn, link_count = 1, free_links, guarded, page_count;
 
 static struct page *page_of(uint64_t number)
@@ -48,8 +48,9 @@ static struct page *page_make(uint64_t number)
 		return NULL;
 	page = page_of(number);
 	if (!page->number) {
-		if (++page_count > PAGES_MAX / 2)
+		if (page_count >= PAGES_MAX / 2)
 			return NULL;
+		page_count++;
 		page->number = number;
 	}
 	if (page->turn != turn)
@@ -85,15 +86,17 @@ void pages_add(uint64_t address, const struct trace *trace)
 	struct page *page = page_make(address >> 12);
 	uint32_t number = trace_number(trace), at;
 
-	if (!page || (page->first && links[page->first].trace == number))
+	if (page && page->first && links[page->first].trace == number)
 		return;
 	at = free_links;
-	if (at)
+	if (page && at)
 		free_links = links[at].next;
-	else if (link_count < PAGES_MAX * 8u)
+	else if (page && link_count < PAGES_MAX * 8u)
 		at = link_count++;
-	else
+	else {
+		is_full = 1;
 		return;
+	}
 	links[at] = (struct link){ number, page->first };
 	page->first = at;
 }
@@ -220,6 +223,17 @@ void pages_clear(void)
 	turn++;
 	link_count = 1;
 	free_links = 0;
+	is_full = 0;
+	if (page_count <= PAGES_MAX / 4)
+		return;
+	pages_release();
+	memory_clear(pages, PAGES_MAX * sizeof(*pages));
+	page_count = 0;
+}
+
+int pages_are_many(void)
+{
+	return is_full;
 }
 
 uint32_t pages_guarded(void)

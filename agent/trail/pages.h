@@ -51,6 +51,9 @@ int pages_is_guarded(uint64_t address);
 /* No page has traces any more. */
 void pages_clear(void);
 
+/* More than can be kept: some traces are not known by their pages. */
+int pages_are_many(void);
+
 /*
  * Who borrows the program's memory and has no handler of ours: nothing is guarded while there are any, code that can be written is
  * looked at instead. +1, -1.

@@ -5,7 +5,6 @@
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
 #include "agent/trail/sys.h"
-#include "agent/trail/trace.h"
 
 #include <fcntl.h>
 #include <linux/limits.h>
@@ -105,16 +104,24 @@ int ranges_drop(uint64_t start, uint64_t bytes)
 	return found;
 }
 
+/* Some traces guess where branches lead by the low half, too: those have that code in them. */
+static void claim(uint64_t start, uint64_t bytes)
+{
+	for (uint64_t pc = start & ~UINT64_C(4095); pc < start + bytes; pc += 4096) {
+		uint64_t other = map_claim(pc);
+
+		if (other)
+			pages_kill(other, 4096);
+	}
+}
+
 void ranges_add(uint64_t start, uint64_t bytes, uint32_t flags)
 {
 	struct range range = { start, start + bytes, flags };
 	uint32_t at;
 
 	ranges_drop(start, bytes);
-	if (map_claim(start, bytes)) {
-		map_clear();
-		traces_ask(); /* some guess where branches lead by the low half, too */
-	}
+	claim(start, bytes);
 	at = first_behind(start);
 	if (at && ranges[at - 1].end == start && ranges[at - 1].flags == flags)
 		ranges[at - 1].end = range.end;
@@ -291,6 +298,18 @@ uint64_t ranges_left(uint64_t pc)
 uint32_t ranges_flags(uint64_t pc)
 {
 	return left_now(pc) ? ranges[last].flags : 0;
+}
+
+int ranges_are_private(uint64_t start, uint64_t bytes)
+{
+	uint64_t at = start;
+
+	for (uint32_t i = first_behind(start); i < range_count && at < start + bytes; i++) {
+		if (ranges[i].start > at || ranges[i].flags & RANGE_SHARED)
+			return 0;
+		at = ranges[i].end;
+	}
+	return at >= start + bytes;
 }
 
 void ranges_hide(uint64_t start, uint64_t bytes)

@@ -21,6 +21,9 @@ int ranges_read(void);
 /* RANGE_* of where pc is; 0 also where no code is. */
 uint32_t ranges_flags(uint64_t pc);
 
+/* Whether all of [start, start + bytes) is code, and private: the program alone writes it. */
+int ranges_are_private(uint64_t start, uint64_t bytes);
+
 /* In [start, start + bytes) is no code any more; 1: there was. */
 int ranges_drop(uint64_t start, uint64_t bytes);
 

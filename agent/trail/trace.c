@@ -96,6 +96,11 @@ void trace_in(struct thread *thread)
 		__atomic_add_fetch(&now->threads, 1, __ATOMIC_RELAXED);
 		thread->generation = newest;
 	}
+	traces_drop();
+}
+
+void traces_drop(void)
+{
 	while (oldest < newest &&
 	       !__atomic_load_n(&generation_of(oldest)->threads, __ATOMIC_ACQUIRE))
 		generation_end(generation_of(oldest++));
@@ -116,8 +121,8 @@ static int is_full(void)
 {
 	uint64_t most = channel.head->cache_bytes ? channel.head->cache_bytes : CACHE_BYTES_MAX;
 
-	return cache_used() > most || now->trace_count > TRACES_MAX - 64 ||
-	       now->trace_count >= SLOTS / 2 - 64 ||
+	return cache_used() > most || pages_are_many() || map_is_large() ||
+	       now->trace_count > TRACES_MAX - 64 || now->trace_count >= SLOTS / 2 - 64 ||
 	       id_count - now->first_id > IDS_MAX - 64 * TRACE_EXITS_MAX;
 }
 

@@ -90,6 +90,9 @@ void trace_out(struct thread *thread);
 void traces_turn(void);
 void traces_ask(void);
 
+/* What no thread is in any more is freed, as it is when one goes on. */
+void traces_drop(void);
+
 /* The next id. */
 uint32_t trace_next_id(void);
 

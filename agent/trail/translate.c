@@ -367,6 +367,10 @@ static void watch(const struct making *m, const struct trace *trace)
 		for (uint64_t page = m->starts[i] & ~UINT64_C(4095); page <= last; page += 4096)
 			pages_add(page, trace);
 	}
+	/* a guess that leads out at once is by the low half all the same */
+	if (m->out_count > 1 && m->outs[m->out_count - 1].kind == EXIT_DIRECT &&
+	    m->outs[m->out_count - 2].kind != EXIT_DIRECT)
+		pages_add(m->outs[m->out_count - 1].target, trace);
 }
 
 static void fill(struct making *m, struct cache_area *area, const struct trace *trace)
@@ -378,7 +382,7 @@ static void fill(struct making *m, struct cache_area *area, const struct trace *
 		one(m);
 }
 
-/* NULL: no memory. */
+/* NULL: no memory, or none where it would have to be. */
 static struct trace *make(uint64_t pc, unsigned int layouts)
 {
 	struct making *m = &making;
@@ -393,7 +397,9 @@ static struct trace *make(uint64_t pc, unsigned int layouts)
 	if (m->unreached) {
 		struct cache_area *other = cache_area_between(pc, m->unreached);
 
-		area = other ? other : area;
+		if (!other)
+			return NULL;
+		area = other;
 		m->is_moved = 1;
 		fill(m, area, trace);
 	}
@@ -437,12 +443,6 @@ struct trace *translate(uint64_t pc, int *error)
 	if (!ranges_left(pc))
 		return NULL;
 	*error = -ENOMEM;
-	trace = make(pc, 0);
-	if (trace)
-		return trace;
-	/* what is given up may be what is in the way */
-	traces_ask();
-	traces_turn();
 	return make(pc, 0);
 }
 

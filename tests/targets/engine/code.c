@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,6 +140,38 @@ static void read_in(void)
 	printf("read %ld %ld\n", got, sum);
 }
 
+/* By the kernel, in pieces, and past what is protected. */
+static void written_beside(void)
+{
+	uint8_t *at = get(2 * PAGE, RWX), code[16] = { 0 }, other[8];
+	struct iovec from = { code, 15 }, vectors[2] = { { other, 8 }, { at, 7 } };
+	int self = open("/proc/self/mem", O_RDWR | O_CLOEXEC), file = memfd_create("code", 0);
+	long sum = 0, got = 0;
+
+	if (self < 0 || file < 0)
+		exit(2);
+	make(at, 1);
+	for (int i = 0; i < 30; i++) {
+		sum += call(at, 4);
+		make(code + 8, i);
+		got += pwrite(self, code + 8, 7, (off_t)(uintptr_t)at);
+		sum += call(at, 4);
+		make(code + 8, 3 * i);
+		got += pwrite(file, code, 15, 0) + preadv(file, vectors, 2, 0);
+		sum += call(at, 5);
+		make(code + 8, 5 * i);
+		got += process_vm_writev(getpid(), &from, 1, vectors, 2, 0);
+		sum += call(at, 6);
+		mprotect(at, PAGE, PROT_READ | PROT_EXEC);
+		sum += call(at, 7);
+		make(code + 8, 7 * i);
+		got += pwrite(self, code + 8, 7, (off_t)(uintptr_t)at);
+		sum += call(at, 7);
+		mprotect(at, PAGE, RWX);
+	}
+	printf("beside %ld %ld\n", got, sum);
+}
+
 /*
  * A loop that writes the operand of an instruction behind itself, 1 to 100: mov $100, %ecx; 1: mov %ecx, 2f+1(%rip); 2: add $0, %eax;
  * loop 1b; ret; with eax 0 to begin with.
@@ -193,6 +227,28 @@ static void forked(void)
 	}
 }
 
+/* In a heap that can be run, given back and taken again. */
+static void in_heap(void)
+{
+	long sum = 0;
+
+	if (personality(READ_IMPLIES_EXEC) < 0)
+		exit(2);
+	for (int i = 0; i < 50; i++) {
+		uint8_t *at = sbrk((intptr_t)(64 * PAGE)), *code;
+
+		if (at == (void *)-1)
+			exit(2);
+		code = (uint8_t *)(((uintptr_t)at + 2 * PAGE) & ~(PAGE - 1));
+		make(code, i);
+		for (int k = 0; k < 10; k++)
+			sum += call(code, k);
+		sbrk(-(intptr_t)(64 * PAGE));
+	}
+	personality(0);
+	printf("heap %ld\n", sum);
+}
+
 /* Two pieces of code whose addresses have the same low half. */
 static void far_apart(void)
 {
@@ -215,6 +271,76 @@ static void far_apart(void)
 	for (int i = 0; i < 100; i++)
 		sum = sum * 3 + call(second, i);
 	printf("apart %ld\n", sum);
+}
+
+/* Code in many places 5 GiB apart, so that the low halves of four are the same: called round and round. */
+static void regions(void)
+{
+	uint8_t *places[192];
+	uint64_t next = UINT64_C(0x200000000000);
+	uint32_t count = 0;
+	long sum = 0;
+
+	for (uint32_t i = 0; i < 192; i++, next += UINT64_C(5) << 30) {
+		uint8_t *at = mmap((void *)(uintptr_t)next, PAGE, RWX,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+		if (at == MAP_FAILED)
+			exit(2);
+		make(at, (int32_t)i);
+		sum += call(at, 1);
+		places[count++] = at;
+	}
+	for (uint32_t i = 0; i < 100000; i++)
+		sum = (sum * 3 + call(places[i * 7 % count], (int)(i % 100))) % 1000003;
+	printf("regions %ld\n", sum);
+}
+
+/* lea 4096(%rip), %rax; mov (%rax), %eax; add %edi, %eax; ret */
+static void make_near(uint8_t *at)
+{
+	static const uint8_t code[] = { 0x48, 0x8d, 0x05, 0,	0x10, 0,
+					0,    0x8b, 0x00, 0x01, 0xf8, 0xc3 };
+
+	memcpy(at, code, sizeof(code));
+}
+
+/* Code that asks for what is near it, where no address near is free. */
+static void crowded(void)
+{
+	uint64_t from = UINT64_C(0x300000000000);
+	uint8_t *at, *left;
+	long sum = 0;
+
+	left = mmap((void *)(uintptr_t)from, UINT64_C(8) << 30, PROT_NONE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	if (left == MAP_FAILED)
+		exit(2);
+	at = left + (UINT64_C(4) << 30);
+	mprotect(at, 4 * PAGE, RWX);
+	make(at + PAGE, 5);
+	for (int i = 0; i < 300; i++)
+		sum += call(at + PAGE, i);
+	printf("crowded %ld\n", sum);
+	munmap(left, 3 * PAGE << 8); /* room for a small one */
+	munmap(at - (1u << 22), 1u << 22);
+	make_near(at);
+	memcpy(at + PAGE + 7, &sum, 4);
+	for (int i = 0; i < 300; i++)
+		sum += call(at, i);
+	printf("crowded %ld\n", sum);
+	if (mmap(at - (1u << 22), 1u << 22, PROT_NONE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
+		 0) == MAP_FAILED)
+		errno = 0; /* the engine's */
+	at = left + (UINT64_C(7) << 30);
+	mprotect(at, 4 * PAGE, RWX);
+	munmap(left + (UINT64_C(8) << 30) - PAGE, PAGE);
+	make_near(at);
+	memcpy(at + PAGE + 7, &sum, 4);
+	for (int i = 0; i < 300; i++)
+		sum += call(at, i);
+	printf("crowded %ld\n", sum);
 }
 
 static uint8_t *common;
@@ -284,10 +410,14 @@ int main(int count, char **values)
 		const char *name;
 		void (*run)(void);
 	} cases[] = {
-		{ "written", written }, { "protected", protected }, { "mapped", mapped },
-		{ "shared", shared },	{ "read", read_in },	    { "itself", writes_itself },
-		{ "stack", on_stack },	{ "forked", forked },	    { "apart", far_apart },
-		{ "threads", threads }, { "faults", faults },
+		{ "written", written },	     { "protected", protected },
+		{ "mapped", mapped },	     { "shared", shared },
+		{ "read", read_in },	     { "beside", written_beside },
+		{ "itself", writes_itself }, { "stack", on_stack },
+		{ "heap", in_heap },	     { "forked", forked },
+		{ "apart", far_apart },	     { "regions", regions },
+		{ "threads", threads },	     { "faults", faults },
+		{ "crowded", crowded },
 	};
 
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
