@@ -12,7 +12,7 @@
 #define PAGE ENGINE_GUARD_BYTES
 #define CHANNEL_BYTES_MAX (UINT64_C(1) << 40)
 
-#define DRAINED_SLOTS 256
+#define DRAINED_SLOTS 2048
 #define DRAINED_SEGMENTS 4
 #define DRAINED_SEGMENT_BYTES                                                                      \
 	(UINT64_C(256) << 10) /* all of them together stay in a second-level cache */
