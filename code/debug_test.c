@@ -1,37 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* What was stripped from a file is found again, and what isn't its own is not taken. */
+#include "code/folder_test.h"
 #include "code/symbol.h"
 
 #include <criterion/criterion.h>
 #include <lzma.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/waymark-debug-XXXXXX";
 static struct code_file *file;
 static struct code_symbols symbols;
 
-/* Run a command in the folder; %s stands for the sample. */
-static void shell(const char *format, ...)
-{
-	char command[1024];
-	va_list arguments;
-	int used = snprintf(command, sizeof(command), "cd %s && ", folder);
-
-	va_start(arguments, format);
-	vsnprintf(command + used, sizeof(command) - (size_t)used, format, arguments);
-	va_end(arguments);
-	cr_assert_eq(system(command), 0, "%s", command);
-}
-
 static void make_folder(void)
 {
-	if (system("command -v objcopy strip >/dev/null"))
-		cr_skip_test("objcopy and strip are not here");
-	cr_assert_not_null(mkdtemp(folder));
+	folder_make("objcopy strip");
 	shell("cp '%s' whole", SAMPLE_MODULE);
 }
 
@@ -39,16 +23,12 @@ static void remove_folder(void)
 {
 	code_symbols_release(&symbols);
 	code_file_close(file);
-	if (*folder && access(folder, F_OK) == 0)
-		shell("rm -r %s", folder);
+	folder_remove();
 }
 
 static void read_file(const char *name)
 {
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	cr_assert_eq(code_file_open(&file, path), 0);
+	file = folder_open(name);
 	cr_assert_eq(code_symbols_read(&symbols, file), 0);
 }
 

@@ -2,35 +2,20 @@
 /* Rows of programs as compilers and linkers make them, held against binutils. */
 #include "code/rows.h"
 
+#include "code/folder_test.h"
 #include "code/symbol.h"
 
 #include <criterion/criterion.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static char folder[] = "/tmp/waymark-rows-XXXXXX";
 static struct code_file *file;
 static struct code_rows rows;
 
-static void shell(const char *format, ...)
-{
-	char command[1024];
-	va_list arguments;
-	int used = snprintf(command, sizeof(command), "cd %s && ", folder);
-
-	va_start(arguments, format);
-	vsnprintf(command + used, sizeof(command) - (size_t)used, format, arguments);
-	va_end(arguments);
-	cr_assert_eq(system(command), 0, "%s", command);
-}
-
 static void make_folder(void)
 {
-	if (system("command -v cc objcopy strip addr2line >/dev/null"))
-		cr_skip_test("cc and binutils are not here");
-	cr_assert_not_null(mkdtemp(folder));
+	folder_make("cc objcopy strip addr2line");
 	shell("cp \"$(dirname '%s')\"/sample_rows.c sample.c", SAMPLE_SOURCE);
 }
 
@@ -44,16 +29,13 @@ static void close_file(void)
 static void remove_folder(void)
 {
 	close_file();
-	shell("rm -rf %s", folder);
+	folder_remove();
 }
 
 static void read_rows(const char *name)
 {
-	char path[64];
-
 	close_file();
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	cr_assert_eq(code_file_open(&file, path), 0, "%s", path);
+	file = folder_open(name);
 	cr_assert_eq(code_rows_read(&rows, file), 0);
 	for (size_t i = 1; i < rows.count; i++)
 		cr_assert_leq(rows.all[i - 1].address, rows.all[i].address);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "fuzz/run.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 uint64_t run_random(uint64_t *seed)
 {
@@ -55,4 +58,30 @@ void run_for(double seconds, uint64_t seed, const uint8_t *good, uint8_t *input,
 		LLVMFuzzerTestOneInput(input, change(input, bytes, &state));
 	}
 	printf("%llu inputs from seed %llu\n", (unsigned long long)runs, (unsigned long long)seed);
+}
+
+size_t run_load(const char *path, uint8_t *to, size_t room)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t count = fd < 0 ? -1 : read(fd, to, room);
+
+	if (fd >= 0)
+		close(fd);
+	return count < 0 ? 0 : (size_t)count;
+}
+
+int run_main(int argc, char **argv, size_t (*make)(uint8_t *to),
+	     size_t (*change)(uint8_t *input, size_t bytes, uint64_t *seed))
+{
+	static uint8_t good[RUN_INPUT_MAX], input[RUN_INPUT_MAX];
+	double seconds = argc > 1 ? atof(argv[1]) : 3;
+	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
+
+	if (argc > 1 && seconds <= 0) {
+		for (int i = 1; i < argc; i++)
+			LLVMFuzzerTestOneInput(input, run_load(argv[i], input, sizeof(input)));
+		return 0;
+	}
+	run_for(seconds, seed, good, input, make(good), change);
+	return 0;
 }

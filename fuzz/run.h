@@ -23,4 +23,16 @@ size_t run_damage(uint8_t *input, size_t bytes, size_t at, uint64_t *seed);
 void run_for(double seconds, uint64_t seed, const uint8_t *good, uint8_t *input, size_t bytes,
 	     size_t (*change)(uint8_t *input, size_t bytes, uint64_t *seed));
 
+/* A file's first bytes, no more than there is room for. Returns how many; 0: it can't be read. */
+size_t run_load(const char *path, uint8_t *to, size_t room);
+
+#define RUN_INPUT_MAX (1u << 20)
+
+/*
+ * What a fuzzer does with its arguments whose good input is made: [SECONDS [SEED]] or FILE... . `make` has room for
+ * RUN_INPUT_MAX bytes, and returns how many it took; `change` is as above.
+ */
+int run_main(int argc, char **argv, size_t (*make)(uint8_t *to),
+	     size_t (*change)(uint8_t *input, size_t bytes, uint64_t *seed));
+
 #endif

@@ -8,6 +8,7 @@
  *	trace_fuzz [SECONDS [SEED]]	a good trace, changed at random (default 3 s, seed 1)
  *	trace_fuzz FILE...		these inputs
  */
+#include "fuzz/folder.h"
 #include "fuzz/run.h"
 #include "trace/format.h"
 #include "trace/sample.h"
@@ -19,27 +20,6 @@
 #include <string.h>
 #include <unistd.h>
 #include <waymark/marker.h>
-
-#define INPUT_MAX (1u << 20)
-
-static char dir[64];
-
-static void remove_dir(void)
-{
-	sample_folder_remove(dir);
-}
-
-static void store(const char *file, const void *content, size_t bytes)
-{
-	char path[128];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, file);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0 || write(fd, content, bytes) != (ssize_t)bytes)
-		abort();
-	close(fd);
-}
 
 static void dump(struct trace_reader *reader, int json)
 {
@@ -69,26 +49,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 
 	if (bytes < sizeof(metadata))
 		return 0;
-	if (!*dir) {
-		sample_folder(dir);
-		atexit(remove_dir);
-	}
 	memcpy(&metadata, input, sizeof(metadata));
 	input += sizeof(metadata);
 	bytes -= sizeof(metadata);
 	metadata = metadata < bytes ? metadata : (uint32_t)bytes;
-	store("metadata", input, metadata);
-	store("1-1-0", input + metadata, bytes - metadata);
-	if (trace_reader_open(&reader, dir))
+	folder_store("metadata", input, metadata);
+	folder_store("1-1-0", input + metadata, bytes - metadata);
+	if (trace_reader_open(&reader, folder_path()))
 		return 0;
 	dump(reader, 0);
 	dump(reader, 1);
 	if (!summary_make(&summary, reader))
 		summary_free(summary);
 	trace_reader_close(reader);
-	if (trace_repair(dir) < 0)
+	if (trace_repair(folder_path()) < 0)
 		abort();
-	if (!trace_reader_open(&reader, dir)) {
+	if (!trace_reader_open(&reader, folder_path())) {
 		for (uint32_t i = 0; i < reader->stream_count; i++)
 			if (reader->streams[i].bytes != reader->streams[i].file_bytes)
 				abort(); /* not repaired */
@@ -98,16 +74,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 }
 
 #ifndef LIBFUZZER
-
-static size_t load(const char *path, uint8_t *to, size_t room)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t count = fd < 0 ? -1 : read(fd, to, room);
-
-	if (fd >= 0)
-		close(fd);
-	return count < 0 ? 0 : (size_t)count;
-}
 
 static void put_packet(struct sample *sample, struct trace_writer *writer, uint64_t ticks)
 {
@@ -152,11 +118,11 @@ static size_t make_seed(uint8_t *to)
 	trace_writer_close(writer);
 	sample_release(&sample);
 	snprintf(path, sizeof(path), "%s/metadata", trace);
-	metadata = (uint32_t)load(path, to + 4, INPUT_MAX / 2);
+	metadata = (uint32_t)run_load(path, to + 4, RUN_INPUT_MAX / 2);
 	memcpy(to, &metadata, sizeof(metadata));
 	bytes = 4 + metadata;
 	snprintf(path, sizeof(path), "%s/1-1-0", trace);
-	bytes += load(path, to + bytes, INPUT_MAX / 2);
+	bytes += run_load(path, to + bytes, RUN_INPUT_MAX / 2);
 	sample_folder_remove(trace);
 	return bytes;
 }
@@ -186,19 +152,7 @@ static size_t change(uint8_t *input, size_t bytes, uint64_t *seed)
 
 int main(int argc, char **argv)
 {
-	static uint8_t good[INPUT_MAX], input[INPUT_MAX];
-	double seconds = argc > 1 ? atof(argv[1]) : 3;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-	size_t bytes;
-
-	if (argc > 1 && seconds <= 0) {
-		for (int i = 1; i < argc; i++)
-			LLVMFuzzerTestOneInput(input, load(argv[i], input, sizeof(input)));
-		return 0;
-	}
-	bytes = make_seed(good);
-	run_for(seconds, seed, good, input, bytes, change);
-	return 0;
+	return run_main(argc, argv, make_seed, change);
 }
 
 #endif

@@ -8,19 +8,16 @@
  *	trail_fuzz [SECONDS [SEED]]	a good trail, changed at random (default 3 s, seed 1)
  *	trail_fuzz FILE...		these inputs
  */
+#include "fuzz/folder.h"
 #include "fuzz/run.h"
 #include "history/instruction.h"
 #include "trace/trail/range.h"
 #include "trace/trail/sample_trail.h"
-#include "trace/sample.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#define INPUT_MAX (1u << 20)
 #define TID 101u
 #define WALK_MAX 20000u /* items that are looked at */
 
@@ -28,25 +25,7 @@ struct lengths {
 	uint32_t metadata, table;
 };
 
-static char dir[64];
 static uint64_t looked; /* at so many blocks */
-
-static void remove_dir(void)
-{
-	sample_folder_remove(dir);
-}
-
-static void store(const char *file, const void *content, size_t bytes)
-{
-	char path[128];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", dir, file);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	if (fd < 0 || write(fd, content, bytes) != (ssize_t)bytes)
-		abort();
-	close(fd);
-}
 
 /* What a reader relies on: the item is whole, and may follow the block before. */
 static void check_item(const struct trail_item *item, const struct trail_block *before)
@@ -167,10 +146,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 
 	if (bytes < sizeof(lengths))
 		return 0;
-	if (!*dir) {
-		sample_folder(dir);
-		atexit(remove_dir);
-	}
 	memcpy(&lengths, input, sizeof(lengths));
 	input += sizeof(lengths);
 	bytes -= sizeof(lengths);
@@ -178,12 +153,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 		lengths.metadata = (uint32_t)bytes;
 	if (lengths.table > bytes - lengths.metadata)
 		lengths.table = (uint32_t)bytes - lengths.metadata;
-	store("metadata", input, lengths.metadata);
+	folder_store("metadata", input, lengths.metadata);
 	input += lengths.metadata;
-	store("100-0-0", input, lengths.table);
+	folder_store("100-0-0", input, lengths.table);
 	input += lengths.table;
-	store("100-101-1", input, bytes - lengths.metadata - lengths.table);
-	if (trace_reader_open(&reader, dir))
+	folder_store("100-101-1", input, bytes - lengths.metadata - lengths.table);
+	if (trace_reader_open(&reader, folder_path()))
 		return 0;
 	if (!trails_read(&trails, reader))
 		read_all(reader, &trails);
@@ -194,23 +169,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 
 #ifndef LIBFUZZER
 
-static size_t load(const char *path, uint8_t *to, size_t room)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t count = fd < 0 ? -1 : read(fd, to, room);
-
-	if (fd >= 0)
-		close(fd);
-	return count < 0 ? 0 : (size_t)count;
-}
-
 /* Append a file of a trace, whose name begins so. */
 static uint32_t append(const char *folder, const char *name, uint8_t *to, size_t room)
 {
 	char path[128];
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return (uint32_t)load(path, to, room);
+	return (uint32_t)run_load(path, to, room);
 }
 
 /* A good trail as an input: a loop, a call, a signal, a system call, a module, paths. */
@@ -252,13 +217,16 @@ static size_t make_seed(uint8_t *to)
 	sample_trail_event(&sample, TRAIL_END, 0, 0, TRAIL_KILLED, 11);
 	sample_trail_thread_end(&sample);
 	sample_trail_close(&sample);
-	lengths.metadata = append(sample.folder, "metadata", to + bytes, INPUT_MAX / 4);
+	lengths.metadata = append(sample.folder, "metadata", to + bytes, RUN_INPUT_MAX / 4);
 	bytes += lengths.metadata;
-	lengths.table = append(sample.folder, "100-0-0", to + bytes, INPUT_MAX / 4);
+	lengths.table = append(sample.folder, "100-0-0", to + bytes, RUN_INPUT_MAX / 4);
 	bytes += lengths.table;
-	bytes += append(sample.folder, "100-101-1", to + bytes, INPUT_MAX / 4);
+	bytes += append(sample.folder, "100-101-1", to + bytes, RUN_INPUT_MAX / 4);
 	memcpy(to, &lengths, sizeof(lengths));
 	sample_trail_remove(&sample);
+	LLVMFuzzerTestOneInput(to, bytes);
+	if (!looked)
+		abort(); /* it is none */
 	return bytes;
 }
 
@@ -291,22 +259,7 @@ static size_t change(uint8_t *input, size_t bytes, uint64_t *seed)
 
 int main(int argc, char **argv)
 {
-	static uint8_t good[INPUT_MAX], input[INPUT_MAX];
-	double seconds = argc > 1 ? atof(argv[1]) : 3;
-	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-	size_t bytes;
-
-	if (argc > 1 && seconds <= 0) {
-		for (int i = 1; i < argc; i++)
-			LLVMFuzzerTestOneInput(input, load(argv[i], input, sizeof(input)));
-		return 0;
-	}
-	bytes = make_seed(good);
-	LLVMFuzzerTestOneInput(good, bytes);
-	if (!looked)
-		abort(); /* the good one is none */
-	run_for(seconds, seed, good, input, bytes, change);
-	return 0;
+	return run_main(argc, argv, make_seed, change);
 }
 
 #endif

@@ -92,7 +92,7 @@ static int take_line(struct reading *reading, char *line)
 		       sizeof(*reading->symbols->all)))
 		return -ENOMEM;
 	memcpy(reading->names + reading->used, name, bytes);
-	/* the texts may still move: for now where they begin */
+	/* `names` moves as it grows: kernel_symbols_read() makes pointers of these, once all is read */
 	symbol.name = (const char *)reading->used;
 	symbol.address = address - reading->base;
 	symbol.bind = islower((unsigned char)end[1]) ? BIND_LOCAL : BIND_GLOBAL;

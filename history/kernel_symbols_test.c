@@ -1,37 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 #include "history/image.h"
 #include "history/kernel_symbols.h"
+#include "trace/sample.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <waymark/error.h>
 
 #define KERNEL UINT64_C(0xffffffff81000000)
 #define MODULE UINT64_C(0xffffffffc0000000)
 
-static char root[] = "/tmp/waymark-kernel-XXXXXX";
+static char root[64];
 static struct code_symbols symbols;
 static char *names;
 static uint64_t bytes;
 
 static void put(const char *path, const char *content, size_t count)
 {
-	char full[128];
-	FILE *file;
-
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	file = fopen(full, "w");
-	cr_assert(file && fwrite(content, 1, count, file) == count);
-	fclose(file);
+	sample_folder_put(root, path, content, count);
 }
 
 static void begin(void)
 {
-	static const char *const folders[] = { "/proc", "/sys", "/sys/kernel" };
 	/* not in order, as it is where modules and eBPF come behind */
 	static const char list[] = "ffffffff81000000 T _text\n"
 				   "ffffffff81000000 T _stext\n"
@@ -46,13 +39,8 @@ static void begin(void)
 				   "0000000000000010 A percpu\n";
 	static const char notes[] = "\4\0\0\0\2\0\0\0\3\0\0\0GNU\0\xca\xfe\0";
 	static const char modules[] = "sample 4096 0 - Live 0xffffffffc0000000\n";
-	char full[128];
 
-	cr_assert_not_null(mkdtemp(root));
-	for (size_t i = 0; i < 3; i++) {
-		snprintf(full, sizeof(full), "%s%s", root, folders[i]);
-		cr_assert_eq(mkdir(full, 0755), 0);
-	}
+	sample_folder(root);
 	put("/proc/kallsyms", list, strlen(list));
 	put("/proc/modules", modules, strlen(modules));
 	put("/sys/kernel/notes", notes, sizeof(notes));
@@ -60,12 +48,9 @@ static void begin(void)
 
 static void end(void)
 {
-	char command[128];
-
 	code_symbols_release(&symbols);
 	free(names);
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	cr_assert_eq(system(command), 0);
+	sample_folder_remove(root);
 }
 
 TestSuite(kernel_symbols, .init = begin, .fini = end, .timeout = 60);

@@ -3,20 +3,8 @@
 # Code that changes under the software engine: written, mapped over, moved, read in, shared, on the stack; and programs that make
 # code as they run, where they are there. All print what they print natively; also where all translations are given up over
 # and over (ENGINE_LOAD_CACHE).
-set -uo pipefail
-
-load=$WAYMARK_BUILD/tests/engine-load
-engine=$WAYMARK_BUILD/agent/trail/libwaymark-trail.so
-folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-code-XXXXXX")
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-failed=0
-
-fail()
-{
-	echo "FAILED: $*"
-	failed=1
-}
+# shellcheck source=tests/engine_setup.bash
+. "$(dirname "$0")/engine_setup.bash"
 
 # same WHAT PROGRAM ARGUMENT...
 same()

@@ -4,32 +4,12 @@
 # of their memory. And the trail that is kept of them is that of `step`, block for block.
 #
 # engine_programs.sh [FIRST LAST]: these seeds instead, for longer runs
-set -uo pipefail
-source_dir=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "$0")/folder_setup.bash"
+
 waymark=$WAYMARK_BUILD/cli/waymark
-folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-engine-XXXXXX")
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
 export PYTHONDONTWRITEBYTECODE=1
-failed=0
-
-fail()
-{
-	echo "FAILED: $*"
-	failed=1
-}
-
-# expect WHAT GOT WANTED
-expect()
-{
-	[ "$2" = "$3" ] || fail "$1: $2, expected $3"
-}
-
-if ! command -v cc >/dev/null; then
-	echo "no C compiler"
-	exit 77
-fi
-
+command -v cc >/dev/null || skip "no C compiler"
 first=${1:-1} last=${2:-6}
 
 # make SEED OPTION...: the program ./program

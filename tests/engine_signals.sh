@@ -2,28 +2,10 @@
 # SPDX-License-Identifier: MIT
 # Signals under the software engine: programs print what they see, end as they end, leave the cores that they leave, natively and
 # under the engine; both must be the same.
-set -uo pipefail
+# shellcheck source=tests/engine_setup.bash
+. "$(dirname "$0")/engine_setup.bash"
 
-load=$WAYMARK_BUILD/tests/engine-load
-engine=$WAYMARK_BUILD/agent/trail/libwaymark-trail.so
 targets=$WAYMARK_BUILD/tests/targets/engine
-folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-signals-XXXXXX")
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-failed=0
-
-skip()
-{
-	echo "$*"
-	exit 77
-}
-
-fail()
-{
-	echo "FAILED: $*"
-	failed=1
-}
-
 grep -qw avx /proc/cpuinfo || skip "the programs need AVX"
 ulimit -c unlimited 2>words || true
 has_cores=

@@ -1,26 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Threads, children and limits under the engine: what programs print, and how they end, is what they do natively.
-set -uo pipefail
+# shellcheck source=tests/engine_setup.bash
+. "$(dirname "$0")/engine_setup.bash"
 
-engine=$WAYMARK_BUILD/agent/trail/libwaymark-trail.so
-load=$WAYMARK_BUILD/tests/engine-load
 targets=$WAYMARK_BUILD/tests/targets
-folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-threads-XXXXXX")
-failed=0
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-
-if [ ! -e "$engine" ]; then
-	echo "the engine is not built"
-	exit 77
-fi
-
-fail()
-{
-	echo "FAILED: $*"
-	failed=1
-}
 
 # same PROGRAM ARGUMENT...: natively and not
 same()

@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: MIT
-# Shared by the tests of `waymark record`: a folder, a program with markers, small checks.
+# Shared by the tests of `waymark record`: a program with markers, small checks.
 # shellcheck shell=bash disable=SC2034 # what is set here is used there
-set -uo pipefail
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "${BASH_SOURCE[0]}")/folder_setup.bash"
 
-source_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-record-XXXXXX")
-failed=0
 started=()
 
 cleanup()
@@ -18,7 +16,6 @@ trap cleanup EXIT
 # The tests leave the user's own sockets alone, and nothing outside their folder.
 export XDG_RUNTIME_DIR=$folder/run
 mkdir -m 0700 "$XDG_RUNTIME_DIR"
-cd "$folder" || exit 1
 
 # start COMMAND...: in the background until the test ends; its pid in $pid
 start()
@@ -29,12 +26,6 @@ start()
 	disown "$pid" # the shell would tell that it was killed
 }
 
-skip()
-{
-	echo "$*"
-	exit 77
-}
-
 command -v cc >/dev/null || skip "no C compiler"
 [ -e "$WAYMARK_BUILD/agent/libwaymark-agent.so" ] || skip "the agent is not built"
 # Copies, since other users may not be let into the build folder.
@@ -42,18 +33,6 @@ cp "$WAYMARK_BUILD/cli/waymark" "$WAYMARK_BUILD/agent/libwaymark-agent.so" . || 
 waymark=$folder/waymark
 export WAYMARK_AGENT=$folder/libwaymark-agent.so
 cc -O2 -I"$source_dir/include" "$source_dir/tests/targets/ticker.c" -o ticker -lpthread || exit 1
-
-fail()
-{
-	echo "FAILED: $*"
-	failed=1
-}
-
-# expect WHAT GOT WANTED
-expect()
-{
-	[ "$2" = "$3" ] || fail "$1: $2, expected $3"
-}
 
 # run STATUS ARGUMENT...: waymark record, its words in ./words; bounded
 run()

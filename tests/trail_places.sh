@@ -2,25 +2,10 @@
 # SPDX-License-Identifier: MIT
 # Trails of programs where one module takes another one's place: by an exec, and by loading. Each half has its own
 # functions, lines and sums. Then what is said of trails that were deleted.
-set -uo pipefail
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "$0")/folder_setup.bash"
 
 waymark=$WAYMARK_BUILD/cli/waymark
-folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-places-XXXXXX")
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-failed=0
-
-skip()
-{
-	echo "$*"
-	exit 77
-}
-
-fail()
-{
-	echo "FAILED: $*"
-	failed=1
-}
 
 # has FILE TEXT...
 has()

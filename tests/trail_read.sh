@@ -1,26 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # waymark trail, of programs that were recorded: how a crash came about, files that are missing or others.
-set -uo pipefail
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "$0")/folder_setup.bash"
 
 waymark=$WAYMARK_BUILD/cli/waymark
-folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-trail-XXXXXX")
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-failed=0
-
-skip()
-{
-	echo "$*"
-	exit 77
-}
-
-fail()
-{
-	echo "FAILED: $*"
-	failed=1
-}
-
 command -v cc >/dev/null || skip "no C compiler"
 
 # trail STATUS ARGUMENT...: waymark trail, what it prints in ./out and ./words

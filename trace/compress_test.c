@@ -93,14 +93,11 @@ static void keep(void)
 
 static void end(void)
 {
-	char command[128];
-
 	for (int i = 0; i < STREAMS; i++) {
 		free(plain[i]);
 		free(names[i]);
 	}
-	snprintf(command, sizeof(command), "rm -rf %s", dir);
-	cr_expect_eq(system(command), 0);
+	sample_folder_remove(dir);
 }
 
 TestSuite(compress, .fini = end, .timeout = 100);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/sample.h"
 
-#include <dirent.h>
-#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 void sample_begin(struct sample *sample, uint64_t ticks)
 {
@@ -102,15 +102,32 @@ void sample_folder(char path[64])
 		abort();
 }
 
+static int remove_one(const char *path, const struct stat *about, int kind, struct FTW *where)
+{
+	(void)about;
+	(void)kind;
+	(void)where;
+	remove(path);
+	return 0;
+}
+
 void sample_folder_remove(const char *path)
 {
-	DIR *list = opendir(path);
-	struct dirent *entry;
+	nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
 
-	while (list && (entry = readdir(list)))
-		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
-			unlinkat(dirfd(list), entry->d_name, 0);
-	if (list)
-		closedir(list);
-	rmdir(path);
+void sample_folder_put(const char *folder, const char *path, const void *content, size_t bytes)
+{
+	char full[512];
+	FILE *file;
+
+	snprintf(full, sizeof(full), "%s%s", folder, path);
+	for (char *at = full + strlen(folder) + 1; (at = strchr(at, '/')); at++) {
+		*at = '\0';
+		mkdir(full, 0755);
+		*at = '/';
+	}
+	file = fopen(full, "we");
+	if (!file || fwrite(content, 1, bytes, file) != bytes || fclose(file))
+		abort();
 }

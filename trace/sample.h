@@ -44,8 +44,11 @@ uint64_t sample_random(uint64_t *seed);
 /* The types of up to 16 fields, as WM_TYPE_*. */
 #define SAMPLE_TYPES(...) ((const uint8_t[16]){ __VA_ARGS__ })
 
-/* A folder of its own under /tmp, gone with all its files at sample_folder_remove(). */
+/* A folder of its own under /tmp, gone with all that is in it at sample_folder_remove(). */
 void sample_folder(char path[64]);
 void sample_folder_remove(const char *path);
+
+/* Have these bytes in a file below it ("/proc/modules"), and the folders on the way. */
+void sample_folder_put(const char *folder, const char *path, const void *content, size_t bytes);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/call.h"
 #include "agent/trail/action.h"
+#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/code.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/held.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/limit.h"
+#include "agent/trail/process.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
@@ -16,6 +18,7 @@
 #include <asm/prctl.h>
 #include <errno.h>
 #include <linux/prctl.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 
@@ -59,6 +62,7 @@ static long execute(struct thread *thread)
 
 	ring_event(thread, TRAIL_EXEC, 0, 0, 0, 0);
 	thread->is_executing = 1;
+	process_executes(thread);
 	limit_exec(0);
 	result = signal_exec_call(thread, plain);
 	call_broken_off(thread);
@@ -71,6 +75,7 @@ void call_broken_off(struct thread *thread)
 	if (!thread->is_executing)
 		return;
 	thread->is_executing = 0;
+	process_executed();
 	ring_take_back(thread);
 	limit_exec(1);
 	action_exec(1);
@@ -123,10 +128,15 @@ static long outward(struct thread *thread)
 	return result == -EFAULT && code_refused() ? signal_other_call(thread, plain) : result;
 }
 
-/* Memory that is written and run at once: code made as it goes. */
-static int makes_code(const uint64_t *gpr)
+/* Children may be of another namespace of pids from now on. */
+static long apart(const struct thread *thread)
 {
-	return (gpr[2] & (PROT_WRITE | PROT_EXEC)) == (PROT_WRITE | PROT_EXEC);
+	const uint64_t *gpr = thread->regs.gpr;
+	uint64_t kinds = gpr[0] == SYS_setns ? gpr[6] : gpr[7];
+
+	if (kinds & CLONE_NEWPID || (gpr[0] == SYS_setns && !(uint32_t)kinds))
+		process_is_apart();
+	return plain(thread);
 }
 
 static long call(struct thread *thread, uint64_t next)
@@ -174,16 +184,17 @@ static long call(struct thread *thread, uint64_t next)
 		return plain(thread);
 	case SYS_arch_prctl:
 		return prctl_arch(thread, next);
-	case SYS_rseq: /* its critical sections are told by addresses in which we never are */
-		return -ENOSYS;
+	case SYS_unshare:
+	case SYS_setns:
+		return apart(thread);
+	case SYS_rseq:
+		return attach_rseq_call(thread);
 	case SYS_brk:
 		err = withdraw_from_memory(thread, next - 2);
 		return err ? sys_call3(SYS_brk, 0, 0, 0) : outward(thread);
 	case SYS_mmap:
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
-		if (makes_code(thread->regs.gpr))
-			leave(thread, next - 2);
 		err = withdraw_from_memory(thread, next - 2);
 		return err ? err : code_call(thread, whole);
 	case SYS_munmap:

@@ -25,14 +25,31 @@ void gate_become(int gate, const char *path, char *const argv[])
 	_exit(127);
 }
 
-int gate_await(int gate, pid_t pid, int options)
+pid_t gate_fork(int *gate, gate_becomes *become, const char *path, char *const argv[])
 {
-	pid_t self = getpid();
-	int status, err = 0;
+	int ends[2];
+	pid_t pid;
 
-	if (send(gate, &self, sizeof(self), MSG_NOSIGNAL) != sizeof(self) ||
-	    recv(gate, &err, sizeof(err), 0) != sizeof(err))
-		return -ECHILD;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	pid = fork();
+	if (!pid) {
+		close(ends[0]);
+		become(ends[1], path, argv);
+	}
+	if (pid < 0) {
+		pid = -errno;
+		close(ends[0]);
+	}
+	close(ends[1]);
+	*gate = ends[0];
+	return pid;
+}
+
+int gate_pass(int gate, pid_t pid, int options)
+{
+	int status, err;
+
 	if (ptrace(PTRACE_SEIZE, pid, 0, options) < 0 || send(gate, "", 1, MSG_NOSIGNAL) != 1)
 		return -errno;
 	if (waitpid(pid, &status, __WALL) < 0)
@@ -42,4 +59,15 @@ int gate_await(int gate, pid_t pid, int options)
 	if (recv(gate, &err, sizeof(err), MSG_DONTWAIT) != sizeof(err) || !err)
 		err = ECHILD;
 	return -err;
+}
+
+int gate_await(int gate, pid_t pid, int options)
+{
+	pid_t self = getpid();
+	int err;
+
+	if (send(gate, &self, sizeof(self), MSG_NOSIGNAL) != sizeof(self) ||
+	    recv(gate, &err, sizeof(err), 0) != sizeof(err))
+		return -ECHILD;
+	return gate_pass(gate, pid, options);
 }

@@ -9,12 +9,19 @@
 #include <sys/types.h>
 
 /* In the process that is to be the program, forked for that: does not return. `gate` is its end. */
-void gate_become(int gate, const char *path, char *const argv[]) __attribute__((noreturn));
+typedef void gate_becomes(int gate, const char *path, char *const argv[]);
+gate_becomes gate_become __attribute__((noreturn));
+
+/* Fork that process: its pid, and in *gate the tracer's end, which the caller closes; or -errno. */
+pid_t gate_fork(int *gate, gate_becomes *become, const char *path, char *const argv[]);
 
 /*
  * In its tracer, with the other end: seize it with these PTRACE_O_*, PTRACE_O_TRACEEXEC among them, and let it execute the
  * program. It stands in its PTRACE_EVENT_EXEC then: 0; or -errno, what execve(2) said for one.
  */
 int gate_await(int gate, pid_t pid, int options);
+
+/* What that ends with, for a gate where other words were exchanged until then. */
+int gate_pass(int gate, pid_t pid, int options);
 
 #endif

@@ -31,11 +31,8 @@ void bed_begin(void)
 
 void bed_end(void)
 {
-	char command[128];
-
 	sample_sink_release(&sink);
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	cr_assert_eq(system(command), 0);
+	sample_folder_remove(root);
 }
 
 int launch(enum origin origin, char *const argv[])

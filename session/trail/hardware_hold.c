@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/socket.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -263,25 +262,17 @@ int hardware_launch(struct hardware **hardware, struct trail_sink *sink, enum or
 		    const struct hardware_options *options, const char *path, char *const argv[],
 		    char *detail, size_t bytes)
 {
-	int gates[2], err = 0;
+	int gate, err;
 	pid_t pid;
 
 	*hardware = NULL;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gates))
-		return -errno;
-	pid = fork();
-	if (!pid) {
-		close(gates[0]);
-		gate_become(gates[1], path, argv);
-	}
-	close(gates[1]);
+	pid = gate_fork(&gate, gate_become, path, argv);
 	if (pid < 0)
-		err = -errno;
-	else
-		err = hardware_take(hardware, sink, origin, options, pid, gates[0], detail, bytes);
-	close(gates[0]);
+		return pid;
+	err = hardware_take(hardware, sink, origin, options, pid, gate, detail, bytes);
+	close(gate);
 	/* where nobody opened the gate, it has ended by itself */
-	if (err && pid > 0)
+	if (err)
 		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 			;
 	return err;

@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,22 +79,15 @@ int step_take(struct step **out, struct trail_sink *sink, pid_t pid, int gate)
 
 int step_launch(struct step **out, struct trail_sink *sink, const char *path, char *const argv[])
 {
-	int gates[2], err;
+	int gate, err;
 	pid_t pid;
 
 	*out = NULL;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gates))
-		return -errno;
-	pid = fork();
-	if (!pid) {
-		close(gates[0]);
-		gate_become(gates[1], path, argv);
-	}
-	err = pid < 0 ? -errno : 0;
-	close(gates[1]);
-	if (!err)
-		err = step_take(out, sink, pid, gates[0]);
-	close(gates[0]);
+	pid = gate_fork(&gate, gate_become, path, argv);
+	if (pid < 0)
+		return pid;
+	err = step_take(out, sink, pid, gate);
+	close(gate);
 	return err;
 }
 

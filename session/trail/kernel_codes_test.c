@@ -23,11 +23,8 @@ static void begin(void)
 
 static void end(void)
 {
-	char command[128];
-
 	kernel_codes_close(codes);
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	cr_assert_eq(system(command), 0);
+	sample_folder_remove(root);
 }
 
 TestSuite(kernel_codes, .init = begin, .fini = end, .timeout = 60);

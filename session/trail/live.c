@@ -105,16 +105,17 @@ static struct tracing_how how_of(const struct wm_session *session)
 	int is_late = live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL;
 
 	/* with an agent children come by that; the program that a marker is awaited in is one process */
-	return (struct tracing_how){ .origin = live->origin,
-				     .machine = live->machine,
-				     .follows = live->origin == ORIGIN_STEP &&
-						live_is_all(session) &&
-						!session->options.follow_off &&
-						live->trigger != TRIGGER_CALL,
-				     .last_bytes = is_late ? request->last_bytes : 0,
-				     .has_kernel = request->has_kernel,
-				     .sample_freq = request->sample_freq,
-				     .sample_period = request->sample_period };
+	return (struct tracing_how){
+		.origin = live->origin,
+		.machine = live->machine,
+		.follows = (live->origin == ORIGIN_STEP || live->origin == ORIGIN_SOFT) &&
+			   live_is_all(session) && !session->options.follow_off &&
+			   live->trigger != TRIGGER_CALL,
+		.last_bytes = is_late ? request->last_bytes : 0,
+		.has_kernel = request->has_kernel,
+		.sample_freq = request->sample_freq,
+		.sample_period = request->sample_period
+	};
 }
 
 /* A trail goes into a folder, and its origin must be there. */
@@ -251,9 +252,9 @@ static void on_end(void *data, struct trail_sink *sink, const struct sink_ending
 static int taken(struct live_process *live)
 {
 	live->is_taken = 1;
-	live->stepper.relay.on_event = on_event;
-	live->stepper.relay.on_child = on_child;
-	live->stepper.relay.on_end = on_end;
+	live->stepper.wire.on_event = on_event;
+	live->stepper.wire.on_child = on_child;
+	live->stepper.wire.on_end = on_end;
 	return live->store ? live->files.sink.calls->begin(&live->files.sink, live->pid) : 0;
 }
 
@@ -381,11 +382,11 @@ void live_fire(struct wm_session *session, const struct live_fired *fired, uint6
 		if (p->root)
 			continue;
 		if (at_ns && p->is_taken && !p->is_over) {
-			p->stepper.relay.until = at_ns;
+			p->stepper.wire.until = at_ns;
 			stepper_pump(&p->stepper);
 		}
-		p->stepper.relay.until = 0;
-		p->stepper.relay.is_frozen = 1;
+		p->stepper.wire.until = 0;
+		p->stepper.wire.is_frozen = 1;
 	}
 }
 
@@ -421,7 +422,7 @@ static int pump(struct live_process *live)
 	}
 	/* one who looks from outside is told a little later: what came after it is still to be left out then */
 	if (all->trigger == TRIGGER_CALL && !all->fired.has)
-		live->stepper.relay.until = ticks_monotonic_ns() - HOLD_NS;
+		live->stepper.wire.until = ticks_monotonic_ns() - HOLD_NS;
 	got = stepper_pump(&live->stepper);
 	err = got > 0 ? flush(live) : 0;
 	return err < 0 ? err : got;
@@ -453,7 +454,7 @@ size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t 
 
 	for (const struct live_process *p = session->live.processes; p; p = p->next) {
 		/* what is held back until later stays unread */
-		if (!p->is_taken || p->is_over || p->stepper.fd < 0 || p->stepper.relay.until)
+		if (!p->is_taken || p->is_over || p->stepper.fd < 0 || p->stepper.wire.until)
 			continue;
 		if (count < room)
 			list[count] = (struct pollfd){ .fd = p->stepper.fd, .events = POLLIN };
@@ -487,7 +488,7 @@ static int stop(struct live_process *live)
 
 	if (live->root)
 		return 0;
-	live->stepper.relay.until = 0;
+	live->stepper.wire.until = 0;
 	err = live->is_taken ? stepper_stop(&live->stepper) : 0;
 	if (live->is_taken)
 		note_losses(live);
@@ -533,9 +534,9 @@ void live_counts(const struct wm_session *session, struct live_counts *counts)
 					.foreign = session->live.foreign,
 					.lost = session->live.forgotten };
 	for (const struct live_process *p = session->live.processes; p; p = p->next) {
-		counts->instructions += p->stepper.relay.instructions;
-		counts->blocks += p->stepper.relay.blocks;
-		counts->threads += p->stepper.relay.threads_ever;
+		counts->instructions += p->stepper.wire.instructions;
+		counts->blocks += p->stepper.wire.blocks;
+		counts->threads += p->stepper.wire.threads_ever;
 		counts->processes++;
 		counts->unfollowed += p->stepper.result.unfollowed;
 		counts->privileged += p->stepper.result.privileged;

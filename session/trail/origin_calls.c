@@ -17,14 +17,14 @@ struct live_origin {
 /* A child comes out where its parent does: at a sink that takes children. */
 static int on_child(void *data, const struct sink_process *process, struct trail_sink **sink)
 {
-	struct trail_sink *to = ((struct stepper *)data)->relay.to;
+	struct trail_sink *to = ((struct stepper *)data)->wire.to;
 
 	return to->calls->child(to, sink, process);
 }
 
 static void on_end(void *data, struct trail_sink *sink, const struct sink_ending *ending)
 {
-	if (sink != ((struct stepper *)data)->relay.to)
+	if (sink != ((struct stepper *)data)->wire.to)
 		sink->calls->process_end(sink, ending);
 }
 
@@ -32,8 +32,8 @@ static void on_end(void *data, struct trail_sink *sink, const struct sink_ending
 static int begun(struct live_origin **live, int err, char *detail)
 {
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", (*live)->stepper.detail);
-	(*live)->stepper.relay.on_child = on_child;
-	(*live)->stepper.relay.on_end = on_end;
+	(*live)->stepper.wire.on_child = on_child;
+	(*live)->stepper.wire.on_end = on_end;
 	if (!err)
 		return 0;
 	free(*live);

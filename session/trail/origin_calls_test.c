@@ -69,10 +69,7 @@ static void begin(void)
 
 static void end(void)
 {
-	char command[256];
-
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	cr_assert_eq(system(command), 0);
+	sample_folder_remove(root);
 	sample_folder_remove(folder);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Machines made of folders and of a perf_event_open() that says what it is told to: each reason once. */
 #include "session/trail/origin.h"
+#include "session/trail/sample_perf.h"
 #include "trace/sample.h"
 
 #include <criterion/criterion.h>
@@ -8,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -35,19 +35,7 @@ static const struct perf_calls fake = { .open = fake_open, .close = fake_close }
 
 static void put(const char *path, const char *text)
 {
-	char full[512];
-	FILE *file;
-
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	for (char *at = full + strlen(root) + 1; (at = strchr(at, '/')); at++) {
-		*at = '\0';
-		mkdir(full, 0755);
-		*at = '/';
-	}
-	file = fopen(full, "w");
-	cr_assert_not_null(file, "%s", full);
-	fputs(text, file);
-	fclose(file);
+	sample_machine_put(root, path, text);
 }
 
 static void cpu(const char *vendor, int model, const char *flags)
@@ -86,10 +74,7 @@ static void machine(void)
 
 static void machine_end(void)
 {
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	cr_assert_eq(system(command), 0);
+	sample_folder_remove(root);
 }
 
 TestSuite(origin, .init = machine, .fini = machine_end);

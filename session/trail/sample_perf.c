@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define PAGE 4096u
 
@@ -111,19 +110,7 @@ void sample_perf_switch(int is_out, uint64_t time)
 
 void sample_machine_put(const char *root, const char *path, const char *text)
 {
-	char full[512];
-	FILE *file;
-
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	for (char *at = full + strlen(root) + 1; (at = strchr(at, '/')); at++) {
-		*at = '\0';
-		mkdir(full, 0755);
-		*at = '/';
-	}
-	file = fopen(full, "w");
-	MUST(file);
-	fputs(text, file);
-	fclose(file);
+	sample_folder_put(root, path, text, strlen(text));
 }
 
 struct pt_item *sample_stepped(char *const argv[], size_t *count)

@@ -19,7 +19,7 @@ const struct trail_between killed = { .event = TRAIL_END, .values = { TRAIL_KILL
 
 void open_with(enum engine_policy policy)
 {
-	const struct soft_sizes sizes = { SLOTS, SEGMENTS, SEGMENT_BYTES, LOG_BYTES, policy };
+	const struct soft_sizes sizes = { SLOTS, SEGMENTS, SEGMENT_BYTES, LOG_BYTES, policy, 1 };
 
 	sample_sink_init(&sink);
 	cr_assert_eq(soft_channel_open(&channel, &sizes), 0);

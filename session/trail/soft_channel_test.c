@@ -13,12 +13,13 @@ TestSuite(soft_channel, .init = blocking, .fini = end, .timeout = 60);
 Test(soft_channel, sizes_that_can_not_be)
 {
 	static const struct soft_sizes sizes[] = {
-		{ 0, 4, 4096, 4096, ENGINE_BLOCK },
-		{ 4, 0, 4096, 4096, ENGINE_BLOCK },
-		{ 4, ENGINE_SEGMENTS_MAX + 1, 4096, 4096, ENGINE_BLOCK },
-		{ 4, 4, 4095, 4096, ENGINE_BLOCK },
-		{ 4, 4, 4096, 0, ENGINE_BLOCK },
-		{ UINT32_MAX, 64, UINT64_C(1) << 33, 4096, ENGINE_BLOCK },
+		{ 0, 4, 4096, 4096, ENGINE_BLOCK, 1 },
+		{ 4, 0, 4096, 4096, ENGINE_BLOCK, 1 },
+		{ 4, ENGINE_SEGMENTS_MAX + 1, 4096, 4096, ENGINE_BLOCK, 1 },
+		{ 4, 4, 4095, 4096, ENGINE_BLOCK, 1 },
+		{ 4, 4, 4096, 0, ENGINE_BLOCK, 1 },
+		{ UINT32_MAX, 64, UINT64_C(1) << 33, 4096, ENGINE_BLOCK, 1 },
+		{ 4, 4, 4096, 4096, ENGINE_BLOCK, SOFT_PROCESSES_MAX + 1 },
 	};
 	struct soft_channel other;
 
@@ -31,7 +32,7 @@ Test(soft_channel, sizes_that_can_not_be)
 Test(soft_channel, sizes_for_all_that_may_be_asked)
 {
 	for (uint64_t bytes = 65536; bytes <= UINT64_C(64) << 30; bytes *= 4) {
-		struct soft_sizes sizes = soft_sizes_for(bytes);
+		struct soft_sizes sizes = soft_sizes_for(bytes, 1);
 		struct soft_channel other;
 
 		cr_expect_eq(soft_channel_open(&other, &sizes), 0, "%lu", (unsigned long)bytes);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/soft_launch.h"
 
+#include "session/trail/gate.h"
+#include "session/trail/soft_pass.h"
 #include "session/trail/soft_sanitized.h"
 
 #include <errno.h>
@@ -15,7 +17,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -93,7 +94,7 @@ int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
 {
 	const int fds[2] = { channel->fd, image->fd };
 	struct answer answer;
-	int status, err;
+	int err;
 
 	*launch = (struct soft_launch){ .pid = pid };
 	err = gate_send(gate, fds);
@@ -104,15 +105,7 @@ int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
 	if (answer.error)
 		return -answer.error;
 	memcpy(launch->fds, answer.fds, sizeof(launch->fds));
-	if (ptrace(PTRACE_SEIZE, pid, 0, OPTIONS) < 0 || send(gate, "", 1, MSG_NOSIGNAL) != 1)
-		return -errno;
-	if (waitpid(pid, &status, __WALL) < 0)
-		return -errno;
-	if (WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXEC)
-		return 0;
-	if (recv(gate, &err, sizeof(err), MSG_DONTWAIT) != sizeof(err) || !err)
-		err = ECHILD;
-	return -err;
+	return gate_pass(gate, pid, OPTIONS);
 }
 
 /* ---- mapped ---- */
@@ -225,7 +218,7 @@ static int close_fds(const struct entering *entering)
 static void tell(const struct soft_launch *launch, const struct soft_channel *channel)
 {
 	const struct user_regs_struct *regs = &launch->loan.regs;
-	struct engine_boot *boot = &soft_channel_head(channel)->boot;
+	struct engine_boot *boot = &soft_channel_page(channel, launch->process)->boot;
 
 	boot->regs = (struct engine_regs){
 		.gpr = { regs->rax, regs->rcx, regs->rdx, regs->rbx, regs->rsp, regs->rbp,
@@ -242,6 +235,26 @@ static void tell(const struct soft_launch *launch, const struct soft_channel *ch
 		boot->flags |= ENGINE_BOOT_FAR;
 }
 
+static int map_all(const struct entering *entering, const struct soft_channel *channel,
+		   const struct soft_image *image)
+{
+	struct soft_launch *launch = entering->launch;
+	int err;
+
+	err = map_engine(entering, image);
+	if (!err)
+		err = map(entering, &launch->channel, channel->bytes, PROT_READ | PROT_WRITE,
+			  MAP_SHARED, launch->fds[0], 0);
+	if (!err)
+		err = close_fds(entering);
+	if (err)
+		return err;
+	tell(launch, channel);
+	err = soft_loan_end(&launch->loan, launch->engine + image->entry,
+			    launch->channel + launch->process * (uint64_t)PAGE, launch->engine);
+	return err ? fail(entering, err, "the program can't be entered") : 0;
+}
+
 int soft_launch_enter(struct soft_launch *launch, const struct soft_channel *channel,
 		      const struct soft_image *image, char *detail, size_t bytes)
 {
@@ -254,21 +267,53 @@ int soft_launch_enter(struct soft_launch *launch, const struct soft_channel *cha
 		return err;
 	if (err)
 		return fail(&entering, err, "the program can't be entered");
-	err = map_engine(&entering, image);
-	if (!err)
-		err = map(&entering, &launch->channel, channel->bytes, PROT_READ | PROT_WRITE,
-			  MAP_SHARED, launch->fds[0], 0);
-	if (!err)
-		err = close_fds(&entering);
-	if (err)
-		return err;
-	tell(launch, channel);
-	err = soft_loan_end(&launch->loan, launch->engine + image->entry, launch->channel,
-			    launch->engine);
-	return err ? fail(&entering, err, "the program can't be entered") : 0;
+	return map_all(&entering, channel, image);
 }
 
 int soft_launch_go(const struct soft_launch *launch)
 {
 	return soft_loan_let_go(&launch->loan);
+}
+
+/* Nothing of ours is there, and it goes on as it would have. */
+static void undo(struct soft_launch *launch, const struct soft_channel *channel,
+		 const struct soft_image *image)
+{
+	const uint64_t engine[6] = { launch->engine, image->bytes };
+	const uint64_t shared[6] = { launch->channel, channel->bytes };
+	int64_t result;
+
+	if (launch->engine)
+		soft_loan_call(&launch->loan, SYS_munmap, engine, &result);
+	if (launch->channel)
+		soft_loan_call(&launch->loan, SYS_munmap, shared, &result);
+	for (int i = 0; i < 2; i++)
+		if (launch->fds[i] >= 0)
+			soft_loan_call(&launch->loan, SYS_close,
+				       (const uint64_t[6]){ (uint64_t)launch->fds[i] }, &result);
+	soft_loan_end(&launch->loan, launch->loan.regs.rip, launch->loan.regs.rdi,
+		      launch->loan.regs.rsi);
+}
+
+int soft_launch_again(pid_t pid, const struct soft_channel *channel, uint32_t process,
+		      const struct soft_image *image)
+{
+	const int fds[2] = { channel->fd, image->fd };
+	struct soft_launch launch = { .pid = pid, .process = process, .fds = { -1, -1 } };
+	char detail[400];
+	const struct entering entering = { &launch, detail, sizeof(detail) };
+	int err;
+
+	/* from here on it is not what it was until all is done */
+	ptrace(PTRACE_SETOPTIONS, pid, 0, OPTIONS);
+	err = soft_loan_begin(&launch.loan, pid);
+	if (!err) {
+		err = soft_pass(&launch.loan, fds, launch.fds);
+		if (!err)
+			err = map_all(&entering, channel, image);
+		if (err)
+			undo(&launch, channel, image);
+	}
+	soft_loan_let_go(&launch.loan);
+	return err;
 }

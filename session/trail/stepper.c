@@ -36,7 +36,7 @@ struct stepper_note {
 	char detail[TRACING_DETAIL_BYTES];
 };
 
-_Static_assert(sizeof(struct stepper_note) <= RELAY_NOTE_MAX, "it is sent as one");
+_Static_assert(sizeof(struct stepper_note) <= WIRE_NOTE_MAX, "it is sent as one");
 
 /* ---- in that process ---- */
 
@@ -72,35 +72,35 @@ static int owner_open(void)
 }
 
 /* Told to, or there is nobody left to tell us. */
-static int must_end(const struct relay_in *in)
+static int must_end(const struct wire_in *in)
 {
 	char byte;
 	ssize_t got = recv(in->fd, &byte, 1, MSG_DONTWAIT);
 
-	return got >= 0 || (errno != EAGAIN && errno != EINTR) || relay_in_is_deserted(in, 0);
+	return got >= 0 || (errno != EAGAIN && errno != EINTR) || wire_in_is_deserted(in, 0);
 }
 
 /* Told to let it run; 0: never. */
-static int await_go(const struct relay_in *in)
+static int await_go(const struct wire_in *in)
 {
 	char byte;
 
-	return !relay_in_is_deserted(in, POLLIN) && recv(in->fd, &byte, 1, 0) == 1;
+	return !wire_in_is_deserted(in, POLLIN) && recv(in->fd, &byte, 1, 0) == 1;
 }
 
-static void tell(struct relay_in *in, const struct stepper_note *note)
+static void tell(struct wire_in *in, const struct stepper_note *note)
 {
-	relay_in_note(in, note, sizeof(*note));
+	wire_in_note(in, note, sizeof(*note));
 }
 
-static void follow(const struct tracing_calls *calls, struct tracing *tracing, struct relay_in *in)
+static void follow(const struct tracing_calls *calls, struct tracing *tracing, struct wire_in *in)
 {
 	struct stepper_note note = { .what = OVER };
 	int more = await_go(in);
 
 	while (more > 0) {
 		more = calls->run(tracing, RUN_MS);
-		if (relay_in_flush(in) || must_end(in))
+		if (wire_in_flush(in) || must_end(in))
 			break;
 		if (more > 0 && endure_is_spent())
 			more = -WM_E_TRAIL_SPENT;
@@ -120,7 +120,7 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 	const struct tracing_calls *calls = tracing_calls_of(how->origin);
 	struct stepper_note note = { .what = STARTED };
 	struct tracing *tracing = NULL;
-	struct relay_in in;
+	struct wire_in in;
 	sigset_t all;
 	int launches = gate >= 0;
 
@@ -134,11 +134,11 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 	if (fd < 0 || (launches && gate < 0))
 		_exit(1);
 	keep_only(fd, gate);
-	if (relay_in_init(&in, fd))
+	if (wire_in_init(&in, fd))
 		_exit(1);
 	in.owner = owner_open();
 	if (how->follows)
-		relay_in_follow(&in);
+		wire_in_follow(&in);
 	note.error = launches
 			     ? calls->take(&tracing, &in.first.sink, how, pid, gate, note.detail)
 			     : calls->attach(&tracing, &in.first.sink, how, pid, only, note.detail);
@@ -180,7 +180,7 @@ static void reap(struct stepper *stepper)
 
 static void release(struct stepper *stepper)
 {
-	relay_out_release(&stepper->relay);
+	wire_out_release(&stepper->wire);
 	if (stepper->fd >= 0)
 		close(stepper->fd);
 	stepper->fd = -1;
@@ -201,20 +201,20 @@ static int start(struct stepper *stepper, struct trail_sink *sink, const struct 
 		serve(ends[1], how, stepper->pid, gate, only);
 	close(ends[1]);
 	stepper->fd = ends[0];
-	relay_out_init(&stepper->relay, ends[0], sink);
-	stepper->relay.on_note = on_note;
-	stepper->relay.data = stepper;
+	wire_out_init(&stepper->wire, ends[0], sink);
+	stepper->wire.on_note = on_note;
+	stepper->wire.data = stepper;
 	if (stepper->process < 0)
 		stepper->error = -errno;
 	while (!stepper->error && got > 0 && !stepper->has_started) {
-		got = relay_out_take(&stepper->relay, TAKE_MS);
+		got = wire_out_take(&stepper->wire, TAKE_MS);
 		if (ticks_monotonic_ns() > end_ns)
 			stepper->error = -ETIMEDOUT;
 	}
 	if (!stepper->error && got <= 0 && !stepper->has_started)
 		stepper->error = got < 0 ? got : -WM_E_TRAIL_ENDED;
 	if (!stepper->error)
-		stepper->error = stepper->relay.error;
+		stepper->error = stepper->wire.error;
 	if (!stepper->error)
 		return 0;
 	release(stepper);
@@ -224,25 +224,17 @@ static int start(struct stepper *stepper, struct trail_sink *sink, const struct 
 int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
 		   const char *path, char *const argv[])
 {
-	int gates[2], err;
+	int gate, err;
 
 	*stepper = (struct stepper){ .fd = -1 };
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gates))
-		return -errno;
-	stepper->pid = fork();
-	if (!stepper->pid) {
-		close(gates[0]);
-		if (how->origin == ORIGIN_SOFT)
-			soft_become(gates[1], path, argv);
-		gate_become(gates[1], path, argv);
-	}
-	err = stepper->pid < 0 ? -errno : 0;
-	close(gates[1]);
-	if (!err)
-		err = start(stepper, sink, how, gates[0], 0);
-	close(gates[0]);
+	stepper->pid = gate_fork(&gate, how->origin == ORIGIN_SOFT ? soft_become : gate_become,
+				 path, argv);
+	if (stepper->pid < 0)
+		return stepper->pid;
+	err = start(stepper, sink, how, gate, 0);
+	close(gate);
 	/* it has ended by itself where nobody opened the gate, or it was ended */
-	if (err && stepper->pid > 0) {
+	if (err) {
 		kill(stepper->pid, SIGKILL);
 		while (waitpid(stepper->pid, NULL, 0) < 0 && errno == EINTR)
 			;
@@ -265,12 +257,12 @@ void stepper_go(struct stepper *stepper)
 /* 1, 0, or what became wrong. */
 static int take(struct stepper *stepper, int timeout_ms)
 {
-	int got = stepper->is_over ? 0 : relay_out_take(&stepper->relay, timeout_ms);
+	int got = stepper->is_over ? 0 : wire_out_take(&stepper->wire, timeout_ms);
 
 	if (!stepper->error && got <= 0 && !stepper->is_over)
 		stepper->error = got < 0 ? got : -WM_E_TRAIL_ENDED;
 	if (!stepper->error)
-		stepper->error = stepper->relay.error;
+		stepper->error = stepper->wire.error;
 	return stepper->error ? stepper->error : !stepper->is_over;
 }
 
@@ -283,11 +275,11 @@ int stepper_stop(struct stepper *stepper)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + STOP_MS * UINT64_C(1000000);
 
-	stepper->relay.takes_all = 1;
+	stepper->wire.takes_all = 1;
 	if (stepper->fd >= 0 && !stepper->is_over) {
 		shutdown(stepper->fd, SHUT_WR);
 		/* also what comes after an error of the sink: else it would wait for room */
-		while (!stepper->is_over && relay_out_take(&stepper->relay, TAKE_MS) > 0 &&
+		while (!stepper->is_over && wire_out_take(&stepper->wire, TAKE_MS) > 0 &&
 		       ticks_monotonic_ns() < end_ns)
 			;
 		take(stepper, 0);
@@ -298,5 +290,5 @@ int stepper_stop(struct stepper *stepper)
 		stepper->process = 0;
 	}
 	release(stepper);
-	return stepper->error ? stepper->error : stepper->relay.error;
+	return stepper->error ? stepper->error : stepper->wire.error;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process of ours that traces another one (tracing.h), and tells us over a socket what ran (relay.h). It hears no
+ * A process of ours that traces another one (tracing.h), and tells us over a socket what ran (wire.h). It hears no
  * signal and is of no terminal; when we end, however that be, it sees the socket closed and lets the
  * program go as it should be let go. Were we the tracer ourselves, whoever killed us would kill the program: the
  * kernel leaves the trap flag set, and SIGTRAP ends it. (Who kills that process does it still.)
@@ -10,8 +10,8 @@
 #ifndef SESSION_TRAIL_STEPPER_H
 #define SESSION_TRAIL_STEPPER_H
 
-#include "session/trail/relay.h"
 #include "session/trail/tracing.h"
+#include "session/trail/wire.h"
 
 struct stepper {
 	pid_t pid;     /* the program's */
@@ -22,13 +22,13 @@ struct stepper {
 	struct step_result result;	   /* once it is over, but for what was recorded */
 	int error;			   /* why it could not start, or broke off */
 	char detail[TRACING_DETAIL_BYTES]; /* more about that, or about losses; "": nothing */
-	struct relay_out relay;
+	struct wire_out wire;
 };
 
 /*
  * Start a program, stopped before its first instruction, as our child; or take a running one's threads, and let them
  * stand. The trail comes out at `sink`, which must outlive the stepper. With how->follows the caller sets
- * relay.on_child before it lets them run. Waits until it is done:
+ * wire.on_child before it lets them run. Waits until it is done:
  * 0, or -errno as step_take() and step_attach() have it; nothing is left to be released then, and `detail` stays.
  */
 int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,

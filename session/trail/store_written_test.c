@@ -63,15 +63,13 @@ static void half_a_block(uint64_t start)
 			   (const uint8_t *)"\x90", ++now);
 }
 
-/* Read back what is written now: it is whole, and says what is missing. */
-static void check_as_files(void)
+static char folder[64];
+
+/* What is written now, as a reader finds it. */
+static void as_files(struct trace_reader **reader, struct trails *trails)
 {
-	struct trail_store_status status;
 	struct trace_writer *writer;
-	struct trace_reader *reader;
 	struct trail_files files;
-	struct trails trails;
-	char folder[64];
 
 	sample_folder(folder);
 	cr_assert_eq(trace_writer_open(&writer, folder), 0);
@@ -80,17 +78,32 @@ static void check_as_files(void)
 	cr_assert_eq(trail_store_write(store, &files.sink), 0);
 	trail_files_release(&files);
 	cr_assert_eq(trace_writer_close(writer), 0);
-	cr_assert_eq(trace_reader_open(&reader, folder), 0);
-	cr_assert_eq(trails_read(&trails, reader), 0);
+	cr_assert_eq(trace_reader_open(reader, folder), 0);
+	cr_assert_eq(trails_read(trails, *reader), 0);
+}
+
+static void as_files_end(struct trace_reader *reader, struct trails *trails)
+{
+	trails_release(trails, reader);
+	trace_reader_close(reader);
+	sample_folder_remove(folder);
+}
+
+/* Read back what is written now: it is whole, and says what is missing. */
+static void check_as_files(void)
+{
+	struct trail_store_status status;
+	struct trace_reader *reader;
+	struct trails trails;
+
+	as_files(&reader, &trails);
 	cr_assert_eq(reader->damages_ever, 0, "%s", reader->damages[0].what);
 	trail_store_status(store, &status);
 	cr_assert_eq(trails.path_count, 1);
 	cr_assert_eq(trails.paths[0].blocks, status.blocks);
 	cr_assert_eq(trails.paths[0].parts[0].between.event, TRAIL_LOST);
 	cr_assert_eq(trails.paths[0].parts[0].between.values[0], status.lost_blocks);
-	trails_release(&trails, reader);
-	trace_reader_close(reader);
-	sample_folder_remove(folder);
+	as_files_end(reader, &trails);
 }
 
 /* What is cut off at the begin leaves nothing that can't follow. */
@@ -121,11 +134,8 @@ static void module_is(const char *path, int is_gone)
 Test(store_written, tells_of_modules_when_they_came)
 {
 	const struct trail_table *tables[2];
-	struct trace_writer *writer;
 	struct trace_reader *reader;
-	struct trail_files files;
 	struct trails trails;
-	char folder[64];
 
 	begin_with(SMALL, WM_POLICY_CYCLIC, 0);
 	now = 1000000000;
@@ -136,15 +146,7 @@ Test(store_written, tells_of_modules_when_they_came)
 	module_is("/bin/first", 1);
 	module_is("/bin/second", 0);
 	block(0, 7);
-	sample_folder(folder);
-	cr_assert_eq(trace_writer_open(&writer, folder), 0);
-	trail_files_init(&files, writer);
-	cr_assert_eq(files.sink.calls->begin(&files.sink, getpid()), 0);
-	cr_assert_eq(trail_store_write(store, &files.sink), 0);
-	trail_files_release(&files);
-	cr_assert_eq(trace_writer_close(writer), 0);
-	cr_assert_eq(trace_reader_open(&reader, folder), 0);
-	cr_assert_eq(trails_read(&trails, reader), 0);
+	as_files(&reader, &trails);
 	cr_assert_eq(trails.path_count, 1);
 	cr_assert_eq(trails.paths[0].count, 3);
 	tables[0] = trails.paths[0].parts[0].table;
@@ -153,7 +155,5 @@ Test(store_written, tells_of_modules_when_they_came)
 	cr_expect_eq(tables[0]->era.from, 0);
 	cr_expect_eq(tables[0]->era.to, 2);
 	cr_expect_eq(tables[1]->era.from, 2);
-	trails_release(&trails, reader);
-	trace_reader_close(reader);
-	sample_folder_remove(folder);
+	as_files_end(reader, &trails);
 }

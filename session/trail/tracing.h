@@ -10,14 +10,16 @@
 #include "session/trail/sink.h"
 #include "session/trail/step.h"
 
+#include <sys/wait.h>
+
 #define TRACING_DETAIL_BYTES 400
 
 /* How a process is to be recorded. Zeroed but for the origin: on this machine. */
 struct tracing_how {
 	enum origin origin;
 	struct origin_machine machine;
-	int follows;			     /* and children as well: ORIGIN_STEP alone does it */
-	int has_kernel;			     /* of hardware: the kernel's branches too */
+	int follows;	/* and children as well: ORIGIN_STEP and ORIGIN_SOFT do it */
+	int has_kernel; /* of hardware: the kernel's branches too */
 	uint64_t sample_freq, sample_period; /* of lbr; 0: not said */
 	uint64_t last_bytes; /* of a flight recorder that is looked at when all is over; 0: all is wanted as it comes */
 };
@@ -36,6 +38,15 @@ struct tracing_calls {
 	/* detail: of what was recorded with losses, or "". Not after an error. */
 	void (*result)(struct tracing *tracing, struct step_result *result, char *detail);
 };
+
+/* Where none but the process itself is known to have ended, which wait(2) has told so. */
+static inline void tracing_ended(struct step_result *result, pid_t pid, int status)
+{
+	result->is_over = 1;
+	result->status = status;
+	result->killed_tid = WIFSIGNALED(status) ? pid : 0;
+	result->killed_by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
 
 extern const struct tracing_calls tracing_step, tracing_soft, tracing_hardware;
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 
 struct tracing {
 	struct hardware *hardware;
@@ -91,13 +90,9 @@ static void result(struct tracing *tracing, struct step_result *result, char *de
 	struct hardware_result from;
 
 	hardware_result(tracing->hardware, &from);
-	*result = (struct step_result){ .blocks = from.blocks,
-					.is_over = from.is_over,
-					.status = from.status };
-	if (from.is_over && WIFSIGNALED(from.status)) {
-		result->killed_tid = tracing->pid;
-		result->killed_by = WTERMSIG(from.status);
-	}
+	*result = (struct step_result){ .blocks = from.blocks };
+	if (from.is_over)
+		tracing_ended(result, tracing->pid, from.status);
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", from.detail);
 }
 

@@ -175,6 +175,18 @@ void wm_trail_close(struct wm_trail *trail)
 	free(trail);
 }
 
+static int opening(struct wm_trail **trail, const struct wm_trail_options *options,
+		   const struct origin_machine *machine, int *cancel)
+{
+	int err;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel);
+	err = trail_new(trail);
+	if (!err && machine)
+		(*trail)->how.machine = *machine;
+	return err ? err : options_take(*trail, options);
+}
+
 /* What could not be opened is released; its words are kept for wm_trail_detail(NULL). */
 static int opened(struct wm_trail **out, struct wm_trail *trail, int result, int cancel)
 {
@@ -252,12 +264,7 @@ int trail_open_on(struct wm_trail **out, pid_t pid, const struct wm_trail_option
 	if (!out)
 		return -EINVAL;
 	*out = NULL;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	err = trail_new(&trail);
-	if (!err && machine)
-		trail->how.machine = *machine;
-	if (!err)
-		err = options_take(trail, options);
+	err = opening(&trail, options, machine, &cancel);
 	if (!err)
 		err = attach(trail, pid);
 	return opened(out, trail, err, cancel);
@@ -319,12 +326,7 @@ int trail_launch_on(struct wm_trail **out, char *const argv[],
 	if (!out)
 		return -EINVAL;
 	*out = NULL;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	result = trail_new(&trail);
-	if (!result && machine)
-		trail->how.machine = *machine;
-	if (!result)
-		result = options_take(trail, options);
+	result = opening(&trail, options, machine, &cancel);
 	if (!result)
 		result = launch(trail, argv);
 	return opened(out, trail, result, cancel);

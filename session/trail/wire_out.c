@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/trail/relay_own.h"
+#include "session/trail/wire_own.h"
 
 #include "base/array.h"
 
@@ -10,41 +10,41 @@
 #include <sys/socket.h>
 
 #define RUN_WAITS 1 /* of deliver(): there is no room for all of it now */
-#define MESSAGE_MAX (sizeof(struct relay_head) + sizeof(struct control_module) + RELAY_TEXT_MAX)
+#define MESSAGE_MAX (sizeof(struct wire_head) + sizeof(struct control_module) + WIRE_TEXT_MAX)
 
 /* What comes next waits in the buffer, then in the socket, and then who steps does. */
-static int is_full(const struct relay_out *out)
+static int is_full(const struct wire_out *out)
 {
 	return !out->error && !out->takes_all && out->to->calls->is_full &&
 	       out->to->calls->is_full(out->to);
 }
 
 /* The process of that number; NULL: there is none, or no more. */
-static struct relay_process_out *process_of(struct relay_out *out, uint32_t number)
+static struct wire_process_out *process_of(struct wire_out *out, uint32_t number)
 {
 	if (number >= out->process_count || !out->processes[number].to)
 		return NULL;
 	return &out->processes[number];
 }
 
-static int process_add(struct relay_out *out, struct trail_sink *to, pid_t pid)
+static int process_add(struct wire_out *out, struct trail_sink *to, pid_t pid)
 {
 	if (array_grow(&out->processes, &out->process_room, out->process_count + 1,
 		       sizeof(*out->processes)))
 		return -ENOMEM;
-	out->processes[out->process_count++] = (struct relay_process_out){ to, pid, 0 };
+	out->processes[out->process_count++] = (struct wire_process_out){ .to = to, .pid = pid };
 	return 0;
 }
 
 /* The first, whose sink is there before it is. */
-static int first_add(struct relay_out *out)
+static int first_add(struct wire_out *out)
 {
 	return out->process_count ? 0 : process_add(out, out->to, 0);
 }
 
-static int out_begin(struct relay_out *out, const struct relay_head *head)
+static int out_begin(struct wire_out *out, const struct wire_head *head)
 {
-	struct relay_process_out *process = process_of(out, head->process);
+	struct wire_process_out *process = process_of(out, head->process);
 
 	if (!process)
 		return -EPROTO;
@@ -54,11 +54,11 @@ static int out_begin(struct relay_out *out, const struct relay_head *head)
 	return 0;
 }
 
-static int out_child(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
+static int out_child(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
 {
 	struct trail_sink *to = NULL;
-	struct relay_child about;
-	char exe[RELAY_TEXT_MAX];
+	struct wire_child about;
+	char exe[WIRE_TEXT_MAX];
 	int err;
 
 	if (!out->on_child || head->process != out->process_count || head->bytes < sizeof(about) ||
@@ -78,12 +78,12 @@ static int out_child(struct relay_out *out, const struct relay_head *head, const
 	return 0;
 }
 
-static int out_module(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
+static int out_module(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
 {
-	const struct relay_process_out *process = process_of(out, head->process);
+	const struct wire_process_out *process = process_of(out, head->process);
 	struct control_module module;
 	size_t bytes = head->bytes;
-	char path[RELAY_TEXT_MAX];
+	char path[WIRE_TEXT_MAX];
 
 	if (bytes < sizeof(module) || bytes - sizeof(module) >= sizeof(path) ||
 	    head->process >= out->process_count)
@@ -98,13 +98,12 @@ static int out_module(struct relay_out *out, const struct relay_head *head, cons
 	return 0;
 }
 
-static int out_thread_begin(struct relay_out *out, const struct relay_head *head,
-			    const uint8_t *body)
+static int out_thread_begin(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
 {
-	struct relay_process_out *process = process_of(out, head->process);
+	struct wire_process_out *process = process_of(out, head->process);
 	struct sink_thread *thread = NULL;
-	struct relay_thread about;
-	char comm[RELAY_TEXT_MAX];
+	struct wire_thread about;
+	char comm[WIRE_TEXT_MAX];
 	int is_begun;
 
 	if (head->process >= out->process_count || head->bytes < sizeof(about) ||
@@ -123,19 +122,18 @@ static int out_thread_begin(struct relay_out *out, const struct relay_head *head
 	is_begun = process && !out->error;
 	if (is_begun)
 		process->live++;
-	out->threads[out->thread_count++] = (struct relay_thread_out){
+	out->threads[out->thread_count++] = (struct wire_thread_out){
 		.thread = thread, .process = head->process, .tid = about.tid, .is_begun = is_begun
 	};
 	out->threads_ever++;
 	return 0;
 }
 
-static int out_thread_name(struct relay_out *out, const struct relay_head *head,
-			   const uint8_t *body)
+static int out_thread_name(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
 {
-	const struct relay_thread_out *thread = &out->threads[head->thread];
+	const struct wire_thread_out *thread = &out->threads[head->thread];
 	struct trail_sink *to;
-	char comm[RELAY_TEXT_MAX];
+	char comm[WIRE_TEXT_MAX];
 
 	if (head->bytes >= sizeof(comm))
 		return -EPROTO;
@@ -149,55 +147,69 @@ static int out_thread_name(struct relay_out *out, const struct relay_head *head,
 	return 0;
 }
 
-static int out_block(struct relay_out *out, const struct relay_head *head,
-		     struct relay_thread_out *thread, const uint8_t *body)
+/* A block, and its code; NULL: it came without. */
+static int read_entry(struct trail_entry *entry, const uint8_t **code, const struct wire_head *head,
+		      const uint8_t *body)
+{
+	if (head->bytes < sizeof(*entry))
+		return -EPROTO;
+	memcpy(entry, body, sizeof(*entry));
+	if (!trail_entry_is_sane(entry) ||
+	    head->bytes != sizeof(*entry) + (head->has_code ? entry->bytes : 0u))
+		return -EPROTO;
+	*code = head->has_code ? body + sizeof(*entry) : NULL;
+	return 0;
+}
+
+static int out_block(struct wire_out *out, const struct wire_head *head,
+		     struct wire_thread_out *thread, const uint8_t *body)
 {
 	struct trail_entry entry;
+	const uint8_t *code;
 
-	if (head->bytes < sizeof(entry))
-		return -EPROTO;
-	memcpy(&entry, body, sizeof(entry));
-	if (!trail_entry_is_sane(&entry) ||
-	    head->bytes != sizeof(entry) + (head->has_code ? entry.bytes : 0u))
+	if (read_entry(&entry, &code, head, body))
 		return -EPROTO;
 	thread->left_max = entry.instructions;
 	if (!out->error && thread->is_begun) {
 		struct trail_sink *to = out->processes[thread->process].to;
 
-		out->error = to->calls->block(to, thread->thread, &entry,
-					      head->has_code ? body + sizeof(entry) : NULL,
-					      head->ticks);
+		out->error = to->calls->block(to, thread->thread, &entry, code, head->ticks);
 	}
 	out->blocks += !out->error;
 	out->instructions += out->error ? 0 : entry.instructions;
 	return 0;
 }
 
-static int out_define(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
+static int out_define(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
 {
 	struct trail_entry entry;
+	const uint8_t *code;
 
-	if (head->bytes < sizeof(entry))
+	if (read_entry(&entry, &code, head, body))
 		return -EPROTO;
-	memcpy(&entry, body, sizeof(entry));
-	if (!trail_entry_is_sane(&entry) ||
-	    head->bytes != sizeof(entry) + (head->has_code ? entry.bytes : 0u))
-		return -EPROTO;
-	body = head->has_code ? body + sizeof(entry) : NULL;
-	return relay_numbers_add(&out->numbers, head->thread, &entry, body);
+	return head->process < out->process_count
+		       ? wire_numbers_add(&out->processes[head->process].numbers, head->thread,
+					  &entry, code)
+		       : -EPROTO;
 }
 
-static int out_path(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
+static int out_path(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
 {
-	if (head->bytes % sizeof(uint32_t))
+	if (head->bytes % sizeof(uint32_t) || head->process >= out->process_count)
 		return -EPROTO;
-	return relay_numbers_path(&out->numbers, head->thread, body,
-				  head->bytes / sizeof(uint32_t));
+	return wire_numbers_path(&out->processes[head->process].numbers, head->thread, body,
+				 head->bytes / sizeof(uint32_t));
+}
+
+static const struct wire_path *path_of(const struct wire_out *out,
+				       const struct wire_thread_out *thread, uint32_t number)
+{
+	return wire_path_of(&out->processes[thread->process].numbers, number);
 }
 
 /* A path's blocks, from the `from`th on, into a sink that has no path(). How many of them it took. */
-static uint32_t put_blocks(struct relay_out *out, const struct relay_thread_out *thread,
-			   const struct relay_path *path, uint32_t from, uint64_t ticks)
+static uint32_t put_blocks(struct wire_out *out, const struct wire_thread_out *thread,
+			   const struct wire_path *path, uint32_t from, uint64_t ticks)
 {
 	struct trail_sink *to = out->processes[thread->process].to;
 	uint32_t at = from;
@@ -212,10 +224,10 @@ static uint32_t put_blocks(struct relay_out *out, const struct relay_thread_out 
 	return at - from;
 }
 
-static uint32_t put_path(struct relay_out *out, const struct relay_thread_out *thread,
+static uint32_t put_path(struct wire_out *out, const struct wire_thread_out *thread,
 			 uint32_t number, uint64_t ticks)
 {
-	const struct relay_path *path = relay_path_of(&out->numbers, number);
+	const struct wire_path *path = path_of(out, thread, number);
 	struct trail_sink *to = out->processes[thread->process].to;
 
 	out->error = to->calls->path(
@@ -226,20 +238,20 @@ static uint32_t put_path(struct relay_out *out, const struct relay_thread_out *t
 }
 
 /* The blocks of a run's paths, from out->run_done on. 1: all; 0: the sink has no room for the rest. */
-static int put_run(struct relay_out *out, const struct relay_thread_out *thread,
+static int put_run(struct wire_out *out, const struct wire_thread_out *thread,
 		   const uint32_t *numbers, size_t count, uint64_t ticks)
 {
 	int has_paths = out->processes[thread->process].to->calls->path != NULL;
 	uint64_t before = 0;
 
 	for (size_t i = 0; i < count && !out->error; i++) {
-		uint32_t blocks = relay_path_of(&out->numbers, numbers[i])->count, done;
+		uint32_t blocks = path_of(out, thread, numbers[i])->count, done;
 
 		before += blocks;
 		if (before <= out->run_done)
 			continue;
 		done = has_paths ? put_path(out, thread, numbers[i], ticks)
-				 : put_blocks(out, thread, relay_path_of(&out->numbers, numbers[i]),
+				 : put_blocks(out, thread, path_of(out, thread, numbers[i]),
 					      (uint32_t)(out->run_done + blocks - before), ticks);
 		out->blocks += out->error ? 0 : done;
 		out->run_done += done;
@@ -250,24 +262,24 @@ static int put_run(struct relay_out *out, const struct relay_thread_out *thread,
 }
 
 /* What there is no room for waits as messages do. */
-static int out_run(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
+static int out_run(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
 {
 	size_t count = head->bytes / sizeof(uint32_t);
-	const struct relay_path *last = NULL;
-	struct relay_thread_out *thread;
-	uint32_t numbers[RELAY_RUN_MAX];
+	const struct wire_path *last = NULL;
+	struct wire_thread_out *thread;
+	uint32_t numbers[WIRE_RUN_MAX];
 
-	if (head->thread >= out->thread_count || !count || count > RELAY_RUN_MAX ||
+	if (head->thread >= out->thread_count || !count || count > WIRE_RUN_MAX ||
 	    head->bytes % sizeof(*numbers))
 		return -EPROTO;
 	memcpy(numbers, body, head->bytes);
 	out->last_ticks = head->ticks;
+	thread = &out->threads[head->thread];
 	for (size_t i = 0; i < count; i++) {
-		last = relay_path_of(&out->numbers, numbers[i]);
+		last = path_of(out, thread, numbers[i]);
 		if (!last)
 			return -EPROTO;
 	}
-	thread = &out->threads[head->thread];
 	thread->left_max = last->blocks[last->count - 1].entry.instructions;
 	if (!out->error && thread->is_begun && !put_run(out, thread, numbers, count, head->ticks))
 		return RUN_WAITS;
@@ -275,10 +287,10 @@ static int out_run(struct relay_out *out, const struct relay_head *head, const u
 	return 0;
 }
 
-static int out_event(struct relay_out *out, const struct relay_head *head,
-		     struct relay_thread_out *thread, const uint8_t *body)
+static int out_event(struct wire_out *out, const struct wire_head *head,
+		     struct wire_thread_out *thread, const uint8_t *body)
 {
-	const struct relay_process_out *process;
+	const struct wire_process_out *process;
 	struct trail_between between;
 
 	if (head->bytes != sizeof(between))
@@ -296,10 +308,10 @@ static int out_event(struct relay_out *out, const struct relay_head *head,
 	return 0;
 }
 
-static void thread_end(struct relay_out *out, size_t number, uint64_t ticks)
+static void thread_end(struct wire_out *out, size_t number, uint64_t ticks)
 {
-	struct relay_thread_out *thread = &out->threads[number];
-	struct relay_process_out *process = &out->processes[thread->process];
+	struct wire_thread_out *thread = &out->threads[number];
+	struct wire_process_out *process = &out->processes[thread->process];
 	int err = 0;
 
 	if (!thread->is_begun)
@@ -311,10 +323,9 @@ static void thread_end(struct relay_out *out, size_t number, uint64_t ticks)
 }
 
 /* What the other end left open of the process is closed. */
-static int out_process_end(struct relay_out *out, const struct relay_head *head,
-			   const uint8_t *body)
+static int out_process_end(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
 {
-	struct relay_process_out *process = process_of(out, head->process);
+	struct wire_process_out *process = process_of(out, head->process);
 	struct sink_ending ending;
 	struct trail_sink *to;
 
@@ -327,55 +338,57 @@ static int out_process_end(struct relay_out *out, const struct relay_head *head,
 		if (out->threads[i].process == head->process)
 			thread_end(out, i, out->last_ticks);
 	to = process->to;
-	if (head->process)
+	if (head->process) {
 		process->to = NULL;
+		wire_numbers_release(&process->numbers);
+	}
 	if (out->on_end)
 		out->on_end(out->data, to, &ending);
 	return 0;
 }
 
-static int deliver(struct relay_out *out, const struct relay_head *head, const uint8_t *body)
+static int deliver(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
 {
-	struct relay_thread_out *thread = NULL;
+	struct wire_thread_out *thread = NULL;
 
 	if (first_add(out))
 		return -ENOMEM;
-	if (out->is_frozen && head->kind != RELAY_NOTE)
+	if (out->is_frozen && head->kind != WIRE_NOTE)
 		return 0;
-	if (head->kind >= RELAY_BLOCK && head->kind <= RELAY_THREAD_END) {
+	if (head->kind >= WIRE_BLOCK && head->kind <= WIRE_THREAD_END) {
 		if (head->thread >= out->thread_count)
 			return -EPROTO;
 		thread = &out->threads[head->thread];
 		out->last_ticks = head->ticks;
 	}
 	switch (head->kind) {
-	case RELAY_BEGIN:
+	case WIRE_BEGIN:
 		return out_begin(out, head);
-	case RELAY_CHILD:
+	case WIRE_CHILD:
 		return out_child(out, head, body);
-	case RELAY_PROCESS_END:
+	case WIRE_PROCESS_END:
 		return out_process_end(out, head, body);
-	case RELAY_THREAD_NAME:
+	case WIRE_THREAD_NAME:
 		return head->thread < out->thread_count ? out_thread_name(out, head, body)
 							: -EPROTO;
-	case RELAY_MODULE:
+	case WIRE_MODULE:
 		return out_module(out, head, body);
-	case RELAY_THREAD_BEGIN:
+	case WIRE_THREAD_BEGIN:
 		return out_thread_begin(out, head, body);
-	case RELAY_BLOCK:
+	case WIRE_BLOCK:
 		return out_block(out, head, thread, body);
-	case RELAY_EVENT:
+	case WIRE_EVENT:
 		return out_event(out, head, thread, body);
-	case RELAY_THREAD_END:
+	case WIRE_THREAD_END:
 		thread_end(out, head->thread, head->ticks);
 		return 0;
-	case RELAY_DEFINE:
+	case WIRE_DEFINE:
 		return out_define(out, head, body);
-	case RELAY_PATH:
+	case WIRE_PATH:
 		return out_path(out, head, body);
-	case RELAY_RUN:
+	case WIRE_RUN:
 		return out_run(out, head, body);
-	case RELAY_NOTE:
+	case WIRE_NOTE:
 		if (out->on_note)
 			out->on_note(out->data, body, head->bytes);
 		return 0;
@@ -385,13 +398,13 @@ static int deliver(struct relay_out *out, const struct relay_head *head, const u
 }
 
 /* All whole messages there are, or that there is room for. */
-static int deliver_all(struct relay_out *out)
+static int deliver_all(struct wire_out *out)
 {
 	size_t at = 0;
 	int err = 0;
 
-	while (!err && !is_full(out) && out->bytes - at >= sizeof(struct relay_head)) {
-		struct relay_head head;
+	while (!err && !is_full(out) && out->bytes - at >= sizeof(struct wire_head)) {
+		struct wire_head head;
 
 		memcpy(&head, out->buffer + at, sizeof(head));
 		if (head.bytes > MESSAGE_MAX)
@@ -409,18 +422,18 @@ static int deliver_all(struct relay_out *out)
 	return err == RUN_WAITS ? 0 : err;
 }
 
-void relay_out_init(struct relay_out *out, int fd, struct trail_sink *to)
+void wire_out_init(struct wire_out *out, int fd, struct trail_sink *to)
 {
-	*out = (struct relay_out){ .fd = fd, .to = to };
+	*out = (struct wire_out){ .fd = fd, .to = to };
 }
 
-int relay_out_take(struct relay_out *out, int timeout_ms)
+int wire_out_take(struct wire_out *out, int timeout_ms)
 {
 	struct pollfd ready = { .fd = out->fd, .events = POLLIN };
 	int err = 0;
 
 	if (!out->buffer) {
-		out->room = 2 * RELAY_BUFFER_BYTES;
+		out->room = 2 * WIRE_BUFFER_BYTES;
 		out->buffer = malloc(out->room);
 		if (!out->buffer)
 			return -ENOMEM;
@@ -433,7 +446,7 @@ int relay_out_take(struct relay_out *out, int timeout_ms)
 				   MSG_DONTWAIT);
 
 		if (got == 0 || (got < 0 && errno == ECONNRESET))
-			return out->bytes >= sizeof(struct relay_head) && out->until;
+			return out->bytes >= sizeof(struct wire_head) && out->until;
 		if (got < 0)
 			return errno == EAGAIN || errno == EINTR ? 1 : -errno;
 		out->bytes += (size_t)got;
@@ -442,7 +455,7 @@ int relay_out_take(struct relay_out *out, int timeout_ms)
 	return err ? err : 1;
 }
 
-void relay_out_release(struct relay_out *out)
+void wire_out_release(struct wire_out *out)
 {
 	struct trail_between last = { .event = TRAIL_LOST };
 
@@ -459,12 +472,13 @@ void relay_out_release(struct relay_out *out)
 		}
 		thread_end(out, i, out->last_ticks);
 	}
+	for (size_t i = 0; i < out->process_count; i++)
+		wire_numbers_release(&out->processes[i].numbers);
 	free(out->threads);
 	free(out->processes);
 	out->processes = NULL;
 	out->process_count = out->process_room = 0;
 	free(out->buffer);
-	relay_numbers_release(&out->numbers);
 	out->threads = NULL;
 	out->buffer = NULL;
 	out->thread_count = out->thread_room = 0;

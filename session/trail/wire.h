@@ -5,56 +5,56 @@
  *
  * One thread at a time uses an end. The outer end takes what it reads for what any stranger might have sent.
  */
-#ifndef SESSION_TRAIL_RELAY_H
-#define SESSION_TRAIL_RELAY_H
+#ifndef SESSION_TRAIL_WIRE_H
+#define SESSION_TRAIL_WIRE_H
 
-#include "session/trail/relay_numbers.h"
 #include "session/trail/sink.h"
+#include "session/trail/wire_numbers.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define RELAY_NOTE_MAX 512
+#define WIRE_NOTE_MAX 512
 
-struct relay_in;
+struct wire_in;
 
 /* A process that is put in: the first, or a child of one. */
-struct relay_source {
+struct wire_source {
 	struct trail_sink sink;
-	struct relay_in *in;
-	uint32_t number; /* 0: the first */
+	struct wire_in *in;
+	uint32_t number;			  /* 0: the first */
+	struct wire_told told_blocks, told_paths; /* whose meaning was put in */
 };
 
 /* Where it is put in. `fd` and `owner` are the caller's. Must not be moved. */
-struct relay_in {
-	struct relay_source first;
+struct wire_in {
+	struct wire_source first;
 	int fd;
-	int owner; /* a pidfd of who is at the other end, whose end ends the relay; -1: none, the socket tells */
+	int owner; /* a pidfd of who is at the other end, whose end ends the wire; -1: none, the socket tells */
 	uint8_t *buffer;
 	size_t bytes;
-	uint32_t threads;			   /* that have begun, ever */
-	uint32_t processes;			   /* likewise, but for the first */
-	struct relay_told told_blocks, told_paths; /* whose meaning was put in */
+	uint32_t threads;   /* that have begun, ever */
+	uint32_t processes; /* likewise, but for the first */
 	size_t run_end; /* bytes, where the last that was put in is a run, which may go on; 0: it is none */
 	size_t run_at; /* then: where that is */
 };
 
-int relay_in_init(struct relay_in *in, int fd);
-void relay_in_release(struct relay_in *in);
+int wire_in_init(struct wire_in *in, int fd);
+void wire_in_release(struct wire_in *in);
 
 /* Children are put in as well (sink.h). Before anything else; the other end has to have on_child. */
-void relay_in_follow(struct relay_in *in);
+void wire_in_follow(struct wire_in *in);
 
 /* Send what has gathered; waits for room. 0, -EPIPE where nobody is there any more, -errno. */
-int relay_in_flush(struct relay_in *in);
+int wire_in_flush(struct wire_in *in);
 
 /* Whether the owner has ended. Waits for that, or for one of `events` (poll(2)) of the socket; with none not at all. */
-int relay_in_is_deserted(const struct relay_in *in, short events);
+int wire_in_is_deserted(const struct wire_in *in, short events);
 
-/* A word to whoever is at the other end, at most RELAY_NOTE_MAX bytes; sent at once. */
-int relay_in_note(struct relay_in *in, const void *note, size_t bytes);
+/* A word to whoever is at the other end, at most WIRE_NOTE_MAX bytes; sent at once. */
+int wire_in_note(struct wire_in *in, const void *note, size_t bytes);
 
-struct relay_thread_out {
+struct wire_thread_out {
 	struct sink_thread *thread; /* the sink's, NULL too */
 	uint32_t process;
 	pid_t tid;
@@ -62,14 +62,15 @@ struct relay_thread_out {
 	uint16_t left_max; /* instructions of its last block, until an event: so many an event may leave */
 };
 
-struct relay_process_out {
+struct wire_process_out {
 	struct trail_sink *to; /* NULL: it is over, or could not be begun */
 	pid_t pid;
 	uint32_t live; /* threads that have begun and are not over */
+	struct wire_numbers numbers;
 };
 
 /* Where it comes out. */
-struct relay_out {
+struct wire_out {
 	int fd;
 	struct trail_sink *to;
 	void (*on_note)(void *data, const void *note, size_t bytes);
@@ -84,11 +85,10 @@ struct relay_out {
 	int is_frozen;	/* set by whoever has enough: what comes is read, and put nowhere */
 	uint8_t *buffer;
 	size_t bytes, room;
-	struct relay_thread_out *threads; /* by number */
+	struct wire_thread_out *threads; /* by number */
 	size_t thread_count, thread_room;
-	struct relay_process_out *processes; /* by number */
+	struct wire_process_out *processes; /* by number */
 	size_t process_count, process_room;
-	struct relay_numbers numbers;
 	uint64_t run_done; /* of the message that comes next, a run: so many of its blocks */
 	uint64_t last_ticks;
 	uint64_t blocks, instructions; /* that came out, and were taken */
@@ -98,15 +98,15 @@ struct relay_out {
 };
 
 /* `fd` and `to` are the caller's. Release after a failure too. */
-void relay_out_init(struct relay_out *out, int fd, struct trail_sink *to);
+void wire_out_init(struct wire_out *out, int fd, struct trail_sink *to);
 
 /*
  * Take all that is there, waiting for something for timeout_ms at most. 1, 0 where the other end was closed, or
  * what can't be: -EPROTO, -ENOMEM. What goes wrong in `to` stands in out->error.
  */
-int relay_out_take(struct relay_out *out, int timeout_ms);
+int wire_out_take(struct wire_out *out, int timeout_ms);
 
 /* Ends the threads that the other end did not: as detached where it is frozen, else what they did from then on is lost. */
-void relay_out_release(struct relay_out *out);
+void wire_out_release(struct wire_out *out);
 
 #endif

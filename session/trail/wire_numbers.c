@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/trail/relay_numbers.h"
+#include "session/trail/wire_numbers.h"
 
 #include "base/array.h"
 #include "trace/walk.h"
@@ -11,13 +11,13 @@
 #define KEPT_BYTES (64u << 10)
 
 /* What is pointed at stays where it is. */
-struct relay_chunk {
-	struct relay_chunk *next;
+struct wire_chunk {
+	struct wire_chunk *next;
 	size_t used;
 	_Alignas(16) uint8_t space[KEPT_BYTES];
 };
 
-int relay_told_number(struct relay_told *told, uint32_t number, uint32_t *relays)
+int wire_told_number(struct wire_told *told, uint32_t number, uint32_t *wires)
 {
 	size_t before = told->room;
 	int had;
@@ -28,20 +28,20 @@ int relay_told_number(struct relay_told *told, uint32_t number, uint32_t *relays
 	had = told->list[number] != 0;
 	if (!had)
 		told->list[number] = ++told->count;
-	*relays = told->list[number] - 1;
+	*wires = told->list[number] - 1;
 	return had;
 }
 
-void relay_told_release(struct relay_told *told)
+void wire_told_release(struct wire_told *told)
 {
 	free(told->list);
-	*told = (struct relay_told){ 0 };
+	*told = (struct wire_told){ 0 };
 }
 
 /* `bytes` is KEPT_BYTES at most. */
-static void *keep(struct relay_numbers *numbers, size_t bytes)
+static void *keep(struct wire_numbers *numbers, size_t bytes)
 {
-	struct relay_chunk *chunk = numbers->chunks;
+	struct wire_chunk *chunk = numbers->chunks;
 	void *kept;
 
 	bytes = (bytes + 7) & ~(size_t)7;
@@ -58,8 +58,8 @@ static void *keep(struct relay_numbers *numbers, size_t bytes)
 	return kept;
 }
 
-int relay_numbers_add(struct relay_numbers *numbers, uint32_t number,
-		      const struct trail_entry *entry, const uint8_t *code)
+int wire_numbers_add(struct wire_numbers *numbers, uint32_t number, const struct trail_entry *entry,
+		     const uint8_t *code)
 {
 	uint8_t *kept = NULL;
 
@@ -78,13 +78,13 @@ int relay_numbers_add(struct relay_numbers *numbers, uint32_t number,
 	return 0;
 }
 
-int relay_numbers_path(struct relay_numbers *numbers, uint32_t number, const uint8_t *list,
-		       size_t count)
+int wire_numbers_path(struct wire_numbers *numbers, uint32_t number, const uint8_t *list,
+		      size_t count)
 {
 	struct trail_source_block *blocks;
 	uint64_t instructions = 0;
 
-	if (number != numbers->path_count || !count || count > RELAY_PATH_BLOCKS_MAX)
+	if (number != numbers->path_count || !count || count > WIRE_PATH_BLOCKS_MAX)
 		return -EPROTO;
 	if (array_grow(&numbers->paths, &numbers->path_room, number + (size_t)1,
 		       sizeof(*numbers->paths)))
@@ -100,20 +100,20 @@ int relay_numbers_path(struct relay_numbers *numbers, uint32_t number, const uin
 		blocks[i] = numbers->blocks[block];
 		instructions += blocks[i].entry.instructions;
 	}
-	numbers->paths[numbers->path_count++] = (struct relay_path){ blocks, (uint32_t)count,
-								     instructions };
+	numbers->paths[numbers->path_count++] = (struct wire_path){ blocks, (uint32_t)count,
+								    instructions };
 	return 0;
 }
 
-void relay_numbers_release(struct relay_numbers *numbers)
+void wire_numbers_release(struct wire_numbers *numbers)
 {
 	while (numbers->chunks) {
-		struct relay_chunk *next = numbers->chunks->next;
+		struct wire_chunk *next = numbers->chunks->next;
 
 		free(numbers->chunks);
 		numbers->chunks = next;
 	}
 	free(numbers->blocks);
 	free(numbers->paths);
-	*numbers = (struct relay_numbers){ 0 };
+	*numbers = (struct wire_numbers){ 0 };
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/trail/relay.h"
+#include "session/trail/wire.h"
 #include "session/trail/store.h"
 
 #include <criterion/criterion.h>
@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 static struct trail_store *store;
-static struct relay_in in;
-static struct relay_out out;
+static struct wire_in in;
+static struct wire_out out;
 static int fds[2];
 static const uint8_t code[] = { 0x90, 0xeb, 0xfd };
 static const struct trail_entry jump = { 0x1000, 0x1000, 3, 1, 2, TRAIL_JUMP, TRAIL_HAS_CODE };
@@ -22,20 +22,20 @@ static void begin(void)
 
 	cr_assert_eq(trail_store_open(&store, &options), 0);
 	cr_assert_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-	cr_assert_eq(relay_in_init(&in, fds[0]), 0);
-	relay_out_init(&out, fds[1], trail_store_sink(store));
+	cr_assert_eq(wire_in_init(&in, fds[0]), 0);
+	wire_out_init(&out, fds[1], trail_store_sink(store));
 }
 
 static void end(void)
 {
-	relay_out_release(&out);
-	relay_in_release(&in);
+	wire_out_release(&out);
+	wire_in_release(&in);
 	trail_store_close(store);
 	close(fds[0]);
 	close(fds[1]);
 }
 
-TestSuite(relay, .init = begin, .fini = end, .timeout = 60);
+TestSuite(wire, .init = begin, .fini = end, .timeout = 60);
 
 static struct sink_thread *thread_put(pid_t tid)
 {
@@ -56,8 +56,8 @@ static void block_put(struct sink_thread *thread, const struct trail_entry *entr
 
 static void take(void)
 {
-	cr_assert_eq(relay_in_flush(&in), 0);
-	cr_assert_eq(relay_out_take(&out, 0), 1);
+	cr_assert_eq(wire_in_flush(&in), 0);
+	cr_assert_eq(wire_out_take(&out, 0), 1);
 }
 
 /* The record of the first thread, from the oldest on; event -1: a block. */
@@ -88,7 +88,7 @@ static void on_note(void *data, const void *note, size_t bytes)
 	notes++;
 }
 
-Test(relay, what_is_put_in_comes_out)
+Test(wire, what_is_put_in_comes_out)
 {
 	struct trail_store_status status;
 	struct trail_between signal = { .at = 0x1001, .event = TRAIL_SIGNAL, .values = { 11, 7 } };
@@ -103,7 +103,7 @@ Test(relay, what_is_put_in_comes_out)
 	block_put(thread, &jump, 20);
 	block_put(thread, &bare, 21);
 	cr_assert_eq(in.first.sink.calls->event(&in.first.sink, thread, &signal, 22), 0);
-	cr_assert_eq(relay_in_note(&in, "hello", 5), 0);
+	cr_assert_eq(wire_in_note(&in, "hello", 5), 0);
 	cr_assert_eq(in.first.sink.calls->event(&in.first.sink, thread, &last, 23), 0);
 	cr_assert_eq(in.first.sink.calls->thread_end(&in.first.sink, thread, 24), 0);
 	take();
@@ -122,19 +122,19 @@ Test(relay, what_is_put_in_comes_out)
 	cr_expect_eq(status.live, 0);
 }
 
-Test(relay, who_did_not_end_has_lost_the_rest)
+Test(wire, who_did_not_end_has_lost_the_rest)
 {
 	block_put(thread_put(5), &jump, 20);
 	take();
 	close(fds[0]);
-	cr_assert_eq(relay_out_take(&out, 0), 0);
-	relay_out_release(&out);
+	cr_assert_eq(wire_out_take(&out, 0), 0);
+	wire_out_release(&out);
 	cr_assert_eq(records(), 2);
 	record_at(1, TRAIL_LOST);
 	fds[0] = dup(0);
 }
 
-Test(relay, nothing_is_taken_once_it_is_frozen)
+Test(wire, nothing_is_taken_once_it_is_frozen)
 {
 	struct sink_thread *thread = thread_put(5);
 
@@ -144,12 +144,12 @@ Test(relay, nothing_is_taken_once_it_is_frozen)
 	block_put(thread, &jump, 21);
 	cr_assert_eq(in.first.sink.calls->thread_end(&in.first.sink, thread, 22), 0);
 	take();
-	relay_out_release(&out);
+	wire_out_release(&out);
 	cr_assert_eq(records(), 2);
 	cr_expect_eq(record_at(1, TRAIL_END).between.values[0], TRAIL_DETACHED);
 }
 
-Test(relay, what_is_later_waits)
+Test(wire, what_is_later_waits)
 {
 	struct sink_thread *thread = thread_put(5);
 
@@ -160,17 +160,17 @@ Test(relay, what_is_later_waits)
 	take();
 	cr_expect_eq(out.blocks, 1);
 	out.until = 21;
-	cr_assert_eq(relay_out_take(&out, 0), 1);
+	cr_assert_eq(wire_out_take(&out, 0), 1);
 	cr_expect_eq(out.blocks, 2);
 	close(fds[0]);
-	cr_assert_eq(relay_out_take(&out, 0), 1);
+	cr_assert_eq(wire_out_take(&out, 0), 1);
 	out.until = 0;
-	cr_assert_eq(relay_out_take(&out, 0), 0);
+	cr_assert_eq(wire_out_take(&out, 0), 0);
 	cr_expect_eq(out.blocks, 3);
 	fds[0] = dup(0);
 }
 
-Test(relay, more_than_a_buffer_goes_through)
+Test(wire, more_than_a_buffer_goes_through)
 {
 	struct sink_thread *thread = thread_put(5);
 
@@ -184,7 +184,7 @@ Test(relay, more_than_a_buffer_goes_through)
 }
 
 /* So many threads, in a store that has no room to note them all. */
-Test(relay, what_a_thread_did_that_the_store_could_not_note_is_counted_as_lost)
+Test(wire, what_a_thread_did_that_the_store_could_not_note_is_counted_as_lost)
 {
 	struct trail_store_options small = { .bytes = TRAIL_STORE_BYTES_MIN,
 					     .policy = WM_POLICY_DISCARD };
@@ -203,15 +203,15 @@ Test(relay, what_a_thread_did_that_the_store_could_not_note_is_counted_as_lost)
 	cr_expect_eq(status.lost_blocks, 1);
 }
 
-Test(relay, whoever_has_gone_is_missed)
+Test(wire, whoever_has_gone_is_missed)
 {
 	thread_put(5);
 	close(fds[1]);
-	cr_expect_eq(relay_in_flush(&in), -EPIPE);
+	cr_expect_eq(wire_in_flush(&in), -EPIPE);
 	fds[1] = dup(0);
 }
 
-/* As relay.c has it: bytes, kind, thread, has_code, ticks. */
+/* As wire_own.h has it: bytes, kind, thread, has_code, ticks. */
 struct head {
 	uint32_t bytes;
 	uint16_t kind, has_code;
@@ -223,26 +223,26 @@ static int hostile(const struct head *head, const void *body, size_t bytes)
 {
 	cr_assert_eq(write(fds[0], head, sizeof(*head)), (ssize_t)sizeof(*head));
 	cr_assert_eq(write(fds[0], body, bytes), (ssize_t)bytes);
-	return relay_out_take(&out, 0);
+	return wire_out_take(&out, 0);
 }
 
-Test(relay, a_message_that_is_too_long_is_refused)
+Test(wire, a_message_that_is_too_long_is_refused)
 {
 	cr_expect_eq(hostile(&(struct head){ UINT32_MAX, 3, 0, 0, 0, 0 }, "", 0), -EPROTO);
 }
 
-Test(relay, a_message_of_no_kind_is_refused)
+Test(wire, a_message_of_no_kind_is_refused)
 {
 	cr_expect_eq(hostile(&(struct head){ 0, 99, 0, 0, 0, 0 }, "", 0), -EPROTO);
 }
 
-Test(relay, a_block_of_a_thread_that_is_not_there_is_refused)
+Test(wire, a_block_of_a_thread_that_is_not_there_is_refused)
 {
 	cr_expect_eq(hostile(&(struct head){ sizeof(bare), 3, 0, 4, 0, 0 }, &bare, sizeof(bare)),
 		     -EPROTO);
 }
 
-Test(relay, a_block_without_its_code_is_refused)
+Test(wire, a_block_without_its_code_is_refused)
 {
 	thread_put(5);
 	take();
@@ -250,7 +250,7 @@ Test(relay, a_block_without_its_code_is_refused)
 		     -EPROTO);
 }
 
-Test(relay, a_block_without_instructions_is_refused)
+Test(wire, a_block_without_instructions_is_refused)
 {
 	struct trail_entry none = bare;
 
@@ -261,14 +261,14 @@ Test(relay, a_block_without_instructions_is_refused)
 		     -EPROTO);
 }
 
-Test(relay, a_short_event_is_refused)
+Test(wire, a_short_event_is_refused)
 {
 	thread_put(5);
 	take();
 	cr_expect_eq(hostile(&(struct head){ 2, 4, 0, 0, 0, 0 }, "ab", 2), -EPROTO);
 }
 
-Test(relay, an_event_that_leaves_more_than_there_is_is_refused)
+Test(wire, an_event_that_leaves_more_than_there_is_is_refused)
 {
 	struct trail_between between = { .event = TRAIL_DEPART, .at = jump.start, .left = 1 };
 	const struct head of_block = { sizeof(jump), 3, 0, 0, 0, 0 };
@@ -284,12 +284,12 @@ Test(relay, an_event_that_leaves_more_than_there_is_is_refused)
 	cr_expect_eq(hostile(&of_event, &between, sizeof(between)), -EPROTO);
 }
 
-Test(relay, a_thread_out_of_turn_is_refused)
+Test(wire, a_thread_out_of_turn_is_refused)
 {
 	cr_expect_eq(hostile(&(struct head){ 8, 2, 0, 7, 0, 0 }, "abcdefgh", 8), -EPROTO);
 }
 
-Test(relay, a_short_module_is_refused)
+Test(wire, a_short_module_is_refused)
 {
 	cr_expect_eq(hostile(&(struct head){ 3, 1, 0, 0, 0, 0 }, "abc", 3), -EPROTO);
 }
@@ -313,7 +313,7 @@ static void paths_put(void)
 		     1);
 }
 
-Test(relay, paths_come_out_as_their_blocks)
+Test(wire, paths_come_out_as_their_blocks)
 {
 	static const uint32_t run[] = { 0, 0, 0 };
 	struct trail_between left = { .event = TRAIL_DEPART, .at = bare.start, .left = 2 };
@@ -328,7 +328,7 @@ Test(relay, paths_come_out_as_their_blocks)
 		     1);
 }
 
-Test(relay, a_block_out_of_turn_is_refused)
+Test(wire, a_block_out_of_turn_is_refused)
 {
 	paths_put();
 	cr_expect_eq(hostile(&(struct head){ sizeof(bare), DEFINE, 0, 3, 0, 0 }, &bare,
@@ -336,7 +336,7 @@ Test(relay, a_block_out_of_turn_is_refused)
 		     -EPROTO);
 }
 
-Test(relay, a_block_that_was_defined_is_refused)
+Test(wire, a_block_that_was_defined_is_refused)
 {
 	paths_put();
 	cr_expect_eq(hostile(&(struct head){ sizeof(bare), DEFINE, 0, 1, 0, 0 }, &bare,
@@ -350,32 +350,32 @@ static int path_hostile(uint32_t number, const uint32_t *blocks, uint32_t bytes)
 	return hostile(&(struct head){ bytes, PATH, 0, number, 0, 0 }, blocks, bytes);
 }
 
-Test(relay, a_path_of_blocks_that_are_not_there_is_refused)
+Test(wire, a_path_of_blocks_that_are_not_there_is_refused)
 {
 	cr_expect_eq(path_hostile(1, (const uint32_t[]){ 0, 2 }, 8), -EPROTO);
 }
 
-Test(relay, a_path_out_of_turn_is_refused)
+Test(wire, a_path_out_of_turn_is_refused)
 {
 	cr_expect_eq(path_hostile(2, (const uint32_t[]){ 0, 1 }, 8), -EPROTO);
 }
 
-Test(relay, a_path_that_was_defined_is_refused)
+Test(wire, a_path_that_was_defined_is_refused)
 {
 	cr_expect_eq(path_hostile(0, (const uint32_t[]){ 0, 1 }, 8), -EPROTO);
 }
 
-Test(relay, a_path_of_nothing_is_refused)
+Test(wire, a_path_of_nothing_is_refused)
 {
 	cr_expect_eq(path_hostile(1, NULL, 0), -EPROTO);
 }
 
-Test(relay, a_path_of_half_a_number_is_refused)
+Test(wire, a_path_of_half_a_number_is_refused)
 {
 	cr_expect_eq(path_hostile(1, (const uint32_t[]){ 0, 1 }, 6), -EPROTO);
 }
 
-Test(relay, a_path_that_is_too_long_is_refused)
+Test(wire, a_path_that_is_too_long_is_refused)
 {
 	static const uint32_t many[1025];
 
@@ -388,22 +388,22 @@ static int run_hostile(uint32_t thread, const uint32_t *paths, uint32_t bytes)
 	return hostile(&(struct head){ bytes, RUN, 0, thread, 0, 9 }, paths, bytes);
 }
 
-Test(relay, a_run_of_paths_that_are_not_there_is_refused)
+Test(wire, a_run_of_paths_that_are_not_there_is_refused)
 {
 	cr_expect_eq(run_hostile(0, (const uint32_t[]){ 0, 1 }, 8), -EPROTO);
 }
 
-Test(relay, a_run_of_a_thread_that_is_not_there_is_refused)
+Test(wire, a_run_of_a_thread_that_is_not_there_is_refused)
 {
 	cr_expect_eq(run_hostile(1, (const uint32_t[]){ 0 }, 4), -EPROTO);
 }
 
-Test(relay, a_run_of_nothing_is_refused)
+Test(wire, a_run_of_nothing_is_refused)
 {
 	cr_expect_eq(run_hostile(0, NULL, 0), -EPROTO);
 }
 
-Test(relay, a_run_that_is_too_long_is_refused)
+Test(wire, a_run_that_is_too_long_is_refused)
 {
 	static const uint32_t many[1025];
 
@@ -439,7 +439,7 @@ static struct trail_sink *child_put(pid_t pid)
 
 	out.on_child = on_child;
 	out.on_end = on_end;
-	relay_in_follow(&in);
+	wire_in_follow(&in);
 	cr_assert_eq(in.first.sink.calls->child(&in.first.sink, &child, &process), 0);
 	return child;
 }
@@ -451,7 +451,7 @@ static void child_store(void)
 	cr_assert_eq(trail_store_open(&of_child, &options), 0);
 }
 
-Test(relay, a_child_comes_out_at_its_own_sink)
+Test(wire, a_child_comes_out_at_its_own_sink)
 {
 	struct sink_ending ending = { .is_over = 1, .status = 0x300 };
 	struct trail_store_status status;
@@ -481,7 +481,7 @@ Test(relay, a_child_comes_out_at_its_own_sink)
 	trail_store_close(of_child);
 }
 
-Test(relay, threads_that_a_child_leaves_open_end_with_it)
+Test(wire, threads_that_a_child_leaves_open_end_with_it)
 {
 	struct sink_ending ending = { .is_over = 1, .status = 0x300 };
 	struct trail_store_status status;
@@ -505,7 +505,7 @@ Test(relay, threads_that_a_child_leaves_open_end_with_it)
 	free(thread);
 }
 
-Test(relay, a_child_that_nobody_asked_for_is_refused)
+Test(wire, a_child_that_nobody_asked_for_is_refused)
 {
 	uint8_t about[24] = { 0 };
 
@@ -513,7 +513,7 @@ Test(relay, a_child_that_nobody_asked_for_is_refused)
 		     -EPROTO);
 }
 
-Test(relay, a_child_out_of_turn_is_refused)
+Test(wire, a_child_out_of_turn_is_refused)
 {
 	uint8_t about[24] = { 0 };
 
@@ -522,13 +522,13 @@ Test(relay, a_child_out_of_turn_is_refused)
 		     -EPROTO);
 }
 
-Test(relay, a_short_child_is_refused)
+Test(wire, a_short_child_is_refused)
 {
 	out.on_child = on_child;
 	cr_expect_eq(hostile(&(struct head){ 3, 7, 0, 0, 1, 0 }, "abc", 3), -EPROTO);
 }
 
-Test(relay, the_end_of_a_process_that_is_not_there_is_refused)
+Test(wire, the_end_of_a_process_that_is_not_there_is_refused)
 {
 	struct sink_ending ending = { 0 };
 
@@ -537,12 +537,12 @@ Test(relay, the_end_of_a_process_that_is_not_there_is_refused)
 		     -EPROTO);
 }
 
-Test(relay, a_thread_of_a_process_that_is_not_there_is_refused)
+Test(wire, a_thread_of_a_process_that_is_not_there_is_refused)
 {
 	cr_expect_eq(hostile(&(struct head){ 8, 2, 0, 0, 9, 0 }, "abcdefgh", 8), -EPROTO);
 }
 
-Test(relay, a_name_of_a_thread_that_is_not_there_is_refused)
+Test(wire, a_name_of_a_thread_that_is_not_there_is_refused)
 {
 	cr_expect_eq(hostile(&(struct head){ 3, 9, 0, 4, 0, 0 }, "abc", 3), -EPROTO);
 }
