@@ -17,7 +17,7 @@
 #define DRAINED_SEGMENT_BYTES                                                                      \
 	(UINT64_C(256) << 10) /* all of them together stay in a second-level cache */
 #define LOG_BYTES (UINT64_C(4) << 20)
-#define SHARED_SLOTS 512 /* by all processes */
+#define SHARED_SLOTS 2048 /* by all processes */
 #define SHARED_LOG_BYTES (UINT64_C(1) << 20)
 #define LAST_SEGMENTS_MIN 8
 #define LAST_SEGMENT_BYTES (UINT64_C(256) << 10)
