@@ -21,7 +21,7 @@ build: setup    ## compile everything into build/
 check: build    ## run all tests, or TESTS='near hit'; the last line counts them
 	@tools/run-tests $(BUILD) $(TESTS)
 
-demo: build     ## record a SQLite program and PostgreSQL while they run, and report
+demo: build     ## record a SQLite program, a crash, bash and PostgreSQL, and report
 	@tools/setup.sh real
 	@tools/demo $(BUILD)
 

@@ -94,7 +94,12 @@ enum trail_event {
 	TRAIL_EVENTS = 9,
 };
 
-enum trail_gap { TRAIL_GAP_NATIVE = 0, TRAIL_GAP_KERNEL = 1, TRAIL_GAP_SUSPENDED = 2 };
+enum trail_gap {
+	TRAIL_GAP_NATIVE = 0,
+	TRAIL_GAP_KERNEL = 1,
+	TRAIL_GAP_SUSPENDED = 2,
+	TRAIL_GAP_ELSEWHERE = 3, /* in modules that were not chosen; calls and returns lead there and back */
+};
 
 enum trail_ending {
 	TRAIL_EXITED = 0,   /* number: the thread's or the process's exit status */

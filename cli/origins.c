@@ -6,6 +6,12 @@
 #include <stdio.h>
 #include <waymark/error.h>
 
+static void tell_why(const struct origin_state *state)
+{
+	complain_words("%s%s%s", wm_error_text(state->error), state->detail[0] ? ": " : "",
+		       state->detail);
+}
+
 void origins_tell(const struct wm_session *session, int verbose)
 {
 	const struct trail_request *request = spec_trail(&session->specs);
@@ -13,16 +19,21 @@ void origins_tell(const struct wm_session *session, int verbose)
 
 	if (!request || !request->is_auto || !live->has_origin)
 		return;
-	fprintf(stderr, "waymark: the trail's origin is %s%s\n", origin_name(live->origin),
-		live->origin == ORIGIN_STEP ? ", single steps, which are slow" : "");
+	fprintf(stderr, "waymark: the trail's origin is %s", origin_name(live->origin));
+	if (live->origin == ORIGIN_SOFT)
+		fputs(", a translation of the program", stderr);
+	if (live->origin == ORIGIN_STEP) {
+		fputs(", single steps, which are slow; not soft: ", stderr);
+		tell_why(&live->origins[ORIGIN_SOFT]);
+	}
+	fputc('\n', stderr);
 	for (int i = 0; verbose && i < ORIGINS; i++) {
 		const struct origin_state *state = &live->origins[i];
 
 		if (!state->error)
 			continue;
 		fprintf(stderr, "  not %s: ", origin_name((enum origin)i));
-		complain_words("%s%s%s", wm_error_text(state->error), state->detail[0] ? ": " : "",
-			       state->detail);
+		tell_why(state);
 		fputc('\n', stderr);
 	}
 }

@@ -23,9 +23,10 @@ void trail_lost_count(struct trail_lost *lost, const struct trace_reader *reader
 			lost->places++;
 			lost->blocks += part->between.values[0];
 		}
-		/* what the kernel ran is not what the program did */
+		/* what the kernel ran is not what the program did, nor is missing what nobody asked for */
 		lost->unrecorded += part->between.event == TRAIL_GAP &&
-				    part->between.values[0] != TRAIL_GAP_KERNEL;
+				    part->between.values[0] != TRAIL_GAP_KERNEL &&
+				    part->between.values[0] != TRAIL_GAP_ELSEWHERE;
 	}
 	/* a damaged one is told of as that; one that is still recorded goes on */
 	lost->is_cut = range->end_part == path->count && !path->damage && !reader->live &&

@@ -238,6 +238,7 @@ static const char *gap_name(uint64_t reason)
 		[TRAIL_GAP_NATIVE] = "as native code",
 		[TRAIL_GAP_KERNEL] = "in the kernel",
 		[TRAIL_GAP_SUSPENDED] = "while recording was off",
+		[TRAIL_GAP_ELSEWHERE] = "in other modules",
 	};
 
 	return reason < sizeof(names) / sizeof(names[0]) ? names[reason] : "for another reason";

@@ -61,13 +61,14 @@ static int take_place(struct calls *calls, const struct trail_between *between)
 	return err;
 }
 
-static void take_gap(struct calls *calls)
+static void take_gap(struct calls *calls, const struct trail_between *between)
 {
 	/* it returned to what was not recorded */
 	if (calls->state == CALLS_AFTER && calls->before->kind == TRAIL_RETURN && calls->depth)
 		calls_leave(calls, calls->depth - 1, CALL_RETURNED, CALL_RETURNED);
 	calls->state = CALLS_ANYWHERE;
 	calls->is_gap = 1;
+	calls->is_away = between->values[0] == TRAIL_GAP_ELSEWHERE;
 }
 
 static int take_event(struct calls *calls)
@@ -81,7 +82,7 @@ static int take_event(struct calls *calls)
 		calls->unsure = calls->depth;
 		return 0;
 	case TRAIL_GAP:
-		take_gap(calls);
+		take_gap(calls, between);
 		return 0;
 	case TRAIL_EXEC:
 		calls_leave(calls, 0, CALL_EXECED, CALL_EXECED);
@@ -160,7 +161,7 @@ static void tell_block(struct calls *calls, struct call_change *change)
 	calls->instructions += item->ran;
 	calls->credit += calls->credit < CREDIT_MAX;
 	calls->before = item->block;
-	calls->is_gap = 0;
+	calls->is_gap = calls->is_away = 0;
 	calls->state = CALLS_AFTER;
 	if (item->ran < item->block->instructions) {
 		calls->state = CALLS_HERE;

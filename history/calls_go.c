@@ -214,23 +214,26 @@ static int go_jump(struct calls *calls, uint64_t at, const struct function *regi
 /* Nothing tells how the thread came there. */
 static int go_anywhere(struct calls *calls, uint64_t at, const struct function *region)
 {
+	enum call_end inner = calls->is_away ? CALL_UNWOUND : CALL_LOST;
 	uint32_t found;
 	int err;
 
+	if (calls->is_away && is_start(region, at)) /* again, too */
+		return enter(calls, CALL_CALLED, at, region);
 	if (function_holds(calls_top(calls)->region, region))
 		return 0;
 	found = find_back(calls, at);
 	if (found != NONE) {
-		calls_leave(calls, found, CALL_LOST, CALL_LOST);
+		calls_leave(calls, found, inner, calls->is_away ? CALL_RETURNED : CALL_LOST);
 		return 0;
 	}
 	found = find_region(calls, calls->depth - 1, at, region);
 	if (found != NONE) {
-		calls_leave(calls, found + 1, CALL_LOST, CALL_LOST);
+		calls_leave(calls, found + 1, inner, inner);
 		return 0;
 	}
 	err = enter(calls, CALL_FOUND, at, region);
-	if (!calls->is_gap || !is_start(region, at))
+	if (!calls->is_away && (!calls->is_gap || !is_start(region, at)))
 		calls_leave(calls, 0, CALL_LOST, CALL_LOST);
 	return err;
 }
@@ -249,7 +252,9 @@ int calls_go(struct calls *calls, uint64_t at, const struct function *region)
 	if (calls->state == CALLS_HANDLER)
 		return go_handler(calls, at, region);
 	if (!calls->depth)
-		return enter(calls, CALL_FOUND, at, region);
+		return enter(calls,
+			     calls->is_away && is_start(region, at) ? CALL_CALLED : CALL_FOUND, at,
+			     region);
 	if (calls->state == CALLS_HERE && at == calls->next)
 		return 0;
 	if (calls->state != CALLS_AFTER || !trail_block_leads(calls->before, at))

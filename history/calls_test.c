@@ -449,6 +449,22 @@ Test(calls, out_of_what_is_not_recorded_are_found)
 	history("?main( f( ?g( ) ?g( ) ) .");
 }
 
+/* By other modules' code: f() calls what calls f() again, and g(), which returns there; that returns for f(), too. */
+Test(calls, by_way_of_modules_that_were_not_chosen_are_calls)
+{
+	main_calls_f();
+	made_ran(F, TRAIL_CALL, ELSEWHERE);
+	made_event(TRAIL_GAP, F, 0, TRAIL_GAP_ELSEWHERE, 0);
+	made_ran(F, TRAIL_CALL, G);
+	made_ran(G, TRAIL_RETURN, 0);
+	made_ran(F + 4, TRAIL_RETURN, 0);
+	made_event(TRAIL_GAP, F + 4, 0, TRAIL_GAP_ELSEWHERE, 0);
+	made_ran(F + 4, TRAIL_JUMP, ELSEWHERE);
+	made_event(TRAIL_GAP, MAIN + 4, 0, TRAIL_GAP_ELSEWHERE, 0);
+	made_ran(MAIN + 4, TRAIL_FALL, 0);
+	history("?main( f( f( g( ) ) ) .");
+}
+
 /* Of the outermost frame nobody knows where it returns to, which is no address: not even 0, where a file may say code lies. */
 Test(calls, return_to_0_as_to_any_other_place)
 {

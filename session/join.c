@@ -117,6 +117,7 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 		return -EINVAL;
 	if (pid == getpid())
 		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
+	session->live.attaches = 1;
 	if (live_is_all(session))
 		return live_attach(session, pid);
 	if (find_process(session, pid))
@@ -179,6 +180,31 @@ static int wait_launched(struct wm_session *session, pid_t pid, const char *path
 	return wait_opened(session, process);
 }
 
+static int start_under(struct wm_session *session, pid_t *pid, const char *path, char *const argv[],
+		       const struct launch_options *options)
+{
+	struct launch_environment environment;
+	int err = launch_environment_make(&environment, options);
+
+	*pid = err ? err : live_launch_with(session, path, argv, environment.list);
+	launch_environment_release(&environment);
+	return *pid < 0 ? *pid : 0;
+}
+
+static int start(struct wm_session *session, pid_t *pid, const char *path, char *const argv[],
+		 const struct launch_options *options)
+{
+	int err;
+
+	if (live_launches(session)) {
+		err = start_under(session, pid, path, argv, options);
+		if (!err || !live_falls_back(session, err))
+			return err;
+	}
+	err = launch_start(pid, path, argv, options);
+	return err ? session_fail(session, err, "%s", path) : 0;
+}
+
 int wm_session_launch(struct wm_session *session, char *const argv[])
 {
 	struct launch_options options;
@@ -196,6 +222,9 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 	if (err)
 		return session_fail(session, err, "%s",
 				    program.binary[0] ? program.binary : argv[0]);
+	err = live_ready(session);
+	if (err)
+		return err;
 	err = session_listen(session, getpid(), geteuid(), &listener);
 	if (!err)
 		err = agent_name(session, listener, agent);
@@ -212,9 +241,9 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 		.prearm = session->options.prearm,
 		.is_traced = live_is_wanted(session) || session->live.is_elsewhere,
 	};
-	err = launch_start(&pid, program.path, argv, &options);
+	err = start(session, &pid, program.path, argv, &options);
 	if (err)
-		return session_fail(session, err, "%s", program.path);
+		return err;
 	session->launched[session->launched_count++] = pid;
 	err = wait_launched(session, pid, program.path);
 	if (!err)

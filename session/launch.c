@@ -13,14 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OURS_COUNT 4
-
 /* "NAME=value" of one of ours, or NULL when it is not wanted. */
-static int ours_make(char *ours[OURS_COUNT], const struct launch_options *options)
+static int ours_make(char *ours[LAUNCH_OURS], const struct launch_options *options)
 {
 	const char *preload = getenv("LD_PRELOAD");
 
-	memset(ours, 0, OURS_COUNT * sizeof(*ours));
+	memset(ours, 0, LAUNCH_OURS * sizeof(*ours));
 	if (asprintf(&ours[0], "LD_PRELOAD=%s%s%s", options->agent,
 		     preload && preload[0] ? ":" : "", preload ? preload : "") < 0 ||
 	    asprintf(&ours[1], CONTROL_TOOL_ENV "=%s", options->tool) < 0 ||
@@ -42,20 +40,20 @@ static int is_ours(const char *entry)
 }
 
 /* The environment of the child; its strings are ours[] and those of environ. */
-static char **environment_make(char *ours[OURS_COUNT])
+static char **environment_make(char *ours[LAUNCH_OURS])
 {
 	size_t count = 0, at = 0;
 	char **made;
 
 	while (environ && environ[count])
 		count++;
-	made = malloc((count + OURS_COUNT + 1) * sizeof(*made));
+	made = malloc((count + LAUNCH_OURS + 1) * sizeof(*made));
 	if (!made)
 		return NULL;
 	for (size_t i = 0; i < count; i++)
 		if (!is_ours(environ[i]))
 			made[at++] = environ[i];
-	for (size_t i = 0; i < OURS_COUNT; i++)
+	for (size_t i = 0; i < LAUNCH_OURS; i++)
 		if (ours[i])
 			made[at++] = ours[i];
 	made[at] = NULL;
@@ -104,19 +102,31 @@ static int start(pid_t *pid, const char *path, char *const argv[], char **enviro
 	return err;
 }
 
+int launch_environment_make(struct launch_environment *environment,
+			    const struct launch_options *options)
+{
+	int err = ours_make(environment->ours, options);
+
+	environment->list = err ? NULL : environment_make(environment->ours);
+	return environment->list ? 0 : -ENOMEM;
+}
+
+void launch_environment_release(struct launch_environment *environment)
+{
+	for (size_t i = 0; i < LAUNCH_OURS; i++)
+		free(environment->ours[i]);
+	free(environment->list);
+	*environment = (struct launch_environment){ 0 };
+}
+
 int launch_start(pid_t *pid, const char *path, char *const argv[],
 		 const struct launch_options *options)
 {
-	char *ours[OURS_COUNT];
-	char **environment = NULL;
-	int err = ours_make(ours, options);
+	struct launch_environment environment;
+	int err = launch_environment_make(&environment, options);
 
-	if (!err) {
-		environment = environment_make(ours);
-		err = environment ? start(pid, path, argv, environment, options) : -ENOMEM;
-	}
-	for (size_t i = 0; i < OURS_COUNT; i++)
-		free(ours[i]);
-	free(environment);
+	if (!err)
+		err = start(pid, path, argv, environment.list, options);
+	launch_environment_release(&environment);
 	return err;
 }

@@ -12,6 +12,19 @@ struct launch_options {
 	int is_traced; /* a child of ours is to trace it: Yama is told that it may */
 };
 
+#define LAUNCH_OURS 4
+
+/* What a program is started with that the agent is to be in: our environment and more. */
+struct launch_environment {
+	char **list;
+	char *ours[LAUNCH_OURS]; /* those of it that are not environ's */
+};
+
+/* 0 or -ENOMEM. Release it also then. */
+int launch_environment_make(struct launch_environment *environment,
+			    const struct launch_options *options);
+void launch_environment_release(struct launch_environment *environment);
+
 /*
  * Start argv[0], which `path` is the file of, as our child: WAYMARK_TOOL set, the agent put in front
  * of what LD_PRELOAD has, the signal mask and the dispositions as ours. Returns its pid, or the

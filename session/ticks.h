@@ -17,7 +17,7 @@ uint64_t ticks_monotonic_ns(void);
 
 /*
  * The rate of a clock: 1,000,000,000 for CLOCK_MONOTONIC; for the TSC what the kernel tells through
- * perf, or else a measurement of 20 ms. Never 0.
+ * perf, or else a measurement of 2 ms, kept for this process and those that it forks. Never 0.
  */
 uint64_t ticks_hz(uint32_t clock);
 

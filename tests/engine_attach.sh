@@ -5,9 +5,7 @@
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
 
-[ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ] || skip "the engine is not built"
-cp "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" . || exit 1
-export WAYMARK_ENGINE=$folder/libwaymark-trail.so
+needs_engine
 for name in attached attached_odd; do
 	cc -O1 -g "$source_dir/tests/targets/$name.c" -o $name -lpthread -lm || exit 1
 done

@@ -34,6 +34,14 @@ waymark=$folder/waymark
 export WAYMARK_AGENT=$folder/libwaymark-agent.so
 cc -O2 -I"$source_dir/include" "$source_dir/tests/targets/ticker.c" -o ticker -lpthread || exit 1
 
+# needs_engine: programs get a copy of the engine, too; without one the test is skipped
+needs_engine()
+{
+	[ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ] || skip "the engine is not built"
+	cp "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" . || exit 1
+	export WAYMARK_ENGINE=$folder/libwaymark-trail.so
+}
+
 # run STATUS ARGUMENT...: waymark record, its words in ./words; bounded
 run()
 {

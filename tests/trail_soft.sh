@@ -4,9 +4,7 @@
 # shellcheck source=tests/trail_setup.bash
 . "$(dirname "$0")/trail_setup.bash"
 
-[ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ] || skip "the engine is not built"
-cp "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" . || exit 1
-export WAYMARK_ENGINE=$folder/libwaymark-trail.so
+needs_engine
 soft=(-e trail/soft/)
 
 # gone PID: within twenty seconds

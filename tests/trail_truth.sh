@@ -7,6 +7,12 @@
 
 command -v python3 >/dev/null || skip "no python3"
 command -v objdump >/dev/null || skip "no objdump"
+origins=(step)
+if [ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ]; then
+	cp "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" . || exit 1
+	export WAYMARK_ENGINE=$folder/libwaymark-trail.so
+	origins=(soft step) # the last is what all else is done with
+fi
 truth=$source_dir/tests/trail_truth
 cp "$truth/turns.c" "$source_dir/tests/lines/shapes.c" .
 printf '%s\n' '.globl _start' '.type _start, @function' '_start: and $-16, %rsp' 'call main' 'mov $60, %eax' 'xor %edi, %edi' \
@@ -24,10 +30,13 @@ holds()
 for program in turns-O0 turns-O2 shapes-O2; do
 	cc "${program/*-/-}" -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector "${program%-*}.c" start.S -o "$program" ||
 		exit 1
-	run 0 -e trail/step/ -o "$program.trace" -- "./$program"
-	holds "$program's lines" lines.py "$program" "$program.trace"
+	for origin in "${origins[@]}"; do
+		rm -rf "$program.trace"
+		run 0 -e "trail/$origin/" -o "$program.trace" -- "./$program"
+		holds "$program's lines by $origin" lines.py "$program" "$program.trace"
+		[ "$program" != turns-O2 ] || holds "stacks by $origin" stacks.py turns-O2.trace turns-O2
+	done
 done
-holds "stacks" stacks.py turns-O2.trace turns-O2
 
 # Two functions of one name are two.
 for number in 1 2; do
@@ -41,8 +50,6 @@ run 0 -e trail/step/ -o same.trace -- ./same
 expect "functions of one name" "$("$waymark" trail --functions -n 0 same.trace | grep -c ' same \[same\]')" 2
 
 cc -g -static -nostdlib -no-pie "$truth/workers.S" -o workers || exit 1
-run 0 -e trail/step/ -o workers.trace -- ./workers
-
 # Branches, counted by hand: 700 turns, of which each 64th, ten in all, makes a system call; in three threads, or in one.
 branches_of()
 {
@@ -52,18 +59,22 @@ branches_of()
 }
 turns=$(grep -n 'jnz	again' "$truth/workers.S" | cut -d: -f1)
 calls=$(grep -n 'jnz	1f' "$truth/workers.S" | cut -d: -f1)
-expect "turns of all" "$(branches_of "$turns")" "2097 3 "
-expect "calls of all" "$(branches_of "$calls")" "2070 30 "
-workers=$("$waymark" trail --json -n 1 workers.trace | sed -n 's/^{"type":"thread".*"pid":\([0-9]*\),"tid":\([0-9]*\).*/\1 \2/p')
-expect "threads" "$(wc -l <<<"$workers")" 4
-while read -r pid tid; do
-	if [ "$pid" = "$tid" ]; then
-		expect "turns of the first" "$(branches_of "$turns" --tid "$tid")" "- - "
-	else
-		expect "turns of one" "$(branches_of "$turns" --tid "$tid")" "699 1 "
-		expect "calls of one" "$(branches_of "$calls" --tid "$tid")" "690 10 "
-	fi
-done <<<"$workers"
+for origin in "${origins[@]}"; do
+	rm -rf workers.trace
+	run 0 -e "trail/$origin/" -o workers.trace -- ./workers
+	expect "turns of all" "$(branches_of "$turns")" "2097 3 "
+	expect "calls of all" "$(branches_of "$calls")" "2070 30 "
+	workers=$("$waymark" trail --json -n 1 workers.trace | sed -n 's/^{"type":"thread".*"pid":\([0-9]*\),"tid":\([0-9]*\).*/\1 \2/p')
+	expect "threads" "$(wc -l <<<"$workers")" 4
+	while read -r pid tid; do
+		if [ "$pid" = "$tid" ]; then
+			expect "turns of the first" "$(branches_of "$turns" --tid "$tid")" "- - "
+		else
+			expect "turns of one" "$(branches_of "$turns" --tid "$tid")" "699 1 "
+			expect "calls of one" "$(branches_of "$calls" --tid "$tid")" "690 10 "
+		fi
+	done <<<"$workers"
+done
 if command -v babeltrace2 >/dev/null; then
 	holds "stretches of threads" stretches.py workers.trace $RANDOM
 	holds "stretches of one thread" stretches.py turns-O2.trace $RANDOM

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The ways of threads that the tool has stopped: attach.h. */
-#include "agent/trail/thread.h"
+#include "agent/trail/gpr.S"
 
 	.text
-
-#define GPR(number) %gs:(THREAD_REGS + 8 * (number))
 
 	.macro begin name
 	.globl \name
@@ -58,21 +56,7 @@ begin attach_native
 	mov	$0, %edx
 	mov	$8, %r10d
 	syscall
-	mov	GPR(0), %rax
-	mov	GPR(1), %rcx
-	mov	GPR(2), %rdx
-	mov	GPR(3), %rbx
-	mov	GPR(5), %rbp
-	mov	GPR(6), %rsi
-	mov	GPR(7), %rdi
-	mov	GPR(8), %r8
-	mov	GPR(9), %r9
-	mov	GPR(10), %r10
-	mov	GPR(11), %r11
-	mov	GPR(12), %r12
-	mov	GPR(13), %r13
-	mov	GPR(14), %r14
-	mov	GPR(15), %r15
+	load_registers
 	jmp	*%gs:THREAD_RIP
 end attach_native
 

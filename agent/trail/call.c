@@ -94,6 +94,37 @@ static int is_filter(const uint64_t *gpr)
 	       (uint32_t)gpr[7] == SECCOMP_SET_MODE_FILTER;
 }
 
+/* Threads of the tool's agent (agent/control/thread.c) run beside the program, and are no part of it. */
+static int is_agents(const struct thread *thread)
+{
+	static const char *const names[] = { "waymark", "waymark-keeper" };
+	char name[16] = { 0 };
+
+	if (thread->tid == (uint32_t)sys_call3(SYS_getpid, 0, 0, 0) ||
+	    sys_call3(SYS_prctl, PR_GET_NAME, (long)name, 0))
+		return 0;
+	for (unsigned int i = 0; i < 2; i++) {
+		unsigned int at = 0;
+
+		while (at < sizeof(name) && name[at] && name[at] == names[i][at])
+			at++;
+		if (at < sizeof(name) && !name[at] && !names[i][at])
+			return 1;
+	}
+	return 0;
+}
+
+static long name_thread(struct thread *thread, uint64_t next)
+{
+	long result = plain(thread);
+
+	if (!is_agents(thread))
+		return result;
+	call_tell(thread, next, result);
+	ring_forget(thread);
+	return result;
+}
+
 static int is_clone(uint64_t number)
 {
 	return number == SYS_clone || number == SYS_clone3 || number == SYS_fork ||
@@ -178,6 +209,9 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_mlockall:
 		return lock_memory(thread);
 	case SYS_prctl:
+		if ((uint32_t)thread->regs.gpr[7] == PR_SET_NAME)
+			return name_thread(thread, next);
+		/* fall through */
 	case SYS_seccomp:
 		if (is_filter(thread->regs.gpr))
 			withdraw(thread, next - 2);

@@ -3,11 +3,9 @@
  * Between translated code and the engine. The program's registers are saved and restored whole, its stack is not touched:
  * what lies below its rsp is its red zone. Its vector registers stay where they are, for no code of the engine uses any.
  */
-#include "agent/trail/thread.h"
+#include "agent/trail/gpr.S"
 
 	.text
-
-#define GPR(number) %gs:(THREAD_REGS + 8 * (number))
 
 /* esi: why. Comes with the program's registers but for what is said at each gate. */
 	.macro gate name, why
@@ -69,21 +67,7 @@ gate_leave:
 	.globl gate_leave_regs
 	.hidden gate_leave_regs
 gate_leave_regs:
-	mov	GPR(0), %rax
-	mov	GPR(1), %rcx
-	mov	GPR(2), %rdx
-	mov	GPR(3), %rbx
-	mov	GPR(5), %rbp
-	mov	GPR(6), %rsi
-	mov	GPR(7), %rdi
-	mov	GPR(8), %r8
-	mov	GPR(9), %r9
-	mov	GPR(10), %r10
-	mov	GPR(11), %r11
-	mov	GPR(12), %r12
-	mov	GPR(13), %r13
-	mov	GPR(14), %r14
-	mov	GPR(15), %r15
+	load_registers
 	mov	GPR(4), %rsp
 	jmp	*%gs:THREAD_NEXT
 	.globl gate_leave_end

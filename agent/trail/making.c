@@ -12,6 +12,9 @@
 /* Registers that vector_put() can go by. */
 #define PUT_REGISTERS 0xcfcfu
 
+/* Kept in memory meanwhile: one that is seldom wanted at once, for it takes some cycles to come back. */
+#define KEPT_REGISTER R11
+
 /* ---- pieces ---- */
 
 void making_piece_end(struct making *m, unsigned int program_bytes, unsigned int flags)
@@ -129,9 +132,9 @@ static uint8_t *put_for(struct making *m, uint8_t *at, const struct way_out *out
 
 	if (dead)
 		return making_put(m, at, out, (unsigned int)__builtin_ctz(dead));
-	at = emit_save(at, RAX, THREAD_SCRATCH);
-	at = making_put(m, at, out, RAX);
-	return emit_load(at, RAX, THREAD_SCRATCH);
+	at = emit_save(at, KEPT_REGISTER, THREAD_SCRATCH);
+	at = making_put(m, at, out, KEPT_REGISTER);
+	return emit_load(at, KEPT_REGISTER, THREAD_SCRATCH);
 }
 
 /* The id, and a jump that is linked when it is first taken: its displacement within eight bytes that are changed at once. */

@@ -3,6 +3,7 @@
 #include "agent/trail/dispatch.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/memory.h"
+#include "agent/trail/sys.h"
 #include "agent/trail/trace.h"
 #include "agent/trail/translate.h"
 
@@ -16,6 +17,7 @@
 #define HOT_HITS                                                                                   \
 	16u /* until a trace is laid out again; eight times as many for each further time */
 #define LAYOUTS_MAX 3u
+#define LOOK_SHARE 64u
 #define BATCH_MAX 24u
 
 /* Of a block: which block followed most of the times, by a vote that each other one takes back. */
@@ -32,6 +34,7 @@ struct batch {
 
 static struct edge *edges;
 static uint64_t words_since, words_between = WORDS_MIN;
+static uint64_t not_before; /* ticks: looks take no more than one in LOOK_SHARE */
 
 static struct edge *edge_of(uint64_t from)
 {
@@ -169,11 +172,13 @@ static void look(const struct thread *thread)
 void profile_look(const struct thread *thread)
 {
 	uint64_t words = (uint64_t)((const uint32_t *)thread->pointer - thread->words);
+	uint64_t began = sys_ticks();
 
 	if (__atomic_add_fetch(&words_since, words, __ATOMIC_RELAXED) < words_between ||
-	    !thread->slot || !lock_try(&dispatch_lock))
+	    began < not_before || !thread->slot || !lock_try(&dispatch_lock))
 		return;
 	words_since = 0;
 	look(thread);
+	not_before = began + (sys_ticks() - began) * LOOK_SHARE;
 	lock_give(&dispatch_lock);
 }

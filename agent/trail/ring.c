@@ -172,6 +172,29 @@ void ring_close(struct thread *thread)
 	channel_tell();
 }
 
+int ring_forget(struct thread *thread)
+{
+	struct engine_slot *slot = thread->slot;
+	const uint32_t *words;
+	uint64_t pointer;
+	int err;
+
+	if (!slot)
+		return 0;
+	ring_event(thread, TRAIL_END, 0, 0, TRAIL_DETACHED, 0);
+	words = thread->words;
+	pointer = thread->pointer;
+	err = ring_open_unkept(thread);
+	if (err)
+		return err;
+	slot->segments[thread->segment].ended_ticks = sys_ticks();
+	__atomic_store_n(&slot->segments[thread->segment].words,
+			 (uint32_t)((const uint32_t *)pointer - words), __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->state, ENGINE_SLOT_ENDED, __ATOMIC_RELEASE);
+	channel_tell();
+	return 0;
+}
+
 /* Whether the tool has taken what stands in a segment, or there is nothing. */
 static int is_free(const struct engine_segment *segment)
 {

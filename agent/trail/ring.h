@@ -17,6 +17,9 @@ int ring_open_unkept(struct thread *thread);
 /* The thread is over, or leaves the engine: all that it wrote, up to thread->pointer, is there. */
 void ring_close(struct thread *thread);
 
+/* The same for a thread whose trail ends here, while it goes on as translated code. 0, or -ENOMEM: it does so with its trail. */
+int ring_forget(struct thread *thread);
+
 /* The same for a thread that goes on natively. */
 void ring_leave(struct thread *thread);
 

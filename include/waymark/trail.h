@@ -104,7 +104,8 @@ enum wm_trail_event {
 	WM_TRAIL_SIGNAL = 2,
 	WM_TRAIL_SYSCALL = 3, /* values: number, result; it has come back */
 	WM_TRAIL_LOST = 4,    /* values: blocks that are missing; 0: nobody knows how many */
-	WM_TRAIL_GAP = 5,  /* values: why: 0 natively, 1 in the kernel, 2 recording was suspended */
+	WM_TRAIL_GAP = 5,  /* values: why: 0 natively, 1 in the kernel, 2 recording was suspended,
+			    * 3 in modules that were not chosen */
 	WM_TRAIL_FORK = 6, /* values: the id of a process or a thread */
 	WM_TRAIL_EXEC = 7, /* another program in its place; the trail goes on with it */
 	WM_TRAIL_END = 8,  /* values: 0 exited, 1 killed, 2 let go; and the status or the signal */

@@ -25,7 +25,8 @@ void gate_become(int gate, const char *path, char *const argv[])
 	_exit(127);
 }
 
-pid_t gate_fork(int *gate, gate_becomes *become, const char *path, char *const argv[])
+pid_t gate_fork(int *gate, gate_becomes *become, const char *path, char *const argv[],
+		char **environment)
 {
 	int ends[2];
 	pid_t pid;
@@ -35,6 +36,8 @@ pid_t gate_fork(int *gate, gate_becomes *become, const char *path, char *const a
 	pid = fork();
 	if (!pid) {
 		close(ends[0]);
+		if (environment)
+			environ = environment;
 		become(ends[1], path, argv);
 	}
 	if (pid < 0) {

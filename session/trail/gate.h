@@ -12,8 +12,9 @@
 typedef void gate_becomes(int gate, const char *path, char *const argv[]);
 gate_becomes gate_become __attribute__((noreturn));
 
-/* Fork that process: its pid, and in *gate the tracer's end, which the caller closes; or -errno. */
-pid_t gate_fork(int *gate, gate_becomes *become, const char *path, char *const argv[]);
+/* Fork that process, with this environment, or ours for NULL: its pid, and in *gate the tracer's end, which the caller closes; or -errno. */
+pid_t gate_fork(int *gate, gate_becomes *become, const char *path, char *const argv[],
+		char **environment);
 
 /*
  * In its tracer, with the other end: seize it with these PTRACE_O_*, PTRACE_O_TRACEEXEC among them, and let it execute the

@@ -266,7 +266,7 @@ int hardware_launch(struct hardware **hardware, struct trail_sink *sink, enum or
 	pid_t pid;
 
 	*hardware = NULL;
-	pid = gate_fork(&gate, gate_become, path, argv);
+	pid = gate_fork(&gate, gate_become, path, argv, NULL);
 	if (pid < 0)
 		return pid;
 	err = hardware_take(hardware, sink, origin, options, pid, gate, detail, bytes);

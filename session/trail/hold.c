@@ -83,7 +83,7 @@ int step_launch(struct step **out, struct trail_sink *sink, const char *path, ch
 	pid_t pid;
 
 	*out = NULL;
-	pid = gate_fork(&gate, gate_become, path, argv);
+	pid = gate_fork(&gate, gate_become, path, argv, NULL);
 	if (pid < 0)
 		return pid;
 	err = step_take(out, sink, pid, gate);

@@ -6,7 +6,6 @@
 #include "session/program.h"
 #include "session/target.h"
 #include "session/trail/files.h"
-#include "session/trail/live_own.h"
 #include "session/trail/stepper.h"
 #include "session/trail/store.h"
 
@@ -26,6 +25,7 @@ struct live_process {
 	struct live_process *next;
 	pid_t pid;
 	int is_taken, is_over;
+	int goes;		   /* it was let go */
 	struct live_process *root; /* of a child: the process whose stepper steps it; else NULL */
 	int is_foreign;
 	uint64_t flushed_ns;
@@ -111,20 +111,12 @@ static struct tracing_how how_of(const struct wm_session *session)
 		.follows = (live->origin == ORIGIN_STEP || live->origin == ORIGIN_SOFT) &&
 			   live_is_all(session) && !session->options.follow_off &&
 			   live->trigger != TRIGGER_CALL,
+		.only = &request->only,
 		.last_bytes = is_late ? request->last_bytes : 0,
 		.has_kernel = request->has_kernel,
 		.sample_freq = request->sample_freq,
 		.sample_period = request->sample_period
 	};
-}
-
-/* A trail goes into a folder, and its origin must be there. */
-static int check(struct wm_session *session)
-{
-	if (!session->writer)
-		return session_fail(session, -WM_E_TRAIL_FOLDER, "%s",
-				    session->dir ? session->dir : "");
-	return live_choose(session);
 }
 
 /* What stands in the way of a trail, and not only of the agent. */
@@ -258,12 +250,33 @@ static int taken(struct live_process *live)
 	return live->store ? live->files.sink.calls->begin(&live->files.sink, live->pid) : 0;
 }
 
-int live_launch(struct wm_session *session, char *const argv[])
+static int launch(struct wm_session *session, const char *path, char *const argv[],
+		  char **environment)
 {
 	struct live_process *live;
 	struct tracing_how how;
+	int err = add(session, 0, &live);
+
+	if (err)
+		return err;
+	how = how_of(session);
+	how.environment = environment;
+	err = stepper_launch(&live->stepper, sink_of(live), &how, path, argv);
+	if (err) {
+		session_fail(session, err, "%s%s%s", path, live->stepper.detail[0] ? ": " : "",
+			     live->stepper.detail);
+		drop(session);
+		return err;
+	}
+	live->pid = live->stepper.pid;
+	err = taken(live);
+	return err ? err : live->pid;
+}
+
+int live_launch(struct wm_session *session, char *const argv[])
+{
 	struct program program;
-	int err = check(session);
+	int err = live_ready(session), pid;
 
 	if (err)
 		return err;
@@ -271,20 +284,27 @@ int live_launch(struct wm_session *session, char *const argv[])
 	if (err)
 		return session_fail(session, err, "%s",
 				    program.binary[0] ? program.binary : argv[0]);
-	err = add(session, 0, &live);
-	if (err)
-		return err;
-	how = how_of(session);
-	err = stepper_launch(&live->stepper, sink_of(live), &how, program.path, argv);
-	if (err) {
-		session_fail(session, err, "%s%s%s", program.path,
-			     live->stepper.detail[0] ? ": " : "", live->stepper.detail);
-		drop(session);
-		return err;
-	}
-	live->pid = live->stepper.pid;
-	err = taken(live);
-	return err ? err : live->pid;
+	pid = launch(session, program.path, argv, NULL);
+	if (pid >= 0 || !live_falls_back(session, pid))
+		return pid;
+	return launch(session, program.path, argv, NULL);
+}
+
+static void go(struct live_process *live)
+{
+	if (!live->goes)
+		stepper_go(&live->stepper);
+	live->goes = 1;
+}
+
+int live_launch_with(struct wm_session *session, const char *path, char *const argv[],
+		     char **environment)
+{
+	int pid = launch(session, path, argv, environment);
+
+	if (pid > 0)
+		go(session->live.processes);
+	return pid;
 }
 
 /* Whether it may be stepped through; with words about why not. */
@@ -310,7 +330,7 @@ int live_attach(struct wm_session *session, pid_t pid)
 	struct live_process *live;
 	char words[512] = "";
 	struct target target;
-	int err = check(session);
+	int err = live_ready(session);
 
 	if (err)
 		return err;
@@ -348,12 +368,24 @@ static int take(struct wm_session *session, struct live_process *live)
 			    words);
 }
 
+/* Under the engine already; or a child of one that is, which is not. */
+static int has_come(struct wm_session *session, const struct process *process)
+{
+	if (!live_launches(session))
+		return 0;
+	for (const struct live_process *p = session->live.processes; p; p = p->next)
+		if (p->pid == process->pid)
+			return 1;
+	session->live.unfollowed += !process->invited;
+	return !process->invited;
+}
+
 int live_join(struct wm_session *session, const struct process *process)
 {
 	struct live_process *live;
-	int err = live_is_wanted(session) ? check(session) : 0;
+	int err = live_ready(session);
 
-	if (err || !live_is_wanted(session))
+	if (err || !live_is_wanted(session) || has_come(session, process))
 		return err;
 	err = add(session, process->pid, &live);
 	return err ? err : take(session, live);
@@ -368,7 +400,7 @@ int live_start(struct wm_session *session)
 			err = take(session, p);
 	for (struct live_process *p = session->live.processes; p && !err; p = p->next)
 		if (p->is_taken && !p->root)
-			stepper_go(&p->stepper);
+			go(p);
 	return err;
 }
 
@@ -532,6 +564,7 @@ void live_counts(const struct wm_session *session, struct live_counts *counts)
 {
 	*counts = (struct live_counts){ .processes = session->live.ended,
 					.foreign = session->live.foreign,
+					.unfollowed = session->live.unfollowed,
 					.lost = session->live.forgotten };
 	for (const struct live_process *p = session->live.processes; p; p = p->next) {
 		counts->instructions += p->stepper.wire.instructions;

@@ -43,13 +43,15 @@ struct live {
 	int signal; /* TRIGGER_SIGNAL: this one; 0: any */
 	struct live_fired fired;
 	struct origin_machine machine; /* zeroed: this one */
+	int attaches;		       /* some of its processes run already */
 	/* which origin was taken, once there is a process, and what was to be had */
 	int has_origin;
 	enum origin origin;
 	struct origin_state origins[ORIGINS];
 	/* of processes that are forgotten: */
-	uint32_t ended;	    /* how many, */
-	uint32_t foreign;   /* those of them that executed a program that is not x86-64, */
+	uint32_t ended;	     /* how many, */
+	uint32_t foreign;    /* those of them that executed a program that is not x86-64, */
+	uint64_t unfollowed; /* children that their agent came with, which the origin could not take */
 	uint64_t forgotten; /* and blocks that their flight recorders had */
 	char losses[400]; /* the first that could not be recorded or decoded, or not as was asked for; "": none */
 };
@@ -78,7 +80,24 @@ int live_is_all(const struct wm_session *session);
 int live_launch(struct wm_session *session, char *const argv[]);
 int live_attach(struct wm_session *session, pid_t pid);
 
-/* With one: take the process's threads now, but for the agent's. 0 where no trail is asked for. */
+/* Choose an origin, unless there is one already. 0 also where no trail is asked for; or what stands in the way, with the session's detail. */
+int live_ready(struct wm_session *session);
+
+/*
+ * A program could not be entered, and has run nothing of its own: whether it is to be tried by single steps, since nobody named an
+ * origin. The session's detail says more about the error.
+ */
+int live_falls_back(struct wm_session *session, int error);
+
+/*
+ * Whether programs are to be started by live_launch_with(), so that the agent comes in as part of a program that is recorded
+ * from its start on; else they are taken by live_join(). Its pid, which runs, is returned.
+ */
+int live_launches(const struct wm_session *session);
+int live_launch_with(struct wm_session *session, const char *path, char *const argv[],
+		     char **environment);
+
+/* Take the process's threads now, but for the agent's. 0 where no trail is asked for. */
 int live_join(struct wm_session *session, const struct process *process);
 
 /* Take those that were noted, let all go. */

@@ -1,22 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /* Which origin a session's trails have. */
-#include "session/trail/live_own.h"
-
 #include "session/session.h"
 #include "session/trail/live.h"
 
+#include <stdio.h>
 #include <waymark/error.h>
 
 /*
  * What is asked for may need what an origin does not have: hardware tells of no signals, and of what came when only when it
  * is all decoded.
  */
-static void leave_out(struct live *live)
+static void leave_out(struct live *live, const struct trail_request *request)
 {
+	struct origin_state *soft = &live->origins[ORIGIN_SOFT];
+
+	if (live->attaches && request->is_auto && !soft->error)
+		*soft = (struct origin_state){ .error = -WM_E_TRAIL_ASKED,
+					       .detail = "it can't enter a program that runs" };
 	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL)
 		return;
 	for (int i = 0; i < ORIGINS; i++)
-		if (!live->origins[i].error && i != ORIGIN_STEP && i != ORIGIN_SOFT)
+		if (!live->origins[i].error && i != ORIGIN_STEP &&
+		    (i != ORIGIN_SOFT || live->trigger == TRIGGER_CALL))
 			live->origins[i] = (struct origin_state){
 				.error = -WM_E_TRAIL_ASKED,
 				.detail = "it can't tell when a signal or a marker came",
@@ -35,7 +40,7 @@ static int choose_of(const struct live *live, const struct trail_request *reques
 	return (int)request->origin;
 }
 
-int live_choose(struct wm_session *session)
+static int choose(struct wm_session *session)
 {
 	struct live *live = &session->live;
 	int best;
@@ -43,7 +48,7 @@ int live_choose(struct wm_session *session)
 	if (live->has_origin)
 		return 0;
 	origins_look(live->origins, &live->machine);
-	leave_out(live);
+	leave_out(live, spec_trail(&session->specs));
 	if (spec_trail(&session->specs)->has_kernel)
 		origins_need_kernel(live->origins, &live->machine);
 	best = choose_of(live, spec_trail(&session->specs));
@@ -57,4 +62,33 @@ int live_choose(struct wm_session *session)
 				    live->origins[best].detail);
 	live->has_origin = 1;
 	return 0;
+}
+
+int live_ready(struct wm_session *session)
+{
+	if (!live_is_wanted(session))
+		return 0;
+	if (!session->writer)
+		return session_fail(session, -WM_E_TRAIL_FOLDER, "%s",
+				    session->dir ? session->dir : "");
+	return choose(session);
+}
+
+int live_launches(const struct wm_session *session)
+{
+	return live_is_wanted(session) && session->live.origin == ORIGIN_SOFT;
+}
+
+int live_falls_back(struct wm_session *session, int error)
+{
+	struct live *live = &session->live;
+
+	if (!spec_trail(&session->specs)->is_auto || live->origin != ORIGIN_SOFT ||
+	    live->origins[ORIGIN_STEP].error)
+		return 0;
+	live->origins[ORIGIN_SOFT] = (struct origin_state){ .error = error };
+	snprintf(live->origins[ORIGIN_SOFT].detail, sizeof(live->origins[ORIGIN_SOFT].detail), "%s",
+		 wm_session_detail(session));
+	live->origin = ORIGIN_STEP;
+	return 1;
 }

@@ -450,7 +450,7 @@ long origin_rate_max(const struct origin_machine *machine)
 int origin_best(const struct origin_state states[ORIGINS])
 {
 	for (int i = 0; i < ORIGIN_LBR; i++)
-		if (!states[i].error && i != ORIGIN_SOFT) /* not before it has proved itself */
+		if (!states[i].error)
 			return i;
 	return -1;
 }

@@ -114,6 +114,8 @@ Test(origin, auto_takes_the_best)
 	states[ORIGIN_BTS].error = -1;
 	cr_expect_eq(origin_best(states), ORIGIN_BRANCHES);
 	states[ORIGIN_BRANCHES].error = -1;
+	cr_expect_eq(origin_best(states), ORIGIN_SOFT);
+	states[ORIGIN_SOFT].error = -WM_E_NO_ENGINE;
 	cr_expect_eq(origin_best(states), ORIGIN_STEP);
 	states[ORIGIN_STEP].error = -1;
 	cr_expect_eq(origin_best(states), -1, "never by lbr, which has pieces alone");
@@ -126,7 +128,7 @@ Test(origin, names_what_a_virtual_machine_is_not_lent)
 	cpu("GenuineIntel", 0x8f, "hypervisor");
 	self("000001ffffffffff", 0);
 	put("/proc/sys/kernel/perf_event_paranoid", "2\n");
-	cr_expect_eq(look(), ORIGIN_STEP);
+	cr_expect_eq(look(), ORIGIN_SOFT);
 	expect(ORIGIN_PT, WM_E_TRAIL_VIRTUAL, "there is no " UNITS "intel_pt");
 	expect(ORIGIN_BTS, WM_E_TRAIL_VIRTUAL, "there is no " UNITS "intel_bts");
 	expect(ORIGIN_BRANCHES, WM_E_TRAIL_VIRTUAL, "there is no " UNITS "cpu");
@@ -140,7 +142,7 @@ Test(origin, names_what_a_virtual_machine_is_not_lent)
 Test(origin, knows_that_others_have_lbr_alone)
 {
 	cpu("AuthenticAMD", 17, "svm");
-	cr_expect_eq(look(), ORIGIN_STEP);
+	cr_expect_eq(look(), ORIGIN_SOFT);
 	expect(ORIGIN_PT, WM_E_TRAIL_VENDOR, "this one is AuthenticAMD");
 	expect(ORIGIN_BRANCHES, WM_E_TRAIL_VENDOR, "this one is AuthenticAMD");
 	expect(ORIGIN_LBR, 0, "");
@@ -161,7 +163,7 @@ Test(origin, names_the_setting_and_the_capability)
 	cr_expect_eq(look(), ORIGIN_PT);
 	expect(ORIGIN_BTS, WM_E_PERF_PARANOID, "it is 2, and at most 1 is needed");
 	put("/proc/sys/kernel/perf_event_paranoid", "3\n");
-	cr_expect_eq(look(), ORIGIN_STEP);
+	cr_expect_eq(look(), ORIGIN_SOFT);
 	expect(ORIGIN_PT, WM_E_PERF_PARANOID, "it is 3, and at most 2 is needed");
 	self("0000004000000000", 0); /* CAP_PERFMON */
 	cr_expect_eq(look(), ORIGIN_PT);
@@ -173,7 +175,7 @@ Test(origin, names_the_setting_and_the_capability)
 Test(origin, says_what_the_call_said)
 {
 	answer = -ENOSYS;
-	cr_expect_eq(look(), ORIGIN_STEP);
+	cr_expect_eq(look(), ORIGIN_SOFT);
 	expect(ORIGIN_PT, WM_E_PERF_MISSING, "");
 	answer = -EACCES;
 	look();
@@ -197,7 +199,7 @@ Test(origin, tells_a_filter_from_a_lack)
 {
 	self("0000000000000000", 2);
 	answer = -EPERM;
-	cr_expect_eq(look(), ORIGIN_STEP);
+	cr_expect_eq(look(), ORIGIN_SOFT);
 	expect(ORIGIN_PT, WM_E_PERF_FILTERED, "");
 	answer = -ENOSYS;
 	look();

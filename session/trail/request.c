@@ -9,12 +9,12 @@
 #include <string.h>
 #include <waymark/error.h>
 
-#define OPTION_BYTES_MAX 64
+#define OPTION_BYTES_MAX (ONLY_NAME_BYTES + sizeof("only="))
 
 static const char kind[] = "trail";
 
 static const char automatic[] = "auto", last[] = "last=", kernel[] = "kernel",
-		  freq[] = "freq=", period[] = "period=";
+		  freq[] = "freq=", period[] = "period=", only[] = "only=";
 
 int trail_request_is(const char *text)
 {
@@ -58,10 +58,29 @@ static int number_parse(const char *text, uint64_t *number)
 	return errno || *end || !*number || *number > INT64_MAX ? -WM_E_TRAIL_SAMPLES : 0;
 }
 
+static int name_take(struct only_names *names, const char *name)
+{
+	if (!name[0] || strlen(name) >= ONLY_NAME_BYTES || names->count == ONLY_NAMES_MAX)
+		return -WM_E_TRAIL_ONLY;
+	for (uint32_t i = 0; i < names->count; i++)
+		if (!strcmp(names->names[i], name))
+			return -WM_E_TRAIL_ONLY;
+	snprintf(names->names[names->count++], ONLY_NAME_BYTES, "%s", name);
+	return 0;
+}
+
+/* Behind only= come names of modules: but nothing that looks like a setting. */
+static int is_module(const struct trail_request *request, const char *option)
+{
+	return request->only.count && !strchr(option, '=');
+}
+
 static int option_take(struct trail_request *request, const char *option, int *has_origin)
 {
 	int origin = origin_of_name(option), is_auto = !strcmp(option, automatic);
 
+	if (!strncmp(option, only, strlen(only)))
+		return name_take(&request->only, option + strlen(only));
 	if (!strncmp(option, last, strlen(last)))
 		return request->last_bytes
 			       ? -WM_E_SPEC
@@ -79,7 +98,8 @@ static int option_take(struct trail_request *request, const char *option, int *h
 					      *option == *freq ? &request->sample_freq
 							       : &request->sample_period);
 	if (origin < 0 && !is_auto)
-		return -WM_E_TRAIL_OPTION;
+		return is_module(request, option) ? name_take(&request->only, option)
+						  : -WM_E_TRAIL_OPTION;
 	if (*has_origin)
 		return -WM_E_SPEC;
 	*has_origin = 1;
@@ -91,7 +111,7 @@ static int option_take(struct trail_request *request, const char *option, int *h
 
 static void say(const char *option, int error, char *words, size_t bytes)
 {
-	const char *names[ORIGINS + 5], *meant;
+	const char *names[ORIGINS + 6], *meant;
 
 	for (int i = 0; i < ORIGINS; i++)
 		names[i] = origin_name((enum origin)i);
@@ -100,7 +120,8 @@ static void say(const char *option, int error, char *words, size_t bytes)
 	names[ORIGINS + 2] = kernel;
 	names[ORIGINS + 3] = "freq=1000";
 	names[ORIGINS + 4] = "period=1000000";
-	if (error == -WM_E_TRAIL_OPTION && near_list(option, names, ORIGINS + 5, &meant, 1))
+	names[ORIGINS + 5] = "only=main";
+	if (error == -WM_E_TRAIL_OPTION && near_list(option, names, ORIGINS + 6, &meant, 1))
 		snprintf(words, bytes, "%s; did you mean %s?", option, meant);
 	else
 		snprintf(words, bytes, "%s", option);

@@ -9,6 +9,7 @@
  *	auto		the best origin that can be had here; so also where none is named
  *	step, soft, pt...	this one and no other (session/trail/origin.h)
  *	last=SIZE	a flight recorder: of each process only that much memory, the newest; 64K, 64M, 1G
+ *	only=NAME,...	of what code of these modules ran alone (session/trail/only.h): names follow until one is another option
  *	kernel		what runs in the kernel too; of pt, bts and lbr
  *	freq=NUMBER	of lbr: so many samples a second
  *	period=NUMBER	of lbr: a sample every so many cycles
@@ -16,6 +17,7 @@
 #ifndef SESSION_TRAIL_REQUEST_H
 #define SESSION_TRAIL_REQUEST_H
 
+#include "session/trail/only.h"
 #include "session/trail/origin.h"
 
 #include <stddef.h>
@@ -25,9 +27,10 @@
 #define TRAIL_LAST_MAX (UINT64_C(64) << 30)
 
 struct trail_request {
-	int is_auto;	     /* then origin is not said */
-	enum origin origin;  /* else */
-	uint64_t last_bytes; /* 0: all of it */
+	int is_auto;		/* then origin is not said */
+	enum origin origin;	/* else */
+	uint64_t last_bytes;	/* 0: all of it */
+	struct only_names only; /* none: all */
 	int has_kernel;
 	uint64_t sample_freq, sample_period; /* one of them at most; 0: not said */
 };
@@ -36,7 +39,7 @@ struct trail_request {
 int trail_request_is(const char *text);
 
 /*
- * Read a spec. 0; -WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_TRAIL_OPTION, -WM_E_TRAIL_LAST; words[bytes]
+ * Read a spec. 0; -WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_TRAIL_OPTION, -WM_E_TRAIL_LAST, -WM_E_TRAIL_ONLY...; words[bytes]
  * then has the option that it was about, and one that may have been meant; or "".
  */
 int trail_request_parse(struct trail_request *request, const char *text, char *words, size_t bytes);

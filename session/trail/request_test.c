@@ -2,6 +2,7 @@
 #include "session/trail/request.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 #include <waymark/error.h>
 
@@ -88,6 +89,41 @@ Test(trail_request, refuses_what_is_no_way_to_take_samples)
 	cr_assert_str_eq(words, "freq= is for lbr alone");
 	cr_assert_eq(parse("trail/period=1000/"), -WM_E_TRAIL_SAMPLES);
 	cr_assert_str_eq(words, "period= is for lbr alone");
+}
+
+Test(trail_request, may_choose_modules)
+{
+	cr_assert_eq(parse("trail/soft,only=libfoo.so,main/"), 0);
+	cr_assert_eq(request.origin, ORIGIN_SOFT);
+	cr_assert_eq(request.only.count, 2);
+	cr_expect_str_eq(request.only.names[0], "libfoo.so");
+	cr_expect_str_eq(request.only.names[1], "main");
+	cr_assert_eq(parse("trail/only=step,only=a b,last=64M,main,step/"), 0);
+	cr_assert_eq(request.origin, ORIGIN_STEP);
+	cr_assert_eq(request.last_bytes, UINT64_C(64) << 20);
+	cr_assert_eq(request.only.count, 3);
+	cr_expect_str_eq(request.only.names[0], "step");
+	cr_expect_str_eq(request.only.names[1], "a b");
+	cr_assert_eq(parse("trail/soft/"), 0);
+	cr_assert_eq(request.only.count, 0);
+}
+
+Test(trail_request, refuses_what_is_no_list_of_modules)
+{
+	char many[32 + 4 * (ONLY_NAMES_MAX + 1)] = "trail/soft";
+
+	cr_assert_eq(parse("trail/only=/"), -WM_E_TRAIL_ONLY);
+	cr_assert_eq(parse("trail/only=main,main/"), -WM_E_TRAIL_ONLY);
+	cr_expect_str_eq(words, "main");
+	cr_assert_eq(parse("trail/only=main,last=64X/"), -WM_E_TRAIL_LAST);
+	cr_assert_eq(parse("trail/only=main,lost=64M/"), -WM_E_TRAIL_OPTION);
+	cr_assert_eq(parse("trail/libfoo.so,only=main/"), -WM_E_TRAIL_OPTION);
+	for (int i = 0; i <= ONLY_NAMES_MAX; i++)
+		snprintf(many + strlen(many), sizeof(many) - strlen(many), "%s%c",
+			 i ? "," : ",only=", 'a' + i);
+	strcat(many, "/");
+	cr_assert_eq(parse(many), -WM_E_TRAIL_ONLY);
+	cr_expect_str_eq(words, "q");
 }
 
 Test(trail_request, refuses_what_is_no_size)

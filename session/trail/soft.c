@@ -10,6 +10,7 @@
 #include "session/trail/soft_reader.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +21,14 @@
 #include <waymark/error.h>
 
 #define NAP_NS 500000 /* segments take longer to fill */
+#define NAP_NS_MAX 4000000
 #define CLOSE_MS 2000
 
 struct soft {
 	pid_t pid;
 	int is_waiting, is_done; /* is_done: all was taken */
 	int is_inside;		 /* when it was let go: some thread had not come out */
+	uint64_t nap_ns;
 	struct soft_channel channel;
 	struct soft_image image;
 	struct soft_launch launch;
@@ -69,9 +72,15 @@ static int open_image(struct soft_image *image, const struct soft_options *optio
 		err = soft_image_find(path);
 	if (!err)
 		err = soft_image_open(image, path);
-	if (err)
+	if (!err)
+		return 0;
+	if (err == -ENOENT)
+		err = -WM_E_NO_ENGINE;
+	if (err == -WM_E_NO_ENGINE)
 		snprintf(detail, bytes, "%s", path);
-	return err;
+	else
+		snprintf(detail, bytes, "%s: %s", path, wm_error_text(err));
+	return err == -WM_E_NO_ENGINE || err == -ENOMEM || err == -EMFILE ? err : -WM_E_ENGINE_FILE;
 }
 
 static void end_child(pid_t pid)
@@ -83,6 +92,20 @@ static void end_child(pid_t pid)
 		ptrace(PTRACE_CONT, pid, 0, 0);
 		got = waitpid(pid, &status, __WALL);
 	} while (got > 0 && WIFSTOPPED(status));
+}
+
+/* With nothing open yet, and nothing to be let go. */
+static struct soft *soft_new(pid_t pid, char *detail)
+{
+	struct soft *soft = calloc(1, sizeof(*soft));
+
+	detail[0] = '\0';
+	if (soft) {
+		soft->pid = pid;
+		soft->channel.fd = soft->image.fd = -1;
+		soft->is_done = 1;
+	}
+	return soft;
 }
 
 /* Up to where the engine is to begin. */
@@ -101,17 +124,16 @@ static int enter(struct soft *soft, struct trail_sink *sink, int gate, char *det
 int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_options *options,
 	      pid_t pid, int gate, char *detail, size_t bytes)
 {
-	struct soft *soft = calloc(1, sizeof(*soft));
+	struct soft *soft = soft_new(pid, detail);
 	int err;
 
-	detail[0] = '\0';
 	*out = NULL;
 	if (!soft)
 		return -ENOMEM;
-	soft->pid = pid;
-	soft->image.fd = -1;
-	soft->is_done = 1;
 	err = open_all(soft, sink, options);
+	if (err == -ENOMEM)
+		snprintf(detail, bytes,
+			 "the recorder has no room for its trail (RLIMIT_AS, ulimit -v)");
 	if (!err)
 		err = open_image(&soft->image, options, detail, bytes);
 	if (!err) {
@@ -153,16 +175,12 @@ static int attach(struct soft *soft, struct trail_sink *sink, const struct soft_
 int soft_attach(struct soft **out, struct trail_sink *sink, const struct soft_options *options,
 		pid_t pid, char *detail, size_t bytes)
 {
-	struct soft *soft = calloc(1, sizeof(*soft));
+	struct soft *soft = soft_new(pid, detail);
 	int err;
 
-	detail[0] = '\0';
 	*out = NULL;
 	if (!soft)
 		return -ENOMEM;
-	soft->pid = pid;
-	soft->is_done = 1;
-	soft->channel.fd = soft->image.fd = -1;
 	err = open_image(&soft->image, options, detail, bytes);
 	if (!err)
 		err = attach(soft, sink, options, (struct detail){ detail, bytes });
@@ -306,7 +324,9 @@ int soft_run(struct soft *soft, unsigned int for_ms)
 		err = is_over ? 0 : refusal(soft);
 		if (err)
 			return err;
-		if (!had)
+		if (had)
+			soft->nap_ns = NAP_NS;
+		else
 			rest(soft);
 	} while (ticks_monotonic_ns() < end_ns);
 	return 1;
@@ -338,6 +358,20 @@ static void rid(struct soft *soft, uint64_t end_ns)
 	}
 }
 
+/* Whether what it does is recorded still: threads of our agent's are not, and may sleep for long. */
+static int is_recorded(const struct soft *soft)
+{
+	if (!soft_follow_is_inside(&soft->follow))
+		return 0;
+	if (soft->is_attached)
+		return 1;
+	for (uint32_t i = 0; i < soft->channel.sizes.slots; i++)
+		if (__atomic_load_n(&soft_channel_slot(&soft->channel, i)->state,
+				    __ATOMIC_ACQUIRE) != ENGINE_SLOT_FREE)
+			return 1;
+	return soft_channel_head(&soft->channel)->state == ENGINE_WAITING;
+}
+
 int soft_let_go(struct soft *soft, unsigned int for_ms)
 {
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
@@ -354,8 +388,7 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 	go(soft);
 	soft->follow.is_ending = 1;
 	soft_channel_ask_all(&soft->channel, ENGINE_ASKED_STOP);
-	while (had >= 0 && (had || soft_follow_is_inside(&soft->follow)) &&
-	       ticks_monotonic_ns() < end_ns) {
+	while (had >= 0 && (had || is_recorded(soft)) && ticks_monotonic_ns() < end_ns) {
 		had = look(soft, &is_over);
 		if (had)
 			continue;

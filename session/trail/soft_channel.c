@@ -19,9 +19,9 @@
 #define LOG_BYTES (UINT64_C(4) << 20)
 #define SHARED_SLOTS 2048 /* by all processes */
 #define SHARED_LOG_BYTES (UINT64_C(1) << 20)
-#define LAST_SEGMENTS_MIN 8
-#define LAST_SEGMENT_BYTES (UINT64_C(256) << 10)
-#define LAST_RINGS_BYTES (UINT64_C(64) << 30) /* of address space */
+#define LAST_SEGMENTS_MIN 3
+#define LAST_SEGMENT_BYTES (UINT64_C(512) << 10) /* the end of each is a fault, of microseconds */
+#define LAST_RINGS_BYTES (UINT64_C(64) << 30)	 /* of address space */
 #define LAST_SLOTS_MIN 16
 
 static uint64_t whole_pages(uint64_t bytes)
@@ -41,11 +41,15 @@ struct soft_sizes soft_sizes_for(uint64_t last_bytes, uint32_t processes)
 	if (!last_bytes)
 		return sizes;
 	sizes.policy = ENGINE_CYCLIC;
-	/* many, since the oldest may be half overwritten */
-	sizes.segments = LAST_SEGMENTS_MIN;
+	/* more than the half that is wanted, since the oldest may be overwritten but for its end */
+	sizes.segments = 2;
 	while (sizes.segments < ENGINE_SEGMENTS_MAX && ring / sizes.segments > LAST_SEGMENT_BYTES)
 		sizes.segments *= 2;
+	if (sizes.segments < LAST_SEGMENTS_MIN)
+		sizes.segments = LAST_SEGMENTS_MIN;
 	sizes.segment_bytes = whole_pages(ring / sizes.segments);
+	if (sizes.segment_bytes < LAST_SEGMENT_BYTES)
+		sizes.segment_bytes = LAST_SEGMENT_BYTES;
 	slots = LAST_RINGS_BYTES / (sizes.segment_bytes * sizes.segments);
 	if (slots < sizes.slots)
 		sizes.slots = slots > LAST_SLOTS_MIN ? (uint32_t)slots : LAST_SLOTS_MIN;

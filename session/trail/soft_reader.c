@@ -41,22 +41,64 @@ static uint64_t time_of(const struct soft_reader *reader, struct soft_thread *th
 	return thread->last_ns;
 }
 
-static void put_event(struct soft_reader *reader, struct soft_thread *thread,
-		      const struct trail_between *between, uint64_t ns)
+static void put_between(struct soft_reader *reader, struct soft_thread *thread,
+			const struct trail_between *between, uint64_t ns)
 {
-	if (thread->is_over || reader->error)
-		return;
-	/* it is said before execve(2), and has come to nothing where that comes back */
-	if (between->event == TRAIL_EXEC && !thread->has_left) {
-		thread->has_left = 1;
-		return;
-	}
 	failed(reader, thread->source->sink->calls->event(thread->source->sink, thread->trail,
 							  between, ns));
 	thread->is_over = between->event == TRAIL_END;
 	thread->has_left = 0;
 	thread->is_lost = between->event == TRAIL_LOST;
 	reader->losses += between->event == TRAIL_LOST;
+}
+
+/* A signal that has no handler ends the thread, or else it was one. */
+static void put_dying(struct soft_reader *reader, struct soft_thread *thread)
+{
+	if (thread->is_dying)
+		put_between(reader, thread, &thread->dying, thread->dying_ns);
+	thread->is_dying = 0;
+}
+
+/* Where it stood when the signal came is where it ends. */
+static struct trail_between ended_there(const struct soft_thread *thread,
+					const struct trail_between *end)
+{
+	struct trail_between made = *end;
+
+	made.at = thread->dying.at;
+	made.has_at = thread->dying.has_at;
+	made.left = thread->dying.left;
+	return made;
+}
+
+static void put_event(struct soft_reader *reader, struct soft_thread *thread,
+		      const struct trail_between *between, uint64_t ns)
+{
+	struct trail_between made;
+
+	if (thread->is_over || reader->error)
+		return;
+	if (thread->is_dying && between->event == TRAIL_END && between->values[0] == TRAIL_KILLED &&
+	    between->values[1] == thread->dying.values[0]) {
+		made = ended_there(thread, between);
+		thread->is_dying = 0;
+		between = &made;
+	}
+	put_dying(reader, thread);
+	if (between->event == TRAIL_SIGNAL && !between->values[1]) {
+		thread->dying = *between;
+		thread->dying_ns = ns;
+		thread->is_dying = 1;
+		thread->is_lost = 0;
+		return;
+	}
+	/* it is said before execve(2), and has come to nothing where that comes back */
+	if (between->event == TRAIL_EXEC && !thread->has_left) {
+		thread->has_left = 1;
+		return;
+	}
+	put_between(reader, thread, between, ns);
 }
 
 static void put_lost(struct soft_reader *reader, struct soft_thread *thread)
@@ -99,6 +141,8 @@ static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, co
 	uint64_t blocks = 0;
 	size_t at = 0;
 
+	if (count)
+		put_dying(reader, thread);
 	for (; at < count && !err; at++) {
 		const struct soft_path *path = soft_path_of(&thread->source->paths, words[at]);
 

@@ -33,6 +33,9 @@ struct soft_thread {
 	int is_lost;	       /* the last event was a TRAIL_LOST */
 	uint64_t next;	       /* the number of the segment to be taken next */
 	uint64_t last_ns;
+	int is_dying; /* a signal came that it has no handler for: its end, most likely, is what comes next */
+	struct trail_between dying;
+	uint64_t dying_ns;
 };
 
 struct soft_reader {

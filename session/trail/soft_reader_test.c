@@ -144,6 +144,22 @@ Test(soft_reader, an_event_that_does_not_stand_is_none)
 	cr_expect(is_event(1, TRAIL_END));
 }
 
+Test(soft_reader, who_is_killed_ended_where_the_signal_came)
+{
+	const struct trail_between by_11 = { .event = TRAIL_END, .values = { TRAIL_KILLED, 11 } };
+	uint32_t id = trace(0, 1);
+
+	thread_begin(0);
+	write_id(id);
+	write_event(TRAIL_SIGNAL, START, 20); /* it only stopped it */
+	write_id(id);
+	write_event(TRAIL_SIGNAL, START, 11);
+	cr_assert_eq(soft_reader_finish(&reader, &by_11), 0);
+	cr_assert_eq(sink.count, 4, "%s", sample_sink_text(&sink));
+	cr_expect(is_event(1, TRAIL_SIGNAL) && is_event(3, TRAIL_END));
+	cr_expect_eq(sink.items[3].between.at, START);
+}
+
 Test(soft_reader, who_executes_another_program_is_unrecorded_from_there_on)
 {
 	uint32_t id = trace(0, 1);

@@ -241,14 +241,14 @@ static int refused(char *path, const char *engine)
 
 Test(soft, an_engine_that_is_not_there)
 {
-	cr_expect_eq(refused((char *)STEPS, "/nowhere/engine.so"), -ENOENT);
+	cr_expect_eq(refused((char *)STEPS, "/nowhere/engine.so"), -WM_E_NO_ENGINE);
 	cr_expect_str_eq(detail, "/nowhere/engine.so");
 }
 
 Test(soft, an_engine_that_is_none)
 {
-	cr_expect_eq(refused((char *)STEPS, "/etc/passwd"), -WM_E_NOT_ELF);
-	cr_expect_eq(refused((char *)STEPS, STEPS), -WM_E_NOT_ELF, "it is no shared object");
+	cr_expect_eq(refused((char *)STEPS, "/etc/passwd"), -WM_E_ENGINE_FILE);
+	cr_expect_eq(refused((char *)STEPS, STEPS), -WM_E_ENGINE_FILE, "it is no shared object");
 }
 
 Test(soft, a_program_that_is_not_there)

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -93,7 +94,23 @@ static void tell(struct wire_in *in, const struct stepper_note *note)
 	wire_in_note(in, note, sizeof(*note));
 }
 
-static void follow(const struct tracing_calls *calls, struct tracing *tracing, struct wire_in *in)
+/* A module that was asked for, and that no process had, is told of by its name. */
+static void tell_missing(struct stepper_note *note, const struct only *only)
+{
+	size_t used = strlen(note->detail);
+	char names[160];
+
+	if (!only)
+		return;
+	only_missing(only, names, sizeof(names));
+	if (names[0])
+		snprintf(note->detail + used, sizeof(note->detail) - used,
+			 "%sonly=: the program never had a module of the name %s", used ? "; " : "",
+			 names);
+}
+
+static void follow(const struct tracing_calls *calls, struct tracing *tracing, struct wire_in *in,
+		   const struct only *only)
 {
 	struct stepper_note note = { .what = OVER };
 	int more = await_go(in);
@@ -108,6 +125,7 @@ static void follow(const struct tracing_calls *calls, struct tracing *tracing, s
 	note.left = calls->let_go(tracing, LET_GO_MS);
 	note.error = more < 0 ? more : 0;
 	calls->result(tracing, &note.result, note.detail);
+	tell_missing(&note, only);
 	tell(in, &note);
 	close(in->fd);
 	/* nobody waits for us: but should we end before these have been let go, so do they */
@@ -115,11 +133,13 @@ static void follow(const struct tracing_calls *calls, struct tracing *tracing, s
 		note.left = calls->let_go(tracing, LET_GO_MS);
 }
 
-static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pid_t only)
+static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pid_t thread)
 {
 	const struct tracing_calls *calls = tracing_calls_of(how->origin);
 	struct stepper_note note = { .what = STARTED };
 	struct tracing *tracing = NULL;
+	struct trail_sink *sink;
+	struct only *only = NULL;
 	struct wire_in in;
 	sigset_t all;
 	int launches = gate >= 0;
@@ -139,14 +159,19 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 	in.owner = owner_open();
 	if (how->follows)
 		wire_in_follow(&in);
-	note.error = launches
-			     ? calls->take(&tracing, &in.first.sink, how, pid, gate, note.detail)
-			     : calls->attach(&tracing, &in.first.sink, how, pid, only, note.detail);
+	sink = &in.first.sink;
+	if (how->only && how->only->count) {
+		if (only_open(&only, sink, how->only))
+			_exit(1);
+		sink = only_sink(only);
+	}
+	note.error = launches ? calls->take(&tracing, sink, how, pid, gate, note.detail)
+			      : calls->attach(&tracing, sink, how, pid, thread, note.detail);
 	if (launches)
 		close(gate);
 	tell(&in, &note);
 	if (!note.error)
-		follow(calls, tracing, &in);
+		follow(calls, tracing, &in, only);
 	_exit(0);
 }
 
@@ -228,7 +253,7 @@ int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struc
 
 	*stepper = (struct stepper){ .fd = -1 };
 	stepper->pid = gate_fork(&gate, how->origin == ORIGIN_SOFT ? soft_become : gate_become,
-				 path, argv);
+				 path, argv, how->environment);
 	if (stepper->pid < 0)
 		return stepper->pid;
 	err = start(stepper, sink, how, gate, 0);

@@ -81,10 +81,18 @@ static int64_t id_take(struct store_blocks *blocks)
 
 static uint64_t hash_of(uint64_t start, const uint8_t *code, size_t bytes)
 {
-	uint64_t hash = start * 0x9e3779b97f4a7c15ull;
+	uint64_t hash = start * 0x9e3779b97f4a7c15ull, last = 0;
+	size_t at = 0;
 
-	for (size_t i = 0; i < bytes; i++)
-		hash = (hash ^ code[i]) * 0x100000001b3ull;
+	for (; at + sizeof(last) <= bytes; at += sizeof(last)) {
+		memcpy(&last, code + at, sizeof(last));
+		hash = (hash ^ last) * 0x9e3779b97f4a7c15ull;
+		hash ^= hash >> 29; /* the upper half of a word would only move upwards */
+	}
+	last = 0;
+	if (at < bytes)
+		memcpy(&last, code + at, bytes - at);
+	hash = (hash ^ last) * 0x9e3779b97f4a7c15ull;
 	return hash ^ hash >> 32;
 }
 

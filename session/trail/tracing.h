@@ -6,6 +6,7 @@
 #ifndef SESSION_TRAIL_TRACING_H
 #define SESSION_TRAIL_TRACING_H
 
+#include "session/trail/only.h"
 #include "session/trail/origin.h"
 #include "session/trail/sink.h"
 #include "session/trail/step.h"
@@ -21,6 +22,8 @@ struct tracing_how {
 	int follows;	/* and children as well: ORIGIN_STEP and ORIGIN_SOFT do it */
 	int has_kernel; /* of hardware: the kernel's branches too */
 	uint64_t sample_freq, sample_period; /* of lbr; 0: not said */
+	char **environment;		     /* that a program is started with; NULL: ours */
+	const struct only_names *only;	     /* NULL, or none: of all modules */
 	uint64_t last_bytes; /* of a flight recorder that is looked at when all is over; 0: all is wanted as it comes */
 };
 

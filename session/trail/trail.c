@@ -94,26 +94,28 @@ static int options_check(struct wm_trail *trail)
 	return 0;
 }
 
-static int choose(struct wm_trail *trail, int is_default)
+static int choose(struct wm_trail *trail, int is_default, int attaches)
 {
 	const struct origin_wanted wanted = {
 		.origin = trail->options.origin,
 		.flags = trail->options.flags,
 		.must_hold = trail->options.policy == WM_TRAIL_BLOCK,
 		.may_do_less = is_default,
+		.attaches = attaches,
 	};
 	int err = origin_choose(&trail->origin, &trail->how, &wanted, trail->detail,
 				sizeof(trail->detail));
 
 	if (err)
 		return err;
+	trail->is_auto = wanted.origin == WM_TRAIL_AUTO;
 	trail->options.flags &= trail->origin->can;
 	trail->options.origin = trail->origin->origin;
 	trail->how.follows = !!(trail->options.flags & WM_TRAIL_INHERIT);
 	return 0;
 }
 
-static int options_take(struct wm_trail *trail, const struct wm_trail_options *from)
+static int options_take(struct wm_trail *trail, const struct wm_trail_options *from, int attaches)
 {
 	struct wm_trail_options *options = &trail->options;
 	int err = options_copy(trail, from);
@@ -121,7 +123,7 @@ static int options_take(struct wm_trail *trail, const struct wm_trail_options *f
 	if (!err)
 		err = options_check(trail);
 	if (!err)
-		err = choose(trail, !from);
+		err = choose(trail, !from, attaches);
 	options->size = sizeof(*options);
 	options->bytes = options->bytes ? options->bytes : BYTES_DEFAULT;
 	options->bytes -= options->bytes % 4096;
@@ -176,7 +178,7 @@ void wm_trail_close(struct wm_trail *trail)
 }
 
 static int opening(struct wm_trail **trail, const struct wm_trail_options *options,
-		   const struct origin_machine *machine, int *cancel)
+		   const struct origin_machine *machine, int attaches, int *cancel)
 {
 	int err;
 
@@ -184,7 +186,7 @@ static int opening(struct wm_trail **trail, const struct wm_trail_options *optio
 	err = trail_new(trail);
 	if (!err && machine)
 		(*trail)->how.machine = *machine;
-	return err ? err : options_take(*trail, options);
+	return err ? err : options_take(*trail, options, attaches);
 }
 
 /* What could not be opened is released; its words are kept for wm_trail_detail(NULL). */
@@ -264,7 +266,7 @@ int trail_open_on(struct wm_trail **out, pid_t pid, const struct wm_trail_option
 	if (!out)
 		return -EINVAL;
 	*out = NULL;
-	err = opening(&trail, options, machine, &cancel);
+	err = opening(&trail, options, machine, 1, &cancel);
 	if (!err)
 		err = attach(trail, pid);
 	return opened(out, trail, err, cancel);
@@ -283,6 +285,25 @@ static void end_program(struct wm_trail *trail)
 	trail->live = NULL;
 	while (waitpid(trail->pid, NULL, 0) < 0 && errno == EINTR)
 		;
+}
+
+/* It could not be entered, for `error`, and has run nothing of its own. What steps can't be asked for soft was not asked for. */
+static int launch_by_steps(struct wm_trail *trail, const struct program *program,
+			   char *const argv[], int error, char *detail)
+{
+	char why[TRACING_DETAIL_BYTES];
+	int err;
+
+	snprintf(why, sizeof(why), "%s", detail);
+	trail->options.origin = WM_TRAIL_STEP;
+	err = choose(trail, 0, 0);
+	if (!err)
+		err = trail->origin->launch(&trail->live, &trail->source.sink, &trail->how,
+					    program->path, argv, detail);
+	if (!err && !detail[0])
+		snprintf(detail, TRACING_DETAIL_BYTES, "not soft: %s%s%.200s", wm_error_text(error),
+			 why[0] ? ": " : "", why);
+	return err;
 }
 
 static int launch(struct wm_trail *trail, char *const argv[])
@@ -305,6 +326,8 @@ static int launch(struct wm_trail *trail, char *const argv[])
 		return err;
 	err = trail->origin->launch(&trail->live, &trail->source.sink, &trail->how, program.path,
 				    argv, detail);
+	if (err && trail->is_auto && trail->how.origin == ORIGIN_SOFT)
+		err = launch_by_steps(trail, &program, argv, err, detail);
 	if (err)
 		return trail_fail(trail, err, "%s%s%s", argv[0], detail[0] ? ": " : "", detail);
 	if (detail[0])
@@ -326,7 +349,7 @@ int trail_launch_on(struct wm_trail **out, char *const argv[],
 	if (!out)
 		return -EINVAL;
 	*out = NULL;
-	result = opening(&trail, options, machine, &cancel);
+	result = opening(&trail, options, machine, 0, &cancel);
 	if (!result)
 		result = launch(trail, argv);
 	return opened(out, trail, result, cancel);

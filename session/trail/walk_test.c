@@ -37,7 +37,12 @@ static void end(void)
 		sample_folder_remove(folder);
 }
 
-TestSuite(walk, .fini = end, .timeout = 120);
+static void begin(void)
+{
+	setenv("WAYMARK_ENGINE", "/nowhere", 1); /* by single steps */
+}
+
+TestSuite(walk, .init = begin, .fini = end, .timeout = 120);
 
 /* To its end, with a cursor on its first thread. */
 static void walk_of(const char *program, const char *mode)

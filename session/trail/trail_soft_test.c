@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+/* Trails as a debugger has them, of programs that the engine translates: what single steps tell of the same. */
+#include "session/trail/subject_test.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+static void begin(void)
+{
+	setenv("WAYMARK_ENGINE", ENGINE, 1);
+}
+
+TestSuite(trail_soft, .init = begin, .fini = subject_end, .timeout = 120);
+
+/* All that a program did, straight on left out: where blocks are cut is the origin's. */
+static struct subject_drained recorded(const char *program, const char *mode,
+				       const struct wm_trail_options *options)
+{
+	struct subject_drained drained = { 0 };
+	size_t kept = 0;
+
+	subject_launch_of(program, mode, options);
+	subject_ended();
+	cr_expect_eq(subject_status().state, WM_TRAIL_OVER);
+	cr_expect_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+	for (size_t i = 0; i < drained.count; i++)
+		if (drained.all[i].flags != WM_BRANCH_FALL)
+			drained.all[kept++] = drained.all[i];
+	drained.count = kept;
+	wm_trail_close(trail);
+	trail = NULL;
+	return drained;
+}
+
+static void same(const char *mode, const struct subject_drained *soft,
+		 const struct subject_drained *step)
+{
+	cr_expect_eq(soft->count, step->count, "%s: %zu by soft, %zu by step", mode, soft->count,
+		     step->count);
+	for (size_t i = 0; i < soft->count && i < step->count; i++) {
+		const struct wm_branch *a = &soft->all[i], *b = &step->all[i];
+		int is_same = a->from == b->from && a->to == b->to && a->flags == b->flags &&
+			      a->event == b->event && a->values[0] == b->values[0];
+
+		cr_expect(
+			is_same,
+			"%s: record %zu: %#lx to %#lx, %#x, event %u, by step %#lx to %#lx, %#x, %u",
+			mode, i, (unsigned long)a->from, (unsigned long)a->to, a->flags, a->event,
+			(unsigned long)b->from, (unsigned long)b->to, b->flags, b->event);
+		if (!is_same)
+			return;
+	}
+}
+
+Test(trail_soft, has_the_branches_and_events_that_single_steps_have)
+{
+	static const char *const modes[] = { "l", "c", "r", "s", "p", "x" };
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(*modes); i++) {
+		struct wm_trail_options options = { .size = sizeof(options),
+						    .flags = WM_TRAIL_SIGNALS | WM_TRAIL_SYSCALLS,
+						    .origin = WM_TRAIL_STEP };
+		struct subject_drained step = recorded(STEPS, modes[i], &options), soft;
+
+		options.origin = WM_TRAIL_SOFT;
+		soft = recorded(STEPS, modes[i], &options);
+		same(modes[i], &soft, &step);
+		cr_expect_gt(soft.count, 1);
+		free(step.all);
+		free(soft.all);
+	}
+}
+
+Test(trail_soft, is_taken_where_nobody_names_an_origin)
+{
+	struct wm_branch branch;
+
+	subject_launch_of(STEPS, "c", NULL);
+	cr_expect_eq(subject_status().origin, WM_TRAIL_SOFT);
+	cr_assert(WIFEXITED(subject_ended()));
+	branch = subject_get(0);
+	cr_expect_eq(branch.event, WM_TRAIL_END);
+}
+
+Test(trail_soft, gives_way_to_steps_where_it_can_not_enter)
+{
+	setenv("WAYMARK_ENGINE", STEPS, 1); /* a program, and no engine */
+	subject_launch_of(STEPS, "c", NULL);
+	cr_expect_eq(subject_status().origin, WM_TRAIL_STEP);
+	cr_expect_not_null(strstr(wm_trail_detail(trail), "not soft: "), "%s",
+			   wm_trail_detail(trail));
+	cr_assert(WIFEXITED(subject_ended()));
+}
+
+Test(trail_soft, says_why_it_can_not_be_had)
+{
+	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	char *argv[] = { (char *)STEPS, (char *)"c", NULL };
+
+	setenv("WAYMARK_ENGINE", "/nowhere", 1);
+	cr_expect_eq(wm_trail_launch(&trail, argv, &options), -WM_E_NO_ENGINE);
+	cr_expect_not_null(strstr(wm_trail_detail(NULL), "/nowhere"), "%s", wm_trail_detail(NULL));
+	setenv("WAYMARK_ENGINE", STEPS, 1);
+	cr_expect_eq(wm_trail_launch(&trail, argv, &options), -WM_E_ENGINE_FILE);
+	cr_expect_not_null(strstr(wm_trail_detail(NULL), STEPS), "%s", wm_trail_detail(NULL));
+	setenv("WAYMARK_ENGINE", ENGINE, 1);
+	options.flags = WM_TRAIL_THREAD;
+	cr_expect_eq(wm_trail_launch(&trail, argv, &options), -WM_E_TRAIL_ASKED);
+	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "nobody is left");
+}

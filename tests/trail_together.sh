@@ -1,0 +1,148 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# waymark record of a trail by the engine together with markers and probes, and of chosen modules.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+[ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ] || skip "the engine is not built"
+cp "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" . || exit 1
+export WAYMARK_ENGINE=$folder/libwaymark-trail.so
+soft=(-e trail/soft/)
+
+cat >both.c <<'EOF'
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/marker.h>
+
+__attribute__((noinline)) int leaf(int n)
+{
+	return n * 3 + (n >> 2);
+}
+
+__attribute__((noinline)) int order(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+static int turns;
+
+static void *work(void *data)
+{
+	for (int i = 0; i < turns; i++) {
+		int some[4] = { leaf(i), 3, i % 7, 1 };
+
+		WAYMARK(both, turn, i);
+		qsort(some, 4, sizeof(*some), order);
+	}
+	return data;
+}
+
+int main(int count, char **words)
+{
+	pthread_t thread;
+
+	turns = atoi(words[1]);
+	if (count > 2 && !fork())
+		execlp("true", "true", NULL);
+	pthread_create(&thread, NULL, work, NULL);
+	work(NULL);
+	pthread_join(thread, NULL);
+	while (wait(NULL) > 0)
+		;
+	puts("done");
+	return 7;
+}
+EOF
+cc -O1 -g -I"$source_dir/include" both.c -o both -lpthread || exit 1
+
+# counted NAME EVENT COUNT: so many in the trace
+counted()
+{
+	timeout 60 "$waymark" report "$1" >shown 2>report_words || fail "report $1: $(cat report_words)"
+	grep -qE "^$2 +$3 " shown || fail "$1: not $3 of $2: $(cat shown)"
+}
+
+# whole NAME: its trails are
+whole()
+{
+	timeout 60 "$waymark" trail "$1" >shown 2>trail_words || fail "trail $1: $(cat trail_words)"
+	[ ! -s trail_words ] || fail "trail $1: $(cat trail_words)"
+	timeout 60 "$waymark" dump "$1" 2>/dev/null >dumped
+	expect "$1: trails with an end" "$(grep -c 'trail:end' dumped)" "$(grep -c 'trail:begin' dumped)"
+}
+
+# Markers and probes of all ways, with every thread's branches, in one trace.
+rm -rf ran
+run 7 --json "${soft[@]}" -e marker:both:turn -e func:leaf/ret/ -o ran -- ./both 5000
+says "by translation"
+counted ran both:turn 10000
+counted ran both:leaf:begin 10000
+counted ran both:leaf:end 10000
+whole ran
+expect "threads whose way was recorded" "$(grep -c 'by soft: [0-9]*,[0-9,]* blocks' shown)" 2
+for spec in func:leaf func:leaf/breakpoint/ addr:both.c:10; do
+	rm -rf ran
+	run 7 --json "${soft[@]}" -e $spec -o ran -- ./both 500
+	expect "$spec" "$(json recorded)" 1000
+	whole ran
+done
+
+# What the trail says of calls is what a probe counts, which stands beside.
+rm -rf ran
+run 7 --json "${soft[@]}" -e marker:both:turn -o ran -- ./both 500
+timeout 60 "$waymark" trail --functions -n 0 ran >shown 2>words || fail "trail --functions: $(cat words)"
+grep -qE "^ +[0-9.]+% +[0-9.]+% +1000 .*\bleaf\b" shown || fail "leaf was not called 1,000 times: $(grep leaf shown)"
+
+# Children go on as themselves, with their agent, and their trail is told to be missing.
+rm -rf ran
+run 7 --json "${soft[@]}" -e func:leaf -o ran -- ./both 100 x
+expect "with a child" "$(json recorded)" 200
+whole ran
+
+# It may be over before the program.
+rm -rf ran
+run 7 --json "${soft[@]}" -e marker:both:turn --for 500ms -o ran -- ./both 3000000
+[ "$(json recorded)" -gt 0 ] || fail "nothing in 500 ms"
+whole ran
+
+# Chosen modules: the calls that lead elsewhere come back, and what elsewhere calls are calls.
+rm -rf ran all
+run 7 --json -e trail/soft,only=both/ -o ran -- ./both 100
+whole ran
+chosen=$(json blocks)
+grep -q "gap: ran unrecorded in other modules" shown || fail "no gap"
+run 7 --json "${soft[@]}" -o all -- ./both 100
+[ "$chosen" -lt "$(json blocks)" ] || fail "chosen: $chosen blocks"
+for name in ran all; do
+	timeout 60 "$waymark" trail --functions -n 0 $name 2>words | grep -E ' (leaf|order|work|main) .both' |
+		awk '{ print $3, $4, $5, $6 }' | sort >$name.text
+done
+cmp ran.text all.text || fail "only=: $(cat ran.text), all: $(cat all.text)"
+[ -s all.text ] || fail "no functions"
+rm -rf ran
+run 7 --json -e trail/soft,only=libc.so,libnone.so,libnot/ -o ran -- ./both 100
+says "never had a module of the name libnone.so, libnot"
+[ "$(json blocks)" -gt 0 ] || fail "nothing in libc"
+
+# By any origin.
+cc -O1 -g -ffreestanding -fno-stack-protector -nostdlib -static -no-pie \
+	"$source_dir/tests/targets/trailed.c" -o trailed || exit 1
+for origin in soft step; do
+	rm -rf ran
+	run 7 --json -e trail/$origin,only=main/ -o ran -- ./trailed l 20
+	blocks=$(json blocks)
+	rm -rf ran
+	run 7 --json -e trail/$origin/ -o ran -- ./trailed l 20
+	expect "$origin: all is main" "$blocks" "$(json blocks)"
+done
+
+# What can't be, before anything runs.
+bad 1 "only=main,main/: main" -e trail/soft,only=main,main/ -- ./both 1
+bad 1 "only=/: only=" -e trail/only=/ -- ./both 1
+bad 1 "can't tell when a signal or a marker came" -e trail/soft,last=1M/ --on marker:both:turn -- ./both 1
+[ ! -s out ] || fail "it ran: $(cat out)"
+
+exit $failed
