@@ -9,14 +9,15 @@
  *	struct engine_slot[]	at slots_at; one for each thread that is recorded
  *	log			at log_at, log_bytes of it, circular: what ids mean; in the order of the ids; each process has its own
  *	rings			at rings_at: slot n has segments_per_slot segments, each segment_bytes, each with
- *				ENGINE_GUARD_BYTES behind it, which the engine has no access to: its end is a fault
+ *				ENGINE_GUARD_BYTES behind it, which the engine has no access to: its end is a fault. Of
+ *				the segments of high slots only the first some may be used
  *
  * A segment holds words of 32 bits, oldest first. A word below ENGINE_EVENT is an id: of a path, blocks that ran one
  * after the other, all to their ends. Else it heads an event, of so many words more (struct engine_event).
- * 0 is no word: all of a segment is 0 before it is filled, so where its writer was when it died is known without its help. `words` of a segment that was left is exact. The head of an event is 0 until
- * all of it stands. TRAIL_EXEC comes before execve(2), and is void if anything follows. A segment that is begun anew: its
- * number goes first; its words become 0, `words`, the new number. The tool clears
- * what it takes, and all of a slot that it makes FREE.
+ * 0 is no word: all of a segment is 0 before it is filled, so where its writer was when it died is known without its
+ * help. `words` of a segment that was left is exact. The head of an event is 0 until all of it stands. TRAIL_EXEC comes
+ * before execve(2), and is void if anything follows. A segment that is begun anew: its number goes first; then its words
+ * become 0, `words`, the new number. The tool clears what it takes, and all of a slot that it makes FREE.
  *
  * A forked child goes on in the same memory, with a page, a log and slots of its own: its engine's parent takes a page for it
  * (enum engine_use). What ids meant in the parent's log before, they mean in the child's. Before a process executes another program its

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/deliver.h"
 #include "agent/trail/action.h"
+#include "agent/trail/cache.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/ring.h"
+#include "agent/trail/state.h"
 #include "agent/trail/sys.h"
 
 #include <asm/prctl.h>
@@ -103,6 +105,17 @@ static void frame_fill(const struct thread *thread, struct frame *frame,
 	regs[REG_CR2] = (greg_t)thread->trap.address;
 }
 
+/* The last x87 instruction is told with its address, which is one of the program's. */
+static void x87_place(struct _libc_fpstate *vectors)
+{
+	struct state state;
+
+	if (!cache_has(vectors->rip))
+		return;
+	state_look(&state, vectors->rip);
+	vectors->rip = state.kind == STATE_ENGINE ? 0 : state.pc;
+}
+
 /*
  * The program's handler is entered from where *context says the program is: a frame as the kernel's on its stack, and *context
  * made the handler's first moment. 0, or -EFAULT: there is no stack to put it on.
@@ -123,6 +136,8 @@ static int handler_enter(struct thread *thread, const struct action *action, con
 	frame.context.uc_mcontext.fpregs = (fpregset_t)vectors_at;
 	frame.context.uc_mcontext.gregs[REG_OLDMASK] = (greg_t)back_to;
 	frame.context.uc_sigmask = back_to;
+	if (vector_bytes)
+		x87_place(context->uc_mcontext.fpregs);
 	if (gate_copy((void *)vectors_at, vectors, vector_bytes) ||
 	    gate_copy((void *)at, &frame, sizeof(frame)))
 		return -EFAULT;

@@ -27,7 +27,7 @@ static struct {
 
 /* Threads in calls that wait for signals: of which the kernel has all blocked that the program has. */
 static struct {
-	uint32_t tid; /* 0: none */
+	uint64_t who; /* pid and tid; 0: nobody. What a copy of the process has of others is nothing */
 	uint64_t set;
 } waiters[WAITERS_MAX];
 
@@ -111,18 +111,23 @@ int held_was_passed(siginfo_t *info)
 	return 1;
 }
 
+static int is_here(uint64_t who)
+{
+	return who && who >> 32 == (uint64_t)pid_now();
+}
+
 /* To who waits for it, if somebody does: who waits says so before it looks here. */
 static void shared_pass_on(unsigned int i)
 {
 	siginfo_t info;
 
 	for (unsigned int n = 0; n < WAITERS_MAX; n++) {
-		uint32_t tid = __atomic_load_n(&waiters[n].tid, __ATOMIC_SEQ_CST);
+		uint64_t who = __atomic_load_n(&waiters[n].who, __ATOMIC_SEQ_CST);
 
-		if (!tid || !(waiters[n].set & ACTION_BIT(own[i])))
+		if (!(waiters[n].set & ACTION_BIT(own[i])) || !is_here(who))
 			continue;
 		if (shared_take(i, &info))
-			pass(i, tid, &info);
+			pass(i, (uint32_t)who, &info);
 		return;
 	}
 }
@@ -216,16 +221,16 @@ static void give_shared(unsigned int i)
 
 void held_wait(struct thread *thread, uint64_t set)
 {
+	uint64_t who = (uint64_t)pid_now() << 32 | thread->tid;
 	siginfo_t info;
 
 	for (unsigned int n = 0; n < WAITERS_MAX && !thread->waiter; n++) {
-		uint32_t none = 0;
+		uint64_t was = __atomic_load_n(&waiters[n].who, __ATOMIC_RELAXED);
 
-		if (__atomic_load_n(&waiters[n].tid, __ATOMIC_RELAXED))
-			continue;
 		/* It may be seen with another's set for a moment: then it gets what it has blocked, and will hold. */
-		if (!__atomic_compare_exchange_n(&waiters[n].tid, &none, thread->tid, 0,
-						 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		if (is_here(was) ||
+		    !__atomic_compare_exchange_n(&waiters[n].who, &was, who, 0, __ATOMIC_SEQ_CST,
+						 __ATOMIC_RELAXED))
 			continue;
 		__atomic_store_n(&waiters[n].set, set, __ATOMIC_SEQ_CST);
 		thread->waiter = n + 1;
@@ -245,7 +250,7 @@ void held_wait_over(struct thread *thread)
 	if (!thread->waiter)
 		return;
 	__atomic_store_n(&waiters[thread->waiter - 1].set, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&waiters[thread->waiter - 1].tid, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&waiters[thread->waiter - 1].who, 0, __ATOMIC_SEQ_CST);
 	thread->waiter = 0;
 }
 

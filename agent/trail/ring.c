@@ -12,8 +12,21 @@
 #define UNKEPT_BYTES 65536u
 #define EVENT_BYTES (4 + sizeof(struct engine_event))
 #define SLOTS_MAX 65536u
+#define SLOTS_WHOLE 64u /* those behind use the less of their segments, the more there are */
+#define SEGMENTS_MIN 2u
 
 static uint8_t is_guarded[SLOTS_MAX]; /* a slot's segments have their guards; whose slot it is asks */
+
+/* Of a slot's, those that are used: so a thousand threads take as little memory as some hundred would. */
+static uint32_t segments_of(uint32_t slot_number)
+{
+	uint32_t least = channel.segments < SEGMENTS_MIN ? channel.segments : SEGMENTS_MIN;
+	uint32_t used = channel.segments;
+
+	if (slot_number >= SLOTS_WHOLE)
+		used = channel.segments * SLOTS_WHOLE / (slot_number + 1);
+	return used < least ? least : used;
+}
 
 static uint8_t *segment_at(const struct thread *thread, uint32_t segment)
 {
@@ -109,7 +122,9 @@ static int open_lost(struct thread *thread)
 /* Behind each segment. 0, or -errno: too many mappings. */
 static int guards_make(const struct thread *thread)
 {
-	for (uint32_t n = 0; n < channel.segments && !is_guarded[thread->slot_number]; n++) {
+	uint32_t segments = segments_of(thread->slot_number);
+
+	for (uint32_t n = 0; n < segments && !is_guarded[thread->slot_number]; n++) {
 		long err = sys_call3(SYS_mprotect,
 				     (long)(segment_at(thread, n) + channel.segment_bytes),
 				     ENGINE_GUARD_BYTES, PROT_NONE);
@@ -199,13 +214,14 @@ static void segment_wait(struct engine_segment *segment)
 
 void ring_turn(struct thread *thread)
 {
-	uint32_t next = (thread->segment + 1) % channel.segments;
+	uint32_t segments = segments_of(thread->slot_number), next;
 	struct engine_segment *segment;
 
 	if (!thread->slot) {
 		thread->pointer = (uint64_t)thread->words;
 		return;
 	}
+	next = (thread->segment + 1) % segments;
 	segment = &thread->slot->segments[next];
 	/* before its end is told: the tool may take it from then on */
 	if (channel.policy == ENGINE_DISCARD && !is_free(segment)) {
@@ -221,7 +237,7 @@ void ring_turn(struct thread *thread)
 		segment_wait(segment);
 	/* The tool clears what it takes. */
 	segment_begin(thread, next,
-		      channel.policy != ENGINE_CYCLIC || thread->segment_number < channel.segments);
+		      channel.policy != ENGINE_CYCLIC || thread->segment_number < segments);
 	if (channel_is_over())
 		leave_ask();
 }

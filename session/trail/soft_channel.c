@@ -12,12 +12,12 @@
 #define PAGE ENGINE_GUARD_BYTES
 #define CHANNEL_BYTES_MAX (UINT64_C(1) << 40)
 
-#define DRAINED_SLOTS 256
+#define DRAINED_SLOTS 2048
 #define DRAINED_SEGMENTS 4
 #define DRAINED_SEGMENT_BYTES                                                                      \
 	(UINT64_C(256) << 10) /* all of them together stay in a second-level cache */
 #define LOG_BYTES (UINT64_C(4) << 20)
-#define SHARED_SLOTS 512 /* by all processes */
+#define SHARED_SLOTS 2048 /* by all processes */
 #define SHARED_LOG_BYTES (UINT64_C(1) << 20)
 #define LAST_SEGMENTS_MIN 3
 #define LAST_SEGMENT_BYTES (UINT64_C(512) << 10) /* the end of each is a fault, of microseconds */

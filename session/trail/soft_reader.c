@@ -412,13 +412,17 @@ static int drain(struct soft_reader *reader, uint32_t slot)
 void reader_rest(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
-	uint32_t segments = reader->channel->sizes.segments;
-	uint64_t newest = 0, first;
+	uint64_t newest = 0, segments = 0, first;
 	struct taken taken;
 
-	for (uint32_t i = 0; i < segments; i++)
-		if (look_at(reader, slot, i, &taken) && taken.number > newest)
+	/* It need not have used all of them. */
+	for (uint32_t i = 0; i < reader->channel->sizes.segments; i++) {
+		if (!look_at(reader, slot, i, &taken))
+			continue;
+		segments++;
+		if (taken.number > newest)
 			newest = taken.number;
+	}
 	if (newest < thread->next)
 		return;
 	first = newest > segments && newest - segments + 1 > thread->next ? newest - segments + 1

@@ -72,6 +72,31 @@ static void registers(void)
 		((void (*)(void))0x1234)();
 }
 
+extern char divides[];
+
+static void divided(int number, siginfo_t *info, void *data)
+{
+	ucontext_t *context = data;
+
+	printf("%d code %d: the x87's last is the division %d, control %x status %x\n", number,
+	       info->si_code, (uintptr_t)context->uc_mcontext.fpregs->rip == (uintptr_t)divides,
+	       context->uc_mcontext.fpregs->cwd, context->uc_mcontext.fpregs->swd & 0x3fff);
+	context->uc_mcontext.fpregs->cwd |= 0x3f;
+	context->uc_mcontext.fpregs->swd &= 0x7f00;
+}
+
+static void x87(void)
+{
+	static const uint16_t unmasked = 0x37b;
+
+	seen_ask(SIGFPE, 0, divided, 0);
+	__asm__ volatile("fninit\n fldcw %0\n fldz\n fld1\n"
+			 "divides: fdivp\n nop\n fwait\n fninit"
+			 :
+			 : "m"(unmasked)
+			 : "memory");
+}
+
 /* Preemptive threads of the program's own making: out of a handler by swapcontext(3). */
 static void switch_over(int number, siginfo_t *info, void *data)
 {
@@ -330,7 +355,8 @@ int main(int count, char **words)
 	static const struct {
 		const char *name;
 		void (*run)(void);
-	} scenes[] = { { "registers", registers },
+	} scenes[] = { { "x87", x87 },
+		       { "registers", registers },
 		       { "preempted", preempted },
 		       { "coroutines", coroutines },
 		       { "nested", nested },

@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# A program under the engine is killed at any moment: its trail is exact up to there. And where there is no room for the trail, that is
+# said, and the program does what it does.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+[ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ] || skip "the engine is not built"
+cp "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" . || exit 1
+export WAYMARK_ENGINE=$folder/libwaymark-trail.so
+targets=$WAYMARK_BUILD/tests/targets
+
+for spec in trail/soft/ trail/soft,last=64K/; do
+	timeout 200 python3 "$source_dir/tests/engine_killed.py" "$waymark" "$targets/engine/engine-ruler" "${ENGINE_KILLED:-10}" $spec >said 2>&1 ||
+		fail "killed, $spec: $(head -10 said)"
+done
+
+# A thousand threads at once, all recorded.
+for spec in trail/soft/ trail/soft,last=4M/; do
+	rm -rf crowd
+	timeout 100 "$waymark" record -e $spec -o crowd -- "$targets/engine-crowds" crowd 1000 >out 2>words
+	expect "a crowd, $spec" $? 0
+	[ "$(cat out)" = 20000 ] || fail "a crowd, $spec: $(cat out)"
+	grep -q "of 1001 threads" words || fail "a crowd, $spec: $(cat words)"
+	timeout 100 "$waymark" trail -n 1 crowd >shown 2>words || fail "a crowd's trail: $(cat words)"
+done
+
+# No room for the trail.
+mkdir room
+if mount -t tmpfs -o size=300k tmpfs room 2>words; then
+	head -c 1000000 "$waymark" >data
+	gzip -nc data >compressed
+	for spec in trail/soft/ trail/soft,last=64M/; do
+		timeout 100 "$waymark" record -e $spec -o room/full -- gzip -nc data >by_engine 2>words
+		expect "a full disk, $spec" $? 1
+		grep -q "could not be written" words || fail "a full disk, $spec: $(cat words)"
+		cmp compressed by_engine || fail "a full disk, $spec: another output"
+		rm -rf room/full
+	done
+	umount room
+fi
+exit $failed
