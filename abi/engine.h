@@ -5,9 +5,9 @@
  * into the process, and lets it go at the engine's entry with the channel's address in rdi. From then on the program runs
  * as translated code, which writes into the channel what it ran:
  *
- *	struct engine_channel	the first page
+ *	struct engine_channel[]	a page each, of each process that may be recorded at one time; the first program's is the first
  *	struct engine_slot[]	at slots_at; one for each thread that is recorded
- *	log			at log_at, log_bytes of it, circular: what ids mean; in the order of the ids
+ *	log			at log_at, log_bytes of it, circular: what ids mean; in the order of the ids; each process has its own
  *	rings			at rings_at: slot n has segments_per_slot segments, each segment_bytes, each with
  *				ENGINE_GUARD_BYTES behind it, which the engine has no access to: its end is a fault
  *
@@ -18,6 +18,10 @@
  * all of it stands. TRAIL_EXEC comes before execve(2), and is void if anything follows. A segment that is begun anew: its
  * number goes first; the marks from the first on, words, the new number. The tool clears
  * what it takes, and all of a slot that it makes FREE.
+ *
+ * A forked child goes on in the same memory, with a page, a log and slots of its own: its engine's parent takes a page for it
+ * (enum engine_use). What ids meant in the parent's log before, they mean in the child's. Before a process executes another program its
+ * engine asks for the tool (enum engine_ask), which traces the thread then, and enters the new program as it did the first.
  *
  * Each side trusts nothing in the channel that the other may write, and checks offsets against what it knows by itself. All
  * words of both are naturally aligned; what says "release" is stored so by its only writer and read with acquire.
@@ -30,7 +34,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 1u
+#define ENGINE_VERSION 2u
 
 #define ENGINE_GUARD_BYTES 4096u
 #define ENGINE_MARK_WORDS 32u
@@ -70,8 +74,82 @@ enum engine_state {
 	ENGINE_LEFT = 3,    /* it ran, and has given all threads back to native code */
 };
 
+/* What a page is used for. FREE to TAKEN by an engine, all that leads to FREE by the tool. */
+enum engine_use {
+	ENGINE_USE_FREE = 0,
+	ENGINE_USE_TAKEN = 1, /* somebody is about to fill it in */
+	ENGINE_USE_MADE = 2,  /* `parent`, `parent_first_id` stand, and after a while `born`. Release */
+	ENGINE_USE_NONE = 3,  /* nothing came of it */
+	ENGINE_USE_ENDING = 4, /* MADE, and the process is about to end */
+};
+
+/* What a thread asks the tool for that is about to execute a program, and what it is told. */
+enum engine_ask {
+	ENGINE_ASK_NOTHING = 0,
+	ENGINE_ASK_EXEC = 1,  /* trace it: by the engine, with what the call is given in `exec` */
+	ENGINE_ASK_CHILD = 2, /* the same, of a child that borrows its parent's memory and goes on natively until then */
+	ENGINE_ASK_OVER = 3,  /* nothing came of it: trace it no more */
+	ENGINE_ASK_TRACED = 4, /* by the tool: go on */
+	ENGINE_ASK_REFUSED = 5, /* by the tool: go on, it is not traced */
+};
+
+struct engine_exec {
+	uint64_t number, arguments[5];
+};
+
+#define ENGINE_BOOT_TAKEN                                                                          \
+	4u /* the program runs already: no thread enters, but those of `taken` when they are told */
+
 /*
- * The first page. `tool` is a robust futex (get_robust_list(2)) that a thread of the tool holds as long as it takes
+ * A thread of a program that runs already, which the tool has stopped: how it stands, by the tool. They lie in the program's memory, in a
+ * row.
+ */
+struct engine_taken {
+	uint64_t thread; /* by the engine: its own of it */
+	int32_t error;	 /* by the engine: why it can't be had */
+	uint32_t rseq_bytes, rseq_signature;
+	uint32_t reserved;
+	uint64_t rseq_at; /* rseq(2), as it is registered; 0: it is not */
+	uint64_t call_next; /* behind the system call that it is in; 0: in none, or in one that it begins anew */
+	uint64_t mask; /* its blocked signals */
+	struct engine_regs
+		regs; /* where it goes on: where the kernel would begin its system call anew */
+};
+
+/* A mapping of the engine's own. start 0: none. */
+struct engine_mapping {
+	uint64_t start, bytes;
+};
+
+/*
+ * Where the tool leads threads that it has stopped, and where it finds them. Each of the first is entered on the stack that is named,
+ * all signals blocked. At the end it says so in the channel's `parked`, and stays as long as that is so and the tool is there; the tool
+ * stops it, and leads it elsewhere. Who is let go from there goes on by itself, as it is best then: so does everyone, should the tool die.
+ */
+struct engine_places {
+	uint64_t take; /* rdi: its struct engine_taken; stack_of its thread. It is the engine's, all but where it runs */
+	uint64_t commit; /* rdi: its thread; `stack`. All that were taken are under the engine from now on; once, while all stand */
+	uint64_t undo;	 /* rdi: its thread; stack_of. It was never taken */
+	uint64_t leave; /* rdi: its thread, rsi: what the kernel says of its system call, 512 or so; stack_of. From call_done alone */
+	uint64_t stack;
+	uint64_t call_done; /* behind the system call that is made for the program */
+	uint64_t call_back; /* a word on the stack there, of a thread that was taken in its call */
+	uint64_t start, bytes; /* of the engine's file */
+	uint64_t mappings;     /* struct engine_mapping[] */
+	uint64_t own_signals; /* that are never blocked in the kernel while the program runs under the engine */
+	uint32_t mapping_count;
+	uint32_t is_lasting; /* something of the program's may lead to the engine's file for ever */
+};
+
+/* In the engine's thread: what the tool looks at. */
+#define ENGINE_THREAD_SELF 0x00
+#define ENGINE_THREAD_STACK 0x30
+#define ENGINE_THREAD_REGS                                                                         \
+	0x40 /* struct engine_regs; once it has left by `leave`, as its call begins anew */
+#define ENGINE_THREAD_SPILL 0xd0 /* then: its blocked signals */
+
+/*
+ * A process's page. `tool` is a robust futex (get_robust_list(2)) that a thread of the tool holds as long as it takes
  * what is written: FUTEX_OWNER_DIED, or 0: nobody does.
  */
 struct engine_channel {
@@ -93,7 +171,24 @@ struct engine_channel {
 	uint32_t wanted_log; /* counts up, by the engine: there is something to take; a futex that the engine wakes */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
+	uint64_t taken_at; /* by the tool: ENGINE_BOOT_TAKEN's */
+	uint32_t taken_count;
+	uint32_t parked; /* by the engine, release: 1: the thread that was led is where it was to be led to; 0 by the tool */
+	struct engine_places places; /* by the engine, once it has begun */
 	uint64_t cache_bytes; /* by the tool: how much code there may be until all is given up; 0: as much as usual */
+	/* By the tool: the page's own place in the memfd; its number, of so many: 1: children are not recorded. */
+	uint64_t at;
+	uint32_t process, processes;
+	uint32_t tracer;	  /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
+	uint32_t use;		  /* enum engine_use; a futex, where it becomes FREE */
+	uint32_t parent;	  /* its parent's page */
+	uint32_t reserved;
+	uint64_t born; /* low half: its pid, once that is known; high: counts up with each process of the page. Release */
+	uint32_t parent_first_id; /* ids below mean what they mean there; 0: all are its own */
+	uint32_t ask;		  /* enum engine_ask; release; a futex */
+	uint32_t ask_tid;
+	uint32_t unfollowed; /* children of it for which there was no page */
+	struct engine_exec exec;
 };
 
 #define ENGINE_ASKED_STOP 1u /* give all threads back to native code */
@@ -116,6 +211,7 @@ struct engine_segment {
 struct engine_slot {
 	uint32_t state; /* enum engine_slot_state; release; a futex, where it becomes FREE */
 	uint32_t tid;
+	uint32_t process, reserved; /* its page */
 	uint64_t began_ticks;
 	uint64_t lost_words; /* ENGINE_DISCARD: that were overwritten before they were taken */
 	char comm[16];
@@ -177,6 +273,7 @@ struct engine_module {
 };
 
 _Static_assert(sizeof(struct engine_event) == 36, "nine words");
+_Static_assert(sizeof(struct engine_channel) <= ENGINE_GUARD_BYTES, "a page");
 _Static_assert(sizeof(struct engine_segment) == 32 && sizeof(struct engine_trace) == 16,
 	       "no padding");
 

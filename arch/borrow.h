@@ -41,6 +41,8 @@ long borrow_regs_call_number(const struct borrow_regs *regs);
  */
 int borrow_is_signal_frame(const uint64_t *words, size_t count, uint64_t *pc, uint64_t *stack);
 
+void borrow_regs_stack_set(struct borrow_regs *regs, uint64_t stack);
+
 /* What a system call returned. */
 long borrow_regs_result(const struct borrow_regs *regs);
 
@@ -50,6 +52,13 @@ long borrow_regs_result(const struct borrow_regs *regs);
  * anew. Returns 1 where registers of a stopped thread were changed.
  */
 int borrow_regs_restart(struct borrow_regs *regs);
+
+/*
+ * Whether a thread, stopped on the way back to user mode, is in a system call that the kernel has yet to decide about; and what it is when the
+ * kernel begins that anew, as it does where no handler runs.
+ */
+int borrow_regs_in_call(const struct borrow_regs *regs);
+void borrow_regs_anew(struct borrow_regs *regs);
 
 size_t borrow_code_bytes(void);
 

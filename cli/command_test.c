@@ -27,6 +27,15 @@ int shell(const char *format, ...)
 	return WEXITSTATUS(pclose(pipe));
 }
 
+int run_on(const char *trace, const char *before, const char *arguments)
+{
+	char filled[512];
+
+	cr_assert_lt(snprintf(filled, sizeof(filled), arguments, trace, trace),
+		     (int)sizeof(filled));
+	return shell("%s TZ=UTC timeout 20 %s %s", before, WAYMARK_COMMAND, filled);
+}
+
 void expect(const char *text)
 {
 	cr_assert_not_null(strstr(printed, text), "no \"%s\" in:\n%s", text, printed);

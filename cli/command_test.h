@@ -8,6 +8,12 @@ extern char printed[1 << 18]; /* by the last one, on stdout and stderr */
 /* Run a command of the shell. Its exit status. */
 int shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/*
+ * Run waymark, in UTC; each %s of its arguments, two at most, stands for this trace. `before`: what the shell has to do first
+ * ("cd /;"), or "". Its exit status.
+ */
+int run_on(const char *trace, const char *before, const char *arguments);
+
 /* It printed that; or did not. */
 void expect(const char *text);
 void expect_not(const char *text);

@@ -12,13 +12,9 @@
 
 static char dir[64];
 
-/* Run waymark with these arguments; %s in them is the trace. Returns its exit status. */
 static int run(const char *arguments)
 {
-	char filled[256];
-
-	snprintf(filled, sizeof(filled), arguments, dir, dir);
-	return shell("TZ=UTC %s %s", WAYMARK_COMMAND, filled);
+	return run_on(dir, "", arguments);
 }
 
 static struct trace_writer *writer;

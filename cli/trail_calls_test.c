@@ -60,18 +60,9 @@ static void end(void)
 
 TestSuite(calling, .init = begin, .fini = end, .timeout = 60);
 
-/* Run waymark; %s in the arguments is the trace. Returns its exit status. */
-static int run_after(const char *before, const char *arguments)
-{
-	char filled[512];
-
-	snprintf(filled, sizeof(filled), arguments, folder);
-	return shell("%s timeout 20 %s %s", before, WAYMARK_COMMAND, filled);
-}
-
 static int run(const char *arguments)
 {
-	return run_after("", arguments);
+	return run_on(folder, "", arguments);
 }
 
 /* A number of the JSON that was printed. */
@@ -209,7 +200,7 @@ Test(calling, is_exported_into_a_file_that_is_whole_or_not_there)
 	cr_expect_eq(run("export --format=folded %s >/dev/full"), 1);
 	expect("No space left");
 	snprintf(arguments, sizeof(arguments), "export --format=speedscope -o %s %%s", path);
-	cr_expect_eq(run_after("trap '' XFSZ; ulimit -f 1;", arguments), 1);
+	cr_expect_eq(run_on(folder, "trap '' XFSZ; ulimit -f 1;", arguments), 1);
 	expect("File too large");
 	cr_expect_eq(access(path, F_OK), -1, "half a file is left");
 	cr_expect_eq(symlink("/dev/full", path), 0);

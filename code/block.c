@@ -1,83 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/block.h"
 
+#include "base/opcode.h"
+
 #include <Zydis/Zydis.h>
 #include <cpuid.h>
 #include <errno.h>
 #include <string.h>
 
+#define INT_OPCODE 0xcd
 #define INT_LINUX32 0x80 /* int $0x80: the 32-bit system call */
-#define XBEGIN_MODRM 0xf8
-
-/* One-byte opcodes: Intel SDM, volume 2, appendix A, table A-2. */
-static uint8_t kind_of_plain(const ZydisDecodedInstruction *insn)
-{
-	uint8_t op = insn->opcode, reg = insn->raw.modrm.reg;
-
-	if ((op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3))
-		return TRAIL_BRANCH;
-	switch (op) {
-	case 0xe8:
-		return TRAIL_CALL;
-	case 0xe9:
-	case 0xeb:
-		return TRAIL_JUMP;
-	case 0xc2:
-	case 0xc3:
-		return TRAIL_RETURN;
-	case 0xca:
-	case 0xcb:
-	case 0xcf:
-		return TRAIL_FAR;
-	case 0xcd:
-		return insn->raw.imm[0].value.u == INT_LINUX32 ? TRAIL_SYSCALL : TRAIL_STOP;
-	case 0xcc:
-	case 0xf1:
-	case 0xf4:
-		return TRAIL_STOP;
-	case 0xc7: /* xbegin shares it with a mov */
-		return insn->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? TRAIL_BRANCH : TRAIL_FALL;
-	case 0xff:
-		if (reg == 2)
-			return TRAIL_CALL_INDIRECT;
-		if (reg == 4)
-			return TRAIL_JUMP_INDIRECT;
-		return reg == 3 || reg == 5 ? TRAIL_FAR : TRAIL_FALL;
-	default:
-		return TRAIL_FALL;
-	}
-}
-
-/* Two-byte opcodes: table A-3. */
-static uint8_t kind_of_0f(const ZydisDecodedInstruction *insn)
-{
-	uint8_t op = insn->opcode;
-
-	if (op >= 0x80 && op <= 0x8f)
-		return TRAIL_BRANCH;
-	switch (op) {
-	case 0x05:
-	case 0x34:
-		return TRAIL_SYSCALL;
-	case 0x07:
-	case 0x35:
-		return TRAIL_FAR;
-	case 0x0b:
-	case 0xb9:
-	case 0xff:
-		return TRAIL_STOP;
-	default:
-		return TRAIL_FALL;
-	}
-}
 
 static uint8_t kind_of(const ZydisDecodedInstruction *insn)
 {
 	if (insn->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY)
 		return TRAIL_FALL;
-	if (insn->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT)
-		return kind_of_plain(insn);
-	return insn->opcode_map == ZYDIS_OPCODE_MAP_0F ? kind_of_0f(insn) : TRAIL_FALL;
+	if (insn->opcode_map == ZYDIS_OPCODE_MAP_0F)
+		return opcode_kind_0f(insn->opcode);
+	if (insn->opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
+		return TRAIL_FALL;
+	if (insn->mnemonic == ZYDIS_MNEMONIC_XBEGIN)
+		return TRAIL_BRANCH;
+	if (insn->opcode == INT_OPCODE && insn->raw.imm[0].value.u == INT_LINUX32)
+		return TRAIL_SYSCALL;
+	return opcode_kind(insn->opcode, insn->raw.modrm.reg);
 }
 
 static uint8_t traits_of(const ZydisDecodedInstruction *insn)

@@ -117,7 +117,6 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 		return -EINVAL;
 	if (pid == getpid())
 		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
-	session->live.attaches = 1;
 	if (live_is_all(session))
 		return live_attach(session, pid);
 	if (find_process(session, pid))

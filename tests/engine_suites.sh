@@ -6,26 +6,17 @@
 #	engine_suites.sh [SECTION]...
 #
 # PYTHON_MODULES: modules of Python's own suite, instead of the few that every run has.
-set -uo pipefail
-source_dir=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "$0")/folder_setup.bash"
 # shellcheck source=tests/postgres.bash
 . "$source_dir/tests/postgres.bash"
 waymark=$WAYMARK_BUILD/cli/waymark
 real=$source_dir/tests/real
-folder=$(mktemp -d "${TMPDIR:-/tmp}/waymark-suites-XXXXXX")
 chmod 755 "$folder"
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
 export PYTHONDONTWRITEBYTECODE=1
-failed=0 ran=0
+ran=0
 limit=250 # seconds, of one recording
 preload=()
-
-fail()
-{
-	echo "FAILED: $*"
-	failed=1
-}
 
 missing()
 {
@@ -199,9 +190,9 @@ stress()
 }
 
 : >input
-command -v cc >/dev/null || { echo "no C compiler"; exit 77; }
+command -v cc >/dev/null || skip "no C compiler"
 cc -O2 -shared -fPIC -o alarmed.so "$real/alarmed.c" || exit 1
-"$waymark" record -e trail/soft/ -o probe -- true >out 2>&1 || { echo "no trail by translation: $(head -n 1 out)"; exit 77; }
+"$waymark" record -e trail/soft/ -o probe -- true >out 2>&1 || skip "no trail by translation: $(head -n 1 out)"
 sections=("$@")
 [ $# -gt 0 ] || sections=(python lua sqlite perl gcc postgres node stress)
 for section in "${sections[@]}"; do
@@ -220,5 +211,5 @@ for section in "${sections[@]}"; do
 	[ "$failed" -ne 0 ] || echo "fine: $section"
 	failed=$((failed | before))
 done
-[ "$ran" -gt 0 ] || { echo "nothing of it is installed"; exit 77; }
+[ "$ran" -gt 0 ] || skip "nothing of it is installed"
 exit "$failed"

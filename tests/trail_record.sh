@@ -2,18 +2,8 @@
 # SPDX-License-Identifier: MIT
 # waymark record of trails: programs do what they do without, whatever ends the recording; what can't be recorded
 # is refused in words.
-# shellcheck source=tests/record_setup.bash
-. "$(dirname "$0")/record_setup.bash"
-
-cc -O1 -g -ffreestanding -fno-stack-protector -nostdlib -static -no-pie \
-	"$source_dir/tests/targets/trailed.c" -o trailed || exit 1
-
-# trail NAME: the trails in that folder must be whole; their events are in ./shown
-trail()
-{
-	timeout 60 "$waymark" trail "$1" >shown 2>trail_words || fail "trail $1: $(cat trail_words)"
-	timeout 60 "$waymark" dump "$1" >shown 2>trail_words || fail "dump $1: $(cat trail_words)"
-}
+# shellcheck source=tests/trail_setup.bash
+. "$(dirname "$0")/trail_setup.bash"
 
 # lives PID WHAT
 lives()
@@ -31,30 +21,16 @@ state_becomes()
 	fail "state of $(ps -o stat=,comm= -p "$1"): expected $2"
 }
 
-# An exit status, a signal's; handlers and timers; children by vfork and by fork; another program in place.
 step=(-e trail/step/)
-for mode in "7:l 50" "8:t 3" "5:n 3" "11:v" "11:f" "7:x ./trailed l 20" "12:i 0" "13:b 0" "138:k 10" "139:k 11" "143:k 15"; do
-	rm -rf ran
-	# shellcheck disable=SC2086 # several words
-	run "${mode%%:*}" --json "${step[@]}" -o ran -- ./trailed ${mode#*:}
-	says "by single steps"
-	trail ran
-	grep -q trail:end shown || fail "${mode#*:}: its trail has no end"
-	[ "$(json blocks)" -gt 0 ] || fail "${mode#*:}: no blocks"
+for ending in "${endings[@]}"; do
+	ends "$ending" "by single steps" "${step[@]}"
 	threads=1
-	[[ ${mode#*:} == [vf] ]] && threads=2
-	expect "${mode#*:}: threads" "$(json threads)" $threads
+	[[ ${ending#*:} == [vf] ]] && threads=2
+	expect "${ending#*:}: threads" "$(json threads)" $threads
 done
 grep -q '"origin":"step"' out || fail "--json names no origin"
 
-# With standard streams closed no file of ours takes their numbers, and what is said does not go into it: who repairs the
-# trace should we be killed would take a word for our end. The program has them closed too.
-for closed in "23:" "22:0<&-" "21:0<&- 1>&-" "21:1>&- 2>&-" "20:0<&- 1>&- 2>&-"; do
-	rm -rf closed
-	eval 'timeout 60 "$waymark" record -v "${step[@]}" -o closed -- ./trailed o 1 </dev/null >out 2>words' "${closed#*:}"
-	expect "standard streams: ${closed#*:}" $? "${closed%%:*}"
-	trail closed
-done
+keeps_streams "${step[@]}"
 "$waymark" record -v "${step[@]}" -o guarded -- ./trailed n 100000 >&- 2>&- &
 recorder=$!
 for _ in $(seq 200); do

@@ -1,22 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # waymark record of trails by the engine: programs do what they do without, whoever is killed.
-# shellcheck source=tests/record_setup.bash
-. "$(dirname "$0")/record_setup.bash"
+# shellcheck source=tests/trail_setup.bash
+. "$(dirname "$0")/trail_setup.bash"
 
 [ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ] || skip "the engine is not built"
 cp "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" . || exit 1
 export WAYMARK_ENGINE=$folder/libwaymark-trail.so
-cc -O1 -g -ffreestanding -fno-stack-protector -nostdlib -static -no-pie \
-	"$source_dir/tests/targets/trailed.c" -o trailed || exit 1
 soft=(-e trail/soft/)
-
-# trail NAME: the trails in that folder must be whole; their events are in ./shown
-trail()
-{
-	timeout 60 "$waymark" trail "$1" >shown 2>trail_words || fail "trail $1: $(cat trail_words)"
-	timeout 60 "$waymark" dump "$1" >shown 2>trail_words || fail "dump $1: $(cat trail_words)"
-}
 
 # gone PID: within twenty seconds
 gone()
@@ -29,25 +20,12 @@ gone()
 	kill -9 "$1"
 }
 
-# An exit status, a signal's; handlers and timers; children by vfork and by fork; another program in place.
-for mode in "7:l 50" "8:t 3" "5:n 3" "11:v" "11:f" "7:x ./trailed l 20" "12:i 0" "13:b 0" "138:k 10" "139:k 11" "143:k 15"; do
-	rm -rf ran
-	# shellcheck disable=SC2086 # several words
-	run "${mode%%:*}" --json "${soft[@]}" -o ran -- ./trailed ${mode#*:}
-	says "by translation"
-	trail ran
-	grep -q trail:end shown || fail "${mode#*:}: its trail has no end"
-	[ "$(json blocks)" -gt 0 ] || fail "${mode#*:}: no blocks"
+for ending in "${endings[@]}"; do
+	ends "$ending" "by translation" "${soft[@]}"
 done
 grep -q '"origin":"soft"' out || fail "--json names no origin"
 
-# With standard streams closed no file of ours takes their numbers. The program has them closed too.
-for closed in "23:" "22:0<&-" "21:0<&- 1>&-" "21:1>&- 2>&-" "20:0<&- 1>&- 2>&-"; do
-	rm -rf closed
-	eval 'timeout 60 "$waymark" record -v "${soft[@]}" -o closed -- ./trailed o 1 </dev/null >out 2>words' "${closed#*:}"
-	expect "standard streams: ${closed#*:}" $? "${closed%%:*}"
-	trail closed
-done
+keeps_streams "${soft[@]}"
 
 # The same instructions as by step.
 for mode in "l 50" "i 0" "b 0"; do

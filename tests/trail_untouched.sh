@@ -1,11 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A program that was recorded by single steps, or is, has what it had: actions and signals, its terminal, its limits.
-# shellcheck source=tests/record_setup.bash
-. "$(dirname "$0")/record_setup.bash"
+# shellcheck source=tests/trail_setup.bash
+. "$(dirname "$0")/trail_setup.bash"
 
-cc -O1 -g -ffreestanding -fno-stack-protector -nostdlib -static -no-pie \
-	"$source_dir/tests/targets/trailed.c" -o trailed || exit 1
 step=(-e trail/step/)
 
 # whole NAME: the trail in that folder can be read

@@ -178,6 +178,27 @@ void action_exec(int is_over)
 	}
 }
 
+void action_copy_begin(void)
+{
+	lock_take(&lock);
+}
+
+void action_copy_end(void)
+{
+	lock_give(&lock);
+}
+
+void action_reset(void)
+{
+	for (int number = 1; number < ACTION_SIGNALS; number++) {
+		if (number == SIGKILL || number == SIGSTOP ||
+		    actions[number].handler == (uint64_t)SIG_IGN)
+			continue;
+		actions[number] = (struct action){ 0 };
+		install(number, &actions[number]);
+	}
+}
+
 void action_clear(void)
 {
 	for (int number = 1; number < ACTION_SIGNALS; number++) {

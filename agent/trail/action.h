@@ -54,6 +54,13 @@ void action_give_back(uint64_t set);
 /* All that are not ignored: to the kernel's default. */
 void action_clear(void);
 
+/* As in leave.h. */
+void action_copy_begin(void);
+void action_copy_end(void);
+
+/* All that are not ignored: the program asks for the default. */
+void action_reset(void);
+
 /* The process begins to leave: all but the engine's own go to the kernel as the program asks. */
 void action_leave(void);
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/call.h"
 #include "agent/trail/action.h"
+#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/code.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/limit.h"
+#include "agent/trail/process.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
@@ -14,6 +16,7 @@
 #include <asm/prctl.h>
 #include <errno.h>
 #include <linux/prctl.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sys/mman.h>
 
@@ -57,6 +60,7 @@ static long execute(struct thread *thread)
 
 	ring_event(thread, TRAIL_EXEC, 0, 0, 0, 0);
 	thread->is_executing = 1;
+	process_executes(thread);
 	limit_exec(0);
 	result = signal_exec_call(thread, plain);
 	call_broken_off(thread);
@@ -68,6 +72,7 @@ void call_broken_off(struct thread *thread)
 	if (!thread->is_executing)
 		return;
 	thread->is_executing = 0;
+	process_executed();
 	ring_take_back(thread);
 	limit_exec(1);
 	action_exec(1);
@@ -162,6 +167,17 @@ static int makes_code(const uint64_t *gpr)
 	return (gpr[2] & (PROT_WRITE | PROT_EXEC)) == (PROT_WRITE | PROT_EXEC);
 }
 
+/* Children may be of another namespace of pids from now on. */
+static long apart(const struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+	uint64_t kinds = gpr[0] == SYS_setns ? gpr[6] : gpr[7];
+
+	if (kinds & CLONE_NEWPID || (gpr[0] == SYS_setns && !(uint32_t)kinds))
+		process_is_apart();
+	return plain(thread);
+}
+
 static long call(struct thread *thread, uint64_t next)
 {
 	thread->call_next = next;
@@ -203,8 +219,11 @@ static long call(struct thread *thread, uint64_t next)
 		return is_filter(thread->regs.gpr) ? filter(thread, next) : plain(thread);
 	case SYS_arch_prctl:
 		return prctl_arch(thread);
-	case SYS_rseq: /* its critical sections are told by addresses in which we never are */
-		return -ENOSYS;
+	case SYS_unshare:
+	case SYS_setns:
+		return apart(thread);
+	case SYS_rseq:
+		return attach_rseq_call(thread);
 	case SYS_mmap:
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:

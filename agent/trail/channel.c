@@ -15,6 +15,7 @@ int channel_open(struct engine_channel *head)
 {
 	channel = (struct channel){
 		.head = head,
+		.base = (uint8_t *)head - head->at,
 		.slots = (struct engine_slot *)((uint8_t *)head + head->slots_at),
 		.rings = (uint8_t *)head + head->rings_at,
 		.log = (uint8_t *)head + head->log_at,
@@ -23,6 +24,8 @@ int channel_open(struct engine_channel *head)
 		.slot_bytes = head->segments_per_slot * (head->segment_bytes + ENGINE_GUARD_BYTES),
 		.slot_count = head->slot_count,
 		.segments = head->segments_per_slot,
+		.process = head->process,
+		.processes = head->processes,
 		.policy = head->boot.policy,
 		.flags = head->boot.flags,
 	};
@@ -31,8 +34,15 @@ int channel_open(struct engine_channel *head)
 	    channel.segment_bytes < 4096 || channel.segment_bytes % 4096 || head->rings_at % 4096 ||
 	    channel.log_bytes < 65536 || channel.log_bytes % 8)
 		return -EINVAL;
-	memory_own(head, head->bytes);
+	memory_own(channel.base, head->bytes, channel.processes > 1);
 	return 0;
+}
+
+void channel_turn(struct engine_channel *head)
+{
+	channel.head = head;
+	channel.log = (uint8_t *)head + head->log_at;
+	channel.process = head->process;
 }
 
 int channel_has_tool(void)

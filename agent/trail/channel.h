@@ -6,11 +6,13 @@
 #include "abi/engine.h"
 
 struct channel {
-	struct engine_channel *head;
+	struct engine_channel *head; /* the process's own page */
+	uint8_t *base;		     /* of all */
 	struct engine_slot *slots;
 	uint8_t *rings, *log;
 	uint64_t log_bytes, segment_bytes, slot_bytes; /* slot_bytes: of its ring, guards and all */
 	uint32_t slot_count, segments;
+	uint32_t process, processes;
 	uint32_t policy;
 	uint32_t flags; /* ENGINE_BOOT_* */
 };
@@ -19,6 +21,9 @@ extern struct channel channel;
 
 /* 0, or -EINVAL: the tool made it wrong. */
 int channel_open(struct engine_channel *head);
+
+/* A copy of the process has a page of its own. */
+void channel_turn(struct engine_channel *head);
 
 /* The tool wants no more, or is gone. */
 int channel_is_over(void);

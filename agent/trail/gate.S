@@ -285,6 +285,8 @@ gate_end:
 	.balign 16
 start_stack:
 	.skip	65536
+	.globl start_stack_end
+	.hidden start_stack_end
 start_stack_end:
 
 	.section .note.GNU-stack, "", @progbits

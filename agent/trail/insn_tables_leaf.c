@@ -1,76 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/insn_tables_leaf.h"
 #include "agent/trail/insn.h"
+#include "base/opcode.h"
 
 #define SIX_FLAGS                                                                                  \
 	(ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_PF | ZYDIS_CPUFLAG_AF | ZYDIS_CPUFLAG_ZF |               \
 	 ZYDIS_CPUFLAG_SF | ZYDIS_CPUFLAG_OF)
-#define XBEGIN_OPCODE 0xc7
 
-/* One-byte opcodes: Intel SDM, volume 2, appendix A, table A-2. */
-static uint8_t kind_of_plain(const struct form *form, const ZydisDecodedInstruction *insn)
-{
-	uint8_t op = form->opcode;
-
-	if ((op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3))
-		return TRAIL_BRANCH;
-	switch (op) {
-	case 0xe8:
-		return TRAIL_CALL;
-	case 0xe9:
-	case 0xeb:
-		return TRAIL_JUMP;
-	case 0xc2:
-	case 0xc3:
-		return TRAIL_RETURN;
-	case 0xca:
-	case 0xcb:
-	case 0xcf:
-		return TRAIL_FAR;
-	case 0xcc:
-	case 0xcd: /* but int $0x80: INSN_RULE_INT */
-	case 0xf1:
-	case 0xf4:
-		return TRAIL_STOP;
-	case XBEGIN_OPCODE: /* a mov, too */
-		return insn->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? TRAIL_BRANCH : TRAIL_FALL;
-	case 0xff:
-		if (form->reg == 2)
-			return TRAIL_CALL_INDIRECT;
-		if (form->reg == 4)
-			return TRAIL_JUMP_INDIRECT;
-		return form->reg == 3 || form->reg == 5 ? TRAIL_FAR : TRAIL_FALL;
-	default:
-		return TRAIL_FALL;
-	}
-}
-
-/* Two-byte opcodes: table A-3. */
-static uint8_t kind_of_0f(uint8_t op)
-{
-	if (op >= 0x80 && op <= 0x8f)
-		return TRAIL_BRANCH;
-	switch (op) {
-	case 0x05:
-	case 0x34:
-		return TRAIL_SYSCALL;
-	case 0x07:
-	case 0x35:
-		return TRAIL_FAR;
-	case 0x0b:
-	case 0xb9:
-	case 0xff:
-		return TRAIL_STOP;
-	default:
-		return TRAIL_FALL;
-	}
-}
-
+/* But for int $0x80: INSN_RULE_INT. */
 static uint8_t kind_of(const struct form *form, const ZydisDecodedInstruction *insn)
 {
-	if (form->space == INSN_PLAIN)
-		return kind_of_plain(form, insn);
-	return form->space == INSN_0F ? kind_of_0f(form->opcode) : TRAIL_FALL;
+	if (form->space == INSN_0F)
+		return opcode_kind_0f(form->opcode);
+	if (form->space != INSN_PLAIN)
+		return TRAIL_FALL;
+	return insn->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? TRAIL_BRANCH
+						       : opcode_kind(form->opcode, form->reg);
 }
 
 static uint16_t traits_of_mnemonic(ZydisMnemonic mnemonic)

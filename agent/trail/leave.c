@@ -41,6 +41,18 @@ int leave_is_told(const siginfo_t *info)
 	       info->si_ptr == (void *)&is_asked;
 }
 
+void leave_copy_begin(void)
+{
+	lock_take(&lock);
+}
+
+void leave_copy_end(int is_copy)
+{
+	if (is_copy)
+		first = NULL;
+	lock_give(&lock);
+}
+
 /* It is refused where a filter does not want it, or the queue is full: the thread leaves when it comes to the engine. */
 static void tell(const struct thread *thread, long pid)
 {

@@ -24,4 +24,8 @@ int leave_is_told(const siginfo_t *info);
 void leave_enlist(struct thread *thread);
 void leave_delist(struct thread *thread);
 
+/* A copy of the process is about to be made, and is made: is_copy in that, where nobody is enlisted any more. All signals are held. */
+void leave_copy_begin(void);
+void leave_copy_end(int is_copy);
+
 #endif

@@ -136,6 +136,16 @@ void limit_follow(void)
 	lock_give(&lock);
 }
 
+void limit_copy_begin(void)
+{
+	lock_take(&lock);
+}
+
+void limit_copy_end(void)
+{
+	lock_give(&lock);
+}
+
 void limit_give_back(void)
 {
 	for (int i = 0; i < LIMITS; i++)

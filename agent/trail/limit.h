@@ -17,6 +17,10 @@ void limit_follow(void);
 /* The calling process goes on without us. */
 void limit_give_back(void);
 
+/* As in leave.h. */
+void limit_copy_begin(void);
+void limit_copy_end(void);
+
 /* Another program is executed: it begins with the soft limits as they are asked for; or, is_over, it was not. */
 void limit_exec(int is_over);
 

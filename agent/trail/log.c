@@ -4,6 +4,8 @@
 #include "agent/trail/memory.h"
 #include "agent/trail/sys.h"
 
+#include <stddef.h>
+
 #define MODULES_MAX 4096u
 
 static uint8_t *ready;
@@ -64,6 +66,12 @@ void log_end(void)
 		return;
 	told = put;
 	channel_tell();
+}
+
+void log_restart(void)
+{
+	ready = NULL;
+	put = begun = told = 0;
 }
 
 void log_module(uint64_t start, uint64_t bytes, uint64_t offset, const char *path)

@@ -17,4 +17,7 @@ void log_end(void);
 /* Code of a file; once for each such place. */
 void log_module(uint64_t start, uint64_t bytes, uint64_t offset, const char *path);
 
+/* In a copy of the process, which has a log of its own: nothing is in it yet. */
+void log_restart(void);
+
 #endif

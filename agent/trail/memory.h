@@ -3,6 +3,8 @@
 #ifndef AGENT_TRAIL_MEMORY_H
 #define AGENT_TRAIL_MEMORY_H
 
+#include "abi/engine.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,14 +12,18 @@
 void *memory_map(uint64_t at, size_t bytes, int protection);
 void memory_unmap(void *at, size_t bytes);
 
-/* The same, and copies of the process don't have it: whatever only translated code needs. */
+/* The same, and copies of the process don't have it, unless they are recorded: whatever only translated code needs. */
 void *memory_map_alone(uint64_t at, size_t bytes, int protection);
 
-/* It was mapped for us by others. As memory_map_alone(). */
-void memory_own(void *at, size_t bytes);
+/* It was mapped for us by others. As memory_map_alone(); or, is_copied, copies of the process have it, and from then on all that is mapped so. */
+void memory_own(void *at, size_t bytes, int is_copied);
 
 /* It is about to be unmapped by others. */
-void memory_forget(size_t bytes);
+void memory_forget(const void *at, size_t bytes);
+
+/* What is mapped now: MEMORY_MAPPINGS_MAX of them, some of which are none; what is beyond so many is not told. */
+const struct engine_mapping *memory_mappings(void);
+#define MEMORY_MAPPINGS_MAX 4096u
 
 /* All that we have mapped. */
 uint64_t memory_mapped(void);

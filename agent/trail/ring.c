@@ -137,6 +137,7 @@ int ring_open(struct thread *thread)
 	for (uint32_t n = 0; n < channel.segments; n++)
 		slot->segments[n] = (struct engine_segment){ 0 };
 	slot->tid = thread->tid;
+	slot->process = channel.process;
 	slot->lost_words = 0;
 	slot->began_ticks = sys_ticks();
 	sys_call(SYS_prctl, PR_GET_NAME, (long)slot->comm, 0, 0, 0, 0);

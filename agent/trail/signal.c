@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/signal.h"
 #include "agent/trail/action.h"
+#include "agent/trail/attach.h"
 #include "agent/trail/cache.h"
 #include "agent/trail/call.h"
+#include "agent/trail/channel.h"
 #include "agent/trail/deliver.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/frame.h"
@@ -197,6 +199,7 @@ static void left(struct thread *thread, struct frame_context *context)
 	if (!stack->ss_size)
 		stack->ss_flags = SS_DISABLE;
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
+	attach_rseq_back(thread);
 	if (is_last)
 		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 }
@@ -345,6 +348,7 @@ static void in_native(struct thread *thread, const siginfo_t *info, struct frame
 	if (!(action.flags & SA_NODEFER))
 		mask |= ACTION_BIT(number);
 	mask_set(mask);
+	channel.head->places.is_lasting = 1; /* it returns by way of ours */
 	gate_chain(context, number, info, action.handler);
 }
 
@@ -447,6 +451,11 @@ int signal_open(struct thread *thread)
 {
 	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&thread->blocked, ACTION_SET_BYTES, 0, 0);
 	mask_set(action_mask(thread->blocked));
+	return signal_open_all();
+}
+
+int signal_open_all(void)
+{
 	frame_open();
 	return action_open(handler);
 }

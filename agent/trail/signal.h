@@ -14,6 +14,9 @@
 /* For the process, whose first thread it is. 0 or -errno. */
 int signal_open(struct thread *thread);
 
+/* The same, but for its mask. */
+int signal_open_all(void);
+
 /* The calling thread's stack for handlers of ours. */
 int signal_thread(struct thread *thread);
 

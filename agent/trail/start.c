@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine's beginning in a process: gate.S comes here, on a stack of its own, before anything is ready. */
+#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/frame.h"
@@ -99,6 +100,9 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 			sys_call3(SYS_close, head->boot.fd_close[i], 0, 0);
 	if (!err)
 		err = open_memory();
+	attach_places(head);
+	if (head->boot.flags & ENGINE_BOOT_TAKEN)
+		attach_open(head, err);
 	thread = err ? NULL : thread_make();
 	if (!thread) {
 		head->error = err ? err : -ENOMEM;
@@ -106,7 +110,7 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 		refuse(&regs);
 	}
 	thread->regs = regs;
-	thread_first();
+	thread_first(1);
 	leave_enlist(thread);
 	err = open_thread(thread);
 	head->error = err;

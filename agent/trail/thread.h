@@ -67,7 +67,10 @@ struct thread {
 	uint32_t is_trying;	     /* it runs its own code for the fault that this is */
 	uint32_t is_process;	     /* PROCESS_*: it leaves, and the engine with it */
 	uint32_t is_copy;	     /* a forked child, to begin with */
+	struct engine_channel *page; /* of a child that is a process, and recorded; NULL: it is not */
+	uint64_t born;		     /* what that has for it until its pid is known */
 	uint32_t is_executing;	     /* in execve(2), with TRAIL_EXEC as the last of its trail */
+	uint32_t is_taken;	     /* the program has run before us, or so did who made it */
 	uint32_t is_guest;	     /* of another process, and shares all but that: unrecorded */
 	struct thread *next_thread;  /* leave.c's */
 	uint32_t is_stepping; /* signals wait until the next instruction of the program's; is_deferred, too */
@@ -81,7 +84,11 @@ struct thread {
 	} stack_asked; /* sigaltstack(2) as the program has it */
 	struct {
 		uint64_t error, number, address;
-	} trap;			     /* the program's last, as frames tell it ever after */
+	} trap; /* the program's last, as frames tell it ever after */
+	struct {
+		uint64_t at;
+		uint32_t bytes, signature;
+	} rseq; /* rseq(2) as the program has it, where it had it before us; the kernel has none */
 	siginfo_t held[THREAD_HELD]; /* signals that wait; the last for all that the kernel can block */
 	uint64_t signal_stack; /* where the kernel enters our handlers: THREAD_SIGNAL_BYTES from here */
 };
@@ -99,6 +106,11 @@ _Static_assert(offsetof(struct thread, scratch) == THREAD_SCRATCH &&
 		       offsetof(struct thread, spill) == THREAD_SPILL &&
 		       offsetof(struct thread, vector15) == THREAD_VECTOR15,
 	       "gate.S has them as numbers");
+_Static_assert(offsetof(struct thread, self) == ENGINE_THREAD_SELF &&
+		       offsetof(struct thread, stack) == ENGINE_THREAD_STACK &&
+		       offsetof(struct thread, spill) == ENGINE_THREAD_SPILL &&
+		       offsetof(struct thread, regs) == ENGINE_THREAD_REGS,
+	       "the tool has them as numbers");
 
 #define PROCESS_ALONE 1u   /* with the handlers that the program has */
 #define PROCESS_CLEARED 2u /* with CLONE_CLEAR_SIGHAND */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/threads.h"
 #include "agent/trail/action.h"
+#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/gate.h"
@@ -9,6 +10,7 @@
 #include "agent/trail/lock.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
+#include "agent/trail/process.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
@@ -70,6 +72,41 @@ static void child_inside(struct thread *thread)
 	dispatch_to(thread, thread->regs.rip, NULL);
 }
 
+/* What a copy has of its maker's other threads, and of itself as that. */
+static void copy_alone(void)
+{
+	limit_copy_end();
+	action_copy_end();
+	leave_copy_end(1);
+	lock_give(&dispatch_lock);
+	traces_copied();
+	threads = 1;
+	has_guests = 0;
+}
+
+/* A copy of the process: on in its own copy of the translated code. */
+static void child_copied(struct thread *thread)
+{
+	struct engine_channel *page = thread->page;
+	int err;
+
+	copy_alone();
+	process_become(thread);
+	err = thread_enter(thread);
+	if (!err && thread->is_process == PROCESS_CLEARED)
+		action_reset();
+	thread->is_process = 0;
+	if (!err)
+		err = ring_open(thread);
+	page->error = err;
+	__atomic_store_n(&page->state, err ? ENGINE_REFUSED : ENGINE_RUNS, __ATOMIC_RELEASE);
+	leave_enlist(thread);
+	if (err)
+		leave(thread, thread->regs.rip);
+	signal_let_all(thread);
+	dispatch_to(thread, thread->regs.rip, NULL);
+}
+
 /*
  * A process with handlers of its own: natively, its trail is not ours to write. With memory of its own it has nothing of what
  * translated code needs (memory_map_alone()), and the lock as its maker held it.
@@ -78,10 +115,14 @@ static void child_native(struct thread *thread)
 {
 	thread_enter(thread);
 	if (thread->is_copy) {
+		copy_alone();
 		pages_unguard();
-		dispatch_lock = 0;
 	}
-	limit_give_back();
+	/* a copy that was to be recorded still has all that was mapped */
+	if (!thread->is_copy || channel.processes == 1)
+		limit_give_back();
+	if (thread->page)
+		process_borrows(thread);
 	leave(thread, thread->regs.rip);
 }
 
@@ -103,6 +144,7 @@ static struct thread *child_make(const struct thread *thread, uint64_t next, uin
 		child->regs.gpr[4] = stack;
 	/* as the kernel has it: who shares memory begins without a stack for signals, but for vfork(2)'s */
 	signal_inherit(child, thread, (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM);
+	attach_inherit(child, thread, !!(flags & CLONE_VM));
 	child->is_copy = !(flags & CLONE_VM);
 	child->is_guest = (flags & (CLONE_SIGHAND | CLONE_THREAD)) == CLONE_SIGHAND;
 	if (!(flags & CLONE_SIGHAND))
@@ -123,6 +165,37 @@ static void prepare(int is_process, int is_copy)
 		return;
 	pages_share(1);
 	lock_give(&dispatch_lock);
+}
+
+/* A page for one that is to be recorded. */
+static struct engine_channel *page_for(uint64_t flags)
+{
+	int is_process = !(flags & CLONE_SIGHAND), is_copy = !(flags & CLONE_VM);
+
+	if (!is_process || flags & CLONE_NEWPID || !process_follows() ||
+	    !(is_copy || flags & CLONE_VFORK))
+		return NULL;
+	return process_take();
+}
+
+/* Whatever else has a lock: none is held by a thread that a copy does not have. */
+static long clone_held(struct thread *thread, const uint64_t args[6], struct thread *child,
+		       int is_process, int is_copy)
+{
+	long result;
+
+	if (!is_copy)
+		return gate_clone((long)thread->regs.gpr[0], args, child,
+				  is_process ? child_native : child_inside);
+	leave_copy_begin();
+	action_copy_begin();
+	limit_copy_begin();
+	result = gate_clone((long)thread->regs.gpr[0], args, child,
+			    child->page ? child_copied : child_native);
+	limit_copy_end();
+	action_copy_end();
+	leave_copy_end(0);
+	return result;
 }
 
 static void done(int is_process, int is_copy, int is_over)
@@ -147,13 +220,17 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 		return -ENOMEM;
 	if (child->is_guest)
 		__atomic_store_n(&has_guests, 1, __ATOMIC_RELAXED);
+	child->page = page_for(flags);
 	prepare(is_process, is_copy);
+	if (child->page)
+		process_made(child, is_copy ? trace_next_id() : 0);
 	if (!is_process) /* before it can be, so that we are not the last to leave meanwhile */
 		__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED);
 	signal_hold_all();
-	result = gate_clone((long)thread->regs.gpr[0], args, child,
-			    is_process ? child_native : child_inside);
+	result = clone_held(thread, args, child, is_process, is_copy);
 	signal_let_all(thread);
+	if (child->page)
+		process_born(child, result);
 	if (!is_process && sys_failed(result))
 		__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
 	is_over = sys_failed(result) || flags & CLONE_VFORK;
@@ -227,9 +304,10 @@ void thread_exit_call(struct thread *thread)
 		all_left();
 	}
 	if (number == SYS_exit) {
-		memory_forget(thread->mapping_bytes);
+		memory_forget(thread, thread->mapping_bytes);
 		gate_end(thread, thread->mapping_bytes, status);
 	}
+	process_ends();
 	for (;;)
 		sys_call3(SYS_exit_group, status, 0, 0);
 }
@@ -239,9 +317,9 @@ int thread_has_guests(void)
 	return __atomic_load_n(&has_guests, __ATOMIC_RELAXED);
 }
 
-void thread_first(void)
+void thread_first(uint32_t count)
 {
-	threads = 1;
+	threads = count;
 }
 
 void thread_leaves(struct thread *thread)

@@ -14,8 +14,8 @@ void thread_free(struct thread *thread);
 /* The caller's from now on: gs, the stack for signals. 0 or -errno. */
 int thread_enter(struct thread *thread);
 
-/* The calling thread is the process's first. */
-void thread_first(void);
+/* The process has so many, none of which was told of. */
+void thread_first(uint32_t count);
 
 /* The calling thread is about to go on natively: its trail ends. */
 void thread_leaves(struct thread *thread);

@@ -101,6 +101,17 @@ void trace_in(struct thread *thread)
 		generation_end(generation_of(oldest++));
 }
 
+uint32_t trace_next_id(void)
+{
+	return id_count;
+}
+
+void traces_copied(void)
+{
+	for (unsigned int i = 0; i < GENERATIONS; i++)
+		generations[i].threads = 0;
+}
+
 static int is_full(void)
 {
 	uint64_t most = channel.head->cache_bytes ? channel.head->cache_bytes : CACHE_BYTES_MAX;

@@ -90,6 +90,12 @@ void trace_out(struct thread *thread);
 void traces_turn(void);
 void traces_ask(void);
 
+/* The next id. */
+uint32_t trace_next_id(void);
+
+/* In a copy of the process: no thread is in any. */
+void traces_copied(void);
+
 /* NULL: it is of no trace, or of one that is gone. exit_now(): of the newest generation. */
 struct exit *exit_of(uint32_t id);
 struct exit *exit_now(uint32_t id);

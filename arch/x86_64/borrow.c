@@ -56,6 +56,11 @@ uint64_t borrow_regs_stack(const struct borrow_regs *regs)
 	return regs->regs.rsp;
 }
 
+void borrow_regs_stack_set(struct borrow_regs *regs, uint64_t stack)
+{
+	regs->regs.rsp = stack;
+}
+
 uint64_t borrow_regs_thread_pointer(const struct borrow_regs *regs)
 {
 	return regs->regs.fs_base;
@@ -126,6 +131,19 @@ static void syscall_restart(struct user_regs_struct *regs)
 	default:
 		break;
 	}
+}
+
+int borrow_regs_in_call(const struct borrow_regs *regs)
+{
+	struct user_regs_struct anew = regs->regs;
+
+	syscall_restart(&anew);
+	return anew.rip != regs->regs.rip;
+}
+
+void borrow_regs_anew(struct borrow_regs *regs)
+{
+	syscall_restart(&regs->regs);
 }
 
 void borrow_code_fill(void *code, const struct borrow_regs *saved, uint64_t mask)

@@ -105,17 +105,18 @@ static struct tracing_how how_of(const struct wm_session *session)
 	int is_late = live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL;
 
 	/* with an agent children come by that; the program that a marker is awaited in is one process */
-	return (struct tracing_how){ .origin = live->origin,
-				     .machine = live->machine,
-				     .follows = live->origin == ORIGIN_STEP &&
-						live_is_all(session) &&
-						!session->options.follow_off &&
-						live->trigger != TRIGGER_CALL,
-				     .only = &request->only,
-				     .last_bytes = is_late ? request->last_bytes : 0,
-				     .has_kernel = request->has_kernel,
-				     .sample_freq = request->sample_freq,
-				     .sample_period = request->sample_period };
+	return (struct tracing_how){
+		.origin = live->origin,
+		.machine = live->machine,
+		.follows = (live->origin == ORIGIN_STEP || live->origin == ORIGIN_SOFT) &&
+			   live_is_all(session) && !session->options.follow_off &&
+			   live->trigger != TRIGGER_CALL,
+		.only = &request->only,
+		.last_bytes = is_late ? request->last_bytes : 0,
+		.has_kernel = request->has_kernel,
+		.sample_freq = request->sample_freq,
+		.sample_period = request->sample_period
+	};
 }
 
 /* What stands in the way of a trail, and not only of the agent. */
@@ -346,13 +347,21 @@ int live_attach(struct wm_session *session, pid_t pid)
 	return add(session, pid, &live);
 }
 
-static int take(struct wm_session *session, struct live_process *live)
+static int take_once(struct wm_session *session, struct live_process *live)
 {
 	struct tracing_how how = how_of(session);
+
+	return stepper_attach(&live->stepper, sink_of(live), &how, live->pid, 0);
+}
+
+static int take(struct wm_session *session, struct live_process *live)
+{
 	char words[512] = "";
 	struct target target;
-	int err = stepper_attach(&live->stepper, sink_of(live), &how, live->pid, 0);
+	int err = take_once(session, live);
 
+	if (err && live_falls_back(session, err))
+		err = take_once(session, live);
 	if (!err)
 		return taken(live);
 	live->is_over = 1;

@@ -43,7 +43,6 @@ struct live {
 	int signal; /* TRIGGER_SIGNAL: this one; 0: any */
 	struct live_fired fired;
 	struct origin_machine machine; /* zeroed: this one */
-	int attaches;		       /* some of its processes run already */
 	/* which origin was taken, once there is a process, and what was to be had */
 	int has_origin;
 	enum origin origin;

@@ -43,7 +43,7 @@ static int note(struct modules *modules, int memory, const struct map *first)
 	noted = &modules->noted[modules->count++];
 	noted->start = first->start;
 	noted->inode = first->inode;
-	noted->base = module.base;
+	noted->module = module;
 	noted->path = path;
 	return modules->sink->calls->module(modules->sink, &module, first->path);
 }
@@ -64,7 +64,7 @@ static int note_gone(struct modules *modules, const struct maps *maps)
 
 	for (size_t i = 0; i < modules->count; i++) {
 		struct module_noted *noted = &modules->noted[i];
-		struct control_module module = { .base = noted->base, .gone = 1 };
+		struct control_module module = { .base = noted->module.base, .gone = 1 };
 
 		if (err || is_there(maps, noted)) {
 			modules->noted[kept++] = *noted;
@@ -102,6 +102,31 @@ int modules_note(struct modules *modules, pid_t pid)
 	maps_release(&maps);
 	if (memory >= 0)
 		close(memory);
+	return err;
+}
+
+int modules_copy(struct modules *copy, const struct modules *modules)
+{
+	if (array_grow(&copy->noted, &copy->room, modules->count, sizeof(*copy->noted)))
+		return -ENOMEM;
+	for (; copy->count < modules->count; copy->count++) {
+		struct module_noted *noted = &copy->noted[copy->count];
+
+		*noted = modules->noted[copy->count];
+		noted->path = strdup(noted->path);
+		if (!noted->path)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int modules_tell(const struct modules *modules)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < modules->count && !err; i++)
+		err = modules->sink->calls->module(modules->sink, &modules->noted[i].module,
+						   modules->noted[i].path);
 	return err;
 }
 

@@ -5,6 +5,7 @@
  */
 #include "session/program.h"
 #include "session/target.h"
+#include "session/trail/rights.h"
 #include "session/trail/step_own.h"
 
 #include <fcntl.h>
@@ -56,15 +57,20 @@ static int file_of(pid_t tid, const struct user_regs_struct *regs, char *path, s
 	return used > 0 && (size_t)used < bytes;
 }
 
-int step_gains_rights(const struct step_thread *thread, const struct user_regs_struct *regs)
+int rights_gained(pid_t tid, const struct user_regs_struct *regs)
 {
 	char path[2 * PATH_MAX];
 
 	if ((regs->orig_rax != SYS_execve && regs->orig_rax != SYS_execveat) ||
 	    target_status_mask(gettid(), "CapEff") >> CAP_SYS_PTRACE & 1)
 		return 0;
-	return target_status_number(thread->tid, "NoNewPrivs") != 1 &&
-	       file_of(thread->tid, regs, path, sizeof(path)) && program_gains_rights(path);
+	return target_status_number(tid, "NoNewPrivs") != 1 &&
+	       file_of(tid, regs, path, sizeof(path)) && program_gains_rights(path);
+}
+
+int step_gains_rights(const struct step_thread *thread, const struct user_regs_struct *regs)
+{
+	return rights_gained(thread->tid, regs);
 }
 
 void step_let_gain(struct step *step)

@@ -2,9 +2,11 @@
 #include "session/trail/soft.h"
 
 #include "session/ticks.h"
+#include "session/trail/soft_attach.h"
 #include "session/trail/soft_ended.h"
+#include "session/trail/soft_follow.h"
 #include "session/trail/soft_launch.h"
-#include "session/trail/soft_modules.h"
+#include "session/trail/soft_leave.h"
 #include "session/trail/soft_reader.h"
 
 #include <errno.h>
@@ -22,34 +24,37 @@
 
 struct soft {
 	pid_t pid;
-	int end_fd;		 /* tells of its end */
 	int is_waiting, is_done; /* is_done: all was taken */
+	int is_inside;		 /* when it was let go: some thread had not come out */
 	struct soft_channel channel;
+	struct soft_image image;
 	struct soft_launch launch;
-	struct soft_modules modules;
+	struct soft_attach attach;
+	int is_attached; /* to a program that ran before; what is ours is taken away again */
+	struct soft_follow follow;
 	struct soft_reader reader;
 	struct soft_result result;
 };
 
-static int on_module(void *data, const struct engine_module *module, const char *path)
-{
-	return soft_modules_told(data, module, path);
-}
-
 /* ---- begin ---- */
+
+static int open_reader(struct soft *soft, struct trail_sink *sink)
+{
+	int err = soft_reader_init(&soft->reader, &soft->channel, sink);
+
+	if (!err)
+		err = soft_follow_init(&soft->follow, &soft->channel, &soft->reader, &soft->image);
+	return err;
+}
 
 static int open_all(struct soft *soft, struct trail_sink *sink, const struct soft_options *options)
 {
-	struct soft_sizes sizes = soft_sizes_for(options ? options->last_bytes : 0);
+	struct soft_sizes sizes = soft_sizes_for(options ? options->last_bytes : 0,
+						 options && options->follows ? SOFT_PROCESSES_MAX
+									     : 1);
 	int err = soft_channel_open(&soft->channel, &sizes);
 
-	if (!err)
-		err = soft_reader_init(&soft->reader, &soft->channel, sink);
-	soft->modules.modules.sink = sink;
-	soft->modules.pid = soft->pid;
-	soft->reader.paths.on_module = on_module;
-	soft->reader.paths.data = &soft->modules;
-	return err;
+	return err ? err : open_reader(soft, sink);
 }
 
 static int open_image(struct soft_image *image, const struct soft_options *options, char *detail,
@@ -87,27 +92,21 @@ static void end_child(pid_t pid)
 }
 
 /* Up to where the engine is to begin. */
-static int enter(struct soft *soft, struct trail_sink *sink, const struct soft_image *image,
-		 int gate, char *detail, size_t bytes)
+static int enter(struct soft *soft, struct trail_sink *sink, int gate, char *detail, size_t bytes)
 {
-	int err = soft_launch_await(&soft->launch, soft->pid, gate, &soft->channel, image);
+	int err = soft_launch_await(&soft->launch, soft->pid, gate, &soft->channel, &soft->image);
 
 	if (!err)
 		err = sink->calls->begin(sink, soft->pid);
 	if (!err)
-		err = soft_modules_note(&soft->modules);
-	if (!err)
-		err = soft_launch_enter(&soft->launch, &soft->channel, image, detail, bytes);
-	if (err)
-		return err;
-	soft->end_fd = ended_open(soft->pid);
-	return soft->end_fd < 0 ? soft->end_fd : 0;
+		err = soft_follow_first(&soft->follow, soft->pid, sink);
+	return err ? err
+		   : soft_launch_enter(&soft->launch, &soft->channel, &soft->image, detail, bytes);
 }
 
 int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_options *options,
 	      pid_t pid, int gate, char *detail, size_t bytes)
 {
-	struct soft_image image = { .fd = -1 };
 	struct soft *soft = calloc(1, sizeof(*soft));
 	int err;
 
@@ -116,20 +115,19 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 	if (!soft)
 		return -ENOMEM;
 	soft->pid = pid;
-	soft->end_fd = -1;
+	soft->image.fd = -1;
 	soft->is_done = 1;
 	err = open_all(soft, sink, options);
 	if (err == -ENOMEM)
 		snprintf(detail, bytes,
 			 "the recorder has no room for its trail (RLIMIT_AS, ulimit -v)");
 	if (!err)
-		err = open_image(&image, options, detail, bytes);
+		err = open_image(&soft->image, options, detail, bytes);
 	if (!err) {
-		err = enter(soft, sink, &image, gate, detail, bytes);
+		err = enter(soft, sink, gate, detail, bytes);
 		if (err)
 			end_child(pid);
 	}
-	soft_image_close(&image);
 	if (err) {
 		soft_close(soft);
 		return err;
@@ -141,13 +139,66 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 	return 0;
 }
 
+/* Up to where all its threads stand, and can go on under the engine. */
+static int attach(struct soft *soft, struct trail_sink *sink, const struct soft_options *options,
+		  struct detail detail)
+{
+	struct soft_sizes sizes = soft_sizes_for(options ? options->last_bytes : 0, 1);
+	int err = soft_attach_enter(&soft->attach, soft->pid, &soft->channel, &sizes, &soft->image,
+				    detail);
+
+	if (err)
+		return err;
+	soft->is_waiting = soft->is_attached = 1;
+	soft->attach.detail = (struct detail){ soft->result.detail, sizeof(soft->result.detail) };
+	err = open_reader(soft, sink);
+	if (!err)
+		err = sink->calls->begin(sink, soft->pid);
+	if (!err)
+		err = soft_follow_first(&soft->follow, soft->pid, sink);
+	return err;
+}
+
+int soft_attach(struct soft **out, struct trail_sink *sink, const struct soft_options *options,
+		pid_t pid, char *detail, size_t bytes)
+{
+	struct soft *soft = calloc(1, sizeof(*soft));
+	int err;
+
+	detail[0] = '\0';
+	*out = NULL;
+	if (!soft)
+		return -ENOMEM;
+	soft->pid = pid;
+	soft->is_done = 1;
+	soft->channel.fd = soft->image.fd = -1;
+	err = open_image(&soft->image, options, detail, bytes);
+	if (!err)
+		err = attach(soft, sink, options, (struct detail){ detail, bytes });
+	if (err) {
+		if (soft->is_waiting)
+			soft_attach_undo(&soft->attach, &soft->channel);
+		soft_close(soft);
+		return err;
+	}
+	soft->is_done = 0;
+	*out = soft;
+	return 0;
+}
+
 /* ---- run ---- */
 
-static void go(struct soft *soft)
+static int go(struct soft *soft)
 {
-	if (soft->is_waiting)
+	int err = 0;
+
+	if (soft->is_waiting && soft->is_attached)
+		err = soft_attach_go(&soft->attach, &soft->channel);
+	else if (soft->is_waiting)
 		soft_launch_go(&soft->launch);
 	soft->is_waiting = 0;
+	soft->is_attached = soft->is_attached && !err;
+	return err;
 }
 
 /* Why the engine does not record. 0: it does, or has not begun. */
@@ -164,23 +215,6 @@ static int refusal(struct soft *soft)
 	return -WM_E_ENGINE_REFUSED;
 }
 
-/* What a trail ends with that the engine did not end: the process's end. */
-static const struct trail_between *ending(struct soft *soft, struct trail_between *made)
-{
-	int status;
-
-	if (ended_status(soft->end_fd, soft->pid, &status))
-		return NULL;
-	soft->result.status = status;
-	*made = (struct trail_between){
-		.event = TRAIL_END,
-		.values = { WIFSIGNALED(status) ? TRAIL_KILLED : TRAIL_EXITED,
-			    (uint64_t)(WIFSIGNALED(status) ? WTERMSIG(status)
-							   : WEXITSTATUS(status)) },
-	};
-	return made;
-}
-
 static void note_figures(struct soft *soft)
 {
 	const struct engine_channel *head = soft_channel_head(&soft->channel);
@@ -192,54 +226,97 @@ static void note_figures(struct soft *soft)
 	result->translated_blocks = head->translated_blocks;
 	result->flushes = head->flushes;
 	result->faults = head->faults;
-	result->lost_threads = head->lost_threads;
+	result->lost_threads = soft->follow.lost_threads;
+	result->unfollowed = soft->follow.unfollowed;
+	result->privileged = soft->follow.privileged;
 	if (!result->detail[0] && result->lost_threads)
 		snprintf(result->detail, sizeof(result->detail),
 			 "%u threads found no room to be recorded", result->lost_threads);
 }
 
+/* The first process has ended. Others may live. */
+static int over(struct soft *soft)
+{
+	struct soft_process *first = &soft->follow.processes[0];
+
+	soft->result.is_over = 1;
+	if (first->use == SOFT_LIVE && !first->has_status)
+		first->has_status = !ended_status(first->end_fd, first->pid, &first->status);
+	soft->result.status = first->status;
+	first->modules.is_gone = 1;
+	return soft_follow_end(&soft->follow, 0, NULL);
+}
+
+/* No process is left. */
 static int finish(struct soft *soft, const struct trail_between *end_with)
 {
-	int err = soft->is_done ? 0 : soft_reader_finish(&soft->reader, end_with);
+	int err = soft->is_done ? 0 : soft_follow_end_all(&soft->follow, end_with);
 
 	soft->is_done = 1;
 	note_figures(soft);
 	return err;
 }
 
-static int over(struct soft *soft)
+static int first_is_over(const struct soft *soft)
 {
-	struct trail_between made;
-	const struct trail_between *end_with;
+	const struct soft_process *first = &soft->follow.processes[0];
 
-	soft->modules.is_gone = 1;
-	end_with = ending(soft, &made);
-	soft->result.is_over = 1;
-	return finish(soft, end_with);
+	return first->use != SOFT_LIVE || ended_is(first->end_fd);
+}
+
+/* There was nothing to be taken; who is traced and stops wakes us. */
+static void rest(const struct soft *soft)
+{
+	const struct timespec nap = { .tv_nsec = NAP_NS };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	if (soft->follow.traced)
+		sigtimedwait(&set, NULL, &nap);
+	else
+		nanosleep(&nap, NULL);
+}
+
+/* 1: there was something, and the first process was over before; or an error. */
+static int look(struct soft *soft, int *is_over)
+{
+	int had, more;
+
+	*is_over = first_is_over(soft); /* before the look that takes the last of it */
+	had = soft_follow_look(&soft->follow);
+	if (had < 0)
+		return had;
+	more = soft_reader_take(&soft->reader);
+	return more < 0 ? more : had || more;
 }
 
 int soft_run(struct soft *soft, unsigned int for_ms)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
-	int err;
+	int err = go(soft), is_over;
 
-	go(soft);
+	if (err)
+		return err;
 	do {
-		int is_over = ended_is(
-			soft->end_fd); /* before the look that takes the last of it */
-		int had = soft_reader_take(&soft->reader);
+		int had = look(soft, &is_over);
 
 		if (had < 0)
 			return had;
 		if (is_over && !had) {
 			err = over(soft);
-			return err < 0 ? err : refusal(soft);
+			if (err < 0)
+				return err;
+			if (!soft_follow_has(&soft->follow)) {
+				err = finish(soft, NULL);
+				return err < 0 ? err : refusal(soft);
+			}
 		}
 		err = is_over ? 0 : refusal(soft);
 		if (err)
 			return err;
 		if (!had)
-			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+			rest(soft);
 	} while (ticks_monotonic_ns() < end_ns);
 	return 1;
 }
@@ -251,25 +328,35 @@ void soft_result(const struct soft *soft, struct soft_result *result)
 
 /* ---- close ---- */
 
-/* Whether it runs as translated code still. */
-static int is_inside(const struct soft *soft)
+/* Nobody is in the engine any more: what lies in the process is of no use. */
+static void rid(struct soft *soft, uint64_t end_ns)
 {
-	const struct engine_channel *head = soft_channel_head(&soft->channel);
-	uint32_t state = __atomic_load_n(&head->state, __ATOMIC_ACQUIRE);
+	const struct soft_attach *attach = &soft->attach;
+	const struct soft_left left = {
+		.engine = attach->engine,
+		.engine_bytes = attach->engine_bytes,
+		.channel_at = attach->channel_at,
+		.channel_bytes = soft->channel.bytes,
+		.head = soft_channel_head(&soft->channel),
+	};
 
-	return (state == ENGINE_RUNS || state == ENGINE_WAITING) && !ended_is(soft->end_fd);
+	while (soft->is_attached && !soft->is_inside && !first_is_over(soft)) {
+		if (soft_leave_unmap(soft->pid, &left) != -EAGAIN || ticks_monotonic_ns() > end_ns)
+			return;
+		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+	}
 }
 
-/* Whether what it does is recorded still: threads of our agent's are not, and may sleep for long. */
+/* Whether what they do is recorded still: threads of our agent's are not, and may sleep for long. */
 static int is_recorded(const struct soft *soft)
 {
-	if (!is_inside(soft))
+	if (!soft_follow_is_inside(&soft->follow))
 		return 0;
 	for (uint32_t i = 0; i < soft->channel.sizes.slots; i++)
 		if (__atomic_load_n(&soft_channel_slot(&soft->channel, i)->state,
 				    __ATOMIC_ACQUIRE) != ENGINE_SLOT_FREE)
 			return 1;
-	return soft_channel_head(&soft->channel)->state == ENGINE_WAITING;
+	return soft->follow.traced || soft_channel_head(&soft->channel)->state == ENGINE_WAITING;
 }
 
 int soft_let_go(struct soft *soft, unsigned int for_ms)
@@ -277,19 +364,31 @@ int soft_let_go(struct soft *soft, unsigned int for_ms)
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
 	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
 	struct engine_channel *head = soft_channel_head(&soft->channel);
-	int had = 1;
+	int had = 1, is_over;
 
 	if (soft->is_done)
 		return soft->reader.error;
-	go(soft);
-	__atomic_or_fetch(&head->asked, ENGINE_ASKED_STOP, __ATOMIC_RELEASE);
-	while (had >= 0 && (had || is_recorded(soft)) && ticks_monotonic_ns() < end_ns) {
-		had = soft_reader_take(&soft->reader);
-		if (!had)
-			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+	if (soft->is_waiting && soft->is_attached) {
+		soft_attach_undo(&soft->attach, &soft->channel);
+		soft->is_waiting = soft->is_attached = 0;
 	}
+	go(soft);
+	soft->follow.is_ending = 1;
+	soft_channel_ask_all(&soft->channel, ENGINE_ASKED_STOP);
+	while (had >= 0 && (had || is_recorded(soft)) && ticks_monotonic_ns() < end_ns) {
+		had = look(soft, &is_over);
+		if (had)
+			continue;
+		rest(soft);
+		if (soft->is_attached)
+			soft_leave_move(soft->pid, head, 1);
+	}
+	soft->is_inside = soft_follow_is_inside(&soft->follow);
+	rid(soft, end_ns);
 	soft_channel_let_go(&soft->channel);
-	return ended_is(soft->end_fd) ? over(soft) : finish(soft, &gone);
+	if (first_is_over(soft))
+		over(soft);
+	return finish(soft, &gone);
 }
 
 int soft_close(struct soft *soft)
@@ -300,10 +399,9 @@ int soft_close(struct soft *soft)
 		return 0;
 	err = soft_let_go(soft, CLOSE_MS);
 	soft_reader_release(&soft->reader);
-	soft_modules_release(&soft->modules);
+	soft_follow_release(&soft->follow);
+	soft_image_close(&soft->image);
 	soft_channel_close(&soft->channel);
-	if (soft->end_fd >= 0)
-		close(soft->end_fd);
 	free(soft);
 	return err;
 }

@@ -19,11 +19,14 @@ struct soft;
 struct soft_options {
 	const char *engine;  /* its file; NULL: the one that is installed */
 	uint64_t last_bytes; /* keep the newest, about so much of a store; 0: all */
+	int follows;	     /* children as well, and what they execute */
 };
 
 struct soft_result {
 	uint64_t blocks, losses;
 	uint64_t traces, translated_blocks, flushes, faults; /* the engine's own figures */
+	uint64_t unfollowed;   /* processes that went on unrecorded, as there were too many, or it could not be */
+	uint64_t privileged;   /* the same, for they executed a program that gains rights */
 	uint32_t lost_threads; /* that found no room, and ran unrecorded */
 	int is_over;	       /* the program has ended */
 	int status;	       /* then: as wait(2) has it; 0 where that could not be told */
@@ -33,6 +36,10 @@ struct soft_result {
 /* As step_take(), the other end having called soft_become() (soft_launch.h). detail[bytes]: more about an error, or "". */
 int soft_take(struct soft **soft, struct trail_sink *sink, const struct soft_options *options,
 	      pid_t pid, int gate, char *detail, size_t bytes);
+
+/* The same for a process that runs: all its threads stand, as step_attach() has it. */
+int soft_attach(struct soft **soft, struct trail_sink *sink, const struct soft_options *options,
+		pid_t pid, char *detail, size_t bytes);
 
 /* Let it run, for about that long at most. 1 while it lives, 0 when it is over, or a negative error. */
 int soft_run(struct soft *soft, unsigned int for_ms);

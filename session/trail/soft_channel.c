@@ -17,6 +17,8 @@
 #define DRAINED_SEGMENT_BYTES                                                                      \
 	(UINT64_C(256) << 10) /* all of them together stay in a second-level cache */
 #define LOG_BYTES (UINT64_C(4) << 20)
+#define SHARED_SLOTS 512 /* by all processes */
+#define SHARED_LOG_BYTES (UINT64_C(1) << 20)
 #define LAST_SEGMENTS_MIN 8
 #define LAST_SEGMENT_BYTES (UINT64_C(256) << 10)
 #define LAST_RINGS_BYTES (UINT64_C(64) << 30) /* of address space */
@@ -27,10 +29,13 @@ static uint64_t whole_pages(uint64_t bytes)
 	return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-struct soft_sizes soft_sizes_for(uint64_t last_bytes)
+struct soft_sizes soft_sizes_for(uint64_t last_bytes, uint32_t processes)
 {
-	struct soft_sizes sizes = { DRAINED_SLOTS, DRAINED_SEGMENTS, DRAINED_SEGMENT_BYTES,
-				    LOG_BYTES, ENGINE_BLOCK };
+	int is_shared = processes > 1;
+	struct soft_sizes sizes = {
+		is_shared ? SHARED_SLOTS : DRAINED_SLOTS, DRAINED_SEGMENTS, DRAINED_SEGMENT_BYTES,
+		is_shared ? SHARED_LOG_BYTES : LOG_BYTES, ENGINE_BLOCK,	    processes
+	};
 	uint64_t ring = last_bytes / 2, slots; /* a path of two blocks: a word here, two there */
 
 	if (!last_bytes)
@@ -42,81 +47,104 @@ struct soft_sizes soft_sizes_for(uint64_t last_bytes)
 		sizes.segments *= 2;
 	sizes.segment_bytes = whole_pages(ring / sizes.segments);
 	slots = LAST_RINGS_BYTES / (sizes.segment_bytes * sizes.segments);
-	if (slots < DRAINED_SLOTS)
+	if (slots < sizes.slots)
 		sizes.slots = slots > LAST_SLOTS_MIN ? (uint32_t)slots : LAST_SLOTS_MIN;
 	return sizes;
 }
 
 static int lay_out(struct soft_channel *channel)
 {
-	const struct soft_sizes *sizes = &channel->sizes;
+	struct soft_sizes *sizes = &channel->sizes;
 	uint64_t slots = (uint64_t)sizes->slots * sizeof(struct engine_slot);
 	unsigned __int128 rings = (unsigned __int128)sizes->slots * sizes->segments *
 				  (sizes->segment_bytes + ENGINE_GUARD_BYTES);
 
-	if (!sizes->slots || !sizes->segments || sizes->segments > ENGINE_SEGMENTS_MAX ||
-	    !sizes->segment_bytes || sizes->segment_bytes % PAGE || !sizes->log_bytes ||
-	    sizes->log_bytes % PAGE || sizes->segment_bytes > UINT32_MAX * UINT64_C(4) ||
+	sizes->processes += !sizes->processes;
+	if (sizes->processes > SOFT_PROCESSES_MAX || !sizes->slots || !sizes->segments ||
+	    sizes->segments > ENGINE_SEGMENTS_MAX || !sizes->segment_bytes ||
+	    sizes->segment_bytes % PAGE || !sizes->log_bytes || sizes->log_bytes % PAGE ||
+	    sizes->segment_bytes > UINT32_MAX * UINT64_C(4) ||
 	    sizes->log_bytes > CHANNEL_BYTES_MAX || rings > CHANNEL_BYTES_MAX)
 		return -EINVAL;
-	channel->log_at = PAGE + whole_pages(slots);
-	channel->rings_at = channel->log_at + sizes->log_bytes;
+	channel->slots_at = (uint64_t)sizes->processes * PAGE;
+	channel->log_at = channel->slots_at + whole_pages(slots);
+	channel->rings_at = channel->log_at + sizes->log_bytes * sizes->processes;
 	channel->bytes = channel->rings_at + (uint64_t)rings;
 	return 0;
 }
 
-static void fill(const struct soft_channel *channel)
+/* Where things lie is told from the page on. */
+void soft_channel_renew(const struct soft_channel *channel, uint32_t process)
 {
 	const struct soft_sizes *sizes = &channel->sizes;
-	struct engine_channel *head = soft_channel_head(channel);
-
-	*head = (struct engine_channel){
+	struct engine_channel *page = soft_channel_page(channel, process);
+	uint64_t at = (uint64_t)process * PAGE;
+	struct engine_channel fresh = {
 		.magic = ENGINE_MAGIC,
 		.version = ENGINE_VERSION,
 		.bytes = channel->bytes,
-		.slots_at = PAGE,
+		.slots_at = channel->slots_at - at,
 		.slot_count = sizes->slots,
 		.segments_per_slot = sizes->segments,
 		.segment_bytes = sizes->segment_bytes,
-		.rings_at = channel->rings_at,
-		.log_at = channel->log_at,
+		.rings_at = channel->rings_at - at,
+		.log_at = channel->log_at + process * sizes->log_bytes - at,
 		.log_bytes = sizes->log_bytes,
+		.tool = page->tool,
+		.asked = page->asked,
+		.cache_bytes = page->cache_bytes,
+		.at = at,
+		.process = process,
+		.processes = sizes->processes,
+		.tracer = page->tracer,
+		.use = page->use,
+		.born = page->born,
+		.unfollowed = page->unfollowed,
 	};
-	head->boot.policy = sizes->policy;
-	head->boot.fd_close[0] = head->boot.fd_close[1] = -1;
+
+	fresh.boot.policy = sizes->policy;
+	fresh.boot.fd_close[0] = fresh.boot.fd_close[1] = -1;
+	*page = fresh;
 }
 
 static int map(struct soft_channel *channel)
 {
-	uint8_t *reserve = mmap(NULL, PAGE + channel->bytes, PROT_NONE,
+	uint64_t own = (uint64_t)channel->sizes.processes * PAGE;
+	uint8_t *reserve = mmap(NULL, own + channel->bytes, PROT_NONE,
 				MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (reserve == MAP_FAILED)
 		return -errno;
 	channel->reserve = reserve;
-	if (mmap(reserve + PAGE, channel->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+	if (mmap(reserve + own, channel->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 		 channel->fd, 0) == MAP_FAILED ||
-	    mprotect(reserve, PAGE, PROT_READ | PROT_WRITE))
+	    mprotect(reserve, own, PROT_READ | PROT_WRITE))
 		return -errno;
-	channel->base = reserve + PAGE;
+	channel->base = reserve + own;
 	return 0;
 }
 
 int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *sizes)
 {
+	int fd = memfd_create(SOFT_CHANNEL_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	return soft_channel_open_at(channel, sizes, fd < 0 ? -errno : fd);
+}
+
+int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *sizes, int fd)
+{
 	int err;
 
-	*channel = (struct soft_channel){ .fd = -1, .sizes = *sizes };
-	err = lay_out(channel);
+	*channel = (struct soft_channel){ .fd = fd < 0 ? -1 : fd, .sizes = *sizes };
+	err = fd < 0 ? fd : lay_out(channel);
 	if (err)
 		return err;
-	channel->fd = memfd_create("waymark-trail", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (channel->fd < 0 || ftruncate(channel->fd, (off_t)channel->bytes) ||
+	if (ftruncate(channel->fd, (off_t)channel->bytes) ||
 	    fcntl(channel->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		return -errno;
 	err = map(channel);
-	if (!err)
-		fill(channel);
+	for (uint32_t n = 0; n < channel->sizes.processes && !err; n++)
+		soft_channel_renew(channel, n);
 	return err;
 }
 
@@ -124,7 +152,7 @@ int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *siz
 
 /*
  * The kernel finds a futex at a fixed distance from its element of the list. The list must not lie in the channel, where
- * the other side could bend it, so an element is in the page before.
+ * the other side could bend it, so each process's element is in a page of ours, as far before the process's.
  */
 struct element {
 	struct robust_list list;
@@ -132,24 +160,29 @@ struct element {
 
 static _Thread_local struct robust_list_head held;
 
-static struct element *element_of(const struct soft_channel *channel)
+static struct element *element_of(const struct soft_channel *channel, uint32_t process)
 {
-	return (struct element *)channel->reserve;
+	return (struct element *)(channel->reserve + (uint64_t)process * PAGE);
 }
 
 void soft_channel_hold(struct soft_channel *channel)
 {
-	struct engine_channel *head = soft_channel_head(channel);
-	struct element *element = element_of(channel);
+	uint32_t processes = channel->sizes.processes;
 
 	if (!held.list.next)
 		held.list.next = &held.list;
-	held.futex_offset = (long)(PAGE + offsetof(struct engine_channel, tool));
+	held.futex_offset = (long)((uint64_t)processes * PAGE +
+				   offsetof(struct engine_channel, tool));
 	/* also where another thread's list was copied by fork(2) */
 	syscall(SYS_set_robust_list, &held, sizeof(held));
-	element->list.next = held.list.next;
-	held.list.next = &element->list;
-	__atomic_store_n(&head->tool, (uint32_t)gettid(), __ATOMIC_RELEASE);
+	for (uint32_t n = 0; n < processes; n++) {
+		struct element *element = element_of(channel, n);
+
+		element->list.next = held.list.next;
+		held.list.next = &element->list;
+		__atomic_store_n(&soft_channel_page(channel, n)->tool, (uint32_t)gettid(),
+				 __ATOMIC_RELEASE);
+	}
 	channel->is_held = 1;
 }
 
@@ -158,12 +191,35 @@ static void wake(const void *futex)
 	syscall(SYS_futex, futex, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
 }
 
-void soft_channel_give_log(const struct soft_channel *channel, uint64_t taken)
+void soft_channel_give_log(const struct soft_channel *channel, uint32_t process, uint64_t taken)
 {
-	struct engine_channel *head = soft_channel_head(channel);
+	struct engine_channel *page = soft_channel_page(channel, process);
 
-	__atomic_store_n(&head->log_taken, taken, __ATOMIC_RELEASE);
-	wake(&head->log_taken);
+	__atomic_store_n(&page->log_taken, taken, __ATOMIC_RELEASE);
+	wake(&page->log_taken);
+}
+
+void soft_channel_give_page(const struct soft_channel *channel, uint32_t process)
+{
+	struct engine_channel *page = soft_channel_page(channel, process);
+
+	soft_channel_renew(channel, process);
+	__atomic_store_n(&page->use, ENGINE_USE_FREE, __ATOMIC_RELEASE);
+	wake(&page->use);
+}
+
+void soft_channel_answer(const struct soft_channel *channel, uint32_t process, uint32_t answer)
+{
+	struct engine_channel *page = soft_channel_page(channel, process);
+
+	__atomic_store_n(&page->ask, answer, __ATOMIC_RELEASE);
+	wake(&page->ask);
+}
+
+void soft_channel_ask_all(const struct soft_channel *channel, uint32_t asked)
+{
+	for (uint32_t n = 0; n < channel->sizes.processes; n++)
+		__atomic_or_fetch(&soft_channel_page(channel, n)->asked, asked, __ATOMIC_RELEASE);
 }
 
 void soft_channel_give_segment(const struct soft_channel *channel, uint32_t slot, uint32_t index,
@@ -185,18 +241,22 @@ void soft_channel_give_slot(const struct soft_channel *channel, uint32_t number)
 
 void soft_channel_let_go(struct soft_channel *channel)
 {
-	struct engine_channel *head = soft_channel_head(channel);
 	struct robust_list *before = &held.list;
 
 	if (!channel->is_held)
 		return;
 	channel->is_held = 0;
-	while (before->next != &element_of(channel)->list)
+	/* they follow each other, the last one first */
+	while (before->next != &element_of(channel, channel->sizes.processes - 1)->list)
 		before = before->next;
-	before->next = before->next->next;
-	__atomic_store_n(&head->tool, 0, __ATOMIC_SEQ_CST);
-	wake(&head->tool);
-	wake(&head->log_taken); /* who waits for a segment looks whether we are there */
+	before->next = element_of(channel, 0)->list.next;
+	for (uint32_t n = 0; n < channel->sizes.processes; n++) {
+		struct engine_channel *page = soft_channel_page(channel, n);
+
+		__atomic_store_n(&page->tool, 0, __ATOMIC_SEQ_CST);
+		wake(&page->tool);
+		wake(&page->log_taken); /* who waits for a segment looks whether we are there */
+	}
 }
 
 void soft_channel_close(struct soft_channel *channel)
@@ -204,7 +264,8 @@ void soft_channel_close(struct soft_channel *channel)
 	if (channel->base)
 		soft_channel_let_go(channel);
 	if (channel->reserve)
-		munmap(channel->reserve, PAGE + channel->bytes);
+		munmap(channel->reserve,
+		       (uint64_t)channel->sizes.processes * PAGE + channel->bytes);
 	if (channel->fd >= 0)
 		close(channel->fd);
 	*channel = (struct soft_channel){ .fd = -1 };

@@ -18,25 +18,32 @@ struct soft_sizes {
 	uint32_t segments; /* of each; at most ENGINE_SEGMENTS_MAX */
 	uint64_t segment_bytes, log_bytes;
 	enum engine_policy policy;
+	uint32_t processes; /* that are recorded at one time; 0: one, and its children are not */
 };
+
+#define SOFT_PROCESSES_MAX 256u
 
 struct soft_channel {
 	int fd; /* -1: closed by whoever had passed it on */
 	struct soft_sizes sizes;
-	uint64_t bytes, log_at, rings_at;
-	uint8_t *reserve; /* a page of our own, then the channel */
+	uint64_t bytes, slots_at, log_at, rings_at; /* log_at: the first one's; the others follow */
+	uint8_t *reserve; /* as many pages of our own as processes, then the channel */
 	uint8_t *base;
 	int is_held;
 };
 
 /*
- * Sizes for a trail that is drained as it is written; or, with `last_bytes`, that keeps the newest of each thread: as
+ * Sizes for so many processes, and a trail that is drained as it is written; or, with `last_bytes`, that keeps the newest of each thread: as
  * many as make about so many bytes of a store.
  */
-struct soft_sizes soft_sizes_for(uint64_t last_bytes);
+struct soft_sizes soft_sizes_for(uint64_t last_bytes, uint32_t processes);
 
 /* 0; -EINVAL for sizes that can't be, -errno. Close it also after an error. */
 int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *sizes);
+
+/* The same, of a memfd that was made with MFD_ALLOW_SEALING, and is the channel's from now on; or -errno, which is returned. */
+int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *sizes, int fd);
+#define SOFT_CHANNEL_NAME "waymark-trail"
 
 /*
  * The engine waits for us from now on, as long as the calling thread lives: its list of robust futexes becomes ours,
@@ -48,8 +55,20 @@ void soft_channel_let_go(struct soft_channel *channel);
 /* Let go, and release. */
 void soft_channel_close(struct soft_channel *channel);
 
-/* So much of the log was taken, ever; the segment of that number was. Wakes who waits for room. */
-void soft_channel_give_log(const struct soft_channel *channel, uint64_t taken);
+/* Another process's page from now on: as it was made, but for what is held and asked for. */
+void soft_channel_renew(const struct soft_channel *channel, uint32_t process);
+
+/* It may be used again. Wakes who waits for one. */
+void soft_channel_give_page(const struct soft_channel *channel, uint32_t process);
+
+/* What was asked for on a page is answered: enum engine_ask. */
+void soft_channel_answer(const struct soft_channel *channel, uint32_t process, uint32_t answer);
+
+/* All are asked for something: ENGINE_ASKED_*. */
+void soft_channel_ask_all(const struct soft_channel *channel, uint32_t asked);
+
+/* So much of a process's log was taken, ever; the segment of that number was. Wakes who waits for room. */
+void soft_channel_give_log(const struct soft_channel *channel, uint32_t process, uint64_t taken);
 void soft_channel_give_segment(const struct soft_channel *channel, uint32_t slot, uint32_t index,
 			       uint64_t number);
 void soft_channel_give_slot(const struct soft_channel *channel, uint32_t number);
@@ -59,10 +78,16 @@ static inline struct engine_channel *soft_channel_head(const struct soft_channel
 	return (struct engine_channel *)channel->base;
 }
 
+static inline struct engine_channel *soft_channel_page(const struct soft_channel *channel,
+						       uint32_t process)
+{
+	return (struct engine_channel *)(channel->base + (uint64_t)process * ENGINE_GUARD_BYTES);
+}
+
 static inline struct engine_slot *soft_channel_slot(const struct soft_channel *channel,
 						    uint32_t slot)
 {
-	return (struct engine_slot *)(channel->base + ENGINE_GUARD_BYTES) + slot;
+	return (struct engine_slot *)(channel->base + channel->slots_at) + slot;
 }
 
 static inline uint32_t *soft_channel_words(const struct soft_channel *channel, uint32_t slot,

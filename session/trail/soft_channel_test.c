@@ -31,7 +31,7 @@ Test(soft_channel, sizes_that_can_not_be)
 Test(soft_channel, sizes_for_all_that_may_be_asked)
 {
 	for (uint64_t bytes = 65536; bytes <= UINT64_C(64) << 30; bytes *= 4) {
-		struct soft_sizes sizes = soft_sizes_for(bytes);
+		struct soft_sizes sizes = soft_sizes_for(bytes, 1);
 		struct soft_channel other;
 
 		cr_expect_eq(soft_channel_open(&other, &sizes), 0, "%lu", (unsigned long)bytes);

@@ -2,6 +2,7 @@
 #include "session/trail/soft_launch.h"
 
 #include "session/trail/gate.h"
+#include "session/trail/soft_pass.h"
 #include "session/trail/soft_sanitized.h"
 
 #include <errno.h>
@@ -217,7 +218,7 @@ static int close_fds(const struct entering *entering)
 static void tell(const struct soft_launch *launch, const struct soft_channel *channel)
 {
 	const struct user_regs_struct *regs = &launch->loan.regs;
-	struct engine_boot *boot = &soft_channel_head(channel)->boot;
+	struct engine_boot *boot = &soft_channel_page(channel, launch->process)->boot;
 
 	boot->regs = (struct engine_regs){
 		.gpr = { regs->rax, regs->rcx, regs->rdx, regs->rbx, regs->rsp, regs->rbp,
@@ -234,6 +235,26 @@ static void tell(const struct soft_launch *launch, const struct soft_channel *ch
 		boot->flags |= ENGINE_BOOT_FAR;
 }
 
+static int map_all(const struct entering *entering, const struct soft_channel *channel,
+		   const struct soft_image *image)
+{
+	struct soft_launch *launch = entering->launch;
+	int err;
+
+	err = map_engine(entering, image);
+	if (!err)
+		err = map(entering, &launch->channel, channel->bytes, PROT_READ | PROT_WRITE,
+			  MAP_SHARED, launch->fds[0], 0);
+	if (!err)
+		err = close_fds(entering);
+	if (err)
+		return err;
+	tell(launch, channel);
+	err = soft_loan_end(&launch->loan, launch->engine + image->entry,
+			    launch->channel + launch->process * (uint64_t)PAGE, launch->engine);
+	return err ? fail(entering, err, "the program can't be entered") : 0;
+}
+
 int soft_launch_enter(struct soft_launch *launch, const struct soft_channel *channel,
 		      const struct soft_image *image, char *detail, size_t bytes)
 {
@@ -246,21 +267,53 @@ int soft_launch_enter(struct soft_launch *launch, const struct soft_channel *cha
 		return err;
 	if (err)
 		return fail(&entering, err, "the program can't be entered");
-	err = map_engine(&entering, image);
-	if (!err)
-		err = map(&entering, &launch->channel, channel->bytes, PROT_READ | PROT_WRITE,
-			  MAP_SHARED, launch->fds[0], 0);
-	if (!err)
-		err = close_fds(&entering);
-	if (err)
-		return err;
-	tell(launch, channel);
-	err = soft_loan_end(&launch->loan, launch->engine + image->entry, launch->channel,
-			    launch->engine);
-	return err ? fail(&entering, err, "the program can't be entered") : 0;
+	return map_all(&entering, channel, image);
 }
 
 int soft_launch_go(const struct soft_launch *launch)
 {
 	return soft_loan_let_go(&launch->loan);
+}
+
+/* Nothing of ours is there, and it goes on as it would have. */
+static void undo(struct soft_launch *launch, const struct soft_channel *channel,
+		 const struct soft_image *image)
+{
+	const uint64_t engine[6] = { launch->engine, image->bytes };
+	const uint64_t shared[6] = { launch->channel, channel->bytes };
+	int64_t result;
+
+	if (launch->engine)
+		soft_loan_call(&launch->loan, SYS_munmap, engine, &result);
+	if (launch->channel)
+		soft_loan_call(&launch->loan, SYS_munmap, shared, &result);
+	for (int i = 0; i < 2; i++)
+		if (launch->fds[i] >= 0)
+			soft_loan_call(&launch->loan, SYS_close,
+				       (const uint64_t[6]){ (uint64_t)launch->fds[i] }, &result);
+	soft_loan_end(&launch->loan, launch->loan.regs.rip, launch->loan.regs.rdi,
+		      launch->loan.regs.rsi);
+}
+
+int soft_launch_again(pid_t pid, const struct soft_channel *channel, uint32_t process,
+		      const struct soft_image *image)
+{
+	const int fds[2] = { channel->fd, image->fd };
+	struct soft_launch launch = { .pid = pid, .process = process, .fds = { -1, -1 } };
+	char detail[400];
+	const struct entering entering = { &launch, detail, sizeof(detail) };
+	int err;
+
+	/* from here on it is not what it was until all is done */
+	ptrace(PTRACE_SETOPTIONS, pid, 0, OPTIONS);
+	err = soft_loan_begin(&launch.loan, pid);
+	if (!err) {
+		err = soft_pass(&launch.loan, fds, launch.fds);
+		if (!err)
+			err = map_all(&entering, channel, image);
+		if (err)
+			undo(&launch, channel, image);
+	}
+	soft_loan_let_go(&launch.loan);
+	return err;
 }

@@ -17,6 +17,7 @@ void soft_become(int gate, const char *path, char *const argv[]) __attribute__((
 
 struct soft_launch {
 	pid_t pid;
+	uint32_t process; /* its page of the channel */
 	int fds[2]; /* of the channel and the image, in that process */
 	struct soft_loan loan;
 	uint64_t engine, channel; /* where they lie */
@@ -36,5 +37,12 @@ int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
 int soft_launch_enter(struct soft_launch *launch, const struct soft_channel *channel,
 		      const struct soft_image *image, char *detail, size_t bytes);
 int soft_launch_go(const struct soft_launch *launch);
+
+/*
+ * The same for a process that was recorded before, or whose parent was: from its PTRACE_EVENT_EXEC on, up to where the engine
+ * begins on that page. After an error it goes on natively, if it lives.
+ */
+int soft_launch_again(pid_t pid, const struct soft_channel *channel, uint32_t process,
+		      const struct soft_image *image);
 
 #endif

@@ -30,7 +30,7 @@ static uint64_t base_of(const struct elf *elf, const struct engine_module *modul
 static int is_noted(const struct modules *modules, uint64_t base, const char *path)
 {
 	for (size_t i = 0; i < modules->count; i++)
-		if (modules->noted[i].base == base && !strcmp(modules->noted[i].path, path))
+		if (modules->noted[i].module.base == base && !strcmp(modules->noted[i].path, path))
 			return 1;
 	return 0;
 }

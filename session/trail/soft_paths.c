@@ -18,23 +18,39 @@ struct soft_chunk {
 	_Alignas(16) uint8_t space[];
 };
 
+/* What one has taken, all may have. */
+struct soft_family {
+	uint32_t members;
+	struct soft_chunk *chunks;
+	uint64_t bytes; /* of the chunks */
+};
+
 static void *chunk_take(struct soft_paths *paths, size_t bytes)
 {
-	struct soft_chunk *chunk = paths->chunks;
+	struct soft_family *family = paths->family;
+	struct soft_chunk *chunk;
 	size_t room = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
 	void *taken;
 
+	if (!family) {
+		family = calloc(1, sizeof(*family));
+		if (!family)
+			return NULL;
+		family->members = 1;
+		paths->family = family;
+	}
+	chunk = family->chunks;
 	bytes = (bytes + 15) & ~(size_t)15;
 	if (!chunk || chunk->bytes - chunk->used < bytes) {
 		room = (room + 15) & ~(size_t)15;
-		if (paths->bytes + room > SOFT_PATHS_BYTES_MAX)
+		if (family->bytes + room > SOFT_PATHS_BYTES_MAX)
 			return NULL;
 		chunk = malloc(sizeof(*chunk) + room);
 		if (!chunk)
 			return NULL;
-		*chunk = (struct soft_chunk){ .next = paths->chunks, .bytes = room };
-		paths->chunks = chunk;
-		paths->bytes += room;
+		*chunk = (struct soft_chunk){ .next = family->chunks, .bytes = room };
+		family->chunks = chunk;
+		family->bytes += room;
 	}
 	taken = chunk->space + chunk->used;
 	chunk->used += bytes;
@@ -101,8 +117,10 @@ static int take_trace(struct soft_paths *paths, const uint8_t *entry, size_t byt
 		memcpy(&count, at + i * sizeof(count), sizeof(count));
 		if (!count || count > trace.blocks)
 			return -EPROTO;
-		paths->list[trace.first_id + i] = (struct soft_path){ blocks, paths->blocks, count,
-								      trace.blocks };
+		paths->list[trace.first_id + i] = (struct soft_path){
+			blocks, paths->first_number + trace.first_id + i, paths->blocks, count,
+			trace.blocks
+		};
 	}
 	paths->blocks += trace.blocks;
 	return err;
@@ -124,7 +142,8 @@ static int take_prefix(struct soft_paths *paths, const uint8_t *entry, size_t by
 	if (err)
 		return err;
 	of = soft_path_of(paths, prefix.of); /* it may have moved */
-	paths->list[prefix.id] = (struct soft_path){ of->blocks, of->first, (uint16_t)prefix.blocks,
+	paths->list[prefix.id] = (struct soft_path){ of->blocks, paths->first_number + prefix.id,
+						     of->first, (uint16_t)prefix.blocks,
 						     of->trace };
 	return 0;
 }
@@ -168,9 +187,9 @@ static int take_entry(struct soft_paths *paths, const uint8_t *from,
 	}
 }
 
-int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel)
+int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel, uint32_t process)
 {
-	struct engine_channel *head = soft_channel_head(channel);
+	struct engine_channel *head = soft_channel_page(channel, process);
 	uint64_t room = channel->sizes.log_bytes;
 	uint64_t put = __atomic_load_n(&head->log_put, __ATOMIC_ACQUIRE);
 	int had = 0;
@@ -180,7 +199,7 @@ int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel
 	while (!paths->error && paths->taken != put) {
 		uint64_t at = paths->taken % room;
 		uint64_t whole = put - paths->taken < room - at ? put - paths->taken : room - at;
-		const uint8_t *from = channel->base + channel->log_at + at;
+		const uint8_t *from = channel->base + channel->log_at + process * room + at;
 		struct engine_entry entry;
 
 		memcpy(&entry, from, sizeof(entry));
@@ -193,20 +212,55 @@ int soft_paths_take(struct soft_paths *paths, const struct soft_channel *channel
 		had = 1;
 	}
 	if (had)
-		soft_channel_give_log(channel, paths->taken);
+		soft_channel_give_log(channel, process, paths->taken);
 	return paths->error ? paths->error : had;
+}
+
+int soft_paths_copy(struct soft_paths *copy, const struct soft_paths *paths, uint32_t end)
+{
+	size_t count = end < paths->count ? end : paths->count;
+
+	if (!count)
+		return 0;
+	if (array_grow(&copy->list, &copy->room, count, sizeof(*copy->list)))
+		return -ENOMEM;
+	memcpy(copy->list, paths->list, count * sizeof(*copy->list));
+	copy->count = count;
+	copy->blocks = paths->blocks;
+	copy->first_number = paths->first_number;
+	copy->family = paths->family;
+	if (copy->family)
+		copy->family->members++;
+	return 0;
+}
+
+static void family_leave(struct soft_family *family)
+{
+	if (!family || --family->members)
+		return;
+	while (family->chunks) {
+		struct soft_chunk *next = family->chunks->next;
+
+		free(family->chunks);
+		family->chunks = next;
+	}
+	free(family);
+}
+
+void soft_paths_renew(struct soft_paths *paths)
+{
+	family_leave(paths->family);
+	paths->family = NULL;
+	paths->first_number += (uint32_t)paths->count;
+	paths->count = 0;
+	paths->taken = 0;
 }
 
 void soft_paths_release(struct soft_paths *paths)
 {
-	while (paths->chunks) {
-		struct soft_chunk *next = paths->chunks->next;
-
-		free(paths->chunks);
-		paths->chunks = next;
-	}
+	family_leave(paths->family);
 	free(paths->list);
+	paths->family = NULL;
 	paths->list = NULL;
 	paths->count = paths->room = 0;
-	paths->bytes = 0;
 }

@@ -12,6 +12,7 @@
 	(UINT64_C(1)                                                                               \
 	 << 20) /* from there on it is better to give the memory back than to clear it */
 #define COPY_TRIES 3
+#define NUMBERS_MAX (1u << 26)
 #define EVENT_WORDS (sizeof(struct engine_event) / sizeof(uint32_t))
 
 /* A segment at a moment. */
@@ -43,7 +44,8 @@ static uint64_t time_of(const struct soft_reader *reader, struct soft_thread *th
 static void put_between(struct soft_reader *reader, struct soft_thread *thread,
 			const struct trail_between *between, uint64_t ns)
 {
-	failed(reader, reader->sink->calls->event(reader->sink, thread->trail, between, ns));
+	failed(reader, thread->source->sink->calls->event(thread->source->sink, thread->trail,
+							  between, ns));
 	thread->is_over = between->event == TRAIL_END;
 	thread->has_left = 0;
 	thread->is_lost = between->event == TRAIL_LOST;
@@ -108,10 +110,9 @@ static void put_lost(struct soft_reader *reader, struct soft_thread *thread)
 }
 
 /* A path's blocks, one by one. */
-static int put_blocks(struct soft_reader *reader, struct soft_thread *thread,
-		      const struct soft_path *path, uint64_t ns)
+static int put_blocks(struct soft_thread *thread, const struct soft_path *path, uint64_t ns)
 {
-	struct trail_sink *sink = reader->sink;
+	struct trail_sink *sink = thread->source->sink;
 	int err = 0;
 
 	for (uint32_t i = 0; i < path->count && !err; i++)
@@ -120,14 +121,16 @@ static int put_blocks(struct soft_reader *reader, struct soft_thread *thread,
 	return err;
 }
 
-static int put_path(struct soft_reader *reader, struct soft_thread *thread, uint32_t id,
-		    const struct soft_path *path, uint64_t ns)
+/* Lists go by the numbers: where a process has executed very many programs, it does without. */
+static int put_path(struct soft_thread *thread, const struct soft_path *path, uint64_t ns)
 {
-	const struct trail_source_path whole = { id, path->first, path->count, path->blocks };
-	struct trail_sink *sink = reader->sink;
+	const struct trail_source_path whole = { path->number, path->first, path->count,
+						 path->blocks };
+	struct trail_sink *sink = thread->source->sink;
 
-	return sink->calls->path ? sink->calls->path(sink, thread->trail, &whole, ns)
-				 : put_blocks(reader, thread, path, ns);
+	return sink->calls->path && path->number < NUMBERS_MAX && path->first < NUMBERS_MAX
+		       ? sink->calls->path(sink, thread->trail, &whole, ns)
+		       : put_blocks(thread, path, ns);
 }
 
 /* Ids: the blocks of their paths. How many of them were put: all but for one that means nothing. */
@@ -141,11 +144,11 @@ static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, co
 	if (count)
 		put_dying(reader, thread);
 	for (; at < count && !err; at++) {
-		const struct soft_path *path = soft_path_of(&reader->paths, words[at]);
+		const struct soft_path *path = soft_path_of(&thread->source->paths, words[at]);
 
 		if (!path)
 			break;
-		err = put_path(reader, thread, words[at], path, ns);
+		err = put_path(thread, path, ns);
 		blocks += path->count;
 	}
 	reader->blocks += blocks;
@@ -230,6 +233,15 @@ static size_t written(const uint32_t *words, size_t room, int was_clear)
 		at += whole;
 	}
 	return at;
+}
+
+/* 0, or the first error. A child's log that breaks a rule is its own affair: nothing of it means anything from then on. */
+static int take_paths(struct soft_reader *reader, struct soft_source *source)
+{
+	uint32_t process = (uint32_t)(source - reader->sources);
+	int had = soft_paths_take(&source->paths, reader->channel, process);
+
+	return process && had == -EPROTO ? 0 : failed(reader, had);
 }
 
 /* ---- segments ---- */
@@ -340,19 +352,42 @@ static void put_part(struct soft_reader *reader, uint32_t slot, const struct tak
 
 /* ---- threads ---- */
 
+/* Of a slot's process, as it says; NULL: there is none such. */
+static struct soft_source *source_of(const struct soft_reader *reader, uint32_t slot)
+{
+	uint32_t process = soft_channel_slot(reader->channel, slot)->process;
+
+	return process < reader->channel->sizes.processes ? &reader->sources[process] : NULL;
+}
+
+/* 0; 1: it can't begin, or not yet; or the first error. */
 static int begin(struct soft_reader *reader, uint32_t number)
 {
 	const struct engine_slot *slot = soft_channel_slot(reader->channel, number);
 	struct soft_thread *thread = &reader->threads[number];
+	struct soft_source *source = source_of(reader, number);
 	char comm[sizeof(slot->comm) + 1] = "";
+	struct trail_sink *sink;
 
 	if (thread->is_begun)
 		return 0;
-	*thread = (struct soft_thread){ .is_begun = 1, .next = 1 };
+	if (!source || !source->sink)
+		return 1;
+	sink = source->sink;
+	source->is_seen = 1;
+	*thread = (struct soft_thread){ .source = source, .is_begun = 1, .next = 1 };
 	memcpy(comm, slot->comm, sizeof(slot->comm));
-	return failed(reader, reader->sink->calls->thread_begin(
-				      reader->sink, &thread->trail, (pid_t)slot->tid, comm,
-				      TRAIL_SOFT, time_of(reader, thread, slot->began_ticks)));
+	if (source->carried) {
+		thread->trail = source->carried;
+		thread->last_ns = source->carried_ns;
+		source->carried = NULL;
+		return sink->calls->thread_name
+			       ? failed(reader, sink->calls->thread_name(sink, thread->trail, comm))
+			       : 0;
+	}
+	return failed(reader, sink->calls->thread_begin(
+				      sink, &thread->trail, (pid_t)slot->tid, comm, TRAIL_SOFT,
+				      time_of(reader, thread, slot->began_ticks)));
 }
 
 static void end(struct soft_reader *reader, uint32_t number)
@@ -360,8 +395,8 @@ static void end(struct soft_reader *reader, uint32_t number)
 	struct soft_thread *thread = &reader->threads[number];
 
 	if (thread->is_begun && thread->trail)
-		failed(reader, reader->sink->calls->thread_end(reader->sink, thread->trail,
-							       thread->last_ns));
+		failed(reader, thread->source->sink->calls->thread_end(
+				       thread->source->sink, thread->trail, thread->last_ns));
 	*thread = (struct soft_thread){ 0 };
 }
 
@@ -379,7 +414,7 @@ static int drain(struct soft_reader *reader, uint32_t slot)
 
 		give_back(reader, slot, &taken);
 		/* what it means was logged before */
-		if (failed(reader, soft_paths_take(&reader->paths, reader->channel)))
+		if (take_paths(reader, thread->source))
 			break;
 		if (is_whole)
 			put_whole(reader, slot, &taken);
@@ -413,7 +448,7 @@ static void take_rest(struct soft_reader *reader, uint32_t slot)
 		for (int i = 0; i < COPY_TRIES && !has; i++)
 			has = find(reader, slot, number, &taken) && copy(reader, slot, &taken);
 
-		if (failed(reader, soft_paths_take(&reader->paths, reader->channel)))
+		if (take_paths(reader, thread->source))
 			return;
 		/* one that is not the newest and has no end is about to be that */
 		has = has && (taken.words || number == newest);
@@ -427,17 +462,14 @@ static void take_rest(struct soft_reader *reader, uint32_t slot)
 	}
 }
 
-/* A thread's trail, all of it. */
-static void finish(struct soft_reader *reader, uint32_t slot, const struct trail_between *end_with)
+/* Nobody writes for a thread any more: what its trail ends with. */
+static void put_end(struct soft_reader *reader, struct soft_thread *thread,
+		    const struct trail_between *end_with)
 {
 	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
 	const struct trail_between left = { .event = TRAIL_EXEC };
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
-	struct soft_thread *thread = &reader->threads[slot];
 
-	if (begin(reader, slot))
-		return;
-	take_rest(reader, slot);
 	if (thread->has_left) { /* nobody wrote for the program that it executed */
 		put_event(reader, thread, &left, thread->last_ns);
 		put_event(reader, thread, &gap, thread->last_ns);
@@ -448,6 +480,17 @@ static void finish(struct soft_reader *reader, uint32_t slot, const struct trail
 			  time_of(reader, thread, soft_clock_latest(&reader->clock)));
 	else if (!thread->is_over)
 		put_lost(reader, thread);
+}
+
+/* A thread's trail, all of it. */
+static void finish(struct soft_reader *reader, uint32_t slot, const struct trail_between *end_with)
+{
+	struct soft_thread *thread = &reader->threads[slot];
+
+	if (begin(reader, slot))
+		return;
+	take_rest(reader, slot);
+	put_end(reader, thread, end_with);
 	end(reader, slot);
 }
 
@@ -505,11 +548,14 @@ static int take_slot(struct soft_reader *reader, uint32_t number)
 int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
 		     struct trail_sink *sink)
 {
-	*reader = (struct soft_reader){ .channel = channel, .sink = sink };
+	*reader = (struct soft_reader){ .channel = channel };
 	soft_clock_init(&reader->clock);
+	reader->sources = calloc(channel->sizes.processes, sizeof(*reader->sources));
+	if (reader->sources)
+		reader->sources[0].sink = sink;
 	reader->threads = calloc(channel->sizes.slots, sizeof(*reader->threads));
 	reader->words = malloc(channel->sizes.segment_bytes);
-	return reader->threads && reader->words ? 0 : -ENOMEM;
+	return reader->sources && reader->threads && reader->words ? 0 : -ENOMEM;
 }
 
 int soft_reader_take(struct soft_reader *reader)
@@ -517,33 +563,168 @@ int soft_reader_take(struct soft_reader *reader)
 	int had = 0;
 
 	soft_clock_look(&reader->clock);
-	had = soft_paths_take(&reader->paths, reader->channel);
-	failed(reader, had);
+	for (uint32_t n = 0; n < reader->channel->sizes.processes && !reader->error; n++)
+		if (reader->sources[n].sink)
+			had |= take_paths(reader, &reader->sources[n]);
 	for (uint32_t i = 0; i < reader->channel->sizes.slots && !reader->error; i++)
 		had |= take_slot(reader, i);
 	return reader->error ? reader->error : had != 0;
 }
 
-int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end_with)
+/* Whether a slot is a process's, and has something. */
+static int is_of(const struct soft_reader *reader, uint32_t slot, const struct soft_source *source)
+{
+	uint32_t state = __atomic_load_n(&soft_channel_slot(reader->channel, slot)->state,
+					 __ATOMIC_ACQUIRE);
+
+	if (reader->threads[slot].is_begun)
+		return reader->threads[slot].source == source;
+	return (state == ENGINE_SLOT_LIVE || state == ENGINE_SLOT_ENDED) &&
+	       source_of(reader, slot) == source;
+}
+
+static void finish_all(struct soft_reader *reader, struct soft_source *source,
+		       const struct trail_between *end_with)
 {
 	soft_clock_look(&reader->clock);
-	failed(reader, soft_paths_take(&reader->paths, reader->channel));
-	for (uint32_t i = 0; i < reader->channel->sizes.slots; i++) {
-		const struct engine_slot *slot = soft_channel_slot(reader->channel, i);
-		uint32_t state = __atomic_load_n(&slot->state, __ATOMIC_ACQUIRE);
-
-		if (reader->threads[i].is_begun || state == ENGINE_SLOT_LIVE ||
-		    state == ENGINE_SLOT_ENDED)
+	take_paths(reader, source);
+	for (uint32_t i = 0; i < reader->channel->sizes.slots; i++)
+		if (is_of(reader, i, source))
 			finish(reader, i, end_with);
+}
+
+int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end_with)
+{
+	for (uint32_t n = 0; n < reader->channel->sizes.processes; n++) {
+		if (!reader->sources[n].sink)
+			continue;
+		finish_all(reader, &reader->sources[n], end_with);
+		soft_reader_drop_carried(reader, n, end_with);
 	}
 	return reader->error;
 }
 
+int soft_reader_expect(struct soft_reader *reader, uint32_t process, uint32_t of, uint32_t first_id)
+{
+	struct soft_source *source = &reader->sources[process];
+
+	*source = (struct soft_source){ 0 };
+	if (!first_id || of >= reader->channel->sizes.processes || of == process)
+		return 0;
+	take_paths(reader, &reader->sources[of]);
+	return soft_paths_copy(&source->paths, &reader->sources[of].paths, first_id);
+}
+
+/* The process is gone, or what it was: slots of it that nobody will end. */
+static void slots_free(struct soft_reader *reader, uint32_t process)
+{
+	for (uint32_t i = 0; i < reader->channel->sizes.slots; i++) {
+		const struct engine_slot *slot = soft_channel_slot(reader->channel, i);
+
+		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != ENGINE_SLOT_FREE &&
+		    slot->process == process && !reader->threads[i].is_begun)
+			slot_free(reader, i);
+	}
+}
+
+/* A trail that says no more than that it was not recorded. */
+static void stub(struct soft_reader *reader, uint32_t process, const struct trail_between *end_with)
+{
+	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
+	struct soft_source *source = &reader->sources[process];
+	struct soft_thread thread = { .source = source };
+
+	if (reader->error ||
+	    failed(reader,
+		   source->sink->calls->thread_begin(
+			   source->sink, &source->carried, source->pid, source->comm, TRAIL_SOFT,
+			   time_of(reader, &thread, soft_clock_latest(&reader->clock)))))
+		return;
+	source->carried_ns = thread.last_ns;
+	soft_reader_drop_carried(reader, process, end_with ? end_with : &gone);
+}
+
+int soft_reader_end(struct soft_reader *reader, uint32_t process,
+		    const struct trail_between *end_with)
+{
+	struct soft_source *source = &reader->sources[process];
+
+	if (source->sink) {
+		finish_all(reader, source, end_with);
+		soft_reader_drop_carried(reader, process, end_with);
+		if (process && !source->is_seen)
+			stub(reader, process, end_with);
+	}
+	slots_free(reader, process);
+	soft_paths_release(&source->paths);
+	*source = (struct soft_source){ 0 };
+	return reader->error;
+}
+
+int soft_reader_executed(struct soft_reader *reader, uint32_t process, pid_t former, pid_t tid,
+			 const char *comm)
+{
+	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
+	const struct trail_between left = { .event = TRAIL_EXEC };
+	const struct trail_between over = { .event = TRAIL_END, .values = { TRAIL_EXITED } };
+	struct soft_source *source = &reader->sources[process];
+	struct soft_thread carried = { .source = source };
+
+	soft_clock_look(&reader->clock);
+	take_paths(reader, source);
+	for (uint32_t i = 0; i < reader->channel->sizes.slots; i++) {
+		if (!is_of(reader, i, source) || begin(reader, i))
+			continue;
+		if ((pid_t)soft_channel_slot(reader->channel, i)->tid != former || carried.trail) {
+			finish(reader, i, &over);
+			continue;
+		}
+		take_rest(reader, i);
+		carried = reader->threads[i];
+		reader->threads[i] = (struct soft_thread){ 0 };
+	}
+	slots_free(reader, process);
+	if (!carried.trail) {
+		failed(reader,
+		       source->sink->calls->thread_begin(
+			       source->sink, &carried.trail, tid, comm, TRAIL_SOFT,
+			       time_of(reader, &carried, soft_clock_latest(&reader->clock))));
+		put_event(reader, &carried, &gap, carried.last_ns);
+	}
+	carried.has_left = 1; /* it has come to something */
+	put_event(reader, &carried, &left, carried.last_ns);
+	source->is_seen = 1;
+	source->carried = carried.trail;
+	source->carried_ns = carried.last_ns;
+	soft_paths_renew(&source->paths);
+	return reader->error;
+}
+
+void soft_reader_drop_carried(struct soft_reader *reader, uint32_t process,
+			      const struct trail_between *end_with)
+{
+	const struct trail_between gap = { .event = TRAIL_GAP, .values = { TRAIL_GAP_NATIVE } };
+	struct soft_source *source = &reader->sources[process];
+	struct soft_thread thread = { .source = source,
+				      .trail = source->carried,
+				      .last_ns = source->carried_ns };
+
+	source->carried = NULL;
+	if (!thread.trail)
+		return;
+	put_event(reader, &thread, &gap, thread.last_ns);
+	put_end(reader, &thread, end_with);
+	failed(reader, source->sink->calls->thread_end(source->sink, thread.trail, thread.last_ns));
+}
+
 void soft_reader_release(struct soft_reader *reader)
 {
-	soft_paths_release(&reader->paths);
+	for (uint32_t n = 0; reader->sources && n < reader->channel->sizes.processes; n++)
+		soft_paths_release(&reader->sources[n].paths);
+	free(reader->sources);
 	free(reader->threads);
 	free(reader->words);
+	reader->sources = NULL;
 	reader->threads = NULL;
 	reader->words = NULL;
 }

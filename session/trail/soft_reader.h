@@ -13,7 +13,19 @@
 #include "session/trail/soft_clock.h"
 #include "session/trail/soft_paths.h"
 
+/* A process's, by its page. */
+struct soft_source {
+	struct trail_sink *sink; /* NULL: nothing is taken of it */
+	struct soft_paths paths;
+	struct sink_thread *carried; /* a trail that goes on in another program, until that has a thread; or NULL */
+	uint64_t carried_ns;
+	int is_seen; /* it has, or had, a trail */
+	pid_t pid;   /* of a child, and its name: for one that never wrote anything */
+	char comm[17];
+};
+
 struct soft_thread {
+	struct soft_source *source;
 	struct sink_thread *trail;
 	int is_begun, is_over; /* is_over: a TRAIL_END came; nothing may follow */
 	int has_left;	       /* the last event was a TRAIL_EXEC, and is not yet put */
@@ -27,8 +39,7 @@ struct soft_thread {
 
 struct soft_reader {
 	struct soft_channel *channel;
-	struct trail_sink *sink;
-	struct soft_paths paths;
+	struct soft_source *sources; /* of each page; the first is there from the beginning */
 	struct soft_clock clock;
 	struct soft_thread *threads; /* of each slot */
 	uint32_t *words;	     /* a segment, copied */
@@ -51,6 +62,23 @@ int soft_reader_take(struct soft_reader *reader);
  * its own; NULL: nobody knows, so TRAIL_LOST. Best when nobody writes any more: what is overwritten meanwhile is lost.
  */
 int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end);
+
+/* Another process is there: a copy of `of`, whose ids below first_id it has; 0: none. Its trails go to `sink`, once that is set. 0 or -ENOMEM. */
+int soft_reader_expect(struct soft_reader *reader, uint32_t process, uint32_t of, uint32_t first_id);
+
+/* As soft_reader_finish(), of one process; its slots are free then. It must write no more. A child that has no trail gets one. */
+int soft_reader_end(struct soft_reader *reader, uint32_t process, const struct trail_between *end);
+
+/*
+ * The same, where a thread of it has executed another program: that thread's trail goes on. If nothing was recorded of it, it
+ * gets a trail, as `tid` and `comm`. An error of the sink's.
+ */
+int soft_reader_executed(struct soft_reader *reader, uint32_t process, pid_t former, pid_t tid,
+			 const char *comm);
+
+/* What was executed is not recorded: the trail that goes on ends, as `end` says. */
+void soft_reader_drop_carried(struct soft_reader *reader, uint32_t process,
+			      const struct trail_between *end);
 
 void soft_reader_release(struct soft_reader *reader);
 

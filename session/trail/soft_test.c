@@ -178,7 +178,7 @@ Test(soft, a_signal_waits_until_it_is_entered)
 {
 	char *argv[] = { (char *)"/bin/sleep", (char *)"60", NULL };
 	int gates[2], status;
-	struct soft_sizes sizes = soft_sizes_for(0);
+	struct soft_sizes sizes = soft_sizes_for(0, 1);
 	struct soft_channel channel;
 	struct soft_launch launch;
 	struct soft_image image;

@@ -15,7 +15,8 @@ struct tracing {
 static int take(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
 		pid_t pid, int gate, char *detail)
 {
-	const struct soft_options options = { .last_bytes = how->last_bytes };
+	const struct soft_options options = { .last_bytes = how->last_bytes,
+					      .follows = how->follows };
 	struct tracing *tracing = calloc(1, sizeof(*tracing));
 	int err = -ENOMEM;
 
@@ -34,13 +35,26 @@ static int take(struct tracing **out, struct trail_sink *sink, const struct trac
 static int attach(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
 		  pid_t pid, pid_t only, char *detail)
 {
-	(void)sink;
-	(void)how;
-	(void)pid;
-	(void)only;
+	const struct soft_options options = { .last_bytes = how->last_bytes };
+	struct tracing *tracing = calloc(1, sizeof(*tracing));
+	int err = -ENOMEM;
+
 	*out = NULL;
-	snprintf(detail, TRACING_DETAIL_BYTES, "the engine can't enter a program that runs yet");
-	return -WM_E_TRAIL_ASKED;
+	detail[0] = '\0';
+	if (only) {
+		snprintf(detail, TRACING_DETAIL_BYTES, "the engine takes all threads of a program");
+		err = -WM_E_TRAIL_ASKED;
+	} else if (tracing) {
+		err = soft_attach(&tracing->soft, sink, &options, pid, detail,
+				  TRACING_DETAIL_BYTES);
+	}
+	if (err) {
+		free(tracing);
+		return err;
+	}
+	tracing->pid = pid;
+	*out = tracing;
+	return 0;
 }
 
 static int run(struct tracing *tracing, unsigned int for_ms)
@@ -60,7 +74,9 @@ static void result(struct tracing *tracing, struct step_result *result, char *de
 	struct soft_result from;
 
 	soft_result(tracing->soft, &from);
-	*result = (struct step_result){ .blocks = from.blocks };
+	*result = (struct step_result){ .blocks = from.blocks,
+					.unfollowed = from.unfollowed,
+					.privileged = from.privileged };
 	if (from.is_over)
 		tracing_ended(result, tracing->pid, from.status);
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", from.detail);

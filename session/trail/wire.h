@@ -22,7 +22,8 @@ struct wire_in;
 struct wire_source {
 	struct trail_sink sink;
 	struct wire_in *in;
-	uint32_t number; /* 0: the first */
+	uint32_t number;			  /* 0: the first */
+	struct wire_told told_blocks, told_paths; /* whose meaning was put in */
 };
 
 /* Where it is put in. `fd` and `owner` are the caller's. Must not be moved. */
@@ -32,9 +33,8 @@ struct wire_in {
 	int owner; /* a pidfd of who is at the other end, whose end ends the wire; -1: none, the socket tells */
 	uint8_t *buffer;
 	size_t bytes;
-	uint32_t threads;			  /* that have begun, ever */
-	uint32_t processes;			  /* likewise, but for the first */
-	struct wire_told told_blocks, told_paths; /* whose meaning was put in */
+	uint32_t threads;   /* that have begun, ever */
+	uint32_t processes; /* likewise, but for the first */
 	size_t run_end; /* bytes, where the last that was put in is a run, which may go on; 0: it is none */
 	size_t run_at; /* then: where that is */
 };
@@ -66,6 +66,7 @@ struct wire_process_out {
 	struct trail_sink *to; /* NULL: it is over, or could not be begun */
 	pid_t pid;
 	uint32_t live; /* threads that have begun and are not over */
+	struct wire_numbers numbers;
 };
 
 /* Where it comes out. */
@@ -88,7 +89,6 @@ struct wire_out {
 	size_t thread_count, thread_room;
 	struct wire_process_out *processes; /* by number */
 	size_t process_count, process_room;
-	struct wire_numbers numbers;
 	uint64_t run_done; /* of the message that comes next, a run: so many of its blocks */
 	uint64_t last_ticks;
 	uint64_t blocks, instructions; /* that came out, and were taken */

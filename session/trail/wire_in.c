@@ -120,32 +120,35 @@ static int in_block(struct trail_sink *sink, struct sink_thread *thread,
 	return put(in_of(sink), &head, entry, sizeof(*entry), code, code ? entry->bytes : 0);
 }
 
-static int in_define(struct wire_in *in, uint32_t number, const struct trail_source_block *block)
+static int in_define(struct wire_source *source, uint32_t number,
+		     const struct trail_source_block *block)
 {
 	struct wire_head head = { .kind = WIRE_DEFINE,
 				  .thread = number,
+				  .process = source->number,
 				  .has_code = block->code != NULL };
 
-	return put(in, &head, &block->entry, sizeof(block->entry), block->code,
+	return put(source->in, &head, &block->entry, sizeof(block->entry), block->code,
 		   block->code ? block->entry.bytes : 0);
 }
 
 /* The wire's number of a path, whose meaning goes first. */
-static int in_number(struct wire_in *in, const struct trail_source_path *path, uint32_t *number)
+static int in_number(struct wire_source *source, const struct trail_source_path *path,
+		     uint32_t *number)
 {
-	int known = wire_told_number(&in->told_paths, path->number, number), err = 0;
-	struct wire_head head = { .kind = WIRE_PATH, .thread = *number };
+	int known = wire_told_number(&source->told_paths, path->number, number), err = 0;
+	struct wire_head head = { .kind = WIRE_PATH, .thread = *number, .process = source->number };
 	uint32_t blocks[WIRE_PATH_BLOCKS_MAX];
 
 	if (known)
 		return known < 0 ? known : 0;
 	for (uint32_t i = 0; i < path->count && !err; i++) {
-		known = wire_told_number(&in->told_blocks, path->first + i, &blocks[i]);
+		known = wire_told_number(&source->told_blocks, path->first + i, &blocks[i]);
 		err = known < 0 ? known : 0;
 		if (!known)
-			err = in_define(in, blocks[i], &path->blocks[i]);
+			err = in_define(source, blocks[i], &path->blocks[i]);
 	}
-	return err ? err : put(in, &head, blocks, path->count * sizeof(*blocks), NULL, 0);
+	return err ? err : put(source->in, &head, blocks, path->count * sizeof(*blocks), NULL, 0);
 }
 
 /* Whether a number goes on with the run that was put in last. */
@@ -181,7 +184,7 @@ static int in_path(struct trail_sink *sink, struct sink_thread *thread,
 
 	if (path->count > WIRE_PATH_BLOCKS_MAX)
 		return in_blocks(sink, thread, path, ticks);
-	err = in_number(in, path, &number);
+	err = in_number(source_of(sink), path, &number);
 	if (err)
 		return err;
 	if (run_goes_on(in, thread->number, ticks)) {
@@ -226,7 +229,7 @@ static int in_child(struct trail_sink *sink, struct trail_sink **child,
 
 	if (!made)
 		return -ENOMEM;
-	*made = (struct wire_source){ *sink, in, ++in->processes };
+	*made = (struct wire_source){ .sink = *sink, .in = in, .number = ++in->processes };
 	*child = &made->sink;
 	head.process = made->number;
 	return put(in, &head, &about, sizeof(about), process->exe,
@@ -239,6 +242,8 @@ static int in_process_end(struct trail_sink *sink, const struct sink_ending *end
 	struct wire_head head = { .kind = WIRE_PROCESS_END, .process = source->number };
 	struct wire_in *in = source->in;
 
+	wire_told_release(&source->told_blocks);
+	wire_told_release(&source->told_paths);
 	if (source != &in->first)
 		free(source);
 	return put(in, &head, ending, sizeof(*ending), NULL, 0);
@@ -255,7 +260,7 @@ static const struct trail_sink_calls following_calls = { IN_CALLS, .child = in_c
 
 int wire_in_init(struct wire_in *in, int fd)
 {
-	*in = (struct wire_in){ .first = { { &in_calls }, in, 0 },
+	*in = (struct wire_in){ .first = { .sink = { &in_calls }, .in = in },
 				.fd = fd,
 				.owner = -1,
 				.buffer = malloc(WIRE_BUFFER_BYTES) };
@@ -269,8 +274,8 @@ void wire_in_follow(struct wire_in *in)
 
 void wire_in_release(struct wire_in *in)
 {
-	wire_told_release(&in->told_blocks);
-	wire_told_release(&in->told_paths);
+	wire_told_release(&in->first.told_blocks);
+	wire_told_release(&in->first.told_paths);
 	free(in->buffer);
 	in->buffer = NULL;
 }

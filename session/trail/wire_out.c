@@ -32,7 +32,7 @@ static int process_add(struct wire_out *out, struct trail_sink *to, pid_t pid)
 	if (array_grow(&out->processes, &out->process_room, out->process_count + 1,
 		       sizeof(*out->processes)))
 		return -ENOMEM;
-	out->processes[out->process_count++] = (struct wire_process_out){ to, pid, 0 };
+	out->processes[out->process_count++] = (struct wire_process_out){ .to = to, .pid = pid };
 	return 0;
 }
 
@@ -187,14 +187,24 @@ static int out_define(struct wire_out *out, const struct wire_head *head, const 
 
 	if (read_entry(&entry, &code, head, body))
 		return -EPROTO;
-	return wire_numbers_add(&out->numbers, head->thread, &entry, code);
+	return head->process < out->process_count
+		       ? wire_numbers_add(&out->processes[head->process].numbers, head->thread,
+					  &entry, code)
+		       : -EPROTO;
 }
 
 static int out_path(struct wire_out *out, const struct wire_head *head, const uint8_t *body)
 {
-	if (head->bytes % sizeof(uint32_t))
+	if (head->bytes % sizeof(uint32_t) || head->process >= out->process_count)
 		return -EPROTO;
-	return wire_numbers_path(&out->numbers, head->thread, body, head->bytes / sizeof(uint32_t));
+	return wire_numbers_path(&out->processes[head->process].numbers, head->thread, body,
+				 head->bytes / sizeof(uint32_t));
+}
+
+static const struct wire_path *path_of(const struct wire_out *out,
+				       const struct wire_thread_out *thread, uint32_t number)
+{
+	return wire_path_of(&out->processes[thread->process].numbers, number);
 }
 
 /* A path's blocks, from the `from`th on, into a sink that has no path(). How many of them it took. */
@@ -217,7 +227,7 @@ static uint32_t put_blocks(struct wire_out *out, const struct wire_thread_out *t
 static uint32_t put_path(struct wire_out *out, const struct wire_thread_out *thread,
 			 uint32_t number, uint64_t ticks)
 {
-	const struct wire_path *path = wire_path_of(&out->numbers, number);
+	const struct wire_path *path = path_of(out, thread, number);
 	struct trail_sink *to = out->processes[thread->process].to;
 
 	out->error = to->calls->path(
@@ -235,13 +245,13 @@ static int put_run(struct wire_out *out, const struct wire_thread_out *thread,
 	uint64_t before = 0;
 
 	for (size_t i = 0; i < count && !out->error; i++) {
-		uint32_t blocks = wire_path_of(&out->numbers, numbers[i])->count, done;
+		uint32_t blocks = path_of(out, thread, numbers[i])->count, done;
 
 		before += blocks;
 		if (before <= out->run_done)
 			continue;
 		done = has_paths ? put_path(out, thread, numbers[i], ticks)
-				 : put_blocks(out, thread, wire_path_of(&out->numbers, numbers[i]),
+				 : put_blocks(out, thread, path_of(out, thread, numbers[i]),
 					      (uint32_t)(out->run_done + blocks - before), ticks);
 		out->blocks += out->error ? 0 : done;
 		out->run_done += done;
@@ -264,12 +274,12 @@ static int out_run(struct wire_out *out, const struct wire_head *head, const uin
 		return -EPROTO;
 	memcpy(numbers, body, head->bytes);
 	out->last_ticks = head->ticks;
+	thread = &out->threads[head->thread];
 	for (size_t i = 0; i < count; i++) {
-		last = wire_path_of(&out->numbers, numbers[i]);
+		last = path_of(out, thread, numbers[i]);
 		if (!last)
 			return -EPROTO;
 	}
-	thread = &out->threads[head->thread];
 	thread->left_max = last->blocks[last->count - 1].entry.instructions;
 	if (!out->error && thread->is_begun && !put_run(out, thread, numbers, count, head->ticks))
 		return RUN_WAITS;
@@ -328,8 +338,10 @@ static int out_process_end(struct wire_out *out, const struct wire_head *head, c
 		if (out->threads[i].process == head->process)
 			thread_end(out, i, out->last_ticks);
 	to = process->to;
-	if (head->process)
+	if (head->process) {
 		process->to = NULL;
+		wire_numbers_release(&process->numbers);
+	}
 	if (out->on_end)
 		out->on_end(out->data, to, &ending);
 	return 0;
@@ -460,12 +472,13 @@ void wire_out_release(struct wire_out *out)
 		}
 		thread_end(out, i, out->last_ticks);
 	}
+	for (size_t i = 0; i < out->process_count; i++)
+		wire_numbers_release(&out->processes[i].numbers);
 	free(out->threads);
 	free(out->processes);
 	out->processes = NULL;
 	out->process_count = out->process_room = 0;
 	free(out->buffer);
-	wire_numbers_release(&out->numbers);
 	out->threads = NULL;
 	out->buffer = NULL;
 	out->thread_count = out->thread_room = 0;

@@ -3,6 +3,8 @@
  * Writes to its standard output how it found itself at its first instruction: registers, the stack below and above, signal mask,
  * descriptors. Ends with 7. Without a C library, so that nothing ran before.
  */
+#include "call.h"
+
 #include <stdint.h>
 #include <sys/syscall.h>
 
@@ -22,18 +24,6 @@ struct found {
 struct found found __attribute__((aligned(64), visibility("hidden")));
 uint8_t own_stack[8192] __attribute__((aligned(16), visibility("hidden")));
 void look(void) __attribute__((used, visibility("hidden"), noreturn));
-
-static long call(long number, long a, long b, long c, long d)
-{
-	register long r10 __asm__("r10") = d;
-	long result;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
-			 : "rcx", "r11", "memory");
-	return result;
-}
 
 void look(void)
 {

@@ -3,6 +3,8 @@
  * For cli/trail_calls_test.c: calls of every kind, in few instructions and without a library. What it does is
  * written down there, as it must be shown. Exit status 7.
  */
+#include "call.h"
+
 #include <stdint.h>
 
 #define SYS_rt_sigaction 13
@@ -39,18 +41,6 @@ __asm__(".globl _start\n"
 
 static void *jump[5];
 static volatile int sum;
-
-static long call_kernel(long number, long one, long two, long three, long four)
-{
-	register long r10 __asm__("r10") = four;
-	long result;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(one), "S"(two), "d"(three), "r"(r10)
-			 : "rcx", "r11", "memory");
-	return result;
-}
 
 APART void leaf(int number)
 {
@@ -102,8 +92,8 @@ APART void signals(void)
 {
 	static const struct action action = { handler, SA_RESTORER, restorer, 0 };
 
-	call_kernel(SYS_rt_sigaction, SIGUSR1, (long)&action, 0, 8);
-	call_kernel(SYS_kill, call_kernel(SYS_getpid, 0, 0, 0, 0), SIGUSR1, 0, 0);
+	call(SYS_rt_sigaction, SIGUSR1, (long)&action, 0, 8);
+	call(SYS_kill, call(SYS_getpid, 0, 0, 0, 0), SIGUSR1, 0, 0);
 	leaf(3);
 	sum++;
 }
@@ -117,5 +107,5 @@ APART void main_calls(void)
 	through(leaf);
 	sets();
 	signals();
-	call_kernel(SYS_exit_group, 7, 0, 0, 0);
+	call(SYS_exit_group, 7, 0, 0, 0);
 }

@@ -3,6 +3,8 @@
  * For trails: trailed MODE [COUNT] does one thing in few instructions, without a C library, since each takes long
  * when it is stepped through. Its exit status tells whether it went as it should: see main().
  */
+#include "call.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
@@ -22,18 +24,6 @@ struct action {
 };
 
 static volatile int seen;
-
-static long call(long number, long a, long b, long c, long d)
-{
-	register long r10 __asm__("r10") = d;
-	long result;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
-			 : "rcx", "r11", "memory");
-	return result;
-}
 
 __asm__(".globl restore\nrestore: mov $15, %eax\nsyscall\n");
 void restore(void);

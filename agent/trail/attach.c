@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/attach.h"
+#include "agent/trail/action.h"
+#include "agent/trail/call.h"
+#include "agent/trail/channel.h"
+#include "agent/trail/dispatch.h"
+#include "agent/trail/gate.h"
+#include "agent/trail/held.h"
+#include "agent/trail/leave.h"
+#include "agent/trail/memory.h"
+#include "agent/trail/ring.h"
+#include "agent/trail/signal.h"
+#include "agent/trail/sys.h"
+#include "agent/trail/threads.h"
+#include "agent/trail/vector.h"
+
+#include <asm/prctl.h>
+#include <errno.h>
+#include <linux/prctl.h>
+#include <time.h>
+
+#define RSEQ_UNREGISTER 1
+#define PARKED_NAP_NS 100000
+#define RSEQ_BYTES_MIN 32u
+#define RESTART_BLOCK 516 /* ERESTART_RESTARTBLOCK of the kernel's linux/errno.h */
+
+void attach_native(void) __attribute__((noreturn));
+void attach_called(void);
+void attach_vector_save(uint8_t value[64], enum vector_width width);
+void attach_vector_load(const uint8_t value[64], enum vector_width width);
+void attach_call_over(struct thread *thread, long result);
+
+void attach_way_take(void);
+void attach_way_commit(void);
+void attach_way_undo(void);
+void attach_way_leave(void);
+void attach_take(struct engine_taken *taken);
+void attach_commit(struct thread *thread);
+void attach_undo(struct thread *thread);
+void attach_leave(struct thread *thread, long code);
+
+extern const char __ehdr_start[], _end[];
+extern uint8_t start_stack_end[];
+
+/* Whether those that were taken are the engine's: set once. */
+enum { UNDECIDED, TAKEN, GIVEN_BACK };
+static uint32_t decision;
+
+void attach_places(struct engine_channel *head)
+{
+	head->places = (struct engine_places){
+		.take = (uint64_t)attach_way_take,
+		.commit = (uint64_t)attach_way_commit,
+		.undo = (uint64_t)attach_way_undo,
+		.leave = (uint64_t)attach_way_leave,
+		.stack = (uint64_t)start_stack_end,
+		.call_done = (uint64_t)gate_call_done,
+		.call_back = (uint64_t)attach_called,
+		.start = (uint64_t)__ehdr_start,
+		.bytes = ((uint64_t)(_end - __ehdr_start) + 4095) & ~UINT64_C(4095),
+		.own_signals = action_own,
+		.mappings = (uint64_t)memory_mappings(),
+		.mapping_count = MEMORY_MAPPINGS_MAX,
+	};
+}
+
+/*
+ * The tool finds us here. Nothing of the kernel's for a system call that is begun anew may change: so not nanosleep(2), which is
+ * begun anew itself.
+ */
+static void park(void)
+{
+	struct engine_channel *head = channel.head;
+
+	__atomic_store_n(&head->parked, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&head->parked, __ATOMIC_ACQUIRE) && channel_has_tool()) {
+		struct timespec nap = { 0, PARKED_NAP_NS };
+
+		sys_call(SYS_ppoll, 0, 0, (long)&nap, 0, 0, 0);
+	}
+}
+
+void attach_open(struct engine_channel *head, int err)
+{
+	struct engine_taken *taken = (struct engine_taken *)head->taken_at;
+	uint64_t back = head->boot.regs.rip;
+
+	for (uint32_t i = 0; i < head->taken_count && !err; i++) {
+		taken[i].thread = (uint64_t)thread_make();
+		err = taken[i].thread ? 0 : -ENOMEM;
+	}
+	head->error = err;
+	park();
+	__asm__ volatile("jmp *%0" : : "r"(back));
+	__builtin_unreachable();
+}
+
+/* ---- rseq(2) ---- */
+
+long attach_rseq_call(struct thread *thread)
+{
+	uint64_t at = thread->regs.gpr[7], flags = thread->regs.gpr[2];
+	uint32_t bytes = (uint32_t)thread->regs.gpr[6], signature = (uint32_t)thread->regs.gpr[10];
+	int is_same = thread->rseq.at && thread->rseq.at == at && thread->rseq.bytes == bytes;
+
+	if (!thread->is_taken)
+		return -ENOSYS;
+	if ((uint32_t)flags & ~(uint32_t)RSEQ_UNREGISTER || !at || bytes < RSEQ_BYTES_MIN ||
+	    at % RSEQ_BYTES_MIN)
+		return -EINVAL;
+	if ((uint32_t)flags || thread->rseq.at) {
+		if (!is_same)
+			return -EINVAL;
+		if (thread->rseq.signature != signature)
+			return -EPERM;
+		if (!(uint32_t)flags)
+			return -EBUSY;
+		at = 0;
+	}
+	thread->rseq.at = at;
+	thread->rseq.bytes = bytes;
+	thread->rseq.signature = signature;
+	return 0;
+}
+
+static long rseq_call(const struct thread *thread, int flags)
+{
+	return sys_call(SYS_rseq, (long)thread->rseq.at, thread->rseq.bytes, flags,
+			thread->rseq.signature, 0, 0);
+}
+
+void attach_rseq_back(struct thread *thread)
+{
+	if (thread->rseq.at)
+		rseq_call(thread, 0);
+	thread->rseq.at = 0;
+}
+
+void attach_inherit(struct thread *child, const struct thread *thread, int shares_memory)
+{
+	child->is_taken = thread->is_taken;
+	if (!shares_memory)
+		child->rseq = thread->rseq;
+}
+
+/* ---- taken ---- */
+
+/* The calling thread's own part of what the kernel has for us. */
+static void give_back(struct thread *thread)
+{
+	stack_t stack = { .ss_sp = (void *)thread->stack_asked.at,
+			  .ss_flags = (int)thread->stack_asked.flags,
+			  .ss_size = thread->stack_asked.bytes };
+
+	if (!stack.ss_size)
+		stack.ss_flags = SS_DISABLE;
+	sys_call3(SYS_sigaltstack, (long)&stack, 0, 0);
+	attach_rseq_back(thread);
+	thread->spill = thread->blocked;
+}
+
+/* By itself, as nobody is there who would set its registers. */
+static void native(void) __attribute__((noreturn));
+
+static void native(void)
+{
+	park();
+	attach_native();
+}
+
+static void put_back(struct thread *thread) __attribute__((noreturn));
+
+static void put_back(struct thread *thread)
+{
+	leave_delist(thread);
+	give_back(thread);
+	native();
+}
+
+/* On from where it was taken; by itself, so whoever else was taken may not have been asked yet. */
+static void go_on(struct thread *thread)
+{
+	struct engine_channel *head = channel.head;
+	uint32_t decided = UNDECIDED;
+
+	__atomic_compare_exchange_n(&decision, &decided, GIVEN_BACK, 0, __ATOMIC_ACQ_REL,
+				    __ATOMIC_ACQUIRE);
+	if (decided != TAKEN)
+		put_back(thread);
+	while (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_WAITING)
+		sys_call3(SYS_sched_yield, 0, 0, 0);
+	if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_REFUSED)
+		put_back(thread);
+	thread->call_next = 0; /* begun anew */
+	signal_let_all(thread);
+	dispatch_to(thread, thread->regs.rip, NULL);
+}
+
+/* Ours reads the clock. */
+static int has_clock(void)
+{
+	int mode = PR_TSC_ENABLE;
+
+	return sys_call3(SYS_prctl, PR_GET_TSC, (long)&mode, 0) || mode == PR_TSC_ENABLE;
+}
+
+void attach_take(struct engine_taken *taken)
+{
+	struct thread *thread = (struct thread *)taken->thread;
+	long err;
+
+	thread->regs = taken->regs;
+	thread->blocked = taken->mask;
+	thread->is_taken = 1;
+	thread->call_next = taken->call_next;
+	attach_vector_save(thread->vector15, vector_look());
+	err = thread_enter(thread);
+	if (!err && !has_clock())
+		err = -ENOTSUP;
+	if (!err && taken->rseq_at) {
+		thread->rseq.at = taken->rseq_at;
+		thread->rseq.bytes = taken->rseq_bytes;
+		thread->rseq.signature = taken->rseq_signature;
+		err = rseq_call(thread, RSEQ_UNREGISTER);
+		if (err)
+			thread->rseq.at = 0;
+	}
+	if (!err)
+		err = ring_open(thread);
+	leave_enlist(thread);
+	taken->error = (int)err;
+	park();
+	go_on(thread);
+}
+
+void attach_commit(struct thread *thread)
+{
+	struct engine_channel *head = channel.head;
+	uint32_t decided = UNDECIDED;
+	int err;
+
+	if (__atomic_compare_exchange_n(&decision, &decided, TAKEN, 0, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE)) {
+		thread_first(head->taken_count);
+		err = signal_open_all();
+		if (err)
+			action_give_back(~UINT64_C(0));
+		head->error = err;
+		__atomic_store_n(&head->state, err ? ENGINE_REFUSED : ENGINE_RUNS,
+				 __ATOMIC_RELEASE);
+	}
+	park();
+	go_on(thread);
+}
+
+void attach_undo(struct thread *thread)
+{
+	put_back(thread);
+}
+
+void attach_call_over(struct thread *thread, long result)
+{
+	struct engine_regs *regs = &thread->regs;
+	uint64_t next = thread->call_next;
+
+	/* as in call_make() */
+	__atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
+	call_tell(thread, next, result);
+	regs->gpr[0] = (uint64_t)result;
+	regs->gpr[1] = next;
+	regs->gpr[11] = regs->rflags;
+	dispatch_to(thread, next, NULL);
+}
+
+/* ---- given back ---- */
+
+void attach_leave(struct thread *thread, long code)
+{
+	uint64_t next = thread->call_next;
+	int is_last;
+
+	leave_ask();
+	/* as left() of signal.c has it */
+	thread_leaves(thread);
+	thread->is_native = 1;
+	thread->call_next = 0;
+	held_give_back(thread);
+	is_last = thread_left(thread);
+	if (is_last)
+		action_give_back(~UINT64_C(0));
+	give_back(thread);
+	thread->regs.rip = next - 2;
+	if (code == RESTART_BLOCK)
+		thread->regs.gpr[0] = SYS_restart_syscall;
+	attach_vector_load(thread->vector15, vector_look());
+	native();
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/process.h"
+#include "agent/trail/channel.h"
+#include "agent/trail/lock.h"
+#include "agent/trail/log.h"
+#include "agent/trail/sys.h"
+
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define PATIENCE_NS UINT64_C(2000000000) /* of a tool that does not answer */
+
+static uint32_t is_apart;
+static uint32_t has_asked; /* a thread of ours is about to execute a program */
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	sys_call3(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&now, 0);
+	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+int process_follows(void)
+{
+	return channel.processes > 1 && !__atomic_load_n(&is_apart, __ATOMIC_RELAXED);
+}
+
+void process_is_apart(void)
+{
+	__atomic_store_n(&is_apart, 1, __ATOMIC_RELAXED);
+}
+
+static struct engine_channel *page_of(uint32_t number)
+{
+	return (struct engine_channel *)(channel.base + (uint64_t)number * ENGINE_GUARD_BYTES);
+}
+
+/* *ending: one that the tool is about to free; NULL: none is. */
+static struct engine_channel *page_take(struct engine_channel **ending)
+{
+	*ending = NULL;
+	for (uint32_t n = 1; n < channel.processes; n++) {
+		struct engine_channel *page = page_of(n);
+		uint32_t use = __atomic_load_n(&page->use, __ATOMIC_RELAXED);
+
+		if (use == ENGINE_USE_FREE &&
+		    __atomic_compare_exchange_n(&page->use, &use, ENGINE_USE_TAKEN, 0,
+						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return page;
+		if (use == ENGINE_USE_ENDING || use == ENGINE_USE_NONE)
+			*ending = page;
+	}
+	return NULL;
+}
+
+struct engine_channel *process_take(void)
+{
+	uint64_t end_ns = now_ns() + PATIENCE_NS;
+	struct engine_channel *page, *ending;
+
+	for (;;) {
+		page = page_take(&ending);
+		if (page || !ending || !channel_has_tool() || now_ns() > end_ns)
+			break;
+		channel_wait(&ending->use, __atomic_load_n(&ending->use, __ATOMIC_RELAXED));
+	}
+	if (!page)
+		__atomic_add_fetch(&channel.head->unfollowed, 1, __ATOMIC_RELAXED);
+	return page;
+}
+
+void process_made(struct thread *child, uint32_t first_id)
+{
+	struct engine_channel *page = child->page;
+
+	child->born = ((page->born >> 32) + 1) << 32;
+	page->born = child->born;
+	page->parent = channel.process;
+	page->parent_first_id = first_id;
+	__atomic_store_n(&page->use, ENGINE_USE_MADE, __ATOMIC_RELEASE);
+}
+
+/* The other of parent and child may have said so, and the child be over by now, with its page another's. */
+static void name(struct thread *child, uint64_t pid)
+{
+	uint64_t nobody = child->born;
+
+	__atomic_compare_exchange_n(&child->page->born, &nobody, child->born | pid, 0,
+				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+void process_born(struct thread *child, long pid)
+{
+	if (sys_failed(pid))
+		__atomic_store_n(&child->page->use, ENGINE_USE_NONE, __ATOMIC_RELEASE);
+	else
+		name(child, (uint64_t)pid);
+}
+
+void process_become(struct thread *child)
+{
+	has_asked = 0;
+	channel_turn(child->page);
+	log_restart();
+	name(child, (uint64_t)sys_call3(SYS_getpid, 0, 0, 0));
+}
+
+void process_ends(void)
+{
+	uint32_t made = ENGINE_USE_MADE;
+
+	__atomic_compare_exchange_n(&channel.head->use, &made, ENGINE_USE_ENDING, 0,
+				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* ---- execve(2) ---- */
+
+/* While it is `asked`; or until the tool has taken too long, or is gone: then *ask is `instead`. */
+static void await(uint32_t *ask, uint32_t asked, uint32_t instead)
+{
+	uint64_t end_ns = now_ns() + PATIENCE_NS;
+
+	while (__atomic_load_n(ask, __ATOMIC_ACQUIRE) == asked) {
+		if (!channel_has_tool() || now_ns() > end_ns) {
+			__atomic_compare_exchange_n(ask, &asked, instead, 0, __ATOMIC_ACQ_REL,
+						    __ATOMIC_ACQUIRE);
+			return;
+		}
+		channel_wait(ask, asked);
+	}
+}
+
+static void ask(struct engine_channel *page, enum engine_ask what)
+{
+	/* Yama lets a stranger trace only those that name it. */
+	if (page->tracer)
+		sys_call3(SYS_prctl, PR_SET_PTRACER, page->tracer, 0);
+	page->ask_tid = (uint32_t)sys_call3(SYS_gettid, 0, 0, 0);
+	__atomic_store_n(&page->ask, what, __ATOMIC_RELEASE);
+	await(&page->ask, what, ENGINE_ASK_NOTHING);
+}
+
+void process_borrows(struct thread *child)
+{
+	name(child, (uint64_t)sys_call3(SYS_getpid, 0, 0, 0));
+	if (channel_has_tool())
+		ask(child->page, ENGINE_ASK_CHILD);
+}
+
+void process_executes(const struct thread *thread)
+{
+	static const uint8_t order[] = { 7, 6, 2, 10, 8 };
+	struct engine_channel *page = channel.head;
+
+	if (!process_follows() || !channel_has_tool() || !lock_try(&has_asked))
+		return;
+	page->exec.number = thread->regs.gpr[0];
+	for (unsigned int i = 0; i < sizeof(order); i++)
+		page->exec.arguments[i] = thread->regs.gpr[order[i]];
+	ask(page, ENGINE_ASK_EXEC);
+}
+
+void process_executed(void)
+{
+	struct engine_channel *page = channel.head;
+
+	if (!__atomic_load_n(&has_asked, __ATOMIC_RELAXED) ||
+	    page->ask_tid != (uint32_t)sys_call3(SYS_gettid, 0, 0, 0))
+		return;
+	if (__atomic_load_n(&page->ask, __ATOMIC_ACQUIRE) == ENGINE_ASK_TRACED) {
+		__atomic_store_n(&page->ask, ENGINE_ASK_OVER, __ATOMIC_RELEASE);
+		await(&page->ask, ENGINE_ASK_OVER, ENGINE_ASK_OVER);
+	}
+	lock_give(&has_asked);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/* The processes that this one makes, and the programs that it executes: recorded too, where the tool gives a page for each (abi/engine.h). */
+#ifndef AGENT_TRAIL_PROCESS_H
+#define AGENT_TRAIL_PROCESS_H
+
+#include "agent/trail/thread.h"
+
+/* Whether children are recorded. */
+int process_follows(void);
+
+/* From now on its children have other numbers than the tool knows: they are not recorded. */
+void process_is_apart(void);
+
+/* A page for a child that is about to be made. NULL: there is none; that is counted. */
+struct engine_channel *process_take(void);
+
+/* What the child will have: all ids below `first_id`; 0: none. */
+void process_made(struct thread *child, uint32_t first_id);
+
+/* In the parent: its number, or an error's. */
+void process_born(struct thread *child, long pid);
+
+/* In the child, a copy: the page is its own from now on. */
+void process_become(struct thread *child);
+
+/* In a child that borrows our memory, and is about to go on natively until it executes a program. */
+void process_borrows(struct thread *child);
+
+/* The process ends, by the program's own call. */
+void process_ends(void);
+
+/* Before execve(2): what becomes of it is to be recorded. And behind it, if it failed. */
+void process_executes(const struct thread *thread);
+void process_executed(void);
+
+#endif

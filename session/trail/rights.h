@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* Programs that gain rights as they are executed: the kernel gives them to nobody whose tracer has no CAP_SYS_PTRACE. */
+#ifndef SESSION_TRAIL_RIGHTS_H
+#define SESSION_TRAIL_RIGHTS_H
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+/* Whether a thread, before the system call of these registers (orig_rax), is about to execute one, and we stand in its way. */
+int rights_gained(pid_t tid, const struct user_regs_struct *regs);
+
+#endif

@@ -1,0 +1,548 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/trail/soft_follow.h"
+
+#include "session/target.h"
+#include "session/ticks.h"
+#include "session/trail/rights.h"
+#include "session/trail/soft_ended.h"
+#include "session/trail/soft_launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define SYSCALL_TRAP (SIGTRAP | 0x80)
+#define OPTIONS (PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD)
+#define EXPECTED_NS UINT64_C(2000000000) /* its parent is gone, and it says nothing of itself */
+
+static int failed(struct soft_follow *follow, int err)
+{
+	if (err < 0 && !follow->error)
+		follow->error = err;
+	return follow->error;
+}
+
+static uint32_t count_of(const struct soft_follow *follow)
+{
+	return follow->channel->sizes.processes;
+}
+
+static uint32_t number_of(const struct soft_follow *follow, const struct soft_process *process)
+{
+	return (uint32_t)(process - follow->processes);
+}
+
+static struct engine_channel *page_of(const struct soft_follow *follow,
+				      const struct soft_process *process)
+{
+	return soft_channel_page(follow->channel, number_of(follow, process));
+}
+
+static struct soft_source *source_of(const struct soft_follow *follow,
+				     const struct soft_process *process)
+{
+	return &follow->reader->sources[number_of(follow, process)];
+}
+
+static int on_module(void *data, const struct engine_module *module, const char *path)
+{
+	return soft_modules_told(data, module, path);
+}
+
+/* ---- begin ---- */
+
+/* Yama lets us trace those alone that name us. */
+static int must_be_named(void)
+{
+	char scope = '0';
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	if (read(fd, &scope, 1) != 1)
+		scope = '0';
+	close(fd);
+	return scope == '1';
+}
+
+int soft_follow_init(struct soft_follow *follow, struct soft_channel *channel,
+		     struct soft_reader *reader, const struct soft_image *image)
+{
+	*follow = (struct soft_follow){ .channel = channel, .reader = reader, .image = image };
+	follow->processes = calloc(count_of(follow), sizeof(*follow->processes));
+	if (!follow->processes)
+		return -ENOMEM;
+	for (uint32_t n = 0; n < count_of(follow); n++) {
+		follow->processes[n].end_fd = -1;
+		if (must_be_named())
+			soft_channel_page(channel, n)->tracer = (uint32_t)getpid();
+	}
+	return 0;
+}
+
+static void set_modules(struct soft_follow *follow, struct soft_process *process)
+{
+	struct soft_paths *paths = &source_of(follow, process)->paths;
+
+	process->modules.pid = process->pid;
+	process->modules.modules.sink = process->sink;
+	paths->on_module = on_module;
+	paths->data = &process->modules;
+}
+
+int soft_follow_first(struct soft_follow *follow, pid_t pid, struct trail_sink *sink)
+{
+	struct soft_process *first = &follow->processes[0];
+
+	first->pid = pid;
+	first->sink = sink;
+	first->use = SOFT_LIVE;
+	set_modules(follow, first);
+	first->end_fd = ended_open(pid);
+	page_of(follow, first)->use = ENGINE_USE_MADE;
+	return failed(follow,
+		      first->end_fd < 0 ? first->end_fd : soft_modules_note(&first->modules));
+}
+
+/* A page was taken: what it shares is noted while its parent is there. */
+static void expect(struct soft_follow *follow, struct soft_process *process)
+{
+	const struct engine_channel *page = page_of(follow, process);
+	uint32_t parent = page->parent;
+
+	*process = (struct soft_process){ .use = SOFT_EXPECTED, .end_fd = -1 };
+	process->since_ns = ticks_monotonic_ns();
+	if (parent < count_of(follow))
+		process->ppid = follow->processes[parent].pid;
+	if (parent < count_of(follow) && page->parent_first_id)
+		failed(follow, modules_copy(&process->modules.modules,
+					    &follow->processes[parent].modules.modules));
+	failed(follow, soft_reader_expect(follow->reader, number_of(follow, process), parent,
+					  page->parent_first_id));
+}
+
+/* Nothing came of it, or nothing can be known. */
+static void forget(struct soft_follow *follow, struct soft_process *process)
+{
+	uint32_t number = number_of(follow, process);
+
+	soft_reader_end(follow->reader, number, NULL);
+	soft_modules_release(&process->modules);
+	*process = (struct soft_process){ .end_fd = -1 };
+	soft_channel_give_page(follow->channel, number);
+}
+
+static void begin(struct soft_follow *follow, struct soft_process *process, pid_t pid)
+{
+	struct trail_sink *first = follow->processes[0].sink;
+	struct sink_process about = { pid, process->ppid, 0, "" };
+	struct target target;
+
+	process->pid = pid;
+	process->end_fd = ended_open(pid);
+	if (process->end_fd < 0)
+		process->end_fd = -1;
+	if (process->end_fd >= 0 && !target_read(&target, pid)) {
+		about = (struct sink_process){ pid, target.ppid, target.start_time, target.exe };
+		snprintf(source_of(follow, process)->comm, sizeof(source_of(follow, process)->comm),
+			 "%.16s", target.comm);
+	}
+	process->use = SOFT_LIVE;
+	if (failed(follow, first->calls->child(first, &process->sink, &about)))
+		return;
+	set_modules(follow, process);
+	source_of(follow, process)->sink = process->sink;
+	source_of(follow, process)->pid = pid;
+	/* it may be over by now, and have nothing mapped */
+	failed(follow, modules_tell(&process->modules.modules));
+	failed(follow, soft_modules_note(&process->modules));
+}
+
+static int look_at_page(struct soft_follow *follow, struct soft_process *process)
+{
+	const struct engine_channel *page = page_of(follow, process);
+	uint32_t use = __atomic_load_n(&page->use, __ATOMIC_ACQUIRE);
+	uint64_t born = __atomic_load_n(&page->born, __ATOMIC_ACQUIRE);
+	int is_made = use == ENGINE_USE_MADE || use == ENGINE_USE_ENDING;
+
+	if (process->use == SOFT_NONE && is_made)
+		expect(follow, process);
+	else if (process->use == SOFT_NONE && use == ENGINE_USE_NONE)
+		soft_channel_give_page(follow->channel, number_of(follow, process));
+	if (process->use != SOFT_EXPECTED)
+		return 0;
+	if (use == ENGINE_USE_NONE) {
+		forget(follow, process);
+	} else if ((pid_t)(uint32_t)born > 0) {
+		begin(follow, process, (pid_t)(uint32_t)born);
+	} else if (follow->processes[page->parent % count_of(follow)].pid != process->ppid &&
+		   ticks_monotonic_ns() - process->since_ns > EXPECTED_NS) {
+		follow->unfollowed++;
+		forget(follow, process);
+	} else {
+		return 0;
+	}
+	return 1;
+}
+
+/* ---- execve(2) ---- */
+
+static void answer(struct soft_follow *follow, const struct soft_process *process, uint32_t what)
+{
+	soft_channel_answer(follow->channel, number_of(follow, process), what);
+}
+
+static void untrace(struct soft_follow *follow, struct soft_process *process)
+{
+	process->traced = 0;
+	process->is_let_go = process->is_looked_at = 0;
+	follow->traced--;
+}
+
+/* At its next stop, or now if it stands. */
+static void let_go(struct soft_process *process, uint32_t answer)
+{
+	process->is_let_go = 1;
+	process->answer = answer;
+	ptrace(PTRACE_INTERRUPT, process->traced, 0, 0);
+}
+
+/* What it asks for gains rights, that it would not have while it is traced. */
+static int gains(const struct engine_channel *page, pid_t tid)
+{
+	const struct engine_exec exec = page->exec;
+	const struct user_regs_struct regs = {
+		.orig_rax = exec.number,
+		.rdi = exec.arguments[0],
+		.rsi = exec.arguments[1],
+		.rdx = exec.arguments[2],
+		.r10 = exec.arguments[3],
+		.r8 = exec.arguments[4],
+	};
+
+	return rights_gained(tid, &regs);
+}
+
+static int is_thread_of(pid_t pid, pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, (int)tid);
+	return tid > 0 && !access(path, F_OK);
+}
+
+static void trace(struct soft_follow *follow, struct soft_process *process, uint32_t asked)
+{
+	const struct engine_channel *page = page_of(follow, process);
+	pid_t tid = (pid_t)page->ask_tid;
+
+	process->is_native |= asked == ENGINE_ASK_CHILD;
+	if (follow->is_ending || !is_thread_of(process->pid, tid) ||
+	    ptrace(PTRACE_SEIZE, tid, 0, OPTIONS)) {
+		follow->unfollowed += !follow->is_ending;
+		answer(follow, process, ENGINE_ASK_REFUSED);
+		return;
+	}
+	process->traced = tid;
+	process->is_let_go = process->is_looked_at = 0;
+	process->answer = 0;
+	follow->traced++;
+	if (asked == ENGINE_ASK_EXEC && gains(page, tid)) {
+		follow->privileged++;
+		let_go(process, ENGINE_ASK_REFUSED);
+	} else if (asked == ENGINE_ASK_CHILD &&
+		   !(target_status_mask(gettid(), "CapEff") >> CAP_SYS_PTRACE & 1)) {
+		process->is_looked_at = 1;
+		process->answer = ENGINE_ASK_TRACED;
+		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
+	} else {
+		answer(follow, process, ENGINE_ASK_TRACED);
+	}
+}
+
+static int look_at_ask(struct soft_follow *follow, struct soft_process *process)
+{
+	uint32_t asked = __atomic_load_n(&page_of(follow, process)->ask, __ATOMIC_ACQUIRE);
+
+	if ((asked == ENGINE_ASK_EXEC || asked == ENGINE_ASK_CHILD) && !process->traced)
+		trace(follow, process, asked);
+	else if (asked == ENGINE_ASK_OVER && !process->traced)
+		answer(follow, process, ENGINE_ASK_NOTHING);
+	else if (asked == ENGINE_ASK_OVER && !process->is_let_go)
+		let_go(process, ENGINE_ASK_NOTHING);
+	else
+		return 0;
+	return 1;
+}
+
+/* ---- stops ---- */
+
+/* It stands before the first instruction of another program. */
+static void executed(struct soft_follow *follow, struct soft_process *process)
+{
+	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
+	uint32_t number = number_of(follow, process);
+	unsigned long former = 0;
+	char comm[17] = "";
+	int err;
+
+	ptrace(PTRACE_GETEVENTMSG, process->pid, 0, &former);
+	target_comm(process->pid, process->pid, comm);
+	untrace(follow, process);
+	failed(follow,
+	       soft_reader_executed(follow->reader, number, (pid_t)former, process->pid, comm));
+	soft_channel_renew(follow->channel, number);
+	failed(follow, soft_modules_note(&process->modules));
+	err = soft_launch_again(process->pid, follow->channel, number, follow->image);
+	process->is_native = err != 0;
+	if (!err)
+		return;
+	process->is_foreign = err == -WM_E_FOREIGN_ARCH;
+	follow->unfollowed += !process->is_foreign;
+	soft_reader_drop_carried(follow->reader, number, &gone);
+}
+
+/* A thread that runs natively is about to make a system call that would not do what it should while we trace it. */
+static int looks_gaining(struct soft_follow *follow, const struct soft_process *process)
+{
+	struct user_regs_struct regs;
+
+	if (ptrace(PTRACE_GETREGS, process->traced, 0, &regs) || (int64_t)regs.rax != -ENOSYS ||
+	    !rights_gained(process->traced, &regs))
+		return 0;
+	follow->privileged++;
+	return 1;
+}
+
+static int is_group_stop(int signal)
+{
+	return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
+static void stopped(struct soft_follow *follow, struct soft_process *process, int status)
+{
+	int event = status >> 16, signal = WSTOPSIG(status);
+	int is_signal = !event && signal != SYSCALL_TRAP;
+	uint32_t reply = process->answer;
+
+	if (event == PTRACE_EVENT_EXEC) {
+		executed(follow, process);
+		return;
+	}
+	process->answer = 0;
+	if (signal == SYSCALL_TRAP && looks_gaining(follow, process))
+		process->is_let_go = 1;
+	if (process->is_let_go) {
+		ptrace(PTRACE_DETACH, process->traced, 0, is_signal ? signal : 0);
+		untrace(follow, process);
+	} else if (event == PTRACE_EVENT_STOP && is_group_stop(signal)) {
+		ptrace(PTRACE_LISTEN, process->traced, 0, 0);
+	} else {
+		ptrace(process->is_looked_at ? PTRACE_SYSCALL : PTRACE_CONT, process->traced, 0,
+		       is_signal ? signal : 0);
+	}
+	if (reply || page_of(follow, process)->ask == ENGINE_ASK_OVER)
+		answer(follow, process, reply);
+}
+
+static struct soft_process *process_of(const struct soft_follow *follow, pid_t tid)
+{
+	for (uint32_t n = 0; n < count_of(follow); n++)
+		if (follow->processes[n].traced == tid)
+			return &follow->processes[n];
+	for (uint32_t n = 0; n < count_of(follow);
+	     n++) /* execve(2) gives a thread its process's number */
+		if (follow->processes[n].traced && follow->processes[n].pid == tid)
+			return &follow->processes[n];
+	return NULL;
+}
+
+static int look_at_stops(struct soft_follow *follow)
+{
+	int status, had = 0;
+	pid_t tid;
+
+	while (follow->traced && (tid = waitpid(-1, &status, __WALL | WNOHANG)) > 0) {
+		struct soft_process *process = process_of(follow, tid);
+
+		had = 1;
+		if (!process)
+			continue;
+		if (WIFSTOPPED(status)) {
+			stopped(follow, process, status);
+			continue;
+		}
+		if (tid == process->pid) {
+			process->has_status = 1;
+			process->status = status;
+		}
+		untrace(follow, process);
+	}
+	return had;
+}
+
+/* ---- end ---- */
+
+static void tell_end(const struct soft_process *process, struct trail_between *end)
+{
+	int status = process->status;
+
+	*end = (struct trail_between){
+		.event = TRAIL_END,
+		.values = { WIFSIGNALED(status) ? TRAIL_KILLED : TRAIL_EXITED,
+			    (uint64_t)(WIFSIGNALED(status) ? WTERMSIG(status)
+							   : WEXITSTATUS(status)) },
+	};
+}
+
+static void tell_sink(struct soft_follow *follow, const struct soft_process *process)
+{
+	struct sink_ending ending = { .is_over = process->has_status,
+				      .status = process->status,
+				      .is_foreign = process->is_foreign };
+
+	if (process->has_status && WIFSIGNALED(process->status)) {
+		ending.killed_tid = process->pid;
+		ending.killed_by = WTERMSIG(process->status);
+	}
+	if (process->sink->calls->process_end)
+		failed(follow, process->sink->calls->process_end(process->sink, &ending));
+}
+
+int soft_follow_end(struct soft_follow *follow, uint32_t number,
+		    const struct trail_between *end_with)
+{
+	struct soft_process *process = &follow->processes[number];
+	const struct engine_channel *page = page_of(follow, process);
+	struct trail_between made;
+
+	if (process->use != SOFT_LIVE)
+		return follow->error;
+	if (!end_with && process->has_status) {
+		tell_end(process, &made);
+		end_with = &made;
+	}
+	process->modules.is_gone = process->has_status;
+	follow->unfollowed += page->unfollowed + (page->state == ENGINE_REFUSED && number);
+	follow->lost_threads += page->lost_threads;
+	if (process->sink && !follow->error) {
+		failed(follow, soft_reader_end(follow->reader, number, end_with));
+		tell_sink(follow, process);
+	}
+	soft_modules_release(&process->modules);
+	if (process->end_fd >= 0)
+		close(process->end_fd);
+	if (process->traced)
+		untrace(follow, process);
+	process->end_fd = -1;
+	process->use = SOFT_NONE;
+	if (number)
+		soft_channel_give_page(follow->channel, number);
+	return follow->error;
+}
+
+int soft_follow_end_all(struct soft_follow *follow, const struct trail_between *end_with)
+{
+	for (uint32_t n = 0; n < count_of(follow); n++)
+		soft_follow_end(follow, n, end_with);
+	return follow->error;
+}
+
+/* A process that has ended; its children are known before. */
+static int look_at_end(struct soft_follow *follow, struct soft_process *process)
+{
+	if (process->end_fd >= 0) {
+		process->has_status |= !ended_status(process->end_fd, process->pid,
+						     &process->status);
+	}
+	soft_follow_end(follow, number_of(follow, process), NULL);
+	return 1;
+}
+
+/* ---- all ---- */
+
+static int look_at_pages(struct soft_follow *follow)
+{
+	int had = 0;
+
+	for (uint32_t n = 1; n < count_of(follow); n++)
+		had |= look_at_page(follow, &follow->processes[n]);
+	return had;
+}
+
+static int look_at_ends(struct soft_follow *follow)
+{
+	struct pollfd ready[SOFT_PROCESSES_MAX];
+	uint32_t count = count_of(follow);
+	int had = 0;
+
+	for (uint32_t n = 1; n < count; n++)
+		ready[n] = (struct pollfd){ .fd = follow->processes[n].end_fd, .events = POLLIN };
+	if (poll(ready + 1, count - 1, 0) < 0)
+		return 0;
+	had = look_at_pages(follow);
+	for (uint32_t n = 1; n < count && !follow->error; n++) {
+		struct soft_process *process = &follow->processes[n];
+
+		if (process->use == SOFT_LIVE && (process->end_fd < 0 || ready[n].revents))
+			had |= look_at_end(follow, process);
+	}
+	return had;
+}
+
+int soft_follow_look(struct soft_follow *follow)
+{
+	int had;
+
+	if (count_of(follow) == 1)
+		return follow->error;
+	had = look_at_pages(follow);
+	had |= look_at_stops(follow);
+	for (uint32_t n = 0; n < count_of(follow) && !follow->error; n++)
+		if (follow->processes[n].use == SOFT_LIVE)
+			had |= look_at_ask(follow, &follow->processes[n]);
+	had |= look_at_ends(follow);
+	return follow->error ? follow->error : had;
+}
+
+int soft_follow_has(const struct soft_follow *follow)
+{
+	for (uint32_t n = 1; n < count_of(follow); n++)
+		if (follow->processes[n].use != SOFT_NONE)
+			return 1;
+	return 0;
+}
+
+int soft_follow_is_inside(const struct soft_follow *follow)
+{
+	for (uint32_t n = 0; n < count_of(follow); n++) {
+		const struct soft_process *process = &follow->processes[n];
+		uint32_t state = __atomic_load_n(&page_of(follow, process)->state,
+						 __ATOMIC_ACQUIRE);
+
+		if (process->use == SOFT_LIVE && !process->is_native && process->end_fd >= 0 &&
+		    (state == ENGINE_RUNS || state == ENGINE_WAITING) && !ended_is(process->end_fd))
+			return 1;
+	}
+	return 0;
+}
+
+void soft_follow_release(struct soft_follow *follow)
+{
+	for (uint32_t n = 0; follow->processes && n < count_of(follow); n++) {
+		soft_modules_release(&follow->processes[n].modules);
+		if (follow->processes[n].end_fd >= 0)
+			close(follow->processes[n].end_fd);
+	}
+	free(follow->processes);
+	follow->processes = NULL;
+}

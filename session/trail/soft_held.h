@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All threads of a process that runs, stopped at once, each on its way back to user mode; and one of them led through a piece of the
+ * engine (struct engine_places of abi/engine.h).
+ *
+ * All calls come from the thread that stopped them. When it ends they go on, as session/borrow.h has it.
+ */
+#ifndef SESSION_TRAIL_SOFT_HELD_H
+#define SESSION_TRAIL_SOFT_HELD_H
+
+#include "abi/engine.h"
+#include "session/borrow.h"
+#include "session/target.h"
+
+struct soft_held {
+	pid_t pid;
+	struct borrow *threads; /* the first has a descriptor of the memory, and it alone */
+	size_t count, room;
+};
+
+/* Stop them. 0; or a negative error with words about it: then none is. */
+int soft_held_stop(struct soft_held *held, pid_t pid, unsigned int for_ms, struct detail detail);
+
+/* Let go of all that are still there, each as its loan says. */
+void soft_held_end(struct soft_held *held);
+
+/* How a thread is to enter. */
+struct soft_way {
+	uint64_t at, stack, first, second; /* first, second: its arguments */
+	struct engine_channel *head; /* which the caller holds (soft_channel_hold()); NULL: it goes on by itself at the end */
+};
+
+/* Lead it there, up to where it is parked, and stop it. 0, -ESRCH where it has ended, -errno. */
+int soft_held_lead(struct borrow *thread, const struct soft_way *way);
+
+#endif

@@ -1,0 +1,304 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Programs that run are taken over by the engine and given back, whoever is killed, and do what they do without; those that can't be are told
+# apart, and go on.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+[ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ] || skip "the engine is not built"
+cp "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" . || exit 1
+export WAYMARK_ENGINE=$folder/libwaymark-trail.so
+for name in attached attached_odd; do
+	cc -O1 -g "$source_dir/tests/targets/$name.c" -o $name -lpthread -lm || exit 1
+done
+soft=(-e trail/soft/)
+
+# ended WHAT: the program started last, which said "right" into ./said and ended with 0
+ended()
+{
+	local status
+	for _ in $(seq 300); do
+		kill -0 "$pid" 2>/dev/null || break
+		sleep 0.1
+	done
+	kill -0 "$pid" 2>/dev/null && fail "$1: it does not end"
+	wait "$pid"
+	status=$?
+	[ $status -eq 0 ] && grep -q '^right$' said || fail "$1: status $status: $(cat said)"
+}
+
+# measured: what the process has: mappings, descriptors
+measured()
+{
+	echo "$(grep -c . /proc/$pid/maps) mappings, $(ls /proc/$pid/fd | wc -l) descriptors, $(grep VmSize /proc/$pid/status)"
+}
+
+# attached SECONDS: the program with threads of all kinds
+attached()
+{
+	./attached "$1" >said &
+	pid=$!
+	started+=("$pid")
+	sleep 0.5
+}
+
+# settled: its threads come and go, so it may be looked at with one more stack
+settled()
+{
+	local wanted=$1 is
+	for _ in $(seq 50); do
+		is=$(measured)
+		[ "$is" = "$wanted" ] && return
+		sleep 0.05
+	done
+	fail "$2: $is, and before: $wanted"
+}
+
+# ---- twenty times, and nothing of it stays ----
+
+attached 30
+before=$(measured)
+for round in $(seq 20); do
+	kill -0 "$pid" 2>/dev/null || break
+	rm -rf ran
+	run 0 --json "${soft[@]}" -p "$pid" --for 100ms -o ran
+	[ "$(json blocks)" -gt 0 ] || fail "round $round: no blocks"
+	grep -q waymark-trail "/proc/$pid/maps" && fail "round $round: the engine is still there"
+done
+settled "$before" "after twenty recordings"
+
+# ---- what ran, and by whom ----
+
+rm -rf ran
+tids=$(ls /proc/$pid/task)
+run 0 "${soft[@]}" -p "$pid" --for 1s -o ran
+timeout 60 "$waymark" trail --functions -n 0 ran >functions 2>words || fail "trail --functions: $(cat words)"
+for name in mix turn busy vectors locks; do
+	grep -qw "$name" functions || fail "$name has run, and the trail does not say so"
+done
+timeout 60 "$waymark" trail -n 1 ran >branches 2>words || fail "trail: $(cat words)"
+missing=0
+for tid in $tids; do
+	grep -q -- "-$tid (process $pid)" branches || missing=$((missing + 1))
+done
+# those that come and go may have gone before
+[ $missing -le 1 ] || fail "$missing threads have no trail: $tids"
+ended "taken over and given back"
+
+# ---- killed at any time: the tool, who traces, both ----
+
+attached 40
+before=$(measured)
+for round in $(seq 30); do
+	kill -0 "$pid" 2>/dev/null || break
+	rm -rf ran
+	"$waymark" record "${soft[@]}" -p "$pid" -o ran >/dev/null 2>&1 &
+	tool=$!
+	disown $tool
+	sleep "0.$(printf %03d $((RANDOM % 400)))"
+	tracer=$(cat "/proc/$tool/task/$tool/children" 2>/dev/null)
+	case $((round % 3)) in
+	0) kill -9 $tool ;;
+	1) kill -9 $tracer ;;
+	2) kill -9 $tool $tracer ;;
+	esac 2>/dev/null
+	for _ in $(seq 100); do
+		kill -0 $tool 2>/dev/null || break
+		sleep 0.02
+	done
+	for _ in $(seq 100); do
+		[ "$(sed -n 's/TracerPid:\t//p' "/proc/$pid/status")" = 0 ] && break
+		sleep 0.02
+	done
+done
+rm -rf ran
+run 0 "${soft[@]}" -p "$pid" --for 100ms -o ran
+settled "$before" "after thirty kills"
+ended "whose recorders were killed"
+
+# ---- two at once ----
+
+./attached 6 >said_other &
+other=$!
+started+=("$other")
+attached 6
+rm -rf ran
+run 0 --json "${soft[@]}" -p "$pid" -p "$other" --for 500ms -o ran
+for process in $pid $other; do
+	timeout 60 "$waymark" trail -n 1 ran 2>/dev/null | grep -q "(process $process)" || fail "process $process has no trail"
+done
+ended "one of two"
+wait $other || fail "the other of two: $(cat said_other)"
+
+# ---- programs of others ----
+
+# computes COMMAND...: prints the same as without
+computes()
+{
+	timeout 60 "$@" >wanted
+	"$@" >said &
+	pid=$!
+	started+=("$pid")
+	for _ in 1 2 3 4; do
+		sleep 0.2
+		kill -0 $pid 2>/dev/null || break
+		rm -rf ran
+		timeout 60 "$waymark" record "${soft[@]}" -p $pid --for 200ms -o ran >/dev/null 2>words ||
+			! kill -0 $pid 2>/dev/null || fail "$1: $(cat words)"
+	done
+	wait $pid || fail "$1: status $?"
+	cmp -s wanted said || fail "$1: $(head -c 300 said), natively $(head -c 300 wanted)"
+}
+
+cat >sum.py <<'PY'
+import hashlib, threading
+def work(n, out):
+    text = b""
+    for i in range(40000):
+        text = hashlib.sha256(text + str(i * n).encode()).digest()
+    out[n] = text.hex()
+out = {}
+threads = [threading.Thread(target=work, args=(n, out)) for n in range(4)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+for round in range(20):
+    out[round % 4] += str(sum(i * i for i in range(60000)))
+print(sorted(out.items()))
+PY
+if python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))'); then
+	computes "$python" sum.py
+else
+	echo "skipped: no python3"
+fi
+if command -v sqlite3 >/dev/null; then
+	computes sqlite3 :memory: "with recursive n(i) as (select 1 union all select i + 1 from n where i < 1500000) select sum(i * i % 7), count(distinct i % 1000) from n;"
+else
+	echo "skipped: no sqlite3"
+fi
+command -v redis-server >/dev/null || echo "skipped: no redis-server"
+
+# ---- those that can't be taken ----
+
+# odd HOW: started, and ready; its input is descriptor 7
+odd()
+{
+	rm -f in
+	mkfifo in
+	./attached_odd "$1" <in >said &
+	pid=$!
+	started+=("$pid")
+	exec 7>in
+	for _ in $(seq 100); do
+		grep -q ready said && return
+		sleep 0.05
+	done
+	fail "$1: it is not ready: $(cat said)"
+}
+
+# refused HOW WORDS: named, and the program goes on as if nobody had been there
+refused()
+{
+	odd "$1"
+	rm -rf trace
+	run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
+	says "$2"
+	exec 7>&-
+	ended "$1"
+}
+
+refused filter "is under a seccomp filter"
+refused gs "uses the gs segment"
+refused addresses "RLIMIT_AS"
+refused descriptors "can't have a memfd"
+refused vfork "vfork(2)"
+if [ "$(ulimit -l)" = unlimited ] || [ "$(id -u)" = 0 ]; then
+	refused locked "mlockall(2)"
+else
+	echo "skipped: may not lock memory"
+fi
+
+for how in plain leaderless rseq; do
+	odd $how
+	rm -rf ran
+	run 0 "${soft[@]}" -p "$pid" -o ran --for 300ms
+	exec 7>&-
+	ended $how
+done
+
+# Stopped: it stays so, and goes on when it is told.
+odd plain
+kill -STOP "$pid"
+rm -rf trace
+run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
+says "kill -CONT $pid"
+[ "$(sed -n 's/State:\t\(.\).*/\1/p' "/proc/$pid/status")" = T ] || fail "it was stopped, and is not"
+kill -CONT "$pid"
+exec 7>&-
+ended "stopped"
+
+# Recorded already.
+odd plain
+rm -rf ran trace
+"$waymark" record "${soft[@]}" -p "$pid" -o ran --for 3s 2>/dev/null >&2 &
+tool=$!
+for _ in $(seq 100); do
+	grep -q waymark-trail "/proc/$pid/maps" && break
+	sleep 0.05
+done
+sleep 0.5
+run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
+says "it is being recorded already"
+wait $tool || fail "the first of two recordings: status $?"
+exec 7>&-
+ended "recorded twice at once"
+
+# Traced by another.
+if command -v strace >/dev/null; then
+	odd plain
+	strace -o /dev/null -p "$pid" 2>/dev/null &
+	tool=$!
+	for _ in $(seq 100); do
+		[ "$(sed -n 's/TracerPid:\t//p' "/proc/$pid/status")" != 0 ] && break
+		sleep 0.05
+	done
+	rm -rf trace
+	run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
+	says "is traced by process"
+	kill $tool
+	wait $tool 2>/dev/null
+	exec 7>&-
+	ended "traced"
+else
+	echo "skipped: no strace"
+fi
+
+# Markers are recorded in it: refused by name, and they go on.
+start ./ticker
+rm -rf ran trace
+"$waymark" record -e 'marker:*:*' -p "$pid" -o ran --for 4s >/dev/null 2>words_marker &
+tool=$!
+for _ in $(seq 100); do
+	grep -qs "^waymark" /proc/$pid/task/*/comm && break
+	sleep 0.05
+done
+run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
+says "markers or probes are recorded in it"
+wait $tool || fail "markers: status $?: $(cat words_marker)"
+kill -0 "$pid" || fail "the program with markers is gone"
+
+# Of 32 bits.
+printf '.globl _start\n_start: mov $29, %%eax\nint $0x80\njmp _start\n' >narrow.s
+if as --32 narrow.s -o narrow.o 2>/dev/null && ld -m elf_i386 narrow.o -o narrow 2>/dev/null; then
+	start ./narrow
+	sleep 0.2
+	if kill -0 "$pid" 2>/dev/null; then
+		rm -rf trace
+		run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
+		says "not x86-64"
+		kill -0 "$pid" || fail "the program of 32 bits is gone"
+	fi
+else
+	echo "skipped: nothing of 32 bits can be built"
+fi
+
+exit $failed

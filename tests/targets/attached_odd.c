@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes that an engine can't take over, or must be careful with: `attached_odd HOW`. Each says "ready", goes on until its standard
+ * input ends, and then says "right" and ends with 0, unless something has changed.
+ */
+#define _GNU_SOURCE
+#include <asm/prctl.h>
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/rseq.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int is_right = 1;
+
+/* Until nobody is there any more. */
+static void await(void)
+{
+	char byte;
+
+	(void)!write(1, "ready\n", 6);
+	while (read(0, &byte, 1) > 0)
+		;
+}
+
+/* The engine would open /proc/self/maps: this one kills for that. */
+static void under_filter(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(code) / sizeof(code[0]), code };
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	is_right = !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	await();
+}
+
+static void with_gs(void)
+{
+	static uint64_t mine[8] = { 4711 };
+	uint64_t got;
+
+	syscall(SYS_arch_prctl, ARCH_SET_GS, mine);
+	await();
+	__asm__("mov %%gs:0, %0" : "=r"(got));
+	is_right = got == 4711;
+}
+
+static void locked(void)
+{
+	is_right = !mlockall(MCL_CURRENT | MCL_FUTURE);
+	await();
+}
+
+static void with_few_addresses(void)
+{
+	struct rlimit limit = { 1 << 30, 1 << 30 };
+
+	setrlimit(RLIMIT_AS, &limit);
+	await();
+}
+
+static void without_descriptors(void)
+{
+	struct rlimit limit = { 3, 3 };
+
+	setrlimit(RLIMIT_NOFILE, &limit);
+	await();
+}
+
+static void plainly(void)
+{
+	await();
+}
+
+/* Its child runs in its memory, and it can't be stopped. */
+static void in_vfork(void)
+{
+	char *const arguments[] = { "cat", NULL };
+	int status;
+	pid_t child;
+
+	(void)!write(1, "ready\n", 6);
+	child = vfork();
+	if (!child) {
+		char byte;
+
+		while (syscall(SYS_read, 0, &byte, 1) > 0)
+			;
+		execv("/bin/true", arguments);
+		_exit(1);
+	}
+	is_right = waitpid(child, &status, 0) == child && !status;
+}
+
+static void *other(void *unused)
+{
+	(void)unused;
+	usleep(100000); /* the first has ended */
+	await();
+	puts("right");
+	fflush(stdout);
+	exit(0);
+}
+
+static void without_leader(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, other, NULL);
+	pthread_exit(NULL);
+}
+
+/* As the kernel has it registered, before and after, and new threads have it too. */
+static void *has_cpu(void *unused)
+{
+	(void)unused;
+	return (void *)(uintptr_t)(sched_getcpu() >= 0);
+}
+
+static void with_rseq(void)
+{
+	pthread_t thread;
+	void *got = NULL;
+
+	for (int i = 0; i < 300; i++) {
+		struct rseq *area = (struct rseq *)((char *)__builtin_thread_pointer() +
+						    __rseq_offset);
+
+		if (!i)
+			(void)!write(1, "ready\n", 6);
+		usleep(10000);
+		if (sched_getcpu() < 0 ||
+		    (__rseq_size && (int)area->cpu_id == RSEQ_CPU_ID_REGISTRATION_FAILED))
+			is_right = 0;
+		if (pthread_create(&thread, NULL, has_cpu, NULL) || pthread_join(thread, &got) ||
+		    !got)
+			is_right = 0;
+	}
+	await();
+	if (__rseq_size) {
+		volatile struct rseq *area = (struct rseq *)((char *)__builtin_thread_pointer() +
+							     __rseq_offset);
+
+		is_right = is_right && (int)area->cpu_id >= 0;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} hows[] = {
+		{ "filter", under_filter },
+		{ "gs", with_gs },
+		{ "locked", locked },
+		{ "addresses", with_few_addresses },
+		{ "descriptors", without_descriptors },
+		{ "plain", plainly },
+		{ "vfork", in_vfork },
+		{ "leaderless", without_leader },
+		{ "rseq", with_rseq },
+	};
+
+	for (size_t i = 0; argc > 1 && i < sizeof(hows) / sizeof(hows[0]); i++) {
+		if (strcmp(argv[1], hows[i].name))
+			continue;
+		hows[i].run();
+		puts(is_right ? "right" : "wrong");
+		return !is_right;
+	}
+	return 2;
+}
