@@ -13,10 +13,9 @@
  *
  * A segment holds words of 32 bits, oldest first. A word below ENGINE_EVENT is an id: of a path, blocks that ran one
  * after the other, all to their ends. Else it heads an event, of so many words more (struct engine_event).
- * 0 is no word: whoever fills a segment has put 0 in each ENGINE_MARK_WORDS'th word first, so where it was when it died
- * is known as near as that without its help. `words` of a segment that was left is exact. The head of an event is 0 until
+ * 0 is no word: all of a segment is 0 before it is filled, so where its writer was when it died is known without its help. `words` of a segment that was left is exact. The head of an event is 0 until
  * all of it stands. TRAIL_EXEC comes before execve(2), and is void if anything follows. A segment that is begun anew: its
- * number goes first; the marks from the first on, words, the new number. The tool clears
+ * number goes first; its words become 0, `words`, the new number. The tool clears
  * what it takes, and all of a slot that it makes FREE.
  *
  * A forked child goes on in the same memory, with a page, a log and slots of its own: its engine's parent takes a page for it
@@ -37,7 +36,6 @@
 #define ENGINE_VERSION 2u
 
 #define ENGINE_GUARD_BYTES 4096u
-#define ENGINE_MARK_WORDS 32u
 #define ENGINE_SEGMENTS_MAX 64u
 #define ENGINE_EVENT 0x80000000u
 
@@ -78,18 +76,19 @@ enum engine_state {
 enum engine_use {
 	ENGINE_USE_FREE = 0,
 	ENGINE_USE_TAKEN = 1, /* somebody is about to fill it in */
-	ENGINE_USE_MADE = 2,  /* `parent`, `parent_first_id` stand, and after a while `born`. Release */
-	ENGINE_USE_NONE = 3,  /* nothing came of it */
+	ENGINE_USE_MADE = 2, /* `parent`, `parent_first_id` stand, and after a while `born`. Release */
+	ENGINE_USE_NONE = 3,   /* nothing came of it */
 	ENGINE_USE_ENDING = 4, /* MADE, and the process is about to end */
 };
 
 /* What a thread asks the tool for that is about to execute a program, and what it is told. */
 enum engine_ask {
 	ENGINE_ASK_NOTHING = 0,
-	ENGINE_ASK_EXEC = 1,  /* trace it: by the engine, with what the call is given in `exec` */
-	ENGINE_ASK_CHILD = 2, /* the same, of a child that borrows its parent's memory and goes on natively until then */
-	ENGINE_ASK_OVER = 3,  /* nothing came of it: trace it no more */
-	ENGINE_ASK_TRACED = 4, /* by the tool: go on */
+	ENGINE_ASK_EXEC = 1, /* trace it: by the engine, with what the call is given in `exec` */
+	ENGINE_ASK_CHILD =
+		2, /* the same, of a child that borrows its parent's memory and goes on natively until then */
+	ENGINE_ASK_OVER = 3,	/* nothing came of it: trace it no more */
+	ENGINE_ASK_TRACED = 4,	/* by the tool: go on */
 	ENGINE_ASK_REFUSED = 5, /* by the tool: go on, it is not traced */
 };
 
@@ -179,9 +178,9 @@ struct engine_channel {
 	/* By the tool: the page's own place in the memfd; its number, of so many: 1: children are not recorded. */
 	uint64_t at;
 	uint32_t process, processes;
-	uint32_t tracer;	  /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
-	uint32_t use;		  /* enum engine_use; a futex, where it becomes FREE */
-	uint32_t parent;	  /* its parent's page */
+	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
+	uint32_t use;	 /* enum engine_use; a futex, where it becomes FREE */
+	uint32_t parent; /* its parent's page */
 	uint32_t reserved;
 	uint64_t born; /* low half: its pid, once that is known; high: counts up with each process of the page. Release */
 	uint32_t parent_first_id; /* ids below mean what they mean there; 0: all are its own */
@@ -201,7 +200,7 @@ enum engine_slot_state {
 };
 
 struct engine_segment {
-	uint64_t number; /* counts the segments that the thread began, from 1; 0: not yet. Release, once the marks stand */
+	uint64_t number; /* counts the segments that the thread began, from 1; 0: not yet. Release, once all is 0 */
 	uint64_t began_ticks, ended_ticks; /* of the time stamp counter */
 	uint32_t words; /* once it was left: so many are there. Release; 0: it is being filled */
 	uint32_t taken; /* the tool's: low half of the number of the segment that it took last; a futex */

@@ -13,6 +13,7 @@
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
 #include "agent/trail/vector.h"
+#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -284,10 +285,11 @@ void attach_leave(struct thread *thread, long code)
 	thread_leaves(thread);
 	thread->is_native = 1;
 	thread->call_next = 0;
-	held_give_back(thread);
 	is_last = thread_left(thread);
+	held_give_back(thread, is_last);
 	if (is_last)
 		action_give_back(~UINT64_C(0));
+	withdraw_left(is_last);
 	give_back(thread);
 	thread->regs.rip = next - 2;
 	if (code == RESTART_BLOCK)

@@ -12,19 +12,51 @@
 #define AREAS_MAX 256u
 #define REACH_BYTES                                                                                \
 	(UINT64_C(0x70000000)) /* less than 2 GiB by more than code and data usually are */
-#define STRIDE_BYTES (UINT64_C(16) << 20)
+#define AREAS_NEAR_MAX 32u /* until code goes where there is room, if it asks for nothing near it */
+#define BARREN_TRIES 4096u
 
-#define FIRSTS_BYTES (CACHE_AREA_BYTES / CACHE_PIECE_BYTES * sizeof(uint32_t))
+/* Smaller ones where no more addresses are free: they are looked for at multiples of `stride`. */
+static const struct {
+	uint32_t bytes, stride;
+} sizes[] = { { 64u << 20, 16u << 20 }, { 8u << 20, 8u << 20 }, { 1u << 20, 1u << 20 } };
+
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 static struct cache_area areas[AREAS_MAX];
 static uint32_t area_count; /* of them, some may be free */
 static uint32_t generation;
 
-static int reaches(const struct cache_area *area, uint64_t pc)
-{
-	uint64_t at = (uint64_t)area->head;
+/* Where nothing was free when it was looked for last, by GiB. */
+static struct {
+	uint64_t region;
+	uint32_t left; /* so often it is not looked for again */
+} barren[16];
 
-	return at && area->generation == generation && (at > pc ? at - pc : pc - at) < REACH_BYTES;
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+static size_t firsts_bytes(const struct cache_area *area)
+{
+	return area->bytes / CACHE_PIECE_BYTES * sizeof(uint32_t);
+}
+
+static int is_in(const struct cache_area *area, uint64_t address)
+{
+	uint64_t head = (uint64_t)__atomic_load_n(&area->head, __ATOMIC_ACQUIRE);
+
+	return head && address - head < area->bytes;
+}
+
+static int is_now(const struct cache_area *area)
+{
+	return area->head && area->generation == generation;
+}
+
+int cache_is_near(const struct cache_area *area, uint64_t pc)
+{
+	return is_now(area) && distance((uint64_t)area->head, pc) < REACH_BYTES;
 }
 
 /* NULL: none is. */
@@ -36,7 +68,7 @@ static struct cache_area *area_free(void)
 	return NULL;
 }
 
-static struct cache_area *area_begin(uint8_t *at)
+static struct cache_area *area_begin(uint8_t *at, uint32_t bytes)
 {
 	struct cache_area *area = area_free();
 	struct cache_head *head = (struct cache_head *)at;
@@ -49,88 +81,119 @@ static struct cache_area *area_begin(uint8_t *at)
 	head->gate_refused = (uint64_t)gate_refused;
 	emit_relative(emit_bytes(jump, "\xff\x25", 2), &head->gate_exit);
 	area->generation = generation;
+	area->bytes = bytes;
 	area->hot = at + ((sizeof(*head) + 63) & ~(size_t)63);
-	area->hot_end = at + CACHE_AREA_BYTES / 2;
+	area->hot_end = at + bytes / 2;
 	area->cold = area->hot_end;
-	area->cold_end = at + CACHE_AREA_BYTES;
+	area->cold_end = at + bytes;
 	area->hot_ready = at;
 	area->cold_ready = area->cold;
-	area->firsts = memory_map_alone(0, FIRSTS_BYTES, PROT_READ | PROT_WRITE);
+	area->firsts = memory_map_alone(0, firsts_bytes(area), PROT_READ | PROT_WRITE);
 	if (!area->firsts) {
-		memory_unmap(at, CACHE_AREA_BYTES);
+		memory_unmap(at, bytes);
 		return NULL;
 	}
 	__atomic_store_n(&area->head, head, __ATOMIC_RELEASE);
 	if (area == &areas[area_count])
 		area_count++;
-	ranges_hide((uint64_t)at, CACHE_AREA_BYTES);
+	ranges_hide((uint64_t)at, bytes);
 	return area;
 }
 
-static uint64_t distance(uint64_t a, uint64_t b)
+/* Free addresses are looked for from `from` on, stride by stride, while they are in reach of pc, and of `to`. */
+static struct cache_area *area_make(uint64_t pc, uint64_t to, uint64_t from, uint32_t size,
+				    int is_down)
 {
-	return a > b ? a - b : b - a;
-}
+	uint32_t bytes = sizes[size].bytes;
+	uint64_t stride = sizes[size].stride;
 
-/* Free addresses are looked for from `from` on, `stride` by `stride`, while they are in reach of pc, and of `to`. */
-static struct cache_area *area_make(uint64_t pc, uint64_t to, uint64_t from, int64_t stride)
-{
-	for (uint64_t at = from; distance(at, pc) < REACH_BYTES - CACHE_AREA_BYTES &&
-				 distance(at, to) < REACH_BYTES - CACHE_AREA_BYTES;
-	     at += (uint64_t)stride) {
+	for (uint64_t at = from & ~(stride - 1);
+	     distance(at, pc) < REACH_BYTES - bytes && distance(at, to) < REACH_BYTES - bytes;
+	     at = is_down ? at - stride : at + stride) {
 		uint8_t *got;
 
-		if (at < STRIDE_BYTES || at > UINT64_C(0x7ffffffff000) - CACHE_AREA_BYTES)
+		if (at < sizes[0].stride || at > UINT64_C(0x7ffffffff000) - bytes)
 			return NULL;
-		got = memory_map_alone(at, CACHE_AREA_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC);
+		got = memory_map_alone(at, bytes, PROT_READ | PROT_WRITE | PROT_EXEC);
 		if (got)
-			return area_begin(got);
+			return area_begin(got, bytes);
 	}
 	return NULL;
 }
 
 static int has_room(const struct cache_area *area)
 {
-	return area->hot_end - area->hot > TRANSLATE_HOT_MAX &&
+	return is_now(area) && area->hot_end - area->hot > TRANSLATE_HOT_MAX &&
 	       area->cold_end - area->cold > TRANSLATE_COLD_MAX;
+}
+
+static int is_barren(uint64_t pc)
+{
+	unsigned int at = pc >> 30 & 15;
+
+	if (barren[at].region != pc >> 30 || !barren[at].left)
+		return 0;
+	barren[at].left--;
+	return 1;
+}
+
+static struct cache_area *area_near(uint64_t pc)
+{
+	if (!area_free() || is_barren(pc))
+		return NULL;
+	/* Far off first: what lies right beside code is where the program's heap and libraries will grow. */
+	for (uint32_t size = 0; size < SIZES; size++) {
+		struct cache_area *area = area_make(pc, pc, pc - UINT64_C(0x50000000), size, 0);
+
+		if (!area)
+			area = area_make(pc, pc, pc + UINT64_C(0x60000000), size, 1);
+		if (area)
+			return area;
+	}
+	barren[pc >> 30 & 15].region = pc >> 30;
+	barren[pc >> 30 & 15].left = BARREN_TRIES;
+	return NULL;
 }
 
 struct cache_area *cache_area_for(uint64_t pc)
 {
-	struct cache_area *area;
-	uint64_t page = pc & ~(STRIDE_BYTES - 1);
+	struct cache_area *area = NULL, *other = NULL;
+	uint32_t count = 0;
 
-	for (uint32_t i = area_count; i-- > 0;)
-		if (reaches(&areas[i], pc) && has_room(&areas[i]))
+	for (uint32_t i = area_count; i-- > 0;) {
+		count += (uint32_t)is_now(&areas[i]);
+		if (!has_room(&areas[i]))
+			continue;
+		if (cache_is_near(&areas[i], pc))
 			return &areas[i];
-	if (!area_free())
-		return NULL;
-	/* Far off first: what lies right beside code is where the program's heap and libraries will grow. */
-	area = area_make(pc, pc, page - (UINT64_C(0x50000000)), (int64_t)STRIDE_BYTES);
-	if (!area)
-		area = area_make(pc, pc, page + (UINT64_C(0x60000000)), -(int64_t)STRIDE_BYTES);
-	return area;
+		other = &areas[i];
+	}
+	if (!other || count < AREAS_NEAR_MAX)
+		area = area_near(pc);
+	return area ? area : other;
 }
 
 struct cache_area *cache_area_between(uint64_t pc, uint64_t to)
 {
-	uint64_t middle = (pc / 2 + to / 2) & ~(STRIDE_BYTES - 1);
-	struct cache_area *area;
+	uint64_t middle = pc / 2 + to / 2;
+	struct cache_area *area = NULL;
 
 	for (uint32_t i = area_count; i-- > 0;)
-		if (reaches(&areas[i], pc) && reaches(&areas[i], to) && has_room(&areas[i]))
+		if (cache_is_near(&areas[i], pc) && cache_is_near(&areas[i], to) &&
+		    has_room(&areas[i]))
 			return &areas[i];
-	if (!area_free())
-		return NULL;
-	area = area_make(pc, to, middle, -(int64_t)STRIDE_BYTES);
-	return area ? area : area_make(pc, to, middle, (int64_t)STRIDE_BYTES);
+	for (uint32_t size = 0; size < SIZES && !area && area_free(); size++) {
+		area = area_make(pc, to, middle, size, 1);
+		if (!area)
+			area = area_make(pc, to, middle, size, 0);
+	}
+	return area;
 }
 
 const uint8_t *cache_exit_jump(const uint8_t *address)
 {
 	for (uint32_t i = 0; i < area_count; i++)
-		if (areas[i].head &&
-		    (uint64_t)(address - (uint8_t *)areas[i].head) < CACHE_AREA_BYTES)
+		if (is_in(&areas[i], (uint64_t)address))
 			return areas[i].head->exit_jump;
 	return NULL;
 }
@@ -151,12 +214,10 @@ int cache_jump_set(uint8_t *jump, const uint8_t *to)
 
 uint32_t *cache_first(uint64_t address)
 {
-	for (uint32_t i = 0; i < area_count; i++) {
-		uint64_t head = (uint64_t)__atomic_load_n(&areas[i].head, __ATOMIC_ACQUIRE);
-
-		if (head && address - head < CACHE_AREA_BYTES)
-			return &areas[i].firsts[(address - head) / CACHE_PIECE_BYTES];
-	}
+	for (uint32_t i = 0; i < area_count; i++)
+		if (is_in(&areas[i], address))
+			return &areas[i].firsts[(address - (uint64_t)areas[i].head) /
+						CACHE_PIECE_BYTES];
 	return NULL;
 }
 
@@ -165,7 +226,7 @@ uint64_t cache_used(void)
 	uint64_t bytes = 0;
 
 	for (uint32_t i = 0; i < area_count; i++)
-		if (areas[i].head && areas[i].generation == generation)
+		if (is_now(&areas[i]))
 			bytes += (uint64_t)(areas[i].hot - (uint8_t *)areas[i].head) +
 				 (uint64_t)(areas[i].cold - areas[i].hot_end);
 	return bytes;
@@ -185,18 +246,16 @@ void cache_drop(uint32_t which)
 			continue;
 		__atomic_store_n(&areas[i].head, NULL, __ATOMIC_RELEASE);
 		ranges_show((uint64_t)head);
-		memory_unmap(head, CACHE_AREA_BYTES);
-		memory_unmap(areas[i].firsts, FIRSTS_BYTES);
+		memory_unmap(head, areas[i].bytes);
+		memory_unmap(areas[i].firsts, firsts_bytes(&areas[i]));
+		memory_clear(barren, sizeof(barren));
 	}
 }
 
 int cache_has(uint64_t address)
 {
-	for (uint32_t i = 0; i < area_count; i++) {
-		uint64_t head = (uint64_t)__atomic_load_n(&areas[i].head, __ATOMIC_ACQUIRE);
-
-		if (head && address - head < CACHE_AREA_BYTES)
+	for (uint32_t i = 0; i < area_count; i++)
+		if (is_in(&areas[i], address))
 			return 1;
-	}
 	return 0;
 }

@@ -9,7 +9,6 @@
 
 #include <stdint.h>
 
-#define CACHE_AREA_BYTES (64u << 20)
 #define CACHE_PIECE_BYTES 512u
 
 /* An area begins with what its code needs at hand. */
@@ -22,16 +21,23 @@ struct cache_head {
 struct cache_area {
 	struct cache_head *head; /* NULL: there is none */
 	uint32_t generation;
+	uint32_t bytes;
 	uint8_t *hot, *hot_end;
 	uint8_t *cold, *cold_end;
 	uint8_t *hot_ready, *cold_ready; /* memory_ready() */
 	uint32_t *firsts; /* a word for each piece of CACHE_PIECE_BYTES: trace_of()'s */
 };
 
-/* The area for code at `pc`, with room for a trace. NULL: no memory can be had there. */
+/*
+ * The area for code at `pc`, with room for a trace: one that reaches what lies near pc, unless there are many already, or none can be
+ * had there; then any. NULL: none has room.
+ */
 struct cache_area *cache_area_for(uint64_t pc);
 
-/* One that reaches what code at `pc` asks for at `to`, too. */
+/* Whether it reaches what code at `pc` may ask for. */
+int cache_is_near(const struct cache_area *area, uint64_t pc);
+
+/* One that reaches what code at `pc` asks for at `to`, too. NULL: none can be had. */
 struct cache_area *cache_area_between(uint64_t pc, uint64_t to);
 
 /* The exit_jump of the area that an address is in. */

@@ -33,6 +33,10 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 	channel.head->translated_ticks += sys_ticks() - began;
 	channel.head->faults++;
 	lock_give(&dispatch_lock);
+	if (!trace && error == -ENOMEM) {
+		channel.head->error = error;
+		leave(thread, pc);
+	}
 	if (!trace)
 		gate_signal();
 	thread->next = (uint64_t)trace->head;

@@ -194,7 +194,7 @@ int making_fits(const struct making *m, uint64_t pc)
 
 int making_is_near(const struct making *m, uint64_t pc)
 {
-	return cache_area_for(pc) == m->area;
+	return cache_is_near(m->area, pc);
 }
 
 void making_go_on(struct making *m, uint64_t pc)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/onward.h"
 #include "agent/trail/action.h"
+#include "agent/trail/channel.h"
 #include "agent/trail/deliver.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/gate.h"
@@ -10,6 +11,8 @@
 #include "agent/trail/ring.h"
 #include "agent/trail/trace.h"
 #include "agent/trail/translate.h"
+
+#include <errno.h>
 
 void onward_regs(struct thread *thread, struct frame_context *context)
 {
@@ -45,27 +48,6 @@ void onward_state(struct thread *thread, const struct state *state, struct frame
 	tell_path(thread, state);
 }
 
-void onward_cache(struct thread *thread, struct frame_context *context)
-{
-	static const uint8_t none[64];
-	struct trace *trace;
-	int error;
-
-	lock_take(&dispatch_lock);
-	trace = translate(*frame_rip(context), &error);
-	trace_in(thread);
-	lock_give(&dispatch_lock);
-	if (!trace) { /* it faults where the program wanted to be */
-		thread->is_trying = 1;
-		return;
-	}
-	*frame_rip(context) = (uint64_t)trace->head;
-	thread->traced = (uint64_t)trace->head;
-	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);
-	frame_vector15_set(context->uc_mcontext.fpregs, none);
-	*frame_xmm15(context) = thread->pointer;
-}
-
 /* On in leave(), with what *context says of the program: there is no other stack for signals while we are on ours. */
 static void quit(struct thread *thread, struct frame_context *context)
 {
@@ -78,6 +60,32 @@ static void quit(struct thread *thread, struct frame_context *context)
 	*frame_gpr(context, 4) = thread->stack;
 	*frame_flags(context) = 2;
 	*frame_mask(context) = ~action_own;
+}
+
+void onward_cache(struct thread *thread, struct frame_context *context)
+{
+	static const uint8_t none[64];
+	struct trace *trace;
+	int error;
+
+	lock_take(&dispatch_lock);
+	trace = translate(*frame_rip(context), &error);
+	trace_in(thread);
+	lock_give(&dispatch_lock);
+	if (!trace && error == -ENOMEM) {
+		channel.head->error = error;
+		quit(thread, context);
+		return;
+	}
+	if (!trace) { /* it faults where the program wanted to be */
+		thread->is_trying = 1;
+		return;
+	}
+	*frame_rip(context) = (uint64_t)trace->head;
+	thread->traced = (uint64_t)trace->head;
+	frame_vector15_get(context->uc_mcontext.fpregs, thread->vector15);
+	frame_vector15_set(context->uc_mcontext.fpregs, none);
+	*frame_xmm15(context) = thread->pointer;
 }
 
 void onward_go(struct thread *thread, struct frame_context *context)

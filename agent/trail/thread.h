@@ -72,9 +72,10 @@ struct thread {
 	uint32_t is_executing;	     /* in execve(2), with TRAIL_EXEC as the last of its trail */
 	uint32_t is_taken;	     /* the program has run before us, or so did who made it */
 	uint32_t is_guest;	     /* of another process, and shares all but that: unrecorded */
-	struct thread *next_thread;  /* leave.c's */
+	struct thread *next_thread; /* leave.c's */
 	uint32_t is_stepping; /* signals wait until the next instruction of the program's; is_deferred, too */
 	uint64_t step_trap; /* the trap flag as the program had it before */
+	uint32_t waiter;    /* held.c's */
 	uint64_t traced;    /* where in the cache the program's own trap flag was met last */
 	uint64_t blocked; /* the program's signal mask; the kernel's has less (action_own), or all */
 	uint64_t call_next; /* behind the system call that is being made; 0: none */

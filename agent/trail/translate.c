@@ -437,6 +437,12 @@ struct trace *translate(uint64_t pc, int *error)
 	if (!ranges_left(pc))
 		return NULL;
 	*error = -ENOMEM;
+	trace = make(pc, 0);
+	if (trace)
+		return trace;
+	/* what is given up may be what is in the way */
+	traces_ask();
+	traces_turn();
 	return make(pc, 0);
 }
 

@@ -19,7 +19,7 @@ const struct trail_between killed = { .event = TRAIL_END, .values = { TRAIL_KILL
 
 void open_with(enum engine_policy policy)
 {
-	const struct soft_sizes sizes = { SLOTS, SEGMENTS, SEGMENT_BYTES, LOG_BYTES, policy };
+	const struct soft_sizes sizes = { SLOTS, SEGMENTS, SEGMENT_BYTES, LOG_BYTES, policy, 1 };
 
 	sample_sink_init(&sink);
 	cr_assert_eq(soft_channel_open(&channel, &sizes), 0);
@@ -116,8 +116,7 @@ static void segment_begin(uint32_t index)
 
 	writer.segment = index;
 	writer.at = 0;
-	for (uint32_t i = 0; i < SEGMENT_WORDS; i += ENGINE_MARK_WORDS)
-		words()[i] = 0;
+	memset(words(), 0, SEGMENT_WORDS * sizeof(uint32_t));
 	segment->began_ticks = __rdtsc();
 	segment->words = 0;
 	__atomic_store_n(&segment->number, ++writer.count, __ATOMIC_RELEASE);

@@ -13,12 +13,13 @@ TestSuite(soft_channel, .init = blocking, .fini = end, .timeout = 60);
 Test(soft_channel, sizes_that_can_not_be)
 {
 	static const struct soft_sizes sizes[] = {
-		{ 0, 4, 4096, 4096, ENGINE_BLOCK },
-		{ 4, 0, 4096, 4096, ENGINE_BLOCK },
-		{ 4, ENGINE_SEGMENTS_MAX + 1, 4096, 4096, ENGINE_BLOCK },
-		{ 4, 4, 4095, 4096, ENGINE_BLOCK },
-		{ 4, 4, 4096, 0, ENGINE_BLOCK },
-		{ UINT32_MAX, 64, UINT64_C(1) << 33, 4096, ENGINE_BLOCK },
+		{ 0, 4, 4096, 4096, ENGINE_BLOCK, 1 },
+		{ 4, 0, 4096, 4096, ENGINE_BLOCK, 1 },
+		{ 4, ENGINE_SEGMENTS_MAX + 1, 4096, 4096, ENGINE_BLOCK, 1 },
+		{ 4, 4, 4095, 4096, ENGINE_BLOCK, 1 },
+		{ 4, 4, 4096, 0, ENGINE_BLOCK, 1 },
+		{ UINT32_MAX, 64, UINT64_C(1) << 33, 4096, ENGINE_BLOCK, 1 },
+		{ 4, 4, 4096, 4096, ENGINE_BLOCK, SOFT_PROCESSES_MAX + 1 },
 	};
 	struct soft_channel other;
 

@@ -27,10 +27,10 @@ struct soft_process {
 	uint64_t since_ns; /* when it was expected first */
 	pid_t traced;	   /* a thread of it; 0: none */
 	int is_let_go;	   /* traced no more from the next stop on */
-	int is_looked_at;  /* traced at each system call, for one may be a program that gains rights */
-	uint32_t answer;   /* at the next stop; 0: none */
-	int is_native;	   /* nothing of it is recorded, for good or until it executes a program */
-	int is_foreign;	   /* it has executed a program that is not x86-64 */
+	int is_looked_at; /* traced at each system call, for one may be a program that gains rights */
+	uint32_t answer; /* at the next stop; 0: none */
+	int is_native;	 /* nothing of it is recorded, for good or until it executes a program */
+	int is_foreign;	 /* it has executed a program that is not x86-64 */
 	int has_status, status;
 };
 

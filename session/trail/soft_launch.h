@@ -18,7 +18,7 @@ void soft_become(int gate, const char *path, char *const argv[]) __attribute__((
 struct soft_launch {
 	pid_t pid;
 	uint32_t process; /* its page of the channel */
-	int fds[2]; /* of the channel and the image, in that process */
+	int fds[2];	  /* of the channel and the image, in that process */
 	struct soft_loan loan;
 	uint64_t engine, channel; /* where they lie */
 };

@@ -28,9 +28,10 @@ struct soft_paths {
 	size_t count, room;
 	uint64_t taken;	 /* bytes of the log */
 	uint32_t blocks; /* that have a number */
-	struct soft_family *family; /* with whom all that is shared: processes of which one is the other's copy; NULL: none yet */
-	uint32_t first_number;	    /* of id 0 */
-	int error;	/* the first; nothing is taken any more */
+	struct soft_family *
+		family; /* with whom all that is shared: processes of which one is the other's copy; NULL: none yet */
+	uint32_t first_number; /* of id 0 */
+	int error;	       /* the first; nothing is taken any more */
 	/* Of each module; may be NULL. `path` is NUL-terminated. */
 	int (*on_module)(void *data, const struct engine_module *module, const char *path);
 	void *data;

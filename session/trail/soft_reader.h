@@ -17,7 +17,8 @@
 struct soft_source {
 	struct trail_sink *sink; /* NULL: nothing is taken of it */
 	struct soft_paths paths;
-	struct sink_thread *carried; /* a trail that goes on in another program, until that has a thread; or NULL */
+	struct sink_thread *
+		carried; /* a trail that goes on in another program, until that has a thread; or NULL */
 	uint64_t carried_ns;
 	int is_seen; /* it has, or had, a trail */
 	pid_t pid;   /* of a child, and its name: for one that never wrote anything */
@@ -64,7 +65,8 @@ int soft_reader_take(struct soft_reader *reader);
 int soft_reader_finish(struct soft_reader *reader, const struct trail_between *end);
 
 /* Another process is there: a copy of `of`, whose ids below first_id it has; 0: none. Its trails go to `sink`, once that is set. 0 or -ENOMEM. */
-int soft_reader_expect(struct soft_reader *reader, uint32_t process, uint32_t of, uint32_t first_id);
+int soft_reader_expect(struct soft_reader *reader, uint32_t process, uint32_t of,
+		       uint32_t first_id);
 
 /* As soft_reader_finish(), of one process; its slots are free then. It must write no more. A child that has no trail gets one. */
 int soft_reader_end(struct soft_reader *reader, uint32_t process, const struct trail_between *end);

@@ -19,8 +19,8 @@
 struct tracing_how {
 	enum origin origin;
 	struct origin_machine machine;
-	int follows;			     /* and children as well: ORIGIN_STEP and ORIGIN_SOFT do it */
-	int has_kernel;			     /* of hardware: the kernel's branches too */
+	int follows;	/* and children as well: ORIGIN_STEP and ORIGIN_SOFT do it */
+	int has_kernel; /* of hardware: the kernel's branches too */
 	uint64_t sample_freq, sample_period; /* of lbr; 0: not said */
 	char **environment;		     /* that a program is started with; NULL: ours */
 	const struct only_names *only;	     /* NULL, or none: of all modules */
