@@ -122,6 +122,9 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 	if (find_process(session, pid))
 		return session_fail(session, -EEXIST, "pid %d is in this session already",
 				    (int)pid);
+	err = live_joins(session);
+	if (err)
+		return err;
 	err = attach_once(session, pid);
 	for (int again = 0; err == -WM_E_GONE && again < ATTACHES_MAX; again++) {
 		if (target_read(&target, pid) || target_has_ended(&target))

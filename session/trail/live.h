@@ -96,6 +96,9 @@ int live_launches(const struct wm_session *session);
 int live_launch_with(struct wm_session *session, const char *path, char *const argv[],
 		     char **environment);
 
+/* Before an agent comes into a running process: whether its threads can be taken then. 0 or an error, with the session's detail. */
+int live_joins(struct wm_session *session);
+
 /* Take the process's threads now, but for the agent's. 0 where no trail is asked for. */
 int live_join(struct wm_session *session, const struct process *process);
 

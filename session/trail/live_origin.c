@@ -87,3 +87,17 @@ int live_falls_back(struct wm_session *session, int error)
 	live->origin = ORIGIN_STEP;
 	return 1;
 }
+
+int live_joins(struct wm_session *session)
+{
+	int err = live_ready(session);
+
+	if (err || !live_launches(session))
+		return err;
+	err = session_fail(session, -WM_E_TRAIL_ASKED,
+			   "soft takes no running program together with markers or probes");
+	if (!live_falls_back(session, err))
+		return err;
+	session->detail[0] = 0;
+	return 0;
+}
