@@ -19,7 +19,7 @@ static const char help[] =
 	"  -e, --event SPEC    what to record: marker:SUBSYSTEM:EVENT, usdt:PROVIDER:NAME,\n"
 	"                      func:NAME[@FILE]/ret,arg1,arg2:str/, addr:FILE+OFFSET or\n"
 	"                      addr:FILE:LINE; names may be globs; several may be given;\n"
-	"                      once trail/step,last=SIZE/, the way that each thread takes\n"
+	"                      once trail/soft,last=SIZE,only=FILE/, the way that each thread takes\n"
 	"                      (default: every marker)\n"
 	"  -o, --output DIR    the trace folder, new or empty (default: waymark-DATE-TIME)\n"
 	"  -p, --pid PID       a running process to attach to; several may be given\n"

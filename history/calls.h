@@ -98,7 +98,7 @@ struct calls {
 	enum calls_state state;
 	const struct trail_block *before;
 	uint64_t next;
-	int is_gap;  /* what ran in between may have called what comes now */
+	int is_gap; /* what ran in between may have called what comes now */
 	int is_away; /* and did, or was returned from: it was other modules' code, left out as was asked */
 	uint32_t signal;
 	uint64_t interrupted;

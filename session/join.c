@@ -117,12 +117,14 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 		return -EINVAL;
 	if (pid == getpid())
 		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
-	session->live.attaches = 1;
 	if (live_is_all(session))
 		return live_attach(session, pid);
 	if (find_process(session, pid))
 		return session_fail(session, -EEXIST, "pid %d is in this session already",
 				    (int)pid);
+	err = live_joins(session);
+	if (err)
+		return err;
 	err = attach_once(session, pid);
 	for (int again = 0; err == -WM_E_GONE && again < ATTACHES_MAX; again++) {
 		if (target_read(&target, pid) || target_has_ended(&target))

@@ -347,13 +347,21 @@ int live_attach(struct wm_session *session, pid_t pid)
 	return add(session, pid, &live);
 }
 
-static int take(struct wm_session *session, struct live_process *live)
+static int take_once(struct wm_session *session, struct live_process *live)
 {
 	struct tracing_how how = how_of(session);
+
+	return stepper_attach(&live->stepper, sink_of(live), &how, live->pid, 0);
+}
+
+static int take(struct wm_session *session, struct live_process *live)
+{
 	char words[512] = "";
 	struct target target;
-	int err = stepper_attach(&live->stepper, sink_of(live), &how, live->pid, 0);
+	int err = take_once(session, live);
 
+	if (err && live_falls_back(session, err))
+		err = take_once(session, live);
 	if (!err)
 		return taken(live);
 	live->is_over = 1;

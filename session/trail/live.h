@@ -43,7 +43,6 @@ struct live {
 	int signal; /* TRIGGER_SIGNAL: this one; 0: any */
 	struct live_fired fired;
 	struct origin_machine machine; /* zeroed: this one */
-	int attaches;		       /* some of its processes run already */
 	/* which origin was taken, once there is a process, and what was to be had */
 	int has_origin;
 	enum origin origin;
@@ -96,6 +95,9 @@ int live_falls_back(struct wm_session *session, int error);
 int live_launches(const struct wm_session *session);
 int live_launch_with(struct wm_session *session, const char *path, char *const argv[],
 		     char **environment);
+
+/* Before an agent comes into a running process: whether its threads can be taken then. 0 or an error, with the session's detail. */
+int live_joins(struct wm_session *session);
 
 /* Take the process's threads now, but for the agent's. 0 where no trail is asked for. */
 int live_join(struct wm_session *session, const struct process *process);

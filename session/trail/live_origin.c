@@ -10,13 +10,8 @@
  * What is asked for may need what an origin does not have: hardware tells of no signals, and of what came when only when it
  * is all decoded.
  */
-static void leave_out(struct live *live, const struct trail_request *request)
+static void leave_out(struct live *live)
 {
-	struct origin_state *soft = &live->origins[ORIGIN_SOFT];
-
-	if (live->attaches && request->is_auto && !soft->error)
-		*soft = (struct origin_state){ .error = -WM_E_TRAIL_ASKED,
-					       .detail = "it can't enter a program that runs" };
 	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL)
 		return;
 	for (int i = 0; i < ORIGINS; i++)
@@ -48,7 +43,7 @@ static int choose(struct wm_session *session)
 	if (live->has_origin)
 		return 0;
 	origins_look(live->origins, &live->machine);
-	leave_out(live, spec_trail(&session->specs));
+	leave_out(live);
 	if (spec_trail(&session->specs)->has_kernel)
 		origins_need_kernel(live->origins, &live->machine);
 	best = choose_of(live, spec_trail(&session->specs));
@@ -91,4 +86,18 @@ int live_falls_back(struct wm_session *session, int error)
 		 wm_session_detail(session));
 	live->origin = ORIGIN_STEP;
 	return 1;
+}
+
+int live_joins(struct wm_session *session)
+{
+	int err = live_ready(session);
+
+	if (err || !live_launches(session))
+		return err;
+	err = session_fail(session, -WM_E_TRAIL_ASKED,
+			   "soft takes no running program together with markers or probes");
+	if (!live_falls_back(session, err))
+		return err;
+	session->detail[0] = 0;
+	return 0;
 }

@@ -118,10 +118,6 @@ static int can_do(const struct origin_calls *calls, const struct origin_wanted *
 {
 	uint32_t lacks = wanted->may_do_less ? 0 : wanted->flags & ~calls->can;
 
-	if (wanted->attaches && calls->origin == WM_TRAIL_SOFT && wanted->origin == WM_TRAIL_AUTO) {
-		snprintf(why, bytes, "it can't enter a program that runs");
-		return 0;
-	}
 	if (wanted->must_hold && !calls->can_hold) {
 		snprintf(why, bytes,
 			 "options.policy: the origin %s can't hold threads for WM_TRAIL_BLOCK",

@@ -42,7 +42,6 @@ struct origin_wanted {
 	uint32_t flags;	 /* WM_TRAIL_* */
 	int must_hold;	 /* WM_TRAIL_BLOCK */
 	int may_do_less; /* of the flags: nobody named them */
-	int attaches;	 /* to a program that runs */
 };
 
 /*

@@ -369,7 +369,7 @@ int soft_rid(struct soft *soft, unsigned int for_ms)
 	return 0;
 }
 
-/* Whether what it does is recorded still: threads of our agent's are not, and may sleep for long. */
+/* Whether what they do is recorded still: threads of our agent's are not, and may sleep for long. */
 static int is_recorded(const struct soft *soft)
 {
 	if (!soft_follow_is_inside(&soft->follow))
@@ -380,7 +380,7 @@ static int is_recorded(const struct soft *soft)
 		if (__atomic_load_n(&soft_channel_slot(&soft->channel, i)->state,
 				    __ATOMIC_ACQUIRE) != ENGINE_SLOT_FREE)
 			return 1;
-	return soft_channel_head(&soft->channel)->state == ENGINE_WAITING;
+	return soft->follow.traced || soft_channel_head(&soft->channel)->state == ENGINE_WAITING;
 }
 
 int soft_let_go(struct soft *soft, unsigned int for_ms)

@@ -94,14 +94,13 @@ static int options_check(struct wm_trail *trail)
 	return 0;
 }
 
-static int choose(struct wm_trail *trail, int is_default, int attaches)
+static int choose(struct wm_trail *trail, int is_default)
 {
 	const struct origin_wanted wanted = {
 		.origin = trail->options.origin,
 		.flags = trail->options.flags,
 		.must_hold = trail->options.policy == WM_TRAIL_BLOCK,
 		.may_do_less = is_default,
-		.attaches = attaches,
 	};
 	int err = origin_choose(&trail->origin, &trail->how, &wanted, trail->detail,
 				sizeof(trail->detail));
@@ -115,7 +114,7 @@ static int choose(struct wm_trail *trail, int is_default, int attaches)
 	return 0;
 }
 
-static int options_take(struct wm_trail *trail, const struct wm_trail_options *from, int attaches)
+static int options_take(struct wm_trail *trail, const struct wm_trail_options *from)
 {
 	struct wm_trail_options *options = &trail->options;
 	int err = options_copy(trail, from);
@@ -123,7 +122,7 @@ static int options_take(struct wm_trail *trail, const struct wm_trail_options *f
 	if (!err)
 		err = options_check(trail);
 	if (!err)
-		err = choose(trail, !from, attaches);
+		err = choose(trail, !from);
 	options->size = sizeof(*options);
 	options->bytes = options->bytes ? options->bytes : BYTES_DEFAULT;
 	options->bytes -= options->bytes % 4096;
@@ -178,7 +177,7 @@ void wm_trail_close(struct wm_trail *trail)
 }
 
 static int opening(struct wm_trail **trail, const struct wm_trail_options *options,
-		   const struct origin_machine *machine, int attaches, int *cancel)
+		   const struct origin_machine *machine, int *cancel)
 {
 	int err;
 
@@ -186,7 +185,7 @@ static int opening(struct wm_trail **trail, const struct wm_trail_options *optio
 	err = trail_new(trail);
 	if (!err && machine)
 		(*trail)->how.machine = *machine;
-	return err ? err : options_take(*trail, options, attaches);
+	return err ? err : options_take(*trail, options);
 }
 
 /* What could not be opened is released; its words are kept for wm_trail_detail(NULL). */
@@ -223,6 +222,42 @@ static int attach_failed(struct wm_trail *trail, pid_t pid, int error)
 	return trail_fail(trail, error, "pid %d", (int)pid);
 }
 
+/* A program to be launched, or a process. */
+struct beginning {
+	const char *path; /* NULL: a process */
+	char *const *argv;
+	pid_t pid, only;
+};
+
+static int begin(struct wm_trail *trail, const struct beginning *what, char *detail)
+{
+	struct trail_sink *sink = &trail->source.sink;
+
+	return what->path ? trail->origin->launch(&trail->live, sink, &trail->how, what->path,
+						  what->argv, detail)
+			  : trail->origin->attach(&trail->live, sink, &trail->how, what->pid,
+						  what->only, detail);
+}
+
+/* What the engine can't enter has run nothing under it, so it may be stepped through, where nobody named an origin. */
+static int begin_best(struct wm_trail *trail, const struct beginning *what, char *detail)
+{
+	char why[TRACING_DETAIL_BYTES];
+	int error = begin(trail, what, detail), err;
+
+	if (!error || !trail->is_auto || trail->how.origin != ORIGIN_SOFT)
+		return error;
+	snprintf(why, sizeof(why), "%s", detail);
+	trail->options.origin = WM_TRAIL_STEP;
+	err = choose(trail, 0);
+	if (!err)
+		err = begin(trail, what, detail);
+	if (!err && !detail[0])
+		snprintf(detail, TRACING_DETAIL_BYTES, "not soft: %s%s%.200s", wm_error_text(error),
+			 why[0] ? ": " : "", why);
+	return err;
+}
+
 static int attach(struct wm_trail *trail, pid_t pid)
 {
 	int is_thread = !!(trail->options.flags & WM_TRAIL_THREAD), err;
@@ -244,8 +279,9 @@ static int attach(struct wm_trail *trail, pid_t pid)
 	err = trail_memory_take(trail);
 	if (err)
 		return err;
-	err = trail->origin->attach(&trail->live, &trail->source.sink, &trail->how, target.pid,
-				    is_thread ? pid : 0, detail);
+	err = begin_best(trail,
+			 &(struct beginning){ .pid = target.pid, .only = is_thread ? pid : 0 },
+			 detail);
 	if (err && detail[0])
 		return trail_fail(trail, err, "pid %d: %s", (int)pid, detail);
 	if (err)
@@ -266,7 +302,7 @@ int trail_open_on(struct wm_trail **out, pid_t pid, const struct wm_trail_option
 	if (!out)
 		return -EINVAL;
 	*out = NULL;
-	err = opening(&trail, options, machine, 1, &cancel);
+	err = opening(&trail, options, machine, &cancel);
 	if (!err)
 		err = attach(trail, pid);
 	return opened(out, trail, err, cancel);
@@ -287,25 +323,6 @@ static void end_program(struct wm_trail *trail)
 		;
 }
 
-/* It could not be entered, for `error`, and has run nothing of its own. What steps can't be asked for soft was not asked for. */
-static int launch_by_steps(struct wm_trail *trail, const struct program *program,
-			   char *const argv[], int error, char *detail)
-{
-	char why[TRACING_DETAIL_BYTES];
-	int err;
-
-	snprintf(why, sizeof(why), "%s", detail);
-	trail->options.origin = WM_TRAIL_STEP;
-	err = choose(trail, 0, 0);
-	if (!err)
-		err = trail->origin->launch(&trail->live, &trail->source.sink, &trail->how,
-					    program->path, argv, detail);
-	if (!err && !detail[0])
-		snprintf(detail, TRACING_DETAIL_BYTES, "not soft: %s%s%.200s", wm_error_text(error),
-			 why[0] ? ": " : "", why);
-	return err;
-}
-
 static int launch(struct wm_trail *trail, char *const argv[])
 {
 	char detail[TRACING_DETAIL_BYTES];
@@ -324,10 +341,7 @@ static int launch(struct wm_trail *trail, char *const argv[])
 	err = trail_memory_take(trail);
 	if (err)
 		return err;
-	err = trail->origin->launch(&trail->live, &trail->source.sink, &trail->how, program.path,
-				    argv, detail);
-	if (err && trail->is_auto && trail->how.origin == ORIGIN_SOFT)
-		err = launch_by_steps(trail, &program, argv, err, detail);
+	err = begin_best(trail, &(struct beginning){ .path = program.path, .argv = argv }, detail);
 	if (err)
 		return trail_fail(trail, err, "%s%s%s", argv[0], detail[0] ? ": " : "", detail);
 	if (detail[0])
@@ -349,7 +363,7 @@ int trail_launch_on(struct wm_trail **out, char *const argv[],
 	if (!out)
 		return -EINVAL;
 	*out = NULL;
-	result = opening(&trail, options, machine, 0, &cancel);
+	result = opening(&trail, options, machine, &cancel);
 	if (!result)
 		result = launch(trail, argv);
 	return opened(out, trail, result, cancel);
