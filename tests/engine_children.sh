@@ -38,7 +38,6 @@ for level in 0 1 2 3; do
 done
 
 same "$children" storm 300
-trails 301
 same "$children" crowd 40
 trails 41
 same "$children" handler 10
