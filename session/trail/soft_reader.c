@@ -546,14 +546,17 @@ int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
 
 int soft_reader_take(struct soft_reader *reader)
 {
-	int had = 0;
+	uint32_t slots = reader->channel->sizes.slots;
+	int had = 0, taken = 0;
 
 	soft_clock_look(&reader->clock);
 	for (uint32_t n = 0; n < reader->channel->sizes.processes && !reader->error; n++)
 		if (reader->sources[n].sink)
 			had |= reader_paths(reader, &reader->sources[n]);
-	for (uint32_t i = 0; i < reader->channel->sizes.slots && !reader->error; i++)
-		had |= take_slot(reader, i);
+	/* one that has something a time, in turn: somebody may wait for an answer */
+	for (uint32_t i = 0; i < slots && !reader->error && !taken; i++)
+		taken = take_slot(reader, reader->turn++ % slots);
+	had |= taken;
 	return reader->error ? reader->error : had != 0;
 }
 

@@ -44,6 +44,7 @@ struct soft_reader {
 	struct soft_clock clock;
 	struct soft_thread *threads; /* of each slot */
 	uint32_t *words;	     /* a segment, copied */
+	uint32_t turn;		     /* the slot that is looked at next, modulo */
 	uint64_t blocks, losses;
 	int error; /* of the sink, or -ENOMEM; the first: nothing is taken any more */
 };
@@ -53,8 +54,8 @@ int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
 		     struct trail_sink *sink);
 
 /*
- * Take what is to be taken while the engine runs: the log; segments that are full, unless it overwrites them itself; all of
- * threads that have ended. 1: there was something, 0: nothing, or the first error.
+ * Take what is to be taken while the engine runs: the logs; of one thread that has something, in turn, segments that are full, unless
+ * it overwrites them itself, or all, if it has ended. 1: there was something, 0: nothing, or the first error.
  */
 int soft_reader_take(struct soft_reader *reader);
 

@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Children under waymark record -e trail/soft/: recorded each under its own number, and doing what they do without.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+[ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ] || skip "the engine is not built"
+export WAYMARK_ENGINE=$WAYMARK_BUILD/agent/trail/libwaymark-trail.so
+children=$WAYMARK_BUILD/tests/targets/engine/engine-children
+
+# same COMMAND...: natively and recorded (into ./ran) it prints the same lines, whichever first, and ends so
+same()
+{
+	local status
+	timeout 60 "$@" 2>native_words | sort >native
+	status=${PIPESTATUS[0]}
+	rm -rf ran
+	timeout 120 "$waymark" record --json -e trail/soft/ -o ran -- "$@" >out 2>words
+	expect "$*" $? "$status"
+	grep -v '^{' out | sort >soft
+	cmp -s native soft || fail "$*: $(diff native soft)"
+}
+
+# trails COUNT: so many processes have one, or more
+trails()
+{
+	local got
+	got=$(timeout 60 "$waymark" trail -n 1 ran 2>shown_words | grep -o "(process [0-9]*)" | sort -u | wc -l)
+	[ "$got" -ge "$1" ] || fail "$got processes have trails, not $1: $(cat shown_words)"
+	grep "no end" shown_words && fail "a trail has no end"
+}
+
+same "$children" tree
+trails 15
+timeout 60 "$waymark" trail --functions -n 0 ran >shown 2>&1
+for level in 0 1 2 3; do
+	grep -qE "^ .* $((1 << level)) .*level_$level " shown || fail "level_$level: $(grep level_ shown)"
+done
+
+same "$children" storm 300
+same "$children" crowd 40
+trails 41
+same "$children" handler 10
+trails 11
+same "$children" threads 10
+trails 31
+same "$children" spawn 3
+trails 6
+same "$children" chain 4
+trails 1
+same "$children" thread_executes
+same "$children" killed
+trails 3
+timeout 60 "$waymark" trail -n 1 ran >shown 2>&1
+grep -q "killed by SIGKILL" shown || fail "who was killed is not told: $(tail -5 shown)"
+same "$children" daemon
+trails 3
+
+# Shells, compilers, what there is.
+same sh -c 'i=0; while [ $i -lt 50 ]; do echo $i; i=$((i + 1)); done | (while read -r a; do echo "$a"; done) | sort -n; (exit 3); echo $?; exit 4'
+trails 4
+same bash -c 'for i in 1 2 3; do (echo $i | cat); done; x=$(echo $(echo y)); echo $x; /bin/false || echo no; nonexistent-program; exec echo done'
+trails 8
+echo 'int main(void) { return 0; }' >one.c
+same cc -c -o one.o one.c
+trails 3
+if command -v python3 >/dev/null; then
+	cat >several.py <<-'EOF'
+		import multiprocessing, subprocess
+		def square(x): return x * x
+		if __name__ == "__main__":
+		    with multiprocessing.get_context("fork").Pool(3) as pool: print(pool.map(square, range(8)))
+		    print(subprocess.check_output(["/bin/echo", "a"]), subprocess.run("exit 7", shell=True).returncode)
+		    try: subprocess.run(["/nonexistent/program"])
+		    except FileNotFoundError as error: print(error)
+	EOF
+	python=$(python3 -c 'import sys; print(sys.executable)')
+	same "$python" several.py
+	trails 6
+fi
+
+# More than are followed at a time: said, and counted.
+same "$children" crowd 270
+said=$(sed -n 's/^waymark: \([0-9]*\) child processes* went on unrecorded.*/\1/p' words)
+got=$(timeout 60 "$waymark" trail -n 1 ran 2>/dev/null | grep -o "(process [0-9]*)" | sort -u | wc -l)
+[ "$((said + got))" -eq 271 ] || fail "$got recorded, $said said not to be: $(cat words)"
+
+# They may be left alone.
+timeout 60 "$waymark" record --no-follow -e trail/soft/ -o alone -- "$children" tree >out 2>words
+expect "--no-follow" $? 0
+[ "$(timeout 60 "$waymark" trail -n 1 alone 2>&1 | grep -c "(process ")" -eq 1 ] || fail "--no-follow: not one process"
+
+# Whoever records may be killed: all go on, and do what they do.
+"$children" lasting 300000 | sort >native
+for who in recorder tracer; do
+	rm -rf ended
+	"$waymark" record -e trail/soft/ -o ended -- "$children" lasting 300000 >out 2>words &
+	recorder=$!
+	sleep 0.7
+	victim=$recorder
+	[ $who = tracer ] && victim=$(grep -l "^PPid:.$recorder\$" /proc/[0-9]*/status 2>/dev/null | while IFS=/ read -r _ _ pid _; do
+		[ "$(cat "/proc/$pid/comm" 2>/dev/null)" = waymark-step ] && echo "$pid"
+	done)
+	kill -9 $victim
+	wait $recorder 2>/dev/null
+	for _ in $(seq 300); do
+		[ "$(wc -l <out)" -ge 6 ] && break
+		sleep 0.1
+	done
+	sort out | cmp -s - native || fail "$who killed: $(cat out)"
+done
+exit $failed

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/* Processes in all the ways that they are made and end (tests/engine_children.sh). What is printed does not depend on who is first. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static volatile int turns = 100;
+
+#define LEVEL(n)                                                                                   \
+	static __attribute__((noinline)) int level_##n(int from)                                   \
+	{                                                                                          \
+		for (int i = 0; i < turns; i++)                                                    \
+			from += i * (n);                                                           \
+		return from;                                                                       \
+	}
+
+LEVEL(0)
+LEVEL(1)
+LEVEL(2)
+LEVEL(3)
+
+static int (*const levels[])(int) = { level_0, level_1, level_2, level_3 };
+
+static int end_of(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int branch(int level);
+
+static int grow(int level)
+{
+	int sum = levels[level](level) & 7;
+
+	return level == 3 ? sum : sum + branch(level) + branch(level);
+}
+
+static int branch(int level)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		_exit(grow(level + 1) & 63);
+	return end_of(pid);
+}
+
+static void tree(long unused)
+{
+	(void)unused;
+	printf("%d\n", grow(0));
+}
+
+/* So many, at most 8 at a time. */
+static void storm(long count)
+{
+	int sum = 0, status;
+
+	for (long i = 0; i < count + 8; i++) {
+		pid_t pid = i < count ? fork() : -1;
+
+		if (!pid)
+			_exit(level_1((int)i) & 7);
+		if (i >= 8 && wait(&status) > 0)
+			sum += WEXITSTATUS(status);
+	}
+	printf("%d\n", sum);
+}
+
+/* All at once. */
+static void crowd(long count)
+{
+	int gate[2], status, sum = 0;
+	char byte;
+
+	if (pipe(gate))
+		exit(1);
+	for (long i = 0; i < count; i++)
+		if (!fork()) {
+			close(gate[1]);
+			_exit(read(gate[0], &byte, 1) ? 9 : (int)i & 3);
+		}
+	close(gate[1]);
+	while (wait(&status) > 0)
+		sum += WEXITSTATUS(status);
+	printf("%d\n", sum);
+}
+
+static volatile sig_atomic_t handled;
+
+static void on_signal(int signal)
+{
+	int was = errno;
+	pid_t pid = fork();
+
+	(void)signal;
+	if (!pid)
+		_exit(level_1(3) & 15);
+	handled += end_of(pid) == (level_1(3) & 15);
+	errno = was;
+}
+
+static void handler(long count)
+{
+	signal(SIGUSR1, on_signal);
+	for (long i = 0; i < count; i++)
+		raise(SIGUSR1);
+	printf("%d\n", (int)handled);
+}
+
+static volatile int is_over;
+
+static void *works(void *unused)
+{
+	unsigned int sum = 0;
+
+	(void)unused;
+	while (!is_over) {
+		free(malloc(100 + sum % 1000));
+		sum += (unsigned int)level_2((int)sum & 3);
+	}
+	return NULL;
+}
+
+static void *forks(void *count)
+{
+	long sum = 0;
+
+	for (long i = 0; i < (long)count; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			free(malloc(50));
+			_exit(level_3((int)i) & 31);
+		}
+		sum += end_of(pid);
+	}
+	return (void *)sum;
+}
+
+static void threads(long count)
+{
+	pthread_t working[2], forking[3];
+	long sum = 0;
+
+	for (int i = 0; i < 2; i++)
+		pthread_create(&working[i], NULL, works, NULL);
+	for (int i = 0; i < 3; i++)
+		pthread_create(&forking[i], NULL, forks, (void *)count);
+	for (int i = 0; i < 3; i++) {
+		void *got;
+
+		pthread_join(forking[i], &got);
+		sum += (long)got;
+	}
+	is_over = 1;
+	for (int i = 0; i < 2; i++)
+		pthread_join(working[i], NULL);
+	printf("%ld\n", sum);
+}
+
+static void spawn(long count)
+{
+	char *argv[] = { (char *)"/bin/echo", (char *)"spawned", NULL };
+	char *none[] = { (char *)"/nonexistent/program", NULL };
+	pid_t pid;
+
+	for (long i = 0; i < count; i++)
+		if (!posix_spawn(&pid, argv[0], NULL, NULL, argv, environ))
+			printf("%d\n", end_of(pid));
+	printf("%d\n", posix_spawn(&pid, none[0], NULL, NULL, none, environ));
+	pid = vfork();
+	if (!pid) {
+		execl("/nonexistent/program", "program", (char *)NULL);
+		execl("/bin/false", "false", (char *)NULL);
+		_exit(5);
+	}
+	printf("%d\n", end_of(pid));
+	pid = vfork();
+	if (!pid)
+		_exit(6);
+	printf("%d\n", end_of(pid));
+}
+
+static void chain(long count)
+{
+	char left[24];
+
+	printf("%ld\n", count);
+	fflush(stdout);
+	if (execl("/nonexistent/program", "program", (char *)NULL) != -1 || errno != ENOENT)
+		printf("executed\n");
+	snprintf(left, sizeof(left), "%ld", count - 1);
+	if (count)
+		execl("/proc/self/exe", "children", "chain", left, (char *)NULL);
+	exit(11);
+}
+
+static void *executes(void *unused)
+{
+	(void)unused;
+	execl("/bin/echo", "echo", "by a thread", (char *)NULL);
+	return NULL;
+}
+
+static void thread_executes(long unused)
+{
+	pthread_t thread;
+
+	(void)unused;
+	pthread_create(&thread, NULL, executes, NULL);
+	pthread_join(thread, NULL);
+}
+
+static void killed(long unused)
+{
+	pid_t pid = fork();
+
+	(void)unused;
+	if (!pid)
+		for (;;)
+			level_1(1);
+	usleep(100000);
+	kill(pid, SIGKILL);
+	printf("%d\n", end_of(pid));
+	pid = fork();
+	if (!pid)
+		abort();
+	printf("%d\n", end_of(pid));
+}
+
+static void daemon_made(long unused)
+{
+	int line[2];
+	char said[8] = "";
+	pid_t pid;
+
+	(void)unused;
+	if (pipe(line))
+		exit(1);
+	pid = fork();
+	if (!pid) {
+		setsid();
+		if (fork())
+			_exit(0);
+		usleep(100000);
+		_exit(write(line[1], "daemon", 7) != 7 || level_3(0) < 0);
+	}
+	close(line[1]);
+	printf("%d\n", end_of(pid));
+	printf("%zd %s\n", read(line[0], said, sizeof(said)), said);
+}
+
+/* Long enough for somebody to be killed meanwhile. */
+static void lasting(long count)
+{
+	pid_t pids[3];
+
+	for (int i = 0; i < 3; i++) {
+		pids[i] = fork();
+		if (!pids[i]) {
+			unsigned int sum = 0;
+			char text[24];
+
+			for (long k = 0; k < count; k++)
+				sum += (unsigned int)level_1((int)k);
+			snprintf(text, sizeof(text), "%u", sum);
+			execl("/bin/echo", "echo", text, (char *)NULL);
+		}
+	}
+	for (int i = 0; i < 3; i++)
+		printf("%d\n", end_of(pids[i]));
+}
+
+static const struct {
+	const char *name;
+	void (*run)(long count);
+} scenes[] = {
+	{ "tree", tree },	{ "storm", storm },
+	{ "crowd", crowd },	{ "handler", handler },
+	{ "threads", threads }, { "spawn", spawn },
+	{ "chain", chain },	{ "thread_executes", thread_executes },
+	{ "killed", killed },	{ "daemon", daemon_made },
+	{ "lasting", lasting },
+};
+
+int main(int argc, char **argv)
+{
+	for (size_t i = 0; argc > 1 && i < sizeof(scenes) / sizeof(scenes[0]); i++)
+		if (!strcmp(argv[1], scenes[i].name)) {
+			scenes[i].run(argc > 2 ? atol(argv[2]) : 0);
+			return 0;
+		}
+	return 2;
+}
