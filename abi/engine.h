@@ -13,10 +13,9 @@
  *
  * A segment holds words of 32 bits, oldest first. A word below ENGINE_EVENT is an id: of a path, blocks that ran one
  * after the other, all to their ends. Else it heads an event, of so many words more (struct engine_event).
- * 0 is no word: whoever fills a segment has put 0 in each ENGINE_MARK_WORDS'th word first, so where it was when it died
- * is known as near as that without its help. `words` of a segment that was left is exact. The head of an event is 0 until
+ * 0 is no word: all of a segment is 0 before it is filled, so where its writer was when it died is known without its help. `words` of a segment that was left is exact. The head of an event is 0 until
  * all of it stands. TRAIL_EXEC comes before execve(2), and is void if anything follows. A segment that is begun anew: its
- * number goes first; the marks from the first on, words, the new number. The tool clears
+ * number goes first; its words become 0, `words`, the new number. The tool clears
  * what it takes, and all of a slot that it makes FREE.
  *
  * A forked child goes on in the same memory, with a page, a log and slots of its own: its engine's parent takes a page for it
@@ -37,7 +36,6 @@
 #define ENGINE_VERSION 2u
 
 #define ENGINE_GUARD_BYTES 4096u
-#define ENGINE_MARK_WORDS 32u
 #define ENGINE_SEGMENTS_MAX 64u
 #define ENGINE_EVENT 0x80000000u
 
@@ -202,7 +200,7 @@ enum engine_slot_state {
 };
 
 struct engine_segment {
-	uint64_t number; /* counts the segments that the thread began, from 1; 0: not yet. Release, once the marks stand */
+	uint64_t number; /* counts the segments that the thread began, from 1; 0: not yet. Release, once all is 0 */
 	uint64_t began_ticks, ended_ticks; /* of the time stamp counter */
 	uint32_t words; /* once it was left: so many are there. Release; 0: it is being filled */
 	uint32_t taken; /* the tool's: low half of the number of the segment that it took last; a futex */

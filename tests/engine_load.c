@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <signal.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -187,6 +188,7 @@ static pid_t begin(char **command, int channel_fd)
 		waitpid(pid, &status, 0);
 		return pid;
 	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that gives up leaves nothing */
 	personality(ADDR_NO_RANDOMIZE);
 	ptrace(PTRACE_TRACEME, 0, 0, 0);
 	if (channel_fd >= 0)

@@ -36,7 +36,8 @@ same()
 		fail "$program $* (left after ${ENGINE_LOAD_STOP:-never}): $(head -20 differ)"
 }
 
-for program in frames masks queues traps stacks returns jumps threads 'threads exec' 'storm 1' 'filters within'; do
+for program in frames masks queues traps stacks returns jumps threads 'threads exec' 'storm 1' 'filters within' \
+	'waits descriptors' 'waits masks' 'waits waited' 'waits crowd' 'waits sources' contexts; do
 	# shellcheck disable=SC2086 # a program and its argument
 	same $program
 done
@@ -51,7 +52,7 @@ same deaths abort threads
 # Asked to leave at any moment, the program goes on as if nothing had been. Frames tell of the last trap, which may be ours then.
 for us in 0 3000 20000 100000 400000; do
 	export ENGINE_LOAD_STOP=$us
-	for program in masks queues traps stacks returns threads 'storm 1'; do
+	for program in masks queues traps stacks returns threads 'storm 1' 'waits descriptors' 'waits masks' 'waits crowd'; do
 		# shellcheck disable=SC2086 # a program and its argument
 		same $program
 	done

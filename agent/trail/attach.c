@@ -13,6 +13,7 @@
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
 #include "agent/trail/vector.h"
+#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -208,10 +209,11 @@ static void out(struct thread *thread)
 	thread->is_native = 1;
 	thread->call_next = 0;
 	untold(thread);
-	held_give_back(thread);
 	is_last = thread_left(thread);
+	held_give_back(thread, is_last);
 	if (is_last)
 		action_give_back(~UINT64_C(0));
+	withdraw_left(is_last);
 	give_back(thread);
 	attach_vector_load(thread->vector15, vector_look());
 	native();

@@ -5,6 +5,7 @@
 #include "agent/trail/channel.h"
 #include "agent/trail/code.h"
 #include "agent/trail/gate.h"
+#include "agent/trail/held.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/limit.h"
 #include "agent/trail/process.h"
@@ -12,6 +13,7 @@
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
+#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -39,13 +41,13 @@ static long plain(const struct thread *thread)
 }
 
 /* The program's own gs would be ours. */
-static long prctl_arch(const struct thread *thread)
+static long prctl_arch(struct thread *thread, uint64_t next)
 {
 	static const uint64_t none;
 
 	switch (thread->regs.gpr[7]) {
 	case ARCH_SET_GS:
-		return -EPERM;
+		withdraw(thread, next - 2);
 	case ARCH_GET_GS:
 		return gate_copy((void *)thread->regs.gpr[6], &none, sizeof(none)) ? -EFAULT : 0;
 	default:
@@ -69,6 +71,7 @@ static long execute(struct thread *thread)
 
 void call_broken_off(struct thread *thread)
 {
+	held_wait_over(thread);
 	if (!thread->is_executing)
 		return;
 	thread->is_executing = 0;
@@ -78,18 +81,13 @@ void call_broken_off(struct thread *thread)
 	action_exec(1);
 }
 
-/*
- * A filter may refuse, or end the thread for, what the engine needs: the thread makes the call natively, and goes on so.
- */
-static long filter(struct thread *thread, uint64_t next)
-{
-	leave(thread, next - 2);
-}
-
+/* A filter may refuse, or end the thread for, what the engine needs: it is set natively, and may be for all threads. */
 static int is_filter(const uint64_t *gpr)
 {
 	if (gpr[0] == SYS_prctl)
 		return (uint32_t)gpr[7] == PR_SET_SECCOMP ||
+		       ((uint32_t)gpr[7] == PR_SET_SYSCALL_USER_DISPATCH &&
+			gpr[6] != PR_SYS_DISPATCH_OFF) ||
 		       /* Ours would fault where it reads the clock. */
 		       ((uint32_t)gpr[7] == PR_SET_TSC && (uint32_t)gpr[6] == PR_TSC_SIGSEGV);
 	return (uint32_t)gpr[7] == SECCOMP_SET_MODE_STRICT ||
@@ -125,9 +123,9 @@ static long lock_memory(const struct thread *thread)
 /* The kernel may be to write where code is guarded. */
 static long outward(struct thread *thread)
 {
-	long result = plain(thread);
+	long result = signal_other_call(thread, plain);
 
-	return result == -EFAULT && code_refused() ? plain(thread) : result;
+	return result == -EFAULT && code_refused() ? signal_other_call(thread, plain) : result;
 }
 
 /* Children may be of another namespace of pids from now on. */
@@ -143,6 +141,8 @@ static long apart(const struct thread *thread)
 
 static long call(struct thread *thread, uint64_t next)
 {
+	long err;
+
 	thread->call_next = next;
 	switch (thread->regs.gpr[0]) {
 	case SYS_clone:
@@ -164,7 +164,10 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_rt_sigpending:
 		return signal_pending_call(thread, plain);
 	case SYS_rt_sigtimedwait:
-		return signal_wait_call(thread, plain);
+		return signal_wait_call(thread);
+	case SYS_signalfd:
+	case SYS_signalfd4:
+		return signal_descriptor_call(thread, plain);
 	case SYS_execve:
 	case SYS_execveat:
 		return execute(thread);
@@ -176,22 +179,31 @@ static long call(struct thread *thread, uint64_t next)
 		return lock_memory(thread);
 	case SYS_prctl:
 	case SYS_seccomp:
-		return is_filter(thread->regs.gpr) ? filter(thread, next) : plain(thread);
+		if (is_filter(thread->regs.gpr))
+			withdraw(thread, next - 2);
+		return plain(thread);
 	case SYS_arch_prctl:
-		return prctl_arch(thread);
+		return prctl_arch(thread, next);
 	case SYS_unshare:
 	case SYS_setns:
 		return apart(thread);
 	case SYS_rseq:
 		return attach_rseq_call(thread);
+	case SYS_brk:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? sys_call3(SYS_brk, 0, 0, 0) : outward(thread);
 	case SYS_mmap:
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? err : code_call(thread, whole);
 	case SYS_munmap:
 	case SYS_mremap:
 	case SYS_shmat:
-	case SYS_shmdt:
 	case SYS_madvise:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? err : code_call(thread, whole);
+	case SYS_shmdt:
 		return code_call(thread, whole);
 	case SYS_read:
 	case SYS_pread64:

@@ -148,17 +148,19 @@ void deliver_death(struct thread *thread, const siginfo_t *info, struct frame_co
 {
 	static const uint64_t all = ~UINT64_C(0);
 	int number = info->si_signo;
-	long pid = sys_call3(SYS_getpid, 0, 0, 0);
+	long pid = sys_call3(SYS_getpid, 0, 0, 0), tid = sys_call3(SYS_gettid, 0, 0, 0);
 
 	/* It comes when the kernel goes back to *context, not here. */
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, ACTION_SET_BYTES, 0, 0);
 	action_default(number);
 	*frame_mask(context) = ~ACTION_BIT(number);
-	thread->is_native = 1;
-	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
+	if (thread) {
+		thread->is_native = 1;
+		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
+	}
 	/* Its own text says why, whatever raised it; a filter may refuse that, but then hardly the other. */
-	if (sys_failed(sys_call(SYS_rt_tgsigqueueinfo, pid, thread->tid, number, (long)info, 0, 0)))
-		sys_call3(SYS_tgkill, pid, thread->tid, number);
+	if (sys_failed(sys_call(SYS_rt_tgsigqueueinfo, pid, tid, number, (long)info, 0, 0)))
+		sys_call3(SYS_tgkill, pid, tid, number);
 }
 
 static int standard(struct thread *thread, const siginfo_t *info, struct frame_context *context)

@@ -23,7 +23,7 @@ int deliver(struct thread *thread, const siginfo_t *info, struct frame_context *
 long deliver_stack_set(struct thread *thread, const stack_t *asked, uint64_t rsp);
 void deliver_stack_tell(const struct thread *thread, stack_t *stack, uint64_t rsp);
 
-/* It ends the program, as it would without us: the same signal again, where and as the program is. */
+/* It ends the program, as it would without us: the same signal again, where and as the program is. `thread`: NULL, if it has left. */
 void deliver_death(struct thread *thread, const siginfo_t *info, struct frame_context *context);
 
 #endif

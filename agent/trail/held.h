@@ -17,7 +17,17 @@ int held_take(struct thread *thread, siginfo_t *info);
 uint64_t held_set(const struct thread *thread);
 int held_is_due(const struct thread *thread);
 
-/* Back to the kernel: they come when they are not blocked. */
-void held_give_back(struct thread *thread);
+/*
+ * The thread is about to wait for signals of that set, with all blocked in the kernel that the program has blocked: they go back
+ * to the kernel, and what comes to others meanwhile is passed on. Until held_wait_over().
+ */
+void held_wait(struct thread *thread, uint64_t set);
+void held_wait_over(struct thread *thread);
+
+/* It is what another thread has passed on to who waits: 1, and *info what it was. */
+int held_was_passed(siginfo_t *info);
+
+/* Back to the kernel for good; `is_last`: the process's, too. */
+void held_give_back(struct thread *thread, int is_last);
 
 #endif

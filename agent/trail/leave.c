@@ -30,6 +30,16 @@ void leave_delist(struct thread *thread)
 	lock_give(&lock);
 }
 
+int leave_is_alone(void)
+{
+	int is_alone;
+
+	lock_take(&lock);
+	is_alone = first && !first->next_thread;
+	lock_give(&lock);
+	return is_alone;
+}
+
 int leave_is_asked(void)
 {
 	return (int)__atomic_load_n(&is_asked, __ATOMIC_ACQUIRE);
@@ -85,5 +95,18 @@ void leave_ask(void)
 				tell(at, pid);
 		}
 	}
+	lock_give(&lock);
+}
+
+void leave_tell_all(void)
+{
+	long pid = sys_call3(SYS_getpid, 0, 0, 0);
+	uint64_t self;
+
+	__asm__("mov %%gs:0, %0" : "=r"(self));
+	lock_take(&lock);
+	for (struct thread *at = first; at; at = at->next_thread)
+		if ((uint64_t)at != self)
+			tell(at, pid);
 	lock_give(&lock);
 }

@@ -27,5 +27,10 @@ void leave_delist(struct thread *thread);
 /* A copy of the process is about to be made, and is made: is_copy in that, where nobody is enlisted any more. All signals are held. */
 void leave_copy_begin(void);
 void leave_copy_end(int is_copy);
+/* Also those that are in system calls, which leave_ask() lets leave behind them. */
+void leave_tell_all(void);
+
+/* The thread that asks is all that there is. Not in a handler. */
+int leave_is_alone(void);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/memory.h"
 #include "agent/trail/limit.h"
+#include "agent/trail/places.h"
 #include "agent/trail/sys.h"
 
 #include <errno.h>
@@ -71,6 +72,7 @@ void *memory_map(uint64_t at, size_t bytes, int protection)
 		forget(bytes);
 		return NULL;
 	}
+	places_add((uint64_t)got, bytes, at != 0);
 	/* a core is the program's */
 	sys_call3(SYS_madvise, got, (long)bytes, MADV_DONTDUMP);
 	mapping_add((uint64_t)got, bytes);
@@ -80,6 +82,7 @@ void *memory_map(uint64_t at, size_t bytes, int protection)
 void memory_unmap(void *at, size_t bytes)
 {
 	mapping_remove(at); /* before: others may have the addresses at once */
+	places_drop((uint64_t)at);
 	sys_call3(SYS_munmap, (long)at, (long)bytes, 0);
 	forget(bytes);
 }
@@ -102,6 +105,7 @@ void *memory_map_alone(uint64_t at, size_t bytes, int protection)
 void memory_own(void *at, size_t bytes, int copied)
 {
 	is_copied = copied;
+	places_add((uint64_t)at, bytes, 0);
 	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTDUMP);
 	if (!is_copied)
 		sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK);

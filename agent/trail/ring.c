@@ -21,23 +21,23 @@ static uint8_t *segment_at(const struct thread *thread, uint32_t segment)
 	       segment * (channel.segment_bytes + ENGINE_GUARD_BYTES);
 }
 
-/* Its words are marked as not written; then it is the thread's. */
-static void segment_begin(struct thread *thread, uint32_t number)
+/* It is made 0, so that what was written is known whenever the thread is killed, unless it is that already; then it is the thread's. */
+static void segment_begin(struct thread *thread, uint32_t number, int is_clear)
 {
 	struct engine_segment *segment = &thread->slot->segments[number];
 	uint32_t *words = (uint32_t *)segment_at(thread, number);
 
 	/* Of no number until it is clear: who dies in between leaves no old words as new ones. */
 	__atomic_store_n(&segment->number, 0, __ATOMIC_SEQ_CST);
-	for (uint64_t i = 0; i < channel.segment_bytes / 4; i += ENGINE_MARK_WORDS)
-		words[i] = 0;
+	if (!is_clear)
+		memory_clear(words, channel.segment_bytes);
 	__atomic_store_n(&segment->words, 0, __ATOMIC_RELEASE);
 	thread->segment = number;
 	thread->words = words;
 	thread->words_end = words + channel.segment_bytes / 4;
 	thread->pointer = (uint64_t)words;
 	segment->began_ticks = sys_ticks();
-	/* Whoever sees the number sees the marks: the tool looks with acquire. */
+	/* Whoever sees the number sees that: the tool looks with acquire. */
 	__atomic_store_n(&segment->number, ++thread->segment_number, __ATOMIC_RELEASE);
 }
 
@@ -141,7 +141,7 @@ int ring_open(struct thread *thread)
 	slot->lost_words = 0;
 	slot->began_ticks = sys_ticks();
 	sys_call(SYS_prctl, PR_GET_NAME, (long)slot->comm, 0, 0, 0, 0);
-	segment_begin(thread, 0);
+	segment_begin(thread, 0, 1);
 	__atomic_store_n(&slot->state, ENGINE_SLOT_LIVE, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -188,7 +188,7 @@ void ring_turn(struct thread *thread)
 	if (channel.policy == ENGINE_DISCARD && !is_free(segment)) {
 		thread->slot->lost_words += (uint64_t)((uint32_t *)thread->pointer - thread->words);
 		thread->segment_number--; /* as if it had never been */
-		segment_begin(thread, thread->segment);
+		segment_begin(thread, thread->segment, 0);
 		ring_event(thread, TRAIL_LOST, 0, 0, 0, 0);
 		return;
 	}
@@ -196,7 +196,9 @@ void ring_turn(struct thread *thread)
 	channel_tell();
 	if (channel.policy == ENGINE_BLOCK)
 		segment_wait(segment);
-	segment_begin(thread, next);
+	/* The tool clears what it takes. */
+	segment_begin(thread, next,
+		      channel.policy != ENGINE_CYCLIC || thread->segment_number < channel.segments);
 	if (channel_is_over())
 		leave_ask();
 }

@@ -15,11 +15,13 @@
 #include "agent/trail/lock.h"
 #include "agent/trail/onward.h"
 #include "agent/trail/pages.h"
+#include "agent/trail/places.h"
 #include "agent/trail/profile.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/state.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
+#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -27,12 +29,16 @@
 #define FLAG_TRAP 0x100u
 #define GLUE_MAX 64u /* instructions of ours in a row: what is more goes round in circles */
 
+/* NULL: it has left, and gs is the program's. */
 static struct thread *self(void)
 {
-	struct thread *thread;
+	uint64_t base;
 
-	__asm__("mov %%gs:0, %0" : "=r"(thread));
-	return thread;
+	if (!leave_is_asked())
+		__asm__("mov %%gs:0, %0" : "=r"(base));
+	else if (sys_call3(SYS_arch_prctl, ARCH_GET_GS, (long)&base, 0) || !places_begin(base))
+		return NULL;
+	return (struct thread *)base;
 }
 
 static void mask_set(uint64_t mask)
@@ -178,7 +184,7 @@ static int own(struct thread *thread, const siginfo_t *info, struct frame_contex
 static void left(struct thread *thread, struct frame_context *context)
 {
 	stack_t *stack = &context->uc_stack;
-	int is_last;
+	int is_process = (int)thread->is_process, is_last;
 
 	/* Counted only now: the last gives our handlers back. Nobody tells it to leave from here on, and what was told has come. */
 	thread_leaves(thread);
@@ -187,8 +193,8 @@ static void left(struct thread *thread, struct frame_context *context)
 	thread->is_leaving = 0;
 	thread->is_native = 1;
 	mask_set(~UINT64_C(0));
-	held_give_back(thread);
 	is_last = thread_left(thread);
+	held_give_back(thread, is_last);
 	if (thread->is_process == PROCESS_CLEARED)
 		action_clear();
 	else if (is_last)
@@ -200,39 +206,9 @@ static void left(struct thread *thread, struct frame_context *context)
 		stack->ss_flags = SS_DISABLE;
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
 	attach_rseq_back(thread);
-	if (is_last)
-		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
-}
-
-/* ppoll(2) and its like: the mask that holds while they wait. 0: the call has none. */
-static int call_mask(const struct thread *thread, uint64_t *mask)
-{
-	const uint64_t *gpr = thread->regs.gpr;
-	uint64_t at;
-
-	switch (gpr[0]) {
-	case SYS_rt_sigsuspend:
-		at = gpr[7];
-		break;
-	case SYS_ppoll:
-		at = gpr[10];
-		break;
-	case SYS_epoll_pwait:
-	case SYS_epoll_pwait2:
-		at = gpr[8];
-		break;
-	case SYS_pselect6:
-	case SYS_io_pgetevents: /* a pointer to it, and its size */
-		if (!gpr[9] || gate_copy(&at, (const void *)gpr[9], sizeof(at)))
-			return 0;
-		break;
-	default:
-		return 0;
-	}
-	if (!at || gate_copy(mask, (const void *)at, sizeof(*mask)))
-		return 0;
-	*mask &= ~(ACTION_BIT(SIGKILL) | ACTION_BIT(SIGSTOP));
-	return 1;
+	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
+	if (!is_process)
+		withdraw_left(is_last);
 }
 
 /* At a system call of the program's, before the kernel has taken it or when it gives it back to be made again. */
@@ -259,7 +235,8 @@ static void after_call(struct thread *thread, siginfo_t *info, struct frame_cont
 {
 	struct engine_regs *regs = &thread->regs;
 	uint64_t back_to = thread->blocked, mask;
-	int has_mask = *frame_gpr(context, 0) == (uint64_t)-EINTR && call_mask(thread, &mask);
+	int has_mask = *frame_gpr(context, 0) == (uint64_t)-EINTR &&
+		       signal_call_mask(thread, &mask);
 
 	call_broken_off(thread);
 	call_tell(thread, thread->call_next, (long)*frame_gpr(context, 0));
@@ -333,7 +310,7 @@ static void in_cache(struct thread *thread, siginfo_t *info, struct frame_contex
 }
 
 /* A native thread, while others are not: the program's handler in our place, on the frame that the kernel made. */
-static void in_native(struct thread *thread, const siginfo_t *info, struct frame_context *context)
+static void in_native(const siginfo_t *info, struct frame_context *context)
 {
 	int number = info->si_signo;
 	struct action action = action_take(number);
@@ -342,7 +319,7 @@ static void in_native(struct thread *thread, const siginfo_t *info, struct frame
 	if (action.handler == (uint64_t)SIG_IGN && !deliver_is_fault(info))
 		return;
 	if (action.handler <= (uint64_t)SIG_IGN) {
-		deliver_death(thread, info, context);
+		deliver_death(NULL, info, context);
 		return;
 	}
 	if (!(action.flags & SA_NODEFER))
@@ -416,6 +393,11 @@ static void handler(int number, void *about, void *data)
 	siginfo_t *info = about;
 	struct state state;
 
+	if (!thread) {
+		if (!leave_is_told(info))
+			in_native(info, context);
+		return;
+	}
 	if (thread->is_leaving && number == SIGILL && info->si_code > 0) {
 		left(thread, context);
 		return;
@@ -430,7 +412,7 @@ static void handler(int number, void *about, void *data)
 		trap_note(thread, info, context);
 	/* A handler of the program's may run in the midst of a thread that has not left. */
 	if (thread->is_native || (leave_is_asked() && is_outside(*frame_rip(context)))) {
-		in_native(thread, info, context);
+		in_native(info, context);
 		return;
 	}
 	if (thread->is_trying) {

@@ -5,6 +5,7 @@
 #include "agent/trail/frame.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/held.h"
+#include "agent/trail/leave.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
@@ -88,32 +89,127 @@ long signal_pending_call(struct thread *thread, long (*plain)(const struct threa
 	return gate_copy(at, &set, sizeof(set)) ? -EFAULT : 0;
 }
 
-/* What waits for signals that are blocked finds those that are held in the kernel, where more of them may come meanwhile. */
-long signal_wait_call(struct thread *thread, long (*plain)(const struct thread *))
+int signal_call_mask(const struct thread *thread, uint64_t *mask)
 {
-	uint64_t mask = thread->blocked & ~action_own;
+	const uint64_t *gpr = thread->regs.gpr;
+	uint64_t at;
+
+	switch (gpr[0]) {
+	case SYS_rt_sigsuspend:
+		at = gpr[7];
+		break;
+	case SYS_ppoll:
+		at = gpr[10];
+		break;
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+		at = gpr[8];
+		break;
+	case SYS_pselect6:
+	case SYS_io_pgetevents: /* a pointer to it, and its size */
+		if (!gpr[9] || gate_copy(&at, (const void *)gpr[9], sizeof(at)))
+			return 0;
+		break;
+	default:
+		return 0;
+	}
+	if (!at || gate_copy(mask, (const void *)at, sizeof(*mask)))
+		return 0;
+	*mask &= ~(ACTION_BIT(SIGKILL) | ACTION_BIT(SIGSTOP));
+	return 1;
+}
+
+/* Whether signals were deferred meanwhile, or not: leave_ask() defers them without a mask. */
+static void own_let(void)
+{
+	sys_call(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&action_own, 0, ACTION_SET_BYTES, 0, 0);
+}
+
+/* What waits for signals that are blocked finds those that are held in the kernel, where more of them may come meanwhile. */
+static long wait_for(struct thread *thread, uint64_t set, long (*plain)(const struct thread *))
+{
+	uint64_t mask = thread->blocked;
 	long result;
+
+	/* By SIGTRAP others ask us to leave: it stays open as long as there is none of the program's. */
+	if (!(held_set(thread) & ACTION_BIT(SIGTRAP)))
+		mask &= ~ACTION_BIT(SIGTRAP);
+	gate_mask(&mask);
+	held_wait(thread, set);
+	result = plain(thread);
+	held_wait_over(thread);
+	own_let();
+	return result;
+}
+
+static siginfo_t *taken_at(const struct thread *thread)
+{
+	return (siginfo_t *)(thread->signal_stack - THREAD_STACK_BYTES);
+}
+
+/* sigtimedwait(2) into a place of ours: what it takes may be for us, or may say too little. */
+static long wait_taking(const struct thread *thread)
+{
+	const uint64_t *gpr = thread->regs.gpr;
+
+	return gate_call((long)gpr[0], (long)gpr[7], (long)taken_at(thread), (long)gpr[2],
+			 (long)gpr[10], (long)gpr[8], (long)gpr[9]);
+}
+
+long signal_wait_call(struct thread *thread)
+{
+	siginfo_t *info = taken_at(thread);
+	uint64_t set;
+	long result;
+
+	if (gate_copy(&set, (const void *)thread->regs.gpr[7], sizeof(set)))
+		return -EFAULT;
+	if (thread->blocked & action_own)
+		result = wait_for(thread, set & thread->blocked, wait_taking);
+	else
+		result = wait_taking(thread);
+	if (result <= 0)
+		return result;
+	if (leave_is_told(info))
+		return GATE_CALL_LATER;
+	held_was_passed(info);
+	if (thread->regs.gpr[6] && gate_copy((void *)thread->regs.gpr[6], info, sizeof(*info)))
+		return -EFAULT;
+	return result;
+}
+
+/* Somebody has signalfd(2)s: from then on each call might look at one. */
+static uint32_t has_descriptors;
+
+long signal_descriptor_call(const struct thread *thread, long (*plain)(const struct thread *))
+{
+	__atomic_store_n(&has_descriptors, 1, __ATOMIC_RELAXED);
+	return plain(thread);
+}
+
+long signal_other_call(struct thread *thread, long (*plain)(const struct thread *))
+{
+	uint64_t mask, set = 0;
 
 	if (!(thread->blocked & action_own))
 		return plain(thread);
-	gate_mask(&thread->blocked);
-	held_give_back(thread);
-	result = plain(thread);
-	gate_mask(&mask);
-	return result;
+	if (__atomic_load_n(&has_descriptors, __ATOMIC_RELAXED))
+		set = thread->blocked;
+	if (signal_call_mask(thread, &mask))
+		set |= ~mask;
+	return set & action_own ? wait_for(thread, set, plain) : plain(thread);
 }
 
 /* The new program finds the mask as this one has it, and what it ignores. */
 long signal_exec_call(struct thread *thread, long (*plain)(const struct thread *))
 {
-	uint64_t mask = thread->blocked & ~action_own;
 	long result;
 
 	gate_mask(&thread->blocked);
 	if (!thread_has_guests())
 		action_exec(0);
 	result = plain(thread);
-	gate_mask(&mask);
+	own_let();
 	return result;
 }
 

@@ -75,6 +75,7 @@ struct thread {
 	struct thread *next_thread; /* leave.c's */
 	uint32_t is_stepping; /* signals wait until the next instruction of the program's; is_deferred, too */
 	uint64_t step_trap; /* the trap flag as the program had it before */
+	uint32_t waiter;    /* held.c's */
 	uint64_t traced;    /* where in the cache the program's own trap flag was met last */
 	uint64_t blocked; /* the program's signal mask; the kernel's has less (action_own), or all */
 	uint64_t call_next; /* behind the system call that is being made; 0: none */

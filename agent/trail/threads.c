@@ -11,10 +11,12 @@
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
 #include "agent/trail/process.h"
+#include "agent/trail/places.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/trace.h"
+#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -302,14 +304,21 @@ void thread_exit_call(struct thread *thread)
 	if (!__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED) && leave_is_asked()) {
 		action_give_back(~UINT64_C(0));
 		all_left();
+		withdraw_left(1);
 	}
 	if (number == SYS_exit) {
+		places_drop((uint64_t)thread);
 		memory_forget(thread, thread->mapping_bytes);
 		gate_end(thread, thread->mapping_bytes, status);
 	}
 	process_ends();
 	for (;;)
 		sys_call3(SYS_exit_group, status, 0, 0);
+}
+
+uint32_t thread_count(void)
+{
+	return __atomic_load_n(&threads, __ATOMIC_ACQUIRE);
 }
 
 int thread_has_guests(void)

@@ -26,6 +26,9 @@ int thread_left(struct thread *thread);
 /* Whether another process may share our handlers, as the kernel has them. */
 int thread_has_guests(void);
 
+/* That run as translated code. */
+uint32_t thread_count(void);
+
 /* clone, clone3, fork, vfork: thread->regs ask for it; `next` is behind it. The result for the parent. */
 long thread_clone_call(struct thread *thread, uint64_t next);
 

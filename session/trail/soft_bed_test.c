@@ -116,8 +116,7 @@ static void segment_begin(uint32_t index)
 
 	writer.segment = index;
 	writer.at = 0;
-	for (uint32_t i = 0; i < SEGMENT_WORDS; i += ENGINE_MARK_WORDS)
-		words()[i] = 0;
+	memset(words(), 0, SEGMENT_WORDS * sizeof(uint32_t));
 	segment->began_ticks = __rdtsc();
 	segment->words = 0;
 	__atomic_store_n(&segment->number, ++writer.count, __ATOMIC_RELEASE);

@@ -169,22 +169,15 @@ static int put_words(struct soft_reader *reader, struct soft_thread *thread, con
 
 /* ---- how far a segment was filled ---- */
 
-/*
- * Nothing tells where the writer was when it died but the words that were 0 before: all of them in a segment that was never
- * used or that we have cleared, else every ENGINE_MARK_WORDS'th. What lies between the last of these that was written
- * and the next may be of an earlier turn, so it does not count.
- */
-static size_t written(const uint32_t *words, size_t room, int was_clear)
+/* Nothing tells where the writer was when it died but the words that are still 0. */
+static size_t written(const uint32_t *words, size_t room)
 {
-	size_t at = 0, known = was_clear ? room : 0;
+	size_t at = 0;
 
-	for (size_t mark = 0; mark < room && !was_clear; mark += ENGINE_MARK_WORDS)
-		if (words[mark])
-			known = mark + 1;
-	while (at < known && words[at]) {
+	while (at < room && words[at]) {
 		size_t whole = words[at] < ENGINE_EVENT ? 1 : 1 + ENGINE_EVENT_WORDS(words[at]);
 
-		if (at + whole > known)
+		if (at + whole > room)
 			break;
 		at += whole;
 	}
@@ -281,31 +274,14 @@ static void put_whole(struct soft_reader *reader, uint32_t slot, const struct ta
 		put_lost(reader, thread);
 }
 
-/* Whether a segment that is being filled was all 0 when that began. */
-static int was_clear(const struct soft_reader *reader, uint32_t slot, const struct taken *taken)
-{
-	const struct soft_sizes *sizes = &reader->channel->sizes;
-
-	switch (sizes->policy) {
-	case ENGINE_BLOCK:
-		return 1;
-	case ENGINE_DISCARD:
-		return !soft_channel_slot(reader->channel, slot)->lost_words;
-	default:
-		return taken->number <= sizes->segments;
-	}
-}
-
 /* One that was being filled. */
-static void put_part(struct soft_reader *reader, uint32_t slot, const struct taken *taken)
+static void put_part(struct soft_reader *reader, uint32_t slot)
 {
-	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
-	int is_clear = was_clear(reader, slot, taken);
 	struct soft_thread *thread = &reader->threads[slot];
-	size_t count = written(reader->words, room, is_clear);
+	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
 
-	if (!put_words(reader, thread, reader->words, count, soft_clock_latest(&reader->clock)) ||
-	    (!is_clear && ENGINE_MARK_WORDS > 1 && !thread->is_over))
+	if (!put_words(reader, thread, reader->words, written(reader->words, room),
+		       soft_clock_latest(&reader->clock)))
 		put_lost(reader, thread);
 }
 
@@ -416,7 +392,7 @@ static void take_rest(struct soft_reader *reader, uint32_t slot)
 		if (has && taken.words)
 			put_whole(reader, slot, &taken);
 		else if (has)
-			put_part(reader, slot, &taken);
+			put_part(reader, slot);
 		thread->next = number + 1;
 	}
 }
@@ -463,7 +439,7 @@ static void clear(const struct soft_reader *reader, uint32_t number, uint32_t in
 
 	if (!look_at(reader, number, index, &taken))
 		return;
-	if (taken.words && was_clear(reader, number, &taken))
+	if (taken.words)
 		bytes = taken.words * sizeof(*words);
 	if (bytes < REMOVE_BYTES || madvise(words, bytes, MADV_REMOVE))
 		memset(words, 0, bytes);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "agent/trail/withdraw.h"
+#include "agent/trail/leave.h"
+#include "agent/trail/places.h"
+#include "agent/trail/sys.h"
+#include "agent/trail/threads.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <time.h>
+
+/* Who is in vfork(2), or in a call that nothing breaks off, may be long in coming. */
+#define NAPS_MAX 2000u
+#define NAP_NS 1000000
+
+static uint32_t waiting; /* for all others to leave */
+static uint32_t is_asked, is_over;
+
+static void nap(void)
+{
+	struct timespec time = { 0, NAP_NS };
+
+	sys_call3(SYS_nanosleep, (long)&time, 0, 0);
+}
+
+/* 1: all have, but for who waits for that, too. */
+static int others_left(void)
+{
+	int is_alone = 0;
+
+	__atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&is_asked, 1, __ATOMIC_SEQ_CST);
+	leave_ask();
+	leave_tell_all();
+	for (unsigned int i = 0; i < NAPS_MAX && !is_alone; i++) {
+		is_alone = thread_count() <= __atomic_load_n(&waiting, __ATOMIC_SEQ_CST);
+		if (!is_alone)
+			nap();
+	}
+	__atomic_sub_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
+	return is_alone;
+}
+
+void withdraw(struct thread *thread, uint64_t pc)
+{
+	others_left();
+	leave(thread, pc);
+}
+
+static uint64_t pages_of(uint64_t start, uint64_t bytes)
+{
+	return ((start & 4095) + bytes + 4095) & ~UINT64_C(4095);
+}
+
+static int is_ours(uint64_t start, uint64_t bytes)
+{
+	return start && bytes && places_meet(start & ~UINT64_C(4095), pages_of(start, bytes));
+}
+
+static int break_meets(uint64_t to)
+{
+	uint64_t now = to ? (uint64_t)sys_call3(SYS_brk, 0, 0, 0) : 0;
+
+	return to > now && is_ours(now, to - now);
+}
+
+/* Whether the call that thread->regs ask for is about memory of ours. */
+static int meets(const uint64_t *gpr)
+{
+	switch (gpr[0]) {
+	case SYS_mmap:
+		return gpr[10] & (MAP_FIXED | MAP_FIXED_NOREPLACE) && is_ours(gpr[7], gpr[6]);
+	case SYS_brk:
+		return break_meets(gpr[7]);
+	case SYS_mremap:
+		return is_ours(gpr[7], gpr[6]) ||
+		       (gpr[10] & MREMAP_FIXED && is_ours(gpr[8], gpr[2]));
+	case SYS_shmat: /* its size is not known */
+		return gpr[6] && (gpr[2] & SHM_REMAP || is_ours(gpr[6], 4096));
+	default:
+		return is_ours(gpr[7], gpr[6]);
+	}
+}
+
+long withdraw_from_memory(struct thread *thread, uint64_t pc)
+{
+	if (!meets(thread->regs.gpr))
+		return 0;
+	if (!others_left())
+		return -ENOMEM;
+	places_vacate();
+	leave(thread, pc);
+}
+
+void withdraw_left(int is_last)
+{
+	if (is_last)
+		__atomic_store_n(&is_over, 1, __ATOMIC_SEQ_CST);
+	for (unsigned int i = 0; i < NAPS_MAX && __atomic_load_n(&is_asked, __ATOMIC_SEQ_CST) &&
+				 !__atomic_load_n(&is_over, __ATOMIC_SEQ_CST);
+	     i++)
+		nap();
+}

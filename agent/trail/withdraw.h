@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine makes way for what the program asks the kernel for, and could not have with it: filters of all threads' calls, its own
+ * gs, memory where ours is. All threads leave first, those in system calls, too, which make them again natively; who has asked
+ * leaves last, and makes its call natively.
+ */
+#ifndef AGENT_TRAIL_WITHDRAW_H
+#define AGENT_TRAIL_WITHDRAW_H
+
+#include "agent/trail/thread.h"
+
+/* No lock is held. The call is the one at pc. */
+void withdraw(struct thread *thread, uint64_t pc) __attribute__((noreturn));
+
+/* Before a call that is about memory: it withdraws if that is ours, and returns if not. 0, or -ENOMEM: others are still here. */
+long withdraw_from_memory(struct thread *thread, uint64_t pc);
+
+/*
+ * A thread has left all but for going on natively; `is_last`: all others had, and our handlers are given back. Where one withdraws, none goes on
+ * before that: it might ask the kernel for handlers of its own where others still need ours.
+ */
+void withdraw_left(int is_last);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/* Memory and descriptors that a program may ask for by name, and what it finds of itself: places SCENE. */
+#include "seen.h"
+
+#include <fcntl.h>
+#include <linux/io_uring.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/wait.h>
+
+#define LOW 0x70000000ul /* where the engine would like to be */
+#define MIB (1ul << 20)
+
+static char *map_at(unsigned long at, unsigned long bytes, int flags)
+{
+	return mmap((void *)at, bytes, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | flags, -1, 0);
+}
+
+static long use(volatile char *at, unsigned long bytes)
+{
+	long sum = 0;
+
+	for (unsigned long i = 0; i < bytes; i += 4096)
+		at[i] = (char)(i >> 12);
+	for (unsigned long i = 0; i < bytes; i += 4096)
+		sum += at[i];
+	return sum;
+}
+
+static void *sleeps(void *data)
+{
+	int *pipes = data;
+	char byte;
+	long got = read(pipes[0], &byte, 1);
+
+	return (void *)(got + use(map_at(0, MIB, 0), MIB));
+}
+
+static void fixed(void)
+{
+	pthread_t thread;
+	unsigned long where;
+	int pipes[2];
+	void *result;
+	char *at;
+
+	if (pipe(pipes))
+		return;
+	pthread_create(&thread, NULL, sleeps, pipes);
+	usleep(20000);
+	/* Where the engine has what it knows of our code. */
+	where = (LOW + (unsigned long)(uint32_t)(uintptr_t)fixed * 8) & ~0xffffful;
+	at = map_at(where, 4 * MIB, MAP_FIXED);
+	printf("there %d: %ld\n", (unsigned long)at == where, use(at, 4 * MIB));
+	if (write(pipes[1], "x", 1) != 1)
+		return;
+	pthread_join(thread, &result);
+	printf("other %ld\n", (long)result);
+}
+
+static void fixed_free(void)
+{
+	char *at = map_at(LOW + 64 * MIB, MIB, MAP_FIXED_NOREPLACE);
+
+	printf("there %d\n", (unsigned long)at == LOW + 64 * MIB);
+	if (at != MAP_FAILED)
+		printf("%ld\n", use(at, MIB));
+}
+
+/* All that is not ours goes: what a program does that sets up its own address space. */
+static void unmap_all(void)
+{
+	printf("unmapped %d\n", munmap((void *)LOW, 32768 * MIB));
+	printf("%d\n", mprotect((void *)LOW, 4096, PROT_READ) ? errno : 0);
+	printf("%d\n", madvise((void *)LOW, 4096, MADV_DONTNEED) ? errno : 0);
+}
+
+static void low(void)
+{
+	char *at[64];
+	int count = 0, is_low = 1;
+
+	for (int i = 0; i < 16; i++) {
+		at[i] = map_at(0, MIB, MAP_32BIT);
+		if (at[i] == MAP_FAILED)
+			continue;
+		count++;
+		is_low &= (unsigned long)at[i] < 1ul << 31;
+		use(at[i], MIB);
+	}
+	printf("%d low %d\n", count, is_low);
+}
+
+/* As far as 3 GiB: the program's break may be anywhere, so it begins where there is room. */
+static void breaks(void)
+{
+	char *begin = sbrk(0);
+	long sum = 0;
+	int failed = 0;
+
+	for (int i = 0; i < 3072 && !failed; i++) {
+		char *at = sbrk(MIB);
+
+		failed = at == (void *)-1;
+		if (!failed)
+			sum += at[0] = at[MIB - 1] = (char)i;
+	}
+	printf("failed %d, sum %ld, grown %ld\n", failed, sum, (long)((char *)sbrk(0) - begin));
+	printf("shrunk %d\n", brk(begin));
+}
+
+static void implied(void)
+{
+	static const char code[] = "\xb8\x2a\x00\x00\x00\xc3";
+	char *at;
+
+	printf("personality %d\n", personality(READ_IMPLIES_EXEC) < 0);
+	at = map_at(0, 4096, 0);
+	memcpy(at, code, sizeof(code));
+	printf("%d\n", ((int (*)(void))at)());
+	at = malloc(16 * MIB);
+	memcpy(at, code, sizeof(code));
+	printf("%d\n", ((int (*)(void))at)());
+}
+
+static void descriptors(void)
+{
+	int fd;
+
+	printf("closed %ld\n", syscall(SYS_close_range, 3, ~0u, 0));
+	fd = open("/dev/null", O_RDWR);
+	printf("next %d\n", fd);
+	fflush(stdout);
+	for (int i = 0; i < 4096; i++)
+		if (i != 1)
+			close(i);
+	printf("first %d\n", open("/dev/null", O_RDWR));
+	fflush(stdout);
+	if (!fork()) {
+		close(1);
+		syscall(SYS_close_range, 0, ~0u, 0);
+		_exit(open("/dev/null", O_RDWR));
+	}
+	wait(&fd);
+	printf("child %x\n", fd);
+}
+
+static void root(void)
+{
+	char name[] = "/tmp/waymark-places-XXXXXX";
+	void (*volatile often)(int, int, const char *) = NULL;
+
+	(void)often;
+	if (!mkdtemp(name))
+		return;
+	if (geteuid() || chroot(name) || chdir("/")) {
+		printf("no root\n");
+		rmdir(name);
+		return;
+	}
+	printf("inside %d\n", open("/proc/self/maps", O_RDONLY));
+	use(malloc(8 * MIB), 8 * MIB);
+	{ /* new code of a library's, whose file can't be opened any more */
+		static const char code[] = "\xb8\x2a\x00\x00\x00\xc3";
+		char *at = map_at(0, 4096, 0);
+
+		memcpy(at, code, sizeof(code));
+		mprotect(at, 4096, PROT_READ | PROT_EXEC);
+		printf("%d\n", ((int (*)(void))at)());
+	}
+	printf("%.0f\n", strtod("12.0", NULL));
+}
+
+static void locked(void)
+{
+	char *at;
+
+	printf("locked %d\n", mlockall(MCL_CURRENT | MCL_FUTURE));
+	at = map_at(0, 4 * MIB, 0);
+	printf("%ld\n", use(at, 4 * MIB));
+	printf("child");
+	fflush(stdout);
+	if (!fork())
+		_exit((int)use(malloc(MIB), MIB) & 63);
+	{
+		int status;
+
+		wait(&status);
+		printf(" %x\n", status);
+	}
+}
+
+/* Where the program finds its stack and its code in its maps. */
+static void maps(void)
+{
+	FILE *file = fopen("/proc/self/maps", "r");
+	char line[512];
+	unsigned long start, end, here = (unsigned long)&start;
+	int stack = 0, code = 0, heap = 0, is_sorted = 1;
+	unsigned long before = 0;
+
+	free(malloc(100));
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%lx-%lx", &start, &end) != 2)
+			continue;
+		is_sorted &= start >= before;
+		before = end;
+		stack += here >= start && here < end && strstr(line, "[stack]");
+		code += (unsigned long)maps >= start && (unsigned long)maps < end &&
+			strstr(line, "engine-places");
+		heap += !!strstr(line, "[heap]");
+	}
+	printf("stack %d code %d heap %d sorted %d\n", stack, code, heap, is_sorted);
+}
+
+static void ring(void)
+{
+	struct io_uring_params params = { 0 };
+	int fd = (int)syscall(SYS_io_uring_setup, 8, &params), file;
+	struct io_uring_sqe *sqes;
+	struct io_uring_cqe *cqe;
+	char *rings, text[16] = "";
+	unsigned int *tail, *array, *head;
+
+	if (fd < 0) {
+		printf("no ring %d\n", errno);
+		return;
+	}
+	rings = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, fd, IORING_OFF_SQ_RING);
+	sqes = mmap(NULL, 8 * sizeof(*sqes), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		    IORING_OFF_SQES);
+	file = open("/proc/self/comm", O_RDONLY);
+	sqes[0] = (struct io_uring_sqe){ .opcode = IORING_OP_READ,
+					 .fd = file,
+					 .addr = (uintptr_t)text,
+					 .len = sizeof(text) - 1,
+					 .user_data = 77 };
+	tail = (unsigned int *)(rings + params.sq_off.tail);
+	array = (unsigned int *)(rings + params.sq_off.array);
+	array[*tail & 7] = 0;
+	__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
+	printf("entered %ld\n",
+	       syscall(SYS_io_uring_enter, fd, 1, 1, IORING_ENTER_GETEVENTS, NULL, 0));
+	head = (unsigned int *)(rings + params.cq_off.head);
+	cqe = (struct io_uring_cqe *)(rings + params.cq_off.cqes) + (*head & 7);
+	printf("read %d for %lld: %s\n", cqe->res, cqe->user_data, text);
+}
+
+int main(int count, char **words)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} scenes[] = {
+		{ "fixed", fixed },	    { "fixed_free", fixed_free },
+		{ "unmap_all", unmap_all }, { "low", low },
+		{ "breaks", breaks },	    { "implied", implied },
+		{ "root", root },	    { "descriptors", descriptors },
+		{ "locked", locked },	    { "maps", maps },
+		{ "ring", ring },
+	};
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (unsigned int i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
+		if (count > 1 && !strcmp(words[1], scenes[i].name))
+			scenes[i].run();
+	return 0;
+}
