@@ -91,7 +91,6 @@ run 7 --json -e trail/soft,last=64K/ --on crash -o not -- ./trailed l 5
 says "--on crash: it did not come to that; no trace was written"
 
 # What can't be.
-bad 1 "can't enter a program that runs" "${soft[@]}" -p $$
 WAYMARK_ENGINE=/nowhere bad 1 "libwaymark-trail.so, was not found" "${soft[@]}" -- ./trailed l
 (
 	ulimit -v 100000
