@@ -69,8 +69,9 @@ static int break_meets(uint64_t to)
 static int meets(const uint64_t *gpr)
 {
 	switch (gpr[0]) {
-	case SYS_mmap:
-		return gpr[10] & (MAP_FIXED | MAP_FIXED_NOREPLACE) && is_ours(gpr[7], gpr[6]);
+	case SYS_mmap: /* who does not want to replace anything hears from the kernel that something is there */
+		return (gpr[10] & (MAP_FIXED | MAP_FIXED_NOREPLACE)) == MAP_FIXED &&
+		       is_ours(gpr[7], gpr[6]);
 	case SYS_brk:
 		return break_meets(gpr[7]);
 	case SYS_mremap:
