@@ -47,13 +47,13 @@ leaves()
 		grep -q "^state 3 " || fail "$*: the engine did not leave"
 }
 
-for scene in low breaks implied root descriptors locked maps ring; do
+for scene in low breaks implied root descriptors locked maps ring fixed_free; do
 	same places $scene
 done
 for scene in user barriers dumpable tracer; do
 	same rights $scene
 done
-for scene in fixed fixed_free unmap_all; do
+for scene in fixed unmap_all; do
 	leaves places $scene
 done
 leaves breaks breaks
