@@ -15,6 +15,32 @@ for spec in trail/soft/ trail/soft,last=64K/; do
 		fail "killed, $spec: $(head -10 said)"
 done
 
+# Who records is killed while programs are entered, one after the other: they go on without.
+cat >chain.sh <<'SH'
+echo $1 | cat | tr 0-9 a-j
+[ $1 -ge 25 ] || exec sh chain.sh $(($1 + 1))
+echo right
+SH
+sh chain.sh 0 >wanted
+for round in $(seq $((${ENGINE_KILLED:-10} * 3))); do
+	rm -rf killed
+	"$waymark" record -e trail/soft/ -o killed -- sh chain.sh 0 2>words >out &
+	recorder=$!
+	for _ in $(seq 500); do
+		[ -s out ] && break
+		sleep 0.01
+	done
+	sleep "0.$(printf %03d $((RANDOM % 400)))"
+	read -ra tracers <"/proc/$recorder/task/$recorder/children"
+	kill -9 $recorder "${tracers[0]}" 2>/dev/null
+	wait $recorder 2>/dev/null
+	for _ in $(seq 200); do
+		grep -q right out && break
+		sleep 0.05
+	done
+	cmp wanted out || fail "killed while programs are entered, $round: $(wc -l <out) lines: $(cat words)"
+done
+
 # A thousand threads at once, all recorded.
 for spec in trail/soft/ trail/soft,last=4M/; do
 	rm -rf crowd

@@ -21,7 +21,7 @@
 #include <waymark/error.h>
 
 #define PAGE 4096u
-#define OPTIONS (PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL)
+#define OPTIONS (SOFT_LOAN_OPTIONS | PTRACE_O_EXITKILL) /* until it has executed the program */
 #define MMAP_ERRORS 4095
 
 /* What the child says once it has the descriptors. */
@@ -270,7 +270,7 @@ int soft_launch_enter(struct soft_launch *launch, const struct soft_channel *cha
 	return map_all(&entering, channel, image);
 }
 
-int soft_launch_go(const struct soft_launch *launch)
+int soft_launch_go(struct soft_launch *launch)
 {
 	return soft_loan_let_go(&launch->loan);
 }
@@ -304,8 +304,6 @@ int soft_launch_again(pid_t pid, const struct soft_channel *channel, uint32_t pr
 	const struct entering entering = { &launch, detail, sizeof(detail) };
 	int err;
 
-	/* from here on it is not what it was until all is done */
-	ptrace(PTRACE_SETOPTIONS, pid, 0, OPTIONS);
 	err = soft_loan_begin(&launch.loan, pid);
 	if (!err) {
 		err = soft_pass(&launch.loan, fds, launch.fds);

@@ -36,7 +36,7 @@ int soft_launch_await(struct soft_launch *launch, pid_t pid, int gate,
  */
 int soft_launch_enter(struct soft_launch *launch, const struct soft_channel *channel,
 		      const struct soft_image *image, char *detail, size_t bytes);
-int soft_launch_go(const struct soft_launch *launch);
+int soft_launch_go(struct soft_launch *launch);
 
 /*
  * The same for a process that was recorded before, or whose parent was: from its PTRACE_EVENT_EXEC on, up to where the engine

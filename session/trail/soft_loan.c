@@ -1,94 +1,106 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/soft_loan.h"
 
+#include "session/tracee.h"
+
 #include <errno.h>
-#include <signal.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
+#include <unistd.h>
 #include <waymark/error.h>
 
-#define SYSCALL_TRAP (SIGTRAP | 0x80)
-#define SYSCALL_CODE 0x050fu
-#define SYSCALL_CODE_MASK 0xffffu
 #define LONG_MODE_SELECTOR 0x33 /* the kernel's, as the low byte also in a guest of Xen */
-#define WORD_BYTES 8u
+#define WAIT_MS 10000
 
-/* On to its next stop at a system call; what else it stops for waits. */
-static int on(struct soft_loan *loan)
+/* To where execve(2) is over. No signal comes before. */
+static int leave_call(pid_t pid)
 {
-	int status;
+	uint64_t deadline_ns = tracee_deadline(WAIT_MS);
+	int stop, signal;
 
-	for (;;) {
-		if (ptrace(PTRACE_SYSCALL, loan->pid, 0, 0))
-			return -errno;
-		while (waitpid(loan->pid, &status, __WALL) < 0)
-			if (errno != EINTR)
-				return -errno;
-		if (!WIFSTOPPED(status))
-			return -ESRCH;
-		if (WSTOPSIG(status) == SYSCALL_TRAP)
-			return 0;
-		/* SIGSTOP can't be blocked; it is sent again when all is done */
-		if (!(status >> 16))
-			loan->signals |= UINT64_C(1) << (WSTOPSIG(status) - 1);
-	}
+	if (ptrace(PTRACE_SYSCALL, pid, 0, 0))
+		return -errno;
+	stop = tracee_wait(pid, deadline_ns, &signal);
+	if (stop < 0)
+		return stop;
+	return stop == TRACEE_SYSCALL ? 0 : -EAGAIN;
+}
+
+static int memory_open(struct borrow *borrow)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", borrow->tid);
+	borrow->mem = open(path, O_RDWR | O_CLOEXEC);
+	return borrow->mem < 0 ? -errno : 0;
+}
+
+/* No module has room: over the program's first instructions, which nobody puts back should we die. */
+static int place_over(struct borrow *borrow)
+{
+	unsigned char code[BORROW_CODE_BYTES] = { 0 };
+	uint64_t at = borrow_regs_pc(&borrow->saved);
+	size_t bytes = borrow_code_bytes();
+	int err = borrow_read(borrow, at, borrow->stood, bytes);
+
+	if (!err && ptrace(PTRACE_SETOPTIONS, borrow->tid, 0, SOFT_LOAN_OPTIONS | PTRACE_O_EXITKILL))
+		err = -errno;
+	if (err)
+		return err;
+	borrow->at = borrow->place = at;
+	borrow_code_fill(code, &borrow->saved, borrow->mask);
+	return borrow_write(borrow, at, code, bytes);
+}
+
+static int place(struct borrow *borrow)
+{
+	struct maps maps;
+	int err = maps_read(&maps, borrow->tid);
+
+	if (!err)
+		err = borrow_place(borrow, &maps);
+	maps_release(&maps);
+	return err == -ENOSPC ? place_over(borrow) : err;
 }
 
 int soft_loan_begin(struct soft_loan *loan, pid_t pid)
 {
-	const uint64_t all = UINT64_MAX;
+	struct borrow *borrow = &loan->borrow;
 	int err;
 
-	*loan = (struct soft_loan){ .pid = pid };
-	if (ptrace(PTRACE_GETREGS, pid, 0, &loan->regs))
+	*loan = (struct soft_loan){ .pid = pid, .borrow = { .tid = pid, .mem = -1, .seized = 1 } };
+	if (ptrace(PTRACE_GETREGS, pid, 0, &loan->regs) ||
+	    ptrace(PTRACE_SETOPTIONS, pid, 0, SOFT_LOAN_OPTIONS))
 		return -errno;
 	if ((loan->regs.cs & 0xff) != LONG_MODE_SELECTOR)
 		return -WM_E_FOREIGN_ARCH;
-	err = on(loan); /* out of execve(2) */
+	err = leave_call(pid);
+	if (!err)
+		err = borrow_regs_get(pid, &borrow->saved);
 	if (err)
 		return err;
-	if (ptrace(PTRACE_GETREGS, pid, 0, &loan->regs) ||
-	    ptrace(PTRACE_GETSIGMASK, pid, sizeof(loan->mask), &loan->mask) ||
-	    ptrace(PTRACE_SETSIGMASK, pid, sizeof(all), &all))
+	borrow->saved.regs.orig_rax = (uint64_t)-1; /* no call is to be made again */
+	loan->regs = borrow->saved.regs;
+	if (ptrace(PTRACE_GETSIGMASK, pid, sizeof(borrow->mask), &borrow->mask))
 		return -errno;
-	loan->at = loan->regs.rip & ~(uint64_t)(WORD_BYTES - 1); /* in one page */
-	errno = 0;
-	loan->stood = ptrace(PTRACE_PEEKTEXT, pid, loan->at, 0);
-	if (errno)
-		return -errno;
-	return ptrace(PTRACE_POKETEXT, pid, loan->at,
-		      (loan->stood & ~(long)SYSCALL_CODE_MASK) | (long)SYSCALL_CODE)
-		       ? -errno
-		       : 0;
+	err = memory_open(borrow);
+	return err ? err : place(borrow);
 }
 
 int soft_loan_call(struct soft_loan *loan, long number, const uint64_t arguments[6],
 		   int64_t *result)
 {
-	struct user_regs_struct regs = loan->regs;
-	int err = 0;
+	long got;
+	int err;
 
-	regs.rip = loan->at;
-	regs.rax = (uint64_t)number;
-	regs.orig_rax = (uint64_t)-1; /* no call is to be made again */
-	regs.rdi = arguments[0];
-	regs.rsi = arguments[1];
-	regs.rdx = arguments[2];
-	regs.r10 = arguments[3];
-	regs.r8 = arguments[4];
-	regs.r9 = arguments[5];
-	if (ptrace(PTRACE_SETREGS, loan->pid, 0, &regs))
-		return -errno;
-	for (int i = 0; i < 2 && !err; i++) /* its entry, its exit */
-		err = on(loan);
-	if (err)
-		return err;
-	if (ptrace(PTRACE_GETREGS, loan->pid, 0, &regs))
-		return -errno;
-	*result = (int64_t)regs.rax;
-	return 0;
+	if (!loan->borrow.at)
+		return -ESRCH;
+	err = borrow_syscall(&loan->borrow, number, arguments, &got);
+	*result = err ? 0 : got;
+	return err;
 }
 
 int soft_loan_write(const struct soft_loan *loan, uint64_t address, const void *bytes, size_t count)
@@ -104,23 +116,21 @@ int soft_loan_write(const struct soft_loan *loan, uint64_t address, const void *
 
 int soft_loan_end(struct soft_loan *loan, uint64_t rip, uint64_t rdi, uint64_t rsi)
 {
-	struct user_regs_struct regs = loan->regs;
+	struct borrow *borrow = &loan->borrow;
+	int err;
 
-	regs.rip = rip;
-	regs.rdi = rdi;
-	regs.rsi = rsi;
-	regs.orig_rax = (uint64_t)-1;
-	if (ptrace(PTRACE_POKETEXT, loan->pid, loan->at, loan->stood) ||
-	    ptrace(PTRACE_SETREGS, loan->pid, 0, &regs) ||
-	    ptrace(PTRACE_SETSIGMASK, loan->pid, sizeof(loan->mask), &loan->mask))
-		return -errno;
-	return 0;
+	borrow->saved.regs.rip = rip;
+	borrow->saved.regs.rdi = rdi;
+	borrow->saved.regs.rsi = rsi;
+	err = borrow_return(borrow);
+	if (err || !borrow->place)
+		return err;
+	err = borrow_write(borrow, borrow->place, borrow->stood, borrow_code_bytes());
+	borrow->place = 0;
+	return err;
 }
 
-int soft_loan_let_go(const struct soft_loan *loan)
+int soft_loan_let_go(struct soft_loan *loan)
 {
-	for (int signal = 1; signal <= 64; signal++)
-		if (loan->signals & UINT64_C(1) << (signal - 1))
-			kill(loan->pid, signal);
-	return ptrace(PTRACE_DETACH, loan->pid, 0, 0) ? -errno : 0;
+	return borrow_end(&loan->borrow);
 }

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that has just executed a program, and stands before its first instruction, makes system calls for us: by
- * an instruction that we put where it stands, and take away again. Nobody has seen anything of it yet, and should we die
- * it dies too; so this is far simpler than what session/borrow.h does to a process that runs.
+ * A process that has just executed a program, and stands before its first instruction, makes system calls for us, as
+ * session/borrow.h has it: should we die, it begins its program by itself. Where no module has room for that code it
+ * lies over the program's first instructions; such a process dies with us.
  *
  * All calls come from the thread that traces it.
  */
 #ifndef SESSION_TRAIL_SOFT_LOAN_H
 #define SESSION_TRAIL_SOFT_LOAN_H
 
+#include "session/borrow.h"
+
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/user.h>
+
+#define SOFT_LOAN_OPTIONS (PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD)
 
 struct soft_loan {
 	pid_t pid;
 	struct user_regs_struct regs; /* as the program begins */
-	uint64_t mask;		      /* its blocked signals */
-	uint64_t at;
-	long stood;	  /* there */
-	uint64_t signals; /* that it was about to get: a bit each, from 1 on */
+	struct borrow borrow;
 };
 
 /*
@@ -39,6 +41,6 @@ int soft_loan_write(const struct soft_loan *loan, uint64_t address, const void *
 
 /* All as it was, but where it goes on, and two registers. Let go of with soft_loan_let_go(). */
 int soft_loan_end(struct soft_loan *loan, uint64_t rip, uint64_t rdi, uint64_t rsi);
-int soft_loan_let_go(const struct soft_loan *loan);
+int soft_loan_let_go(struct soft_loan *loan);
 
 #endif
