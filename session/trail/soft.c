@@ -380,7 +380,7 @@ static int is_recorded(const struct soft *soft)
 		if (__atomic_load_n(&soft_channel_slot(&soft->channel, i)->state,
 				    __ATOMIC_ACQUIRE) != ENGINE_SLOT_FREE)
 			return 1;
-	return soft->follow.traced || soft_channel_head(&soft->channel)->state == ENGINE_WAITING;
+	return soft->follow.traced || soft_follow_is_entering(&soft->follow);
 }
 
 int soft_let_go(struct soft *soft, unsigned int for_ms)

@@ -446,7 +446,8 @@ int soft_follow_end(struct soft_follow *follow, uint32_t number,
 		untrace(follow, process);
 	process->end_fd = -1;
 	process->use = SOFT_NONE;
-	if (number)
+	/* who is still inside when we end has yet to read its own */
+	if (number && !follow->is_ending)
 		soft_channel_give_page(follow->channel, number);
 	return follow->error;
 }
@@ -529,7 +530,8 @@ int soft_follow_has(const struct soft_follow *follow)
 	return 0;
 }
 
-int soft_follow_is_inside(const struct soft_follow *follow)
+/* Whether a process is in the engine, where its state is one of two. */
+static int is_in(const struct soft_follow *follow, uint32_t one, uint32_t other)
 {
 	for (uint32_t n = 0; n < count_of(follow); n++) {
 		const struct soft_process *process = &follow->processes[n];
@@ -537,10 +539,20 @@ int soft_follow_is_inside(const struct soft_follow *follow)
 						 __ATOMIC_ACQUIRE);
 
 		if (process->use == SOFT_LIVE && !process->is_native && process->end_fd >= 0 &&
-		    (state == ENGINE_RUNS || state == ENGINE_WAITING) && !ended_is(process->end_fd))
+		    (state == one || state == other) && !ended_is(process->end_fd))
 			return 1;
 	}
 	return 0;
+}
+
+int soft_follow_is_inside(const struct soft_follow *follow)
+{
+	return is_in(follow, ENGINE_RUNS, ENGINE_WAITING);
+}
+
+int soft_follow_is_entering(const struct soft_follow *follow)
+{
+	return is_in(follow, ENGINE_WAITING, ENGINE_WAITING);
 }
 
 void soft_follow_release(struct soft_follow *follow)

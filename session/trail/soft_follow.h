@@ -62,6 +62,9 @@ int soft_follow_has(const struct soft_follow *follow);
 /* Whether one runs as translated code. */
 int soft_follow_is_inside(const struct soft_follow *follow);
 
+/* Whether one is about to: it has the engine, and has nothing to be recorded yet. */
+int soft_follow_is_entering(const struct soft_follow *follow);
+
 /* A process is over, or is let go (end_with): all of it is taken. An error as above. */
 int soft_follow_end(struct soft_follow *follow, uint32_t number,
 		    const struct trail_between *end_with);

@@ -46,7 +46,8 @@ static int place_over(struct borrow *borrow)
 	size_t bytes = borrow_code_bytes();
 	int err = borrow_read(borrow, at, borrow->stood, bytes);
 
-	if (!err && ptrace(PTRACE_SETOPTIONS, borrow->tid, 0, SOFT_LOAN_OPTIONS | PTRACE_O_EXITKILL))
+	if (!err &&
+	    ptrace(PTRACE_SETOPTIONS, borrow->tid, 0, SOFT_LOAN_OPTIONS | PTRACE_O_EXITKILL))
 		err = -errno;
 	if (err)
 		return err;
