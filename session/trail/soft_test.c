@@ -194,6 +194,8 @@ Test(soft, a_signal_waits_until_it_is_entered)
 	cr_assert_eq(soft_launch_enter(&launch, &channel, &image, detail, sizeof(detail)), 0, "%s",
 		     detail);
 	cr_expect_eq(soft_launch_go(&launch), 0);
+	/* SIGSTOP comes first: the other was blocked meanwhile */
+	kill(pid, SIGCONT);
 	cr_assert_eq(waitpid(pid, &status, 0), pid);
 	cr_expect_eq(WTERMSIG(status), SIGUSR1);
 	soft_image_close(&image);
