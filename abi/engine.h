@@ -73,6 +73,19 @@ enum engine_state {
 	ENGINE_LEFT = 3,    /* it ran, and has given all threads back to native code */
 };
 
+/* Why a process's threads leave the engine without being asked to. */
+enum engine_native {
+	ENGINE_NATIVE_NOT = 0,
+	ENGINE_NATIVE_FILTER = 1,   /* its system calls are filtered from then on: seccomp(2) */
+	ENGINE_NATIVE_DISPATCH = 2, /* or come back to itself: PR_SET_SYSCALL_USER_DISPATCH */
+	ENGINE_NATIVE_CLOCK = 3,    /* it may not read the time stamp counter: PR_SET_TSC */
+	ENGINE_NATIVE_GS = 4,	    /* it wants the gs segment */
+	ENGINE_NATIVE_MEMORY = 5,   /* it wants memory that the engine has */
+	ENGINE_NATIVE_ROOM = 6,	    /* the engine finds no memory */
+	ENGINE_NATIVE_CODE = 7,	    /* an instruction that the engine does not translate */
+	ENGINE_NATIVES
+};
+
 /* What a page is used for. FREE to TAKEN by an engine, all that leads to FREE by the tool. */
 enum engine_use {
 	ENGINE_USE_FREE = 0,
@@ -182,7 +195,7 @@ struct engine_channel {
 	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
 	uint32_t use;	 /* enum engine_use; a futex, where it becomes FREE */
 	uint32_t parent; /* its parent's page */
-	uint32_t reserved;
+	uint32_t native; /* enum engine_native, by the engine: the first */
 	uint64_t born; /* low half: its pid, once that is known; high: counts up with each process of the page. Release */
 	uint32_t parent_first_id; /* ids below mean what they mean there; 0: all are its own */
 	uint32_t ask;		  /* enum engine_ask; release; a futex */

@@ -239,6 +239,7 @@ static void note_figures(struct soft *soft)
 	result->lost_threads = soft->follow.lost_threads;
 	result->unfollowed = soft->follow.unfollowed;
 	result->privileged = soft->follow.privileged;
+	result->natives = soft->follow.natives;
 	if (!result->detail[0] && result->lost_threads)
 		snprintf(result->detail, sizeof(result->detail),
 			 "%u threads found no room to be recorded", result->lost_threads);
