@@ -38,6 +38,7 @@
 
 #define ENGINE_GUARD_BYTES 4096u
 #define ENGINE_SEGMENTS_MAX 64u
+#define ENGINE_ADDRESS_BYTES (UINT64_C(35) << 30) /* of addresses that it takes, beside the channel's */
 #define ENGINE_EVENT 0x80000000u
 
 /* What becomes of a full segment while the next is still to be taken. */

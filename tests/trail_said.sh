@@ -40,10 +40,64 @@ grep -q natively words && fail "natively, though it was recorded: $(cat words)"
 grep -q '"natives":\[\]' out || fail "--json: $(cat out)"
 
 # Who is let go is not told of.
-start ./attached_odd plain < <(sleep 30) >said
-sleep 0.3
+mkfifo in
+./attached_odd plain <in >said &
+pid=$!
+started+=("$pid")
+exec 7>in
+for _ in $(seq 100); do
+	grep -q ready said && break
+	sleep 0.05
+done
 rm -rf ran
 run 0 --json "${soft[@]}" -p "$pid" --for 200ms -o ran
 grep -q natively words && fail "natively, though it was let go: $(cat words)"
+exec 7>&-
+wait "$pid" || fail "it was let go: status $?: $(cat said)"
+
+# ---- recorded already ----
+
+# What the threads run are the engine's copies: who stepped through them would tell of those, and who changed the code would change nothing.
+"$waymark" record "${soft[@]}" -o ran_first -- sh -c 'echo $$ >first_pid; exec ./ticker 1 1 1000000' >/dev/null 2>first_words &
+tool=$!
+for _ in $(seq 200); do
+	[ -s first_pid ] && [ "$(cat "/proc/$(cat first_pid)/comm")" = ticker ] && break
+	sleep 0.02
+done
+pid=$(cat first_pid)
+started+=("$pid")
+sleep 0.2
+for event in func:tick marker:ticker:tick trail/step/ trail/soft/ trail; do
+	bad 1 "pid $pid: it is being recorded already, by thread" -e "$event" -p "$pid" --for 200ms
+done
+kill -0 "$pid" || fail "recorded twice: it is gone"
+kill $tool
+wait $tool
+expect "the first recording" $? 143
+# and afterwards it is not
+start ./ticker 1 1 1000000
+"$waymark" record "${soft[@]}" -p "$pid" --for 300ms -o let_go >/dev/null 2>words || fail "let go: $(cat words)"
+records again -e marker:ticker:tick -p "$pid"
+
+# ---- refused ----
+
+# Told before the program runs: so that steps take its place where nobody named an origin.
+for limit in v:RLIMIT_AS d:RLIMIT_DATA; do
+	(
+		ulimit -${limit%:*} 34000000
+		rm -rf limited stepped
+		timeout 60 "$waymark" record "${soft[@]}" -o limited -- ./trailed l 2>words
+		echo $? >status
+		timeout 60 "$waymark" record -e trail -o stepped -- ./trailed l 1 2>words_auto
+		echo $? >status_auto
+	)
+	expect "$limit" "$(cat status)" 1
+	says "${limit#*:}"
+	expect "$limit, by auto" "$(cat status_auto)" 7
+	grep -q "origin is step.*${limit#*:}" words_auto || fail "$limit, by auto: $(cat words_auto)"
+done
+
+head -c 5000 "$WAYMARK_ENGINE" >cut.so
+WAYMARK_ENGINE=$folder/cut.so bad 1 "this file is no engine for trails" "${soft[@]}" -- ./trailed l
 
 exit $failed

@@ -53,6 +53,7 @@ struct live {
 	uint32_t foreign;    /* those of them that executed a program that is not x86-64, */
 	uint64_t unfollowed; /* children that their agent came with, which the origin could not take */
 	uint64_t forgotten; /* and blocks that their flight recorders had */
+	int error; /* what live_pump() has told of with the session's detail, while the session runs */
 	struct natives natives; /* of all, once they were stopped */
 	char losses[400]; /* the first that could not be recorded or decoded, or not as was asked for; "": none */
 };
