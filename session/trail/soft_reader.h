@@ -45,6 +45,7 @@ struct soft_reader {
 	struct soft_clock clock;
 	struct soft_thread *threads; /* of each slot */
 	uint32_t *words;	     /* a segment, copied */
+	uint32_t used;		     /* slots, the first: none behind them was ever taken */
 	uint32_t turn;		     /* the slot that is looked at next, modulo */
 	uint64_t blocks, losses;
 	uint64_t newest_blocks; /* of a thread that overwrites its own: no more are wanted; 0: all that are there */
