@@ -225,8 +225,8 @@ struct engine_segment {
 
 /* A thread's. */
 struct engine_slot {
-	uint32_t state; /* enum engine_slot_state; release; a futex, where it becomes FREE */
-	uint32_t tid;
+	uint32_t state; /* enum engine_slot_state; release; a futex, where it becomes FREE. The first that is FREE is taken */
+	uint32_t tid;	/* of the last who took it; 0: nobody ever has, nor any behind it */
 	uint32_t process, reserved; /* its page */
 	uint64_t began_ticks;
 	uint64_t lost_words; /* ENGINE_DISCARD: that were overwritten before they were taken */
