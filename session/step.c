@@ -514,7 +514,7 @@ int session_step(struct wm_session *session, int timeout_ms)
 	count += drain_all(session);
 	trails = live_pump(session);
 	if (trails < 0 && !session->trace_error)
-		session->trace_error = session->live.error = trails;
+		session->trace_error = trails;
 	if (--session->in_step == 0) {
 		if (session->running)
 			unrecorded_look(session, 0);

@@ -97,6 +97,15 @@ for limit in v:RLIMIT_AS d:RLIMIT_DATA; do
 	grep -q "origin is step.*${limit#*:}" words_auto || fail "$limit, by auto: $(cat words_auto)"
 done
 
+# The disk is full: the folder is named.
+if mkdir small && mount -t tmpfs -o size=256k none small 2>/dev/null; then
+	run 1 "${soft[@]%,last=1M/}/" -o small/trace -- sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; exit 3'
+	says "the trace could not be written on: small/trace"
+	umount small
+else
+	echo "skipped: may not mount"
+fi
+
 head -c 5000 "$WAYMARK_ENGINE" >cut.so
 WAYMARK_ENGINE=$folder/cut.so bad 1 "this file is no engine for trails" "${soft[@]}" -- ./trailed l
 

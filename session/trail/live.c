@@ -483,8 +483,7 @@ int live_pump(struct wm_session *session)
 		if (!got && p->stepper.result.is_over)
 			look_at_root(p);
 		if (got < 0 && !err)
-			err = session_fail(session, got, "pid %d%s%s", (int)p->pid,
-					   p->stepper.detail[0] ? ": " : "", p->stepper.detail);
+			err = live_broke_off(session, &p->stepper, p->pid, got);
 	}
 	return err ? err : count;
 }
