@@ -38,7 +38,7 @@
 
 #define ENGINE_GUARD_BYTES 4096u
 #define ENGINE_SEGMENTS_MAX 64u
-#define ENGINE_ADDRESS_BYTES (UINT64_C(35) << 30) /* of addresses that it takes, beside the channel's */
+#define ENGINE_ADDRESS_BYTES (UINT64_C(35) << 30) /* that it maps beside the channel */
 #define ENGINE_EVENT 0x80000000u
 
 /* What becomes of a full segment while the next is still to be taken. */
@@ -177,11 +177,11 @@ struct engine_channel {
 	uint64_t log_at, log_bytes;
 	struct engine_boot boot;
 	uint32_t tool;
-	uint32_t state;	    /* enum engine_state; release, by the engine; a futex */
-	int32_t error;	    /* negative: why it refused, or runs natively from some moment on */
-	uint32_t asked;	    /* ENGINE_ASKED_*, by the tool */
-	uint64_t log_put;   /* bytes ever, by the engine; release */
-	uint64_t log_taken; /* bytes ever, by the tool; release; its low half is a futex */
+	uint32_t state;	     /* enum engine_state; release, by the engine; a futex */
+	int32_t error;	     /* negative: why it refused, or runs natively from some moment on */
+	uint32_t asked;	     /* ENGINE_ASKED_*, by the tool */
+	uint64_t log_put;    /* bytes ever, by the engine; release */
+	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
 	uint32_t wanted_log; /* of the first page; counts up, by the engines: there is something to take; a futex that the engine wakes */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/trail_setup.bash"
 
 needs_engine
-soft=(-e trail/soft,last=1M/)
+soft=(-e "trail/soft,last=1M/")
 cc -O1 -g "$source_dir/tests/targets/attached_odd.c" -o attached_odd -lpthread -lm || exit 1
 
 # ---- natively in the middle ----
@@ -125,7 +125,7 @@ fi
 
 # The disk is full: the folder is named.
 if mkdir small && mount -t tmpfs -o size=256k none small 2>/dev/null; then
-	run 1 "${soft[@]%,last=1M/}/" -o small/trace -- sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; exit 3'
+	run 1 -e trail/soft/ -o small/trace -- sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; exit 3'
 	says "the trace could not be written on: small/trace"
 	umount small
 else
