@@ -163,11 +163,11 @@ struct engine_channel {
 	uint64_t log_at, log_bytes;
 	struct engine_boot boot;
 	uint32_t tool;
-	uint32_t state;	    /* enum engine_state; release, by the engine; a futex */
-	int32_t error;	    /* negative: why it refused, or runs natively from some moment on */
-	uint32_t asked;	    /* ENGINE_ASKED_*, by the tool */
-	uint64_t log_put;   /* bytes ever, by the engine; release */
-	uint64_t log_taken; /* bytes ever, by the tool; release; its low half is a futex */
+	uint32_t state;	     /* enum engine_state; release, by the engine; a futex */
+	int32_t error;	     /* negative: why it refused, or runs natively from some moment on */
+	uint32_t asked;	     /* ENGINE_ASKED_*, by the tool */
+	uint64_t log_put;    /* bytes ever, by the engine; release */
+	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
 	uint32_t wanted_log; /* of the first page; counts up, by the engines: there is something to take; a futex that the engine wakes */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
