@@ -38,6 +38,7 @@
 
 #define ENGINE_GUARD_BYTES 4096u
 #define ENGINE_SEGMENTS_MAX 64u
+#define ENGINE_ADDRESS_BYTES (UINT64_C(35) << 30) /* that it maps beside the channel */
 #define ENGINE_EVENT 0x80000000u
 
 /* What becomes of a full segment while the next is still to be taken. */
@@ -71,6 +72,19 @@ enum engine_state {
 	ENGINE_RUNS = 1,
 	ENGINE_REFUSED = 2, /* it runs natively, see `error` */
 	ENGINE_LEFT = 3,    /* it ran, and has given all threads back to native code */
+};
+
+/* Why a process's threads leave the engine without being asked to. */
+enum engine_native {
+	ENGINE_NATIVE_NOT = 0,
+	ENGINE_NATIVE_FILTER = 1,   /* its system calls are filtered from then on: seccomp(2) */
+	ENGINE_NATIVE_DISPATCH = 2, /* or come back to itself: PR_SET_SYSCALL_USER_DISPATCH */
+	ENGINE_NATIVE_CLOCK = 3,    /* it may not read the time stamp counter: PR_SET_TSC */
+	ENGINE_NATIVE_GS = 4,	    /* it wants the gs segment */
+	ENGINE_NATIVE_MEMORY = 5,   /* it wants memory that the engine has */
+	ENGINE_NATIVE_ROOM = 6,	    /* the engine finds no memory */
+	ENGINE_NATIVE_CODE = 7,	    /* an instruction that the engine does not translate */
+	ENGINE_NATIVES
 };
 
 /* What a page is used for. FREE to TAKEN by an engine, all that leads to FREE by the tool. */
@@ -163,11 +177,11 @@ struct engine_channel {
 	uint64_t log_at, log_bytes;
 	struct engine_boot boot;
 	uint32_t tool;
-	uint32_t state;	    /* enum engine_state; release, by the engine; a futex */
-	int32_t error;	    /* negative: why it refused, or runs natively from some moment on */
-	uint32_t asked;	    /* ENGINE_ASKED_*, by the tool */
-	uint64_t log_put;   /* bytes ever, by the engine; release */
-	uint64_t log_taken; /* bytes ever, by the tool; release; its low half is a futex */
+	uint32_t state;	     /* enum engine_state; release, by the engine; a futex */
+	int32_t error;	     /* negative: why it refused, or runs natively from some moment on */
+	uint32_t asked;	     /* ENGINE_ASKED_*, by the tool */
+	uint64_t log_put;    /* bytes ever, by the engine; release */
+	uint64_t log_taken;  /* bytes ever, by the tool; release; its low half is a futex */
 	uint32_t wanted_log; /* of the first page; counts up, by the engines: there is something to take; a futex that the engine wakes */
 	uint32_t lost_threads; /* that found no slot, and run unrecorded */
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
@@ -182,7 +196,7 @@ struct engine_channel {
 	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
 	uint32_t use;	 /* enum engine_use; a futex, where it becomes FREE */
 	uint32_t parent; /* its parent's page */
-	uint32_t reserved;
+	uint32_t native; /* enum engine_native, by the engine: the first */
 	uint64_t born; /* low half: its pid, once that is known; high: counts up with each process of the page. Release */
 	uint32_t parent_first_id; /* ids below mean what they mean there; 0: all are its own */
 	uint32_t ask;		  /* enum engine_ask; release; a futex */
@@ -211,8 +225,8 @@ struct engine_segment {
 
 /* A thread's. */
 struct engine_slot {
-	uint32_t state; /* enum engine_slot_state; release; a futex, where it becomes FREE */
-	uint32_t tid;
+	uint32_t state; /* enum engine_slot_state; release; a futex, where it becomes FREE. The first that is FREE is taken */
+	uint32_t tid;	/* of the last who took it; 0: nobody ever has, nor any behind it */
 	uint32_t process, reserved; /* its page */
 	uint64_t began_ticks;
 	uint64_t lost_words; /* ENGINE_DISCARD: that were overwritten before they were taken */

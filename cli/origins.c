@@ -53,6 +53,17 @@ void origins_json(struct json *json, const struct live *live)
 		json_close(json, '}');
 	}
 	json_close(json, ']');
+	json_open(json, "natives", '[');
+	for (int why = 1; why < ENGINE_NATIVES; why++) {
+		if (!live->natives.counts[why])
+			continue;
+		json_open(json, NULL, '{');
+		json_words(json, "reason", native_words((enum engine_native)why));
+		json_number(json, "processes", live->natives.counts[why]);
+		json_number(json, "pid", (uint64_t)live->natives.pids[why]);
+		json_close(json, '}');
+	}
+	json_close(json, ']');
 }
 
 const char *origins_way(const struct live *live)
@@ -76,4 +87,21 @@ void origins_tell_losses(const struct live *live)
 	fputs("waymark: the trail is not all that was asked for: ", stderr);
 	complain_words("%s", live->losses);
 	fputc('\n', stderr);
+}
+
+void origins_tell_natives(const struct live *live)
+{
+	for (int why = 1; why < ENGINE_NATIVES; why++) {
+		const char *words = native_words((enum engine_native)why);
+		uint32_t count = live->natives.counts[why];
+
+		if (count == 1)
+			fprintf(stderr,
+				"waymark: %d went on natively (%s): nothing of it is recorded from then on\n",
+				(int)live->natives.pids[why], words);
+		else if (count)
+			fprintf(stderr,
+				"waymark: %u processes went on natively (%s): nothing of them is recorded from then on\n",
+				count, words);
+	}
 }

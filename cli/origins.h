@@ -15,6 +15,9 @@ void origins_json(struct json *json, const struct live *live);
 /* How its trail was recorded, to follow "recorded ...". Static. */
 const char *origins_way(const struct live *live);
 
+/* Say on stderr which programs the engine has left in the middle, and why. */
+void origins_tell_natives(const struct live *live);
+
 /* Say on stderr what could not be recorded or decoded, if anything. */
 void origins_tell_losses(const struct live *live);
 

@@ -362,6 +362,7 @@ static int finish(struct recording *recording, int had_dir)
 		progress_sum_up(&recording->progress, &status, options->dir,
 				options->session.policy,
 				recording->error ? 0 : session_crowded_out(recording->session));
+	origins_tell_natives(&recording->session->live);
 	origins_tell_losses(&recording->session->live);
 	outcome_ambiguous(recording->session);
 	outcome_refusals(recording->session, options->verbose);

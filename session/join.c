@@ -5,6 +5,7 @@
 #include "session/process.h"
 #include "session/program.h"
 #include "session/target.h"
+#include "session/trail/soft_leave.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -111,6 +112,7 @@ static int attach_once(struct wm_session *session, pid_t pid)
 int wm_session_attach(struct wm_session *session, pid_t pid)
 {
 	struct target target;
+	char words[256] = "";
 	int err;
 
 	if (!session || pid <= 0)
@@ -122,6 +124,10 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 	if (find_process(session, pid))
 		return session_fail(session, -EEXIST, "pid %d is in this session already",
 				    (int)pid);
+	/* an engine runs copies of the code that an agent would change */
+	err = soft_leave_check(pid, (struct detail){ words, sizeof(words) });
+	if (err)
+		return session_fail(session, err, "pid %d: %s", (int)pid, words);
 	err = live_joins(session);
 	if (err)
 		return err;

@@ -228,9 +228,9 @@ int wm_session_poll(struct wm_session *session, int timeout_ms)
 		got = session_step(session, left);
 	} while (!got && session_alive(session) &&
 		 (timeout_ms < 0 || ticks_monotonic_ns() < until));
-	if (got < 0)
+	if (got < 0 && got != session->live.error)
 		return session_fail(session, got, "%s", session->dir ? session->dir : "");
-	return session_alive(session);
+	return got < 0 ? got : session_alive(session);
 }
 
 int wm_session_read(struct wm_session *session,

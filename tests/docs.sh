@@ -8,6 +8,7 @@
 # shellcheck source=tests/postgres.bash
 . "$source_dir/tests/postgres.bash"
 
+needs_engine
 man=$source_dir/docs/man
 ran=0
 trap 'pg_stop; cleanup' EXIT
@@ -152,6 +153,7 @@ while read -r line; do
 	*"report hello.trace") grep -q 'shop:bake' out || fail "README.md: $line: $(cat out)" ;;
 	*postgresql:query*) "$waymark" dump pg.trace | grep -c 'postgresql:query__done' >out || fail "README.md: $line: $(cat words)" ;;
 	*func:malloc*) "$waymark" dump malloc.trace | grep -c 'libc:malloc:end' >out || fail "README.md: $line: $(cat words)" ;;
+	*now.trail*) "$waymark" trail -n 3 now.trail | grep -q 'by soft' || fail "README.md: $line: $(cat words)" ;;
 	*"--on crash"*) grep -q 'killed by SIGSEGV at length (crash.c:[0-9]*): cmpb' words || fail "README.md: $line: $(cat out words)" ;;
 	*"trail --calls"*) grep -q 'widest \[crash\] from .*crash.c:' out || fail "README.md: $line: $(cat out)" ;;
 	*"trail --lines"*) grep -q 'text\[count\]' out || fail "README.md: $line: $(cat out)" ;;

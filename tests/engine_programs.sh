@@ -28,7 +28,7 @@ cc -O1 -o program "$source_dir/tests/targets/resumed.c" || exit 1
 timeout 60 "$waymark" record -v -e trail/soft/ -o resumed -- ./program 2>words
 expect "resumed.c" $? 7
 
-# Hot traces with tails: the trail says of each function what the program has counted.
+# Hot traces whose branches go both ways: the trail says of each function what the program has counted.
 cc -O1 -o ways "$source_dir/tests/targets/ways.c" || exit 1
 timeout 60 "$waymark" record -v -e trail/soft/ -o ways.trail -- ./ways >native 2>words
 timeout 60 "$waymark" trail --functions -n 0 ways.trail >shown 2>>words

@@ -51,7 +51,7 @@ static long prctl_arch(struct thread *thread, uint64_t next)
 
 	switch (thread->regs.gpr[7]) {
 	case ARCH_SET_GS:
-		withdraw(thread, next - 2);
+		withdraw(thread, next - 2, ENGINE_NATIVE_GS);
 	case ARCH_GET_GS:
 		return gate_copy((void *)thread->regs.gpr[6], &none, sizeof(none)) ? -EFAULT : 0;
 	default:
@@ -86,16 +86,30 @@ void call_broken_off(struct thread *thread)
 }
 
 /* A filter may refuse, or end the thread for, what the engine needs: it is set natively, and may be for all threads. */
-static int is_filter(const uint64_t *gpr)
+static enum engine_native filters(const uint64_t *gpr)
 {
-	if (gpr[0] == SYS_prctl)
-		return (uint32_t)gpr[7] == PR_SET_SECCOMP ||
-		       ((uint32_t)gpr[7] == PR_SET_SYSCALL_USER_DISPATCH &&
-			gpr[6] != PR_SYS_DISPATCH_OFF) ||
-		       /* Ours would fault where it reads the clock. */
-		       ((uint32_t)gpr[7] == PR_SET_TSC && (uint32_t)gpr[6] == PR_TSC_SIGSEGV);
-	return (uint32_t)gpr[7] == SECCOMP_SET_MODE_STRICT ||
-	       (uint32_t)gpr[7] == SECCOMP_SET_MODE_FILTER;
+	uint32_t what = (uint32_t)gpr[7];
+
+	if (gpr[0] == SYS_seccomp)
+		return what == SECCOMP_SET_MODE_STRICT || what == SECCOMP_SET_MODE_FILTER
+			       ? ENGINE_NATIVE_FILTER
+			       : ENGINE_NATIVE_NOT;
+	if (what == PR_SET_SECCOMP)
+		return ENGINE_NATIVE_FILTER;
+	if (what == PR_SET_SYSCALL_USER_DISPATCH && gpr[6] != PR_SYS_DISPATCH_OFF)
+		return ENGINE_NATIVE_DISPATCH;
+	/* Ours would fault where it reads the clock. */
+	return what == PR_SET_TSC && (uint32_t)gpr[6] == PR_TSC_SIGSEGV ? ENGINE_NATIVE_CLOCK
+									: ENGINE_NATIVE_NOT;
+}
+
+static long filter(struct thread *thread, uint64_t next)
+{
+	enum engine_native why = filters(thread->regs.gpr);
+
+	if (why)
+		withdraw(thread, next - 2, why);
+	return plain(thread);
 }
 
 /* Threads of the tool's agent (agent/control/thread.c) run beside the program, and are no part of it. */
@@ -288,9 +302,7 @@ static long call(struct thread *thread, uint64_t next)
 			return name_thread(thread, next);
 		/* fall through */
 	case SYS_seccomp:
-		if (is_filter(thread->regs.gpr))
-			withdraw(thread, next - 2);
-		return plain(thread);
+		return filter(thread, next);
 	case SYS_arch_prctl:
 		return prctl_arch(thread, next);
 	case SYS_unshare:

@@ -73,3 +73,12 @@ void channel_wait(const uint32_t *word, uint32_t value)
 	channel_tell();
 	sys_call(SYS_futex, (long)word, FUTEX_WAIT, value, (long)&nap, 0, 0);
 }
+
+void channel_native(enum engine_native why)
+{
+	uint32_t none = ENGINE_NATIVE_NOT;
+
+	if (!channel_is_over())
+		__atomic_compare_exchange_n(&channel.head->native, &none, (uint32_t)why, 0,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}

@@ -31,6 +31,9 @@ int channel_is_over(void);
 /* Whether somebody takes what is written. */
 int channel_has_tool(void);
 
+/* Why the process runs natively from now on; the first that is said stays. */
+void channel_native(enum engine_native why);
+
 /* There is something for the tool, should it sleep. */
 void channel_tell(void);
 

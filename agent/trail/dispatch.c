@@ -50,8 +50,10 @@ struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *fro
 	else if (trace && from)
 		translate_link(from, trace);
 	trace_in(thread);
-	if (!trace && *error == -ENOMEM)
+	if (!trace && *error == -ENOMEM) {
 		channel.head->error = *error;
+		channel_native(ENGINE_NATIVE_ROOM);
+	}
 	return trace;
 }
 
@@ -109,6 +111,7 @@ void engine_enter(struct thread *thread, enum gate why)
 		return;
 	case GATE_REFUSED:
 		channel.head->error = -ENOEXEC;
+		channel_native(ENGINE_NATIVE_CODE);
 		channel.head->translated_ticks = exit->target;
 		leave(thread, exit->target);
 	}

@@ -55,18 +55,6 @@ static void condition(struct making *m, const struct insn *insn, const uint8_t *
 	m->hot = emit_jump(m->hot, to);
 }
 
-/* Which way it goes how often, by the profile. */
-static void sides(struct making *m, uint64_t other)
-{
-	uint32_t share = profile_share(m->start);
-
-	if (!share)
-		return;
-	making_side_add(m, other,
-			(uint32_t)((uint64_t)m->chance * (MAKING_SURE - share) / MAKING_SURE));
-	m->chance = (uint32_t)((uint64_t)m->chance * share / MAKING_SURE);
-}
-
 void end_branch(struct making *m, const struct insn *insn, const uint8_t *code)
 {
 	uint64_t next = m->pc + insn->bytes;
@@ -83,8 +71,6 @@ void end_branch(struct making *m, const struct insn *insn, const uint8_t *code)
 	condition(m, insn, code, is_taken, making_out_cold(m, side));
 	making_piece_end(m, insn->bytes, 0);
 	m->blocks++;
-	if (is_known)
-		sides(m, side->target);
 	if (is_taken && !is_known)
 		making_out_hot(m, making_out_add(m, EXIT_DIRECT, insn->target));
 	else

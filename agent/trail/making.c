@@ -208,25 +208,6 @@ void making_go_on(struct making *m, uint64_t pc)
 		making_out_hot(m, making_out_add(m, EXIT_DIRECT, pc));
 }
 
-void making_side_add(struct making *m, uint64_t target, uint32_t chance)
-{
-	struct making_side *side = &m->sides[m->side_count];
-
-	if (chance < MAKING_SIDE_CHANCE || m->side_count == MAKING_SIDES_MAX ||
-	    !making_fits(m, target) || !making_is_near(m, target))
-		return;
-	m->side_count++;
-	side->target = target;
-	side->jump = m->hot - 4;
-	side->blocks = m->blocks;
-	side->instructions = m->instructions;
-	side->chance = chance;
-	side->is_called = m->is_called;
-	side->calls = m->calls;
-	for (uint32_t i = 0; i < m->calls; i++)
-		side->returns[i] = m->returns[i];
-}
-
 void making_returns_to(struct making *m, uint64_t next)
 {
 	m->is_called = 1;

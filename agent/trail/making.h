@@ -32,22 +32,6 @@ struct way_out {
 	uint8_t kind, reg;
 };
 
-/*
- * Where the other way of a branch goes on, if that is taken often too: a tail, which is a trace of its own that only this
- * branch enters. What its exits put is the path from the head of the first, so the branch itself puts nothing.
- */
-struct making_side {
-	uint64_t target;
-	uint8_t *jump; /* the branch's displacement: to an exit, until the tail is there */
-	uint32_t blocks, instructions, calls, chance;
-	int is_called;
-	uint64_t returns[MAKING_CALLS_MAX];
-};
-
-#define MAKING_SIDES_MAX 32u
-#define MAKING_SURE 65536u /* a chance */
-#define MAKING_SIDE_CHANCE (MAKING_SURE / 16)
-
 struct making {
 	struct cache_area *area;
 	enum vector_width width;
@@ -70,10 +54,6 @@ struct making {
 	int is_called;	     /* and nothing has moved or used the stack since */
 	uint8_t *piece_from; /* the code that no piece describes yet */
 	int is_swapped, is_over;
-	uint32_t chance; /* that who came in by the head comes to here, as profile.h has it */
-	struct making_side sides
-		[MAKING_SIDES_MAX]; /* the last first: the paths of those before are in `starts` still */
-	uint32_t side_count;
 	uint32_t last;	    /* of the block: its last instruction's offset */
 	uint64_t unreached; /* what the first instruction asks for */
 	int is_moved;	    /* to where that is in reach */
@@ -112,9 +92,6 @@ void making_put_kept(struct making *m, struct way_out *out);
 /* A call pushes what it returns to, and is in the trace. */
 void making_push(struct making *m, uint64_t value);
 void making_returns_to(struct making *m, uint64_t next);
-
-/* The branch whose code has just been put down, and which ends the last block, goes to `target` with that chance. */
-void making_side_add(struct making *m, uint64_t target, uint32_t chance);
 
 /* Whether a block at pc may be in the trace. */
 int making_fits(const struct making *m, uint64_t pc);

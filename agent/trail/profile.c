@@ -2,7 +2,6 @@
 #include "agent/trail/profile.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/lock.h"
-#include "agent/trail/making.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/trace.h"
@@ -72,16 +71,6 @@ uint64_t profile_next(uint64_t start)
 	return edge && edge->from == start ? edge->to : 0;
 }
 
-uint32_t profile_share(uint64_t start)
-{
-	const struct edge *edge = edges ? edge_of(start) : NULL;
-
-	/* each vote for another took one back */
-	return edge && edge->from == start && edge->total >= 8
-		       ? MAKING_SURE / 2 + MAKING_SURE / 2 * edge->lead / edge->total
-		       : 0;
-}
-
 uint64_t profile_sure(uint64_t start)
 {
 	const struct edge *edge = edges ? edge_of(start) : NULL;
@@ -128,8 +117,6 @@ static void words_look(struct batch *batch, const uint32_t *words, uint32_t coun
 				vote(trace->starts[block - 1], trace->starts[block]);
 			if (next)
 				vote(trace->starts[exit->blocks - 1], next->pc);
-			if (trace->first)
-				trace = trace_numbered(trace->first - 1);
 			trace->heat += trace->heat < UINT16_MAX;
 			if (trace->layouts < LAYOUTS_MAX && !trace->is_dead && !trace->is_checked &&
 			    trace->heat >= HOT_HITS << 3 * trace->layouts)

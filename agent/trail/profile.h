@@ -17,7 +17,4 @@ uint64_t profile_next(uint64_t start);
 /* The same, if it seldom led elsewhere. */
 uint64_t profile_sure(uint64_t start);
 
-/* How often it led there, of MAKING_SURE; 0: it was not seen often enough. */
-uint32_t profile_share(uint64_t start);
-
 #endif

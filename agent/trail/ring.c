@@ -142,6 +142,7 @@ int ring_open(struct thread *thread)
 
 	if (!slot)
 		return open_lost(thread);
+	slot->tid = thread->tid;
 	thread->slot = slot;
 	thread->slot_number = (uint32_t)(slot - channel.slots);
 	thread->segment_number = 0;
@@ -151,7 +152,6 @@ int ring_open(struct thread *thread)
 	}
 	for (uint32_t n = 0; n < channel.segments; n++)
 		slot->segments[n] = (struct engine_segment){ 0 };
-	slot->tid = thread->tid;
 	slot->process = channel.process;
 	slot->lost_words = 0;
 	slot->began_ticks = sys_ticks();

@@ -17,6 +17,7 @@
 #include "agent/trail/trace.h"
 #include "agent/trail/translate.h"
 
+#include <asm/prctl.h>
 #include <elf.h>
 #include <errno.h>
 #include <stddef.h>
@@ -64,10 +65,8 @@ static int open_memory(void)
 
 static int open_thread(struct thread *thread)
 {
-	int err = thread_enter(thread);
+	int err = signal_open(thread);
 
-	if (!err)
-		err = signal_open(thread);
 	return err ? err : ring_open(thread);
 }
 
@@ -106,9 +105,13 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 	if (head->boot.flags & ENGINE_BOOT_TAKEN)
 		attach_open(head, err);
 	thread = err ? NULL : thread_make();
-	if (!thread) {
-		head->error = err ? err : -ENOMEM;
+	if (!err)
+		err = thread ? thread_enter(thread) : -ENOMEM;
+	/* leave() would need what thread_enter() does */
+	if (err) {
+		head->error = err;
 		__atomic_store_n(&head->state, ENGINE_REFUSED, __ATOMIC_RELEASE);
+		sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 		refuse(&regs);
 	}
 	thread->regs = regs;

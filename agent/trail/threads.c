@@ -67,8 +67,10 @@ static void child_inside(struct thread *thread)
 
 	if (!err)
 		err = thread->is_guest ? ring_open_unkept(thread) : ring_open(thread);
-	if (err)
+	if (err) {
+		channel_native(ENGINE_NATIVE_ROOM);
 		leave(thread, thread->regs.rip);
+	}
 	leave_enlist(thread);
 	signal_let_all(thread);
 	dispatch_to(thread, thread->regs.rip, NULL);

@@ -263,9 +263,7 @@ void trace_publish(struct trace *trace)
 	firsts_set(trace->landing, trace->end, now->trace_count + 1);
 	firsts_set(trace->cold, trace->cold_end, now->trace_count + 1);
 	id_count = trace->first_exit + trace->exits;
-	now->trace_count++;
-	if (!trace->first)
-		*slot_of(trace->pc) = now->trace_count;
+	*slot_of(trace->pc) = ++now->trace_count;
 }
 
 uint32_t trace_prefix(struct trace *trace, uint32_t blocks)

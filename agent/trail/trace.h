@@ -56,7 +56,6 @@ struct trace {
 	uint8_t *end; /* of the hot code */
 	uint8_t *cold, *cold_end;
 	uint32_t first_exit;
-	uint32_t first;	   /* of a tail: the number of the trace that it is a part of, and one */
 	uint32_t incoming; /* an exit that is linked to it; 0: none */
 	uint16_t exits, blocks;
 	uint8_t is_dead; /* its code has changed, or is gone */

@@ -329,8 +329,6 @@ static void begin(struct making *m, struct cache_area *area, const struct trace 
 	m->cold = area->cold;
 	m->blocks = m->instructions = m->in_block = m->out_count = m->piece_count = m->calls = 0;
 	m->is_called = 0;
-	m->side_count = 0;
-	m->chance = MAKING_SURE;
 	m->is_swapped = m->is_over = m->is_checked = 0;
 	m->copied = 0;
 	m->guarded = 1;
@@ -360,10 +358,10 @@ static int is_true(const struct trace *trace)
 	return !pages_are_calm(trace->pc, trace->pc + trace->code_bytes);
 }
 
-/* So that a change of its code, from a block on, is its end. */
-static void watch(const struct making *m, uint32_t from, const struct trace *trace)
+/* So that a change of its code is its end. */
+static void watch(const struct making *m, const struct trace *trace)
 {
-	for (uint32_t i = from; i < m->blocks; i++) {
+	for (uint32_t i = 0; i < m->blocks; i++) {
 		uint64_t last = m->starts[i] + m->entries[i].bytes - 1;
 
 		for (uint64_t page = m->starts[i] & ~UINT64_C(4095); page <= last; page += 4096)
@@ -382,67 +380,6 @@ static void fill(struct making *m, struct cache_area *area, const struct trace *
 	begin(m, area, trace);
 	while (!m->is_over)
 		one(m);
-}
-
-/* What has been made is where it is, and known, but nobody comes there yet. 0, or -ENOMEM. */
-static int settle(struct making *m, struct cache_area *area, struct trace *trace)
-{
-	if (!keep(m, trace))
-		return -ENOMEM;
-	trace->landing = area->hot;
-	trace->head = m->head;
-	trace->end = m->hot;
-	trace->cold = area->cold;
-	trace->cold_end = m->cold;
-	area->hot = m->hot;
-	area->cold = m->cold;
-	trace_publish(trace);
-	tell(m);
-	for (uint32_t i = 0; i < m->out_count; i++) {
-		struct exit *exit = exit_of(m->first_id + i);
-		struct trace *to = exit->jump ? trace_at(exit->target) : NULL;
-
-		if (to)
-			translate_link(exit, to);
-	}
-	channel.head->traces++;
-	return 0;
-}
-
-/* The way of a side, as far as there is room: of the first's code, for what becomes of that becomes of this. */
-static void make_tail(struct making *m, struct cache_area *area, struct trace *first)
-{
-	const struct making_side side = m->sides[--m->side_count]; /* it may have sides, too */
-	struct trace *tail;
-
-	if (cache_area_for(side.target) != area)
-		return;
-	tail = trace_add(first->pc, TRACE_EXITS_MAX);
-	if (!tail)
-		return;
-	tail->layouts = first->layouts;
-	tail->first = trace_number(first) + 1;
-	memory_ready(&area->hot_ready, area->hot + READY_AHEAD);
-	memory_ready(&area->cold_ready, area->cold + READY_AHEAD);
-	m->hot = m->head = m->piece_from = area->hot;
-	m->cold = area->cold;
-	m->blocks = side.blocks;
-	m->instructions = side.instructions;
-	m->chance = side.chance;
-	m->calls = side.calls;
-	m->is_called = side.is_called;
-	memory_copy(m->returns, side.returns, side.calls * sizeof(*side.returns));
-	m->in_block = m->out_count = m->piece_count = 0;
-	m->is_swapped = m->is_over = 0;
-	m->first_id = tail->first_exit;
-	making_block_begin(m, side.target);
-	while (!m->is_over)
-		one(m);
-	if (settle(m, area, tail))
-		return;
-	channel.head->translated_blocks += m->blocks - side.blocks;
-	watch(m, side.blocks, first);
-	emit_relative(side.jump, tail->head);
 }
 
 /* NULL: no memory, or none where it would have to be. */
@@ -466,14 +403,29 @@ static struct trace *make(uint64_t pc, unsigned int layouts)
 		m->is_moved = 1;
 		fill(m, area, trace);
 	}
-	if (settle(m, area, trace))
+	if (!keep(m, trace))
 		return NULL;
-	channel.head->translated_blocks += m->blocks;
-	watch(m, 0, trace);
-	while (m->side_count)
-		make_tail(m, area, trace);
+	trace->landing = area->hot;
+	trace->head = m->head;
+	trace->end = m->hot;
+	trace->cold = area->cold;
+	trace->cold_end = m->cold;
+	area->hot = m->hot;
+	area->cold = m->cold;
+	trace_publish(trace);
+	tell(m);
+	watch(m, trace);
 	if (!trace->is_checked)
 		map_set(pc, (uint64_t)trace->landing);
+	for (uint32_t i = 0; i < m->out_count; i++) {
+		struct exit *exit = exit_of(m->first_id + i);
+		struct trace *to = exit->jump ? trace_at(exit->target) : NULL;
+
+		if (to)
+			translate_link(exit, to);
+	}
+	channel.head->traces++;
+	channel.head->translated_blocks += m->blocks;
 	return trace;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/withdraw.h"
+#include "agent/trail/channel.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/places.h"
 #include "agent/trail/sys.h"
@@ -42,8 +43,9 @@ static int others_left(void)
 	return is_alone;
 }
 
-void withdraw(struct thread *thread, uint64_t pc)
+void withdraw(struct thread *thread, uint64_t pc, enum engine_native why)
 {
+	channel_native(why);
 	others_left();
 	leave(thread, pc);
 }
@@ -90,6 +92,7 @@ long withdraw_from_memory(struct thread *thread, uint64_t pc)
 		return 0;
 	if (!others_left())
 		return -ENOMEM;
+	channel_native(ENGINE_NATIVE_MEMORY);
 	places_vacate();
 	leave(thread, pc);
 }

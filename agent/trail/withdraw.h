@@ -7,10 +7,11 @@
 #ifndef AGENT_TRAIL_WITHDRAW_H
 #define AGENT_TRAIL_WITHDRAW_H
 
+#include "abi/engine.h"
 #include "agent/trail/thread.h"
 
 /* No lock is held. The call is the one at pc. */
-void withdraw(struct thread *thread, uint64_t pc) __attribute__((noreturn));
+void withdraw(struct thread *thread, uint64_t pc, enum engine_native why) __attribute__((noreturn));
 
 /* Before a call that is about memory: it withdraws if that is ours, and returns if not. 0, or -ENOMEM: others are still here. */
 long withdraw_from_memory(struct thread *thread, uint64_t pc);

@@ -46,7 +46,7 @@ enum wm_trail_origin {
 	WM_TRAIL_PT = 2,   /* Intel Processor Trace */
 	WM_TRAIL_BTS = 3,  /* Branch Trace Store */
 	WM_TRAIL_LBR = 4,  /* last branch records: pieces of a trail */
-	WM_TRAIL_SOFT = 5, /* a translator inside of the process; of programs that are launched */
+	WM_TRAIL_SOFT = 5, /* a translator inside of the process, of all its threads */
 };
 
 /* What becomes of records that the memory has no room for. */

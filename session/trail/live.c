@@ -483,7 +483,7 @@ int live_pump(struct wm_session *session)
 		if (!got && p->stepper.result.is_over)
 			look_at_root(p);
 		if (got < 0 && !err)
-			err = session_fail(session, got, "pid %d", (int)p->pid);
+			err = live_broke_off(session, &p->stepper, p->pid, got);
 	}
 	return err ? err : count;
 }
@@ -519,6 +519,7 @@ static void note_losses(struct live_process *process)
 
 	if (!live->losses[0])
 		snprintf(live->losses, sizeof(live->losses), "%s", process->stepper.detail);
+	native_add(&live->natives, &process->stepper.result.natives);
 }
 
 /* It is let go. */

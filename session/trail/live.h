@@ -10,6 +10,7 @@
 #ifndef SESSION_TRAIL_LIVE_H
 #define SESSION_TRAIL_LIVE_H
 
+#include "session/trail/native.h"
 #include "session/trail/origin.h"
 
 #include <poll.h>
@@ -20,6 +21,7 @@
 struct wm_session;
 struct live_process;
 struct process;
+struct stepper;
 
 /* What makes a flight recorder write down what it has. */
 enum live_trigger {
@@ -52,6 +54,8 @@ struct live {
 	uint32_t foreign;    /* those of them that executed a program that is not x86-64, */
 	uint64_t unfollowed; /* children that their agent came with, which the origin could not take */
 	uint64_t forgotten; /* and blocks that their flight recorders had */
+	int error; /* that broke a trail off, where the tracer itself has said more about it */
+	struct natives natives; /* of all, once they were stopped */
 	char losses[400]; /* the first that could not be recorded or decoded, or not as was asked for; "": none */
 };
 
@@ -87,6 +91,9 @@ int live_ready(struct wm_session *session);
  * origin. The session's detail says more about the error.
  */
 int live_falls_back(struct wm_session *session, int error);
+
+/* What a process sent can't be taken any more, for that error: returned, with the session's detail. */
+int live_broke_off(struct wm_session *session, const struct stepper *stepper, pid_t pid, int error);
 
 /*
  * Whether programs are to be started by live_launch_with(), so that the agent comes in as part of a program that is recorded

@@ -2,6 +2,7 @@
 /* Which origin a session's trails have. */
 #include "session/session.h"
 #include "session/trail/live.h"
+#include "session/trail/stepper.h"
 
 #include <stdio.h>
 #include <waymark/error.h>
@@ -100,4 +101,13 @@ int live_joins(struct wm_session *session)
 		return err;
 	session->detail[0] = 0;
 	return 0;
+}
+
+/* Else it is of the folder, and who pumps knows which that is. */
+int live_broke_off(struct wm_session *session, const struct stepper *stepper, pid_t pid, int error)
+{
+	if (stepper->detail[0])
+		session->live.error = error;
+	return session_fail(session, error, "pid %d%s%s", (int)pid, stepper->detail[0] ? ": " : "",
+			    stepper->detail);
 }

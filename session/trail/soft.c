@@ -20,7 +20,8 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define NAP_NS 500000 /* segments take longer to fill */
+#define NAP_NS 500000	    /* segments take longer to fill */
+#define STORE_BLOCK_BYTES 4 /* a store has its id at least */
 #define NAP_NS_MAX 4000000
 #define CLOSE_MS 2000
 
@@ -41,10 +42,13 @@ struct soft {
 
 /* ---- begin ---- */
 
-static int open_reader(struct soft *soft, struct trail_sink *sink)
+static int open_reader(struct soft *soft, struct trail_sink *sink,
+		       const struct soft_options *options)
 {
 	int err = soft_reader_init(&soft->reader, &soft->channel, sink);
 
+	if (!err && options)
+		soft->reader.newest_blocks = options->last_bytes / STORE_BLOCK_BYTES;
 	if (!err)
 		err = soft_follow_init(&soft->follow, &soft->channel, &soft->reader, &soft->image);
 	return err;
@@ -57,7 +61,7 @@ static int open_all(struct soft *soft, struct trail_sink *sink, const struct sof
 									     : 1);
 	int err = soft_channel_open(&soft->channel, &sizes);
 
-	return err ? err : open_reader(soft, sink);
+	return err ? err : open_reader(soft, sink, options);
 }
 
 static int open_image(struct soft_image *image, const struct soft_options *options, char *detail,
@@ -165,7 +169,7 @@ static int attach(struct soft *soft, struct trail_sink *sink, const struct soft_
 		return err;
 	soft->is_waiting = soft->is_attached = 1;
 	soft->attach.detail = (struct detail){ soft->result.detail, sizeof(soft->result.detail) };
-	err = open_reader(soft, sink);
+	err = open_reader(soft, sink, options);
 	if (!err)
 		err = sink->calls->begin(sink, soft->pid);
 	if (!err)
@@ -239,6 +243,7 @@ static void note_figures(struct soft *soft)
 	result->lost_threads = soft->follow.lost_threads;
 	result->unfollowed = soft->follow.unfollowed;
 	result->privileged = soft->follow.privileged;
+	result->natives = soft->follow.natives;
 	if (!result->detail[0] && result->lost_threads)
 		snprintf(result->detail, sizeof(result->detail),
 			 "%u threads found no room to be recorded", result->lost_threads);

@@ -9,6 +9,7 @@
 #ifndef SESSION_TRAIL_SOFT_H
 #define SESSION_TRAIL_SOFT_H
 
+#include "session/trail/native.h"
 #include "session/trail/sink.h"
 
 #include <stddef.h>
@@ -26,7 +27,8 @@ struct soft_result {
 	uint64_t blocks, losses;
 	uint64_t traces, translated_blocks, flushes, faults; /* the engine's own figures */
 	uint64_t unfollowed; /* processes that went on unrecorded, as there were too many, or it could not be */
-	uint64_t privileged;   /* the same, for they executed a program that gains rights */
+	uint64_t privileged; /* the same, for they executed a program that gains rights */
+	struct natives natives;
 	uint32_t lost_threads; /* that found no room, and ran unrecorded */
 	int is_over;	       /* the program has ended */
 	int status;	       /* then: as wait(2) has it; 0 where that could not be told */

@@ -133,7 +133,8 @@ void segment_end(void)
 void thread_begin(uint32_t number)
 {
 	writer = (struct writer){ .slot = soft_channel_slot(&channel, number), .number = number };
-	writer.slot->tid = 100 + number;
+	for (uint32_t n = 0; n <= number; n++)
+		soft_channel_slot(&channel, n)->tid = 100 + n;
 	writer.slot->began_ticks = __rdtsc();
 	memcpy(writer.slot->comm, "0123456789abcdef", 16);
 	segment_begin(0);

@@ -259,6 +259,8 @@ void soft_channel_give_slot(const struct soft_channel *channel, uint32_t number)
 {
 	struct engine_slot *slot = soft_channel_slot(channel, number);
 
+	if (!slot->tid)
+		slot->tid = UINT32_MAX; /* who took it was killed at once */
 	__atomic_store_n(&slot->state, ENGINE_SLOT_FREE, __ATOMIC_RELEASE);
 	wake(&slot->state);
 }

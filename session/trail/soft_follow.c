@@ -435,6 +435,7 @@ int soft_follow_end(struct soft_follow *follow, uint32_t number,
 	process->modules.is_gone = process->has_status;
 	follow->unfollowed += page->unfollowed + (page->state == ENGINE_REFUSED && number);
 	follow->lost_threads += page->lost_threads;
+	native_note(&follow->natives, page->native, process->pid);
 	if (process->sink && !follow->error) {
 		failed(follow, soft_reader_end(follow->reader, number, end_with));
 		tell_sink(follow, process);

@@ -8,6 +8,7 @@
 #ifndef SESSION_TRAIL_SOFT_FOLLOW_H
 #define SESSION_TRAIL_SOFT_FOLLOW_H
 
+#include "session/trail/native.h"
 #include "session/trail/soft_image.h"
 #include "session/trail/soft_modules.h"
 #include "session/trail/soft_reader.h"
@@ -42,6 +43,7 @@ struct soft_follow {
 	unsigned int traced;
 	int is_ending; /* nothing new is followed */
 	uint64_t unfollowed, privileged;
+	struct natives natives;
 	uint32_t lost_threads;
 	int error; /* the first */
 };

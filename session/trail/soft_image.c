@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -49,6 +50,19 @@ static int add(struct soft_image *image, const Elf64_Phdr *header)
 	return 0;
 }
 
+/* One that was cut off would be mapped, and fault. */
+static int is_whole(const struct soft_image *image)
+{
+	struct stat file;
+
+	if (fstat(image->fd, &file))
+		return 0;
+	for (size_t i = 0; i < image->count; i++)
+		if (image->segments[i].offset + image->segments[i].filled > (uint64_t)file.st_size)
+			return 0;
+	return 1;
+}
+
 int soft_image_open(struct soft_image *image, const char *path)
 {
 	struct elf elf;
@@ -67,7 +81,8 @@ int soft_image_open(struct soft_image *image, const char *path)
 		if (image->fd < 0)
 			err = -errno;
 	}
-	if (!err && (!image->count || !image->entry || image->entry >= image->bytes))
+	if (!err &&
+	    (!image->count || !image->entry || image->entry >= image->bytes || !is_whole(image)))
 		err = -WM_E_NOT_ELF;
 	elf_release(&elf);
 	return err;

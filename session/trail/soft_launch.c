@@ -132,21 +132,38 @@ static int fail(const struct entering *entering, int error, const char *form, ..
 /* Why there was no room for so many bytes. */
 static int no_room(const struct entering *entering, int error, uint64_t bytes)
 {
-	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
-
-	prlimit(entering->launch->pid, RLIMIT_AS, NULL, &limit);
-	if (error == -ENOMEM && limit.rlim_cur != RLIM_INFINITY)
-		return fail(entering, error,
-			    "the program may have %" PRIu64
-			    " bytes of addresses (RLIMIT_AS, ulimit -v), and %" PRIu64
-			    " are needed for its trail",
-			    (uint64_t)limit.rlim_cur, bytes);
 	if (error == -EPERM || error == -EACCES)
 		return fail(entering, error,
 			    "the program may not map the engine's code: see whether it lies where "
 			    "nothing is executed (noexec)");
 	return fail(entering, error, "the program could not map %" PRIu64 " bytes for its trail",
 		    bytes);
+}
+
+/* The engine would find out too late for another way to record it. */
+static int check_room(const struct entering *entering, const struct soft_channel *channel)
+{
+	const struct {
+		int resource;
+		const char *what;
+		uint64_t needed;
+	} limits[] = {
+		{ RLIMIT_AS, "addresses (RLIMIT_AS, ulimit -v)",
+		  channel->bytes + ENGINE_ADDRESS_BYTES },
+		{ RLIMIT_DATA, "data (RLIMIT_DATA, ulimit -d)", ENGINE_ADDRESS_BYTES },
+	};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
+
+		prlimit(entering->launch->pid, limits[i].resource, NULL, &limit);
+		if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < limits[i].needed)
+			return fail(entering, -ENOMEM,
+				    "the program may have %" PRIu64 " bytes of %s, and %" PRIu64
+				    " are needed for its trail",
+				    (uint64_t)limit.rlim_cur, limits[i].what, limits[i].needed);
+	}
+	return 0;
 }
 
 /* mmap(2); *at is where, and where it is to be, if not 0. */
@@ -239,9 +256,10 @@ static int map_all(const struct entering *entering, const struct soft_channel *c
 		   const struct soft_image *image)
 {
 	struct soft_launch *launch = entering->launch;
-	int err;
+	int err = check_room(entering, channel);
 
-	err = map_engine(entering, image);
+	if (!err)
+		err = map_engine(entering, image);
 	if (!err)
 		err = map(entering, &launch->channel, channel->bytes, PROT_READ | PROT_WRITE,
 			  MAP_SHARED, launch->fds[0], 0);

@@ -303,25 +303,36 @@ static struct soft_left left_of(const struct engine_channel *head, uint64_t at)
 	return left;
 }
 
+/* What stands there; an error where somebody records it. */
+static int head_read(pid_t pid, uint64_t at, struct engine_channel *head, struct detail detail)
+{
+	int mem = memory_open(pid);
+	ssize_t got;
+
+	if (mem < 0)
+		return detail_set(detail, mem, "process %d", pid);
+	got = pread(mem, head, sizeof(*head), (off_t)at);
+	close(mem);
+	if (got != sizeof(*head) || head->magic != ENGINE_MAGIC || head->version != ENGINE_VERSION)
+		return detail_set(detail, -WM_E_ENGINE_REFUSED,
+				  "another version's engine was left in it");
+	if (head->tool && !(head->tool & FUTEX_OWNER_DIED))
+		return detail_set(
+			detail, -EBUSY,
+			"it is being recorded already, by thread %u of another recording, whose engine runs it",
+			head->tool & FUTEX_TID_MASK);
+	return 0;
+}
+
 /* 1: it is gone; 0: not yet; or an error. */
 static int rid(pid_t pid, uint64_t at, struct detail detail)
 {
 	struct engine_channel head;
 	struct soft_left left;
-	int mem = memory_open(pid), err;
-	ssize_t got;
+	int err = head_read(pid, at, &head, detail);
 
-	if (mem < 0)
-		return detail_set(detail, mem, "process %d", pid);
-	got = pread(mem, &head, sizeof(head), (off_t)at);
-	close(mem);
-	if (got != sizeof(head) || head.magic != ENGINE_MAGIC || head.version != ENGINE_VERSION)
-		return detail_set(detail, -WM_E_ENGINE_REFUSED,
-				  "another version's engine was left in it");
-	if (head.tool && !(head.tool & FUTEX_OWNER_DIED))
-		return detail_set(detail, -EBUSY,
-				  "it is being recorded already, by thread %u of another recording",
-				  head.tool & FUTEX_TID_MASK);
+	if (err)
+		return err;
 	if (head.state == ENGINE_RUNS) {
 		soft_leave_move(pid, &head, 0);
 		return 0;
@@ -401,5 +412,51 @@ int soft_leave_before(pid_t pid, const struct soft_image *image, struct detail d
 	rid_of_copies(target.live_tid, image);
 	if (fd_find(target.live_tid) >= 0)
 		soft_leave_unmap(target.live_tid, &(struct soft_left){ 0 });
+	return 0;
+}
+
+/* Its page, where it is a child that was recorded along; else the first. */
+static uint64_t page_find(pid_t pid, uint64_t at)
+{
+	struct engine_channel page = { .processes = 1 };
+	int mem = memory_open(pid);
+	uint64_t found = at;
+
+	for (uint32_t n = 0; mem >= 0 && n < page.processes && found == at; n++) {
+		uint64_t next = at + (uint64_t)n * PAGE;
+
+		if (pread(mem, &page, sizeof(page), (off_t)next) != sizeof(page) ||
+		    page.magic != ENGINE_MAGIC)
+			break;
+		if ((pid_t)(uint32_t)page.born == pid)
+			found = next;
+	}
+	if (mem >= 0)
+		close(mem);
+	return found;
+}
+
+int soft_leave_check(pid_t pid, struct detail detail)
+{
+	uint64_t deadline_ns = tracee_deadline(BEFORE_MS), at;
+	struct engine_channel head;
+	struct target target;
+
+	if (target_read(&target, pid))
+		return 0;
+	while ((at = channel_find(target.live_tid)) != 0) {
+		int err = head_read(target.live_tid, page_find(pid, at), &head, detail);
+
+		if (err)
+			return err;
+		if (head.state != ENGINE_RUNS)
+			return 0;
+		if (tracee_late(deadline_ns))
+			return detail_set(
+				detail, -EAGAIN,
+				"it has still to come out of the engine of another recording");
+		soft_leave_move(pid, &head, 0);
+		nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+	}
 	return 0;
 }

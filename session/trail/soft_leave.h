@@ -37,4 +37,10 @@ int soft_leave_unmap(pid_t pid, const struct soft_left *left);
  */
 int soft_leave_before(pid_t pid, const struct soft_image *image, struct detail detail);
 
+/*
+ * Before anybody else steps through it, has hardware record it or changes its code: its threads run the engine's copies of that while another
+ * recording has it under an engine. 0 where none has, or all have come out; or an error as above.
+ */
+int soft_leave_check(pid_t pid, struct detail detail);
+
 #endif

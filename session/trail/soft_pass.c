@@ -20,10 +20,7 @@
 struct passing {
 	struct msghdr message;
 	struct iovec body;
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-	} rights;
+	_Alignas(struct cmsghdr) char rights[CMSG_SPACE(2 * sizeof(int))];
 	int ends[2];
 	char byte;
 };
@@ -71,13 +68,14 @@ static int send_fds(int to, const int fds[2])
 	struct iovec body = { &passing.byte, 1 };
 	struct msghdr message = { .msg_iov = &body,
 				  .msg_iovlen = 1,
-				  .msg_control = passing.rights.bytes,
-				  .msg_controllen = sizeof(passing.rights.bytes) };
+				  .msg_control = passing.rights,
+				  .msg_controllen = sizeof(passing.rights) };
+	struct cmsghdr *head = CMSG_FIRSTHDR(&message);
 
-	passing.rights.head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(2 * sizeof(int)),
-						.cmsg_level = SOL_SOCKET,
-						.cmsg_type = SCM_RIGHTS };
-	memcpy(CMSG_DATA(&passing.rights.head), fds, 2 * sizeof(int));
+	*head = (struct cmsghdr){ .cmsg_len = CMSG_LEN(2 * sizeof(int)),
+				  .cmsg_level = SOL_SOCKET,
+				  .cmsg_type = SCM_RIGHTS };
+	memcpy(CMSG_DATA(head), fds, 2 * sizeof(int));
 	return sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == 1 ? 0 : -errno;
 }
 
@@ -92,6 +90,7 @@ static int receive(struct soft_loan *loan, uint64_t at, int end, int got[2])
 			     .msg_controllen = sizeof(passing.rights) },
 		.body = { (void *)(uintptr_t)(at + offsetof(struct passing, byte)), 1 },
 	};
+	const struct cmsghdr *head = (const struct cmsghdr *)passing.rights;
 	int err = soft_loan_write(loan, at, &passing, sizeof(passing));
 
 	if (!err)
@@ -101,10 +100,9 @@ static int receive(struct soft_loan *loan, uint64_t at, int end, int got[2])
 		err = read_all(loan, at, &passing, sizeof(passing));
 	if (err)
 		return err;
-	if (passing.message.msg_flags & MSG_CTRUNC ||
-	    passing.rights.head.cmsg_len != CMSG_LEN(2 * sizeof(int)))
+	if (passing.message.msg_flags & MSG_CTRUNC || head->cmsg_len != CMSG_LEN(2 * sizeof(int)))
 		return -EMFILE;
-	memcpy(got, CMSG_DATA(&passing.rights.head), 2 * sizeof(int));
+	memcpy(got, CMSG_DATA(head), 2 * sizeof(int));
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/soft_reader_own.h"
+#include "session/trail/soft_segment.h"
 
 #include "session/ticks.h"
 
@@ -14,13 +15,6 @@
 #define COPY_TRIES 3
 #define NUMBERS_MAX (1u << 26)
 #define EVENT_WORDS (sizeof(struct engine_event) / sizeof(uint32_t))
-
-/* A segment at a moment. */
-struct taken {
-	uint32_t index;
-	uint64_t number, began, ended; /* ticks; ended 0: it is being filled */
-	uint32_t words;
-};
 
 int reader_failed(struct soft_reader *reader, int err)
 {
@@ -147,6 +141,10 @@ static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, co
 
 		if (!path)
 			break;
+		if (thread->skip) {
+			thread->skip -= path->count < thread->skip ? path->count : thread->skip;
+			continue;
+		}
 		err = put_path(thread, path, ns);
 		blocks += path->count;
 	}
@@ -204,28 +202,11 @@ static int put_words(struct soft_reader *reader, struct soft_thread *thread, con
 			return 0;
 		if (has_event && !is_event)
 			return 0;
-		if (has_event)
+		if (has_event && !thread->skip)
 			reader_event(reader, thread, &between, thread->last_ns);
 		at = event + (has_event ? 1 + EVENT_WORDS : 0);
 	}
 	return 1;
-}
-
-/* ---- how far a segment was filled ---- */
-
-/* Nothing tells where the writer was when it died but the words that are still 0. */
-static size_t written(const uint32_t *words, size_t room)
-{
-	size_t at = 0;
-
-	while (at < room && words[at]) {
-		size_t whole = words[at] < ENGINE_EVENT ? 1 : 1 + ENGINE_EVENT_WORDS(words[at]);
-
-		if (at + whole > room)
-			break;
-		at += whole;
-	}
-	return at;
 }
 
 /* 1: there was something, 0, or the first error. A child's log that breaks a rule is its own affair: nothing of it means anything from then on. */
@@ -242,75 +223,13 @@ int reader_paths(struct soft_reader *reader, struct soft_source *source)
 
 /* ---- segments ---- */
 
-static struct engine_segment *segment_of(const struct soft_reader *reader, uint32_t slot,
-					 uint32_t index)
-{
-	return &soft_channel_slot(reader->channel, slot)->segments[index];
-}
-
-/* What it says of itself now. 0: it has nothing. */
-static int look_at(const struct soft_reader *reader, uint32_t slot, uint32_t index,
-		   struct taken *taken)
-{
-	const struct engine_segment *segment = segment_of(reader, slot, index);
-	uint64_t most = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
-
-	taken->index = index;
-	taken->number = __atomic_load_n(&segment->number, __ATOMIC_ACQUIRE);
-	taken->words = __atomic_load_n(&segment->words, __ATOMIC_ACQUIRE);
-	taken->began = __atomic_load_n(&segment->began_ticks, __ATOMIC_RELAXED);
-	taken->ended = __atomic_load_n(&segment->ended_ticks, __ATOMIC_RELAXED);
-	if (taken->words > most)
-		taken->words = (uint32_t)most;
-	if (!taken->words)
-		taken->ended = 0;
-	return taken->number != 0;
-}
-
-/* The segment of that number, if it is there. */
-static int find(const struct soft_reader *reader, uint32_t slot, uint64_t number,
-		struct taken *taken)
-{
-	uint32_t segments = reader->channel->sizes.segments;
-
-	/* most likely where the numbers go round */
-	for (uint32_t i = 0; i < segments; i++)
-		if (look_at(reader, slot, (uint32_t)((number - 1 + i) % segments), taken) &&
-		    taken->number == number)
-			return 1;
-	return 0;
-}
-
 static int is_drained(const struct soft_reader *reader)
 {
 	return reader->channel->sizes.policy != ENGINE_CYCLIC;
 }
 
-/* Give it back, cleared: so it will be known how far it is filled, should its writer die. */
-static void give_back(const struct soft_reader *reader, uint32_t slot, const struct taken *taken)
-{
-	memset(soft_channel_words(reader->channel, slot, taken->index), 0,
-	       reader->channel->sizes.segment_bytes);
-	soft_channel_give_segment(reader->channel, slot, taken->index, taken->number);
-}
-
-/* Copy it, and see whether it was overwritten meanwhile: where it was full, the mark at its head goes first. */
-static int copy(const struct soft_reader *reader, uint32_t slot, const struct taken *taken)
-{
-	const uint32_t *words = soft_channel_words(reader->channel, slot, taken->index);
-	uint64_t bytes = taken->words ? taken->words * sizeof(*words)
-				      : reader->channel->sizes.segment_bytes;
-	struct taken after;
-
-	memcpy(reader->words, words, bytes);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return look_at(reader, slot, taken->index, &after) && after.number == taken->number &&
-	       after.words == taken->words && after.began == taken->began &&
-	       (!taken->words || __atomic_load_n(words, __ATOMIC_ACQUIRE));
-}
-
 /* One that is complete. */
-static void put_whole(struct soft_reader *reader, uint32_t slot, const struct taken *taken)
+static void put_whole(struct soft_reader *reader, uint32_t slot, const struct soft_segment *taken)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 
@@ -324,7 +243,7 @@ static void put_part(struct soft_reader *reader, uint32_t slot)
 	struct soft_thread *thread = &reader->threads[slot];
 	size_t room = reader->channel->sizes.segment_bytes / sizeof(uint32_t);
 
-	if (!put_words(reader, thread, reader->words, written(reader->words, room),
+	if (!put_words(reader, thread, reader->words, segment_written(reader->words, room),
 		       soft_clock_latest(&reader->clock)))
 		put_lost(reader, thread);
 }
@@ -386,15 +305,15 @@ static void end(struct soft_reader *reader, uint32_t number)
 static int drain(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
-	struct taken taken;
+	struct soft_segment taken;
 	int had = 0;
 
 	/* a round at most: others wait too */
 	while (!reader->error && had < (int)reader->channel->sizes.segments &&
-	       find(reader, slot, thread->next, &taken) && taken.words) {
-		int is_whole = copy(reader, slot, &taken);
+	       segment_find(reader, slot, thread->next, &taken) && taken.words) {
+		int is_whole = segment_copy(reader, slot, &taken);
 
-		give_back(reader, slot, &taken);
+		segment_give_back(reader, slot, &taken);
 		/* what it means was logged before */
 		if (reader_paths(reader, thread->source) < 0)
 			break;
@@ -408,16 +327,32 @@ static int drain(struct soft_reader *reader, uint32_t slot)
 	return had;
 }
 
+/* How many of the blocks in the segments from `first` to `newest` are older than those that are wanted. */
+static void skip_older(struct soft_reader *reader, uint32_t slot, uint64_t first, uint64_t newest)
+{
+	struct soft_thread *thread = &reader->threads[slot];
+	uint64_t blocks = 0;
+	struct soft_segment taken;
+
+	if (!reader->newest_blocks || reader_paths(reader, thread->source) < 0)
+		return;
+	for (uint64_t number = first; number <= newest; number++)
+		if (segment_find(reader, slot, number, &taken))
+			blocks += segment_blocks(reader, thread, slot, &taken);
+	if (blocks > reader->newest_blocks)
+		thread->skip = blocks - reader->newest_blocks;
+}
+
 /* What is there from thread->next on, by its numbers: those that follow each other up to the newest. */
 void reader_rest(struct soft_reader *reader, uint32_t slot)
 {
 	struct soft_thread *thread = &reader->threads[slot];
 	uint64_t newest = 0, segments = 0, first;
-	struct taken taken;
+	struct soft_segment taken;
 
 	/* It need not have used all of them. */
 	for (uint32_t i = 0; i < reader->channel->sizes.segments; i++) {
-		if (!look_at(reader, slot, i, &taken))
+		if (!segment_look(reader, slot, i, &taken))
 			continue;
 		segments++;
 		if (taken.number > newest)
@@ -427,18 +362,20 @@ void reader_rest(struct soft_reader *reader, uint32_t slot)
 		return;
 	first = newest > segments && newest - segments + 1 > thread->next ? newest - segments + 1
 									  : thread->next;
+	skip_older(reader, slot, first, newest);
 	for (uint64_t number = first; number <= newest && !reader->error; number++) {
 		int has = 0;
 
 		/* it may come to be full while it is copied */
 		for (int i = 0; i < COPY_TRIES && !has; i++)
-			has = find(reader, slot, number, &taken) && copy(reader, slot, &taken);
+			has = segment_find(reader, slot, number, &taken) &&
+			      segment_copy(reader, slot, &taken);
 
 		if (reader_paths(reader, thread->source) < 0)
 			return;
 		/* one that is not the newest and has no end is about to be that */
 		has = has && (taken.words || number == newest);
-		if (number != thread->next || !has)
+		if (number != thread->next || !has || (number == first && thread->skip))
 			put_lost(reader, thread);
 		if (has && taken.words)
 			put_whole(reader, slot, &taken);
@@ -446,6 +383,7 @@ void reader_rest(struct soft_reader *reader, uint32_t slot)
 			put_part(reader, slot);
 		thread->next = number + 1;
 	}
+	thread->skip = 0;
 }
 
 /* Nobody writes for a thread any more: what its trail ends with. */
@@ -486,9 +424,9 @@ static void clear(const struct soft_reader *reader, uint32_t number, uint32_t in
 	const struct soft_sizes *sizes = &reader->channel->sizes;
 	uint32_t *words = soft_channel_words(reader->channel, number, index);
 	uint64_t bytes = sizes->segment_bytes;
-	struct taken taken;
+	struct soft_segment taken;
 
-	if (!look_at(reader, number, index, &taken))
+	if (!segment_look(reader, number, index, &taken))
 		return;
 	if (taken.words)
 		bytes = taken.words * sizeof(*words);
@@ -544,9 +482,20 @@ int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
 	return reader->sources && reader->threads && reader->words ? 0 : -ENOMEM;
 }
 
+/* Engines take the first that is free: where one was never taken, nor was any behind it. */
+static void look_at_used(struct soft_reader *reader)
+{
+	for (; reader->used < reader->channel->sizes.slots; reader->used++) {
+		const struct engine_slot *slot = soft_channel_slot(reader->channel, reader->used);
+
+		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == ENGINE_SLOT_FREE &&
+		    !__atomic_load_n(&slot->tid, __ATOMIC_RELAXED))
+			return;
+	}
+}
+
 int soft_reader_take(struct soft_reader *reader)
 {
-	uint32_t slots = reader->channel->sizes.slots;
 	int had = 0, taken = 0;
 
 	soft_clock_look(&reader->clock);
@@ -554,8 +503,9 @@ int soft_reader_take(struct soft_reader *reader)
 		if (reader->sources[n].sink)
 			had |= reader_paths(reader, &reader->sources[n]);
 	/* one that has something a time, in turn: somebody may wait for an answer */
-	for (uint32_t i = 0; i < slots && !reader->error && !taken; i++)
-		taken = take_slot(reader, reader->turn++ % slots);
+	look_at_used(reader);
+	for (uint32_t i = 0; i < reader->used && !reader->error && !taken; i++)
+		taken = take_slot(reader, reader->turn++ % reader->used);
 	had |= taken;
 	return reader->error ? reader->error : had != 0;
 }

@@ -32,6 +32,7 @@ struct soft_thread {
 	int has_left;	       /* the last event was a TRAIL_EXEC, and is not yet put */
 	int is_lost;	       /* the last event was a TRAIL_LOST */
 	uint64_t next;	       /* the number of the segment to be taken next */
+	uint64_t skip;	       /* so many blocks are older than those that are wanted */
 	uint64_t last_ns;
 	int is_dying; /* a signal came that it has no handler for: its end, most likely, is what comes next */
 	struct trail_between dying;
@@ -44,8 +45,10 @@ struct soft_reader {
 	struct soft_clock clock;
 	struct soft_thread *threads; /* of each slot */
 	uint32_t *words;	     /* a segment, copied */
+	uint32_t used;		     /* slots, the first: none behind them was ever taken */
 	uint32_t turn;		     /* the slot that is looked at next, modulo */
 	uint64_t blocks, losses;
+	uint64_t newest_blocks; /* of a thread that overwrites its own: no more are wanted; 0: all that are there */
 	int error; /* of the sink, or -ENOMEM; the first: nothing is taken any more */
 };
 

@@ -244,6 +244,27 @@ Test(soft_cyclic, the_newest_are_kept)
 	cr_expect_eq(reader.blocks, 2 * SEGMENT_WORDS + 2 * SEGMENT_WORDS);
 }
 
+Test(soft_cyclic, no_more_are_taken_than_are_wanted)
+{
+	uint32_t id = trace(0, 2);
+
+	reader.newest_blocks = 201;
+	thread_begin(0);
+	for (uint32_t i = 0; i < SEGMENT_WORDS; i++)
+		write_id(id);
+	write_event(TRAIL_SYSCALLED, 0, 1);
+	for (uint32_t i = 0; i < 150; i++)
+		write_id(id + 1);
+	write_event(TRAIL_END, 0, TRAIL_EXITED);
+	thread_end();
+	take();
+	cr_expect_null(sink.wrong, "%s", sink.wrong);
+	cr_expect_eq(reader.blocks, 200, "the path that is half wanted is not taken");
+	cr_expect(is_event(0, TRAIL_LOST));
+	cr_expect_eq(sink.count, 202, "of what was between older ones, nothing");
+	cr_expect(is_event(sink.count - 1, TRAIL_END));
+}
+
 Test(soft_cyclic, who_died_in_a_used_segment_is_read_to_the_last_word)
 {
 	uint32_t id = trace(0, 2), last = 101;

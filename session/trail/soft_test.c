@@ -287,23 +287,6 @@ Test(soft, the_api_has_it)
 	cr_expect_eq(WEXITSTATUS(status), 7);
 }
 
-Test(soft, a_running_program_is_refused_by_name)
-{
-	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
-	struct wm_trail *trail;
-	pid_t pid = fork();
-
-	if (!pid)
-		while (1)
-			pause();
-	setenv("WAYMARK_ENGINE", ENGINE, 1);
-	cr_expect_eq(wm_trail_open(&trail, pid, &options), -WM_E_TRAIL_ASKED);
-	cr_expect(strstr(wm_trail_detail(NULL), "can't enter a program that runs"), "%s",
-		  wm_trail_detail(NULL));
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
 /* ---- ends ---- */
 
 Test(soft, an_end_is_told_before_and_after_it_was_awaited)

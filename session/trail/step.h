@@ -13,6 +13,7 @@
 #ifndef SESSION_TRAIL_STEP_H
 #define SESSION_TRAIL_STEP_H
 
+#include "session/trail/native.h"
 #include "session/trail/sink.h"
 
 #include <stddef.h>
@@ -28,6 +29,7 @@ struct step_result {
 	uint64_t instructions, blocks;
 	uint64_t unfollowed; /* children that should have been stepped through, and could not be */
 	uint64_t privileged; /* processes that were let go to execute a program that gains rights */
+	struct natives natives;
 	uint64_t untrapped; /* processes that ignored SIGTRAP, and no longer do, since nothing could be lent them */
 	int trap_error; /* why not, of one */
 	int is_over;	/* the program has ended */

@@ -5,6 +5,7 @@
 #include "session/trail/endure.h"
 #include "session/trail/gate.h"
 #include "session/trail/soft_launch.h"
+#include "session/trail/soft_leave.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -133,6 +134,18 @@ static void follow(const struct tracing_calls *calls, struct tracing *tracing, s
 		note.left = calls->let_go(tracing, LET_GO_MS);
 }
 
+/* Who would see an engine's copies run instead of the program is refused. */
+static int attach(struct tracing **tracing, struct trail_sink *sink, const struct tracing_how *how,
+		  pid_t pid, pid_t thread, char *detail)
+{
+	int err = 0;
+
+	if (how->origin != ORIGIN_SOFT) /* which takes away what it finds there */
+		err = soft_leave_check(pid, (struct detail){ detail, TRACING_DETAIL_BYTES });
+	return err ? err
+		   : tracing_calls_of(how->origin)->attach(tracing, sink, how, pid, thread, detail);
+}
+
 static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pid_t thread)
 {
 	const struct tracing_calls *calls = tracing_calls_of(how->origin);
@@ -166,7 +179,7 @@ static void serve(int fd, const struct tracing_how *how, pid_t pid, int gate, pi
 		sink = only_sink(only);
 	}
 	note.error = launches ? calls->take(&tracing, sink, how, pid, gate, note.detail)
-			      : calls->attach(&tracing, sink, how, pid, thread, note.detail);
+			      : attach(&tracing, sink, how, pid, thread, note.detail);
 	if (launches)
 		close(gate);
 	tell(&in, &note);

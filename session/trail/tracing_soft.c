@@ -77,7 +77,8 @@ static void result(struct tracing *tracing, struct step_result *result, char *de
 	soft_result(tracing->soft, &from);
 	*result = (struct step_result){ .blocks = from.blocks,
 					.unfollowed = from.unfollowed,
-					.privileged = from.privileged };
+					.privileged = from.privileged,
+					.natives = from.natives };
 	if (from.is_over)
 		tracing_ended(result, tracing->pid, from.status);
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", from.detail);

@@ -5,6 +5,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -113,4 +114,148 @@ Test(trail_soft, says_why_it_can_not_be_had)
 	options.flags = WM_TRAIL_THREAD;
 	cr_expect_eq(wm_trail_launch(&trail, argv, &options), -WM_E_TRAIL_ASKED);
 	cr_expect_eq(waitpid(-1, NULL, WNOHANG), -1, "nobody is left");
+}
+
+/* ---- of a program that runs ---- */
+
+#define CALLS 1000
+
+static volatile int counted;
+static int orders[2], answers[2];
+
+__attribute__((noinline)) static void counts(void)
+{
+	counted++;
+}
+
+/* At each order so many calls, and an answer; it ends with 9 where nobody orders. */
+static void runs(void)
+{
+	char byte;
+
+	close(orders[1]);
+	while (read(orders[0], &byte, 1) == 1) {
+		for (int i = 0; i < CALLS; i++)
+			counts();
+		byte = counted % CALLS ? 'n' : 'y';
+		if (write(answers[1], &byte, 1) != 1)
+			_exit(1);
+	}
+	_exit(9);
+}
+
+static void start_running(void)
+{
+	cr_assert_eq(pipe(orders), 0);
+	cr_assert_eq(pipe(answers), 0);
+	child = fork();
+	if (!child)
+		runs();
+	close(orders[0]);
+}
+
+static void order(void)
+{
+	char byte = 0;
+
+	cr_assert_eq(write(orders[1], "x", 1), 1);
+	cr_assert_eq(read(answers[0], &byte, 1), 1);
+	cr_assert_eq(byte, 'y');
+}
+
+static void ends_well(void)
+{
+	int status;
+
+	close(orders[1]);
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 9, "%#x", (unsigned int)status);
+	child = 0;
+}
+
+static int calls_in(const struct subject_drained *drained)
+{
+	int calls = 0;
+
+	for (size_t i = 0; i < drained->count; i++)
+		calls += !(drained->all[i].flags & WM_BRANCH_EVENT) &&
+			 drained->all[i].to == (uint64_t)(uintptr_t)counts;
+	return calls;
+}
+
+Test(trail_soft, has_what_a_running_program_does_from_then_to_its_end)
+{
+	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	struct subject_drained drained = { 0 };
+
+	start_running();
+	order();
+	cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
+	cr_expect_eq(subject_status().origin, WM_TRAIL_SOFT);
+	order();
+	order();
+	ends_well();
+	cr_assert_eq(wm_trail_wait(trail, WAIT_MS), 1);
+	cr_expect_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
+	cr_expect_eq(calls_in(&drained), 2 * CALLS, "%d", calls_in(&drained));
+	cr_assert_gt(drained.count, 0);
+	cr_expect_eq(drained.all[drained.count - 1].event, WM_TRAIL_END);
+	cr_expect_eq(drained.all[drained.count - 1].values[1], 9);
+	free(drained.all);
+}
+
+Test(trail_soft, gives_a_running_program_back)
+{
+	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	char path[64], line[512];
+	FILE *maps;
+
+	start_running();
+	for (int round = 0; round < 3; round++) {
+		cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s",
+			     wm_trail_detail(NULL));
+		order();
+		wm_trail_close(trail);
+		trail = NULL;
+		order();
+	}
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)child);
+	maps = fopen(path, "re");
+	cr_assert_not_null(maps);
+	while (fgets(line, sizeof(line), maps))
+		cr_expect_null(strstr(line, "waymark-trail"), "%s", line);
+	fclose(maps);
+	ends_well();
+}
+
+Test(trail_soft, refuses_what_it_can_not_do_with_a_running_program)
+{
+	static const struct {
+		uint32_t flag;
+		const char *name;
+	} lacks[] = { { WM_TRAIL_INHERIT, "WM_TRAIL_INHERIT" },
+		      { WM_TRAIL_THREAD, "WM_TRAIL_THREAD" },
+		      { WM_TRAIL_KERNEL, "WM_TRAIL_KERNEL" } };
+	struct wm_trail_options options = { .size = sizeof(options), .origin = WM_TRAIL_SOFT };
+	struct wm_trail *second;
+
+	start_running();
+	for (size_t i = 0; i < sizeof(lacks) / sizeof(*lacks); i++) {
+		options.flags = lacks[i].flag;
+		cr_expect_eq(wm_trail_open(&trail, child, &options), -WM_E_TRAIL_ASKED);
+		cr_expect_not_null(strstr(wm_trail_detail(NULL), lacks[i].name), "%s",
+				   wm_trail_detail(NULL));
+	}
+	options.flags = 0;
+	cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
+	for (int origin = WM_TRAIL_AUTO; origin <= WM_TRAIL_SOFT; origin += WM_TRAIL_SOFT) {
+		options.origin = (enum wm_trail_origin)origin;
+		cr_expect_eq(wm_trail_open(&second, child, &options), -EBUSY);
+		cr_expect_not_null(strstr(wm_trail_detail(NULL), "recorded already"), "%s",
+				   wm_trail_detail(NULL));
+	}
+	options.origin = WM_TRAIL_STEP;
+	cr_expect_eq(wm_trail_open(&second, child, &options), -EBUSY);
+	order();
+	ends_well();
 }

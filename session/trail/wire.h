@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_NOTE_MAX 512
+#define WIRE_NOTE_MAX 1024
 
 struct wire_in;
 

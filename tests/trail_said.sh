@@ -1,0 +1,138 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What `waymark record` says where the engine can't record, or can't go on: programs that go on natively in the middle, that it refuses, and
+# recordings of what it records already.
+# shellcheck source=tests/trail_setup.bash
+. "$(dirname "$0")/trail_setup.bash"
+
+needs_engine
+soft=(-e "trail/soft,last=1M/")
+cc -O1 -g "$source_dir/tests/targets/attached_odd.c" -o attached_odd -lpthread -lm || exit 1
+
+# ---- natively in the middle ----
+
+# natively REASON COMMAND...: said with the program's number, by words and by --json
+natively()
+{
+	local reason=$1
+	shift
+	rm -rf ran
+	run 0 --json "${soft[@]}" -o ran -- "$@" </dev/null
+	grep -q "^waymark: [0-9]* went on natively ($reason): nothing of it is recorded from then on$" words ||
+		fail "$*: not said: $(cat words)"
+	grep -q "\"natives\":\[{\"reason\":\"$reason\",\"processes\":1,\"pid\":[0-9]*}\]" out ||
+		fail "$*: not in --json: $(cat out)"
+}
+
+natively "a seccomp filter" ./attached_odd filter
+natively "the gs segment, which it set" ./attached_odd gs
+natively "a seccomp filter" sh -c './attached_odd filter; exit'
+
+# Each cause once; of a program that is recorded to its end nothing.
+rm -rf ran
+run 0 --json "${soft[@]}" -o ran -- sh -c 'for how in filter gs filter plain; do ./attached_odd $how; done' </dev/null
+says "2 processes went on natively (a seccomp filter): nothing of them is recorded from then on"
+says "went on natively (the gs segment, which it set)"
+expect "lines" "$(grep -c natively words)" 2
+rm -rf ran
+run 0 --json "${soft[@]}" -o ran -- ./attached_odd plain </dev/null
+grep -q natively words && fail "natively, though it was recorded: $(cat words)"
+grep -q '"natives":\[\]' out || fail "--json: $(cat out)"
+
+# Who is let go is not told of.
+mkfifo in
+./attached_odd plain <in >said &
+pid=$!
+started+=("$pid")
+exec 7>in
+for _ in $(seq 100); do
+	grep -q ready said && break
+	sleep 0.05
+done
+rm -rf ran
+run 0 --json "${soft[@]}" -p "$pid" --for 200ms -o ran
+grep -q natively words && fail "natively, though it was let go: $(cat words)"
+exec 7>&-
+wait "$pid" || fail "it was let go: status $?: $(cat said)"
+
+# ---- recorded already ----
+
+# What the threads run are the engine's copies: who stepped through them would tell of those, and who changed the code would change nothing.
+"$waymark" record "${soft[@]}" -o ran_first -- sh -c 'echo $$ >first_pid; exec ./ticker 1 1 1000000' >/dev/null 2>first_words &
+tool=$!
+for _ in $(seq 200); do
+	[ -s first_pid ] && [ "$(cat "/proc/$(cat first_pid)/comm")" = ticker ] && break
+	sleep 0.02
+done
+pid=$(cat first_pid)
+started+=("$pid")
+sleep 0.2
+for event in func:tick marker:ticker:tick trail/step/ trail/soft/ trail; do
+	bad 1 "pid $pid: it is being recorded already, by thread" -e "$event" -p "$pid" --for 200ms
+done
+kill -0 "$pid" || fail "recorded twice: it is gone"
+kill $tool
+wait $tool
+expect "the first recording" $? 143
+# and afterwards it is not
+start ./ticker 1 1 1000000
+"$waymark" record "${soft[@]}" -p "$pid" --for 300ms -o let_go >/dev/null 2>words || fail "let go: $(cat words)"
+records again -e marker:ticker:tick -p "$pid"
+
+# ---- refused ----
+
+# Told before the program runs: so that steps take its place where nobody named an origin.
+for limit in v:RLIMIT_AS d:RLIMIT_DATA; do
+	(
+		ulimit -${limit%:*} 34000000
+		rm -rf limited stepped
+		timeout 60 "$waymark" record "${soft[@]}" -o limited -- ./trailed l 2>words
+		echo $? >status
+		timeout 60 "$waymark" record -e trail -o stepped -- ./trailed l 1 2>words_auto
+		echo $? >status_auto
+	)
+	expect "$limit" "$(cat status)" 1
+	says "${limit#*:}"
+	expect "$limit, by auto" "$(cat status_auto)" 7
+	grep -q "origin is step.*${limit#*:}" words_auto || fail "$limit, by auto: $(cat words_auto)"
+done
+
+# Later, by the engine itself: with its reason, and the program runs natively.
+cat >under.py <<'PY'
+import ctypes, os, struct, sys
+# arch_prctl(ARCH_SET_GS) is an error from now on, for what is executed, too
+code = b"".join(struct.pack("HBBI", *each) for each in (
+    (0x20, 0, 0, 0), (0x15, 0, 3, 158), (0x20, 0, 0, 16), (0x15, 0, 1, 0x1001),
+    (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7fff0000)))
+buffer = ctypes.create_string_buffer(code, len(code))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", 6, ctypes.addressof(buffer)))
+libc = ctypes.CDLL(None)
+libc.prctl(38, 1, 0, 0, 0)
+if libc.prctl(22, 2, program, 0, 0):
+    sys.exit(77)
+os.execv(sys.argv[1], sys.argv[1:])
+PY
+if command -v python3 >/dev/null && python3 under.py /bin/true; then
+	rm -rf ran
+	timeout 60 python3 under.py "$waymark" record "${soft[@]}" -o ran -- sh -c 'echo "it ran"' >out 2>words
+	expect "refused by the engine" $? 1
+	says "can't be run under the trail's engine: pid"
+	says "the engine says: Operation not permitted"
+	grep -q "it ran" out || fail "refused by the engine, it did not run natively"
+else
+	echo "skipped: no filter by python3"
+fi
+
+# The disk is full: the folder is named.
+if mkdir small && mount -t tmpfs -o size=256k none small 2>/dev/null; then
+	run 1 -e trail/soft/ -o small/trace -- sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; exit 3'
+	says "the trace could not be written on: small/trace"
+	umount small
+else
+	echo "skipped: may not mount"
+fi
+
+head -c 5000 "$WAYMARK_ENGINE" >cut.so
+WAYMARK_ENGINE=$folder/cut.so bad 1 "this file is no engine for trails" "${soft[@]}" -- ./trailed l
+
+exit $failed
