@@ -91,17 +91,23 @@ expect "--no-follow" $? 0
 [ "$(timeout 60 "$waymark" trail -n 1 alone 2>&1 | grep -c "(process ")" -eq 1 ] || fail "--no-follow: not one process"
 
 # Whoever records may be killed: all go on, and do what they do.
-"$children" lasting 300000 | sort >native
+"$children" lasting 2000000 | sort >native
 for who in recorder tracer; do
 	rm -rf ended
-	"$waymark" record -e trail/soft/ -o ended -- "$children" lasting 300000 >out 2>words &
+	"$waymark" record -e trail/soft/ -o ended -- "$children" lasting 2000000 >out 2>words &
 	recorder=$!
-	sleep 0.7
-	victim=$recorder
-	[ $who = tracer ] && victim=$(grep -l "^PPid:.$recorder\$" /proc/[0-9]*/status 2>/dev/null | while IFS=/ read -r _ _ pid _; do
-		[ "$(cat "/proc/$pid/comm" 2>/dev/null)" = waymark-step ] && echo "$pid"
-	done)
-	kill -9 $victim
+	tracer=
+	for _ in $(seq 50); do
+		for pid in $(cat "/proc/$recorder/task/$recorder/children"); do
+			[ "$(cat "/proc/$pid/comm")" = waymark-step ] && tracer=$pid
+		done
+		[ -n "$tracer" ] && break
+		sleep 0.05
+	done
+	[ -n "$tracer" ] || fail "$who: there is no tracer"
+	sleep 0.3
+	kill -0 "$recorder" || fail "$who: it is over already"
+	kill -9 "${!who}"
 	wait $recorder 2>/dev/null
 	for _ in $(seq 300); do
 		[ "$(wc -l <out)" -ge 6 ] && break

@@ -213,8 +213,8 @@ static void out(struct thread *thread)
 	held_give_back(thread, is_last);
 	if (is_last)
 		action_give_back(~UINT64_C(0));
-	withdraw_left(is_last);
 	give_back(thread);
+	withdraw_left(is_last);
 	attach_vector_load(thread->vector15, vector_look());
 	native();
 }

@@ -488,6 +488,12 @@ static int look_at_pages(struct soft_follow *follow)
 	return had;
 }
 
+/* Where nothing tells of its end: we had no descriptor for that, or it was over before. */
+static int is_gone(const struct soft_process *process)
+{
+	return kill(process->pid, 0) && errno == ESRCH;
+}
+
 static int look_at_ends(struct soft_follow *follow)
 {
 	struct pollfd ready[SOFT_PROCESSES_MAX];
@@ -502,7 +508,8 @@ static int look_at_ends(struct soft_follow *follow)
 	for (uint32_t n = 1; n < count && !follow->error; n++) {
 		struct soft_process *process = &follow->processes[n];
 
-		if (process->use == SOFT_LIVE && (process->end_fd < 0 || ready[n].revents))
+		if (process->use == SOFT_LIVE &&
+		    (process->end_fd < 0 ? is_gone(process) : ready[n].revents))
 			had |= look_at_end(follow, process);
 	}
 	return had;

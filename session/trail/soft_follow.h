@@ -22,7 +22,7 @@ enum soft_use {
 struct soft_process {
 	enum soft_use use;
 	pid_t pid, ppid;
-	int end_fd; /* tells of its end; -1: it has ended */
+	int end_fd; /* tells of its end; -1: nothing does */
 	struct trail_sink *sink;
 	struct soft_modules modules;
 	uint64_t since_ns; /* when it was expected first */
