@@ -178,7 +178,7 @@ long signal_wait_call(struct thread *thread)
 	return result;
 }
 
-/* Somebody has signalfd(2)s: from then on each call might look at one. */
+/* Somebody has signalfd(2)s. */
 static uint32_t has_descriptors;
 
 long signal_descriptor_call(const struct thread *thread, long (*plain)(const struct thread *))
@@ -187,13 +187,36 @@ long signal_descriptor_call(const struct thread *thread, long (*plain)(const str
 	return plain(thread);
 }
 
+/* Calls that might look at one. Whoever makes another would take signals from those who do. */
+static int looks_at_descriptors(uint64_t number)
+{
+	switch (number) {
+	case SYS_read:
+	case SYS_readv:
+	case SYS_poll:
+	case SYS_ppoll:
+	case SYS_select:
+	case SYS_pselect6:
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
+	case SYS_io_getevents:
+	case SYS_io_pgetevents:
+	case SYS_io_uring_enter:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
 long signal_other_call(struct thread *thread, long (*plain)(const struct thread *))
 {
 	uint64_t mask, set = 0;
 
 	if (!(thread->blocked & action_own))
 		return plain(thread);
-	if (__atomic_load_n(&has_descriptors, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&has_descriptors, __ATOMIC_RELAXED) &&
+	    looks_at_descriptors(thread->regs.gpr[0]))
 		set = thread->blocked;
 	if (signal_call_mask(thread, &mask))
 		set |= ~mask;
