@@ -203,7 +203,7 @@ struct engine_channel {
 	uint32_t ask_tid;
 	uint32_t met;	      /* by the tool: it knows the process, and sees how it ends; a futex */
 	uint32_t exit_status; /* ENGINE_USE_ENDING: what it asked to end with */
-	uint32_t unfollowed;  /* children of it for which there was no page */
+	uint32_t unfollowed;  /* children of it that have no page */
 	struct engine_exec exec;
 };
 

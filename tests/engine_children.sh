@@ -85,6 +85,29 @@ said=$(sed -n 's/^waymark: \([0-9]*\) child processes* went on unrecorded.*/\1/p
 got=$(timeout 60 "$waymark" dump ran 2>/dev/null | grep -c ' trail:begin: ')
 [ "$((said + got))" -eq 271 ] || fail "$got recorded, $said said not to be: $(cat words)"
 
+# Whom the engine can't follow goes on by itself: that is said.
+same "$children" sharing
+expect "who shares memory: unfollowed" "$(json unfollowed)" 1
+grep -q "^waymark: 1 child process went on unrecorded" words || fail "who shares memory: $(cat words)"
+if unshare --pid --fork true 2>/dev/null; then
+	# shellcheck disable=SC2016 # the shell inside tells its number
+	same unshare --pid --fork sh -c 'echo $$; /bin/true; exit 3'
+	expect "in another namespace: unfollowed" "$(json unfollowed)" 1
+else
+	echo "skipped: no namespace of pids can be had"
+fi
+
+# With last=, all that they write is read at the end, when they are over by then: each is one process, and has its newest.
+for round in 1 2; do
+	rm -rf newest
+	# shellcheck disable=SC2016
+	timeout 60 "$waymark" record -e trail/soft,last=1M/ -o newest -- sh -c 'i=0; while [ $i -lt 40 ]; do
+		i=$((i + 1)); (j=0; while [ $j -lt 3000 ]; do j=$((j + 1)); done) & done; wait' >out 2>words
+	expect "last=, round $round" $? 0
+	grep -q "of 41 threads of 41 processes" words || fail "last=: $(cat words)"
+done
+[ "$(timeout 60 "$waymark" trail -n 1 newest 2>words | grep -c "by soft: [1-9]")" -eq 41 ] || fail "last=: not all have a trail: $(cat words)"
+
 # They may be left alone.
 timeout 60 "$waymark" record --no-follow -e trail/soft/ -o alone -- "$children" tree >out 2>words
 expect "--no-follow" $? 0

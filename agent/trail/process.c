@@ -58,9 +58,13 @@ struct engine_channel *process_take(void)
 			break;
 		channel_wait(&ending->use, __atomic_load_n(&ending->use, __ATOMIC_RELAXED));
 	}
-	if (!page)
-		__atomic_add_fetch(&channel.head->unfollowed, 1, __ATOMIC_RELAXED);
 	return page;
+}
+
+void process_unfollowed(void)
+{
+	if (channel.processes > 1)
+		__atomic_add_fetch(&channel.head->unfollowed, 1, __ATOMIC_RELAXED);
 }
 
 void process_made(struct thread *child, uint32_t first_id)

@@ -11,8 +11,11 @@ int process_follows(void);
 /* From now on its children have other numbers than the tool knows: they are not recorded. */
 void process_is_apart(void);
 
-/* A page for a child that is about to be made. NULL: there is none; that is counted. */
+/* A page for a child that is about to be made. NULL: there is none. */
 struct engine_channel *process_take(void);
+
+/* A child was made that has no page: counted, where children are to be recorded. */
+void process_unfollowed(void);
 
 /* What the child will have: all ids below `first_id`; 0: none. */
 void process_made(struct thread *child, uint32_t first_id);

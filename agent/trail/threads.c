@@ -235,6 +235,8 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 	signal_let_all(thread);
 	if (is_process && child->page) /* a thread may be over, and all of it gone */
 		process_born(child, result);
+	else if (is_process && !sys_failed(result))
+		process_unfollowed();
 	if (!is_process && sys_failed(result))
 		__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED);
 	is_over = sys_failed(result) || flags & CLONE_VFORK;

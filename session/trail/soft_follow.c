@@ -424,6 +424,7 @@ int soft_follow_end(struct soft_follow *follow, uint32_t number,
 {
 	struct soft_process *process = &follow->processes[number];
 	const struct engine_channel *page = page_of(follow, process);
+	int is_over = !end_with;
 	struct trail_between made;
 
 	if (process->use != SOFT_LIVE)
@@ -447,8 +448,8 @@ int soft_follow_end(struct soft_follow *follow, uint32_t number,
 		untrace(follow, process);
 	process->end_fd = -1;
 	process->use = SOFT_NONE;
-	/* who is still inside when we end has yet to read its own */
-	if (number && !follow->is_ending)
+	/* who is still inside when we end has yet to read its own; who is over would be found there again, for ever */
+	if (number && (is_over || !follow->is_ending))
 		soft_channel_give_page(follow->channel, number);
 	return follow->error;
 }

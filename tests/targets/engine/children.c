@@ -2,6 +2,7 @@
 /* Processes in all the ways that they are made and end (tests/engine_children.sh). What is printed does not depend on who is first. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -262,6 +263,25 @@ static void daemon_made(long unused)
 	printf("%zd %s\n", read(line[0], said, sizeof(said)), said);
 }
 
+static int borrows(void *at)
+{
+	*(volatile int *)at = level_2(5);
+	return 6;
+}
+
+/* Its maker goes on meanwhile, in the same memory. */
+static void sharing(long unused)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	int wrote = 0;
+	pid_t pid = clone(borrows, stack + sizeof(stack), CLONE_VM | SIGCHLD, &wrote);
+	int want = level_2(5);
+
+	(void)unused;
+	printf("%d\n", end_of(pid));
+	printf("%d\n", wrote == want);
+}
+
 /* Long enough for somebody to be killed meanwhile. */
 static void lasting(long count)
 {
@@ -292,7 +312,7 @@ static const struct {
 	{ "threads", threads }, { "spawn", spawn },
 	{ "chain", chain },	{ "thread_executes", thread_executes },
 	{ "killed", killed },	{ "daemon", daemon_made },
-	{ "lasting", lasting },
+	{ "lasting", lasting }, { "sharing", sharing },
 };
 
 int main(int argc, char **argv)
