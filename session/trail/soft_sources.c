@@ -59,7 +59,8 @@ static void slots_free(struct soft_reader *reader, uint32_t process)
 }
 
 /* A trail that says no more than that it was not recorded. */
-static void stub(struct soft_reader *reader, uint32_t process, const struct trail_between *end_with)
+static void begin_and_end(struct soft_reader *reader, uint32_t process,
+			  const struct trail_between *end_with)
 {
 	const struct trail_between gone = { .event = TRAIL_END, .values = { TRAIL_DETACHED } };
 	struct soft_source *source = &reader->sources[process];
@@ -85,7 +86,7 @@ int soft_reader_end(struct soft_reader *reader, uint32_t process,
 		finish_all(reader, source, end_with);
 		soft_reader_drop_carried(reader, process, end_with);
 		if (process && !source->is_seen)
-			stub(reader, process, end_with);
+			begin_and_end(reader, process, end_with);
 	}
 	slots_free(reader, process);
 	soft_paths_release(&source->paths);
