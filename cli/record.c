@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/compress.h"
 #include "cli/guardian.h"
@@ -30,95 +31,12 @@ struct recording {
 	struct wm_session *session;
 	struct guardian guardian;
 	struct progress progress;
-	pid_t child;			   /* 0: none, or reaped */
-	int child_status;		   /* as an exit status, once reaped */
+	struct child child;
 	struct probes probes;		   /* of the session, once it is closed; for --json */
 	struct unrecorded_list unrecorded; /* likewise */
 	int error;			   /* what ended the recording early */
 	char why[1200];			   /* in words, for --json */
 };
-
-/* ---- signals ---- */
-
-static volatile sig_atomic_t interrupts; /* how many */
-static volatile sig_atomic_t to_pass_on; /* a signal that the child didn't get by itself */
-
-static void on_signal(int signal, siginfo_t *info, void *context)
-{
-	(void)context;
-	interrupts = interrupts + 1;
-	/* the terminal sends to its whole foreground group; anyone else meant us */
-	if (info->si_code <= 0 || info->si_code == SI_USER)
-		to_pass_on = signal;
-}
-
-static void on_nothing(int signal)
-{
-	(void)signal;
-}
-
-/*
- * Handlers, no SIG_IGN: what is ignored here would be ignored in the program too. What we were told to
- * ignore stays so.
- */
-static void catch_signals(void)
-{
-	static const int ending[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	static const int quiet[] = { SIGPIPE, SIGXFSZ };
-	struct sigaction action = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO };
-	struct sigaction nothing = { .sa_handler = on_nothing, .sa_flags = SA_RESTART };
-	struct sigaction before;
-
-	for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++) {
-		sigaction(ending[i], NULL, &before);
-		if (before.sa_handler != SIG_IGN)
-			sigaction(ending[i], &action, NULL);
-	}
-	for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++) {
-		sigaction(quiet[i], NULL, &before);
-		if (before.sa_handler != SIG_IGN)
-			sigaction(quiet[i], &nothing, NULL);
-	}
-}
-
-/* ---- the child ---- */
-
-static int reap(struct recording *recording, int flags)
-{
-	int status;
-	pid_t got;
-
-	if (!recording->child)
-		return 1;
-	got = waitpid(recording->child, &status, flags);
-	if (got != recording->child && !(got < 0 && errno == ECHILD))
-		return 0;
-	recording->child = 0;
-	if (got > 0)
-		recording->child_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-							      : WEXITSTATUS(status);
-	return 1;
-}
-
-static void pass_signal_on(struct recording *recording)
-{
-	int signal = to_pass_on;
-
-	if (!signal)
-		return;
-	to_pass_on = 0;
-	if (recording->child)
-		kill(recording->child, signal);
-}
-
-/* The recording is over; the program need not be. Two more Ctrl-C leave it to itself. */
-static void wait_for_child(struct recording *recording)
-{
-	int patience = interrupts + 2;
-
-	while (!reap(recording, 0) && interrupts < patience)
-		pass_signal_on(recording);
-}
 
 /* ---- recording ---- */
 
@@ -214,9 +132,9 @@ static int take_in(struct recording *recording)
 			    : wm_session_launch(recording->session, options->command);
 	if (err < 0)
 		return fail(recording, err);
-	recording->child = err;
+	recording->child.pid = err;
 	/* it stands in its agent, which waits for us */
-	err = awaits_marker ? wm_session_attach(recording->session, recording->child) : 0;
+	err = awaits_marker ? wm_session_attach(recording->session, recording->child.pid) : 0;
 	return err ? fail(recording, err) : 0;
 }
 
@@ -226,7 +144,7 @@ static int on_progress(const struct session_progress *plan, void *data)
 	struct recording *recording = data;
 
 	progress_plan(&recording->progress, plan);
-	return interrupts != 0;
+	return child_interrupts() != 0;
 }
 
 static int set_up(struct recording *recording)
@@ -294,15 +212,16 @@ static void record(struct recording *recording)
 		}
 		if (recording->session->live.fired.has)
 			return;
-		if (options->command ? reap(recording, WNOHANG) : alive == 0)
+		if (options->command ? child_reap(&recording->child, WNOHANG) : alive == 0)
 			return;
 		if (options->for_ns && now >= options->for_ns)
 			return;
-		if (!interrupts)
+		if (!child_interrupts())
 			continue;
-		pass_signal_on(recording);
+		child_pass_signal_on(&recording->child);
 		asked_ns = asked_ns ? asked_ns : now;
-		if (!recording->child || interrupts > 1 || now - asked_ns > CHILD_WAIT_NS)
+		if (!recording->child.pid || child_interrupts() > 1 ||
+		    now - asked_ns > CHILD_WAIT_NS)
 			return;
 	}
 }
@@ -383,10 +302,10 @@ static int finish(struct recording *recording, int had_dir)
 	if (!has_trace)
 		remove_trace(options->dir, had_dir);
 	flight_tell(&recording->flight, options->dir);
-	wait_for_child(recording);
-	if (recording->child_status && !recording->error)
-		result = recording->child_status;
-	if (recording->child && !recording->error && interrupts)
+	child_wait(&recording->child);
+	if (recording->child.status && !recording->error)
+		result = recording->child.status;
+	if (recording->child.pid && !recording->error && child_interrupts())
 		result = 128 + SIGINT;
 	if (has_trace && options->compress && compress_recorded(options->dir) && result == CLI_FINE)
 		result = CLI_FAILED;
@@ -401,11 +320,11 @@ static int give_up(struct recording *recording, int had_dir)
 
 	if (recording->session)
 		status.refused = recording->session->refused;
-	if (recording->child) {
-		kill(recording->child, SIGKILL);
+	if (recording->child.pid) {
+		kill(recording->child.pid, SIGKILL);
 		/* who steps through it sees it end before we do */
 		live_stop(recording->session);
-		while (!reap(recording, 0))
+		while (!child_reap(&recording->child, 0))
 			;
 	}
 	close_session(recording);
@@ -435,7 +354,7 @@ static int run(const struct record_options *options)
 				       .guardian = { .fd = -1 } };
 	int had_dir = access(options->dir, F_OK) == 0;
 
-	catch_signals();
+	child_catch_signals();
 	progress_begin(&recording.progress);
 	guardian_start(&recording.guardian, options->dir);
 	if (set_up(&recording))
