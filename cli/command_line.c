@@ -4,6 +4,9 @@
 #include "cli/cli.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#define NAMES_MAX 64
 
 int command_line_read(const struct command_line *line, int argc, char **argv, void *options)
 {
@@ -34,4 +37,20 @@ int command_line_folder(const struct command_line *line, int argc, char **argv, 
 								 : "only one folder at a time");
 	*dir = argv[optind];
 	return -1;
+}
+
+int command_line_complain(const char *name, const struct option *table, int letter,
+			  const char *word)
+{
+	const char *names[NAMES_MAX];
+	size_t count = 0;
+
+	if (letter == ':')
+		return complain_usage(name, "%s needs a value", word);
+	complain_usage(name, "there is no option %s", word);
+	for (; count < NAMES_MAX && table[count].name; count++)
+		names[count] = table[count].name;
+	if (!strncmp(word, "--", 2))
+		complain_meant(word + 2, names, count);
+	return CLI_USAGE;
 }

@@ -19,4 +19,11 @@ int command_line_read(const struct command_line *line, int argc, char **argv, vo
 /* After that, for a command of one folder: -1 and *dir, or the exit status where it is not one that is left. */
 int command_line_folder(const struct command_line *line, int argc, char **argv, const char **dir);
 
+/*
+ * What getopt_long(3) said no to: '?', or ':' where its letters begin with that, and the word that it was about. Returns
+ * CLI_USAGE.
+ */
+int command_line_complain(const char *name, const struct option *table, int letter,
+			  const char *word);
+
 #endif

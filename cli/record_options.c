@@ -2,6 +2,7 @@
 #include "cli/record_options.h"
 
 #include "cli/cli.h"
+#include "cli/command_line.h"
 #include "cli/quantity.h"
 
 #include <errno.h>
@@ -152,22 +153,6 @@ static int take_option(struct record_options *options, int letter)
 	}
 }
 
-/* What getopt_long(3) said no to: '?' or ':', and the word that it was about. */
-static int complain_option(int letter, const char *word)
-{
-	const char *names[sizeof(long_options) / sizeof(long_options[0])];
-	size_t count = 0;
-
-	if (letter == ':')
-		return complain_usage("record", "%s needs a value", word);
-	complain_usage("record", "there is no option %s", word);
-	for (; long_options[count].name; count++)
-		names[count] = long_options[count].name;
-	if (!strncmp(word, "--", 2))
-		complain_meant(word + 2, names, count);
-	return CLI_USAGE;
-}
-
 /* waymark-YYYYmmdd-HHMMSS, with a number behind it where that is taken. */
 static void name_dir(struct record_options *options)
 {
@@ -227,8 +212,10 @@ int record_options_parse(struct record_options *options, int argc, char **argv)
 			fputs(help, stdout);
 			return CLI_FINE;
 		}
-		status = letter == '?' || letter == ':' ? complain_option(letter, argv[optind - 1])
-							: take_option(options, letter);
+		status = letter == '?' || letter == ':'
+				 ? command_line_complain("record", long_options, letter,
+							 argv[optind - 1])
+				 : take_option(options, letter);
 		if (status)
 			return status;
 	}

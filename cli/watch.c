@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/watch_table.h"
+
+#include "cli/child.h"
+#include "cli/cli.h"
+#include "cli/command_line.h"
+#include "cli/quantity.h"
+#include "cli/watch_where.h"
+#include "abi/watch.h"
+#include "session/session.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+#define POLL_MS 50
+#define SHOW_NS 250000000u
+#define CHILD_WAIT_NS 2000000000u
+#define HISTORY_DEFAULT 10
+#define HISTORY_MAX 1000000
+#define ROWS_MAX 20
+
+static const char help[] =
+	"Usage: waymark watch [OPTION]... EXPR[:w|rw|x] -p PID [-p PID]...\n"
+	"       waymark watch [OPTION]... EXPR[:w|rw|x] [--] CMD [ARG]...\n"
+	"\n"
+	"Show who writes a variable: which function, line and thread, how often, from which value to which. EXPR\n"
+	"is as in C: counter, table.c::count, list->head, grid[2].x, *pointer, or ADDRESS/BYTES.\n"
+	"\n"
+	"  -e, --expr EXPR     one more, as many as the processor has registers for\n"
+	"  -p, --pid PID       a running process; several may be given\n"
+	"  -f, --follow        each hit, as it comes\n"
+	"  -n, --history N     how many of the last hits are shown at the end (default 10)\n"
+	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
+	"  --no-follow         leave the program's children alone\n"
+	"  --json              all of it on stdout, as one JSON object\n"
+	"  --help              this text\n";
+
+enum { OPT_FOR = 256, OPT_NO_FOLLOW, OPT_JSON };
+
+static const struct option long_options[] = {
+	{ "expr", required_argument, NULL, 'e' },
+	{ "pid", required_argument, NULL, 'p' },
+	{ "follow", no_argument, NULL, 'f' },
+	{ "history", required_argument, NULL, 'n' },
+	{ "for", required_argument, NULL, OPT_FOR },
+	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ 0 },
+};
+
+struct options {
+	const char **exprs;
+	pid_t *pids;
+	size_t expr_count, pid_count;
+	char **command; /* NULL with -p */
+	uint64_t history, for_ns;
+	int each, json;
+	struct wm_session_options session;
+};
+
+struct watching {
+	const struct options *options;
+	struct wm_session *session;
+	struct watch_wheres *wheres;
+	struct watch_table *table;
+	struct child child;
+	uint64_t began_ns, shown_ns;
+	unsigned int shown_lines; /* of a table that is on the terminal */
+	int is_live;		  /* stdout is one */
+	int error;
+	char why[1200];
+};
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- the command line ---- */
+
+static int take_option(struct options *options, int letter)
+{
+	uint32_t pid;
+
+	switch (letter) {
+	case 'e':
+		options->exprs[options->expr_count++] = optarg;
+		return 0;
+	case 'p':
+		if (quantity_id(optarg, &pid))
+			return complain_usage("watch", "%s is no process number", optarg);
+		options->pids[options->pid_count++] = (pid_t)pid;
+		return 0;
+	case 'f':
+		options->each = 1;
+		return 0;
+	case 'n':
+		if (!quantity_number(optarg, HISTORY_MAX, &options->history))
+			return 0;
+		return complain_usage("watch", "--history takes a number up to %d, not %s",
+				      HISTORY_MAX, optarg);
+	case OPT_FOR:
+		if (!quantity_time_ns(optarg, &options->for_ns))
+			return 0;
+		return complain_usage("watch", "--for takes a time such as 10s, not %s", optarg);
+	case OPT_NO_FOLLOW:
+		options->session.follow_off = 1;
+		return 0;
+	case OPT_JSON:
+		options->json = 1;
+		return 0;
+	default:
+		return CLI_USAGE;
+	}
+}
+
+/* Options may stand before EXPR and behind it; behind the command they are the command's. */
+static int parse(struct options *options, int argc, char **argv)
+{
+	int letter;
+
+	*options = (struct options){ .history = HISTORY_DEFAULT,
+				     .session = { .size = sizeof(options->session) } };
+	options->exprs = calloc((size_t)argc + 1, sizeof(*options->exprs));
+	options->pids = calloc((size_t)argc + 1, sizeof(*options->pids));
+	if (!options->exprs || !options->pids)
+		return complain(-ENOMEM, NULL);
+	optind = 1;
+	opterr = 0;
+	for (;;) {
+		while ((letter = getopt_long(argc, argv, "+:e:p:fn:h", long_options, NULL)) != -1) {
+			int status;
+
+			if (letter == 'h') {
+				fputs(help, stdout);
+				return CLI_FINE;
+			}
+			if (letter == '?' || letter == ':')
+				return command_line_complain("watch", long_options, letter,
+							     argv[optind - 1]);
+			status = take_option(options, letter);
+			if (status)
+				return status;
+		}
+		if (options->expr_count || optind == argc || !strcmp(argv[optind - 1], "--"))
+			break;
+		options->exprs[options->expr_count++] = argv[optind++];
+	}
+	if (!options->expr_count)
+		return complain_usage("watch", "what is to be watched?");
+	if (optind < argc)
+		options->command = argv + optind;
+	if (!options->command == !options->pid_count)
+		return complain_usage("watch", options->command ? "either -p or a command, not both"
+								: "a command or -p is missing");
+	return -1;
+}
+
+/* ---- hits ---- */
+
+static const struct wm_event_field *field_at(const struct wm_event *event, uint32_t index)
+{
+	return index < event->field_count ? &event->fields[index] : NULL;
+}
+
+/* A value as its field has it. */
+static void value_text(const struct wm_event_field *field, int is_known, char *text, size_t room)
+{
+	if (!field || !is_known) {
+		snprintf(text, room, "?");
+		return;
+	}
+	switch (field->type) {
+	case WM_TYPE_I8:
+	case WM_TYPE_I16:
+	case WM_TYPE_I32:
+	case WM_TYPE_I64:
+	case WM_TYPE_CHAR:
+		snprintf(text, room, "%lld", (long long)field->value.i);
+		break;
+	case WM_TYPE_F32:
+		snprintf(text, room, "%.9g", field->value.f);
+		break;
+	case WM_TYPE_F64:
+		snprintf(text, room, "%.17g", field->value.f);
+		break;
+	case WM_TYPE_PTR:
+		snprintf(text, room, "0x%llx", (unsigned long long)field->value.u);
+		break;
+	case WM_TYPE_BOOL:
+		snprintf(text, room, "%s", field->value.u ? "true" : "false");
+		break;
+	default:
+		snprintf(text, room, "%llu", (unsigned long long)field->value.u);
+	}
+}
+
+/* How a watch is called: its event's name without what kind it is. */
+static const char *words_of(const struct wm_event *event)
+{
+	return !strncmp(event->name, "watch:", 6) ? event->name + 6 : event->name;
+}
+
+/* Fields are as abi/watch.h has them: ip, old, new, how; of an execution ip alone. */
+static int on_event(const struct wm_event *event, void *data)
+{
+	const struct wm_event_field *ip = field_at(event, 0), *old = field_at(event, 1),
+				    *new = field_at(event, 2), *how = field_at(event, 3);
+	struct watching *watching = data;
+	uint64_t flags = how ? how->value.u : 0;
+	struct watch_hit hit = {
+		.time_ns = event->realtime_ns,
+		.pid = event->pid,
+		.tid = event->tid,
+		.is_read = (flags & WATCH_READ) != 0,
+		.is_late = (flags & WATCH_LATE) != 0,
+	};
+	int watch = watch_table_watch(watching->table, words_of(event));
+
+	if (watch < 0 || !ip)
+		return watch < 0 ? watch : 0;
+	hit.watch = (uint32_t)watch;
+	hit.where = watch_where(watching->wheres, event->pid, ip->value.u);
+	if (!hit.where)
+		return -ENOMEM;
+	if (how) {
+		value_text(old, !(flags & WATCH_OLD_UNKNOWN), hit.before, sizeof(hit.before));
+		value_text(new, !(flags & WATCH_NEW_UNKNOWN), hit.after, sizeof(hit.after));
+	}
+	return watch_table_add(watching->table, &hit);
+}
+
+static void each_hit(const struct watch_table *table, const struct watch_hit *hit, void *data)
+{
+	const struct watching *watching = data;
+
+	watch_table_line(table, hit, watching->began_ns, stdout);
+}
+
+/* ---- the terminal ---- */
+
+/* Take the table away that is on the terminal. */
+static void table_clear(struct watching *watching)
+{
+	if (watching->shown_lines)
+		printf("\033[%uA\033[J", watching->shown_lines);
+	watching->shown_lines = 0;
+}
+
+static void table_show(struct watching *watching)
+{
+	struct winsize size;
+	unsigned int rows = ROWS_MAX;
+
+	if (!watching->is_live || now_ns(CLOCK_MONOTONIC) - watching->shown_ns < SHOW_NS)
+		return;
+	watching->shown_ns = now_ns(CLOCK_MONOTONIC);
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row > 2 && size.ws_row - 2u < rows)
+		rows = size.ws_row - 2u;
+	table_clear(watching);
+	watching->shown_lines = watch_table_show(watching->table, rows, stdout);
+	fflush(stdout);
+}
+
+/* Take what there is, and show it. 0 or a negative error. */
+static int take(struct watching *watching)
+{
+	int err = wm_session_read(watching->session, on_event, watching);
+
+	if (err)
+		return err;
+	if (watching->options->each && !watching->options->json) {
+		watch_table_settle(watching->table, each_hit, watching);
+		fflush(stdout);
+	} else {
+		watch_table_settle(watching->table, NULL, NULL);
+		table_show(watching);
+	}
+	return 0;
+}
+
+/* ---- watching ---- */
+
+/* Keep the reason, say it. Returns the error. */
+static int fail(struct watching *watching, int error)
+{
+	const char *detail = wm_session_detail(watching->session);
+
+	table_clear(watching);
+	fflush(stdout);
+	if (!watching->error)
+		snprintf(watching->why, sizeof(watching->why), "%s%s%s", wm_error_text(error),
+			 detail[0] ? ": " : "", detail);
+	watching->error = watching->error ? watching->error : error;
+	complain(error, "%s", detail);
+	return error;
+}
+
+static int expr_add(struct watching *watching, const char *expr)
+{
+	char *spec;
+	int err;
+
+	if (!strncmp(expr, "watch:", 6))
+		return wm_session_add(watching->session, expr);
+	if (asprintf(&spec, "watch:%s", expr) < 0)
+		return -ENOMEM;
+	err = wm_session_add(watching->session, spec);
+	free(spec);
+	return err;
+}
+
+static int set_up(struct watching *watching)
+{
+	const struct options *options = watching->options;
+	int err = wm_session_open(&watching->session, &options->session);
+
+	if (!err)
+		err = watch_wheres_new(&watching->wheres, watching->session);
+	if (!err)
+		err = watch_table_new(&watching->table, options->history);
+	if (err)
+		return watching->error = complain(err, NULL);
+	for (size_t i = 0; i < options->expr_count && !err; i++)
+		err = expr_add(watching, options->exprs[i]);
+	for (size_t i = 0; i < options->pid_count && !err; i++)
+		err = wm_session_attach(watching->session, options->pids[i]);
+	if (!err && options->command) {
+		err = wm_session_launch(watching->session, options->command);
+		watching->child.pid = err > 0 ? err : 0;
+		err = err > 0 ? 0 : err;
+	}
+	watching->began_ns = now_ns(CLOCK_REALTIME);
+	if (!err)
+		err = wm_session_start(watching->session);
+	return err ? fail(watching, err) : 0;
+}
+
+/* Until the program or the time is over, Ctrl-C, or trouble. */
+static void watch(struct watching *watching)
+{
+	const struct options *options = watching->options;
+	uint64_t began = now_ns(CLOCK_MONOTONIC), asked = 0;
+
+	for (;;) {
+		int alive = wm_session_poll(watching->session, POLL_MS);
+		uint64_t now = now_ns(CLOCK_MONOTONIC);
+		int err = alive < 0 ? alive : take(watching);
+
+		if (err) {
+			fail(watching, err);
+			return;
+		}
+		if (options->command ? child_reap(&watching->child, WNOHANG) : alive == 0)
+			return;
+		if (options->for_ns && now - began >= options->for_ns)
+			return;
+		if (!child_interrupts())
+			continue;
+		child_pass_signal_on(&watching->child);
+		asked = asked ? asked : now;
+		if (!watching->child.pid || child_interrupts() > 1 || now - asked > CHILD_WAIT_NS)
+			return;
+	}
+}
+
+static int sum_up_json(const struct watching *watching, const struct wm_session_status *status,
+		       int result)
+{
+	static struct out out;
+	struct json json = { &out, 0 };
+
+	out_init(&out, STDOUT_FILENO);
+	json_open(&json, NULL, '{');
+	json_number(&json, "hits", watching->table ? watch_table_hits(watching->table) : 0);
+	json_number(&json, "discarded", status->discarded);
+	if (watching->table)
+		watch_table_json(watching->table, watching->began_ns, &json);
+	json_number(&json, "status", (uint64_t)result);
+	json_words(&json, "error", watching->why);
+	json_close(&json, '}');
+	out_char(&out, '\n');
+	return out_flush(&out) ? complain(out.error, "standard output") : result;
+}
+
+static void sum_up(struct watching *watching, const struct wm_session_status *status)
+{
+	char count[32], lost[32];
+
+	table_clear(watching);
+	watch_table_show(watching->table, 0, stdout);
+	if (watching->options->history && !watching->options->each &&
+	    watch_table_hits(watching->table)) {
+		printf("\nthe last, with seconds since the beginning:\n");
+		watch_table_history(watching->table, watching->began_ns, stdout);
+	}
+	fflush(stdout);
+	fprintf(stderr, "waymark: %s hit%s",
+		quantity_show_count(watch_table_hits(watching->table), count, sizeof(count)),
+		watch_table_hits(watching->table) == 1 ? "" : "s");
+	if (status->discarded)
+		fprintf(stderr, "; lost %s",
+			quantity_show_count(status->discarded, lost, sizeof(lost)));
+	fputc('\n', stderr);
+}
+
+/* It did not come to watching: no program may be left behind. */
+static void give_up(struct watching *watching)
+{
+	if (!watching->child.pid)
+		return;
+	kill(watching->child.pid, SIGKILL);
+	while (!child_reap(&watching->child, 0))
+		;
+}
+
+static int finish(struct watching *watching)
+{
+	struct wm_session_status status = { .size = sizeof(status) };
+	int err = wm_session_stop(watching->session), result = CLI_FINE;
+
+	if (!err)
+		err = take(watching);
+	if (err && err != watching->error)
+		fail(watching, err);
+	wm_session_status(watching->session, &status);
+	if (!watching->options->json)
+		sum_up(watching, &status);
+	if (watching->error)
+		result = CLI_FAILED;
+	child_wait(&watching->child);
+	if (watching->child.status && !watching->error)
+		result = watching->child.status;
+	return watching->options->json ? sum_up_json(watching, &status, result) : result;
+}
+
+static int run(const struct options *options)
+{
+	struct watching watching = { .options = options,
+				     .is_live = !options->json && !options->each &&
+						isatty(STDOUT_FILENO) };
+	int status = CLI_FAILED;
+
+	child_catch_signals();
+	if (set_up(&watching)) {
+		struct wm_session_status none = { .size = sizeof(none) };
+
+		give_up(&watching);
+		if (options->json)
+			status = sum_up_json(&watching, &none, CLI_FAILED);
+	} else {
+		watch(&watching);
+		status = finish(&watching);
+	}
+	watch_table_free(watching.table);
+	watch_wheres_free(watching.wheres);
+	wm_session_close(watching.session);
+	return status;
+}
+
+int cmd_watch(int argc, char **argv)
+{
+	struct options options;
+	int status = parse(&options, argc, argv);
+
+	if (status < 0)
+		status = run(&options);
+	free(options.exprs);
+	free(options.pids);
+	return status;
+}

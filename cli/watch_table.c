@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/watch_table.h"
+
+#include "base/array.h"
+#include "cli/quantity.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WHERE_BYTES 160
+
+/* Who: a place in the code and a thread. */
+struct writer {
+	uint64_t count, last_ns;
+	const struct where *where; /* of one line: its first instruction that was seen */
+	uint32_t pid, tid, watch;
+	int is_read;
+	char last[WATCH_VALUE_BYTES];
+};
+
+struct watch_table {
+	char **watches;
+	size_t watch_count, watch_room;
+	struct writer *writers;
+	size_t writer_count, writer_room;
+	struct watch_hit *fresh; /* added and not yet settled */
+	size_t fresh_count, fresh_room;
+	struct watch_hit *history; /* a ring */
+	size_t history_room, history_next;
+	uint64_t kept; /* ever */
+	uint64_t hits;
+};
+
+int watch_table_new(struct watch_table **out, size_t history)
+{
+	struct watch_table *table = *out = calloc(1, sizeof(*table));
+
+	if (!table)
+		return -ENOMEM;
+	table->history_room = history;
+	table->history = calloc(history ? history : 1, sizeof(*table->history));
+	if (table->history)
+		return 0;
+	free(table);
+	*out = NULL;
+	return -ENOMEM;
+}
+
+void watch_table_free(struct watch_table *table)
+{
+	if (!table)
+		return;
+	for (size_t i = 0; i < table->watch_count; i++)
+		free(table->watches[i]);
+	free(table->watches);
+	free(table->writers);
+	free(table->fresh);
+	free(table->history);
+	free(table);
+}
+
+int watch_table_watch(struct watch_table *table, const char *words)
+{
+	for (size_t i = 0; i < table->watch_count; i++)
+		if (!strcmp(table->watches[i], words))
+			return (int)i;
+	if (array_grow(&table->watches, &table->watch_room, table->watch_count + 1, sizeof(char *)))
+		return -ENOMEM;
+	table->watches[table->watch_count] = strdup(words);
+	return table->watches[table->watch_count] ? (int)table->watch_count++ : -ENOMEM;
+}
+
+uint64_t watch_table_hits(const struct watch_table *table)
+{
+	return table->hits;
+}
+
+/* ---- hits ---- */
+
+static int is_same_text(const char *one, const char *other)
+{
+	return one == other || (one && other && !strcmp(one, other));
+}
+
+/* One line of source is one place, whichever of its instructions it was. */
+static int is_same_place(const struct where *one, const struct where *other)
+{
+	if (one == other)
+		return 1;
+	return one->source && other->source && one->line == other->line &&
+	       is_same_text(one->function, other->function) &&
+	       is_same_text(one->source, other->source);
+}
+
+static struct writer *writer_of(struct watch_table *table, const struct watch_hit *hit)
+{
+	struct writer *writer;
+
+	for (size_t i = 0; i < table->writer_count; i++) {
+		writer = &table->writers[i];
+		if (writer->tid == hit->tid && writer->pid == hit->pid &&
+		    writer->watch == hit->watch && writer->is_read == hit->is_read &&
+		    is_same_place(writer->where, hit->where))
+			return writer;
+	}
+	if (array_grow(&table->writers, &table->writer_room, table->writer_count + 1,
+		       sizeof(*table->writers)))
+		return NULL;
+	writer = &table->writers[table->writer_count++];
+	*writer = (struct writer){ .where = hit->where,
+				   .pid = hit->pid,
+				   .tid = hit->tid,
+				   .watch = hit->watch,
+				   .is_read = hit->is_read };
+	return writer;
+}
+
+int watch_table_add(struct watch_table *table, const struct watch_hit *hit)
+{
+	struct writer *writer = writer_of(table, hit);
+
+	if (!writer || array_grow(&table->fresh, &table->fresh_room, table->fresh_count + 1,
+				  sizeof(*table->fresh)))
+		return -ENOMEM;
+	writer->count++;
+	if (hit->time_ns >= writer->last_ns) {
+		writer->last_ns = hit->time_ns;
+		memcpy(writer->last, hit->after, sizeof(writer->last));
+	}
+	table->hits++;
+	table->fresh[table->fresh_count] = *hit;
+	table->fresh[table->fresh_count].order = (uint32_t)table->fresh_count;
+	table->fresh_count++;
+	return 0;
+}
+
+static int by_time(const void *one, const void *other)
+{
+	const struct watch_hit *a = one, *b = other;
+
+	if (a->time_ns != b->time_ns)
+		return a->time_ns < b->time_ns ? -1 : 1;
+	return a->order < b->order ? -1 : a->order > b->order;
+}
+
+void watch_table_settle(struct watch_table *table,
+			void (*each)(const struct watch_table *table, const struct watch_hit *hit,
+				     void *data),
+			void *data)
+{
+	if (!table->fresh_count)
+		return;
+	qsort(table->fresh, table->fresh_count, sizeof(*table->fresh), by_time);
+	for (size_t i = 0; i < table->fresh_count; i++) {
+		if (each)
+			each(table, &table->fresh[i], data);
+		if (!table->history_room)
+			continue;
+		table->history[table->history_next] = table->fresh[i];
+		table->history_next = (table->history_next + 1) % table->history_room;
+		table->kept++;
+	}
+	table->fresh_count = 0;
+}
+
+/* ---- what is shown ---- */
+
+/* As "41 -> 42", or of a read "42, read". */
+static void put_values(const struct watch_hit *hit, FILE *to)
+{
+	if (!hit->after[0])
+		return;
+	if (hit->is_read)
+		fprintf(to, "  %s, read", hit->after);
+	else
+		fprintf(to, "  %s -> %s", hit->before, hit->after);
+}
+
+void watch_table_line(const struct watch_table *table, const struct watch_hit *hit,
+		      uint64_t began_ns, FILE *to)
+{
+	uint64_t since_ns = hit->time_ns > began_ns ? hit->time_ns - began_ns : 0;
+	char where[WHERE_BYTES];
+
+	fprintf(to, "%4llu.%09llu  %7u  ", (unsigned long long)(since_ns / 1000000000u),
+		(unsigned long long)(since_ns % 1000000000u), hit->tid);
+	if (table->watch_count > 1)
+		fprintf(to, "%s  ", table->watches[hit->watch]);
+	fprintf(to, "%s%s", watch_where_text(hit->where, where, sizeof(where)),
+		hit->is_late ? ", or before" : "");
+	put_values(hit, to);
+	fputc('\n', to);
+}
+
+static int by_count(const void *one, const void *other)
+{
+	const struct writer *a = *(const struct writer *const *)one,
+			    *b = *(const struct writer *const *)other;
+
+	if (a->watch != b->watch)
+		return a->watch < b->watch ? -1 : 1;
+	if (a->count != b->count)
+		return a->count > b->count ? -1 : 1;
+	return a->tid < b->tid ? -1 : a->tid > b->tid;
+}
+
+/* By watch, then by count; free() it. NULL: none, or no memory. */
+static const struct writer **sorted(const struct watch_table *table)
+{
+	const struct writer **all = table->writer_count ? malloc(table->writer_count * sizeof(*all))
+							: NULL;
+
+	for (size_t i = 0; all && i < table->writer_count; i++)
+		all[i] = &table->writers[i];
+	if (all)
+		qsort(all, table->writer_count, sizeof(*all), by_count);
+	return all;
+}
+
+unsigned int watch_table_show(const struct watch_table *table, unsigned int rows, FILE *to)
+{
+	const struct writer **all = sorted(table);
+	unsigned int lines = 0, widest = 5;
+	char where[WHERE_BYTES], count[32];
+
+	for (size_t i = 0; all && i < table->writer_count; i++) {
+		unsigned int width = (unsigned int)strlen(
+			watch_where_text(all[i]->where, where, sizeof(where)));
+
+		widest = width > widest ? width : widest;
+	}
+	for (size_t i = 0; all && i < table->writer_count && (!rows || lines < rows); i++) {
+		const struct writer *writer = all[i];
+
+		if (!i || writer->watch != all[i - 1]->watch) {
+			fprintf(to, "%12s  %7s  %-*s  %s\n", "COUNT", "THREAD", (int)widest,
+				"WHERE", table->watches[writer->watch]);
+			lines++;
+		}
+		fprintf(to, "%12s  %7u  %-*s  %s%s\n",
+			quantity_show_count(writer->count, count, sizeof(count)), writer->tid,
+			(int)widest, watch_where_text(writer->where, where, sizeof(where)),
+			writer->last, writer->is_read ? ", read" : "");
+		lines++;
+	}
+	free(all);
+	return lines;
+}
+
+static const struct watch_hit *kept_at(const struct watch_table *table, size_t index)
+{
+	size_t begin = table->kept < table->history_room ? 0 : table->history_next;
+
+	return &table->history[(begin + index) % table->history_room];
+}
+
+static size_t kept_count(const struct watch_table *table)
+{
+	return table->kept < table->history_room ? (size_t)table->kept : table->history_room;
+}
+
+void watch_table_history(const struct watch_table *table, uint64_t began_ns, FILE *to)
+{
+	for (size_t i = 0; i < kept_count(table); i++)
+		watch_table_line(table, kept_at(table, i), began_ns, to);
+}
+
+/* ---- JSON ---- */
+
+static void json_where(struct json *json, const struct where *where)
+{
+	json_number(json, "address", where->address);
+	json_words(json, "module", where->module);
+	json_words(json, "function", where->function);
+	json_number(json, "offset", where->offset);
+	json_words(json, "source", where->source);
+	if (where->source)
+		json_number(json, "line", where->line);
+	else
+		json_null(json, "line");
+}
+
+static void json_writer(struct json *json, const struct writer *writer)
+{
+	json_open(json, NULL, '{');
+	json_number(json, "pid", writer->pid);
+	json_number(json, "tid", writer->tid);
+	json_where(json, writer->where);
+	json_bool(json, "read", writer->is_read);
+	json_number(json, "count", writer->count);
+	json_words(json, "last", writer->last);
+	json_close(json, '}');
+}
+
+static void json_hit(const struct watch_table *table, const struct watch_hit *hit,
+		     uint64_t began_ns, struct json *json)
+{
+	json_open(json, NULL, '{');
+	json_string(json, "watch", table->watches[hit->watch]);
+	json_number(json, "since_ns", hit->time_ns > began_ns ? hit->time_ns - began_ns : 0);
+	json_number(json, "pid", hit->pid);
+	json_number(json, "tid", hit->tid);
+	json_where(json, hit->where);
+	json_bool(json, "read", hit->is_read);
+	json_bool(json, "late", hit->is_late);
+	json_words(json, "before", hit->before);
+	json_words(json, "after", hit->after);
+	json_close(json, '}');
+}
+
+void watch_table_json(const struct watch_table *table, uint64_t began_ns, struct json *json)
+{
+	const struct writer **all = sorted(table);
+
+	json_open(json, "watches", '[');
+	for (size_t watch = 0; watch < table->watch_count; watch++) {
+		json_open(json, NULL, '{');
+		json_string(json, "watch", table->watches[watch]);
+		json_open(json, "writers", '[');
+		for (size_t i = 0; all && i < table->writer_count; i++)
+			if (all[i]->watch == watch)
+				json_writer(json, all[i]);
+		json_close(json, ']');
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+	json_open(json, "history", '[');
+	for (size_t i = 0; i < kept_count(table); i++)
+		json_hit(table, kept_at(table, i), began_ns, json);
+	json_close(json, ']');
+	free(all);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What `waymark watch` shows: who wrote, how often, what last; and the last hits one by one.
+ */
+#ifndef CLI_WATCH_TABLE_H
+#define CLI_WATCH_TABLE_H
+
+#include "cli/json.h"
+#include "cli/watch_where.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define WATCH_VALUE_BYTES 64 /* of a value's text, with its NUL; longer ones end in "..." */
+
+/* One hit. Texts are copied but for where, which lives as long as the places do. */
+struct watch_hit {
+	uint64_t time_ns; /* CLOCK_REALTIME */
+	uint32_t pid, tid;
+	uint32_t watch; /* its number in the table */
+	uint32_t order; /* of hits of the same time, as they came */
+	const struct where *where;
+	int is_read; /* the instruction wrote nothing */
+	int is_late; /* SIGTRAP was blocked: the place is where it came to be let through */
+	char before[WATCH_VALUE_BYTES], after[WATCH_VALUE_BYTES]; /* "" of x; "?": nobody knows */
+};
+
+struct watch_table;
+
+/* A table that keeps the last `history` hits. 0 or -ENOMEM. Free allows NULL. */
+int watch_table_new(struct watch_table **table, size_t history);
+void watch_table_free(struct watch_table *table);
+
+/* The number of a watch by its words, a new one where it is not known; or -ENOMEM. */
+int watch_table_watch(struct watch_table *table, const char *words);
+
+/* Count a hit, and keep it. Hits of one read come in any order; watch_table_settle() puts them in that of time. 0 or -ENOMEM. */
+int watch_table_add(struct watch_table *table, const struct watch_hit *hit);
+
+/*
+ * All of a read were added: put them in order, and call each() for them in it, unless it is NULL.
+ */
+void watch_table_settle(struct watch_table *table,
+			void (*each)(const struct watch_table *table, const struct watch_hit *hit,
+				     void *data),
+			void *data);
+
+/* One hit as a line: when, since `began_ns`, which thread, where, from what to what. */
+void watch_table_line(const struct watch_table *table, const struct watch_hit *hit,
+		      uint64_t began_ns, FILE *to);
+
+/* The table: most hits first, `rows` lines at most (0: all). How many lines it printed. */
+unsigned int watch_table_show(const struct watch_table *table, unsigned int rows, FILE *to);
+
+/* The last hits, oldest first. */
+void watch_table_history(const struct watch_table *table, uint64_t began_ns, FILE *to);
+
+/* All of it as members of an object: `watches`, `history`. */
+void watch_table_json(const struct watch_table *table, uint64_t began_ns, struct json *json);
+
+uint64_t watch_table_hits(const struct watch_table *table);
+
+#endif
