@@ -60,8 +60,8 @@ struct event_source {
 	uint32_t bytes;
 	uint64_t address;
 	uint64_t sig_data;
-	const char *
-		what; /* for the ledger and in errors: the spec, "watch:counter"; copied. NULL: the address */
+	/* for the ledger and in errors, as "watch:counter"; copied. NULL: the address */
+	const char *what;
 };
 
 #define EVENT_ROUND(sig_data) ((uint8_t)(sig_data))
@@ -114,8 +114,15 @@ struct event_request {
 	const struct event_source *sources;
 	unsigned int source_count; /* 1 to EVENT_SOURCES_MAX */
 	uint32_t ring_bytes; /* EVENT_RINGS, of each CPU's; a power of two of pages. 0: 512 KiB */
-	struct ledger
-		*ledger; /* session/claim/ledger.h: what is taken is claimed there. NULL: nowhere */
+	/* session/claim/ledger.h: what is taken is claimed there. NULL: nowhere */
+	struct ledger *ledger;
+	/*
+	 * NULL; or called when all instances are as they should be, with the program still stopped if it could be: when it
+	 * is armed, before any is enabled; when it is modified, after all were changed. It says what sig_data's
+	 * generation is from here on. An error of it undoes all, as one of the kernel's would.
+	 */
+	int (*settle)(void *data, uint8_t generation);
+	void *settle_data;
 };
 
 enum event_state {
@@ -128,7 +135,7 @@ enum event_state {
 /*
  * Prepare an object: what the request says is checked and copied, nothing is opened.
  *
- * Returns 0 and the object, for event_object_release(); -WM_E_WATCH_SOURCE with words in detail where the
+ * Returns 0 and the object, for event_object_release(); -WM_E_EVENT_SOURCE with words in detail where the
  * kernel would take no such breakpoint (length, alignment, an address of the kernel's), -EINVAL for a
  * request that contradicts itself, -ENOMEM.
  */
@@ -142,8 +149,8 @@ int event_object_new(struct event_object **object, const struct event_request *r
  * for each source on each thread.
  *
  * Returns 0; or, everything closed again and the state still preparing, so that it may be tried anew:
- *   -WM_E_WATCH_TAKEN        a thread or a CPU has not enough free debug registers; detail says who has them
- *   -WM_E_WATCH_DESCRIPTORS  RLIMIT_NOFILE; detail has the figures
+ *   -WM_E_EVENT_TAKEN        a thread or a CPU has not enough free debug registers; detail says who has them
+ *   -WM_E_EVENT_DESCRIPTORS  RLIMIT_NOFILE; detail has the figures
  *   -WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED, -WM_E_PERF_MISSING, -WM_E_PERF_MEMORY (rings)
  *   -EPERM                   another user's; detail says more
  *   -WM_E_GONE               the process or thread has ended
@@ -173,10 +180,16 @@ enum event_modify {
  *
  * Returns 0; or an error with the old sources whole everywhere: as event_object_new() for what could be told
  * before anything was touched, -errno of the kernel's. If the old ones could not be put back, which nothing known
- * can cause, -WM_E_WATCH_TORN: the object is disarmed then. gap is filled in either way, and may be NULL.
+ * can cause, -WM_E_EVENT_TORN: the object is disarmed then. gap is filled in either way, and may be NULL.
  */
 int event_object_modify(struct event_object *object, const struct event_source *sources,
 			enum event_modify how, struct event_gap *gap, struct detail detail);
+
+/*
+ * All events stop to count and to tell, and stay open: what is still on its way may come, and the counts stay as they
+ * are. From armed; event_object_disarm() is next. Times of hits after it are outside of [armed, disarmed].
+ */
+void event_object_quiet(struct event_object *object);
 
 /* Any state -> disarmed, for good. The counts are kept: read last before closing. Never fails. */
 void event_object_disarm(struct event_object *object);
