@@ -97,11 +97,10 @@ enum event_flag {
 	EVENT_NO_STOP = 16,
 };
 
-/* Why an event could not be opened, of which there is one for each that is missing. */
+/* A thread or a CPU of the scope that has none of the events, and why. */
 struct event_missing {
-	pid_t tid; /* -1: a CPU's */
-	int cpu;   /* -1: a thread's */
-	unsigned int source;
+	pid_t tid; /* -1: a CPU */
+	int cpu;   /* -1: a thread */
 	int error; /* -errno or -WM_E_... */
 };
 
@@ -221,10 +220,10 @@ struct event_coverage {
 	unsigned int rounds;   /* that the scan took */
 	uint8_t was_stopped;   /* while it was armed */
 	uint8_t sees_kernel;   /* EVENT_KERNEL */
-	/* Those of the scope that have none: CPUs that came later or are offline, threads where the
-	 * kernel can't tell us of new ones. event_coverage_release() */
+	/* Those of the scope that have none: CPUs that came later or are offline, a program that another
+	 * took the place of. event_coverage_release() */
 	struct event_missing *missing;
-	unsigned int missing_count;
+	unsigned int missing_count, missing_room;
 };
 
 /* Look at the scope as it is now. 0, -WM_E_GONE, -ENOMEM. */
