@@ -46,6 +46,29 @@ static int descriptors_prepare(const struct event_object *object, struct detail 
 	return descriptors_need(groups * object->request.source_count, detail);
 }
 
+/*
+ * Try the first source, before anything is stopped: what will be refused is refused at once. The first event of all on
+ * a machine also takes the kernel a grace period, some 20 ms, which it remembers for a second.
+ */
+static int try_one(struct event_object *object, struct detail detail)
+{
+	struct instance_form form = object_form(object);
+	struct instance one = { .tid = object->request.pid, .cpu = -1, .is_leader = 1 };
+	int err;
+
+	if (!object_is_threads(object))
+		return 0;
+	/* what a thread starts meanwhile is to have none of it */
+	form.flags &= ~(unsigned int)EVENT_CHILDREN;
+	form.scope = EVENT_THREAD;
+	err = instance_open(&one, &object->sources[0], &form, -1);
+	if (!err)
+		close(one.fd);
+	else if (err != -ESRCH) /* its first thread may have ended */
+		return object_refused(object, &one, err, detail);
+	return 0;
+}
+
 static int open_thread(struct event_object *object, struct detail detail)
 {
 	int is_ended, err;
@@ -112,6 +135,8 @@ int event_object_arm(struct event_object *object, struct detail detail)
 	if (object->state != EVENT_PREPARING)
 		return -EINVAL;
 	err = descriptors_prepare(object, detail);
+	if (!err)
+		err = try_one(object, detail);
 	if (!err)
 		err = object_stop(object, &stop);
 	if (!err)

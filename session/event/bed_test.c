@@ -6,10 +6,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <grp.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -75,14 +78,20 @@ void bed_step(const struct bed *bed, unsigned int step, unsigned int ready)
 {
 	__atomic_store_n(&bed->shared->ready, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&bed->shared->step, step, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &bed->shared->step, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	bed_wait(bed, ready);
 }
 
 void bed_meet(struct bed_shared *shared, unsigned int step)
 {
 	__atomic_add_fetch(&shared->ready, 1, __ATOMIC_ACQ_REL);
-	while (__atomic_load_n(&shared->step, __ATOMIC_ACQUIRE) < step)
-		nap();
+	for (;;) {
+		unsigned int now = __atomic_load_n(&shared->step, __ATOMIC_ACQUIRE);
+
+		if (now >= step)
+			return;
+		syscall(SYS_futex, &shared->step, FUTEX_WAIT, now, NULL, NULL, 0);
+	}
 }
 
 void bed_threads(unsigned int count, void *(*run)(void *), void *data)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of the scope is covered now. The kernel says which events are over: poll(2) tells a hangup of one whose
- * thread has ended, or has executed another program, when nothing that inherited it is left either.
+ * What of the scope is covered now. A thread that came later has its creator's events, unless the program was replaced
+ * by another, which ends all threads but its first. The kernel tells of an event neither that nor anything else; but a
+ * thread that has more registers free than ours would leave has lost them.
  */
 #include "session/event/object_own.h"
 
 #include "base/array.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
@@ -17,12 +17,13 @@
 struct group {
 	pid_t tid;
 	int cpu;
-	int is_over, is_there;
+	int is_there;
 };
 
 struct groups {
 	struct group *all;
-	unsigned int count, over;
+	unsigned int count;
+	int is_replaced; /* the program */
 };
 
 static int by_place(const void *a, const void *b)
@@ -36,30 +37,16 @@ static int by_place(const void *a, const void *b)
 
 static int groups_read(struct groups *groups, const struct event_object *object)
 {
-	struct pollfd *polls = calloc(object->groups + 1, sizeof(*polls));
-
 	*groups = (struct groups){ .all = calloc(object->groups + 1, sizeof(*groups->all)) };
-	if (!polls || !groups->all) {
-		free(polls);
-		free(groups->all);
+	if (!groups->all)
 		return -ENOMEM;
-	}
 	for (size_t i = 0; i < object->count; i++) {
 		const struct instance *instance = &object->instances[i];
 
-		if (!instance->is_leader)
-			continue;
-		groups->all[groups->count] = (struct group){ .tid = instance->tid,
-							     .cpu = instance->cpu };
-		polls[groups->count++].fd = instance->fd;
+		if (instance->is_leader)
+			groups->all[groups->count++] = (struct group){ .tid = instance->tid,
+								       .cpu = instance->cpu };
 	}
-	if (groups->count)
-		poll(polls, groups->count, 0);
-	for (unsigned int i = 0; i < groups->count; i++) {
-		groups->all[i].is_over = (polls[i].revents & POLLHUP) != 0;
-		groups->over += (unsigned int)groups->all[i].is_over;
-	}
-	free(polls);
 	qsort(groups->all, groups->count, sizeof(*groups->all), by_place);
 	return 0;
 }
@@ -102,12 +89,12 @@ static int thread_cover(struct event_coverage *coverage, const struct event_obje
 		return 0;
 	if (group)
 		group->is_there = 1;
-	if (group && !group->is_over)
-		coverage->opened++;
-	else if (!group && groups->over < groups->count)
-		coverage->inherited++; /* something of ours lives that it can be from */
-	else
+	if (groups->is_replaced)
 		return missing_add(coverage, tid, -1, -WM_E_EVENT_EXEC);
+	if (group)
+		coverage->opened++;
+	else
+		coverage->inherited++;
 	return 0;
 }
 
@@ -115,6 +102,7 @@ static int threads_cover(struct event_coverage *coverage, const struct event_obj
 			 struct groups *groups)
 {
 	pid_t one = object->request.pid, *tids = NULL;
+	int most = EVENT_SOURCES_MAX - (int)object->request.source_count;
 	int count = 1, err = 0;
 
 	if (object->request.scope == EVENT_PROCESS)
@@ -123,6 +111,7 @@ static int threads_cover(struct event_coverage *coverage, const struct event_obj
 		count = -ESRCH;
 	if (count < 0)
 		err = count == -ESRCH ? -WM_E_GONE : count;
+	groups->is_replaced = object->state == EVENT_ARMED && instance_free_registers(one) > most;
 	for (int i = 0; i < count && !err; i++)
 		err = thread_cover(coverage, object, groups, tids ? tids[i] : one);
 	free(tids);
