@@ -6,7 +6,7 @@
 #include "base/maps.h"
 #include "session/program.h"
 #include "session/target.h"
-#include "session/watch.h"
+#include "session/watermark.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -153,8 +153,8 @@ static int take_store(struct wm_session *session, struct process *process,
 		return err;
 	process->state = PROCESS_OPENED;
 	session->processes_ever++;
-	if (session->watch)
-		watch_add(session->watch, process->drain);
+	if (session->watermark)
+		watermark_add(session->watermark, process->drain);
 	return process_trace(session, process);
 }
 

@@ -25,7 +25,7 @@
 struct held;
 struct pollfd;
 struct process;
-struct watch;
+struct watermark;
 
 #define DETAIL_BYTES 1024
 
@@ -57,8 +57,8 @@ struct wm_session {
 	struct ticks_point began; /* the base of all times */
 	uint64_t tsc_hz;
 
-	struct held *held;   /* events that a read left */
-	struct watch *watch; /* the notify policy's */
+	struct held *held;	     /* events that a read left */
+	struct watermark *watermark; /* the notify policy's */
 
 	/* of processes that are gone */
 	struct drain_counts past;

@@ -4,7 +4,7 @@
 #include "session/process.h"
 #include "session/stop.h"
 #include "session/target.h"
-#include "session/watch.h"
+#include "session/watermark.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -57,7 +57,7 @@ static int session_drains(const struct wm_session *session)
 {
 	if (!session->writer || session->options.policy == WM_POLICY_CYCLIC)
 		return 0;
-	return session->options.policy != WM_POLICY_NOTIFY || watch_told(session->watch);
+	return session->options.policy != WM_POLICY_NOTIFY || watermark_told(session->watermark);
 }
 
 /* Hand all that can be had of this process on; `reach` as for drain_scan(). */
@@ -101,8 +101,8 @@ int session_finish(struct wm_session *session, struct process *process)
 			err = session->writer ? more : 0;
 		drain_count(process->drain, &counts);
 		counts_add(&session->past, &counts);
-		if (session->watch)
-			watch_remove(session->watch, process->drain);
+		if (session->watermark)
+			watermark_remove(session->watermark, process->drain);
 		drain_free(process->drain);
 		process->drain = NULL;
 	}
@@ -475,8 +475,8 @@ static int drain_all(struct wm_session *session)
 		rest = rest_ns(p->drain, after.bytes - before.bytes, elapsed_ns);
 		idle_ns = rest < idle_ns ? rest : idle_ns;
 	}
-	if (drains && session->watch)
-		watch_wind(session->watch);
+	if (drains && session->watermark)
+		watermark_wind(session->watermark);
 	session->idle_ns = idle_ns;
 	session->drained_ns = now_ns;
 	return took;
