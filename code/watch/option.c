@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/watch/option.h"
 
-#include "code/watch/type.h"
-
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

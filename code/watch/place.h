@@ -25,8 +25,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WATCH_REGISTERS 4 /* that x86-64 has */
-#define WATCH_BYTES_MAX (WATCH_REGISTERS * 8)
+#define WATCH_REGISTERS 4 /* that x86-64 has, of 8 bytes each */
+
+#define WATCH_FOLLOWS_MAX (2 * WATCH_STEPS_MAX + 2) /* through a reference to a pointer, each */
 
 enum watch_base {
 	WATCH_IN_PROCESS, /* start is an address */
@@ -45,7 +46,7 @@ struct watch_place {
 	enum watch_base base;
 	const struct code_module *module; /* that start is of; NULL of WATCH_IN_PROCESS */
 	uint64_t start;
-	struct watch_follow follows[WATCH_STEPS_MAX];
+	struct watch_follow follows[WATCH_FOLLOWS_MAX];
 	unsigned int follow_count;
 	uint64_t bytes;		/* what is watched: the type's, or LEN; of kind x 1 */
 	struct watch_type type; /* of kind x: WATCH_CODE, its name the function's */
