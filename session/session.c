@@ -3,6 +3,7 @@
 #include "session/process.h"
 #include "session/reader.h"
 #include "session/target.h"
+#include "session/watch/watching.h"
 #include "session/watermark.h"
 
 #include <errno.h>
@@ -167,7 +168,11 @@ static int start_process(struct wm_session *session, struct process *process)
 	}
 	ask_names(session, process);
 	process->error = 0;
-	err = live_join(session, process);
+	err = watching_arm(session, process);
+	if (err == -WM_E_GONE)
+		return 0;
+	if (!err)
+		err = live_join(session, process);
 	if (err)
 		return err;
 	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
@@ -411,6 +416,7 @@ void wm_session_close(struct wm_session *session)
 		session->listeners = next;
 	}
 	probes_release(&session->probes);
+	free(session->watched);
 	unrecorded_release(&session->unrecorded);
 	spec_list_release(&session->specs);
 	name_list_release(&session->names);

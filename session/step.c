@@ -4,6 +4,7 @@
 #include "session/process.h"
 #include "session/stop.h"
 #include "session/target.h"
+#include "session/watch/watching.h"
 #include "session/watermark.h"
 
 #include <errno.h>
@@ -93,6 +94,7 @@ int session_finish(struct wm_session *session, struct process *process)
 	struct drain_counts counts;
 	int err = 0, more;
 
+	watching_end(session, process);
 	if (process->drain) {
 		err = session_drain(session, process, DRAIN_ALL);
 		probe_ended(session, process);
@@ -287,6 +289,7 @@ int session_disarm(struct wm_session *session, struct process *process)
 {
 	int err = 0;
 
+	watching_end(session, process);
 	probe_quiet(process);
 	if (session->options.strict && process->armed && spec_count_markers(&session->specs))
 		err = change_stopped(session, process, CONTROL_DISARM);
@@ -300,6 +303,23 @@ int session_let_go(struct process *process)
 		return 0;
 	process->let_go = 1;
 	return process_request(process, CONTROL_GO, NULL, 0);
+}
+
+/*
+ * What a launched program executes is watched, too; a forked child is not. It may have no such variable, or be gone: then
+ * the session's detail says so.
+ */
+static int welcome_watches(struct wm_session *session, struct process *process)
+{
+	int err;
+
+	if (!spec_count_watches(&session->specs) || !process->invited || process->hello.forked)
+		return 0;
+	err = session_wait(session, process, ANSWER_WAIT_MS);
+	process->error = 0;
+	if (!err)
+		watching_arm(session, process);
+	return err;
 }
 
 /* A new process's store is to be opened, its markers armed, and it let go, as the session has it. */
@@ -324,6 +344,8 @@ static int session_welcome(struct wm_session *session, struct process *process)
 		return err;
 	adopts = adopt_ask(session, process);
 	err = adopts < 0 ? adopts : session_arm(session, process);
+	if (!err)
+		err = welcome_watches(session, process);
 	return err ? err : session_let_go(process);
 }
 

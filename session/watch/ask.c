@@ -83,8 +83,7 @@ static uint8_t type_of(const struct watch_place *place, unsigned int bytes)
 {
 	uint8_t type = place->type.node_count ? place->type.nodes[0].type : WM_TYPE_BYTES;
 
-	return type == WM_TYPE_BYTES || type == WM_TYPE_STR || !type ? unsigned_types[bytes]
-								     : type;
+	return type == WM_TYPE_BYTES || type == WM_TYPE_STR || !type ? unsigned_types[bytes] : type;
 }
 
 int ask_make(struct asked_watch *asked, const struct watch_expr *expr,

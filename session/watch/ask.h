@@ -11,9 +11,10 @@
 #define ASK_TEXT_MAX 4096
 
 struct asked_watch {
-	struct control_watch about[WATCH_REGISTERS]; /* numbers, magic and generation are the caller's */
+	struct control_watch
+		about[WATCH_REGISTERS]; /* numbers, magic and generation are the caller's */
 	unsigned int count;
-	uint8_t conditions; /* of each */
+	uint8_t conditions;	 /* of each */
 	char text[ASK_TEXT_MAX]; /* the event's; "" where there is none, as only the count is wanted */
 };
 

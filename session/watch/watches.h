@@ -32,8 +32,8 @@ struct watched_spec {
 	unsigned int pieces;	/* debug registers */
 	uint64_t address;	/* in the last process */
 	uint64_t bytes;
-	int is_traced; /* it was taken away, as a debugger came */
-	int lost;      /* why it was taken away; 0: it was not */
+	int is_traced;			     /* it was taken away, as a debugger came */
+	int lost;			     /* why it was taken away; 0: it was not */
 	unsigned int callers_asked, callers; /* more than can be told were asked for */
 };
 

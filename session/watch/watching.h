@@ -35,4 +35,7 @@ void watching_lost(struct wm_session *session, struct process *process, int why)
 /* End them, also those of a process that is gone, and add what they came to up in the session's. */
 void watching_end(struct wm_session *session, struct process *process);
 
+/* The process is forgotten: close what it has. */
+void watching_drop(struct process *process);
+
 #endif
