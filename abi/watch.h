@@ -11,7 +11,8 @@
  *
  * The magic is the session's own; whatever bears another is the program's. The number says which watch, the
  * generation counts how often that was changed in place, the round is the pass of the scan of threads that opened
- * the event: of a thread that has two of a watch, only those of the round that was seen first on it count.
+ * the event (session/event/object.h). A thread that has two of one watch is given one signal for both, since the second
+ * finds the first pending: nothing is told twice.
  *
  *	PLACE, COMMIT   (abi/detour.h) libc's guards, so that the program neither blocks SIGTRAP nor takes it
  *	WATCH           one register's worth: the agent takes the handler in, gives the event its id (EVENT)
@@ -35,7 +36,7 @@
  *	            counted; or only counted, if that was asked
  *	            a store that hits several watches is one signal, since the second finds the first pending: the
  *	            handler finds by the instruction what else it wrote, and takes that too
- *	dropped     came with the gate shut, or of another generation or round
+ *	dropped     came with the gate shut, or of another generation
  *
  * and the rest is missed: signals that were merged while a thread blocked SIGTRAP, or that no handler got since
  * the thread was on its way out.
@@ -54,7 +55,6 @@
 
 #define WATCH_ROWS_MAX 64 /* of all sessions in a process */
 #define WATCH_BYTES_MAX 8
-#define WATCH_FRAMES_MAX 8
 
 #define WATCH_COOKIE(magic, number, generation, round)                                             \
 	((uint64_t)(magic) << 32 | (uint64_t)((number)&0xffffu) << 16 |                            \
@@ -64,49 +64,58 @@
 #define WATCH_COOKIE_GENERATION(cookie) ((uint8_t)((cookie) >> 8))
 #define WATCH_COOKIE_ROUND(cookie) ((uint8_t)(cookie))
 
-enum watch_kind { WATCH_WRITE = 1, WATCH_ACCESS = 2, WATCH_EXECUTE = 3 };
+enum watch_on { WATCH_ON_WRITE = 1, WATCH_ON_ACCESS = 2, WATCH_ON_EXECUTE = 3 };
 
 /*
- * Which hits are taken for more than the count. Values are compared as the watch's type has them: signed,
- * unsigned, or as floating point, where nothing compares with a NaN but `!=`.
+ * A condition on the value, the one before, or the thread, as the kernel names it inside of the process' namespace
+ * (these last by == and != alone). With nothing but != does a NaN compare.
  */
-enum watch_test {
-	WATCH_ALWAYS = 0,
-	WATCH_CHANGED, /* new is not old */
-	WATCH_EQUAL,   /* new == operand, and so on */
-	WATCH_UNEQUAL,
-	WATCH_LESS,
-	WATCH_LESS_EQUAL,
-	WATCH_GREATER,
-	WATCH_GREATER_EQUAL,
+enum watch_of { WATCH_OF_CHANGE = 1, WATCH_OF_NEW, WATCH_OF_OLD, WATCH_OF_TID };
+enum watch_by {
+	WATCH_BY_EQUAL = 1,
+	WATCH_BY_UNEQUAL,
+	WATCH_BY_LESS,
+	WATCH_BY_LESS_EQUAL,
+	WATCH_BY_GREATER,
+	WATCH_BY_GREATER_EQUAL,
+	WATCH_BY_BITS, /* some that the operand has */
+};
+enum watch_as { WATCH_AS_UNSIGNED = 1, WATCH_AS_SIGNED, WATCH_AS_F32, WATCH_AS_F64 };
+
+struct watch_condition {
+	uint64_t operand; /* widened to 64 bits; of floats their own bits */
+	uint8_t of;	  /* enum watch_of; 0: no condition. WATCH_OF_CHANGE: no more than that */
+	uint8_t by;	  /* enum watch_by */
+	uint8_t as;	  /* enum watch_as */
+	uint8_t bit,
+		bits; /* of a bit-field: the first, from the lowest, and how many; bits 0: all of the value */
+	uint8_t reserved[3];
 };
 
 #define WATCH_COUNT_ONLY 1u  /* no event */
 #define WATCH_WITH_OFFSET 2u /* part of a larger object */
+#define WATCH_CONDITIONS_MAX 4
+#define WATCH_CALLERS_MAX 10
 
-/* Each is a condition; all must hold. */
 struct control_watch {
 	uint32_t number;
 	uint32_t magic;
 	uint64_t address; /* a multiple of `bytes` */
-	uint64_t operand; /* its low `bytes` bytes, as the type has them */
 	uint32_t offset;  /* in the object that is watched */
-	int32_t tid; /* 0: any thread; else, as the kernel names it inside of the process' namespace */
-	int32_t not_tid; /* 0: none */
-	uint8_t bytes;	 /* 1, 2, 4 or 8 */
-	uint8_t type; /* WM_TYPE_*, of that size: no string, no run; of a part: an unsigned integer */
-	uint8_t kind;  /* enum watch_kind */
-	uint8_t test;  /* enum watch_test */
+	uint16_t event; /* the number of the watch whose event this one's hits are; its own: it has one itself */
+	uint8_t bytes; /* 1, 2, 4 or 8 */
+	uint8_t type;  /* WM_TYPE_*, of that size: no string, no run; of a part: WM_TYPE_U64 */
+	uint8_t on;    /* enum watch_on */
 	uint8_t flags; /* WATCH_COUNT_ONLY, WATCH_WITH_OFFSET */
 	uint8_t generation;
 	uint8_t signal; /* 0: none; else it is raised on the thread, and comes right behind the instruction */
-	uint8_t frames; /* how many callers are told, WATCH_FRAMES_MAX at most: return addresses by frame pointers */
-	uint16_t event; /* the number of the watch whose event this one's hits are; its own: it has one itself */
-	uint8_t reserved[10];
-	/*
+	uint8_t callers; /* how many are told: return addresses by frame pointers, 0 where there is none */
+	uint8_t reserved[3];
+	struct watch_condition conditions[WATCH_CONDITIONS_MAX]; /* all must hold */
+								 /*
 	 * The event's text follows (abi/site.h: "md\nwatch\nEXPR\nFILE\nLINE\nFIELDS"), NUL-terminated, if it has one
-	 * itself. Fields are, in this order: ip; unless WATCH_EXECUTE: old, new, how; offset, if it is a part's; frames
-	 * of them. FIELDS names as many.
+	 * itself. Fields are, in this order: ip; unless WATCH_ON_EXECUTE: old, new, how; offset, if it is a part's; the
+	 * callers. FIELDS names as many.
 	 */
 };
 
@@ -119,6 +128,7 @@ struct control_watch {
 	0x0010u /* SIGTRAP was blocked at the store: the instruction, too, is a later one */
 #define WATCH_SHARED 0x0020u /* found by another watch's signal, for one instruction wrote both */
 #define WATCH_READ 0x0040u   /* the instruction read it, and wrote nothing */
+#define WATCH_IP_BEHIND 0x0080u /* where the instruction begins is not known: ip is its last byte */
 
 struct control_unwatch {
 	uint32_t from, to; /* both included; 0 and UINT32_MAX: all */
@@ -168,7 +178,8 @@ struct watch_table {
 	struct watch_row rows[WATCH_ROWS_MAX];
 };
 
-_Static_assert(sizeof(struct control_watch) == 56, "fixed");
+_Static_assert(sizeof(struct control_watch) == 96, "fixed");
+_Static_assert(sizeof(struct watch_condition) == 16, "fixed");
 _Static_assert(sizeof(struct control_unwatch) == 8, "fixed");
 _Static_assert(sizeof(struct watch_row) == 128, "two cache lines");
 _Static_assert(sizeof(struct watch_table) == 8192, "two pages");

@@ -3,7 +3,8 @@
 #include "session/process.h"
 #include "session/reader.h"
 #include "session/target.h"
-#include "session/watch.h"
+#include "session/watch/watching.h"
+#include "session/watermark.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -81,8 +82,8 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	new->process_number &= INT32_MAX;
 	err = options_take(&new->options, options);
 	if (!err && new->options.policy == WM_POLICY_NOTIFY)
-		err = watch_new(&new->watch, new->options.notify_fd, new->options.notify_signal,
-				new->options.watermark_percent);
+		err = watermark_new(&new->watermark, new->options.notify_fd,
+				    new->options.notify_signal, new->options.watermark_percent);
 	if (err) {
 		free(new);
 		return err;
@@ -167,7 +168,11 @@ static int start_process(struct wm_session *session, struct process *process)
 	}
 	ask_names(session, process);
 	process->error = 0;
-	err = live_join(session, process);
+	err = watching_arm(session, process);
+	if (err == -WM_E_GONE)
+		return 0;
+	if (!err)
+		err = live_join(session, process);
 	if (err)
 		return err;
 	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
@@ -257,8 +262,8 @@ int wm_session_read(struct wm_session *session,
 			p->state = PROCESS_OVER;
 		}
 	}
-	if (session->watch)
-		watch_wind(session->watch);
+	if (session->watermark)
+		watermark_wind(session->watermark);
 	return result;
 }
 
@@ -392,15 +397,15 @@ void wm_session_close(struct wm_session *session)
 		struct process *p = session->processes, **at = &session->processes;
 
 		session_wait_moving(session, p, LEAVE_WAIT_MS);
-		if (session->watch && p->drain)
-			watch_remove(session->watch, p->drain);
+		if (session->watermark && p->drain)
+			watermark_remove(session->watermark, p->drain);
 		while (*at != p) /* a child that came meanwhile stands before it */
 			at = &(*at)->next;
 		*at = p->next;
 		process_free(p);
 	}
 	live_release(session);
-	watch_free(session->watch);
+	watermark_free(session->watermark);
 	reader_drop(session);
 	if (session->agent_link[0])
 		unlink(session->agent_link);
@@ -411,6 +416,7 @@ void wm_session_close(struct wm_session *session)
 		session->listeners = next;
 	}
 	probes_release(&session->probes);
+	free(session->watched);
 	unrecorded_release(&session->unrecorded);
 	spec_list_release(&session->specs);
 	name_list_release(&session->names);

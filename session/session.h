@@ -25,7 +25,8 @@
 struct held;
 struct pollfd;
 struct process;
-struct watch;
+struct watched_spec;
+struct watermark;
 
 #define DETAIL_BYTES 1024
 
@@ -34,8 +35,9 @@ struct wm_session {
 	char detail[DETAIL_BYTES];
 	struct spec_list specs;
 	struct probes probes;
-	struct live live;	    /* trails */
-	struct listener *listeners; /* one for each user whose processes are recorded */
+	struct live live;	      /* trails */
+	struct watched_spec *watched; /* one for each spec, once some watch was found; NULL */
+	struct listener *listeners;   /* one for each user whose processes are recorded */
 	/* a name for the agent that LD_PRELOAD can hold; or "" */
 	char agent_link[SOCKET_PATH_BYTES];
 	struct process *processes;
@@ -57,8 +59,8 @@ struct wm_session {
 	struct ticks_point began; /* the base of all times */
 	uint64_t tsc_hz;
 
-	struct held *held;   /* events that a read left */
-	struct watch *watch; /* the notify policy's */
+	struct held *held;	     /* events that a read left */
+	struct watermark *watermark; /* the notify policy's */
 
 	/* of processes that are gone */
 	struct drain_counts past;
