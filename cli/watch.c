@@ -5,9 +5,10 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/quantity.h"
+#include "cli/watch_value.h"
 #include "cli/watch_where.h"
-#include "abi/watch.h"
 #include "session/session.h"
+#include "session/watch/watches.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -19,7 +20,6 @@
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
-#include <waymark/marker.h>
 
 #define POLL_MS 50
 #define SHOW_NS 250000000u
@@ -176,36 +176,17 @@ static const struct wm_event_field *field_at(const struct wm_event *event, uint3
 	return index < event->field_count ? &event->fields[index] : NULL;
 }
 
-/* A value as its field has it. */
-static void value_text(const struct wm_event_field *field, int is_known, char *text, size_t room)
+/* The type of what a watch is of; NULL: not known. */
+static const struct watch_type *type_of(const struct wm_session *session, const char *words)
 {
-	if (!field || !is_known) {
-		snprintf(text, room, "?");
-		return;
+	for (size_t i = 0; i < session->specs.count; i++) {
+		const struct spec *spec = &session->specs.all[i];
+		const struct watched_spec *watched = spec->watch ? watches_of(session, i) : NULL;
+
+		if (watched && !strcmp(spec->watch->words, words))
+			return &watched->type;
 	}
-	switch (field->type) {
-	case WM_TYPE_I8:
-	case WM_TYPE_I16:
-	case WM_TYPE_I32:
-	case WM_TYPE_I64:
-	case WM_TYPE_CHAR:
-		snprintf(text, room, "%lld", (long long)field->value.i);
-		break;
-	case WM_TYPE_F32:
-		snprintf(text, room, "%.9g", field->value.f);
-		break;
-	case WM_TYPE_F64:
-		snprintf(text, room, "%.17g", field->value.f);
-		break;
-	case WM_TYPE_PTR:
-		snprintf(text, room, "0x%llx", (unsigned long long)field->value.u);
-		break;
-	case WM_TYPE_BOOL:
-		snprintf(text, room, "%s", field->value.u ? "true" : "false");
-		break;
-	default:
-		snprintf(text, room, "%llu", (unsigned long long)field->value.u);
-	}
+	return NULL;
 }
 
 /* How a watch is called: its event's name without what kind it is. */
@@ -237,8 +218,14 @@ static int on_event(const struct wm_event *event, void *data)
 	if (!hit.where)
 		return -ENOMEM;
 	if (how) {
-		value_text(old, !(flags & WATCH_OLD_UNKNOWN), hit.before, sizeof(hit.before));
-		value_text(new, !(flags & WATCH_NEW_UNKNOWN), hit.after, sizeof(hit.after));
+		const struct watch_type *type = type_of(watching->session, words_of(event));
+
+		strcpy(hit.before, "?");
+		strcpy(hit.after, "?");
+		if (!(flags & WATCH_OLD_UNKNOWN))
+			watch_value_text(type, old, hit.before, sizeof(hit.before));
+		if (!(flags & WATCH_NEW_UNKNOWN))
+			watch_value_text(type, new, hit.after, sizeof(hit.after));
 	}
 	return watch_table_add(watching->table, &hit);
 }

@@ -5,6 +5,7 @@
 #include "session/target.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"
+#include "session/watch/watches.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -416,7 +417,7 @@ void wm_session_close(struct wm_session *session)
 		session->listeners = next;
 	}
 	probes_release(&session->probes);
-	free(session->watched);
+	watches_release(session);
 	unrecorded_release(&session->unrecorded);
 	spec_list_release(&session->specs);
 	name_list_release(&session->names);

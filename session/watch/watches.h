@@ -4,6 +4,7 @@
 #define SESSION_WATCH_WATCHES_H
 
 #include "abi/watch.h"
+#include "code/watch/type.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,10 +36,14 @@ struct watched_spec {
 	int is_traced;			     /* it was taken away, as a debugger came */
 	int lost;			     /* why it was taken away; 0: it was not */
 	unsigned int callers_asked, callers; /* more than can be told were asked for */
+	struct watch_type type; /* of its values; no nodes: not known */
 };
 
 /* NULL where a spec is no watch, or none was armed. */
 const struct watched_spec *watches_of(const struct wm_session *session, size_t spec);
+
+/* Let go of all of a session's. */
+void watches_release(struct wm_session *session);
 
 /* Those that are armed now are added to, too. */
 void watches_count(const struct wm_session *session, size_t spec, struct watch_counts *counts);

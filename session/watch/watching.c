@@ -128,6 +128,9 @@ static int find_one(struct finding *finding, const struct spec *spec, struct wat
 		result->pieces = finding->asked.count;
 		result->callers_asked = spec->watch->options.frames;
 		result->callers = finding->asked.about[0].callers;
+		watch_type_release(&result->type);
+		result->type = place.type;
+		place.type = (struct watch_type){ 0 };
 	}
 	watch_place_release(&place);
 	return err ? fail(finding->session, spec, err, trouble.detail) : 0;
@@ -434,6 +437,14 @@ void watching_lost(struct wm_session *session, struct process *process, int why)
 	for (unsigned int i = 0; watching && i < watching->count; i++)
 		results(session, watching->all[i].spec)->lost = why;
 	watching_end(session, process);
+}
+
+void watches_release(struct wm_session *session)
+{
+	for (size_t i = 0; session->watched && i < session->specs.count; i++)
+		watch_type_release(&session->watched[i].type);
+	free(session->watched);
+	session->watched = NULL;
 }
 
 const struct watched_spec *watches_of(const struct wm_session *session, size_t spec)
