@@ -6,6 +6,7 @@
 #include "cli/json.h"
 #include "cli/origins.h"
 #include "cli/outcome.h"
+#include "cli/outcome_watch.h"
 #include "cli/quantity.h"
 
 #include <stdio.h>
@@ -162,7 +163,7 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
 int progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
 			 const char *dir, int exit_status, const char *error,
 			 const struct probes *probes, const struct unrecorded_list *unrecorded,
-			 const struct flight *flight)
+			 const struct watched_list *watched, const struct flight *flight)
 {
 	static struct out out;
 	struct json json = { &out, 0 };
@@ -194,6 +195,7 @@ int progress_sum_up_json(const struct progress *progress, const struct wm_sessio
 	json_words(&json, "error", error);
 	outcome_json(&json, probes);
 	outcome_unrecorded_json(&json, unrecorded);
+	outcome_watches_json(&json, watched);
 	json_close(&json, '}');
 	out_char(&out, '\n');
 	return out_flush(&out);

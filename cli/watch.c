@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/watch_table.h"
+#include "cli/watch_writers.h"
 
 #include "cli/child.h"
 #include "cli/cli.h"
 #include "cli/command_line.h"
+#include "cli/outcome_watch.h"
 #include "cli/quantity.h"
 #include "cli/watch_value.h"
 #include "cli/watch_where.h"
@@ -72,7 +73,7 @@ struct watching {
 	const struct options *options;
 	struct wm_session *session;
 	struct watch_wheres *wheres;
-	struct watch_table *table;
+	struct writers *table;
 	struct child child;
 	uint64_t began_ns, shown_ns;
 	unsigned int shown_lines; /* of a table that is on the terminal */
@@ -181,7 +182,8 @@ static const struct watch_type *type_of(const struct wm_session *session, const 
 {
 	for (size_t i = 0; i < session->specs.count; i++) {
 		const struct spec *spec = &session->specs.all[i];
-		const struct watched_spec *watched = spec->watch ? watches_of(session, i) : NULL;
+		const struct watched_spec *watched = spec->watch ? watches_of(&session->watched, i)
+								 : NULL;
 
 		if (watched && !strcmp(spec->watch->words, words))
 			return &watched->type;
@@ -209,7 +211,7 @@ static int on_event(const struct wm_event *event, void *data)
 		.is_read = (flags & WATCH_READ) != 0,
 		.is_late = (flags & WATCH_LATE) != 0,
 	};
-	int watch = watch_table_watch(watching->table, words_of(event));
+	int watch = writers_watch(watching->table, words_of(event));
 
 	if (watch < 0 || !ip)
 		return watch < 0 ? watch : 0;
@@ -227,14 +229,14 @@ static int on_event(const struct wm_event *event, void *data)
 		if (!(flags & WATCH_NEW_UNKNOWN))
 			watch_value_text(type, new, hit.after, sizeof(hit.after));
 	}
-	return watch_table_add(watching->table, &hit);
+	return writers_add(watching->table, &hit);
 }
 
-static void each_hit(const struct watch_table *table, const struct watch_hit *hit, void *data)
+static void each_hit(const struct writers *table, const struct watch_hit *hit, void *data)
 {
 	const struct watching *watching = data;
 
-	watch_table_line(table, hit, watching->began_ns, stdout);
+	writers_line(table, hit, watching->began_ns, stdout);
 }
 
 /* ---- the terminal ---- */
@@ -258,7 +260,7 @@ static void table_show(struct watching *watching)
 	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row > 2 && size.ws_row - 2u < rows)
 		rows = size.ws_row - 2u;
 	table_clear(watching);
-	watching->shown_lines = watch_table_show(watching->table, rows, stdout);
+	watching->shown_lines = writers_show(watching->table, rows, stdout);
 	fflush(stdout);
 }
 
@@ -270,10 +272,10 @@ static int take(struct watching *watching)
 	if (err)
 		return err;
 	if (watching->options->each && !watching->options->json) {
-		watch_table_settle(watching->table, each_hit, watching);
+		writers_settle(watching->table, each_hit, watching);
 		fflush(stdout);
 	} else {
-		watch_table_settle(watching->table, NULL, NULL);
+		writers_settle(watching->table, NULL, NULL);
 		table_show(watching);
 	}
 	return 0;
@@ -318,7 +320,7 @@ static int set_up(struct watching *watching)
 	if (!err)
 		err = watch_wheres_new(&watching->wheres, watching->session);
 	if (!err)
-		err = watch_table_new(&watching->table, options->history);
+		err = writers_new(&watching->table, options->history);
 	if (err)
 		return watching->error = complain(err, NULL);
 	for (size_t i = 0; i < options->expr_count && !err; i++)
@@ -372,10 +374,12 @@ static int sum_up_json(const struct watching *watching, const struct wm_session_
 
 	out_init(&out, STDOUT_FILENO);
 	json_open(&json, NULL, '{');
-	json_number(&json, "hits", watching->table ? watch_table_hits(watching->table) : 0);
+	json_number(&json, "hits", watching->table ? writers_hits(watching->table) : 0);
 	json_number(&json, "discarded", status->discarded);
 	if (watching->table)
-		watch_table_json(watching->table, watching->began_ns, &json);
+		writers_json(watching->table, watching->began_ns, &json);
+	if (watching->session)
+		outcome_watches_json(&json, &watching->session->watched);
 	json_number(&json, "status", (uint64_t)result);
 	json_words(&json, "error", watching->why);
 	json_close(&json, '}');
@@ -385,23 +389,20 @@ static int sum_up_json(const struct watching *watching, const struct wm_session_
 
 static void sum_up(struct watching *watching, const struct wm_session_status *status)
 {
-	char count[32], lost[32];
+	char lost[32];
 
 	table_clear(watching);
-	watch_table_show(watching->table, 0, stdout);
+	writers_show(watching->table, 0, stdout);
 	if (watching->options->history && !watching->options->each &&
-	    watch_table_hits(watching->table)) {
+	    writers_hits(watching->table)) {
 		printf("\nthe last, with seconds since the beginning:\n");
-		watch_table_history(watching->table, watching->began_ns, stdout);
+		writers_history(watching->table, watching->began_ns, stdout);
 	}
 	fflush(stdout);
-	fprintf(stderr, "waymark: %s hit%s",
-		quantity_show_count(watch_table_hits(watching->table), count, sizeof(count)),
-		watch_table_hits(watching->table) == 1 ? "" : "s");
+	outcome_watches(&watching->session->watched);
 	if (status->discarded)
-		fprintf(stderr, "; lost %s",
+		fprintf(stderr, "waymark: %s hits found no room in the buffer, and are lost\n",
 			quantity_show_count(status->discarded, lost, sizeof(lost)));
-	fputc('\n', stderr);
 }
 
 /* It did not come to watching: no program may be left behind. */
@@ -452,7 +453,7 @@ static int run(const struct options *options)
 		watch(&watching);
 		status = finish(&watching);
 	}
-	watch_table_free(watching.table);
+	writers_free(watching.table);
 	watch_wheres_free(watching.wheres);
 	wm_session_close(watching.session);
 	return status;

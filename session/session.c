@@ -417,7 +417,7 @@ void wm_session_close(struct wm_session *session)
 		session->listeners = next;
 	}
 	probes_release(&session->probes);
-	watches_release(session);
+	watched_list_release(&session->watched);
 	unrecorded_release(&session->unrecorded);
 	spec_list_release(&session->specs);
 	name_list_release(&session->names);

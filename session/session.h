@@ -15,6 +15,7 @@
 #include "session/ticks.h"
 #include "session/trail/live.h"
 #include "session/unrecorded.h"
+#include "session/watch/watches.h"
 #include "trace/decode.h"
 #include "trace/writer.h"
 
@@ -25,7 +26,6 @@
 struct held;
 struct pollfd;
 struct process;
-struct watched_spec;
 struct watermark;
 
 #define DETAIL_BYTES 1024
@@ -35,9 +35,9 @@ struct wm_session {
 	char detail[DETAIL_BYTES];
 	struct spec_list specs;
 	struct probes probes;
-	struct live live;	      /* trails */
-	struct watched_spec *watched; /* one for each spec, once some watch was found; NULL */
-	struct listener *listeners;   /* one for each user whose processes are recorded */
+	struct live live;	     /* trails */
+	struct watched_list watched; /* once some watch was found */
+	struct listener *listeners;  /* one for each user whose processes are recorded */
 	/* a name for the agent that LD_PRELOAD can hold; or "" */
 	char agent_link[SOCKET_PATH_BYTES];
 	struct process *processes;

@@ -25,25 +25,31 @@ struct watch_counts {
 	uint64_t shared;
 };
 
-/* Of the spec with the same place in the session's list. */
+/* Of one spec. */
 struct watched_spec {
+	char *text;  /* as given */
+	int is_code; /* who runs it, not who writes it */
 	struct watch_counts counts;
 	unsigned int processes; /* that it was armed in */
 	unsigned int threads;	/* opened on, in the last */
 	unsigned int pieces;	/* debug registers */
 	uint64_t address;	/* in the last process */
 	uint64_t bytes;
-	int is_traced;			     /* it was taken away, as a debugger came */
 	int lost;			     /* why it was taken away; 0: it was not */
 	unsigned int callers_asked, callers; /* more than can be told were asked for */
-	struct watch_type type; /* of its values; no nodes: not known */
+	struct watch_type type;		     /* of its values; no nodes: not known */
 };
 
-/* NULL where a spec is no watch, or none was armed. */
-const struct watched_spec *watches_of(const struct wm_session *session, size_t spec);
+/* Each has the place that its spec has in the session's list; those that are no watches are empty. */
+struct watched_list {
+	struct watched_spec *all;
+	size_t count;
+};
 
-/* Let go of all of a session's. */
-void watches_release(struct wm_session *session);
+void watched_list_release(struct watched_list *list);
+
+/* NULL where a spec is no watch, or was armed nowhere. */
+const struct watched_spec *watches_of(const struct watched_list *list, size_t spec);
 
 /* Those that are armed now are added to, too. */
 void watches_count(const struct wm_session *session, size_t spec, struct watch_counts *counts);

@@ -71,11 +71,32 @@ static int fail(struct wm_session *session, const struct spec *spec, int err, co
 	return session_fail(session, err, "%s%s%s", spec->text, *detail ? ": " : "", detail);
 }
 
+/* NULL: no memory. */
 static struct watched_spec *results(struct wm_session *session, size_t spec)
 {
-	if (!session->watched)
-		session->watched = calloc(session->specs.count, sizeof(*session->watched));
-	return session->watched ? &session->watched[spec] : NULL;
+	struct watched_list *list = &session->watched;
+	const struct spec *about = &session->specs.all[spec];
+
+	if (!list->all) {
+		list->all = calloc(session->specs.count, sizeof(*list->all));
+		list->count = list->all ? session->specs.count : 0;
+	}
+	if (!list->all)
+		return NULL;
+	if (!list->all[spec].text)
+		list->all[spec].text = strdup(about->text);
+	list->all[spec].is_code = about->watch->kind == WATCH_EXECUTE;
+	return list->all[spec].text ? &list->all[spec] : NULL;
+}
+
+void watched_list_release(struct watched_list *list)
+{
+	for (size_t i = 0; i < list->count; i++) {
+		watch_type_release(&list->all[i].type);
+		free(list->all[i].text);
+	}
+	free(list->all);
+	*list = (struct watched_list){ 0 };
 }
 
 /* A pass over one process's expressions. */
@@ -367,7 +388,8 @@ int watching_arm(struct wm_session *session, struct process *process)
 		note_armed(session, finding.watching);
 		return 0;
 	}
-	event_object_disarm(finding.watching->object);
+	if (finding.watching->object)
+		event_object_disarm(finding.watching->object);
 	if (finding.watching->is_asked)
 		unask(process);
 	watching_drop(process);
@@ -424,7 +446,8 @@ void watching_end(struct wm_session *session, struct process *process)
 			count_one(watching, i, &result->counts);
 		}
 	}
-	event_object_disarm(watching->object);
+	if (watching->object)
+		event_object_disarm(watching->object);
 	if (watching->is_asked)
 		unask(process);
 	watching_drop(process);
@@ -439,23 +462,16 @@ void watching_lost(struct wm_session *session, struct process *process, int why)
 	watching_end(session, process);
 }
 
-void watches_release(struct wm_session *session)
+const struct watched_spec *watches_of(const struct watched_list *list, size_t spec)
 {
-	for (size_t i = 0; session->watched && i < session->specs.count; i++)
-		watch_type_release(&session->watched[i].type);
-	free(session->watched);
-	session->watched = NULL;
-}
-
-const struct watched_spec *watches_of(const struct wm_session *session, size_t spec)
-{
-	return session->watched && session->watched[spec].processes ? &session->watched[spec]
-								    : NULL;
+	return spec < list->count && list->all[spec].processes ? &list->all[spec] : NULL;
 }
 
 void watches_count(const struct wm_session *session, size_t spec, struct watch_counts *counts)
 {
-	*counts = session->watched ? session->watched[spec].counts : (struct watch_counts){ 0 };
+	const struct watched_list *list = &session->watched;
+
+	*counts = spec < list->count ? list->all[spec].counts : (struct watch_counts){ 0 };
 	for (const struct process *p = session->processes; p; p = p->next) {
 		const struct watching *watching = p->watching;
 

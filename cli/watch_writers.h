@@ -2,8 +2,8 @@
 /*
  * What `waymark watch` shows: who wrote, how often, what last; and the last hits one by one.
  */
-#ifndef CLI_WATCH_TABLE_H
-#define CLI_WATCH_TABLE_H
+#ifndef CLI_WATCH_WRITERS_H
+#define CLI_WATCH_WRITERS_H
 
 #include "cli/json.h"
 #include "cli/watch_where.h"
@@ -26,39 +26,39 @@ struct watch_hit {
 	char before[WATCH_VALUE_BYTES], after[WATCH_VALUE_BYTES]; /* "" of x; "?": nobody knows */
 };
 
-struct watch_table;
+struct writers;
 
 /* A table that keeps the last `history` hits. 0 or -ENOMEM. Free allows NULL. */
-int watch_table_new(struct watch_table **table, size_t history);
-void watch_table_free(struct watch_table *table);
+int writers_new(struct writers **table, size_t history);
+void writers_free(struct writers *table);
 
 /* The number of a watch by its words, a new one where it is not known; or -ENOMEM. */
-int watch_table_watch(struct watch_table *table, const char *words);
+int writers_watch(struct writers *table, const char *words);
 
-/* Count a hit, and keep it. Hits of one read come in any order; watch_table_settle() puts them in that of time. 0 or -ENOMEM. */
-int watch_table_add(struct watch_table *table, const struct watch_hit *hit);
+/* Count a hit, and keep it. Hits of one read come in any order; writers_settle() puts them in that of time. 0 or -ENOMEM. */
+int writers_add(struct writers *table, const struct watch_hit *hit);
 
 /*
  * All of a read were added: put them in order, and call each() for them in it, unless it is NULL.
  */
-void watch_table_settle(struct watch_table *table,
-			void (*each)(const struct watch_table *table, const struct watch_hit *hit,
-				     void *data),
-			void *data);
+void writers_settle(struct writers *table,
+		    void (*each)(const struct writers *table, const struct watch_hit *hit,
+				 void *data),
+		    void *data);
 
 /* One hit as a line: when, since `began_ns`, which thread, where, from what to what. */
-void watch_table_line(const struct watch_table *table, const struct watch_hit *hit,
-		      uint64_t began_ns, FILE *to);
+void writers_line(const struct writers *table, const struct watch_hit *hit, uint64_t began_ns,
+		  FILE *to);
 
 /* The table: most hits first, `rows` lines at most (0: all). How many lines it printed. */
-unsigned int watch_table_show(const struct watch_table *table, unsigned int rows, FILE *to);
+unsigned int writers_show(const struct writers *table, unsigned int rows, FILE *to);
 
 /* The last hits, oldest first. */
-void watch_table_history(const struct watch_table *table, uint64_t began_ns, FILE *to);
+void writers_history(const struct writers *table, uint64_t began_ns, FILE *to);
 
-/* All of it as members of an object: `watches`, `history`. */
-void watch_table_json(const struct watch_table *table, uint64_t began_ns, struct json *json);
+/* All of it as members of an object: `writers`, `history`. */
+void writers_json(const struct writers *table, uint64_t began_ns, struct json *json);
 
-uint64_t watch_table_hits(const struct watch_table *table);
+uint64_t writers_hits(const struct writers *table);
 
 #endif

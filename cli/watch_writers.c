@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/watch_table.h"
+#include "cli/watch_writers.h"
 
 #include "base/array.h"
 #include "cli/quantity.h"
@@ -19,11 +19,11 @@ struct writer {
 	char last[WATCH_VALUE_BYTES];
 };
 
-struct watch_table {
+struct writers {
 	char **watches;
 	size_t watch_count, watch_room;
-	struct writer *writers;
-	size_t writer_count, writer_room;
+	struct writer *all;
+	size_t count, room;
 	struct watch_hit *fresh; /* added and not yet settled */
 	size_t fresh_count, fresh_room;
 	struct watch_hit *history; /* a ring */
@@ -32,9 +32,9 @@ struct watch_table {
 	uint64_t hits;
 };
 
-int watch_table_new(struct watch_table **out, size_t history)
+int writers_new(struct writers **out, size_t history)
 {
-	struct watch_table *table = *out = calloc(1, sizeof(*table));
+	struct writers *table = *out = calloc(1, sizeof(*table));
 
 	if (!table)
 		return -ENOMEM;
@@ -47,20 +47,20 @@ int watch_table_new(struct watch_table **out, size_t history)
 	return -ENOMEM;
 }
 
-void watch_table_free(struct watch_table *table)
+void writers_free(struct writers *table)
 {
 	if (!table)
 		return;
 	for (size_t i = 0; i < table->watch_count; i++)
 		free(table->watches[i]);
 	free(table->watches);
-	free(table->writers);
+	free(table->all);
 	free(table->fresh);
 	free(table->history);
 	free(table);
 }
 
-int watch_table_watch(struct watch_table *table, const char *words)
+int writers_watch(struct writers *table, const char *words)
 {
 	for (size_t i = 0; i < table->watch_count; i++)
 		if (!strcmp(table->watches[i], words))
@@ -71,7 +71,7 @@ int watch_table_watch(struct watch_table *table, const char *words)
 	return table->watches[table->watch_count] ? (int)table->watch_count++ : -ENOMEM;
 }
 
-uint64_t watch_table_hits(const struct watch_table *table)
+uint64_t writers_hits(const struct writers *table)
 {
 	return table->hits;
 }
@@ -93,21 +93,20 @@ static int is_same_place(const struct where *one, const struct where *other)
 	       is_same_text(one->source, other->source);
 }
 
-static struct writer *writer_of(struct watch_table *table, const struct watch_hit *hit)
+static struct writer *writer_of(struct writers *table, const struct watch_hit *hit)
 {
 	struct writer *writer;
 
-	for (size_t i = 0; i < table->writer_count; i++) {
-		writer = &table->writers[i];
+	for (size_t i = 0; i < table->count; i++) {
+		writer = &table->all[i];
 		if (writer->tid == hit->tid && writer->pid == hit->pid &&
 		    writer->watch == hit->watch && writer->is_read == hit->is_read &&
 		    is_same_place(writer->where, hit->where))
 			return writer;
 	}
-	if (array_grow(&table->writers, &table->writer_room, table->writer_count + 1,
-		       sizeof(*table->writers)))
+	if (array_grow(&table->all, &table->room, table->count + 1, sizeof(*table->all)))
 		return NULL;
-	writer = &table->writers[table->writer_count++];
+	writer = &table->all[table->count++];
 	*writer = (struct writer){ .where = hit->where,
 				   .pid = hit->pid,
 				   .tid = hit->tid,
@@ -116,7 +115,7 @@ static struct writer *writer_of(struct watch_table *table, const struct watch_hi
 	return writer;
 }
 
-int watch_table_add(struct watch_table *table, const struct watch_hit *hit)
+int writers_add(struct writers *table, const struct watch_hit *hit)
 {
 	struct writer *writer = writer_of(table, hit);
 
@@ -144,10 +143,10 @@ static int by_time(const void *one, const void *other)
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
-void watch_table_settle(struct watch_table *table,
-			void (*each)(const struct watch_table *table, const struct watch_hit *hit,
-				     void *data),
-			void *data)
+void writers_settle(struct writers *table,
+		    void (*each)(const struct writers *table, const struct watch_hit *hit,
+				 void *data),
+		    void *data)
 {
 	if (!table->fresh_count)
 		return;
@@ -177,8 +176,8 @@ static void put_values(const struct watch_hit *hit, FILE *to)
 		fprintf(to, "  %s -> %s", hit->before, hit->after);
 }
 
-void watch_table_line(const struct watch_table *table, const struct watch_hit *hit,
-		      uint64_t began_ns, FILE *to)
+void writers_line(const struct writers *table, const struct watch_hit *hit, uint64_t began_ns,
+		  FILE *to)
 {
 	uint64_t since_ns = hit->time_ns > began_ns ? hit->time_ns - began_ns : 0;
 	char where[WHERE_BYTES];
@@ -206,31 +205,30 @@ static int by_count(const void *one, const void *other)
 }
 
 /* By watch, then by count; free() it. NULL: none, or no memory. */
-static const struct writer **sorted(const struct watch_table *table)
+static const struct writer **sorted(const struct writers *table)
 {
-	const struct writer **all = table->writer_count ? malloc(table->writer_count * sizeof(*all))
-							: NULL;
+	const struct writer **all = table->count ? malloc(table->count * sizeof(*all)) : NULL;
 
-	for (size_t i = 0; all && i < table->writer_count; i++)
-		all[i] = &table->writers[i];
+	for (size_t i = 0; all && i < table->count; i++)
+		all[i] = &table->all[i];
 	if (all)
-		qsort(all, table->writer_count, sizeof(*all), by_count);
+		qsort(all, table->count, sizeof(*all), by_count);
 	return all;
 }
 
-unsigned int watch_table_show(const struct watch_table *table, unsigned int rows, FILE *to)
+unsigned int writers_show(const struct writers *table, unsigned int rows, FILE *to)
 {
 	const struct writer **all = sorted(table);
 	unsigned int lines = 0, widest = 5;
 	char where[WHERE_BYTES], count[32];
 
-	for (size_t i = 0; all && i < table->writer_count; i++) {
+	for (size_t i = 0; all && i < table->count; i++) {
 		unsigned int width = (unsigned int)strlen(
 			watch_where_text(all[i]->where, where, sizeof(where)));
 
 		widest = width > widest ? width : widest;
 	}
-	for (size_t i = 0; all && i < table->writer_count && (!rows || lines < rows); i++) {
+	for (size_t i = 0; all && i < table->count && (!rows || lines < rows); i++) {
 		const struct writer *writer = all[i];
 
 		if (!i || writer->watch != all[i - 1]->watch) {
@@ -248,22 +246,22 @@ unsigned int watch_table_show(const struct watch_table *table, unsigned int rows
 	return lines;
 }
 
-static const struct watch_hit *kept_at(const struct watch_table *table, size_t index)
+static const struct watch_hit *kept_at(const struct writers *table, size_t index)
 {
 	size_t begin = table->kept < table->history_room ? 0 : table->history_next;
 
 	return &table->history[(begin + index) % table->history_room];
 }
 
-static size_t kept_count(const struct watch_table *table)
+static size_t kept_count(const struct writers *table)
 {
 	return table->kept < table->history_room ? (size_t)table->kept : table->history_room;
 }
 
-void watch_table_history(const struct watch_table *table, uint64_t began_ns, FILE *to)
+void writers_history(const struct writers *table, uint64_t began_ns, FILE *to)
 {
 	for (size_t i = 0; i < kept_count(table); i++)
-		watch_table_line(table, kept_at(table, i), began_ns, to);
+		writers_line(table, kept_at(table, i), began_ns, to);
 }
 
 /* ---- JSON ---- */
@@ -281,9 +279,10 @@ static void json_where(struct json *json, const struct where *where)
 		json_null(json, "line");
 }
 
-static void json_writer(struct json *json, const struct writer *writer)
+static void json_writer(const struct writers *table, struct json *json, const struct writer *writer)
 {
 	json_open(json, NULL, '{');
+	json_string(json, "watch", table->watches[writer->watch]);
 	json_number(json, "pid", writer->pid);
 	json_number(json, "tid", writer->tid);
 	json_where(json, writer->where);
@@ -293,8 +292,8 @@ static void json_writer(struct json *json, const struct writer *writer)
 	json_close(json, '}');
 }
 
-static void json_hit(const struct watch_table *table, const struct watch_hit *hit,
-		     uint64_t began_ns, struct json *json)
+static void json_hit(const struct writers *table, const struct watch_hit *hit, uint64_t began_ns,
+		     struct json *json)
 {
 	json_open(json, NULL, '{');
 	json_string(json, "watch", table->watches[hit->watch]);
@@ -309,21 +308,13 @@ static void json_hit(const struct watch_table *table, const struct watch_hit *hi
 	json_close(json, '}');
 }
 
-void watch_table_json(const struct watch_table *table, uint64_t began_ns, struct json *json)
+void writers_json(const struct writers *table, uint64_t began_ns, struct json *json)
 {
 	const struct writer **all = sorted(table);
 
-	json_open(json, "watches", '[');
-	for (size_t watch = 0; watch < table->watch_count; watch++) {
-		json_open(json, NULL, '{');
-		json_string(json, "watch", table->watches[watch]);
-		json_open(json, "writers", '[');
-		for (size_t i = 0; all && i < table->writer_count; i++)
-			if (all[i]->watch == watch)
-				json_writer(json, all[i]);
-		json_close(json, ']');
-		json_close(json, '}');
-	}
+	json_open(json, "writers", '[');
+	for (size_t i = 0; all && i < table->count; i++)
+		json_writer(table, json, all[i]);
 	json_close(json, ']');
 	json_open(json, "history", '[');
 	for (size_t i = 0; i < kept_count(table); i++)
