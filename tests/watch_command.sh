@@ -1,0 +1,177 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# `waymark watch`: what it shows of who wrote a variable, beside what the program knows of it.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+# watch STATUS ARGUMENT...: its table in ./out, its words in ./words; bounded
+watch()
+{
+	local wanted=$1 got
+	shift
+	timeout -k 5 60 "$waymark" watch "$@" >out 2>words
+	got=$?
+	[ $got -eq "$wanted" ] || fail "watch $*: status $got, expected $wanted: $(cat words)"
+}
+
+# shows TEXT: a line of the table or the history that looks so
+shows() { grep -q -- "$1" out || fail "not shown: $1: $(cat out words)"; }
+
+cat >steps.c <<'END'
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum color { RED, GREEN, BLUE };
+static volatile struct spot { short x; short y; } spot;
+static volatile enum color color;
+static volatile int seen, count;
+static int unread;
+int given, *pointer = &given;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+__attribute__((noinline)) static void paint(enum color with)
+{
+	color = with; /* LINE paint */
+}
+
+__attribute__((noinline)) static void look(void)
+{
+	seen = count; /* LINE look */
+}
+
+__attribute__((noinline)) static void add(void)
+{
+	pthread_mutex_lock(&lock);
+	count++; /* LINE add */
+	pthread_mutex_unlock(&lock);
+}
+
+static void *run(void *data)
+{
+	for (int i = 0; i < 100; i++)
+		add();
+	return data;
+}
+
+int main(int words, char **word)
+{
+	pthread_t threads[4];
+
+	if (words > 1) /* until it is killed */
+		for (int i = 0; i < 3000; i++) {
+			add();
+			usleep(10000);
+		}
+	for (int i = 0; i < 3; i++)
+		paint((enum color)i);
+	unread = 1;
+	spot.x = 1;
+	spot.y = -2;
+	*pointer = 7;
+	look();
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, run, NULL);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	printf("%d\n", count);
+	return word[0] && count == 400 ? 5 : 1;
+}
+END
+cc -g -O1 -pthread steps.c -o steps || exit 1
+line() { grep -n "LINE $1" steps.c | cut -d: -f1; }
+
+"$waymark" watch -n 0 count ./steps >out 2>words
+if [ $? -ne 5 ]; then
+	grep -q 'debug register\|perf_event\|5\.18' words && skip "$(head -n 1 words)"
+	fail "watch count ./steps: $(cat words)"
+fi
+
+# Who, how often, and the program's own end and output.
+watch 5 -n 3 count ./steps
+[ "$(awk '/add \(steps/ && !/->/ { sum += $1 } END { print sum }' out)" = 400 ] || fail "not 400 additions: $(cat out)"
+[ "$(grep -c "^ *100  *[0-9]*  add (steps.c:$(line add))" out)" = 4 ] || fail "not four threads of 100 each: $(cat out)"
+grep -qx 400 out || fail "the program's own output is missing: $(cat out)"
+[ "$(grep -c ' -> ' out)" = 3 ] || fail "not three of the history: $(cat out)"
+shows "add (steps.c:$(line add))  399 -> 400$"
+grep -q "^waymark: watch:count: 400 hits$" words || fail "$(cat words)"
+
+# Each as it comes: values follow each other, without a gap, whichever thread wrote them.
+watch 5 -f count ./steps
+awk '/ -> / { if ($(NF - 2) + 1 != $NF || (n++ && $(NF - 2) != last)) exit 1; last = $NF } END { exit n != 400 }' out ||
+	fail "not a chain of 400: $(grep ' -> ' out | head -n 500)"
+
+# Values as their type has them; pointers are followed once; reads are told from writes.
+watch 5 -f color ./steps
+shows "paint (steps.c:$(line paint))  RED -> RED$"
+shows "paint (steps.c:$(line paint))  GREEN -> BLUE$"
+watch 5 -f spot ./steps
+shows "{x = 0, y = 0} -> {x = 1, y = 0}$"
+shows "{x = 1, y = 0} -> {x = 1, y = -2}$"
+watch 5 -f '*pointer' ./steps
+shows "  0 -> 7$"
+watch 5 -n 0 count:rw ./steps
+shows "^ *1  *[0-9]*  look (steps.c:$(line look)) *0, read$"
+watch 5 -n 0 paint:x ./steps
+shows "^ *3  *[0-9]*  paint (steps.c:"
+watch 5 -n 0 'count/if=value==250/' ./steps
+shows "^ *1  *[0-9]*  add (steps.c:$(line add)) *250$"
+grep -q "399 did not meet the condition" words || fail "$(cat words)"
+
+# Several at a time; as JSON.
+watch 5 -n 2 --json -e color -e spot.y ./steps
+python3 - out <<'END' || fail "--json: $(cat out)"
+import json, sys
+said = json.loads(open(sys.argv[1]).read().splitlines()[-1])
+assert said["hits"] == 4 and said["status"] == 5 and said["error"] is None, said
+assert [(w["watch"], w["function"], w["count"], w["last"]) for w in said["writers"]] == [
+    ("color", "paint", 3, "BLUE"), ("spot.y", "main", 1, "-2")], said
+assert [(h["watch"], h["before"], h["after"]) for h in said["history"]] == [("color", "GREEN", "BLUE"), ("spot.y", "0", "-2")], said
+assert [(w["spec"], w["hits"], w["missed"]) for w in said["watches"]] == [("watch:color", 3, 0), ("watch:spot.y", 1, 0)], said
+END
+
+# A running process: for a time, and until Ctrl-C; it goes on.
+start ./steps on
+until [ "$(ps -o state= -p "$pid")" = S ]; do sleep 0.05; done
+watch 0 --for 300ms -p "$pid" count
+shows "^ *[0-9]*  *$pid  add (steps.c:$(line add))"
+timeout --preserve-status -s INT -k 10 1 "$waymark" watch -p "$pid" count >out 2>words
+[ $? -eq 0 ] || fail "Ctrl-C: $(cat words)"
+shows "^ *[0-9]*  *$pid  add (steps.c:$(line add))"
+kill -0 "$pid" || fail "the program did not go on"
+# On a terminal the table stays where it is.
+if command -v script >/dev/null; then
+	timeout 20 script -qec "'$waymark' watch --for 1s -p $pid count" /dev/null >out 2>&1 </dev/null
+	grep -q $'\033\\[[0-9]*A\033\\[J' out || fail "on a terminal: $(cat -v out)"
+fi
+
+# The one with the planted bug.
+cc -g -O1 -pthread "$source_dir/examples/corrupt.c" -o corrupt || exit 1
+watch 1 'accounts[2].cents' ./corrupt
+shows "^ *1  *[0-9]*  write_name (corrupt.c:$(grep -n "= '.0'" "$source_dir/examples/corrupt.c" | cut -d: -f1))"
+
+# What can't be, said.
+bad_watch()
+{
+	local text=$1 status=$2
+	shift 2
+	watch "$status" "$@"
+	grep -q -- "$text" words || fail "watch $*: not said: $text: $(cat words)"
+	[ ! -s out ] || fail "watch $*: it shows something: $(cat out)"
+}
+bad_watch "no such variable" 1 nosuch ./steps
+bad_watch "the compiler removed the variable" 1 unread ./steps
+bad_watch "what is to be watched" 2
+bad_watch "a command or -p is missing" 2 count
+bad_watch "not both" 2 -p 1 count ./steps
+bad_watch "there is no option --histroy" 2 --histroy 3 count ./steps
+bad_watch "did you mean history" 2 --histroy 3 count ./steps
+bad_watch "takes a number" 2 -n many count ./steps
+bad_watch "takes a time" 2 --for ever count ./steps
+bad_watch "is no process number" 2 -p me count
+bad_watch "No such process" 1 -p 4194303 count
+bad_watch "No such file or directory: ./nonexistent" 1 count ./nonexistent
+bad_watch "no processor watches reads alone" 1 count:r ./steps
+exit $failed
