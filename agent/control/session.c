@@ -47,6 +47,7 @@ void session_init(const struct text *means)
 	}
 	registry_listen(&tell_listener);
 	tell_watches();
+	watch_begin();
 }
 
 void session_forked(void)

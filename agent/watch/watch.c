@@ -214,13 +214,19 @@ static void free_entry(struct watch_entry *entry)
 	drop_table(lane);
 }
 
-static void note_tool(struct tool *tool, pid_t pid)
+static void forget_tool(struct tool *tool)
 {
 	if (tool->has_pidfd)
 		kernel_close(tool->pidfd);
+	tool->has_pidfd = 0;
+	tool->has_gone = 0;
+}
+
+static void note_tool(struct tool *tool, pid_t pid)
+{
+	forget_tool(tool);
 	tool->pidfd = pid > 0 ? (int)kernel_call(SYS_pidfd_open, pid, 0, 0, 0) : -1;
 	tool->has_pidfd = tool->pidfd >= 0;
-	tool->has_gone = 0;
 }
 
 int watch_add(unsigned int lane, const struct control_watch *about, const char *text, size_t bytes,
@@ -304,12 +310,16 @@ static int is_feared(struct tool *tool)
 	/* readable when all its threads are gone, and with them its descriptors */
 	if (tool->has_pidfd ? kernel_poll(&end, 1, 0) > 0
 			    : lock_now_ns() - tool->gone_ns > NAMELESS_NS)
-		tool->has_gone = 0;
+		forget_tool(tool);
 	return tool->has_gone;
 }
 
 static void settle(void)
 {
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+		if (!tools[lane].table && !tools[lane].has_gone)
+			forget_tool(&tools[lane]);
+	}
 	if (!watch_any() && !watch_waits())
 		breakpoint_give_back();
 }
@@ -381,6 +391,12 @@ void watch_tick(void)
 		if (any && watch_lost)
 			watch_lost(lane, error);
 	}
+}
+
+void watch_begin(void)
+{
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++)
+		tools[lane].has_pidfd = 0;
 }
 
 /* ---- modules, forks ---- */

@@ -30,6 +30,9 @@ void watch_remove(unsigned int lane, uint32_t from, uint32_t to);
 /* Likewise all of a session's. `hung_up`: the tool went without a word, and its events may be there still. */
 void watch_release(unsigned int lane, int hung_up);
 
+/* A control thread begins: the descriptors of the one before are gone. */
+void watch_begin(void);
+
 /* Now and then: what had to be put off; what the program has done about SIGTRAP. */
 void watch_tick(void);
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Watches on this very process, whose kernel events the test opens as a tool would. */
+/* Which hits are taken, and what becomes of those that come at the wrong time. */
 #define _GNU_SOURCE
-#include "agent/watch/watch.h"
+#include "agent/watch/sample_watch.h"
 
-#include "abi/site.h"
-#include "agent/detour/breakpoint.h"
-#include "agent/detour/guard.h"
-#include "agent/detour/trial.h"
-#include "agent/marker/bed.h"
+#include "agent/detour/trap.h"
 #include "agent/watch/take.h"
 #include "base/syscall.h"
 
@@ -16,230 +12,331 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <linux/hw_breakpoint.h>
-#include <linux/perf_event.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <linux/perf_event.h>
 #include <unistd.h>
 
-#define MAGIC 0x5eed0001u
-#define EVENTS_MAX 8192
-#define THREADS 8
 #define PAGE_BYTES 4096
-
-static union trial_record mask_record, action_record;
-static struct watch_table *table;
-static int events[WATCH_ROWS_MAX];
-
-/* ---- what the tool does ---- */
-
-static void begin(void)
-{
-	struct detour_result result = { 0 };
-	struct trial_wish wish = trial_tail_wish;
-
-	trial_take_runner_for_keeper();
-	trial_begin();
-	wish.flags = DETOUR_GUARD_MASK;
-	trial_compose(&mask_record, &wish);
-	wish = trial_float_wish;
-	wish.flags = DETOUR_GUARD_ACTION;
-	trial_compose(&action_record, &wish);
-	memset(mask_record.head.types, 0, sizeof mask_record.head.types);
-	memset(action_record.head.types, 0, sizeof action_record.head.types);
-	cr_assert_eq(trial_place(&mask_record), 0);
-	cr_assert_eq(trial_place(&action_record), 0);
-	trial_commit(&result);
-	cr_assert(trap_program.is_guarded);
-}
-
-static struct control_watch about_word(uint32_t number, const void *address, unsigned int bytes)
-{
-	static const uint8_t types[] = {
-		[1] = WM_TYPE_U8, [2] = WM_TYPE_U16, [4] = WM_TYPE_U32, [8] = WM_TYPE_U64
-	};
-
-	return (struct control_watch){
-		.number = number,
-		.magic = MAGIC,
-		.address = (uintptr_t)address,
-		.bytes = (uint8_t)bytes,
-		.type = types[bytes],
-		.on = WATCH_ON_WRITE,
-		.event = (uint16_t)number,
-	};
-}
-
-static int add(const struct control_watch *about)
-{
-	char text[] = "md\nwatch\nword\n?\n0\nip,old,new,how";
-	int fd, error = watch_add(TRIAL_LANE, about, text,
-				  about->event == about->number &&
-						  !(about->flags & WATCH_COUNT_ONLY)
-					  ? sizeof text
-					  : 0,
-				  getpid(), &fd);
-
-	if (fd >= 0) {
-		table = mmap(NULL, sizeof *table, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		cr_assert_neq(table, MAP_FAILED);
-		close(fd);
-	}
-	return error;
-}
-
-static int open_event(const struct control_watch *about, uint8_t generation)
-{
-	static const uint32_t kinds[] = { [WATCH_ON_WRITE] = HW_BREAKPOINT_W,
-					  [WATCH_ON_ACCESS] = HW_BREAKPOINT_RW,
-					  [WATCH_ON_EXECUTE] = HW_BREAKPOINT_X };
-	struct perf_event_attr attr = {
-		.type = PERF_TYPE_BREAKPOINT,
-		.size = sizeof attr,
-		.sample_period = 1,
-		.bp_type = kinds[about->on],
-		.bp_addr = about->address,
-		.bp_len = about->on == WATCH_ON_EXECUTE ? sizeof(long) : about->bytes,
-		.exclude_kernel = 1,
-		.exclude_hv = 1,
-		.inherit = 1,
-		.inherit_thread = 1,
-		.remove_on_exec = 1,
-		.sigtrap = 1,
-		.disabled = 1,
-		.sig_data = WATCH_COOKIE(about->magic, about->number, generation, 1),
-	};
-	int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
-
-	if (fd < 0 && (errno == EACCES || errno == ENOENT || errno == ENODEV || errno == ENOSPC))
-		cr_skip_test("no kernel breakpoints here");
-	cr_assert_geq(fd, 0, "perf_event_open: %s", strerror(errno));
-	return fd;
-}
-
-static void open_gate(const struct control_watch *about, uint64_t value, uint8_t generation)
-{
-	struct watch_row *row = &table->rows[about->number];
-
-	row->last.value = value;
-	row->last.ticks = 0;
-	__atomic_store_n(&row->gate, WATCH_GATE(generation, WATCH_ON), __ATOMIC_RELEASE);
-}
-
-static void arm(const struct control_watch *about)
-{
-	uint64_t value = 0;
-
-	cr_assert_eq(add(about), 0);
-	memcpy(&value, (const void *)(uintptr_t)about->address, about->bytes);
-	events[about->number] = open_event(about, about->generation);
-	open_gate(about, value, about->generation);
-	cr_assert_eq(ioctl(events[about->number], PERF_EVENT_IOC_ENABLE, 0), 0);
-}
-
-/* Of the kernel. */
-static uint64_t counted(uint32_t number)
-{
-	uint64_t count = 0;
-
-	cr_assert_eq(read(events[number], &count, sizeof count), sizeof count);
-	return count;
-}
-
-static void end(uint32_t number)
-{
-	ioctl(events[number], PERF_EVENT_IOC_DISABLE, 0);
-	close(events[number]);
-	watch_remove(TRIAL_LANE, number, number);
-}
-
-/* ---- what was recorded ---- */
-
-static struct told {
-	uint64_t ip, old, now, ticks;
-	uint32_t tid, id;
-	uint16_t how;
-} told[EVENTS_MAX];
-
-static unsigned int told_count, value_bytes;
-
-static uint64_t width(uint32_t id, const unsigned char *fields)
-{
-	(void)id, (void)fields;
-	return 8 + 2 * value_bytes + 2;
-}
-
-static void note(const struct bed_event *event, void *data)
-{
-	struct told *one = &told[told_count++];
-
-	(void)data;
-	cr_assert_leq(told_count, EVENTS_MAX);
-	*one = (struct told){ .ticks = event->ticks, .tid = event->tid, .id = event->id };
-	memcpy(&one->ip, event->fields, 8);
-	memcpy(&one->old, event->fields + 8, value_bytes);
-	memcpy(&one->now, event->fields + 8 + value_bytes, value_bytes);
-	memcpy(&one->how, event->fields + 8 + 2 * (size_t)value_bytes, 2);
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct told *x = a, *y = b;
-
-	return (x->ticks > y->ticks) - (x->ticks < y->ticks);
-}
-
-/* In order of time. */
-static unsigned int collect(unsigned int bytes)
-{
-	told_count = 0;
-	value_bytes = bytes;
-	memset(told, 0, sizeof told);
-	bed_read(TRIAL_LANE, width, note, NULL);
-	qsort(told, told_count, sizeof told[0], by_time);
-	return told_count;
-}
-
-static int in_this_binary(uint64_t ip)
-{
-	extern char __executable_start[], etext[];
-
-	return ip >= (uintptr_t)__executable_start && ip < (uintptr_t)etext;
-}
-
-/* ---- values ---- */
 
 static uint64_t word[4] __attribute__((aligned(64)));
 
-Test(watch, a_store_is_an_event_with_what_was_there_and_what_is, .timeout = 30)
-{
-	struct control_watch about = about_word(0, word, 8);
+/* ---- which are wanted ---- */
 
-	word[0] = 7;
-	begin();
-	arm(&about);
-	*(volatile uint64_t *)word = 8;
-	*(volatile uint64_t *)word = 8;
-	*(volatile uint64_t *)word = UINT64_C(0x123456789abcdef0);
-	cr_assert_eq(counted(0), 3);
-	cr_assert_eq(collect(8), 3);
-	cr_assert_eq(told[0].old, 7);
-	cr_assert_eq(told[0].now, 8);
-	cr_assert_eq(told[1].old, 8);
-	cr_assert_eq(told[1].now, 8);
-	cr_assert_eq(told[2].now, UINT64_C(0x123456789abcdef0));
-	for (int i = 0; i < 3; i++) {
-		cr_assert_eq(told[i].how, WATCH_NEW_EXACT, "how %x", told[i].how);
-		cr_assert(in_this_binary(told[i].ip));
-		cr_assert_eq((int)told[i].tid, gettid());
+static volatile int32_t narrow;
+
+Test(watch, conditions_choose_and_the_rest_is_counted, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, (const void *)&narrow, 4);
+
+	about.type = WM_TYPE_I32;
+	about.conditions[0] = (struct watch_condition){ .of = WATCH_OF_NEW,
+							.by = WATCH_BY_LESS,
+							.as = WATCH_AS_SIGNED,
+							.operand = (uint64_t)-2 };
+	about.conditions[1] = (struct watch_condition){ .of = WATCH_OF_CHANGE };
+	sample_begin();
+	sample_arm(&about);
+	for (int32_t i = 3; i > -5; i--) {
+		narrow = i;
+		narrow = i;
 	}
-	cr_assert_eq(table->rows[0].taken, 3);
-	cr_assert_eq(table->rows[0].inexact, 0);
-	end(0);
+	cr_assert_eq(sample_collect(4), 2);
+	cr_assert_eq((int32_t)sample_told[0].now, -3);
+	cr_assert_eq((int32_t)sample_told[1].now, -4);
+	cr_assert_eq(sample_table->rows[0].taken, 16);
+	cr_assert_eq(sample_table->rows[0].filtered, 14);
+	sample_end(0);
+}
+
+static volatile sig_atomic_t raised;
+
+static void on_raised(int number)
+{
+	(void)number;
+	raised = (int)word[0];
+}
+
+Test(watch, a_signal_comes_right_behind_the_store, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+
+	about.signal = SIGUSR1;
+	about.flags = WATCH_COUNT_ONLY;
+	about.conditions[0] = (struct watch_condition){
+		.of = WATCH_OF_NEW, .by = WATCH_BY_EQUAL, .as = WATCH_AS_UNSIGNED, .operand = 7
+	};
+	signal(SIGUSR1, on_raised);
+	sample_begin();
+	sample_arm(&about);
+	*(volatile uint64_t *)word = 6;
+	cr_assert_eq(raised, 0);
+	*(volatile uint64_t *)word = 7;
+	cr_assert_eq(raised, 7);
+	cr_assert_eq(sample_collect(8), 0);
+	cr_assert_eq(sample_table->rows[0].counted, 1);
+	cr_assert_eq(sample_table->rows[0].filtered, 1);
+	cr_assert_eq(sample_table->rows[0].signalled, 1);
+	sample_end(0);
+}
+
+Test(watch, reads_are_told_as_such, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+	uint64_t value;
+
+	about.on = WATCH_ON_ACCESS;
+	word[0] = 5;
+	sample_begin();
+	sample_arm(&about);
+	value = *(volatile uint64_t *)word;
+	*(volatile uint64_t *)word = value + 1;
+	cr_assert_eq(sample_collect(8), 2);
+	cr_assert(sample_told[0].how & WATCH_READ);
+	cr_assert_eq(sample_told[0].now, 5);
+	cr_assert_not(sample_told[1].how & WATCH_READ);
+	cr_assert_eq(sample_told[1].now, 6);
+	sample_end(0);
+}
+
+/* ---- what is none of ours, or comes at the wrong time ---- */
+
+Test(watch, what_comes_with_the_gate_shut_is_dropped_and_counted, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+
+	sample_begin();
+	sample_arm(&about);
+	__atomic_store_n(&sample_table->rows[0].gate, WATCH_OFF, __ATOMIC_SEQ_CST);
+	*(volatile uint64_t *)word = 1;
+	/* as after a modify */
+	__atomic_store_n(&sample_table->rows[0].gate, WATCH_GATE(1, WATCH_ON), __ATOMIC_SEQ_CST);
+	*(volatile uint64_t *)word = 2;
+	cr_assert_eq(sample_counted(0), 2);
+	cr_assert_eq(sample_table->rows[0].dropped, 2);
+	cr_assert_eq(sample_table->rows[0].taken, 0);
+	cr_assert_eq(sample_collect(8), 0);
+	sample_end(0);
+}
+
+static volatile uint64_t theirs;
+
+static void on_theirs(int number, siginfo_t *info, void *context)
+{
+	(void)number, (void)context;
+	memcpy((void *)(uintptr_t)&theirs, (char *)info + TAKE_PERF_DATA_AT, sizeof theirs);
+}
+
+Test(watch, a_program_has_its_own_watches, .timeout = 30)
+{
+	struct control_watch ours = sample_about(0, &word[0], 8),
+			     other = sample_about(1, &word[1], 8);
+	struct sigaction action = { .sa_sigaction = on_theirs, .sa_flags = SA_SIGINFO };
+	int fd;
+
+	sample_begin();
+	sigaction(SIGTRAP, &action, NULL);
+	sample_arm(&ours);
+	other.magic = SAMPLE_MAGIC + 1;
+	fd = sample_open(&other, 0);
+	ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+	*(volatile uint64_t *)&word[1] = 1;
+	*(volatile uint64_t *)word = 1;
+	cr_assert_eq(theirs, WATCH_COOKIE(SAMPLE_MAGIC + 1, 1, 0, 1));
+	cr_assert_eq(sample_collect(8), 1);
+	close(fd);
+	sample_end(0);
+}
+
+/* A tool that was killed: its sample_events end a moment after its connection. */
+Test(watch, a_signal_that_comes_too_late_kills_nobody, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+
+	sample_begin();
+	sample_arm(&about);
+	watch_release(TRIAL_LANE, 1);
+	*(volatile uint64_t *)word = 1; /* the tool lives: it is we */
+	cr_assert(watch_waits());
+	cr_assert_neq(trial_let_go(), 0, "the handler stays, and the guards");
+	*(volatile uint64_t *)word = 2;
+	cr_assert_eq(sample_collect(8), 0);
+	close(sample_events[0]);
+}
+
+Test(watch, the_handler_goes_with_the_last, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+	struct trap_action action;
+
+	sample_begin();
+	sample_arm(&about);
+	*(volatile uint64_t *)word = 1;
+	sample_end(0);
+	cr_assert_not(watch_any());
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_eq(trap_sigaction(SIGTRAP, NULL, &action), 0);
+	cr_assert_eq(action.handler, (uintptr_t)SIG_DFL);
+	cr_assert_not(trap_program.is_guarded);
+}
+
+/* ---- blocked signals ---- */
+
+Test(watch, a_store_while_sigtrap_is_blocked_is_told_late_or_missed, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+	uint64_t mask = TRAP_SIGNAL_BIT;
+
+	sample_begin();
+	sample_arm(&about);
+	/* past libc, which is guarded */
+	syscall_raw(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, 0, sizeof mask);
+	for (uint64_t i = 1; i <= 5; i++)
+		*(volatile uint64_t *)word = i;
+	syscall_raw(SYS_rt_sigprocmask, SIG_UNBLOCK, (long)&mask, 0, sizeof mask);
+	cr_assert_eq(sample_counted(0), 5);
+	cr_assert_eq(sample_table->rows[0].taken, 1, "standard signals do not queue");
+	cr_assert_eq(sample_table->rows[0].late, 1);
+	cr_assert_eq(sample_collect(8), 1);
+	cr_assert_eq(sample_told[0].now, 5);
+	cr_assert_eq(sample_told[0].how, WATCH_LATE);
+	sample_end(0);
+}
+
+static void on_masked(int number)
+{
+	(void)number;
+	for (uint64_t i = 1; i <= 3; i++)
+		*(volatile uint64_t *)word = i;
+}
+
+Test(watch, a_handler_that_blocks_everything_is_seen_into, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+	struct sigaction action = { .sa_handler = on_masked };
+	struct trap_action found;
+
+	sample_begin();
+	sigfillset(&action.sa_mask);
+	sigaction(SIGUSR1, &action, NULL);
+	sample_arm(&about);
+	raise(SIGUSR1);
+	cr_assert_eq(sample_counted(0), 3);
+	cr_assert_eq(sample_collect(8), 3);
+	cr_assert_eq(sample_told[2].how, WATCH_NEW_EXACT);
+	sample_end(0);
+	trial_let_go();
+	cr_assert_eq(trap_sigaction(SIGUSR1, NULL, &found), 0);
+	cr_assert(found.mask & TRAP_SIGNAL_BIT, "its mask is as it was");
+}
+
+/* ---- forks, memory that goes ---- */
+
+Test(watch, a_forked_child_is_not_watched, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+	pid_t child;
+	int status;
+
+	sample_begin();
+	sample_arm(&about);
+	child = fork();
+	if (!child) {
+		*(volatile uint64_t *)word = 9;
+		_exit(word[0] == 9 ? 0 : 1);
+	}
+	cr_assert_eq(waitpid(child, &status, 0), child);
+	cr_assert_eq(status, 0);
+	*(volatile uint64_t *)word = 1;
+	cr_assert_eq(sample_counted(0), 1);
+	cr_assert_eq(sample_collect(8), 1);
+	sample_end(0);
+}
+
+Test(watch, code_that_no_table_tells_of_is_watched_with_care, .timeout = 30)
+{
+	/* mov %rsi, (%rdi); ret */
+	static const uint8_t bytes[] = { 0x48, 0x89, 0x37, 0xc3 };
+	struct control_watch about = sample_about(0, word, 8);
+	uint8_t *code = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE | PROT_EXEC,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	cr_assert_neq(code, MAP_FAILED);
+	memcpy(code, bytes, sizeof bytes);
+	sample_begin();
+	sample_arm(&about);
+	((void (*)(uint64_t *, uint64_t))(uintptr_t)code)(word, 77);
+	cr_assert_eq(sample_collect(8), 1);
+	cr_assert_eq(sample_told[0].now, 77);
+	cr_assert_eq(sample_told[0].how, WATCH_IP_BEHIND);
+	cr_assert_eq(sample_told[0].ip, (uintptr_t)code + 2);
+	sample_end(0);
+}
+
+/* ---- what makes no sense ---- */
+
+Test(watch, requests_that_make_no_sense_are_refused, .timeout = 30)
+{
+	struct control_watch good = sample_about(0, word, 8), bad;
+	int i = 0;
+
+	sample_begin();
+#define BAD(change)                                                                                \
+	do {                                                                                       \
+		bad = good;                                                                        \
+		change;                                                                            \
+		cr_assert_eq(sample_add(&bad), -WM_E_PROTOCOL, "%d", i);                           \
+		i++;                                                                               \
+	} while (0)
+	BAD(bad.bytes = 3);
+	BAD(bad.bytes = 0);
+	BAD(bad.bytes = 16);
+	BAD(bad.address++);
+	BAD(bad.type = WM_TYPE_STR);
+	BAD(bad.type = WM_TYPE_U32);
+	BAD(bad.on = 0);
+	BAD(bad.on = 4);
+	BAD(bad.flags = 4);
+	BAD(bad.magic = 0);
+	BAD(bad.signal = SIGTRAP);
+	BAD(bad.signal = 65);
+	BAD(bad.callers = WATCH_CALLERS_MAX + 1);
+	BAD(bad.number = bad.event = 0; bad.number = 65536);
+	BAD(bad.conditions[0].of = 9);
+	BAD((bad.conditions[0] = (struct watch_condition){ .of = WATCH_OF_NEW, .by = 9, .as = 1 }));
+	BAD((bad.conditions[0] = (struct watch_condition){
+		     .of = WATCH_OF_NEW, .by = 1, .as = WATCH_AS_UNSIGNED, .bit = 60, .bits = 5 }));
+	BAD((bad.conditions[0] = (struct watch_condition){
+		     .of = WATCH_OF_NEW, .by = 1, .as = WATCH_AS_F32 }));
+	bad = good;
+	bad.number = bad.event = WATCH_ROWS_MAX;
+	cr_assert_eq(sample_add(&bad), -ENOSPC);
+	bad = good;
+	bad.event = 5;
+	cr_assert_eq(sample_add(&bad), -EEXIST, "there is no such event");
+	cr_assert_eq(sample_add(&good), 0);
+	cr_assert_eq(sample_add(&good), -EEXIST);
+	watch_release(TRIAL_LANE, 0);
+	cr_assert_not(watch_any());
+}
+
+Test(watch, without_guards_there_is_none, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+
+	trial_take_runner_for_keeper();
+	trial_begin();
+	cr_assert_eq(sample_add(&about), -WM_E_TRAP_GUARDS);
+}
+
+Test(watch, a_program_that_ignores_sigtrap_is_refused, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+
+	sample_begin();
+	signal(SIGTRAP, SIG_IGN);
+	cr_assert_eq(sample_add(&about), -WM_E_TRAP_IGNORED);
 }
