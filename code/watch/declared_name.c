@@ -11,7 +11,7 @@
 #include <waymark/error.h>
 
 #define PARTS_MAX 64 /* of a name; more is "..." */
-#define DEPTH_MAX 6  /* of functions' parameters in each other */
+#define DEPTH_MAX 2  /* of functions' parameters in each other */
 
 struct naming {
 	unsigned int parts; /* so many more */
@@ -51,8 +51,8 @@ static void parameters_put(struct naming *naming, Dwarf_Die *die, char *middle)
 		    dwarf_tag(&child) != DW_TAG_unspecified_parameters)
 			continue;
 		naming->parts--;
-		if (dwarf_tag(&child) == DW_TAG_unspecified_parameters || naming->depth ||
-		    declared_of(&child, &type))
+		if (dwarf_tag(&child) == DW_TAG_unspecified_parameters ||
+		    naming->depth > DEPTH_MAX || declared_of(&child, &type))
 			snprintf(one, sizeof(one), "...");
 		else
 			name_of(naming, &type, one, sizeof(one));
@@ -134,8 +134,7 @@ static int level_put(struct naming *naming, struct declared *type, char *middle,
 		break;
 	case DW_TAG_subroutine_type:
 		naming->depth++;
-		if (naming->depth <= DEPTH_MAX)
-			parameters_put(naming, &die, middle);
+		parameters_put(naming, &die, middle);
 		naming->depth--;
 		break;
 	case DW_TAG_const_type:
@@ -188,6 +187,26 @@ static const char *word_of(Dwarf_Die *die)
 	}
 }
 
+/* As people call them, and gdb; compilers have them in full. */
+static const char *shorter(const char *name)
+{
+	static const struct {
+		const char *full, *name;
+	} all[] = {
+		{ "short int", "short" },
+		{ "long int", "long" },
+		{ "long long int", "long long" },
+		{ "short unsigned int", "unsigned short" },
+		{ "long unsigned int", "unsigned long" },
+		{ "long long unsigned int", "unsigned long long" },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (!strcmp(all[i].full, name))
+			return all[i].name;
+	return name;
+}
+
 static const char *anonymous(int tag)
 {
 	switch (tag) {
@@ -198,6 +217,8 @@ static const char *anonymous(int tag)
 		return "union {...}";
 	case DW_TAG_enumeration_type:
 		return "enum {...}";
+	case DW_TAG_ptr_to_member_type:
+		return "pointer to member";
 	default:
 		return "?";
 	}
@@ -215,7 +236,7 @@ static void name_of(struct naming *naming, const struct declared *type, char *na
 	if (at.die.addr != none.addr) {
 		own = dwarf_diename(&at.die);
 		word = own ? word_of(&at.die) : "";
-		own = own ? own : anonymous(dwarf_tag(&at.die));
+		own = own ? shorter(own) : anonymous(dwarf_tag(&at.die));
 	}
 	space = *middle && *middle != ' ' ? " " : "";
 	snprintf(name, bytes, "%s%s%s%s%s", front, word, own, space, middle);
