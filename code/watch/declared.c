@@ -16,10 +16,18 @@ int declared_of(Dwarf_Die *die, struct declared *type)
 {
 	Dwarf_Attribute attribute;
 
+	Dwarf_Die whole;
+
 	type->dimension = 0;
 	if (!dwarf_attr_integrate(die, DW_AT_type, &attribute))
 		return -ENOENT;
-	return dwarf_formref_die(&attribute, &type->die) ? 0 : -WM_E_WATCH_DAMAGED;
+	if (!dwarf_formref_die(&attribute, &type->die))
+		return -WM_E_WATCH_DAMAGED;
+	/* What stands in for a type that has a unit of its own. */
+	if (dwarf_attr(&type->die, DW_AT_signature, &attribute) &&
+	    dwarf_formref_die(&attribute, &whole))
+		type->die = whole;
+	return 0;
 }
 
 int declared_tag(const struct declared *type)
@@ -83,15 +91,9 @@ static void declaration_complete(Dwarf_Die *die, const struct code_file *file,
 	struct completion completion = { .name = dwarf_diename(die),
 					 .tag = dwarf_tag(die),
 					 .die = die };
-	Dwarf_Attribute attribute;
 	struct scope scope;
-	Dwarf_Die unit;
 	Dwarf *other;
 
-	if (dwarf_attr(die, DW_AT_signature, &attribute) && dwarf_formref_die(&attribute, &unit)) {
-		*die = unit;
-		return;
-	}
 	if (!dwarf || !completion.name || scope_of(die, &scope) ||
 	    !scope_path(&scope, 1, completion.path))
 		return;

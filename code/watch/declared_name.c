@@ -4,6 +4,7 @@
  * brackets where both are. The text grows from its inside: "*", "(*)(int)", "void (*)(int)".
  */
 #include "code/watch/declared.h"
+#include "code/watch/scope.h"
 
 #include <dwarf.h>
 #include <stdio.h>
@@ -224,9 +225,24 @@ static const char *anonymous(int tag)
 	}
 }
 
+/* In C++ with the namespaces and classes that it stands in. */
+static const char *own_name(Dwarf_Die *die, const char *word, char *path)
+{
+	const char *name = dwarf_diename(die);
+	struct scope scope;
+
+	if (!name)
+		return anonymous(dwarf_tag(die));
+	if (dwarf_tag(die) == DW_TAG_base_type)
+		return shorter(name);
+	if (*word || scope_of(die, &scope) || scope.level < 2 || !scope_path(&scope, 1, path))
+		return name;
+	return path;
+}
+
 static void name_of(struct naming *naming, const struct declared *type, char *name, size_t bytes)
 {
-	char middle[DECLARED_NAME_MAX] = "", front[96] = "";
+	char middle[DECLARED_NAME_MAX] = "", front[96] = "", path[SCOPE_PATH_MAX];
 	struct declared at = *type;
 	const char *own = "void", *word = "", *space;
 	Dwarf_Die none = { 0 };
@@ -234,9 +250,8 @@ static void name_of(struct naming *naming, const struct declared *type, char *na
 	while (naming->parts && strlen(front) < 64 && level_put(naming, &at, middle, front))
 		naming->parts--;
 	if (at.die.addr != none.addr) {
-		own = dwarf_diename(&at.die);
-		word = own ? word_of(&at.die) : "";
-		own = own ? shorter(own) : anonymous(dwarf_tag(&at.die));
+		word = dwarf_diename(&at.die) ? word_of(&at.die) : "";
+		own = own_name(&at.die, word, path);
 	}
 	space = *middle && *middle != ' ' ? " " : "";
 	snprintf(name, bytes, "%s%s%s%s%s", front, word, own, space, middle);

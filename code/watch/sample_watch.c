@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 enum colour { RED, GREEN, BLUE = 7, BACK = -2 };
-enum mode { READ = 1, WRITE = 2, EXECUTE = 4, SEALED = 24 };
+enum mode { READ = 1, WRITE = 2, EXECUTE = 4 };
+enum style { PLAIN = 0, BOLD = 1, STRIPED = 6 };
 
 struct point {
 	int x, y;
@@ -81,6 +82,7 @@ __int128 huge = -5;
 _Complex double complex_v = 1.0 + 2.0i;
 enum colour colour = BLUE, odd_colour = (enum colour)5, back = BACK;
 enum mode mode = WRITE, modes = READ | EXECUTE, odd_mode = 67, no_mode = 0;
+enum style style = STRIPED, odd_style = 7;
 struct point point = { 3, -4 };
 const struct point fixed = { 5, 6 };
 volatile int volatile_v = 9;

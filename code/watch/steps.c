@@ -169,6 +169,7 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 {
 	uint64_t bytes, count = UINT64_MAX;
 	int64_t lowest = 0, distance;
+	struct declared target;
 	int err;
 
 	if (!steps->has_type)
@@ -193,10 +194,10 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 		err = target_go(steps, step, -WM_E_WATCH_NO_ARRAY);
 		if (err)
 			return err;
-		err = steps->has_type ? declared_peel(&steps->type, steps->file, steps->dwarf)
-				      : -ENOENT;
+		target = steps->type; /* called as it is declared */
+		err = steps->has_type ? declared_peel(&target, steps->file, steps->dwarf) : -ENOENT;
 		if (!err)
-			err = declared_bytes(&steps->type, &bytes);
+			err = declared_bytes(&target, &bytes);
 		if (err)
 			return refuse(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err, step);
 	}

@@ -259,7 +259,8 @@ static void put_bytes(struct writer *writer, const struct watch_node *node, cons
 	put(writer, "{");
 	for (uint32_t i = 0; i < node->bytes && !writer->is_full; i++)
 		put(writer, "%s0x%02x", i ? ", " : "", value[i]);
-	put(writer, "}");
+	/* a type that is told nowhere, an array without an end */
+	put(writer, node->bytes ? "}" : "...}");
 }
 
 static void put_number(struct writer *writer, const struct watch_node *node, const uint8_t *value)
