@@ -80,6 +80,7 @@ static uint8_t float_type(uint64_t bytes)
 
 static void base_fill(struct watch_node *node, Dwarf_Die *die)
 {
+	const char *name = dwarf_diename(die);
 	Dwarf_Attribute attribute;
 	Dwarf_Word encoding = 0;
 
@@ -100,7 +101,9 @@ static void base_fill(struct watch_node *node, Dwarf_Die *die)
 		node->type = integer_type(node->bytes, 0);
 		break;
 	case DW_ATE_signed:
-		node->class = node->bytes <= 16 ? WATCH_SIGNED : WATCH_BYTES;
+		node->class = node->bytes > 16			 ? WATCH_BYTES
+			      : name && !strcmp(name, "wchar_t") ? WATCH_UCHAR
+								 : WATCH_SIGNED;
 		node->type = integer_type(node->bytes, 1);
 		break;
 	case DW_ATE_unsigned:
