@@ -65,9 +65,14 @@ static int several_modules(struct finding *finding, struct code_module *const *a
 /* A declaration's symbol: the program's copy of a library's variable, an alias, or one that assembler defines. */
 static int is_defined(struct code_module *module, const struct variable *variable, uint64_t *start)
 {
-	return variable->linkage && variable->is_external &&
-	       !code_symbol_value(module->file, variable->linkage, start) &&
-	       code_file_segment(module->file, *start);
+	uint64_t address;
+
+	if (!variable->linkage || !variable->is_external ||
+	    code_symbol_value(module->file, variable->linkage, &address) ||
+	    !code_file_segment(module->file, address))
+		return 0;
+	*start = address;
+	return 1;
 }
 
 /* One module's answer. 1: this is it; 0: look on. */
