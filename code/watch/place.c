@@ -62,12 +62,17 @@ static int several_modules(struct finding *finding, struct code_module *const *a
 
 /* ---- variables ---- */
 
-/* A declaration's symbol: the program's copy of a library's variable, or one that assembler defines. */
+/* A declaration's symbol: the program's copy of a library's variable, an alias, or one that assembler defines. */
 static int is_defined(struct code_module *module, const struct variable *variable, uint64_t *start)
 {
-	return variable->linkage && variable->is_external &&
-	       !code_symbol_value(module->file, variable->linkage, start) &&
-	       code_file_segment(module->file, *start);
+	uint64_t address;
+
+	if (!variable->linkage || !variable->is_external ||
+	    code_symbol_value(module->file, variable->linkage, &address) ||
+	    !code_file_segment(module->file, address))
+		return 0;
+	*start = address;
+	return 1;
 }
 
 /* One module's answer. 1: this is it; 0: look on. */
@@ -79,7 +84,8 @@ static int module_ask(struct finding *finding, struct code_module *module, int *
 			   : -ENOMEM;
 
 	*is_found = 0;
-	if (err == -WM_E_WATCH_EXTERN && is_defined(module, variable, &variable->start)) {
+	if ((err == -WM_E_WATCH_EXTERN || err == -WM_E_WATCH_OPTIMISED) &&
+	    is_defined(module, variable, &variable->start)) {
 		variable->base = WATCH_IN_MODULE;
 		err = 0;
 	}

@@ -169,6 +169,7 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 {
 	uint64_t bytes, count = UINT64_MAX;
 	int64_t lowest = 0, distance;
+	struct declared target;
 	int err;
 
 	if (!steps->has_type)
@@ -193,10 +194,10 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 		err = target_go(steps, step, -WM_E_WATCH_NO_ARRAY);
 		if (err)
 			return err;
-		err = steps->has_type ? declared_peel(&steps->type, steps->file, steps->dwarf)
-				      : -ENOENT;
+		target = steps->type; /* called as it is declared */
+		err = steps->has_type ? declared_peel(&target, steps->file, steps->dwarf) : -ENOENT;
 		if (!err)
-			err = declared_bytes(&steps->type, &bytes);
+			err = declared_bytes(&target, &bytes);
 		if (err)
 			return refuse(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err, step);
 	}
@@ -285,20 +286,23 @@ static int end_code(struct steps *steps)
 	return type_make_single(&place->type, WATCH_CODE, WM_TYPE_BYTES, 1, name);
 }
 
-/* The bytes of the declared type that hold the bits, as the compiler goes at them, where these are inside; else theirs alone. */
+/*
+ * Who writes one of the bits writes its byte, at least, and a debug register sees all that touches one of its bytes: so
+ * the smallest that holds all of the bits will do, whatever storage unit the compiler goes at them by.
+ */
 static int end_bits(struct steps *steps)
 {
-	uint64_t unit, bytes = (steps->bit + steps->bits + 7) / 8, into;
-	int err = declared_bytes(&steps->type, &unit);
+	uint64_t bytes = (steps->bit + steps->bits + 7) / 8, into;
 
-	if (err || !unit || unit > 8)
-		return refuse_all(steps, err ? err : -WM_E_WATCH_DAMAGED);
-	into = steps->record_offset % unit;
-	if (into + bytes <= unit && steps->record_offset - into + unit <= steps->record_bytes) {
+	for (uint64_t unit = 1; unit <= 8; unit *= 2) {
+		into = steps->record_offset % unit;
+		if (into + bytes > unit || steps->record_offset - into + unit > steps->record_bytes)
+			continue;
 		if (advance(steps, -(int64_t)into))
 			return refuse_all(steps, -WM_E_WATCH_DAMAGED);
 		steps->bit += (unsigned int)into * 8;
 		bytes = unit;
+		break;
 	}
 	steps->place->bytes = bytes;
 	return type_make(&steps->place->type, &steps->type, bytes, steps->bit, steps->bits,
