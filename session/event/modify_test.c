@@ -17,15 +17,20 @@ TestSuite(event_modify, .init = bed_need_breakpoints, .timeout = 60);
 
 static struct bed_shared *shared; /* the child's */
 
-/* Each round: one store to each word; then a new thread, which goes on as we do. */
+static void store(unsigned int value)
+{
+	for (unsigned int i = 0; i < BED_WORDS; i++)
+		words[i] = value;
+}
+
+/* Each step: one store to each word. */
 static void *writer(void *data)
 {
 	unsigned int first = (unsigned int)(uintptr_t)data;
 
 	for (unsigned int step = first; step < 20; step++) {
 		bed_meet(shared, step);
-		for (unsigned int i = 0; i < BED_WORDS; i++)
-			words[i] = step;
+		store(step);
 	}
 	return NULL;
 }
@@ -38,6 +43,7 @@ static void growing(struct bed_shared *own)
 	bed_threads(THREADS, writer, (void *)1);
 	for (unsigned int step = 1; step < 20; step++) {
 		bed_meet(own, step);
+		store(step);
 		bed_threads(1, writer, (void *)(uintptr_t)(step + 1));
 	}
 }
@@ -72,7 +78,7 @@ static void modified_step(const struct modified *modified, unsigned int step)
 
 static unsigned int writers(unsigned int step)
 {
-	return THREADS + step - 1;
+	return THREADS + step;
 }
 
 static void change_and_go_on(enum event_modify how)
@@ -156,15 +162,15 @@ Test(event_modify, what_cannot_be_leaves_all_as_it_was)
 	modified_end(&modified);
 }
 
-/* The kernel refuses in the midst: an address that is not canonical passes our check, and the first of two is fine. */
-Test(event_modify, what_the_kernel_refuses_is_put_back)
+/* The kernel refuses one of two: an address that is not canonical passes our check. */
+static void refused_by_the_kernel(unsigned int source)
 {
 	struct modified modified;
 	struct event_gap gap;
 
 	modified_start(&modified, EVENT_SIGNAL, 2);
-	modified.sources[0].address = (uint64_t)(uintptr_t)&words[5];
-	modified.sources[1].address = UINT64_C(1) << 55;
+	modified.sources[!source].address = (uint64_t)(uintptr_t)&words[5];
+	modified.sources[source].address = UINT64_C(1) << 55;
 	cr_assert_eq(event_object_modify(modified.object, modified.sources, EVENT_MODIFY_RUNNING,
 					 &gap, (struct detail){ 0 }),
 		     -EINVAL);
@@ -177,6 +183,16 @@ Test(event_modify, what_the_kernel_refuses_is_put_back)
 	cr_assert_eq(modified.bed.shared->address, (uint64_t)(uintptr_t)&words[1]);
 	cr_assert_eq(EVENT_GENERATION(modified.bed.shared->data), 0);
 	modified_end(&modified);
+}
+
+Test(event_modify, what_the_kernel_refuses_at_once_is_put_back)
+{
+	refused_by_the_kernel(0);
+}
+
+Test(event_modify, what_the_kernel_refuses_in_the_midst_is_put_back)
+{
+	refused_by_the_kernel(1);
 }
 
 static int settle_refuse(void *data, uint8_t generation)
