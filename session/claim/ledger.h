@@ -33,6 +33,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* In claim.flags: another session's event serves this one too, so it takes no unit of its own; its count is 0. */
+#define CLAIM_SHARES 0x80000000u
+
 #define CLAIM_WHAT_BYTES 128 /* with its NUL; what is longer is cut, and ends in "..." */
 
 enum claim_state { CLAIM_WANTED = 1, CLAIM_HELD };
@@ -127,8 +130,21 @@ int claim_row_weighs(const struct claim_row *row, enum claim_resource resource, 
 		     pid_t tid, int cpu);
 
 /*
- * Whether a row is of the very word that `claim` is of: the same process, address, length and kind. The kernel gives each event a register of
- * its own all the same; one register for two needs one event.
+ * Whether a row is of the very word that `claim` is of: the same process, address, length and kind. What the kernel makes of that (measured,
+ * Linux 6.18; session/claim/share_test.c):
+ *
+ * - It joins no two events: each takes a register of its own, though both are of one word.
+ * - One store that two events with sigtrap see brings ONE signal, with the cookie of one of them: SIGTRAP doesn't queue. Both counts rise. So
+ *   with an event each, one of two sessions would see none of its hits. And so a store over two watched words brings one too. Who handles the signal
+ *   must take the cookie for who woke him, and look at every watch, of all sessions, that the store may have met.
+ * - An event lives as long as some process has a descriptor of it (pidfd_getfd(2), SCM_RIGHTS): it goes on when its opener is killed, with one
+ *   register in all. Whoever has one may also disable it, for all.
+ * - One reader per ring: both would move data_tail.
+ *
+ * So two sessions share a register by sharing an event, where signals tell of hits: the handler, which is one for all sessions, gives each
+ * hit to both. Who comes second opens none; its row says so by the flag CLAIM_SHARES and counts nothing. When the first goes, it opens its
+ * own, and the gap is said; or it has descriptors of the first's by then, and there is none. From outside, by rings, there is no sharing:
+ * a second register is taken, or refused with the first holder's name.
  */
 int claim_row_is_same(const struct claim_row *row, const struct claim *claim);
 
