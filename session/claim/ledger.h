@@ -45,6 +45,7 @@ struct claim {
 	enum claim_resource resource;
 	enum claim_scope scope;
 	int32_t target; /* the scope's tid, pid, CPU, uid */
+	pid_t pid;	/* of a thread: its process; 0: not told */
 	uint32_t flags; /* of a branch unit: enum claim_unit; of a watch: HW_BREAKPOINT_W and so on */
 	uint64_t count;	 /* registers, counters, bytes, descriptors; for each thread of a process */
 	uint64_t cookie; /* the owner's own: of a watch, sig_data */
@@ -93,6 +94,12 @@ void ledger_remove(struct ledger *ledger, const uint64_t *ids, size_t count);
  */
 int ledger_trouble(struct ledger *ledger, char *path, size_t bytes);
 
+/*
+ * Write again what others have removed or overwritten since. Each of the calls above does so too; this is for who has not called for
+ * long, now and then.
+ */
+void ledger_mend(struct ledger *ledger);
+
 /* Remove what is left of its claims, and free it. NULL is allowed. */
 void ledger_free(struct ledger *ledger);
 
@@ -101,7 +108,8 @@ struct claim_row {
 	struct claim claim;
 	struct claim_owner owner;
 	enum claim_state state;
-	uint64_t since_ns; /* CLOCK_REALTIME, of its writing */
+	uint64_t since_ns;	/* CLOCK_REALTIME, of its writing */
+	uint64_t since_boot_ns; /* CLOCK_BOOTTIME */
 	int is_left; /* its owner has ended, and a child of his has the lock, so maybe the unit */
 	int is_foreign; /* its numbers are of another PID namespace than ours */
 };
@@ -109,6 +117,8 @@ struct claim_row {
 struct claim_list {
 	struct claim_row *rows;
 	size_t count, room;
+	struct claim_seen *seen; /* the files that were read, each once */
+	size_t seen_count, seen_room;
 	size_t damaged; /* places in use that make no sense: another version's, or a file that someone spoilt */
 };
 
