@@ -288,17 +288,13 @@ void ledger_file_sweep(const struct ledger_file *file,
 	}
 }
 
-int ledger_file_stands(const struct ledger_file *file, uint32_t number,
-		       const struct ledger_head *head)
+int ledger_file_restore(const struct ledger_file *file, uint32_t number,
+			const struct ledger_block *block)
 {
-	struct ledger_head found;
+	struct ledger_block found;
 
-	return pread(file->fd, &found, sizeof(found), place_of_block(number)) == sizeof(found) &&
-	       !memcmp(&found, head, sizeof(found));
-}
-
-int ledger_file_rewrite(const struct ledger_file *file, uint32_t number, struct ledger_block *block)
-{
+	if (!fetch(file->fd, number, &found) && !memcmp(&found, block, sizeof(found)))
+		return 0;
 	return write_whole(file->fd, block, sizeof(*block), place_of_block(number));
 }
 

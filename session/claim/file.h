@@ -118,13 +118,9 @@ uint32_t ledger_file_blocks(const struct ledger_file *file);
 int ledger_file_read(const struct ledger_file *file, uint32_t number, struct ledger_block *block,
 		     size_t *damaged);
 
-/* Whether a block of ours begins as we wrote it: others may cut the file off, or fill it with what they like. */
-int ledger_file_stands(const struct ledger_file *file, uint32_t number,
-		       const struct ledger_head *head);
-
-/* Write a block of ours anew, but its head's tenancy. 0 or -errno. */
-int ledger_file_rewrite(const struct ledger_file *file, uint32_t number,
-			struct ledger_block *block);
+/* See that a block of ours is as we wrote it: others may cut the file off, or fill it with what they like. 0 or -errno. */
+int ledger_file_restore(const struct ledger_file *file, uint32_t number,
+			const struct ledger_block *block);
 
 /* Where a writer stands, told before each step; tests end him there. NULL: nobody listens. */
 enum ledger_step {

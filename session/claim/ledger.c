@@ -205,8 +205,6 @@ static void restore(struct ledger *ledger, struct hand *hand)
 		struct own_block *own = &hand->blocks[b];
 		struct ledger_block block = { .head = own->head };
 
-		if (ledger_file_stands(&hand->file, own->number, &own->head))
-			continue;
 		for (size_t i = 0; i < ledger->count; i++) {
 			const struct entry *entry = &ledger->entries[i];
 
@@ -214,7 +212,7 @@ static void restore(struct ledger *ledger, struct hand *hand)
 			    entry->number == own->number)
 				block.rows[entry->slot] = entry->row;
 		}
-		trouble(ledger, hand, ledger_file_rewrite(&hand->file, own->number, &block));
+		trouble(ledger, hand, ledger_file_restore(&hand->file, own->number, &block));
 	}
 }
 
