@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* The registers for breakpoints, which watches are made of: how many this thread could be given, and who has the others. */
+#include "session/doctor/breakpoints.h"
+#include "session/doctor/look.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Who has what can't be had. */
+static void tell_holders(struct finding *finding, const struct machine *machine, int cpu)
+{
+	char holders[256];
+
+	machine_calls(machine)->holders(machine, 0, cpu, holders, sizeof(holders));
+	if (holders[0])
+		finding_more(finding, "%s", holders);
+	finding_change(finding, "who holds them gives them back when it ends: perf, a debugger, "
+				"another session");
+}
+
+static void change_refusal(struct finding *finding, const struct machine *machine, int err,
+			   int level)
+{
+	if (machine_seccomp(machine) > 0)
+		finding_change(finding, "allow perf_event_open(2) in the filter; with Docker: "
+					"--cap-add PERFMON");
+	else if (err == -EACCES || err == -EPERM)
+		finding_change(finding,
+			       "sysctl kernel.perf_event_paranoid=%d, or setcap "
+			       "cap_perfmon+ep waymark, or root",
+			       level);
+	else if (err == -ENOSYS || err == -ENOENT)
+		finding_change(finding, "a kernel built with CONFIG_PERF_EVENTS and "
+					"CONFIG_HAVE_HW_BREAKPOINT");
+}
+
+/* The kernel says when there are no more: ENOSPC. */
+static void tell_count(struct finding *finding, const struct machine *machine, int count, int err)
+{
+	char why[128];
+
+	machine_refusal(machine, err, why, sizeof(why));
+	if (count >= BREAKPOINTS) {
+		finding_say(finding, FINDING_FINE, "%d of the processor's %d can be had", count,
+			    BREAKPOINTS);
+	} else if (err == -ENOSPC) {
+		finding_say(finding, count ? FINDING_LIMITED : FINDING_ABSENT,
+			    "%d of the processor's %d can be had; others hold %d", count,
+			    BREAKPOINTS, BREAKPOINTS - count);
+		tell_holders(finding, machine, -1);
+	} else if (count) {
+		finding_say(finding, FINDING_LIMITED, "%d can be had, then the kernel says %s",
+			    count, why);
+		if (err == -EMFILE)
+			finding_change(finding, "ulimit -n");
+	} else {
+		finding_say(finding, FINDING_ABSENT, "perf_event_open(2): %s", why);
+		change_refusal(finding, machine, err, 2);
+	}
+}
+
+/* A kind of which one is enough to know. */
+static void look_at_kind(struct finding_list *list, const struct machine *machine, const char *name,
+			 const char *what, pid_t tid, int cpu, unsigned int kind, int level)
+{
+	struct finding *finding = finding_add(list, "watches", name);
+	char why[128];
+	int count, err = breakpoints_free(machine, tid, cpu, kind, &count);
+
+	if (count) {
+		finding_say(finding, FINDING_FINE, "%s (%d can be had)", what, count);
+		return;
+	}
+	finding_say(finding, FINDING_ABSENT, "perf_event_open(2): %s",
+		    machine_refusal(machine, err, why, sizeof(why)));
+	if (err == -ENOSPC)
+		tell_holders(finding, machine, cpu);
+	else
+		change_refusal(finding, machine, err, level);
+}
+
+void look_watch(struct finding_list *list, const struct machine *machine)
+{
+	struct finding *finding = finding_add(list, "watches", "breakpoints");
+	int count, err = breakpoints_free(machine, 0, -1, 0, &count);
+
+	finding->is_basic = 1;
+	tell_count(finding, machine, count, err);
+	finding = finding_add(list, "watches", "with SIGTRAP");
+	err = breakpoints_free(machine, 0, -1, BREAKPOINT_SIGTRAP, &count);
+	tell_count(finding, machine, count, err);
+	if (!count && err == -EINVAL) /* attributes that it does not know */
+		finding_change(finding,
+			       "Linux 5.13; without it values are told from outside, where "
+			       "they can be known");
+	look_at_kind(list, machine, "execution", "of code: watch:...:x", 0, -1, BREAKPOINT_EXECUTE,
+		     2);
+	look_at_kind(list, machine, "kernel's stores",
+		     "are seen too, as read(2) into what is watched", 0, -1, BREAKPOINT_KERNEL, 1);
+	look_at_kind(list, machine, "on a processor", "by whatever runs there", -1, 0, 0, 0);
+}
