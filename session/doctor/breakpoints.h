@@ -1,5 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* How many of the processor's registers for breakpoints a thread can still be given: that many are opened, disabled, and closed again. */
+/*
+ * How many of the processor's registers for breakpoints a thread can still be given: that many are opened, disabled, and closed again.
+ *
+ * That is what the kernel's books say, which is what it refuses by. They can say too little is taken (measured, Linux 6.18): two tasks whose
+ * events are inherited of one parent have their events' contexts swapped at a switch from one to the other, while the books go by the task
+ * that an event was made for. When the other ends, its context goes, with the events that stand for us in the books; those that we have then are booked to
+ * the dead. So who forks, or has threads that end, may be given four more beside what it has inherited, and some can't be put into registers then:
+ * time_running stays behind time_enabled.
+ */
 #ifndef SESSION_DOCTOR_BREAKPOINTS_H
 #define SESSION_DOCTOR_BREAKPOINTS_H
 

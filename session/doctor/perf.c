@@ -4,6 +4,7 @@
  * explain what the kernel said.
  */
 #include "session/doctor/look.h"
+#include "session/doctor/refusal.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -56,22 +57,6 @@ static struct perf_event_attr dummy(void)
 	};
 }
 
-/* Lower is more; what is wanted is the highest level that would do. */
-static void change_level(struct finding *finding, const struct machine *machine, int err,
-			 int wanted)
-{
-	if (err == -ENOSYS && machine_seccomp(machine) <= 0)
-		finding_change(finding, "a kernel built with CONFIG_PERF_EVENTS");
-	else if (machine_seccomp(machine) > 0)
-		finding_change(finding, "allow perf_event_open(2) in the filter; with Docker: "
-					"--cap-add PERFMON");
-	if (err == -EACCES || err == -EPERM)
-		finding_change(finding,
-			       "sysctl kernel.perf_event_paranoid=%d, or setcap cap_perfmon+ep "
-			       "waymark, or root",
-			       wanted);
-}
-
 static void look_at_level(struct finding_list *list, const struct machine *machine)
 {
 	struct finding *finding = finding_add(list, "perf", "perf_event_paranoid");
@@ -116,7 +101,7 @@ static void look_at_kind(struct finding_list *list, const struct machine *machin
 	}
 	finding_say(finding, FINDING_ABSENT, "perf_event_open(2): %s",
 		    machine_refusal(machine, err, why, sizeof(why)));
-	change_level(finding, machine, err, wanted);
+	refusal_change(finding, machine, err, wanted);
 }
 
 static void look_at_kinds(struct finding_list *list, const struct machine *machine)
@@ -166,7 +151,7 @@ static void look_at_counters(struct finding_list *list, const struct machine *ma
 	}
 	finding_say(finding, FINDING_ABSENT, "cycles: %s",
 		    machine_refusal(machine, err, why, sizeof(why)));
-	change_level(finding, machine, err, 2);
+	refusal_change(finding, machine, err, 2);
 	if (err != -ENOENT && err != -ENODEV && err != -EOPNOTSUPP)
 		return;
 	machine_value(machine, "/proc/cpuinfo", "flags", flags, sizeof(flags));

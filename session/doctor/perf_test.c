@@ -93,7 +93,7 @@ Test(doctor_perf, tells_a_kernel_without)
 	bed_expect("user code", FINDING_ABSENT, "ENOSYS", "CONFIG_PERF_EVENTS");
 	bed_expect("rings", FINDING_ABSENT, "no event to have one of: ENOSYS", "");
 	bed_look(look_watch);
-	bed_expect("breakpoints", FINDING_ABSENT, "ENOSYS", "CONFIG_HAVE_HW_BREAKPOINT");
+	bed_expect("breakpoints", FINDING_ABSENT, "ENOSYS", "CONFIG_PERF_EVENTS");
 }
 
 Test(doctor_perf, tells_a_filter)
@@ -105,6 +105,7 @@ Test(doctor_perf, tells_a_filter)
 		   "--cap-add PERFMON");
 	bed_look(look_watch);
 	bed_expect("breakpoints", FINDING_ABSENT, "under a seccomp filter", "--cap-add PERFMON");
+	cr_expect_null(strstr(finding_of(&bed.list, "breakpoints")->change, "paranoid"));
 	bed_look(look_trail);
 	bed_expect("lbr", FINDING_ABSENT, "a seccomp filter", "--cap-add PERFMON");
 }

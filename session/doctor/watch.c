@@ -2,6 +2,7 @@
 /* The registers for breakpoints, which watches are made of: how many this thread could be given, and who has the others. */
 #include "session/doctor/breakpoints.h"
 #include "session/doctor/look.h"
+#include "session/doctor/refusal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,22 +18,6 @@ static void tell_holders(struct finding *finding, const struct machine *machine,
 		finding_more(finding, "%s", holders);
 	finding_change(finding, "who holds them gives them back when it ends: perf, a debugger, "
 				"another session");
-}
-
-static void change_refusal(struct finding *finding, const struct machine *machine, int err,
-			   int level)
-{
-	if (machine_seccomp(machine) > 0)
-		finding_change(finding, "allow perf_event_open(2) in the filter; with Docker: "
-					"--cap-add PERFMON");
-	else if (err == -EACCES || err == -EPERM)
-		finding_change(finding,
-			       "sysctl kernel.perf_event_paranoid=%d, or setcap "
-			       "cap_perfmon+ep waymark, or root",
-			       level);
-	else if (err == -ENOSYS || err == -ENOENT)
-		finding_change(finding, "a kernel built with CONFIG_PERF_EVENTS and "
-					"CONFIG_HAVE_HW_BREAKPOINT");
 }
 
 /* The kernel says when there are no more: ENOSPC. */
@@ -56,7 +41,7 @@ static void tell_count(struct finding *finding, const struct machine *machine, i
 			finding_change(finding, "ulimit -n");
 	} else {
 		finding_say(finding, FINDING_ABSENT, "perf_event_open(2): %s", why);
-		change_refusal(finding, machine, err, 2);
+		refusal_change(finding, machine, err, 2);
 	}
 }
 
@@ -77,7 +62,7 @@ static void look_at_kind(struct finding_list *list, const struct machine *machin
 	if (err == -ENOSPC)
 		tell_holders(finding, machine, cpu);
 	else
-		change_refusal(finding, machine, err, level);
+		refusal_change(finding, machine, err, level);
 }
 
 void look_watch(struct finding_list *list, const struct machine *machine)
