@@ -108,9 +108,8 @@ static int memfd(void)
 	return bed.memfd;
 }
 
-static void holders(const struct machine *machine, pid_t tid, int cpu, char *text, size_t bytes)
+static void holders(pid_t tid, int cpu, char *text, size_t bytes)
 {
-	(void)machine;
 	(void)tid;
 	(void)cpu;
 	snprintf(text, bytes, "%s", bed.holders);
@@ -120,6 +119,12 @@ static void launch(struct launched *launched, char *const argv[])
 {
 	cr_expect_str_eq(argv[0], "/trial");
 	*launched = bed.launched;
+}
+
+static void record(struct launched *launched, char *const argv[])
+{
+	cr_expect_str_eq(argv[0], "/trial");
+	*launched = bed.recorded;
 }
 
 static const struct machine_calls calls = {
@@ -137,6 +142,7 @@ static const struct machine_calls calls = {
 	.memfd = memfd,
 	.holders = holders,
 	.launch = launch,
+	.record = record,
 };
 
 static const struct perf_calls origin_perf = { .open = origin_perf_open, .close = perf_close };
@@ -224,7 +230,8 @@ void bed_make(void)
 			    .dumpable = 1,
 			    .others = 7,
 			    .holders = "",
-			    .launched.way = 1 };
+			    .launched.way = 1,
+			    .recorded.branches = 4711 };
 	sample_folder(bed.root);
 	bed.machine = (struct machine){ .origin = { bed.root, &origin_perf },
 					.calls = &calls,

@@ -20,7 +20,7 @@ extern struct bed {
 	int dumpable, tsc, sync_core, by_mem, by_mprotect, plain, writable, child, stranger;
 	int others, granted, memfd;
 	const char *holders;
-	struct launched launched;
+	struct launched launched, recorded;
 } bed;
 
 /* A machine on which all can be had by an ordinary user; and its end. */

@@ -2,6 +2,7 @@
 /*
  * What is tried on this machine. What a seccomp filter may kill for is tried in a child of ours, which can be spared.
  */
+#include "session/claim/holder.h"
 #include "session/doctor/launched.h"
 #include "session/doctor/machine.h"
 
@@ -321,20 +322,18 @@ static int memfd(void)
 	return in_child(memfd_trial, 0);
 }
 
-/* Who traces the thread, or who has events of perf. */
-static void holders(const struct machine *machine, pid_t tid, int cpu, char *text, size_t bytes)
+static void holders(pid_t tid, int cpu, char *text, size_t bytes)
 {
-	char path[64], tracer[32];
-	size_t used = 0;
+	const struct claim_wanted wanted = {
+		.resource = CLAIM_DEBUG_REGISTER,
+		.tid = cpu >= 0 ? 0
+		       : tid	? tid
+				: gettid(),
+		.cpu = cpu,
+	};
 
-	(void)cpu;
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)(tid ? tid : getpid()));
 	text[0] = '\0';
-	if (!machine_value(machine, path, "TracerPid", tracer, sizeof(tracer)) &&
-	    strcmp(tracer, "0") != 0)
-		used = (size_t)snprintf(text, bytes, "process %s traces it; ", tracer);
-	if (used < bytes)
-		origin_holders(&machine->origin, text + used, bytes - used);
+	claim_holder_text(&wanted, text, bytes);
 }
 
 const struct machine_calls machine_kernel = {
@@ -352,4 +351,5 @@ const struct machine_calls machine_kernel = {
 	.memfd = memfd,
 	.holders = holders,
 	.launch = launched_try,
+	.record = launched_record,
 };

@@ -12,6 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
+#include <waymark/trail.h>
+
+#define TRAIL_BYTES (1u << 20)
+#define TRAIL_WAIT_MS 20000
 
 static void streams_to_nowhere(void)
 {
@@ -51,8 +55,36 @@ static void launch(struct launched *launched, char *const argv[])
 		end(pid);
 }
 
+static void record(struct launched *launched, char *const argv[])
+{
+	const struct wm_trail_options options = { .size = sizeof(options),
+						  .bytes = TRAIL_BYTES,
+						  .cap_bytes = TRAIL_BYTES,
+						  .origin = WM_TRAIL_SOFT };
+	struct wm_trail_status status = { .size = sizeof(status) };
+	struct wm_trail *trail;
+	int pid = wm_trail_launch(&trail, argv, &options);
+
+	if (pid < 0) {
+		launched->error = pid;
+		snprintf(launched->words, sizeof(launched->words), "%s", wm_trail_detail(NULL));
+		return;
+	}
+	if (!wm_trail_wait(trail, TRAIL_WAIT_MS))
+		launched->error = -ETIMEDOUT;
+	wm_trail_status(trail, &status);
+	launched->branches = status.branches + status.lost;
+	if (!launched->error && status.state == WM_TRAIL_FAILED)
+		launched->error = status.error;
+	if (launched->error)
+		snprintf(launched->words, sizeof(launched->words), "%s", wm_trail_detail(trail));
+	wm_trail_close(trail);
+	end(pid);
+}
+
 /* In a process of its own, so that what the program prints goes nowhere, and what a session changes is gone with it. */
-void launched_try(struct launched *launched, char *const argv[])
+static void apart(struct launched *launched, char *const argv[],
+		  void (*how)(struct launched *launched, char *const argv[]))
 {
 	int ends[2];
 	pid_t pid;
@@ -66,7 +98,7 @@ void launched_try(struct launched *launched, char *const argv[])
 	if (!pid) {
 		launched->error = 0;
 		streams_to_nowhere();
-		launch(launched, argv);
+		how(launched, argv);
 		_exit(write(ends[1], launched, sizeof(*launched)) < 0);
 	}
 	close(ends[1]);
@@ -77,4 +109,14 @@ void launched_try(struct launched *launched, char *const argv[])
 	close(ends[0]);
 	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
+}
+
+void launched_try(struct launched *launched, char *const argv[])
+{
+	apart(launched, argv, launch);
+}
+
+void launched_record(struct launched *launched, char *const argv[])
+{
+	apart(launched, argv, record);
 }

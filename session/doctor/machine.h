@@ -13,7 +13,6 @@
 #include <stdio.h>
 
 struct launched;
-struct machine;
 
 /* What is tried. Each returns 0 or more, or -errno; -ECANCELED where a filter killed who tried. Nothing stays of them. */
 struct machine_calls {
@@ -32,10 +31,11 @@ struct machine_calls {
 	/* of how many processes of other users, *others of which there are (some hundreds are looked at), may we change the memory? */
 	int (*trace_others)(int *others);
 	int (*memfd)(void); /* make, size, seal and map one */
-	/* in words, who holds registers that a thread, or one of 0 a processor, was refused; "" where nobody is known */
-	void (*holders)(const struct machine *machine, pid_t tid, int cpu, char *text,
-			size_t bytes);
-	void (*launch)(struct launched *launched, char *const argv[]); /* launched.h */
+	/* in words, who holds registers that a thread (0: ours), or a processor, was refused; "" where nobody is known */
+	void (*holders)(pid_t tid, int cpu, char *text, size_t bytes);
+	/* launched.h */
+	void (*launch)(struct launched *launched, char *const argv[]);
+	void (*record)(struct launched *launched, char *const argv[]);
 };
 
 extern const struct machine_calls machine_kernel;

@@ -2,13 +2,17 @@
 /* Machines that differ in what the kernel's events tell a user. */
 #include "session/doctor/bed_test.h"
 
+#include "session/claim/ledger.h"
 #include "session/doctor/breakpoints.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <waymark/error.h>
 
 #define ROOT "000001ffffffffff"
 #define PERFMON "0000004000000000"
@@ -176,6 +180,30 @@ Test(doctor_perf, counts_the_registers_that_are_left)
 		   "0 of the processor's 4 can be had; others hold 4", "who holds them");
 	bed_expect("execution", FINDING_ABSENT, "ENOSPC; gdb 17 traces it", "who holds them");
 	cr_expect_eq(finding_lacks(&bed.list), 1);
+}
+
+Test(doctor_perf, tells_what_sessions_of_ours_hold)
+{
+	const struct claim claim = { .resource = CLAIM_DEBUG_REGISTER,
+				     .scope = CLAIM_OF_PROCESS,
+				     .target = getpid(),
+				     .count = 2,
+				     .what = "watch:counter" };
+	struct ledger *ledger;
+	char words[128];
+	uint64_t id;
+
+	setenv("XDG_RUNTIME_DIR", bed.root, 1);
+	cr_assert_eq(ledger_new(&ledger), 0);
+	cr_assert_eq(ledger_claim(ledger, &claim, 1, &id), 0);
+	bed_look(look_watch);
+	snprintf(words, sizeof(words), "%d holds 2 of kind debug register (watch:counter)",
+		 getpid());
+	bed_expect("ledger", FINDING_FINE, words, "");
+	ledger_remove(ledger, &id, 1);
+	bed_look(look_watch);
+	cr_expect_null(strstr(finding_of(&bed.list, "ledger")->found, "watch:counter"));
+	ledger_free(ledger);
 }
 
 Test(doctor_perf, knows_a_kernel_before_sigtrap)

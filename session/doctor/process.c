@@ -363,7 +363,7 @@ static void say_registers(struct finding *finding, const struct subject *subject
 		    machine_refusal(subject->machine, err, why, sizeof(why)));
 	if (err == -ENOSPC) {
 		machine_calls(subject->machine)
-			->holders(subject->machine, subject->target.live_tid, -1, why, sizeof(why));
+			->holders(subject->target.live_tid, -1, why, sizeof(why));
 		if (why[0])
 			finding_more(finding, "%s", why);
 		finding_change(finding, "end who holds them");
@@ -389,8 +389,7 @@ static void look_at_registers(struct subject *subject)
 		say_registers(finding, subject, err);
 	}
 	if (count && count < BREAKPOINTS && err == -ENOSPC) {
-		machine_calls(subject->machine)
-			->holders(subject->machine, tid, -1, holders, sizeof(holders));
+		machine_calls(subject->machine)->holders(tid, -1, holders, sizeof(holders));
 		if (holders[0])
 			finding_more(finding, "%s", holders);
 	}

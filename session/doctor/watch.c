@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /* The registers for breakpoints, which watches are made of: how many this thread could be given, and who has the others. */
+#include "session/claim/ledger.h"
 #include "session/doctor/breakpoints.h"
 #include "session/doctor/look.h"
 #include "session/doctor/refusal.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <waymark/error.h>
+
+#define CLAIMS_TOLD 3
 
 /* Who has what can't be had. */
 static void tell_holders(struct finding *finding, const struct machine *machine, int cpu)
 {
 	char holders[256];
 
-	machine_calls(machine)->holders(machine, 0, cpu, holders, sizeof(holders));
+	machine_calls(machine)->holders(0, cpu, holders, sizeof(holders));
 	if (holders[0])
 		finding_more(finding, "%s", holders);
 	finding_change(finding, "who holds them gives them back when it ends: perf, a debugger, "
@@ -65,6 +70,35 @@ static void look_at_kind(struct finding_list *list, const struct machine *machin
 		refusal_change(finding, machine, err, level);
 }
 
+/* What sessions of ours wrote down that they hold, of whichever kind. */
+static void look_at_ledger(struct finding_list *list)
+{
+	struct finding *finding = finding_add(list, "watches", "ledger");
+	struct claim_list claims = { 0 };
+	int err = claim_list_read_all(&claims);
+
+	for (size_t i = 0; i < claims.count && i < CLAIMS_TOLD; i++) {
+		const struct claim_row *row = &claims.rows[i];
+
+		finding_say(finding, FINDING_FINE, "%s %d holds %" PRIu64 " of kind %s (%s)",
+			    row->owner.comm, (int)row->owner.pid, row->claim.count,
+			    claim_resource_words(row->claim.resource), row->claim.what);
+	}
+	if (claims.count)
+		finding_more(finding, "%zu claims in all: waymark claims lists them", claims.count);
+	else
+		finding_say(finding, FINDING_FINE, "no session of ours holds anything");
+	if (claims.damaged)
+		finding_say(finding, FINDING_LIMITED, "%zu places of it make no sense",
+			    claims.damaged);
+	if (err)
+		finding_say(finding, FINDING_UNKNOWN, "a part of it can't be read: %s",
+			    wm_error_text(err));
+	if (err && wm_error_hint(err)[0])
+		finding_change(finding, "%s", wm_error_hint(err));
+	claim_list_release(&claims);
+}
+
 void look_watch(struct finding_list *list, const struct machine *machine)
 {
 	struct finding *finding = finding_add(list, "watches", "breakpoints");
@@ -84,4 +118,5 @@ void look_watch(struct finding_list *list, const struct machine *machine)
 	look_at_kind(list, machine, "kernel's stores",
 		     "are seen too, as read(2) into what is watched", 0, -1, BREAKPOINT_KERNEL, 1);
 	look_at_kind(list, machine, "on a processor", "by whatever runs there", -1, 0, 0, 0);
+	look_at_ledger(list);
 }
