@@ -285,6 +285,26 @@ if [ ${#user[@]} -gt 0 ]; then
 	expect_finding others files unknown "/proc/$pid/root/: EACCES"
 	expect_finding others "watches from outside" absent "EACCES"
 	expect_finding others altogether absent "it can't be recorded"
+	if cc -x c -o privileged - <<<'#include <unistd.h>
+int main(void) { return pause(); }' && chown 65534 privileged && chmod 4755 privileged; then
+		start ./privileged
+		process privileged $pid
+		expect_finding privileged rights limited "it gained rights when it was started" "as root"
+		process kept $pid "${user[@]}"
+		expect_finding kept rights absent "Operation not permitted"
+	fi
+	if unshare --mount true 2>/dev/null; then
+		start unshare --mount sleep 600
+		process apart $pid
+		expect_finding apart files fine "it sees others than we, as in a container; the agent's is among them"
+		expect_finding apart "markers and probes" fine ""
+	fi
+	if "${user[@]}" unshare --user --map-root-user true 2>/dev/null; then
+		start "${user[@]}" unshare --user --map-root-user sleep 600
+		process unknown $pid
+		expect_finding unknown files absent "in which user 0 is nobody" "the user that it runs as"
+		expect_finding unknown "markers and probes" absent "user 0 is nobody there"
+	fi
 	process kernels 2
 	expect "the kernel's own: status" $status 1
 	expect_finding kernels program absent "it is the kernel's"

@@ -160,12 +160,14 @@ static int write_code_trial(int by_mprotect)
 {
 	volatile unsigned char *at = (volatile unsigned char *)(uintptr_t)trial_target;
 	void *page = (void *)((uintptr_t)at & ~(page_bytes() - 1));
+	unsigned char byte;
 
 	if (!by_mprotect)
 		return write_by_mem(at);
 	if (mprotect(page, page_bytes(), PROT_READ | PROT_WRITE | PROT_EXEC))
 		return -errno;
-	*at = *at;
+	byte = *at;
+	*at = byte; /* the same: but it is stored */
 	return mprotect(page, page_bytes(), PROT_READ | PROT_EXEC) ? -errno : 0;
 }
 
