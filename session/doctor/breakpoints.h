@@ -6,7 +6,7 @@
  * events are inherited of one parent have their events' contexts swapped at a switch from one to the other, while the books go by the task
  * that an event was made for. When the other ends, its context goes, with the events that stand for us in the books; those that we have then are booked to
  * the dead. So who forks, or has threads that end, may be given four more beside what it has inherited, and some can't be put into registers then:
- * time_running stays behind time_enabled.
+ * hits are missed, and not counted either (0 of 100), and time_running stays behind time_enabled, which alone tells of it.
  */
 #ifndef SESSION_DOCTOR_BREAKPOINTS_H
 #define SESSION_DOCTOR_BREAKPOINTS_H
