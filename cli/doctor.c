@@ -135,11 +135,11 @@ static void show_sum(struct out *out, const struct finding_list *list)
 		out_literal(out, "\nall that Waymark is made for works here\n");
 		return;
 	}
-	out_literal(out, "\nwhat can't be done here, of what Waymark is made for: ");
+	out_literal(out, "\nnot seen to work here, of what Waymark is made for: ");
 	for (size_t i = 0; i < list->count; i++) {
 		const struct finding *finding = &list->all[i];
 
-		if (!finding->is_basic || finding->state != FINDING_ABSENT)
+		if (!finding_is_lack(finding))
 			continue;
 		if (!is_first)
 			out_literal(out, ", ");

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/doctor/bed_test.h"
 
+#include "base/array.h"
+#include "session/claim/ledger.h"
 #include "session/trail/sample_perf.h"
 #include "trace/sample.h"
 
@@ -115,6 +117,23 @@ static void holders(pid_t tid, int cpu, char *text, size_t bytes)
 	snprintf(text, bytes, "%s", bed.holders);
 }
 
+static int claims(struct claim_list *list)
+{
+	list->damaged = bed.damaged;
+	for (size_t i = 0; i < bed.claims; i++) {
+		cr_assert_eq(array_grow(&list->rows, &list->room, list->count + 1,
+					sizeof(*list->rows)),
+			     0);
+		list->rows[list->count++] = (struct claim_row){
+			.claim = { .resource = CLAIM_DEBUG_REGISTER,
+				   .count = 2,
+				   .what = "watch:counter" },
+			.owner = { .pid = 812 + (pid_t)i, .comm = "waymark" },
+		};
+	}
+	return bed.claims_error;
+}
+
 static void launch(struct launched *launched, char *const argv[])
 {
 	cr_expect_str_eq(argv[0], "/trial");
@@ -141,6 +160,7 @@ static const struct machine_calls calls = {
 	.trace_others = trace_others,
 	.memfd = memfd,
 	.holders = holders,
+	.claims = claims,
 	.launch = launch,
 	.record = record,
 };

@@ -20,6 +20,8 @@ extern struct bed {
 	int dumpable, tsc, sync_core, by_mem, by_mprotect, plain, writable, child, stranger;
 	int others, granted, memfd;
 	const char *holders;
+	size_t claims, damaged; /* in the ledger */
+	int claims_error;
 	struct launched launched, recorded;
 } bed;
 

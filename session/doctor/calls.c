@@ -352,6 +352,7 @@ const struct machine_calls machine_kernel = {
 	.trace_others = trace_others,
 	.memfd = memfd,
 	.holders = holders,
+	.claims = claim_list_read_all,
 	.launch = launched_try,
 	.record = launched_record,
 };

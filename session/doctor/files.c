@@ -85,11 +85,11 @@ static void look_at_launch(struct finding_list *list, const struct machine *mach
 	struct finding *finding = finding_add(list, "waymark", "preload");
 	struct launched launched;
 
+	finding->is_basic = 1;
 	if (!machine->trial) {
-		finding_say(finding, FINDING_UNKNOWN, "not tried");
+		finding_say(finding, FINDING_UNKNOWN, "not tried: /proc/self/exe names no program");
 		return;
 	}
-	finding->is_basic = 1;
 	machine_calls(machine)->launch(&launched, machine->trial);
 	if (launched.error) {
 		finding_say(finding, FINDING_ABSENT, "%s", wm_error_text(launched.error));

@@ -74,12 +74,17 @@ const struct finding *finding_of(const struct finding_list *list, const char *na
 	return NULL;
 }
 
+int finding_is_lack(const struct finding *finding)
+{
+	return finding->is_basic && finding->state < FINDING_LIMITED;
+}
+
 size_t finding_lacks(const struct finding_list *list)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < list->count; i++)
-		count += list->all[i].is_basic && list->all[i].state == FINDING_ABSENT;
+		count += finding_is_lack(&list->all[i]);
 	return count;
 }
 

@@ -51,7 +51,10 @@ void finding_change(struct finding *finding, const char *format, ...)
 /* The first of that name; NULL: there is none. */
 const struct finding *finding_of(const struct finding_list *list, const char *name);
 
-/* How many basic ones are absent. */
+/* A basic one that was not seen to work: it is absent, or not known. */
+int finding_is_lack(const struct finding *finding);
+
+/* How many of these there are. */
 size_t finding_lacks(const struct finding_list *list);
 
 /* "unknown", "absent", "limited", "fine". Static. */

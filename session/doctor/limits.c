@@ -71,7 +71,8 @@ static void look_at_locked(struct finding_list *list, const struct machine *mach
 
 	if (read_limit(finding, machine, "Max locked memory", &limit))
 		return;
-	if (limit == UINT64_MAX || machine_capabilities(machine) & UINT64_C(1) << CAP_IPC_LOCK) {
+	if (limit == UINT64_MAX || machine_wide_capabilities(machine) & UINT64_C(1)
+										<< CAP_IPC_LOCK) {
 		finding_say(finding, FINDING_FINE, "any (%s)",
 			    limit == UINT64_MAX ? "RLIMIT_MEMLOCK" : "CAP_IPC_LOCK");
 		return;

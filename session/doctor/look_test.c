@@ -236,6 +236,9 @@ Test(doctor, tells_limits)
 	bed_self("0000000000004000", 0);
 	bed_look(look_limits);
 	bed_expect("locked memory", FINDING_FINE, "any (CAP_IPC_LOCK)", "");
+	bed_link("/proc/self/ns/user", "user:[4026532000]");
+	bed_look(look_limits);
+	bed_expect("locked memory", FINDING_LIMITED, "0 KiB a process", "ulimit -l");
 	bed_remove("/proc/self/limits");
 	bed_look(look_limits);
 	bed_expect("open files", FINDING_UNKNOWN, "/proc/self/limits: Max open files: ENOENT", "");
@@ -289,6 +292,8 @@ Test(doctor, tells_whether_the_agent_comes_up)
 	bed.machine.trial = NULL;
 	bed_look(look_files);
 	bed_expect("preload", FINDING_UNKNOWN, "not tried", "");
+	cr_expect(finding_is_lack(finding_of(&bed.list, "preload")),
+		  "what was not tried may not work");
 }
 
 Test(doctor, tells_of_a_folder_that_others_may_enter)

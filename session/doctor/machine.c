@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct machine_calls *machine_calls(const struct machine *machine)
 {
@@ -98,6 +99,28 @@ uint64_t machine_capabilities(const struct machine *machine)
 	return machine_value(machine, "/proc/self/status", "CapEff", text, sizeof(text))
 		       ? 0
 		       : strtoull(text, NULL, 16);
+}
+
+int machine_namespace(const struct machine *machine, const char *kind, char *text, size_t bytes)
+{
+	char path[64], full[PATH_MAX];
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+	machine_path(machine, path, full, sizeof(full));
+	got = readlink(full, text, bytes - 1);
+	text[got > 0 ? got : 0] = '\0';
+	return got < 0 ? -errno : 0;
+}
+
+uint64_t machine_wide_capabilities(const struct machine *machine)
+{
+	char users[64];
+
+	if (!machine_namespace(machine, "user", users, sizeof(users)) &&
+	    strcmp(users, MACHINE_FIRST_USERS) != 0)
+		return 0;
+	return machine_capabilities(machine);
 }
 
 long machine_seccomp(const struct machine *machine)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct claim_list;
 struct launched;
 
 /* What is tried. Each returns 0 or more, or -errno; -ECANCELED where a filter killed who tried. Nothing stays of them. */
@@ -33,6 +34,7 @@ struct machine_calls {
 	int (*memfd)(void); /* make, size, seal and map one */
 	/* in words, who holds registers that a thread (0: ours), or a processor, was refused; "" where nobody is known */
 	void (*holders)(pid_t tid, int cpu, char *text, size_t bytes);
+	int (*claims)(struct claim_list *list); /* session/claim/ledger.h: claim_list_read_all() */
 	/* launched.h */
 	void (*launch)(struct launched *launched, char *const argv[]);
 	void (*record)(struct launched *launched, char *const argv[]);
@@ -70,6 +72,19 @@ int machine_has_word(const char *text, const char *word);
 
 /* This process's effective capabilities; 0 where they can't be read. */
 uint64_t machine_capabilities(const struct machine *machine);
+
+/* Which namespace of that kind we are in, "pid:[4026531836]", in text[bytes]; 0 or -errno. */
+int machine_namespace(const struct machine *machine, const char *kind, char *text, size_t bytes);
+
+/* Of those the machine began with: include/linux/proc_ns.h of the kernel. */
+#define MACHINE_FIRST_PIDS "pid:[4026531836]"
+#define MACHINE_FIRST_USERS "user:[4026531837]"
+
+/*
+ * Those that count for what is asked of the whole machine, as perf's events and locked memory are: none in a user namespace of
+ * one's own.
+ */
+uint64_t machine_wide_capabilities(const struct machine *machine);
 
 /* How many seccomp filters, or such a mode, we are under: 0 none, 1 strict, 2 filtered; -1: not known. */
 long machine_seccomp(const struct machine *machine);

@@ -60,7 +60,7 @@ static struct perf_event_attr dummy(void)
 static void look_at_level(struct finding_list *list, const struct machine *machine)
 {
 	struct finding *finding = finding_add(list, "perf", "perf_event_paranoid");
-	int is_above = !!(machine_capabilities(machine) & PERFMON), err;
+	int is_above = !!(machine_wide_capabilities(machine) & PERFMON), err;
 	char why[128];
 	long level;
 

@@ -9,9 +9,6 @@
 #include <unistd.h>
 
 #define SCOPE "/proc/sys/kernel/yama/ptrace_scope"
-/* Of the namespaces that the machine began with: include/linux/proc_ns.h of the kernel */
-#define FIRST_PID_NAMESPACE "pid:[4026531836]"
-#define FIRST_USER_NAMESPACE "user:[4026531837]"
 
 static const struct {
 	int bit;
@@ -26,19 +23,6 @@ static const struct {
 
 #define CAPABILITIES (sizeof(capabilities) / sizeof(*capabilities))
 #define BIT(capability) (UINT64_C(1) << (capability))
-
-/* Which namespace we are in; 0 or -errno. */
-static int namespace_read(const struct machine *machine, const char *kind, char *text, size_t bytes)
-{
-	char path[64], full[PATH_MAX];
-	ssize_t got;
-
-	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
-	machine_path(machine, path, full, sizeof(full));
-	got = readlink(full, text, bytes - 1);
-	text[got > 0 ? got : 0] = '\0';
-	return got < 0 ? -errno : 0;
-}
 
 static void look_at_user(struct finding_list *list, const struct machine *machine)
 {
@@ -64,8 +48,8 @@ static void look_at_user(struct finding_list *list, const struct machine *machin
 	if (finding->state != FINDING_FINE)
 		finding_change(finding, "setcap cap_perfmon,cap_sys_ptrace+ep waymark, or root: "
 					"kernel code, whole processors, others' programs");
-	if (namespace_read(machine, "user", space, sizeof(space)) ||
-	    !strcmp(space, FIRST_USER_NAMESPACE))
+	if (machine_namespace(machine, "user", space, sizeof(space)) ||
+	    !strcmp(space, MACHINE_FIRST_USERS))
 		return;
 	finding_say(
 		finding, FINDING_LIMITED,
@@ -178,16 +162,16 @@ static void look_at_container(struct finding_list *list, const struct machine *m
 {
 	struct finding *finding = finding_add(list, "rights", "namespaces");
 	char processes[64], users[64];
-	int err = namespace_read(machine, "pid", processes, sizeof(processes));
+	int err = machine_namespace(machine, "pid", processes, sizeof(processes));
 
 	if (!err)
-		err = namespace_read(machine, "user", users, sizeof(users));
+		err = machine_namespace(machine, "user", users, sizeof(users));
 	if (err) {
 		finding_say(finding, FINDING_UNKNOWN, "/proc/self/ns can't be read");
 		return;
 	}
 	finding_say(finding, FINDING_FINE, "the machine's own");
-	if (!strcmp(processes, FIRST_PID_NAMESPACE) && !strcmp(users, FIRST_USER_NAMESPACE))
+	if (!strcmp(processes, MACHINE_FIRST_PIDS) && !strcmp(users, MACHINE_FIRST_USERS))
 		return;
 	finding->found[0] = '\0';
 	finding_say(finding, FINDING_LIMITED,

@@ -71,16 +71,16 @@ static void look_at_kind(struct finding_list *list, const struct machine *machin
 }
 
 /* What sessions of ours wrote down that they hold, of whichever kind. */
-static void look_at_ledger(struct finding_list *list)
+static void look_at_ledger(struct finding_list *list, const struct machine *machine)
 {
 	struct finding *finding = finding_add(list, "watches", "ledger");
 	struct claim_list claims = { 0 };
-	int err = claim_list_read_all(&claims);
+	int err = machine_calls(machine)->claims(&claims);
 
 	for (size_t i = 0; i < claims.count && i < CLAIMS_TOLD; i++) {
 		const struct claim_row *row = &claims.rows[i];
 
-		finding_say(finding, FINDING_FINE, "%s %d holds %" PRIu64 " of kind %s (%s)",
+		finding_say(finding, FINDING_FINE, "%s %d holds %" PRIu64 " of kind %s (%.48s)",
 			    row->owner.comm, (int)row->owner.pid, row->claim.count,
 			    claim_resource_words(row->claim.resource), row->claim.what);
 	}
@@ -118,5 +118,5 @@ void look_watch(struct finding_list *list, const struct machine *machine)
 	look_at_kind(list, machine, "kernel's stores",
 		     "are seen too, as read(2) into what is watched", 0, -1, BREAKPOINT_KERNEL, 1);
 	look_at_kind(list, machine, "on a processor", "by whatever runs there", -1, 0, 0, 0);
-	look_at_ledger(list);
+	look_at_ledger(list, machine);
 }
