@@ -231,8 +231,8 @@ Test(doctor_perf, stops_where_descriptors_end)
 Test(doctor_perf, tells_the_origins)
 {
 	bed_look(look_trail);
-	bed_expect("soft", FINDING_FINE, "a translation inside of the program, at a small factor",
-		   "");
+	bed_expect("soft", FINDING_FINE,
+		   "a translation inside of the program, at a small factor; 4711 branches", "");
 	bed_expect("branches", FINDING_FINE, "trail/auto/ takes it", "");
 	bed_expect("pt", FINDING_ABSENT, "there is no /sys/bus/event_source/devices/intel_pt",
 		   "trail/step/ works everywhere");
@@ -240,6 +240,25 @@ Test(doctor_perf, tells_the_origins)
 	bed_look(look_trail);
 	bed_expect("soft", FINDING_ABSENT, "kernel.yama.ptrace_scope is 3", "");
 	cr_expect_eq(finding_lacks(&bed.list), 1);
+}
+
+/* That its file is there is not all: a program is run under it. */
+Test(doctor_perf, tells_whether_the_engine_runs)
+{
+	bed.recorded = (struct launched){ .error = -WM_E_ENGINE_REFUSED, .words = "no memory" };
+	bed_look(look_trail);
+	bed_expect(
+		"soft", FINDING_ABSENT,
+		"a program that was started was not recorded: the program can't be run under the "
+		"trail's engine; no memory",
+		"trail/step/");
+	cr_expect_eq(finding_lacks(&bed.list), 1);
+	bed.recorded = (struct launched){ 0 };
+	bed_look(look_trail);
+	bed_expect("soft", FINDING_ABSENT, "it had no branches", "trail/step/");
+	bed.machine.trial = NULL;
+	bed_look(look_trail);
+	bed_expect("soft", FINDING_FINE, "at a small factor", "");
 }
 
 /* Whatever this machine is: each finding has words, what is not fine is explained, and nothing is left open. */
