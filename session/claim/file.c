@@ -243,7 +243,9 @@ static void wipe(const struct ledger_file *file, uint32_t number)
 
 void ledger_file_give(const struct ledger_file *file, uint32_t number)
 {
+	/* not the other way round: a block that counts has a head */
 	at(LEDGER_GIVING);
+	lock(file->fd, F_UNLCK, number, LIVE, 1);
 	wipe(file, number);
 	at(LEDGER_UNLOCKING);
 	unlock(file->fd, number);

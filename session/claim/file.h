@@ -11,7 +11,7 @@
  *
  *	take:	lock TAKEN -> wipe it and write the head, at one go -> lock LIVE
  *	row:	one write of LEDGER_ROW_BYTES
- *	give:	wipe -> unlock both
+ *	give:	unlock LIVE -> wipe -> unlock TAKEN
  *
  * What stands in a block whose LIVE is not locked is nothing: the rest of an owner who ended, of another version, of a file that was cut
  * off or filled with noise. Whoever takes a block, or sweeps, wipes it. So there is no state that a file could be in that needs repair.
