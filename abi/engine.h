@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 2u
+#define ENGINE_VERSION 2
 
 #define ENGINE_GUARD_BYTES 4096u
 #define ENGINE_SEGMENTS_MAX 64u

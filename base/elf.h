@@ -67,6 +67,9 @@ const Elf64_Phdr *elf_segment_at(const struct elf *elf, uint64_t address);
 /* Copies up to ELF_BUILD_ID_BYTES; returns how many, 0 where there is none. */
 int elf_build_id(const struct elf *elf, uint8_t id[ELF_BUILD_ID_BYTES]);
 
+/* Which Waymark a file of ours is from (abi/release.h), in text[bytes]. 0; -ENOENT where it does not say; -errno, -WM_E_NOT_ELF. */
+int elf_release_text(const struct elf *elf, char *text, size_t bytes);
+
 /* The value of a defined dynamic symbol. Returns 0, -ENOENT, -WM_E_NOT_ELF or -errno. */
 int elf_symbol(const struct elf *elf, const char *name, uint64_t *value);
 

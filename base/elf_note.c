@@ -2,8 +2,10 @@
 /* What a module's notes lead to: its build id, its marker sites. */
 #include "base/elf.h"
 
+#include "abi/release.h"
 #include "abi/site.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
@@ -111,6 +113,30 @@ int elf_build_id(const struct elf *elf, uint8_t id[ELF_BUILD_ID_BYTES])
 	struct build_id build = { .id = id };
 
 	return notes_each(elf, build_id_take, &build) == 1 ? build.bytes : 0;
+}
+
+struct release {
+	char *text;
+	size_t bytes;
+};
+
+static int release_take(const struct note *note, void *data)
+{
+	struct release *release = data;
+
+	if (!note_is(note, "Waymark", RELEASE_NOTE) || !note->body_bytes)
+		return 0;
+	snprintf(release->text, release->bytes, "%.*s", (int)note->body_bytes,
+		 (const char *)note->body);
+	return 1;
+}
+
+int elf_release_text(const struct elf *elf, char *text, size_t bytes)
+{
+	struct release release = { text, bytes };
+	int err = notes_each(elf, release_take, &release);
+
+	return err == 1 ? 0 : err ? err : -ENOENT;
 }
 
 struct sites {

@@ -178,6 +178,32 @@ Test(ledger_file, a_limit_on_files_kills_nobody)
 	ledger_free(ledger);
 }
 
+/* As on file systems that need room even to overwrite. */
+Test(ledger_file, what_can_not_be_wiped_does_not_count)
+{
+	struct claim claims[2] = { bed_claim(getpid(), 1, 1, "watch:a"),
+				   bed_claim(getpid(), 1, 2, "watch:b") };
+	struct rlimit limit = { 100, RLIM_INFINITY };
+	struct claim_list list;
+	uint64_t ids[2];
+	char path[256];
+
+	cr_assert_eq(ledger_new(&ledger), 0);
+	ledger_claim(ledger, claims, 2, ids);
+	setrlimit(RLIMIT_FSIZE, &limit);
+	ledger_remove(ledger, &ids[0], 1);
+	cr_expect_eq(ledger_trouble(ledger, path, sizeof(path)), -EFBIG);
+	cr_expect_eq(bed_count_of(getpid()), 0, "a claim is stuck");
+	limit.rlim_cur = RLIM_INFINITY;
+	setrlimit(RLIMIT_FSIZE, &limit);
+	ledger_mend(ledger);
+	list = bed_rows_of(getpid());
+	cr_assert_eq(list.count, 1, "the other is lost");
+	cr_expect_str_eq(list.rows[0].claim.what, "watch:b");
+	claim_list_release(&list);
+	ledger_free(ledger);
+}
+
 Test(ledger_file, a_full_disk_is_told_once)
 {
 	struct claim claims[40];

@@ -182,8 +182,7 @@ static int holds_perf(const struct origin_machine *machine, const char *pid)
 	return found;
 }
 
-/* Processes that have events of perf, though perhaps not this one: "perf (12), gdb (34)". */
-static void name_holders(const struct origin_machine *machine, char *text, size_t bytes)
+void origin_holders(const struct origin_machine *machine, char *text, size_t bytes)
 {
 	char path[PATH_BYTES], comm[32];
 	size_t used = 0;
@@ -191,6 +190,7 @@ static void name_holders(const struct origin_machine *machine, char *text, size_
 	struct dirent *entry;
 	DIR *list;
 
+	text[0] = '\0';
 	snprintf(path, sizeof(path), "%s/proc", machine && machine->root ? machine->root : "");
 	list = opendir(path);
 	while (list && count < HOLDERS_MAX && (entry = readdir(list))) {
@@ -362,7 +362,7 @@ static void on_refusal(struct origin_state *state, const struct surroundings *ar
 		break;
 	case EBUSY:
 		refused(state, WM_E_PERF_TAKEN, "%s", "");
-		name_holders(around->machine, state->detail, sizeof(state->detail));
+		origin_holders(around->machine, state->detail, sizeof(state->detail));
 		break;
 	default:
 		refused(state, -err, "%s", "perf_event_open(2)");

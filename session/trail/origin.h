@@ -42,6 +42,12 @@ void origins_need_kernel(struct origin_state states[ORIGINS], const struct origi
 /* How many samples a second the kernel takes at most: kernel.perf_event_max_sample_rate; -1: not known. */
 long origin_rate_max(const struct origin_machine *machine);
 
+/*
+ * Other processes that have events of perf, of whichever kind, as far as we may look: "perf events are held by perf (12), gdb (34)";
+ * "" where there is none.
+ */
+void origin_holders(const struct origin_machine *machine, char *text, size_t bytes);
+
 /* The best of them for a whole trail; -1: none. */
 int origin_best(const struct origin_state states[ORIGINS]);
 
