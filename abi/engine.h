@@ -187,7 +187,7 @@ struct engine_channel {
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
 	uint64_t taken_at; /* by the tool: ENGINE_BOOT_TAKEN's */
 	uint32_t taken_count;
-	uint32_t parked; /* by the engine, release: the thread that is where it was to be led to, as it knows itself; 0 by the tool */
+	uint32_t parked; /* by the engine, release: the thread that is where it was to be led to, as it knows itself; 0 by the tool. A futex that the engine wakes */
 	struct engine_places places; /* by the engine, once it has begun */
 	uint64_t cache_bytes; /* by the tool: how much code there may be until all is given up; 0: as much as usual */
 	/* By the tool: the page's own place in the memfd; its number, of so many: 1: children are not recorded. */

@@ -17,6 +17,7 @@
 
 #include <asm/prctl.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <linux/prctl.h>
 #include <time.h>
 
@@ -75,6 +76,7 @@ static void park(void)
 	uint32_t tid = (uint32_t)sys_call3(SYS_gettid, 0, 0, 0);
 
 	__atomic_store_n(&head->parked, tid, __ATOMIC_RELEASE);
+	sys_call3(SYS_futex, (long)&head->parked, FUTEX_WAKE, 1);
 	/* by then it may have led another */
 	while (__atomic_load_n(&head->parked, __ATOMIC_ACQUIRE) == tid && channel_has_tool()) {
 		struct timespec nap = { 0, PARKED_NAP_NS };

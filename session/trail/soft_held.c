@@ -5,10 +5,12 @@
 #include "session/tracee.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -16,7 +18,8 @@
 #define STOP_MS 1000  /* for one thread */
 #define LEAD_MS 20000 /* for a way: memory is mapped there */
 #define NAP_NS 200000 /* a restartable sequence is over by then */
-#define PARKED_NAP_NS 50000
+#define PARKED_NAP_NS                                                                              \
+	2000000		/* what else may become of a thread on its way is looked for so often */
 #define ROUNDS_MAX 1000 /* of looks for threads that came meanwhile */
 
 static int is_held(const struct soft_held *held, pid_t tid)
@@ -145,6 +148,14 @@ static int is_parked(const struct engine_channel *head)
 	return __atomic_load_n(&head->parked, __ATOMIC_ACQUIRE) != 0;
 }
 
+/* The engine wakes us. */
+static void await_parked(const struct engine_channel *head)
+{
+	const struct timespec nap = { .tv_nsec = PARKED_NAP_NS };
+
+	syscall(SYS_futex, &head->parked, FUTEX_WAIT, 0, &nap, NULL, 0);
+}
+
 /* Let it go on from any stop, with what it was about to get; a signal that it has made itself is not the program's. */
 static int on(const struct borrow *thread, int stop, int signal)
 {
@@ -161,16 +172,16 @@ static int parked(struct borrow *thread, const struct engine_channel *head)
 	int err = on(thread, TRACEE_OTHER, 0);
 
 	while (!err && !is_parked(head)) {
-		int signal, stop = tracee_wait(thread->tid, tracee_deadline(0), &signal);
+		int signal, stop = tracee_look(thread->tid, &signal);
 
 		if (stop > 0)
 			err = on(thread, stop, signal);
-		else if (stop != -ETIMEDOUT)
+		else if (stop < 0)
 			err = stop;
 		else if (tracee_late(deadline_ns))
 			err = -ETIMEDOUT;
 		else
-			nanosleep(&(struct timespec){ .tv_nsec = PARKED_NAP_NS }, NULL);
+			await_parked(head);
 	}
 	if (!err && ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL))
 		err = -ESRCH;
