@@ -375,13 +375,13 @@ int soft_rid(struct soft *soft, unsigned int for_ms)
 }
 
 /* Whether what they do is recorded still: threads of our agent's are not, and may sleep for long. */
-static int is_recorded(const struct soft *soft)
+static int is_recorded(struct soft *soft)
 {
 	if (!soft_follow_is_inside(&soft->follow))
 		return 0;
 	if (soft->is_attached)
 		return 1;
-	for (uint32_t i = 0; i < soft->channel.sizes.slots; i++)
+	for (uint32_t i = 0; i < soft_reader_used(&soft->reader); i++)
 		if (__atomic_load_n(&soft_channel_slot(&soft->channel, i)->state,
 				    __ATOMIC_ACQUIRE) != ENGINE_SLOT_FREE)
 			return 1;
