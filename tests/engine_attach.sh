@@ -237,6 +237,29 @@ for how in plain leaderless rseq; do
 	ended $how
 done
 
+# Who can't be stopped for a while keeps nobody waiting: the other goes on under the engine meanwhile, and is given back when it comes to nothing.
+attached
+first=$pid
+mv said said_first
+odd vfork
+rm -rf trace
+"$waymark" record "${soft[@]}" -p "$pid" -p "$first" -o trace --for 100ms >/dev/null 2>words &
+tool=$!
+went_on=0
+while kill -0 $tool 2>/dev/null; do
+	grep -q waymark-trail "/proc/$first/maps" &&
+		[ "$(sed -n 's/TracerPid:\t//p' "/proc/$first/status")" = 0 ] && went_on=1 && break
+	sleep 0.01
+done
+wait $tool && fail "one of two can't be taken, and yet the recording goes well"
+says "vfork(2)"
+[ $went_on = 1 ] || fail "the first of two stands until the second is taken"
+[ ! -e trace ] || fail "one of two can't be taken, and there is a trace"
+exec 7>&-
+ended "vfork, with another"
+touch stop
+wait "$first" && grep -q '^right$' said_first || fail "the other of one in vfork(2): $(cat said_first)"
+
 # Stopped: it stays so, and goes on when it is told.
 odd plain
 kill -STOP "$pid"

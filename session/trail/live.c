@@ -19,13 +19,20 @@
 
 #define FLUSH_NS 500000000u
 #define HOLD_NS 200000000u
+#define WAITED_MAX 64u
+#define WAIT_MS 100
+#define WAIT_MANY_MS 2 /* where there are more */
+#define ASK_MS 10000
 #define ENDED_KEPT 64u /* flight recorders of children that have ended */
 
 struct live_process {
 	struct live_process *next;
 	pid_t pid;
+	int is_begun; /* to be taken, by that origin; not yet is_taken */
+	enum origin origin;
 	int is_taken, is_over;
 	int goes;		   /* it was let go */
+	int is_silent;		   /* it has been, and has no more to say */
 	struct live_process *root; /* of a child: the process whose stepper steps it; else NULL */
 	int is_foreign;
 	uint64_t flushed_ns;
@@ -68,6 +75,7 @@ static int add(struct wm_session *session, pid_t pid, struct live_process **out)
 		return session_fail(session, err, "pid %d", (int)pid);
 	}
 	added->session = session;
+	added->stepper.fd = -1;
 	added->pid = pid;
 	added->next = session->live.processes;
 	session->live.processes = added;
@@ -354,16 +362,11 @@ static int take_once(struct wm_session *session, struct live_process *live)
 	return stepper_attach(&live->stepper, sink_of(live), &how, live->pid, 0);
 }
 
-static int take(struct wm_session *session, struct live_process *live)
+static int not_taken(struct wm_session *session, struct live_process *live, int err)
 {
 	char words[512] = "";
 	struct target target;
-	int err = take_once(session, live);
 
-	if (err && live_falls_back(session, err))
-		err = take_once(session, live);
-	if (!err)
-		return taken(live);
 	live->is_over = 1;
 	snprintf(words, sizeof(words), "%s", live->stepper.detail);
 	/* "not permitted" is also what the kernel says of one that another has begun to trace meanwhile */
@@ -374,6 +377,15 @@ static int take(struct wm_session *session, struct live_process *live)
 	}
 	return session_fail(session, err, "pid %d%s%s", (int)live->pid, words[0] ? ": " : "",
 			    words);
+}
+
+static int take(struct wm_session *session, struct live_process *live)
+{
+	int err = take_once(session, live);
+
+	if (err && live_falls_back(session, err))
+		err = take_once(session, live);
+	return err ? not_taken(session, live, err) : taken(live);
 }
 
 /* Under the engine already; or a child of one that is, which is not. */
@@ -399,13 +411,73 @@ int live_join(struct wm_session *session, const struct process *process)
 	return err ? err : take(session, live);
 }
 
-int live_start(struct wm_session *session)
+static int take_begin(struct live_process *live)
 {
-	int err = 0;
+	struct tracing_how how = how_of(live->session);
+	int err = stepper_attach_begin(&live->stepper, sink_of(live), &how, live->pid);
+
+	live->origin = how.origin;
+	live->is_begun = !err;
+	return err ? not_taken(live->session, live, err) : 0;
+}
+
+/* It goes on as soon as it is taken. 1: it is not yet. */
+static int take_look(struct live_process *live)
+{
+	struct wm_session *session = live->session;
+	int got = stepper_attach_look(&live->stepper);
+
+	if (got > 0)
+		return 1;
+	live->is_begun = 0;
+	if (!got)
+		got = taken(live);
+	else if (live_falls_back(session, got) || live->origin != session->live.origin)
+		return take_begin(live);
+	else
+		return not_taken(session, live, got);
+	if (!got)
+		go(live);
+	return got;
+}
+
+/* Until something has come. */
+static void await_some(const struct wm_session *session)
+{
+	struct pollfd list[WAITED_MAX];
+	size_t count = live_waits(session, list, WAITED_MAX);
+
+	poll(list, count < WAITED_MAX ? count : WAITED_MAX,
+	     count > WAITED_MAX ? WAIT_MANY_MS : WAIT_MS);
+}
+
+/* All at once, and those that go on are pumped: else what they do would soon have to wait for us. */
+static int take_all(struct wm_session *session)
+{
+	int err = 0, left = 1;
 
 	for (struct live_process *p = session->live.processes; p && !err; p = p->next)
 		if (!p->is_taken && !p->is_over)
-			err = take(session, p);
+			err = take_begin(p);
+	while (left && !err) {
+		left = 0;
+		for (struct live_process *p = session->live.processes; p && err >= 0; p = p->next) {
+			err = p->is_begun ? take_look(p) : 0;
+			left |= p->is_begun;
+		}
+		if (err >= 0)
+			err = live_pump(session);
+		err = err < 0 ? err : 0;
+		if (left && !err)
+			await_some(session);
+	}
+	return err;
+}
+
+int live_start(struct wm_session *session)
+{
+	int err = take_all(session);
+
 	for (struct live_process *p = session->live.processes; p && !err; p = p->next)
 		if (p->is_taken && !p->root)
 			go(p);
@@ -494,7 +566,8 @@ size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t 
 
 	for (const struct live_process *p = session->live.processes; p; p = p->next) {
 		/* what is held back until later stays unread */
-		if (!p->is_taken || p->is_over || p->stepper.fd < 0 || p->stepper.wire.until)
+		if (!(p->is_taken || p->is_begun) || p->is_over || p->is_silent ||
+		    p->stepper.fd < 0 || p->stepper.wire.until)
 			continue;
 		if (count < room)
 			list[count] = (struct pollfd){ .fd = p->stepper.fd, .events = POLLIN };
@@ -530,19 +603,44 @@ static int stop(struct live_process *live)
 	if (live->root)
 		return 0;
 	live->stepper.wire.until = 0;
-	err = live->is_taken ? stepper_stop(&live->stepper) : 0;
+	err = live->is_taken || live->is_begun ? stepper_stop(&live->stepper) : 0;
 	if (live->is_taken)
 		note_losses(live);
 	if (live->is_taken && live->stepper.result.is_over)
 		look_at_root(live);
 	live->is_over = 1;
+	live->is_begun = 0;
 	return err;
+}
+
+/* All are asked before the first is waited for, and what they have yet to say is taken as it comes. */
+static void ask_all(struct wm_session *session)
+{
+	uint64_t end_ns = ticks_monotonic_ns() + ASK_MS * UINT64_C(1000000);
+	int left = 1;
+
+	for (struct live_process *p = session->live.processes; p; p = p->next) {
+		p->stepper.wire.until = 0;
+		if (!p->root && (p->is_taken || p->is_begun))
+			stepper_ask(&p->stepper);
+	}
+	while (left && ticks_monotonic_ns() < end_ns) {
+		left = 0;
+		for (struct live_process *p = session->live.processes; p; p = p->next)
+			if (!p->root && (p->is_taken || p->is_begun)) {
+				p->is_silent = !stepper_take_rest(&p->stepper);
+				left |= !p->is_silent;
+			}
+		if (left)
+			await_some(session);
+	}
 }
 
 int live_stop(struct wm_session *session)
 {
 	int err = 0;
 
+	ask_all(session);
 	for (struct live_process *p = session->live.processes; p; p = p->next) {
 		int got = stop(p);
 
