@@ -26,7 +26,6 @@
 struct soft_attach {
 	struct soft_held held;
 	struct engine_taken *taken; /* of each that is held */
-	size_t taken_count;	    /* of them, those that are parked in the engine */
 	struct detail detail;
 	uint64_t engine, table; /* where they lie in the process */
 	uint64_t engine_bytes;	/* of both */

@@ -95,7 +95,7 @@ static int move(struct borrow *thread, struct engine_channel *head, int is_ours)
 	if (!err)
 		err = natively(thread, at, next + 2);
 	thread->mask = mask;
-	head->parked = 0;
+	soft_held_unpark(head);
 	if (err)
 		thread->entered = 0; /* by itself, from where it is parked */
 	return 1;
