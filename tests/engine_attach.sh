@@ -303,6 +303,29 @@ if command -v strace >/dev/null; then
 	wait $tool 2>/dev/null
 	exec 7>&-
 	ended "traced"
+
+	# By another when the recording ends: what is ours goes when he does.
+	start sh -c 'while :; do :; done'
+	rm -rf ran
+	"$waymark" record "${soft[@]}" -p "$pid" -o ran --for 2s >/dev/null 2>words &
+	tool=$!
+	for _ in $(seq 200); do
+		grep -q waymark-trail "/proc/$pid/maps" &&
+			[ "$(sed -n 's/TracerPid:\t//p' "/proc/$pid/status")" = 0 ] && break
+		sleep 0.02
+	done
+	strace -o /dev/null -p "$pid" 2>/dev/null &
+	tracer=$!
+	wait $tool || fail "traced by another at the end: $(cat words)"
+	[ "$(sed -n 's/TracerPid:\t//p' "/proc/$pid/status")" != 0 ] || fail "strace is not there"
+	kill $tracer
+	wait $tracer 2>/dev/null
+	for _ in $(seq 200); do
+		grep -q waymark-trail "/proc/$pid/maps" || break
+		sleep 0.05
+	done
+	grep -q waymark-trail "/proc/$pid/maps" && fail "traced by another at the end: the engine is still there"
+	kill "$pid"
 else
 	echo "skipped: no strace"
 fi
