@@ -32,7 +32,7 @@ struct live_process {
 	enum origin origin;
 	int is_taken, is_over;
 	int goes;		   /* it was let go */
-	int is_silent;		   /* it has been, and has no more to say */
+	int is_asked, is_silent;   /* to let it go; and it has no more to say */
 	struct live_process *root; /* of a child: the process whose stepper steps it; else NULL */
 	int is_foreign;
 	uint64_t flushed_ns;
@@ -566,7 +566,7 @@ size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t 
 
 	for (const struct live_process *p = session->live.processes; p; p = p->next) {
 		/* what is held back until later stays unread */
-		if (!(p->is_taken || p->is_begun) || p->is_over || p->is_silent ||
+		if (!(p->is_taken || p->is_begun) || (p->is_over && !p->is_asked) || p->is_silent ||
 		    p->stepper.fd < 0 || p->stepper.wire.until)
 			continue;
 		if (count < room)
@@ -621,13 +621,14 @@ static void ask_all(struct wm_session *session)
 
 	for (struct live_process *p = session->live.processes; p; p = p->next) {
 		p->stepper.wire.until = 0;
-		if (!p->root && (p->is_taken || p->is_begun))
+		p->is_asked = !p->root && (p->is_taken || p->is_begun);
+		if (p->is_asked)
 			stepper_ask(&p->stepper);
 	}
 	while (left && ticks_monotonic_ns() < end_ns) {
 		left = 0;
 		for (struct live_process *p = session->live.processes; p; p = p->next)
-			if (!p->root && (p->is_taken || p->is_begun)) {
+			if (p->is_asked) {
 				p->is_silent = !stepper_take_rest(&p->stepper);
 				left |= !p->is_silent;
 			}
