@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/trail/live.h"
+#include "session/trail/live_own.h"
 
 #include "base/elf.h"
 #include "session/process.h"
@@ -19,28 +19,7 @@
 
 #define FLUSH_NS 500000000u
 #define HOLD_NS 200000000u
-#define WAITED_MAX 64u
-#define WAIT_MS 100
-#define WAIT_MANY_MS 2 /* where there are more */
-#define ASK_MS 10000
 #define ENDED_KEPT 64u /* flight recorders of children that have ended */
-
-struct live_process {
-	struct live_process *next;
-	pid_t pid;
-	int is_begun; /* to be taken, by that origin; not yet is_taken */
-	enum origin origin;
-	int is_taken, is_over;
-	int goes;		   /* it was let go */
-	int is_asked, is_silent;   /* to let it go; and it has no more to say */
-	struct live_process *root; /* of a child: the process whose stepper steps it; else NULL */
-	int is_foreign;
-	uint64_t flushed_ns;
-	struct wm_session *session;
-	struct trail_store *store; /* of a flight recorder; else NULL */
-	struct trail_files files;
-	struct stepper stepper;
-};
 
 int live_is_wanted(const struct wm_session *session)
 {
@@ -61,7 +40,7 @@ static uint64_t lost_blocks(const struct trail_store *store, int is_gone)
 	return status.lost_blocks + (is_gone ? status.blocks : 0);
 }
 
-static int add(struct wm_session *session, pid_t pid, struct live_process **out)
+int live_add(struct wm_session *session, pid_t pid, struct live_process **out)
 {
 	struct trail_store_options options = { .bytes = spec_trail(&session->specs)->last_bytes,
 					       .policy = WM_POLICY_CYCLIC };
@@ -84,7 +63,7 @@ static int add(struct wm_session *session, pid_t pid, struct live_process **out)
 	return 0;
 }
 
-static struct trail_sink *sink_of(struct live_process *live)
+struct trail_sink *live_sink_of(struct live_process *live)
 {
 	return live->store ? trail_store_sink(live->store) : &live->files.sink;
 }
@@ -105,7 +84,7 @@ static void drop(struct wm_session *session)
 	release(dropped);
 }
 
-static struct tracing_how how_of(const struct wm_session *session)
+struct tracing_how live_how_of(const struct wm_session *session)
 {
 	const struct trail_request *request = spec_trail(&session->specs);
 	const struct live *live = &session->live;
@@ -215,13 +194,13 @@ static void make_way(struct live *live)
 static int on_child(void *data, const struct sink_process *process, struct trail_sink **sink)
 {
 	struct live_process *root = process_of(data), *live;
-	int err = add(root->session, process->pid, &live);
+	int err = live_add(root->session, process->pid, &live);
 
 	if (err)
 		return err;
 	live->root = root;
 	live->is_taken = 1;
-	*sink = sink_of(live);
+	*sink = live_sink_of(live);
 	return trail_files_begin(&live->files, process);
 }
 
@@ -229,7 +208,7 @@ static void on_end(void *data, struct trail_sink *sink, const struct sink_ending
 {
 	struct live_process *root = process_of(data), *child = root->session->live.processes;
 
-	while (child && (child->root != root || sink_of(child) != sink))
+	while (child && (child->root != root || live_sink_of(child) != sink))
 		child = child->next;
 	if (!child)
 		return;
@@ -249,7 +228,7 @@ static void on_end(void *data, struct trail_sink *sink, const struct sink_ending
 }
 
 /* The process stands, and can be told of; what is in the store is written when it may be gone. */
-static int taken(struct live_process *live)
+int live_taken(struct live_process *live)
 {
 	live->is_taken = 1;
 	live->stepper.wire.on_event = on_event;
@@ -263,13 +242,13 @@ static int launch(struct wm_session *session, const char *path, char *const argv
 {
 	struct live_process *live;
 	struct tracing_how how;
-	int err = add(session, 0, &live);
+	int err = live_add(session, 0, &live);
 
 	if (err)
 		return err;
-	how = how_of(session);
+	how = live_how_of(session);
 	how.environment = environment;
-	err = stepper_launch(&live->stepper, sink_of(live), &how, path, argv);
+	err = stepper_launch(&live->stepper, live_sink_of(live), &how, path, argv);
 	if (err) {
 		session_fail(session, err, "%s%s%s", path, live->stepper.detail[0] ? ": " : "",
 			     live->stepper.detail);
@@ -277,7 +256,7 @@ static int launch(struct wm_session *session, const char *path, char *const argv
 		return err;
 	}
 	live->pid = live->stepper.pid;
-	err = taken(live);
+	err = live_taken(live);
 	return err ? err : live->pid;
 }
 
@@ -298,7 +277,7 @@ int live_launch(struct wm_session *session, char *const argv[])
 	return launch(session, program.path, argv, NULL);
 }
 
-static void go(struct live_process *live)
+void live_go(struct live_process *live)
 {
 	if (!live->goes)
 		stepper_go(&live->stepper);
@@ -311,7 +290,7 @@ int live_launch_with(struct wm_session *session, const char *path, char *const a
 	int pid = launch(session, path, argv, environment);
 
 	if (pid > 0)
-		go(session->live.processes);
+		live_go(session->live.processes);
 	return pid;
 }
 
@@ -352,136 +331,7 @@ int live_attach(struct wm_session *session, pid_t pid)
 	err = may_take(&target, (struct detail){ words, sizeof(words) });
 	if (err)
 		return session_fail(session, err, "pid %d: %s", (int)pid, words);
-	return add(session, pid, &live);
-}
-
-static int take_once(struct wm_session *session, struct live_process *live)
-{
-	struct tracing_how how = how_of(session);
-
-	return stepper_attach(&live->stepper, sink_of(live), &how, live->pid, 0);
-}
-
-static int not_taken(struct wm_session *session, struct live_process *live, int err)
-{
-	char words[512] = "";
-	struct target target;
-
-	live->is_over = 1;
-	snprintf(words, sizeof(words), "%s", live->stepper.detail);
-	/* "not permitted" is also what the kernel says of one that another has begun to trace meanwhile */
-	if (err == -EPERM && !target_read(&target, live->pid)) {
-		int why = target_may_trace(&target, (struct detail){ words, sizeof(words) });
-
-		err = why ? why : err;
-	}
-	return session_fail(session, err, "pid %d%s%s", (int)live->pid, words[0] ? ": " : "",
-			    words);
-}
-
-static int take(struct wm_session *session, struct live_process *live)
-{
-	int err = take_once(session, live);
-
-	if (err && live_falls_back(session, err))
-		err = take_once(session, live);
-	return err ? not_taken(session, live, err) : taken(live);
-}
-
-/* Under the engine already; or a child of one that is, which is not. */
-static int has_come(struct wm_session *session, const struct process *process)
-{
-	if (!live_launches(session))
-		return 0;
-	for (const struct live_process *p = session->live.processes; p; p = p->next)
-		if (p->pid == process->pid)
-			return 1;
-	session->live.unfollowed += !process->invited;
-	return !process->invited;
-}
-
-int live_join(struct wm_session *session, const struct process *process)
-{
-	struct live_process *live;
-	int err = live_ready(session);
-
-	if (err || !live_is_wanted(session) || has_come(session, process))
-		return err;
-	err = add(session, process->pid, &live);
-	return err ? err : take(session, live);
-}
-
-static int take_begin(struct live_process *live)
-{
-	struct tracing_how how = how_of(live->session);
-	int err = stepper_attach_begin(&live->stepper, sink_of(live), &how, live->pid);
-
-	live->origin = how.origin;
-	live->is_begun = !err;
-	return err ? not_taken(live->session, live, err) : 0;
-}
-
-/* It goes on as soon as it is taken. 1: it is not yet. */
-static int take_look(struct live_process *live)
-{
-	struct wm_session *session = live->session;
-	int got = stepper_attach_look(&live->stepper);
-
-	if (got > 0)
-		return 1;
-	live->is_begun = 0;
-	if (!got)
-		got = taken(live);
-	else if (live_falls_back(session, got) || live->origin != session->live.origin)
-		return take_begin(live);
-	else
-		return not_taken(session, live, got);
-	if (!got)
-		go(live);
-	return got;
-}
-
-/* Until something has come. */
-static void await_some(const struct wm_session *session)
-{
-	struct pollfd list[WAITED_MAX];
-	size_t count = live_waits(session, list, WAITED_MAX);
-
-	poll(list, count < WAITED_MAX ? count : WAITED_MAX,
-	     count > WAITED_MAX ? WAIT_MANY_MS : WAIT_MS);
-}
-
-/* All at once, and those that go on are pumped: else what they do would soon have to wait for us. */
-static int take_all(struct wm_session *session)
-{
-	int err = 0, left = 1;
-
-	for (struct live_process *p = session->live.processes; p && !err; p = p->next)
-		if (!p->is_taken && !p->is_over)
-			err = take_begin(p);
-	while (left && !err) {
-		left = 0;
-		for (struct live_process *p = session->live.processes; p && err >= 0; p = p->next) {
-			err = p->is_begun ? take_look(p) : 0;
-			left |= p->is_begun;
-		}
-		if (err >= 0)
-			err = live_pump(session);
-		err = err < 0 ? err : 0;
-		if (left && !err)
-			await_some(session);
-	}
-	return err;
-}
-
-int live_start(struct wm_session *session)
-{
-	int err = take_all(session);
-
-	for (struct live_process *p = session->live.processes; p && !err; p = p->next)
-		if (p->is_taken && !p->root)
-			go(p);
-	return err;
+	return live_add(session, pid, &live);
 }
 
 void live_fire(struct wm_session *session, const struct live_fired *fired, uint64_t at_ns)
@@ -560,22 +410,6 @@ int live_pump(struct wm_session *session)
 	return err ? err : count;
 }
 
-size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t room)
-{
-	size_t count = 0;
-
-	for (const struct live_process *p = session->live.processes; p; p = p->next) {
-		/* what is held back until later stays unread */
-		if (!(p->is_taken || p->is_begun) || (p->is_over && !p->is_asked) || p->is_silent ||
-		    p->stepper.fd < 0 || p->stepper.wire.until)
-			continue;
-		if (count < room)
-			list[count] = (struct pollfd){ .fd = p->stepper.fd, .events = POLLIN };
-		count++;
-	}
-	return count;
-}
-
 /* A flight recorder has what it should have: into the folder with it. */
 static int write_down(struct live_process *live)
 {
@@ -613,35 +447,11 @@ static int stop(struct live_process *live)
 	return err;
 }
 
-/* All are asked before the first is waited for, and what they have yet to say is taken as it comes. */
-static void ask_all(struct wm_session *session)
-{
-	uint64_t end_ns = ticks_monotonic_ns() + ASK_MS * UINT64_C(1000000);
-	int left = 1;
-
-	for (struct live_process *p = session->live.processes; p; p = p->next) {
-		p->stepper.wire.until = 0;
-		p->is_asked = !p->root && (p->is_taken || p->is_begun);
-		if (p->is_asked)
-			stepper_ask(&p->stepper);
-	}
-	while (left && ticks_monotonic_ns() < end_ns) {
-		left = 0;
-		for (struct live_process *p = session->live.processes; p; p = p->next)
-			if (p->is_asked) {
-				p->is_silent = !stepper_take_rest(&p->stepper);
-				left |= !p->is_silent;
-			}
-		if (left)
-			await_some(session);
-	}
-}
-
 int live_stop(struct wm_session *session)
 {
 	int err = 0;
 
-	ask_all(session);
+	live_ask_all(session);
 	for (struct live_process *p = session->live.processes; p; p = p->next) {
 		int got = stop(p);
 
