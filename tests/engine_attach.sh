@@ -237,6 +237,29 @@ for how in plain leaderless rseq; do
 	ended $how
 done
 
+# Who can't be stopped for a while keeps nobody waiting: the other goes on under the engine meanwhile, and is given back when it comes to nothing.
+attached
+first=$pid
+mv said said_first
+odd vfork
+rm -rf trace
+"$waymark" record "${soft[@]}" -p "$pid" -p "$first" -o trace --for 100ms >/dev/null 2>words &
+tool=$!
+went_on=0
+while kill -0 $tool 2>/dev/null; do
+	grep -q waymark-trail "/proc/$first/maps" &&
+		[ "$(sed -n 's/TracerPid:\t//p' "/proc/$first/status")" = 0 ] && went_on=1 && break
+	sleep 0.01
+done
+wait $tool && fail "one of two can't be taken, and yet the recording goes well"
+says "vfork(2)"
+[ $went_on = 1 ] || fail "the first of two stands until the second is taken"
+[ ! -e trace ] || fail "one of two can't be taken, and there is a trace"
+exec 7>&-
+ended "vfork, with another"
+touch stop
+wait "$first" && grep -q '^right$' said_first || fail "the other of one in vfork(2): $(cat said_first)"
+
 # Stopped: it stays so, and goes on when it is told.
 odd plain
 kill -STOP "$pid"
@@ -280,6 +303,29 @@ if command -v strace >/dev/null; then
 	wait $tool 2>/dev/null
 	exec 7>&-
 	ended "traced"
+
+	# By another when the recording ends: what is ours goes when he does.
+	start sh -c 'while :; do :; done'
+	rm -rf ran
+	"$waymark" record "${soft[@]}" -p "$pid" -o ran --for 2s >/dev/null 2>words &
+	tool=$!
+	for _ in $(seq 200); do
+		grep -q waymark-trail "/proc/$pid/maps" &&
+			[ "$(sed -n 's/TracerPid:\t//p' "/proc/$pid/status")" = 0 ] && break
+		sleep 0.02
+	done
+	strace -o /dev/null -p "$pid" 2>/dev/null &
+	tracer=$!
+	wait $tool || fail "traced by another at the end: $(cat words)"
+	[ "$(sed -n 's/TracerPid:\t//p' "/proc/$pid/status")" != 0 ] || fail "strace is not there"
+	kill $tracer
+	wait $tracer 2>/dev/null
+	for _ in $(seq 200); do
+		grep -q waymark-trail "/proc/$pid/maps" || break
+		sleep 0.05
+	done
+	grep -q waymark-trail "/proc/$pid/maps" && fail "traced by another at the end: the engine is still there"
+	kill "$pid"
 else
 	echo "skipped: no strace"
 fi

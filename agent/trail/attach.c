@@ -17,6 +17,7 @@
 
 #include <asm/prctl.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <linux/prctl.h>
 #include <time.h>
 
@@ -31,6 +32,7 @@ void attach_vector_save(uint8_t value[64], enum vector_width width);
 void attach_vector_load(const uint8_t value[64], enum vector_width width);
 void attach_call_over(struct thread *thread, long result);
 
+void attach_way_first(struct engine_taken *taken, uint64_t stack) __attribute__((noreturn));
 void attach_way_take(void);
 void attach_way_commit(void);
 void attach_way_undo(void);
@@ -72,11 +74,11 @@ void attach_places(struct engine_channel *head)
 static void park(void)
 {
 	struct engine_channel *head = channel.head;
-	uint32_t tid = (uint32_t)sys_call3(SYS_gettid, 0, 0, 0);
+	uint32_t way = __atomic_load_n(&head->way, __ATOMIC_ACQUIRE);
 
-	__atomic_store_n(&head->parked, tid, __ATOMIC_RELEASE);
-	/* by then it may have led another */
-	while (__atomic_load_n(&head->parked, __ATOMIC_ACQUIRE) == tid && channel_has_tool()) {
+	__atomic_add_fetch(&head->parked, 1, __ATOMIC_RELEASE);
+	sys_call3(SYS_futex, (long)&head->parked, FUTEX_WAKE, 1);
+	while (__atomic_load_n(&head->way, __ATOMIC_ACQUIRE) == way && channel_has_tool()) {
 		struct timespec nap = { 0, PARKED_NAP_NS };
 
 		sys_call(SYS_ppoll, 0, 0, (long)&nap, 0, 0, 0);
@@ -93,6 +95,8 @@ void attach_open(struct engine_channel *head, int err)
 		err = taken[i].thread ? 0 : -ENOMEM;
 	}
 	head->error = err;
+	if (!err)
+		attach_way_first(taken, ((struct thread *)taken->thread)->stack);
 	park();
 	__asm__ volatile("jmp *%0" : : "r"(back));
 	__builtin_unreachable();
@@ -273,6 +277,7 @@ void attach_take(struct engine_taken *taken)
 		err = ring_open(thread);
 	leave_enlist(thread);
 	taken->error = (int)err;
+	taken->is_taken = 1;
 	park();
 	go_on(thread);
 }
