@@ -191,26 +191,10 @@ command -v redis-server >/dev/null || echo "skipped: no redis-server"
 
 # ---- those that can't be taken ----
 
-# odd HOW: started, and ready; its input is descriptor 7
-odd()
-{
-	rm -f in
-	mkfifo in
-	./attached_odd "$1" <in >said &
-	pid=$!
-	started+=("$pid")
-	exec 7>in
-	for _ in $(seq 100); do
-		grep -q ready said && return
-		sleep 0.05
-	done
-	fail "$1: it is not ready: $(cat said)"
-}
-
 # refused HOW WORDS: named, and the program goes on as if nobody had been there
 refused()
 {
-	odd "$1"
+	start_ready ./attached_odd "$1"
 	rm -rf trace
 	run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
 	says "$2"
@@ -230,7 +214,7 @@ else
 fi
 
 for how in plain leaderless rseq; do
-	odd $how
+	start_ready ./attached_odd $how
 	rm -rf ran
 	run 0 "${soft[@]}" -p "$pid" -o ran --for 300ms
 	exec 7>&-
@@ -238,7 +222,7 @@ for how in plain leaderless rseq; do
 done
 
 # Stopped: it stays so, and goes on when it is told.
-odd plain
+start_ready ./attached_odd plain
 kill -STOP "$pid"
 rm -rf trace
 run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
@@ -249,7 +233,7 @@ exec 7>&-
 ended "stopped"
 
 # Recorded already.
-odd plain
+start_ready ./attached_odd plain
 rm -rf ran trace
 "$waymark" record "${soft[@]}" -p "$pid" -o ran --for 3s 2>/dev/null >&2 &
 tool=$!
@@ -266,7 +250,7 @@ ended "recorded twice at once"
 
 # Traced by another.
 if command -v strace >/dev/null; then
-	odd plain
+	start_ready ./attached_odd plain
 	strace -o /dev/null -p "$pid" 2>/dev/null &
 	tool=$!
 	for _ in $(seq 100); do
