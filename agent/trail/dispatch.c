@@ -112,7 +112,6 @@ void engine_enter(struct thread *thread, enum gate why)
 	case GATE_REFUSED:
 		channel.head->error = -ENOEXEC;
 		channel_native(ENGINE_NATIVE_CODE);
-		channel.head->translated_ticks = exit->target;
 		leave(thread, exit->target);
 	}
 }
