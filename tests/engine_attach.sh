@@ -189,6 +189,18 @@ else
 fi
 command -v redis-server >/dev/null || echo "skipped: no redis-server"
 
+# ---- its children ----
+
+start sh -c 'while :; do /bin/true; done'
+rm -rf ran
+run 0 --json "${soft[@]}" -p "$pid" -o ran --for 1s
+says "went on unrecorded: "
+[ "$(json unfollowed)" -gt 0 ] || fail "children of a program that ran before are not told of: $(cat out)"
+rm -rf ran
+run 0 --json "${soft[@]}" --no-follow -p "$pid" -o ran --for 1s
+expect "nobody wants its children: unfollowed" "$(json unfollowed)" 0
+kill -9 "$pid"
+
 # ---- those that can't be taken ----
 
 # refused HOW WORDS: named, and the program goes on as if nobody had been there

@@ -51,6 +51,7 @@ static int open_reader(struct soft *soft, struct trail_sink *sink,
 		soft->reader.newest_blocks = options->last_bytes / STORE_BLOCK_BYTES;
 	if (!err)
 		err = soft_follow_init(&soft->follow, &soft->channel, &soft->reader, &soft->image);
+	soft->follow.is_wanted = options && options->follows;
 	return err;
 }
 

@@ -434,7 +434,8 @@ int soft_follow_end(struct soft_follow *follow, uint32_t number,
 		end_with = &made;
 	}
 	process->modules.is_gone = process->has_status;
-	follow->unfollowed += page->unfollowed + (page->state == ENGINE_REFUSED && number);
+	if (follow->is_wanted)
+		follow->unfollowed += page->unfollowed + (page->state == ENGINE_REFUSED && number);
 	follow->lost_threads += page->lost_threads;
 	native_note(&follow->natives, page->native, process->pid);
 	if (process->sink && !follow->error) {
