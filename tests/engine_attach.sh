@@ -189,6 +189,15 @@ else
 fi
 command -v redis-server >/dev/null || echo "skipped: no redis-server"
 
+# ---- memory of its own where the engine's was: what the tool unmaps at the end is the engine's alone ----
+
+start_ready ./attached_odd over
+rm -rf ran
+run 0 "${soft[@]}" -p "$pid" -o ran --for 1s
+says "went on natively (memory that it maps where the engine's is)"
+exec 7>&-
+ended "memory where the engine's was"
+
 # ---- its children ----
 
 start sh -c 'while :; do /bin/true; done'

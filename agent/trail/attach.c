@@ -7,7 +7,7 @@
 #include "agent/trail/gate.h"
 #include "agent/trail/held.h"
 #include "agent/trail/leave.h"
-#include "agent/trail/memory.h"
+#include "agent/trail/places.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
@@ -60,8 +60,8 @@ void attach_places(struct engine_channel *head)
 		.start = (uint64_t)__ehdr_start,
 		.bytes = ((uint64_t)(_end - __ehdr_start) + 4095) & ~UINT64_C(4095),
 		.own_signals = action_own,
-		.mappings = (uint64_t)memory_mappings(),
-		.mapping_count = MEMORY_MAPPINGS_MAX,
+		.mappings = (uint64_t)places_all(),
+		.mapping_count = PLACES_MAX,
 	};
 }
 

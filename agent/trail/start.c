@@ -58,7 +58,7 @@ static int open_memory(void)
 	/* copies of the process run on in it */
 	sys_call3(SYS_madvise, (long)__ehdr_start, (_end - __ehdr_start + 4095) & ~4095l,
 		  MADV_DONTDUMP);
-	places_add((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start), 0);
+	places_given((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start));
 	ranges_hide((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start));
 	return ranges_read();
 }

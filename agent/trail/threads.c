@@ -11,7 +11,6 @@
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
 #include "agent/trail/process.h"
-#include "agent/trail/places.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
@@ -311,7 +310,6 @@ void thread_exit_call(struct thread *thread)
 		withdraw_left(1);
 	}
 	if (number == SYS_exit) {
-		places_drop((uint64_t)thread);
 		memory_forget(thread, thread->mapping_bytes);
 		gate_end(thread, thread->mapping_bytes, status);
 	}

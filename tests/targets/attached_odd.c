@@ -162,6 +162,26 @@ static void with_rseq(void)
 	}
 }
 
+/* Memory where the engine has its own, once it is there: the engine leaves, and what is there then is ours. */
+static void over(void)
+{
+	unsigned char *const at = (unsigned char *)0x70000000;
+	const size_t bytes = 1 << 20;
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	void *got;
+
+	(void)!write(1, "ready\n", 6);
+	while ((got = mmap(at, 4096, PROT_READ, flags | MAP_FIXED_NOREPLACE, -1, 0)) == at) {
+		munmap(at, 4096);
+		usleep(1000);
+	}
+	is_right = mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0) == at;
+	memset(at, 7, bytes);
+	await();
+	for (size_t i = 0; i < bytes; i++)
+		is_right &= at[i] == 7;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -177,6 +197,7 @@ int main(int argc, char **argv)
 		{ "vfork", in_vfork },
 		{ "leaderless", without_leader },
 		{ "rseq", with_rseq },
+		{ "over", over },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(hows) / sizeof(hows[0]); i++) {
