@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/leave.h"
 #include "agent/trail/action.h"
+#include "agent/trail/gate.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/sys.h"
 
@@ -109,4 +110,19 @@ void leave_tell_all(void)
 		if ((uint64_t)at != self)
 			tell(at, pid);
 	lock_give(&lock);
+}
+
+void leave(struct thread *thread, uint64_t pc)
+{
+	const stack_t none = { .ss_flags = SS_DISABLE };
+	const uint64_t mask = ~action_own;
+
+	if (!thread->is_process)
+		leave_ask();
+	/* Who stands on the stack for signals can't have another. */
+	sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
+	thread->regs.rip = pc;
+	thread->is_leaving = 1;
+	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, ACTION_SET_BYTES, 0, 0);
+	gate_signal();
 }

@@ -493,17 +493,3 @@ void signal_resume(struct thread *thread, struct frame_context *context)
 				       .ss_size = THREAD_SIGNAL_BYTES };
 	onward_go(thread, context);
 }
-
-void leave(struct thread *thread, uint64_t pc)
-{
-	const stack_t none = { .ss_flags = SS_DISABLE };
-
-	if (!thread->is_process)
-		leave_ask();
-	/* Who stands on the stack for signals can't have another. */
-	sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
-	thread->regs.rip = pc;
-	thread->is_leaving = 1;
-	mask_set(~action_own);
-	gate_signal();
-}
