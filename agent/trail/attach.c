@@ -9,6 +9,7 @@
 #include "agent/trail/leave.h"
 #include "agent/trail/places.h"
 #include "agent/trail/ring.h"
+#include "agent/trail/rseq.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
@@ -20,9 +21,7 @@
 #include <linux/prctl.h>
 #include <time.h>
 
-#define RSEQ_UNREGISTER 1
 #define PARKED_NAP_NS 100000
-#define RSEQ_BYTES_MIN 32u
 #define RESTART_BLOCK 516 /* ERESTART_RESTARTBLOCK of the kernel's linux/errno.h */
 
 void attach_native(void) __attribute__((noreturn));
@@ -98,54 +97,6 @@ void attach_open(struct engine_channel *head, int err)
 	__builtin_unreachable();
 }
 
-/* ---- rseq(2) ---- */
-
-long attach_rseq_call(struct thread *thread)
-{
-	uint64_t at = thread->regs.gpr[7], flags = thread->regs.gpr[2];
-	uint32_t bytes = (uint32_t)thread->regs.gpr[6], signature = (uint32_t)thread->regs.gpr[10];
-	int is_same = thread->rseq.at && thread->rseq.at == at && thread->rseq.bytes == bytes;
-
-	if (!thread->is_taken)
-		return -ENOSYS;
-	if ((uint32_t)flags & ~(uint32_t)RSEQ_UNREGISTER || !at || bytes < RSEQ_BYTES_MIN ||
-	    at % RSEQ_BYTES_MIN)
-		return -EINVAL;
-	if ((uint32_t)flags || thread->rseq.at) {
-		if (!is_same)
-			return -EINVAL;
-		if (thread->rseq.signature != signature)
-			return -EPERM;
-		if (!(uint32_t)flags)
-			return -EBUSY;
-		at = 0;
-	}
-	thread->rseq.at = at;
-	thread->rseq.bytes = bytes;
-	thread->rseq.signature = signature;
-	return 0;
-}
-
-static long rseq_call(const struct thread *thread, int flags)
-{
-	return sys_call(SYS_rseq, (long)thread->rseq.at, thread->rseq.bytes, flags,
-			thread->rseq.signature, 0, 0);
-}
-
-void attach_rseq_back(struct thread *thread)
-{
-	if (thread->rseq.at)
-		rseq_call(thread, 0);
-	thread->rseq.at = 0;
-}
-
-void attach_inherit(struct thread *child, const struct thread *thread, int shares_memory)
-{
-	child->is_taken = thread->is_taken;
-	if (!shares_memory)
-		child->rseq = thread->rseq;
-}
-
 /* ---- taken ---- */
 
 /* The calling thread's own part of what the kernel has for us. */
@@ -158,7 +109,7 @@ static void give_back(struct thread *thread)
 	if (!stack.ss_size)
 		stack.ss_flags = SS_DISABLE;
 	sys_call3(SYS_sigaltstack, (long)&stack, 0, 0);
-	attach_rseq_back(thread);
+	rseq_give_back(thread);
 	thread->spill = thread->blocked;
 }
 
@@ -265,9 +216,7 @@ void attach_take(struct engine_taken *taken)
 		thread->rseq.at = taken->rseq_at;
 		thread->rseq.bytes = taken->rseq_bytes;
 		thread->rseq.signature = taken->rseq_signature;
-		err = rseq_call(thread, RSEQ_UNREGISTER);
-		if (err)
-			thread->rseq.at = 0;
+		err = rseq_take(thread);
 	}
 	if (!err)
 		err = ring_open(thread);

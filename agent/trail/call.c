@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/call.h"
 #include "agent/trail/action.h"
-#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/code.h"
 #include "agent/trail/gate.h"
@@ -10,6 +9,7 @@
 #include "agent/trail/limit.h"
 #include "agent/trail/process.h"
 #include "agent/trail/ring.h"
+#include "agent/trail/rseq.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
@@ -309,7 +309,7 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_setns:
 		return apart(thread);
 	case SYS_rseq:
-		return attach_rseq_call(thread);
+		return rseq_call(thread);
 	case SYS_brk:
 		err = withdraw_from_memory(thread, next - 2);
 		return err ? sys_call3(SYS_brk, 0, 0, 0) : code_call(thread, whole);

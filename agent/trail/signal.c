@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/signal.h"
 #include "agent/trail/action.h"
-#include "agent/trail/attach.h"
 #include "agent/trail/cache.h"
 #include "agent/trail/call.h"
 #include "agent/trail/channel.h"
@@ -18,6 +17,7 @@
 #include "agent/trail/places.h"
 #include "agent/trail/profile.h"
 #include "agent/trail/ring.h"
+#include "agent/trail/rseq.h"
 #include "agent/trail/state.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
@@ -205,7 +205,7 @@ static void left(struct thread *thread, struct frame_context *context)
 	if (!stack->ss_size)
 		stack->ss_flags = SS_DISABLE;
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
-	attach_rseq_back(thread);
+	rseq_give_back(thread);
 	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 	if (!is_process)
 		withdraw_left(is_last);

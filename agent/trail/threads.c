@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/threads.h"
 #include "agent/trail/action.h"
-#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/gate.h"
@@ -12,6 +11,7 @@
 #include "agent/trail/pages.h"
 #include "agent/trail/process.h"
 #include "agent/trail/ring.h"
+#include "agent/trail/rseq.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/trace.h"
@@ -147,7 +147,7 @@ static struct thread *child_make(const struct thread *thread, uint64_t next, uin
 		child->regs.gpr[4] = stack;
 	/* as the kernel has it: who shares memory begins without a stack for signals, but for vfork(2)'s */
 	signal_inherit(child, thread, (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM);
-	attach_inherit(child, thread, !!(flags & CLONE_VM));
+	rseq_inherit(child, thread, !!(flags & CLONE_VM));
 	child->is_copy = !(flags & CLONE_VM);
 	child->is_guest = (flags & (CLONE_SIGHAND | CLONE_THREAD)) == CLONE_SIGHAND;
 	if (!(flags & CLONE_SIGHAND))
