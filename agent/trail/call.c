@@ -11,6 +11,7 @@
 #include "agent/trail/ring.h"
 #include "agent/trail/rseq.h"
 #include "agent/trail/signal.h"
+#include "agent/trail/signal_call.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
 #include "agent/trail/withdraw.h"

@@ -7,7 +7,6 @@
 #include "agent/trail/leave.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/ring.h"
-#include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/translate.h"
 

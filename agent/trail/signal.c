@@ -18,6 +18,7 @@
 #include "agent/trail/profile.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/rseq.h"
+#include "agent/trail/signal_call.h"
 #include "agent/trail/state.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
@@ -457,14 +458,14 @@ int signal_thread(struct thread *thread)
 	return 0;
 }
 
-void signal_inherit(struct thread *child, const struct thread *thread, int is_thread)
+void signal_inherit(struct thread *child, const struct thread *thread, int shares_memory)
 {
 	child->blocked = thread->blocked;
 	child->trap.error = thread->trap.error;
 	child->trap.number = thread->trap.number;
 	child->trap.address = thread->trap.address;
 	child->stack_asked.flags = SS_DISABLE;
-	if (!is_thread)
+	if (!shares_memory)
 		child->stack_asked = thread->stack_asked;
 }
 
@@ -485,11 +486,4 @@ int signal_end(struct thread *thread)
 		return 1;
 	signal_let_all(thread);
 	return 0;
-}
-
-void signal_resume(struct thread *thread, struct frame_context *context)
-{
-	context->uc_stack = (stack_t){ .ss_sp = (void *)thread->signal_stack,
-				       .ss_size = THREAD_SIGNAL_BYTES };
-	onward_go(thread, context);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The program's own calls about signals. */
+#include "agent/trail/signal_call.h"
 #include "agent/trail/action.h"
 #include "agent/trail/deliver.h"
 #include "agent/trail/frame.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/held.h"
 #include "agent/trail/leave.h"
+#include "agent/trail/onward.h"
 #include "agent/trail/ring.h"
-#include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
 
@@ -306,6 +306,8 @@ void signal_return_call(struct thread *thread, uint64_t next)
 	}
 	ring_event(thread, TRAIL_SYSCALLED, thread->regs.rip, 0, SYS_rt_sigreturn,
 		   thread->regs.gpr[0]);
-	signal_resume(thread, context);
+	context->uc_stack = (stack_t){ .ss_sp = (void *)thread->signal_stack,
+				       .ss_size = THREAD_SIGNAL_BYTES };
+	onward_go(thread, context);
 	gate_return(context);
 }
