@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/attach.h"
 #include "agent/trail/action.h"
-#include "agent/trail/call.h"
+#include "agent/trail/called.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/gate.h"
@@ -258,7 +258,7 @@ void attach_call_over(struct thread *thread, long result)
 
 	/* as in call_make() */
 	__atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
-	call_tell(thread, next, result);
+	called_tell(thread, next, result);
 	regs->gpr[0] = (uint64_t)result;
 	regs->gpr[1] = next;
 	regs->gpr[11] = regs->rflags;

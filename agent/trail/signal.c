@@ -2,7 +2,7 @@
 #include "agent/trail/signal.h"
 #include "agent/trail/action.h"
 #include "agent/trail/cache.h"
-#include "agent/trail/call.h"
+#include "agent/trail/called.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/deliver.h"
 #include "agent/trail/dispatch.h"
@@ -225,7 +225,7 @@ static void at_call(struct thread *thread, const siginfo_t *info, struct frame_c
 			regs->gpr[11] = regs->rflags;
 		}
 	}
-	call_broken_off(thread);
+	called_broken_off(thread);
 	thread->call_next = 0;
 	onward_regs(thread, context);
 	onward_deliver(thread, info, context, 1, NULL);
@@ -239,8 +239,8 @@ static void after_call(struct thread *thread, siginfo_t *info, struct frame_cont
 	int has_mask = *frame_gpr(context, 0) == (uint64_t)-EINTR &&
 		       signal_call_mask(thread, &mask);
 
-	call_broken_off(thread);
-	call_tell(thread, thread->call_next, (long)*frame_gpr(context, 0));
+	called_broken_off(thread);
+	called_tell(thread, thread->call_next, (long)*frame_gpr(context, 0));
 	regs->rip = regs->gpr[1] = thread->call_next;
 	regs->gpr[0] = *frame_gpr(context, 0);
 	regs->gpr[11] = regs->rflags;
@@ -361,7 +361,7 @@ static void told(struct thread *thread, struct frame_context *context)
 		/* It makes the call natively. */
 		thread->regs.rip = thread->call_next - 2;
 		thread->call_next = 0;
-		call_broken_off(thread);
+		called_broken_off(thread);
 		onward_regs(thread, context);
 		onward_go(thread, context);
 	}
