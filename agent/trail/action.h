@@ -3,6 +3,7 @@
 #ifndef AGENT_TRAIL_ACTION_H
 #define AGENT_TRAIL_ACTION_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #define ACTION_SIGNALS 65
@@ -26,8 +27,8 @@ static inline uint64_t action_mask(uint64_t blocked)
 	return blocked & ~action_own;
 }
 
-/* Signals that an instruction may raise by itself. */
-extern const uint64_t action_faults;
+/* The program did it itself, at that instruction: it can't be blocked, nor ignored. */
+int action_is_fault(const siginfo_t *info);
 
 /* What SIG_DFL does. */
 enum action_default { ACTION_ENDS, ACTION_STOPS, ACTION_NOTHING };

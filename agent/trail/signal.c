@@ -270,10 +270,10 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 	} else if (rip == (uint64_t)gate_call_done) {
 		after_call(thread, info, context);
 	} else if (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end &&
-		   !deliver_is_fault(info)) {
+		   !action_is_fault(info)) {
 		onward_regs(thread, context);
 		onward_deliver(thread, info, context, 0, NULL);
-	} else if (deliver_is_fault(info) && info->si_signo != SIGTRAP) {
+	} else if (action_is_fault(info) && info->si_signo != SIGTRAP) {
 		/* A fault of ours, or memory that went away: the program ends where it came to us. */
 		onward_regs(thread, context);
 		deliver_death(thread, info, context);
@@ -288,7 +288,7 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 static void in_cache(struct thread *thread, siginfo_t *info, struct frame_context *context,
 		     struct state *state)
 {
-	int is_fault = deliver_is_fault(info) && info->si_signo != SIGTRAP;
+	int is_fault = action_is_fault(info) && info->si_signo != SIGTRAP;
 
 	for (unsigned int i = 0; i < GLUE_MAX && state->kind == STATE_BETWEEN && !is_fault; i++) {
 		if (!glue_step(thread, context))
@@ -317,7 +317,7 @@ static void in_native(const siginfo_t *info, struct frame_context *context)
 	struct action action = action_take(number);
 	uint64_t mask = *frame_mask(context) | action.mask;
 
-	if (action.handler == (uint64_t)SIG_IGN && !deliver_is_fault(info))
+	if (action.handler == (uint64_t)SIG_IGN && !action_is_fault(info))
 		return;
 	if (action.handler <= (uint64_t)SIG_IGN) {
 		deliver_death(NULL, info, context);
@@ -372,7 +372,7 @@ static void trap_note(struct thread *thread, const siginfo_t *info,
 {
 	const greg_t *regs = context->uc_mcontext.gregs;
 
-	if (!deliver_is_fault(info) || info->si_signo == SIGSYS)
+	if (!action_is_fault(info) || info->si_signo == SIGSYS)
 		return;
 	thread->trap.error = (uint64_t)regs[REG_ERR];
 	thread->trap.number = (uint64_t)regs[REG_TRAPNO];

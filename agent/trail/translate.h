@@ -12,10 +12,6 @@
 
 #include <stdint.h>
 
-/* No trace has more code than that. */
-#define TRANSLATE_HOT_MAX 32768u
-#define TRANSLATE_COLD_MAX 8192u
-
 /* Look at the processor. Once. */
 void translate_open(void);
 
