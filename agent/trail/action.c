@@ -130,11 +130,6 @@ struct action action_take(int number)
 	return action;
 }
 
-struct action action_of(int number)
-{
-	return actions[number];
-}
-
 void action_default(int number)
 {
 	struct action standard = { 0 };

@@ -43,9 +43,6 @@ long action_call(uint64_t number, uint64_t asked, uint64_t old, uint64_t set_byt
 /* The action for a signal that is about to be handled; SA_RESETHAND is done with it. */
 struct action action_take(int number);
 
-/* As it is. */
-struct action action_of(int number);
-
 /* Let the kernel do what it does by default, from now on. */
 void action_default(int number);
 

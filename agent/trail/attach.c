@@ -8,12 +8,12 @@
 #include "agent/trail/held.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/places.h"
+#include "agent/trail/processor.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/rseq.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
-#include "agent/trail/vector.h"
 #include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
@@ -166,7 +166,7 @@ static void out(struct thread *thread)
 		action_give_back(~UINT64_C(0));
 	give_back(thread);
 	withdraw_left(is_last);
-	attach_vector_load(thread->vector15, vector_look());
+	attach_vector_load(thread->vector15, processor_width());
 	native();
 }
 
@@ -208,7 +208,7 @@ void attach_take(struct engine_taken *taken)
 	thread->blocked = taken->mask;
 	thread->is_taken = 1;
 	thread->call_next = taken->call_next;
-	attach_vector_save(thread->vector15, vector_look());
+	attach_vector_save(thread->vector15, processor_width());
 	err = thread_enter(thread);
 	if (!err && !has_clock())
 		err = -ENOTSUP;
