@@ -50,6 +50,11 @@ static long install(int number, const struct action *asked)
 	return kernel_set(number, &action);
 }
 
+void action_mask_set(uint64_t mask)
+{
+	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, ACTION_SET_BYTES, 0, 0);
+}
+
 int action_is_fault(const siginfo_t *info)
 {
 	return info->si_code > 0 && FAULTS & ACTION_BIT(info->si_signo);

@@ -27,6 +27,9 @@ static inline uint64_t action_mask(uint64_t blocked)
 	return blocked & ~action_own;
 }
 
+/* The kernel's mask of the calling thread, from now on. */
+void action_mask_set(uint64_t mask);
+
 /* The program did it itself, at that instruction: it can't be blocked, nor ignored. */
 int action_is_fault(const siginfo_t *info);
 

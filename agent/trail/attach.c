@@ -12,9 +12,9 @@
 #include "agent/trail/ring.h"
 #include "agent/trail/rseq.h"
 #include "agent/trail/signal.h"
+#include "agent/trail/signal_thread.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
-#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -165,7 +165,7 @@ static void out(struct thread *thread)
 	if (is_last)
 		action_give_back(~UINT64_C(0));
 	give_back(thread);
-	withdraw_left(is_last);
+	leave_wait(is_last);
 	attach_vector_load(thread->vector15, processor_width());
 	native();
 }

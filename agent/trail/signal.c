@@ -22,7 +22,6 @@
 #include "agent/trail/state.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
-#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -40,11 +39,6 @@ static struct thread *self(void)
 	else if (sys_call3(SYS_arch_prctl, ARCH_GET_GS, (long)&base, 0) || !places_begin(base))
 		return NULL;
 	return (struct thread *)base;
-}
-
-static void mask_set(uint64_t mask)
-{
-	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, ACTION_SET_BYTES, 0, 0);
 }
 
 /* ---- step by step ---- */
@@ -193,7 +187,7 @@ static void left(struct thread *thread, struct frame_context *context)
 	*frame_mask(context) = thread->blocked;
 	thread->is_leaving = 0;
 	thread->is_native = 1;
-	mask_set(~UINT64_C(0));
+	action_mask_set(~UINT64_C(0));
 	is_last = thread_left(thread);
 	held_give_back(thread, is_last);
 	if (thread->is_process == PROCESS_CLEARED)
@@ -209,7 +203,7 @@ static void left(struct thread *thread, struct frame_context *context)
 	rseq_give_back(thread);
 	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 	if (!is_process)
-		withdraw_left(is_last);
+		leave_wait(is_last);
 }
 
 /* At a system call of the program's, before the kernel has taken it or when it gives it back to be made again. */
@@ -325,7 +319,7 @@ static void in_native(const siginfo_t *info, struct frame_context *context)
 	}
 	if (!(action.flags & SA_NODEFER))
 		mask |= ACTION_BIT(number);
-	mask_set(mask);
+	action_mask_set(mask);
 	channel.head->places.is_lasting = 1; /* it returns by way of ours */
 	gate_chain(context, number, info, action.handler);
 }
@@ -428,12 +422,12 @@ static void handler(int number, void *about, void *data)
 		in_cache(thread, info, context, &state);
 }
 
-/* ---- threads and what they ask ---- */
+/* ---- begun ---- */
 
 int signal_open(struct thread *thread)
 {
 	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&thread->blocked, ACTION_SET_BYTES, 0, 0);
-	mask_set(action_mask(thread->blocked));
+	action_mask_set(action_mask(thread->blocked));
 	return signal_open_all();
 }
 
@@ -441,49 +435,4 @@ int signal_open_all(void)
 {
 	frame_open();
 	return action_open(handler);
-}
-
-int signal_thread(struct thread *thread)
-{
-	stack_t stack = { .ss_sp = (void *)thread->signal_stack, .ss_size = THREAD_SIGNAL_BYTES };
-	stack_t was;
-	long err = sys_call3(SYS_sigaltstack, (long)&stack, (long)&was, 0);
-
-	/* It was ours already; or there was none, and what that is like is inherited. */
-	if (err || thread->is_process || thread->stack_asked.bytes || !was.ss_size)
-		return (int)err;
-	thread->stack_asked.at = (uint64_t)was.ss_sp;
-	thread->stack_asked.bytes = was.ss_size;
-	thread->stack_asked.flags = (uint32_t)was.ss_flags & ~(uint32_t)SS_ONSTACK;
-	return 0;
-}
-
-void signal_inherit(struct thread *child, const struct thread *thread, int shares_memory)
-{
-	child->blocked = thread->blocked;
-	child->trap.error = thread->trap.error;
-	child->trap.number = thread->trap.number;
-	child->trap.address = thread->trap.address;
-	child->stack_asked.flags = SS_DISABLE;
-	if (!shares_memory)
-		child->stack_asked = thread->stack_asked;
-}
-
-void signal_hold_all(void)
-{
-	mask_set(~UINT64_C(0));
-}
-
-void signal_let_all(struct thread *thread)
-{
-	mask_set(thread->is_deferred ? ~action_own : action_mask(thread->blocked));
-}
-
-int signal_end(struct thread *thread)
-{
-	signal_hold_all();
-	if (!thread->is_deferred)
-		return 1;
-	signal_let_all(thread);
-	return 0;
 }

@@ -16,17 +16,4 @@ int signal_open(struct thread *thread);
 /* The same, but for its mask. */
 int signal_open_all(void);
 
-/* The calling thread's stack for handlers of ours. */
-int signal_thread(struct thread *thread);
-
-/* What a new thread takes over from the one that makes it. */
-void signal_inherit(struct thread *child, const struct thread *thread, int shares_memory);
-
-/* Nothing comes to the calling thread, nor to those that it makes, until each lets it again. */
-void signal_hold_all(void);
-void signal_let_all(struct thread *thread);
-
-/* Nothing comes any more: the thread is about to end. 0: something has come already, and is for it. */
-int signal_end(struct thread *thread);
-
 #endif

@@ -12,10 +12,9 @@
 #include "agent/trail/process.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/rseq.h"
-#include "agent/trail/signal.h"
+#include "agent/trail/signal_thread.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/trace.h"
-#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -307,7 +306,7 @@ void thread_exit_call(struct thread *thread)
 	if (!__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED) && leave_is_asked()) {
 		action_give_back(~UINT64_C(0));
 		all_left();
-		withdraw_left(1);
+		leave_wait(1);
 	}
 	if (number == SYS_exit) {
 		memory_forget(thread, thread->mapping_bytes);
