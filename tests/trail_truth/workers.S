@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Three threads beside the first one, which turn and make a system call now and then; the first sleeps until they have ended. */
-#include "../targets/make_thread.S"
+#include "tests/targets/make_thread.S"
 
 #define SYS_nanosleep 35
 #define SYS_getpid 39
