@@ -6,6 +6,7 @@
 #include "agent/trail/gate.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/limit.h"
+#include "agent/trail/locked.h"
 #include "agent/trail/process.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/rseq.h"
@@ -20,7 +21,6 @@
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -129,16 +129,6 @@ static long name_thread(struct thread *thread, uint64_t next)
 	called_tell(thread, next, result);
 	ring_forget(thread);
 	return result;
-}
-
-/* All memory, and all that comes: ours is large, and most of it never touched. */
-static long lock_memory(const struct thread *thread)
-{
-	uint64_t flags = thread->regs.gpr[7];
-
-	if (flags & (MCL_CURRENT | MCL_FUTURE))
-		flags |= MCL_ONFAULT;
-	return sys_call3(SYS_mlockall, (long)flags, 0, 0);
 }
 
 /* The kernel may be to write where code is guarded. */
@@ -268,7 +258,7 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_prlimit64:
 		return limit_call(thread, plain);
 	case SYS_mlockall:
-		return lock_memory(thread);
+		return locked_call(thread);
 	case SYS_prctl:
 		if ((uint32_t)thread->regs.gpr[7] == PR_SET_NAME)
 			return name_thread(thread, next);
