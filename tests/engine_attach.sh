@@ -198,6 +198,28 @@ says "went on natively (memory that it maps where the engine's is)"
 exec 7>&-
 ended "memory where the engine's was"
 
+# ---- a signalfd(2) that it had before ----
+
+start_ready ./attached_odd signalfd
+rm -rf ran
+"$waymark" record "${soft[@]}" -p "$pid" --for 50s -o ran >/dev/null 2>words &
+tool=$!
+for _ in $(seq 100); do
+	grep -q waymark-trail "/proc/$pid/maps" && break
+	sleep 0.05
+done
+sleep 0.5
+kill -SEGV "$pid"
+for _ in $(seq 200); do
+	grep -q got said && break
+	sleep 0.05
+done
+grep -q got said || fail "what it blocks does not come to its signalfd while it is recorded"
+kill -INT $tool
+wait $tool || fail "a signalfd: status $?: $(cat words)"
+exec 7>&-
+ended "a signalfd"
+
 # ---- its children ----
 
 start sh -c 'while :; do /bin/true; done'

@@ -12,6 +12,7 @@
 #include "agent/trail/ring.h"
 #include "agent/trail/rseq.h"
 #include "agent/trail/signal.h"
+#include "agent/trail/signal_call.h"
 #include "agent/trail/signal_thread.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
@@ -235,6 +236,7 @@ void attach_commit(struct thread *thread)
 	if (__atomic_compare_exchange_n(&decision, &decided, TAKEN, 0, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE)) {
 		thread_first(head->taken_count);
+		signal_descriptors_expect();
 		err = signal_open_all();
 		if (err)
 			action_give_back(~UINT64_C(0));

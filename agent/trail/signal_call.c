@@ -181,9 +181,14 @@ long signal_wait_call(struct thread *thread)
 /* Somebody has signalfd(2)s. */
 static uint32_t has_descriptors;
 
-long signal_descriptor_call(const struct thread *thread, long (*plain)(const struct thread *))
+void signal_descriptors_expect(void)
 {
 	__atomic_store_n(&has_descriptors, 1, __ATOMIC_RELAXED);
+}
+
+long signal_descriptor_call(const struct thread *thread, long (*plain)(const struct thread *))
+{
+	signal_descriptors_expect();
 	return plain(thread);
 }
 

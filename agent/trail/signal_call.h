@@ -15,6 +15,9 @@ long signal_other_call(struct thread *thread, long (*plain)(const struct thread 
 long signal_descriptor_call(const struct thread *thread, long (*plain)(const struct thread *));
 long signal_exec_call(struct thread *thread, long (*plain)(const struct thread *));
 
+/* The program ran before us: it may have signalfd(2)s that we did not see it make. */
+void signal_descriptors_expect(void);
+
 /* ppoll(2) and its like: the mask that holds while they wait. 0: the call has none. */
 int signal_call_mask(const struct thread *thread, uint64_t *mask);
 
