@@ -17,11 +17,11 @@ void leave(struct thread *thread, uint64_t pc) __attribute__((noreturn));
 void leave_ask(void);
 int leave_is_asked(void);
 
+/* Ask those too that are in system calls, which leave behind them else; and none goes on natively before the last has left. */
+void leave_together(void);
+
 /* A signal by which a thread is asked. */
 int leave_is_told(const siginfo_t *info);
-
-/* The same, also those that are in system calls, which leave behind them else; and none goes on natively before the last has left. */
-void leave_together(void);
 
 /*
  * A thread has left all but for going on natively; `is_last`: all others had, and our handlers are given back. Where all leave together, none
