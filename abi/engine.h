@@ -36,6 +36,26 @@
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
 #define ENGINE_VERSION 3u
 
+/* The engine's file says so too, before anybody maps it: a note of this owner and type, with a struct engine_version. */
+#define ENGINE_NOTE_OWNER "Waymark"
+#define ENGINE_NOTE_TYPE 2u
+#define ENGINE_NOTE_SECTION ".note.waymark"
+
+struct engine_version {
+	uint32_t magic, version;
+};
+
+/* All of the note, and what stands in it. */
+struct engine_note {
+	uint32_t owner_bytes, version_bytes, type;
+	char owner[sizeof(ENGINE_NOTE_OWNER)];
+	uint32_t magic, version;
+};
+
+#define ENGINE_NOTE_VALUES                                                                         \
+	sizeof(ENGINE_NOTE_OWNER), sizeof(struct engine_version), ENGINE_NOTE_TYPE,                \
+		ENGINE_NOTE_OWNER, ENGINE_MAGIC, ENGINE_VERSION
+
 #define ENGINE_GUARD_BYTES 4096u
 #define ENGINE_SEGMENTS_MAX 64u
 #define ENGINE_ADDRESS_BYTES (UINT64_C(35) << 30) /* that it maps beside the channel */
@@ -292,6 +312,7 @@ struct engine_module {
 
 _Static_assert(sizeof(struct engine_event) == 36, "nine words");
 _Static_assert(sizeof(struct engine_channel) <= ENGINE_GUARD_BYTES, "a page");
+_Static_assert(sizeof(struct engine_note) == 28, "a note's owner is padded to 4");
 _Static_assert(sizeof(struct engine_segment) == 32 && sizeof(struct engine_trace) == 16,
 	       "no padding");
 

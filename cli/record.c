@@ -181,7 +181,7 @@ static void complain_trails(const struct recording *recording)
 		fprintf(stderr,
 			"waymark: %llu child process%s went on unrecorded: no more than %u processes are "
 			"followed at a time, and none that was made with CLONE_UNTRACED, nor by soft one that is in "
-			"a namespace of pids of its own, shares its maker's memory, or has no room for the engine\n",
+			"a namespace of pids of its own, shares its maker's memory, has no room for the engine, or whose maker ran before (-p)\n",
 			(unsigned long long)counts.unfollowed, counts.unfollowed == 1 ? "" : "es",
 			STEP_PROCESSES_MAX);
 	if (counts.untrapped)

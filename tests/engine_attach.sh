@@ -189,28 +189,55 @@ else
 fi
 command -v redis-server >/dev/null || echo "skipped: no redis-server"
 
-# ---- those that can't be taken ----
+# ---- memory of its own where the engine's was: what the tool unmaps at the end is the engine's alone ----
 
-# odd HOW: started, and ready; its input is descriptor 7
-odd()
-{
-	rm -f in
-	mkfifo in
-	./attached_odd "$1" <in >said &
-	pid=$!
-	started+=("$pid")
-	exec 7>in
-	for _ in $(seq 100); do
-		grep -q ready said && return
-		sleep 0.05
-	done
-	fail "$1: it is not ready: $(cat said)"
-}
+start_ready ./attached_odd over
+rm -rf ran
+run 0 "${soft[@]}" -p "$pid" -o ran --for 1s
+says "went on natively (memory that it maps where the engine's is)"
+exec 7>&-
+ended "memory where the engine's was"
+
+# ---- a signalfd(2) that it had before ----
+
+start_ready ./attached_odd signalfd
+rm -rf ran
+"$waymark" record "${soft[@]}" -p "$pid" --for 50s -o ran >/dev/null 2>words &
+tool=$!
+for _ in $(seq 100); do
+	grep -q waymark-trail "/proc/$pid/maps" && break
+	sleep 0.05
+done
+sleep 0.5
+kill -SEGV "$pid"
+for _ in $(seq 200); do
+	grep -q got said && break
+	sleep 0.05
+done
+grep -q got said || fail "what it blocks does not come to its signalfd while it is recorded"
+kill -INT $tool
+wait $tool || fail "a signalfd: status $?: $(cat words)"
+exec 7>&-
+ended "a signalfd"
+
+# ---- its children ----
+
+start sh -c 'while :; do /bin/true; done'
+rm -rf ran
+run 0 --json "${soft[@]}" -p "$pid" -o ran --for 1s
+says "went on unrecorded: "
+[ "$(json unfollowed)" -gt 0 ] || fail "children of a program that ran before are not told of: $(cat out)"
+rm -rf ran
+run 0 --json "${soft[@]}" --no-follow -p "$pid" -o ran --for 1s
+expect "nobody wants its children: unfollowed" "$(json unfollowed)" 0
+kill -9 "$pid"
+
+# ---- those that can't be taken ----
 
 # refused HOW WORDS: named, and the program goes on as if nobody had been there
 refused()
 {
-	odd "$1"
+	start_ready ./attached_odd "$1"
 	rm -rf trace
 	run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
 	says "$2"
@@ -230,7 +257,7 @@ else
 fi
 
 for how in plain leaderless rseq; do
-	odd $how
+	start_ready ./attached_odd $how
 	rm -rf ran
 	run 0 "${soft[@]}" -p "$pid" -o ran --for 300ms
 	exec 7>&-
@@ -261,7 +288,7 @@ touch stop
 wait "$first" && grep -q '^right$' said_first || fail "the other of one in vfork(2): $(cat said_first)"
 
 # Stopped: it stays so, and goes on when it is told.
-odd plain
+start_ready ./attached_odd plain
 kill -STOP "$pid"
 rm -rf trace
 run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
@@ -272,7 +299,7 @@ exec 7>&-
 ended "stopped"
 
 # Recorded already.
-odd plain
+start_ready ./attached_odd plain
 rm -rf ran trace
 "$waymark" record "${soft[@]}" -p "$pid" -o ran --for 3s 2>/dev/null >&2 &
 tool=$!
@@ -289,7 +316,7 @@ ended "recorded twice at once"
 
 # Traced by another.
 if command -v strace >/dev/null; then
-	odd plain
+	start_ready ./attached_odd plain
 	strace -o /dev/null -p "$pid" 2>/dev/null &
 	tool=$!
 	for _ in $(seq 100); do

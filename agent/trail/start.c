@@ -9,13 +9,13 @@
 #include "agent/trail/lock.h"
 #include "agent/trail/map.h"
 #include "agent/trail/places.h"
+#include "agent/trail/processor.h"
 #include "agent/trail/ranges.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
 #include "agent/trail/trace.h"
-#include "agent/trail/translate.h"
 
 #include <asm/prctl.h>
 #include <elf.h>
@@ -80,11 +80,11 @@ static int open_memory(void)
 		err = traces_open();
 	if (err)
 		return err;
-	translate_open();
+	processor_look();
 	/* copies of the process run on in it */
 	sys_call3(SYS_madvise, (long)__ehdr_start, (_end - __ehdr_start + 4095) & ~4095l,
 		  MADV_DONTDUMP);
-	places_add((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start), 0);
+	places_given((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start));
 	ranges_hide((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start));
 	return ranges_read();
 }

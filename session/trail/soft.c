@@ -53,6 +53,7 @@ static int open_reader(struct soft *soft, struct trail_sink *sink,
 		soft->reader.newest_blocks = options->last_bytes / STORE_BLOCK_BYTES;
 	if (!err)
 		err = soft_follow_init(&soft->follow, &soft->channel, &soft->reader, &soft->image);
+	soft->follow.is_wanted = options && options->follows;
 	return err;
 }
 
@@ -64,29 +65,6 @@ static int open_all(struct soft *soft, struct trail_sink *sink, const struct sof
 	int err = soft_channel_open(&soft->channel, &sizes);
 
 	return err ? err : open_reader(soft, sink, options);
-}
-
-static int open_image(struct soft_image *image, const struct soft_options *options, char *detail,
-		      size_t bytes)
-{
-	char path[PATH_MAX];
-	int err = 0;
-
-	if (options && options->engine)
-		snprintf(path, sizeof(path), "%s", options->engine);
-	else
-		err = soft_image_find(path);
-	if (!err)
-		err = soft_image_open(image, path);
-	if (!err)
-		return 0;
-	if (err == -ENOENT)
-		err = -WM_E_NO_ENGINE;
-	if (err == -WM_E_NO_ENGINE)
-		snprintf(detail, bytes, "%s", path);
-	else
-		snprintf(detail, bytes, "%s: %s", path, wm_error_text(err));
-	return err == -WM_E_NO_ENGINE || err == -ENOMEM || err == -EMFILE ? err : -WM_E_ENGINE_FILE;
 }
 
 static void end_child(pid_t pid)
@@ -142,7 +120,8 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 		snprintf(detail, bytes,
 			 "the recorder has no room for its trail (RLIMIT_AS, ulimit -v)");
 	if (!err)
-		err = open_image(&soft->image, options, detail, bytes);
+		err = soft_image_find(&soft->image, options ? options->engine : NULL, detail,
+				      bytes);
 	if (!err) {
 		err = enter(soft, sink, gate, detail, bytes);
 		if (err)
@@ -189,7 +168,7 @@ int soft_attach(struct soft **out, struct trail_sink *sink, const struct soft_op
 	*out = NULL;
 	if (!soft)
 		return -ENOMEM;
-	err = open_image(&soft->image, options, detail, bytes);
+	err = soft_image_find(&soft->image, options ? options->engine : NULL, detail, bytes);
 	if (!err)
 		err = attach(soft, sink, options, (struct detail){ detail, bytes });
 	if (err) {
