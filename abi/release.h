@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which Waymark a file of ours is from: a note in the agent's file and in the engine's, for `waymark doctor` to compare with its
- * own. Owner "Waymark", type RELEASE_NOTE (abi/site.h's is 1); the description is RELEASE_TEXT with its NUL: the version, then those of the
+ * own. Owner "Waymark", type RELEASE_NOTE (abi/site.h's is 1, abi/engine.h's 2); the description is RELEASE_TEXT with its NUL: the version, then those of the
  * layouts that both sides share, which may differ between two builds of one version.
  */
 #ifndef ABI_RELEASE_H
@@ -11,7 +11,7 @@
 #include "abi/engine.h"
 #include "abi/page.h"
 
-#define RELEASE_NOTE 2
+#define RELEASE_NOTE 3
 #define RELEASE_BYTES_MAX 128
 
 #define RELEASE_WORD(value) #value
