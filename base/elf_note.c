@@ -5,7 +5,6 @@
 #include "abi/release.h"
 #include "abi/site.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
