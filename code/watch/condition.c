@@ -45,11 +45,13 @@ static int enumerator_of(const struct watch_type *type, const char *name, int64_
 {
 	const struct watch_node *node = &type->nodes[0];
 	const char *scope = strrchr(name, ':');
+	const char *last = scope ? scope + 1 : name;
 
 	for (uint32_t i = 0; node->class == WATCH_ENUM && i < node->count; i++) {
 		const struct watch_node *one = &type->nodes[node->first + i];
+		const char *own = type->names + one->member, *own_scope = strrchr(own, ':');
 
-		if (!strcmp(type->names + one->member, scope ? scope + 1 : name)) {
+		if (!strcmp(own, name) || !strcmp(own_scope ? own_scope + 1 : own, last)) {
 			*value = one->value;
 			return 1;
 		}

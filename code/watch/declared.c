@@ -16,10 +16,18 @@ int declared_of(Dwarf_Die *die, struct declared *type)
 {
 	Dwarf_Attribute attribute;
 
+	Dwarf_Die whole;
+
 	type->dimension = 0;
 	if (!dwarf_attr_integrate(die, DW_AT_type, &attribute))
 		return -ENOENT;
-	return dwarf_formref_die(&attribute, &type->die) ? 0 : -WM_E_WATCH_DAMAGED;
+	if (!dwarf_formref_die(&attribute, &type->die))
+		return -WM_E_WATCH_DAMAGED;
+	/* What stands in for a type that has a unit of its own. */
+	if (dwarf_attr(&type->die, DW_AT_signature, &attribute) &&
+	    dwarf_formref_die(&attribute, &whole))
+		type->die = whole;
+	return 0;
 }
 
 int declared_tag(const struct declared *type)
@@ -83,15 +91,9 @@ static void declaration_complete(Dwarf_Die *die, const struct code_file *file,
 	struct completion completion = { .name = dwarf_diename(die),
 					 .tag = dwarf_tag(die),
 					 .die = die };
-	Dwarf_Attribute attribute;
 	struct scope scope;
-	Dwarf_Die unit;
 	Dwarf *other;
 
-	if (dwarf_attr(die, DW_AT_signature, &attribute) && dwarf_formref_die(&attribute, &unit)) {
-		*die = unit;
-		return;
-	}
 	if (!dwarf || !completion.name || scope_of(die, &scope) ||
 	    !scope_path(&scope, 1, completion.path))
 		return;
@@ -289,6 +291,10 @@ static int bytes_of(const struct declared *type, unsigned int depth, uint64_t *b
 		return 0;
 	case DW_TAG_subroutine_type:
 		return -ENOENT;
+	case DW_TAG_ptr_to_member_type: /* an offset; of a function's, two words */
+		err = declared_of(&peeled.die, &peeled);
+		*bytes = !err && dwarf_tag(&peeled.die) == DW_TAG_subroutine_type ? 16 : 8;
+		return err;
 	case DW_TAG_enumeration_type:
 		err = declared_of(&peeled.die, &peeled);
 		return err ? -WM_E_WATCH_INCOMPLETE : bytes_of(&peeled, depth + 1, bytes);
@@ -418,6 +424,7 @@ struct seeking {
 	struct declared_member *member;
 	uint64_t offset; /* of the record that is looked through */
 	unsigned int depth, looked;
+	int is_incomplete; /* some of what might have it is told nowhere */
 };
 
 static int seek(const struct declared_member *member, void *data)
@@ -439,6 +446,8 @@ static int seek(const struct declared_member *member, void *data)
 	if (seeking->depth == DEPTH_MAX || declared_peel(&type, seeking->file, seeking->dwarf) ||
 	    !declared_is_record(&type))
 		return 0;
+	if (dwarf_hasattr(&type.die, DW_AT_declaration))
+		seeking->is_incomplete = 1;
 	seeking->depth++;
 	seeking->offset += member->offset;
 	err = declared_members(&type, seek, seeking);
@@ -453,5 +462,7 @@ int declared_member(const struct declared *record, const char *name, const struc
 	struct seeking seeking = { .name = name, .file = file, .dwarf = dwarf, .member = member };
 	int err = declared_members(record, seek, &seeking);
 
-	return err > 0 ? 0 : err ? err : -ENOENT;
+	if (err)
+		return err > 0 ? 0 : err;
+	return seeking.is_incomplete ? -WM_E_WATCH_INCOMPLETE : -ENOENT;
 }

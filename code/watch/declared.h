@@ -64,7 +64,7 @@ int declared_members(const struct declared *record,
 
 /*
  * Find a member by its name, in anonymous ones and base classes too. 0, the offset from the record's beginning; -ENOENT;
- * -WM_E_WATCH_SPLIT: it is in a virtual base class, at another place in each object; -WM_E_WATCH_DAMAGED.
+ * -WM_E_WATCH_INCOMPLETE: nor is it in what is told of; -WM_E_WATCH_SPLIT: it is in a virtual base class, at another place in each object; -WM_E_WATCH_DAMAGED.
  */
 int declared_member(const struct declared *record, const char *name, const struct code_file *file,
 		    const struct code_dwarf *dwarf, struct declared_member *member);

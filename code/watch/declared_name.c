@@ -4,6 +4,7 @@
  * brackets where both are. The text grows from its inside: "*", "(*)(int)", "void (*)(int)".
  */
 #include "code/watch/declared.h"
+#include "code/watch/scope.h"
 
 #include <dwarf.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include <waymark/error.h>
 
 #define PARTS_MAX 64 /* of a name; more is "..." */
-#define DEPTH_MAX 6  /* of functions' parameters in each other */
+#define DEPTH_MAX 2  /* of functions' parameters in each other */
 
 struct naming {
 	unsigned int parts; /* so many more */
@@ -51,8 +52,8 @@ static void parameters_put(struct naming *naming, Dwarf_Die *die, char *middle)
 		    dwarf_tag(&child) != DW_TAG_unspecified_parameters)
 			continue;
 		naming->parts--;
-		if (dwarf_tag(&child) == DW_TAG_unspecified_parameters || naming->depth ||
-		    declared_of(&child, &type))
+		if (dwarf_tag(&child) == DW_TAG_unspecified_parameters ||
+		    naming->depth > DEPTH_MAX || declared_of(&child, &type))
 			snprintf(one, sizeof(one), "...");
 		else
 			name_of(naming, &type, one, sizeof(one));
@@ -134,8 +135,7 @@ static int level_put(struct naming *naming, struct declared *type, char *middle,
 		break;
 	case DW_TAG_subroutine_type:
 		naming->depth++;
-		if (naming->depth <= DEPTH_MAX)
-			parameters_put(naming, &die, middle);
+		parameters_put(naming, &die, middle);
 		naming->depth--;
 		break;
 	case DW_TAG_const_type:
@@ -188,6 +188,26 @@ static const char *word_of(Dwarf_Die *die)
 	}
 }
 
+/* As people call them, and gdb; compilers have them in full. */
+static const char *shorter(const char *name)
+{
+	static const struct {
+		const char *full, *name;
+	} all[] = {
+		{ "short int", "short" },
+		{ "long int", "long" },
+		{ "long long int", "long long" },
+		{ "short unsigned int", "unsigned short" },
+		{ "long unsigned int", "unsigned long" },
+		{ "long long unsigned int", "unsigned long long" },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (!strcmp(all[i].full, name))
+			return all[i].name;
+	return name;
+}
+
 static const char *anonymous(int tag)
 {
 	switch (tag) {
@@ -198,14 +218,31 @@ static const char *anonymous(int tag)
 		return "union {...}";
 	case DW_TAG_enumeration_type:
 		return "enum {...}";
+	case DW_TAG_ptr_to_member_type:
+		return "pointer to member";
 	default:
 		return "?";
 	}
 }
 
+/* In C++ with the namespaces and classes that it stands in. */
+static const char *own_name(Dwarf_Die *die, const char *word, char *path)
+{
+	const char *name = dwarf_diename(die);
+	struct scope scope;
+
+	if (!name)
+		return anonymous(dwarf_tag(die));
+	if (dwarf_tag(die) == DW_TAG_base_type)
+		return shorter(name);
+	if (*word || scope_of(die, &scope) || scope.level < 2 || !scope_path(&scope, 1, path))
+		return name;
+	return path;
+}
+
 static void name_of(struct naming *naming, const struct declared *type, char *name, size_t bytes)
 {
-	char middle[DECLARED_NAME_MAX] = "", front[96] = "";
+	char middle[DECLARED_NAME_MAX] = "", front[96] = "", path[SCOPE_PATH_MAX];
 	struct declared at = *type;
 	const char *own = "void", *word = "", *space;
 	Dwarf_Die none = { 0 };
@@ -213,9 +250,8 @@ static void name_of(struct naming *naming, const struct declared *type, char *na
 	while (naming->parts && strlen(front) < 64 && level_put(naming, &at, middle, front))
 		naming->parts--;
 	if (at.die.addr != none.addr) {
-		own = dwarf_diename(&at.die);
-		word = own ? word_of(&at.die) : "";
-		own = own ? own : anonymous(dwarf_tag(&at.die));
+		word = dwarf_diename(&at.die) ? word_of(&at.die) : "";
+		own = own_name(&at.die, word, path);
 	}
 	space = *middle && *middle != ' ' ? " " : "";
 	snprintf(name, bytes, "%s%s%s%s%s", front, word, own, space, middle);

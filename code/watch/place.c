@@ -62,12 +62,17 @@ static int several_modules(struct finding *finding, struct code_module *const *a
 
 /* ---- variables ---- */
 
-/* A declaration's symbol: the program's copy of a library's variable, or one that assembler defines. */
+/* A declaration's symbol: the program's copy of a library's variable, an alias, or one that assembler defines. */
 static int is_defined(struct code_module *module, const struct variable *variable, uint64_t *start)
 {
-	return variable->linkage && variable->is_external &&
-	       !code_symbol_value(module->file, variable->linkage, start) &&
-	       code_file_segment(module->file, *start);
+	uint64_t address;
+
+	if (!variable->linkage || !variable->is_external ||
+	    code_symbol_value(module->file, variable->linkage, &address) ||
+	    !code_file_segment(module->file, address))
+		return 0;
+	*start = address;
+	return 1;
 }
 
 /* One module's answer. 1: this is it; 0: look on. */
@@ -79,7 +84,8 @@ static int module_ask(struct finding *finding, struct code_module *module, int *
 			   : -ENOMEM;
 
 	*is_found = 0;
-	if (err == -WM_E_WATCH_EXTERN && is_defined(module, variable, &variable->start)) {
+	if ((err == -WM_E_WATCH_EXTERN || err == -WM_E_WATCH_OPTIMISED) &&
+	    is_defined(module, variable, &variable->start)) {
 		variable->base = WATCH_IN_MODULE;
 		err = 0;
 	}
@@ -98,6 +104,28 @@ static int module_ask(struct finding *finding, struct code_module *module, int *
 	return err == -ENOMEM ? -ENOMEM
 			      : module == finding->program && err != -WM_E_WATCH_EXTERN &&
 					(!err || finding->err);
+}
+
+/*
+ * A library's variable that the program has a copy of is in use there alone. But one that it defines itself is another,
+ * and was passed over for the library's.
+ */
+static int is_copied(const struct finding *finding, uint64_t *start)
+{
+	struct variable *own;
+	int err;
+
+	if (!finding->program || finding->described == finding->program ||
+	    finding->variable.base != WATCH_IN_MODULE ||
+	    !is_defined(finding->program, &finding->variable, start))
+		return 0;
+	own = malloc(sizeof(*own));
+	err = own ? variable_find(own, finding->program->file, finding->expr, NULL) : -ENOMEM;
+	free(own);
+	if (err)
+		return 1;
+	*start = finding->variable.start;
+	return 0;
 }
 
 /* 0; 1: none has it. */
@@ -128,10 +156,7 @@ static int variable_seek(struct finding *finding)
 		return 1;
 	holder = finding->described;
 	start = finding->variable.start;
-	/* A library's variable that the program has a copy of is in use there alone. */
-	if (finding->program && holder != finding->program &&
-	    finding->variable.base == WATCH_IN_MODULE &&
-	    is_defined(finding->program, &finding->variable, &start))
+	if (is_copied(finding, &start))
 		holder = finding->program;
 	place_at(finding, holder, start);
 	finding->place->base = finding->variable.base;
@@ -235,7 +260,9 @@ static int function_take(const struct code_function *function, const struct code
 	struct function_list *list = data;
 	const char *slash = list->expr->source ? strrchr(list->expr->source, '/') : NULL;
 
-	if (list->expr->source && strcmp(symbol->unit, slash ? slash + 1 : list->expr->source))
+	/* of global ones no symbol tells */
+	if (list->expr->source && *symbol->unit &&
+	    strcmp(symbol->unit, slash ? slash + 1 : list->expr->source))
 		return 0;
 	if (list->count < 2)
 		list->modules[list->count] = list->module;

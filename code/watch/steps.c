@@ -83,6 +83,11 @@ static int target_go(struct steps *steps, const struct watch_step *step, int err
 		steps->is_address = 0;
 		return 0;
 	}
+	if (!steps->has_type && steps->expr->length) {
+		/* who gives the length need not be told that it is a pointer */
+		follow(steps, step->from, step->length);
+		return 0;
+	}
 	if (!steps->has_type)
 		return refuse(steps, error, step);
 	err = peel(steps, step->from, step->length);
@@ -169,6 +174,7 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 {
 	uint64_t bytes, count = UINT64_MAX;
 	int64_t lowest = 0, distance;
+	struct declared target;
 	int err;
 
 	if (!steps->has_type)
@@ -193,10 +199,10 @@ static int index_go(struct steps *steps, const struct watch_step *step)
 		err = target_go(steps, step, -WM_E_WATCH_NO_ARRAY);
 		if (err)
 			return err;
-		err = steps->has_type ? declared_peel(&steps->type, steps->file, steps->dwarf)
-				      : -ENOENT;
+		target = steps->type; /* called as it is declared */
+		err = steps->has_type ? declared_peel(&target, steps->file, steps->dwarf) : -ENOENT;
 		if (!err)
-			err = declared_bytes(&steps->type, &bytes);
+			err = declared_bytes(&target, &bytes);
 		if (err)
 			return refuse(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err, step);
 	}
@@ -269,14 +275,18 @@ static int end_code(struct steps *steps)
 {
 	struct watch_place *place = steps->place;
 	char name[DECLARED_NAME_MAX];
+	struct declared declared;
 	int err = 0;
 
 	if (steps->has_type) {
+		declared = steps->type;
 		err = steps->is_address ? 0 : peel(steps, steps->expr->at, steps->expr->bytes);
 		if (err)
 			return refuse_all(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err);
-		if (declared_tag(&steps->type) != DW_TAG_subroutine_type)
+		if (declared_tag(&steps->type) != DW_TAG_subroutine_type) {
+			steps->type = declared;
 			return refuse_all(steps, -WM_E_WATCH_DATA);
+		}
 		declared_name(&steps->type, name, sizeof(name));
 	} else {
 		snprintf(name, sizeof(name), "code");
@@ -285,20 +295,23 @@ static int end_code(struct steps *steps)
 	return type_make_single(&place->type, WATCH_CODE, WM_TYPE_BYTES, 1, name);
 }
 
-/* The bytes of the declared type that hold the bits, as the compiler goes at them, where these are inside; else theirs alone. */
+/*
+ * Who writes one of the bits writes its byte, at least, and a debug register sees all that touches one of its bytes: so
+ * the smallest that holds all of the bits will do, whatever storage unit the compiler goes at them by.
+ */
 static int end_bits(struct steps *steps)
 {
-	uint64_t unit, bytes = (steps->bit + steps->bits + 7) / 8, into;
-	int err = declared_bytes(&steps->type, &unit);
+	uint64_t bytes = (steps->bit + steps->bits + 7) / 8, into;
 
-	if (err || !unit || unit > 8)
-		return refuse_all(steps, err ? err : -WM_E_WATCH_DAMAGED);
-	into = steps->record_offset % unit;
-	if (into + bytes <= unit && steps->record_offset - into + unit <= steps->record_bytes) {
+	for (uint64_t unit = 1; unit <= 8; unit *= 2) {
+		into = steps->record_offset % unit;
+		if (into + bytes > unit || steps->record_offset - into + unit > steps->record_bytes)
+			continue;
 		if (advance(steps, -(int64_t)into))
 			return refuse_all(steps, -WM_E_WATCH_DAMAGED);
 		steps->bit += (unsigned int)into * 8;
 		bytes = unit;
+		break;
 	}
 	steps->place->bytes = bytes;
 	return type_make(&steps->place->type, &steps->type, bytes, steps->bit, steps->bits,

@@ -2,6 +2,7 @@
 #include "code/watch/type_make.h"
 
 #include "base/array.h"
+#include "code/watch/scope.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -79,6 +80,7 @@ static uint8_t float_type(uint64_t bytes)
 
 static void base_fill(struct watch_node *node, Dwarf_Die *die)
 {
+	const char *name = dwarf_diename(die);
 	Dwarf_Attribute attribute;
 	Dwarf_Word encoding = 0;
 
@@ -99,7 +101,9 @@ static void base_fill(struct watch_node *node, Dwarf_Die *die)
 		node->type = integer_type(node->bytes, 0);
 		break;
 	case DW_ATE_signed:
-		node->class = node->bytes <= 16 ? WATCH_SIGNED : WATCH_BYTES;
+		node->class = node->bytes > 16			 ? WATCH_BYTES
+			      : name && !strcmp(name, "wchar_t") ? WATCH_UCHAR
+								 : WATCH_SIGNED;
 		node->type = integer_type(node->bytes, 1);
 		break;
 	case DW_ATE_unsigned:
@@ -129,21 +133,33 @@ static void base_fill(struct watch_node *node, Dwarf_Die *die)
 		node->class = WATCH_BYTES;
 }
 
-static int is_contiguous(uint64_t bits)
+/* Its numbers, and whether they are flags, as gdb sees it: none has more than one bit. */
+/* "shop::Level::" before its names, as C++ has them; "" in C. */
+static void enum_prefix(Dwarf_Die *die, char *path)
 {
-	uint64_t low = bits & (0 - bits);
+	struct scope scope;
+	char *last;
 
-	return !(bits & (bits + low));
+	*path = 0;
+	if (scope_of(die, &scope) || !scope_path(&scope, 1, path))
+		return;
+	if (dwarf_hasattr(die, DW_AT_enum_class)) {
+		if (strlen(path) + 3 < SCOPE_PATH_MAX)
+			strcat(path, "::");
+		return;
+	}
+	last = strrchr(path, ':');
+	path[scope.level > 1 && last ? last + 1 - path : 0] = 0;
 }
 
-/* Its numbers, and whether they are flags, as gdb sees it: none below 0, and no two share a bit. */
 static int enumerators_make(struct making *making, size_t at, Dwarf_Die *die)
 {
-	uint64_t seen = 0;
+	char prefix[SCOPE_PATH_MAX], name[SCOPE_PATH_MAX + DECLARED_NAME_MAX];
 	int are_flags = 1, has_negative = 0, err = 0, more;
 	Dwarf_Off last = 0;
 	Dwarf_Die child;
 
+	enum_prefix(die, prefix);
 	making->type->nodes[at].first = making->type->node_count;
 	for (more = !dwarf_child(die, &child); more && !err;
 	     more = !dwarf_siblingof(&child, &child)) {
@@ -169,11 +185,11 @@ static int enumerators_make(struct making *making, size_t at, Dwarf_Die *die)
 		else
 			dwarf_formudata(&attribute, (Dwarf_Word *)&value);
 		node.value = value;
-		node.member = name_add(making, dwarf_diename(&child));
+		snprintf(name, sizeof(name), "%s%s", prefix,
+			 dwarf_diename(&child) ? dwarf_diename(&child) : "");
+		node.member = name_add(making, name);
 		has_negative |= value < 0;
-		are_flags &= value >= 0 && !(seen & (uint64_t)value) &&
-			     is_contiguous((uint64_t)value);
-		seen |= (uint64_t)value;
+		are_flags &= !(value & (value - 1)) && value >= 0;
 		err = node_add(making, &node, &none, making->depths[at]);
 		making->type->nodes[at].count += !err;
 	}
@@ -193,7 +209,7 @@ static int member_make(const struct declared_member *member, void *data)
 				   .bits = (uint16_t)member->bits,
 				   .bytes = member->bits ? (member->bit + member->bits + 7) / 8
 							 : 0 };
-	char name[DECLARED_NAME_MAX];
+	char name[DECLARED_NAME_MAX], base[DECLARED_NAME_MAX - 2];
 	int err;
 
 	if (member->is_virtual)
@@ -203,10 +219,8 @@ static int member_make(const struct declared_member *member, void *data)
 		return 1;
 	}
 	if (member->is_base) {
-		Dwarf_Die die = member->type.die;
-		const char *base = dwarf_diename(&die);
-
-		snprintf(name, sizeof(name), "<%s>", base ? base : "");
+		declared_name(&member->type, base, sizeof(base));
+		snprintf(name, sizeof(name), "<%s>", base);
 		node.member = name_add(making, name);
 	} else {
 		node.member = name_add(making, member->name);

@@ -64,7 +64,10 @@ static void put_escape(struct writer *writer, uint32_t c, char quote)
 
 static void put_char(struct writer *writer, const struct watch_node *node, uint64_t bits)
 {
-	const char *prefix = node->bytes == 2 ? "u" : node->bytes == 4 ? "U" : "";
+	const char *prefix = strstr(name_at(writer, node->name), "wchar_t") ? "L"
+			     : node->bytes == 2				    ? "u"
+			     : node->bytes == 4				    ? "U"
+									    : "";
 
 	if (node->class == WATCH_CHAR)
 		put(writer, "%lld ", (long long)bits);
@@ -259,7 +262,8 @@ static void put_bytes(struct writer *writer, const struct watch_node *node, cons
 	put(writer, "{");
 	for (uint32_t i = 0; i < node->bytes && !writer->is_full; i++)
 		put(writer, "%s0x%02x", i ? ", " : "", value[i]);
-	put(writer, "}");
+	/* a type that is told nowhere, an array without an end */
+	put(writer, node->bytes ? "}" : "...}");
 }
 
 static void put_number(struct writer *writer, const struct watch_node *node, const uint8_t *value)

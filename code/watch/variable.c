@@ -3,6 +3,7 @@
 
 #include <dwarf.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -169,8 +170,10 @@ static int several(const struct search *search, struct watch_trouble *trouble)
 	size_t used = 0;
 
 	for (size_t i = 0; i < search->count && used < sizeof(list); i++)
-		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s:%u", i ? ", " : "",
-					 search->found[i].source, search->found[i].line);
+		used += (size_t)snprintf(list + used, sizeof(list) - used,
+					 "%s%s:%u (0x%" PRIx64 ")", i ? ", " : "",
+					 search->found[i].source, search->found[i].line,
+					 search->found[i].start);
 	return watch_trouble_set(trouble, -WM_E_WATCH_SEVERAL, expr->at, expr->bytes, "%s, at %s%s",
 				 expr->name, list, search->count == FOUND_MAX ? " and more" : "");
 }
