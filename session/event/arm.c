@@ -58,6 +58,7 @@ static int try_one(struct event_object *object, struct detail detail)
 
 	if (!object_is_threads(object))
 		return 0;
+	object->is_exchanged = !instance_keeps_place();
 	/* what a thread starts meanwhile is to have none of it */
 	form.flags &= ~(unsigned int)EVENT_CHILDREN;
 	form.scope = EVENT_THREAD;
@@ -98,6 +99,7 @@ static int open_cpus(struct event_object *object, struct detail detail)
 
 static int open_all(struct event_object *object, const struct stop *stop, struct detail detail)
 {
+	object->is_grouped = stop || !object_is_threads(object);
 	switch (object->request.scope) {
 	case EVENT_THREAD:
 		return open_thread(object, detail);

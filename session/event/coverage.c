@@ -13,7 +13,7 @@
 #include <string.h>
 #include <waymark/error.h>
 
-/* The leaders, sorted by thread or CPU. */
+/* What was opened together, sorted by thread or CPU. */
 struct group {
 	pid_t tid;
 	int cpu;
@@ -43,7 +43,7 @@ static int groups_read(struct groups *groups, const struct event_object *object)
 	for (size_t i = 0; i < object->count; i++) {
 		const struct instance *instance = &object->instances[i];
 
-		if (instance->is_leader)
+		if (instance->is_first)
 			groups->all[groups->count++] = (struct group){ .tid = instance->tid,
 								       .cpu = instance->cpu };
 	}
@@ -163,6 +163,12 @@ int event_object_coverage(struct event_object *object, struct event_coverage *co
 		err = threads_cover(coverage, object, &groups);
 	else
 		err = cpus_cover(coverage, object, &groups);
+	for (size_t i = 0; i < object->count; i++) {
+		struct instance_count count;
+
+		if (!instance_read(&object->instances[i], &count))
+			coverage->starved += count.running_ns < count.enabled_ns;
+	}
 	for (unsigned int i = 0; i < groups.count && object_is_threads(object); i++)
 		coverage->ended += !groups.all[i].is_there;
 	free(groups.all);

@@ -47,6 +47,16 @@ static void table_grow(rlim_t end)
 	close(fd);
 }
 
+int descriptors_raise(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= limit.rlim_max)
+		return 0;
+	limit.rlim_cur = limit.rlim_max;
+	return !setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int descriptors_need(size_t count, struct detail detail)
 {
 	rlim_t want = descriptors_end() + count + SPARE;
@@ -59,11 +69,8 @@ int descriptors_need(size_t count, struct detail detail)
 			detail, -WM_E_EVENT_DESCRIPTORS,
 			"%zu descriptors are needed, and some %d for the rest; RLIMIT_NOFILE allows %llu at most",
 			count, (int)(want - count), (unsigned long long)limit.rlim_max);
-	if (want > limit.rlim_cur) {
-		limit.rlim_cur = limit.rlim_max;
-		if (setrlimit(RLIMIT_NOFILE, &limit))
-			return -errno;
-	}
+	if (want > limit.rlim_cur && !descriptors_raise())
+		return -errno;
 	table_grow(want - 1);
 	return 0;
 }

@@ -49,10 +49,13 @@ static void attr_fill(struct perf_event_attr *attr, const struct event_source *s
 		.exclude_kernel = !(form->flags & EVENT_KERNEL),
 		.sample_period = form->flags & EVENT_SIGNAL ? 1 : 0,
 	};
+	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	if (!is_thread)
 		return;
 	attr->inherit = form->scope == EVENT_PROCESS || has_children;
 	attr->inherit_thread = attr->inherit && !has_children;
+	if (attr->inherit && !form->is_exchanged)
+		attr->sample_type = PERF_SAMPLE_READ | PERF_SAMPLE_TID;
 	/* the address means nothing in another program */
 	attr->remove_on_exec = 1;
 	if (form->flags & EVENT_SIGNAL) {
@@ -99,13 +102,25 @@ void instance_disable(const struct instance *leader)
 	ioctl(leader->fd, PERF_EVENT_IOC_DISABLE, 0);
 }
 
-int instance_read(const struct instance *instance, uint64_t *hits)
+int instance_read(const struct instance *instance, struct instance_count *count)
 {
-	ssize_t bytes = read(instance->fd, hits, sizeof(*hits));
+	ssize_t bytes = read(instance->fd, count, sizeof(*count));
 
-	if (bytes == sizeof(*hits))
+	if (bytes == sizeof(*count))
 		return 0;
 	return bytes < 0 ? -errno : -EIO;
+}
+
+int instance_keeps_place(void)
+{
+	struct event_source source = { .kind = EVENT_WRITE, .bytes = 1, .address = 1 };
+	struct instance_form form = { .scope = EVENT_PROCESS };
+	struct instance own = { .tid = gettid(), .cpu = -1, .is_leader = 1 };
+	int err = instance_open(&own, &source, &form, -1);
+
+	if (!err)
+		close(own.fd);
+	return err != -EINVAL;
 }
 
 int instance_free_registers(pid_t tid)

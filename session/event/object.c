@@ -98,6 +98,7 @@ struct instance_form object_form(const struct event_object *object)
 		.scope = object->request.scope,
 		.flags = object->request.flags,
 		.generation = object->generation,
+		.is_exchanged = object->is_exchanged,
 	};
 }
 
@@ -121,10 +122,13 @@ int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned 
 			.cpu = cpu,
 			.source = (uint8_t)i,
 			.round = round,
-			.is_leader = i == first,
+			.is_leader = i == first || !object->is_grouped,
+			.is_first = i == first,
 		};
-		err = instance_open(instance, &object->sources[i], &form,
-				    i == first ? -1 : object->instances[begin].fd);
+		do
+			err = instance_open(instance, &object->sources[i], &form,
+					    instance->is_leader ? -1 : object->instances[begin].fd);
+		while (err == -EMFILE && descriptors_raise());
 		if (!err) {
 			object->count++;
 			continue;
@@ -220,7 +224,7 @@ int event_object_count(struct event_object *object, unsigned int source, uint64_
 	if (object->state == EVENT_DISARMED)
 		*hits = object->hits[source];
 	for (size_t i = 0; i < object->count; i++) {
-		uint64_t one;
+		struct instance_count one;
 		int err;
 
 		if (object->instances[i].source != source)
@@ -228,7 +232,7 @@ int event_object_count(struct event_object *object, unsigned int source, uint64_
 		err = instance_read(&object->instances[i], &one);
 		if (err)
 			return err;
-		*hits += one;
+		*hits += one.hits;
 	}
 	return 0;
 }

@@ -218,8 +218,13 @@ struct event_coverage {
 	unsigned int ended;    /* were armed, and are over */
 	unsigned int doubtful; /* may have each event twice, in two rounds: see above */
 	unsigned int rounds;   /* that the scan took */
-	uint8_t was_stopped;   /* while it was armed */
-	uint8_t sees_kernel;   /* EVENT_KERNEL */
+	/*
+	 * Events that the kernel took, and had no register for when their threads ran: they may have missed hits. It should
+	 * not; but see instance_keeps_place() for how it can.
+	 */
+	unsigned int starved;
+	uint8_t was_stopped; /* while it was armed */
+	uint8_t sees_kernel; /* EVENT_KERNEL */
 	/* Those of the scope that have none: CPUs that came later or are offline, a program that another
 	 * took the place of. event_coverage_release() */
 	struct event_missing *missing;

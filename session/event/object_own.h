@@ -15,6 +15,7 @@ struct event_object {
 	enum event_state state;
 	uint8_t generation;
 	uint8_t was_stopped;
+	uint8_t is_grouped, is_exchanged;
 	uint64_t armed_ns, disarmed_ns;
 
 	struct instance *instances; /* groups, each behind its leader */
@@ -42,7 +43,7 @@ void object_source_set(struct event_object *object, unsigned int source,
 		       const struct event_source *to);
 
 /*
- * Open sources from `first` on as a group, of a thread (cpu -1) or a CPU (tid -1). 0, also where the thread has ended:
+ * Open sources from `first` on, as a group unless the object's threads run, of a thread (cpu -1) or a CPU (tid -1). 0, also where the thread has ended:
  * *is_ended then; or what instance_open() said, and words. All of the group that was open is closed again.
  */
 int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned int first,
@@ -86,5 +87,8 @@ int cpus_online(unsigned int **cpus, size_t *count);
  * -WM_E_EVENT_DESCRIPTORS with words.
  */
 int descriptors_need(size_t count, struct detail detail);
+
+/* The soft limit to the hard one; whether that allows more than before. */
+int descriptors_raise(void);
 
 #endif

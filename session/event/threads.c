@@ -80,7 +80,7 @@ static int free_beside_ours(const struct event_object *object)
 	for (size_t i = 0; i < object->count; i++) {
 		const struct instance *instance = &object->instances[i];
 
-		if (instance->is_leader && !instance->source) {
+		if (instance->is_first && !instance->source) {
 			int found = instance_free_registers(instance->tid);
 
 			if (found >= 0)
