@@ -52,10 +52,10 @@ for _ in $(seq 100); do
 	sleep 0.1
 done
 (
-	sleep 0.7
+	sleep 3
 	kill -USR1 "$pid"
 ) &
-watches closes 0 --for 1500ms -e watch:in_library -p "$pid"
+watches closes 0 --for 5s -e watch:in_library -p "$pid"
 [ "$(json recorded)" -gt 10 ] || fail "closes: $(json recorded) events: $(cat words)"
 expect "closes: missed" "$(json missed)" 0
 grep -q right closes_out || fail "closes: $(cat closes_out)"
