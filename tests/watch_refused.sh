@@ -7,7 +7,7 @@
 program=(-- ./watched turn 1 1)
 bad 1 "there is no such variable: watch:nothing" -e watch:nothing "${program[@]}"
 bad 1 "the watch's condition can't be tested" -e 'watch:small/if=value==many/' "${program[@]}"
-bad 1 "a watch has no such option" -e 'watch:small/if=valu/' "${program[@]}"
+bad 1 "a watch has no such option" -e 'watch:small/if=worth/' "${program[@]}"
 bad 1 "SIGTRAP is what watches themselves come by" -e 'watch:small/signal=SIGTRAP/' "${program[@]}"
 bad 1 "it takes more debug registers than there are" -e watch:in_turn+1/30 "${program[@]}"
 bad 1 "this is no length for a watch" -e watch:in_turn/64 "${program[@]}"
@@ -43,22 +43,22 @@ fi
 
 # Others hold the registers: nothing is watched, and nothing left behind.
 start ./watched forever 0 2 >forever_out
-program=$pid
-"$waymark" record -o holds --for 4s -e watch:order -e watch:raced -p "$program" >/dev/null 2>&1 &
+watched_pid=$pid
+"$waymark" record -o holds --for 4s -e watch:order -e watch:raced -p "$watched_pid" >/dev/null 2>&1 &
 holds=$!
 sleep 1.5
-bad 1 "not enough debug registers are free" -e watch:counted -p "$program"
+bad 1 "not enough debug registers are free" -e watch:counted -p "$watched_pid"
 wait "$holds" || fail "who holds them"
-watches after 0 --for 200ms -e watch:counted -p "$program"
+watches after 0 --for 200ms -e watch:counted -p "$watched_pid"
 expect "missed" "$(json missed)" 0
 
 # A debugger: its program's SIGTRAP is its own. It is named, and has not noticed.
 if command -v gdb >/dev/null; then
-	sleep 60 | gdb -q -nx -batch -ex 'watch small' -ex 'continue' -p "$program" >gdb_out 2>&1 &
+	sleep 60 | gdb -q -nx -batch -ex 'watch small' -ex 'continue' -p "$watched_pid" >gdb_out 2>&1 &
 	debugger=$!
 	sleep 2.5
-	bad 1 "gdb" -e watch:counted -p "$program"
+	bad 1 "gdb" -e watch:counted -p "$watched_pid"
 	kill -INT "$debugger" 2>/dev/null
 fi
-kill -9 "$program"
+kill -9 "$watched_pid"
 exit $failed

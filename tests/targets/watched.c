@@ -332,12 +332,12 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} modes[] = {
-		{ "turn", mode_turn },	   { "race", mode_race },
-		{ "add", mode_add },	   { "forever", mode_forever },
-		{ "types", mode_types },   { "masks", mode_masks },
+		{ "turn", mode_turn },	       { "race", mode_race },
+		{ "add", mode_add },	       { "forever", mode_forever },
+		{ "types", mode_types },       { "masks", mode_masks },
 		{ "handlers", mode_handlers }, { "traps", mode_traps },
-		{ "raise", mode_raise },   { "fork", mode_fork },
-		{ "read", mode_read },	   { "raw_masks", mode_raw_masks },
+		{ "raise", mode_raise },       { "fork", mode_fork },
+		{ "read", mode_read },	       { "raw_masks", mode_raw_masks },
 	};
 	const char *mode = argc > 1 ? argv[1] : "turn";
 	size_t i = 0;
