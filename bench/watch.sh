@@ -10,7 +10,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/waymark-bench-watch.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 rounds=${WAYMARK_BENCH_RUNS:-7}
-count=3000
+count=10000
 gdb_count=400
 
 # least FILE: of the raw CPU times in it; of the wall times
