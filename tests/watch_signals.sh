@@ -14,6 +14,12 @@ expect "hits in handlers" "$(watches handlers 0 -e watch:in_turn -- ./watched ha
 watches raise 133 -e watch:in_turn -- ./watched raise
 expect "the last before the end" "$(told raise in_turn new)" 1
 
+# A handler that is set past libc: the watch goes, and that is told.
+watches replaces 0 -e watch:in_turn -- ./watched replaces
+grep -q right out || fail "replaces: $(cat out)"
+says "taken away before the end: the program set a handler for SIGTRAP past the C library"
+expect "replaces: hits" "$(json hits)" 1
+
 # Blocked past libc: what is merged is told as missed, never silently.
 watches raw 0 -e watch:in_turn -- ./watched raw_masks 20
 grep -q right out || fail "raw: $(cat out)"

@@ -228,6 +228,27 @@ static void mode_traps(void)
 		wrong("its own handler");
 }
 
+/* A handler past libc: the watch is taken away, and its signals come no more. */
+static void mode_replaces(void)
+{
+	struct {
+		void (*handler)(int);
+		unsigned long flags;
+		void *restorer;
+		uint64_t mask;
+	} action;
+
+	write_one();
+	syscall(SYS_rt_sigaction, SIGTRAP, NULL, &action, sizeof action.mask);
+	action.handler = on_signal;
+	syscall(SYS_rt_sigaction, SIGTRAP, &action, NULL, sizeof action.mask);
+	usleep(1500000);
+	in_turn = 1;
+	in_turn = 1;
+	if (seen)
+		wrong("a signal of a watch that can't stay");
+}
+
 static void mode_raise(void)
 {
 	write_one();
@@ -332,12 +353,19 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} modes[] = {
-		{ "turn", mode_turn },	       { "race", mode_race },
-		{ "add", mode_add },	       { "forever", mode_forever },
-		{ "types", mode_types },       { "masks", mode_masks },
-		{ "handlers", mode_handlers }, { "traps", mode_traps },
-		{ "raise", mode_raise },       { "fork", mode_fork },
-		{ "read", mode_read },	       { "raw_masks", mode_raw_masks },
+		{ "turn", mode_turn },
+		{ "race", mode_race },
+		{ "add", mode_add },
+		{ "forever", mode_forever },
+		{ "types", mode_types },
+		{ "masks", mode_masks },
+		{ "handlers", mode_handlers },
+		{ "traps", mode_traps },
+		{ "raise", mode_raise },
+		{ "fork", mode_fork },
+		{ "read", mode_read },
+		{ "replaces", mode_replaces },
+		{ "raw_masks", mode_raw_masks },
 	};
 	const char *mode = argc > 1 ? argv[1] : "turn";
 	size_t i = 0;
