@@ -18,6 +18,7 @@
 #define NOBODY_KNOWS UINT64_MAX
 
 struct watch_entry watch_entries[WATCH_ROWS_MAX];
+uint64_t watch_live;
 uint32_t watch_inside;
 uint32_t watch_past[TAKE_PAST_MAX];
 
@@ -47,11 +48,12 @@ static void count(uint64_t *counter)
 
 static struct watch_entry *find(uint32_t magic, uint32_t number)
 {
-	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
-		struct watch_entry *entry = &watch_entries[i];
+	/* acquire: pairs with watch.c's release */
+	for (uint64_t live = __atomic_load_n(&watch_live, __ATOMIC_ACQUIRE); live;
+	     live &= live - 1) {
+		struct watch_entry *entry = &watch_entries[__builtin_ctzll(live)];
 
-		if (__atomic_load_n(&entry->is_live, __ATOMIC_ACQUIRE) &&
-		    entry->about.magic == magic && entry->about.number == number)
+		if (entry->about.magic == magic && entry->about.number == number)
 			return entry;
 	}
 	return NULL;
@@ -345,12 +347,13 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 	if (!hit->is_told || !hit->written.bytes)
 		return;
 	hit->how |= WATCH_SHARED;
-	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
-		struct watch_entry *entry = &watch_entries[i];
+	for (uint64_t live = __atomic_load_n(&watch_live, __ATOMIC_ACQUIRE); live;
+	     live &= live - 1) {
+		struct watch_entry *entry = &watch_entries[__builtin_ctzll(live)];
 		const struct control_watch *about = &entry->about;
 
-		if (entry == first || !__atomic_load_n(&entry->is_live, __ATOMIC_ACQUIRE) ||
-		    about->on == WATCH_ON_EXECUTE || !covers(&hit->written, about) ||
+		if (entry == first || about->on == WATCH_ON_EXECUTE ||
+		    !covers(&hit->written, about) ||
 		    (hit->written.way == WRITTEN_NOT && about->on == WATCH_ON_WRITE) ||
 		    (__atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE) & 0xffu) != WATCH_ON)
 			continue;

@@ -23,7 +23,6 @@
 #define TAKE_PERF_FLAGS_AT 36u
 
 struct watch_entry {
-	uint32_t is_live; /* release by watch.c, acquire by take.c, of all the rest */
 	uint32_t lane;
 	uint32_t clock; /* the lane's */
 	struct control_watch about;
@@ -38,6 +37,11 @@ struct watch_entry {
 };
 
 extern struct watch_entry watch_entries[WATCH_ROWS_MAX];
+
+/* Which of them are live, a bit each, so that nobody looks through all: set after an entry is whole. */
+extern uint64_t watch_live;
+
+_Static_assert(WATCH_ROWS_MAX == 64, "a bit each");
 
 /* How many threads are in take_signal() just now. */
 extern uint32_t watch_inside;

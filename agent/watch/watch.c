@@ -4,6 +4,7 @@
 
 #include "agent/control/heap.h"
 #include "agent/control/lock.h"
+#include "agent/control/rest.h"
 #include "agent/detour/breakpoint.h"
 #include "agent/marker/planning.h"
 #include "agent/store/store.h"
@@ -90,12 +91,22 @@ static int is_sound(const struct control_watch *about, const char *text, size_t 
 	return bytes && bytes <= SITE_TEXT_MAX && !text[bytes - 1] && strlen(text) == bytes - 1;
 }
 
+static uint64_t bit_of(const struct watch_entry *entry)
+{
+	return UINT64_C(1) << (entry - watch_entries);
+}
+
+static int is_live(const struct watch_entry *entry)
+{
+	return (watch_live & bit_of(entry)) != 0;
+}
+
 static struct watch_entry *find(unsigned int lane, uint32_t number)
 {
 	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
 		struct watch_entry *entry = &watch_entries[i];
 
-		if (entry->is_live && entry->lane == lane && entry->about.number == number)
+		if (is_live(entry) && entry->lane == lane && entry->about.number == number)
 			return entry;
 	}
 	return NULL;
@@ -266,7 +277,8 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 		free_entry(entry);
 		return error;
 	}
-	__atomic_store_n(&entry->is_live, 1, __ATOMIC_RELEASE);
+	__atomic_fetch_or(&watch_live, bit_of(entry), __ATOMIC_RELEASE);
+	rest_expect_signals(1);
 	return 0;
 }
 
@@ -295,7 +307,7 @@ static void free_left(void)
 	if (!may_free())
 		return; /* the next tick */
 	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
-		if (watch_entries[i].is_used && !watch_entries[i].is_live)
+		if (watch_entries[i].is_used && !is_live(&watch_entries[i]))
 			free_entry(&watch_entries[i]);
 	}
 }
@@ -331,14 +343,15 @@ void watch_remove(unsigned int lane, uint32_t from, uint32_t to)
 	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
 		struct watch_entry *entry = &watch_entries[i];
 
-		if (!entry->is_live || entry->lane != lane || entry->about.number < from ||
+		if (!is_live(entry) || entry->lane != lane || entry->about.number < from ||
 		    entry->about.number > to)
 			continue;
-		__atomic_store_n(&entry->is_live, 0, __ATOMIC_SEQ_CST);
+		__atomic_fetch_and(&watch_live, ~bit_of(entry), __ATOMIC_SEQ_CST);
 		any = 1;
 	}
 	if (any)
 		free_left();
+	rest_expect_signals(watch_live != 0);
 	settle();
 }
 
@@ -348,7 +361,7 @@ void watch_release(unsigned int lane, int hung_up)
 	int had = 0;
 
 	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++)
-		had |= watch_entries[i].is_live && watch_entries[i].lane == lane;
+		had |= is_live(&watch_entries[i]) && watch_entries[i].lane == lane;
 	if (hung_up && had) {
 		tool->has_gone = 1;
 		tool->gone_ns = lock_now_ns();
@@ -387,7 +400,7 @@ void watch_tick(void)
 		int any = 0;
 
 		for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++)
-			any |= watch_entries[i].is_live && watch_entries[i].lane == lane;
+			any |= is_live(&watch_entries[i]) && watch_entries[i].lane == lane;
 		if (any && watch_lost)
 			watch_lost(lane, error);
 	}
@@ -397,6 +410,7 @@ void watch_begin(void)
 {
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++)
 		tools[lane].has_pidfd = 0;
+	rest_expect_signals(0);
 }
 
 /* ---- modules, forks ---- */
@@ -425,10 +439,11 @@ void watch_forked(void)
 		struct watch_entry *entry = &watch_entries[i];
 
 		/* its text and its plan are left to be: the heap may have been in the middle of something */
-		entry->is_live = entry->is_used = 0;
+		entry->is_used = 0;
 		entry->own.hit.plan = NULL;
 		entry->text = NULL;
 	}
 	memset(tools, 0, sizeof tools);
+	watch_live = 0;
 	watch_inside = 0;
 }

@@ -124,12 +124,12 @@ static void take_apart(struct parts *parts, const struct insn *insn, const uint8
 	unsigned int at = 0;
 
 	*parts = (struct parts){ .code = code, .bytes = insn->bytes, .base = 0xff, .index = 0xff };
-	for (; is_prefix(code[at]) && at < insn->opcode_at; at++) {
+	for (; at < insn->opcode_at && is_prefix(code[at]); at++) {
 		parts->is_narrow |= code[at] == 0x66;
 		if (code[at] == 0xf2 || code[at] == 0xf3)
 			parts->repeat = code[at];
 	}
-	if ((code[at] & 0xf0) == 0x40 && at < insn->opcode_at) {
+	if (at < insn->opcode_at && (code[at] & 0xf0) == 0x40) {
 		parts->w = code[at] >> 3 & 1;
 		parts->r = code[at] >> 2 & 1;
 		parts->x = code[at] >> 1 & 1;

@@ -106,6 +106,28 @@ static int module_ask(struct finding *finding, struct code_module *module, int *
 					(!err || finding->err);
 }
 
+/*
+ * A library's variable that the program has a copy of is in use there alone. But one that it defines itself is another,
+ * and was passed over for the library's.
+ */
+static int is_copied(const struct finding *finding, uint64_t *start)
+{
+	struct variable *own;
+	int err;
+
+	if (!finding->program || finding->described == finding->program ||
+	    finding->variable.base != WATCH_IN_MODULE ||
+	    !is_defined(finding->program, &finding->variable, start))
+		return 0;
+	own = malloc(sizeof(*own));
+	err = own ? variable_find(own, finding->program->file, finding->expr, NULL) : -ENOMEM;
+	free(own);
+	if (err)
+		return 1;
+	*start = finding->variable.start;
+	return 0;
+}
+
 /* 0; 1: none has it. */
 static int variable_seek(struct finding *finding)
 {
@@ -134,10 +156,7 @@ static int variable_seek(struct finding *finding)
 		return 1;
 	holder = finding->described;
 	start = finding->variable.start;
-	/* A library's variable that the program has a copy of is in use there alone. */
-	if (finding->program && holder != finding->program &&
-	    finding->variable.base == WATCH_IN_MODULE &&
-	    is_defined(finding->program, &finding->variable, &start))
+	if (is_copied(finding, &start))
 		holder = finding->program;
 	place_at(finding, holder, start);
 	finding->place->base = finding->variable.base;
@@ -241,7 +260,9 @@ static int function_take(const struct code_function *function, const struct code
 	struct function_list *list = data;
 	const char *slash = list->expr->source ? strrchr(list->expr->source, '/') : NULL;
 
-	if (list->expr->source && strcmp(symbol->unit, slash ? slash + 1 : list->expr->source))
+	/* of global ones no symbol tells */
+	if (list->expr->source && *symbol->unit &&
+	    strcmp(symbol->unit, slash ? slash + 1 : list->expr->source))
 		return 0;
 	if (list->count < 2)
 		list->modules[list->count] = list->module;

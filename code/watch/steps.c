@@ -83,6 +83,11 @@ static int target_go(struct steps *steps, const struct watch_step *step, int err
 		steps->is_address = 0;
 		return 0;
 	}
+	if (!steps->has_type && steps->expr->length) {
+		/* who gives the length need not be told that it is a pointer */
+		follow(steps, step->from, step->length);
+		return 0;
+	}
 	if (!steps->has_type)
 		return refuse(steps, error, step);
 	err = peel(steps, step->from, step->length);
@@ -270,14 +275,18 @@ static int end_code(struct steps *steps)
 {
 	struct watch_place *place = steps->place;
 	char name[DECLARED_NAME_MAX];
+	struct declared declared;
 	int err = 0;
 
 	if (steps->has_type) {
+		declared = steps->type;
 		err = steps->is_address ? 0 : peel(steps, steps->expr->at, steps->expr->bytes);
 		if (err)
 			return refuse_all(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err);
-		if (declared_tag(&steps->type) != DW_TAG_subroutine_type)
+		if (declared_tag(&steps->type) != DW_TAG_subroutine_type) {
+			steps->type = declared;
 			return refuse_all(steps, -WM_E_WATCH_DATA);
+		}
 		declared_name(&steps->type, name, sizeof(name));
 	} else {
 		snprintf(name, sizeof(name), "code");

@@ -27,6 +27,7 @@
 #define ON_ITS_WAY_TRIES 40
 #define ON_ITS_WAY_US 500
 #define NOBODY_KNOWS UINT64_MAX
+#define AGENT_NAME "libwaymark-agent.so"
 
 struct watched {
 	size_t spec;
@@ -105,6 +106,8 @@ struct finding {
 	struct process *process;
 	struct watching *watching;
 	struct loaded_list list;
+	struct code_module **modules; /* the program's own: without the agent */
+	size_t module_count;
 	struct asked_watch asked;
 };
 
@@ -123,6 +126,15 @@ static void set_pulse(struct finding *finding, struct code_pulse pulse)
 		finding->list.modules[i]->file->pulse = pulse;
 }
 
+static int is_mapped(const struct code_process *process, uint64_t address, uint64_t bytes)
+{
+	const struct code_memory *memory = &process->memory;
+	uint8_t byte;
+
+	return !memory->read(memory->data, address, &byte, 1) &&
+	       (bytes < 2 || !memory->read(memory->data, address + bytes - 1, &byte, 1));
+}
+
 /* Where an expression's value lies in the process, and what is asked of the agent for it. */
 static int find_one(struct finding *finding, const struct spec *spec, struct watched_spec *result)
 {
@@ -130,13 +142,16 @@ static int find_one(struct finding *finding, const struct spec *spec, struct wat
 	struct watch_place place = { 0 };
 	struct watch_trouble trouble = { 0 };
 	uint64_t address = 0;
-	int err = watch_place_find(&place, spec->watch, finding->list.modules,
-				   finding->list.module_count, &trouble);
+	int err = watch_place_find(&place, spec->watch, finding->modules, finding->module_count,
+				   &trouble);
 
 	if (!err && place.base == WATCH_IN_THREAD)
 		err = watch_trouble_set(&trouble, -WM_E_WATCH_THREAD, 0, 0, "%s", "");
 	if (!err)
 		err = watch_place_address(&place, &process.memory, 0, &address, &trouble);
+	if (!err && !is_mapped(&process, address, place.bytes))
+		err = watch_trouble_set(&trouble, -WM_E_WATCH_UNMAPPED, 0, 0, "0x%llx",
+					(unsigned long long)address);
 	if (!err)
 		err = ask_make(&finding->asked, spec->watch, &place, address, &trouble);
 	if (!err && finding->watching->count + finding->asked.count > EVENT_SOURCES_MAX)
@@ -184,6 +199,22 @@ static int ask_one(struct finding *finding, size_t spec)
 	return 0;
 }
 
+/* What the agent calls its variables is nobody's business. */
+static int choose_modules(struct finding *finding)
+{
+	finding->modules = calloc(finding->list.module_count + 1, sizeof(struct code_module *));
+	if (!finding->modules)
+		return -ENOMEM;
+	for (size_t i = 0; i < finding->list.module_count; i++) {
+		struct code_module *module = finding->list.modules[i];
+		const char *name = strrchr(module->file->path, '/');
+
+		if (strcmp(name ? name + 1 : module->file->path, AGENT_NAME))
+			finding->modules[finding->module_count++] = module;
+	}
+	return 0;
+}
+
 static int find_all(struct finding *finding)
 {
 	struct wm_session *session = finding->session;
@@ -193,6 +224,8 @@ static int find_all(struct finding *finding)
 		return -WM_E_GONE;
 	if (!err)
 		err = loaded_open(&finding->list);
+	if (!err)
+		err = choose_modules(finding);
 	if (err)
 		return session_fail(session, err, "pid %d", (int)finding->process->pid);
 	set_pulse(finding, (struct code_pulse){ on_beat, finding });
@@ -379,6 +412,7 @@ int watching_arm(struct wm_session *session, struct process *process)
 			      GRND_NONBLOCK) < 0)
 			finding.watching->magic = (uint32_t)ticks_monotonic_ns();
 	err = find_all(&finding);
+	free(finding.modules);
 	loaded_release(&finding.list);
 	if (!err)
 		err = wait_for_agent(&finding);
