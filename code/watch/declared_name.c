@@ -247,8 +247,9 @@ static void name_of(struct naming *naming, const struct declared *type, char *na
 	const char *own = "void", *word = "", *space;
 	Dwarf_Die none = { 0 };
 
+	/* a level may have used up what is left, for its parameters */
 	while (naming->parts && strlen(front) < 64 && level_put(naming, &at, middle, front))
-		naming->parts--;
+		naming->parts -= naming->parts > 0;
 	if (at.die.addr != none.addr) {
 		word = dwarf_diename(&at.die) ? word_of(&at.die) : "";
 		own = own_name(&at.die, word, path);
