@@ -27,10 +27,10 @@ refuses()
 	[[ $output == *"$expected"* ]] || fail "list $*: no \"$expected\" in: $output"
 }
 
-gcc -g -no-pie -o whole "$samples/sample_watch.c" "$samples/sample_watch_twin.c" || skip "gcc makes nothing of the sample"
-gcc -g -D_GNU_SOURCE -shared -fPIC -o libwatched.so "$samples/sample_watch_library.c"
+gcc -g -I "$source_dir" -no-pie -o whole "$samples/sample_watch.c" "$samples/sample_watch_twin.c" || skip "gcc makes nothing of the sample"
+gcc -g -I "$source_dir" -D_GNU_SOURCE -shared -fPIC -o libwatched.so "$samples/sample_watch_library.c"
 # shellcheck disable=SC2016 # it is for the loader
-gcc -g -D_GNU_SOURCE -o live "$samples/sample_watch_live.c" -L. -lwatched -Wl,-rpath,'$ORIGIN'
+gcc -g -I "$source_dir" -D_GNU_SOURCE -o live "$samples/sample_watch_live.c" -L. -lwatched -Wl,-rpath,'$ORIGIN'
 
 address=$(nm whole | awk '$3 == "counter" { print "0x" $1 }')
 shows "a variable" "$(printf 'counter                   int                   0x%x        4 bytes, 1 register' "$address")" \
@@ -69,7 +69,7 @@ for _ in $(seq 200); do
 	grep -q '^end' told && break
 	sleep 0.05
 done
-for expr in 'head->next->value' 'statics[2]' 'exported' 'thing->second' 'main::inside' 'of_library'; do
+for expr in 'head->next->value' 'slots[2]' 'exported' 'thing->second' 'main::inside' 'of_library'; do
 	where=$(awk -v expr="$expr" '$1 == expr { print $2 }' told)
 	json=$("$waymark" list --json -p "$pid" -w "$expr")
 	expect "$expr" "$(python3 -c 'import json, sys; print(hex(json.loads(sys.argv[1])[0]["address"]))' "$json")" "$where"

@@ -149,9 +149,11 @@ static void finish(void)
 static void build(const char *compiler, const char *flags)
 {
 	folder_make(compiler);
-	shell("%s -D_GNU_SOURCE -g %s -shared -fPIC -o libwatched.so %s/sample_watch_library.c",
+	shell("%s -D_GNU_SOURCE -I" SAMPLES
+	      "/../.. -g %s -shared -fPIC -o libwatched.so %s/sample_watch_library.c",
 	      compiler, flags, SAMPLES);
-	shell("%s -D_GNU_SOURCE -g %s -o live %s/sample_watch_live.c -L. -lwatched -Wl,-rpath,'$ORIGIN'",
+	shell("%s -D_GNU_SOURCE -I" SAMPLES
+	      "/../.. -g %s -o live %s/sample_watch_live.c -L. -lwatched -Wl,-rpath,'$ORIGIN'",
 	      compiler, flags, SAMPLES);
 }
 

@@ -28,8 +28,8 @@ static void module_open(const char *name)
 static void build(const char *flags)
 {
 	folder_make("gcc");
-	shell("gcc %s -no-pie -o whole %s/sample_watch.c %s/sample_watch_twin.c", flags, SAMPLES,
-	      SAMPLES);
+	shell("gcc %s -I%s/../.. -no-pie -o whole %s/sample_watch.c %s/sample_watch_twin.c", flags,
+	      SAMPLES, SAMPLES, SAMPLES);
 	module_open("whole");
 }
 
