@@ -229,7 +229,7 @@ static const char *anonymous(int tag)
 static const char *own_name(Dwarf_Die *die, const char *word, char *path)
 {
 	const char *name = dwarf_diename(die);
-	struct scope scope;
+	struct scope scope = { .level = 0 };
 
 	if (!name)
 		return anonymous(dwarf_tag(die));

@@ -129,7 +129,7 @@ static size_t path_of(const struct scope *scope, int with_inline, unsigned int o
 
 static size_t origin_path(Dwarf_Die *origin, int with_inline, unsigned int origins, char *path)
 {
-	struct scope scope;
+	struct scope scope = { .level = 0 };
 
 	if (origins == ORIGINS_MAX || scope_of(origin, &scope))
 		return 0;
