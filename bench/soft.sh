@@ -254,7 +254,8 @@ two_threads()
 threads()
 {
 	local each native soft
-	cc -O2 -o soft_work "$here/soft_work.c" -pthread 2>err || { skipped threads "$(head -n1 err)" && return; }
+	# -g: or gdb does not tell what a function returned
+	cc -O2 -g -o soft_work "$here/soft_work.c" -pthread 2>err || { skipped threads "$(head -n1 err)" && return; }
 	work 1 200
 	each=$(awk "BEGIN { print int(200 * 1.2 / $(raw cpu)) }")
 	if [ "$(nproc)" -ge 2 ]; then

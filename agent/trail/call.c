@@ -8,6 +8,7 @@
 #include "agent/trail/held.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/limit.h"
+#include "agent/trail/locked.h"
 #include "agent/trail/process.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
@@ -20,7 +21,6 @@
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -159,16 +159,6 @@ void call_tell(struct thread *thread, uint64_t next, long result)
 		ring_event(thread, TRAIL_FORK, next, 0, (uint64_t)result, 0);
 }
 
-/* All memory, and all that comes: ours is large, and most of it never touched. */
-static long lock_memory(const struct thread *thread)
-{
-	uint64_t flags = thread->regs.gpr[7];
-
-	if (flags & (MCL_CURRENT | MCL_FUTURE))
-		flags |= MCL_ONFAULT;
-	return sys_call3(SYS_mlockall, (long)flags, 0, 0);
-}
-
 /* The kernel may be to write where code is guarded. */
 static long outward(struct thread *thread)
 {
@@ -296,7 +286,7 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_prlimit64:
 		return limit_call(thread, plain);
 	case SYS_mlockall:
-		return lock_memory(thread);
+		return locked_call(thread);
 	case SYS_prctl:
 		if ((uint32_t)thread->regs.gpr[7] == PR_SET_NAME)
 			return name_thread(thread, next);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/memory.h"
 #include "agent/trail/limit.h"
+#include "agent/trail/locked.h"
 #include "agent/trail/places.h"
 #include "agent/trail/sys.h"
 
@@ -75,6 +76,7 @@ void *memory_map(uint64_t at, size_t bytes, int protection)
 	places_add((uint64_t)got, bytes, at != 0);
 	/* a core is the program's */
 	sys_call3(SYS_madvise, got, (long)bytes, MADV_DONTDUMP);
+	locked_spare((void *)got, bytes);
 	mapping_add((uint64_t)got, bytes);
 	return (void *)got;
 }
@@ -109,6 +111,7 @@ void memory_own(void *at, size_t bytes, int copied)
 	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTDUMP);
 	if (!is_copied)
 		sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK);
+	locked_spare(at, bytes);
 	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
 }
 
