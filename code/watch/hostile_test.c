@@ -97,6 +97,7 @@ Test(watch_hostile, far_too_many_are_cut)
 	cr_assert_eq(find("enumeration"), 0);
 	cr_assert_leq(place.type.node_count, WATCH_NODES_MAX);
 	cr_assert(place.type.nodes[0].flags & WATCH_IS_CUT);
+	cr_assert_leq(place.type.nodes[0].count, 512);
 	cr_assert_eq(find("many"), 0);
 	cr_assert_leq(place.type.node_count, WATCH_NODES_MAX);
 	cr_assert(place.type.nodes[0].flags & WATCH_IS_CUT);

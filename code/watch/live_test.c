@@ -196,6 +196,8 @@ Test(watch_live, pointers_that_lead_nowhere_are_told)
 	start();
 	compare();
 	refused("broken->next->value", -WM_E_WATCH_UNMAPPED, "broken->next would lie at 0x1000");
+	refused("nothing->value", -WM_E_WATCH_NULL, "nothing");
+	refused("(*&nothing)->next->value", -WM_E_WATCH_NULL, "(*&nothing)");
 	refused("head->next->next->next->next->next", 0, "");
 	refused("*(head->bytes)/8", 0, "");
 	refused("**&head->next->value", -WM_E_WATCH_NO_POINTER,

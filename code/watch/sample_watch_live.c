@@ -22,7 +22,7 @@ struct node {
 
 static struct node *head;
 struct node **at_head = &head;
-struct node *broken;
+struct node *broken, *nothing;
 static _Thread_local char first_of_thread = 1;
 static _Thread_local struct node of_thread = { .value = 2 };
 static _Thread_local int __attribute__((aligned(64))) aligned_of_thread;
