@@ -91,7 +91,7 @@ static void declaration_complete(Dwarf_Die *die, const struct code_file *file,
 	struct completion completion = { .name = dwarf_diename(die),
 					 .tag = dwarf_tag(die),
 					 .die = die };
-	struct scope scope;
+	struct scope scope = { .level = 0 };
 	Dwarf *other;
 
 	if (!dwarf || !completion.name || scope_of(die, &scope) ||

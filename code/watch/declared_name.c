@@ -229,7 +229,7 @@ static const char *anonymous(int tag)
 static const char *own_name(Dwarf_Die *die, const char *word, char *path)
 {
 	const char *name = dwarf_diename(die);
-	struct scope scope;
+	struct scope scope = { .level = 0 };
 
 	if (!name)
 		return anonymous(dwarf_tag(die));
@@ -247,8 +247,9 @@ static void name_of(struct naming *naming, const struct declared *type, char *na
 	const char *own = "void", *word = "", *space;
 	Dwarf_Die none = { 0 };
 
+	/* a level may have used up what is left, for its parameters */
 	while (naming->parts && strlen(front) < 64 && level_put(naming, &at, middle, front))
-		naming->parts--;
+		naming->parts -= naming->parts > 0;
 	if (at.die.addr != none.addr) {
 		word = dwarf_diename(&at.die) ? word_of(&at.die) : "";
 		own = own_name(&at.die, word, path);

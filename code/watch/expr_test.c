@@ -249,6 +249,12 @@ Test(watch_expr, nothing_is_too_deep_or_too_long)
 	cr_assert_eq(parse(text), -WM_E_WATCH_SYNTAX);
 	memset(text + 6, '*', 500);
 	cr_assert_eq(parse(text), -WM_E_WATCH_SYNTAX);
+	for (size_t depth = 60; depth < 160; depth += 40) {
+		snprintf(text, sizeof(text), "watch:%*s%*s", (int)depth + 1, "x", (int)depth, "");
+		memset(text + 6, '(', depth);
+		memset(text + 6 + depth + 1, ')', depth);
+		cr_assert_eq(parse(text), depth < 64 ? 0 : -WM_E_WATCH_SYNTAX, "%s", text);
+	}
 	snprintf(text, sizeof(text), "watch:x");
 	for (int i = 0; i < WATCH_STEPS_MAX; i++)
 		strcat(text, "[1]");

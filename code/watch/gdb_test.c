@@ -146,8 +146,8 @@ struct way {
 #define C_WAY(compiler, flags)                                                                     \
 	{                                                                                          \
 		compiler " gdb",                                                                   \
-			compiler " " flags " -no-pie -o whole " SAMPLES "/sample_watch.c " SAMPLES \
-				 "/sample_watch_twin.c",                                           \
+			compiler " " flags " -I" SAMPLES "/../.. -no-pie -o whole " SAMPLES        \
+				 "/sample_watch.c " SAMPLES "/sample_watch_twin.c",                \
 			c_exprs, sizeof(c_exprs) / sizeof(c_exprs[0])                              \
 	}
 #define CC_WAY(compiler, flags)                                                                    \

@@ -149,9 +149,11 @@ static void finish(void)
 static void build(const char *compiler, const char *flags)
 {
 	folder_make(compiler);
-	shell("%s -D_GNU_SOURCE -g %s -shared -fPIC -o libwatched.so %s/sample_watch_library.c",
+	shell("%s -D_GNU_SOURCE -I" SAMPLES
+	      "/../.. -g %s -shared -fPIC -o libwatched.so %s/sample_watch_library.c",
 	      compiler, flags, SAMPLES);
-	shell("%s -D_GNU_SOURCE -g %s -o live %s/sample_watch_live.c -L. -lwatched -Wl,-rpath,'$ORIGIN'",
+	shell("%s -D_GNU_SOURCE -I" SAMPLES
+	      "/../.. -g %s -o live %s/sample_watch_live.c -L. -lwatched -Wl,-rpath,'$ORIGIN'",
 	      compiler, flags, SAMPLES);
 }
 
@@ -194,6 +196,8 @@ Test(watch_live, pointers_that_lead_nowhere_are_told)
 	start();
 	compare();
 	refused("broken->next->value", -WM_E_WATCH_UNMAPPED, "broken->next would lie at 0x1000");
+	refused("nothing->value", -WM_E_WATCH_NULL, "nothing");
+	refused("(*&nothing)->next->value", -WM_E_WATCH_NULL, "(*&nothing)");
 	refused("head->next->next->next->next->next", 0, "");
 	refused("*(head->bytes)/8", 0, "");
 	refused("**&head->next->value", -WM_E_WATCH_NO_POINTER,

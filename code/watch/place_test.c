@@ -28,8 +28,8 @@ static void module_open(const char *name)
 static void build(const char *flags)
 {
 	folder_make("gcc");
-	shell("gcc %s -no-pie -o whole %s/sample_watch.c %s/sample_watch_twin.c", flags, SAMPLES,
-	      SAMPLES);
+	shell("gcc %s -I%s/../.. -no-pie -o whole %s/sample_watch.c %s/sample_watch_twin.c", flags,
+	      SAMPLES, SAMPLES, SAMPLES);
 	module_open("whole");
 }
 
@@ -124,6 +124,32 @@ Test(watch_place, what_is_too_large_has_its_place_all_the_same)
 	refused("third_node", 0, "");
 }
 
+/* In bytes, from where in what it is a member of. */
+static void bits_lie(const char *text, uint64_t offset, uint64_t bytes, const char *record)
+{
+	uint64_t start;
+
+	cr_assert_eq(find(text), 0, "%s: %s", text, trouble.detail);
+	start = place.start;
+	cr_assert_eq(place.bytes, bytes, "%s has %lu bytes", text, place.bytes);
+	cr_assert_eq(place.type.nodes[0].bytes, bytes);
+	cr_assert_eq(find(record), 0);
+	cr_assert_eq(start - place.start, offset, "%s lies at %lu", text, start - place.start);
+}
+
+Test(watch_place, bits_are_watched_by_the_least_that_holds_them)
+{
+	build("-g -O0");
+	bits_lie("bits.low", 0, 1, "bits");
+	bits_lie("bits.middle", 0, 1, "bits");
+	bits_lie("bits.wide", 0, 4, "bits");
+	bits_lie("bits.far", 8, 8, "bits");
+	bits_lie("bits.flag", 13, 1, "bits");
+	bits_lie("packed.across", 4, 4, "packed");
+	bits_lie("packed.more", 6, 3,
+		 "packed"); /* what would hold it all is longer than the structure */
+}
+
 Test(watch_place, who_runs_code_is_watched_too)
 {
 	build("-g -O0");
@@ -145,6 +171,13 @@ Test(watch_place, what_optimising_leaves_is_told)
 	module_open("whole");
 	refused("gone", -WM_E_WATCH_OPTIMISED, "gone, at ");
 	refused("fixed", -WM_E_WATCH_CONSTANT, "fixed, at ");
+	watch_place_release(&place);
+	code_module_release(&all[0]);
+	module_count = 0;
+	shell("printf 'int dropped = 1; int main(void) { return 0; }\\n' >d.c && "
+	      "gcc -g -fdata-sections -Wl,--gc-sections -o whole d.c");
+	module_open("whole");
+	refused("dropped", -WM_E_WATCH_OPTIMISED, "dropped, at ");
 	watch_place_release(&place);
 	code_module_release(&all[0]);
 	module_count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Variables of all kinds, for the tests of watches: compiled by them, with each compiler in several ways. */
-#include "sample_watch.h"
+#include "code/watch/sample_watch.h"
 
 #include <stdbool.h>
 #include <stddef.h>
