@@ -147,6 +147,7 @@ int event_object_arm(struct event_object *object, struct detail detail)
 		err = object->request.settle(object->request.settle_data, object->generation);
 	if (!err) {
 		object_enable(object);
+		object->program = program_id(object->request.pid);
 		if (!stop && object->request.scope == EVENT_PROCESS)
 			err = arm_late(object, detail);
 		object->armed_ns = object_now_ns();

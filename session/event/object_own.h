@@ -17,6 +17,7 @@ struct event_object {
 	uint8_t was_stopped;
 	uint8_t is_grouped, is_exchanged;
 	uint64_t armed_ns, disarmed_ns;
+	uint64_t program; /* program_id() when it was armed */
 
 	struct instance *instances; /* groups, each behind its leader */
 	size_t count, room;
@@ -77,6 +78,12 @@ int object_knows(const struct event_object *object, pid_t tid);
 /* What an error of instance_open() means, with words: the error to be returned. */
 int object_refused(const struct event_object *object, const struct instance *instance, int error,
 		   struct detail detail);
+
+/*
+ * What stays while a process runs one program, as far as it is shown: where its stack began, and its file. A first
+ * thread that has ended shows neither, but then another program can't have come.
+ */
+uint64_t program_id(pid_t pid);
 
 /* The CPUs that are online, as "0-3,8"; free() *cpus. 0, -errno. */
 int cpus_parse(const char *text, unsigned int **cpus, size_t *count);
