@@ -27,6 +27,10 @@ struct event_object {
 	unsigned int rounds, doubtful;
 
 	uint64_t hits[EVENT_SOURCES_MAX]; /* once disarmed */
+
+	uint64_t *claims; /* a row for each source, or for each on each CPU; 0: none */
+	size_t claim_count;
+	struct instance refused; /* that there was no register for */
 };
 
 struct stop;
@@ -76,8 +80,20 @@ int object_has_newcomers(struct event_object *object);
 int object_knows(const struct event_object *object, pid_t tid);
 
 /* What an error of instance_open() means, with words: the error to be returned. */
-int object_refused(const struct event_object *object, const struct instance *instance, int error,
+int object_refused(struct event_object *object, const struct instance *instance, int error,
 		   struct detail detail);
+
+/*
+ * The ledger's rows for what is about to be opened; as opened; for other sources; gone. Without a ledger these do
+ * nothing. 0 or -ENOMEM.
+ */
+int claims_write(struct event_object *object);
+void claims_confirm(struct event_object *object);
+void claims_change(struct event_object *object);
+void claims_remove(struct event_object *object);
+
+/* Who holds what was refused, added to the words. It looks through all processes: not while one is stopped. */
+void claims_name_holder(const struct event_object *object, struct detail detail);
 
 /*
  * What stays while a process runs one program, as far as it is shown: where its stack began, and its file. A first
