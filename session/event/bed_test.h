@@ -18,6 +18,8 @@ struct bed_shared {
 	unsigned int step;	  /* the test's: go on to this one */
 	unsigned int ready;	  /* the child's threads: so many have come to where they wait */
 	unsigned int started;	  /* threads that were started at all */
+	unsigned int ended;	  /* of these, that are through */
+	unsigned int starters;	  /* that start no more */
 	unsigned int hits;	  /* SIGTRAPs that were ours */
 	unsigned int strange;	  /* signals that were not as they should be */
 	uint64_t written;	  /* stores to words[0] that were made */
