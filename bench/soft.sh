@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # What a trail by translation costs: soft.sh [--no-peers] WAYMARK ENGINE [NAME...]. NAMEs are of what is to be measured: gzip, sqlite3, lua,
-# python, startup, threads; all of them if there is none. Peers that are installed run once beside, on less input.
+# python, startup, attach, threads; all of them if there is none. Peers that are installed run once beside, on less input.
 #
 # A slowdown is of processor time, of all that runs, to that of the program by itself for 3 seconds and more, the median of rounds that
 # alternate, the trail being one of the last moments; with `.files`, one that is written. Figures come as they are ready, so
@@ -17,7 +17,7 @@ waymark=$(realpath "$1")
 WAYMARK_ENGINE=$(realpath "$2") # not the installed one
 export WAYMARK_ENGINE
 shift 2
-wanted=${*:-startup gzip sqlite3 lua python threads}
+wanted=${*:-startup attach gzip sqlite3 lua python threads}
 rounds=${WAYMARK_BENCH_RUNS:-3}
 until_s=${WAYMARK_SOFT_S:-540}
 native_s=${WAYMARK_SOFT_NATIVE_S:-3.2} # at least 3, on a machine that is slower at times
@@ -225,6 +225,40 @@ startup()
 	figure startup_ms.median "($(median <soft) - $(median <native)) * 1000" ms
 }
 
+# attach_round PROCESSES THREADS: programs that run are recorded for a moment; the time that takes, for each, and how long one stood still, at most
+attach_round()
+{
+	local TIMEFORMAT=%R pids=() args=() i
+	for ((i = 0; i < $1; i++)); do
+		./soft_gap "$2" >"gap.$i" &
+		pids+=($!)
+		args+=(-p $!)
+	done
+	sleep 0.2
+	{ time timeout 30 "$waymark" record -e trail/soft/ "${args[@]}" --for 1ms -o "$work/trail" >out 2>&1; } 2>>took ||
+		{ echo "attach: $(head -n1 out)" >&2; exit 1; }
+	kill "${pids[@]}"
+	wait "${pids[@]}" || { echo "attach: a program did not end well" >&2; exit 1; }
+	for ((i = 0; i < $1; i++)); do raw gap_ms "gap.$i"; done | sort -g | tail -n1 >>still
+	rm -rf trail
+}
+
+# By the clock, the best of many, as startup: of one program, of one with many threads, and of several at once.
+attach()
+{
+	local kind
+	cc -O2 -o soft_gap "$here/soft_gap.c" -pthread 2>err || { skipped attach "$(head -n1 err)" && return; }
+	for kind in "1 0" "1 32 .threads_33" "4 0 .processes_4"; do
+		# shellcheck disable=SC2086 # its parts
+		set -- $kind
+		: >took
+		: >still
+		for ((round = 0; round < 9; round++)); do attach_round "$1" "$2"; done
+		figure "attach_ms${3:-}" "$(sort -g took | head -n1) * 1000 / $1" ms
+		figure "attach_still_ms${3:-}" "$(sort -g still | head -n1)" ms
+	done
+}
+
 raw() { awk -v name="$1" '$1 == "raw" && $2 == name { print $3 }' "${2:-out}"; }
 
 # work THREADS ROUNDS [COMMAND...]: soft_work, recorded or not, into `out`
@@ -310,6 +344,7 @@ work_peers()
 }
 
 case " $wanted " in *" startup "*) startup ;; esac
+case " $wanted " in *" attach "*) attach ;; esac
 for name in gzip sqlite3 lua python; do
 	case " $wanted " in *" $name "*) ;; *) continue ;; esac
 	case $name in

@@ -20,7 +20,7 @@ struct soft;
 struct soft_options {
 	const char *engine;  /* its file; NULL: the one that is installed */
 	uint64_t last_bytes; /* keep the newest, about so much of a store; 0: all */
-	int follows;	     /* children as well, and what they execute */
+	int follows; /* children as well, and what they execute; those of a program that ran before are counted alone */
 };
 
 struct soft_result {

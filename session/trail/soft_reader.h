@@ -56,6 +56,9 @@ struct soft_reader {
 int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
 		     struct trail_sink *sink);
 
+/* How many slots there are to be looked at, the first of all: memory that nobody has touched stays none. */
+uint32_t soft_reader_used(struct soft_reader *reader);
+
 /*
  * Take what is to be taken while the engine runs: the logs; of one thread that has something, in turn, segments that are full, unless
  * it overwrites them itself, or all, if it has ended. 1: there was something, 0: nothing, or the first error.
