@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/quantity.h"
+#include "session/claim/ledger.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,6 +76,18 @@ void outcome_ambiguous(const struct wm_session *session)
 		fputs("\n  NAME@FILE names those of one program or library, NAME(TYPES) those with these parameters; addr:FILE+OFFSET a single one\n",
 		      stderr);
 	}
+}
+
+void outcome_unclaimed(const struct wm_session *session)
+{
+	char path[256] = "";
+	int err = session->ledger ? ledger_trouble(session->ledger, path, sizeof(path)) : 0;
+
+	if (!err)
+		return;
+	complain_words("waymark: what this takes is not in the ledger of claims: %s: %s",
+		       wm_error_text(err), path);
+	fputs("\n  it is recorded all the same; others are not told who has it\n", stderr);
 }
 
 static int error_order(const void *a, const void *b)

@@ -19,6 +19,9 @@ size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *
 /* On stderr, of each spec that asked for one function, that its name stands for several. */
 void outcome_ambiguous(const struct wm_session *session);
 
+/* On stderr, that what is recorded could not be claimed in the ledger, once. */
+void outcome_unclaimed(const struct wm_session *session);
+
 /* On stderr, how many places were refused, for what reasons; each by itself if `verbose`. */
 void outcome_refusals(const struct wm_session *session, int verbose);
 

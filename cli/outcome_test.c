@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/outcome.h"
 
+#include "session/claim/ledger.h"
+
 #include <criterion/criterion.h>
 #include <criterion/redirect.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 #include <waymark/error.h>
 
 static struct probe_refusal refused[] = {
@@ -96,4 +101,34 @@ Test(outcome, programs_are_told_of_programs_that_ran_unrecorded)
 		"\"the program is statically linked, so the agent can't be loaded into it\"},"
 		"{\"program\":\"/bin/other\",\"processes\":1,\"reason\":"
 		"\"the program is not x86-64\"}]");
+}
+
+Test(outcome, a_ledger_that_can_t_be_had_is_told_once, .init = cr_redirect_stderr)
+{
+	struct wm_session session = { 0 };
+	struct claim claim = { .resource = CLAIM_SIGTRAP, .scope = CLAIM_OF_USER, .count = 1 };
+	uint64_t id;
+
+	char folder[] = "/tmp/waymark-outcome-XXXXXX", path[64], told[256];
+	FILE *file;
+
+	/* a file where the folder should be */
+	cr_assert(mkdtemp(folder));
+	setenv("XDG_RUNTIME_DIR", folder, 1);
+	snprintf(path, sizeof(path), "%s/waymark", folder);
+	file = fopen(path, "w");
+	cr_assert(file && !fclose(file));
+	outcome_unclaimed(&session);
+	cr_assert_eq(ledger_claim(session_ledger(&session), &claim, 1, &id), 0);
+	outcome_unclaimed(&session);
+	outcome_unclaimed(&session);
+	ledger_free(session.ledger);
+	unlink(path);
+	rmdir(folder);
+	snprintf(
+		told, sizeof(told),
+		"waymark: what this takes is not in the ledger of claims: the folder for sockets is not ours alone: %s\n"
+		"  it is recorded all the same; others are not told who has it\n",
+		path);
+	cr_assert_stderr_eq_str(told);
 }

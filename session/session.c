@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public API. What it promises stands in waymark/session.h. */
+#include "session/claim/ledger.h"
 #include "session/process.h"
 #include "session/reader.h"
 #include "session/target.h"
@@ -22,6 +23,13 @@
 #define WATERMARK_PERCENT 50
 #define LEAVE_WAIT_MS 2000
 #define STEP_NS 1000000u
+
+struct ledger *session_ledger(struct wm_session *session)
+{
+	if (!session->ledger)
+		ledger_new(&session->ledger);
+	return session->ledger;
+}
 
 int session_fail(struct wm_session *session, int error, const char *format, ...)
 {
@@ -425,6 +433,7 @@ void wm_session_close(struct wm_session *session)
 	free(session->polls);
 	if (session->epoll >= 0)
 		close(session->epoll);
+	ledger_free(session->ledger);
 	free(session->dir);
 	free(session);
 }

@@ -24,6 +24,7 @@
 #include <waymark/session.h>
 
 struct held;
+struct ledger;
 struct pollfd;
 struct process;
 struct watermark;
@@ -70,7 +71,14 @@ struct wm_session {
 	struct pollfd *polls;
 	int epoll;		/* all that a step waits on; -1: not there yet */
 	struct name_list names; /* markers there are, once a spec matched none */
+	struct ledger *ledger;	/* of session_ledger(); NULL: not up to now */
 };
+
+/*
+ * The session's hand on the ledger of claims (session/claim/ledger.h), made at the first call and released with the session, after all that
+ * it could have claimed. NULL: no memory.
+ */
+struct ledger *session_ledger(struct wm_session *session);
 
 /* Set the detail; returns `error`, to be returned on. */
 int session_fail(struct wm_session *session, int error, const char *format, ...)

@@ -409,7 +409,6 @@ static void mend_all(struct ledger *ledger)
 		for (size_t e = 0; e < ledger->count && !pid; e++)
 			if (ledger->entries[e].uid == hand->uid && ledger->entries[e].row.state)
 				pid = ledger->entries[e].row.target;
-		hand->looked_ns = 0;
 		if (pid)
 			mend(ledger, hand, pid);
 	}
@@ -453,6 +452,8 @@ void ledger_mend(struct ledger *ledger)
 	if (is_child(ledger))
 		return;
 	pthread_mutex_lock(&ledger->mutex);
+	for (size_t i = 0; i < ledger->hand_count; i++)
+		ledger->hands[i].looked_ns = 0; /* at once */
 	mend_all(ledger);
 	pthread_mutex_unlock(&ledger->mutex);
 }

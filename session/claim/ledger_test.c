@@ -274,13 +274,16 @@ static pid_t *grandchild; /* in memory that all share */
 
 static void claim_and_fork(struct ledger *ledger)
 {
+	pid_t child;
+
 	claim_three(ledger);
-	*grandchild = fork();
-	if (!*grandchild) {
+	child = fork();
+	if (!child) {
 		alarm(30);
 		for (;;)
 			pause();
 	}
+	*grandchild = child;
 }
 
 Test(ledger, claims_live_as_long_as_a_child_has_the_descriptors)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "session/claim/ledger.h"
 #include "session/trail/hardware.h"
 #include "session/trail/tracing.h"
 
@@ -9,14 +10,39 @@
 struct tracing {
 	struct hardware *hardware;
 	pid_t pid;
+	struct ledger *ledger; /* NULL: the unit is not claimed */
+	uint64_t claim;
 };
 
-static struct tracing *tracing_new(pid_t pid)
+static const uint32_t units[ORIGINS] = {
+	[ORIGIN_PT] = CLAIM_UNIT_PT,
+	[ORIGIN_BTS] = CLAIM_UNIT_BTS,
+	[ORIGIN_BRANCHES] = CLAIM_UNIT_BTS,
+	[ORIGIN_LBR] = CLAIM_UNIT_LBR,
+};
+
+/* Before the unit is asked for. In the process that will have it, which others could not name otherwise. */
+static void claim_unit(struct tracing *tracing, enum origin origin)
+{
+	struct claim claim = { .resource = CLAIM_BRANCH_UNIT,
+			       .scope = CLAIM_OF_PROCESS,
+			       .target = tracing->pid,
+			       .flags = units[origin],
+			       .count = 1 };
+
+	snprintf(claim.what, sizeof(claim.what), "trail/%s", origin_name(origin));
+	if (!ledger_new(&tracing->ledger))
+		ledger_claim(tracing->ledger, &claim, 1, &tracing->claim);
+}
+
+static struct tracing *tracing_new(pid_t pid, enum origin origin)
 {
 	struct tracing *tracing = calloc(1, sizeof(*tracing));
 
-	if (tracing)
-		tracing->pid = pid;
+	if (!tracing)
+		return NULL;
+	tracing->pid = pid;
+	claim_unit(tracing, origin);
 	return tracing;
 }
 
@@ -27,9 +53,13 @@ static int begun(struct tracing **out, struct tracing *tracing, int err, char *d
 
 	*out = err ? NULL : tracing;
 	if (err) {
+		if (tracing)
+			ledger_free(tracing->ledger);
 		free(tracing);
 		return err;
 	}
+	if (tracing->ledger)
+		ledger_confirm(tracing->ledger, &tracing->claim, 1);
 	hardware_result(tracing->hardware, &result);
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", result.detail);
 	return err;
@@ -47,7 +77,7 @@ static int take(struct tracing **out, struct trail_sink *sink, const struct trac
 		pid_t pid, int gate, char *detail)
 {
 	struct hardware_options options = options_of(how);
-	struct tracing *tracing = tracing_new(pid);
+	struct tracing *tracing = tracing_new(pid, how->origin);
 
 	detail[0] = '\0';
 	return begun(out, tracing,
@@ -64,7 +94,7 @@ static int attach(struct tracing **out, struct trail_sink *sink, const struct tr
 	struct tracing *tracing;
 
 	detail[0] = '\0';
-	tracing = tracing_new(pid);
+	tracing = tracing_new(pid, how->origin);
 	return begun(out, tracing,
 		     tracing ? hardware_attach(&tracing->hardware, sink, how->origin, &options, pid,
 					       only, detail, TRACING_DETAIL_BYTES)
@@ -82,6 +112,8 @@ static int let_go(struct tracing *tracing, unsigned int for_ms)
 	(void)for_ms;
 	/* an error is of the sink, which the other end knows of */
 	hardware_let_go(tracing->hardware);
+	ledger_free(tracing->ledger);
+	tracing->ledger = NULL;
 	return 0;
 }
 

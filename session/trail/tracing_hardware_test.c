@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/* What a recording by hardware writes into the ledger of claims. */
+#include "session/claim/ledger.h"
+#include "session/trail/tracing.h"
+#include "session/trail/hardware_bed_test.h"
+
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char runtime[64];
+
+static void begin(void)
+{
+	bed_begin();
+	snprintf(runtime, sizeof(runtime), "/tmp/waymark-claims-XXXXXX");
+	cr_assert(mkdtemp(runtime));
+	setenv("XDG_RUNTIME_DIR", runtime, 1);
+}
+
+static void end(void)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/waymark/claims", runtime);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/waymark", runtime);
+	rmdir(path);
+	rmdir(runtime);
+	bed_end();
+}
+
+TestSuite(tracing_hardware, .init = begin, .fini = end, .timeout = 120);
+
+/* Our claims; *row is the last. */
+static size_t claims(struct claim_row *row)
+{
+	struct claim_list list = { 0 };
+	size_t found = 0;
+
+	cr_assert_eq(claim_list_read(&list, geteuid(), 0), 0);
+	for (size_t i = 0; i < list.count; i++) {
+		if (list.rows[i].owner.pid != getpid())
+			continue;
+		*row = list.rows[i];
+		found++;
+	}
+	claim_list_release(&list);
+	return found;
+}
+
+Test(tracing_hardware, claims_the_unit_for_as_long_as_it_has_it)
+{
+	struct tracing_how how = { .origin = ORIGIN_BTS, .machine = options.machine };
+	char words[TRACING_DETAIL_BYTES];
+	struct tracing *tracing;
+	struct claim_row row;
+	pid_t pid = fork();
+
+	if (!pid) {
+		execl(WAITS, WAITS, "poll", NULL);
+		_exit(127);
+	}
+	usleep(200000);
+	cr_assert_eq(tracing_hardware.attach(&tracing, &sink.sink, &how, pid, 0, words), 0, "%s",
+		     words);
+	cr_assert_eq(claims(&row), 1);
+	cr_expect_eq(row.state, CLAIM_HELD);
+	cr_expect_eq(row.claim.resource, CLAIM_BRANCH_UNIT);
+	cr_expect_eq(row.claim.scope, CLAIM_OF_PROCESS);
+	cr_expect_eq(row.claim.target, pid);
+	cr_expect_eq(row.claim.flags, CLAIM_UNIT_BTS);
+	cr_expect_str_eq(row.claim.what, "trail/bts");
+	tracing_hardware.let_go(tracing, 100);
+	cr_expect_eq(claims(&row), 0);
+
+	/* one that can't be had is claimed by nobody */
+	put("/proc/sys/kernel/perf_event_paranoid", "4\n");
+	cr_expect_lt(tracing_hardware.attach(&tracing, &sink.sink, &how, pid, 0, words), 0);
+	cr_expect_eq(claims(&row), 0);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
