@@ -16,7 +16,7 @@ void constant_add(uint64_t start, uint64_t bytes);
 /* Nothing is known of it any more. */
 void constant_drop(uint64_t start, uint64_t bytes);
 
-/* The eight bytes at `address`. 0: they are not constant, or 0. */
+/* The eight bytes at `address`, a multiple of eight. 0: they are not constant, or 0. */
 uint64_t constant_at(uint64_t address);
 
 #endif
