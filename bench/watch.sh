@@ -33,11 +33,13 @@ figure()
 printf '%s\n' 'set confirm off' 'set pagination off' 'set breakpoint pending on' 'break watch_begin' run 'delete 1' \
 	'watch watched' 'commands' silent continue end continue >script
 : >bare
+: >signal
 : >ours
 : >gdb
 missed=0
 for _ in $(seq "$rounds"); do
 	"$loop" $count 1 bare >>bare
+	"$loop" $count 1 signal >>signal
 	rm -rf trace
 	"$waymark" record --json -o trace -e watch:watched -- "$loop" $count 1 >out 2>words || {
 		tail -n 1 words
@@ -55,6 +57,9 @@ floor=$(least bare cpu) mine=$(least ours cpu) peer=$(least gdb wall) wall=$(lea
 figure watch.floor_us us "$floor / 1000"
 figure watch.hit_us us "$mine / 1000"
 figure watch.hit_over_trap ratio "$mine / $floor"
+# what the kernel takes for telling a thread of it at all
+figure watch.signal_over_trap ratio "$(least signal cpu) / $floor"
+figure watch.hit_over_signal ratio "$mine / $(least signal cpu)"
 if [ -n "$peer" ]; then
 	figure watch.gdb_us us "$peer / 1000"
 	figure watch.gdb_over_waymark ratio "$peer / $wall"

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that stores to one variable: watch_loop COUNT THREADS [bare], printing `raw NAME VALUE`, the time of a store in
- * ns: of all threads together, and the CPU time that it takes. `bare`: the variable has a kernel breakpoint of the program's
- * own that counts, and does no more: the floor of every watch.
+ * A program that stores to one variable: watch_loop COUNT THREADS [bare|signal], printing `raw NAME VALUE`, the time of a
+ * store in ns: of all threads together, and the CPU time that it takes. `bare`: the variable has a kernel breakpoint of the
+ * program's own that counts, and does no more: the floor of every watch. `signal`: each hit is a SIGTRAP, too, whose
+ * handler does nothing.
  */
 #define _GNU_SOURCE
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +47,12 @@ static void *store(void *number)
 	return NULL;
 }
 
-static int open_bare(void)
+static void on_trap(int number)
+{
+	(void)number;
+}
+
+static int open_own(int has_signal)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_BREAKPOINT,
@@ -56,8 +63,15 @@ static int open_bare(void)
 		.exclude_kernel = 1,
 		.exclude_hv = 1,
 		.inherit = 1,
+		.inherit_thread = 1,
 	};
 
+	if (has_signal) {
+		attr.sigtrap = 1;
+		attr.remove_on_exec = 1;
+		attr.sample_period = 1;
+		signal(SIGTRAP, on_trap);
+	}
 	return (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
 }
 
@@ -71,7 +85,7 @@ int main(int argc, char **argv)
 		count = atoi(argv[1]);
 	if (argc > 2 && atoi(argv[2]) <= THREADS_MAX)
 		threads = atoi(argv[2]);
-	if (argc > 3 && !strcmp(argv[3], "bare") && open_bare() < 0) {
+	if (argc > 3 && open_own(!strcmp(argv[3], "signal")) < 0) {
 		puts("no kernel breakpoint is to be had");
 		return SKIPPED;
 	}

@@ -23,6 +23,12 @@ expect "one instruction" "$(told turn in_turn ip | sort -u | wc -l)" 1
 expect "babeltrace2" "$(events_in turn)" 1600
 says "what the kernel itself writes there, as for read(2), is not seen"
 
+# The instruction is told where it stood, though a probe moved it away.
+watches moved 0 -e watch:in_turn -e func:store_first -- ./watched moved 10
+expect "moved: hits" "$(json hits)" 10
+expect "moved: how exact" "$(told moved in_turn how | sort -u)" 1
+expect "moved: where" "$(told moved in_turn ip | sort -u | grep -o '...$')" "$(nm watched | awk '$3 == "store_first" { print $1 }' | grep -o '...$')"
+
 # At once, without a lock: all of them, each value its thread's own; the chain has no gap.
 watches race 0 -e watch:raced -- ./watched race 200 8
 expect "hits of a race" "$(json hits)" 1600

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/watch/take.h"
 
+#include "agent/detour/moved.h"
 #include "agent/marker/careful.h"
 #include "agent/marker/hit.h"
 #include "agent/store/writer.h"
@@ -80,11 +81,21 @@ static void look_at_code(struct hit *hit, const struct watch_entry *entry)
 {
 	uintptr_t end = trap_pc(hit->context);
 	uint8_t code[INSN_BYTES_MAX];
+	uintptr_t copy, original;
 	unsigned int bytes;
 
 	hit->ip = end;
 	if (entry->about.on == WATCH_ON_EXECUTE || hit->is_late)
 		return;
+	if (!moved_from(end, &copy, &original)) {
+		bytes = end - copy <= INSN_BYTES_MAX ? (unsigned int)(end - copy) : 0;
+		hit->ip = original;
+		hit->is_told = bytes &&
+			       !written_tell(&hit->written, (const uint8_t *)copy, bytes,
+					     hit->context) &&
+			       covers(&hit->written, &entry->about);
+		return;
+	}
 	bytes = boundary_before(end);
 	if (bytes &&
 	    !written_tell(&hit->written, (const uint8_t *)end - bytes, bytes, hit->context)) {

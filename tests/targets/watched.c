@@ -128,6 +128,20 @@ static void mode_forever(void)
 		wrong("lost some");
 }
 
+/* The store is the function's first instruction: where a probe's jump goes. */
+void store_first(volatile uint64_t *to, uint64_t value);
+__asm__(".text\n"
+	".globl store_first\n"
+	".type store_first, @function\n"
+	"store_first:\n\t.cfi_startproc\n\tmov %rsi, (%rdi)\n\tmov %rsi, %rax\n\tret\n\t.cfi_endproc\n"
+	".size store_first, . - store_first\n");
+
+static void mode_moved(void)
+{
+	for (int i = 1; i <= count; i++)
+		store_first(&in_turn, (uint64_t)i);
+}
+
 static void mode_types(void)
 {
 	for (int i = 0; i < 3; i++) {
@@ -353,19 +367,13 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} modes[] = {
-		{ "turn", mode_turn },
-		{ "race", mode_race },
-		{ "add", mode_add },
-		{ "forever", mode_forever },
-		{ "types", mode_types },
-		{ "masks", mode_masks },
-		{ "handlers", mode_handlers },
-		{ "traps", mode_traps },
-		{ "raise", mode_raise },
-		{ "fork", mode_fork },
-		{ "read", mode_read },
-		{ "replaces", mode_replaces },
-		{ "raw_masks", mode_raw_masks },
+		{ "turn", mode_turn },	       { "race", mode_race },
+		{ "add", mode_add },	       { "forever", mode_forever },
+		{ "types", mode_types },       { "masks", mode_masks },
+		{ "handlers", mode_handlers }, { "traps", mode_traps },
+		{ "raise", mode_raise },       { "fork", mode_fork },
+		{ "read", mode_read },	       { "moved", mode_moved },
+		{ "replaces", mode_replaces }, { "raw_masks", mode_raw_masks },
 	};
 	const char *mode = argc > 1 ? argv[1] : "turn";
 	size_t i = 0;
