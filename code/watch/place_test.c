@@ -247,6 +247,11 @@ Test(watch_place, names_of_cxx_may_leave_out_what_has_no_name)
 	cr_assert_eq(place.bytes, 8);
 	refused("shop::lent.price", -WM_E_WATCH_SPLIT, "shop::lent is of type shop::Shared");
 	refused("f::kept", -WM_E_WATCH_SEVERAL, "f::kept, at ");
+	cr_assert_eq(find("f(int)::kept"), 0, "%s", trouble.detail);
+	cr_assert_eq(place.bytes, 4);
+	cr_assert_eq(find("f( double )::kept"), 0, "%s", trouble.detail);
+	cr_assert_eq(place.bytes, 8);
+	refused("f(long)::kept", -WM_E_WATCH_VARIABLE, "f(long)::kept");
 	refused("shop::nothing", -WM_E_WATCH_VOID, "decltype(nullptr)");
 	refused("orders", -WM_E_WATCH_VARIABLE, "orders");
 }
