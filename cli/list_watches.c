@@ -245,12 +245,13 @@ static int list_one(struct listing *listing, const struct watch_expr *expr)
 	return status;
 }
 
-static int list_each(struct listing *listing, const char *path)
+/* All expressions, below a line that says of what. */
+static int list_each(struct listing *listing, const char *of)
 {
 	int status = CLI_FINE;
 
 	if (!listing->json)
-		list_put_module(listing->out, listing->pid, path);
+		list_put_module(listing->out, 0, of);
 	for (size_t i = 0; i < listing->expr_count; i++) {
 		int one = list_one(listing, &listing->exprs[i]);
 

@@ -106,7 +106,9 @@ Test(watch_expr, names_may_say_where_they_are_declared)
 	cr_assert_str_eq(understood("watch:Box<std::pair<int, long>>::last[2]"),
 			 "Box<std::pair<int, long>>::last [2]");
 	cr_assert_str_eq(understood("watch:f(int, char (*)[3])::kept"), "f::kept");
+	cr_assert_str_eq(expr.function, "f(int, char (*)[3])");
 	cr_assert_str_eq(understood("watch:(anonymous namespace)::x"), "(anonymous namespace)::x");
+	cr_assert_null(expr.function);
 	cr_assert_str_eq(understood("watch:::errno"), "errno");
 	cr_assert_str_eq(understood("watch:gr\xc3\xb6\xc3\x9f"
 				    "e$1"),

@@ -10,6 +10,12 @@
 #include <sys/resource.h>
 #include <waymark/error.h>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED 1 /* that takes much memory of its own */
+#else
+#define IS_SANITIZED 0
+#endif
+
 static struct code_module module;
 static struct watch_place place;
 static struct watch_trouble trouble;
@@ -21,7 +27,8 @@ static void open_hostile(void)
 	folder_make("gcc");
 	shell("gcc -shared -nostdlib -o hostile.so %s/sample_hostile.S", SAMPLES);
 	code_module_init(&module, folder_open("hostile.so"), 0);
-	setrlimit(RLIMIT_DATA, &memory);
+	if (!IS_SANITIZED)
+		setrlimit(RLIMIT_DATA, &memory);
 }
 
 static void finish(void)
