@@ -150,6 +150,7 @@ static int openers_count(int threads)
 int object_open_stopped(struct event_object *object, struct detail detail)
 {
 	struct opener openers[OPENERS_MAX];
+	struct detail none = { NULL, 0 };
 	pid_t *tids;
 	int count = threads_list(object, &tids), err = count < 0 ? count : 0, many, from = 0;
 
@@ -168,7 +169,7 @@ int object_open_stopped(struct event_object *object, struct detail detail)
 		from += part;
 	}
 	for (int i = 0; i < many; i++) {
-		int one = opener_end(&openers[i], object, err ? (struct detail){ 0 } : detail);
+		int one = opener_end(&openers[i], object, err ? none : detail);
 
 		err = err ? err : one;
 	}
