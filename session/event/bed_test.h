@@ -65,8 +65,9 @@ uint64_t bed_count(struct event_object *object, unsigned int source);
 /* How many descriptors this process has open. */
 unsigned int bed_descriptors(void);
 
-/* Become an ordinary user, for good, if we are root. */
+/* Become an ordinary user if we are root; and root again if we were. */
 void bed_become_ordinary(void);
+void bed_become_root(void);
 
 /* Skips the test where breakpoints can't be had at all. */
 void bed_need_breakpoints(void);
