@@ -46,7 +46,8 @@ static void *tell(void *data)
 
 	for (int i = 0; i < TRANSFERS; i++) {
 		seed = seed * 1103515245 + 12345;
-		transfer(&accounts[seed >> 16 & 3], &accounts[seed >> 20 & 3], 1 + (seed >> 8 & 127));
+		transfer(&accounts[seed >> 16 & 3], &accounts[seed >> 20 & 3],
+			 1 + (seed >> 8 & 127));
 	}
 	return NULL;
 }

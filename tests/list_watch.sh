@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # What list --watch shows: of a file, of a process by its own word, and why something can't be watched.
-source "$(dirname "$0")/folder_setup.bash"
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "$0")/folder_setup.bash"
 
 waymark=$WAYMARK_BUILD/cli/waymark
 command -v gcc >/dev/null || skip "there is no gcc"
