@@ -22,6 +22,7 @@ int cmd_diff(int argc, char **argv);
 int cmd_trail(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_coverage(int argc, char **argv);
+int cmd_claims(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 
 /*

@@ -21,6 +21,7 @@ static const struct command {
 	{ "diff", "show the first place where the trails of two runs part", cmd_diff },
 	{ "compress", "make a trace smaller, or as it was", cmd_compress },
 	{ "coverage", "tell which lines and branches ran, as lcov does", cmd_coverage },
+	{ "claims", "show who holds debug registers and what else is scarce", cmd_claims },
 	{ "bench", "measure what ways of looking into a program cost here", cmd_bench },
 	{ "help", "this list, or the help of one command", cmd_help },
 	{ "version", "the version", cmd_version },

@@ -195,6 +195,16 @@ char target_thread_state(pid_t pid, pid_t tid)
 	return stat_read(path, &state, &ppid, NULL) ? 0 : state;
 }
 
+uint64_t target_start_time(pid_t tid)
+{
+	char path[64], state;
+	uint64_t start_time;
+	pid_t ppid;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", tid);
+	return stat_read(path, &state, &ppid, &start_time) ? 0 : start_time;
+}
+
 pid_t target_parent(pid_t pid)
 {
 	char path[64], state;

@@ -106,6 +106,9 @@ int target_lacks_descriptors(pid_t pid, unsigned int most);
 /* The parent of a process, 0 when it has ended. */
 pid_t target_parent(pid_t pid);
 
+/* When a process or thread began: field 22 of its stat; 0 when it has ended, or we may not see it. */
+uint64_t target_start_time(pid_t tid);
+
 /* Where the first thread's stack began, as its arguments were put there. 0: not told, or not to us. */
 uint64_t target_first_stack(pid_t tid);
 

@@ -129,33 +129,50 @@ static int arm_late(struct event_object *object, struct detail detail)
 	return err == -WM_E_GONE ? 0 : err;
 }
 
-int event_object_arm(struct event_object *object, struct detail detail)
+/* From the stop on to the end of it. */
+static int arm_stopped(struct event_object *object, struct detail detail)
 {
-	struct stop *stop = NULL;
-	int err;
+	struct stop *stop;
+	int err = object_stop(object, &stop);
 
-	if (object->state != EVENT_PREPARING)
-		return -EINVAL;
-	err = descriptors_prepare(object, detail);
-	if (!err)
-		err = try_one(object, detail);
-	if (!err)
-		err = object_stop(object, &stop);
 	if (!err)
 		err = open_all(object, stop, detail);
 	if (!err && object->request.settle)
 		err = object->request.settle(object->request.settle_data, object->generation);
 	if (!err) {
 		object_enable(object);
+		object->program = program_id(object->request.pid);
 		if (!stop && object->request.scope == EVENT_PROCESS)
 			err = arm_late(object, detail);
 		object->armed_ns = object_now_ns();
 		object->was_stopped = stop != NULL;
 	}
 	stop_resume(stop);
-	if (err)
-		object_close(object);
-	else
-		object->state = EVENT_ARMED; /* preparing -> armed */
 	return err;
+}
+
+int event_object_arm(struct event_object *object, struct detail detail)
+{
+	int err;
+
+	if (object->state != EVENT_PREPARING)
+		return -EINVAL;
+	err = descriptors_prepare(object, detail);
+	if (!err)
+		err = claims_write(object);
+	if (err)
+		return err;
+	err = try_one(object, detail);
+	if (!err)
+		err = arm_stopped(object, detail);
+	if (err) {
+		object_close(object);
+		claims_remove(object);
+		if (err == -WM_E_EVENT_TAKEN)
+			claims_name_holder(object, detail);
+		return err;
+	}
+	object->state = EVENT_ARMED; /* preparing -> armed */
+	claims_confirm(object);
+	return 0;
 }

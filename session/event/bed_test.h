@@ -18,6 +18,8 @@ struct bed_shared {
 	unsigned int step;	  /* the test's: go on to this one */
 	unsigned int ready;	  /* the child's threads: so many have come to where they wait */
 	unsigned int started;	  /* threads that were started at all */
+	unsigned int ended;	  /* of these, that are through */
+	unsigned int starters;	  /* that start no more */
 	unsigned int hits;	  /* SIGTRAPs that were ours */
 	unsigned int strange;	  /* signals that were not as they should be */
 	uint64_t written;	  /* stores to words[0] that were made */
@@ -63,8 +65,9 @@ uint64_t bed_count(struct event_object *object, unsigned int source);
 /* How many descriptors this process has open. */
 unsigned int bed_descriptors(void);
 
-/* Become an ordinary user, for good, if we are root. */
+/* Become an ordinary user if we are root; and root again if we were. */
 void bed_become_ordinary(void);
+void bed_become_root(void);
 
 /* Skips the test where breakpoints can't be had at all. */
 void bed_need_breakpoints(void);

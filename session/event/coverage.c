@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What of the scope is covered now. A thread that came later has its creator's events, unless the program was replaced
- * by another, which ends all threads but its first. The kernel tells of an event neither that nor anything else; but a
- * thread that has more registers free than ours would leave has lost them.
+ * by another, which ends all threads but its first and takes the events from that. The kernel says nothing of it: the
+ * registers stay accounted as long as we have the descriptors. So look whether it is still the program that it was.
  */
 #include "session/event/object_own.h"
 
 #include "base/array.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <waymark/error.h>
 
 /* What was opened together, sorted by thread or CPU. */
@@ -98,11 +100,23 @@ static int thread_cover(struct event_coverage *coverage, const struct event_obje
 	return 0;
 }
 
+uint64_t program_id(pid_t pid)
+{
+	uint64_t stack = target_first_stack(pid);
+	struct stat file;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	if (stat(path, &file))
+		return stack;
+	return stack ^ (uint64_t)file.st_ino << 20 ^ (uint64_t)file.st_dev << 52;
+}
+
 static int threads_cover(struct event_coverage *coverage, const struct event_object *object,
 			 struct groups *groups)
 {
 	pid_t one = object->request.pid, *tids = NULL;
-	int most = EVENT_SOURCES_MAX - (int)object->request.source_count;
+	uint64_t now;
 	int count = 1, err = 0;
 
 	if (object->request.scope == EVENT_PROCESS)
@@ -111,7 +125,8 @@ static int threads_cover(struct event_coverage *coverage, const struct event_obj
 		count = -ESRCH;
 	if (count < 0)
 		err = count == -ESRCH ? -WM_E_GONE : count;
-	groups->is_replaced = object->state == EVENT_ARMED && instance_free_registers(one) > most;
+	now = program_id(object->request.pid);
+	groups->is_replaced = object->state == EVENT_ARMED && now && now != object->program;
 	for (int i = 0; i < count && !err; i++)
 		err = thread_cover(coverage, object, groups, tids ? tids[i] : one);
 	free(tids);

@@ -103,6 +103,8 @@ int event_object_modify(struct event_object *object, const struct event_source *
 		}
 	}
 	stop_resume(stop);
+	if (!err)
+		claims_change(object);
 	if (err == -WM_E_EVENT_TORN)
 		event_object_disarm(object);
 	if (gap)

@@ -182,6 +182,7 @@ void event_object_disarm(struct event_object *object)
 			event_object_count(object, i, &object->hits[i]);
 	}
 	object_close(object);
+	claims_remove(object);
 	object->state = EVENT_DISARMED;
 }
 

@@ -17,6 +17,7 @@ struct event_object {
 	uint8_t was_stopped;
 	uint8_t is_grouped, is_exchanged;
 	uint64_t armed_ns, disarmed_ns;
+	uint64_t program; /* program_id() when it was armed */
 
 	struct instance *instances; /* groups, each behind its leader */
 	size_t count, room;
@@ -26,6 +27,10 @@ struct event_object {
 	unsigned int rounds, doubtful;
 
 	uint64_t hits[EVENT_SOURCES_MAX]; /* once disarmed */
+
+	uint64_t *claims; /* a row for each source, or for each on each CPU; 0: none */
+	size_t claim_count;
+	struct instance refused; /* that there was no register for */
 };
 
 struct stop;
@@ -75,8 +80,26 @@ int object_has_newcomers(struct event_object *object);
 int object_knows(const struct event_object *object, pid_t tid);
 
 /* What an error of instance_open() means, with words: the error to be returned. */
-int object_refused(const struct event_object *object, const struct instance *instance, int error,
+int object_refused(struct event_object *object, const struct instance *instance, int error,
 		   struct detail detail);
+
+/*
+ * The ledger's rows for what is about to be opened; as opened; for other sources; gone. Without a ledger these do
+ * nothing. 0 or -ENOMEM.
+ */
+int claims_write(struct event_object *object);
+void claims_confirm(struct event_object *object);
+void claims_change(struct event_object *object);
+void claims_remove(struct event_object *object);
+
+/* Who holds what was refused, added to the words. It looks through all processes: not while one is stopped. */
+void claims_name_holder(const struct event_object *object, struct detail detail);
+
+/*
+ * What stays while a process runs one program, as far as it is shown: where its stack began, and its file. A first
+ * thread that has ended shows neither, but then another program can't have come.
+ */
+uint64_t program_id(pid_t pid);
 
 /* The CPUs that are online, as "0-3,8"; free() *cpus. 0, -errno. */
 int cpus_parse(const char *text, unsigned int **cpus, size_t *count);

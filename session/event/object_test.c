@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "session/claim/ledger.h"
 #include "session/event/bed_test.h"
 #include "session/event/instance.h"
 
@@ -7,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -94,6 +96,7 @@ Test(event_object, signals_come_with_our_data_and_the_round)
 
 #define STORM_THREADS 400
 #define STORM_WRITES 2
+#define STORM_STARTERS 3
 
 /* Waits until all is armed, then stores; so each of its stores must be counted, once. */
 static void *storm_writer(void *data)
@@ -101,7 +104,7 @@ static void *storm_writer(void *data)
 	(void)data;
 	bed_meet(shared, 1);
 	write_word(0, STORM_WRITES);
-	__atomic_add_fetch(&shared->ready, 1, __ATOMIC_ACQ_REL);
+	__atomic_add_fetch(&shared->ended, 1, __ATOMIC_ACQ_REL);
 	return NULL;
 }
 
@@ -109,11 +112,13 @@ static void *storm_starter(void *data)
 {
 	(void)data;
 	while (__atomic_load_n(&shared->step, __ATOMIC_ACQUIRE) < 1 &&
-	       __atomic_add_fetch(&shared->started, 1, __ATOMIC_ACQ_REL) <= STORM_THREADS)
+	       __atomic_load_n(&shared->started, __ATOMIC_ACQUIRE) < STORM_THREADS) {
+		__atomic_add_fetch(&shared->started, 1, __ATOMIC_ACQ_REL);
 		bed_threads(1, storm_writer, NULL);
+	}
 	bed_meet(shared, 1);
 	write_word(0, STORM_WRITES);
-	__atomic_add_fetch(&shared->ready, 1, __ATOMIC_ACQ_REL);
+	__atomic_add_fetch(&shared->starters, 1, __ATOMIC_ACQ_REL);
 	return NULL;
 }
 
@@ -122,7 +127,7 @@ static void storm(struct bed_shared *own)
 {
 	shared = own;
 	bed_catch(own);
-	bed_threads(2, storm_starter, NULL);
+	bed_threads(STORM_STARTERS - 1, storm_starter, NULL);
 	storm_starter(NULL);
 	bed_meet(own, 99);
 }
@@ -144,12 +149,12 @@ static void armed_in_a_storm(unsigned int flags, int times)
 		bed_request(&request, sources, EVENT_PROCESS, bed.pid, 3);
 		request.flags = flags;
 		object = bed_arm(&request);
-		__atomic_store_n(&bed.shared->ready, 0, __ATOMIC_RELEASE);
-		bed_step(&bed, 1, 3);
-		do {
-			threads = bed.shared->ready;
-			usleep(20000);
-		} while (threads != __atomic_load_n(&bed.shared->ready, __ATOMIC_ACQUIRE));
+		bed_step(&bed, 1, 0);
+		while (__atomic_load_n(&bed.shared->starters, __ATOMIC_ACQUIRE) < STORM_STARTERS ||
+		       __atomic_load_n(&bed.shared->ended, __ATOMIC_ACQUIRE) <
+			       __atomic_load_n(&bed.shared->started, __ATOMIC_ACQUIRE))
+			usleep(1000);
+		threads = bed.shared->started + STORM_STARTERS;
 		cr_assert_eq(event_object_coverage(object, &coverage), 0);
 		cr_log_info("%u writers, %u rounds, %u doubtful\n", threads, coverage.rounds,
 			    coverage.doubtful);
@@ -158,6 +163,7 @@ static void armed_in_a_storm(unsigned int flags, int times)
 		cr_assert_eq(coverage.missing_count, 0, "thread %d of %u: error %d",
 			     coverage.missing[0].tid, coverage.missing_count,
 			     coverage.missing[0].error);
+		cr_assert_eq(bed.shared->written, (uint64_t)threads * STORM_WRITES);
 		cr_assert_eq(bed_count(object, 0), bed.shared->written, "time %d, %u threads", i,
 			     threads);
 		if (flags & EVENT_SIGNAL)
@@ -368,6 +374,82 @@ Test(event_object, a_fifth_watch_is_refused)
 	bed_end(&bed);
 }
 
+/* Those that are ours: the ledgers of other sessions on this machine are read as well. */
+static void ledger_rows(struct claim_list *list)
+{
+	size_t kept = 0;
+
+	*list = (struct claim_list){ 0 };
+	cr_assert_eq(claim_list_read(list, geteuid(), 0), 0);
+	for (size_t i = 0; i < list->count; i++)
+		if (list->rows[i].owner.pid == getpid())
+			list->rows[kept++] = list->rows[i];
+	list->count = kept;
+}
+
+Test(event_object, what_is_taken_is_claimed_and_the_holder_is_named)
+{
+	struct event_source sources[EVENT_SOURCES_MAX];
+	struct event_request request;
+	struct event_object *first, *second;
+	char text[512] = "", dir[] = "/tmp/waymark-event.XXXXXX", name[64];
+	struct detail detail = { text, sizeof(text) };
+	struct claim_list list;
+	struct ledger *ledger;
+	struct bed bed;
+
+	cr_assert(mkdtemp(dir));
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	cr_assert_eq(ledger_new(&ledger), 0);
+	bed_start(&bed, lonely);
+	bed_wait(&bed, 1);
+	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 4);
+	request.ledger = ledger;
+	sources[0].what = "watch:counter";
+	first = bed_arm(&request);
+	ledger_rows(&list);
+	cr_assert_eq(list.count, 4);
+	cr_assert_eq(list.rows[0].state, CLAIM_HELD);
+	cr_assert_eq(list.rows[0].claim.target, bed.pid);
+	cr_assert_str_eq(list.rows[0].claim.what, "watch:counter");
+	snprintf(name, sizeof(name), "watch:0x%llx/8", (unsigned long long)sources[1].address);
+	cr_assert_str_eq(list.rows[1].claim.what, name);
+	claim_list_release(&list);
+
+	request.source_count = 1;
+	sources[0].what = "watch:other";
+	cr_assert_eq(event_object_new(&second, &request, detail), 0);
+	cr_assert_eq(event_object_arm(second, detail), -WM_E_EVENT_TAKEN);
+	cr_assert(strstr(text, " has 0 free, 1 are wanted; "), "%s", text);
+	cr_assert(strstr(text, "watch:counter"), "%s", text);
+	cr_assert_not(strstr(text, "watch:other"), "%s", text);
+	ledger_rows(&list);
+	cr_assert_eq(list.count, 4, "no claim is left behind");
+	claim_list_release(&list);
+
+	sources[0] = event_object_sources(first)[0];
+	sources[1] = event_object_sources(first)[1];
+	sources[0].address += 8;
+	cr_assert_eq(event_object_modify(first, sources, EVENT_MODIFY_RUNNING, NULL, detail), 0);
+	ledger_rows(&list);
+	cr_assert_eq(list.rows[0].claim.address, sources[0].address);
+	cr_assert_str_eq(list.rows[0].claim.what, "watch:counter");
+	claim_list_release(&list);
+	event_object_disarm(first);
+	ledger_rows(&list);
+	cr_assert_eq(list.count, 0);
+	claim_list_release(&list);
+	event_object_release(first);
+	event_object_release(second);
+	ledger_free(ledger);
+	bed_end(&bed);
+	snprintf(text, sizeof(text), "%s/waymark/claims", dir);
+	unlink(text);
+	snprintf(text, sizeof(text), "%s/waymark", dir);
+	rmdir(text);
+	rmdir(dir);
+}
+
 Test(event_object, too_few_descriptors_are_told_with_the_figures)
 {
 	struct rlimit limit = { 64, 90 }, after;
@@ -379,7 +461,7 @@ Test(event_object, too_few_descriptors_are_told_with_the_figures)
 	struct bed bed;
 
 	bed_start(&bed, storm);
-	bed_wait(&bed, STORM_THREADS);
+	bed_wait(&bed, 100);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 4);
 	cr_assert_eq(event_object_new(&object, &request, detail), 0);

@@ -41,13 +41,13 @@ static int is_whose(const struct instance *instance, char *words, size_t bytes)
 	return snprintf(words, bytes, "thread %d (%s)", instance->tid, comm);
 }
 
-static int taken(const struct event_object *object, const struct instance *instance,
-		 struct detail detail)
+static int taken(struct event_object *object, const struct instance *instance, struct detail detail)
 {
 	unsigned int wanted = object->request.source_count;
 	char whose[64];
 	int found = instance->tid > 0 ? instance_free_registers(instance->tid) : -1;
 
+	object->refused = *instance;
 	is_whose(instance, whose, sizeof(whose));
 	if (found < 0)
 		return detail_set(detail, -WM_E_EVENT_TAKEN, "%s: %u wanted", whose, wanted);
@@ -76,7 +76,7 @@ static int denied(const struct event_object *object, const struct instance *inst
 	return -EPERM;
 }
 
-int object_refused(const struct event_object *object, const struct instance *instance, int error,
+int object_refused(struct event_object *object, const struct instance *instance, int error,
 		   struct detail detail)
 {
 	char whose[64];

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT */
+/* How many scarce units a processor has. */
+#ifndef ARCH_UNITS_H
+#define ARCH_UNITS_H
+
+/* Debug registers that hold an address, of each thread and each CPU. */
+unsigned int units_debug_registers(void);
+
+/* General counters of a CPU's performance unit, as the processor tells of itself; 0: it has none, or a virtual machine's host lends none. */
+unsigned int units_counters(void);
+
+#endif

@@ -1,0 +1,135 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# waymark claims: what the ledger shows of owners who live, and of those who were killed.
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "$0")/folder_setup.bash"
+
+cp "$WAYMARK_BUILD/cli/waymark" "$WAYMARK_BUILD/tests/targets/claimant" . || skip "not built"
+waymark=$folder/waymark
+started=()
+
+cleanup()
+{
+	[ ${#started[@]} -eq 0 ] || kill -9 "${started[@]}" 2>/dev/null
+	rm -rf "$folder"
+}
+trap cleanup EXIT
+
+export XDG_RUNTIME_DIR=$folder/run TZ=UTC
+mkdir -m 0700 "$XDG_RUNTIME_DIR"
+
+# start NAME COMMAND...: in the background; its first line in ./NAME, its pid in $pid
+start()
+{
+	local name=$1
+	shift
+	"$@" >"$name" 2>&1 &
+	pid=$!
+	started+=("$pid")
+	disown "$pid" # the shell would tell that it was killed
+}
+
+# said NAME: its first line, once there is one
+said()
+{
+	for _ in $(seq 200); do
+		[ ! -s "$1" ] || break
+		sleep 0.05
+	done
+	head -1 "$1"
+}
+
+# claims STATUS ARGUMENT...: the command, its lines in ./out and ./err
+claims()
+{
+	local wanted=$1 got
+	shift
+	timeout -k 5 60 "$waymark" claims "$@" >out 2>err
+	got=$?
+	[ $got -eq "$wanted" ] || fail "claims $*: status $got, expected $wanted: $(cat err)"
+}
+
+start subject sleep 300
+subject=$pid
+start other sleep 300
+other=$pid
+start first ./claimant "$subject" watch:counter watch:total
+first=$pid
+start second ./claimant "$other" watch:other
+second=$pid
+expect first "$(said first)" claimed
+expect second "$(said second)" claimed
+
+claims 0
+grep -qE "^debug register  process $subject \(sleep\) +1 of 4 +claimant $first +[0-9:]{8}  watch:counter, 8 bytes at 0x404040$" out ||
+	fail "the first claim: $(cat out)"
+expect "all claims" "$(grep -c ' claimant ' out)" 3
+
+# of one process
+claims 0 -p "$subject"
+expect "claims on it" "$(grep -c "claimant $first " out)" 2
+grep -q "watch:other" out && fail "another's: $(cat out)"
+
+# for programs
+claims 0 --json -p "$other"
+python3 - "$other" "$second" <<'END' || fail "JSON: $(cat out)"
+import json, sys
+out = json.load(open("out"))
+mine = [c for c in out["claims"] if c["holder"]["pid"] == int(sys.argv[2])]
+assert len(mine) == 1
+claim = mine[0]
+assert claim["resource"] == "debug-register" and claim["scope"] == "process"
+assert claim["target"] == int(sys.argv[1]) and claim["target_name"] == "sleep"
+assert claim["count"] == 1 and claim["of"] == 4 and claim["state"] == "held"
+assert claim["for"] == "watch:other" and claim["address"] == "0x404040" and claim["bytes"] == 8
+assert claim["holder"]["name"] == "claimant" and not claim["holder"]["ended"]
+assert out["damaged"] == 0 and out["tracer"] is None
+END
+
+# Who traces it is told.
+if command -v strace >/dev/null; then
+	start trace strace -o /dev/null -p "$other"
+	tracer=$pid
+	for _ in $(seq 100); do
+		[ "$(sed -n 's/^TracerPid:\t//p' /proc/"$other"/status)" = 0 ] || break
+		sleep 0.05
+	done
+	claims 0 -p "$other"
+	grep -q "^strace $tracer traces it" out || fail "the tracer: $(cat out)"
+	kill -9 "$tracer"
+fi
+
+# Names that a terminal would obey.
+start rude ./claimant "$subject" $'watch:\e[31mred'
+expect rude "$(said rude)" claimed
+claims 0
+grep -q 'watch:\\x1b\[31mred' out || fail "escaped: $(cat out)"
+kill -9 "$pid"
+
+# Killed, an owner has nothing, and nobody tidied up.
+kill -9 "$first"
+while kill -0 "$first" 2>/dev/null; do sleep 0.05; done
+claims 0
+expect "claims of a dead owner" "$(grep -c "claimant $first " out)" 0
+expect "claims of the living" "$(grep -c "claimant $second " out)" 1
+
+# A file that someone spoilt: said, and the rest is shown.
+printf 'xxxx' | dd of="$XDG_RUNTIME_DIR/waymark/claims" bs=1 seek=$((4096 + 260)) conv=notrunc 2>dd.err
+claims 0
+expect "a spoilt claim" "$(grep -c "claimant $second " out)" 0
+grep -q "1 claim can't be read" err || fail "spoilt: $(cat err)"
+
+# No ledger to be had: the owner goes on, and is told.
+rm "$XDG_RUNTIME_DIR/waymark/claims"
+ln -s "$folder/elsewhere" "$XDG_RUNTIME_DIR/waymark/claims"
+start without ./claimant "$subject" watch:counter
+expect "without a ledger" "$(said without)" WM_E_SOCKET_DIR
+kill -0 "$pid" || fail "without a ledger it ended"
+[ ! -e elsewhere ] || fail "the link was followed"
+claims 1
+grep -q "reading a ledger" err || fail "an unreadable ledger: $(cat err)"
+
+claims 1 -p 999999999
+claims 2 -p nonsense
+claims 2 too much
+exit "$failed"
