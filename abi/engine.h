@@ -34,7 +34,27 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 2u
+#define ENGINE_VERSION 3u
+
+/* The engine's file says so too, before anybody maps it: a note of this owner and type, with a struct engine_version. */
+#define ENGINE_NOTE_OWNER "Waymark"
+#define ENGINE_NOTE_TYPE 2u
+#define ENGINE_NOTE_SECTION ".note.waymark"
+
+struct engine_version {
+	uint32_t magic, version;
+};
+
+/* All of the note, and what stands in it. */
+struct engine_note {
+	uint32_t owner_bytes, version_bytes, type;
+	char owner[sizeof(ENGINE_NOTE_OWNER)];
+	uint32_t magic, version;
+};
+
+#define ENGINE_NOTE_VALUES                                                                         \
+	sizeof(ENGINE_NOTE_OWNER), sizeof(struct engine_version), ENGINE_NOTE_TYPE,                \
+		ENGINE_NOTE_OWNER, ENGINE_MAGIC, ENGINE_VERSION
 
 #define ENGINE_GUARD_BYTES 4096u
 #define ENGINE_SEGMENTS_MAX 64u
@@ -122,7 +142,7 @@ struct engine_taken {
 	uint64_t thread; /* by the engine: its own of it */
 	int32_t error;	 /* by the engine: why it can't be had */
 	uint32_t rseq_bytes, rseq_signature;
-	uint32_t reserved;
+	uint32_t is_taken; /* by the engine: it is, and has to be let go by `undo` if not by `commit` */
 	uint64_t rseq_at; /* rseq(2), as it is registered; 0: it is not */
 	uint64_t call_next; /* behind the system call that it is in; 0: in none, or in one that it begins anew */
 	uint64_t mask; /* its blocked signals */
@@ -137,8 +157,9 @@ struct engine_mapping {
 
 /*
  * Where the tool leads threads that it has stopped, and where it finds them. Each of the first is entered on the stack that is named,
- * all signals blocked. At the end it says so in the channel's `parked`, and stays as long as that is so and the tool is there; the tool
+ * all signals blocked. At the end it says so in the channel's `parked`, and stays until `way` is another one's or the tool is gone; the tool
  * stops it, and leads it elsewhere. Who is let go from there goes on by itself, as it is best then: so does everyone, should the tool die.
+ * Several can be under way at once, and park.
  */
 struct engine_places {
 	uint64_t take; /* rdi: its struct engine_taken; stack_of its thread. It is the engine's, all but where it runs */
@@ -187,7 +208,7 @@ struct engine_channel {
 	uint64_t translated_ticks, translated_blocks, traces, faults, flushes; /* what it cost */
 	uint64_t taken_at; /* by the tool: ENGINE_BOOT_TAKEN's */
 	uint32_t taken_count;
-	uint32_t parked; /* by the engine, release: the thread that is where it was to be led to, as it knows itself; 0 by the tool */
+	uint32_t parked; /* by the engine, release: so many are where they were to be led to. A futex that the engine wakes; 0 by the tool */
 	struct engine_places places; /* by the engine, once it has begun */
 	uint64_t cache_bytes; /* by the tool: how much code there may be until all is given up; 0: as much as usual */
 	/* By the tool: the page's own place in the memfd; its number, of so many: 1: children are not recorded. */
@@ -204,6 +225,7 @@ struct engine_channel {
 	uint32_t met;	      /* by the tool: it knows the process, and sees how it ends; a futex */
 	uint32_t exit_status; /* ENGINE_USE_ENDING: what it asked to end with */
 	uint32_t unfollowed;  /* children of it that have no page */
+	uint32_t way; /* by the tool, release: counts up when it leads threads anew, or no more */
 	struct engine_exec exec;
 };
 
@@ -290,6 +312,7 @@ struct engine_module {
 
 _Static_assert(sizeof(struct engine_event) == 36, "nine words");
 _Static_assert(sizeof(struct engine_channel) <= ENGINE_GUARD_BYTES, "a page");
+_Static_assert(sizeof(struct engine_note) == 28, "a note's owner is padded to 4");
 _Static_assert(sizeof(struct engine_segment) == 32 && sizeof(struct engine_trace) == 16,
 	       "no padding");
 

@@ -64,7 +64,10 @@ int elf_read_text(const struct elf *elf, uint64_t address, char *buffer, size_t 
 const Elf64_Phdr *elf_segment(const struct elf *elf, uint32_t type);
 const Elf64_Phdr *elf_segment_at(const struct elf *elf, uint64_t address);
 
-/* Copies up to ELF_BUILD_ID_BYTES; returns how many, 0 where there is none. */
+/* What the first note of that owner and type says: copies up to `room` bytes; returns how many, 0 where there is none. */
+int elf_note(const struct elf *elf, const char *owner, uint32_t type, void *body, size_t room);
+
+/* The same of the build id, up to ELF_BUILD_ID_BYTES. */
 int elf_build_id(const struct elf *elf, uint8_t id[ELF_BUILD_ID_BYTES]);
 
 /* The value of a defined dynamic symbol. Returns 0, -ENOENT, -WM_E_NOT_ELF or -errno. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a module's notes lead to: its build id, its marker sites. */
+/* A module's notes, and what they lead to: its build id, its marker sites. */
 #include "base/elf.h"
 
 #include "abi/site.h"
@@ -89,28 +89,35 @@ static bool note_is(const struct note *note, const char *owner, uint32_t type)
 	       !memcmp(note->owner, owner, note->owner_bytes);
 }
 
-struct build_id {
-	uint8_t *id;
+struct wanted {
+	const char *owner;
+	uint32_t type;
+	void *body;
+	size_t room;
 	int bytes;
 };
 
-static int build_id_take(const struct note *note, void *data)
+static int wanted_take(const struct note *note, void *data)
 {
-	struct build_id *build = data;
-	uint32_t bytes = note->body_bytes;
+	struct wanted *wanted = data;
 
-	if (!note_is(note, ELF_NOTE_GNU, NT_GNU_BUILD_ID) || !bytes)
+	if (!note_is(note, wanted->owner, wanted->type) || !note->body_bytes)
 		return 0;
-	build->bytes = (int)(bytes < ELF_BUILD_ID_BYTES ? bytes : ELF_BUILD_ID_BYTES);
-	memcpy(build->id, note->body, (size_t)build->bytes);
+	wanted->bytes = (int)(note->body_bytes < wanted->room ? note->body_bytes : wanted->room);
+	memcpy(wanted->body, note->body, (size_t)wanted->bytes);
 	return 1;
+}
+
+int elf_note(const struct elf *elf, const char *owner, uint32_t type, void *body, size_t room)
+{
+	struct wanted wanted = { .owner = owner, .type = type, .body = body, .room = room };
+
+	return notes_each(elf, wanted_take, &wanted) == 1 ? wanted.bytes : 0;
 }
 
 int elf_build_id(const struct elf *elf, uint8_t id[ELF_BUILD_ID_BYTES])
 {
-	struct build_id build = { .id = id };
-
-	return notes_each(elf, build_id_take, &build) == 1 ? build.bytes : 0;
+	return elf_note(elf, ELF_NOTE_GNU, NT_GNU_BUILD_ID, id, ELF_BUILD_ID_BYTES);
 }
 
 struct sites {

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 #
 # What a trail by translation costs: soft.sh [--no-peers] WAYMARK ENGINE [NAME...]. NAMEs are of what is to be measured: gzip, sqlite3, lua,
-# python, startup, threads; all of them if there is none. Peers that are installed run once beside, on less input.
+# python, startup, attach, threads; all of them if there is none. Peers that are installed run once beside, on less input.
 #
 # A slowdown is of processor time, of all that runs, to that of the program by itself for 3 seconds and more, the median of rounds that
 # alternate, the trail being one of the last moments; with `.files`, one that is written. Figures come as they are ready, so
@@ -17,7 +17,7 @@ waymark=$(realpath "$1")
 WAYMARK_ENGINE=$(realpath "$2") # not the installed one
 export WAYMARK_ENGINE
 shift 2
-wanted=${*:-startup gzip sqlite3 lua python threads}
+wanted=${*:-startup attach gzip sqlite3 lua python threads}
 rounds=${WAYMARK_BENCH_RUNS:-3}
 until_s=${WAYMARK_SOFT_S:-540}
 native_s=${WAYMARK_SOFT_NATIVE_S:-3.2} # at least 3, on a machine that is slower at times
@@ -50,6 +50,7 @@ seconds()
 record() { seconds "$waymark" record -e "$1" -o "$work/trail" -- "${@:2}"; }
 median() { sort -g | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'; }
 is_right() { cmp -s out wanted || { echo "$1: it prints something else" >&2; exit 1; }; }
+told() { tail -c 4000 out | LC_ALL=C sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"; } # by record's --json
 blocks() { sed -n 's/.*recorded \([0-9,]*\) blocks.*/\1/p' err | tr -d ,; }
 
 # ---- the programs: an input of so many rounds ----
@@ -196,10 +197,10 @@ program()
 	figure "${name}_slowdown" "$(median <ratios)" ratio
 	figure "${name}_native_s" "$native" s
 	time_left "$name's blocks" || return
-	# half of 32M is what the engine's rings get, and they are full
-	record trail/soft,last=32M/ "$@" >/dev/null
+	# of the newest: what the translation has come to
+	timeout 200 "$waymark" record --json -e trail/soft,last=32M/ -o "$work/trail" -- "$@" <input >out 2>err
 	rm -rf trail
-	figure "bytes_per_block.$name" "$((16 << 20)) / $(blocks)" bytes
+	figure "bytes_per_block.$name" "$(told words_bytes) / $(told blocks)" bytes
 	count_blocks "$name" "$@"
 	figure "ns_per_block.$name" "$(median <added) * 1e9 / ($first_blocks + $count * $round_blocks)" ns
 	if [ $peers = 1 ]; then
@@ -223,6 +224,40 @@ startup()
 	done
 	figure startup_ms "($(sort -g soft | head -n1) - $(sort -g native | head -n1)) * 1000" ms
 	figure startup_ms.median "($(median <soft) - $(median <native)) * 1000" ms
+}
+
+# attach_round PROCESSES THREADS: programs that run are recorded for a moment; the time that takes, for each, and how long one stood still, at most
+attach_round()
+{
+	local TIMEFORMAT=%R pids=() args=() i
+	for ((i = 0; i < $1; i++)); do
+		./soft_gap "$2" >"gap.$i" &
+		pids+=($!)
+		args+=(-p $!)
+	done
+	sleep 0.2
+	{ time timeout 30 "$waymark" record -e trail/soft/ "${args[@]}" --for 1ms -o "$work/trail" >out 2>&1; } 2>>took ||
+		{ echo "attach: $(head -n1 out)" >&2; exit 1; }
+	kill "${pids[@]}"
+	wait "${pids[@]}" || { echo "attach: a program did not end well" >&2; exit 1; }
+	for ((i = 0; i < $1; i++)); do raw gap_ms "gap.$i"; done | sort -g | tail -n1 >>still
+	rm -rf trail
+}
+
+# By the clock, the best of many, as startup: of one program, of one with many threads, and of several at once.
+attach()
+{
+	local kind
+	cc -O2 -o soft_gap "$here/soft_gap.c" -pthread 2>err || { skipped attach "$(head -n1 err)" && return; }
+	for kind in "1 0" "1 32 .threads_33" "4 0 .processes_4"; do
+		# shellcheck disable=SC2086 # its parts
+		set -- $kind
+		: >took
+		: >still
+		for ((round = 0; round < 9; round++)); do attach_round "$1" "$2"; done
+		figure "attach_ms${3:-}" "$(sort -g took | head -n1) * 1000 / $1" ms
+		figure "attach_still_ms${3:-}" "$(sort -g still | head -n1)" ms
+	done
 }
 
 raw() { awk -v name="$1" '$1 == "raw" && $2 == name { print $3 }' "${2:-out}"; }
@@ -254,7 +289,8 @@ two_threads()
 threads()
 {
 	local each native soft
-	cc -O2 -o soft_work "$here/soft_work.c" -pthread 2>err || { skipped threads "$(head -n1 err)" && return; }
+	# -g: or gdb does not tell what a function returned
+	cc -O2 -g -o soft_work "$here/soft_work.c" -pthread 2>err || { skipped threads "$(head -n1 err)" && return; }
 	work 1 200
 	each=$(awk "BEGIN { print int(200 * 1.2 / $(raw cpu)) }")
 	if [ "$(nproc)" -ge 2 ]; then
@@ -309,6 +345,7 @@ work_peers()
 }
 
 case " $wanted " in *" startup "*) startup ;; esac
+case " $wanted " in *" attach "*) attach ;; esac
 for name in gzip sqlite3 lua python; do
 	case " $wanted " in *" $name "*) ;; *) continue ;; esac
 	case $name in

@@ -158,6 +158,8 @@ static int options_read(struct options *options, int argc, char **argv)
 			"list",
 			"%s is no file; which probes stands in the options: --usdt='%s', --func=NAME@FILE",
 			options->name, options->name);
+	if (!status && options->watch_count && options->probes.count)
+		return complain_usage("list", "--watch is asked for by itself");
 	if (!status && !options->pid_count && !options->file_count)
 		status = complain_usage("list", "name a file, or a process with -p");
 	return status;

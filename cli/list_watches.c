@@ -25,7 +25,9 @@ struct listing {
 	pid_t pid; /* 0: a file */
 	struct code_module *const *modules;
 	size_t module_count;
-	const struct code_memory *memory; /* NULL of a file */
+	struct code_memory process;
+	const struct code_memory *memory; /* the process's; NULL of a file */
+	struct code_module *only;	  /* a file's, which modules points to */
 	struct watch_expr *exprs;
 	size_t expr_count;
 };
@@ -243,12 +245,13 @@ static int list_one(struct listing *listing, const struct watch_expr *expr)
 	return status;
 }
 
-static int list_each(struct listing *listing, const char *path)
+/* All expressions, below a line that says of what. */
+static int list_each(struct listing *listing, const char *of)
 {
 	int status = CLI_FINE;
 
 	if (!listing->json)
-		list_put_module(listing->out, listing->pid, path);
+		list_put_module(listing->out, 0, of);
 	for (size_t i = 0; i < listing->expr_count; i++) {
 		int one = list_one(listing, &listing->exprs[i]);
 
@@ -259,19 +262,24 @@ static int list_each(struct listing *listing, const char *path)
 
 static int list_file(struct listing *listing, const char *path)
 {
-	struct code_module module = { 0 }, *modules[] = { &module };
 	struct code_file *file;
 	int err = code_file_open(&file, path), status;
 
+	listing->only = err ? NULL : calloc(1, sizeof(*listing->only));
+	if (!err && !listing->only) {
+		code_file_close(file);
+		err = -ENOMEM;
+	}
 	if (err)
 		return complain(err, "%s", path);
-	code_module_init(&module, file, 0);
+	code_module_init(listing->only, file, 0);
 	listing->pid = 0;
 	listing->memory = NULL;
-	listing->modules = modules;
+	listing->modules = &listing->only;
 	listing->module_count = 1;
 	status = list_each(listing, path);
-	code_module_release(&module);
+	code_module_release(listing->only);
+	free(listing->only);
 	return status;
 }
 
@@ -287,7 +295,8 @@ static int list_process(struct listing *listing, pid_t pid)
 		err = loaded_open(&list);
 	process = loaded_process(&list);
 	listing->pid = pid;
-	listing->memory = &process.memory;
+	listing->process = process.memory;
+	listing->memory = &listing->process;
 	listing->modules = process.modules;
 	listing->module_count = process.module_count;
 	if (!err)

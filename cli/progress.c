@@ -188,6 +188,7 @@ int progress_sum_up_json(const struct progress *progress, const struct wm_sessio
 		json_number(&json, "threads", status->trail_threads);
 		json_number(&json, "processes", status->trail_processes);
 		json_number(&json, "unfollowed", status->trail_unfollowed);
+		json_number(&json, "words_bytes", status->trail_words_bytes);
 		json_close(&json, '}');
 	}
 	flight_json(&json, flight);

@@ -11,6 +11,7 @@
 #include "session/session.h"
 #include "session/trail/step.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -182,7 +183,7 @@ static void complain_trails(const struct recording *recording)
 		fprintf(stderr,
 			"waymark: %llu child process%s went on unrecorded: no more than %u processes are "
 			"followed at a time, and none that was made with CLONE_UNTRACED, nor by soft one that is in "
-			"a namespace of pids of its own, shares its maker's memory, or has no room for the engine\n",
+			"a namespace of pids of its own, shares its maker's memory, has no room for the engine, or whose maker ran before (-p)\n",
 			(unsigned long long)counts.unfollowed, counts.unfollowed == 1 ? "" : "es",
 			STEP_PROCESSES_MAX);
 	if (counts.untrapped)
@@ -309,15 +310,30 @@ static void record(struct recording *recording)
 	}
 }
 
-/* Nothing was recorded: take away what was made for it, which is a folder with metadata alone. */
+/* What a folder that we have made has of streams: of a process that was recorded until another could not be. */
+static void remove_streams(const char *dir)
+{
+	DIR *list = opendir(dir);
+	struct dirent *entry;
+
+	while (list && (entry = readdir(list)))
+		if (!entry->d_name[strspn(entry->d_name, "0123456789-")])
+			unlinkat(dirfd(list), entry->d_name, 0);
+	if (list)
+		closedir(list);
+}
+
+/* It did not come to a recording: take away what was made for it. */
 static void remove_trace(const char *dir, int had_dir)
 {
 	char path[PATH_MAX + 16];
 
 	snprintf(path, sizeof(path), "%s/metadata", dir);
 	unlink(path);
-	if (!had_dir)
-		rmdir(dir);
+	if (had_dir)
+		return;
+	remove_streams(dir);
+	rmdir(dir);
 }
 
 /* The session ends here, but for what is to be told of its probes. */

@@ -28,9 +28,9 @@ int trail_view_open(struct trail_view *view, const char *dir, const struct image
 	int err;
 
 	*view = (struct trail_view){ .dir = dir };
-	if (options)
-		view->image_options = *options;
-	err = trace_reader_open(&view->reader, dir);
+	err = image_files_open(&view->files, options && options->root ? options->root : "");
+	if (!err)
+		err = trace_reader_open(&view->reader, dir);
 	if (err)
 		return complain(err, "%s", dir);
 	view->reader->pulse = reading;
@@ -54,7 +54,7 @@ struct image *trail_view_image(struct trail_view *view, const struct trail_path 
 
 	if (!view->images[process] &&
 	    image_open(&view->images[process], &view->reader->meta.processes[process],
-		       &view->image_options))
+		       &(struct image_options){ .files = view->files }))
 		return NULL;
 	return view->images[process];
 }
@@ -117,6 +117,7 @@ int trail_view_close(struct trail_view *view, int status)
 		image_close(view->images[i]);
 	}
 	free(view->images);
+	image_files_close(view->files);
 	if (view->reader && complain_damage(view->reader, view->dir) != CLI_FINE &&
 	    status == CLI_FINE)
 		status = CLI_FAILED;

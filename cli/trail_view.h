@@ -8,7 +8,7 @@
 
 struct trail_view {
 	const char *dir;
-	struct image_options image_options;
+	struct image_files *files; /* of all images */
 	struct trace_reader *reader;
 	struct trails trails;
 	uint64_t begin_ns;     /* of the trace, on the wall clock */

@@ -117,7 +117,7 @@ static int is_stub(const struct image_module *module, uint64_t address)
 static uint32_t flags_of(const struct image_place *place)
 {
 	const struct image_module *module = place->module;
-	const struct code_function *symbol = code_function_at(&module->symbols,
+	const struct code_function *symbol = code_function_at(module->symbols,
 							      place->start - module->base);
 	uint32_t flags = symbol && symbol->is_part ? FUNCTION_IS_PART : 0;
 

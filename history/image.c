@@ -64,8 +64,7 @@ int image_open(struct image **out, const struct tsdl_process *process,
 
 	if (!image)
 		return -ENOMEM;
-	if (image_modules_open(&image->modules, process,
-			       options && options->root ? options->root : "")) {
+	if (image_modules_open(&image->modules, process, options)) {
 		image_close(image);
 		*out = NULL;
 		return -ENOMEM;
@@ -185,7 +184,7 @@ static struct image_place *place_new(struct image *image)
 /* The function there; one whose symbol has no size ends with its section: what comes then is a PLT, or data. */
 static const struct code_function *function_at(const struct image_module *module, uint64_t address)
 {
-	const struct code_function *function = code_function_at(&module->symbols, address);
+	const struct code_function *function = code_function_at(module->symbols, address);
 
 	if (!function || function->bytes || !module->file ||
 	    code_file_section_at(module->file, address) ==
@@ -216,7 +215,7 @@ static struct image_place *place_find(struct image *image, uint64_t address)
 	if (first && first->start == start && first->module == &module->seen)
 		place->function = first->function;
 	else
-		place->function = name_add(image, &module->seen.symbols.all[function->first]);
+		place->function = name_add(image, &module->seen.symbols->all[function->first]);
 	return place;
 }
 
@@ -245,16 +244,11 @@ const struct image_module *image_module_at(struct image *image, uint64_t address
 
 void image_module_line(const struct image_module *seen, uint64_t address, struct image_line *line)
 {
-	/* they are seen as const, and are ours */
-	struct image_mapped *module = (struct image_mapped *)(uintptr_t)seen;
-	const struct code_row *row;
+	const struct image_mapped *module = (const struct image_mapped *)(const void *)seen;
+	const struct code_row *row = NULL;
 
-	if (seen->file && !module->has_rows) {
-		module->has_rows = 1;
-		if (code_rows_read(&module->rows, seen->file))
-			code_rows_release(&module->rows);
-	}
-	row = code_row_at(&module->rows, address - seen->base);
+	if (module->read)
+		row = code_row_at(image_files_rows(module->read), address - seen->base);
 	*line = row ? (struct image_line){ row->source, row->line } : (struct image_line){ 0 };
 }
 

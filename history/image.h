@@ -15,6 +15,7 @@
 
 #include "code/file.h"
 #include "code/symbol.h"
+#include "history/image_files.h"
 #include "trace/trail/table.h"
 #include "trace/tsdl.h"
 
@@ -33,7 +34,7 @@ struct image_module {
 	int error;		/* why: -ENOENT, -WM_E_FILE_REPLACED, or as code_file_open() */
 	int is_asked;		/* an address in it was asked for */
 	size_t others;		/* places where other code ran than the file has: image_check() */
-	struct code_symbols symbols; /* once asked for */
+	const struct code_symbols *symbols; /* of the file, once asked for; none until then */
 };
 
 struct image_place {
@@ -49,12 +50,13 @@ struct image_line {
 };
 
 struct image_options {
-	const char *root; /* before all paths of the trace; NULL: none */
+	const char *root;	   /* before all paths of the trace; NULL: none */
+	struct image_files *files; /* shared with other images, below that root; NULL: its own */
 };
 
 /*
- * Read nothing yet: files are opened when an address in them is asked for. The process must live
- * longer. `options` may be NULL. 0 or -ENOMEM; close with image_close(), which allows NULL.
+ * Read nothing yet: files are opened when an address in them is asked for. The process, and files that are
+ * shared, must live longer. `options` may be NULL. 0 or -ENOMEM; close with image_close(), which allows NULL.
  */
 int image_open(struct image **image, const struct tsdl_process *process,
 	       const struct image_options *options);

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "history/image_modules.h"
 
-#include "history/image_file.h"
-#include "history/kernel_symbols.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +10,8 @@
 #define UNKNOWN_BYTES (1ull << 30) /* that a module may have whose file can't be had */
 
 #define NOWHERE_BYTES 4096 /* of memory that nothing is ever mapped at */
+
+static const struct code_symbols no_symbols;
 
 /* Of those that begin at one address, what is to be taken first stands last. */
 static int by_start(const void *one, const void *other)
@@ -69,7 +68,8 @@ static struct image_mapped *comes(struct image_modules *modules, struct image_ma
 							 .name = last_part(change->of->path),
 							 .build_id = change->of->build_id,
 							 .base = change->of->base,
-							 .start = change->of->base },
+							 .start = change->of->base,
+							 .symbols = &no_symbols },
 					       .stays = stay };
 	}
 	last->order = change->order;
@@ -98,16 +98,22 @@ static void modules_take(struct image_modules *modules, const struct change *cha
 }
 
 int image_modules_open(struct image_modules *modules, const struct tsdl_process *process,
-		       const char *root)
+		       const struct image_options *options)
 {
 	struct change *changes = calloc(process->module_count + 1, sizeof(*changes));
 
 	*modules = (struct image_modules){
-		.root = strdup(root),
 		.all = calloc(process->module_count + 1, sizeof(*modules->all)),
 		.stays = calloc(process->module_count + 1, sizeof(*modules->stays)),
 	};
-	if (!changes || !modules->root || !modules->all || !modules->stays) {
+	modules->files = options ? options->files : NULL;
+	if (!modules->files) {
+		const char *root = options && options->root ? options->root : "";
+
+		(void)image_files_open(&modules->own_files, root);
+		modules->files = modules->own_files;
+	}
+	if (!changes || !modules->files || !modules->all || !modules->stays) {
 		free(changes);
 		return -ENOMEM;
 	}
@@ -122,44 +128,17 @@ int image_modules_open(struct image_modules *modules, const struct tsdl_process 
 
 void image_modules_release(struct image_modules *modules)
 {
-	for (size_t i = 0; i < modules->count; i++) {
-		code_rows_release(&modules->all[i].rows);
-		code_symbols_release(&modules->all[i].seen.symbols);
-		free(modules->all[i].kernel_names);
-		code_file_close(modules->all[i].seen.file);
-	}
 	free(modules->all);
 	free(modules->stays);
-	free(modules->root);
+	image_files_close(modules->own_files);
 	*modules = (struct image_modules){ 0 };
 }
 
-/* Code of the kernel's, which no file has: its functions' names alone. */
-static void kernel_open(struct image_modules *modules, struct image_mapped *module)
-{
-	struct image_module *seen = &module->seen;
-	uint64_t bytes;
-
-	seen->error = kernel_symbols_read(&seen->symbols, &module->kernel_names, &bytes,
-					  modules->root, seen->path, seen->base, seen->build_id);
-	if (!bytes)
-		return;
-	module->low = seen->base;
-	seen->end = seen->base + bytes;
-}
-
-static void module_open(struct image_modules *modules, struct image_mapped *module)
+/* What its file's segments cover. */
+static void reach_of(struct image_mapped *module)
 {
 	struct image_module *seen = &module->seen;
 
-	module->is_opened = 1;
-	if (kernel_symbols_are(seen->path, seen->base)) {
-		kernel_open(modules, module);
-		return;
-	}
-	seen->error = image_file_open(&seen->file, modules->root, seen->path, seen->build_id);
-	if (seen->error)
-		return;
 	module->low = UINT64_MAX;
 	for (size_t i = 0; i < seen->file->segment_count; i++) {
 		const struct code_segment *segment = &seen->file->segments[i];
@@ -170,7 +149,29 @@ static void module_open(struct image_modules *modules, struct image_mapped *modu
 		if (segment->type == PT_LOAD && start < module->low)
 			module->low = start;
 	}
-	seen->error = code_symbols_read(&seen->symbols, seen->file);
+}
+
+static void module_open(struct image_modules *modules, struct image_mapped *module)
+{
+	struct image_module *seen = &module->seen;
+	struct image_read *read = image_files_get(modules->files, seen->path, seen->build_id,
+						  seen->base);
+
+	module->is_opened = 1;
+	module->read = read;
+	if (!read) {
+		seen->error = -ENOMEM;
+		return;
+	}
+	seen->file = read->file;
+	seen->error = read->error;
+	seen->symbols = &read->symbols;
+	if (read->file) {
+		reach_of(module);
+	} else if (read->kernel_bytes) {
+		module->low = seen->base;
+		seen->end = seen->base + read->kernel_bytes;
+	}
 }
 
 /* Whether the module reaches to an address behind its start, which for a program that is not PIE is 0. */

@@ -6,7 +6,6 @@
 #ifndef HISTORY_IMAGE_MODULES_H
 #define HISTORY_IMAGE_MODULES_H
 
-#include "code/rows.h"
 #include "history/image.h"
 
 /* From the event by which a module came to the one by which it went (trail_era); UINT32_MAX: it did not. */
@@ -15,26 +14,25 @@ struct image_stay {
 };
 
 struct image_mapped {
-	struct image_module seen; /* first, so that one can get from it to this */
-	uint64_t low;		  /* what it covers begins there; once it is opened */
-	struct code_rows rows;
-	char *kernel_names;		/* of symbols that no file has */
+	struct image_module seen;	/* first, so that one can get from it to this */
+	uint64_t low;			/* what it covers begins there; once it is opened */
+	struct image_read *read;	/* once it is opened; NULL: no memory */
 	size_t order;			/* in which they came, the last time */
 	const struct image_stay *stays; /* one behind the other */
 	size_t stay_count;
-	int is_opened, has_rows;
+	int is_opened;
 };
 
 struct image_modules {
-	char *root;
-	struct image_mapped *all; /* by start */
+	struct image_files *files, *own_files; /* the former may be others' */
+	struct image_mapped *all;	       /* by start */
 	size_t count;
 	struct image_stay *stays;
 };
 
 /* As image_open(). Release also after an error. */
 int image_modules_open(struct image_modules *modules, const struct tsdl_process *process,
-		       const char *root);
+		       const struct image_options *options);
 void image_modules_release(struct image_modules *modules);
 
 /*

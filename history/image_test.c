@@ -81,7 +81,8 @@ Test(image, says_that_a_file_is_missing_or_another)
 	cr_expect_eq(place->module->error, -WM_E_FILE_REPLACED);
 	cr_expect_null(place->function);
 	image_close(image);
-	cr_assert_eq(image_open(&image, &process, &(struct image_options){ "/nonexistent" }), 0);
+	cr_assert_eq(
+		image_open(&image, &process, &(struct image_options){ .root = "/nonexistent" }), 0);
 	cr_expect_eq(image_place(image, at)->module->error, -ENOENT);
 	cr_expect_eq(image_module(image, 0)->is_asked, 1);
 	cr_expect_null(image_module(image, 1));
@@ -113,7 +114,7 @@ Test(image, takes_names_from_a_debug_file_where_the_file_is_missing)
 		shell("rm -rf %s", root);
 		cr_skip_test("no objcopy");
 	}
-	cr_assert_eq(image_open(&image, &process, &(struct image_options){ root }), 0);
+	cr_assert_eq(image_open(&image, &process, &(struct image_options){ .root = root }), 0);
 	cr_expect_str_eq(image_place(image, at)->function, "here");
 	cr_expect_eq(image_module(image, 0)->error, 0);
 	image_line(image, at, &line);
@@ -124,7 +125,7 @@ Test(image, takes_names_from_a_debug_file_where_the_file_is_missing)
 	/* of another build it is not the one */
 	id[4] = id[4] == '0' ? '1' : '0';
 	shell("cd %s/usr/lib/debug/.build-id/*/ && mv *.debug %s.debug", root, id + 2);
-	cr_assert_eq(image_open(&image, &process, &(struct image_options){ root }), 0);
+	cr_assert_eq(image_open(&image, &process, &(struct image_options){ .root = root }), 0);
 	cr_expect_null(image_place(image, at)->function);
 	cr_expect_eq(image_module(image, 0)->error, -ENOENT);
 	shell("rm -rf %s", root);
@@ -272,4 +273,48 @@ Test(image, of_an_era_has_what_lay_there_then)
 	image = in;
 	cr_expect_str_eq(path_at(0x90000010), "[vdso]");
 	image = whole;
+}
+
+/* The file is there for the first who asks, and gone when the second does. */
+Test(image, reads_a_file_once_for_several_processes)
+{
+	char root[] = "/tmp/waymark-image-XXXXXX";
+	uint64_t at = (uint64_t)(uintptr_t)here;
+	struct image_files *files;
+	struct image *other;
+	struct image_line line;
+
+	cr_assert_not_null(mkdtemp(root));
+	cr_assert_eq(shell("d=%s$(dirname %s); mkdir -p $d && cp %s $d", root, exe, exe), 0);
+	cr_assert_eq(image_files_open(&files, root), 0);
+	cr_assert_eq(image_open(&image, &process, &(struct image_options){ .files = files }), 0);
+	cr_expect_str_eq(image_place(image, at)->function, "here");
+	cr_assert_eq(shell("rm -r %s", root), 0);
+	cr_assert_eq(image_open(&other, &process, &(struct image_options){ .files = files }), 0);
+	cr_expect_str_eq(image_place(other, at)->function, "here");
+	image_close(image);
+	image_line(other, at, &line);
+	cr_expect(line.line > 20 && line.line < 40, "%u", line.line);
+	image_close(other);
+	image = NULL;
+	image_files_close(files);
+}
+
+Test(image, does_not_take_another_build_for_the_same_file)
+{
+	uint64_t at = (uint64_t)(uintptr_t)here;
+	struct image_files *files;
+	struct image *other;
+
+	cr_assert_eq(image_files_open(&files, ""), 0);
+	cr_assert_eq(image_open(&image, &process, &(struct image_options){ .files = files }), 0);
+	cr_expect_not_null(image_place(image, at)->function);
+	id[0] = id[0] == '0' ? '1' : '0';
+	cr_assert_eq(image_open(&other, &process, &(struct image_options){ .files = files }), 0);
+	cr_expect_null(image_place(other, at)->function);
+	cr_expect_eq(image_place(other, at)->module->error, -WM_E_FILE_REPLACED);
+	image_close(other);
+	image_close(image);
+	image = NULL;
+	image_files_close(files);
 }

@@ -205,9 +205,8 @@ int module_load(struct lines *lines, struct own_module *module, struct image_mod
 	if (!err && lines->options.all_branches)
 		err = branches_load(module, from->file);
 	if (!err)
-		err = functions_load(module, &from->symbols);
+		err = functions_load(module, from->symbols);
 	if (!err && lines->options.function)
-		code_symbols_match(&from->symbols, lines->options.function, function_mark,
-				   &marking);
+		code_symbols_match(from->symbols, lines->options.function, function_mark, &marking);
 	return err;
 }

@@ -346,6 +346,7 @@ int wm_session_status(struct wm_session *session, struct wm_session_status *stat
 	now.trail_threads = trails.threads;
 	now.trail_processes = trails.processes;
 	now.trail_unfollowed = trails.unfollowed;
+	now.trail_words_bytes = trails.words * sizeof(uint32_t);
 	now.markers = session->markers;
 	now.sites = session->sites;
 	now.refused = session->refused;

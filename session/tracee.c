@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define SPINS 200 /* before the first sleep: most stops come within 20 us */
+#define SPINS 40 /* before the first sleep: most stops come within 20 us */
 #define SLEEP_NS_MAX 500000
 
 static uint64_t now_ns(void)
@@ -74,23 +74,44 @@ static int has_ended(pid_t tid)
 	return 1;
 }
 
+int tracee_look(pid_t tid, int *signal)
+{
+	siginfo_t info;
+
+	/* its status is what wait(2) has behind the low byte */
+	if (look(tid, WSTOPPED, &info) > 0)
+		return stop_kind(info.si_status << 8 | 0x7f, signal);
+	return has_ended(tid) ? -ESRCH : 0;
+}
+
+/* Until something has become of a tracee, where we are told: on a busy machine to sleep and look takes a turn of everybody else each. */
+static void rest(long for_ns)
+{
+	const struct timespec time = { .tv_nsec = for_ns };
+	sigset_t blocked, child;
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	if (!pthread_sigmask(SIG_BLOCK, NULL, &blocked) && sigismember(&blocked, SIGCHLD) == 1)
+		sigtimedwait(&child, NULL, &time);
+	else
+		nanosleep(&time, NULL);
+}
+
 int tracee_wait(pid_t tid, uint64_t deadline_ns, int *signal)
 {
 	long sleep_ns = 5000;
 
 	for (unsigned int tries = 0;; tries++) {
-		siginfo_t info;
+		int stop = tracee_look(tid, signal);
 
-		/* its status is what wait(2) has behind the low byte */
-		if (look(tid, WSTOPPED, &info) > 0)
-			return stop_kind(info.si_status << 8 | 0x7f, signal);
-		if (has_ended(tid))
-			return -ESRCH;
+		if (stop)
+			return stop;
 		if (tries < SPINS)
 			continue;
 		if (tracee_late(deadline_ns))
 			return -ETIMEDOUT;
-		nanosleep(&(struct timespec){ .tv_nsec = sleep_ns }, NULL);
+		rest(sleep_ns);
 		if (sleep_ns < SLEEP_NS_MAX)
 			sleep_ns *= 2;
 	}

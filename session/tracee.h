@@ -29,9 +29,12 @@ int tracee_late(uint64_t deadline_ns);
 
 /*
  * Wait for the tracee's next stop. *signal is the signal that it is about to get, or the stop's own.
- * Returns an enum tracee_stop, -ESRCH when it has ended, -ETIMEDOUT.
+ * Returns an enum tracee_stop, -ESRCH when it has ended, -ETIMEDOUT. Where the caller has SIGCHLD blocked, it is awaited, and taken.
  */
 int tracee_wait(pid_t tid, uint64_t deadline_ns, int *signal);
+
+/* The same without waiting. 0: there is none yet. */
+int tracee_look(pid_t tid, int *signal);
 
 /* Seize a thread and ask it to stop; also one that was seized before. 0, -ESRCH, -EPERM. */
 int tracee_seize(pid_t tid);

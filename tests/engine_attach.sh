@@ -189,28 +189,55 @@ else
 fi
 command -v redis-server >/dev/null || echo "skipped: no redis-server"
 
-# ---- those that can't be taken ----
+# ---- memory of its own where the engine's was: what the tool unmaps at the end is the engine's alone ----
 
-# odd HOW: started, and ready; its input is descriptor 7
-odd()
-{
-	rm -f in
-	mkfifo in
-	./attached_odd "$1" <in >said &
-	pid=$!
-	started+=("$pid")
-	exec 7>in
-	for _ in $(seq 100); do
-		grep -q ready said && return
-		sleep 0.05
-	done
-	fail "$1: it is not ready: $(cat said)"
-}
+start_ready ./attached_odd over
+rm -rf ran
+run 0 "${soft[@]}" -p "$pid" -o ran --for 1s
+says "went on natively (memory that it maps where the engine's is)"
+exec 7>&-
+ended "memory where the engine's was"
+
+# ---- a signalfd(2) that it had before ----
+
+start_ready ./attached_odd signalfd
+rm -rf ran
+"$waymark" record "${soft[@]}" -p "$pid" --for 50s -o ran >/dev/null 2>words &
+tool=$!
+for _ in $(seq 100); do
+	grep -q waymark-trail "/proc/$pid/maps" && break
+	sleep 0.05
+done
+sleep 0.5
+kill -SEGV "$pid"
+for _ in $(seq 200); do
+	grep -q got said && break
+	sleep 0.05
+done
+grep -q got said || fail "what it blocks does not come to its signalfd while it is recorded"
+kill -INT $tool
+wait $tool || fail "a signalfd: status $?: $(cat words)"
+exec 7>&-
+ended "a signalfd"
+
+# ---- its children ----
+
+start sh -c 'while :; do /bin/true; done'
+rm -rf ran
+run 0 --json "${soft[@]}" -p "$pid" -o ran --for 1s
+says "went on unrecorded: "
+[ "$(json unfollowed)" -gt 0 ] || fail "children of a program that ran before are not told of: $(cat out)"
+rm -rf ran
+run 0 --json "${soft[@]}" --no-follow -p "$pid" -o ran --for 1s
+expect "nobody wants its children: unfollowed" "$(json unfollowed)" 0
+kill -9 "$pid"
+
+# ---- those that can't be taken ----
 
 # refused HOW WORDS: named, and the program goes on as if nobody had been there
 refused()
 {
-	odd "$1"
+	start_ready ./attached_odd "$1"
 	rm -rf trace
 	run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
 	says "$2"
@@ -230,15 +257,38 @@ else
 fi
 
 for how in plain leaderless rseq; do
-	odd $how
+	start_ready ./attached_odd $how
 	rm -rf ran
 	run 0 "${soft[@]}" -p "$pid" -o ran --for 300ms
 	exec 7>&-
 	ended $how
 done
 
+# Who can't be stopped for a while keeps nobody waiting: the other goes on under the engine meanwhile, and is given back when it comes to nothing.
+attached
+first=$pid
+mv said said_first
+odd vfork
+rm -rf trace
+"$waymark" record "${soft[@]}" -p "$pid" -p "$first" -o trace --for 100ms >/dev/null 2>words &
+tool=$!
+went_on=0
+while kill -0 $tool 2>/dev/null; do
+	grep -q waymark-trail "/proc/$first/maps" &&
+		[ "$(sed -n 's/TracerPid:\t//p' "/proc/$first/status")" = 0 ] && went_on=1 && break
+	sleep 0.01
+done
+wait $tool && fail "one of two can't be taken, and yet the recording goes well"
+says "vfork(2)"
+[ $went_on = 1 ] || fail "the first of two stands until the second is taken"
+[ ! -e trace ] || fail "one of two can't be taken, and there is a trace"
+exec 7>&-
+ended "vfork, with another"
+touch stop
+wait "$first" && grep -q '^right$' said_first || fail "the other of one in vfork(2): $(cat said_first)"
+
 # Stopped: it stays so, and goes on when it is told.
-odd plain
+start_ready ./attached_odd plain
 kill -STOP "$pid"
 rm -rf trace
 run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
@@ -249,7 +299,7 @@ exec 7>&-
 ended "stopped"
 
 # Recorded already.
-odd plain
+start_ready ./attached_odd plain
 rm -rf ran trace
 "$waymark" record "${soft[@]}" -p "$pid" -o ran --for 3s 2>/dev/null >&2 &
 tool=$!
@@ -266,7 +316,7 @@ ended "recorded twice at once"
 
 # Traced by another.
 if command -v strace >/dev/null; then
-	odd plain
+	start_ready ./attached_odd plain
 	strace -o /dev/null -p "$pid" 2>/dev/null &
 	tool=$!
 	for _ in $(seq 100); do
@@ -280,6 +330,29 @@ if command -v strace >/dev/null; then
 	wait $tool 2>/dev/null
 	exec 7>&-
 	ended "traced"
+
+	# By another when the recording ends: what is ours goes when he does.
+	start sh -c 'while :; do :; done'
+	rm -rf ran
+	"$waymark" record "${soft[@]}" -p "$pid" -o ran --for 2s >/dev/null 2>words &
+	tool=$!
+	for _ in $(seq 200); do
+		grep -q waymark-trail "/proc/$pid/maps" &&
+			[ "$(sed -n 's/TracerPid:\t//p' "/proc/$pid/status")" = 0 ] && break
+		sleep 0.02
+	done
+	strace -o /dev/null -p "$pid" 2>/dev/null &
+	tracer=$!
+	wait $tool || fail "traced by another at the end: $(cat words)"
+	[ "$(sed -n 's/TracerPid:\t//p' "/proc/$pid/status")" != 0 ] || fail "strace is not there"
+	kill $tracer
+	wait $tracer 2>/dev/null
+	for _ in $(seq 200); do
+		grep -q waymark-trail "/proc/$pid/maps" || break
+		sleep 0.05
+	done
+	grep -q waymark-trail "/proc/$pid/maps" && fail "traced by another at the end: the engine is still there"
+	kill "$pid"
 else
 	echo "skipped: no strace"
 fi

@@ -82,7 +82,7 @@ fi
 # More than are followed at a time: said, and counted.
 same "$children" crowd 270
 said=$(sed -n 's/^waymark: \([0-9]*\) child processes* went on unrecorded.*/\1/p' words)
-got=$(timeout 60 "$waymark" dump ran 2>/dev/null | grep -c ' trail:begin: ')
+got=$(timeout 60 "$waymark" trail -n 1 ran 2>/dev/null | grep -c 'by soft: ')
 [ "$((said + got))" -eq 271 ] || fail "$got recorded, $said said not to be: $(cat words)"
 
 # Whom the engine can't follow goes on by itself: that is said.

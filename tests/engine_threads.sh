@@ -37,6 +37,16 @@ for scene in address_space data locked descriptors late filtered; do
 	same engine-limits $scene
 done
 core_is_small
+# Who may lock no more than a limit locks the program's memory, not the engine's: without the right to pass it by, root too.
+limited=(setpriv --bounding-set=-ipc_lock --)
+"${limited[@]}" true 2>/dev/null || limited=()
+for limit in 8192 64; do
+	for program in engine-limits engine/engine-places; do
+		native=$(ulimit -l $limit && "${limited[@]}" timeout 60 "$load" --native "$targets/$program" locked 2>&1)
+		got=$(ulimit -l $limit && "${limited[@]}" timeout 60 "$load" "$engine" "$targets/$program" locked 2>&1)
+		[ "$got" = "$native" ] || fail "$program locked, of $limit KiB: $got; natively: $native"
+	done
+done
 # Too little address space for the engine, from the beginning: the program runs without it.
 said=$(ulimit -v 4000000 && timeout 60 "$load" "$engine" sh -c 'echo runs; exit 9' 2>&1)
 [ "$? $said" = "9 runs" ] || fail "limited from the beginning: $said"

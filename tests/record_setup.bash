@@ -26,6 +26,22 @@ start()
 	disown "$pid" # the shell would tell that it was killed
 }
 
+# start_ready COMMAND...: the same, from when it says "ready" on; its words are in ./said, its input is descriptor 7
+start_ready()
+{
+	rm -f in
+	mkfifo in
+	"$@" <in >said &
+	pid=$!
+	started+=("$pid")
+	exec 7>in
+	for _ in $(seq 100); do
+		grep -q ready said && return
+		sleep 0.05
+	done
+	fail "$*: it is not ready: $(cat said)"
+}
+
 command -v cc >/dev/null || skip "no C compiler"
 [ -e "$WAYMARK_BUILD/agent/libwaymark-agent.so" ] || skip "the agent is not built"
 # Copies, since other users may not be let into the build folder.

@@ -40,15 +40,7 @@ grep -q natively words && fail "natively, though it was recorded: $(cat words)"
 grep -q '"natives":\[\]' out || fail "--json: $(cat out)"
 
 # Who is let go is not told of.
-mkfifo in
-./attached_odd plain <in >said &
-pid=$!
-started+=("$pid")
-exec 7>in
-for _ in $(seq 100); do
-	grep -q ready said && break
-	sleep 0.05
-done
+start_ready ./attached_odd plain
 rm -rf ran
 run 0 --json "${soft[@]}" -p "$pid" --for 200ms -o ran
 grep -q natively words && fail "natively, though it was let go: $(cat words)"

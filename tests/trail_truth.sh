@@ -49,7 +49,7 @@ cc -O1 -g -static -nostdlib -no-pie -fno-pic -fno-stack-protector same1.c same2.
 run 0 -e trail/step/ -o same.trace -- ./same
 expect "functions of one name" "$("$waymark" trail --functions -n 0 same.trace | grep -c ' same \[same\]')" 2
 
-cc -g -static -nostdlib -no-pie "$truth/workers.S" -o workers || exit 1
+cc -g -static -nostdlib -no-pie -I"$source_dir" "$truth/workers.S" -o workers || exit 1
 # Branches, counted by hand: 700 turns, of which each 64th, ten in all, makes a system call; in three threads, or in one.
 branches_of()
 {

@@ -5,7 +5,6 @@
 #include "agent/trail/sys.h"
 
 #include <errno.h>
-#include <signal.h>
 
 #define OWN (ACTION_BIT(SIGSEGV) | ACTION_BIT(SIGTRAP) | ACTION_BIT(SIGILL) | ACTION_BIT(SIGBUS))
 #define FAULTS (OWN | ACTION_BIT(SIGFPE) | ACTION_BIT(SIGSYS))
@@ -17,7 +16,7 @@
 	(SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER |         \
 	 SA_RESETHAND | 0x800u /* SA_EXPOSE_TAGBITS */ | ACTION_RESTORER)
 
-const uint64_t action_own = OWN, action_faults = FAULTS;
+const uint64_t action_own = OWN;
 
 static struct action actions[ACTION_SIGNALS];
 static void (*ours)(int, void *, void *);
@@ -49,6 +48,16 @@ static long install(int number, const struct action *asked)
 	if (asked->handler == (uint64_t)SIG_IGN) /* breaks no system call off */
 		action.flags |= SA_RESTART;
 	return kernel_set(number, &action);
+}
+
+void action_mask_set(uint64_t mask)
+{
+	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, ACTION_SET_BYTES, 0, 0);
+}
+
+int action_is_fault(const siginfo_t *info)
+{
+	return info->si_code > 0 && FAULTS & ACTION_BIT(info->si_signo);
 }
 
 enum action_default action_standard(int number)
@@ -124,11 +133,6 @@ struct action action_take(int number)
 	}
 	lock_give(&lock);
 	return action;
-}
-
-struct action action_of(int number)
-{
-	return actions[number];
 }
 
 void action_default(int number)

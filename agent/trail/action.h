@@ -3,6 +3,7 @@
 #ifndef AGENT_TRAIL_ACTION_H
 #define AGENT_TRAIL_ACTION_H
 
+#include <signal.h>
 #include <stdint.h>
 
 #define ACTION_SIGNALS 65
@@ -26,8 +27,11 @@ static inline uint64_t action_mask(uint64_t blocked)
 	return blocked & ~action_own;
 }
 
-/* Signals that an instruction may raise by itself. */
-extern const uint64_t action_faults;
+/* The kernel's mask of the calling thread, from now on. */
+void action_mask_set(uint64_t mask);
+
+/* The program did it itself, at that instruction: it can't be blocked, nor ignored. */
+int action_is_fault(const siginfo_t *info);
 
 /* What SIG_DFL does. */
 enum action_default { ACTION_ENDS, ACTION_STOPS, ACTION_NOTHING };
@@ -41,9 +45,6 @@ long action_call(uint64_t number, uint64_t asked, uint64_t old, uint64_t set_byt
 
 /* The action for a signal that is about to be handled; SA_RESETHAND is done with it. */
 struct action action_take(int number);
-
-/* As it is. */
-struct action action_of(int number);
 
 /* Let the kernel do what it does by default, from now on. */
 void action_default(int number);

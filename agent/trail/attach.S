@@ -25,6 +25,12 @@ begin \name
 end \name
 	.endm
 
+/* From where the engine has begun, on to be taken: its struct engine_taken, and its stack of the engine's. */
+begin attach_way_first
+	mov	%rsi, %rsp
+	/* falls through */
+end attach_way_first
+
 	way attach_way_take, attach_take
 	way attach_way_commit, attach_commit
 	way attach_way_undo, attach_undo

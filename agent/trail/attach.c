@@ -1,28 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/attach.h"
 #include "agent/trail/action.h"
-#include "agent/trail/call.h"
+#include "agent/trail/called.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/held.h"
 #include "agent/trail/leave.h"
-#include "agent/trail/memory.h"
+#include "agent/trail/places.h"
+#include "agent/trail/processor.h"
 #include "agent/trail/ring.h"
+#include "agent/trail/rseq.h"
 #include "agent/trail/signal.h"
+#include "agent/trail/signal_call.h"
+#include "agent/trail/signal_thread.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
-#include "agent/trail/vector.h"
-#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
+#include <linux/futex.h>
 #include <linux/prctl.h>
 #include <time.h>
 
-#define RSEQ_UNREGISTER 1
 #define PARKED_NAP_NS 100000
-#define RSEQ_BYTES_MIN 32u
 #define RESTART_BLOCK 516 /* ERESTART_RESTARTBLOCK of the kernel's linux/errno.h */
 
 void attach_native(void) __attribute__((noreturn));
@@ -31,6 +32,7 @@ void attach_vector_save(uint8_t value[64], enum vector_width width);
 void attach_vector_load(const uint8_t value[64], enum vector_width width);
 void attach_call_over(struct thread *thread, long result);
 
+void attach_way_first(struct engine_taken *taken, uint64_t stack) __attribute__((noreturn));
 void attach_way_take(void);
 void attach_way_commit(void);
 void attach_way_undo(void);
@@ -60,8 +62,8 @@ void attach_places(struct engine_channel *head)
 		.start = (uint64_t)__ehdr_start,
 		.bytes = ((uint64_t)(_end - __ehdr_start) + 4095) & ~UINT64_C(4095),
 		.own_signals = action_own,
-		.mappings = (uint64_t)memory_mappings(),
-		.mapping_count = MEMORY_MAPPINGS_MAX,
+		.mappings = (uint64_t)places_all(),
+		.mapping_count = PLACES_MAX,
 	};
 }
 
@@ -72,11 +74,11 @@ void attach_places(struct engine_channel *head)
 static void park(void)
 {
 	struct engine_channel *head = channel.head;
-	uint32_t tid = (uint32_t)sys_call3(SYS_gettid, 0, 0, 0);
+	uint32_t way = __atomic_load_n(&head->way, __ATOMIC_ACQUIRE);
 
-	__atomic_store_n(&head->parked, tid, __ATOMIC_RELEASE);
-	/* by then it may have led another */
-	while (__atomic_load_n(&head->parked, __ATOMIC_ACQUIRE) == tid && channel_has_tool()) {
+	__atomic_add_fetch(&head->parked, 1, __ATOMIC_RELEASE);
+	sys_call3(SYS_futex, (long)&head->parked, FUTEX_WAKE, 1);
+	while (__atomic_load_n(&head->way, __ATOMIC_ACQUIRE) == way && channel_has_tool()) {
 		struct timespec nap = { 0, PARKED_NAP_NS };
 
 		sys_call(SYS_ppoll, 0, 0, (long)&nap, 0, 0, 0);
@@ -93,57 +95,11 @@ void attach_open(struct engine_channel *head, int err)
 		err = taken[i].thread ? 0 : -ENOMEM;
 	}
 	head->error = err;
+	if (!err)
+		attach_way_first(taken, ((struct thread *)taken->thread)->stack);
 	park();
 	__asm__ volatile("jmp *%0" : : "r"(back));
 	__builtin_unreachable();
-}
-
-/* ---- rseq(2) ---- */
-
-long attach_rseq_call(struct thread *thread)
-{
-	uint64_t at = thread->regs.gpr[7], flags = thread->regs.gpr[2];
-	uint32_t bytes = (uint32_t)thread->regs.gpr[6], signature = (uint32_t)thread->regs.gpr[10];
-	int is_same = thread->rseq.at && thread->rseq.at == at && thread->rseq.bytes == bytes;
-
-	if (!thread->is_taken)
-		return -ENOSYS;
-	if ((uint32_t)flags & ~(uint32_t)RSEQ_UNREGISTER || !at || bytes < RSEQ_BYTES_MIN ||
-	    at % RSEQ_BYTES_MIN)
-		return -EINVAL;
-	if ((uint32_t)flags || thread->rseq.at) {
-		if (!is_same)
-			return -EINVAL;
-		if (thread->rseq.signature != signature)
-			return -EPERM;
-		if (!(uint32_t)flags)
-			return -EBUSY;
-		at = 0;
-	}
-	thread->rseq.at = at;
-	thread->rseq.bytes = bytes;
-	thread->rseq.signature = signature;
-	return 0;
-}
-
-static long rseq_call(const struct thread *thread, int flags)
-{
-	return sys_call(SYS_rseq, (long)thread->rseq.at, thread->rseq.bytes, flags,
-			thread->rseq.signature, 0, 0);
-}
-
-void attach_rseq_back(struct thread *thread)
-{
-	if (thread->rseq.at)
-		rseq_call(thread, 0);
-	thread->rseq.at = 0;
-}
-
-void attach_inherit(struct thread *child, const struct thread *thread, int shares_memory)
-{
-	child->is_taken = thread->is_taken;
-	if (!shares_memory)
-		child->rseq = thread->rseq;
 }
 
 /* ---- taken ---- */
@@ -158,7 +114,7 @@ static void give_back(struct thread *thread)
 	if (!stack.ss_size)
 		stack.ss_flags = SS_DISABLE;
 	sys_call3(SYS_sigaltstack, (long)&stack, 0, 0);
-	attach_rseq_back(thread);
+	rseq_give_back(thread);
 	thread->spill = thread->blocked;
 }
 
@@ -214,8 +170,8 @@ static void out(struct thread *thread)
 	if (is_last)
 		action_give_back(~UINT64_C(0));
 	give_back(thread);
-	withdraw_left(is_last);
-	attach_vector_load(thread->vector15, vector_look());
+	leave_wait(is_last);
+	attach_vector_load(thread->vector15, processor_width());
 	native();
 }
 
@@ -257,7 +213,7 @@ void attach_take(struct engine_taken *taken)
 	thread->blocked = taken->mask;
 	thread->is_taken = 1;
 	thread->call_next = taken->call_next;
-	attach_vector_save(thread->vector15, vector_look());
+	attach_vector_save(thread->vector15, processor_width());
 	err = thread_enter(thread);
 	if (!err && !has_clock())
 		err = -ENOTSUP;
@@ -265,14 +221,13 @@ void attach_take(struct engine_taken *taken)
 		thread->rseq.at = taken->rseq_at;
 		thread->rseq.bytes = taken->rseq_bytes;
 		thread->rseq.signature = taken->rseq_signature;
-		err = rseq_call(thread, RSEQ_UNREGISTER);
-		if (err)
-			thread->rseq.at = 0;
+		err = rseq_take(thread);
 	}
 	if (!err)
 		err = ring_open(thread);
 	leave_enlist(thread);
 	taken->error = (int)err;
+	taken->is_taken = 1;
 	park();
 	go_on(thread);
 }
@@ -286,6 +241,7 @@ void attach_commit(struct thread *thread)
 	if (__atomic_compare_exchange_n(&decision, &decided, TAKEN, 0, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE)) {
 		thread_first(head->taken_count);
+		signal_descriptors_expect();
 		err = signal_open_all();
 		if (err)
 			action_give_back(~UINT64_C(0));
@@ -309,7 +265,7 @@ void attach_call_over(struct thread *thread, long result)
 
 	/* as in call_make() */
 	__atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
-	call_tell(thread, next, result);
+	called_tell(thread, next, result);
 	regs->gpr[0] = (uint64_t)result;
 	regs->gpr[1] = next;
 	regs->gpr[11] = regs->rflags;

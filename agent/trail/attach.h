@@ -14,20 +14,10 @@
 /* For the tool: where all that is. */
 void attach_places(struct engine_channel *head);
 
-/* In a thread of the program's that the tool has borrowed: a struct thread for each that is to be taken. Back by the tool's own code. */
-void attach_open(struct engine_channel *head, int err) __attribute__((noreturn));
-
 /*
- * rseq(2). A critical section of its is left by the kernel at once if its thread is interrupted, which it tells by addresses in which we
- * never are, so translated ones would be wrong. A program that begins hears that there is no such call. One that has it
- * already would not stand that: it has it, and its CPU's number is -1, as if the kernel had not come to it yet.
+ * In a thread of the program's that the tool has borrowed: a struct thread for each that is to be taken, and it is the first of them. Where that
+ * can't be, back by the tool's own code.
  */
-long attach_rseq_call(struct thread *thread);
-
-/* The calling thread goes on natively: the kernel has it again. */
-void attach_rseq_back(struct thread *thread);
-
-/* What a child has of it. */
-void attach_inherit(struct thread *child, const struct thread *thread, int shares_memory);
+void attach_open(struct engine_channel *head, int err) __attribute__((noreturn));
 
 #endif

@@ -4,7 +4,6 @@
 #include "agent/trail/gate.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/ranges.h"
-#include "agent/trail/translate.h"
 
 #include <errno.h>
 #include <sys/mman.h>
@@ -123,8 +122,8 @@ static struct cache_area *area_make(uint64_t pc, uint64_t to, uint64_t from, uin
 
 static int has_room(const struct cache_area *area)
 {
-	return is_now(area) && area->hot_end - area->hot > TRANSLATE_HOT_MAX &&
-	       area->cold_end - area->cold > TRANSLATE_COLD_MAX;
+	return is_now(area) && area->hot_end - area->hot > CACHE_HOT_MAX &&
+	       area->cold_end - area->cold > CACHE_COLD_MAX;
 }
 
 static int is_barren(uint64_t pc)

@@ -11,6 +11,10 @@
 
 #define CACHE_PIECE_BYTES 512u
 
+/* No trace has more code than that. */
+#define CACHE_HOT_MAX 32768u
+#define CACHE_COLD_MAX 8192u
+
 /* An area begins with what its code needs at hand. */
 struct cache_head {
 	uint64_t step[2]; /* what a word adds to xmm15; 16-byte aligned */

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/call.h"
-#include "agent/trail/action.h"
-#include "agent/trail/attach.h"
+#include "agent/trail/called.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/code.h"
 #include "agent/trail/gate.h"
-#include "agent/trail/held.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/limit.h"
+#include "agent/trail/locked.h"
 #include "agent/trail/process.h"
 #include "agent/trail/ring.h"
-#include "agent/trail/signal.h"
+#include "agent/trail/rseq.h"
+#include "agent/trail/signal_call.h"
+#include "agent/trail/signal_thread.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
 #include "agent/trail/withdraw.h"
@@ -20,7 +21,6 @@
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -69,20 +69,8 @@ static long execute(struct thread *thread)
 	process_executes(thread);
 	limit_exec(0);
 	result = signal_exec_call(thread, plain);
-	call_broken_off(thread);
+	called_broken_off(thread);
 	return result;
-}
-
-void call_broken_off(struct thread *thread)
-{
-	held_wait_over(thread);
-	if (!thread->is_executing)
-		return;
-	thread->is_executing = 0;
-	process_executed();
-	ring_take_back(thread);
-	limit_exec(1);
-	action_exec(1);
 }
 
 /* A filter may refuse, or end the thread for, what the engine needs: it is set natively, and may be for all threads. */
@@ -138,35 +126,9 @@ static long name_thread(struct thread *thread, uint64_t next)
 
 	if (!is_agents(thread))
 		return result;
-	call_tell(thread, next, result);
+	called_tell(thread, next, result);
 	ring_forget(thread);
 	return result;
-}
-
-static int is_clone(uint64_t number)
-{
-	return number == SYS_clone || number == SYS_clone3 || number == SYS_fork ||
-	       number == SYS_vfork;
-}
-
-void call_tell(struct thread *thread, uint64_t next, long result)
-{
-	uint64_t number = thread->regs.gpr[0];
-
-	if (channel.flags & ENGINE_BOOT_EVENTS)
-		ring_event(thread, TRAIL_SYSCALLED, next, 0, number, (uint64_t)result);
-	if (is_clone(number) && result > 0)
-		ring_event(thread, TRAIL_FORK, next, 0, (uint64_t)result, 0);
-}
-
-/* All memory, and all that comes: ours is large, and most of it never touched. */
-static long lock_memory(const struct thread *thread)
-{
-	uint64_t flags = thread->regs.gpr[7];
-
-	if (flags & (MCL_CURRENT | MCL_FUTURE))
-		flags |= MCL_ONFAULT;
-	return sys_call3(SYS_mlockall, (long)flags, 0, 0);
 }
 
 /* The kernel may be to write where code is guarded. */
@@ -296,7 +258,7 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_prlimit64:
 		return limit_call(thread, plain);
 	case SYS_mlockall:
-		return lock_memory(thread);
+		return locked_call(thread);
 	case SYS_prctl:
 		if ((uint32_t)thread->regs.gpr[7] == PR_SET_NAME)
 			return name_thread(thread, next);
@@ -309,7 +271,7 @@ static long call(struct thread *thread, uint64_t next)
 	case SYS_setns:
 		return apart(thread);
 	case SYS_rseq:
-		return attach_rseq_call(thread);
+		return rseq_call(thread);
 	case SYS_brk:
 		err = withdraw_from_memory(thread, next - 2);
 		return err ? sys_call3(SYS_brk, 0, 0, 0) : code_call(thread, whole);
@@ -350,7 +312,7 @@ void call_make(struct thread *thread, uint64_t next)
 	}
 	/* leave_ask() does not tell who is in a call: it looks when it is over. */
 	__atomic_exchange_n(&thread->call_next, 0, __ATOMIC_SEQ_CST);
-	call_tell(thread, next, result);
+	called_tell(thread, next, result);
 	regs->gpr[0] = (uint64_t)result;
 	regs->gpr[1] = next;
 	regs->gpr[11] = regs->rflags;

@@ -11,10 +11,4 @@
  */
 void call_make(struct thread *thread, uint64_t next);
 
-/* The call came back with a result; `next` is behind it. Into the trail. */
-void call_tell(struct thread *thread, uint64_t next, long result);
-
-/* A signal is delivered in it: it has not been made, or will not come back to us. */
-void call_broken_off(struct thread *thread);
-
 #endif

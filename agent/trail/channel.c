@@ -11,6 +11,10 @@
 
 struct channel channel;
 
+/* For the tool: which of them this engine takes. */
+static const struct engine_note note
+	__attribute__((section(ENGINE_NOTE_SECTION), used, aligned(4))) = { ENGINE_NOTE_VALUES };
+
 int channel_open(struct engine_channel *head)
 {
 	channel = (struct channel){

@@ -17,11 +17,6 @@
 #define STACK_AUTODISARM (1u << 31) /* SS_AUTODISARM of linux/signal.h */
 #define STACK_MIN 2048u		    /* MINSIGSTKSZ */
 
-int deliver_is_fault(const siginfo_t *info)
-{
-	return info->si_code > 0 && action_faults & ACTION_BIT(info->si_signo);
-}
-
 /* ---- its stack ---- */
 
 static int is_in(const struct thread *thread, uint64_t sp)
@@ -210,8 +205,8 @@ static siginfo_t info_of(const siginfo_t *info, uint64_t at)
 {
 	siginfo_t made = *info;
 
-	if (deliver_is_fault(info) && (info->si_signo == SIGILL || info->si_signo == SIGFPE ||
-				       (info->si_signo == SIGTRAP && info->si_code != SI_KERNEL)))
+	if (action_is_fault(info) && (info->si_signo == SIGILL || info->si_signo == SIGFPE ||
+				      (info->si_signo == SIGTRAP && info->si_code != SI_KERNEL)))
 		made.si_addr = (void *)at;
 	return made;
 }
@@ -222,7 +217,7 @@ int deliver(struct thread *thread, const siginfo_t *asked, struct frame_context 
 	siginfo_t made = info_of(asked, *frame_rip(context)), *info = &made;
 	struct action action = action_take(info->si_signo);
 	uint64_t at = *frame_rip(context);
-	int is_fault = deliver_is_fault(info);
+	int is_fault = action_is_fault(info);
 
 	if (is_fault &&
 	    (action.handler == (uint64_t)SIG_IGN || thread->blocked & ACTION_BIT(info->si_signo)))

@@ -9,9 +9,6 @@
 #include "agent/trail/frame.h"
 #include "agent/trail/thread.h"
 
-/* The program did it itself, at that instruction: it can't be blocked, nor ignored. */
-int deliver_is_fault(const siginfo_t *info);
-
 /*
  * Give it one. `left`: of the block's instructions, from where the program is; `back_to`: its signal mask when the handler returns;
  * NULL: as it is. 0: it goes on from *context; -1: it is about to end.

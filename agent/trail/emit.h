@@ -62,13 +62,7 @@ static inline uint8_t *emit_load(uint8_t *at, unsigned int reg, uint32_t offset)
 	return emit_gs_operand(emit_8(at, 0x8b), reg, offset);
 }
 
-/* movl $value, %gs:offset; or movq, sign-extended */
-static inline uint8_t *emit_store_32(uint8_t *at, uint32_t value, uint32_t offset)
-{
-	at = emit_8(at, 0x65);
-	return emit_32(emit_gs_operand(emit_8(at, 0xc7), 0, offset), value);
-}
-
+/* movq $value, %gs:offset: sign-extended */
 static inline uint8_t *emit_store_64(uint8_t *at, int32_t value, uint32_t offset)
 {
 	at = emit_8(emit_8(at, 0x65), 0x48);

@@ -91,7 +91,8 @@ void end_call(struct making *m, const struct insn *insn)
 	making_go_on(m, insn->target);
 }
 
-static void return_any(struct making *m, const struct insn *insn)
+/* The way out that a return is; its block is none of the trace's, unless the trace goes on behind it. */
+static struct way_out *return_out(struct making *m, const struct insn *insn)
 {
 	struct way_out *out;
 
@@ -100,6 +101,13 @@ static void return_any(struct making *m, const struct insn *insn)
 	out = making_out_add(m, EXIT_RETURN, 0);
 	out->pops = insn->pops;
 	m->blocks--;
+	return out;
+}
+
+static void return_any(struct making *m, const struct insn *insn)
+{
+	struct way_out *out = return_out(m, insn);
+
 	making_put_kept(m, out);
 	m->hot = emit_bytes(m->hot, "\x8b\x0c\x24", 3); /* mov (%rsp), %ecx */
 	making_piece_end(m, insn->bytes, PIECE_SPILLED | PIECE_RECORDED);
@@ -131,15 +139,8 @@ static void return_here(struct making *m, const struct insn *insn, uint64_t to)
 {
 	uint32_t dead = m->is_hot ? liveness_dead(to) : 0;
 	uint32_t flags_dead = m->calls ? dead & LIVENESS_FLAGS : 0;
-	struct way_out *out;
-	const uint8_t *other;
+	const uint8_t *other = astray(m, return_out(m, insn));
 
-	making_block_add(m, insn);
-	making_block_end(m, TRAIL_RETURN, 0);
-	out = making_out_add(m, EXIT_RETURN, 0);
-	out->pops = insn->pops;
-	m->blocks--;
-	other = astray(m, out);
 	if (flags_dead) {
 		m->hot = emit_bytes(m->hot, "\x81\x3c\x24", 3); /* cmpl $to, (%rsp) */
 		m->hot = emit_32(m->hot, (uint32_t)to);

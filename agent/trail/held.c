@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/held.h"
 #include "agent/trail/action.h"
-#include "agent/trail/deliver.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/sys.h"
 
@@ -139,7 +138,7 @@ void held_add(struct thread *thread, const siginfo_t *info)
 	unsigned int i = own_of(info->si_signo);
 	siginfo_t *slot = &thread->held[i], copy = *info;
 
-	if (i < OWN_COUNT && !deliver_is_fault(info) && info->si_code != SI_TKILL &&
+	if (i < OWN_COUNT && !action_is_fault(info) && info->si_code != SI_TKILL &&
 	    thread->blocked & ACTION_BIT(info->si_signo)) {
 		shared_add(i, info);
 		shared_pass_on(i);
@@ -157,7 +156,7 @@ static int is_open(const struct thread *thread, int number)
 
 static int is_due(const struct thread *thread, const siginfo_t *info)
 {
-	return info->si_signo && (deliver_is_fault(info) || is_open(thread, info->si_signo));
+	return info->si_signo && (action_is_fault(info) || is_open(thread, info->si_signo));
 }
 
 int held_take(struct thread *thread, siginfo_t *info)

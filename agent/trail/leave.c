@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/leave.h"
 #include "agent/trail/action.h"
+#include "agent/trail/gate.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/sys.h"
+
+#include <time.h>
+
+#define NAP_NS 1000000
 
 static struct thread *first;
 static uint32_t lock; /* of the list; never held while a handler of ours asks for it */
 static uint32_t is_asked;
+static uint32_t is_together, is_over;
 
 void leave_enlist(struct thread *thread)
 {
@@ -98,7 +104,8 @@ void leave_ask(void)
 	lock_give(&lock);
 }
 
-void leave_tell_all(void)
+/* Also those that are in system calls, which leave_ask() lets leave behind them. */
+static void tell_all(void)
 {
 	long pid = sys_call3(SYS_getpid, 0, 0, 0);
 	uint64_t self;
@@ -109,4 +116,44 @@ void leave_tell_all(void)
 		if ((uint64_t)at != self)
 			tell(at, pid);
 	lock_give(&lock);
+}
+
+void leave_together(void)
+{
+	__atomic_store_n(&is_together, 1, __ATOMIC_SEQ_CST);
+	leave_ask();
+	tell_all();
+}
+
+/* Nothing of the kernel's for a system call that is begun anew may change, as by nanosleep(2): see attach.c. */
+void leave_nap(void)
+{
+	struct timespec time = { 0, NAP_NS };
+
+	sys_call(SYS_ppoll, 0, 0, (long)&time, 0, 0, 0);
+}
+
+void leave_wait(int is_last)
+{
+	if (is_last)
+		__atomic_store_n(&is_over, 1, __ATOMIC_SEQ_CST);
+	for (unsigned int i = 0;
+	     i < LEAVE_NAPS_MAX && __atomic_load_n(&is_together, __ATOMIC_SEQ_CST) &&
+	     !__atomic_load_n(&is_over, __ATOMIC_SEQ_CST);
+	     i++)
+		leave_nap();
+}
+
+void leave(struct thread *thread, uint64_t pc)
+{
+	const stack_t none = { .ss_flags = SS_DISABLE };
+
+	if (!thread->is_process)
+		leave_ask();
+	/* Who stands on the stack for signals can't have another. */
+	sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
+	thread->regs.rip = pc;
+	thread->is_leaving = 1;
+	action_mask_set(~action_own);
+	gate_signal();
 }

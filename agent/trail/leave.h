@@ -17,8 +17,21 @@ void leave(struct thread *thread, uint64_t pc) __attribute__((noreturn));
 void leave_ask(void);
 int leave_is_asked(void);
 
+/* Ask those too that are in system calls, which leave behind them else; and none goes on natively before the last has left. */
+void leave_together(void);
+
 /* A signal by which a thread is asked. */
 int leave_is_told(const siginfo_t *info);
+
+/*
+ * A thread has left all but for going on natively; `is_last`: all others had, and our handlers are given back. Where all leave together, none
+ * goes on before that: it might ask the kernel for handlers of its own where others still need ours.
+ */
+void leave_wait(int is_last);
+
+/* A moment of that: who is in vfork(2), or in a call that nothing breaks off, may be long in coming. So many of them at most. */
+void leave_nap(void);
+#define LEAVE_NAPS_MAX 2000u
 
 /* Threads that may be asked: each itself, at its beginning and its end. */
 void leave_enlist(struct thread *thread);
@@ -27,8 +40,6 @@ void leave_delist(struct thread *thread);
 /* A copy of the process is about to be made, and is made: is_copy in that, where nobody is enlisted any more. All signals are held. */
 void leave_copy_begin(void);
 void leave_copy_end(int is_copy);
-/* Also those that are in system calls, which leave_ask() lets leave behind them. */
-void leave_tell_all(void);
 
 /* The thread that asks is all that there is. Not in a handler. */
 int leave_is_alone(void);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/liveness.h"
 #include "agent/trail/insn.h"
+#include "agent/trail/processor.h"
 #include "agent/trail/ranges.h"
-#include "agent/trail/translate.h"
 
 #define LOOK_INSTRUCTIONS 24u
 #define LOOK_BRANCHES 3u
@@ -52,7 +52,7 @@ static uint32_t dead_from(uint64_t pc, uint32_t instructions, uint32_t branches)
 
 		/* only what can't change: what is told here stays true with nobody watching */
 		if (!left || ranges_flags(pc) != RANGE_FILE ||
-		    insn_decode(&insn, (const uint8_t *)pc, left, pc, translate_is_amd()))
+		    insn_decode(&insn, (const uint8_t *)pc, left, pc, processor_is_amd()))
 			return look.dead;
 		take(&look, &insn, (const uint8_t *)pc);
 		if (insn.kind == TRAIL_BRANCH) {

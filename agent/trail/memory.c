@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/memory.h"
 #include "agent/trail/limit.h"
+#include "agent/trail/locked.h"
 #include "agent/trail/places.h"
 #include "agent/trail/sys.h"
 
@@ -16,37 +17,6 @@ static void *chunks; /* each begins with the one before */
 static size_t chunk_left;
 static uint64_t mapped;
 static int is_copied; /* by fork(2): all */
-
-/* What is ours, to be unmapped when all is over, by number of page. An entry is taken, filled, and then there. */
-#define BEING_FILLED 1u
-static struct engine_mapping mappings[MEMORY_MAPPINGS_MAX];
-
-static void mapping_add(uint64_t start, uint64_t bytes)
-{
-	for (uint32_t i = 0; i < MEMORY_MAPPINGS_MAX; i++) {
-		uint64_t none = 0;
-
-		if (mappings[i].start ||
-		    !__atomic_compare_exchange_n(&mappings[i].start, &none, BEING_FILLED, 0,
-						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			continue;
-		mappings[i].bytes = bytes;
-		__atomic_store_n(&mappings[i].start, start, __ATOMIC_RELEASE);
-		return;
-	}
-}
-
-const struct engine_mapping *memory_mappings(void)
-{
-	return mappings;
-}
-
-static void mapping_remove(const void *at)
-{
-	for (uint32_t i = 0; i < MEMORY_MAPPINGS_MAX; i++)
-		if (mappings[i].start == (uint64_t)at)
-			__atomic_store_n(&mappings[i].start, 0, __ATOMIC_RELEASE);
-}
 
 static void forget(size_t bytes)
 {
@@ -75,21 +45,20 @@ void *memory_map(uint64_t at, size_t bytes, int protection)
 	places_add((uint64_t)got, bytes, at != 0);
 	/* a core is the program's */
 	sys_call3(SYS_madvise, got, (long)bytes, MADV_DONTDUMP);
-	mapping_add((uint64_t)got, bytes);
+	locked_spare((void *)got, bytes);
 	return (void *)got;
 }
 
 void memory_unmap(void *at, size_t bytes)
 {
-	mapping_remove(at); /* before: others may have the addresses at once */
-	places_drop((uint64_t)at);
+	places_drop((uint64_t)at); /* before: others may have the addresses at once */
 	sys_call3(SYS_munmap, (long)at, (long)bytes, 0);
 	forget(bytes);
 }
 
 void memory_forget(const void *at, size_t bytes)
 {
-	mapping_remove(at);
+	places_drop((uint64_t)at);
 	forget(bytes);
 }
 
@@ -105,10 +74,11 @@ void *memory_map_alone(uint64_t at, size_t bytes, int protection)
 void memory_own(void *at, size_t bytes, int copied)
 {
 	is_copied = copied;
-	places_add((uint64_t)at, bytes, 0);
+	places_given((uint64_t)at, bytes);
 	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTDUMP);
 	if (!is_copied)
 		sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK);
+	locked_spare(at, bytes);
 	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
 }
 

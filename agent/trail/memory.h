@@ -3,8 +3,6 @@
 #ifndef AGENT_TRAIL_MEMORY_H
 #define AGENT_TRAIL_MEMORY_H
 
-#include "abi/engine.h"
-
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,10 +18,6 @@ void memory_own(void *at, size_t bytes, int is_copied);
 
 /* It is about to be unmapped by others. */
 void memory_forget(const void *at, size_t bytes);
-
-/* What is mapped now: MEMORY_MAPPINGS_MAX of them, some of which are none; what is beyond so many is not told. */
-const struct engine_mapping *memory_mappings(void);
-#define MEMORY_MAPPINGS_MAX 4096u
 
 /* All that we have mapped. */
 uint64_t memory_mapped(void);

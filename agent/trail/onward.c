@@ -103,7 +103,7 @@ void onward_go(struct thread *thread, struct frame_context *context)
 void onward_deliver(struct thread *thread, const siginfo_t *info, struct frame_context *context,
 		    uint32_t left, const uint64_t *back_to)
 {
-	if (!deliver_is_fault(info) && action_own & thread->blocked & ACTION_BIT(info->si_signo))
+	if (!action_is_fault(info) && action_own & thread->blocked & ACTION_BIT(info->si_signo))
 		held_add(thread, info);
 	else if (deliver(thread, info, context, left, back_to))
 		return;

@@ -2,16 +2,28 @@
 #include "agent/trail/places.h"
 #include "agent/trail/sys.h"
 
-#define PLACES_MAX 16384u /* what is beyond is not known to be ours */
-#define BEING_FILLED 1u
+#define GIVEN_MAX 2u
+#define BEING_FILLED 1u /* of `start`: no page, to us and to the tool */
 
-static struct place {
-	uint64_t start; /* 0: none */
-	uint64_t bytes : 63, is_chosen : 1;
-} places[PLACES_MAX];
+static struct engine_mapping places[PLACES_MAX];
+static uint8_t is_chosen[PLACES_MAX];
 static uint32_t used; /* none is at or behind it */
 
-void places_add(uint64_t start, uint64_t bytes, int is_chosen)
+static struct engine_mapping given[GIVEN_MAX];
+static uint32_t given_count;
+
+void places_given(uint64_t start, uint64_t bytes)
+{
+	if (given_count < GIVEN_MAX)
+		given[given_count++] = (struct engine_mapping){ start, bytes };
+}
+
+const struct engine_mapping *places_all(void)
+{
+	return places;
+}
+
+void places_add(uint64_t start, uint64_t bytes, int chosen)
 {
 	uint32_t now = __atomic_load_n(&used, __ATOMIC_RELAXED);
 
@@ -22,8 +34,8 @@ void places_add(uint64_t start, uint64_t bytes, int is_chosen)
 		    !__atomic_compare_exchange_n(&places[i].start, &none, BEING_FILLED, 0,
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
-		places[i].bytes = bytes & INT64_MAX;
-		places[i].is_chosen = is_chosen & 1;
+		places[i].bytes = bytes;
+		is_chosen[i] = chosen & 1;
 		__atomic_store_n(&places[i].start, start, __ATOMIC_RELEASE);
 		while (now <= i && !__atomic_compare_exchange_n(&used, &now, i + 1, 0,
 								__ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -32,12 +44,13 @@ void places_add(uint64_t start, uint64_t bytes, int is_chosen)
 	}
 }
 
-static struct place *first_from(uint32_t *i)
+/* The next from *i on; it is the one before *i then. */
+static struct engine_mapping *next_of(uint32_t *i)
 {
 	uint32_t end = __atomic_load_n(&used, __ATOMIC_ACQUIRE);
 
 	while (*i < end) {
-		struct place *place = &places[(*i)++];
+		struct engine_mapping *place = &places[(*i)++];
 
 		if (__atomic_load_n(&place->start, __ATOMIC_ACQUIRE) > BEING_FILLED)
 			return place;
@@ -47,35 +60,42 @@ static struct place *first_from(uint32_t *i)
 
 void places_drop(uint64_t start)
 {
-	struct place *place;
+	struct engine_mapping *place;
 	uint32_t i = 0;
 
-	while ((place = first_from(&i)))
+	while ((place = next_of(&i)))
 		if (place->start == start)
 			__atomic_store_n(&place->start, 0, __ATOMIC_RELEASE);
 }
 
+/* Behind one another, also where the sum goes round. */
+static int is_over(const struct engine_mapping *place, uint64_t start, uint64_t bytes)
+{
+	uint64_t at = __atomic_load_n(&place->start, __ATOMIC_RELAXED);
+
+	return at >= start ? at - start < bytes : start - at < place->bytes;
+}
+
 int places_meet(uint64_t start, uint64_t bytes)
 {
-	const struct place *place;
+	const struct engine_mapping *place;
 	uint32_t i = 0;
 
-	while ((place = first_from(&i))) {
-		uint64_t at = __atomic_load_n(&place->start, __ATOMIC_RELAXED);
-
-		/* Behind one another, also where the sum goes round. */
-		if (at >= start ? at - start < bytes : start - at < place->bytes)
+	while ((place = next_of(&i)))
+		if (is_over(place, start, bytes))
 			return 1;
-	}
+	for (i = 0; i < given_count; i++)
+		if (is_over(&given[i], start, bytes))
+			return 1;
 	return 0;
 }
 
 int places_begin(uint64_t start)
 {
-	const struct place *place;
+	const struct engine_mapping *place;
 	uint32_t i = 0;
 
-	while (start && (place = first_from(&i)))
+	while (start && (place = next_of(&i)))
 		if (__atomic_load_n(&place->start, __ATOMIC_RELAXED) == start)
 			return 1;
 	return 0;
@@ -83,10 +103,15 @@ int places_begin(uint64_t start)
 
 void places_vacate(void)
 {
-	const struct place *place;
+	struct engine_mapping *place;
 	uint32_t i = 0;
 
-	while ((place = first_from(&i)))
-		if (place->is_chosen)
-			sys_call3(SYS_munmap, (long)place->start, (long)place->bytes, 0);
+	while ((place = next_of(&i))) {
+		uint64_t start = place->start;
+
+		if (!is_chosen[i - 1])
+			continue;
+		__atomic_store_n(&place->start, 0, __ATOMIC_RELEASE);
+		sys_call3(SYS_munmap, (long)start, (long)place->bytes, 0);
+	}
 }

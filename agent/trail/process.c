@@ -63,8 +63,7 @@ struct engine_channel *process_take(void)
 
 void process_unfollowed(void)
 {
-	if (channel.processes > 1)
-		__atomic_add_fetch(&channel.head->unfollowed, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&channel.head->unfollowed, 1, __ATOMIC_RELAXED);
 }
 
 void process_made(struct thread *child, uint32_t first_id)

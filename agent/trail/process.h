@@ -14,7 +14,7 @@ void process_is_apart(void);
 /* A page for a child that is about to be made. NULL: there is none. */
 struct engine_channel *process_take(void);
 
-/* A child was made that has no page: counted, where children are to be recorded. */
+/* A child was made that has no page: counted. */
 void process_unfollowed(void);
 
 /* What the child will have: all ids below `first_id`; 0: none. */

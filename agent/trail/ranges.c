@@ -2,11 +2,11 @@
 #include "agent/trail/ranges.h"
 #include "agent/trail/log.h"
 #include "agent/trail/map.h"
+#include "agent/trail/mapped.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
 #include "agent/trail/sys.h"
 
-#include <fcntl.h>
 #include <linux/limits.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -129,47 +129,7 @@ void ranges_add(uint64_t start, uint64_t bytes, uint32_t flags)
 		insert(at, range);
 }
 
-/* ---- /proc/self/maps, line by line ---- */
-
-struct text {
-	int fd;
-	uint32_t at, count;
-	char bytes[4096];
-};
-
-static struct text text;
-
-static int text_next(void)
-{
-	if (text.at == text.count) {
-		long got = sys_call3(SYS_read, text.fd, (long)text.bytes, sizeof(text.bytes));
-
-		if (got <= 0)
-			return -1;
-		text.count = (uint32_t)got;
-		text.at = 0;
-	}
-	return (unsigned char)text.bytes[text.at++];
-}
-
-/* A number in hexadecimal, and what stands behind it. */
-static uint64_t text_number(int *behind)
-{
-	uint64_t value = 0;
-	int c;
-
-	for (;;) {
-		c = text_next();
-		if (c >= '0' && c <= '9')
-			value = value << 4 | (uint64_t)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			value = value << 4 | (uint64_t)(c - 'a' + 10);
-		else
-			break;
-	}
-	*behind = c;
-	return value;
-}
+/* ---- all of them ---- */
 
 static int is_hidden(uint64_t start, uint64_t end)
 {
@@ -177,24 +137,6 @@ static int is_hidden(uint64_t start, uint64_t end)
 		if (start < hidden[i].end && end > hidden[i].start)
 			return 1;
 	return 0;
-}
-
-/* The rest of a line, behind the offset: device, inode, path. */
-static uint32_t text_path(char path[PATH_MAX])
-{
-	uint32_t bytes = 0, field = 0;
-	int c, before = ' ';
-
-	while ((c = text_next()) >= 0 && c != '\n') {
-		if (field < 2) {
-			field += c == ' ' && before != ' ';
-		} else if ((bytes || c != ' ') && bytes < PATH_MAX - 1) {
-			path[bytes++] = (char)c;
-		}
-		before = c;
-	}
-	path[bytes] = '\0';
-	return bytes;
 }
 
 static char path[PATH_MAX];
@@ -219,47 +161,31 @@ static void add_read(const struct range *range)
 	ranges_add(from, range->end - from, flags | (is_ours ? RANGE_WRITABLE : 0));
 }
 
-/* 1, or 0: that was all. */
-static int line_read(void)
+static void line_take(const struct mapped *line)
 {
-	struct range range;
-	uint64_t offset;
-	int c, is_code = 0, is_readable = 0;
+	struct range range = { .start = line->start, .end = line->end };
 
-	range.flags = 0;
-	range.start = text_number(&c);
-	if (c != '-')
-		return 0;
-	range.end = text_number(&c);
-	while ((c = text_next()) >= 0 && c != ' ') {
-		is_readable |= c == 'r';
-		is_code |= c == 'x';
-		range.flags |= c == 'w' ? RANGE_WRITABLE : c == 's' ? RANGE_SHARED : 0;
-	}
-	offset = text_number(&c);
-	text_path(path);
-	if (!is_code || !is_readable || is_hidden(range.start, range.end))
-		return 1;
-	if (path[0] == '/')
-		range.flags |= RANGE_FILE;
+	if (!(line->flags & MAPPED_CODE) || !(line->flags & MAPPED_READABLE) ||
+	    is_hidden(range.start, range.end))
+		return;
+	range.flags = (line->flags & MAPPED_WRITABLE ? RANGE_WRITABLE : 0) |
+		      (line->flags & MAPPED_SHARED ? RANGE_SHARED : 0) |
+		      (path[0] == '/' ? RANGE_FILE : 0);
 	add_read(&range);
-	log_module(range.start, range.end - range.start, offset, path);
-	return 1;
+	log_module(range.start, range.end - range.start, line->offset, path);
 }
 
 int ranges_read(void)
 {
-	long fd = sys_call(SYS_openat, AT_FDCWD, (long)"/proc/thread-self/maps",
-			   O_RDONLY | O_CLOEXEC, 0, 0, 0);
+	static struct mapped mapped;
+	int err = mapped_open(&mapped);
 
-	if (sys_failed(fd))
-		return (int)fd;
-	text.fd = (int)fd;
-	text.at = text.count = 0;
+	if (err)
+		return err;
 	range_count = last = 0;
-	while (line_read())
-		;
-	sys_call3(SYS_close, fd, 0, 0);
+	while (mapped_next(&mapped, path, sizeof(path)))
+		line_take(&mapped);
+	mapped_close(&mapped);
 	return 0;
 }
 

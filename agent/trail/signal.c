@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/signal.h"
 #include "agent/trail/action.h"
-#include "agent/trail/attach.h"
 #include "agent/trail/cache.h"
-#include "agent/trail/call.h"
+#include "agent/trail/called.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/deliver.h"
 #include "agent/trail/dispatch.h"
@@ -18,10 +17,11 @@
 #include "agent/trail/places.h"
 #include "agent/trail/profile.h"
 #include "agent/trail/ring.h"
+#include "agent/trail/rseq.h"
+#include "agent/trail/signal_call.h"
 #include "agent/trail/state.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
-#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -39,11 +39,6 @@ static struct thread *self(void)
 	else if (sys_call3(SYS_arch_prctl, ARCH_GET_GS, (long)&base, 0) || !places_begin(base))
 		return NULL;
 	return (struct thread *)base;
-}
-
-static void mask_set(uint64_t mask)
-{
-	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, ACTION_SET_BYTES, 0, 0);
 }
 
 /* ---- step by step ---- */
@@ -192,7 +187,7 @@ static void left(struct thread *thread, struct frame_context *context)
 	*frame_mask(context) = thread->blocked;
 	thread->is_leaving = 0;
 	thread->is_native = 1;
-	mask_set(~UINT64_C(0));
+	action_mask_set(~UINT64_C(0));
 	is_last = thread_left(thread);
 	held_give_back(thread, is_last);
 	if (thread->is_process == PROCESS_CLEARED)
@@ -205,10 +200,10 @@ static void left(struct thread *thread, struct frame_context *context)
 	if (!stack->ss_size)
 		stack->ss_flags = SS_DISABLE;
 	sys_call3(SYS_sigaltstack, (long)stack, 0, 0);
-	attach_rseq_back(thread);
+	rseq_give_back(thread);
 	sys_call3(SYS_arch_prctl, ARCH_SET_GS, 0, 0);
 	if (!is_process)
-		withdraw_left(is_last);
+		leave_wait(is_last);
 }
 
 /* At a system call of the program's, before the kernel has taken it or when it gives it back to be made again. */
@@ -224,7 +219,7 @@ static void at_call(struct thread *thread, const siginfo_t *info, struct frame_c
 			regs->gpr[11] = regs->rflags;
 		}
 	}
-	call_broken_off(thread);
+	called_broken_off(thread);
 	thread->call_next = 0;
 	onward_regs(thread, context);
 	onward_deliver(thread, info, context, 1, NULL);
@@ -238,8 +233,8 @@ static void after_call(struct thread *thread, siginfo_t *info, struct frame_cont
 	int has_mask = *frame_gpr(context, 0) == (uint64_t)-EINTR &&
 		       signal_call_mask(thread, &mask);
 
-	call_broken_off(thread);
-	call_tell(thread, thread->call_next, (long)*frame_gpr(context, 0));
+	called_broken_off(thread);
+	called_tell(thread, thread->call_next, (long)*frame_gpr(context, 0));
 	regs->rip = regs->gpr[1] = thread->call_next;
 	regs->gpr[0] = *frame_gpr(context, 0);
 	regs->gpr[11] = regs->rflags;
@@ -269,10 +264,10 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 	} else if (rip == (uint64_t)gate_call_done) {
 		after_call(thread, info, context);
 	} else if (rip >= (uint64_t)gate_leave && rip < (uint64_t)gate_leave_end &&
-		   !deliver_is_fault(info)) {
+		   !action_is_fault(info)) {
 		onward_regs(thread, context);
 		onward_deliver(thread, info, context, 0, NULL);
-	} else if (deliver_is_fault(info) && info->si_signo != SIGTRAP) {
+	} else if (action_is_fault(info) && info->si_signo != SIGTRAP) {
 		/* A fault of ours, or memory that went away: the program ends where it came to us. */
 		onward_regs(thread, context);
 		deliver_death(thread, info, context);
@@ -287,7 +282,7 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 static void in_cache(struct thread *thread, siginfo_t *info, struct frame_context *context,
 		     struct state *state)
 {
-	int is_fault = deliver_is_fault(info) && info->si_signo != SIGTRAP;
+	int is_fault = action_is_fault(info) && info->si_signo != SIGTRAP;
 
 	for (unsigned int i = 0; i < GLUE_MAX && state->kind == STATE_BETWEEN && !is_fault; i++) {
 		if (!glue_step(thread, context))
@@ -316,7 +311,7 @@ static void in_native(const siginfo_t *info, struct frame_context *context)
 	struct action action = action_take(number);
 	uint64_t mask = *frame_mask(context) | action.mask;
 
-	if (action.handler == (uint64_t)SIG_IGN && !deliver_is_fault(info))
+	if (action.handler == (uint64_t)SIG_IGN && !action_is_fault(info))
 		return;
 	if (action.handler <= (uint64_t)SIG_IGN) {
 		deliver_death(NULL, info, context);
@@ -324,7 +319,7 @@ static void in_native(const siginfo_t *info, struct frame_context *context)
 	}
 	if (!(action.flags & SA_NODEFER))
 		mask |= ACTION_BIT(number);
-	mask_set(mask);
+	action_mask_set(mask);
 	channel.head->places.is_lasting = 1; /* it returns by way of ours */
 	gate_chain(context, number, info, action.handler);
 }
@@ -360,7 +355,7 @@ static void told(struct thread *thread, struct frame_context *context)
 		/* It makes the call natively. */
 		thread->regs.rip = thread->call_next - 2;
 		thread->call_next = 0;
-		call_broken_off(thread);
+		called_broken_off(thread);
 		onward_regs(thread, context);
 		onward_go(thread, context);
 	}
@@ -371,7 +366,7 @@ static void trap_note(struct thread *thread, const siginfo_t *info,
 {
 	const greg_t *regs = context->uc_mcontext.gregs;
 
-	if (!deliver_is_fault(info) || info->si_signo == SIGSYS)
+	if (!action_is_fault(info) || info->si_signo == SIGSYS)
 		return;
 	thread->trap.error = (uint64_t)regs[REG_ERR];
 	thread->trap.number = (uint64_t)regs[REG_TRAPNO];
@@ -427,12 +422,12 @@ static void handler(int number, void *about, void *data)
 		in_cache(thread, info, context, &state);
 }
 
-/* ---- threads and what they ask ---- */
+/* ---- begun ---- */
 
 int signal_open(struct thread *thread)
 {
 	sys_call(SYS_rt_sigprocmask, SIG_BLOCK, 0, (long)&thread->blocked, ACTION_SET_BYTES, 0, 0);
-	mask_set(action_mask(thread->blocked));
+	action_mask_set(action_mask(thread->blocked));
 	return signal_open_all();
 }
 
@@ -440,70 +435,4 @@ int signal_open_all(void)
 {
 	frame_open();
 	return action_open(handler);
-}
-
-int signal_thread(struct thread *thread)
-{
-	stack_t stack = { .ss_sp = (void *)thread->signal_stack, .ss_size = THREAD_SIGNAL_BYTES };
-	stack_t was;
-	long err = sys_call3(SYS_sigaltstack, (long)&stack, (long)&was, 0);
-
-	/* It was ours already; or there was none, and what that is like is inherited. */
-	if (err || thread->is_process || thread->stack_asked.bytes || !was.ss_size)
-		return (int)err;
-	thread->stack_asked.at = (uint64_t)was.ss_sp;
-	thread->stack_asked.bytes = was.ss_size;
-	thread->stack_asked.flags = (uint32_t)was.ss_flags & ~(uint32_t)SS_ONSTACK;
-	return 0;
-}
-
-void signal_inherit(struct thread *child, const struct thread *thread, int is_thread)
-{
-	child->blocked = thread->blocked;
-	child->trap.error = thread->trap.error;
-	child->trap.number = thread->trap.number;
-	child->trap.address = thread->trap.address;
-	child->stack_asked.flags = SS_DISABLE;
-	if (!is_thread)
-		child->stack_asked = thread->stack_asked;
-}
-
-void signal_hold_all(void)
-{
-	mask_set(~UINT64_C(0));
-}
-
-void signal_let_all(struct thread *thread)
-{
-	mask_set(thread->is_deferred ? ~action_own : action_mask(thread->blocked));
-}
-
-int signal_end(struct thread *thread)
-{
-	signal_hold_all();
-	if (!thread->is_deferred)
-		return 1;
-	signal_let_all(thread);
-	return 0;
-}
-
-void signal_resume(struct thread *thread, struct frame_context *context)
-{
-	context->uc_stack = (stack_t){ .ss_sp = (void *)thread->signal_stack,
-				       .ss_size = THREAD_SIGNAL_BYTES };
-	onward_go(thread, context);
-}
-
-void leave(struct thread *thread, uint64_t pc)
-{
-	const stack_t none = { .ss_flags = SS_DISABLE };
-
-	if (!thread->is_process)
-		leave_ask();
-	/* Who stands on the stack for signals can't have another. */
-	sys_call3(SYS_sigaltstack, (long)&none, 0, 0);
-	thread->regs.rip = pc;
-	thread->is_leaving = 1;
-	mask_set(~action_own);
-	gate_signal();
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The program's own calls about signals. */
+#include "agent/trail/signal_call.h"
 #include "agent/trail/action.h"
 #include "agent/trail/deliver.h"
 #include "agent/trail/frame.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/held.h"
 #include "agent/trail/leave.h"
+#include "agent/trail/onward.h"
 #include "agent/trail/ring.h"
-#include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
 
@@ -181,9 +181,14 @@ long signal_wait_call(struct thread *thread)
 /* Somebody has signalfd(2)s. */
 static uint32_t has_descriptors;
 
-long signal_descriptor_call(const struct thread *thread, long (*plain)(const struct thread *))
+void signal_descriptors_expect(void)
 {
 	__atomic_store_n(&has_descriptors, 1, __ATOMIC_RELAXED);
+}
+
+long signal_descriptor_call(const struct thread *thread, long (*plain)(const struct thread *))
+{
+	signal_descriptors_expect();
 	return plain(thread);
 }
 
@@ -306,6 +311,8 @@ void signal_return_call(struct thread *thread, uint64_t next)
 	}
 	ring_event(thread, TRAIL_SYSCALLED, thread->regs.rip, 0, SYS_rt_sigreturn,
 		   thread->regs.gpr[0]);
-	signal_resume(thread, context);
+	context->uc_stack = (stack_t){ .ss_sp = (void *)thread->signal_stack,
+				       .ss_size = THREAD_SIGNAL_BYTES };
+	onward_go(thread, context);
 	gate_return(context);
 }

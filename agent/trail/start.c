@@ -9,13 +9,13 @@
 #include "agent/trail/lock.h"
 #include "agent/trail/map.h"
 #include "agent/trail/places.h"
+#include "agent/trail/processor.h"
 #include "agent/trail/ranges.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/signal.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/threads.h"
 #include "agent/trail/trace.h"
-#include "agent/trail/translate.h"
 
 #include <asm/prctl.h>
 #include <elf.h>
@@ -45,6 +45,32 @@ static void relocate(uint64_t base, const Elf64_Dyn *dynamic)
 
 extern const char __ehdr_start[], _end[];
 
+/* The tool has copied us into memory for everything, and what stands behind us for itself. */
+static int protect_own(const struct engine_channel *head)
+{
+	uint64_t base = (uint64_t)__ehdr_start,
+		 behind = base + ((uint64_t)(_end - __ehdr_start) + 4095) / 4096 * 4096;
+	const Elf64_Ehdr *file = (const Elf64_Ehdr *)base;
+	const Elf64_Phdr *part = (const Elf64_Phdr *)(base + file->e_phoff);
+	uint64_t table = head->taken_at + head->taken_count * sizeof(struct engine_taken);
+	long err = sys_call3(SYS_mprotect, (long)behind, (long)((table - behind + 4095) & ~4095ul),
+			     PROT_READ | PROT_WRITE);
+
+	for (unsigned int i = 0; i < file->e_phnum && !err; i++, part++) {
+		uint64_t first = part->p_vaddr & ~UINT64_C(4095);
+		long prot = (part->p_flags & PF_R ? PROT_READ : 0) |
+			    (part->p_flags & PF_W ? PROT_WRITE : 0) |
+			    (part->p_flags & PF_X ? PROT_EXEC : 0);
+
+		if (part->p_type == PT_LOAD)
+			err = sys_call3(SYS_mprotect, (long)(base + first),
+					(long)((part->p_vaddr + part->p_memsz - first + 4095) &
+					       ~UINT64_C(4095)),
+					prot);
+	}
+	return (int)err;
+}
+
 /* What it takes before anything of the program's is touched. */
 static int open_memory(void)
 {
@@ -54,11 +80,11 @@ static int open_memory(void)
 		err = traces_open();
 	if (err)
 		return err;
-	translate_open();
+	processor_look();
 	/* copies of the process run on in it */
 	sys_call3(SYS_madvise, (long)__ehdr_start, (_end - __ehdr_start + 4095) & ~4095l,
 		  MADV_DONTDUMP);
-	places_add((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start), 0);
+	places_given((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start));
 	ranges_hide((uint64_t)__ehdr_start, (uint64_t)(_end - __ehdr_start));
 	return ranges_read();
 }
@@ -99,6 +125,8 @@ void engine_start(struct engine_channel *head, uint64_t base, const void *dynami
 	for (int i = 0; i < 2; i++)
 		if (head->boot.fd_close[i] >= 0)
 			sys_call3(SYS_close, head->boot.fd_close[i], 0, 0);
+	if (!err && head->boot.flags & ENGINE_BOOT_TAKEN)
+		err = protect_own(head);
 	if (!err)
 		err = open_memory();
 	attach_places(head);

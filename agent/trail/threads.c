@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/threads.h"
 #include "agent/trail/action.h"
-#include "agent/trail/attach.h"
 #include "agent/trail/channel.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/gate.h"
@@ -11,12 +10,11 @@
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
 #include "agent/trail/process.h"
-#include "agent/trail/places.h"
 #include "agent/trail/ring.h"
-#include "agent/trail/signal.h"
+#include "agent/trail/rseq.h"
+#include "agent/trail/signal_thread.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/trace.h"
-#include "agent/trail/withdraw.h"
 
 #include <asm/prctl.h>
 #include <errno.h>
@@ -148,7 +146,7 @@ static struct thread *child_make(const struct thread *thread, uint64_t next, uin
 		child->regs.gpr[4] = stack;
 	/* as the kernel has it: who shares memory begins without a stack for signals, but for vfork(2)'s */
 	signal_inherit(child, thread, (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM);
-	attach_inherit(child, thread, !!(flags & CLONE_VM));
+	rseq_inherit(child, thread, !!(flags & CLONE_VM));
 	child->is_copy = !(flags & CLONE_VM);
 	child->is_guest = (flags & (CLONE_SIGHAND | CLONE_THREAD)) == CLONE_SIGHAND;
 	if (!(flags & CLONE_SIGHAND))
@@ -308,10 +306,9 @@ void thread_exit_call(struct thread *thread)
 	if (!__atomic_sub_fetch(&threads, 1, __ATOMIC_RELAXED) && leave_is_asked()) {
 		action_give_back(~UINT64_C(0));
 		all_left();
-		withdraw_left(1);
+		leave_wait(1);
 	}
 	if (number == SYS_exit) {
-		places_drop((uint64_t)thread);
 		memory_forget(thread, thread->mapping_bytes);
 		gate_end(thread, thread->mapping_bytes, status);
 	}

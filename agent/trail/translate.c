@@ -12,11 +12,11 @@
 #include "agent/trail/map.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
+#include "agent/trail/processor.h"
 #include "agent/trail/ranges.h"
 #include "agent/trail/thread.h"
 #include "agent/trail/vector.h"
 
-#include <cpuid.h>
 #include <errno.h>
 
 #define READY_AHEAD 2048u /* most traces are smaller */
@@ -30,27 +30,6 @@
 
 /* A trace that nobody has seen to be hot yet. */
 #define COLD_BLOCKS_MAX 16u
-
-static enum vector_width width;
-static int is_amd;
-
-void translate_open(void)
-{
-	uint32_t a, b, c, d;
-
-	width = vector_look();
-	is_amd = __get_cpuid(0, &a, &b, &c, &d) && b == signature_AMD_ebx && c == signature_AMD_ecx;
-}
-
-int translate_is_amd(void)
-{
-	return is_amd;
-}
-
-unsigned int translate_vector_bytes(void)
-{
-	return width == VECTOR_SSE ? 16 : width == VECTOR_AVX ? 32 : 64;
-}
 
 static struct making making; /* the engine's lock covers it */
 
@@ -89,7 +68,7 @@ static void copy(struct making *m, const struct insn *insn, const uint8_t *code)
 		making_swap_out(m);
 	if (insn->traits & INSN_ZEROUPPER) {
 		if (!m->is_swapped)
-			m->hot = vector_zero_upper(m->hot, width);
+			m->hot = vector_zero_upper(m->hot, m->width);
 		making_beside(m, 0);
 	}
 	at = m->hot;
@@ -195,7 +174,7 @@ static void one(struct making *m)
 		return;
 	}
 	code = code_at(m, m->pc, &left);
-	if (!left || insn_decode(&insn, code, left, m->pc, is_amd)) {
+	if (!left || insn_decode(&insn, code, left, m->pc, processor_is_amd())) {
 		if (m->in_block)
 			end_here(m);
 		else
@@ -324,13 +303,13 @@ static void begin(struct making *m, struct cache_area *area, const struct trace 
 	uint64_t pc = trace->pc;
 
 	m->area = area;
-	m->width = width;
+	m->width = processor_width();
 	m->hot = m->piece_from = area->hot;
 	m->cold = area->cold;
 	m->blocks = m->instructions = m->in_block = m->out_count = m->piece_count = m->calls = 0;
 	m->is_called = 0;
 	m->is_swapped = m->is_over = m->is_checked = 0;
-	m->copied = 0;
+	m->copied = m->constant_count = 0;
 	m->guarded = 1;
 	m->is_hot = trace->layouts != 0;
 	m->most_blocks = m->is_hot ? TRACE_BLOCKS_MAX : COLD_BLOCKS_MAX;
@@ -367,6 +346,8 @@ static void watch(const struct making *m, const struct trace *trace)
 		for (uint64_t page = m->starts[i] & ~UINT64_C(4095); page <= last; page += 4096)
 			pages_add(page, trace);
 	}
+	for (uint32_t i = 0; i < m->constant_count; i++)
+		pages_add(m->constants[i], trace);
 	/* a guess that leads out at once is by the low half all the same */
 	if (m->out_count > 1 && m->outs[m->out_count - 1].kind == EXIT_DIRECT &&
 	    m->outs[m->out_count - 2].kind != EXIT_DIRECT)

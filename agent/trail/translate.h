@@ -12,19 +12,6 @@
 
 #include <stdint.h>
 
-/* No trace has more code than that. */
-#define TRANSLATE_HOT_MAX 32768u
-#define TRANSLATE_COLD_MAX 8192u
-
-/* Look at the processor. Once. */
-void translate_open(void);
-
-/* Whether it is AMD's: their near branches obey an operand size of 16 bits. */
-int translate_is_amd(void);
-
-/* How many bytes of xmm15, ymm15, zmm15 the program may use. */
-unsigned int translate_vector_bytes(void);
-
 /*
  * The trace of the code at pc, made unless it is there. NULL: *error is -EFAULT, no code is there; or -ENOMEM.
  */

@@ -3,26 +3,6 @@
 #include "agent/trail/emit.h"
 #include "agent/trail/thread.h"
 
-#include <cpuid.h>
-
-#define XCR0_AVX 0x6u
-#define XCR0_AVX512 0xe6u
-
-enum vector_width vector_look(void)
-{
-	uint32_t a, b, c, d, low, high;
-
-	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE) || !(c & bit_AVX))
-		return VECTOR_SSE;
-	__asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-	if ((low & XCR0_AVX) != XCR0_AVX)
-		return VECTOR_SSE;
-	if ((low & XCR0_AVX512) == XCR0_AVX512 && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
-	    (b & bit_AVX512F))
-		return VECTOR_AVX512;
-	return VECTOR_AVX;
-}
-
 uint8_t *vector_put(uint8_t *at, enum vector_width width, uint32_t id, unsigned int reg,
 		    const void *step)
 {

@@ -8,10 +8,8 @@
 
 #include <stdint.h>
 
-enum vector_width { VECTOR_SSE, VECTOR_AVX, VECTOR_AVX512 };
-
 /* What the processor has, and the kernel keeps. */
-enum vector_width vector_look(void);
+enum vector_width { VECTOR_SSE, VECTOR_AVX, VECTOR_AVX512 };
 
 /*
  * Put `id` where xmm15 points, by way of `reg`, which is lost: not rsp, rbp, r12, r13. `step`: 16 bytes {4, 0}, aligned to 16.

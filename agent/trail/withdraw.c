@@ -9,22 +9,8 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
-#include <time.h>
-
-/* Who is in vfork(2), or in a call that nothing breaks off, may be long in coming. */
-#define NAPS_MAX 2000u
-#define NAP_NS 1000000
 
 static uint32_t waiting; /* for all others to leave */
-static uint32_t is_asked, is_over;
-
-/* Nothing of the kernel's for a system call that is begun anew may change, as by nanosleep(2): see attach.c. */
-static void nap(void)
-{
-	struct timespec time = { 0, NAP_NS };
-
-	sys_call(SYS_ppoll, 0, 0, (long)&time, 0, 0, 0);
-}
 
 /* 1: all have, but for who waits for that, too. */
 static int others_left(void)
@@ -32,13 +18,11 @@ static int others_left(void)
 	int is_alone = 0;
 
 	__atomic_add_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&is_asked, 1, __ATOMIC_SEQ_CST);
-	leave_ask();
-	leave_tell_all();
-	for (unsigned int i = 0; i < NAPS_MAX && !is_alone; i++) {
+	leave_together();
+	for (unsigned int i = 0; i < LEAVE_NAPS_MAX && !is_alone; i++) {
 		is_alone = thread_count() <= __atomic_load_n(&waiting, __ATOMIC_SEQ_CST);
 		if (!is_alone)
-			nap();
+			leave_nap();
 	}
 	__atomic_sub_fetch(&waiting, 1, __ATOMIC_SEQ_CST);
 	return is_alone;
@@ -96,14 +80,4 @@ long withdraw_from_memory(struct thread *thread, uint64_t pc)
 	channel_native(ENGINE_NATIVE_MEMORY);
 	places_vacate();
 	leave(thread, pc);
-}
-
-void withdraw_left(int is_last)
-{
-	if (is_last)
-		__atomic_store_n(&is_over, 1, __ATOMIC_SEQ_CST);
-	for (unsigned int i = 0; i < NAPS_MAX && __atomic_load_n(&is_asked, __ATOMIC_SEQ_CST) &&
-				 !__atomic_load_n(&is_over, __ATOMIC_SEQ_CST);
-	     i++)
-		nap();
 }

@@ -16,10 +16,4 @@ void withdraw(struct thread *thread, uint64_t pc, enum engine_native why) __attr
 /* Before a call that is about memory: it withdraws if that is ours, and returns if not. 0, or -ENOMEM: others are still here. */
 long withdraw_from_memory(struct thread *thread, uint64_t pc);
 
-/*
- * A thread has left all but for going on natively; `is_last`: all others had, and our handlers are given back. Where one withdraws, none goes on
- * before that: it might ask the kernel for handlers of its own where others still need ours.
- */
-void withdraw_left(int is_last);
-
 #endif

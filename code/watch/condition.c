@@ -13,7 +13,7 @@
 static int refuse(const struct watch_test *test, const struct watch_type *type, const char *why,
 		  struct watch_trouble *trouble)
 {
-	return watch_trouble_set(trouble, -WM_E_WATCH_TEST, test->at, test->bytes, "%s %s %s",
+	return watch_trouble_set(trouble, -WM_E_WATCH_TEST, test->at, test->bytes, "%s %s: %s",
 				 test->number, why, watch_type_name(type));
 }
 
@@ -116,9 +116,9 @@ static int bind_float(const struct watch_test *test, const struct watch_type *ty
 
 	number = strtod(test->number, &end);
 	if (end == test->number || *end)
-		return refuse(test, type, "is no number, to compare a", trouble);
+		return refuse(test, type, "is no number as this type has them", trouble);
 	if (bytes > 8 || test->relation == WATCH_HAS_BITS)
-		return refuse(test, type, "can't be compared so with a", trouble);
+		return refuse(test, type, "can't be compared so with this type", trouble);
 	bound->number = bytes == 4 ? WATCH_NUMBER_F32 : WATCH_NUMBER_F64;
 	narrow = (float)number;
 	if (bytes == 4)
@@ -147,11 +147,12 @@ int watch_test_bind(const struct watch_test *test, const struct watch_type *type
 		return bind_float(test, type, bound, trouble);
 	if (node->class == WATCH_BYTES || node->class == WATCH_COMPLEX ||
 	    node->class >= WATCH_STRUCT || (!node->bits && node->bytes > 8))
-		return refuse(test, type, "can't be compared with a", trouble);
+		return refuse(test, type, "can't be compared with this type", trouble);
 	err = integer_of(type, test->number, &bound->bits);
 	if (err)
 		return refuse(test, type,
-			      err == -ERANGE ? "is no value of a" : "is no number, to compare a",
+			      err == -ERANGE ? "is no value of this type"
+					     : "is no number as this type has them",
 			      trouble);
 	if (is_signed(node) && test->relation != WATCH_HAS_BITS)
 		bound->number = WATCH_NUMBER_SIGNED;

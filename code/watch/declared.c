@@ -91,7 +91,7 @@ static void declaration_complete(Dwarf_Die *die, const struct code_file *file,
 	struct completion completion = { .name = dwarf_diename(die),
 					 .tag = dwarf_tag(die),
 					 .die = die };
-	struct scope scope;
+	struct scope scope = { .level = 0 };
 	Dwarf *other;
 
 	if (!dwarf || !completion.name || scope_of(die, &scope) ||
@@ -246,6 +246,7 @@ static int element_of(const struct declared *array, unsigned int depth, struct d
 		*element = *array;
 		element->dimension++;
 	} else {
+		element->language = array->language;
 		err = declared_of(&die, element);
 	}
 	return err ? -WM_E_WATCH_DAMAGED : bytes_of(element, depth + 1, bytes);
@@ -372,12 +373,13 @@ static int bits_read(Dwarf_Die *die, struct declared_member *member)
 	return 0;
 }
 
-static int member_read(Dwarf_Die *die, struct declared_member *member)
+static int member_read(Dwarf_Die *die, int language, struct declared_member *member)
 {
 	int err;
 
 	*member = (struct declared_member){ .name = dwarf_diename(die),
 					    .is_base = dwarf_tag(die) == DW_TAG_inheritance };
+	member->type.language = language;
 	err = declared_of(die, &member->type);
 	if (err)
 		return -WM_E_WATCH_DAMAGED;
@@ -404,7 +406,7 @@ int declared_members(const struct declared *record,
 		/* A static one is a variable, which lies elsewhere. */
 		if (tag == DW_TAG_inheritance ||
 		    (tag == DW_TAG_member && !dwarf_hasattr(&child, DW_AT_external))) {
-			err = member_read(&child, &member);
+			err = member_read(&child, record->language, &member);
 			member.is_virtual = err == -WM_E_WATCH_SPLIT && member.is_base;
 			if (!err || member.is_virtual)
 				err = visit(&member, data);

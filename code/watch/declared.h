@@ -18,6 +18,7 @@
 struct declared {
 	Dwarf_Die die;
 	unsigned int dimension;
+	int language; /* DW_LANG_* of who uses it: units that several share have none; 0: unknown */
 };
 
 /* A member, or what stands for one: a base class. */
@@ -31,7 +32,7 @@ struct declared_member {
 	int is_virtual; /* and at another place in each object: the offset is none */
 };
 
-/* The type of a variable, a member, a pointer's target, an element. 0; -ENOENT: void; -WM_E_WATCH_DAMAGED. */
+/* The type of a variable, a member, a pointer's target, an element; the language is left as it was. 0; -ENOENT: void; -WM_E_WATCH_DAMAGED. */
 int declared_of(Dwarf_Die *die, struct declared *type);
 
 /*

@@ -37,7 +37,7 @@ static void behind(char *middle, const char *text)
 	snprintf(middle + used, DECLARED_NAME_MAX - used, "%s", text);
 }
 
-static void parameters_put(struct naming *naming, Dwarf_Die *die, char *middle)
+static void parameters_put(struct naming *naming, Dwarf_Die *die, int language, char *middle)
 {
 	char one[DECLARED_NAME_MAX];
 	Dwarf_Die child;
@@ -46,7 +46,7 @@ static void parameters_put(struct naming *naming, Dwarf_Die *die, char *middle)
 	behind(middle, "(");
 	for (more = !dwarf_child(die, &child); more && naming->parts;
 	     more = !dwarf_siblingof(&child, &child)) {
-		struct declared type;
+		struct declared type = { .language = language };
 
 		if (dwarf_tag(&child) != DW_TAG_formal_parameter &&
 		    dwarf_tag(&child) != DW_TAG_unspecified_parameters)
@@ -113,7 +113,7 @@ static int is_behind(const struct declared *type)
 /* One level outwards: put its mark, go to what it is of. 0: this was the outermost. */
 static int level_put(struct naming *naming, struct declared *type, char *middle, char *front)
 {
-	struct declared target = { 0 };
+	struct declared target = { .language = type->language };
 	Dwarf_Die die = type->die;
 	int tag = dwarf_tag(&die), is_void = declared_of(&die, &target) != 0;
 	const char *mark = tag == DW_TAG_pointer_type	  ? "*"
@@ -135,7 +135,7 @@ static int level_put(struct naming *naming, struct declared *type, char *middle,
 		break;
 	case DW_TAG_subroutine_type:
 		naming->depth++;
-		parameters_put(naming, &die, middle);
+		parameters_put(naming, &die, type->language, middle);
 		naming->depth--;
 		break;
 	case DW_TAG_const_type:
@@ -161,11 +161,12 @@ static int level_put(struct naming *naming, struct declared *type, char *middle,
 }
 
 /* "struct node" in C; C++ leaves the word out. */
-static const char *word_of(Dwarf_Die *die)
+static const char *word_of(Dwarf_Die *die, int language)
 {
 	Dwarf_Die unit;
+	int own = dwarf_diecu(die, &unit, NULL, NULL) ? dwarf_srclang(&unit) : 0;
 
-	switch (dwarf_diecu(die, &unit, NULL, NULL) ? dwarf_srclang(&unit) : DW_LANG_C) {
+	switch (own > 0 ? own : language) {
 	case DW_LANG_C89:
 	case DW_LANG_C:
 	case DW_LANG_C99:
@@ -229,7 +230,7 @@ static const char *anonymous(int tag)
 static const char *own_name(Dwarf_Die *die, const char *word, char *path)
 {
 	const char *name = dwarf_diename(die);
-	struct scope scope;
+	struct scope scope = { .level = 0 };
 
 	if (!name)
 		return anonymous(dwarf_tag(die));
@@ -247,10 +248,11 @@ static void name_of(struct naming *naming, const struct declared *type, char *na
 	const char *own = "void", *word = "", *space;
 	Dwarf_Die none = { 0 };
 
+	/* a level may have used up what is left, for its parameters */
 	while (naming->parts && strlen(front) < 64 && level_put(naming, &at, middle, front))
-		naming->parts--;
+		naming->parts -= naming->parts > 0;
 	if (at.die.addr != none.addr) {
-		word = dwarf_diename(&at.die) ? word_of(&at.die) : "";
+		word = dwarf_diename(&at.die) ? word_of(&at.die, type->language) : "";
 		own = own_name(&at.die, word, path);
 	}
 	space = *middle && *middle != ' ' ? " " : "";

@@ -19,7 +19,8 @@ struct reader {
 	struct watch_expr *expr;
 	const char *text; /* all of it */
 	size_t at, end;
-	unsigned int depth; /* of brackets, * and & */
+	unsigned int depth;    /* of brackets, * and & */
+	size_t parameters_end; /* of a function's in the name; 0: there are none */
 	struct watch_trouble *trouble;
 };
 
@@ -153,10 +154,12 @@ static int component_read(struct reader *reader, char *name, size_t *used)
 			return syntax(reader, "a name");
 		if (end < reader->end && reader->text[end] == '<')
 			end = bracket_end(reader, end);
-		/* gdb writes f(int)::last: its parameters are nothing that debug information compares. */
+		/* f(int)::last, as gdb writes it where there is another f */
 		behind = end < reader->end && reader->text[end] == '(' ? bracket_end(reader, end)
 								       : end;
 		reader->at = is_scope(reader, behind) ? behind : end;
+		if (reader->at > end)
+			reader->parameters_end = behind;
 	}
 	memcpy(name + *used, reader->text + start, end - start);
 	*used += end - start;
@@ -166,13 +169,14 @@ static int component_read(struct reader *reader, char *name, size_t *used)
 static int name_read(struct reader *reader)
 {
 	char *name = malloc(reader->end - reader->at + 1);
-	size_t used = 0;
+	size_t used = 0, start;
 	int err = 0;
 
 	if (!name)
 		return -ENOMEM;
 	if (is_scope(reader, reader->at))
 		reader->at += 2;
+	start = reader->at;
 	err = component_read(reader, name, &used);
 	while (!err && is_scope(reader, reader->at)) {
 		memcpy(name + used, "::", 2);
@@ -182,7 +186,10 @@ static int name_read(struct reader *reader)
 	}
 	name[used] = 0;
 	reader->expr->name = name;
-	return err;
+	if (err || !reader->parameters_end)
+		return err;
+	reader->expr->function = strndup(reader->text + start, reader->parameters_end - start);
+	return reader->expr->function ? 0 : -ENOMEM;
 }
 
 /* ---- expressions ---- */
@@ -508,6 +515,7 @@ void watch_expr_release(struct watch_expr *expr)
 	free(expr->words);
 	free(expr->source);
 	free(expr->name);
+	free(expr->function);
 	free(expr->module);
 	*expr = (struct watch_expr){ 0 };
 }

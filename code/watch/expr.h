@@ -9,7 +9,8 @@
  *
  * A name may say where it is declared, as gdb has it, with "::" behind each: namespaces, classes, a function of
  * which it is a static variable, and first of all a source file, which has a dot in it: `shop::orders`,
- * `next_id::last`, `table.c::count`, `src/table.c::next_id::last`; quotes around the file are let pass. Anonymous and
+ * `next_id::last`, `table.c::count`, `src/table.c::next_id::last`; quotes around the file are let pass. Of functions of one name
+ * their parameters tell: `f(int)::last`. Anonymous and
  * inline namespaces may be left out. A source that is not named may be any.
  *
  * &EXPR is EXPR's address, and what is watched of an address is what lies there: `&a` is `a`, `*&a` too.
@@ -58,8 +59,9 @@ struct watch_step {
 struct watch_expr {
 	char *text; /* as given */
 	char *words; /* what stands for it in tables and as an event's name: EXPR[/LEN], without spaces at its ends */
-	char *source;	  /* before the name; NULL: any */
-	char *name;	  /* "shop::orders"; NULL: `address` is the base */
+	char *source; /* before the name; NULL: any */
+	char *name;   /* "shop::orders"; NULL: `address` is the base */
+	char *function; /* with its parameters, where the name has them: "f(int)" of f(int)::last; NULL: any f */
 	size_t at, bytes; /* of the base, with its source, in the text */
 	uint64_t address;
 	int64_t offset;	 /* of SYMBOL+OFFSET/LEN; 0 else */

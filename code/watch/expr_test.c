@@ -106,7 +106,9 @@ Test(watch_expr, names_may_say_where_they_are_declared)
 	cr_assert_str_eq(understood("watch:Box<std::pair<int, long>>::last[2]"),
 			 "Box<std::pair<int, long>>::last [2]");
 	cr_assert_str_eq(understood("watch:f(int, char (*)[3])::kept"), "f::kept");
+	cr_assert_str_eq(expr.function, "f(int, char (*)[3])");
 	cr_assert_str_eq(understood("watch:(anonymous namespace)::x"), "(anonymous namespace)::x");
+	cr_assert_null(expr.function);
 	cr_assert_str_eq(understood("watch:::errno"), "errno");
 	cr_assert_str_eq(understood("watch:gr\xc3\xb6\xc3\x9f"
 				    "e$1"),
@@ -249,6 +251,12 @@ Test(watch_expr, nothing_is_too_deep_or_too_long)
 	cr_assert_eq(parse(text), -WM_E_WATCH_SYNTAX);
 	memset(text + 6, '*', 500);
 	cr_assert_eq(parse(text), -WM_E_WATCH_SYNTAX);
+	for (size_t depth = 60; depth < 160; depth += 40) {
+		snprintf(text, sizeof(text), "watch:%*s%*s", (int)depth + 1, "x", (int)depth, "");
+		memset(text + 6, '(', depth);
+		memset(text + 6 + depth + 1, ')', depth);
+		cr_assert_eq(parse(text), depth < 64 ? 0 : -WM_E_WATCH_SYNTAX, "%s", text);
+	}
 	snprintf(text, sizeof(text), "watch:x");
 	for (int i = 0; i < WATCH_STEPS_MAX; i++)
 		strcat(text, "[1]");

@@ -3,6 +3,7 @@
  * Where variables lie, how large they are, of which type, and what their values look like: held against gdb, on programs that
  * each compiler made, with each version of debug information, optimised and not. Nothing runs: memory is the file's.
  */
+#include "code/dwarf.h"
 #include "code/folder_test.h"
 #include "code/watch/place.h"
 
@@ -64,6 +65,8 @@ static const char *const c_exprs[] = {
 	"packed.value",
 	"-packed.across",
 	"-packed.more",
+	"tight",
+	"-tight.value",
 	"either",
 	"either.real",
 	"either.text[6]",
@@ -136,6 +139,22 @@ static const char *const cc_exprs[] = {
 	"shared_name",
 };
 
+/* Its debug symbols are a package of their own. */
+static const char *const libc_exprs[] = {
+	"main_arena.top",
+	"_IO_2_1_stdout_.file._fileno",
+	"stdin",
+	"environ",
+	"program_invocation_name",
+	"__libc_argv",
+	"mp_.mmap_threshold",
+	"_nl_C_locobj.__names[2]",
+	"__curbrk",
+	"initial.fns[1].flavor",
+	"_res.id",
+	"stdout",
+};
+
 struct way {
 	const char *command; /* what it takes */
 	const char *build;   /* how it makes the program */
@@ -146,8 +165,8 @@ struct way {
 #define C_WAY(compiler, flags)                                                                     \
 	{                                                                                          \
 		compiler " gdb",                                                                   \
-			compiler " " flags " -no-pie -o whole " SAMPLES "/sample_watch.c " SAMPLES \
-				 "/sample_watch_twin.c",                                           \
+			compiler " " flags " -I" SAMPLES "/../.. -no-pie -o whole " SAMPLES        \
+				 "/sample_watch.c " SAMPLES "/sample_watch_twin.c",                \
 			c_exprs, sizeof(c_exprs) / sizeof(c_exprs[0])                              \
 	}
 #define CC_WAY(compiler, flags)                                                                    \
@@ -277,6 +296,8 @@ static void hold_against_gdb(const struct way *way)
 	shell("timeout 60 gdb -nx -batch -x script whole >said 2>&1 </dev/null || :");
 	file = folder_open("whole");
 	code_module_init(&module, file, 0);
+	if (!code_dwarf_of(file))
+		cr_skip_test("its debug symbols are not here");
 	snprintf(path, sizeof(path), "%s/said", folder);
 	said = fopen(path, "re");
 	cr_assert_not_null(said);
@@ -329,4 +350,25 @@ Test(watch_gdb, of_gcc_from_cxx_with_dwarf_4_optimised)
 Test(watch_gdb, of_clang_from_cxx)
 {
 	hold_against_gdb(&(struct way)CC_WAY("clang++", "-gdwarf-5 -fstandalone-debug -O0"));
+}
+
+Test(watch_gdb, of_gcc_with_debug_information_that_files_share)
+{
+	struct way way = C_WAY("gcc", "-g -gdwarf-4 -O2");
+
+	way.command = "gcc gdb dwz objcopy strip";
+	way.build = "gcc -g -gdwarf-4 -O2 -I" SAMPLES "/../.. -no-pie -o whole " SAMPLES
+		    "/sample_watch.c " SAMPLES "/sample_watch_twin.c && cp whole other && "
+		    "dwz -m shared.debug whole other && readelf -S whole | grep -q gnu_debugaltlink && "
+		    "objcopy --only-keep-debug whole whole.debug && strip whole && "
+		    "objcopy --add-gnu-debuglink=whole.debug whole";
+	hold_against_gdb(&way);
+}
+
+Test(watch_gdb, of_libc)
+{
+	static const struct way way = { "gdb", "ln -s /lib/x86_64-linux-gnu/libc.so.6 whole",
+					libc_exprs, sizeof(libc_exprs) / sizeof(libc_exprs[0]) };
+
+	hold_against_gdb(&way);
 }

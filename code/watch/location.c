@@ -136,8 +136,11 @@ static int expression_read(Dwarf_Attribute *location, const Dwarf_Op *ops, size_
 		return refusal_of(ops, count);
 	*base = WATCH_IN_MODULE;
 	*start = number + (uint64_t)dwarf->bias;
-	/* What the linker dropped it left at 0, or where it puts gravestones. */
-	return code_file_segment(file, *start) ? 0 : -WM_E_WATCH_OPTIMISED;
+	/* What the linker dropped it left at 0, where the file's head is mapped, or where it puts gravestones. */
+	return code_file_segment(file, *start) &&
+			       (!file->section_count || code_file_section_at(file, *start))
+		       ? 0
+		       : -WM_E_WATCH_OPTIMISED;
 }
 
 int variable_locate(Dwarf_Die *die, struct code_file *file, enum watch_base *base, uint64_t *start)

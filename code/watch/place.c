@@ -333,6 +333,8 @@ static int refuse_name(struct finding *finding)
 			*finding->trouble = finding->why;
 		return finding->err;
 	}
+	if (expr->kind == WATCH_EXECUTE && !expr->step_count)
+		return refuse_base(finding, -WM_E_NO_FUNCTION, expr->name, "");
 	if (finding->count == 1 && !code_dwarf_of(finding->modules[0]->file))
 		return refuse_base(finding, -WM_E_WATCH_VARIABLE, expr->name,
 				   "; the file has no debug information");
@@ -415,6 +417,7 @@ static int steps_take(struct finding *finding)
 	const struct watch_expr *expr = finding->expr;
 	struct watch_place *place = finding->place;
 	struct steps steps = { .expr = expr, .place = place, .trouble = finding->trouble };
+	Dwarf_Die unit;
 	int err = 0;
 
 	place->start += (uint64_t)expr->offset;
@@ -423,6 +426,9 @@ static int steps_take(struct finding *finding)
 	} else if (finding->described) {
 		steps.file = finding->described->file;
 		steps.dwarf = code_dwarf_of(finding->described->file);
+		steps.type.language = dwarf_diecu(&finding->variable.die, &unit, NULL, NULL)
+					      ? dwarf_srclang(&unit)
+					      : 0;
 		err = declared_of(&finding->variable.die, &steps.type);
 		steps.has_type = !err;
 		if (err)

@@ -62,7 +62,7 @@ struct watch_place {
  * -WM_E_WATCH_SEVERAL. A variable of a library that the program has a copy of (a copy relocation) is the program's.
  *
  * 0; -ENOMEM; or why not, with its detail: -WM_E_WATCH_VARIABLE (no such; see watch_names()),
- * -WM_E_WATCH_NO_MODULE (none is as @MODULE says), -WM_E_WATCH_NO_DEBUG, -WM_E_WATCH_SEVERAL, -WM_E_WATCH_EXTERN,
+ * -WM_E_NO_FUNCTION and -WM_E_CHOSEN_UNSEEN (of kind x), -WM_E_WATCH_NO_MODULE (none is as @MODULE says), -WM_E_WATCH_NO_DEBUG, -WM_E_WATCH_SEVERAL, -WM_E_WATCH_EXTERN,
  * -WM_E_WATCH_OPTIMISED, -WM_E_WATCH_REGISTER, -WM_E_WATCH_CONSTANT, -WM_E_WATCH_SPLIT, -WM_E_WATCH_THREAD,
  * -WM_E_WATCH_LOCAL, -WM_E_WATCH_MEMBER, -WM_E_WATCH_NO_STRUCT, -WM_E_WATCH_NO_ARRAY, -WM_E_WATCH_BOUNDS,
  * -WM_E_WATCH_NO_POINTER, -WM_E_WATCH_VOID, -WM_E_WATCH_INCOMPLETE, -WM_E_WATCH_FUNCTION, -WM_E_WATCH_DATA,

@@ -28,8 +28,8 @@ static void module_open(const char *name)
 static void build(const char *flags)
 {
 	folder_make("gcc");
-	shell("gcc %s -no-pie -o whole %s/sample_watch.c %s/sample_watch_twin.c", flags, SAMPLES,
-	      SAMPLES);
+	shell("gcc %s -I%s/../.. -no-pie -o whole %s/sample_watch.c %s/sample_watch_twin.c", flags,
+	      SAMPLES, SAMPLES, SAMPLES);
 	module_open("whole");
 }
 
@@ -109,7 +109,7 @@ Test(watch_place, what_cant_be_is_refused_by_name)
 	refused("bits.low:x", -WM_E_WATCH_DATA, "bits.low");
 	refused("&&counter", -WM_E_WATCH_SYNTAX, "&counter is of type int *");
 	refused("&bits.low", -WM_E_WATCH_SYNTAX, "bits.low");
-	refused("nothing:x", -WM_E_WATCH_VARIABLE, "nothing");
+	refused("nothing:x", -WM_E_NO_FUNCTION, "nothing");
 	refused("0x10/8@whole", -WM_E_WATCH_UNMAPPED, "0x10/8");
 }
 
@@ -122,6 +122,33 @@ Test(watch_place, what_is_too_large_has_its_place_all_the_same)
 	refused("matrix", -WM_E_WATCH_LARGE, "");
 	refused("packed", 0, ""); /* 9 bytes, in two */
 	refused("third_node", 0, "");
+}
+
+/* In bytes, from where in what it is a member of. */
+static void bits_lie(const char *text, uint64_t offset, uint64_t bytes, const char *record)
+{
+	uint64_t start;
+
+	cr_assert_eq(find(text), 0, "%s: %s", text, trouble.detail);
+	start = place.start;
+	cr_assert_eq(place.bytes, bytes, "%s has %lu bytes", text, place.bytes);
+	cr_assert_eq(place.type.nodes[0].bytes, bytes);
+	cr_assert_eq(find(record), 0);
+	cr_assert_eq(start - place.start, offset, "%s lies at %lu", text, start - place.start);
+}
+
+Test(watch_place, bits_are_watched_by_the_least_that_holds_them)
+{
+	build("-g -O0");
+	bits_lie("bits.low", 0, 1, "bits");
+	bits_lie("bits.middle", 0, 1, "bits");
+	bits_lie("bits.wide", 0, 4, "bits");
+	bits_lie("bits.far", 8, 8, "bits");
+	bits_lie("bits.flag", 13, 1, "bits");
+	bits_lie("packed.across", 4, 4, "packed");
+	bits_lie("packed.more", 6, 3, "packed");
+	/* what would hold it all is longer than the structure */
+	bits_lie("tight.value", 1, 2, "tight");
 }
 
 Test(watch_place, who_runs_code_is_watched_too)
@@ -145,6 +172,13 @@ Test(watch_place, what_optimising_leaves_is_told)
 	module_open("whole");
 	refused("gone", -WM_E_WATCH_OPTIMISED, "gone, at ");
 	refused("fixed", -WM_E_WATCH_CONSTANT, "fixed, at ");
+	watch_place_release(&place);
+	code_module_release(&all[0]);
+	module_count = 0;
+	shell("printf 'int dropped = 1; int main(void) { return 0; }\\n' >d.c && "
+	      "gcc -g -fdata-sections -Wl,--gc-sections -o whole d.c");
+	module_open("whole");
+	refused("dropped", -WM_E_WATCH_OPTIMISED, "dropped, at ");
 	watch_place_release(&place);
 	code_module_release(&all[0]);
 	module_count = 0;
@@ -191,12 +225,43 @@ Test(watch_place, a_symbol_of_cxx_is_known_by_its_written_name)
 	cr_assert_eq(place.start, start);
 }
 
+Test(watch_place, names_of_cxx_may_leave_out_what_has_no_name)
+{
+	uint64_t start;
+
+	folder_make("g++");
+	shell("g++ -g -std=gnu++17 -o whole %s/sample_watch.cc", SAMPLES);
+	module_open("whole");
+	cr_assert_eq(find("shop::v1::stock"), 0, "%s", trouble.detail);
+	start = place.start;
+	cr_assert_eq(find("shop::stock"), 0, "%s", trouble.detail);
+	cr_assert_eq(place.start, start);
+	cr_assert_eq(find("shop::till"), 0, "%s", trouble.detail);
+	start = place.start;
+	cr_assert_eq(find("shop::(anonymous namespace)::till"), 0, "%s", trouble.detail);
+	cr_assert_eq(place.start, start);
+	cr_assert_str_eq(place.variable, "shop::till");
+	cr_assert_eq(find("sample_watch.cc::shop::Box< int >::last"), 0, "%s", trouble.detail);
+	cr_assert_eq(find("shop::Counter::next::calls"), 0, "%s", trouble.detail);
+	cr_assert_eq(find("shop::member"), 0, "%s", trouble.detail);
+	cr_assert_eq(place.bytes, 8);
+	refused("shop::lent.price", -WM_E_WATCH_SPLIT, "shop::lent is of type shop::Shared");
+	refused("f::kept", -WM_E_WATCH_SEVERAL, "f::kept, at ");
+	cr_assert_eq(find("f(int)::kept"), 0, "%s", trouble.detail);
+	cr_assert_eq(place.bytes, 4);
+	cr_assert_eq(find("f( double )::kept"), 0, "%s", trouble.detail);
+	cr_assert_eq(place.bytes, 8);
+	refused("f(long)::kept", -WM_E_WATCH_VARIABLE, "f(long)::kept");
+	refused("shop::nothing", -WM_E_WATCH_VOID, "decltype(nullptr)");
+	refused("orders", -WM_E_WATCH_VARIABLE, "orders");
+}
+
 static void build_two(const char *program, const char *one, const char *other)
 {
 	folder_make("gcc");
 	shell("echo '%s' >p.c && echo '%s' >a.c && echo '%s' >b.c", program, one, other);
 	shell("gcc -g -shared -fPIC -o liba.so a.c && gcc -g -shared -fPIC -o libb.so b.c && "
-	      "gcc -g -o whole p.c -Wl,--unresolved-symbols=ignore-all");
+	      "gcc -g -fPIC -o whole p.c -Wl,--unresolved-symbols=ignore-all");
 	module_open("liba.so");
 	module_open("whole");
 	module_open("libb.so");

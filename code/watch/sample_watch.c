@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Variables of all kinds, for the tests of watches: compiled by them, with each compiler in several ways. */
-#include "sample_watch.h"
+#include "code/watch/sample_watch.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,6 +28,11 @@ struct __attribute__((packed)) packed {
 	int value;
 	unsigned int across : 13;
 	unsigned int more : 14;
+};
+
+struct __attribute__((packed)) tight {
+	char tag;
+	unsigned int value : 16;
 };
 
 struct node {
@@ -90,6 +95,7 @@ place a_place = { 1, 2 };
 places both = { { 1, 2 }, { 3, 4 } };
 struct bits bits = { 5, -3, 0xabcde, 0x123456789aull, true, BLUE };
 struct packed packed = { 'p', 77, 4097, 8193 };
+struct tight tight = { 't', 0xfedc };
 union either either = { .real = 0.5 };
 int matrix[3][4] = { { 1, 2, 3, 4 }, { 5, 6, 7, 8 }, { 9, 10, 11, 12 } };
 struct point line[4] = { { 1, 1 }, { 2, 2 }, { 3, 3 }, { 4, 4 } };

@@ -6,6 +6,8 @@
 struct sample_other; /* complete in sample_watch_twin.c alone */
 extern struct sample_other sample_other;
 
+int next_id(void);
+int other_id(void);
 int sample_sum(void);
 int sample_count(void);
 

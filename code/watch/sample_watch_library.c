@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The library of sample_watch_live.c. */
-#include "sample_watch_live.h"
+#include "code/watch/sample_watch_live.h"
 
 #include <stdio.h>
 

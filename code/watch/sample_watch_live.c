@@ -3,7 +3,7 @@
  * A program that says itself where its variables lie: "PID", "base ADDRESS PATH" of each module, "EXPRESSION ADDRESS" as
  * this very compiler sees it, "end"; then it waits for its input's end.
  */
-#include "sample_watch_live.h"
+#include "code/watch/sample_watch_live.h"
 
 #include <link.h>
 #include <stdio.h>
@@ -22,12 +22,12 @@ struct node {
 
 static struct node *head;
 struct node **at_head = &head;
-struct node *broken;
+struct node *broken, *nothing;
 static _Thread_local char first_of_thread = 1;
 static _Thread_local struct node of_thread = { .value = 2 };
 static _Thread_local int __attribute__((aligned(64))) aligned_of_thread;
 int in_both = 3;
-static int statics[3];
+static int slots[3];
 
 static int tell_base(struct dl_phdr_info *info, size_t bytes, void *data)
 {
@@ -56,7 +56,7 @@ int main(int argc, char **argv)
 	TELL(head->next->next->bytes[5]);
 	TELL((*at_head)->next);
 	TELL(at_head[0]->next->bytes);
-	TELL(statics[2]);
+	TELL(slots[2]);
 	TELL(exported);
 	TELL(thing->second);
 	TELL(thing->inner[1].x);

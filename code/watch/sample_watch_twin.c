@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The second half of the watches' sample: names that the first has too, and a type that it only declares. */
-#include "sample_watch.h"
+#include "code/watch/sample_watch.h"
 
 struct sample_other {
 	short first;

@@ -77,7 +77,7 @@ static int unit_walk(struct scope *scope, int deep,
 int scope_walk(const struct code_file *file, Dwarf *dwarf, int deep,
 	       int (*visit)(const struct scope *scope, void *data), void *data)
 {
-	struct scope scope;
+	struct scope scope = { .level = 0 };
 	Dwarf_CU *unit = NULL;
 	size_t count = 0;
 	int err = 0;
@@ -129,7 +129,7 @@ static size_t path_of(const struct scope *scope, int with_inline, unsigned int o
 
 static size_t origin_path(Dwarf_Die *origin, int with_inline, unsigned int origins, char *path)
 {
-	struct scope scope;
+	struct scope scope = { .level = 0 };
 
 	if (origins == ORIGINS_MAX || scope_of(origin, &scope))
 		return 0;

@@ -22,8 +22,8 @@ enum watch_class {
 	WATCH_BYTES, /* nothing is known of it, or no more than its name */
 	WATCH_SIGNED,
 	WATCH_UNSIGNED,
-	WATCH_CHAR, /* a character: signed, of 1 byte */
-	WATCH_UCHAR, /* unsigned: of 1, 2, 4 bytes (char16_t, char32_t; wchar_t is WATCH_SIGNED with its name) */
+	WATCH_CHAR,  /* a character: signed, of 1 byte */
+	WATCH_UCHAR, /* unsigned, of 1, 2, 4 bytes: char16_t, char32_t, and wchar_t, by its name */
 	WATCH_BOOL,
 	WATCH_FLOAT,   /* of 4, 8, or 16 bytes, of which 10 count */
 	WATCH_COMPLEX, /* two floats, each of half the bytes */

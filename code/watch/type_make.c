@@ -137,7 +137,7 @@ static void base_fill(struct watch_node *node, Dwarf_Die *die)
 /* "shop::Level::" before its names, as C++ has them; "" in C. */
 static void enum_prefix(Dwarf_Die *die, char *path)
 {
-	struct scope scope;
+	struct scope scope = { .level = 0 };
 	char *last;
 
 	*path = 0;

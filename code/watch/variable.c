@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "code/watch/variable.h"
 
+#include "code/demangle.h"
+
 #include <dwarf.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -98,6 +100,30 @@ static const char *linkage_of(Dwarf_Die *die)
 	return name ? name : dwarf_diename(die);
 }
 
+/* Whether it stands in that function: "f(int)", as its linkage name has it. */
+static int is_in(const struct scope *scope, const char *function)
+{
+	char name[SCOPE_PATH_MAX], wanted[SCOPE_PATH_MAX], own[SCOPE_PATH_MAX];
+
+	squeeze(wanted, function, sizeof(wanted));
+	for (int i = 1; i < scope->level; i++) {
+		Dwarf_Die die = scope->levels[i];
+		const char *linkage;
+
+		if (dwarf_tag(&die) != DW_TAG_subprogram &&
+		    dwarf_tag(&die) != DW_TAG_inlined_subroutine)
+			continue;
+		linkage = linkage_of(&die);
+		if (!linkage || !code_demangle(linkage, 1, name, sizeof(name)))
+			continue;
+		squeeze(own, name, sizeof(own));
+		/* what stands behind is "const" */
+		if (!strncmp(own, wanted, strlen(wanted)))
+			return 1;
+	}
+	return 0;
+}
+
 static int is_wanted(const struct search *search, const struct scope *scope, char *path)
 {
 	Dwarf_Die die = scope->levels[scope->level], unit = scope->levels[0];
@@ -107,6 +133,8 @@ static int is_wanted(const struct search *search, const struct scope *scope, cha
 		return 0;
 	if (source && !ends_with(dwarf_diename(&unit), source) &&
 	    !ends_with(source_of(&die), source))
+		return 0;
+	if (search->expr->function && !is_in(scope, search->expr->function))
 		return 0;
 	return (scope_path(scope, 0, path) && is_same(path, search->name)) ||
 	       (scope_path(scope, 1, path) && is_same(path, search->name));

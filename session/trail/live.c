@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "session/trail/live.h"
+#include "session/trail/live_own.h"
 
 #include "base/elf.h"
 #include "session/process.h"
@@ -21,20 +21,6 @@
 #define HOLD_NS 200000000u
 #define ENDED_KEPT 64u /* flight recorders of children that have ended */
 
-struct live_process {
-	struct live_process *next;
-	pid_t pid;
-	int is_taken, is_over;
-	int goes;		   /* it was let go */
-	struct live_process *root; /* of a child: the process whose stepper steps it; else NULL */
-	int is_foreign;
-	uint64_t flushed_ns;
-	struct wm_session *session;
-	struct trail_store *store; /* of a flight recorder; else NULL */
-	struct trail_files files;
-	struct stepper stepper;
-};
-
 int live_is_wanted(const struct wm_session *session)
 {
 	return spec_trail(&session->specs) != NULL;
@@ -54,7 +40,7 @@ static uint64_t lost_blocks(const struct trail_store *store, int is_gone)
 	return status.lost_blocks + (is_gone ? status.blocks : 0);
 }
 
-static int add(struct wm_session *session, pid_t pid, struct live_process **out)
+int live_add(struct wm_session *session, pid_t pid, struct live_process **out)
 {
 	struct trail_store_options options = { .bytes = spec_trail(&session->specs)->last_bytes,
 					       .policy = WM_POLICY_CYCLIC };
@@ -68,6 +54,7 @@ static int add(struct wm_session *session, pid_t pid, struct live_process **out)
 		return session_fail(session, err, "pid %d", (int)pid);
 	}
 	added->session = session;
+	added->stepper.fd = -1;
 	added->pid = pid;
 	added->next = session->live.processes;
 	session->live.processes = added;
@@ -76,7 +63,7 @@ static int add(struct wm_session *session, pid_t pid, struct live_process **out)
 	return 0;
 }
 
-static struct trail_sink *sink_of(struct live_process *live)
+struct trail_sink *live_sink_of(struct live_process *live)
 {
 	return live->store ? trail_store_sink(live->store) : &live->files.sink;
 }
@@ -97,7 +84,7 @@ static void drop(struct wm_session *session)
 	release(dropped);
 }
 
-static struct tracing_how how_of(const struct wm_session *session)
+struct tracing_how live_how_of(const struct wm_session *session)
 {
 	const struct trail_request *request = spec_trail(&session->specs);
 	const struct live *live = &session->live;
@@ -207,13 +194,13 @@ static void make_way(struct live *live)
 static int on_child(void *data, const struct sink_process *process, struct trail_sink **sink)
 {
 	struct live_process *root = process_of(data), *live;
-	int err = add(root->session, process->pid, &live);
+	int err = live_add(root->session, process->pid, &live);
 
 	if (err)
 		return err;
 	live->root = root;
 	live->is_taken = 1;
-	*sink = sink_of(live);
+	*sink = live_sink_of(live);
 	return trail_files_begin(&live->files, process);
 }
 
@@ -221,7 +208,7 @@ static void on_end(void *data, struct trail_sink *sink, const struct sink_ending
 {
 	struct live_process *root = process_of(data), *child = root->session->live.processes;
 
-	while (child && (child->root != root || sink_of(child) != sink))
+	while (child && (child->root != root || live_sink_of(child) != sink))
 		child = child->next;
 	if (!child)
 		return;
@@ -241,7 +228,7 @@ static void on_end(void *data, struct trail_sink *sink, const struct sink_ending
 }
 
 /* The process stands, and can be told of; what is in the store is written when it may be gone. */
-static int taken(struct live_process *live)
+int live_taken(struct live_process *live)
 {
 	live->is_taken = 1;
 	live->stepper.wire.on_event = on_event;
@@ -255,13 +242,13 @@ static int launch(struct wm_session *session, const char *path, char *const argv
 {
 	struct live_process *live;
 	struct tracing_how how;
-	int err = add(session, 0, &live);
+	int err = live_add(session, 0, &live);
 
 	if (err)
 		return err;
-	how = how_of(session);
+	how = live_how_of(session);
 	how.environment = environment;
-	err = stepper_launch(&live->stepper, sink_of(live), &how, path, argv);
+	err = stepper_launch(&live->stepper, live_sink_of(live), &how, path, argv);
 	if (err) {
 		session_fail(session, err, "%s%s%s", path, live->stepper.detail[0] ? ": " : "",
 			     live->stepper.detail);
@@ -269,7 +256,7 @@ static int launch(struct wm_session *session, const char *path, char *const argv
 		return err;
 	}
 	live->pid = live->stepper.pid;
-	err = taken(live);
+	err = live_taken(live);
 	return err ? err : live->pid;
 }
 
@@ -290,7 +277,7 @@ int live_launch(struct wm_session *session, char *const argv[])
 	return launch(session, program.path, argv, NULL);
 }
 
-static void go(struct live_process *live)
+void live_go(struct live_process *live)
 {
 	if (!live->goes)
 		stepper_go(&live->stepper);
@@ -303,7 +290,7 @@ int live_launch_with(struct wm_session *session, const char *path, char *const a
 	int pid = launch(session, path, argv, environment);
 
 	if (pid > 0)
-		go(session->live.processes);
+		live_go(session->live.processes);
 	return pid;
 }
 
@@ -344,72 +331,7 @@ int live_attach(struct wm_session *session, pid_t pid)
 	err = may_take(&target, (struct detail){ words, sizeof(words) });
 	if (err)
 		return session_fail(session, err, "pid %d: %s", (int)pid, words);
-	return add(session, pid, &live);
-}
-
-static int take_once(struct wm_session *session, struct live_process *live)
-{
-	struct tracing_how how = how_of(session);
-
-	return stepper_attach(&live->stepper, sink_of(live), &how, live->pid, 0);
-}
-
-static int take(struct wm_session *session, struct live_process *live)
-{
-	char words[512] = "";
-	struct target target;
-	int err = take_once(session, live);
-
-	if (err && live_falls_back(session, err))
-		err = take_once(session, live);
-	if (!err)
-		return taken(live);
-	live->is_over = 1;
-	snprintf(words, sizeof(words), "%s", live->stepper.detail);
-	/* "not permitted" is also what the kernel says of one that another has begun to trace meanwhile */
-	if (err == -EPERM && !target_read(&target, live->pid)) {
-		int why = target_may_trace(&target, (struct detail){ words, sizeof(words) });
-
-		err = why ? why : err;
-	}
-	return session_fail(session, err, "pid %d%s%s", (int)live->pid, words[0] ? ": " : "",
-			    words);
-}
-
-/* Under the engine already; or a child of one that is, which is not. */
-static int has_come(struct wm_session *session, const struct process *process)
-{
-	if (!live_launches(session))
-		return 0;
-	for (const struct live_process *p = session->live.processes; p; p = p->next)
-		if (p->pid == process->pid)
-			return 1;
-	session->live.unfollowed += !process->invited;
-	return !process->invited;
-}
-
-int live_join(struct wm_session *session, const struct process *process)
-{
-	struct live_process *live;
-	int err = live_ready(session);
-
-	if (err || !live_is_wanted(session) || has_come(session, process))
-		return err;
-	err = add(session, process->pid, &live);
-	return err ? err : take(session, live);
-}
-
-int live_start(struct wm_session *session)
-{
-	int err = 0;
-
-	for (struct live_process *p = session->live.processes; p && !err; p = p->next)
-		if (!p->is_taken && !p->is_over)
-			err = take(session, p);
-	for (struct live_process *p = session->live.processes; p && !err; p = p->next)
-		if (p->is_taken && !p->root)
-			go(p);
-	return err;
+	return live_add(session, pid, &live);
 }
 
 void live_fire(struct wm_session *session, const struct live_fired *fired, uint64_t at_ns)
@@ -488,21 +410,6 @@ int live_pump(struct wm_session *session)
 	return err ? err : count;
 }
 
-size_t live_waits(const struct wm_session *session, struct pollfd *list, size_t room)
-{
-	size_t count = 0;
-
-	for (const struct live_process *p = session->live.processes; p; p = p->next) {
-		/* what is held back until later stays unread */
-		if (!p->is_taken || p->is_over || p->stepper.fd < 0 || p->stepper.wire.until)
-			continue;
-		if (count < room)
-			list[count] = (struct pollfd){ .fd = p->stepper.fd, .events = POLLIN };
-		count++;
-	}
-	return count;
-}
-
 /* A flight recorder has what it should have: into the folder with it. */
 static int write_down(struct live_process *live)
 {
@@ -530,12 +437,13 @@ static int stop(struct live_process *live)
 	if (live->root)
 		return 0;
 	live->stepper.wire.until = 0;
-	err = live->is_taken ? stepper_stop(&live->stepper) : 0;
+	err = live->is_taken || live->is_begun ? stepper_stop(&live->stepper) : 0;
 	if (live->is_taken)
 		note_losses(live);
 	if (live->is_taken && live->stepper.result.is_over)
 		look_at_root(live);
 	live->is_over = 1;
+	live->is_begun = 0;
 	return err;
 }
 
@@ -543,6 +451,7 @@ int live_stop(struct wm_session *session)
 {
 	int err = 0;
 
+	live_ask_all(session);
 	for (struct live_process *p = session->live.processes; p; p = p->next) {
 		int got = stop(p);
 
@@ -581,6 +490,7 @@ void live_counts(const struct wm_session *session, struct live_counts *counts)
 		counts->threads += p->stepper.wire.threads_ever;
 		counts->processes++;
 		counts->unfollowed += p->stepper.result.unfollowed;
+		counts->words += p->stepper.result.words;
 		counts->privileged += p->stepper.result.privileged;
 		counts->untrapped += p->stepper.result.untrapped;
 		if (p->stepper.result.trap_error)

@@ -398,11 +398,14 @@ static void look_at(struct origin_state *state, enum origin origin,
 /* It needs its file. */
 static void look_at_soft(struct origin_state *state)
 {
-	char path[PATH_MAX];
+	struct soft_image image;
+	char detail[sizeof(state->detail)];
+	int err = soft_image_find(&image, NULL, detail, sizeof(detail));
 
 	*state = (struct origin_state){ 0 };
-	if (soft_image_find(path))
-		refused(state, WM_E_NO_ENGINE, "%.*s", (int)sizeof(state->detail) - 1, path);
+	if (err)
+		refused(state, -err, "%s", detail);
+	soft_image_close(&image);
 }
 
 void origins_look(struct origin_state states[ORIGINS], const struct origin_machine *machine)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Machines made of folders and of a perf_event_open() that says what it is told to: each reason once. */
+/* Machines made of folders and of a perf_event_open() that says what it is told to: each reason once. ENGINE: one. */
 #include "session/trail/origin.h"
 #include "session/trail/sample_perf.h"
 #include "trace/sample.h"
@@ -62,7 +62,7 @@ static void self(const char *capabilities, int seccomp)
 static void machine(void)
 {
 	sample_folder(root);
-	setenv("WAYMARK_ENGINE", "/proc/self/exe", 1);
+	setenv("WAYMARK_ENGINE", ENGINE, 1);
 	cpu("GenuineIntel", 0x8f, "vmx");
 	self("0000000000000000", 0);
 	put("/proc/sys/kernel/perf_event_paranoid", "1\n");
@@ -97,6 +97,9 @@ Test(origin, soft_needs_its_engine)
 	setenv("WAYMARK_ENGINE", "/nowhere/engine.so", 1);
 	look();
 	expect(ORIGIN_SOFT, WM_E_NO_ENGINE, "/nowhere/engine.so");
+	setenv("WAYMARK_ENGINE", "/bin/true", 1);
+	look();
+	cr_expect_eq(states[ORIGIN_SOFT].error, -WM_E_ENGINE_FILE, "auto would take it else");
 }
 
 Test(origin, auto_takes_the_best)

@@ -23,6 +23,7 @@
 #define NAP_NS 500000	    /* segments take longer to fill */
 #define STORE_BLOCK_BYTES 4 /* a store has its id at least */
 #define NAP_NS_MAX 4000000
+#define RID_NAP_NS_MAX 50000000
 #define CLOSE_MS 2000
 
 struct soft {
@@ -35,6 +36,7 @@ struct soft {
 	struct soft_launch launch;
 	struct soft_attach attach;
 	int is_attached; /* to a program that ran before; what is ours is taken away again */
+	int rid_fd;	 /* tells of its end, as long as that takes; -1: nothing does */
 	struct soft_follow follow;
 	struct soft_reader reader;
 	struct soft_result result;
@@ -51,6 +53,7 @@ static int open_reader(struct soft *soft, struct trail_sink *sink,
 		soft->reader.newest_blocks = options->last_bytes / STORE_BLOCK_BYTES;
 	if (!err)
 		err = soft_follow_init(&soft->follow, &soft->channel, &soft->reader, &soft->image);
+	soft->follow.is_wanted = options && options->follows;
 	return err;
 }
 
@@ -62,29 +65,6 @@ static int open_all(struct soft *soft, struct trail_sink *sink, const struct sof
 	int err = soft_channel_open(&soft->channel, &sizes);
 
 	return err ? err : open_reader(soft, sink, options);
-}
-
-static int open_image(struct soft_image *image, const struct soft_options *options, char *detail,
-		      size_t bytes)
-{
-	char path[PATH_MAX];
-	int err = 0;
-
-	if (options && options->engine)
-		snprintf(path, sizeof(path), "%s", options->engine);
-	else
-		err = soft_image_find(path);
-	if (!err)
-		err = soft_image_open(image, path);
-	if (!err)
-		return 0;
-	if (err == -ENOENT)
-		err = -WM_E_NO_ENGINE;
-	if (err == -WM_E_NO_ENGINE)
-		snprintf(detail, bytes, "%s", path);
-	else
-		snprintf(detail, bytes, "%s: %s", path, wm_error_text(err));
-	return err == -WM_E_NO_ENGINE || err == -ENOMEM || err == -EMFILE ? err : -WM_E_ENGINE_FILE;
 }
 
 static void end_child(pid_t pid)
@@ -106,7 +86,7 @@ static struct soft *soft_new(pid_t pid, char *detail)
 	detail[0] = '\0';
 	if (soft) {
 		soft->pid = pid;
-		soft->channel.fd = soft->image.fd = -1;
+		soft->channel.fd = soft->image.fd = soft->rid_fd = -1;
 		soft->is_done = 1;
 		soft->nap_ns = NAP_NS;
 	}
@@ -140,7 +120,8 @@ int soft_take(struct soft **out, struct trail_sink *sink, const struct soft_opti
 		snprintf(detail, bytes,
 			 "the recorder has no room for its trail (RLIMIT_AS, ulimit -v)");
 	if (!err)
-		err = open_image(&soft->image, options, detail, bytes);
+		err = soft_image_find(&soft->image, options ? options->engine : NULL, detail,
+				      bytes);
 	if (!err) {
 		err = enter(soft, sink, gate, detail, bytes);
 		if (err)
@@ -168,6 +149,7 @@ static int attach(struct soft *soft, struct trail_sink *sink, const struct soft_
 	if (err)
 		return err;
 	soft->is_waiting = soft->is_attached = 1;
+	soft->rid_fd = ended_open(soft->pid);
 	soft->attach.detail = (struct detail){ soft->result.detail, sizeof(soft->result.detail) };
 	err = open_reader(soft, sink, options);
 	if (!err)
@@ -186,7 +168,7 @@ int soft_attach(struct soft **out, struct trail_sink *sink, const struct soft_op
 	*out = NULL;
 	if (!soft)
 		return -ENOMEM;
-	err = open_image(&soft->image, options, detail, bytes);
+	err = soft_image_find(&soft->image, options ? options->engine : NULL, detail, bytes);
 	if (!err)
 		err = attach(soft, sink, options, (struct detail){ detail, bytes });
 	if (err) {
@@ -235,6 +217,7 @@ static void note_figures(struct soft *soft)
 	struct soft_result *result = &soft->result;
 
 	result->blocks = soft->reader.blocks;
+	result->words = soft->reader.words_put;
 	result->losses = soft->reader.losses;
 	result->traces = head->traces;
 	result->translated_blocks = head->translated_blocks;
@@ -285,8 +268,8 @@ static void rest(struct soft *soft)
 	const struct timespec nap = { .tv_nsec = (long)soft->nap_ns };
 	sigset_t set;
 
-	/* longer each time there was nothing, where nobody waits for room but in the log */
-	if (soft->channel.sizes.policy == ENGINE_CYCLIC && soft->nap_ns < NAP_NS_MAX)
+	/* longer each time there was nothing: who waits for us, wakes us */
+	if (soft->nap_ns < NAP_NS_MAX)
 		soft->nap_ns *= 2;
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
@@ -349,8 +332,16 @@ void soft_result(const struct soft *soft, struct soft_result *result)
 
 /* ---- close ---- */
 
+/* Not yet: somebody is in there, it can't be stopped now, or another traces it. */
+static int may_unmap_yet(int err)
+{
+	return err == -EAGAIN || err == -ETIMEDOUT || err == -EPERM || err == -WM_E_TRACED ||
+	       err == -WM_E_STOPPED;
+}
+
 int soft_rid(struct soft *soft, unsigned int for_ms)
 {
+	uint64_t nap_ns = NAP_NS;
 	uint64_t end_ns = ticks_monotonic_ns() + for_ms * UINT64_C(1000000);
 	struct engine_channel *head = soft_channel_head(&soft->channel);
 	const struct soft_left left = {
@@ -361,27 +352,29 @@ int soft_rid(struct soft *soft, unsigned int for_ms)
 		.head = head,
 	};
 
-	while (soft->is_attached && !first_is_over(soft)) {
+	while (soft->is_attached && soft->rid_fd >= 0 && !ended_is(soft->rid_fd)) {
 		if (__atomic_load_n(&head->state, __ATOMIC_ACQUIRE) == ENGINE_RUNS)
 			soft_leave_move(soft->pid, head, soft->channel.is_held);
 		else
-			soft->is_attached = soft_leave_unmap(soft->pid, &left) == -EAGAIN;
+			soft->is_attached = may_unmap_yet(soft_leave_unmap(soft->pid, &left));
 		if (soft->is_attached && ticks_monotonic_ns() >= end_ns)
 			return 1;
 		if (soft->is_attached)
-			nanosleep(&(struct timespec){ .tv_nsec = NAP_NS }, NULL);
+			nanosleep(&(struct timespec){ .tv_nsec = (long)nap_ns }, NULL);
+		if (nap_ns < RID_NAP_NS_MAX) /* all its threads are stopped each time */
+			nap_ns *= 2;
 	}
 	return 0;
 }
 
 /* Whether what they do is recorded still: threads of our agent's are not, and may sleep for long. */
-static int is_recorded(const struct soft *soft)
+static int is_recorded(struct soft *soft)
 {
 	if (!soft_follow_is_inside(&soft->follow))
 		return 0;
 	if (soft->is_attached)
 		return 1;
-	for (uint32_t i = 0; i < soft->channel.sizes.slots; i++)
+	for (uint32_t i = 0; i < soft_reader_used(&soft->reader); i++)
 		if (__atomic_load_n(&soft_channel_slot(&soft->channel, i)->state,
 				    __ATOMIC_ACQUIRE) != ENGINE_SLOT_FREE)
 			return 1;
@@ -429,6 +422,8 @@ int soft_close(struct soft *soft)
 	soft_reader_release(&soft->reader);
 	soft_follow_release(&soft->follow);
 	soft_image_close(&soft->image);
+	if (soft->rid_fd >= 0)
+		close(soft->rid_fd);
 	soft_channel_close(&soft->channel);
 	free(soft);
 	return err;

@@ -20,11 +20,12 @@ struct soft;
 struct soft_options {
 	const char *engine;  /* its file; NULL: the one that is installed */
 	uint64_t last_bytes; /* keep the newest, about so much of a store; 0: all */
-	int follows;	     /* children as well, and what they execute */
+	int follows; /* children as well, and what they execute; those of a program that ran before are counted alone */
 };
 
 struct soft_result {
 	uint64_t blocks, losses;
+	uint64_t words;					     /* that told these blocks */
 	uint64_t traces, translated_blocks, flushes, faults; /* the engine's own figures */
 	uint64_t unfollowed; /* processes that went on unrecorded, as there were too many, or it could not be */
 	uint64_t privileged; /* the same, for they executed a program that gains rights */

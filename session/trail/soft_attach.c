@@ -119,15 +119,17 @@ static int no_room(const struct soft_attach *attach, int err, uint64_t bytes)
 			  bytes);
 }
 
-static int map(const struct soft_attach *attach, uint64_t bytes, int flags, uint64_t fd,
+static int map(const struct soft_attach *attach, uint64_t bytes, int prot, int flags, uint64_t fd,
 	       uint64_t *at)
 {
-	const uint64_t arguments[6] = { 0, bytes, PROT_READ | PROT_WRITE, (uint64_t)flags, fd, 0 };
+	const uint64_t arguments[6] = { 0, bytes, (uint64_t)prot, (uint64_t)flags, fd, 0 };
 	int err = call(attach, SYS_mmap, arguments, at);
 
 	if (!err)
 		return 0;
 	*at = 0;
+	if (prot & PROT_EXEC && (err == -EACCES || err == -EPERM))
+		return detail_set(attach->detail, err, "it may not run memory that was written");
 	return no_room(attach, err, bytes);
 }
 
@@ -137,10 +139,7 @@ static int write_segment(const struct soft_attach *attach, const struct soft_ima
 			 const struct soft_segment *segment)
 {
 	char *bytes = segment->filled ? malloc(segment->filled) : NULL;
-	const uint64_t arguments[6] = { attach->engine + segment->at, segment->bytes,
-					(uint64_t)segment->prot };
 	uint32_t pages = (uint32_t)(attach->engine_bytes / PAGE);
-	uint64_t result;
 	int err = 0;
 
 	if (segment->filled && !bytes)
@@ -154,10 +153,7 @@ static int write_segment(const struct soft_attach *attach, const struct soft_ima
 		err = borrow_write(first_of(attach), attach->engine + segment->at, bytes,
 				   segment->filled);
 	free(bytes);
-	if (err)
-		return detail_set(attach->detail, err, "the engine can't be copied into it");
-	err = call(attach, SYS_mprotect, arguments, &result);
-	return err ? detail_set(attach->detail, err, "it may not run memory that was written") : 0;
+	return err ? detail_set(attach->detail, err, "the engine can't be copied into it") : 0;
 }
 
 /* With all that a process maps locked, what the engine maps and hardly touches would be memory. */
@@ -173,8 +169,9 @@ static int map_engine(struct soft_attach *attach, const struct soft_image *image
 	int err;
 
 	attach->engine_bytes = image->bytes + (table_bytes + PAGE - 1) / PAGE * PAGE;
-	err = map(attach, attach->engine_bytes, MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX,
-		  &attach->engine);
+	/* the engine protects its parts by itself, which is a call of the thread's less for each */
+	err = map(attach, attach->engine_bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+		  MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, &attach->engine);
 	attach->table = attach->engine + image->bytes;
 	if (!err && locked_kib(attach) != locked)
 		return detail_set(attach->detail, -WM_E_ENGINE_REFUSED,
@@ -212,8 +209,11 @@ static int map_channel(struct soft_attach *attach, struct soft_channel *channel,
 	int err = soft_channel_open_at(channel, sizes, fd);
 
 	if (!err)
-		err = map(attach, channel->bytes, MAP_SHARED, theirs, &attach->channel_at);
-	if (theirs != UINT64_MAX && (int64_t)theirs >= 0) {
+		err = map(attach, channel->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, theirs,
+			  &attach->channel_at);
+	if (!err) {
+		soft_channel_head(channel)->boot.fd_close[0] = (int32_t)theirs;
+	} else if (theirs != UINT64_MAX && (int64_t)theirs >= 0) {
 		const uint64_t arguments[6] = { theirs };
 
 		call(attach, SYS_close, arguments, &result);
@@ -300,6 +300,12 @@ static void note_thread(const struct borrow *thread, struct engine_taken *taken)
 	note_rseq(thread->tid, taken);
 }
 
+static int read_taken(const struct soft_attach *attach)
+{
+	return borrow_read(first_of(attach), attach->table, attach->taken,
+			   attach->held.count * sizeof(*attach->taken));
+}
+
 static int open_engine(struct soft_attach *attach, const struct soft_channel *channel,
 		       const struct soft_image *image)
 {
@@ -329,7 +335,7 @@ static int open_engine(struct soft_attach *attach, const struct soft_channel *ch
 	if (!err)
 		err = head->error;
 	if (!err)
-		err = borrow_read(first_of(attach), attach->table, attach->taken, bytes);
+		err = read_taken(attach);
 	if (err == -EADDRNOTAVAIL || err == -ENOMEM)
 		return no_room(attach, -ENOMEM, UINT64_C(32) << 30);
 	return err ? detail_set(attach->detail, err, "the engine can't begin in it") : 0;
@@ -346,37 +352,43 @@ static uint64_t stack_of(const struct soft_attach *attach, size_t index)
 	return stack;
 }
 
-static int take_thread(struct soft_attach *attach, size_t index, struct engine_channel *head)
+/* All but the first. */
+static int lead_others(const struct soft_attach *attach, struct engine_channel *head)
 {
-	struct borrow *thread = &attach->held.threads[index];
-	uint64_t at = attach->table + index * sizeof(struct engine_taken);
-	const struct soft_way way = {
-		.at = head->places.take, .stack = stack_of(attach, index), .first = at, .head = head
-	};
-	int err = soft_held_lead(thread, &way);
+	size_t count = attach->held.count - 1;
+	struct soft_way *ways = calloc(count, sizeof(*ways));
+	int err;
 
-	if (!err)
-		err = borrow_read(first_of(attach), at, &attach->taken[index],
-				  sizeof(struct engine_taken));
-	attach->taken_count += !err;
-	if (!err && attach->taken[index].error)
-		err = detail_set(attach->detail, attach->taken[index].error,
-				 "the engine can't take thread %d", thread->tid);
+	if (!ways)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		ways[i] = (struct soft_way){
+			.at = head->places.take,
+			.stack = stack_of(attach, i + 1),
+			.first = attach->table + (i + 1) * sizeof(struct engine_taken),
+			.head = head,
+		};
+	err = soft_held_lead_all(attach->held.threads + 1, ways, count);
+	free(ways);
 	return err;
 }
 
-/* The first stands in our own code until it is taken itself; that goes then. */
+/* The first was taken when it had made all ready, and stood in our own code until then, which goes. */
 static int take_all(struct soft_attach *attach, const struct soft_channel *channel)
 {
 	struct borrow *first = first_of(attach);
-	int err = 0;
+	int err = borrow_write(first, first->place, first->stood, borrow_code_bytes());
 
+	first->place = 0;
+	if (!err && attach->held.count > 1)
+		err = lead_others(attach, soft_channel_head(channel));
+	if (read_taken(attach) && !err)
+		err = -ESRCH;
 	for (size_t i = 0; i < attach->held.count && !err; i++) {
-		err = take_thread(attach, i, soft_channel_head(channel));
-		if (!i && !err && first->place) {
-			err = borrow_write(first, first->place, first->stood, borrow_code_bytes());
-			first->place = 0;
-		}
+		err = attach->taken[i].error;
+		if (err)
+			detail_set(attach->detail, err, "the engine can't take thread %d",
+				   attach->held.threads[i].tid);
 	}
 	return err;
 }
@@ -388,15 +400,15 @@ void soft_attach_undo(struct soft_attach *attach, const struct soft_channel *cha
 	struct engine_channel *head = channel->base ? soft_channel_head(channel) : NULL;
 	pid_t pid = attach->held.pid;
 
-	for (size_t i = 0; i < attach->taken_count && head; i++) {
+	for (size_t i = 0; attach->taken && i < attach->held.count && head; i++) {
 		const struct soft_way way = { .at = head->places.undo,
 					      .stack = stack_of(attach, i) - CALL_STACK_BYTES,
 					      .first = attach->taken[i].thread,
 					      .head = head };
 
-		soft_held_lead(&attach->held.threads[i], &way);
+		if (attach->taken[i].is_taken)
+			soft_held_lead(&attach->held.threads[i], &way);
 	}
-	attach->taken_count = 0;
 	free(attach->taken);
 	attach->taken = NULL;
 	soft_held_end(&attach->held);
@@ -470,7 +482,7 @@ static int let_go(const struct soft_attach *attach, size_t index, struct engine_
 	if (attach->taken[index].call_next && !call_again(attach, index, head))
 		return 0;
 	/* by itself, from where it is parked */
-	head->parked = 0;
+	soft_held_unpark(head);
 	thread->entered = 0;
 	return borrow_end(thread);
 }
@@ -492,7 +504,6 @@ int soft_attach_go(struct soft_attach *attach, const struct soft_channel *channe
 	}
 	for (size_t i = attach->held.count; i-- > 0;)
 		let_go(attach, i, head);
-	attach->taken_count = 0;
 	free(attach->taken);
 	attach->taken = NULL;
 	soft_held_end(&attach->held);

@@ -6,7 +6,7 @@
  *   2. mapped    one of them is borrowed (session/borrow.h) for the engine's file, copied in, and the channel, a memfd of
  *                the process's own
  *   3. opened    the same thread has the engine make ready all that the program does not see
- *   4. taken     each thread gives the engine what is its own of the kernel, and is parked in it
+ *   4. taken     it gives the engine what is its own of the kernel, and is parked in it; then all others do, at once
  *   5. committed one of them gives the engine the process's signals; from here on they are all under it
  *   6. let go    each goes on in translated code; who was in a system call is in that again, with
  *                the kernel to decide whether it is begun anew
@@ -26,7 +26,6 @@
 struct soft_attach {
 	struct soft_held held;
 	struct engine_taken *taken; /* of each that is held */
-	size_t taken_count;	    /* of them, those that are parked in the engine */
 	struct detail detail;
 	uint64_t engine, table; /* where they lie in the process */
 	uint64_t engine_bytes;	/* of both */

@@ -113,7 +113,12 @@ int soft_follow_first(struct soft_follow *follow, pid_t pid, struct trail_sink *
 		      first->end_fd < 0 ? first->end_fd : soft_modules_note(&first->modules));
 }
 
-/* A page was taken: what it shares is noted while its parent is there. */
+static int look_at_page(struct soft_follow *follow, struct soft_process *process);
+
+/*
+ * A page was taken: what it shares is noted while its parent is there. That may be as new, with a page behind this one: then it is
+ * looked at first, for what it has from its own parent is shared, too.
+ */
 static void expect(struct soft_follow *follow, struct soft_process *process)
 {
 	const struct engine_channel *page = page_of(follow, process);
@@ -121,6 +126,8 @@ static void expect(struct soft_follow *follow, struct soft_process *process)
 
 	*process = (struct soft_process){ .use = SOFT_EXPECTED, .end_fd = -1 };
 	process->since_ns = ticks_monotonic_ns();
+	if (parent < count_of(follow) && follow->processes[parent].use == SOFT_NONE)
+		look_at_page(follow, &follow->processes[parent]);
 	if (parent < count_of(follow))
 		process->ppid = follow->processes[parent].pid;
 	if (parent < count_of(follow) && page->parent_first_id)
@@ -434,7 +441,8 @@ int soft_follow_end(struct soft_follow *follow, uint32_t number,
 		end_with = &made;
 	}
 	process->modules.is_gone = process->has_status;
-	follow->unfollowed += page->unfollowed + (page->state == ENGINE_REFUSED && number);
+	if (follow->is_wanted)
+		follow->unfollowed += page->unfollowed + (page->state == ENGINE_REFUSED && number);
 	follow->lost_threads += page->lost_threads;
 	native_note(&follow->natives, page->native, process->pid);
 	if (process->sink && !follow->error) {

@@ -41,6 +41,7 @@ struct soft_follow {
 	const struct soft_image *image;
 	struct soft_process *processes; /* by page */
 	unsigned int traced;
+	int is_wanted; /* by who records, also where there is no page for one: who is not followed is told */
 	int is_ending; /* nothing new is followed */
 	uint64_t unfollowed, privileged;
 	struct natives natives;

@@ -5,10 +5,12 @@
 #include "session/tracee.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -16,7 +18,8 @@
 #define STOP_MS 1000  /* for one thread */
 #define LEAD_MS 20000 /* for a way: memory is mapped there */
 #define NAP_NS 200000 /* a restartable sequence is over by then */
-#define PARKED_NAP_NS 50000
+#define PARKED_NAP_NS                                                                              \
+	2000000		/* what else may become of a thread on its way is looked for so often */
 #define ROUNDS_MAX 1000 /* of looks for threads that came meanwhile */
 
 static int is_held(const struct soft_held *held, pid_t tid)
@@ -140,9 +143,15 @@ static int is_fault(int signal)
 	       signal == SIGFPE || signal == SIGSYS;
 }
 
-static int is_parked(const struct engine_channel *head)
+/* Less than `count` of them: until the engine says of one more. */
+static int are_parked(const struct engine_channel *head, size_t count)
 {
-	return __atomic_load_n(&head->parked, __ATOMIC_ACQUIRE) != 0;
+	const struct timespec nap = { .tv_nsec = PARKED_NAP_NS };
+	uint32_t parked = __atomic_load_n(&head->parked, __ATOMIC_ACQUIRE);
+
+	if (parked < count)
+		syscall(SYS_futex, &head->parked, FUTEX_WAIT, parked, &nap, NULL, 0);
+	return parked >= count;
 }
 
 /* Let it go on from any stop, with what it was about to get; a signal that it has made itself is not the program's. */
@@ -154,37 +163,41 @@ static int on(const struct borrow *thread, int stop, int signal)
 											  : 0;
 }
 
-/* Until it is parked. SIGSTOP and SIGKILL alone can come between. */
-static int parked(struct borrow *thread, const struct engine_channel *head)
+/* Until all are parked. SIGSTOP and SIGKILL alone can come between. */
+static int park_all(const struct borrow *threads, size_t count, const struct engine_channel *head)
 {
 	uint64_t deadline_ns = tracee_deadline(LEAD_MS);
-	int err = on(thread, TRACEE_OTHER, 0);
+	int err = 0;
 
-	while (!err && !is_parked(head)) {
-		int signal, stop = tracee_wait(thread->tid, tracee_deadline(0), &signal);
+	while (!err && !are_parked(head, count)) {
+		for (size_t i = 0; i < count && !err; i++) {
+			int signal, stop = tracee_look(threads[i].tid, &signal);
 
-		if (stop > 0)
-			err = on(thread, stop, signal);
-		else if (stop != -ETIMEDOUT)
-			err = stop;
-		else if (tracee_late(deadline_ns))
+			err = stop > 0 ? on(&threads[i], stop, signal) : stop;
+		}
+		if (!err && tracee_late(deadline_ns))
 			err = -ETIMEDOUT;
-		else
-			nanosleep(&(struct timespec){ .tv_nsec = PARKED_NAP_NS }, NULL);
-	}
-	if (!err && ptrace(PTRACE_INTERRUPT, thread->tid, NULL, NULL))
-		err = -ESRCH;
-	while (!err) {
-		int signal, stop = tracee_wait(thread->tid, deadline_ns, &signal);
-
-		if (stop == TRACEE_INTERRUPTED || stop == TRACEE_GROUP_STOP)
-			return 0;
-		err = stop < 0 ? stop : tracee_interrupt(thread->tid, stop, signal);
 	}
 	return err;
 }
 
-int soft_held_lead(struct borrow *thread, const struct soft_way *way)
+static int await_stop(struct borrow *thread)
+{
+	uint64_t deadline_ns = tracee_deadline(LEAD_MS);
+	int err = 0;
+
+	while (!err && !thread->stands) {
+		int signal, stop = tracee_wait(thread->tid, deadline_ns, &signal);
+
+		thread->stands = stop == TRACEE_INTERRUPTED || stop == TRACEE_GROUP_STOP;
+		if (!thread->stands)
+			err = stop < 0 ? stop : tracee_interrupt(thread->tid, stop, signal);
+	}
+	return err;
+}
+
+/* On its way; it does not run yet. */
+static int set_out(struct borrow *thread, const struct soft_way *way)
 {
 	static const uint64_t all = ~UINT64_C(0);
 	const uint64_t arguments[6] = { way->first, way->second };
@@ -196,8 +209,6 @@ int soft_held_lead(struct borrow *thread, const struct soft_way *way)
 	borrow_regs_call(&regs, &thread->saved, way->at, -1, arguments);
 	borrow_regs_stack_set(&regs, way->stack);
 	regs.regs.gs_base = now.regs.gs_base; /* the engine's, where it has been there */
-	if (way->head)
-		__atomic_store_n(&way->head->parked, 0, __ATOMIC_RELEASE);
 	err = borrow_regs_set(thread->tid, &regs);
 	if (err)
 		return err;
@@ -205,5 +216,40 @@ int soft_held_lead(struct borrow *thread, const struct soft_way *way)
 	if (!thread->entered && ptrace(PTRACE_SETSIGMASK, thread->tid, sizeof(all), &all))
 		return -errno;
 	thread->entered = way->head != NULL;
-	return way->head ? parked(thread, way->head) : 0;
+	return 0;
+}
+
+void soft_held_unpark(struct engine_channel *head)
+{
+	__atomic_add_fetch(&head->way, 1, __ATOMIC_RELEASE);
+}
+
+int soft_held_lead_all(struct borrow *threads, const struct soft_way *ways, size_t count)
+{
+	struct engine_channel *head = count ? ways[0].head : NULL;
+	int err = 0;
+
+	if (head) {
+		__atomic_store_n(&head->parked, 0, __ATOMIC_RELEASE);
+		soft_held_unpark(head);
+	}
+	for (size_t i = 0; i < count && !err; i++)
+		err = set_out(&threads[i], &ways[i]);
+	for (size_t i = 0; i < count && !err && head; i++) {
+		threads[i].stands = 0;
+		err = on(&threads[i], TRACEE_OTHER, 0);
+	}
+	if (err || !head)
+		return err;
+	err = park_all(threads, count, head);
+	for (size_t i = 0; i < count && !err; i++)
+		err = ptrace(PTRACE_INTERRUPT, threads[i].tid, NULL, NULL) ? -ESRCH : 0;
+	for (size_t i = 0; i < count && !err; i++)
+		err = await_stop(&threads[i]);
+	return err;
+}
+
+int soft_held_lead(struct borrow *thread, const struct soft_way *way)
+{
+	return soft_held_lead_all(thread, way, 1);
 }

@@ -34,4 +34,10 @@ struct soft_way {
 /* Lead it there, up to where it is parked, and stop it. 0, -ESRCH where it has ended, -errno. */
 int soft_held_lead(struct borrow *thread, const struct soft_way *way);
 
+/* Several at once, each by a way of its own with the one head. The first error: some may be on their way. */
+int soft_held_lead_all(struct borrow *threads, const struct soft_way *ways, size_t count);
+
+/* Who is parked goes on by himself, once he is let go. */
+void soft_held_unpark(struct engine_channel *head);
+
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/soft_image.h"
 
+#include "abi/engine.h"
 #include "base/elf.h"
 #include "session/agentpath.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -63,6 +65,18 @@ static int is_whole(const struct soft_image *image)
 	return 1;
 }
 
+/* Another version's would say no only when it is in the program already. */
+static int version_check(const struct elf *elf)
+{
+	struct engine_version says;
+
+	if (elf_note(elf, ENGINE_NOTE_OWNER, ENGINE_NOTE_TYPE, &says, sizeof(says)) !=
+		    sizeof(says) ||
+	    says.magic != ENGINE_MAGIC)
+		return -WM_E_NOT_ELF;
+	return says.version == ENGINE_VERSION ? 0 : -WM_E_PROTOCOL;
+}
+
 int soft_image_open(struct soft_image *image, const char *path)
 {
 	struct elf elf;
@@ -72,6 +86,8 @@ int soft_image_open(struct soft_image *image, const char *path)
 	err = elf_open(&elf, path);
 	if (!err && (elf.header.e_type != ET_DYN || elf_segment(&elf, PT_INTERP)))
 		err = -WM_E_NOT_ELF;
+	if (!err)
+		err = version_check(&elf);
 	for (size_t i = 0; i < elf.segment_count && !err; i++)
 		if (elf.segments[i].p_type == PT_LOAD)
 			err = add(image, &elf.segments[i]);
@@ -95,7 +111,27 @@ void soft_image_close(struct soft_image *image)
 	image->fd = -1;
 }
 
-int soft_image_find(char path[PATH_MAX])
+int soft_image_find(struct soft_image *image, const char *named, char *detail, size_t bytes)
 {
-	return agentpath_find_engine(path) ? -WM_E_NO_ENGINE : 0;
+	char path[PATH_MAX];
+	int err = 0;
+
+	image->fd = -1;
+	if (named)
+		snprintf(path, sizeof(path), "%s", named);
+	else if (agentpath_find_engine(path))
+		err = -WM_E_NO_ENGINE;
+	if (!err)
+		err = soft_image_open(image, path);
+	if (!err)
+		return 0;
+	if (err == -ENOENT)
+		err = -WM_E_NO_ENGINE;
+	if (err == -WM_E_NO_ENGINE || err == -WM_E_PROTOCOL)
+		snprintf(detail, bytes, "%s", path);
+	else
+		snprintf(detail, bytes, "%s: %s", path, wm_error_text(err));
+	if (err == -WM_E_NO_ENGINE || err == -WM_E_PROTOCOL || err == -ENOMEM || err == -EMFILE)
+		return err;
+	return -WM_E_ENGINE_FILE;
 }

@@ -3,7 +3,6 @@
 #ifndef SESSION_TRAIL_SOFT_IMAGE_H
 #define SESSION_TRAIL_SOFT_IMAGE_H
 
-#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,11 +22,14 @@ struct soft_image {
 	size_t count;
 };
 
-/* Where it is: found as the agent is (session/agentpath.h), or what WAYMARK_ENGINE names. 0 or -WM_E_NO_ENGINE, with path[] as there. */
-int soft_image_find(char path[PATH_MAX]);
-
-/* 0; -errno, -WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH. Close it also after an error. */
+/* 0; -errno, -WM_E_NOT_ELF, -WM_E_FOREIGN_ARCH, -WM_E_PROTOCOL: it is another version's. Close it also after an error. */
 int soft_image_open(struct soft_image *image, const char *path);
 void soft_image_close(struct soft_image *image);
+
+/*
+ * The same of the file that is `named`, or, NULL, of the one that is found as the agent is (session/agentpath.h). 0; -WM_E_NO_ENGINE,
+ * -WM_E_PROTOCOL, -WM_E_ENGINE_FILE, -ENOMEM, -EMFILE: detail[bytes] names it.
+ */
+int soft_image_find(struct soft_image *image, const char *named, char *detail, size_t bytes);
 
 #endif

@@ -95,7 +95,7 @@ static int move(struct borrow *thread, struct engine_channel *head, int is_ours)
 	if (!err)
 		err = natively(thread, at, next + 2);
 	thread->mask = mask;
-	head->parked = 0;
+	soft_held_unpark(head);
 	if (err)
 		thread->entered = 0; /* by itself, from where it is parked */
 	return 1;
@@ -129,6 +129,34 @@ struct ranges {
 	size_t count;
 };
 
+static int by_start(const void *a, const void *b)
+{
+	const struct engine_mapping *one = a, *other = b;
+
+	return one->start < other->start ? -1 : one->start > other->start;
+}
+
+/* In order, and those that lie right behind each other as one: what a call costs is how often we and the program take turns. */
+static void ranges_join(struct ranges *ranges)
+{
+	size_t found = 0, kept = 0;
+
+	for (size_t i = 0; i < ranges->count; i++) /* the rest is none, or was about to be one */
+		if (ranges->list[i].start >= PAGE && ranges->list[i].bytes)
+			ranges->list[found++] = ranges->list[i];
+	qsort(ranges->list, found, sizeof(*ranges->list), by_start);
+	for (size_t i = 0; i < found; i++) {
+		struct engine_mapping *last = kept ? &ranges->list[kept - 1] : NULL;
+		const struct engine_mapping *next = &ranges->list[i];
+
+		if (last && last->start + last->bytes == next->start)
+			last->bytes += next->bytes;
+		else
+			ranges->list[kept++] = *next;
+	}
+	ranges->count = kept;
+}
+
 static int ranges_read(const struct borrow *thread, const struct soft_left *left,
 		       struct ranges *ranges)
 {
@@ -143,6 +171,7 @@ static int ranges_read(const struct borrow *thread, const struct soft_left *left
 	if (count && borrow_read(thread, left->head->places.mappings, ranges->list,
 				 count * sizeof(*ranges->list)))
 		ranges->count = 0;
+	ranges_join(ranges);
 	/* the file last: what tells of the others is in it */
 	ranges->list[ranges->count++] = (struct engine_mapping){ left->channel_at,
 								 left->channel_bytes };

@@ -147,6 +147,7 @@ static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, co
 		}
 		err = put_path(thread, path, ns);
 		blocks += path->count;
+		reader->words_put++;
 	}
 	reader->blocks += blocks;
 	thread->has_left = thread->has_left && !at;
@@ -483,15 +484,16 @@ int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
 }
 
 /* Engines take the first that is free: where one was never taken, nor was any behind it. */
-static void look_at_used(struct soft_reader *reader)
+uint32_t soft_reader_used(struct soft_reader *reader)
 {
 	for (; reader->used < reader->channel->sizes.slots; reader->used++) {
 		const struct engine_slot *slot = soft_channel_slot(reader->channel, reader->used);
 
 		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == ENGINE_SLOT_FREE &&
 		    !__atomic_load_n(&slot->tid, __ATOMIC_RELAXED))
-			return;
+			break;
 	}
+	return reader->used;
 }
 
 int soft_reader_take(struct soft_reader *reader)
@@ -503,7 +505,7 @@ int soft_reader_take(struct soft_reader *reader)
 		if (reader->sources[n].sink)
 			had |= reader_paths(reader, &reader->sources[n]);
 	/* one that has something a time, in turn: somebody may wait for an answer */
-	look_at_used(reader);
+	soft_reader_used(reader);
 	for (uint32_t i = 0; i < reader->used && !reader->error && !taken; i++)
 		taken = take_slot(reader, reader->turn++ % reader->used);
 	had |= taken;

@@ -48,6 +48,7 @@ struct soft_reader {
 	uint32_t used;		     /* slots, the first: none behind them was ever taken */
 	uint32_t turn;		     /* the slot that is looked at next, modulo */
 	uint64_t blocks, losses;
+	uint64_t words_put; /* that told these blocks */
 	uint64_t newest_blocks; /* of a thread that overwrites its own: no more are wanted; 0: all that are there */
 	int error; /* of the sink, or -ENOMEM; the first: nothing is taken any more */
 };
@@ -55,6 +56,9 @@ struct soft_reader {
 /* `channel` and `sink` are the caller's. 0 or -ENOMEM. Release it also after an error. */
 int soft_reader_init(struct soft_reader *reader, struct soft_channel *channel,
 		     struct trail_sink *sink);
+
+/* How many slots there are to be looked at, the first of all: memory that nobody has touched stays none. */
+uint32_t soft_reader_used(struct soft_reader *reader);
 
 /*
  * Take what is to be taken while the engine runs: the logs; of one thread that has something, in turn, segments that are full, unless

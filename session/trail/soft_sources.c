@@ -19,7 +19,7 @@ static void finish_all(struct soft_reader *reader, struct soft_source *source,
 {
 	soft_clock_look(&reader->clock);
 	reader_paths(reader, source);
-	for (uint32_t i = 0; i < reader->channel->sizes.slots; i++)
+	for (uint32_t i = 0; i < soft_reader_used(reader); i++)
 		if (is_of(reader, i, source))
 			reader_finish(reader, i, end_with);
 }
@@ -49,7 +49,7 @@ int soft_reader_expect(struct soft_reader *reader, uint32_t process, uint32_t of
 /* The process is gone, or what it was: slots of it that nobody will end. */
 static void slots_free(struct soft_reader *reader, uint32_t process)
 {
-	for (uint32_t i = 0; i < reader->channel->sizes.slots; i++) {
+	for (uint32_t i = 0; i < soft_reader_used(reader); i++) {
 		const struct engine_slot *slot = soft_channel_slot(reader->channel, i);
 
 		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) != ENGINE_SLOT_FREE &&
@@ -105,7 +105,7 @@ int soft_reader_executed(struct soft_reader *reader, uint32_t process, pid_t for
 
 	soft_clock_look(&reader->clock);
 	reader_paths(reader, source);
-	for (uint32_t i = 0; i < reader->channel->sizes.slots; i++) {
+	for (uint32_t i = 0; i < soft_reader_used(reader); i++) {
 		if (!is_of(reader, i, source) || reader_begin(reader, i))
 			continue;
 		if ((pid_t)soft_channel_slot(reader->channel, i)->tid != former || carried.trail) {

@@ -2,6 +2,7 @@
 /* Programs are entered as they begin, by an engine that only says so and lets them run: ENGINE; BEGINNING, BEGINNING_PIE, STEPS. */
 #include "session/trail/soft.h"
 
+#include "abi/engine.h"
 #include "session/trail/sample_sink.h"
 #include "session/trail/soft_ended.h"
 #include "session/trail/soft_image.h"
@@ -13,6 +14,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
@@ -251,6 +253,33 @@ Test(soft, an_engine_that_is_none)
 {
 	cr_expect_eq(refused((char *)STEPS, "/etc/passwd"), -WM_E_ENGINE_FILE);
 	cr_expect_eq(refused((char *)STEPS, STEPS), -WM_E_ENGINE_FILE, "it is no shared object");
+}
+
+/* The engine's file with one word of its note made another: 0, magic; 1, version. */
+static int refused_with(unsigned int word, uint32_t value)
+{
+	static uint8_t bytes[1 << 20];
+	const struct engine_version says = { ENGINE_MAGIC, ENGINE_VERSION };
+	char path[] = "/tmp/soft-engine-XXXXXX";
+	int from = open(ENGINE, O_RDONLY | O_CLOEXEC), to = mkstemp(path), err;
+	ssize_t count = read(from, bytes, sizeof(bytes));
+	uint8_t *note = memmem(bytes, (size_t)count, &says, sizeof(says));
+
+	cr_assert_not_null(note);
+	memcpy(note + word * sizeof(value), &value, sizeof(value));
+	cr_assert_eq(write(to, bytes, (size_t)count), count);
+	err = refused((char *)STEPS, path);
+	cr_expect_eq(strncmp(detail, path, strlen(path)), 0, "%s", detail);
+	unlink(path);
+	close(from);
+	close(to);
+	return err;
+}
+
+Test(soft, an_engine_of_another_version)
+{
+	cr_expect_eq(refused_with(1, ENGINE_VERSION + 1), -WM_E_PROTOCOL);
+	cr_expect_eq(refused_with(0, ENGINE_MAGIC + 1), -WM_E_ENGINE_FILE);
 }
 
 Test(soft, a_program_that_is_not_there)

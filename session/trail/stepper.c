@@ -225,15 +225,15 @@ static void release(struct stepper *stepper)
 	reap(stepper);
 }
 
-static int start(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
+static int begin(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
 		 int gate, pid_t only)
 {
-	uint64_t end_ns = ticks_monotonic_ns() + START_MS * UINT64_C(1000000);
-	int ends[2], got = 1;
+	int ends[2];
 
+	stepper->start_end_ns = ticks_monotonic_ns() + START_MS * UINT64_C(1000000);
 	stepper->fd = -1;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
-		return -errno;
+		return stepper->error = -errno;
 	stepper->process = fork();
 	if (!stepper->process)
 		serve(ends[1], how, stepper->pid, gate, only);
@@ -242,21 +242,37 @@ static int start(struct stepper *stepper, struct trail_sink *sink, const struct 
 	wire_out_init(&stepper->wire, ends[0], sink);
 	stepper->wire.on_note = on_note;
 	stepper->wire.data = stepper;
-	if (stepper->process < 0)
+	if (stepper->process < 0) {
 		stepper->error = -errno;
-	while (!stepper->error && got > 0 && !stepper->has_started) {
-		got = wire_out_take(&stepper->wire, TAKE_MS);
-		if (ticks_monotonic_ns() > end_ns)
-			stepper->error = -ETIMEDOUT;
+		release(stepper);
 	}
+	return stepper->error;
+}
+
+static int await_start(struct stepper *stepper, int timeout_ms)
+{
+	int got = stepper->has_started ? 1 : wire_out_take(&stepper->wire, timeout_ms);
+
 	if (!stepper->error && got <= 0 && !stepper->has_started)
 		stepper->error = got < 0 ? got : -WM_E_TRAIL_ENDED;
 	if (!stepper->error)
 		stepper->error = stepper->wire.error;
-	if (!stepper->error)
-		return 0;
-	release(stepper);
-	return stepper->error;
+	if (!stepper->error && !stepper->has_started &&
+	    ticks_monotonic_ns() > stepper->start_end_ns)
+		stepper->error = -ETIMEDOUT;
+	if (stepper->error)
+		release(stepper);
+	return stepper->error ? stepper->error : !stepper->has_started;
+}
+
+static int start(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
+		 int gate, pid_t only)
+{
+	int err = begin(stepper, sink, how, gate, only), more = 1;
+
+	while (!err && more > 0)
+		more = await_start(stepper, TAKE_MS);
+	return err ? err : more;
 }
 
 int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
@@ -287,6 +303,18 @@ int stepper_attach(struct stepper *stepper, struct trail_sink *sink, const struc
 	return start(stepper, sink, how, -1, only);
 }
 
+int stepper_attach_begin(struct stepper *stepper, struct trail_sink *sink,
+			 const struct tracing_how *how, pid_t pid)
+{
+	*stepper = (struct stepper){ .pid = pid, .fd = -1 };
+	return begin(stepper, sink, how, -1, 0);
+}
+
+int stepper_attach_look(struct stepper *stepper)
+{
+	return await_start(stepper, 0);
+}
+
 void stepper_go(struct stepper *stepper)
 {
 	(void)!send(stepper->fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -309,13 +337,25 @@ int stepper_pump(struct stepper *stepper)
 	return take(stepper, 0);
 }
 
+void stepper_ask(struct stepper *stepper)
+{
+	stepper->wire.takes_all = 1;
+	if (stepper->fd >= 0 && !stepper->is_over)
+		shutdown(stepper->fd, SHUT_WR);
+}
+
+int stepper_take_rest(struct stepper *stepper)
+{
+	return stepper->fd >= 0 && !stepper->is_over && wire_out_take(&stepper->wire, 0) > 0 &&
+	       !stepper->is_over;
+}
+
 int stepper_stop(struct stepper *stepper)
 {
 	uint64_t end_ns = ticks_monotonic_ns() + STOP_MS * UINT64_C(1000000);
 
-	stepper->wire.takes_all = 1;
+	stepper_ask(stepper);
 	if (stepper->fd >= 0 && !stepper->is_over) {
-		shutdown(stepper->fd, SHUT_WR);
 		/* also what comes after an error of the sink: else it would wait for room */
 		while (!stepper->is_over && wire_out_take(&stepper->wire, TAKE_MS) > 0 &&
 		       ticks_monotonic_ns() < end_ns)

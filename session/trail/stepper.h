@@ -17,6 +17,7 @@ struct stepper {
 	pid_t pid;     /* the program's */
 	pid_t process; /* ours; 0: none, or reaped */
 	int fd;
+	uint64_t start_end_ns;		   /* it has to have started by then */
 	int has_started, is_over;	   /* it said so */
 	int left;			   /* threads that it still waits to let go */
 	struct step_result result;	   /* once it is over, but for what was recorded */
@@ -36,11 +37,23 @@ int stepper_launch(struct stepper *stepper, struct trail_sink *sink, const struc
 int stepper_attach(struct stepper *stepper, struct trail_sink *sink, const struct tracing_how *how,
 		   pid_t pid, pid_t only);
 
+/*
+ * The same in two, so that several are taken at once: begin; then look, whenever there is something to be read at stepper->fd. 1: not yet;
+ * 0 or an error as above.
+ */
+int stepper_attach_begin(struct stepper *stepper, struct trail_sink *sink,
+			 const struct tracing_how *how, pid_t pid);
+int stepper_attach_look(struct stepper *stepper);
+
 /* Let it run. */
 void stepper_go(struct stepper *stepper);
 
 /* Take what has come, without waiting. 1, 0 when it is over, or a negative error: of the sink, -WM_E_TRAIL_ENDED. */
 int stepper_pump(struct stepper *stepper);
+
+/* Have it let the program go; then take what has come of that, without waiting, before stepper_stop(). 1: more may come. */
+void stepper_ask(struct stepper *stepper);
+int stepper_take_rest(struct stepper *stepper);
 
 /* Have it let the program go, take what is left, and release all. An error as above, the first. */
 int stepper_stop(struct stepper *stepper);

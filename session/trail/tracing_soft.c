@@ -36,7 +36,8 @@ static int take(struct tracing **out, struct trail_sink *sink, const struct trac
 static int attach(struct tracing **out, struct trail_sink *sink, const struct tracing_how *how,
 		  pid_t pid, pid_t only, char *detail)
 {
-	const struct soft_options options = { .last_bytes = how->last_bytes };
+	const struct soft_options options = { .last_bytes = how->last_bytes,
+					      .follows = how->follows };
 	struct tracing *tracing = calloc(1, sizeof(*tracing));
 	int err = -ENOMEM;
 
@@ -76,6 +77,7 @@ static void result(struct tracing *tracing, struct step_result *result, char *de
 
 	soft_result(tracing->soft, &from);
 	*result = (struct step_result){ .blocks = from.blocks,
+					.words = from.words,
 					.unfollowed = from.unfollowed,
 					.privileged = from.privileged,
 					.natives = from.natives };

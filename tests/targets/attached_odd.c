@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
@@ -19,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/rseq.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -162,6 +164,50 @@ static void with_rseq(void)
 	}
 }
 
+/* Memory where the engine has its own, once it is there: the engine leaves, and what is there then is ours. */
+static void over(void)
+{
+	unsigned char *const at = (unsigned char *)0x70000000;
+	const size_t bytes = 1 << 20;
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	void *got;
+
+	(void)!write(1, "ready\n", 6);
+	while ((got = mmap(at, 4096, PROT_READ, flags | MAP_FIXED_NOREPLACE, -1, 0)) == at) {
+		munmap(at, 4096);
+		usleep(1000);
+	}
+	is_right = mmap(at, bytes, PROT_READ | PROT_WRITE, flags | MAP_FIXED, -1, 0) == at;
+	memset(at, 7, bytes);
+	await();
+	for (size_t i = 0; i < bytes; i++)
+		is_right &= at[i] == 7;
+}
+
+/* A descriptor that it had before: what it blocks is read there, while it is recorded too. */
+static void with_signalfd(void)
+{
+	struct signalfd_siginfo info;
+	struct pollfd fds[2] = { { .events = POLLIN }, { .events = POLLIN } };
+	sigset_t set;
+	int got = 0;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGSEGV);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fds[1].fd = signalfd(-1, &set, 0);
+	(void)!write(1, "ready\n", 6);
+	while (!(fds[0].revents & (POLLIN | POLLHUP))) {
+		fds[0].revents = fds[1].revents = 0;
+		if (poll(fds, 2, 50) <= 0 || !fds[1].revents)
+			continue;
+		got += read(fds[1].fd, &info, sizeof(info)) == sizeof(info) &&
+		       info.ssi_signo == SIGSEGV;
+		(void)!write(1, "got\n", 4);
+	}
+	is_right = got == 1;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -177,6 +223,8 @@ int main(int argc, char **argv)
 		{ "vfork", in_vfork },
 		{ "leaderless", without_leader },
 		{ "rseq", with_rseq },
+		{ "over", over },
+		{ "signalfd", with_signalfd },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(hows) / sizeof(hows[0]); i++) {

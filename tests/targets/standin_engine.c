@@ -17,6 +17,9 @@ struct first_trace {
 	uint16_t exits[4];
 };
 
+static const struct engine_note note
+	__attribute__((section(ENGINE_NOTE_SECTION), used, aligned(4))) = { ENGINE_NOTE_VALUES };
+
 static const struct engine_boot *boot __attribute__((used));
 static uint64_t target __attribute__((used));
 static volatile uint64_t cleared[2]; /* nothing of the file's */

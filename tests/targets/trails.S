@@ -2,9 +2,10 @@
 /*
  * A program without a library, for trails that are long or go on in another program: trails MODE. Exit status 7.
  */
+#include "make_thread.S"
+
 #define SYS_read 0
 #define SYS_pause 34
-#define SYS_clone 56
 #define SYS_fork 57
 #define SYS_execve 59
 #define SYS_wait4 61
@@ -12,7 +13,6 @@
 #define SYS_exit_group 231
 #define TURNS 7000
 #define CROWD 30
-#define THREAD 0x50f00	/* CLONE_VM, FS, FILES, SIGHAND, THREAD, SYSVSEM */
 
 	.text
 	.globl _start, spin, turn, called
@@ -73,14 +73,8 @@ forks:					/* a child, and waits for it */
 	jmp	way_out
 
 threads:				/* one more, which reads a byte, and then executes itself or ends */
-	mov	$THREAD, %edi
 	lea	stack_top(%rip), %rsi
-	xor	%edx, %edx
-	xor	%r10d, %r10d
-	xor	%r8d, %r8d
-	mov	$SYS_clone, %eax
-	syscall
-	test	%eax, %eax
+	make_thread
 	jz	thread
 pauses:
 	mov	$SYS_pause, %eax
@@ -89,14 +83,8 @@ pauses:
 crowd:					/* more of them, that wait as well */
 	mov	$CROWD, %ebx
 more:
-	mov	$THREAD, %edi
 	lea	stack_top(%rip), %rsi
-	xor	%edx, %edx
-	xor	%r10d, %r10d
-	xor	%r8d, %r8d
-	mov	$SYS_clone, %eax
-	syscall
-	test	%eax, %eax
+	make_thread
 	jz	pauses
 	dec	%ebx
 	jnz	more

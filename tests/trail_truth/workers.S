@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Three threads beside the first one, which turn and make a system call now and then; the first sleeps until they have ended. */
+#include "tests/targets/make_thread.S"
+
 #define SYS_nanosleep 35
 #define SYS_getpid 39
-#define SYS_clone 56
 #define SYS_exit 60
-#define THREAD 0x50f00	/* CLONE_VM, FS, FILES, SIGHAND, THREAD, SYSVSEM */
 #define WORKERS 3
 #define TURNS 700
 
@@ -16,14 +16,8 @@ _start:
 	lea	stacks(%rip), %r13
 begin:
 	add	$4096, %r13
-	mov	$THREAD, %edi
 	mov	%r13, %rsi
-	xor	%edx, %edx
-	xor	%r10d, %r10d
-	xor	%r8d, %r8d
-	mov	$SYS_clone, %eax
-	syscall
-	test	%eax, %eax
+	make_thread
 	jz	work
 	dec	%r12d
 	jnz	begin
