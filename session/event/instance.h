@@ -44,6 +44,9 @@ int instance_open(struct instance *instance, const struct event_source *source,
 int instance_modify(const struct instance *instance, const struct event_source *source,
 		    const struct instance_form *form);
 
+/* Its records go into this event's ring, which is of the same CPU. 0, -errno. */
+int instance_to_ring(const struct instance *instance, int ring_fd);
+
 /* Of a leader: all events of its group, and what inherited them. */
 void instance_enable(const struct instance *leader);
 void instance_disable(const struct instance *leader);

@@ -5,6 +5,7 @@
 
 #include "session/event/instance.h"
 #include "session/event/object.h"
+#include "session/event/rings.h"
 
 #define WHAT_BYTES 128
 
@@ -27,6 +28,7 @@ struct event_object {
 	unsigned int rounds, doubtful;
 
 	uint64_t hits[EVENT_SOURCES_MAX]; /* once disarmed */
+	struct rings rings;
 
 	uint64_t *claims; /* a row for each source, or for each on each CPU; 0: none */
 	size_t claim_count;
@@ -38,6 +40,12 @@ struct stop;
 static inline int object_is_threads(const struct event_object *object)
 {
 	return object->request.scope == EVENT_THREAD || object->request.scope == EVENT_PROCESS;
+}
+
+/* Whether what a thread starts has its events. */
+static inline int object_inherits(const struct event_object *object)
+{
+	return object->request.scope == EVENT_PROCESS || object->request.flags & EVENT_CHILDREN;
 }
 
 uint64_t object_now_ns(void);
