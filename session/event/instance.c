@@ -137,7 +137,7 @@ int instance_keeps_place(void)
 	return err != -EINVAL;
 }
 
-int instance_free_registers(pid_t tid)
+int instance_free_registers(pid_t tid, int cpu)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_BREAKPOINT,
@@ -151,7 +151,7 @@ int instance_free_registers(pid_t tid)
 	int fds[EVENT_SOURCES_MAX], count = 0, err = 0;
 
 	while (count < EVENT_SOURCES_MAX) {
-		int fd = perf_open(&attr, tid, -1, -1);
+		int fd = perf_open(&attr, tid, cpu, -1);
 
 		if (fd < 0) {
 			err = fd;

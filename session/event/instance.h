@@ -61,10 +61,10 @@ struct instance_count {
 int instance_read(const struct instance *instance, struct instance_count *count);
 
 /*
- * How many debug registers a thread has left for events on any CPU: so many are taken for a moment and given
+ * How many debug registers a thread has left for events on that CPU, or on any (-1): so many are taken for a moment and given
  * back. 0 to EVENT_SOURCES_MAX, -ESRCH, -errno.
  */
-int instance_free_registers(pid_t tid);
+int instance_free_registers(pid_t tid, int cpu);
 
 /*
  * Linux before 6.12 exchanges the events of threads that have the same by inheritance (kernel/events/core.c,

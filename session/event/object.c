@@ -149,7 +149,8 @@ static int open_place(struct event_object *object, const struct instance *place,
 int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned int first,
 		      uint8_t round, int *is_ended, struct detail detail)
 {
-	unsigned int places = tid > 0 && object->rings.count ? object->rings.count : 1;
+	int is_each = tid > 0 && cpu < 0 && object->rings.count;
+	unsigned int places = is_each ? object->rings.count : 1;
 	size_t begin = object->count;
 	int err = 0;
 
@@ -161,9 +162,11 @@ int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned 
 	for (unsigned int i = 0; i < places && !err; i++) {
 		struct instance place = { .tid = tid, .cpu = cpu, .round = round };
 
-		place.is_first = !i;
-		if (tid > 0 && object->rings.count)
+		if (is_each)
 			place.cpu = (int)object->rings.all[i].cpu;
+		/* once for each thread */
+		place.is_first = tid < 0 || !object->rings.count ||
+				 place.cpu == (int)object->rings.all[0].cpu;
 		err = open_place(object, &place, first);
 	}
 	if (!err) {

@@ -56,8 +56,9 @@ void object_source_set(struct event_object *object, unsigned int source,
 		       const struct event_source *to);
 
 /*
- * Open sources from `first` on, as a group unless the object's threads run, of a thread (cpu -1) or a CPU (tid -1). 0, also where the thread has ended:
- * *is_ended then; or what instance_open() said, and words. All of the group that was open is closed again.
+ * Open sources from `first` on, as a group unless the object's threads run, of a thread (cpu -1), of a CPU (tid -1), or,
+ * with rings, of a thread on one CPU; with cpu -1 of a thread on each. 0, also where the thread has ended:
+ * *is_ended then; or what instance_open() said, and words. All of it that was open is closed again.
  */
 int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned int first,
 		      uint8_t round, int *is_ended, struct detail detail);

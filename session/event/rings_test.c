@@ -117,6 +117,66 @@ Test(event_rings, every_store_is_told_with_its_registers_in_order)
 	bed_end(&bed);
 }
 
+/* ---- where they can't be stopped ---- */
+
+static int count_only(void *data, const struct event_record *record)
+{
+	(void)record;
+	++*(unsigned int *)data;
+	return 0;
+}
+
+#define STORM 120
+
+static void *late_storer(void *data)
+{
+	(void)data;
+	bed_meet(shared, 1);
+	store_it((uint64_t)gettid() << 32);
+	__atomic_add_fetch(&shared->ended, 1, __ATOMIC_ACQ_REL);
+	return NULL;
+}
+
+static void storm(struct bed_shared *own)
+{
+	shared = own;
+	while (__atomic_load_n(&own->step, __ATOMIC_ACQUIRE) < 1 && own->started < STORM) {
+		__atomic_add_fetch(&own->started, 1, __ATOMIC_ACQ_REL);
+		bed_threads(1, late_storer, NULL);
+	}
+	bed_meet(own, 1);
+	__atomic_add_fetch(&own->starters, 1, __ATOMIC_ACQ_REL);
+	bed_meet(own, 99);
+}
+
+Test(event_rings, threads_born_while_arming_are_told_once)
+{
+	for (unsigned int i = 0; i < 6; i++) {
+		struct event_source sources[EVENT_SOURCES_MAX];
+		struct event_request request;
+		struct event_object *object;
+		unsigned int count = 0;
+		struct bed bed;
+
+		bed_start(&bed, storm);
+		while (__atomic_load_n(&bed.shared->started, __ATOMIC_ACQUIRE) < 10 * i)
+			usleep(10);
+		bed_request(&request, sources, EVENT_PROCESS, bed.pid, 3);
+		request.flags = EVENT_RINGS | (i % 2 ? EVENT_NO_STOP : 0);
+		object = bed_arm(&request);
+		bed_step(&bed, 1, 0);
+		while (!__atomic_load_n(&bed.shared->starters, __ATOMIC_ACQUIRE) ||
+		       __atomic_load_n(&bed.shared->ended, __ATOMIC_ACQUIRE) < bed.shared->started)
+			usleep(1000);
+		event_object_disarm(object);
+		cr_assert_eq(event_object_drain(object, 1, count_only, &count), 0);
+		cr_assert_eq(count, bed.shared->started);
+		cr_assert_eq(bed_count(object, 0), bed.shared->started);
+		event_object_release(object);
+		bed_end(&bed);
+	}
+}
+
 Test(event_rings, what_is_left_when_it_is_disarmed_is_told)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];
@@ -137,13 +197,6 @@ Test(event_rings, what_is_left_when_it_is_disarmed_is_told)
 	cr_assert_eq(taken.wrong, 0);
 	event_object_release(object);
 	bed_end(&bed);
-}
-
-static int count_only(void *data, const struct event_record *record)
-{
-	(void)record;
-	++*(unsigned int *)data;
-	return 0;
 }
 
 Test(event_rings, what_finds_a_ring_full_is_counted)
