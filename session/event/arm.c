@@ -43,6 +43,8 @@ static int descriptors_prepare(const struct event_object *object, struct detail 
 	} else if (object->request.scope == EVENT_SYSTEM) {
 		groups = (size_t)sysconf(_SC_NPROCESSORS_CONF);
 	}
+	if (object_is_threads(object) && object->rings.count)
+		groups *= object->rings.count;
 	return descriptors_need(groups * object->request.source_count, detail);
 }
 
@@ -99,7 +101,7 @@ static int open_cpus(struct event_object *object, struct detail detail)
 
 static int open_all(struct event_object *object, const struct stop *stop, struct detail detail)
 {
-	object->is_grouped = stop || !object_is_threads(object);
+	object->is_grouped = (stop || !object_is_threads(object)) && !object->rings.count;
 	switch (object->request.scope) {
 	case EVENT_THREAD:
 		return open_thread(object, detail);
@@ -109,6 +111,18 @@ static int open_all(struct event_object *object, const struct stop *stop, struct
 	default:
 		return open_cpus(object, detail);
 	}
+}
+
+/* Which event is of which source, for those that read the rings. */
+static int ids_take(struct event_object *object)
+{
+	int err = 0;
+
+	for (size_t i = object->rings.id_count; object->rings.count && i < object->count && !err;
+	     i++)
+		err = rings_add(&object->rings, object->instances[i].fd,
+				object->instances[i].source);
+	return err;
 }
 
 /*
@@ -124,6 +138,8 @@ static int arm_late(struct event_object *object, struct detail detail)
 		nanosleep(&(struct timespec){ .tv_nsec = LATE_NS }, NULL);
 		err = object_open_rounds(object, detail);
 		if (!err)
+			err = ids_take(object);
+		if (!err)
 			object_enable(object);
 	}
 	return err == -WM_E_GONE ? 0 : err;
@@ -137,6 +153,8 @@ static int arm_stopped(struct event_object *object, struct detail detail)
 
 	if (!err)
 		err = open_all(object, stop, detail);
+	if (!err)
+		err = ids_take(object);
 	if (!err && object->request.settle)
 		err = object->request.settle(object->request.settle_data, object->generation);
 	if (!err) {
@@ -157,6 +175,13 @@ int event_object_arm(struct event_object *object, struct detail detail)
 
 	if (object->state != EVENT_PREPARING)
 		return -EINVAL;
+	if (object->request.flags & EVENT_RINGS && !object->rings.count) {
+		err = rings_open(&object->rings, object->request.ring_bytes);
+		if (err) {
+			rings_release(&object->rings);
+			return err;
+		}
+	}
 	err = descriptors_prepare(object, detail);
 	if (!err)
 		err = claims_write(object);
@@ -167,6 +192,7 @@ int event_object_arm(struct event_object *object, struct detail detail)
 		err = arm_stopped(object, detail);
 	if (err) {
 		object_close(object);
+		rings_forget(&object->rings);
 		claims_remove(object);
 		if (err == -WM_E_EVENT_TAKEN)
 			claims_name_holder(object, detail);

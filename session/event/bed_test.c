@@ -212,7 +212,7 @@ void bed_become_root(void)
 
 void bed_need_breakpoints(void)
 {
-	int found = instance_free_registers(getpid());
+	int found = instance_free_registers(getpid(), -1);
 
 	if (found < 0)
 		cr_skip_test("no breakpoints: %s", wm_error_text(found));

@@ -116,7 +116,7 @@ void claims_name_holder(const struct event_object *object, struct detail detail)
 	struct claim_wanted wanted = {
 		.resource = CLAIM_DEBUG_REGISTER,
 		.tid = object->refused.tid > 0 ? object->refused.tid : 0,
-		.cpu = object->refused.cpu,
+		.cpu = object->refused.tid > 0 ? -1 : object->refused.cpu,
 	};
 	char text[HOLDER_BYTES] = "";
 	size_t used = detail.text ? strnlen(detail.text, detail.bytes) : detail.bytes;

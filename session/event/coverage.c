@@ -46,8 +46,10 @@ static int groups_read(struct groups *groups, const struct event_object *object)
 		const struct instance *instance = &object->instances[i];
 
 		if (instance->is_first)
-			groups->all[groups->count++] = (struct group){ .tid = instance->tid,
-								       .cpu = instance->cpu };
+			groups->all[groups->count++] = (struct group){
+				.tid = instance->tid,
+				.cpu = instance->tid > 0 ? -1 : instance->cpu,
+			};
 	}
 	qsort(groups->all, groups->count, sizeof(*groups->all), by_place);
 	return 0;
@@ -181,6 +183,9 @@ int event_object_coverage(struct event_object *object, struct event_coverage *co
 	for (size_t i = 0; i < object->count; i++) {
 		struct instance_count count;
 
+		/* one for each CPU of a thread's runs on one at a time */
+		if (object->instances[i].tid > 0 && object->instances[i].cpu >= 0)
+			continue;
 		if (!instance_read(&object->instances[i], &count))
 			coverage->starved += count.running_ns < count.enabled_ns;
 	}

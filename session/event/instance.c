@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/event/instance.h"
+#include "session/event/rings.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -50,12 +52,19 @@ static void attr_fill(struct perf_event_attr *attr, const struct event_source *s
 		.sample_period = form->flags & EVENT_SIGNAL ? 1 : 0,
 	};
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+	if (form->flags & EVENT_RINGS) {
+		attr->sample_period = 1;
+		attr->sample_type = rings_sample_type();
+		attr->sample_regs_user = rings_registers();
+		attr->use_clockid = 1;
+		attr->clockid = CLOCK_MONOTONIC;
+	}
 	if (!is_thread)
 		return;
 	attr->inherit = form->scope == EVENT_PROCESS || has_children;
 	attr->inherit_thread = attr->inherit && !has_children;
 	if (attr->inherit && !form->is_exchanged)
-		attr->sample_type = PERF_SAMPLE_READ | PERF_SAMPLE_TID;
+		attr->sample_type |= PERF_SAMPLE_READ | PERF_SAMPLE_TID;
 	/* the address means nothing in another program */
 	attr->remove_on_exec = 1;
 	if (form->flags & EVENT_SIGNAL) {
@@ -92,6 +101,11 @@ int instance_modify(const struct instance *instance, const struct event_source *
 	return ioctl(instance->fd, PERF_EVENT_IOC_MODIFY_ATTRIBUTES, &attr) ? -errno : 0;
 }
 
+int instance_to_ring(const struct instance *instance, int ring_fd)
+{
+	return ioctl(instance->fd, PERF_EVENT_IOC_SET_OUTPUT, ring_fd) ? -errno : 0;
+}
+
 void instance_enable(const struct instance *leader)
 {
 	ioctl(leader->fd, PERF_EVENT_IOC_ENABLE, 0);
@@ -123,7 +137,7 @@ int instance_keeps_place(void)
 	return err != -EINVAL;
 }
 
-int instance_free_registers(pid_t tid)
+int instance_free_registers(pid_t tid, int cpu)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_BREAKPOINT,
@@ -137,7 +151,7 @@ int instance_free_registers(pid_t tid)
 	int fds[EVENT_SOURCES_MAX], count = 0, err = 0;
 
 	while (count < EVENT_SOURCES_MAX) {
-		int fd = perf_open(&attr, tid, -1, -1);
+		int fd = perf_open(&attr, tid, cpu, -1);
 
 		if (fd < 0) {
 			err = fd;

@@ -44,6 +44,9 @@ int instance_open(struct instance *instance, const struct event_source *source,
 int instance_modify(const struct instance *instance, const struct event_source *source,
 		    const struct instance_form *form);
 
+/* Its records go into this event's ring, which is of the same CPU. 0, -errno. */
+int instance_to_ring(const struct instance *instance, int ring_fd);
+
 /* Of a leader: all events of its group, and what inherited them. */
 void instance_enable(const struct instance *leader);
 void instance_disable(const struct instance *leader);
@@ -58,10 +61,10 @@ struct instance_count {
 int instance_read(const struct instance *instance, struct instance_count *count);
 
 /*
- * How many debug registers a thread has left for events on any CPU: so many are taken for a moment and given
+ * How many debug registers a thread has left for events on that CPU, or on any (-1): so many are taken for a moment and given
  * back. 0 to EVENT_SOURCES_MAX, -ESRCH, -errno.
  */
-int instance_free_registers(pid_t tid);
+int instance_free_registers(pid_t tid, int cpu);
 
 /*
  * Linux before 6.12 exchanges the events of threads that have the same by inheritance (kernel/events/core.c,

@@ -257,14 +257,14 @@ Test(event_life, a_tool_that_is_killed_leaves_nothing)
 		pause();
 	}
 	cr_assert_eq(read(ends[0], &byte, 1), 1);
-	cr_assert_eq(instance_free_registers(bed.pid), 0);
+	cr_assert_eq(instance_free_registers(bed.pid, -1), 0);
 	bed_step(&bed, 1, 1);
 	cr_assert_eq(bed.shared->hits, 4);
 	kill(tool, SIGKILL);
 	waitpid(tool, &status, 0);
 	bed_step(&bed, 2, 1);
 	cr_assert_eq(bed.shared->hits, 4);
-	cr_assert_eq(instance_free_registers(bed.pid), 4);
+	cr_assert_eq(instance_free_registers(bed.pid, -1), 4);
 	bed_end(&bed);
 }
 

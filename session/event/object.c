@@ -102,48 +102,85 @@ struct instance_form object_form(const struct event_object *object)
 	};
 }
 
-int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned int first,
-		      uint8_t round, int *is_ended, struct detail detail)
+/* One of a group, behind those that are open. */
+static int open_one(struct event_object *object, struct instance *instance, int leader_fd)
 {
 	struct instance_form form = object_form(object);
-	unsigned int sources = object->request.source_count;
+	const struct cpu_ring *ring = NULL;
+	int err;
+
+	do
+		err = instance_open(instance, &object->sources[instance->source], &form,
+				    instance->is_leader ? -1 : leader_fd);
+	while (err == -EMFILE && descriptors_raise());
+	for (unsigned int i = 0; i < object->rings.count && !ring; i++)
+		if ((int)object->rings.all[i].cpu == instance->cpu)
+			ring = &object->rings.all[i];
+	if (err || !ring)
+		return err;
+	err = instance_to_ring(instance, ring->fd);
+	if (err)
+		close(instance->fd);
+	return err;
+}
+
+/* The sources from `first` on, in one place. */
+static int open_place(struct event_object *object, const struct instance *place, unsigned int first)
+{
 	size_t begin = object->count;
 
-	*is_ended = 0;
-	if (array_grow(&object->instances, &object->room, begin + sources - first,
-		       sizeof(*object->instances)))
-		return -ENOMEM;
-	for (unsigned int i = first; i < sources; i++) {
+	for (unsigned int i = first; i < object->request.source_count; i++) {
 		struct instance *instance = &object->instances[object->count];
 		int err;
 
-		*instance = (struct instance){
-			.tid = tid,
-			.cpu = cpu,
-			.source = (uint8_t)i,
-			.round = round,
-			.is_leader = i == first || !object->is_grouped,
-			.is_first = i == first,
-		};
-		do
-			err = instance_open(instance, &object->sources[i], &form,
-					    instance->is_leader ? -1 : object->instances[begin].fd);
-		while (err == -EMFILE && descriptors_raise());
-		if (!err) {
-			object->count++;
-			continue;
-		}
-		if (err == -ESRCH && tid > 0)
-			*is_ended = 1;
-		else
-			err = object_refused(object, instance, err, detail);
-		/* what it gave to threads that it started goes as well: they have none then */
-		while (object->count > begin)
-			close(object->instances[--object->count].fd);
-		return *is_ended ? 0 : err;
+		*instance = *place;
+		instance->source = (uint8_t)i;
+		instance->is_leader = i == first || !object->is_grouped;
+		instance->is_first = place->is_first && i == first;
+		err = open_one(object, instance,
+			       object->count > begin ? object->instances[begin].fd : -1);
+		if (err)
+			return err;
+		object->count++;
 	}
-	object->groups++;
 	return 0;
+}
+
+int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned int first,
+		      uint8_t round, int *is_ended, struct detail detail)
+{
+	int is_each = tid > 0 && cpu < 0 && object->rings.count;
+	unsigned int places = is_each ? object->rings.count : 1;
+	size_t begin = object->count;
+	int err = 0;
+
+	*is_ended = 0;
+	if (array_grow(&object->instances, &object->room,
+		       begin + (size_t)places * object->request.source_count,
+		       sizeof(*object->instances)))
+		return -ENOMEM;
+	for (unsigned int i = 0; i < places && !err; i++) {
+		struct instance place = { .tid = tid, .cpu = cpu, .round = round };
+
+		if (is_each)
+			place.cpu = (int)object->rings.all[i].cpu;
+		/* once for each thread */
+		place.is_first = tid < 0 || !object->rings.count ||
+				 place.cpu == (int)object->rings.all[0].cpu;
+		err = open_place(object, &place, first);
+	}
+	if (!err) {
+		object->groups++;
+		return 0;
+	}
+	if (err == -ESRCH && tid > 0)
+		*is_ended = 1;
+	else
+		err = object_refused(object, &object->instances[object->count], err, detail);
+	/* what it gave to threads that it started goes as well: they have none then */
+	while (object->count > begin)
+		close(object->instances[--object->count].fd);
+	return *is_ended ? 0 : err;
 }
 
 void object_close(struct event_object *object)
@@ -194,6 +231,7 @@ void event_object_release(struct event_object *object)
 	free((void *)object->request.cpus);
 	free(object->instances);
 	free(object->known);
+	rings_release(&object->rings);
 	free(object);
 }
 

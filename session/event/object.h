@@ -220,7 +220,7 @@ struct event_coverage {
 	unsigned int rounds;   /* that the scan took */
 	/*
 	 * Events that the kernel took, and had no register for when their threads ran: they may have missed hits. It should
-	 * not; but see instance_keeps_place() for how it can.
+	 * not; but see instance_keeps_place() for how it can. Not told of threads with EVENT_RINGS.
 	 */
 	unsigned int starved;
 	uint8_t was_stopped; /* while it was armed */
@@ -259,7 +259,10 @@ struct event_record {
 int event_object_drain(struct event_object *object, int is_last,
 		       int (*take)(void *data, const struct event_record *record), void *data);
 
-/* Hits that found a ring full, as the kernel counted; and those handed to nobody as they were outside of armed. */
+/*
+ * Hits that found a ring full: those that the kernel has told of; once all was disarmed and drained, exactly. And those
+ * handed to nobody, as they were outside of armed.
+ */
 uint64_t event_object_lost(const struct event_object *object);
 uint64_t event_object_stray(const struct event_object *object);
 

@@ -5,6 +5,7 @@
 
 #include "session/event/instance.h"
 #include "session/event/object.h"
+#include "session/event/rings.h"
 
 #define WHAT_BYTES 128
 
@@ -27,6 +28,7 @@ struct event_object {
 	unsigned int rounds, doubtful;
 
 	uint64_t hits[EVENT_SOURCES_MAX]; /* once disarmed */
+	struct rings rings;
 
 	uint64_t *claims; /* a row for each source, or for each on each CPU; 0: none */
 	size_t claim_count;
@@ -40,6 +42,12 @@ static inline int object_is_threads(const struct event_object *object)
 	return object->request.scope == EVENT_THREAD || object->request.scope == EVENT_PROCESS;
 }
 
+/* Whether what a thread starts has its events. */
+static inline int object_inherits(const struct event_object *object)
+{
+	return object->request.scope == EVENT_PROCESS || object->request.flags & EVENT_CHILDREN;
+}
+
 uint64_t object_now_ns(void);
 struct instance_form object_form(const struct event_object *object);
 
@@ -48,8 +56,9 @@ void object_source_set(struct event_object *object, unsigned int source,
 		       const struct event_source *to);
 
 /*
- * Open sources from `first` on, as a group unless the object's threads run, of a thread (cpu -1) or a CPU (tid -1). 0, also where the thread has ended:
- * *is_ended then; or what instance_open() said, and words. All of the group that was open is closed again.
+ * Open sources from `first` on, as a group unless the object's threads run, of a thread (cpu -1), of a CPU (tid -1), or,
+ * with rings, of a thread on one CPU; with cpu -1 of a thread on each. 0, also where the thread has ended:
+ * *is_ended then; or what instance_open() said, and words. All of it that was open is closed again.
  */
 int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned int first,
 		      uint8_t round, int *is_ended, struct detail detail);

@@ -243,7 +243,7 @@ Test(event_object, a_thread_keeps_its_registers_when_its_creator_ends)
 	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 2);
 	object = bed_arm(&request);
 	bed_step(&bed, 1, 1);
-	cr_assert_eq(instance_free_registers((pid_t)bed.shared->started), 2);
+	cr_assert_eq(instance_free_registers((pid_t)bed.shared->started, -1), 2);
 	bed_step(&bed, 3, 1);
 	cr_assert_eq(bed_count(object, 0), 5);
 	cr_assert_eq(event_object_coverage(object, &coverage), 0);
@@ -325,7 +325,7 @@ Test(event_object, a_thousand_threads_and_four_watches_are_all_or_nothing)
 	cr_assert_eq(event_object_state(object), EVENT_PREPARING);
 	close(fd);
 	cr_assert_eq(bed_descriptors(), before, "nothing is left behind");
-	cr_assert_eq(instance_free_registers(tids[0]), 4);
+	cr_assert_eq(instance_free_registers(tids[0], -1), 4);
 	bed_step(&bed, 1, CROWD);
 	cr_assert_eq(bed.shared->hits, 0, "nothing has fired");
 
@@ -335,13 +335,13 @@ Test(event_object, a_thousand_threads_and_four_watches_are_all_or_nothing)
 	cr_assert_eq(coverage.opened, CROWD);
 	cr_assert_eq(coverage.inherited + coverage.ended + coverage.missing_count, 0);
 	event_coverage_release(&coverage);
-	cr_assert_eq(instance_free_registers(tids[CROWD / 2]), 0);
+	cr_assert_eq(instance_free_registers(tids[CROWD / 2], -1), 0);
 	bed_step(&bed, 2, CROWD);
 	cr_assert_eq(bed_count(object, 0), CROWD);
 	cr_assert_eq(bed.shared->hits, CROWD);
 	event_object_release(object);
 	cr_assert_eq(bed_descriptors(), before);
-	cr_assert_eq(instance_free_registers(tids[0]), 4);
+	cr_assert_eq(instance_free_registers(tids[0], -1), 4);
 	free(tids);
 	bed_end(&bed);
 }
@@ -495,7 +495,7 @@ static int settle_look(void *data, uint8_t generation)
 
 	own->calls++;
 	own->state = target_thread_state(own->pid, own->pid);
-	own->free_registers = instance_free_registers(own->pid);
+	own->free_registers = instance_free_registers(own->pid, -1);
 	own->generation = generation;
 	return own->answer;
 }

@@ -45,7 +45,7 @@ static int taken(struct event_object *object, const struct instance *instance, s
 {
 	unsigned int wanted = object->request.source_count;
 	char whose[64];
-	int found = instance->tid > 0 ? instance_free_registers(instance->tid) : -1;
+	int found = instance->tid > 0 ? instance_free_registers(instance->tid, -1) : -1;
 
 	object->refused = *instance;
 	is_whose(instance, whose, sizeof(whose));

@@ -148,7 +148,7 @@ static void world_close(struct world *world)
 	while (world->count)
 		give_back(world, 0);
 	for (int i = 0; i < THREADS; i++)
-		cr_assert_eq(instance_free_registers(world->tids[i]), REGISTERS);
+		cr_assert_eq(instance_free_registers(world->tids[i], -1), REGISTERS);
 	bed_end(&world->bed);
 }
 

@@ -153,10 +153,12 @@ int object_open_stopped(struct event_object *object, struct detail detail)
 	struct detail none = { NULL, 0 };
 	pid_t *tids;
 	int count = threads_list(object, &tids), err = count < 0 ? count : 0, many, from = 0;
+	size_t each = object->request.source_count;
 
+	if (object->rings.count)
+		each *= object->rings.count;
 	if (!err)
-		err = array_grow(&object->instances, &object->room,
-				 (size_t)count * object->request.source_count,
+		err = array_grow(&object->instances, &object->room, (size_t)count * each,
 				 sizeof(*object->instances));
 	if (!err)
 		err = array_grow(&object->known, &object->known_room, (size_t)count,
@@ -181,14 +183,14 @@ int object_open_stopped(struct event_object *object, struct detail detail)
 
 /* ---- one after the other, while they run ---- */
 
-/* The free registers of a thread that has all our events of its own. */
-static int free_beside_ours(const struct event_object *object)
+/* The free registers of a thread that has all our events of its own, on that CPU or on any (-1). */
+static int free_beside_ours(const struct event_object *object, int cpu)
 {
 	for (size_t i = 0; i < object->count; i++) {
 		const struct instance *instance = &object->instances[i];
 
 		if (instance->is_first && !instance->source) {
-			int found = instance_free_registers(instance->tid);
+			int found = instance_free_registers(instance->tid, cpu);
 
 			if (found >= 0)
 				return found;
@@ -201,10 +203,10 @@ static int free_beside_ours(const struct event_object *object)
  * How many of our events a newcomer has. `beside`: the free registers of one that has all. Where that can't be told,
  * 0, and the thread is doubtful. -ESRCH: it has ended.
  */
-static int inherited(struct event_object *object, pid_t tid, int beside)
+static int inherited(struct event_object *object, pid_t tid, int cpu, int beside)
 {
 	int sources = (int)object->request.source_count;
-	int found = instance_free_registers(tid);
+	int found = instance_free_registers(tid, cpu);
 	int has = sources - (found - beside);
 
 	if (found == -ESRCH)
@@ -215,32 +217,51 @@ static int inherited(struct event_object *object, pid_t tid, int beside)
 	return 0;
 }
 
+/* What is lacking of a thread that an earlier round has not seen; with rings, on each CPU by itself. 0 or 1: it has ended. */
+static int newcomer_open(struct event_object *object, pid_t tid, uint8_t number,
+			 unsigned int *opened, struct detail detail)
+{
+	unsigned int places = object->rings.count ? object->rings.count : 1;
+	int err = 0, is_ended = 0;
+
+	for (unsigned int i = 0; i < places && !err && !is_ended; i++) {
+		int cpu = object->rings.count ? (int)object->rings.all[i].cpu : -1;
+		int has = inherited(object, tid, cpu, free_beside_ours(object, cpu));
+
+		is_ended = has < 0;
+		if (is_ended || has == (int)object->request.source_count)
+			continue;
+		err = object_open_group(object, tid, cpu, (unsigned int)has, number, &is_ended,
+					detail);
+		*opened += !err && !is_ended;
+	}
+	return err ? err : is_ended;
+}
+
 /* One round: threads that were never seen. *opened: on how many we had to open. */
 static int round_run(struct event_object *object, uint8_t number, unsigned int *opened,
 		     struct detail detail)
 {
 	size_t sorted = object->known_count;
-	int beside = number > 1 ? -EAGAIN : 0;
 	pid_t *tids;
 	int count = threads_list(object, &tids), err = count < 0 ? count : 0;
 
 	*opened = 0;
 	for (int i = 0; i < count && !err; i++) {
-		int has = 0, is_ended = 0;
+		int is_ended = 0;
 
 		if (knows(object, tids[i], sorted))
 			continue;
 		if (number > 1) {
-			if (beside == -EAGAIN)
-				beside = free_beside_ours(object);
-			has = inherited(object, tids[i], beside);
-		}
-		if (has >= 0 && (unsigned int)has < object->request.source_count) {
-			err = object_open_group(object, tids[i], -1, (unsigned int)has, number,
-						&is_ended, detail);
+			err = newcomer_open(object, tids[i], number, opened, detail);
+			is_ended = err > 0;
+		} else {
+			err = object_open_group(object, tids[i], -1, 0, number, &is_ended, detail);
 			*opened += !err && !is_ended;
 		}
-		if (!err && has >= 0 && !is_ended)
+		if (is_ended)
+			err = 0;
+		else if (!err)
 			err = known_add(object, tids[i]);
 	}
 	free(tids);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/event/rings.h"
+#include "session/event/object_own.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define PAGE 4096u
+#define DEFAULT_BYTES (512u << 10)
+#define REGISTERS 24u
+/* of asm/perf_regs.h, all but ds, es, fs and gs, which the kernel gives nobody */
+#define REGISTER_MASK UINT64_C(0xff0fff)
+/* A trap reads the time, then writes its record; a virtual CPU may be put off between. */
+#define SETTLE_NS 20000000
+
+uint64_t rings_sample_type(void)
+{
+	return PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+	       PERF_SAMPLE_ADDR | PERF_SAMPLE_CPU | PERF_SAMPLE_REGS_USER;
+}
+
+uint64_t rings_registers(void)
+{
+	return REGISTER_MASK;
+}
+
+static int ring_open(struct cpu_ring *ring, unsigned int cpu, uint32_t bytes)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.size = sizeof(attr),
+		.disabled = 1,
+		.exclude_kernel = 1,
+		.sample_period = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+	long fd = syscall(SYS_perf_event_open, &attr, gettid(), (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
+
+	ring->cpu = cpu;
+	ring->fd = (int)fd;
+	if (fd < 0)
+		return -errno;
+	ring->memory = mmap(NULL, PAGE + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+	if (ring->memory == MAP_FAILED) {
+		ring->memory = NULL;
+		return errno == EPERM ? -WM_E_PERF_MEMORY : -errno;
+	}
+	return ring_init(&ring->ring, ring->memory, (const uint8_t *)ring->memory + PAGE, bytes);
+}
+
+int rings_open(struct rings *rings, uint32_t bytes)
+{
+	unsigned int *cpus;
+	size_t count;
+	int err = cpus_online(&cpus, &count);
+
+	rings->bytes = bytes ? bytes : DEFAULT_BYTES;
+	if (err)
+		return err;
+	rings->all = calloc(count, sizeof(*rings->all));
+	if (!rings->all)
+		err = -ENOMEM;
+	for (size_t i = 0; i < count && !err; i++) {
+		err = ring_open(&rings->all[i], cpus[i], rings->bytes);
+		rings->count++;
+	}
+	free(cpus);
+	return err;
+}
+
+void rings_release(struct rings *rings)
+{
+	for (unsigned int i = 0; i < rings->count; i++) {
+		struct cpu_ring *ring = &rings->all[i];
+
+		ring_release(&ring->ring);
+		if (ring->memory)
+			munmap(ring->memory, PAGE + rings->bytes);
+		if (ring->fd >= 0)
+			close(ring->fd);
+	}
+	free(rings->all);
+	free(rings->ids);
+	free(rings->pending);
+	*rings = (struct rings){ 0 };
+}
+
+int rings_add(struct rings *rings, int fd, unsigned int source)
+{
+	uint64_t id;
+
+	if (ioctl(fd, PERF_EVENT_IOC_ID, &id))
+		return -errno;
+	if (array_grow(&rings->ids, &rings->id_room, rings->id_count + 1, sizeof(*rings->ids)))
+		return -ENOMEM;
+	rings->ids[rings->id_count++] = (struct ring_id){ id, source };
+	return 0;
+}
+
+void rings_forget(struct rings *rings)
+{
+	rings->id_count = 0;
+	rings->pending_count = 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct ring_id *left = a, *right = b;
+
+	return (left->id > right->id) - (left->id < right->id);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct event_record *left = a, *right = b;
+
+	return (left->time_ns > right->time_ns) - (left->time_ns < right->time_ns);
+}
+
+static uint64_t word(const uint8_t **at)
+{
+	uint64_t value;
+
+	memcpy(&value, *at, sizeof(value));
+	*at += sizeof(value);
+	return value;
+}
+
+/* Fields in the order that the kernel gives them (enum perf_event_type). 0: it is too short, or not of ours. */
+static int sample_read(const struct rings *rings, struct event_record *record,
+		       const struct perf_event_header *header, int with_read)
+{
+	const uint8_t *at = (const uint8_t *)(header + 1);
+	size_t bytes = header->size - sizeof(*header), need = (6 + 3 * (size_t)with_read + 1) * 8;
+	struct ring_id key = { 0 }, *found;
+	uint64_t both;
+
+	if (bytes < need)
+		return 0;
+	key.id = word(&at);
+	found = bsearch(&key, rings->ids, rings->id_count, sizeof(key), by_id);
+	if (!found)
+		return 0;
+	record->source = found->source;
+	record->ip = word(&at);
+	both = word(&at);
+	record->pid = (pid_t)(uint32_t)both;
+	record->tid = (pid_t)(both >> 32);
+	record->time_ns = word(&at);
+	record->address = word(&at);
+	record->cpu = (uint32_t)word(&at);
+	at += with_read ? 24 : 0;
+	record->has_regs = word(&at) == PERF_SAMPLE_REGS_ABI_64 &&
+			   bytes >= need + 8 * (size_t)__builtin_popcountll(REGISTER_MASK);
+	record->is_kernel = (header->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
+			    PERF_RECORD_MISC_KERNEL;
+	for (unsigned int i = 0; i < REGISTERS; i++)
+		record->regs[i] = record->has_regs && REGISTER_MASK >> i & 1 ? word(&at) : 0;
+	return 1;
+}
+
+static int ring_read(struct rings *rings, struct ring *ring, int with_read)
+{
+	const struct perf_event_header *header;
+	int got;
+
+	while ((got = ring_next(ring, &header)) > 0) {
+		if (header->type == PERF_RECORD_LOST && header->size >= sizeof(*header) + 16) {
+			const uint8_t *at = (const uint8_t *)(header + 1) + 8;
+
+			rings->lost += word(&at);
+		}
+		if (header->type != PERF_RECORD_SAMPLE)
+			continue;
+		if (array_grow(&rings->pending, &rings->pending_room, rings->pending_count + 1,
+			       sizeof(*rings->pending)))
+			return -ENOMEM;
+		if (sample_read(rings, &rings->pending[rings->pending_count], header, with_read))
+			rings->pending_count++;
+		else
+			rings->stray++;
+	}
+	return got == -EBADMSG ? 0 : got;
+}
+
+int rings_read(struct rings *rings, int with_read, int is_last, size_t *settled)
+{
+	uint64_t until = object_now_ns() - SETTLE_NS;
+	int err = 0;
+
+	if (rings->id_count)
+		qsort(rings->ids, rings->id_count, sizeof(*rings->ids), by_id);
+	for (unsigned int i = 0; i < rings->count && !err; i++)
+		err = ring_read(rings, &rings->all[i].ring, with_read);
+	if (rings->pending_count)
+		qsort(rings->pending, rings->pending_count, sizeof(*rings->pending), by_time);
+	*settled = 0;
+	while (*settled < rings->pending_count &&
+	       (is_last || rings->pending[*settled].time_ns < until))
+		++*settled;
+	return err;
+}
+
+void rings_drop(struct rings *rings, size_t count)
+{
+	rings->pending_count -= count;
+	memmove(rings->pending, rings->pending + count,
+		rings->pending_count * sizeof(*rings->pending));
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the kernel writes hits that we are to read: a ring for each CPU, which all events of that CPU share. An event
+ * on any CPU can have no ring if threads inherit it; so with rings there is an event for each CPU, on
+ * each thread. A ring belongs to an event of our own thread that counts nothing.
+ */
+#ifndef SESSION_EVENT_RINGS_H
+#define SESSION_EVENT_RINGS_H
+
+#include "session/event/object.h"
+#include "session/trail/ring.h"
+
+struct rings {
+	struct cpu_ring {
+		unsigned int cpu;
+		int fd;
+		void *memory;
+		struct ring ring;
+	} * all;
+	unsigned int count;
+	uint32_t bytes; /* of records, each */
+	struct ring_id {
+		uint64_t id;
+		unsigned int source;
+	} * ids; /* sorted once armed */
+	size_t id_count, id_room;
+	struct event_record *pending;
+	size_t pending_count, pending_room;
+	uint64_t taken, lost, stray;
+};
+
+/* Of all CPUs that are online. 0, -WM_E_PERF_MEMORY, -errno; release also then. */
+int rings_open(struct rings *rings, uint32_t bytes);
+void rings_release(struct rings *rings);
+
+/* Which source an event is of, before any of its records is read. 0, -ENOMEM, -errno. */
+int rings_add(struct rings *rings, int fd, unsigned int source);
+void rings_forget(struct rings *rings); /* all of them */
+
+/* What a sample has: PERF_SAMPLE_*, and of registers those of struct event_record. */
+uint64_t rings_sample_type(void);
+uint64_t rings_registers(void);
+
+/*
+ * Read what there is into rings->pending, sorted by time. How many of them, from the first on, nothing can come before any
+ * more: stands in *settled. `with_read`: PERF_SAMPLE_READ is in the samples. 0, -ENOMEM.
+ */
+int rings_read(struct rings *rings, int with_read, int is_last, size_t *settled);
+
+/* The first `count` of them were taken. */
+void rings_drop(struct rings *rings, size_t count);
+
+#endif
