@@ -213,7 +213,7 @@ Test(ledger_file, a_full_disk_is_told_once)
 
 	if (unshare(CLONE_NEWNS) || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("waymark", bed_runtime, "tmpfs", 0, "size=64k,mode=0700"))
-		cr_skip_test("no file system can be mounted here");
+		bed_skip("no file system can be mounted here");
 	cr_expect_eq(claim_one(), 0);
 	snprintf(filler, sizeof(filler), "%s/filler", bed_runtime);
 	fd = open(filler, O_WRONLY | O_CREAT, 0600);
@@ -389,7 +389,7 @@ Test(ledger_file, root_writes_into_the_ledger_of_the_processs_user)
 	pid_t pid;
 
 	if (geteuid())
-		cr_skip_test("only root records others' processes");
+		bed_skip("only root records others' processes");
 	cr_assert_eq(chown(bed_runtime, BED_NOBODY, BED_NOBODY), 0);
 	pid = start_nobodys();
 	setenv("XDG_RUNTIME_DIR", "/nonexistent", 1);
