@@ -68,13 +68,15 @@ pid_t bed_owner(void (*act)(struct ledger *ledger))
 	struct ledger *ledger;
 	char byte, path[256];
 	int ends[2];
-	pid_t pid;
+	pid_t pid, parent = getpid();
 
 	cr_assert_eq(pipe(ends), 0);
 	pid = fork();
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
 		close(ends[0]);
+		if (getppid() != parent)
+			_exit(1);
 		if (ledger_new(&ledger))
 			_exit(1);
 		act(ledger);

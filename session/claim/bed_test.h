@@ -13,6 +13,13 @@ extern char bed_runtime[64], bed_folder[96], bed_file[128];
 void bed_setup(void);
 void bed_teardown(void);
 
+/* The test can't run here. Criterion calls no .fini then. */
+#define bed_skip(why)                                                                              \
+	do {                                                                                       \
+		bed_teardown();                                                                    \
+		cr_skip_test(why);                                                                 \
+	} while (0)
+
 /* A claim on debug registers of that process, by this cookie. */
 struct claim bed_claim(pid_t pid, uint64_t count, uint64_t cookie, const char *what);
 

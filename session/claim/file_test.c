@@ -213,7 +213,7 @@ Test(ledger_file, a_full_disk_is_told_once)
 
 	if (unshare(CLONE_NEWNS) || mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
 	    mount("waymark", bed_runtime, "tmpfs", 0, "size=64k,mode=0700"))
-		cr_skip_test("no file system can be mounted here");
+		bed_skip("no file system can be mounted here");
 	cr_expect_eq(claim_one(), 0);
 	snprintf(filler, sizeof(filler), "%s/filler", bed_runtime);
 	fd = open(filler, O_WRONLY | O_CREAT, 0600);
@@ -318,6 +318,31 @@ Test(ledger_file, forged_rows_are_no_claims)
 	ledger_file_release(&file);
 }
 
+/* What a reader may find who reads while a block changes hands. */
+Test(ledger_file, a_row_of_the_last_owner_is_not_the_nexts)
+{
+	struct ledger_head head = { .pid = getpid(), .pid_namespace = claimant_namespace() };
+	struct ledger_row row = { .resource = 1, .scope = 1, .state = 1, .count = 1 };
+	struct ledger_file file;
+	struct claim_list list;
+	uint32_t number;
+
+	cr_assert_eq(ledger_file_open(&file, bed_folder, geteuid(), 1), 0);
+	cr_assert_eq(ledger_file_take(&file, &head, is_none, NULL, &number), 0);
+	ledger_file_write(&file, number, 0, &row, head.tenancy);
+	cr_expect_eq(bed_count_of(getpid()), 1);
+	ledger_file_give(&file, number);
+	cr_assert_eq(ledger_file_take(&file, &head, is_none, NULL, &number), 0);
+	cr_assert_eq(pwrite(file.fd, &row, sizeof(row),
+			    number * LEDGER_BLOCK_BYTES + LEDGER_ROW_BYTES),
+		     (ssize_t)sizeof(row));
+	list = bed_rows_of(getpid());
+	cr_expect_eq(list.count, 0);
+	cr_expect_eq(list.damaged, 1);
+	claim_list_release(&list);
+	ledger_file_release(&file);
+}
+
 Test(ledger_file, an_owner_of_another_namespace_weighs_nothing)
 {
 	struct ledger_head head = { .pid = getpid(), .pid_namespace = 1 };
@@ -389,7 +414,7 @@ Test(ledger_file, root_writes_into_the_ledger_of_the_processs_user)
 	pid_t pid;
 
 	if (geteuid())
-		cr_skip_test("only root records others' processes");
+		bed_skip("only root records others' processes");
 	cr_assert_eq(chown(bed_runtime, BED_NOBODY, BED_NOBODY), 0);
 	pid = start_nobodys();
 	setenv("XDG_RUNTIME_DIR", "/nonexistent", 1);

@@ -141,7 +141,7 @@ Test(claim_holder, who_writes_nothing_down_is_named_by_his_descriptors)
 	char text[16384], is[128];
 
 	if (!may_have_breakpoints())
-		cr_skip_test("no breakpoints may be opened here");
+		bed_skip("no breakpoints may be opened here");
 	owner = bed_owner(open_two);
 	writer = bed_owner(open_and_claim);
 	cr_assert_eq(claim_holders_find(&holders, &wanted), 0);
@@ -171,7 +171,7 @@ Test(claim_holder, processes_that_may_not_be_looked_into_are_counted)
 	pid_t pid;
 
 	if (geteuid())
-		cr_skip_test("there may be none");
+		bed_skip("there may be none");
 	pid = fork();
 	if (!pid) {
 		if (setgid(BED_NOBODY) || setuid(BED_NOBODY) ||
