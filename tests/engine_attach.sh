@@ -268,7 +268,7 @@ done
 attached
 first=$pid
 mv said said_first
-odd vfork
+start_ready ./attached_odd vfork
 rm -rf trace
 "$waymark" record "${soft[@]}" -p "$pid" -p "$first" -o trace --for 100ms >/dev/null 2>words &
 tool=$!
