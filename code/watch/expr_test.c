@@ -180,7 +180,7 @@ Test(watch_expr, what_is_no_option_is_told)
 		"if=tid==x",
 		"if=tid<5",
 		"bt=0",
-		"bt=65",
+		"bt=11",
 		"bt=x",
 		"signal=",
 		"signal=FOO",

@@ -24,8 +24,8 @@
 #include <sys/types.h>
 
 #define WATCH_TESTS_MAX 4
-#define WATCH_FRAMES_DEFAULT 16
-#define WATCH_FRAMES_MAX 64
+#define WATCH_FRAMES_DEFAULT 10
+#define WATCH_FRAMES_MAX 10
 
 enum watch_subject { WATCH_IF_CHANGED, WATCH_IF_VALUE, WATCH_IF_OLD, WATCH_IF_TID };
 

@@ -32,6 +32,8 @@
 #define FUNCTION 16
 #define PARAMETER 17
 #define POINTER 18
+#define LOOP 19
+#define NEVER 20
 
 	.section .debug_abbrev, "", @progbits
 	abbrev	CU, 0x11, 1
@@ -98,6 +100,12 @@
 	is_all
 	abbrev	POINTER, 0x0f, 0
 	has	0x49, 0x13
+	is_all
+	abbrev	LOOP, 0x39, 1
+	has	0x01, 0x13	/* sibling, ref4 */
+	is_all
+	abbrev	NEVER, 0x39, 0
+	has	0x01, 0x13
 	is_all
 	.byte	0
 
@@ -264,6 +272,23 @@
 	variable behind, .Lint
 	.byte	0
 .Lend:
+
+/* A unit whose parts each say that the next one is one before. */
+.Lunit:
+	.long	.Lunit_end - .Lunit_version
+.Lunit_version:
+	.value	4
+	.long	0
+	.byte	8
+	die	CU
+	.byte	0x21
+.Lfirst: die	NEVER
+	.long	.Lsecond - .Lunit
+.Lsecond: die	LOOP
+	.long	.Lfirst - .Lunit
+	.byte	0
+	.byte	0
+.Lunit_end:
 
 	.data
 	.balign	8
