@@ -55,9 +55,9 @@ start other sleep 300
 other=$pid
 start first ./claimant "$subject" watch:counter watch:total
 first=$pid
+expect first "$(said first)" claimed # it has the first block, then
 start second ./claimant "$other" watch:other
 second=$pid
-expect first "$(said first)" claimed
 expect second "$(said second)" claimed
 
 claims 0
