@@ -9,6 +9,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -208,6 +209,13 @@ void bed_become_root(void)
 		return;
 	cr_assert_eq(setresuid(0, 0, 0), 0);
 	cr_assert_eq(setresgid(0, 0, 0), 0);
+}
+
+void bed_need_cpus(void)
+{
+	if (!getenv("WAYMARK_TEST_CPUS"))
+		cr_skip_test(
+			"it would disturb whoever watches something; WAYMARK_TEST_CPUS=1 has it");
 }
 
 void bed_need_breakpoints(void)

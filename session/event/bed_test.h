@@ -69,6 +69,12 @@ unsigned int bed_descriptors(void);
 void bed_become_ordinary(void);
 void bed_become_root(void);
 
+/*
+ * Skips the test unless WAYMARK_TEST_CPUS is set: a breakpoint of a CPU is in the way of everybody's, so tests that
+ * run beside it would be refused.
+ */
+void bed_need_cpus(void);
+
 /* Skips the test where breakpoints can't be had at all. */
 void bed_need_breakpoints(void);
 

@@ -406,6 +406,53 @@ static int paranoid(void)
 	return level;
 }
 
+Test(event_life, whatever_runs_on_the_machine)
+{
+	struct event_coverage coverage;
+	struct event_object *object;
+	struct bed bed;
+
+	if (geteuid())
+		cr_skip_test("CPUs are watched by root alone");
+	bed_need_cpus();
+	bed_start(&bed, chatty);
+	bed_wait(&bed, 1);
+	bed_request(&request, sources, EVENT_SYSTEM, 0, 1);
+	object = bed_arm(&request);
+	bed_step(&bed, 1, 1);
+	/* others may have something at this address too, but hardly write to it now */
+	cr_assert_geq(bed_count(object, 0), 4);
+	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	cr_assert_eq(coverage.wanted, (unsigned int)sysconf(_SC_NPROCESSORS_ONLN));
+	cr_assert_eq(coverage.opened, coverage.wanted);
+	cr_assert_eq(coverage.missing_count, 0);
+	event_coverage_release(&coverage);
+	event_object_release(object);
+	bed_end(&bed);
+}
+
+Test(event_life, an_offline_cpu_is_refused_by_its_number)
+{
+	const unsigned int cpus[] = { 4000 };
+	struct event_object *object;
+	char text[128] = "";
+	struct detail detail = { text, sizeof(text) };
+	unsigned int before = bed_descriptors();
+	int err;
+
+	if (geteuid())
+		cr_skip_test("CPUs are watched by root alone");
+	bed_request(&request, sources, EVENT_CPUS, 0, 1);
+	request.cpus = cpus;
+	request.cpu_count = 1;
+	cr_assert_eq(event_object_new(&object, &request, detail), 0);
+	err = event_object_arm(object, detail);
+	cr_assert(err == -ENODEV || err == -EINVAL, "%d", err);
+	cr_assert(strstr(text, "CPU 4000"), "%s", text);
+	cr_assert_eq(bed_descriptors(), before);
+	event_object_release(object);
+}
+
 static void ordinary_is_refused(enum event_scope scope, unsigned int flags, int error,
 				const char *words_wanted)
 {

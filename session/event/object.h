@@ -2,7 +2,8 @@
 /*
  * An event object is one request over one scope: the same few kernel events on every thread of a process,
  * on one thread, or on CPUs. It owns the descriptors; closing them is all that disarming takes, so the end
- * of this process, by whatever means, disarms everything.
+ * of this process, by whatever means, disarms everything. (A process that it forked, and that executes
+ * nothing, has them too, and must close them.)
  *
  * Arming is all or nothing:
  *
@@ -19,7 +20,8 @@
  * stopped (a debugger traces the process, it stands still already, or ptrace(2) is not for us), the scan
  * goes round by round, and what a round finds is looked at first: its free debug registers tell how many of
  * our events it has already, for every thread gets them in the same order. Only where they don't tell, it is
- * opened on in full; such threads are `doubtful` in the coverage. The round that opened an event stands in
+ * opened on in full; such threads are `doubtful` in the coverage. (Before Linux 6.12 free registers
+ * may also be told wrongly, see instance_keeps_place() in instance.h.) The round that opened an event stands in
  * its sig_data, so that a thread that has two of the same can be told: count those of one round.
  *
  * One thread at a time may use an object, any thread. While it arms, no other thread of the caller's may wait for
@@ -83,7 +85,11 @@ enum event_flag {
 	 * outlive the object, and drop what is not armed.
 	 */
 	EVENT_SIGNAL = 1,
-	/* Each hit is a record in a ring of ours: event_object_drain(). Not together with EVENT_SIGNAL. */
+	/*
+	 * Each hit is a record in a ring of ours, a ring for each CPU: event_object_drain(). Not together with
+	 * EVENT_SIGNAL. It takes a descriptor for each source on each thread on each CPU. CPUs that come
+	 * online later have no ring, so threads are not seen there.
+	 */
 	EVENT_RINGS = 2,
 	/*
 	 * Forked children too, until they exec, and their threads. Without it a child has none. A child that
@@ -145,7 +151,7 @@ int event_object_new(struct event_object **object, const struct event_request *r
  * preparing -> armed. Takes some 30 us a thread; the program stands still for that time.
  *
  * Raises this process's soft limit of descriptors to the hard one where it has to: one is needed
- * for each source on each thread.
+ * for each source on each thread. Programs that it starts from then on inherit that limit.
  *
  * Returns 0; or, everything closed again and the state still preparing, so that it may be tried anew:
  *   -WM_E_EVENT_TAKEN        a thread or a CPU has not enough free debug registers; detail says who has them

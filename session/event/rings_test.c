@@ -5,6 +5,7 @@
 #include <asm/perf_regs.h>
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,9 +26,20 @@ static __attribute__((noinline)) void store_it(uint64_t value)
 	__asm__ volatile("movq %1, %0\nstore_next: nop" : "=m"(words[0]) : "d"(value));
 }
 
+/* Each on a CPU of its own, as far as there are. */
+static void spread(void)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(gettid() % (int)sysconf(_SC_NPROCESSORS_ONLN), &one);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
 static void *storer(void *data)
 {
 	(void)data;
+	spread();
 	bed_meet(shared, 1);
 	for (uint64_t i = 0; i < STORES; i++)
 		store_it((uint64_t)gettid() << 32 | i);
