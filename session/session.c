@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The public API. What it promises stands in waymark/session.h. */
+#include "session/claim/ledger.h"
 #include "session/process.h"
 #include "session/reader.h"
 #include "session/target.h"
@@ -418,6 +419,7 @@ void wm_session_close(struct wm_session *session)
 	}
 	probes_release(&session->probes);
 	watched_list_release(&session->watched);
+	ledger_free(session->ledger);
 	unrecorded_release(&session->unrecorded);
 	spec_list_release(&session->specs);
 	name_list_release(&session->names);

@@ -24,6 +24,7 @@
 #include <waymark/session.h>
 
 struct held;
+struct ledger;
 struct pollfd;
 struct process;
 struct watermark;
@@ -36,6 +37,7 @@ struct wm_session {
 	struct spec_list specs;
 	struct probes probes;
 	struct live live;	     /* trails */
+	struct ledger *ledger;	     /* claims on debug registers; NULL before the first */
 	struct watched_list watched; /* once some watch was found */
 	struct listener *listeners;  /* one for each user whose processes are recorded */
 	/* a name for the agent that LD_PRELOAD can hold; or "" */

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "session/watch/watching.h"
 
+#include "session/claim/ledger.h"
 #include "session/event/object.h"
 #include "session/loaded.h"
 #include "session/process.h"
@@ -315,6 +316,7 @@ static int arm(struct finding *finding)
 		.pid = watching->pid,
 		.sources = sources,
 		.source_count = watching->count,
+		.ledger = session->ledger,
 		.settle = settle,
 		.settle_data = watching,
 	};
@@ -399,6 +401,8 @@ int watching_arm(struct wm_session *session, struct process *process)
 				    KERNEL_MAJOR, KERNEL_MINOR);
 	process->watching = calloc(1, sizeof(*process->watching));
 	if (!process->watching)
+		return -ENOMEM;
+	if (!session->ledger && ledger_new(&session->ledger))
 		return -ENOMEM;
 	finding.watching = process->watching;
 	finding.watching->pid = process->pid;
