@@ -48,6 +48,7 @@ watched_pid=$pid
 holds=$!
 sleep 1.5
 bad 1 "not enough debug registers are free" -e watch:counted -p "$watched_pid"
+says "watch:order"
 wait "$holds" || fail "who holds them"
 watches after 0 --for 200ms -e watch:counted -p "$watched_pid"
 expect "missed" "$(json missed)" 0
