@@ -42,7 +42,7 @@
 #include <stdint.h>
 
 #define CONTROL_MAGIC 0x6b6d6157u /* "Wamk" */
-#define CONTROL_VERSION 4
+#define CONTROL_VERSION 5
 #define CONTROL_BYTES_MAX 65536
 #define CONTROL_BUNDLE_BYTES_MAX (64u << 20)
 #define CONTROL_BUNDLE_ALIGN 8u
@@ -66,6 +66,9 @@ enum control_type {
 	CONTROL_MODULE = 7,  /* struct control_module, then its path */
 	CONTROL_BUNDLE = 8, /* struct control_bundle, then messages, or with a memfd that has them */
 	CONTROL_LATE = 9,   /* struct control_late: the program went on without GO or SEEN */
+	/* struct control_watch_table; carries the memfd, as STORE does (abi/watch.h, as the next one) */
+	CONTROL_WATCH_TABLE = 10,
+	CONTROL_WATCH_LOST = 11, /* struct control_watch_lost: the session's watches can't stay */
 
 	/* tool to agent */
 	CONTROL_OPEN = 32,   /* struct control_open, then the path where children find the tool */
@@ -80,6 +83,8 @@ enum control_type {
 	CONTROL_SEEN = 41,  /* struct control_seen: all that is wanted in that module is placed */
 	CONTROL_WAIT = 42,  /* struct control_wait: who waits is to wait on; not answered */
 	CONTROL_ADOPT = 43, /* struct control_adopt: arm what the parent had at the fork */
+	CONTROL_WATCH = 44, /* struct control_watch, then its text: take that watch's hits (abi/watch.h) */
+	CONTROL_UNWATCH = 45, /* struct control_unwatch */
 };
 
 struct wm_message {

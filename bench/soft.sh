@@ -50,6 +50,7 @@ seconds()
 record() { seconds "$waymark" record -e "$1" -o "$work/trail" -- "${@:2}"; }
 median() { sort -g | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'; }
 is_right() { cmp -s out wanted || { echo "$1: it prints something else" >&2; exit 1; }; }
+told() { tail -c 4000 out | LC_ALL=C sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p"; } # by record's --json
 blocks() { sed -n 's/.*recorded \([0-9,]*\) blocks.*/\1/p' err | tr -d ,; }
 
 # ---- the programs: an input of so many rounds ----
@@ -196,10 +197,10 @@ program()
 	figure "${name}_slowdown" "$(median <ratios)" ratio
 	figure "${name}_native_s" "$native" s
 	time_left "$name's blocks" || return
-	# half of 32M is what the engine's rings get, and they are full
-	record trail/soft,last=32M/ "$@" >/dev/null
+	# of the newest: what the translation has come to
+	timeout 200 "$waymark" record --json -e trail/soft,last=32M/ -o "$work/trail" -- "$@" <input >out 2>err
 	rm -rf trail
-	figure "bytes_per_block.$name" "$((16 << 20)) / $(blocks)" bytes
+	figure "bytes_per_block.$name" "$(told words_bytes) / $(told blocks)" bytes
 	count_blocks "$name" "$@"
 	figure "ns_per_block.$name" "$(median <added) * 1e9 / ($first_blocks + $count * $round_blocks)" ns
 	if [ $peers = 1 ]; then

@@ -2,7 +2,9 @@
 #include "cli/list.h"
 #include "cli/cli.h"
 #include "cli/list_probes.h"
+#include "cli/list_watches.h"
 #include "cli/quantity.h"
+#include "code/watch/expr.h"
 #include "session/hits.h"
 #include "session/spec.h"
 
@@ -21,6 +23,8 @@ struct options {
 	size_t file_count;
 	struct spec_list globs;	 /* of markers */
 	struct spec_list probes; /* --func, --usdt, --event */
+	const char **watches;	 /* --watch, and --event of that kind */
+	size_t watch_count;
 	int json, sites;
 	const char *name; /* an argument that is no file's */
 };
@@ -29,15 +33,18 @@ static void usage(void)
 {
 	fputs("Usage: waymark list [OPTION]... FILE... [SUBSYSTEM:EVENT]...\n"
 	      "       waymark list [OPTION]... -p PID [SUBSYSTEM:EVENT]...\n"
-	      "       waymark list {--func GLOB | --usdt[=GLOB] | --event SPEC}... {FILE... | -p PID}\n\n"
+	      "       waymark list {--func GLOB | --usdt[=GLOB] | --watch EXPR | --event SPEC}...\n"
+	      "                    {FILE... | -p PID}\n\n"
 	      "Show the markers in programs and libraries, or in running processes, which are not\n"
 	      "touched: their names, fields, sites, whether they are armed, where they stand in the\n"
 	      "source; how often they were hit, if an agent is in the process. Names may be globs.\n\n"
-	      "With --func, --usdt or --event: what could be probed, and how, or why not.\n\n"
+	      "With --func, --usdt or --event: what could be probed, and how, or why not. With\n"
+	      "--watch: where a variable lies, and how many debug registers it takes.\n\n"
 	      "  -p, --pid=PID  the markers of all modules of a process; may be given again\n"
 	      "  -s, --sites    each site by itself: its address, its state, its place\n"
 	      "  -f, --func=GLOB    functions of that name\n"
 	      "  -u, --usdt[=GLOB]  USDT probes; of that PROVIDER:NAME\n"
+	      "  -w, --watch=EXPR   what a watch of it takes: counter, list->head->count, 'table[3].name'\n"
 	      "  -e, --event=SPEC   what this spec would record, as func:malloc/ret,arg1/\n"
 	      "  -j, --json     as one JSON array\n"
 	      "  -h, --help     this help\n",
@@ -86,6 +93,10 @@ static int probe_add(struct options *options, const char *kind, const char *text
 	char whole[1100];
 	int err;
 
+	if (!*kind && watch_expr_is(text)) {
+		options->watches[options->watch_count++] = text;
+		return CLI_FINE;
+	}
 	snprintf(whole, sizeof(whole), "%s%s", kind, text);
 	err = spec_add(&options->probes, whole);
 	if (!err && !options->probes.all[options->probes.count - 1].request)
@@ -97,15 +108,20 @@ static int probe_add(struct options *options, const char *kind, const char *text
 static int options_read(struct options *options, int argc, char **argv)
 {
 	static const struct option longs[] = {
-		{ "pid", required_argument, NULL, 'p' },   { "sites", no_argument, NULL, 's' },
-		{ "func", required_argument, NULL, 'f' },  { "usdt", optional_argument, NULL, 'u' },
-		{ "event", required_argument, NULL, 'e' }, { "json", no_argument, NULL, 'j' },
-		{ "help", no_argument, NULL, 'h' },	   { NULL, 0, NULL, 0 },
+		{ "pid", required_argument, NULL, 'p' },
+		{ "sites", no_argument, NULL, 's' },
+		{ "func", required_argument, NULL, 'f' },
+		{ "usdt", optional_argument, NULL, 'u' },
+		{ "watch", required_argument, NULL, 'w' },
+		{ "event", required_argument, NULL, 'e' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
 	};
 	int c, status = CLI_FINE;
 
 	optind = 1;
-	while (!status && (c = getopt_long(argc, argv, "p:sf:u::e:jh", longs, NULL)) != -1) {
+	while (!status && (c = getopt_long(argc, argv, "p:sf:u::w:e:jh", longs, NULL)) != -1) {
 		switch (c) {
 		case 'p':
 			status = pid_add(options, optarg);
@@ -118,6 +134,9 @@ static int options_read(struct options *options, int argc, char **argv)
 			break;
 		case 'u':
 			status = probe_add(options, "usdt:", optarg ? optarg : "*:*");
+			break;
+		case 'w':
+			options->watches[options->watch_count++] = optarg;
 			break;
 		case 'e':
 			status = probe_add(options, "", optarg);
@@ -134,11 +153,13 @@ static int options_read(struct options *options, int argc, char **argv)
 	}
 	for (; !status && optind < argc; optind++)
 		status = argument_add(options, argv[optind]);
-	if (options->probes.count && options->name)
+	if ((options->probes.count || options->watch_count) && options->name)
 		return complain_usage(
 			"list",
 			"%s is no file; which probes stands in the options: --usdt='%s', --func=NAME@FILE",
 			options->name, options->name);
+	if (!status && options->watch_count && options->probes.count)
+		return complain_usage("list", "--watch is asked for by itself");
 	if (!status && !options->pid_count && !options->file_count)
 		status = complain_usage("list", "name a file, or a process with -p");
 	return status;
@@ -224,18 +245,23 @@ int cmd_list(int argc, char **argv)
 	struct options options = {
 		.pids = calloc((size_t)argc + 1, sizeof(*options.pids)),
 		.files = calloc((size_t)argc + 1, sizeof(*options.files)),
+		.watches = calloc((size_t)argc + 1, sizeof(*options.watches)),
 	};
 	struct catalog catalog = { 0 };
 	char *take = NULL;
 	int status, chosen, printed;
 
-	if (!options.pids || !options.files)
+	if (!options.pids || !options.files || !options.watches)
 		return complain(-ENOMEM, NULL);
 	status = options_read(&options, argc, argv);
+	if (!status && options.watch_count)
+		status = list_watches(options.watches, options.watch_count, options.files,
+				      options.file_count, options.pids, options.pid_count,
+				      options.json);
 	if (!status && options.probes.count) {
 		status = list_probes(&options.probes, options.files, options.file_count,
 				     options.pids, options.pid_count, options.json);
-	} else if (!status) {
+	} else if (!status && !options.watch_count) {
 		status = fill(&catalog, &options);
 		take = malloc(catalog.count + 1);
 		chosen = take ? choose(&catalog, &options, take) : complain(-ENOMEM, NULL);
@@ -248,5 +274,6 @@ int cmd_list(int argc, char **argv)
 	spec_list_release(&options.probes);
 	free(options.pids);
 	free(options.files);
+	free(options.watches);
 	return status < 0 ? CLI_FINE : status;
 }

@@ -42,7 +42,8 @@ size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *
 		const struct spec *spec = &specs->all[i];
 		int error = -WM_E_NO_MARKER;
 
-		if (spec->trail)
+		/* a watch that is no place says so when it is armed */
+		if (spec->trail || spec->watch)
 			continue;
 		if (spec->request && placed ? spec->placed : spec->matches)
 			continue;

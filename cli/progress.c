@@ -6,6 +6,7 @@
 #include "cli/json.h"
 #include "cli/origins.h"
 #include "cli/outcome.h"
+#include "cli/outcome_watch.h"
 #include "cli/quantity.h"
 
 #include <stdio.h>
@@ -162,7 +163,7 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
 int progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
 			 const char *dir, int exit_status, const char *error,
 			 const struct probes *probes, const struct unrecorded_list *unrecorded,
-			 const struct flight *flight)
+			 const struct watched_list *watched, const struct flight *flight)
 {
 	static struct out out;
 	struct json json = { &out, 0 };
@@ -187,6 +188,7 @@ int progress_sum_up_json(const struct progress *progress, const struct wm_sessio
 		json_number(&json, "threads", status->trail_threads);
 		json_number(&json, "processes", status->trail_processes);
 		json_number(&json, "unfollowed", status->trail_unfollowed);
+		json_number(&json, "words_bytes", status->trail_words_bytes);
 		json_close(&json, '}');
 	}
 	flight_json(&json, flight);
@@ -194,6 +196,7 @@ int progress_sum_up_json(const struct progress *progress, const struct wm_sessio
 	json_words(&json, "error", error);
 	outcome_json(&json, probes);
 	outcome_unrecorded_json(&json, unrecorded);
+	outcome_watches_json(&json, watched);
 	json_close(&json, '}');
 	out_char(&out, '\n');
 	return out_flush(&out);

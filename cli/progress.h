@@ -6,6 +6,7 @@
 #include "session/probe.h"
 
 #include "session/patience.h"
+#include "session/watch/watches.h"
 
 #include <stdint.h>
 #include <waymark/session.h>
@@ -49,6 +50,6 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
 int progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,
 			 const char *dir, int exit_status, const char *error,
 			 const struct probes *probes, const struct unrecorded_list *unrecorded,
-			 const struct flight *flight);
+			 const struct watched_list *watched, const struct flight *flight);
 
 #endif

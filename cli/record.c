@@ -4,6 +4,7 @@
 #include "cli/guardian.h"
 #include "cli/origins.h"
 #include "cli/outcome.h"
+#include "cli/outcome_watch.h"
 #include "cli/progress.h"
 #include "cli/record_options.h"
 #include "cli/tree.h"
@@ -35,8 +36,9 @@ struct recording {
 	int child_status;		   /* as an exit status, once reaped */
 	struct probes probes;		   /* of the session, once it is closed; for --json */
 	struct unrecorded_list unrecorded; /* likewise */
-	int error;			   /* what ended the recording early */
-	char why[1200];			   /* in words, for --json */
+	struct watched_list watched;
+	int error;	/* what ended the recording early */
+	char why[1200]; /* in words, for --json */
 };
 
 /* ---- signals ---- */
@@ -343,6 +345,8 @@ static void close_session(struct recording *recording)
 		recording->session->probes = (struct probes){ 0 };
 		recording->unrecorded = recording->session->unrecorded;
 		recording->session->unrecorded = (struct unrecorded_list){ 0 };
+		recording->watched = recording->session->watched;
+		recording->session->watched = (struct watched_list){ 0 };
 	}
 	wm_session_close(recording->session);
 	flight_release(&recording->flight);
@@ -358,9 +362,11 @@ static int sum_up_json(struct recording *recording, const struct wm_session_stat
 	if (recording->options->json)
 		err = progress_sum_up_json(&recording->progress, status, recording->options->dir,
 					   result, recording->why, &recording->probes,
-					   &recording->unrecorded, &recording->flight);
+					   &recording->unrecorded, &recording->watched,
+					   &recording->flight);
 	probes_release(&recording->probes);
 	unrecorded_release(&recording->unrecorded);
+	watched_list_release(&recording->watched);
 	return err ? complain(err, "standard output") : result;
 }
 
@@ -385,6 +391,7 @@ static int finish(struct recording *recording, int had_dir)
 	outcome_ambiguous(recording->session);
 	outcome_refusals(recording->session, options->verbose);
 	outcome_unrecorded(&recording->session->unrecorded);
+	outcome_watches(&recording->session->watched);
 	complain_trails(recording);
 	if (status.refused > recording->session->probes.refusals.count &&
 	    wm_session_detail(recording->session)[0]) {

@@ -91,6 +91,7 @@ static int segments_read(struct code_file *file)
 			.offset = from->p_offset,
 			.file_bytes = from->p_filesz < from->p_memsz ? from->p_filesz
 								     : from->p_memsz,
+			.alignment = from->p_align,
 			.type = from->p_type,
 			.flags = from->p_flags,
 		};

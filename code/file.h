@@ -21,6 +21,7 @@
 struct code_segment {
 	uint64_t address, bytes; /* once loaded */
 	uint64_t offset, file_bytes;
+	uint64_t alignment;
 	uint32_t type, flags; /* PT_*, PF_* */
 };
 

@@ -275,7 +275,8 @@ int code_symbols_read(struct code_symbols *symbols, struct code_file *file)
 
 struct wanted {
 	const char *name;
-	uint64_t address;
+	uint64_t address, bytes;
+	unsigned char type;
 	int found;
 };
 
@@ -292,6 +293,8 @@ static int take_value(struct table *table, const char *name, const Elf64_Sym *sy
 		return -ENOTUNIQ;
 	wanted->found = 1;
 	wanted->address = address;
+	wanted->bytes = symbol->st_size;
+	wanted->type = type;
 	return 0;
 }
 
@@ -305,6 +308,46 @@ int code_symbol_value(struct code_file *file, const char *name, uint64_t *addres
 		return err;
 	*address = wanted.address;
 	return wanted.found ? 0 : -ENOENT;
+}
+
+int code_symbol_extent(struct code_file *file, const char *name, uint64_t *address, uint64_t *bytes,
+		       int *is_function)
+{
+	struct wanted wanted = { .name = name };
+	struct table table = { .take = take_value, .data = &wanted };
+	int err = tables_walk(&table, file);
+
+	if (err < 0)
+		return err;
+	*address = wanted.address;
+	*bytes = wanted.bytes;
+	*is_function = wanted.type == STT_FUNC || wanted.type == STT_GNU_IFUNC;
+	return wanted.found ? 0 : -ENOENT;
+}
+
+struct data_names {
+	int (*take)(const char *name, void *data);
+	void *data;
+	int ret;
+};
+
+static int take_data(struct table *table, const char *name, const Elf64_Sym *symbol)
+{
+	struct data_names *names = table->data;
+
+	if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_shndx == SHN_UNDEF || !*name)
+		return 0;
+	names->ret = names->take(name, names->data);
+	return names->ret ? -ECANCELED : 0;
+}
+
+int code_symbol_data(struct code_file *file, int (*take)(const char *name, void *data), void *data)
+{
+	struct data_names names = { take, data, 0 };
+	struct table table = { .take = take_data, .data = &names };
+	int err = tables_walk(&table, file);
+
+	return names.ret ? names.ret : err < 0 ? err : 0;
 }
 
 static void written_release(struct code_written *written)

@@ -81,6 +81,13 @@ void code_symbol_text(const struct code_symbol *symbol, int with_parameters, cha
  */
 int code_symbol_value(struct code_file *file, const char *name, uint64_t *address);
 
+/* The same, with how many bytes it has by its symbol (0: it doesn't say), and whether it is a function. */
+int code_symbol_extent(struct code_file *file, const char *name, uint64_t *address, uint64_t *bytes,
+		       int *is_function);
+
+/* Call take() with the name of each symbol of data, until it returns something else than 0, which is returned. */
+int code_symbol_data(struct code_file *file, int (*take)(const char *name, void *data), void *data);
+
 /*
  * Functions whose names look like one that was not found: those of C++ and Rust that it ends, as "Order::add"
  * does "shop::Order::add"; else as near_list(), through names as the source has them where the one that

@@ -256,7 +256,7 @@ static int fill(struct making *making)
 	return err;
 }
 
-/* Whether it is libc, and some request takes breakpoints. */
+/* Whether it is libc, and some request takes breakpoints, or SIGTRAP is wanted for watches. */
 static int is_guarded(const struct spec_list *specs, const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -264,7 +264,8 @@ static int is_guarded(const struct spec_list *specs, const char *path)
 	if (strcmp(name ? name + 1 : path, LIBC_NAME))
 		return 0;
 	for (size_t i = 0; i < specs->count; i++)
-		if (specs->all[i].request && specs->all[i].request->breakpoint)
+		if (specs->all[i].watch ||
+		    (specs->all[i].request && specs->all[i].request->breakpoint))
 			return 1;
 	return 0;
 }

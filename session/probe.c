@@ -333,7 +333,7 @@ static int look(struct wm_session *session, struct process *process, int always)
 
 int probe_arm(struct wm_session *session, struct process *process)
 {
-	if (!spec_count_requests(&session->specs))
+	if (!spec_count_requests(&session->specs) && !spec_count_watches(&session->specs))
 		return 0;
 	process->probed.is_on = 1;
 	return process->probed.adopts ? 0 : look(session, process, 1);

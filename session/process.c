@@ -6,7 +6,8 @@
 #include "base/maps.h"
 #include "session/program.h"
 #include "session/target.h"
-#include "session/watch.h"
+#include "session/watch/watching.h"
+#include "session/watermark.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -58,6 +59,7 @@ void process_free(struct process *process)
 		return;
 	link_release(&process->link);
 	process_forget_requests(process);
+	watching_drop(process);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	drain_free(process->drain);
@@ -153,8 +155,8 @@ static int take_store(struct wm_session *session, struct process *process,
 		return err;
 	process->state = PROCESS_OPENED;
 	session->processes_ever++;
-	if (session->watch)
-		watch_add(session->watch, process->drain);
+	if (session->watermark)
+		watermark_add(session->watermark, process->drain);
 	return process_trace(session, process);
 }
 
@@ -311,6 +313,28 @@ static int take_late(struct wm_session *session, struct process *process,
 	return 0;
 }
 
+static int take_watch_table(struct process *process, const struct link_message *message)
+{
+	struct control_watch_table table;
+
+	if (message->bytes < sizeof(table))
+		return -WM_E_PROTOCOL;
+	memcpy(&table, message->body, sizeof(table));
+	return watching_table(process, message->fd, table.bytes);
+}
+
+static int take_watch_lost(struct wm_session *session, struct process *process,
+			   const struct link_message *message)
+{
+	struct control_watch_lost lost;
+
+	if (message->bytes < sizeof(lost))
+		return -WM_E_PROTOCOL;
+	memcpy(&lost, message->body, sizeof(lost));
+	watching_lost(session, process, lost.error);
+	return 0;
+}
+
 static int obey(struct wm_session *session, struct process *process,
 		const struct link_message *message)
 {
@@ -331,6 +355,10 @@ static int obey(struct wm_session *session, struct process *process,
 		return take_module(session, process, message);
 	case CONTROL_LATE:
 		return take_late(session, process, message);
+	case CONTROL_WATCH_TABLE:
+		return take_watch_table(process, message);
+	case CONTROL_WATCH_LOST:
+		return take_watch_lost(session, process, message);
 	default:
 		return 0;
 	}

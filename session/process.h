@@ -22,6 +22,7 @@ enum process_state { PROCESS_NEW, PROCESS_READY, PROCESS_OPENED, PROCESS_HUNG_UP
 #define REQUESTS_MAX 8
 
 struct process_queued;
+struct watching;
 
 struct process_module {
 	struct control_module about;
@@ -78,7 +79,8 @@ struct process {
 	size_t module_count;
 	size_t text_bytes; /* that it has sent for those and its events */
 	struct probed probed;
-	int trace; /* its number in the trace; -1: not there yet */
+	struct watching *watching; /* watch/watching.h's; NULL: nothing is watched */
+	int trace;		   /* its number in the trace; -1: not there yet */
 };
 
 /* Take a connection over and put the process in the session's list; *link is used up. */

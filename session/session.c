@@ -4,7 +4,8 @@
 #include "session/process.h"
 #include "session/reader.h"
 #include "session/target.h"
-#include "session/watch.h"
+#include "session/watch/watching.h"
+#include "session/watermark.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -89,8 +90,8 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
 	new->process_number &= INT32_MAX;
 	err = options_take(&new->options, options);
 	if (!err && new->options.policy == WM_POLICY_NOTIFY)
-		err = watch_new(&new->watch, new->options.notify_fd, new->options.notify_signal,
-				new->options.watermark_percent);
+		err = watermark_new(&new->watermark, new->options.notify_fd,
+				    new->options.notify_signal, new->options.watermark_percent);
 	if (err) {
 		free(new);
 		return err;
@@ -175,7 +176,11 @@ static int start_process(struct wm_session *session, struct process *process)
 	}
 	ask_names(session, process);
 	process->error = 0;
-	err = live_join(session, process);
+	err = watching_arm(session, process);
+	if (err == -WM_E_GONE)
+		return 0;
+	if (!err)
+		err = live_join(session, process);
 	if (err)
 		return err;
 	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
@@ -265,8 +270,8 @@ int wm_session_read(struct wm_session *session,
 			p->state = PROCESS_OVER;
 		}
 	}
-	if (session->watch)
-		watch_wind(session->watch);
+	if (session->watermark)
+		watermark_wind(session->watermark);
 	return result;
 }
 
@@ -349,6 +354,7 @@ int wm_session_status(struct wm_session *session, struct wm_session_status *stat
 	now.trail_threads = trails.threads;
 	now.trail_processes = trails.processes;
 	now.trail_unfollowed = trails.unfollowed;
+	now.trail_words_bytes = trails.words * sizeof(uint32_t);
 	now.markers = session->markers;
 	now.sites = session->sites;
 	now.refused = session->refused;
@@ -400,15 +406,15 @@ void wm_session_close(struct wm_session *session)
 		struct process *p = session->processes, **at = &session->processes;
 
 		session_wait_moving(session, p, LEAVE_WAIT_MS);
-		if (session->watch && p->drain)
-			watch_remove(session->watch, p->drain);
+		if (session->watermark && p->drain)
+			watermark_remove(session->watermark, p->drain);
 		while (*at != p) /* a child that came meanwhile stands before it */
 			at = &(*at)->next;
 		*at = p->next;
 		process_free(p);
 	}
 	live_release(session);
-	watch_free(session->watch);
+	watermark_free(session->watermark);
 	reader_drop(session);
 	if (session->agent_link[0])
 		unlink(session->agent_link);
@@ -419,6 +425,7 @@ void wm_session_close(struct wm_session *session)
 		session->listeners = next;
 	}
 	probes_release(&session->probes);
+	watched_list_release(&session->watched);
 	unrecorded_release(&session->unrecorded);
 	spec_list_release(&session->specs);
 	name_list_release(&session->names);

@@ -15,6 +15,7 @@
 #include "session/ticks.h"
 #include "session/trail/live.h"
 #include "session/unrecorded.h"
+#include "session/watch/watches.h"
 #include "trace/decode.h"
 #include "trace/writer.h"
 
@@ -26,7 +27,7 @@ struct held;
 struct ledger;
 struct pollfd;
 struct process;
-struct watch;
+struct watermark;
 
 #define DETAIL_BYTES 1024
 
@@ -35,8 +36,9 @@ struct wm_session {
 	char detail[DETAIL_BYTES];
 	struct spec_list specs;
 	struct probes probes;
-	struct live live;	    /* trails */
-	struct listener *listeners; /* one for each user whose processes are recorded */
+	struct live live;	     /* trails */
+	struct watched_list watched; /* once some watch was found */
+	struct listener *listeners;  /* one for each user whose processes are recorded */
 	/* a name for the agent that LD_PRELOAD can hold; or "" */
 	char agent_link[SOCKET_PATH_BYTES];
 	struct process *processes;
@@ -58,8 +60,8 @@ struct wm_session {
 	struct ticks_point began; /* the base of all times */
 	uint64_t tsc_hz;
 
-	struct held *held;   /* events that a read left */
-	struct watch *watch; /* the notify policy's */
+	struct held *held;	     /* events that a read left */
+	struct watermark *watermark; /* the notify policy's */
 
 	/* of processes that are gone */
 	struct drain_counts past;

@@ -13,7 +13,7 @@
 
 /* The kinds of event that have a name in the grammar, apart from markers: places in code first. */
 static const char *const other_kinds[] = {
-	"usdt", "func", "addr", "watch", "count", "sample", "switch",
+	"usdt", "func", "addr", "count", "sample", "switch",
 };
 
 #define REQUEST_KINDS 3
@@ -82,6 +82,9 @@ static void spec_release(struct spec *spec)
 		code_request_release(spec->request);
 	free(spec->request);
 	free(spec->trail);
+	if (spec->watch)
+		watch_expr_release(spec->watch);
+	free(spec->watch);
 	free(spec->text);
 	free(spec->glob);
 	free(spec->detail);
@@ -103,6 +106,21 @@ static int trail_make(struct spec *spec, struct spec_list *list, const char *tex
 		return -ENOMEM;
 	err = trail_request_parse(spec->trail, text, list->words, sizeof(list->words));
 	return err ? err : spec_trail(list) ? -WM_E_TRAIL_TWICE : 0;
+}
+
+static int watch_make(struct spec *spec, struct spec_list *list, const char *text)
+{
+	struct watch_trouble trouble = { 0 };
+	int err;
+
+	spec->watch = calloc(1, sizeof(*spec->watch));
+	if (!spec->watch)
+		return -ENOMEM;
+	err = watch_expr_parse(spec->watch, text, &trouble);
+	if (err)
+		snprintf(list->words, sizeof(list->words), "%.*s", (int)sizeof(list->words) - 1,
+			 trouble.detail);
+	return err;
 }
 
 static int marker_make(struct spec *spec, const char *text)
@@ -133,6 +151,8 @@ int spec_add(struct spec_list *list, const char *text)
 	list->words[0] = '\0';
 	if (trail_request_is(text))
 		err = trail_make(&spec, list, text);
+	else if (watch_expr_is(text))
+		err = watch_make(&spec, list, text);
 	else
 		err = is_kind(text, REQUEST_KINDS) ? request_make(&spec, text)
 						   : marker_make(&spec, text);
@@ -178,6 +198,15 @@ size_t spec_count_requests(const struct spec_list *list)
 
 	for (size_t i = 0; i < list->count; i++)
 		count += list->all[i].request != NULL;
+	return count;
+}
+
+size_t spec_count_watches(const struct spec_list *list)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		count += list->all[i].watch != NULL;
 	return count;
 }
 

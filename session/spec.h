@@ -8,6 +8,7 @@
 #define SESSION_SPEC_H
 
 #include "code/request.h"
+#include "code/watch/expr.h"
 #include "session/names.h"
 #include "session/trail/request.h"
 
@@ -19,6 +20,7 @@ struct spec {
 	char *glob;		      /* of markers: SUBSYS:EVENT; else NULL */
 	struct code_request *request; /* of places in code; else NULL */
 	struct trail_request *trail;  /* of a trail; else NULL */
+	struct watch_expr *watch;     /* of a watch; else NULL */
 	uint64_t matches;	      /* markers, or places, that matched, ever */
 	/* of places in code */
 	uint64_t modules;	/* that it was looked for in */
@@ -32,7 +34,7 @@ struct spec {
 struct spec_list {
 	struct spec *all;
 	size_t count;
-	char words[96]; /* about the last that could not be added */
+	char words[192]; /* about the last that could not be added */
 };
 
 /*
@@ -49,6 +51,7 @@ const struct trail_request *spec_trail(const struct spec_list *list);
 /* How many are for markers; for places in code. */
 size_t spec_count_markers(const struct spec_list *list);
 size_t spec_count_requests(const struct spec_list *list);
+size_t spec_count_watches(const struct spec_list *list);
 
 /*
  * Keep the reason why a module has nothing of a request, or why a place that was found there can't be had

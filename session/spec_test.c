@@ -20,11 +20,25 @@ Test(spec, a_marker_is_named_with_or_without_its_kind)
 
 Test(spec, other_kinds_are_refused_for_what_they_are)
 {
-	static const char *const kinds[] = { "watch:x:w", "count:cycles",
-					     "sample:cycles/freq=4000/", "switch" };
+	static const char *const kinds[] = { "count:cycles", "sample:cycles/freq=4000/", "switch" };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		cr_assert_eq(spec_add(&list, kinds[i]), -WM_E_SPEC_KIND, "%s", kinds[i]);
+}
+
+Test(spec, watches_stand_beside_markers)
+{
+	cr_assert_eq(spec_add(&list, "watch:counter"), 0);
+	cr_assert_eq(spec_add(&list, "watch:table[3].name:rw/if=changed/"), 0);
+	cr_assert_eq(spec_add(&list, "marker:watch:counter"), 0);
+	cr_assert_eq(spec_add(&list, "watch:counter"), -WM_E_SPEC_TWICE);
+	cr_assert_eq(spec_add(&list, "watch:"), -WM_E_WATCH_SYNTAX);
+	cr_assert_eq(spec_add(&list, "watch:counter/if=so/"), -WM_E_WATCH_OPTION);
+	cr_assert(strstr(list.words, "if=so"));
+	cr_assert_eq(spec_count_watches(&list), 2);
+	cr_assert_eq(spec_count_markers(&list), 1);
+	cr_assert_eq(spec_count_requests(&list), 0);
+	cr_assert_not(spec_matches(&list.all[0], "watch:counter"));
 }
 
 Test(spec, places_in_code_stand_beside_markers)

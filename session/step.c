@@ -4,7 +4,8 @@
 #include "session/process.h"
 #include "session/stop.h"
 #include "session/target.h"
-#include "session/watch.h"
+#include "session/watch/watching.h"
+#include "session/watermark.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -57,7 +58,7 @@ static int session_drains(const struct wm_session *session)
 {
 	if (!session->writer || session->options.policy == WM_POLICY_CYCLIC)
 		return 0;
-	return session->options.policy != WM_POLICY_NOTIFY || watch_told(session->watch);
+	return session->options.policy != WM_POLICY_NOTIFY || watermark_told(session->watermark);
 }
 
 /* Hand all that can be had of this process on; `reach` as for drain_scan(). */
@@ -93,6 +94,7 @@ int session_finish(struct wm_session *session, struct process *process)
 	struct drain_counts counts;
 	int err = 0, more;
 
+	watching_end(session, process);
 	if (process->drain) {
 		err = session_drain(session, process, DRAIN_ALL);
 		probe_ended(session, process);
@@ -101,8 +103,8 @@ int session_finish(struct wm_session *session, struct process *process)
 			err = session->writer ? more : 0;
 		drain_count(process->drain, &counts);
 		counts_add(&session->past, &counts);
-		if (session->watch)
-			watch_remove(session->watch, process->drain);
+		if (session->watermark)
+			watermark_remove(session->watermark, process->drain);
 		drain_free(process->drain);
 		process->drain = NULL;
 	}
@@ -287,6 +289,7 @@ int session_disarm(struct wm_session *session, struct process *process)
 {
 	int err = 0;
 
+	watching_end(session, process);
 	probe_quiet(process);
 	if (session->options.strict && process->armed && spec_count_markers(&session->specs))
 		err = change_stopped(session, process, CONTROL_DISARM);
@@ -300,6 +303,23 @@ int session_let_go(struct process *process)
 		return 0;
 	process->let_go = 1;
 	return process_request(process, CONTROL_GO, NULL, 0);
+}
+
+/*
+ * What a launched program executes is watched, too; a forked child is not. It may have no such variable, or be gone: then
+ * the session's detail says so.
+ */
+static int welcome_watches(struct wm_session *session, struct process *process)
+{
+	int err;
+
+	if (!spec_count_watches(&session->specs) || !process->invited || process->hello.forked)
+		return 0;
+	err = session_wait(session, process, ANSWER_WAIT_MS);
+	process->error = 0;
+	if (!err)
+		watching_arm(session, process);
+	return err;
 }
 
 /* A new process's store is to be opened, its markers armed, and it let go, as the session has it. */
@@ -324,6 +344,8 @@ static int session_welcome(struct wm_session *session, struct process *process)
 		return err;
 	adopts = adopt_ask(session, process);
 	err = adopts < 0 ? adopts : session_arm(session, process);
+	if (!err)
+		err = welcome_watches(session, process);
 	return err ? err : session_let_go(process);
 }
 
@@ -475,8 +497,8 @@ static int drain_all(struct wm_session *session)
 		rest = rest_ns(p->drain, after.bytes - before.bytes, elapsed_ns);
 		idle_ns = rest < idle_ns ? rest : idle_ns;
 	}
-	if (drains && session->watch)
-		watch_wind(session->watch);
+	if (drains && session->watermark)
+		watermark_wind(session->watermark);
 	session->idle_ns = idle_ns;
 	session->drained_ns = now_ns;
 	return took;

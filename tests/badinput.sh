@@ -16,7 +16,7 @@ bad 2 "did you mean strict?" --strikt ./ticker
 
 # Event specs.
 bad 1 "given twice" -e marker:ticker:tick -e ticker:tick ./ticker
-bad 1 "can't be recorded by this version" -e watch:errno ./ticker
+bad 1 "can't be recorded by this version" -e count:cycles ./ticker
 bad 1 "can't be read" -e ticker ./ticker
 bad 1 "can't be read" -e '' ./ticker
 

@@ -4,6 +4,7 @@
 #include "agent/control/tasks.h"
 #include "agent/marker/careful.h"
 #include "agent/store/store.h"
+#include "agent/watch/watch.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>
@@ -38,10 +39,16 @@ static int is_filtered(const char *status)
 	return *mode && *mode != '0';
 }
 
+void detours_allow(void)
+{
+	careful_allow(tasks_any(is_filtered) ? 0 : kernel_getpid());
+}
+
 void detours_tick(const struct text *text)
 {
-	if (detour_any_strings())
-		careful_allow(tasks_any(is_filtered) ? 0 : kernel_getpid());
+	if (detour_any_strings() || watch_any())
+		detours_allow();
+	watch_tick();
 	detour_tick(text);
 }
 
@@ -104,7 +111,7 @@ int detours_commit(unsigned int lane, const struct text *text, struct change *ch
 	int error;
 
 	if (detour_any_strings())
-		careful_allow(tasks_any(is_filtered) ? 0 : kernel_getpid());
+		detours_allow();
 	error = detour_commit(text, lane, &result);
 	take_result(change, &result, lane);
 	return error;
@@ -113,7 +120,7 @@ int detours_commit(unsigned int lane, const struct text *text, struct change *ch
 void detours_adopted(void)
 {
 	if (detour_any_strings())
-		careful_allow(tasks_any(is_filtered) ? 0 : kernel_getpid());
+		detours_allow();
 }
 
 void detours_let_go(unsigned int lane, const struct text *text, struct change *change)

@@ -16,6 +16,9 @@ int detours_commit(unsigned int lane, const struct text *text, struct change *ch
 /* A forked child has adopted what its parent had. */
 void detours_adopted(void);
 
+/* See anew whether the program's memory may be read by the kernel (careful.h): what has strings, or watches. */
+void detours_allow(void);
+
 /* Now and then. */
 void detours_tick(const struct text *text);
 

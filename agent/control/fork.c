@@ -23,6 +23,7 @@
 #include "agent/marker/shut.h"
 #include "agent/store/store.h"
 #include "agent/store/writer.h"
+#include "agent/watch/watch.h"
 #include "base/kernel.h"
 
 #include <errno.h>
@@ -110,6 +111,7 @@ static void child(void)
 	inherit_forked(has_lock);
 	detour_lanes = detour_forked(has_lock, lanes);
 	is_whole = registry_forked(has_lock, &lanes);
+	watch_forked();
 	store_forked(lanes | detour_lanes);
 	registry_listen(NULL);
 	session_forked();

@@ -14,6 +14,7 @@
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/store/store.h"
+#include "agent/watch/watch.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>
@@ -174,6 +175,58 @@ static int serve_seen(struct session *session, const struct wm_message *message,
 	return 0;
 }
 
+static pid_t peer_of(const struct session *session)
+{
+	struct ucred peer = { 0 };
+	socklen_t bytes = sizeof peer;
+
+	return kernel_getsockopt(session->fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) ? 0
+										      : peer.pid;
+}
+
+/* The table goes with the first; it is told before the answer. */
+static int watch(struct session *session, const struct wm_message *message, const char *body)
+{
+	struct control_watch_table table = { .bytes = sizeof(struct watch_table) };
+	struct control_watch about;
+	int error, fd;
+
+	memcpy(&about, body, sizeof about);
+	detours_allow();
+	error = watch_add(session_lane(session), &about, body + sizeof about,
+			  message->bytes - sizeof about, peer_of(session), &fd);
+	if (fd < 0)
+		return error;
+	if (message_send(session->fd, CONTROL_WATCH_TABLE, message->serial, &table, sizeof table,
+			 NULL, 0, fd, NULL))
+		error = -EPIPE;
+	kernel_close(fd);
+	return error;
+}
+
+static int serve_watch(struct session *session, const struct wm_message *message, const char *body)
+{
+	struct control_unwatch unwatch;
+	int error = 0;
+
+	if (message->bytes <
+	    (message->type == CONTROL_WATCH ? sizeof(struct control_watch) : sizeof unwatch))
+		return -WM_E_PROTOCOL;
+	if (session->state != SESSION_OPEN)
+		return -EINVAL;
+	error = lock_take(&agent_lock, SESSION_LOCK_MS);
+	if (error)
+		return error;
+	if (message->type == CONTROL_WATCH) {
+		error = watch(session, message, body);
+	} else {
+		memcpy(&unwatch, body, sizeof unwatch);
+		watch_remove(session_lane(session), unwatch.from, unwatch.to);
+	}
+	lock_release(&agent_lock);
+	return error;
+}
+
 /* Returns 1: there is no answer. */
 static int serve_wait(struct session *session, const struct wm_message *message, const char *body)
 {
@@ -217,6 +270,9 @@ int request_serve(struct session *session, const struct wm_message *message, str
 		return serve_detours(session, message, body, change);
 	case CONTROL_ADOPT:
 		return serve_adopt(session, message, body, change);
+	case CONTROL_WATCH:
+	case CONTROL_UNWATCH:
+		return serve_watch(session, message, body);
 	case CONTROL_SEEN:
 		return serve_seen(session, message, body);
 	case CONTROL_LIST:

@@ -10,6 +10,7 @@
 
 #define LOOK_MS 50		    /* while disturbed: how long a descriptor may be overlooked */
 #define TALK_NS UINT64_C(200000000) /* since one was ready: more will come */
+#define TALK_SHORT_NS UINT64_C(10000000)  /* where signals are known to come */
 #define DISTURBED_NS UINT64_C(5000000000) /* then they are slept on again, to see */
 #define WAKES_MIN 4			  /* in one rest: any may be woken for reasons of its own */
 #define WAKE_NS UINT64_C(25000000)	  /* of rest that one wake may cost */
@@ -18,6 +19,7 @@
 static uint32_t asked;	/* grows with each rest_wake() */
 static uint32_t served; /* as it was before the last look: what was asked later is not seen yet */
 static uint64_t disturbed_until_ns, talk_until_ns;
+static int expects_signals;
 
 /* How often the thread has slept so far. */
 static uint64_t sleeps(void)
@@ -63,6 +65,13 @@ int rest_is_disturbed(void)
 	return lock_now_ns() < disturbed_until_ns;
 }
 
+void rest_expect_signals(int whether)
+{
+	if (whether && !expects_signals)
+		talk_until_ns = lock_now_ns() + TALK_SHORT_NS;
+	expects_signals = whether;
+}
+
 void rest_wake(void)
 {
 	__atomic_add_fetch(&asked, 1, __ATOMIC_RELEASE);
@@ -97,11 +106,11 @@ static int rest_on_all(struct pollfd *fds, unsigned int count, int wait_ms)
 int rest_poll(struct pollfd *fds, unsigned int count, int wait_ms)
 {
 	uint64_t now_ns = lock_now_ns();
-	int ready = now_ns < disturbed_until_ns && now_ns >= talk_until_ns
+	int ready = (expects_signals || now_ns < disturbed_until_ns) && now_ns >= talk_until_ns
 			    ? rest_on_word(fds, count, wait_ms)
 			    : rest_on_all(fds, count, wait_ms);
 
 	if (ready)
-		talk_until_ns = lock_now_ns() + TALK_NS;
+		talk_until_ns = lock_now_ns() + (expects_signals ? TALK_SHORT_NS : TALK_NS);
 	return ready;
 }

@@ -15,6 +15,7 @@
 #include "agent/control/wait.h"
 #include "agent/marker/marker.h"
 #include "agent/store/store.h"
+#include "agent/watch/watch.h"
 #include "base/kernel.h"
 #include "base/socketdir.h"
 
@@ -45,6 +46,8 @@ void session_init(const struct text *means)
 		sessions[i].tool[0] = 0;
 	}
 	registry_listen(&tell_listener);
+	tell_watches();
+	watch_begin();
 }
 
 void session_forked(void)
@@ -105,6 +108,7 @@ int session_make_quiet(struct session *session, struct change *change, unsigned 
 	owed_clear(session_lane(session));
 	session->set = 0;
 	error = registry_rule(session_text, session_lane(session), NULL, 0, 0, change);
+	watch_release(session_lane(session), session->fd < 0);
 	detours_let_go(session_lane(session), session_text, change);
 	quiet = session->state == SESSION_OPEN || session->state == SESSION_CLOSING
 			? quiet_wait(session_lane(session), session_text, timeout_ms)

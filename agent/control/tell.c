@@ -6,6 +6,7 @@
 #include "agent/control/queue.h"
 #include "agent/control/session.h"
 #include "agent/store/store.h"
+#include "agent/watch/watch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -160,6 +161,19 @@ static void tell_module(const struct module *module, int gone)
 		if (follows && !gone)
 			owed_add(lane, module->base);
 	}
+}
+
+static void tell_watch_lost(unsigned int lane, int error)
+{
+	struct control_watch_lost body = { .error = error };
+
+	tell(lane, CONTROL_WATCH_LOST, &body, sizeof body, NULL, 0);
+	tell_flush();
+}
+
+void tell_watches(void)
+{
+	watch_lost = tell_watch_lost;
 }
 
 _Static_assert(CONTROL_HITS_UNKNOWN == UINT64_MAX, "what store_hits() says");

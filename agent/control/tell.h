@@ -37,4 +37,7 @@ int tell_list(unsigned int lane);
 /* A new connection: what the lane's last one missed is forgotten. */
 void tell_lane_new(unsigned int lane);
 
+/* From here on sessions are told when their watches can't stay. Control thread. */
+void tell_watches(void);
+
 #endif

@@ -14,6 +14,7 @@
 #include "agent/marker/marker.h"
 #include "agent/marker/shut.h"
 #include "agent/store/store.h"
+#include "agent/watch/watch.h"
 #include "base/kernel.h"
 
 #include <errno.h>
@@ -342,7 +343,7 @@ static void run(int wake_fd)
 		else if (ever)
 			greet_until_ns = 0;
 		if (!session_count() && !(wants & CONTROL_WANT_LISTEN && listen_fd() >= 0) &&
-		    lock_now_ns() >= greet_until_ns && !detour_waits())
+		    lock_now_ns() >= greet_until_ns && !detour_waits() && !watch_waits())
 			return;
 		if (has_left)
 			return;

@@ -16,6 +16,8 @@
 #define LEAVE_TRIES 20
 #define LEAVE_PAUSE_NS 500000
 
+static int is_lent; /* to watches */
+
 int detour_is_breakpoint(const struct detour *detour)
 {
 	return detour->record->tier == TIER_BREAKPOINT;
@@ -80,8 +82,6 @@ static int install(void)
 
 	if (error)
 		return error;
-	if (any_handler_masks())
-		return -WM_E_TRAP_MASKED;
 	if (trap_program.is_installed)
 		return trap_is_ours(&old) ? 0 : -WM_E_TRAP_REPLACED;
 	if (old.handler == (uintptr_t)SIG_IGN)
@@ -94,20 +94,76 @@ static int install(void)
 	return error;
 }
 
-int breakpoint_begin(void)
+/* 0, or why no handler may be brought in. */
+static int may_begin(void)
 {
 	unsigned int guards = guards_found();
-	uint64_t before;
-	int error;
 
 	if (!(guards & DETOUR_GUARD_MASK) || !(guards & (DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER)))
 		return -WM_E_TRAP_GUARDS;
-	if (masks_any_filtered())
-		return -WM_E_TRAP_FILTER;
+	return masks_any_filtered() ? -WM_E_TRAP_FILTER : 0;
+}
+
+int breakpoint_begin(void)
+{
+	uint64_t before;
+	int error = may_begin();
+
+	if (error)
+		return error;
 	before = enter();
-	error = install();
+	error = any_handler_masks() ? -WM_E_TRAP_MASKED : install();
 	leave(before);
 	return error;
+}
+
+/* As the guard does with those that are set from now on. */
+static void unmask_handlers(void)
+{
+	for (int number = 1; number <= SIGNALS; number++) {
+		struct trap_action action;
+
+		if (number == SIGTRAP || trap_sigaction(number, NULL, &action) ||
+		    action.handler <= (uintptr_t)SIG_IGN || !(action.mask & TRAP_SIGNAL_BIT))
+			continue;
+		action.mask &= ~TRAP_SIGNAL_BIT;
+		if (!trap_sigaction(number, &action, NULL))
+			trap_program.masked |= UINT64_C(1) << (number - 1);
+	}
+}
+
+int breakpoint_lend(void)
+{
+	uint64_t before;
+	int error = may_begin();
+
+	if (error)
+		return error;
+	before = enter();
+	error = install();
+	if (!error)
+		unmask_handlers();
+	leave(before);
+	is_lent |= !error;
+	return error;
+}
+
+void breakpoint_give_back(void)
+{
+	is_lent = 0;
+}
+
+int breakpoint_watch_lent(void)
+{
+	struct trap_action action;
+
+	if (!is_lent)
+		return 0;
+	if (tracer_is_there())
+		return -WM_E_TRACED;
+	if (trap_sigaction(SIGTRAP, NULL, &action) || !trap_is_ours(&action))
+		return -WM_E_TRAP_REPLACED;
+	return masks_any_filtered() ? -WM_E_TRAP_FILTER : 0;
 }
 
 int breakpoint_make(const struct detour *detour)
@@ -165,7 +221,7 @@ int breakpoint_end(const struct text *text)
 
 	if (!trap_program.is_installed)
 		return 0;
-	if (any_stands())
+	if (any_stands() || is_lent)
 		return -EAGAIN;
 	/*
 	 * Who met one before it went has the signal still to come, pending or, if it was stopped with it, in
@@ -214,4 +270,5 @@ void breakpoint_forked(void)
 {
 	trap_program.lock = 0;
 	trap_program.pid = kernel_getpid();
+	is_lent = 0; /* a watch's events are no child's */
 }

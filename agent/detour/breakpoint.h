@@ -47,6 +47,19 @@ void breakpoint_unguard(void);
  */
 int breakpoint_watch(void);
 
+/*
+ * Watches want the handler, too, whether breakpoints stand or not (agent/watch/watch.h). One that masks SIGTRAP does not
+ * kill there: it has SIGTRAP taken out of its mask, as those that are set later, and counts as masking it. The guards
+ * stand. guarded, on, leaving -> on, until it is given back. 0, or why it can't be had: as breakpoint_begin().
+ */
+int breakpoint_lend(void);
+
+/* No watch's signal can come any more. */
+void breakpoint_give_back(void);
+
+/* Whether what watches rely on is as it was: 0, -WM_E_TRACED, -WM_E_TRAP_REPLACED, -WM_E_TRAP_FILTER. */
+int breakpoint_watch_lent(void);
+
 /* The child of a fork. */
 void breakpoint_forked(void);
 

@@ -8,6 +8,7 @@
 
 #include "abi/detour.h"
 #include "agent/detour/gaps.h"
+#include "agent/store/writer.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>
@@ -31,6 +32,17 @@ static size_t limit_bytes = DETOUR_MEMORY_MAX_BYTES;
 size_t memory_mapped(void)
 {
 	return region_count * REGION_BYTES;
+}
+
+ON_HIT_PATH int memory_holds(uintptr_t address)
+{
+	unsigned int count = __atomic_load_n(&region_count, __ATOMIC_ACQUIRE);
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (address - regions[i].start < REGION_BYTES)
+			return 1;
+	}
+	return 0;
 }
 
 void memory_limit(size_t bytes)
@@ -106,7 +118,9 @@ static int add_region(struct search *search)
 	/* a name in /proc/PID/maps, where the kernel can (5.17) */
 	syscall_raw6(SYS_prctl, PR_SET_VMA_NUMBER, 0, (long)start, REGION_BYTES,
 		     (long)"waymark-detours", 0);
-	regions[region_count++] = (struct region){ .start = (uintptr_t)start };
+	regions[region_count] = (struct region){ .start = (uintptr_t)start };
+	/* release: pairs with memory_holds() */
+	__atomic_store_n(&region_count, region_count + 1, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -19,6 +19,9 @@ int memory_take(uintptr_t low, uintptr_t high, uintptr_t wish, size_t bytes, uin
 /* The last that was taken was not used after all. */
 void memory_untake(uintptr_t start, size_t bytes);
 
+/* Whether an address is in memory that was taken, or may be. Any thread. Hit path. */
+int memory_holds(uintptr_t address);
+
 /* Bytes mapped so far. */
 size_t memory_mapped(void);
 

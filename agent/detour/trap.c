@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "agent/detour/trap.h"
 
+#include "agent/watch/take.h"
 #include "base/syscall.h"
 
 #include <waymark/error.h>
@@ -216,39 +217,55 @@ static void pass_on(siginfo_t *info, ucontext_t *context)
 
 /* ---- the handler ---- */
 
+enum taken {
+	TAKEN_NOT,
+	TAKEN,
+	TAKEN_BESIDE, /* this signal is another's, but one of ours was lost in it */
+};
+
 /* Returns whether the thread was at a breakpoint of ours; then it has been sent on. */
-static int send_on(const siginfo_t *info, ucontext_t *context)
+static enum taken take_breakpoint(const siginfo_t *info, ucontext_t *context)
 {
 	uintptr_t address = trap_pc(context) - TRAP_BYTES;
 	const struct trap *trap = find(address);
 
 	if (!trap)
-		return 0;
+		return TAKEN_NOT;
 	/*
 	 * One that was sent just before swallows that of the breakpoint, as standard signals do: then the
 	 * thread stands behind the opcode all the same, in the middle of an instruction.
 	 */
 	if (info->si_code != SI_KERNEL && (info->si_code > 0 || trap->bytes == TRAP_BYTES))
-		return 0;
+		return TAKEN_NOT;
 	if (*(const volatile uint8_t *)address != TRAP_OPCODE) {
 		/* gone since it was met; the instruction is there again */
 		trap_set_pc(context, address);
-		return 1;
+		return info->si_code == SI_KERNEL ? TAKEN : TAKEN_BESIDE;
 	}
 	if (!__atomic_load_n(&trap->is_live, __ATOMIC_ACQUIRE))
-		return 0; /* the program's own, put there since */
+		return TAKEN_NOT; /* the program's own, put there since */
 	trap_set_pc(context, __atomic_load_n(&trap->code, __ATOMIC_ACQUIRE));
-	return 1;
+	return info->si_code == SI_KERNEL ? TAKEN : TAKEN_BESIDE;
 }
+
+static enum taken take_watch(const siginfo_t *info, ucontext_t *context)
+{
+	return take_signal(info, context) ? TAKEN : TAKEN_NOT;
+}
+
+/* Who may take a SIGTRAP, asked in turn; one that nobody takes is the program's. */
+static enum taken (*const takers[])(const siginfo_t *, ucontext_t *) = { take_watch,
+									 take_breakpoint };
 
 static void handle(int number, siginfo_t *info, void *data)
 {
-	ucontext_t *context = data;
-	int is_sent_on = send_on(info, context);
+	enum taken taken = TAKEN_NOT;
 
 	(void)number;
-	if (!is_sent_on || info->si_code != SI_KERNEL)
-		pass_on(info, context);
+	for (size_t i = 0; i < sizeof takers / sizeof takers[0] && taken == TAKEN_NOT; i++)
+		taken = takers[i](info, data);
+	if (taken != TAKEN)
+		pass_on(info, data);
 }
 
 void trap_action_make(struct trap_action *action, const struct trap_action *program)

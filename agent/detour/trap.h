@@ -3,6 +3,8 @@
  * Breakpoints: places where an int3 stands instead of a jump. The signal's handler sends the thread to
  * the place's trampoline and returns, so the event happens outside of any handler, as at a jump.
  *
+ * Watches are told by SIGTRAP, too (agent/watch/take.h): of each that comes, those who may take it are asked in turn.
+ *
  * SIGTRAP is the program's too. Its own action is kept here as the program set it, and is done for every
  * SIGTRAP that is none of ours, as the kernel would have done it: its mask, its stack, its flags; or the
  * default, in which the process dies at the same instruction with the same status. Where the program wants

@@ -30,6 +30,13 @@ static long read_some(int32_t pid, unsigned char *to, uintptr_t from, size_t byt
 			    first < bytes ? 2 : 1, 0);
 }
 
+int careful_read(void *to, uintptr_t from, size_t bytes)
+{
+	int32_t pid = __atomic_load_n(&allowed_pid, __ATOMIC_ACQUIRE);
+
+	return pid && read_some(pid, to, from, bytes) == (long)bytes ? 0 : -1;
+}
+
 static unsigned char *put_state(unsigned char *to, unsigned char state)
 {
 	to[0] = state;

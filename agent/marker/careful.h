@@ -6,6 +6,7 @@
 #ifndef AGENT_MARKER_CAREFUL_H
 #define AGENT_MARKER_CAREFUL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /*
@@ -20,5 +21,8 @@ void careful_allow(int32_t pid);
  */
 unsigned char *careful_string(unsigned char *to, const unsigned char *limit, const char *from,
 			      uint32_t cap);
+
+/* So many bytes, all of which must be there: 0; -1, also while nothing may be read. Hit path. */
+int careful_read(void *to, uintptr_t from, size_t bytes);
 
 #endif

@@ -308,11 +308,10 @@ static int put_event(struct lane *lane, const struct plan *plan, uint32_t id,
 }
 
 /* For one session, with all that may happen: another page, a wait, an event too large, a loss. */
-static void record(struct writer *writer, int depth, const struct plan *plan, uint32_t session,
-		   uint32_t id, const uint64_t *payload, uintptr_t sp)
+static void record_at(struct writer *writer, int depth, const struct plan *plan, uint32_t session,
+		      uint32_t id, const uint64_t *payload, uintptr_t sp, uint64_t ticks)
 {
 	struct lane *lane = writer_lane(writer, session, depth);
-	uint64_t ticks = clock_ticks(stores[session].clock);
 	uint64_t bytes;
 	uint32_t cap = FIELD_BYTES_MAX;
 
@@ -331,6 +330,13 @@ static void record(struct writer *writer, int depth, const struct plan *plan, ui
 	if (lane_next_page(writer, lane, session, depth, bytes + EVENT_EXTENDED_BYTES, ticks, sp) ||
 	    put_event(lane, plan, id, payload, ticks, cap))
 		lane_crowded(writer, lane, session, depth);
+}
+
+static void record(struct writer *writer, int depth, const struct plan *plan, uint32_t session,
+		   uint32_t id, const uint64_t *payload, uintptr_t sp)
+{
+	record_at(writer, depth, plan, session, id, payload, sp,
+		  clock_ticks(stores[session].clock));
 }
 
 /* No memory for one more thread: its hits are lost, and counted. */
@@ -387,6 +393,36 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 		struct probe_call call = { writer, plan, (const unsigned char *)payload, depth };
 
 		vectors_call(probe_call, &call);
+	}
+	store_barrier();
+	if (depth >= 0)
+		__atomic_store_n(&writer->inside[depth], 0, __ATOMIC_RELEASE);
+}
+
+void hit_stamped(const struct marker *marker, const uint64_t *payload, uintptr_t sp, uint64_t ticks)
+{
+	struct writer *writer = writer_find(sp);
+	const struct plan *plan;
+	int depth = 0;
+
+	if (!writer) {
+		hit_discard(marker, sp);
+		return;
+	}
+	if (!writer->inside[0])
+		writer->inside[0] = sp;
+	else
+		depth = writer_nest(writer, sp);
+	store_barrier();
+	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
+	for (unsigned int i = 0; plan && i < plan->consumer_count; i++) {
+		const struct plan_consumer *consumer = &plan->consumers[i];
+
+		if (depth < 0)
+			lane_discard(NULL, NULL, consumer->lane, 0);
+		else
+			record_at(writer, depth, plan, consumer->lane, consumer->event_id, payload,
+				  sp, ticks);
 	}
 	store_barrier();
 	if (depth >= 0)

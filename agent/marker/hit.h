@@ -18,6 +18,10 @@ struct marker;
 /* A hit that no stub stands for, with its payload's fields; `sp` is the caller's own. Hit path. */
 void hit_now(const struct marker *marker, const uint64_t *payload, uintptr_t sp);
 
+/* The same with a time that was taken before, by the clock of its one session: it is no marker's, and not counted. */
+void hit_stamped(const struct marker *marker, const uint64_t *payload, uintptr_t sp,
+		 uint64_t ticks);
+
 /* One that could not be taken: counted as lost with each session that has the event. Hit path. */
 void hit_discard(const struct marker *marker, uintptr_t sp);
 

@@ -138,6 +138,8 @@ int module_read(const struct text *text, const struct module_place *where, const
 	for (unsigned int i = 0; !error && i < place.phdr_count; i++) {
 		if (phdrs[i].p_type == PT_NOTE)
 			read_notes(module, text, &phdrs[i], &table);
+		if (phdrs[i].p_type == PT_GNU_EH_FRAME)
+			module->frames = module->base + phdrs[i].p_vaddr;
 	}
 	if (!error && table.note)
 		error = table_read(module, text, &table);

@@ -49,6 +49,7 @@ struct module {
 	struct segment segments[MODULE_SEGMENTS_MAX];
 	unsigned int segment_count;
 	struct segment relro;
+	uintptr_t frames; /* its .eh_frame_hdr; 0: it has none */
 	uint8_t build_id[20];
 	uint8_t build_id_bytes;
 	uint8_t seen;	   /* registry.c: in the walk that goes on */

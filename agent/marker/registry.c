@@ -9,6 +9,7 @@
 #include "agent/marker/linkmap.h"
 #include "agent/marker/planning.h"
 #include "agent/marker/rule.h"
+#include "agent/watch/watch.h"
 
 #include <errno.h>
 #include <link.h>
@@ -203,6 +204,7 @@ static void add_module(struct module *module, const struct text *text)
 	else
 		link_sites(module);
 	detour_module_came(module);
+	watch_module_came(module);
 	module->seen = 1;
 	module->fresh = 1;
 	module->next = modules;
@@ -234,6 +236,7 @@ static void leave_variant(struct variant *variant, const struct module *module)
 static void forget_module(struct module *module)
 {
 	detour_module_gone(module);
+	watch_module_gone(module);
 	for (uint32_t i = 0; !module->error && i < module->site_count; i++)
 		leave_variant(module->sites[i].variant, module);
 	for (uint32_t i = 0; !module->error && i < module->site_count; i++)

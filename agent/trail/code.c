@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/code.h"
+#include "agent/trail/constant.h"
 #include "agent/trail/dispatch.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/map.h"
@@ -55,32 +56,39 @@ static uint64_t brk_less(const uint64_t *gpr)
 	return gpr[7] && gpr[7] < now ? now - gpr[7] : 0;
 }
 
+static void forget(uint64_t start, uint64_t bytes)
+{
+	pages_forget(start, bytes);
+	constant_drop(start, bytes);
+}
+
 /* Where what translated code was made of goes, before it does: the kernel gives its addresses out again at once. */
 static void before(const uint64_t *gpr)
 {
 	switch (gpr[0]) {
 	case SYS_mmap:
 		if (gpr[10] & MAP_FIXED)
-			pages_forget(gpr[7], whole_pages(gpr[7], gpr[6]));
+			forget(gpr[7], whole_pages(gpr[7], gpr[6]));
 		return;
 	case SYS_munmap:
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
-		pages_forget(gpr[7], whole_pages(gpr[7], gpr[6]));
+		forget(gpr[7], whole_pages(gpr[7], gpr[6]));
 		return;
 	case SYS_brk:
-		pages_forget(gpr[7], brk_less(gpr));
+		forget(gpr[7], brk_less(gpr));
 		return;
 	case SYS_madvise:
 		pages_open(gpr[7], whole_pages(gpr[7], gpr[6]));
+		constant_drop(gpr[7], whole_pages(gpr[7], gpr[6]));
 		return;
 	case SYS_mremap:
-		pages_forget(gpr[7], whole_pages(gpr[7], gpr[6]));
+		forget(gpr[7], whole_pages(gpr[7], gpr[6]));
 		if (gpr[10] & MREMAP_FIXED)
-			pages_forget(gpr[8], whole_pages(gpr[8], gpr[2]));
+			forget(gpr[8], whole_pages(gpr[8], gpr[2]));
 		return;
 	default: /* shmat may lie over others, shmdt says not how much goes */
-		pages_forget(0, ALL_PAGES);
+		forget(0, ALL_PAGES);
 	}
 }
 
@@ -118,6 +126,8 @@ static void protect(const uint64_t *gpr)
 		private_note(gpr[7], bytes);
 	is_known |= is_private(gpr[7], bytes);
 	gone(gpr[7], bytes);
+	if (gpr[2] == PROT_READ)
+		constant_add(gpr[7], bytes);
 	/* what was no code before may be a file's, or others may write it elsewhere */
 	here(gpr[7], bytes, gpr[2], 0, !is_known);
 }
@@ -129,7 +139,7 @@ static void after(const uint64_t *gpr, uint64_t result)
 	switch (gpr[0]) {
 	case SYS_mmap:
 		/* who runs natively may have unmapped what was there */
-		pages_forget(result, whole_pages(result, gpr[6]));
+		forget(result, whole_pages(result, gpr[6]));
 		gone(result, whole_pages(result, gpr[6]));
 		here(result, whole_pages(result, gpr[6]), gpr[2],
 		     gpr[10] & MAP_SHARED ? RANGE_SHARED : 0, is_file);

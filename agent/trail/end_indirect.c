@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* What ends blocks: jumps and calls whose targets are in registers or in memory. */
 #include "agent/trail/end.h"
+#include "agent/trail/constant.h"
 #include "agent/trail/emit.h"
 #include "agent/trail/liveness.h"
 #include "agent/trail/map.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/profile.h"
+#include "agent/trail/ranges.h"
 #include "agent/trail/thread.h"
 
 /* The operand of an indirect branch, in rcx. Its prefixes other than the segment's and the address size's are dropped. */
@@ -138,14 +140,49 @@ static void indirect_guess(struct making *m, const struct insn *insn, const uint
 	making_go_on(m, to);
 }
 
+/* Where a branch through memory that nobody writes leads, as those from module to module do; 0: it is not such, or does not lead on. */
+static uint64_t constant_target(struct making *m, const struct insn *insn, const uint8_t *code)
+{
+	uint64_t from, to;
+	int32_t disp;
+
+	if (!insn->disp_at || insn->is_short_address || insn->segment || m->is_checked ||
+	    ranges_flags(m->pc) != RANGE_FILE)
+		return 0;
+	memory_copy(&disp, code + insn->disp_at, 4);
+	from = m->pc + insn->bytes + (uint64_t)(int64_t)disp;
+	to = constant_at(from);
+	if (!to || !making_fits(m, to) || !making_is_near(m, to))
+		return 0;
+	m->constants[m->constant_count++] = from;
+	return to;
+}
+
+static void indirect_constant(struct making *m, const struct insn *insn, uint64_t to)
+{
+	if (insn->kind == TRAIL_CALL_INDIRECT) {
+		making_push(m, m->pc + insn->bytes);
+		making_returns_to(m, m->pc + insn->bytes);
+	}
+	making_piece_end(m, insn->bytes, 0);
+	making_block_add(m, insn);
+	making_block_end(m, insn->kind, 0);
+	making_go_on(m, to);
+}
+
 void end_indirect(struct making *m, const struct insn *insn, const uint8_t *code)
 {
 	uint64_t to = m->is_hot ? profile_sure(m->start) : 0;
-	uint64_t next = m->pc + insn->bytes;
+	uint64_t next = m->pc + insn->bytes, constant;
 
 	making_swap_in(m);
 	if (insn->kind == TRAIL_CALL_INDIRECT)
 		map_known(next);
+	constant = constant_target(m, insn, code);
+	if (constant) {
+		indirect_constant(m, insn, constant);
+		return;
+	}
 	if (!to || map_is_shared(to) || !making_fits(m, to) || !making_is_near(m, to)) {
 		indirect_any(m, insn, code);
 		return;

@@ -54,10 +54,12 @@ struct making {
 	int is_called;	     /* and nothing has moved or used the stack since */
 	uint8_t *piece_from; /* the code that no piece describes yet */
 	int is_swapped, is_over;
-	uint32_t last;	    /* of the block: its last instruction's offset */
-	uint64_t unreached; /* what the first instruction asks for */
-	int is_moved;	    /* to where that is in reach */
-	uint32_t copied;    /* checked: so much of its code is in `copy` */
+	uint32_t last;			      /* of the block: its last instruction's offset */
+	uint64_t unreached;		      /* what the first instruction asks for */
+	int is_moved;			      /* to where that is in reach */
+	uint64_t constants[TRACE_BLOCKS_MAX]; /* what was read there leads on */
+	uint32_t constant_count;
+	uint32_t copied; /* checked: so much of its code is in `copy` */
 	uint64_t copied_from;
 	uint8_t copy[MAKING_COPIED_MAX];
 };

@@ -12,13 +12,13 @@
 #define EDGES (1u << 16) /* a block's place is taken by the next that has it */
 #define WINDOWS 4u	 /* of a segment that are looked at, so many words each */
 #define WINDOW_WORDS 1024u
+#define WINDOW_STEP 32u
 #define WORDS_MIN (UINT64_C(256) << 10) /* between looks */
 #define WORDS_MAX (UINT64_C(8) << 20)
-#define HOT_HITS                                                                                   \
-	16u /* until a trace is laid out again; eight times as many for each further time */
+#define HOT_HITS 8u /* until a trace is laid out again; eight times as many for each further time */
 #define LAYOUTS_MAX 3u
-#define LOOK_SHARE 64u
-#define BATCH_MAX 24u
+#define LOOK_SHARE 16u
+#define BATCH_MAX 64u
 
 /* Of a block: which block followed most of the times, by a vote that each other one takes back. */
 struct edge {
@@ -97,33 +97,67 @@ static void batch_add(struct batch *batch, struct trace *trace)
 	batch->traces[at] = trace;
 }
 
-static struct trace *path_of(uint32_t id, const struct exit **exit)
+/* What a word means, as far as it has been looked for. */
+struct path {
+	const struct exit *exit;
+	struct trace *trace; /* NULL: none, or one that is gone */
+};
+
+/*
+ * Of the paths of some words; the tool may have written over them: nothing is believed. Nothing of it is in the processor's cache:
+ * each step asks for all that the next will read, or most of the time went by waiting.
+ */
+static void paths_find(struct path *paths, const uint32_t *words, uint32_t count)
 {
-	*exit = exit_now(id);
-	return *exit && (*exit)->blocks ? trace_numbered((*exit)->trace) : NULL;
+	for (uint32_t i = 0; i < count; i++) {
+		paths[i].exit = exit_now(words[i]);
+		__builtin_prefetch(paths[i].exit);
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		paths[i].trace = paths[i].exit && paths[i].exit->blocks
+					 ? trace_numbered(paths[i].exit->trace)
+					 : NULL;
+		__builtin_prefetch(paths[i].trace);
+		__builtin_prefetch(paths[i].trace ? &paths[i].trace->starts : NULL);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		if (paths[i].trace)
+			__builtin_prefetch(paths[i].trace->starts);
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t k = 0; paths[i].trace && k < paths[i].exit->blocks; k++)
+			__builtin_prefetch(edge_of(paths[i].trace->starts[k]));
 }
 
-/* What the reader makes of the words, too; the tool may have written over them: nothing is believed. */
-static void words_look(struct batch *batch, const uint32_t *words, uint32_t count)
+/* What the reader makes of a word, too. */
+static void path_look(struct batch *batch, const struct path *path, const struct path *next)
 {
-	const struct exit *exit, *next_exit;
-	struct trace *trace = path_of(words[0], &exit);
+	struct trace *trace = path->trace;
+	uint32_t blocks;
 
-	for (uint32_t i = 1; i < count; i++) {
-		struct trace *next = path_of(words[i], &next_exit);
+	if (!trace)
+		return;
+	blocks = path->exit->blocks;
+	for (uint32_t block = 1; block < blocks; block++)
+		vote(trace->starts[block - 1], trace->starts[block]);
+	if (next->trace)
+		vote(trace->starts[blocks - 1], next->trace->pc);
+	trace->heat += trace->heat < UINT16_MAX;
+	if (trace->layouts < LAYOUTS_MAX && !trace->is_dead && !trace->is_checked &&
+	    trace->heat >= HOT_HITS << 3 * trace->layouts)
+		batch_add(batch, trace);
+}
 
-		if (trace) {
-			for (uint32_t block = 1; block < exit->blocks; block++)
-				vote(trace->starts[block - 1], trace->starts[block]);
-			if (next)
-				vote(trace->starts[exit->blocks - 1], next->pc);
-			trace->heat += trace->heat < UINT16_MAX;
-			if (trace->layouts < LAYOUTS_MAX && !trace->is_dead && !trace->is_checked &&
-			    trace->heat >= HOT_HITS << 3 * trace->layouts)
-				batch_add(batch, trace);
-		}
-		trace = next;
-		exit = next_exit;
+static void words_look(struct batch *batch, const uint32_t *words)
+{
+	struct path paths[WINDOW_STEP + 1];
+
+	for (uint32_t at = 0; at < WINDOW_WORDS - 1; at += WINDOW_STEP) {
+		uint32_t count = WINDOW_WORDS - 1 - at < WINDOW_STEP ? WINDOW_WORDS - 1 - at
+								     : WINDOW_STEP;
+
+		paths_find(paths, words + at, count + 1);
+		for (uint32_t i = 0; i < count; i++)
+			path_look(batch, &paths[i], &paths[i + 1]);
 	}
 }
 
@@ -161,7 +195,7 @@ static void look(const struct thread *thread)
 	if (!edges || words < WINDOWS * WINDOW_WORDS)
 		return;
 	for (uint32_t i = 0; i < WINDOWS; i++)
-		words_look(&batch, thread->words + (uint64_t)words * i / WINDOWS, WINDOW_WORDS);
+		words_look(&batch, thread->words + (uint64_t)words * i / WINDOWS);
 	lay_out(&batch);
 	if (batch.count)
 		words_between = words_between / 2 > WORDS_MIN ? words_between / 2 : WORDS_MIN;

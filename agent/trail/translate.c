@@ -309,7 +309,7 @@ static void begin(struct making *m, struct cache_area *area, const struct trace 
 	m->blocks = m->instructions = m->in_block = m->out_count = m->piece_count = m->calls = 0;
 	m->is_called = 0;
 	m->is_swapped = m->is_over = m->is_checked = 0;
-	m->copied = 0;
+	m->copied = m->constant_count = 0;
 	m->guarded = 1;
 	m->is_hot = trace->layouts != 0;
 	m->most_blocks = m->is_hot ? TRACE_BLOCKS_MAX : COLD_BLOCKS_MAX;
@@ -346,6 +346,8 @@ static void watch(const struct making *m, const struct trace *trace)
 		for (uint64_t page = m->starts[i] & ~UINT64_C(4095); page <= last; page += 4096)
 			pages_add(page, trace);
 	}
+	for (uint32_t i = 0; i < m->constant_count; i++)
+		pages_add(m->constants[i], trace);
 	/* a guess that leads out at once is by the low half all the same */
 	if (m->out_count > 1 && m->outs[m->out_count - 1].kind == EXIT_DIRECT &&
 	    m->outs[m->out_count - 2].kind != EXIT_DIRECT)

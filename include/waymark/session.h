@@ -56,6 +56,7 @@ struct wm_session_status {
 	uint64_t trail_lost; /* of these blocks, those that a flight recorder has overwritten */
 	uint32_t trail_threads, trail_processes; /* ever */
 	uint64_t trail_unfollowed; /* children that went on unrecorded: too many, or made untraced */
+	uint64_t trail_words_bytes; /* what trail/soft/ wrote for these blocks, where the program ran */
 };
 
 /* One event, as wm_session_read() hands it over; valid during the callback only. */

@@ -490,6 +490,7 @@ void live_counts(const struct wm_session *session, struct live_counts *counts)
 		counts->threads += p->stepper.wire.threads_ever;
 		counts->processes++;
 		counts->unfollowed += p->stepper.result.unfollowed;
+		counts->words += p->stepper.result.words;
 		counts->privileged += p->stepper.result.privileged;
 		counts->untrapped += p->stepper.result.untrapped;
 		if (p->stepper.result.trap_error)

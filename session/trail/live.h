@@ -62,6 +62,7 @@ struct live {
 /* What came of it so far. */
 struct live_counts {
 	uint64_t instructions, blocks;
+	uint64_t words;	     /* of the software engine, which told them */
 	uint64_t lost;	     /* blocks that a flight recorder had no room for any more */
 	uint32_t threads;    /* ever */
 	uint32_t processes;  /* ever */

@@ -217,6 +217,7 @@ static void note_figures(struct soft *soft)
 	struct soft_result *result = &soft->result;
 
 	result->blocks = soft->reader.blocks;
+	result->words = soft->reader.words_put;
 	result->losses = soft->reader.losses;
 	result->traces = head->traces;
 	result->translated_blocks = head->translated_blocks;

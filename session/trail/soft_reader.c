@@ -147,6 +147,7 @@ static size_t put_ids(struct soft_reader *reader, struct soft_thread *thread, co
 		}
 		err = put_path(thread, path, ns);
 		blocks += path->count;
+		reader->words_put++;
 	}
 	reader->blocks += blocks;
 	thread->has_left = thread->has_left && !at;

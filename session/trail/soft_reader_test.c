@@ -30,6 +30,7 @@ Test(soft_reader, an_id_is_a_path_of_blocks)
 	cr_expect(sink.is_over);
 	cr_expect_eq(writer.slot->state, ENGINE_SLOT_FREE);
 	cr_expect_eq(reader.blocks, 5);
+	cr_expect_eq(reader.words_put, 3);
 	cr_expect_leq(sink.items[0].ticks, sink.items[4].ticks);
 	cr_expect_gt(sink.items[0].ticks, 0);
 }
@@ -260,6 +261,7 @@ Test(soft_cyclic, no_more_are_taken_than_are_wanted)
 	take();
 	cr_expect_null(sink.wrong, "%s", sink.wrong);
 	cr_expect_eq(reader.blocks, 200, "the path that is half wanted is not taken");
+	cr_expect_eq(reader.words_put, 100);
 	cr_expect(is_event(0, TRAIL_LOST));
 	cr_expect_eq(sink.count, 202, "of what was between older ones, nothing");
 	cr_expect(is_event(sink.count - 1, TRAIL_END));

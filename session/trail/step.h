@@ -27,6 +27,7 @@ struct step;
 /* What came of it. Instructions and blocks are of all processes, the rest is of the first. */
 struct step_result {
 	uint64_t instructions, blocks;
+	uint64_t words;	     /* of the software engine, which told them */
 	uint64_t unfollowed; /* children that should have been stepped through, and could not be */
 	uint64_t privileged; /* processes that were let go to execute a program that gains rights */
 	struct natives natives;

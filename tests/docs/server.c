@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <waymark/marker.h>
 
+volatile unsigned long queries;
+
 static void query(int key)
 {
 	WAYMARK_SCOPE(db, query, key);
@@ -28,6 +30,7 @@ int main(void)
 		*(void **)&version = dlsym(zlib, "zlibVersion");
 	for (int i = 0; i < 1000 * (seconds ? atoi(seconds) : 1); i++) {
 		query(i % 100);
+		queries++;
 		if (i % 10 == 0)
 			WAYMARK(net, error, i);
 		if (version && i % 10 == 5)

@@ -404,6 +404,70 @@ static void faults(void)
 	signal(SIGSEGV, SIG_DFL);
 }
 
+/* ---- what leads on by memory that nobody writes, until somebody does ---- */
+
+function *slots[PAGE / sizeof(function *)]
+	__attribute__((aligned(4096), used, visibility("hidden"))) = { abs };
+
+int by_jump(int value), by_call(int value);
+
+__asm__(".text\n"
+	"by_jump: jmp *slots(%rip)\n"
+	"by_call: sub $8, %rsp; call *slots(%rip); add $8, %rsp; ret\n");
+
+static int once(int value)
+{
+	return value;
+}
+
+static int twice(int value)
+{
+	return 2 * value;
+}
+
+/* Hot after a while. */
+static long by_slot(void)
+{
+	long sum = 0;
+
+	for (int i = 0; i < 40000; i++)
+		sum += by_jump(i) + 3l * by_call(i);
+	return sum;
+}
+
+static void constant(void)
+{
+	function **other;
+	int fd;
+
+	for (int i = 0; i < 20; i++) {
+		mprotect(slots, PAGE, PROT_READ | PROT_WRITE);
+		slots[0] = i % 2 ? once : twice;
+		mprotect(slots, PAGE, PROT_READ);
+		printf("constant %d %ld\n", i, by_slot());
+	}
+	mprotect(slots, PAGE, PROT_READ | PROT_WRITE);
+	slots[0] = twice;
+	printf("no longer %ld\n", by_slot());
+	slots[0] = once;
+	printf("written %ld\n", by_slot());
+	mprotect(slots, PAGE, PROT_READ);
+	printf("again %ld\n", by_slot());
+	other = (function **)get(PAGE, PROT_READ | PROT_WRITE);
+	other[0] = twice;
+	mprotect(other, PAGE, PROT_READ);
+	mremap(other, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, slots);
+	printf("moved there %ld\n", by_slot());
+	mprotect(slots, PAGE, PROT_READ);
+	printf("again %ld\n", by_slot());
+	fd = open("/proc/self/mem", O_WRONLY);
+	other = (function *[]){ once };
+	if (pwrite(fd, other, sizeof(*other), (off_t)(uintptr_t)slots) != sizeof(*other))
+		exit(3);
+	close(fd);
+	printf("written through %ld\n", by_slot());
+}
+
 int main(int count, char **values)
 {
 	static const struct {
@@ -417,7 +481,7 @@ int main(int count, char **values)
 		{ "heap", in_heap },	     { "forked", forked },
 		{ "apart", far_apart },	     { "regions", regions },
 		{ "threads", threads },	     { "faults", faults },
-		{ "crowded", crowded },
+		{ "crowded", crowded },	     { "constant", constant },
 	};
 
 	for (unsigned int i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Watches inside: who wrote that variable, told by the thread that did.
+ *
+ * The outside opens a kernel breakpoint for each thread (perf_event_open(2): PERF_TYPE_BREAKPOINT, sigtrap,
+ * remove_on_exec, inherit, inherit_thread, exclude_kernel) and owns it: when the tool dies the kernel
+ * disarms. The thread that hits one is given SIGTRAP behind the instruction, with si_code TRAP_PERF and the
+ * event's sig_data, and the agent's handler makes an event of it, in the store that markers and probes write to.
+ *
+ *	sig_data    magic (32) | number (16) | generation (8) | round (8), from the high bits down
+ *
+ * The magic is the session's own; whatever bears another is the program's. The number says which watch, the
+ * generation counts how often that was changed in place, the round is the pass of the scan of threads that opened
+ * the event (session/event/object.h). A thread that has two of one watch is given one signal for both, since the second
+ * finds the first pending: nothing is told twice.
+ *
+ *	PLACE, COMMIT   (abi/detour.h) libc's guards, so that the program neither blocks SIGTRAP nor takes it
+ *	WATCH           one register's worth: the agent takes the handler in, gives the event its id (EVENT)
+ *	                and answers; before the first answer it sends WATCH_TABLE with the memfd below
+ *	                the outside opens its events, disabled; stops the threads; writes the value that stands
+ *	                there into the row's `value`, then `gate` = WATCH_GATE(generation, WATCH_ON); enables
+ *	                whatever comes with the gate shut, or of another generation, is dropped and counted
+ *	                to end it, the outside disables its events, waits a moment for what is on its way, shuts the
+ *	                gate (WATCH_OFF), closes them
+ *	UNWATCH         all of the session's that are numbered from..to; the handler goes with the last, once no thread
+ *	                can have a signal of theirs to come
+ *	WATCH_LOST      from the agent: the process has become one in which watches can't stay (why: an error of
+ *	                error.def); the outside closes its events at once, and says UNWATCH
+ *
+ * An object of more than 8 bytes, or that is not aligned, is several watches of one event: each tells its offset
+ * in the object.
+ *
+ * Exactness. The kernel's count of an event is the truth (read(2); it sums inherited threads). Of it,
+ *
+ *	taken       came to the handler: recorded or filtered, or lost for want of room in the store, where that is
+ *	            counted; or only counted, if that was asked
+ *	            a store that hits several watches is one signal, since the second finds the first pending: the
+ *	            handler finds by the instruction what else it wrote, and takes that too
+ *	dropped     came with the gate shut, or of another generation
+ *
+ * and the rest is missed: signals that were merged while a thread blocked SIGTRAP, or that no handler got since
+ * the thread was on its way out.
+ *
+ * New and old value. A store has happened when the thread is told, and before it is another thread may have
+ * stored. So the new value is reckoned from the instruction and the registers where these tell it: it is then the
+ * thread's own, whatever the memory says since (WATCH_NEW_EXACT); else it is what was found there. The old one is told by
+ * the instruction, too, in exchanges (WATCH_OLD_EXACT); else it is what the hit before, on whatever thread, said was
+ * new: new values and old ones are a chain, in the order of the events' time. That is also the order of the
+ * stores wherever these were made in turn, under a lock or in one thread: the handler ends before the next instruction.
+ */
+#ifndef ABI_WATCH_H
+#define ABI_WATCH_H
+
+#include <stdint.h>
+
+#define WATCH_ROWS_MAX 64 /* of all sessions in a process */
+#define WATCH_BYTES_MAX 8
+
+#define WATCH_COOKIE(magic, number, generation, round)                                             \
+	((uint64_t)(magic) << 32 | (uint64_t)((number)&0xffffu) << 16 |                            \
+	 (uint64_t)((generation)&0xffu) << 8 | ((round)&0xffu))
+#define WATCH_COOKIE_MAGIC(cookie) ((uint32_t)((cookie) >> 32))
+#define WATCH_COOKIE_NUMBER(cookie) ((uint16_t)((cookie) >> 16))
+#define WATCH_COOKIE_GENERATION(cookie) ((uint8_t)((cookie) >> 8))
+#define WATCH_COOKIE_ROUND(cookie) ((uint8_t)(cookie))
+
+enum watch_on { WATCH_ON_WRITE = 1, WATCH_ON_ACCESS = 2, WATCH_ON_EXECUTE = 3 };
+
+/*
+ * A condition on the value, the one before, or the thread, as the kernel names it inside of the process' namespace
+ * (these last by == and != alone). With nothing but != does a NaN compare.
+ */
+enum watch_of { WATCH_OF_CHANGE = 1, WATCH_OF_NEW, WATCH_OF_OLD, WATCH_OF_TID };
+enum watch_by {
+	WATCH_BY_EQUAL = 1,
+	WATCH_BY_UNEQUAL,
+	WATCH_BY_LESS,
+	WATCH_BY_LESS_EQUAL,
+	WATCH_BY_GREATER,
+	WATCH_BY_GREATER_EQUAL,
+	WATCH_BY_BITS, /* some that the operand has */
+};
+enum watch_as { WATCH_AS_UNSIGNED = 1, WATCH_AS_SIGNED, WATCH_AS_F32, WATCH_AS_F64 };
+
+struct watch_condition {
+	uint64_t operand; /* widened to 64 bits; of floats their own bits */
+	uint8_t of;	  /* enum watch_of; 0: no condition. WATCH_OF_CHANGE: no more than that */
+	uint8_t by;	  /* enum watch_by */
+	uint8_t as;	  /* enum watch_as */
+	uint8_t bit,
+		bits; /* of a bit-field: the first, from the lowest, and how many; bits 0: all of the value */
+	uint8_t reserved[3];
+};
+
+#define WATCH_COUNT_ONLY 1u  /* no event */
+#define WATCH_WITH_OFFSET 2u /* part of a larger object */
+#define WATCH_CONDITIONS_MAX 4
+#define WATCH_CALLERS_MAX 10
+
+struct control_watch {
+	uint32_t number;
+	uint32_t magic;
+	uint64_t address; /* a multiple of `bytes` */
+	uint32_t offset;  /* in the object that is watched */
+	uint16_t event; /* the number of the watch whose event this one's hits are; its own: it has one itself */
+	uint8_t bytes; /* 1, 2, 4 or 8 */
+	uint8_t type;  /* WM_TYPE_*, of that size: no string, no run; of a part: WM_TYPE_U64 */
+	uint8_t on;    /* enum watch_on */
+	uint8_t flags; /* WATCH_COUNT_ONLY, WATCH_WITH_OFFSET */
+	uint8_t generation;
+	uint8_t signal; /* 0: none; else it is raised on the thread, and comes right behind the instruction */
+	uint8_t callers; /* how many are told: return addresses by frame pointers, 0 where there is none */
+	uint8_t reserved[3];
+	struct watch_condition conditions[WATCH_CONDITIONS_MAX]; /* all must hold */
+								 /*
+	 * The event's text follows (abi/site.h: "md\nwatch\nEXPR\nFILE\nLINE\nFIELDS"), NUL-terminated, if it has one
+	 * itself. Fields are, in this order: ip; unless WATCH_ON_EXECUTE: old, new, how; offset, if it is a part's; the
+	 * callers. FIELDS names as many.
+	 */
+};
+
+/* The field `how`, a uint16. */
+#define WATCH_NEW_EXACT 0x0001u
+#define WATCH_OLD_EXACT 0x0002u
+#define WATCH_NEW_UNKNOWN 0x0004u /* it could not be read: 0 is told */
+#define WATCH_OLD_UNKNOWN 0x0008u /* nobody knows what stood there before */
+#define WATCH_LATE                                                                                 \
+	0x0010u /* SIGTRAP was blocked at the store: the instruction, too, is a later one */
+#define WATCH_SHARED 0x0020u /* found by another watch's signal, for one instruction wrote both */
+#define WATCH_READ 0x0040u   /* the instruction read it, and wrote nothing */
+#define WATCH_IP_BEHIND 0x0080u /* where the instruction begins is not known: ip is its last byte */
+
+struct control_unwatch {
+	uint32_t from, to; /* both included; 0 and UINT32_MAX: all */
+};
+
+struct control_watch_table {
+	uint64_t bytes;
+};
+
+struct control_watch_lost {
+	int32_t error;
+	uint32_t reserved;
+};
+
+/*
+ * The table: memory that one session shares with one process, a memfd of the agent's that is sealed against
+ * shrinking and growing; a row for each number. Either side treats what the other writes as hostile: the agent does by it
+ * nothing but to let an event be or not, and with what value.
+ */
+#define WATCH_OFF 0u
+#define WATCH_ON 1u
+#define WATCH_GATE(generation, state) ((uint32_t)((generation)&0xffu) << 8 | (state))
+
+struct watch_row {
+	/* written outside */
+	uint32_t gate;
+	uint32_t reserved;
+	/* what the last hit said; by the outside before the gate opens. A pair, changed as one (16 bytes, aligned) */
+	struct {
+		uint64_t value;
+		uint64_t ticks; /* the store's clock at that hit; 0: the outside wrote it; UINT64_MAX: nobody knows it */
+	} last __attribute__((aligned(16)));
+	/* written inside, added to atomically */
+	uint64_t taken;	   /* as above; of these: */
+	uint64_t filtered; /* no event, as the filter says */
+	uint64_t counted;  /* no event, as WATCH_COUNT_ONLY says */
+	uint64_t own; /* no event: it was the handler itself, on memory below the stack that is nobody's */
+	uint64_t shared; /* told by another watch's signal */
+	uint64_t late;	 /* that had been blocked */
+	uint64_t dropped;
+	uint64_t inexact; /* of what was taken, those whose new value was read, or is not known */
+	uint64_t signalled;
+	uint64_t reserved2[3];
+};
+
+struct watch_table {
+	struct watch_row rows[WATCH_ROWS_MAX];
+};
+
+_Static_assert(sizeof(struct control_watch) == 96, "fixed");
+_Static_assert(sizeof(struct watch_condition) == 16, "fixed");
+_Static_assert(sizeof(struct control_unwatch) == 8, "fixed");
+_Static_assert(sizeof(struct watch_row) == 128, "two cache lines");
+_Static_assert(sizeof(struct watch_table) == 8192, "two pages");
+
+#endif

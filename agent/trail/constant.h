@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory that nobody writes: what the program has made readable and nothing else, as its loader does with the addresses of other modules'
+ * functions (RELRO). What code reads there is known when it is translated, until the program changes the mapping.
+ *
+ * Under the engine's lock.
+ */
+#ifndef AGENT_TRAIL_CONSTANT_H
+#define AGENT_TRAIL_CONSTANT_H
+
+#include <stdint.h>
+
+/* [start, start + bytes) can only be read from now on. */
+void constant_add(uint64_t start, uint64_t bytes);
+
+/* Nothing is known of it any more. */
+void constant_drop(uint64_t start, uint64_t bytes);
+
+/* The eight bytes at `address`, a multiple of eight. 0: they are not constant, or 0. */
+uint64_t constant_at(uint64_t address);
+
+#endif

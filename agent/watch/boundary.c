@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/watch/boundary.h"
+
+#include "agent/marker/careful.h"
+#include "agent/trail/insn.h"
+
+#define SWEEP_MAX (128u << 10) /* some ms */
+#define CHUNK_BYTES 512u
+#define REMEMBERED 2048u
+#define TRIES 8u
+#define NOT_KNOWN 0xffu
+#define LENGTH_BITS 8
+
+/* The header's encodings, as the linkers write it (LSB 5.0, 10.6.2; DWARF's DW_EH_PE_*). */
+#define HDR_VERSION 1
+#define HDR_COUNT_UDATA4 0x03
+#define HDR_TABLE_DATAREL_SDATA4 0x3b
+#define HDR_FIRST_BYTES 12
+
+struct code {
+	uintptr_t start, end, table;
+};
+
+/* Sorted; changed while `changes` is odd. */
+static struct code codes[BOUNDARY_MODULES_MAX];
+static uint32_t code_count, changes;
+
+/*
+ * By address: a length and a hash of that many bytes before it. One that is replaced while it is read does not fit
+ * the bytes.
+ */
+static struct remembered {
+	uint64_t end, what;
+} remembered[REMEMBERED];
+
+/* ---- modules ---- */
+
+static void begin_change(void)
+{
+	__atomic_store_n(&changes, changes + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE); /* pairs with find()'s acquire */
+}
+
+static void end_change(uint32_t count)
+{
+	__atomic_store_n(&code_count, count, __ATOMIC_RELAXED);
+	__atomic_store_n(&changes, changes + 1, __ATOMIC_RELEASE);
+}
+
+void boundary_add(uintptr_t start, uintptr_t end, uintptr_t table)
+{
+	uint32_t at = code_count;
+
+	if (code_count == BOUNDARY_MODULES_MAX)
+		return;
+	begin_change();
+	for (; at && codes[at - 1].start > start; at--)
+		codes[at] = codes[at - 1];
+	codes[at] = (struct code){ start, end, table };
+	end_change(code_count + 1);
+}
+
+void boundary_remove(uintptr_t start)
+{
+	uint32_t at = 0;
+
+	while (at < code_count && codes[at].start != start)
+		at++;
+	if (at == code_count)
+		return;
+	begin_change();
+	for (; at + 1 < code_count; at++)
+		codes[at] = codes[at + 1];
+	end_change(code_count - 1);
+}
+
+/* The one that an address is in; 0, -1: none, or it changes. */
+static int find(uintptr_t address, struct code *code)
+{
+	uint32_t before = __atomic_load_n(&changes, __ATOMIC_ACQUIRE), low = 0;
+	uint32_t high = __atomic_load_n(&code_count, __ATOMIC_RELAXED);
+
+	while (low < high) {
+		uint32_t middle = (low + high) / 2;
+
+		if (__atomic_load_n(&codes[middle].end, __ATOMIC_RELAXED) < address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == BOUNDARY_MODULES_MAX)
+		return -1;
+	code->start = __atomic_load_n(&codes[low].start, __ATOMIC_RELAXED);
+	code->end = __atomic_load_n(&codes[low].end, __ATOMIC_RELAXED);
+	code->table = __atomic_load_n(&codes[low].table, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (before & 1 || __atomic_load_n(&changes, __ATOMIC_RELAXED) != before ||
+	    low >= __atomic_load_n(&code_count, __ATOMIC_RELAXED))
+		return -1;
+	return address > code->start && address <= code->end ? 0 : -1;
+}
+
+int boundary_is_code(uintptr_t address)
+{
+	struct code code;
+
+	return !find(address, &code);
+}
+
+/* ---- where a function begins ---- */
+
+/* The last entry of the table that begins before `end`: 0, and *start; -1. */
+static int function_of(const struct code *code, uintptr_t end, uintptr_t *start)
+{
+	struct {
+		uint8_t version, frame, count, table;
+		int32_t frame_at;
+		uint32_t entries;
+	} head;
+	uint32_t low = 0, high;
+
+	if (!code->table || careful_read(&head, code->table, HDR_FIRST_BYTES) ||
+	    head.version != HDR_VERSION || head.count != HDR_COUNT_UDATA4 ||
+	    head.table != HDR_TABLE_DATAREL_SDATA4)
+		return -1;
+	*start = 0;
+	for (high = head.entries; low < high;) {
+		uint32_t middle = low + (high - low) / 2;
+		uintptr_t begins;
+		int32_t distance;
+
+		if (careful_read(&distance, code->table + HDR_FIRST_BYTES + (uintptr_t)middle * 8,
+				 sizeof distance))
+			return -1;
+		begins = code->table + (uintptr_t)(int64_t)distance;
+		if (begins < end) {
+			*start = begins;
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return *start >= code->start && *start < end && end - *start <= SWEEP_MAX ? 0 : -1;
+}
+
+/* From there on, instruction by instruction; the last one's length if it ends at `end`, or 0. */
+static unsigned int sweep(uintptr_t at, uintptr_t end)
+{
+	uint8_t chunk[CHUNK_BYTES];
+	uintptr_t have = at, have_end = at;
+	struct insn insn = { .bytes = 0 };
+
+	while (at < end) {
+		if (have_end - at < INSN_BYTES_MAX && have_end < end) {
+			size_t bytes = end - at < sizeof chunk ? end - at : sizeof chunk;
+
+			if (careful_read(chunk, at, bytes))
+				return 0;
+			have = at;
+			have_end = at + bytes;
+		}
+		if (insn_decode(&insn, chunk + (at - have), have_end - at, at, 0))
+			return 0;
+		at += insn.bytes;
+	}
+	return at == end ? insn.bytes : 0;
+}
+
+/* ---- remembering ---- */
+
+static uint64_t hash_of(const uint8_t *code, unsigned int bytes)
+{
+	uint64_t hash = 0xcbf29ce484222325u;
+
+	for (unsigned int i = 0; i < bytes; i++)
+		hash = (hash ^ code[i]) * 0x100000001b3u;
+	return hash & ~((UINT64_C(1) << LENGTH_BITS) - 1);
+}
+
+static struct remembered *place_of(uintptr_t end, unsigned int try)
+{
+	return &remembered[((end * UINT64_C(0x9e3779b97f4a7c15) >> 48) + try) % REMEMBERED];
+}
+
+/* The length, NOT_KNOWN, or 0: not remembered. */
+static unsigned int recall(uintptr_t end)
+{
+	for (unsigned int try = 0; try < TRIES; try++) {
+		struct remembered *place = place_of(end, try);
+		uint64_t what;
+		unsigned int bytes;
+
+		if (__atomic_load_n(&place->end, __ATOMIC_ACQUIRE) != end)
+			continue;
+		what = __atomic_load_n(&place->what, __ATOMIC_RELAXED);
+		bytes = what & ((1u << LENGTH_BITS) - 1);
+		if (bytes == NOT_KNOWN)
+			return NOT_KNOWN;
+		if (bytes && bytes <= INSN_BYTES_MAX &&
+		    hash_of((const uint8_t *)end - bytes, bytes) == (what & ~UINT64_C(0xff)))
+			return bytes;
+	}
+	return 0;
+}
+
+static void remember(uintptr_t end, unsigned int bytes)
+{
+	struct remembered *place = place_of(end, 0);
+	uint64_t what = NOT_KNOWN;
+
+	for (unsigned int try = 0; try < TRIES; try++) {
+		struct remembered *other = place_of(end, try);
+		uint64_t there = __atomic_load_n(&other->end, __ATOMIC_RELAXED);
+
+		if (!there || there == end) {
+			place = other;
+			break;
+		}
+	}
+	if (bytes)
+		what = hash_of((const uint8_t *)end - bytes, bytes) | bytes;
+	__atomic_store_n(&place->end, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&place->what, what, __ATOMIC_RELEASE);
+	__atomic_store_n(&place->end, end, __ATOMIC_RELEASE);
+}
+
+unsigned int boundary_before(uintptr_t end)
+{
+	unsigned int bytes = recall(end);
+	uintptr_t start;
+	struct code code;
+
+	if (bytes)
+		return bytes == NOT_KNOWN ? 0 : bytes;
+	if (find(end, &code) || function_of(&code, end, &start))
+		return 0; /* another time it may be known */
+	bytes = sweep(start, end);
+	remember(end, bytes);
+	return bytes;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where the instruction begins that ends at an address. Backwards x86 can't be read: 48 89 07 ends as 89 07 does. So the
+ * code is read from its function's start, which the module's .eh_frame_hdr tells, up to there; once for each
+ * address, then it is remembered with what the bytes were.
+ *
+ * A module may go at any time: what isn't known to have just run is read by the kernel, where that may be
+ * asked (careful.h). Where there is no such table, as in code that the program makes, nothing is known.
+ */
+#ifndef AGENT_WATCH_BOUNDARY_H
+#define AGENT_WATCH_BOUNDARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BOUNDARY_MODULES_MAX 512
+
+/* Bytes of the instruction that ends at `end`, which has just run; 0: not known. Any thread. Hit path. */
+unsigned int boundary_before(uintptr_t end);
+
+/* Whether an address is in some module's code. Likewise. */
+int boundary_is_code(uintptr_t address);
+
+/* A module came, or goes, with its executable part and its .eh_frame_hdr; 0: it has none. Control side. */
+void boundary_add(uintptr_t start, uintptr_t end, uintptr_t table);
+void boundary_remove(uintptr_t start);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+/* A watch's conditions (abi/watch.h). Hit path: floating point is compared as integers. */
+#ifndef AGENT_WATCH_CONDITION_H
+#define AGENT_WATCH_CONDITION_H
+
+#include "abi/watch.h"
+
+/* Whether there is nothing wrong with it, for values of so many bytes. Not for one that is none. */
+int condition_is_sound(const struct watch_condition *condition, unsigned int bytes);
+
+/* Values are as they lie in memory, what is above `bytes` being 0. */
+int condition_holds(const struct watch_condition *condition, uint64_t old, uint64_t now,
+		    unsigned int bytes, int32_t tid);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A watch's hit, in the signal's handler (abi/watch.h): which watch, what was written, whether that is wanted, and the
+ * event. Nothing here waits, takes a lock or touches errno; it is compiled as the hit path is, and reads what may not be
+ * there by the kernel.
+ *
+ * Entries are looked up by whoever gets a signal, at any time: one that is not live any more is filled anew only when
+ * nobody is inside.
+ */
+#ifndef AGENT_WATCH_TAKE_H
+#define AGENT_WATCH_TAKE_H
+
+#include "abi/watch.h"
+#include "agent/marker/marker.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+#define TAKE_TRAP_PERF 6      /* si_code (asm-generic/siginfo.h, Linux 5.13) */
+#define TAKE_PERF_ASYNC 1u    /* TRAP_PERF_FLAG_ASYNC (5.18) */
+#define TAKE_PERF_DATA_AT 24u /* in siginfo_t, for libc's headers may be older */
+#define TAKE_PERF_FLAGS_AT 36u
+
+struct watch_entry {
+	uint32_t lane;
+	uint32_t clock; /* the lane's */
+	struct control_watch about;
+	struct watch_row *row;
+	const struct marker *event;
+	/* watch.c's */
+	uint32_t is_used;
+	struct variant own; /* its event, if it has one itself */
+	struct site site;
+	char *text;
+	size_t text_bytes;
+};
+
+extern struct watch_entry watch_entries[WATCH_ROWS_MAX];
+
+/* Which of them are live, a bit each, so that nobody looks through all: set after an entry is whole. */
+extern uint64_t watch_live;
+
+_Static_assert(WATCH_ROWS_MAX == 64, "a bit each");
+
+/* How many threads are in take_signal() just now. */
+extern uint32_t watch_inside;
+
+/* Whose signals are nobody's any more, but may come: the last ones. 0: none. */
+#define TAKE_PAST_MAX 32
+extern uint32_t watch_past[TAKE_PAST_MAX];
+
+/*
+ * A SIGTRAP came: returns whether it was a watch's of ours, live or past; then it is done. Else it is the program's.
+ */
+int take_signal(const siginfo_t *info, ucontext_t *context);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* Old and new values: of every form of store, of one thread and of several. */
+#define _GNU_SOURCE
+#include "agent/watch/sample_watch.h"
+
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#define THREADS 8
+
+/* ---- values ---- */
+
+static uint64_t word[4] __attribute__((aligned(64)));
+
+Test(watch, a_store_is_an_event_with_what_was_there_and_what_is, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+
+	word[0] = 7;
+	sample_begin();
+	sample_arm(&about);
+	*(volatile uint64_t *)word = 8;
+	*(volatile uint64_t *)word = 8;
+	*(volatile uint64_t *)word = UINT64_C(0x123456789abcdef0);
+	cr_assert_eq(sample_counted(0), 3);
+	cr_assert_eq(sample_collect(8), 3);
+	cr_assert_eq(sample_told[0].old, 7);
+	cr_assert_eq(sample_told[0].now, 8);
+	cr_assert_eq(sample_told[1].old, 8);
+	cr_assert_eq(sample_told[1].now, 8);
+	cr_assert_eq(sample_told[2].now, UINT64_C(0x123456789abcdef0));
+	for (int i = 0; i < 3; i++) {
+		cr_assert_eq(sample_told[i].how, WATCH_NEW_EXACT, "how %x", sample_told[i].how);
+		cr_assert(sample_is_here(sample_told[i].ip));
+		cr_assert_eq((int)sample_told[i].tid, gettid());
+	}
+	cr_assert_eq(sample_table->rows[0].taken, 3);
+	cr_assert_eq(sample_table->rows[0].inexact, 0);
+	sample_end(0);
+}
+
+/* ---- what instructions tell ---- */
+
+#define FORM(name, text)                                                                           \
+	static __attribute__((noinline)) void name(uint64_t *to, uint64_t value)                   \
+	{                                                                                          \
+		__asm__ volatile(text                                                              \
+				 : "+D"(to), "+S"(value)                                           \
+				 :                                                                 \
+				 : "rax", "rbx", "rcx", "rdx", "r8", "r12", "xmm0", "cc",          \
+				   "memory");                                                      \
+	}
+
+FORM(form_mov, "mov %%rsi, (%%rdi)")
+FORM(form_mov_high, "mov %%rsi, %%rax\n\tmov %%ah, (%%rdi)")
+FORM(form_mov_index, "xor %%r12, %%r12\n\tmov %%esi, 0x0(%%rdi,%%r12,4)")
+FORM(form_mov_imm, "movq $-5, (%%rdi)")
+FORM(form_mov_word, "movw $0x1234, (%%rdi)")
+FORM(form_xchg, "mov %%rsi, %%rax\n\txchg %%rax, (%%rdi)")
+FORM(form_xadd, "mov %%rsi, %%rax\n\tlock xadd %%rax, (%%rdi)")
+FORM(form_cmpxchg, "mov (%%rdi), %%rax\n\tlock cmpxchg %%rsi, (%%rdi)")
+FORM(form_cmpxchg_not, "mov $-1, %%rax\n\tlock cmpxchg %%rsi, (%%rdi)")
+FORM(form_add, "add %%rsi, (%%rdi)")
+FORM(form_inc, "lock incq (%%rdi)")
+FORM(form_not, "notq (%%rdi)")
+FORM(form_and_imm, "andq $0x0f, (%%rdi)")
+FORM(form_sub_byte, "subb $1, (%%rdi)")
+FORM(form_shift, "shlq $1, (%%rdi)")
+FORM(form_setcc, "cmp %%rdi, %%rdi\n\tsete (%%rdi)")
+FORM(form_stos, "mov %%rsi, %%rax\n\tstosq")
+FORM(form_rep_stos, "mov %%rsi, %%rax\n\tmov $2, %%ecx\n\trep stosq")
+FORM(form_movs, "mov %%rsi, word_source(%%rip)\n\tlea word_source(%%rip), %%rsi\n\tmovsq")
+FORM(form_movq, "movq %%rsi, %%xmm0\n\tmovq %%xmm0, (%%rdi)")
+FORM(form_movups, "movq %%rsi, %%xmm0\n\tpunpcklqdq %%xmm0, %%xmm0\n\tmovups %%xmm0, -8(%%rdi)")
+FORM(form_movss, "movq %%rsi, %%xmm0\n\tmovss %%xmm0, (%%rdi)")
+FORM(form_push, "mov %%rsp, %%r8\n\tlea 8(%%rdi), %%rsp\n\tpush %%rsi\n\tmov %%r8, %%rsp")
+
+uint64_t word_source;
+
+#define EXACT WATCH_NEW_EXACT
+#define BOTH (WATCH_NEW_EXACT | WATCH_OLD_EXACT)
+
+static const struct form {
+	const char *name;
+	void (*run)(uint64_t *to, uint64_t value);
+	uint64_t before, value, after;
+	uint16_t how;
+} forms[] = {
+	{ "mov", form_mov, 3, 9, 9, EXACT },
+	{ "mov ah", form_mov_high, 0x100, 0x4200, 0x142, EXACT },
+	{ "mov esi, index", form_mov_index, UINT64_C(7) << 32, 9, (UINT64_C(7) << 32) + 9, EXACT },
+	{ "mov $", form_mov_imm, 3, 0, (uint64_t)-5, EXACT },
+	{ "movw $", form_mov_word, 0x11110000, 0, 0x11111234, EXACT },
+	{ "xchg", form_xchg, 3, 9, 9, WATCH_OLD_EXACT },
+	{ "xadd", form_xadd, 3, 9, 12, WATCH_OLD_EXACT },
+	{ "cmpxchg", form_cmpxchg, 3, 9, 9, BOTH },
+	{ "add", form_add, 3, 9, 12, EXACT },
+	{ "inc", form_inc, 3, 0, 4, EXACT },
+	{ "not", form_not, 3, 0, ~UINT64_C(3), EXACT },
+	{ "and $", form_and_imm, 0x73, 0, 3, EXACT },
+	{ "subb $", form_sub_byte, 0x100, 0, 0x1ff, 0 },
+	{ "shl", form_shift, 3, 0, 6, 0 },
+	{ "sete", form_setcc, 0x700, 0, 0x701, EXACT },
+	{ "stos", form_stos, 3, 9, 9, EXACT },
+	{ "rep stos", form_rep_stos, 3, 9, 9, EXACT },
+	{ "movs", form_movs, 3, 9, 9, 0 },
+	{ "movq xmm", form_movq, 3, 9, 9, EXACT },
+	{ "movups", form_movups, 3, 9, 9, EXACT },
+	{ "movss", form_movss, UINT64_C(7) << 32, 9, (UINT64_C(7) << 32) + 9, EXACT },
+	{ "push", form_push, 3, 9, 9, EXACT },
+};
+
+#define FORMS (sizeof(forms) / sizeof(forms[0]))
+
+Test(watch, the_instruction_tells_what_it_stored, .timeout = 60)
+{
+	struct control_watch about = sample_about(0, &word[1], 8);
+
+	sample_begin();
+	sample_arm(&about);
+	for (size_t i = 0; i < FORMS; i++) {
+		word[1] = forms[i].before;
+		forms[i].run(&word[1], forms[i].value);
+		cr_assert_eq(word[1], forms[i].after, "%s", forms[i].name);
+	}
+	cr_assert_eq(sample_collect(8), 2 * FORMS);
+	for (size_t i = 0; i < FORMS; i++) {
+		const struct sample_told *one = &sample_told[2 * i + 1];
+
+		cr_assert_eq(sample_told[2 * i].now, forms[i].before, "%s", forms[i].name);
+		cr_assert_eq(one->old, forms[i].before, "%s: %lx", forms[i].name, one->old);
+		cr_assert_eq(one->now, forms[i].after, "%s: %lx", forms[i].name, one->now);
+		cr_assert_eq(one->how, forms[i].how, "%s: how %x", forms[i].name, one->how);
+	}
+	cr_assert_eq(sample_counted(0), sample_table->rows[0].taken);
+	sample_end(0);
+}
+
+/* Another thread's store that nobody is sample_told of, as the kernel's are: what was reckoned does not hold. */
+Test(watch, what_an_instruction_does_not_tell_is_read, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+
+	sample_begin();
+	sample_arm(&about);
+	sample_table->rows[0].last.value = 1000; /* nobody's */
+	form_inc(word, 0);
+	form_mov_word(word, 0);
+	cr_assert_eq(sample_collect(8), 2);
+	cr_assert_eq(sample_told[0].now, 1);
+	cr_assert_eq(sample_told[0].how, 0, "not the chain's 1001");
+	cr_assert_eq(sample_told[1].now, 0x1234);
+	cr_assert_eq(sample_told[1].how, EXACT, "the chain is right again");
+	cr_assert_eq(sample_table->rows[0].inexact, 1);
+	sample_end(0);
+}
+
+Test(watch, a_failed_exchange_is_told_with_what_it_met, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+
+	word[0] = 3;
+	sample_begin();
+	sample_arm(&about);
+	form_cmpxchg_not(word, 9);
+	cr_assert_eq(sample_collect(8), sample_counted(0),
+		     "processors differ on whether it stores");
+	if (sample_told_count) {
+		cr_assert_eq(sample_told[0].now, 3);
+		cr_assert_eq(sample_told[0].old, 3);
+	}
+	sample_end(0);
+}
+
+/* ---- several ---- */
+
+Test(watch, one_store_to_two_watches_is_both, .timeout = 30)
+{
+	struct control_watch low = sample_about(0, &word[0], 8),
+			     high = sample_about(1, &word[1], 8);
+
+	sample_begin();
+	sample_arm(&low);
+	sample_arm(&high);
+	for (uint64_t i = 1; i <= 10; i++)
+		form_movups(&word[1], i); /* word[0] and word[1] */
+	cr_assert_eq(sample_counted(0), 10);
+	cr_assert_eq(sample_counted(1), 10);
+	cr_assert_eq(sample_table->rows[0].taken, 10);
+	cr_assert_eq(sample_table->rows[1].taken, 10);
+	cr_assert_eq(sample_table->rows[0].shared + sample_table->rows[1].shared, 10);
+	cr_assert_eq(sample_collect(8), 20);
+	for (unsigned int i = 0; i < sample_told_count; i++) {
+		cr_assert_eq(sample_told[i].now, i / 2 + 1);
+		cr_assert_eq(sample_told[i].old, i / 2);
+	}
+	sample_end(0);
+	sample_end(1);
+}
+
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t sequence;
+
+static void *write_in_turn(void *unused)
+{
+	for (int i = 0; i < 100; i++) {
+		pthread_mutex_lock(&turn);
+		*(volatile uint64_t *)word = ++sequence;
+		pthread_mutex_unlock(&turn);
+	}
+	return unused;
+}
+
+static void run_threads(void *(*body)(void *))
+{
+	pthread_t threads[THREADS];
+
+	for (uintptr_t i = 0; i < THREADS; i++)
+		cr_assert_eq(pthread_create(&threads[i], NULL, body, (void *)i), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+}
+
+Test(watch, writes_in_turn_are_all_there_in_their_order, .timeout = 60)
+{
+	struct control_watch about = sample_about(0, word, 8);
+
+	sample_begin();
+	sample_arm(&about);
+	run_threads(write_in_turn);
+	cr_assert_eq(sample_counted(0), 100 * THREADS);
+	cr_assert_eq(sample_collect(8), 100 * THREADS);
+	for (uint64_t i = 0; i < sample_told_count; i++) {
+		cr_assert_eq(sample_told[i].old, i);
+		cr_assert_eq(sample_told[i].now, i + 1);
+		cr_assert_eq(sample_told[i].how, WATCH_NEW_EXACT);
+	}
+	sample_end(0);
+}
+
+static void *write_at_once(void *number)
+{
+	for (uint64_t i = 1; i <= 200; i++)
+		*(volatile uint64_t *)word = (uint64_t)(uintptr_t)number << 32 | i;
+	return NULL;
+}
+
+/* No lock: which came first nobody can say, but each value is its thread's own, and the chain has no gap. */
+Test(watch, writes_at_once_are_all_there_each_with_its_own_value, .timeout = 60)
+{
+	struct control_watch about = sample_about(0, word, 8);
+	uint64_t last[THREADS] = { 0 };
+	uint32_t tids[THREADS] = { 0 };
+
+	sample_begin();
+	sample_arm(&about);
+	run_threads(write_at_once);
+	cr_assert_eq(sample_counted(0), 200 * THREADS);
+	cr_assert_eq(sample_collect(8), 200 * THREADS);
+	for (unsigned int i = 0; i < sample_told_count; i++) {
+		uint64_t thread = sample_told[i].now >> 32;
+
+		cr_assert_lt(thread, THREADS);
+		cr_assert_eq((uint32_t)sample_told[i].now, ++last[thread]);
+		if (!tids[thread])
+			tids[thread] = sample_told[i].tid;
+		cr_assert_eq(sample_told[i].tid, tids[thread]);
+		cr_assert_eq(sample_told[i].old, i ? sample_told[i - 1].now : 0);
+		cr_assert_eq(sample_told[i].how, WATCH_NEW_EXACT);
+		cr_assert(!i || sample_told[i].ticks > sample_told[i - 1].ticks);
+	}
+	cr_assert_eq(sample_table->rows[0].inexact, 0);
+	sample_end(0);
+}
+
+static void *exchange_at_once(void *number)
+{
+	for (uint64_t i = 1; i <= 200; i++)
+		form_xadd(word, 1);
+	return number;
+}
+
+Test(watch, exchanges_at_once_tell_what_each_met, .timeout = 60)
+{
+	static uint8_t met[200 * THREADS];
+	struct control_watch about = sample_about(0, word, 8);
+
+	sample_begin();
+	sample_arm(&about);
+	run_threads(exchange_at_once);
+	cr_assert_eq(word[0], 200 * THREADS);
+	cr_assert_eq(sample_collect(8), 200 * THREADS);
+	for (unsigned int i = 0; i < sample_told_count; i++) {
+		cr_assert(sample_told[i].how & WATCH_OLD_EXACT);
+		cr_assert_lt(sample_told[i].old, 200 * THREADS);
+		met[sample_told[i].old]++;
+	}
+	for (unsigned int i = 0; i < 200 * THREADS; i++)
+		cr_assert_eq(met[i], 1, "%u", i);
+	sample_end(0);
+}

@@ -1,0 +1,449 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "agent/watch/watch.h"
+
+#include "agent/control/heap.h"
+#include "agent/control/lock.h"
+#include "agent/control/rest.h"
+#include "agent/detour/breakpoint.h"
+#include "agent/marker/planning.h"
+#include "agent/store/store.h"
+#include "agent/watch/boundary.h"
+#include "agent/watch/condition.h"
+#include "agent/watch/take.h"
+#include "base/kernel.h"
+
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define SIGNALS 64
+#define LEAVE_TRIES 100
+#define LEAVE_PAUSE_NS 1000000
+#define NAMELESS_NS UINT64_C(10000000000) /* for a tool whose end can't be seen */
+
+/* Of each session. */
+static struct tool {
+	struct watch_table *table;
+	int pidfd; /* of the tool that asked last; -1: it can't be told */
+	int has_pidfd;
+	int has_gone; /* hung up, and its events may be there */
+	uint64_t gone_ns;
+} tools[SESSIONS_MAX];
+
+static unsigned int magic_hand;
+
+void (*watch_lost)(unsigned int lane, int error);
+
+/* ---- what is asked for ---- */
+
+static int is_size_of(uint8_t type, unsigned int bytes)
+{
+	switch (type) {
+	case WM_TYPE_I8:
+	case WM_TYPE_U8:
+	case WM_TYPE_BOOL:
+	case WM_TYPE_CHAR:
+		return bytes == 1;
+	case WM_TYPE_I16:
+	case WM_TYPE_U16:
+		return bytes == 2;
+	case WM_TYPE_I32:
+	case WM_TYPE_U32:
+	case WM_TYPE_F32:
+		return bytes == 4;
+	case WM_TYPE_I64:
+	case WM_TYPE_U64:
+	case WM_TYPE_F64:
+	case WM_TYPE_PTR:
+		return bytes == 8;
+	default:
+		return 0;
+	}
+}
+
+static int is_sound(const struct control_watch *about, const char *text, size_t bytes)
+{
+	int is_part = (about->flags & WATCH_WITH_OFFSET) != 0;
+
+	if (!about->bytes || about->bytes > WATCH_BYTES_MAX || about->bytes & (about->bytes - 1) ||
+	    (about->on != WATCH_ON_EXECUTE && about->address % about->bytes))
+		return 0;
+	if (about->on < WATCH_ON_WRITE || about->on > WATCH_ON_EXECUTE ||
+	    about->flags & ~(WATCH_COUNT_ONLY | WATCH_WITH_OFFSET))
+		return 0;
+	if (is_part ? about->type != WM_TYPE_U64 : !is_size_of(about->type, about->bytes))
+		return 0;
+	if (about->signal > SIGNALS || about->signal == SIGTRAP ||
+	    about->callers > WATCH_CALLERS_MAX || about->number > UINT16_MAX || !about->magic)
+		return 0;
+	for (unsigned int i = 0; i < WATCH_CONDITIONS_MAX; i++) {
+		const struct watch_condition *condition = &about->conditions[i];
+
+		if (condition->of && !condition_is_sound(condition, about->bytes))
+			return 0;
+	}
+	if (about->event != about->number || about->flags & WATCH_COUNT_ONLY)
+		return !bytes;
+	return bytes && bytes <= SITE_TEXT_MAX && !text[bytes - 1] && strlen(text) == bytes - 1;
+}
+
+static uint64_t bit_of(const struct watch_entry *entry)
+{
+	return UINT64_C(1) << (entry - watch_entries);
+}
+
+static int is_live(const struct watch_entry *entry)
+{
+	return (watch_live & bit_of(entry)) != 0;
+}
+
+static struct watch_entry *find(unsigned int lane, uint32_t number)
+{
+	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
+		struct watch_entry *entry = &watch_entries[i];
+
+		if (is_live(entry) && entry->lane == lane && entry->about.number == number)
+			return entry;
+	}
+	return NULL;
+}
+
+/* The first that is free, and its row in the session's table. */
+static struct watch_entry *find_free(void)
+{
+	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
+		if (!watch_entries[i].is_used)
+			return &watch_entries[i];
+	}
+	return NULL;
+}
+
+static void learn_magic(uint32_t magic)
+{
+	for (unsigned int i = 0; i < TAKE_PAST_MAX; i++) {
+		if (watch_past[i] == magic)
+			return;
+	}
+	__atomic_store_n(&watch_past[magic_hand++ % TAKE_PAST_MAX], magic, __ATOMIC_RELEASE);
+}
+
+/* ---- the table ---- */
+
+static int make_table(struct tool *tool, int *fd)
+{
+	size_t bytes = sizeof(struct watch_table);
+	void *map = MAP_FAILED;
+	int error = 0;
+
+	*fd = kernel_memfd_create("waymark-watches", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0)
+		return -errno;
+	if (kernel_call(SYS_ftruncate, *fd, (long)bytes, 0, 0) ||
+	    kernel_call(SYS_fcntl, *fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0))
+		error = -errno;
+	if (!error)
+		map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	if (map == MAP_FAILED) {
+		error = error ? error : -errno;
+		kernel_close(*fd);
+		*fd = -1;
+		return error;
+	}
+	/* a child of fork has no watches, and is not to write here */
+	madvise(map, bytes, MADV_DONTFORK);
+	tool->table = map;
+	return 0;
+}
+
+static void drop_table(unsigned int lane)
+{
+	struct tool *tool = &tools[lane];
+
+	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
+		if (watch_entries[i].is_used && watch_entries[i].lane == lane)
+			return;
+	}
+	if (tool->table)
+		munmap(tool->table, sizeof *tool->table);
+	tool->table = NULL;
+}
+
+/* ---- events ---- */
+
+static void make_types(const struct control_watch *about, uint8_t types[16])
+{
+	unsigned int at = 0;
+
+	types[at++] = WM_TYPE_PTR;
+	if (about->on != WATCH_ON_EXECUTE) {
+		types[at++] = about->type;
+		types[at++] = about->type;
+		types[at++] = WM_TYPE_U16;
+	}
+	if (about->flags & WATCH_WITH_OFFSET)
+		types[at++] = WM_TYPE_U32;
+	for (unsigned int i = 0; i < about->callers; i++)
+		types[at++] = WM_TYPE_PTR;
+}
+
+static int make_event(struct watch_entry *entry, const char *text, size_t bytes)
+{
+	unsigned int lane = entry->lane;
+	struct variant *own = &entry->own;
+
+	*own = (struct variant){ .lanes = 1u << lane, .number = own->number };
+	make_types(&entry->about, own->types);
+	entry->text = heap_copy(text, bytes);
+	if (!entry->text)
+		return -ENOMEM;
+	entry->text_bytes = bytes;
+	entry->site = (struct site){ .text = entry->text, .text_bytes = (uint32_t)bytes };
+	own->sites = &entry->site;
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
+		own->ids[i] = EVENT_ID_NONE;
+	own->ids[lane] = registry_next_id(lane);
+	if (registry_listener)
+		registry_listener->event(lane, own->ids[lane], own);
+	if (registry_listener && registry_listener->flush() & 1u << lane)
+		return -EPIPE;
+	return plan_publish(own);
+}
+
+static void free_entry(struct watch_entry *entry)
+{
+	unsigned int lane = entry->lane;
+
+	plan_drop(&entry->own);
+	heap_free(entry->text, entry->text_bytes);
+	entry->text = NULL;
+	entry->text_bytes = 0;
+	entry->is_used = 0;
+	drop_table(lane);
+}
+
+static void forget_tool(struct tool *tool)
+{
+	if (tool->has_pidfd)
+		kernel_close(tool->pidfd);
+	tool->has_pidfd = 0;
+	tool->has_gone = 0;
+}
+
+static void note_tool(struct tool *tool, pid_t pid)
+{
+	forget_tool(tool);
+	tool->pidfd = pid > 0 ? (int)kernel_call(SYS_pidfd_open, pid, 0, 0, 0) : -1;
+	tool->has_pidfd = tool->pidfd >= 0;
+}
+
+int watch_add(unsigned int lane, const struct control_watch *about, const char *text, size_t bytes,
+	      pid_t tool, int *fd)
+{
+	struct watch_entry *entry = find_free(), *with = NULL;
+	int error;
+
+	*fd = -1;
+	if (!is_sound(about, text, bytes))
+		return -WM_E_PROTOCOL;
+	if (about->number >= WATCH_ROWS_MAX || !entry)
+		return -ENOSPC;
+	if (about->event != about->number)
+		with = find(lane, about->event);
+	if (find(lane, about->number) || (about->event != about->number && !with))
+		return -EEXIST;
+	error = breakpoint_lend();
+	if (error)
+		return error;
+	if (!tools[lane].table) {
+		error = make_table(&tools[lane], fd);
+		if (error)
+			return error;
+	}
+	note_tool(&tools[lane], tool);
+	learn_magic(about->magic);
+	entry->is_used = 1;
+	entry->lane = lane;
+	entry->clock = store_uses_tsc(lane) ? STORE_CLOCK_TSC : STORE_CLOCK_MONOTONIC;
+	entry->about = *about;
+	entry->row = &tools[lane].table->rows[about->number];
+	entry->event = with ? with->event : &entry->own.hit;
+	if (bytes)
+		error = make_event(entry, text, bytes);
+	if (error) {
+		free_entry(entry);
+		return error;
+	}
+	__atomic_fetch_or(&watch_live, bit_of(entry), __ATOMIC_RELEASE);
+	rest_expect_signals(1);
+	return 0;
+}
+
+/* ---- leaving ---- */
+
+/* Nobody is in the handler who may have seen an entry before. */
+static int nobody_is_inside(void)
+{
+	/* pairs with take_signal()'s barrier */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return !__atomic_load_n(&watch_inside, __ATOMIC_SEQ_CST);
+}
+
+static int may_free(void)
+{
+	for (int tries = 0; !nobody_is_inside(); tries++) {
+		if (tries == LEAVE_TRIES)
+			return 0;
+		kernel_sleep_ns(LEAVE_PAUSE_NS);
+	}
+	return 1;
+}
+
+static void free_left(void)
+{
+	if (!may_free())
+		return; /* the next tick */
+	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
+		if (watch_entries[i].is_used && !is_live(&watch_entries[i]))
+			free_entry(&watch_entries[i]);
+	}
+}
+
+/* Whether a tool that hung up may have events still. */
+static int is_feared(struct tool *tool)
+{
+	struct pollfd end = { .fd = tool->pidfd, .events = POLLIN };
+
+	if (!tool->has_gone)
+		return 0;
+	/* readable when all its threads are gone, and with them its descriptors */
+	if (tool->has_pidfd ? kernel_poll(&end, 1, 0) > 0
+			    : lock_now_ns() - tool->gone_ns > NAMELESS_NS)
+		forget_tool(tool);
+	return tool->has_gone;
+}
+
+static void settle(void)
+{
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+		if (!tools[lane].table && !tools[lane].has_gone)
+			forget_tool(&tools[lane]);
+	}
+	if (!watch_any() && !watch_waits())
+		breakpoint_give_back();
+}
+
+void watch_remove(unsigned int lane, uint32_t from, uint32_t to)
+{
+	int any = 0;
+
+	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
+		struct watch_entry *entry = &watch_entries[i];
+
+		if (!is_live(entry) || entry->lane != lane || entry->about.number < from ||
+		    entry->about.number > to)
+			continue;
+		__atomic_fetch_and(&watch_live, ~bit_of(entry), __ATOMIC_SEQ_CST);
+		any = 1;
+	}
+	if (any)
+		free_left();
+	rest_expect_signals(watch_live != 0);
+	settle();
+}
+
+void watch_release(unsigned int lane, int hung_up)
+{
+	struct tool *tool = &tools[lane];
+	int had = 0;
+
+	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++)
+		had |= is_live(&watch_entries[i]) && watch_entries[i].lane == lane;
+	if (hung_up && had) {
+		tool->has_gone = 1;
+		tool->gone_ns = lock_now_ns();
+	}
+	watch_remove(lane, 0, UINT32_MAX);
+}
+
+int watch_any(void)
+{
+	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
+		if (watch_entries[i].is_used)
+			return 1;
+	}
+	return 0;
+}
+
+int watch_waits(void)
+{
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+		if (is_feared(&tools[lane]))
+			return 1;
+	}
+	return 0;
+}
+
+void watch_tick(void)
+{
+	int error;
+
+	free_left();
+	settle();
+	if (!watch_any())
+		return;
+	error = breakpoint_watch_lent();
+	for (unsigned int lane = 0; error && lane < SESSIONS_MAX; lane++) {
+		int any = 0;
+
+		for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++)
+			any |= is_live(&watch_entries[i]) && watch_entries[i].lane == lane;
+		if (any && watch_lost)
+			watch_lost(lane, error);
+	}
+}
+
+void watch_begin(void)
+{
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++)
+		tools[lane].has_pidfd = 0;
+	rest_expect_signals(0);
+}
+
+/* ---- modules, forks ---- */
+
+void watch_module_came(const struct module *module)
+{
+	for (unsigned int i = 0; i < module->segment_count; i++) {
+		const struct segment *segment = &module->segments[i];
+
+		if (segment->prot & PROT_EXEC)
+			boundary_add(segment->start, segment->end, module->frames);
+	}
+}
+
+void watch_module_gone(const struct module *module)
+{
+	for (unsigned int i = 0; i < module->segment_count; i++) {
+		if (module->segments[i].prot & PROT_EXEC)
+			boundary_remove(module->segments[i].start);
+	}
+}
+
+void watch_forked(void)
+{
+	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
+		struct watch_entry *entry = &watch_entries[i];
+
+		/* its text and its plan are left to be: the heap may have been in the middle of something */
+		entry->is_used = 0;
+		entry->own.hit.plan = NULL;
+		entry->text = NULL;
+	}
+	memset(tools, 0, sizeof tools);
+	watch_live = 0;
+	watch_inside = 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Watches, control side: what sessions ask for by WATCH and UNWATCH (abi/watch.h). Under the agent's lock.
+ *
+ * The kernel's events are the tool's. While it has any, or may have (it hung up, but lives still, or nobody can tell),
+ * the signal's handler stays: without it the next hit would kill the program.
+ */
+#ifndef AGENT_WATCH_WATCH_H
+#define AGENT_WATCH_WATCH_H
+
+#include "abi/watch.h"
+#include "agent/marker/module.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * Take one watch's hits from here on. `tool`: the process that asks, 0 where it can't be named. *fd gets the table's
+ * descriptor where this is the session's first, for the caller to send and close, else -1. Returns 0; -WM_E_PROTOCOL for
+ * what makes no sense, -EEXIST for a number that is taken, -ENOSPC past WATCH_ROWS_MAX, what breakpoint_lend() says,
+ * -EPIPE, -ENOMEM, -errno.
+ */
+int watch_add(unsigned int lane, const struct control_watch *about, const char *text, size_t bytes,
+	      pid_t tool, int *fd);
+
+/* No hit of those is taken any more; the tool has closed their events. */
+void watch_remove(unsigned int lane, uint32_t from, uint32_t to);
+
+/* Likewise all of a session's. `hung_up`: the tool went without a word, and its events may be there still. */
+void watch_release(unsigned int lane, int hung_up);
+
+/* A control thread begins: the descriptors of the one before are gone. */
+void watch_begin(void);
+
+/* Now and then: what had to be put off; what the program has done about SIGTRAP. */
+void watch_tick(void);
+
+/* Whether there are watches; whether the handler must stay although there is none. */
+int watch_any(void);
+int watch_waits(void);
+
+/* A module that is new, or gone. */
+void watch_module_came(const struct module *module);
+void watch_module_gone(const struct module *module);
+
+/* The child of a fork has none. */
+void watch_forked(void);
+
+/* How a session is told that its watches can't stay. */
+extern void (*watch_lost)(unsigned int lane, int error);
+
+#endif

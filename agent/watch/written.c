@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: MIT */
+/* Opcodes: Intel SDM, volume 2, appendix A. */
+#define _GNU_SOURCE
+#include "agent/watch/written.h"
+
+#include "agent/trail/insn.h"
+
+#define RSP 4u
+#define RAX 0u
+#define FLAG_CARRY 0x001u
+#define FLAG_PARITY 0x004u
+#define FLAG_ZERO 0x040u
+#define FLAG_SIGN 0x080u
+#define FLAG_DIRECTION 0x400u
+#define FLAG_OVERFLOW 0x800u
+
+/* Where a signal's frame has what vector registers hold (asm/sigcontext.h; SDM volume 1, 13.4). */
+#define XMM_AT 160u
+#define FRAME_MAGIC_AT 464u
+#define FRAME_MAGIC 0x46505853u
+#define FRAME_FEATURES_AT 472u
+#define STATE_FEATURES_AT 512u
+#define YMM_HIGH_AT 576u
+#define FEATURE_YMM 4u
+
+enum space { SPACE_PLAIN, SPACE_0F, SPACE_VEX, SPACE_OTHER };
+
+/* An instruction taken apart. */
+struct parts {
+	const uint8_t *code;
+	unsigned int bytes;
+	enum space space;
+	uint8_t opcode, modrm;
+	uint8_t w, r, x, b; /* as REX has them, each 0 or 1 */
+	uint8_t is_narrow;  /* 66 */
+	uint8_t repeat;	    /* f2, f3; 0 */
+	uint8_t is_long;    /* VEX.L */
+	unsigned int imm_at;
+	uint8_t base, index; /* registers of the address; 0xff: none */
+};
+
+static uint64_t reg_of(const ucontext_t *context, unsigned int number)
+{
+	static const uint8_t places[16] = {
+		REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+		REG_R8,	 REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
+	};
+
+	return (uint64_t)context->uc_mcontext.gregs[places[number & 15]];
+}
+
+static uint64_t flags_of(const ucontext_t *context)
+{
+	return (uint64_t)context->uc_mcontext.gregs[REG_EFL];
+}
+
+static void put(struct written *written, uint64_t value, unsigned int bytes)
+{
+	__builtin_memcpy(written->value, &value, sizeof value);
+	written->bytes = bytes;
+	written->way = WRITTEN_NEW;
+}
+
+/* A general register as an operand of that size: ah to bh where there is no REX. */
+static uint64_t operand_of(const struct parts *parts, const struct insn *insn,
+			   const ucontext_t *context, unsigned int bytes)
+{
+	unsigned int number = (parts->modrm >> 3 & 7) | (unsigned int)parts->r << 3;
+
+	if (bytes == 1 && !insn->rex && number >= 4)
+		return reg_of(context, number - 4) >> 8;
+	return reg_of(context, number);
+}
+
+static unsigned int size_of(const struct parts *parts)
+{
+	return parts->w ? 8 : parts->is_narrow ? 2 : 4;
+}
+
+static int64_t signed_at(const uint8_t *code, unsigned int bytes)
+{
+	int8_t byte;
+	int16_t two;
+	int32_t four;
+
+	switch (bytes) {
+	case 1:
+		__builtin_memcpy(&byte, code, sizeof byte);
+		return byte;
+	case 2:
+		__builtin_memcpy(&two, code, sizeof two);
+		return two;
+	default:
+		__builtin_memcpy(&four, code, sizeof four);
+		return four;
+	}
+}
+
+/* ---- taking apart ---- */
+
+static void take_vex(struct parts *parts, const uint8_t *at)
+{
+	uint8_t last = at[0] == 0xc5 ? at[1] : at[2];
+
+	parts->r = !(at[1] & 0x80);
+	parts->x = at[0] == 0xc4 && !(at[1] & 0x40);
+	parts->b = at[0] == 0xc4 && !(at[1] & 0x20);
+	parts->w = at[0] == 0xc4 && at[2] & 0x80;
+	parts->is_long = (last & 4) != 0;
+	parts->is_narrow = (last & 3) == 1;
+	parts->repeat = (last & 3) == 2 ? 0xf3 : (last & 3) == 3 ? 0xf2 : 0;
+	parts->space = at[0] == 0xc4 && (at[1] & 0x1f) != 1 ? SPACE_OTHER : SPACE_VEX;
+}
+
+static int is_prefix(uint8_t byte)
+{
+	return byte == 0x66 || byte == 0x67 || byte == 0xf2 || byte == 0xf3 || byte == 0xf0 ||
+	       byte == 0x2e || byte == 0x36 || byte == 0x3e || byte == 0x26 || byte == 0x64 ||
+	       byte == 0x65;
+}
+
+static void take_apart(struct parts *parts, const struct insn *insn, const uint8_t *code)
+{
+	unsigned int at = 0;
+
+	*parts = (struct parts){ .code = code, .bytes = insn->bytes, .base = 0xff, .index = 0xff };
+	for (; at < insn->opcode_at && is_prefix(code[at]); at++) {
+		parts->is_narrow |= code[at] == 0x66;
+		if (code[at] == 0xf2 || code[at] == 0xf3)
+			parts->repeat = code[at];
+	}
+	if (at < insn->opcode_at && (code[at] & 0xf0) == 0x40) {
+		parts->w = code[at] >> 3 & 1;
+		parts->r = code[at] >> 2 & 1;
+		parts->x = code[at] >> 1 & 1;
+		parts->b = code[at] & 1;
+		at++;
+	}
+	parts->opcode = code[insn->opcode_at];
+	parts->modrm = insn->modrm_at ? code[insn->modrm_at] : 0;
+	if (at == insn->opcode_at)
+		parts->space = SPACE_PLAIN;
+	else if (code[at] == 0xc5 || code[at] == 0xc4)
+		take_vex(parts, code + at);
+	else
+		parts->space = code[at] == 0x0f && at + 1 == insn->opcode_at ? SPACE_0F
+									     : SPACE_OTHER;
+}
+
+/* The thread's own, as libc has it there. */
+static uintptr_t fs_base(void)
+{
+	uintptr_t base;
+
+	__asm__("movq %%fs:0, %0" : "=r"(base));
+	return base;
+}
+
+/* 0, -1: there is none, or it can't be told. */
+static int find_address(struct parts *parts, const struct insn *insn, const ucontext_t *context,
+			uintptr_t *address)
+{
+	unsigned int at = insn->modrm_at + 1u, mod = parts->modrm >> 6, rm = parts->modrm & 7;
+	uint64_t sum = 0;
+
+	if (!insn->modrm_at || mod == 3 || insn->segment == 0x65)
+		return -1;
+	parts->base = (uint8_t)(rm | (unsigned int)parts->b << 3);
+	if (rm == 4) {
+		uint8_t sib = parts->code[at++];
+
+		parts->base = (uint8_t)((sib & 7u) | (unsigned int)parts->b << 3);
+		parts->index = (uint8_t)((sib >> 3 & 7u) | (unsigned int)parts->x << 3);
+		if (parts->index == 4)
+			parts->index = 0xff;
+		else
+			sum = reg_of(context, parts->index) << (sib >> 6);
+	}
+	if (!mod && (parts->base & 7) == 5) {
+		/* behind a SIB there is no base; else it counts from the instruction's end */
+		parts->base = 0xff;
+		sum += (uint64_t)signed_at(parts->code + at, 4);
+		sum += rm == 4 ? 0 : (uint64_t)context->uc_mcontext.gregs[REG_RIP];
+		at += 4;
+	} else {
+		sum += reg_of(context, parts->base);
+		sum += mod ? (uint64_t)signed_at(parts->code + at, mod == 1 ? 1 : 4) : 0;
+		at += mod == 1 ? 1 : mod == 2 ? 4 : 0;
+	}
+	parts->imm_at = at;
+	if (insn->is_short_address)
+		sum = (uint32_t)sum;
+	*address = sum + (insn->segment == 0x64 ? fs_base() : 0);
+	return 0;
+}
+
+static int is_in_address(const struct parts *parts, unsigned int number)
+{
+	return parts->base == number || parts->index == number;
+}
+
+static int64_t immediate(const struct parts *parts, unsigned int bytes)
+{
+	return signed_at(parts->code + parts->imm_at, bytes > 4 ? 4 : bytes);
+}
+
+/* ---- what each does ---- */
+
+static void change(struct written *written, unsigned int bytes, enum written_change how,
+		   uint64_t value)
+{
+	put(written, value, bytes);
+	written->way = WRITTEN_CHANGED;
+	written->change = (uint8_t)how;
+}
+
+/* The eight of `add` and its kin; adc and sbb ask for a flag that is gone. */
+static void tell_arithmetic(struct written *written, unsigned int which, unsigned int bytes,
+			    uint64_t value)
+{
+	static const int8_t kinds[8] = { CHANGE_ADD, CHANGE_OR,	 -1,	    -1,
+					 CHANGE_AND, CHANGE_SUB, CHANGE_XOR };
+
+	written->bytes = bytes;
+	if (which == 7)
+		written->way = WRITTEN_NOT; /* cmp */
+	else if (kinds[which] >= 0)
+		change(written, bytes, (enum written_change)kinds[which], value);
+}
+
+static void tell_group(struct written *written, const struct parts *parts, unsigned int bytes)
+{
+	unsigned int which = parts->modrm >> 3 & 7;
+
+	written->bytes = bytes;
+	if (parts->opcode <= 0xf7 && which < 2)
+		written->way = WRITTEN_NOT; /* test, mul, div and so on */
+	else if (parts->opcode <= 0xf7 && which < 4)
+		change(written, bytes, which == 2 ? CHANGE_NOT : CHANGE_NEG, 0);
+	else if (parts->opcode >= 0xfe && which < 2)
+		change(written, bytes, which ? CHANGE_SUB : CHANGE_ADD, 1);
+	else
+		written->way = WRITTEN_NOT;
+}
+
+/* -1: which it wrote can't be told. */
+static int tell_exchange(struct written *written, const struct parts *parts,
+			 const struct insn *insn, const ucontext_t *context, unsigned int bytes)
+{
+	if (is_in_address(parts, (parts->modrm >> 3 & 7) | (unsigned int)parts->r << 3))
+		return -1;
+	written->bytes = bytes;
+	written->old = operand_of(parts, insn, context, bytes);
+	written->has_old = 1;
+	return 0;
+}
+
+static int tell_plain(struct written *written, const struct parts *parts, const struct insn *insn,
+		      const ucontext_t *context)
+{
+	uint8_t opcode = parts->opcode;
+	unsigned int bytes = opcode & 1 ? size_of(parts) : 1, which = parts->modrm >> 3 & 7;
+
+	if (opcode < 0x40 && (opcode & 7) < 2) {
+		tell_arithmetic(written, opcode >> 3, bytes,
+				operand_of(parts, insn, context, bytes));
+	} else if (opcode < 0x40 || opcode == 0x63 || opcode == 0x8a || opcode == 0x8b ||
+		   opcode == 0x84 || opcode == 0x85) {
+		written->bytes = bytes;
+		written->way = WRITTEN_NOT;
+	} else if (opcode == 0x80 || opcode == 0x81) {
+		tell_arithmetic(written, which, bytes, (uint64_t)immediate(parts, bytes));
+	} else if (opcode == 0x83) {
+		tell_arithmetic(written, which, bytes, (uint64_t)immediate(parts, 1));
+	} else if (opcode == 0x86 || opcode == 0x87) {
+		return tell_exchange(written, parts, insn, context, bytes);
+	} else if (opcode == 0x88 || opcode == 0x89) {
+		put(written, operand_of(parts, insn, context, bytes), bytes);
+	} else if ((opcode == 0xc6 || opcode == 0xc7) && !which) {
+		put(written, (uint64_t)immediate(parts, bytes), bytes);
+	} else if (opcode == 0xf6 || opcode == 0xf7 || opcode == 0xfe || opcode == 0xff) {
+		tell_group(written, parts, bytes);
+	} else if (opcode >= 0xc0 && opcode <= 0xd3 && (opcode <= 0xc1 || opcode >= 0xd0)) {
+		written->bytes = bytes; /* shifts */
+	} else if (opcode == 0x8f) {
+		written->bytes = 8; /* pop */
+	}
+	return 0;
+}
+
+static int is_condition(unsigned int condition, uint64_t flags)
+{
+	int sign = (flags & FLAG_SIGN) != 0, overflow = (flags & FLAG_OVERFLOW) != 0;
+	int zero = (flags & FLAG_ZERO) != 0, carry = (flags & FLAG_CARRY) != 0, is;
+
+	switch (condition >> 1) {
+	case 0:
+		is = overflow;
+		break;
+	case 1:
+		is = carry;
+		break;
+	case 2:
+		is = zero;
+		break;
+	case 3:
+		is = carry || zero;
+		break;
+	case 4:
+		is = sign;
+		break;
+	case 5:
+		is = (flags & FLAG_PARITY) != 0;
+		break;
+	case 6:
+		is = sign != overflow;
+		break;
+	default:
+		is = zero || sign != overflow;
+	}
+	return is != (int)(condition & 1);
+}
+
+/* cmpxchg: what was not equal is stored as it was, and is in rax. */
+static int tell_compared(struct written *written, const struct parts *parts,
+			 const struct insn *insn, const ucontext_t *context, unsigned int bytes)
+{
+	int is_equal = (flags_of(context) & FLAG_ZERO) != 0;
+
+	if (!is_equal && is_in_address(parts, RAX))
+		return -1;
+	written->old = reg_of(context, RAX);
+	written->has_old = 1;
+	put(written, is_equal ? operand_of(parts, insn, context, bytes) : written->old, bytes);
+	return 0;
+}
+
+/* cmpxchg8b, cmpxchg16b */
+static int tell_compared_pair(struct written *written, const struct parts *parts,
+			      const ucontext_t *context)
+{
+	int is_equal = (flags_of(context) & FLAG_ZERO) != 0;
+	unsigned int bytes = parts->w ? 8 : 4;
+	uint64_t low = reg_of(context, is_equal ? 3 : 0), high = reg_of(context, is_equal ? 1 : 2);
+
+	if ((parts->modrm >> 3 & 7) != 1)
+		return 0; /* of the others that share the opcode none stores */
+	if (!is_equal && (is_in_address(parts, 0) || is_in_address(parts, 2)))
+		return -1;
+	put(written, low, 2 * bytes);
+	__builtin_memcpy(written->value + bytes, &high, sizeof high);
+	return 0;
+}
+
+/* Of a vector register as the signal's frame has it; 0, -1: it isn't there. */
+static int put_vector(struct written *written, const struct parts *parts, const ucontext_t *context,
+		      unsigned int from, unsigned int bytes)
+{
+	const uint8_t *frame = (const uint8_t *)context->uc_mcontext.fpregs;
+	unsigned int number = (parts->modrm >> 3 & 7) | (unsigned int)parts->r << 3;
+	uint64_t features = 0, have = 0;
+	uint32_t magic = 0;
+
+	written->bytes = bytes;
+	if (!frame)
+		return -1;
+	for (unsigned int i = 0; i < 2; i++)
+		__builtin_memcpy(written->value + 8 * i,
+				 frame + XMM_AT + (size_t)16 * number + from + 8 * i, 8);
+	if (bytes > 16) {
+		__builtin_memcpy(&magic, frame + FRAME_MAGIC_AT, sizeof magic);
+		__builtin_memcpy(&features, frame + FRAME_FEATURES_AT, sizeof features);
+		if (magic != FRAME_MAGIC || !(features & FEATURE_YMM))
+			return -1;
+		__builtin_memcpy(&have, frame + STATE_FEATURES_AT, sizeof have);
+		for (unsigned int i = 0; i < 16; i++)
+			written->value[16 + i] = have & FEATURE_YMM ? frame[YMM_HIGH_AT +
+									    (size_t)16 * number + i]
+								    : 0;
+	}
+	written->way = WRITTEN_NEW;
+	return 0;
+}
+
+/* Stores of vector registers, with VEX and without. Whether it is one. */
+static int tell_vector(struct written *written, const struct parts *parts,
+		       const ucontext_t *context)
+{
+	unsigned int all = parts->is_long ? 32 : 16;
+	int is_vex = parts->space == SPACE_VEX;
+
+	switch (parts->opcode) {
+	case 0x11: /* movups, movss, movupd, movsd */
+		put_vector(written, parts, context, 0,
+			   parts->repeat == 0xf3   ? 4
+			   : parts->repeat == 0xf2 ? 8
+						   : all);
+		return 1;
+	case 0x29: /* movaps, movntps */
+	case 0x2b:
+		put_vector(written, parts, context, 0, all);
+		return 1;
+	case 0x13: /* movlps, movhps */
+	case 0x17:
+		put_vector(written, parts, context, parts->opcode == 0x17 ? 8 : 0, 8);
+		return 1;
+	case 0x7e: /* movd, movq */
+		if (!parts->is_narrow)
+			return 0;
+		put_vector(written, parts, context, 0, parts->w ? 8 : 4);
+		return 1;
+	case 0x7f: /* movdqa, movdqu */
+	case 0xe7: /* movntdq */
+		if (!parts->is_narrow && !(parts->repeat == 0xf3 && parts->opcode == 0x7f))
+			return 0;
+		put_vector(written, parts, context, 0, all);
+		return 1;
+	case 0xd6: /* movq */
+		if (!parts->is_narrow)
+			return 0;
+		put_vector(written, parts, context, 0, 8);
+		return 1;
+	default:
+		return is_vex; /* somehow */
+	}
+}
+
+static int tell_0f(struct written *written, const struct parts *parts, const struct insn *insn,
+		   const ucontext_t *context)
+{
+	uint8_t opcode = parts->opcode;
+	unsigned int bytes = opcode & 1 ? size_of(parts) : 1;
+
+	if (tell_vector(written, parts, context))
+		return 0;
+	if ((opcode & 0xf0) == 0x90) {
+		put(written, (uint64_t)is_condition(opcode & 15u, flags_of(context)), 1);
+	} else if (opcode == 0xb0 || opcode == 0xb1) {
+		return tell_compared(written, parts, insn, context, bytes);
+	} else if (opcode == 0xc0 || opcode == 0xc1) {
+		return tell_exchange(written, parts, insn, context, bytes);
+	} else if (opcode == 0xc3) {
+		put(written, operand_of(parts, insn, context, size_of(parts)), size_of(parts));
+	} else if (opcode == 0xc7) {
+		return tell_compared_pair(written, parts, context);
+	} else if (opcode == 0xb6 || opcode == 0xb7 || opcode == 0xbe || opcode == 0xbf ||
+		   (opcode & 0xf0) == 0x40 || opcode == 0xaf || opcode == 0x10 || opcode == 0x28) {
+		written->way = WRITTEN_NOT;
+	}
+	return 0;
+}
+
+/* ---- those without ModRM ---- */
+
+static int tell_string(struct written *written, const struct parts *parts, const struct insn *insn,
+		       const ucontext_t *context)
+{
+	unsigned int bytes = parts->opcode & 1 ? size_of(parts) : 1;
+	uint64_t to = reg_of(context, 7);
+
+	if (insn->is_short_address)
+		return -1;
+	written->address = flags_of(context) & FLAG_DIRECTION ? to + bytes : to - bytes;
+	written->bytes = bytes;
+	if (parts->opcode >= 0xaa)
+		put(written, reg_of(context, RAX), bytes);
+	return 0;
+}
+
+static int tell_bare(struct written *written, const struct parts *parts, const struct insn *insn,
+		     const ucontext_t *context)
+{
+	uint8_t opcode = parts->opcode;
+
+	if (parts->space != SPACE_PLAIN)
+		return -1;
+	if (opcode == 0xa4 || opcode == 0xa5 || opcode == 0xaa || opcode == 0xab)
+		return tell_string(written, parts, insn, context);
+	if (opcode == 0xa2 || opcode == 0xa3) {
+		if (insn->is_short_address || insn->segment)
+			return -1;
+		__builtin_memcpy(&written->address, parts->code + insn->opcode_at + 1,
+				 sizeof written->address);
+		put(written, reg_of(context, RAX), opcode & 1 ? size_of(parts) : 1);
+		return 0;
+	}
+	written->address = reg_of(context, RSP);
+	if (opcode >= 0x50 && opcode <= 0x57 && !parts->is_narrow) {
+		unsigned int number = (opcode & 7u) | (unsigned int)parts->b << 3;
+
+		put(written, reg_of(context, number) + (number == RSP ? 8 : 0), 8);
+		return 0;
+	}
+	if ((opcode == 0x68 || opcode == 0x6a) && !parts->is_narrow) {
+		put(written,
+		    (uint64_t)signed_at(parts->code + insn->opcode_at + 1, opcode == 0x6a ? 1 : 4),
+		    8);
+		return 0;
+	}
+	return -1;
+}
+
+/* ---- */
+
+static int decode(struct insn *insn, struct parts *parts, const uint8_t *code, size_t bytes,
+		  struct written *written)
+{
+	*written = (struct written){ 0 };
+	if (insn_decode(insn, code, bytes, 0, 0))
+		return -1;
+	take_apart(parts, insn, code);
+	return 0;
+}
+
+int written_tell(struct written *written, const uint8_t *code, size_t bytes,
+		 const ucontext_t *context)
+{
+	struct insn insn;
+	struct parts parts;
+
+	if (decode(&insn, &parts, code, bytes, written) || insn.bytes != bytes)
+		return -1;
+	if (!insn.modrm_at)
+		return tell_bare(written, &parts, &insn, context);
+	if (find_address(&parts, &insn, context, &written->address))
+		return -1;
+	switch (parts.space) {
+	case SPACE_PLAIN:
+		return tell_plain(written, &parts, &insn, context);
+	case SPACE_0F:
+		return tell_0f(written, &parts, &insn, context);
+	case SPACE_VEX:
+		tell_vector(written, &parts, context);
+		return 0;
+	default:
+		return 0; /* somehow */
+	}
+}
+
+int written_tell_repeated(struct written *written, const uint8_t *code, size_t bytes,
+			  const ucontext_t *context)
+{
+	struct insn insn;
+	struct parts parts;
+	uint8_t opcode;
+
+	if (decode(&insn, &parts, code, bytes, written))
+		return -1;
+	opcode = parts.opcode;
+	if (!parts.repeat || parts.space != SPACE_PLAIN ||
+	    !(opcode == 0xa4 || opcode == 0xa5 || opcode == 0xaa || opcode == 0xab))
+		return -1;
+	return tell_string(written, &parts, &insn, context);
+}
+
+uint64_t written_change(const struct written *written, uint64_t before)
+{
+	uint64_t value;
+
+	__builtin_memcpy(&value, written->value, sizeof value);
+	switch (written->change) {
+	case CHANGE_ADD:
+		return before + value;
+	case CHANGE_OR:
+		return before | value;
+	case CHANGE_AND:
+		return before & value;
+	case CHANGE_SUB:
+		return before - value;
+	case CHANGE_XOR:
+		return before ^ value;
+	case CHANGE_NOT:
+		return ~before;
+	default:
+		return 0 - before;
+	}
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What an instruction that has just run wrote to memory, by its bytes and the registers it left behind. x86-64.
+ *
+ * Only what these say is said: a `mov` stores what is in its register still, an exchange leaves behind what was
+ * there; what `add` has made of the memory is known by who knows what was there before. Nothing is read but
+ * the code that is handed over and the context. Hit path.
+ */
+#ifndef AGENT_WATCH_WRITTEN_H
+#define AGENT_WATCH_WRITTEN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+#define WRITTEN_BYTES_MAX 32
+
+enum written_way {
+	WRITTEN_SOMEHOW, /* the values are not known */
+	WRITTEN_NEW,	 /* `value` */
+	WRITTEN_CHANGED, /* `value` is of the operation: what was there becomes written_change() of it */
+	WRITTEN_NOT, /* it reads alone */
+};
+
+enum written_change {
+	CHANGE_ADD,
+	CHANGE_OR,
+	CHANGE_AND,
+	CHANGE_SUB,
+	CHANGE_XOR,
+	CHANGE_NOT,
+	CHANGE_NEG,
+};
+
+struct written {
+	uintptr_t address;
+	uint32_t bytes; /* from there on; 0: how many is not known */
+	uint8_t way;	/* enum written_way */
+	uint8_t change; /* enum written_change */
+	uint8_t has_old;
+	uint8_t value[WRITTEN_BYTES_MAX] __attribute__((aligned(8)));
+	uint64_t old; /* what it met in all of `bytes`, if has_old */
+};
+
+/*
+ * The instruction of `bytes` bytes at `code`, which ended where the context's program counter is. 0; -1: it has no
+ * memory operand, or its address can't be told any more.
+ */
+int written_tell(struct written *written, const uint8_t *code, size_t bytes,
+		 const ucontext_t *context);
+
+/*
+ * The string instruction with a repeat prefix at the program counter, which has just made a step and goes on. 0, -1: there
+ * is none.
+ */
+int written_tell_repeated(struct written *written, const uint8_t *code, size_t bytes,
+			  const ucontext_t *context);
+
+/* What a WRITTEN_CHANGED makes of a value of its size. */
+uint64_t written_change(const struct written *written, uint64_t before);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/outcome_watch.h"
+
+#include "cli/cli.h"
+#include "cli/quantity.h"
+#include "session/watch/watches.h"
+
+#include <stdio.h>
+#include <waymark/error.h>
+
+#define COUNT_BYTES 32
+
+static void tell_part(uint64_t count, const char *what)
+{
+	char text[COUNT_BYTES];
+
+	if (count)
+		fprintf(stderr, "; %s %s", quantity_show_count(count, text, sizeof(text)), what);
+}
+
+static void tell_one(const struct watched_spec *watched)
+{
+	const struct watch_counts *counts = &watched->counts;
+	char text[COUNT_BYTES];
+
+	complain_words("waymark: %s: %s hit%s", watched->text,
+		       quantity_show_count(counts->hits, text, sizeof(text)),
+		       counts->hits == 1 ? "" : "s");
+	tell_part(counts->filtered, "did not meet the condition");
+	tell_part(counts->counted, "counted, as asked");
+	tell_part(counts->missed, "missed: a thread blocked SIGTRAP meanwhile, or was ended");
+	tell_part(counts->late,
+		  "told late, as SIGTRAP was blocked: their places and values are later ones");
+	tell_part(counts->dropped, "came outside of the recording");
+	tell_part(counts->own, "by the recording itself, on a stack that nobody has any more");
+	tell_part(counts->inexact,
+		  "with the value that memory had then, as the instruction does not tell it");
+	if (watched->lost)
+		fprintf(stderr, "; taken away before the end: %s", wm_error_text(watched->lost));
+	fputc('\n', stderr);
+	if (watched->pieces > 1)
+		fprintf(stderr, "  it lies in %u debug registers, each told with its offset\n",
+			watched->pieces);
+	if (watched->callers < watched->callers_asked)
+		fprintf(stderr, "  no more than %u callers are told\n", watched->callers);
+}
+
+void outcome_watches(const struct watched_list *list)
+{
+	int any = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const struct watched_spec *watched = watches_of(list, i);
+
+		if (!watched)
+			continue;
+		tell_one(watched);
+		any |= !watched->is_code;
+	}
+	if (any)
+		fputs("  what the kernel itself writes there, as for read(2), is not seen\n",
+		      stderr);
+}
+
+void outcome_watches_json(struct json *json, const struct watched_list *list)
+{
+	json_open(json, "watches", '[');
+	for (size_t i = 0; i < list->count; i++) {
+		const struct watched_spec *watched = watches_of(list, i);
+		const struct watch_counts *counts = watched ? &watched->counts : NULL;
+
+		if (!watched)
+			continue;
+		json_open(json, NULL, '{');
+		json_string(json, "spec", watched->text);
+		json_number(json, "address", watched->address);
+		json_number(json, "bytes", watched->bytes);
+		json_number(json, "registers", watched->pieces);
+		json_number(json, "threads", watched->threads);
+		json_number(json, "hits", counts->hits);
+		json_number(json, "taken", counts->taken);
+		json_number(json, "filtered", counts->filtered);
+		json_number(json, "counted", counts->counted);
+		json_number(json, "missed", counts->missed);
+		json_number(json, "late", counts->late);
+		json_number(json, "dropped", counts->dropped);
+		json_number(json, "own", counts->own);
+		json_number(json, "inexact", counts->inexact);
+		json_number(json, "shared", counts->shared);
+		json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}

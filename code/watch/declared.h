@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Types as debug information declares them: what they are made of, how large they are, what they are called. Whatever
+ * is wrong with them, each call ends soon, and says so.
+ */
+#ifndef CODE_WATCH_DECLARED_H
+#define CODE_WATCH_DECLARED_H
+
+#include "code/dwarf.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DECLARED_NAME_MAX 256
+#define DECLARED_MEMBERS_MAX 65536 /* looked at for one name */
+
+/* A type: a description, and of an array that was indexed, how many of its dimensions are gone. */
+struct declared {
+	Dwarf_Die die;
+	unsigned int dimension;
+	int language; /* DW_LANG_* of who uses it: units that several share have none; 0: unknown */
+};
+
+/* A member, or what stands for one: a base class. */
+struct declared_member {
+	const char *name; /* NULL: an anonymous one */
+	struct declared type;
+	uint64_t offset;   /* bytes, in what it is a member of */
+	unsigned int bits; /* of a bit-field; 0: it is none */
+	unsigned int bit;  /* its first bit, from the lowest of the byte at `offset` */
+	int is_base;
+	int is_virtual; /* and at another place in each object: the offset is none */
+};
+
+/* The type of a variable, a member, a pointer's target, an element; the language is left as it was. 0; -ENOENT: void; -WM_E_WATCH_DAMAGED. */
+int declared_of(Dwarf_Die *die, struct declared *type);
+
+/*
+ * Take off what adds no structure: typedef, const and the like; and where only a declaration stands there, take the type
+ * that it is of, out of any unit of `dwarf` (NULL: don't look). 0; -ENOENT: void; -WM_E_WATCH_DAMAGED.
+ */
+int declared_peel(struct declared *type, const struct code_file *file,
+		  const struct code_dwarf *dwarf);
+
+/* Of a peeled type: DW_TAG_*. */
+int declared_tag(const struct declared *type);
+int declared_is_record(const struct declared *type); /* structure, class, union */
+
+/* Of any type. 0; -ENOENT: it has none (void, a function); -WM_E_WATCH_INCOMPLETE, -WM_E_WATCH_DAMAGED. */
+int declared_bytes(const struct declared *type, uint64_t *bytes);
+
+/*
+ * Of a peeled array: its elements' type and size, the first index and how many there are; UINT64_MAX: it is not told.
+ * 0, -WM_E_WATCH_INCOMPLETE, -WM_E_WATCH_DAMAGED.
+ */
+int declared_element(const struct declared *array, struct declared *element, uint64_t *bytes,
+		     int64_t *lowest, uint64_t *count);
+
+/*
+ * Call visit() for each member of a peeled record, its base classes among them, in order. What it returns other than 0
+ * ends it and is returned.
+ */
+int declared_members(const struct declared *record,
+		     int (*visit)(const struct declared_member *member, void *data), void *data);
+
+/*
+ * Find a member by its name, in anonymous ones and base classes too. 0, the offset from the record's beginning; -ENOENT;
+ * -WM_E_WATCH_INCOMPLETE: nor is it in what is told of; -WM_E_WATCH_SPLIT: it is in a virtual base class, at another place in each object; -WM_E_WATCH_DAMAGED.
+ */
+int declared_member(const struct declared *record, const char *name, const struct code_file *file,
+		    const struct code_dwarf *dwarf, struct declared_member *member);
+
+/* The type as C writes it, in name[bytes]: "struct node *", "int [4]", "void (*)(int)". */
+void declared_name(const struct declared *type, char *name, size_t bytes);
+
+#endif

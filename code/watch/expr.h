@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a user asks to have watched, as text:
+ *
+ *	watch:EXPR[/LEN][@MODULE][:KIND][/OPTIONS/]
+ *
+ * EXPR is written as C writes it: a name, `a.b`, `p->b`, `a[3]`, `a[1][2].x`, `*p`, `&e`, brackets around any of
+ * them; a number is an address. An index is a number. A C++ reference is what it refers to.
+ *
+ * A name may say where it is declared, as gdb has it, with "::" behind each: namespaces, classes, a function of
+ * which it is a static variable, and first of all a source file, which has a dot in it: `shop::orders`,
+ * `next_id::last`, `table.c::count`, `src/table.c::next_id::last`; quotes around the file are let pass. Of functions of one name
+ * their parameters tell: `f(int)::last`. Anonymous and
+ * inline namespaces may be left out. A source that is not named may be any.
+ *
+ * &EXPR is EXPR's address, and what is watched of an address is what lies there: `&a` is `a`, `*&a` too.
+ *
+ * LEN are bytes, from where EXPR lies on, whatever its type; with it a number or a symbol of the linker's needs no
+ * debug information: `0x4c6010/8`, `counter/4`, `buffer+16/8`. A number without @MODULE is an address in the
+ * process, with it one as linked.
+ *
+ * MODULE is as of the other specs (code/request.h): a file's path, its name, its name up to ".so"; globs are taken.
+ *
+ * KIND: w who writes (the default), rw who reads or writes, x who runs it: then EXPR is a function, by its name,
+ * or an address without LEN.
+ *
+ * OPTIONS: see option.h. A spec ends in a slash only behind options.
+ */
+#ifndef CODE_WATCH_EXPR_H
+#define CODE_WATCH_EXPR_H
+
+#include "code/watch/option.h"
+#include "code/watch/trouble.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WATCH_STEPS_MAX 24
+
+enum watch_kind { WATCH_WRITE, WATCH_READ_WRITE, WATCH_EXECUTE };
+
+enum watch_step_kind {
+	WATCH_MEMBER,  /* .name */
+	WATCH_ARROW,   /* ->name */
+	WATCH_INDEX,   /* [index] */
+	WATCH_DEREF,   /* * */
+	WATCH_ADDRESS, /* & */
+};
+
+/* What is done to what the steps before it came to. */
+struct watch_step {
+	enum watch_step_kind kind;
+	char *name;	     /* of a member; else NULL */
+	int64_t index;	     /* of WATCH_INDEX */
+	size_t at, bytes;    /* the step itself, in the text */
+	size_t from, length; /* in the text too: what it is done to */
+};
+
+struct watch_expr {
+	char *text; /* as given */
+	char *words; /* what stands for it in tables and as an event's name: EXPR[/LEN], without spaces at its ends */
+	char *source; /* before the name; NULL: any */
+	char *name;   /* "shop::orders"; NULL: `address` is the base */
+	char *function; /* with its parameters, where the name has them: "f(int)" of f(int)::last; NULL: any f */
+	size_t at, bytes; /* of the base, with its source, in the text */
+	uint64_t address;
+	int64_t offset;	 /* of SYMBOL+OFFSET/LEN; 0 else */
+	uint64_t length; /* LEN; 0: what the type has */
+	char *module;	 /* NULL: any, or of a number: none */
+	enum watch_kind kind;
+	struct watch_step steps[WATCH_STEPS_MAX];
+	unsigned int step_count;
+	struct watch_options options;
+};
+
+/*
+ * Read a spec; all of it is copied. 0, -ENOMEM, -WM_E_WATCH_SYNTAX, -WM_E_WATCH_OPTION, -WM_E_WATCH_READ (KIND r, which
+ * the processor hasn't), -WM_E_WATCH_LENGTH; -WM_E_SPEC_SLASH where what looks like options has no slash behind it.
+ * Release also after an error. Any thread.
+ */
+int watch_expr_parse(struct watch_expr *expr, const char *text, struct watch_trouble *trouble);
+void watch_expr_release(struct watch_expr *expr);
+
+/* Whether a spec is one: begins with "watch:". */
+int watch_expr_is(const char *text);
+
+/* Whether a module, by its path in the process, is one that the base may lie in. */
+int watch_expr_takes(const struct watch_expr *expr, const char *path);
+
+#endif

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Where what is to be watched lies: from an expression (expr.h), through a module's debug information, to a few steps
+ * that are gone in the process when the watch is armed.
+ *
+ *	watch_expr_parse()	the text
+ *	watch_place_find()	the modules: which variable, which type, which steps. No memory of the program is read.
+ *	watch_place_address()	the process: the steps are gone, once; pointers are read
+ *	watch_pieces()		the debug registers that it takes
+ *	watch_test_bind()	(option.h) each filter, for this type
+ *	watch_type_text()	(type.h) each value
+ *
+ * Debug information may be hostile: all depths, counts and loops are bounded.
+ *
+ * What is refused, and why: a variable of which each thread has its own is one only of the program itself, and with
+ * `thread=TID` (its place in a library's block is the loader's secret). Local variables are refused by name.
+ */
+#ifndef CODE_WATCH_PLACE_H
+#define CODE_WATCH_PLACE_H
+
+#include "code/resolve.h"
+#include "code/watch/expr.h"
+#include "code/watch/type.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WATCH_REGISTERS 4 /* that x86-64 has, of 8 bytes each */
+
+#define WATCH_FOLLOWS_MAX (2 * WATCH_STEPS_MAX + 2) /* through a reference to a pointer, each */
+
+enum watch_base {
+	WATCH_IN_PROCESS, /* start is an address */
+	WATCH_IN_MODULE,  /* as linked: the module's base is added */
+	WATCH_IN_THREAD,  /* the thread pointer is added, fs's base: start is below 0 */
+};
+
+/* Follow a pointer: address = what the 8 bytes at `address` hold, plus offset. */
+struct watch_follow {
+	int64_t offset;
+	size_t at, bytes; /* the pointer in the spec's text, for who finds it null */
+};
+
+struct watch_place {
+	enum watch_kind kind;
+	enum watch_base base;
+	const struct code_module *module; /* that start is of; NULL of WATCH_IN_PROCESS */
+	uint64_t start;
+	struct watch_follow follows[WATCH_FOLLOWS_MAX];
+	unsigned int follow_count;
+	uint64_t bytes;		/* what is watched: the type's, or LEN; of kind x 1 */
+	struct watch_type type; /* of kind x: WATCH_CODE, its name the function's */
+	char *variable; /* its whole name: "shop::next_id::last"; the symbol's; "" of a number */
+	char *source;	/* where it is declared, as debug information has it; "" if unknown */
+	unsigned int line;
+	const char *text; /* the expression's; it must live longer */
+};
+
+/*
+ * Find it. `modules` are a process's (session/loaded.h), or a file's one. Where several have it and the spec names
+ * none: the program itself goes first, as it does in linking; then a library's; several libraries are
+ * -WM_E_WATCH_SEVERAL. A variable of a library that the program has a copy of (a copy relocation) is the program's.
+ *
+ * 0; -ENOMEM; or why not, with its detail: -WM_E_WATCH_VARIABLE (no such; see watch_names()),
+ * -WM_E_NO_FUNCTION and -WM_E_CHOSEN_UNSEEN (of kind x), -WM_E_WATCH_NO_MODULE (none is as @MODULE says), -WM_E_WATCH_NO_DEBUG, -WM_E_WATCH_SEVERAL, -WM_E_WATCH_EXTERN,
+ * -WM_E_WATCH_OPTIMISED, -WM_E_WATCH_REGISTER, -WM_E_WATCH_CONSTANT, -WM_E_WATCH_SPLIT, -WM_E_WATCH_THREAD,
+ * -WM_E_WATCH_LOCAL, -WM_E_WATCH_MEMBER, -WM_E_WATCH_NO_STRUCT, -WM_E_WATCH_NO_ARRAY, -WM_E_WATCH_BOUNDS,
+ * -WM_E_WATCH_NO_POINTER, -WM_E_WATCH_VOID, -WM_E_WATCH_INCOMPLETE, -WM_E_WATCH_FUNCTION, -WM_E_WATCH_DATA,
+ * -WM_E_WATCH_LENGTH, -WM_E_WATCH_LARGE (no place could be had for it, whatever its address), -WM_E_WATCH_DAMAGED.
+ * With -WM_E_WATCH_LARGE alone the place is filled, for who wants to show it. Release also after an error.
+ */
+int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
+		     struct code_module *const *modules, size_t module_count,
+		     struct watch_trouble *trouble);
+void watch_place_release(struct watch_place *place);
+
+/*
+ * Go the steps. `memory` may be NULL where there is none to follow. `thread_pointer` is asked for WATCH_IN_THREAD alone.
+ * 0; -WM_E_WATCH_NULL, -WM_E_WATCH_UNMAPPED (the pointer that was followed is no address that can be read),
+ * -WM_E_WATCH_KERNEL (an address that is not the program's); what memory->read() returned else.
+ * Whether what is watched itself is mapped, the caller sees: a watch needs no memory there.
+ */
+int watch_place_address(const struct watch_place *place, const struct code_memory *memory,
+			uint64_t thread_pointer, uint64_t *address, struct watch_trouble *trouble);
+
+/* What one debug register watches: 1, 2, 4 or 8 bytes, naturally aligned. */
+struct watch_piece {
+	uint64_t address;
+	uint8_t bytes;
+};
+
+/*
+ * Split what lies at an address into such pieces, in order; no fewer would do without watching a neighbour too.
+ * Fills up to WATCH_REGISTERS of them. Returns how many it takes, which may be more: then it can't be watched.
+ * `bytes` 0 is none.
+ */
+size_t watch_pieces(uint64_t address, uint64_t bytes, struct watch_piece pieces[WATCH_REGISTERS]);
+
+/* -WM_E_WATCH_LARGE, in words, for who got more than WATCH_REGISTERS; else 0. */
+int watch_pieces_check(uint64_t address, uint64_t bytes, struct watch_trouble *trouble);
+
+/*
+ * Call take() with the whole name of each variable that a module tells of, and each of its symbols of data, until it
+ * returns something else than 0, which is returned: for "did you mean" (complain_near()). The texts last as long as the call.
+ */
+int watch_names(struct code_module *module, int (*take)(const char *name, void *data), void *data);
+
+#endif

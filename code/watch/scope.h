@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The trees of debug information, walked without trust: depth and time are bounded, however they nest. And what a
+ * description in them is called, with all that it stands in.
+ */
+#ifndef CODE_WATCH_SCOPE_H
+#define CODE_WATCH_SCOPE_H
+
+#include "code/dwarf.h"
+
+#include <stddef.h>
+
+#define SCOPE_LEVELS_MAX 128
+#define SCOPE_PATH_MAX 1024
+
+/* A description and what it stands in: levels[0] is the unit, levels[level] itself. */
+struct scope {
+	Dwarf_Die levels[SCOPE_LEVELS_MAX];
+	int level;
+};
+
+/*
+ * Visit what stands in units and namespaces; with `deep` also in classes, functions and blocks. A return of visit()
+ * other than 0 ends it and is returned; so does the file's pulse. What is deeper than SCOPE_LEVELS_MAX is no
+ * compiler's: the rest of that unit is left out. The scope is valid for the call.
+ */
+int scope_walk(const struct code_file *file, Dwarf *dwarf, int deep,
+	       int (*visit)(const struct scope *scope, void *data), void *data);
+
+/* Find where a description stands. 0 or -ENOENT. */
+int scope_of(Dwarf_Die *die, struct scope *scope);
+
+/*
+ * "shop::next_id::last": namespaces, classes and functions, without anonymous ones and, unless `with_inline`, without
+ * inline namespaces. Copies and definitions apart are called as what they are of. Returns the bytes; 0: it has no
+ * name, or none that fits in path[SCOPE_PATH_MAX].
+ */
+size_t scope_path(const struct scope *scope, int with_inline, char *path);
+
+/* What a description of a copy, or of a definition apart from its declaration, is of. 1 if it is such a one. */
+int scope_origin(Dwarf_Die *die, Dwarf_Die *origin);
+
+#endif

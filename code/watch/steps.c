@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+#include "code/watch/steps.h"
+
+#include "base/near.h"
+#include "code/watch/type_make.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <waymark/error.h>
+#include <waymark/marker.h>
+
+#define NEAR_MAX 3
+#define NAMES_MAX 256 /* of members that near ones are looked for among */
+
+/* What was done so far, as the user wrote it, and what type it is of. */
+static int refuse(const struct steps *steps, int error, const struct watch_step *step)
+{
+	char name[DECLARED_NAME_MAX];
+
+	if (!steps->has_type)
+		return watch_trouble_set(steps->trouble, error, step->at, step->bytes,
+					 "%.*s has no type", (int)step->length,
+					 steps->expr->text + step->from);
+	declared_name(&steps->type, name, sizeof(name));
+	return watch_trouble_set(steps->trouble, error, step->at, step->bytes,
+				 "%.*s is of type %s%s", (int)step->length,
+				 steps->expr->text + step->from, name,
+				 steps->is_address ? " *" : "");
+}
+
+static int advance(const struct steps *steps, int64_t bytes)
+{
+	struct watch_place *place = steps->place;
+
+	if (place->follow_count)
+		return __builtin_add_overflow(place->follows[place->follow_count - 1].offset, bytes,
+					      &place->follows[place->follow_count - 1].offset);
+	place->start += (uint64_t)bytes;
+	return 0;
+}
+
+/* What is at the place is a pointer: go where it leads. */
+static void follow(struct steps *steps, size_t at, size_t bytes)
+{
+	struct watch_place *place = steps->place;
+
+	/* There are no more steps than there is room for, and each follows twice at most: a reference to a pointer. */
+	if (place->follow_count < WATCH_FOLLOWS_MAX)
+		place->follows[place->follow_count++] = (struct watch_follow){ .at = at,
+									       .bytes = bytes };
+}
+
+/* Down to what has structure; a C++ reference is what it refers to. -ENOENT: void. */
+static int peel(struct steps *steps, size_t at, size_t bytes)
+{
+	for (int i = 0; i < 2; i++) {
+		int err = declared_peel(&steps->type, steps->file, steps->dwarf), tag;
+
+		if (err)
+			return err;
+		tag = declared_tag(&steps->type);
+		if (steps->is_address ||
+		    (tag != DW_TAG_reference_type && tag != DW_TAG_rvalue_reference_type))
+			return 0;
+		follow(steps, at, bytes);
+		err = declared_of(&steps->type.die, &steps->type);
+		if (err)
+			return err;
+	}
+	return -WM_E_WATCH_DAMAGED;
+}
+
+/* From a pointer, or an array, to what it points to. */
+static int target_go(struct steps *steps, const struct watch_step *step, int error)
+{
+	uint64_t bytes, count;
+	int64_t lowest;
+	int err;
+
+	if (steps->is_address) {
+		steps->is_address = 0;
+		return 0;
+	}
+	if (!steps->has_type && steps->expr->length) {
+		/* who gives the length need not be told that it is a pointer */
+		follow(steps, step->from, step->length);
+		return 0;
+	}
+	if (!steps->has_type)
+		return refuse(steps, error, step);
+	err = peel(steps, step->from, step->length);
+	if (err)
+		return refuse(steps, err == -ENOENT ? error : err, step);
+	switch (declared_tag(&steps->type)) {
+	case DW_TAG_pointer_type:
+		follow(steps, step->from, step->length);
+		err = declared_of(&steps->type.die, &steps->type);
+		steps->has_type = err != -ENOENT;
+		return err == -ENOENT ? 0 : err;
+	case DW_TAG_array_type:
+		err = declared_element(&steps->type, &steps->type, &bytes, &lowest, &count);
+		return err ? refuse(steps, err, step) : 0;
+	case DW_TAG_subroutine_type:
+		return 0; /* *f is f */
+	default:
+		return refuse(steps, error, step);
+	}
+}
+
+struct near_names {
+	const char *all[NAMES_MAX];
+	size_t count;
+};
+
+static int name_keep(const struct declared_member *member, void *data)
+{
+	struct near_names *names = data;
+
+	if (member->name && !member->is_base)
+		names->all[names->count++] = member->name;
+	return names->count == NAMES_MAX;
+}
+
+static int no_member(const struct steps *steps, const struct watch_step *step)
+{
+	struct near_names names = { .count = 0 };
+	const char *near[NEAR_MAX];
+	char type[DECLARED_NAME_MAX], meant[256] = "";
+	size_t used = 0;
+	int count;
+
+	declared_name(&steps->type, type, sizeof(type));
+	declared_members(&steps->type, name_keep, &names);
+	count = near_list(step->name, names.all, names.count, near, NEAR_MAX);
+	for (int i = 0; i < count && used < sizeof(meant); i++)
+		used += (size_t)snprintf(meant + used, sizeof(meant) - used, "%s%s",
+					 i ? " or " : "; did you mean ", near[i]);
+	return watch_trouble_set(steps->trouble, -WM_E_WATCH_MEMBER, step->at, step->bytes,
+				 "%s has no %s%s%s", type, step->name, meant, count ? "?" : "");
+}
+
+static int member_go(struct steps *steps, const struct watch_step *step)
+{
+	struct declared_member member;
+	uint64_t bytes;
+	int err;
+
+	if (!steps->has_type || steps->is_address)
+		return refuse(steps, -WM_E_WATCH_NO_STRUCT, step);
+	err = peel(steps, step->from, step->length);
+	if (err)
+		return refuse(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err, step);
+	if (!declared_is_record(&steps->type))
+		return refuse(steps, -WM_E_WATCH_NO_STRUCT, step);
+	err = declared_member(&steps->type, step->name, steps->file, steps->dwarf, &member);
+	if (err == -ENOENT && declared_bytes(&steps->type, &bytes))
+		return refuse(steps, -WM_E_WATCH_INCOMPLETE, step);
+	if (err == -ENOENT)
+		return no_member(steps, step);
+	if (declared_bytes(&steps->type, &steps->record_bytes))
+		steps->record_bytes = 0;
+	if (err || member.offset > INT64_MAX || advance(steps, (int64_t)member.offset))
+		return refuse(steps, err ? err : -WM_E_WATCH_DAMAGED, step);
+	steps->type = member.type;
+	steps->bit = member.bit;
+	steps->bits = member.bits;
+	steps->record_offset = member.offset;
+	return 0;
+}
+
+static int index_go(struct steps *steps, const struct watch_step *step)
+{
+	uint64_t bytes, count = UINT64_MAX;
+	int64_t lowest = 0, distance;
+	struct declared target;
+	int err;
+
+	if (!steps->has_type)
+		return refuse(steps, -WM_E_WATCH_NO_ARRAY, step);
+	err = steps->is_address ? 0 : peel(steps, step->from, step->length);
+	if (err)
+		return refuse(steps, err == -ENOENT ? -WM_E_WATCH_NO_ARRAY : err, step);
+	if (!steps->is_address && declared_tag(&steps->type) == DW_TAG_array_type) {
+		struct declared element;
+
+		err = declared_element(&steps->type, &element, &bytes, &lowest, &count);
+		if (err)
+			return refuse(steps, err, step);
+		/* An array of none at a structure's end has as many as there is room for. */
+		if (count && count != UINT64_MAX &&
+		    (step->index < lowest || (uint64_t)(step->index - lowest) >= count))
+			return refuse(steps, -WM_E_WATCH_BOUNDS, step);
+		steps->type = element;
+	} else {
+		if (!steps->is_address && declared_tag(&steps->type) != DW_TAG_pointer_type)
+			return refuse(steps, -WM_E_WATCH_NO_ARRAY, step);
+		err = target_go(steps, step, -WM_E_WATCH_NO_ARRAY);
+		if (err)
+			return err;
+		target = steps->type; /* called as it is declared */
+		err = steps->has_type ? declared_peel(&target, steps->file, steps->dwarf) : -ENOENT;
+		if (!err)
+			err = declared_bytes(&target, &bytes);
+		if (err)
+			return refuse(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err, step);
+	}
+	if (__builtin_sub_overflow(step->index, lowest, &distance) || bytes > INT64_MAX ||
+	    __builtin_mul_overflow(distance, (int64_t)bytes, &distance) || advance(steps, distance))
+		return refuse(steps, -WM_E_WATCH_BOUNDS, step);
+	return 0;
+}
+
+static int address_go(struct steps *steps, const struct watch_step *step)
+{
+	int err;
+
+	if (steps->is_address || steps->bits)
+		return refuse(steps, -WM_E_WATCH_SYNTAX, step);
+	err = steps->has_type ? peel(steps, step->from, step->length) : 0;
+	if (err && err != -ENOENT)
+		return refuse(steps, err, step);
+	steps->is_address = 1;
+	return 0;
+}
+
+int steps_go(struct steps *steps)
+{
+	const struct watch_expr *expr = steps->expr;
+	int err = 0;
+
+	for (unsigned int i = 0; !err && i < expr->step_count; i++) {
+		const struct watch_step *step = &expr->steps[i];
+
+		if (steps->bits && step->kind != WATCH_ADDRESS)
+			steps->bits = 0; /* an integer has nothing in it: the type refuses it */
+		switch (step->kind) {
+		case WATCH_ARROW:
+			err = target_go(steps, step, -WM_E_WATCH_NO_POINTER);
+			if (!err)
+				err = member_go(steps, step);
+			break;
+		case WATCH_MEMBER:
+			err = member_go(steps, step);
+			break;
+		case WATCH_INDEX:
+			err = index_go(steps, step);
+			break;
+		case WATCH_DEREF:
+			err = target_go(steps, step, -WM_E_WATCH_NO_POINTER);
+			break;
+		default:
+			err = address_go(steps, step);
+		}
+	}
+	return err;
+}
+
+/* ---- the end ---- */
+
+/* The whole expression, for what is wrong with what it came to. */
+static int refuse_all(const struct steps *steps, int error)
+{
+	const struct watch_expr *expr = steps->expr;
+	struct watch_step all = { .at = expr->at, .bytes = expr->bytes };
+	const char *words = strstr(expr->text, expr->words);
+
+	all.from = words ? (size_t)(words - expr->text) : expr->at;
+	all.length = words ? strlen(expr->words) : expr->bytes;
+	return refuse(steps, error, &all);
+}
+
+static int end_code(struct steps *steps)
+{
+	struct watch_place *place = steps->place;
+	char name[DECLARED_NAME_MAX];
+	struct declared declared;
+	int err = 0;
+
+	if (steps->has_type) {
+		declared = steps->type;
+		err = steps->is_address ? 0 : peel(steps, steps->expr->at, steps->expr->bytes);
+		if (err)
+			return refuse_all(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err);
+		if (declared_tag(&steps->type) != DW_TAG_subroutine_type) {
+			steps->type = declared;
+			return refuse_all(steps, -WM_E_WATCH_DATA);
+		}
+		declared_name(&steps->type, name, sizeof(name));
+	} else {
+		snprintf(name, sizeof(name), "code");
+	}
+	place->bytes = 1;
+	return type_make_single(&place->type, WATCH_CODE, WM_TYPE_BYTES, 1, name);
+}
+
+/*
+ * Who writes one of the bits writes its byte, at least, and a debug register sees all that touches one of its bytes: so
+ * the smallest that holds all of the bits will do, whatever storage unit the compiler goes at them by.
+ */
+static int end_bits(struct steps *steps)
+{
+	uint64_t bytes = (steps->bit + steps->bits + 7) / 8, into;
+
+	for (uint64_t unit = 1; unit <= 8; unit *= 2) {
+		into = steps->record_offset % unit;
+		if (into + bytes > unit || steps->record_offset - into + unit > steps->record_bytes)
+			continue;
+		if (advance(steps, -(int64_t)into))
+			return refuse_all(steps, -WM_E_WATCH_DAMAGED);
+		steps->bit += (unsigned int)into * 8;
+		bytes = unit;
+		break;
+	}
+	steps->place->bytes = bytes;
+	return type_make(&steps->place->type, &steps->type, bytes, steps->bit, steps->bits,
+			 steps->file, steps->dwarf);
+}
+
+int steps_end(struct steps *steps)
+{
+	const struct watch_expr *expr = steps->expr;
+	struct watch_place *place = steps->place;
+	struct declared type;
+	unsigned int follows = place->follow_count;
+	uint64_t bytes;
+	int err = 0;
+
+	if (expr->kind == WATCH_EXECUTE)
+		return end_code(steps);
+	if (expr->length) {
+		if (steps->has_type && !steps->is_address)
+			err = peel(steps, expr->at, expr->bytes);
+		if (err && err != -ENOENT)
+			return refuse_all(steps, err);
+		place->bytes = expr->length;
+		return watch_type_plain(&place->type, expr->length);
+	}
+	if (!steps->has_type)
+		return refuse_all(steps, -WM_E_WATCH_VOID);
+	steps->is_address = 0;
+	type = steps->type; /* called as it is declared: the typedef's name */
+	err = peel(steps, expr->at, expr->bytes);
+	if (err)
+		return refuse_all(steps, err == -ENOENT ? -WM_E_WATCH_VOID : err);
+	if (declared_tag(&steps->type) == DW_TAG_subroutine_type)
+		return refuse_all(steps, -WM_E_WATCH_FUNCTION);
+	if (steps->bits)
+		return end_bits(steps);
+	err = declared_bytes(&steps->type, &bytes);
+	if (err)
+		return refuse_all(steps, err);
+	if (!bytes)
+		return refuse_all(steps, -WM_E_WATCH_LENGTH);
+	if (place->follow_count > follows) /* it was a reference */
+		type = steps->type;
+	place->bytes = bytes;
+	err = type_make(&place->type, &type, 0, 0, 0, steps->file, steps->dwarf);
+	return err == -WM_E_WATCH_DAMAGED ? refuse_all(steps, err) : err;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* An expression's steps, gone through the types that debug information declares. */
+#ifndef CODE_WATCH_STEPS_H
+#define CODE_WATCH_STEPS_H
+
+#include "code/watch/declared.h"
+#include "code/watch/place.h"
+
+/* Where the walk stands: what lies there, or, with is_address, what the address points to. */
+struct steps {
+	const struct watch_expr *expr;
+	struct watch_place *place; /* start and follows grow */
+	struct watch_trouble *trouble;
+	const struct code_file *file; /* that the types are of; NULL: there are none */
+	const struct code_dwarf *dwarf;
+	struct declared type;
+	int has_type; /* 0: of a number, a void * that was followed */
+	int is_address;
+	unsigned int bit,
+		bits; /* of a bit-field, from the lowest bit of the byte where the walk stands */
+	uint64_t record_offset,
+		record_bytes; /* of the bit-field's byte in the record that it is a member of */
+};
+
+/* Go them all, from a base whose place, type and is_address are set. 0, or why not. */
+int steps_go(struct steps *steps);
+
+/* How many bytes are watched, and their type; moves a bit-field's place to its storage unit. 0, or why not. */
+int steps_end(struct steps *steps);
+
+#endif

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: MIT */
+#include "code/watch/variable.h"
+
+#include "code/demangle.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+#define ANONYMOUS "(anonymous namespace)::"
+#define FOUND_MAX 8 /* that are told apart */
+
+struct search {
+	struct code_file *file;
+	const struct watch_expr *expr;
+	char name[SCOPE_PATH_MAX]; /* without anonymous namespaces and spaces */
+	const char *last;	   /* its last part */
+	struct variable found[FOUND_MAX];
+	size_t count;
+	struct variable lost; /* one that lies nowhere, and why */
+	int lost_err;
+};
+
+static void squeeze(char *to, const char *from, size_t room)
+{
+	size_t used = 0;
+
+	while (*from && used + 1 < room) {
+		if (!strncmp(from, ANONYMOUS, strlen(ANONYMOUS))) {
+			from += strlen(ANONYMOUS);
+			continue;
+		}
+		if (*from != ' ')
+			to[used++] = *from;
+		from++;
+	}
+	to[used] = 0;
+}
+
+/* Behind the last "::" that stands in no template's brackets. */
+static const char *last_part(const char *path)
+{
+	const char *last = path;
+	int depth = 0;
+
+	for (; *path; path++) {
+		depth += (*path == '<') - (*path == '>');
+		if (!depth && path[0] == ':' && path[1] == ':')
+			last = path + 2;
+	}
+	return last;
+}
+
+static int is_same(const char *name, const char *wanted)
+{
+	for (; *name || *wanted; name++) {
+		if (*name == ' ')
+			continue;
+		if (*name != *wanted++)
+			return 0;
+	}
+	return 1;
+}
+
+/* Whether a path ends with another, part by part: src/table.c with table.c. */
+static int ends_with(const char *path, const char *end)
+{
+	size_t bytes = path ? strlen(path) : 0, wanted = strlen(end);
+
+	while (wanted >= 2 && end[0] == '.' && end[1] == '/') {
+		end += 2;
+		wanted -= 2;
+	}
+	return bytes >= wanted && !strcmp(path + bytes - wanted, end) &&
+	       (bytes == wanted || path[bytes - wanted - 1] == '/');
+}
+
+static const char *source_of(Dwarf_Die *die)
+{
+	const char *source = dwarf_decl_file(die);
+	Dwarf_Die unit;
+
+	if (!source && dwarf_diecu(die, &unit, NULL, NULL))
+		source = dwarf_diename(&unit);
+	return source ? source : "";
+}
+
+static const char *linkage_of(Dwarf_Die *die)
+{
+	Dwarf_Attribute attribute;
+	const char *name = NULL;
+
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+		name = dwarf_formstring(&attribute);
+	return name ? name : dwarf_diename(die);
+}
+
+/* Whether it stands in that function: "f(int)", as its linkage name has it. */
+static int is_in(const struct scope *scope, const char *function)
+{
+	char name[SCOPE_PATH_MAX], wanted[SCOPE_PATH_MAX], own[SCOPE_PATH_MAX];
+
+	squeeze(wanted, function, sizeof(wanted));
+	for (int i = 1; i < scope->level; i++) {
+		Dwarf_Die die = scope->levels[i];
+		const char *linkage;
+
+		if (dwarf_tag(&die) != DW_TAG_subprogram &&
+		    dwarf_tag(&die) != DW_TAG_inlined_subroutine)
+			continue;
+		linkage = linkage_of(&die);
+		if (!linkage || !code_demangle(linkage, 1, name, sizeof(name)))
+			continue;
+		squeeze(own, name, sizeof(own));
+		/* what stands behind is "const" */
+		if (!strncmp(own, wanted, strlen(wanted)))
+			return 1;
+	}
+	return 0;
+}
+
+static int is_wanted(const struct search *search, const struct scope *scope, char *path)
+{
+	Dwarf_Die die = scope->levels[scope->level], unit = scope->levels[0];
+	const char *name = dwarf_diename(&die), *source = search->expr->source;
+
+	if (!name || !is_same(name, search->last))
+		return 0;
+	if (source && !ends_with(dwarf_diename(&unit), source) &&
+	    !ends_with(source_of(&die), source))
+		return 0;
+	if (search->expr->function && !is_in(scope, search->expr->function))
+		return 0;
+	return (scope_path(scope, 0, path) && is_same(path, search->name)) ||
+	       (scope_path(scope, 1, path) && is_same(path, search->name));
+}
+
+/* Of several descriptions that lie nowhere, which says most: that of a declaration says least. */
+static int outranks(int err, int other)
+{
+	return !other || (other == -WM_E_WATCH_EXTERN && err != -WM_E_WATCH_EXTERN);
+}
+
+static void keep(struct search *search, const struct variable *variable, int err)
+{
+	if (err) {
+		if (outranks(err, search->lost_err)) {
+			search->lost = *variable;
+			search->lost_err = err;
+		}
+		return;
+	}
+	/* What is inlined, or declared in a function, is described more than once. */
+	for (size_t i = 0; i < search->count; i++)
+		if (search->found[i].base == variable->base &&
+		    search->found[i].start == variable->start)
+			return;
+	if (search->count < FOUND_MAX)
+		search->found[search->count++] = *variable;
+}
+
+static int look(const struct scope *scope, void *data)
+{
+	struct search *search = data;
+	struct variable variable;
+	Dwarf_Die die = scope->levels[scope->level];
+	int tag = dwarf_tag(&die), line, err;
+
+	if (tag != DW_TAG_variable && tag != DW_TAG_formal_parameter &&
+	    (tag != DW_TAG_member || !dwarf_hasattr(&die, DW_AT_external)))
+		return 0;
+	if (!is_wanted(search, scope, variable.path))
+		return 0;
+	variable.die = die;
+	variable.base = WATCH_IN_MODULE;
+	variable.start = 0;
+	variable.linkage = linkage_of(&die);
+	variable.is_external = dwarf_hasattr_integrate(&die, DW_AT_external) != 0;
+	variable.source = source_of(&die);
+	variable.line = !dwarf_decl_line(&die, &line) && line > 0 ? (unsigned int)line : 0;
+	err = variable_locate(&die, search->file, &variable.base, &variable.start);
+	if (err && tag == DW_TAG_formal_parameter)
+		err = -WM_E_WATCH_LOCAL;
+	keep(search, &variable, err);
+	return 0;
+}
+
+/* Name them all, as they can be told apart. */
+static int several(const struct search *search, struct watch_trouble *trouble)
+{
+	const struct watch_expr *expr = search->expr;
+	char list[WATCH_DETAIL_MAX] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < search->count && used < sizeof(list); i++)
+		used += (size_t)snprintf(list + used, sizeof(list) - used,
+					 "%s%s:%u (0x%" PRIx64 ")", i ? ", " : "",
+					 search->found[i].source, search->found[i].line,
+					 search->found[i].start);
+	return watch_trouble_set(trouble, -WM_E_WATCH_SEVERAL, expr->at, expr->bytes, "%s, at %s%s",
+				 expr->name, list, search->count == FOUND_MAX ? " and more" : "");
+}
+
+static int refuse(const struct search *search, struct watch_trouble *trouble)
+{
+	const struct variable *lost = &search->lost;
+	const struct watch_expr *expr = search->expr;
+
+	return watch_trouble_set(trouble, search->lost_err, expr->at, expr->bytes,
+				 *lost->source ? "%s, at %s:%u" : "%s", lost->path, lost->source,
+				 lost->line);
+}
+
+int variable_find(struct variable *variable, struct code_file *file, const struct watch_expr *expr,
+		  struct watch_trouble *trouble)
+{
+	struct code_dwarf *dwarf = code_dwarf_of(file);
+	struct search *search;
+	int err;
+
+	if (!dwarf)
+		return -WM_E_WATCH_NO_DEBUG;
+	search = calloc(1, sizeof(*search));
+	if (!search)
+		return -ENOMEM;
+	search->file = file;
+	search->expr = expr;
+	squeeze(search->name, expr->name, sizeof(search->name));
+	search->last = last_part(search->name);
+	err = scope_walk(file, dwarf->dwarf, search->last != search->name, look, search);
+	if (!err && search->count > 1) {
+		err = several(search, trouble);
+	} else if (!err && search->count) {
+		*variable = search->found[0];
+	} else if (!err && search->lost_err) {
+		*variable = search->lost;
+		err = refuse(search, trouble);
+	} else if (!err) {
+		err = -ENOENT;
+	}
+	free(search);
+	return err;
+}
+
+struct naming {
+	struct code_file *file;
+	int (*take)(const char *name, void *data);
+	void *data;
+};
+
+static int name_take(const struct scope *scope, void *data)
+{
+	const struct naming *naming = data;
+	Dwarf_Die die = scope->levels[scope->level];
+	char path[SCOPE_PATH_MAX];
+	enum watch_base base;
+	uint64_t start;
+
+	if (dwarf_tag(&die) != DW_TAG_variable ||
+	    variable_locate(&die, naming->file, &base, &start) || !scope_path(scope, 0, path))
+		return 0;
+	return naming->take(path, naming->data);
+}
+
+int variable_names(struct code_file *file, int (*take)(const char *name, void *data), void *data)
+{
+	struct code_dwarf *dwarf = code_dwarf_of(file);
+	struct naming naming = { file, take, data };
+
+	return dwarf ? scope_walk(file, dwarf->dwarf, 1, name_take, &naming) : 0;
+}

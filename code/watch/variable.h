@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/* A module's variables, by their names, and where each lies. */
+#ifndef CODE_WATCH_VARIABLE_H
+#define CODE_WATCH_VARIABLE_H
+
+#include "code/watch/place.h"
+#include "code/watch/scope.h"
+
+#include <stdint.h>
+
+struct variable {
+	Dwarf_Die die;
+	char path[SCOPE_PATH_MAX];
+	const char *source; /* the file's, as debug information has it; "" */
+	unsigned int line;
+	const char *linkage; /* what the linker calls it */
+	int is_external;     /* seen by other modules, as far as debug information tells */
+	enum watch_base base;
+	uint64_t start; /* as linked, or from the thread pointer */
+};
+
+/*
+ * Find what the expression's base names. 0; -ENOENT: the module tells of no such variable; -WM_E_WATCH_NO_DEBUG: nor
+ * of any; -WM_E_WATCH_SEVERAL and the like, as watch_place_find(). With -WM_E_WATCH_EXTERN the variable is filled, but for
+ * where it lies.
+ */
+int variable_find(struct variable *variable, struct code_file *file, const struct watch_expr *expr,
+		  struct watch_trouble *trouble);
+
+/* Every one that has an address, by its whole name. As watch_names(). */
+int variable_names(struct code_file *file, int (*take)(const char *name, void *data), void *data);
+
+/*
+ * Where a description says that its variable lies: 0, -WM_E_WATCH_OPTIMISED, -WM_E_WATCH_REGISTER, -WM_E_WATCH_CONSTANT,
+ * -WM_E_WATCH_SPLIT, -WM_E_WATCH_LOCAL, -WM_E_WATCH_THREAD (of a library's), -WM_E_WATCH_EXTERN.
+ */
+int variable_locate(Dwarf_Die *die, struct code_file *file, enum watch_base *base, uint64_t *start);
+
+/* From the thread pointer, what stands at an offset in the program's block of variables of threads' own. 0 or -ENOENT. */
+int variable_thread_offset(const struct code_file *file, uint64_t offset, uint64_t *start);
+
+/* Is it a program, and no library? */
+int variable_is_program(const struct code_file *file);
+
+#endif

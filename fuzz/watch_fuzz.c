@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Watches' expressions, and debug information, against any bytes. An input is a spec, a line end, and a module. With -DLIBFUZZER
+ * this is a libFuzzer target. Else it runs by itself:
+ *
+ *	watch_fuzz GOOD [SECONDS [SEED]]	a good module with specs of its variables, changed at random
+ *	watch_fuzz FILE...			these inputs
+ */
+#include "code/watch/place.h"
+#include "fuzz/run.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPEC_MAX 512
+
+static const char *const specs[] = {
+	"watch:counter",
+	"watch:list->next->where.y:rw/if=value==0,bt/",
+	"watch:*first_node.next",
+	"watch:matrix[1][2]/if=changed,count/",
+	"watch:line[2].x@whole/signal=STOP/",
+	"watch:(*list_at)[1].number/8",
+	"watch:bits.middle/if=old<-1/",
+	"watch:packed.more",
+	"watch:modes/if=value==READ/",
+	"watch:sample_watch.c::next_id::last",
+	"watch:*other_at",
+	"watch:either",
+	"watch:rows[1]",
+	"watch:&table[1]",
+	"watch:*apply:x",
+	"watch:add:x",
+	"watch:flexible->items[3]",
+	"watch:complex_v/thread=7/",
+	"watch:0x4010/8@whole",
+	"watch:text+4/4",
+	"watch:f(int)::kept",
+	"watch:shop::offer.price",
+};
+
+static int memory_read(void *data, uint64_t address, void *buffer, size_t bytes)
+{
+	return code_file_read(data, address, buffer, bytes);
+}
+
+static int name_take(const char *name, void *data)
+{
+	*(size_t *)data += strlen(name);
+	return *(size_t *)data > 1u << 20;
+}
+
+/* What was found must be usable, whatever it was found in. */
+static void look(const struct watch_expr *expr, const struct watch_place *place,
+		 struct code_file *file)
+{
+	const struct code_memory memory = { memory_read, file };
+	struct watch_piece pieces[WATCH_REGISTERS];
+	struct watch_bound_test bound;
+	uint8_t value[64] = { 0 };
+	char text[WATCH_TEXT_MAX];
+	uint64_t address;
+
+	if (watch_type_check(&place->type) || !place->bytes ||
+	    place->type.nodes[0].bytes != place->bytes)
+		abort();
+	for (unsigned int i = 0; i < expr->options.test_count; i++)
+		(void)watch_test_bind(&expr->options.tests[i], &place->type, &bound, NULL);
+	if (watch_place_address(place, &memory, 0, &address, NULL) ||
+	    watch_pieces(address, place->bytes, pieces) > WATCH_REGISTERS)
+		return;
+	if (place->bytes > sizeof(value))
+		abort();
+	(void)code_file_read(file, address, value, place->bytes);
+	if (watch_type_text(&place->type, value, NULL, text, sizeof(text)) != strlen(text))
+		abort();
+}
+
+static void try_spec(const char *text, struct code_module *module)
+{
+	struct code_module *const modules[] = { module };
+	struct watch_trouble trouble = { 0 };
+	struct watch_expr expr;
+	struct watch_place place;
+	int err = watch_expr_parse(&expr, text, &trouble);
+
+	if (!err) {
+		err = watch_place_find(&place, &expr, modules, 1, &trouble);
+		if (!err)
+			look(&expr, &place, module->file);
+		watch_place_release(&place);
+	}
+	if (trouble.at + trouble.bytes > strlen(text) ||
+	    !memchr(trouble.detail, 0, sizeof(trouble.detail)))
+		abort();
+	watch_expr_release(&expr);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
+{
+	const uint8_t *line = memchr(input, '\n', bytes < SPEC_MAX ? bytes : SPEC_MAX - 1);
+	size_t spec_bytes = line ? (size_t)(line - input) : 0, named = 0;
+	char spec[SPEC_MAX];
+	struct code_module module;
+	struct code_file *file;
+
+	memcpy(spec, input, spec_bytes);
+	spec[spec_bytes] = 0;
+	if (!line || code_file_open_image(&file, "/bin/whole", line + 1, bytes - spec_bytes - 1))
+		return 0;
+	file->debug_sought = 1; /* of this machine's files there are none that fit */
+	code_module_init(&module, file, 0);
+	try_spec(spec, &module);
+	for (size_t i = 0; i < sizeof(specs) / sizeof(specs[0]); i++)
+		try_spec(specs[i], &module);
+	watch_names(&module, name_take, &named);
+	code_module_release(&module);
+	return 0;
+}
+
+#ifndef LIBFUZZER
+
+static uint8_t good[RUN_INPUT_MAX], input_room[RUN_INPUT_MAX];
+
+/* The debug information is damaged as often as the spec, and the headers now and then. */
+static size_t change(uint8_t *input, size_t bytes, uint64_t *seed)
+{
+	const char *spec = specs[run_random(seed) % (sizeof(specs) / sizeof(specs[0]))];
+	size_t head = strlen(spec), total = bytes;
+	uint8_t *line = memchr(input, '\n', bytes);
+	size_t old = (size_t)(line - input);
+
+	if (bytes - old + head > RUN_INPUT_MAX)
+		return bytes;
+	memmove(input + head, line, bytes - old);
+	memcpy(input, spec, head);
+	total = bytes - old + head;
+	for (uint64_t n = run_random(seed) % 4; n; n--)
+		input[6 + run_random(seed) % (head - 6)] = (uint8_t) "abx.->[]()*&:/@+-='\"0123 ,<"
+			[run_random(seed) % 27];
+	for (uint64_t n = run_random(seed) % 12; n; n--)
+		total = run_damage(input, total, head + 1 + run_random(seed) % (total - head - 1),
+				   seed);
+	return total;
+}
+
+int main(int argc, char **argv)
+{
+	double seconds = argc > 2 ? atof(argv[2]) : 3;
+	uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+	size_t bytes;
+
+	if (argc < 2 || (argc > 2 && seconds <= 0)) {
+		for (int i = 1; i < argc; i++)
+			LLVMFuzzerTestOneInput(good, run_load(argv[i], good, sizeof(good)));
+		return argc < 2;
+	}
+	good[0] = '\n';
+	bytes = run_load(argv[1], good + 1, sizeof(good) - SPEC_MAX - 1);
+	if (!bytes)
+		return 1;
+	run_for(seconds, seed, good, input_room, bytes + 1, change);
+	return 0;
+}
+
+#endif

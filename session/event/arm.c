@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* All stand, or none: the steps are in object.h. */
+#include "session/event/object_own.h"
+#include "session/stop.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define LATE_PASSES 2
+#define LATE_NS 4000000
+
+int object_stop(const struct event_object *object, struct stop **stop)
+{
+	pid_t pid = object->request.pid;
+	int err;
+
+	*stop = NULL;
+	if (object->request.scope != EVENT_PROCESS || object->request.flags & EVENT_NO_STOP ||
+	    pid == getpid())
+		return 0;
+	err = stop_threads(pid, 0, stop);
+	if (err == -ESRCH)
+		return -WM_E_GONE;
+	return err == -ENOMEM || err == -EAGAIN ? err : 0;
+}
+
+/* Before the program is stopped; threads that start until then need more, and are refused by the kernel at worst. */
+static int descriptors_prepare(const struct event_object *object, struct detail detail)
+{
+	size_t groups = 1;
+
+	if (object->request.scope == EVENT_PROCESS) {
+		long threads = target_status_number(object->request.pid, "Threads");
+
+		if (threads <= 0)
+			return -WM_E_GONE;
+		groups = (size_t)threads;
+	} else if (object->request.scope == EVENT_CPUS) {
+		groups = object->request.cpu_count;
+	} else if (object->request.scope == EVENT_SYSTEM) {
+		groups = (size_t)sysconf(_SC_NPROCESSORS_CONF);
+	}
+	return descriptors_need(groups * object->request.source_count, detail);
+}
+
+/*
+ * Try the first source, before anything is stopped: what will be refused is refused at once. The first event of all on
+ * a machine also takes the kernel a grace period, some 20 ms, which it remembers for a second.
+ */
+static int try_one(struct event_object *object, struct detail detail)
+{
+	struct instance_form form = object_form(object);
+	struct instance one = { .tid = object->request.pid, .cpu = -1, .is_leader = 1 };
+	int err;
+
+	if (!object_is_threads(object))
+		return 0;
+	object->is_exchanged = !instance_keeps_place();
+	/* what a thread starts meanwhile is to have none of it */
+	form.flags &= ~(unsigned int)EVENT_CHILDREN;
+	form.scope = EVENT_THREAD;
+	err = instance_open(&one, &object->sources[0], &form, -1);
+	if (!err)
+		close(one.fd);
+	else if (err != -ESRCH) /* its first thread may have ended */
+		return object_refused(object, &one, err, detail);
+	return 0;
+}
+
+static int open_thread(struct event_object *object, struct detail detail)
+{
+	int is_ended, err;
+
+	err = object_open_group(object, object->request.pid, -1, 0, 1, &is_ended, detail);
+	object->rounds = 1;
+	return is_ended ? -WM_E_GONE : err;
+}
+
+static int open_cpus(struct event_object *object, struct detail detail)
+{
+	unsigned int *online = NULL;
+	const unsigned int *cpus = object->request.cpus;
+	size_t count = object->request.cpu_count;
+	int is_ended, err = 0;
+
+	if (object->request.scope == EVENT_SYSTEM) {
+		err = cpus_online(&online, &count);
+		cpus = online;
+	}
+	for (size_t i = 0; i < count && !err; i++)
+		err = object_open_group(object, -1, (int)cpus[i], 0, 1, &is_ended, detail);
+	free(online);
+	object->rounds = 1;
+	return err;
+}
+
+static int open_all(struct event_object *object, const struct stop *stop, struct detail detail)
+{
+	object->is_grouped = stop || !object_is_threads(object);
+	switch (object->request.scope) {
+	case EVENT_THREAD:
+		return open_thread(object, detail);
+	case EVENT_PROCESS:
+		return stop ? object_open_stopped(object, detail)
+			    : object_open_rounds(object, detail);
+	default:
+		return open_cpus(object, detail);
+	}
+}
+
+/*
+ * Threads that run may have been on their way while we looked: one that is being started is not listed yet, and one
+ * whose creator was just enabled has that one's state from before, for the kernel holds no lock
+ * over both. So look again a little later, and enable again; for those that are, that is nothing.
+ */
+static int arm_late(struct event_object *object, struct detail detail)
+{
+	int err = 0;
+
+	for (int i = 0; i < LATE_PASSES && !err; i++) {
+		nanosleep(&(struct timespec){ .tv_nsec = LATE_NS }, NULL);
+		err = object_open_rounds(object, detail);
+		if (!err)
+			object_enable(object);
+	}
+	return err == -WM_E_GONE ? 0 : err;
+}
+
+/* From the stop on to the end of it. */
+static int arm_stopped(struct event_object *object, struct detail detail)
+{
+	struct stop *stop;
+	int err = object_stop(object, &stop);
+
+	if (!err)
+		err = open_all(object, stop, detail);
+	if (!err && object->request.settle)
+		err = object->request.settle(object->request.settle_data, object->generation);
+	if (!err) {
+		object_enable(object);
+		object->program = program_id(object->request.pid);
+		if (!stop && object->request.scope == EVENT_PROCESS)
+			err = arm_late(object, detail);
+		object->armed_ns = object_now_ns();
+		object->was_stopped = stop != NULL;
+	}
+	stop_resume(stop);
+	return err;
+}
+
+int event_object_arm(struct event_object *object, struct detail detail)
+{
+	int err;
+
+	if (object->state != EVENT_PREPARING)
+		return -EINVAL;
+	err = descriptors_prepare(object, detail);
+	if (!err)
+		err = claims_write(object);
+	if (err)
+		return err;
+	err = try_one(object, detail);
+	if (!err)
+		err = arm_stopped(object, detail);
+	if (err) {
+		object_close(object);
+		claims_remove(object);
+		if (err == -WM_E_EVENT_TAKEN)
+			claims_name_holder(object, detail);
+		return err;
+	}
+	object->state = EVENT_ARMED; /* preparing -> armed */
+	claims_confirm(object);
+	return 0;
+}

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/event/object_own.h"
+#include "session/stop.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+uint64_t object_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static int request_check(const struct event_request *request)
+{
+	int is_threads = request->scope == EVENT_THREAD || request->scope == EVENT_PROCESS;
+
+	if (request->scope < EVENT_THREAD || request->scope > EVENT_SYSTEM)
+		return -EINVAL;
+	if (!request->source_count || request->source_count > EVENT_SOURCES_MAX)
+		return -EINVAL;
+	if (is_threads && request->pid <= 0)
+		return -EINVAL;
+	if (request->scope == EVENT_CPUS && !request->cpu_count)
+		return -EINVAL;
+	if (!is_threads && request->flags & (EVENT_SIGNAL | EVENT_CHILDREN))
+		return -EINVAL;
+	if (request->flags & EVENT_SIGNAL && request->flags & EVENT_RINGS)
+		return -EINVAL;
+	return 0;
+}
+
+static int request_copy(struct event_object *object, const struct event_request *request)
+{
+	object->request = *request;
+	object->request.cpus = NULL;
+	object->request.sources = object->sources;
+	for (unsigned int i = 0; i < request->source_count; i++)
+		object_source_set(object, i, &request->sources[i]);
+	if (request->scope == EVENT_CPUS) {
+		size_t bytes = request->cpu_count * sizeof(*request->cpus);
+		unsigned int *cpus = malloc(bytes);
+
+		if (!cpus)
+			return -ENOMEM;
+		memcpy(cpus, request->cpus, bytes);
+		object->request.cpus = cpus;
+	}
+	return 0;
+}
+
+int event_object_new(struct event_object **object, const struct event_request *request,
+		     struct detail detail)
+{
+	struct event_object *new;
+	int err = request_check(request);
+
+	*object = NULL;
+	for (unsigned int i = 0; i < request->source_count && !err; i++)
+		err = source_check(&request->sources[i], request->flags, detail);
+	if (err)
+		return err;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	err = request_copy(new, request);
+	if (err)
+		event_object_release(new);
+	else
+		*object = new;
+	return err;
+}
+
+void object_source_set(struct event_object *object, unsigned int source,
+		       const struct event_source *to)
+{
+	char *what = object->what[source];
+
+	if (to->what && to->what != what) {
+		strncpy(what, to->what, WHAT_BYTES - 1);
+		what[WHAT_BYTES - 1] = '\0';
+	}
+	object->sources[source] = *to;
+	object->sources[source].what = *what ? what : NULL;
+}
+
+struct instance_form object_form(const struct event_object *object)
+{
+	return (struct instance_form){
+		.scope = object->request.scope,
+		.flags = object->request.flags,
+		.generation = object->generation,
+		.is_exchanged = object->is_exchanged,
+	};
+}
+
+int object_open_group(struct event_object *object, pid_t tid, int cpu, unsigned int first,
+		      uint8_t round, int *is_ended, struct detail detail)
+{
+	struct instance_form form = object_form(object);
+	unsigned int sources = object->request.source_count;
+	size_t begin = object->count;
+
+	*is_ended = 0;
+	if (array_grow(&object->instances, &object->room, begin + sources - first,
+		       sizeof(*object->instances)))
+		return -ENOMEM;
+	for (unsigned int i = first; i < sources; i++) {
+		struct instance *instance = &object->instances[object->count];
+		int err;
+
+		*instance = (struct instance){
+			.tid = tid,
+			.cpu = cpu,
+			.source = (uint8_t)i,
+			.round = round,
+			.is_leader = i == first || !object->is_grouped,
+			.is_first = i == first,
+		};
+		do
+			err = instance_open(instance, &object->sources[i], &form,
+					    instance->is_leader ? -1 : object->instances[begin].fd);
+		while (err == -EMFILE && descriptors_raise());
+		if (!err) {
+			object->count++;
+			continue;
+		}
+		if (err == -ESRCH && tid > 0)
+			*is_ended = 1;
+		else
+			err = object_refused(object, instance, err, detail);
+		/* what it gave to threads that it started goes as well: they have none then */
+		while (object->count > begin)
+			close(object->instances[--object->count].fd);
+		return *is_ended ? 0 : err;
+	}
+	object->groups++;
+	return 0;
+}
+
+void object_close(struct event_object *object)
+{
+	for (size_t i = 0; i < object->count; i++)
+		close(object->instances[i].fd);
+	object->count = 0;
+	object->groups = 0;
+	object->known_count = 0;
+	object->rounds = 0;
+	object->doubtful = 0;
+}
+
+void object_enable(const struct event_object *object)
+{
+	for (size_t i = 0; i < object->count; i++)
+		if (object->instances[i].is_leader)
+			instance_enable(&object->instances[i]);
+}
+
+void event_object_quiet(struct event_object *object)
+{
+	if (object->state != EVENT_ARMED || object->disarmed_ns)
+		return;
+	object->disarmed_ns = object_now_ns();
+	for (size_t i = 0; i < object->count; i++)
+		if (object->instances[i].is_leader)
+			instance_disable(&object->instances[i]);
+}
+
+void event_object_disarm(struct event_object *object)
+{
+	if (object->state == EVENT_ARMED) {
+		event_object_quiet(object);
+		for (unsigned int i = 0; i < object->request.source_count; i++)
+			event_object_count(object, i, &object->hits[i]);
+	}
+	object_close(object);
+	claims_remove(object);
+	object->state = EVENT_DISARMED;
+}
+
+void event_object_release(struct event_object *object)
+{
+	if (!object)
+		return;
+	event_object_disarm(object);
+	free((void *)object->request.cpus);
+	free(object->instances);
+	free(object->known);
+	free(object);
+}
+
+enum event_state event_object_state(const struct event_object *object)
+{
+	return object->state;
+}
+
+uint64_t event_object_armed_ns(const struct event_object *object)
+{
+	return object->armed_ns;
+}
+
+uint64_t event_object_disarmed_ns(const struct event_object *object)
+{
+	return object->disarmed_ns;
+}
+
+const struct event_source *event_object_sources(const struct event_object *object)
+{
+	return object->sources;
+}
+
+int event_object_count(struct event_object *object, unsigned int source, uint64_t *hits)
+{
+	*hits = 0;
+	if (source >= object->request.source_count)
+		return -EINVAL;
+	if (object->state == EVENT_DISARMED)
+		*hits = object->hits[source];
+	for (size_t i = 0; i < object->count; i++) {
+		struct instance_count one;
+		int err;
+
+		if (object->instances[i].source != source)
+			continue;
+		err = instance_read(&object->instances[i], &one);
+		if (err)
+			return err;
+		*hits += one.hits;
+	}
+	return 0;
+}

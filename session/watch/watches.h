@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT */
+/* What a session's watches came to, by their specs. */
+#ifndef SESSION_WATCH_WATCHES_H
+#define SESSION_WATCH_WATCHES_H
+
+#include "abi/watch.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct wm_session;
+
+/* All processes and all pieces together. */
+struct watch_counts {
+	uint64_t hits;	   /* as the kernel counted */
+	uint64_t taken;	   /* of them by the agent: recorded, or filtered, counted, own */
+	uint64_t filtered; /* of those taken: no event, as a condition says */
+	uint64_t counted;  /* no event, as `count` says */
+	uint64_t own;	   /* no event, since it was the agent's own doing */
+	uint64_t dropped;  /* outside of the time that the watch was armed */
+	uint64_t missed;   /* neither taken nor dropped */
+	uint64_t late;	   /* of those taken: told when SIGTRAP was let through again */
+	uint64_t inexact;  /* whose new value is what memory had then */
+	uint64_t shared;
+};
+
+/* Of one spec. */
+struct watched_spec {
+	char *text;  /* as given */
+	int is_code; /* who runs it, not who writes it */
+	struct watch_counts counts;
+	unsigned int processes; /* that it was armed in */
+	unsigned int threads;	/* opened on, in the last */
+	unsigned int pieces;	/* debug registers */
+	uint64_t address;	/* in the last process */
+	uint64_t bytes;
+	int lost;			     /* why it was taken away; 0: it was not */
+	unsigned int callers_asked, callers; /* more than can be told were asked for */
+};
+
+/* Each has the place that its spec has in the session's list; those that are no watches are empty. */
+struct watched_list {
+	struct watched_spec *all;
+	size_t count;
+};
+
+void watched_list_release(struct watched_list *list);
+
+/* NULL where a spec is no watch, or was armed nowhere. */
+const struct watched_spec *watches_of(const struct watched_list *list, size_t spec);
+
+/* Those that are armed now are added to, too. */
+void watches_count(const struct wm_session *session, size_t spec, struct watch_counts *counts);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A session's watches in one process: its expressions become places there, the agent is told what to make of their hits
+ * (abi/watch.h), and one event object holds the kernel's side (event/object.h), so that all of them are armed or none.
+ *
+ *	watching_arm()	the guards stand, the program waits or runs: find, WATCH, arm
+ *	watching_end()	quiet, counted, closed: then the agent is told to let go
+ *
+ * What was hit is counted by the kernel; what of it the agent took is in the table that it shares with us. The difference
+ * was missed, and is told.
+ */
+#ifndef SESSION_WATCH_WATCHING_H
+#define SESSION_WATCH_WATCHING_H
+
+#include "session/watch/watches.h"
+
+#include <stdint.h>
+
+struct process;
+struct wm_session;
+
+/*
+ * Arm all that the session's specs want watched in a process that has answered its COMMIT. Stops its threads for a moment.
+ * 0, also where nothing is wanted; else nothing is armed, and the session's detail has words: why an expression is no
+ * place there (-WM_E_WATCH_*), what the kernel refused (-WM_E_EVENT_*, -WM_E_PERF_*), -WM_E_WATCH_TRAP, -WM_E_GONE, ...
+ */
+int watching_arm(struct wm_session *session, struct process *process);
+
+/* The agent sent its table; the descriptor stays the caller's. 0 or an error that ends the connection. */
+int watching_table(struct process *process, int fd, uint64_t bytes);
+
+/* The agent says that they can't stay: they are ended. */
+void watching_lost(struct wm_session *session, struct process *process, int why);
+
+/* End them, also those of a process that is gone, and add what they came to up in the session's. */
+void watching_end(struct wm_session *session, struct process *process);
+
+/* The process is forgotten: close what it has. */
+void watching_drop(struct process *process);
+
+#endif

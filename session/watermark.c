@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/watermark.h"
+
+#include "base/array.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LOOK_NS 2000000
+
+struct watermark {
+	pthread_t thread;
+	pthread_mutex_t lock; /* stores and count; stop */
+	pthread_cond_t wake;
+	const struct drain **stores;
+	size_t count, room;
+	unsigned int percent;
+	int notify_fd, notify_signal;
+	int stop;
+	int told; /* atomic: the thread sets it, the session clears it */
+};
+
+static void tell(struct watermark *watermark)
+{
+	uint64_t one = 1;
+
+	__atomic_store_n(&watermark->told, 1, __ATOMIC_RELEASE);
+	/* an eventfd that is full already says what there is to say */
+	if (watermark->notify_fd > 0 && write(watermark->notify_fd, &one, sizeof(one)) < 0)
+		errno = 0;
+	if (watermark->notify_signal > 0)
+		kill(getpid(), watermark->notify_signal);
+}
+
+static void look(struct watermark *watermark)
+{
+	for (size_t i = 0; i < watermark->count; i++) {
+		const struct drain *drain = watermark->stores[i];
+
+		if (drain_used_bytes(drain) * 100 >=
+		    drain_buffer_bytes(drain) * watermark->percent) {
+			tell(watermark);
+			return;
+		}
+	}
+}
+
+static void *run(void *data)
+{
+	struct watermark *watermark = data;
+	struct timespec until;
+
+	pthread_mutex_lock(&watermark->lock);
+	while (!watermark->stop) {
+		if (!watermark_told(watermark))
+			look(watermark);
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += LOOK_NS;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		pthread_cond_timedwait(&watermark->wake, &watermark->lock, &until);
+	}
+	pthread_mutex_unlock(&watermark->lock);
+	return NULL;
+}
+
+int watermark_new(struct watermark **watermark, int notify_fd, int notify_signal,
+		  unsigned int percent)
+{
+	struct watermark *new = calloc(1, sizeof(*new));
+	pthread_condattr_t attributes;
+	sigset_t all, before;
+	int err;
+
+	if (!new)
+		return -ENOMEM;
+	new->notify_fd = notify_fd;
+	new->notify_signal = notify_signal;
+	new->percent = percent;
+	pthread_mutex_init(&new->lock, NULL);
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&new->wake, &attributes);
+	pthread_condattr_destroy(&attributes);
+	/* the owner's signals are for the owner's threads */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = pthread_create(&new->thread, NULL, run, new);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err) {
+		free(new);
+		return -err;
+	}
+	*watermark = new;
+	return 0;
+}
+
+void watermark_free(struct watermark *watermark)
+{
+	if (!watermark)
+		return;
+	pthread_mutex_lock(&watermark->lock);
+	watermark->stop = 1;
+	pthread_cond_signal(&watermark->wake);
+	pthread_mutex_unlock(&watermark->lock);
+	pthread_join(watermark->thread, NULL);
+	pthread_cond_destroy(&watermark->wake);
+	pthread_mutex_destroy(&watermark->lock);
+	free(watermark->stores);
+	free(watermark);
+}
+
+int watermark_add(struct watermark *watermark, const struct drain *drain)
+{
+	int err;
+
+	pthread_mutex_lock(&watermark->lock);
+	err = array_grow(&watermark->stores, &watermark->room, watermark->count + 1,
+			 sizeof(*watermark->stores));
+	if (!err)
+		watermark->stores[watermark->count++] = drain;
+	pthread_mutex_unlock(&watermark->lock);
+	return err;
+}
+
+void watermark_remove(struct watermark *watermark, const struct drain *drain)
+{
+	pthread_mutex_lock(&watermark->lock);
+	for (size_t i = 0; i < watermark->count; i++)
+		if (watermark->stores[i] == drain)
+			watermark->stores[i--] = watermark->stores[--watermark->count];
+	pthread_mutex_unlock(&watermark->lock);
+}
+
+int watermark_told(const struct watermark *watermark)
+{
+	return __atomic_load_n(&watermark->told, __ATOMIC_ACQUIRE);
+}
+
+void watermark_wind(struct watermark *watermark)
+{
+	__atomic_store_n(&watermark->told, 0, __ATOMIC_RELEASE);
+}

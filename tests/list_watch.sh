@@ -1,0 +1,84 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What list --watch shows: of a file, of a process by its own word, and why something can't be watched.
+source "$(dirname "$0")/folder_setup.bash"
+
+waymark=$WAYMARK_BUILD/cli/waymark
+command -v gcc >/dev/null || skip "there is no gcc"
+samples=$source_dir/code/watch
+
+# shows WHAT EXPECTED ARGUMENT...: the line of it
+shows()
+{
+	local what=$1 expected=$2 output
+	shift 2
+	output=$("$waymark" list "$@" 2>&1)
+	[[ $output == *"$expected"* ]] || fail "$what: no \"$expected\" in: $output"
+}
+
+# refuses STATUS EXPECTED ARGUMENT...
+refuses()
+{
+	local status=$1 expected=$2 output got
+	shift 2
+	output=$("$waymark" list "$@" 2>&1 >/dev/null)
+	got=$?
+	expect "status of list $*" $got "$status"
+	[[ $output == *"$expected"* ]] || fail "list $*: no \"$expected\" in: $output"
+}
+
+gcc -g -I "$source_dir" -no-pie -o whole "$samples/sample_watch.c" "$samples/sample_watch_twin.c" || skip "gcc makes nothing of the sample"
+gcc -g -I "$source_dir" -D_GNU_SOURCE -shared -fPIC -o libwatched.so "$samples/sample_watch_library.c"
+# shellcheck disable=SC2016 # it is for the loader
+gcc -g -I "$source_dir" -D_GNU_SOURCE -o live "$samples/sample_watch_live.c" -L. -lwatched -Wl,-rpath,'$ORIGIN'
+
+address=$(nm whole | awk '$3 == "counter" { print "0x" $1 }')
+shows "a variable" "$(printf 'counter                   int                   0x%x        4 bytes, 1 register' "$address")" \
+	--watch counter whole
+shows "a spec" "4 bytes, 1 register" --event watch:counter:rw/if=changed/ whole
+shows "a chain" "+8]+16" -w 'list->next->where' whole
+shows "an odd one" "4 bytes, 3 registers" -w packed.value whole
+refuses 1 "it takes more debug registers than there are: same: 48 bytes take 6 registers of 4" -w same whole
+shows "its size all the same" "48 bytes, 6 registers of 4" -w same whole
+refuses 1 "did you mean counter" -w cuonter whole
+refuses 1 "next_id::last" -w last whole
+refuses 1 "struct node has no nxt; did you mean next?" -w 'list->nxt' whole
+refuses 1 "its options are" -w 'counter/if=/' whole
+refuses 1 "\"i]\"" -w 'matrix[i]' whole
+refuses 1 "no processor watches reads alone" -w counter:r whole
+refuses 1 "function" -w next_id whole
+refuses 2 "by itself" -w counter --func next_id whole
+refuses 2 "name a file" -w counter
+strip -g whole -o bare
+refuses 1 "counter; its symbol has 4 bytes" -w counter bare
+shows "a length in place of a type" "4 bytes" -w counter/4 bare
+
+json=$("$waymark" list --json -w counter -w 'list->value' whole)
+expect "JSON" "$(python3 -c '
+import json, sys
+one, two = json.loads(sys.argv[1])
+print(one["type"], one["address"], one["bytes"], one["registers"], one["pieces"], two["address"], two["kind"])
+' "$json")" "int $((address)) 4 1 [{'address': $((address)), 'bytes': 4}] None w"
+
+# A process: where its variables lie by its own word, and what they hold.
+mkfifo input
+./live <input >told &
+pid=$!
+exec 9>input
+for _ in $(seq 200); do
+	grep -q '^end' told && break
+	sleep 0.05
+done
+for expr in 'head->next->value' 'slots[2]' 'exported' 'thing->second' 'main::inside' 'of_library'; do
+	where=$(awk -v expr="$expr" '$1 == expr { print $2 }' told)
+	json=$("$waymark" list --json -p "$pid" -w "$expr")
+	expect "$expr" "$(python3 -c 'import json, sys; print(hex(json.loads(sys.argv[1])[0]["address"]))' "$json")" "$where"
+done
+shows "a value" "  = 2" -p "$pid" -w thing-\>second
+shows "a structure's" "= {x = 5, y = 6}" -p "$pid" -w 'thing->inner[1]'
+shows "the thread's" "thread-" -p "$pid" -w 'first_of_thread/thread=1/'
+refuses 1 "nothing is mapped at the address: broken->next would lie at 0x1000" -p "$pid" -w 'broken->next->value'
+refuses 1 "each thread has a variable of its own" -p "$pid" -w first_of_thread
+exec 9>&-
+wait "$pid"
+exit $failed

@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Who records is killed at any moment: the program goes on as if nothing had been, and can be watched again.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+
+start ./watched forever 0 4 >forever_out
+program=$pid
+sleep 0.2
+for round in $(seq 25); do
+	rm -rf killed
+	"$waymark" record -o killed -e watch:counted -e watch:in_turn -p "$program" >/dev/null 2>&1 &
+	tool=$!
+	sleep "0.$(printf '%03d' $((RANDOM % 300)))"
+	kill -9 "$tool" 2>/dev/null
+	wait "$tool" 2>/dev/null
+	[ -d "/proc/$program" ] || {
+		fail "round $round: the program is dead"
+		break
+	}
+done
+sleep 1
+watches again 0 --for 300ms -e watch:counted -e watch:in_turn -p "$program"
+[ "$(json recorded)" -gt 10 ] || fail "again: $(cat words)"
+expect "again: missed" "$(json missed)" 0
+# one after the other, beside each other
+for _ in 1 2 3; do
+	watches again 0 --for 100ms -e watch:counted -p "$program"
+done
+"$waymark" record -o beside --for 600ms -e watch:counted -p "$program" >/dev/null 2>&1 &
+beside=$!
+watches again 0 --for 200ms -e watch:counted -p "$program"
+wait "$beside" || fail "two recorders of one variable"
+expect "beside another: missed" "$(json missed)" 0
+sleep 1
+expect "a handler for SIGTRAP" $((0x$(awk '/^SigCgt/ { print $2 }' "/proc/$program/status") >> 4 & 1)) 0
+kill -TERM "$program"
+for _ in $(seq 50); do
+	[ -d "/proc/$program" ] || break
+	sleep 0.1
+done
+grep -q right forever_out || fail "the program: $(cat forever_out)"
+exit $failed

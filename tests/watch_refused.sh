@@ -1,0 +1,64 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Watches that can't be had: each is refused by name, before anything is watched, and nothing is left behind.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+
+program=(-- ./watched turn 1 1)
+bad 1 "there is no such variable: watch:nothing" -e watch:nothing "${program[@]}"
+bad 1 "the watch's condition can't be tested" -e 'watch:small/if=value==many/' "${program[@]}"
+bad 1 "a watch has no such option" -e 'watch:small/if=worth/' "${program[@]}"
+bad 1 "SIGTRAP is what watches themselves come by" -e 'watch:small/signal=SIGTRAP/' "${program[@]}"
+bad 1 "it takes more debug registers than there are" -e watch:in_turn+1/30 "${program[@]}"
+bad 1 "this is no length for a watch" -e watch:in_turn/64 "${program[@]}"
+bad 1 "nothing is mapped at the address" -e watch:0x10/8 "${program[@]}"
+bad 1 "only a pointer can be followed" -e 'watch:*order' "${program[@]}"
+bad 1 "with the watches before it, it would be the 5th register" -e watch:order -e watch:in_turn -e watch:raced "${program[@]}"
+bad 1 "no processor watches reads alone" -e watch:small:r "${program[@]}"
+bad 1 "the same event spec was given twice" -e watch:small -e watch:small "${program[@]}"
+# a read-only variable has a place, and nobody writes it
+watches constant 0 -e watch:constant "${program[@]}"
+expect "hits of a constant" "$(json hits)" 0
+
+# A program that ignores SIGTRAP, as it and what it executes would not any more.
+cat >ignores.c <<'END'
+#include <signal.h>
+#include <unistd.h>
+volatile int word;
+int main(void) { signal(SIGTRAP, SIG_IGN); for (int i = 0; i < 100; i++) { word = i; usleep(100000); } }
+END
+cc -g ignores.c -o ignores || exit 1
+start ./ignores
+sleep 0.3
+bad 1 "by which watches come, is not to be had: the program ignores SIGTRAP" -e watch:word -p "$pid"
+kill -9 "$pid"
+
+# A static program has no agent.
+if cc -g -static ignores.c -o still 2>/dev/null; then
+	start ./still
+	sleep 0.2
+	bad 1 "static" -e watch:word -p "$pid"
+	kill -9 "$pid"
+fi
+
+# Others hold the registers: nothing is watched, and nothing left behind.
+start ./watched forever 0 2 >forever_out
+watched_pid=$pid
+"$waymark" record -o holds --for 4s -e watch:order -e watch:raced -p "$watched_pid" >/dev/null 2>&1 &
+holds=$!
+sleep 1.5
+bad 1 "not enough debug registers are free" -e watch:counted -p "$watched_pid"
+wait "$holds" || fail "who holds them"
+watches after 0 --for 200ms -e watch:counted -p "$watched_pid"
+expect "missed" "$(json missed)" 0
+
+# A debugger: its program's SIGTRAP is its own. It is named, and has not noticed.
+if command -v gdb >/dev/null; then
+	sleep 60 | gdb -q -nx -batch -ex 'watch small' -ex 'continue' -p "$watched_pid" >gdb_out 2>&1 &
+	debugger=$!
+	sleep 2.5
+	bad 1 "gdb" -e watch:counted -p "$watched_pid"
+	kill -INT "$debugger" 2>/dev/null
+fi
+kill -9 "$watched_pid"
+exit $failed

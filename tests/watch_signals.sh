@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Watched programs do what they did before: their signals, masks, children, what they execute; and what can't be seen is told.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+
+for mode in masks handlers traps; do
+	watches $mode 0 -e watch:in_turn -- ./watched $mode 50
+	grep -q right out || fail "$mode: $(cat out)"
+	expect "$mode: missed" "$(json missed)" 0
+	expect "$mode: taken" "$(json taken)" "$(json hits)"
+done
+expect "hits in handlers" "$(watches handlers 0 -e watch:in_turn -- ./watched handlers 50; json hits)" 100
+watches raise 133 -e watch:in_turn -- ./watched raise
+expect "the last before the end" "$(told raise in_turn new)" 1
+
+# A handler that is set past libc: the watch goes, and that is told.
+watches replaces 0 -e watch:in_turn -- ./watched replaces
+grep -q right out || fail "replaces: $(cat out)"
+says "taken away before the end: the program set a handler for SIGTRAP past the C library"
+expect "replaces: hits" "$(json hits)" 1
+
+# Blocked past libc: what is merged is told as missed, never silently.
+watches raw 0 -e watch:in_turn -- ./watched raw_masks 20
+grep -q right out || fail "raw: $(cat out)"
+expect "raw: hits" "$(json hits)" 20
+expect "raw: all are accounted for" $(($(json taken) + $(json missed))) 20
+[ "$(json missed)" -gt 0 ] || fail "signals that were merged were not missed"
+says "missed: a thread blocked SIGTRAP meanwhile"
+
+# The kernel's own writes are not seen, and the next value is right all the same.
+watches read 0 -e watch:in_turn -- ./watched read 10
+expect "read(2)" "$(json hits)" 1
+expect "behind read(2)" "$(told read in_turn new)" 78
+
+# Children: forked ones are not watched, nor those that share memory; the parent is.
+watches fork 0 -e watch:in_turn -- ./watched fork 10
+grep -q right out || fail "fork: $(cat out)"
+expect "fork: hits" "$(json hits)" 20
+expect "fork: missed" "$(json missed)" 0
+watches spawn 0 -e watch:in_turn -- ./watched spawn 3
+grep -q right out || fail "spawn: $(cat out)"
+expect "spawn: missed" "$(json missed)" 0
+
+# What it executes is watched as a program of its own.
+watches exec 0 -e watch:in_turn -- ./watched exec
+grep -q right out || fail "exec: $(cat out)"
+expect "exec: both programs' writes" "$(told exec in_turn new | tr '\n' ' ')" "1 1 2 3 4 5 6 7 8 9 10 "
+
+# A library that goes with its variable.
+cat >library.c <<'END'
+volatile unsigned long in_library;
+END
+cc -g -shared -fPIC library.c -o library.so || exit 1
+start ./watched closes ./library.so >closes_out
+for _ in $(seq 100); do
+	grep -q opened closes_out && break
+	sleep 0.1
+done
+(
+	sleep 3
+	kill -USR1 "$pid"
+) &
+watches closes 0 --for 5s -e watch:in_library -p "$pid"
+[ "$(json recorded)" -gt 10 ] || fail "closes: $(json recorded) events: $(cat words)"
+expect "closes: missed" "$(json missed)" 0
+grep -q right closes_out || fail "closes: $(cat closes_out)"
+
+# As an ordinary user.
+if [ "$(id -u)" = 0 ] && id wmu >/dev/null 2>&1; then
+	chmod 755 "$folder" && mkdir -m 0700 users && chown wmu users && cp watched users/ && chmod 755 users/watched
+	(cd users && XDG_RUNTIME_DIR=$folder/users runuser -u wmu -- timeout 60 "$waymark" record --json -o users \
+		-e watch:in_turn -- ./watched turn 20 4) >out 2>words || fail "as a user: $(cat words)"
+	expect "as a user" "$(json hits) $(json missed)" "80 0"
+fi
+exit $failed

@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Watches: each write is there once, with who, where, what was there and what is, in the order in which they were made;
+# markers, probes and watches are in one trace; what is asked for is chosen, and the rest is counted.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+
+# Eight threads in turn: the known sequence.
+watches turn 0 -e watch:in_turn -e func:write_one -- ./watched turn 100 8
+grep -q right out || fail "the program: $(cat out)"
+expect "hits" "$(json hits)" 800
+expect "missed" "$(json missed)" 0
+expect "discarded" "$(json discarded)" 0
+told turn in_turn new >new
+seq 1 800 | cmp -s - new || fail "the sequence: $(head -3 new) ... $(wc -l <new)"
+told turn in_turn old >old
+seq 0 799 | cmp -s - old || fail "what was there before: $(head -3 old)"
+expect "how exact" "$(told turn in_turn how | sort -u)" 1
+expect "threads" "$("$waymark" dump turn | grep -o 'watched-[0-9]*' | sort -u | wc -l)" 8
+expect "the function beside it" "$("$waymark" dump turn | grep -c "watched:write_one")" 800
+expect "one instruction" "$(told turn in_turn ip | sort -u | wc -l)" 1
+"$waymark" report turn | grep -q "watch:in_turn *800 " || fail "report: $("$waymark" report turn)"
+expect "babeltrace2" "$(events_in turn)" 1600
+says "what the kernel itself writes there, as for read(2), is not seen"
+
+# The instruction is told where it stood, though a probe moved it away.
+watches moved 0 -e watch:in_turn -e func:store_first -- ./watched moved 10
+expect "moved: hits" "$(json hits)" 10
+expect "moved: how exact" "$(told moved in_turn how | sort -u)" 1
+expect "moved: where" "$(told moved in_turn ip | sort -u | grep -o '...$')" "$(nm watched | awk '$3 == "store_first" { print $1 }' | grep -o '...$')"
+
+# At once, without a lock: all of them, each value its thread's own; the chain has no gap.
+watches race 0 -e watch:raced -- ./watched race 200 8
+expect "hits of a race" "$(json hits)" 1600
+expect "missed of a race" "$(json missed)" 0
+expect "exact values of a race" "$(json inexact)" 0
+chain race raced
+for thread in 0 1 2 3 4 5 6 7; do
+	told race raced new | awk -v t="$thread" 'int($1 / 4294967296) == t { print $1 % 4294967296 }' >of_one
+	seq 1 200 | cmp -s - of_one || fail "the values of thread $thread in their order: $(head -3 of_one)"
+done
+
+# Exchanges tell what they met.
+watches add 0 -e watch:counted -- ./watched add 100 8
+expect "hits of additions" "$(json hits)" 800
+expect "missed of additions" "$(json missed)" 0
+
+# Types.
+watches types 0 -e watch:small -e watch:rate -e watch:narrow -- ./watched types
+expect "signed" "$(told types small new | tr '\n' ' ')" "0 -1 -2 "
+expect "floating point" "$(told types rate new | tr '\n' ' ')" "0 0.5 1 "
+expect "unsigned" "$(told types narrow new | tr '\n' ' ')" "250 251 252 "
+watches split 0 -e watch:order -- ./watched types
+says "it lies in 3 debug registers, each told with its offset"
+expect "offsets" "$(told split order offset | sort -un | tr '\n' ' ')" "0 8 16 "
+expect "missed of an object" "$(json missed)" 0
+watches member 0 -e watch:order.price -- ./watched types
+expect "a member" "$(told member order.price new | tr '\n' ' ')" "0 1.5 3 "
+
+# Conditions.
+watches some 0 -e 'watch:in_turn/if=value==10/' -- ./watched turn 10 2
+expect "if=value" "$(told some in_turn new)" 10
+expect "of those not taken" "$(json filtered)" 19
+watches less 0 -e 'watch:small/if=value<-1/' -- ./watched types
+expect "if=value<" "$(told less small new)" -2
+watches changed 0 -e 'watch:small/if=changed/' -- ./watched types
+expect "if=changed" "$(told changed small new | tr '\n' ' ')" "-1 -2 "
+watches count 0 -e watch:in_turn/count/ -- ./watched turn 10 2
+expect "count" "$(json counted) $(json recorded)" "20 0"
+watches signal 138 -e 'watch:in_turn/if=value==5,signal=SIGUSR1/' -- ./watched turn 10 1
+expect "signal" "$(told signal in_turn new)" 5
+
+# Backtraces, by frame pointers.
+cc -O1 -g -fno-omit-frame-pointer "$source_dir/tests/targets/watched.c" -o framed -lpthread -ldl || exit 1
+watches frames 0 -e watch:in_turn/bt=2/ -- ./framed turn 10 1
+[ "$(told frames in_turn caller1 | sort -u | wc -l)" = 1 ] || fail "callers: $(told frames in_turn caller1)"
+told frames in_turn caller1 | grep -q '^0x0*$' && fail "no caller was found"
+
+# Who reads; who runs.
+watches reads 0 -e watch:in_turn:rw -- ./watched turn 10 1
+[ "$(json hits)" -gt 20 ] || fail "reads: $(json hits)"
+expect "missed of reads" "$(json missed)" 0
+watches runs 0 -e watch:write_one:x -- ./watched turn 10 1
+expect "runs" "$(json hits)" 10
+exit $failed
