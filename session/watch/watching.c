@@ -315,6 +315,7 @@ static int arm(struct finding *finding)
 		.pid = watching->pid,
 		.sources = sources,
 		.source_count = watching->count,
+		.ledger = session_ledger(session),
 		.settle = settle,
 		.settle_data = watching,
 	};
