@@ -119,6 +119,50 @@ claims 0
 expect "a spoilt claim" "$(grep -c "claimant $second " out)" 0
 grep -q "1 claim can't be read" err || fail "spoilt: $(cat err)"
 
+# A recording holds what it watches; who is refused is told; killed, it holds nothing.
+# A breakpoint may be opened here if the program under it can be told of hits at all.
+if command -v cc >/dev/null && [ -e "$WAYMARK_BUILD/agent/libwaymark-agent.so" ]; then
+	cp "$WAYMARK_BUILD/agent/libwaymark-agent.so" .
+	export WAYMARK_AGENT=$folder/libwaymark-agent.so
+	cat >watched.c <<'END'
+#include <unistd.h>
+long counter, total, a, b, c;
+int main(void)
+{
+	for (;;) {
+		counter++;
+		usleep(20000);
+	}
+}
+END
+	cc -g -O1 watched.c -o watched || fail "cc"
+	start watching ./watched
+	watched=$pid
+	start recording "$waymark" record -e watch:counter -e watch:total -o watched.trace -p "$watched"
+	recorder=$pid
+	for _ in $(seq 100); do
+		claims 0 -p "$watched"
+		[ "$(grep -c " waymark $recorder " out)" -lt 2 ] || break
+		kill -0 "$recorder" 2>/dev/null || break
+		sleep 0.1
+	done
+	if ! kill -0 "$recorder" 2>/dev/null && grep -qE "WM_E|forbids|permit" recording; then
+		echo "no watch may be had here: $(head -1 recording)"
+	else
+		grep -qE "^debug register  process $watched \(watched\) +1 of 4 +waymark $recorder +[0-9:]{8}  watch:counter, 8 bytes" out ||
+			fail "a recording's claims: $(cat out recording)"
+		timeout -k 5 60 "$waymark" record -e watch:a -e watch:b -e watch:c -o refused.trace -p "$watched" >out 2>err
+		expect "one register too many" $? 1
+		grep -q "waymark $recorder holds 2 (watch:counter, watch:total)" err || fail "the holder's name: $(cat err)"
+		claims 0 -p "$watched"
+		expect "claims of who was refused" "$(grep -c " waymark " out)" 2
+		kill -9 "$recorder"
+		while kill -0 "$recorder" 2>/dev/null; do sleep 0.05; done
+		claims 0 -p "$watched"
+		expect "claims of a recording that was killed" "$(grep -c " waymark $recorder " out)" 0
+	fi
+fi
+
 # No ledger to be had: the owner goes on, and is told.
 rm "$XDG_RUNTIME_DIR/waymark/claims"
 ln -s "$folder/elsewhere" "$XDG_RUNTIME_DIR/waymark/claims"
