@@ -319,7 +319,7 @@ static int welcome_watches(struct wm_session *session, struct process *process)
 	process->error = 0;
 	if (!err)
 		watching_arm(session, process);
-	return err;
+	return err == -WM_E_GONE || err == -WM_E_AGENT_SILENT ? err : 0;
 }
 
 /* A new process's store is to be opened, its markers armed, and it let go, as the session has it. */

@@ -117,7 +117,7 @@ static int function_of(const struct code *code, uintptr_t end, uintptr_t *start)
 		uint8_t version, frame, count, table;
 		int32_t frame_at;
 		uint32_t entries;
-	} head;
+	} head = { 0 };
 	uint32_t low = 0, high;
 
 	if (!code->table || careful_read(&head, code->table, HDR_FIRST_BYTES) ||
@@ -128,7 +128,7 @@ static int function_of(const struct code *code, uintptr_t end, uintptr_t *start)
 	for (high = head.entries; low < high;) {
 		uint32_t middle = low + (high - low) / 2;
 		uintptr_t begins;
-		int32_t distance;
+		int32_t distance = 0;
 
 		if (careful_read(&distance, code->table + HDR_FIRST_BYTES + (uintptr_t)middle * 8,
 				 sizeof distance))
