@@ -10,7 +10,8 @@
 
 #define LOOK_MS 50		    /* while disturbed: how long a descriptor may be overlooked */
 #define TALK_NS UINT64_C(200000000) /* since one was ready: more will come */
-#define TALK_SHORT_NS UINT64_C(10000000)  /* where signals are known to come */
+#define TALK_SHORT_MS 10	    /* where signals are known to come */
+#define TALK_SHORT_NS (TALK_SHORT_MS * UINT64_C(1000000))
 #define DISTURBED_NS UINT64_C(5000000000) /* then they are slept on again, to see */
 #define WAKES_MIN 4			  /* in one rest: any may be woken for reasons of its own */
 #define WAKE_NS UINT64_C(25000000)	  /* of rest that one wake may cost */
@@ -106,10 +107,14 @@ static int rest_on_all(struct pollfd *fds, unsigned int count, int wait_ms)
 int rest_poll(struct pollfd *fds, unsigned int count, int wait_ms)
 {
 	uint64_t now_ns = lock_now_ns();
-	int ready = (expects_signals || now_ns < disturbed_until_ns) && now_ns >= talk_until_ns
-			    ? rest_on_word(fds, count, wait_ms)
-			    : rest_on_all(fds, count, wait_ms);
+	int ready;
 
+	/* a wait that was begun goes on being woken */
+	if (expects_signals && now_ns < talk_until_ns && wait_ms > TALK_SHORT_MS)
+		wait_ms = TALK_SHORT_MS;
+	ready = (expects_signals || now_ns < disturbed_until_ns) && now_ns >= talk_until_ns
+			? rest_on_word(fds, count, wait_ms)
+			: rest_on_all(fds, count, wait_ms);
 	if (ready)
 		talk_until_ns = lock_now_ns() + (expects_signals ? TALK_SHORT_NS : TALK_NS);
 	return ready;
