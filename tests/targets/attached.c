@@ -276,10 +276,10 @@ static void *accepts(void *thread)
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR2);
 	for (;; counts[9]++) {
-		int got;
+		int got = 0, err = sigwait(&set, &got);
 
-		if (sigwait(&set, &got) || got != SIGUSR2)
-			wrong("sigwait: %d\n", got);
+		if (err || got != SIGUSR2)
+			wrong("sigwait: %d, %s\n", got, strerror(err));
 		number++;
 		if (is_over)
 			break;
