@@ -273,7 +273,7 @@ void bed_make(void)
 	bed_put("/sys/kernel/tracing/available_events", "sched:sched_switch\n");
 	bed_link("/proc/self/ns/pid", "pid:[4026531836]");
 	bed_link("/proc/self/ns/user", "user:[4026531837]");
-	setenv("WAYMARK_ENGINE", "/proc/self/exe", 1);
+	setenv("WAYMARK_ENGINE", ENGINE, 1);
 }
 
 void bed_end(void)
