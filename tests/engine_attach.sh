@@ -256,7 +256,7 @@ else
 	echo "skipped: may not lock memory"
 fi
 
-for how in plain leaderless rseq; do
+for how in plain leaderless rseq sigwait; do
 	start_ready ./attached_odd $how
 	rm -rf ran
 	run 0 "${soft[@]}" -p "$pid" -o ran --for 300ms

@@ -230,13 +230,17 @@ static void after_call(struct thread *thread, siginfo_t *info, struct frame_cont
 {
 	struct engine_regs *regs = &thread->regs;
 	uint64_t back_to = thread->blocked, mask;
-	int has_mask = *frame_gpr(context, 0) == (uint64_t)-EINTR &&
-		       signal_call_mask(thread, &mask);
+	long result = (long)*frame_gpr(context, 0);
+	int has_mask = result == -EINTR && signal_call_mask(thread, &mask);
 
 	called_broken_off(thread);
-	called_tell(thread, thread->call_next, (long)*frame_gpr(context, 0));
+	if (regs->gpr[0] == SYS_rt_sigtimedwait)
+		result = signal_wait_took(thread, result);
+	if (result == GATE_CALL_LATER)
+		result = -EINTR;
+	called_tell(thread, thread->call_next, result);
 	regs->rip = regs->gpr[1] = thread->call_next;
-	regs->gpr[0] = *frame_gpr(context, 0);
+	regs->gpr[0] = (uint64_t)result;
 	regs->gpr[11] = regs->rflags;
 	if (info->si_signo == SIGSYS && info->si_code > 0) /* a filter's: as if we had not been */
 		info->si_call_addr = (void *)thread->call_next;

@@ -156,9 +156,22 @@ static long wait_taking(const struct thread *thread)
 			 (long)gpr[10], (long)gpr[8], (long)gpr[9]);
 }
 
-long signal_wait_call(struct thread *thread)
+long signal_wait_took(struct thread *thread, long result)
 {
 	siginfo_t *info = taken_at(thread);
+
+	if (result <= 0)
+		return result;
+	if (leave_is_told(info))
+		return GATE_CALL_LATER;
+	held_was_passed(info);
+	if (thread->regs.gpr[6] && gate_copy((void *)thread->regs.gpr[6], info, sizeof(*info)))
+		return -EFAULT;
+	return result;
+}
+
+long signal_wait_call(struct thread *thread)
+{
 	uint64_t set;
 	long result;
 
@@ -168,14 +181,7 @@ long signal_wait_call(struct thread *thread)
 		result = wait_for(thread, set & thread->blocked, wait_taking);
 	else
 		result = wait_taking(thread);
-	if (result <= 0)
-		return result;
-	if (leave_is_told(info))
-		return GATE_CALL_LATER;
-	held_was_passed(info);
-	if (thread->regs.gpr[6] && gate_copy((void *)thread->regs.gpr[6], info, sizeof(*info)))
-		return -EFAULT;
-	return result;
+	return signal_wait_took(thread, result);
 }
 
 /* Somebody has signalfd(2)s. */

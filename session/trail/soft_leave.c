@@ -59,6 +59,13 @@ static int natively(struct borrow *thread, uint64_t at, uint64_t next)
 	regs->rsp = own.gpr[4];
 	regs->rbx = own.gpr[3];
 	regs->rbp = own.gpr[5];
+	/* what the engine gave the kernel may be its own: a place for what rt_sigtimedwait(2) takes */
+	regs->rdi = own.gpr[7];
+	regs->rsi = own.gpr[6];
+	regs->rdx = own.gpr[2];
+	regs->r10 = own.gpr[10];
+	regs->r8 = own.gpr[8];
+	regs->r9 = own.gpr[9];
 	regs->r12 = own.gpr[12];
 	regs->r13 = own.gpr[13];
 	regs->r14 = own.gpr[14];

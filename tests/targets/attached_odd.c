@@ -208,6 +208,35 @@ static void with_signalfd(void)
 	is_right = got == 1;
 }
 
+static void *waits_for_signal(void *unused)
+{
+	siginfo_t info = { 0 };
+	sigset_t set;
+
+	(void)unused;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	while (sigwaitinfo(&set, &info) < 0 && errno == EINTR)
+		;
+	is_right = info.si_signo == SIGUSR2 && info.si_pid == getpid();
+	return NULL;
+}
+
+/* A thread is in one sigwaitinfo(3) all the time; its signal comes when all is over. */
+static void in_sigwait(void)
+{
+	pthread_t waiter;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	pthread_create(&waiter, NULL, waits_for_signal, NULL);
+	await();
+	pthread_kill(waiter, SIGUSR2);
+	pthread_join(waiter, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -225,6 +254,7 @@ int main(int argc, char **argv)
 		{ "rseq", with_rseq },
 		{ "over", over },
 		{ "signalfd", with_signalfd },
+		{ "sigwait", in_sigwait },
 	};
 
 	for (size_t i = 0; argc > 1 && i < sizeof(hows) / sizeof(hows[0]); i++) {

@@ -285,6 +285,55 @@ static void sources(void)
 	printf("no child to wait for: %d %d, handled %d\n", status, errno, handled);
 }
 
+#define INTERRUPTED 3000
+
+static void *takes(void *taken)
+{
+	long wrong = 0;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	for (int i = 1; i <= INTERRUPTED; i++) {
+		siginfo_t info = { 0 };
+		int got;
+
+		while ((got = sigwaitinfo(&set, &info)) < 0 && errno == EINTR)
+			;
+		wrong += got != SIGUSR2 || info.si_signo != SIGUSR2 || info.si_value.sival_int != i;
+		__atomic_store_n((int *)taken, i, __ATOMIC_RELEASE);
+	}
+	return (void *)wrong;
+}
+
+static void counted(int number)
+{
+	(void)number;
+}
+
+/* What a wait has taken is told, though another signal is handled right behind it. */
+static void interrupted(void)
+{
+	pthread_t thread;
+	int taken = 0;
+	sigset_t set;
+	void *wrong;
+
+	signal(SIGUSR1, counted);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR2);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	pthread_create(&thread, NULL, takes, &taken);
+	for (int i = 1; i <= INTERRUPTED; i++) {
+		pthread_sigqueue(thread, SIGUSR2, (union sigval){ .sival_int = i });
+		pthread_kill(thread, SIGUSR1);
+		while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) < i)
+			sched_yield();
+	}
+	pthread_join(thread, &wrong);
+	printf("of %d that were waited for, %ld told something else\n", INTERRUPTED, (long)wrong);
+}
+
 int main(int count, char **words)
 {
 	const char *scene = count > 1 ? words[1] : "";
@@ -300,6 +349,8 @@ int main(int count, char **words)
 		crowd();
 	else if (!strcmp(scene, "sources"))
 		sources();
+	else if (!strcmp(scene, "interrupted"))
+		interrupted();
 	else
 		return 2;
 	return 0;
