@@ -128,7 +128,9 @@ struct control_watch {
 	0x0010u /* SIGTRAP was blocked at the store: the instruction, too, is a later one */
 #define WATCH_SHARED 0x0020u /* found by another watch's signal, for one instruction wrote both */
 #define WATCH_READ 0x0040u   /* the instruction read it, and wrote nothing */
-#define WATCH_IP_BEHIND 0x0080u /* where the instruction begins is not known: ip is its last byte */
+#define WATCH_IP_BEHIND                                                                            \
+	0x0080u /* where the instruction begins is not known: ip is the byte in front of where the thread went on */
+#define WATCH_IP_UNKNOWN 0x0100u /* it led elsewhere, as a jump or a return that reads: ip is 0 */
 
 struct control_unwatch {
 	uint32_t from, to; /* both included; 0 and UINT32_MAX: all */

@@ -172,9 +172,13 @@ static int parse(struct options *options, int argc, char **argv)
 
 /* ---- hits ---- */
 
-static const struct wm_event_field *field_at(const struct wm_event *event, uint32_t index)
+/* NULL: it has none of that name. */
+static const struct wm_event_field *field_of(const struct wm_event *event, const char *name)
 {
-	return index < event->field_count ? &event->fields[index] : NULL;
+	for (uint32_t i = 0; i < event->field_count; i++)
+		if (!strcmp(event->fields[i].name, name))
+			return &event->fields[i];
+	return NULL;
 }
 
 /* The type of what a watch is of; NULL: not known. */
@@ -197,11 +201,11 @@ static const char *words_of(const struct wm_event *event)
 	return !strncmp(event->name, "watch:", 6) ? event->name + 6 : event->name;
 }
 
-/* Fields are as abi/watch.h has them: ip, old, new, how; of an execution ip alone. */
+/* Fields are as abi/watch.h has them: ip, old, new, how; of an execution ip, and no other of these. */
 static int on_event(const struct wm_event *event, void *data)
 {
-	const struct wm_event_field *ip = field_at(event, 0), *old = field_at(event, 1),
-				    *new = field_at(event, 2), *how = field_at(event, 3);
+	const struct wm_event_field *ip = field_of(event, "ip"), *how = field_of(event, "how");
+	const struct wm_event_field *old = field_of(event, "old"), *new = field_of(event, "new");
 	struct watching *watching = data;
 	uint64_t flags = how ? how->value.u : 0;
 	struct watch_hit hit = {
@@ -219,7 +223,7 @@ static int on_event(const struct wm_event *event, void *data)
 	hit.where = watch_where(watching->wheres, event->pid, ip->value.u);
 	if (!hit.where)
 		return -ENOMEM;
-	if (how) {
+	if (how && old && new) {
 		const struct watch_type *type = type_of(watching->session, words_of(event));
 
 		strcpy(hit.before, "?");

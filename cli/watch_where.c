@@ -236,7 +236,9 @@ char *watch_where_text(const struct where *where, char *text, size_t room)
 	const char *slash = where->source ? strrchr(where->source, '/') : NULL;
 	const char *source = slash && slash[1] ? slash + 1 : where->source;
 
-	if (where->function && source)
+	if (!where->address)
+		snprintf(text, room, "?");
+	else if (where->function && source)
 		snprintf(text, room, "%s (%s:%u)", where->function, source, where->line);
 	else if (where->function)
 		snprintf(text, room, "%s+0x%llx", where->function,

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct where {
-	uint64_t address;
+	uint64_t address;     /* 0: nobody knows */
 	const char *module;   /* the last part of its path; NULL: in none that is known */
 	const char *function; /* NULL: not known */
 	const char *source;   /* NULL: not known */
@@ -31,7 +31,7 @@ void watch_wheres_free(struct watch_wheres *wheres);
  */
 const struct where *watch_where(struct watch_wheres *wheres, uint32_t pid, uint64_t address);
 
-/* As "worker (bank.c:41)", "worker+0x12", "libc.so.6+0x1234" or "0x7f..." in text[room]. Returns text. */
+/* As "worker (bank.c:41)", "worker+0x12", "libc.so.6+0x1234", "0x7f..." or, of 0, "?" in text[room]. Returns text. */
 char *watch_where_text(const struct where *where, char *text, size_t room);
 
 #endif

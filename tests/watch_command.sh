@@ -56,6 +56,13 @@ static void *run(void *data)
 	return data;
 }
 
+/* The compiler is not asked: an own function, entered by a jump. */
+void (*leads_to)(void);
+__asm__(".text\n.p2align 4\n.type led, @function\nled:\n.cfi_startproc\nret\n.cfi_endproc\n"
+	".p2align 4\n.type leads, @function\nleads:\n.cfi_startproc\n"
+	"jmp *leads_to(%rip)\n.cfi_endproc\n");
+extern void led(void), leads(void);
+
 int main(int words, char **word)
 {
 	pthread_t threads[4];
@@ -72,6 +79,8 @@ int main(int words, char **word)
 	spot.y = -2;
 	*pointer = 7;
 	look();
+	leads_to = led;
+	leads();
 	for (int i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, run, NULL);
 	for (int i = 0; i < 4; i++)
@@ -116,6 +125,13 @@ watch 5 -n 0 count:rw ./steps
 shows "^ *1  *[0-9]*  look (steps.c:$(line look)) *0, read$"
 watch 5 -n 0 paint:x ./steps
 shows "^ *3  *[0-9]*  paint (steps.c:"
+# With callers it has as many fields as a write has: these are no values, and say nothing of how.
+watch 5 -f paint:x/bt=4/ ./steps
+shows "paint (steps.c:[0-9]*)$"
+! grep -q ' -> \|, read\|or before' out || fail "x with callers: $(cat out)"
+# A jump that reads where it leads: nobody knows which.
+watch 5 -n 0 leads_to:rw ./steps
+shows "^ *1  *[0-9]*  ? "
 watch 5 -n 0 'count/if=value==250/' ./steps
 shows "^ *1  *[0-9]*  add (steps.c:$(line add)) *250$"
 grep -q "399 did not meet the condition" words || fail "$(cat words)"

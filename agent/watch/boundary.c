@@ -9,8 +9,10 @@
 #define CHUNK_BYTES 512u
 #define REMEMBERED 2048u
 #define TRIES 8u
-#define NOT_KNOWN 0xffu
 #define LENGTH_BITS 8
+#define LENGTH 0x0fu
+#define IS_START 0x80u
+#define PAGE_BYTES 4096u
 
 /* The header's encodings, as the linkers write it (LSB 5.0, 10.6.2; DWARF's DW_EH_PE_*). */
 #define HDR_VERSION 1
@@ -27,8 +29,9 @@ static struct code codes[BOUNDARY_MODULES_MAX];
 static uint32_t code_count, changes;
 
 /*
- * By address: a length and a hash of that many bytes before it. One that is replaced while it is read does not fit
- * the bytes.
+ * By address: a length, whether a function begins there, and a hash of that many bytes before it. One that is replaced
+ * while it is read does not fit the bytes. All are forgotten when a module goes: that what they tell of is mapped
+ * is then no more known.
  */
 static struct remembered {
 	uint64_t end, what;
@@ -73,6 +76,8 @@ void boundary_remove(uintptr_t start)
 	for (; at + 1 < code_count; at++)
 		codes[at] = codes[at + 1];
 	end_change(code_count - 1);
+	for (unsigned int i = 0; i < REMEMBERED; i++)
+		__atomic_store_n(&remembered[i].end, 0, __ATOMIC_RELAXED);
 }
 
 /* The one that an address is in; 0, -1: none, or it changes. */
@@ -183,8 +188,22 @@ static struct remembered *place_of(uintptr_t end, unsigned int try)
 	return &remembered[((end * UINT64_C(0x9e3779b97f4a7c15) >> 48) + try) % REMEMBERED];
 }
 
-/* The length, NOT_KNOWN, or 0: not remembered. */
-static unsigned int recall(uintptr_t end)
+/* Whether so many bytes before `end` are as they were. The page before may be gone, and another's code be here. */
+static int is_as_it_was(uintptr_t end, unsigned int bytes, uint64_t hash)
+{
+	uint8_t code[INSN_BYTES_MAX];
+	const uint8_t *from = (const uint8_t *)end - bytes;
+
+	if (end % PAGE_BYTES < bytes) {
+		if (careful_read(code, end - bytes, bytes))
+			return 0;
+		from = code;
+	}
+	return hash_of(from, bytes) == hash;
+}
+
+/* The length, or 0: not remembered. */
+static unsigned int recall(uintptr_t end, int *is_start)
 {
 	for (unsigned int try = 0; try < TRIES; try++) {
 		struct remembered *place = place_of(end, try);
@@ -194,20 +213,18 @@ static unsigned int recall(uintptr_t end)
 		if (__atomic_load_n(&place->end, __ATOMIC_ACQUIRE) != end)
 			continue;
 		what = __atomic_load_n(&place->what, __ATOMIC_RELAXED);
-		bytes = what & ((1u << LENGTH_BITS) - 1);
-		if (bytes == NOT_KNOWN)
-			return NOT_KNOWN;
-		if (bytes && bytes <= INSN_BYTES_MAX &&
-		    hash_of((const uint8_t *)end - bytes, bytes) == (what & ~UINT64_C(0xff)))
+		bytes = what & LENGTH;
+		*is_start = (what & IS_START) != 0;
+		if (bytes && is_as_it_was(end, bytes, what & ~UINT64_C(0xff)))
 			return bytes;
 	}
 	return 0;
 }
 
-static void remember(uintptr_t end, unsigned int bytes)
+static void remember(uintptr_t end, unsigned int bytes, int is_start)
 {
 	struct remembered *place = place_of(end, 0);
-	uint64_t what = NOT_KNOWN;
+	uint64_t what = hash_of((const uint8_t *)end - bytes, bytes) | bytes;
 
 	for (unsigned int try = 0; try < TRIES; try++) {
 		struct remembered *other = place_of(end, try);
@@ -218,24 +235,27 @@ static void remember(uintptr_t end, unsigned int bytes)
 			break;
 		}
 	}
-	if (bytes)
-		what = hash_of((const uint8_t *)end - bytes, bytes) | bytes;
 	__atomic_store_n(&place->end, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&place->what, what, __ATOMIC_RELEASE);
+	__atomic_store_n(&place->what, what | (is_start ? IS_START : 0), __ATOMIC_RELEASE);
 	__atomic_store_n(&place->end, end, __ATOMIC_RELEASE);
 }
 
-unsigned int boundary_before(uintptr_t end)
+unsigned int boundary_before(uintptr_t end, int *is_start)
 {
-	unsigned int bytes = recall(end);
+	unsigned int bytes = recall(end, is_start);
 	uintptr_t start;
 	struct code code;
 
 	if (bytes)
-		return bytes == NOT_KNOWN ? 0 : bytes;
-	if (find(end, &code) || function_of(&code, end, &start))
+		return bytes;
+	*is_start = 0;
+	if (find(end, &code))
 		return 0; /* another time it may be known */
+	*is_start = !function_of(&code, end + 1, &start) && start == end;
+	if (function_of(&code, end, &start))
+		return 0;
 	bytes = sweep(start, end);
-	remember(end, bytes);
+	if (bytes)
+		remember(end, bytes, *is_start);
 	return bytes;
 }

@@ -15,8 +15,11 @@
 
 #define BOUNDARY_MODULES_MAX 512
 
-/* Bytes of the instruction that ends at `end`, which has just run; 0: not known. Any thread. Hit path. */
-unsigned int boundary_before(uintptr_t end);
+/*
+ * Bytes of the instruction that ends at `end`, where a thread now is; 0: not known. *is_start: a function begins at `end`, so
+ * that it was not that instruction which led there. Any thread. Hit path.
+ */
+unsigned int boundary_before(uintptr_t end, int *is_start);
 
 /* Whether an address is in some module's code. Likewise. */
 int boundary_is_code(uintptr_t address);

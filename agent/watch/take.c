@@ -16,6 +16,8 @@
 #define OWN_STACK_BYTES 65536u
 #define STACK_FAR_BYTES (1u << 20) /* from one frame to the next */
 #define PAYLOAD_WORDS 16u
+#define PAGE_BYTES 4096u
+#define UNKNOWN_BYTES 4096u /* as far as one may reach that doesn't say: xsave */
 #define NOBODY_KNOWS UINT64_MAX
 
 struct watch_entry watch_entries[WATCH_ROWS_MAX];
@@ -74,46 +76,113 @@ static int is_past(uint32_t magic)
 static int covers(const struct written *written, const struct control_watch *about)
 {
 	return written->address < about->address + about->bytes &&
-	       written->address + (written->bytes ? written->bytes : 1) > about->address;
+	       written->address + (written->bytes ? written->bytes : UNKNOWN_BYTES) >
+		       about->address;
+}
+
+/* Whether it can be the instruction that met the watched bytes. */
+static int is_it(const struct written *written, const struct control_watch *about)
+{
+	return covers(written, about) &&
+	       (written->way != WRITTEN_NOT || about->on == WATCH_ON_ACCESS);
+}
+
+/* A repeated one is told while it stands at `at` still. `bytes`: of the one in front, where that is known. */
+static int tell_repeated(struct written *written, uintptr_t at, unsigned int bytes,
+			 const ucontext_t *context)
+{
+	uint8_t code[INSN_BYTES_MAX];
+	const void *from = code;
+
+	/* what is on the page of code that has just run is there */
+	if (bytes && (at - 1) / PAGE_BYTES == (at + sizeof code - 1) / PAGE_BYTES)
+		from = (const void *)at; /* NOLINT(performance-no-int-to-ptr) */
+	else if (careful_read(code, at, sizeof code))
+		return -1;
+	return written_tell_repeated(written, from, sizeof code, context);
+}
+
+/* `end` is where a function begins: whether the call that led there met the watched bytes, and which it is. */
+static int tell_call(struct hit *hit, const struct control_watch *about, uintptr_t end)
+{
+	greg_t *registers = hit->context->uc_mcontext.gregs;
+	uintptr_t stack = trap_stack(hit->context), back = 0, target = 0;
+	struct written *written = &hit->written;
+	struct insn insn;
+	unsigned int bytes;
+	int is_start, err;
+
+	if (careful_read(&back, stack, sizeof back))
+		return -1;
+	bytes = boundary_before(back, &is_start);
+	if (!bytes || insn_decode(&insn, (const uint8_t *)back - bytes, bytes, back - bytes, 0) ||
+	    (insn.kind == TRAIL_CALL && insn.target != end) ||
+	    (insn.kind != TRAIL_CALL && insn.kind != TRAIL_CALL_INDIRECT))
+		return -1;
+	hit->ip = back - bytes;
+	*written = (struct written){ .address = stack, .bytes = 8, .way = WRITTEN_NEW };
+	__builtin_memcpy(written->value, &back, sizeof back);
+	if (is_it(written, about))
+		return 0;
+	registers[REG_RIP] = (greg_t)back;
+	registers[REG_RSP] = (greg_t)(stack + sizeof back);
+	err = written_tell(written, (const uint8_t *)back - bytes, bytes, hit->context);
+	registers[REG_RIP] = (greg_t)end;
+	registers[REG_RSP] = (greg_t)stack;
+	written->bytes = 8;
+	if (err || !is_it(written, about) ||
+	    careful_read(&target, written->address, sizeof target) || target != end)
+		return -1;
+	return 0;
+}
+
+/* Whether behind that instruction control comes from elsewhere, if at all, or it met no memory. */
+static int is_led_away(const uint8_t *code, unsigned int bytes)
+{
+	struct insn insn;
+
+	return bytes && !insn_decode(&insn, code, bytes, 0, 0) && insn.kind != TRAIL_FALL;
 }
 
 static void look_at_code(struct hit *hit, const struct watch_entry *entry)
 {
-	uintptr_t end = trap_pc(hit->context);
-	uint8_t code[INSN_BYTES_MAX];
-	uintptr_t copy, original;
+	const struct control_watch *about = &entry->about;
+	uintptr_t end = trap_pc(hit->context), begin, original, repeats_at = end, at;
+	int is_start = 0, is_entered, is_before, is_repeated;
+	struct written repeated;
 	unsigned int bytes;
 
 	hit->ip = end;
-	if (entry->about.on == WATCH_ON_EXECUTE || hit->is_late)
+	if (about->on == WATCH_ON_EXECUTE || hit->is_late)
 		return;
-	if (!moved_from(end, &copy, &original)) {
-		bytes = end - copy <= INSN_BYTES_MAX ? (unsigned int)(end - copy) : 0;
-		hit->ip = original;
-		hit->is_told = bytes &&
-			       !written_tell(&hit->written, (const uint8_t *)copy, bytes,
-					     hit->context) &&
-			       covers(&hit->written, &entry->about);
-		return;
+	if (!moved_from(end, &begin, &original)) {
+		bytes = end - begin <= INSN_BYTES_MAX ? (unsigned int)(end - begin) : 0;
+		if (moved_from(end + 1, &at, &repeats_at) || at != end)
+			repeats_at = original + bytes;
+	} else {
+		bytes = boundary_before(end, &is_start);
+		begin = original = end - bytes;
 	}
-	bytes = boundary_before(end);
-	if (bytes &&
-	    !written_tell(&hit->written, (const uint8_t *)end - bytes, bytes, hit->context)) {
-		hit->is_told = covers(&hit->written, &entry->about);
-		if (hit->is_told) {
-			hit->ip = end - bytes;
-			return;
-		}
-	}
-	/* a repeated one is told while it stands there still */
-	if (!careful_read(code, end, sizeof code) &&
-	    !written_tell_repeated(&hit->written, code, sizeof code, hit->context) &&
-	    covers(&hit->written, &entry->about)) {
+	is_entered = is_led_away((const uint8_t *)begin, bytes);
+	is_before = bytes && !is_entered &&
+		    !written_tell(&hit->written, (const uint8_t *)begin, bytes, hit->context) &&
+		    is_it(&hit->written, about);
+	is_repeated = !tell_repeated(&repeated, end, bytes, hit->context) &&
+		      is_it(&repeated, about);
+	hit->is_told = is_before != is_repeated;
+	if (hit->is_told && is_repeated)
+		hit->written = repeated;
+	if (hit->is_told) {
+		hit->ip = is_before ? original : repeats_at;
+	} else if (!is_before && is_start && !tell_call(hit, about, end)) {
 		hit->is_told = 1;
-		return;
+	} else if (!is_before && (is_start || is_entered)) {
+		hit->ip = 0;
+		hit->how |= WATCH_IP_UNKNOWN;
+	} else {
+		hit->ip = original + bytes - 1;
+		hit->how |= WATCH_IP_BEHIND;
 	}
-	hit->ip = end - 1;
-	hit->how |= WATCH_IP_BEHIND;
 }
 
 /* ---- values ---- */

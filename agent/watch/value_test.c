@@ -174,6 +174,117 @@ Test(watch, a_failed_exchange_is_told_with_what_it_met, .timeout = 30)
 	sample_end(0);
 }
 
+/* ---- which instruction it was ---- */
+
+FORM(form_mov_rep,
+     "mov %%rsi, %%rax\n\tmov $8, %%ecx\n\tmov %%rdi, %%rbx\n\tmov %%eax, (%%rbx)\n\trep stosb")
+FORM(form_lea_rep, "mov %%rsi, %%rax\n\tmov $8, %%ecx\n\tlea lea_to(%%rip), %%rdi\n"
+		   "form_lea_rep_at:\n\trep stosb\nform_lea_rep_end:")
+FORM(form_call_slot, "xor %%eax, %%eax\nform_call_at:\n\tcall *call_slot(%%rip)")
+FORM(form_call_push, "mov %%rsp, %%r8\n\tlea 8(%%rdi), %%rsp\nform_push_at:\n\tcall led_to\n"
+		     "\tmov %%r8, %%rsp")
+FORM(form_jump_slot, "lea 1f(%%rip), %%r12\n\tjmp *jump_slot(%%rip)\n1:")
+FORM(form_fxsave, "form_fxsave_at:\n\tfxsave -512+32(%%rdi)")
+
+extern const char form_lea_rep_at[], form_lea_rep_end[], form_call_at[], form_push_at[],
+	form_fxsave_at[];
+extern void led_to(void), jumped_to(void);
+uint64_t lea_to __attribute__((aligned(64)));
+void (*call_slot)(void) __attribute__((aligned(64))) = led_to;
+void (*jump_slot)(void) __attribute__((aligned(64))) = jumped_to;
+
+__asm__(".text\n\t.p2align 4\n\t.type led_to, @function\nled_to:\n\t.cfi_startproc\n\tret\n\t.cfi_endproc\n"
+	"\t.p2align 4\n\t.type jumped_to, @function\njumped_to:\n\t.cfi_startproc\n\tjmp *%r12\n\t.cfi_endproc\n");
+
+/* While a repeated one stands behind another store to the same bytes, either can have been it. */
+Test(watch, a_repeated_store_is_not_taken_for_the_one_before, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+	unsigned int as_stored = 0;
+
+	sample_begin();
+	sample_arm(&about);
+	form_mov_rep(word, 0x44332211);
+	cr_assert_eq(word[0], UINT64_C(0x1111111111111111));
+	cr_assert_geq(sample_collect(8), 3);
+	for (unsigned int i = 0; i < sample_told_count; i++)
+		as_stored += sample_told[i].now == 0x44332211 && sample_told[i].how & EXACT;
+	cr_assert_eq(as_stored, 1, "the mov alone: %u", as_stored);
+	cr_assert_eq(sample_told[sample_told_count - 1].now, UINT64_C(0x1111111111111111));
+	sample_end(0);
+}
+
+Test(watch, an_address_that_is_loaded_is_no_store, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, &lea_to, 8);
+
+	sample_begin();
+	sample_arm(&about);
+	form_lea_rep(word, 7);
+	cr_assert_geq(sample_collect(8), 1);
+	for (unsigned int i = 0; i < sample_told_count; i++)
+		cr_assert_eq(sample_told[i].ip, (uintptr_t)form_lea_rep_at, "how %x",
+			     sample_told[i].how);
+	sample_end(0);
+}
+
+Test(watch, a_call_is_found_from_where_it_led, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, &call_slot, 8);
+
+	about.on = WATCH_ON_ACCESS;
+	sample_begin();
+	sample_arm(&about);
+	form_call_slot(word, 0);
+	cr_assert_eq(sample_collect(8), 1);
+	cr_assert_eq(sample_told[0].ip, (uintptr_t)form_call_at, "how %x", sample_told[0].how);
+	cr_assert(sample_told[0].how & WATCH_READ);
+	cr_assert_eq(sample_told[0].now, (uintptr_t)led_to);
+	sample_end(0);
+}
+
+Test(watch, a_call_that_stores_where_it_returns_to_is_found, .timeout = 30)
+{
+	static uint64_t stack[1024] __attribute__((aligned(64)));
+	struct control_watch about = sample_about(0, &stack[1000], 8);
+
+	sample_begin();
+	sample_arm(&about);
+	form_call_push(&stack[1000], 0);
+	cr_assert_eq(sample_collect(8), 1);
+	cr_assert_eq(sample_told[0].ip, (uintptr_t)form_push_at, "how %x", sample_told[0].how);
+	cr_assert_eq(sample_told[0].how, EXACT);
+	sample_end(0);
+}
+
+Test(watch, a_jump_is_not_taken_for_what_stands_before_its_target, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, &jump_slot, 8);
+
+	about.on = WATCH_ON_ACCESS;
+	sample_begin();
+	sample_arm(&about);
+	form_jump_slot(word, 0);
+	cr_assert_eq(sample_collect(8), 1);
+	cr_assert_eq(sample_told[0].ip, 0);
+	cr_assert(sample_told[0].how & WATCH_IP_UNKNOWN, "how %x", sample_told[0].how);
+	sample_end(0);
+}
+
+Test(watch, a_large_store_is_found_and_its_value_read, .timeout = 30)
+{
+	static uint8_t area[4096] __attribute__((aligned(64)));
+	struct control_watch about = sample_about(0, area + 512 + 160, 8);
+
+	sample_begin();
+	sample_arm(&about);
+	form_fxsave((uint64_t *)(void *)(area + 512 + 512 - 32), 0);
+	cr_assert_eq(sample_collect(8), 1);
+	cr_assert_eq(sample_told[0].ip, (uintptr_t)form_fxsave_at, "how %x", sample_told[0].how);
+	cr_assert_eq(sample_told[0].how & EXACT, 0);
+	sample_end(0);
+}
+
 /* ---- several ---- */
 
 Test(watch, one_store_to_two_watches_is_both, .timeout = 30)

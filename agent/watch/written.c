@@ -23,7 +23,8 @@
 #define YMM_HIGH_AT 576u
 #define FEATURE_YMM 4u
 
-enum space { SPACE_PLAIN, SPACE_0F, SPACE_VEX, SPACE_OTHER };
+/* SPACE_STRANGE: EVEX and XOP, whose addresses are not read. */
+enum space { SPACE_PLAIN, SPACE_0F, SPACE_VEX, SPACE_OTHER, SPACE_STRANGE };
 
 /* An instruction taken apart. */
 struct parts {
@@ -142,6 +143,8 @@ static void take_apart(struct parts *parts, const struct insn *insn, const uint8
 		parts->space = SPACE_PLAIN;
 	else if (code[at] == 0xc5 || code[at] == 0xc4)
 		take_vex(parts, code + at);
+	else if (code[at] == 0x62 || code[at] == 0x8f)
+		parts->space = SPACE_STRANGE;
 	else
 		parts->space = code[at] == 0x0f && at + 1 == insn->opcode_at ? SPACE_0F
 									     : SPACE_OTHER;
@@ -344,7 +347,7 @@ static int tell_compared_pair(struct written *written, const struct parts *parts
 	uint64_t low = reg_of(context, is_equal ? 3 : 0), high = reg_of(context, is_equal ? 1 : 2);
 
 	if ((parts->modrm >> 3 & 7) != 1)
-		return 0; /* of the others that share the opcode none stores */
+		return 0; /* xsavec, xsaves: somehow */
 	if (!is_equal && (is_in_address(parts, 0) || is_in_address(parts, 2)))
 		return -1;
 	put(written, low, 2 * bytes);
@@ -396,8 +399,11 @@ static int tell_vector(struct written *written, const struct parts *parts,
 			   : parts->repeat == 0xf2 ? 8
 						   : all);
 		return 1;
-	case 0x29: /* movaps, movntps */
-	case 0x2b:
+	case 0x2b: /* movntps; of SSE4a movntss, movntsd */
+		all = parts->repeat == 0xf3 ? 4 : parts->repeat == 0xf2 ? 8 : all;
+		put_vector(written, parts, context, 0, all);
+		return 1;
+	case 0x29: /* movaps */
 		put_vector(written, parts, context, 0, all);
 		return 1;
 	case 0x13: /* movlps, movhps */
@@ -512,6 +518,15 @@ static int decode(struct insn *insn, struct parts *parts, const uint8_t *code, s
 	return 0;
 }
 
+/* Or it is lea, a prefetch or a long nop: these have an operand in memory, and leave it alone. */
+static int is_no_access(const struct parts *parts)
+{
+	return parts->space == SPACE_STRANGE ||
+	       (parts->space == SPACE_PLAIN && parts->opcode == 0x8d) ||
+	       (parts->space == SPACE_0F &&
+		(parts->opcode == 0x0d || (parts->opcode >= 0x18 && parts->opcode <= 0x1f)));
+}
+
 int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 		 const ucontext_t *context)
 {
@@ -519,6 +534,8 @@ int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 	struct parts parts;
 
 	if (decode(&insn, &parts, code, bytes, written) || insn.bytes != bytes)
+		return -1;
+	if (is_no_access(&parts))
 		return -1;
 	if (!insn.modrm_at)
 		return tell_bare(written, &parts, &insn, context);
