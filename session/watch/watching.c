@@ -5,17 +5,16 @@
 #include "session/event/object.h"
 #include "session/loaded.h"
 #include "session/process.h"
+#include "session/sealed.h"
 #include "session/target.h"
 #include "session/watch/ask.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -246,14 +245,13 @@ static int find_all(struct finding *finding)
 int watching_table(struct process *process, int fd, uint64_t bytes)
 {
 	struct watching *watching = process->watching;
-	struct stat file;
+	uint64_t file_bytes;
 	void *map;
 
 	if (!watching || watching->table)
 		return 0;
-	if (fd < 0 || bytes != sizeof(*watching->table) || fstat(fd, &file) ||
-	    (uint64_t)file.st_size != bytes ||
-	    !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK)) /* or reading it might kill us */
+	if (bytes != sizeof(*watching->table) || sealed_bytes(fd, &file_bytes) ||
+	    file_bytes != bytes)
 		return -WM_E_PROTOCOL;
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
