@@ -43,6 +43,10 @@ struct watching {
 	unsigned int count;
 	struct watched all[EVENT_SOURCES_MAX];
 	int is_asked; /* the agent was */
+	/* it is worked on in steps, in which the process may end or the agent let go: that is only noted */
+	int is_arming;
+	int has_ended;
+	int lost; /* why */
 };
 
 /* ---- what is wanted ---- */
@@ -277,6 +281,10 @@ static int wait_for_agent(struct finding *finding)
 	int err = session_wait(finding->session, finding->process, ANSWER_WAIT_MS);
 
 	finding->process->error = 0;
+	if (!err && finding->watching->lost)
+		err = finding->watching->lost;
+	if (!err && finding->watching->has_ended)
+		err = -WM_E_GONE;
 	if (err)
 		return explain(finding->session, err);
 	return finding->watching->table ? 0 : -WM_E_PROTOCOL;
@@ -391,6 +399,17 @@ void watching_drop(struct process *process)
 	process->watching = NULL;
 }
 
+static int find_and_arm(struct finding *finding)
+{
+	int err = find_all(finding);
+
+	free(finding->modules);
+	loaded_release(&finding->list);
+	if (!err)
+		err = wait_for_agent(finding);
+	return err ? err : arm(finding);
+}
+
 int watching_arm(struct wm_session *session, struct process *process)
 {
 	struct finding finding = { .session = session, .process = process };
@@ -410,13 +429,9 @@ int watching_arm(struct wm_session *session, struct process *process)
 		if (getrandom(&finding.watching->magic, sizeof(finding.watching->magic),
 			      GRND_NONBLOCK) < 0)
 			finding.watching->magic = (uint32_t)ticks_monotonic_ns();
-	err = find_all(&finding);
-	free(finding.modules);
-	loaded_release(&finding.list);
-	if (!err)
-		err = wait_for_agent(&finding);
-	if (!err)
-		err = arm(&finding);
+	finding.watching->is_arming = 1;
+	err = find_and_arm(&finding);
+	finding.watching->is_arming = 0;
 	if (!err) {
 		note_armed(session, finding.watching);
 		return 0;
@@ -466,6 +481,10 @@ void watching_end(struct wm_session *session, struct process *process)
 
 	if (!watching)
 		return;
+	if (watching->is_arming) {
+		watching->has_ended = 1;
+		return;
+	}
 	if (watching->object && watching->table) {
 		event_object_quiet(watching->object);
 		for (int i = 0;
@@ -488,8 +507,12 @@ void watching_end(struct wm_session *session, struct process *process)
 
 void watching_lost(struct wm_session *session, struct process *process, int why)
 {
-	const struct watching *watching = process->watching;
+	struct watching *watching = process->watching;
 
+	if (watching && watching->is_arming) {
+		watching->lost = why < 0 ? why : -WM_E_PROTOCOL;
+		return;
+	}
 	for (unsigned int i = 0; watching && i < watching->count; i++)
 		results(session, watching->all[i].spec)->lost = why;
 	watching_end(session, process);
