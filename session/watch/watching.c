@@ -218,6 +218,16 @@ static int choose_modules(struct finding *finding)
 	return 0;
 }
 
+/* A hit's signal comes on the stack that its thread is on. */
+static int refuse_go(const struct finding *finding)
+{
+	for (size_t i = 0; i < finding->module_count; i++)
+		if (code_file_is_go(finding->modules[i]->file))
+			return session_fail(finding->session, -WM_E_WATCH_GO, "%s",
+					    finding->modules[i]->file->path);
+	return 0;
+}
+
 static int find_all(struct finding *finding)
 {
 	struct wm_session *session = finding->session;
@@ -231,6 +241,7 @@ static int find_all(struct finding *finding)
 		err = choose_modules(finding);
 	if (err)
 		return session_fail(session, err, "pid %d", (int)finding->process->pid);
+	err = refuse_go(finding);
 	set_pulse(finding, (struct code_pulse){ on_beat, finding });
 	for (size_t i = 0; i < session->specs.count && !err; i++) {
 		struct watched_spec *result;
