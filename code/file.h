@@ -121,6 +121,9 @@ int code_file_is_text(const struct code_file *file, uint64_t address, uint64_t b
 const struct code_section *code_file_section(const struct code_file *file, const char *name);
 const struct code_section *code_file_section_at(const struct code_file *file, uint64_t address);
 
+/* Whether code of Go is in it, whose stacks are too small for others: by its sections' names. */
+int code_file_is_go(const struct code_file *file);
+
 /*
  * A section's content, which is the file's and lives as long; a NUL stands behind it. 0, -ENOENT for
  * one without content or a compressed one, -WM_E_NOT_ELF, -EFBIG where all that are read would be more than

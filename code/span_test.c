@@ -398,6 +398,7 @@ Test(span, code_of_go_and_returns_of_a_runtime_that_walks_stacks_are_refused)
 
 	fixture_close();
 	open_module(RUNTIME_FIXTURE);
+	cr_assert(code_file_is_go(file));
 	refused("goroutine", 0, WM_E_GO_CODE, "");
 	stands("c_function", 0, 0, 5, TIER_ONE);
 	cr_assert_eq(composed("c_function", rdi, 0), 0);

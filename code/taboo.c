@@ -199,6 +199,15 @@ static void return_taboo_add(struct gather *gather, uint64_t start, uint64_t end
 		  (struct sweep_taboo){ start, end, refusal });
 }
 
+int code_file_is_go(const struct code_file *file)
+{
+	int is_go = 0;
+
+	for (size_t i = 0; i < sizeof(go_sections) / sizeof(*go_sections); i++)
+		is_go |= code_file_section(file, go_sections[i]) != NULL;
+	return is_go;
+}
+
 /*
  * A goroutine's stack may end some hundred bytes below; and what stands on it is told by its PC, or begins
  * in a function's middle (runtime.goexit). The C code of such a program runs on stacks as usual.
@@ -206,11 +215,8 @@ static void return_taboo_add(struct gather *gather, uint64_t start, uint64_t end
 static void go_take(struct gather *gather, struct code_file *file)
 {
 	uint64_t start = 0, end = UINT64_MAX;
-	bool is_go = false;
 
-	for (size_t i = 0; i < sizeof(go_sections) / sizeof(*go_sections); i++)
-		is_go |= code_file_section(file, go_sections[i]) != NULL;
-	if (!is_go)
+	if (!code_file_is_go(file))
 		return;
 	if (code_symbol_value(file, "runtime.text", &start) ||
 	    code_symbol_value(file, "runtime.etext", &end)) {

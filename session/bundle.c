@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/bundle.h"
 
+#include "session/sealed.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define PIECE_BYTES (CONTROL_BYTES_MAX + CONTROL_BUNDLE_ALIGN)
 
 /*
- * Only a memfd has seals: a pipe, or a file of a file system that never answers, could hold us up. That
- * what is read can't shrink or be cut is not relied on, since each piece is copied before its check.
+ * A pipe, or a file of a file system that never answers, could hold us up. That what is read can't shrink or
+ * be cut is not relied on, since each piece is copied before its check.
  */
 static int file_check(int fd, uint64_t bytes)
 {
-	int seals = fcntl(fd, F_GET_SEALS);
-	struct stat about;
+	uint64_t file_bytes;
 
-	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &about) == 0 &&
-	       S_ISREG(about.st_mode) && (uint64_t)about.st_size >= bytes;
+	return !sealed_bytes(fd, &file_bytes) && file_bytes >= bytes;
 }
 
 int bundle_open(struct bundle *bundle, unsigned char *buffer, const unsigned char *body,

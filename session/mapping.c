@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/mapping.h"
 
+#include "session/sealed.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <waymark/error.h>
 
 /* Larger ones are refused: 64 GiB of data, and more streams than a process can have threads. */
@@ -45,19 +45,13 @@ static int layout_check(const struct wm_store *head, uint64_t bytes)
 int mapping_open(struct mapping *mapping, int fd)
 {
 	struct wm_store head;
-	struct stat st;
-	int seals;
+	uint64_t bytes;
 
 	*mapping = (struct mapping){ 0 };
-	seals = fcntl(fd, F_GET_SEALS);
-	if (seals < 0 || !(seals & F_SEAL_SHRINK))
-		return -WM_E_PROTOCOL;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (st.st_size < (off_t)sizeof(struct wm_store))
+	if (sealed_bytes(fd, &bytes) || bytes < sizeof(struct wm_store))
 		return -WM_E_PROTOCOL;
 
-	mapping->bytes = (size_t)st.st_size;
+	mapping->bytes = (size_t)bytes;
 	mapping->start = mmap(NULL, mapping->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (mapping->start == MAP_FAILED) {
 		mapping->start = NULL;

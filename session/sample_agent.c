@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "session/sample_agent.h"
 
 #include "abi/control.h"
+#include "abi/watch.h"
 #include "base/socketdir.h"
 #include "session/sample_store.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -166,6 +170,25 @@ static void list(struct agent *agent, uint32_t serial)
 	done(agent, serial, 0);
 }
 
+static void watch(struct agent *agent, uint32_t serial)
+{
+	struct control_watch_table about = { .bytes = sizeof(struct watch_table) };
+	struct control_watch_lost lost = { .error = -WM_E_TRAP_REPLACED };
+	int fd = memfd_create("table", MFD_ALLOW_SEALING);
+
+	if (agent->as->way == SAMPLE_ENDS_AT_WATCH)
+		_exit(0);
+	if (agent->as->way == SAMPLE_UNSEALED_WATCH)
+		fd = fileno(tmpfile());
+	if (ftruncate(fd, (off_t)about.bytes))
+		_exit(4);
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
+	send_message(agent, CONTROL_WATCH_TABLE, serial, &about, sizeof(about), fd);
+	if (agent->as->way == SAMPLE_LOSES_WATCH)
+		send_message(agent, CONTROL_WATCH_LOST, 0, &lost, sizeof(lost), -1);
+	done(agent, serial, 0);
+}
+
 static void obey(struct agent *agent, unsigned char *packet)
 {
 	struct wm_message *head = (struct wm_message *)packet;
@@ -190,6 +213,9 @@ static void obey(struct agent *agent, unsigned char *packet)
 		if (agent->has_store)
 			agent->store.slots[0].state = SLOT_ENDED;
 		done(agent, head->serial, 0);
+		break;
+	case CONTROL_WATCH:
+		watch(agent, head->serial);
 		break;
 	default:
 		done(agent, head->serial, 0);

@@ -19,6 +19,9 @@ enum sample_way {
 	SAMPLE_DEAF,	 /* answers to no QUIET */
 	SAMPLE_SLOW,	 /* answers QUIET after SAMPLE_SLOW_MS */
 	SAMPLE_STOPS,	 /* from ARM on a child of its own has it stopped, for SAMPLE_SLOW_MS */
+	SAMPLE_ENDS_AT_WATCH,  /* ends instead of answering */
+	SAMPLE_LOSES_WATCH,    /* takes it, and says at once that it can't stay */
+	SAMPLE_UNSEALED_WATCH, /* gives a plain file for a table */
 };
 
 #define SAMPLE_EVENT "net:rx"

@@ -3,7 +3,6 @@
 #include "agent/watch/watch.h"
 
 #include "agent/control/heap.h"
-#include "agent/control/lock.h"
 #include "agent/control/rest.h"
 #include "agent/detour/breakpoint.h"
 #include "agent/marker/planning.h"
@@ -23,16 +22,27 @@
 #define SIGNALS 64
 #define LEAVE_TRIES 100
 #define LEAVE_PAUSE_NS 1000000
-#define NAMELESS_NS UINT64_C(10000000000) /* for a tool whose end can't be seen */
+#define FEARED_MAX 16
+
+/* Who asked: it has the kernel's events. */
+struct owner {
+	pid_t pid; /* 0: it can't be named, and so its end is never seen */
+	int pidfd;
+	int has_pidfd;
+	uint32_t magic;
+};
 
 /* Of each session. */
 static struct tool {
 	struct watch_table *table;
-	int pidfd; /* of the tool that asked last; -1: it can't be told */
-	int has_pidfd;
-	int has_gone; /* hung up, and its events may be there */
-	uint64_t gone_ns;
+	struct owner owner; /* of what asked last */
 } tools[SESSIONS_MAX];
+
+/* Those that hung up, and whose events may be there, whoever has their session's lane by now. */
+static struct owner feared[FEARED_MAX];
+static unsigned int feared_count;
+
+_Static_assert(SESSIONS_MAX + FEARED_MAX < TAKE_PAST_MAX, "each one's magic is kept");
 
 static unsigned int magic_hand;
 
@@ -122,12 +132,28 @@ static struct watch_entry *find_free(void)
 	return NULL;
 }
 
+/* Whether hits with it may come still. */
+static int is_held(uint32_t magic)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (tools[i].table && tools[i].owner.magic == magic)
+			return 1;
+	}
+	for (unsigned int i = 0; i < feared_count; i++) {
+		if (feared[i].magic == magic)
+			return 1;
+	}
+	return 0;
+}
+
 static void learn_magic(uint32_t magic)
 {
 	for (unsigned int i = 0; i < TAKE_PAST_MAX; i++) {
 		if (watch_past[i] == magic)
 			return;
 	}
+	while (is_held(watch_past[magic_hand % TAKE_PAST_MAX]))
+		magic_hand++;
 	__atomic_store_n(&watch_past[magic_hand++ % TAKE_PAST_MAX], magic, __ATOMIC_RELEASE);
 }
 
@@ -225,19 +251,48 @@ static void free_entry(struct watch_entry *entry)
 	drop_table(lane);
 }
 
-static void forget_tool(struct tool *tool)
+static void owner_forget(struct owner *owner)
 {
-	if (tool->has_pidfd)
-		kernel_close(tool->pidfd);
-	tool->has_pidfd = 0;
-	tool->has_gone = 0;
+	if (owner->has_pidfd)
+		kernel_close(owner->pidfd);
+	*owner = (struct owner){ 0 };
 }
 
-static void note_tool(struct tool *tool, pid_t pid)
+/* Gone: readable when all its threads are, and with them its descriptors. */
+static int owner_has_ended(struct owner *owner)
 {
-	forget_tool(tool);
-	tool->pidfd = pid > 0 ? (int)kernel_call(SYS_pidfd_open, pid, 0, 0, 0) : -1;
-	tool->has_pidfd = tool->pidfd >= 0;
+	struct pollfd end = { .events = POLLIN };
+
+	if (!owner->has_pidfd && owner->pid > 0) {
+		owner->pidfd = (int)kernel_call(SYS_pidfd_open, owner->pid, 0, 0, 0);
+		owner->has_pidfd = owner->pidfd >= 0;
+		if (!owner->has_pidfd)
+			return errno == ESRCH;
+	}
+	end.fd = owner->pidfd;
+	return owner->has_pidfd && kernel_poll(&end, 1, 0) > 0;
+}
+
+static void owner_note(struct owner *owner, pid_t pid, uint32_t magic)
+{
+	owner_forget(owner);
+	owner->pid = pid;
+	owner->magic = magic;
+	owner_has_ended(owner); /* opened while it is surely there */
+}
+
+/* Leaves out those that have ended. */
+static void feared_look(void)
+{
+	unsigned int left = 0;
+
+	for (unsigned int i = 0; i < feared_count; i++) {
+		if (owner_has_ended(&feared[i]))
+			owner_forget(&feared[i]);
+		else
+			feared[left++] = feared[i];
+	}
+	feared_count = left;
 }
 
 int watch_add(unsigned int lane, const struct control_watch *about, const char *text, size_t bytes,
@@ -255,6 +310,10 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 		with = find(lane, about->event);
 	if (find(lane, about->number) || (about->event != about->number && !with))
 		return -EEXIST;
+	feared_look();
+	/* there must be room for all, should they hang up */
+	if (feared_count + SESSIONS_MAX > FEARED_MAX)
+		return -EBUSY;
 	error = breakpoint_lend();
 	if (error)
 		return error;
@@ -263,7 +322,7 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 		if (error)
 			return error;
 	}
-	note_tool(&tools[lane], tool);
+	owner_note(&tools[lane].owner, tool, about->magic);
 	learn_magic(about->magic);
 	entry->is_used = 1;
 	entry->lane = lane;
@@ -312,25 +371,11 @@ static void free_left(void)
 	}
 }
 
-/* Whether a tool that hung up may have events still. */
-static int is_feared(struct tool *tool)
-{
-	struct pollfd end = { .fd = tool->pidfd, .events = POLLIN };
-
-	if (!tool->has_gone)
-		return 0;
-	/* readable when all its threads are gone, and with them its descriptors */
-	if (tool->has_pidfd ? kernel_poll(&end, 1, 0) > 0
-			    : lock_now_ns() - tool->gone_ns > NAMELESS_NS)
-		forget_tool(tool);
-	return tool->has_gone;
-}
-
 static void settle(void)
 {
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
-		if (!tools[lane].table && !tools[lane].has_gone)
-			forget_tool(&tools[lane]);
+		if (!tools[lane].table)
+			owner_forget(&tools[lane].owner);
 	}
 	if (!watch_any() && !watch_waits())
 		breakpoint_give_back();
@@ -363,8 +408,8 @@ void watch_release(unsigned int lane, int hung_up)
 	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++)
 		had |= is_live(&watch_entries[i]) && watch_entries[i].lane == lane;
 	if (hung_up && had) {
-		tool->has_gone = 1;
-		tool->gone_ns = lock_now_ns();
+		feared[feared_count++] = tool->owner;
+		tool->owner = (struct owner){ 0 };
 	}
 	watch_remove(lane, 0, UINT32_MAX);
 }
@@ -380,11 +425,8 @@ int watch_any(void)
 
 int watch_waits(void)
 {
-	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
-		if (is_feared(&tools[lane]))
-			return 1;
-	}
-	return 0;
+	feared_look();
+	return feared_count != 0;
 }
 
 void watch_tick(void)
@@ -409,7 +451,9 @@ void watch_tick(void)
 void watch_begin(void)
 {
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++)
-		tools[lane].has_pidfd = 0;
+		tools[lane].owner.has_pidfd = 0;
+	for (unsigned int i = 0; i < feared_count; i++)
+		feared[i].has_pidfd = 0;
 	rest_expect_signals(0);
 }
 
@@ -444,6 +488,7 @@ void watch_forked(void)
 		entry->text = NULL;
 	}
 	memset(tools, 0, sizeof tools);
+	feared_count = 0;
 	watch_live = 0;
 	watch_inside = 0;
 }

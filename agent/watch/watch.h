@@ -3,7 +3,7 @@
  * Watches, control side: what sessions ask for by WATCH and UNWATCH (abi/watch.h). Under the agent's lock.
  *
  * The kernel's events are the tool's. While it has any, or may have (it hung up, but lives still, or nobody can tell),
- * the signal's handler stays: without it the next hit would kill the program.
+ * the signal's handler stays, whoever asks next: without it the next hit would kill the program.
  */
 #ifndef AGENT_WATCH_WATCH_H
 #define AGENT_WATCH_WATCH_H
@@ -18,7 +18,8 @@
 /*
  * Take one watch's hits from here on. `tool`: the process that asks, 0 where it can't be named. *fd gets the table's
  * descriptor where this is the session's first, for the caller to send and close, else -1. Returns 0; -WM_E_PROTOCOL for
- * what makes no sense, -EEXIST for a number that is taken, -ENOSPC past WATCH_ROWS_MAX, what breakpoint_lend() says,
+ * what makes no sense, -EEXIST for a number that is taken, -ENOSPC past WATCH_ROWS_MAX, -EBUSY where too many tools that
+ * hung up may have events still, what breakpoint_lend() says,
  * -EPIPE, -ENOMEM, -errno.
  */
 int watch_add(unsigned int lane, const struct control_watch *about, const char *text, size_t bytes,

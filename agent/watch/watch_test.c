@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <linux/perf_event.h>
 #include <unistd.h>
@@ -164,6 +165,109 @@ Test(watch, a_signal_that_comes_too_late_kills_nobody, .timeout = 30)
 	cr_assert_neq(trial_let_go(), 0, "the handler stays, and the guards");
 	*(volatile uint64_t *)word = 2;
 	cr_assert_eq(sample_collect(8), 0);
+	close(sample_events[0]);
+}
+
+static void ask_as(pid_t tool)
+{
+	struct control_watch about = sample_about(1, &word[1], 8);
+	char text[] = "md\nwatch\nword\n?\n0\nip,old,new,how";
+	int fd;
+
+	about.magic = SAMPLE_MAGIC + 1;
+	cr_assert_eq(watch_add(TRIAL_LANE, &about, text, sizeof text, tool, &fd), 0);
+	close(fd);
+}
+
+static void end(pid_t child)
+{
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+static pid_t make_tool(void)
+{
+	pid_t child = fork();
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return child;
+}
+
+/* A tool that was stopped with its watches, and given up: another has its lane meanwhile. */
+Test(watch, a_lane_that_another_tool_had_does_not_let_go_of_the_one_before, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+	pid_t other = make_tool();
+
+	sample_begin();
+	sample_arm(&about);
+	watch_release(TRIAL_LANE, 1);
+	ask_as(other);
+	watch_release(TRIAL_LANE, 0);
+	cr_assert(watch_waits());
+	ask_as(other);
+	watch_release(TRIAL_LANE, 1);
+	end(other);
+	cr_assert(watch_waits(), "the first lives");
+	cr_assert_neq(trial_let_go(), 0);
+	*(volatile uint64_t *)word = 1; /* kills where the handler has gone */
+	close(sample_events[0]);
+}
+
+Test(watch, a_tool_that_ended_is_feared_no_more, .timeout = 30)
+{
+	pid_t tool = make_tool();
+
+	sample_begin();
+	ask_as(tool);
+	watch_release(TRIAL_LANE, 1);
+	watch_begin(); /* the descriptors of the control thread before */
+	cr_assert(watch_waits());
+	end(tool);
+	cr_assert_not(watch_waits());
+	watch_tick();
+	cr_assert_eq(trial_let_go(), 0);
+}
+
+Test(watch, a_tool_that_can_not_be_named_is_feared_for_good, .timeout = 30)
+{
+	sample_begin();
+	ask_as(0);
+	watch_release(TRIAL_LANE, 1);
+	cr_assert(watch_waits());
+	cr_assert_neq(trial_let_go(), 0);
+}
+
+Test(watch, no_more_tools_are_let_in_than_can_be_feared, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+
+	sample_begin();
+	for (int i = 0; i < 9; i++) {
+		ask_as(0);
+		watch_release(TRIAL_LANE, 1);
+	}
+	cr_assert_eq(sample_add(&about), -EBUSY);
+}
+
+/* So many sessions came and went that its magic would be forgotten. */
+Test(watch, the_one_that_is_feared_is_not_forgotten, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8), next = sample_about(1, &word[1], 8);
+
+	sample_begin();
+	sample_arm(&about);
+	watch_release(TRIAL_LANE, 1);
+	for (uint32_t i = 1; i < 2 * TAKE_PAST_MAX; i++) {
+		next.magic = SAMPLE_MAGIC + i;
+		cr_assert_eq(sample_add(&next), 0);
+		watch_release(TRIAL_LANE, 0);
+	}
+	*(volatile uint64_t *)word = 1;
 	close(sample_events[0]);
 }
 

@@ -5,17 +5,16 @@
 #include "session/event/object.h"
 #include "session/loaded.h"
 #include "session/process.h"
+#include "session/sealed.h"
 #include "session/target.h"
 #include "session/watch/ask.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -44,6 +43,10 @@ struct watching {
 	unsigned int count;
 	struct watched all[EVENT_SOURCES_MAX];
 	int is_asked; /* the agent was */
+	/* it is worked on in steps, in which the process may end or the agent let go: that is only noted */
+	int is_arming;
+	int has_ended;
+	int lost; /* why */
 };
 
 /* ---- what is wanted ---- */
@@ -215,6 +218,16 @@ static int choose_modules(struct finding *finding)
 	return 0;
 }
 
+/* A hit's signal comes on the stack that its thread is on. */
+static int refuse_go(const struct finding *finding)
+{
+	for (size_t i = 0; i < finding->module_count; i++)
+		if (code_file_is_go(finding->modules[i]->file))
+			return session_fail(finding->session, -WM_E_WATCH_GO, "%s",
+					    finding->modules[i]->file->path);
+	return 0;
+}
+
 static int find_all(struct finding *finding)
 {
 	struct wm_session *session = finding->session;
@@ -228,6 +241,7 @@ static int find_all(struct finding *finding)
 		err = choose_modules(finding);
 	if (err)
 		return session_fail(session, err, "pid %d", (int)finding->process->pid);
+	err = refuse_go(finding);
 	set_pulse(finding, (struct code_pulse){ on_beat, finding });
 	for (size_t i = 0; i < session->specs.count && !err; i++) {
 		struct watched_spec *result;
@@ -246,14 +260,13 @@ static int find_all(struct finding *finding)
 int watching_table(struct process *process, int fd, uint64_t bytes)
 {
 	struct watching *watching = process->watching;
-	struct stat file;
+	uint64_t file_bytes;
 	void *map;
 
 	if (!watching || watching->table)
 		return 0;
-	if (fd < 0 || bytes != sizeof(*watching->table) || fstat(fd, &file) ||
-	    (uint64_t)file.st_size != bytes ||
-	    !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK)) /* or reading it might kill us */
+	if (bytes != sizeof(*watching->table) || sealed_bytes(fd, &file_bytes) ||
+	    file_bytes != bytes)
 		return -WM_E_PROTOCOL;
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
@@ -279,6 +292,10 @@ static int wait_for_agent(struct finding *finding)
 	int err = session_wait(finding->session, finding->process, ANSWER_WAIT_MS);
 
 	finding->process->error = 0;
+	if (!err && finding->watching->lost)
+		err = finding->watching->lost;
+	if (!err && finding->watching->has_ended)
+		err = -WM_E_GONE;
 	if (err)
 		return explain(finding->session, err);
 	return finding->watching->table ? 0 : -WM_E_PROTOCOL;
@@ -393,6 +410,17 @@ void watching_drop(struct process *process)
 	process->watching = NULL;
 }
 
+static int find_and_arm(struct finding *finding)
+{
+	int err = find_all(finding);
+
+	free(finding->modules);
+	loaded_release(&finding->list);
+	if (!err)
+		err = wait_for_agent(finding);
+	return err ? err : arm(finding);
+}
+
 int watching_arm(struct wm_session *session, struct process *process)
 {
 	struct finding finding = { .session = session, .process = process };
@@ -412,13 +440,9 @@ int watching_arm(struct wm_session *session, struct process *process)
 		if (getrandom(&finding.watching->magic, sizeof(finding.watching->magic),
 			      GRND_NONBLOCK) < 0)
 			finding.watching->magic = (uint32_t)ticks_monotonic_ns();
-	err = find_all(&finding);
-	free(finding.modules);
-	loaded_release(&finding.list);
-	if (!err)
-		err = wait_for_agent(&finding);
-	if (!err)
-		err = arm(&finding);
+	finding.watching->is_arming = 1;
+	err = find_and_arm(&finding);
+	finding.watching->is_arming = 0;
 	if (!err) {
 		note_armed(session, finding.watching);
 		return 0;
@@ -468,6 +492,10 @@ void watching_end(struct wm_session *session, struct process *process)
 
 	if (!watching)
 		return;
+	if (watching->is_arming) {
+		watching->has_ended = 1;
+		return;
+	}
 	if (watching->object && watching->table) {
 		event_object_quiet(watching->object);
 		for (int i = 0;
@@ -490,8 +518,12 @@ void watching_end(struct wm_session *session, struct process *process)
 
 void watching_lost(struct wm_session *session, struct process *process, int why)
 {
-	const struct watching *watching = process->watching;
+	struct watching *watching = process->watching;
 
+	if (watching && watching->is_arming) {
+		watching->lost = why < 0 ? why : -WM_E_PROTOCOL;
+		return;
+	}
 	for (unsigned int i = 0; watching && i < watching->count; i++)
 		results(session, watching->all[i].spec)->lost = why;
 	watching_end(session, process);
