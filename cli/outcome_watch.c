@@ -62,6 +62,25 @@ void outcome_watches(const struct watched_list *list)
 		      stderr);
 }
 
+size_t outcome_unwatched(const struct wm_session *session)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < session->specs.count; i++) {
+		const struct spec *spec = &session->specs.all[i];
+
+		if (!spec->watch || watches_of(&session->watched, i))
+			continue;
+		complain_words(
+			"waymark: %s was armed nowhere: the program ended before, or went on "
+			"without",
+			spec->text);
+		fputc('\n', stderr);
+		count++;
+	}
+	return count;
+}
+
 void outcome_watches_json(struct json *json, const struct watched_list *list)
 {
 	json_open(json, "watches", '[');

@@ -4,10 +4,17 @@
 #define CLI_OUTCOME_WATCH_H
 
 #include "cli/json.h"
+#include "session/session.h"
 #include "session/watch/watches.h"
 
 /* On stderr, a line for each: how many hits, and what of them is not in the trace, why. */
 void outcome_watches(const struct watched_list *list);
+
+/*
+ * On stderr, a line for each that was armed in no process, and for programs that ran before theirs were. How many of the former; 0 where
+ * there is none.
+ */
+size_t outcome_unwatched(const struct wm_session *session);
 
 /* The same as a member "watches". */
 void outcome_watches_json(struct json *json, const struct watched_list *list);

@@ -295,6 +295,7 @@ static int finish(struct recording *recording, int had_dir)
 	const struct record_options *options = recording->options;
 	int err = wm_session_stop(recording->session), result = CLI_FINE;
 	int has_trace = flight_end(&recording->flight, recording->session);
+	size_t unwatched;
 
 	progress_clear(&recording->progress);
 	if (err && err != recording->error)
@@ -311,6 +312,7 @@ static int finish(struct recording *recording, int had_dir)
 	outcome_refusals(recording->session, options->verbose);
 	outcome_unrecorded(&recording->session->unrecorded);
 	outcome_watches(&recording->session->watched);
+	unwatched = recording->error ? 0 : outcome_unwatched(recording->session);
 	complain_trails(recording);
 	if (status.refused > recording->session->probes.refusals.count &&
 	    wm_session_detail(recording->session)[0]) {
@@ -319,7 +321,7 @@ static int finish(struct recording *recording, int had_dir)
 			       wm_session_detail(recording->session));
 		fputc('\n', stderr);
 	}
-	if (complain_unmatched(recording) || recording->error ||
+	if (complain_unmatched(recording) || unwatched || recording->error ||
 	    complain_unarmed(recording, &status))
 		result = CLI_FAILED;
 	close_session(recording);

@@ -431,10 +431,10 @@ static int finish(struct watching *watching)
 	wm_session_status(watching->session, &status);
 	if (!watching->options->json)
 		sum_up(watching, &status);
-	if (watching->error)
+	if (watching->error || outcome_unwatched(watching->session))
 		result = CLI_FAILED;
 	child_wait(&watching->child);
-	if (watching->child.status && !watching->error)
+	if (watching->child.status && result == CLI_FINE)
 		result = watching->child.status;
 	return watching->options->json ? sum_up_json(watching, &status, result) : result;
 }
