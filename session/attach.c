@@ -16,14 +16,17 @@
 #include <unistd.h>
 #include <waymark/error.h>
 
-#define CONNECT_WAIT_MS 3000
+#define CONNECT_WAIT_MS 10000 /* a busy machine lets the agent's new thread wait */
 #define CONNECT_STEP_MS 5
 
 static int connect_patiently(const struct target *target, struct link *link)
 {
 	int err = reach_agent(target, link);
+	struct target now;
 
 	for (int waited = 0; err && waited < CONNECT_WAIT_MS; waited += CONNECT_STEP_MS) {
+		if (target_read(&now, target->pid) || target_has_ended(&now))
+			break;
 		poll(NULL, 0, CONNECT_STEP_MS);
 		err = reach_agent(target, link);
 	}
