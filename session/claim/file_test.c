@@ -407,6 +407,7 @@ static pid_t start_nobodys(void)
 
 Test(ledger_file, root_writes_into_the_ledger_of_the_processs_user)
 {
+	char roots[] = "/tmp/waymark-claims-roots-XXXXXX", target[sizeof(roots) + 8];
 	struct claim claim;
 	struct claim_list list = { 0 };
 	struct stat found;
@@ -431,12 +432,16 @@ Test(ledger_file, root_writes_into_the_ledger_of_the_processs_user)
 	cr_expect_eq(list.rows[0].owner.uid, 0);
 	claim_list_release(&list);
 
-	/* a link of the user's leads root nowhere */
+	/* a link of the user's leads root nowhere: to a folder where root alone could make a file */
+	cr_assert_not_null(mkdtemp(roots));
+	snprintf(target, sizeof(target), "%s/claims", roots);
 	unlink(bed_file);
-	cr_assert_eq(symlink("/root/waymark-test-claims", bed_file), 0);
+	cr_assert_eq(symlink(target, bed_file), 0);
 	ledger_mend(ledger);
 	cr_expect_eq(ledger_trouble(ledger, elsewhere, sizeof(elsewhere)), -WM_E_SOCKET_DIR);
-	cr_expect_neq(access("/root/waymark-test-claims", F_OK), 0);
+	cr_expect_neq(access(target, F_OK), 0);
+	unlink(target);
+	rmdir(roots);
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
 	ledger_free(ledger);

@@ -45,7 +45,8 @@ static int try_event(const struct machine *machine, struct perf_event_attr *attr
 	return 0;
 }
 
-static struct perf_event_attr dummy(void)
+/* One that counts nothing, and takes no unit: whether events may be opened at all is seen by it. */
+static struct perf_event_attr unitless(void)
 {
 	return (struct perf_event_attr){
 		.size = sizeof(struct perf_event_attr),
@@ -106,18 +107,18 @@ static void look_at_kind(struct finding_list *list, const struct machine *machin
 
 static void look_at_kinds(struct finding_list *list, const struct machine *machine)
 {
-	struct perf_event_attr attr = dummy();
+	struct perf_event_attr attr = unitless();
 
 	look_at_kind(list, machine, "user code", "of own programs (an event was opened)",
 		     try_event(machine, &attr, 0, -1), 2);
 	attr.context_switch = 1;
 	look_at_kind(list, machine, "switches", "when own threads arrive and depart",
 		     try_event(machine, &attr, 0, -1), 2);
-	attr = dummy();
+	attr = unitless();
 	attr.exclude_kernel = 0;
 	look_at_kind(list, machine, "kernel code", "what the kernel does for own programs",
 		     try_event(machine, &attr, 0, -1), 1);
-	attr = dummy();
+	attr = unitless();
 	look_at_kind(list, machine, "whole processors", "all that runs on one (processor 0 was)",
 		     try_event(machine, &attr, -1, 0), 0);
 }
@@ -191,7 +192,7 @@ static void look_at_units(struct finding_list *list, const struct machine *machi
 static void look_at_rings(struct finding_list *list, const struct machine *machine)
 {
 	struct finding *finding = finding_add(list, "perf", "rings");
-	struct perf_event_attr attr = dummy();
+	struct perf_event_attr attr = unitless();
 	int fd = machine_calls(machine)->perf_open(&attr, 0, -1), err;
 	uint64_t limit;
 	char why[128];
