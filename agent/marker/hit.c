@@ -357,6 +357,32 @@ static inline void count_hit(struct writer *writer, const struct plan *plan)
 	++*(uint64_t *)(void *)((char *)writer + plan->counter_offset);
 }
 
+/* The thread is in a hit from here to hit_end(), maybe within another: depth is below 0 where that is one too many. NULL: discarded. */
+static inline __attribute__((always_inline)) struct writer *hit_begin(const struct marker *marker,
+								      uintptr_t sp, int *depth)
+{
+	struct writer *writer = writer_find(sp);
+
+	*depth = 0;
+	if (!writer) {
+		hit_discard(marker, sp);
+		return NULL;
+	}
+	if (!writer->inside[0])
+		writer->inside[0] = sp;
+	else
+		*depth = writer_nest(writer, sp);
+	store_barrier();
+	return writer;
+}
+
+static inline __attribute__((always_inline)) void hit_end(struct writer *writer, int depth)
+{
+	store_barrier();
+	if (depth >= 0)
+		__atomic_store_n(&writer->inside[depth], 0, __ATOMIC_RELEASE);
+}
+
 /*
  * Everything but the plain case. Compiled to keep all registers too, and never inlined, so that the
  * plain case saves only what it uses itself.
@@ -364,19 +390,12 @@ static inline void count_hit(struct writer *writer, const struct plan *plan)
 static void KEEPS_REGISTERS __attribute__((noinline, cold))
 hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 {
-	struct writer *writer = writer_find(sp);
+	int depth;
+	struct writer *writer = hit_begin(marker, sp, &depth);
 	const struct plan *plan;
-	int depth = 0;
 
-	if (!writer) {
-		hit_discard(marker, sp);
+	if (!writer)
 		return;
-	}
-	if (!writer->inside[0])
-		writer->inside[0] = sp;
-	else
-		depth = writer_nest(writer, sp);
-	store_barrier();
 	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
 	for (unsigned int i = 0; plan && i < plan->consumer_count; i++) {
 		const struct plan_consumer *consumer = &plan->consumers[i];
@@ -394,26 +413,17 @@ hit_anyhow(const struct marker *marker, const uint64_t *payload, uintptr_t sp)
 
 		vectors_call(probe_call, &call);
 	}
-	store_barrier();
-	if (depth >= 0)
-		__atomic_store_n(&writer->inside[depth], 0, __ATOMIC_RELEASE);
+	hit_end(writer, depth);
 }
 
 void hit_stamped(const struct marker *marker, const uint64_t *payload, uintptr_t sp, uint64_t ticks)
 {
-	struct writer *writer = writer_find(sp);
+	int depth;
+	struct writer *writer = hit_begin(marker, sp, &depth);
 	const struct plan *plan;
-	int depth = 0;
 
-	if (!writer) {
-		hit_discard(marker, sp);
+	if (!writer)
 		return;
-	}
-	if (!writer->inside[0])
-		writer->inside[0] = sp;
-	else
-		depth = writer_nest(writer, sp);
-	store_barrier();
 	plan = __atomic_load_n(&marker->plan, __ATOMIC_ACQUIRE);
 	for (unsigned int i = 0; plan && i < plan->consumer_count; i++) {
 		const struct plan_consumer *consumer = &plan->consumers[i];
@@ -424,9 +434,7 @@ void hit_stamped(const struct marker *marker, const uint64_t *payload, uintptr_t
 			record_at(writer, depth, plan, consumer->lane, consumer->event_id, payload,
 				  sp, ticks);
 	}
-	store_barrier();
-	if (depth >= 0)
-		__atomic_store_n(&writer->inside[depth], 0, __ATOMIC_RELEASE);
+	hit_end(writer, depth);
 }
 
 /*
