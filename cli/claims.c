@@ -289,6 +289,9 @@ static void put_others(struct out *out, const struct shown *shown)
 		put(out, text);
 		out_char(out, '\n');
 	}
+	if (claim_watchdog_counters())
+		out_literal(out, "the kernel's NMI watchdog holds a counter of each CPU; "
+				 "sysctl kernel.nmi_watchdog=0 gives it back\n");
 	if (others->unreadable) {
 		snprintf(text, sizeof(text),
 			 "%zu process%s of others can't be looked into for perf events",
@@ -364,6 +367,7 @@ static void put_json(struct out *out, const struct shown *shown)
 	} else {
 		json_null(&json, "tracer");
 	}
+	json_number(&json, "watchdog_counters", claim_watchdog_counters());
 	json_open(&json, "perf", '[');
 	for (size_t i = 0; i < others->perf_count; i++) {
 		if (is_owner(&shown->list, others->perf[i].pid))

@@ -79,6 +79,7 @@ struct process {
 	size_t module_count;
 	size_t text_bytes; /* that it has sent for those and its events */
 	struct probed probed;
+	uint64_t trap_claim;	   /* trap.h; 0: none */
 	struct watching *watching; /* watch/watching.h's; NULL: nothing is watched */
 	int trace;		   /* its number in the trace; -1: not there yet */
 };

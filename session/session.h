@@ -72,6 +72,7 @@ struct wm_session {
 	int epoll;		/* all that a step waits on; -1: not there yet */
 	struct name_list names; /* markers there are, once a spec matched none */
 	struct ledger *ledger;	/* of session_ledger(); NULL: not up to now */
+	uint64_t mended_ns;	/* the last look at it */
 };
 
 /*

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/adopt.h"
+#include "session/claim/ledger.h"
 #include "session/doze.h"
 #include "session/process.h"
 #include "session/stop.h"
 #include "session/target.h"
+#include "session/trap.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"
 
@@ -22,6 +24,7 @@
 #define HALTED_WAIT_NS 250000000u
 #define STOPPED_WAIT_MS 500 /* that long a program may stand still */
 #define STRICT_TRY_NS 5000000000u
+#define MEND_NS 2000000000u /* between two looks at whether our claims stand */
 #define RULES_BYTES_MAX (CONTROL_BYTES_MAX - 1024)
 /*
  * A connection that closed while its process lives: it executes another program, is about to die, or its
@@ -95,6 +98,7 @@ int session_finish(struct wm_session *session, struct process *process)
 	int err = 0, more;
 
 	watching_end(session, process);
+	trap_unclaim(session, process);
 	if (process->drain) {
 		err = session_drain(session, process, DRAIN_ALL);
 		probe_ended(session, process);
@@ -274,6 +278,7 @@ int session_arm(struct wm_session *session, struct process *process)
 
 	process->armed = 1;
 	process->was_quiet = 0;
+	trap_claim(session, process);
 	if (spec_count_markers(&session->specs))
 		err = session->options.strict ? change_stopped(session, process, CONTROL_ARM)
 					      : send_rules(session, process, CONTROL_ARM, 0);
@@ -523,6 +528,17 @@ static void sweep(struct wm_session *session)
 	}
 }
 
+/* Others may have removed the ledger, or overwritten it. */
+static void mend_claims(struct wm_session *session)
+{
+	uint64_t now_ns = ticks_monotonic_ns();
+
+	if (!session->ledger || now_ns - session->mended_ns < MEND_NS)
+		return;
+	session->mended_ns = now_ns;
+	ledger_mend(session->ledger);
+}
+
 int session_step(struct wm_session *session, int timeout_ms)
 {
 	int count, trails;
@@ -540,6 +556,7 @@ int session_step(struct wm_session *session, int timeout_ms)
 	if (--session->in_step == 0) {
 		if (session->running)
 			unrecorded_look(session, 0);
+		mend_claims(session);
 		sweep(session);
 	}
 	return session->trace_error ? session->trace_error : count > 0;

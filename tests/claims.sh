@@ -155,7 +155,31 @@ END
 		expect "one register too many" $? 1
 		grep -q "waymark $recorder holds 2 (watch:counter, watch:total)" err || fail "the holder's name: $(cat err)"
 		claims 0 -p "$watched"
-		expect "claims of who was refused" "$(grep -c " waymark " out)" 2
+		expect "claims of who was refused" "$(grep -c "^debug register.* waymark " out)" 2
+		grep -qE "^SIGTRAP +process $watched \(watched\) +1 +waymark $recorder " out || fail "whose SIGTRAP: $(cat out)"
+		claims 0
+		grep -qE "^descriptors +process $recorder \(waymark\) +[0-9]+ +waymark $recorder .*watch:counter" out ||
+			fail "what descriptors it takes: $(cat out)"
+		# whoever tidies up the folder does not make it forget
+		rm "$XDG_RUNTIME_DIR/waymark/claims"
+		claims 0 -p "$watched"
+		expect "claims in a ledger that is gone" "$(grep -c " waymark $recorder " out)" 0
+		for _ in $(seq 100); do
+			claims 0 -p "$watched"
+			[ "$(grep -c " waymark $recorder " out)" -lt 3 ] || break
+			sleep 0.1
+		done
+		expect "claims that were written again" "$(grep -c " waymark $recorder " out)" 3
+		start breaking "$waymark" record -e 'addr:watched:18/breakpoint=always/' -o breaking.trace -p "$watched"
+		breaker=$pid
+		for _ in $(seq 100); do
+			claims 0 -p "$watched"
+			! grep -q " waymark $breaker " out || break
+			kill -0 "$breaker" 2>/dev/null || break
+			sleep 0.1
+		done
+		grep -qE "^SIGTRAP .* waymark $breaker .*addr:watched" out || fail "SIGTRAP for a breakpoint: $(cat out breaking)"
+		kill -9 "$breaker"
 		kill -9 "$recorder"
 		while kill -0 "$recorder" 2>/dev/null; do sleep 0.05; done
 		claims 0 -p "$watched"

@@ -203,6 +203,16 @@ static int is_same_owner(const struct claim_row *a, const struct claim_row *b)
 	       a->state == b->state && a->is_left == b->is_left;
 }
 
+static void say_count(struct words *words, enum claim_resource resource, uint64_t count)
+{
+	if (resource == CLAIM_LOCKED_MEMORY)
+		say(words, "%" PRIu64 " KiB", (count + 1023) / 1024);
+	else if (resource == CLAIM_SIGTRAP)
+		say(words, "its SIGTRAP");
+	else
+		say(words, "%" PRIu64, count);
+}
+
 /* All rows of row i's owner, unless they were told with an earlier one of his. */
 static void say_owner(struct words *words, const struct claim_list *list, size_t i)
 {
@@ -218,11 +228,12 @@ static void say_owner(struct words *words, const struct claim_list *list, size_t
 			count += list->rows[k].claim.count;
 	next(words);
 	if (row->is_left)
-		say(words, "a child of %s %d, which has ended, has %" PRIu64, row->owner.comm,
-		    row->owner.pid, count);
+		say(words, "a child of %s %d, which has ended, has ", row->owner.comm,
+		    row->owner.pid);
 	else
-		say(words, "%s %d %s %" PRIu64, row->owner.comm, row->owner.pid,
-		    row->state == CLAIM_HELD ? "holds" : "is about to take", count);
+		say(words, "%s %d %s ", row->owner.comm, row->owner.pid,
+		    row->state == CLAIM_HELD ? "holds" : "is about to take");
+	say_count(words, row->claim.resource, count);
 	for (size_t k = i; k < list->count; k++) {
 		if (!is_same_owner(&list->rows[k], row) || !list->rows[k].claim.what[0])
 			continue;

@@ -67,14 +67,24 @@ static int has_source(const char *name)
 	return !access(path, F_OK);
 }
 
+/* A processor may have what its kernel does not use. */
+static unsigned int kernel_counters(void)
+{
+	return has_source("cpu") || has_source("cpu_core") ? units_counters() : 0;
+}
+
+unsigned int claim_watchdog_counters(void)
+{
+	return kernel_counters() && file_number("/proc/sys/kernel/nmi_watchdog", 0) == 1;
+}
+
 static int counters(uint64_t *count)
 {
-	unsigned int all = units_counters();
+	unsigned int all = kernel_counters();
 
-	/* a processor may have what its kernel does not use */
-	if (!all || (!has_source("cpu") && !has_source("cpu_core")))
+	if (!all)
 		return -ENODEV;
-	*count = all - (file_number("/proc/sys/kernel/nmi_watchdog", 0) == 1);
+	*count = all - claim_watchdog_counters();
 	return 0;
 }
 

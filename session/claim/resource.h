@@ -47,4 +47,7 @@ const char *claim_scope_name(enum claim_scope scope);
  */
 int claim_resource_count(enum claim_resource resource, pid_t pid, uint64_t *count);
 
+/* How many counters of each CPU the kernel's NMI watchdog has, where there are counters at all: 0 or 1. */
+unsigned int claim_watchdog_counters(void);
+
 #endif

@@ -28,9 +28,15 @@ int object_stop(const struct event_object *object, struct stop **stop)
 }
 
 /* Before the program is stopped; threads that start until then need more, and are refused by the kernel at worst. */
-static int descriptors_prepare(const struct event_object *object, struct detail detail)
+static int needs_reckon(const struct event_object *object, struct event_needs *needs)
 {
 	size_t groups = 1;
+	unsigned int *cpus = NULL;
+	int err = object->request.flags & EVENT_RINGS ? cpus_online(&cpus, &needs->rings) : 0;
+
+	free(cpus);
+	if (err)
+		return err;
 
 	if (object->request.scope == EVENT_PROCESS) {
 		long threads = target_status_number(object->request.pid, "Threads");
@@ -43,9 +49,25 @@ static int descriptors_prepare(const struct event_object *object, struct detail 
 	} else if (object->request.scope == EVENT_SYSTEM) {
 		groups = (size_t)sysconf(_SC_NPROCESSORS_CONF);
 	}
-	if (object_is_threads(object) && object->rings.count)
-		groups *= object->rings.count;
-	return descriptors_need(groups * object->request.source_count, detail);
+	if (object_is_threads(object) && needs->rings)
+		groups *= needs->rings;
+	needs->descriptors = groups * object->request.source_count + needs->rings;
+	return 0;
+}
+
+/* Whatever is taken is claimed before. */
+static int prepare(struct event_object *object, struct detail detail)
+{
+	struct event_needs needs = { 0 };
+	int err = needs_reckon(object, &needs);
+
+	if (!err)
+		err = descriptors_need(needs.descriptors, detail);
+	if (!err)
+		err = claims_write(object, &needs);
+	if (!err && needs.rings)
+		err = rings_open(&object->rings, object->request.ring_bytes);
+	return err;
 }
 
 /*
@@ -175,27 +197,16 @@ int event_object_arm(struct event_object *object, struct detail detail)
 
 	if (object->state != EVENT_PREPARING)
 		return -EINVAL;
-	if (object->request.flags & EVENT_RINGS && !object->rings.count) {
-		err = rings_open(&object->rings, object->request.ring_bytes);
-		if (err) {
-			rings_release(&object->rings);
-			return err;
-		}
-	}
-	err = descriptors_prepare(object, detail);
+	err = prepare(object, detail);
 	if (!err)
-		err = claims_write(object);
-	if (err)
-		return err;
-	err = try_one(object, detail);
+		err = try_one(object, detail);
 	if (!err)
 		err = arm_stopped(object, detail);
 	if (err) {
 		object_close(object);
-		rings_forget(&object->rings);
+		rings_release(&object->rings);
 		claims_remove(object);
-		if (err == -WM_E_EVENT_TAKEN)
-			claims_name_holder(object, detail);
+		claims_name_holder(object, err, detail);
 		return err;
 	}
 	object->state = EVENT_ARMED; /* preparing -> armed */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What an object takes, in the ledger: written ahead of it, removed behind it (session/claim/ledger.h). */
+/*
+ * What an object takes, in the ledger: written ahead of it, removed behind it (session/claim/ledger.h). Rows are in this order: one
+ * for each source (on CPUs: for each source on each), then what comes with them: descriptors, SIGTRAP, locked memory.
+ */
 #include "session/claim/holder.h"
 #include "session/claim/ledger.h"
 #include "session/event/object_own.h"
@@ -9,8 +12,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
 
 #define HOLDER_BYTES 512
+#define BESIDE_MAX 3
+
+static void say_what(struct claim *claim, const struct event_source *from)
+{
+	if (from->what)
+		snprintf(claim->what, sizeof(claim->what), "%s", from->what);
+	else
+		snprintf(claim->what, sizeof(claim->what), "watch:0x%llx/%u",
+			 (unsigned long long)from->address, from->bytes);
+}
 
 static void claim_fill(struct claim *claim, const struct event_object *object, unsigned int source)
 {
@@ -31,11 +46,7 @@ static void claim_fill(struct claim *claim, const struct event_object *object, u
 		.address = from->address,
 		.bytes = from->bytes,
 	};
-	if (from->what)
-		snprintf(claim->what, sizeof(claim->what), "%s", from->what);
-	else
-		snprintf(claim->what, sizeof(claim->what), "watch:0x%llx/%u",
-			 (unsigned long long)from->address, from->bytes);
+	say_what(claim, from);
 }
 
 /* Whichever CPUs there are now. */
@@ -51,7 +62,41 @@ static int cpus_of(const struct event_object *object, unsigned int **cpus, size_
 	return 0;
 }
 
-int claims_write(struct event_object *object)
+static void descriptors_fill(struct claim *claim, const struct event_object *object, size_t count)
+{
+	*claim = (struct claim){ .resource = CLAIM_DESCRIPTORS,
+				 .scope = CLAIM_OF_PROCESS,
+				 .target = getpid(),
+				 .count = count };
+	say_what(claim, &object->sources[0]);
+}
+
+/* What comes with the registers; returns how many. */
+static size_t beside_fill(struct claim *claims, const struct event_object *object,
+			  const struct event_needs *needs)
+{
+	size_t count = 0;
+
+	descriptors_fill(&claims[count++], object, needs->descriptors);
+	if (object->request.flags & EVENT_SIGNAL) {
+		claims[count] = (struct claim){ .resource = CLAIM_SIGTRAP,
+						.scope = CLAIM_OF_PROCESS,
+						.target = object->request.pid,
+						.count = 1 };
+		say_what(&claims[count++], &object->sources[0]);
+	}
+	if (needs->rings) {
+		claims[count] = (struct claim){ .resource = CLAIM_LOCKED_MEMORY,
+						.scope = CLAIM_OF_USER,
+						.target = (int32_t)geteuid(),
+						.count = rings_locked_bytes(
+							needs->rings, object->request.ring_bytes) };
+		say_what(&claims[count++], &object->sources[0]);
+	}
+	return count;
+}
+
+int claims_write(struct event_object *object, const struct event_needs *needs)
 {
 	unsigned int sources = object->request.source_count, *cpus = NULL;
 	size_t places = 1;
@@ -64,16 +109,18 @@ int claims_write(struct event_object *object)
 		err = cpus_of(object, &cpus, &places);
 	if (err)
 		return err;
-	object->claim_count = places * sources;
-	object->claims = calloc(object->claim_count, sizeof(*object->claims));
-	all = calloc(object->claim_count, sizeof(*all));
-	for (size_t i = 0; all && i < object->claim_count; i++) {
+	object->claim_sources = object->claim_count = places * sources;
+	object->claims = calloc(object->claim_count + BESIDE_MAX, sizeof(*object->claims));
+	all = calloc(object->claim_count + BESIDE_MAX, sizeof(*all));
+	for (size_t i = 0; all && i < object->claim_sources; i++) {
 		claim_fill(&all[i], object, (unsigned int)(i % sources));
 		if (cpus) {
 			all[i].scope = CLAIM_OF_CPU;
 			all[i].target = (int32_t)cpus[i / sources];
 		}
 	}
+	if (all)
+		object->claim_count += beside_fill(all + object->claim_sources, object, needs);
 	err = all && object->claims ? ledger_claim(object->request.ledger, all, object->claim_count,
 						   object->claims)
 				    : -ENOMEM;
@@ -86,8 +133,14 @@ int claims_write(struct event_object *object)
 
 void claims_confirm(struct event_object *object)
 {
-	if (object->claims)
-		ledger_confirm(object->request.ledger, object->claims, object->claim_count);
+	struct claim claim;
+
+	if (!object->claims)
+		return;
+	/* threads came and went since it was reckoned */
+	descriptors_fill(&claim, object, object->count + object->rings.count);
+	ledger_change(object->request.ledger, object->claims[object->claim_sources], &claim);
+	ledger_confirm(object->request.ledger, object->claims, object->claim_count);
 }
 
 void claims_change(struct event_object *object)
@@ -96,10 +149,19 @@ void claims_change(struct event_object *object)
 
 	if (!object->claims || !object_is_threads(object))
 		return;
-	for (size_t i = 0; i < object->claim_count; i++) {
+	for (size_t i = 0; i < object->claim_sources; i++) {
 		claim_fill(&claim, object, (unsigned int)i);
 		ledger_change(object->request.ledger, object->claims[i], &claim);
 	}
+}
+
+void claims_disarmed(struct event_object *object)
+{
+	size_t kept = object->rings.count ? 1 : 0;
+
+	if (!object->claims)
+		return;
+	ledger_remove(object->request.ledger, object->claims, object->claim_count - kept);
 }
 
 void claims_remove(struct event_object *object)
@@ -108,20 +170,23 @@ void claims_remove(struct event_object *object)
 		ledger_remove(object->request.ledger, object->claims, object->claim_count);
 	free(object->claims);
 	object->claims = NULL;
-	object->claim_count = 0;
+	object->claim_count = object->claim_sources = 0;
 }
 
-void claims_name_holder(const struct event_object *object, struct detail detail)
+void claims_name_holder(const struct event_object *object, int err, struct detail detail)
 {
-	struct claim_wanted wanted = {
-		.resource = CLAIM_DEBUG_REGISTER,
-		.tid = object->refused.tid > 0 ? object->refused.tid : 0,
-		.cpu = object->refused.tid > 0 ? -1 : object->refused.cpu,
-	};
+	pid_t tid = object->refused.tid > 0 ? object->refused.tid : 0;
+	struct claim_wanted wanted = { CLAIM_DEBUG_REGISTER, tid, tid ? -1 : object->refused.cpu };
 	char text[HOLDER_BYTES] = "";
 	size_t used = detail.text ? strnlen(detail.text, detail.bytes) : detail.bytes;
 
+	if (err == -WM_E_EVENT_DESCRIPTORS)
+		wanted = (struct claim_wanted){ CLAIM_DESCRIPTORS, getpid(), -1 };
+	else if (err == -WM_E_PERF_MEMORY)
+		wanted = (struct claim_wanted){ CLAIM_LOCKED_MEMORY, 0, -1 };
+	else if (err != -WM_E_EVENT_TAKEN)
+		return;
 	if (used + 1 >= detail.bytes || !claim_holder_text(&wanted, text, sizeof(text)))
 		return;
-	snprintf(detail.text + used, detail.bytes - used, "; %s", text);
+	snprintf(detail.text + used, detail.bytes - used, "%s%s", used ? "; " : "", text);
 }

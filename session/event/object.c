@@ -219,7 +219,7 @@ void event_object_disarm(struct event_object *object)
 			event_object_count(object, i, &object->hits[i]);
 	}
 	object_close(object);
-	claims_remove(object);
+	claims_disarmed(object);
 	object->state = EVENT_DISARMED;
 }
 
@@ -232,6 +232,7 @@ void event_object_release(struct event_object *object)
 	free(object->instances);
 	free(object->known);
 	rings_release(&object->rings);
+	claims_remove(object);
 	free(object);
 }
 

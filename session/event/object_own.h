@@ -30,8 +30,8 @@ struct event_object {
 	uint64_t hits[EVENT_SOURCES_MAX]; /* once disarmed */
 	struct rings rings;
 
-	uint64_t *claims; /* a row for each source, or for each on each CPU; 0: none */
-	size_t claim_count;
+	uint64_t *claims; /* claims.c's; NULL: none */
+	size_t claim_count, claim_sources;
 	struct instance refused; /* that there was no register for */
 };
 
@@ -92,17 +92,26 @@ int object_knows(const struct event_object *object, pid_t tid);
 int object_refused(struct event_object *object, const struct instance *instance, int error,
 		   struct detail detail);
 
+/* What arming will take beside registers, as far as it can be told before. */
+struct event_needs {
+	size_t descriptors, rings;
+};
+
 /*
- * The ledger's rows for what is about to be opened; as opened; for other sources; gone. Without a ledger these do
- * nothing. 0 or -ENOMEM.
+ * The ledger's rows for what is about to be opened; as opened; for other sources; disarmed, all but the rings closed; gone. Without a
+ * ledger these do nothing. 0 or -ENOMEM.
  */
-int claims_write(struct event_object *object);
+int claims_write(struct event_object *object, const struct event_needs *needs);
 void claims_confirm(struct event_object *object);
 void claims_change(struct event_object *object);
+void claims_disarmed(struct event_object *object);
 void claims_remove(struct event_object *object);
 
-/* Who holds what was refused, added to the words. It looks through all processes: not while one is stopped. */
-void claims_name_holder(const struct event_object *object, struct detail detail);
+/*
+ * Who holds what was refused by -WM_E_EVENT_TAKEN, -WM_E_EVENT_DESCRIPTORS or -WM_E_PERF_MEMORY, added to the words. It looks
+ * through all processes: not while one is stopped.
+ */
+void claims_name_holder(const struct event_object *object, int err, struct detail detail);
 
 /*
  * What stays while a process runs one program, as far as it is shown: where its stack began, and its file. A first

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "session/claim/holder.h"
 #include "session/claim/ledger.h"
+#include "session/event/object_own.h"
 #include "session/event/bed_test.h"
 #include "session/event/instance.h"
 
@@ -405,10 +407,17 @@ Test(event_object, what_is_taken_is_claimed_and_the_holder_is_named)
 	bed_wait(&bed, 1);
 	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 4);
 	request.ledger = ledger;
+	request.flags = EVENT_SIGNAL;
 	sources[0].what = "watch:counter";
 	first = bed_arm(&request);
 	ledger_rows(&list);
-	cr_assert_eq(list.count, 4);
+	cr_assert_eq(list.count, 6);
+	cr_assert_eq(list.rows[4].claim.resource, CLAIM_DESCRIPTORS);
+	cr_assert_eq(list.rows[4].claim.target, getpid());
+	cr_assert_eq(list.rows[4].claim.count, 4);
+	cr_assert_eq(list.rows[4].state, CLAIM_HELD);
+	cr_assert_eq(list.rows[5].claim.resource, CLAIM_SIGTRAP);
+	cr_assert_eq(list.rows[5].claim.target, bed.pid);
 	cr_assert_eq(list.rows[0].state, CLAIM_HELD);
 	cr_assert_eq(list.rows[0].claim.target, bed.pid);
 	cr_assert_str_eq(list.rows[0].claim.what, "watch:counter");
@@ -424,7 +433,7 @@ Test(event_object, what_is_taken_is_claimed_and_the_holder_is_named)
 	cr_assert(strstr(text, "watch:counter"), "%s", text);
 	cr_assert_not(strstr(text, "watch:other"), "%s", text);
 	ledger_rows(&list);
-	cr_assert_eq(list.count, 4, "no claim is left behind");
+	cr_assert_eq(list.count, 6, "no claim is left behind");
 	claim_list_release(&list);
 
 	sources[0] = event_object_sources(first)[0];
@@ -441,6 +450,60 @@ Test(event_object, what_is_taken_is_claimed_and_the_holder_is_named)
 	claim_list_release(&list);
 	event_object_release(first);
 	event_object_release(second);
+	ledger_free(ledger);
+	bed_end(&bed);
+	snprintf(text, sizeof(text), "%s/waymark/claims", dir);
+	unlink(text);
+	snprintf(text, sizeof(text), "%s/waymark", dir);
+	rmdir(text);
+	rmdir(dir);
+}
+
+/* Rings stay until they are drained: so does the claim on their memory. Who is refused for want of it is told whose it is. */
+Test(event_object, locked_memory_is_claimed_until_the_rings_are_gone)
+{
+	struct event_source sources[EVENT_SOURCES_MAX];
+	struct event_request request;
+	struct event_object *object;
+	char text[512] = "", dir[] = "/tmp/waymark-event.XXXXXX";
+	struct claim_wanted wanted = { CLAIM_LOCKED_MEMORY, 0, -1 };
+	unsigned int *cpus;
+	size_t count;
+	struct claim_list list;
+	struct ledger *ledger;
+	struct bed bed;
+
+	cr_assert(mkdtemp(dir));
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	cr_assert_eq(ledger_new(&ledger), 0);
+	cr_assert_eq(cpus_online(&cpus, &count), 0);
+	free(cpus);
+	bed_start(&bed, lonely);
+	bed_wait(&bed, 1);
+	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
+	request.ledger = ledger;
+	request.flags = EVENT_RINGS;
+	request.ring_bytes = 16384;
+	object = bed_arm(&request);
+	ledger_rows(&list);
+	cr_assert_eq(list.count, 3);
+	cr_assert_eq(list.rows[1].claim.resource, CLAIM_DESCRIPTORS);
+	cr_assert_eq(list.rows[1].claim.count, 2 * count, "an event and a ring for each CPU");
+	cr_assert_eq(list.rows[2].claim.resource, CLAIM_LOCKED_MEMORY);
+	cr_assert_eq(list.rows[2].claim.count, count * (16384 + 4096));
+	cr_assert_eq(list.rows[2].claim.scope, CLAIM_OF_USER);
+	claim_list_release(&list);
+	cr_assert_gt(claim_holder_text(&wanted, text, sizeof(text)), 0);
+	cr_assert(strstr(text, " KiB"), "%s", text);
+	event_object_disarm(object);
+	ledger_rows(&list);
+	cr_assert_eq(list.count, 1, "the rings are there still");
+	cr_assert_eq(list.rows[0].claim.resource, CLAIM_LOCKED_MEMORY);
+	claim_list_release(&list);
+	event_object_release(object);
+	ledger_rows(&list);
+	cr_assert_eq(list.count, 0);
+	claim_list_release(&list);
 	ledger_free(ledger);
 	bed_end(&bed);
 	snprintf(text, sizeof(text), "%s/waymark/claims", dir);

@@ -80,6 +80,11 @@ int rings_open(struct rings *rings, uint32_t bytes)
 	return err;
 }
 
+uint64_t rings_locked_bytes(size_t count, uint32_t bytes)
+{
+	return (uint64_t)count * (PAGE + (bytes ? bytes : DEFAULT_BYTES));
+}
+
 void rings_release(struct rings *rings)
 {
 	for (unsigned int i = 0; i < rings->count; i++) {
@@ -107,12 +112,6 @@ int rings_add(struct rings *rings, int fd, unsigned int source)
 		return -ENOMEM;
 	rings->ids[rings->id_count++] = (struct ring_id){ id, source };
 	return 0;
-}
-
-void rings_forget(struct rings *rings)
-{
-	rings->id_count = 0;
-	rings->pending_count = 0;
 }
 
 static int by_id(const void *a, const void *b)

@@ -33,9 +33,11 @@ struct rings {
 int rings_open(struct rings *rings, uint32_t bytes);
 void rings_release(struct rings *rings);
 
+/* What the kernel locks for rings of so many bytes (0: as rings_open() takes it), each with its head. */
+uint64_t rings_locked_bytes(size_t count, uint32_t bytes);
+
 /* Which source an event is of, before any of its records is read. 0, -ENOMEM, -errno. */
 int rings_add(struct rings *rings, int fd, unsigned int source);
-void rings_forget(struct rings *rings); /* all of them */
 
 /* What a sample has: PERF_SAMPLE_*, and of registers those of struct event_record. */
 uint64_t rings_sample_type(void);

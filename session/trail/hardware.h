@@ -68,6 +68,9 @@ int hardware_take(struct hardware **hardware, struct trail_sink *sink, enum orig
 		  const struct hardware_options *options, pid_t pid, int gate, char *detail,
 		  size_t bytes);
 
+/* What its threads' buffers take just now: bytes that are locked, and descriptors. */
+void hardware_holds(const struct hardware *hardware, uint64_t *bytes, uint64_t *descriptors);
+
 /* Let it run, for about that long at most. 1 while it lives, 0 when it is over, or a negative error. */
 int hardware_run(struct hardware *hardware, unsigned int for_ms);
 

@@ -120,6 +120,15 @@ static void clock_read(struct hardware_thread *thread)
 					   .shift = page->time_shift };
 }
 
+void hardware_holds(const struct hardware *hardware, uint64_t *bytes, uint64_t *descriptors)
+{
+	*bytes = *descriptors = 0;
+	for (const struct hardware_thread *t = hardware->threads; t; t = t->next) {
+		*bytes += t->page ? PAGE + t->ring_bytes + t->area_bytes : 0;
+		*descriptors += t->fd >= 0;
+	}
+}
+
 static void buffers_release(struct hardware *hardware, struct hardware_thread *thread)
 {
 	buffers_unmap(hardware, thread);

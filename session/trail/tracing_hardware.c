@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "session/claim/holder.h"
 #include "session/claim/ledger.h"
 #include "session/trail/hardware.h"
 #include "session/trail/tracing.h"
@@ -6,12 +7,22 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define HOLDER_BYTES 256
+
+/* The unit; what its buffers take; a counter, where samples are taken by one. */
+enum { CLAIM_UNIT, CLAIM_MEMORY, CLAIM_FILES, CLAIM_BY_COUNTER, CLAIMS_MAX };
 
 struct tracing {
 	struct hardware *hardware;
 	pid_t pid;
-	struct ledger *ledger; /* NULL: the unit is not claimed */
-	uint64_t claim;
+	struct ledger *ledger; /* NULL: nothing is claimed */
+	uint64_t claims[CLAIMS_MAX];
+	struct claim claimed[CLAIMS_MAX];
+	size_t claim_count;
 };
 
 static const uint32_t units[ORIGINS] = {
@@ -22,17 +33,64 @@ static const uint32_t units[ORIGINS] = {
 };
 
 /* Before the unit is asked for. In the process that will have it, which others could not name otherwise. */
-static void claim_unit(struct tracing *tracing, enum origin origin)
+static void claim_all(struct tracing *tracing, enum origin origin)
 {
-	struct claim claim = { .resource = CLAIM_BRANCH_UNIT,
-			       .scope = CLAIM_OF_PROCESS,
-			       .target = tracing->pid,
-			       .flags = units[origin],
-			       .count = 1 };
+	struct claim *claims = tracing->claimed;
 
-	snprintf(claim.what, sizeof(claim.what), "trail/%s", origin_name(origin));
+	claims[CLAIM_UNIT] = (struct claim){ .resource = CLAIM_BRANCH_UNIT,
+					     .scope = CLAIM_OF_PROCESS,
+					     .target = tracing->pid,
+					     .flags = units[origin],
+					     .count = 1 };
+	/* how much, nobody knows before the threads are found */
+	claims[CLAIM_MEMORY] = (struct claim){ .resource = CLAIM_LOCKED_MEMORY,
+					       .scope = CLAIM_OF_USER,
+					       .target = (int32_t)geteuid() };
+	claims[CLAIM_FILES] = (struct claim){ .resource = CLAIM_DESCRIPTORS,
+					      .scope = CLAIM_OF_PROCESS,
+					      .target = getpid() };
+	claims[CLAIM_BY_COUNTER] = (struct claim){ .resource = CLAIM_COUNTER,
+						   .scope = CLAIM_OF_PROCESS,
+						   .target = tracing->pid,
+						   .count = 1 };
+	tracing->claim_count = origin == ORIGIN_LBR ? CLAIMS_MAX : CLAIM_BY_COUNTER;
+	for (size_t i = 0; i < tracing->claim_count; i++)
+		snprintf(claims[i].what, sizeof(claims[i].what), "trail/%s", origin_name(origin));
 	if (!ledger_new(&tracing->ledger))
-		ledger_claim(tracing->ledger, &claim, 1, &tracing->claim);
+		ledger_claim(tracing->ledger, claims, tracing->claim_count, tracing->claims);
+}
+
+static void claim_again(struct tracing *tracing, unsigned int which, uint64_t count)
+{
+	if (tracing->claimed[which].count == count)
+		return;
+	tracing->claimed[which].count = count;
+	ledger_change(tracing->ledger, tracing->claims[which], &tracing->claimed[which]);
+}
+
+/* What the threads that there are now take. */
+static void claim_buffers(struct tracing *tracing)
+{
+	uint64_t bytes, descriptors;
+
+	if (!tracing->ledger)
+		return;
+	hardware_holds(tracing->hardware, &bytes, &descriptors);
+	claim_again(tracing, CLAIM_MEMORY, bytes);
+	claim_again(tracing, CLAIM_FILES, descriptors);
+}
+
+/* For want of locked memory: who has it. */
+static void name_holder(int err, char *detail)
+{
+	struct claim_wanted wanted = { CLAIM_LOCKED_MEMORY, 0, -1 };
+	char holders[HOLDER_BYTES];
+	size_t used = strnlen(detail, TRACING_DETAIL_BYTES);
+
+	if (err != -WM_E_PERF_MEMORY || used + 2 >= TRACING_DETAIL_BYTES ||
+	    !claim_holder_text(&wanted, holders, sizeof(holders)))
+		return;
+	snprintf(detail + used, TRACING_DETAIL_BYTES - used, "%s%s", used ? "; " : "", holders);
 }
 
 static struct tracing *tracing_new(pid_t pid, enum origin origin)
@@ -42,7 +100,7 @@ static struct tracing *tracing_new(pid_t pid, enum origin origin)
 	if (!tracing)
 		return NULL;
 	tracing->pid = pid;
-	claim_unit(tracing, origin);
+	claim_all(tracing, origin);
 	return tracing;
 }
 
@@ -56,10 +114,12 @@ static int begun(struct tracing **out, struct tracing *tracing, int err, char *d
 		if (tracing)
 			ledger_free(tracing->ledger);
 		free(tracing);
+		name_holder(err, detail);
 		return err;
 	}
 	if (tracing->ledger)
-		ledger_confirm(tracing->ledger, &tracing->claim, 1);
+		ledger_confirm(tracing->ledger, tracing->claims, tracing->claim_count);
+	claim_buffers(tracing);
 	hardware_result(tracing->hardware, &result);
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", result.detail);
 	return err;
@@ -104,7 +164,10 @@ static int attach(struct tracing **out, struct trail_sink *sink, const struct tr
 
 static int run(struct tracing *tracing, unsigned int for_ms)
 {
-	return hardware_run(tracing->hardware, for_ms);
+	int err = hardware_run(tracing->hardware, for_ms);
+
+	claim_buffers(tracing);
+	return err;
 }
 
 static int let_go(struct tracing *tracing, unsigned int for_ms)

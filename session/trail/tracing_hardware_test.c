@@ -53,6 +53,22 @@ static size_t claims(struct claim_row *row)
 	return found;
 }
 
+static void claim_of(enum claim_resource resource, struct claim_row *row)
+{
+	struct claim_list list = { 0 };
+	size_t found = 0;
+
+	cr_assert_eq(claim_list_read(&list, geteuid(), 0), 0);
+	for (size_t i = 0; i < list.count; i++) {
+		if (list.rows[i].owner.pid != getpid() || list.rows[i].claim.resource != resource)
+			continue;
+		*row = list.rows[i];
+		found++;
+	}
+	claim_list_release(&list);
+	cr_assert_eq(found, 1);
+}
+
 Test(tracing_hardware, claims_the_unit_for_as_long_as_it_has_it)
 {
 	struct tracing_how how = { .origin = ORIGIN_BTS, .machine = options.machine };
@@ -68,7 +84,15 @@ Test(tracing_hardware, claims_the_unit_for_as_long_as_it_has_it)
 	usleep(200000);
 	cr_assert_eq(tracing_hardware.attach(&tracing, &sink.sink, &how, pid, 0, words), 0, "%s",
 		     words);
-	cr_assert_eq(claims(&row), 1);
+	cr_assert_eq(claims(&row), 3);
+	cr_assert_eq(tracing_hardware.run(tracing, 50), 1);
+	cr_assert_eq(claims(&row), 3);
+	cr_expect_eq(row.claim.resource, CLAIM_DESCRIPTORS);
+	cr_expect_eq(row.claim.count, 1, "of one thread");
+	claim_of(CLAIM_LOCKED_MEMORY, &row);
+	cr_expect_eq(row.claim.scope, CLAIM_OF_USER);
+	cr_expect_geq(row.claim.count, UINT64_C(4096) + HARDWARE_BUFFER_MIN);
+	claim_of(CLAIM_BRANCH_UNIT, &row);
 	cr_expect_eq(row.state, CLAIM_HELD);
 	cr_expect_eq(row.claim.resource, CLAIM_BRANCH_UNIT);
 	cr_expect_eq(row.claim.scope, CLAIM_OF_PROCESS);
