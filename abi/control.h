@@ -68,7 +68,8 @@ enum control_type {
 	CONTROL_LATE = 9,   /* struct control_late: the program went on without GO or SEEN */
 	/* struct control_watch_table; carries the memfd, as STORE does (abi/watch.h, as the next one) */
 	CONTROL_WATCH_TABLE = 10,
-	CONTROL_WATCH_LOST = 11, /* struct control_watch_lost: the session's watches can't stay */
+	CONTROL_WATCH_ALONE = 12, /* struct control_watch_alone */
+	CONTROL_WATCH_LOST = 11,  /* struct control_watch_lost: the session's watches can't stay */
 
 	/* tool to agent */
 	CONTROL_OPEN = 32,   /* struct control_open, then the path where children find the tool */
@@ -84,7 +85,8 @@ enum control_type {
 	CONTROL_WAIT = 42,  /* struct control_wait: who waits is to wait on; not answered */
 	CONTROL_ADOPT = 43, /* struct control_adopt: arm what the parent had at the fork */
 	CONTROL_WATCH = 44, /* struct control_watch, then its text: take that watch's hits (abi/watch.h) */
-	CONTROL_UNWATCH = 45, /* struct control_unwatch */
+	CONTROL_UNWATCH = 45,	  /* struct control_unwatch */
+	CONTROL_WATCH_SHARE = 46, /* struct control_watch_share */
 };
 
 struct wm_message {

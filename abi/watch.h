@@ -27,6 +27,14 @@
  *	WATCH_LOST      from the agent: the process has become one in which watches can't stay (why: an error of
  *	                error.def); the outside closes its events at once, and says UNWATCH
  *
+ *	WATCH_SHARE     no register is free for this one, but another session watches the very word (address, length, kind): its
+ *	                hits are this one's, too. The outside opens no event for it, and opens the gate all the same.
+ *	                -ENOENT: no such session
+ *	WATCH_ALONE     from the agent: the other session has ended that watch, or is gone; the outside opens an event now
+ *
+ * Two sessions with events of their own on one word are given one signal for both, too; so whoever's signal it is, each session that
+ * watches the word takes it.
+ *
  * An object of more than 8 bytes, or that is not aligned, is several watches of one event: each tells its offset
  * in the object.
  *
@@ -136,6 +144,18 @@ struct control_unwatch {
 	uint32_t from, to; /* both included; 0 and UINT32_MAX: all */
 };
 
+struct control_watch_share {
+	uint32_t number;
+	uint32_t reserved;
+};
+
+struct control_watch_alone {
+	uint32_t number;
+	uint32_t reserved;
+	/* the other's event was there until then at the earliest, CLOCK_MONOTONIC; 0: it did not say */
+	uint64_t since_ns;
+};
+
 struct control_watch_table {
 	uint64_t bytes;
 };
@@ -173,7 +193,9 @@ struct watch_row {
 	uint64_t dropped;
 	uint64_t inexact; /* of what was taken, those whose new value was read, or is not known */
 	uint64_t signalled;
-	uint64_t reserved2[3];
+	/* written outside, before its events are disabled: when, CLOCK_MONOTONIC. For those who share them. */
+	uint64_t quiet_ns;
+	uint64_t reserved2[2];
 };
 
 struct watch_table {
@@ -183,6 +205,8 @@ struct watch_table {
 _Static_assert(sizeof(struct control_watch) == 96, "fixed");
 _Static_assert(sizeof(struct watch_condition) == 16, "fixed");
 _Static_assert(sizeof(struct control_unwatch) == 8, "fixed");
+_Static_assert(sizeof(struct control_watch_share) == 8, "fixed");
+_Static_assert(sizeof(struct control_watch_alone) == 16, "fixed");
 _Static_assert(sizeof(struct watch_row) == 128, "two cache lines");
 _Static_assert(sizeof(struct watch_table) == 8192, "two pages");
 

@@ -18,6 +18,12 @@ static void tell_part(uint64_t count, const char *what)
 		fprintf(stderr, "; %s %s", quantity_show_count(count, text, sizeof(text)), what);
 }
 
+static const char *gap_text(uint64_t gap_ns, char *text, size_t bytes)
+{
+	snprintf(text, bytes, "%.1f ms", (double)gap_ns / 1e6);
+	return text;
+}
+
 static void tell_one(const struct watched_spec *watched)
 {
 	const struct watch_counts *counts = &watched->counts;
@@ -38,6 +44,15 @@ static void tell_one(const struct watched_spec *watched)
 	if (watched->lost)
 		fprintf(stderr, "; taken away before the end: %s", wm_error_text(watched->lost));
 	fputc('\n', stderr);
+	if (watched->shared)
+		fprintf(stderr,
+			"  no debug register was free: %u that %s holds served it, and what that missed is told there\n",
+			watched->shared,
+			watched->holder[0] ? watched->holder : "another recording");
+	if (watched->gap_ns)
+		fprintf(stderr, "  the other ended before%s: what was hit in %s is not known\n",
+			watched->taken_over ? ", and its place was taken" : "",
+			gap_text(watched->gap_ns, text, sizeof(text)));
 	if (watched->pieces > 1)
 		fprintf(stderr, "  it lies in %u debug registers, each told with its offset\n",
 			watched->pieces);
@@ -106,6 +121,10 @@ void outcome_watches_json(struct json *json, const struct watched_list *list)
 		json_number(json, "own", counts->own);
 		json_number(json, "inexact", counts->inexact);
 		json_number(json, "shared", counts->shared);
+		json_number(json, "shared_registers", watched->shared);
+		json_words(json, "holder", watched->holder[0] ? watched->holder : NULL);
+		json_number(json, "taken_over", watched->taken_over);
+		json_number(json, "gap_ns", watched->gap_ns);
 		json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
 		json_close(json, '}');
 	}

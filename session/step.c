@@ -415,6 +415,7 @@ static int attend(struct wm_session *session, struct process *process)
 		process->dead = process->pidfd >= 0 && process_is_dead(process);
 	if (!process->is_still)
 		count = process_pump(session, process);
+	watching_step(session, process);
 	if (process->state == PROCESS_READY && !process->welcomed)
 		err = session_welcome(session, process);
 	if (err == -WM_E_GONE)

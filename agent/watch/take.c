@@ -418,27 +418,61 @@ static void take(const struct hit *hit, struct watch_entry *entry)
 		raise_signal(entry);
 }
 
+static int is_open(const struct watch_entry *entry)
+{
+	return (__atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE) & 0xffu) == WATCH_ON;
+}
+
+static int is_same_word(const struct watch_entry *one, const struct watch_entry *other)
+{
+	return one->about.address == other->about.address &&
+	       one->about.bytes == other->about.bytes && one->about.on == other->about.on;
+}
+
+/* Whether a hit of `first` is one of this entry's: it is the very word, or the instruction is known to have met it. */
+static int is_hit_too(const struct hit *hit, const struct watch_entry *first,
+		      const struct watch_entry *entry)
+{
+	const struct control_watch *about = &entry->about;
+
+	if (is_same_word(first, entry))
+		return 1;
+	return hit->is_told && hit->written.bytes && about->on != WATCH_ON_EXECUTE &&
+	       covers(&hit->written, about) &&
+	       (hit->written.way != WRITTEN_NOT || about->on != WATCH_ON_WRITE);
+}
+
 /*
- * What else the instruction wrote: the second signal of one instruction finds the first pending, and is none. Threads
- * are all watched or none, so those have been counted by the kernel, too.
+ * What else the instruction met: the second signal of one instruction finds the first pending, and is none. Threads
+ * are all watched or none, so those have been counted by the kernel, too. And what another session watches through `first`.
  */
 static void take_others(struct hit *hit, const struct watch_entry *first)
 {
-	if (!hit->is_told || !hit->written.bytes)
-		return;
 	hit->how |= WATCH_SHARED;
 	for (uint64_t live = __atomic_load_n(&watch_live, __ATOMIC_ACQUIRE); live;
 	     live &= live - 1) {
 		struct watch_entry *entry = &watch_entries[__builtin_ctzll(live)];
-		const struct control_watch *about = &entry->about;
 
-		if (entry == first || about->on == WATCH_ON_EXECUTE ||
-		    !covers(&hit->written, about) ||
-		    (hit->written.way == WRITTEN_NOT && about->on == WATCH_ON_WRITE) ||
-		    (__atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE) & 0xffu) != WATCH_ON)
-			continue;
-		take(hit, entry);
+		if (entry != first && is_hit_too(hit, first, entry) && is_open(entry))
+			take(hit, entry);
 	}
+}
+
+/* One that shares the event whose signal it is, though that one's own entry is shut, or gone. */
+static struct watch_entry *find_fed(uint64_t cookie)
+{
+	for (uint64_t live = __atomic_load_n(&watch_live, __ATOMIC_ACQUIRE); live;
+	     live &= live - 1) {
+		struct watch_entry *entry = &watch_entries[__builtin_ctzll(live)];
+
+		if (__atomic_load_n(&entry->fed_magic, __ATOMIC_ACQUIRE) ==
+			    WATCH_COOKIE_MAGIC(cookie) &&
+		    __atomic_load_n(&entry->fed_number, __ATOMIC_RELAXED) ==
+			    WATCH_COOKIE_NUMBER(cookie) &&
+		    is_open(entry))
+			return entry;
+	}
+	return NULL;
 }
 
 static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags,
@@ -446,14 +480,21 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 {
 	struct hit hit = { .context = context, .sp = sp, .is_late = flags & TAKE_PERF_ASYNC };
 
+	if (!is_open(entry)) {
+		count(&entry->row->dropped);
+		entry = find_fed(cookie);
+		if (!entry)
+			return;
+	}
 	/* memory below the stack that nobody has any more, and this handler's frames lie there */
 	if (taking && taking - sp < OWN_STACK_BYTES) {
 		count(&entry->row->taken);
 		count(&entry->row->own);
 		return;
 	}
-	if (__atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE) !=
-	    WATCH_GATE(WATCH_COOKIE_GENERATION(cookie), WATCH_ON)) {
+	if (entry->about.magic == WATCH_COOKIE_MAGIC(cookie) &&
+	    __atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE) !=
+		    WATCH_GATE(WATCH_COOKIE_GENERATION(cookie), WATCH_ON)) {
 		count(&entry->row->dropped);
 		return;
 	}
@@ -480,6 +521,8 @@ int take_signal(const siginfo_t *info, ucontext_t *context)
 	__atomic_fetch_add(&watch_inside, 1, __ATOMIC_SEQ_CST);
 	entry = find(WATCH_COOKIE_MAGIC(cookie), WATCH_COOKIE_NUMBER(cookie));
 	is_ours = entry || is_past(WATCH_COOKIE_MAGIC(cookie));
+	if (!entry && is_ours)
+		entry = find_fed(cookie);
 	if (entry)
 		take_live(entry, cookie, flags, context, (uintptr_t)__builtin_frame_address(0));
 	__atomic_fetch_sub(&watch_inside, 1, __ATOMIC_SEQ_CST);

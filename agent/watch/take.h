@@ -28,7 +28,10 @@ struct watch_entry {
 	struct control_watch about;
 	struct watch_row *row;
 	const struct marker *event;
+	/* whose signals are this one's, too, also when that one has gone; 0: nobody's (watch.c) */
+	uint32_t fed_magic, fed_number;
 	/* watch.c's */
+	uint32_t is_fed; /* it has no event of its own */
 	uint32_t is_used;
 	struct variant own; /* its event, if it has one itself */
 	struct site site;

@@ -27,14 +27,14 @@ static void say_what(struct claim *claim, const struct event_source *from)
 			 (unsigned long long)from->address, from->bytes);
 }
 
-static void claim_fill(struct claim *claim, const struct event_object *object, unsigned int source)
+void claims_fill(struct claim *claim, const struct event_object *object,
+		 const struct event_source *from)
 {
 	static const uint32_t types[] = {
 		[EVENT_WRITE] = HW_BREAKPOINT_W,
 		[EVENT_READ_WRITE] = HW_BREAKPOINT_RW,
 		[EVENT_EXECUTE] = HW_BREAKPOINT_X,
 	};
-	const struct event_source *from = &object->sources[source];
 
 	*claim = (struct claim){
 		.resource = CLAIM_DEBUG_REGISTER,
@@ -113,7 +113,7 @@ int claims_write(struct event_object *object, const struct event_needs *needs)
 	object->claims = calloc(object->claim_count + BESIDE_MAX, sizeof(*object->claims));
 	all = calloc(object->claim_count + BESIDE_MAX, sizeof(*all));
 	for (size_t i = 0; all && i < object->claim_sources; i++) {
-		claim_fill(&all[i], object, (unsigned int)(i % sources));
+		claims_fill(&all[i], object, &object->sources[i % sources]);
 		if (cpus) {
 			all[i].scope = CLAIM_OF_CPU;
 			all[i].target = (int32_t)cpus[i / sources];
@@ -150,7 +150,7 @@ void claims_change(struct event_object *object)
 	if (!object->claims || !object_is_threads(object))
 		return;
 	for (size_t i = 0; i < object->claim_sources; i++) {
-		claim_fill(&claim, object, (unsigned int)i);
+		claims_fill(&claim, object, &object->sources[i]);
 		ledger_change(object->request.ledger, object->claims[i], &claim);
 	}
 }

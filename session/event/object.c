@@ -206,9 +206,32 @@ void event_object_quiet(struct event_object *object)
 	if (object->state != EVENT_ARMED || object->disarmed_ns)
 		return;
 	object->disarmed_ns = object_now_ns();
+	shared_quiet(object);
 	for (size_t i = 0; i < object->count; i++)
 		if (object->instances[i].is_leader)
 			instance_disable(&object->instances[i]);
+}
+
+/* Of one that the object itself opens, by its number there. */
+static int count_own(struct event_object *object, unsigned int source, uint64_t *hits)
+{
+	*hits = 0;
+	if (source >= object->request.source_count)
+		return -EINVAL;
+	if (object->state == EVENT_DISARMED)
+		*hits = object->hits[source];
+	for (size_t i = 0; i < object->count; i++) {
+		struct instance_count one;
+		int err;
+
+		if (object->instances[i].source != source)
+			continue;
+		err = instance_read(&object->instances[i], &one);
+		if (err)
+			return err;
+		*hits += one.hits;
+	}
+	return 0;
 }
 
 void event_object_disarm(struct event_object *object)
@@ -216,9 +239,10 @@ void event_object_disarm(struct event_object *object)
 	if (object->state == EVENT_ARMED) {
 		event_object_quiet(object);
 		for (unsigned int i = 0; i < object->request.source_count; i++)
-			event_object_count(object, i, &object->hits[i]);
+			count_own(object, i, &object->hits[i]);
 	}
 	object_close(object);
+	shared_disarm(object);
 	claims_disarmed(object);
 	object->state = EVENT_DISARMED;
 }
@@ -233,6 +257,7 @@ void event_object_release(struct event_object *object)
 	free(object->known);
 	rings_release(&object->rings);
 	claims_remove(object);
+	shared_release(object);
 	free(object);
 }
 
@@ -253,26 +278,17 @@ uint64_t event_object_disarmed_ns(const struct event_object *object)
 
 const struct event_source *event_object_sources(const struct event_object *object)
 {
-	return object->sources;
+	return object->shared ? object->shared->all : object->sources;
 }
 
 int event_object_count(struct event_object *object, unsigned int source, uint64_t *hits)
 {
-	*hits = 0;
-	if (source >= object->request.source_count)
-		return -EINVAL;
-	if (object->state == EVENT_DISARMED)
-		*hits = object->hits[source];
-	for (size_t i = 0; i < object->count; i++) {
-		struct instance_count one;
-		int err;
+	const struct shared_sources *shared = object->shared;
 
-		if (object->instances[i].source != source)
-			continue;
-		err = instance_read(&object->instances[i], &one);
-		if (err)
-			return err;
-		*hits += one.hits;
-	}
-	return 0;
+	*hits = 0;
+	if (!shared)
+		return count_own(object, source, hits);
+	if (source < shared->count && shared->own[source] >= 0)
+		return count_own(object, (unsigned int)shared->own[source], hits);
+	return shared_count(object, source, hits);
 }

@@ -32,8 +32,28 @@ struct event_object {
 
 	uint64_t *claims; /* claims.c's; NULL: none */
 	size_t claim_count, claim_sources;
-	struct instance refused; /* that there was no register for */
+	struct instance refused;       /* that there was no register for */
+	struct shared_sources *shared; /* shared.c's; NULL: all sources are our own */
 };
+
+/*
+ * Of an object that shares: all its sources as they were asked for. Its own `sources` are those that it opens, and the rest
+ * has objects of one source once they were taken over.
+ */
+struct shared_sources {
+	struct event_source all[EVENT_SOURCES_MAX];
+	char what[EVENT_SOURCES_MAX][WHAT_BYTES];
+	unsigned int count;
+	int own[EVENT_SOURCES_MAX]; /* its number among the object's own; -1: another's event serves it */
+	struct event_object *taken[EVENT_SOURCES_MAX]; /* NULL: not, or not yet */
+	uint64_t claims[EVENT_SOURCES_MAX];
+};
+
+/* Do it to what was taken over, too. */
+void shared_quiet(struct event_object *object);
+void shared_disarm(struct event_object *object);
+void shared_release(struct event_object *object);
+int shared_count(struct event_object *object, unsigned int source, uint64_t *hits);
 
 struct stop;
 
@@ -101,6 +121,9 @@ struct event_needs {
  * The ledger's rows for what is about to be opened; as opened; for other sources; disarmed, all but the rings closed; gone. Without a
  * ledger these do nothing. 0 or -ENOMEM.
  */
+struct claim;
+void claims_fill(struct claim *claim, const struct event_object *object,
+		 const struct event_source *from); /* the register for one source */
 int claims_write(struct event_object *object, const struct event_needs *needs);
 void claims_confirm(struct event_object *object);
 void claims_change(struct event_object *object);

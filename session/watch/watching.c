@@ -8,6 +8,7 @@
 #include "session/sealed.h"
 #include "session/target.h"
 #include "session/watch/ask.h"
+#include "session/watch/sharing.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -42,6 +43,7 @@ struct watching {
 	uint32_t magic;
 	unsigned int count;
 	struct watched all[EVENT_SOURCES_MAX];
+	struct sharing sharing;
 	int is_asked; /* the agent was */
 	/* it is worked on in steps, in which the process may end or the agent let go: that is only noted */
 	int is_arming;
@@ -91,16 +93,6 @@ static struct watched_spec *results(struct wm_session *session, size_t spec)
 		list->all[spec].text = strdup(about->text);
 	list->all[spec].is_code = about->watch->kind == WATCH_EXECUTE;
 	return list->all[spec].text ? &list->all[spec] : NULL;
-}
-
-void watched_list_release(struct watched_list *list)
-{
-	for (size_t i = 0; i < list->count; i++) {
-		watch_type_release(&list->all[i].type);
-		free(list->all[i].text);
-	}
-	free(list->all);
-	*list = (struct watched_list){ 0 };
 }
 
 /* A pass over one process's expressions. */
@@ -303,24 +295,54 @@ static int wait_for_agent(struct finding *finding)
 
 /* ---- the kernel ---- */
 
+static void settle_one(struct watching *watching, unsigned int i, uint8_t generation)
+{
+	const struct watched *one = &watching->all[i];
+	struct watch_row *row = &watching->table->rows[i];
+	uint64_t value = 0;
+	struct iovec local = { &value, one->bytes };
+	struct iovec remote = { (void *)(uintptr_t)one->address, one->bytes };
+	ssize_t got = process_vm_readv(watching->pid, &local, 1, &remote, 1, 0);
+
+	row->last.value = value;
+	row->last.ticks = got == one->bytes ? 0 : NOBODY_KNOWS;
+	__atomic_store_n(&row->gate, WATCH_GATE(generation, WATCH_ON), __ATOMIC_RELEASE);
+}
+
 /* All stands and nothing is enabled, with the program stopped if it can be: its values are what they are. */
 static int settle(void *data, uint8_t generation)
 {
 	struct watching *watching = data;
 
-	for (unsigned int i = 0; i < watching->count; i++) {
-		const struct watched *one = &watching->all[i];
-		struct watch_row *row = &watching->table->rows[i];
-		uint64_t value = 0;
-		struct iovec local = { &value, one->bytes };
-		struct iovec remote = { (void *)(uintptr_t)one->address, one->bytes };
-		ssize_t got = process_vm_readv(watching->pid, &local, 1, &remote, 1, 0);
-
-		row->last.value = value;
-		row->last.ticks = got == one->bytes ? 0 : NOBODY_KNOWS;
-		__atomic_store_n(&row->gate, WATCH_GATE(generation, WATCH_ON), __ATOMIC_RELEASE);
-	}
+	for (unsigned int i = 0; i < watching->count; i++)
+		settle_one(watching, i, generation);
 	return 0;
+}
+
+/* Another served it, and we do now. What it told up to here is none of our count's. */
+static int settle_taken(void *data, unsigned int part)
+{
+	struct watching *watching = data;
+	const struct watch_row *row = &watching->table->rows[part];
+
+	watching->sharing.parts[part].before = row->taken + row->dropped;
+	settle_one(watching, part, 0);
+	return 0;
+}
+
+/* For want of registers: those that another session has of the same words. */
+static int arm_sharing(struct finding *finding, struct detail detail)
+{
+	static const uint32_t numbers[EVENT_SOURCES_MAX] = { 0, 1, 2, 3 };
+	struct watching *watching = finding->watching;
+	int count = sharing_begin(&watching->sharing, finding->session, finding->process,
+				  watching->object, numbers, watching->count);
+
+	if (count < 0)
+		return count;
+	return count && !watching->has_ended && !watching->lost
+		       ? event_object_arm(watching->object, detail)
+		       : -WM_E_EVENT_TAKEN;
 }
 
 static int arm(struct finding *finding)
@@ -361,6 +383,8 @@ static int arm(struct finding *finding)
 	err = event_object_new(&watching->object, &request, detail);
 	if (!err)
 		err = event_object_arm(watching->object, detail);
+	if (err == -WM_E_EVENT_TAKEN)
+		err = arm_sharing(finding, detail);
 	if (err && err != -WM_E_GONE)
 		return session_fail(session, err, "%s",
 				    words[0] ? words
@@ -404,6 +428,7 @@ void watching_drop(struct process *process)
 	if (!watching)
 		return;
 	event_object_release(watching->object);
+	sharing_release(&watching->sharing);
 	if (watching->table)
 		munmap(watching->table, sizeof(*watching->table));
 	free(watching);
@@ -461,9 +486,13 @@ static void count_one(const struct watching *watching, unsigned int i, struct wa
 {
 	const struct watch_row *row = &watching->table->rows[i];
 	uint64_t hits = 0, told;
+	int err = event_object_count(watching->object, i, &hits);
 
-	event_object_count(watching->object, i, &hits);
 	told = row->taken + row->dropped;
+	hits += watching->sharing.parts[i].before;
+	/* another's event served it; or it did once ours had stopped to count */
+	if (err == -ENODATA || hits < told)
+		hits = told;
 	to->hits += hits;
 	to->taken += row->taken;
 	to->filtered += row->filtered;
@@ -486,6 +515,23 @@ static int is_all_told(const struct watching *watching)
 	return !counts.missed;
 }
 
+void watching_alone(struct process *process, uint32_t number, uint64_t since_ns)
+{
+	if (process->watching)
+		sharing_alone(&process->watching->sharing, number, since_ns);
+}
+
+void watching_step(struct wm_session *session, struct process *process)
+{
+	struct watching *watching = process->watching;
+	struct sharing_end end;
+
+	if (!watching || watching->is_arming || !watching->object)
+		return;
+	while (sharing_step(&watching->sharing, watching->object, settle_taken, watching, &end))
+		sharing_over(&end, results(session, watching->all[end.part].spec));
+}
+
 void watching_end(struct wm_session *session, struct process *process)
 {
 	struct watching *watching = process->watching;
@@ -497,6 +543,8 @@ void watching_end(struct wm_session *session, struct process *process)
 		return;
 	}
 	if (watching->object && watching->table) {
+		for (unsigned int i = 0; i < watching->count; i++)
+			watching->table->rows[i].quiet_ns = ticks_monotonic_ns();
 		event_object_quiet(watching->object);
 		for (int i = 0;
 		     i < ON_ITS_WAY_TRIES && !is_all_told(watching) && !process_is_dead(process);
@@ -505,6 +553,8 @@ void watching_end(struct wm_session *session, struct process *process)
 		for (unsigned int i = 0; i < watching->count; i++) {
 			struct watched_spec *result = results(session, watching->all[i].spec);
 
+			if (watching->sharing.shared & 1u << i)
+				sharing_note(&watching->sharing, i, result);
 			watching->table->rows[i].gate = WATCH_OFF;
 			count_one(watching, i, &result->counts);
 		}
@@ -527,11 +577,6 @@ void watching_lost(struct wm_session *session, struct process *process, int why)
 	for (unsigned int i = 0; watching && i < watching->count; i++)
 		results(session, watching->all[i].spec)->lost = why;
 	watching_end(session, process);
-}
-
-const struct watched_spec *watches_of(const struct watched_list *list, size_t spec)
-{
-	return spec < list->count && list->all[spec].processes ? &list->all[spec] : NULL;
 }
 
 void watches_count(const struct wm_session *session, size_t spec, struct watch_counts *counts)

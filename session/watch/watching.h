@@ -32,6 +32,12 @@ int watching_table(struct process *process, int fd, uint64_t bytes);
 /* The agent says that they can't stay: they are ended. */
 void watching_lost(struct wm_session *session, struct process *process, int why);
 
+/* The agent says that nobody serves a watch of ours any more, which had no register of its own. */
+void watching_alone(struct process *process, uint32_t number, uint64_t since_ns);
+
+/* Now and then: take over what nobody serves. */
+void watching_step(struct wm_session *session, struct process *process);
+
 /* End them, also those of a process that is gone, and add what they came to up in the session's. */
 void watching_end(struct wm_session *session, struct process *process);
 

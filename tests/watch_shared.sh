@@ -1,0 +1,150 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# No register is free, and another recording has one on the very word: both are told of each hit, whoever ends first, and however.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+
+four=(-e watch:in_turn -e watch:counted -e watch:raced -e watch:small)
+start ./watched forever 0 4 >forever_out
+program=$pid
+sleep 0.2
+
+# holder NAME ARGUMENT...: a recording of all four registers, in the background; its pid in $holder once it is armed
+holder()
+{
+	local name=$1
+	shift
+	rm -rf "$name"
+	"$waymark" record --json -o "$name" "${four[@]}" "$@" -p "$program" >"$name.out" 2>"$name.words" &
+	holder=$!
+	for _ in $(seq 100); do
+		[ "$("$waymark" claims -p "$program" | grep -c "^debug register .* 1 of 4 .* waymark $holder ")" -lt 4 ] || return
+		sleep 0.05
+	done
+	fail "$name: not armed: $(cat "$name.words")"
+}
+
+# one KEY: the number in ./out of its only watch
+one() { json "$1"; }
+
+# values DIR: what was written, a line each
+values() { told "$1" in_turn new; }
+
+# gaps DIR: how often a value is not the one before and 1; how often it is not greater
+gaps() { values "$1" | awk 'NR > 1 && $1 != last + 1 { n++ } { last = $1 } END { print n + 0 }'; }
+backward() { values "$1" | awk 'NR > 1 && $1 <= last { n++ } { last = $1 } END { print n + 0 }'; }
+
+# Both at once. The one who came second leaves first.
+holder first --for 4s
+rm -rf second
+"$waymark" record --json -o second --for 1s -e watch:in_turn -p "$program" >out 2>words &
+second=$!
+sleep 0.6
+"$waymark" claims -p "$program" | grep -q "^debug register .* shares .* waymark $second " || fail "the ledger: $("$waymark" claims)"
+wait $second || fail "who shares: $(cat words)"
+[ "$(one recorded)" -gt 100 ] || fail "the second was told of $(one recorded) hits: $(cat words)"
+expect "served by another" "$(one shared_registers)" 1
+says "no debug register was free: 1 that waymark $holder holds served it"
+expect "all hits between its first and its last" "$(gaps second)" 0
+chain second in_turn
+# none is free, and nobody watches that one
+bad 1 "not enough debug registers are free" -e watch:narrow -p "$program"
+says "waymark $holder holds 4"
+# all or nothing: one of the two is another's, the other can't be had
+bad 1 "not enough debug registers are free" -e watch:in_turn -e watch:narrow -p "$program"
+# another kind of access is another watch
+bad 1 "not enough debug registers are free" -e watch:in_turn:rw -p "$program"
+wait "$holder" || fail "the first: $(cat first.words)"
+cp first.out out
+expect "the first: missed" "$(sed 's/"missed":0//g' out | grep -c '"missed"')" 0
+expect "the first's hits, one after the other" "$(gaps first)" 0
+values first >first.values
+expect "what the second was told and not the first" "$(values second | grep -vxFc -f first.values)" 0
+
+# The holder leaves, then is killed: the other goes on, by events of its own, and says what it can't know.
+for how in leaves killed; do
+	holder first --for 60s
+	rm -rf second
+	"$waymark" record --json -o second --for 3s -e watch:in_turn -p "$program" >out 2>words &
+	second=$!
+	sleep 1
+	[ $how = killed ] && kill -9 "$holder" || kill -TERM "$holder"
+	wait "$holder" 2>/dev/null
+	sleep 0.5
+	"$waymark" claims -p "$program" | grep -q "^debug register .* 1 of 4 .* waymark $second " ||
+		fail "$how: not taken over: $("$waymark" claims -p "$program")"
+	wait $second || fail "$how: $(cat words)"
+	expect "$how: taken over" "$(one taken_over)" 1
+	expect "$how: missed" "$(one missed)" 0
+	[ "$(one gap_ns)" -gt 0 ] && [ "$(one gap_ns)" -lt 2000000000 ] || fail "$how: a gap of $(one gap_ns) ns"
+	says "the other ended before, and its place was taken: what was hit in"
+	[ "$(gaps second)" -le 1 ] || fail "$how: $(gaps second) gaps in what was told"
+	expect "$how: values" "$(backward second)" 0
+	awk -v last="$(values second | tail -1)" -v first="$(values second | head -1)" \
+		'BEGIN { exit last - first > 1000 ? 0 : 1 }' || fail "$how: told from $(values second | head -1) to $(values second | tail -1)"
+done
+
+# Somebody else is faster: the watch is lost, and that is said.
+cat >taker.c <<'END'
+#include <linux/hw_breakpoint.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static long word __attribute__((aligned(8)));
+int main(int argc, char **argv)
+{
+	struct perf_event_attr attr = { .type = PERF_TYPE_BREAKPOINT, .size = sizeof attr, .bp_type = HW_BREAKPOINT_W,
+		.bp_addr = (unsigned long)&word, .bp_len = 8, .exclude_kernel = 1, .disabled = 1 };
+	for (int held = 0; argc > 1 && held < 4;)
+		held += syscall(SYS_perf_event_open, &attr, atoi(argv[1]), -1, -1, 0) >= 0;
+	puts("taken");
+	fflush(stdout);
+	sleep(30);
+}
+END
+cc taker.c -o taker || exit 1
+holder first --for 60s
+rm -rf second
+"$waymark" record --json -o second --for 6s -e watch:in_turn -p "$program" >out 2>words &
+second=$!
+sleep 1
+./taker "$program" >taken &
+taker=$!
+sleep 0.1
+kill -9 "$holder"
+wait $second
+grep -q taken taken || fail "the taker was not faster"
+says "taken away before the end: not enough debug registers are free"
+[ "$(one recorded)" -gt 10 ] || fail "before it was lost: $(one recorded)"
+kill -9 "$taker"
+wait 2>/dev/null
+
+# Either is killed at any moment: nothing is left behind, and the program goes on.
+for round in $(seq 12); do
+	holder first --for 60s
+	rm -rf second
+	"$waymark" record --json -o second --for 5s -e watch:in_turn -p "$program" >out 2>words &
+	second=$!
+	sleep "0.$(printf '%03d' $((RANDOM % 500)))"
+	kill -9 $([ $((round % 2)) = 0 ] && echo "$holder" || echo "$second")
+	sleep 0.3
+	[ -d "/proc/$program" ] || {
+		fail "round $round: the program is dead"
+		break
+	}
+	kill -9 "$holder" "$second" 2>/dev/null
+	wait "$holder" "$second" 2>/dev/null
+done
+sleep 1
+expect "claims that are left" "$("$waymark" claims -p "$program" | grep -c "^debug register")" 0
+holder after --for 500ms
+wait "$holder" || fail "afterwards: $(cat after.words)"
+kill -TERM "$program"
+for _ in $(seq 50); do
+	[ -d "/proc/$program" ] || break
+	sleep 0.1
+done
+grep -q right forever_out || fail "the program: $(cat forever_out)"
+exit $failed
