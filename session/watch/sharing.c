@@ -54,6 +54,8 @@ int sharing_begin(struct sharing *sharing, struct wm_session *session, struct pr
 {
 	int found = 0;
 
+	if (process->link.fd < 0) /* there is no agent */
+		return 0;
 	for (unsigned int i = 0; i < count; i++) {
 		struct control_watch_share share = { .number = numbers[i] };
 		struct iovec part = { &share, sizeof(share) };
