@@ -263,6 +263,14 @@ size_t claim_holders_words(const struct claim_holders *holders, char *text, size
 		say(&words, "%s %d has %u perf event%s open", perf->comm, perf->pid,
 		    perf->descriptors, perf->descriptors == 1 ? "" : "s");
 	}
+	if (holders->left) {
+		next(&words);
+		say(&words,
+		    "%" PRIu64
+		    " of them, if nobody named here has them, were set by a debugger that "
+		    "has gone: the kernel keeps those for the thread until it ends",
+		    holders->left);
+	}
 	if (holders->unreadable) {
 		if (words.length)
 			words.joint = "; ";
@@ -273,7 +281,22 @@ size_t claim_holders_words(const struct claim_holders *holders, char *text, size
 	return words.length;
 }
 
+static uint64_t count_left(const struct claim_holders *holders, uint64_t taken)
+{
+	uint64_t known = 0;
+
+	for (size_t i = 0; i < holders->ours.count; i++)
+		known += holders->ours.rows[i].claim.count;
+	return !holders->tracer_pid && taken > known ? taken - known : 0;
+}
+
 size_t claim_holder_text(const struct claim_wanted *wanted, char *text, size_t bytes)
+{
+	return claim_holder_text_of(wanted, 0, text, bytes);
+}
+
+size_t claim_holder_text_of(const struct claim_wanted *wanted, uint64_t taken, char *text,
+			    size_t bytes)
 {
 	struct claim_holders holders;
 	size_t length;
@@ -282,6 +305,7 @@ size_t claim_holder_text(const struct claim_wanted *wanted, char *text, size_t b
 		text[0] = '\0';
 	if (claim_holders_find(&holders, wanted))
 		return 0;
+	holders.left = count_left(&holders, taken);
 	length = claim_holders_words(&holders, text, bytes);
 	claim_holders_release(&holders);
 	return length;

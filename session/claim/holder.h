@@ -32,6 +32,11 @@ struct claim_holders {
 	struct claim_perf *perf; /* but owners in `ours`, and ourselves */
 	size_t perf_count, perf_room;
 	size_t unreadable;	  /* processes whose descriptors we may not see */
+	/*
+	 * Debug registers of a thread that none of ours and no tracer holds. What a debugger set by ptrace(2) stays the thread's when
+	 * it has left (seen on Linux 6.18): it is switched off, and taken until the thread ends or executes.
+	 */
+	uint64_t left;
 	uint64_t own_descriptors; /* perf events of our own process, all told */
 };
 
@@ -49,6 +54,10 @@ size_t claim_holders_words(const struct claim_holders *holders, char *text, size
 
 /* Both, in one. */
 size_t claim_holder_text(const struct claim_wanted *wanted, char *text, size_t bytes);
+
+/* The same for debug registers of a thread, of which so many were found to be taken. */
+size_t claim_holder_text_of(const struct claim_wanted *wanted, uint64_t taken, char *text,
+			    size_t bytes);
 
 void claim_holders_release(struct claim_holders *holders);
 

@@ -180,13 +180,15 @@ void claims_name_holder(const struct event_object *object, int err, struct detai
 	char text[HOLDER_BYTES] = "";
 	size_t used = detail.text ? strnlen(detail.text, detail.bytes) : detail.bytes;
 
+	uint64_t taken = err == -WM_E_EVENT_TAKEN ? object->refused_taken : 0;
+
 	if (err == -WM_E_EVENT_DESCRIPTORS)
 		wanted = (struct claim_wanted){ CLAIM_DESCRIPTORS, getpid(), -1 };
 	else if (err == -WM_E_PERF_MEMORY)
 		wanted = (struct claim_wanted){ CLAIM_LOCKED_MEMORY, 0, -1 };
 	else if (err != -WM_E_EVENT_TAKEN)
 		return;
-	if (used + 1 >= detail.bytes || !claim_holder_text(&wanted, text, sizeof(text)))
+	if (used + 1 >= detail.bytes || !claim_holder_text_of(&wanted, taken, text, sizeof(text)))
 		return;
 	snprintf(detail.text + used, detail.bytes - used, "%s%s", used ? "; " : "", text);
 }

@@ -33,6 +33,7 @@ struct event_object {
 	uint64_t *claims; /* claims.c's; NULL: none */
 	size_t claim_count, claim_sources;
 	struct instance refused;       /* that there was no register for */
+	uint64_t refused_taken;	       /* registers there, all told; 0: not known */
 	struct shared_sources *shared; /* shared.c's; NULL: all sources are our own */
 };
 

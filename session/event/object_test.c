@@ -6,6 +6,9 @@
 #include "session/event/instance.h"
 
 #include <criterion/criterion.h>
+#include <sys/user.h>
+#include <sys/ptrace.h>
+#include <stddef.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -589,6 +592,36 @@ Test(event_object, who_settles_finds_all_stopped_and_none_enabled_and_may_refuse
 	cr_assert_eq(settled.generation, 0);
 	bed_step(&bed, 2, 1);
 	cr_assert_eq(bed_count(object, 0), WRITES);
+	event_object_release(object);
+	bed_end(&bed);
+}
+
+/* The kernel's own accounting: what PTRACE_POKEUSER took is given back with the thread alone. */
+Test(event_object, registers_that_a_debugger_left_are_told)
+{
+	struct event_source sources[EVENT_SOURCES_MAX];
+	struct event_request request;
+	struct event_object *object;
+	char text[512] = "";
+	struct detail detail = { text, sizeof(text) };
+	size_t at = offsetof(struct user, u_debugreg);
+	struct bed bed;
+
+	bed_start(&bed, lonely);
+	bed_wait(&bed, 1);
+	cr_assert_eq(ptrace(PTRACE_ATTACH, bed.pid, NULL, NULL), 0);
+	cr_assert_eq(waitpid(bed.pid, NULL, 0), bed.pid);
+	cr_assert_eq(ptrace(PTRACE_POKEUSER, bed.pid, at, (void *)text), 0);
+	cr_assert_eq(ptrace(PTRACE_POKEUSER, bed.pid, at + 7 * sizeof(long), 0x90001), 0);
+	cr_assert_eq(ptrace(PTRACE_POKEUSER, bed.pid, at + 7 * sizeof(long), 0), 0);
+	cr_assert_eq(ptrace(PTRACE_DETACH, bed.pid, NULL, NULL), 0);
+	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 4);
+	request.ledger = NULL;
+	cr_assert_eq(event_object_new(&object, &request, detail), 0);
+	cr_assert_eq(event_object_arm(object, detail), -WM_E_EVENT_TAKEN);
+	cr_expect(strstr(text, "has 3 free, 4 are wanted"), "%s", text);
+	cr_expect(strstr(text, "1 of them, if nobody named here has them, were set by a debugger"),
+		  "%s", text);
 	event_object_release(object);
 	bed_end(&bed);
 }

@@ -128,8 +128,10 @@ static int opener_end(struct opener *opener, struct event_object *object, struct
 	object->count += part->count;
 	object->known_count += part->known_count;
 	object->groups += part->groups;
-	if (opener->err)
+	if (opener->err) {
 		object->refused = part->refused;
+		object->refused_taken = part->refused_taken;
+	}
 	free(part->instances);
 	free(part->known);
 	return opener->err ? detail_set(detail, opener->err, "%s", opener->text) : 0;
