@@ -31,7 +31,7 @@ struct claim_holders {
 	char tracer_comm[16];
 	struct claim_perf *perf; /* but owners in `ours`, and ourselves */
 	size_t perf_count, perf_room;
-	size_t unreadable;	  /* processes whose descriptors we may not see */
+	size_t unreadable; /* processes whose descriptors we may not see */
 	/*
 	 * Debug registers of a thread that none of ours and no tracer holds. What a debugger set by ptrace(2) stays the thread's when
 	 * it has left (seen on Linux 6.18): it is switched off, and taken until the thread ends or executes.
