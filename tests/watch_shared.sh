@@ -128,7 +128,9 @@ for round in $(seq 12); do
 	"$waymark" record --json -o second --for 5s -e watch:in_turn -p "$program" >out 2>words &
 	second=$!
 	sleep "0.$(printf '%03d' $((RANDOM % 500)))"
-	kill -9 $([ $((round % 2)) = 0 ] && echo "$holder" || echo "$second")
+	victim=$holder
+	[ $((round % 2)) = 0 ] || victim=$second
+	kill -9 "$victim"
 	sleep 0.3
 	[ -d "/proc/$program" ] || {
 		fail "round $round: the program is dead"

@@ -151,10 +151,11 @@ int claim_row_weighs(const struct claim_row *row, enum claim_resource resource, 
  *   register in all. Whoever has one may also disable it, for all.
  * - One reader per ring: both would move data_tail.
  *
- * So two sessions share a register by sharing an event, where signals tell of hits: the handler, which is one for all sessions, gives each
- * hit to both. Who comes second opens none; its row says so by the flag CLAIM_SHARES and counts nothing. When the first goes, it opens its
- * own, and the gap is said; or it has descriptors of the first's by then, and there is none. From outside, by rings, there is no sharing:
- * a second register is taken, or refused with the first holder's name.
+ * So each session takes a register of its own while there are free ones: only who has the event can read its count, which says what was
+ * missed. The handler, which is one for all sessions, gives each hit to both, whosesoever signal it was. When none is free, who comes second
+ * opens none and has the first's hits all the same; its row says so by the flag CLAIM_SHARES and counts nothing. When the first goes, it
+ * opens its own, and the gap is said (session/watch/sharing.h). From outside, by rings, there is no sharing: a second register is taken, or refused with the
+ * first holder's name.
  */
 int claim_row_is_same(const struct claim_row *row, const struct claim *claim);
 
