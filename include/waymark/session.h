@@ -6,6 +6,8 @@
  * No function here may be called in a signal handler. A session is used by one thread at a time;
  * different sessions are independent. Functions return 0 or a count for success and a negative error
  * (waymark/error.h) for failure, with wm_session_detail() telling what it was about.
+ *
+ * Event objects, breakpoints on a whole scope with nothing of ours in the program, are in waymark/event.h.
  */
 #ifndef WAYMARK_SESSION_H
 #define WAYMARK_SESSION_H
@@ -13,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <waymark/event.h>
 
 #ifdef __cplusplus
 extern "C" {
