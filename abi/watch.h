@@ -22,10 +22,21 @@
  *	                whatever comes with the gate shut, or of another generation, is dropped and counted
  *	                to end it, the outside disables its events, waits a moment for what is on its way, shuts the
  *	                gate (WATCH_OFF), closes them
+ *	                to change one, see "Changed in place"
  *	UNWATCH         all of the session's that are numbered from..to; the handler goes with the last, once no thread
  *	                can have a signal of theirs to come
  *	WATCH_LOST      from the agent: the process has become one in which watches can't stay (why: an error of
  *	                error.def); the outside closes its events at once, and says UNWATCH
+ *
+ * Changed in place. What the handler reads of a watch stays as it is while that lives: another address, length, kind or
+ * condition is another watch, of another number, asked for as ever, its gate shut. Then the outside gives the same kernel events the new
+ * cookies, and in between, with the program stopped if that can be,
+ *
+ *	the new one's gate   WATCH_GATE(generation, WATCH_ON), its `value` before
+ *	the old one's        WATCH_LEAVING: what it was hit by before is on its way, and is taken
+ *	all others'          let the generations through that they have lived in, for all events of the process have a new one
+ *
+ * A moment later the old one's is shut, and it is UNWATCHed. If the kernel refuses, all have the old cookies again, and the new one goes.
  *
  * An object of more than 8 bytes, or that is not aligned, is several watches of one event: each tells its offset
  * in the object.
@@ -110,7 +121,8 @@ struct control_watch {
 	uint8_t generation;
 	uint8_t signal; /* 0: none; else it is raised on the thread, and comes right behind the instruction */
 	uint8_t callers; /* how many are told: return addresses by frame pointers, 0 where there is none */
-	uint8_t reserved[3];
+	uint8_t set; /* of the session's event objects in the process, the one that it is in: generations are an object's */
+	uint8_t reserved[2];
 	struct watch_condition conditions[WATCH_CONDITIONS_MAX]; /* all must hold */
 								 /*
 	 * The event's text follows (abi/site.h: "md\nwatch\nEXPR\nFILE\nLINE\nFIELDS"), NUL-terminated, if it has one
@@ -152,7 +164,15 @@ struct control_watch_lost {
  */
 #define WATCH_OFF 0u
 #define WATCH_ON 1u
+#define WATCH_LEAVING 2u /* it has no kernel events any more */
 #define WATCH_GATE(generation, state) ((uint32_t)((generation)&0xffu) << 8 | (state))
+/* That generation, and those from `since` on. */
+#define WATCH_GATE_SINCE(since, generation, state)                                                 \
+	(WATCH_GATE(generation, state) | (((uint32_t)(generation) - (since)) & 0xffu) << 16)
+#define WATCH_GATE_STATE(gate) ((gate)&0xffu)
+#define WATCH_GATE_TAKES(gate, generation)                                                         \
+	(WATCH_GATE_STATE(gate) != WATCH_OFF &&                                                    \
+	 ((((gate) >> 8) - (generation)) & 0xffu) <= (((gate) >> 16) & 0xffu))
 
 struct watch_row {
 	/* written outside */

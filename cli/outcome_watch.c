@@ -18,6 +18,17 @@ static void tell_part(uint64_t count, const char *what)
 		fprintf(stderr, "; %s %s", quantity_show_count(count, text, sizeof(text)), what);
 }
 
+/* It became the one behind it in the list. */
+static void tell_change(const struct watched_spec *watched)
+{
+	if (watched->was_stopped)
+		fputs("; then changed, while the program stood still", stderr);
+	else
+		fprintf(stderr,
+			"; then changed while threads ran: within %llu us hits may be missing",
+			(unsigned long long)(watched->gap_ns / 1000 + 1));
+}
+
 static void tell_one(const struct watched_spec *watched)
 {
 	const struct watch_counts *counts = &watched->counts;
@@ -35,6 +46,10 @@ static void tell_one(const struct watched_spec *watched)
 	tell_part(counts->own, "by the recording itself, on a stack that nobody has any more");
 	tell_part(counts->inexact,
 		  "with the value that memory had then, as the instruction does not tell it");
+	tell_part(counts->starved,
+		  "kernel events had no debug register at some time: hits may be missing");
+	if (watched->until_realtime_ns)
+		tell_change(watched);
 	if (watched->lost)
 		fprintf(stderr, "; taken away before the end: %s", wm_error_text(watched->lost));
 	fputc('\n', stderr);
@@ -43,6 +58,14 @@ static void tell_one(const struct watched_spec *watched)
 			watched->pieces);
 	if (watched->callers < watched->callers_asked)
 		fprintf(stderr, "  no more than %u callers are told\n", watched->callers);
+}
+
+/* What it was before first. */
+static void tell_all(const struct watched_spec *watched)
+{
+	if (watched->earlier)
+		tell_all(watched->earlier);
+	tell_one(watched);
 }
 
 void outcome_watches(const struct watched_list *list)
@@ -54,7 +77,7 @@ void outcome_watches(const struct watched_list *list)
 
 		if (!watched)
 			continue;
-		tell_one(watched);
+		tell_all(watched);
 		any |= !watched->is_code;
 	}
 	if (any)
@@ -81,33 +104,44 @@ size_t outcome_unwatched(const struct wm_session *session)
 	return count;
 }
 
+/* What it was before first. */
+static void put_all(struct json *json, const struct watched_spec *watched)
+{
+	const struct watch_counts *counts = &watched->counts;
+
+	if (watched->earlier)
+		put_all(json, watched->earlier);
+	json_open(json, NULL, '{');
+	json_string(json, "spec", watched->text);
+	json_number(json, "address", watched->address);
+	json_number(json, "bytes", watched->bytes);
+	json_number(json, "registers", watched->pieces);
+	json_number(json, "threads", watched->threads);
+	json_number(json, "hits", counts->hits);
+	json_number(json, "taken", counts->taken);
+	json_number(json, "filtered", counts->filtered);
+	json_number(json, "counted", counts->counted);
+	json_number(json, "missed", counts->missed);
+	json_number(json, "starved", counts->starved);
+	json_number(json, "late", counts->late);
+	json_number(json, "dropped", counts->dropped);
+	json_number(json, "own", counts->own);
+	json_number(json, "inexact", counts->inexact);
+	json_number(json, "shared", counts->shared);
+	json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
+	if (watched->until_realtime_ns) {
+		json_number(json, "changed_ns", watched->until_realtime_ns);
+		json_number(json, "gap_ns", watched->gap_ns);
+		json_bool(json, "stopped", watched->was_stopped);
+	}
+	json_close(json, '}');
+}
+
 void outcome_watches_json(struct json *json, const struct watched_list *list)
 {
 	json_open(json, "watches", '[');
-	for (size_t i = 0; i < list->count; i++) {
-		const struct watched_spec *watched = watches_of(list, i);
-		const struct watch_counts *counts = watched ? &watched->counts : NULL;
-
-		if (!watched)
-			continue;
-		json_open(json, NULL, '{');
-		json_string(json, "spec", watched->text);
-		json_number(json, "address", watched->address);
-		json_number(json, "bytes", watched->bytes);
-		json_number(json, "registers", watched->pieces);
-		json_number(json, "threads", watched->threads);
-		json_number(json, "hits", counts->hits);
-		json_number(json, "taken", counts->taken);
-		json_number(json, "filtered", counts->filtered);
-		json_number(json, "counted", counts->counted);
-		json_number(json, "missed", counts->missed);
-		json_number(json, "late", counts->late);
-		json_number(json, "dropped", counts->dropped);
-		json_number(json, "own", counts->own);
-		json_number(json, "inexact", counts->inexact);
-		json_number(json, "shared", counts->shared);
-		json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
-		json_close(json, '}');
-	}
+	for (size_t i = 0; i < list->count; i++)
+		if (watches_of(list, i))
+			put_all(json, watches_of(list, i));
 	json_close(json, ']');
 }

@@ -184,13 +184,12 @@ static const struct wm_event_field *field_of(const struct wm_event *event, const
 /* The type of what a watch is of; NULL: not known. */
 static const struct watch_type *type_of(const struct wm_session *session, const char *words)
 {
-	for (size_t i = 0; i < session->specs.count; i++) {
-		const struct spec *spec = &session->specs.all[i];
-		const struct watched_spec *watched = spec->watch ? watches_of(&session->watched, i)
-								 : NULL;
+	for (size_t i = 0; i < session->watched.count; i++) {
+		const struct watched_spec *watched = watches_of(&session->watched, i);
 
-		if (watched && !strcmp(spec->watch->words, words))
-			return &watched->type;
+		for (; watched; watched = watched->earlier)
+			if (watched->words && !strcmp(watched->words, words))
+				return &watched->type;
 	}
 	return NULL;
 }

@@ -34,6 +34,7 @@ struct hit {
 	struct written written;
 	int is_told; /* `written` is */
 	int is_late;
+	uint8_t generation;
 	uintptr_t ip, sp;
 	uint16_t how;
 };
@@ -418,6 +419,17 @@ static void take(const struct hit *hit, struct watch_entry *entry)
 		raise_signal(entry);
 }
 
+/* Whether a watch had kernel events when `first` was hit: generations are those of one set; others have some unless they leave. */
+static int was_armed(const struct hit *hit, const struct watch_entry *first,
+		     const struct watch_entry *entry)
+{
+	uint32_t gate = __atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE);
+
+	if (entry->about.magic != first->about.magic || entry->about.set != first->about.set)
+		return WATCH_GATE_STATE(gate) == WATCH_ON;
+	return WATCH_GATE_TAKES(gate, hit->generation);
+}
+
 /*
  * What else the instruction wrote: the second signal of one instruction finds the first pending, and is none. Threads
  * are all watched or none, so those have been counted by the kernel, too.
@@ -435,7 +447,7 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 		if (entry == first || about->on == WATCH_ON_EXECUTE ||
 		    !covers(&hit->written, about) ||
 		    (hit->written.way == WRITTEN_NOT && about->on == WATCH_ON_WRITE) ||
-		    (__atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE) & 0xffu) != WATCH_ON)
+		    !was_armed(hit, first, entry))
 			continue;
 		take(hit, entry);
 	}
@@ -444,7 +456,10 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags,
 		      ucontext_t *context, uintptr_t sp)
 {
-	struct hit hit = { .context = context, .sp = sp, .is_late = flags & TAKE_PERF_ASYNC };
+	struct hit hit = { .context = context,
+			   .sp = sp,
+			   .is_late = flags & TAKE_PERF_ASYNC,
+			   .generation = WATCH_COOKIE_GENERATION(cookie) };
 
 	/* memory below the stack that nobody has any more, and this handler's frames lie there */
 	if (taking && taking - sp < OWN_STACK_BYTES) {
@@ -452,8 +467,7 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 		count(&entry->row->own);
 		return;
 	}
-	if (__atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE) !=
-	    WATCH_GATE(WATCH_COOKIE_GENERATION(cookie), WATCH_ON)) {
+	if (!was_armed(&hit, entry, entry)) {
 		count(&entry->row->dropped);
 		return;
 	}

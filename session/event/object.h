@@ -227,6 +227,9 @@ const struct event_source *event_object_sources(const struct event_object *objec
  */
 int event_object_count(struct event_object *object, unsigned int source, uint64_t *hits);
 
+/* How many of a source's kernel events are starved, as struct event_coverage has it. */
+unsigned int event_object_starved(const struct event_object *object, unsigned int source);
+
 struct event_coverage {
 	/* Threads or CPUs: in the scope now, of these armed by an open of ours, and by inheritance. */
 	unsigned int wanted, opened, inherited;

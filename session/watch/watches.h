@@ -23,11 +23,13 @@ struct watch_counts {
 	uint64_t late;	   /* of those taken: told when SIGTRAP was let through again */
 	uint64_t inexact;  /* whose new value is what memory had then */
 	uint64_t shared;
+	uint64_t starved; /* no hits: kernel events that had no register at some time, so that hits may have been neither taken nor counted */
 };
 
 /* Of one spec. */
 struct watched_spec {
 	char *text;  /* as given */
+	char *words; /* what of it is the event's name */
 	int is_code; /* who runs it, not who writes it */
 	struct watch_counts counts;
 	unsigned int processes; /* that it was armed in */
@@ -38,6 +40,10 @@ struct watched_spec {
 	int lost;			     /* why it was taken away; 0: it was not */
 	unsigned int callers_asked, callers; /* more than can be told were asked for */
 	struct watch_type type;		     /* of its values; no nodes: not known */
+	struct watched_spec *earlier;	     /* what was watched before that was changed; NULL */
+	/* of one that was changed: when, and from the first thread's change to the last one's */
+	uint64_t until_realtime_ns, gap_ns;
+	int was_stopped; /* and so nothing was missed in between */
 };
 
 /* Each has the place that its spec has in the session's list; those that are no watches are empty. */
@@ -46,6 +52,7 @@ struct watched_list {
 	size_t count;
 };
 
+void watched_spec_release(struct watched_spec *one);
 void watched_list_release(struct watched_list *list);
 
 /* NULL where a spec is no watch, or was armed nowhere. */

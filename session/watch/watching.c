@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "session/watch/watching.h"
+#include "session/watch/watching_own.h"
 
-#include "session/event/object.h"
-#include "session/loaded.h"
 #include "session/process.h"
 #include "session/sealed.h"
 #include "session/target.h"
-#include "session/watch/ask.h"
+#include "session/watch/change.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,27 +25,6 @@
 #define ON_ITS_WAY_US 500
 #define NOBODY_KNOWS UINT64_MAX
 #define AGENT_NAME "libwaymark-agent.so"
-
-struct watched {
-	size_t spec;
-	uint64_t address;
-	uint8_t bytes;
-};
-
-/* Of one process. Pieces are numbered as they come: that is their source in the object, too. */
-struct watching {
-	struct event_object *object;
-	struct watch_table *table;
-	pid_t pid;
-	uint32_t magic;
-	unsigned int count;
-	struct watched all[EVENT_SOURCES_MAX];
-	int is_asked; /* the agent was */
-	/* it is worked on in steps, in which the process may end or the agent let go: that is only noted */
-	int is_arming;
-	int has_ended;
-	int lost; /* why */
-};
 
 /* ---- what is wanted ---- */
 
@@ -75,8 +52,7 @@ static int fail(struct wm_session *session, const struct spec *spec, int err, co
 	return session_fail(session, err, "%s%s%s", spec->text, *detail ? ": " : "", detail);
 }
 
-/* NULL: no memory. */
-static struct watched_spec *results(struct wm_session *session, size_t spec)
+struct watched_spec *watched_result(struct wm_session *session, size_t spec)
 {
 	struct watched_list *list = &session->watched;
 	const struct spec *about = &session->specs.all[spec];
@@ -89,30 +65,29 @@ static struct watched_spec *results(struct wm_session *session, size_t spec)
 		return NULL;
 	if (!list->all[spec].text)
 		list->all[spec].text = strdup(about->text);
+	if (!list->all[spec].words)
+		list->all[spec].words = strdup(about->watch->words);
 	list->all[spec].is_code = about->watch->kind == WATCH_EXECUTE;
-	return list->all[spec].text ? &list->all[spec] : NULL;
+	return list->all[spec].text && list->all[spec].words ? &list->all[spec] : NULL;
+}
+
+void watched_spec_release(struct watched_spec *one)
+{
+	watch_type_release(&one->type);
+	free(one->text);
+	free(one->words);
+	if (one->earlier)
+		watched_spec_release(one->earlier);
+	free(one->earlier);
 }
 
 void watched_list_release(struct watched_list *list)
 {
-	for (size_t i = 0; i < list->count; i++) {
-		watch_type_release(&list->all[i].type);
-		free(list->all[i].text);
-	}
+	for (size_t i = 0; i < list->count; i++)
+		watched_spec_release(&list->all[i]);
 	free(list->all);
 	*list = (struct watched_list){ 0 };
 }
-
-/* A pass over one process's expressions. */
-struct finding {
-	struct wm_session *session;
-	struct process *process;
-	struct watching *watching;
-	struct loaded_list list;
-	struct code_module **modules; /* the program's own: without the agent */
-	size_t module_count;
-	struct asked_watch asked;
-};
 
 static int on_beat(size_t done, size_t total, void *data)
 {
@@ -138,8 +113,7 @@ static int is_mapped(const struct code_process *process, uint64_t address, uint6
 	       (bytes < 2 || !memory->read(memory->data, address + bytes - 1, &byte, 1));
 }
 
-/* Where an expression's value lies in the process, and what is asked of the agent for it. */
-static int find_one(struct finding *finding, const struct spec *spec, struct watched_spec *result)
+int finding_place(struct finding *finding, const struct spec *spec, struct watched_spec *result)
 {
 	struct code_process process = loaded_process(&finding->list);
 	struct watch_place place = { 0 };
@@ -157,10 +131,10 @@ static int find_one(struct finding *finding, const struct spec *spec, struct wat
 					(unsigned long long)address);
 	if (!err)
 		err = ask_make(&finding->asked, spec->watch, &place, address, &trouble);
-	if (!err && finding->watching->count + finding->asked.count > EVENT_SOURCES_MAX)
+	if (!err && finding->taken + finding->asked.count > EVENT_SOURCES_MAX)
 		err = watch_trouble_set(&trouble, -WM_E_WATCH_LARGE, 0, 0,
 					"with the watches before it, it would be the %uth register",
-					finding->watching->count + finding->asked.count);
+					finding->taken + finding->asked.count);
 	if (!err) {
 		result->address = address;
 		result->bytes = place.bytes;
@@ -177,29 +151,42 @@ static int find_one(struct finding *finding, const struct spec *spec, struct wat
 
 /* ---- the agent ---- */
 
+int finding_ask(struct finding *finding, unsigned int piece, const struct watched *one,
+		uint32_t event)
+{
+	struct control_watch about = finding->asked.about[piece];
+	char *text = finding->asked.text;
+	struct iovec parts[] = { { &about, sizeof(about) }, { text, strlen(text) + 1 } };
+	int has_text = !piece && text[0], err;
+
+	about.number = one->number;
+	about.magic = finding->watching->magic;
+	about.event = (uint16_t)(text[0] ? event : one->number);
+	err = process_request(finding->process, CONTROL_WATCH, parts, has_text ? 2 : 1);
+	if (!err)
+		finding->watching->is_asked = 1;
+	return err;
+}
+
 static int ask_one(struct finding *finding, size_t spec)
 {
 	struct watching *watching = finding->watching;
-	struct asked_watch *asked = &finding->asked;
 	unsigned int first = watching->count;
+	int err = 0;
 
-	for (unsigned int i = 0; i < asked->count; i++) {
-		struct control_watch about = asked->about[i];
-		struct iovec parts[] = { { &about, sizeof(about) },
-					 { asked->text, strlen(asked->text) + 1 } };
-		int has_text = !i && asked->text[0], err;
+	for (unsigned int i = 0; i < finding->asked.count && !err; i++) {
+		const struct control_watch *about = &finding->asked.about[i];
+		struct watched one = { .spec = spec,
+				       .address = about->address,
+				       .bytes = about->bytes,
+				       .number = watching->count };
 
-		about.number = watching->count;
-		about.magic = watching->magic;
-		about.event = (uint16_t)(asked->text[0] ? first : watching->count);
-		err = process_request(finding->process, CONTROL_WATCH, parts, has_text ? 2 : 1);
-		if (err)
-			return err;
-		watching->is_asked = 1;
-		watching->all[watching->count++] = (struct watched){ spec, about.address,
-								     about.bytes };
+		err = finding_ask(finding, i, &one, first);
+		if (!err)
+			watching->all[watching->count++] = one;
 	}
-	return 0;
+	finding->taken = watching->count;
+	return err;
 }
 
 /* What the agent calls its variables is nobody's business. */
@@ -228,9 +215,8 @@ static int refuse_go(const struct finding *finding)
 	return 0;
 }
 
-static int find_all(struct finding *finding)
+int finding_open(struct finding *finding)
 {
-	struct wm_session *session = finding->session;
 	int err = loaded_read(&finding->list, finding->process->pid);
 
 	if (err == -ESRCH)
@@ -240,20 +226,33 @@ static int find_all(struct finding *finding)
 	if (!err)
 		err = choose_modules(finding);
 	if (err)
-		return session_fail(session, err, "pid %d", (int)finding->process->pid);
-	err = refuse_go(finding);
+		return session_fail(finding->session, err, "pid %d", (int)finding->process->pid);
 	set_pulse(finding, (struct code_pulse){ on_beat, finding });
+	return refuse_go(finding);
+}
+
+void finding_close(struct finding *finding)
+{
+	set_pulse(finding, (struct code_pulse){ 0 });
+	free(finding->modules);
+	loaded_release(&finding->list);
+}
+
+static int find_all(struct finding *finding)
+{
+	struct wm_session *session = finding->session;
+	int err = finding_open(finding);
+
 	for (size_t i = 0; i < session->specs.count && !err; i++) {
 		struct watched_spec *result;
 
 		if (!session->specs.all[i].watch)
 			continue;
-		result = results(session, i);
-		err = result ? find_one(finding, &session->specs.all[i], result) : -ENOMEM;
+		result = watched_result(session, i);
+		err = result ? finding_place(finding, &session->specs.all[i], result) : -ENOMEM;
 		if (!err)
 			err = ask_one(finding, i);
 	}
-	set_pulse(finding, (struct code_pulse){ 0 });
 	return err;
 }
 
@@ -287,7 +286,7 @@ static int explain(struct wm_session *session, int err)
 	return err;
 }
 
-static int wait_for_agent(struct finding *finding)
+int finding_wait(struct finding *finding)
 {
 	int err = session_wait(finding->session, finding->process, ANSWER_WAIT_MS);
 
@@ -303,31 +302,53 @@ static int wait_for_agent(struct finding *finding)
 
 /* ---- the kernel ---- */
 
+void watched_value(const struct watching *watching, const struct watched *one)
+{
+	struct watch_row *row = &watching->table->rows[one->number];
+	uint64_t value = 0;
+	struct iovec local = { &value, one->bytes };
+	struct iovec remote = { (void *)(uintptr_t)one->address, one->bytes };
+	ssize_t got = process_vm_readv(watching->pid, &local, 1, &remote, 1, 0);
+
+	row->last.value = value;
+	row->last.ticks = got == one->bytes ? 0 : NOBODY_KNOWS;
+}
+
 /* All stands and nothing is enabled, with the program stopped if it can be: its values are what they are. */
 static int settle(void *data, uint8_t generation)
 {
 	struct watching *watching = data;
 
+	if (watching->changing)
+		return change_settle(watching, generation);
 	for (unsigned int i = 0; i < watching->count; i++) {
 		const struct watched *one = &watching->all[i];
-		struct watch_row *row = &watching->table->rows[i];
-		uint64_t value = 0;
-		struct iovec local = { &value, one->bytes };
-		struct iovec remote = { (void *)(uintptr_t)one->address, one->bytes };
-		ssize_t got = process_vm_readv(watching->pid, &local, 1, &remote, 1, 0);
 
-		row->last.value = value;
-		row->last.ticks = got == one->bytes ? 0 : NOBODY_KNOWS;
-		__atomic_store_n(&row->gate, WATCH_GATE(generation, WATCH_ON), __ATOMIC_RELEASE);
+		watched_value(watching, one);
+		__atomic_store_n(&watching->table->rows[one->number].gate,
+				 WATCH_GATE(generation, WATCH_ON), __ATOMIC_RELEASE);
 	}
 	return 0;
 }
 
-static int arm(struct finding *finding)
+struct event_source watched_source(const struct watching *watching, const struct watched *one,
+				   enum watch_kind kind, const char *text)
 {
 	static const uint8_t kinds[] = { [WATCH_WRITE] = EVENT_WRITE,
 					 [WATCH_READ_WRITE] = EVENT_READ_WRITE,
 					 [WATCH_EXECUTE] = EVENT_EXECUTE };
+
+	return (struct event_source){
+		.kind = kinds[kind],
+		.bytes = kind == WATCH_EXECUTE ? 0 : one->bytes,
+		.address = one->address,
+		.sig_data = WATCH_COOKIE(watching->magic, one->number, 0, 0),
+		.what = text,
+	};
+}
+
+static int arm(struct finding *finding)
+{
 	struct wm_session *session = finding->session;
 	struct watching *watching = finding->watching;
 	struct event_source sources[EVENT_SOURCES_MAX];
@@ -346,17 +367,10 @@ static int arm(struct finding *finding)
 	int err;
 
 	for (unsigned int i = 0; i < watching->count; i++) {
-		const struct watched *one = &watching->all[i];
-		const struct spec *spec = &session->specs.all[one->spec];
-		enum event_kind kind = kinds[spec->watch->kind];
+		const struct spec *spec = &session->specs.all[watching->all[i].spec];
 
-		sources[i] = (struct event_source){
-			.kind = kind,
-			.bytes = kind == EVENT_EXECUTE ? 0 : one->bytes,
-			.address = one->address,
-			.sig_data = WATCH_COOKIE(watching->magic, i, 0, 0),
-			.what = spec->text,
-		};
+		sources[i] = watched_source(watching, &watching->all[i], spec->watch->kind,
+					    spec->text);
 	}
 	err = event_object_new(&watching->object, &request, detail);
 	if (!err)
@@ -378,7 +392,7 @@ static void note_armed(struct wm_session *session, const struct watching *watchi
 		event_coverage_release(&coverage);
 	}
 	for (unsigned int i = 0; i < watching->count; i++) {
-		struct watched_spec *result = results(session, watching->all[i].spec);
+		struct watched_spec *result = watched_result(session, watching->all[i].spec);
 
 		if (i && watching->all[i].spec == watching->all[i - 1].spec)
 			continue;
@@ -414,10 +428,9 @@ static int find_and_arm(struct finding *finding)
 {
 	int err = find_all(finding);
 
-	free(finding->modules);
-	loaded_release(&finding->list);
+	finding_close(finding);
 	if (!err)
-		err = wait_for_agent(finding);
+		err = finding_wait(finding);
 	return err ? err : arm(finding);
 }
 
@@ -457,13 +470,12 @@ int watching_arm(struct wm_session *session, struct process *process)
 
 /* ---- ending ---- */
 
-static void count_one(const struct watching *watching, unsigned int i, struct watch_counts *to)
+void watched_add(const struct watching *watching, const struct watched *one, uint64_t hits,
+		 struct watch_counts *to)
 {
-	const struct watch_row *row = &watching->table->rows[i];
-	uint64_t hits = 0, told;
+	const struct watch_row *row = &watching->table->rows[one->number];
+	uint64_t told = row->taken + row->dropped;
 
-	event_object_count(watching->object, i, &hits);
-	told = row->taken + row->dropped;
 	to->hits += hits;
 	to->taken += row->taken;
 	to->filtered += row->filtered;
@@ -474,6 +486,19 @@ static void count_one(const struct watching *watching, unsigned int i, struct wa
 	to->inexact += row->inexact;
 	to->shared += row->shared;
 	to->missed += hits > told ? hits - told : 0;
+}
+
+uint64_t watched_hits(const struct watching *watching, unsigned int source)
+{
+	uint64_t hits = 0;
+
+	event_object_count(watching->object, source, &hits);
+	return hits - watching->all[source].before;
+}
+
+static void count_one(const struct watching *watching, unsigned int i, struct watch_counts *to)
+{
+	watched_add(watching, &watching->all[i], watched_hits(watching, i), to);
 }
 
 /* Whether every hit that the kernel has counted has come to the handler. */
@@ -503,10 +528,12 @@ void watching_end(struct wm_session *session, struct process *process)
 		     i++)
 			usleep(ON_ITS_WAY_US);
 		for (unsigned int i = 0; i < watching->count; i++) {
-			struct watched_spec *result = results(session, watching->all[i].spec);
+			struct watched_spec *result = watched_result(session,
+								     watching->all[i].spec);
 
-			watching->table->rows[i].gate = WATCH_OFF;
+			watching->table->rows[watching->all[i].number].gate = WATCH_OFF;
 			count_one(watching, i, &result->counts);
+			result->counts.starved += event_object_starved(watching->object, i);
 		}
 	}
 	if (watching->object)
@@ -525,7 +552,7 @@ void watching_lost(struct wm_session *session, struct process *process, int why)
 		return;
 	}
 	for (unsigned int i = 0; watching && i < watching->count; i++)
-		results(session, watching->all[i].spec)->lost = why;
+		watched_result(session, watching->all[i].spec)->lost = why;
 	watching_end(session, process);
 }
 
