@@ -46,8 +46,11 @@ static void tell_one(const struct watched_spec *watched)
 	tell_part(counts->own, "by the recording itself, on a stack that nobody has any more");
 	tell_part(counts->inexact,
 		  "with the value that memory had then, as the instruction does not tell it");
-	tell_part(counts->starved,
-		  "kernel events had no debug register at some time: hits may be missing");
+	tell_part(
+		counts->starved,
+		counts->starved == 1
+			? "kernel event had no debug register for some time: hits may be missing"
+			: "kernel events had no debug register for some time: hits may be missing");
 	if (watched->until_realtime_ns)
 		tell_change(watched);
 	if (watched->lost)
