@@ -43,4 +43,52 @@ assert change["stopped"] is True and 0 < change["gap_ns"] < 10**10, change
 assert report["begin_ns"] - 10**9 < change["begin_ns"] < report["end_ns"] + 10**9, change
 PY
 expect "babeltrace2" "$(events_in traced)" 40
+
+# From the command line: lines of standard input.
+cat >looping.c <<'C'
+#include <stdio.h>
+#include <unistd.h>
+volatile long one, two;
+int main(void)
+{
+	for (puts("ready"), fflush(stdout);; usleep(1000)) {
+		one++;
+		two--;
+	}
+}
+C
+cc -O1 -g looping.c -o looping && start ./looping >ready
+# awaits FILE TEXT: for 20 s
+awaits()
+{
+	for _ in $(seq 400); do
+		grep -q -- "$2" "$1" && return
+		sleep 0.05
+	done
+	fail "$1 has no '$2': $(tail -3 "$1")"
+}
+mkfifo lines
+"$waymark" watch -f -i one -p "$pid" <lines >out 2>words &
+watcher=$!
+exec 8>lines
+awaits out 'looping.c:7'
+printf 'no_such\n\n# nothing\n%s\n' "$(printf '%3000s' x)" >&8
+awaits words "there is no such variable"
+awaits words "a line of standard input"
+printf '  two/if=changed/ \n' >&8
+awaits words "watch:one became watch:two/if=changed/; the program stood still for [0-9]* us"
+awaits out 'two.*looping.c:8'
+printf 'watch:one' >&8 # the last line may have no end
+exec 8>&-
+awaits words "watch:two/if=changed/ became watch:one;"
+kill -TERM $watcher
+wait $watcher
+expect "watch -i" $? 0
+expect "its summary" "$(grep -c '^waymark: watch:.* hits' words)" 3
+grep -q "^waymark: watch:one: .* hits; then changed, while the program stood still" words || fail "$(cat words)"
+grep -q "missed" words && fail "$(cat words)"
+timeout 20 "$waymark" watch -i one ./looping 2>words
+expect "-i with a command" "$? $(grep -c 'goes with -p' words)" "2 1"
+timeout 20 "$waymark" watch -i -e one -e two -p "$pid" 2>words
+expect "-i with two" "$? $(grep -c 'Name one EXPR' words)" "2 1"
 exit $failed
