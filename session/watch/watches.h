@@ -11,6 +11,8 @@
 
 struct wm_session;
 
+#define WATCHES_DETAIL_MAX 256
+
 /* All processes and all pieces together. */
 struct watch_counts {
 	uint64_t hits;	   /* as the kernel counted */
@@ -38,12 +40,20 @@ struct watched_spec {
 	int lost;			     /* why it was taken away; 0: it was not */
 	unsigned int callers_asked, callers; /* more than can be told were asked for */
 	struct watch_type type;		     /* of its values; no nodes: not known */
+	char *library; /* that it was found in last; NULL: in none that could go */
+	int error;     /* why it was no place in a process, or a library, that came later; 0 */
 };
 
 /* Each has the place that its spec has in the session's list; those that are no watches are empty. */
 struct watched_list {
 	struct watched_spec *all;
 	size_t count;
+	/* some process's are just being armed; what is due in one is just done (watch/later.h) */
+	int is_arming, is_attending;
+	/* processes that came later and go on with some unwatched, and why the first does */
+	uint64_t unwatched;
+	int unwatched_error;
+	char unwatched_detail[WATCHES_DETAIL_MAX];
 };
 
 void watched_list_release(struct watched_list *list);
