@@ -47,7 +47,8 @@
  *	            counted; or only counted, if that was asked
  *	            a store that hits several watches is one signal, since the second finds the first pending: the
  *	            handler finds by the instruction what else it wrote, and takes that too
- *	dropped     came with the gate shut, or of another generation
+ *	dropped     came with the gate shut, or of another generation; or what was watched was gone: its library was
+ *	            unloaded, its thread had ended
  *
  * and the rest is missed: signals that were merged while a thread blocked SIGTRAP, or that no handler got since
  * the thread was on its way out.
@@ -123,6 +124,14 @@ struct control_watch {
 	uint8_t callers; /* how many are told: return addresses by frame pointers, 0 where there is none */
 	uint8_t set; /* of the session's event objects in the process, the one that it is in: generations are an object's */
 	uint8_t reserved[2];
+	/*
+	 * Of a variable that each thread has one of: what is watched is the variable as long as these 4 bytes hold that number, as the
+	 * C library's own word of who has the thread's memory does, which the kernel clears at the thread's end. Then what comes is
+	 * dropped, and counted so: others have that memory. 0: for as long as it is watched.
+	 */
+	uint64_t owner;
+	uint32_t owner_number;
+	uint32_t reserved2;
 	struct watch_condition conditions[WATCH_CONDITIONS_MAX]; /* all must hold */
 								 /*
 	 * The event's text follows (abi/site.h: "md\nwatch\nEXPR\nFILE\nLINE\nFIELDS"), NUL-terminated, if it has one
@@ -200,7 +209,7 @@ struct watch_table {
 	struct watch_row rows[WATCH_ROWS_MAX];
 };
 
-_Static_assert(sizeof(struct control_watch) == 96, "fixed");
+_Static_assert(sizeof(struct control_watch) == 112, "fixed");
 _Static_assert(sizeof(struct watch_condition) == 16, "fixed");
 _Static_assert(sizeof(struct control_unwatch) == 8, "fixed");
 _Static_assert(sizeof(struct watch_row) == 128, "two cache lines");

@@ -43,7 +43,9 @@ static void tell_one(const struct watched_spec *watched)
 	tell_part(counts->late,
 		  "told late, as SIGTRAP was blocked: their places and values are later ones");
 	tell_part(counts->dropped, "came outside of the recording");
-	tell_part(counts->own, "by the recording itself, on a stack that nobody has any more");
+	tell_part(
+		counts->own,
+		"by the recording itself: of errno, which it puts back as it was, or on a stack that nobody has any more");
 	tell_part(counts->inexact,
 		  "with the value that memory had then, as the instruction does not tell it");
 	tell_part(
@@ -68,7 +70,23 @@ static void tell_all(const struct watched_spec *watched)
 {
 	if (watched->earlier)
 		tell_all(watched->earlier);
-	tell_one(watched);
+	if (watched->processes)
+		tell_one(watched);
+}
+
+/* Those that came later, and could not be watched. */
+static void tell_unwatched(const struct watched_list *list)
+{
+	char text[COUNT_BYTES];
+
+	if (!list->unwatched)
+		return;
+	complain_words(
+		"waymark: %s process%s went on with something unwatched that came later; the first: %s%s%s",
+		quantity_show_count(list->unwatched, text, sizeof(text)),
+		list->unwatched == 1 ? "" : "es", list->unwatched_detail,
+		*list->unwatched_detail ? ": " : "", wm_error_text(list->unwatched_error));
+	fputc('\n', stderr);
 }
 
 void outcome_watches(const struct watched_list *list)
@@ -83,9 +101,31 @@ void outcome_watches(const struct watched_list *list)
 		tell_all(watched);
 		any |= !watched->is_code;
 	}
+	tell_unwatched(list);
 	if (any)
 		fputs("  what the kernel itself writes there, as for read(2), is not seen\n",
 		      stderr);
+}
+
+void outcome_waiting(const struct wm_session *session)
+{
+	for (size_t i = 0; i < session->specs.count; i++) {
+		const struct spec *spec = &session->specs.all[i];
+
+		if (!spec->watch || watches_of(&session->watched, i))
+			continue;
+		complain_words("waymark: %s waits: no module that is called so is loaded yet",
+			       spec->text);
+		fputc('\n', stderr);
+	}
+}
+
+/* Whether it was armed in some process. */
+static int was_armed(const struct wm_session *session, size_t spec)
+{
+	const struct watched_spec *watched = watches_of(&session->watched, spec);
+
+	return watched && watched->processes;
 }
 
 size_t outcome_unwatched(const struct wm_session *session)
@@ -94,13 +134,14 @@ size_t outcome_unwatched(const struct wm_session *session)
 
 	for (size_t i = 0; i < session->specs.count; i++) {
 		const struct spec *spec = &session->specs.all[i];
+		int error;
 
-		if (!spec->watch || watches_of(&session->watched, i))
+		if (!spec->watch || was_armed(session, i))
 			continue;
-		complain_words(
-			"waymark: %s was armed nowhere: the program ended before, or went on "
-			"without",
-			spec->text);
+		error = i < session->watched.count ? session->watched.all[i].error : 0;
+		complain_words("waymark: %s was armed nowhere: %s", spec->text,
+			       error ? wm_error_text(error)
+				     : "the program ended before, or went on without");
 		fputc('\n', stderr);
 		count++;
 	}
@@ -131,6 +172,7 @@ static void put_all(struct json *json, const struct watched_spec *watched)
 	json_number(json, "own", counts->own);
 	json_number(json, "inexact", counts->inexact);
 	json_number(json, "shared", counts->shared);
+	json_number(json, "processes", watched->processes);
 	json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
 	if (watched->until_realtime_ns) {
 		json_number(json, "changed_ns", watched->until_realtime_ns);
@@ -147,4 +189,5 @@ void outcome_watches_json(struct json *json, const struct watched_list *list)
 		if (watches_of(list, i))
 			put_all(json, watches_of(list, i));
 	json_close(json, ']');
+	json_number(json, "unwatched", list->unwatched);
 }

@@ -6,6 +6,7 @@
 #include "cli/command_line.h"
 #include "cli/outcome_watch.h"
 #include "cli/quantity.h"
+#include "cli/tree.h"
 #include "cli/watch_input.h"
 #include "cli/watch_value.h"
 #include "cli/watch_where.h"
@@ -43,11 +44,12 @@ static const char help[] =
 	"  -n, --history N     how many of the last hits are shown at the end (default 10)\n"
 	"  -i, --input         each line of standard input is an expression to watch in place of the one before\n"
 	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
+	"  --tree              with -p: the processes that descend from it too\n"
 	"  --no-follow         leave the program's children alone\n"
 	"  --json              all of it on stdout, as one JSON object\n"
 	"  --help              this text\n";
 
-enum { OPT_FOR = 256, OPT_NO_FOLLOW, OPT_JSON };
+enum { OPT_FOR = 256, OPT_TREE, OPT_NO_FOLLOW, OPT_JSON };
 
 static const struct option long_options[] = {
 	{ "expr", required_argument, NULL, 'e' },
@@ -56,6 +58,7 @@ static const struct option long_options[] = {
 	{ "history", required_argument, NULL, 'n' },
 	{ "input", no_argument, NULL, 'i' },
 	{ "for", required_argument, NULL, OPT_FOR },
+	{ "tree", no_argument, NULL, OPT_TREE },
 	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, 'h' },
@@ -68,7 +71,7 @@ struct options {
 	size_t expr_count, pid_count;
 	char **command; /* NULL with -p */
 	uint64_t history, for_ns;
-	int each, json, input;
+	int each, json, input, tree;
 	struct wm_session_options session;
 };
 
@@ -125,6 +128,9 @@ static int take_option(struct options *options, int letter)
 		if (!quantity_time_ns(optarg, &options->for_ns))
 			return 0;
 		return complain_usage("watch", "--for takes a time such as 10s, not %s", optarg);
+	case OPT_TREE:
+		options->tree = 1;
+		return 0;
 	case OPT_NO_FOLLOW:
 		options->session.follow_off = 1;
 		return 0;
@@ -181,6 +187,10 @@ static int parse(struct options *options, int argc, char **argv)
 				      options->command
 					      ? "standard input is the program's: -i goes with -p"
 					      : "which one would -i change? Name one EXPR");
+	if (options->command && options->tree)
+		return complain_usage("watch",
+				      "--tree is for -p; the children of a program that is started "
+				      "are watched anyway");
 	return -1;
 }
 
@@ -383,6 +393,8 @@ static int set_up(struct watching *watching)
 		err = expr_add(watching, options->exprs[i]);
 	for (size_t i = 0; i < options->pid_count && !err; i++)
 		err = wm_session_attach(watching->session, options->pids[i]);
+	for (size_t i = 0; i < options->pid_count && !err && options->tree; i++)
+		err = tree_take_in(watching->session, options->pids[i]);
 	if (!err && options->command) {
 		err = wm_session_launch(watching->session, options->command);
 		watching->child.pid = err > 0 ? err : 0;
@@ -391,7 +403,10 @@ static int set_up(struct watching *watching)
 	watching->began_ns = now_ns(CLOCK_REALTIME);
 	if (!err)
 		err = wm_session_start(watching->session);
-	return err ? fail(watching, err) : 0;
+	if (err)
+		return fail(watching, err);
+	outcome_waiting(watching->session);
+	return 0;
 }
 
 /* Until the program or the time is over, Ctrl-C, or trouble. */

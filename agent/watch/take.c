@@ -24,6 +24,7 @@ struct watch_entry watch_entries[WATCH_ROWS_MAX];
 uint64_t watch_live;
 uint32_t watch_inside;
 uint32_t watch_past[TAKE_PAST_MAX];
+uintptr_t watch_own_start, watch_own_end;
 
 /* The stack pointer of this thread's handler while it is in here; stale if it was another thread's (clone(2)). */
 static __thread uintptr_t taking __attribute__((tls_model("initial-exec")));
@@ -391,6 +392,18 @@ static void raise_signal(const struct watch_entry *entry)
 	syscall_raw(SYS_tgkill, pid, tid, entry->about.signal, 0);
 }
 
+/* Whether what is watched is still what was meant: memory is used again. */
+static int is_there(const struct watch_entry *entry)
+{
+	const struct control_watch *about = &entry->about;
+	uint32_t number = 0;
+
+	if (__atomic_load_n(&entry->is_gone, __ATOMIC_RELAXED))
+		return 0;
+	return !about->owner || (!careful_read(&number, about->owner, sizeof number) &&
+				 number == about->owner_number);
+}
+
 static void take(const struct hit *hit, struct watch_entry *entry)
 {
 	struct watch_row *row = entry->row;
@@ -449,8 +462,16 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 		    (hit->written.way == WRITTEN_NOT && about->on == WATCH_ON_WRITE) ||
 		    !was_armed(hit, first, entry))
 			continue;
-		take(hit, entry);
+		if (is_there(entry))
+			take(hit, entry);
+		else
+			count(&entry->row->dropped);
 	}
+}
+
+static int is_own_code(uintptr_t address)
+{
+	return address >= watch_own_start && address < watch_own_end;
 }
 
 static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags,
@@ -461,13 +482,16 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 			   .is_late = flags & TAKE_PERF_ASYNC,
 			   .generation = WATCH_COOKIE_GENERATION(cookie) };
 
-	/* memory below the stack that nobody has any more, and this handler's frames lie there */
-	if (taking && taking - sp < OWN_STACK_BYTES) {
+	/*
+	 * Memory below the stack that nobody has any more, and this handler's frames lie there; or what we put back as it was,
+	 * which is errno.
+	 */
+	if ((taking && taking - sp < OWN_STACK_BYTES) || is_own_code(trap_pc(context) - 1)) {
 		count(&entry->row->taken);
 		count(&entry->row->own);
 		return;
 	}
-	if (!was_armed(&hit, entry, entry)) {
+	if (!was_armed(&hit, entry, entry) || !is_there(entry)) {
 		count(&entry->row->dropped);
 		return;
 	}

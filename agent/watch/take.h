@@ -28,6 +28,7 @@ struct watch_entry {
 	struct control_watch about;
 	struct watch_row *row;
 	const struct marker *event;
+	uint32_t is_gone; /* the library that it lay in was unloaded */
 	/* watch.c's */
 	uint32_t is_used;
 	struct variant own; /* its event, if it has one itself */
@@ -49,6 +50,9 @@ extern uint32_t watch_inside;
 /* Whose signals are nobody's any more, but may come: the last ones. 0: none. */
 #define TAKE_PAST_MAX 32
 extern uint32_t watch_past[TAKE_PAST_MAX];
+
+/* The agent's own code, from..to: what it puts back as it was, as errno, is no event. Both 0: not told. */
+extern uintptr_t watch_own_start, watch_own_end;
 
 /*
  * A SIGTRAP came: returns whether it was a watch's of ours, live or past; then it is done. Else it is the program's.

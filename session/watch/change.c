@@ -11,7 +11,6 @@
  */
 #include "session/watch/change.h"
 
-#include "session/process.h"
 #include "session/watch/watching_own.h"
 
 #include <errno.h>
@@ -32,6 +31,8 @@ struct changing {
 	unsigned int first, count; /* the watch's pieces, and so the object's sources */
 	enum watch_kind kind, kind_before;
 	const char *text, *text_before;
+	struct asked_watch *asked; /* for the object, in place of the old one's */
+	struct watch_bond bond;
 	struct watched is[EVENT_SOURCES_MAX], was[EVENT_SOURCES_MAX];
 	uint64_t hits[EVENT_SOURCES_MAX]; /* the old one's, when it was changed */
 	struct event_gap gap;
@@ -50,61 +51,59 @@ struct change {
 
 /* ---- 1. find ---- */
 
-static int is_in_use(const struct changing *changing, uint32_t number)
+/* What is told as being of one thread, or in one library, ends with that; whatever else is in the object would, too. */
+static int bond_check(struct change *change, const struct changing *changing,
+		      const struct watch_bond *bond)
 {
-	const struct watching *watching = changing->watching;
+	const struct watch_bond *was = &changing->watching->bond;
 
-	for (unsigned int i = 0; i < watching->count; i++)
-		if (watching->all[i].number == number)
-			return 1;
-	for (unsigned int i = 0; i < changing->count; i++)
-		if (changing->is[i].number == number)
-			return 1;
-	return 0;
-}
-
-/* Rows go round, so that a straggler of one that was let go of finds its row nobody's for as long as may be. */
-static uint32_t free_number(struct changing *changing)
-{
-	struct watching *watching = changing->watching;
-
-	do
-		watching->next_number = (watching->next_number + 1) % WATCH_ROWS_MAX;
-	while (is_in_use(changing, watching->next_number));
-	memset(&watching->table->rows[watching->next_number], 0, sizeof(struct watch_row));
-	return watching->next_number;
+	if (changing->count == changing->watching->count ||
+	    (was->module == bond->module && was->owner.tid == bond->owner.tid))
+		return 0;
+	return session_fail(change->session, -WM_E_WATCH_TOGETHER, "%s", changing->text);
 }
 
 static int ask(struct change *change, struct changing *changing, struct finding *finding)
 {
 	const struct spec *spec = &change->specs.all[0];
+	struct watch_trouble trouble = { 0 };
 	uint32_t event = 0;
-	int err;
+	int err = thread_concerns(change->session, finding->process->pid, spec->watch, &trouble);
 
-	finding->taken = changing->watching->count - changing->count;
+	if (err <= 0)
+		return session_fail(change->session, err ? err : -WM_E_WATCH_NO_TID, "%s%s%s",
+				    spec->text, trouble.detail[0] ? ": " : "", trouble.detail);
+	finding->given_back = changing->count;
 	err = finding_place(finding, spec, change->fresh);
+	if (err > 0)
+		return session_fail(change->session, -WM_E_WATCH_NO_MODULE, "%s", spec->text);
 	if (!err && finding->asked.count != changing->count)
 		return session_fail(change->session, -WM_E_WATCH_PIECES,
 				    "%s: it takes %u, and the one before %u", spec->text,
 				    finding->asked.count, changing->count);
+	if (!err)
+		err = bond_check(change, changing, &finding->bond);
+	if (err)
+		return err;
+	changing->bond = finding->bond;
+	*changing->asked = finding->asked;
 	for (unsigned int i = 0; i < changing->count && !err; i++) {
 		const struct control_watch *about = &finding->asked.about[i];
 
 		changing->is[i] = (struct watched){ .spec = change->index,
 						    .address = about->address,
 						    .bytes = about->bytes,
-						    .number = free_number(changing) };
+						    .number = finding_number(finding) };
 		event = i ? event : changing->is[i].number;
-		err = finding_ask(finding, i, &changing->is[i], event);
+		err = finding_ask(finding, i, changing->watching->set, changing->is[i].number,
+				  event);
 	}
 	return err;
 }
 
 static int find(struct change *change, struct changing *changing)
 {
-	struct finding finding = { .session = change->session,
-				   .process = changing->process,
-				   .watching = changing->watching };
+	struct finding finding = { .session = change->session, .process = changing->process };
 	int err = finding_open(&finding);
 
 	if (!err)
@@ -113,22 +112,26 @@ static int find(struct change *change, struct changing *changing)
 	return err ? err : finding_wait(&finding);
 }
 
-static struct changing *changing_new(struct change *change, struct process *process)
+/* NULL: no memory. */
+static struct changing *changing_new(struct change *change, struct process *process,
+				     struct watching *watching)
 {
-	struct watching *watching = process->watching;
-	const struct spec *is = &change->specs.all[0], *was;
-	struct changing *new;
+	const struct spec *is = &change->specs.all[0],
+			  *was = &change->session->specs.all[change->index];
+	struct changing *new = calloc(1, sizeof(*new));
 
-	was = &change->session->specs.all[change->index];
-	new = calloc(1, sizeof(*new));
-	if (!new)
+	if (new)
+		*new = (struct changing){ .asked = malloc(sizeof(*new->asked)) };
+	if (!new || !new->asked) {
+		free(new);
 		return NULL;
-	*new = (struct changing){ .process = process,
-				  .watching = watching,
-				  .kind = is->watch->kind,
-				  .kind_before = was->watch->kind,
-				  .text = is->text,
-				  .text_before = was->text };
+	}
+	new->process = process;
+	new->watching = watching;
+	new->kind = is->watch->kind;
+	new->kind_before = was->watch->kind;
+	new->text = is->text;
+	new->text_before = was->text;
 	for (unsigned int i = 0; i < EVENT_SOURCES_MAX; i++)
 		new->is[i].number = NOT_ASKED;
 	for (unsigned int i = 0; i < watching->count; i++) {
@@ -139,32 +142,36 @@ static struct changing *changing_new(struct change *change, struct process *proc
 	}
 	new->next = change->all;
 	change->all = new;
-	watching->is_arming = 1;
+	process->watch.is_arming = 1;
 	watching->changing = new;
 	return new;
 }
 
-/* Those that come while others are asked, too: there is a pass that finds none. */
+/* The process's object that it is in. NULL: it has none. */
+static struct watching *watching_of(const struct process *process, size_t spec)
+{
+	for (struct watching *w = process->watching; w; w = w->next)
+		for (unsigned int i = 0; i < w->count; i++)
+			if (w->all[i].spec == spec)
+				return w;
+	return NULL;
+}
+
+/* In all processes that have it. Those that come meanwhile have to wait (watch/later.h). */
 static int find_all(struct change *change)
 {
-	struct process *p = change->session->processes;
 	int err = 0;
 
-	while (p && !err) {
-		struct watching *watching = p->watching;
+	for (struct process *p = change->session->processes; p && !err; p = p->next) {
+		struct watching *watching = watching_of(p, change->index);
 		struct changing *changing;
 
-		if (!watching || watching->is_arming || !watching->object) {
-			p = p->next;
+		if (!watching)
 			continue;
-		}
-		changing = changing_new(change, p);
-		if (!changing)
-			return -ENOMEM;
-		err = find(change, changing);
+		changing = changing_new(change, p, watching);
+		err = changing ? find(change, changing) : -ENOMEM;
 		if (err == -WM_E_GONE)
 			err = 0; /* what has ended needs no other watch */
-		p = change->session->processes;
 	}
 	return err;
 }
@@ -245,7 +252,9 @@ static int change_one(struct wm_session *session, struct changing *changing)
 
 static int is_ready(const struct changing *changing)
 {
-	return !changing->watching->has_ended && !changing->watching->lost;
+	const struct watch_state *state = &changing->process->watch;
+
+	return !state->has_ended && !state->lost;
 }
 
 static int change_all(struct change *change)
@@ -255,7 +264,7 @@ static int change_all(struct change *change)
 
 		c->is_changed = !err;
 		if (err == -WM_E_EVENT_TORN)
-			c->watching->lost = err;
+			c->process->watch.lost = err;
 		if (err && err != -WM_E_GONE)
 			return err;
 	}
@@ -272,7 +281,7 @@ static void change_back(struct change *change)
 			continue;
 		c->is_going_back = 1;
 		if (change_one(change->session, c) && is_ready(c))
-			c->watching->lost = -WM_E_EVENT_TORN;
+			c->process->watch.lost = -WM_E_EVENT_TORN;
 		for (unsigned int i = 0; i < c->count; i++)
 			c->watching->all[c->first + i] = c->was[i];
 	}
@@ -333,6 +342,10 @@ static void keep(struct change *change, struct event_gap *gap)
 		keep_in_trace(change, c);
 		for (unsigned int i = 0; i < c->count; i++)
 			c->watching->all[c->first + i] = c->is[i];
+		free(c->watching->asked[c->first]);
+		c->watching->asked[c->first] = c->asked;
+		c->asked = NULL;
+		c->watching->bond = c->bond;
 	}
 	spec->text = to->text;
 	spec->watch = to->watch;
@@ -403,15 +416,17 @@ static void unask(struct changing *changing, const struct watched *pieces)
 /* What came meanwhile is done now. */
 static void let_go(struct change *change, struct changing *changing)
 {
-	struct watching *watching = changing->watching;
-	int lost = watching->lost, has_ended = watching->has_ended;
+	struct process *process = changing->process;
+	struct watch_state *state = &process->watch;
+	int lost = state->lost, has_ended = state->has_ended;
 
-	watching->changing = NULL;
-	watching->is_arming = watching->has_ended = watching->lost = 0;
+	changing->watching->changing = NULL;
+	state->is_arming = state->has_ended = state->lost = 0;
 	if (lost)
-		watching_lost(change->session, changing->process, lost);
+		watching_lost(change->session, process, lost);
 	else if (has_ended)
-		watching_end(change->session, changing->process);
+		watching_end(change->session, process);
+	free(changing->asked);
 	free(changing);
 }
 
@@ -465,6 +480,7 @@ int change_watch(struct wm_session *session, size_t index, const char *to, struc
 	int err = read_spec(&change, to);
 
 	session->in_step++; /* no process is forgotten */
+	session->watched.is_arming = 1;
 	if (!err)
 		err = find_all(&change);
 	if (!err) {
@@ -475,6 +491,7 @@ int change_watch(struct wm_session *session, size_t index, const char *to, struc
 			keep(&change, &inner);
 	}
 	leave(&change, err);
+	session->watched.is_arming = 0;
 	session->in_step--;
 	spec_list_release(&change.specs);
 	if (err && change.fresh) {
