@@ -88,7 +88,7 @@ says "watch:word@runs was armed nowhere: no module of the program is called so"
 # One that can't be watched goes on, and that is told.
 watches ignores 1 -e watch:word@family -- sh -c "trap '' TRAP; exec ./family many 3"
 grep -q right out || fail "ignores: $(cat out)"
-says "1 process went on with something unwatched that came later; the first: pid"
+says "4 processes went on with something unwatched that came later; the first: pid"
 says "the program ignores SIGTRAP"
 expect "ignores: unwatched" "$(json unwatched)" 4
 

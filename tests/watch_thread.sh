@@ -173,6 +173,78 @@ cc -g -O1 forks.c -o forks || exit 1
 watches forks_out 0 -e watch:mine/thread=main/ -- ./forks
 expect "forks" "$(told forks_out mine new | tr '\n' ' ')" "1 2 3 "
 
+# The number that a library had goes to the next one: what a thread has under it is no variable of that one's, until it has used it.
+sed 's/of_library/of_another/; s/library_count(void) {.*/library_count(void) { of_another += 100; }/' library.c >another.c
+cat >reuse.c <<'END2'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static void (*volatile count)(void);
+static volatile int done;
+static void *body(void *data)
+{
+	printf("tid %d\n", gettid());
+	count();
+	done = 1;
+	while (done != 2)
+		usleep(1000);
+	while (usleep(1000), done == 2)
+		;
+	for (int i = 0; i < 3; i++)
+		count();
+	done = 4;
+	while (usleep(1000), done == 4)
+		;
+	for (int i = 0; i < 3; i++)
+		count();
+	return data;
+}
+int main(void)
+{
+	void *first = dlopen("./library.so", RTLD_NOW);
+	pthread_t thread;
+	char line[8];
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	count = (void (*)(void))dlsym(first, "library_count");
+	pthread_create(&thread, NULL, body, NULL);
+	while (!done)
+		usleep(1000);
+	dlclose(first);
+	count = (void (*)(void))dlsym(dlopen("./another.so", RTLD_NOW), "library_count");
+	done = 2;
+	puts("ready");
+	if (!fgets(line, sizeof(line), stdin))
+		return 1;
+	done = 3;
+	while (done != 4)
+		usleep(1000);
+	puts("used");
+	if (!fgets(line, sizeof(line), stdin))
+		return 1;
+	done = 5;
+	pthread_join(thread, NULL);
+	return 0;
+}
+END2
+cc -g -O1 -shared -fPIC another.c -o another.so && cc -g -O1 reuse.c -o reuse -lpthread -ldl || exit 1
+start_ready ./reuse
+tid=$(sed -n 's/^tid //p' said)
+bad 1 "the thread has no copy of the variable yet" -e "watch:of_another@another.so/thread=$tid/" -p "$pid"
+echo >&7
+for _ in $(seq 100); do
+	grep -q used said && break
+	sleep 0.05
+done
+(
+	sleep 1
+	echo >&7
+) &
+watches reused 0 -e "watch:of_another@another.so/thread=$tid/" -p "$pid"
+exec 7>&-
+expect "of a library in another's place" "$(told reused of_another new | tr '\n' ' ')" "400 500 600 "
+
 # What can't be.
 start_ready ./threads ./library.so
 tid=$(sed -n 's/^tid //p' said)

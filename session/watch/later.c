@@ -197,12 +197,13 @@ static int attend_module(struct wm_session *session, struct process *process, ui
 	return wants ? pass(&finding) : 0;
 }
 
+/* Those that there are now: whoever loads without end holds nobody up. */
 static int attend_modules(struct wm_session *session, struct process *process)
 {
 	struct watch_state *state = &process->watch;
 	int err = 0;
 
-	while (state->module_count && !err) {
+	for (size_t left = state->module_count; left && !err; left--) {
 		struct control_seen seen = { .base = state->modules[0] };
 		struct iovec part = { &seen, sizeof(seen) };
 

@@ -88,7 +88,12 @@ static int refuse(struct watch_trouble *trouble, pid_t tid, int err)
 static int owner_read(struct thread_owner *owner, const struct code_process *process,
 		      uint64_t pointer, struct watch_trouble *trouble)
 {
-	int err = watch_block_number(&owner->word, process, pointer, trouble);
+	int err;
+
+	/* whose number it is, is asked of the kernel at each hit */
+	if (target_filters(owner->tid) > 0)
+		return refuse(trouble, owner->tid, -WM_E_SECCOMP);
+	err = watch_block_number(&owner->word, process, pointer, trouble);
 
 	if (!err && process->memory.read(process->memory.data, owner->word, &owner->number,
 					 sizeof(owner->number)))
