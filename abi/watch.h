@@ -22,6 +22,7 @@
  *	                whatever comes with the gate shut, or of another generation, is dropped and counted
  *	                to end it, the outside disables its events, waits a moment for what is on its way, shuts the
  *	                gate (WATCH_OFF), closes them
+ *	                to change one, see "Changed in place"
  *	UNWATCH         all of the session's that are numbered from..to; the handler goes with the last, once no thread
  *	                can have a signal of theirs to come
  *	WATCH_LOST      from the agent: the process has become one in which watches can't stay (why: an error of
@@ -35,6 +36,16 @@
  * Two sessions with events of their own on one word are given one signal for both, too; so whoever's signal it is, each session that
  * watches the word takes it.
  *
+ * Changed in place. What the handler reads of a watch stays as it is while that lives: another address, length, kind or
+ * condition is another watch, of another number, asked for as ever, its gate shut. Then the outside gives the same kernel events the new
+ * cookies, and in between, with the program stopped if that can be,
+ *
+ *	the new one's gate   WATCH_GATE(generation, WATCH_ON), its `value` before
+ *	the old one's        WATCH_LEAVING: what it was hit by before is on its way, and is taken
+ *	all others'          let the generations through that they have lived in, for all events of the process have a new one
+ *
+ * A moment later the old one's is shut, and it is UNWATCHed. If the kernel refuses, all have the old cookies again, and the new one goes.
+ *
  * An object of more than 8 bytes, or that is not aligned, is several watches of one event: each tells its offset
  * in the object.
  *
@@ -44,7 +55,8 @@
  *	            counted; or only counted, if that was asked
  *	            a store that hits several watches is one signal, since the second finds the first pending: the
  *	            handler finds by the instruction what else it wrote, and takes that too
- *	dropped     came with the gate shut, or of another generation
+ *	dropped     came with the gate shut, or of another generation; or what was watched was gone: its library was
+ *	            unloaded, its thread had ended
  *
  * and the rest is missed: signals that were merged while a thread blocked SIGTRAP, or that no handler got since
  * the thread was on its way out.
@@ -118,7 +130,16 @@ struct control_watch {
 	uint8_t generation;
 	uint8_t signal; /* 0: none; else it is raised on the thread, and comes right behind the instruction */
 	uint8_t callers; /* how many are told: return addresses by frame pointers, 0 where there is none */
-	uint8_t reserved[3];
+	uint8_t set; /* of the session's event objects in the process, the one that it is in: generations are an object's */
+	uint8_t reserved[2];
+	/*
+	 * Of a variable that each thread has one of: what is watched is the variable as long as these 4 bytes hold that number, as the
+	 * C library's own word of who has the thread's memory does, which the kernel clears at the thread's end. Then what comes is
+	 * dropped, and counted so: others have that memory. 0: for as long as it is watched.
+	 */
+	uint64_t owner;
+	uint32_t owner_number;
+	uint32_t reserved2;
 	struct watch_condition conditions[WATCH_CONDITIONS_MAX]; /* all must hold */
 								 /*
 	 * The event's text follows (abi/site.h: "md\nwatch\nEXPR\nFILE\nLINE\nFIELDS"), NUL-terminated, if it has one
@@ -172,7 +193,15 @@ struct control_watch_lost {
  */
 #define WATCH_OFF 0u
 #define WATCH_ON 1u
+#define WATCH_LEAVING 2u /* it has no kernel events any more */
 #define WATCH_GATE(generation, state) ((uint32_t)((generation)&0xffu) << 8 | (state))
+/* That generation, and those from `since` on. */
+#define WATCH_GATE_SINCE(since, generation, state)                                                 \
+	(WATCH_GATE(generation, state) | (((uint32_t)(generation) - (since)) & 0xffu) << 16)
+#define WATCH_GATE_STATE(gate) ((gate)&0xffu)
+#define WATCH_GATE_TAKES(gate, generation)                                                         \
+	(WATCH_GATE_STATE(gate) != WATCH_OFF &&                                                    \
+	 ((((gate) >> 8) - (generation)) & 0xffu) <= (((gate) >> 16) & 0xffu))
 
 struct watch_row {
 	/* written outside */
@@ -202,7 +231,7 @@ struct watch_table {
 	struct watch_row rows[WATCH_ROWS_MAX];
 };
 
-_Static_assert(sizeof(struct control_watch) == 96, "fixed");
+_Static_assert(sizeof(struct control_watch) == 112, "fixed");
 _Static_assert(sizeof(struct watch_condition) == 16, "fixed");
 _Static_assert(sizeof(struct control_unwatch) == 8, "fixed");
 _Static_assert(sizeof(struct control_watch_share) == 8, "fixed");

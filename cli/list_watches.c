@@ -54,8 +54,9 @@ static void way_write(struct found *found, uint64_t base)
 		found->where[used++] = '[';
 	used += (size_t)snprintf(found->where + used, room - used, "0x%" PRIx64,
 				 place->start + base);
-	if (place->base == WATCH_IN_THREAD)
-		used += (size_t)snprintf(found->where, room, "thread%" PRId64,
+	if (place->base == WATCH_IN_THREAD || place->base == WATCH_IN_BLOCK)
+		used += (size_t)snprintf(found->where, room, "%s%+" PRId64,
+					 place->base == WATCH_IN_THREAD ? "thread" : "block",
 					 (int64_t)place->start);
 	for (unsigned int i = 0; i < place->follow_count && used < room; i++) {
 		int64_t offset = place->follows[i].offset;
@@ -211,7 +212,7 @@ static int list_one(struct listing *listing, const struct watch_expr *expr)
 	struct found found = { .expr = expr, .place = &place };
 	uint64_t base = 0;
 	int err = watch_place_find(&place, expr, listing->modules, listing->module_count, &trouble),
-	    status = CLI_FINE;
+	    status = CLI_FINE, is_thread;
 
 	if (err == -WM_E_WATCH_LARGE)
 		status = complain(err, "%s: %s", expr->words, trouble.detail);
@@ -225,8 +226,9 @@ static int list_one(struct listing *listing, const struct watch_expr *expr)
 		base = place.module->base;
 	way_write(&found, base);
 	found.address = place.start + base;
-	found.is_known = !place.follow_count && place.base != WATCH_IN_THREAD;
-	if (listing->memory && place.base != WATCH_IN_THREAD) {
+	is_thread = place.base == WATCH_IN_THREAD || place.base == WATCH_IN_BLOCK;
+	found.is_known = !place.follow_count && !is_thread;
+	if (listing->memory && !is_thread) {
 		err = watch_place_address(&place, listing->memory, 0, &found.address, &trouble);
 		found.is_known = !err;
 		if (err)

@@ -24,6 +24,17 @@ static const char *gap_text(uint64_t gap_ns, char *text, size_t bytes)
 	return text;
 }
 
+/* It became the one behind it in the list. */
+static void tell_change(const struct watched_spec *watched)
+{
+	if (watched->was_stopped)
+		fputs("; then changed, while the program stood still", stderr);
+	else
+		fprintf(stderr,
+			"; then changed while threads ran: within %llu us hits may be missing",
+			(unsigned long long)(watched->gap_ns / 1000 + 1));
+}
+
 static void tell_one(const struct watched_spec *watched)
 {
 	const struct watch_counts *counts = &watched->counts;
@@ -38,9 +49,18 @@ static void tell_one(const struct watched_spec *watched)
 	tell_part(counts->late,
 		  "told late, as SIGTRAP was blocked: their places and values are later ones");
 	tell_part(counts->dropped, "came outside of the recording");
-	tell_part(counts->own, "by the recording itself, on a stack that nobody has any more");
+	tell_part(
+		counts->own,
+		"by the recording itself: of errno, which it puts back as it was, or on a stack that nobody has any more");
 	tell_part(counts->inexact,
 		  "with the value that memory had then, as the instruction does not tell it");
+	tell_part(
+		counts->starved,
+		counts->starved == 1
+			? "kernel event had no debug register for some time: hits may be missing"
+			: "kernel events had no debug register for some time: hits may be missing");
+	if (watched->until_realtime_ns)
+		tell_change(watched);
 	if (watched->lost)
 		fprintf(stderr, "; taken away before the end: %s", wm_error_text(watched->lost));
 	fputc('\n', stderr);
@@ -49,15 +69,39 @@ static void tell_one(const struct watched_spec *watched)
 			"  no debug register was free: %u that %s holds served it, and what that missed is told there\n",
 			watched->shared,
 			watched->holder[0] ? watched->holder : "another recording");
-	if (watched->gap_ns)
+	if (watched->alone_ns)
 		fprintf(stderr, "  the other ended before%s: what was hit in %s is not known\n",
 			watched->taken_over ? ", and its place was taken" : "",
-			gap_text(watched->gap_ns, text, sizeof(text)));
+			gap_text(watched->alone_ns, text, sizeof(text)));
 	if (watched->pieces > 1)
 		fprintf(stderr, "  it lies in %u debug registers, each told with its offset\n",
 			watched->pieces);
 	if (watched->callers < watched->callers_asked)
 		fprintf(stderr, "  no more than %u callers are told\n", watched->callers);
+}
+
+/* What it was before first. */
+static void tell_all(const struct watched_spec *watched)
+{
+	if (watched->earlier)
+		tell_all(watched->earlier);
+	if (watched->processes)
+		tell_one(watched);
+}
+
+/* Those that came later, and could not be watched. */
+static void tell_unwatched(const struct watched_list *list)
+{
+	char text[COUNT_BYTES];
+
+	if (!list->unwatched)
+		return;
+	complain_words(
+		"waymark: %s process%s went on with something unwatched that came later; the first: %s%s%s",
+		quantity_show_count(list->unwatched, text, sizeof(text)),
+		list->unwatched == 1 ? "" : "es", list->unwatched_detail,
+		*list->unwatched_detail ? ": " : "", wm_error_text(list->unwatched_error));
+	fputc('\n', stderr);
 }
 
 void outcome_watches(const struct watched_list *list)
@@ -69,12 +113,34 @@ void outcome_watches(const struct watched_list *list)
 
 		if (!watched)
 			continue;
-		tell_one(watched);
+		tell_all(watched);
 		any |= !watched->is_code;
 	}
+	tell_unwatched(list);
 	if (any)
 		fputs("  what the kernel itself writes there, as for read(2), is not seen\n",
 		      stderr);
+}
+
+void outcome_waiting(const struct wm_session *session)
+{
+	for (size_t i = 0; i < session->specs.count; i++) {
+		const struct spec *spec = &session->specs.all[i];
+
+		if (!spec->watch || watches_of(&session->watched, i))
+			continue;
+		complain_words("waymark: %s waits: no module that is called so is loaded yet",
+			       spec->text);
+		fputc('\n', stderr);
+	}
+}
+
+/* Whether it was armed in some process. */
+static int was_armed(const struct wm_session *session, size_t spec)
+{
+	const struct watched_spec *watched = watches_of(&session->watched, spec);
+
+	return watched && watched->processes;
 }
 
 size_t outcome_unwatched(const struct wm_session *session)
@@ -83,50 +149,64 @@ size_t outcome_unwatched(const struct wm_session *session)
 
 	for (size_t i = 0; i < session->specs.count; i++) {
 		const struct spec *spec = &session->specs.all[i];
+		int error;
 
-		if (!spec->watch || watches_of(&session->watched, i))
+		if (!spec->watch || was_armed(session, i))
 			continue;
-		complain_words(
-			"waymark: %s was armed nowhere: the program ended before, or went on "
-			"without",
-			spec->text);
+		error = i < session->watched.count ? session->watched.all[i].error : 0;
+		complain_words("waymark: %s was armed nowhere: %s", spec->text,
+			       error ? wm_error_text(error)
+				     : "the program ended before, or went on without");
 		fputc('\n', stderr);
 		count++;
 	}
 	return count;
 }
 
+/* What it was before first. */
+static void put_all(struct json *json, const struct watched_spec *watched)
+{
+	const struct watch_counts *counts = &watched->counts;
+
+	if (watched->earlier)
+		put_all(json, watched->earlier);
+	json_open(json, NULL, '{');
+	json_string(json, "spec", watched->text);
+	json_number(json, "address", watched->address);
+	json_number(json, "bytes", watched->bytes);
+	json_number(json, "registers", watched->pieces);
+	json_number(json, "threads", watched->threads);
+	json_number(json, "hits", counts->hits);
+	json_number(json, "taken", counts->taken);
+	json_number(json, "filtered", counts->filtered);
+	json_number(json, "counted", counts->counted);
+	json_number(json, "missed", counts->missed);
+	json_number(json, "starved", counts->starved);
+	json_number(json, "late", counts->late);
+	json_number(json, "dropped", counts->dropped);
+	json_number(json, "own", counts->own);
+	json_number(json, "inexact", counts->inexact);
+	json_number(json, "shared", counts->shared);
+	json_number(json, "shared_registers", watched->shared);
+	json_words(json, "holder", watched->holder[0] ? watched->holder : NULL);
+	json_number(json, "taken_over", watched->taken_over);
+	json_number(json, "alone_ns", watched->alone_ns);
+	json_number(json, "processes", watched->processes);
+	json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
+	if (watched->until_realtime_ns) {
+		json_number(json, "changed_ns", watched->until_realtime_ns);
+		json_number(json, "gap_ns", watched->gap_ns);
+		json_bool(json, "stopped", watched->was_stopped);
+	}
+	json_close(json, '}');
+}
+
 void outcome_watches_json(struct json *json, const struct watched_list *list)
 {
 	json_open(json, "watches", '[');
-	for (size_t i = 0; i < list->count; i++) {
-		const struct watched_spec *watched = watches_of(list, i);
-		const struct watch_counts *counts = watched ? &watched->counts : NULL;
-
-		if (!watched)
-			continue;
-		json_open(json, NULL, '{');
-		json_string(json, "spec", watched->text);
-		json_number(json, "address", watched->address);
-		json_number(json, "bytes", watched->bytes);
-		json_number(json, "registers", watched->pieces);
-		json_number(json, "threads", watched->threads);
-		json_number(json, "hits", counts->hits);
-		json_number(json, "taken", counts->taken);
-		json_number(json, "filtered", counts->filtered);
-		json_number(json, "counted", counts->counted);
-		json_number(json, "missed", counts->missed);
-		json_number(json, "late", counts->late);
-		json_number(json, "dropped", counts->dropped);
-		json_number(json, "own", counts->own);
-		json_number(json, "inexact", counts->inexact);
-		json_number(json, "shared", counts->shared);
-		json_number(json, "shared_registers", watched->shared);
-		json_words(json, "holder", watched->holder[0] ? watched->holder : NULL);
-		json_number(json, "taken_over", watched->taken_over);
-		json_number(json, "gap_ns", watched->gap_ns);
-		json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
-		json_close(json, '}');
-	}
+	for (size_t i = 0; i < list->count; i++)
+		if (watches_of(list, i))
+			put_all(json, watches_of(list, i));
 	json_close(json, ']');
+	json_number(json, "unwatched", list->unwatched);
 }

@@ -16,7 +16,10 @@ void outcome_watches(const struct watched_list *list);
  */
 size_t outcome_unwatched(const struct wm_session *session);
 
-/* The same as a member "watches". */
+/* On stderr, once all has begun, a line for each that waits for what it names. */
+void outcome_waiting(const struct wm_session *session);
+
+/* The same as members "watches" and "unwatched". */
 void outcome_watches_json(struct json *json, const struct watched_list *list);
 
 #endif

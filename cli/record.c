@@ -182,6 +182,7 @@ static int set_up(struct recording *recording)
 		return fail(recording, err);
 	origins_tell(recording->session, options->verbose);
 	outcome_unclaimed(recording->session);
+	outcome_waiting(recording->session);
 	/* of a running process all is there to be seen; a program may load what matches later */
 	if (!options->command && complain_unmatched(recording)) {
 		if (options->verbose || recording->session->probes.refusals.count > 1)

@@ -93,6 +93,25 @@ static void put_trails(struct json *json, const struct report_trails *trails)
 	json_close(json, '}');
 }
 
+static void put_changes(struct json *json, const struct tsdl *meta)
+{
+	json_open(json, "changes", '[');
+	for (uint32_t i = 0; i < meta->process_count; i++)
+		for (size_t j = 0; j < meta->processes[i].change_count; j++) {
+			const struct tsdl_change *change = &meta->processes[i].changes[j];
+
+			json_open(json, NULL, '{');
+			json_number(json, "pid", meta->processes[i].pid);
+			json_string(json, "from", change->from);
+			json_string(json, "to", change->to);
+			json_number(json, "begin_ns", change->begin_ns);
+			json_number(json, "gap_ns", change->gap_ns);
+			json_bool(json, "stopped", change->was_stopped);
+			json_close(json, '}');
+		}
+	json_close(json, ']');
+}
+
 static void put_damage(struct json *json, const struct trace_reader *reader)
 {
 	json_open(json, "damage", '[');
@@ -133,6 +152,7 @@ int report_json(const char *dir, const struct trace_reader *reader, const struct
 	put_spans(&json, summary);
 	if (trails->threads)
 		put_trails(&json, trails);
+	put_changes(&json, &reader->meta);
 	put_damage(&json, reader);
 	json_close(&json, '}');
 	out_char(&out, '\n');

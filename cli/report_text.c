@@ -8,6 +8,7 @@
 #define BAR_WIDTH 40
 #define LOSSY_SHOWN_MAX 10
 #define PROCESSES_SHOWN_MAX 20
+#define CHANGES_SHOWN_MAX 20
 
 double report_ns(const struct summary_span *span, uint64_t ticks)
 {
@@ -210,6 +211,38 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 		       (unsigned long long)(summary->streams_lossy - printed));
 }
 
+/* Of watches, and within what time hits of them may be missing. */
+static void print_change(const struct tsdl_process *process, const struct tsdl_change *change,
+			 uint64_t begin_ns, const char *head)
+{
+	double since_s = ((double)change->begin_ns - (double)begin_ns) / 1e9;
+	char text[24];
+
+	printf("%-12s %.6f s: %s became", head, since_s, shown(change->from));
+	printf(" %s in %u", shown(change->to), process->pid);
+	if (change->was_stopped)
+		printf(", which stood still for %s\n", time_text((double)change->gap_ns, text));
+	else
+		printf("; within %s hits may be missing\n",
+		       time_text((double)change->gap_ns, text));
+}
+
+static void print_changes(const struct tsdl *meta, uint64_t begin_ns)
+{
+	uint64_t printed = 0, all = 0;
+
+	for (uint32_t i = 0; i < meta->process_count; i++)
+		for (size_t j = 0; j < meta->processes[i].change_count; j++) {
+			if (all++ >= CHANGES_SHOWN_MAX)
+				continue;
+			print_change(&meta->processes[i], &meta->processes[i].changes[j], begin_ns,
+				     printed ? "" : "Changes");
+			printed++;
+		}
+	if (printed < all)
+		printf("             and %llu more\n", (unsigned long long)(all - printed));
+}
+
 static void print_trails(const struct report_trails *trails)
 {
 	printf("Trails       %llu threads, %llu blocks\n", (unsigned long long)trails->threads,
@@ -280,6 +313,7 @@ void report_text(const char *dir, const struct trace_reader *reader, const struc
 	if (summary->event_count)
 		print_events(summary, width);
 	print_losses(reader, summary);
+	print_changes(&reader->meta, summary->begin_ns);
 	if (trails->threads)
 		print_trails(trails);
 	if (summary->span_count)

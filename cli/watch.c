@@ -6,6 +6,8 @@
 #include "cli/command_line.h"
 #include "cli/outcome_watch.h"
 #include "cli/quantity.h"
+#include "cli/tree.h"
+#include "cli/watch_input.h"
 #include "cli/watch_value.h"
 #include "cli/watch_where.h"
 #include "session/session.h"
@@ -40,19 +42,23 @@ static const char help[] =
 	"  -p, --pid PID       a running process; several may be given\n"
 	"  -f, --follow        each hit, as it comes\n"
 	"  -n, --history N     how many of the last hits are shown at the end (default 10)\n"
+	"  -i, --input         each line of standard input is an expression to watch in place of the one before\n"
 	"  --for TIME          stop after this time, as 500ms, 10s, 2m\n"
+	"  --tree              with -p: the processes that descend from it too\n"
 	"  --no-follow         leave the program's children alone\n"
 	"  --json              all of it on stdout, as one JSON object\n"
 	"  --help              this text\n";
 
-enum { OPT_FOR = 256, OPT_NO_FOLLOW, OPT_JSON };
+enum { OPT_FOR = 256, OPT_TREE, OPT_NO_FOLLOW, OPT_JSON };
 
 static const struct option long_options[] = {
 	{ "expr", required_argument, NULL, 'e' },
 	{ "pid", required_argument, NULL, 'p' },
 	{ "follow", no_argument, NULL, 'f' },
 	{ "history", required_argument, NULL, 'n' },
+	{ "input", no_argument, NULL, 'i' },
 	{ "for", required_argument, NULL, OPT_FOR },
+	{ "tree", no_argument, NULL, OPT_TREE },
 	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "help", no_argument, NULL, 'h' },
@@ -65,7 +71,7 @@ struct options {
 	size_t expr_count, pid_count;
 	char **command; /* NULL with -p */
 	uint64_t history, for_ns;
-	int each, json;
+	int each, json, input, tree;
 	struct wm_session_options session;
 };
 
@@ -75,6 +81,8 @@ struct watching {
 	struct watch_wheres *wheres;
 	struct writers *table;
 	struct child child;
+	struct watch_input input;
+	char *spec; /* what -i changes */
 	uint64_t began_ns, shown_ns;
 	unsigned int shown_lines; /* of a table that is on the terminal */
 	int is_live;		  /* stdout is one */
@@ -113,10 +121,16 @@ static int take_option(struct options *options, int letter)
 			return 0;
 		return complain_usage("watch", "--history takes a number up to %d, not %s",
 				      HISTORY_MAX, optarg);
+	case 'i':
+		options->input = 1;
+		return 0;
 	case OPT_FOR:
 		if (!quantity_time_ns(optarg, &options->for_ns))
 			return 0;
 		return complain_usage("watch", "--for takes a time such as 10s, not %s", optarg);
+	case OPT_TREE:
+		options->tree = 1;
+		return 0;
 	case OPT_NO_FOLLOW:
 		options->session.follow_off = 1;
 		return 0;
@@ -142,7 +156,8 @@ static int parse(struct options *options, int argc, char **argv)
 	optind = 1;
 	opterr = 0;
 	for (;;) {
-		while ((letter = getopt_long(argc, argv, "+:e:p:fn:h", long_options, NULL)) != -1) {
+		while ((letter = getopt_long(argc, argv, "+:e:p:fn:ih", long_options, NULL)) !=
+		       -1) {
 			int status;
 
 			if (letter == 'h') {
@@ -167,6 +182,15 @@ static int parse(struct options *options, int argc, char **argv)
 	if (!options->command == !options->pid_count)
 		return complain_usage("watch", options->command ? "either -p or a command, not both"
 								: "a command or -p is missing");
+	if (options->input && (options->command || options->expr_count > 1))
+		return complain_usage("watch",
+				      options->command
+					      ? "standard input is the program's: -i goes with -p"
+					      : "which one would -i change? Name one EXPR");
+	if (options->command && options->tree)
+		return complain_usage("watch",
+				      "--tree is for -p; the children of a program that is started "
+				      "are watched anyway");
 	return -1;
 }
 
@@ -184,13 +208,12 @@ static const struct wm_event_field *field_of(const struct wm_event *event, const
 /* The type of what a watch is of; NULL: not known. */
 static const struct watch_type *type_of(const struct wm_session *session, const char *words)
 {
-	for (size_t i = 0; i < session->specs.count; i++) {
-		const struct spec *spec = &session->specs.all[i];
-		const struct watched_spec *watched = spec->watch ? watches_of(&session->watched, i)
-								 : NULL;
+	for (size_t i = 0; i < session->watched.count; i++) {
+		const struct watched_spec *watched = watches_of(&session->watched, i);
 
-		if (watched && !strcmp(spec->watch->words, words))
-			return &watched->type;
+		for (; watched; watched = watched->earlier)
+			if (watched->words && !strcmp(watched->words, words))
+				return &watched->type;
 	}
 	return NULL;
 }
@@ -302,18 +325,57 @@ static int fail(struct watching *watching, int error)
 	return error;
 }
 
-static int expr_add(struct watching *watching, const char *expr)
+/* free() it. NULL: no memory. */
+static char *spec_of(const char *expr)
 {
 	char *spec;
-	int err;
 
-	if (!strncmp(expr, "watch:", 6))
-		return wm_session_add(watching->session, expr);
-	if (asprintf(&spec, "watch:%s", expr) < 0)
-		return -ENOMEM;
-	err = wm_session_add(watching->session, spec);
-	free(spec);
+	return asprintf(&spec, "%s%s", strncmp(expr, "watch:", 6) ? "watch:" : "", expr) < 0 ? NULL
+											     : spec;
+}
+
+static int expr_add(struct watching *watching, const char *expr)
+{
+	char *spec = spec_of(expr);
+	int err = spec ? wm_session_add(watching->session, spec) : -ENOMEM;
+
+	free(watching->spec);
+	watching->spec = spec;
 	return err;
+}
+
+/* A line of standard input: what can't be watched is said, and the watch before goes on. */
+static void change_to(struct watching *watching, const char *expr)
+{
+	struct wm_event_gap gap = { .size = sizeof(gap) };
+	char *spec = spec_of(expr);
+	int err = spec ? wm_session_modify(watching->session, watching->spec, spec, &gap) : -ENOMEM;
+
+	if (err) {
+		complain(err, "%s", spec ? wm_session_detail(watching->session) : "");
+		free(spec);
+		return;
+	}
+	complain_words("waymark: %s became %s", watching->spec, spec);
+	fprintf(stderr,
+		gap.was_stopped ? "; the program stood still for %llu us\n"
+				: "; within %llu us hits may be missing\n",
+		(unsigned long long)((gap.last_ns - gap.first_ns) / 1000 + 1));
+	free(watching->spec);
+	watching->spec = spec;
+}
+
+static void take_input(struct watching *watching)
+{
+	char line[WATCH_INPUT_MAX];
+	int got;
+
+	while (watching->options->input && (got = watch_input_line(&watching->input, line))) {
+		if (got > 0)
+			change_to(watching, line);
+		else
+			complain(got, "a line of standard input");
+	}
 }
 
 static int set_up(struct watching *watching)
@@ -331,6 +393,8 @@ static int set_up(struct watching *watching)
 		err = expr_add(watching, options->exprs[i]);
 	for (size_t i = 0; i < options->pid_count && !err; i++)
 		err = wm_session_attach(watching->session, options->pids[i]);
+	for (size_t i = 0; i < options->pid_count && !err && options->tree; i++)
+		err = tree_take_in(watching->session, options->pids[i]);
 	if (!err && options->command) {
 		err = wm_session_launch(watching->session, options->command);
 		watching->child.pid = err > 0 ? err : 0;
@@ -339,7 +403,10 @@ static int set_up(struct watching *watching)
 	watching->began_ns = now_ns(CLOCK_REALTIME);
 	if (!err)
 		err = wm_session_start(watching->session);
-	return err ? fail(watching, err) : 0;
+	if (err)
+		return fail(watching, err);
+	outcome_waiting(watching->session);
+	return 0;
 }
 
 /* Until the program or the time is over, Ctrl-C, or trouble. */
@@ -359,6 +426,7 @@ static void watch(struct watching *watching)
 		}
 		if (options->command ? child_reap(&watching->child, WNOHANG) : alive == 0)
 			return;
+		take_input(watching);
 		if (options->for_ns && now - began >= options->for_ns)
 			return;
 		if (!child_interrupts())
@@ -442,8 +510,9 @@ static int finish(struct watching *watching)
 static int run(const struct options *options)
 {
 	struct watching watching = { .options = options,
+				     /* what is typed would be in the table */
 				     .is_live = !options->json && !options->each &&
-						isatty(STDOUT_FILENO) };
+						!options->input && isatty(STDOUT_FILENO) };
 	int status = CLI_FAILED;
 
 	child_catch_signals();
@@ -457,6 +526,7 @@ static int run(const struct options *options)
 		watch(&watching);
 		status = finish(&watching);
 	}
+	free(watching.spec);
 	writers_free(watching.table);
 	watch_wheres_free(watching.wheres);
 	wm_session_close(watching.session);

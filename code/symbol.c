@@ -325,6 +325,34 @@ int code_symbol_extent(struct code_file *file, const char *name, uint64_t *addre
 	return wanted.found ? 0 : -ENOENT;
 }
 
+static int take_thread(struct table *table, const char *name, const Elf64_Sym *symbol)
+{
+	struct wanted *wanted = table->data;
+
+	if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_TLS ||
+	    strcmp(name, wanted->name))
+		return 0;
+	if (wanted->found && wanted->address != symbol->st_value)
+		return -ENOTUNIQ;
+	wanted->found = 1;
+	wanted->address = symbol->st_value;
+	wanted->bytes = symbol->st_size;
+	return 0;
+}
+
+int code_symbol_thread(struct code_file *file, const char *name, uint64_t *offset, uint64_t *bytes)
+{
+	struct wanted wanted = { .name = name };
+	struct table table = { .take = take_thread, .data = &wanted };
+	int err = tables_walk(&table, file);
+
+	if (err < 0)
+		return err;
+	*offset = wanted.address;
+	*bytes = wanted.bytes;
+	return wanted.found ? 0 : -ENOENT;
+}
+
 struct data_names {
 	int (*take)(const char *name, void *data);
 	void *data;

@@ -85,6 +85,9 @@ int code_symbol_value(struct code_file *file, const char *name, uint64_t *addres
 int code_symbol_extent(struct code_file *file, const char *name, uint64_t *address, uint64_t *bytes,
 		       int *is_function);
 
+/* Of a variable that each thread has one of: where it lies in the module's block of these. Likewise. */
+int code_symbol_thread(struct code_file *file, const char *name, uint64_t *offset, uint64_t *bytes);
+
 /* Call take() with the name of each symbol of data, until it returns something else than 0, which is returned. */
 int code_symbol_data(struct code_file *file, int (*take)(const char *name, void *data), void *data);
 

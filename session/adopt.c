@@ -99,13 +99,13 @@ int adopt_answered(struct wm_session *session, struct process *process)
 		/* a module may have come when it was forked: its code had not run yet in this process */
 		return err ? err : probe_look(session, process);
 	}
-	/* the long way, and late: it may have gone on by now */
+	/* the long way, and late: it may have gone on by now, unless it waits for its watches, too */
 	events = event_list_new(NULL, 0);
 	if (!events)
 		return -ENOMEM;
 	event_list_drop(process->events);
 	process->events = events;
 	process->probed.count = 0;
-	session->probes.late_starts++;
+	session->probes.late_starts += process->let_go != 0;
 	return probe_arm(session, process);
 }

@@ -10,7 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define BACKLOG 128
+#define BACKLOG                                                                                    \
+	4096 /* children forked at once: one that finds no room goes on alone. The kernel lowers it to its own limit */
 
 #define NAMES_MAX 64
 

@@ -408,7 +408,7 @@ int probe_module(struct wm_session *session, struct process *process,
 	struct control_seen seen = { .base = module->base };
 	struct iovec part = { &seen, sizeof(seen) };
 	struct probed *probed = &process->probed;
-	int err;
+	int err, later = 0;
 
 	if (!probed->is_on)
 		return 0;
@@ -416,13 +416,19 @@ int probe_module(struct wm_session *session, struct process *process,
 	for (size_t i = 0; i < probed->count; i++)
 		if (module->gone && probed->modules[i].base == module->base)
 			probed->modules[i--] = probed->modules[--probed->count];
-	if (module->gone)
+	if (module->gone) {
+		later_module_gone(session, process, module->base);
 		return 0;
+	}
 	err = loading_add(probed, module->base, plan_concerns(&session->specs, path));
 	if (!err)
 		err = look(session, process, 0);
 	if (!err)
+		err = later = later_module_came(session, process, module->base);
+	if (!err)
 		err = process_request(process, CONTROL_SEEN, &part, 1);
+	if (later > 0)
+		return 0;
 	return err == -WM_E_GONE ? 0 : err;
 }
 

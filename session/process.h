@@ -14,6 +14,7 @@
 #include "session/events.h"
 #include "session/probe.h"
 #include "session/session.h"
+#include "session/watch/later.h"
 
 #include <sys/types.h>
 
@@ -81,7 +82,8 @@ struct process {
 	struct probed probed;
 	uint64_t trap_claim;	   /* trap.h; 0: none */
 	struct watching *watching; /* watch/watching.h's; NULL: nothing is watched */
-	int trace;		   /* its number in the trace; -1: not there yet */
+	struct watch_state watch;
+	int trace; /* its number in the trace; -1: not there yet */
 };
 
 /* Take a connection over and put the process in the session's list; *link is used up. */

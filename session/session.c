@@ -4,6 +4,7 @@
 #include "session/process.h"
 #include "session/reader.h"
 #include "session/target.h"
+#include "session/watch/change.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"
 #include "session/watch/watches.h"
@@ -262,6 +263,7 @@ int wm_session_read(struct wm_session *session,
 		return session_fail(session, -EBUSY, "%s: the session records into a folder",
 				    session->dir);
 	session_step(session, 0);
+	session->reading = 1;
 	result = reader_resume(session, event, data);
 	for (struct process *p = session->processes; p && !result; p = p->next) {
 		int is_last;
@@ -275,6 +277,7 @@ int wm_session_read(struct wm_session *session,
 			p->state = PROCESS_OVER;
 		}
 	}
+	session->reading = 0;
 	if (session->watermark)
 		watermark_wind(session->watermark);
 	return result;
@@ -339,6 +342,39 @@ int wm_session_stop(struct wm_session *session)
 			first = session_fail(session, err, "%s", session->dir);
 	}
 	return first;
+}
+
+static int find_watch(const struct wm_session *session, const char *spec, size_t *index)
+{
+	for (*index = 0; *index < session->specs.count; ++*index)
+		if (session->specs.all[*index].watch &&
+		    !strcmp(session->specs.all[*index].text, spec))
+			return 0;
+	return -ENOENT;
+}
+
+int wm_session_modify(struct wm_session *session, const char *spec, const char *to,
+		      struct wm_event_gap *gap)
+{
+	struct wm_event_gap told = { .size = gap ? gap->size : 0 };
+	size_t index;
+	int err;
+
+	if (!session || !spec || !to)
+		return -EINVAL;
+	session->detail[0] = 0;
+	if (gap && gap->size < sizeof(gap->size))
+		return session_fail(session, -EINVAL, "gap.size: %zu", gap->size);
+	if (!session->running)
+		return session_fail(session, -EINVAL, "the session does not run");
+	if (session->reading || session->in_step)
+		return session_fail(session, -EBUSY, "in a callback");
+	if (find_watch(session, spec, &index))
+		return session_fail(session, -ENOENT, "%s", spec);
+	err = change_watch(session, index, to, &told);
+	if (gap)
+		memcpy(gap, &told, told.size < sizeof(told) ? told.size : sizeof(told));
+	return err;
 }
 
 int wm_session_status(struct wm_session *session, struct wm_session_status *status)

@@ -310,23 +310,6 @@ int session_let_go(struct process *process)
 	return process_request(process, CONTROL_GO, NULL, 0);
 }
 
-/*
- * What a launched program executes is watched, too; a forked child is not. It may have no such variable, or be gone: then
- * the session's detail says so.
- */
-static int welcome_watches(struct wm_session *session, struct process *process)
-{
-	int err;
-
-	if (!spec_count_watches(&session->specs) || !process->invited || process->hello.forked)
-		return 0;
-	err = session_wait(session, process, ANSWER_WAIT_MS);
-	process->error = 0;
-	if (!err)
-		watching_arm(session, process);
-	return err == -WM_E_GONE || err == -WM_E_AGENT_SILENT ? err : 0;
-}
-
 /* A new process's store is to be opened, its markers armed, and it let go, as the session has it. */
 static int session_welcome(struct wm_session *session, struct process *process)
 {
@@ -349,9 +332,9 @@ static int session_welcome(struct wm_session *session, struct process *process)
 		return err;
 	adopts = adopt_ask(session, process);
 	err = adopts < 0 ? adopts : session_arm(session, process);
-	if (!err)
-		err = welcome_watches(session, process);
-	return err ? err : session_let_go(process);
+	if (err || later_welcome(session, process))
+		return err;
+	return session_let_go(process);
 }
 
 /* Connections that came by themselves: launched programs, and children of recorded ones. */
@@ -418,6 +401,8 @@ static int attend(struct wm_session *session, struct process *process)
 	watching_step(session, process);
 	if (process->state == PROCESS_READY && !process->welcomed)
 		err = session_welcome(session, process);
+	if (!err)
+		err = later_attend(session, process);
 	if (err == -WM_E_GONE)
 		count += process_pump(session, process); /* it may have said why */
 	if (process->state == PROCESS_NEW && age > HELLO_WAIT_NS)

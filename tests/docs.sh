@@ -52,6 +52,15 @@ compiles()
 } | compiles session -c
 {
 	echo '#include <stdio.h>
+	#include <unistd.h>
+	#include <waymark/error.h>
+	#include <waymark/event.h>
+	extern int done; int show(const struct wm_event_hit *, void *); void example(pid_t, uint64_t); void example(pid_t pid, uint64_t at) {'
+	man_example waymark-event.3
+	echo '}'
+} | compiles event -c
+{
+	echo '#include <stdio.h>
 	#include <waymark/error.h>
 	#include <waymark/trail.h>
 	void example(char **argv); void example(char **argv) {'

@@ -168,6 +168,18 @@ cc -g -O1 -pthread "$source_dir/examples/corrupt.c" -o corrupt || exit 1
 watch 1 'accounts[2].cents' ./corrupt
 shows "^ *1  *[0-9]*  write_name (corrupt.c:$(grep -n "= '.0'" "$source_dir/examples/corrupt.c" | cut -d: -f1))"
 
+# A process and its children, those that are there and those to come.
+sh -c './steps on & ./steps on & sleep 30; true' >/dev/null &
+shell=$!
+started+=("$shell")
+disown "$shell"
+until [ "$(ps -o pid= --ppid "$shell" | wc -l)" = 3 ]; do sleep 0.05; done
+sleep 0.3
+watch 0 --for 1s --tree -n 0 -p "$shell" count@steps
+[ "$(grep -c '  add (steps' out)" = 2 ] || fail "--tree: $(cat out words)"
+# shellcheck disable=SC2046 # numbers
+kill -9 "$shell" $(ps -o pid= --ppid "$shell")
+
 # What can't be, said.
 bad_watch()
 {
@@ -182,6 +194,7 @@ bad_watch "the compiler removed the variable" 1 unread ./steps
 bad_watch "what is to be watched" 2
 bad_watch "a command or -p is missing" 2 count
 bad_watch "not both" 2 -p 1 count ./steps
+bad_watch "the children of a program that is started" 2 --tree count ./steps
 bad_watch "there is no option --histroy" 2 --histroy 3 count ./steps
 bad_watch "did you mean history" 2 --histroy 3 count ./steps
 bad_watch "takes a number" 2 -n many count ./steps

@@ -33,10 +33,10 @@ watches read 0 -e watch:in_turn -- ./watched read 10
 expect "read(2)" "$(json hits)" 1
 expect "behind read(2)" "$(told read in_turn new)" 78
 
-# Children: forked ones are not watched, nor those that share memory; the parent is.
+# Children: a forked one is watched as its parent is, with values of its own; those that share memory are let be.
 watches fork 0 -e watch:in_turn -- ./watched fork 10
 grep -q right out || fail "fork: $(cat out)"
-expect "fork: hits" "$(json hits)" 20
+expect "fork: hits" "$(json hits)" 30
 expect "fork: missed" "$(json missed)" 0
 watches spawn 0 -e watch:in_turn -- ./watched spawn 3
 grep -q right out || fail "spawn: $(cat out)"

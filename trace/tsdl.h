@@ -46,6 +46,13 @@ struct tsdl_module {
 	char *path;
 };
 
+/* A watch of a process that became another, and from when on: struct trace_change (writer.h). */
+struct tsdl_change {
+	char *from, *to;
+	uint64_t begin_ns, gap_ns;
+	int was_stopped;
+};
+
 /* What metadata says of a process, which is a stream class; its place in the list is its number. */
 struct tsdl_process {
 	int declared; /* its stream class was */
@@ -54,6 +61,8 @@ struct tsdl_process {
 	uint32_t clock;		     /* enum store_clock */
 	struct tsdl_module *modules; /* as they came and went */
 	size_t module_count, module_room;
+	struct tsdl_change *changes; /* in the order of time */
+	size_t change_count, change_room;
 	char *exe, *build_id; /* the latter in hex; both may be NULL */
 	struct trace_schema *schema;
 };

@@ -94,6 +94,36 @@ static int add_module(struct tsdl_process *process, const struct lex *lex)
 	return 0;
 }
 
+/* "BEGIN_NS GAP_NS stopped BYTES FROM TO", or "running". What is none of these is left out. */
+static int add_change(struct tsdl_process *process, const struct lex *lex)
+{
+	struct tsdl_change change = { 0 };
+	const char *end = lex->text + strlen(lex->text);
+	unsigned long long bytes;
+	char *at;
+
+	change.begin_ns = strtoull(lex->text, &at, 10);
+	change.gap_ns = strtoull(at, &at, 10);
+	change.was_stopped = !strncmp(at, " stopped ", 9);
+	if (!change.was_stopped && strncmp(at, " running ", 9) != 0)
+		return 0;
+	bytes = strtoull(at + 9, &at, 10);
+	if (*at != ' ' || bytes >= (size_t)(end - at - 1) || at[1 + bytes] != ' ')
+		return 0;
+	if (array_grow(&process->changes, &process->change_room, process->change_count + 1,
+		       sizeof(change)))
+		return -ENOMEM;
+	change.from = strndup(at + 1, bytes);
+	change.to = strdup(at + bytes + 2);
+	if (!change.from || !change.to) {
+		free(change.from);
+		free(change.to);
+		return -ENOMEM;
+	}
+	process->changes[process->change_count++] = change;
+	return 0;
+}
+
 static int env_of_process(struct parse *parse, const char *key)
 {
 	struct lex *lex = &parse->lex;
@@ -115,6 +145,8 @@ static int env_of_process(struct parse *parse, const char *key)
 		return keep(&process->build_id, lex);
 	else if (!strncmp(rest, "_module_", 8))
 		return add_module(process, lex);
+	else if (!strncmp(rest, "_change_", 8) && lex->token == TOKEN_STRING)
+		return add_change(process, lex);
 	return 0;
 }
 
@@ -471,6 +503,11 @@ void tsdl_release(struct tsdl *tsdl)
 			free(tsdl->processes[i].modules[j].path);
 		}
 		free(tsdl->processes[i].modules);
+		for (size_t j = 0; j < tsdl->processes[i].change_count; j++) {
+			free(tsdl->processes[i].changes[j].from);
+			free(tsdl->processes[i].changes[j].to);
+		}
+		free(tsdl->processes[i].changes);
 		trace_schema_free(tsdl->processes[i].schema);
 	}
 	free(tsdl->processes);

@@ -61,6 +61,17 @@ int trace_events_inherit(struct trace_writer *writer, int process, int from, uin
 int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,
 		     const char *path);
 
+/* A watch of a process that became another. */
+struct trace_change {
+	const char *from, *to; /* specs */
+	uint64_t begin_ns;     /* the wall clock, when the first thread was changed */
+	uint64_t gap_ns;       /* from then to the last one's */
+	int was_stopped;       /* the process, so that nothing was missed meanwhile */
+};
+
+/* Note it in the metadata. */
+int trace_change_add(struct trace_writer *writer, int process, const struct trace_change *change);
+
 /*
  * Append a packet to its stream, which is named by (process, head->instance) and made when it is
  * new. Fills in head's magic, uuid, stream_id, content_bits and packet_bits. -WM_E_TRACE_FULL when

@@ -310,6 +310,77 @@ Test(writer, text_without_manners_is_escaped)
 	sample_folder_remove(dir);
 }
 
+Test(writer, changes_of_watches_are_read_as_they_were_written)
+{
+	const struct trace_change changes[] = {
+		{ "watch:a", "watch:b/if=value>0/", 1700000000000000001, 1234, 1 },
+		{ "watch:\"x y\"\n 5", "", UINT64_MAX, 0, 0 },
+	};
+	struct trace_reader *reader;
+	struct trace_writer *writer;
+
+	sample_folder(dir);
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(trace_process_add(writer, &about), 0);
+	for (size_t i = 0; i < 2; i++)
+		cr_assert_eq(trace_change_add(writer, 0, &changes[i]), 0);
+	cr_assert_eq(trace_change_add(writer, 1, &changes[0]), -EINVAL);
+	cr_assert_eq(trace_writer_close(writer), 0);
+	cr_assert_eq(trace_reader_open(&reader, dir), 0);
+	cr_assert_eq(reader->meta.processes[0].change_count, 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct tsdl_change *read = &reader->meta.processes[0].changes[i];
+
+		cr_assert_str_eq(read->from, changes[i].from);
+		cr_assert_str_eq(read->to, changes[i].to);
+		cr_assert_eq(read->begin_ns, changes[i].begin_ns);
+		cr_assert_eq(read->gap_ns, changes[i].gap_ns);
+		cr_assert_eq(read->was_stopped, changes[i].was_stopped);
+	}
+	trace_reader_close(reader);
+	sample_folder_remove(dir);
+}
+
+/* What another made of it is left out, and nothing is read behind its end. */
+Test(writer, changes_that_make_no_sense_are_left_out)
+{
+	static const char *const bad[] = {
+		"",
+		"stopped",
+		"1",
+		"1 2",
+		"1 2 ",
+		"1 2 stopped",
+		"1 2 stopped ",
+		"1 2 stopped 3",
+		"1 2 stopped 3 ",
+		"1 2 stopped 3 abc",
+		"1 2 stopped 4 abc d",
+		"1 2 stopped 3 abcd e",
+		"1 2 walking 1 a b",
+		"1 2 stopped 18446744073709551615 a b",
+		"1 2 stopped -1 a b",
+		"1 2 stopped x a b",
+	};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct text text = { 0 };
+		struct tsdl tsdl;
+
+		text_format(
+			&text,
+			"/* CTF 1.8 */\nenv {\ntracer_name = \"waymark\";\nprocess_0_pid = 1;\nprocess_0_change_0 = \"%s\";\n"
+			"process_0_change_1 = 7;\nprocess_0_change_2 = \"1 2 running 1 a b\";\n};\n",
+			bad[i]);
+		cr_assert_eq(tsdl_parse(&tsdl, text.at, text.bytes), 0, "%s", bad[i]);
+		cr_assert_eq(tsdl.process_count, 1);
+		cr_assert_eq(tsdl.processes[0].change_count, 1, "%s", bad[i]);
+		cr_assert_str_eq(tsdl.processes[0].changes[0].to, "b");
+		tsdl_release(&tsdl);
+		text_release(&text);
+	}
+}
+
 Test(writer, a_field_called_as_another_s_state_is_no_harm)
 {
 	struct sample sample = { .head = { .pid = 10, .tid = 11 } };

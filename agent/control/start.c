@@ -11,6 +11,7 @@
 #include "agent/marker/marker.h"
 #include "agent/patch/batch.h"
 #include "agent/store/store.h"
+#include "agent/watch/watch.h"
 #include "base/kernel.h"
 #include "base/socketdir.h"
 
@@ -25,6 +26,10 @@
 #define LISTEN_WAIT_MS 5000
 
 static int started; /* under the agent's lock */
+
+/* The linker's: where this library begins, and where its code ends. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char etext[] __attribute__((visibility("hidden")));
 
 /* Once in a process and its forked children. Under the agent's lock. */
 static int start(void)
@@ -48,6 +53,7 @@ static int start(void)
 	text_release(&text);
 	if (error)
 		return error;
+	watch_own_code((uintptr_t)__ehdr_start, (uintptr_t)etext);
 	fork_register();
 	started = 1;
 	return 0;

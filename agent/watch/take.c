@@ -24,6 +24,7 @@ struct watch_entry watch_entries[WATCH_ROWS_MAX];
 uint64_t watch_live;
 uint32_t watch_inside;
 uint32_t watch_past[TAKE_PAST_MAX];
+uintptr_t watch_own_start, watch_own_end;
 
 /* The stack pointer of this thread's handler while it is in here; stale if it was another thread's (clone(2)). */
 static __thread uintptr_t taking __attribute__((tls_model("initial-exec")));
@@ -34,6 +35,7 @@ struct hit {
 	struct written written;
 	int is_told; /* `written` is */
 	int is_late;
+	uint8_t generation;
 	uintptr_t ip, sp;
 	uint16_t how;
 };
@@ -390,6 +392,18 @@ static void raise_signal(const struct watch_entry *entry)
 	syscall_raw(SYS_tgkill, pid, tid, entry->about.signal, 0);
 }
 
+/* Whether what is watched is still what was meant: memory is used again. */
+static int is_there(const struct watch_entry *entry)
+{
+	const struct control_watch *about = &entry->about;
+	uint32_t number = 0;
+
+	if (__atomic_load_n(&entry->is_gone, __ATOMIC_RELAXED))
+		return 0;
+	return !about->owner || (!careful_read(&number, about->owner, sizeof number) &&
+				 number == about->owner_number);
+}
+
 static void take(const struct hit *hit, struct watch_entry *entry)
 {
 	struct watch_row *row = entry->row;
@@ -418,9 +432,20 @@ static void take(const struct hit *hit, struct watch_entry *entry)
 		raise_signal(entry);
 }
 
+/* Whether a watch had kernel events when `first` was hit: generations are those of one set; others have some unless they leave. */
+static int was_armed(const struct hit *hit, const struct watch_entry *first,
+		     const struct watch_entry *entry)
+{
+	uint32_t gate = __atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE);
+
+	if (entry->about.magic != first->about.magic || entry->about.set != first->about.set)
+		return WATCH_GATE_STATE(gate) == WATCH_ON;
+	return WATCH_GATE_TAKES(gate, hit->generation);
+}
+
 static int is_open(const struct watch_entry *entry)
 {
-	return (__atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE) & 0xffu) == WATCH_ON;
+	return WATCH_GATE_STATE(__atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE)) == WATCH_ON;
 }
 
 static int is_same_word(const struct watch_entry *one, const struct watch_entry *other)
@@ -453,8 +478,13 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 	     live &= live - 1) {
 		struct watch_entry *entry = &watch_entries[__builtin_ctzll(live)];
 
-		if (entry != first && is_hit_too(hit, first, entry) && is_open(entry))
+		if (entry == first || !is_hit_too(hit, first, entry) ||
+		    !was_armed(hit, first, entry))
+			continue;
+		if (is_there(entry))
 			take(hit, entry);
+		else
+			count(&entry->row->dropped);
 	}
 }
 
@@ -475,26 +505,36 @@ static struct watch_entry *find_fed(uint64_t cookie)
 	return NULL;
 }
 
+static int is_own_code(uintptr_t address)
+{
+	return address >= watch_own_start && address < watch_own_end;
+}
+
 static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags,
 		      ucontext_t *context, uintptr_t sp)
 {
-	struct hit hit = { .context = context, .sp = sp, .is_late = flags & TAKE_PERF_ASYNC };
+	struct hit hit = { .context = context,
+			   .sp = sp,
+			   .is_late = flags & TAKE_PERF_ASYNC,
+			   .generation = WATCH_COOKIE_GENERATION(cookie) };
 
-	if (!is_open(entry)) {
+	if (WATCH_GATE_STATE(__atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE)) == WATCH_OFF) {
 		count(&entry->row->dropped);
 		entry = find_fed(cookie);
 		if (!entry)
 			return;
 	}
-	/* memory below the stack that nobody has any more, and this handler's frames lie there */
-	if (taking && taking - sp < OWN_STACK_BYTES) {
+	/*
+	 * Memory below the stack that nobody has any more, and this handler's frames lie there; or what we put back as it was,
+	 * which is errno.
+	 */
+	if ((taking && taking - sp < OWN_STACK_BYTES) || is_own_code(trap_pc(context) - 1)) {
 		count(&entry->row->taken);
 		count(&entry->row->own);
 		return;
 	}
-	if (entry->about.magic == WATCH_COOKIE_MAGIC(cookie) &&
-	    __atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE) !=
-		    WATCH_GATE(WATCH_COOKIE_GENERATION(cookie), WATCH_ON)) {
+	if ((entry->about.magic == WATCH_COOKIE_MAGIC(cookie) && !was_armed(&hit, entry, entry)) ||
+	    !is_there(entry)) {
 		count(&entry->row->dropped);
 		return;
 	}

@@ -30,6 +30,7 @@ struct watch_entry {
 	const struct marker *event;
 	/* whose signals are this one's, too, also when that one has gone; 0: nobody's (watch.c) */
 	uint32_t fed_magic, fed_number;
+	uint32_t is_gone; /* the library that it lay in was unloaded */
 	/* watch.c's */
 	uint32_t is_fed; /* it has no event of its own */
 	uint32_t is_used;
@@ -52,6 +53,9 @@ extern uint32_t watch_inside;
 /* Whose signals are nobody's any more, but may come: the last ones. 0: none. */
 #define TAKE_PAST_MAX 32
 extern uint32_t watch_past[TAKE_PAST_MAX];
+
+/* The agent's own code, from..to: what it puts back as it was, as errno, is no event. Both 0: not told. */
+extern uintptr_t watch_own_start, watch_own_end;
 
 /*
  * A SIGTRAP came: returns whether it was a watch's of ours, live or past; then it is done. Else it is the program's.

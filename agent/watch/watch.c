@@ -326,6 +326,7 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	owner_note(&tools[lane].owner, tool, about->magic);
 	learn_magic(about->magic);
 	entry->is_used = 1;
+	entry->is_gone = 0;
 	entry->lane = lane;
 	entry->clock = store_uses_tsc(lane) ? STORE_CLOCK_TSC : STORE_CLOCK_MONOTONIC;
 	entry->fed_magic = entry->fed_number = entry->is_fed = 0;
@@ -502,6 +503,12 @@ void watch_tick(void)
 	}
 }
 
+void watch_own_code(uintptr_t start, uintptr_t end)
+{
+	watch_own_start = start;
+	watch_own_end = end;
+}
+
 void watch_begin(void)
 {
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++)
@@ -523,11 +530,23 @@ void watch_module_came(const struct module *module)
 	}
 }
 
+static void leave_segment(const struct segment *segment)
+{
+	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
+		struct watch_entry *entry = &watch_entries[i];
+
+		if (is_live(entry) && entry->about.address >= segment->start &&
+		    entry->about.address < segment->end)
+			__atomic_store_n(&entry->is_gone, 1, __ATOMIC_RELAXED);
+	}
+}
+
 void watch_module_gone(const struct module *module)
 {
 	for (unsigned int i = 0; i < module->segment_count; i++) {
 		if (module->segments[i].prot & PROT_EXEC)
 			boundary_remove(module->segments[i].start);
+		leave_segment(&module->segments[i]);
 	}
 }
 

@@ -51,6 +51,9 @@ int watch_waits(void);
 void watch_module_came(const struct module *module);
 void watch_module_gone(const struct module *module);
 
+/* Where the agent's own code lies, from..to; once, before anything is watched. */
+void watch_own_code(uintptr_t start, uintptr_t end);
+
 /* The child of a fork has none. */
 void watch_forked(void);
 

@@ -53,6 +53,89 @@ Test(watch, conditions_choose_and_the_rest_is_counted, .timeout = 30)
 	sample_end(0);
 }
 
+/* ---- what is gone ---- */
+
+Test(watch, what_comes_once_its_thread_has_ended_is_dropped, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8),
+			     beside = sample_about(1, &word[1], 8);
+	static volatile uint32_t number = 4711;
+
+	about.owner = (uintptr_t)&number;
+	about.owner_number = 4711;
+	sample_begin();
+	sample_arm(&about);
+	sample_arm(&beside);
+	*(volatile uint64_t *)word = 1;
+	number = 0;
+	*(volatile uint64_t *)word = 2;
+	/* found by its neighbour's signal, it is gone all the same */
+	__asm__ volatile("movdqu %%xmm0, %0" : "=m"(*(char(*)[16])word));
+	number = 4711;
+	*(volatile uint64_t *)word = 3;
+	cr_assert_eq(sample_table->rows[0].taken, 2);
+	cr_assert_eq(sample_table->rows[0].dropped, 2);
+	cr_assert_eq(sample_table->rows[1].taken, 1);
+	cr_assert_eq(sample_counted(0), 4);
+	sample_end(0);
+	sample_end(1);
+}
+
+Test(watch, what_comes_once_its_owner_can_not_be_read_is_dropped, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+
+	about.owner = PAGE_BYTES / 2;
+	sample_begin();
+	sample_arm(&about);
+	*(volatile uint64_t *)word = 1;
+	cr_assert_eq(sample_table->rows[0].taken, 0);
+	cr_assert_eq(sample_table->rows[0].dropped, 1);
+	sample_end(0);
+}
+
+Test(watch, what_comes_once_its_module_is_gone_is_dropped, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+	struct module module = { .segment_count = 1,
+				 .segments = { { (uintptr_t)word, (uintptr_t)word + 8, 3 } } };
+
+	sample_begin();
+	sample_arm(&about);
+	*(volatile uint64_t *)word = 1;
+	module.segments[0].start += 8;
+	module.segments[0].end += 8;
+	watch_module_gone(&module);
+	*(volatile uint64_t *)word = 2;
+	module.segments[0].start -= 8;
+	watch_module_gone(&module);
+	*(volatile uint64_t *)word = 3;
+	cr_assert_eq(sample_table->rows[0].taken, 2);
+	cr_assert_eq(sample_table->rows[0].dropped, 1);
+	sample_end(0);
+	/* what has its number next is there */
+	sample_arm(&about);
+	*(volatile uint64_t *)word = 4;
+	cr_assert_eq(sample_table->rows[0].taken, 1);
+	sample_end(0);
+}
+
+Test(watch, what_the_agent_itself_writes_is_no_event, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8);
+
+	sample_begin();
+	sample_arm(&about);
+	*(volatile uint64_t *)word = 1;
+	watch_own_code(1, UINTPTR_MAX);
+	*(volatile uint64_t *)word = 2;
+	watch_own_code(0, 0);
+	cr_assert_eq(sample_collect(8), 1);
+	cr_assert_eq(sample_table->rows[0].taken, 2);
+	cr_assert_eq(sample_table->rows[0].own, 1);
+	sample_end(0);
+}
+
 static volatile sig_atomic_t raised;
 
 static void on_raised(int number)

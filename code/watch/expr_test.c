@@ -158,6 +158,8 @@ Test(watch_expr, options_are_read)
 	cr_assert_eq(options->signal, SIGSTOP);
 	cr_assert(options->counts && options->trail);
 	cr_assert_eq(options->thread, 77);
+	cr_assert_eq(parse("watch:errors/thread=main/"), 0, "%s", trouble.detail);
+	cr_assert_eq(options->thread, WATCH_THREAD_MAIN);
 	cr_assert_eq(parse("watch:x/if=old >= 0x10,signal=SIGRTMIN+2/"), 0);
 	cr_assert_eq(options->tests[0].subject, WATCH_IF_OLD);
 	cr_assert_eq(options->tests[0].relation, WATCH_AT_LEAST);

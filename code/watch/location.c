@@ -35,7 +35,7 @@ int variable_is_program(const struct code_file *file)
 
 /*
  * The program's own block ends where the thread pointer points (variant II), aligned as its segment asks; those of
- * libraries are found through the loader's numbers, which are nobody else's to know.
+ * libraries are found through the loader's numbers (block.h).
  */
 int variable_thread_offset(const struct code_file *file, uint64_t offset, uint64_t *start)
 {
@@ -53,6 +53,17 @@ int variable_thread_offset(const struct code_file *file, uint64_t offset, uint64
 		return 0;
 	}
 	return -ENOENT;
+}
+
+int variable_locate_thread(const struct code_file *file, uint64_t offset, enum watch_base *base,
+			   uint64_t *start)
+{
+	*base = variable_is_program(file) ? WATCH_IN_THREAD : WATCH_IN_BLOCK;
+	if (variable_thread_offset(file, offset, start))
+		return -WM_E_WATCH_THREAD;
+	if (*base == WATCH_IN_BLOCK)
+		*start = offset;
+	return 0;
 }
 
 /* What an operation's number is: some are indices into a table of the unit's. */
@@ -125,10 +136,7 @@ static int expression_read(Dwarf_Attribute *location, const Dwarf_Op *ops, size_
 	if (!count || op_number(location, &ops[0], &number))
 		return refusal_of(ops, count);
 	if (count == 2 && is_thread_op(ops[1].atom)) {
-		*base = WATCH_IN_THREAD;
-		if (!variable_is_program(file) || variable_thread_offset(file, number, start))
-			return -WM_E_WATCH_THREAD;
-		return 0;
+		return variable_locate_thread(file, number, base, start);
 	}
 	if (count == 2 && ops[1].atom == DW_OP_plus_uconst)
 		number += ops[1].number;

@@ -133,7 +133,8 @@ static int valued_parse(struct watch_options *options, char *word, size_t at, si
 		return options->signal != 0;
 	}
 	if (!strncmp(word, "thread=", 7)) {
-		options->thread = (pid_t)count_of(word + 7, INT32_MAX);
+		options->thread = !strcmp(word + 7, "main") ? WATCH_THREAD_MAIN
+							    : (pid_t)count_of(word + 7, INT32_MAX);
 		return options->thread != 0;
 	}
 	return 0;

@@ -10,7 +10,7 @@
  *	count			hits are counted, and not recorded
  *	signal=NAME		each is followed by that signal to the thread: signal=STOP, signal=SIGUSR1, signal=10
  *	trail			each keeps the trail up to it
- *	thread=TID		whose copy of a variable that each thread has one of
+ *	thread=TID		whose copy of a variable that each thread has one of; thread=main: the first thread's
  *
  * Where there are several `if`, all must be true. A number is written as C does: 5, -1, 0x1f, 1.5, 'a', true, NULL, or
  * an enumerator of the value's type.
@@ -26,6 +26,7 @@
 #define WATCH_TESTS_MAX 4
 #define WATCH_FRAMES_DEFAULT 10
 #define WATCH_FRAMES_MAX 10
+#define WATCH_THREAD_MAIN ((pid_t)-1)
 
 enum watch_subject { WATCH_IF_CHANGED, WATCH_IF_VALUE, WATCH_IF_OLD, WATCH_IF_TID };
 
@@ -54,7 +55,7 @@ struct watch_options {
 	int counts;	     /* `count` */
 	int signal;	     /* 0: none */
 	int trail;
-	pid_t thread; /* 0: none named */
+	pid_t thread; /* 0: none named; WATCH_THREAD_MAIN */
 };
 
 /*

@@ -161,7 +161,8 @@ static int variable_seek(struct finding *finding)
 	place_at(finding, holder, start);
 	finding->place->base = finding->variable.base;
 	finding->place->line = finding->variable.line;
-	if (finding->place->base == WATCH_IN_THREAD && !finding->expr->options.thread)
+	if ((finding->place->base == WATCH_IN_THREAD || finding->place->base == WATCH_IN_BLOCK) &&
+	    !finding->expr->options.thread)
 		return refuse_base(finding, -WM_E_WATCH_THREAD, finding->variable.path, "");
 	return set(&finding->place->variable, finding->variable.path) ||
 			       set(&finding->place->source, finding->variable.source)
@@ -242,6 +243,42 @@ static int symbol_seek(struct finding *finding)
 		return refuse_base(finding, -WM_E_WATCH_FUNCTION, expr->name, "");
 	snprintf(length, sizeof(length), "; its symbol has %" PRIu64 " bytes", first_bytes);
 	return refuse_base(finding, -WM_E_WATCH_NO_DEBUG, expr->name, first_bytes ? length : "");
+}
+
+/* Likewise of what each thread has one of. */
+static int thread_symbol_seek(struct finding *finding)
+{
+	const struct watch_expr *expr = finding->expr;
+	uint64_t offset, bytes;
+	char length[64];
+
+	for (size_t i = 0; i < finding->count; i++) {
+		struct code_module *module = finding->modules[i];
+		int err = code_symbol_thread(module->file, expr->name, &offset, &bytes);
+
+		if (err == -ENOTUNIQ)
+			return refuse_base(finding, -WM_E_WATCH_SEVERAL, expr->name,
+					   ", as the linker knows it");
+		if (err == -ENOENT)
+			continue;
+		if (!err && variable_locate_thread(module->file, offset, &finding->place->base,
+						   &finding->place->start))
+			err = -WM_E_WATCH_THREAD;
+		if (err || !expr->options.thread)
+			return err && err != -WM_E_WATCH_THREAD
+				       ? err
+				       : refuse_base(finding, -WM_E_WATCH_THREAD, expr->name, "");
+		finding->place->module = module;
+		snprintf(length, sizeof(length), "; its symbol has %" PRIu64 " bytes", bytes);
+		if (!expr->length)
+			return refuse_base(finding, -WM_E_WATCH_NO_DEBUG, expr->name,
+					   bytes ? length : "");
+		return set(&finding->place->variable, expr->name) ||
+				       set(&finding->place->source, "")
+			       ? -ENOMEM
+			       : 0;
+	}
+	return 1;
 }
 
 /* ---- functions ---- */
@@ -353,6 +390,8 @@ static int name_seek(struct finding *finding)
 		ret = variable_seek(finding);
 	if (ret == 1 && !expr->source)
 		ret = symbol_seek(finding);
+	if (ret == 1 && !expr->source)
+		ret = thread_symbol_seek(finding);
 	return ret == 1 ? refuse_name(finding) : ret;
 }
 
@@ -512,7 +551,7 @@ int watch_place_address(const struct watch_place *place, const struct code_memor
 	*address = place->start;
 	if (place->base == WATCH_IN_MODULE)
 		*address += place->module->base;
-	else if (place->base == WATCH_IN_THREAD)
+	else if (place->base == WATCH_IN_THREAD || place->base == WATCH_IN_BLOCK)
 		*address += thread_pointer;
 	for (unsigned int i = 0; !err && i < place->follow_count; i++)
 		err = pointer_read(place, &place->follows[i], memory, address, trouble);

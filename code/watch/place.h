@@ -12,8 +12,8 @@
  *
  * Debug information may be hostile: all depths, counts and loops are bounded.
  *
- * What is refused, and why: a variable of which each thread has its own is one only of the program itself, and with
- * `thread=TID` (its place in a library's block is the loader's secret). Local variables are refused by name.
+ * What is refused, and why: a variable of which each thread has its own is one only with `thread=TID`. Local variables are
+ * refused by name.
  */
 #ifndef CODE_WATCH_PLACE_H
 #define CODE_WATCH_PLACE_H
@@ -33,6 +33,7 @@ enum watch_base {
 	WATCH_IN_PROCESS, /* start is an address */
 	WATCH_IN_MODULE,  /* as linked: the module's base is added */
 	WATCH_IN_THREAD,  /* the thread pointer is added, fs's base: start is below 0 */
+	WATCH_IN_BLOCK,	  /* what the thread has of the module's variables is added (block.h) */
 };
 
 /* Follow a pointer: address = what the 8 bytes at `address` hold, plus offset. */
@@ -75,7 +76,8 @@ int watch_place_find(struct watch_place *place, const struct watch_expr *expr,
 void watch_place_release(struct watch_place *place);
 
 /*
- * Go the steps. `memory` may be NULL where there is none to follow. `thread_pointer` is asked for WATCH_IN_THREAD alone.
+ * Go the steps. `memory` may be NULL where there is none to follow. `thread_pointer` is asked for WATCH_IN_THREAD alone, and for
+ * WATCH_IN_BLOCK the block.
  * 0; -WM_E_WATCH_NULL, -WM_E_WATCH_UNMAPPED (the pointer that was followed is no address that can be read),
  * -WM_E_WATCH_KERNEL (an address that is not the program's); what memory->read() returned else.
  * Whether what is watched itself is mapped, the caller sees: a watch needs no memory there.

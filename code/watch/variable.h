@@ -39,6 +39,10 @@ int variable_locate(Dwarf_Die *die, struct code_file *file, enum watch_base *bas
 /* From the thread pointer, what stands at an offset in the program's block of variables of threads' own. 0 or -ENOENT. */
 int variable_thread_offset(const struct code_file *file, uint64_t offset, uint64_t *start);
 
+/* The same, as a base and what is added to that: a library's is its block. 0 or -WM_E_WATCH_THREAD. */
+int variable_locate_thread(const struct code_file *file, uint64_t offset, enum watch_base *base,
+			   uint64_t *start);
+
 /* Is it a program, and no library? */
 int variable_is_program(const struct code_file *file);
 

@@ -163,6 +163,23 @@ static int cpus_cover(struct event_coverage *coverage, const struct event_object
 	return err;
 }
 
+unsigned int event_object_starved(const struct event_object *object, unsigned int source)
+{
+	unsigned int starved = 0;
+
+	for (size_t i = 0; i < object->count; i++) {
+		const struct instance *instance = &object->instances[i];
+		struct instance_count count;
+
+		/* one for each CPU of a thread's runs on one at a time */
+		if (instance->source != source || (instance->tid > 0 && instance->cpu >= 0))
+			continue;
+		if (!instance_read(instance, &count))
+			starved += count.running_ns < count.enabled_ns;
+	}
+	return starved;
+}
+
 int event_object_coverage(struct event_object *object, struct event_coverage *coverage)
 {
 	struct groups groups;
@@ -184,15 +201,8 @@ int event_object_coverage(struct event_object *object, struct event_coverage *co
 		err = threads_cover(coverage, object, &groups);
 	else
 		err = cpus_cover(coverage, object, &groups);
-	for (size_t i = 0; i < object->count; i++) {
-		struct instance_count count;
-
-		/* one for each CPU of a thread's runs on one at a time */
-		if (object->instances[i].tid > 0 && object->instances[i].cpu >= 0)
-			continue;
-		if (!instance_read(&object->instances[i], &count))
-			coverage->starved += count.running_ns < count.enabled_ns;
-	}
+	for (unsigned int i = 0; i < object->request.source_count; i++)
+		coverage->starved += event_object_starved(object, i);
 	for (unsigned int i = 0; i < groups.count && object_is_threads(object); i++)
 		coverage->ended += !groups.all[i].is_there;
 	free(groups.all);

@@ -247,11 +247,8 @@ void event_object_disarm(struct event_object *object)
 	object->state = EVENT_DISARMED;
 }
 
-void event_object_release(struct event_object *object)
+static void object_free(struct event_object *object)
 {
-	if (!object)
-		return;
-	event_object_disarm(object);
 	free((void *)object->request.cpus);
 	free(object->instances);
 	free(object->known);
@@ -259,6 +256,23 @@ void event_object_release(struct event_object *object)
 	claims_remove(object);
 	shared_release(object);
 	free(object);
+}
+
+void event_object_release(struct event_object *object)
+{
+	if (!object)
+		return;
+	event_object_disarm(object);
+	object_free(object);
+}
+
+/* No ioctl(2): it would reach the owner's. */
+void event_object_leave(struct event_object *object)
+{
+	if (!object)
+		return;
+	object_close(object);
+	object_free(object);
 }
 
 enum event_state event_object_state(const struct event_object *object)
@@ -274,6 +288,11 @@ uint64_t event_object_armed_ns(const struct event_object *object)
 uint64_t event_object_disarmed_ns(const struct event_object *object)
 {
 	return object->disarmed_ns;
+}
+
+uint8_t event_object_generation(const struct event_object *object)
+{
+	return object->generation;
 }
 
 const struct event_source *event_object_sources(const struct event_object *object)

@@ -221,11 +221,20 @@ void event_object_disarm(struct event_object *object);
 /* Disarm and free. NULL is allowed. */
 void event_object_release(struct event_object *object);
 
+/*
+ * In a child that the owner forked: close what it has of it, and free. What is armed stays so, for the owner has it too. NULL
+ * is allowed.
+ */
+void event_object_leave(struct event_object *object);
+
 enum event_state event_object_state(const struct event_object *object);
 
 /* When it was armed and disarmed, CLOCK_MONOTONIC; 0 when it was not. What fires outside is not ours to tell. */
 uint64_t event_object_armed_ns(const struct event_object *object);
 uint64_t event_object_disarmed_ns(const struct event_object *object);
+
+/* How often it was modified, modulo 256. */
+uint8_t event_object_generation(const struct event_object *object);
 
 /* The sources as they are now, with generation but not round in sig_data. Valid until the next modify. */
 const struct event_source *event_object_sources(const struct event_object *object);
@@ -236,6 +245,9 @@ const struct event_source *event_object_sources(const struct event_object *objec
  * counting meanwhile. 0 or -errno; -ENODATA: another's event serves it. Some 1 us a thread.
  */
 int event_object_count(struct event_object *object, unsigned int source, uint64_t *hits);
+
+/* How many of a source's kernel events are starved, as struct event_coverage has it. */
+unsigned int event_object_starved(const struct event_object *object, unsigned int source);
 
 struct event_coverage {
 	/* Threads or CPUs: in the scope now, of these armed by an open of ours, and by inheritance. */

@@ -11,6 +11,8 @@
 
 struct wm_session;
 
+#define WATCHES_DETAIL_MAX 256
+
 /* All processes and all pieces together. */
 struct watch_counts {
 	uint64_t hits;	   /* as the kernel counted */
@@ -23,11 +25,13 @@ struct watch_counts {
 	uint64_t late;	   /* of those taken: told when SIGTRAP was let through again */
 	uint64_t inexact;  /* whose new value is what memory had then */
 	uint64_t shared;
+	uint64_t starved; /* no hits: kernel events that had no register at some time, so that hits may have been neither taken nor counted */
 };
 
 /* Of one spec. */
 struct watched_spec {
 	char *text;  /* as given */
+	char *words; /* what of it is the event's name */
 	int is_code; /* who runs it, not who writes it */
 	struct watch_counts counts;
 	unsigned int processes; /* that it was armed in */
@@ -39,21 +43,34 @@ struct watched_spec {
 	unsigned int shared;
 	char holder[64];	 /* the last's, "waymark 812"; "": not told */
 	unsigned int taken_over; /* of them, with registers of our own since the other ended */
-	uint64_t gap_ns; /* in all, in which they had none: what was hit then is not known */
-	int lost;	 /* why it was taken away; 0: it was not */
+	uint64_t alone_ns; /* in all, in which they had none: what was hit then is not known */
+	int lost;	   /* why it was taken away; 0: it was not */
 	unsigned int callers_asked, callers; /* more than can be told were asked for */
 	struct watch_type type;		     /* of its values; no nodes: not known */
+	struct watched_spec *earlier;	     /* what was watched before that was changed; NULL */
+	/* of one that was changed: when, and from the first thread's change to the last one's */
+	uint64_t until_realtime_ns, gap_ns;
+	int was_stopped; /* and so nothing was missed in between */
+	char *library;	 /* that it was found in last; NULL: in none that could go */
+	int error;	 /* why it was no place in a process, or a library, that came later; 0 */
 };
 
 /* Each has the place that its spec has in the session's list; those that are no watches are empty. */
 struct watched_list {
 	struct watched_spec *all;
 	size_t count;
+	/* some process's are just being armed; what is due in one is just done (watch/later.h) */
+	int is_arming, is_attending;
+	/* processes that came later and go on with some unwatched, and why the first does */
+	uint64_t unwatched;
+	int unwatched_error;
+	char unwatched_detail[WATCHES_DETAIL_MAX];
 };
 
+void watched_spec_release(struct watched_spec *one);
 void watched_list_release(struct watched_list *list);
 
-/* NULL where a spec is no watch, or was armed nowhere. */
+/* NULL where a spec is no watch, or was armed nowhere; one that was changed may have been armed nowhere since. */
 const struct watched_spec *watches_of(const struct watched_list *list, size_t spec);
 
 /* Those that are armed now are added to, too. */

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "session/watch/watching.h"
+#include "session/watch/watching_own.h"
 
-#include "session/event/object.h"
-#include "session/loaded.h"
-#include "session/process.h"
+#include "code/watch/variable.h"
 #include "session/sealed.h"
 #include "session/target.h"
-#include "session/watch/ask.h"
-#include "session/watch/sharing.h"
+#include "session/watch/change.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,28 +25,6 @@
 #define ON_ITS_WAY_US 500
 #define NOBODY_KNOWS UINT64_MAX
 #define AGENT_NAME "libwaymark-agent.so"
-
-struct watched {
-	size_t spec;
-	uint64_t address;
-	uint8_t bytes;
-};
-
-/* Of one process. Pieces are numbered as they come: that is their source in the object, too. */
-struct watching {
-	struct event_object *object;
-	struct watch_table *table;
-	pid_t pid;
-	uint32_t magic;
-	unsigned int count;
-	struct watched all[EVENT_SOURCES_MAX];
-	struct sharing sharing;
-	int is_asked; /* the agent was */
-	/* it is worked on in steps, in which the process may end or the agent let go: that is only noted */
-	int is_arming;
-	int has_ended;
-	int lost; /* why */
-};
 
 /* ---- what is wanted ---- */
 
@@ -77,35 +52,6 @@ static int fail(struct wm_session *session, const struct spec *spec, int err, co
 	return session_fail(session, err, "%s%s%s", spec->text, *detail ? ": " : "", detail);
 }
 
-/* NULL: no memory. */
-static struct watched_spec *results(struct wm_session *session, size_t spec)
-{
-	struct watched_list *list = &session->watched;
-	const struct spec *about = &session->specs.all[spec];
-
-	if (!list->all) {
-		list->all = calloc(session->specs.count, sizeof(*list->all));
-		list->count = list->all ? session->specs.count : 0;
-	}
-	if (!list->all)
-		return NULL;
-	if (!list->all[spec].text)
-		list->all[spec].text = strdup(about->text);
-	list->all[spec].is_code = about->watch->kind == WATCH_EXECUTE;
-	return list->all[spec].text ? &list->all[spec] : NULL;
-}
-
-/* A pass over one process's expressions. */
-struct finding {
-	struct wm_session *session;
-	struct process *process;
-	struct watching *watching;
-	struct loaded_list list;
-	struct code_module **modules; /* the program's own: without the agent */
-	size_t module_count;
-	struct asked_watch asked;
-};
-
 static int on_beat(size_t done, size_t total, void *data)
 {
 	struct finding *finding = data;
@@ -130,30 +76,75 @@ static int is_mapped(const struct code_process *process, uint64_t address, uint6
 	       (bytes < 2 || !memory->read(memory->data, address + bytes - 1, &byte, 1));
 }
 
-/* Where an expression's value lies in the process, and what is asked of the agent for it. */
-static int find_one(struct finding *finding, const struct spec *spec, struct watched_spec *result)
+static unsigned int count_pieces(const struct finding *finding)
+{
+	unsigned int count = 0;
+
+	for (const struct watching *w = finding->process->watching; w; w = w->next)
+		count += w->count;
+	for (const struct watching *w = finding->fresh; w; w = w->next)
+		count += w->count;
+	return count;
+}
+
+/* What it is tied to, and what that adds to its address. */
+static int find_bond(struct finding *finding, const struct watch_expr *expr,
+		     const struct watch_place *place, struct watched_spec *result, uint64_t *base,
+		     struct watch_trouble *trouble)
+{
+	struct watch_bond *bond = &finding->bond;
+	int is_library = place->module && !place->follow_count &&
+			 !variable_is_program(place->module->file);
+
+	free(result->library);
+	result->library = is_library ? strdup(place->module->file->path) : NULL;
+	*bond = (struct watch_bond){ .module = is_library ? place->module->base : 0 };
+	if (place->base != WATCH_IN_THREAD && place->base != WATCH_IN_BLOCK) {
+		if (expr->options.thread)
+			return watch_trouble_set(
+				trouble, -WM_E_WATCH_OPTION, 0, 0,
+				"all threads share it: thread= is for what each has one of; whose writes are told says if=tid==TID");
+		return 0;
+	}
+	return thread_find(&bond->owner, base, finding->process->pid, place, expr->options.thread,
+			   &finding->list, trouble);
+}
+
+int finding_place(struct finding *finding, const struct spec *spec, struct watched_spec *result)
 {
 	struct code_process process = loaded_process(&finding->list);
 	struct watch_place place = { 0 };
 	struct watch_trouble trouble = { 0 };
-	uint64_t address = 0;
+	uint64_t address = 0, base = 0;
 	int err = watch_place_find(&place, spec->watch, finding->modules, finding->module_count,
 				   &trouble);
 
-	if (!err && place.base == WATCH_IN_THREAD)
-		err = watch_trouble_set(&trouble, -WM_E_WATCH_THREAD, 0, 0, "%s", "");
+	/* one that is named may come; of what came later, not all has it */
+	if (err == -WM_E_WATCH_NO_MODULE || (err && err != -ENOMEM && finding->wants)) {
+		result->error = err;
+		watch_place_release(&place);
+		return 1;
+	}
 	if (!err)
-		err = watch_place_address(&place, &process.memory, 0, &address, &trouble);
+		err = find_bond(finding, spec->watch, &place, result, &base, &trouble);
+	if (!err)
+		err = watch_place_address(&place, &process.memory, base, &address, &trouble);
 	if (!err && !is_mapped(&process, address, place.bytes))
 		err = watch_trouble_set(&trouble, -WM_E_WATCH_UNMAPPED, 0, 0, "0x%llx",
 					(unsigned long long)address);
 	if (!err)
 		err = ask_make(&finding->asked, spec->watch, &place, address, &trouble);
-	if (!err && finding->watching->count + finding->asked.count > EVENT_SOURCES_MAX)
+	if (!err &&
+	    count_pieces(finding) + finding->asked.count - finding->given_back > EVENT_SOURCES_MAX)
 		err = watch_trouble_set(&trouble, -WM_E_WATCH_LARGE, 0, 0,
 					"with the watches before it, it would be the %uth register",
-					finding->watching->count + finding->asked.count);
+					count_pieces(finding) + finding->asked.count);
 	if (!err) {
+		for (unsigned int i = 0; i < finding->asked.count; i++) {
+			finding->asked.about[i].owner = finding->bond.owner.word;
+			finding->asked.about[i].owner_number = finding->bond.owner.number;
+		}
+		result->error = 0;
 		result->address = address;
 		result->bytes = place.bytes;
 		result->pieces = finding->asked.count;
@@ -168,31 +159,6 @@ static int find_one(struct finding *finding, const struct spec *spec, struct wat
 }
 
 /* ---- the agent ---- */
-
-static int ask_one(struct finding *finding, size_t spec)
-{
-	struct watching *watching = finding->watching;
-	struct asked_watch *asked = &finding->asked;
-	unsigned int first = watching->count;
-
-	for (unsigned int i = 0; i < asked->count; i++) {
-		struct control_watch about = asked->about[i];
-		struct iovec parts[] = { { &about, sizeof(about) },
-					 { asked->text, strlen(asked->text) + 1 } };
-		int has_text = !i && asked->text[0], err;
-
-		about.number = watching->count;
-		about.magic = watching->magic;
-		about.event = (uint16_t)(asked->text[0] ? first : watching->count);
-		err = process_request(finding->process, CONTROL_WATCH, parts, has_text ? 2 : 1);
-		if (err)
-			return err;
-		watching->is_asked = 1;
-		watching->all[watching->count++] = (struct watched){ spec, about.address,
-								     about.bytes };
-	}
-	return 0;
-}
 
 /* What the agent calls its variables is nobody's business. */
 static int choose_modules(struct finding *finding)
@@ -220,9 +186,31 @@ static int refuse_go(const struct finding *finding)
 	return 0;
 }
 
-static int find_all(struct finding *finding)
+static int find_spec(struct finding *finding, size_t spec)
 {
 	struct wm_session *session = finding->session;
+	const struct spec *about = &session->specs.all[spec];
+	struct watch_trouble trouble = { 0 };
+	struct watched_spec *result;
+	int err;
+
+	if (!about->watch || watching_has(finding->process, finding->fresh, spec) ||
+	    (finding->wants && !finding->wants(finding, spec)))
+		return 0;
+	err = thread_concerns(session, finding->process->pid, about->watch, &trouble);
+	if (err < 0 && !finding->wants)
+		return fail(session, about, err, trouble.detail);
+	if (err <= 0)
+		return 0;
+	result = watched_result(session, spec);
+	err = result ? finding_place(finding, about, result) : -ENOMEM;
+	if (!err)
+		err = watching_ask(finding, spec);
+	return err > 0 ? 0 : err;
+}
+
+int finding_open(struct finding *finding)
+{
 	int err = loaded_read(&finding->list, finding->process->pid);
 
 	if (err == -ESRCH)
@@ -232,38 +220,45 @@ static int find_all(struct finding *finding)
 	if (!err)
 		err = choose_modules(finding);
 	if (err)
-		return session_fail(session, err, "pid %d", (int)finding->process->pid);
-	err = refuse_go(finding);
+		return session_fail(finding->session, err, "pid %d", (int)finding->process->pid);
 	set_pulse(finding, (struct code_pulse){ on_beat, finding });
-	for (size_t i = 0; i < session->specs.count && !err; i++) {
-		struct watched_spec *result;
+	return refuse_go(finding);
+}
 
-		if (!session->specs.all[i].watch)
-			continue;
-		result = results(session, i);
-		err = result ? find_one(finding, &session->specs.all[i], result) : -ENOMEM;
-		if (!err)
-			err = ask_one(finding, i);
-	}
+void finding_close(struct finding *finding)
+{
 	set_pulse(finding, (struct code_pulse){ 0 });
+	free(finding->modules);
+	loaded_release(&finding->list);
+}
+
+static int find_all(struct finding *finding)
+{
+	struct wm_session *session = finding->session;
+	int err = finding_open(finding);
+
+	for (size_t i = 0; i < session->specs.count && !err; i++)
+		err = find_spec(finding, i);
 	return err;
 }
 
 int watching_table(struct process *process, int fd, uint64_t bytes)
 {
-	struct watching *watching = process->watching;
+	struct watch_state *state = &process->watch;
 	uint64_t file_bytes;
 	void *map;
 
-	if (!watching || watching->table)
+	/* another one comes when all of the one before were let go of, and not while some are armed */
+	if (!state->is_arming || process->watching)
 		return 0;
-	if (bytes != sizeof(*watching->table) || sealed_bytes(fd, &file_bytes) ||
-	    file_bytes != bytes)
+	if (bytes != sizeof(*state->table) || sealed_bytes(fd, &file_bytes) || file_bytes != bytes)
 		return -WM_E_PROTOCOL;
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
-	watching->table = map;
+	if (state->table)
+		munmap(state->table, sizeof(*state->table));
+	state->table = map;
 	return 0;
 }
 
@@ -279,26 +274,27 @@ static int explain(struct wm_session *session, int err)
 	return err;
 }
 
-static int wait_for_agent(struct finding *finding)
+int finding_wait(struct finding *finding)
 {
 	int err = session_wait(finding->session, finding->process, ANSWER_WAIT_MS);
 
 	finding->process->error = 0;
-	if (!err && finding->watching->lost)
-		err = finding->watching->lost;
-	if (!err && finding->watching->has_ended)
+	if (!err && finding->process->watch.lost)
+		err = finding->process->watch.lost;
+	if (!err && finding->process->watch.has_ended)
 		err = -WM_E_GONE;
 	if (err)
 		return explain(finding->session, err);
-	return finding->watching->table ? 0 : -WM_E_PROTOCOL;
+	for (struct watching *w = finding->fresh; w; w = w->next)
+		w->table = finding->process->watch.table;
+	return finding->process->watch.table ? 0 : -WM_E_PROTOCOL;
 }
 
 /* ---- the kernel ---- */
 
-static void settle_one(struct watching *watching, unsigned int i, uint8_t generation)
+void watched_value(const struct watching *watching, const struct watched *one)
 {
-	const struct watched *one = &watching->all[i];
-	struct watch_row *row = &watching->table->rows[i];
+	struct watch_row *row = &watching->table->rows[one->number];
 	uint64_t value = 0;
 	struct iovec local = { &value, one->bytes };
 	struct iovec remote = { (void *)(uintptr_t)one->address, one->bytes };
@@ -306,7 +302,6 @@ static void settle_one(struct watching *watching, unsigned int i, uint8_t genera
 
 	row->last.value = value;
 	row->last.ticks = got == one->bytes ? 0 : NOBODY_KNOWS;
-	__atomic_store_n(&row->gate, WATCH_GATE(generation, WATCH_ON), __ATOMIC_RELEASE);
 }
 
 /* All stands and nothing is enabled, with the program stopped if it can be: its values are what they are. */
@@ -314,44 +309,55 @@ static int settle(void *data, uint8_t generation)
 {
 	struct watching *watching = data;
 
-	for (unsigned int i = 0; i < watching->count; i++)
-		settle_one(watching, i, generation);
-	return 0;
-}
+	if (watching->changing)
+		return change_settle(watching, generation);
+	for (unsigned int i = 0; i < watching->count; i++) {
+		const struct watched *one = &watching->all[i];
 
-/* Another served it, and we do now. What it told up to here is none of our count's. */
-static int settle_taken(void *data, unsigned int part)
-{
-	struct watching *watching = data;
-	const struct watch_row *row = &watching->table->rows[part];
-
-	watching->sharing.parts[part].before = row->taken + row->dropped;
-	settle_one(watching, part, 0);
+		watched_value(watching, one);
+		__atomic_store_n(&watching->table->rows[one->number].gate,
+				 WATCH_GATE(generation, WATCH_ON), __ATOMIC_RELEASE);
+	}
 	return 0;
 }
 
 /* For want of registers: those that another session has of the same words. */
-static int arm_sharing(struct finding *finding, struct detail detail)
+static int arm_sharing(struct finding *finding, struct watching *watching, struct detail detail)
 {
-	static const uint32_t numbers[EVENT_SOURCES_MAX] = { 0, 1, 2, 3 };
-	struct watching *watching = finding->watching;
-	int count = sharing_begin(&watching->sharing, finding->session, finding->process,
-				  watching->object, numbers, watching->count);
+	const struct watch_state *state = &finding->process->watch;
+	uint32_t numbers[EVENT_SOURCES_MAX];
+	int count;
 
+	for (unsigned int i = 0; i < watching->count; i++)
+		numbers[i] = watching->all[i].number;
+	count = sharing_begin(&watching->sharing, finding->session, finding->process,
+			      watching->object, numbers, watching->count);
 	if (count < 0)
 		return count;
-	return count && !watching->has_ended && !watching->lost
+	return count && !state->has_ended && !state->lost
 		       ? event_object_arm(watching->object, detail)
 		       : -WM_E_EVENT_TAKEN;
 }
 
-static int arm(struct finding *finding)
+struct event_source watched_source(const struct watching *watching, const struct watched *one,
+				   enum watch_kind kind, const char *text)
 {
 	static const uint8_t kinds[] = { [WATCH_WRITE] = EVENT_WRITE,
 					 [WATCH_READ_WRITE] = EVENT_READ_WRITE,
 					 [WATCH_EXECUTE] = EVENT_EXECUTE };
+
+	return (struct event_source){
+		.kind = kinds[kind],
+		.bytes = kind == WATCH_EXECUTE ? 0 : one->bytes,
+		.address = one->address,
+		.sig_data = WATCH_COOKIE(watching->magic, one->number, 0, 0),
+		.what = text,
+	};
+}
+
+static int arm(struct finding *finding, struct watching *watching)
+{
 	struct wm_session *session = finding->session;
-	struct watching *watching = finding->watching;
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request = {
 		.scope = EVENT_PROCESS,
@@ -368,23 +374,16 @@ static int arm(struct finding *finding)
 	int err;
 
 	for (unsigned int i = 0; i < watching->count; i++) {
-		const struct watched *one = &watching->all[i];
-		const struct spec *spec = &session->specs.all[one->spec];
-		enum event_kind kind = kinds[spec->watch->kind];
+		const struct spec *spec = &session->specs.all[watching->all[i].spec];
 
-		sources[i] = (struct event_source){
-			.kind = kind,
-			.bytes = kind == EVENT_EXECUTE ? 0 : one->bytes,
-			.address = one->address,
-			.sig_data = WATCH_COOKIE(watching->magic, i, 0, 0),
-			.what = spec->text,
-		};
+		sources[i] = watched_source(watching, &watching->all[i], spec->watch->kind,
+					    spec->text);
 	}
 	err = event_object_new(&watching->object, &request, detail);
 	if (!err)
 		err = event_object_arm(watching->object, detail);
 	if (err == -WM_E_EVENT_TAKEN)
-		err = arm_sharing(finding, detail);
+		err = arm_sharing(finding, watching, detail);
 	if (err && err != -WM_E_GONE)
 		return session_fail(session, err, "%s",
 				    words[0] ? words
@@ -402,7 +401,7 @@ static void note_armed(struct wm_session *session, const struct watching *watchi
 		event_coverage_release(&coverage);
 	}
 	for (unsigned int i = 0; i < watching->count; i++) {
-		struct watched_spec *result = results(session, watching->all[i].spec);
+		struct watched_spec *result = watched_result(session, watching->all[i].spec);
 
 		if (i && watching->all[i].spec == watching->all[i - 1].spec)
 			continue;
@@ -412,184 +411,158 @@ static void note_armed(struct wm_session *session, const struct watching *watchi
 	}
 }
 
-static void unask(struct process *process)
+static void unask(struct process *process, const struct watching *watching)
 {
-	struct control_unwatch all = { 0, UINT32_MAX };
-	struct iovec part = { &all, sizeof(all) };
+	for (unsigned int i = 0; i < watching->count && process->link.fd >= 0; i++) {
+		struct control_unwatch one = { watching->all[i].number, watching->all[i].number };
+		struct iovec part = { &one, sizeof(one) };
 
-	if (process->link.fd >= 0)
 		process_request(process, CONTROL_UNWATCH, &part, 1);
+	}
+}
+
+static void free_one(struct watching *watching)
+{
+	event_object_release(watching->object);
+	sharing_release(&watching->sharing);
+	for (unsigned int i = 0; i < EVENT_SOURCES_MAX; i++)
+		free(watching->asked[i]);
+	free(watching);
 }
 
 void watching_drop(struct process *process)
 {
-	struct watching *watching = process->watching;
+	while (process->watching) {
+		struct watching *next = process->watching->next;
 
-	if (!watching)
-		return;
-	event_object_release(watching->object);
-	sharing_release(&watching->sharing);
-	if (watching->table)
-		munmap(watching->table, sizeof(*watching->table));
-	free(watching);
-	process->watching = NULL;
+		free_one(process->watching);
+		process->watching = next;
+	}
+	later_release(&process->watch);
 }
 
 static int find_and_arm(struct finding *finding)
 {
-	int err = find_all(finding);
+	int err = 0;
 
-	free(finding->modules);
-	loaded_release(&finding->list);
+	if (finding->parent)
+		err = later_take_parents(finding);
 	if (!err)
-		err = wait_for_agent(finding);
-	return err ? err : arm(finding);
+		err = find_all(finding);
+	finding_close(finding);
+	if (!err && finding->fresh)
+		err = finding_wait(finding);
+	for (struct watching *w = finding->fresh; w && !err; w = w->next)
+		err = arm(finding, w);
+	return err;
+}
+
+/* All of this pass's are the process's; or none is, and nothing has been. */
+static int settle_pass(struct finding *finding, int err)
+{
+	struct process *process = finding->process;
+	struct watching **end = &process->watching;
+
+	while (*end)
+		end = &(*end)->next;
+	while (finding->fresh) {
+		struct watching *one = finding->fresh;
+
+		finding->fresh = one->next;
+		one->next = NULL;
+		if (err) {
+			if (one->object)
+				event_object_disarm(one->object);
+			unask(process, one);
+			free_one(one);
+		} else {
+			*end = one;
+			end = &one->next;
+			note_armed(finding->session, one);
+		}
+	}
+	return err;
+}
+
+int watching_pass(struct finding *finding)
+{
+	struct watch_state *state = &finding->process->watch;
+	struct wm_session *session = finding->session;
+	int err;
+
+	if (!kernel_is_new_enough())
+		return session_fail(session, -WM_E_WATCH_TRAP, "Linux %d.%d or later is needed",
+				    KERNEL_MAJOR, KERNEL_MINOR);
+	while (!state->magic)
+		if (getrandom(&state->magic, sizeof(state->magic), GRND_NONBLOCK) < 0)
+			state->magic = (uint32_t)ticks_monotonic_ns();
+	state->is_arming = session->watched.is_arming = 1;
+	err = settle_pass(finding, find_and_arm(finding));
+	state->is_arming = session->watched.is_arming = 0;
+	/* what came meanwhile */
+	if (state->lost)
+		watching_lost(session, finding->process, state->lost);
+	else if (state->has_ended)
+		watching_end(session, finding->process);
+	state->has_ended = state->lost = 0;
+	return err;
 }
 
 int watching_arm(struct wm_session *session, struct process *process)
 {
 	struct finding finding = { .session = session, .process = process };
-	int err = 0;
 
-	if (!count_wanted(session) || process->watching)
-		return 0;
-	if (!kernel_is_new_enough())
-		return session_fail(session, -WM_E_WATCH_TRAP, "Linux %d.%d or later is needed",
-				    KERNEL_MAJOR, KERNEL_MINOR);
-	process->watching = calloc(1, sizeof(*process->watching));
-	if (!process->watching)
-		return -ENOMEM;
-	finding.watching = process->watching;
-	finding.watching->pid = process->pid;
-	while (!finding.watching->magic)
-		if (getrandom(&finding.watching->magic, sizeof(finding.watching->magic),
-			      GRND_NONBLOCK) < 0)
-			finding.watching->magic = (uint32_t)ticks_monotonic_ns();
-	finding.watching->is_arming = 1;
-	err = find_and_arm(&finding);
-	finding.watching->is_arming = 0;
-	if (!err) {
-		note_armed(session, finding.watching);
-		return 0;
-	}
-	if (finding.watching->object)
-		event_object_disarm(finding.watching->object);
-	if (finding.watching->is_asked)
-		unask(process);
-	watching_drop(process);
-	return err;
+	return count_wanted(session) ? watching_pass(&finding) : 0;
 }
 
 /* ---- ending ---- */
 
-static void count_one(const struct watching *watching, unsigned int i, struct watch_counts *to)
+void watching_end_one(struct wm_session *session, struct process *process,
+		      struct watching *watching, int why)
 {
-	const struct watch_row *row = &watching->table->rows[i];
-	uint64_t hits = 0, told;
-	int err = event_object_count(watching->object, i, &hits);
-
-	told = row->taken + row->dropped;
-	hits += watching->sharing.parts[i].before;
-	/* another's event served it; or it did once ours had stopped to count */
-	if (err == -ENODATA || hits < told)
-		hits = told;
-	to->hits += hits;
-	to->taken += row->taken;
-	to->filtered += row->filtered;
-	to->counted += row->counted;
-	to->own += row->own;
-	to->dropped += row->dropped;
-	to->late += row->late;
-	to->inexact += row->inexact;
-	to->shared += row->shared;
-	to->missed += hits > told ? hits - told : 0;
-}
-
-/* Whether every hit that the kernel has counted has come to the handler. */
-static int is_all_told(const struct watching *watching)
-{
-	struct watch_counts counts = { 0 };
+	struct watching **at = &process->watching;
 
 	for (unsigned int i = 0; i < watching->count; i++)
-		count_one(watching, i, &counts);
-	return !counts.missed;
+		watching->table->rows[watching->all[i].number].quiet_ns = ticks_monotonic_ns();
+	event_object_quiet(watching->object);
+	for (int i = 0;
+	     i < ON_ITS_WAY_TRIES && !watching_is_told(watching) && !process_is_dead(process); i++)
+		usleep(ON_ITS_WAY_US);
+	for (unsigned int i = 0; i < watching->count; i++) {
+		struct watched_spec *result = watched_result(session, watching->all[i].spec);
+
+		if (watching->sharing.shared & 1u << i)
+			sharing_note(&watching->sharing, i, result);
+		watching->table->rows[watching->all[i].number].gate = WATCH_OFF;
+		watched_count(watching, i, &result->counts);
+		result->counts.starved += event_object_starved(watching->object, i);
+		result->lost = why ? why : result->lost;
+	}
+	event_object_disarm(watching->object);
+	unask(process, watching);
+	while (*at != watching)
+		at = &(*at)->next;
+	*at = watching->next;
+	free_one(watching);
 }
 
-void watching_alone(struct process *process, uint32_t number, uint64_t since_ns)
+static void end_all(struct wm_session *session, struct process *process, int why)
 {
-	if (process->watching)
-		sharing_alone(&process->watching->sharing, number, since_ns);
-}
-
-void watching_step(struct wm_session *session, struct process *process)
-{
-	struct watching *watching = process->watching;
-	struct sharing_end end;
-
-	if (!watching || watching->is_arming || !watching->object)
+	if (process->watch.is_arming) {
+		process->watch.has_ended = 1;
+		process->watch.lost = why ? why : process->watch.lost;
 		return;
-	while (sharing_step(&watching->sharing, watching->object, settle_taken, watching, &end))
-		sharing_over(&end, results(session, watching->all[end.part].spec));
+	}
+	while (process->watching)
+		watching_end_one(session, process, process->watching, why);
 }
 
 void watching_end(struct wm_session *session, struct process *process)
 {
-	struct watching *watching = process->watching;
-
-	if (!watching)
-		return;
-	if (watching->is_arming) {
-		watching->has_ended = 1;
-		return;
-	}
-	if (watching->object && watching->table) {
-		for (unsigned int i = 0; i < watching->count; i++)
-			watching->table->rows[i].quiet_ns = ticks_monotonic_ns();
-		event_object_quiet(watching->object);
-		for (int i = 0;
-		     i < ON_ITS_WAY_TRIES && !is_all_told(watching) && !process_is_dead(process);
-		     i++)
-			usleep(ON_ITS_WAY_US);
-		for (unsigned int i = 0; i < watching->count; i++) {
-			struct watched_spec *result = results(session, watching->all[i].spec);
-
-			if (watching->sharing.shared & 1u << i)
-				sharing_note(&watching->sharing, i, result);
-			watching->table->rows[i].gate = WATCH_OFF;
-			count_one(watching, i, &result->counts);
-		}
-	}
-	if (watching->object)
-		event_object_disarm(watching->object);
-	if (watching->is_asked)
-		unask(process);
-	watching_drop(process);
+	end_all(session, process, 0);
 }
 
 void watching_lost(struct wm_session *session, struct process *process, int why)
 {
-	struct watching *watching = process->watching;
-
-	if (watching && watching->is_arming) {
-		watching->lost = why < 0 ? why : -WM_E_PROTOCOL;
-		return;
-	}
-	for (unsigned int i = 0; watching && i < watching->count; i++)
-		results(session, watching->all[i].spec)->lost = why;
-	watching_end(session, process);
-}
-
-void watches_count(const struct wm_session *session, size_t spec, struct watch_counts *counts)
-{
-	const struct watched_list *list = &session->watched;
-
-	*counts = spec < list->count ? list->all[spec].counts : (struct watch_counts){ 0 };
-	for (const struct process *p = session->processes; p; p = p->next) {
-		const struct watching *watching = p->watching;
-
-		for (unsigned int i = 0;
-		     watching && watching->object && watching->table && i < watching->count; i++)
-			if (watching->all[i].spec == spec)
-				count_one(watching, i, counts);
-	}
+	end_all(session, process, why < 0 ? why : -WM_E_PROTOCOL);
 }

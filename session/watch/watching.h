@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A session's watches in one process: its expressions become places there, the agent is told what to make of their hits
- * (abi/watch.h), and one event object holds the kernel's side (event/object.h), so that all of them are armed or none.
+ * (abi/watch.h), and event objects hold the kernel's side (event/object.h), so that all of them are armed or none. What
+ * may end before others has an object of its own: watches in a library, of one thread's variables.
  *
  *	watching_arm()	the guards stand, the program waits or runs: find, WATCH, arm
  *	watching_end()	quiet, counted, closed: then the agent is told to let go
@@ -20,7 +21,8 @@ struct process;
 struct wm_session;
 
 /*
- * Arm all that the session's specs want watched in a process that has answered its COMMIT. Stops its threads for a moment.
+ * Arm all that the session's specs want watched in a process that has answered its COMMIT, but what names a module that it has not
+ * loaded: that is armed when it comes (later.h). Stops its threads for a moment.
  * 0, also where nothing is wanted; else nothing is armed, and the session's detail has words: why an expression is no
  * place there (-WM_E_WATCH_*), what the kernel refused (-WM_E_EVENT_*, -WM_E_PERF_*), -WM_E_WATCH_TRAP, -WM_E_GONE, ...
  */

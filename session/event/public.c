@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/* The public API of event objects. What it promises stands in waymark/event.h. */
+#include "session/claim/ledger.h"
+#include "session/event/object.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+#include <waymark/event.h>
+
+#define DETAIL_BYTES 1024
+#define SIZE_MAX_SANE 4096u /* of a structure: what is larger was never set */
+/* as of the release that had them first */
+#define SOURCE_BYTES (offsetof(struct wm_event_source, what) + sizeof(const char *))
+#define REQUEST_BYTES (offsetof(struct wm_event_request, reserved) + sizeof(uint32_t))
+#define RING_BYTES_MIN 4096u
+#define RING_BYTES_MAX (1u << 30)
+#define FLAGS_ALL                                                                                  \
+	(WM_EVENT_SIGNAL | WM_EVENT_RINGS | WM_EVENT_CHILDREN | WM_EVENT_KERNEL | WM_EVENT_NO_STOP)
+
+_Static_assert(WM_EVENT_WRITE == (int)EVENT_WRITE && WM_EVENT_READ_WRITE == (int)EVENT_READ_WRITE &&
+		       WM_EVENT_EXECUTE == (int)EVENT_EXECUTE &&
+		       WM_EVENT_THREAD == (int)EVENT_THREAD &&
+		       WM_EVENT_PROCESS == (int)EVENT_PROCESS && WM_EVENT_CPUS == (int)EVENT_CPUS &&
+		       WM_EVENT_SYSTEM == (int)EVENT_SYSTEM && WM_EVENT_SIGNAL == EVENT_SIGNAL &&
+		       WM_EVENT_RINGS == EVENT_RINGS && WM_EVENT_CHILDREN == EVENT_CHILDREN &&
+		       WM_EVENT_KERNEL == EVENT_KERNEL && WM_EVENT_NO_STOP == EVENT_NO_STOP &&
+		       WM_EVENT_PREPARING == (int)EVENT_PREPARING &&
+		       WM_EVENT_DISARMED == (int)EVENT_DISARMED &&
+		       WM_EVENT_STOPPED == (int)EVENT_MODIFY_STOPPED &&
+		       WM_EVENT_SOURCES_MAX == EVENT_SOURCES_MAX,
+	       "inside and outside they are the same numbers");
+
+struct wm_event_object {
+	struct event_object *inner;
+	struct ledger *ledger;
+	pid_t owner; /* the process that opened it */
+	unsigned int source_count;
+	int is_draining;
+	char detail[DETAIL_BYTES];
+};
+
+static _Thread_local char open_detail[DETAIL_BYTES]; /* of what could not be opened */
+
+static int fail(char detail[DETAIL_BYTES], int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(char detail[DETAIL_BYTES], int error, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(detail, DETAIL_BYTES, format, arguments);
+	va_end(arguments);
+	return error;
+}
+
+const char *wm_event_object_detail(const struct wm_event_object *object)
+{
+	return object ? object->detail : open_detail;
+}
+
+/* Each call but detail and close. */
+static int enter(struct wm_event_object *object)
+{
+	if (!object)
+		return -EINVAL;
+	if (object->owner != getpid())
+		return -ECHILD;
+	if (object->is_draining)
+		return -EDEADLK;
+	object->detail[0] = '\0';
+	return 0;
+}
+
+/* ---- what comes in ---- */
+
+/* A structure of another size than ours: a shorter one is older, of at least `least`; a longer one may ask for nothing new. */
+static int sized_copy(void *to, size_t bytes, const void *from, size_t size, size_t least)
+{
+	const unsigned char *all = from;
+
+	if (size < least)
+		return -EINVAL;
+	if (size > SIZE_MAX_SANE)
+		return -E2BIG;
+	for (size_t i = bytes; i < size; i++)
+		if (all[i])
+			return -E2BIG;
+	memset(to, 0, bytes);
+	memcpy(to, from, size < bytes ? size : bytes);
+	return 0;
+}
+
+static int source_take(struct event_source *to, const struct wm_event_source *from, unsigned int i,
+		       uint32_t flags, char detail[DETAIL_BYTES])
+{
+	struct wm_event_source source;
+	int err = sized_copy(&source, sizeof(source), from, from->size, SOURCE_BYTES);
+
+	if (err)
+		return fail(detail, err, "sources[%u].size: %zu", i, from->size);
+	if (source.kind < WM_EVENT_WRITE || source.kind > WM_EVENT_EXECUTE)
+		return fail(detail, -EINVAL, "sources[%u].kind: %d", i, (int)source.kind);
+	if (flags & WM_EVENT_SIGNAL && source.data & EVENT_OBJECT_BITS)
+		return fail(detail, -EINVAL, "sources[%u].data: its low 16 bits are not 0", i);
+	*to = (struct event_source){
+		.kind = (enum event_kind)source.kind,
+		.bytes = source.bytes,
+		.address = source.address,
+		.sig_data = source.data,
+		.what = source.what,
+	};
+	return 0;
+}
+
+static int sources_take(struct event_source to[EVENT_SOURCES_MAX],
+			const struct wm_event_source *from, unsigned int count, uint32_t flags,
+			char detail[DETAIL_BYTES])
+{
+	const unsigned char *at = (const unsigned char *)from;
+	int err = 0;
+
+	if (!from || !count || count > WM_EVENT_SOURCES_MAX)
+		return fail(detail, -EINVAL, "sources: %u, from 1 to %d", from ? count : 0,
+			    WM_EVENT_SOURCES_MAX);
+	for (unsigned int i = 0; i < count && !err; i++) {
+		const struct wm_event_source *one = (const void *)(at + i * from->size);
+
+		if (i && one->size != from->size)
+			return fail(detail, -EINVAL, "sources[%u].size: %zu, of the first %zu", i,
+				    one->size, from->size);
+		err = source_take(&to[i], one, i, flags, detail);
+	}
+	return err;
+}
+
+static int flags_check(const struct wm_event_request *request, char detail[DETAIL_BYTES])
+{
+	int is_threads = request->scope == WM_EVENT_THREAD || request->scope == WM_EVENT_PROCESS;
+	uint32_t flags = request->flags;
+
+	if (flags & ~FLAGS_ALL)
+		return fail(detail, -EINVAL, "request.flags: %#x is not known", flags & ~FLAGS_ALL);
+	if (flags & WM_EVENT_SIGNAL && flags & WM_EVENT_RINGS)
+		return fail(detail, -EINVAL, "request.flags: a signal or rings, not both");
+	if (!is_threads && flags & (WM_EVENT_SIGNAL | WM_EVENT_CHILDREN))
+		return fail(detail, -EINVAL, "request.flags: %s is not for CPUs",
+			    flags & WM_EVENT_SIGNAL ? "WM_EVENT_SIGNAL" : "WM_EVENT_CHILDREN");
+	return 0;
+}
+
+static int request_check(const struct wm_event_request *request, char detail[DETAIL_BYTES])
+{
+	int is_threads = request->scope == WM_EVENT_THREAD || request->scope == WM_EVENT_PROCESS;
+	uint32_t ring_bytes = request->ring_bytes;
+
+	if (request->scope < WM_EVENT_THREAD || request->scope > WM_EVENT_SYSTEM)
+		return fail(detail, -EINVAL, "request.scope: %d", (int)request->scope);
+	if (is_threads && request->pid <= 0)
+		return fail(detail, -EINVAL, "request.pid: %d", (int)request->pid);
+	if (request->scope == WM_EVENT_CPUS && (!request->cpus || !request->cpu_count))
+		return fail(detail, -EINVAL, "request.cpus: none");
+	if (ring_bytes && (ring_bytes & (ring_bytes - 1) || ring_bytes < RING_BYTES_MIN ||
+			   ring_bytes > RING_BYTES_MAX || !(request->flags & WM_EVENT_RINGS)))
+		return fail(detail, -EINVAL, "request.ring_bytes: %u%s", ring_bytes,
+			    request->flags & WM_EVENT_RINGS ? "" : ", without WM_EVENT_RINGS");
+	if (request->reserved)
+		return fail(detail, -EINVAL, "request.reserved: %u", request->reserved);
+	return flags_check(request, detail);
+}
+
+/* ---- its life ---- */
+
+static int inner_new(struct wm_event_object *object, const struct wm_event_request *from)
+{
+	struct event_source sources[EVENT_SOURCES_MAX];
+	struct event_request request = {
+		.scope = (enum event_scope)from->scope,
+		.flags = from->flags,
+		.pid = from->pid,
+		.cpus = from->cpus,
+		.cpu_count = from->cpu_count,
+		.sources = sources,
+		.source_count = from->source_count,
+		.ring_bytes = from->ring_bytes,
+	};
+	int err = sources_take(sources, from->sources, from->source_count, from->flags,
+			       object->detail);
+
+	if (!err)
+		err = ledger_new(&object->ledger);
+	request.ledger = object->ledger;
+	return err ? err
+		   : event_object_new(&object->inner, &request,
+				      (struct detail){ object->detail, sizeof(object->detail) });
+}
+
+int wm_event_object_open(struct wm_event_object **object, const struct wm_event_request *request)
+{
+	struct wm_event_object *new;
+	struct wm_event_request own;
+	int err;
+
+	open_detail[0] = '\0';
+	if (!object)
+		return fail(open_detail, -EINVAL, "no place for the object");
+	*object = NULL;
+	if (!request)
+		return fail(open_detail, -EINVAL, "no request");
+	err = sized_copy(&own, sizeof(own), request, request->size, REQUEST_BYTES);
+	if (err)
+		return fail(open_detail, err, "request.size: %zu", request->size);
+	err = request_check(&own, open_detail);
+	if (err)
+		return err;
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return -ENOMEM;
+	new->owner = getpid();
+	new->source_count = own.source_count;
+	err = inner_new(new, &own);
+	if (err) {
+		memcpy(open_detail, new->detail, sizeof(open_detail));
+		wm_event_object_close(new);
+		return err;
+	}
+	*object = new;
+	return 0;
+}
+
+int wm_event_object_arm(struct wm_event_object *object)
+{
+	int err = enter(object);
+
+	if (err)
+		return err;
+	if (event_object_state(object->inner) != EVENT_PREPARING)
+		return fail(object->detail, -EINVAL, "it is armed, or was");
+	return event_object_arm(object->inner,
+				(struct detail){ object->detail, sizeof(object->detail) });
+}
+
+int wm_event_object_modify(struct wm_event_object *object, const struct wm_event_source *sources,
+			   unsigned int count, enum wm_event_modify how, struct wm_event_gap *gap)
+{
+	struct event_source inner[EVENT_SOURCES_MAX];
+	struct wm_event_gap told = { .size = gap ? gap->size : 0 };
+	struct event_gap was = { 0 };
+	int err = enter(object);
+
+	if (err)
+		return err;
+	if (gap && gap->size < sizeof(gap->size))
+		return fail(object->detail, -EINVAL, "gap.size: %zu", gap->size);
+	if (how != WM_EVENT_RUNNING && how != WM_EVENT_STOPPED)
+		err = fail(object->detail, -EINVAL, "how: %d", (int)how);
+	else if (event_object_state(object->inner) != EVENT_ARMED)
+		err = fail(object->detail, -EINVAL, "it is not armed");
+	else if (count != object->source_count)
+		err = fail(object->detail, -EINVAL, "sources: %u, not %u", count,
+			   object->source_count);
+	if (!err) /* the flags were checked */
+		err = sources_take(inner, sources, count, WM_EVENT_SIGNAL, object->detail);
+	if (!err)
+		err = event_object_modify(object->inner, inner, (enum event_modify)how, &was,
+					  (struct detail){ object->detail,
+							   sizeof(object->detail) });
+	told.first_ns = was.first_ns;
+	told.last_ns = was.last_ns;
+	told.was_stopped = was.was_stopped;
+	told.generation = event_object_generation(object->inner);
+	if (gap)
+		memcpy(gap, &told, told.size < sizeof(told) ? told.size : sizeof(told));
+	return err;
+}
+
+int wm_event_object_disarm(struct wm_event_object *object)
+{
+	int err = enter(object);
+
+	if (!err)
+		event_object_disarm(object->inner);
+	return err;
+}
+
+void wm_event_object_close(struct wm_event_object *object)
+{
+	if (!object)
+		return;
+	if (object->owner == getpid())
+		event_object_release(object->inner);
+	else
+		event_object_leave(object->inner);
+	ledger_free(object->ledger);
+	free(object);
+}
+
+/* ---- what is told ---- */
+
+int wm_event_object_status(struct wm_event_object *object, struct wm_event_status *status)
+{
+	struct wm_event_status now;
+	int err = enter(object);
+
+	if (err)
+		return err;
+	if (!status || status->size < sizeof(status->size))
+		return fail(object->detail, -EINVAL, "status.size: %zu", status ? status->size : 0);
+	now = (struct wm_event_status){
+		.size = status->size,
+		.state = (enum wm_event_state)event_object_state(object->inner),
+		.generation = event_object_generation(object->inner),
+		.armed_ns = event_object_armed_ns(object->inner),
+		.disarmed_ns = event_object_disarmed_ns(object->inner),
+		.lost = event_object_lost(object->inner),
+		.stray = event_object_stray(object->inner),
+	};
+	memcpy(status, &now, now.size < sizeof(now) ? now.size : sizeof(now));
+	return 0;
+}
+
+int wm_event_object_count(struct wm_event_object *object, unsigned int source, uint64_t *hits)
+{
+	int err = enter(object);
+
+	if (err)
+		return err;
+	if (!hits || source >= object->source_count)
+		return fail(object->detail, -EINVAL, "source %u of %u", source,
+			    object->source_count);
+	return event_object_count(object->inner, source, hits);
+}
+
+int wm_event_object_coverage(struct wm_event_object *object, struct wm_event_coverage *coverage,
+			     struct wm_event_missing *missing, size_t room)
+{
+	struct event_coverage inner;
+	struct wm_event_coverage now;
+	int err = enter(object);
+
+	if (err)
+		return err;
+	if (!coverage || coverage->size < sizeof(coverage->size))
+		return fail(object->detail, -EINVAL, "coverage.size: %zu",
+			    coverage ? coverage->size : 0);
+	if (!missing && room)
+		return fail(object->detail, -EINVAL, "missing: NULL, with room for %zu", room);
+	err = event_object_coverage(object->inner, &inner);
+	if (err)
+		return err;
+	now = (struct wm_event_coverage){
+		.size = coverage->size,
+		.wanted = inner.wanted,
+		.opened = inner.opened,
+		.inherited = inner.inherited,
+		.missing = inner.missing_count,
+		.ended = inner.ended,
+		.doubtful = inner.doubtful,
+		.rounds = inner.rounds,
+		.starved = inner.starved,
+		.was_stopped = inner.was_stopped,
+		.sees_kernel = inner.sees_kernel,
+	};
+	memcpy(coverage, &now, now.size < sizeof(now) ? now.size : sizeof(now));
+	for (size_t i = 0; i < inner.missing_count && i < room; i++)
+		missing[i] = (struct wm_event_missing){ .tid = inner.missing[i].tid,
+							.cpu = inner.missing[i].cpu,
+							.error = inner.missing[i].error };
+	event_coverage_release(&inner);
+	return (int)now.missing;
+}
+
+struct handing {
+	int (*take)(const struct wm_event_hit *hit, void *data);
+	void *data;
+};
+
+static int hand_over(void *data, const struct event_record *record)
+{
+	const struct handing *handing = data;
+	struct wm_event_hit hit = {
+		.size = sizeof(hit),
+		.time_ns = record->time_ns,
+		.ip = record->ip,
+		.address = record->address,
+		.pid = record->pid,
+		.tid = record->tid,
+		.cpu = record->cpu,
+		.source = record->source,
+		.flags = (record->has_regs ? WM_EVENT_HAS_REGISTERS : 0) |
+			 (record->is_kernel ? WM_EVENT_BY_KERNEL : 0),
+	};
+
+	_Static_assert(sizeof(hit.registers) == sizeof(record->regs), "the same");
+	memcpy(hit.registers, record->regs, sizeof(hit.registers));
+	return handing->take(&hit, handing->data);
+}
+
+int wm_event_object_drain(struct wm_event_object *object,
+			  int (*take)(const struct wm_event_hit *hit, void *data), void *data)
+{
+	struct handing handing = { take, data };
+	int err = enter(object);
+
+	if (err)
+		return err;
+	if (!take)
+		return fail(object->detail, -EINVAL, "no callback");
+	if (event_object_state(object->inner) == EVENT_PREPARING)
+		return fail(object->detail, -EINVAL, "it is not armed yet");
+	object->is_draining = 1;
+	err = event_object_drain(object->inner, event_object_state(object->inner) == EVENT_DISARMED,
+				 hand_over, &handing);
+	object->is_draining = 0;
+	return err;
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: MIT */
+/* What the agent is asked for, and which of a process's event objects it is of. */
+#include "session/watch/watching_own.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+
+int watching_has(const struct process *process, const struct watching *fresh, size_t spec)
+{
+	const struct watching *lists[] = { process->watching, fresh };
+
+	for (size_t i = 0; i < 2; i++)
+		for (const struct watching *w = lists[i]; w; w = w->next)
+			for (unsigned int k = 0; k < w->count; k++)
+				if (w->all[k].spec == spec)
+					return 1;
+	return 0;
+}
+
+static int has_number(const struct watching *watching, uint32_t number)
+{
+	for (; watching; watching = watching->next)
+		for (unsigned int i = 0; i < watching->count; i++)
+			if (watching->all[i].number == number)
+				return 1;
+	return 0;
+}
+
+/* As late as can be after whoever had it before: a signal of that one's may be on its way. */
+uint32_t finding_number(const struct finding *finding)
+{
+	struct watch_state *state = &finding->process->watch;
+	uint32_t number;
+
+	do
+		number = state->next++ % WATCH_ROWS_MAX;
+	while (has_number(finding->process->watching, number) ||
+	       has_number(finding->fresh, number));
+	if (state->table)
+		memset(&state->table->rows[number], 0, sizeof(state->table->rows[number]));
+	return number;
+}
+
+/* Those with one bond are one object. NULL: no memory. */
+static struct watching *choose_watching(struct finding *finding)
+{
+	const struct watch_bond *bond = &finding->bond;
+	struct watching *watching = finding->fresh, **end = &finding->fresh;
+
+	while (watching && (watching->bond.module != bond->module ||
+			    watching->bond.owner.tid != bond->owner.tid))
+		watching = watching->next;
+	if (watching)
+		return watching;
+	watching = calloc(1, sizeof(*watching));
+	if (!watching)
+		return NULL;
+	watching->bond = *bond;
+	watching->pid = finding->process->pid;
+	watching->magic = finding->process->watch.magic;
+	watching->set = finding->process->watch.sets++;
+	while (*end)
+		end = &(*end)->next;
+	*end = watching;
+	return watching;
+}
+
+int finding_ask(struct finding *finding, unsigned int piece, uint8_t set, uint32_t number,
+		uint32_t event)
+{
+	struct control_watch about = finding->asked.about[piece];
+	const char *text = finding->asked.text;
+	struct iovec parts[] = { { &about, sizeof(about) }, { (void *)text, strlen(text) + 1 } };
+	int has_text = !piece && text[0], err;
+
+	about.number = number;
+	about.magic = finding->process->watch.magic;
+	about.set = set;
+	about.event = (uint16_t)(text[0] ? event : number);
+	err = process_request(finding->process, CONTROL_WATCH, parts, has_text ? 2 : 1);
+	if (!err)
+		finding->process->watch.is_asked = 1;
+	return err;
+}
+
+int watching_ask(struct finding *finding, size_t spec)
+{
+	struct watching *watching = choose_watching(finding);
+	struct asked_watch *asked = &finding->asked;
+	uint32_t first = 0;
+
+	if (!watching)
+		return -ENOMEM;
+	watching->asked[watching->count] = malloc(sizeof(*asked));
+	if (!watching->asked[watching->count])
+		return -ENOMEM;
+	*watching->asked[watching->count] = *asked;
+	for (unsigned int i = 0; i < asked->count; i++) {
+		struct watched one = { .spec = spec,
+				       .address = asked->about[i].address,
+				       .number = finding_number(finding),
+				       .bytes = asked->about[i].bytes };
+		int err;
+
+		first = i ? first : one.number;
+		err = finding_ask(finding, i, watching->set, one.number, first);
+		if (err)
+			return err;
+		watching->all[watching->count++] = one;
+	}
+	return 0;
+}

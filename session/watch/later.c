@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/watch/later.h"
+
+#include "base/array.h"
+#include "session/watch/watching_own.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <waymark/error.h>
+
+#define OWNERS_LOOK_NS 50000000u
+
+void later_release(struct watch_state *state)
+{
+	if (state->table)
+		munmap(state->table, sizeof(*state->table));
+	free(state->modules);
+	*state = (struct watch_state){ .next = state->next };
+}
+
+/* ---- what is wanted ---- */
+
+/* In a program that was executed an address of the one before means nothing. */
+static int wants_executed(const struct finding *finding, size_t spec)
+{
+	const struct watch_expr *expr = finding->session->specs.all[spec].watch;
+
+	return expr->name || expr->module;
+}
+
+/* A forked child's own are those of its first thread alone: all else it has from its parent. */
+static int wants_forked(const struct finding *finding, size_t spec)
+{
+	return finding->session->specs.all[spec].watch->options.thread == WATCH_THREAD_MAIN;
+}
+
+/* Of a library: what names it, and what was found in it before. */
+static int wants_loaded(const struct finding *finding, size_t spec)
+{
+	const struct watch_expr *expr = finding->session->specs.all[spec].watch;
+	const struct watched_list *list = &finding->session->watched;
+	const char *library = spec < list->count ? list->all[spec].library : NULL;
+
+	if (library && !strcmp(library, finding->came))
+		return 1;
+	return expr->module && watch_expr_takes(expr, finding->came);
+}
+
+int later_take_parents(struct finding *finding)
+{
+	int err = 0;
+
+	for (const struct watching *w = finding->parent->watching; w; w = w->next)
+		for (unsigned int i = 0; i < w->count && !err && !w->bond.owner.tid; i++) {
+			if (!w->asked[i])
+				continue;
+			finding->asked = *w->asked[i];
+			finding->bond = w->bond;
+			err = watching_ask(finding, w->all[i].spec);
+		}
+	return err;
+}
+
+/* The parent whose copy it is; NULL: not known any more, or not watched. */
+static const struct process *parent_of(const struct wm_session *session,
+				       const struct process *process)
+{
+	uint32_t number = PROBE_SET_NUMBER(process->inherited.set);
+
+	if (!process->hello.forked || !number)
+		return NULL;
+	for (const struct process *p = session->processes; p; p = p->next)
+		if (p != process && p->number == number)
+			return p->watching ? p : NULL;
+	return NULL;
+}
+
+/* ---- what is due ---- */
+
+int later_welcome(struct wm_session *session, struct process *process)
+{
+	process->watch.is_new = session->running && spec_count_watches(&session->specs);
+	return process->watch.is_new;
+}
+
+int later_module_came(struct wm_session *session, struct process *process, uint64_t base)
+{
+	struct watch_state *state = &process->watch;
+
+	if (!session->running || !spec_count_watches(&session->specs))
+		return 0;
+	if (array_grow(&state->modules, &state->module_room, state->module_count + 1,
+		       sizeof(*state->modules)))
+		return -ENOMEM;
+	state->modules[state->module_count++] = base;
+	return 1;
+}
+
+void later_module_gone(struct wm_session *session, struct process *process, uint64_t base)
+{
+	struct watching *next;
+
+	for (struct watching *w = process->watching; w; w = next) {
+		next = w->next;
+		if (w->bond.module == base)
+			watching_end_one(session, process, w, 0);
+	}
+}
+
+/* It goes on without some, or all. */
+static void note_unwatched(struct wm_session *session, struct process *process, int err)
+{
+	struct watched_list *list = &session->watched;
+
+	if (process->watch.is_noted)
+		return;
+	process->watch.is_noted = 1;
+	if (list->unwatched++)
+		return;
+	list->unwatched_error = err;
+	snprintf(list->unwatched_detail, sizeof(list->unwatched_detail), "pid %d: %.200s",
+		 (int)process->pid, session->detail);
+}
+
+static int pass(struct finding *finding)
+{
+	int err;
+
+	finding->session->detail[0] = 0;
+	err = watching_pass(finding);
+	if (err && err != -WM_E_GONE)
+		note_unwatched(finding->session, finding->process, err);
+	return err == -ENOMEM ? err : 0;
+}
+
+static int attend_new(struct wm_session *session, struct process *process)
+{
+	struct finding finding = { .session = session, .process = process };
+	int err = session_wait(session, process, ANSWER_WAIT_MS);
+
+	process->error = 0;
+	if (!err && session->running) {
+		finding.parent = parent_of(session, process);
+		finding.wants = finding.parent ? wants_forked : wants_executed;
+		err = pass(&finding);
+	}
+	process->watch.is_new = 0;
+	if (err == -WM_E_GONE || err == -WM_E_AGENT_SILENT)
+		return err;
+	return session_let_go(process);
+}
+
+/* Its path; "" where it is gone. Whether it has code of Go. */
+static int look_at(const struct process *process, uint64_t base, char path[PATH_MAX])
+{
+	struct loaded_list list;
+	struct code_file *file;
+	struct code_process memory;
+	int is_go = 0;
+
+	*path = 0;
+	if (!loaded_read(&list, process->pid))
+		for (size_t i = 0; i < list.count; i++) {
+			if (list.all[i].base != base)
+				continue;
+			snprintf(path, PATH_MAX, "%s", list.all[i].path);
+			memory = loaded_process(&list);
+			if (code_file_open_process(&file, list.pid, list.all[i].start, path,
+						   &memory.memory))
+				break;
+			is_go = code_file_is_go(file);
+			code_file_close(file);
+			break;
+		}
+	loaded_release(&list);
+	return is_go;
+}
+
+/* Before its code runs: of Go, nothing can stay; else what is wanted there is armed. */
+static int attend_module(struct wm_session *session, struct process *process, uint64_t base)
+{
+	struct finding finding = { .session = session, .process = process, .wants = wants_loaded };
+	char path[PATH_MAX];
+	int is_go = look_at(process, base, path), wants = 0;
+
+	if (is_go && process->watching)
+		watching_lost(session, process, -WM_E_WATCH_GO);
+	process->watch.is_barred |= is_go;
+	finding.came = path;
+	for (size_t i = 0; i < session->specs.count && *path && !process->watch.is_barred; i++)
+		wants |= session->specs.all[i].watch && wants_loaded(&finding, i) &&
+			 !watching_has(process, NULL, i);
+	return wants ? pass(&finding) : 0;
+}
+
+/* Those that there are now: whoever loads without end holds nobody up. */
+static int attend_modules(struct wm_session *session, struct process *process)
+{
+	struct watch_state *state = &process->watch;
+	int err = 0;
+
+	for (size_t left = state->module_count; left && !err; left--) {
+		struct control_seen seen = { .base = state->modules[0] };
+		struct iovec part = { &seen, sizeof(seen) };
+
+		if (session->running)
+			err = attend_module(session, process, seen.base);
+		memmove(state->modules, state->modules + 1,
+			--state->module_count * sizeof(*state->modules));
+		if (!err)
+			err = process_request(process, CONTROL_SEEN, &part, 1);
+	}
+	return err;
+}
+
+static void look_for_owners(struct wm_session *session, struct process *process)
+{
+	uint64_t now_ns = ticks_monotonic_ns();
+	struct watching *next;
+
+	if (now_ns < process->watch.looked_ns + OWNERS_LOOK_NS)
+		return;
+	process->watch.looked_ns = now_ns;
+	for (struct watching *w = process->watching; w; w = next) {
+		next = w->next;
+		if (thread_has_ended(&w->bond.owner, process->pid))
+			watching_end_one(session, process, w, -WM_E_WATCH_THREAD_OVER);
+	}
+}
+
+int later_attend(struct wm_session *session, struct process *process)
+{
+	int err = 0;
+
+	if (session->watched.is_arming || session->watched.is_attending ||
+	    process->state >= PROCESS_HUNG_UP || process->is_pumped)
+		return 0;
+	session->watched.is_attending = 1;
+	if (process->watching)
+		look_for_owners(session, process);
+	if (process->watch.is_new)
+		err = attend_new(session, process);
+	if (!err && process->watch.module_count)
+		err = attend_modules(session, process);
+	session->watched.is_attending = 0;
+	return err;
+}

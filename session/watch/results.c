@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/* What a session's watches came to: the agent's counts, held against the kernel's. */
+#include "session/watch/watching_own.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct watched_spec *watched_result(struct wm_session *session, size_t spec)
+{
+	struct watched_list *list = &session->watched;
+	const struct spec *about = &session->specs.all[spec];
+	struct watched_spec *one;
+
+	if (!list->all) {
+		list->all = calloc(session->specs.count, sizeof(*list->all));
+		list->count = list->all ? session->specs.count : 0;
+	}
+	if (!list->all)
+		return NULL;
+	one = &list->all[spec];
+	if (!one->text)
+		one->text = strdup(about->text);
+	if (!one->words)
+		one->words = strdup(about->watch->words);
+	one->is_code = about->watch->kind == WATCH_EXECUTE;
+	return one->text && one->words ? one : NULL;
+}
+
+void watched_spec_release(struct watched_spec *one)
+{
+	watch_type_release(&one->type);
+	free(one->text);
+	free(one->words);
+	free(one->library);
+	if (one->earlier)
+		watched_spec_release(one->earlier);
+	free(one->earlier);
+}
+
+void watched_list_release(struct watched_list *list)
+{
+	for (size_t i = 0; i < list->count; i++)
+		watched_spec_release(&list->all[i]);
+	free(list->all);
+	*list = (struct watched_list){ 0 };
+}
+
+void watched_add(const struct watching *watching, const struct watched *one, uint64_t hits,
+		 struct watch_counts *to)
+{
+	const struct watch_row *row = &watching->table->rows[one->number];
+	uint64_t told = row->taken + row->dropped;
+
+	to->hits += hits;
+	to->taken += row->taken;
+	to->filtered += row->filtered;
+	to->counted += row->counted;
+	to->own += row->own;
+	to->dropped += row->dropped;
+	to->late += row->late;
+	to->inexact += row->inexact;
+	to->shared += row->shared;
+	to->missed += hits > told ? hits - told : 0;
+}
+
+void watched_count(const struct watching *watching, unsigned int source, struct watch_counts *to)
+{
+	const struct watched *one = &watching->all[source];
+	const struct watch_row *row = &watching->table->rows[one->number];
+	uint64_t hits = 0, told = row->taken + row->dropped;
+	int err = event_object_count(watching->object, source, &hits);
+
+	hits += watching->sharing.parts[source].before - one->before;
+	/* another's event served it; or it did once ours had stopped to count */
+	if (err == -ENODATA || (hits < told && !one->since))
+		hits = told;
+	watched_add(watching, one, hits, to);
+}
+
+int watching_is_told(const struct watching *watching)
+{
+	struct watch_counts counts = { 0 };
+
+	for (unsigned int i = 0; i < watching->count; i++)
+		watched_count(watching, i, &counts);
+	return !counts.missed;
+}
+
+const struct watched_spec *watches_of(const struct watched_list *list, size_t spec)
+{
+	const struct watched_spec *one = spec < list->count ? &list->all[spec] : NULL;
+
+	return one && (one->processes || one->earlier) ? one : NULL;
+}
+
+void watches_count(const struct wm_session *session, size_t spec, struct watch_counts *counts)
+{
+	const struct watched_list *list = &session->watched;
+
+	*counts = spec < list->count ? list->all[spec].counts : (struct watch_counts){ 0 };
+	for (const struct process *p = session->processes; p; p = p->next)
+		for (const struct watching *w = p->watching; w; w = w->next)
+			for (unsigned int i = 0; i < w->count; i++)
+				if (w->all[i].spec == spec)
+					watched_count(w, i, counts);
+}

@@ -1,0 +1,102 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Event objects by what is installed alone: the header in C and C++, the library, the example; as who runs this, and as an
+# ordinary user.
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "$0")/folder_setup.bash"
+
+if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" | grep -cE "__(asan|tsan|ubsan)_")" -gt 0 ]; then
+	skip "a library built for a sanitizer can't be linked by programs that are not"
+fi
+DESTDIR=$folder/root meson install -C "$WAYMARK_BUILD" --no-rebuild --quiet >install.log 2>&1 ||
+	{ cat install.log; exit 1; }
+libdir=$folder/$(dirname "$(dirname "$(find root -name waymark.pc)")")
+export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder/root LD_LIBRARY_PATH=$libdir
+read -ra flags <<<"$(pkg-config --cflags --libs waymark)"
+
+# run PROGRAM ARGUMENT...: it says nothing, and ends well
+run()
+{
+	timeout 60 "$@" >said 2>&1
+	case $? in
+	0) ;;
+	77) skip "$(cat said)" ;;
+	*) fail "$1: $(cat said)" ;;
+	esac
+}
+
+gcc -std=gnu11 -Wall -Wextra -Werror "$source_dir/tests/event_object.c" -o uses "${flags[@]}" -lpthread ||
+	fail "it does not compile as C"
+run ./uses
+if [ "$(id -u)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
+	chmod -R a+rX . && run setpriv --reuid=65534 --regid=65534 --clear-groups ./uses
+fi
+
+cat >plus.cc <<'CC'
+#include <waymark/session.h>
+int main()
+{
+	wm_event_source source{};
+	wm_event_request request{};
+	wm_event_object *object;
+
+	source.size = sizeof(source);
+	source.kind = WM_EVENT_EXECUTE;
+	request.size = sizeof(request);
+	request.scope = WM_EVENT_THREAD;
+	request.pid = 1;
+	request.sources = &source;
+	request.source_count = 1;
+	int err = wm_event_object_open(&object, &request);
+	wm_event_object_close(object);
+	return err;
+}
+CC
+g++ -std=c++17 -pedantic-errors -Wall -Wextra -Werror plus.cc -o plus "${flags[@]}" || fail "it does not compile as C++17"
+run ./plus
+
+# The example, on a program whose word is stored to from one place by two threads.
+cat >stored.c <<'C'
+#include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
+static volatile long word;
+static void *store(void *data)
+{
+	for (long i = 0; i < 100; i++)
+		word = i;
+	return data;
+}
+int main(void)
+{
+	pthread_t other;
+
+	printf("%d %p\n", (int)getpid(), (void *)&word);
+	fflush(stdout);
+	getchar();
+	pthread_create(&other, NULL, store, NULL);
+	store(NULL);
+	pthread_join(other, NULL);
+	return 0;
+}
+C
+gcc -O1 stored.c -o stored -lpthread
+gcc -O2 -Wall -Wextra -Werror "$source_dir/examples/stores.c" -o stores "${flags[@]}" || fail "the example does not compile"
+mkfifo in out
+./stored <in >out &
+exec 3>in 4<out
+read -r pid address <&4
+timeout 60 ./stores "$pid" "$address" >stores.out 2>stores.err &
+for ((i = 0; i < 200; i++)); do # until it is armed: the ledger has it
+	"$WAYMARK_BUILD/cli/waymark" claims -p "$pid" 2>/dev/null | grep -q "$pid" && break
+	sleep 0.05
+done
+echo >&3
+wait %1
+wait %2
+expect "the example's end" $? 0
+expect "stores" "$(grep -c 0x stores.out)" 200
+expect "places" "$(cut -d' ' -f2 stores.out | sort -u | wc -l)" 1
+expect "threads" "$(cut -d' ' -f1 stores.out | sort -u | wc -l)" 2
+grep -q " 0 hits found no room" stores.err || fail "$(cat stores.err)"
+exit $failed

@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# A watch is changed while a session runs: what is told from then on is the new one's, all of it, and each hit once; where any process or the
+# kernel refuses, the old one is whole; and the trace tells when.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+
+if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" | grep -cE "__(asan|tsan|ubsan)_")" -gt 0 ]; then
+	skip "a library built for a sanitizer can't be linked by programs that are not"
+fi
+cp -L "$WAYMARK_BUILD/libwaymark.so" libwaymark.so.0 || exit 1
+cc -O1 -g -Wall -Wextra -Werror -I"$source_dir/include" "$source_dir/tests/watch_change.c" -o changes \
+	./libwaymark.so.0 -lpthread -Wl,-rpath,"$folder" || exit 1
+
+for mode in steps refused together race race_of_two race_of_pair; do
+	timeout 60 ./changes $mode >said 2>&1
+	case $? in
+	0) ;;
+	77) skip "$(cat said)" ;;
+	*) fail "$mode: $(head -5 said)" ;;
+	esac
+done
+if [ "$(id -u)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
+	chmod 711 . && mkdir -m 777 theirs
+	XDG_RUNTIME_DIR='' timeout 60 setpriv --reuid=65534 --regid=65534 --clear-groups ./changes steps >said 2>&1 ||
+		fail "as an ordinary user: $(head -5 said)"
+fi
+
+# All threads have stored before the change, and behind it.
+timeout 60 ./changes trace traced || fail "into a folder"
+expect "before" "$(told traced alpha new | tail -1)" 20
+expect "behind" "$(told traced beta new | sed -n '1p;$p' | tr '\n' ' ')" "21 40 "
+told traced alpha new | cmp -s - <(seq 1 20) || fail "alpha: $(told traced alpha new | tr '\n' ' ')"
+told traced beta new | cmp -s - <(seq 21 40) || fail "beta: $(told traced beta new | tr '\n' ' ')"
+grep -q "Changes .* watch:alpha became watch:beta/if=changed/ in .*, which stood still for" <<<"$("$waymark" report traced)" ||
+	fail "report: $("$waymark" report traced)"
+python3 - "$("$waymark" report --json traced)" <<'PY' || fail "report --json"
+import json, sys
+report = json.loads(sys.argv[1])
+change, = report["changes"]
+assert change["from"] == "watch:alpha" and change["to"] == "watch:beta/if=changed/", change
+assert change["stopped"] is True and 0 < change["gap_ns"] < 10**10, change
+assert report["begin_ns"] - 10**9 < change["begin_ns"] < report["end_ns"] + 10**9, change
+PY
+expect "babeltrace2" "$(events_in traced)" 40
+
+# From the command line: lines of standard input.
+cat >looping.c <<'C'
+#include <stdio.h>
+#include <unistd.h>
+volatile long one, two;
+int main(void)
+{
+	for (puts("ready"), fflush(stdout);; usleep(1000)) {
+		one++;
+		two--;
+	}
+}
+C
+cc -O1 -g looping.c -o looping && start ./looping >ready
+# awaits FILE TEXT: for 20 s
+awaits()
+{
+	for _ in $(seq 400); do
+		grep -q -- "$2" "$1" && return
+		sleep 0.05
+	done
+	fail "$1 has no '$2': $(tail -3 "$1")"
+}
+mkfifo lines
+"$waymark" watch -f -i one -p "$pid" <lines >out 2>words &
+watcher=$!
+exec 8>lines
+awaits out 'looping.c:7'
+printf 'no_such\n\n# nothing\n%s\n' "$(printf '%3000s' x)" >&8
+awaits words "there is no such variable"
+awaits words "a line of standard input"
+printf '  two/if=changed/ \n' >&8
+awaits words "watch:one became watch:two/if=changed/; the program stood still for [0-9]* us"
+awaits out 'two.*looping.c:8'
+printf 'watch:one' >&8 # the last line may have no end
+exec 8>&-
+awaits words "watch:two/if=changed/ became watch:one;"
+kill -TERM $watcher
+wait $watcher
+expect "watch -i" $? 0
+expect "its summary" "$(grep -c '^waymark: watch:.* hits' words)" 3
+grep -q "^waymark: watch:one: .* hits; then changed, while the program stood still" words || fail "$(cat words)"
+grep -q "missed" words && fail "$(cat words)"
+timeout 20 "$waymark" watch -i one ./looping 2>words
+expect "-i with a command" "$? $(grep -c 'goes with -p' words)" "2 1"
+timeout 20 "$waymark" watch -i -e one -e two -p "$pid" 2>words
+expect "-i with two" "$? $(grep -c 'Name one EXPR' words)" "2 1"
+exit $failed

@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# A watched program's children: each is watched as its parent is, from its first instruction on, with values of its own.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+cc -O1 -g "$source_dir/tests/targets/family.c" -o family -lpthread || exit 1
+
+# family MODE COUNT HITS PROCESSES: all hits of that many processes are in the trace
+family()
+{
+	watches "$1" 0 -e watch:word -- ./family "$1" "$2"
+	grep -q right out || fail "$1: $(cat out)"
+	! grep -q wrong out || fail "$1: $(cat out)"
+	expect "$1: hits, taken, recorded" "$(json hits) $(json taken) $(json recorded)" "$3 $3 $3"
+	expect "$1: processes" "$(told_processes "$1")" "$4"
+	expect "$1: missed, late, unwatched" "$(json missed) $(json late_processes) $(json unwatched)" "0 0 0"
+	chains "$1"
+}
+
+# told_processes DIR: how many of them wrote
+told_processes() { "$waymark" dump "$1" | sed -n 's/.* \([0-9]*\) watch:word:.*/\1/p' | sort -u | wc -l; }
+
+# chains DIR: in each process, each old value is the new one before; a program that was executed begins anew
+chains()
+{
+	local broken
+	broken=$("$waymark" dump "$1" |
+		sed -n 's/.* \([0-9]*\) watch:word: .* old = \([^,]*\), new = \([^,]*\),.*/\1 \2 \3/p' |
+		awk '{ if ($1 in last && last[$1] != $2 && $2 != 0) n++; last[$1] = $3 } END { print n + 0 }')
+	expect "$1: broken links" "$broken" 0
+}
+
+family many 100 301 101
+family crowd 100 201 101
+family chain 4 35 5
+family thread 3 10 4
+family daemon 1 6 2
+# what a child executes is another program; 1 and 1, then 1, 1 and 2 of its child: five processes' numbers are three
+family execs 1 6 3
+# 1, 3 times 1 and a vfork's that nobody sees; each of three programs 4
+family spawns 3 16 7
+
+# More at once than a usual queue of connections has room for.
+watches crowd_300 0 -e watch:word -- ./family crowd 300
+expect "300 children" "$(json hits) $(json taken)" "601 601"
+
+# Left alone, where that is asked.
+watches alone 0 --no-follow -e watch:word -- ./family many 5
+expect "--no-follow: hits" "$(json hits)" 6
+
+# All four registers; and in a child where one is taken by another, it goes on, and that is told.
+watches four 0 -e watch:word -e watch:other -e watch:third -e watch:fourth -- ./family four
+expect "four words" "$(json recorded) $(json missed)" "9 0"
+
+# A program that has nothing of the kind, and is executed, is none that failed; nor is an address of another's.
+cat >plain.c <<'END2'
+int main(void) { return 0; }
+END2
+cc plain.c -o plain || exit 1
+cat >runs.c <<'END2'
+#include <sys/wait.h>
+#include <unistd.h>
+volatile int word;
+int main(void)
+{
+	word = 1;
+	if (!fork()) { word = 2; execl("./plain", "plain", (char *)0); _exit(1); }
+	wait(0);
+	word = 3;
+	return 0;
+}
+END2
+cc -g -no-pie -fno-pie runs.c -o runs || exit 1
+address=$("$waymark" list -e watch:word runs 2>/dev/null | grep -o '0x[0-9a-f]*' | head -1)
+spec_number=1
+for spec in word "${address:-0}/4"; do
+	watches by_$spec_number 0 -e "watch:$spec" -- ./runs
+	spec_number=$((spec_number + 1))
+	expect "$spec: hits" "$(json hits)" 3
+	expect "$spec: unwatched" "$(json unwatched)" 0
+done
+# One that is named is waited for, whoever executes it.
+watches waits 0 -e watch:word@runs -- sh -c './plain; ./runs; ./runs'
+says "waits: no module that is called so is loaded yet"
+expect "two programs of a shell's" "$(json hits)" 6
+watches nowhere 1 -e watch:word@runs -- ./plain
+says "watch:word@runs was armed nowhere: no module of the program is called so"
+# One that can't be watched goes on, and that is told.
+watches ignores 1 -e watch:word@family -- sh -c "trap '' TRAP; exec ./family many 3"
+grep -q right out || fail "ignores: $(cat out)"
+says "4 processes went on with something unwatched that came later; the first: pid"
+says "the program ignores SIGTRAP"
+expect "ignores: unwatched" "$(json unwatched)" 4
+
+# Running processes, two at a time, and their children to come; the tool is killed, and none is hurt.
+start ./family forever 0 >family_out
+one=$pid
+start ./watched forever 0 2 >watched_out
+two=$pid
+sleep 0.3
+bad 1 "no such variable" -e watch:word -p "$one" -p "$two"
+watches both 0 --for 500ms -e watch:word@family -e watch:in_turn@watched -p "$one" -p "$two"
+[ "$("$waymark" dump both | grep -c 'watch:word')" -gt 10 ] || fail "the first of two: $(cat words)"
+[ "$("$waymark" dump both | grep -c 'watch:in_turn')" -gt 10 ] || fail "the second of two: $(cat words)"
+expect "both: missed" "$(json missed)" 0
+for round in 1 2 3; do
+	"$waymark" record -o killed$round -e watch:word -- ./family forever 10 >killed_out 2>&1 &
+	tool=$!
+	sleep 0.$((round * 3))
+	kill -9 $tool
+	wait $tool 2>/dev/null
+	sleep 0.3
+	all=$(ps -eo pid=,state=,comm=,sid= | awk -v sid="$(ps -o sid= -p $$ | tr -d ' ')" -v one="$one" \
+		'$2 != "Z" && $3 == "family" && $4 == sid && $1 != one { print $1 }')
+	expect "killed after 0.$((round * 3)) s: how many live on" "$(echo "$all" | wc -w)" 11
+	# shellcheck disable=SC2086 # numbers
+	kill -9 $all
+done
+exit $failed

@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Watches in libraries that are loaded later: from the first constructor to dlclose(3), and again.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+
+cat >library.c <<'END2'
+volatile unsigned long in_library;
+#ifdef GO
+__attribute__((section(".gopclntab"), used)) static const char go[64];
+#endif
+void library_write(void) { in_library = in_library + 1; }
+__attribute__((constructor)) static void begin(void) { in_library = 100; }
+END2
+cat >loads.c <<'END2'
+/* loads LIBRARY TIMES [OTHER]: loads it, has it write six times, unloads it; and after the first time, the other. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+volatile unsigned long own;
+
+static void closed(void *handle, volatile unsigned long *was)
+{
+	char *page = (char *)((unsigned long)was & ~4095ul);
+
+	dlclose(handle);
+	/* another's memory lies there from now on */
+	if (mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != page)
+		return;
+	*was = 5;
+	munmap(page, 4096);
+}
+
+int main(int argc, char **argv)
+{
+	int times = atoi(argv[2]);
+	char byte;
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (int i = 0; i < times; i++) {
+		void *handle = dlopen(argv[1], RTLD_NOW);
+		void (*write)(void) = (void (*)(void))dlsym(handle, "library_write");
+
+		if (i == 0 && !isatty(0) && argc > 4 && (puts("ready"), read(0, &byte, 1)) < 0)
+			return 1;
+		own++;
+		for (int k = 0; k < 3; k++)
+			write();
+		if (argc > 3 && i == 0 && strcmp(argv[3], "-") && !dlopen(argv[3], RTLD_NOW))
+			puts(dlerror());
+		for (int k = 0; k < 3; k++)
+			write();
+		closed(handle, dlsym(handle, "in_library"));
+	}
+	puts("right");
+	return 0;
+}
+END2
+cc -g -O1 -shared -fPIC library.c -o library.so && cc -g -O1 -shared -fPIC -DGO library.c -o gone.so &&
+	cc -g -O1 loads.c -o loads -ldl || exit 1
+
+for times in 1 20; do
+	watches named_$times 0 -e watch:in_library@library.so -- ./loads ./library.so $times
+	says "watch:in_library@library.so waits: no module that is called so is loaded yet"
+	grep -q right out || fail "$times times: $(cat out)"
+	expect "$times times: recorded" "$(json recorded)" $((times * 7))
+	expect "$times times: missed, late" "$(json missed) $(json late_modules)" "0 0"
+	expect "$times times: constructors" "$(told named_$times in_library new | grep -cx 100)" "$times"
+	expect "$times times: another's" "$(told named_$times in_library new | grep -cx 5)" 0
+done
+# Beside one of the program's own, which goes on all the time.
+watches beside 0 -e watch:in_library@library.so -e watch:own -- ./loads ./library.so 10
+expect "beside: the program's" "$(told beside own new | tr '\n' ' ')" "1 2 3 4 5 6 7 8 9 10 "
+expect "beside: the library's" "$(told beside in_library new | wc -l)" 70
+
+# Found in one that is there: it ends with that, and begins again with it.
+start_ready ./loads ./library.so 5 - wait
+(
+	sleep 1
+	echo >&7
+) &
+watches there 0 -e watch:in_library -p "$pid"
+exec 7>&-
+expect "there: recorded" "$(json recorded)" $((5 * 7 - 1))
+grep -q right said || fail "there: $(cat said)"
+
+# What does not come, or has no such variable.
+watches nowhere 1 -e watch:in_library@nolibrary.so -- ./loads ./library.so 2
+says "watch:in_library@nolibrary.so was armed nowhere: no module of the program is called so"
+watches without 1 -e watch:nothing@library.so -e watch:own -- ./loads ./library.so 2
+says "watch:nothing@library.so was armed nowhere: there is no such variable"
+expect "without: the other's" "$(json recorded)" 2
+bad 1 "one of a library to come: NAME@LIBRARY" -e watch:in_library -- ./loads ./library.so 1
+
+# Five registers, of which the library's would be the fifth: the four go on.
+cc -g -O1 -shared -fPIC -Din_library=more library.c -o more.so || exit 1
+watches fifth 1 -e watch:own -e watch:in_library/8@library.so -e watch:more/8@more.so -e watch:more+8/16@more.so \
+	-- ./loads ./library.so 3 ./more.so
+says "with the watches before it, it would be the 5th register"
+grep -q right out || fail "fifth: $(cat out)"
+expect "fifth: unwatched" "$(json unwatched)" 1
+
+# With code of Go in the process no watch can stay: before any of it has run, all are gone, and that is told.
+watches go 0 -e watch:in_library@library.so -e watch:own -- ./loads ./library.so 3 ./gone.so
+says "taken away before the end: there is code of Go"
+grep -q right out || fail "go: $(cat out)"
+expect "go: recorded" "$(json recorded)" 5
+
+# A tool that is killed while they come and go.
+for round in 1 2 3; do
+	"$waymark" record -o killed$round -e watch:in_library@library.so -- ./loads ./library.so 3000 >killed_out 2>&1 &
+	tool=$!
+	sleep 0.$((round * 2))
+	kill -9 $tool
+	wait $tool 2>/dev/null
+	for _ in $(seq 100); do
+		grep -q right killed_out && break
+		sleep 0.1
+	done
+	grep -q right killed_out || fail "killed after 0.$((round * 2)) s: $(cat killed_out)"
+done
+exit $failed
