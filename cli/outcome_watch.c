@@ -49,10 +49,10 @@ static void tell_one(const struct watched_spec *watched)
 			"  no debug register was free: %u that %s holds served it, and what that missed is told there\n",
 			watched->shared,
 			watched->holder[0] ? watched->holder : "another recording");
-	if (watched->gap_ns)
+	if (watched->alone_ns)
 		fprintf(stderr, "  the other ended before%s: what was hit in %s is not known\n",
 			watched->taken_over ? ", and its place was taken" : "",
-			gap_text(watched->gap_ns, text, sizeof(text)));
+			gap_text(watched->alone_ns, text, sizeof(text)));
 	if (watched->pieces > 1)
 		fprintf(stderr, "  it lies in %u debug registers, each told with its offset\n",
 			watched->pieces);
@@ -124,7 +124,7 @@ void outcome_watches_json(struct json *json, const struct watched_list *list)
 		json_number(json, "shared_registers", watched->shared);
 		json_words(json, "holder", watched->holder[0] ? watched->holder : NULL);
 		json_number(json, "taken_over", watched->taken_over);
-		json_number(json, "gap_ns", watched->gap_ns);
+		json_number(json, "alone_ns", watched->alone_ns);
 		json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
 		json_close(json, '}');
 	}

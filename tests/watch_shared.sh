@@ -76,7 +76,7 @@ for how in leaves killed; do
 	wait $second || fail "$how: $(cat words)"
 	expect "$how: taken over" "$(one taken_over)" 1
 	expect "$how: missed" "$(one missed)" 0
-	[ "$(one gap_ns)" -gt 0 ] && [ "$(one gap_ns)" -lt 2000000000 ] || fail "$how: a gap of $(one gap_ns) ns"
+	[ "$(one alone_ns)" -gt 0 ] && [ "$(one alone_ns)" -lt 2000000000 ] || fail "$how: a gap of $(one alone_ns) ns"
 	says "the other ended before, and its place was taken: what was hit in"
 	[ "$(gaps second)" -le 1 ] || fail "$how: $(gaps second) gaps in what was told"
 	expect "$how: values" "$(backward second)" 0

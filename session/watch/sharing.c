@@ -141,7 +141,7 @@ int sharing_step(struct sharing *sharing, struct event_object *object,
 void sharing_over(const struct sharing_end *end, struct watched_spec *result)
 {
 	result->taken_over += !end->error;
-	result->gap_ns += end->error ? 0 : end->gap_ns;
+	result->alone_ns += end->error ? 0 : end->gap_ns;
 	if (end->error && end->error != -WM_E_GONE)
 		result->lost = end->error;
 }
@@ -153,7 +153,7 @@ void sharing_note(const struct sharing *sharing, unsigned int part, struct watch
 	result->shared++;
 	snprintf(result->holder, sizeof(result->holder), "%s", one->holder);
 	if (sharing->due & 1u << part)
-		result->gap_ns += ticks_monotonic_ns() - one->since_ns;
+		result->alone_ns += ticks_monotonic_ns() - one->since_ns;
 }
 
 void sharing_release(struct sharing *sharing)

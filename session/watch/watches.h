@@ -39,8 +39,8 @@ struct watched_spec {
 	unsigned int shared;
 	char holder[64];	 /* the last's, "waymark 812"; "": not told */
 	unsigned int taken_over; /* of them, with registers of our own since the other ended */
-	uint64_t gap_ns; /* in all, in which they had none: what was hit then is not known */
-	int lost;	 /* why it was taken away; 0: it was not */
+	uint64_t alone_ns; /* in all, in which they had none: what was hit then is not known */
+	int lost;	   /* why it was taken away; 0: it was not */
 	unsigned int callers_asked, callers; /* more than can be told were asked for */
 	struct watch_type type;		     /* of its values; no nodes: not known */
 };
