@@ -71,6 +71,15 @@ static void descriptors_fill(struct claim *claim, const struct event_object *obj
 	say_what(claim, &object->sources[0]);
 }
 
+static void memory_fill(struct claim *claim, const struct event_object *object, uint64_t bytes)
+{
+	*claim = (struct claim){ .resource = CLAIM_LOCKED_MEMORY,
+				 .scope = CLAIM_OF_USER,
+				 .target = (int32_t)geteuid(),
+				 .count = bytes };
+	say_what(claim, &object->sources[0]);
+}
+
 /* What comes with the registers; returns how many. */
 static size_t beside_fill(struct claim *claims, const struct event_object *object,
 			  const struct event_needs *needs)
@@ -85,14 +94,9 @@ static size_t beside_fill(struct claim *claims, const struct event_object *objec
 						.count = 1 };
 		say_what(&claims[count++], &object->sources[0]);
 	}
-	if (needs->rings) {
-		claims[count] = (struct claim){ .resource = CLAIM_LOCKED_MEMORY,
-						.scope = CLAIM_OF_USER,
-						.target = (int32_t)geteuid(),
-						.count = rings_locked_bytes(
-							needs->rings, object->request.ring_bytes) };
-		say_what(&claims[count++], &object->sources[0]);
-	}
+	if (needs->rings)
+		memory_fill(&claims[count++], object,
+			    rings_locked_bytes(needs->rings, object->request.ring_bytes));
 	return count;
 }
 
@@ -137,9 +141,15 @@ void claims_confirm(struct event_object *object)
 
 	if (!object->claims)
 		return;
-	/* threads came and went since it was reckoned */
+	/* threads came and went since it was reckoned, and there may have been less memory */
 	descriptors_fill(&claim, object, object->count + object->rings.count);
 	ledger_change(object->request.ledger, object->claims[object->claim_sources], &claim);
+	if (object->rings.count) {
+		memory_fill(&claim, object,
+			    rings_locked_bytes(object->rings.count, object->rings.bytes));
+		ledger_change(object->request.ledger, object->claims[object->claim_count - 1],
+			      &claim);
+	}
 	ledger_confirm(object->request.ledger, object->claims, object->claim_count);
 }
 
