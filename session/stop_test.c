@@ -138,6 +138,9 @@ Test(stop, a_process_that_is_killed_meanwhile_is_let_die, .timeout = 120)
 		stop_resume(stop);
 		cr_assert_eq(waitpid(subject.pid, &status, 0), subject.pid);
 		cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+		close(subject.end);
+		close(subject.out);
+		rmdir(subject.dir);
 	}
 }
 

@@ -91,7 +91,6 @@ int watching_ask(struct finding *finding, size_t spec)
 		err = process_request(finding->process, CONTROL_WATCH, parts, has_text ? 2 : 1);
 		if (err)
 			return err;
-		finding->process->watch.is_asked = 1;
 		watching->all[watching->count++] = (struct watched){ spec, about.address,
 								     about.number, about.bytes };
 	}
