@@ -24,7 +24,6 @@ struct watch_state {
 	uint32_t next;		   /* the next number of a row */
 	/* a pass goes on, in steps, in which the process may end or the agent let go: that is only noted */
 	int is_arming, has_ended, lost;
-	int is_asked;  /* the agent was, and has not been told that all is over */
 	int is_barred; /* code of Go has come: nothing is armed any more */
 	int is_noted;  /* it is counted as one that goes on with something unwatched */
 	/* what is due */
