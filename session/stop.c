@@ -20,10 +20,12 @@
 #include <waymark/error.h>
 
 #define STOP_WAIT_MS 2000
+#define TURN_MS 5
 
 struct stopped {
 	pid_t tid;
 	int gone;
+	int settled; /* it is stopped, or gone */
 };
 
 struct stop {
@@ -67,6 +69,43 @@ static void call_keep(pid_t tid)
 		borrow_regs_set(tid, &regs);
 }
 
+static int settle_one(struct stop *stop, struct stopped *one)
+{
+	uint64_t turn_ns = tracee_deadline(TURN_MS);
+	int err = tracee_stop(one->tid, turn_ns < stop->deadline_ns ? turn_ns : stop->deadline_ns);
+
+	one->gone = err != 0;
+	if (err == -ETIMEDOUT && !tracee_late(stop->deadline_ns))
+		return 0;
+	one->settled = 1;
+	if (!err)
+		call_keep(one->tid);
+	if (err == -ETIMEDOUT)
+		return -WM_E_STRICT;
+	return err == -ESRCH ? 0 : err;
+}
+
+/*
+ * In turns: of a process that is killed the first thread's end is told only once those of all others were fetched, and
+ * so were they waited for one by one, none would come.
+ */
+static int settle(struct stop *stop, size_t from)
+{
+	size_t left;
+	int err = 0;
+
+	do {
+		left = 0;
+		for (size_t i = from; i < stop->count && !err; i++) {
+			if (stop->all[i].settled)
+				continue;
+			err = settle_one(stop, &stop->all[i]);
+			left += !stop->all[i].settled;
+		}
+	} while (left && !err);
+	return err;
+}
+
 /* Seize all that are not yet, then wait for them: so they come to a stop side by side. */
 static int pass(struct stop *stop, size_t *found)
 {
@@ -87,16 +126,8 @@ static int pass(struct stop *stop, size_t *found)
 			err = -WM_E_TRACED;
 	}
 	free(tids);
-	for (size_t i = sorted; i < stop->count && !err; i++) {
-		err = tracee_stop(stop->all[i].tid, stop->deadline_ns);
-		stop->all[i].gone = err != 0;
-		if (!err)
-			call_keep(stop->all[i].tid);
-		else if (err == -ESRCH)
-			err = 0;
-		else if (err == -ETIMEDOUT)
-			err = -WM_E_STRICT;
-	}
+	if (!err)
+		err = settle(stop, sorted);
 	*found = stop->count - sorted;
 	if (stop->count)
 		qsort(stop->all, stop->count, sizeof(*stop->all), by_tid);

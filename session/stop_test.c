@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,6 +103,45 @@ Test(stop, a_process_that_is_stopped_or_gone_is_refused, .timeout = 30)
 	kill(subject.pid, SIGCONT);
 	subject_end(&subject);
 	cr_assert_eq(stop_threads(subject.pid, 0, &stop), -ESRCH);
+}
+
+struct killer {
+	pid_t pid;
+	unsigned int after_us;
+};
+
+static void *kill_soon(void *data)
+{
+	const struct killer *killer = data;
+
+	usleep(killer->after_us);
+	kill(killer->pid, SIGKILL);
+	return NULL;
+}
+
+/* The first thread's end is told when those of the others were fetched: so it must not be waited for alone. */
+Test(stop, a_process_that_is_killed_meanwhile_is_let_die, .timeout = 120)
+{
+	for (unsigned int i = 0; i < 40; i++) {
+		struct subject subject;
+		struct killer killer = { .after_us = i * 20 };
+		struct stop *stop;
+		pthread_t thread;
+		int err, status;
+
+		subject_start(&subject, "busy", "8");
+		killer.pid = subject.pid;
+		cr_assert_eq(pthread_create(&thread, NULL, kill_soon, &killer), 0);
+		err = stop_threads(subject.pid, 0, &stop);
+		cr_assert(!err || err == -ESRCH, "time %u: %s", i, wm_error_text(err));
+		pthread_join(thread, NULL);
+		stop_resume(stop);
+		cr_assert_eq(waitpid(subject.pid, &status, 0), subject.pid);
+		cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+		close(subject.end);
+		close(subject.out);
+		rmdir(subject.dir);
+	}
 }
 
 Test(stop, a_tool_that_is_killed_lets_all_run_on, .timeout = 30)

@@ -44,6 +44,11 @@ family spawns 3 16 7
 watches crowd_300 0 -e watch:word -- ./family crowd 300
 expect "300 children" "$(json hits) $(json taken)" "601 601"
 
+# Killed while they are being armed.
+watches dies 0 -e watch:word -- ./family killed 300
+grep -q right out || fail "killed: $(cat out)"
+expect "killed: unwatched" "$(json unwatched)" 0
+
 # Left alone, where that is asked.
 watches alone 0 --no-follow -e watch:word -- ./family many 5
 expect "--no-follow: hits" "$(json hits)" 6

@@ -120,7 +120,7 @@ static int link_find(const struct looking *looking, const struct code_module *mo
 /* When the module got its number: what a thread has under it from before was another module's. */
 static int generation_of(const struct looking *looking, uint64_t number, uint64_t *generation)
 {
-	struct member list, slots;
+	struct member list = { 0 }, slots = { 0 };
 	uint64_t at, length, next, passed = 0;
 	uint32_t slot_bits = 0;
 	int err = code_symbol_value(looking->libc->file, "_thread_db_sizeof_dtv_slotinfo", &at);

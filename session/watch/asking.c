@@ -73,16 +73,13 @@ int finding_ask(struct finding *finding, unsigned int piece, uint8_t set, uint32
 	struct control_watch about = finding->asked.about[piece];
 	const char *text = finding->asked.text;
 	struct iovec parts[] = { { &about, sizeof(about) }, { (void *)text, strlen(text) + 1 } };
-	int has_text = !piece && text[0], err;
+	int has_text = !piece && text[0];
 
 	about.number = number;
 	about.magic = finding->process->watch.magic;
 	about.set = set;
 	about.event = (uint16_t)(text[0] ? event : number);
-	err = process_request(finding->process, CONTROL_WATCH, parts, has_text ? 2 : 1);
-	if (!err)
-		finding->process->watch.is_asked = 1;
-	return err;
+	return process_request(finding->process, CONTROL_WATCH, parts, has_text ? 2 : 1);
 }
 
 int watching_ask(struct finding *finding, size_t spec)

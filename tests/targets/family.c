@@ -16,7 +16,7 @@
 
 #define CHILDREN_MAX 1000
 
-volatile unsigned long word, other, third, fourth, fifth;
+volatile unsigned long word, other, third, fourth;
 static int count;
 extern char **environ;
 
@@ -171,7 +171,29 @@ static void *mode_daemon(void *data)
 	return data;
 }
 
-/* A child that has all debug registers' worth to watch in its threads: none is free for a second watcher. */
+/* Children that are killed as they begin. */
+static void *mode_killed(void *data)
+{
+	for (int i = 0; i < count; i++) {
+		pid_t pid = fork();
+		int status;
+
+		if (!pid)
+			for (;;) {
+				write_one();
+				usleep(100);
+			}
+		usleep((useconds_t)(i * 37 % 20000));
+		kill(pid, SIGKILL);
+		if (waitpid(pid, &status, 0) != pid || status != SIGKILL) {
+			printf("wrong: a killed child: %x\n", status);
+			exit(1);
+		}
+	}
+	return data;
+}
+
+/* Children that live on. */
 static void *mode_forever(void *data)
 {
 	pid_t parent = getpid();
@@ -208,6 +230,7 @@ int main(int argc, char **argv)
 		{ "many", mode_many },	   { "crowd", mode_crowd },	{ "chain", mode_chain },
 		{ "thread", mode_thread }, { "execs", mode_execs },	{ "spawns", mode_spawns },
 		{ "daemon", mode_daemon }, { "forever", mode_forever }, { "four", mode_four },
+		{ "killed", mode_killed },
 	};
 	const char *mode = argc > 1 ? argv[1] : "";
 
