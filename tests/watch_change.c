@@ -124,6 +124,31 @@ static void begin(struct program *program, int is_alone)
 		usleep(WAIT_US);
 }
 
+/* At each step a child does it. */
+static void begin_forking(struct program *program)
+{
+	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	program->shared = shared;
+	program->pid = fork();
+	for (unsigned int step = 1; !program->pid; step++) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		__atomic_store_n(&shared->ready, THREADS, __ATOMIC_SEQ_CST);
+		while (__atomic_load_n(&shared->step, __ATOMIC_SEQ_CST) < step)
+			usleep(WAIT_US);
+		if (fork()) {
+			wait(NULL);
+			continue;
+		}
+		for (unsigned int i = 0; i < STORES; i++)
+			store_next();
+		_exit(0);
+	}
+	while (__atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST) < THREADS)
+		usleep(WAIT_US);
+}
+
 /* Each thread makes STORES stores to each variable. */
 static void go(const struct program *program)
 {
@@ -301,6 +326,31 @@ static void steps(void)
 	end(&program);
 }
 
+/* A child has what its parent's watch became. */
+static void children(void)
+{
+	static const char *const names[] = { "watch:alpha", "watch:beta", "watch:gamma_short" };
+	struct wm_session *session;
+	struct program program;
+
+	begin_forking(&program);
+	session = open_on(names[0], NULL, &program, 1, NULL);
+	for (int i = 0; i < 3; i++) {
+		if (i)
+			change(session, names[i - 1], names[i]);
+		__atomic_add_fetch(&program.shared->step, 1, __ATOMIC_SEQ_CST);
+		take(session, STORES);
+		equal(names[i], hit_count, STORES);
+		for (size_t j = 0; j < hit_count; j++)
+			if (strcmp(hits[j].name, names[i]) || hits[j].value != j + 1 ||
+			    hits[j].pid == (uint32_t)program.pid)
+				wrong("a child: %s %llu in %u", hits[j].name,
+				      (unsigned long long)hits[j].value, hits[j].pid);
+	}
+	wm_session_close(session);
+	end(&program);
+}
+
 static int on_event_modify(const struct wm_event *event, void *data)
 {
 	(void)event;
@@ -316,6 +366,8 @@ static void refused(void)
 	} bad[] = {
 		{ "watch:no_such", -WM_E_WATCH_VARIABLE },
 		{ "watch:both", -WM_E_WATCH_PIECES },
+		{ "watch:stderr/8@libc.so.6", -WM_E_WATCH_TOGETHER },
+		{ "watch:alpha/thread=1/", -WM_E_WATCH_NO_TID },
 		{ "watch:alpha", -WM_E_SPEC_TWICE },
 		{ "watch:alpha/nonsense/", -WM_E_WATCH_OPTION },
 		{ "watch:", -WM_E_WATCH_SYNTAX },
@@ -330,7 +382,7 @@ static void refused(void)
 
 	begin(&program, 0);
 	answers(NULL, "no session", wm_session_modify(NULL, "watch:a", "watch:b", NULL), -EINVAL);
-	session = open_on("watch:alpha", NULL, &program, 1, NULL);
+	session = open_on("watch:alpha", "watch:beta", &program, 1, NULL);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		answers(session, bad[i].to,
 			wm_session_modify(session, "watch:alpha", bad[i].to, NULL), bad[i].error);
@@ -338,7 +390,7 @@ static void refused(void)
 			wrong("%s: the detail is %s", bad[i].to, wm_session_detail(session));
 	}
 	answers(session, "no such watch",
-		wm_session_modify(session, "watch:beta", "watch:beta", NULL), -ENOENT);
+		wm_session_modify(session, "watch:gamma_short", "watch:both.one", NULL), -ENOENT);
 	answers(session, "nothing", wm_session_modify(session, NULL, NULL, NULL), -EINVAL);
 	answers(session, "a gap without a size",
 		wm_session_modify(session, "watch:alpha", "watch:beta", &gap), -EINVAL);
@@ -346,8 +398,8 @@ static void refused(void)
 	usleep(20000);
 	answers(session, "in a callback", wm_session_read(session, on_event_modify, session),
 		-EBUSY);
-	take(session, EACH - 1);
-	equal("hits once refused", hit_count, EACH - 1);
+	take(session, 2 * EACH - 1);
+	equal("hits once refused", hit_count, 2 * EACH - 1);
 	wm_session_stop(session);
 	answers(session, "once stopped",
 		wm_session_modify(session, "watch:alpha", "watch:beta", NULL), -EINVAL);
@@ -534,6 +586,8 @@ int main(int argc, char **argv)
 		return 1;
 	if (!strcmp(mode, "steps"))
 		steps();
+	else if (!strcmp(mode, "children"))
+		children();
 	else if (!strcmp(mode, "refused"))
 		refused();
 	else if (!strcmp(mode, "together"))
