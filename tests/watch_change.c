@@ -101,41 +101,29 @@ static void *writer(void *data)
 	return NULL;
 }
 
-static void begin(struct program *program, int is_alone)
+static void writers(void)
 {
-	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pthread_t thread;
 
-	program->shared = shared;
-	program->pid = fork();
-	if (!program->pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		own = shared;
-		if (is_alone)
-			own->alone = mmap(ALONE, 4096, PROT_READ | PROT_WRITE,
-					  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-		for (unsigned int i = 0; i < THREADS; i++)
-			pthread_create(&thread, NULL, writer, (void *)(uintptr_t)1);
-		for (;;)
-			pause();
-	}
-	while (__atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST) < THREADS)
-		usleep(WAIT_US);
+	for (unsigned int i = 0; i < THREADS; i++)
+		pthread_create(&thread, NULL, writer, (void *)(uintptr_t)1);
+	for (;;)
+		pause();
+}
+
+static void writers_alone(void)
+{
+	own->alone = mmap(ALONE, 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	writers();
 }
 
 /* At each step a child does it. */
-static void begin_forking(struct program *program)
+static void forker(void)
 {
-	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	program->shared = shared;
-	program->pid = fork();
-	for (unsigned int step = 1; !program->pid; step++) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		__atomic_store_n(&shared->ready, THREADS, __ATOMIC_SEQ_CST);
-		while (__atomic_load_n(&shared->step, __ATOMIC_SEQ_CST) < step)
+	for (unsigned int step = 1;; step++) {
+		__atomic_store_n(&own->ready, THREADS, __ATOMIC_SEQ_CST);
+		while (__atomic_load_n(&own->step, __ATOMIC_SEQ_CST) < step)
 			usleep(WAIT_US);
 		if (fork()) {
 			wait(NULL);
@@ -145,8 +133,24 @@ static void begin_forking(struct program *program)
 			store_next();
 		_exit(0);
 	}
-	while (__atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST) < THREADS)
+}
+
+static void wait_ready(const struct program *program)
+{
+	while (__atomic_load_n(&program->shared->ready, __ATOMIC_SEQ_CST) < THREADS)
 		usleep(WAIT_US);
+}
+
+static void begin(struct program *program, void (*run)(void))
+{
+	own = program->shared = mmap(NULL, sizeof(*own), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	program->pid = fork();
+	if (!program->pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		run();
+	}
+	wait_ready(program);
 }
 
 /* Each thread makes STORES stores to each variable. */
@@ -154,8 +158,7 @@ static void go(const struct program *program)
 {
 	__atomic_store_n(&program->shared->ready, 0, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&program->shared->step, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&program->shared->ready, __ATOMIC_SEQ_CST) < THREADS)
-		usleep(WAIT_US);
+	wait_ready(program);
 }
 
 static void end(const struct program *program)
@@ -294,7 +297,7 @@ static void steps(void)
 	struct program program;
 	struct wm_session *session;
 
-	begin(&program, 0);
+	begin(&program, writers);
 	session = open_on("watch:alpha", NULL, &program, 1, NULL);
 	go(&program);
 	take(session, EACH);
@@ -333,7 +336,7 @@ static void children(void)
 	struct wm_session *session;
 	struct program program;
 
-	begin_forking(&program);
+	begin(&program, forker);
 	session = open_on(names[0], NULL, &program, 1, NULL);
 	for (int i = 0; i < 3; i++) {
 		if (i)
@@ -380,7 +383,7 @@ static void refused(void)
 	struct wm_session *session;
 	struct program program;
 
-	begin(&program, 0);
+	begin(&program, writers);
 	answers(NULL, "no session", wm_session_modify(NULL, "watch:a", "watch:b", NULL), -EINVAL);
 	session = open_on("watch:alpha", "watch:beta", &program, 1, NULL);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -433,8 +436,8 @@ static void together(void)
 	char alone[64];
 	int all;
 
-	begin(&two[0], 1);
-	begin(&two[1], 0);
+	begin(&two[0], writers_alone);
+	begin(&two[1], writers);
 	session = open_on("watch:alpha", NULL, two, 2, NULL);
 	snprintf(alone, sizeof(alone), "watch:%p/8", two[0].shared->alone);
 	answers(session, alone, wm_session_modify(session, "watch:alpha", alone, NULL),
@@ -492,7 +495,7 @@ static void run_and_change(const char *const names[2], const char *beside)
 	struct wm_session *session;
 	struct program program;
 
-	begin(&program, 0);
+	begin(&program, writers);
 	session = open_on(names[0], beside, &program, 1, NULL);
 	hit_count = 0;
 	program.shared->running = 1;
@@ -566,7 +569,7 @@ static void trace(const char *dir)
 	struct wm_session *session;
 	struct program program;
 
-	begin(&program, 0);
+	begin(&program, writers);
 	session = open_on("watch:alpha", NULL, &program, 1, dir);
 	go(&program);
 	change(session, "watch:alpha", "watch:beta/if=changed/");
