@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -479,6 +480,60 @@ static void together(void)
 	end(&two[1]);
 }
 
+/* Nobody can be stopped from then on, as where a debugger has them. */
+static int is_unstoppable;
+
+long ptrace(enum __ptrace_request request, ...)
+{
+	va_list arguments;
+	long words[3];
+
+	va_start(arguments, request);
+	for (int i = 0; i < 3; i++)
+		words[i] = va_arg(arguments, long);
+	va_end(arguments);
+	if (is_unstoppable && request == PTRACE_SEIZE) {
+		errno = EPERM;
+		return -1;
+	}
+	return syscall(SYS_ptrace, request, words[0], words[1], words[2]);
+}
+
+/* While they run on, hits may be lost, and that is said; none is made up, and behind it all is well. */
+static void unstopped(void)
+{
+	static const char *const names[] = { "watch:alpha", "watch:beta" };
+	struct wm_event_gap gap = { .size = sizeof(gap) };
+	struct wm_session *session;
+	struct program program;
+
+	begin(&program, writers);
+	session = open_on(names[0], NULL, &program, 1, NULL);
+	is_unstoppable = 1;
+	hit_count = 0;
+	program.shared->running = 1;
+	__atomic_add_fetch(&program.shared->step, 1, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < 10; i++) {
+		usleep(2000);
+		answers(session, "unstopped",
+			wm_session_modify(session, names[i & 1], names[!(i & 1)], &gap), 0);
+		equal("unstopped: stopped", gap.was_stopped, 0);
+		answers(session, "read", wm_session_read(session, on_event, NULL), 0);
+	}
+	__atomic_store_n(&program.shared->running, 0, __ATOMIC_SEQ_CST);
+	wait_ready(&program);
+	usleep(20000);
+	answers(session, "read", wm_session_read(session, on_event, NULL), 0);
+	for (size_t i = 0; i < hit_count; i++)
+		if (hits[i].how & 4)
+			wrong("unstopped: %s is not known", hits[i].name);
+	go(&program);
+	take(session, EACH);
+	equal("behind it", hit_count, EACH);
+	wm_session_close(session);
+	end(&program);
+}
+
 static int by_value(const void *one, const void *other)
 {
 	const struct hit *a = one, *b = other;
@@ -591,6 +646,8 @@ int main(int argc, char **argv)
 		steps();
 	else if (!strcmp(mode, "children"))
 		children();
+	else if (!strcmp(mode, "unstopped"))
+		unstopped();
 	else if (!strcmp(mode, "refused"))
 		refused();
 	else if (!strcmp(mode, "together"))

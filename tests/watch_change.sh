@@ -12,7 +12,7 @@ cp -L "$WAYMARK_BUILD/libwaymark.so" libwaymark.so.0 || exit 1
 cc -O1 -g -Wall -Wextra -Werror -I"$source_dir/include" "$source_dir/tests/watch_change.c" -o changes \
 	./libwaymark.so.0 -lpthread -Wl,-rpath,"$folder" || exit 1
 
-for mode in steps children refused together race race_of_two race_of_pair; do
+for mode in steps children unstopped refused together race race_of_two race_of_pair; do
 	timeout 60 ./changes $mode >said 2>&1
 	case $? in
 	0) ;;
