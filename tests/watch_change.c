@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -101,27 +102,56 @@ static void *writer(void *data)
 	return NULL;
 }
 
-static void begin(struct program *program, int is_alone)
+static void writers(void)
 {
-	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pthread_t thread;
 
-	program->shared = shared;
+	for (unsigned int i = 0; i < THREADS; i++)
+		pthread_create(&thread, NULL, writer, (void *)(uintptr_t)1);
+	for (;;)
+		pause();
+}
+
+static void writers_alone(void)
+{
+	own->alone = mmap(ALONE, 4096, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	writers();
+}
+
+/* At each step a child does it. */
+static void forker(void)
+{
+	for (unsigned int step = 1;; step++) {
+		__atomic_store_n(&own->ready, THREADS, __ATOMIC_SEQ_CST);
+		while (__atomic_load_n(&own->step, __ATOMIC_SEQ_CST) < step)
+			usleep(WAIT_US);
+		if (fork()) {
+			wait(NULL);
+			continue;
+		}
+		for (unsigned int i = 0; i < STORES; i++)
+			store_next();
+		_exit(0);
+	}
+}
+
+static void wait_ready(const struct program *program)
+{
+	while (__atomic_load_n(&program->shared->ready, __ATOMIC_SEQ_CST) < THREADS)
+		usleep(WAIT_US);
+}
+
+static void begin(struct program *program, void (*run)(void))
+{
+	own = program->shared = mmap(NULL, sizeof(*own), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	program->pid = fork();
 	if (!program->pid) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		own = shared;
-		if (is_alone)
-			own->alone = mmap(ALONE, 4096, PROT_READ | PROT_WRITE,
-					  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-		for (unsigned int i = 0; i < THREADS; i++)
-			pthread_create(&thread, NULL, writer, (void *)(uintptr_t)1);
-		for (;;)
-			pause();
+		run();
 	}
-	while (__atomic_load_n(&shared->ready, __ATOMIC_SEQ_CST) < THREADS)
-		usleep(WAIT_US);
+	wait_ready(program);
 }
 
 /* Each thread makes STORES stores to each variable. */
@@ -129,8 +159,7 @@ static void go(const struct program *program)
 {
 	__atomic_store_n(&program->shared->ready, 0, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&program->shared->step, 1, __ATOMIC_SEQ_CST);
-	while (__atomic_load_n(&program->shared->ready, __ATOMIC_SEQ_CST) < THREADS)
-		usleep(WAIT_US);
+	wait_ready(program);
 }
 
 static void end(const struct program *program)
@@ -269,7 +298,7 @@ static void steps(void)
 	struct program program;
 	struct wm_session *session;
 
-	begin(&program, 0);
+	begin(&program, writers);
 	session = open_on("watch:alpha", NULL, &program, 1, NULL);
 	go(&program);
 	take(session, EACH);
@@ -301,6 +330,31 @@ static void steps(void)
 	end(&program);
 }
 
+/* A child has what its parent's watch became. */
+static void children(void)
+{
+	static const char *const names[] = { "watch:alpha", "watch:beta", "watch:gamma_short" };
+	struct wm_session *session;
+	struct program program;
+
+	begin(&program, forker);
+	session = open_on(names[0], NULL, &program, 1, NULL);
+	for (int i = 0; i < 3; i++) {
+		if (i)
+			change(session, names[i - 1], names[i]);
+		__atomic_add_fetch(&program.shared->step, 1, __ATOMIC_SEQ_CST);
+		take(session, STORES);
+		equal(names[i], hit_count, STORES);
+		for (size_t j = 0; j < hit_count; j++)
+			if (strcmp(hits[j].name, names[i]) || hits[j].value != j + 1 ||
+			    hits[j].pid == (uint32_t)program.pid)
+				wrong("a child: %s %llu in %u", hits[j].name,
+				      (unsigned long long)hits[j].value, hits[j].pid);
+	}
+	wm_session_close(session);
+	end(&program);
+}
+
 static int on_event_modify(const struct wm_event *event, void *data)
 {
 	(void)event;
@@ -316,6 +370,8 @@ static void refused(void)
 	} bad[] = {
 		{ "watch:no_such", -WM_E_WATCH_VARIABLE },
 		{ "watch:both", -WM_E_WATCH_PIECES },
+		{ "watch:stderr/8@libc.so.6", -WM_E_WATCH_TOGETHER },
+		{ "watch:alpha/thread=1/", -WM_E_WATCH_NO_TID },
 		{ "watch:alpha", -WM_E_SPEC_TWICE },
 		{ "watch:alpha/nonsense/", -WM_E_WATCH_OPTION },
 		{ "watch:", -WM_E_WATCH_SYNTAX },
@@ -328,9 +384,9 @@ static void refused(void)
 	struct wm_session *session;
 	struct program program;
 
-	begin(&program, 0);
+	begin(&program, writers);
 	answers(NULL, "no session", wm_session_modify(NULL, "watch:a", "watch:b", NULL), -EINVAL);
-	session = open_on("watch:alpha", NULL, &program, 1, NULL);
+	session = open_on("watch:alpha", "watch:beta", &program, 1, NULL);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		answers(session, bad[i].to,
 			wm_session_modify(session, "watch:alpha", bad[i].to, NULL), bad[i].error);
@@ -338,7 +394,7 @@ static void refused(void)
 			wrong("%s: the detail is %s", bad[i].to, wm_session_detail(session));
 	}
 	answers(session, "no such watch",
-		wm_session_modify(session, "watch:beta", "watch:beta", NULL), -ENOENT);
+		wm_session_modify(session, "watch:gamma_short", "watch:both.one", NULL), -ENOENT);
 	answers(session, "nothing", wm_session_modify(session, NULL, NULL, NULL), -EINVAL);
 	answers(session, "a gap without a size",
 		wm_session_modify(session, "watch:alpha", "watch:beta", &gap), -EINVAL);
@@ -346,8 +402,8 @@ static void refused(void)
 	usleep(20000);
 	answers(session, "in a callback", wm_session_read(session, on_event_modify, session),
 		-EBUSY);
-	take(session, EACH - 1);
-	equal("hits once refused", hit_count, EACH - 1);
+	take(session, 2 * EACH - 1);
+	equal("hits once refused", hit_count, 2 * EACH - 1);
 	wm_session_stop(session);
 	answers(session, "once stopped",
 		wm_session_modify(session, "watch:alpha", "watch:beta", NULL), -EINVAL);
@@ -381,8 +437,8 @@ static void together(void)
 	char alone[64];
 	int all;
 
-	begin(&two[0], 1);
-	begin(&two[1], 0);
+	begin(&two[0], writers_alone);
+	begin(&two[1], writers);
 	session = open_on("watch:alpha", NULL, two, 2, NULL);
 	snprintf(alone, sizeof(alone), "watch:%p/8", two[0].shared->alone);
 	answers(session, alone, wm_session_modify(session, "watch:alpha", alone, NULL),
@@ -424,6 +480,60 @@ static void together(void)
 	end(&two[1]);
 }
 
+/* Nobody can be stopped from then on, as where a debugger has them. */
+static int is_unstoppable;
+
+long ptrace(enum __ptrace_request request, ...)
+{
+	va_list arguments;
+	long words[3];
+
+	va_start(arguments, request);
+	for (int i = 0; i < 3; i++)
+		words[i] = va_arg(arguments, long);
+	va_end(arguments);
+	if (is_unstoppable && request == PTRACE_SEIZE) {
+		errno = EPERM;
+		return -1;
+	}
+	return syscall(SYS_ptrace, request, words[0], words[1], words[2]);
+}
+
+/* While they run on, hits may be lost, and that is said; none is made up, and behind it all is well. */
+static void unstopped(void)
+{
+	static const char *const names[] = { "watch:alpha", "watch:beta" };
+	struct wm_event_gap gap = { .size = sizeof(gap) };
+	struct wm_session *session;
+	struct program program;
+
+	begin(&program, writers);
+	session = open_on(names[0], NULL, &program, 1, NULL);
+	is_unstoppable = 1;
+	hit_count = 0;
+	program.shared->running = 1;
+	__atomic_add_fetch(&program.shared->step, 1, __ATOMIC_SEQ_CST);
+	for (int i = 0; i < 10; i++) {
+		usleep(2000);
+		answers(session, "unstopped",
+			wm_session_modify(session, names[i & 1], names[!(i & 1)], &gap), 0);
+		equal("unstopped: stopped", gap.was_stopped, 0);
+		answers(session, "read", wm_session_read(session, on_event, NULL), 0);
+	}
+	__atomic_store_n(&program.shared->running, 0, __ATOMIC_SEQ_CST);
+	wait_ready(&program);
+	usleep(20000);
+	answers(session, "read", wm_session_read(session, on_event, NULL), 0);
+	for (size_t i = 0; i < hit_count; i++)
+		if (hits[i].how & 4)
+			wrong("unstopped: %s is not known", hits[i].name);
+	go(&program);
+	take(session, EACH);
+	equal("behind it", hit_count, EACH);
+	wm_session_close(session);
+	end(&program);
+}
+
 static int by_value(const void *one, const void *other)
 {
 	const struct hit *a = one, *b = other;
@@ -440,7 +550,7 @@ static void run_and_change(const char *const names[2], const char *beside)
 	struct wm_session *session;
 	struct program program;
 
-	begin(&program, 0);
+	begin(&program, writers);
 	session = open_on(names[0], beside, &program, 1, NULL);
 	hit_count = 0;
 	program.shared->running = 1;
@@ -514,7 +624,7 @@ static void trace(const char *dir)
 	struct wm_session *session;
 	struct program program;
 
-	begin(&program, 0);
+	begin(&program, writers);
 	session = open_on("watch:alpha", NULL, &program, 1, dir);
 	go(&program);
 	change(session, "watch:alpha", "watch:beta/if=changed/");
@@ -534,6 +644,10 @@ int main(int argc, char **argv)
 		return 1;
 	if (!strcmp(mode, "steps"))
 		steps();
+	else if (!strcmp(mode, "children"))
+		children();
+	else if (!strcmp(mode, "unstopped"))
+		unstopped();
 	else if (!strcmp(mode, "refused"))
 		refused();
 	else if (!strcmp(mode, "together"))

@@ -12,7 +12,7 @@ cp -L "$WAYMARK_BUILD/libwaymark.so" libwaymark.so.0 || exit 1
 cc -O1 -g -Wall -Wextra -Werror -I"$source_dir/include" "$source_dir/tests/watch_change.c" -o changes \
 	./libwaymark.so.0 -lpthread -Wl,-rpath,"$folder" || exit 1
 
-for mode in steps refused together race race_of_two race_of_pair; do
+for mode in steps children unstopped refused together race race_of_two race_of_pair; do
 	timeout 60 ./changes $mode >said 2>&1
 	case $? in
 	0) ;;
@@ -87,6 +87,59 @@ expect "watch -i" $? 0
 expect "its summary" "$(grep -c '^waymark: watch:.* hits' words)" 3
 grep -q "^waymark: watch:one: .* hits; then changed, while the program stood still" words || fail "$(cat words)"
 grep -q "missed" words && fail "$(cat words)"
+
+# What it became ends with its library, and the program goes on.
+cat >plugin.c <<'C'
+volatile long inside;
+void step(void)
+{
+	inside++;
+}
+C
+cat >loads.c <<'C'
+#include <dlfcn.h>
+#include <stdio.h>
+#include <unistd.h>
+volatile long outside;
+int main(void)
+{
+	void *plugin = dlopen("./plugin.so", RTLD_NOW);
+	void (*step)(void) = (void (*)(void))dlsym(plugin, "step");
+
+	for (puts("ready"), fflush(stdout);; usleep(1000)) {
+		outside++;
+		if (plugin && !access("unload", F_OK)) {
+			dlclose(plugin);
+			plugin = NULL;
+			puts("unloaded");
+			fflush(stdout);
+		}
+		if (plugin)
+			step();
+	}
+}
+C
+cc -O1 -g -shared -fPIC plugin.c -o plugin.so && cc -O1 -g loads.c -o loads -ldl && start ./loads >loaded
+"$waymark" watch -f -i outside -p "$pid" <lines >out 2>words &
+watcher=$!
+exec 8>lines
+awaits out 'loads.c:'
+echo 'inside@plugin.so' >&8
+awaits out '  inside  '
+touch unload
+awaits loaded unloaded
+for ((i = 0; i < 200; i++)); do # its register is free again
+	"$waymark" claims -p "$pid" | grep -q "watch:inside" || break
+	sleep 0.05
+done
+[ $i -lt 200 ] || fail "the library's watch is held: $("$waymark" claims -p "$pid")"
+exec 8>&-
+kill -TERM $watcher
+wait $watcher
+expect "watch -i into a library" $? 0
+grep -q "missed" words && fail "$(cat words)"
+kill -0 "$pid" || fail "the program has ended with its library's watch"
+
 timeout 20 "$waymark" watch -i one ./looping 2>words
 expect "-i with a command" "$? $(grep -c 'goes with -p' words)" "2 1"
 timeout 20 "$waymark" watch -i -e one -e two -p "$pid" 2>words

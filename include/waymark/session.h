@@ -119,7 +119,7 @@ int wm_session_output(struct wm_session *session, const char *dir);
 /*
  * Change a watch while the session runs: `spec` is one that was added, "watch:counter", as it was written; `to` is another watch, "watch:total/if=changed/": another
  * variable, length, kind, condition. It takes as many debug registers as the one before, and is the same ones, which nobody else can take meanwhile; in all
- * processes of the session, or in none. Their threads are stopped for it where that can be done, so that no hit is lost; else the trace and `gap` tell between which two
+ * processes of the session where it is armed, or in none; what comes later has the new one. Their threads are stopped for it where that can be done, so that no hit is lost; else the trace and `gap` tell between which two
  * times threads had one or the other. What a pointer on the way leads to is looked up anew. Events of the new one bear its name; what the old one was hit by before may be
  * read for a moment yet. `gap` may be NULL; else its size is set by the caller. A few milliseconds, and the debug information's reading. Not in the callback of wm_session_read(). Returns 0;
  * or, with the old one as it was everywhere:
@@ -129,6 +129,7 @@ int wm_session_output(struct wm_session *session, const char *dir);
  *	-ENOENT			no watch of the session is written so
  *	-WM_E_SPEC, -WM_E_SPEC_KIND, -WM_E_SPEC_TWICE	`to` is no spec, no watch, or there already
  *	-WM_E_WATCH_PIECES	it takes more or fewer debug registers
+ *	-WM_E_WATCH_TOGETHER	it lies in another library, or is a thread's own, and shares an event object with others
  *	-WM_E_WATCH_...		in some process it is no place
  *	-WM_E_EVENT_SOURCE, -errno	the kernel's refusal
  *	-WM_E_EVENT_TORN	and in some process the old one could not be put back: there it is gone, as its summary says
