@@ -54,7 +54,7 @@ struct stop_job {
 	int has_guards;	      /* to be stored */
 	int has_breaks;	      /* likewise */
 	int break_error;      /* why none can be: -WM_E_TRAP_BLOCKED; 0 */
-	int has_pending;      /* a thread is about to be given a SIGTRAP */
+	int has_pending;      /* a thread is about to be given a SIGTRAP, or has one in hand */
 	int has_leader_ended; /* by itself: a zombie that is listed while there are other threads */
 	int is_control;	      /* the thread that is looked at is one of ours */
 	int32_t self;
@@ -82,7 +82,7 @@ int threads_stop(struct stop_job *job);
 /* The signals that a stopped thread blocks: now, and when the system call that it is in returns. */
 uint64_t threads_mask(const struct stop_job *job, const struct stopped *thread);
 
-/* Whether it is about to be given a SIGTRAP of its own. Any doubt counts. */
+/* Whether it is about to be given a SIGTRAP of its own, or in the handler of one. Any doubt counts. */
 int threads_has_trap(const struct stop_job *job, const struct stopped *thread);
 
 /* Let all go that were seized. */
