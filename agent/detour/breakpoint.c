@@ -133,6 +133,18 @@ static void unmask_handlers(void)
 	}
 }
 
+/* Who can't be stopped keeps it blocked: what it hits is missed, and counted so. */
+static void unblock_threads(void)
+{
+	int blocks = masks_any_blocked();
+
+	for (int looks = 0; blocks && looks < LOOKS && !janitor_unblock(); looks++) {
+		blocks = masks_any_blocks();
+		if (blocks)
+			kernel_sleep_ns(LOOK_PAUSE_NS);
+	}
+}
+
 int breakpoint_lend(void)
 {
 	uint64_t before;
@@ -145,6 +157,8 @@ int breakpoint_lend(void)
 	if (!error)
 		unmask_handlers();
 	leave(before);
+	if (!error && !is_lent)
+		unblock_threads();
 	is_lent |= !error;
 	return error;
 }

@@ -13,6 +13,7 @@
 
 #include "agent/detour/return.h"
 #include "agent/detour/trap.h"
+#include "agent/detour/unblock.h"
 #include "base/syscall.h"
 
 #include <waymark/error.h>
@@ -298,6 +299,8 @@ void spans_clear(struct stop_job *job)
 	for (uint32_t i = 0; i < job->thread_count; i++) {
 		if (!job->threads[i].is_stopped)
 			continue;
+		if (job->masks)
+			unblock_thread(job, &job->threads[i]);
 		if (job->looks)
 			job->has_pending |= threads_has_trap(job, &job->threads[i]);
 		if (job->arm || job->has_relays || job->sweep || job->stranded)

@@ -30,8 +30,10 @@ struct stop_job {
 	int32_t tasks_fd;  /* /proc/self/task, opened by the control thread */
 	int32_t memory_fd; /* /proc/self/mem; -1: write by mprotect(2) */
 	int arm;
-	int sweep;		   /* free return units that were left */
-	int looks;		   /* for signals of breakpoints that are still to come */
+	int sweep;	  /* free return units that were left */
+	int looks;	  /* for signals of breakpoints that are still to come */
+	int masks;	  /* 0, STOP_MASKS_*: what is done about SIGTRAP in them (unblock.h) */
+	intptr_t book_at; /* from a thread's pointer to its struct trap_thread */
 	struct stranded *stranded; /* hits to be looked at; NULL: none */
 	int is_foreign_proc;	   /* the numbers in it are those of an outer pid namespace */
 	uint64_t patience_ns;	   /* for the threads to stop, if they sleep uninterruptibly */
@@ -67,6 +69,9 @@ struct stop_job {
 };
 
 #define STOP_RUNNING 1
+
+#define STOP_MASKS_TAKE 1
+#define STOP_MASKS_GIVE 2
 
 /* The whole of it; its argument is a struct stop_job. */
 void stop_main(void *job);
