@@ -3,6 +3,7 @@
 #include "agent/detour/janitor.h"
 
 #include "agent/control/lock.h"
+#include "agent/control/tasks.h"
 #include "agent/control/thread.h"
 #include "agent/detour/gaps.h"
 #include "agent/detour/segments.h"
@@ -29,6 +30,8 @@
 #define ROOM_MAX (1u << 20)
 
 enum task { TASK_DISARM, TASK_ARM, TASK_SWEEP, TASK_LOOK, TASK_FORGET, TASK_UNBLOCK };
+
+static char own_status[TASKS_STATUS_BYTES];
 
 /* Its memory, kept: a stop should not wait for pages. */
 static struct {
@@ -146,6 +149,9 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 	job->sweep = task == TASK_SWEEP;
 	job->looks = task == TASK_LOOK;
 	job->masks = task == TASK_UNBLOCK ? STOP_MASKS_TAKE : 0;
+	job->filters = tasks_read_status(AT_FDCWD, "/proc/thread-self", own_status)
+			       ? INT32_MAX
+			       : tasks_last_number(tasks_value(own_status, "\nSeccomp_filters:"));
 	job->book_at = (intptr_t)&trap_thread - (intptr_t)__builtin_thread_pointer();
 	job->stranded = task == TASK_FORGET ? &janitor.stranded : NULL;
 	job->result = STOP_RUNNING;

@@ -33,6 +33,7 @@ struct stop_job {
 	int sweep;	  /* free return units that were left */
 	int looks;	  /* for signals of breakpoints that are still to come */
 	int masks;	  /* 0, STOP_MASKS_*: what is done about SIGTRAP in them (unblock.h) */
+	int32_t filters;  /* seccomp's, that we are under ourselves */
 	intptr_t book_at; /* from a thread's pointer to its struct trap_thread */
 	struct stranded *stranded; /* hits to be looked at; NULL: none */
 	int is_foreign_proc;	   /* the numbers in it are those of an outer pid namespace */
@@ -86,6 +87,9 @@ int threads_stop(struct stop_job *job);
 
 /* The signals that a stopped thread blocks: now, and when the system call that it is in returns. */
 uint64_t threads_mask(const struct stop_job *job, const struct stopped *thread);
+
+/* Whether it is under seccomp filters that our own threads are not under. */
+int threads_is_filtered(const struct stop_job *job, const struct stopped *thread);
 
 /* Whether it is about to be given a SIGTRAP of its own, or in the handler of one. Any doubt counts. */
 int threads_has_trap(const struct stop_job *job, const struct stopped *thread);

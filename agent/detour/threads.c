@@ -152,6 +152,20 @@ static uint64_t status_set(const struct stop_job *job, const struct stopped *thr
 	return line ? set : ~UINT64_C(0);
 }
 
+int threads_is_filtered(const struct stop_job *job, const struct stopped *thread)
+{
+	char text[MASK_STATUS_BYTES];
+	const char *line;
+	int32_t number = 0;
+
+	if (!read_status(job, thread->listed, text, sizeof text))
+		return 0;
+	line = line_of(text, "Seccomp_filters:\t");
+	for (line = line ? line + 17 : ""; *line >= '0' && *line <= '9'; line++)
+		number = number * 10 + (*line - '0');
+	return number > job->filters;
+}
+
 int threads_has_trap(const struct stop_job *job, const struct stopped *thread)
 {
 	/* one that it was stopped with is not pending any more; nothing but the handler blocks just these */

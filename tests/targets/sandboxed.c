@@ -55,6 +55,18 @@ static struct sock_filter more_words[] = {
 };
 static struct sock_fprog more_program = { sizeof more_words / sizeof more_words[0], more_words };
 
+/* Sleep, but no word of how one that was interrupted goes on: restart_syscall(2). */
+static struct sock_filter sleep_words[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	ALLOW(SYS_write),
+	ALLOW(SYS_exit_group),
+	ALLOW(SYS_nanosleep),
+	ALLOW(SYS_clock_nanosleep),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+};
+static struct sock_fprog sleep_program = { sizeof sleep_words / sizeof sleep_words[0],
+					   sleep_words };
+
 static void wrong(const char *what)
 {
 	printf("wrong: %s\n", what);
@@ -144,6 +156,16 @@ static void late(void)
 	end();
 }
 
+/* It sleeps on, and is let go meanwhile. */
+static void sleepily(void)
+{
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &sleep_program, 0, 0))
+		wrong("prctl");
+	(void)!write(1, "ready\n", 6);
+	usleep(1500000);
+	end();
+}
+
 static void *body(void *unused)
 {
 	pthread_barrier_wait(&barrier);
@@ -151,6 +173,8 @@ static void *body(void *unused)
 		write_one();
 	write_some();
 	called();
+	for (;;) /* the end of a thread makes calls that the filter does not know */
+		__asm__ volatile("pause");
 	return unused;
 }
 
@@ -234,7 +258,7 @@ int main(int argc, char **argv)
 		{ "both", by_both },	     { "all", to_all },
 		{ "threads", with_threads }, { "strict", strictly },
 		{ "past", past_libc },	     { "late", late },
-		{ "otherwise", otherwise },
+		{ "sleepily", sleepily },    { "otherwise", otherwise },
 	};
 
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
