@@ -134,7 +134,10 @@ struct detour_link {
 #define DETOUR_GUARD_MASK 16   /* no event: the agent takes the place of pthread_sigmask() */
 #define DETOUR_GUARD_ACTION 32 /* likewise, of libc's sigaction() */
 #define DETOUR_GUARD_INNER 64  /* or of its inner one, which libc's own signals come through too */
-#define DETOUR_GUARDS (DETOUR_GUARD_MASK | DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER)
+#define DETOUR_GUARD_CALL                                                                          \
+	128 /* or of prctl(), syscall(): %eax says which, by the number of its system call; 0: its first argument is it */
+#define DETOUR_GUARDS                                                                              \
+	(DETOUR_GUARD_MASK | DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER | DETOUR_GUARD_CALL)
 
 /*
  * One detour of a CONTROL_PLACE message, padded to 8 bytes. Behind it, without gaps: the code, padded to

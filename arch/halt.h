@@ -23,8 +23,14 @@ void halt_set_pc(struct halt_regs *regs, uintptr_t pc);
 uintptr_t halt_stack(const struct halt_regs *regs);
 uintptr_t halt_thread_pointer(const struct halt_regs *regs);
 
-/* Have a system call that says EINTR for the stop alone begin anew. Returns 1 where that changed regs. */
-int halt_restart(struct halt_regs *regs);
+/* Whether the kernel would have it resume its call by restart_syscall(2), which a filter may kill for. */
+int halt_is_resuming(const struct halt_regs *regs);
+
+/*
+ * Have a system call that says EINTR for the stop alone begin anew; with `anew` also one that would resume, then for all of
+ * its time. Returns 1 where that changed regs.
+ */
+int halt_restart(struct halt_regs *regs, int anew);
 
 /*
  * Whether words[at] is where a signal frame keeps the interrupted PC; HALT_FRAME_WORDS_BEHIND more

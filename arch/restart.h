@@ -37,5 +37,6 @@ static inline int restart_is_wanted(unsigned long number)
 
 /* What makes the kernel restart one, unless a handler runs: its include/linux/errno.h. */
 #define RESTART_NO_HANDLER 514
+#define RESTART_RESUMED 516 /* what has used up some of its time: by restart_syscall(2) */
 
 #endif

@@ -36,6 +36,11 @@ static int event_emit(struct trampoline *trampoline, const struct code_place *pl
 
 	detour->event_at = trampoline->emit.bytes;
 	if (detour->flags & DETOUR_GUARDS) {
+		if (detour->flags & DETOUR_GUARD_CALL) {
+			EMIT(&trampoline->emit, 0xb8); /* mov $number, %eax */
+			emit_bytes(&trampoline->emit, &trampoline->guarded_call,
+				   sizeof(trampoline->guarded_call));
+		}
 		EMIT(&trampoline->emit, 0xff, 0x25); /* jmp *enter(%rip) */
 		emit_slot(&trampoline->emit, FIXUP_ENTER, 0);
 		return 0;
@@ -212,7 +217,7 @@ int trampoline_compose_common(const struct sweep *sweep, const struct code_place
 }
 
 int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint64_t bytes,
-			     uint8_t guard, struct trampoline *trampoline)
+			     uint8_t guard, uint32_t call, struct trampoline *trampoline)
 {
 	struct code_place place = { .address = function, .is_entry = 1 };
 	struct span span;
@@ -225,6 +230,7 @@ int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint6
 	if (err)
 		return refuse(trampoline, err, span.detail);
 	trampoline->detour.flags = guard;
+	trampoline->guarded_call = call;
 	trampoline->detour.guard_bytes = (uint32_t)bytes;
 	return compose(trampoline, sweep, &place, &span);
 }

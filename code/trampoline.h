@@ -37,6 +37,7 @@ struct trampoline {
 	struct detour_link links[DETOUR_CHAIN_MAX];
 	char detail[TRAMPOLINE_DETAIL_BYTES]; /* of a refusal, or "" */
 	bool is_for_breakpoint; /* refused, but a breakpoint could be had, were it asked for */
+	uint32_t guarded_call;	/* of DETOUR_GUARD_CALL */
 };
 
 /*
@@ -52,11 +53,12 @@ int trampoline_compose_common(const struct sweep *sweep, const struct code_place
 			      struct trampoline *trampoline);
 
 /*
- * The detour of a function of libc's that the agent guards: one of DETOUR_GUARDS.
+ * The detour of a function of libc's that the agent guards: one of DETOUR_GUARDS. `call`: of DETOUR_GUARD_CALL, the
+ * number of the system call that it makes, 0 where the caller says. `bytes`: from its start on, which no thread may be in.
  * As trampoline_compose().
  */
 int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint64_t bytes,
-			     uint8_t guard, struct trampoline *trampoline);
+			     uint8_t guard, uint32_t call, struct trampoline *trampoline);
 
 /*
  * Write the detour as CONTROL_PLACE wants it, for a module that lies at `base`. The texts are abi/site.h's;

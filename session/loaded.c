@@ -60,6 +60,19 @@ int loaded_open(struct loaded_list *list)
 	return 0;
 }
 
+int loaded_is_go(struct loaded_list *list, const struct loaded *loaded)
+{
+	struct code_memory memory = { memory_read, list };
+	struct code_file *file;
+	int is_go;
+
+	if (code_file_open_process(&file, list->pid, loaded->start, loaded->path, &memory))
+		return 0;
+	is_go = code_file_is_go(file);
+	code_file_close(file);
+	return is_go;
+}
+
 static int add(struct loaded_list *list, const struct map *map, uint64_t base)
 {
 	struct loaded *loaded;

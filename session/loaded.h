@@ -48,6 +48,9 @@ int loaded_runs(const struct elf *elf, const struct maps *maps, const struct map
 /* Open their files, unless that was done. 0 or -ENOMEM. */
 int loaded_open(struct loaded_list *list);
 
+/* Whether there is code of Go in that one; 0 where its file can't be had. */
+int loaded_is_go(struct loaded_list *list, const struct loaded *loaded);
+
 /* The process, for code_resolve(), as long as the list lasts. */
 struct code_process loaded_process(struct loaded_list *list);
 

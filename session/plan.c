@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -329,7 +330,7 @@ static const struct code_function *function_named(const struct code_symbols *sym
 }
 
 /* One that can't be had is left out: then the agent refuses breakpoints. */
-static int guard(struct making *making, const char *name, uint8_t kind)
+static int guard(struct making *making, const char *name, uint8_t kind, uint32_t call)
 {
 	const struct code_symbols *symbols = code_module_symbols(making->module);
 	const struct code_function *function = symbols ? function_named(symbols, name) : NULL;
@@ -339,7 +340,8 @@ static int guard(struct making *making, const char *name, uint8_t kind)
 	int err;
 
 	if (!function || trampoline_compose_guard(&making->sweep, function->address,
-						  function->bytes, kind, &making->trampoline))
+						  kind == DETOUR_GUARD_CALL ? 0 : function->bytes,
+						  kind, call, &making->trampoline))
 		return symbols ? -ENOENT : -ENOMEM;
 	asked = asked_add(&making->asked);
 	err = asked ? asked_keep(asked, &place) : -ENOMEM;
@@ -357,12 +359,17 @@ static int guard_all(struct making *making)
 	int err = sweep_once(making);
 
 	if (!err)
-		err = guard(making, "pthread_sigmask", DETOUR_GUARD_MASK);
+		err = guard(making, "pthread_sigmask", DETOUR_GUARD_MASK, 0);
 	for (size_t i = 0; i < 2 && (!err || err == -ENOENT); i++) {
-		err = guard(making, actions[i], kinds[i]);
+		err = guard(making, actions[i], kinds[i], 0);
 		if (!err)
 			break;
 	}
+	/* threads sleep in these: they may be in them. Without one, a filter is noticed late */
+	if (!err || err == -ENOENT)
+		err = guard(making, "prctl", DETOUR_GUARD_CALL, SYS_prctl);
+	if (!err || err == -ENOENT)
+		err = guard(making, "syscall", DETOUR_GUARD_CALL, 0);
 	return err == -ENOMEM ? err : 0;
 }
 

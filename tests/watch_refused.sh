@@ -34,6 +34,42 @@ sleep 0.3
 bad 1 "by which watches come, is not to be had: the program ignores SIGTRAP" -e watch:word -p "$pid"
 kill -9 "$pid"
 
+# Go's stacks have no room for a hit's signal: neither the program's own code may be Go's, nor what it loads.
+cat >go.c <<'END'
+#include <dlfcn.h>
+#include <stdio.h>
+volatile int word;
+#ifdef IS_GO
+__attribute__((section(".go.buildinfo"), used)) static const char build[32] = "\xff Go buildinf:";
+#endif
+#ifdef LIBRARY
+__attribute__((constructor)) static void begin(void)
+#else
+int main(int words, char **text)
+#endif
+{
+#ifdef LIBRARY
+	word = 2; /* on a goroutine's stack, were it real */
+#else
+	word = 1;
+	if (words > 1 && !dlopen(text[1], RTLD_NOW))
+		return 2;
+	word = 3;
+	puts("right");
+	return 0;
+#endif
+}
+END
+cc -g -DIS_GO go.c -o goes -ldl && cc -g -rdynamic go.c -o loads -ldl &&
+	cc -g -shared -fPIC -DIS_GO -DLIBRARY go.c -o libgoes.so && cc -g -shared -fPIC -DLIBRARY go.c -o libplain.so || exit 1
+bad 1 "there is code of Go, on whose stacks a hit's signal has no room" -e watch:word -- ./goes
+grep -q goes words || fail "who is Go's: $(cat words)"
+watches plain 0 -e watch:word -- ./loads ./libplain.so
+expect "a library loaded" "$(json hits) $(grep -c right out)" "3 1"
+watches late_go 0 -e watch:word -- ./loads ./libgoes.so
+expect "a library of Go loaded" "$(json hits) $(grep -c right out)" "1 1"
+says "taken away before the end: there is code of Go"
+
 # A static program has no agent.
 if cc -g -static ignores.c -o still 2>/dev/null; then
 	start ./still

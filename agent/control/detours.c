@@ -2,6 +2,7 @@
 #include "agent/control/detours.h"
 
 #include "agent/control/tasks.h"
+#include "agent/control/yield.h"
 #include "agent/marker/careful.h"
 #include "agent/store/store.h"
 #include "agent/watch/watch.h"
@@ -41,7 +42,7 @@ static int is_filtered(const char *status)
 
 void detours_allow(void)
 {
-	careful_allow(tasks_any(is_filtered) ? 0 : kernel_getpid());
+	careful_allow(yield_is_asked() || tasks_any(is_filtered) ? 0 : kernel_getpid());
 }
 
 void detours_tick(const struct text *text)

@@ -182,7 +182,7 @@ Test(detours, broken_fields_are_refused_by_name)
 	BROKEN(-WM_E_PROTOCOL, bad.detour.tier = TIER_PUNNED);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.pun = 4);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_SECRETIVE);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = 0x80);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_GUARD_CALL | DETOUR_GUARD_MASK);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.relay = 8);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.address = UINT64_MAX - 2);

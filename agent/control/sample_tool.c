@@ -26,7 +26,7 @@ void tool_begin(void)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
-	snprintf(tool.path, sizeof tool.path, "/tmp/waymark-control-test-%d.tool", getpid());
+	snprintf(tool.path, sizeof tool.path, "/tmp/%d-waymark-control-test.tool", getpid());
 	unlink(tool.path);
 	strcpy(address.sun_path, tool.path);
 	tool.listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

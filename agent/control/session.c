@@ -249,9 +249,11 @@ static void serve_session(struct session *session)
 	/* a tool that asks for something is at work on it */
 	if (session->owes_go)
 		wait_renew(CONTROL_WAIT_MS);
+	wait_serving(1);
 	begin_ns = lock_now_ns();
 	tell_begin(session_lane(session), message->serial);
 	error = request_serve(session, message, &change);
+	wait_serving(0);
 	if (tell_end())
 		error = -EPIPE; /* the tool has not read what it was told */
 	if (error == 1)

@@ -7,6 +7,7 @@
 #include "agent/control/lock.h"
 #include "agent/control/session.h"
 #include "agent/control/thread.h"
+#include "agent/control/wait.h"
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/patch/batch.h"
@@ -95,6 +96,7 @@ static __attribute__((constructor)) void preloaded(int argc, char **argv, char *
 	    kernel_gettid() == kernel_getpid()) {
 		if (secure_getenv(CONTROL_PREARM_ENV))
 			flags |= CONTROL_PREARM;
+		wait_tool(tool);
 		if (!start_agent() && !control_add_tool(tool) &&
 		    !control_start(CONTROL_WANT_CONNECT, flags))
 			control_wait_go(CONTROL_GO_WAIT_MS, CONTROL_WAIT_MAX_MS);

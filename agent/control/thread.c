@@ -9,6 +9,7 @@
 #include "agent/control/rest.h"
 #include "agent/control/session.h"
 #include "agent/control/wait.h"
+#include "agent/control/yield.h"
 #include "agent/detour/detour.h"
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
@@ -105,6 +106,18 @@ static void wake(void)
 		return;
 	syscall_raw(SYS_tgkill, kernel_getpid(), control.tid, WAKE_SIGNAL, 0);
 	rest_wake();
+}
+
+int control_wake(void)
+{
+	int is_there;
+
+	if (lock_take(&control.life, LATE_MS))
+		return control_runs();
+	is_there = control.tid != 0;
+	wake();
+	lock_release(&control.life);
+	return is_there;
 }
 
 /* The program may end at once: its tools are to know before. */
@@ -285,6 +298,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 	if (permits_ms >= 0 && permits_ms < wait_ms)
 		wait_ms = permits_ms;
 	tell_if_late(); /* asked before there was a thread to wake */
+	yield_serve(&control_text);
 	session_poll_fds(fds);
 	fds[SESSIONS_MAX] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
 	fds[SESSIONS_MAX + 1] = (struct pollfd){ .fd = listen_poll_fd(), .events = POLLIN };
@@ -345,7 +359,9 @@ static void run(int wake_fd)
 		if (!session_count() && !(wants & CONTROL_WANT_LISTEN && listen_fd() >= 0) &&
 		    lock_now_ns() >= greet_until_ns && !detour_waits() && !watch_waits())
 			return;
-		if (has_left)
+		if (yield_takes_all())
+			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
+		if (has_left || yield_takes_all())
 			return;
 		wait_and_serve(wake_fd, &next_tick_ns);
 	}
@@ -576,6 +592,7 @@ void control_forked(void)
 	control.listens = 0;
 	control.late = LATE_NO;
 	wait_forked();
+	yield_forked();
 	has_left = scan_is_due = 0;
 	control_text.fd = -1; /* was never in this table */
 	listen_forked();

@@ -55,6 +55,9 @@ int control_listens(void);
 /* The child of a fork: there is no control thread. */
 void control_forked(void);
 
+/* Have it look at what was asked. Returns whether there is one. Any thread. */
+int control_wake(void);
+
 /* Whether a seccomp filter was put in place since the last control thread started. */
 int control_is_filtered_since(void);
 

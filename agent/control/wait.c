@@ -3,8 +3,14 @@
 
 #include "abi/control.h"
 #include "agent/control/lock.h"
+#include "base/kernel.h"
+
+#include <stdio.h>
+#include <string.h>
 
 #define MS_NS UINT64_C(1000000)
+#define LOOKS 25
+#define LOOK_PAUSE_NS 20000000
 #define REGAINED_PART 10 /* of the time that the loader is let alone */
 
 /* Written by the control thread alone. */
@@ -12,6 +18,9 @@ static uint64_t renewed_until_ns;
 static uint64_t load_until_ns;
 static uint64_t load_spent_ns; /* of what a process may be made to wait in the loader */
 static uint64_t load_over_ns;  /* when the last such wait ended */
+
+static int32_t tool; /* 0: not known */
+static uint32_t is_serving;
 
 static uint64_t read_ns(const uint64_t *ns)
 {
@@ -48,9 +57,57 @@ void wait_renew(unsigned int ms)
 	renew(&renewed_until_ns, ms);
 }
 
+void wait_tool(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	tool = 0;
+	for (name = name ? name + 1 : path; *name >= '0' && *name <= '9'; name++)
+		tool = tool * 10 + (*name - '0');
+}
+
+void wait_serving(int whether)
+{
+	__atomic_store_n(&is_serving, (uint32_t)whether, __ATOMIC_RELEASE);
+}
+
+/* It runs, or would if it were let (R), or waits for a disk (D). */
+static int tool_runs(void)
+{
+	char name[32], text[512];
+	const char *at;
+	ssize_t got;
+	int fd;
+
+	snprintf(name, sizeof name, "/proc/%d/stat", (int)tool);
+	fd = kernel_open(name, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	got = kernel_read(fd, text, sizeof text - 1);
+	kernel_close(fd);
+	text[got > 0 ? got : 0] = 0;
+	at = strrchr(text, ')');
+	return at && at[1] == ' ' && (at[2] == 'R' || at[2] == 'D');
+}
+
+static int tool_is_at_work(void)
+{
+	for (int looks = 0; tool && looks < LOOKS; looks++) {
+		if (__atomic_load_n(&is_serving, __ATOMIC_ACQUIRE) || tool_runs())
+			return 1;
+		kernel_sleep_ns(LOOK_PAUSE_NS);
+	}
+	return 0;
+}
+
 uint64_t wait_end_ns(uint64_t begin_ns, unsigned int usual_ms, unsigned int most_ms)
 {
-	return end_ns(begin_ns, usual_ms, read_ns(&renewed_until_ns), most_ms * MS_NS);
+	uint64_t most_ns = most_ms * MS_NS;
+	uint64_t until_ns = end_ns(begin_ns, usual_ms, read_ns(&renewed_until_ns), most_ns);
+
+	if (lock_now_ns() < until_ns || until_ns == begin_ns + most_ns || !tool_is_at_work())
+		return until_ns;
+	return end_ns(begin_ns, usual_ms, lock_now_ns() + CONTROL_WAIT_MS * MS_NS, most_ns);
 }
 
 void wait_load_begin(uint64_t begin_ns)
@@ -90,4 +147,5 @@ uint64_t wait_load_end_ns(uint64_t begin_ns)
 void wait_forked(void)
 {
 	renewed_until_ns = load_until_ns = load_spent_ns = load_over_ns = 0;
+	tool = 0;
 }

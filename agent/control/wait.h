@@ -12,6 +12,16 @@
 void wait_renew(unsigned int ms);
 
 /*
+ * A launched program's tool, by its socket's path (abi/control.h). On a machine full of other work it may not come to say that it
+ * is at work for longer than anyone would wait: so when the time is over it is looked at, and a tool that has something to
+ * run, or to which an answer is owed, is waited for on. Before anybody waits.
+ */
+void wait_tool(const char *path);
+
+/* Whether the control thread is at a request of a tool's. Control thread. */
+void wait_serving(int whether);
+
+/*
  * Until when one waits for GO who has begun at begin_ns and is to wait for usual_ms unless the wait is
  * renewed, for most_ms in any case, as it stands now. Any thread.
  */

@@ -123,6 +123,19 @@ Test(wait, a_program_waits_for_go_as_long_as_the_tool_asks_for_something)
 	cr_assert_eq(peer.late, 0);
 }
 
+/* As on a machine so full that it comes to nothing for seconds. */
+Test(wait, a_program_waits_for_a_tool_that_would_run)
+{
+	struct peer peer = begin("count", "5");
+	uint64_t end_ms = now_ms() + LONG_MS;
+
+	while (now_ms() < end_ms)
+		cr_assert(!has_printed(), "it did not wait");
+	peer_request(&peer, CONTROL_GO, NULL, 0);
+	cr_assert_eq(tool_exit_status(), 0);
+	cr_assert_eq(peer.late, 0);
+}
+
 Test(wait, a_program_that_goes_on_without_go_is_told)
 {
 	struct peer peer = begin("count", "5");

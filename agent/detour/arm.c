@@ -460,8 +460,7 @@ static void give_up(struct detour *detour, int why)
 	withdraw(detour, detour->lanes);
 }
 
-/* The process has become one in which breakpoints may kill it: all go, and who wanted them is told. */
-static void take_breakpoints(const struct text *text, int why)
+void detour_take_breakpoints(const struct text *text, int why)
 {
 	for (struct detour *d = detour_first(); d; d = d->next) {
 		if (!d->is_armed || !detour_is_breakpoint(d) || take_breakpoint(text, d))
@@ -480,7 +479,7 @@ void detour_tick(const struct text *text)
 	int why = breakpoint_watch();
 
 	if (why)
-		take_breakpoints(text, why);
+		detour_take_breakpoints(text, why);
 	if (return_look_for_left(kernel_getpid()))
 		janitor_sweep(text);
 	if (!may_be_inert)

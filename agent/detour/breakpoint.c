@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/detour/breakpoint.h"
 
+#include "agent/control/yield.h"
 #include "agent/detour/janitor.h"
 #include "agent/detour/masks.h"
 #include "agent/detour/trap.h"
@@ -101,7 +102,7 @@ static int may_begin(void)
 
 	if (!(guards & DETOUR_GUARD_MASK) || !(guards & (DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER)))
 		return -WM_E_TRAP_GUARDS;
-	return masks_any_filtered() ? -WM_E_TRAP_FILTER : 0;
+	return yield_is_asked() || masks_any_filtered() ? -WM_E_TRAP_FILTER : 0;
 }
 
 int breakpoint_begin(void)
@@ -132,6 +133,18 @@ static void unmask_handlers(void)
 	}
 }
 
+/* Who can't be stopped keeps it blocked: what it hits is missed, and counted so. */
+static void unblock_threads(void)
+{
+	int blocks = masks_any_blocked();
+
+	for (int looks = 0; blocks && looks < LOOKS && !janitor_unblock(); looks++) {
+		blocks = masks_any_blocks();
+		if (blocks)
+			kernel_sleep_ns(LOOK_PAUSE_NS);
+	}
+}
+
 int breakpoint_lend(void)
 {
 	uint64_t before;
@@ -144,6 +157,8 @@ int breakpoint_lend(void)
 	if (!error)
 		unmask_handlers();
 	leave(before);
+	if (!error && !is_lent)
+		unblock_threads();
 	is_lent |= !error;
 	return error;
 }
@@ -187,7 +202,7 @@ void breakpoint_settle(const struct detour *detour)
 		trap_set_live(detour->record->address, detour->is_armed);
 }
 
-static int any_stands(void)
+int breakpoint_any_stands(void)
 {
 	for (const struct detour *d = detour_first(); d; d = d->next) {
 		if (d->is_armed && detour_is_breakpoint(d))
@@ -221,7 +236,7 @@ int breakpoint_end(const struct text *text)
 
 	if (!trap_program.is_installed)
 		return 0;
-	if (any_stands() || is_lent)
+	if (breakpoint_any_stands() || is_lent)
 		return -EAGAIN;
 	/*
 	 * Who met one before it went has the signal still to come, pending or, if it was stopped with it, in
@@ -251,12 +266,14 @@ int breakpoint_watch(void)
 {
 	struct trap_action action;
 
-	if (!trap_program.is_installed || !any_stands())
+	if (!trap_program.is_installed || !breakpoint_any_stands())
 		return 0;
 	if (tracer_is_there())
 		return -WM_E_TRACED;
 	if (trap_sigaction(SIGTRAP, NULL, &action) || !trap_is_ours(&action))
 		return -WM_E_TRAP_REPLACED;
+	if (masks_any_filtered())
+		return -WM_E_TRAP_FILTER;
 	/* libc blocks all signals for some microseconds here and there */
 	for (int looks = 0; masks_any_blocks(); looks++) {
 		if (looks == LOOKS)

@@ -32,6 +32,8 @@ int breakpoint_make(const struct detour *detour);
 /* Its breakpoint is about to be stored. 0 or -WM_E_DETOUR_MEMORY. */
 int breakpoint_place(const struct detour *detour);
 
+int breakpoint_any_stands(void);
+
 /* What became of it is known. */
 void breakpoint_settle(const struct detour *detour);
 
@@ -43,7 +45,7 @@ void breakpoint_unguard(void);
 
 /*
  * Whether the breakpoints that stand may stay: 0, or why not: -WM_E_TRACED, -WM_E_TRAP_BLOCKED,
- * -WM_E_TRAP_REPLACED. They may be taken away without stopping anybody.
+ * -WM_E_TRAP_REPLACED, -WM_E_TRAP_FILTER. They may be taken away without stopping anybody.
  */
 int breakpoint_watch(void);
 

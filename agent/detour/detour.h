@@ -181,6 +181,9 @@ uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
 /* Now and then: what could not be disarmed, what forked children inherited. */
 void detour_tick(const struct text *text);
 
+/* The process has become one in which breakpoints may kill it: all go, and who wanted them is told. */
+void detour_take_breakpoints(const struct text *text, int why);
+
 /* Whether jumps that nobody wants stand because something was in the way that may pass: a tracer. */
 int detour_waits(void);
 

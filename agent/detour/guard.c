@@ -3,17 +3,22 @@
 #include "agent/detour/guard.h"
 
 #include "abi/detour.h"
+#include "agent/control/yield.h"
 #include "agent/marker/shut.h"
+#include "arch/guard.h"
 #include "base/syscall.h"
 
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <stddef.h>
+#include <sys/prctl.h>
 
 #define MASK_BYTES 8
 #define SIGNALS 64
 #define LIBCS_OWN (UINT64_C(3) << (32 - 1)) /* SIGCANCEL and SIGSETXID, which are never blocked */
 #define RESTORER 0x04000000u
 #define ALL (~UINT64_C(0))
+#define ERRNO_MAX 4095
 
 /* What the kernel has of a set; the rest of it is libc's. */
 static uint64_t *mask_of(sigset_t *set)
@@ -150,9 +155,45 @@ int guard_inner_sigaction(int number, const struct sigaction *action, struct sig
 	return change_action(number, 0, action, old);
 }
 
+long guard_failed(long error)
+{
+	struct hit_shut shut;
+
+	hit_shut(&shut);
+	errno = (int)-error;
+	hit_open(&shut);
+	return -1;
+}
+
+/* A filter that isn't there is but a question whether there could be one: EFAULT says yes. */
+static int installs(long number, long a, long b, long c)
+{
+	if (number == SYS_prctl)
+		return a == PR_SET_SECCOMP &&
+		       (b == SECCOMP_MODE_STRICT || (b == SECCOMP_MODE_FILTER && c));
+	return (int)a == SECCOMP_SET_MODE_STRICT ? !b && !c
+						 : (int)a == SECCOMP_SET_MODE_FILTER && c;
+}
+
+long guard_filter(long number, long a, long b, long c, long d, long e)
+{
+	/* a child of vfork(2) has our memory, but its filter is its own */
+	int is_mine = syscall_raw(SYS_getpid, 0, 0, 0, 0) == trap_program.pid;
+	int yields = is_mine && installs((int)number, a, b, c);
+	long result;
+
+	if (yields)
+		yield_begin((int)number == SYS_seccomp && b & SECCOMP_FILTER_FLAG_TSYNC);
+	result = syscall_raw6(number, a, b, c, d, e, 0);
+	if (yields)
+		yield_end();
+	return result < 0 && result >= -ERRNO_MAX ? guard_failed(result) : result;
+}
+
 uint64_t guard_entry(uint8_t flags)
 {
-	return flags & DETOUR_GUARD_MASK    ? (uintptr_t)guard_sigmask
+	return flags & DETOUR_GUARD_CALL    ? (uintptr_t)guard_call
+	       : flags & DETOUR_GUARD_MASK  ? (uintptr_t)guard_sigmask
 	       : flags & DETOUR_GUARD_INNER ? (uintptr_t)guard_inner_sigaction
 					    : (uintptr_t)guard_sigaction;
 }

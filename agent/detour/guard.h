@@ -21,6 +21,15 @@ int guard_sigaction(int number, const struct sigaction *action, struct sigaction
  */
 int guard_inner_sigaction(int number, const struct sigaction *action, struct sigaction *old);
 
+/*
+ * What prctl(3) and syscall(3) come to (arch/guard.h) where the call may install a seccomp filter: what a filter might kill
+ * the program for is taken away before (agent/control/yield.h).
+ */
+long guard_filter(long number, long a, long b, long c, long d, long e);
+
+/* Their end when the kernel said -errno: -1, and errno. */
+long guard_failed(long error);
+
 /* Which of them DETOUR_GUARD_* asks for. */
 uint64_t guard_entry(uint8_t flags);
 

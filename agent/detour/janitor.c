@@ -3,10 +3,12 @@
 #include "agent/detour/janitor.h"
 
 #include "agent/control/lock.h"
+#include "agent/control/tasks.h"
 #include "agent/control/thread.h"
 #include "agent/detour/gaps.h"
 #include "agent/detour/segments.h"
 #include "agent/detour/stop.h"
+#include "agent/detour/trap.h"
 #include "agent/patch/batch.h"
 #include "agent/store/arena.h"
 #include "base/kernel.h"
@@ -27,7 +29,9 @@
 #define ROOM_FIRST 1024u
 #define ROOM_MAX (1u << 20)
 
-enum task { TASK_DISARM, TASK_ARM, TASK_SWEEP, TASK_LOOK, TASK_FORGET };
+enum task { TASK_DISARM, TASK_ARM, TASK_SWEEP, TASK_LOOK, TASK_FORGET, TASK_UNBLOCK };
+
+static char own_status[TASKS_STATUS_BYTES];
 
 /* Its memory, kept: a stop should not wait for pages. */
 static struct {
@@ -144,6 +148,11 @@ static int run_once(const struct text *text, struct janitor_site *sites, size_t 
 	job->slot_mask = 2 * janitor.room - 1;
 	job->sweep = task == TASK_SWEEP;
 	job->looks = task == TASK_LOOK;
+	job->masks = task == TASK_UNBLOCK ? STOP_MASKS_TAKE : 0;
+	job->filters = tasks_read_status(AT_FDCWD, "/proc/thread-self", own_status)
+			       ? INT32_MAX
+			       : tasks_last_number(tasks_value(own_status, "\nSeccomp_filters:"));
+	job->book_at = (intptr_t)&trap_thread - (intptr_t)__builtin_thread_pointer();
 	job->stranded = task == TASK_FORGET ? &janitor.stranded : NULL;
 	job->result = STOP_RUNNING;
 	job->is_foreign_proc = is_foreign_proc(job->tid);
@@ -205,6 +214,14 @@ int janitor_look(const struct text *text)
 	int error = run(text, NULL, 0, TASK_LOOK, LOOK_PATIENCE_MS, &outcome);
 
 	return error ? error : janitor.job->has_pending ? -EAGAIN : 0;
+}
+
+int janitor_unblock(void)
+{
+	static const struct text none = { .fd = -1 };
+	struct janitor_outcome outcome = { 0 };
+
+	return run(&none, NULL, 0, TASK_UNBLOCK, LOOK_PATIENCE_MS, &outcome);
 }
 
 static void collect_inside(struct writer *writer, void *data)

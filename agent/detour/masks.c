@@ -10,6 +10,7 @@
 #include <string.h>
 
 static char own_text[TASKS_STATUS_BYTES];
+static int any_blocked; /* at the last look for filters */
 
 /* The last number of a line: in its own, innermost namespace. */
 static int has_signal(const char *status, const char *name)
@@ -50,6 +51,7 @@ static int is_filtered(const char *status)
 
 	if (is_ours(status))
 		return 0;
+	any_blocked |= has_signal(status, "\nSigBlk:");
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		if (!is_line_equal(tasks_value(status, names[i]), tasks_value(own_text, names[i])))
 			return 1;
@@ -62,7 +64,13 @@ int masks_any_blocks(void)
 	return tasks_any(blocks);
 }
 
+int masks_any_blocked(void)
+{
+	return any_blocked;
+}
+
 int masks_any_filtered(void)
 {
+	any_blocked = 0;
 	return tasks_read_status(AT_FDCWD, "/proc/thread-self", own_text) || tasks_any(is_filtered);
 }

@@ -11,4 +11,7 @@ int masks_any_blocks(void);
 /* Whether one has other filters of system calls than this thread, which has those that were there first. */
 int masks_any_filtered(void);
 
+/* Whether one blocked SIGTRAP at the last masks_any_filtered() that said no. */
+int masks_any_blocked(void);
+
 #endif

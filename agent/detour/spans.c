@@ -13,6 +13,7 @@
 
 #include "agent/detour/return.h"
 #include "agent/detour/trap.h"
+#include "agent/detour/unblock.h"
 #include "base/syscall.h"
 
 #include <waymark/error.h>
@@ -237,6 +238,13 @@ static uintptr_t scan_stack(struct stop_job *job, struct stack *stacks, unsigned
 	return at;
 }
 
+/* A signal that is being delivered tells by itself what becomes of an interrupted call. */
+static int restart(const struct stop_job *job, const struct stopped *thread, struct halt_regs *regs)
+{
+	return !thread->signal &&
+	       halt_restart(regs, halt_is_resuming(regs) && threads_is_filtered(job, thread));
+}
+
 static void clear_thread(struct stop_job *job, const struct stopped *thread)
 {
 	struct stack stacks[STACKS_MAX];
@@ -249,8 +257,7 @@ static void clear_thread(struct stop_job *job, const struct stopped *thread)
 	if (halt_regs_get(thread->tid, &regs))
 		return; /* it has been killed */
 	job->is_control = thread->tid == job->tid || thread->tid == job->keeper;
-	/* a signal that is being delivered tells by itself what becomes of an interrupted call */
-	changed = thread->signal ? 0 : halt_restart(&regs);
+	changed = restart(job, thread, &regs);
 	site = job->arm ? site_around(job, halt_pc(&regs)) : NULL;
 	to = site ? moved(site, halt_pc(&regs)) : 0;
 	if (!job->arm)
@@ -281,11 +288,11 @@ static void clear_thread(struct stop_job *job, const struct stopped *thread)
 }
 
 /* A jump is taken away: whoever stands on it, or in a trampoline, may stay. */
-static void keep_calls(const struct stopped *thread)
+static void keep_calls(const struct stop_job *job, const struct stopped *thread)
 {
 	struct halt_regs regs;
 
-	if (!thread->signal && !halt_regs_get(thread->tid, &regs) && halt_restart(&regs))
+	if (!halt_regs_get(thread->tid, &regs) && restart(job, thread, &regs))
 		halt_regs_set(thread->tid, &regs);
 }
 
@@ -298,12 +305,14 @@ void spans_clear(struct stop_job *job)
 	for (uint32_t i = 0; i < job->thread_count; i++) {
 		if (!job->threads[i].is_stopped)
 			continue;
+		if (job->masks)
+			unblock_thread(job, &job->threads[i]);
 		if (job->looks)
 			job->has_pending |= threads_has_trap(job, &job->threads[i]);
 		if (job->arm || job->has_relays || job->sweep || job->stranded)
 			clear_thread(job, &job->threads[i]);
 		else
-			keep_calls(&job->threads[i]);
+			keep_calls(job, &job->threads[i]);
 	}
 }
 

@@ -30,8 +30,11 @@ struct stop_job {
 	int32_t tasks_fd;  /* /proc/self/task, opened by the control thread */
 	int32_t memory_fd; /* /proc/self/mem; -1: write by mprotect(2) */
 	int arm;
-	int sweep;		   /* free return units that were left */
-	int looks;		   /* for signals of breakpoints that are still to come */
+	int sweep;	  /* free return units that were left */
+	int looks;	  /* for signals of breakpoints that are still to come */
+	int masks;	  /* 0, STOP_MASKS_*: what is done about SIGTRAP in them (unblock.h) */
+	int32_t filters;  /* seccomp's, that we are under ourselves */
+	intptr_t book_at; /* from a thread's pointer to its struct trap_thread */
 	struct stranded *stranded; /* hits to be looked at; NULL: none */
 	int is_foreign_proc;	   /* the numbers in it are those of an outer pid namespace */
 	uint64_t patience_ns;	   /* for the threads to stop, if they sleep uninterruptibly */
@@ -54,7 +57,7 @@ struct stop_job {
 	int has_guards;	      /* to be stored */
 	int has_breaks;	      /* likewise */
 	int break_error;      /* why none can be: -WM_E_TRAP_BLOCKED; 0 */
-	int has_pending;      /* a thread is about to be given a SIGTRAP */
+	int has_pending;      /* a thread is about to be given a SIGTRAP, or has one in hand */
 	int has_leader_ended; /* by itself: a zombie that is listed while there are other threads */
 	int is_control;	      /* the thread that is looked at is one of ours */
 	int32_t self;
@@ -67,6 +70,9 @@ struct stop_job {
 };
 
 #define STOP_RUNNING 1
+
+#define STOP_MASKS_TAKE 1
+#define STOP_MASKS_GIVE 2
 
 /* The whole of it; its argument is a struct stop_job. */
 void stop_main(void *job);
@@ -82,7 +88,10 @@ int threads_stop(struct stop_job *job);
 /* The signals that a stopped thread blocks: now, and when the system call that it is in returns. */
 uint64_t threads_mask(const struct stop_job *job, const struct stopped *thread);
 
-/* Whether it is about to be given a SIGTRAP of its own. Any doubt counts. */
+/* Whether it is under seccomp filters that our own threads are not under. */
+int threads_is_filtered(const struct stop_job *job, const struct stopped *thread);
+
+/* Whether it is about to be given a SIGTRAP of its own, or in the handler of one. Any doubt counts. */
 int threads_has_trap(const struct stop_job *job, const struct stopped *thread);
 
 /* Let all go that were seized. */

@@ -11,6 +11,7 @@
  */
 #define _GNU_SOURCE
 #include "agent/detour/stop.h"
+#include "agent/detour/trap.h"
 
 #include "base/syscall.h"
 
@@ -151,11 +152,28 @@ static uint64_t status_set(const struct stop_job *job, const struct stopped *thr
 	return line ? set : ~UINT64_C(0);
 }
 
+int threads_is_filtered(const struct stop_job *job, const struct stopped *thread)
+{
+	char text[MASK_STATUS_BYTES];
+	const char *line;
+	int32_t number = 0;
+
+	if (!read_status(job, thread->listed, text, sizeof text))
+		return 0;
+	line = line_of(text, "Seccomp_filters:\t");
+	for (line = line ? line + 17 : ""; *line >= '0' && *line <= '9'; line++)
+		number = number * 10 + (*line - '0');
+	return number > job->filters;
+}
+
 int threads_has_trap(const struct stop_job *job, const struct stopped *thread)
 {
-	/* one that it was stopped with is not pending any more */
+	/* one that it was stopped with is not pending any more; nothing but the handler blocks just these */
 	return thread->signal == SIGTRAP ||
-	       status_set(job, thread, "SigPnd:\t") & UINT64_C(1) << (SIGTRAP - 1);
+	       status_set(job, thread, "SigPnd:\t") & TRAP_SIGNAL_BIT ||
+	       status_set(job, thread, "SigBlk:\t") ==
+		       ~(TRAP_SIGNAL_BIT | UINT64_C(1) << (SIGKILL - 1) |
+			 UINT64_C(1) << (SIGSTOP - 1));
 }
 
 #define PTRACE_GETSIGMASK_NUMBER 0x420a /* linux/ptrace.h, which can't stand beside sys/ptrace.h */

@@ -66,7 +66,8 @@ static struct watch_entry *find(uint32_t magic, uint32_t number)
 
 static int is_past(uint32_t magic)
 {
-	for (unsigned int i = 0; i < TAKE_PAST_MAX; i++) {
+	/* a program's own events may say nothing there, as a row that is free does */
+	for (unsigned int i = 0; magic && i < TAKE_PAST_MAX; i++) {
 		if (__atomic_load_n(&watch_past[i], __ATOMIC_RELAXED) == magic)
 			return 1;
 	}

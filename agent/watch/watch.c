@@ -484,6 +484,23 @@ int watch_waits(void)
 	return feared_count != 0;
 }
 
+int watch_any_live(void)
+{
+	return watch_live != 0;
+}
+
+void watch_yield(int error)
+{
+	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
+		int any = 0;
+
+		for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++)
+			any |= is_live(&watch_entries[i]) && watch_entries[i].lane == lane;
+		if (any && watch_lost)
+			watch_lost(lane, error);
+	}
+}
+
 void watch_tick(void)
 {
 	int error;
@@ -493,14 +510,8 @@ void watch_tick(void)
 	if (!watch_any())
 		return;
 	error = breakpoint_watch_lent();
-	for (unsigned int lane = 0; error && lane < SESSIONS_MAX; lane++) {
-		int any = 0;
-
-		for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++)
-			any |= is_live(&watch_entries[i]) && watch_entries[i].lane == lane;
-		if (any && watch_lost)
-			watch_lost(lane, error);
-	}
+	if (error)
+		watch_yield(error);
 }
 
 void watch_own_code(uintptr_t start, uintptr_t end)

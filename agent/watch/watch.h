@@ -43,6 +43,12 @@ void watch_begin(void);
 /* Now and then: what had to be put off; what the program has done about SIGTRAP. */
 void watch_tick(void);
 
+/* Whoever has some is told that they can't stay, and why. */
+void watch_yield(int error);
+
+/* Whether any hit may still be taken. */
+int watch_any_live(void);
+
 /* Whether there are watches; whether the handler must stay although there is none. */
 int watch_any(void);
 int watch_waits(void);

@@ -54,9 +54,16 @@ uintptr_t halt_thread_pointer(const struct halt_regs *regs)
 	return regs->regs.fs_base;
 }
 
-int halt_restart(struct halt_regs *regs)
+int halt_is_resuming(const struct halt_regs *regs)
 {
-	if ((long)regs->regs.rax != -EINTR || !restart_is_wanted(regs->regs.orig_rax))
+	return (long)regs->regs.rax == -RESTART_RESUMED && (long)regs->regs.orig_rax >= 0;
+}
+
+int halt_restart(struct halt_regs *regs, int anew)
+{
+	int is_wanted = (long)regs->regs.rax == -EINTR && restart_is_wanted(regs->regs.orig_rax);
+
+	if (!is_wanted && !(anew && halt_is_resuming(regs)))
 		return 0;
 	regs->regs.rax = (unsigned long long)-RESTART_NO_HANDLER;
 	return 1;

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A thread of the program is about to put itself, or all, under a seccomp filter. Such a filter may kill for the return from a
+ * signal, and for what the agent's own threads do. So before it is there,
+ *
+ *	watches and breakpoints go, and who has them is told: no thread comes to a signal's handler of ours any more
+ *	no string is read by the kernel (agent/marker/careful.h)
+ *	where it is for all threads, the agent's own end, and with them its sessions
+ *
+ * The thread waits for that, some ms, and two seconds at most: then it goes on all the same. Filters that come past libc are
+ * seen at the next tick.
+ */
+#ifndef AGENT_CONTROL_YIELD_H
+#define AGENT_CONTROL_YIELD_H
+
+#include "agent/patch/text.h"
+
+/* Before the call, and behind it, whatever came of it. Any thread. */
+void yield_begin(int is_for_all);
+void yield_end(void);
+
+/* Whether any thread is between the two. */
+int yield_is_asked(void);
+
+/* Do what was asked; to be called in each round. Control thread. */
+void yield_serve(const struct text *text);
+
+/* All of it is done, and the control thread is to end. */
+int yield_takes_all(void);
+
+/* The child of a fork. */
+void yield_forked(void);
+
+#endif

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# A running program whose threads block all signals: what they write is told all the same, they see no difference, and at the end it
+# is as it was.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+
+cc -O1 -g "$source_dir/tests/targets/blocking.c" -o blocking -lpthread || exit 1
+
+# until FILE TEXT: bounded
+until_says()
+{
+	for _ in $(seq 200); do
+		grep -q "$2" "$1" && return
+		sleep 0.05
+	done
+	fail "$1: not said: $2: $(cat "$1")"
+}
+
+for i in 1 2; do
+	rm -rf written over trace
+	start timeout 60 ./blocking >said
+	until_says said ready
+	target=$(pgrep -P "$pid" -x blocking)
+	"$waymark" record --for 30s --json -o trace -e watch:written -p "$target" >out 2>words &
+	tool=$!
+	for _ in $(seq 200); do
+		find "/proc/$tool/fd" -lname "*perf_event*" 2>/dev/null | grep -q . && break
+		sleep 0.05
+	done
+	sleep 0.3
+	touch written
+	sleep 1
+	kill -TERM "$tool"
+	wait "$tool"
+	touch over
+	until_says said right
+	expect "$i: hits, told, missed" "$(json hits) $(json recorded) $(json missed)" "125 125 0"
+done
+exit $failed
