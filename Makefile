@@ -18,6 +18,10 @@ build: setup    ## compile everything into build/
 	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) $(MESON_OPTIONS)
 	@ninja -C $(BUILD)
 
+guest: build    ## tests in a guest: processors that go and come, other levels, an older kernel
+	@tools/setup.sh guest && tools/guest-kernel $(BUILD)
+	@tools/run-tests $(BUILD) guest
+
 check: build    ## run all tests, or TESTS='near hit'; the last line counts them
 	@tools/run-tests $(BUILD) $(TESTS)
 
@@ -56,4 +60,4 @@ format:         ## lay out all sources as .clang-format says
 clean:          ## remove what was built
 	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan
 
-.PHONY: help setup build check demo bench torture lint asan tsan install format clean
+.PHONY: help setup build guest check demo bench torture lint asan tsan install format clean
