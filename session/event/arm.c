@@ -92,8 +92,11 @@ static int open_cpus(struct event_object *object, struct detail detail)
 		err = cpus_online(&online, &count);
 		cpus = online;
 	}
-	for (size_t i = 0; i < count && !err; i++)
+	for (size_t i = 0; i < count && !err; i++) {
 		err = object_open_group(object, -1, (int)cpus[i], 0, 1, &is_ended, detail);
+		if (err == -ENODEV && online && object->groups)
+			err = 0; /* it has gone since */
+	}
 	free(online);
 	object->rounds = 1;
 	return err;
@@ -148,6 +151,7 @@ static int arm_late(struct event_object *object, struct detail detail)
 /* From the stop on to the end of it. */
 static int arm_stopped(struct event_object *object, struct detail detail)
 {
+	uint64_t looked_ns = object_now_ns();
 	struct stop *stop;
 	int err = object_stop(object, &stop);
 
@@ -162,6 +166,8 @@ static int arm_stopped(struct event_object *object, struct detail detail)
 		object->program = program_id(object->request.pid);
 		if (!stop && object->request.scope == EVENT_PROCESS)
 			err = arm_late(object, detail);
+		if (!err)
+			err = object_follow_begin(object, looked_ns);
 		object->armed_ns = object_now_ns();
 		object->was_stopped = stop != NULL;
 	}

@@ -84,6 +84,32 @@ int claims_write(struct event_object *object)
 	return err;
 }
 
+int claims_add(struct event_object *object, int cpu)
+{
+	unsigned int sources = object->request.source_count;
+	struct claim all[EVENT_SOURCES_MAX];
+	uint64_t *claims;
+	int err;
+
+	if (!object->claims)
+		return 0;
+	claims = reallocarray(object->claims, object->claim_count + sources, sizeof(*claims));
+	if (!claims)
+		return -ENOMEM;
+	object->claims = claims;
+	for (unsigned int i = 0; i < sources; i++) {
+		claim_fill(&all[i], object, i);
+		all[i].scope = CLAIM_OF_CPU;
+		all[i].target = cpu;
+	}
+	err = ledger_claim(object->request.ledger, all, sources, claims + object->claim_count);
+	if (err)
+		return err;
+	ledger_confirm(object->request.ledger, claims + object->claim_count, sources);
+	object->claim_count += sources;
+	return 0;
+}
+
 void claims_confirm(struct event_object *object)
 {
 	if (object->claims)

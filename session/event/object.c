@@ -192,6 +192,7 @@ void object_close(struct event_object *object)
 	object->known_count = 0;
 	object->rounds = 0;
 	object->doubtful = 0;
+	object->place_count = 0;
 }
 
 void object_enable(const struct event_object *object)
@@ -205,6 +206,7 @@ void event_object_quiet(struct event_object *object)
 {
 	if (object->state != EVENT_ARMED || object->disarmed_ns)
 		return;
+	object_follow_end(object);
 	object->disarmed_ns = object_now_ns();
 	for (size_t i = 0; i < object->count; i++)
 		if (object->instances[i].is_leader)
@@ -215,8 +217,12 @@ void event_object_disarm(struct event_object *object)
 {
 	if (object->state == EVENT_ARMED) {
 		event_object_quiet(object);
-		for (unsigned int i = 0; i < object->request.source_count; i++)
-			event_object_count(object, i, &object->hits[i]);
+		for (unsigned int i = 0; i < object->request.source_count; i++) {
+			uint64_t hits;
+
+			event_object_count(object, i, &hits);
+			object->hits[i] = hits;
+		}
 	}
 	object_close(object);
 	claims_remove(object);
@@ -231,6 +237,8 @@ void event_object_release(struct event_object *object)
 	free((void *)object->request.cpus);
 	free(object->instances);
 	free(object->known);
+	free(object->places);
+	free(object->uncovered);
 	rings_release(&object->rings);
 	free(object);
 }
@@ -260,8 +268,7 @@ int event_object_count(struct event_object *object, unsigned int source, uint64_
 	*hits = 0;
 	if (source >= object->request.source_count)
 		return -EINVAL;
-	if (object->state == EVENT_DISARMED)
-		*hits = object->hits[source];
+	*hits = object->hits[source];
 	for (size_t i = 0; i < object->count; i++) {
 		struct instance_count one;
 		int err;
