@@ -4,12 +4,13 @@
 # kernel as old as Debian 12's. A machine of qemu's, without a network, boots that kernel, has this one's files
 # read-only and runs tests/guest/list.txt. Emulated throughout, so that it is the same everywhere, and nobody's rights matter.
 #
-# WAYMARK_GUEST_LIST: names of that list, to run these alone; also those marked `more`.
+# WAYMARK_GUEST_LIST: names of that list, to run these alone, also those marked `more`; or `all`.
+# WAYMARK_GUEST_SECONDS: how long it may take at most.
 # shellcheck source=tests/folder_setup.bash
 . "$(dirname "$0")/folder_setup.bash"
 
 processors=3
-seconds=${WAYMARK_GUEST_SECONDS:-170}
+seconds=${WAYMARK_GUEST_SECONDS:-220}
 kernel=$WAYMARK_BUILD/guest/vmlinuz
 command -v qemu-system-x86_64 >/dev/null || skip "no qemu-system-x86_64; tools/setup.sh guest installs it"
 [ -e "$kernel" ] || skip "no kernel for the guest; tools/guest-kernel $WAYMARK_BUILD fetches it"
@@ -21,7 +22,7 @@ printf '%s\n%s\n' "$source_dir" "$(realpath "$WAYMARK_BUILD")" >out/plan
 while read -r name limit command; do
 	case $name in '#'* | '') continue ;; esac
 	if [ -n "${WAYMARK_GUEST_LIST:-}" ]; then
-		[[ " $WAYMARK_GUEST_LIST " == *" $name "* ]] || continue
+		[ "$WAYMARK_GUEST_LIST" = all ] || [[ " $WAYMARK_GUEST_LIST " == *" $name "* ]] || continue
 	elif [ "${command%% *}" = more ]; then
 		continue
 	fi
