@@ -58,13 +58,13 @@ static int is_of_place(const struct instance *instance, int cpu)
 /* Of the CPU's first event; the others come and go with it. -ENOENT: it has none. */
 static int place_running(const struct event_object *object, int cpu, uint64_t *running_ns)
 {
-	struct instance_count count;
+	struct instance_count count = { 0 };
 	int err = -ENOENT;
 
 	for (size_t i = 0; i < object->count && err == -ENOENT; i++)
 		if (is_of_place(&object->instances[i], cpu) && object->instances[i].is_first)
 			err = instance_read(&object->instances[i], &count);
-	*running_ns = err ? 0 : count.running_ns;
+	*running_ns = count.running_ns;
 	return err;
 }
 

@@ -3,6 +3,7 @@
  * Which CPUs are there, and what becomes of their events, with a kernel of the test's own: it has CPUs that go and come at a
  * word, clocks that stand, and refuses what it is told to. hotplug_test.c has the real one's.
  */
+#include "session/claim/ledger.h"
 #include "session/event/bed_test.h"
 #include "session/event/instance.h"
 #include "session/event/object_own.h"
@@ -279,6 +280,52 @@ Test(event_follow, one_that_goes_while_arming_is_no_error_of_a_system)
 	cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
 	cr_assert_eq(event_object_arm(object, (struct detail){ 0 }), -ENODEV);
 	event_object_release(object);
+}
+
+static size_t claimed_on(int cpu)
+{
+	struct claim_list list = { 0 };
+	size_t count = 0;
+
+	cr_assert_eq(claim_list_read(&list, geteuid(), 0), 0);
+	for (size_t i = 0; i < list.count; i++)
+		count += list.rows[i].owner.pid == getpid() && list.rows[i].claim.target == cpu &&
+			 list.rows[i].claim.scope == CLAIM_OF_CPU &&
+			 list.rows[i].state == CLAIM_HELD;
+	claim_list_release(&list);
+	return count;
+}
+
+Test(event_follow, a_cpu_that_comes_later_is_claimed_once)
+{
+	char dir[] = "/tmp/waymark-event.XXXXXX";
+	struct event_object *object;
+	struct ledger *ledger;
+
+	cr_assert(mkdtemp(dir));
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	cr_assert_eq(ledger_new(&ledger), 0);
+	kernel = (struct kernel){ .is_fake = 1, .online = { 1, 1 } };
+	bed_request(&request, sources, EVENT_SYSTEM, 0, 2);
+	request.ledger = ledger;
+	object = bed_arm(&request);
+	cr_assert_eq(claimed_on(1), 2);
+	kernel.online[2] = 1;
+	for (int i = 0; i < 2; i++) {
+		follow(object);
+		cr_assert_eq(claimed_on(2), 2);
+		go_offline(2);
+		go_offline(1);
+		follow(object);
+		kernel.online[1] = kernel.online[2] = 1;
+	}
+	follow(object);
+	cr_assert_eq(claimed_on(1), 2);
+	cr_assert_eq(claimed_on(2), 2);
+	event_object_disarm(object);
+	cr_assert_eq(claimed_on(2), 0);
+	event_object_release(object);
+	ledger_free(ledger);
 }
 
 /* ---- threads, with the real kernel's events ---- */
