@@ -12,6 +12,9 @@
 processors=3
 seconds=${WAYMARK_GUEST_SECONDS:-220}
 kernel=$WAYMARK_BUILD/guest/vmlinuz
+if [ "$(nm -D "$WAYMARK_BUILD/agent/libwaymark-agent.so" | grep -cE "__(asan|tsan|ubsan)_")" -gt 0 ]; then
+	skip "a build with sanitizers takes too long on an emulated processor"
+fi
 command -v qemu-system-x86_64 >/dev/null || skip "no qemu-system-x86_64; tools/setup.sh guest installs it"
 [ -e "$kernel" ] || skip "no kernel for the guest; tools/guest-kernel $WAYMARK_BUILD fetches it"
 [ -e "$WAYMARK_BUILD/tests/guest-init" ] || skip "there is no static C library to link the guest's init with"
