@@ -180,6 +180,8 @@ static int place_look(struct event_object *object, struct event_place *place)
 {
 	uint64_t running_ns = 0, now = object_now_ns();
 
+	if (place->error == -ENODEV)
+		place->error = 0;
 	if (!place->is_covered)
 		return 0;
 	if (object_place_lives(object, place->cpu, &running_ns)) {

@@ -226,6 +226,20 @@ Test(event_follow, the_time_without_begins_where_it_was_seen_offline)
 	event_object_release(object);
 }
 
+Test(event_follow, who_came_back_and_was_not_followed_is_told_at_the_end)
+{
+	struct event_object *object = arm_system(1);
+	struct event_uncovered last;
+
+	go_offline(1);
+	follow(object);
+	kernel.online[1] = 1;
+	event_object_disarm(object);
+	cr_assert_eq(uncovered(object, &last), 1);
+	cr_assert_eq(last.cpu, 1);
+	event_object_release(object);
+}
+
 Test(event_follow, who_refuses_is_told_and_asked_again)
 {
 	struct event_object *object = arm_system(2);
