@@ -18,7 +18,12 @@ build: setup    ## compile everything into build/
 	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) $(MESON_OPTIONS)
 	@ninja -C $(BUILD)
 
+guest: build    ## all tests that have a guest: CPUs that go and come, levels, an older kernel
+	@tools/setup.sh guest && tools/guest-kernel $(BUILD)
+	@WAYMARK_GUEST_LIST=all WAYMARK_GUEST_SECONDS=1500 tools/run-tests $(BUILD) guest --timeout-multiplier 8
+
 check: build    ## run all tests, or TESTS='near hit'; the last line counts them
+	@-tools/setup.sh guest && tools/guest-kernel $(BUILD) # without it that test is skipped
 	@tools/run-tests $(BUILD) $(TESTS)
 
 demo: build     ## record a SQLite program, a crash, bash and PostgreSQL, and report
@@ -56,4 +61,4 @@ format:         ## lay out all sources as .clang-format says
 clean:          ## remove what was built
 	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan
 
-.PHONY: help setup build check demo bench torture lint asan tsan install format clean
+.PHONY: help setup build guest check demo bench torture lint asan tsan install format clean

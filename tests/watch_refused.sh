@@ -94,7 +94,10 @@ expect "missed" "$(json missed)" 0
 if command -v gdb >/dev/null; then
 	sleep 60 | gdb -q -nx -batch -ex 'watch small' -ex 'continue' -p "$watched_pid" >gdb_out 2>&1 &
 	debugger=$!
-	sleep 2.5
+	for _ in $(seq 150); do
+		grep -q '^TracerPid:[[:space:]]*[1-9]' "/proc/$watched_pid/status" && break
+		sleep 0.2
+	done
 	bad 1 "gdb" -e watch:counted -p "$watched_pid"
 	kill -INT "$debugger" 2>/dev/null
 fi

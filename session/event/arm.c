@@ -32,7 +32,7 @@ static int needs_reckon(const struct event_object *object, struct event_needs *n
 {
 	size_t groups = 1;
 	unsigned int *cpus = NULL;
-	int err = object->request.flags & EVENT_RINGS ? cpus_online(&cpus, &needs->rings) : 0;
+	int err = object->request.flags & EVENT_RINGS ? cpus_present(&cpus, &needs->rings) : 0;
 
 	free(cpus);
 	if (err)
@@ -114,8 +114,11 @@ static int open_cpus(struct event_object *object, struct detail detail)
 		err = cpus_online(&online, &count);
 		cpus = online;
 	}
-	for (size_t i = 0; i < count && !err; i++)
+	for (size_t i = 0; i < count && !err; i++) {
 		err = object_open_group(object, -1, (int)cpus[i], 0, 1, &is_ended, detail);
+		if (err == -ENODEV && online && object->groups)
+			err = 0; /* it has gone since */
+	}
 	free(online);
 	object->rounds = 1;
 	return err;
@@ -172,6 +175,7 @@ static int arm_late(struct event_object *object, struct detail detail)
 /* From the stop on to the end of it. */
 static int arm_stopped(struct event_object *object, struct detail detail)
 {
+	uint64_t looked_ns = object_now_ns();
 	struct stop *stop;
 	int err = object_stop(object, &stop);
 
@@ -186,6 +190,8 @@ static int arm_stopped(struct event_object *object, struct detail detail)
 		object->program = program_id(object->request.pid);
 		if (!stop && object->request.scope == EVENT_PROCESS && object->request.source_count)
 			err = arm_late(object, detail);
+		if (!err)
+			err = object_follow_begin(object, looked_ns);
 		object->armed_ns = object_now_ns();
 		object->was_stopped = stop != NULL;
 	}

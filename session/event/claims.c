@@ -135,6 +135,38 @@ int claims_write(struct event_object *object, const struct event_needs *needs)
 	return err;
 }
 
+/* In front of what comes with the registers. */
+int claims_add(struct event_object *object, int cpu)
+{
+	unsigned int sources = object->request.source_count;
+	struct claim all[EVENT_SOURCES_MAX];
+	uint64_t ids[EVENT_SOURCES_MAX], *claims;
+	int err;
+
+	if (!object->claims)
+		return 0;
+	claims = reallocarray(object->claims, object->claim_count + sources, sizeof(*claims));
+	if (!claims)
+		return -ENOMEM;
+	object->claims = claims;
+	for (unsigned int i = 0; i < sources; i++) {
+		claims_fill(&all[i], object, &object->sources[i]);
+		all[i].scope = CLAIM_OF_CPU;
+		all[i].target = cpu;
+	}
+	err = ledger_claim(object->request.ledger, all, sources, ids);
+	if (err)
+		return err;
+	ledger_confirm(object->request.ledger, ids, sources);
+	claims += object->claim_sources;
+	memmove(claims + sources, claims,
+		(object->claim_count - object->claim_sources) * sizeof(*claims));
+	memcpy(claims, ids, sources * sizeof(*ids));
+	object->claim_sources += sources;
+	object->claim_count += sources;
+	return 0;
+}
+
 void claims_confirm(struct event_object *object)
 {
 	struct claim claim;

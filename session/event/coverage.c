@@ -135,6 +135,37 @@ static int threads_cover(struct event_coverage *coverage, const struct event_obj
 	return err;
 }
 
+static int is_online(int cpu, const unsigned int *cpus, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if ((int)cpus[i] == cpu)
+			return 1;
+	return 0;
+}
+
+/* A CPU that is online. */
+static int cpu_cover(struct event_coverage *coverage, const struct event_object *object,
+		     const struct groups *groups, int cpu)
+{
+	struct event_place *place = object_place(object, cpu);
+	struct group *group = group_find(groups, -1, cpu);
+	uint64_t running_ns;
+
+	if (!place && object->request.scope != EVENT_SYSTEM)
+		return 0;
+	coverage->wanted++;
+	if (object->state != EVENT_ARMED)
+		return 0;
+	if (group && place && object_place_lives(object, cpu, &running_ns)) {
+		coverage->opened++;
+		return 0;
+	}
+	if (place && place->error && place->error != -ENODEV)
+		return missing_add(coverage, -1, cpu, place->error);
+	return missing_add(coverage, -1, cpu,
+			   place ? -WM_E_EVENT_CPU_BACK : -WM_E_EVENT_CAME_LATER);
+}
+
 static int cpus_cover(struct event_coverage *coverage, const struct event_object *object,
 		      struct groups *groups)
 {
@@ -144,22 +175,34 @@ static int cpus_cover(struct event_coverage *coverage, const struct event_object
 
 	if (err)
 		return err;
-	for (size_t i = 0; i < count && !err; i++) {
-		struct group *group = group_find(groups, -1, (int)cpus[i]);
+	for (size_t i = 0; i < count && !err; i++)
+		err = cpu_cover(coverage, object, groups, (int)cpus[i]);
+	for (size_t i = 0; i < object->place_count && !err; i++) {
+		int cpu = object->places[i].cpu;
 
-		if (group)
-			group->is_there = 1;
-		coverage->opened += group != NULL;
-		coverage->wanted += group || object->request.scope == EVENT_SYSTEM;
-		if (!group && object->request.scope == EVENT_SYSTEM && object->state == EVENT_ARMED)
-			err = missing_add(coverage, -1, (int)cpus[i], -WM_E_EVENT_CAME_LATER);
+		if (object->state != EVENT_ARMED || is_online(cpu, cpus, count))
+			continue;
+		coverage->wanted++;
+		err = missing_add(coverage, -1, cpu, -ENODEV);
 	}
 	free(cpus);
-	for (unsigned int i = 0; i < groups->count && !err; i++)
-		if (!groups->all[i].is_there) {
-			coverage->wanted++;
-			err = missing_add(coverage, -1, groups->all[i].cpu, -ENODEV);
-		}
+	return err;
+}
+
+/* Rings are of the CPUs that were there; threads on others are not seen. */
+static int rings_cover(struct event_coverage *coverage, const struct event_object *object)
+{
+	size_t count;
+	unsigned int *cpus;
+	int err;
+
+	if (!object->rings.count || object->state != EVENT_ARMED)
+		return 0;
+	err = cpus_online(&cpus, &count);
+	for (size_t i = 0; i < count && !err; i++)
+		if (!rings_has(&object->rings, cpus[i]))
+			err = missing_add(coverage, -1, (int)cpus[i], -WM_E_EVENT_CAME_LATER);
+	free(cpus);
 	return err;
 }
 
@@ -199,7 +242,9 @@ int event_object_coverage(struct event_object *object, struct event_coverage *co
 	}
 	if (object_is_threads(object))
 		err = threads_cover(coverage, object, &groups);
-	else
+	if (!err && object_is_threads(object))
+		err = rings_cover(coverage, object);
+	else if (!err)
 		err = cpus_cover(coverage, object, &groups);
 	for (unsigned int i = 0; i < object->request.source_count; i++)
 		coverage->starved += event_object_starved(object, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Which CPUs are online: "0-3,8,10-11". */
+/* Which CPUs there are: "0-3,8,10-11". */
 #include "session/event/object_own.h"
 
 #include "base/array.h"
@@ -47,9 +47,9 @@ bad:
 	return -EINVAL;
 }
 
-int cpus_online(unsigned int **cpus, size_t *count)
+static int cpus_read(const char *path, unsigned int **cpus, size_t *count)
 {
-	FILE *file = fopen("/sys/devices/system/cpu/online", "re");
+	FILE *file = fopen(path, "re");
 	char text[4096] = "";
 	int err;
 
@@ -58,4 +58,14 @@ int cpus_online(unsigned int **cpus, size_t *count)
 	err = fgets(text, sizeof(text), file) ? 0 : -EIO;
 	fclose(file);
 	return err ? err : cpus_parse(text, cpus, count);
+}
+
+int cpus_online(unsigned int **cpus, size_t *count)
+{
+	return cpus_read("/sys/devices/system/cpu/online", cpus, count);
+}
+
+int cpus_present(unsigned int **cpus, size_t *count)
+{
+	return cpus_read("/sys/devices/system/cpu/present", cpus, count);
 }

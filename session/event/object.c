@@ -192,6 +192,7 @@ void object_close(struct event_object *object)
 	object->known_count = 0;
 	object->rounds = 0;
 	object->doubtful = 0;
+	object->place_count = 0;
 }
 
 void object_enable(const struct event_object *object)
@@ -205,6 +206,7 @@ void event_object_quiet(struct event_object *object)
 {
 	if (object->state != EVENT_ARMED || object->disarmed_ns)
 		return;
+	object_follow_end(object);
 	object->disarmed_ns = object_now_ns();
 	shared_quiet(object);
 	for (size_t i = 0; i < object->count; i++)
@@ -218,8 +220,7 @@ static int count_own(struct event_object *object, unsigned int source, uint64_t 
 	*hits = 0;
 	if (source >= object->request.source_count)
 		return -EINVAL;
-	if (object->state == EVENT_DISARMED)
-		*hits = object->hits[source];
+	*hits = object->hits[source];
 	for (size_t i = 0; i < object->count; i++) {
 		struct instance_count one;
 		int err;
@@ -238,8 +239,12 @@ void event_object_disarm(struct event_object *object)
 {
 	if (object->state == EVENT_ARMED) {
 		event_object_quiet(object);
-		for (unsigned int i = 0; i < object->request.source_count; i++)
-			count_own(object, i, &object->hits[i]);
+		for (unsigned int i = 0; i < object->request.source_count; i++) {
+			uint64_t hits;
+
+			count_own(object, i, &hits);
+			object->hits[i] = hits;
+		}
 	}
 	object_close(object);
 	shared_disarm(object);
@@ -252,6 +257,8 @@ static void object_free(struct event_object *object)
 	free((void *)object->request.cpus);
 	free(object->instances);
 	free(object->known);
+	free(object->places);
+	free(object->uncovered);
 	rings_release(&object->rings);
 	claims_remove(object);
 	shared_release(object);

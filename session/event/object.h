@@ -88,8 +88,8 @@ enum event_flag {
 	EVENT_SIGNAL = 1,
 	/*
 	 * Each hit is a record in a ring of ours, a ring for each CPU: event_object_drain(). Not together with
-	 * EVENT_SIGNAL. It takes a descriptor for each source on each thread on each CPU. CPUs that come
-	 * online later have no ring, so threads are not seen there.
+	 * EVENT_SIGNAL. It takes a descriptor for each source on each thread on each CPU that is present, online or
+	 * not. A CPU that is brought into the machine later has a ring from the next event_object_follow() on.
 	 */
 	EVENT_RINGS = 2,
 	/*
@@ -210,6 +210,31 @@ int event_object_modify(struct event_object *object, const struct event_source *
 			enum event_modify how, struct event_gap *gap, struct detail detail);
 
 /*
+ * CPUs go and come. Events of EVENT_CPUS and EVENT_SYSTEM are the kernel's only as long as their CPU stays online: it drops
+ * them when the CPU goes, also for a suspended machine, and says nothing. So look now and then, as once a second: CPUs that came back,
+ * and with EVENT_SYSTEM those that came for the first time, have the events from here on. What they had counted is
+ * kept. The time without is told: event_object_uncovered(). Threads are followed by the kernel itself and need it only
+ * with EVENT_RINGS, see there.
+ *
+ * Only when armed, else -EINVAL. Returns 0, also where a CPU can't have them now: coverage says why, and the next look
+ * tries again; -ENOMEM, or -errno where it can't be told which CPUs are online. Some 10 us a CPU.
+ */
+int event_object_follow(struct event_object *object, struct detail detail);
+
+/*
+ * Between these two a CPU may have run without the events: from when it was last known to have them, or to be
+ * offline, until it had them again, or until all was disarmed. CLOCK_MONOTONIC.
+ */
+struct event_uncovered {
+	int cpu;
+	uint64_t first_ns, last_ns;
+};
+
+/* In the order in which they ended. Valid until the object is followed, disarmed or released. */
+const struct event_uncovered *event_object_uncovered(const struct event_object *object,
+						     size_t *count);
+
+/*
  * All events stop to count and to tell, and stay open: what is still on its way may come, and the counts stay as they
  * are. From armed; event_object_disarm() is next. Times of hits after it are outside of [armed, disarmed].
  */
@@ -262,8 +287,8 @@ struct event_coverage {
 	unsigned int starved;
 	uint8_t was_stopped; /* while it was armed */
 	uint8_t sees_kernel; /* EVENT_KERNEL */
-	/* Those of the scope that have none: CPUs that came later or are offline, a program that another
-	 * took the place of. event_coverage_release() */
+	/* Those of the scope that have none: CPUs that came later, are offline, or were and were not followed since; a program that
+	 * another took the place of. With EVENT_RINGS, CPUs on which threads are not seen. event_coverage_release() */
 	struct event_missing *missing;
 	unsigned int missing_count, missing_room;
 };

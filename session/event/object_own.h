@@ -9,6 +9,15 @@
 
 #define WHAT_BYTES 128
 
+/* A CPU of the scope, of objects that watch CPUs. */
+struct event_place {
+	int cpu;
+	int error; /* why it is not covered */
+	/* when it was last known to be covered, or offline; and the events' running time then */
+	uint64_t known_ns, running_ns;
+	uint8_t is_covered, is_claimed;
+};
+
 struct event_object {
 	struct event_request request; /* its arrays are ours */
 	struct event_source sources[EVENT_SOURCES_MAX];
@@ -27,11 +36,17 @@ struct event_object {
 	size_t known_count, known_room;
 	unsigned int rounds, doubtful;
 
-	uint64_t hits[EVENT_SOURCES_MAX]; /* once disarmed */
+	uint64_t hits[EVENT_SOURCES_MAX]; /* of events that are closed */
 	struct rings rings;
 
 	uint64_t *claims; /* claims.c's; NULL: none */
 	size_t claim_count, claim_sources;
+	struct event_place *places; /* of CPUs; none: of threads */
+	size_t place_count, place_room;
+	uint64_t followed_ns; /* when it was last looked which are online */
+	struct event_uncovered *uncovered;
+	size_t uncovered_count, uncovered_room;
+
 	struct instance refused;       /* that there was no register for */
 	uint64_t refused_taken;	       /* registers there, all told; 0: not known */
 	struct shared_sources *shared; /* shared.c's; NULL: all sources are our own */
@@ -109,6 +124,18 @@ int object_has_newcomers(struct event_object *object);
 /* Whether the thread was seen. */
 int object_knows(const struct event_object *object, pid_t tid);
 
+/* Armed, all enabled: the CPUs' places, who were online at `looked_ns`. 0, -ENOMEM. */
+int object_follow_begin(struct event_object *object, uint64_t looked_ns);
+
+/* It is about to be disarmed: CPUs that have none to the end are told as uncovered, too. */
+void object_follow_end(struct event_object *object);
+
+/* NULL: the CPU has none. */
+struct event_place *object_place(const struct event_object *object, int cpu);
+
+/* Whether the CPU's events are in the kernel's hands, or went when it went offline (follow.c); how long they ran. */
+int object_place_lives(const struct event_object *object, int cpu, uint64_t *running_ns);
+
 /* What an error of instance_open() means, with words: the error to be returned. */
 int object_refused(struct event_object *object, const struct instance *instance, int error,
 		   struct detail detail);
@@ -119,13 +146,14 @@ struct event_needs {
 };
 
 /*
- * The ledger's rows for what is about to be opened; as opened; for other sources; disarmed, all but the rings closed; gone. Without a
- * ledger these do nothing. 0 or -ENOMEM.
+ * The ledger's rows for what is about to be opened; those of one CPU more, held at once; as opened; for other sources; disarmed, all
+ * but the rings closed; gone. Without a ledger these do nothing. 0 or -ENOMEM.
  */
 struct claim;
 void claims_fill(struct claim *claim, const struct event_object *object,
 		 const struct event_source *from); /* the register for one source */
 int claims_write(struct event_object *object, const struct event_needs *needs);
+int claims_add(struct event_object *object, int cpu);
 void claims_confirm(struct event_object *object);
 void claims_change(struct event_object *object);
 void claims_disarmed(struct event_object *object);
@@ -143,9 +171,10 @@ void claims_name_holder(const struct event_object *object, int err, struct detai
  */
 uint64_t program_id(pid_t pid);
 
-/* The CPUs that are online, as "0-3,8"; free() *cpus. 0, -errno. */
+/* CPUs as "0-3,8"; those that are online; those that are, or may be at any time; free() *cpus. 0, -errno. */
 int cpus_parse(const char *text, unsigned int **cpus, size_t *count);
 int cpus_online(unsigned int **cpus, size_t *count);
+int cpus_present(unsigned int **cpus, size_t *count);
 
 /*
  * Room for `count` descriptors more: the soft limit raised, and the kernel's table made large enough in one step. 0, or

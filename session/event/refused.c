@@ -61,20 +61,32 @@ static int taken(struct event_object *object, const struct instance *instance, s
 			  wanted);
 }
 
+/* 0: the level of perf_event_paranoid allows it, or a capability does. */
+static int forbidden(const struct event_object *object, const struct instance *instance,
+		     struct detail detail)
+{
+	int level = paranoid();
+
+	if (has_capability() || (level <= 2 && (instance->tid > 0 || level <= 0) &&
+				 (!(object->request.flags & EVENT_KERNEL) || level <= 1)))
+		return 0;
+	return detail_set(detail, -WM_E_PERF_PARANOID, "it is %d%s", level,
+			  instance->tid <= 0 ? "; to watch CPUs it must be 0"
+			  : level > 2	     ? "; it must be 2"
+					     : "; for the kernel's accesses it must be 1");
+}
+
 static int denied(const struct event_object *object, const struct instance *instance, int error,
 		  struct detail detail)
 {
 	struct target target;
-	int level = paranoid(), may = has_capability();
+	int err;
 
 	if (error == -EPERM && target_status_number(getpid(), "Seccomp") > 0)
 		return detail_set(detail, -WM_E_PERF_FILTERED, "we run under a filter");
-	if (!may && (level > 2 || (instance->tid <= 0 && level > 0) ||
-		     (object->request.flags & EVENT_KERNEL && level > 1)))
-		return detail_set(detail, -WM_E_PERF_PARANOID, "it is %d%s", level,
-				  instance->tid <= 0 ? "; to watch CPUs it must be 0"
-				  : level > 2	     ? "; it must be 2"
-						     : "; for the kernel's accesses it must be 1");
+	err = forbidden(object, instance, detail);
+	if (err)
+		return err;
 	if (instance->tid > 0 && !target_read(&target, instance->tid))
 		return target_denied(&target, detail);
 	return -EPERM;
@@ -84,10 +96,13 @@ int object_refused(struct event_object *object, const struct instance *instance,
 		   struct detail detail)
 {
 	char whose[64];
+	int err;
 
 	switch (-error) {
 	case ENOSPC:
-		return taken(object, instance, detail);
+		/* perf_event_open(2) takes the register first and asks for the right to a CPU then */
+		err = forbidden(object, instance, detail);
+		return err ? err : taken(object, instance, detail);
 	case EMFILE:
 		return detail_set(detail, -WM_E_EVENT_DESCRIPTORS,
 				  "%zu are open and do not suffice; RLIMIT_NOFILE is reached",

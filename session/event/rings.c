@@ -64,18 +64,11 @@ int rings_open(struct rings *rings, uint32_t bytes)
 {
 	unsigned int *cpus;
 	size_t count;
-	int err = cpus_online(&cpus, &count);
+	int err = cpus_present(&cpus, &count);
 
 	rings->bytes = bytes ? bytes : DEFAULT_BYTES;
-	if (err)
-		return err;
-	rings->all = calloc(count, sizeof(*rings->all));
-	if (!rings->all)
-		err = -ENOMEM;
-	for (size_t i = 0; i < count && !err; i++) {
-		err = ring_open(&rings->all[i], cpus[i], rings->bytes);
-		rings->count++;
-	}
+	for (size_t i = 0; i < count && !err; i++)
+		err = rings_open_cpu(rings, cpus[i]);
 	free(cpus);
 	return err;
 }
@@ -85,17 +78,43 @@ uint64_t rings_locked_bytes(size_t count, uint32_t bytes)
 	return (uint64_t)count * (PAGE + (bytes ? bytes : DEFAULT_BYTES));
 }
 
+int rings_has(const struct rings *rings, unsigned int cpu)
+{
+	for (unsigned int i = 0; i < rings->count; i++)
+		if (rings->all[i].cpu == cpu)
+			return 1;
+	return 0;
+}
+
+int rings_open_cpu(struct rings *rings, unsigned int cpu)
+{
+	if (rings_has(rings, cpu))
+		return 0;
+	if (array_grow(&rings->all, &rings->room, rings->count + 1, sizeof(*rings->all)))
+		return -ENOMEM;
+	rings->all[rings->count] = (struct cpu_ring){ .fd = -1 };
+	return ring_open(&rings->all[rings->count++], cpu, rings->bytes);
+}
+
+static void ring_close(const struct rings *rings, struct cpu_ring *ring)
+{
+	ring_release(&ring->ring);
+	if (ring->memory)
+		munmap(ring->memory, PAGE + rings->bytes);
+	if (ring->fd >= 0)
+		close(ring->fd);
+}
+
+void rings_close_cpu(struct rings *rings, unsigned int cpu)
+{
+	if (rings->count && rings->all[rings->count - 1].cpu == cpu)
+		ring_close(rings, &rings->all[--rings->count]);
+}
+
 void rings_release(struct rings *rings)
 {
-	for (unsigned int i = 0; i < rings->count; i++) {
-		struct cpu_ring *ring = &rings->all[i];
-
-		ring_release(&ring->ring);
-		if (ring->memory)
-			munmap(ring->memory, PAGE + rings->bytes);
-		if (ring->fd >= 0)
-			close(ring->fd);
-	}
+	for (unsigned int i = 0; i < rings->count; i++)
+		ring_close(rings, &rings->all[i]);
 	free(rings->all);
 	free(rings->ids);
 	free(rings->pending);

@@ -18,6 +18,7 @@ struct rings {
 		struct ring ring;
 	} * all;
 	unsigned int count;
+	size_t room;
 	uint32_t bytes; /* of records, each */
 	struct ring_id {
 		uint64_t id;
@@ -29,12 +30,16 @@ struct rings {
 	uint64_t taken, lost, stray;
 };
 
-/* Of all CPUs that are online. 0, -WM_E_PERF_MEMORY, -errno; release also then. */
+/* Of all CPUs that are present: online, or offline and may come. 0, -WM_E_PERF_MEMORY, -errno; release also then. */
 int rings_open(struct rings *rings, uint32_t bytes);
 void rings_release(struct rings *rings);
 
 /* What the kernel locks for rings of so many bytes (0: as rings_open() takes it), each with its head. */
 uint64_t rings_locked_bytes(size_t count, uint32_t bytes);
+/* One more, unless there is one. 0 or an error as above, and close it also then; only the last can be closed alone. */
+int rings_open_cpu(struct rings *rings, unsigned int cpu);
+void rings_close_cpu(struct rings *rings, unsigned int cpu);
+int rings_has(const struct rings *rings, unsigned int cpu);
 
 /* Which source an event is of, before any of its records is read. 0, -ENOMEM, -errno. */
 int rings_add(struct rings *rings, int fd, unsigned int source);

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which CPUs are there, and what becomes of their events, with a kernel of the test's own: it has CPUs that go and come at a
+ * word, clocks that stand, and refuses what it is told to. hotplug_test.c has the real one's.
+ */
+#include "session/claim/ledger.h"
+#include "session/event/bed_test.h"
+#include "session/event/instance.h"
+#include "session/event/object_own.h"
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+#define CPUS 3
+#define FDS 256
+
+static struct kernel {
+	int is_fake; /* its events too, not the CPUs alone */
+	int online[CPUS], present[CPUS];
+	int refuse[CPUS]; /* opening there */
+	int stands;	  /* so many reads see the clocks stand */
+	unsigned int opened, enabled;
+	struct {
+		int is_open, cpu, is_dropped;
+		struct instance_count count;
+	} events[FDS];
+} kernel;
+
+static int list(const int *which, unsigned int **cpus, size_t *count)
+{
+	*cpus = calloc(CPUS, sizeof(**cpus));
+	*count = 0;
+	for (unsigned int i = 0; i < CPUS; i++)
+		if (which[i])
+			(*cpus)[(*count)++] = i;
+	return 0;
+}
+
+int __wrap_cpus_online(unsigned int **cpus, size_t *count);
+int __wrap_cpus_online(unsigned int **cpus, size_t *count)
+{
+	return list(kernel.online, cpus, count);
+}
+
+int __wrap_cpus_present(unsigned int **cpus, size_t *count);
+int __wrap_cpus_present(unsigned int **cpus, size_t *count)
+{
+	return list(kernel.present, cpus, count);
+}
+
+int __real_instance_open(struct instance *instance, const struct event_source *source,
+			 const struct instance_form *form, int group_fd);
+int __wrap_instance_open(struct instance *instance, const struct event_source *source,
+			 const struct instance_form *form, int group_fd);
+int __wrap_instance_open(struct instance *instance, const struct event_source *source,
+			 const struct instance_form *form, int group_fd)
+{
+	if (!kernel.is_fake)
+		return __real_instance_open(instance, source, form, group_fd);
+	instance->fd = -1;
+	if (!kernel.online[instance->cpu])
+		return -ENODEV;
+	if (kernel.refuse[instance->cpu])
+		return kernel.refuse[instance->cpu];
+	instance->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	cr_assert(instance->fd >= 0 && instance->fd < FDS);
+	memset(&kernel.events[instance->fd], 0, sizeof(kernel.events[0]));
+	kernel.events[instance->fd].is_open = 1;
+	kernel.events[instance->fd].cpu = instance->cpu;
+	kernel.opened++;
+	return 0;
+}
+
+int __real_instance_read(const struct instance *instance, struct instance_count *count);
+int __wrap_instance_read(const struct instance *instance, struct instance_count *count);
+int __wrap_instance_read(const struct instance *instance, struct instance_count *count)
+{
+	if (!kernel.is_fake)
+		return __real_instance_read(instance, count);
+	cr_assert(kernel.events[instance->fd].is_open);
+	if (!kernel.events[instance->fd].is_dropped && kernel.stands-- <= 0) {
+		kernel.events[instance->fd].count.running_ns += 100;
+		kernel.events[instance->fd].count.enabled_ns += 100;
+	}
+	*count = kernel.events[instance->fd].count;
+	return 0;
+}
+
+void __real_instance_enable(const struct instance *leader);
+void __wrap_instance_enable(const struct instance *leader);
+void __wrap_instance_enable(const struct instance *leader)
+{
+	if (!kernel.is_fake)
+		__real_instance_enable(leader);
+	kernel.enabled++;
+}
+
+static void go_offline(int cpu)
+{
+	kernel.online[cpu] = 0;
+	for (int i = 0; i < FDS; i++)
+		kernel.events[i].is_dropped |= kernel.events[i].cpu == cpu;
+}
+
+static void hit(int cpu, uint64_t times)
+{
+	for (int i = 0; i < FDS; i++)
+		if (kernel.events[i].is_open && kernel.events[i].cpu == cpu &&
+		    !kernel.events[i].is_dropped)
+			kernel.events[i].count.hits += times;
+}
+
+static struct event_source sources[EVENT_SOURCES_MAX];
+static struct event_request request;
+
+static struct event_object *arm_system(unsigned int count)
+{
+	kernel = (struct kernel){
+		.is_fake = 1,
+		.online = { 1, 1 },
+		.present = { 1, 1, 1 },
+	};
+	bed_request(&request, sources, EVENT_SYSTEM, 0, count);
+	return bed_arm(&request);
+}
+
+static void follow(struct event_object *object)
+{
+	cr_assert_eq(event_object_follow(object, (struct detail){ 0 }), 0);
+}
+
+static size_t uncovered(const struct event_object *object, struct event_uncovered *last)
+{
+	size_t count;
+	const struct event_uncovered *all = event_object_uncovered(object, &count);
+
+	if (count)
+		*last = all[count - 1];
+	return count;
+}
+
+static int why_missing(struct event_object *object, int cpu)
+{
+	struct event_coverage coverage;
+	int why = 0;
+
+	cr_assert_eq(event_object_coverage(object, &coverage), 0);
+	for (unsigned int i = 0; i < coverage.missing_count; i++)
+		if (coverage.missing[i].cpu == cpu)
+			why = coverage.missing[i].error;
+	event_coverage_release(&coverage);
+	return why;
+}
+
+TestSuite(event_follow, .timeout = 60);
+
+Test(event_follow, who_is_there_is_left_alone)
+{
+	struct event_object *object = arm_system(2);
+	struct event_uncovered last;
+
+	cr_assert_eq(kernel.opened, 4);
+	follow(object);
+	/* a clock as coarse as the tick is no event that was dropped */
+	kernel.stands = 2;
+	follow(object);
+	cr_assert_eq(kernel.opened, 4);
+	cr_assert_eq(uncovered(object, &last), 0);
+	event_object_disarm(object);
+	cr_assert_eq(uncovered(object, &last), 0);
+	cr_assert_eq(event_object_follow(object, (struct detail){ 0 }), -EINVAL);
+	event_object_release(object);
+}
+
+/* The events' own clock tells until when they were there. */
+Test(event_follow, the_time_without_begins_where_the_events_ended)
+{
+	struct event_object *object = arm_system(1);
+	struct event_uncovered last;
+	uint64_t before, after, gone;
+
+	before = object_now_ns();
+	follow(object);
+	after = object_now_ns();
+	hit(1, 3);
+	for (int i = 0; i < FDS; i++)
+		kernel.events[i].count.running_ns += 1000000;
+	go_offline(1);
+	kernel.online[1] = 1;
+	usleep(5000);
+	gone = object_now_ns();
+	follow(object);
+	cr_assert_eq(uncovered(object, &last), 1);
+	cr_assert_eq(last.cpu, 1);
+	cr_assert_geq(last.first_ns, before + 1000000);
+	cr_assert_leq(last.first_ns, after + 1000000 + 1000);
+	cr_assert(last.last_ns >= gone && last.last_ns <= object_now_ns());
+	hit(1, 4);
+	cr_assert_eq(bed_count(object, 0), 7);
+	event_object_disarm(object);
+	cr_assert_eq(bed_count(object, 0), 7);
+	event_object_release(object);
+}
+
+/* Nothing runs on a CPU that is offline. */
+Test(event_follow, the_time_without_begins_where_it_was_seen_offline)
+{
+	struct event_object *object = arm_system(1);
+	struct event_uncovered last;
+	uint64_t seen;
+
+	go_offline(1);
+	usleep(2000);
+	seen = object_now_ns();
+	follow(object);
+	kernel.online[1] = 1;
+	follow(object);
+	cr_assert_eq(uncovered(object, &last), 1);
+	cr_assert_geq(last.first_ns, seen);
+	event_object_release(object);
+}
+
+Test(event_follow, who_came_back_and_was_not_followed_is_told_at_the_end)
+{
+	struct event_object *object = arm_system(1);
+	struct event_uncovered last;
+
+	go_offline(1);
+	follow(object);
+	kernel.online[1] = 1;
+	event_object_disarm(object);
+	cr_assert_eq(uncovered(object, &last), 1);
+	cr_assert_eq(last.cpu, 1);
+	event_object_release(object);
+}
+
+Test(event_follow, who_refuses_is_told_and_asked_again)
+{
+	struct event_object *object = arm_system(2);
+	unsigned int descriptors = bed_descriptors();
+	struct event_uncovered last;
+
+	kernel.online[2] = 1;
+	kernel.refuse[2] = -ENOSPC;
+	for (int i = 0; i < 3; i++) {
+		follow(object);
+		cr_assert_eq(why_missing(object, 2), -WM_E_EVENT_TAKEN);
+		cr_assert_eq(uncovered(object, &last), 0);
+	}
+	cr_assert_eq(bed_descriptors(), descriptors);
+	kernel.refuse[2] = 0;
+	follow(object);
+	cr_assert_eq(why_missing(object, 2), 0);
+	cr_assert_eq(uncovered(object, &last), 1);
+	cr_assert_eq(last.cpu, 2);
+	hit(2, 5);
+	cr_assert_eq(bed_count(object, 1), 5);
+	event_object_release(object);
+}
+
+Test(event_follow, who_refuses_to_the_end_is_told_as_not_covered)
+{
+	struct event_object *object = arm_system(1);
+	struct event_uncovered last;
+
+	kernel.online[2] = 1;
+	kernel.refuse[2] = -ENOSPC;
+	follow(object);
+	event_object_disarm(object);
+	cr_assert_eq(uncovered(object, &last), 1);
+	cr_assert_eq(last.cpu, 2);
+	event_object_release(object);
+}
+
+Test(event_follow, one_that_goes_while_arming_is_no_error_of_a_system)
+{
+	const unsigned int cpus[] = { 0, 1 };
+	struct event_object *object;
+
+	kernel = (struct kernel){ .is_fake = 1, .online = { 1, 1 }, .refuse = { 0, -ENODEV } };
+	bed_request(&request, sources, EVENT_SYSTEM, 0, 1);
+	object = bed_arm(&request);
+	cr_assert_eq(why_missing(object, 1), -WM_E_EVENT_CAME_LATER);
+	event_object_release(object);
+	bed_request(&request, sources, EVENT_CPUS, 0, 1);
+	request.cpus = cpus;
+	request.cpu_count = 2;
+	cr_assert_eq(event_object_new(&object, &request, (struct detail){ 0 }), 0);
+	cr_assert_eq(event_object_arm(object, (struct detail){ 0 }), -ENODEV);
+	event_object_release(object);
+}
+
+static size_t claimed_on(int cpu)
+{
+	struct claim_list list = { 0 };
+	size_t count = 0;
+
+	cr_assert_eq(claim_list_read(&list, geteuid(), 0), 0);
+	for (size_t i = 0; i < list.count; i++)
+		count += list.rows[i].owner.pid == getpid() && list.rows[i].claim.target == cpu &&
+			 list.rows[i].claim.scope == CLAIM_OF_CPU &&
+			 list.rows[i].state == CLAIM_HELD;
+	claim_list_release(&list);
+	return count;
+}
+
+Test(event_follow, a_cpu_that_comes_later_is_claimed_once)
+{
+	char dir[] = "/tmp/waymark-event.XXXXXX";
+	struct event_object *object;
+	struct ledger *ledger;
+
+	cr_assert(mkdtemp(dir));
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	cr_assert_eq(ledger_new(&ledger), 0);
+	kernel = (struct kernel){ .is_fake = 1, .online = { 1, 1 } };
+	bed_request(&request, sources, EVENT_SYSTEM, 0, 2);
+	request.ledger = ledger;
+	object = bed_arm(&request);
+	cr_assert_eq(claimed_on(1), 2);
+	kernel.online[2] = 1;
+	for (int i = 0; i < 2; i++) {
+		follow(object);
+		cr_assert_eq(claimed_on(2), 2);
+		go_offline(2);
+		go_offline(1);
+		follow(object);
+		kernel.online[1] = kernel.online[2] = 1;
+	}
+	follow(object);
+	cr_assert_eq(claimed_on(1), 2);
+	cr_assert_eq(claimed_on(2), 2);
+	event_object_disarm(object);
+	cr_assert_eq(claimed_on(2), 0);
+	event_object_release(object);
+	ledger_free(ledger);
+}
+
+/* ---- threads, with the real kernel's events ---- */
+
+static struct bed_shared *shared; /* the child's */
+
+static void *store_there(void *data)
+{
+	cpu_set_t one;
+
+	(void)data;
+	CPU_ZERO(&one);
+	CPU_SET(1, &one);
+	if (sched_setaffinity(0, sizeof(one), &one))
+		_exit(5);
+	for (unsigned int step = 2; step < 50; step++) {
+		bed_meet(shared, step);
+		words[0] = step;
+	}
+	return NULL;
+}
+
+/* Three from step 2 on, of which one has the events by inheritance. */
+static void storers(struct bed_shared *own)
+{
+	shared = own;
+	bed_threads(1, store_there, NULL);
+	bed_meet(own, 1);
+	bed_threads(1, store_there, NULL);
+	store_there(NULL);
+}
+
+static int count_only(void *data, const struct event_record *record)
+{
+	cr_assert_eq(record->cpu, 1);
+	++*(unsigned int *)data;
+	return 0;
+}
+
+Test(event_follow, threads_have_a_ring_on_a_cpu_that_is_brought_later, .init = bed_need_breakpoints)
+{
+	struct event_object *object;
+	struct event_uncovered last;
+	unsigned int count = 0;
+	struct bed bed;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		cr_skip_test("one CPU");
+	kernel = (struct kernel){ .online = { 1 }, .present = { 1 } };
+	bed_start(&bed, storers);
+	bed_wait(&bed, 2);
+	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 2);
+	request.flags = EVENT_RINGS;
+	object = bed_arm(&request);
+	bed_step(&bed, 1, 2);
+	bed_step(&bed, 2, 3);
+	cr_assert_eq(bed_count(object, 0), 0);
+	kernel.online[1] = 1;
+	cr_assert_eq(why_missing(object, 1), -WM_E_EVENT_CAME_LATER);
+	follow(object);
+	cr_assert_eq(why_missing(object, 1), 0);
+	cr_assert_eq(uncovered(object, &last), 1);
+	cr_assert_eq(last.cpu, 1);
+	bed_step(&bed, 3, 3);
+	follow(object);
+	bed_step(&bed, 4, 3);
+	event_object_disarm(object);
+	cr_assert_eq(event_object_drain(object, 1, count_only, &count), 0);
+	cr_assert_eq(count, 6, "%u", count);
+	cr_assert_eq(event_object_lost(object), 0);
+	event_object_release(object);
+	bed_end(&bed);
+}

@@ -1,0 +1,104 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What `waymark watch` and `waymark doctor` say at each level of kernel.perf_event_paranoid, to root and to an ordinary user: what
+# they can have is had, else they are told the level, and what it must be. In the guest, whose kernel is Debian's: other kernels
+# know no 3 and take it for 2; 4 is Ubuntu's, and refuses what 3 does.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/../record_setup.bash"
+
+[ -n "${WAYMARK_GUEST:-}" ] || skip "it changes the level of the whole machine, so in the guest alone: make guest"
+level_file=/proc/sys/kernel/perf_event_paranoid
+chmod 755 .
+cc -O1 -g "$source_dir/tests/targets/watched.c" -o watched -lpthread -ldl || exit 1
+
+# by USER ARGUMENT...: waymark as that user; bounded
+by()
+{
+	local user=$1
+	shift
+	if [ ! -d "run_$user" ]; then
+		mkdir -m 0700 "run_$user"
+		chown "$user" "run_$user"
+	fi
+	XDG_RUNTIME_DIR=$folder/run_$user timeout -k 2 30 runuser -u "$user" -- "$waymark" "$@" >out 2>words
+}
+
+# has USER: what is written is told
+has()
+{
+	by "$1" watch -n 0 in_turn ./watched turn 3 1 || fail "$level: $1: status $?: $(cat words)"
+	grep -q '^ *3 .*write_one' out || fail "$level: $1: $(cat out words)"
+}
+
+# refused USER: the program does not even begin
+refused()
+{
+	by "$1" watch -n 0 in_turn ./watched turn 3 1 && fail "$level: $1 is let watch"
+	grep -qx "waymark: kernel.perf_event_paranoid forbids it: it is $level; it must be 2" words ||
+		fail "$level: $1: not said: $(cat words)"
+	[ ! -s out ] || fail "$level: $1: the program ran: $(cat out)"
+}
+
+# doctor USER: `finding NAME STATE [CHANGE]` asks what it told, as lines of "  STATE NAME WORDS" and "-> CHANGE"
+doctor() { by "$1" doctor; }
+
+finding()
+{
+	local told
+	set -- "$@" ""
+	told=$(awk -v name="$1 " 'index(substr($0, 12), name) == 1 { found = $1; next }
+		found { if ($1 == "->") found = found " " $2 " " $3; exit } END { print found }' out)
+	told=${told%,}
+	[ -n "$3" ] || told=${told%% *}
+	[ "$told" = "$2${3:+ $3}" ] ||
+		fail "$level: doctor says of $1: $told, expected $2 ${3:-}"
+}
+
+for level in 4 3 2 1 0 -1; do
+	echo $level >$level_file || fail "no level $level"
+	expect "the level" "$(cat $level_file)" $level
+	set_to="sysctl kernel.perf_event_paranoid"
+	doctor nobody
+	if [ $level -gt 2 ]; then
+		finding perf_event_paranoid absent "$set_to=2"
+		finding breakpoints absent "$set_to=2"
+		finding "with SIGTRAP" absent "$set_to=2"
+	else
+		finding breakpoints fine
+		finding "with SIGTRAP" fine
+	fi
+	if [ $level -gt 1 ]; then
+		finding "kernel's stores" absent "$set_to=1"
+	else
+		finding "kernel's stores" fine
+	fi
+	if [ $level -gt 0 ]; then
+		finding "on a processor" absent "$set_to=0"
+	else
+		finding "on a processor" fine
+	fi
+	case $level in
+	3) refused nobody ;;
+	4)
+		refused nobody
+		has root
+		doctor root
+		finding perf_event_paranoid fine
+		finding breakpoints fine
+		finding "on a processor" fine
+		;;
+	2) has nobody ;;
+	esac
+done
+
+# A program that waits is left as it was.
+echo 3 >$level_file
+level=3
+start runuser -u nobody -- ./watched forever 0 1 >/dev/null
+sleep 1
+watched=$(pgrep -u nobody -x watched)
+by nobody watch --for 1s -n 0 in_turn -p "$watched" && fail "3: a running one may be watched"
+grep -q "it is 3; it must be 2" words || fail "3, running: $(cat words)"
+kill -0 "$watched" || fail "3: the program has ended"
+kill -9 "$watched"
+exit $failed
