@@ -59,6 +59,12 @@
 #define WATCH_COOKIE(magic, number, generation, round)                                             \
 	((uint64_t)(magic) << 32 | (uint64_t)((number)&0xffffu) << 16 |                            \
 	 (uint64_t)((generation)&0xffu) << 8 | ((round)&0xffu))
+/*
+ * In si_perf_flags, which the kernel does not use: the engine (abi/engine.h) met the watched bytes, doing what the kernel
+ * does without it, as in writing a signal's frame. Nobody's instruction did.
+ */
+#define WATCH_BY_ENGINE 0x80000000u
+
 #define WATCH_COOKIE_MAGIC(cookie) ((uint32_t)((cookie) >> 32))
 #define WATCH_COOKIE_NUMBER(cookie) ((uint16_t)((cookie) >> 16))
 #define WATCH_COOKIE_GENERATION(cookie) ((uint8_t)((cookie) >> 8))
@@ -167,7 +173,7 @@ struct watch_row {
 	uint64_t taken;	   /* as above; of these: */
 	uint64_t filtered; /* no event, as the filter says */
 	uint64_t counted;  /* no event, as WATCH_COUNT_ONLY says */
-	uint64_t own; /* no event: it was the handler itself, on memory below the stack that is nobody's */
+	uint64_t own; /* no event: it was the handler itself, on memory below the stack that is nobody's, or the engine */
 	uint64_t shared; /* told by another watch's signal */
 	uint64_t late;	 /* that had been blocked */
 	uint64_t dropped;

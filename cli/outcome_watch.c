@@ -32,7 +32,9 @@ static void tell_one(const struct watched_spec *watched)
 	tell_part(counts->late,
 		  "told late, as SIGTRAP was blocked: their places and values are later ones");
 	tell_part(counts->dropped, "came outside of the recording");
-	tell_part(counts->own, "by the recording itself, on a stack that nobody has any more");
+	tell_part(
+		counts->own,
+		"by the recording itself, in the program's place or on a stack that nobody has any more");
 	tell_part(counts->inexact,
 		  "with the value that memory had then, as the instruction does not tell it");
 	if (watched->lost)

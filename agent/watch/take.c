@@ -447,7 +447,7 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 	struct hit hit = { .context = context, .sp = sp, .is_late = flags & TAKE_PERF_ASYNC };
 
 	/* memory below the stack that nobody has any more, and this handler's frames lie there */
-	if (taking && taking - sp < OWN_STACK_BYTES) {
+	if ((taking && taking - sp < OWN_STACK_BYTES) || flags & WATCH_BY_ENGINE) {
 		count(&entry->row->taken);
 		count(&entry->row->own);
 		return;
