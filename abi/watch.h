@@ -100,6 +100,8 @@ struct watch_condition {
 
 #define WATCH_COUNT_ONLY 1u  /* no event */
 #define WATCH_WITH_OFFSET 2u /* part of a larger object */
+#define WATCH_KEEPS_TRAIL                                                                          \
+	4u /* each that is wanted calls the function at control_watch_table.kept_at */
 #define WATCH_CONDITIONS_MAX 4
 #define WATCH_CALLERS_MAX 10
 
@@ -112,7 +114,7 @@ struct control_watch {
 	uint8_t bytes; /* 1, 2, 4 or 8 */
 	uint8_t type;  /* WM_TYPE_*, of that size: no string, no run; of a part: WM_TYPE_U64 */
 	uint8_t on;    /* enum watch_on */
-	uint8_t flags; /* WATCH_COUNT_ONLY, WATCH_WITH_OFFSET */
+	uint8_t flags; /* WATCH_COUNT_ONLY, WATCH_WITH_OFFSET, WATCH_KEEPS_TRAIL */
 	uint8_t generation;
 	uint8_t signal; /* 0: none; else it is raised on the thread, and comes right behind the instruction */
 	uint8_t callers; /* how many are told: return addresses by frame pointers, 0 where there is none */
@@ -144,6 +146,11 @@ struct control_unwatch {
 
 struct control_watch_table {
 	uint64_t bytes;
+	/*
+	 * Where a function of the agent's begins that does nothing: whoever records this thread's way sees it come there, behind the
+	 * signal of a hit whose trail is to be kept, and knows which that is without a clock.
+	 */
+	uint64_t kept_at;
 };
 
 struct control_watch_lost {

@@ -80,6 +80,7 @@ struct process {
 	size_t text_bytes; /* that it has sent for those and its events */
 	struct probed probed;
 	struct watching *watching; /* watch/watching.h's; NULL: nothing is watched */
+	uint64_t kept_at;	   /* abi/watch.h */
 	int trace;		   /* its number in the trace; -1: not there yet */
 };
 

@@ -55,4 +55,7 @@ extern uint32_t watch_past[TAKE_PAST_MAX];
  */
 int take_signal(const siginfo_t *info, ucontext_t *context);
 
+/* control_watch_table.kept_at */
+void take_keep(void);
+
 #endif

@@ -11,16 +11,21 @@
  * What is asked for may need what an origin does not have: hardware tells of no signals, and of what came when only when it
  * is all decoded.
  */
-static void leave_out(struct live *live)
+static void leave_out(struct live *live, const struct wm_session *session)
 {
-	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL)
+	if (spec_count_watches(&session->specs) && !live->origins[ORIGIN_STEP].error)
+		live->origins[ORIGIN_STEP] = (struct origin_state){
+			.error = -WM_E_TRAIL_ASKED,
+			.detail = "a step ends in the SIGTRAP that a watch's hit would come by",
+		};
+	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL && !live->keeps)
 		return;
 	for (int i = 0; i < ORIGINS; i++)
 		if (!live->origins[i].error && i != ORIGIN_STEP &&
 		    (i != ORIGIN_SOFT || live->trigger == TRIGGER_CALL))
 			live->origins[i] = (struct origin_state){
 				.error = -WM_E_TRAIL_ASKED,
-				.detail = "it can't tell when a signal or a marker came",
+				.detail = "it can't tell when a signal, a marker or a hit came",
 			};
 }
 
@@ -44,7 +49,7 @@ static int choose(struct wm_session *session)
 	if (live->has_origin)
 		return 0;
 	origins_look(live->origins, &live->machine);
-	leave_out(live);
+	leave_out(live, session);
 	if (spec_trail(&session->specs)->has_kernel)
 		origins_need_kernel(live->origins, &live->machine);
 	best = choose_of(live, spec_trail(&session->specs));
@@ -62,12 +67,15 @@ static int choose(struct wm_session *session)
 
 int live_ready(struct wm_session *session)
 {
+	int err;
+
 	if (!live_is_wanted(session))
 		return 0;
 	if (!session->writer)
 		return session_fail(session, -WM_E_TRAIL_FOLDER, "%s",
 				    session->dir ? session->dir : "");
-	return choose(session);
+	err = live_keep_ready(session);
+	return err ? err : choose(session);
 }
 
 int live_launches(const struct wm_session *session)

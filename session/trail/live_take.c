@@ -66,7 +66,11 @@ int live_join(struct wm_session *session, const struct process *process)
 	if (err || !live_is_wanted(session) || has_come(session, process))
 		return err;
 	err = live_add(session, process->pid, &live);
-	return err ? err : take(session, live);
+	if (!err)
+		err = take(session, live);
+	if (!err)
+		live_keep_at(session, process);
+	return err;
 }
 
 static int take_begin(struct live_process *live)
