@@ -11,13 +11,8 @@
  * What is asked for may need what an origin does not have: hardware tells of no signals, and of what came when only when it
  * is all decoded.
  */
-static void leave_out(struct live *live, const struct wm_session *session)
+static void leave_out(struct live *live)
 {
-	if (spec_count_watches(&session->specs) && !live->origins[ORIGIN_STEP].error)
-		live->origins[ORIGIN_STEP] = (struct origin_state){
-			.error = -WM_E_TRAIL_ASKED,
-			.detail = "a step ends in the SIGTRAP that a watch's hit would come by",
-		};
 	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL && !live->keeps)
 		return;
 	for (int i = 0; i < ORIGINS; i++)
@@ -49,7 +44,7 @@ static int choose(struct wm_session *session)
 	if (live->has_origin)
 		return 0;
 	origins_look(live->origins, &live->machine);
-	leave_out(live, session);
+	leave_out(live);
 	if (spec_trail(&session->specs)->has_kernel)
 		origins_need_kernel(live->origins, &live->machine);
 	best = choose_of(live, spec_trail(&session->specs));

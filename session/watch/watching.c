@@ -7,6 +7,7 @@
 #include "session/process.h"
 #include "session/sealed.h"
 #include "session/target.h"
+#include "session/trail/step.h"
 #include "session/watch/ask.h"
 
 #include <errno.h>
@@ -386,6 +387,31 @@ static void note_armed(struct wm_session *session, const struct watching *watchi
 		result->threads = threads;
 		session->specs.all[watching->all[i].spec].matches++;
 	}
+}
+
+int watching_tell(const struct wm_session *session, const struct process *process,
+		  struct step_watches *to)
+{
+	static const uint8_t kinds[] = { [WATCH_WRITE] = WATCH_ON_WRITE,
+					 [WATCH_READ_WRITE] = WATCH_ON_ACCESS,
+					 [WATCH_EXECUTE] = WATCH_ON_EXECUTE };
+	const struct watching *watching = process->watching;
+	unsigned int registers = 0;
+
+	*to = (struct step_watches){ 0 };
+	for (unsigned int i = 0; watching && i < watching->count; i++) {
+		const struct watched *one = &watching->all[i];
+		uint8_t on = kinds[session->specs.all[one->spec].watch->kind];
+
+		registers += on == WATCH_ON_EXECUTE ? 1 : 2;
+		to->places[i] = (struct step_place){ one->address, one->bytes, on };
+		to->count++;
+	}
+	if (watching) {
+		to->magic = watching->magic;
+		to->table = watching->table;
+	}
+	return registers <= EVENT_SOURCES_MAX;
 }
 
 static void unask(struct process *process)
