@@ -132,7 +132,7 @@ for _ in $(seq 300); do
 	grep -q "done\|wrong" killed_out && break
 	sleep 0.1
 done
-grep -q done killed_out || fail "killed: the program did not end well: $(cat killed_out)"
+grep -q "done" killed_out || fail "killed: the program did not end well: $(cat killed_out)"
 
 # By single steps: as exact, and the same signals.
 watches step 7 -e trail/step,last=1M/ -e "$clears" -- ./written 8 1

@@ -7,6 +7,13 @@
 #include <stdio.h>
 #include <waymark/error.h>
 
+static void leave_out_one(struct origin_state *state, int keeps)
+{
+	*state = (struct origin_state){ .error = -WM_E_TRAIL_ASKED };
+	snprintf(state->detail, sizeof(state->detail), "it can't tell when a %s came",
+		 keeps ? "watch's hit" : "signal or a marker");
+}
+
 /*
  * What is asked for may need what an origin does not have: hardware tells of no signals, and of what came when only when it
  * is all decoded.
@@ -18,10 +25,7 @@ static void leave_out(struct live *live)
 	for (int i = 0; i < ORIGINS; i++)
 		if (!live->origins[i].error && i != ORIGIN_STEP &&
 		    (i != ORIGIN_SOFT || live->trigger == TRIGGER_CALL))
-			live->origins[i] = (struct origin_state){
-				.error = -WM_E_TRAIL_ASKED,
-				.detail = "it can't tell when a signal, a marker or a hit came",
-			};
+			leave_out_one(&live->origins[i], live->keeps);
 }
 
 /* Which origin is taken: -1 for none. */
