@@ -119,19 +119,20 @@ expect "frames: events, missed" "$(json recorded) $(json missed)" "0 0"
 expect "frames: own" "$(json own)" "$(json hits)"
 
 # Who records is killed: the program goes on, and what was kept is there.
-"$waymark" record -o killed -e trail/soft,last=64K/ -e "$clears" -- ./written 2000000 2 >killed_out 2>&1 &
+"$waymark" record -o killed -e trail/soft,last=1M/ -e 'watch:state/if=value==1000,trail/' -- ./written 500000 2 >killed_out 2>&1 &
 tool=$!
 for _ in $(seq 100); do
-	[ "$(grep -c . killed_out)" -ge 2 ] && break
+	[ "$(timeout 5 "$waymark" dump killed 2>/dev/null | grep -c ' trail:signal: ')" -ge 2 ] && break
 	sleep 0.1
 done
-sleep 0.5
 kill -9 "$tool"
 wait "$tool" 2>/dev/null
 for _ in $(seq 300); do
 	grep -q "done\|wrong" killed_out && break
 	sleep 0.1
 done
+timeout 20 "$waymark" trail -n 100 killed >way 2>words || fail "killed: $(cat words)"
+grep -q 'signal SIGTRAP.* at change' way || fail "killed: the way to what was kept: $(cat way)"
 grep -q "done" killed_out || fail "killed: the program did not end well: $(cat killed_out)"
 
 # By single steps: as exact, and the same signals.
@@ -170,5 +171,6 @@ grep -q right forever_out || fail "step, -p: the program: $(cat forever_out)"
 # What can't be.
 bad 1 "a watch keeps the trail of a flight recorder, and there is none: $clears" -e "$clears" -- ./written
 bad 1 "without last= all of a trail is kept" -e trail/soft/ -e "$clears" -- ./written
+bad 1 "soft: what a watch is to tell the calls of (:x) runs as a translation" -e trail/soft/ -e watch:change:x -- ./written
 bad 1 "step: who is stepped through needs two for each watch" -e trail/step/ -e watch:state -e watch:noise -e watch:rounds -- ./written
 exit $failed

@@ -18,8 +18,15 @@ static void leave_out_one(struct origin_state *state, int keeps)
  * What is asked for may need what an origin does not have: hardware tells of no signals, and of what came when only when it
  * is all decoded.
  */
-static void leave_out(struct live *live)
+static void leave_out(struct live *live, const struct spec_list *specs)
 {
+	for (size_t i = 0; i < specs->count; i++)
+		if (specs->all[i].watch && specs->all[i].watch->kind == WATCH_EXECUTE &&
+		    !live->origins[ORIGIN_SOFT].error)
+			live->origins[ORIGIN_SOFT] = (struct origin_state){
+				.error = -WM_E_TRAIL_ASKED,
+				.detail = "what a watch is to tell the calls of (:x) runs as a translation, elsewhere",
+			};
 	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL && !live->keeps)
 		return;
 	for (int i = 0; i < ORIGINS; i++)
@@ -48,7 +55,7 @@ static int choose(struct wm_session *session)
 	if (live->has_origin)
 		return 0;
 	origins_look(live->origins, &live->machine);
-	leave_out(live);
+	leave_out(live, &session->specs);
 	if (spec_trail(&session->specs)->has_kernel)
 		origins_need_kernel(live->origins, &live->machine);
 	best = choose_of(live, spec_trail(&session->specs));
