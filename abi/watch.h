@@ -101,7 +101,7 @@ struct watch_condition {
 #define WATCH_COUNT_ONLY 1u  /* no event */
 #define WATCH_WITH_OFFSET 2u /* part of a larger object */
 #define WATCH_KEEPS_TRAIL                                                                          \
-	4u /* each that is wanted calls the function at control_watch_table.kept_at */
+	64u /* each that is wanted calls the function at control_watch_table.kept_at */
 #define WATCH_CONDITIONS_MAX 4
 #define WATCH_CALLERS_MAX 10
 
