@@ -60,38 +60,34 @@ void step_watch_end(struct step_thread *thread)
 }
 
 /* The watch of a hit; NULL: it is none, or of one that is not armed as it was. */
-static const struct step_place *met(const struct step *step, const struct step_thread *thread,
-				    unsigned int *number)
+static const struct step_place *met(const struct step *step, const struct step_thread *thread)
 {
 	long met = ptrace(PTRACE_PEEKUSER, thread->tid, offsetof(struct user, u_debugreg[6]), 0);
-	const struct watch_row *row;
+	const struct step_place *place;
+	unsigned int i;
+	uint32_t gate;
 
 	if (!(met & MET))
 		return NULL;
 	register_set(thread->tid, 6, 0);
-	*number = (unsigned int)__builtin_ctz((unsigned int)met & MET);
-	if (*number >= step->watches.count)
+	i = (unsigned int)__builtin_ctz((unsigned int)met & MET);
+	if (i >= step->watches.count)
 		return NULL;
-	row = &step->watches.table->rows[*number];
-	return __atomic_load_n(&row->gate, __ATOMIC_ACQUIRE) == WATCH_GATE(0, WATCH_ON)
-		       ? &step->watches.places[*number]
-		       : NULL;
+	place = &step->watches.places[i];
+	gate = __atomic_load_n(&step->watches.table->rows[place->number].gate, __ATOMIC_ACQUIRE);
+	return gate == WATCH_GATE(0, WATCH_ON) ? place : NULL;
 }
 
 /* The step's SIGTRAP becomes what the kernel's would have been. A thread that blocks it is told of nothing: that was missed. */
 static int was_hit(const struct step *step, const struct step_thread *thread, siginfo_t *info)
 {
 	const uint32_t type = HIT_TYPE;
-	const struct step_place *place;
-	unsigned int number = 0;
+	const struct step_place *place = thread->is_watched ? met(step, thread) : NULL;
 	uint64_t data;
 
-	if (!thread->is_watched)
-		return 0;
-	place = met(step, thread, &number);
 	if (!place || thread->is_trap_blocked || step->is_trap_ignored)
 		return 0;
-	data = WATCH_COOKIE(step->watches.magic, number, 0, 0);
+	data = WATCH_COOKIE(step->watches.magic, place->number, 0, 0);
 	memset(info, 0, sizeof(*info));
 	info->si_signo = SIGTRAP;
 	info->si_code = HIT_CODE;

@@ -43,12 +43,13 @@ struct step_result {
 	int is_foreign; /* it executed a program that is not x86-64, and was let go there */
 };
 
-/* Watches of the process that is stepped (abi/watch.h), by their numbers: each takes a debug register more. */
+/* Watches of the process that is stepped (abi/watch.h): each takes a debug register more. */
 struct step_watches {
 	unsigned int count;
 	uint32_t magic;
 	struct step_place {
 		uint64_t address;
+		uint32_t number;   /* whose row it has, and is in its cookie */
 		uint8_t bytes, on; /* enum watch_on; WATCH_ON_EXECUTE is told without us */
 	} places[STEP_WATCHES_MAX];
 	const struct watch_table *table; /* must live longer, with the rows' gates */

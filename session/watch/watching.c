@@ -404,7 +404,7 @@ int watching_tell(const struct wm_session *session, const struct process *proces
 		uint8_t on = kinds[session->specs.all[one->spec].watch->kind];
 
 		registers += on == WATCH_ON_EXECUTE ? 1 : 2;
-		to->places[i] = (struct step_place){ one->address, one->bytes, on };
+		to->places[i] = (struct step_place){ one->address, i, one->bytes, on };
 		to->count++;
 	}
 	if (watching) {
