@@ -399,6 +399,8 @@ int watching_tell(const struct wm_session *session, const struct process *proces
 	unsigned int registers = 0;
 
 	*to = (struct step_watches){ 0 };
+	if (watching && watching->count > STEP_WATCHES_MAX)
+		return 0;
 	for (unsigned int i = 0; watching && i < watching->count; i++) {
 		const struct watched *one = &watching->all[i];
 		uint8_t on = kinds[session->specs.all[one->spec].watch->kind];
