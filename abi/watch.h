@@ -79,6 +79,12 @@
 #define WATCH_COOKIE(magic, number, generation, round)                                             \
 	((uint64_t)(magic) << 32 | (uint64_t)((number)&0xffffu) << 16 |                            \
 	 (uint64_t)((generation)&0xffu) << 8 | ((round)&0xffu))
+/*
+ * In si_perf_flags, which the kernel does not use: the engine (abi/engine.h) met the watched bytes, doing what the kernel
+ * does without it, as in writing a signal's frame. Nobody's instruction did.
+ */
+#define WATCH_BY_ENGINE 0x80000000u
+
 #define WATCH_COOKIE_MAGIC(cookie) ((uint32_t)((cookie) >> 32))
 #define WATCH_COOKIE_NUMBER(cookie) ((uint16_t)((cookie) >> 16))
 #define WATCH_COOKIE_GENERATION(cookie) ((uint8_t)((cookie) >> 8))
@@ -114,6 +120,8 @@ struct watch_condition {
 
 #define WATCH_COUNT_ONLY 1u  /* no event */
 #define WATCH_WITH_OFFSET 2u /* part of a larger object */
+#define WATCH_KEEPS_TRAIL                                                                          \
+	64u /* each that is wanted calls the function at control_watch_table.kept_at */
 #define WATCH_CONDITIONS_MAX 4
 #define WATCH_CALLERS_MAX 10
 
@@ -126,7 +134,7 @@ struct control_watch {
 	uint8_t bytes; /* 1, 2, 4 or 8 */
 	uint8_t type;  /* WM_TYPE_*, of that size: no string, no run; of a part: WM_TYPE_U64 */
 	uint8_t on;    /* enum watch_on */
-	uint8_t flags; /* WATCH_COUNT_ONLY, WATCH_WITH_OFFSET */
+	uint8_t flags; /* WATCH_COUNT_ONLY, WATCH_WITH_OFFSET, WATCH_KEEPS_TRAIL */
 	uint8_t generation;
 	uint8_t signal; /* 0: none; else it is raised on the thread, and comes right behind the instruction */
 	uint8_t callers; /* how many are told: return addresses by frame pointers, 0 where there is none */
@@ -179,6 +187,11 @@ struct control_watch_alone {
 
 struct control_watch_table {
 	uint64_t bytes;
+	/*
+	 * Where a function of the agent's begins that does nothing: whoever records this thread's way sees it come there, behind the
+	 * signal of a hit whose trail is to be kept, and knows which that is without a clock.
+	 */
+	uint64_t kept_at;
 };
 
 struct control_watch_lost {
@@ -216,7 +229,7 @@ struct watch_row {
 	uint64_t taken;	   /* as above; of these: */
 	uint64_t filtered; /* no event, as the filter says */
 	uint64_t counted;  /* no event, as WATCH_COUNT_ONLY says */
-	uint64_t own; /* no event: it was the handler itself, on memory below the stack that is nobody's */
+	uint64_t own; /* no event: it was the handler itself, on memory below the stack that is nobody's, or the engine */
 	uint64_t shared; /* told by another watch's signal */
 	uint64_t late;	 /* that had been blocked */
 	uint64_t dropped;

@@ -51,7 +51,7 @@ static void tell_one(const struct watched_spec *watched)
 	tell_part(counts->dropped, "came outside of the recording");
 	tell_part(
 		counts->own,
-		"by the recording itself: of errno, which it puts back as it was, or on a stack that nobody has any more");
+		"by the recording itself: in the program's place, of errno, which it puts back as it was, or on a stack that nobody has any more");
 	tell_part(counts->inexact,
 		  "with the value that memory had then, as the instruction does not tell it");
 	tell_part(

@@ -108,6 +108,19 @@ void progress_clear(struct progress *progress)
 	progress->shown = 0;
 }
 
+static void sum_up_kept(const struct live *live)
+{
+	char kept[32], unkept[32];
+
+	fprintf(stderr, "waymark: the trail up to %s hit%s was kept",
+		live->kept ? quantity_show_count(live->kept, kept, sizeof(kept)) : "no",
+		live->kept == 1 ? "" : "s");
+	if (live->unkept)
+		fprintf(stderr, "; up to %s more it was not",
+			quantity_show_count(live->unkept, unkept, sizeof(unkept)));
+	fputc('\n', stderr);
+}
+
 static void sum_up_trail(const struct progress *progress, const struct wm_session_status *status)
 {
 	char blocks[32], instructions[32], lost[32];
@@ -123,9 +136,12 @@ static void sum_up_trail(const struct progress *progress, const struct wm_sessio
 	fprintf(stderr, " %s in %.2f s", progress->trail_way,
 		(double)progress_elapsed_ns(progress) / 1e9);
 	if (status->trail_lost)
-		fprintf(stderr, "; of these blocks the first %s were overwritten",
+		fprintf(stderr, "; of these blocks %s%s were overwritten",
+			progress->live->keeps ? "" : "the first ",
 			quantity_show_count(status->trail_lost, lost, sizeof(lost)));
 	fputc('\n', stderr);
+	if (progress->live->keeps)
+		sum_up_kept(progress->live);
 }
 
 static void sum_up_events(const struct progress *progress, const struct wm_session_status *status,
@@ -188,6 +204,8 @@ int progress_sum_up_json(const struct progress *progress, const struct wm_sessio
 		json_number(&json, "threads", status->trail_threads);
 		json_number(&json, "processes", status->trail_processes);
 		json_number(&json, "unfollowed", status->trail_unfollowed);
+		json_number(&json, "kept", flight->live.kept);
+		json_number(&json, "unkept", flight->live.unkept);
 		json_number(&json, "words_bytes", status->trail_words_bytes);
 		json_close(&json, '}');
 	}

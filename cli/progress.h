@@ -19,8 +19,10 @@ struct progress {
 	int shown;  /* a line stands on the terminal */
 	int wanted; /* stderr is a terminal */
 	uint64_t began_ns, last_ns, last_events;
-	double rate;	       /* events a second, smoothed */
-	const char *trail_way; /* how a trail was recorded, for the closing words: origins_way() */
+	double rate; /* events a second, smoothed */
+	/* for the closing words of a trail: how it was recorded, origins_way(); and what came of it */
+	const char *trail_way;
+	const struct live *live;
 };
 
 void progress_begin(struct progress *progress);

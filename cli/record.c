@@ -303,6 +303,7 @@ static int finish(struct recording *recording, int had_dir)
 		fail(recording, err);
 	wm_session_status(recording->session, &status);
 	recording->progress.trail_way = origins_way(&recording->session->live);
+	recording->progress.live = &recording->session->live;
 	if (has_trace)
 		progress_sum_up(&recording->progress, &status, options->dir,
 				options->session.policy,

@@ -10,6 +10,7 @@
 #include <waymark/error.h>
 
 #define BLOCK_WORD "block:"
+#define WATCH_WORD "watch:"
 #define NAME_BYTES 256
 #define NAMES_MAX 10000 /* that are looked through for near ones */
 
@@ -73,9 +74,11 @@ static int complain_event(const struct trail_view *view, const char *name)
 	return status;
 }
 
-static int find(struct trail_bound *bound, const char *text, struct trail_view *view)
+static int find(struct trail_bound *bound, struct trail_moment *hit, const char *text,
+		struct trail_view *view)
 {
-	uint64_t begin = reader_begin_ns(view->reader), ns, count, nth;
+	uint64_t begin = reader_begin_ns(view->reader), count, nth;
+	struct trail_moment moment;
 	char name[NAME_BYTES];
 	int err;
 
@@ -86,7 +89,7 @@ static int find(struct trail_bound *bound, const char *text, struct trail_view *
 								 : begin + bound->value;
 		return CLI_FINE;
 	}
-	err = trail_event_find(view->reader, name, nth, &ns, &count);
+	err = trail_event_find(view->reader, name, nth, &moment, &count);
 	if (err == -ENOENT)
 		return complain_event(view, name);
 	if (err == -ERANGE)
@@ -94,16 +97,39 @@ static int find(struct trail_bound *bound, const char *text, struct trail_view *
 				(unsigned long long)count, name);
 	if (err)
 		return complain(err, "%s", view->dir);
-	bound->value = ns;
+	bound->value = moment.ns;
+	if (!strncmp(name, WATCH_WORD, strlen(WATCH_WORD)))
+		*hit = moment;
 	return CLI_FINE;
+}
+
+/* Whether the hit's thread has a trail that leads up to it, or one that does not tell: by its time then. */
+static int look_for_hit(const struct trail_moment *hit, const char *text,
+			const struct trail_view *view)
+{
+	uint64_t block;
+
+	for (size_t i = 0; hit->tid && i < view->trails.path_count; i++) {
+		const struct trail_path *path = &view->trails.paths[i];
+		int tells = path->origin == TRAIL_STEP || path->origin == TRAIL_SOFT;
+
+		if (path->stream->pid == hit->pid && path->stream->tid == hit->tid &&
+		    (!tells || trail_trapped(view->reader, path, hit, &block)))
+			return CLI_FINE;
+	}
+	return hit->tid ? complain(-WM_E_TRAIL_HIT, "%s, in thread %u", text, hit->tid) : CLI_FINE;
 }
 
 int trail_bounds_find(struct trail_bounds *bounds, const char *command, struct trail_view *view)
 {
-	int status = find(&bounds->from, bounds->from_text, view);
+	int status = find(&bounds->from, &bounds->from_hit, bounds->from_text, view);
 
 	if (status == CLI_FINE)
-		status = find(&bounds->to, bounds->to_text, view);
+		status = find(&bounds->to, &bounds->to_hit, bounds->to_text, view);
+	if (status == CLI_FINE)
+		status = look_for_hit(&bounds->from_hit, bounds->from_text, view);
+	if (status == CLI_FINE)
+		status = look_for_hit(&bounds->to_hit, bounds->to_text, view);
 	if (status == CLI_FINE && bounds->from.kind && bounds->from.kind == bounds->to.kind &&
 	    bounds->from.value > bounds->to.value)
 		status = complain_usage(command, "--from %s lies after --to %s", bounds->from_text,
@@ -114,5 +140,11 @@ int trail_bounds_find(struct trail_bounds *bounds, const char *command, struct t
 void trail_bounds_range(const struct trail_bounds *bounds, const struct trail_view *view,
 			const struct trail_path *path, struct trail_range *range)
 {
-	trail_range_init(range, view->reader, path, &bounds->from, &bounds->to);
+	struct trail_bound from = bounds->from, to = bounds->to;
+
+	if (trail_trapped(view->reader, path, &bounds->from_hit, &from.value))
+		from.kind = TRAIL_BOUND_BLOCK;
+	if (trail_trapped(view->reader, path, &bounds->to_hit, &to.value))
+		to.kind = TRAIL_BOUND_BLOCK;
+	trail_range_init(range, view->reader, path, &from, &to);
 }

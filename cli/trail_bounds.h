@@ -15,6 +15,7 @@
 struct trail_bounds {
 	const char *from_text, *to_text; /* as given; NULL: not */
 	struct trail_bound from, to;
+	struct trail_moment from_hit, to_hit; /* of a watch's event: that; else zeroed */
 };
 
 /*

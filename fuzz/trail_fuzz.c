@@ -108,7 +108,8 @@ static void read_all(struct trace_reader *reader, struct trails *trails)
 {
 	static const struct image_options options = { .root = "/nonexistent" };
 	struct instruction_format *format;
-	uint64_t seed = 1, ns, count;
+	uint64_t seed = 1, count;
+	struct trail_moment moment;
 
 	if (instruction_format_open(&format, INSTRUCTION_ATT))
 		return;
@@ -133,8 +134,8 @@ static void read_all(struct trace_reader *reader, struct trails *trails)
 		}
 		image_close(image);
 	}
-	(void)trail_event_find(reader, "trail:signal", 1, &ns, &count);
-	(void)trail_event_find(reader, "db:query", 1, &ns, &count);
+	(void)trail_event_find(reader, "trail:signal", 1, &moment, &count);
+	(void)trail_event_find(reader, "db:query", 1, &moment, &count);
 	instruction_format_close(format);
 }
 

@@ -5,7 +5,6 @@
 #include "session/loaded.h"
 #include "session/patience.h"
 #include "session/process.h"
-#include "session/watch/watching.h"
 
 #include <errno.h>
 #include <search.h>
@@ -285,9 +284,6 @@ static int see_to_modules(struct pass *pass)
 			continue;
 		fresh++;
 		err = set_seen(probed, loaded);
-		/* its loader waits: none of its code has run */
-		if (pass->process->watching && loaded_is_go(&pass->list, loaded))
-			watching_lost(pass->session, pass->process, -WM_E_WATCH_GO);
 		if (err || is_agent(loaded->path) ||
 		    !plan_concerns(&pass->session->specs, loaded->path))
 			continue;

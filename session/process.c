@@ -313,13 +313,16 @@ static int take_late(struct wm_session *session, struct process *process,
 	return 0;
 }
 
-static int take_watch_table(struct process *process, const struct link_message *message)
+static int take_watch_table(struct wm_session *session, struct process *process,
+			    const struct link_message *message)
 {
 	struct control_watch_table table;
 
 	if (message->bytes < sizeof(table))
 		return -WM_E_PROTOCOL;
 	memcpy(&table, message->body, sizeof(table));
+	process->kept_at = table.kept_at;
+	live_keep_at(session, process);
 	return watching_table(process, message->fd, table.bytes);
 }
 
@@ -367,7 +370,7 @@ static int obey(struct wm_session *session, struct process *process,
 	case CONTROL_LATE:
 		return take_late(session, process, message);
 	case CONTROL_WATCH_TABLE:
-		return take_watch_table(process, message);
+		return take_watch_table(session, process, message);
 	case CONTROL_WATCH_ALONE:
 		return take_watch_alone(process, message);
 	case CONTROL_WATCH_LOST:

@@ -83,7 +83,8 @@ struct process {
 	uint64_t trap_claim;	   /* trap.h; 0: none */
 	struct watching *watching; /* watch/watching.h's; NULL: nothing is watched */
 	struct watch_state watch;
-	int trace; /* its number in the trace; -1: not there yet */
+	uint64_t kept_at; /* abi/watch.h */
+	int trace;	  /* its number in the trace; -1: not there yet */
 };
 
 /* Take a connection over and put the process in the session's list; *link is used up. */

@@ -200,10 +200,9 @@ int wm_session_start(struct wm_session *session)
 		return session_fail(session, -EINVAL, "%s: the recording has ended", session->dir);
 	if (!session->specs.count)
 		return session_fail(session, -WM_E_SPEC, "no event was added");
-	/* who steps, or translates, has the program's SIGTRAP himself */
-	if (spec_trail(&session->specs) && spec_count_watches(&session->specs))
-		return session_fail(session, -WM_E_WATCH_TRAP,
-				    "a recording has a trail or watches, not both yet");
+	err = live_keep_ready(session);
+	if (err)
+		return err;
 	session->detail[0] = 0;
 	session->running = 1;
 	/* all are asked first, so that they arm side by side */

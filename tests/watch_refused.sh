@@ -14,7 +14,6 @@ bad 1 "this is no length for a watch" -e watch:in_turn/64 "${program[@]}"
 bad 1 "nothing is mapped at the address" -e watch:0x10/8 "${program[@]}"
 bad 1 "only a pointer can be followed" -e 'watch:*order' "${program[@]}"
 bad 1 "with the watches before it, it would be the 5th register" -e watch:order -e watch:in_turn -e watch:raced "${program[@]}"
-bad 1 "a trail or watches, not both" -e watch:small -e trail/step/ "${program[@]}"
 bad 1 "no processor watches reads alone" -e watch:small:r "${program[@]}"
 bad 1 "the same event spec was given twice" -e watch:small -e watch:small "${program[@]}"
 # a read-only variable has a place, and nobody writes it

@@ -14,6 +14,7 @@
 #include "agent/marker/hook.h"
 #include "agent/marker/marker.h"
 #include "agent/store/store.h"
+#include "agent/watch/take.h"
 #include "agent/watch/watch.h"
 #include "base/kernel.h"
 
@@ -187,7 +188,8 @@ static pid_t peer_of(const struct session *session)
 /* The table goes with the first; it is told before the answer. */
 static int watch(struct session *session, const struct wm_message *message, const char *body)
 {
-	struct control_watch_table table = { .bytes = sizeof(struct watch_table) };
+	struct control_watch_table table = { .bytes = sizeof(struct watch_table),
+					     .kept_at = (uint64_t)(uintptr_t)take_keep };
 	struct control_watch about;
 	int error, fd;
 

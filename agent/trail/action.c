@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/action.h"
+#include "abi/watch.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/sys.h"
@@ -55,9 +56,33 @@ void action_mask_set(uint64_t mask)
 	sys_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, ACTION_SET_BYTES, 0, 0);
 }
 
+#define TRAP_PERF_CODE 6
+#define HIT_FLAGS_AT 36u /* si_perf_flags, which libc's headers may not have */
+#define HIT_IS_LATE 1u	 /* TRAP_PERF_FLAG_ASYNC */
+
+int action_is_hit(const siginfo_t *info)
+{
+	return info->si_signo == SIGTRAP && info->si_code == TRAP_PERF_CODE;
+}
+
+static void hit_flag(siginfo_t *info, uint32_t flag)
+{
+	*(uint32_t *)((uint8_t *)info + HIT_FLAGS_AT) |= flag;
+}
+
+void action_hit_is_late(siginfo_t *info)
+{
+	hit_flag(info, HIT_IS_LATE);
+}
+
+void action_hit_is_ours(siginfo_t *info)
+{
+	hit_flag(info, WATCH_BY_ENGINE);
+}
+
 int action_is_fault(const siginfo_t *info)
 {
-	return info->si_code > 0 && FAULTS & ACTION_BIT(info->si_signo);
+	return info->si_code > 0 && !action_is_hit(info) && FAULTS & ACTION_BIT(info->si_signo);
 }
 
 enum action_default action_standard(int number)

@@ -33,6 +33,14 @@ void action_mask_set(uint64_t mask);
 /* The program did it itself, at that instruction: it can't be blocked, nor ignored. */
 int action_is_fault(const siginfo_t *info);
 
+/*
+ * A watch was hit (send_sig_perf() of the kernel): the program did it, at the instruction before; but it is blocked as what is sent is,
+ * and says then that it is late. Of the engine, if that was it.
+ */
+int action_is_hit(const siginfo_t *info);
+void action_hit_is_late(siginfo_t *info);
+void action_hit_is_ours(siginfo_t *info);
+
 /* What SIG_DFL does. */
 enum action_default { ACTION_ENDS, ACTION_STOPS, ACTION_NOTHING };
 enum action_default action_standard(int number);

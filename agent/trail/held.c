@@ -133,13 +133,20 @@ static void shared_pass_on(unsigned int i)
 
 /* ---- a thread's ---- */
 
+static int is_open(const struct thread *thread, int number)
+{
+	return !(action_own & thread->blocked & ACTION_BIT(number));
+}
+
 void held_add(struct thread *thread, const siginfo_t *info)
 {
 	unsigned int i = own_of(info->si_signo);
 	siginfo_t *slot = &thread->held[i], copy = *info;
 
+	if (action_is_hit(info) && !is_open(thread, SIGTRAP))
+		action_hit_is_late(&copy);
 	if (i < OWN_COUNT && !action_is_fault(info) && info->si_code != SI_TKILL &&
-	    thread->blocked & ACTION_BIT(info->si_signo)) {
+	    !action_is_hit(info) && thread->blocked & ACTION_BIT(info->si_signo)) {
 		shared_add(i, info);
 		shared_pass_on(i);
 	} else if (!slot->si_signo) {
@@ -147,11 +154,6 @@ void held_add(struct thread *thread, const siginfo_t *info)
 	} else if (i == OWN_COUNT) {
 		send(thread->tid, &copy); /* not to be lost, if it should ever be */
 	}
-}
-
-static int is_open(const struct thread *thread, int number)
-{
-	return !(action_own & thread->blocked & ACTION_BIT(number));
 }
 
 static int is_due(const struct thread *thread, const siginfo_t *info)

@@ -256,6 +256,8 @@ static void in_engine(struct thread *thread, siginfo_t *info, struct frame_conte
 	uint64_t rip = *frame_rip(context);
 	siginfo_t held;
 
+	if (action_is_hit(info))
+		action_hit_is_ours(info);
 	if (rip == (uint64_t)gate_signal && info->si_signo == SIGILL && info->si_code > 0) {
 		onward_regs(thread, context);
 		if (held_take(thread, &held))

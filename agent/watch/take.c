@@ -405,6 +405,11 @@ static int is_there(const struct watch_entry *entry)
 				 number == about->owner_number);
 }
 
+__attribute__((noinline)) void take_keep(void)
+{
+	__asm__ volatile(""); /* else calls of it are none */
+}
+
 static void take(const struct hit *hit, struct watch_entry *entry)
 {
 	struct watch_row *row = entry->row;
@@ -429,6 +434,8 @@ static void take(const struct hit *hit, struct watch_entry *entry)
 		count(&row->counted);
 	else
 		tell(hit, entry, &seen);
+	if (entry->about.flags & WATCH_KEEPS_TRAIL)
+		take_keep();
 	if (entry->about.signal)
 		raise_signal(entry);
 }
@@ -526,10 +533,11 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 			return;
 	}
 	/*
-	 * Memory below the stack that nobody has any more, and this handler's frames lie there; or what we put back as it was,
-	 * which is errno.
+	 * Memory below the stack that nobody has any more, and this handler's frames lie there; what we put back as it was,
+	 * which is errno; or the engine's doing in the program's place.
 	 */
-	if ((taking && taking - sp < OWN_STACK_BYTES) || is_own_code(trap_pc(context) - 1)) {
+	if ((taking && taking - sp < OWN_STACK_BYTES) || flags & WATCH_BY_ENGINE ||
+	    is_own_code(trap_pc(context) - 1)) {
 		count(&entry->row->taken);
 		count(&entry->row->own);
 		return;

@@ -62,4 +62,7 @@ extern uintptr_t watch_own_start, watch_own_end;
  */
 int take_signal(const siginfo_t *info, ucontext_t *context);
 
+/* control_watch_table.kept_at */
+void take_keep(void);
+
 #endif

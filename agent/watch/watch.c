@@ -84,7 +84,7 @@ static int is_sound(const struct control_watch *about, const char *text, size_t 
 	    (about->on != WATCH_ON_EXECUTE && about->address % about->bytes))
 		return 0;
 	if (about->on < WATCH_ON_WRITE || about->on > WATCH_ON_EXECUTE ||
-	    about->flags & ~(WATCH_COUNT_ONLY | WATCH_WITH_OFFSET))
+	    about->flags & ~(WATCH_COUNT_ONLY | WATCH_WITH_OFFSET | WATCH_KEEPS_TRAIL))
 		return 0;
 	if (is_part ? about->type != WM_TYPE_U64 : !is_size_of(about->type, about->bytes))
 		return 0;

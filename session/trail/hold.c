@@ -219,7 +219,7 @@ static int await_stop(struct step *step, struct step_thread *thread, uint64_t en
 		}
 		thread->is_stopped = 1;
 		if (!(status >> 16) && WSTOPSIG(status) != CALL_STOP)
-			*signal = WSTOPSIG(status) == SIGTRAP ? step_own_trap(thread)
+			*signal = WSTOPSIG(status) == SIGTRAP ? step_own_trap(step, thread)
 							      : WSTOPSIG(status);
 	}
 	return 0;

@@ -148,6 +148,7 @@ int step_release(struct step *step, struct step_thread *thread, int signal)
 	int is_ignored = thread->is_stranger ? thread->ignores_trap : step->is_trap_ignored;
 	int is_done = 0, err = 0;
 
+	step_watch_end(thread);
 	if (is_ignored && signal == SIGTRAP)
 		signal = 0;
 	/* a filter may end it for a call that it does not make itself */

@@ -89,7 +89,8 @@ struct tracing_how live_how_of(const struct wm_session *session)
 	const struct trail_request *request = spec_trail(&session->specs);
 	const struct live *live = &session->live;
 	/* what is awaited from outside may come at any time: then all that came before must be here */
-	int is_late = live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL;
+	int is_late = live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL &&
+		      !live->keeps;
 
 	/* with an agent children come by that; the program that a marker is awaited in is one process */
 	return (struct tracing_how){
@@ -98,7 +99,7 @@ struct tracing_how live_how_of(const struct wm_session *session)
 		.follows = (live->origin == ORIGIN_STEP || live->origin == ORIGIN_SOFT) &&
 			   live_is_all(session) && !session->options.follow_off &&
 			   live->trigger != TRIGGER_CALL,
-		.only = &request->only,
+		.only = live->keeps ? &live->keeps_only : &request->only,
 		.last_bytes = is_late ? request->last_bytes : 0,
 		.has_kernel = request->has_kernel,
 		.sample_freq = request->sample_freq,
@@ -112,14 +113,14 @@ static int program_error(int err)
 	return err == -WM_E_STATIC_PROGRAM || err == -WM_E_FOREIGN_LIBC ? 0 : err;
 }
 
-static struct live_process *process_of(void *stepper)
+struct live_process *live_process_of(void *stepper)
 {
 	return (struct live_process *)((char *)stepper - offsetof(struct live_process, stepper));
 }
 
 static void on_event(void *data, pid_t pid, pid_t tid, const struct trail_between *between)
 {
-	struct live_process *process = process_of(data);
+	struct live_process *process = live_process_of(data);
 	const struct live *live = &process->session->live;
 	int signal = (int)between->values[0];
 
@@ -193,7 +194,7 @@ static void make_way(struct live *live)
 
 static int on_child(void *data, const struct sink_process *process, struct trail_sink **sink)
 {
-	struct live_process *root = process_of(data), *live;
+	struct live_process *root = live_process_of(data), *live;
 	int err = live_add(root->session, process->pid, &live);
 
 	if (err)
@@ -206,7 +207,7 @@ static int on_child(void *data, const struct sink_process *process, struct trail
 
 static void on_end(void *data, struct trail_sink *sink, const struct sink_ending *ending)
 {
-	struct live_process *root = process_of(data), *child = root->session->live.processes;
+	struct live_process *root = live_process_of(data), *child = root->session->live.processes;
 
 	while (child && (child->root != root || live_sink_of(child) != sink))
 		child = child->next;
@@ -234,6 +235,7 @@ int live_taken(struct live_process *live)
 	live->stepper.wire.on_event = on_event;
 	live->stepper.wire.on_child = on_child;
 	live->stepper.wire.on_end = on_end;
+	live_keep_begin(live);
 	return live->store ? live->files.sink.calls->begin(&live->files.sink, live->pid) : 0;
 }
 
@@ -417,6 +419,8 @@ static int write_down(struct live_process *live)
 
 	if (!live->store || (all->trigger != TRIGGER_NONE && !all->fired.has))
 		return 0;
+	if (all->keeps)
+		return live_keep_end(live);
 	return trail_store_write(live->store, &live->files.sink);
 }
 

@@ -11,6 +11,7 @@
 #define SESSION_TRAIL_LIVE_H
 
 #include "session/trail/native.h"
+#include "session/trail/only.h"
 #include "session/trail/origin.h"
 
 #include <poll.h>
@@ -45,6 +46,10 @@ struct live {
 	int signal; /* TRIGGER_SIGNAL: this one; 0: any */
 	struct live_fired fired;
 	struct origin_machine machine; /* zeroed: this one */
+	int keeps; /* what led to a watch's hits, and nothing else, is written down */
+	struct only_names keeps_only; /* then: what was chosen, and the agent, which says when */
+	uint64_t kept,
+		unkept; /* hits so far: what led there is in the folder; or was one too many */
 	/* which origin was taken, once there is a process, and what was to be had */
 	int has_origin;
 	enum origin origin;
@@ -83,6 +88,12 @@ int live_is_all(const struct wm_session *session);
  */
 int live_launch(struct wm_session *session, char *const argv[]);
 int live_attach(struct wm_session *session, pid_t pid);
+
+/* Whether some watch keeps the trail, and has one to keep. 0 or an error, with the session's detail. */
+int live_keep_ready(struct wm_session *session);
+
+/* Its agent has said where it comes by at a hit whose trail is to be kept. */
+void live_keep_at(struct wm_session *session, const struct process *process);
 
 /* Choose an origin, unless there is one already. 0 also where no trail is asked for; or what stands in the way, with the session's detail. */
 int live_ready(struct wm_session *session);

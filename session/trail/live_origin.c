@@ -7,21 +7,32 @@
 #include <stdio.h>
 #include <waymark/error.h>
 
+static void leave_out_one(struct origin_state *state, int keeps)
+{
+	*state = (struct origin_state){ .error = -WM_E_TRAIL_ASKED };
+	snprintf(state->detail, sizeof(state->detail), "it can't tell when a %s came",
+		 keeps ? "watch's hit" : "signal or a marker");
+}
+
 /*
  * What is asked for may need what an origin does not have: hardware tells of no signals, and of what came when only when it
  * is all decoded.
  */
-static void leave_out(struct live *live)
+static void leave_out(struct live *live, const struct spec_list *specs)
 {
-	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL)
+	for (size_t i = 0; i < specs->count; i++)
+		if (specs->all[i].watch && specs->all[i].watch->kind == WATCH_EXECUTE &&
+		    !live->origins[ORIGIN_SOFT].error)
+			live->origins[ORIGIN_SOFT] = (struct origin_state){
+				.error = -WM_E_TRAIL_ASKED,
+				.detail = "what a watch is to tell the calls of (:x) runs as a translation, elsewhere",
+			};
+	if (live->trigger != TRIGGER_SIGNAL && live->trigger != TRIGGER_CALL && !live->keeps)
 		return;
 	for (int i = 0; i < ORIGINS; i++)
 		if (!live->origins[i].error && i != ORIGIN_STEP &&
 		    (i != ORIGIN_SOFT || live->trigger == TRIGGER_CALL))
-			live->origins[i] = (struct origin_state){
-				.error = -WM_E_TRAIL_ASKED,
-				.detail = "it can't tell when a signal or a marker came",
-			};
+			leave_out_one(&live->origins[i], live->keeps);
 }
 
 /* Which origin is taken: -1 for none. */
@@ -44,7 +55,7 @@ static int choose(struct wm_session *session)
 	if (live->has_origin)
 		return 0;
 	origins_look(live->origins, &live->machine);
-	leave_out(live);
+	leave_out(live, &session->specs);
 	if (spec_trail(&session->specs)->has_kernel)
 		origins_need_kernel(live->origins, &live->machine);
 	best = choose_of(live, spec_trail(&session->specs));
@@ -62,12 +73,15 @@ static int choose(struct wm_session *session)
 
 int live_ready(struct wm_session *session)
 {
+	int err;
+
 	if (!live_is_wanted(session))
 		return 0;
 	if (!session->writer)
 		return session_fail(session, -WM_E_TRAIL_FOLDER, "%s",
 				    session->dir ? session->dir : "");
-	return choose(session);
+	err = live_keep_ready(session);
+	return err ? err : choose(session);
 }
 
 int live_launches(const struct wm_session *session)

@@ -5,6 +5,7 @@
 
 #include "session/session.h"
 #include "session/trail/files.h"
+#include "session/trail/kept.h"
 #include "session/trail/live.h"
 #include "session/trail/stepper.h"
 #include "session/trail/store.h"
@@ -23,8 +24,12 @@ struct live_process {
 	struct wm_session *session;
 	struct trail_store *store; /* of a flight recorder; else NULL */
 	struct trail_files files;
+	struct kept kept; /* of a recorder that is kept at hits */
 	struct stepper stepper;
 };
+
+/* Whose stepper that is. */
+struct live_process *live_process_of(void *stepper);
 
 /* A process more, the session's newest. 0, or an error with the session's detail. */
 int live_add(struct wm_session *session, pid_t pid, struct live_process **added);
@@ -36,6 +41,12 @@ struct tracing_how live_how_of(const struct wm_session *session);
 /* It stands, and can be told of; then it may be let go. An error of the sink's. */
 int live_taken(struct live_process *live);
 void live_go(struct live_process *live);
+
+/* It stands: from now on what led to hits is kept. */
+void live_keep_begin(struct live_process *process);
+
+/* What led to none is forgotten. An error of the folder's. */
+int live_keep_end(struct live_process *process);
 
 /* All are asked to let go before the first is waited for, and what they have yet to say is taken as it comes. */
 void live_ask_all(struct wm_session *session);

@@ -4,19 +4,23 @@
 #include "session/target.h"
 #include "session/ticks.h"
 #include "session/trail/live_own.h"
+#include "session/watch/watching.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <waymark/error.h>
 
 #define WAITED_MAX 64u
 #define WAIT_MS 100
 #define WAIT_MANY_MS 2 /* where there are more */
 #define ASK_MS 10000
 
-static int take_once(struct wm_session *session, struct live_process *live)
+static int take_once(struct wm_session *session, struct live_process *live,
+		     const struct step_watches *watches)
 {
 	struct tracing_how how = live_how_of(session);
 
+	how.watches = watches;
 	return stepper_attach(&live->stepper, live_sink_of(live), &how, live->pid, 0);
 }
 
@@ -37,12 +41,13 @@ static int not_taken(struct wm_session *session, struct live_process *live, int 
 			    words);
 }
 
-static int take(struct wm_session *session, struct live_process *live)
+static int take(struct wm_session *session, struct live_process *live,
+		const struct step_watches *watches)
 {
-	int err = take_once(session, live);
+	int err = take_once(session, live, watches);
 
 	if (err && live_falls_back(session, err))
-		err = take_once(session, live);
+		err = take_once(session, live, watches);
 	return err ? not_taken(session, live, err) : live_taken(live);
 }
 
@@ -60,13 +65,21 @@ static int has_come(struct wm_session *session, const struct process *process)
 
 int live_join(struct wm_session *session, const struct process *process)
 {
+	struct step_watches watches = { 0 };
 	struct live_process *live;
 	int err = live_ready(session);
 
 	if (err || !live_is_wanted(session) || has_come(session, process))
 		return err;
+	if (session->live.origin == ORIGIN_STEP && !watching_tell(session, process, &watches))
+		return session_fail(session, -WM_E_EVENT_TAKEN,
+				    "step: who is stepped through needs two for each watch");
 	err = live_add(session, process->pid, &live);
-	return err ? err : take(session, live);
+	if (!err)
+		err = take(session, live, &watches);
+	if (!err)
+		live_keep_at(session, process);
+	return err;
 }
 
 static int take_begin(struct live_process *live)

@@ -314,6 +314,7 @@ static int drain(struct soft_reader *reader, uint32_t slot)
 	       segment_find(reader, slot, thread->next, &taken) && taken.words) {
 		int is_whole = segment_copy(reader, slot, &taken);
 
+		soft_clock_look(&reader->clock);
 		segment_give_back(reader, slot, &taken);
 		/* what it means was logged before */
 		if (reader_paths(reader, thread->source) < 0)
@@ -372,6 +373,7 @@ void reader_rest(struct soft_reader *reader, uint32_t slot)
 			has = segment_find(reader, slot, number, &taken) &&
 			      segment_copy(reader, slot, &taken);
 
+		soft_clock_look(&reader->clock);
 		if (reader_paths(reader, thread->source) < 0)
 			return;
 		/* one that is not the newest and has no end is about to be that */

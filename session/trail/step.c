@@ -249,18 +249,6 @@ int step_entered(struct step *step, struct step_thread *thread, struct user_regs
 	return 1;
 }
 
-int step_own_trap(const struct step_thread *thread)
-{
-	siginfo_t info = { 0 };
-
-	if (ptrace(PTRACE_GETSIGINFO, thread->tid, 0, &info) || info.si_signo != SIGTRAP ||
-	    info.si_code == SIGTRAP)
-		return 0;
-	if (info.si_code == SI_KERNEL || info.si_code <= 0 || thread->insn.traits & INSN_TRAPS)
-		return SIGTRAP;
-	return info.si_code == TRAP_TRACE && thread->has_own_flag ? SIGTRAP : 0;
-}
-
 /* About to get a signal. Its instruction has not run, but for a system call. */
 static void on_signal(struct step *step, struct step_thread *thread, struct user_regs_struct *regs,
 		      int signal)
@@ -290,7 +278,7 @@ static void on_signal(struct step *step, struct step_thread *thread, struct user
 /* After an instruction, or at a handler's first, or with a SIGTRAP of the program's. */
 static void on_trap(struct step *step, struct step_thread *thread, struct user_regs_struct *regs)
 {
-	int signal = step_own_trap(thread);
+	int signal = step_own_trap(step, thread);
 	siginfo_t info;
 
 	if (ptrace(PTRACE_GETSIGINFO, thread->tid, 0, &info))
@@ -305,6 +293,10 @@ static void on_trap(struct step *step, struct step_thread *thread, struct user_r
 	if (info.si_code <= 0 || (info.si_code == SI_KERNEL && thread->insn.kind != TRAIL_STOP)) {
 		on_signal(step, thread, regs,
 			  info.si_code <= 0 && step->is_trap_ignored ? 0 : SIGTRAP);
+		return;
+	}
+	if (step_is_before(thread, &info, regs->rip)) {
+		let_go(step, thread, regs, regs->rip, signal);
 		return;
 	}
 	if (is_broken_off(thread, regs)) {
@@ -338,6 +330,7 @@ static void on_call(struct step *step, struct step_thread *thread, struct user_r
 		step_ran(step, thread, regs->rip);
 		made_syscall(step, thread, regs);
 		step_event(step, thread, TRAIL_END, 0, TRAIL_DETACHED, 0);
+		step_watch_end(thread);
 		ptrace(PTRACE_DETACH, thread->tid, 0,
 		       0); /* of its process others are still stepped */
 		step_thread_remove(step, thread);
@@ -405,6 +398,8 @@ static void on_exec(struct step *step, struct step_thread *thread,
 	if (thread->is_begun && thread->insn.kind == TRAIL_SYSCALL)
 		step_ran(step, thread, thread->at + thread->insn.bytes);
 	step_event(step, thread, TRAIL_EXEC, regs->rip, 0, 0);
+	step->watches.count = 0; /* of the program before */
+	thread->is_watched = 0;
 	tell_name(step, thread);
 	step_failed(step, modules_note(&step->modules, step->pid));
 	if (!is_long_mode(regs)) {
@@ -452,6 +447,7 @@ static void on_first(struct step *step, struct step_thread *thread, struct user_
 		     int signal)
 {
 	thread->is_begun = 1;
+	step_watch_begin(step, thread);
 	thread->has_own_flag = !!(regs->eflags & TRAP_FLAG);
 	step_hide_mask(thread);
 	let_go(step, thread, regs, regs->rip - (has_to_restart(regs) ? SYSCALL_BYTES : 0), signal);

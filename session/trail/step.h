@@ -13,6 +13,7 @@
 #ifndef SESSION_TRAIL_STEP_H
 #define SESSION_TRAIL_STEP_H
 
+#include "abi/watch.h"
 #include "session/trail/native.h"
 #include "session/trail/sink.h"
 
@@ -21,6 +22,7 @@
 #include <sys/types.h>
 
 #define STEP_PROCESSES_MAX 256u
+#define STEP_WATCHES_MAX 4u
 
 struct step;
 
@@ -41,6 +43,18 @@ struct step_result {
 	int is_foreign; /* it executed a program that is not x86-64, and was let go there */
 };
 
+/* Watches of the process that is stepped (abi/watch.h): each takes a debug register more. */
+struct step_watches {
+	unsigned int count;
+	uint32_t magic;
+	struct step_place {
+		uint64_t address;
+		uint32_t number;   /* whose row it has, and is in its cookie */
+		uint8_t bytes, on; /* enum watch_on; WATCH_ON_EXECUTE is told without us */
+	} places[STEP_WATCHES_MAX];
+	const struct watch_table *table; /* must live longer, with the rows' gates */
+};
+
 /*
  * Start `path` with argv[] and stop it before its first instruction, or take a running process's threads; the trail
  * goes to `sink`, which is the caller's, fresh, and must live longer. 0, or -errno: -EPERM where the process may not
@@ -54,6 +68,9 @@ int step_attach(struct step **step, struct trail_sink *sink, pid_t pid, pid_t on
  * end of a socket pair (SOCK_STREAM), and does not return; the other end is `gate`. It is closed by nobody here.
  */
 int step_take(struct step **step, struct trail_sink *sink, pid_t pid, int gate);
+
+/* Before it runs: hits of these become the signals that they would be. NULL: there are none. */
+void step_watch(struct step *step, const struct step_watches *watches);
 
 /* Let it run, for about that long at most. 1 while it or a child lives, 0 when all are over, or a negative error. */
 int step_run(struct step *step, unsigned int for_ms);

@@ -50,6 +50,7 @@ struct step_thread {
 	int is_native;	     /* what runs can't be decoded, so there will be a gap */
 	int has_own_flag;    /* the trap flag is the program's own */
 	int is_trap_blocked; /* the program blocks SIGTRAP */
+	int is_watched;	     /* its debug registers have the watched places */
 	int is_mask_shown;   /* and so does its thread, at the moment */
 	int has_trap_held;   /* it was sent one meanwhile */
 	siginfo_t held;	     /* that one, or the one before; no signal: none yet */
@@ -75,6 +76,7 @@ struct step {
 	struct trail_sink *sink;
 	enum block_maker maker; /* of the processor: cpuid traps in a guest, so it is asked once */
 	struct modules modules;
+	struct step_watches watches;
 	struct step_thread *threads;
 	struct step_result result;
 	int error; /* the root's, of all */
@@ -110,8 +112,17 @@ void step_block_end(struct step *step, struct step_thread *thread);
 /* Whether it stands at a handler's first instruction, having stopped for that; then the signal is written down. */
 int step_entered(struct step *step, struct step_thread *thread, struct user_regs_struct *regs);
 
-/* The signal of a stop that is the program's own, where it has stopped for SIGTRAP; or 0. */
-int step_own_trap(const struct step_thread *thread);
+/* ---- hit.c; thread is stopped ---- */
+
+/* The signal of a stop that is the program's own, or a watch's hit, where it has stopped for SIGTRAP; or 0. */
+int step_own_trap(const struct step *step, const struct step_thread *thread);
+
+/* Stopped for a hit that comes before the instruction, as of who runs it. */
+int step_is_before(const struct step_thread *thread, const siginfo_t *info, uint64_t rip);
+
+/* From its first stop on it has the watched places in its registers, until it is let go. */
+void step_watch_begin(const struct step *step, struct step_thread *thread);
+void step_watch_end(struct step_thread *thread);
 
 /* ---- conceal.c; thread is stopped ---- */
 

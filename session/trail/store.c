@@ -233,7 +233,11 @@ static int store_thread_begin(struct trail_sink *sink, struct sink_thread **out,
 		return 0;
 	}
 	*thread = (struct store_thread){
-		.pid = store->pid, .tid = tid, .origin = origin, .ticks = ticks
+		.pid = store->pid,
+		.tid = tid,
+		.number = ++store->threads_ever,
+		.origin = origin,
+		.ticks = ticks,
 	};
 	memcpy(thread->comm, comm, strnlen(comm, sizeof(thread->comm) - 1));
 	while (*at)

@@ -96,6 +96,10 @@ struct store_thread *trail_store_thread(struct trail_store *store, struct store_
 pid_t store_thread_tid(const struct store_thread *thread);
 pid_t store_thread_pid(const struct store_thread *thread); /* 0: nobody said */
 
+/* No other thread of the store ever has that number. Whether nothing more comes of it. */
+uint64_t store_thread_number(const struct store_thread *thread);
+int store_thread_is_over(const struct store_thread *thread);
+
 /* Records of a thread, events of loss and end included. */
 uint64_t store_thread_records(const struct store_thread *thread);
 

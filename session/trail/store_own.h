@@ -31,6 +31,7 @@ struct store_loss {
 struct store_thread {
 	struct store_thread *next; /* by begin; or the next free one */
 	pid_t pid, tid;
+	uint64_t number; /* no other thread of the store ever has it */
 	char comm[16];
 	enum trail_origin origin;
 	uint64_t ticks; /* of its begin, and of the last that was taken out */
@@ -60,6 +61,7 @@ struct trail_store {
 	struct store_thread *threads, *free_threads;
 	struct store_thread *asking; /* whose record is being put */
 	uint32_t live;
+	uint64_t threads_ever;
 	uint64_t lost_blocks, lost_events, lost_modules, lost_threads;
 	int is_reached;
 	pid_t pid; /* whose threads begin */

@@ -127,6 +127,16 @@ pid_t store_thread_tid(const struct store_thread *thread)
 	return thread->tid;
 }
 
+uint64_t store_thread_number(const struct store_thread *thread)
+{
+	return thread->number;
+}
+
+int store_thread_is_over(const struct store_thread *thread)
+{
+	return thread->is_over;
+}
+
 uint64_t store_thread_records(const struct store_thread *thread)
 {
 	return thread->blocks + thread->events + (uint64_t)store_loss_is_any(&thread->before) +

@@ -24,6 +24,7 @@ struct tracing_how {
 	uint64_t sample_freq, sample_period; /* of lbr; 0: not said */
 	char **environment;		     /* that a program is started with; NULL: ours */
 	const struct only_names *only;	     /* NULL, or none: of all modules */
+	const struct step_watches *watches; /* NULL: none; ORIGIN_STEP alone needs to know of them */
 	uint64_t last_bytes; /* of a flight recorder that is looked at when all is over; 0: all is wanted as it comes */
 };
 

@@ -4,17 +4,23 @@
 static int take(struct tracing **tracing, struct trail_sink *sink, const struct tracing_how *how,
 		pid_t pid, int gate, char *detail)
 {
-	(void)how;
+	int err = step_take((struct step **)tracing, sink, pid, gate);
+
 	detail[0] = '\0';
-	return step_take((struct step **)tracing, sink, pid, gate);
+	if (!err)
+		step_watch((struct step *)*tracing, how->watches);
+	return err;
 }
 
 static int attach(struct tracing **tracing, struct trail_sink *sink, const struct tracing_how *how,
 		  pid_t pid, pid_t only, char *detail)
 {
-	(void)how;
+	int err = step_attach((struct step **)tracing, sink, pid, only);
+
 	detail[0] = '\0';
-	return step_attach((struct step **)tracing, sink, pid, only);
+	if (!err)
+		step_watch((struct step *)*tracing, how->watches);
+	return err;
 }
 
 static int run(struct tracing *tracing, unsigned int for_ms)

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #define WIRE_NOTE_MAX 1024
+#define WIRE_SOUGHT_MAX 8u
 
 struct wire_in;
 
@@ -81,8 +82,12 @@ struct wire_out {
 	/* A process is over, and its threads are; also the first one. May be NULL. */
 	void (*on_end)(void *data, struct trail_sink *sink, const struct sink_ending *ending);
 	void *data;
-	uint64_t until; /* what is of a later time stays here; 0: nothing does */
-	int is_frozen;	/* set by whoever has enough: what comes is read, and put nowhere */
+	/* A thread has come to a block that begins where wire_out_seek() said, which was put in. Only where `to` has no path(). */
+	void (*on_sought)(void *data, pid_t pid, pid_t tid);
+	uint64_t sought[WIRE_SOUGHT_MAX];
+	uint32_t sought_count; /* ever */
+	uint64_t until;	       /* what is of a later time stays here; 0: nothing does */
+	int is_frozen;	       /* set by whoever has enough: what comes is read, and put nowhere */
 	uint8_t *buffer;
 	size_t bytes, room;
 	struct wire_thread_out *threads; /* by number */
@@ -99,6 +104,9 @@ struct wire_out {
 
 /* `fd` and `to` are the caller's. Release after a failure too. */
 void wire_out_init(struct wire_out *out, int fd, struct trail_sink *to);
+
+/* Blocks that begin there are told of from now on, beside those that were sought before; of these the first gives way. */
+void wire_out_seek(struct wire_out *out, uint64_t at);
 
 /*
  * Take all that is there, waiting for something for timeout_ms at most. 1, 0 where the other end was closed, or

@@ -161,6 +161,16 @@ static int read_entry(struct trail_entry *entry, const uint8_t **code, const str
 	return 0;
 }
 
+static void look_at(struct wire_out *out, const struct wire_thread_out *thread,
+		    const struct trail_entry *entry)
+{
+	uint32_t count = out->sought_count < WIRE_SOUGHT_MAX ? out->sought_count : WIRE_SOUGHT_MAX;
+
+	for (uint32_t i = 0; i < count && !out->error; i++)
+		if (entry->start == out->sought[i])
+			out->on_sought(out->data, out->processes[thread->process].pid, thread->tid);
+}
+
 static int out_block(struct wire_out *out, const struct wire_head *head,
 		     struct wire_thread_out *thread, const uint8_t *body)
 {
@@ -174,6 +184,7 @@ static int out_block(struct wire_out *out, const struct wire_head *head,
 		struct trail_sink *to = out->processes[thread->process].to;
 
 		out->error = to->calls->block(to, thread->thread, &entry, code, head->ticks);
+		look_at(out, thread, &entry);
 	}
 	out->blocks += !out->error;
 	out->instructions += out->error ? 0 : entry.instructions;
@@ -220,6 +231,7 @@ static uint32_t put_blocks(struct wire_out *out, const struct wire_thread_out *t
 		out->error = to->calls->block(to, thread->thread, &block->entry, block->code,
 					      ticks);
 		out->instructions += out->error ? 0 : block->entry.instructions;
+		look_at(out, thread, &block->entry);
 	}
 	return at - from;
 }
@@ -425,6 +437,11 @@ static int deliver_all(struct wire_out *out)
 void wire_out_init(struct wire_out *out, int fd, struct trail_sink *to)
 {
 	*out = (struct wire_out){ .fd = fd, .to = to };
+}
+
+void wire_out_seek(struct wire_out *out, uint64_t at)
+{
+	out->sought[out->sought_count++ % WIRE_SOUGHT_MAX] = at;
 }
 
 int wire_out_take(struct wire_out *out, int timeout_ms)

@@ -103,9 +103,6 @@ int ask_make(struct asked_watch *asked, const struct watch_expr *expr,
 		return err;
 	if (!count)
 		return watch_trouble_set(trouble, -WM_E_WATCH_LENGTH, 0, 0, "it has no bytes");
-	if (expr->options.trail)
-		return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
-					 "a watch does not keep a trail yet");
 	if (expr->options.signal == 5) /* SIGTRAP */
 		return watch_trouble_set(trouble, -WM_E_WATCH_OPTION, 0, 0,
 					 "SIGTRAP is what watches themselves come by");
@@ -117,6 +114,8 @@ int ask_make(struct asked_watch *asked, const struct watch_expr *expr,
 									   : WATCH_CALLERS_MAX);
 	if (expr->options.counts)
 		about.flags |= WATCH_COUNT_ONLY;
+	if (expr->options.trail)
+		about.flags |= WATCH_KEEPS_TRAIL;
 	if (count > 1)
 		about.flags |= WATCH_WITH_OFFSET;
 	for (size_t i = 0; i < count; i++) {

@@ -18,6 +18,9 @@ void later_release(struct watch_state *state)
 {
 	if (state->table)
 		munmap(state->table, sizeof(*state->table));
+	for (size_t i = 0; i < state->earlier_count; i++)
+		munmap(state->earlier[i], sizeof(*state->earlier[i]));
+	free(state->earlier);
 	free(state->modules);
 	*state = (struct watch_state){ .next = state->next };
 }
@@ -161,8 +164,6 @@ static int attend_new(struct wm_session *session, struct process *process)
 static int look_at(const struct process *process, uint64_t base, char path[PATH_MAX])
 {
 	struct loaded_list list;
-	struct code_file *file;
-	struct code_process memory;
 	int is_go = 0;
 
 	*path = 0;
@@ -171,12 +172,7 @@ static int look_at(const struct process *process, uint64_t base, char path[PATH_
 			if (list.all[i].base != base)
 				continue;
 			snprintf(path, PATH_MAX, "%s", list.all[i].path);
-			memory = loaded_process(&list);
-			if (code_file_open_process(&file, list.pid, list.all[i].start, path,
-						   &memory.memory))
-				break;
-			is_go = code_file_is_go(file);
-			code_file_close(file);
+			is_go = loaded_is_go(&list, &list.all[i]);
 			break;
 		}
 	loaded_release(&list);

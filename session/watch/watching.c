@@ -2,9 +2,11 @@
 #define _GNU_SOURCE
 #include "session/watch/watching_own.h"
 
+#include "base/array.h"
 #include "code/watch/variable.h"
 #include "session/sealed.h"
 #include "session/target.h"
+#include "session/trail/step.h"
 #include "session/watch/change.h"
 
 #include <errno.h>
@@ -256,8 +258,14 @@ int watching_table(struct process *process, int fd, uint64_t bytes)
 	map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
+	/* whoever steps through it may look at the one before still */
+	if (state->table && array_grow(&state->earlier, &state->earlier_room,
+				       state->earlier_count + 1, sizeof(*state->earlier))) {
+		munmap(map, bytes);
+		return -ENOMEM;
+	}
 	if (state->table)
-		munmap(state->table, sizeof(*state->table));
+		state->earlier[state->earlier_count++] = state->table;
 	state->table = map;
 	return 0;
 }
@@ -409,6 +417,29 @@ static void note_armed(struct wm_session *session, const struct watching *watchi
 		result->threads = threads;
 		session->specs.all[watching->all[i].spec].matches++;
 	}
+}
+
+int watching_tell(const struct wm_session *session, const struct process *process,
+		  struct step_watches *to)
+{
+	static const uint8_t kinds[] = { [WATCH_WRITE] = WATCH_ON_WRITE,
+					 [WATCH_READ_WRITE] = WATCH_ON_ACCESS,
+					 [WATCH_EXECUTE] = WATCH_ON_EXECUTE };
+	unsigned int registers = 0;
+
+	*to = (struct step_watches){ .magic = process->watch.magic, .table = process->watch.table };
+	for (const struct watching *w = process->watching; w; w = w->next)
+		for (unsigned int i = 0; i < w->count; i++) {
+			const struct watched *one = &w->all[i];
+			uint8_t on = kinds[session->specs.all[one->spec].watch->kind];
+
+			if (to->count == STEP_WATCHES_MAX)
+				return 0;
+			registers += on == WATCH_ON_EXECUTE ? 1 : 2;
+			to->places[to->count++] = (struct step_place){ one->address, one->number,
+								       one->bytes, on };
+		}
+	return registers <= EVENT_SOURCES_MAX;
 }
 
 static void unask(struct process *process, const struct watching *watching)

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 struct process;
+struct step_watches;
 struct wm_session;
 
 /*
@@ -30,6 +31,10 @@ int watching_arm(struct wm_session *session, struct process *process);
 
 /* The agent sent its table; the descriptor stays the caller's. 0 or an error that ends the connection. */
 int watching_table(struct process *process, int fd, uint64_t bytes);
+
+/* Of a process, for who steps through it: 1; or 0, where the debug registers are not enough for that. */
+int watching_tell(const struct wm_session *session, const struct process *process,
+		  struct step_watches *to);
 
 /* The agent says that they can't stay: they are ended. */
 void watching_lost(struct wm_session *session, struct process *process, int why);

@@ -4,6 +4,7 @@
 #include "base/array.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -152,8 +153,8 @@ void trail_range_uncut(const struct trail_range *range, struct trail_cursor *cur
 
 /* ---- events ---- */
 
-struct times {
-	uint64_t *ns;
+struct moments {
+	struct trail_moment *all;
 	size_t count, room;
 };
 
@@ -176,8 +177,8 @@ static int has_event(const struct trace_reader *reader, const struct trace_strea
 	return 0;
 }
 
-static int stream_times(struct trace_reader *reader, struct trace_stream *stream, const char *name,
-			struct times *times)
+static int stream_moments(struct trace_reader *reader, struct trace_stream *stream,
+			  const char *name, struct moments *moments)
 {
 	const struct trace_schema *schema = stream_schema(reader, stream);
 	uint32_t clock = stream_clock(reader, stream);
@@ -194,25 +195,29 @@ static int stream_times(struct trace_reader *reader, struct trace_stream *stream
 				break;
 			if (!is_called(class, name))
 				continue;
-			if (array_grow(&times->ns, &times->room, times->count + 1,
-				       sizeof(*times->ns)))
+			if (array_grow(&moments->all, &moments->room, moments->count + 1,
+				       sizeof(*moments->all)))
 				return -ENOMEM;
-			times->ns[times->count++] = reader_ns(reader, clock, packet.walk.ticks);
+			moments->all[moments->count++] = (struct trail_moment){
+				reader_ns(reader, clock, packet.walk.ticks), stream->pid,
+				stream->tid
+			};
 		}
 	return 0;
 }
 
 static int by_time(const void *one, const void *other)
 {
-	uint64_t a = *(const uint64_t *)one, b = *(const uint64_t *)other;
+	uint64_t a = ((const struct trail_moment *)one)->ns;
+	uint64_t b = ((const struct trail_moment *)other)->ns;
 
 	return (a > b) - (a < b);
 }
 
-int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth, uint64_t *ns,
-		     uint64_t *count)
+int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth,
+		     struct trail_moment *moment, uint64_t *count)
 {
-	struct times times = { 0 };
+	struct moments moments = { 0 };
 	int err = 0;
 
 	for (uint32_t i = 0; i < reader->stream_count && !err; i++) {
@@ -223,19 +228,58 @@ int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth
 			continue;
 		err = stream_map(reader, stream);
 		if (!err)
-			err = stream_times(reader, stream, name, &times);
+			err = stream_moments(reader, stream, name, &moments);
 		if (!was_mapped)
 			stream_unmap(stream);
 	}
-	*count = times.count;
-	if (!err && !times.count)
+	*count = moments.count;
+	if (!err && !moments.count)
 		err = -ENOENT;
-	else if (!err && (!nth || nth > times.count))
+	else if (!err && (!nth || nth > moments.count))
 		err = -ERANGE;
 	if (!err) {
-		qsort(times.ns, times.count, sizeof(*times.ns), by_time);
-		*ns = times.ns[nth - 1];
+		qsort(moments.all, moments.count, sizeof(*moments.all), by_time);
+		*moment = moments.all[nth - 1];
 	}
-	free(times.ns);
+	free(moments.all);
 	return err;
+}
+
+/* Whether what ran behind an event goes on to a time without a loss. */
+static int goes_on_to(const struct trace_reader *reader, const struct trail_path *path, size_t from,
+		      uint64_t ns)
+{
+	for (size_t i = from + 1; i < path->count; i++) {
+		const struct trail_part *part = &path->parts[i];
+
+		if (!part->count && part->between.event == TRAIL_LOST)
+			return 0;
+		/* of blocks it is an upper bound */
+		if (trail_ns(reader, path, part->ticks) >= ns)
+			return 1;
+	}
+	return 0;
+}
+
+int trail_trapped(const struct trace_reader *reader, const struct trail_path *path,
+		  const struct trail_moment *moment, uint64_t *block)
+{
+	size_t last = path->count;
+
+	if (path->stream->pid != moment->pid || path->stream->tid != moment->tid)
+		return 0;
+	for (size_t i = 0; i < path->count; i++) {
+		const struct trail_part *part = &path->parts[i];
+
+		if (part->count || part->between.event != TRAIL_SIGNAL ||
+		    part->between.values[0] != SIGTRAP)
+			continue;
+		if (trail_ns(reader, path, part->ticks) > moment->ns)
+			break;
+		last = i;
+	}
+	if (last == path->count || !goes_on_to(reader, path, last, moment->ns))
+		return 0;
+	*block = path->parts[last].before;
+	return 1;
 }

@@ -55,12 +55,25 @@ void trail_range_uncut(const struct trail_range *range, struct trail_cursor *cur
 /* When an item was, on the wall clock: reader_ns() of its ticks. */
 uint64_t trail_ns(const struct trace_reader *reader, const struct trail_path *path, uint64_t ticks);
 
+/* When an event was, as reader_ns() has it, and of which thread. */
+struct trail_moment {
+	uint64_t ns;
+	uint32_t pid, tid;
+};
+
 /*
- * The time of the nth event of a name, counted from 1 in order of time, in all threads of the trace. The name is
+ * The nth event of a name, counted from 1 in order of time, in all threads of the trace. The name is
  * SUBSYS:EVENT, a span's also without its :begin. 0, -ENOENT where there is no event of that name, -ERANGE where there are only
  * *count of them; -errno. Streams that are mapped stay so. Not while others read.
  */
-int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth, uint64_t *ns,
-		     uint64_t *count);
+int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth,
+		     struct trail_moment *moment, uint64_t *count);
+
+/*
+ * An event was written in a handler of SIGTRAP, as a watch's hit is: the index of the block that would come next where that
+ * interrupted its thread, exactly. 1; 0: the path is another thread's, or does not have that moment.
+ */
+int trail_trapped(const struct trace_reader *reader, const struct trail_path *path,
+		  const struct trail_moment *moment, uint64_t *block);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #define TID 101
@@ -188,20 +189,69 @@ Test(range, keeps_its_last_blocks)
 	has(&range, 32, 32, 0);
 }
 
+/* Two signals; behind the second, blocks that ran no later than tick 33 of the trail, and a loss. */
+static void begin_trapped(void)
+{
+	end();
+	sample_trail_begin(&sample);
+	sample_trail_thread(&sample, TID, "traps");
+	for (int i = 0; i < 3; i++) {
+		for (int j = 0; j < 10; j++)
+			sample_trail_ran(&sample, &loop, "\x74\xfe");
+		sample_trail_event(&sample, i < 2 ? TRAIL_SIGNAL : TRAIL_LOST, i < 2 ? 0x1000 : 0,
+				   0, i < 2 ? SIGTRAP : 0, i < 2 ? 0x1000 : 0);
+	}
+	for (int j = 0; j < 10; j++)
+		sample_trail_ran(&sample, &loop, "\x74\xfe");
+	sample_trail_thread_end(&sample);
+	sample_trail_close(&sample);
+	trails = (struct trails){ 0 };
+	cr_assert_eq(trace_reader_open(&reader, sample.folder), 0);
+	cr_assert_eq(trails_read(&trails, reader), 0);
+	cr_assert_eq(trails.path_count, 1);
+	cr_assert_eq(reader->damages_ever, 0);
+}
+
+Test(range, finds_where_a_signal_s_handler_had_interrupted)
+{
+	struct trail_moment at = { .tid = TID };
+	uint64_t block = 0;
+
+	begin_trapped();
+	at.pid = trails.paths[0].stream->pid;
+	at.ns = wall(1010);
+	cr_expect_eq(trail_trapped(reader, &trails.paths[0], &at, &block), 0, "no signal yet");
+	at.ns = wall(1011);
+	cr_assert_eq(trail_trapped(reader, &trails.paths[0], &at, &block), 1);
+	cr_expect_eq(block, 10);
+	at.ns = wall(1021);
+	cr_assert_eq(trail_trapped(reader, &trails.paths[0], &at, &block), 1);
+	cr_expect_eq(block, 10);
+	at.ns = wall(1025);
+	cr_assert_eq(trail_trapped(reader, &trails.paths[0], &at, &block), 1);
+	cr_expect_eq(block, 20);
+	at.ns = wall(1040);
+	cr_expect_eq(trail_trapped(reader, &trails.paths[0], &at, &block), 0, "behind the loss");
+	at.ns = wall(1025);
+	at.tid++;
+	cr_expect_eq(trail_trapped(reader, &trails.paths[0], &at, &block), 0, "another thread's");
+}
+
 Test(range, finds_events_by_name_and_number)
 {
-	uint64_t ns, count;
+	struct trail_moment moment;
+	uint64_t count;
 
-	cr_assert_eq(trail_event_find(reader, "db:query", 1, &ns, &count), 0);
-	cr_expect_eq(ns, wall(1015));
-	cr_assert_eq(trail_event_find(reader, "db:query", 2, &ns, &count), 0);
-	cr_expect_eq(ns, wall(1030));
-	cr_expect_eq(trail_event_find(reader, "db:query", 3, &ns, &count), -ERANGE);
+	cr_assert_eq(trail_event_find(reader, "db:query", 1, &moment, &count), 0);
+	cr_expect_eq(moment.ns, wall(1015));
+	cr_assert_eq(trail_event_find(reader, "db:query", 2, &moment, &count), 0);
+	cr_expect_eq(moment.ns, wall(1030));
+	cr_expect_eq(trail_event_find(reader, "db:query", 3, &moment, &count), -ERANGE);
 	cr_expect_eq(count, 2);
-	cr_expect_eq(trail_event_find(reader, "db:query", 0, &ns, &count), -ERANGE);
-	cr_expect_eq(trail_event_find(reader, "db:quer", 1, &ns, &count), -ENOENT);
+	cr_expect_eq(trail_event_find(reader, "db:query", 0, &moment, &count), -ERANGE);
+	cr_expect_eq(trail_event_find(reader, "db:quer", 1, &moment, &count), -ENOENT);
 	/* those of the trail itself, whose stream stays mapped */
-	cr_assert_eq(trail_event_find(reader, "trail:depart", 4, &ns, &count), 0);
-	cr_expect_eq(ns, wall(1044));
+	cr_assert_eq(trail_event_find(reader, "trail:depart", 4, &moment, &count), 0);
+	cr_expect_eq(moment.ns, wall(1044));
 	cr_expect_not_null(trails.paths[0].stream->map);
 }

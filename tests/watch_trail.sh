@@ -1,0 +1,176 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Watches and a trail in one recording: the trail leads up to the very store, it is kept where that was asked for, and the
+# program does what it did before.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+needs_engine
+
+cc -O1 -g "$source_dir/tests/targets/written.c" -o written -lpthread || exit 1
+clears='watch:state/if=value==0,trail/'
+
+# hit DIR N FIELD: of the Nth event of state
+hit()
+{
+	"$waymark" dump "$1" | grep ' watch:state: ' | sed -n "$2p" | sed -n "s/.*[ {]$3 = \([^,}]*\).*/\1/p" | tr -d ' '
+}
+
+# The thread of that event.
+thread_of()
+{
+	"$waymark" dump "$1" | sed -n 's/^[^)]*) \(.*\) watch:state: .*/\1/p' | sed -n "$2p" | sed 's/ [0-9]*$//; s/.*-//'
+}
+
+# leads DIR N WAY: the trail of the Nth event's thread ends in the store that the event tells of, in clear(), and it came WAY there
+leads()
+{
+	local dir=$1 number=$2 way=$3 tid at
+	tid=$(thread_of "$dir" "$number")
+	"$waymark" trail --instructions --json --tid "$tid" -n 40 --to "event:watch:state#$number" "$dir" >way 2>way_words ||
+		fail "$dir, hit $number: $(cat way_words)"
+	at=$(grep '"type":"instruction"' way | tail -1)
+	[[ $at == *"\"at\":{\"address\":\"$(hit "$dir" "$number" ip)\",\"function\":\"clear\""* ]] ||
+		fail "$dir, hit $number: not the store at $(hit "$dir" "$number" ip): $at"
+	grep '"type":"event"' way | tail -1 | grep -q SIGTRAP || fail "$dir, hit $number: no signal behind the store"
+	expect "$dir, hit $number: the way" "$(sed -n 's/.*"at":{"address":"[^"]*","function":"\(left\|right\)".*/\1/p' way | tail -1)" "$way"
+}
+
+# planted DIR N: the way of the thread of the Nth event, as the program said it
+planted()
+{
+	sed -n "s/^$(thread_of "$1" "$2") //p" out
+}
+
+# Each thread's own store, by the way that it came; what led to the others is overwritten.
+watches kept 7 -e trail/soft,last=1M/ -e "$clears" -- ./written 2000 4
+expect "kept: hits, filtered, missed" "$(json hits) $(json filtered) $(json missed)" "8000 7996 0"
+expect "kept: of them" "$(json kept) $(json unkept)" "4 0"
+says "the trail up to 4 hits was kept"
+[ "$(json overwritten)" -gt 10000 ] || fail "kept: $(json overwritten) blocks were overwritten"
+for number in 1 2 3 4; do
+	leads kept "$number" "$(planted kept "$number")"
+done
+"$waymark" dump kept >/dev/null 2>whole || fail "kept: $(cat whole)"
+grep -q damage whole && fail "kept: $(cat whole)"
+
+# Of one that does not come nothing is kept, nor what led to those that the condition leaves out.
+watches none 7 -e trail/soft,last=1M/ -e 'watch:state/if=value==77777777,trail/' -- ./written 200 2
+expect "none: kept" "$(json kept)" 0
+says "the trail up to no hits was kept"
+grep -q 'trail:' <("$waymark" dump none) && fail "none: there is a trail"
+
+# No more than 64, and what was not kept is not shown as if it were.
+watches many 7 -e trail/soft,last=64K/ -e watch:state/trail/ -- ./written 100 1
+expect "many: kept" "$(json kept) $(json unkept)" "64 36"
+says "the trail up to 64 hits was kept; up to 36 more it was not"
+timeout 20 "$waymark" trail --to event:watch:state#64 many >/dev/null 2>&1 || fail "many: the last that was kept"
+timeout 20 "$waymark" trail --to event:watch:state#65 many >/dev/null 2>words && fail "many: the way to one that was not kept"
+says "no trail leads up to this hit: event:watch:state#65"
+
+# Of chosen modules, the program's own stores; and with all of a trail in the folder.
+watches only 7 -e trail/soft,last=1M,only=main/ -e "$clears" -- ./written 100 2
+expect "only: kept" "$(json kept)" 2
+leads only 1 "$(planted only 1)"
+leads only 2 "$(planted only 2)"
+watches all 7 -e trail/soft/ -e 'watch:state/if=value==0/' -- ./written 100 2
+leads all 1 "$(planted all 1)"
+leads all 2 "$(planted all 2)"
+
+# What a program sees of its signals is as without a trail.
+for mode in masks handlers traps read fork spawn; do
+	watches $mode 0 -e trail/soft,last=1M/ -e watch:in_turn -- ./watched $mode 20
+	grep -q right out || fail "$mode: $(cat out)"
+	expect "$mode: missed" "$(json missed)" 0
+done
+watches raw 0 -e trail/soft,last=1M/ -e watch:in_turn -- ./watched raw_masks 20
+grep -q right out || fail "raw: $(cat out)"
+expect "raw: all are accounted for" $(($(json taken) + $(json missed))) 20
+watches replaces 0 -e trail/soft,last=1M/ -e watch:in_turn -- ./watched replaces
+grep -q right out || fail "replaces: $(cat out)"
+watches raise 133 -e trail/soft,last=1M/ -e watch:in_turn -- ./watched raise
+watches exec 0 -e trail/soft,last=1M/ -e watch:in_turn/trail/ -- ./watched exec
+grep -q right out || fail "exec: $(cat out)"
+expect "exec: kept, as what is executed has no trail" "$(json hits) $(json kept)" "11 1"
+
+# What the engine writes in the kernel's place is no event: here signals' frames.
+cat >frames.c <<'END'
+#include <signal.h>
+#include <stdlib.h>
+static char stack[65536];
+static volatile sig_atomic_t seen;
+static void on_signal(int number)
+{
+	seen += number == SIGUSR1;
+}
+int main(void)
+{
+	stack_t on = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
+	sigaltstack(&on, NULL);
+	sigaction(SIGUSR1, &action, NULL);
+	for (int i = 0; i < 20; i++)
+		raise(SIGUSR1);
+	return seen == 20 ? 7 : 1;
+}
+END
+cc -O1 -g frames.c -o frames || exit 1
+watches own 7 -e trail/soft,last=1M/ -e 'watch:stack[64512]' -- ./frames
+expect "frames: events, missed" "$(json recorded) $(json missed)" "0 0"
+expect "frames: own" "$(json own)" "$(json hits)"
+
+# Who records is killed: the program goes on, and what was kept is there.
+"$waymark" record -o killed -e trail/soft,last=1M/ -e 'watch:state/if=value==1000,trail/' -- ./written 500000 2 >killed_out 2>&1 &
+tool=$!
+for _ in $(seq 100); do
+	[ "$(timeout 5 "$waymark" dump killed 2>/dev/null | grep -c ' trail:signal: ')" -ge 2 ] && break
+	sleep 0.1
+done
+kill -9 "$tool"
+wait "$tool" 2>/dev/null
+for _ in $(seq 300); do
+	grep -q "done\|wrong" killed_out && break
+	sleep 0.1
+done
+timeout 20 "$waymark" trail -n 100 killed >way 2>words || fail "killed: $(cat words)"
+grep -q 'signal SIGTRAP.* at change' way || fail "killed: the way to what was kept: $(cat way)"
+grep -q "done" killed_out || fail "killed: the program did not end well: $(cat killed_out)"
+
+# By single steps: as exact, and the same signals.
+watches step 7 -e trail/step,last=1M/ -e "$clears" -- ./written 8 1
+expect "step: hits, filtered, missed, kept" "$(json hits) $(json filtered) $(json missed) $(json kept)" "8 7 0 1"
+leads step 1 left
+for mode in masks traps; do
+	watches stepped 0 -e trail/step/ -e watch:in_turn -- ./watched $mode 2
+	grep -q right out || fail "step: $mode: $(cat out)"
+	expect "step: $mode: missed" "$(json missed)" 0
+done
+watches stepped 0 -e trail/step/ -e watch:in_turn -- ./watched raw_masks 2
+grep -q right out || fail "step: raw: $(cat out)"
+expect "step: raw: all are accounted for" $(($(json taken) + $(json missed))) 2
+watches stepped 0 -e trail/step/ -e watch:in_turn -- ./watched replaces
+grep -q right out || fail "step: replaces: $(cat out)"
+
+# A program that runs: who reads, writes and calls; and it goes on with nothing left in its registers.
+start ./watched forever 0 2 >forever_out
+program=$pid
+sleep 0.3
+watches stepped 0 --for 2s -e trail/step/ -e watch:counted:rw -e watch:write_one:x -p "$program"
+expect "step, -p: missed" "$(json missed)" 0
+[ "$(json recorded)" -gt 0 ] || fail "step, -p: $(cat words)"
+sleep 0.5
+watches again 0 --for 300ms -e watch:in_turn -e watch:counted -p "$program"
+[ "$(json recorded)" -gt 10 ] || fail "step, -p, again: $(cat words)"
+sleep 0.5
+kill -TERM "$program"
+for _ in $(seq 50); do
+	[ -d "/proc/$program" ] || break
+	sleep 0.1
+done
+grep -q right forever_out || fail "step, -p: the program: $(cat forever_out)"
+
+# What can't be.
+bad 1 "a watch keeps the trail of a flight recorder, and there is none: $clears" -e "$clears" -- ./written
+bad 1 "without last= all of a trail is kept" -e trail/soft/ -e "$clears" -- ./written
+bad 1 "soft: what a watch is to tell the calls of (:x) runs as a translation" -e trail/soft/ -e watch:change:x -- ./written
+bad 1 "step: who is stepped through needs two for each watch" -e trail/step/ -e watch:state -e watch:noise -e watch:rounds -- ./written
+exit $failed
