@@ -3,7 +3,7 @@
 #include "agent/watch/boundary.h"
 
 #include "agent/marker/careful.h"
-#include "agent/trail/insn.h"
+#include "arch/insn.h"
 
 #define SWEEP_MAX (128u << 10) /* some ms */
 #define CHUNK_BYTES 512u
