@@ -58,6 +58,13 @@ int told_covers(const struct told *told, const struct control_watch *about);
 /* Whether all that is watched was written, with values that the instruction tells: no memory need be read. */
 int told_is_whole(const struct told *told, const struct control_watch *about);
 
+/*
+ * The length of the instruction that ends at `end`, read from `at` on, where one begins: a function's start. 0: none ends there, or
+ * read() of the code failed.
+ */
+unsigned int told_sweep(uint64_t at, uint64_t end,
+			int (*read)(void *data, void *to, uint64_t from, size_t bytes), void *data);
+
 /* The watched word, all `bytes` of it, in the low ones. */
 struct told_known {
 	uint64_t memory; /* as it is now, if it could be read */

@@ -21,6 +21,7 @@ enum process_state { PROCESS_NEW, PROCESS_READY, PROCESS_OPENED, PROCESS_HUNG_UP
 
 #define REQUESTS_MAX 8
 
+struct outside;
 struct process_queued;
 struct watching;
 
@@ -80,6 +81,7 @@ struct process {
 	size_t text_bytes; /* that it has sent for those and its events */
 	struct probed probed;
 	struct watching *watching; /* watch/watching.h's; NULL: nothing is watched */
+	struct outside *outside;   /* watch/outside.h's: it has no agent; else NULL */
 	int trace;		   /* its number in the trace; -1: not there yet */
 };
 
@@ -95,6 +97,10 @@ int process_request(struct process *process, uint16_t type, const struct iovec *
 
 /* Requests that aren't answered yet, those not yet sent included. */
 unsigned int process_pending(const struct process *process);
+
+/* A module that came, or is gone. 0 or what the trace says. */
+int process_module(struct wm_session *session, struct process *process,
+		   const struct control_module *module, const char *path);
 
 /* A request was answered: send what waits. Its type; 0 for one that nobody waits for. */
 uint16_t process_answered(struct process *process, uint32_t serial);

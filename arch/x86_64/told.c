@@ -5,6 +5,7 @@
 #include "arch/insn.h"
 
 #define PAGE_BYTES 4096u
+#define CHUNK_BYTES 512u
 #define UNKNOWN_BYTES 4096u /* as far as one may reach that doesn't say: xsave */
 
 /* A hit that is looked at. */
@@ -36,6 +37,29 @@ int told_covers(const struct told *told, const struct control_watch *about)
 }
 
 /* ---- the instruction ---- */
+
+unsigned int told_sweep(uint64_t at, uint64_t end,
+			int (*read)(void *data, void *to, uint64_t from, size_t bytes), void *data)
+{
+	uint8_t chunk[CHUNK_BYTES];
+	uint64_t have = at, have_end = at;
+	struct insn insn = { .bytes = 0 };
+
+	while (at < end) {
+		if (have_end - at < INSN_BYTES_MAX && have_end < end) {
+			size_t bytes = end - at < sizeof chunk ? end - at : sizeof chunk;
+
+			if (read(data, chunk, at, bytes))
+				return 0;
+			have = at;
+			have_end = at + bytes;
+		}
+		if (insn_decode(&insn, chunk + (at - have), have_end - at, at, 0))
+			return 0;
+		at += insn.bytes;
+	}
+	return at == end ? insn.bytes : 0;
+}
 
 /* A repeated one is told while it stands at `at` still. `bytes`: of the one in front, where that is known. */
 static int tell_repeated(const struct look *look, struct written *written, uint64_t at,

@@ -22,6 +22,7 @@
 #define REGISTER_MASK UINT64_C(0xff0fff)
 /* A trap reads the time, then writes its record; a virtual CPU may be put off between. */
 #define SETTLE_NS 20000000
+#define SAMPLE_BYTES_MAX 512u /* with less room than that a ring counts as full */
 
 uint64_t rings_sample_type(void)
 {
@@ -49,6 +50,7 @@ static int ring_open(struct cpu_ring *ring, unsigned int cpu, uint32_t bytes)
 	long fd = syscall(SYS_perf_event_open, &attr, gettid(), (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	ring->cpu = cpu;
+	ring->gap_from_ns = RINGS_NO_GAP;
 	ring->fd = (int)fd;
 	if (fd < 0)
 		return -errno;
@@ -154,6 +156,7 @@ static int sample_read(const struct rings *rings, struct event_record *record,
 	if (!found)
 		return 0;
 	record->source = found->source;
+	record->after_loss = 0;
 	record->ip = word(&at);
 	both = word(&at);
 	record->pid = (pid_t)(uint32_t)both;
@@ -171,8 +174,26 @@ static int sample_read(const struct rings *rings, struct event_record *record,
 	return 1;
 }
 
-static int ring_read(struct rings *rings, struct ring *ring, int with_read)
+static void gap_open(struct cpu_ring *ring)
 {
+	if (ring->gap_from_ns == RINGS_NO_GAP)
+		ring->gap_from_ns = ring->last_ns;
+	ring->gap_to_ns = 0;
+}
+
+/* A hit of this ring has found room again. */
+static void gap_close(struct cpu_ring *ring, uint64_t time_ns)
+{
+	ring->last_ns = time_ns;
+	if (ring->gap_from_ns != RINGS_NO_GAP && !ring->gap_to_ns)
+		ring->gap_to_ns = time_ns;
+}
+
+static int ring_read(struct rings *rings, struct cpu_ring *from, int with_read)
+{
+	struct ring *ring = &from->ring;
+	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_RELAXED);
+	int was_full = head - ring->tail + SAMPLE_BYTES_MAX > ring->bytes;
 	const struct perf_event_header *header;
 	int got;
 
@@ -181,18 +202,38 @@ static int ring_read(struct rings *rings, struct ring *ring, int with_read)
 			const uint8_t *at = (const uint8_t *)(header + 1) + 8;
 
 			rings->lost += word(&at);
+			gap_open(from);
 		}
 		if (header->type != PERF_RECORD_SAMPLE)
 			continue;
 		if (array_grow(&rings->pending, &rings->pending_room, rings->pending_count + 1,
 			       sizeof(*rings->pending)))
 			return -ENOMEM;
-		if (sample_read(rings, &rings->pending[rings->pending_count], header, with_read))
-			rings->pending_count++;
-		else
+		if (!sample_read(rings, &rings->pending[rings->pending_count], header, with_read)) {
 			rings->stray++;
+			continue;
+		}
+		gap_close(from, rings->pending[rings->pending_count++].time_ns);
 	}
+	if (was_full) /* what it had no room for is told with the next that finds some */
+		gap_open(from);
 	return got == -EBADMSG ? 0 : got;
+}
+
+/* Also hits of the other rings have none that is known in front of them. */
+static void gap_mark(struct rings *rings, struct cpu_ring *ring, uint64_t until_ns)
+{
+	if (ring->gap_from_ns == RINGS_NO_GAP)
+		return;
+	for (size_t i = 0; i < rings->pending_count; i++) {
+		struct event_record *record = &rings->pending[i];
+
+		if (record->time_ns > ring->gap_from_ns &&
+		    (!ring->gap_to_ns || record->time_ns <= ring->gap_to_ns))
+			record->after_loss = 1;
+	}
+	if (ring->gap_to_ns && ring->gap_to_ns < until_ns)
+		ring->gap_from_ns = RINGS_NO_GAP;
 }
 
 int rings_read(struct rings *rings, int with_read, int is_last, size_t *settled)
@@ -203,9 +244,11 @@ int rings_read(struct rings *rings, int with_read, int is_last, size_t *settled)
 	if (rings->id_count)
 		qsort(rings->ids, rings->id_count, sizeof(*rings->ids), by_id);
 	for (unsigned int i = 0; i < rings->count && !err; i++)
-		err = ring_read(rings, &rings->all[i].ring, with_read);
+		err = ring_read(rings, &rings->all[i], with_read);
 	if (rings->pending_count)
 		qsort(rings->pending, rings->pending_count, sizeof(*rings->pending), by_time);
+	for (unsigned int i = 0; i < rings->count; i++)
+		gap_mark(rings, &rings->all[i], until);
 	*settled = 0;
 	while (*settled < rings->pending_count &&
 	       (is_last || rings->pending[*settled].time_ns < until))

@@ -10,12 +10,17 @@
 #include "session/event/object.h"
 #include "session/trail/ring.h"
 
+#define RINGS_NO_GAP UINT64_MAX
+
 struct rings {
 	struct cpu_ring {
 		unsigned int cpu;
 		int fd;
 		void *memory;
 		struct ring ring;
+		uint64_t last_ns; /* of the last hit that was read */
+		/* between these, hits found it full; to_ns 0: up to now; from_ns RINGS_NO_GAP: none lately */
+		uint64_t gap_from_ns, gap_to_ns;
 	} * all;
 	unsigned int count;
 	uint32_t bytes; /* of records, each */

@@ -8,6 +8,7 @@
 #include "session/sealed.h"
 #include "session/target.h"
 #include "session/watch/ask.h"
+#include "session/watch/outside.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -51,12 +52,19 @@ struct watching {
 
 /* ---- what is wanted ---- */
 
-static size_t count_wanted(const struct wm_session *session)
+static int is_wanted(const struct wm_session *session, const struct process *process, size_t spec)
+{
+	const struct watch_expr *watch = session->specs.all[spec].watch;
+
+	return watch && outside_wants(process, watch);
+}
+
+static size_t count_wanted(const struct wm_session *session, const struct process *process)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < session->specs.count; i++)
-		count += session->specs.all[i].watch != NULL;
+		count += is_wanted(session, process, i) != 0;
 	return count;
 }
 
@@ -192,7 +200,11 @@ static int ask_one(struct finding *finding, size_t spec)
 		about.number = watching->count;
 		about.magic = watching->magic;
 		about.event = (uint16_t)(asked->text[0] ? first : watching->count);
-		err = process_request(finding->process, CONTROL_WATCH, parts, has_text ? 2 : 1);
+		err = finding->process->outside
+			      ? outside_ask(finding->session, finding->process, &about, spec,
+					    has_text ? asked->text : "")
+			      : process_request(finding->process, CONTROL_WATCH, parts,
+						has_text ? 2 : 1);
 		if (err)
 			return err;
 		watching->is_asked = 1;
@@ -221,7 +233,7 @@ static int choose_modules(struct finding *finding)
 /* A hit's signal comes on the stack that its thread is on. */
 static int refuse_go(const struct finding *finding)
 {
-	for (size_t i = 0; i < finding->module_count; i++)
+	for (size_t i = 0; !finding->process->outside && i < finding->module_count; i++)
 		if (code_file_is_go(finding->modules[i]->file))
 			return session_fail(finding->session, -WM_E_WATCH_GO, "%s",
 					    finding->modules[i]->file->path);
@@ -246,7 +258,7 @@ static int find_all(struct finding *finding)
 	for (size_t i = 0; i < session->specs.count && !err; i++) {
 		struct watched_spec *result;
 
-		if (!session->specs.all[i].watch)
+		if (!is_wanted(session, finding->process, i))
 			continue;
 		result = results(session, i);
 		err = result ? find_one(finding, &session->specs.all[i], result) : -ENOMEM;
@@ -287,9 +299,23 @@ static int explain(struct wm_session *session, int err)
 	return err;
 }
 
+/* From outside, who takes hits is this process, and so the table is its own. */
+static int make_table(struct watching *watching)
+{
+	void *map = mmap(NULL, sizeof(*watching->table), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	watching->table = map == MAP_FAILED ? NULL : map;
+	return watching->table ? 0 : -errno;
+}
+
 static int wait_for_agent(struct finding *finding)
 {
-	int err = session_wait(finding->session, finding->process, ANSWER_WAIT_MS);
+	int err;
+
+	if (finding->process->outside)
+		return make_table(finding->watching);
+	err = session_wait(finding->session, finding->process, ANSWER_WAIT_MS);
 
 	finding->process->error = 0;
 	if (!err && finding->watching->lost)
@@ -333,7 +359,8 @@ static int arm(struct finding *finding)
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request = {
 		.scope = EVENT_PROCESS,
-		.flags = EVENT_SIGNAL,
+		.flags = finding->process->outside ? outside_flags(session, finding->process)
+						   : EVENT_SIGNAL,
 		.pid = watching->pid,
 		.sources = sources,
 		.source_count = watching->count,
@@ -354,13 +381,17 @@ static int arm(struct finding *finding)
 			.kind = kind,
 			.bytes = kind == EVENT_EXECUTE ? 0 : one->bytes,
 			.address = one->address,
-			.sig_data = WATCH_COOKIE(watching->magic, i, 0, 0),
+			.sig_data = finding->process->outside
+					    ? 0
+					    : WATCH_COOKIE(watching->magic, i, 0, 0),
 			.what = spec->text,
 		};
 	}
 	err = event_object_new(&watching->object, &request, detail);
 	if (!err)
 		err = event_object_arm(watching->object, detail);
+	if (!err && finding->process->outside)
+		err = outside_armed(finding->process, watching->object, watching->table);
 	if (err && err != -WM_E_GONE)
 		return session_fail(session, err, "%s",
 				    words[0] ? words
@@ -410,6 +441,16 @@ void watching_drop(struct process *process)
 	process->watching = NULL;
 }
 
+/* Those from outside, beside the agent's; or all, where the agent may not take them. */
+static int arm_beside(struct wm_session *session, struct process *process, int err)
+{
+	if (err && err != -WM_E_WATCH_GO)
+		return err;
+	if (!process->invited || process->hello.forked)
+		return err;
+	return outside_beside(session, process, err);
+}
+
 static int find_and_arm(struct finding *finding)
 {
 	int err = find_all(finding);
@@ -426,9 +467,11 @@ int watching_arm(struct wm_session *session, struct process *process)
 	struct finding finding = { .session = session, .process = process };
 	int err = 0;
 
-	if (!count_wanted(session) || process->watching)
+	if (process->watching)
 		return 0;
-	if (!kernel_is_new_enough())
+	if (!count_wanted(session, process))
+		return arm_beside(session, process, 0);
+	if (!process->outside && !kernel_is_new_enough())
 		return session_fail(session, -WM_E_WATCH_TRAP, "Linux %d.%d or later is needed",
 				    KERNEL_MAJOR, KERNEL_MINOR);
 	process->watching = calloc(1, sizeof(*process->watching));
@@ -445,14 +488,14 @@ int watching_arm(struct wm_session *session, struct process *process)
 	finding.watching->is_arming = 0;
 	if (!err) {
 		note_armed(session, finding.watching);
-		return 0;
+		return arm_beside(session, process, 0);
 	}
 	if (finding.watching->object)
 		event_object_disarm(finding.watching->object);
 	if (finding.watching->is_asked)
 		unask(process);
 	watching_drop(process);
-	return err;
+	return arm_beside(session, process, err);
 }
 
 /* ---- ending ---- */
@@ -498,8 +541,10 @@ void watching_end(struct wm_session *session, struct process *process)
 	}
 	if (watching->object && watching->table) {
 		event_object_quiet(watching->object);
-		for (int i = 0;
-		     i < ON_ITS_WAY_TRIES && !is_all_told(watching) && !process_is_dead(process);
+		if (process->outside)
+			outside_ended(session, process);
+		for (int i = 0; i < ON_ITS_WAY_TRIES && !process->outside &&
+				!is_all_told(watching) && !process_is_dead(process);
 		     i++)
 			usleep(ON_ITS_WAY_US);
 		for (unsigned int i = 0; i < watching->count; i++) {
