@@ -176,7 +176,8 @@ struct watch_row {
 	uint64_t dropped;
 	uint64_t inexact; /* of what was taken, those whose new value was read, or is not known */
 	uint64_t signalled;
-	uint64_t reserved2[3];
+	uint64_t unknown; /* of those inexact: nobody knows the new value; counted from outside alone */
+	uint64_t reserved2[2];
 };
 
 struct watch_table {

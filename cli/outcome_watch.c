@@ -28,21 +28,44 @@ static void tell_one(const struct watched_spec *watched)
 		       counts->hits == 1 ? "" : "s");
 	tell_part(counts->filtered, "did not meet the condition");
 	tell_part(counts->counted, "counted, as asked");
-	tell_part(counts->missed, "missed: a thread blocked SIGTRAP meanwhile, or was ended");
+	tell_part(counts->missed,
+		  watched->outside ? "lost: the kernel's ring had no room for them"
+				   : "missed: a thread blocked SIGTRAP meanwhile, or was ended");
 	tell_part(counts->late,
 		  "told late, as SIGTRAP was blocked: their places and values are later ones");
 	tell_part(counts->dropped, "came outside of the recording");
 	tell_part(counts->own, "by the recording itself, on a stack that nobody has any more");
-	tell_part(counts->inexact,
-		  "with the value that memory had then, as the instruction does not tell it");
+	tell_part(
+		counts->inexact - counts->unknown,
+		watched->outside
+			? "with a value that follows from the one before, as the instruction tells no more"
+			: "with the value that memory had then, as the instruction does not tell it");
+	tell_part(counts->unknown, "with a value that is not to be known from outside");
 	if (watched->lost)
 		fprintf(stderr, "; taken away before the end: %s", wm_error_text(watched->lost));
 	fputc('\n', stderr);
+	if (watched->outside && watched->why)
+		fprintf(stderr, "  watched from outside: %s\n", wm_error_text(watched->why));
+	else if (watched->outside)
+		fputs("  watched from outside, as asked\n", stderr);
 	if (watched->pieces > 1)
 		fprintf(stderr, "  it lies in %u debug registers, each told with its offset\n",
 			watched->pieces);
 	if (watched->callers < watched->callers_asked)
 		fprintf(stderr, "  no more than %u callers are told\n", watched->callers);
+}
+
+void outcome_ways(const struct wm_session *session)
+{
+	for (size_t i = 0; i < session->watched.count; i++) {
+		const struct watched_spec *watched = watches_of(&session->watched, i);
+
+		if (!watched || !watched->outside || !watched->why)
+			continue;
+		complain_words("waymark: %s is watched from outside: %s", watched->text,
+			       wm_error_text(watched->why));
+		fputc('\n', stderr);
+	}
 }
 
 void outcome_watches(const struct watched_list *list)
@@ -55,10 +78,10 @@ void outcome_watches(const struct watched_list *list)
 		if (!watched)
 			continue;
 		tell_one(watched);
-		any |= !watched->is_code;
+		any |= !watched->is_code && !watched->sees_kernel;
 	}
 	if (any)
-		fputs("  what the kernel itself writes there, as for read(2), is not seen\n",
+		fputs("  what the kernel itself writes there, as for read(2), is not seen, but by watch:EXPR/kernel/\n",
 		      stderr);
 }
 
@@ -105,7 +128,10 @@ void outcome_watches_json(struct json *json, const struct watched_list *list)
 		json_number(json, "dropped", counts->dropped);
 		json_number(json, "own", counts->own);
 		json_number(json, "inexact", counts->inexact);
+		json_number(json, "unknown", counts->unknown);
 		json_number(json, "shared", counts->shared);
+		json_string(json, "way", watched->outside ? "outside" : "inside");
+		json_string(json, "why", watched->why ? wm_error_text(watched->why) : "");
 		json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
 		json_close(json, '}');
 	}

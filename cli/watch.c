@@ -339,6 +339,8 @@ static int set_up(struct watching *watching)
 	watching->began_ns = now_ns(CLOCK_REALTIME);
 	if (!err)
 		err = wm_session_start(watching->session);
+	if (!err && !options->json)
+		outcome_ways(watching->session);
 	return err ? fail(watching, err) : 0;
 }
 

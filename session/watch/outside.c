@@ -51,9 +51,14 @@ int outside_wants(const struct process *process, const struct watch_expr *watch)
 	return !process->outside == !watch->options.is_outside;
 }
 
-int outside_why(const struct process *process)
+void outside_note(const struct wm_session *session, const struct process *process,
+		  struct watched_spec *result)
 {
-	return process->outside ? process->outside->why : 0;
+	if (!process->outside)
+		return;
+	result->outside++;
+	result->why = process->outside->why;
+	result->sees_kernel = (outside_flags(session, process) & EVENT_KERNEL) != 0;
 }
 
 unsigned int outside_flags(const struct wm_session *session, const struct process *process)
@@ -350,6 +355,26 @@ static int tell_modules(struct wm_session *session, struct process *process)
 	return err;
 }
 
+static uint64_t taken(const struct outside *outside)
+{
+	uint64_t count = 0;
+
+	for (unsigned int i = 0; i < outside->count; i++)
+		count += outside->table->rows[i].taken;
+	return count;
+}
+
+/* All that the kernel has counted and did not hand over: its rings tell of the last losses only when more comes. */
+static uint64_t lost_of(const struct outside *outside)
+{
+	uint64_t told = taken(outside) + event_object_stray(outside->object), all = 0, hits;
+
+	for (unsigned int i = 0; i < outside->count; i++)
+		if (!event_object_count(outside->object, i, &hits))
+			all += hits;
+	return all > told ? all - told : 0;
+}
+
 static void take(struct wm_session *session, struct process *process, int is_last)
 {
 	struct outside *outside = process->outside;
@@ -361,7 +386,7 @@ static void take(struct wm_session *session, struct process *process, int is_las
 	if (err && !session->trace_error && session->writer)
 		session->trace_error = err;
 	event_object_drain(outside->object, is_last, outside_take, outside);
-	lost = event_object_lost(outside->object);
+	lost = is_last ? lost_of(outside) : event_object_lost(outside->object);
 	if (lost > outside->lost) {
 		own_store_lose(outside->store, lost - outside->lost);
 		outside->lost = lost;
@@ -378,15 +403,6 @@ void outside_ended(struct wm_session *session, struct process *process)
 	}
 	outside->object = NULL;
 	process->was_quiet = 1;
-}
-
-static uint64_t taken(const struct outside *outside)
-{
-	uint64_t count = 0;
-
-	for (unsigned int i = 0; i < outside->count; i++)
-		count += outside->table->rows[i].taken;
-	return count;
 }
 
 int outside_pump(struct wm_session *session, struct process *process)

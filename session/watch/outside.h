@@ -25,7 +25,7 @@
 struct event_object;
 struct event_source;
 struct process;
-struct watch_type;
+struct watched_spec;
 struct wm_session;
 
 /* Whether a session wants nothing but watches from outside, so that no agent is needed. */
@@ -60,8 +60,9 @@ void outside_free(struct process *process); /* also where it is none; one that i
 /* Whether a spec's watch is armed in the process, from outside or inside. */
 int outside_wants(const struct process *process, const struct watch_expr *watch);
 
-/* Why it is watched from outside: 0: as asked for. */
-int outside_why(const struct process *process);
+/* A spec was armed in the process: which way, and why. */
+void outside_note(const struct wm_session *session, const struct process *process,
+		  struct watched_spec *result);
 
 /*
  * As WATCH asks it of an agent: one register's worth, `text` of its event or "". 0, -WM_E_WATCH_OPTION for what can't be done

@@ -155,6 +155,7 @@ int outside_take(void *data, const struct event_record *record)
 	if (watch->about.on != WATCH_ON_EXECUTE) {
 		find_values(watch, &told, &values);
 		row->inexact += !(values.how & WATCH_NEW_EXACT);
+		row->unknown += (values.how & WATCH_NEW_UNKNOWN) != 0;
 	}
 	if (!is_wanted(watch, &values, record->tid))
 		row->filtered++;

@@ -21,7 +21,8 @@ struct watch_counts {
 	uint64_t dropped;  /* outside of the time that the watch was armed */
 	uint64_t missed;   /* neither taken nor dropped */
 	uint64_t late;	   /* of those taken: told when SIGTRAP was let through again */
-	uint64_t inexact;  /* whose new value is what memory had then */
+	uint64_t inexact; /* whose new value is what memory had then; from outside: follows from the one before, */
+	uint64_t unknown; /* or is not known */
 	uint64_t shared;
 };
 
@@ -35,6 +36,9 @@ struct watched_spec {
 	unsigned int pieces;	/* debug registers */
 	uint64_t address;	/* in the last process */
 	uint64_t bytes;
+	unsigned int outside; /* of the processes, those in which it is from outside */
+	int why;	      /* of one of these: no agent could be had; 0: as asked for */
+	int sees_kernel;
 	int lost;			     /* why it was taken away; 0: it was not */
 	unsigned int callers_asked, callers; /* more than can be told were asked for */
 	struct watch_type type;		     /* of its values; no nodes: not known */

@@ -399,8 +399,9 @@ static int arm(struct finding *finding)
 	return err;
 }
 
-static void note_armed(struct wm_session *session, const struct watching *watching)
+static void note_armed(struct wm_session *session, const struct process *process)
 {
+	const struct watching *watching = process->watching;
 	struct event_coverage coverage;
 	unsigned int threads = 0;
 
@@ -415,6 +416,7 @@ static void note_armed(struct wm_session *session, const struct watching *watchi
 			continue;
 		result->processes++;
 		result->threads = threads;
+		outside_note(session, process, result);
 		session->specs.all[watching->all[i].spec].matches++;
 	}
 }
@@ -487,7 +489,7 @@ int watching_arm(struct wm_session *session, struct process *process)
 	err = find_and_arm(&finding);
 	finding.watching->is_arming = 0;
 	if (!err) {
-		note_armed(session, finding.watching);
+		note_armed(session, process);
 		return arm_beside(session, process, 0);
 	}
 	if (finding.watching->object)
@@ -515,6 +517,7 @@ static void count_one(const struct watching *watching, unsigned int i, struct wa
 	to->dropped += row->dropped;
 	to->late += row->late;
 	to->inexact += row->inexact;
+	to->unknown += row->unknown;
 	to->shared += row->shared;
 	to->missed += hits > told ? hits - told : 0;
 }
