@@ -13,17 +13,21 @@ static int is_within(const struct event_object *object, const struct event_recor
 int event_object_drain(struct event_object *object, int is_last,
 		       int (*take)(void *data, const struct event_record *record), void *data)
 {
-	int with_read = object_is_threads(object) && object_inherits(object) &&
-			!object->is_exchanged;
+	const struct rings_form form = {
+		.has_read = object_is_threads(object) && object_inherits(object) &&
+			    !object->is_exchanged,
+		.registers = rings_registers(object->request.flags),
+	};
 	size_t settled, taken = 0;
 	int err;
 
 	if (!(object->request.flags & EVENT_RINGS))
 		return -EINVAL;
-	err = rings_read(&object->rings, with_read, is_last, &settled);
+	err = rings_read(&object->rings, form, is_last, &settled);
 	while (!err && taken < settled) {
-		const struct event_record *record = &object->rings.pending[taken++];
+		struct event_record *record = &object->rings.pending[taken++];
 
+		record->address = object->sources[record->source].address;
 		if (is_within(object, record))
 			err = take(data, record);
 		else

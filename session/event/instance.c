@@ -54,8 +54,8 @@ static void attr_fill(struct perf_event_attr *attr, const struct event_source *s
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	if (form->flags & EVENT_RINGS) {
 		attr->sample_period = 1;
-		attr->sample_type = rings_sample_type();
-		attr->sample_regs_user = rings_registers();
+		attr->sample_type = rings_sample_type(form->flags);
+		attr->sample_regs_user = rings_registers(form->flags);
 		attr->use_clockid = 1;
 		attr->clockid = CLOCK_MONOTONIC;
 	}

@@ -101,6 +101,8 @@ enum event_flag {
 	EVENT_KERNEL = 8,
 	/* Never stop the process to arm; see above for what that costs. */
 	EVENT_NO_STOP = 16,
+	/* With EVENT_RINGS: hits without registers, which are most of what a record costs the program. */
+	EVENT_NO_REGS = 32,
 };
 
 /* A thread or a CPU of the scope that has none of the events, and why. */
@@ -252,10 +254,10 @@ struct event_record {
 	pid_t pid, tid;	  /* in our pid namespace */
 	uint32_t cpu;
 	unsigned int source;
-	uint8_t has_regs; /* 0: the kernel had none to give, as of a thread that is about to end */
+	uint8_t has_regs; /* 0: not asked for, or the kernel had none to give, as of a thread that is about to end */
 	uint8_t after_loss; /* others may have been lost since the one before it, in the order of time */
 	uint8_t is_kernel; /* the kernel's own access; ip and registers are the thread's at its call */
-	uint64_t regs[24];
+	uint64_t regs[24]; /* general ones and flags; of the program counter it is ip */
 };
 
 /*

@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 
+#include <asm/perf_regs.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
@@ -18,21 +19,28 @@
 #define PAGE 4096u
 #define DEFAULT_BYTES (512u << 10)
 #define REGISTERS 24u
-/* of asm/perf_regs.h, all but ds, es, fs and gs, which the kernel gives nobody */
-#define REGISTER_MASK UINT64_C(0xff0fff)
+/*
+ * Of asm/perf_regs.h, the general ones and flags. Each costs the program some 60 ns at each hit, more than anything else in a record:
+ * so not the program counter, which is the record's anyhow, nor segments.
+ */
+#define REGISTER_MASK UINT64_C(0xff02ff)
+#define IP_BIT (UINT64_C(1) << PERF_REG_X86_IP)
 /* A trap reads the time, then writes its record; a virtual CPU may be put off between. */
 #define SETTLE_NS 20000000
 #define SAMPLE_BYTES_MAX 512u /* with less room than that a ring counts as full */
 
-uint64_t rings_sample_type(void)
+uint64_t rings_sample_type(unsigned int flags)
 {
 	return PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-	       PERF_SAMPLE_ADDR | PERF_SAMPLE_CPU | PERF_SAMPLE_REGS_USER;
+	       (flags & EVENT_NO_REGS ? 0 : PERF_SAMPLE_REGS_USER);
 }
 
-uint64_t rings_registers(void)
+/* In the kernel the record's program counter is the kernel's: the thread's is a register then. */
+uint64_t rings_registers(unsigned int flags)
 {
-	return REGISTER_MASK;
+	if (flags & EVENT_NO_REGS)
+		return 0;
+	return flags & EVENT_KERNEL ? REGISTER_MASK | IP_BIT : REGISTER_MASK;
 }
 
 static int ring_open(struct cpu_ring *ring, unsigned int cpu, uint32_t bytes)
@@ -140,16 +148,28 @@ static uint64_t word(const uint8_t **at)
 	return value;
 }
 
+static void registers_read(struct event_record *record, const uint8_t *at, size_t bytes,
+			   uint64_t registers)
+{
+	size_t need = 8 + 8 * (size_t)__builtin_popcountll(registers);
+
+	record->has_regs = registers && bytes >= need && word(&at) == PERF_SAMPLE_REGS_ABI_64;
+	for (unsigned int i = 0; i < REGISTERS; i++)
+		record->regs[i] = record->has_regs && registers >> i & 1 ? word(&at) : 0;
+	if (record->has_regs && !(registers & IP_BIT))
+		record->regs[PERF_REG_X86_IP] = record->ip;
+}
+
 /* Fields in the order that the kernel gives them (enum perf_event_type). 0: it is too short, or not of ours. */
 static int sample_read(const struct rings *rings, struct event_record *record,
-		       const struct perf_event_header *header, int with_read)
+		       const struct perf_event_header *header, const struct rings_form *form)
 {
-	const uint8_t *at = (const uint8_t *)(header + 1);
-	size_t bytes = header->size - sizeof(*header), need = (6 + 3 * (size_t)with_read + 1) * 8;
+	const uint8_t *at = (const uint8_t *)(header + 1),
+		      *end = at + header->size - sizeof(*header);
 	struct ring_id key = { 0 }, *found;
 	uint64_t both;
 
-	if (bytes < need)
+	if ((size_t)(end - at) < (form->has_read ? 7u : 4u) * 8)
 		return 0;
 	key.id = word(&at);
 	found = bsearch(&key, rings->ids, rings->id_count, sizeof(key), by_id);
@@ -162,15 +182,10 @@ static int sample_read(const struct rings *rings, struct event_record *record,
 	record->pid = (pid_t)(uint32_t)both;
 	record->tid = (pid_t)(both >> 32);
 	record->time_ns = word(&at);
-	record->address = word(&at);
-	record->cpu = (uint32_t)word(&at);
-	at += with_read ? 24 : 0;
-	record->has_regs = word(&at) == PERF_SAMPLE_REGS_ABI_64 &&
-			   bytes >= need + 8 * (size_t)__builtin_popcountll(REGISTER_MASK);
 	record->is_kernel = (header->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
 			    PERF_RECORD_MISC_KERNEL;
-	for (unsigned int i = 0; i < REGISTERS; i++)
-		record->regs[i] = record->has_regs && REGISTER_MASK >> i & 1 ? word(&at) : 0;
+	at += form->has_read ? 24 : 0;
+	registers_read(record, at, (size_t)(end - at), form->registers);
 	return 1;
 }
 
@@ -189,7 +204,7 @@ static void gap_close(struct cpu_ring *ring, uint64_t time_ns)
 		ring->gap_to_ns = time_ns;
 }
 
-static int ring_read(struct rings *rings, struct cpu_ring *from, int with_read)
+static int ring_read(struct rings *rings, struct cpu_ring *from, const struct rings_form *form)
 {
 	struct ring *ring = &from->ring;
 	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_RELAXED);
@@ -209,10 +224,11 @@ static int ring_read(struct rings *rings, struct cpu_ring *from, int with_read)
 		if (array_grow(&rings->pending, &rings->pending_room, rings->pending_count + 1,
 			       sizeof(*rings->pending)))
 			return -ENOMEM;
-		if (!sample_read(rings, &rings->pending[rings->pending_count], header, with_read)) {
+		if (!sample_read(rings, &rings->pending[rings->pending_count], header, form)) {
 			rings->stray++;
 			continue;
 		}
+		rings->pending[rings->pending_count].cpu = from->cpu;
 		gap_close(from, rings->pending[rings->pending_count++].time_ns);
 	}
 	if (was_full) /* what it had no room for is told with the next that finds some */
@@ -236,7 +252,7 @@ static void gap_mark(struct rings *rings, struct cpu_ring *ring, uint64_t until_
 		ring->gap_from_ns = RINGS_NO_GAP;
 }
 
-int rings_read(struct rings *rings, int with_read, int is_last, size_t *settled)
+int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t *settled)
 {
 	uint64_t until = object_now_ns() - SETTLE_NS;
 	int err = 0;
@@ -244,7 +260,7 @@ int rings_read(struct rings *rings, int with_read, int is_last, size_t *settled)
 	if (rings->id_count)
 		qsort(rings->ids, rings->id_count, sizeof(*rings->ids), by_id);
 	for (unsigned int i = 0; i < rings->count && !err; i++)
-		err = ring_read(rings, &rings->all[i], with_read);
+		err = ring_read(rings, &rings->all[i], &form);
 	if (rings->pending_count)
 		qsort(rings->pending, rings->pending_count, sizeof(*rings->pending), by_time);
 	for (unsigned int i = 0; i < rings->count; i++)

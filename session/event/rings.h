@@ -42,15 +42,21 @@ void rings_release(struct rings *rings);
 int rings_add(struct rings *rings, int fd, unsigned int source);
 void rings_forget(struct rings *rings); /* all of them */
 
-/* What a sample has: PERF_SAMPLE_*, and of registers those of struct event_record. */
-uint64_t rings_sample_type(void);
-uint64_t rings_registers(void);
+/* What a sample has, by enum event_flag: PERF_SAMPLE_*, and of registers those of struct event_record. */
+uint64_t rings_sample_type(unsigned int flags);
+uint64_t rings_registers(unsigned int flags);
+
+/* How the samples are: with PERF_SAMPLE_READ; with which registers, 0: without. */
+struct rings_form {
+	int has_read;
+	uint64_t registers;
+};
 
 /*
  * Read what there is into rings->pending, sorted by time. How many of them, from the first on, nothing can come before any
- * more: stands in *settled. `with_read`: PERF_SAMPLE_READ is in the samples. 0, -ENOMEM.
+ * more: stands in *settled. 0, -ENOMEM.
  */
-int rings_read(struct rings *rings, int with_read, int is_last, size_t *settled);
+int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t *settled);
 
 /* The first `count` of them were taken. */
 void rings_drop(struct rings *rings, size_t count);

@@ -61,13 +61,38 @@ void outside_note(const struct wm_session *session, const struct process *proces
 	result->sees_kernel = (outside_flags(session, process) & EVENT_KERNEL) != 0;
 }
 
+#define NEEDS_RECORDS 0x10000u /* beside enum event_flag */
+#define NEEDS_VALUES 0x20000u
+
+/* What only counts is the kernel's to count; registers are for values. */
+static unsigned int needs(const struct watch_expr *watch)
+{
+	const struct watch_options *options = &watch->options;
+	unsigned int flags = options->has_kernel ? EVENT_KERNEL : 0;
+
+	if (!options->counts || options->test_count)
+		flags |= NEEDS_RECORDS;
+	for (unsigned int i = 0; i < options->test_count; i++)
+		if (options->tests[i].subject != WATCH_IF_TID)
+			flags |= NEEDS_VALUES;
+	if (!options->counts && watch->kind != WATCH_EXECUTE)
+		flags |= NEEDS_VALUES;
+	return flags;
+}
+
 unsigned int outside_flags(const struct wm_session *session, const struct process *process)
 {
-	unsigned int flags = EVENT_RINGS;
+	unsigned int flags = 0;
 
-	for (size_t i = 0; i < session->specs.count; i++)
-		if (session->specs.all[i].watch && session->specs.all[i].watch->options.has_kernel)
-			flags |= EVENT_KERNEL;
+	for (size_t i = 0; i < session->specs.count; i++) {
+		const struct watch_expr *watch = session->specs.all[i].watch;
+
+		if (watch && outside_wants(process, watch))
+			flags |= needs(watch);
+	}
+	if (flags & NEEDS_RECORDS)
+		flags |= EVENT_RINGS | (flags & NEEDS_VALUES ? 0 : EVENT_NO_REGS);
+	flags &= ~(NEEDS_RECORDS | NEEDS_VALUES);
 	/* it stands already, and is our own thread's tracee */
 	return process->outside->entry ? flags | EVENT_NO_STOP : flags;
 }
@@ -303,7 +328,8 @@ int outside_ask(struct wm_session *session, struct process *process,
 	return err;
 }
 
-int outside_armed(struct process *process, struct event_object *object, struct watch_table *table)
+int outside_armed(struct process *process, struct event_object *object, struct watch_table *table,
+		  unsigned int flags)
 {
 	struct outside *outside = process->outside;
 
@@ -313,6 +339,7 @@ int outside_armed(struct process *process, struct event_object *object, struct w
 		outside->all[i].before = table->rows[i].last.value;
 		outside->all[i].has_before = table->rows[i].last.ticks != UINT64_MAX;
 	}
+	outside->has_records = (flags & EVENT_RINGS) != 0;
 	return outside_code_new(&outside->code, process->pid);
 }
 
@@ -386,10 +413,23 @@ static void take(struct wm_session *session, struct process *process, int is_las
 	if (err && !session->trace_error && session->writer)
 		session->trace_error = err;
 	event_object_drain(outside->object, is_last, outside_take, outside);
+	if (!outside->has_records)
+		return;
 	lost = is_last ? lost_of(outside) : event_object_lost(outside->object);
 	if (lost > outside->lost) {
 		own_store_lose(outside->store, lost - outside->lost);
 		outside->lost = lost;
+	}
+}
+
+/* There were no records: all were counted, and that was all that was asked for. */
+static void count_all(struct outside *outside)
+{
+	for (unsigned int i = 0; i < outside->count; i++) {
+		struct watch_row *row = &outside->table->rows[i];
+
+		if (!event_object_count(outside->object, i, &row->counted))
+			row->taken = row->counted;
 	}
 }
 
@@ -400,6 +440,8 @@ void outside_ended(struct wm_session *session, struct process *process)
 	if (outside->object && outside->code) {
 		take(session, process, 1);
 		outside->table->rows[0].dropped = event_object_stray(outside->object);
+		if (!outside->has_records)
+			count_all(outside);
 	}
 	outside->object = NULL;
 	process->was_quiet = 1;

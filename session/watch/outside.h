@@ -75,7 +75,8 @@ int outside_ask(struct wm_session *session, struct process *process,
 unsigned int outside_flags(const struct wm_session *session, const struct process *process);
 
 /* It is armed: hits are taken from here on, what stands there was written to the table's rows. */
-int outside_armed(struct process *process, struct event_object *object, struct watch_table *table);
+int outside_armed(struct process *process, struct event_object *object, struct watch_table *table,
+		  unsigned int flags);
 
 /* All are quiet: the last hits, and no more. The event object is not used any more. */
 void outside_ended(struct wm_session *session, struct process *process);

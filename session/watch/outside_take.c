@@ -58,7 +58,7 @@ static void look_at_code(struct outside *outside, const struct outside_watch *wa
 	told->ip = record->ip;
 	if (watch->about.on == WATCH_ON_EXECUTE)
 		return;
-	if (!record->has_regs) {
+	if (!record->has_regs) { /* nobody wants to know, or nobody can */
 		told->ip = record->is_kernel ? 0 : record->ip - 1;
 		told->how |= record->is_kernel ? WATCH_BY_KERNEL | WATCH_IP_UNKNOWN
 					       : WATCH_IP_BEHIND;

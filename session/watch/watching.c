@@ -391,7 +391,8 @@ static int arm(struct finding *finding)
 	if (!err)
 		err = event_object_arm(watching->object, detail);
 	if (!err && finding->process->outside)
-		err = outside_armed(finding->process, watching->object, watching->table);
+		err = outside_armed(finding->process, watching->object, watching->table,
+				    request.flags);
 	if (err && err != -WM_E_GONE)
 		return session_fail(session, err, "%s",
 				    words[0] ? words
