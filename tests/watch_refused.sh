@@ -34,11 +34,11 @@ sleep 0.3
 bad 1 "by which watches come, is not to be had: the program ignores SIGTRAP" -e watch:word -p "$pid"
 kill -9 "$pid"
 
-# A static program has no agent.
+# A static program has no agent, and so no markers and probes.
 if cc -g -static ignores.c -o still 2>/dev/null; then
 	start ./still
 	sleep 0.2
-	bad 1 "static" -e watch:word -p "$pid"
+	bad 1 "static" -e watch:word -e func:main -p "$pid"
 	kill -9 "$pid"
 fi
 
@@ -59,7 +59,12 @@ if command -v gdb >/dev/null; then
 	sleep 60 | gdb -q -nx -batch -ex 'watch small' -ex 'continue' -p "$watched_pid" >gdb_out 2>&1 &
 	debugger=$!
 	sleep 2.5
-	bad 1 "gdb" -e watch:counted -p "$watched_pid"
+	bad 1 "gdb" -e watch:counted -e func:write_one -p "$watched_pid"
+	# but what needs no agent is to be had, beside its own
+	watches beside 0 --for 300ms -e watch:counted -p "$watched_pid"
+	says "watched from outside"
+	expect "beside a debugger: missed" "$(json missed)" 0
+	[ "$(json recorded)" -gt 10 ] || fail "beside a debugger: $(cat words)"
 	kill -INT "$debugger" 2>/dev/null
 fi
 kill -9 "$watched_pid"

@@ -33,7 +33,8 @@ int outside_is_all(const struct wm_session *session)
 
 int outside_serves(const struct wm_session *session, int error)
 {
-	static const int causes[] = { WM_E_STATIC_PROGRAM, WM_E_FOREIGN_LIBC, WM_E_SECCOMP };
+	static const int causes[] = { WM_E_STATIC_PROGRAM, WM_E_FOREIGN_LIBC, WM_E_SECCOMP,
+				      WM_E_TRACED, WM_E_STOPPED };
 
 	for (size_t i = 0; i < session->specs.count; i++)
 		if (!session->specs.all[i].watch)
@@ -288,19 +289,23 @@ static int make_event(struct wm_session *session, struct process *process,
 	return err;
 }
 
-/* What a signal at the hit would do, from outside would come too late to be of use; and no frame can be followed any more. */
-static int check(struct wm_session *session, const struct spec *spec)
+static int refuse(struct wm_session *session, const struct spec *spec, int why, const char *words)
+{
+	return session_fail(session, -WM_E_WATCH_OPTION, "%s: %s%s%s", spec->text, words,
+			    why ? "; and it can't be watched from inside: " : "",
+			    why ? wm_error_text(why) : "");
+}
+
+/* What has to be done at the hit itself, before the thread goes on. */
+static int check(struct wm_session *session, const struct spec *spec, int why)
 {
 	const struct watch_options *options = &spec->watch->options;
 
 	if (options->signal)
-		return session_fail(
-			session, -WM_E_WATCH_OPTION,
-			"%s: from outside the signal would come after the thread has gone on",
-			spec->text);
+		return refuse(session, spec, why,
+			      "from outside the signal would come after the thread has gone on");
 	if (options->frames)
-		return session_fail(session, -WM_E_WATCH_OPTION,
-				    "%s: from outside the callers are not to be had", spec->text);
+		return refuse(session, spec, why, "from outside the callers are not to be had");
 	return 0;
 }
 
@@ -311,7 +316,7 @@ int outside_ask(struct wm_session *session, struct process *process,
 	const struct watch_expr *watch = session->specs.all[spec].watch;
 	struct outside_watch *one = &outside->all[outside->count];
 	struct watch_trouble trouble = { 0 };
-	int err = check(session, &session->specs.all[spec]);
+	int err = check(session, &session->specs.all[spec], outside->why);
 
 	if (err)
 		return err;
