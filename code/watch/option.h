@@ -58,7 +58,7 @@ struct watch_options {
 	int trail;
 	int is_outside;
 	int has_kernel; /* is_outside then, too */
-	pid_t thread; /* 0: none named */
+	pid_t thread;	/* 0: none named */
 };
 
 /*
