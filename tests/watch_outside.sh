@@ -79,6 +79,16 @@ expect "missed of reads" "$(json missed)" 0
 watches runs 0 -e watch:write_one:x/outside/ -- ./watched turn 10 1
 expect "runs" "$(json hits)" 10
 
+# Callers, as the frames have them.
+cc -O1 -g -fno-omit-frame-pointer "$source_dir/tests/targets/watched.c" -o framed -lpthread -ldl || exit 1
+watches frames 0 -e watch:in_turn/bt=2,outside/ -- ./framed turn 10 1
+watches frames_inside 0 -e watch:in_turn/bt=2/ -- ./framed turn 10 1
+for caller in caller1 caller2; do
+	expect "$caller, as from inside" "$(told frames in_turn $caller | sort -u | grep -o '...$')" \
+		"$(told frames_inside in_turn $caller | sort -u | grep -o '...$')"
+done
+told frames in_turn caller1 | grep -q '^0x0*$' && fail "no caller was found"
+
 # Markers and both ways of a watch in one trace.
 watches both 0 -e watch:in_turn/outside/ -e watch:raced -e func:write_one -- ./watched turn 20 2
 expect "both ways: from outside" "$("$waymark" dump both | grep -c 'watch:in_turn')" 40
@@ -221,6 +231,8 @@ expect "the kernel's writes, not asked for" "$(json recorded)" 1
 if [ "$(id -u)" = 0 ]; then
 	watches kernel 0 -e watch:in_turn/kernel/ -- ./watched read 5
 	[ "$(json recorded)" -ge 6 ] || fail "the kernel's writes: $(json recorded)"
+	"$waymark" watch 'watch:in_turn/kernel/' -- ./watched read 5 2>/dev/null | grep -q "by the kernel" ||
+		fail "the table does not name the kernel"
 	grep -q "is not seen" words && fail "the kernel's writes are said to be unseen"
 	# by the kernel, value unknown
 	told kernel in_turn how | awk '{ if (int($1 / 512) % 2) kernel++; else own++ } END { exit !(kernel >= 5 && own == 1) }' ||

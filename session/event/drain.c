@@ -16,6 +16,7 @@ int event_object_drain(struct event_object *object, int is_last,
 	const struct rings_form form = {
 		.has_read = object_is_threads(object) && object_inherits(object) &&
 			    !object->is_exchanged,
+		.has_callers = (object->request.flags & EVENT_CALLERS) != 0,
 		.registers = rings_registers(object->request.flags),
 	};
 	size_t settled, taken = 0;

@@ -103,6 +103,8 @@ enum event_flag {
 	EVENT_NO_STOP = 16,
 	/* With EVENT_RINGS: hits without registers, which are most of what a record costs the program. */
 	EVENT_NO_REGS = 32,
+	/* With EVENT_RINGS: who called, by the chain of frame pointers. */
+	EVENT_CALLERS = 64,
 };
 
 /* A thread or a CPU of the scope that has none of the events, and why. */
@@ -246,6 +248,8 @@ void event_coverage_release(struct event_coverage *coverage);
 /* Words for an event_missing's cause and what would change it; as wm_error_text() and more. */
 void event_missing_words(const struct event_missing *missing, struct detail words);
 
+#define EVENT_CALLERS_MAX 10
+
 /* One hit, of EVENT_RINGS. Registers as perf_regs.h numbers them (PERF_REG_X86_AX...). */
 struct event_record {
 	uint64_t time_ns; /* CLOCK_MONOTONIC, when the trap came */
@@ -257,7 +261,10 @@ struct event_record {
 	uint8_t has_regs; /* 0: not asked for, or the kernel had none to give, as of a thread that is about to end */
 	uint8_t after_loss; /* others may have been lost since the one before it, in the order of time */
 	uint8_t is_kernel; /* the kernel's own access; ip and registers are the thread's at its call */
-	uint64_t regs[24]; /* general ones and flags; of the program counter it is ip */
+	uint8_t caller_count;
+	uint64_t callers
+		[EVENT_CALLERS_MAX]; /* return addresses, as the frames have them: not looked at */
+	uint64_t regs[24];	     /* general ones and flags; of the program counter it is ip */
 };
 
 /*

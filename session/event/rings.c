@@ -32,7 +32,8 @@
 uint64_t rings_sample_type(unsigned int flags)
 {
 	return PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-	       (flags & EVENT_NO_REGS ? 0 : PERF_SAMPLE_REGS_USER);
+	       (flags & EVENT_NO_REGS ? 0 : PERF_SAMPLE_REGS_USER) |
+	       (flags & EVENT_CALLERS ? PERF_SAMPLE_CALLCHAIN : 0);
 }
 
 /* In the kernel the record's program counter is the kernel's: the thread's is a register then. */
@@ -160,6 +161,29 @@ static void registers_read(struct event_record *record, const uint8_t *at, size_
 		record->regs[PERF_REG_X86_IP] = record->ip;
 }
 
+/* The instruction's own address stands first, and marks of the kernel's between. Where it ends; NULL: it does not fit. */
+static const uint8_t *callers_read(struct event_record *record, const uint8_t *at,
+				   const uint8_t *end)
+{
+	uint64_t count, address;
+	int is_first = 1;
+
+	if (end - at < 8)
+		return NULL;
+	count = word(&at);
+	if (count > (uint64_t)(end - at) / 8)
+		return NULL;
+	while (count--) {
+		address = word(&at);
+		if (address >= (uint64_t)PERF_CONTEXT_MAX)
+			continue;
+		if (!is_first && record->caller_count < EVENT_CALLERS_MAX)
+			record->callers[record->caller_count++] = address;
+		is_first = 0;
+	}
+	return at;
+}
+
 /* Fields in the order that the kernel gives them (enum perf_event_type). 0: it is too short, or not of ours. */
 static int sample_read(const struct rings *rings, struct event_record *record,
 		       const struct perf_event_header *header, const struct rings_form *form)
@@ -185,6 +209,11 @@ static int sample_read(const struct rings *rings, struct event_record *record,
 	record->is_kernel = (header->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
 			    PERF_RECORD_MISC_KERNEL;
 	at += form->has_read ? 24 : 0;
+	record->caller_count = 0;
+	if (form->has_callers)
+		at = callers_read(record, at, end);
+	if (!at)
+		return 0;
 	registers_read(record, at, (size_t)(end - at), form->registers);
 	return 1;
 }

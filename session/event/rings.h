@@ -46,9 +46,9 @@ void rings_forget(struct rings *rings); /* all of them */
 uint64_t rings_sample_type(unsigned int flags);
 uint64_t rings_registers(unsigned int flags);
 
-/* How the samples are: with PERF_SAMPLE_READ; with which registers, 0: without. */
+/* How the samples are: with PERF_SAMPLE_READ; PERF_SAMPLE_CALLCHAIN; with which registers, 0: without. */
 struct rings_form {
-	int has_read;
+	int has_read, has_callers;
 	uint64_t registers;
 };
 

@@ -69,7 +69,8 @@ void outside_note(const struct wm_session *session, const struct process *proces
 static unsigned int needs(const struct watch_expr *watch)
 {
 	const struct watch_options *options = &watch->options;
-	unsigned int flags = options->has_kernel ? EVENT_KERNEL : 0;
+	unsigned int flags = (options->has_kernel ? EVENT_KERNEL : 0) |
+			     (options->frames ? EVENT_CALLERS : 0);
 
 	if (!options->counts || options->test_count)
 		flags |= NEEDS_RECORDS;
@@ -93,6 +94,8 @@ unsigned int outside_flags(const struct wm_session *session, const struct proces
 	}
 	if (flags & NEEDS_RECORDS)
 		flags |= EVENT_RINGS | (flags & NEEDS_VALUES ? 0 : EVENT_NO_REGS);
+	else
+		flags &= ~(unsigned int)EVENT_CALLERS;
 	flags &= ~(NEEDS_RECORDS | NEEDS_VALUES);
 	/* it stands already, and is our own thread's tracee */
 	return process->outside->entry ? flags | EVENT_NO_STOP : flags;
@@ -268,7 +271,9 @@ static void make_types(const struct control_watch *about, uint8_t types[16])
 		types[at++] = WM_TYPE_U16;
 	}
 	if (about->flags & WATCH_WITH_OFFSET)
-		types[at] = WM_TYPE_U32;
+		types[at++] = WM_TYPE_U32;
+	for (unsigned int i = 0; i < about->callers; i++)
+		types[at++] = WM_TYPE_PTR;
 }
 
 /* As of CONTROL_EVENT. */
@@ -289,24 +294,16 @@ static int make_event(struct wm_session *session, struct process *process,
 	return err;
 }
 
-static int refuse(struct wm_session *session, const struct spec *spec, int why, const char *words)
-{
-	return session_fail(session, -WM_E_WATCH_OPTION, "%s: %s%s%s", spec->text, words,
-			    why ? "; and it can't be watched from inside: " : "",
-			    why ? wm_error_text(why) : "");
-}
-
 /* What has to be done at the hit itself, before the thread goes on. */
 static int check(struct wm_session *session, const struct spec *spec, int why)
 {
-	const struct watch_options *options = &spec->watch->options;
-
-	if (options->signal)
-		return refuse(session, spec, why,
-			      "from outside the signal would come after the thread has gone on");
-	if (options->frames)
-		return refuse(session, spec, why, "from outside the callers are not to be had");
-	return 0;
+	if (!spec->watch->options.signal)
+		return 0;
+	return session_fail(
+		session, -WM_E_WATCH_OPTION,
+		"%s: from outside the signal would come after the thread has gone on%s%s",
+		spec->text, why ? "; and it can't be watched from inside: " : "",
+		why ? wm_error_text(why) : "");
 }
 
 int outside_ask(struct wm_session *session, struct process *process,

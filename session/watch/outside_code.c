@@ -144,6 +144,11 @@ static struct code_module *module_of(struct outside_code *code, uint64_t address
 	return NULL;
 }
 
+int outside_code_is(struct outside_code *code, uint64_t address)
+{
+	return module_of(code, address) != NULL;
+}
+
 /* NULL: no memory, or the file can't be read. */
 static const struct functions *functions_of(struct outside_code *code, struct code_module *module)
 {

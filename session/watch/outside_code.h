@@ -29,6 +29,9 @@ int outside_code_is_gone(const struct outside_code *code);
 /* A new round of hits begins. */
 void outside_code_round(struct outside_code *code);
 
+/* Whether an address is in some module's code. */
+int outside_code_is(struct outside_code *code, uint64_t address);
+
 /* As told_reads has them (arch/told.h); `data` is the code. */
 const uint8_t *outside_code_at(void *data, uint64_t address, size_t bytes, int has_run,
 			       uint8_t *room);

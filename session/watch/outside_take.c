@@ -112,6 +112,21 @@ static unsigned char *put(unsigned char *to, const void *from, size_t bytes)
 	return to + bytes;
 }
 
+/* As far as it is a chain of them. */
+static unsigned char *put_callers(struct outside *outside, const struct event_record *record,
+				  unsigned int wanted, unsigned char *to)
+{
+	unsigned int known = 0;
+	uint64_t none = 0;
+
+	while (known < record->caller_count &&
+	       outside_code_is(outside->code, record->callers[known]))
+		known++;
+	for (unsigned int i = 0; i < wanted; i++)
+		to = put(to, i < known ? &record->callers[i] : &none, sizeof(none));
+	return to;
+}
+
 /* The same fields as inside (struct control_watch). */
 static void tell(struct outside *outside, const struct outside_watch *watch,
 		 const struct event_record *record, const struct told *told,
@@ -129,6 +144,7 @@ static void tell(struct outside *outside, const struct outside_watch *watch,
 	}
 	if (about->flags & WATCH_WITH_OFFSET)
 		to = put(to, &about->offset, sizeof(about->offset));
+	to = put_callers(outside, record, about->callers, to);
 	own_store_write(outside->store, record->tid, record->time_ns,
 			OUTSIDE_EVENT_FIRST + about->event, fields, (size_t)(to - fields));
 }
