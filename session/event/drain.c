@@ -28,11 +28,14 @@ int event_object_drain(struct event_object *object, int is_last,
 	while (!err && taken < settled) {
 		struct event_record *record = &object->rings.pending[taken++];
 
+		record->after_loss = (uint8_t)rings_after_loss(&object->rings, record->time_ns);
 		record->address = object->sources[record->source].address;
-		if (is_within(object, record))
+		if (is_within(object, record)) {
 			err = take(data, record);
-		else
+		} else {
 			object->rings.stray++;
+			object->strays[record->source]++;
+		}
 		object->rings.taken += is_within(object, record);
 	}
 	rings_drop(&object->rings, taken);
@@ -50,6 +53,11 @@ uint64_t event_object_lost(const struct event_object *object)
 	for (unsigned int i = 0; i < object->request.source_count; i++)
 		hits += object->hits[i];
 	return hits > told ? hits - told : 0;
+}
+
+uint64_t event_object_stray_of(const struct event_object *object, unsigned int source)
+{
+	return object->strays[source];
 }
 
 uint64_t event_object_stray(const struct event_object *object)

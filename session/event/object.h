@@ -277,9 +277,10 @@ int event_object_drain(struct event_object *object, int is_last,
 
 /*
  * Hits that found a ring full: those that the kernel has told of; once all was disarmed and drained, exactly. And those
- * handed to nobody, as they were outside of armed.
+ * handed to nobody, as they were outside of armed: all, with what made no sense; and those of one source.
  */
 uint64_t event_object_lost(const struct event_object *object);
 uint64_t event_object_stray(const struct event_object *object);
+uint64_t event_object_stray_of(const struct event_object *object, unsigned int source);
 
 #endif

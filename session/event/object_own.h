@@ -28,6 +28,7 @@ struct event_object {
 	unsigned int rounds, doubtful;
 
 	uint64_t hits[EVENT_SOURCES_MAX]; /* once disarmed */
+	uint64_t strays[EVENT_SOURCES_MAX];
 	struct rings rings;
 
 	uint64_t *claims; /* a row for each source, or for each on each CPU; 0: none */

@@ -59,7 +59,6 @@ static int ring_open(struct cpu_ring *ring, unsigned int cpu, uint32_t bytes)
 	long fd = syscall(SYS_perf_event_open, &attr, gettid(), (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
 	ring->cpu = cpu;
-	ring->gap_from_ns = RINGS_NO_GAP;
 	ring->fd = (int)fd;
 	if (fd < 0)
 		return -errno;
@@ -200,7 +199,6 @@ static int sample_read(const struct rings *rings, struct event_record *record,
 	if (!found)
 		return 0;
 	record->source = found->source;
-	record->after_loss = 0;
 	record->ip = word(&at);
 	both = word(&at);
 	record->pid = (pid_t)(uint32_t)both;
@@ -218,26 +216,37 @@ static int sample_read(const struct rings *rings, struct event_record *record,
 	return 1;
 }
 
-static void gap_open(struct cpu_ring *ring)
+/* Hits between these may have found it full. What is not over yet grows. */
+static void gap_add(struct cpu_ring *ring, uint64_t from_ns, uint64_t to_ns)
 {
-	if (ring->gap_from_ns == RINGS_NO_GAP)
-		ring->gap_from_ns = ring->last_ns;
-	ring->gap_to_ns = 0;
+	if (!ring->has_gap)
+		ring->gap_from_ns = from_ns;
+	if (!ring->has_gap || to_ns > ring->gap_to_ns)
+		ring->gap_to_ns = to_ns;
+	ring->has_gap = 1;
 }
 
-/* A hit of this ring has found room again. */
-static void gap_close(struct cpu_ring *ring, uint64_t time_ns)
+int rings_after_loss(struct rings *rings, uint64_t time_ns)
 {
-	ring->last_ns = time_ns;
-	if (ring->gap_from_ns != RINGS_NO_GAP && !ring->gap_to_ns)
-		ring->gap_to_ns = time_ns;
+	int is_after = 0;
+
+	for (unsigned int i = 0; i < rings->count; i++) {
+		struct cpu_ring *ring = &rings->all[i];
+
+		if (!ring->has_gap || time_ns <= ring->gap_from_ns)
+			continue;
+		is_after = 1;
+		ring->has_gap = time_ns <= ring->gap_to_ns;
+	}
+	return is_after;
 }
 
 static int ring_read(struct rings *rings, struct cpu_ring *from, const struct rings_form *form)
 {
 	struct ring *ring = &from->ring;
 	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_RELAXED);
-	int was_full = head - ring->tail + SAMPLE_BYTES_MAX > ring->bytes;
+	struct event_record *record;
+	int has_lost = 0, was_full = head - ring->tail + SAMPLE_BYTES_MAX > ring->bytes;
 	const struct perf_event_header *header;
 	int got;
 
@@ -246,7 +255,7 @@ static int ring_read(struct rings *rings, struct cpu_ring *from, const struct ri
 			const uint8_t *at = (const uint8_t *)(header + 1) + 8;
 
 			rings->lost += word(&at);
-			gap_open(from);
+			has_lost = 1;
 		}
 		if (header->type != PERF_RECORD_SAMPLE)
 			continue;
@@ -257,28 +266,19 @@ static int ring_read(struct rings *rings, struct cpu_ring *from, const struct ri
 			rings->stray++;
 			continue;
 		}
-		rings->pending[rings->pending_count].cpu = from->cpu;
-		gap_close(from, rings->pending[rings->pending_count++].time_ns);
+		record = &rings->pending[rings->pending_count++];
+		record->cpu = from->cpu;
+		/* unless it was told of when the ring was read full */
+		if (has_lost && from->last_ns > from->full_ns)
+			gap_add(from, from->last_ns, record->time_ns);
+		has_lost = 0;
+		from->last_ns = record->time_ns;
 	}
-	if (was_full) /* what it had no room for is told with the next that finds some */
-		gap_open(from);
+	if (was_full) {
+		from->full_ns = object_now_ns();
+		gap_add(from, from->last_ns, from->full_ns);
+	}
 	return got == -EBADMSG ? 0 : got;
-}
-
-/* Also hits of the other rings have none that is known in front of them. */
-static void gap_mark(struct rings *rings, struct cpu_ring *ring, uint64_t until_ns)
-{
-	if (ring->gap_from_ns == RINGS_NO_GAP)
-		return;
-	for (size_t i = 0; i < rings->pending_count; i++) {
-		struct event_record *record = &rings->pending[i];
-
-		if (record->time_ns > ring->gap_from_ns &&
-		    (!ring->gap_to_ns || record->time_ns <= ring->gap_to_ns))
-			record->after_loss = 1;
-	}
-	if (ring->gap_to_ns && ring->gap_to_ns < until_ns)
-		ring->gap_from_ns = RINGS_NO_GAP;
 }
 
 int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t *settled)
@@ -292,8 +292,6 @@ int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t 
 		err = ring_read(rings, &rings->all[i], &form);
 	if (rings->pending_count)
 		qsort(rings->pending, rings->pending_count, sizeof(*rings->pending), by_time);
-	for (unsigned int i = 0; i < rings->count; i++)
-		gap_mark(rings, &rings->all[i], until);
 	*settled = 0;
 	while (*settled < rings->pending_count &&
 	       (is_last || rings->pending[*settled].time_ns < until))

@@ -10,8 +10,6 @@
 #include "session/event/object.h"
 #include "session/trail/ring.h"
 
-#define RINGS_NO_GAP UINT64_MAX
-
 struct rings {
 	struct cpu_ring {
 		unsigned int cpu;
@@ -19,8 +17,10 @@ struct rings {
 		void *memory;
 		struct ring ring;
 		uint64_t last_ns; /* of the last hit that was read */
-		/* between these, hits found it full; to_ns 0: up to now; from_ns RINGS_NO_GAP: none lately */
+		uint64_t full_ns; /* when it was last read, if it was full then; else before that */
+		/* between these, hits may have found it full */
 		uint64_t gap_from_ns, gap_to_ns;
+		int has_gap; /* and none behind it was handed over */
 	} * all;
 	unsigned int count;
 	uint32_t bytes; /* of records, each */
@@ -57,6 +57,9 @@ struct rings_form {
  * more: stands in *settled. 0, -ENOMEM.
  */
 int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t *settled);
+
+/* The next one that is handed over, of that time: whether others were lost since the one before, on any CPU. */
+int rings_after_loss(struct rings *rings, uint64_t time_ns);
 
 /* The first `count` of them were taken. */
 void rings_drop(struct rings *rings, size_t count);

@@ -441,7 +441,8 @@ void outside_ended(struct wm_session *session, struct process *process)
 
 	if (outside->object && outside->code) {
 		take(session, process, 1);
-		outside->table->rows[0].dropped = event_object_stray(outside->object);
+		for (unsigned int i = 0; i < outside->count; i++)
+			outside->table->rows[i].dropped = event_object_stray_of(outside->object, i);
 		if (!outside->has_records)
 			count_all(outside);
 	}
