@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/entry.h"
 
+#include "session/target.h"
 #include "session/tracee.h"
 
 #include <elf.h>
@@ -98,6 +99,14 @@ static int run_to_trap(const struct entry *entry)
 	}
 }
 
+/* The kernel forces a breakpoint's SIGTRAP on who ignores or blocks it, and that would stay so. */
+static int takes_trap(pid_t pid)
+{
+	uint64_t bit = UINT64_C(1) << (SIGTRAP - 1);
+
+	return !((target_status_mask(pid, "SigIgn") | target_status_mask(pid, "SigBlk")) & bit);
+}
+
 /*
  * From the stop behind execve(2) to the entry, by a breakpoint there that is taken away again. Not by a debug register: the
  * kernel would go on to hold it for us.
@@ -109,11 +118,13 @@ static int run_to_entry(const struct entry *entry)
 	long word, rip;
 	int err;
 
+	if (!at || !takes_trap(entry->pid))
+		return 0; /* it stands at its beginning: so be it */
 	errno = 0;
 	word = ptrace(PTRACE_PEEKTEXT, entry->pid, place, NULL);
-	if (!at || errno ||
+	if (errno ||
 	    ptrace(PTRACE_POKETEXT, entry->pid, place, ((unsigned long)word & ~0xfful) | INT3))
-		return 0; /* it stands at its beginning: so be it */
+		return 0;
 	if (ptrace(PTRACE_CONT, entry->pid, NULL, 0))
 		return -WM_E_GONE;
 	err = run_to_trap(entry);

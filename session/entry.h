@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Programs that are started and held where their own code begins, at the entry of their file: what they are linked with is mapped
- * and relocated then, and the libraries' constructors have run. Nothing is loaded into them, and nothing stays behind.
+ * and relocated then, and the libraries' constructors have run. Nothing is loaded into them, and nothing stays behind. Those that are to
+ * ignore SIGTRAP, or have it blocked, are held before they run at all.
  *
  * A thread of ours is the tracer (ptrace(2) wants one), and what it holds ends with it: a tool that is killed leaves no
  * program behind that stands for ever. Meanwhile no other thread of the caller's may wait for just any child (tracee.h).

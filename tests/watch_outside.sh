@@ -51,6 +51,20 @@ told add counted new >new
 seq 1 800 | cmp -s - new || fail "the additions: $(head -3 new)"
 says "with a value that follows from the one before"
 
+# Who is started with SIGTRAP ignored goes on to ignore it.
+cat >ignored.c <<'END'
+#include <signal.h>
+volatile int word;
+int main(void) { struct sigaction is; sigaction(SIGTRAP, 0, &is); word = 1; return is.sa_handler != SIG_IGN; }
+END
+cc -g ignored.c -o ignored || exit 1
+(
+	trap '' TRAP
+	watches ignoring 0 -e watch:word/outside/ -- ./ignored
+	expect "ignoring SIGTRAP: recorded" "$(json recorded)" 1
+	exit $failed
+) || failed=1
+
 # Vector registers are nobody's to see from outside: unknown, and not what memory had.
 watches types 0 -e watch:small/outside/ -e watch:rate/outside/ -e watch:narrow/outside/ -- ./watched types
 expect "signed" "$(told types small new | tr '\n' ' ')" "0 -1 -2 "

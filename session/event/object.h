@@ -122,7 +122,7 @@ struct event_request {
 	size_t cpu_count;
 	const struct event_source *sources;
 	unsigned int source_count; /* 1 to EVENT_SOURCES_MAX */
-	uint32_t ring_bytes; /* EVENT_RINGS, of each CPU's; a power of two of pages. 0: 512 KiB */
+	uint32_t ring_bytes; /* EVENT_RINGS, of each CPU's; a power of two of pages. 0: as large as may be, up to 4 MiB */
 	/* session/claim/ledger.h: what is taken is claimed there. NULL: nowhere */
 	struct ledger *ledger;
 	/*

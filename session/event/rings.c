@@ -17,7 +17,8 @@
 #include <waymark/error.h>
 
 #define PAGE 4096u
-#define DEFAULT_BYTES (512u << 10)
+#define LARGE_BYTES (4u << 20)
+#define SMALL_BYTES (32u << 10)
 #define REGISTERS 24u
 /*
  * Of asm/perf_regs.h, the general ones and flags. Each costs the program some 60 ns at each hit, more than anything else in a record:
@@ -70,13 +71,13 @@ static int ring_open(struct cpu_ring *ring, unsigned int cpu, uint32_t bytes)
 	return ring_init(&ring->ring, ring->memory, (const uint8_t *)ring->memory + PAGE, bytes);
 }
 
-int rings_open(struct rings *rings, uint32_t bytes)
+static int open_all(struct rings *rings, uint32_t bytes)
 {
 	unsigned int *cpus;
 	size_t count;
 	int err = cpus_online(&cpus, &count);
 
-	rings->bytes = bytes ? bytes : DEFAULT_BYTES;
+	rings->bytes = bytes;
 	if (err)
 		return err;
 	rings->all = calloc(count, sizeof(*rings->all));
@@ -87,6 +88,20 @@ int rings_open(struct rings *rings, uint32_t bytes)
 		rings->count++;
 	}
 	free(cpus);
+	return err;
+}
+
+/* Users have so much memory for them together (kernel.perf_event_mlock_kb for each CPU, and RLIMIT_MEMLOCK), and may have others. */
+int rings_open(struct rings *rings, uint32_t bytes)
+{
+	int err = open_all(rings, bytes ? bytes : LARGE_BYTES);
+
+	for (uint32_t less = LARGE_BYTES / 2; !bytes && less >= SMALL_BYTES; less /= 2) {
+		if (err != -WM_E_PERF_MEMORY)
+			break;
+		rings_release(rings);
+		err = open_all(rings, less);
+	}
 	return err;
 }
 
