@@ -235,6 +235,7 @@ int outside_beside(struct wm_session *session, const struct process *process, in
 	}
 	/* to be forgotten */
 	beside->invited = 0;
+	beside->was_quiet = 1;
 	process_hang_up(beside, -WM_E_GONE);
 	return err;
 }

@@ -17,7 +17,7 @@
 #define PLACES 1024u
 #define WINDOW_BEFORE 16u
 #define WINDOW_BYTES 32u
-#define SWEEP_MAX (1u << 20)
+#define SWEEP_MAX (128u << 10) /* some ms; as inside */
 #define RELOAD_NS 100000000u
 
 /* Functions' starts of a module, once they were wanted. */
