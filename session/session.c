@@ -4,7 +4,6 @@
 #include "session/process.h"
 #include "session/reader.h"
 #include "session/target.h"
-#include "session/watch/outside.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"
 #include "session/watch/watches.h"

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -47,8 +48,8 @@ int outside_serves(const struct wm_session *session, int error)
 
 int outside_wants(const struct process *process, const struct watch_expr *watch)
 {
-	if (process->outside && process->outside->takes_all)
-		return 1;
+	if (!watch || (process->outside && process->outside->takes_all))
+		return watch != NULL;
 	return !process->outside == !watch->options.is_outside;
 }
 
@@ -217,14 +218,15 @@ static int is_any_outside(const struct wm_session *session)
 	return 0;
 }
 
-int outside_beside(struct wm_session *session, const struct process *process, int why)
+int outside_beside(struct wm_session *session, const struct process *process, int error)
 {
 	struct process *beside;
 	int err;
 
-	if (process->outside || (!why && !is_any_outside(session)))
-		return 0;
-	err = join(session, process->pid, why, &beside);
+	if ((error && error != -WM_E_WATCH_GO) || process->outside || !process->invited ||
+	    process->hello.forked || (!error && !is_any_outside(session)))
+		return error;
+	err = join(session, process->pid, error, &beside);
 	if (err)
 		return err;
 	beside->armed = 1;
@@ -329,6 +331,15 @@ int outside_ask(struct wm_session *session, struct process *process,
 		err = make_event(session, process, about, text);
 	outside->count += !err;
 	return err;
+}
+
+int outside_table(struct watch_table **table)
+{
+	void *map = mmap(NULL, sizeof(**table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+
+	*table = map == MAP_FAILED ? NULL : map;
+	return *table ? 0 : -errno;
 }
 
 int outside_armed(struct process *process, struct event_object *object, struct watch_table *table,

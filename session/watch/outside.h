@@ -46,10 +46,11 @@ int outside_attach(struct wm_session *session, pid_t pid, int why);
 int outside_launch(struct wm_session *session, const char *path, char *const argv[], int why);
 
 /*
- * Beside a process whose agent has all that the session wants but these: arm them now. `why` as above: then all watches
- * are meant, else those that are asked for from outside. 0, also where there are none; or an error, with the session's detail.
+ * Beside a process whose agent has all that the session wants but these: arm them now. `error`: what came of its watches inside; where
+ * that is no matter outside, all are meant, else those that are asked for. 0, also where there are none; the error; or another, with
+ * the session's detail.
  */
-int outside_beside(struct wm_session *session, const struct process *process, int why);
+int outside_beside(struct wm_session *session, const struct process *process, int error);
 
 /* It goes on, if it was held. */
 void outside_go(struct process *process);
@@ -57,7 +58,7 @@ void outside_free(struct process *process); /* also where it is none; one that i
 
 /* ---- for watching.c ---- */
 
-/* Whether a spec's watch is armed in the process, from outside or inside. */
+/* Whether a spec's watch is armed in the process, from outside or inside. NULL: it is none. */
 int outside_wants(const struct process *process, const struct watch_expr *watch);
 
 /* A spec was armed in the process: which way, and why. */
@@ -70,6 +71,9 @@ void outside_note(const struct wm_session *session, const struct process *proces
  */
 int outside_ask(struct wm_session *session, struct process *process,
 		const struct control_watch *about, size_t spec, const char *text);
+
+/* From outside, who takes hits is this process: the table is its own. 0, -errno; munmap(2) it. */
+int outside_table(struct watch_table **table);
 
 /* Flags of the event object (enum event_flag). */
 unsigned int outside_flags(const struct wm_session *session, const struct process *process);

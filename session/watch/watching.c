@@ -52,19 +52,12 @@ struct watching {
 
 /* ---- what is wanted ---- */
 
-static int is_wanted(const struct wm_session *session, const struct process *process, size_t spec)
-{
-	const struct watch_expr *watch = session->specs.all[spec].watch;
-
-	return watch && outside_wants(process, watch);
-}
-
 static size_t count_wanted(const struct wm_session *session, const struct process *process)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < session->specs.count; i++)
-		count += is_wanted(session, process, i) != 0;
+		count += outside_wants(process, session->specs.all[i].watch) != 0;
 	return count;
 }
 
@@ -258,7 +251,7 @@ static int find_all(struct finding *finding)
 	for (size_t i = 0; i < session->specs.count && !err; i++) {
 		struct watched_spec *result;
 
-		if (!is_wanted(session, finding->process, i))
+		if (!outside_wants(finding->process, session->specs.all[i].watch))
 			continue;
 		result = results(session, i);
 		err = result ? find_one(finding, &session->specs.all[i], result) : -ENOMEM;
@@ -299,22 +292,12 @@ static int explain(struct wm_session *session, int err)
 	return err;
 }
 
-/* From outside, who takes hits is this process, and so the table is its own. */
-static int make_table(struct watching *watching)
-{
-	void *map = mmap(NULL, sizeof(*watching->table), PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	watching->table = map == MAP_FAILED ? NULL : map;
-	return watching->table ? 0 : -errno;
-}
-
 static int wait_for_agent(struct finding *finding)
 {
 	int err;
 
 	if (finding->process->outside)
-		return make_table(finding->watching);
+		return outside_table(&finding->watching->table);
 	err = session_wait(finding->session, finding->process, ANSWER_WAIT_MS);
 
 	finding->process->error = 0;
@@ -444,16 +427,6 @@ void watching_drop(struct process *process)
 	process->watching = NULL;
 }
 
-/* Those from outside, beside the agent's; or all, where the agent may not take them. */
-static int arm_beside(struct wm_session *session, struct process *process, int err)
-{
-	if (err && err != -WM_E_WATCH_GO)
-		return err;
-	if (!process->invited || process->hello.forked)
-		return err;
-	return outside_beside(session, process, err);
-}
-
 static int find_and_arm(struct finding *finding)
 {
 	int err = find_all(finding);
@@ -473,7 +446,7 @@ int watching_arm(struct wm_session *session, struct process *process)
 	if (process->watching)
 		return 0;
 	if (!count_wanted(session, process))
-		return arm_beside(session, process, 0);
+		return outside_beside(session, process, 0);
 	if (!process->outside && !kernel_is_new_enough())
 		return session_fail(session, -WM_E_WATCH_TRAP, "Linux %d.%d or later is needed",
 				    KERNEL_MAJOR, KERNEL_MINOR);
@@ -491,14 +464,14 @@ int watching_arm(struct wm_session *session, struct process *process)
 	finding.watching->is_arming = 0;
 	if (!err) {
 		note_armed(session, process);
-		return arm_beside(session, process, 0);
+		return outside_beside(session, process, 0);
 	}
 	if (finding.watching->object)
 		event_object_disarm(finding.watching->object);
 	if (finding.watching->is_asked)
 		unask(process);
 	watching_drop(process);
-	return arm_beside(session, process, err);
+	return outside_beside(session, process, err);
 }
 
 /* ---- ending ---- */
