@@ -233,6 +233,30 @@ objcopy --add-section .gopclntab=/dev/null ./watched of_go 2>/dev/null && {
 	expect "Go" "$(told go in_turn new | tail -1)" 20
 }
 
+cat >strict.c <<'END'
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+volatile long word;
+int main(void)
+{
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	for (long i = 0; i < 1500000000; i++)
+		if (i % 1000000 == 0)
+			word = i;
+	syscall(SYS_exit, 0);
+}
+END
+cc -g -O1 strict.c -o strict || exit 1
+start ./strict
+sleep 0.2
+watches filtered 0 --for 300ms -e watch:word -p "$pid"
+says "watched from outside: the process runs under a seccomp filter"
+[ "$(json recorded)" -gt 0 ] || fail "under a filter: $(cat words)"
+kill -0 "$pid" 2>/dev/null || fail "the program under a filter is dead"
+kill -9 "$pid" 2>/dev/null
+
 # What can't be had from outside.
 bad 1 "there is no such variable" -e watch:nothing/outside/ -- ./watched turn 1 1
 bad 1 "from outside the signal would come after the thread has gone on" -e watch:in_turn/outside,signal=USR1/ -- ./watched turn 1 1

@@ -142,7 +142,7 @@ static int fill_in(struct wm_session *session, struct process *process)
 				    (enum store_policy)options->policy);
 	if (!err)
 		err = drain_new(&process->drain, own_store_fd(process->outside->store),
-				(uint32_t)target.inner_pid);
+				(uint32_t)process->pid);
 	if (err)
 		return err;
 	process->invited = process->welcomed = 1;
