@@ -26,8 +26,8 @@
  */
 #define REGISTER_MASK UINT64_C(0xff02ff)
 #define IP_BIT (UINT64_C(1) << PERF_REG_X86_IP)
-/* A trap reads the time, then writes its record; a virtual CPU may be put off between. */
-#define SETTLE_NS 20000000
+/* A trap reads the time, then writes its record; a virtual CPU may be put off between, on a busy host for long. */
+#define SETTLE_NS 100000000
 #define SAMPLE_BYTES_MAX 512u /* with less room than that a ring counts as full */
 
 uint64_t rings_sample_type(unsigned int flags)
@@ -243,8 +243,12 @@ static void gap_add(struct cpu_ring *ring, uint64_t from_ns, uint64_t to_ns)
 
 int rings_after_loss(struct rings *rings, uint64_t time_ns)
 {
-	int is_after = 0;
+	/* one that comes too late, and the next: nobody knows any more what was between */
+	int is_late = time_ns < rings->handed_ns, is_after = is_late || rings->was_late;
 
+	rings->was_late = is_late;
+	if (!is_late)
+		rings->handed_ns = time_ns;
 	for (unsigned int i = 0; i < rings->count; i++) {
 		struct cpu_ring *ring = &rings->all[i];
 

@@ -32,6 +32,8 @@ struct rings {
 	struct event_record *pending;
 	size_t pending_count, pending_room;
 	uint64_t taken, lost, stray;
+	uint64_t handed_ns; /* the time of the last that was handed over */
+	int was_late;
 };
 
 /* Of all CPUs that are online. 0, -WM_E_PERF_MEMORY, -errno; release also then. */

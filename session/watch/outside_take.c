@@ -145,7 +145,7 @@ static void tell(struct outside *outside, const struct outside_watch *watch,
 	if (about->flags & WATCH_WITH_OFFSET)
 		to = put(to, &about->offset, sizeof(about->offset));
 	to = put_callers(outside, record, about->callers, to);
-	own_store_write(outside->store, record->tid, record->time_ns,
+	own_store_write(outside->store, record->tid, outside->last_ns,
 			OUTSIDE_EVENT_FIRST + about->event, fields, (size_t)(to - fields));
 }
 
@@ -166,6 +166,9 @@ int outside_take(void *data, const struct event_record *record)
 
 	if (record->after_loss)
 		break_chains(outside);
+	/* as inside: the chain of values is in the order of the times, and so no two are the same */
+	outside->last_ns = record->time_ns > outside->last_ns ? record->time_ns
+							      : outside->last_ns + 1;
 	row->taken++;
 	look_at_code(outside, watch, record, &told);
 	if (watch->about.on != WATCH_ON_EXECUTE) {
