@@ -169,6 +169,9 @@ struct control_watch {
 	0x0080u /* where the instruction begins is not known: ip is the byte in front of where the thread went on */
 #define WATCH_IP_UNKNOWN 0x0100u /* it led elsewhere, as a jump or a return that reads: ip is 0 */
 
+#define WATCH_BY_KERNEL                                                                            \
+	0x0200u /* the kernel's own access, in a system call of the thread's: ip is that */
+
 struct control_unwatch {
 	uint32_t from, to; /* both included; 0 and UINT32_MAX: all */
 };
@@ -237,7 +240,8 @@ struct watch_row {
 	uint64_t signalled;
 	/* written outside, before its events are disabled: when, CLOCK_MONOTONIC. For those who share them. */
 	uint64_t quiet_ns;
-	uint64_t reserved2[2];
+	uint64_t unknown; /* of those inexact: nobody knows the new value; counted from outside alone */
+	uint64_t reserved2[1];
 };
 
 struct watch_table {

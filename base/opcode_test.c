@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each kind's opcodes; agent/trail/insn_test.c holds all of them against libzydis. */
+/* Each kind's opcodes; arch/x86_64/insn_test.c holds all of them against libzydis. */
 #include "base/opcode.h"
 
 #include "abi/trail.h"

@@ -35,6 +35,8 @@ printf '%s\n' 'set confirm off' 'set pagination off' 'set breakpoint pending on'
 : >bare
 : >signal
 : >ours
+: >outside
+: >counted
 : >gdb
 missed=0
 for _ in $(seq "$rounds"); do
@@ -46,6 +48,14 @@ for _ in $(seq "$rounds"); do
 		exit 1
 	}
 	grep '^raw' out >>ours
+	for way in outside outside,count; do
+		rm -rf trace
+		"$waymark" record --json -o trace -e watch:watched/$way/ -- "$loop" $count 1 >out 2>words || {
+			tail -n 1 words
+			exit 1
+		}
+		[ $way = outside ] && grep '^raw' out >>outside || grep '^raw' out >>counted
+	done
 	command -v gdb >/dev/null && timeout 60 gdb -q -nx -batch -x script --args "$loop" $gdb_count 1 2>/dev/null | grep '^raw' >>gdb
 	rm -rf trace
 	"$waymark" record --json -o trace -e watch:watched -- "$loop" 500 8 >out 2>words
@@ -60,6 +70,10 @@ figure watch.hit_over_trap ratio "$mine / $floor"
 # what the kernel takes for telling a thread of it at all
 figure watch.signal_over_trap ratio "$(least signal cpu) / $floor"
 figure watch.hit_over_signal ratio "$mine / $(least signal cpu)"
+# from outside: with values; only counted
+figure watch.outside_hit_us us "$(least outside cpu) / 1000"
+figure watch.outside_hit_over_trap ratio "$(least outside cpu) / $floor"
+figure watch.outside_count_over_trap ratio "$(least counted cpu) / $floor"
 if [ -n "$peer" ]; then
 	figure watch.gdb_us us "$peer / 1000"
 	figure watch.gdb_over_waymark ratio "$peer / $wall"

@@ -45,15 +45,21 @@ static void tell_one(const struct watched_spec *watched)
 		       counts->hits == 1 ? "" : "s");
 	tell_part(counts->filtered, "did not meet the condition");
 	tell_part(counts->counted, "counted, as asked");
-	tell_part(counts->missed, "missed: a thread blocked SIGTRAP meanwhile, or was ended");
+	tell_part(counts->missed,
+		  watched->outside ? "lost: the kernel's ring had no room for them"
+				   : "missed: a thread blocked SIGTRAP meanwhile, or was ended");
 	tell_part(counts->late,
 		  "told late, as SIGTRAP was blocked: their places and values are later ones");
 	tell_part(counts->dropped, "came outside of the recording");
 	tell_part(
 		counts->own,
 		"by the recording itself: in the program's place, of errno, which it puts back as it was, or on a stack that nobody has any more");
-	tell_part(counts->inexact,
-		  "with the value that memory had then, as the instruction does not tell it");
+	tell_part(
+		counts->inexact - counts->unknown,
+		watched->outside
+			? "with a value that follows from the one before, as the instruction tells no more"
+			: "with the value that memory had then, as the instruction does not tell it");
+	tell_part(counts->unknown, "with a value that is not to be known from outside");
 	tell_part(
 		counts->starved,
 		counts->starved == 1
@@ -64,6 +70,10 @@ static void tell_one(const struct watched_spec *watched)
 	if (watched->lost)
 		fprintf(stderr, "; taken away before the end: %s", wm_error_text(watched->lost));
 	fputc('\n', stderr);
+	if (watched->outside && watched->why)
+		fprintf(stderr, "  watched from outside: %s\n", wm_error_text(watched->why));
+	else if (watched->outside)
+		fputs("  watched from outside, as asked\n", stderr);
 	if (watched->shared)
 		fprintf(stderr,
 			"  no debug register was free: %u that %s holds served it, and what that missed is told there\n",
@@ -104,6 +114,19 @@ static void tell_unwatched(const struct watched_list *list)
 	fputc('\n', stderr);
 }
 
+void outcome_ways(const struct wm_session *session)
+{
+	for (size_t i = 0; i < session->watched.count; i++) {
+		const struct watched_spec *watched = watches_of(&session->watched, i);
+
+		if (!watched || !watched->outside || !watched->why)
+			continue;
+		complain_words("waymark: %s is watched from outside: %s", watched->text,
+			       wm_error_text(watched->why));
+		fputc('\n', stderr);
+	}
+}
+
 void outcome_watches(const struct watched_list *list)
 {
 	int any = 0;
@@ -114,11 +137,11 @@ void outcome_watches(const struct watched_list *list)
 		if (!watched)
 			continue;
 		tell_all(watched);
-		any |= !watched->is_code;
+		any |= !watched->is_code && !watched->sees_kernel;
 	}
 	tell_unwatched(list);
 	if (any)
-		fputs("  what the kernel itself writes there, as for read(2), is not seen\n",
+		fputs("  what the kernel itself writes there, as for read(2), is not seen, but by watch:EXPR/kernel/\n",
 		      stderr);
 }
 
@@ -191,7 +214,10 @@ static void put_all(struct json *json, const struct watched_spec *watched)
 	json_words(json, "holder", watched->holder[0] ? watched->holder : NULL);
 	json_number(json, "taken_over", watched->taken_over);
 	json_number(json, "alone_ns", watched->alone_ns);
+	json_number(json, "unknown", counts->unknown);
 	json_number(json, "processes", watched->processes);
+	json_string(json, "way", watched->outside ? "outside" : "inside");
+	json_string(json, "why", watched->why ? wm_error_text(watched->why) : "");
 	json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
 	if (watched->until_realtime_ns) {
 		json_number(json, "changed_ns", watched->until_realtime_ns);

@@ -7,6 +7,9 @@
 #include "session/session.h"
 #include "session/watch/watches.h"
 
+/* On stderr, once they are armed: a line for each that is watched another way than was asked for. */
+void outcome_ways(const struct wm_session *session);
+
 /* On stderr, a line for each: how many hits, and what of them is not in the trace, why. */
 void outcome_watches(const struct watched_list *list);
 

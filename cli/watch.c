@@ -236,6 +236,7 @@ static int on_event(const struct wm_event *event, void *data)
 		.pid = event->pid,
 		.tid = event->tid,
 		.is_read = (flags & WATCH_READ) != 0,
+		.is_kernel = (flags & WATCH_BY_KERNEL) != 0,
 		.is_late = (flags & WATCH_LATE) != 0,
 	};
 	int watch = writers_watch(watching->table, words_of(event));
@@ -406,6 +407,8 @@ static int set_up(struct watching *watching)
 	if (err)
 		return fail(watching, err);
 	outcome_waiting(watching->session);
+	if (!options->json)
+		outcome_ways(watching->session);
 	return 0;
 }
 

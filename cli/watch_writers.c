@@ -188,6 +188,8 @@ void writers_line(const struct writers *table, const struct watch_hit *hit, uint
 		fprintf(to, "%s  ", table->watches[hit->watch]);
 	fprintf(to, "%s%s", watch_where_text(hit->where, where, sizeof(where)),
 		hit->is_late ? ", or before" : "");
+	if (hit->is_kernel)
+		fputs(", by the kernel", to);
 	put_values(hit, to);
 	fputc('\n', to);
 }
@@ -303,6 +305,7 @@ static void json_hit(const struct writers *table, const struct watch_hit *hit, u
 	json_where(json, hit->where);
 	json_bool(json, "read", hit->is_read);
 	json_bool(json, "late", hit->is_late);
+	json_bool(json, "kernel", hit->is_kernel);
 	json_words(json, "before", hit->before);
 	json_words(json, "after", hit->after);
 	json_close(json, '}');

@@ -21,8 +21,9 @@ struct watch_hit {
 	uint32_t watch; /* its number in the table */
 	uint32_t order; /* of hits of the same time, as they came */
 	const struct where *where;
-	int is_read; /* the instruction wrote nothing */
-	int is_late; /* SIGTRAP was blocked: the place is where it came to be let through */
+	int is_read;   /* the instruction wrote nothing */
+	int is_kernel; /* for the thread, in a system call at that place */
+	int is_late;   /* SIGTRAP was blocked: the place is where it came to be let through */
 	char before[WATCH_VALUE_BYTES], after[WATCH_VALUE_BYTES]; /* "" of x; "?": nobody knows */
 };
 

@@ -6,6 +6,7 @@
 #include "session/program.h"
 #include "session/target.h"
 #include "session/trail/soft_leave.h"
+#include "session/watch/outside.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -124,6 +125,8 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 	if (find_process(session, pid))
 		return session_fail(session, -EEXIST, "pid %d is in this session already",
 				    (int)pid);
+	if (outside_is_all(session))
+		return outside_attach(session, pid, 0);
 	/* an engine runs copies of the code that an agent would change */
 	err = soft_leave_check(pid, (struct detail){ words, sizeof(words) });
 	if (err)
@@ -138,7 +141,7 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 		session_step(session, 5);
 		err = attach_once(session, pid);
 	}
-	return err;
+	return outside_serves(session, err) ? outside_attach(session, pid, err) : err;
 }
 
 /*
@@ -227,6 +230,8 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 	if (live_is_all(session))
 		return live_launch(session, argv);
 	err = program_find(&program, argv[0]);
+	if (outside_serves(session, err) || (!err && outside_is_all(session)))
+		return outside_launch(session, program.path, argv, err);
 	if (err)
 		return session_fail(session, err, "%s",
 				    program.binary[0] ? program.binary : argv[0]);

@@ -6,6 +6,7 @@
 #include "base/maps.h"
 #include "session/program.h"
 #include "session/target.h"
+#include "session/watch/outside.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"
 
@@ -60,6 +61,7 @@ void process_free(struct process *process)
 	link_release(&process->link);
 	process_forget_requests(process);
 	watching_drop(process);
+	outside_free(process);
 	if (process->pidfd >= 0)
 		close(process->pidfd);
 	drain_free(process->drain);
@@ -244,6 +246,14 @@ static int keep_module(struct process *process, const struct control_module *abo
 	return 0;
 }
 
+int process_module(struct wm_session *session, struct process *process,
+		   const struct control_module *module, const char *path)
+{
+	if (process->trace < 0)
+		return keep_module(process, module, path);
+	return trace_module_add(session->writer, process->trace, module, path);
+}
+
 static int take_module(struct wm_session *session, struct process *process,
 		       const struct link_message *message)
 {
@@ -257,11 +267,8 @@ static int take_module(struct wm_session *session, struct process *process,
 	if (module.build_id_bytes > sizeof(module.build_id) ||
 	    process->text_bytes > TEXTS_BYTES_MAX)
 		return -WM_E_PROTOCOL;
-	if (process->trace < 0)
-		err = keep_module(process, &module, (const char *)message->body + sizeof(module));
-	else
-		err = trace_module_add(session->writer, process->trace, &module,
-				       (const char *)message->body + sizeof(module));
+	err = process_module(session, process, &module,
+			     (const char *)message->body + sizeof(module));
 	return err ? err
 		   : probe_module(session, process, &module,
 				  (const char *)message->body + sizeof(module));
@@ -400,6 +407,8 @@ int process_pump(struct wm_session *session, struct process *process)
 	/* while a message is obeyed that takes long others are drained, but this one's messages wait */
 	if (process->state >= PROCESS_HUNG_UP || process->is_pumped)
 		return 0;
+	if (process->outside)
+		return outside_pump(session, process);
 	process->is_pumped = 1;
 	while (count < MESSAGES_MAX && (err = link_receive(&process->link, &message)) > 0) {
 		count++;

@@ -22,6 +22,7 @@ enum process_state { PROCESS_NEW, PROCESS_READY, PROCESS_OPENED, PROCESS_HUNG_UP
 
 #define REQUESTS_MAX 8
 
+struct outside;
 struct process_queued;
 struct watching;
 
@@ -83,8 +84,9 @@ struct process {
 	uint64_t trap_claim;	   /* trap.h; 0: none */
 	struct watching *watching; /* watch/watching.h's; NULL: nothing is watched */
 	struct watch_state watch;
-	uint64_t kept_at; /* abi/watch.h */
-	int trace;	  /* its number in the trace; -1: not there yet */
+	struct outside *outside; /* watch/outside.h's: it has no agent; else NULL */
+	uint64_t kept_at;	 /* abi/watch.h */
+	int trace;		 /* its number in the trace; -1: not there yet */
 };
 
 /* Take a connection over and put the process in the session's list; *link is used up. */
@@ -99,6 +101,10 @@ int process_request(struct process *process, uint16_t type, const struct iovec *
 
 /* Requests that aren't answered yet, those not yet sent included. */
 unsigned int process_pending(const struct process *process);
+
+/* A module that came, or is gone. 0 or what the trace says. */
+int process_module(struct wm_session *session, struct process *process,
+		   const struct control_module *module, const char *path);
 
 /* A request was answered: send what waits. Its type; 0 for one that nobody waits for. */
 uint16_t process_answered(struct process *process, uint32_t serial);

@@ -6,6 +6,7 @@
 #include "session/stop.h"
 #include "session/target.h"
 #include "session/trap.h"
+#include "session/watch/outside.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"
 
@@ -278,6 +279,8 @@ int session_arm(struct wm_session *session, struct process *process)
 
 	process->armed = 1;
 	process->was_quiet = 0;
+	if (process->outside)
+		return 0;
 	trap_claim(session, process);
 	if (spec_count_markers(&session->specs))
 		err = session->options.strict ? change_stopped(session, process, CONTROL_ARM)
@@ -295,6 +298,8 @@ int session_disarm(struct wm_session *session, struct process *process)
 	int err = 0;
 
 	watching_end(session, process);
+	if (process->outside)
+		return 0;
 	probe_quiet(process);
 	if (session->options.strict && process->armed && spec_count_markers(&session->specs))
 		err = change_stopped(session, process, CONTROL_DISARM);
@@ -304,6 +309,8 @@ int session_disarm(struct wm_session *session, struct process *process)
 
 int session_let_go(struct process *process)
 {
+	if (process->outside)
+		outside_go(process);
 	if (!process->hello.launched || process->let_go)
 		return 0;
 	process->let_go = 1;
@@ -380,7 +387,8 @@ static void wait_for_something(struct wm_session *session, int timeout_ms)
 static int was_replaced(const struct wm_session *session, const struct process *process)
 {
 	for (const struct process *p = session->processes; p != process; p = p->next)
-		if (p->pid == process->pid && p->state >= PROCESS_READY)
+		if (p->pid == process->pid && p->state >= PROCESS_READY &&
+		    !p->outside == !process->outside)
 			return 1; /* newer ones stand before older ones */
 	return 0;
 }

@@ -33,7 +33,7 @@ sleep 0.3
 bad 1 "by which watches come, is not to be had: the program ignores SIGTRAP" -e watch:word -p "$pid"
 kill -9 "$pid"
 
-# Go's stacks have no room for a hit's signal: neither the program's own code may be Go's, nor what it loads.
+# Go's stacks have no room for a hit's signal: if the program's own code is Go's it is watched from outside, and what it loads ends what is watched inside.
 cat >go.c <<'END'
 #include <dlfcn.h>
 #include <stdio.h>
@@ -61,19 +61,20 @@ int main(int words, char **text)
 END
 cc -g -DIS_GO go.c -o goes -ldl && cc -g -rdynamic go.c -o loads -ldl &&
 	cc -g -shared -fPIC -DIS_GO -DLIBRARY go.c -o libgoes.so && cc -g -shared -fPIC -DLIBRARY go.c -o libplain.so || exit 1
-bad 1 "there is code of Go, on whose stacks a hit's signal has no room" -e watch:word -- ./goes
-grep -q goes words || fail "who is Go's: $(cat words)"
+watches goes 0 -e watch:word -- ./goes
+expect "who is Go's, from outside" "$(json hits) $(grep -c right out)" "2 1"
+says "watched from outside: there is code of Go, on whose stacks a hit's signal has no room"
 watches plain 0 -e watch:word -- ./loads ./libplain.so
 expect "a library loaded" "$(json hits) $(grep -c right out)" "3 1"
 watches late_go 0 -e watch:word -- ./loads ./libgoes.so
 expect "a library of Go loaded" "$(json hits) $(grep -c right out)" "1 1"
 says "taken away before the end: there is code of Go"
 
-# A static program has no agent.
+# A static program has no agent, and so no markers and probes.
 if cc -g -static ignores.c -o still 2>/dev/null; then
 	start ./still
 	sleep 0.2
-	bad 1 "static" -e watch:word -p "$pid"
+	bad 1 "static" -e watch:word -e func:main -p "$pid"
 	kill -9 "$pid"
 fi
 
@@ -97,7 +98,14 @@ if command -v gdb >/dev/null; then
 		grep -q '^TracerPid:[[:space:]]*[1-9]' "/proc/$watched_pid/status" && break
 		sleep 0.2
 	done
-	bad 1 "gdb" -e watch:counted -p "$watched_pid"
+	# the tracer is there a moment before its register
+	sleep 0.5
+	bad 1 "gdb" -e watch:counted -e func:write_one -p "$watched_pid"
+	# but what needs no agent is to be had, beside its own
+	watches beside 0 --for 300ms -e watch:counted -p "$watched_pid"
+	says "watched from outside"
+	expect "beside a debugger: missed" "$(json missed)" 0
+	[ "$(json recorded)" -gt 10 ] || fail "beside a debugger: $(cat words)"
 	kill -INT "$debugger" 2>/dev/null
 fi
 kill -9 "$watched_pid"

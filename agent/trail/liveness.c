@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/liveness.h"
-#include "agent/trail/insn.h"
+#include "arch/insn.h"
 #include "agent/trail/processor.h"
 #include "agent/trail/ranges.h"
 

@@ -8,7 +8,7 @@
 #ifndef AGENT_TRAIL_MAKING_H
 #define AGENT_TRAIL_MAKING_H
 
-#include "agent/trail/insn.h"
+#include "arch/insn.h"
 #include "agent/trail/trace.h"
 #include "agent/trail/vector.h"
 

@@ -5,7 +5,7 @@
 #include "agent/trail/emit.h"
 #include "agent/trail/end.h"
 #include "agent/trail/gate.h"
-#include "agent/trail/insn.h"
+#include "arch/insn.h"
 #include "agent/trail/liveness.h"
 #include "agent/trail/log.h"
 #include "agent/trail/making.h"

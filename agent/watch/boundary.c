@@ -3,10 +3,10 @@
 #include "agent/watch/boundary.h"
 
 #include "agent/marker/careful.h"
-#include "agent/trail/insn.h"
+#include "arch/insn.h"
+#include "arch/told.h"
 
 #define SWEEP_MAX (128u << 10) /* some ms */
-#define CHUNK_BYTES 512u
 #define REMEMBERED 2048u
 #define TRIES 8u
 #define LENGTH_BITS 8
@@ -149,27 +149,10 @@ static int function_of(const struct code *code, uintptr_t end, uintptr_t *start)
 	return *start >= code->start && *start < end && end - *start <= SWEEP_MAX ? 0 : -1;
 }
 
-/* From there on, instruction by instruction; the last one's length if it ends at `end`, or 0. */
-static unsigned int sweep(uintptr_t at, uintptr_t end)
+static int code_read(void *data, void *to, uint64_t from, size_t bytes)
 {
-	uint8_t chunk[CHUNK_BYTES];
-	uintptr_t have = at, have_end = at;
-	struct insn insn = { .bytes = 0 };
-
-	while (at < end) {
-		if (have_end - at < INSN_BYTES_MAX && have_end < end) {
-			size_t bytes = end - at < sizeof chunk ? end - at : sizeof chunk;
-
-			if (careful_read(chunk, at, bytes))
-				return 0;
-			have = at;
-			have_end = at + bytes;
-		}
-		if (insn_decode(&insn, chunk + (at - have), have_end - at, at, 0))
-			return 0;
-		at += insn.bytes;
-	}
-	return at == end ? insn.bytes : 0;
+	(void)data;
+	return careful_read(to, from, bytes);
 }
 
 /* ---- remembering ---- */
@@ -254,7 +237,7 @@ unsigned int boundary_before(uintptr_t end, int *is_start)
 	*is_start = !function_of(&code, end + 1, &start) && start == end;
 	if (function_of(&code, end, &start))
 		return 0;
-	bytes = sweep(start, end);
+	bytes = told_sweep(start, end, code_read, NULL);
 	if (bytes)
 		remember(end, bytes, *is_start);
 	return bytes;

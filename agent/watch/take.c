@@ -6,18 +6,15 @@
 #include "agent/marker/careful.h"
 #include "agent/marker/hit.h"
 #include "agent/store/writer.h"
-#include "agent/trail/insn.h"
 #include "agent/watch/boundary.h"
 #include "agent/watch/condition.h"
-#include "agent/watch/written.h"
+#include "arch/told.h"
 #include "arch/trap.h"
 #include "base/syscall.h"
 
 #define OWN_STACK_BYTES 65536u
 #define STACK_FAR_BYTES (1u << 20) /* from one frame to the next */
 #define PAYLOAD_WORDS 16u
-#define PAGE_BYTES 4096u
-#define UNKNOWN_BYTES 4096u /* as far as one may reach that doesn't say: xsave */
 #define NOBODY_KNOWS UINT64_MAX
 
 struct watch_entry watch_entries[WATCH_ROWS_MAX];
@@ -32,18 +29,16 @@ static __thread uintptr_t taking __attribute__((tls_model("initial-exec")));
 /* One signal. */
 struct hit {
 	ucontext_t *context;
-	struct written written;
-	int is_told; /* `written` is */
+	struct told told;
 	int is_late;
 	uint8_t generation;
-	uintptr_t ip, sp;
-	uint16_t how;
+	uintptr_t sp;
 };
 
 /* What one watch makes of it. */
 struct seen {
-	uint64_t old, now, ticks;
-	uint16_t how;
+	struct told_values values;
+	uint64_t ticks;
 };
 
 static void count(uint64_t *counter)
@@ -76,207 +71,51 @@ static int is_past(uint32_t magic)
 
 /* ---- the instruction ---- */
 
-static int covers(const struct written *written, const struct control_watch *about)
+/* What is on the page of code that has just run is there. */
+static const uint8_t *code_at(void *data, uint64_t address, size_t bytes, int has_run,
+			      uint8_t *room)
 {
-	return written->address < about->address + about->bytes &&
-	       written->address + (written->bytes ? written->bytes : UNKNOWN_BYTES) >
-		       about->address;
+	(void)data;
+	if (has_run)
+		return (const uint8_t *)address; /* NOLINT(performance-no-int-to-ptr) */
+	return careful_read(room, address, bytes) ? NULL : room;
 }
 
-/* Whether it can be the instruction that met the watched bytes. */
-static int is_it(const struct written *written, const struct control_watch *about)
+static unsigned int before(void *data, uint64_t end, int *is_start)
 {
-	return covers(written, about) &&
-	       (written->way != WRITTEN_NOT || about->on == WATCH_ON_ACCESS);
+	(void)data;
+	return boundary_before(end, is_start);
 }
 
-/* A repeated one is told while it stands at `at` still. `bytes`: of the one in front, where that is known. */
-static int tell_repeated(struct written *written, uintptr_t at, unsigned int bytes,
-			 const ucontext_t *context)
+static int memory_at(void *data, void *to, uint64_t from, size_t bytes)
 {
-	uint8_t code[INSN_BYTES_MAX];
-	const void *from = code;
-
-	/* what is on the page of code that has just run is there */
-	if (bytes && (at - 1) / PAGE_BYTES == (at + sizeof code - 1) / PAGE_BYTES)
-		from = (const void *)at; /* NOLINT(performance-no-int-to-ptr) */
-	else if (careful_read(code, at, sizeof code))
-		return -1;
-	return written_tell_repeated(written, from, sizeof code, context);
+	(void)data;
+	return careful_read(to, from, bytes);
 }
 
-/* `end` is where a function begins: whether the call that led there met the watched bytes, and which it is. */
-static int tell_call(struct hit *hit, const struct control_watch *about, uintptr_t end)
+/* As libc has it there. */
+static uint64_t thread_at(void)
 {
-	greg_t *registers = hit->context->uc_mcontext.gregs;
-	uintptr_t stack = trap_stack(hit->context), back = 0, target = 0;
-	struct written *written = &hit->written;
-	struct insn insn;
-	unsigned int bytes;
-	int is_start, err;
+	uint64_t base;
 
-	if (careful_read(&back, stack, sizeof back))
-		return -1;
-	bytes = boundary_before(back, &is_start);
-	if (!bytes || insn_decode(&insn, (const uint8_t *)back - bytes, bytes, back - bytes, 0) ||
-	    (insn.kind == TRAIL_CALL && insn.target != end) ||
-	    (insn.kind != TRAIL_CALL && insn.kind != TRAIL_CALL_INDIRECT))
-		return -1;
-	hit->ip = back - bytes;
-	*written = (struct written){ .address = stack, .bytes = 8, .way = WRITTEN_NEW };
-	__builtin_memcpy(written->value, &back, sizeof back);
-	if (is_it(written, about))
-		return 0;
-	registers[REG_RIP] = (greg_t)back;
-	registers[REG_RSP] = (greg_t)(stack + sizeof back);
-	err = written_tell(written, (const uint8_t *)back - bytes, bytes, hit->context);
-	registers[REG_RIP] = (greg_t)end;
-	registers[REG_RSP] = (greg_t)stack;
-	written->bytes = 8;
-	if (err || !is_it(written, about) ||
-	    careful_read(&target, written->address, sizeof target) || target != end)
-		return -1;
-	return 0;
-}
-
-/* Whether behind that instruction control comes from elsewhere, if at all, or it met no memory. */
-static int is_led_away(const uint8_t *code, unsigned int bytes)
-{
-	struct insn insn;
-
-	return bytes && !insn_decode(&insn, code, bytes, 0, 0) && insn.kind != TRAIL_FALL;
+	__asm__("movq %%fs:0, %0" : "=r"(base));
+	return base;
 }
 
 static void look_at_code(struct hit *hit, const struct watch_entry *entry)
 {
-	const struct control_watch *about = &entry->about;
-	uintptr_t end = trap_pc(hit->context), begin, original, repeats_at = end, at;
-	int is_start = 0, is_entered, is_before, is_repeated;
-	struct written repeated;
-	unsigned int bytes;
+	const struct told_reads reads = { .code = code_at,
+					  .before = before,
+					  .memory = memory_at,
+					  .moved = moved_from,
+					  .thread = thread_at };
 
-	hit->ip = end;
-	if (about->on == WATCH_ON_EXECUTE || hit->is_late)
-		return;
-	if (!moved_from(end, &begin, &original)) {
-		bytes = end - begin <= INSN_BYTES_MAX ? (unsigned int)(end - begin) : 0;
-		if (moved_from(end + 1, &at, &repeats_at) || at != end)
-			repeats_at = original + bytes;
-	} else {
-		bytes = boundary_before(end, &is_start);
-		begin = original = end - bytes;
-	}
-	is_entered = is_led_away((const uint8_t *)begin, bytes);
-	is_before = bytes && !is_entered &&
-		    !written_tell(&hit->written, (const uint8_t *)begin, bytes, hit->context) &&
-		    is_it(&hit->written, about);
-	is_repeated = !tell_repeated(&repeated, end, bytes, hit->context) &&
-		      is_it(&repeated, about);
-	hit->is_told = is_before != is_repeated;
-	if (hit->is_told && is_repeated)
-		hit->written = repeated;
-	if (hit->is_told) {
-		hit->ip = is_before ? original : repeats_at;
-	} else if (!is_before && is_start && !tell_call(hit, about, end)) {
-		hit->is_told = 1;
-	} else if (!is_before && (is_start || is_entered)) {
-		hit->ip = 0;
-		hit->how |= WATCH_IP_UNKNOWN;
-	} else {
-		hit->ip = original + bytes - 1;
-		hit->how |= WATCH_IP_BEHIND;
-	}
+	hit->told.ip = trap_pc(hit->context);
+	if (entry->about.on != WATCH_ON_EXECUTE && !hit->is_late)
+		told_find(&hit->told, &entry->about, hit->context, &reads);
 }
 
 /* ---- values ---- */
-
-static uint64_t mask_of(const struct control_watch *about)
-{
-	return about->bytes == 8 ? ~UINT64_C(0) : (UINT64_C(1) << 8 * about->bytes) - 1;
-}
-
-/* The part of the watched bytes that the instruction wrote, as a mask; 0: all of it is unknown. */
-static uint64_t written_mask(const struct hit *hit, const struct control_watch *about)
-{
-	uint64_t mask = 0;
-
-	if (!hit->is_told || !hit->written.bytes)
-		return 0;
-	for (unsigned int i = 0; i < about->bytes; i++) {
-		if (about->address + i - hit->written.address < hit->written.bytes)
-			mask |= UINT64_C(0xff) << 8 * i;
-	}
-	return mask;
-}
-
-static uint64_t written_value(const struct hit *hit, const struct control_watch *about)
-{
-	uint64_t value = 0;
-
-	for (unsigned int i = 0; i < about->bytes; i++) {
-		uint64_t at = about->address + i - hit->written.address;
-
-		if (at < hit->written.bytes && at < WRITTEN_BYTES_MAX)
-			value |= (uint64_t)hit->written.value[at] << 8 * i;
-	}
-	return value;
-}
-
-/* `memory` as it is now, if it could be read; `before` as the chain has it, if anybody knows. */
-struct known {
-	uint64_t memory, before;
-	int has_memory, has_before;
-};
-
-static void judge_new(const struct hit *hit, const struct control_watch *about,
-		      const struct known *known, struct seen *seen)
-{
-	uint64_t all = mask_of(about), mask = written_mask(hit, about);
-	int is_all = mask == all, way = hit->is_told ? hit->written.way : WRITTEN_SOMEHOW;
-
-	if (way == WRITTEN_NEW && mask) {
-		uint64_t rest = known->has_memory ? known->memory : known->before;
-
-		seen->now = (written_value(hit, about) & mask) | (rest & ~mask);
-		/* what it did not write is as it was, unless somebody else wrote that too */
-		if (is_all || (known->has_memory && known->has_before &&
-			       !((known->memory ^ known->before) & ~mask)))
-			seen->how |= WATCH_NEW_EXACT;
-		else if (!known->has_memory && !known->has_before)
-			seen->how |= WATCH_NEW_UNKNOWN;
-		return;
-	}
-	seen->now = known->memory;
-	if (way == WRITTEN_CHANGED && is_all && hit->written.address == about->address &&
-	    hit->written.bytes == about->bytes && known->has_before) {
-		uint64_t now = written_change(&hit->written, known->before) & all;
-
-		if (known->has_memory && now == known->memory)
-			seen->how |= WATCH_NEW_EXACT;
-	}
-	if (way == WRITTEN_NOT) {
-		seen->how |= WATCH_READ;
-		if (known->has_memory && known->has_before && known->memory == known->before)
-			seen->how |= WATCH_NEW_EXACT;
-	}
-	if (!known->has_memory)
-		seen->how |= WATCH_NEW_UNKNOWN;
-}
-
-static void judge_old(const struct hit *hit, const struct control_watch *about,
-		      const struct known *known, struct seen *seen)
-{
-	uint64_t all = mask_of(about), shift = 8 * (about->address - hit->written.address);
-
-	if (hit->is_told && hit->written.has_old && written_mask(hit, about) == all) {
-		seen->old = hit->written.old >> shift & all;
-		seen->how |= WATCH_OLD_EXACT;
-		return;
-	}
-	seen->old = known->before;
-	if (!known->has_before)
-		seen->how |= WATCH_OLD_UNKNOWN;
-}
 
 /* Both words, if they are still as expected; else *value and *ticks are what they are. */
 static int exchange_pair(struct watch_row *row, uint64_t *value, uint64_t *ticks, uint64_t now,
@@ -301,22 +140,20 @@ static void link_in(const struct hit *hit, const struct watch_entry *entry, stru
 	struct watch_row *row = entry->row;
 	uint64_t value = __atomic_load_n(&row->last.value, __ATOMIC_RELAXED);
 	uint64_t ticks = __atomic_load_n(&row->last.ticks, __ATOMIC_RELAXED);
-	struct known known = { 0 };
+	struct told_known known = { 0 };
 
-	if (!hit->is_told || hit->written.way != WRITTEN_NEW ||
-	    written_mask(hit, about) != mask_of(about))
+	if (!told_is_whole(&hit->told, about))
 		known.has_memory = !careful_read(&known.memory, about->address, about->bytes);
 	do {
-		*seen = (struct seen){ .how = hit->how };
-		known.before = value & mask_of(about);
+		*seen = (struct seen){ .values.how = hit->told.how };
+		known.before = value;
 		known.has_before = ticks != NOBODY_KNOWS;
-		judge_new(hit, about, &known, seen);
-		judge_old(hit, about, &known, seen);
+		told_judge(&hit->told, about, &known, &seen->values);
 		seen->ticks = clock_ticks(entry->clock);
 		if (known.has_before && seen->ticks <= ticks)
 			seen->ticks = ticks + 1;
-	} while (!exchange_pair(row, &value, &ticks, seen->now,
-				seen->how & WATCH_NEW_UNKNOWN ? NOBODY_KNOWS : seen->ticks));
+	} while (!exchange_pair(row, &value, &ticks, seen->values.now,
+				seen->values.how & WATCH_NEW_UNKNOWN ? NOBODY_KNOWS : seen->ticks));
 }
 
 /* ---- the event ---- */
@@ -355,11 +192,11 @@ static void tell(const struct hit *hit, const struct watch_entry *entry, const s
 	unsigned char *to = (unsigned char *)payload;
 	unsigned int width = about->flags & WATCH_WITH_OFFSET ? 8 : about->bytes;
 
-	to = put(to, &hit->ip, sizeof hit->ip);
+	to = put(to, &hit->told.ip, sizeof hit->told.ip);
 	if (about->on != WATCH_ON_EXECUTE) {
-		to = put(to, &seen->old, width);
-		to = put(to, &seen->now, width);
-		to = put(to, &seen->how, sizeof seen->how);
+		to = put(to, &seen->values.old, width);
+		to = put(to, &seen->values.now, width);
+		to = put(to, &seen->values.how, sizeof seen->values.how);
 	}
 	if (about->flags & WATCH_WITH_OFFSET)
 		to = put(to, &about->offset, sizeof about->offset);
@@ -379,7 +216,8 @@ static int is_wanted(const struct control_watch *about, const struct seen *seen)
 
 		if (condition->of == WATCH_OF_TID && !tid)
 			tid = (int32_t)syscall_raw(SYS_gettid, 0, 0, 0, 0);
-		if (!condition_holds(condition, seen->old, seen->now, about->bytes, tid))
+		if (!condition_holds(condition, seen->values.old, seen->values.now, about->bytes,
+				     tid))
 			return 0;
 	}
 	return 1;
@@ -413,18 +251,18 @@ __attribute__((noinline)) void take_keep(void)
 static void take(const struct hit *hit, struct watch_entry *entry)
 {
 	struct watch_row *row = entry->row;
-	struct seen seen = { .how = hit->how };
+	struct seen seen = { .values.how = hit->told.how };
 
 	count(&row->taken);
 	if (hit->is_late)
 		count(&row->late);
-	if (hit->how & WATCH_SHARED)
+	if (hit->told.how & WATCH_SHARED)
 		count(&row->shared);
 	if (entry->about.on == WATCH_ON_EXECUTE)
 		seen.ticks = clock_ticks(entry->clock);
 	else
 		link_in(hit, entry, &seen);
-	if (entry->about.on != WATCH_ON_EXECUTE && !(seen.how & WATCH_NEW_EXACT))
+	if (entry->about.on != WATCH_ON_EXECUTE && !(seen.values.how & WATCH_NEW_EXACT))
 		count(&row->inexact);
 	if (!is_wanted(&entry->about, &seen)) {
 		count(&row->filtered);
@@ -470,9 +308,8 @@ static int is_hit_too(const struct hit *hit, const struct watch_entry *first,
 
 	if (is_same_word(first, entry))
 		return 1;
-	return hit->is_told && hit->written.bytes && about->on != WATCH_ON_EXECUTE &&
-	       covers(&hit->written, about) &&
-	       (hit->written.way != WRITTEN_NOT || about->on != WATCH_ON_WRITE);
+	return hit->told.is_told && hit->told.written.bytes && about->on != WATCH_ON_EXECUTE &&
+	       told_covers(&hit->told, about);
 }
 
 /*
@@ -481,7 +318,7 @@ static int is_hit_too(const struct hit *hit, const struct watch_entry *first,
  */
 static void take_others(struct hit *hit, const struct watch_entry *first)
 {
-	hit->how |= WATCH_SHARED;
+	hit->told.how |= WATCH_SHARED;
 	for (uint64_t live = __atomic_load_n(&watch_live, __ATOMIC_ACQUIRE); live;
 	     live &= live - 1) {
 		struct watch_entry *entry = &watch_entries[__builtin_ctzll(live)];
@@ -548,7 +385,7 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 		return;
 	}
 	taking = sp;
-	hit.how = hit.is_late ? WATCH_LATE : 0;
+	hit.told.how = hit.is_late ? WATCH_LATE : 0;
 	look_at_code(&hit, entry);
 	take(&hit, entry);
 	take_others(&hit, entry);

@@ -155,6 +155,10 @@ int watch_option_parse(struct watch_options *options, const char *text, size_t b
 			options->counts = 1;
 		else if (!strcmp(word, "trail"))
 			options->trail = 1;
+		else if (!strcmp(word, "outside"))
+			options->is_outside = 1;
+		else if (!strcmp(word, "kernel"))
+			options->is_outside = options->has_kernel = 1;
 		else if (!valued_parse(options, word, at, bytes))
 			word = NULL;
 		if (word)

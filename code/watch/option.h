@@ -10,6 +10,8 @@
  *	count			hits are counted, and not recorded
  *	signal=NAME		each is followed by that signal to the thread: signal=STOP, signal=SIGUSR1, signal=10
  *	trail			each keeps the trail up to it
+ *	outside			hits are read from outside, and the program is told of none: no agent comes into it for this
+ *	kernel			what the kernel writes there for the program is told, too; from outside
  *	thread=TID		whose copy of a variable that each thread has one of; thread=main: the first thread's
  *
  * Where there are several `if`, all must be true. A number is written as C does: 5, -1, 0x1f, 1.5, 'a', true, NULL, or
@@ -55,7 +57,9 @@ struct watch_options {
 	int counts;	     /* `count` */
 	int signal;	     /* 0: none */
 	int trail;
-	pid_t thread; /* 0: none named; WATCH_THREAD_MAIN */
+	int is_outside;
+	int has_kernel; /* is_outside then, too */
+	pid_t thread;	/* 0: none named; WATCH_THREAD_MAIN */
 };
 
 /*

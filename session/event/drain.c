@@ -13,21 +13,29 @@ static int is_within(const struct event_object *object, const struct event_recor
 int event_object_drain(struct event_object *object, int is_last,
 		       int (*take)(void *data, const struct event_record *record), void *data)
 {
-	int with_read = object_is_threads(object) && object_inherits(object) &&
-			!object->is_exchanged;
+	const struct rings_form form = {
+		.has_read = object_is_threads(object) && object_inherits(object) &&
+			    !object->is_exchanged,
+		.has_callers = (object->request.flags & EVENT_CALLERS) != 0,
+		.registers = rings_registers(object->request.flags),
+	};
 	size_t settled, taken = 0;
 	int err;
 
 	if (!(object->request.flags & EVENT_RINGS))
 		return -EINVAL;
-	err = rings_read(&object->rings, with_read, is_last, &settled);
+	err = rings_read(&object->rings, form, is_last, &settled);
 	while (!err && taken < settled) {
-		const struct event_record *record = &object->rings.pending[taken++];
+		struct event_record *record = &object->rings.pending[taken++];
 
-		if (is_within(object, record))
+		record->after_loss = (uint8_t)rings_after_loss(&object->rings, record->time_ns);
+		record->address = object->sources[record->source].address;
+		if (is_within(object, record)) {
 			err = take(data, record);
-		else
+		} else {
 			object->rings.stray++;
+			object->strays[record->source]++;
+		}
 		object->rings.taken += is_within(object, record);
 	}
 	rings_drop(&object->rings, taken);
@@ -45,6 +53,11 @@ uint64_t event_object_lost(const struct event_object *object)
 	for (unsigned int i = 0; i < object->request.source_count; i++)
 		hits += object->hits[i];
 	return hits > told ? hits - told : 0;
+}
+
+uint64_t event_object_stray_of(const struct event_object *object, unsigned int source)
+{
+	return object->strays[source];
 }
 
 uint64_t event_object_stray(const struct event_object *object)

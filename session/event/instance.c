@@ -54,8 +54,11 @@ static void attr_fill(struct perf_event_attr *attr, const struct event_source *s
 	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
 	if (form->flags & EVENT_RINGS) {
 		attr->sample_period = 1;
-		attr->sample_type = rings_sample_type();
-		attr->sample_regs_user = rings_registers();
+		attr->sample_type = rings_sample_type(form->flags);
+		attr->sample_regs_user = rings_registers(form->flags);
+		attr->exclude_callchain_kernel = 1;
+		if (form->flags & EVENT_CALLERS) /* with the instruction itself */
+			attr->sample_max_stack = EVENT_CALLERS_MAX + 1;
 		attr->use_clockid = 1;
 		attr->clockid = CLOCK_MONOTONIC;
 	}

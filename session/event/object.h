@@ -102,6 +102,10 @@ enum event_flag {
 	EVENT_KERNEL = 8,
 	/* Never stop the process to arm; see above for what that costs. */
 	EVENT_NO_STOP = 16,
+	/* With EVENT_RINGS: hits without registers, which are most of what a record costs the program. */
+	EVENT_NO_REGS = 32,
+	/* With EVENT_RINGS: who called, by the chain of frame pointers. */
+	EVENT_CALLERS = 64,
 };
 
 /* A thread or a CPU of the scope that has none of the events, and why. */
@@ -119,7 +123,7 @@ struct event_request {
 	size_t cpu_count;
 	const struct event_source *sources;
 	unsigned int source_count; /* 1 to EVENT_SOURCES_MAX */
-	uint32_t ring_bytes; /* EVENT_RINGS, of each CPU's; a power of two of pages. 0: 512 KiB */
+	uint32_t ring_bytes; /* EVENT_RINGS, of each CPU's; a power of two of pages. 0: as large as may be, up to 4 MiB */
 	/* session/claim/ledger.h: what is taken is claimed there. NULL: nowhere */
 	struct ledger *ledger;
 	/*
@@ -300,6 +304,8 @@ void event_coverage_release(struct event_coverage *coverage);
 /* Words for an event_missing's cause and what would change it; as wm_error_text() and more. */
 void event_missing_words(const struct event_missing *missing, struct detail words);
 
+#define EVENT_CALLERS_MAX 10
+
 /* One hit, of EVENT_RINGS. Registers as perf_regs.h numbers them (PERF_REG_X86_AX...). */
 struct event_record {
 	uint64_t time_ns; /* CLOCK_MONOTONIC, when the trap came */
@@ -308,9 +314,13 @@ struct event_record {
 	pid_t pid, tid;	  /* in our pid namespace */
 	uint32_t cpu;
 	unsigned int source;
-	uint8_t has_regs; /* 0: the kernel had none to give, as of a thread that is about to end */
+	uint8_t has_regs; /* 0: not asked for, or the kernel had none to give, as of a thread that is about to end */
+	uint8_t after_loss; /* others may have been lost since the one before it, or come later still, in the order of time */
 	uint8_t is_kernel; /* the kernel's own access; ip and registers are the thread's at its call */
-	uint64_t regs[24];
+	uint8_t caller_count;
+	uint64_t callers
+		[EVENT_CALLERS_MAX]; /* return addresses, as the frames have them: not looked at */
+	uint64_t regs[24];	     /* general ones and flags; of the program counter it is ip */
 };
 
 /*
@@ -323,9 +333,10 @@ int event_object_drain(struct event_object *object, int is_last,
 
 /*
  * Hits that found a ring full: those that the kernel has told of; once all was disarmed and drained, exactly. And those
- * handed to nobody, as they were outside of armed.
+ * handed to nobody, as they were outside of armed: all, with what made no sense; and those of one source.
  */
 uint64_t event_object_lost(const struct event_object *object);
 uint64_t event_object_stray(const struct event_object *object);
+uint64_t event_object_stray_of(const struct event_object *object, unsigned int source);
 
 #endif

@@ -37,6 +37,7 @@ struct event_object {
 	unsigned int rounds, doubtful;
 
 	uint64_t hits[EVENT_SOURCES_MAX]; /* of events that are closed */
+	uint64_t strays[EVENT_SOURCES_MAX];
 	struct rings rings;
 
 	uint64_t *claims; /* claims.c's; NULL: none */

@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 
+#include <asm/perf_regs.h>
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
@@ -16,22 +17,32 @@
 #include <waymark/error.h>
 
 #define PAGE 4096u
-#define DEFAULT_BYTES (512u << 10)
+#define LARGE_BYTES (4u << 20)
+#define SMALL_BYTES (32u << 10)
 #define REGISTERS 24u
-/* of asm/perf_regs.h, all but ds, es, fs and gs, which the kernel gives nobody */
-#define REGISTER_MASK UINT64_C(0xff0fff)
-/* A trap reads the time, then writes its record; a virtual CPU may be put off between. */
-#define SETTLE_NS 20000000
+/*
+ * Of asm/perf_regs.h, the general ones and flags. Each costs the program some 60 ns at each hit, more than anything else in a record:
+ * so not the program counter, which is the record's anyhow, nor segments.
+ */
+#define REGISTER_MASK UINT64_C(0xff02ff)
+#define IP_BIT (UINT64_C(1) << PERF_REG_X86_IP)
+/* A trap reads the time, then writes its record; a virtual CPU may be put off between, on a busy host for long. */
+#define SETTLE_NS 100000000
+#define SAMPLE_BYTES_MAX 512u /* with less room than that a ring counts as full */
 
-uint64_t rings_sample_type(void)
+uint64_t rings_sample_type(unsigned int flags)
 {
 	return PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
-	       PERF_SAMPLE_ADDR | PERF_SAMPLE_CPU | PERF_SAMPLE_REGS_USER;
+	       (flags & EVENT_NO_REGS ? 0 : PERF_SAMPLE_REGS_USER) |
+	       (flags & EVENT_CALLERS ? PERF_SAMPLE_CALLCHAIN : 0);
 }
 
-uint64_t rings_registers(void)
+/* In the kernel the record's program counter is the kernel's: the thread's is a register then. */
+uint64_t rings_registers(unsigned int flags)
 {
-	return REGISTER_MASK;
+	if (flags & EVENT_NO_REGS)
+		return 0;
+	return flags & EVENT_KERNEL ? REGISTER_MASK | IP_BIT : REGISTER_MASK;
 }
 
 static int ring_open(struct cpu_ring *ring, unsigned int cpu, uint32_t bytes)
@@ -60,13 +71,13 @@ static int ring_open(struct cpu_ring *ring, unsigned int cpu, uint32_t bytes)
 	return ring_init(&ring->ring, ring->memory, (const uint8_t *)ring->memory + PAGE, bytes);
 }
 
-int rings_open(struct rings *rings, uint32_t bytes)
+static int open_all(struct rings *rings, uint32_t bytes)
 {
 	unsigned int *cpus;
 	size_t count;
 	int err = cpus_present(&cpus, &count);
 
-	rings->bytes = bytes ? bytes : DEFAULT_BYTES;
+	rings->bytes = bytes;
 	for (size_t i = 0; i < count && !err; i++)
 		err = rings_open_cpu(rings, cpus[i]);
 	free(cpus);
@@ -75,7 +86,21 @@ int rings_open(struct rings *rings, uint32_t bytes)
 
 uint64_t rings_locked_bytes(size_t count, uint32_t bytes)
 {
-	return (uint64_t)count * (PAGE + (bytes ? bytes : DEFAULT_BYTES));
+	return (uint64_t)count * (PAGE + (bytes ? bytes : LARGE_BYTES));
+}
+
+/* Users have so much memory for them together (kernel.perf_event_mlock_kb for each CPU, and RLIMIT_MEMLOCK), and may have others. */
+int rings_open(struct rings *rings, uint32_t bytes)
+{
+	int err = open_all(rings, bytes ? bytes : LARGE_BYTES);
+
+	for (uint32_t less = LARGE_BYTES / 2; !bytes && less >= SMALL_BYTES; less /= 2) {
+		if (err != -WM_E_PERF_MEMORY)
+			break;
+		rings_release(rings);
+		err = open_all(rings, less);
+	}
+	return err;
 }
 
 int rings_has(const struct rings *rings, unsigned int cpu)
@@ -156,16 +181,51 @@ static uint64_t word(const uint8_t **at)
 	return value;
 }
 
+static void registers_read(struct event_record *record, const uint8_t *at, size_t bytes,
+			   uint64_t registers)
+{
+	size_t need = 8 + 8 * (size_t)__builtin_popcountll(registers);
+
+	record->has_regs = registers && bytes >= need && word(&at) == PERF_SAMPLE_REGS_ABI_64;
+	for (unsigned int i = 0; i < REGISTERS; i++)
+		record->regs[i] = record->has_regs && registers >> i & 1 ? word(&at) : 0;
+	if (record->has_regs && !(registers & IP_BIT))
+		record->regs[PERF_REG_X86_IP] = record->ip;
+}
+
+/* The instruction's own address stands first, and marks of the kernel's between. Where it ends; NULL: it does not fit. */
+static const uint8_t *callers_read(struct event_record *record, const uint8_t *at,
+				   const uint8_t *end)
+{
+	uint64_t count, address;
+	int is_first = 1;
+
+	if (end - at < 8)
+		return NULL;
+	count = word(&at);
+	if (count > (uint64_t)(end - at) / 8)
+		return NULL;
+	while (count--) {
+		address = word(&at);
+		if (address >= (uint64_t)PERF_CONTEXT_MAX)
+			continue;
+		if (!is_first && record->caller_count < EVENT_CALLERS_MAX)
+			record->callers[record->caller_count++] = address;
+		is_first = 0;
+	}
+	return at;
+}
+
 /* Fields in the order that the kernel gives them (enum perf_event_type). 0: it is too short, or not of ours. */
 static int sample_read(const struct rings *rings, struct event_record *record,
-		       const struct perf_event_header *header, int with_read)
+		       const struct perf_event_header *header, const struct rings_form *form)
 {
-	const uint8_t *at = (const uint8_t *)(header + 1);
-	size_t bytes = header->size - sizeof(*header), need = (6 + 3 * (size_t)with_read + 1) * 8;
+	const uint8_t *at = (const uint8_t *)(header + 1),
+		      *end = at + header->size - sizeof(*header);
 	struct ring_id key = { 0 }, *found;
 	uint64_t both;
 
-	if (bytes < need)
+	if ((size_t)(end - at) < (form->has_read ? 7u : 4u) * 8)
 		return 0;
 	key.id = word(&at);
 	found = bsearch(&key, rings->ids, rings->id_count, sizeof(key), by_id);
@@ -177,20 +237,53 @@ static int sample_read(const struct rings *rings, struct event_record *record,
 	record->pid = (pid_t)(uint32_t)both;
 	record->tid = (pid_t)(both >> 32);
 	record->time_ns = word(&at);
-	record->address = word(&at);
-	record->cpu = (uint32_t)word(&at);
-	at += with_read ? 24 : 0;
-	record->has_regs = word(&at) == PERF_SAMPLE_REGS_ABI_64 &&
-			   bytes >= need + 8 * (size_t)__builtin_popcountll(REGISTER_MASK);
 	record->is_kernel = (header->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
 			    PERF_RECORD_MISC_KERNEL;
-	for (unsigned int i = 0; i < REGISTERS; i++)
-		record->regs[i] = record->has_regs && REGISTER_MASK >> i & 1 ? word(&at) : 0;
+	at += form->has_read ? 24 : 0;
+	record->caller_count = 0;
+	if (form->has_callers)
+		at = callers_read(record, at, end);
+	if (!at)
+		return 0;
+	registers_read(record, at, (size_t)(end - at), form->registers);
 	return 1;
 }
 
-static int ring_read(struct rings *rings, struct ring *ring, int with_read)
+/* Hits between these may have found it full. What is not over yet grows. */
+static void gap_add(struct cpu_ring *ring, uint64_t from_ns, uint64_t to_ns)
 {
+	if (!ring->has_gap)
+		ring->gap_from_ns = from_ns;
+	if (!ring->has_gap || to_ns > ring->gap_to_ns)
+		ring->gap_to_ns = to_ns;
+	ring->has_gap = 1;
+}
+
+int rings_after_loss(struct rings *rings, uint64_t time_ns)
+{
+	/* one that comes too late, and the next: nobody knows any more what was between */
+	int is_late = time_ns < rings->handed_ns, is_after = is_late || rings->was_late;
+
+	rings->was_late = is_late;
+	if (!is_late)
+		rings->handed_ns = time_ns;
+	for (unsigned int i = 0; i < rings->count; i++) {
+		struct cpu_ring *ring = &rings->all[i];
+
+		if (!ring->has_gap || time_ns <= ring->gap_from_ns)
+			continue;
+		is_after = 1;
+		ring->has_gap = time_ns <= ring->gap_to_ns;
+	}
+	return is_after;
+}
+
+static int ring_read(struct rings *rings, struct cpu_ring *from, const struct rings_form *form)
+{
+	struct ring *ring = &from->ring;
+	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_RELAXED);
+	struct event_record *record;
+	int has_lost = 0, was_full = head - ring->tail + SAMPLE_BYTES_MAX > ring->bytes;
 	const struct perf_event_header *header;
 	int got;
 
@@ -199,21 +292,33 @@ static int ring_read(struct rings *rings, struct ring *ring, int with_read)
 			const uint8_t *at = (const uint8_t *)(header + 1) + 8;
 
 			rings->lost += word(&at);
+			has_lost = 1;
 		}
 		if (header->type != PERF_RECORD_SAMPLE)
 			continue;
 		if (array_grow(&rings->pending, &rings->pending_room, rings->pending_count + 1,
 			       sizeof(*rings->pending)))
 			return -ENOMEM;
-		if (sample_read(rings, &rings->pending[rings->pending_count], header, with_read))
-			rings->pending_count++;
-		else
+		if (!sample_read(rings, &rings->pending[rings->pending_count], header, form)) {
 			rings->stray++;
+			continue;
+		}
+		record = &rings->pending[rings->pending_count++];
+		record->cpu = from->cpu;
+		/* unless it was told of when the ring was read full */
+		if (has_lost && from->last_ns > from->full_ns)
+			gap_add(from, from->last_ns, record->time_ns);
+		has_lost = 0;
+		from->last_ns = record->time_ns;
+	}
+	if (was_full) {
+		from->full_ns = object_now_ns();
+		gap_add(from, from->last_ns, from->full_ns);
 	}
 	return got == -EBADMSG ? 0 : got;
 }
 
-int rings_read(struct rings *rings, int with_read, int is_last, size_t *settled)
+int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t *settled)
 {
 	uint64_t until = object_now_ns() - SETTLE_NS;
 	int err = 0;
@@ -221,7 +326,7 @@ int rings_read(struct rings *rings, int with_read, int is_last, size_t *settled)
 	if (rings->id_count)
 		qsort(rings->ids, rings->id_count, sizeof(*rings->ids), by_id);
 	for (unsigned int i = 0; i < rings->count && !err; i++)
-		err = ring_read(rings, &rings->all[i].ring, with_read);
+		err = ring_read(rings, &rings->all[i], &form);
 	if (rings->pending_count)
 		qsort(rings->pending, rings->pending_count, sizeof(*rings->pending), by_time);
 	*settled = 0;

@@ -16,6 +16,11 @@ struct rings {
 		int fd;
 		void *memory;
 		struct ring ring;
+		uint64_t last_ns; /* of the last hit that was read */
+		uint64_t full_ns; /* when it was last read, if it was full then; else before that */
+		/* between these, hits may have found it full */
+		uint64_t gap_from_ns, gap_to_ns;
+		int has_gap; /* and none behind it was handed over */
 	} * all;
 	unsigned int count;
 	size_t room;
@@ -28,6 +33,8 @@ struct rings {
 	struct event_record *pending;
 	size_t pending_count, pending_room;
 	uint64_t taken, lost, stray;
+	uint64_t handed_ns; /* the time of the last that was handed over */
+	int was_late;
 };
 
 /* Of all CPUs that are present: online, or offline and may come. 0, -WM_E_PERF_MEMORY, -errno; release also then. */
@@ -44,15 +51,24 @@ int rings_has(const struct rings *rings, unsigned int cpu);
 /* Which source an event is of, before any of its records is read. 0, -ENOMEM, -errno. */
 int rings_add(struct rings *rings, int fd, unsigned int source);
 
-/* What a sample has: PERF_SAMPLE_*, and of registers those of struct event_record. */
-uint64_t rings_sample_type(void);
-uint64_t rings_registers(void);
+/* What a sample has, by enum event_flag: PERF_SAMPLE_*, and of registers those of struct event_record. */
+uint64_t rings_sample_type(unsigned int flags);
+uint64_t rings_registers(unsigned int flags);
+
+/* How the samples are: with PERF_SAMPLE_READ; PERF_SAMPLE_CALLCHAIN; with which registers, 0: without. */
+struct rings_form {
+	int has_read, has_callers;
+	uint64_t registers;
+};
 
 /*
  * Read what there is into rings->pending, sorted by time. How many of them, from the first on, nothing can come before any
- * more: stands in *settled. `with_read`: PERF_SAMPLE_READ is in the samples. 0, -ENOMEM.
+ * more: stands in *settled. 0, -ENOMEM.
  */
-int rings_read(struct rings *rings, int with_read, int is_last, size_t *settled);
+int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t *settled);
+
+/* The next one that is handed over, of that time: whether others were lost since the one before, on any CPU. */
+int rings_after_loss(struct rings *rings, uint64_t time_ns);
 
 /* The first `count` of them were taken. */
 void rings_drop(struct rings *rings, size_t count);

@@ -211,6 +211,43 @@ Test(event_rings, what_is_left_when_it_is_disarmed_is_told)
 	bed_end(&bed);
 }
 
+static int count_after_losses(void *data, const struct event_record *record)
+{
+	unsigned int *counts = data;
+
+	counts[record->after_loss]++;
+	return 0;
+}
+
+Test(event_rings, a_hit_behind_a_loss_says_so)
+{
+	struct event_source sources[EVENT_SOURCES_MAX];
+	struct event_request request;
+	struct event_object *object;
+	unsigned int counts[2] = { 0 };
+
+	bed_request(&request, sources, EVENT_THREAD, gettid(), 1);
+	request.flags = EVENT_RINGS;
+	request.ring_bytes = 4096;
+	object = bed_arm(&request);
+	for (uint64_t i = 0; i < 3; i++)
+		store_it(i);
+	cr_assert_eq(event_object_drain(object, 1, count_after_losses, counts), 0);
+	cr_assert_eq(counts[0], 3);
+	for (uint64_t i = 0; i < 500; i++)
+		store_it(i);
+	cr_assert_eq(event_object_drain(object, 1, count_after_losses, counts), 0);
+	cr_assert_lt(counts[0], 500);
+	cr_assert_eq(counts[1], 0, "nothing was lost in front of what found room");
+	counts[0] = 0;
+	for (uint64_t i = 0; i < 3; i++)
+		store_it(i);
+	cr_assert_eq(event_object_drain(object, 1, count_after_losses, counts), 0);
+	cr_assert_eq(counts[1], 1);
+	cr_assert_eq(counts[0], 2);
+	event_object_release(object);
+}
+
 Test(event_rings, what_finds_a_ring_full_is_counted)
 {
 	struct event_source sources[EVENT_SOURCES_MAX];

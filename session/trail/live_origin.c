@@ -21,6 +21,13 @@ static void leave_out_one(struct origin_state *state, int keeps)
 static void leave_out(struct live *live, const struct spec_list *specs)
 {
 	for (size_t i = 0; i < specs->count; i++)
+		if (specs->all[i].watch && specs->all[i].watch->options.is_outside &&
+		    !live->origins[ORIGIN_SOFT].error)
+			live->origins[ORIGIN_SOFT] = (struct origin_state){
+				.error = -WM_E_TRAIL_ASKED,
+				.detail = "a watch from outside would tell where its translation writes",
+			};
+	for (size_t i = 0; i < specs->count; i++)
 		if (specs->all[i].watch && specs->all[i].watch->kind == WATCH_EXECUTE &&
 		    !live->origins[ORIGIN_SOFT].error)
 			live->origins[ORIGIN_SOFT] = (struct origin_state){

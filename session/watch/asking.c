@@ -2,6 +2,8 @@
 /* What the agent is asked for, and which of a process's event objects it is of. */
 #include "session/watch/watching_own.h"
 
+#include "session/watch/outside.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +51,10 @@ static struct watching *choose_watching(struct finding *finding)
 	const struct watch_bond *bond = &finding->bond;
 	struct watching *watching = finding->fresh, **end = &finding->fresh;
 
-	while (watching && (watching->bond.module != bond->module ||
-			    watching->bond.owner.tid != bond->owner.tid))
+	/* from outside nobody tells what goes */
+	while (watching && !finding->process->outside &&
+	       (watching->bond.module != bond->module ||
+		watching->bond.owner.tid != bond->owner.tid))
 		watching = watching->next;
 	if (watching)
 		return watching;
@@ -59,7 +63,7 @@ static struct watching *choose_watching(struct finding *finding)
 		return NULL;
 	watching->bond = *bond;
 	watching->pid = finding->process->pid;
-	watching->magic = finding->process->watch.magic;
+	watching->magic = finding->process->outside ? 0 : finding->process->watch.magic;
 	watching->set = finding->process->watch.sets++;
 	while (*end)
 		end = &(*end)->next;
@@ -67,8 +71,8 @@ static struct watching *choose_watching(struct finding *finding)
 	return watching;
 }
 
-int finding_ask(struct finding *finding, unsigned int piece, uint8_t set, uint32_t number,
-		uint32_t event)
+int finding_ask(struct finding *finding, size_t spec, unsigned int piece, uint8_t set,
+		uint32_t number, uint32_t event)
 {
 	struct control_watch about = finding->asked.about[piece];
 	const char *text = finding->asked.text;
@@ -79,6 +83,9 @@ int finding_ask(struct finding *finding, unsigned int piece, uint8_t set, uint32
 	about.magic = finding->process->watch.magic;
 	about.set = set;
 	about.event = (uint16_t)(text[0] ? event : number);
+	if (finding->process->outside)
+		return outside_ask(finding->session, finding->process, &about, spec,
+				   has_text ? text : "");
 	return process_request(finding->process, CONTROL_WATCH, parts, has_text ? 2 : 1);
 }
 
@@ -102,7 +109,7 @@ int watching_ask(struct finding *finding, size_t spec)
 		int err;
 
 		first = i ? first : one.number;
-		err = finding_ask(finding, i, watching->set, one.number, first);
+		err = finding_ask(finding, spec, i, watching->set, one.number, first);
 		if (err)
 			return err;
 		watching->all[watching->count++] = one;

@@ -95,8 +95,8 @@ static int ask(struct change *change, struct changing *changing, struct finding 
 						    .bytes = about->bytes,
 						    .number = finding_number(finding) };
 		event = i ? event : changing->is[i].number;
-		err = finding_ask(finding, i, changing->watching->set, changing->is[i].number,
-				  event);
+		err = finding_ask(finding, change->index, i, changing->watching->set,
+				  changing->is[i].number, event);
 	}
 	return err;
 }
@@ -168,6 +168,10 @@ static int find_all(struct change *change)
 
 		if (!watching)
 			continue;
+		if (p->outside)
+			return session_fail(change->session, -WM_E_WATCH_OPTION,
+					    "pid %d: from outside nothing is changed in place",
+					    (int)p->pid);
 		changing = changing_new(change, p, watching);
 		err = changing ? find(change, changing) : -ENOMEM;
 		if (err == -WM_E_GONE)
@@ -462,6 +466,9 @@ static int read_spec(struct change *change, const char *to)
 				    change->specs.words);
 	if (!change->specs.all[0].watch)
 		return session_fail(session, -WM_E_SPEC_KIND, "%s: a watch becomes a watch", to);
+	if (change->specs.all[0].watch->options.is_outside)
+		return session_fail(session, -WM_E_WATCH_OPTION,
+				    "%s: from outside nothing is changed in place", to);
 	for (size_t i = 0; i < session->specs.count; i++)
 		if (!strcmp(session->specs.all[i].text, to))
 			return session_fail(session, -WM_E_SPEC_TWICE, "%s", to);

@@ -60,6 +60,7 @@ void watched_add(const struct watching *watching, const struct watched *one, uin
 	to->dropped += row->dropped;
 	to->late += row->late;
 	to->inexact += row->inexact;
+	to->unknown += row->unknown;
 	to->shared += row->shared;
 	to->missed += hits > told ? hits - told : 0;
 }

@@ -23,7 +23,8 @@ struct watch_counts {
 	uint64_t dropped;  /* outside of the time that the watch was armed */
 	uint64_t missed;   /* neither taken nor dropped */
 	uint64_t late;	   /* of those taken: told when SIGTRAP was let through again */
-	uint64_t inexact;  /* whose new value is what memory had then */
+	uint64_t inexact; /* whose new value is what memory had then; from outside: follows from the one before, */
+	uint64_t unknown; /* or is not known */
 	uint64_t shared;
 	uint64_t starved; /* no hits: kernel events that had no register at some time, so that hits may have been neither taken nor counted */
 };
@@ -43,8 +44,11 @@ struct watched_spec {
 	unsigned int shared;
 	char holder[64];	 /* the last's, "waymark 812"; "": not told */
 	unsigned int taken_over; /* of them, with registers of our own since the other ended */
-	uint64_t alone_ns; /* in all, in which they had none: what was hit then is not known */
-	int lost;	   /* why it was taken away; 0: it was not */
+	uint64_t alone_ns;    /* in all, in which they had none: what was hit then is not known */
+	unsigned int outside; /* of the processes, those in which it is from outside */
+	int why;	      /* of one of these: no agent could be had; 0: as asked for */
+	int sees_kernel;
+	int lost;			     /* why it was taken away; 0: it was not */
 	unsigned int callers_asked, callers; /* more than can be told were asked for */
 	struct watch_type type;		     /* of its values; no nodes: not known */
 	struct watched_spec *earlier;	     /* what was watched before that was changed; NULL */

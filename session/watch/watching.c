@@ -8,6 +8,7 @@
 #include "session/target.h"
 #include "session/trail/step.h"
 #include "session/watch/change.h"
+#include "session/watch/outside.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -30,12 +31,12 @@
 
 /* ---- what is wanted ---- */
 
-static size_t count_wanted(const struct wm_session *session)
+static size_t count_wanted(const struct wm_session *session, const struct process *process)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < session->specs.count; i++)
-		count += session->specs.all[i].watch != NULL;
+		count += outside_wants(process, session->specs.all[i].watch) != 0;
 	return count;
 }
 
@@ -181,7 +182,7 @@ static int choose_modules(struct finding *finding)
 /* A hit's signal comes on the stack that its thread is on. */
 static int refuse_go(const struct finding *finding)
 {
-	for (size_t i = 0; i < finding->module_count; i++)
+	for (size_t i = 0; !finding->process->outside && i < finding->module_count; i++)
 		if (code_file_is_go(finding->modules[i]->file))
 			return session_fail(finding->session, -WM_E_WATCH_GO, "%s",
 					    finding->modules[i]->file->path);
@@ -196,7 +197,8 @@ static int find_spec(struct finding *finding, size_t spec)
 	struct watched_spec *result;
 	int err;
 
-	if (!about->watch || watching_has(finding->process, finding->fresh, spec) ||
+	if (!outside_wants(finding->process, about->watch) ||
+	    watching_has(finding->process, finding->fresh, spec) ||
 	    (finding->wants && !finding->wants(finding, spec)))
 		return 0;
 	err = thread_concerns(session, finding->process->pid, about->watch, &trouble);
@@ -282,7 +284,7 @@ static int explain(struct wm_session *session, int err)
 	return err;
 }
 
-int finding_wait(struct finding *finding)
+static int wait_for_agent(struct finding *finding)
 {
 	int err = session_wait(finding->session, finding->process, ANSWER_WAIT_MS);
 
@@ -293,9 +295,18 @@ int finding_wait(struct finding *finding)
 		err = -WM_E_GONE;
 	if (err)
 		return explain(finding->session, err);
-	for (struct watching *w = finding->fresh; w; w = w->next)
-		w->table = finding->process->watch.table;
 	return finding->process->watch.table ? 0 : -WM_E_PROTOCOL;
+}
+
+int finding_wait(struct finding *finding)
+{
+	struct watch_state *state = &finding->process->watch;
+	int err = finding->process->outside ? outside_table(&state->table)
+					    : wait_for_agent(finding);
+
+	for (struct watching *w = finding->fresh; w && !err; w = w->next)
+		w->table = state->table;
+	return err;
 }
 
 /* ---- the kernel ---- */
@@ -358,7 +369,8 @@ struct event_source watched_source(const struct watching *watching, const struct
 		.kind = kinds[kind],
 		.bytes = kind == WATCH_EXECUTE ? 0 : one->bytes,
 		.address = one->address,
-		.sig_data = WATCH_COOKIE(watching->magic, one->number, 0, 0),
+		/* from outside there is no signal */
+		.sig_data = watching->magic ? WATCH_COOKIE(watching->magic, one->number, 0, 0) : 0,
 		.what = text,
 	};
 }
@@ -369,7 +381,8 @@ static int arm(struct finding *finding, struct watching *watching)
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request = {
 		.scope = EVENT_PROCESS,
-		.flags = EVENT_SIGNAL,
+		.flags = finding->process->outside ? outside_flags(session, finding->process)
+						   : EVENT_SIGNAL,
 		.pid = watching->pid,
 		.sources = sources,
 		.source_count = watching->count,
@@ -390,8 +403,11 @@ static int arm(struct finding *finding, struct watching *watching)
 	err = event_object_new(&watching->object, &request, detail);
 	if (!err)
 		err = event_object_arm(watching->object, detail);
-	if (err == -WM_E_EVENT_TAKEN)
+	if (err == -WM_E_EVENT_TAKEN && !finding->process->outside)
 		err = arm_sharing(finding, watching, detail);
+	if (!err && finding->process->outside)
+		err = outside_armed(finding->process, watching->object, watching->table,
+				    request.flags);
 	if (err && err != -WM_E_GONE)
 		return session_fail(session, err, "%s",
 				    words[0] ? words
@@ -399,7 +415,8 @@ static int arm(struct finding *finding, struct watching *watching)
 	return err;
 }
 
-static void note_armed(struct wm_session *session, const struct watching *watching)
+static void note_armed(struct wm_session *session, const struct process *process,
+		       const struct watching *watching)
 {
 	struct event_coverage coverage;
 	unsigned int threads = 0;
@@ -415,6 +432,7 @@ static void note_armed(struct wm_session *session, const struct watching *watchi
 			continue;
 		result->processes++;
 		result->threads = threads;
+		outside_note(session, process, result);
 		session->specs.all[watching->all[i].spec].matches++;
 	}
 }
@@ -509,7 +527,7 @@ static int settle_pass(struct finding *finding, int err)
 		} else {
 			*end = one;
 			end = &one->next;
-			note_armed(finding->session, one);
+			note_armed(finding->session, process, one);
 		}
 	}
 	return err;
@@ -521,7 +539,7 @@ int watching_pass(struct finding *finding)
 	struct wm_session *session = finding->session;
 	int err;
 
-	if (!kernel_is_new_enough())
+	if (!finding->process->outside && !kernel_is_new_enough())
 		return session_fail(session, -WM_E_WATCH_TRAP, "Linux %d.%d or later is needed",
 				    KERNEL_MAJOR, KERNEL_MINOR);
 	while (!state->magic)
@@ -542,8 +560,9 @@ int watching_pass(struct finding *finding)
 int watching_arm(struct wm_session *session, struct process *process)
 {
 	struct finding finding = { .session = session, .process = process };
+	int err = count_wanted(session, process) ? watching_pass(&finding) : 0;
 
-	return count_wanted(session) ? watching_pass(&finding) : 0;
+	return outside_beside(session, process, err);
 }
 
 /* ---- ending ---- */
@@ -556,8 +575,11 @@ void watching_end_one(struct wm_session *session, struct process *process,
 	for (unsigned int i = 0; i < watching->count; i++)
 		watching->table->rows[watching->all[i].number].quiet_ns = ticks_monotonic_ns();
 	event_object_quiet(watching->object);
-	for (int i = 0;
-	     i < ON_ITS_WAY_TRIES && !watching_is_told(watching) && !process_is_dead(process); i++)
+	if (process->outside)
+		outside_ended(session, process);
+	for (int i = 0; i < ON_ITS_WAY_TRIES && !process->outside && !watching_is_told(watching) &&
+			!process_is_dead(process);
+	     i++)
 		usleep(ON_ITS_WAY_US);
 	for (unsigned int i = 0; i < watching->count; i++) {
 		struct watched_spec *result = watched_result(session, watching->all[i].spec);

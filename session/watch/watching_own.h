@@ -36,8 +36,8 @@ struct watching {
 	struct event_object *object;
 	struct watch_table *table; /* the process's */
 	pid_t pid;
-	uint32_t magic;
-	uint8_t set; /* its number in the process, for the agent */
+	uint32_t magic; /* 0: from outside, without signals */
+	uint8_t set;	/* its number in the process, for the agent */
 	unsigned int count;
 	struct watched all[EVENT_SOURCES_MAX];
 	/* as the agent was asked, for children that are forked; NULL: of no spec's first piece */
@@ -77,8 +77,8 @@ void finding_close(struct finding *finding);
 int finding_place(struct finding *finding, const struct spec *spec, struct watched_spec *result);
 
 /* Ask for one piece of it, under that number and as an event of another's; until the agent has answered all. 0 or an error. */
-int finding_ask(struct finding *finding, unsigned int piece, uint8_t set, uint32_t number,
-		uint32_t event);
+int finding_ask(struct finding *finding, size_t spec, unsigned int piece, uint8_t set,
+		uint32_t number, uint32_t event);
 int finding_wait(struct finding *finding);
 
 /* A row's number that nobody has; the row is cleared. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/insn_tables_leaf.h"
-#include "agent/trail/insn.h"
+#include "arch/x86_64/insn_tables_leaf.h"
+#include "arch/insn.h"
 #include "base/opcode.h"
 
 #define SIX_FLAGS                                                                                  \

@@ -5,8 +5,8 @@
  * From an opcode's space and number to a vector of contexts (its prefixes and widths), from there, where ModRM
  * says more than operands, to a choice by it, and at last to a leaf. All but leaves are 16-bit words in insn_nodes[].
  */
-#ifndef AGENT_TRAIL_INSN_TABLES_H
-#define AGENT_TRAIL_INSN_TABLES_H
+#ifndef ARCH_X86_64_INSN_TABLES_H
+#define ARCH_X86_64_INSN_TABLES_H
 
 #include <stdint.h>
 

@@ -4,8 +4,8 @@
  *
  * Left out: what only the first Xeon Phi had (MVEX, jkzd and others by VEX). libzydis takes it for valid; elsewhere it raises #UD.
  */
-#ifndef AGENT_TRAIL_INSN_TABLES_FORM_H
-#define AGENT_TRAIL_INSN_TABLES_FORM_H
+#ifndef ARCH_X86_64_INSN_TABLES_FORM_H
+#define ARCH_X86_64_INSN_TABLES_FORM_H
 
 #include <Zydis/Zydis.h>
 #include <stdint.h>

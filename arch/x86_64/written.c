@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Opcodes: Intel SDM, volume 2, appendix A. */
 #define _GNU_SOURCE
-#include "agent/watch/written.h"
+#include "arch/written.h"
 
-#include "agent/trail/insn.h"
+#include "arch/insn.h"
 
 #define RSP 4u
 #define RAX 0u
@@ -150,23 +150,15 @@ static void take_apart(struct parts *parts, const struct insn *insn, const uint8
 									     : SPACE_OTHER;
 }
 
-/* The thread's own, as libc has it there. */
-static uintptr_t fs_base(void)
-{
-	uintptr_t base;
-
-	__asm__("movq %%fs:0, %0" : "=r"(base));
-	return base;
-}
-
 /* 0, -1: there is none, or it can't be told. */
 static int find_address(struct parts *parts, const struct insn *insn, const ucontext_t *context,
-			uintptr_t *address)
+			written_thread *thread, uintptr_t *address)
 {
 	unsigned int at = insn->modrm_at + 1u, mod = parts->modrm >> 6, rm = parts->modrm & 7;
 	uint64_t sum = 0;
 
-	if (!insn->modrm_at || mod == 3 || insn->segment == 0x65)
+	if (!insn->modrm_at || mod == 3 || insn->segment == 0x65 ||
+	    (insn->segment == 0x64 && !thread))
 		return -1;
 	parts->base = (uint8_t)(rm | (unsigned int)parts->b << 3);
 	if (rm == 4) {
@@ -193,7 +185,7 @@ static int find_address(struct parts *parts, const struct insn *insn, const ucon
 	parts->imm_at = at;
 	if (insn->is_short_address)
 		sum = (uint32_t)sum;
-	*address = sum + (insn->segment == 0x64 ? fs_base() : 0);
+	*address = sum + (insn->segment == 0x64 ? thread() : 0);
 	return 0;
 }
 
@@ -528,7 +520,7 @@ static int is_no_access(const struct parts *parts)
 }
 
 int written_tell(struct written *written, const uint8_t *code, size_t bytes,
-		 const ucontext_t *context)
+		 const ucontext_t *context, written_thread *thread)
 {
 	struct insn insn;
 	struct parts parts;
@@ -539,7 +531,7 @@ int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 		return -1;
 	if (!insn.modrm_at)
 		return tell_bare(written, &parts, &insn, context);
-	if (find_address(&parts, &insn, context, &written->address))
+	if (find_address(&parts, &insn, context, thread, &written->address))
 		return -1;
 	switch (parts.space) {
 	case SPACE_PLAIN:

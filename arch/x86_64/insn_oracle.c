@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/insn_oracle.h"
-#include "agent/trail/insn.h"
+#include "arch/x86_64/insn_oracle.h"
+#include "arch/insn.h"
 
 #include <Zydis/Zydis.h>
 #include <string.h>

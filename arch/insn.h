@@ -3,11 +3,11 @@
  * An instruction, as far as the translator asks: how long it is, where it may lead, what of it depends on where it
  * stands, and which registers it needs and kills.
  *
- * Read through tables that are made of libzydis when we are built (insn_tables_make.c): inside of a program there is no room for a
+ * Read through tables that are made of libzydis when we are built (x86_64/insn_tables_make.c): inside of a program there is no room for a
  * library, nor for a microsecond an instruction. Calls nothing, keeps nothing; any thread, any signal context.
  */
-#ifndef AGENT_TRAIL_INSN_H
-#define AGENT_TRAIL_INSN_H
+#ifndef ARCH_INSN_H
+#define ARCH_INSN_H
 
 #include "abi/trail.h"
 

@@ -6,8 +6,8 @@
  * there; what `add` has made of the memory is known by who knows what was there before. Nothing is read but
  * the code that is handed over and the context. Hit path.
  */
-#ifndef AGENT_WATCH_WRITTEN_H
-#define AGENT_WATCH_WRITTEN_H
+#ifndef ARCH_WRITTEN_H
+#define ARCH_WRITTEN_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,12 +42,16 @@ struct written {
 	uint64_t old; /* what it met in all of `bytes`, if has_old */
 };
 
+/* Where the thread's fs leads. */
+typedef uint64_t written_thread(void);
+
 /*
  * The instruction of `bytes` bytes at `code`, which ended where the context's program counter is. 0; -1: it has no
- * memory operand, or its address can't be told any more.
+ * memory operand, or its address can't be told any more. `thread` is asked where that begins at fs; NULL: nobody
+ * knows. Where the context has no frame of vector registers (fpregs), their values are not known.
  */
 int written_tell(struct written *written, const uint8_t *code, size_t bytes,
-		 const ucontext_t *context);
+		 const ucontext_t *context, written_thread *thread);
 
 /*
  * The string instruction with a repeat prefix at the program counter, which has just made a step and goes on. 0, -1: there

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/trail/insn.h"
-#include "agent/trail/insn_tables.h"
+#include "arch/insn.h"
+#include "arch/x86_64/insn_tables.h"
 
 #include <errno.h>
 

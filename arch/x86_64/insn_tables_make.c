@@ -5,9 +5,9 @@
  * Each is composed here field by field, so that what the fields do can be told by changing one: is it still an
  * instruction, as long, and the same in all that counts?
  */
-#include "agent/trail/insn_tables.h"
-#include "agent/trail/insn_tables_form.h"
-#include "agent/trail/insn_tables_leaf.h"
+#include "arch/x86_64/insn_tables.h"
+#include "arch/x86_64/insn_tables_form.h"
+#include "arch/x86_64/insn_tables_leaf.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -410,7 +410,7 @@ int main(void)
 	for (int space = 0; space < INSN_SPACES; space++)
 		for (int opcode = 0; opcode < 256; opcode++)
 			roots[space][opcode] = root_of(space, opcode);
-	printf("/* Written by insn_tables_make. */\n#include \"agent/trail/insn_tables.h\"\n\n"
+	printf("/* Written by insn_tables_make. */\n#include \"arch/x86_64/insn_tables.h\"\n\n"
 	       "const uint16_t insn_roots[INSN_SPACES][256] = {");
 	for (int space = 0; space < INSN_SPACES; space++) {
 		printf("\n\t{");

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which instruction met a watched word, and what it made of it: asked of each hit (abi/watch.h), by the thread that made it, in
+ * its signal's handler, and by the tool that reads of it later. What the two can read differs, and is theirs
+ * to say; what follows from it does not.
+ *
+ * Calls nothing but what it is given, keeps nothing. Hit path.
+ */
+#ifndef ARCH_TOLD_H
+#define ARCH_TOLD_H
+
+#include "abi/watch.h"
+#include "arch/written.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+/* How the program is read. */
+struct told_reads {
+	/*
+	 * So many bytes of code: where they can be had, in room[] (INSN_BYTES_MAX) if they had to be copied; NULL: nowhere.
+	 * `has_run`: the page that they begin on has just run in this thread, and they do not lead beyond.
+	 */
+	const uint8_t *(*code)(void *data, uint64_t address, size_t bytes, int has_run,
+			       uint8_t *room);
+	/* Bytes of the instruction that ends at `end`; 0: not known. *is_start: a function begins there. */
+	unsigned int (*before)(void *data, uint64_t end, int *is_start);
+	/* Memory as the thread has it just now. 0, -1. NULL: nobody knows what it was. */
+	int (*memory)(void *data, void *to, uint64_t from, size_t bytes);
+	/*
+	 * Where an instruction that ends at `end` was copied from, as an instruction that a jump took the place of: *begin is
+	 * the copy. 0; -1: it is no copy. NULL: none is.
+	 */
+	int (*moved)(uintptr_t end, uintptr_t *begin, uintptr_t *original);
+	/* NULL: where fs leads is not known. */
+	written_thread *thread;
+	void *data;
+};
+
+struct told {
+	struct written written;
+	int is_told; /* `written` is */
+	uint64_t ip;
+	uint16_t how; /* WATCH_IP_*, added */
+};
+
+/*
+ * Find the instruction: `context` is the thread's when it was told, its program counter behind it. Fills in all but what `how` had.
+ * Registers of `context` are changed meanwhile, and are as they were afterwards.
+ */
+void told_find(struct told *told, const struct control_watch *about, ucontext_t *context,
+	       const struct told_reads *reads);
+
+/* Whether an instruction that is told met those bytes, too. */
+int told_covers(const struct told *told, const struct control_watch *about);
+
+/* Whether all that is watched was written, with values that the instruction tells: no memory need be read. */
+int told_is_whole(const struct told *told, const struct control_watch *about);
+
+/*
+ * The length of the instruction that ends at `end`, read from `at` on, where one begins: a function's start. 0: none ends there, or
+ * read() of the code failed.
+ */
+unsigned int told_sweep(uint64_t at, uint64_t end,
+			int (*read)(void *data, void *to, uint64_t from, size_t bytes), void *data);
+
+/* The watched word, all `bytes` of it, in the low ones. */
+struct told_known {
+	uint64_t memory; /* as it is now, if it could be read */
+	uint64_t before; /* as the hit before said, if anybody knows */
+	int has_memory, has_before;
+};
+
+struct told_values {
+	uint64_t old, now;
+	uint16_t how; /* WATCH_NEW_*, WATCH_OLD_*, WATCH_READ: added */
+};
+
+/*
+ * What the word was and what it became. A new value that is neither exact nor unknown is what memory had; where that is not known, what
+ * the instruction makes of the value before.
+ */
+void told_judge(const struct told *told, const struct control_watch *about,
+		const struct told_known *known, struct told_values *values);
+
+#endif

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "arch/told.h"
+
+#include "arch/insn.h"
+
+#define PAGE_BYTES 4096u
+#define CHUNK_BYTES 512u
+#define UNKNOWN_BYTES 4096u /* as far as one may reach that doesn't say: xsave */
+
+/* A hit that is looked at. */
+struct look {
+	struct told *told;
+	const struct control_watch *about;
+	ucontext_t *context;
+	const struct told_reads *reads;
+};
+
+static int covers(const struct written *written, const struct control_watch *about)
+{
+	return written->address < about->address + about->bytes &&
+	       written->address + (written->bytes ? written->bytes : UNKNOWN_BYTES) >
+		       about->address;
+}
+
+/* Whether it can be the instruction that met the watched bytes. */
+static int is_it(const struct written *written, const struct control_watch *about)
+{
+	return covers(written, about) &&
+	       (written->way != WRITTEN_NOT || about->on == WATCH_ON_ACCESS);
+}
+
+int told_covers(const struct told *told, const struct control_watch *about)
+{
+	return covers(&told->written, about) &&
+	       (told->written.way != WRITTEN_NOT || about->on != WATCH_ON_WRITE);
+}
+
+/* ---- the instruction ---- */
+
+unsigned int told_sweep(uint64_t at, uint64_t end,
+			int (*read)(void *data, void *to, uint64_t from, size_t bytes), void *data)
+{
+	uint8_t chunk[CHUNK_BYTES];
+	uint64_t have = at, have_end = at;
+	struct insn insn = { .bytes = 0 };
+
+	while (at < end) {
+		if (have_end - at < INSN_BYTES_MAX && have_end < end) {
+			size_t bytes = end - at < sizeof chunk ? end - at : sizeof chunk;
+
+			if (read(data, chunk, at, bytes))
+				return 0;
+			have = at;
+			have_end = at + bytes;
+		}
+		if (insn_decode(&insn, chunk + (at - have), have_end - at, at, 0))
+			return 0;
+		at += insn.bytes;
+	}
+	return at == end ? insn.bytes : 0;
+}
+
+/* A repeated one is told while it stands at `at` still. `bytes`: of the one in front, where that is known. */
+static int tell_repeated(const struct look *look, struct written *written, uint64_t at,
+			 unsigned int bytes)
+{
+	uint8_t room[INSN_BYTES_MAX];
+	/* what is on the page of code that has just run is there */
+	int has_run = bytes && (at - 1) / PAGE_BYTES == (at + INSN_BYTES_MAX - 1) / PAGE_BYTES;
+	const uint8_t *code = look->reads->code(look->reads->data, at, INSN_BYTES_MAX, has_run,
+						room);
+
+	return code ? written_tell_repeated(written, code, INSN_BYTES_MAX, look->context) : -1;
+}
+
+/* `end` is where a function begins: whether the call that led there met the watched bytes, and which it is. */
+static int tell_call(const struct look *look, uint64_t end)
+{
+	const struct told_reads *reads = look->reads;
+	greg_t *registers = look->context->uc_mcontext.gregs;
+	struct written *written = &look->told->written;
+	uint64_t stack = (uint64_t)registers[REG_RSP], back = 0, target = 0;
+	uint8_t room[INSN_BYTES_MAX];
+	const uint8_t *code;
+	struct insn insn;
+	unsigned int bytes;
+	int is_start, err;
+
+	if (!reads->memory || reads->memory(reads->data, &back, stack, sizeof back))
+		return -1;
+	bytes = reads->before(reads->data, back, &is_start);
+	code = bytes ? reads->code(reads->data, back - bytes, bytes, 1, room) : NULL;
+	if (!code || insn_decode(&insn, code, bytes, back - bytes, 0) ||
+	    (insn.kind == TRAIL_CALL && insn.target != end) ||
+	    (insn.kind != TRAIL_CALL && insn.kind != TRAIL_CALL_INDIRECT))
+		return -1;
+	look->told->ip = back - bytes;
+	*written = (struct written){ .address = stack, .bytes = 8, .way = WRITTEN_NEW };
+	__builtin_memcpy(written->value, &back, sizeof back);
+	if (is_it(written, look->about))
+		return 0;
+	registers[REG_RIP] = (greg_t)back;
+	registers[REG_RSP] = (greg_t)(stack + sizeof back);
+	err = written_tell(written, code, bytes, look->context, reads->thread);
+	registers[REG_RIP] = (greg_t)end;
+	registers[REG_RSP] = (greg_t)stack;
+	written->bytes = 8;
+	if (err || !is_it(written, look->about) ||
+	    reads->memory(reads->data, &target, written->address, sizeof target) || target != end)
+		return -1;
+	return 0;
+}
+
+/* Whether behind that instruction control comes from elsewhere, if at all, or it met no memory. */
+static int is_led_away(const uint8_t *code, unsigned int bytes)
+{
+	struct insn insn;
+
+	return code && !insn_decode(&insn, code, bytes, 0, 0) && insn.kind != TRAIL_FALL;
+}
+
+void told_find(struct told *told, const struct control_watch *about, ucontext_t *context,
+	       const struct told_reads *reads)
+{
+	const struct look look = { told, about, context, reads };
+	uintptr_t end = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+	uintptr_t begin, original, repeats_at = end, at;
+	int is_start = 0, is_entered, is_before, is_repeated;
+	uint8_t room[INSN_BYTES_MAX];
+	struct written repeated;
+	const uint8_t *code;
+	unsigned int bytes;
+
+	told->ip = end;
+	if (reads->moved && !reads->moved(end, &begin, &original)) {
+		bytes = end - begin <= INSN_BYTES_MAX ? (unsigned int)(end - begin) : 0;
+		if (reads->moved(end + 1, &at, &repeats_at) || at != end)
+			repeats_at = original + bytes;
+	} else {
+		bytes = reads->before(reads->data, end, &is_start);
+		begin = original = end - bytes;
+	}
+	code = bytes ? reads->code(reads->data, begin, bytes, 1, room) : NULL;
+	is_entered = is_led_away(code, bytes);
+	is_before = code && !is_entered &&
+		    !written_tell(&told->written, code, bytes, context, reads->thread) &&
+		    is_it(&told->written, about);
+	is_repeated = !tell_repeated(&look, &repeated, end, bytes) && is_it(&repeated, about);
+	told->is_told = is_before != is_repeated;
+	if (told->is_told && is_repeated)
+		told->written = repeated;
+	if (told->is_told) {
+		told->ip = is_before ? original : repeats_at;
+	} else if (!is_before && is_start && !tell_call(&look, end)) {
+		told->is_told = 1;
+	} else if (!is_before && (is_start || is_entered)) {
+		told->ip = 0;
+		told->how |= WATCH_IP_UNKNOWN;
+	} else {
+		told->ip = original + bytes - 1;
+		told->how |= WATCH_IP_BEHIND;
+	}
+}
+
+/* ---- values ---- */
+
+static uint64_t mask_of(const struct control_watch *about)
+{
+	return about->bytes == 8 ? ~UINT64_C(0) : (UINT64_C(1) << 8 * about->bytes) - 1;
+}
+
+/* The part of the watched bytes that the instruction wrote, as a mask; 0: all of it is unknown. */
+static uint64_t written_mask(const struct told *told, const struct control_watch *about)
+{
+	uint64_t mask = 0;
+
+	if (!told->is_told || !told->written.bytes)
+		return 0;
+	for (unsigned int i = 0; i < about->bytes; i++) {
+		if (about->address + i - told->written.address < told->written.bytes)
+			mask |= UINT64_C(0xff) << 8 * i;
+	}
+	return mask;
+}
+
+static uint64_t written_value(const struct told *told, const struct control_watch *about)
+{
+	uint64_t value = 0;
+
+	for (unsigned int i = 0; i < about->bytes; i++) {
+		uint64_t at = about->address + i - told->written.address;
+
+		if (at < told->written.bytes && at < WRITTEN_BYTES_MAX)
+			value |= (uint64_t)told->written.value[at] << 8 * i;
+	}
+	return value;
+}
+
+int told_is_whole(const struct told *told, const struct control_watch *about)
+{
+	return told->is_told && told->written.way == WRITTEN_NEW &&
+	       written_mask(told, about) == mask_of(about);
+}
+
+static void judge_new(const struct told *told, const struct control_watch *about,
+		      const struct told_known *known, struct told_values *values)
+{
+	uint64_t all = mask_of(about), mask = written_mask(told, about);
+	uint64_t rest = known->has_memory ? known->memory : known->before;
+	int is_all = mask == all, way = told->is_told ? told->written.way : WRITTEN_SOMEHOW;
+	int is_known = known->has_memory;
+
+	values->now = known->memory;
+	if (way == WRITTEN_NEW && mask) {
+		values->now = (written_value(told, about) & mask) | (rest & ~mask);
+		is_known |= known->has_before || is_all;
+		/* what it did not write is as it was, unless somebody else wrote that too */
+		if (is_all || (known->has_memory && known->has_before &&
+			       !((known->memory ^ known->before) & ~mask)))
+			values->how |= WATCH_NEW_EXACT;
+	} else if (way == WRITTEN_CHANGED && is_all && told->written.address == about->address &&
+		   told->written.bytes == about->bytes && known->has_before) {
+		uint64_t now = written_change(&told->written, known->before) & all;
+
+		if (!known->has_memory)
+			values->now = now;
+		else if (now == known->memory)
+			values->how |= WATCH_NEW_EXACT;
+		is_known = 1;
+	} else if (way == WRITTEN_NOT) {
+		values->how |= WATCH_READ;
+		values->now = rest;
+		is_known |= known->has_before;
+		if (known->has_memory && known->has_before && known->memory == known->before)
+			values->how |= WATCH_NEW_EXACT;
+	}
+	if (!is_known)
+		values->how |= WATCH_NEW_UNKNOWN;
+}
+
+static void judge_old(const struct told *told, const struct control_watch *about,
+		      const struct told_known *known, struct told_values *values)
+{
+	uint64_t all = mask_of(about), shift = 8 * (about->address - told->written.address);
+
+	if (told->is_told && told->written.has_old && written_mask(told, about) == all) {
+		values->old = told->written.old >> shift & all;
+		values->how |= WATCH_OLD_EXACT;
+		return;
+	}
+	values->old = known->before;
+	if (!known->has_before)
+		values->how |= WATCH_OLD_UNKNOWN;
+}
+
+void told_judge(const struct told *told, const struct control_watch *about,
+		const struct told_known *known, struct told_values *values)
+{
+	struct told_known own = *known;
+
+	own.before &= mask_of(about);
+	judge_new(told, about, &own, values);
+	judge_old(told, about, &own, values);
+}

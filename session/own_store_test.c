@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/own_store.h"
+
+#include "session/drain.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FIELD_BYTES 8
+#define EVENT_BYTES (EVENT_EXTENDED_BYTES + FIELD_BYTES)
+
+/* What came out: each event's field, as the last of its thread must be one less. */
+static struct {
+	uint64_t count, wrong, bytes;
+	uint64_t last[65536], last_ns[65536];
+	struct wm_packet head;
+} out;
+
+static int see(struct drain_packet *packet, void *data)
+{
+	const unsigned char *at = packet->content;
+	uint32_t tid = packet->head->tid % 65536;
+
+	(void)data;
+	out.head = *packet->head;
+	for (size_t i = 0; i < packet->bytes / EVENT_BYTES; i++, at += EVENT_BYTES) {
+		uint64_t value, time_ns;
+
+		memcpy(&time_ns, at + 5, 8);
+		memcpy(&value, at + EVENT_EXTENDED_BYTES, 8);
+		out.wrong += at[0] != EVENT_EXTENDED || value <= out.last[tid] ||
+			     time_ns < out.last_ns[tid] || time_ns < packet->head->begin_ticks ||
+			     time_ns > packet->head->end_ticks;
+		out.last[tid] = value;
+		out.last_ns[tid] = time_ns;
+		out.count++;
+	}
+	out.wrong += packet->bytes % EVENT_BYTES != 0;
+	return 0;
+}
+
+static const struct drain_sink sink = { see, NULL };
+static struct own_store *store;
+static struct drain *drain;
+
+static void make(uint64_t bytes, enum store_policy policy)
+{
+	memset(&out, 0, sizeof(out));
+	cr_assert_eq(own_store_new(&store, getpid(), bytes, policy), 0);
+	cr_assert_eq(drain_new(&drain, own_store_fd(store), (uint32_t)getpid()), 0);
+}
+
+static void take(enum drain_reach reach)
+{
+	drain_scan(drain, reach);
+	cr_assert_geq(drain_take(drain, &sink), 0);
+}
+
+/* The counts once all is over. */
+static struct drain_counts finish(void)
+{
+	struct drain_counts counts;
+
+	take(DRAIN_ALL);
+	cr_assert_geq(drain_finish(drain, &sink), 0);
+	drain_count(drain, &counts);
+	drain_free(drain);
+	own_store_free(store);
+	return counts;
+}
+
+static void write_one(pid_t tid, uint64_t time_ns, uint64_t value)
+{
+	own_store_write(store, tid, time_ns, 1, &value, sizeof(value));
+}
+
+Test(own_store, what_is_written_comes_out_in_its_order)
+{
+	struct drain_counts counts;
+
+	make(1 << 20, STORE_DISCARD);
+	for (uint64_t i = 1; i <= 50000; i++) {
+		write_one(100, 1000 + i, i);
+		if (i % 10 == 0)
+			write_one(101, 1000 + i, i);
+		if (i % 1000 == 0)
+			take(DRAIN_READY);
+	}
+	counts = finish();
+	cr_assert_eq(out.count, 55000);
+	cr_assert_eq(out.wrong, 0);
+	cr_assert_eq(counts.recorded, 55000);
+	cr_assert_eq(counts.discarded, 0);
+	cr_assert_eq(counts.damaged, 0);
+}
+
+Test(own_store, a_time_before_the_last_is_the_last)
+{
+	make(1 << 20, STORE_DISCARD);
+	write_one(100, 2000, 1);
+	write_one(100, 1500, 2);
+	finish();
+	cr_assert_eq(out.count, 2);
+	cr_assert_eq(out.wrong, 0);
+	cr_assert_eq(out.last_ns[100], 2000);
+}
+
+Test(own_store, what_finds_no_room_is_counted)
+{
+	struct drain_counts counts;
+
+	make(1, STORE_BLOCK);
+	for (uint64_t i = 1; i <= 100000; i++)
+		write_one(100, i, i);
+	own_store_lose(store, 7);
+	counts = finish();
+	cr_assert_lt(out.count, 100000);
+	cr_assert_gt(out.count, 1000);
+	cr_assert_eq(out.wrong, 0);
+	cr_assert_eq(counts.recorded, out.count);
+	cr_assert_eq(counts.discarded, 100000 - out.count + 7);
+	cr_assert_eq(counts.crowded_out, 100000 - out.count);
+}
+
+Test(own_store, a_flight_recorder_has_the_newest)
+{
+	struct drain_counts counts;
+
+	make(1, STORE_CYCLIC);
+	for (uint64_t i = 1; i <= 100000; i++)
+		write_one(100, i, i);
+	counts = finish();
+	cr_assert_lt(out.count, 100000);
+	cr_assert_gt(out.count, 1000);
+	cr_assert_eq(out.wrong, 0);
+	cr_assert_eq(out.last[100], 100000);
+	cr_assert_eq(counts.recorded + counts.discarded, 100000);
+}
+
+Test(own_store, more_threads_than_it_has_room_for_come_by_turns)
+{
+	struct drain_counts counts;
+
+	make(64 << 20, STORE_DISCARD);
+	for (uint64_t i = 1; i <= 3; i++) {
+		for (pid_t tid = 1; tid <= 9000; tid++)
+			write_one(tid, i, i);
+		take(DRAIN_READY);
+	}
+	counts = finish();
+	cr_assert_eq(out.wrong, 0);
+	cr_assert_eq(counts.recorded, out.count);
+	cr_assert_eq(out.count + counts.discarded, 27000);
+	cr_assert_gt(out.count, 20000);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* A hit that a ring told of, as agent/watch/take.c takes one that a signal tells of. */
+#define _GNU_SOURCE
+#include "session/watch/outside_own.h"
+
+#include "arch/told.h"
+#include "code/watch/type.h"
+
+#include <asm/perf_regs.h>
+#include <string.h>
+
+#define SYSCALL_BYTES 2u
+
+static void context_make(ucontext_t *context, const struct event_record *record)
+{
+	static const struct {
+		uint8_t to, from;
+	} registers[] = {
+		{ REG_RAX, PERF_REG_X86_AX },  { REG_RBX, PERF_REG_X86_BX },
+		{ REG_RCX, PERF_REG_X86_CX },  { REG_RDX, PERF_REG_X86_DX },
+		{ REG_RSI, PERF_REG_X86_SI },  { REG_RDI, PERF_REG_X86_DI },
+		{ REG_RBP, PERF_REG_X86_BP },  { REG_RSP, PERF_REG_X86_SP },
+		{ REG_RIP, PERF_REG_X86_IP },  { REG_EFL, PERF_REG_X86_FLAGS },
+		{ REG_R8, PERF_REG_X86_R8 },   { REG_R9, PERF_REG_X86_R9 },
+		{ REG_R10, PERF_REG_X86_R10 }, { REG_R11, PERF_REG_X86_R11 },
+		{ REG_R12, PERF_REG_X86_R12 }, { REG_R13, PERF_REG_X86_R13 },
+		{ REG_R14, PERF_REG_X86_R14 }, { REG_R15, PERF_REG_X86_R15 },
+	};
+
+	/* no frame of vector registers: nobody keeps these */
+	memset(context, 0, sizeof(*context));
+	for (size_t i = 0; i < sizeof(registers) / sizeof(registers[0]); i++)
+		context->uc_mcontext.gregs[registers[i].to] = (greg_t)record
+								      ->regs[registers[i].from];
+}
+
+/* The thread stands behind its call; or the kernel worked for it at a fault, at the instruction itself. */
+static void find_call(struct outside *outside, struct told *told, uint64_t end)
+{
+	uint8_t room[SYSCALL_BYTES];
+	const uint8_t *code = outside_code_at(outside->code, end - SYSCALL_BYTES, SYSCALL_BYTES, 1,
+					      room);
+	int is_call = code && ((code[0] == 0x0f && (code[1] == 0x05 || code[1] == 0x34)) ||
+			       (code[0] == 0xcd && code[1] == 0x80));
+
+	told->ip = is_call ? end - SYSCALL_BYTES : end;
+	told->how |= WATCH_BY_KERNEL;
+}
+
+static void look_at_code(struct outside *outside, const struct outside_watch *watch,
+			 const struct event_record *record, struct told *told)
+{
+	const struct told_reads reads = { .code = outside_code_at,
+					  .before = outside_code_before,
+					  .data = outside->code };
+	ucontext_t context;
+
+	told->ip = record->ip;
+	if (watch->about.on == WATCH_ON_EXECUTE)
+		return;
+	if (!record->has_regs) { /* nobody wants to know, or nobody can */
+		told->ip = record->is_kernel ? 0 : record->ip - 1;
+		told->how |= record->is_kernel ? WATCH_BY_KERNEL | WATCH_IP_UNKNOWN
+					       : WATCH_IP_BEHIND;
+		return;
+	}
+	context_make(&context, record);
+	if (record->is_kernel)
+		find_call(outside, told, record->regs[PERF_REG_X86_IP]);
+	else
+		told_find(told, &watch->about, &context, &reads);
+}
+
+static void find_values(struct outside_watch *watch, const struct told *told,
+			struct told_values *values)
+{
+	const struct told_known known = { .before = watch->before,
+					  .has_before = watch->has_before };
+
+	values->how = told->how;
+	told_judge(told, &watch->about, &known, values);
+	watch->before = values->now;
+	watch->has_before = !(values->how & WATCH_NEW_UNKNOWN);
+}
+
+/* What can't be known is no reason to leave a hit out. */
+static int is_wanted(const struct outside_watch *watch, const struct told_values *values, pid_t tid)
+{
+	uint16_t unknown[] = { [WATCH_IF_CHANGED] = WATCH_NEW_UNKNOWN | WATCH_OLD_UNKNOWN,
+			       [WATCH_IF_VALUE] = WATCH_NEW_UNKNOWN,
+			       [WATCH_IF_OLD] = WATCH_OLD_UNKNOWN,
+			       [WATCH_IF_TID] = 0 };
+	uint64_t now = values->now, old = values->old;
+
+	if (watch->type && watch->type->node_count && watch->about.bytes < 9) {
+		now = watch_type_bits(watch->type, &now);
+		old = watch_type_bits(watch->type, &old);
+	}
+	for (unsigned int i = 0; i < watch->test_count; i++) {
+		const struct watch_bound_test *test = &watch->tests[i];
+
+		if (!(values->how & unknown[test->subject]) &&
+		    !watch_test_holds(test, now, old, values->now != values->old, tid))
+			return 0;
+	}
+	return 1;
+}
+
+static unsigned char *put(unsigned char *to, const void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+	return to + bytes;
+}
+
+/* As far as it is a chain of them. */
+static unsigned char *put_callers(struct outside *outside, const struct event_record *record,
+				  unsigned int wanted, unsigned char *to)
+{
+	unsigned int known = 0;
+	uint64_t none = 0;
+
+	while (known < record->caller_count &&
+	       outside_code_is(outside->code, record->callers[known]))
+		known++;
+	for (unsigned int i = 0; i < wanted; i++)
+		to = put(to, i < known ? &record->callers[i] : &none, sizeof(none));
+	return to;
+}
+
+/* The same fields as inside (struct control_watch). */
+static void tell(struct outside *outside, const struct outside_watch *watch,
+		 const struct event_record *record, const struct told *told,
+		 const struct told_values *values)
+{
+	const struct control_watch *about = &watch->about;
+	size_t width = about->flags & WATCH_WITH_OFFSET ? 8 : about->bytes;
+	unsigned char fields[OWN_STORE_FIELDS_MAX], *to = fields;
+
+	to = put(to, &told->ip, sizeof(told->ip));
+	if (about->on != WATCH_ON_EXECUTE) {
+		to = put(to, &values->old, width);
+		to = put(to, &values->now, width);
+		to = put(to, &values->how, sizeof(values->how));
+	}
+	if (about->flags & WATCH_WITH_OFFSET)
+		to = put(to, &about->offset, sizeof(about->offset));
+	to = put_callers(outside, record, about->callers, to);
+	own_store_write(outside->store, record->tid, outside->last_ns,
+			OUTSIDE_EVENT_FIRST + about->event, fields, (size_t)(to - fields));
+}
+
+/* Hits were lost in front of this one: what they left behind, nobody knows. */
+static void break_chains(struct outside *outside)
+{
+	for (unsigned int i = 0; i < outside->count; i++)
+		outside->all[i].has_before = 0;
+}
+
+int outside_take(void *data, const struct event_record *record)
+{
+	struct outside *outside = data;
+	struct outside_watch *watch = &outside->all[record->source];
+	struct watch_row *row = &outside->table->rows[record->source];
+	struct told_values values = { 0 };
+	struct told told = { 0 };
+
+	if (record->after_loss)
+		break_chains(outside);
+	/* as inside: the chain of values is in the order of the times, and so no two are the same */
+	outside->last_ns = record->time_ns > outside->last_ns ? record->time_ns
+							      : outside->last_ns + 1;
+	row->taken++;
+	look_at_code(outside, watch, record, &told);
+	if (watch->about.on != WATCH_ON_EXECUTE) {
+		find_values(watch, &told, &values);
+		row->inexact += !(values.how & WATCH_NEW_EXACT);
+		row->unknown += (values.how & WATCH_NEW_UNKNOWN) != 0;
+	}
+	if (!is_wanted(watch, &values, record->tid))
+		row->filtered++;
+	else if (watch->about.flags & WATCH_COUNT_ONLY)
+		row->counted++;
+	else
+		tell(outside, watch, record, &told, &values);
+	return 0;
+}

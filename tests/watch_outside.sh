@@ -1,0 +1,279 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Watches from outside: no agent comes into the program and it gets no signal; each write is there once, with who, where, what was
+# there and what is, wherever the instruction tells it; what is not known is said to be, and what was lost is counted.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+
+# agents PID: how many of our files it has mapped
+agents()
+{
+	grep -c "libwaymark\|waymark-store" "/proc/$1/maps"
+}
+
+# Eight threads in turn: the known sequence.
+watches turn 0 -e watch:in_turn/outside/ -- ./watched turn 100 8
+grep -q right out || fail "the program: $(cat out)"
+expect "hits" "$(json hits)" 800
+expect "missed" "$(json missed)" 0
+expect "discarded" "$(json discarded)" 0
+grep -q '"way":"outside"' out || fail "the way: $(cat out)"
+told turn in_turn new >new
+seq 1 800 | cmp -s - new || fail "the sequence: $(head -3 new) ... $(wc -l <new)"
+told turn in_turn old >old
+seq 0 799 | cmp -s - old || fail "what was there before: $(head -3 old)"
+expect "how exact" "$(told turn in_turn how | sort -u)" 1
+expect "threads" "$("$waymark" dump turn | grep -o 'watched-[0-9]*' | sort -u | wc -l)" 8
+expect "one instruction" "$(told turn in_turn ip | sort -u | wc -l)" 1
+"$waymark" report turn | grep -q "watch:in_turn *800 " || fail "report: $("$waymark" report turn)"
+expect "babeltrace2" "$(events_in turn)" 800
+says "watched from outside, as asked"
+says "what the kernel itself writes there, as for read(2), is not seen"
+
+# At once, without a lock: each value its thread's own, the chain has no gap.
+watches race 0 -e watch:raced/outside/ -- ./watched race 200 8
+expect "hits of a race" "$(json hits)" 1600
+expect "missed of a race" "$(json missed)" 0
+expect "exact values of a race" "$(json inexact)" 0
+chain race raced
+for thread in 0 1 2 3 4 5 6 7; do
+	told race raced new | awk -v t="$thread" 'int($1 / 4294967296) == t { print $1 % 4294967296 }' >of_one
+	seq 1 200 | cmp -s - of_one || fail "the values of thread $thread in their order: $(head -3 of_one)"
+done
+
+# What an instruction adds follows from the value before, and is said to.
+watches add 0 -e watch:counted/outside/ -- ./watched add 100 8
+expect "hits of additions" "$(json hits)" 800
+expect "missed of additions" "$(json missed)" 0
+expect "values of additions that are not exact" "$(json inexact)" 800
+expect "values of additions that are not known" "$(json unknown)" 0
+told add counted new >new
+seq 1 800 | cmp -s - new || fail "the additions: $(head -3 new)"
+says "with a value that follows from the one before"
+
+# Who is started with SIGTRAP ignored goes on to ignore it.
+cat >ignored.c <<'END'
+#include <signal.h>
+volatile int word;
+int main(void) { struct sigaction is; sigaction(SIGTRAP, 0, &is); word = 1; return is.sa_handler != SIG_IGN; }
+END
+cc -g ignored.c -o ignored || exit 1
+(
+	trap '' TRAP
+	watches ignoring 0 -e watch:word/outside/ -- ./ignored
+	expect "ignoring SIGTRAP: recorded" "$(json recorded)" 1
+	exit $failed
+) || failed=1
+
+# Vector registers are nobody's to see from outside: unknown, and not what memory had.
+watches types 0 -e watch:small/outside/ -e watch:rate/outside/ -e watch:narrow/outside/ -- ./watched types
+expect "signed" "$(told types small new | tr '\n' ' ')" "0 -1 -2 "
+expect "unsigned" "$(told types narrow new | tr '\n' ' ')" "250 251 252 "
+expect "floating point" "$(told types rate how | sort -u | tr '\n' ' ')" "12 4 "
+expect "types: unknown" "$(sed 's/.*"spec":"watch:rate//' out | grep -o '"unknown":[0-9]*' | head -1)" '"unknown":3'
+watches split 0 -e watch:order/outside/ -- ./watched types
+says "it lies in 3 debug registers, each told with its offset"
+expect "offsets" "$(told split order offset | sort -un | tr '\n' ' ')" "0 8 16 "
+
+# Conditions, and what is only counted.
+watches some 0 -e 'watch:in_turn/outside,if=value==10/' -- ./watched turn 10 2
+expect "if=value" "$(told some in_turn new)" 10
+expect "of those not taken" "$(json filtered)" 19
+watches less 0 -e 'watch:small/if=value<-1,outside/' -- ./watched types
+expect "if=value<" "$(told less small new)" -2
+watches unknown 0 -e 'watch:rate/if=value>100,outside/' -- ./watched types
+expect "a condition on what is not known" "$(json recorded)" 3
+watches count 0 -e watch:in_turn/count,outside/ -- ./watched turn 10 2
+expect "count" "$(json counted) $(json recorded)" "20 0"
+
+# Who reads; who runs.
+watches reads 0 -e watch:in_turn:rw/outside/ -- ./watched turn 10 1
+[ "$(json hits)" -gt 20 ] || fail "reads: $(json hits)"
+expect "missed of reads" "$(json missed)" 0
+watches runs 0 -e watch:write_one:x/outside/ -- ./watched turn 10 1
+expect "runs" "$(json hits)" 10
+
+# Callers, as the frames have them.
+cc -O1 -g -fno-omit-frame-pointer "$source_dir/tests/targets/watched.c" -o framed -lpthread -ldl || exit 1
+watches frames 0 -e watch:in_turn/bt=2,outside/ -- ./framed turn 10 1
+watches frames_inside 0 -e watch:in_turn/bt=2/ -- ./framed turn 10 1
+for caller in caller1 caller2; do
+	expect "$caller, as from inside" "$(told frames in_turn $caller | sort -u | grep -o '...$')" \
+		"$(told frames_inside in_turn $caller | sort -u | grep -o '...$')"
+done
+told frames in_turn caller1 | grep -q '^0x0*$' && fail "no caller was found"
+
+# Markers and both ways of a watch in one trace.
+watches both 0 -e watch:in_turn/outside/ -e watch:raced -e func:write_one -- ./watched turn 20 2
+expect "both ways: from outside" "$("$waymark" dump both | grep -c 'watch:in_turn')" 40
+expect "both ways: probes" "$("$waymark" dump both | grep -c 'watched:write_one')" 40
+
+# A running program: nothing comes into it, and what starts later is seen.
+start ./watched forever 0 4 >forever_out
+program=$pid
+sleep 0.2
+watches runs 0 --for 300ms -e watch:in_turn/outside/ -p "$program"
+[ "$(json recorded)" -gt 10 ] || fail "a running program: $(cat words)"
+expect "a running program: missed" "$(json missed)" 0
+chain runs in_turn
+expect "an agent came in" "$(agents "$program")" 0
+"$waymark" watch --for 200ms 'watch:in_turn/outside/' -p "$program" >table 2>words
+grep -q "write_one (watched.c:" table || fail "the table: $(cat table words)"
+
+# Who records is killed: nothing is left, and it can be watched again.
+for round in 1 2 3 4 5 6 7 8; do
+	rm -rf killed
+	"$waymark" record -o killed -e watch:counted/outside/ -e watch:in_turn/outside/ -p "$program" >/dev/null 2>&1 &
+	tool=$!
+	sleep "0.$(printf '%03d' $((RANDOM % 200)))"
+	kill -9 "$tool" 2>/dev/null
+	wait "$tool" 2>/dev/null
+	[ -d "/proc/$program" ] || fail "round $round: the program is dead"
+done
+watches again 0 --for 200ms -e watch:counted/outside/ -e watch:in_turn/outside/ -p "$program"
+expect "again: missed" "$(json missed)" 0
+# the program is killed
+"$waymark" record --json -o ended -e watch:in_turn/outside/ -p "$program" >out 2>words &
+tool=$!
+sleep 0.4
+kill -9 "$program"
+wait "$tool" || fail "the program was killed: $(cat words)"
+[ "$(json recorded)" -gt 10 ] || fail "a program that was killed: $(cat words)"
+expect "a program that was killed: missed" "$(json missed)" 0
+
+# Nobody reads for a while: what finds no room is counted, and no value is made up.
+cat >burst.c <<'END'
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <unistd.h>
+volatile uint64_t word;
+static volatile sig_atomic_t begun, again;
+static void on_begin(int number) { begun = number; }
+static void on_again(int number) { again = number; }
+static void *body(void *number)
+{
+	while (!begun)
+		usleep(1000);
+	for (uint64_t i = 1; i <= 60000; i++)
+		word = (uint64_t)(uintptr_t)number << 32 | i;
+	return NULL;
+}
+int main(void)
+{
+	pthread_t other;
+	signal(SIGUSR1, on_begin);
+	signal(SIGUSR2, on_again);
+	pthread_create(&other, NULL, body, (void *)1);
+	body(NULL);
+	pthread_join(other, NULL);
+	close(1);
+	while (!again)
+		usleep(1000);
+	for (int i = 0; i < 5; i++)
+		__atomic_fetch_add(&word, 1, __ATOMIC_SEQ_CST);
+	word = 5;
+	__atomic_fetch_add(&word, 1, __ATOMIC_SEQ_CST);
+}
+END
+cc -g -O1 burst.c -o burst -lpthread || exit 1
+start ./burst >burst_out
+program=$pid
+sleep 0.3
+"$waymark" record --json -o full -e watch:word/outside/ -p "$program" >out 2>words &
+tool=$!
+sleep 0.7
+kill -STOP "$tool"
+kill -USR1 "$program"
+for _ in $(seq 100); do
+	[ -e "/proc/$program/fd/1" ] || break
+	sleep 0.1
+done
+kill -CONT "$tool"
+sleep 0.5
+kill -USR2 "$program"
+wait "$tool" || fail "full rings: $(cat words)"
+expect "full rings: hits" "$(json hits)" 120007
+[ "$(json missed)" -gt 0 ] || fail "full rings: nothing was lost: $(cat words)"
+expect "full rings: all told" "$(($(json recorded) + $(json missed)))" 120007
+expect "full rings: the trace tells" "$(json discarded)" "$(json missed)"
+says "the kernel's ring had no room for them"
+# what they left behind nobody knows, and so not what comes of it: until a store tells
+expect "behind the losses: how" "$(told full word how | tail -7 | tr '\n' ' ')" "12 12 12 12 12 9 0 "
+expect "behind the losses: values" "$(told full word new | tail -7 | tr '\n' ' ')" "0 0 0 0 0 5 6 "
+
+# A program in its place.
+cat >replaced.c <<'END'
+#include <unistd.h>
+volatile int word;
+int main(void) { word = 1; usleep(100000); execl("/bin/sleep", "sleep", "1", (char *)0); return 1; }
+END
+cc -g -O1 replaced.c -o replaced || exit 1
+watches exec 0 -e watch:word/outside/ -- ./replaced
+says "the program was replaced by another"
+expect "before it executed" "$(told exec word new)" 1
+
+# No agent can be there: it is watched from outside, and said why.
+if cc -O1 -g -static "$source_dir/tests/targets/watched.c" -o fixed -lpthread 2>/dev/null; then
+	watches still 0 -e watch:in_turn -- ./fixed turn 100 8
+	says "watch:in_turn is watched from outside: the program is statically linked"
+	told still in_turn new >new
+	seq 1 800 | cmp -s - new || fail "a static program: $(head -3 new)"
+	start ./fixed forever 0 2 >/dev/null
+	watches running 0 --for 200ms -e watch:in_turn -p "$pid"
+	says "the program is statically linked"
+	[ "$(json recorded)" -gt 10 ] || fail "a static program that runs: $(cat words)"
+	kill -9 "$pid"
+	bad 1 "statically linked" -e watch:in_turn -e func:write_one -- ./fixed turn 1 1
+	bad 1 "from outside the signal would come after the thread has gone on" -e watch:in_turn/signal=USR1/ -- ./fixed turn 1 1
+fi
+objcopy --add-section .gopclntab=/dev/null ./watched of_go 2>/dev/null && {
+	watches go 0 -e watch:in_turn -- ./of_go turn 10 2
+	says "watched from outside: there is code of Go"
+	expect "Go" "$(told go in_turn new | tail -1)" 20
+}
+
+cat >strict.c <<'END'
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+volatile long word;
+int main(void)
+{
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	for (long i = 0; i < 1500000000; i++)
+		if (i % 1000000 == 0)
+			word = i;
+	syscall(SYS_exit, 0);
+}
+END
+cc -g -O1 strict.c -o strict || exit 1
+start ./strict
+sleep 0.2
+watches filtered 0 --for 300ms -e watch:word -p "$pid"
+says "watched from outside: the process runs under a seccomp filter"
+[ "$(json recorded)" -gt 0 ] || fail "under a filter: $(cat words)"
+kill -0 "$pid" 2>/dev/null || fail "the program under a filter is dead"
+kill -9 "$pid" 2>/dev/null
+
+# What can't be had from outside.
+bad 1 "there is no such variable" -e watch:nothing/outside/ -- ./watched turn 1 1
+bad 1 "from outside the signal would come after the thread has gone on" -e watch:in_turn/outside,signal=USR1/ -- ./watched turn 1 1
+bad 1 "it takes more debug registers than there are" -e watch:in_turn+1/30/outside/ -- ./watched turn 1 1
+bad 1 "No such file" -e watch:in_turn/outside/ -- ./nothing
+
+# The kernel's own writes, where they may be seen.
+watches unseen 0 -e watch:in_turn/outside/ -- ./watched read 5
+expect "the kernel's writes, not asked for" "$(json recorded)" 1
+if [ "$(id -u)" = 0 ]; then
+	watches kernel 0 -e watch:in_turn/kernel/ -- ./watched read 5
+	[ "$(json recorded)" -ge 6 ] || fail "the kernel's writes: $(json recorded)"
+	"$waymark" watch 'watch:in_turn/kernel/' -- ./watched read 5 2>/dev/null | grep -q "by the kernel" ||
+		fail "the table does not name the kernel"
+	grep -q "is not seen" words && fail "the kernel's writes are said to be unseen"
+	# by the kernel, value unknown
+	told kernel in_turn how | awk '{ if (int($1 / 512) % 2) kernel++; else own++ } END { exit !(kernel >= 5 && own == 1) }' ||
+		fail "who wrote: $(told kernel in_turn how)"
+fi
+exit $failed
