@@ -338,6 +338,8 @@ int rings_read(struct rings *rings, struct rings_form form, int is_last, size_t 
 
 void rings_drop(struct rings *rings, size_t count)
 {
+	if (!count)
+		return;
 	rings->pending_count -= count;
 	memmove(rings->pending, rings->pending + count,
 		rings->pending_count * sizeof(*rings->pending));
