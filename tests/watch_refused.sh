@@ -61,7 +61,7 @@ int main(int words, char **text)
 END
 cc -g -DIS_GO go.c -o goes -ldl && cc -g -rdynamic go.c -o loads -ldl &&
 	cc -g -shared -fPIC -DIS_GO -DLIBRARY go.c -o libgoes.so && cc -g -shared -fPIC -DLIBRARY go.c -o libplain.so || exit 1
-watches goes 0 -e watch:word -- ./goes
+watches of_go 0 -e watch:word -- ./goes
 expect "who is Go's, from outside" "$(json hits) $(grep -c right out)" "2 1"
 says "watched from outside: there is code of Go, on whose stacks a hit's signal has no room"
 watches plain 0 -e watch:word -- ./loads ./libplain.so

@@ -59,7 +59,9 @@ int later_take_parents(struct finding *finding)
 
 	for (const struct watching *w = finding->parent->watching; w; w = w->next)
 		for (unsigned int i = 0; i < w->count && !err && !w->bond.owner.tid; i++) {
-			if (!w->asked[i])
+			/* its modules may have been attended to before it was welcomed */
+			if (!w->asked[i] ||
+			    watching_has(finding->process, finding->fresh, w->all[i].spec))
 				continue;
 			finding->asked = *w->asked[i];
 			finding->bond = w->bond;
