@@ -3,7 +3,6 @@
 #include "session/watch/watching_own.h"
 
 #include "base/array.h"
-#include "code/watch/variable.h"
 #include "session/sealed.h"
 #include "session/target.h"
 #include "session/trail/step.h"
@@ -13,7 +12,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/uio.h>
@@ -27,7 +25,6 @@
 #define ON_ITS_WAY_TRIES 40
 #define ON_ITS_WAY_US 500
 #define NOBODY_KNOWS UINT64_MAX
-#define AGENT_NAME "libwaymark-agent.so"
 
 /* ---- what is wanted ---- */
 
@@ -48,202 +45,6 @@ static int kernel_is_new_enough(void)
 	if (uname(&name) || sscanf(name.release, "%d.%d", &major, &minor) != 2)
 		return 0;
 	return major > KERNEL_MAJOR || (major == KERNEL_MAJOR && minor >= KERNEL_MINOR);
-}
-
-static int fail(struct wm_session *session, const struct spec *spec, int err, const char *detail)
-{
-	return session_fail(session, err, "%s%s%s", spec->text, *detail ? ": " : "", detail);
-}
-
-static int on_beat(size_t done, size_t total, void *data)
-{
-	struct finding *finding = data;
-	struct session_progress progress = { "debug information", done, total };
-
-	finding->process->probed.steps++;
-	return patience_beat(finding->session, &progress);
-}
-
-static void set_pulse(struct finding *finding, struct code_pulse pulse)
-{
-	for (size_t i = 0; i < finding->list.module_count; i++)
-		finding->list.modules[i]->file->pulse = pulse;
-}
-
-static int is_mapped(const struct code_process *process, uint64_t address, uint64_t bytes)
-{
-	const struct code_memory *memory = &process->memory;
-	uint8_t byte;
-
-	return !memory->read(memory->data, address, &byte, 1) &&
-	       (bytes < 2 || !memory->read(memory->data, address + bytes - 1, &byte, 1));
-}
-
-static unsigned int count_pieces(const struct finding *finding)
-{
-	unsigned int count = 0;
-
-	for (const struct watching *w = finding->process->watching; w; w = w->next)
-		count += w->count;
-	for (const struct watching *w = finding->fresh; w; w = w->next)
-		count += w->count;
-	return count;
-}
-
-/* What it is tied to, and what that adds to its address. */
-static int find_bond(struct finding *finding, const struct watch_expr *expr,
-		     const struct watch_place *place, struct watched_spec *result, uint64_t *base,
-		     struct watch_trouble *trouble)
-{
-	struct watch_bond *bond = &finding->bond;
-	int is_library = place->module && !place->follow_count &&
-			 !variable_is_program(place->module->file);
-
-	free(result->library);
-	result->library = is_library ? strdup(place->module->file->path) : NULL;
-	*bond = (struct watch_bond){ .module = is_library ? place->module->base : 0 };
-	if (place->base != WATCH_IN_THREAD && place->base != WATCH_IN_BLOCK) {
-		if (expr->options.thread)
-			return watch_trouble_set(
-				trouble, -WM_E_WATCH_OPTION, 0, 0,
-				"all threads share it: thread= is for what each has one of; whose writes are told says if=tid==TID");
-		return 0;
-	}
-	return thread_find(&bond->owner, base, finding->process->pid, place, expr->options.thread,
-			   &finding->list, trouble);
-}
-
-int finding_place(struct finding *finding, const struct spec *spec, struct watched_spec *result)
-{
-	struct code_process process = loaded_process(&finding->list);
-	struct watch_place place = { 0 };
-	struct watch_trouble trouble = { 0 };
-	uint64_t address = 0, base = 0;
-	int err = watch_place_find(&place, spec->watch, finding->modules, finding->module_count,
-				   &trouble);
-
-	/* one that is named may come; of what came later, not all has it */
-	if (err == -WM_E_WATCH_NO_MODULE || (err && err != -ENOMEM && finding->wants)) {
-		result->error = err;
-		watch_place_release(&place);
-		return 1;
-	}
-	if (!err)
-		err = find_bond(finding, spec->watch, &place, result, &base, &trouble);
-	if (!err)
-		err = watch_place_address(&place, &process.memory, base, &address, &trouble);
-	if (!err && !is_mapped(&process, address, place.bytes))
-		err = watch_trouble_set(&trouble, -WM_E_WATCH_UNMAPPED, 0, 0, "0x%llx",
-					(unsigned long long)address);
-	if (!err)
-		err = ask_make(&finding->asked, spec->watch, &place, address, &trouble);
-	if (!err &&
-	    count_pieces(finding) + finding->asked.count - finding->given_back > EVENT_SOURCES_MAX)
-		err = watch_trouble_set(&trouble, -WM_E_WATCH_LARGE, 0, 0,
-					"with the watches before it, it would be the %uth register",
-					count_pieces(finding) + finding->asked.count);
-	if (!err) {
-		for (unsigned int i = 0; i < finding->asked.count; i++) {
-			finding->asked.about[i].owner = finding->bond.owner.word;
-			finding->asked.about[i].owner_number = finding->bond.owner.number;
-		}
-		result->error = 0;
-		result->address = address;
-		result->bytes = place.bytes;
-		result->pieces = finding->asked.count;
-		result->callers_asked = spec->watch->options.frames;
-		result->callers = finding->asked.about[0].callers;
-		watch_type_release(&result->type);
-		result->type = place.type;
-		place.type = (struct watch_type){ 0 };
-	}
-	watch_place_release(&place);
-	return err ? fail(finding->session, spec, err, trouble.detail) : 0;
-}
-
-/* ---- the agent ---- */
-
-/* What the agent calls its variables is nobody's business. */
-static int choose_modules(struct finding *finding)
-{
-	finding->modules = calloc(finding->list.module_count + 1, sizeof(struct code_module *));
-	if (!finding->modules)
-		return -ENOMEM;
-	for (size_t i = 0; i < finding->list.module_count; i++) {
-		struct code_module *module = finding->list.modules[i];
-		const char *name = strrchr(module->file->path, '/');
-
-		if (strcmp(name ? name + 1 : module->file->path, AGENT_NAME))
-			finding->modules[finding->module_count++] = module;
-	}
-	return 0;
-}
-
-/* A hit's signal comes on the stack that its thread is on. */
-static int refuse_go(const struct finding *finding)
-{
-	for (size_t i = 0; !finding->process->outside && i < finding->module_count; i++)
-		if (code_file_is_go(finding->modules[i]->file))
-			return session_fail(finding->session, -WM_E_WATCH_GO, "%s",
-					    finding->modules[i]->file->path);
-	return 0;
-}
-
-static int find_spec(struct finding *finding, size_t spec)
-{
-	struct wm_session *session = finding->session;
-	const struct spec *about = &session->specs.all[spec];
-	struct watch_trouble trouble = { 0 };
-	struct watched_spec *result;
-	int err;
-
-	if (!outside_wants(finding->process, about->watch) ||
-	    watching_has(finding->process, finding->fresh, spec) ||
-	    (finding->wants && !finding->wants(finding, spec)))
-		return 0;
-	err = thread_concerns(session, finding->process->pid, about->watch, &trouble);
-	if (err < 0 && !finding->wants)
-		return fail(session, about, err, trouble.detail);
-	if (err <= 0)
-		return 0;
-	result = watched_result(session, spec);
-	err = result ? finding_place(finding, about, result) : -ENOMEM;
-	if (!err)
-		err = watching_ask(finding, spec);
-	return err > 0 ? 0 : err;
-}
-
-int finding_open(struct finding *finding)
-{
-	int err = loaded_read(&finding->list, finding->process->pid);
-
-	if (err == -ESRCH)
-		return -WM_E_GONE;
-	if (!err)
-		err = loaded_open(&finding->list);
-	if (!err)
-		err = choose_modules(finding);
-	if (err)
-		return session_fail(finding->session, err, "pid %d", (int)finding->process->pid);
-	set_pulse(finding, (struct code_pulse){ on_beat, finding });
-	return refuse_go(finding);
-}
-
-void finding_close(struct finding *finding)
-{
-	set_pulse(finding, (struct code_pulse){ 0 });
-	free(finding->modules);
-	loaded_release(&finding->list);
-}
-
-static int find_all(struct finding *finding)
-{
-	struct wm_session *session = finding->session;
-	int err = finding_open(finding);
-
-	for (size_t i = 0; i < session->specs.count && !err; i++)
-		err = find_spec(finding, i);
-	return err;
 }
 
 int watching_table(struct process *process, int fd, uint64_t bytes)
@@ -270,43 +71,6 @@ int watching_table(struct process *process, int fd, uint64_t bytes)
 		state->earlier[state->earlier_count++] = state->table;
 	state->table = map;
 	return 0;
-}
-
-/* What the agent says of SIGTRAP is of breakpoints in its words: it is a detail here. */
-static int explain(struct wm_session *session, int err)
-{
-	static const int causes[] = { WM_E_TRAP_GUARDS, WM_E_TRAP_IGNORED, WM_E_TRAP_FILTER,
-				      WM_E_TRAP_REPLACED };
-
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
-		if (err == -causes[i])
-			return session_fail(session, -WM_E_WATCH_TRAP, "%s", wm_error_text(err));
-	return err;
-}
-
-static int wait_for_agent(struct finding *finding)
-{
-	int err = session_wait(finding->session, finding->process, ANSWER_WAIT_MS);
-
-	finding->process->error = 0;
-	if (!err && finding->process->watch.lost)
-		err = finding->process->watch.lost;
-	if (!err && finding->process->watch.has_ended)
-		err = -WM_E_GONE;
-	if (err)
-		return explain(finding->session, err);
-	return finding->process->watch.table ? 0 : -WM_E_PROTOCOL;
-}
-
-int finding_wait(struct finding *finding)
-{
-	struct watch_state *state = &finding->process->watch;
-	int err = finding->process->outside ? outside_table(&state->table)
-					    : wait_for_agent(finding);
-
-	for (struct watching *w = finding->fresh; w && !err; w = w->next)
-		w->table = state->table;
-	return err;
 }
 
 /* ---- the kernel ---- */
@@ -497,7 +261,7 @@ static int find_and_arm(struct finding *finding)
 	if (finding->parent)
 		err = later_take_parents(finding);
 	if (!err)
-		err = find_all(finding);
+		err = finding_all(finding);
 	finding_close(finding);
 	if (!err && finding->fresh)
 		err = finding_wait(finding);

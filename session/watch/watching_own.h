@@ -70,6 +70,9 @@ int watching_has(const struct process *process, const struct watching *fresh, si
 int finding_open(struct finding *finding);
 void finding_close(struct finding *finding);
 
+/* finding_open(), and ask for all that is wanted. 0 or an error, with the session's detail. */
+int finding_all(struct finding *finding);
+
 /*
  * Where an expression's value lies in the process, and in finding->asked what is asked of the agent for it. 0; 1: in this process nothing; or an
  * error, with the session's detail.
