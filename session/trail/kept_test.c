@@ -36,7 +36,8 @@ static unsigned int threads_in(struct trail_store *of)
 {
 	unsigned int count = 0;
 
-	for (struct store_thread *t = trail_store_thread(of, NULL); t; t = trail_store_thread(of, t))
+	for (struct store_thread *t = trail_store_thread(of, NULL); t;
+	     t = trail_store_thread(of, t))
 		count++;
 	return count;
 }
@@ -136,7 +137,8 @@ Test(kept, an_id_that_is_used_again_is_another_trail)
 
 static unsigned int modules;
 
-static int count_module(struct trail_sink *to, const struct control_module *module, const char *path)
+static int count_module(struct trail_sink *to, const struct control_module *module,
+			const char *path)
 {
 	(void)to, (void)module, (void)path;
 	modules++;

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/* Two sessions that watch one word: what is one's is the other's, too. */
+#define _GNU_SOURCE
+#include "agent/watch/sample_watch.h"
+
+#include "base/syscall.h"
+
+#include <waymark/marker.h>
+
+#include <criterion/criterion.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define OTHER_LANE (TRIAL_LANE + 1)
+#define OTHER_MAGIC (SAMPLE_MAGIC + 1)
+
+static uint64_t word[4] __attribute__((aligned(64)));
+static struct watch_table *other_table;
+static unsigned int alone_count;
+static uint64_t alone_since;
+
+static void on_alone(unsigned int lane, uint32_t number, uint64_t since_ns)
+{
+	alone_count += lane == OTHER_LANE && number == 3;
+	alone_since = since_ns;
+}
+
+/* What another session asks for, of the very word, by that number: counted, and its gate is open. */
+static void add_other(struct control_watch about, uint32_t number)
+{
+	int fd;
+
+	about.magic = OTHER_MAGIC;
+	about.number = about.event = (uint16_t)number;
+	about.flags = WATCH_COUNT_ONLY;
+	cr_assert_eq(watch_add(OTHER_LANE, &about, NULL, 0, getpid(), &fd), 0);
+	if (fd < 0)
+		return;
+	other_table = mmap(NULL, sizeof *other_table, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	cr_assert_neq(other_table, MAP_FAILED);
+	close(fd);
+	other_table->rows[number].gate = WATCH_GATE(0, WATCH_ON);
+}
+
+/* A hit on its way when its event's owner had gone, or shut its gate, is still the other's. */
+static void hit_late(const struct control_watch *about, uint64_t *word_at, int is_removed)
+{
+	volatile uint64_t *to = word_at;
+	sigset_t trap, before;
+
+	/* past libc: its guard would let SIGTRAP through */
+	sigemptyset(&trap);
+	sigaddset(&trap, SIGTRAP);
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &trap, &before, 8);
+	*to = 7;
+	if (is_removed) {
+		sample_table->rows[about->number].quiet_ns = 1234;
+		sample_end(about->number);
+	} else {
+		sample_table->rows[about->number].gate = WATCH_OFF;
+	}
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, 8);
+}
+
+Test(watch_shared, a_watch_without_an_event_is_fed_by_the_other_sessions, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, word, 8), narrow_one = about;
+	volatile uint64_t *to = word;
+
+	watch_alone = on_alone;
+	sample_begin();
+	cr_assert_eq(watch_share(OTHER_LANE, 3), -ENOENT, "it is not there");
+	add_other(about, 3);
+	cr_assert_eq(watch_share(OTHER_LANE, 3), -ENOENT, "nobody else is");
+	sample_arm(&about);
+	narrow_one.bytes = 4;
+	narrow_one.type = WM_TYPE_U32;
+	add_other(narrow_one, 4);
+	cr_assert_eq(watch_share(OTHER_LANE, 4), -ENOENT, "it is another word");
+	watch_remove(OTHER_LANE, 4, 4);
+	sample_table->rows[0].gate = WATCH_OFF;
+	cr_assert_eq(watch_share(OTHER_LANE, 3), -ENOENT, "it is not armed");
+	sample_table->rows[0].gate = WATCH_GATE(0, WATCH_ON);
+	cr_assert_eq(watch_share(OTHER_LANE, 3), 0);
+	for (uint64_t i = 0; i < 10; i++)
+		*to = i;
+	cr_assert_eq(sample_table->rows[0].taken, 10);
+	cr_assert_eq(other_table->rows[3].taken, 10);
+	hit_late(&about, word, 0);
+	cr_assert_eq(sample_table->rows[0].dropped, 1);
+	cr_assert_eq(other_table->rows[3].taken, 11);
+	sample_table->rows[0].gate = WATCH_GATE(0, WATCH_ON);
+	cr_assert_eq(alone_count, 0);
+	hit_late(&about, word, 1);
+	cr_assert_eq(alone_count, 1);
+	cr_assert_eq(alone_since, 1234);
+	cr_assert_eq(other_table->rows[3].taken, 12);
+	cr_assert_eq(sample_table->rows[0].taken, 10);
+	watch_release(OTHER_LANE, 0);
+}
+
+static __attribute__((noinline)) void passed(void)
+{
+	__asm__ volatile("");
+}
+
+/* One signal comes for both events, and no instruction tells by what it wrote that it is both's. */
+Test(watch_shared, two_sessions_with_events_of_one_place_are_both_told, .timeout = 30)
+{
+	struct control_watch about = sample_about(0, (const void *)(uintptr_t)passed, 8), other;
+	int fd;
+
+	about.on = WATCH_ON_EXECUTE;
+	about.flags = WATCH_COUNT_ONLY;
+	sample_begin();
+	sample_arm(&about);
+	add_other(about, 3);
+	other = about;
+	other.magic = OTHER_MAGIC;
+	other.number = 3;
+	fd = sample_open(&other, 0);
+	cr_assert_eq(ioctl(fd, PERF_EVENT_IOC_ENABLE, 0), 0);
+	for (int i = 0; i < 10; i++)
+		passed();
+	cr_assert_eq(sample_counted(0), 10);
+	cr_assert_eq(sample_table->rows[0].taken, 10);
+	cr_assert_eq(other_table->rows[3].taken, 10);
+	close(fd);
+	sample_end(0);
+	watch_release(OTHER_LANE, 0);
+}
