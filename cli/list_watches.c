@@ -57,6 +57,8 @@ static void way_write(struct found *found, uint64_t base)
 	if (place->base == WATCH_IN_THREAD)
 		used += (size_t)snprintf(found->where, room, "thread%" PRId64,
 					 (int64_t)place->start);
+	if (place->base == WATCH_IN_FRAME)
+		used = (size_t)snprintf(found->where, room, "frame%+" PRId64, (int64_t)place->start);
 	for (unsigned int i = 0; i < place->follow_count && used < room; i++) {
 		int64_t offset = place->follows[i].offset;
 
@@ -225,15 +227,17 @@ static int list_one(struct listing *listing, const struct watch_expr *expr)
 		base = place.module->base;
 	way_write(&found, base);
 	found.address = place.start + base;
-	found.is_known = !place.follow_count && place.base != WATCH_IN_THREAD;
-	if (listing->memory && place.base != WATCH_IN_THREAD) {
+	found.is_known = !place.follow_count && place.base != WATCH_IN_THREAD &&
+			 place.base != WATCH_IN_FRAME;
+	if (listing->memory && place.base != WATCH_IN_THREAD && place.base != WATCH_IN_FRAME) {
 		err = watch_place_address(&place, listing->memory, 0, &found.address, &trouble);
 		found.is_known = !err;
 		if (err)
 			status = complain(err, "%s",
 					  trouble.error == err ? trouble.detail : expr->words);
 	}
-	found.registers = watch_pieces(found.is_known ? found.address : 0, place.bytes,
+	found.registers = watch_pieces(
+		found.is_known || place.base == WATCH_IN_FRAME ? found.address : 0, place.bytes,
 				       found.pieces);
 	if (found.is_known)
 		value_read(listing, &found);
