@@ -51,6 +51,8 @@
 #ifndef ABI_WATCH_H
 #define ABI_WATCH_H
 
+#include "abi/frame.h"
+
 #include <stdint.h>
 
 #define WATCH_ROWS_MAX 64 /* of all sessions in a process */
@@ -94,6 +96,8 @@ struct watch_condition {
 
 #define WATCH_COUNT_ONLY 1u  /* no event */
 #define WATCH_WITH_OFFSET 2u /* part of a larger object */
+#define WATCH_FRAME_ENTRY 4u /* on execute, of a function's first instruction: no event, but frames (abi/frame.h) */
+#define WATCH_OF_FRAME 8u    /* `address` is from a frame's CFA, as an int64_t; its low bits as those of an address */
 #define WATCH_CONDITIONS_MAX 4
 #define WATCH_CALLERS_MAX 10
 
@@ -110,7 +114,9 @@ struct control_watch {
 	uint8_t generation;
 	uint8_t signal; /* 0: none; else it is raised on the thread, and comes right behind the instruction */
 	uint8_t callers; /* how many are told: return addresses by frame pointers, 0 where there is none */
-	uint8_t reserved[3];
+	uint8_t group; /* of the two above: in the table's groups */
+	uint8_t frame; /* WATCH_OF_FRAME: in the table's frames */
+	uint8_t reserved;
 	struct watch_condition conditions[WATCH_CONDITIONS_MAX]; /* all must hold */
 								 /*
 	 * The event's text follows (abi/site.h: "md\nwatch\nEXPR\nFILE\nLINE\nFIELDS"), NUL-terminated, if it has one
@@ -178,12 +184,14 @@ struct watch_row {
 
 struct watch_table {
 	struct watch_row rows[WATCH_ROWS_MAX];
+	struct frame_table frames;
+	uint8_t reserved[1584];
 };
 
 _Static_assert(sizeof(struct control_watch) == 96, "fixed");
 _Static_assert(sizeof(struct watch_condition) == 16, "fixed");
 _Static_assert(sizeof(struct control_unwatch) == 8, "fixed");
 _Static_assert(sizeof(struct watch_row) == 128, "two cache lines");
-_Static_assert(sizeof(struct watch_table) == 8192, "two pages");
+_Static_assert(sizeof(struct watch_table) == 12288, "three pages");
 
 #endif

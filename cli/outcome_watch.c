@@ -18,6 +18,33 @@ static void tell_part(uint64_t count, const char *what)
 		fprintf(stderr, "; %s %s", quantity_show_count(count, text, sizeof(text)), what);
 }
 
+/* "  frames: 12 watched; 3 not, as no debug register was free" */
+static void tell_frames(const struct watched_spec *watched)
+{
+	const struct watch_frames *frames = &watched->counts.frames;
+	char text[COUNT_BYTES];
+
+	fprintf(stderr, "  frames: %s watched",
+		quantity_show_count(frames->watched, text, sizeof(text)));
+	tell_part(frames->busy, "not, as no debug register was free");
+	tell_part(frames->late, "not, as this command did not arm them in time");
+	tell_part(frames->unended, "not, as their end could not have been seen");
+	fputc('\n', stderr);
+	if (!frames->over && !frames->outside && !frames->unsure)
+		return;
+	fprintf(stderr, "  of what came outside:");
+	if (frames->over)
+		fprintf(stderr, " %s after the frame was left;",
+			quantity_show_count(frames->over, text, sizeof(text)));
+	if (frames->outside)
+		fprintf(stderr, " %s where the variable is not in use;",
+			quantity_show_count(frames->outside, text, sizeof(text)));
+	if (frames->unsure)
+		fprintf(stderr, " %s with no way through the stack to see whether the frame lives;",
+			quantity_show_count(frames->unsure, text, sizeof(text)));
+	fputc('\n', stderr);
+}
+
 static void tell_one(const struct watched_spec *watched)
 {
 	const struct watch_counts *counts = &watched->counts;
@@ -41,6 +68,8 @@ static void tell_one(const struct watched_spec *watched)
 	if (watched->pieces > 1)
 		fprintf(stderr, "  it lies in %u debug registers, each told with its offset\n",
 			watched->pieces);
+	if (watched->is_local)
+		tell_frames(watched);
 	if (watched->callers < watched->callers_asked)
 		fprintf(stderr, "  no more than %u callers are told\n", watched->callers);
 }
@@ -106,6 +135,18 @@ void outcome_watches_json(struct json *json, const struct watched_list *list)
 		json_number(json, "own", counts->own);
 		json_number(json, "inexact", counts->inexact);
 		json_number(json, "shared", counts->shared);
+		if (watched->is_local) {
+			json_open(json, "frames", '{');
+			json_number(json, "entered", counts->frames.entered);
+			json_number(json, "watched", counts->frames.watched);
+			json_number(json, "busy", counts->frames.busy);
+			json_number(json, "late", counts->frames.late);
+			json_number(json, "unended", counts->frames.unended);
+			json_number(json, "over", counts->frames.over);
+			json_number(json, "outside", counts->frames.outside);
+			json_number(json, "unsure", counts->frames.unsure);
+			json_close(json, '}');
+		}
 		json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
 		json_close(json, '}');
 	}

@@ -9,6 +9,7 @@
 #include "agent/trail/insn.h"
 #include "agent/watch/boundary.h"
 #include "agent/watch/condition.h"
+#include "agent/watch/frame.h"
 #include "agent/watch/written.h"
 #include "arch/trap.h"
 #include "base/syscall.h"
@@ -418,6 +419,31 @@ static void take(const struct hit *hit, struct watch_entry *entry)
 		raise_signal(entry);
 }
 
+/* What the signal is of lies in a frame: it may be the variable's no more. */
+static void take_in_frame(struct hit *hit, struct watch_entry *entry)
+{
+	enum frame_hit of = frame_hold(entry, hit->context);
+
+	look_at_code(hit, entry);
+	if (of == FRAME_HIT) {
+		take(hit, entry);
+	} else if (of == FRAME_PAST) {
+		count(&entry->row->dropped);
+	} else {
+		count(&entry->row->taken);
+		count(&entry->row->own);
+	}
+	frame_leave(entry);
+}
+
+/* Likewise of what was written beside; whether it was met is known only while the frame is held. */
+static void take_other_in_frame(struct hit *hit, struct watch_entry *entry)
+{
+	if (frame_hold(entry, hit->context) == FRAME_HIT && covers(&hit->written, &entry->about))
+		take(hit, entry);
+	frame_leave(entry);
+}
+
 /*
  * What else the instruction wrote: the second signal of one instruction finds the first pending, and is none. Threads
  * are all watched or none, so those have been counted by the kernel, too.
@@ -437,7 +463,10 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 		    (hit->written.way == WRITTEN_NOT && about->on == WATCH_ON_WRITE) ||
 		    (__atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE) & 0xffu) != WATCH_ON)
 			continue;
-		take(hit, entry);
+		if (!(about->flags & WATCH_OF_FRAME))
+			take(hit, entry);
+		else
+			take_other_in_frame(hit, entry);
 	}
 }
 
@@ -457,10 +486,20 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 		count(&entry->row->dropped);
 		return;
 	}
+	if (entry->about.flags & WATCH_FRAME_ENTRY) {
+		count(&entry->row->taken);
+		count(&entry->row->counted);
+		frame_enter(entry, context);
+		return;
+	}
 	taking = sp;
 	hit.how = hit.is_late ? WATCH_LATE : 0;
-	look_at_code(&hit, entry);
-	take(&hit, entry);
+	if (entry->about.flags & WATCH_OF_FRAME) {
+		take_in_frame(&hit, entry);
+	} else {
+		look_at_code(&hit, entry);
+		take(&hit, entry);
+	}
 	take_others(&hit, entry);
 	taking = 0;
 }

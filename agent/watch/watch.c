@@ -5,10 +5,13 @@
 #include "agent/control/heap.h"
 #include "agent/control/rest.h"
 #include "agent/detour/breakpoint.h"
+#include "agent/detour/return.h"
+#include "agent/marker/careful.h"
 #include "agent/marker/planning.h"
 #include "agent/store/store.h"
 #include "agent/watch/boundary.h"
 #include "agent/watch/condition.h"
+#include "agent/watch/frame.h"
 #include "agent/watch/take.h"
 #include "base/kernel.h"
 
@@ -75,6 +78,16 @@ static int is_size_of(uint8_t type, unsigned int bytes)
 	}
 }
 
+static int is_sound_frame(const struct control_watch *about)
+{
+	if (about->flags & WATCH_FRAME_ENTRY &&
+	    (about->on != WATCH_ON_EXECUTE || !(about->flags & WATCH_COUNT_ONLY) ||
+	     about->flags & WATCH_OF_FRAME))
+		return 0;
+	return !(about->flags & WATCH_OF_FRAME && about->on == WATCH_ON_EXECUTE) &&
+	       about->group < FRAME_GROUPS_MAX && about->frame < FRAMES_MAX;
+}
+
 static int is_sound(const struct control_watch *about, const char *text, size_t bytes)
 {
 	int is_part = (about->flags & WATCH_WITH_OFFSET) != 0;
@@ -83,7 +96,10 @@ static int is_sound(const struct control_watch *about, const char *text, size_t 
 	    (about->on != WATCH_ON_EXECUTE && about->address % about->bytes))
 		return 0;
 	if (about->on < WATCH_ON_WRITE || about->on > WATCH_ON_EXECUTE ||
-	    about->flags & ~(WATCH_COUNT_ONLY | WATCH_WITH_OFFSET))
+	    about->flags & ~(WATCH_COUNT_ONLY | WATCH_WITH_OFFSET | WATCH_FRAME_ENTRY |
+			     WATCH_OF_FRAME))
+		return 0;
+	if (!is_sound_frame(about))
 		return 0;
 	if (is_part ? about->type != WM_TYPE_U64 : !is_size_of(about->type, about->bytes))
 		return 0;
@@ -314,10 +330,16 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	/* there must be room for all, should they hang up */
 	if (feared_count + SESSIONS_MAX > FEARED_MAX)
 		return -EBUSY;
-	error = breakpoint_lend();
+	/* without return addresses of ours the end of a frame is not seen, nor without reading the stack whether it lives */
+	error = about->flags & WATCH_FRAME_ENTRY ? return_check() : 0;
+	if (!error && about->flags & WATCH_FRAME_ENTRY && !careful_is_allowed())
+		error = -WM_E_TRAP_FILTER;
+	if (!error)
+		error = breakpoint_lend();
 	if (error)
 		return error;
 	if (!tools[lane].table) {
+		frame_begin(lane);
 		error = make_table(&tools[lane], fd);
 		if (error)
 			return error;
@@ -328,6 +350,7 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	entry->lane = lane;
 	entry->clock = store_uses_tsc(lane) ? STORE_CLOCK_TSC : STORE_CLOCK_MONOTONIC;
 	entry->about = *about;
+	entry->from_cfa = (int64_t)about->address;
 	entry->row = &tools[lane].table->rows[about->number];
 	entry->event = with ? with->event : &entry->own.hit;
 	if (bytes)
@@ -394,6 +417,8 @@ void watch_remove(unsigned int lane, uint32_t from, uint32_t to)
 		__atomic_fetch_and(&watch_live, ~bit_of(entry), __ATOMIC_SEQ_CST);
 		any = 1;
 	}
+	if (any && !from && to == UINT32_MAX)
+		frame_release(lane);
 	if (any)
 		free_left();
 	rest_expect_signals(watch_live != 0);
@@ -411,6 +436,7 @@ void watch_release(unsigned int lane, int hung_up)
 		feared[feared_count++] = tool->owner;
 		tool->owner = (struct owner){ 0 };
 	}
+	frame_release(lane);
 	watch_remove(lane, 0, UINT32_MAX);
 }
 

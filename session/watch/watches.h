@@ -11,6 +11,19 @@
 
 struct wm_session;
 
+/* Of a local variable: how often its function began, and of those times */
+struct watch_frames {
+	uint64_t entered;
+	uint64_t watched;
+	uint64_t busy;	  /* no debug register was free */
+	uint64_t late;	  /* this process did not arm it in time */
+	uint64_t unended; /* its end could not have been seen */
+	/* hits that are not told, among the dropped */
+	uint64_t over;	  /* the frame was gone */
+	uint64_t outside; /* the variable was not there just then */
+	uint64_t unsure;  /* whether it was, nobody can tell */
+};
+
 /* All processes and all pieces together. */
 struct watch_counts {
 	uint64_t hits;	   /* as the kernel counted */
@@ -23,6 +36,7 @@ struct watch_counts {
 	uint64_t late;	   /* of those taken: told when SIGTRAP was let through again */
 	uint64_t inexact;  /* whose new value is what memory had then */
 	uint64_t shared;
+	struct watch_frames frames;
 };
 
 /* Of one spec. */
@@ -35,6 +49,8 @@ struct watched_spec {
 	unsigned int pieces;	/* debug registers */
 	uint64_t address;	/* in the last process */
 	uint64_t bytes;
+	int is_local;
+	unsigned int frames; /* of a local variable: how many at once, at most */
 	int lost;			     /* why it was taken away; 0: it was not */
 	unsigned int callers_asked, callers; /* more than can be told were asked for */
 	struct watch_type type;		     /* of its values; no nodes: not known */
@@ -50,6 +66,9 @@ void watched_list_release(struct watched_list *list);
 
 /* NULL where a spec is no watch, or was armed nowhere. */
 const struct watched_spec *watches_of(const struct watched_list *list, size_t spec);
+
+/* One row's, of which the kernel has counted so many. */
+void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits);
 
 /* Those that are armed now are added to, too. */
 void watches_count(const struct wm_session *session, size_t spec, struct watch_counts *counts);

@@ -8,6 +8,7 @@
 #include "session/sealed.h"
 #include "session/target.h"
 #include "session/watch/ask.h"
+#include "session/watch/locals.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -42,6 +43,7 @@ struct watching {
 	uint32_t magic;
 	unsigned int count;
 	struct watched all[EVENT_SOURCES_MAX];
+	struct locals *locals; /* of local variables; NULL: there are none */
 	int is_asked; /* the agent was */
 	/* it is worked on in steps, in which the process may end or the agent let go: that is only noted */
 	int is_arming;
@@ -138,6 +140,19 @@ static int is_mapped(const struct code_process *process, uint64_t address, uint6
 	       (bytes < 2 || !memory->read(memory->data, address + bytes - 1, &byte, 1));
 }
 
+static void describe(struct watched_spec *result, const struct spec *spec,
+		     struct watch_place *place)
+{
+	result->bytes = place->bytes;
+	result->callers_asked = spec->watch->options.frames;
+	result->callers = spec->watch->options.frames < WATCH_CALLERS_MAX
+				  ? spec->watch->options.frames
+				  : WATCH_CALLERS_MAX;
+	watch_type_release(&result->type);
+	result->type = place->type;
+	place->type = (struct watch_type){ 0 };
+}
+
 /* Where an expression's value lies in the process, and what is asked of the agent for it. */
 static int find_one(struct finding *finding, const struct spec *spec, struct watched_spec *result)
 {
@@ -148,6 +163,16 @@ static int find_one(struct finding *finding, const struct spec *spec, struct wat
 	int err = watch_place_find(&place, spec->watch, finding->modules, finding->module_count,
 				   &trouble);
 
+	finding->asked.count = 0; /* a frame's is asked for when all are known */
+	if (!err && place.base == WATCH_IN_FRAME) {
+		err = locals_want(&finding->watching->locals,
+				  (size_t)(spec - finding->session->specs.all), spec->text,
+				  spec->watch, &place, &trouble);
+		if (!err)
+			describe(result, spec, &place);
+		watch_place_release(&place);
+		return err ? fail(finding->session, spec, err, trouble.detail) : 0;
+	}
 	if (!err && place.base == WATCH_IN_THREAD)
 		err = watch_trouble_set(&trouble, -WM_E_WATCH_THREAD, 0, 0, "%s", "");
 	if (!err)
@@ -163,13 +188,8 @@ static int find_one(struct finding *finding, const struct spec *spec, struct wat
 					finding->watching->count + finding->asked.count);
 	if (!err) {
 		result->address = address;
-		result->bytes = place.bytes;
 		result->pieces = finding->asked.count;
-		result->callers_asked = spec->watch->options.frames;
-		result->callers = finding->asked.about[0].callers;
-		watch_type_release(&result->type);
-		result->type = place.type;
-		place.type = (struct watch_type){ 0 };
+		describe(result, spec, &place);
 	}
 	watch_place_release(&place);
 	return err ? fail(finding->session, spec, err, trouble.detail) : 0;
@@ -200,6 +220,30 @@ static int ask_one(struct finding *finding, size_t spec)
 								     about.bytes };
 	}
 	return 0;
+}
+
+static int ask_in_frame(void *data, const struct control_watch *about, const char *text)
+{
+	struct finding *finding = data;
+	struct control_watch copy = *about;
+	struct iovec parts[] = { { &copy, sizeof(copy) }, { (char *)text, strlen(text) + 1 } };
+	int err = process_request(finding->process, CONTROL_WATCH, parts, *text ? 2 : 1);
+
+	finding->watching->is_asked |= !err;
+	return err;
+}
+
+static int ask_frames(struct finding *finding)
+{
+	char words[256] = "";
+	int err;
+
+	if (!finding->watching->locals)
+		return 0;
+	err = locals_ask(finding->watching->locals, finding->watching->count,
+			 finding->watching->magic, ask_in_frame, finding,
+			 (struct detail){ words, sizeof(words) });
+	return err && *words ? session_fail(finding->session, err, "%s", words) : err;
 }
 
 /* What the agent calls its variables is nobody's business. */
@@ -253,6 +297,8 @@ static int find_all(struct finding *finding)
 		if (!err)
 			err = ask_one(finding, i);
 	}
+	if (!err)
+		err = ask_frames(finding);
 	set_pulse(finding, (struct code_pulse){ 0 });
 	return err;
 }
@@ -343,7 +389,7 @@ static int arm(struct finding *finding)
 	};
 	char words[512] = "";
 	struct detail detail = { words, sizeof(words) };
-	int err;
+	int err = 0;
 
 	for (unsigned int i = 0; i < watching->count; i++) {
 		const struct watched *one = &watching->all[i];
@@ -358,13 +404,18 @@ static int arm(struct finding *finding)
 			.what = spec->text,
 		};
 	}
-	err = event_object_new(&watching->object, &request, detail);
-	if (!err)
+	if (watching->count)
+		err = event_object_new(&watching->object, &request, detail);
+	if (!err && watching->count)
 		err = event_object_arm(watching->object, detail);
+	if (!err && watching->locals)
+		err = locals_arm(watching->locals, watching->pid, watching->table,
+				 session_ledger(session), detail);
 	if (err && err != -WM_E_GONE)
 		return session_fail(session, err, "%s",
-				    words[0] ? words
-					     : session->specs.all[watching->all[0].spec].text);
+				    words[0]		? words
+				    : watching->count ? session->specs.all[watching->all[0].spec].text
+						      : "");
 	return err;
 }
 
@@ -373,7 +424,16 @@ static void note_armed(struct wm_session *session, const struct watching *watchi
 	struct event_coverage coverage;
 	unsigned int threads = 0;
 
-	if (!event_object_coverage(watching->object, &coverage)) {
+	for (size_t i = 0; watching->locals && i < session->specs.count; i++) {
+		struct watched_spec *result =
+			session->specs.all[i].watch ? results(session, i) : NULL;
+
+		if (result && locals_describe(watching->locals, i, result)) {
+			result->processes++;
+			session->specs.all[i].matches++;
+		}
+	}
+	if (watching->count && !event_object_coverage(watching->object, &coverage)) {
 		threads = coverage.opened + coverage.inherited;
 		event_coverage_release(&coverage);
 	}
@@ -403,6 +463,7 @@ void watching_drop(struct process *process)
 
 	if (!watching)
 		return;
+	locals_release(watching->locals);
 	event_object_release(watching->object);
 	if (watching->table)
 		munmap(watching->table, sizeof(*watching->table));
@@ -457,13 +518,10 @@ int watching_arm(struct wm_session *session, struct process *process)
 
 /* ---- ending ---- */
 
-static void count_one(const struct watching *watching, unsigned int i, struct watch_counts *to)
+void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits)
 {
-	const struct watch_row *row = &watching->table->rows[i];
-	uint64_t hits = 0, told;
+	uint64_t told = row->taken + row->dropped;
 
-	event_object_count(watching->object, i, &hits);
-	told = row->taken + row->dropped;
 	to->hits += hits;
 	to->taken += row->taken;
 	to->filtered += row->filtered;
@@ -476,13 +534,29 @@ static void count_one(const struct watching *watching, unsigned int i, struct wa
 	to->missed += hits > told ? hits - told : 0;
 }
 
+static void count_one(const struct watching *watching, unsigned int i, struct watch_counts *to)
+{
+	uint64_t hits = 0;
+
+	event_object_count(watching->object, i, &hits);
+	watch_counts_add(to, &watching->table->rows[i], hits);
+}
+
+static void count_frames(const struct watching *watching, size_t spec, struct watch_counts *to)
+{
+	if (watching->locals && watching->table)
+		locals_count(watching->locals, spec, to);
+}
+
 /* Whether every hit that the kernel has counted has come to the handler. */
-static int is_all_told(const struct watching *watching)
+static int is_all_told(const struct watching *watching, size_t specs)
 {
 	struct watch_counts counts = { 0 };
 
 	for (unsigned int i = 0; i < watching->count; i++)
 		count_one(watching, i, &counts);
+	for (size_t i = 0; i < specs && watching->locals; i++)
+		count_frames(watching, i, &counts);
 	return !counts.missed;
 }
 
@@ -496,12 +570,19 @@ void watching_end(struct wm_session *session, struct process *process)
 		watching->has_ended = 1;
 		return;
 	}
-	if (watching->object && watching->table) {
-		event_object_quiet(watching->object);
-		for (int i = 0;
-		     i < ON_ITS_WAY_TRIES && !is_all_told(watching) && !process_is_dead(process);
+	if (watching->table) {
+		if (watching->locals)
+			locals_quiet(watching->locals);
+		if (watching->object)
+			event_object_quiet(watching->object);
+		for (int i = 0; i < ON_ITS_WAY_TRIES &&
+				!is_all_told(watching, session->specs.count) &&
+				!process_is_dead(process);
 		     i++)
 			usleep(ON_ITS_WAY_US);
+		for (size_t i = 0; i < session->specs.count && watching->locals; i++)
+			if (session->specs.all[i].watch)
+				count_frames(watching, i, &results(session, i)->counts);
 		for (unsigned int i = 0; i < watching->count; i++) {
 			struct watched_spec *result = results(session, watching->all[i].spec);
 
@@ -546,5 +627,7 @@ void watches_count(const struct wm_session *session, size_t spec, struct watch_c
 		     watching && watching->object && watching->table && i < watching->count; i++)
 			if (watching->all[i].spec == spec)
 				count_one(watching, i, counts);
+		if (watching)
+			count_frames(watching, spec, counts);
 	}
 }
