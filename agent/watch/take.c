@@ -9,6 +9,8 @@
 #include "agent/trail/insn.h"
 #include "agent/watch/boundary.h"
 #include "agent/watch/condition.h"
+#include "agent/watch/frame.h"
+#include "agent/watch/take_own.h"
 #include "agent/watch/written.h"
 #include "arch/trap.h"
 #include "base/syscall.h"
@@ -18,7 +20,6 @@
 #define PAYLOAD_WORDS 16u
 #define PAGE_BYTES 4096u
 #define UNKNOWN_BYTES 4096u /* as far as one may reach that doesn't say: xsave */
-#define NOBODY_KNOWS UINT64_MAX
 
 struct watch_entry watch_entries[WATCH_ROWS_MAX];
 uint64_t watch_live;
@@ -28,23 +29,6 @@ uintptr_t watch_own_start, watch_own_end;
 
 /* The stack pointer of this thread's handler while it is in here; stale if it was another thread's (clone(2)). */
 static __thread uintptr_t taking __attribute__((tls_model("initial-exec")));
-
-/* One signal. */
-struct hit {
-	ucontext_t *context;
-	struct written written;
-	int is_told; /* `written` is */
-	int is_late;
-	uint8_t generation;
-	uintptr_t ip, sp;
-	uint16_t how;
-};
-
-/* What one watch makes of it. */
-struct seen {
-	uint64_t old, now, ticks;
-	uint16_t how;
-};
 
 static void count(uint64_t *counter)
 {
@@ -188,137 +172,6 @@ static void look_at_code(struct hit *hit, const struct watch_entry *entry)
 	}
 }
 
-/* ---- values ---- */
-
-static uint64_t mask_of(const struct control_watch *about)
-{
-	return about->bytes == 8 ? ~UINT64_C(0) : (UINT64_C(1) << 8 * about->bytes) - 1;
-}
-
-/* The part of the watched bytes that the instruction wrote, as a mask; 0: all of it is unknown. */
-static uint64_t written_mask(const struct hit *hit, const struct control_watch *about)
-{
-	uint64_t mask = 0;
-
-	if (!hit->is_told || !hit->written.bytes)
-		return 0;
-	for (unsigned int i = 0; i < about->bytes; i++) {
-		if (about->address + i - hit->written.address < hit->written.bytes)
-			mask |= UINT64_C(0xff) << 8 * i;
-	}
-	return mask;
-}
-
-static uint64_t written_value(const struct hit *hit, const struct control_watch *about)
-{
-	uint64_t value = 0;
-
-	for (unsigned int i = 0; i < about->bytes; i++) {
-		uint64_t at = about->address + i - hit->written.address;
-
-		if (at < hit->written.bytes && at < WRITTEN_BYTES_MAX)
-			value |= (uint64_t)hit->written.value[at] << 8 * i;
-	}
-	return value;
-}
-
-/* `memory` as it is now, if it could be read; `before` as the chain has it, if anybody knows. */
-struct known {
-	uint64_t memory, before;
-	int has_memory, has_before;
-};
-
-static void judge_new(const struct hit *hit, const struct control_watch *about,
-		      const struct known *known, struct seen *seen)
-{
-	uint64_t all = mask_of(about), mask = written_mask(hit, about);
-	int is_all = mask == all, way = hit->is_told ? hit->written.way : WRITTEN_SOMEHOW;
-
-	if (way == WRITTEN_NEW && mask) {
-		uint64_t rest = known->has_memory ? known->memory : known->before;
-
-		seen->now = (written_value(hit, about) & mask) | (rest & ~mask);
-		/* what it did not write is as it was, unless somebody else wrote that too */
-		if (is_all || (known->has_memory && known->has_before &&
-			       !((known->memory ^ known->before) & ~mask)))
-			seen->how |= WATCH_NEW_EXACT;
-		else if (!known->has_memory && !known->has_before)
-			seen->how |= WATCH_NEW_UNKNOWN;
-		return;
-	}
-	seen->now = known->memory;
-	if (way == WRITTEN_CHANGED && is_all && hit->written.address == about->address &&
-	    hit->written.bytes == about->bytes && known->has_before) {
-		uint64_t now = written_change(&hit->written, known->before) & all;
-
-		if (known->has_memory && now == known->memory)
-			seen->how |= WATCH_NEW_EXACT;
-	}
-	if (way == WRITTEN_NOT) {
-		seen->how |= WATCH_READ;
-		if (known->has_memory && known->has_before && known->memory == known->before)
-			seen->how |= WATCH_NEW_EXACT;
-	}
-	if (!known->has_memory)
-		seen->how |= WATCH_NEW_UNKNOWN;
-}
-
-static void judge_old(const struct hit *hit, const struct control_watch *about,
-		      const struct known *known, struct seen *seen)
-{
-	uint64_t all = mask_of(about), shift = 8 * (about->address - hit->written.address);
-
-	if (hit->is_told && hit->written.has_old && written_mask(hit, about) == all) {
-		seen->old = hit->written.old >> shift & all;
-		seen->how |= WATCH_OLD_EXACT;
-		return;
-	}
-	seen->old = known->before;
-	if (!known->has_before)
-		seen->how |= WATCH_OLD_UNKNOWN;
-}
-
-/* Both words, if they are still as expected; else *value and *ticks are what they are. */
-static int exchange_pair(struct watch_row *row, uint64_t *value, uint64_t *ticks, uint64_t now,
-			 uint64_t when)
-{
-	uint8_t is_done;
-
-	__asm__ volatile("lock cmpxchg16b %1\n\tsetz %0"
-			 : "=q"(is_done), "+m"(row->last), "+a"(*value), "+d"(*ticks)
-			 : "b"(now), "c"(when)
-			 : "cc", "memory");
-	return is_done;
-}
-
-/*
- * Value and time are stored as one, so that the chain of values is in the order of its times, whoever comes between
- * reading the clock and here.
- */
-static void link_in(const struct hit *hit, const struct watch_entry *entry, struct seen *seen)
-{
-	const struct control_watch *about = &entry->about;
-	struct watch_row *row = entry->row;
-	uint64_t value = __atomic_load_n(&row->last.value, __ATOMIC_RELAXED);
-	uint64_t ticks = __atomic_load_n(&row->last.ticks, __ATOMIC_RELAXED);
-	struct known known = { 0 };
-
-	if (!hit->is_told || hit->written.way != WRITTEN_NEW ||
-	    written_mask(hit, about) != mask_of(about))
-		known.has_memory = !careful_read(&known.memory, about->address, about->bytes);
-	do {
-		*seen = (struct seen){ .how = hit->how };
-		known.before = value & mask_of(about);
-		known.has_before = ticks != NOBODY_KNOWS;
-		judge_new(hit, about, &known, seen);
-		judge_old(hit, about, &known, seen);
-		seen->ticks = clock_ticks(entry->clock);
-		if (known.has_before && seen->ticks <= ticks)
-			seen->ticks = ticks + 1;
-	} while (!exchange_pair(row, &value, &ticks, seen->now,
-				seen->how & WATCH_NEW_UNKNOWN ? NOBODY_KNOWS : seen->ticks));
-}
-
 /* ---- the event ---- */
 
 /* Return addresses, by the chain of frame pointers as far as it is one. */
@@ -423,7 +276,7 @@ static void take(const struct hit *hit, struct watch_entry *entry)
 	if (entry->about.on == WATCH_ON_EXECUTE)
 		seen.ticks = clock_ticks(entry->clock);
 	else
-		link_in(hit, entry, &seen);
+		take_link_in(hit, entry, &seen);
 	if (entry->about.on != WATCH_ON_EXECUTE && !(seen.how & WATCH_NEW_EXACT))
 		count(&row->inexact);
 	if (!is_wanted(&entry->about, &seen)) {
@@ -475,6 +328,75 @@ static int is_hit_too(const struct hit *hit, const struct watch_entry *first,
 	       (hit->written.way != WRITTEN_NOT || about->on != WATCH_ON_WRITE);
 }
 
+/* A push to where a living frame has a variable is how the frame was given room, not a value. */
+static int is_push(const struct hit *hit)
+{
+	uint8_t code[2];
+
+	if (!hit->is_told || hit->written.address != trap_stack(hit->context) ||
+	    careful_read(code, hit->ip, sizeof code))
+		return 0;
+	return (code[code[0] == 0x41] & 0xf8) == 0x50 || code[0] == 0x68 || code[0] == 0x6a ||
+	       (code[0] == 0xff && (code[1] & 0x38) == 0x30);
+}
+
+/* What the signal is of lies in a frame: it may be the variable's no more. */
+static void take_in_frame(struct hit *hit, struct watch_entry *entry)
+{
+	enum frame_hit of = frame_hold(entry, hit->context);
+
+	look_at_code(hit, entry);
+	if (of == FRAME_HIT && is_push(hit)) {
+		frame_is_outside(entry);
+		count(&entry->row->dropped);
+	} else if (of == FRAME_HIT) {
+		take(hit, entry);
+	} else if (of == FRAME_PAST) {
+		count(&entry->row->dropped);
+	} else {
+		count(&entry->row->taken);
+		count(&entry->row->own);
+	}
+	frame_leave(entry);
+}
+
+/* Likewise of what was written beside; whether it was met is known only while the frame is held. */
+static void take_other_in_frame(struct hit *hit, const struct watch_entry *first,
+				struct watch_entry *entry)
+{
+	enum frame_hit of = frame_hold(entry, hit->context);
+
+	if (!is_hit_too(hit, first, entry))
+		;
+	else if (of == FRAME_HIT && !is_push(hit))
+		take(hit, entry);
+	else
+		count(&entry->row->dropped);
+	frame_leave(entry);
+}
+
+/* A function with watched variables begins. */
+static void take_entry(const struct hit *hit, struct watch_entry *entry, int is_shared)
+{
+	count(&entry->row->taken);
+	count(&entry->row->counted);
+	if (is_shared)
+		count(&entry->row->shared);
+	frame_enter(entry, hit->context);
+}
+
+static void take_other(struct hit *hit, const struct watch_entry *first, struct watch_entry *entry)
+{
+	if (!is_there(entry))
+		count(&entry->row->dropped);
+	else if (entry->about.flags & WATCH_OF_FRAME)
+		take_other_in_frame(hit, first, entry);
+	else if (entry->about.flags & WATCH_FRAME_ENTRY)
+		take_entry(hit, entry, 1);
+	else
+		take(hit, entry);
+}
+
 /*
  * What else the instruction met: the second signal of one instruction finds the first pending, and is none. Threads
  * are all watched or none, so those have been counted by the kernel, too. And what another session watches through `first`.
@@ -489,10 +411,7 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 		if (entry == first || !is_hit_too(hit, first, entry) ||
 		    !was_armed(hit, first, entry))
 			continue;
-		if (is_there(entry))
-			take(hit, entry);
-		else
-			count(&entry->row->dropped);
+		take_other(hit, first, entry);
 	}
 }
 
@@ -549,9 +468,16 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 	}
 	taking = sp;
 	hit.how = hit.is_late ? WATCH_LATE : 0;
-	look_at_code(&hit, entry);
-	take(&hit, entry);
+	if (entry->about.flags & WATCH_OF_FRAME)
+		take_in_frame(&hit, entry);
+	else
+		look_at_code(&hit, entry);
+	if (!(entry->about.flags & (WATCH_OF_FRAME | WATCH_FRAME_ENTRY)))
+		take(&hit, entry);
 	take_others(&hit, entry);
+	/* it waits: what others tell comes first */
+	if (entry->about.flags & WATCH_FRAME_ENTRY)
+		take_entry(&hit, entry, 0);
 	taking = 0;
 }
 

@@ -462,6 +462,8 @@ static int read_spec(struct change *change, const char *to)
 				    change->specs.words);
 	if (!change->specs.all[0].watch)
 		return session_fail(session, -WM_E_SPEC_KIND, "%s: a watch becomes a watch", to);
+	if (change->index < session->watched.count && session->watched.all[change->index].is_local)
+		return session_fail(session, -WM_E_WATCH_LOCAL_CHANGE, "%s", to);
 	for (size_t i = 0; i < session->specs.count; i++)
 		if (!strcmp(session->specs.all[i].text, to))
 			return session_fail(session, -WM_E_SPEC_TWICE, "%s", to);
