@@ -71,6 +71,8 @@
 #ifndef ABI_WATCH_H
 #define ABI_WATCH_H
 
+#include "abi/frame.h"
+
 #include <stdint.h>
 
 #define WATCH_ROWS_MAX 64 /* of all sessions in a process */
@@ -120,6 +122,15 @@ struct watch_condition {
 
 #define WATCH_COUNT_ONLY 1u  /* no event */
 #define WATCH_WITH_OFFSET 2u /* part of a larger object */
+#define WATCH_FRAME_ENTRY                                                                          \
+	4u /* on execute, of a function's first instruction: no event, but frames (abi/frame.h) */
+#define WATCH_OF_FRAME                                                                             \
+	8u /* `address` is from a frame's CFA, as an int64_t; its low bits as those of an address */
+/*
+ * No watch, and with no other flag: a frame lives already, its CFA at `address`, of the thread that `offset` is; `frame` of
+ * the entry `number` is to be its.
+ */
+#define WATCH_FRAME_LIVES 16u
 #define WATCH_KEEPS_TRAIL                                                                          \
 	64u /* each that is wanted calls the function at control_watch_table.kept_at */
 #define WATCH_CONDITIONS_MAX 4
@@ -134,12 +145,13 @@ struct control_watch {
 	uint8_t bytes; /* 1, 2, 4 or 8 */
 	uint8_t type;  /* WM_TYPE_*, of that size: no string, no run; of a part: WM_TYPE_U64 */
 	uint8_t on;    /* enum watch_on */
-	uint8_t flags; /* WATCH_COUNT_ONLY, WATCH_WITH_OFFSET, WATCH_KEEPS_TRAIL */
+	uint8_t flags; /* WATCH_COUNT_ONLY ... WATCH_KEEPS_TRAIL */
 	uint8_t generation;
 	uint8_t signal; /* 0: none; else it is raised on the thread, and comes right behind the instruction */
 	uint8_t callers; /* how many are told: return addresses by frame pointers, 0 where there is none */
 	uint8_t set; /* of the session's event objects in the process, the one that it is in: generations are an object's */
-	uint8_t reserved[2];
+	uint8_t group; /* WATCH_FRAME_ENTRY, WATCH_OF_FRAME: in the table's groups */
+	uint8_t frame; /* WATCH_OF_FRAME: in the table's frames */
 	/*
 	 * Of a variable that each thread has one of: what is watched is the variable as long as these 4 bytes hold that number, as the
 	 * C library's own word of who has the thread's memory does, which the kernel clears at the thread's end. Then what comes is
@@ -246,6 +258,8 @@ struct watch_row {
 
 struct watch_table {
 	struct watch_row rows[WATCH_ROWS_MAX];
+	struct frame_table frames;
+	uint8_t reserved[1584];
 };
 
 _Static_assert(sizeof(struct control_watch) == 112, "fixed");
@@ -254,6 +268,6 @@ _Static_assert(sizeof(struct control_unwatch) == 8, "fixed");
 _Static_assert(sizeof(struct control_watch_share) == 8, "fixed");
 _Static_assert(sizeof(struct control_watch_alone) == 16, "fixed");
 _Static_assert(sizeof(struct watch_row) == 128, "two cache lines");
-_Static_assert(sizeof(struct watch_table) == 8192, "two pages");
+_Static_assert(sizeof(struct watch_table) == 12288, "three pages");
 
 #endif

@@ -58,6 +58,9 @@ static void way_write(struct found *found, uint64_t base)
 		used += (size_t)snprintf(found->where, room, "%s%+" PRId64,
 					 place->base == WATCH_IN_THREAD ? "thread" : "block",
 					 (int64_t)place->start);
+	if (place->base == WATCH_IN_FRAME)
+		used = (size_t)snprintf(found->where, room, "frame%+" PRId64,
+					(int64_t)place->start);
 	for (unsigned int i = 0; i < place->follow_count && used < room; i++) {
 		int64_t offset = place->follows[i].offset;
 
@@ -212,7 +215,7 @@ static int list_one(struct listing *listing, const struct watch_expr *expr)
 	struct found found = { .expr = expr, .place = &place };
 	uint64_t base = 0;
 	int err = watch_place_find(&place, expr, listing->modules, listing->module_count, &trouble),
-	    status = CLI_FINE, is_thread;
+	    status = CLI_FINE, has_none;
 
 	if (err == -WM_E_WATCH_LARGE)
 		status = complain(err, "%s: %s", expr->words, trouble.detail);
@@ -226,17 +229,19 @@ static int list_one(struct listing *listing, const struct watch_expr *expr)
 		base = place.module->base;
 	way_write(&found, base);
 	found.address = place.start + base;
-	is_thread = place.base == WATCH_IN_THREAD || place.base == WATCH_IN_BLOCK;
-	found.is_known = !place.follow_count && !is_thread;
-	if (listing->memory && !is_thread) {
+	has_none = place.base == WATCH_IN_THREAD || place.base == WATCH_IN_BLOCK ||
+		   place.base == WATCH_IN_FRAME;
+	found.is_known = !place.follow_count && !has_none;
+	if (listing->memory && !has_none) {
 		err = watch_place_address(&place, listing->memory, 0, &found.address, &trouble);
 		found.is_known = !err;
 		if (err)
 			status = complain(err, "%s",
 					  trouble.error == err ? trouble.detail : expr->words);
 	}
-	found.registers = watch_pieces(found.is_known ? found.address : 0, place.bytes,
-				       found.pieces);
+	found.registers = watch_pieces(
+		found.is_known || place.base == WATCH_IN_FRAME ? found.address : 0, place.bytes,
+		found.pieces);
 	if (found.is_known)
 		value_read(listing, &found);
 	if (listing->json)

@@ -35,6 +35,27 @@ static void tell_change(const struct watched_spec *watched)
 			(unsigned long long)(watched->gap_ns / 1000 + 1));
 }
 
+/* "  frames: 12 watched; 3 not, as no debug register was free" */
+static void tell_frames(const struct watched_spec *watched)
+{
+	const struct watch_frames *frames = &watched->counts.frames;
+	char text[COUNT_BYTES];
+
+	fprintf(stderr, "  frames: %s watched",
+		quantity_show_count(frames->watched, text, sizeof(text)));
+	tell_part(frames->busy, "not, as no debug register was free");
+	tell_part(frames->late, "not, as this command did not arm them in time");
+	tell_part(frames->unended, "not, as their end could not have been seen");
+	fputc('\n', stderr);
+	if (watched->unlooked)
+		fprintf(stderr, "  frames that lived already were not all found: %s\n",
+			wm_error_text(watched->unlooked));
+	if (frames->unsure)
+		fprintf(stderr,
+			"  %s of the hits not told, as no way through the stack told whether the frame lived\n",
+			quantity_show_count(frames->unsure, text, sizeof(text)));
+}
+
 static void tell_one(const struct watched_spec *watched)
 {
 	const struct watch_counts *counts = &watched->counts;
@@ -45,15 +66,21 @@ static void tell_one(const struct watched_spec *watched)
 		       counts->hits == 1 ? "" : "s");
 	tell_part(counts->filtered, "did not meet the condition");
 	tell_part(counts->counted, "counted, as asked");
-	tell_part(counts->missed,
-		  watched->outside ? "lost: the kernel's ring had no room for them"
-				   : "missed: a thread blocked SIGTRAP meanwhile, or was ended");
+	tell_part(
+		counts->missed,
+		watched->outside ? "lost: the kernel's ring had no room for them"
+		: watched->is_local
+			? "told by no signal: one instruction met the stack in two places, or they are missed"
+			: "missed: a thread blocked SIGTRAP meanwhile, or was ended");
 	tell_part(counts->late,
 		  "told late, as SIGTRAP was blocked: their places and values are later ones");
-	tell_part(counts->dropped, "came outside of the recording");
+	tell_part(counts->dropped, watched->is_local ? "met the stack where no frame had it then"
+						     : "came outside of the recording");
 	tell_part(
 		counts->own,
-		"by the recording itself: in the program's place, of errno, which it puts back as it was, or on a stack that nobody has any more");
+		watched->is_local
+			? "by the recording itself, as frames began and ended"
+			: "by the recording itself: in the program's place, of errno, which it puts back as it was, or on a stack that nobody has any more");
 	tell_part(
 		counts->inexact - counts->unknown,
 		watched->outside
@@ -86,6 +113,8 @@ static void tell_one(const struct watched_spec *watched)
 	if (watched->pieces > 1)
 		fprintf(stderr, "  it lies in %u debug registers, each told with its offset\n",
 			watched->pieces);
+	if (watched->is_local)
+		tell_frames(watched);
 	if (watched->callers < watched->callers_asked)
 		fprintf(stderr, "  no more than %u callers are told\n", watched->callers);
 }
@@ -186,6 +215,20 @@ size_t outcome_unwatched(const struct wm_session *session)
 	return count;
 }
 
+static void put_frames(struct json *json, const struct watch_frames *frames)
+{
+	json_open(json, "frames", '{');
+	json_number(json, "entered", frames->entered);
+	json_number(json, "watched", frames->watched);
+	json_number(json, "busy", frames->busy);
+	json_number(json, "late", frames->late);
+	json_number(json, "unended", frames->unended);
+	json_number(json, "over", frames->over);
+	json_number(json, "outside", frames->outside);
+	json_number(json, "unsure", frames->unsure);
+	json_close(json, '}');
+}
+
 /* What it was before first. */
 static void put_all(struct json *json, const struct watched_spec *watched)
 {
@@ -218,6 +261,8 @@ static void put_all(struct json *json, const struct watched_spec *watched)
 	json_number(json, "processes", watched->processes);
 	json_string(json, "way", watched->outside ? "outside" : "inside");
 	json_string(json, "why", watched->why ? wm_error_text(watched->why) : "");
+	if (watched->is_local)
+		put_frames(json, &counts->frames);
 	json_string(json, "lost", watched->lost ? wm_error_text(watched->lost) : "");
 	if (watched->until_realtime_ns) {
 		json_number(json, "changed_ns", watched->until_realtime_ns);

@@ -403,6 +403,24 @@ IN_PLACE static uintptr_t divert(struct writer *writer, const struct detour *det
 	return stub_of(unit) - STUB_RETURN_BYTES;
 }
 
+/* Whose returns are told to frame_returned(), and to nobody else. */
+static struct control_detour frame_record;
+static const struct detour frame_detour = { .record = &frame_record };
+
+IN_PLACE uintptr_t return_put(uintptr_t *slot, uintptr_t sp)
+{
+	struct writer *writer = find_writer(sp);
+
+	return writer && divert(writer, &frame_detour, slot) ? *(volatile uintptr_t *)slot : 0;
+}
+
+uintptr_t return_original(uintptr_t address)
+{
+	return is_stub(address)
+		       ? return_cells[(address - (uintptr_t)return_stubs) / STUB_BYTES].original
+		       : 0;
+}
+
 /*
  * Called by hit_enter_return, with what the trampoline pushed. In its place below the slot it leaves where the
  * trampoline goes with the return address taken off the stack, and where that goes on behind it.
@@ -449,6 +467,7 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 	uintptr_t sp = (uintptr_t)&unit;
 	struct writer *writer = find_writer(sp);
 	uint32_t at = (uint32_t)unit / STUB_BYTES;
+	uintptr_t slot = units[at].address;
 
 	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9, (void)flags,
 		(void)saved_rcx;
@@ -459,7 +478,9 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 		uint32_t next = units[at].chain;
 
 		give(writer, at);
-		if (likely(!hit_is_shut(sp)))
+		if (unlikely(detour == &frame_detour))
+			frame_returned(slot);
+		else if (likely(!hit_is_shut(sp)))
 			hit_now(&detour->events[1].hit, payload, sp);
 		at = next;
 	}

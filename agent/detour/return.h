@@ -24,6 +24,18 @@ struct writer;
 
 #define RETURN_UNITS 32768u /* of which one in 256 is no stub */
 
+/*
+ * For who wants to see the end of a call and nothing else: put a stub in the place of its return address. Returns what
+ * stands there then, or 0: it is as it was. Hit path; the thread whose stack it is.
+ */
+uintptr_t return_put(uintptr_t *slot, uintptr_t sp);
+
+/* Called when such a call returns, with where its return address was. Hit path. */
+void frame_returned(uintptr_t slot);
+
+/* What a stub's address stands for; 0: it is no stub's. Hit path. */
+uintptr_t return_original(uintptr_t address);
+
 /* What FIXUP_RETURN_ENTER is: a stub that is given the detour, and the address of the stack slot. */
 uint64_t return_entry(void);
 

@@ -18,6 +18,11 @@ void careful_allow(int32_t pid)
 	__atomic_store_n(&allowed_pid, pid, __ATOMIC_RELEASE);
 }
 
+int careful_is_allowed(void)
+{
+	return __atomic_load_n(&allowed_pid, __ATOMIC_RELAXED) != 0;
+}
+
 /* As many bytes as are there. In two parts, since a part that isn't all there may not come at all. */
 static long read_some(int32_t pid, unsigned char *to, uintptr_t from, size_t bytes)
 {

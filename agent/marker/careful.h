@@ -15,6 +15,9 @@
  */
 void careful_allow(int32_t pid);
 
+/* Whether anything may be read. */
+int careful_is_allowed(void);
+
 /*
  * As hit.c's put_string(): the field's state, bytes, NUL. NULL when it can't end before `limit` and
  * LANE_SLACK. Hit path.

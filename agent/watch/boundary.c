@@ -113,6 +113,13 @@ int boundary_is_code(uintptr_t address)
 	return !find(address, &code);
 }
 
+uintptr_t boundary_table(uintptr_t address)
+{
+	struct code code;
+
+	return find(address + 1, &code) ? 0 : code.table;
+}
+
 /* ---- where a function begins ---- */
 
 /* The last entry of the table that begins before `end`: 0, and *start; -1. */

@@ -24,6 +24,9 @@ unsigned int boundary_before(uintptr_t end, int *is_start);
 /* Whether an address is in some module's code. Likewise. */
 int boundary_is_code(uintptr_t address);
 
+/* The .eh_frame_hdr of the module whose code is at an address; 0: there is none. Likewise. */
+uintptr_t boundary_table(uintptr_t address);
+
 /* A module came, or goes, with its executable part and its .eh_frame_hdr; 0: it has none. Control side. */
 void boundary_add(uintptr_t start, uintptr_t end, uintptr_t table);
 void boundary_remove(uintptr_t start);

@@ -8,6 +8,7 @@
 #include "agent/store/writer.h"
 #include "agent/watch/boundary.h"
 #include "agent/watch/condition.h"
+#include "agent/watch/frame.h"
 #include "arch/told.h"
 #include "arch/trap.h"
 #include "base/syscall.h"
@@ -312,6 +313,75 @@ static int is_hit_too(const struct hit *hit, const struct watch_entry *first,
 	       told_covers(&hit->told, about);
 }
 
+/* A push to where a living frame has a variable is how the frame was given room, not a value. */
+static int is_push(const struct hit *hit)
+{
+	uint8_t code[2];
+
+	if (!hit->told.is_told || hit->told.written.address != trap_stack(hit->context) ||
+	    careful_read(code, hit->told.ip, sizeof code))
+		return 0;
+	return (code[code[0] == 0x41] & 0xf8) == 0x50 || code[0] == 0x68 || code[0] == 0x6a ||
+	       (code[0] == 0xff && (code[1] & 0x38) == 0x30);
+}
+
+/* What the signal is of lies in a frame: it may be the variable's no more. */
+static void take_in_frame(struct hit *hit, struct watch_entry *entry)
+{
+	enum frame_hit of = frame_hold(entry, hit->context);
+
+	look_at_code(hit, entry);
+	if (of == FRAME_HIT && is_push(hit)) {
+		frame_is_outside(entry);
+		count(&entry->row->dropped);
+	} else if (of == FRAME_HIT) {
+		take(hit, entry);
+	} else if (of == FRAME_PAST) {
+		count(&entry->row->dropped);
+	} else {
+		count(&entry->row->taken);
+		count(&entry->row->own);
+	}
+	frame_leave(entry);
+}
+
+/* Likewise of what was written beside; whether it was met is known only while the frame is held. */
+static void take_other_in_frame(struct hit *hit, const struct watch_entry *first,
+				struct watch_entry *entry)
+{
+	enum frame_hit of = frame_hold(entry, hit->context);
+
+	if (!is_hit_too(hit, first, entry))
+		;
+	else if (of == FRAME_HIT && !is_push(hit))
+		take(hit, entry);
+	else
+		count(&entry->row->dropped);
+	frame_leave(entry);
+}
+
+/* A function with watched variables begins. */
+static void take_entry(const struct hit *hit, struct watch_entry *entry, int is_shared)
+{
+	count(&entry->row->taken);
+	count(&entry->row->counted);
+	if (is_shared)
+		count(&entry->row->shared);
+	frame_enter(entry, hit->context);
+}
+
+static void take_other(struct hit *hit, const struct watch_entry *first, struct watch_entry *entry)
+{
+	if (!is_there(entry))
+		count(&entry->row->dropped);
+	else if (entry->about.flags & WATCH_OF_FRAME)
+		take_other_in_frame(hit, first, entry);
+	else if (entry->about.flags & WATCH_FRAME_ENTRY)
+		take_entry(hit, entry, 1);
+	else
+		take(hit, entry);
+}
+
 /*
  * What else the instruction met: the second signal of one instruction finds the first pending, and is none. Threads
  * are all watched or none, so those have been counted by the kernel, too. And what another session watches through `first`.
@@ -326,10 +396,7 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 		if (entry == first || !is_hit_too(hit, first, entry) ||
 		    !was_armed(hit, first, entry))
 			continue;
-		if (is_there(entry))
-			take(hit, entry);
-		else
-			count(&entry->row->dropped);
+		take_other(hit, first, entry);
 	}
 }
 
@@ -386,9 +453,16 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 	}
 	taking = sp;
 	hit.told.how = hit.is_late ? WATCH_LATE : 0;
-	look_at_code(&hit, entry);
-	take(&hit, entry);
+	if (entry->about.flags & WATCH_OF_FRAME)
+		take_in_frame(&hit, entry);
+	else
+		look_at_code(&hit, entry);
+	if (!(entry->about.flags & (WATCH_OF_FRAME | WATCH_FRAME_ENTRY)))
+		take(&hit, entry);
 	take_others(&hit, entry);
+	/* it waits: what others tell comes first */
+	if (entry->about.flags & WATCH_FRAME_ENTRY)
+		take_entry(&hit, entry, 0);
 	taking = 0;
 }
 

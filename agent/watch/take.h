@@ -24,8 +24,9 @@
 
 struct watch_entry {
 	uint32_t lane;
-	uint32_t clock; /* the lane's */
-	struct control_watch about;
+	uint32_t clock;		    /* the lane's */
+	struct control_watch about; /* WATCH_OF_FRAME: its address is the present frame's (frame.h) */
+	int64_t from_cfa;
 	struct watch_row *row;
 	const struct marker *event;
 	/* whose signals are this one's, too, also when that one has gone; 0: nobody's (watch.c) */

@@ -5,10 +5,13 @@
 #include "agent/control/heap.h"
 #include "agent/control/rest.h"
 #include "agent/detour/breakpoint.h"
+#include "agent/detour/return.h"
+#include "agent/marker/careful.h"
 #include "agent/marker/planning.h"
 #include "agent/store/store.h"
 #include "agent/watch/boundary.h"
-#include "agent/watch/condition.h"
+#include "agent/watch/frame.h"
+#include "agent/watch/sound.h"
 #include "agent/watch/take.h"
 #include "base/kernel.h"
 
@@ -19,10 +22,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define SIGNALS 64
 #define LEAVE_TRIES 100
 #define LEAVE_PAUSE_NS 1000000
 #define FEARED_MAX 16
+#define WATCH_FRAMES (WATCH_FRAME_ENTRY | WATCH_OF_FRAME)
 
 /* Who asked: it has the kernel's events. */
 struct owner {
@@ -49,58 +52,7 @@ static unsigned int magic_hand;
 void (*watch_lost)(unsigned int lane, int error);
 void (*watch_alone)(unsigned int lane, uint32_t number, uint64_t since_ns);
 
-/* ---- what is asked for ---- */
-
-static int is_size_of(uint8_t type, unsigned int bytes)
-{
-	switch (type) {
-	case WM_TYPE_I8:
-	case WM_TYPE_U8:
-	case WM_TYPE_BOOL:
-	case WM_TYPE_CHAR:
-		return bytes == 1;
-	case WM_TYPE_I16:
-	case WM_TYPE_U16:
-		return bytes == 2;
-	case WM_TYPE_I32:
-	case WM_TYPE_U32:
-	case WM_TYPE_F32:
-		return bytes == 4;
-	case WM_TYPE_I64:
-	case WM_TYPE_U64:
-	case WM_TYPE_F64:
-	case WM_TYPE_PTR:
-		return bytes == 8;
-	default:
-		return 0;
-	}
-}
-
-static int is_sound(const struct control_watch *about, const char *text, size_t bytes)
-{
-	int is_part = (about->flags & WATCH_WITH_OFFSET) != 0;
-
-	if (!about->bytes || about->bytes > WATCH_BYTES_MAX || about->bytes & (about->bytes - 1) ||
-	    (about->on != WATCH_ON_EXECUTE && about->address % about->bytes))
-		return 0;
-	if (about->on < WATCH_ON_WRITE || about->on > WATCH_ON_EXECUTE ||
-	    about->flags & ~(WATCH_COUNT_ONLY | WATCH_WITH_OFFSET | WATCH_KEEPS_TRAIL))
-		return 0;
-	if (is_part ? about->type != WM_TYPE_U64 : !is_size_of(about->type, about->bytes))
-		return 0;
-	if (about->signal > SIGNALS || about->signal == SIGTRAP ||
-	    about->callers > WATCH_CALLERS_MAX || about->number > UINT16_MAX || !about->magic)
-		return 0;
-	for (unsigned int i = 0; i < WATCH_CONDITIONS_MAX; i++) {
-		const struct watch_condition *condition = &about->conditions[i];
-
-		if (condition->of && !condition_is_sound(condition, about->bytes))
-			return 0;
-	}
-	if (about->event != about->number || about->flags & WATCH_COUNT_ONLY)
-		return !bytes;
-	return bytes && bytes <= SITE_TEXT_MAX && !text[bytes - 1] && strlen(text) == bytes - 1;
-}
+/* ---- entries ---- */
 
 static uint64_t bit_of(const struct watch_entry *entry)
 {
@@ -131,6 +83,17 @@ static struct watch_entry *find_free(void)
 			return &watch_entries[i];
 	}
 	return NULL;
+}
+
+/* Local variables, and be it that somebody is in a hit of theirs still. */
+static int has_frames(unsigned int lane)
+{
+	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
+		if (watch_entries[i].is_used && watch_entries[i].lane == lane &&
+		    watch_entries[i].about.flags & WATCH_FRAMES)
+			return 1;
+	}
+	return 0;
 }
 
 /* Whether hits with it may come still. */
@@ -303,7 +266,15 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	int error;
 
 	*fd = -1;
-	if (!is_sound(about, text, bytes))
+	if (about->flags == WATCH_FRAME_LIVES) {
+		entry = find(lane, about->number);
+		if (!entry || !(entry->about.flags & WATCH_FRAME_ENTRY) ||
+		    about->frame >= FRAMES_MAX || about->address % sizeof about->address)
+			return -WM_E_PROTOCOL;
+		frame_lives(entry, about->frame, (int32_t)about->offset, about->address);
+		return 0;
+	}
+	if (!sound_is(about, text, bytes))
 		return -WM_E_PROTOCOL;
 	if (about->number >= WATCH_ROWS_MAX || !entry)
 		return -ENOSPC;
@@ -315,7 +286,12 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	/* there must be room for all, should they hang up */
 	if (feared_count + SESSIONS_MAX > FEARED_MAX)
 		return -EBUSY;
-	error = breakpoint_lend();
+	/* without return addresses of ours the end of a frame is not seen, nor without reading the stack whether it lives */
+	error = about->flags & WATCH_FRAME_ENTRY ? return_check() : 0;
+	if (!error && about->flags & WATCH_FRAME_ENTRY && !careful_is_allowed())
+		error = -WM_E_TRAP_FILTER;
+	if (!error)
+		error = breakpoint_lend();
 	if (error)
 		return error;
 	if (!tools[lane].table) {
@@ -323,6 +299,8 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 		if (error)
 			return error;
 	}
+	if (about->flags & WATCH_FRAME_ENTRY && !has_frames(lane))
+		frame_begin(lane);
 	owner_note(&tools[lane].owner, tool, about->magic);
 	learn_magic(about->magic);
 	entry->is_used = 1;
@@ -331,6 +309,7 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	entry->clock = store_uses_tsc(lane) ? STORE_CLOCK_TSC : STORE_CLOCK_MONOTONIC;
 	entry->fed_magic = entry->fed_number = entry->is_fed = 0;
 	entry->about = *about;
+	entry->from_cfa = (int64_t)about->address;
 	entry->row = &tools[lane].table->rows[about->number];
 	entry->event = with ? with->event : &entry->own.hit;
 	if (bytes)
@@ -355,6 +334,7 @@ static const struct watch_entry *find_server(const struct watch_entry *entry)
 		const struct watch_entry *other = &watch_entries[i];
 
 		if (is_live(other) && other->lane != entry->lane && !other->is_fed &&
+		    !(other->about.flags & WATCH_FRAMES) &&
 		    other->about.address == about->address && other->about.bytes == about->bytes &&
 		    other->about.on == about->on &&
 		    (__atomic_load_n(&other->row->gate, __ATOMIC_ACQUIRE) & 0xffu) == WATCH_ON)
@@ -379,7 +359,7 @@ int watch_share(unsigned int lane, uint32_t number)
 {
 	struct watch_entry *entry = find(lane, number);
 
-	return entry ? find_and_share(entry) : -ENOENT;
+	return entry && !(entry->about.flags & WATCH_FRAMES) ? find_and_share(entry) : -ENOENT;
 }
 
 /* A watch has gone: those that it served have another, or are told. What of its hits is on its way is theirs still. */
@@ -437,6 +417,7 @@ static void settle(void)
 
 void watch_remove(unsigned int lane, uint32_t from, uint32_t to)
 {
+	uint32_t flags = 0;
 	int any = 0;
 
 	for (unsigned int i = 0; i < WATCH_ROWS_MAX; i++) {
@@ -447,8 +428,12 @@ void watch_remove(unsigned int lane, uint32_t from, uint32_t to)
 			continue;
 		__atomic_fetch_and(&watch_live, ~bit_of(entry), __ATOMIC_SEQ_CST);
 		leave_fed(entry);
+		flags |= entry->about.flags;
 		any = 1;
 	}
+	/* whoever waits for a frame's watches waits in vain */
+	if (flags & WATCH_FRAME_ENTRY)
+		frame_release(lane);
 	if (any)
 		free_left();
 	rest_expect_signals(watch_live != 0);
@@ -466,6 +451,7 @@ void watch_release(unsigned int lane, int hung_up)
 		feared[feared_count++] = tool->owner;
 		tool->owner = (struct owner){ 0 };
 	}
+	frame_release(lane);
 	watch_remove(lane, 0, UINT32_MAX);
 }
 

@@ -98,8 +98,7 @@ static int is_thread_op(uint8_t atom)
 	return atom == DW_OP_GNU_push_tls_address || atom == DW_OP_form_tls_address;
 }
 
-/* Why an expression is no address that is always the same. */
-static int refusal_of(const Dwarf_Op *ops, size_t count)
+int variable_refusal(const Dwarf_Op *ops, size_t count)
 {
 	if (!count)
 		return -WM_E_WATCH_OPTIMISED;
@@ -134,14 +133,14 @@ static int expression_read(Dwarf_Attribute *location, const Dwarf_Op *ops, size_
 	uint64_t number;
 
 	if (!count || op_number(location, &ops[0], &number))
-		return refusal_of(ops, count);
+		return variable_refusal(ops, count);
 	if (count == 2 && is_thread_op(ops[1].atom)) {
 		return variable_locate_thread(file, number, base, start);
 	}
 	if (count == 2 && ops[1].atom == DW_OP_plus_uconst)
 		number += ops[1].number;
 	else if (count != 1)
-		return refusal_of(ops, count);
+		return variable_refusal(ops, count);
 	*base = WATCH_IN_MODULE;
 	*start = number + (uint64_t)dwarf->bias;
 	/* What the linker dropped it left at 0, where the file's head is mapped, or where it puts gravestones. */

@@ -161,6 +161,12 @@ static int variable_seek(struct finding *finding)
 	place_at(finding, holder, start);
 	finding->place->base = finding->variable.base;
 	finding->place->line = finding->variable.line;
+	if (finding->place->base == WATCH_IN_FRAME) {
+		finding->place->frame = malloc(sizeof(finding->variable.frame));
+		if (!finding->place->frame)
+			return -ENOMEM;
+		*finding->place->frame = finding->variable.frame;
+	}
 	if ((finding->place->base == WATCH_IN_THREAD || finding->place->base == WATCH_IN_BLOCK) &&
 	    !finding->expr->options.thread)
 		return refuse_base(finding, -WM_E_WATCH_THREAD, finding->variable.path, "");
@@ -477,6 +483,10 @@ static int steps_take(struct finding *finding)
 	err = steps_go(&steps);
 	if (!err)
 		err = steps_end(&steps);
+	if (!err && place->base == WATCH_IN_FRAME && place->follow_count)
+		return refuse_base(finding, -WM_E_WATCH_LOCAL, finding->variable.path,
+				   ": what it points to is not known when its frame begins; "
+				   "watch the pointer itself");
 	return err ? err : size_check(place, finding->trouble);
 }
 
@@ -516,6 +526,7 @@ void watch_place_release(struct watch_place *place)
 	watch_type_release(&place->type);
 	free(place->variable);
 	free(place->source);
+	free(place->frame);
 	*place = (struct watch_place){ 0 };
 }
 
@@ -549,6 +560,8 @@ int watch_place_address(const struct watch_place *place, const struct code_memor
 	if (trouble)
 		*trouble = (struct watch_trouble){ 0 };
 	*address = place->start;
+	if (place->base == WATCH_IN_FRAME)
+		return watch_trouble_set(trouble, -WM_E_WATCH_LOCAL, 0, 0, "%s", place->variable);
 	if (place->base == WATCH_IN_MODULE)
 		*address += place->module->base;
 	else if (place->base == WATCH_IN_THREAD || place->base == WATCH_IN_BLOCK)

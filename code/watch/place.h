@@ -12,8 +12,8 @@
  *
  * Debug information may be hostile: all depths, counts and loops are bounded.
  *
- * What is refused, and why: a variable of which each thread has its own is one only with `thread=TID`. Local variables are
- * refused by name.
+ * What is refused, and why: a variable of which each thread has its own is one only with `thread=TID`. A local variable has an
+ * address only while its frame lives: its place is told from the frame's CFA.
  */
 #ifndef CODE_WATCH_PLACE_H
 #define CODE_WATCH_PLACE_H
@@ -29,9 +29,12 @@
 
 #define WATCH_FOLLOWS_MAX (2 * WATCH_STEPS_MAX + 2) /* through a reference to a pointer, each */
 
+struct frame_place; /* frame.h */
+
 enum watch_base {
 	WATCH_IN_PROCESS, /* start is an address */
 	WATCH_IN_MODULE,  /* as linked: the module's base is added */
+	WATCH_IN_FRAME,	  /* from a frame's CFA: `frame` tells which frames */
 	WATCH_IN_THREAD,  /* the thread pointer is added, fs's base: start is below 0 */
 	WATCH_IN_BLOCK,	  /* what the thread has of the module's variables is added (block.h) */
 };
@@ -47,6 +50,7 @@ struct watch_place {
 	enum watch_base base;
 	const struct code_module *module; /* that start is of; NULL of WATCH_IN_PROCESS */
 	uint64_t start;
+	struct frame_place *frame; /* of WATCH_IN_FRAME; else NULL */
 	struct watch_follow follows[WATCH_FOLLOWS_MAX];
 	unsigned int follow_count;
 	uint64_t bytes;		/* what is watched: the type's, or LEN; of kind x 1 */
@@ -79,7 +83,7 @@ void watch_place_release(struct watch_place *place);
  * Go the steps. `memory` may be NULL where there is none to follow. `thread_pointer` is asked for WATCH_IN_THREAD alone, and for
  * WATCH_IN_BLOCK the block.
  * 0; -WM_E_WATCH_NULL, -WM_E_WATCH_UNMAPPED (the pointer that was followed is no address that can be read),
- * -WM_E_WATCH_KERNEL (an address that is not the program's); what memory->read() returned else.
+ * -WM_E_WATCH_LOCAL (WATCH_IN_FRAME has no address of its own), -WM_E_WATCH_KERNEL (an address that is not the program's); what memory->read() returned else.
  * Whether what is watched itself is mapped, the caller sees: a watch needs no memory there.
  */
 int watch_place_address(const struct watch_place *place, const struct code_memory *memory,

@@ -23,6 +23,7 @@ struct search {
 	size_t count;
 	struct variable lost; /* one that lies nowhere, and why */
 	int lost_err;
+	int is_inlined; /* one of the copies has no frame of its own */
 };
 
 static void squeeze(char *to, const char *from, size_t room)
@@ -143,7 +144,9 @@ static int is_wanted(const struct search *search, const struct scope *scope, cha
 /* Of several descriptions that lie nowhere, which says most: that of a declaration says least. */
 static int outranks(int err, int other)
 {
-	return !other || (other == -WM_E_WATCH_EXTERN && err != -WM_E_WATCH_EXTERN);
+	return !other || (err != -WM_E_WATCH_EXTERN &&
+			  (other == -WM_E_WATCH_EXTERN ||
+			   (other == -WM_E_WATCH_OPTIMISED && err != -WM_E_WATCH_OPTIMISED)));
 }
 
 static void keep(struct search *search, const struct variable *variable, int err)
@@ -158,10 +161,30 @@ static void keep(struct search *search, const struct variable *variable, int err
 	/* What is inlined, or declared in a function, is described more than once. */
 	for (size_t i = 0; i < search->count; i++)
 		if (search->found[i].base == variable->base &&
-		    search->found[i].start == variable->start)
+		    search->found[i].start == variable->start &&
+		    search->found[i].frame.entry == variable->frame.entry)
 			return;
 	if (search->count < FOUND_MAX)
 		search->found[search->count++] = *variable;
+}
+
+static int is_in_function(const struct scope *scope)
+{
+	for (int i = 1; i < scope->level; i++)
+		if (dwarf_tag((Dwarf_Die *)&scope->levels[i]) == DW_TAG_subprogram)
+			return 1;
+	return 0;
+}
+
+static int look_in_frame(struct search *search, const struct scope *scope,
+			 struct variable *variable)
+{
+	int err = frame_locate(scope, search->file, &variable->frame, &variable->why);
+
+	search->is_inlined |= variable->frame.is_inlined;
+	variable->base = WATCH_IN_FRAME;
+	variable->start = (uint64_t)variable->frame.offset;
+	return err;
 }
 
 static int look(const struct scope *scope, void *data)
@@ -179,13 +202,15 @@ static int look(const struct scope *scope, void *data)
 	variable.die = die;
 	variable.base = WATCH_IN_MODULE;
 	variable.start = 0;
+	variable.frame.entry = 0;
+	variable.why = "";
 	variable.linkage = linkage_of(&die);
 	variable.is_external = dwarf_hasattr_integrate(&die, DW_AT_external) != 0;
 	variable.source = source_of(&die);
 	variable.line = !dwarf_decl_line(&die, &line) && line > 0 ? (unsigned int)line : 0;
 	err = variable_locate(&die, search->file, &variable.base, &variable.start);
-	if (err && tag == DW_TAG_formal_parameter)
-		err = -WM_E_WATCH_LOCAL;
+	if (err && (err == -WM_E_WATCH_LOCAL || is_in_function(scope)))
+		err = look_in_frame(search, scope, &variable);
 	keep(search, &variable, err);
 	return 0;
 }
@@ -212,8 +237,8 @@ static int refuse(const struct search *search, struct watch_trouble *trouble)
 	const struct watch_expr *expr = search->expr;
 
 	return watch_trouble_set(trouble, search->lost_err, expr->at, expr->bytes,
-				 *lost->source ? "%s, at %s:%u" : "%s", lost->path, lost->source,
-				 lost->line);
+				 *lost->source ? "%s%s%s, at %s:%u" : "%s%s%s", lost->path,
+				 *lost->why ? ": " : "", lost->why, lost->source, lost->line);
 }
 
 int variable_find(struct variable *variable, struct code_file *file, const struct watch_expr *expr,
@@ -235,6 +260,13 @@ int variable_find(struct variable *variable, struct code_file *file, const struc
 	err = scope_walk(file, dwarf->dwarf, search->last != search->name, look, search);
 	if (!err && search->count > 1) {
 		err = several(search, trouble);
+	} else if (!err && search->count && search->found[0].base == WATCH_IN_FRAME &&
+		   search->is_inlined) {
+		err = watch_trouble_set(
+			trouble, -WM_E_WATCH_LOCAL, expr->at, expr->bytes,
+			"%s: its function is also inlined into others, where it has no "
+			"frame of its own",
+			search->found[0].path);
 	} else if (!err && search->count) {
 		*variable = search->found[0];
 	} else if (!err && search->lost_err) {

@@ -3,6 +3,7 @@
 #ifndef CODE_WATCH_VARIABLE_H
 #define CODE_WATCH_VARIABLE_H
 
+#include "code/watch/frame.h"
 #include "code/watch/place.h"
 #include "code/watch/scope.h"
 
@@ -16,7 +17,9 @@ struct variable {
 	const char *linkage; /* what the linker calls it */
 	int is_external;     /* seen by other modules, as far as debug information tells */
 	enum watch_base base;
-	uint64_t start; /* as linked, or from the thread pointer */
+	uint64_t start;		  /* as linked, or from the thread pointer, or from the CFA */
+	struct frame_place frame; /* of WATCH_IN_FRAME */
+	const char *why;	  /* it lies in no frame; "" */
 };
 
 /*
@@ -35,6 +38,9 @@ int variable_names(struct code_file *file, int (*take)(const char *name, void *d
  * -WM_E_WATCH_SPLIT, -WM_E_WATCH_LOCAL, -WM_E_WATCH_THREAD (of a library's), -WM_E_WATCH_EXTERN.
  */
 int variable_locate(Dwarf_Die *die, struct code_file *file, enum watch_base *base, uint64_t *start);
+
+/* Why an expression is no address that is always the same: one of these errors. */
+int variable_refusal(const Dwarf_Op *ops, size_t count);
 
 /* From the thread pointer, what stands at an offset in the program's block of variables of threads' own. 0 or -ENOENT. */
 int variable_thread_offset(const struct code_file *file, uint64_t offset, uint64_t *start);

@@ -9,16 +9,24 @@
 #include <string.h>
 #include <sys/uio.h>
 
-int watching_has(const struct process *process, const struct watching *fresh, size_t spec)
+static int has_spec(const struct watching *watching, const struct locals *locals, size_t spec)
 {
-	const struct watching *lists[] = { process->watching, fresh };
+	for (; watching; watching = watching->next)
+		for (unsigned int i = 0; i < watching->count; i++)
+			if (watching->all[i].spec == spec)
+				return 1;
+	return locals_has(locals, spec);
+}
 
-	for (size_t i = 0; i < 2; i++)
-		for (const struct watching *w = lists[i]; w; w = w->next)
-			for (unsigned int k = 0; k < w->count; k++)
-				if (w->all[k].spec == spec)
-					return 1;
-	return 0;
+int watching_has(const struct process *process, size_t spec)
+{
+	return has_spec(process->watching, process->watch.locals, spec);
+}
+
+int finding_has(const struct finding *finding, size_t spec)
+{
+	return watching_has(finding->process, spec) ||
+	       has_spec(finding->fresh, finding->locals, spec);
 }
 
 static int has_number(const struct watching *watching, uint32_t number)
@@ -34,11 +42,12 @@ static int has_number(const struct watching *watching, uint32_t number)
 uint32_t finding_number(const struct finding *finding)
 {
 	struct watch_state *state = &finding->process->watch;
+	uint64_t locals = locals_numbers(state->locals) | locals_numbers(finding->locals);
 	uint32_t number;
 
 	do
 		number = state->next++ % WATCH_ROWS_MAX;
-	while (has_number(finding->process->watching, number) ||
+	while (locals & UINT64_C(1) << number || has_number(finding->process->watching, number) ||
 	       has_number(finding->fresh, number));
 	if (state->table)
 		memset(&state->table->rows[number], 0, sizeof(state->table->rows[number]));

@@ -469,6 +469,8 @@ static int read_spec(struct change *change, const char *to)
 	if (change->specs.all[0].watch->options.is_outside)
 		return session_fail(session, -WM_E_WATCH_OPTION,
 				    "%s: from outside nothing is changed in place", to);
+	if (change->index < session->watched.count && session->watched.all[change->index].is_local)
+		return session_fail(session, -WM_E_WATCH_LOCAL_CHANGE, "%s", to);
 	for (size_t i = 0; i < session->specs.count; i++)
 		if (!strcmp(session->specs.all[i].text, to))
 			return session_fail(session, -WM_E_SPEC_TWICE, "%s", to);

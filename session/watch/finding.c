@@ -50,7 +50,51 @@ static unsigned int count_pieces(const struct finding *finding)
 		count += w->count;
 	for (const struct watching *w = finding->fresh; w; w = w->next)
 		count += w->count;
-	return count;
+	return count + locals_registers(finding->process->watch.locals);
+}
+
+static void describe(struct watched_spec *result, const struct spec *spec,
+		     struct watch_place *place)
+{
+	unsigned int callers = spec->watch->options.frames;
+
+	result->error = 0;
+	result->bytes = place->bytes;
+	result->callers_asked = callers;
+	result->callers = callers < WATCH_CALLERS_MAX ? callers : WATCH_CALLERS_MAX;
+	watch_type_release(&result->type);
+	result->type = place->type;
+	place->type = (struct watch_type){ 0 };
+}
+
+/* A local variable: the agent is asked when all are known. 1; an error. */
+static int want_local(struct finding *finding, const struct spec *spec, struct watch_place *place,
+		      struct watched_spec *result)
+{
+	struct watch_trouble trouble = { 0 };
+	int err = 0;
+
+	if (finding->given_back)
+		return fail(finding->session, spec, -WM_E_WATCH_LOCAL_CHANGE, "");
+	if (finding->process->watch
+		    .locals) { /* of a library that came later: what there is, is shared out */
+		result->error = -WM_E_WATCH_LOCAL_LATER;
+		return 1;
+	}
+	if (finding->process->outside)
+		err = watch_trouble_set(&trouble, -WM_E_WATCH_OPTION, 0, 0,
+					"from outside a local variable's frames are seen too late");
+	else if (spec->watch->options.thread)
+		err = watch_trouble_set(
+			&trouble, -WM_E_WATCH_OPTION, 0, 0,
+			"its frames are any thread's: whose writes are told says if=tid==TID");
+	if (!err)
+		err = locals_want(&finding->locals, (size_t)(spec - finding->session->specs.all),
+				  spec->text, spec->watch, place, &trouble);
+	if (err)
+		return fail(finding->session, spec, err, trouble.detail);
+	describe(result, spec, place);
+	return 1;
 }
 
 /* What it is tied to, and what that adds to its address. */
@@ -91,6 +135,11 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 		watch_place_release(&place);
 		return 1;
 	}
+	if (!err && place.base == WATCH_IN_FRAME) {
+		err = want_local(finding, spec, &place, result);
+		watch_place_release(&place);
+		return err;
+	}
 	if (!err)
 		err = find_bond(finding, spec->watch, &place, result, &base, &trouble);
 	if (!err)
@@ -110,15 +159,9 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 			finding->asked.about[i].owner = finding->bond.owner.word;
 			finding->asked.about[i].owner_number = finding->bond.owner.number;
 		}
-		result->error = 0;
 		result->address = address;
-		result->bytes = place.bytes;
 		result->pieces = finding->asked.count;
-		result->callers_asked = spec->watch->options.frames;
-		result->callers = finding->asked.about[0].callers;
-		watch_type_release(&result->type);
-		result->type = place.type;
-		place.type = (struct watch_type){ 0 };
+		describe(result, spec, &place);
 	}
 	watch_place_release(&place);
 	return err ? fail(finding->session, spec, err, trouble.detail) : 0;
@@ -160,8 +203,7 @@ static int find_spec(struct finding *finding, size_t spec)
 	struct watched_spec *result;
 	int err;
 
-	if (!outside_wants(finding->process, about->watch) ||
-	    watching_has(finding->process, finding->fresh, spec) ||
+	if (!outside_wants(finding->process, about->watch) || finding_has(finding, spec) ||
 	    (finding->wants && !finding->wants(finding, spec)))
 		return 0;
 	err = thread_concerns(session, finding->process->pid, about->watch, &trouble);
@@ -206,6 +248,11 @@ int finding_all(struct finding *finding)
 
 	for (size_t i = 0; i < session->specs.count && !err; i++)
 		err = find_spec(finding, i);
+	if (!err && finding->locals)
+		err = locals_ask(finding, count_pieces(finding));
+	/* what was just loaded, or executed, has no frames */
+	if (!err && finding->locals && !finding->wants && !finding->process->hello.launched)
+		err = locals_ask_living(finding);
 	return err;
 }
 

@@ -60,8 +60,7 @@ int later_take_parents(struct finding *finding)
 	for (const struct watching *w = finding->parent->watching; w; w = w->next)
 		for (unsigned int i = 0; i < w->count && !err && !w->bond.owner.tid; i++) {
 			/* its modules may have been attended to before it was welcomed */
-			if (!w->asked[i] ||
-			    watching_has(finding->process, finding->fresh, w->all[i].spec))
+			if (!w->asked[i] || finding_has(finding, w->all[i].spec))
 				continue;
 			finding->asked = *w->asked[i];
 			finding->bond = w->bond;
@@ -80,7 +79,7 @@ static const struct process *parent_of(const struct wm_session *session,
 		return NULL;
 	for (const struct process *p = session->processes; p; p = p->next)
 		if (p != process && p->number == number)
-			return p->watching ? p : NULL;
+			return p->watching || p->watch.locals ? p : NULL;
 	return NULL;
 }
 
@@ -109,6 +108,7 @@ void later_module_gone(struct wm_session *session, struct process *process, uint
 {
 	struct watching *next;
 
+	locals_module_gone(process->watch.locals, session, base);
 	for (struct watching *w = process->watching; w; w = next) {
 		next = w->next;
 		if (w->bond.module == base)
@@ -129,6 +129,18 @@ static void note_unwatched(struct wm_session *session, struct process *process, 
 	list->unwatched_error = err;
 	snprintf(list->unwatched_detail, sizeof(list->unwatched_detail), "pid %d: %.200s",
 		 (int)process->pid, session->detail);
+}
+
+/* Its stack is a copy, with other frames on it from here on: those are not watched. */
+static void note_locals(struct wm_session *session, struct process *process,
+			const struct locals *parents)
+{
+	for (size_t i = 0; i < session->specs.count; i++)
+		if (locals_has(parents, i)) {
+			snprintf(session->detail, sizeof(session->detail), "%s",
+				 session->specs.all[i].text);
+			note_unwatched(session, process, -WM_E_WATCH_LOCAL_FORK);
+		}
 }
 
 static int pass(struct finding *finding)
@@ -155,6 +167,8 @@ static int attend_new(struct wm_session *session, struct process *process)
 		finding.parent = parent_of(session, process);
 		finding.wants = finding.parent ? wants_forked : wants_executed;
 		err = pass(&finding);
+		if (finding.parent)
+			note_locals(session, process, finding.parent->watch.locals);
 	}
 	process->watch.is_new = 0;
 	if (err == -WM_E_GONE || err == -WM_E_AGENT_SILENT)
@@ -188,13 +202,13 @@ static int attend_module(struct wm_session *session, struct process *process, ui
 	char path[PATH_MAX];
 	int is_go = look_at(process, base, path), wants = 0;
 
-	if (is_go && process->watching)
+	if (is_go && (process->watching || process->watch.locals))
 		watching_lost(session, process, -WM_E_WATCH_GO);
 	process->watch.is_barred |= is_go;
 	finding.came = path;
 	for (size_t i = 0; i < session->specs.count && *path && !process->watch.is_barred; i++)
 		wants |= session->specs.all[i].watch && wants_loaded(&finding, i) &&
-			 !watching_has(process, NULL, i);
+			 !watching_has(process, i);
 	return wants ? pass(&finding) : 0;
 }
 

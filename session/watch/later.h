@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct locals;
 struct process;
 struct wm_session;
 
@@ -22,9 +23,10 @@ struct watch_state {
 	struct watch_table *table;    /* mapped; NULL: not yet */
 	struct watch_table **earlier; /* that were let go of */
 	size_t earlier_count, earlier_room;
-	uint32_t magic; /* 0: not yet */
-	uint32_t next;	/* the next number of a row */
-	uint8_t sets;	/* of an object */
+	struct locals *locals; /* NULL: no local variable is watched */
+	uint32_t magic;	       /* 0: not yet */
+	uint32_t next;	       /* the next number of a row */
+	uint8_t sets;	       /* of an object */
 	/* a pass goes on, in steps, in which the process may end or the agent let go: that is only noted */
 	int is_arming, has_ended, lost;
 	int is_barred; /* code of Go has come: nothing is armed any more */

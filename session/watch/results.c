@@ -46,10 +46,8 @@ void watched_list_release(struct watched_list *list)
 	*list = (struct watched_list){ 0 };
 }
 
-void watched_add(const struct watching *watching, const struct watched *one, uint64_t hits,
-		 struct watch_counts *to)
+void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits)
 {
-	const struct watch_row *row = &watching->table->rows[one->number];
 	uint64_t told = row->taken + row->dropped;
 
 	to->hits += hits;
@@ -63,6 +61,12 @@ void watched_add(const struct watching *watching, const struct watched *one, uin
 	to->unknown += row->unknown;
 	to->shared += row->shared;
 	to->missed += hits > told ? hits - told : 0;
+}
+
+void watched_add(const struct watching *watching, const struct watched *one, uint64_t hits,
+		 struct watch_counts *to)
+{
+	watch_counts_add(to, &watching->table->rows[one->number], hits);
 }
 
 void watched_count(const struct watching *watching, unsigned int source, struct watch_counts *to)
@@ -100,9 +104,11 @@ void watches_count(const struct wm_session *session, size_t spec, struct watch_c
 	const struct watched_list *list = &session->watched;
 
 	*counts = spec < list->count ? list->all[spec].counts : (struct watch_counts){ 0 };
-	for (const struct process *p = session->processes; p; p = p->next)
+	for (const struct process *p = session->processes; p; p = p->next) {
 		for (const struct watching *w = p->watching; w; w = w->next)
 			for (unsigned int i = 0; i < w->count; i++)
 				if (w->all[i].spec == spec)
 					watched_count(w, i, counts);
+		locals_count(p->watch.locals, spec, counts);
+	}
 }

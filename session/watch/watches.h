@@ -12,6 +12,18 @@
 struct wm_session;
 
 #define WATCHES_DETAIL_MAX 256
+/* Of a local variable: how often its function began, and of those times */
+struct watch_frames {
+	uint64_t entered;
+	uint64_t watched;
+	uint64_t busy;	  /* no debug register was free */
+	uint64_t late;	  /* this process did not arm it in time */
+	uint64_t unended; /* its end could not have been seen */
+	/* hits that are not told, among the dropped */
+	uint64_t over;	  /* the frame was gone */
+	uint64_t outside; /* the variable was not there just then */
+	uint64_t unsure;  /* whether it was, nobody can tell */
+};
 
 /* All processes and all pieces together. */
 struct watch_counts {
@@ -27,6 +39,7 @@ struct watch_counts {
 	uint64_t unknown; /* or is not known */
 	uint64_t shared;
 	uint64_t starved; /* no hits: kernel events that had no register at some time, so that hits may have been neither taken nor counted */
+	struct watch_frames frames;
 };
 
 /* Of one spec. */
@@ -48,6 +61,9 @@ struct watched_spec {
 	unsigned int outside; /* of the processes, those in which it is from outside */
 	int why;	      /* of one of these: no agent could be had; 0: as asked for */
 	int sees_kernel;
+	int is_local;
+	unsigned int frames; /* of a local variable: how many at once, at most */
+	int unlooked; /* why frames that lived when it was armed may not have been found; 0: they were */
 	int lost;			     /* why it was taken away; 0: it was not */
 	unsigned int callers_asked, callers; /* more than can be told were asked for */
 	struct watch_type type;		     /* of its values; no nodes: not known */
@@ -76,6 +92,9 @@ void watched_list_release(struct watched_list *list);
 
 /* NULL where a spec is no watch, or was armed nowhere; one that was changed may have been armed nowhere since. */
 const struct watched_spec *watches_of(const struct watched_list *list, size_t spec);
+
+/* One row's, of which the kernel has counted so many. */
+void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits);
 
 /* Those that are armed now are added to, too. */
 void watches_count(const struct wm_session *session, size_t spec, struct watch_counts *counts);

@@ -54,7 +54,7 @@ int watching_table(struct process *process, int fd, uint64_t bytes)
 	void *map;
 
 	/* another one comes when all of the one before were let go of, and not while some are armed */
-	if (!state->is_arming || process->watching)
+	if (!state->is_arming || process->watching || state->locals)
 		return 0;
 	if (bytes != sizeof(*state->table) || sealed_bytes(fd, &file_bytes) || file_bytes != bytes)
 		return -WM_E_PROTOCOL;
@@ -179,6 +179,26 @@ static int arm(struct finding *finding, struct watching *watching)
 	return err;
 }
 
+/* Behind all others: they take what is left. */
+static int arm_locals(struct finding *finding)
+{
+	char words[512] = "";
+	int err = locals_arm(finding->locals, finding->process->pid, finding->process->watch.table,
+			     session_ledger(finding->session),
+			     (struct detail){ words, sizeof(words) });
+
+	return err && err != -WM_E_GONE ? session_fail(finding->session, err, "%s", words) : err;
+}
+
+static void note_locals(struct wm_session *session, const struct locals *locals)
+{
+	for (size_t i = 0; i < session->specs.count; i++)
+		if (locals_has(locals, i)) {
+			locals_describe(locals, i, watched_result(session, i));
+			session->specs.all[i].matches++;
+		}
+}
+
 static void note_armed(struct wm_session *session, const struct process *process,
 		       const struct watching *watching)
 {
@@ -209,6 +229,8 @@ int watching_tell(const struct wm_session *session, const struct process *proces
 					 [WATCH_EXECUTE] = WATCH_ON_EXECUTE };
 	unsigned int registers = 0;
 
+	if (process->watch.locals) /* who steps through it does not see frames */
+		return 0;
 	*to = (struct step_watches){ .magic = process->watch.magic, .table = process->watch.table };
 	for (const struct watching *w = process->watching; w; w = w->next)
 		for (unsigned int i = 0; i < w->count; i++) {
@@ -251,6 +273,7 @@ void watching_drop(struct process *process)
 		free_one(process->watching);
 		process->watching = next;
 	}
+	locals_release(process->watch.locals);
 	later_release(&process->watch);
 }
 
@@ -263,10 +286,12 @@ static int find_and_arm(struct finding *finding)
 	if (!err)
 		err = finding_all(finding);
 	finding_close(finding);
-	if (!err && finding->fresh)
+	if (!err && (finding->fresh || finding->locals))
 		err = finding_wait(finding);
 	for (struct watching *w = finding->fresh; w && !err; w = w->next)
 		err = arm(finding, w);
+	if (!err && finding->locals)
+		err = arm_locals(finding);
 	return err;
 }
 
@@ -293,6 +318,14 @@ static int settle_pass(struct finding *finding, int err)
 			end = &one->next;
 			note_armed(finding->session, process, one);
 		}
+	}
+	if (err) {
+		locals_quiet(finding->locals);
+		locals_unask(finding->locals, process);
+		locals_release(finding->locals);
+	} else if (finding->locals) {
+		process->watch.locals = finding->locals;
+		note_locals(finding->session, finding->locals);
 	}
 	return err;
 }
@@ -370,6 +403,8 @@ static void end_all(struct wm_session *session, struct process *process, int why
 		process->watch.lost = why ? why : process->watch.lost;
 		return;
 	}
+	locals_end(process->watch.locals, session, process, why);
+	process->watch.locals = NULL;
 	while (process->watching)
 		watching_end_one(session, process, process->watching, why);
 }

@@ -7,6 +7,7 @@
 #include "session/loaded.h"
 #include "session/process.h"
 #include "session/watch/ask.h"
+#include "session/watch/locals.h"
 #include "session/watch/sharing.h"
 #include "session/watch/thread.h"
 #include "session/watch/watching.h"
@@ -51,6 +52,7 @@ struct finding {
 	struct wm_session *session;
 	struct process *process;
 	struct watching *fresh; /* those of this pass */
+	struct locals *locals;	/* likewise; NULL: there are none */
 	struct loaded_list list;
 	struct code_module **modules; /* the program's own: without the agent */
 	size_t module_count;
@@ -63,8 +65,9 @@ struct finding {
 	const struct process *parent;
 };
 
-/* Of the session's specs, what the process has of it. */
-int watching_has(const struct process *process, const struct watching *fresh, size_t spec);
+/* Of the session's specs, what the process has of it, in that pass or from before. */
+int finding_has(const struct finding *finding, size_t spec);
+int watching_has(const struct process *process, size_t spec);
 
 /* Look at what the process has loaded. finding_close() in any case. 0 or an error, with the session's detail. */
 int finding_open(struct finding *finding);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Call frame information (.eh_frame): at an instruction, where the caller's registers are. Read by address, as it lies in
+ * a file or in memory, with whatever the caller reads by; no libc, no allocation, and each loop has a bound, so
+ * it may be done in a signal's handler and on what is forged.
+ */
+#ifndef BASE_CFI_H
+#define BASE_CFI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define CFI_REGISTERS 17 /* as DWARF numbers them for x86-64; the last is the return address */
+#define CFI_RBP 6
+#define CFI_RSP 7
+#define CFI_RETURN 16
+
+struct cfi_reader {
+	/* All bytes, or nothing: 0; else it can't be read. */
+	int (*read)(void *data, uint64_t address, void *to, size_t bytes);
+	void *data;
+};
+
+/* What one function's, or part of one's, begins with. */
+struct cfi_function {
+	uint64_t start, end;	     /* of its code */
+	uint64_t common, common_end; /* instructions of the CIE */
+	uint64_t own, own_end;	     /* of the FDE */
+	uint64_t code_step;
+	int64_t data_step;
+	uint8_t is_signal; /* what returns here was interrupted: its address is no return address */
+	uint8_t encoding;
+	uint8_t has_data; /* of its augmentation, in front of the FDE's instructions */
+	uint8_t return_register;
+};
+
+enum cfi_how {
+	CFI_SAME,      /* it was not changed */
+	CFI_UNDEFINED, /* of the return address: there is no caller */
+	CFI_SAVED,     /* lies at the CFA + offset */
+	CFI_VALUE,     /* is the CFA + offset */
+	CFI_COPIED,    /* is in `reg` */
+	CFI_AT,	       /* lies at `reg` + offset; of the CFA: is `reg` + offset */
+	CFI_AT_DEREF, /* lies where `reg` + offset points to; of the CFA: is what lies at `reg` + offset */
+	CFI_UNKNOWN, /* in words that are not understood here */
+};
+
+struct cfi_rule {
+	int32_t offset;
+	uint8_t how; /* enum cfi_how */
+	uint8_t reg;
+};
+
+struct cfi_row {
+	struct cfi_rule cfa; /* CFI_AT, CFI_AT_DEREF, CFI_UNKNOWN */
+	struct cfi_rule registers[CFI_REGISTERS];
+};
+
+/* The one that holds `pc`, by the table at `header` (.eh_frame_hdr). 0; -1: none does, or it can't be read. */
+int cfi_find(const struct cfi_reader *reader, uint64_t header, uint64_t pc,
+	     struct cfi_function *function);
+
+/* What holds when the instruction at `pc` is about to run. 0 or -1. *until, which may be NULL: as long as it is below that. */
+int cfi_row(const struct cfi_reader *reader, const struct cfi_function *function, uint64_t pc,
+	    struct cfi_row *row, uint64_t *until);
+
+#endif
