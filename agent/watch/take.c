@@ -343,7 +343,7 @@ static int is_push(const struct hit *hit)
 /* What the signal is of lies in a frame: it may be the variable's no more. */
 static void take_in_frame(struct hit *hit, struct watch_entry *entry)
 {
-	enum frame_hit of = frame_hold(entry, hit->context);
+	enum frame_hit of = frame_hold(entry, hit->context, hit->met);
 
 	look_at_code(hit, entry);
 	if (of == FRAME_HIT && is_push(hit)) {
@@ -364,7 +364,7 @@ static void take_in_frame(struct hit *hit, struct watch_entry *entry)
 static void take_other_in_frame(struct hit *hit, const struct watch_entry *first,
 				struct watch_entry *entry)
 {
-	enum frame_hit of = frame_hold(entry, hit->context);
+	enum frame_hit of = frame_hold(entry, hit->context, 0);
 
 	if (!is_hit_too(hit, first, entry))
 		;
@@ -438,10 +438,11 @@ static int is_own_code(uintptr_t address)
 }
 
 static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags,
-		      ucontext_t *context, uintptr_t sp)
+		      ucontext_t *context, uintptr_t met, uintptr_t sp)
 {
 	struct hit hit = { .context = context,
 			   .sp = sp,
+			   .met = met,
 			   .is_late = flags & TAKE_PERF_ASYNC,
 			   .generation = WATCH_COOKIE_GENERATION(cookie) };
 
@@ -499,7 +500,8 @@ int take_signal(const siginfo_t *info, ucontext_t *context)
 	if (!entry && is_ours)
 		entry = find_fed(cookie);
 	if (entry)
-		take_live(entry, cookie, flags, context, (uintptr_t)__builtin_frame_address(0));
+		take_live(entry, cookie, flags, context, (uintptr_t)info->si_addr,
+			  (uintptr_t)__builtin_frame_address(0));
 	__atomic_fetch_sub(&watch_inside, 1, __ATOMIC_SEQ_CST);
 	return is_ours;
 }

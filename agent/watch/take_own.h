@@ -12,6 +12,7 @@ struct hit {
 	struct written written;
 	int is_told; /* `written` is */
 	int is_late;
+	uintptr_t met; /* what was watched, as the kernel says; 0: it does not */
 	uint8_t generation;
 	uintptr_t ip, sp;
 	uint16_t how;
