@@ -30,19 +30,10 @@ static void tell_frames(const struct watched_spec *watched)
 	tell_part(frames->late, "not, as this command did not arm them in time");
 	tell_part(frames->unended, "not, as their end could not have been seen");
 	fputc('\n', stderr);
-	if (!frames->over && !frames->outside && !frames->unsure)
-		return;
-	fprintf(stderr, "  of what came outside:");
-	if (frames->over)
-		fprintf(stderr, " %s after the frame was left;",
-			quantity_show_count(frames->over, text, sizeof(text)));
-	if (frames->outside)
-		fprintf(stderr, " %s where the variable is not in use;",
-			quantity_show_count(frames->outside, text, sizeof(text)));
 	if (frames->unsure)
-		fprintf(stderr, " %s with no way through the stack to see whether the frame lives;",
+		fprintf(stderr,
+			"  %s of the hits not told, as no way through the stack told whether the frame lived\n",
 			quantity_show_count(frames->unsure, text, sizeof(text)));
-	fputc('\n', stderr);
 }
 
 static void tell_one(const struct watched_spec *watched)
@@ -58,8 +49,11 @@ static void tell_one(const struct watched_spec *watched)
 	tell_part(counts->missed, "missed: a thread blocked SIGTRAP meanwhile, or was ended");
 	tell_part(counts->late,
 		  "told late, as SIGTRAP was blocked: their places and values are later ones");
-	tell_part(counts->dropped, "came outside of the recording");
-	tell_part(counts->own, "by the recording itself, on a stack that nobody has any more");
+	tell_part(counts->dropped, watched->is_local ? "met the stack where no frame had it then"
+						     : "came outside of the recording");
+	tell_part(counts->own, watched->is_local
+				       ? "by the recording itself, as frames began and ended"
+				       : "by the recording itself, on a stack that nobody has any more");
 	tell_part(counts->inexact,
 		  "with the value that memory had then, as the instruction does not tell it");
 	if (watched->lost)

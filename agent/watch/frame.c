@@ -330,6 +330,11 @@ void frame_leave(const struct watch_entry *entry)
 	__atomic_fetch_sub(&held[entry->lane][entry->about.frame].inside, 1, __ATOMIC_SEQ_CST);
 }
 
+void frame_is_outside(const struct watch_entry *entry)
+{
+	count(&table_of(entry)->groups[entry->about.group].outside);
+}
+
 /* ---- ends ---- */
 
 IN_PLACE void frame_returned(uintptr_t slot)

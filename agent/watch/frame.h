@@ -30,6 +30,9 @@ enum frame_hit {
 enum frame_hit frame_hold(struct watch_entry *entry, const ucontext_t *context);
 void frame_leave(const struct watch_entry *entry);
 
+/* What was held is not the variable's all the same. Hit path. */
+void frame_is_outside(const struct watch_entry *entry);
+
 /* Control side: a session asks for its first watch of a frame: none is in use. */
 void frame_begin(unsigned int lane);
 

@@ -419,13 +419,28 @@ static void take(const struct hit *hit, struct watch_entry *entry)
 		raise_signal(entry);
 }
 
+/* A push to where a living frame has a variable is how the frame was given room, not a value. */
+static int is_push(const struct hit *hit)
+{
+	uint8_t code[2];
+
+	if (!hit->is_told || hit->written.address != trap_stack(hit->context) ||
+	    careful_read(code, hit->ip, sizeof code))
+		return 0;
+	return (code[code[0] == 0x41] & 0xf8) == 0x50 || code[0] == 0x68 || code[0] == 0x6a ||
+	       (code[0] == 0xff && (code[1] & 0x38) == 0x30);
+}
+
 /* What the signal is of lies in a frame: it may be the variable's no more. */
 static void take_in_frame(struct hit *hit, struct watch_entry *entry)
 {
 	enum frame_hit of = frame_hold(entry, hit->context);
 
 	look_at_code(hit, entry);
-	if (of == FRAME_HIT) {
+	if (of == FRAME_HIT && is_push(hit)) {
+		frame_is_outside(entry);
+		count(&entry->row->dropped);
+	} else if (of == FRAME_HIT) {
 		take(hit, entry);
 	} else if (of == FRAME_PAST) {
 		count(&entry->row->dropped);
@@ -439,8 +454,14 @@ static void take_in_frame(struct hit *hit, struct watch_entry *entry)
 /* Likewise of what was written beside; whether it was met is known only while the frame is held. */
 static void take_other_in_frame(struct hit *hit, struct watch_entry *entry)
 {
-	if (frame_hold(entry, hit->context) == FRAME_HIT && covers(&hit->written, &entry->about))
+	enum frame_hit of = frame_hold(entry, hit->context);
+
+	if (!covers(&hit->written, &entry->about))
+		;
+	else if (of == FRAME_HIT && !is_push(hit))
 		take(hit, entry);
+	else
+		count(&entry->row->dropped);
 	frame_leave(entry);
 }
 
