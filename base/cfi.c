@@ -6,6 +6,7 @@
 #define STEPS_MAX 4096u
 #define LEB_BYTES 10u
 #define LENGTH_MAX (1u << 24)
+#define PLT_BYTES 9u
 
 /* DWARF's numbers (DWARF 5, 7.24; LSB 5.0, 10.5 and 10.6). */
 #define ADVANCE 0x40
@@ -291,6 +292,24 @@ static void restore(struct machine *machine, uint64_t reg)
 		machine->row->registers[reg] = machine->first.registers[reg];
 }
 
+/*
+ * Behind a register + offset, as linkers write it of a PLT, whose entries push a word on their way: 8 more from a byte of each
+ * 16 on. breg16 0; lit15; and; litN; ge; lit3; shl; plus. Returns whether it is that, with what it adds.
+ */
+static int is_of_plt(struct machine *machine, int64_t *more)
+{
+	struct cursor *cursor = &machine->cursor;
+	uint8_t from;
+
+	if (byte_of(cursor) != 0x80 || byte_of(cursor) != 0x00 || byte_of(cursor) != 0x3f ||
+	    byte_of(cursor) != 0x1a)
+		return 0;
+	from = (uint8_t)(byte_of(cursor) - 0x30);
+	*more = (machine->pc & 15) >= from ? 8 : 0;
+	return from < 16 && byte_of(cursor) == 0x2a && byte_of(cursor) == 0x33 &&
+	       byte_of(cursor) == 0x24 && byte_of(cursor) == 0x22;
+}
+
 /* DW_OP_breg, and a DW_OP_deref behind it: all that compilers need for a frame that was aligned. */
 static struct cfi_rule expression_of(struct machine *machine)
 {
@@ -306,9 +325,11 @@ static struct cfi_rule expression_of(struct machine *machine)
 	end = cursor->at + bytes;
 	op = byte_of(cursor);
 	if (op >= OP_BREG0 && op <= OP_BREG31) {
-		int64_t offset = sleb_of(cursor);
+		int64_t offset = sleb_of(cursor), more = 0;
 
-		if (cursor->at == end)
+		if (cursor->at + PLT_BYTES == end && is_of_plt(machine, &more))
+			rule = rule_of(CFI_AT, op - OP_BREG0, offset + more);
+		else if (cursor->at == end)
 			rule = rule_of(CFI_AT, op - OP_BREG0, offset);
 		else if (cursor->at + 1 == end && byte_of(cursor) == OP_DEREF)
 			rule = rule_of(CFI_AT_DEREF, op - OP_BREG0, offset);

@@ -128,14 +128,32 @@ static void sweep(const struct watch_entry *entry, struct frame_table *table, ui
 	}
 }
 
-/* Its state is TAKEN then, and nobody is in a hit of it. Returns -1: all are in use. */
-static int take_frame(const struct watch_entry *entry, struct frame_table *table, uint32_t frames)
+/* First the one whose registers are there still, from the frame before. */
+static unsigned int choose(unsigned int lane, uint32_t frames, uintptr_t cfa)
 {
-	for (; frames; frames &= frames - 1) {
-		unsigned int frame = (unsigned int)__builtin_ctz(frames);
-		struct frame_row *row = &table->rows[frame];
-		uint32_t state = state_of(row), taken = FRAME_NEXT(state, FRAME_TAKEN);
+	for (uint32_t left = frames; left; left &= left - 1) {
+		unsigned int frame = (unsigned int)__builtin_ctz(left);
 
+		if (held[lane][frame].cfa == cfa)
+			return frame;
+	}
+	return (unsigned int)__builtin_ctz(frames);
+}
+
+/* Its state is TAKEN then, and nobody is in a hit of it. Returns -1: all are in use. */
+static int take_frame(const struct watch_entry *entry, struct frame_table *table, uint32_t frames,
+		      uintptr_t cfa)
+{
+	unsigned int frame;
+
+	for (; frames; frames &= ~(1u << frame)) {
+		struct frame_row *row;
+		uint32_t state, taken;
+
+		frame = choose(entry->lane, frames, cfa);
+		row = &table->rows[frame];
+		state = state_of(row);
+		taken = FRAME_NEXT(state, FRAME_TAKEN);
 		if ((FRAME_STEP(state) != FRAME_FREE && FRAME_STEP(state) != FRAME_OVER) ||
 		    !step(row, state, taken))
 			continue;
@@ -227,7 +245,7 @@ void frame_enter(const struct watch_entry *entry, const ucontext_t *context)
 		count(&group->late);
 		return;
 	}
-	frame = cfa % CFA_ALIGNMENT ? -1 : take_frame(entry, table, frames);
+	frame = cfa % CFA_ALIGNMENT ? -1 : take_frame(entry, table, frames, cfa);
 	if (frame < 0) {
 		count(cfa % CFA_ALIGNMENT ? &group->unended : &group->busy);
 		return;

@@ -285,11 +285,41 @@ static void move(struct slot *slot, uint32_t state, uint64_t cfa)
 	slot->is_parked = err || !slot->cfa;
 	slot->is_dead = event_object_state(slot->object) != EVENT_ARMED;
 	/* who waits goes on unwatched */
-	if (err && FRAME_STEP(state) == FRAME_ASKED &&
+	if (err && cfa && FRAME_STEP(state) == FRAME_ASKED &&
 	    __atomic_compare_exchange_n(&row_of(slot)->state, &state,
 					FRAME_TO(state, FRAME_OVER), 0, __ATOMIC_SEQ_CST,
 					__ATOMIC_SEQ_CST))
 		futex(&row_of(slot)->state, FUTEX_WAKE, INT_MAX, NULL);
+}
+
+/* Whether its registers, as they stand, meet the bytes that a frame's watches are to have. */
+static int is_in_the_way(const struct slot *other, const struct slot *slot, uint64_t cfa)
+{
+	const struct asked_watch *its = &other->of->groups[other->group].asked;
+	const struct asked_watch *wanted = &slot->of->groups[slot->group].asked;
+	uint64_t from = other->cfa + its->about[0].address;
+	uint64_t to = cfa + wanted->about[0].address;
+	const struct control_watch *last = &its->about[its->count - 1];
+	const struct control_watch *wanted_last = &wanted->about[wanted->count - 1];
+
+	return other != slot && !other->is_parked && !other->is_dead &&
+	       from < cfa + wanted_last->address + wanted_last->bytes &&
+	       to < other->cfa + last->address + last->bytes;
+}
+
+/*
+ * What is left of a frame before at the same place of the stack goes first: of two events that an instruction fires the
+ * thread is told one, and it is not to be that one.
+ */
+static void clear_way(const struct slot *slot, uint64_t cfa)
+{
+	for (unsigned int i = 0; i < slot->of->slot_count; i++) {
+		struct slot *other = &slot->of->slots[i];
+		uint32_t state = __atomic_load_n(&row_of(other)->state, __ATOMIC_SEQ_CST);
+
+		if (is_in_the_way(other, slot, cfa) && FRAME_STEP(state) != FRAME_LIVE)
+			move(other, state, 0);
+	}
 }
 
 /* Returns whether something was done. */
@@ -297,13 +327,16 @@ static int serve(struct slot *slot, unsigned int passed_ms)
 {
 	struct frame_row *row = row_of(slot);
 	uint32_t state = __atomic_load_n(&row->state, __ATOMIC_SEQ_CST);
+	uint64_t cfa;
 
 	if (slot->is_dead)
 		return 0;
 	switch (FRAME_STEP(state)) {
 	case FRAME_ASKED:
 		slot->idle_ms = 0;
-		move(slot, state, row->cfa);
+		cfa = row->cfa;
+		clear_way(slot, cfa);
+		move(slot, state, cfa);
 		return 1;
 	case FRAME_LIVE:
 		slot->idle_ms = 0;
