@@ -96,8 +96,10 @@ struct watch_condition {
 
 #define WATCH_COUNT_ONLY 1u  /* no event */
 #define WATCH_WITH_OFFSET 2u /* part of a larger object */
-#define WATCH_FRAME_ENTRY 4u /* on execute, of a function's first instruction: no event, but frames (abi/frame.h) */
-#define WATCH_OF_FRAME 8u    /* `address` is from a frame's CFA, as an int64_t; its low bits as those of an address */
+#define WATCH_FRAME_ENTRY                                                                          \
+	4u /* on execute, of a function's first instruction: no event, but frames (abi/frame.h) */
+#define WATCH_OF_FRAME                                                                             \
+	8u /* `address` is from a frame's CFA, as an int64_t; its low bits as those of an address */
 #define WATCH_CONDITIONS_MAX 4
 #define WATCH_CALLERS_MAX 10
 

@@ -127,8 +127,9 @@ static int64_t sleb_of(struct cursor *cursor)
 
 static uint64_t encoded_of(struct cursor *cursor, uint8_t encoding)
 {
-	static const uint8_t widths[] = { [0x0] = 8, [0x2] = 2, [0x3] = 4, [0x4] = 8,
-					  [0xa] = 2, [0xb] = 4, [0xc] = 8 };
+	static const uint8_t widths[] = {
+		[0x0] = 8, [0x2] = 2, [0x3] = 4, [0x4] = 8, [0xa] = 2, [0xb] = 4, [0xc] = 8
+	};
 	uint8_t how = encoding & ENCODING_HOW, from = encoding & ENCODING_FROM;
 	uint64_t here = cursor->at, value;
 
@@ -491,8 +492,7 @@ static int step(struct machine *machine)
 	    op == CFA_DEF_OFFSET_SF)
 		step_cfa(machine, op);
 	else if ((op >= CFA_OFFSET_EXTENDED && op <= CFA_REGISTER) || op == CFA_EXPRESSION ||
-		 op == CFA_OFFSET_EXTENDED_SF ||
-		 (op >= CFA_VAL_OFFSET && op <= CFA_VAL_EXPRESSION))
+		 op == CFA_OFFSET_EXTENDED_SF || (op >= CFA_VAL_OFFSET && op <= CFA_VAL_EXPRESSION))
 		step_register(machine, op);
 	else
 		return step_other(machine, op);

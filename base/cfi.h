@@ -23,9 +23,9 @@ struct cfi_reader {
 
 /* What one function's, or part of one's, begins with. */
 struct cfi_function {
-	uint64_t start, end;	      /* of its code */
-	uint64_t common, common_end;  /* instructions of the CIE */
-	uint64_t own, own_end;	      /* of the FDE */
+	uint64_t start, end;	     /* of its code */
+	uint64_t common, common_end; /* instructions of the CIE */
+	uint64_t own, own_end;	     /* of the FDE */
 	uint64_t code_step;
 	int64_t data_step;
 	uint8_t is_signal; /* what returns here was interrupted: its address is no return address */
@@ -41,8 +41,8 @@ enum cfi_how {
 	CFI_VALUE,     /* is the CFA + offset */
 	CFI_COPIED,    /* is in `reg` */
 	CFI_AT,	       /* lies at `reg` + offset; of the CFA: is `reg` + offset */
-	CFI_AT_DEREF,  /* lies where `reg` + offset points to; of the CFA: is what lies at `reg` + offset */
-	CFI_UNKNOWN,   /* in words that are not understood here */
+	CFI_AT_DEREF, /* lies where `reg` + offset points to; of the CFA: is what lies at `reg` + offset */
+	CFI_UNKNOWN, /* in words that are not understood here */
 };
 
 struct cfi_rule {

@@ -58,7 +58,8 @@ static void way_write(struct found *found, uint64_t base)
 		used += (size_t)snprintf(found->where, room, "thread%" PRId64,
 					 (int64_t)place->start);
 	if (place->base == WATCH_IN_FRAME)
-		used = (size_t)snprintf(found->where, room, "frame%+" PRId64, (int64_t)place->start);
+		used = (size_t)snprintf(found->where, room, "frame%+" PRId64,
+					(int64_t)place->start);
 	for (unsigned int i = 0; i < place->follow_count && used < room; i++) {
 		int64_t offset = place->follows[i].offset;
 
@@ -238,7 +239,7 @@ static int list_one(struct listing *listing, const struct watch_expr *expr)
 	}
 	found.registers = watch_pieces(
 		found.is_known || place.base == WATCH_IN_FRAME ? found.address : 0, place.bytes,
-				       found.pieces);
+		found.pieces);
 	if (found.is_known)
 		value_read(listing, &found);
 	if (listing->json)

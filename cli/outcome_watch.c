@@ -51,9 +51,10 @@ static void tell_one(const struct watched_spec *watched)
 		  "told late, as SIGTRAP was blocked: their places and values are later ones");
 	tell_part(counts->dropped, watched->is_local ? "met the stack where no frame had it then"
 						     : "came outside of the recording");
-	tell_part(counts->own, watched->is_local
-				       ? "by the recording itself, as frames began and ended"
-				       : "by the recording itself, on a stack that nobody has any more");
+	tell_part(counts->own,
+		  watched->is_local
+			  ? "by the recording itself, as frames began and ended"
+			  : "by the recording itself, on a stack that nobody has any more");
 	tell_part(counts->inexact,
 		  "with the value that memory had then, as the instruction does not tell it");
 	if (watched->lost)

@@ -106,8 +106,8 @@ static int saved_read(struct saved *saved, uint64_t address, uint64_t *value)
 }
 
 /* One register in the caller. 0, or -1: it is not known there. */
-static int caller_of(const struct registers *registers, const struct cfi_rule *rule, unsigned int reg,
-		     uint64_t cfa, struct saved *saved, uint64_t *value)
+static int caller_of(const struct registers *registers, const struct cfi_rule *rule,
+		     unsigned int reg, uint64_t cfa, struct saved *saved, uint64_t *value)
 {
 	uint64_t at = cfa + (uint64_t)(int64_t)rule->offset;
 

@@ -15,7 +15,7 @@ enum unwind { UNWIND_GONE, UNWIND_FOUND, UNWIND_LOST };
 struct unwound {
 	uintptr_t pc; /* what the frame's function does: the instruction that it is at, or the last byte of its call */
 	uint32_t is_exact; /* it was interrupted, or is the first: the instruction at `pc` is still to come */
-	uint32_t depth;	   /* frames between: 0, it is the interrupted one itself */
+	uint32_t depth; /* frames between: 0, it is the interrupted one itself */
 };
 
 /*

@@ -96,8 +96,8 @@ static int is_sound(const struct control_watch *about, const char *text, size_t 
 	    (about->on != WATCH_ON_EXECUTE && about->address % about->bytes))
 		return 0;
 	if (about->on < WATCH_ON_WRITE || about->on > WATCH_ON_EXECUTE ||
-	    about->flags & ~(WATCH_COUNT_ONLY | WATCH_WITH_OFFSET | WATCH_FRAME_ENTRY |
-			     WATCH_OF_FRAME))
+	    about->flags &
+		    ~(WATCH_COUNT_ONLY | WATCH_WITH_OFFSET | WATCH_FRAME_ENTRY | WATCH_OF_FRAME))
 		return 0;
 	if (!is_sound_frame(about))
 		return 0;

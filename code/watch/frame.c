@@ -162,8 +162,9 @@ static int from_register(struct locating *locating, unsigned int reg, int64_t of
 		return refuse(locating, -WM_E_WATCH_LOCAL,
 			      "it lies where a register points to that is no frame's");
 	if (depth_of(locating, reg, &depth))
-		return refuse(locating, -WM_E_WATCH_LOCAL,
-			      "where its frame lies is not told, as of a function that aligns its stack");
+		return refuse(
+			locating, -WM_E_WATCH_LOCAL,
+			"where its frame lies is not told, as of a function that aligns its stack");
 	*to = offset - depth;
 	return 0;
 }
@@ -352,10 +353,9 @@ static int locate(struct locating *locating, const struct scope *scope)
 int frame_locate(const struct scope *scope, struct code_file *file, struct frame_place *frame,
 		 const char **why)
 {
-	struct locating locating = { .file = file,
-				     .dwarf = code_dwarf_of(file),
-				     .frame = frame,
-				     .why = "" };
+	struct locating locating = {
+		.file = file, .dwarf = code_dwarf_of(file), .frame = frame, .why = ""
+	};
 	int err;
 
 	*frame = (struct frame_place){ 0 };

@@ -22,9 +22,10 @@ struct frame_span {
 
 /* A function, and where in it the variable is there. */
 struct frame_place {
-	uint64_t entry; /* as linked */
-	struct frame_span code[FRAME_PLACES_MAX];  /* the function's */
-	struct frame_span valid[FRAME_PLACES_MAX]; /* of them: the block's that declares it, or those of its list */
+	uint64_t entry;				  /* as linked */
+	struct frame_span code[FRAME_PLACES_MAX]; /* the function's */
+	struct frame_span valid
+		[FRAME_PLACES_MAX]; /* of them: the block's that declares it, or those of its list */
 	unsigned int code_count, valid_count;
 	int64_t offset; /* from the CFA */
 	int is_inlined; /* refused since its function is, there */

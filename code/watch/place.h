@@ -35,7 +35,7 @@ struct frame_place; /* frame.h */
 enum watch_base {
 	WATCH_IN_PROCESS, /* start is an address */
 	WATCH_IN_MODULE,  /* as linked: the module's base is added */
-	WATCH_IN_FRAME,   /* from a frame's CFA: `frame` tells which frames */
+	WATCH_IN_FRAME,	  /* from a frame's CFA: `frame` tells which frames */
 	WATCH_IN_THREAD,  /* the thread pointer is added, fs's base: start is below 0 */
 };
 

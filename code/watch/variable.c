@@ -144,10 +144,9 @@ static int is_wanted(const struct search *search, const struct scope *scope, cha
 /* Of several descriptions that lie nowhere, which says most: that of a declaration says least. */
 static int outranks(int err, int other)
 {
-	return !other ||
-	       (err != -WM_E_WATCH_EXTERN &&
-		(other == -WM_E_WATCH_EXTERN ||
-		 (other == -WM_E_WATCH_OPTIMISED && err != -WM_E_WATCH_OPTIMISED)));
+	return !other || (err != -WM_E_WATCH_EXTERN &&
+			  (other == -WM_E_WATCH_EXTERN ||
+			   (other == -WM_E_WATCH_OPTIMISED && err != -WM_E_WATCH_OPTIMISED)));
 }
 
 static void keep(struct search *search, const struct variable *variable, int err)
@@ -263,10 +262,11 @@ int variable_find(struct variable *variable, struct code_file *file, const struc
 		err = several(search, trouble);
 	} else if (!err && search->count && search->found[0].base == WATCH_IN_FRAME &&
 		   search->is_inlined) {
-		err = watch_trouble_set(trouble, -WM_E_WATCH_LOCAL, expr->at, expr->bytes,
-					"%s: its function is also inlined into others, where it has no "
-					"frame of its own",
-					search->found[0].path);
+		err = watch_trouble_set(
+			trouble, -WM_E_WATCH_LOCAL, expr->at, expr->bytes,
+			"%s: its function is also inlined into others, where it has no "
+			"frame of its own",
+			search->found[0].path);
 	} else if (!err && search->count) {
 		*variable = search->found[0];
 	} else if (!err && search->lost_err) {

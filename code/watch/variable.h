@@ -17,7 +17,7 @@ struct variable {
 	const char *linkage; /* what the linker calls it */
 	int is_external;     /* seen by other modules, as far as debug information tells */
 	enum watch_base base;
-	uint64_t start; /* as linked, or from the thread pointer, or from the CFA */
+	uint64_t start;		  /* as linked, or from the thread pointer, or from the CFA */
 	struct frame_place frame; /* of WATCH_IN_FRAME */
 	const char *why;	  /* it lies in no frame; "" */
 };

@@ -44,7 +44,7 @@ struct watching {
 	unsigned int count;
 	struct watched all[EVENT_SOURCES_MAX];
 	struct locals *locals; /* of local variables; NULL: there are none */
-	int is_asked; /* the agent was */
+	int is_asked;	       /* the agent was */
 	/* it is worked on in steps, in which the process may end or the agent let go: that is only noted */
 	int is_arming;
 	int has_ended;
@@ -222,30 +222,6 @@ static int ask_one(struct finding *finding, size_t spec)
 	return 0;
 }
 
-static int ask_in_frame(void *data, const struct control_watch *about, const char *text)
-{
-	struct finding *finding = data;
-	struct control_watch copy = *about;
-	struct iovec parts[] = { { &copy, sizeof(copy) }, { (char *)text, strlen(text) + 1 } };
-	int err = process_request(finding->process, CONTROL_WATCH, parts, *text ? 2 : 1);
-
-	finding->watching->is_asked |= !err;
-	return err;
-}
-
-static int ask_frames(struct finding *finding)
-{
-	char words[256] = "";
-	int err;
-
-	if (!finding->watching->locals)
-		return 0;
-	err = locals_ask(finding->watching->locals, finding->watching->count,
-			 finding->watching->magic, ask_in_frame, finding,
-			 (struct detail){ words, sizeof(words) });
-	return err && *words ? session_fail(finding->session, err, "%s", words) : err;
-}
-
 /* What the agent calls its variables is nobody's business. */
 static int choose_modules(struct finding *finding)
 {
@@ -297,8 +273,10 @@ static int find_all(struct finding *finding)
 		if (!err)
 			err = ask_one(finding, i);
 	}
-	if (!err)
-		err = ask_frames(finding);
+	if (!err && finding->watching->locals)
+		err = locals_ask(finding->watching->locals, session, finding->process,
+				 finding->watching->count, finding->watching->magic,
+				 &finding->watching->is_asked);
 	set_pulse(finding, (struct code_pulse){ 0 });
 	return err;
 }
@@ -413,9 +391,10 @@ static int arm(struct finding *finding)
 				 session_ledger(session), detail);
 	if (err && err != -WM_E_GONE)
 		return session_fail(session, err, "%s",
-				    words[0]		? words
-				    : watching->count ? session->specs.all[watching->all[0].spec].text
-						      : "");
+				    words[0] ? words
+				    : watching->count
+					    ? session->specs.all[watching->all[0].spec].text
+					    : "");
 	return err;
 }
 
@@ -424,15 +403,11 @@ static void note_armed(struct wm_session *session, const struct watching *watchi
 	struct event_coverage coverage;
 	unsigned int threads = 0;
 
-	for (size_t i = 0; watching->locals && i < session->specs.count; i++) {
-		struct watched_spec *result =
-			session->specs.all[i].watch ? results(session, i) : NULL;
-
-		if (result && locals_describe(watching->locals, i, result)) {
-			result->processes++;
+	for (size_t i = 0; watching->locals && i < session->specs.count; i++)
+		if (locals_has(watching->locals, i)) {
+			locals_describe(watching->locals, i, results(session, i));
 			session->specs.all[i].matches++;
 		}
-	}
 	if (watching->count && !event_object_coverage(watching->object, &coverage)) {
 		threads = coverage.opened + coverage.inherited;
 		event_coverage_release(&coverage);
@@ -518,34 +493,12 @@ int watching_arm(struct wm_session *session, struct process *process)
 
 /* ---- ending ---- */
 
-void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits)
-{
-	uint64_t told = row->taken + row->dropped;
-
-	to->hits += hits;
-	to->taken += row->taken;
-	to->filtered += row->filtered;
-	to->counted += row->counted;
-	to->own += row->own;
-	to->dropped += row->dropped;
-	to->late += row->late;
-	to->inexact += row->inexact;
-	to->shared += row->shared;
-	to->missed += hits > told ? hits - told : 0;
-}
-
 static void count_one(const struct watching *watching, unsigned int i, struct watch_counts *to)
 {
 	uint64_t hits = 0;
 
 	event_object_count(watching->object, i, &hits);
 	watch_counts_add(to, &watching->table->rows[i], hits);
-}
-
-static void count_frames(const struct watching *watching, size_t spec, struct watch_counts *to)
-{
-	if (watching->locals && watching->table)
-		locals_count(watching->locals, spec, to);
 }
 
 /* Whether every hit that the kernel has counted has come to the handler. */
@@ -555,8 +508,8 @@ static int is_all_told(const struct watching *watching, size_t specs)
 
 	for (unsigned int i = 0; i < watching->count; i++)
 		count_one(watching, i, &counts);
-	for (size_t i = 0; i < specs && watching->locals; i++)
-		count_frames(watching, i, &counts);
+	for (size_t i = 0; i < specs; i++)
+		locals_count(watching->locals, i, &counts);
 	return !counts.missed;
 }
 
@@ -571,18 +524,17 @@ void watching_end(struct wm_session *session, struct process *process)
 		return;
 	}
 	if (watching->table) {
-		if (watching->locals)
-			locals_quiet(watching->locals);
+		locals_quiet(watching->locals);
 		if (watching->object)
 			event_object_quiet(watching->object);
-		for (int i = 0; i < ON_ITS_WAY_TRIES &&
-				!is_all_told(watching, session->specs.count) &&
-				!process_is_dead(process);
+		for (int i = 0;
+		     i < ON_ITS_WAY_TRIES && !is_all_told(watching, session->specs.count) &&
+		     !process_is_dead(process);
 		     i++)
 			usleep(ON_ITS_WAY_US);
-		for (size_t i = 0; i < session->specs.count && watching->locals; i++)
-			if (session->specs.all[i].watch)
-				count_frames(watching, i, &results(session, i)->counts);
+		for (size_t i = 0; i < session->specs.count; i++)
+			if (locals_has(watching->locals, i))
+				locals_count(watching->locals, i, &results(session, i)->counts);
 		for (unsigned int i = 0; i < watching->count; i++) {
 			struct watched_spec *result = results(session, watching->all[i].spec);
 
@@ -627,7 +579,6 @@ void watches_count(const struct wm_session *session, size_t spec, struct watch_c
 		     watching && watching->object && watching->table && i < watching->count; i++)
 			if (watching->all[i].spec == spec)
 				count_one(watching, i, counts);
-		if (watching)
-			count_frames(watching, spec, counts);
+		locals_count(watching ? watching->locals : NULL, spec, counts);
 	}
 }

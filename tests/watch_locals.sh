@@ -1,0 +1,112 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Local variables: each store is there while the frame lives, in order, and nothing that uses the same stack behind it;
+# whatever ends the frame, and whoever has built it. What can't be watched is refused by its own words.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+
+# frames FIELD: of what the last recording says of its frames
+frames()
+{
+	tr -d '\n' <out | sed -n "s/.*\"frames\": *{[^}]*\"$1\": *\([0-9]*\).*/\1/p"
+}
+
+# sequence NAME MODE TIMES VALUES: what ./framed MODE TIMES stores to NAME
+sequence()
+{
+	watches one 0 -e "watch:$1" -- ./framed "$2" "$3"
+	grep -q right out || fail "$build: $1: the program: $(cat out)"
+	expect "$build: $1 of $2" "$(told one "$(sed 's/[][]/\\&/g' <<<"$1")" new | tr '\n' ' ')" "$4"
+	expect "$build: $1 of $2: discarded" "$(json discarded)" 0
+	expect "$build: $1 of $2: unsure" "$(frames unsure)" 0
+	expect "$build: $1 of $2: late" "$(frames late)" 0
+}
+
+try_all()
+{
+	sequence plain::mine plain 2 "0 1 2 3 99 0 1 2 3 99 "
+	expect "$build: frames" "$(frames watched)" 2
+	# its first value is the frame's own, so what was there before is nobody's
+	expect "$build: unknown before" "$(told one plain::mine how | sort | uniq -c | tr -s ' \n' ' ')" " 8 1 2 9 "
+	sequence plain::both.first plain 2 "0 10 20 30 0 10 20 30 "
+	sequence 'plain::row[1]' plain 2 "0 1 0 1 "
+	sequence leaves::mine leaves 3 "10 11 10 11 10 11 "
+	expect "$build: frames that longjmp ended" "$(frames watched)" 3
+	sequence throws::mine throws 3 "20 21 20 21 20 21 "
+	expect "$build: frames that an exception ended" "$(frames watched)" 3
+	sequence jumps::mine jumps 2 "5 6 5 6 "
+	sequence plain::mine signal 3 "0 1 99 0 1 99 0 1 99 "
+	sequence shows::mine shows 1 "1 41 42 "
+	expect "$build: another thread's" "$(told_by one shows::mine | sort | uniq -c | awk '{ print $1 }' | tr '\n' ' ')" "1 2 "
+	# as many frames as there are registers; the others are counted
+	sequence deep::mine deep 1 "5 4 3 6 10 15 "
+	expect "$build: frames of a recursion" "$(frames watched) $(frames busy)" "3 3"
+}
+
+# told_by DIR NAME: the thread of each event
+told_by()
+{
+	"$waymark" dump "$1" | sed -n "s/^[^)]*) \([^ ]*\).* watch:$2: .*/\1/p"
+}
+
+for build in "g++ -O0" "g++ -O2" "g++ -O2 -fno-omit-frame-pointer" "clang++ -O0" "clang++ -O2"; do
+	command -v "${build%% *}" >/dev/null || continue
+	$build -w -g "$source_dir/tests/targets/framed.cc" -o framed -lpthread || exit 1
+	try_all
+done
+
+# Threads at once: what is watched is whole, and what is not is counted.
+g++ -O0 -g "$source_dir/tests/targets/framed.cc" -o framed -lpthread || exit 1
+watches many 0 -e watch:plain::mine -- ./framed threads 1
+grep -q right out || fail "threads: $(cat out)"
+expect "all entries" "$(frames entered)" 80
+expect "each watched or not" "$(($(frames watched) + $(frames busy) + $(frames late)))" 80
+expect "stores of those watched" "$(told many plain::mine new | wc -l)" $((4 * $(frames watched)))
+for thread in $(told_by many plain::mine | sort -u); do
+	expect "the sequence of $thread" "$("$waymark" dump many | grep " $thread " |
+		sed -n 's/.* new = \([^,}]*\).*/\1/p' | paste -sd ' ' | sed 's/0 1 2 99 *//g')" ""
+done
+
+# Beside other watches, and two variables at once.
+watches two 0 -e watch:plain::mine -e watch:deep::mine -- ./framed deep 1
+expect "one of two" "$(told two deep::mine new | head -1)" 5
+watches beside 0 -e watch:plain::mine -e watch:sink -- ./framed plain 1
+expect "a local beside a global" "$(told beside plain::mine new | tr '\n' ' ')" "0 1 2 3 99 "
+watches none 1 -e watch:plain::both -e watch:deep::mine -e watch:sink -- ./framed plain 1
+says "it takes more debug registers than there are"
+
+# Refused, in words.
+watches refused 1 -e 'watch:*plain::more' -- ./framed plain 1
+says "watch the pointer itself"
+watches refused 1 -e watch:plain::mane -- ./framed plain 1
+says "no such variable"
+
+# The command is killed while threads wait for it: they go on, and what stands in their frames does no harm.
+for wait in 0.2 0.3 0.4 0.5; do
+	./framed plain 400000 >killed_out &
+	program=$!
+	sleep 0.1
+	"$waymark" record -o killed_$wait -e watch:plain::mine -p $program >/dev/null 2>&1 &
+	tool=$!
+	sleep $wait
+	kill -9 $tool 2>/dev/null
+	wait $tool 2>/dev/null
+	wait $program || fail "killed after $wait: the program's status $?"
+	grep -q right killed_out || fail "killed after $wait: $(cat killed_out)"
+done
+
+# The command stands still: who waited goes on after a while, unwatched, and that is told.
+./framed plain 3000000 >held_out &
+program=$!
+sleep 0.1
+"$waymark" record --json -o held -e watch:plain::mine -p $program >out 2>&1 &
+tool=$!
+sleep 0.7
+kill -STOP $tool
+sleep 1.5
+kill -CONT $tool
+sleep 0.3
+kill -TERM $tool
+wait $tool
+wait $program || fail "held: the program's status $?"
+[ "$(frames late)" -gt 0 ] || fail "held: $(cat out)"
