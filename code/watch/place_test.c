@@ -78,8 +78,6 @@ Test(watch_place, what_cant_be_is_refused_by_name)
 	refused("shared", -WM_E_WATCH_SEVERAL, "sample_watch_twin.c:11 (0x");
 	refused("pinned", -WM_E_WATCH_REGISTER, "pinned, at ");
 	refused("per_thread", -WM_E_WATCH_THREAD, "per_thread");
-	refused("other_id::local", -WM_E_WATCH_LOCAL, "other_id::local");
-	refused("add::a", -WM_E_WATCH_LOCAL, "add::a");
 	refused("first_node.nxet", -WM_E_WATCH_MEMBER,
 		"struct node has no nxet; did you mean next?");
 	refused("list->zzz", -WM_E_WATCH_MEMBER, "struct node has no zzz");

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* Where local variables lie: the debug information's words, against the program's own. */
+#include "code/watch/frame.h"
+#include "code/watch/place.h"
+
+#include "code/folder_test.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+
+static struct code_module module, *modules[] = { &module };
+static struct watch_expr expr;
+static struct watch_place place;
+static struct watch_trouble trouble;
+static int is_open;
+
+#define NOT_SAID (-1000000L)
+
+static void finish(void)
+{
+	watch_place_release(&place);
+	watch_expr_release(&expr);
+	if (is_open)
+		code_module_release(&module);
+	is_open = 0;
+	folder_remove();
+}
+
+/* Each function prints where its variable lies from its CFA: what __builtin_dwarf_cfa() says. */
+static void build(const char *compiler, const char *flags)
+{
+	folder_make("gcc");
+	shell("cat >f.c <<'END'\n"
+	      "#include <stdio.h>\n"
+	      "#define SHOW(v) printf(\"%%s %%ld\\n\", #v, (long)((char *)&(v) - (char *)__builtin_dwarf_cfa()))\n"
+	      "struct s { int a; int b; };\n"
+	      "__attribute__((noinline)) int f(int n, int a2, int a3, int a4, int a5, int a6, int seventh)\n"
+	      "{ volatile int one = n; struct s two = { n, 2 }; char more[n]; int row[4] = { n };\n"
+	      "  SHOW(one); SHOW(two.b); SHOW(row[2]); SHOW(seventh); more[0] = 1;\n"
+	      "  { long inner = n; SHOW(inner); } return one + more[0] + a2 + a3 + a4 + a5 + a6; }\n"
+	      "__attribute__((noinline)) int aligned(int n)\n"
+	      "{ volatile int wide[16] __attribute__((aligned(64))) = { n }; return wide[n & 15]; }\n"
+	      "static inline __attribute__((always_inline)) int in(int n) { volatile int gone = n; return gone; }\n"
+	      "int main(int argc, char **argv) { (void)argv; return f(argc, 2, 3, 4, 5, 6, 7) + aligned(argc) + in(argc) < 0; }\n"
+	      "END\n%s -g %s -o whole f.c && ./whole >said",
+	      compiler, flags);
+	code_module_init(&module, folder_open("whole"), 0);
+	is_open = 1;
+}
+
+static int find(const char *text)
+{
+	char whole[256];
+
+	watch_place_release(&place);
+	watch_expr_release(&expr);
+	snprintf(whole, sizeof(whole), "watch:%s", text);
+	cr_assert_eq(watch_expr_parse(&expr, whole, &trouble), 0, "%s", text);
+	return watch_place_find(&place, &expr, modules, 1, &trouble);
+}
+
+static long said(const char *name)
+{
+	char path[512], word[64];
+	FILE *file;
+	long offset = 0, found = NOT_SAID;
+
+	snprintf(path, sizeof(path), "%s/said", folder);
+	file = fopen(path, "r");
+	while (file && fscanf(file, "%63s %ld", word, &offset) == 2)
+		if (!strcmp(word, name))
+			found = offset;
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static void is_where(const char *name)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "f::%s", name);
+	cr_assert_eq(find(text), 0, "%s: %s", text, trouble.detail);
+	cr_assert_eq(place.base, WATCH_IN_FRAME, "%s", text);
+	cr_assert_neq(said(name), NOT_SAID, "%s", name);
+	cr_assert_eq((long)place.start, said(name), "%s: %ld, not %ld", text, (long)place.start,
+		     said(name));
+}
+
+static void all_are_where_they_say(void)
+{
+	is_where("one");
+	is_where("two.b");
+	is_where("row[2]");
+	is_where("inner");
+}
+
+TestSuite(watch_frame, .fini = finish, .timeout = 60);
+
+Test(watch_frame, places_are_those_of_the_program)
+{
+	build("gcc", "-O0");
+	all_are_where_they_say();
+	is_where("seventh");
+	cr_assert_eq(place.frame->code_count, 1);
+	cr_assert_eq(place.frame->entry, place.frame->code[0].start);
+}
+
+Test(watch_frame, optimised_they_are_too)
+{
+	build("gcc", "-O2");
+	all_are_where_they_say();
+}
+
+Test(watch_frame, a_frame_without_its_pointer_has_them_too)
+{
+	build("gcc", "-O1 -fomit-frame-pointer");
+	all_are_where_they_say();
+}
+
+Test(watch_frame, an_inner_block_is_where_its_variable_is_valid)
+{
+	uint64_t bytes;
+
+	build("gcc", "-O0");
+	cr_assert_eq(find("f::inner"), 0, "%s", trouble.detail);
+	cr_assert_eq(place.frame->valid_count, 1);
+	bytes = place.frame->valid[0].end - place.frame->valid[0].start;
+	cr_assert_gt(bytes, 0);
+	cr_assert_lt(bytes, place.frame->code[0].end - place.frame->code[0].start);
+	cr_assert_eq(find("f::one"), 0);
+	cr_assert_eq(place.frame->valid[0].end - place.frame->valid[0].start,
+		     place.frame->code[0].end - place.frame->code[0].start);
+}
+
+static void refused(const char *text, int error, const char *words)
+{
+	int err = find(text);
+
+	cr_assert_eq(err, error, "%s: %s: %s", text, wm_error_text(err), trouble.detail);
+	cr_assert_not_null(strstr(trouble.detail, words), "%s: %s", text, trouble.detail);
+}
+
+Test(watch_frame, what_has_no_place_in_a_frame_is_refused_by_name)
+{
+	build("gcc", "-O0");
+	refused("in::gone", -WM_E_WATCH_LOCAL, "inlined");
+	refused("f::more", -WM_E_WATCH_LOCAL, "a pointer of the frame points to");
+	refused("*main::argv", -WM_E_WATCH_LOCAL, "watch the pointer itself");
+	cr_assert_eq(watch_place_address(&place, NULL, 0, &(uint64_t){ 0 }, &trouble),
+		     find("f::one") ? 0 : -WM_E_WATCH_LOCAL);
+}
+
+Test(watch_frame, a_register_is_none)
+{
+	build("gcc", "-O2");
+	refused("f::a2", -WM_E_WATCH_REGISTER, "f::a2");
+}
