@@ -100,6 +100,11 @@ struct watch_condition {
 	4u /* on execute, of a function's first instruction: no event, but frames (abi/frame.h) */
 #define WATCH_OF_FRAME                                                                             \
 	8u /* `address` is from a frame's CFA, as an int64_t; its low bits as those of an address */
+/*
+ * No watch, and with no other flag: a frame lives already, its CFA at `address`, of the thread that `offset` is; `frame` of
+ * the entry `number` is to be its.
+ */
+#define WATCH_FRAME_LIVES 16u
 #define WATCH_CONDITIONS_MAX 4
 #define WATCH_CALLERS_MAX 10
 

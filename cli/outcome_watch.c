@@ -30,6 +30,9 @@ static void tell_frames(const struct watched_spec *watched)
 	tell_part(frames->late, "not, as this command did not arm them in time");
 	tell_part(frames->unended, "not, as their end could not have been seen");
 	fputc('\n', stderr);
+	if (watched->unlooked)
+		fprintf(stderr, "  frames that lived already were not all found: %s\n",
+			wm_error_text(watched->unlooked));
 	if (frames->unsure)
 		fprintf(stderr,
 			"  %s of the hits not told, as no way through the stack told whether the frame lived\n",

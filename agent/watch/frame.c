@@ -23,7 +23,8 @@ static struct held {
 	uint32_t inside; /* who looks at a hit of it */
 	int32_t tid;
 	uintptr_t cfa;
-	uintptr_t back; /* what stands there for its return address */
+	uintptr_t back;	  /* what stands there for its return address */
+	uint32_t is_bare; /* that is the program's own still: its return is not seen */
 } held[SESSIONS_MAX][FRAMES_MAX];
 
 /* Sessions whose waiters are to go on. */
@@ -98,7 +99,9 @@ static int is_left(const struct held *one)
 {
 	uintptr_t back = 0;
 
-	return careful_read(&back, one->cfa - sizeof back, sizeof back) || back != one->back;
+	if (careful_read(&back, one->cfa - sizeof back, sizeof back))
+		return 1;
+	return back != one->back && (!back || return_original(back) != one->back);
 }
 
 static int has_ended(int32_t tid)
@@ -181,6 +184,25 @@ static void place(const struct watch_entry *of, unsigned int frame, uintptr_t cf
 	}
 }
 
+/* TAKEN -> ASKED */
+static void give(const struct watch_entry *entry, unsigned int frame, int32_t tid, uintptr_t cfa,
+		 uintptr_t back)
+{
+	struct frame_table *table = table_of(entry);
+	struct frame_row *row = &table->rows[frame];
+	struct held *one = &held[entry->lane][frame];
+
+	one->tid = tid;
+	one->cfa = cfa;
+	one->back = back;
+	one->is_bare = 0;
+	place(entry, frame, cfa);
+	row->tid = tid;
+	row->cfa = cfa;
+	__atomic_store_n(&row->state, FRAME_TO(state_of(row), FRAME_ASKED), __ATOMIC_SEQ_CST);
+	ask(table);
+}
+
 /* ---- waiting ---- */
 
 static int64_t now_ns(void)
@@ -234,7 +256,6 @@ void frame_enter(const struct watch_entry *entry, const ucontext_t *context)
 	struct frame_group *group = &table->groups[entry->about.group];
 	uint32_t frames = frames_of(entry), asked;
 	int32_t tid = own_tid();
-	struct held *one;
 	struct frame_row *row;
 	int frame;
 
@@ -251,7 +272,6 @@ void frame_enter(const struct watch_entry *entry, const ucontext_t *context)
 		return;
 	}
 	row = &table->rows[frame];
-	one = &held[entry->lane][frame];
 	asked = FRAME_TO(state_of(row), FRAME_ASKED);
 	back = back_of(entry->lane, (uintptr_t *)slot, tid); /* NOLINT(performance-no-int-to-ptr) */
 	if (!back) {
@@ -259,16 +279,22 @@ void frame_enter(const struct watch_entry *entry, const ucontext_t *context)
 		__atomic_store_n(&row->state, FRAME_TO(asked, FRAME_OVER), __ATOMIC_SEQ_CST);
 		return;
 	}
-	*one = (struct held){ one->inside, tid, cfa, back };
-	place(entry, (unsigned int)frame, cfa);
-	row->tid = tid;
-	row->cfa = cfa;
-	__atomic_store_n(&row->state, asked, __ATOMIC_SEQ_CST); /* TAKEN -> ASKED */
-	ask(table);
+	give(entry, (unsigned int)frame, tid, cfa, back);
 	count(wait_for_watches(entry->lane, table, row, asked) ? &group->watched : &group->late);
 }
 
 /* ---- hits ---- */
+
+/* A frame that lived before we came: once its own thread is here, its return can be seen to. */
+static void cover(struct held *one)
+{
+	uintptr_t *slot = (uintptr_t *)(one->cfa -
+					sizeof one->cfa); /* NOLINT(performance-no-int-to-ptr) */
+
+	one->is_bare = 0;
+	if (!return_original(*slot))
+		return_put(slot, (uintptr_t)__builtin_frame_address(0));
+}
 
 static int is_in(const uint64_t (*spans)[2], uint32_t span_count, uintptr_t pc)
 {
@@ -286,7 +312,7 @@ static int is_valid(const struct frame_group *group, const struct unwound *found
 	       (found->is_exact && is_in(group->valid, group->valid_count, found->pc - 1));
 }
 
-static enum frame_hit judge_own(struct frame_group *group, const struct held *one,
+static enum frame_hit judge_own(struct frame_group *group, struct held *one,
 				const ucontext_t *context, int *is_over)
 {
 	struct unwound found;
@@ -300,6 +326,8 @@ static enum frame_hit judge_own(struct frame_group *group, const struct held *on
 	case UNWIND_FOUND:
 		if (!is_in(group->code, group->code_count, found.pc))
 			break;
+		if (one->is_bare)
+			cover(one);
 		/* at its first instruction: that is frame_enter() */
 		if (found.depth && found.is_exact && found.pc == group->entry)
 			return FRAME_OWN;
@@ -377,6 +405,23 @@ IN_PLACE void frame_returned(uintptr_t slot)
 			end(table, &table->rows[entry->about.frame], state);
 	}
 	__atomic_fetch_sub(&watch_inside, 1, __ATOMIC_SEQ_CST);
+}
+
+void frame_lives(const struct watch_entry *entry, unsigned int frame, int32_t tid, uintptr_t cfa)
+{
+	struct frame_table *table = table_of(entry);
+	struct frame_group *group = &table->groups[entry->about.group];
+	uintptr_t back = 0;
+
+	if (careful_read(&back, cfa - sizeof back, sizeof back) || !back ||
+	    !(frames_of(entry) & 1u << frame) ||
+	    take_frame(entry, table, 1u << frame, cfa) != (int)frame) {
+		count(&group->busy);
+		return;
+	}
+	give(entry, frame, tid, cfa, back);
+	held[entry->lane][frame].is_bare = 1;
+	count(&group->watched);
 }
 
 void frame_begin(unsigned int lane)

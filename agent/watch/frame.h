@@ -33,6 +33,12 @@ void frame_leave(const struct watch_entry *entry);
 /* What was held is not the variable's all the same. Hit path. */
 void frame_is_outside(const struct watch_entry *entry);
 
+/*
+ * Control side: a frame of a group's lives already; it is asked for as one that begins is. What is no frame is found out by
+ * its first hit.
+ */
+void frame_lives(const struct watch_entry *entry, unsigned int frame, int32_t tid, uintptr_t cfa);
+
 /* Control side: a session asks for its first watch of a frame: none is in use. */
 void frame_begin(unsigned int lane);
 

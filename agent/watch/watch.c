@@ -318,6 +318,14 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	int error;
 
 	*fd = -1;
+	if (about->flags == WATCH_FRAME_LIVES) {
+		entry = find(lane, about->number);
+		if (!entry || !(entry->about.flags & WATCH_FRAME_ENTRY) ||
+		    about->frame >= FRAMES_MAX || about->address % sizeof about->address)
+			return -WM_E_PROTOCOL;
+		frame_lives(entry, about->frame, (int32_t)about->offset, about->address);
+		return 0;
+	}
 	if (!is_sound(about, text, bytes))
 		return -WM_E_PROTOCOL;
 	if (about->number >= WATCH_ROWS_MAX || !entry)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "session/process.h"
 #include "session/session.h"
+#include "session/watch/living.h"
 #include "session/watch/locals_own.h"
 
 #include <errno.h>
@@ -167,6 +168,96 @@ int locals_ask(struct locals *locals, struct wm_session *session, struct process
 	locals->magic = magic;
 	for (unsigned int i = 0; i < locals->group_count && !err; i++)
 		err = ask_group(&asking, locals, i);
+	return err;
+}
+
+/* ---- frames that live ---- */
+
+#define LIVING_MAX 1024
+
+struct found_living {
+	struct living frame;
+	unsigned int group;
+	unsigned int rank; /* how many of the group's are farther in, on the same thread */
+};
+
+struct gathering {
+	const struct locals *locals;
+	struct found_living all[LIVING_MAX];
+	unsigned int count, more;
+};
+
+static int is_code_of(const struct group *group, uint64_t pc)
+{
+	for (unsigned int i = 0; i < group->place.code_count; i++)
+		if (pc >= group->place.code[i].start && pc < group->place.code[i].end)
+			return 1;
+	return 0;
+}
+
+static void gather(const struct living *living, void *data)
+{
+	struct gathering *gathering = data;
+
+	for (unsigned int i = 0; i < gathering->locals->group_count; i++) {
+		unsigned int rank = 0;
+
+		if (!is_code_of(&gathering->locals->groups[i], living->pc))
+			continue;
+		if (gathering->count == LIVING_MAX) {
+			gathering->more++;
+			continue;
+		}
+		for (unsigned int j = 0; j < gathering->count; j++)
+			rank += gathering->all[j].group == i &&
+				gathering->all[j].frame.tid == living->tid;
+		gathering->all[gathering->count++] = (struct found_living){ *living, i, rank };
+	}
+}
+
+static int give_living(const struct asking *asking, struct locals *locals,
+		       const struct found_living *found, unsigned int *given)
+{
+	struct control_watch about = {
+		.number = LOCALS_FIRST_NUMBER + found->group,
+		.magic = locals->magic,
+		.address = found->frame.cfa,
+		.offset = (uint32_t)found->frame.tid,
+		.flags = WATCH_FRAME_LIVES,
+	};
+
+	for (unsigned int i = 0; i < locals->slot_count; i++) {
+		if (locals->slots[i].group != found->group || *given & 1u << i)
+			continue;
+		*given |= 1u << i;
+		about.frame = (uint8_t)i;
+		return ask(asking, &about, "");
+	}
+	locals->groups[found->group].unplaced++;
+	return 0;
+}
+
+/* The innermost of each thread first, then their callers. */
+int locals_ask_living(struct locals *locals, struct process *process,
+		      struct code_module *const *modules, size_t count)
+{
+	struct gathering *gathering = calloc(1, sizeof(*gathering));
+	int is_asked = 0, err = 0;
+	const struct asking asking = { process, &is_asked };
+	unsigned int given = 0, left;
+
+	if (!gathering)
+		return -ENOMEM;
+	gathering->locals = locals;
+	locals->unlooked = living_find(process->pid, modules, count, gather, gathering);
+	left = gathering->count;
+	for (unsigned int rank = 0; left && !err; rank++)
+		for (unsigned int i = 0; i < gathering->count && !err; i++)
+			if (gathering->all[i].rank == rank) {
+				err = give_living(&asking, locals, &gathering->all[i], &given);
+				left--;
+			}
+	free(gathering);
 	return err;
 }
 
@@ -347,7 +438,7 @@ void locals_count(struct locals *locals, size_t spec, struct watch_counts *count
 			continue;
 		counts->frames.entered += from->entered;
 		counts->frames.watched += from->watched;
-		counts->frames.busy += from->busy;
+		counts->frames.busy += from->busy + locals->groups[i].unplaced;
 		counts->frames.late += from->late;
 		counts->frames.unended += from->unended;
 		counts->frames.over += from->over;
@@ -378,6 +469,7 @@ void locals_describe(const struct locals *locals, size_t spec, struct watched_sp
 	const struct group *group = group_of(locals, spec);
 
 	result->is_local = 1;
+	result->unlooked = locals->unlooked;
 	result->frames = group->frames;
 	result->pieces = group->asked.count;
 	result->processes++;

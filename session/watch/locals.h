@@ -22,6 +22,7 @@
 
 struct locals;
 struct ledger;
+struct code_module;
 struct process;
 struct wm_session;
 
@@ -39,6 +40,13 @@ int locals_want(struct locals **locals, size_t spec, const char *text,
  */
 int locals_ask(struct locals *locals, struct wm_session *session, struct process *process,
 	       unsigned int taken, uint32_t magic, int *is_asked);
+
+/*
+ * Of a program that ran before: its frames that live, the innermost of each thread first, are to be given what they are watched
+ * by. Stops each thread for a moment. Behind locals_ask(). As process_request(); -ENOMEM.
+ */
+int locals_ask_living(struct locals *locals, struct process *process,
+		      struct code_module *const *modules, size_t count);
 
 /* As event_object_arm(); what stands then is one breakpoint for each variable. Nothing is left after an error. */
 int locals_arm(struct locals *locals, pid_t pid, struct watch_table *table, struct ledger *ledger,

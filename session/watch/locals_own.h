@@ -20,7 +20,8 @@ struct group {
 	struct frame_place place;
 	struct asked_watch asked; /* addresses from the CFA */
 	struct event_object *entry;
-	unsigned int frames; /* it has */
+	unsigned int frames;   /* it has */
+	unsigned int unplaced; /* frames that lived, and had no register */
 };
 
 /* One frame's watches. */
@@ -40,6 +41,7 @@ struct locals {
 	struct slot slots[FRAMES_MAX];
 	unsigned int slot_count;
 	uint32_t magic;
+	int unlooked; /* why frames that lived may not have been found */
 	pid_t pid;
 	struct watch_table *table;
 	pthread_mutex_t lock; /* slots and their objects, while the thread runs */

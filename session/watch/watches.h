@@ -51,6 +51,7 @@ struct watched_spec {
 	uint64_t bytes;
 	int is_local;
 	unsigned int frames; /* of a local variable: how many at once, at most */
+	int unlooked; /* why frames that lived when it was armed may not have been found; 0: they were */
 	int lost;			     /* why it was taken away; 0: it was not */
 	unsigned int callers_asked, callers; /* more than can be told were asked for */
 	struct watch_type type;		     /* of its values; no nodes: not known */

@@ -277,6 +277,9 @@ static int find_all(struct finding *finding)
 		err = locals_ask(finding->watching->locals, session, finding->process,
 				 finding->watching->count, finding->watching->magic,
 				 &finding->watching->is_asked);
+	if (!err && finding->watching->locals && !finding->process->hello.launched)
+		err = locals_ask_living(finding->watching->locals, finding->process,
+					finding->list.modules, finding->list.module_count);
 	set_pulse(finding, (struct code_pulse){ 0 });
 	return err;
 }
