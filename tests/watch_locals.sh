@@ -67,6 +67,18 @@ for thread in $(told_by many plain::mine | sort -u); do
 		sed -n 's/.* new = \([^,}]*\).*/\1/p' | paste -sd ' ' | sed 's/0 1 2 99 *//g')" ""
 done
 
+# Frames that live when the command comes, on two threads, and those that come later.
+./framed stays 1 >stays_out &
+program=$!
+sleep 0.2
+watches stays 0 -e watch:stays::handled -p $program
+wait $program || fail "frames that lived: the program's status $?"
+expect "frames that lived, and others" "$(frames watched) $(frames entered) $(frames busy)" "4 2 0"
+for thread in $(told_by stays stays::handled | sort -u); do
+	"$waymark" dump stays | grep " $thread " | sed -n 's/.* new = \([^,}]*\).*/\1/p' >of_one
+	expect "what $thread stores, up to the end and anew" "$(paste -sd ' ' of_one)" "$(seq -s ' ' "$(head -1 of_one)" 300) 0 1 2 3 4 5"
+done
+
 # Beside other watches, and two variables at once.
 watches two 0 -e watch:plain::mine -e watch:deep::mine -- ./framed deep 1
 expect "one of two" "$(told two deep::mine new | head -1)" 5

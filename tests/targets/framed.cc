@@ -155,6 +155,33 @@ static void on_stack_of_its_own(int times)
 	}
 }
 
+extern "C" NOINLINE void add(volatile long *to)
+{
+	*to = *to + 1;
+}
+
+/* Long enough to be found at it. */
+extern "C" NOINLINE long stays(int rounds)
+{
+	volatile long handled = 0;
+
+	for (int i = 0; i < rounds; i++) {
+		usleep(10000);
+		add(&handled);
+	}
+	return handled;
+}
+
+static void *stay(void *data)
+{
+	volatile long sum = stays(300);
+
+	litter(4444);
+	litter(5555);
+	sum = sum + stays(5);
+	return sum == 305 ? data : nullptr;
+}
+
 static int run(const char *what, int times)
 {
 	pthread_t threads[4];
@@ -188,6 +215,12 @@ static int run(const char *what, int times)
 	}
 	for (int i = 0; i < 4 && !strcmp(what, "threads"); i++)
 		pthread_create(&threads[i], nullptr, many, &threads);
+	for (int i = 0; i < 2 && !strcmp(what, "stays"); i++)
+		pthread_create(&threads[i], nullptr, stay, &threads);
+	for (int i = 0; i < 2 && !strcmp(what, "stays"); i++) {
+		pthread_join(threads[i], &got);
+		ok &= got == &threads;
+	}
 	for (int i = 0; i < 4 && !strcmp(what, "threads"); i++) {
 		pthread_join(threads[i], &got);
 		ok &= got == &threads;
