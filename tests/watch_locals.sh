@@ -90,7 +90,7 @@ says "it takes more debug registers than there are"
 # Refused, in words.
 watches refused 1 -e 'watch:*plain::more' -- ./framed plain 1
 says "watch the pointer itself"
-watches refused 1 -e watch:plain::mane -- ./framed plain 1
+watches refused 1 -e watch:plain::nothing -- ./framed plain 1
 says "no such variable"
 
 # The command is killed while threads wait for it: they go on, and what stands in their frames does no harm.

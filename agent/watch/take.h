@@ -24,7 +24,7 @@
 
 struct watch_entry {
 	uint32_t lane;
-	uint32_t clock; /* the lane's */
+	uint32_t clock;		    /* the lane's */
 	struct control_watch about; /* WATCH_OF_FRAME: its address is the present frame's (frame.h) */
 	int64_t from_cfa;
 	struct watch_row *row;
