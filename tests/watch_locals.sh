@@ -79,6 +79,19 @@ for thread in $(told_by stays stays::handled | sort -u); do
 	expect "what $thread stores, up to the end and anew" "$(paste -sd ' ' of_one)" "$(seq -s ' ' "$(head -1 of_one)" 300) 0 1 2 3 4 5"
 done
 
+# Another has two of the four registers: one is left for a frame, and who has none is told of.
+./framed stays 1 >stays_out &
+program=$!
+sleep 0.1
+"$waymark" record -o others -e watch:sink -e watch:shown -p $program >/dev/null 2>&1 &
+tool=$!
+sleep 1
+watches fewer 0 -e watch:stays::handled -p $program
+wait $tool
+wait $program || fail "fewer registers: the program's status $?"
+expect "frames with fewer registers" "$(frames watched) $(frames busy)" "2 2"
+expect "one thread at a time" "$(told_by fewer stays::handled | sort -u | wc -l)" 1
+
 # Beside other watches, and two variables at once.
 watches two 0 -e watch:plain::mine -e watch:deep::mine -- ./framed deep 1
 expect "one of two" "$(told two deep::mine new | head -1)" 5

@@ -186,7 +186,7 @@ static void place(const struct watch_entry *of, unsigned int frame, uintptr_t cf
 
 /* TAKEN -> ASKED */
 static void give(const struct watch_entry *entry, unsigned int frame, int32_t tid, uintptr_t cfa,
-		 uintptr_t back)
+		 uintptr_t back, uint32_t is_bare)
 {
 	struct frame_table *table = table_of(entry);
 	struct frame_row *row = &table->rows[frame];
@@ -195,7 +195,7 @@ static void give(const struct watch_entry *entry, unsigned int frame, int32_t ti
 	one->tid = tid;
 	one->cfa = cfa;
 	one->back = back;
-	one->is_bare = 0;
+	one->is_bare = is_bare;
 	place(entry, frame, cfa);
 	row->tid = tid;
 	row->cfa = cfa;
@@ -279,7 +279,7 @@ void frame_enter(const struct watch_entry *entry, const ucontext_t *context)
 		__atomic_store_n(&row->state, FRAME_TO(asked, FRAME_OVER), __ATOMIC_SEQ_CST);
 		return;
 	}
-	give(entry, (unsigned int)frame, tid, cfa, back);
+	give(entry, (unsigned int)frame, tid, cfa, back, 0);
 	count(wait_for_watches(entry->lane, table, row, asked) ? &group->watched : &group->late);
 }
 
@@ -419,9 +419,7 @@ void frame_lives(const struct watch_entry *entry, unsigned int frame, int32_t ti
 		count(&group->busy);
 		return;
 	}
-	give(entry, frame, tid, cfa, back);
-	held[entry->lane][frame].is_bare = 1;
-	count(&group->watched);
+	give(entry, frame, tid, cfa, back, 1);
 }
 
 void frame_begin(unsigned int lane)

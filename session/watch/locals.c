@@ -230,6 +230,7 @@ static int give_living(const struct asking *asking, struct locals *locals,
 		if (locals->slots[i].group != found->group || *given & 1u << i)
 			continue;
 		*given |= 1u << i;
+		locals->slots[i].is_living = 1;
 		about.frame = (uint8_t)i;
 		return ask(asking, &about, "");
 	}
@@ -263,11 +264,11 @@ int locals_ask_living(struct locals *locals, struct process *process,
 
 /* ---- arming ---- */
 
+/* Its gate is opened when everything stands. */
 static int settle_entry(void *data, uint8_t generation)
 {
-	uint32_t *gate = data;
-
-	__atomic_store_n(gate, WATCH_GATE(generation, WATCH_ON), __ATOMIC_RELEASE);
+	(void)data;
+	(void)generation;
 	return 0;
 }
 
@@ -319,8 +320,8 @@ static int arm_entry(struct locals *locals, unsigned int group, struct ledger *l
 		.what = locals->groups[group].text,
 	};
 
-	return arm_object(locals, &locals->groups[group].entry, &source, 1, settle_entry,
-			  &locals->table->rows[number].gate, ledger, words);
+	return arm_object(locals, &locals->groups[group].entry, &source, 1, settle_entry, NULL,
+			  ledger, words);
 }
 
 /* Where its instructions are, for the agent: what is not LIVE is looked at by nobody. */
@@ -344,6 +345,24 @@ static void tell_code(struct locals *locals)
 	}
 }
 
+/* What there is no register for, or no more, nobody is to wait for. */
+static void shut(const struct slot *slot)
+{
+	uint32_t state = __atomic_load_n(&row_of(slot)->state, __ATOMIC_SEQ_CST);
+
+	if (FRAME_STEP(state) == FRAME_ASKED)
+		slot->of->groups[slot->group].unplaced++;
+	__atomic_store_n(&row_of(slot)->state, FRAME_TO(state, FRAME_TAKEN), __ATOMIC_SEQ_CST);
+}
+
+/* Entries are let be until everything stands. */
+static void open_entry(struct locals *locals, unsigned int group)
+{
+	struct watch_row *row = &locals->table->rows[LOCALS_FIRST_NUMBER + group];
+
+	__atomic_store_n(&row->gate, WATCH_GATE(0, WATCH_ON), __ATOMIC_RELEASE);
+}
+
 int locals_arm(struct locals *locals, pid_t pid, struct watch_table *table, struct ledger *ledger,
 	       struct detail words)
 {
@@ -352,12 +371,14 @@ int locals_arm(struct locals *locals, pid_t pid, struct watch_table *table, stru
 	locals->pid = pid;
 	locals->table = table;
 	tell_code(locals);
+	for (unsigned int i = 0; i < locals->group_count && !err; i++)
+		err = arm_entry(locals, i, ledger, words);
 	for (unsigned int i = 0; i < locals->slot_count && !err; i++) {
-		struct slot *slot = &locals->slots[i];
-
-		err = arm_slot(slot, ledger, words);
+		err = arm_slot(&locals->slots[i], ledger, words);
 		/* each variable has its first frame before any has its second */
 		if (err == -WM_E_EVENT_TAKEN && i >= locals->group_count) {
+			for (unsigned int j = i; j < locals->slot_count; j++)
+				shut(&locals->slots[j]);
 			locals->slot_count = i;
 			err = 0;
 		}
@@ -365,7 +386,7 @@ int locals_arm(struct locals *locals, pid_t pid, struct watch_table *table, stru
 	if (!err)
 		err = locals_serve(locals);
 	for (unsigned int i = 0; i < locals->group_count && !err; i++)
-		err = arm_entry(locals, i, ledger, words);
+		open_entry(locals, i);
 	return err;
 }
 
@@ -437,7 +458,7 @@ void locals_count(struct locals *locals, size_t spec, struct watch_counts *count
 		if (locals->groups[i].spec != spec)
 			continue;
 		counts->frames.entered += from->entered;
-		counts->frames.watched += from->watched;
+		counts->frames.watched += from->watched + locals->groups[i].lived;
 		counts->frames.busy += from->busy + locals->groups[i].unplaced;
 		counts->frames.late += from->late;
 		counts->frames.unended += from->unended;

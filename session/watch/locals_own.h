@@ -21,6 +21,7 @@ struct group {
 	struct asked_watch asked; /* addresses from the CFA */
 	struct event_object *entry;
 	unsigned int frames;   /* it has */
+	unsigned int lived;    /* frames that lived before, and were watched */
 	unsigned int unplaced; /* frames that lived, and had no register */
 };
 
@@ -32,6 +33,7 @@ struct slot {
 	uint32_t for_state; /* the state that its watches are being moved for */
 	uint64_t cfa;	    /* 0: parked */
 	int is_parked, is_dead;
+	int is_living; /* the first frame that it is for lived before */
 	unsigned int idle_ms;
 };
 

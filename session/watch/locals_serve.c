@@ -55,9 +55,11 @@ int locals_settle(void *data, uint8_t generation)
 		settle_piece(slot, i, gate);
 	if (!slot->cfa && FRAME_STEP(from) != FRAME_OVER)
 		return 0;
-	if (__atomic_compare_exchange_n(state, &from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+	if (__atomic_compare_exchange_n(state, &from, to, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+		slot->of->groups[slot->group].lived += slot->cfa && slot->is_living;
+		slot->is_living = 0;
 		locals_futex(state, FUTEX_WAKE, INT_MAX, NULL);
-	else
+	} else
 		for (unsigned int i = 0; i < group->asked.count; i++)
 			settle_piece(slot, i, WATCH_OFF);
 	return 0;
@@ -94,10 +96,15 @@ static void move(struct slot *slot, uint32_t state, uint64_t cfa)
 					  (struct detail){ 0 });
 	slot->is_parked = err || !slot->cfa;
 	slot->is_dead = event_object_state(slot->object) != EVENT_ARMED;
-	/* who waits goes on unwatched */
-	if (err && cfa && FRAME_STEP(state) == FRAME_ASKED &&
-	    __atomic_compare_exchange_n(&row_of(slot)->state, &state, FRAME_TO(state, FRAME_OVER),
-					0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+	/* who waits goes on unwatched; where no register is left, nobody is to wait again */
+	if (slot->is_dead) {
+		__atomic_store_n(&row_of(slot)->state, FRAME_TO(state, FRAME_TAKEN),
+				 __ATOMIC_SEQ_CST);
+		locals_futex(&row_of(slot)->state, FUTEX_WAKE, INT_MAX, NULL);
+	} else if (err && cfa && FRAME_STEP(state) == FRAME_ASKED &&
+		   __atomic_compare_exchange_n(&row_of(slot)->state, &state,
+					       FRAME_TO(state, FRAME_OVER), 0, __ATOMIC_SEQ_CST,
+					       __ATOMIC_SEQ_CST))
 		locals_futex(&row_of(slot)->state, FUTEX_WAKE, INT_MAX, NULL);
 }
 
