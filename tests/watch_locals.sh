@@ -79,6 +79,12 @@ for thread in $(told_by stays stays::handled | sort -u); do
 	expect "what $thread stores, up to the end and anew" "$(paste -sd ' ' of_one)" "$(seq -s ' ' "$(head -1 of_one)" 300) 0 1 2 3 4 5"
 done
 
+# Beside a probe of the same function and its return: each has its own.
+watches probed 0 -e func:plain/ret/ -e watch:plain::mine -- ./framed plain 2
+expect "with a probe" "$(told probed plain::mine new | tr '\n' ' ')" "0 1 2 3 99 0 1 2 3 99 "
+expect "the probe's" "$("$waymark" dump probed | grep -c framed:plain)" 4
+expect "with a probe: unsure" "$(frames unsure)" 0
+
 # Another has two of the four registers: one is left for a frame, and who has none is told of.
 ./framed stays 1 >stays_out &
 program=$!

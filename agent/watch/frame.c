@@ -323,6 +323,8 @@ static enum frame_hit judge_own(struct frame_group *group, struct held *one,
 	case UNWIND_LOST:
 		count(&group->unsure);
 		return FRAME_PAST;
+	case UNWIND_OURS:
+		return FRAME_OWN;
 	case UNWIND_FOUND:
 		if (!is_in(group->code, group->code_count, found.pc))
 			break;

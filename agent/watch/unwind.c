@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/watch/unwind.h"
 
+#include "agent/detour/memory.h"
 #include "agent/detour/moved.h"
 #include "agent/detour/return.h"
 #include "agent/marker/careful.h"
@@ -30,8 +31,8 @@ static void load(struct cfi_registers *registers, const greg_t *gregs)
 	registers->is_exact = 1;
 }
 
-/* What stands in a trampoline is what it was moved from. */
-static void move_back(struct cfi_registers *registers)
+/* What stands in a trampoline is what it was moved from. -1: it is what we put there ourselves. */
+static int move_back(struct cfi_registers *registers)
 {
 	uint64_t *pc = &registers->values[CFI_RETURN];
 	uintptr_t copy, original;
@@ -40,6 +41,9 @@ static void move_back(struct cfi_registers *registers)
 		*pc = return_original(*pc);
 	if (!moved_from(*pc, &copy, &original))
 		*pc = original + (*pc - copy);
+	else if (memory_holds(*pc - 1))
+		return -1;
+	return 0;
 }
 
 enum unwind unwind_to(const ucontext_t *context, uintptr_t cfa, struct unwound *found)
@@ -53,7 +57,8 @@ enum unwind unwind_to(const ucontext_t *context, uintptr_t cfa, struct unwound *
 		uint64_t pc, own = 0;
 		enum cfi_out out;
 
-		move_back(&registers);
+		if (move_back(&registers))
+			return UNWIND_OURS;
 		pc = registers.values[CFI_RETURN] - !registers.is_exact;
 		if (cfi_find(&reader, boundary_table(pc), pc, &function) || function.is_signal) {
 			if (cfi_interrupted(&reader, &registers))

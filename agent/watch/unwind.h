@@ -10,7 +10,12 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-enum unwind { UNWIND_GONE, UNWIND_FOUND, UNWIND_LOST };
+enum unwind {
+	UNWIND_GONE,
+	UNWIND_FOUND,
+	UNWIND_LOST,
+	UNWIND_OURS, /* it is in a trampoline of ours, or was called from there */
+};
 
 struct unwound {
 	uintptr_t pc; /* what the frame's function does: the instruction that it is at, or the last byte of its call */
