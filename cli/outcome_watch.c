@@ -49,7 +49,11 @@ static void tell_one(const struct watched_spec *watched)
 		       counts->hits == 1 ? "" : "s");
 	tell_part(counts->filtered, "did not meet the condition");
 	tell_part(counts->counted, "counted, as asked");
-	tell_part(counts->missed, "missed: a thread blocked SIGTRAP meanwhile, or was ended");
+	tell_part(
+		counts->missed,
+		watched->is_local
+			? "told by no signal: one instruction met the stack in two places, or they are missed"
+			: "missed: a thread blocked SIGTRAP meanwhile, or was ended");
 	tell_part(counts->late,
 		  "told late, as SIGTRAP was blocked: their places and values are later ones");
 	tell_part(counts->dropped, watched->is_local ? "met the stack where no frame had it then"

@@ -15,6 +15,7 @@
 #define IN_PLACE __attribute__((section("waymark_return_text")))
 #define YIELDS_MAX 2000u
 #define CFA_ALIGNMENT 16u
+#define FAR_BYTES (1u << 20)
 #define MS_NS 1000000
 #define SECOND_NS 1000000000
 
@@ -109,6 +110,12 @@ static int has_ended(int32_t tid)
 	return syscall_raw(SYS_tgkill, syscall_raw(SYS_getpid, 0, 0, 0, 0), tid, 0, 0) == -ESRCH;
 }
 
+/* So far from where the thread is that it may be on another stack, which no unwinding leads to. */
+static int is_far(const ucontext_t *context, const struct held *one)
+{
+	return trap_stack(context) - one->cfa + FAR_BYTES > 2 * (uintptr_t)FAR_BYTES;
+}
+
 /* Frames that are gone without having returned, as far as that can be seen from here. */
 static void sweep(const struct watch_entry *entry, struct frame_table *table, uint32_t frames,
 		  const ucontext_t *context, int32_t tid)
@@ -126,7 +133,8 @@ static void sweep(const struct watch_entry *entry, struct frame_table *table, ui
 			continue;
 		if (is_left(one) || (one->tid != tid && has_ended(one->tid)) ||
 		    (one->tid == tid && one->cfa == cfa) ||
-		    (one->tid == tid && unwind_to(context, one->cfa, &found) == UNWIND_GONE))
+		    (one->tid == tid && !is_far(context, one) &&
+		     unwind_to(context, one->cfa, &found) == UNWIND_GONE))
 			end(table, row, state);
 	}
 }
@@ -338,7 +346,10 @@ static enum frame_hit judge_own(struct frame_group *group, struct held *one,
 		count(&group->outside);
 		return FRAME_PAST;
 	default:
-		break;
+		if (!is_far(context, one))
+			break;
+		count(&group->unsure);
+		return FRAME_PAST;
 	}
 	count(&group->over);
 	*is_over = 1;
