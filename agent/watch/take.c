@@ -35,6 +35,7 @@ struct hit {
 	struct written written;
 	int is_told; /* `written` is */
 	int is_late;
+	uintptr_t met; /* what was watched, as the kernel says; 0: it does not */
 	uintptr_t ip, sp;
 	uint16_t how;
 };
@@ -434,7 +435,7 @@ static int is_push(const struct hit *hit)
 /* What the signal is of lies in a frame: it may be the variable's no more. */
 static void take_in_frame(struct hit *hit, struct watch_entry *entry)
 {
-	enum frame_hit of = frame_hold(entry, hit->context);
+	enum frame_hit of = frame_hold(entry, hit->context, hit->met);
 
 	look_at_code(hit, entry);
 	if (of == FRAME_HIT && is_push(hit)) {
@@ -454,7 +455,7 @@ static void take_in_frame(struct hit *hit, struct watch_entry *entry)
 /* Likewise of what was written beside; whether it was met is known only while the frame is held. */
 static void take_other_in_frame(struct hit *hit, struct watch_entry *entry)
 {
-	enum frame_hit of = frame_hold(entry, hit->context);
+	enum frame_hit of = frame_hold(entry, hit->context, 0);
 
 	if (!covers(&hit->written, &entry->about))
 		;
@@ -492,9 +493,11 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 }
 
 static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags,
-		      ucontext_t *context, uintptr_t sp)
+		      ucontext_t *context, uintptr_t met, uintptr_t sp)
 {
-	struct hit hit = { .context = context, .sp = sp, .is_late = flags & TAKE_PERF_ASYNC };
+	struct hit hit = {
+		.context = context, .sp = sp, .met = met, .is_late = flags & TAKE_PERF_ASYNC
+	};
 
 	/* memory below the stack that nobody has any more, and this handler's frames lie there */
 	if (taking && taking - sp < OWN_STACK_BYTES) {
@@ -541,7 +544,8 @@ int take_signal(const siginfo_t *info, ucontext_t *context)
 	entry = find(WATCH_COOKIE_MAGIC(cookie), WATCH_COOKIE_NUMBER(cookie));
 	is_ours = entry || is_past(WATCH_COOKIE_MAGIC(cookie));
 	if (entry)
-		take_live(entry, cookie, flags, context, (uintptr_t)__builtin_frame_address(0));
+		take_live(entry, cookie, flags, context, (uintptr_t)info->si_addr,
+			  (uintptr_t)__builtin_frame_address(0));
 	__atomic_fetch_sub(&watch_inside, 1, __ATOMIC_SEQ_CST);
 	return is_ours;
 }
