@@ -67,6 +67,15 @@ for thread in $(told_by many plain::mine | sort -u); do
 		sed -n 's/.* new = \([^,}]*\).*/\1/p' | paste -sd ' ' | sed 's/0 1 2 99 *//g')" ""
 done
 
+# Frames that come and go faster than watches can follow: a hit of the one before is none of the next.
+watches contend 0 -e watch:pairs::mine -- ./framed contend 2
+grep -q right out || fail "contend: $(cat out)"
+expect "two stores in each frame" "$(told contend pairs::mine new | wc -l)" $((2 * $(frames watched)))
+expect "values that no instruction told" "$(json inexact)" 0
+expect "frames whose stores are not theirs" "$("$waymark" dump contend |
+	sed -n 's/^[^)]*) \([^ ]*\) .* new = \([^,}]*\).*/\1 \2/p' |
+	awk '{ if (n[$1]++ % 2 && $2 != last[$1] + 1) bad++; last[$1] = $2 } END { print bad + 0 }')" 0
+
 # Frames that live when the command comes, on two threads, and those that come later.
 ./framed stays 1 >stays_out &
 program=$!

@@ -14,7 +14,7 @@
 
 #define IN_PLACE __attribute__((section("waymark_return_text")))
 #define YIELDS_MAX 2000u
-#define CFA_ALIGNMENT 16u
+#define CFA_ALIGNMENT 8u /* as large as what a register watches */
 #define FAR_BYTES (1u << 20)
 #define MS_NS 1000000
 #define SECOND_NS 1000000000
@@ -361,7 +361,7 @@ static enum frame_hit judge_own(struct frame_group *group, struct held *one,
 	return FRAME_PAST;
 }
 
-enum frame_hit frame_hold(struct watch_entry *entry, const ucontext_t *context)
+enum frame_hit frame_hold(struct watch_entry *entry, const ucontext_t *context, uintptr_t met)
 {
 	struct held *one = &held[entry->lane][entry->about.frame];
 	struct frame_table *table = table_of(entry);
@@ -374,7 +374,7 @@ enum frame_hit frame_hold(struct watch_entry *entry, const ucontext_t *context)
 	/* a full barrier: who takes the frame sees us, or we see that it is taken */
 	__atomic_fetch_add(&one->inside, 1, __ATOMIC_SEQ_CST);
 	state = state_of(row);
-	if (FRAME_STEP(state) != FRAME_LIVE)
+	if (FRAME_STEP(state) != FRAME_LIVE || (met && met != entry->about.address))
 		return FRAME_PAST;
 	if (one->tid == own_tid()) {
 		hit = judge_own(group, one, context, &is_over);

@@ -25,9 +25,12 @@ enum frame_hit {
 };
 
 /*
+ * `met`: what the kernel says was watched where the hit was; 0: not known. A signal may be of a hit that was made before the
+ * watch went to this frame: it bears what the event says when it is sent, but for this.
+ *
  * Until frame_leave() the entry stays that of the frame that it is: also its address. Whatever this returns. Hit path.
  */
-enum frame_hit frame_hold(struct watch_entry *entry, const ucontext_t *context);
+enum frame_hit frame_hold(struct watch_entry *entry, const ucontext_t *context, uintptr_t met);
 void frame_leave(const struct watch_entry *entry);
 
 /* What was held is not the variable's all the same. Hit path. */

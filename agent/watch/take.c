@@ -34,6 +34,7 @@ struct hit {
 	int is_late;
 	uint8_t generation;
 	uintptr_t sp;
+	uintptr_t met; /* what the kernel says was watched there; 0: not known */
 };
 
 /* What one watch makes of it. */
@@ -328,7 +329,7 @@ static int is_push(const struct hit *hit)
 /* What the signal is of lies in a frame: it may be the variable's no more. */
 static void take_in_frame(struct hit *hit, struct watch_entry *entry)
 {
-	enum frame_hit of = frame_hold(entry, hit->context);
+	enum frame_hit of = frame_hold(entry, hit->context, hit->met);
 
 	look_at_code(hit, entry);
 	if (of == FRAME_HIT && is_push(hit)) {
@@ -349,7 +350,7 @@ static void take_in_frame(struct hit *hit, struct watch_entry *entry)
 static void take_other_in_frame(struct hit *hit, const struct watch_entry *first,
 				struct watch_entry *entry)
 {
-	enum frame_hit of = frame_hold(entry, hit->context);
+	enum frame_hit of = frame_hold(entry, hit->context, 0);
 
 	if (!is_hit_too(hit, first, entry))
 		;
@@ -417,18 +418,42 @@ static struct watch_entry *find_fed(uint64_t cookie)
 	return NULL;
 }
 
+/*
+ * A signal may be of a hit that was made before its event was changed: it bears what the event says when it is sent, but for
+ * the address. NULL: whose it was has gone.
+ */
+static struct watch_entry *find_met(struct watch_entry *entry, uintptr_t met)
+{
+	if (!met || met == entry->about.address || entry->about.flags & WATCH_OF_FRAME)
+		return entry;
+	for (uint64_t live = __atomic_load_n(&watch_live, __ATOMIC_ACQUIRE); live;
+	     live &= live - 1) {
+		struct watch_entry *other = &watch_entries[__builtin_ctzll(live)];
+
+		if (other->about.magic == entry->about.magic &&
+		    other->about.set == entry->about.set && other->about.address == met &&
+		    !(other->about.flags & WATCH_OF_FRAME) &&
+		    WATCH_GATE_STATE(__atomic_load_n(&other->row->gate, __ATOMIC_ACQUIRE)) !=
+			    WATCH_OFF)
+			return other;
+	}
+	return NULL;
+}
+
 static int is_own_code(uintptr_t address)
 {
 	return address >= watch_own_start && address < watch_own_end;
 }
 
 static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags,
-		      ucontext_t *context, uintptr_t sp)
+		      ucontext_t *context, uintptr_t met, uintptr_t sp)
 {
 	struct hit hit = { .context = context,
 			   .sp = sp,
+			   .met = met,
 			   .is_late = flags & TAKE_PERF_ASYNC,
 			   .generation = WATCH_COOKIE_GENERATION(cookie) };
+	struct watch_entry *whose;
 
 	if (WATCH_GATE_STATE(__atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE)) == WATCH_OFF) {
 		count(&entry->row->dropped);
@@ -446,11 +471,14 @@ static void take_live(struct watch_entry *entry, uint64_t cookie, uint32_t flags
 		count(&entry->row->own);
 		return;
 	}
-	if ((entry->about.magic == WATCH_COOKIE_MAGIC(cookie) && !was_armed(&hit, entry, entry)) ||
-	    !is_there(entry)) {
+	whose = entry->about.magic == WATCH_COOKIE_MAGIC(cookie) ? find_met(entry, met) : entry;
+	if (!whose || !is_there(whose) ||
+	    (entry->about.magic == WATCH_COOKIE_MAGIC(cookie) && whose == entry &&
+	     !was_armed(&hit, entry, entry))) {
 		count(&entry->row->dropped);
 		return;
 	}
+	entry = whose;
 	taking = sp;
 	hit.told.how = hit.is_late ? WATCH_LATE : 0;
 	if (entry->about.flags & WATCH_OF_FRAME)
@@ -484,7 +512,8 @@ int take_signal(const siginfo_t *info, ucontext_t *context)
 	if (!entry && is_ours)
 		entry = find_fed(cookie);
 	if (entry)
-		take_live(entry, cookie, flags, context, (uintptr_t)__builtin_frame_address(0));
+		take_live(entry, cookie, flags, context, (uintptr_t)info->si_addr,
+			  (uintptr_t)__builtin_frame_address(0));
 	__atomic_fetch_sub(&watch_inside, 1, __ATOMIC_SEQ_CST);
 	return is_ours;
 }

@@ -529,3 +529,40 @@ Test(watch, a_program_that_ignores_sigtrap_is_refused, .timeout = 30)
 	signal(SIGTRAP, SIG_IGN);
 	cr_assert_eq(sample_add(&about), -WM_E_TRAP_IGNORED);
 }
+
+/* As perf_sigtrap() (kernel/events/core.c) fills it in: the address is the hit's, the rest the event's when it is sent. */
+static void send_hit(uint64_t cookie, const void *met)
+{
+	union {
+		siginfo_t info;
+		char bytes[sizeof(siginfo_t)];
+	} hit = { .bytes = { 0 } };
+
+	hit.info.si_signo = SIGTRAP;
+	hit.info.si_code = TAKE_TRAP_PERF;
+	hit.info.si_addr = (void *)(uintptr_t)met;
+	memcpy(hit.bytes + TAKE_PERF_DATA_AT, &cookie, sizeof cookie);
+	cr_assert_eq(syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGTRAP, &hit.info), 0);
+}
+
+Test(watch, a_hit_from_before_a_change_is_the_old_ones, .timeout = 30)
+{
+	struct control_watch was = sample_about(0, &word[0], 8), is = sample_about(1, &word[1], 8);
+
+	sample_begin();
+	cr_assert_eq(sample_add(&was), 0);
+	cr_assert_eq(sample_add(&is), 0);
+	sample_table->rows[0].gate = WATCH_GATE(0, WATCH_LEAVING);
+	sample_table->rows[1].gate = WATCH_GATE(1, WATCH_ON);
+	send_hit(WATCH_COOKIE(SAMPLE_MAGIC, 1, 1, 0), &word[0]);
+	cr_assert_eq(sample_table->rows[0].taken, 1);
+	cr_assert_eq(sample_table->rows[1].taken, 0);
+	send_hit(WATCH_COOKIE(SAMPLE_MAGIC, 1, 1, 0), &word[1]);
+	cr_assert_eq(sample_table->rows[0].taken, 1);
+	cr_assert_eq(sample_table->rows[1].taken, 1);
+	sample_table->rows[0].gate = WATCH_OFF;
+	send_hit(WATCH_COOKIE(SAMPLE_MAGIC, 1, 1, 0), &word[0]);
+	cr_assert_eq(sample_table->rows[1].taken, 1);
+	cr_assert_eq(sample_table->rows[1].dropped, 1);
+	watch_remove(TRIAL_LANE, 0, 1);
+}

@@ -182,9 +182,27 @@ static void *stay(void *data)
 	return sum == 305 ? data : nullptr;
 }
 
+extern "C" NOINLINE int pairs(int value)
+{
+	volatile int mine = value;
+
+	store(&mine, value + 1);
+	return mine;
+}
+
+/* More threads than there are frames that can be watched, without a pause. */
+static void *contend(void *data)
+{
+	int ok = 1;
+
+	for (int i = 0; !is_done; i++)
+		ok &= pairs(i) == i + 1;
+	return ok ? data : nullptr;
+}
+
 static int run(const char *what, int times)
 {
-	pthread_t threads[4];
+	pthread_t threads[6];
 	void *got;
 	int ok = 1;
 
@@ -212,6 +230,15 @@ static int run(const char *what, int times)
 		pthread_create(&threads[0], nullptr, other, nullptr);
 		ok &= shows() == 42;
 		pthread_join(threads[0], nullptr);
+	}
+	for (int i = 0; i < 6 && !strcmp(what, "contend"); i++)
+		pthread_create(&threads[i], nullptr, contend, &threads);
+	if (!strcmp(what, "contend"))
+		sleep((unsigned int)times);
+	is_done = is_done || !strcmp(what, "contend");
+	for (int i = 0; i < 6 && !strcmp(what, "contend"); i++) {
+		pthread_join(threads[i], &got);
+		ok &= got == &threads;
 	}
 	for (int i = 0; i < 4 && !strcmp(what, "threads"); i++)
 		pthread_create(&threads[i], nullptr, many, &threads);
