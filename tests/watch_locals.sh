@@ -115,7 +115,44 @@ expect "a local beside a global" "$(told beside plain::mine new | tr '\n' ' ')" 
 watches none 1 -e watch:plain::both -e watch:deep::mine -e watch:sink -- ./framed plain 1
 says "it takes more debug registers than there are"
 
+# Two of one function: its entry is one signal for both.
+watches pair 0 -e watch:plain::mine -e watch:plain::both.first -- ./framed plain 2
+expect "the first of a pair" "$(told pair plain::mine new | tr '\n' ' ')" "0 1 2 3 99 0 1 2 3 99 "
+expect "the second of a pair" "$(told pair plain::both.first new | tr '\n' ' ')" "0 10 20 30 0 10 20 30 "
+expect "a pair's frames, and what is missed" "$(frames watched) $(frames busy) $(json missed)" "2 0 0"
+
+# What a forked child copies of it is not watched, and that is told; what else is watched goes on in it.
+cat >forks.c <<'END'
+#include <sys/wait.h>
+#include <unistd.h>
+volatile int word;
+static __attribute__((noinline)) void store(volatile int *to, int value) { *to = value; }
+static __attribute__((noinline)) int inner(int value)
+{
+	volatile int mine = value;
+	store(&mine, value + 1);
+	word = value;
+	return mine;
+}
+int main(void)
+{
+	int status = inner(1) != 2;
+	if (!fork())
+		_exit(inner(5) != 6);
+	wait(&status);
+	return status || inner(2) != 3;
+}
+END
+cc -O0 -g forks.c -o forks || exit 1
+watches forked 0 -e watch:inner::mine -e watch:word -- ./forks
+expect "the parent's frames alone" "$(told forked inner::mine new | tr '\n' ' ')" "1 2 2 3 "
+expect "a word of both" "$(told forked word new | sort | tr '\n' ' ')" "1 2 5 "
+expect "forked: unwatched" "$(json unwatched)" 1
+says "watch:inner::mine: local variables are not watched in children that are forked"
+
 # Refused, in words.
+watches refused 1 -e watch:plain::mine/thread=main/ -- ./framed plain 1
+says "its frames are any thread's"
 watches refused 1 -e 'watch:*plain::more' -- ./framed plain 1
 says "watch the pointer itself"
 watches refused 1 -e watch:plain::nothing -- ./framed plain 1
@@ -150,3 +187,4 @@ kill -TERM $tool
 wait $tool
 wait $program || fail "held: the program's status $?"
 [ "$(frames late)" -gt 0 ] || fail "held: $(cat out)"
+exit $failed

@@ -296,19 +296,26 @@ static int is_open(const struct watch_entry *entry)
 	return WATCH_GATE_STATE(__atomic_load_n(&entry->row->gate, __ATOMIC_ACQUIRE)) == WATCH_ON;
 }
 
-static int is_same_word(const struct watch_entry *one, const struct watch_entry *other)
+/* What a frame's watch is of may be another place by now than where it was hit. */
+static int is_same_word(const struct hit *hit, const struct watch_entry *first,
+			const struct watch_entry *other)
 {
-	return one->about.address == other->about.address &&
-	       one->about.bytes == other->about.bytes && one->about.on == other->about.on;
+	uintptr_t address = first->about.flags & WATCH_OF_FRAME ? hit->met : first->about.address;
+
+	return address == other->about.address && first->about.bytes == other->about.bytes &&
+	       first->about.on == other->about.on;
 }
 
-/* Whether a hit of `first` is one of this entry's: it is the very word, or the instruction is known to have met it. */
+/*
+ * Whether a hit of `first` is one of this entry's: it is the very word, or the instruction is known to have met it. Of a frame's, only that
+ * is certain: the hit may have been of what was at that place before.
+ */
 static int is_hit_too(const struct hit *hit, const struct watch_entry *first,
 		      const struct watch_entry *entry)
 {
 	const struct control_watch *about = &entry->about;
 
-	if (is_same_word(first, entry))
+	if (!(about->flags & WATCH_OF_FRAME) && is_same_word(hit, first, entry))
 		return 1;
 	return hit->told.is_told && hit->told.written.bytes && about->on != WATCH_ON_EXECUTE &&
 	       told_covers(&hit->told, about);
