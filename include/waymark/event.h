@@ -256,7 +256,7 @@ int wm_event_object_coverage(struct wm_event_object *object, struct wm_event_cov
 
 /*
  * WM_EVENT_RINGS: give what is in the rings to a callback, in order of time. There is nothing to wait on: call it before a ring can be
- * full. What came in the last 20 ms may be kept for the next call, as its order is not settled; once disarmed, all is given. The callback runs in
+ * full. What came in the last 100 ms may be kept for the next call, as its order is not settled; once disarmed, all is given. The callback runs in
  * the caller's thread, *hit is there until it returns, and calls for the same object say -EDEADLK in it; it must not longjmp() or throw
  * out. It ends where the callback returns other than 0, and returns that; the hit was taken. 0: all were given. -EINVAL without rings, or
  * for no callback; -ENOMEM.
