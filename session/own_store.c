@@ -161,6 +161,13 @@ static void page_close(struct own_store *store, struct lane *lane)
 	lane->unit = NO_PAGE;
 }
 
+void own_store_quiet(struct own_store *store)
+{
+	for (unsigned int i = 0; i < LANES; i++)
+		if (store->lanes[i].tid)
+			page_close(store, &store->lanes[i]);
+}
+
 /* 0, -1: there is no room. */
 static int page_open(struct own_store *store, struct lane *lane, uint64_t time_ns)
 {

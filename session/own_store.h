@@ -33,6 +33,9 @@ void own_store_write(struct own_store *store, pid_t tid, uint64_t time_ns, uint3
 
 #define OWN_STORE_FIELDS_MAX 1024
 
+/* Nothing more is written for now: all of it may be taken. */
+void own_store_quiet(struct own_store *store);
+
 /* Events that were lost before they could be written, of nobody knows which thread. */
 void own_store_lose(struct own_store *store, uint64_t count);
 

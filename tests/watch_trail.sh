@@ -121,9 +121,13 @@ expect "frames: own" "$(json own)" "$(json hits)"
 # Who records is killed: the program goes on, and what was kept is there.
 "$waymark" record -o killed -e trail/soft,last=1M/ -e 'watch:state/if=value==1000,trail/' -- ./written 500000 2 >killed_out 2>&1 &
 tool=$!
+# Once all of it is written: that is when no more comes.
+before=0
 for _ in $(seq 100); do
-	[ "$(timeout 5 "$waymark" dump killed 2>/dev/null | grep -c ' trail:signal: ')" -ge 2 ] && break
-	sleep 0.1
+	sleep 0.3
+	signals=$(timeout 5 "$waymark" dump killed 2>/dev/null | grep -c ' trail:signal: ')
+	[ "$signals" -ge 2 ] && [ "$signals" = "$before" ] && break
+	before=$signals
 done
 kill -9 "$tool"
 wait "$tool" 2>/dev/null
@@ -173,4 +177,18 @@ bad 1 "a watch keeps the trail of a flight recorder, and there is none: $clears"
 bad 1 "without last= all of a trail is kept" -e trail/soft/ -e "$clears" -- ./written
 bad 1 "soft: what a watch is to tell the calls of (:x) runs as a translation" -e trail/soft/ -e watch:change:x -- ./written
 bad 1 "step: who is stepped through needs two for each watch" -e trail/step/ -e watch:state -e watch:noise -e watch:rounds -- ./written
+bad 1 "from outside a hit is seen too late for its trail to be kept" -e trail/step,last=1M/ -e watch:state/outside,trail/ -- ./written
+cat >local.c <<'END'
+static __attribute__((noinline)) int count(int to)
+{
+	volatile int at = 0;
+	while (at < to)
+		at++;
+	return at;
+}
+int main(void) { return count(3) - 3; }
+END
+cc -O1 -g local.c -o local || exit 1
+bad 1 "soft: a local variable's function runs as a translation, elsewhere" -e trail/soft/ -e watch:count::at -- ./local
+bad 1 "step: who is stepped through sees no frames of local variables" -e trail/step/ -e watch:count::at -- ./local
 exit $failed

@@ -128,6 +128,7 @@ int wm_session_output(struct wm_session *session, const char *dir);
  *	-EBUSY			called in a callback
  *	-ENOENT			no watch of the session is written so
  *	-WM_E_SPEC, -WM_E_SPEC_KIND, -WM_E_SPEC_TWICE	`to` is no spec, no watch, or there already
+ *	-WM_E_TRAIL_ASKED	a trail by step is recorded: who steps knows the watches that it began with
  *	-WM_E_WATCH_PIECES	it takes more or fewer debug registers
  *	-WM_E_WATCH_TOGETHER	it lies in another library, or is a thread's own, and shares an event object with others
  *	-WM_E_WATCH_...		in some process it is no place

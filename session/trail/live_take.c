@@ -71,6 +71,10 @@ int live_join(struct wm_session *session, const struct process *process)
 
 	if (err || !live_is_wanted(session) || has_come(session, process))
 		return err;
+	if (session->live.origin == ORIGIN_STEP && process->watch.locals)
+		return session_fail(
+			session, -WM_E_TRAIL_ASKED,
+			"step: who is stepped through sees no frames of local variables");
 	if (session->live.origin == ORIGIN_STEP && !watching_tell(session, process, &watches))
 		return session_fail(session, -WM_E_EVENT_TAKEN,
 				    "step: who is stepped through needs two for each watch");

@@ -261,7 +261,7 @@ static int is_ready(const struct changing *changing)
 {
 	const struct watch_state *state = &changing->process->watch;
 
-	return !state->has_ended && !state->lost;
+	return !state->has_ended && !state->lost && !changing->watching->is_gone;
 }
 
 static int change_all(struct change *change)
@@ -433,6 +433,8 @@ static void let_go(struct change *change, struct changing *changing)
 		watching_lost(change->session, process, lost);
 	else if (has_ended)
 		watching_end(change->session, process);
+	else if (changing->watching->is_gone)
+		watching_end_one(change->session, process, changing->watching, 0);
 	free(changing->asked);
 	free(changing);
 }
@@ -469,6 +471,11 @@ static int read_spec(struct change *change, const char *to)
 	if (change->specs.all[0].watch->options.is_outside)
 		return session_fail(session, -WM_E_WATCH_OPTION,
 				    "%s: from outside nothing is changed in place", to);
+	if (session->live.processes && session->live.origin == ORIGIN_STEP)
+		return session_fail(
+			session, -WM_E_TRAIL_ASKED,
+			"%s: step: who is stepped through knows the watches that it began with",
+			to);
 	if (change->index < session->watched.count && session->watched.all[change->index].is_local)
 		return session_fail(session, -WM_E_WATCH_LOCAL_CHANGE, "%s", to);
 	for (size_t i = 0; i < session->specs.count; i++)

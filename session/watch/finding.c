@@ -67,6 +67,17 @@ static void describe(struct watched_spec *result, const struct spec *spec,
 	place->type = (struct watch_type){ 0 };
 }
 
+/* Registers that watches from outside take behind these, one each at least. */
+static unsigned int count_outside(const struct finding *finding)
+{
+	unsigned int count = 0;
+
+	for (size_t i = 0; i < finding->session->specs.count; i++)
+		count += finding->session->specs.all[i].watch &&
+			 finding->session->specs.all[i].watch->options.is_outside;
+	return finding->process->invited && !finding->process->hello.forked ? count : 0;
+}
+
 /* A local variable: the agent is asked when all are known. 1; an error. */
 static int want_local(struct finding *finding, const struct spec *spec, struct watch_place *place,
 		      struct watched_spec *result)
@@ -84,6 +95,10 @@ static int want_local(struct finding *finding, const struct spec *spec, struct w
 	if (finding->process->outside)
 		err = watch_trouble_set(&trouble, -WM_E_WATCH_OPTION, 0, 0,
 					"from outside a local variable's frames are seen too late");
+	else if (live_launches(finding->session))
+		err = watch_trouble_set(
+			&trouble, -WM_E_TRAIL_ASKED, 0, 0,
+			"soft: a local variable's function runs as a translation, elsewhere");
 	else if (spec->watch->options.thread)
 		err = watch_trouble_set(
 			&trouble, -WM_E_WATCH_OPTION, 0, 0,
@@ -249,7 +264,7 @@ int finding_all(struct finding *finding)
 	for (size_t i = 0; i < session->specs.count && !err; i++)
 		err = find_spec(finding, i);
 	if (!err && finding->locals)
-		err = locals_ask(finding, count_pieces(finding));
+		err = locals_ask(finding, count_pieces(finding) + count_outside(finding));
 	/* what was just loaded, or executed, has no frames */
 	if (!err && finding->locals && !finding->wants && !finding->process->hello.launched)
 		err = locals_ask_living(finding);

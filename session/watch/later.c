@@ -111,7 +111,9 @@ void later_module_gone(struct wm_session *session, struct process *process, uint
 	locals_module_gone(process->watch.locals, session, base);
 	for (struct watching *w = process->watching; w; w = next) {
 		next = w->next;
-		if (w->bond.module == base)
+		if (w->bond.module == base && w->changing)
+			w->is_gone = 1;
+		else if (w->bond.module == base)
 			watching_end_one(session, process, w, 0);
 	}
 }

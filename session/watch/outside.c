@@ -306,6 +306,11 @@ static int check(struct wm_session *session, const struct spec *spec,
 			session, -WM_E_WATCH_OPTION,
 			"%s: from outside a thread's end is seen too late for its variables",
 			spec->text);
+	if (spec->watch->options.trail)
+		return session_fail(
+			session, -WM_E_WATCH_OPTION,
+			"%s: from outside a hit is seen too late for its trail to be kept",
+			spec->text);
 	if (!spec->watch->options.signal)
 		return 0;
 	return session_fail(
@@ -339,10 +344,25 @@ int outside_ask(struct wm_session *session, struct process *process,
 	return err;
 }
 
+void outside_unask(struct process *process)
+{
+	struct outside *outside = process->outside;
+
+	outside_code_free(outside->code);
+	outside->code = NULL;
+	outside->object = NULL;
+	outside->lost = 0;
+	outside->count = 0;
+}
+
 int outside_table(struct watch_table **table)
 {
-	void *map = mmap(NULL, sizeof(**table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			 -1, 0);
+	void *map;
+
+	if (*table)
+		return 0;
+	map = mmap(NULL, sizeof(**table), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		   0);
 
 	*table = map == MAP_FAILED ? NULL : map;
 	return *table ? 0 : -errno;
@@ -356,8 +376,9 @@ int outside_armed(struct process *process, struct event_object *object, struct w
 	outside->object = object;
 	outside->table = table;
 	for (unsigned int i = 0; i < outside->count; i++) {
-		outside->all[i].before = table->rows[i].last.value;
-		outside->all[i].has_before = table->rows[i].last.ticks != UINT64_MAX;
+		outside->all[i].before = table->rows[outside->all[i].about.number].last.value;
+		outside->all[i].has_before = table->rows[outside->all[i].about.number].last.ticks !=
+					     UINT64_MAX;
 	}
 	outside->has_records = (flags & EVENT_RINGS) != 0;
 	return outside_code_new(&outside->code, process->pid);
@@ -407,7 +428,7 @@ static uint64_t taken(const struct outside *outside)
 	uint64_t count = 0;
 
 	for (unsigned int i = 0; i < outside->count; i++)
-		count += outside->table->rows[i].taken;
+		count += outside->table->rows[outside->all[i].about.number].taken;
 	return count;
 }
 
@@ -446,7 +467,7 @@ static void take(struct wm_session *session, struct process *process, int is_las
 static void count_all(struct outside *outside)
 {
 	for (unsigned int i = 0; i < outside->count; i++) {
-		struct watch_row *row = &outside->table->rows[i];
+		struct watch_row *row = &outside->table->rows[outside->all[i].about.number];
 
 		if (!event_object_count(outside->object, i, &row->counted))
 			row->taken = row->counted;
@@ -460,11 +481,13 @@ void outside_ended(struct wm_session *session, struct process *process)
 	if (outside->object && outside->code) {
 		take(session, process, 1);
 		for (unsigned int i = 0; i < outside->count; i++)
-			outside->table->rows[i].dropped = event_object_stray_of(outside->object, i);
+			outside->table->rows[outside->all[i].about.number]
+				.dropped = event_object_stray_of(outside->object, i);
 		if (!outside->has_records)
 			count_all(outside);
 	}
-	outside->object = NULL;
+	outside_unask(process);
+	own_store_quiet(outside->store);
 	process->was_quiet = 1;
 }
 

@@ -72,6 +72,9 @@ void outside_note(const struct wm_session *session, const struct process *proces
 int outside_ask(struct wm_session *session, struct process *process,
 		const struct control_watch *about, size_t spec, const char *text);
 
+/* What was asked for is not any more: nothing was armed, or all is over. */
+void outside_unask(struct process *process);
+
 /* From outside, who takes hits is this process: the table is its own. 0, -errno; munmap(2) it. */
 int outside_table(struct watch_table **table);
 

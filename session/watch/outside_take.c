@@ -160,7 +160,7 @@ int outside_take(void *data, const struct event_record *record)
 {
 	struct outside *outside = data;
 	struct outside_watch *watch = &outside->all[record->source];
-	struct watch_row *row = &outside->table->rows[record->source];
+	struct watch_row *row = &outside->table->rows[watch->about.number];
 	struct told_values values = { 0 };
 	struct told told = { 0 };
 

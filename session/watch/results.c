@@ -12,12 +12,17 @@ struct watched_spec *watched_result(struct wm_session *session, size_t spec)
 	const struct spec *about = &session->specs.all[spec];
 	struct watched_spec *one;
 
-	if (!list->all) {
-		list->all = calloc(session->specs.count, sizeof(*list->all));
-		list->count = list->all ? session->specs.count : 0;
+	/* more may have been added since the session ran before */
+	if (list->count < session->specs.count) {
+		struct watched_spec *more = reallocarray(list->all, session->specs.count,
+							 sizeof(*more));
+
+		if (!more)
+			return NULL;
+		memset(more + list->count, 0, (session->specs.count - list->count) * sizeof(*more));
+		list->all = more;
+		list->count = session->specs.count;
 	}
-	if (!list->all)
-		return NULL;
 	one = &list->all[spec];
 	if (!one->text)
 		one->text = strdup(about->text);

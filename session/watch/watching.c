@@ -319,6 +319,8 @@ static int settle_pass(struct finding *finding, int err)
 			note_armed(finding->session, process, one);
 		}
 	}
+	if (err && process->outside)
+		outside_unask(process);
 	if (err) {
 		locals_quiet(finding->locals);
 		locals_unask(finding->locals, process);

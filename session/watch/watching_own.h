@@ -44,6 +44,7 @@ struct watching {
 	/* as the agent was asked, for children that are forked; NULL: of no spec's first piece */
 	struct asked_watch *asked[EVENT_SOURCES_MAX];
 	struct changing *changing; /* while it is changed */
+	int is_gone;		   /* its library went meanwhile */
 	struct sharing sharing;
 };
 
