@@ -135,7 +135,7 @@ for _ in $(seq 300); do
 	grep -q "done\|wrong" killed_out && break
 	sleep 0.1
 done
-timeout 20 "$waymark" trail -n 100 killed >way 2>words || fail "killed: $(cat words)"
+timeout 20 "$waymark" trail -n 5000 killed >way 2>words || fail "killed: $(cat words)"
 grep -q 'signal SIGTRAP.* at change' way || fail "killed: the way to what was kept: $(cat way)"
 grep -q "done" killed_out || fail "killed: the program did not end well: $(cat killed_out)"
 
