@@ -1,0 +1,208 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Others have debug registers of the program: gdb its watchpoints, perf its events. As many as are left can be watched, and who is
+# refused is told by whom. The program and the debugger do what they would without.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+command -v gdb >/dev/null || skip "there is no gdb here"
+
+as=()	 # who is asked: root, or a user
+spare=(small rate narrow raced) # nobody writes them, in this mode
+
+# debugs COMMAND...: gdb on $program, which runs on under it; its pid in $debugger, its words in ./gdb_out
+debugs()
+{
+	local more=() command
+	for command in "$@"; do more+=(-ex "$command"); done
+	"${as[@]}" timeout 60 gdb -q -nx -batch -iex 'set debuginfod enabled off' "${more[@]}" -ex continue -p "$program" \
+		</dev/null >gdb_out 2>&1 &
+	for _ in $(seq 100); do
+		debugger=$(awk '/^TracerPid/ { print $2 }' "/proc/$program/status")
+		# it goes on once all stands
+		[ "$debugger" != 0 ] && grep -q "^State:.*\(sleeping\|running\)" "/proc/$program/status" &&
+			[ "$(grep -c "Hardware watchpoint" gdb_out)" -ge "$(printf '%s\n' "$@" | grep -c '^watch')" ] && break
+		sleep 0.1
+	done
+	sleep 0.5
+}
+
+# As at a terminal's Ctrl-C; gdb -batch detaches then.
+debugger_leaves()
+{
+	kill -INT "$debugger"
+	for _ in $(seq 100); do
+		grep -q "^TracerPid:.0$" "/proc/$program/status" && return
+		sleep 0.1
+	done
+	fail "gdb did not leave: $(cat gdb_out)"
+}
+
+# records NAME STATUS ARGUMENT...: $program, as whom it is asked
+records()
+{
+	local name=$1 status=$2 got
+	shift 2
+	rm -rf "$name"
+	"${as[@]}" timeout -k 5 60 "$waymark" record --json -o "$name" "$@" -p "$program" >out 2>words
+	got=$?
+	[ $got -eq "$status" ] || fail "$who: $name: status $got, expected $status: $(cat words)"
+}
+
+# sees N: gdb stopped for nothing
+undisturbed() { ! grep -q "SIGTRAP" gdb_out || fail "$who: gdb was told of our signals: $(cat gdb_out)"; }
+
+begin()
+{
+	"${as[@]}" ./watched forever 0 2 >forever_out &
+	program=$!
+	for _ in $(seq 100); do
+		[ "$(awk '/^Threads/ { print $2 }' "/proc/$program/status")" -gt 1 ] && break
+		sleep 0.1
+	done
+	sleep 0.2
+}
+
+end()
+{
+	kill -TERM "$program"
+	for _ in $(seq 50); do
+		[ -d "/proc/$program" ] || break
+		sleep 0.1
+	done
+	grep -q right forever_out || fail "$who: the program: $(cat forever_out)"
+}
+
+before_us()
+{
+	local held
+	for held in 1 2 3; do
+		local watchpoints=() i
+		for ((i = 0; i < held; i++)); do watchpoints+=("watch ${spare[i]}"); done
+		debugs "${watchpoints[@]}"
+		records "beside$held" 0 --for 400ms -e watch:in_turn
+		[ "$(json recorded)" -gt 10 ] || fail "$who: beside $held watchpoints of gdb's: $(cat words)"
+		expect "$who: missed beside $held watchpoints" "$(json missed)" 0
+		chain "beside$held" in_turn
+		says "another process traces it already"
+		if [ $held -lt 3 ]; then
+			records "two$held" 0 --for 400ms -e watch:in_turn -e watch:counted
+			expect "$who: both are told, beside $held" "$("$waymark" dump "two$held" | grep -c 'watch:counted')" \
+				"$("$waymark" dump "two$held" | grep -c 'watch:in_turn')"
+		else
+			records two3 1 -e watch:in_turn -e watch:counted
+			says "1 free, 2 are wanted"
+			says "gdb $debugger traces it"
+		fi
+		undisturbed
+		debugger_leaves
+	done
+}
+
+# A debugger's registers stay its threads' own when it has left: the kernel gives none back before the thread ends.
+left_behind()
+{
+	records left 0 --for 300ms -e watch:in_turn
+	expect "$who: missed behind gdb" "$(json missed)" 0
+	records left 1 -e watch:in_turn -e watch:counted
+	says "1 free, 2 are wanted"
+	says "3 of them, if nobody named here has them, were set by a debugger that has gone"
+}
+
+# gdb comes when all four are taken, from outside and from inside.
+behind_us()
+{
+	local four=(-e watch:in_turn -e watch:counted -e watch:raced -e watch:small)
+	local outside=(-e watch:in_turn/outside/ -e watch:counted/outside/ -e watch:raced/outside/ -e watch:small/outside/)
+	local tool
+	records_aside outside "${outside[@]}"
+	debugs "watch narrow"
+	wait "$tool" || fail "$who: from outside, under gdb: $(cat aside_words)"
+	grep -q "No space left on device\|Could not insert hardware watchpoint" gdb_out || fail "$who: gdb had a fifth register: $(cat gdb_out)"
+	cp aside_out out
+	[ "$(json recorded)" -gt 10 ] || fail "$who: from outside, gdb came: $(cat aside_words)"
+	chain outside in_turn
+	undisturbed
+	[ "$(awk '/^TracerPid/ { print $2 }' "/proc/$program/status")" = 0 ] || debugger_leaves
+
+	records_aside inside "${four[@]}"
+	debugs "handle SIGTRAP nostop noprint pass"
+	wait "$tool" || fail "$who: from inside, under gdb: $(cat aside_words)"
+	grep -q "taken away before the end: another process traces it already" aside_words ||
+		fail "$who: gdb took over, and it was not told: $(cat aside_words)"
+	debugger_leaves
+	records after 0 --for 300ms -e watch:in_turn
+	[ "$(json recorded)" -gt 10 ] || fail "$who: once gdb has gone: $(cat words)"
+	expect "$who: missed once gdb has gone" "$(json missed)" 0
+}
+
+# records_aside NAME ARGUMENT...: for some seconds in the background, and armed; its pid in $tool
+records_aside()
+{
+	local name=$1
+	shift
+	rm -rf "$name"
+	"${as[@]}" timeout -k 5 60 "$waymark" record --json -o "$name" --for 4s "$@" -p "$program" >aside_out 2>aside_words &
+	tool=$!
+	for _ in $(seq 100); do
+		[ "$("${as[@]}" "$waymark" claims -p "$program" | grep -c '^debug register .* 1 of 4')" -lt 4 ] || return
+		sleep 0.05
+	done
+	fail "$who: $name: not armed: $(cat aside_words)"
+}
+
+perf_beside()
+{
+	local events=() variable
+	command -v perf >/dev/null || {
+		echo "no perf here: its events are not tried"
+		return
+	}
+	for variable in "${spare[@]}"; do
+		events+=(-e "mem:0x$(address_of "$variable"):w")
+	done
+	"${as[@]}" timeout 60 perf record -o perf.data "${events[@]}" -p "$program" >perf_out 2>&1 &
+	local perf=$! holder=
+	sleep 1.5
+	kill -0 $perf 2>/dev/null || {
+		echo "perf can't record here: $(tail -1 perf_out)"
+		return
+	}
+	records refused 1 -e watch:in_turn
+	says "0 free, 1 are wanted"
+	holder=$(grep -o "perf [0-9]* has [0-9]* perf events open" words | awk '{ print $2 }')
+	[ -n "$holder" ] || fail "$who: perf is not named: $(cat words)"
+	kill -INT "$holder"
+	wait $perf
+}
+
+address_of()
+{
+	local base
+	base=$(awk '/watched/ { print substr($1, 1, index($1, "-") - 1); exit }' "/proc/$program/maps")
+	printf '%x' $((0x$base + 0x$(nm ./watched | awk -v name="$1" '$3 == name { print $1 }')))
+}
+
+all()
+{
+	who=$1
+	begin
+	before_us
+	left_behind
+	end
+	begin
+	behind_us
+	end
+	begin
+	perf_beside
+	end
+}
+
+# root may do more than is asked for: who watches is an ordinary user.
+if [ "$(id -u)" = 0 ]; then
+	chmod 711 "$folder" && mkdir -m 777 users users/run && cp watched users/ && cd users || exit 1
+	chmod 755 ../waymark ../*.so watched 2>/dev/null
+	chown 65534:65534 run && chmod 700 run
+	as=(setpriv --reuid=65534 --regid=65534 --clear-groups env "XDG_RUNTIME_DIR=$folder/users/run")
+fi
+all user
+exit $failed
