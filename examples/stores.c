@@ -37,6 +37,8 @@ int main(int argc, char **argv)
 	err = wm_event_object_open(&object, &request);
 	if (!err)
 		err = wm_event_object_arm(object);
+	if (!err)
+		fprintf(stderr, "stores of %d are seen now\n", request.pid);
 	while (!err && wm_event_object_coverage(object, &coverage, NULL, 0) != -WM_E_GONE) {
 		usleep(50000);
 		err = wm_event_object_drain(object, show, NULL);
