@@ -85,6 +85,16 @@ static int settle_one(struct stop *stop, struct stopped *one)
 	return err == -ESRCH ? 0 : err;
 }
 
+/* Those that had stopped, and were killed since: fetch their ends, for that of the first thread is not told before. */
+static void fetch_ends(struct stop *stop)
+{
+	int signal;
+
+	for (size_t i = 0; i < stop->count; i++)
+		if (stop->all[i].settled && !stop->all[i].gone)
+			stop->all[i].gone = tracee_look(stop->all[i].tid, &signal) == -ESRCH;
+}
+
 /*
  * In turns: of a process that is killed the first thread's end is told only once those of all others were fetched, and
  * so were they waited for one by one, none would come.
@@ -102,6 +112,8 @@ static int settle(struct stop *stop, size_t from)
 			err = settle_one(stop, &stop->all[i]);
 			left += !stop->all[i].settled;
 		}
+		if (left)
+			fetch_ends(stop);
 	} while (left && !err);
 	return err;
 }

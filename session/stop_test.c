@@ -119,6 +119,56 @@ static void *kill_soon(void *data)
 	return NULL;
 }
 
+static void *rest(void *data)
+{
+	pause();
+	return data;
+}
+
+/* A process whose first thread can be killed, but not stopped: it waits for what it vforked. Returns its pid. */
+static pid_t start_waiting(void)
+{
+	char byte = 0;
+	int out[2];
+	pid_t pid;
+
+	cr_assert_eq(pipe(out), 0);
+	pid = fork();
+	if (!pid) {
+		pthread_t thread;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (int i = 0; i < 4; i++)
+			pthread_create(&thread, NULL, rest, NULL);
+		if (!vfork()) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			_exit(write(out[1], &byte, 1) == 1 ? pause() : 1);
+		}
+		_exit(0);
+	}
+	cr_assert_eq(read(out[0], &byte, 1), 1);
+	close(out[0]);
+	close(out[1]);
+	return pid;
+}
+
+/* Those that had come to a stop before it was killed hold the first thread's end back, until theirs were fetched. */
+Test(stop, a_process_that_is_killed_when_some_had_stopped_is_let_die, .timeout = 60)
+{
+	struct killer killer = { .pid = start_waiting(), .after_us = 300000 };
+	struct stop *stop;
+	pthread_t thread;
+	int err, status;
+
+	cr_assert_eq(pthread_create(&thread, NULL, kill_soon, &killer), 0);
+	err = stop_threads(killer.pid, 0, &stop);
+	cr_assert(!err || err == -ESRCH, "%s", wm_error_text(err));
+	pthread_join(thread, NULL);
+	stop_resume(stop);
+	cr_assert_eq(waitpid(killer.pid, &status, 0), killer.pid);
+	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
 /* The first thread's end is told when those of the others were fetched: so it must not be waited for alone. */
 Test(stop, a_process_that_is_killed_meanwhile_is_let_die, .timeout = 120)
 {
