@@ -42,6 +42,7 @@ struct event_object {
 
 	uint64_t *claims; /* claims.c's; NULL: none */
 	size_t claim_count, claim_sources;
+	unsigned int *claim_cpus;   /* whose registers these are; NULL: threads' */
 	struct event_place *places; /* of CPUs; none: of threads */
 	size_t place_count, place_room;
 	uint64_t followed_ns; /* when it was last looked which are online */
