@@ -184,8 +184,7 @@ void claims_confirm(struct event_object *object)
 	descriptors_fill(&claim, object, object->count + object->rings.count);
 	ledger_change(object->request.ledger, object->claims[object->claim_sources], &claim);
 	if (object->rings.count) {
-		memory_fill(&claim, object,
-			    rings_locked_bytes(object->rings.count, object->rings.bytes));
+		memory_fill(&claim, object, rings_memory(&object->rings));
 		ledger_change(object->request.ledger, object->claims[object->claim_count - 1],
 			      &claim);
 	}

@@ -218,7 +218,8 @@ int event_object_modify(struct event_object *object, const struct event_source *
  * them when the CPU goes, also for a suspended machine, and says nothing. So look now and then, as once a second: CPUs that came back,
  * and with EVENT_SYSTEM those that came for the first time, have the events from here on. What they had counted is
  * kept. The time without is told: event_object_uncovered(). Threads are followed by the kernel itself and need it only
- * with EVENT_RINGS, see there.
+ * with EVENT_RINGS, see there: for a CPU that is new its process is stopped for a moment. Where it can't be stopped, and threads inherit,
+ * such a CPU's stay unseen, and are told.
  *
  * Only when armed, else -EINVAL. Returns 0, also where a CPU can't have them now: coverage says why, and the next look
  * tries again; -ENOMEM, or -errno where it can't be told which CPUs are online. Some 10 us a CPU.
@@ -226,7 +227,7 @@ int event_object_modify(struct event_object *object, const struct event_source *
 int event_object_follow(struct event_object *object, struct detail detail);
 
 /*
- * Between these two a CPU may have run without the events: from when it was last known to have them, or to be
+ * Between these two a CPU may have run without the events, or, with rings, threads on it: from when it was last known to have them, or to be
  * offline, until it had them again, or until all was disarmed. CLOCK_MONOTONIC.
  */
 struct event_uncovered {

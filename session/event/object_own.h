@@ -9,7 +9,7 @@
 
 #define WHAT_BYTES 128
 
-/* A CPU of the scope, of objects that watch CPUs. */
+/* A CPU of the scope, of objects that watch CPUs; or one that came later, on which threads' rings were not. */
 struct event_place {
 	int cpu;
 	int error; /* why it is not covered */
@@ -42,8 +42,8 @@ struct event_object {
 
 	uint64_t *claims; /* claims.c's; NULL: none */
 	size_t claim_count, claim_sources;
-	unsigned int *claim_cpus;   /* whose registers these are; NULL: threads' */
-	struct event_place *places; /* of CPUs; none: of threads */
+	unsigned int *claim_cpus; /* whose registers these are; NULL: threads' */
+	struct event_place *places;
 	size_t place_count, place_room;
 	uint64_t followed_ns; /* when it was last looked which are online */
 	struct event_uncovered *uncovered;
