@@ -172,6 +172,7 @@ static int uncovered_add(struct event_object *object, const struct event_place *
 		.first_ns = place->known_ns > object->armed_ns ? place->known_ns : object->armed_ns,
 		.last_ns = last_ns,
 	};
+	rings_missed(&object->rings, (unsigned int)place->cpu, place->known_ns, last_ns);
 	return 0;
 }
 
@@ -214,6 +215,19 @@ static int place_follow(struct event_object *object, struct event_place *place,
 	place->known_ns = now;
 	place_running(object, place->cpu, &place->running_ns);
 	return err;
+}
+
+static int is_lacking(const struct event_place *place)
+{
+	return !place->is_covered && place->error != -ENODEV;
+}
+
+int object_is_lacking(const struct event_object *object)
+{
+	for (size_t i = 0; i < object->place_count; i++)
+		if (is_lacking(&object->places[i]))
+			return 1;
+	return 0;
 }
 
 /* ---- all of them ---- */
@@ -265,9 +279,10 @@ static int cpus_follow(struct event_object *object, const unsigned int *online, 
 
 /*
  * A ring, and on each thread an event for it. Threads that start meanwhile might have it or not, so where threads inherit it is
- * done only while all stand still.
+ * done only while all stand still. *open_ns: since when all is seen.
  */
-static int threads_open(struct event_object *object, unsigned int cpu, struct detail detail)
+static int threads_open(struct event_object *object, unsigned int cpu, uint64_t *open_ns,
+			struct detail detail)
 {
 	pid_t one = object->request.pid, *tids = NULL;
 	unsigned int groups = object->groups;
@@ -288,6 +303,7 @@ static int threads_open(struct event_object *object, unsigned int cpu, struct de
 					detail);
 	if (!err)
 		err = begin_new(object, begin);
+	*open_ns = object_now_ns();
 	stop_resume(stop);
 	free(tids);
 	object->groups = groups; /* of threads, which are known */
@@ -307,6 +323,7 @@ static int threads_follow(struct event_object *object, const unsigned int *onlin
 
 	for (size_t i = 0; i < count && !err; i++) {
 		struct event_place *place = object_place(object, (int)online[i]);
+		uint64_t open_ns;
 
 		if (rings_has(&object->rings, online[i]))
 			continue;
@@ -315,10 +332,10 @@ static int threads_follow(struct event_object *object, const unsigned int *onlin
 		if (!place)
 			return -ENOMEM;
 		place->error = is_end ? -WM_E_EVENT_CAME_LATER
-				      : threads_open(object, online[i], detail);
+				      : threads_open(object, online[i], &open_ns, detail);
 		place->is_covered = !place->error;
 		if (place->is_covered)
-			err = uncovered_add(object, place, object_now_ns());
+			err = uncovered_add(object, place, open_ns);
 		else if (place->error == -ENOMEM)
 			err = -ENOMEM;
 	}
@@ -371,7 +388,7 @@ void object_follow_end(struct event_object *object)
 	for (size_t i = 0; i < object->place_count; i++) {
 		const struct event_place *place = &object->places[i];
 
-		if (!place->is_covered && place->error != -ENODEV)
+		if (is_lacking(place))
 			uncovered_add(object, place, object_now_ns());
 	}
 }

@@ -316,7 +316,7 @@ struct event_record {
 	uint32_t cpu;
 	unsigned int source;
 	uint8_t has_regs; /* 0: not asked for, or the kernel had none to give, as of a thread that is about to end */
-	uint8_t after_loss; /* others may have been lost since the one before it, or come later still, in the order of time */
+	uint8_t after_loss; /* others may have been lost, or not been seen, since the one before it, or come later still, in the order of time */
 	uint8_t is_kernel; /* the kernel's own access; ip and registers are the thread's at its call */
 	uint8_t caller_count;
 	uint64_t callers

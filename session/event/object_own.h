@@ -132,6 +132,9 @@ int object_follow_begin(struct event_object *object, uint64_t looked_ns);
 /* It is about to be disarmed: CPUs that have none to the end are told as uncovered, too. */
 void object_follow_end(struct event_object *object);
 
+/* Whether some CPU that was online at the last look has none of the events. */
+int object_is_lacking(const struct event_object *object);
+
 /* NULL: the CPU has none. */
 struct event_place *object_place(const struct event_object *object, int cpu);
 

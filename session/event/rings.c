@@ -279,6 +279,13 @@ static void gap_add(struct cpu_ring *ring, uint64_t from_ns, uint64_t to_ns)
 	ring->has_gap = 1;
 }
 
+void rings_missed(struct rings *rings, unsigned int cpu, uint64_t from_ns, uint64_t to_ns)
+{
+	for (unsigned int i = 0; i < rings->count; i++)
+		if (rings->all[i].cpu == cpu)
+			gap_add(&rings->all[i], from_ns, to_ns);
+}
+
 int rings_after_loss(struct rings *rings, uint64_t time_ns)
 {
 	/* one that comes too late, and the next: nobody knows any more what was between */

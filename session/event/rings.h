@@ -54,6 +54,9 @@ int rings_open_cpu(struct rings *rings, unsigned int cpu);
 void rings_close_cpu(struct rings *rings, unsigned int cpu);
 int rings_has(const struct rings *rings, unsigned int cpu);
 
+/* Between these two a CPU had no ring, or no events for it: hits there were lost. One that has none is passed over. */
+void rings_missed(struct rings *rings, unsigned int cpu, uint64_t from_ns, uint64_t to_ns);
+
 /* Which source an event is of, before any of its records is read. 0, -ENOMEM, -errno. */
 int rings_add(struct rings *rings, int fd, unsigned int source);
 
