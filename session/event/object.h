@@ -226,6 +226,9 @@ int event_object_modify(struct event_object *object, const struct event_source *
  */
 int event_object_follow(struct event_object *object, struct detail detail);
 
+/* Armed with EVENT_NO_STOP as it stood still already: from here on its process may be stopped. */
+void event_object_let_stop(struct event_object *object);
+
 /*
  * Between these two a CPU may have run without the events, or, with rings, threads on it: from when it was last known to have them, or to be
  * offline, until it had them again, or until all was disarmed. CLOCK_MONOTONIC.
