@@ -110,6 +110,10 @@ static void tell_one(const struct watched_spec *watched)
 		fprintf(stderr, "  the other ended before%s: what was hit in %s is not known\n",
 			watched->taken_over ? ", and its place was taken" : "",
 			gap_text(watched->alone_ns, text, sizeof(text)));
+	if (watched->uncovered_ns)
+		fprintf(stderr,
+			"  a CPU came into the machine meanwhile: what was hit there in %s is not known\n",
+			gap_text(watched->uncovered_ns, text, sizeof(text)));
 	if (watched->pieces > 1)
 		fprintf(stderr, "  it lies in %u debug registers, each told with its offset\n",
 			watched->pieces);
@@ -257,6 +261,7 @@ static void put_all(struct json *json, const struct watched_spec *watched)
 	json_words(json, "holder", watched->holder[0] ? watched->holder : NULL);
 	json_number(json, "taken_over", watched->taken_over);
 	json_number(json, "alone_ns", watched->alone_ns);
+	json_number(json, "uncovered_ns", watched->uncovered_ns);
 	json_number(json, "unknown", counts->unknown);
 	json_number(json, "processes", watched->processes);
 	json_string(json, "way", watched->outside ? "outside" : "inside");

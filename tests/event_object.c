@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Event objects by the installed header and library alone, on a program of several threads: a child of this one. Prints
- * what is wrong, and nothing else. Status 77: debug registers can't be had, with why.
+ * what is wrong, and nothing else. Status 77: debug registers can't be had, with why. With the path of the file that it has for
+ * /sys/devices/system/cpu/online: of CPUs that come later.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -288,6 +289,49 @@ static void rings(void)
 		wm_event_object_modify(object, two, 2, WM_EVENT_RUNNING, NULL), -EINVAL,
 		wm_event_object_detail(object));
 	answers("disarmed, armed", wm_event_object_arm(object), -EINVAL, "");
+	answers("disarmed, followed", wm_event_object_follow(object), -EINVAL,
+		wm_event_object_detail(object));
+	wm_event_object_close(object);
+	end(pid);
+}
+
+/* The machine has one CPU as it is armed, and then two, as the file says. */
+static void later(const char *online)
+{
+	struct wm_event_source one = source(WM_EVENT_WRITE, 0, 8);
+	pid_t pid = begin();
+	struct wm_event_object *object = arm(pid, &one, 1, WM_EVENT_RINGS);
+	struct drained drained = { .object = object, .pid = pid };
+	struct wm_event_coverage covered = { .size = sizeof(covered) };
+	struct wm_event_uncovered times[2];
+	struct wm_event_missing missing;
+	FILE *file;
+
+	answers("nobody to follow", wm_event_object_follow(object), 0,
+		wm_event_object_detail(object));
+	equal("times without", (uint64_t)wm_event_object_uncovered(object, NULL, 0), 0);
+	file = fopen(online, "w");
+	if (!file || fputs("0-1\n", file) < 0 || fclose(file))
+		wrong("%s can't be written", online);
+	equal("missing", (uint64_t)wm_event_object_coverage(object, &covered, &missing, 1), 1);
+	equal("CPU that is missing", (uint64_t)missing.cpu, 1);
+	answers("why it is", missing.error, -WM_E_EVENT_CAME_LATER, "");
+	answers("follow", wm_event_object_follow(object), 0, wm_event_object_detail(object));
+	equal("missing still", coverage(object).missing, 0);
+	answers("follow again", wm_event_object_follow(object), 0, wm_event_object_detail(object));
+	equal("times without it", (uint64_t)wm_event_object_uncovered(object, times, 2), 1);
+	equal("CPU", (uint64_t)times[0].cpu, 1);
+	if (times[0].first_ns < status(object).armed_ns || times[0].last_ns <= times[0].first_ns)
+		wrong("without it from %llu to %llu", (unsigned long long)times[0].first_ns,
+		      (unsigned long long)times[0].last_ns);
+	go(1, THREADS + LATER);
+	go(2, THREADS + LATER);
+	wm_event_object_disarm(object);
+	answers("drain", wm_event_object_drain(object, on_hit, &drained), 0,
+		wm_event_object_detail(object));
+	equal("hits", drained.hits, (2 * THREADS + LATER) * STORES);
+	equal("times without it, at the end", (uint64_t)wm_event_object_uncovered(object, NULL, 0),
+	      1);
 	wm_event_object_close(object);
 	end(pid);
 }
@@ -495,6 +539,10 @@ static void bad_calls(void)
 	answers("no hits", wm_event_object_count(object, 0, NULL), -EINVAL, "");
 	answers("room for none", wm_event_object_coverage(object, &covered, NULL, 1), -EINVAL, "");
 	answers("no coverage", wm_event_object_coverage(object, NULL, NULL, 0), -EINVAL, "");
+	answers("followed unarmed", wm_event_object_follow(object), -EINVAL, "");
+	answers("no object's times", wm_event_object_uncovered(NULL, NULL, 0), -EINVAL, "");
+	answers("no room for times", wm_event_object_uncovered(object, NULL, 1), -EINVAL, "");
+	answers("no times", wm_event_object_uncovered(object, NULL, 0), 0, "");
 	answers("drained unarmed", wm_event_object_drain(object, on_hit, NULL), -EINVAL, "");
 	answers("drained to nobody", wm_event_object_drain(object, NULL, NULL), -EINVAL, "");
 	answers("modified unarmed",
@@ -513,13 +561,17 @@ static void bad_calls(void)
 	wm_event_object_close(NULL);
 }
 
-int main(void)
+int main(int argc, char *argv[])
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	if (shared == MAP_FAILED)
 		return 1;
+	if (argc > 1) {
+		later(argv[1]);
+		return failures != 0;
+	}
 	rings();
 	modified(WM_EVENT_RUNNING);
 	modified(WM_EVENT_STOPPED);

@@ -4,6 +4,8 @@
 # ordinary user.
 # shellcheck source=tests/folder_setup.bash
 . "$(dirname "$0")/folder_setup.bash"
+# shellcheck source=tests/cpus_setup.bash
+. "$source_dir/tests/cpus_setup.bash"
 
 if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" | grep -cE "__(asan|tsan|ubsan)_")" -gt 0 ]; then
 	skip "a library built for a sanitizer can't be linked by programs that are not"
@@ -30,6 +32,13 @@ gcc -std=gnu11 -Wall -Wextra -Werror "$source_dir/tests/event_object.c" -o uses 
 run ./uses
 if [ "$(id -u)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
 	chmod -R a+rX . && run setpriv --reuid=65534 --regid=65534 --clear-groups ./uses
+fi
+
+# A CPU that comes later.
+if why=$(cpus_trouble); then
+	echo "without CPUs that come later: $why"
+else
+	one_cpu timeout 60 ./uses online >said 2>&1 || fail "CPUs that come later: $(cat said)"
 fi
 
 cat >plus.cc <<'CC'

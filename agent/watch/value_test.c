@@ -228,16 +228,23 @@ Test(watch, an_address_that_is_loaded_is_no_store, .timeout = 30)
 	sample_end(0);
 }
 
+/* One hit, which is found to be that of the instruction at `at`; NULL: of none. It stays sample_told[0]; sample_end(0) is next. */
+static void hit_once(struct control_watch *about, void (*run)(uint64_t *to, uint64_t value),
+		     uint64_t *to, const char *at)
+{
+	sample_begin();
+	sample_arm(about);
+	run(to, 0);
+	cr_assert_eq(sample_collect(8), 1);
+	cr_assert_eq(sample_told[0].ip, (uintptr_t)at, "how %x", sample_told[0].how);
+}
+
 Test(watch, a_call_is_found_from_where_it_led, .timeout = 30)
 {
 	struct control_watch about = sample_about(0, &call_slot, 8);
 
 	about.on = WATCH_ON_ACCESS;
-	sample_begin();
-	sample_arm(&about);
-	form_call_slot(word, 0);
-	cr_assert_eq(sample_collect(8), 1);
-	cr_assert_eq(sample_told[0].ip, (uintptr_t)form_call_at, "how %x", sample_told[0].how);
+	hit_once(&about, form_call_slot, word, form_call_at);
 	cr_assert(sample_told[0].how & WATCH_READ);
 	cr_assert_eq(sample_told[0].now, (uintptr_t)led_to);
 	sample_end(0);
@@ -248,11 +255,7 @@ Test(watch, a_call_that_stores_where_it_returns_to_is_found, .timeout = 30)
 	static uint64_t stack[1024] __attribute__((aligned(64)));
 	struct control_watch about = sample_about(0, &stack[1000], 8);
 
-	sample_begin();
-	sample_arm(&about);
-	form_call_push(&stack[1000], 0);
-	cr_assert_eq(sample_collect(8), 1);
-	cr_assert_eq(sample_told[0].ip, (uintptr_t)form_push_at, "how %x", sample_told[0].how);
+	hit_once(&about, form_call_push, &stack[1000], form_push_at);
 	cr_assert_eq(sample_told[0].how, EXACT);
 	sample_end(0);
 }
@@ -262,11 +265,7 @@ Test(watch, a_jump_is_not_taken_for_what_stands_before_its_target, .timeout = 30
 	struct control_watch about = sample_about(0, &jump_slot, 8);
 
 	about.on = WATCH_ON_ACCESS;
-	sample_begin();
-	sample_arm(&about);
-	form_jump_slot(word, 0);
-	cr_assert_eq(sample_collect(8), 1);
-	cr_assert_eq(sample_told[0].ip, 0);
+	hit_once(&about, form_jump_slot, word, NULL);
 	cr_assert(sample_told[0].how & WATCH_IP_UNKNOWN, "how %x", sample_told[0].how);
 	sample_end(0);
 }
@@ -276,11 +275,7 @@ Test(watch, a_large_store_is_found_and_its_value_read, .timeout = 30)
 	static uint8_t area[4096] __attribute__((aligned(64)));
 	struct control_watch about = sample_about(0, area + 512 + 160, 8);
 
-	sample_begin();
-	sample_arm(&about);
-	form_fxsave((uint64_t *)(void *)(area + 512 + 512 - 32), 0);
-	cr_assert_eq(sample_collect(8), 1);
-	cr_assert_eq(sample_told[0].ip, (uintptr_t)form_fxsave_at, "how %x", sample_told[0].how);
+	hit_once(&about, form_fxsave, (uint64_t *)(void *)(area + 512 + 512 - 32), form_fxsave_at);
 	cr_assert_eq(sample_told[0].how & EXACT, 0);
 	sample_end(0);
 }

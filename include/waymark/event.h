@@ -15,7 +15,7 @@
  *
  * The kernel lends events thread by thread and CPU by CPU (perf_event_open(2)). An object makes one of them: it opens each source on
  * each thread or CPU of the scope, disabled, and enables them when all stand; if one is refused, all are closed and nothing has fired. Threads
- * that start later have their creator's events, without a gap. A process is stopped while it is armed, where nothing
+ * that start later have their creator's events, without a gap; CPUs that come later have to be followed. A process is stopped while it is armed, where nothing
  * forbids that, some 30 us a thread, so that no thread is left out and none has an event twice.
  *
  * Sources are breakpoints, in debug registers, of which an x86-64 thread has four. What is taken is written into the ledger of claims (waymark
@@ -25,17 +25,17 @@
  * States, in which wm_event_object_...() may be called:
  *
  *	WM_EVENT_PREPARING	arm, close
- *	WM_EVENT_ARMED		modify, count, coverage, drain, disarm, close
+ *	WM_EVENT_ARMED		modify, follow, count, coverage, drain, disarm, close
  *	WM_EVENT_DISARMED	count, coverage, drain, close
  *
- * status and detail may be called in all; arm that failed leaves it preparing, to be tried anew. What fires
+ * status, uncovered and detail may be called in all; arm that failed leaves it preparing, to be tried anew. What fires
  * outside of armed is dropped and counted (`stray`).
  *
  * Descriptors hold the events: whatever ends the calling process disarms. One is needed for each source on each thread, with
  * WM_EVENT_RINGS on each CPU too; they are closed at exec, and arming raises this process's soft limit of them where it has to, which programs
  * that it starts from then on inherit. Any thread may use an object, one at a time. None of these functions may be called in a signal handler.
  * In a forked child of the caller an object is good for wm_event_object_close() alone, which leaves the parent's as it is; everything
- * else says -ECHILD there. While it arms or modifies, no other thread of the caller's may wait(2) for just any child.
+ * else says -ECHILD there. While it arms, modifies or follows, no other thread of the caller's may wait(2) for just any child.
  *
  * Functions return 0 or a count, or a negative error (waymark/error.h), of which wm_event_object_detail() says what it was
  * about. All say -EINVAL for an object that is NULL.
@@ -78,7 +78,10 @@ enum wm_event_scope {
 #define WM_EVENT_CHILDREN 4u
 /* The kernel's own loads and stores too, as of read(2) into a buffer. Needs rights: perf_event_paranoid at most 1, or CAP_PERFMON. */
 #define WM_EVENT_KERNEL 8u
-/* Never stop the process to arm: threads that start at that moment may be `doubtful` then. */
+/*
+ * Never stop the process: threads that start as it is armed may be `doubtful` then, and with WM_EVENT_RINGS none is seen on CPUs that
+ * come into the machine later, unless it is a lone thread.
+ */
 #define WM_EVENT_NO_STOP 16u
 
 #define WM_EVENT_SOURCES_MAX 4
@@ -180,10 +183,21 @@ struct wm_event_missing {
 	int32_t cpu; /* -1: a thread */
 	/*
 	 * Why, for wm_error_text(): -WM_E_EVENT_EXEC, another program has taken the place of the one; -WM_E_EVENT_CAME_LATER, a CPU
-	 * that was not online; -ENODEV, one that is no more; or what the kernel said.
+	 * that was not online, or with WM_EVENT_RINGS has no ring; -WM_E_EVENT_CPU_BACK, one that was offline since it was armed; -ENODEV, one
+	 * that is; or what the kernel said. wm_event_object_follow() mends all of a CPU's that can be mended.
 	 */
 	int32_t error;
 	int32_t reserved;
+};
+
+/*
+ * Between these two a CPU may have run without the events; with WM_EVENT_RINGS, threads on it, unseen: from when it was last known to have them, or not
+ * to be online, until it had them, or until all was disarmed. CLOCK_MONOTONIC.
+ */
+struct wm_event_uncovered {
+	int32_t cpu;
+	int32_t reserved;
+	uint64_t first_ns, last_ns;
 };
 
 #define WM_EVENT_HAS_REGISTERS                                                                     \
@@ -236,6 +250,24 @@ int wm_event_object_arm(struct wm_event_object *object);
  */
 int wm_event_object_modify(struct wm_event_object *object, const struct wm_event_source *sources,
 			   unsigned int count, enum wm_event_modify how, struct wm_event_gap *gap);
+
+/*
+ * CPUs go and come. The kernel drops the events of WM_EVENT_CPUS and WM_EVENT_SYSTEM when a CPU goes offline, also as the machine is suspended, and
+ * says nothing; and a CPU that was not in the machine when rings were opened has none. So call this about once a second where
+ * either can be: what is online and lacks the events has them from here on. Counts are kept. For a new ring the process is stopped
+ * for a moment, as to arm. Without rings a process needs it not, and it does nothing.
+ *
+ * Returns 0, also where a CPU can't have them now: coverage says why, and the next call tries again. -EINVAL: it is not armed; -ENOMEM, or
+ * -errno where it can't be told which CPUs are online. Some 10 us a CPU.
+ */
+int wm_event_object_follow(struct wm_event_object *object);
+
+/*
+ * The times that a CPU was without, in the order in which they ended; what it lacks just now is told by the next that ends it: follow or disarm.
+ * Up to `room` of them come into uncovered[], which may be NULL where that is 0. Returns how many there are in all; -EINVAL.
+ */
+int wm_event_object_uncovered(struct wm_event_object *object, struct wm_event_uncovered *uncovered,
+			      size_t room);
 
 /* Fill in *status, as much of it as its size says. 0, -EINVAL for a size that is none. Never blocks. */
 int wm_event_object_status(struct wm_event_object *object, struct wm_event_status *status);

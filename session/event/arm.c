@@ -27,6 +27,11 @@ int object_stop(const struct event_object *object, struct stop **stop)
 	return err == -ENOMEM || err == -EAGAIN ? err : 0;
 }
 
+void event_object_let_stop(struct event_object *object)
+{
+	object->request.flags &= ~(unsigned int)EVENT_NO_STOP;
+}
+
 /* Before the program is stopped; threads that start until then need more, and are refused by the kernel at worst. */
 static int needs_reckon(const struct event_object *object, struct event_needs *needs)
 {

@@ -49,6 +49,18 @@ void claims_fill(struct claim *claim, const struct event_object *object,
 	say_what(claim, from);
 }
 
+/* Row i is source i % sources; on CPUs, of one after the other. */
+static void register_fill(struct claim *claim, const struct event_object *object, size_t row)
+{
+	unsigned int sources = object->request.source_count;
+
+	claims_fill(claim, object, &object->sources[row % sources]);
+	if (!object->claim_cpus)
+		return;
+	claim->scope = CLAIM_OF_CPU;
+	claim->target = (int32_t)object->claim_cpus[row / sources];
+}
+
 /* Whichever CPUs there are now. */
 static int cpus_of(const struct event_object *object, unsigned int **cpus, size_t *count)
 {
@@ -102,7 +114,6 @@ static size_t beside_fill(struct claim *claims, const struct event_object *objec
 
 int claims_write(struct event_object *object, const struct event_needs *needs)
 {
-	unsigned int sources = object->request.source_count, *cpus = NULL;
 	size_t places = 1;
 	struct claim *all;
 	int err = 0;
@@ -110,26 +121,20 @@ int claims_write(struct event_object *object, const struct event_needs *needs)
 	if (!object->request.ledger)
 		return 0;
 	if (!object_is_threads(object))
-		err = cpus_of(object, &cpus, &places);
+		err = cpus_of(object, &object->claim_cpus, &places);
 	if (err)
 		return err;
-	object->claim_sources = object->claim_count = places * sources;
+	object->claim_sources = object->claim_count = places * object->request.source_count;
 	object->claims = calloc(object->claim_count + BESIDE_MAX, sizeof(*object->claims));
 	all = calloc(object->claim_count + BESIDE_MAX, sizeof(*all));
-	for (size_t i = 0; all && i < object->claim_sources; i++) {
-		claims_fill(&all[i], object, &object->sources[i % sources]);
-		if (cpus) {
-			all[i].scope = CLAIM_OF_CPU;
-			all[i].target = (int32_t)cpus[i / sources];
-		}
-	}
+	for (size_t i = 0; all && i < object->claim_sources; i++)
+		register_fill(&all[i], object, i);
 	if (all)
 		object->claim_count += beside_fill(all + object->claim_sources, object, needs);
 	err = all && object->claims ? ledger_claim(object->request.ledger, all, object->claim_count,
 						   object->claims)
 				    : -ENOMEM;
 	free(all);
-	free(cpus);
 	if (err)
 		claims_remove(object);
 	return err;
@@ -138,29 +143,31 @@ int claims_write(struct event_object *object, const struct event_needs *needs)
 /* In front of what comes with the registers. */
 int claims_add(struct event_object *object, int cpu)
 {
-	unsigned int sources = object->request.source_count;
+	unsigned int sources = object->request.source_count, *cpus;
 	struct claim all[EVENT_SOURCES_MAX];
 	uint64_t ids[EVENT_SOURCES_MAX], *claims;
+	size_t rows = object->claim_sources;
 	int err;
 
 	if (!object->claims)
 		return 0;
 	claims = reallocarray(object->claims, object->claim_count + sources, sizeof(*claims));
-	if (!claims)
+	if (claims)
+		object->claims = claims;
+	cpus = reallocarray(object->claim_cpus, rows / sources + 1, sizeof(*cpus));
+	if (cpus)
+		object->claim_cpus = cpus;
+	if (!claims || !cpus)
 		return -ENOMEM;
-	object->claims = claims;
-	for (unsigned int i = 0; i < sources; i++) {
-		claims_fill(&all[i], object, &object->sources[i]);
-		all[i].scope = CLAIM_OF_CPU;
-		all[i].target = cpu;
-	}
+	cpus[rows / sources] = (unsigned int)cpu;
+	for (unsigned int i = 0; i < sources; i++)
+		register_fill(&all[i], object, rows + i);
 	err = ledger_claim(object->request.ledger, all, sources, ids);
 	if (err)
 		return err;
 	ledger_confirm(object->request.ledger, ids, sources);
-	claims += object->claim_sources;
-	memmove(claims + sources, claims,
-		(object->claim_count - object->claim_sources) * sizeof(*claims));
+	claims += rows;
+	memmove(claims + sources, claims, (object->claim_count - rows) * sizeof(*claims));
 	memcpy(claims, ids, sources * sizeof(*ids));
 	object->claim_sources += sources;
 	object->claim_count += sources;
@@ -177,8 +184,7 @@ void claims_confirm(struct event_object *object)
 	descriptors_fill(&claim, object, object->count + object->rings.count);
 	ledger_change(object->request.ledger, object->claims[object->claim_sources], &claim);
 	if (object->rings.count) {
-		memory_fill(&claim, object,
-			    rings_locked_bytes(object->rings.count, object->rings.bytes));
+		memory_fill(&claim, object, rings_memory(&object->rings));
 		ledger_change(object->request.ledger, object->claims[object->claim_count - 1],
 			      &claim);
 	}
@@ -189,10 +195,10 @@ void claims_change(struct event_object *object)
 {
 	struct claim claim;
 
-	if (!object->claims || !object_is_threads(object))
+	if (!object->claims)
 		return;
 	for (size_t i = 0; i < object->claim_sources; i++) {
-		claims_fill(&claim, object, &object->sources[i]);
+		register_fill(&claim, object, i);
 		ledger_change(object->request.ledger, object->claims[i], &claim);
 	}
 }
@@ -211,7 +217,9 @@ void claims_remove(struct event_object *object)
 	if (object->claims)
 		ledger_remove(object->request.ledger, object->claims, object->claim_count);
 	free(object->claims);
+	free(object->claim_cpus);
 	object->claims = NULL;
+	object->claim_cpus = NULL;
 	object->claim_count = object->claim_sources = 0;
 }
 

@@ -38,27 +38,53 @@ static void ledger_rows(struct claim_list *list)
 	list->count = kept;
 }
 
-Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
-{
+/* A ledger of the test's own. */
+struct ledger_bed {
+	char dir[32], text[512];
+	struct detail detail;
+	struct ledger *ledger;
 	struct event_source sources[EVENT_SOURCES_MAX];
 	struct event_request request;
-	struct event_object *first, *second;
-	char text[512] = "", dir[] = "/tmp/waymark-event.XXXXXX", name[64];
-	struct detail detail = { text, sizeof(text) };
-	struct claim_list list;
-	struct ledger *ledger;
-	struct bed bed;
+};
 
-	cr_assert(mkdtemp(dir));
-	setenv("XDG_RUNTIME_DIR", dir, 1);
-	cr_assert_eq(ledger_new(&ledger), 0);
+static void ledger_begin(struct ledger_bed *own, enum event_scope scope, pid_t pid,
+			 unsigned int count)
+{
+	*own = (struct ledger_bed){ .dir = "/tmp/waymark-event.XXXXXX" };
+	own->detail = (struct detail){ own->text, sizeof(own->text) };
+	cr_assert(mkdtemp(own->dir));
+	setenv("XDG_RUNTIME_DIR", own->dir, 1);
+	cr_assert_eq(ledger_new(&own->ledger), 0);
+	bed_request(&own->request, own->sources, scope, pid, count);
+	own->request.ledger = own->ledger;
+}
+
+static void ledger_end(struct ledger_bed *own)
+{
+	ledger_free(own->ledger);
+	snprintf(own->text, sizeof(own->text), "%s/waymark/claims", own->dir);
+	unlink(own->text);
+	snprintf(own->text, sizeof(own->text), "%s/waymark", own->dir);
+	rmdir(own->text);
+	rmdir(own->dir);
+}
+
+Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
+{
+	struct event_object *first, *second;
+	struct event_source *sources;
+	struct claim_list list;
+	struct ledger_bed own;
+	struct bed bed;
+	char name[64];
+
 	bed_start(&bed, lonely);
 	bed_wait(&bed, 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 4);
-	request.ledger = ledger;
-	request.flags = EVENT_SIGNAL;
+	ledger_begin(&own, EVENT_PROCESS, bed.pid, 4);
+	sources = own.sources;
+	own.request.flags = EVENT_SIGNAL;
 	sources[0].what = "watch:counter";
-	first = bed_arm(&request);
+	first = bed_arm(&own.request);
 	ledger_rows(&list);
 	cr_assert_eq(list.count, 6);
 	cr_assert_eq(list.rows[4].claim.resource, CLAIM_DESCRIPTORS);
@@ -74,13 +100,13 @@ Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
 	cr_assert_str_eq(list.rows[1].claim.what, name);
 	claim_list_release(&list);
 
-	request.source_count = 1;
+	own.request.source_count = 1;
 	sources[0].what = "watch:other";
-	cr_assert_eq(event_object_new(&second, &request, detail), 0);
-	cr_assert_eq(event_object_arm(second, detail), -WM_E_EVENT_TAKEN);
-	cr_assert(strstr(text, " has 0 free, 1 are wanted; "), "%s", text);
-	cr_assert(strstr(text, "watch:counter"), "%s", text);
-	cr_assert_not(strstr(text, "watch:other"), "%s", text);
+	cr_assert_eq(event_object_new(&second, &own.request, own.detail), 0);
+	cr_assert_eq(event_object_arm(second, own.detail), -WM_E_EVENT_TAKEN);
+	cr_assert(strstr(own.text, " has 0 free, 1 are wanted; "), "%s", own.text);
+	cr_assert(strstr(own.text, "watch:counter"), "%s", own.text);
+	cr_assert_not(strstr(own.text, "watch:other"), "%s", own.text);
 	ledger_rows(&list);
 	cr_assert_eq(list.count, 6, "no claim is left behind");
 	claim_list_release(&list);
@@ -88,9 +114,12 @@ Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
 	sources[0] = event_object_sources(first)[0];
 	sources[1] = event_object_sources(first)[1];
 	sources[0].address += 8;
-	cr_assert_eq(event_object_modify(first, sources, EVENT_MODIFY_RUNNING, NULL, detail), 0);
+	cr_assert_eq(event_object_modify(first, sources, EVENT_MODIFY_RUNNING, NULL, own.detail),
+		     0);
 	ledger_rows(&list);
 	cr_assert_eq(list.rows[0].claim.address, sources[0].address);
+	cr_assert_eq(list.rows[0].claim.scope, CLAIM_OF_PROCESS);
+	cr_assert_eq(list.rows[0].claim.target, bed.pid);
 	cr_assert_str_eq(list.rows[0].claim.what, "watch:counter");
 	claim_list_release(&list);
 	event_object_disarm(first);
@@ -99,41 +128,30 @@ Test(event_claims, what_is_taken_is_claimed_and_the_holder_is_named)
 	claim_list_release(&list);
 	event_object_release(first);
 	event_object_release(second);
-	ledger_free(ledger);
+	ledger_end(&own);
 	bed_end(&bed);
-	snprintf(text, sizeof(text), "%s/waymark/claims", dir);
-	unlink(text);
-	snprintf(text, sizeof(text), "%s/waymark", dir);
-	rmdir(text);
-	rmdir(dir);
 }
 
 /* Rings stay until they are drained: so does the claim on their memory. Who is refused for want of it is told whose it is. */
 Test(event_claims, locked_memory_is_claimed_until_the_rings_are_gone)
 {
-	struct event_source sources[EVENT_SOURCES_MAX];
-	struct event_request request;
-	struct event_object *object;
-	char text[512] = "", dir[] = "/tmp/waymark-event.XXXXXX";
 	struct claim_wanted wanted = { CLAIM_LOCKED_MEMORY, 0, -1 };
-	unsigned int *cpus;
-	size_t count;
+	struct event_object *object;
 	struct claim_list list;
-	struct ledger *ledger;
+	struct ledger_bed own;
+	unsigned int *cpus;
 	struct bed bed;
+	size_t count;
 
-	cr_assert(mkdtemp(dir));
-	setenv("XDG_RUNTIME_DIR", dir, 1);
-	cr_assert_eq(ledger_new(&ledger), 0);
-	cr_assert_eq(cpus_online(&cpus, &count), 0);
+	/* rings are of those that are offline, too */
+	cr_assert_eq(cpus_present(&cpus, &count), 0);
 	free(cpus);
 	bed_start(&bed, lonely);
 	bed_wait(&bed, 1);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
-	request.ledger = ledger;
-	request.flags = EVENT_RINGS;
-	request.ring_bytes = 16384;
-	object = bed_arm(&request);
+	ledger_begin(&own, EVENT_PROCESS, bed.pid, 1);
+	own.request.flags = EVENT_RINGS;
+	own.request.ring_bytes = 16384;
+	object = bed_arm(&own.request);
 	ledger_rows(&list);
 	cr_assert_eq(list.count, 3);
 	cr_assert_eq(list.rows[1].claim.resource, CLAIM_DESCRIPTORS);
@@ -142,8 +160,8 @@ Test(event_claims, locked_memory_is_claimed_until_the_rings_are_gone)
 	cr_assert_eq(list.rows[2].claim.count, count * (16384 + 4096));
 	cr_assert_eq(list.rows[2].claim.scope, CLAIM_OF_USER);
 	claim_list_release(&list);
-	cr_assert_gt(claim_holder_text(&wanted, text, sizeof(text)), 0);
-	cr_assert(strstr(text, " KiB"), "%s", text);
+	cr_assert_gt(claim_holder_text(&wanted, own.text, sizeof(own.text)), 0);
+	cr_assert(strstr(own.text, " KiB"), "%s", own.text);
 	event_object_disarm(object);
 	ledger_rows(&list);
 	cr_assert_eq(list.count, 1, "the rings are there still");
@@ -153,13 +171,59 @@ Test(event_claims, locked_memory_is_claimed_until_the_rings_are_gone)
 	ledger_rows(&list);
 	cr_assert_eq(list.count, 0);
 	claim_list_release(&list);
-	ledger_free(ledger);
+	ledger_end(&own);
 	bed_end(&bed);
-	snprintf(text, sizeof(text), "%s/waymark/claims", dir);
-	unlink(text);
-	snprintf(text, sizeof(text), "%s/waymark", dir);
-	rmdir(text);
-	rmdir(dir);
+}
+
+/* Which of the sources' addresses the ledger has for a CPU, a bit each; none twice. */
+static unsigned int claimed_on(const struct event_source *sources, unsigned int count, int cpu)
+{
+	unsigned int found = 0;
+	struct claim_list list;
+
+	ledger_rows(&list);
+	for (size_t i = 0; i < list.count; i++) {
+		const struct claim *claim = &list.rows[i].claim;
+
+		if (claim->scope != CLAIM_OF_CPU || claim->target != cpu)
+			continue;
+		cr_assert_eq(claim->resource, CLAIM_DEBUG_REGISTER);
+		for (unsigned int of = 0; of < count; of++)
+			if (claim->address == sources[of].address) {
+				cr_assert_eq(found & 1u << of, 0, "CPU %d has it twice", cpu);
+				found |= 1u << of;
+			}
+	}
+	claim_list_release(&list);
+	return found;
+}
+
+/* Without events: what the ledger is told is enough, and nobody's machine is disturbed. */
+Test(event_claims, what_is_changed_on_cpus_is_claimed_on_the_same)
+{
+	const struct event_needs needs = { .descriptors = 4 };
+	const unsigned int cpus[] = { 0, 3 };
+	struct event_object *object;
+	struct ledger_bed own;
+
+	ledger_begin(&own, EVENT_CPUS, 0, 2);
+	own.request.cpus = cpus;
+	own.request.cpu_count = 2;
+	cr_assert_eq(event_object_new(&object, &own.request, own.detail), 0);
+	cr_assert_eq(claims_write(object, &needs), 0);
+	cr_assert_eq(claims_add(object, 7), 0);
+	cr_assert_eq(claimed_on(own.sources, 2, 3), 3);
+	cr_assert_eq(claimed_on(own.sources, 2, 7), 3);
+	for (unsigned int i = 0; i < 2; i++) {
+		own.sources[i].address += 32;
+		object_source_set(object, i, &own.sources[i]);
+	}
+	claims_change(object);
+	cr_assert_eq(claimed_on(own.sources, 2, 0), 3);
+	cr_assert_eq(claimed_on(own.sources, 2, 3), 3);
+	cr_assert_eq(claimed_on(own.sources, 2, 7), 3);
+	event_object_release(object);
+	ledger_end(&own);
 }
 
 /* The kernel's own accounting: what PTRACE_POKEUSER took is given back with the thread alone. */

@@ -199,9 +199,14 @@ static int rings_cover(struct event_coverage *coverage, const struct event_objec
 	if (!object->rings.count || object->state != EVENT_ARMED)
 		return 0;
 	err = cpus_online(&cpus, &count);
-	for (size_t i = 0; i < count && !err; i++)
+	for (size_t i = 0; i < count && !err; i++) {
+		const struct event_place *place = object_place(object, (int)cpus[i]);
+		int why = place ? place->error : 0;
+
 		if (!rings_has(&object->rings, cpus[i]))
-			err = missing_add(coverage, -1, (int)cpus[i], -WM_E_EVENT_CAME_LATER);
+			err = missing_add(coverage, -1, (int)cpus[i],
+					  why && why != -ENODEV ? why : -WM_E_EVENT_CAME_LATER);
+	}
 	free(cpus);
 	return err;
 }

@@ -20,7 +20,7 @@ int event_object_drain(struct event_object *object, int is_last,
 		.registers = rings_registers(object->request.flags),
 	};
 	size_t settled, taken = 0;
-	int err;
+	int err, is_lacking = object_is_lacking(object);
 
 	if (!(object->request.flags & EVENT_RINGS))
 		return -EINVAL;
@@ -28,7 +28,8 @@ int event_object_drain(struct event_object *object, int is_last,
 	while (!err && taken < settled) {
 		struct event_record *record = &object->rings.pending[taken++];
 
-		record->after_loss = (uint8_t)rings_after_loss(&object->rings, record->time_ns);
+		record->after_loss = (uint8_t)(rings_after_loss(&object->rings, record->time_ns) |
+					       is_lacking);
 		record->address = object->sources[record->source].address;
 		if (is_within(object, record)) {
 			err = take(data, record);

@@ -172,6 +172,7 @@ static int uncovered_add(struct event_object *object, const struct event_place *
 		.first_ns = place->known_ns > object->armed_ns ? place->known_ns : object->armed_ns,
 		.last_ns = last_ns,
 	};
+	rings_missed(&object->rings, (unsigned int)place->cpu, place->known_ns, last_ns);
 	return 0;
 }
 
@@ -216,6 +217,19 @@ static int place_follow(struct event_object *object, struct event_place *place,
 	return err;
 }
 
+static int is_lacking(const struct event_place *place)
+{
+	return !place->is_covered && place->error != -ENODEV;
+}
+
+int object_is_lacking(const struct event_object *object)
+{
+	for (size_t i = 0; i < object->place_count; i++)
+		if (is_lacking(&object->places[i]))
+			return 1;
+	return 0;
+}
+
 /* ---- all of them ---- */
 
 static int is_among(int cpu, const unsigned int *cpus, size_t count)
@@ -224,6 +238,22 @@ static int is_among(int cpu, const unsigned int *cpus, size_t count)
 		if ((int)cpus[i] == cpu)
 			return 1;
 	return 0;
+}
+
+/* Those that are not online, and what they lack then: nothing. But a ring that threads have outlives that. */
+static void places_offline(struct event_object *object, const unsigned int *online, size_t count,
+			   uint64_t looked_ns)
+{
+	for (size_t i = 0; i < object->place_count; i++) {
+		struct event_place *place = &object->places[i];
+
+		if (is_among(place->cpu, online, count) ||
+		    (object_is_threads(object) && place->is_covered))
+			continue;
+		place->is_covered = 0;
+		place->error = -ENODEV;
+		place->known_ns = looked_ns; /* nothing ran there until then */
+	}
 }
 
 /* Those that are online and have no events are given some, unless it is the end. */
@@ -243,91 +273,122 @@ static int cpus_follow(struct event_object *object, const unsigned int *online, 
 		if (!err && !place_look(object, place) && !is_end)
 			err = place_follow(object, place, detail);
 	}
-	for (size_t i = 0; i < object->place_count; i++) {
-		struct event_place *place = &object->places[i];
-
-		if (is_among(place->cpu, online, count))
-			continue;
-		place->is_covered = 0;
-		place->error = -ENODEV;
-		place->known_ns = looked_ns; /* nothing ran there until then */
-	}
+	places_offline(object, online, count, looked_ns);
 	return err;
 }
 
 /*
- * A CPU that was not even present when the rings were opened: a ring, and on each thread an event for it. Threads that
- * start meanwhile might have it or not, so it is done only while all stand still.
+ * A ring, and on each thread an event for it. Threads that start meanwhile might have it or not, so where threads inherit it is
+ * done only while all stand still. *open_ns: since when all is seen.
  */
-static int threads_follow(struct event_object *object, unsigned int cpu, struct detail detail)
+static int threads_open(struct event_object *object, unsigned int cpu, uint64_t *open_ns,
+			struct detail detail)
 {
-	size_t begin = object->count;
+	pid_t one = object->request.pid, *tids = NULL;
 	unsigned int groups = object->groups;
-	struct stop *stop;
-	pid_t *tids = NULL;
-	int err = object_stop(object, &stop), count = 0, is_ended;
+	size_t begin = object->count;
+	struct stop *stop = NULL;
+	int count = 1, is_ended, err = rings_open_cpu(&object->rings, cpu);
 
-	if (err || !stop)
-		return err;
-	count = target_threads(object->request.pid, &tids);
-	err = count < 0 ? count : rings_open_cpu(&object->rings, cpu);
+	if (!err)
+		err = object_stop(object, &stop);
+	if (!err && !stop && object_inherits(object))
+		err = -WM_E_EVENT_CAME_LATER;
+	if (!err && object->request.scope == EVENT_PROCESS)
+		count = target_threads(one, &tids);
+	if (count < 0)
+		err = count;
 	for (int i = 0; i < count && !err; i++)
-		err = object_open_group(object, tids[i], (int)cpu, 0, 1, &is_ended, detail);
+		err = object_open_group(object, tids ? tids[i] : one, (int)cpu, 0, 1, &is_ended,
+					detail);
 	if (!err)
 		err = begin_new(object, begin);
+	*open_ns = object_now_ns();
 	stop_resume(stop);
 	free(tids);
 	object->groups = groups; /* of threads, which are known */
 	if (!err)
-		return uncovered_add(object,
-				     &(struct event_place){ .cpu = (int)cpu,
-							    .known_ns = object->followed_ns },
-				     object_now_ns());
+		return 0;
 	while (object->count > begin)
 		close(object->instances[--object->count].fd);
 	rings_close_cpu(&object->rings, cpu);
-	return err == -ENOMEM ? err : 0;
+	return err;
+}
+
+/* CPUs that were not even present when the rings were opened. */
+static int threads_follow(struct event_object *object, const unsigned int *online, size_t count,
+			  uint64_t looked_ns, int is_end, struct detail detail)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < count && !err; i++) {
+		struct event_place *place = object_place(object, (int)online[i]);
+		uint64_t open_ns;
+
+		if (rings_has(&object->rings, online[i]))
+			continue;
+		if (!place)
+			place = place_add(object, (int)online[i]);
+		if (!place)
+			return -ENOMEM;
+		place->error = is_end ? -WM_E_EVENT_CAME_LATER
+				      : threads_open(object, online[i], &open_ns, detail);
+		place->is_covered = !place->error;
+		if (place->is_covered)
+			err = uncovered_add(object, place, open_ns);
+		else if (place->error == -ENOMEM)
+			err = -ENOMEM;
+	}
+	places_offline(object, online, count, looked_ns);
+	return err;
+}
+
+static int follow(struct event_object *object, uint64_t looked_ns, int is_end, struct detail detail)
+{
+	unsigned int *online;
+	size_t count;
+	int err = cpus_online(&online, &count);
+
+	if (err)
+		return err;
+	err = object_is_threads(object)
+		      ? threads_follow(object, online, count, looked_ns, is_end, detail)
+		      : cpus_follow(object, online, count, looked_ns, is_end, detail);
+	free(online);
+	return err;
+}
+
+/* Whether CPUs that come make a difference. */
+static int is_followed(const struct event_object *object)
+{
+	return !object_is_threads(object) || object->rings.count;
 }
 
 int event_object_follow(struct event_object *object, struct detail detail)
 {
 	uint64_t looked_ns = object_now_ns();
-	unsigned int *online;
-	size_t count;
+	size_t events = object->count;
 	int err;
 
 	if (object->state != EVENT_ARMED || object->disarmed_ns)
 		return -EINVAL;
-	if (object_is_threads(object) && !object->rings.count)
+	if (!is_followed(object))
 		return 0;
-	err = cpus_online(&online, &count);
-	if (err)
-		return err;
-	if (!object_is_threads(object))
-		err = cpus_follow(object, online, count, looked_ns, 0, detail);
-	else if (object->request.scope == EVENT_PROCESS)
-		for (size_t i = 0; i < count && !err; i++)
-			if (!rings_has(&object->rings, online[i]))
-				err = threads_follow(object, online[i], detail);
+	err = follow(object, looked_ns, 0, detail);
 	object->followed_ns = looked_ns;
-	free(online);
+	if (object->count != events)
+		claims_confirm(object);
 	return err;
 }
 
 void object_follow_end(struct event_object *object)
 {
-	uint64_t looked_ns = object_now_ns();
-	unsigned int *online;
-	size_t count;
-
-	if (object_is_threads(object) || cpus_online(&online, &count))
+	if (!is_followed(object) || follow(object, object_now_ns(), 1, (struct detail){ 0 }))
 		return;
-	cpus_follow(object, online, count, looked_ns, 1, (struct detail){ 0 });
-	free(online);
 	for (size_t i = 0; i < object->place_count; i++) {
 		const struct event_place *place = &object->places[i];
 
-		if (!place->is_covered && place->error != -ENODEV)
+		if (is_lacking(place))
 			uncovered_add(object, place, object_now_ns());
 	}
 }

@@ -12,8 +12,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -354,12 +357,12 @@ static void *store_there(void *data)
 	cpu_set_t one;
 
 	(void)data;
-	CPU_ZERO(&one);
-	CPU_SET(1, &one);
-	if (sched_setaffinity(0, sizeof(one), &one))
-		_exit(5);
 	for (unsigned int step = 2; step < 50; step++) {
 		bed_meet(shared, step);
+		CPU_ZERO(&one);
+		CPU_SET(shared->data ? 0 : 1, &one);
+		if (sched_setaffinity(0, sizeof(one), &one))
+			_exit(5);
 		words[0] = step;
 	}
 	return NULL;
@@ -369,37 +372,61 @@ static void *store_there(void *data)
 static void storers(struct bed_shared *own)
 {
 	shared = own;
+	/* whom we are for the time being we are for good: else we could not be looked at */
+	if (setresgid(getgid(), getgid(), getgid()) || setresuid(getuid(), getuid(), getuid()))
+		_exit(6);
+	prctl(PR_SET_DUMPABLE, 1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	bed_threads(1, store_there, NULL);
 	bed_meet(own, 1);
 	bed_threads(1, store_there, NULL);
 	store_there(NULL);
 }
 
+struct counted {
+	unsigned int count, after_loss;
+	int is_first_after; /* a loss */
+};
+
 static int count_only(void *data, const struct event_record *record)
 {
-	cr_assert_eq(record->cpu, 1);
-	++*(unsigned int *)data;
+	struct counted *counted = data;
+
+	if (!counted->count)
+		counted->is_first_after = record->after_loss;
+	counted->count++;
+	counted->after_loss += record->after_loss;
 	return 0;
+}
+
+/* CPU 1 is not there yet, and nobody has stored to a word. */
+static struct event_object *arm_storers(struct bed *bed, uint32_t ring_bytes)
+{
+	struct event_object *object;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		cr_skip_test("one CPU");
+	kernel = (struct kernel){ .online = { 1 }, .present = { 1 } };
+	bed_start(bed, storers);
+	bed_wait(bed, 2);
+	bed_request(&request, sources, EVENT_PROCESS, bed->pid, 2);
+	request.flags = EVENT_RINGS;
+	request.ring_bytes = ring_bytes;
+	object = bed_arm(&request);
+	bed_step(bed, 1, 2);
+	bed_step(bed, 2, 3);
+	cr_assert_eq(bed_count(object, 0), 0);
+	return object;
 }
 
 Test(event_follow, threads_have_a_ring_on_a_cpu_that_is_brought_later, .init = bed_need_breakpoints)
 {
 	struct event_object *object;
 	struct event_uncovered last;
-	unsigned int count = 0;
+	struct counted counted = { 0 };
 	struct bed bed;
 
-	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
-		cr_skip_test("one CPU");
-	kernel = (struct kernel){ .online = { 1 }, .present = { 1 } };
-	bed_start(&bed, storers);
-	bed_wait(&bed, 2);
-	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 2);
-	request.flags = EVENT_RINGS;
-	object = bed_arm(&request);
-	bed_step(&bed, 1, 2);
-	bed_step(&bed, 2, 3);
-	cr_assert_eq(bed_count(object, 0), 0);
+	object = arm_storers(&bed, 16384);
 	kernel.online[1] = 1;
 	cr_assert_eq(why_missing(object, 1), -WM_E_EVENT_CAME_LATER);
 	follow(object);
@@ -410,9 +437,99 @@ Test(event_follow, threads_have_a_ring_on_a_cpu_that_is_brought_later, .init = b
 	follow(object);
 	bed_step(&bed, 4, 3);
 	event_object_disarm(object);
-	cr_assert_eq(event_object_drain(object, 1, count_only, &count), 0);
-	cr_assert_eq(count, 6, "%u", count);
+	cr_assert_eq(event_object_drain(object, 1, count_only, &counted), 0);
+	cr_assert_eq(counted.count, 6, "%u", counted.count);
+	cr_assert(counted.is_first_after, "what was before was not seen");
+	cr_assert_lt(counted.after_loss, 6, "but then all was");
 	cr_assert_eq(event_object_lost(object), 0);
+	cr_assert_eq(uncovered(object, &last), 1);
+	event_object_release(object);
+	bed_end(&bed);
+}
+
+static void limit(int resource, rlim_t soft)
+{
+	struct rlimit now;
+
+	cr_assert_eq(getrlimit((__rlimit_resource_t)resource, &now), 0);
+	if (soft > now.rlim_max)
+		cr_skip_test("the limit can't be raised");
+	now.rlim_cur = soft;
+	cr_assert_eq(setrlimit((__rlimit_resource_t)resource, &now), 0);
+}
+
+/* The first rings take what an ordinary user may lock, of which half and a little is left at most. */
+Test(event_follow, a_ring_that_comes_later_has_what_is_left, .init = bed_need_breakpoints)
+{
+	struct event_object *object;
+	struct counted counted = { 0 };
+	struct bed bed;
+
+	bed_become_ordinary();
+	limit(RLIMIT_MEMLOCK, 6 << 20);
+	object = arm_storers(&bed, 0);
+	kernel.online[1] = 1;
+	follow(object);
+	cr_assert_eq(why_missing(object, 1), 0);
+	bed_step(&bed, 3, 3);
+	event_object_disarm(object);
+	cr_assert_eq(event_object_drain(object, 1, count_only, &counted), 0);
+	cr_assert_eq(counted.count, 3, "%u", counted.count);
+	event_object_release(object);
+	bed_become_root();
+	bed_end(&bed);
+}
+
+Test(event_follow, a_ring_that_is_refused_is_told_and_asked_for_again, .init = bed_need_breakpoints)
+{
+	struct event_object *object;
+	struct event_uncovered last;
+	struct counted counted = { 0 };
+	unsigned int descriptors;
+	struct rlimit before;
+	struct bed bed;
+	uint64_t came;
+
+	object = arm_storers(&bed, 16384);
+	descriptors = bed_descriptors();
+	kernel.online[1] = 1;
+	came = object_now_ns();
+	cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+	for (int i = 0; i < 2; i++) {
+		limit(RLIMIT_NOFILE, 3);
+		follow(object);
+		limit(RLIMIT_NOFILE, before.rlim_cur);
+		cr_assert_eq(why_missing(object, 1), -EMFILE);
+		cr_assert_eq(uncovered(object, &last), 0);
+	}
+	cr_assert_eq(bed_descriptors(), descriptors);
+	/* on the other CPU */
+	bed.shared->data = 1;
+	bed_step(&bed, 3, 3);
+	cr_assert_eq(event_object_drain(object, 1, count_only, &counted), 0);
+	cr_assert_eq(counted.count, 3, "%u", counted.count);
+	cr_assert_eq(counted.after_loss, 3, "nobody knows what was stored between");
+	follow(object);
+	cr_assert_eq(why_missing(object, 1), 0);
+	cr_assert_eq(uncovered(object, &last), 1);
+	cr_assert_leq(last.first_ns, came, "it was there without a ring from then on");
+	event_object_release(object);
+	bed_end(&bed);
+}
+
+Test(event_follow, threads_on_a_cpu_without_a_ring_are_told_at_the_end,
+     .init = bed_need_breakpoints)
+{
+	struct event_object *object;
+	struct event_uncovered last;
+	struct bed bed;
+
+	object = arm_storers(&bed, 16384);
+	kernel.online[1] = 1;
+	event_object_disarm(object);
+	cr_assert_eq(uncovered(object, &last), 1);
+	cr_assert_eq(last.cpu, 1);
+	cr_assert_leq(last.last_ns, event_object_disarmed_ns(object));
 	event_object_release(object);
 	bed_end(&bed);
 }

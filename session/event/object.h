@@ -218,15 +218,19 @@ int event_object_modify(struct event_object *object, const struct event_source *
  * them when the CPU goes, also for a suspended machine, and says nothing. So look now and then, as once a second: CPUs that came back,
  * and with EVENT_SYSTEM those that came for the first time, have the events from here on. What they had counted is
  * kept. The time without is told: event_object_uncovered(). Threads are followed by the kernel itself and need it only
- * with EVENT_RINGS, see there.
+ * with EVENT_RINGS, see there: for a CPU that is new its process is stopped for a moment. Where it can't be stopped, and threads inherit,
+ * such a CPU's stay unseen, and are told.
  *
  * Only when armed, else -EINVAL. Returns 0, also where a CPU can't have them now: coverage says why, and the next look
  * tries again; -ENOMEM, or -errno where it can't be told which CPUs are online. Some 10 us a CPU.
  */
 int event_object_follow(struct event_object *object, struct detail detail);
 
+/* Armed with EVENT_NO_STOP as it stood still already: from here on its process may be stopped. */
+void event_object_let_stop(struct event_object *object);
+
 /*
- * Between these two a CPU may have run without the events: from when it was last known to have them, or to be
+ * Between these two a CPU may have run without the events, or, with rings, threads on it: from when it was last known to have them, or to be
  * offline, until it had them again, or until all was disarmed. CLOCK_MONOTONIC.
  */
 struct event_uncovered {
@@ -315,7 +319,7 @@ struct event_record {
 	uint32_t cpu;
 	unsigned int source;
 	uint8_t has_regs; /* 0: not asked for, or the kernel had none to give, as of a thread that is about to end */
-	uint8_t after_loss; /* others may have been lost since the one before it, or come later still, in the order of time */
+	uint8_t after_loss; /* others may have been lost, or not been seen, since the one before it, or come later still, in the order of time */
 	uint8_t is_kernel; /* the kernel's own access; ip and registers are the thread's at its call */
 	uint8_t caller_count;
 	uint64_t callers

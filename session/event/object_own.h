@@ -9,7 +9,7 @@
 
 #define WHAT_BYTES 128
 
-/* A CPU of the scope, of objects that watch CPUs. */
+/* A CPU of the scope, of objects that watch CPUs; or one that came later, on which threads' rings were not. */
 struct event_place {
 	int cpu;
 	int error; /* why it is not covered */
@@ -42,7 +42,8 @@ struct event_object {
 
 	uint64_t *claims; /* claims.c's; NULL: none */
 	size_t claim_count, claim_sources;
-	struct event_place *places; /* of CPUs; none: of threads */
+	unsigned int *claim_cpus; /* whose registers these are; NULL: threads' */
+	struct event_place *places;
 	size_t place_count, place_room;
 	uint64_t followed_ns; /* when it was last looked which are online */
 	struct event_uncovered *uncovered;
@@ -130,6 +131,9 @@ int object_follow_begin(struct event_object *object, uint64_t looked_ns);
 
 /* It is about to be disarmed: CPUs that have none to the end are told as uncovered, too. */
 void object_follow_end(struct event_object *object);
+
+/* Whether some CPU that was online at the last look has none of the events. */
+int object_is_lacking(const struct event_object *object);
 
 /* NULL: the CPU has none. */
 struct event_place *object_place(const struct event_object *object, int cpu);

@@ -279,6 +279,21 @@ int wm_event_object_modify(struct wm_event_object *object, const struct wm_event
 	return err;
 }
 
+int wm_event_object_follow(struct wm_event_object *object)
+{
+	int err = enter(object);
+
+	if (err)
+		return err;
+	if (event_object_state(object->inner) != EVENT_ARMED)
+		return fail(object->detail, -EINVAL, "it is not armed");
+	err = event_object_follow(object->inner,
+				  (struct detail){ object->detail, sizeof(object->detail) });
+	if (!err) /* what a CPU can't have now is no error */
+		object->detail[0] = '\0';
+	return err;
+}
+
 int wm_event_object_disarm(struct wm_event_object *object)
 {
 	int err = enter(object);
@@ -373,6 +388,25 @@ int wm_event_object_coverage(struct wm_event_object *object, struct wm_event_cov
 							.error = inner.missing[i].error };
 	event_coverage_release(&inner);
 	return (int)now.missing;
+}
+
+int wm_event_object_uncovered(struct wm_event_object *object, struct wm_event_uncovered *uncovered,
+			      size_t room)
+{
+	const struct event_uncovered *all;
+	int err = enter(object);
+	size_t count;
+
+	if (err)
+		return err;
+	if (!uncovered && room)
+		return fail(object->detail, -EINVAL, "uncovered: NULL, with room for %zu", room);
+	all = event_object_uncovered(object->inner, &count);
+	for (size_t i = 0; i < count && i < room; i++)
+		uncovered[i] = (struct wm_event_uncovered){ .cpu = all[i].cpu,
+							    .first_ns = all[i].first_ns,
+							    .last_ns = all[i].last_ns };
+	return (int)count;
 }
 
 struct handing {

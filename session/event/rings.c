@@ -59,8 +59,7 @@ static int ring_open(struct cpu_ring *ring, unsigned int cpu, uint32_t bytes)
 	};
 	long fd = syscall(SYS_perf_event_open, &attr, gettid(), (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);
 
-	ring->cpu = cpu;
-	ring->fd = (int)fd;
+	*ring = (struct cpu_ring){ .cpu = cpu, .fd = (int)fd, .bytes = bytes };
 	if (fd < 0)
 		return -errno;
 	ring->memory = mmap(NULL, PAGE + bytes, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
@@ -69,6 +68,15 @@ static int ring_open(struct cpu_ring *ring, unsigned int cpu, uint32_t bytes)
 		return errno == EPERM ? -WM_E_PERF_MEMORY : -errno;
 	}
 	return ring_init(&ring->ring, ring->memory, (const uint8_t *)ring->memory + PAGE, bytes);
+}
+
+static void ring_close(struct cpu_ring *ring)
+{
+	ring_release(&ring->ring);
+	if (ring->memory)
+		munmap(ring->memory, PAGE + ring->bytes);
+	if (ring->fd >= 0)
+		close(ring->fd);
 }
 
 static int open_all(struct rings *rings, uint32_t bytes)
@@ -100,7 +108,17 @@ int rings_open(struct rings *rings, uint32_t bytes)
 		rings_release(rings);
 		err = open_all(rings, less);
 	}
+	rings->is_any_size = !bytes;
 	return err;
+}
+
+uint64_t rings_memory(const struct rings *rings)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned int i = 0; i < rings->count; i++)
+		bytes += rings_locked_bytes(1, rings->all[i].bytes);
+	return bytes;
 }
 
 int rings_has(const struct rings *rings, unsigned int cpu)
@@ -113,33 +131,35 @@ int rings_has(const struct rings *rings, unsigned int cpu)
 
 int rings_open_cpu(struct rings *rings, unsigned int cpu)
 {
+	uint32_t bytes = rings->bytes;
+	struct cpu_ring ring;
+	int err;
+
 	if (rings_has(rings, cpu))
 		return 0;
 	if (array_grow(&rings->all, &rings->room, rings->count + 1, sizeof(*rings->all)))
 		return -ENOMEM;
-	rings->all[rings->count] = (struct cpu_ring){ .fd = -1 };
-	return ring_open(&rings->all[rings->count++], cpu, rings->bytes);
-}
-
-static void ring_close(const struct rings *rings, struct cpu_ring *ring)
-{
-	ring_release(&ring->ring);
-	if (ring->memory)
-		munmap(ring->memory, PAGE + rings->bytes);
-	if (ring->fd >= 0)
-		close(ring->fd);
+	do {
+		err = ring_open(&ring, cpu, bytes);
+		if (err)
+			ring_close(&ring);
+		bytes /= 2;
+	} while (err == -WM_E_PERF_MEMORY && rings->is_any_size && bytes >= SMALL_BYTES);
+	if (!err)
+		rings->all[rings->count++] = ring;
+	return err;
 }
 
 void rings_close_cpu(struct rings *rings, unsigned int cpu)
 {
 	if (rings->count && rings->all[rings->count - 1].cpu == cpu)
-		ring_close(rings, &rings->all[--rings->count]);
+		ring_close(&rings->all[--rings->count]);
 }
 
 void rings_release(struct rings *rings)
 {
 	for (unsigned int i = 0; i < rings->count; i++)
-		ring_close(rings, &rings->all[i]);
+		ring_close(&rings->all[i]);
 	free(rings->all);
 	free(rings->ids);
 	free(rings->pending);
@@ -257,6 +277,13 @@ static void gap_add(struct cpu_ring *ring, uint64_t from_ns, uint64_t to_ns)
 	if (!ring->has_gap || to_ns > ring->gap_to_ns)
 		ring->gap_to_ns = to_ns;
 	ring->has_gap = 1;
+}
+
+void rings_missed(struct rings *rings, unsigned int cpu, uint64_t from_ns, uint64_t to_ns)
+{
+	for (unsigned int i = 0; i < rings->count; i++)
+		if (rings->all[i].cpu == cpu)
+			gap_add(&rings->all[i], from_ns, to_ns);
 }
 
 int rings_after_loss(struct rings *rings, uint64_t time_ns)

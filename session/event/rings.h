@@ -15,6 +15,7 @@ struct rings {
 		unsigned int cpu;
 		int fd;
 		void *memory;
+		uint32_t bytes; /* of records */
 		struct ring ring;
 		uint64_t last_ns; /* of the last hit that was read */
 		uint64_t full_ns; /* when it was last read, if it was full then; else before that */
@@ -24,7 +25,8 @@ struct rings {
 	} * all;
 	unsigned int count;
 	size_t room;
-	uint32_t bytes; /* of records, each */
+	uint32_t bytes;	 /* of records, of those that were opened together */
+	int is_any_size; /* one more may have less, where there is no memory for as many */
 	struct ring_id {
 		uint64_t id;
 		unsigned int source;
@@ -41,12 +43,19 @@ struct rings {
 int rings_open(struct rings *rings, uint32_t bytes);
 void rings_release(struct rings *rings);
 
-/* What the kernel locks for rings of so many bytes (0: as rings_open() takes it), each with its head. */
+/* What the kernel locks for rings of so many bytes (0: as rings_open() takes it), each with its head; and for these. */
 uint64_t rings_locked_bytes(size_t count, uint32_t bytes);
-/* One more, unless there is one. 0 or an error as above, and close it also then; only the last can be closed alone. */
+uint64_t rings_memory(const struct rings *rings);
+/*
+ * One more, unless there is one. Where rings_open() was not told how large, it may be smaller than the others, which take what
+ * they can get. 0; or an error as above, and there is none. Only the last can be closed alone.
+ */
 int rings_open_cpu(struct rings *rings, unsigned int cpu);
 void rings_close_cpu(struct rings *rings, unsigned int cpu);
 int rings_has(const struct rings *rings, unsigned int cpu);
+
+/* Between these two a CPU had no ring, or no events for it: hits there were lost. One that has none is passed over. */
+void rings_missed(struct rings *rings, unsigned int cpu, uint64_t from_ns, uint64_t to_ns);
 
 /* Which source an event is of, before any of its records is read. 0, -ENOMEM, -errno. */
 int rings_add(struct rings *rings, int fd, unsigned int source);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/event/bed_test.h"
 #include "session/event/instance.h"
+#include "session/event/rings.h"
 
 #include <asm/perf_regs.h>
 #include <criterion/criterion.h>
@@ -269,4 +270,24 @@ Test(event_rings, what_finds_a_ring_full_is_counted)
 	cr_assert_eq(event_object_lost(object), THREADS * STORES - count);
 	event_object_release(object);
 	bed_end(&bed);
+}
+
+/* Nothing of it stays that would be read. */
+Test(event_rings, a_ring_that_was_refused_is_none)
+{
+	struct rings_form form = { 0 };
+	struct rings rings = { 0 };
+	unsigned int descriptors, count;
+	size_t settled;
+
+	cr_assert_eq(rings_open(&rings, 16384), 0);
+	descriptors = bed_descriptors();
+	count = rings.count;
+	cr_assert_lt(rings_open_cpu(&rings, 65535), 0);
+	cr_assert_not(rings_has(&rings, 65535));
+	cr_assert_eq(rings.count, count);
+	cr_assert_eq(bed_descriptors(), descriptors);
+	cr_assert_eq(rings_memory(&rings), count * UINT64_C(20480));
+	cr_assert_eq(rings_read(&rings, form, 1, &settled), 0);
+	rings_release(&rings);
 }

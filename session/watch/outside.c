@@ -4,7 +4,7 @@
 #include "session/watch/outside_own.h"
 #include "session/process.h"
 #include "session/target.h"
-#include "session/watch/watching.h"
+#include "session/watch/watching_own.h"
 #include "session/watermark.h"
 
 #include "base/array.h"
@@ -20,6 +20,8 @@
 #include <unistd.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
+
+#define FOLLOW_NS UINT64_C(1000000000)
 
 /* ---- which way ---- */
 
@@ -245,6 +247,8 @@ int outside_beside(struct wm_session *session, const struct process *process, in
 void outside_go(struct process *process)
 {
 	entry_go(&process->outside->entry);
+	if (process->outside->object)
+		event_object_let_stop(process->outside->object);
 }
 
 void outside_free(struct process *process)
@@ -381,6 +385,7 @@ int outside_armed(struct process *process, struct event_object *object, struct w
 					     UINT64_MAX;
 	}
 	outside->has_records = (flags & EVENT_RINGS) != 0;
+	outside->followed_ns = ticks_monotonic_ns();
 	return outside_code_new(&outside->code, process->pid);
 }
 
@@ -463,6 +468,31 @@ static void take(struct wm_session *session, struct process *process, int is_las
 	}
 }
 
+/* What can't be had on a CPU that came is asked for again at the next look, and told at the end. */
+static void follow(struct outside *outside)
+{
+	uint64_t now_ns = ticks_monotonic_ns();
+
+	if (now_ns - outside->followed_ns < FOLLOW_NS)
+		return;
+	outside->followed_ns = now_ns;
+	event_object_follow(outside->object, (struct detail){ NULL, 0 });
+}
+
+static void note_uncovered(struct wm_session *session, const struct outside *outside)
+{
+	const struct event_uncovered *all;
+	size_t count;
+	uint64_t ns = 0;
+
+	all = event_object_uncovered(outside->object, &count);
+	for (size_t i = 0; i < count; i++)
+		ns += all[i].last_ns - all[i].first_ns;
+	for (unsigned int i = 0; i < outside->count && ns; i++)
+		if (!i || outside->all[i].spec != outside->all[i - 1].spec)
+			watched_result(session, outside->all[i].spec)->uncovered_ns += ns;
+}
+
 /* There were no records: all were counted, and that was all that was asked for. */
 static void count_all(struct outside *outside)
 {
@@ -480,6 +510,7 @@ void outside_ended(struct wm_session *session, struct process *process)
 
 	if (outside->object && outside->code) {
 		take(session, process, 1);
+		note_uncovered(session, outside);
 		for (unsigned int i = 0; i < outside->count; i++)
 			outside->table->rows[outside->all[i].about.number]
 				.dropped = event_object_stray_of(outside->object, i);
@@ -503,6 +534,7 @@ int outside_pump(struct wm_session *session, struct process *process)
 		watching_end(session, process);
 		return 1;
 	}
+	follow(outside);
 	before = taken(outside);
 	take(session, process, 0);
 	before = taken(outside) - before;

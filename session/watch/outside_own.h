@@ -28,9 +28,10 @@ struct outside {
 	struct outside_code *code;
 	struct entry *entry; /* it is held there */
 	int why, takes_all;
-	int has_records;  /* else nothing is wanted but counts */
-	uint64_t last_ns; /* of the last hit */
-	uint64_t lost;	  /* hits that the store was told of */
+	int has_records;      /* else nothing is wanted but counts */
+	uint64_t last_ns;     /* of the last hit */
+	uint64_t lost;	      /* hits that the store was told of */
+	uint64_t followed_ns; /* when CPUs that came were last looked for */
 	struct outside_module {
 		uint64_t base, inode;
 	} * told; /* modules that the trace has */

@@ -57,7 +57,9 @@ struct watched_spec {
 	unsigned int shared;
 	char holder[64];	 /* the last's, "waymark 812"; "": not told */
 	unsigned int taken_over; /* of them, with registers of our own since the other ended */
-	uint64_t alone_ns;    /* in all, in which they had none: what was hit then is not known */
+	uint64_t alone_ns; /* in all, in which they had none: what was hit then is not known */
+	/* of all CPUs that came into the machine later, while they had none: likewise; only from outside */
+	uint64_t uncovered_ns;
 	unsigned int outside; /* of the processes, those in which it is from outside */
 	int why;	      /* of one of these: no agent could be had; 0: as asked for */
 	int sees_kernel;

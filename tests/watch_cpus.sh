@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Watches from outside of a program on a CPU that comes into the machine later: what is stored there is told from then on, that nobody knows
+# what was there before, and for how long nobody saw it.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/watch_setup.bash"
+# shellcheck source=tests/cpus_setup.bash
+. "$source_dir/tests/cpus_setup.bash"
+
+why=$(cpus_trouble) && skip "$why"
+
+# Goes on for as long as ./goes_on is there: one more each time, on CPU 1 alone.
+cat >beats.c <<'END'
+#define _GNU_SOURCE
+#include <sched.h>
+#include <unistd.h>
+volatile long beat;
+int main(void)
+{
+	cpu_set_t one;
+	CPU_ZERO(&one);
+	CPU_SET(1, &one);
+	if (sched_setaffinity(0, sizeof(one), &one))
+		return 1;
+	for (long i = 1; !access("goes_on", F_OK); i++) {
+		beat = i;
+		usleep(2000);
+	}
+	return 0;
+}
+END
+cc -g -O1 beats.c -o beats || exit 1
+
+# comes NAME ARGUMENT...: record into the folder NAME; CPU 1 comes once it is armed, and the program ends when that is seen
+comes()
+{
+	local name=$1
+	shift
+	touch goes_on
+	one_cpu timeout -k 5 60 "$waymark" record --json -o "$name" -e watch:beat/outside/ "$@" >out 2>words &
+	tool=$!
+	for _ in $(seq 100); do
+		"$waymark" claims 2>/dev/null | grep -q watch:beat && break
+		sleep 0.05
+	done
+	sleep 0.3
+	expect "$name: hits before" "$("$waymark" dump "$name" 2>/dev/null | grep -c watch:beat)" 0
+	echo 0-1 >online
+	for _ in $(seq 200); do
+		"$waymark" dump "$name" 2>/dev/null | grep -q watch:beat && break
+		sleep 0.1
+	done
+	rm goes_on
+	wait "$tool" || fail "$name: $(cat words)"
+	[ "$(json recorded)" -gt 0 ] || fail "$name: nothing came: $(cat out words)"
+	[ "$(json uncovered_ns)" -gt 300000000 ] || fail "$name: without it for $(json uncovered_ns) ns"
+	expect "$name: missed" "$(json missed)" 0
+	says "a CPU came into the machine meanwhile: what was hit there in"
+	# nobody saw what was stored before: 8
+	expect "$name: of the first" "$(told "$name" beat how | head -1)" 9
+	expect "$name: of the others" "$(told "$name" beat how | tail -n +2 | sort -u)" 1
+	told "$name" beat new >new
+	told "$name" beat old | tail -n +2 | cmp -s - <(head -n -1 new) || fail "$name: the chain"
+}
+
+comes launched -- ./beats
+if [ "$(id -u)" = 0 ]; then # else who records is in a user namespace of his own, and it is not
+	touch goes_on
+	start ./beats
+	comes attached -p "$pid"
+fi
+
+# None comes: nothing is said of it.
+watches none 0 -e watch:in_turn/outside/ -- ./watched turn 10 2
+expect "none: without" "$(json uncovered_ns)" 0
+grep -q "came into the machine" words && fail "none: $(cat words)"
+exit $failed
