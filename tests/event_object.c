@@ -33,6 +33,13 @@ static struct shared {
 	uint64_t data;
 } * shared;
 
+static void answers(const char *what, int got, int wanted, const char *detail)
+{
+	if (got != wanted)
+		wrong("%s: %s (%s), expected %s", what, wm_error_text(got), detail,
+		      wm_error_text(wanted));
+}
+
 /* ---- the program ---- */
 
 static unsigned int meet(unsigned int step)
