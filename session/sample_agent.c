@@ -157,6 +157,10 @@ static void arm(struct agent *agent, uint32_t serial, const char *globs, uint32_
 		stop_by_child();
 	if (agent->as->way == SAMPLE_DIES)
 		_exit(0);
+	if (agent->as->way == SAMPLE_HANGS_UP) {
+		close(agent->fd);
+		pause();
+	}
 }
 
 static void list(struct agent *agent, uint32_t serial)

@@ -10,9 +10,10 @@
 
 enum sample_way {
 	SAMPLE_GOOD,
-	SAMPLE_DIES,	/* as soon as its events are written */
-	SAMPLE_SILENT,	/* takes the connection and says nothing */
-	SAMPLE_RUBBISH, /* speaks, but not our language */
+	SAMPLE_DIES,	 /* as soon as its events are written */
+	SAMPLE_HANGS_UP, /* as soon as its events are written, and lives on */
+	SAMPLE_SILENT,	 /* takes the connection and says nothing */
+	SAMPLE_RUBBISH,	 /* speaks, but not our language */
 	SAMPLE_OTHER_VERSION,
 	SAMPLE_NO_STORE, /* refuses the buffer */
 	SAMPLE_UNSEALED, /* gives a store that it may shrink */

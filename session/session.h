@@ -119,7 +119,7 @@ void session_drain_aside(struct wm_session *session, struct process *process);
 /* Drain a process's store for the last time and let go of it. */
 int session_finish(struct wm_session *session, struct process *process);
 
-/* Processes that may still send events. */
+/* Processes that may still send events, or whose last ones are not in the folder yet. */
 int session_alive(const struct wm_session *session);
 
 /*

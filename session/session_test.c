@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/sample_agent.h"
+#include "session/process.h"
 #include "session/target.h"
-#include "session/session.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -135,6 +135,29 @@ Test(session, what_a_dead_process_committed_is_recorded)
 	cr_assert_eq(wm_session_stop(session), 0);
 	wm_session_close(session);
 	sample_agent_release(&agent);
+}
+
+/* Its connection closes before it is dead: it may die behind the pass that found it alive. */
+Test(session, who_died_since_the_last_pass_counts_until_it_is_recorded)
+{
+	struct sample_agent agent = { .way = SAMPLE_HANGS_UP, .events = 333 };
+	struct wm_session *session = open_with(NULL, "marker:*:*");
+	char dir[96];
+
+	snprintf(dir, sizeof(dir), "%s/trace", folder);
+	cr_assert_eq(wm_session_output(session, dir), 0);
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
+	cr_assert_eq(wm_session_start(session), 0);
+	for (int i = 0; i < 500 && session->processes->state < PROCESS_HUNG_UP; i++)
+		cr_assert_geq(session_step(session, 10), 0);
+	cr_assert_lt(status_of(session).recorded, 333, "a page is open still");
+	sample_agent_release(&agent);
+	cr_assert_eq(session_alive(session), 1);
+	cr_assert_eq(wm_session_poll(session, 10), 0);
+	cr_assert_eq(status_of(session).recorded, 333);
+	cr_assert_eq(wm_session_stop(session), 0);
+	wm_session_close(session);
 }
 
 Test(session, what_a_dead_process_committed_can_be_read)

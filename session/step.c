@@ -442,9 +442,10 @@ int session_alive(const struct wm_session *session)
 {
 	int count = 0;
 
+	/* one that died since the last pass is over when what it left is in the folder */
 	for (const struct process *p = session->processes; p; p = p->next)
-		count += p->state < PROCESS_HUNG_UP ||
-			 (p->state == PROCESS_HUNG_UP && p->drain && !is_final(session, p));
+		count += p->state < PROCESS_HUNG_UP || (p->state == PROCESS_HUNG_UP && p->drain &&
+							(session->writer || !is_final(session, p)));
 	return count + live_count(session);
 }
 

@@ -10,29 +10,24 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define SPARE 64 /* for whatever else this process opens */
 
-/* One more than the highest that is in use. */
-static rlim_t descriptors_end(void)
+/* Others get the lowest numbers that are free, so one far above is one only. */
+static rlim_t descriptors_used(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
-	rlim_t end = 3;
+	rlim_t used = dir ? 0 : 3;
 	struct dirent *entry;
 
-	while (dir && (entry = readdir(dir))) {
-		rlim_t number = strtoul(entry->d_name, NULL, 10);
-
-		if (isdigit((unsigned char)entry->d_name[0]) && number >= end)
-			end = number + 1;
-	}
+	while (dir && (entry = readdir(dir)))
+		used += isdigit((unsigned char)entry->d_name[0]) != 0;
 	if (dir)
 		closedir(dir);
-	return end;
+	return used;
 }
 
 static void table_grow(rlim_t end)
@@ -59,7 +54,7 @@ int descriptors_raise(void)
 
 int descriptors_need(size_t count, struct detail detail)
 {
-	rlim_t want = descriptors_end() + count + SPARE;
+	rlim_t want = descriptors_used() + count + SPARE;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit))

@@ -386,6 +386,8 @@ Test(event_object, too_few_descriptors_are_told_with_the_figures)
 
 	bed_start(&bed, storm);
 	bed_wait(&bed, 100);
+	/* as some shells leave one open: it takes no room from others */
+	cr_assert_eq(dup2(STDOUT_FILENO, 250), 250);
 	cr_assert_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 4);
 	cr_assert_eq(event_object_new(&object, &request, detail), 0);

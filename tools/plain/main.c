@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/plain/criterion/criterion.h"
+#include "tools/plain/criterion/redirect.h"
 
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +20,10 @@ static struct {
 	struct plain_options options;
 } suites[SUITES_MAX];
 static int suite_count;
+static int kept_fd = -1; /* of what is written to stderr */
+static int stderr_fd = -1;
+
+void *plain_parameter;
 
 void plain_register(struct plain_test *test)
 {
@@ -34,6 +41,33 @@ void plain_register_suite(const char *suite, struct plain_options options)
 	}
 }
 
+void cr_redirect_stderr(void)
+{
+	fflush(stderr);
+	stderr_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+	kept_fd = memfd_create("stderr", MFD_CLOEXEC);
+	if (stderr_fd < 0 || kept_fd < 0 || dup2(kept_fd, STDERR_FILENO) < 0)
+		abort();
+}
+
+static void stderr_back(void)
+{
+	fflush(stderr);
+	if (stderr_fd >= 0)
+		dup2(stderr_fd, STDERR_FILENO);
+}
+
+const char *plain_stderr(void)
+{
+	static char text[1 << 16];
+	ssize_t bytes;
+
+	fflush(stderr);
+	bytes = pread(kept_fd, text, sizeof(text) - 1, 0);
+	text[bytes > 0 ? bytes : 0] = '\0';
+	return text;
+}
+
 static void print_line(const char *format, va_list args)
 {
 	vfprintf(stderr, format, args);
@@ -44,6 +78,7 @@ void plain_fail(const char *file, int line, const char *text, const char *format
 {
 	va_list args;
 
+	stderr_back();
 	fprintf(stderr, "%s:%d: %s", file, line, text);
 	va_start(args, format);
 	print_line(format, args);
@@ -106,6 +141,7 @@ static int run(const struct plain_test *test, const struct plain_options *option
 		test->run();
 		if (options->fini)
 			options->fini();
+		stderr_back();
 		exit(0);
 	}
 	if (waitpid(child, &status, 0) < 0)
@@ -117,7 +153,18 @@ static int run(const struct plain_test *test, const struct plain_options *option
 	return WEXITSTATUS(status) != options->exit_code;
 }
 
-/* Reports as Criterion does when CRITERION_OUTPUTS is tap:FILE. */
+/* Reports as Criterion does when CRITERION_OUTPUTS is tap:FILE. Returns whether it failed. */
+static int run_and_tell(const struct plain_test *test, FILE *tap)
+{
+	struct plain_options options = options_of(test);
+	int result = options.disabled ? SKIPPED : run(test, &options);
+
+	fprintf(tap, "%sok - %s::%s%s\n", result && result != SKIPPED ? "not " : "", test->suite,
+		test->name, result == SKIPPED ? " # SKIP see its output" : "");
+	fflush(tap);
+	return result && result != SKIPPED;
+}
+
 int main(void)
 {
 	const char *outputs = getenv("CRITERION_OUTPUTS");
@@ -127,13 +174,14 @@ int main(void)
 	if (!tap)
 		tap = stdout;
 	for (struct plain_test *test = tests; test; test = test->next) {
-		struct plain_options options = options_of(test);
-		int result = options.disabled ? SKIPPED : run(test, &options);
+		struct plain_parameters with = { .count = 1 };
 
-		fprintf(tap, "%sok - %s::%s%s\n", result && result != SKIPPED ? "not " : "",
-			test->suite, test->name, result == SKIPPED ? " # SKIP see its output" : "");
-		fflush(tap);
-		failed += result && result != SKIPPED;
+		if (test->parameters)
+			with = test->parameters();
+		for (size_t i = 0; i < with.count; i++) {
+			plain_parameter = with.all ? with.all + i * with.bytes : NULL;
+			failed += run_and_tell(test, tap);
+		}
 	}
 	return failed > 0;
 }

@@ -24,12 +24,22 @@ struct plain_options {
 	const char *description;
 };
 
+/* What a test is run with, once each. */
+struct plain_parameters {
+	char *all;
+	size_t bytes; /* of one */
+	size_t count;
+};
+
 struct plain_test {
 	const char *suite, *name;
 	void (*run)(void);
+	struct plain_parameters (*parameters)(void); /* NULL: it takes none */
 	struct plain_options options;
 	struct plain_test *next;
 };
+
+extern void *plain_parameter; /* of the test that runs */
 
 void plain_register(struct plain_test *test);
 void plain_register_suite(const char *suite, struct plain_options options);
@@ -92,7 +102,10 @@ __attribute__((format(printf, 1, 2))) void plain_log(const char *format, ...);
 #define cr_expect_leq cr_assert_leq
 #define cr_expect_gt cr_assert_gt
 #define cr_expect_geq cr_assert_geq
+#define cr_expect_null cr_assert_null
+#define cr_expect_not_null cr_assert_not_null
 #define cr_expect_str_eq cr_assert_str_eq
+#define cr_expect_str_empty cr_assert_str_empty
 #define cr_expect_arr_eq cr_assert_arr_eq
 
 #define cr_skip_test(...) plain_skip("" __VA_ARGS__)
