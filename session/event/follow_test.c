@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -318,7 +319,7 @@ static size_t claimed_on(int cpu)
 
 Test(event_follow, a_cpu_that_comes_later_is_claimed_once)
 {
-	char dir[] = "/tmp/waymark-event.XXXXXX";
+	char dir[] = "/tmp/waymark-event.XXXXXX", path[64];
 	struct event_object *object;
 	struct ledger *ledger;
 
@@ -346,6 +347,11 @@ Test(event_follow, a_cpu_that_comes_later_is_claimed_once)
 	cr_assert_eq(claimed_on(2), 0);
 	event_object_release(object);
 	ledger_free(ledger);
+	snprintf(path, sizeof(path), "%s/waymark/claims", dir);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/waymark", dir);
+	rmdir(path);
+	cr_assert_eq(rmdir(dir), 0, "nothing stays");
 }
 
 /* ---- threads, with the real kernel's events ---- */
