@@ -290,9 +290,11 @@ static void run_and_change(const char *const names[2], const char *beside)
 	session = open_running(&program, names[0], beside);
 	for (int i = 0; i < CHANGES; i++) {
 		usleep(1000);
+		wait_stored(&program);
 		change(session, names[i & 1], names[!(i & 1)]);
 		read_on(session);
 	}
+	wait_stored(&program);
 	__atomic_store_n(&program.shared->running, 0, __ATOMIC_SEQ_CST);
 	usleep(50000);
 	wm_session_stop(session);

@@ -42,6 +42,7 @@ __attribute__((noinline)) void store_next(void)
 	beta = last;
 	gamma_short = (uint32_t)last;
 	both.pair = (pair_t){ last, last }; /* by one instruction */
+	__atomic_add_fetch(&own->stores, 1, __ATOMIC_SEQ_CST);
 	pthread_mutex_unlock(&turn);
 }
 
@@ -121,6 +122,15 @@ void run_on(const struct program *program)
 {
 	__atomic_store_n(&program->shared->running, 1, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&program->shared->step, 1, __ATOMIC_SEQ_CST);
+}
+
+void wait_stored(const struct program *program)
+{
+	uint64_t begun = __atomic_load_n(&program->shared->stores, __ATOMIC_SEQ_CST);
+
+	/* the first to end may have begun before */
+	while (__atomic_load_n(&program->shared->stores, __ATOMIC_SEQ_CST) < begun + 2)
+		usleep(WAIT_US);
 }
 
 void end(const struct program *program)

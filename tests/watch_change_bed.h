@@ -21,7 +21,8 @@
 /* Seen by the child and by us. */
 struct shared {
 	unsigned int step, ready, running;
-	void *alone; /* a page that only this child has */
+	uint64_t stores; /* to all variables, once each */
+	void *alone;	 /* a page that only this child has */
 };
 
 struct program {
@@ -41,6 +42,9 @@ void go(const struct program *program);
 
 /* Each thread stores without a pause, until shared.running is 0. */
 void run_on(const struct program *program);
+
+/* While it runs on: until it has begun and ended stores to all variables since. However busy the machine is, they are there then. */
+void wait_stored(const struct program *program);
 
 void wait_ready(const struct program *program);
 void end(const struct program *program);
