@@ -416,10 +416,8 @@ int probe_module(struct wm_session *session, struct process *process,
 	for (size_t i = 0; i < probed->count; i++)
 		if (module->gone && probed->modules[i].base == module->base)
 			probed->modules[i--] = probed->modules[--probed->count];
-	if (module->gone) {
-		later_module_gone(session, process, module->base);
-		return 0;
-	}
+	if (module->gone)
+		return later_module_gone(session, process, module->base);
 	err = loading_add(probed, module->base, plan_concerns(&session->specs, path));
 	if (!err)
 		err = look(session, process, 0);

@@ -3,6 +3,7 @@
 # Watches in libraries that are loaded later: from the first constructor to dlclose(3), and again.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
+needs_engine
 
 cat >library.c <<'END2'
 volatile unsigned long in_library;
@@ -109,6 +110,25 @@ watches go 0 -e watch:in_library@library.so -e watch:own -- ./loads ./library.so
 says "taken away before the end: there is code of Go"
 grep -q right out || fail "go: $(cat out)"
 expect "go: recorded" "$(json recorded)" 5
+
+# By the engine it is watched as without it.
+watches engine 0 -e trail/soft,last=1M/ -e watch:in_library@library.so -- ./loads ./library.so 3
+grep -q right out || fail "engine: $(cat out)"
+expect "engine: recorded, missed" "$(json recorded) $(json missed)" "21 0"
+
+# By single steps it is not watched, as whoever steps knows the watches that it began with; and that is told.
+start_ready ./loads ./library.so 1 ./more.so wait
+(
+	sleep 1
+	echo >&7
+) &
+watches stepped 1 -e trail/step,last=64K/ -e watch:own -e watch:more@more.so -p "$pid"
+exec 7>&-
+says "pid $pid: step: what lies in "
+says "/more.so, which came later, is not watched: the trail's origin can't do what is asked for"
+says "watch:more@more.so was armed nowhere: the trail's origin can't do what is asked for"
+grep -q right said || fail "stepped: $(cat said)"
+expect "stepped: unwatched, recorded" "$(json unwatched) $(json recorded)" "1 1"
 
 # A tool that is killed while they come and go.
 for round in 1 2 3; do

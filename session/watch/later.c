@@ -22,6 +22,7 @@ void later_release(struct watch_state *state)
 		munmap(state->earlier[i], sizeof(*state->earlier[i]));
 	free(state->earlier);
 	free(state->modules);
+	free(state->gone);
 	*state = (struct watch_state){ .next = state->next };
 }
 
@@ -104,7 +105,7 @@ int later_module_came(struct wm_session *session, struct process *process, uint6
 	return 1;
 }
 
-void later_module_gone(struct wm_session *session, struct process *process, uint64_t base)
+static void end_in(struct wm_session *session, struct process *process, uint64_t base)
 {
 	struct watching *next;
 
@@ -116,6 +117,30 @@ void later_module_gone(struct wm_session *session, struct process *process, uint
 		else if (w->bond.module == base)
 			watching_end_one(session, process, w, 0);
 	}
+}
+
+int later_module_gone(struct wm_session *session, struct process *process, uint64_t base)
+{
+	struct watch_state *state = &process->watch;
+
+	end_in(session, process, base);
+	/* what a pass is arming in it is not the process's yet */
+	if (!state->is_arming)
+		return 0;
+	if (array_grow(&state->gone, &state->gone_room, state->gone_count + 1,
+		       sizeof(*state->gone)))
+		return -ENOMEM;
+	state->gone[state->gone_count++] = base;
+	return 0;
+}
+
+void later_settle_gone(struct wm_session *session, struct process *process)
+{
+	struct watch_state *state = &process->watch;
+
+	for (size_t i = 0; i < state->gone_count; i++)
+		end_in(session, process, state->gone[i]);
+	state->gone_count = 0;
 }
 
 /* It goes on without some, or all. */
@@ -202,6 +227,25 @@ static int look_at(const struct process *process, uint64_t base, char path[PATH_
 	return is_go;
 }
 
+/* Who steps through it knows the watches that it began with, and would take the hits of others for the program's own. */
+static void note_stepped(const struct finding *finding)
+{
+	struct wm_session *session = finding->session;
+
+	for (size_t i = 0; i < session->specs.count; i++) {
+		struct watched_spec *result = session->specs.all[i].watch &&
+							      wants_loaded(finding, i)
+						      ? watched_result(session, i)
+						      : NULL;
+
+		if (result)
+			result->error = -WM_E_TRAIL_ASKED;
+	}
+	snprintf(session->detail, sizeof(session->detail),
+		 "step: what lies in %.150s, which came later, is not watched", finding->came);
+	note_unwatched(session, finding->process, -WM_E_TRAIL_ASKED);
+}
+
 /* Before its code runs: of Go, nothing can stay; else what is wanted there is armed. */
 static int attend_module(struct wm_session *session, struct process *process, uint64_t base)
 {
@@ -216,6 +260,10 @@ static int attend_module(struct wm_session *session, struct process *process, ui
 	for (size_t i = 0; i < session->specs.count && *path && !process->watch.is_barred; i++)
 		wants |= session->specs.all[i].watch && wants_loaded(&finding, i) &&
 			 !watching_has(process, i);
+	if (wants && session->live.processes && session->live.origin == ORIGIN_STEP) {
+		note_stepped(&finding);
+		wants = 0;
+	}
 	return wants ? pass(&finding) : 0;
 }
 

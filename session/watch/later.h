@@ -36,15 +36,23 @@ struct watch_state {
 	int is_new;	   /* it is a process that has come, and waits for GO */
 	uint64_t *modules; /* bases of those that were told of and have no SEEN yet */
 	size_t module_count, module_room;
+	uint64_t *gone; /* bases of those that went while some were armed */
+	size_t gone_count, gone_room;
 	uint64_t looked_ns; /* when owners were looked for last */
 };
 
 /* A process that has come is ready: returns 1 if it is to be let go by later_attend(). */
 int later_welcome(struct wm_session *session, struct process *process);
 
-/* Its agent told of a module that came: 1 if later_attend() will say SEEN; 0; -ENOMEM. One that went. */
+/* Its agent told of a module that came: 1 if later_attend() will say SEEN; 0; -ENOMEM. */
 int later_module_came(struct wm_session *session, struct process *process, uint64_t base);
-void later_module_gone(struct wm_session *session, struct process *process, uint64_t base);
+
+/*
+ * One that went: what is watched in it ends. What is just being armed there ends by later_settle_gone(), when it is the process's.
+ * 0 or -ENOMEM.
+ */
+int later_module_gone(struct wm_session *session, struct process *process, uint64_t base);
+void later_settle_gone(struct wm_session *session, struct process *process);
 
 /* Do what is due, unless somebody is at it. 0, or an error that ends the connection. */
 int later_attend(struct wm_session *session, struct process *process);

@@ -345,9 +345,11 @@ int watching_pass(struct finding *finding)
 		if (getrandom(&state->magic, sizeof(state->magic), GRND_NONBLOCK) < 0)
 			state->magic = (uint32_t)ticks_monotonic_ns();
 	state->is_arming = session->watched.is_arming = 1;
+	state->gone_count = 0;
 	err = settle_pass(finding, find_and_arm(finding));
 	state->is_arming = session->watched.is_arming = 0;
 	/* what came meanwhile */
+	later_settle_gone(session, finding->process);
 	if (state->lost)
 		watching_lost(session, finding->process, state->lost);
 	else if (state->has_ended)
