@@ -1,29 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What is diverted stays valid for ever: the code jumped to is the agent's own, which is never
- * unloaded, or a page that is never unmapped. So a thread that is on its way may come late.
+ * unloaded, or memory that is never given back. So a thread that is on its way may come late.
  */
 #define _GNU_SOURCE
 #include "agent/marker/hook.h"
 
+#include "agent/detour/memory.h"
 #include "agent/marker/shut.h"
 #include "agent/marker/linkmap.h"
 #include "agent/patch/batch.h"
 #include "arch/hook.h"
-#include "base/kernel.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#define PAGE_BYTES 4096u
-#define NEAR_STEP ((uintptr_t)4 << 20)
-#define NEAR_TRIES 256
+/* of a near jump, less the jump itself and what is rounded */
+#define HOOK_REACH (((uintptr_t)2 << 30) - ((uintptr_t)1 << 20))
 
 static struct {
 	uintptr_t at; /* of the jump; 0: not placed */
 	uint8_t before[HOOK_BYTES], after[HOOK_BYTES];
-	void *far_page;
+	uintptr_t far_jump; /* 0: none yet */
 	void (*changed)(int state);
 } hook;
 
@@ -41,43 +40,38 @@ static void handle(void)
 	errno = error;
 }
 
-/* A page with a jump to our code, close enough to the loader. */
-static void *make_far_page(uintptr_t near)
-{
-	uint8_t jump[HOOK_FAR_BYTES];
-	void *page = MAP_FAILED;
-
-	for (uintptr_t i = 1; i < NEAR_TRIES && page == MAP_FAILED; i++) {
-		uintptr_t want = (near & ~(uintptr_t)(PAGE_BYTES - 1)) - i * NEAR_STEP;
-
-		page = kernel_map((void *)want, PAGE_BYTES, PROT_READ | PROT_WRITE,
-				  MAP_FIXED_NOREPLACE);
-	}
-	if (page == MAP_FAILED)
-		return NULL;
-	hook_far_jump((uintptr_t)hook_entry_code, jump);
-	memcpy(page, jump, sizeof jump);
-	if (kernel_mprotect(page, PAGE_BYTES, PROT_READ | PROT_EXEC)) {
-		kernel_munmap(page, PAGE_BYTES);
-		return NULL;
-	}
-	return page;
-}
-
-static int encode(uintptr_t at)
-{
-	if (!hook_jump(at, (uintptr_t)hook_entry_code, hook.after))
-		return 0;
-	if (!hook.far_page)
-		hook.far_page = make_far_page(at);
-	if (!hook.far_page)
-		return -ENOMEM;
-	return hook_jump(at, (uintptr_t)hook.far_page, hook.after);
-}
-
 static int write_code(const struct text *text, uintptr_t at, const uint8_t *bytes, size_t count)
 {
 	return text_write_code(text, at, bytes, count, PROT_READ | PROT_EXEC);
+}
+
+/* A jump to our code, close enough to the loader. Where the trail's engine is, its rings fill what is below. */
+static int make_far_jump(const struct text *text, uintptr_t near)
+{
+	uint8_t jump[HOOK_FAR_BYTES];
+	uintptr_t low = near > HOOK_REACH ? near - HOOK_REACH : 0, start;
+	int error = memory_take(low, near + HOOK_REACH, near, sizeof jump, &start);
+
+	if (error)
+		return error;
+	hook_far_jump((uintptr_t)hook_entry_code, jump);
+	error = write_code(text, start, jump, sizeof jump);
+	if (error)
+		memory_untake(start, sizeof jump);
+	else
+		hook.far_jump = start;
+	return error;
+}
+
+static int encode(const struct text *text, uintptr_t at)
+{
+	int error = 0;
+
+	if (!hook_jump(at, (uintptr_t)hook_entry_code, hook.after))
+		return 0;
+	if (!hook.far_jump)
+		error = make_far_jump(text, at);
+	return error ? error : hook_jump(at, hook.far_jump, hook.after);
 }
 
 int hook_place(const struct text *text, void (*changed)(int state))
@@ -93,7 +87,7 @@ int hook_place(const struct text *text, void (*changed)(int state))
 	if (!start || text_read(text, start, code, sizeof code))
 		return -ENOSYS;
 	offset = hook_find(code);
-	if (offset < 0 || encode(start + (uintptr_t)offset))
+	if (offset < 0 || encode(text, start + (uintptr_t)offset))
 		return -ENOSYS;
 	memcpy(hook.before, code + offset, sizeof hook.before);
 	hook_handler = handle;
