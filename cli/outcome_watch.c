@@ -114,6 +114,10 @@ static void tell_one(const struct watched_spec *watched)
 		fprintf(stderr,
 			"  a CPU came into the machine meanwhile: what was hit there in %s is not known\n",
 			gap_text(watched->uncovered_ns, text, sizeof(text)));
+	if (watched->children)
+		fprintf(stderr, "  from outside no children are watched: %s %s started meanwhile\n",
+			quantity_show_count(watched->children, text, sizeof(text)),
+			watched->children == 1 ? "was" : "were");
 	if (watched->pieces > 1)
 		fprintf(stderr, "  it lies in %u debug registers, each told with its offset\n",
 			watched->pieces);
@@ -262,6 +266,7 @@ static void put_all(struct json *json, const struct watched_spec *watched)
 	json_number(json, "taken_over", watched->taken_over);
 	json_number(json, "alone_ns", watched->alone_ns);
 	json_number(json, "uncovered_ns", watched->uncovered_ns);
+	json_number(json, "children", watched->children);
 	json_number(json, "unknown", counts->unknown);
 	json_number(json, "processes", watched->processes);
 	json_string(json, "way", watched->outside ? "outside" : "inside");

@@ -51,6 +51,16 @@ told add counted new >new
 seq 1 800 | cmp -s - new || fail "the additions: $(head -3 new)"
 says "with a value that follows from the one before"
 
+# Children are not watched, which is told of those that there were; threads are none.
+watches fork 0 -e watch:in_turn/outside/ -- ./watched fork 10
+grep -q right out || fail "fork: $(cat out)"
+expect "fork: children" "$(json children)" 10
+says "from outside no children are watched: 10 were started meanwhile"
+watches alone 0 -e watch:in_turn/outside/ --no-follow -- ./watched fork 10
+expect "alone: children" "$(json children)" 0
+watches threads 0 -e watch:in_turn/outside/ -- ./watched turn 10 4
+expect "threads: children" "$(json children)" 0
+
 # Who is started with SIGTRAP ignored goes on to ignore it.
 cat >ignored.c <<'END'
 #include <signal.h>

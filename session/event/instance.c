@@ -66,6 +66,7 @@ static void attr_fill(struct perf_event_attr *attr, const struct event_source *s
 		return;
 	attr->inherit = form->scope == EVENT_PROCESS || has_children;
 	attr->inherit_thread = attr->inherit && !has_children;
+	attr->task = form->tells_tasks;
 	if (attr->inherit && !form->is_exchanged)
 		attr->sample_type |= PERF_SAMPLE_READ | PERF_SAMPLE_TID;
 	/* the address means nothing in another program */
@@ -77,6 +78,12 @@ static void attr_fill(struct perf_event_attr *attr, const struct event_source *s
 	}
 }
 
+/* One of those that a thread has on a CPU is enough. */
+static uint8_t tells_tasks(const struct instance *instance, const struct instance_form *form)
+{
+	return form->scope == EVENT_PROCESS && form->flags & EVENT_RINGS && !instance->source;
+}
+
 int instance_open(struct instance *instance, const struct event_source *source,
 		  const struct instance_form *form, int group_fd)
 {
@@ -85,6 +92,7 @@ int instance_open(struct instance *instance, const struct event_source *source,
 	int fd;
 
 	own.is_disabled = instance->is_leader;
+	own.tells_tasks = tells_tasks(instance, form);
 	own.round = instance->round;
 	attr_fill(&attr, source, &own);
 	fd = perf_open(&attr, instance->tid, instance->cpu, group_fd);
@@ -98,6 +106,7 @@ int instance_modify(const struct instance *instance, const struct event_source *
 	struct instance_form own = *form;
 	struct perf_event_attr attr;
 
+	own.tells_tasks = tells_tasks(instance, form); /* the kernel wants it as it was */
 	own.is_disabled = 0; /* copied with the rest, and it would stay off */
 	own.round = instance->round;
 	attr_fill(&attr, source, &own);

@@ -28,6 +28,7 @@ struct instance_form {
 	uint8_t generation, round;
 	uint8_t is_disabled;
 	uint8_t is_exchanged; /* see instance_keeps_place() */
+	uint8_t tells_tasks;  /* of its threads, which task each started; into its ring */
 };
 
 /*

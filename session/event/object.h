@@ -340,6 +340,9 @@ int event_object_drain(struct event_object *object, int is_last,
  * handed to nobody, as they were outside of armed: all, with what made no sense; and those of one source.
  */
 uint64_t event_object_lost(const struct event_object *object);
+
+/* Children that its process started while it was armed, as far as was drained; of EVENT_PROCESS with EVENT_RINGS. They are not in the scope. */
+uint64_t event_object_forks(const struct event_object *object);
 uint64_t event_object_stray(const struct event_object *object);
 uint64_t event_object_stray_of(const struct event_object *object, unsigned int source);
 

@@ -305,6 +305,17 @@ int rings_after_loss(struct rings *rings, uint64_t time_ns)
 	return is_after;
 }
 
+/* pid, ppid, tid, ptid, time: a thread's are of one process. */
+static int is_process_start(const struct perf_event_header *header)
+{
+	uint32_t of[2];
+
+	if (header->type != PERF_RECORD_FORK || header->size < sizeof(*header) + sizeof(of))
+		return 0;
+	memcpy(of, header + 1, sizeof(of));
+	return of[0] != of[1];
+}
+
 static int ring_read(struct rings *rings, struct cpu_ring *from, const struct rings_form *form)
 {
 	struct ring *ring = &from->ring;
@@ -321,6 +332,7 @@ static int ring_read(struct rings *rings, struct cpu_ring *from, const struct ri
 			rings->lost += word(&at);
 			has_lost = 1;
 		}
+		rings->forks += (uint64_t)is_process_start(header);
 		if (header->type != PERF_RECORD_SAMPLE)
 			continue;
 		if (array_grow(&rings->pending, &rings->pending_room, rings->pending_count + 1,

@@ -149,9 +149,9 @@ static int fill_in(struct wm_session *session, struct process *process)
 	process->invited = process->welcomed = 1;
 	process->state = PROCESS_OPENED;
 	session->processes_ever++;
-	if (session->watermark)
-		watermark_add(session->watermark, process->drain);
-	return process_trace(session, process);
+	err = process_trace(session, process);
+	/* last: who fails is freed, with the drain */
+	return err || !session->watermark ? err : watermark_add(session->watermark, process->drain);
 }
 
 /* The newest of the session's. */
@@ -476,6 +476,15 @@ static void note_uncovered(struct wm_session *session, const struct outside *out
 			watched_result(session, outside->all[i].spec)->uncovered_ns += ns;
 }
 
+/* Who asked for them to be left alone is not told. */
+static void note_children(struct wm_session *session, const struct outside *outside)
+{
+	for (unsigned int i = 0; i < outside->count && !session->options.follow_off; i++)
+		if (!i || outside->all[i].spec != outside->all[i - 1].spec)
+			watched_result(session, outside->all[i].spec)
+				->children += event_object_forks(outside->object);
+}
+
 /* There were no records: all were counted, and that was all that was asked for. */
 static void count_all(struct outside *outside)
 {
@@ -494,6 +503,7 @@ void outside_ended(struct wm_session *session, struct process *process)
 	if (outside->object && outside->code) {
 		take(session, process, 1);
 		note_uncovered(session, outside);
+		note_children(session, outside);
 		for (unsigned int i = 0; i < outside->count; i++)
 			outside->table->rows[outside->all[i].about.number]
 				.dropped = event_object_stray_of(outside->object, i);

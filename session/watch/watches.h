@@ -60,6 +60,7 @@ struct watched_spec {
 	uint64_t alone_ns; /* in all, in which they had none: what was hit then is not known */
 	/* of all CPUs that came into the machine later, while they had none: likewise; only from outside */
 	uint64_t uncovered_ns;
+	uint64_t children; /* that those processes started which it was watched in from outside */
 	unsigned int outside; /* of the processes, those in which it is from outside */
 	int why;	      /* of one of these: no agent could be had; 0: as asked for */
 	int sees_kernel;
