@@ -126,10 +126,13 @@ none()
 again none
 again both limited bash -c 'ulimit -n 100; exec "$@"' bash
 expect_finding limited "open files" limited "100 (RLIMIT_NOFILE)" "ulimit -n"
-doctor narrow bash -c 'ulimit -v 4000000; exec "$@"' bash || fail "narrow: $(cat narrow.json)"
-expect "4 GB of addresses: status" $status 1
-expect_finding narrow addresses limited "3906 MiB (RLIMIT_AS)" "ulimit -v"
-expect_finding narrow soft absent "a program that was started was not recorded"
+# the sanitizers' notes of a tool built for one need far more
+if [ "$(nm "$waymark" | grep -cE "__(asan|tsan)_init")" -eq 0 ]; then
+	doctor narrow bash -c 'ulimit -v 4000000; exec "$@"' bash || fail "narrow: $(cat narrow.json)"
+	expect "4 GB of addresses: status" $status 1
+	expect_finding narrow addresses limited "3906 MiB (RLIMIT_AS)" "ulimit -v"
+	expect_finding narrow soft absent "a program that was started was not recorded"
+fi
 expect_finding own soft fine "branches of a program that was started were recorded"
 again both filtered "$python" ask.py filter
 expect "under a filter: status" $status 1

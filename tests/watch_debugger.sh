@@ -81,8 +81,9 @@ before_us()
 		says "another process traces it already"
 		if [ $held -lt 3 ]; then
 			records "two$held" 0 --for 400ms -e watch:in_turn -e watch:counted
-			expect "$who: both are told, beside $held" "$("$waymark" dump "two$held" | grep -c 'watch:counted')" \
-				"$("$waymark" dump "two$held" | grep -c 'watch:in_turn')"
+			# each of the two threads may have been between them when it began, or when it ended
+			between=$(("$("$waymark" dump "two$held" | grep -c 'watch:counted')" - "$("$waymark" dump "two$held" | grep -c 'watch:in_turn')"))
+			[ ${between#-} -le 2 ] || fail "$who: both are told, beside $held: one $between times more"
 		else
 			records two3 1 -e watch:in_turn -e watch:counted
 			says "1 free, 2 are wanted"

@@ -81,7 +81,11 @@ expect "beside: the library's" "$(told beside in_library new | wc -l)" 70
 # Found in one that is there: it ends with that, and begins again with it.
 start_ready ./loads ./library.so 5 - wait
 (
-	sleep 1
+	for _ in $(seq 200); do
+		"$waymark" claims -p "$pid" | grep -q "^debug register .* 1 of 4" && break
+		sleep 0.05
+	done
+	sleep 0.2
 	echo >&7
 ) &
 watches there 0 -e watch:in_library -p "$pid"
@@ -134,6 +138,11 @@ expect "stepped: unwatched, recorded" "$(json unwatched) $(json recorded)" "1 1"
 for round in 1 2 3; do
 	"$waymark" record -o killed$round -e watch:in_library@library.so -- ./loads ./library.so 3000 >killed_out 2>&1 &
 	tool=$!
+	# from where it has a child: killed before, there is none
+	for _ in $(seq 200); do
+		[ -z "$(cat "/proc/$tool/task/$tool/children")" ] || break
+		sleep 0.02
+	done
 	sleep 0.$((round * 2))
 	kill -9 $tool
 	wait $tool 2>/dev/null

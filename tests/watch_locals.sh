@@ -212,7 +212,11 @@ program=$!
 sleep 0.1
 "$waymark" record --json -o held -e watch:plain::mine -p $program >out 2>&1 &
 tool=$!
-sleep 0.7
+for _ in $(seq 100); do
+	"$waymark" claims -p $program | grep -q "^debug register" && break
+	sleep 0.05
+done
+sleep 0.2
 kill -STOP $tool
 sleep 1.5
 kill -CONT $tool

@@ -156,7 +156,8 @@ static int write_by_mem(volatile unsigned char *at)
 	return err;
 }
 
-static int write_code_trial(int by_mprotect)
+/* ThreadSanitizer has no notes for what is code. */
+static __attribute__((no_sanitize("thread"))) int write_code_trial(int by_mprotect)
 {
 	volatile unsigned char *at = (volatile unsigned char *)(uintptr_t)trial_target;
 	void *page = (void *)((uintptr_t)at & ~(page_bytes() - 1));

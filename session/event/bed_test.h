@@ -33,6 +33,18 @@ struct bed {
 	struct bed_shared *shared;
 };
 
+/*
+ * Of the child's stores to what is watched: threads race there as many programs do, which is no news for ThreadSanitizer.
+ */
+#define BED_STORES __attribute__((noinline, no_sanitize("thread")))
+
+/* For tests that count the child's threads: ThreadSanitizer has one of its own in it. */
+#ifdef __SANITIZE_THREAD__
+#define bed_need_own_threads() cr_skip_test("ThreadSanitizer's own thread would be counted")
+#else
+#define bed_need_own_threads() (void)0
+#endif
+
 /* Start a child that runs main(shared) and ends. bed_end() kills it if it has not. */
 void bed_start(struct bed *bed, void (*main)(struct bed_shared *));
 void bed_end(struct bed *bed);

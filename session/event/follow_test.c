@@ -358,7 +358,7 @@ Test(event_follow, a_cpu_that_comes_later_is_claimed_once)
 
 static struct bed_shared *shared; /* the child's */
 
-static void *store_there(void *data)
+static BED_STORES void *store_there(void *data)
 {
 	cpu_set_t one;
 

@@ -216,7 +216,7 @@ static void on_own(int signal, siginfo_t *info, void *context)
 	__atomic_add_fetch(&shared->hits, 1, __ATOMIC_RELAXED);
 }
 
-static void *stress_thread(void *data)
+static BED_STORES void *stress_thread(void *data)
 {
 	(void)data;
 	bed_meet(shared, 1);

@@ -17,7 +17,7 @@ TestSuite(event_modify, .init = bed_need_breakpoints, .timeout = 60);
 
 static struct bed_shared *shared; /* the child's */
 
-static void store(unsigned int value)
+static BED_STORES void store(unsigned int value)
 {
 	for (unsigned int i = 0; i < BED_WORDS; i++)
 		words[i] = value;

@@ -22,7 +22,7 @@ TestSuite(event_object, .init = bed_need_breakpoints, .timeout = 60);
 static struct bed_shared *shared; /* the child's */
 
 /* By an instruction that is one store, with no load: to any address, so none is left out. */
-static void write_word(unsigned int word, unsigned int times)
+static BED_STORES void write_word(unsigned int word, unsigned int times)
 {
 	for (unsigned int i = 0; i < times; i++)
 		words[word] = i + 1;
@@ -235,6 +235,7 @@ Test(event_object, a_thread_keeps_its_registers_when_its_creator_ends)
 	struct event_coverage coverage;
 	struct bed bed;
 
+	bed_need_own_threads();
 	if (!instance_keeps_place())
 		cr_skip_test("Linux before 6.12 exchanges the events of threads");
 	bed_start(&bed, creation);
@@ -309,6 +310,7 @@ Test(event_object, a_thousand_threads_and_four_watches_are_all_or_nothing)
 	pid_t *tids;
 	int fd;
 
+	bed_need_own_threads();
 	bed_start(&bed, crowd);
 	bed_wait(&bed, CROWD);
 	before = bed_descriptors();

@@ -3,7 +3,7 @@
 #ifndef PLAIN_CRITERION_PARAMETERIZED_H
 #define PLAIN_CRITERION_PARAMETERIZED_H
 
-#include "criterion.h"
+#include "tools/plain/criterion/criterion.h"
 
 #define ParameterizedTestParameters(in, called)                                                    \
 	static struct plain_parameters in##_##called##_parameters(void)

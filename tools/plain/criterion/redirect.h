@@ -3,7 +3,7 @@
 #ifndef PLAIN_CRITERION_REDIRECT_H
 #define PLAIN_CRITERION_REDIRECT_H
 
-#include "criterion.h"
+#include "tools/plain/criterion/criterion.h"
 
 /* From here on it is kept; what a failed test says, and a sanitizer, goes where it went before. */
 void cr_redirect_stderr(void);
