@@ -30,6 +30,8 @@
 #define HISTORY_DEFAULT 10
 #define HISTORY_MAX 1000000
 #define ROWS_MAX 20
+#define PART_BYTES 128
+#define WORDS_BYTES (WATCH_INPUT_MAX + PART_BYTES)
 
 static const char help[] =
 	"Usage: waymark watch [OPTION]... EXPR[:w|rw|x] -p PID [-p PID]...\n"
@@ -224,11 +226,39 @@ static const char *words_of(const struct wm_event *event)
 	return !strncmp(event->name, "watch:", 6) ? event->name + 6 : event->name;
 }
 
-/* Fields are as abi/watch.h has them: ip, old, new, how; of an execution ip, and no other of these. */
+/* What was hit, in the table: as it was asked for, or a part of that; and the values. */
+static int name_hit(const struct watching *watching, const struct wm_event *event, uint64_t flags,
+		    struct watch_hit *hit)
+{
+	const struct wm_event_field *old = field_of(event, "old"), *new = field_of(event, "new");
+	const struct wm_event_field *offset = field_of(event, "offset");
+	const struct watch_type *type = type_of(watching->session, words_of(event));
+	char words[WORDS_BYTES], part[PART_BYTES] = "";
+	uint32_t node = 0;
+	int watch;
+
+	if (offset && new)
+		node = watch_value_part(type, (uint32_t)offset->value.u, new, part, sizeof(part));
+	snprintf(words, sizeof(words), "%s%s", words_of(event), part);
+	watch = writers_watch(watching->table, words);
+	if (watch < 0)
+		return watch;
+	hit->watch = (uint32_t)watch;
+	if (!old || !new)
+		return 0;
+	strcpy(hit->before, "?");
+	strcpy(hit->after, "?");
+	if (!(flags & WATCH_OLD_UNKNOWN))
+		watch_value_text(type, node, old, hit->before, sizeof(hit->before));
+	if (!(flags & WATCH_NEW_UNKNOWN))
+		watch_value_text(type, node, new, hit->after, sizeof(hit->after));
+	return 0;
+}
+
+/* Fields are as abi/watch.h has them: ip, old, new, how, and where there are several registers offset; of an execution ip, and no other of these. */
 static int on_event(const struct wm_event *event, void *data)
 {
 	const struct wm_event_field *ip = field_of(event, "ip"), *how = field_of(event, "how");
-	const struct wm_event_field *old = field_of(event, "old"), *new = field_of(event, "new");
 	struct watching *watching = data;
 	uint64_t flags = how ? how->value.u : 0;
 	struct watch_hit hit = {
@@ -239,25 +269,12 @@ static int on_event(const struct wm_event *event, void *data)
 		.is_kernel = (flags & WATCH_BY_KERNEL) != 0,
 		.is_late = (flags & WATCH_LATE) != 0,
 	};
-	int watch = writers_watch(watching->table, words_of(event));
+	int err = ip ? name_hit(watching, event, flags, &hit) : 0;
 
-	if (watch < 0 || !ip)
-		return watch < 0 ? watch : 0;
-	hit.watch = (uint32_t)watch;
+	if (err || !ip)
+		return err;
 	hit.where = watch_where(watching->wheres, event->pid, ip->value.u);
-	if (!hit.where)
-		return -ENOMEM;
-	if (how && old && new) {
-		const struct watch_type *type = type_of(watching->session, words_of(event));
-
-		strcpy(hit.before, "?");
-		strcpy(hit.after, "?");
-		if (!(flags & WATCH_OLD_UNKNOWN))
-			watch_value_text(type, old, hit.before, sizeof(hit.before));
-		if (!(flags & WATCH_NEW_UNKNOWN))
-			watch_value_text(type, new, hit.after, sizeof(hit.after));
-	}
-	return writers_add(watching->table, &hit);
+	return hit.where ? writers_add(watching->table, &hit) : -ENOMEM;
 }
 
 static void each_hit(const struct writers *table, const struct watch_hit *hit, void *data)

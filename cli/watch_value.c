@@ -48,15 +48,29 @@ static void plain_text(const struct wm_event_field *field, char *text, size_t ro
 	}
 }
 
-char *watch_value_text(const struct watch_type *type, const struct wm_event_field *field,
-		       char *text, size_t room)
+char *watch_value_text(const struct watch_type *type, uint32_t node,
+		       const struct wm_event_field *field, char *text, size_t room)
 {
 	uint8_t bytes[8];
 
-	if (type && type->node_count && type->nodes[0].bytes &&
-	    bytes_of(field, bytes) == type->nodes[0].bytes)
-		watch_type_text(type, bytes, NULL, text, room);
+	if (type && node < type->node_count && type->nodes[node].bytes &&
+	    bytes_of(field, bytes) == type->nodes[node].bytes)
+		watch_type_part_text(type, node, bytes, NULL, text, room);
 	else
 		plain_text(field, text, room);
 	return text;
+}
+
+uint32_t watch_value_part(const struct watch_type *type, uint32_t offset,
+			  const struct wm_event_field *field, char *text, size_t room)
+{
+	uint8_t unused[8];
+	uint32_t node = 0;
+
+	*text = '\0';
+	if (type && type->node_count)
+		node = watch_type_part(type, offset, (uint32_t)bytes_of(field, unused), text, room);
+	if (!node)
+		snprintf(text, room, "+%u", offset);
+	return node;
 }

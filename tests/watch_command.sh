@@ -148,6 +148,24 @@ assert [(h["watch"], h["before"], h["after"]) for h in said["history"]] == [("co
 assert [(w["spec"], w["hits"], w["missed"]) for w in said["watches"]] == [("watch:color", 3, 0), ("watch:spot.y", 1, 0)], said
 END
 
+# What takes several registers is told by its members, each with its own type.
+cat >parts.c <<'END'
+struct { struct { int x, y; } at[2]; double size; char name[8]; } volatile whole;
+int main(void)
+{
+	whole.size = 1.5;
+	whole.at[1].y = 7;
+	whole.name[0] = 'n';
+	return 0;
+}
+END
+cc -g -O0 parts.c -o parts || exit 1
+"$waymark" watch whole -- ./parts >parts_out 2>/dev/null || fail "parts: $(cat parts_out)"
+for line in 'whole.size  main (parts.c:4)  0 -> 1.5' 'whole.at\[1\]  main (parts.c:5)  {x = 0, y = 0} -> {x = 0, y = 7}' \
+	'whole.name  main (parts.c:6)  "\(\\000\)*" -> "n\(\\000\)*"'; do
+	grep -q "$line" parts_out || fail "parts: no $line in $(cat parts_out)"
+done
+
 # A running process: for a time, and until Ctrl-C; it goes on.
 start ./steps on
 until [ "$(ps -o state= -p "$pid")" = S ]; do sleep 0.05; done

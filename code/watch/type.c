@@ -145,3 +145,60 @@ uint64_t watch_type_bits(const struct watch_type *type, const void *value)
 {
 	return type->node_count ? type_node_bits(&type->nodes[0], value) : 0;
 }
+
+/* The member that holds the bytes; NULL: none does alone. A bit-field holds no byte. */
+static const struct watch_node *member_at(const struct watch_type *type,
+					  const struct watch_node *of, uint32_t offset,
+					  uint32_t bytes)
+{
+	for (uint32_t i = 0; i < of->count; i++) {
+		const struct watch_node *member = &type->nodes[of->first + i];
+
+		if (!member->bits && member->offset <= offset &&
+		    offset - member->offset + (uint64_t)bytes <= member->bytes)
+			return member;
+	}
+	return NULL;
+}
+
+/* One step further in; *offset is in what it leads to. NULL: there is none, or no room. */
+static const struct watch_node *step_in(const struct watch_type *type, const struct watch_node *of,
+					uint32_t *offset, uint32_t bytes, char *text, size_t room)
+{
+	const struct watch_node *into = NULL;
+	int length = 0;
+
+	if (of->class == WATCH_STRUCT)
+		into = member_at(type, of, *offset, bytes);
+	else if (of->class == WATCH_ARRAY && of->count)
+		into = &type->nodes[of->first];
+	if (!into || !into->bytes)
+		return NULL;
+	if (of->class == WATCH_STRUCT) {
+		*offset -= into->offset;
+		if (into->member)
+			length = snprintf(text, room, ".%s", type->names + into->member);
+	} else {
+		length = snprintf(text, room, "[%u]", *offset / into->bytes);
+		*offset %= into->bytes;
+	}
+	return length >= 0 && (size_t)length < room ? into : NULL;
+}
+
+uint32_t watch_type_part(const struct watch_type *type, uint32_t offset, uint32_t bytes, char *text,
+			 size_t room)
+{
+	const struct watch_node *node = type->nodes;
+	size_t used = 0;
+
+	*text = '\0';
+	for (unsigned int depth = 0; type->node_count && node && depth < WATCH_TYPE_DEPTH_MAX;
+	     depth++) {
+		node = step_in(type, node, &offset, bytes, text + used, room - used);
+		used += strlen(text + used);
+		if (node && !offset && node->bytes == bytes && *text)
+			return (uint32_t)(node - type->nodes);
+	}
+	*text = '\0';
+	return 0;
+}

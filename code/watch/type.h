@@ -96,4 +96,15 @@ struct watch_symbols {
 size_t watch_type_text(const struct watch_type *type, const void *value,
 		       const struct watch_symbols *symbols, char *text, size_t room);
 
+/*
+ * The part of a value that is just the `bytes` at `offset`: its node, never the first, and in text[room] how C calls it behind the
+ * whole, ".size", "[2].x". 0: no part is, or its name has no room; text[] is "".
+ */
+uint32_t watch_type_part(const struct watch_type *type, uint32_t offset, uint32_t bytes, char *text,
+			 size_t room);
+
+/* As watch_type_text(), of a part. */
+size_t watch_type_part_text(const struct watch_type *type, uint32_t node, const void *value,
+			    const struct watch_symbols *symbols, char *text, size_t room);
+
 #endif

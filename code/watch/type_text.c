@@ -331,17 +331,23 @@ static void put_node(struct writer *writer, const struct watch_node *node, const
 	}
 }
 
-size_t watch_type_text(const struct watch_type *type, const void *value,
-		       const struct watch_symbols *symbols, char *text, size_t room)
+size_t watch_type_part_text(const struct watch_type *type, uint32_t node, const void *value,
+			    const struct watch_symbols *symbols, char *text, size_t room)
 {
 	struct writer writer = { .type = type, .symbols = symbols, .text = text, .room = room };
 
 	if (!room)
 		return 0;
 	*text = 0;
-	if (type->node_count)
-		put_node(&writer, &type->nodes[0], value, 0);
+	if (node < type->node_count)
+		put_node(&writer, &type->nodes[node], value, 0);
 	if (writer.is_full && room > 4)
 		memcpy(text + room - 4, "...", 4);
 	return strlen(text);
+}
+
+size_t watch_type_text(const struct watch_type *type, const void *value,
+		       const struct watch_symbols *symbols, char *text, size_t room)
+{
+	return watch_type_part_text(type, 0, value, symbols, text, room);
 }

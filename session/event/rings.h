@@ -35,7 +35,7 @@ struct rings {
 	struct event_record *pending;
 	size_t pending_count, pending_room;
 	uint64_t taken, lost, stray;
-	uint64_t forks; /* processes that were started */
+	uint64_t forks;	    /* processes that were started */
 	uint64_t handed_ns; /* the time of the last that was handed over */
 	int was_late;
 };
