@@ -116,7 +116,12 @@ int wm_session_add(struct wm_session *session, const char *spec)
 	probes_release(&session->probes); /* plans for fewer specs */
 	err = spec_add(&session->specs, spec);
 	words = session->specs.words;
-	return err ? session_fail(session, err, "%s%s%s", spec, words[0] ? ": " : "", words) : 0;
+	if (!err)
+		return 0;
+	/* some begin with the spec itself */
+	if (!strncmp(words, spec, strlen(spec)))
+		return session_fail(session, err, "%s", words);
+	return session_fail(session, err, "%s%s%s", spec, words[0] ? ": " : "", words);
 }
 
 int wm_session_output(struct wm_session *session, const char *dir)
