@@ -73,6 +73,18 @@ static struct wm_session_status status_of(struct wm_session *session)
 	return status;
 }
 
+/* Of the agent's process, in a trace in the test's folder. */
+static void start_recording(struct wm_session *session, struct sample_agent *agent)
+{
+	char dir[96];
+
+	snprintf(dir, sizeof(dir), "%s/trace", folder);
+	cr_assert_eq(wm_session_output(session, dir), 0);
+	sample_agent_start(agent);
+	cr_assert_eq(wm_session_attach(session, agent->pid), 0);
+	cr_assert_eq(wm_session_start(session), 0);
+}
+
 Test(session, events_are_read_once_also_from_open_pages)
 {
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 250 };
@@ -119,14 +131,9 @@ Test(session, what_a_dead_process_committed_is_recorded)
 {
 	struct sample_agent agent = { .way = SAMPLE_DIES, .events = 333, .losses = 9 };
 	struct wm_session *session = open_with(NULL, "marker:*:*");
-	char dir[96];
 	int left = 1;
 
-	snprintf(dir, sizeof(dir), "%s/trace", folder);
-	cr_assert_eq(wm_session_output(session, dir), 0);
-	sample_agent_start(&agent);
-	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
-	cr_assert_eq(wm_session_start(session), 0);
+	start_recording(session, &agent);
 	for (int i = 0; i < 500 && left > 0; i++)
 		left = wm_session_poll(session, 10);
 	cr_assert_eq(left, 0);
@@ -142,13 +149,8 @@ Test(session, who_died_since_the_last_pass_counts_until_it_is_recorded)
 {
 	struct sample_agent agent = { .way = SAMPLE_HANGS_UP, .events = 333 };
 	struct wm_session *session = open_with(NULL, "marker:*:*");
-	char dir[96];
 
-	snprintf(dir, sizeof(dir), "%s/trace", folder);
-	cr_assert_eq(wm_session_output(session, dir), 0);
-	sample_agent_start(&agent);
-	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
-	cr_assert_eq(wm_session_start(session), 0);
+	start_recording(session, &agent);
 	for (int i = 0; i < 500 && session->processes->state < PROCESS_HUNG_UP; i++)
 		cr_assert_geq(session_step(session, 10), 0);
 	cr_assert_lt(status_of(session).recorded, 333, "a page is open still");
@@ -181,13 +183,8 @@ Test(session, stopping_records_the_open_pages)
 {
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 150 };
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
-	char dir[96];
 
-	snprintf(dir, sizeof(dir), "%s/trace", folder);
-	cr_assert_eq(wm_session_output(session, dir), 0);
-	sample_agent_start(&agent);
-	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
-	cr_assert_eq(wm_session_start(session), 0);
+	start_recording(session, &agent);
 	cr_assert_eq(wm_session_stop(session), 0);
 	cr_assert_eq(status_of(session).recorded, 150);
 	cr_assert_eq(wm_session_start(session), -EINVAL, "a folder is written once");
@@ -200,13 +197,8 @@ Test(session, the_flight_recorder_is_drained_at_the_end)
 	struct wm_session_options options = { .size = sizeof(options), .policy = WM_POLICY_CYCLIC };
 	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 150, .losses = 50 };
 	struct wm_session *session = open_with(&options, "marker:net:rx");
-	char dir[96];
 
-	snprintf(dir, sizeof(dir), "%s/trace", folder);
-	cr_assert_eq(wm_session_output(session, dir), 0);
-	sample_agent_start(&agent);
-	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
-	cr_assert_eq(wm_session_start(session), 0);
+	start_recording(session, &agent);
 	wm_session_poll(session, 50);
 	cr_assert_eq(status_of(session).recorded, 0);
 	cr_assert_eq(wm_session_stop(session), 0);
@@ -303,13 +295,8 @@ Test(session, an_agent_that_never_gets_quiet_holds_nobody_for_ever)
 {
 	struct sample_agent agent = { .way = SAMPLE_DEAF, .events = 150 };
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
-	char dir[96];
 
-	snprintf(dir, sizeof(dir), "%s/trace", folder);
-	cr_assert_eq(wm_session_output(session, dir), 0);
-	sample_agent_start(&agent);
-	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
-	cr_assert_eq(wm_session_start(session), 0);
+	start_recording(session, &agent);
 	cr_assert_eq(wm_session_stop(session), -WM_E_AGENT_SILENT);
 	cr_assert_eq(status_of(session).recorded, 150, "what it committed is kept");
 	wm_session_close(session);
