@@ -47,3 +47,39 @@ ends_well()
 	done
 	grep -q right "$2" || fail "${3:+$3: }the program: $(cat "$2")"
 }
+
+# race [/OPTIONS/]: eight threads at once, without a lock: all hits, each value its thread's own, and the chain has no gap
+race()
+{
+	local thread
+
+	watches race 0 -e "watch:raced${1-}" -- ./watched race 200 8
+	expect "hits of a race" "$(json hits)" 1600
+	expect "missed of a race" "$(json missed)" 0
+	expect "exact values of a race" "$(json inexact)" 0
+	chain race raced
+	for thread in 0 1 2 3 4 5 6 7; do
+		told race raced new | awk -v t="$thread" 'int($1 / 4294967296) == t { print $1 % 4294967296 }' >of_one
+		seq 1 200 | cmp -s - of_one || fail "the values of thread $thread in their order: $(head -3 of_one)"
+	done
+}
+
+# small_types [OPTIONS]: signed and unsigned values, of a watch of them in ./types; offsets of what takes three registers
+small_types()
+{
+	expect "signed" "$(told types small new | tr '\n' ' ')" "0 -1 -2 "
+	expect "unsigned" "$(told types narrow new | tr '\n' ' ')" "250 251 252 "
+	watches split 0 -e "watch:order${1-}" -- ./watched types
+	says "it lies in 3 debug registers, each told with its offset"
+	expect "offsets" "$(told split order offset | sort -un | tr '\n' ' ')" "0 8 16 "
+}
+
+# await_hit DIR: until a hit is in the trace there, for some 20 s at most
+await_hit()
+{
+	for ((await = 0; await < 100; await++)); do
+		"$waymark" dump "$1" 2>/dev/null | grep -q ' watch:' && return
+		sleep 0.2
+	done
+	fail "$1: no hit came"
+}

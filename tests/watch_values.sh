@@ -29,16 +29,7 @@ expect "moved: hits" "$(json hits)" 10
 expect "moved: how exact" "$(told moved in_turn how | sort -u)" 1
 expect "moved: where" "$(told moved in_turn ip | sort -u | grep -o '...$')" "$(nm watched | awk '$3 == "store_first" { print $1 }' | grep -o '...$')"
 
-# At once, without a lock: all of them, each value its thread's own; the chain has no gap.
-watches race 0 -e watch:raced -- ./watched race 200 8
-expect "hits of a race" "$(json hits)" 1600
-expect "missed of a race" "$(json missed)" 0
-expect "exact values of a race" "$(json inexact)" 0
-chain race raced
-for thread in 0 1 2 3 4 5 6 7; do
-	told race raced new | awk -v t="$thread" 'int($1 / 4294967296) == t { print $1 % 4294967296 }' >of_one
-	seq 1 200 | cmp -s - of_one || fail "the values of thread $thread in their order: $(head -3 of_one)"
-done
+race
 
 # Exchanges tell what they met.
 watches add 0 -e watch:counted -- ./watched add 100 8
@@ -47,12 +38,8 @@ expect "missed of additions" "$(json missed)" 0
 
 # Types.
 watches types 0 -e watch:small -e watch:rate -e watch:narrow -- ./watched types
-expect "signed" "$(told types small new | tr '\n' ' ')" "0 -1 -2 "
 expect "floating point" "$(told types rate new | tr '\n' ' ')" "0 0.5 1 "
-expect "unsigned" "$(told types narrow new | tr '\n' ' ')" "250 251 252 "
-watches split 0 -e watch:order -- ./watched types
-says "it lies in 3 debug registers, each told with its offset"
-expect "offsets" "$(told split order offset | sort -un | tr '\n' ' ')" "0 8 16 "
+small_types
 expect "missed of an object" "$(json missed)" 0
 watches member 0 -e watch:order.price -- ./watched types
 expect "a member" "$(told member order.price new | tr '\n' ' ')" "0 1.5 3 "
