@@ -249,8 +249,10 @@ static int keep_module(struct process *process, const struct control_module *abo
 int process_module(struct wm_session *session, struct process *process,
 		   const struct control_module *module, const char *path)
 {
-	if (process->trace < 0)
-		return keep_module(process, module, path);
+	int err = keep_module(process, module, path);
+
+	if (err || process->trace < 0)
+		return err;
 	return trace_module_add(session->writer, process->trace, module, path);
 }
 

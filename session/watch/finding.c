@@ -257,6 +257,37 @@ void finding_close(struct finding *finding)
 	loaded_release(&finding->list);
 }
 
+static int is_told(const struct process *process, const struct loaded *loaded)
+{
+	int is = 0;
+
+	for (size_t i = 0; i < process->module_count; i++)
+		if (process->modules[i].about.base == loaded->base)
+			is = !process->modules[i].about.gone;
+	return is;
+}
+
+int finding_tell_modules(const struct finding *finding)
+{
+	struct process *process = finding->process;
+	int err = 0;
+
+	for (size_t i = 0; i < finding->list.count && !err; i++) {
+		const struct loaded *loaded = &finding->list.all[i];
+		const struct code_file *file = loaded->module ? loaded->module->file : NULL;
+		struct control_module module = { .base = loaded->base };
+
+		if (is_told(process, loaded))
+			continue;
+		if (file && file->build_id_bytes <= sizeof(module.build_id)) {
+			module.build_id_bytes = (uint8_t)file->build_id_bytes;
+			memcpy(module.build_id, file->build_id, file->build_id_bytes);
+		}
+		err = process_module(finding->session, process, &module, loaded->path);
+	}
+	return err;
+}
+
 int finding_all(struct finding *finding)
 {
 	struct wm_session *session = finding->session;

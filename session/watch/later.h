@@ -29,8 +29,9 @@ struct watch_state {
 	uint8_t sets;	       /* of an object */
 	/* a pass goes on, in steps, in which the process may end or the agent let go: that is only noted */
 	int is_arming, has_ended, lost;
-	int is_barred; /* code of Go has come: nothing is armed any more */
-	int is_noted;  /* it is counted as one that goes on with something unwatched */
+	int is_barred;	 /* code of Go has come: nothing is armed any more */
+	int has_modules; /* those that it had before watching began were told of */
+	int is_noted;	 /* it is counted as one that goes on with something unwatched */
 	uint64_t alone; /* rows that nobody serves any more, a bit each, as was told meanwhile (sharing.h) */
 	/* what is due */
 	int is_new;	   /* it is a process that has come, and waits for GO */

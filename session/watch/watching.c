@@ -285,6 +285,10 @@ static int find_and_arm(struct finding *finding)
 		err = later_take_parents(finding);
 	if (!err)
 		err = finding_all(finding);
+	if (!err && !finding->process->outside && !finding->process->watch.has_modules) {
+		err = finding_tell_modules(finding);
+		finding->process->watch.has_modules = !err;
+	}
 	finding_close(finding);
 	if (!err && (finding->fresh || finding->locals))
 		err = finding_wait(finding);

@@ -75,6 +75,12 @@ int watching_has(const struct process *process, size_t spec);
 int finding_open(struct finding *finding);
 void finding_close(struct finding *finding);
 
+/*
+ * Give the session the modules that the process had before its agent told of all that come: whoever wrote may be in any. Between open and close;
+ * what was told before is not told again. 0 or an error.
+ */
+int finding_tell_modules(const struct finding *finding);
+
 /* finding_open(), and ask for all that is wanted. 0 or an error, with the session's detail. */
 int finding_all(struct finding *finding);
 
