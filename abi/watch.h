@@ -74,6 +74,7 @@
 #include "abi/frame.h"
 
 #include <stdint.h>
+#include <waymark/marker.h>
 
 #define WATCH_ROWS_MAX 64 /* of all sessions in a process */
 #define WATCH_BYTES_MAX 8
@@ -167,6 +168,23 @@ struct control_watch {
 	 * callers. FIELDS names as many.
 	 */
 };
+
+/* The types of the event's fields, as FIELDS names them, into types[] that is all 0. `callers` is to have been checked. */
+static inline void watch_field_types(const struct control_watch *about, uint8_t types[16])
+{
+	unsigned int at = 0;
+
+	types[at++] = WM_TYPE_PTR;
+	if (about->on != WATCH_ON_EXECUTE) {
+		types[at++] = about->type;
+		types[at++] = about->type;
+		types[at++] = WM_TYPE_U16;
+	}
+	if (about->flags & WATCH_WITH_OFFSET)
+		types[at++] = WM_TYPE_U32;
+	for (unsigned int i = 0; i < about->callers; i++)
+		types[at++] = WM_TYPE_PTR;
+}
 
 /* The field `how`, a uint16. */
 #define WATCH_NEW_EXACT 0x0001u

@@ -5,10 +5,11 @@
  * /sys/devices/system/cpu/online: of CPUs that come later.
  */
 #define _GNU_SOURCE
+#include "failures.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,28 +33,6 @@ static struct shared {
 	unsigned int step, ready, hits, strange;
 	uint64_t data;
 } * shared;
-
-static int failures;
-
-static void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void wrong(const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vprintf(format, arguments);
-	va_end(arguments);
-	putchar('\n');
-	failures++;
-}
-
-static void equal(const char *what, uint64_t got, uint64_t wanted)
-{
-	if (got != wanted)
-		wrong("%s: %llu, expected %llu", what, (unsigned long long)got,
-		      (unsigned long long)wanted);
-}
 
 static void answers(const char *what, int got, int wanted, const char *detail)
 {

@@ -27,7 +27,7 @@ run()
 	esac
 }
 
-gcc -std=gnu11 -Wall -Wextra -Werror "$source_dir/tests/event_object.c" -o uses "${flags[@]}" -lpthread ||
+gcc -std=gnu11 -Wall -Wextra -Werror "$source_dir"/tests/{event_object,failures}.c -o uses "${flags[@]}" -lpthread ||
 	fail "it does not compile as C"
 run ./uses
 if [ "$(id -u)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then

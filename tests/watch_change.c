@@ -1,296 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A session's watch changed while the session runs, by the library alone: watch_change MODE [DIR]. The programs that are watched are children of
- * this one. Prints what is wrong, and nothing else.
+ * A session's watch changed while the session runs, by the library alone: watch_change MODE [DIR]. Prints what is wrong, and
+ * nothing else.
  */
 #define _GNU_SOURCE
+#include "failures.h"
+#include "watch_change_bed.h"
+
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
-#include <waymark/session.h>
 
-#define THREADS 4
-#define STORES 5
-#define WAIT_US 200
 #define CHANGES 60
-#define ALONE ((void *)0x100000000000) /* where nothing is by itself */
-#define HITS_MAX 2000000
-
-volatile uint64_t alpha, beta;
-volatile uint32_t gamma_short;
-typedef uint64_t pair_t __attribute__((vector_size(16)));
-volatile union {
-	pair_t pair;
-	struct {
-		uint64_t one, two;
-	};
-} both;
-
-/* Seen by the child and by us. */
-struct shared {
-	unsigned int step, ready, running;
-	void *alone; /* a page that only this child has */
-};
-
-struct program {
-	pid_t pid;
-	struct shared *shared;
-};
-
-static int failures;
-
-static void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static void wrong(const char *format, ...)
-{
-	va_list arguments;
-
-	va_start(arguments, format);
-	vprintf(format, arguments);
-	va_end(arguments);
-	putchar('\n');
-	failures++;
-}
-
-static void equal(const char *what, uint64_t got, uint64_t wanted)
-{
-	if (got != wanted)
-		wrong("%s: %llu, expected %llu", what, (unsigned long long)got,
-		      (unsigned long long)wanted);
-}
-
-/* ---- the program ---- */
-
-static struct shared *own;
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t last;
-
-__attribute__((noinline)) void store_next(void)
-{
-	pthread_mutex_lock(&turn);
-	last++;
-	alpha = last;
-	beta = last;
-	gamma_short = (uint32_t)last;
-	both.pair = (pair_t){ last, last }; /* by one instruction */
-	pthread_mutex_unlock(&turn);
-}
-
-static void *writer(void *data)
-{
-	for (unsigned int step = (unsigned int)(uintptr_t)data;; step++) {
-		__atomic_add_fetch(&own->ready, 1, __ATOMIC_SEQ_CST);
-		while (__atomic_load_n(&own->step, __ATOMIC_SEQ_CST) < step)
-			usleep(WAIT_US);
-		for (unsigned int i = 0; i < STORES; i++)
-			store_next();
-		while (__atomic_load_n(&own->running, __ATOMIC_SEQ_CST))
-			store_next();
-	}
-	return NULL;
-}
-
-static void writers(void)
-{
-	pthread_t thread;
-
-	for (unsigned int i = 0; i < THREADS; i++)
-		pthread_create(&thread, NULL, writer, (void *)(uintptr_t)1);
-	for (;;)
-		pause();
-}
-
-static void writers_alone(void)
-{
-	own->alone = mmap(ALONE, 4096, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	writers();
-}
-
-/* At each step a child does it. */
-static void forker(void)
-{
-	for (unsigned int step = 1;; step++) {
-		__atomic_store_n(&own->ready, THREADS, __ATOMIC_SEQ_CST);
-		while (__atomic_load_n(&own->step, __ATOMIC_SEQ_CST) < step)
-			usleep(WAIT_US);
-		if (fork()) {
-			wait(NULL);
-			continue;
-		}
-		for (unsigned int i = 0; i < STORES; i++)
-			store_next();
-		_exit(0);
-	}
-}
-
-static void wait_ready(const struct program *program)
-{
-	while (__atomic_load_n(&program->shared->ready, __ATOMIC_SEQ_CST) < THREADS)
-		usleep(WAIT_US);
-}
-
-static void begin(struct program *program, void (*run)(void))
-{
-	own = program->shared = mmap(NULL, sizeof(*own), PROT_READ | PROT_WRITE,
-				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	program->pid = fork();
-	if (!program->pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		run();
-	}
-	wait_ready(program);
-}
-
-/* Each thread makes STORES stores to each variable. */
-static void go(const struct program *program)
-{
-	__atomic_store_n(&program->shared->ready, 0, __ATOMIC_SEQ_CST);
-	__atomic_add_fetch(&program->shared->step, 1, __ATOMIC_SEQ_CST);
-	wait_ready(program);
-}
-
-static void end(const struct program *program)
-{
-	int status;
-
-	if (waitpid(program->pid, &status, WNOHANG))
-		wrong("the program has ended, with status %#x", status);
-	kill(program->pid, SIGKILL);
-	waitpid(program->pid, NULL, 0);
-}
-
-/* ---- what was read ---- */
-
-struct hit {
-	char name[32];
-	uint32_t pid;
-	uint64_t old, value, how;
-	int has_value;
-};
-
-static struct hit *hits;
-static size_t hit_count;
-
-static int on_event(const struct wm_event *event, void *data)
-{
-	struct hit *hit = &hits[hit_count];
-
-	(void)data;
-	if (hit_count == HITS_MAX)
-		return 1;
-	*hit = (struct hit){ .pid = event->pid };
-	snprintf(hit->name, sizeof(hit->name), "%s", event->name);
-	for (uint32_t i = 0; i < event->field_count; i++) {
-		const struct wm_event_field *field = &event->fields[i];
-
-		if (!strcmp(field->name, "old"))
-			hit->old = field->value.u;
-		else if (!strcmp(field->name, "how"))
-			hit->how = field->value.u;
-		else if (!strcmp(field->name, "new")) {
-			hit->value = field->value.u;
-			hit->has_value = 1;
-		}
-	}
-	hit_count++;
-	return 0;
-}
-
-static void answers(struct wm_session *session, const char *what, int got, int wanted)
-{
-	if (got != wanted)
-		wrong("%s: %s (%s), expected %s", what, wm_error_text(got),
-		      wm_session_detail(session), wm_error_text(wanted));
-}
-
-/* Until there are so many, or a second is over: then all that there is. */
-static void take(struct wm_session *session, size_t wanted)
-{
-	hit_count = 0;
-	for (int i = 0; i < 100 && hit_count < wanted; i++) {
-		wm_session_poll(session, 10);
-		answers(session, "read", wm_session_read(session, on_event, NULL), 0);
-	}
-	usleep(5000);
-	answers(session, "read", wm_session_read(session, on_event, NULL), 0);
-}
-
-/* All of one name; by value in turn, each with the one before as what it was. */
-static void check(const char *what, const char *name, uint64_t first, size_t count)
-{
-	if (hit_count != count)
-		wrong("%s: %zu hits, expected %zu", what, hit_count, count);
-	for (uint64_t value = first; count && value < first + count; value++) {
-		size_t i = 0;
-
-		while (i < hit_count && hits[i].value != value)
-			i++;
-		if (i == hit_count) {
-			wrong("%s: %llu was not seen", what, (unsigned long long)value);
-			return;
-		}
-		if (strcmp(hits[i].name, name) || hits[i].old != value - 1 || hits[i].how != 1) {
-			wrong("%s: %s %llu -> %llu, how %llu", what, hits[i].name,
-			      (unsigned long long)hits[i].old, (unsigned long long)hits[i].value,
-			      (unsigned long long)hits[i].how);
-			return;
-		}
-	}
-}
-
-static struct wm_session *open_on(const char *spec, const char *beside,
-				  const struct program *programs, int count, const char *dir)
-{
-	struct wm_session *session;
-	int err = wm_session_open(&session, NULL);
-
-	if (!err)
-		err = wm_session_add(session, spec);
-	if (!err && beside)
-		err = wm_session_add(session, beside);
-	if (!err && dir)
-		err = wm_session_output(session, dir);
-	for (int i = 0; i < count && !err; i++)
-		err = wm_session_attach(session, programs[i].pid);
-	if (!err)
-		err = wm_session_start(session);
-	if (err) {
-		printf("%s: %s\n", wm_error_text(err), wm_session_detail(session));
-		exit(err == -WM_E_PERF_PARANOID || err == -WM_E_PERF_FILTERED ||
-				     err == -WM_E_EVENT_TAKEN
-			     ? 77
-			     : 1);
-	}
-	return session;
-}
-
-#define EACH ((size_t)THREADS * STORES)
-
-static uint64_t change(struct wm_session *session, const char *from, const char *to)
-{
-	struct wm_event_gap gap = { .size = sizeof(gap) };
-
-	answers(session, to, wm_session_modify(session, from, to, &gap), 0);
-	equal("stopped", gap.was_stopped, 1);
-	if (!gap.first_ns || gap.last_ns < gap.first_ns)
-		wrong("%s: the gap is none", to);
-	return gap.generation;
-}
-
-/* ---- what is tried ---- */
 
 /* Another variable, length, kind, condition, each in turn; each is what is told from then on, and all of it. */
 static void steps(void)
@@ -499,6 +227,19 @@ long ptrace(enum __ptrace_request request, ...)
 	return syscall(SYS_ptrace, request, words[0], words[1], words[2]);
 }
 
+/* On a program whose threads store without a pause, and whose hits are yet to be read. */
+static struct wm_session *open_running(struct program *program, const char *spec,
+				       const char *beside)
+{
+	struct wm_session *session;
+
+	begin(program, writers);
+	session = open_on(spec, beside, program, 1, NULL);
+	hit_count = 0;
+	run_on(program);
+	return session;
+}
+
 /* While they run on, hits may be lost, and that is said; none is made up, and behind it all is well. */
 static void unstopped(void)
 {
@@ -507,23 +248,19 @@ static void unstopped(void)
 	struct wm_session *session;
 	struct program program;
 
-	begin(&program, writers);
-	session = open_on(names[0], NULL, &program, 1, NULL);
+	session = open_running(&program, names[0], NULL);
 	is_unstoppable = 1;
-	hit_count = 0;
-	program.shared->running = 1;
-	__atomic_add_fetch(&program.shared->step, 1, __ATOMIC_SEQ_CST);
 	for (int i = 0; i < 10; i++) {
 		usleep(2000);
 		answers(session, "unstopped",
 			wm_session_modify(session, names[i & 1], names[!(i & 1)], &gap), 0);
 		equal("unstopped: stopped", gap.was_stopped, 0);
-		answers(session, "read", wm_session_read(session, on_event, NULL), 0);
+		read_on(session);
 	}
 	__atomic_store_n(&program.shared->running, 0, __ATOMIC_SEQ_CST);
 	wait_ready(&program);
 	usleep(20000);
-	answers(session, "read", wm_session_read(session, on_event, NULL), 0);
+	read_on(session);
 	for (size_t i = 0; i < hit_count; i++)
 		if (hits[i].how & 4)
 			wrong("unstopped: %s is not known", hits[i].name);
@@ -550,20 +287,18 @@ static void run_and_change(const char *const names[2], const char *beside)
 	struct wm_session *session;
 	struct program program;
 
-	begin(&program, writers);
-	session = open_on(names[0], beside, &program, 1, NULL);
-	hit_count = 0;
-	program.shared->running = 1;
-	__atomic_add_fetch(&program.shared->step, 1, __ATOMIC_SEQ_CST);
+	session = open_running(&program, names[0], beside);
 	for (int i = 0; i < CHANGES; i++) {
 		usleep(1000);
+		wait_stored(&program);
 		change(session, names[i & 1], names[!(i & 1)]);
-		answers(session, "read", wm_session_read(session, on_event, NULL), 0);
+		read_on(session);
 	}
+	wait_stored(&program);
 	__atomic_store_n(&program.shared->running, 0, __ATOMIC_SEQ_CST);
 	usleep(50000);
 	wm_session_stop(session);
-	answers(session, "read", wm_session_read(session, on_event, NULL), 0);
+	read_on(session);
 	wm_session_status(session, &status);
 	equal("discarded", status.discarded, 0);
 	wm_session_close(session);
@@ -639,9 +374,6 @@ int main(int argc, char **argv)
 	const char *mode = argc > 1 ? argv[1] : "";
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	hits = malloc(HITS_MAX * sizeof(*hits));
-	if (!hits)
-		return 1;
 	if (!strcmp(mode, "steps"))
 		steps();
 	else if (!strcmp(mode, "children"))

@@ -9,7 +9,7 @@ if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" | grep -cE "__(asan|tsan|ubsan)_")"
 	skip "a library built for a sanitizer can't be linked by programs that are not"
 fi
 cp -L "$WAYMARK_BUILD/libwaymark.so" libwaymark.so.0 || exit 1
-cc -O1 -g -Wall -Wextra -Werror -I"$source_dir/include" "$source_dir/tests/watch_change.c" -o changes \
+cc -O1 -g -Wall -Wextra -Werror -I"$source_dir/include" "$source_dir"/tests/{watch_change,watch_change_bed,failures}.c -o changes \
 	./libwaymark.so.0 -lpthread -Wl,-rpath,"$folder" || exit 1
 
 for mode in steps children unstopped refused together race race_of_two race_of_pair; do

@@ -64,12 +64,7 @@ begin()
 
 end()
 {
-	kill -TERM "$program"
-	for _ in $(seq 50); do
-		[ -d "/proc/$program" ] || break
-		sleep 0.1
-	done
-	grep -q right forever_out || fail "$who: the program: $(cat forever_out)"
+	ends_well "$program" forever_out "$who"
 }
 
 before_us()

@@ -34,10 +34,5 @@ wait "$beside" || fail "two recorders of one variable"
 expect "beside another: missed" "$(json missed)" 0
 sleep 1
 expect "a handler for SIGTRAP" $((0x$(awk '/^SigCgt/ { print $2 }' "/proc/$program/status") >> 4 & 1)) 0
-kill -TERM "$program"
-for _ in $(seq 50); do
-	[ -d "/proc/$program" ] || break
-	sleep 0.1
-done
-grep -q right forever_out || fail "the program: $(cat forever_out)"
+ends_well "$program" forever_out
 exit $failed

@@ -150,6 +150,40 @@ expect "a word of both" "$(told forked word new | sort | tr '\n' ' ')" "1 2 5 "
 expect "forked: unwatched" "$(json unwatched)" 1
 says "watch:inner::mine: local variables are not watched in children that are forked"
 
+# A library's that comes later finds all registers shared out: it is not watched, and that is told; what was watched before goes on.
+cat >late.c <<'END'
+int late(int value)
+{
+	volatile int mine = value;
+	return mine + 1;
+}
+END
+cat >loads.c <<'END'
+#include <dlfcn.h>
+static __attribute__((noinline)) int early(int value)
+{
+	volatile int mine = value;
+	return mine;
+}
+int main(void)
+{
+	int status = early(1) != 1;
+	void *library = dlopen("./late.so", RTLD_NOW);
+	int (*late)(int) = library ? (int (*)(int))dlsym(library, "late") : 0;
+	return status || !late || late(2) != 3 || early(4) != 4;
+}
+END
+cc -O0 -g -shared -fPIC late.c -o late.so && cc -O0 -g loads.c -o loads -ldl || exit 1
+watches late 1 -e watch:early::mine -e watch:late::mine@late.so -- ./loads
+says "1 process went on with something unwatched that came later"
+says ": watch:late::mine@late.so: a local variable of a library that came later has no debug registers left"
+says "watch:late::mine@late.so was armed nowhere: a local variable of a library that came later"
+expect "a late local variable: unwatched" "$(json unwatched)" 1
+expect "what was watched before" "$(told late early::mine new | tr '\n' ' ')" "1 4 "
+expect "nothing of it" "$("$waymark" dump late | grep -c late::mine)" 0
+watches late 0 -e watch:late::mine@late.so -- ./loads
+expect "watched alone" "$(told late late::mine new | tr '\n' ' ') $(json unwatched)" "2  0"
+
 # Refused, in words.
 watches refused 1 -e watch:plain::mine/thread=main/ -- ./framed plain 1
 says "its frames are any thread's"

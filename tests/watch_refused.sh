@@ -31,6 +31,10 @@ cc -g ignores.c -o ignores || exit 1
 start ./ignores
 sleep 0.3
 bad 1 "by which watches come, is not to be had: the program ignores SIGTRAP" -e watch:word -p "$pid"
+# as the hint says
+says "watch:EXPRESSION/outside/"
+watches ignored 0 --for 500ms -e watch:word/outside/ -p "$pid"
+[ "$(json recorded)" -gt 2 ] || fail "SIGTRAP ignored, from outside: $(cat words)"
 kill -9 "$pid"
 
 # Go's stacks have no room for a hit's signal: if the program's own code is Go's it is watched from outside, and what it loads ends what is watched inside.

@@ -36,3 +36,14 @@ chain()
 		awk 'NR > 1 && $1 != last { n++ } { last = $2 } END { print n + 0 }')
 	expect "$1: broken links of the chain" "$broken" 0
 }
+
+# ends_well PID FILE [WHEN]: asked to end, the program does within 5 s, and what it said into FILE is that all was right
+ends_well()
+{
+	kill -TERM "$1"
+	for _ in $(seq 50); do
+		[ -d "/proc/$1" ] || break
+		sleep 0.1
+	done
+	grep -q right "$2" || fail "${3:+$3: }the program: $(cat "$2")"
+}

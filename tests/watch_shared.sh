@@ -143,10 +143,5 @@ sleep 1
 expect "claims that are left" "$("$waymark" claims -p "$program" | grep -c "^debug register")" 0
 holder after --for 500ms
 wait "$holder" || fail "afterwards: $(cat after.words)"
-kill -TERM "$program"
-for _ in $(seq 50); do
-	[ -d "/proc/$program" ] || break
-	sleep 0.1
-done
-grep -q right forever_out || fail "the program: $(cat forever_out)"
+ends_well "$program" forever_out
 exit $failed

@@ -16,7 +16,6 @@
 #include "base/kernel.h"
 
 #include <waymark/error.h>
-#include <waymark/marker.h>
 
 #include <errno.h>
 #include <string.h>
@@ -164,29 +163,13 @@ static void drop_table(unsigned int lane)
 
 /* ---- events ---- */
 
-static void make_types(const struct control_watch *about, uint8_t types[16])
-{
-	unsigned int at = 0;
-
-	types[at++] = WM_TYPE_PTR;
-	if (about->on != WATCH_ON_EXECUTE) {
-		types[at++] = about->type;
-		types[at++] = about->type;
-		types[at++] = WM_TYPE_U16;
-	}
-	if (about->flags & WATCH_WITH_OFFSET)
-		types[at++] = WM_TYPE_U32;
-	for (unsigned int i = 0; i < about->callers; i++)
-		types[at++] = WM_TYPE_PTR;
-}
-
 static int make_event(struct watch_entry *entry, const char *text, size_t bytes)
 {
 	unsigned int lane = entry->lane;
 	struct variant *own = &entry->own;
 
 	*own = (struct variant){ .lanes = 1u << lane, .number = own->number };
-	make_types(&entry->about, own->types);
+	watch_field_types(&entry->about, own->types);
 	entry->text = heap_copy(text, bytes);
 	if (!entry->text)
 		return -ENOMEM;

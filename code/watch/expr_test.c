@@ -170,6 +170,37 @@ Test(watch_expr, options_are_read)
 	cr_assert_eq(expr.length, 8);
 }
 
+/* Each of its kind once, and as the hint has it. */
+Test(watch_expr, options_are_those_that_the_hint_names)
+{
+	static const char *const all[][2] = {
+		{ "if=value==0", "if=CONDITION" },
+		{ "bt", "bt" },
+		{ "bt=2", "bt=N" },
+		{ "count", "count" },
+		{ "signal=STOP", "signal=NAME" },
+		{ "trail", "trail" },
+		{ "outside", "outside" },
+		{ "kernel", "kernel" },
+		{ "thread=77", "thread=TID" },
+		{ "thread=main", "thread=main" },
+	};
+	const char *hint = wm_error_hint(-WM_E_WATCH_OPTION), *at = strstr(hint, "are ");
+	char text[128];
+
+	cr_assert_not_null(at);
+	at += strlen("are ");
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		snprintf(text, sizeof(text), "watch:x/%s/", all[i][0]);
+		cr_assert_eq(parse(text), 0, "%s", all[i][0]);
+		cr_assert_eq(strncmp(at, all[i][1], strlen(all[i][1])), 0, "%s: %s", all[i][1], at);
+		at += strlen(all[i][1]);
+		at += strspn(at, ", ");
+		at += strncmp(at, "and ", 4) ? 0 : 4;
+	}
+	cr_assert_eq(*at, ':', "more are named: %s", at);
+}
+
 Test(watch_expr, what_is_no_option_is_told)
 {
 	static const char *const wrong[] = {

@@ -87,9 +87,10 @@ static int want_local(struct finding *finding, const struct spec *spec, struct w
 
 	if (finding->given_back)
 		return fail(finding->session, spec, -WM_E_WATCH_LOCAL_CHANGE, "");
-	if (finding->process->watch
-		    .locals) { /* of a library that came later: what there is, is shared out */
+	/* of a library that came later: what there is, is shared out */
+	if (finding->process->watch.locals) {
 		result->error = -WM_E_WATCH_LOCAL_LATER;
+		finding->late = spec;
 		return 1;
 	}
 	if (finding->process->outside)

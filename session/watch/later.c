@@ -151,8 +151,13 @@ static int pass(struct finding *finding)
 
 	finding->session->detail[0] = 0;
 	err = watching_pass(finding);
-	if (err && err != -WM_E_GONE)
+	if (!err && finding->late) {
+		snprintf(finding->session->detail, sizeof(finding->session->detail), "%s",
+			 finding->late->text);
+		note_unwatched(finding->session, finding->process, -WM_E_WATCH_LOCAL_LATER);
+	} else if (err && err != -WM_E_GONE) {
 		note_unwatched(finding->session, finding->process, err);
+	}
 	return err == -ENOMEM ? err : 0;
 }
 

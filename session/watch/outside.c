@@ -19,7 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
-#include <waymark/marker.h>
 
 #define FOLLOW_NS UINT64_C(1000000000)
 
@@ -267,22 +266,6 @@ void outside_free(struct process *process)
 
 /* ---- as an agent is asked ---- */
 
-static void make_types(const struct control_watch *about, uint8_t types[16])
-{
-	unsigned int at = 0;
-
-	types[at++] = WM_TYPE_PTR;
-	if (about->on != WATCH_ON_EXECUTE) {
-		types[at++] = about->type;
-		types[at++] = about->type;
-		types[at++] = WM_TYPE_U16;
-	}
-	if (about->flags & WATCH_WITH_OFFSET)
-		types[at++] = WM_TYPE_U32;
-	for (unsigned int i = 0; i < about->callers; i++)
-		types[at++] = WM_TYPE_PTR;
-}
-
 /* As of CONTROL_EVENT. */
 static int make_event(struct wm_session *session, struct process *process,
 		      const struct control_watch *about, const char *text)
@@ -291,7 +274,7 @@ static int make_event(struct wm_session *session, struct process *process,
 	uint8_t types[16] = { 0 };
 	int err;
 
-	make_types(about, types);
+	watch_field_types(about, types);
 	err = event_list_add(process->events, id, types, text);
 	if (!err)
 		err = trace_schema_add(process->schema, id, types, text);

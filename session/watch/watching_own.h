@@ -60,6 +60,7 @@ struct finding {
 	struct asked_watch asked;
 	struct watch_bond bond;	 /* of what was asked */
 	unsigned int given_back; /* registers that it takes over */
+	const struct spec *late; /* a local variable that others' frames left no register for; NULL */
 	/* which are wanted; what is no place in the process then is no error, but noted */
 	int (*wants)(const struct finding *finding, size_t spec);
 	const char *came; /* the path of a module that has come */

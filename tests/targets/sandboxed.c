@@ -30,42 +30,26 @@ static pthread_barrier_t barrier;
 	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1),                                       \
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-static struct sock_filter words[] = {
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	ALLOW(SYS_write),
-	ALLOW(SYS_exit),
-	ALLOW(SYS_exit_group),
-	ALLOW(SYS_munmap),
-	ALLOW(SYS_madvise),
-	ALLOW(SYS_futex),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-};
-static struct sock_fprog program = { sizeof words / sizeof words[0], words };
+/* A filter by its name, with what it allows; all else kills. */
+#define FILTER(name, ...)                                                                          \
+	static struct sock_filter name##_words[] = {                                               \
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),             \
+		__VA_ARGS__,                                                                       \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),                               \
+	};                                                                                         \
+	static struct sock_fprog name = { sizeof name##_words / sizeof name##_words[0],            \
+					  name##_words }
 
-/* As the former, and sleep, and the return from a signal. */
-static struct sock_filter more_words[] = {
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	ALLOW(SYS_write),
-	ALLOW(SYS_exit_group),
-	ALLOW(SYS_rt_sigreturn),
-	ALLOW(SYS_nanosleep),
-	ALLOW(SYS_clock_nanosleep),
-	ALLOW(SYS_restart_syscall),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-};
-static struct sock_fprog more_program = { sizeof more_words / sizeof more_words[0], more_words };
+FILTER(narrow, ALLOW(SYS_write), ALLOW(SYS_exit), ALLOW(SYS_exit_group), ALLOW(SYS_munmap),
+       ALLOW(SYS_madvise), ALLOW(SYS_futex));
 
 /* Sleep, but no word of how one that was interrupted goes on: restart_syscall(2). */
-static struct sock_filter sleep_words[] = {
-	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-	ALLOW(SYS_write),
-	ALLOW(SYS_exit_group),
-	ALLOW(SYS_nanosleep),
-	ALLOW(SYS_clock_nanosleep),
-	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-};
-static struct sock_fprog sleep_program = { sizeof sleep_words / sizeof sleep_words[0],
-					   sleep_words };
+#define SLEEP                                                                                      \
+	ALLOW(SYS_write), ALLOW(SYS_exit_group), ALLOW(SYS_nanosleep), ALLOW(SYS_clock_nanosleep)
+FILTER(sleeping, SLEEP);
+
+/* That, too, and the return from a signal. */
+FILTER(bearing, SLEEP, ALLOW(SYS_restart_syscall), ALLOW(SYS_rt_sigreturn));
 
 static void wrong(const char *what)
 {
@@ -100,25 +84,25 @@ __attribute__((noinline)) void called(void)
 
 static void by_prctl(void)
 {
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0))
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &narrow, 0, 0))
 		wrong("prctl");
 }
 
 static void by_syscall(void)
 {
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &narrow))
 		wrong("seccomp");
 }
 
 static void by_both(void)
 {
-	if (syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0))
+	if (syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &narrow, 0, 0))
 		wrong("prctl by syscall");
 }
 
 static void to_all(void)
 {
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program))
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &narrow))
 		wrong("seccomp for all");
 }
 
@@ -136,7 +120,7 @@ static void past_libc(void)
 	__asm__ volatile("syscall"
 			 : "=a"(result)
 			 : "0"((long)SYS_seccomp), "D"((long)SECCOMP_SET_MODE_FILTER), "S"(0L),
-			   "d"(&more_program)
+			   "d"(&bearing)
 			 : "rcx", "r11", "memory");
 	if (result)
 		wrong("seccomp past libc");
@@ -159,7 +143,7 @@ static void late(void)
 /* It sleeps on, and is let go meanwhile. */
 static void sleepily(void)
 {
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &sleep_program, 0, 0))
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &sleeping, 0, 0))
 		wrong("prctl");
 	(void)!write(1, "ready\n", 6);
 	usleep(1500000);
@@ -241,7 +225,7 @@ static void otherwise(void)
 	/* its own filter, in our memory */
 	child = vfork();
 	if (!child) {
-		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+		prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &narrow, 0, 0);
 		_exit(8);
 	}
 	if (waitpid((pid_t)child, &status, 0) != child || WEXITSTATUS(status) != 8)
