@@ -77,7 +77,8 @@ struct process {
 	struct trace_schema *schema;
 	struct event_list *events;
 	int parent_trace; /* the number in the trace of the parent that it inherits from */
-	struct process_module *modules; /* that came, and went, in that order; the trace has them too */
+	struct process_module
+		*modules; /* that came, and went, in that order; the trace has them too */
 	size_t module_count;
 	size_t text_bytes; /* that it has sent for those and its events */
 	struct probed probed;
