@@ -77,6 +77,10 @@ FORM(form_movups, "movq %%rsi, %%xmm0\n\tpunpcklqdq %%xmm0, %%xmm0\n\tmovups %%x
 FORM(form_movss, "movq %%rsi, %%xmm0\n\tmovss %%xmm0, (%%rdi)")
 FORM(form_push, "mov %%rsp, %%r8\n\tlea 8(%%rdi), %%rsp\n\tpush %%rsi\n\tmov %%r8, %%rsp")
 
+FORM(form_fstp, "mov %%rsi, word_source(%%rip)\n\tfildq word_source(%%rip)\n\tfstpt -8(%%rdi)")
+FORM(form_fld, "fldt -8(%%rdi)\n\tfstp %%st(0)")
+FORM(form_evex, "movq %%rsi, %%xmm0\n\tlea 8(%%rdi), %%rdi\n\tvmovdqu64 %%xmm0, -16(%%rdi)")
+
 uint64_t word_source;
 
 #define EXACT WATCH_NEW_EXACT
@@ -304,6 +308,47 @@ Test(watch, one_store_to_two_watches_is_both, .timeout = 30)
 	}
 	sample_end(0);
 	sample_end(1);
+}
+
+/* Their values are read, but how far they reach is known. */
+static void meets_two(const char *name, void (*run)(uint64_t *to, uint64_t value), int is_read)
+{
+	struct control_watch low = sample_about(0, &word[0], 8),
+			     high = sample_about(1, &word[1], 8);
+
+	low.on = high.on = is_read ? WATCH_ON_ACCESS : WATCH_ON_WRITE;
+	sample_begin();
+	sample_arm(&low);
+	sample_arm(&high);
+	run(&word[1], 3);
+	run(&word[1], 4);
+	cr_assert_eq(sample_counted(0), 2, "%s", name);
+	cr_assert_eq(sample_counted(1), 2, "%s", name);
+	cr_assert_eq(sample_table->rows[0].taken, 2, "%s", name);
+	cr_assert_eq(sample_table->rows[1].taken, 2, "%s", name);
+	cr_assert_eq(sample_collect(8), 4, "%s", name);
+	for (unsigned int i = 0; i < 4; i++)
+		cr_assert_eq((sample_told[i].how & WATCH_READ) != 0, is_read, "%s: how %x", name,
+			     sample_told[i].how);
+	sample_end(0);
+	sample_end(1);
+}
+
+Test(watch, what_x87_stores_to_two_watches_is_both, .timeout = 30)
+{
+	meets_two("fstp", form_fstp, 0);
+}
+
+Test(watch, what_x87_loads_from_two_watches_is_a_read_of_both, .timeout = 30)
+{
+	meets_two("fld", form_fld, 1);
+}
+
+Test(watch, what_evex_stores_to_two_watches_is_both, .timeout = 30)
+{
+	if (!__builtin_cpu_supports("avx512vl"))
+		cr_skip_test("this processor has no AVX-512");
+	meets_two("vmovdqu64", form_evex, 0);
 }
 
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;

@@ -4,6 +4,7 @@
 #include "arch/written.h"
 
 #include "arch/insn.h"
+#include "arch/x86_64/extent.h"
 
 #define RSP 4u
 #define RAX 0u
@@ -23,8 +24,8 @@
 #define YMM_HIGH_AT 576u
 #define FEATURE_YMM 4u
 
-/* SPACE_STRANGE: EVEX and XOP, whose addresses are not read. */
-enum space { SPACE_PLAIN, SPACE_0F, SPACE_VEX, SPACE_OTHER, SPACE_STRANGE };
+/* SPACE_STRANGE: XOP and most of EVEX, whose addresses are not read. */
+enum space { SPACE_PLAIN, SPACE_0F, SPACE_VEX, SPACE_EVEX, SPACE_OTHER, SPACE_STRANGE };
 
 /* An instruction taken apart. */
 struct parts {
@@ -36,6 +37,7 @@ struct parts {
 	uint8_t is_narrow;  /* 66 */
 	uint8_t repeat;	    /* f2, f3; 0 */
 	uint8_t is_long;    /* VEX.L */
+	uint8_t extent;	    /* of SPACE_EVEX; displacements of one byte count in those */
 	unsigned int imm_at;
 	uint8_t base, index; /* registers of the address; 0xff: none */
 };
@@ -113,6 +115,14 @@ static void take_vex(struct parts *parts, const uint8_t *at)
 	parts->space = at[0] == 0xc4 && (at[1] & 0x1f) != 1 ? SPACE_OTHER : SPACE_VEX;
 }
 
+static void take_evex(struct parts *parts, const uint8_t *at)
+{
+	parts->x = !(at[1] & 0x40);
+	parts->b = !(at[1] & 0x20);
+	parts->extent = (uint8_t)extent_evex(at, parts->opcode);
+	parts->space = parts->extent ? SPACE_EVEX : SPACE_STRANGE;
+}
+
 static int is_prefix(uint8_t byte)
 {
 	return byte == 0x66 || byte == 0x67 || byte == 0xf2 || byte == 0xf3 || byte == 0xf0 ||
@@ -143,7 +153,9 @@ static void take_apart(struct parts *parts, const struct insn *insn, const uint8
 		parts->space = SPACE_PLAIN;
 	else if (code[at] == 0xc5 || code[at] == 0xc4)
 		take_vex(parts, code + at);
-	else if (code[at] == 0x62 || code[at] == 0x8f)
+	else if (code[at] == 0x62)
+		take_evex(parts, code + at);
+	else if (code[at] == 0x8f)
 		parts->space = SPACE_STRANGE;
 	else
 		parts->space = code[at] == 0x0f && at + 1 == insn->opcode_at ? SPACE_0F
@@ -155,6 +167,7 @@ static int find_address(struct parts *parts, const struct insn *insn, const ucon
 			written_thread *thread, uintptr_t *address)
 {
 	unsigned int at = insn->modrm_at + 1u, mod = parts->modrm >> 6, rm = parts->modrm & 7;
+	uint64_t scale = mod == 1 && parts->extent ? parts->extent : 1;
 	uint64_t sum = 0;
 
 	if (!insn->modrm_at || mod == 3 || insn->segment == 0x65 ||
@@ -179,7 +192,7 @@ static int find_address(struct parts *parts, const struct insn *insn, const ucon
 		at += 4;
 	} else {
 		sum += reg_of(context, parts->base);
-		sum += mod ? (uint64_t)signed_at(parts->code + at, mod == 1 ? 1 : 4) : 0;
+		sum += mod ? (uint64_t)signed_at(parts->code + at, mod == 1 ? 1 : 4) * scale : 0;
 		at += mod == 1 ? 1 : mod == 2 ? 4 : 0;
 	}
 	parts->imm_at = at;
@@ -279,6 +292,8 @@ static int tell_plain(struct written *written, const struct parts *parts, const 
 		written->bytes = bytes; /* shifts */
 	} else if (opcode == 0x8f) {
 		written->bytes = 8; /* pop */
+	} else if (opcode >= 0xd8 && opcode <= 0xdf) {
+		extent_x87(written, opcode, which);
 	}
 	return 0;
 }
@@ -533,17 +548,14 @@ int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 		return tell_bare(written, &parts, &insn, context);
 	if (find_address(&parts, &insn, context, thread, &written->address))
 		return -1;
-	switch (parts.space) {
-	case SPACE_PLAIN:
+	written->bytes = parts.extent;
+	if (parts.space == SPACE_PLAIN)
 		return tell_plain(written, &parts, &insn, context);
-	case SPACE_0F:
+	if (parts.space == SPACE_0F)
 		return tell_0f(written, &parts, &insn, context);
-	case SPACE_VEX:
+	if (parts.space == SPACE_VEX)
 		tell_vector(written, &parts, context);
-		return 0;
-	default:
-		return 0; /* somehow */
-	}
+	return 0; /* somehow */
 }
 
 int written_tell_repeated(struct written *written, const uint8_t *code, size_t bytes,
