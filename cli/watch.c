@@ -287,25 +287,37 @@ static void each_hit(const struct writers *table, const struct watch_hit *hit, v
 /* ---- the terminal ---- */
 
 /* Take the table away that is on the terminal. */
-static void table_clear(struct watching *watching)
+static void table_clear(struct watching *watching, FILE *to)
 {
 	if (watching->shown_lines)
-		printf("\033[%uA\033[J", watching->shown_lines);
+		fprintf(to, "\033[%uA\033[J", watching->shown_lines);
 	watching->shown_lines = 0;
 }
 
+/* In one piece, or it would be seen to go and to come. */
 static void table_show(struct watching *watching)
 {
-	struct winsize size;
+	struct winsize size = { 0 };
 	unsigned int rows = ROWS_MAX;
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *to;
 
 	if (!watching->is_live || now_ns(CLOCK_MONOTONIC) - watching->shown_ns < SHOW_NS)
 		return;
 	watching->shown_ns = now_ns(CLOCK_MONOTONIC);
+	to = open_memstream(&text, &bytes);
+	if (!to)
+		return; /* the next time, or at the end */
 	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_row > 2 && size.ws_row - 2u < rows)
 		rows = size.ws_row - 2u;
-	table_clear(watching);
-	watching->shown_lines = writers_show(watching->table, rows, stdout);
+	table_clear(watching, to);
+	watching->shown_lines = writers_show(watching->table, rows, size.ws_col, to);
+	if (fclose(to))
+		watching->shown_lines = 0;
+	else
+		fwrite(text, 1, bytes, stdout);
+	free(text);
 	fflush(stdout);
 }
 
@@ -333,7 +345,7 @@ static int fail(struct watching *watching, int error)
 {
 	const char *detail = wm_session_detail(watching->session);
 
-	table_clear(watching);
+	table_clear(watching, stdout);
 	fflush(stdout);
 	if (!watching->error)
 		snprintf(watching->why, sizeof(watching->why), "%s%s%s", wm_error_text(error),
@@ -483,8 +495,8 @@ static void sum_up(struct watching *watching, const struct wm_session_status *st
 {
 	char lost[32];
 
-	table_clear(watching);
-	writers_show(watching->table, 0, stdout);
+	table_clear(watching, stdout);
+	writers_show(watching->table, 0, 0, stdout);
 	if (watching->options->history && !watching->options->each &&
 	    writers_hits(watching->table)) {
 		printf("\nthe last, with seconds since the beginning:\n");

@@ -5,10 +5,15 @@
 #include "cli/quantity.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define WHERE_BYTES 160
+#define VALUE_BYTES (WATCH_VALUE_BYTES + 8)
+#define BESIDE_WHERE 25u /* columns: of the count, the thread, and what is between */
+#define WHERE_LEAST 10u
+#define VALUE_LEAST 16u
 
 /* Who: a place in the code and a thread. */
 struct writer {
@@ -218,30 +223,56 @@ static const struct writer **sorted(const struct writers *table)
 	return all;
 }
 
-unsigned int writers_show(const struct writers *table, unsigned int rows, FILE *to)
+/* How wide the column of places is: as the widest of them, unless values would have no room then. */
+static unsigned int where_width(const struct writers *table, unsigned int columns)
 {
-	const struct writer **all = sorted(table);
-	unsigned int lines = 0, widest = 5;
-	char where[WHERE_BYTES], count[32];
+	unsigned int widest = WHERE_LEAST, most = WHERE_BYTES;
+	char where[WHERE_BYTES];
 
-	for (size_t i = 0; all && i < table->count; i++) {
+	for (size_t i = 0; i < table->count; i++) {
 		unsigned int width = (unsigned int)strlen(
-			watch_where_text(all[i]->where, where, sizeof(where)));
+			watch_where_text(table->all[i].where, where, sizeof(where)));
 
 		widest = width > widest ? width : widest;
 	}
+	if (columns)
+		most = columns > BESIDE_WHERE + VALUE_LEAST + WHERE_LEAST
+			       ? columns - BESIDE_WHERE - VALUE_LEAST
+			       : WHERE_LEAST;
+	return widest < most ? widest : most;
+}
+
+/* Cut where it goes beyond `width`, and that is seen. */
+static const char *cut(char *text, unsigned int width)
+{
+	if (strlen(text) > width)
+		memcpy(text + width - 3, "...", 4);
+	return text;
+}
+
+unsigned int writers_show(const struct writers *table, unsigned int rows, unsigned int columns,
+			  FILE *to)
+{
+	const struct writer **all = sorted(table);
+	unsigned int lines = 0, width = where_width(table, columns), beside = BESIDE_WHERE + width;
+	int room = !columns ? INT_MAX : columns > beside ? (int)(columns - beside) : 0;
+	char where[WHERE_BYTES], count[32], value[VALUE_BYTES];
+
 	for (size_t i = 0; all && i < table->count && (!rows || lines < rows); i++) {
 		const struct writer *writer = all[i];
 
 		if (!i || writer->watch != all[i - 1]->watch) {
-			fprintf(to, "%12s  %7s  %-*s  %s\n", "COUNT", "THREAD", (int)widest,
-				"WHERE", table->watches[writer->watch]);
-			lines++;
+			fprintf(to, "%12s  %7s  %-*s  %.*s\n", "COUNT", "THREAD", (int)width,
+				"WHERE", room, table->watches[writer->watch]);
+			if (++lines == rows)
+				break;
 		}
-		fprintf(to, "%12s  %7u  %-*s  %s%s\n",
+		watch_where_text(writer->where, where, sizeof(where));
+		snprintf(value, sizeof(value), "%s%s", writer->last,
+			 writer->is_read ? ", read" : "");
+		fprintf(to, "%12s  %7u  %-*s  %.*s\n",
 			quantity_show_count(writer->count, count, sizeof(count)), writer->tid,
-			(int)widest, watch_where_text(writer->where, where, sizeof(where)),
-			writer->last, writer->is_read ? ", read" : "");
+			(int)width, cut(where, width), room, value);
 		lines++;
 	}
 	free(all);

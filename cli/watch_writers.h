@@ -51,8 +51,12 @@ void writers_settle(struct writers *table,
 void writers_line(const struct writers *table, const struct watch_hit *hit, uint64_t began_ns,
 		  FILE *to);
 
-/* The table: most hits first, `rows` lines at most (0: all). How many lines it printed. */
-unsigned int writers_show(const struct writers *table, unsigned int rows, FILE *to);
+/*
+ * The table: most hits first, `rows` lines at most (0: all), none longer than `columns` (0: any): places are cut first. How many lines it
+ * printed.
+ */
+unsigned int writers_show(const struct writers *table, unsigned int rows, unsigned int columns,
+			  FILE *to);
 
 /* The last hits, oldest first. */
 void writers_history(const struct writers *table, uint64_t began_ns, FILE *to);

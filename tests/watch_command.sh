@@ -179,6 +179,12 @@ kill -0 "$pid" || fail "the program did not go on"
 if command -v script >/dev/null; then
 	timeout 20 script -qec "'$waymark' watch --for 1s -p $pid count" /dev/null >out 2>&1 </dev/null
 	grep -q $'\033\\[[0-9]*A\033\\[J' out || fail "on a terminal: $(cat -v out)"
+	# However narrow it is: a line that goes on in the next would be counted as one. The last table is printed whole.
+	timeout 20 script -qec "stty cols 40; '$waymark' watch --for 1s -n 0 -p $pid -e count -e 'count+4/4'" /dev/null >out 2>/dev/null </dev/null
+	sed -n $'/\033/q;p' out | tr -d '\r' | awk 'length > 40 { print }' >longer
+	[ ! -s longer ] || fail "longer than the terminal is wide: $(cat longer)"
+	grep -q '\.\.\.' out || fail "no place was cut: $(cat -v out)"
+	grep -q "add (steps.c:$(line add))" out || fail "the last is cut, too: $(cat -v out)"
 fi
 
 # The one with the planted bug.
