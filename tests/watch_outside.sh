@@ -179,7 +179,7 @@ program=$pid
 sleep 0.3
 "$waymark" record --json -o full -e watch:word/outside/ -p "$program" >out 2>words &
 tool=$!
-sleep 0.7
+await_armed "$program"
 kill -STOP "$tool"
 kill -USR1 "$program"
 for _ in $(seq 100); do

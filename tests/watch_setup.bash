@@ -83,3 +83,13 @@ await_hit()
 	done
 	fail "$1: no hit came"
 }
+
+# await_armed PID: until the ledger has a debug register of its as held, which is after arming; for some 20 s at most
+await_armed()
+{
+	for ((await = 0; await < 200; await++)); do
+		"$waymark" claims -p "$1" --json 2>/dev/null | grep -q '"state": *"held"' && return
+		sleep 0.1
+	done
+	fail "$1 was not armed: $("$waymark" claims -p "$1")"
+}
