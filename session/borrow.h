@@ -26,6 +26,10 @@
  * interrupted goes through the kernel's own decision in 6, with them in view, so SA_RESTART, EINTR and
  * restart_syscall(2) are as without us. A thread inside a restartable sequence (rseq(2)) is let go
  * and stopped anew, for its sequence must be broken off by the kernel before other code runs.
+ *
+ * Several tools may each have a thread of one process. Which places of 2 are free shows in what stands
+ * there, so to look and to write, and to put back, is done by one tool at a time: under a flock(2) of
+ * /proc/PID/fd, which whoever may not trace the process can't open, and which ends with its tool.
  */
 #ifndef SESSION_BORROW_H
 #define SESSION_BORROW_H
@@ -43,6 +47,7 @@ struct borrow {
 	int mem;	/* /proc/TID/mem */
 	uint64_t at;	/* where the code lies; 0: not yet */
 	uint64_t place; /* that of step 2; 0: none */
+	int turns; /* with a place only: /proc/PID/fd, where tools take turns at step 2; -1: there is no other tool */
 	unsigned char stood[BORROW_CODE_BYTES];
 	struct borrow_regs saved;
 	uint64_t mask;
@@ -58,8 +63,11 @@ struct borrow {
  */
 int borrow_stop(struct borrow *borrow, pid_t tid, uint64_t deadline_ns);
 
-/* Step 2. 0, -ENOSPC when no module has room, -errno. */
+/* Step 2. 0; -ENOSPC when no module has room; -EAGAIN: another tool is at it, and takes long; -errno. */
 int borrow_place(struct borrow *borrow, const struct maps *maps);
+
+/* Step 2 is undone: nobody is in that code. Where that fails it stays, in no one's way. */
+int borrow_vacate(struct borrow *borrow);
 
 /* Steps 3 and 4: what the call returned, -errno as the kernel has it; -ESRCH, -EINTR: it failed. */
 int borrow_syscall(struct borrow *borrow, long number, const uint64_t arguments[6], long *result);

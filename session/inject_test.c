@@ -4,14 +4,17 @@
  * target is entered again and again; then it ends and tells whether anything was not as without us.
  */
 #include "session/inject.h"
+#include "base/maps.h"
 #include "session/target_test.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
@@ -217,6 +220,78 @@ Test(inject, a_tool_killed_at_any_moment_does_no_harm, .timeout = 120)
 		cr_assert_eq(enter(&subject), 0, "%s", detail);
 		subject_end(&subject);
 	}
+}
+
+/* A number that the code of all files that are mapped there makes, also what lies behind it in its last page. */
+static uint64_t code_sum(const struct subject *subject)
+{
+	uint64_t sum = 0;
+	struct maps maps;
+	char path[64];
+	int mem;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", subject->pid);
+	mem = open(path, O_RDONLY | O_CLOEXEC);
+	cr_assert_eq(maps_read(&maps, subject->pid), 0);
+	for (size_t i = 0; i < maps.count; i++) {
+		const struct map *map = &maps.list[i];
+		unsigned char page[4096];
+
+		for (uint64_t at = map->start; map->inode && map->prot & PROT_EXEC && at < map->end;
+		     at += sizeof(page)) {
+			cr_assert_eq(pread(mem, page, sizeof(page), (off_t)at), sizeof(page));
+			for (size_t byte = 0; byte < sizeof(page); byte++)
+				sum = sum * 31 + page[byte];
+		}
+	}
+	maps_release(&maps);
+	close(mem);
+	return sum;
+}
+
+#define TOOLS 8
+
+/* Each borrows a thread of its own; none takes the place in the text that another is about to take. */
+Test(inject, tools_that_enter_at_once_are_out_of_each_others_way, .timeout = 120)
+{
+	struct subject subject, others[TOOLS];
+	uint64_t sum = 0;
+
+	subject_start(&subject, "storms", "sleepers");
+	for (int i = 0; i < TOOLS; i++) {
+		others[i] = subject;
+		snprintf(others[i].dir, sizeof(others[i].dir), "%.50s/%d", subject.dir, i);
+		cr_assert_eq(mkdir(others[i].dir, 0700), 0);
+	}
+	for (int round = 0; round < 20; round++) {
+		pid_t tools[TOOLS];
+
+		for (int i = 0; i < TOOLS; i++) {
+			tools[i] = fork();
+			if (!tools[i]) {
+				int err = enter(&others[i]);
+
+				if (err)
+					fprintf(stderr, "tool %d: %s: %s\n", i, wm_error_text(err),
+						detail);
+				_exit(!!err);
+			}
+		}
+		for (int i = 0; i < TOOLS; i++) {
+			int status;
+
+			cr_assert_eq(waitpid(tools[i], &status, 0), tools[i]);
+			cr_assert_eq(status, 0, "round %d", round);
+			subject_agent_leave(&others[i]);
+		}
+		/* the first round binds what was not called before */
+		if (!round)
+			sum = code_sum(&subject);
+		cr_assert_eq(code_sum(&subject), sum, "round %d left something", round);
+	}
+	for (int i = 0; i < TOOLS; i++)
+		rmdir(others[i].dir);
+	subject_end(&subject);
 }
 
 /* What comes of attaching twenty times, but for what the C library keeps for its next thread. */

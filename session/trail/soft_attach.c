@@ -377,9 +377,8 @@ static int lead_others(const struct soft_attach *attach, struct engine_channel *
 static int take_all(struct soft_attach *attach, const struct soft_channel *channel)
 {
 	struct borrow *first = first_of(attach);
-	int err = borrow_write(first, first->place, first->stood, borrow_code_bytes());
+	int err = borrow_vacate(first);
 
-	first->place = 0;
 	if (!err && attach->held.count > 1)
 		err = lead_others(attach, soft_channel_head(channel));
 	if (read_taken(attach) && !err)

@@ -52,6 +52,7 @@ static int place_over(struct borrow *borrow)
 	if (err)
 		return err;
 	borrow->at = borrow->place = at;
+	borrow->turns = -1; /* it has one thread, and that is ours */
 	borrow_code_fill(code, &borrow->saved, borrow->mask);
 	return borrow_write(borrow, at, code, bytes);
 }
@@ -124,11 +125,7 @@ int soft_loan_end(struct soft_loan *loan, uint64_t rip, uint64_t rdi, uint64_t r
 	borrow->saved.regs.rdi = rdi;
 	borrow->saved.regs.rsi = rsi;
 	err = borrow_return(borrow);
-	if (err || !borrow->place)
-		return err;
-	err = borrow_write(borrow, borrow->place, borrow->stood, borrow_code_bytes());
-	borrow->place = 0;
-	return err;
+	return err ? err : borrow_vacate(borrow);
 }
 
 int soft_loan_let_go(struct soft_loan *loan)
