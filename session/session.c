@@ -310,6 +310,51 @@ static int close_trace(struct wm_session *session)
 	return session->trace_error;
 }
 
+/* An error of the end of one, if it is the first. */
+static int note_end(struct wm_session *session, const struct process *process, int first, int err)
+{
+	if (first || !err || err == -WM_E_GONE)
+		return first;
+	if (err == -WM_E_STOPPED)
+		return session_fail(session, err,
+				    "pid %d; its markers are disarmed when it goes on",
+				    (int)process->pid);
+	return session_fail(session, err, "pid %d", (int)process->pid);
+}
+
+static int disarm(struct wm_session *session, struct process *process)
+{
+	process->error = 0;
+	return session_disarm(session, process);
+}
+
+/* Returns `first`, or what went wrong with one of them. */
+static int disarm_all(struct wm_session *session, int first)
+{
+	/* who was forked before its parent is quiet is recorded to the end as its parent is */
+	session->is_ending = 1;
+	for (struct process *p = session->processes; p; p = p->next)
+		if (is_usable(p) && p->armed)
+			first = note_end(session, p, first, disarm(session, p));
+	for (struct process *p = session->processes; p; p = p->next)
+		if (is_usable(p))
+			first = note_end(session, p, first,
+					 session_wait_moving(session, p, ANSWER_WAIT_MS));
+	session->is_ending = 0;
+	/* those that came meanwhile; nobody comes behind them */
+	for (struct process *p = session->processes; p; p = p->next) {
+		int err;
+
+		if (!is_usable(p) || !p->armed)
+			continue;
+		err = disarm(session, p);
+		if (!err)
+			err = session_wait_moving(session, p, ANSWER_WAIT_MS);
+		first = note_end(session, p, first, err);
+	}
+	return first;
+}
+
 int wm_session_stop(struct wm_session *session)
 {
 	int first = 0, err;
@@ -319,27 +364,12 @@ int wm_session_stop(struct wm_session *session)
 	if (session->running)
 		unrecorded_look(session, 1);
 	first = live_stop(session);
-	session->running = 0; /* who comes from here on goes on alone */
-	for (struct process *p = session->processes; p; p = p->next) {
-		if (!is_usable(p) || !p->armed)
-			continue;
-		p->error = 0;
-		err = session_disarm(session, p);
-		if (err && err != -WM_E_GONE && !first)
-			first = session_fail(session, err, "pid %d", (int)p->pid);
-	}
-	for (struct process *p = session->processes; p; p = p->next) {
-		err = is_usable(p) ? session_wait_moving(session, p, ANSWER_WAIT_MS) : 0;
-		if (err == -WM_E_STOPPED && !first)
-			first = session_fail(session, -WM_E_STOPPED,
-					     "pid %d; its markers are disarmed when it goes on",
-					     (int)p->pid);
-		else if (err && err != -WM_E_GONE && !first)
-			first = session_fail(session, err, "pid %d", (int)p->pid);
-		/* one that didn't answer hangs in a hit or is stopped: what it committed is whole */
-		if (session->writer && p->drain)
+	session->running = 0;
+	first = disarm_all(session, first);
+	/* one that didn't answer hangs in a hit or is stopped: what it committed is whole */
+	for (struct process *p = session->processes; p && session->writer; p = p->next)
+		if (p->drain)
 			session_finish(session, p);
-	}
 	if (session->writer) {
 		err = close_trace(session);
 		if (err)

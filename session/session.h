@@ -47,6 +47,7 @@ struct wm_session {
 	pid_t *launched;
 	size_t launched_count;
 	int running;
+	int is_ending;	      /* it runs no more, and has all be quiet */
 	int reading;	      /* wm_session_read() calls back */
 	unsigned int in_step; /* depth of session_step() */
 	struct session_watcher watcher;

@@ -329,13 +329,13 @@ static int session_welcome(struct wm_session *session, struct process *process)
 	};
 	const char *path = options->follow_off || !process->listener ? "" : process->listener->path;
 	struct iovec parts[] = { { &open, sizeof(open) }, { (void *)path, strlen(path) + 1 } };
-	int err, adopts;
+	int err, adopts, records = session->running || session->is_ending;
 
 	process->welcomed = 1;
-	if (!process->invited && (options->follow_off || !session->running))
+	if (!process->invited && (options->follow_off || !records))
 		return -ECANCELED; /* it goes on alone */
 	err = process_request(process, CONTROL_OPEN, parts, 2);
-	if (err || !session->running)
+	if (err || !records)
 		return err;
 	adopts = adopt_ask(session, process);
 	err = adopts < 0 ? adopts : session_arm(session, process);

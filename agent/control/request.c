@@ -55,6 +55,7 @@ static int serve_open(struct session *session, const struct wm_message *message,
 		registry_lane_open(session_lane(session));
 		detour_lane_open(session_lane(session));
 		session->state = SESSION_OPEN;
+		session->is_quiet = 0;
 		if (path_bytes)
 			memcpy(session->tool, body + sizeof request, path_bytes);
 		store.bytes = kernel_fstat(fd, &file) ? 0 : (uint64_t)file.st_size;
@@ -84,6 +85,8 @@ static int serve_rules(struct session *session, const struct wm_message *message
 	error = patching_lock(session_text, rules.strict != 0);
 	if (error)
 		return error;
+	if (message->type == CONTROL_ARM)
+		session->is_quiet = 0;
 	/* without the hook nobody has told us of modules that came since */
 	if (!hook_is_placed() && !registry_scan(session_text))
 		registry_follow(session_text);
@@ -103,6 +106,7 @@ static int serve_detours(struct session *session, const struct wm_message *messa
 	error = patching_lock(session_text, 0);
 	if (error)
 		return error;
+	session->is_quiet = 0;
 	if (!hook_is_placed() && !registry_scan(session_text))
 		registry_follow(session_text);
 	if (message->type == CONTROL_COMMIT) {
@@ -140,6 +144,7 @@ static int adopt(struct session *session, const struct control_adopt *adopt)
 	count = inherit_adopt(session_lane(session), session->came, adopt->set);
 	if (count >= 0) {
 		detours_adopted();
+		session->is_quiet = 0;
 		session->set = adopt->as;
 		session->follows_modules = 1;
 	}
@@ -222,6 +227,7 @@ static int serve_watch(struct session *session, const struct wm_message *message
 	if (error)
 		return error;
 	if (message->type == CONTROL_WATCH) {
+		session->is_quiet = 0;
 		error = watch(session, message, body);
 	} else if (message->type == CONTROL_WATCH_SHARE) {
 		memcpy(&share, body, sizeof share);

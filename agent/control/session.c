@@ -58,12 +58,18 @@ void session_forked(void)
 		sessions[i].fd = -1;
 }
 
+/* By the children that the process forks. */
+static int is_followed(const struct session *session)
+{
+	return session->state == SESSION_OPEN && session->tool[0] && !session->is_quiet;
+}
+
 unsigned int session_tool_paths(char paths[SESSIONS_MAX][SESSION_PATH_BYTES])
 {
 	unsigned int count = 0;
 
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (sessions[i].state == SESSION_OPEN && sessions[i].tool[0])
+		if (is_followed(&sessions[i]))
 			memcpy(paths[count++], sessions[i].tool, SESSION_PATH_BYTES);
 	}
 	return count;
@@ -74,7 +80,7 @@ uint32_t session_followed(void)
 	uint32_t lanes = 0;
 
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (sessions[i].state == SESSION_OPEN && sessions[i].tool[0])
+		if (is_followed(&sessions[i]))
 			lanes |= 1u << i;
 	}
 	return lanes;
@@ -104,6 +110,7 @@ int session_make_quiet(struct session *session, struct change *change, unsigned 
 
 	if (error)
 		return error;
+	session->is_quiet = 1;
 	session->follows_modules = 0; /* until it commits again */
 	owed_clear(session_lane(session));
 	session->set = 0;
@@ -330,8 +337,7 @@ void session_forgive_go(void)
 
 const char *session_tool(unsigned int lane)
 {
-	return sessions[lane].state == SESSION_OPEN && sessions[lane].tool[0] ? sessions[lane].tool
-									      : NULL;
+	return is_followed(&sessions[lane]) ? sessions[lane].tool : NULL;
 }
 
 uint64_t session_set(unsigned int lane)

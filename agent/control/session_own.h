@@ -35,8 +35,9 @@ struct session {
 	char came[SESSION_PATH_BYTES]; /* the path that we connected to; "" */
 	uint64_t set;		       /* what it has placed */
 	int owes_go;		       /* the program waits for its GO */
-	int follows_modules;	       /* it has committed: it is told of all that come */
-	uint32_t uncommitted;	       /* places that were prepared since its last COMMIT */
+	int is_quiet; /* and nothing was armed since: children that are forked now are nobody's */
+	int follows_modules;  /* it has committed: it is told of all that come */
+	uint32_t uncommitted; /* places that were prepared since its last COMMIT */
 };
 
 /* The means to patch that session_init() was given. */
