@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/borrow.h"
 #include "base/elf.h"
-#include "session/target.h"
 #include "session/tracee.h"
+#include "session/turns.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define CALL_WAIT_MS 10000 /* the process's memory may be locked for long by threads of its own */
-#define TURN_WAIT_MS 1000
-#define TURN_PAUSE_NS 50000
 #define PAGE_BYTES 4096u
 
 /* linux/ptrace.h, from Linux 5.13 and 6.4; older headers lack them. */
@@ -186,39 +182,6 @@ static uint64_t module_room(const struct borrow *borrow, const struct maps *maps
 	return place;
 }
 
-/* Until it is our turn. Who has it needs microseconds, of a processor. */
-static int turn_take(int turns)
-{
-	uint64_t deadline_ns = tracee_deadline(TURN_WAIT_MS);
-
-	while (flock(turns, LOCK_EX | LOCK_NB)) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -errno;
-		if (tracee_late(deadline_ns))
-			return -EAGAIN;
-		nanosleep(&(struct timespec){ .tv_nsec = TURN_PAUSE_NS }, NULL);
-	}
-	return 0;
-}
-
-static int turns_open(pid_t tid)
-{
-	char path[64];
-	int fd;
-
-	/* of the process: another thread's is another file */
-	snprintf(path, sizeof(path), "/proc/%ld/fd", target_status_number(tid, "Tgid"));
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return fd >= 0 ? fd : errno == ENOENT ? -ESRCH : -errno;
-}
-
-static void turns_close(struct borrow *borrow)
-{
-	if (borrow->turns >= 0)
-		close(borrow->turns);
-	borrow->turns = -1;
-}
-
 static int place_write(struct borrow *borrow, uint64_t place)
 {
 	unsigned char code[BORROW_CODE_BYTES] = { 0 };
@@ -232,14 +195,21 @@ static int place_write(struct borrow *borrow, uint64_t place)
 	return borrow_write(borrow, place, code, bytes);
 }
 
+static void turns_end(struct borrow *borrow)
+{
+	turns_close(borrow->turns);
+	borrow->turns = -1;
+}
+
 int borrow_place(struct borrow *borrow, const struct maps *maps)
 {
 	uint64_t place = 0;
-	int err, turns = turns_open(borrow->tid);
+	int err;
 
-	if (turns < 0)
-		return turns;
-	err = turn_take(turns);
+	borrow->turns = turns_open(borrow->tid);
+	if (borrow->turns < 0)
+		return borrow->turns;
+	err = turns_take(borrow->turns);
 	for (size_t i = 0; i < maps->count && !place && !err; i++) {
 		const struct map *map = &maps->list[i];
 
@@ -248,12 +218,10 @@ int borrow_place(struct borrow *borrow, const struct maps *maps)
 	}
 	if (!err)
 		err = place ? place_write(borrow, place) : -ENOSPC;
-	if (!borrow->place) {
-		close(turns);
-		return err;
-	}
-	flock(turns, LOCK_UN);
-	borrow->turns = turns;
+	if (borrow->place)
+		turns_leave(borrow->turns);
+	else
+		turns_end(borrow);
 	return err;
 }
 
@@ -264,12 +232,10 @@ int borrow_vacate(struct borrow *borrow)
 	if (!borrow->place)
 		return 0;
 	/* Who looks meanwhile must not find half of ours, and take it for what has to stand there. */
-	if (borrow->turns >= 0)
-		err = turn_take(borrow->turns);
-	if (!err)
+	if (borrow->turns < 0 || !turns_take(borrow->turns))
 		err = borrow_write(borrow, borrow->place, borrow->stood, borrow_code_bytes());
 	borrow->place = 0;
-	turns_close(borrow);
+	turns_end(borrow);
 	return err;
 }
 
@@ -383,7 +349,7 @@ int borrow_end(struct borrow *borrow)
 	if (!err)
 		borrow_vacate(borrow);
 	else if (borrow->place)
-		turns_close(borrow);
+		turns_end(borrow);
 	tracee_detach(borrow->tid);
 	if (borrow->mem >= 0)
 		close(borrow->mem);

@@ -28,8 +28,7 @@
  * and stopped anew, for its sequence must be broken off by the kernel before other code runs.
  *
  * Several tools may each have a thread of one process. Which places of 2 are free shows in what stands
- * there, so to look and to write, and to put back, is done by one tool at a time: under a flock(2) of
- * /proc/PID/fd, which whoever may not trace the process can't open, and which ends with its tool.
+ * there, so to look and to write, and to put back, is done by one tool at a time: session/turns.h.
  */
 #ifndef SESSION_BORROW_H
 #define SESSION_BORROW_H
@@ -47,7 +46,7 @@ struct borrow {
 	int mem;	/* /proc/TID/mem */
 	uint64_t at;	/* where the code lies; 0: not yet */
 	uint64_t place; /* that of step 2; 0: none */
-	int turns; /* with a place only: /proc/PID/fd, where tools take turns at step 2; -1: there is no other tool */
+	int turns;	/* with a place only: where tools take turns; -1: there is no other tool */
 	unsigned char stood[BORROW_CODE_BYTES];
 	struct borrow_regs saved;
 	uint64_t mask;
@@ -63,10 +62,13 @@ struct borrow {
  */
 int borrow_stop(struct borrow *borrow, pid_t tid, uint64_t deadline_ns);
 
-/* Step 2. 0; -ENOSPC when no module has room; -EAGAIN: another tool is at it, and takes long; -errno. */
+/* Step 2. 0; -ENOSPC when no module has room; -EBUSY: it is another tool's turn, and stays so; -errno. */
 int borrow_place(struct borrow *borrow, const struct maps *maps);
 
-/* Step 2 is undone: nobody is in that code. Where that fails it stays, in no one's way. */
+/*
+ * Step 2 is undone: nobody is in that code. 0, or what writing said. Where it is another tool's turn, and
+ * stays so, the code stays, in no one's way.
+ */
 int borrow_vacate(struct borrow *borrow);
 
 /* Steps 3 and 4: what the call returned, -errno as the kernel has it; -ESRCH, -EINTR: it failed. */

@@ -321,6 +321,10 @@ static int failed_to_borrow(struct injection *injection, int err)
 		return detail_set(injection->detail, -WM_E_INJECT,
 				  "process %d (%s) sits in the kernel and can't be stopped",
 				  injection->target.pid, injection->target.comm);
+	if (err == -EBUSY)
+		return detail_set(injection->detail, -WM_E_INJECT,
+				  "another tool is entering process %d (%s), and does not get on",
+				  injection->target.pid, injection->target.comm);
 	if (err != -EAGAIN && err != -ESRCH)
 		return err;
 	if (!injection->detail.bytes || !*injection->detail.text)

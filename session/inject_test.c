@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -291,6 +292,24 @@ Test(inject, tools_that_enter_at_once_are_out_of_each_others_way, .timeout = 120
 	}
 	for (int i = 0; i < TOOLS; i++)
 		rmdir(others[i].dir);
+	subject_end(&subject);
+}
+
+/* Another user's can't be. No thread of the program stands still for long, however many it has. */
+Test(inject, a_tool_that_stands_still_in_its_turn_is_told_of, .timeout = 60)
+{
+	struct subject subject;
+	char path[64];
+	int turns;
+
+	subject_start(&subject, "storms", "sleepers");
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/fd", subject.pid, subject.pid);
+	turns = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cr_assert_eq(flock(turns, LOCK_EX), 0);
+	cr_assert_eq(enter(&subject), -WM_E_INJECT, "%s", detail);
+	cr_assert(strstr(detail, "another tool is entering process"), "%s", detail);
+	close(turns);
+	cr_assert_eq(enter(&subject), 0, "%s", detail);
 	subject_end(&subject);
 }
 

@@ -54,7 +54,13 @@ int loan_failed(const struct loan *loan, int err)
 	if (loan->committed)
 		return 0;
 	return err == -EAGAIN || err == -ESRCH || err == -ETIMEDOUT || err == -EOPNOTSUPP ||
-	       err == -EPERM;
+	       err == -EPERM || err == -EBUSY;
+}
+
+/* Another thread may do. Not so where it is another tool's turn: each would stand still for nothing. */
+static int try_next(const struct loan *loan, int err)
+{
+	return loan_failed(loan, err) && err != -EBUSY;
 }
 
 static int traced_by_others(pid_t tid)
@@ -71,8 +77,8 @@ static int pass(struct loan *loan)
 	int count = target_threads(loan->pid, &tids), err = count < 0 ? count : -EAGAIN;
 
 	loan->ended = 1;
-	for (int want = 0; want < 3 && loan_failed(loan, err); want++)
-		for (int i = 0; i < count && loan_failed(loan, err); i++) {
+	for (int want = 0; want < 3 && try_next(loan, err); want++)
+		for (int i = 0; i < count && try_next(loan, err); i++) {
 			char state = target_thread_state(loan->pid, tids[i]);
 
 			if (state && state != 'Z' && state != 'X')

@@ -28,7 +28,7 @@ struct loan {
 
 /*
  * Make it. What fn() returned; when it never came to that: -EAGAIN, -ESRCH, -EPERM, -ETIMEDOUT,
- * -EOPNOTSUPP as borrow_stop() has them, -WM_E_STOPPED.
+ * -EOPNOTSUPP as borrow_stop() has them, -EBUSY as borrow_place() has it, -WM_E_STOPPED.
  */
 int loan_make(struct loan *loan);
 

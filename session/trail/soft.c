@@ -332,11 +332,11 @@ void soft_result(const struct soft *soft, struct soft_result *result)
 
 /* ---- close ---- */
 
-/* Not yet: somebody is in there, it can't be stopped now, or another traces it. */
+/* Not yet: somebody is in there, it can't be stopped now, or another enters or traces it. */
 static int may_unmap_yet(int err)
 {
-	return err == -EAGAIN || err == -ETIMEDOUT || err == -EPERM || err == -WM_E_TRACED ||
-	       err == -WM_E_STOPPED;
+	return err == -EAGAIN || err == -EBUSY || err == -ETIMEDOUT || err == -EPERM ||
+	       err == -WM_E_TRACED || err == -WM_E_STOPPED;
 }
 
 int soft_rid(struct soft *soft, unsigned int for_ms)

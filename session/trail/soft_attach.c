@@ -438,6 +438,8 @@ int soft_attach_enter(struct soft_attach *attach, pid_t pid, struct soft_channel
 		err = maps_read(&maps, first_of(attach)->tid);
 	if (!err)
 		err = borrow_place(first_of(attach), &maps);
+	if (err == -EBUSY)
+		detail_set(detail, err, "another tool is entering the process");
 	maps_release(&maps);
 	if (!err)
 		err = map_engine(attach, image);
