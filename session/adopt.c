@@ -96,8 +96,11 @@ int adopt_answered(struct wm_session *session, struct process *process)
 		else
 			err = event_list_each_before(process->events, add_to_schema,
 						     process->schema);
-		/* a module may have come when it was forked: its code had not run yet in this process */
-		return err ? err : probe_look(session, process);
+		/*
+		 * A module may have come when it was forked: its code had not run yet in this process.
+		 * Who came as all end has its parent's places, and its parent none to hold them against.
+		 */
+		return err || !session->running ? err : probe_look(session, process);
 	}
 	/* the long way, and late: it may have gone on by now, unless it waits for its watches, too */
 	events = event_list_new(NULL, 0);
@@ -106,6 +109,8 @@ int adopt_answered(struct wm_session *session, struct process *process)
 	event_list_drop(process->events);
 	process->events = events;
 	process->probed.count = 0;
+	if (!process->probed.is_on) /* it was to be quiet meanwhile */
+		return 0;
 	session->probes.late_starts += process->let_go != 0;
 	return probe_arm(session, process);
 }

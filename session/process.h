@@ -56,6 +56,7 @@ struct process {
 	int error;		   /* the first that was answered since process_forgive() */
 	int was_quiet;		   /* QUIET was answered, and nothing armed since */
 	int was_seen_off;	   /* what it runs since it hung up was looked at */
+	unsigned int ended_in;	   /* the round of the session's end that has it be quiet */
 	int leaving;		   /* LEAVE was sent */
 	int armed;		   /* ARM was sent and no QUIET since */
 	int named;		   /* LIST was sent */

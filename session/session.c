@@ -24,6 +24,7 @@
 #define WATERMARK_PERCENT 50
 #define LEAVE_WAIT_MS 2000
 #define STEP_NS 1000000u
+#define ROUNDS_MAX 8 /* generations of children that come as a session ends */
 
 struct ledger *session_ledger(struct wm_session *session)
 {
@@ -322,36 +323,46 @@ static int note_end(struct wm_session *session, const struct process *process, i
 	return session_fail(session, err, "pid %d", (int)process->pid);
 }
 
-static int disarm(struct wm_session *session, struct process *process)
+/*
+ * Have all be quiet that are armed. Returns how many those were. In the first round others are waited for as well,
+ * whose answers are due.
+ */
+static int end_round(struct wm_session *session, unsigned int round, int *first)
 {
-	process->error = 0;
-	return session_disarm(session, process);
-}
+	int count = 0, err;
 
-/* Returns `first`, or what went wrong with one of them. */
-static int disarm_all(struct wm_session *session, int first)
-{
-	/* who was forked before its parent is quiet is recorded to the end as its parent is */
-	session->is_ending = 1;
-	for (struct process *p = session->processes; p; p = p->next)
-		if (is_usable(p) && p->armed)
-			first = note_end(session, p, first, disarm(session, p));
-	for (struct process *p = session->processes; p; p = p->next)
-		if (is_usable(p))
-			first = note_end(session, p, first,
-					 session_wait_moving(session, p, ANSWER_WAIT_MS));
-	session->is_ending = 0;
-	/* those that came meanwhile; nobody comes behind them */
 	for (struct process *p = session->processes; p; p = p->next) {
-		int err;
-
 		if (!is_usable(p) || !p->armed)
 			continue;
-		err = disarm(session, p);
-		if (!err)
-			err = session_wait_moving(session, p, ANSWER_WAIT_MS);
-		first = note_end(session, p, first, err);
+		p->error = 0;
+		p->ended_in = round;
+		*first = note_end(session, p, *first, session_disarm(session, p));
+		count++;
 	}
+	for (struct process *p = session->processes; p; p = p->next) {
+		if (!is_usable(p) || (round > 1 && p->ended_in != round))
+			continue;
+		err = session_wait_moving(session, p, ANSWER_WAIT_MS);
+		*first = note_end(session, p, *first, err);
+	}
+	return count;
+}
+
+/*
+ * Who was forked before its parent is quiet is recorded to the end, as its parent is; and so are its own children,
+ * a round each.
+ */
+static int end_all(struct wm_session *session, int first)
+{
+	unsigned int round = 0;
+
+	session->is_ending = session->running;
+	session->running = 0;
+	for (struct process *p = session->processes; p; p = p->next)
+		p->ended_in = 0;
+	while (end_round(session, ++round, &first) && session->is_ending)
+		session->is_ending = round < ROUNDS_MAX;
+	session->is_ending = 0;
 	return first;
 }
 
@@ -363,9 +374,7 @@ int wm_session_stop(struct wm_session *session)
 		return -EINVAL;
 	if (session->running)
 		unrecorded_look(session, 1);
-	first = live_stop(session);
-	session->running = 0;
-	first = disarm_all(session, first);
+	first = end_all(session, live_stop(session));
 	/* one that didn't answer hangs in a hit or is stopped: what it committed is whole */
 	for (struct process *p = session->processes; p && session->writer; p = p->next)
 		if (p->drain)

@@ -47,7 +47,9 @@ struct wm_session {
 	pid_t *launched;
 	size_t launched_count;
 	int running;
-	int is_ending;	      /* it runs no more, and has all be quiet */
+	int is_ending; /* it runs no more, and has all be quiet */
+	unsigned int
+		stops; /* processes that stand still until they have answered: nobody else is seen to */
 	int reading;	      /* wm_session_read() calls back */
 	unsigned int in_step; /* depth of session_step() */
 	struct session_watcher watcher;

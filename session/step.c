@@ -241,10 +241,12 @@ static int change_stopped_once(struct wm_session *session, struct process *proce
 
 	if (err)
 		return err;
+	session->stops++;
 	err = send_rules(session, process, type, 1);
 	if (!err)
 		err = session_wait(session, process, STOPPED_WAIT_MS);
 	stop_resume(stop);
+	session->stops--;
 	return err;
 }
 
@@ -329,7 +331,9 @@ static int session_welcome(struct wm_session *session, struct process *process)
 	};
 	const char *path = options->follow_off || !process->listener ? "" : process->listener->path;
 	struct iovec parts[] = { { &open, sizeof(open) }, { (void *)path, strlen(path) + 1 } };
-	int err, adopts, records = session->running || session->is_ending;
+	/* what is executed now would be planned anew, which may take long */
+	int records = session->running || (session->is_ending && process->hello.forked);
+	int err, adopts;
 
 	process->welcomed = 1;
 	if (!process->invited && (options->follow_off || !records))
@@ -407,7 +411,7 @@ static int attend(struct wm_session *session, struct process *process)
 	if (!process->is_still)
 		count = process_pump(session, process);
 	watching_step(session, process);
-	if (process->state == PROCESS_READY && !process->welcomed)
+	if (process->state == PROCESS_READY && !process->welcomed && !session->stops)
 		err = session_welcome(session, process);
 	if (!err)
 		err = later_attend(session, process);
