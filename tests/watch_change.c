@@ -258,8 +258,7 @@ static void unstopped(void)
 		read_on(session);
 	}
 	__atomic_store_n(&program.shared->running, 0, __ATOMIC_SEQ_CST);
-	wait_ready(&program);
-	usleep(20000);
+	wait_ready(&program); /* a thread tells its hits before it goes on */
 	read_on(session);
 	for (size_t i = 0; i < hit_count; i++)
 		if (hits[i].how & 4)
@@ -296,7 +295,7 @@ static void run_and_change(const char *const names[2], const char *beside)
 	}
 	wait_stored(&program);
 	__atomic_store_n(&program.shared->running, 0, __ATOMIC_SEQ_CST);
-	usleep(50000);
+	wait_ready(&program);
 	wm_session_stop(session);
 	read_on(session);
 	wm_session_status(session, &status);

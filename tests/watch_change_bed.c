@@ -120,6 +120,7 @@ void go(const struct program *program)
 
 void run_on(const struct program *program)
 {
+	__atomic_store_n(&program->shared->ready, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&program->shared->running, 1, __ATOMIC_SEQ_CST);
 	__atomic_add_fetch(&program->shared->step, 1, __ATOMIC_SEQ_CST);
 }

@@ -11,16 +11,15 @@
  */
 #include "session/watch/change.h"
 
+#include "base/maps.h"
+#include "session/watch/underway.h"
 #include "session/watch/watching_own.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <waymark/error.h>
 
-#define ON_ITS_WAY_TRIES 40
-#define ON_ITS_WAY_US 500
 #define NOT_ASKED UINT32_MAX
 
 /* In one process. */
@@ -36,6 +35,7 @@ struct changing {
 	struct watched is[EVENT_SOURCES_MAX], was[EVENT_SOURCES_MAX];
 	uint64_t hits[EVENT_SOURCES_MAX]; /* the old one's, when it was changed */
 	struct event_gap gap;
+	int is_over; /* it ended as its places were found */
 	int is_changed;
 	int is_going_back;
 };
@@ -157,6 +157,18 @@ static struct watching *watching_of(const struct process *process, size_t spec)
 	return NULL;
 }
 
+/* It ends: its memory goes before it is dead. */
+static int ends(const struct process *process)
+{
+	struct maps maps;
+	int err = maps_read(&maps, process->pid);
+	int has_none = err == -ESRCH || (!err && !maps.count);
+
+	if (!err)
+		maps_release(&maps);
+	return has_none || process_is_dead(process);
+}
+
 /* In all processes that have it. Those that come meanwhile have to wait (watch/later.h). */
 static int find_all(struct change *change)
 {
@@ -174,8 +186,10 @@ static int find_all(struct change *change)
 					    (int)p->pid);
 		changing = changing_new(change, p, watching);
 		err = changing ? find(change, changing) : -ENOMEM;
-		if (err == -WM_E_GONE)
-			err = 0; /* what has ended needs no other watch */
+		if (changing && (err == -WM_E_GONE || (err && ends(p)))) {
+			changing->is_over = 1; /* what has ended needs no other watch */
+			err = 0;
+		}
 	}
 	return err;
 }
@@ -261,7 +275,8 @@ static int is_ready(const struct changing *changing)
 {
 	const struct watch_state *state = &changing->process->watch;
 
-	return !state->has_ended && !state->lost && !changing->watching->is_gone;
+	return !changing->is_over && !state->has_ended && !state->lost &&
+	       !changing->watching->is_gone;
 }
 
 static int change_all(struct change *change)
@@ -378,8 +393,10 @@ static uint64_t told_of(const struct changing *changing, unsigned int i)
 	return row->taken + row->dropped;
 }
 
-static int is_all_told(const struct changing *changing)
+static int is_all_told(void *data)
 {
+	const struct changing *changing = data;
+
 	for (unsigned int i = 0; i < changing->count; i++)
 		if (told_of(changing, i) < changing->hits[i])
 			return 0;
@@ -392,10 +409,7 @@ static int is_all_told(const struct changing *changing)
  */
 static void add_up(struct changing *changing, struct watch_counts *counts)
 {
-	for (int i = 0;
-	     i < ON_ITS_WAY_TRIES && !is_all_told(changing) && !process_is_dead(changing->process);
-	     i++)
-		usleep(ON_ITS_WAY_US);
+	underway_wait(changing->process, is_all_told, changing);
 	for (unsigned int i = 0; i < changing->count; i++) {
 		uint64_t hits = changing->hits[i];
 

@@ -4,6 +4,7 @@
 #include "session/process.h"
 #include "session/session.h"
 #include "session/watch/locals_own.h"
+#include "session/watch/underway.h"
 #include "session/watch/watching_own.h"
 
 #include <errno.h>
@@ -11,11 +12,7 @@
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <sys/uio.h>
-#include <unistd.h>
 #include <waymark/error.h>
-
-#define ON_ITS_WAY_TRIES 40
-#define ON_ITS_WAY_US 500
 
 static void let_go(const struct slot *slot)
 {
@@ -170,8 +167,9 @@ void locals_unask(struct locals *locals, struct process *process)
 		unask(locals, process, number);
 }
 
-static int is_told(struct locals *locals)
+static int is_told(void *data)
 {
+	struct locals *locals = data;
 	struct watch_counts counts = { 0 };
 
 	for (unsigned int i = 0; i < locals->group_count; i++)
@@ -201,8 +199,7 @@ void locals_end(struct locals *locals, struct wm_session *session, struct proces
 	if (!locals)
 		return;
 	locals_quiet(locals);
-	for (int i = 0; i < ON_ITS_WAY_TRIES && !is_told(locals) && !process_is_dead(process); i++)
-		usleep(ON_ITS_WAY_US);
+	underway_wait(process, is_told, locals);
 	for (uint32_t number = 0; number < WATCH_ROWS_MAX; number++)
 		if (locals->numbers & UINT64_C(1) << number)
 			locals->table->rows[number].gate = WATCH_OFF;

@@ -8,6 +8,7 @@
 #include "session/trail/step.h"
 #include "session/watch/change.h"
 #include "session/watch/outside.h"
+#include "session/watch/underway.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,14 +17,11 @@
 #include <sys/random.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 #include <waymark/error.h>
 
 #define KERNEL_MAJOR                                                                               \
 	5 /* since 5.18 a hit while SIGTRAP is blocked does not kill (send_sig_perf()) */
 #define KERNEL_MINOR 18
-#define ON_ITS_WAY_TRIES 40
-#define ON_ITS_WAY_US 500
 #define NOBODY_KNOWS UINT64_MAX
 
 /* ---- what is wanted ---- */
@@ -372,6 +370,11 @@ int watching_arm(struct wm_session *session, struct process *process)
 
 /* ---- ending ---- */
 
+static int is_told(void *data)
+{
+	return watching_is_told(data);
+}
+
 void watching_end_one(struct wm_session *session, struct process *process,
 		      struct watching *watching, int why)
 {
@@ -382,10 +385,8 @@ void watching_end_one(struct wm_session *session, struct process *process,
 	event_object_quiet(watching->object);
 	if (process->outside)
 		outside_ended(session, process);
-	for (int i = 0; i < ON_ITS_WAY_TRIES && !process->outside && !watching_is_told(watching) &&
-			!process_is_dead(process);
-	     i++)
-		usleep(ON_ITS_WAY_US);
+	else
+		underway_wait(process, is_told, watching);
 	for (unsigned int i = 0; i < watching->count; i++) {
 		struct watched_spec *result = watched_result(session, watching->all[i].spec);
 

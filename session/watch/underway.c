@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/watch/underway.h"
+
+#include "session/target.h"
+#include "session/ticks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define NAP_US 500
+#define SURE_NS UINT64_C(20000000)  /* on a machine that is not busy they are there long before */
+#define MAX_NS UINT64_C(2000000000) /* who got no processor in that time */
+#define RAN_NS UINT64_C(2000000)    /* enough for a handler, also where it is interrupted */
+
+struct runner {
+	pid_t tid;
+	uint64_t ran_ns;
+};
+
+struct runners {
+	struct runner *all;
+	size_t count;
+};
+
+/* Of a thread that runs, or waits for a processor: for how long it has run. -1: it does not, or that is not known. */
+static int64_t ran_ns(pid_t pid, pid_t tid)
+{
+	char path[64], state = target_thread_state(pid, tid);
+	uint64_t ran = 0;
+	FILE *file;
+	int got;
+
+	if (state != 'R')
+		return -1;
+	/* Documentation/scheduler/sched-stats.rst: the first is the time on a processor */
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+	file = fopen(path, "re");
+	if (!file)
+		return -1;
+	got = fscanf(file, "%lu", &ran);
+	fclose(file);
+	return got == 1 ? (int64_t)ran : -1;
+}
+
+static void runners_find(struct runners *runners, pid_t pid)
+{
+	pid_t *tids = NULL;
+	int count = target_threads(pid, &tids);
+
+	*runners = (struct runners){ .all = count > 0 ? calloc((size_t)count, sizeof(*runners->all))
+						      : NULL };
+	for (int i = 0; i < count && runners->all; i++) {
+		int64_t ran = ran_ns(pid, tids[i]);
+
+		if (ran >= 0)
+			runners->all[runners->count++] = (struct runner){ tids[i], (uint64_t)ran };
+	}
+	if (count >= 0)
+		free(tids);
+}
+
+/* Drops those that have run since, or need not. Whether some are left. */
+static int runners_left(struct runners *runners, pid_t pid)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < runners->count; i++) {
+		int64_t ran = ran_ns(pid, runners->all[i].tid);
+
+		if (ran >= 0 && (uint64_t)ran < runners->all[i].ran_ns + RAN_NS)
+			runners->all[left++] = runners->all[i];
+	}
+	runners->count = left;
+	return left > 0;
+}
+
+void underway_wait(const struct process *process, int (*is_told)(void *data), void *data)
+{
+	uint64_t began_ns = ticks_monotonic_ns(), waited_ns = 0;
+	struct runners runners = { 0 };
+	int has_looked = 0;
+
+	while (!is_told(data) && !process_is_dead(process) && waited_ns < MAX_NS) {
+		if (waited_ns >= SURE_NS && !has_looked) {
+			runners_find(&runners, process->pid);
+			has_looked = 1;
+		}
+		if (has_looked && !runners_left(&runners, process->pid))
+			break;
+		usleep(NAP_US);
+		waited_ns = ticks_monotonic_ns() - began_ns;
+	}
+	free(runners.all);
+}
