@@ -14,6 +14,8 @@
 #define SIGNALS 64
 #define LOOKS 5
 #define LOOK_PAUSE_NS 2000000
+#define TRACER_PAUSE_NS 1000000
+#define TRACER_PAUSE_MAX_NS 16000000
 #define LEAVE_TRIES 20
 #define LEAVE_PAUSE_NS 500000
 
@@ -168,13 +170,27 @@ void breakpoint_give_back(void)
 	is_lent = 0;
 }
 
+/*
+ * A tool that stops all threads for a moment is a tracer, too, from its PTRACE_SEIZE on, and this thread may look before
+ * it stands still itself; when it goes on, that one is gone. A debugger stays.
+ */
+static int tracer_stays(void)
+{
+	for (long pause_ns = TRACER_PAUSE_NS; tracer_is_there(); pause_ns *= 2) {
+		if (pause_ns > TRACER_PAUSE_MAX_NS)
+			return 1;
+		kernel_sleep_ns(pause_ns);
+	}
+	return 0;
+}
+
 int breakpoint_watch_lent(void)
 {
 	struct trap_action action;
 
 	if (!is_lent)
 		return 0;
-	if (tracer_is_there())
+	if (tracer_stays())
 		return -WM_E_TRACED;
 	if (trap_sigaction(SIGTRAP, NULL, &action) || !trap_is_ours(&action))
 		return -WM_E_TRAP_REPLACED;
@@ -268,7 +284,7 @@ int breakpoint_watch(void)
 
 	if (!trap_program.is_installed || !breakpoint_any_stands())
 		return 0;
-	if (tracer_is_there())
+	if (tracer_stays())
 		return -WM_E_TRACED;
 	if (trap_sigaction(SIGTRAP, NULL, &action) || !trap_is_ours(&action))
 		return -WM_E_TRAP_REPLACED;
