@@ -81,7 +81,7 @@ static int pass(struct loan *loan)
 		for (int i = 0; i < count && try_next(loan, err); i++) {
 			char state = target_thread_state(loan->pid, tids[i]);
 
-			if (state && state != 'Z' && state != 'X')
+			if (target_state_lives(state))
 				loan->ended = 0;
 			if (rank(state) == want && !traced_by_others(tids[i]))
 				err = one(loan, tids[i], want ? STOP_WAIT_MS : SLEEPER_WAIT_MS);

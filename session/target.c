@@ -195,6 +195,11 @@ char target_thread_state(pid_t pid, pid_t tid)
 	return stat_read(path, &state, &ppid, NULL) ? 0 : state;
 }
 
+int target_state_lives(char state)
+{
+	return state && state != 'Z' && state != 'X';
+}
+
 uint64_t target_start_time(pid_t tid)
 {
 	char path[64], state;

@@ -91,6 +91,9 @@ long target_filters(pid_t tid);
 /* The state of a thread as one letter, 0 when it has ended. */
 char target_thread_state(pid_t pid, pid_t tid);
 
+/* Whether a thread in such a state is yet to end. */
+int target_state_lives(char state);
+
 /*
  * How often all threads of a process together were put off the CPU. While it stays the same, none has begun to
  * run; one may have gone on running.

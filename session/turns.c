@@ -16,22 +16,17 @@
 	20 /* who has it needs but a processor; a thread of the program stands still meanwhile */
 #define PAUSE_NS 50000
 
-static int is_live(char state)
-{
-	return state && state != 'Z' && state != 'X';
-}
-
 /* What an ended thread has in /proc is root's, so of an ended first thread none is to be had. 0: none lives. */
 static pid_t oldest_live(pid_t pid)
 {
 	pid_t *tids = NULL, oldest = 0;
 	int count;
 
-	if (is_live(target_thread_state(pid, pid)))
+	if (target_state_lives(target_thread_state(pid, pid)))
 		return pid;
 	count = target_threads(pid, &tids);
 	for (int i = 0; i < count && !oldest; i++)
-		if (is_live(target_thread_state(pid, tids[i])))
+		if (target_state_lives(target_thread_state(pid, tids[i])))
 			oldest = tids[i];
 	if (count >= 0)
 		free(tids);
@@ -51,7 +46,7 @@ int turns_open(pid_t tid)
 		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd", pid, oldest);
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		err = -errno;
-	} while (fd < 0 && !is_live(target_thread_state(pid, oldest)));
+	} while (fd < 0 && !target_state_lives(target_thread_state(pid, oldest)));
 	return fd < 0 ? err : fd;
 }
 

@@ -11,7 +11,7 @@
  */
 #include "session/watch/change.h"
 
-#include "base/maps.h"
+#include "session/target.h"
 #include "session/watch/underway.h"
 #include "session/watch/watching_own.h"
 
@@ -157,18 +157,6 @@ static struct watching *watching_of(const struct process *process, size_t spec)
 	return NULL;
 }
 
-/* It ends: its memory goes before it is dead. */
-static int ends(const struct process *process)
-{
-	struct maps maps;
-	int err = maps_read(&maps, process->pid);
-	int has_none = err == -ESRCH || (!err && !maps.count);
-
-	if (!err)
-		maps_release(&maps);
-	return has_none || process_is_dead(process);
-}
-
 /* In all processes that have it. Those that come meanwhile have to wait (watch/later.h). */
 static int find_all(struct change *change)
 {
@@ -186,8 +174,9 @@ static int find_all(struct change *change)
 					    (int)p->pid);
 		changing = changing_new(change, p, watching);
 		err = changing ? find(change, changing) : -ENOMEM;
-		if (changing && (err == -WM_E_GONE || (err && ends(p)))) {
-			changing->is_over = 1; /* what has ended needs no other watch */
+		/* what ends needs no other watch; its memory goes before it is dead */
+		if (changing && err && (err == -WM_E_GONE || !target_has_memory(p->pid))) {
+			changing->is_over = 1;
 			err = 0;
 		}
 	}
