@@ -38,8 +38,14 @@ cc -O2 -I"$source_dir/include" server.c -o server || exit 1
 # record_forks NAME: of the server $pid
 record_forks()
 {
-	local parents children
 	run 0 --json --for 1s -o "$1" -p "$pid"
+	recorded_forks "$1"
+}
+
+# recorded_forks NAME: as many events of children as of the parent
+recorded_forks()
+{
+	local parents children
 	expect "$1: discarded" "$(json discarded)" 0
 	"$waymark" dump "$1" >events
 	parents=$(grep -c server:parent events)
@@ -55,6 +61,26 @@ sleep 0.2
 record_forks forks
 run 0 --json --no-follow --for 300ms -e server:parent -o nofork -p "$pid"
 "$waymark" dump nofork | grep -q server:child && fail "--no-follow recorded children"
+
+# An agent that is given no processor is quiet late: who is forked until then is recorded as the parent is.
+mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
+	while IFS=- read -r from to; do seq "$from" "${to:-$from}"; done)
+if [ ${#cpus[@]} -gt 1 ] && command -v chrt >/dev/null; then
+	start taskset -c "${cpus[1]}" ./server
+	sleep 0.2
+	server=$pid
+	"$waymark" record --json --for 1s -o late -p "$server" >out 2>words &
+	recorder=$!
+	sleep 0.7
+	for task in /proc/"$server"/task/*; do # all but the program's own thread
+		task=${task##*/}
+		[ "$task" = "$server" ] || { taskset -cp "${cpus[0]}" "$task" && chrt -i -p 0 "$task"; } >/dev/null
+	done
+	start taskset -c "${cpus[0]}" sh -c 'while :; do :; done'
+	wait $recorder || fail "late: $(cat words)"
+	kill "$pid" "$server"
+	recorded_forks late
+fi
 
 # Root records another user's process, and its children find the session too.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
