@@ -118,6 +118,8 @@ int wm_session_attach(struct wm_session *session, pid_t pid)
 
 	if (!session || pid <= 0)
 		return -EINVAL;
+	if (session_in_callback(session))
+		return -EBUSY;
 	if (pid == getpid())
 		return session_fail(session, -EINVAL, "pid %d is this very process", (int)pid);
 	if (live_is_all(session))
@@ -227,6 +229,8 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 
 	if (!session || !argv || !argv[0])
 		return -EINVAL;
+	if (session_in_callback(session))
+		return -EBUSY;
 	if (live_is_all(session))
 		return live_launch(session, argv);
 	err = program_find(&program, argv[0]);

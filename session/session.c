@@ -43,6 +43,11 @@ int session_fail(struct wm_session *session, int error, const char *format, ...)
 	return error;
 }
 
+int session_in_callback(struct wm_session *session)
+{
+	return session->reading ? session_fail(session, -EBUSY, "in a callback") : 0;
+}
+
 uint64_t session_hz(const struct wm_session *session, uint32_t clock)
 {
 	return clock == STORE_CLOCK_TSC ? session->tsc_hz : 1000000000u;
@@ -112,6 +117,8 @@ int wm_session_add(struct wm_session *session, const char *spec)
 
 	if (!session || !spec)
 		return -EINVAL;
+	if (session_in_callback(session))
+		return -EBUSY;
 	if (session->running)
 		return session_fail(session, -EBUSY, "%s: the session runs", spec);
 	probes_release(&session->probes); /* plans for fewer specs */
@@ -131,6 +138,8 @@ int wm_session_output(struct wm_session *session, const char *dir)
 
 	if (!session || !dir)
 		return -EINVAL;
+	if (session_in_callback(session))
+		return -EBUSY;
 	if (session->running || session->dir)
 		return session_fail(session, -EBUSY, "%s", dir);
 	err = trace_writer_open(&session->writer, dir);
@@ -200,6 +209,8 @@ int wm_session_start(struct wm_session *session)
 
 	if (!session)
 		return -EINVAL;
+	if (session_in_callback(session))
+		return -EBUSY;
 	if (session->running)
 		return session_fail(session, -EALREADY, "the session runs");
 	if (session->dir && !session->writer)
@@ -242,6 +253,8 @@ int wm_session_poll(struct wm_session *session, int timeout_ms)
 
 	if (!session)
 		return -EINVAL;
+	if (session_in_callback(session))
+		return -EBUSY;
 	until = ticks_monotonic_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000u;
 	do {
 		uint64_t now = ticks_monotonic_ns();
@@ -264,6 +277,8 @@ int wm_session_read(struct wm_session *session,
 
 	if (!session || !event)
 		return -EINVAL;
+	if (session_in_callback(session))
+		return -EBUSY;
 	if (session->dir)
 		return session_fail(session, -EBUSY, "%s: the session records into a folder",
 				    session->dir);
@@ -372,6 +387,8 @@ int wm_session_stop(struct wm_session *session)
 
 	if (!session)
 		return -EINVAL;
+	if (session_in_callback(session))
+		return -EBUSY;
 	if (session->running)
 		unrecorded_look(session, 1);
 	first = end_all(session, live_stop(session));
@@ -405,13 +422,13 @@ int wm_session_modify(struct wm_session *session, const char *spec, const char *
 
 	if (!session || !spec || !to)
 		return -EINVAL;
+	if (session_in_callback(session))
+		return -EBUSY;
 	session->detail[0] = 0;
 	if (gap && gap->size < sizeof(gap->size))
 		return session_fail(session, -EINVAL, "gap.size: %zu", gap->size);
 	if (!session->running)
 		return session_fail(session, -EINVAL, "the session does not run");
-	if (session->reading || session->in_step)
-		return session_fail(session, -EBUSY, "in a callback");
 	if (find_watch(session, spec, &index))
 		return session_fail(session, -ENOENT, "%s", spec);
 	err = change_watch(session, index, to, &told);

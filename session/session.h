@@ -89,6 +89,9 @@ struct ledger *session_ledger(struct wm_session *session);
 int session_fail(struct wm_session *session, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* -EBUSY, with the detail set, in the callback of wm_session_read(), which has hold of processes; else 0. */
+int session_in_callback(struct wm_session *session);
+
 /*
  * Do what is due once: connections, messages, draining. Waits up to timeout_ms for something.
  * Returns 1 if there was something, 0 if not, or a negative error that ends the recording.

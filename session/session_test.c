@@ -127,6 +127,42 @@ Test(session, a_read_that_was_ended_goes_on_where_it_was)
 	sample_agent_release(&agent);
 }
 
+/* The callback has hold of a process; what would let it go, or read it again, is refused. */
+static int call_back(const struct wm_event *event, void *data)
+{
+	struct wm_session *session = data;
+	struct wm_event_gap gap = { .size = sizeof(gap) };
+	char *const argv[] = { "/bin/true", NULL };
+
+	(void)event;
+	cr_assert_eq(wm_session_stop(session), -EBUSY);
+	cr_assert_str_eq(wm_session_detail(session), "in a callback");
+	cr_assert_eq(wm_session_poll(session, 0), -EBUSY);
+	cr_assert_eq(wm_session_read(session, call_back, session), -EBUSY);
+	cr_assert_eq(wm_session_start(session), -EBUSY);
+	cr_assert_eq(wm_session_add(session, "net:tx"), -EBUSY);
+	cr_assert_eq(wm_session_output(session, folder), -EBUSY);
+	cr_assert_eq(wm_session_attach(session, 1), -EBUSY);
+	cr_assert_eq(wm_session_launch(session, argv), -EBUSY);
+	cr_assert_eq(wm_session_modify(session, "watch:a", "watch:b", &gap), -EBUSY);
+	return status_of(session).processes == 1 ? 0 : 1;
+}
+
+Test(session, a_callback_may_ask_how_it_stands_and_no_more)
+{
+	struct sample_agent agent = { .way = SAMPLE_GOOD, .events = 250 };
+	struct wm_session *session = open_with(NULL, "net:rx");
+
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
+	cr_assert_eq(wm_session_start(session), 0);
+	cr_assert_eq(wm_session_read(session, call_back, session), 0);
+	cr_assert_eq(wm_session_stop(session), 0);
+	cr_assert_eq(status_of(session).recorded, 250);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
 Test(session, what_a_dead_process_committed_is_recorded)
 {
 	struct sample_agent agent = { .way = SAMPLE_DIES, .events = 333, .losses = 9 };

@@ -20,15 +20,18 @@ enum wm_error {
 
 /*
  * What happened, in words, for a negative return (or its absolute value). The text is static and
- * never NULL. Any thread; safe in signal handlers for Waymark's own causes (strerrordesc_np(3) serves
- * the others).
+ * never NULL. Any thread; safe in signal handlers for Waymark's own causes (strerrordesc_np(3)
+ * serves the others).
  */
 const char *wm_error_text(int error);
 
 /* What to do about it; static; "" where there is nothing to advise. Any thread or handler. */
 const char *wm_error_hint(int error);
 
-/* The cause's name, as "WM_E_SITE_CHANGED" or "EPERM"; "" if unknown. Static. Any thread or handler. */
+/*
+ * The cause's name, as "WM_E_SITE_CHANGED" or "EPERM"; "" if unknown. Static. Any thread or
+ * handler.
+ */
 const char *wm_error_name(int error);
 
 #ifdef __cplusplus

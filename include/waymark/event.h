@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Event objects: one request over a whole scope, armed on all of it or on none. Link with -lwaymark.
+ * Event objects: one request over a whole scope, armed on all of it or on none. Link with
+ * -lwaymark.
  *
  *	struct wm_event_source source = { .size = sizeof(source), .kind = WM_EVENT_WRITE, .bytes = 8, .address = at };
  *	struct wm_event_request request = { .size = sizeof(request), .scope = WM_EVENT_PROCESS, .flags = WM_EVENT_RINGS,
@@ -13,14 +14,17 @@
  *	while (!err && !done)
  *		err = wm_event_object_drain(object, on_hit, NULL);
  *
- * The kernel lends events thread by thread and CPU by CPU (perf_event_open(2)). An object makes one of them: it opens each source on
- * each thread or CPU of the scope, disabled, and enables them when all stand; if one is refused, all are closed and nothing has fired. Threads
- * that start later have their creator's events, without a gap; CPUs that come later have to be followed. A process is stopped while it is armed, where nothing
- * forbids that, some 30 us a thread, so that no thread is left out and none has an event twice.
+ * The kernel lends events thread by thread and CPU by CPU (perf_event_open(2)). An object makes one
+ * of them: it opens each source on each thread or CPU of the scope, disabled, and enables them when
+ * all stand; if one is refused, all are closed and nothing has fired. Threads that start later have
+ * their creator's events, without a gap; CPUs that come later have to be followed. A process is
+ * stopped while it is armed, where nothing forbids that, some 30 us a thread, so that no thread is
+ * left out and none has an event twice.
  *
- * Sources are breakpoints, in debug registers, of which an x86-64 thread has four. What is taken is written into the ledger of claims (waymark
- * claims), and an error names who has what is wanted. Nothing of ours comes into a program that is watched so; hence no values, no
- * conditions: those are for sessions and their specs, "watch:counter".
+ * Sources are breakpoints, in debug registers, of which an x86-64 thread has four. What is taken is
+ * written into the ledger of claims (waymark claims), and an error names who has what is wanted.
+ * Nothing of ours comes into a program that is watched so; hence no values, no conditions: those
+ * are for sessions and their specs, "watch:counter".
  *
  * States, in which wm_event_object_...() may be called:
  *
@@ -28,17 +32,19 @@
  *	WM_EVENT_ARMED		modify, follow, count, coverage, drain, disarm, close
  *	WM_EVENT_DISARMED	count, coverage, drain, close
  *
- * status, uncovered and detail may be called in all; arm that failed leaves it preparing, to be tried anew. What fires
- * outside of armed is dropped and counted (`stray`).
+ * status, uncovered and detail may be called in all; arm that failed leaves it preparing, to be
+ * tried anew. What fires outside of armed is dropped and counted (`stray`).
  *
- * Descriptors hold the events: whatever ends the calling process disarms. One is needed for each source on each thread, with
- * WM_EVENT_RINGS on each CPU too; they are closed at exec, and arming raises this process's soft limit of them where it has to, which programs
- * that it starts from then on inherit. Any thread may use an object, one at a time. None of these functions may be called in a signal handler.
- * In a forked child of the caller an object is good for wm_event_object_close() alone, which leaves the parent's as it is; everything
- * else says -ECHILD there. While it arms, modifies or follows, no other thread of the caller's may wait(2) for just any child.
+ * Descriptors hold the events: whatever ends the calling process disarms. One is needed for each
+ * source on each thread, with WM_EVENT_RINGS on each CPU too; they are closed at exec, and arming
+ * raises this process's soft limit of them where it has to, which programs that it starts from then
+ * on inherit. Any thread may use an object, one at a time. None of these functions may be called in
+ * a signal handler. In a forked child of the caller an object is good for wm_event_object_close()
+ * alone, which leaves the parent's as it is; everything else says -ECHILD there. While it arms,
+ * modifies or follows, no other thread of the caller's may wait(2) for just any child.
  *
- * Functions return 0 or a count, or a negative error (waymark/error.h), of which wm_event_object_detail() says what it was
- * about. All say -EINVAL for an object that is NULL.
+ * Functions return 0 or a count, or a negative error (waymark/error.h), of which
+ * wm_event_object_detail() says what it was about. All say -EINVAL for an object that is NULL.
  */
 #ifndef WAYMARK_EVENT_H
 #define WAYMARK_EVENT_H
@@ -67,28 +73,35 @@ enum wm_event_scope {
 };
 
 /*
- * How hits are told; with neither they are only counted. Each is a SIGTRAP in the thread that made it, before its next instruction: si_code
- * TRAP_PERF, si_addr what is watched, si_perf_data the source's data. The program must have a handler for as long as one may come, which
- * is a little longer than the object is armed, or is killed. Not for CPUs.
+ * How hits are told; with neither they are only counted. Each is a SIGTRAP in the thread that made
+ * it, before its next instruction: si_code TRAP_PERF, si_addr what is watched, si_perf_data the
+ * source's data. The program must have a handler for as long as one may come, which is a little
+ * longer than the object is armed, or is killed. Not for CPUs.
  */
 #define WM_EVENT_SIGNAL 1u
-/* Each is a record in a ring of the caller's, one for each CPU, for wm_event_object_drain(). Not together with WM_EVENT_SIGNAL. */
+/*
+ * Each is a record in a ring of the caller's, one for each CPU, for wm_event_object_drain(). Not
+ * together with WM_EVENT_SIGNAL.
+ */
 #define WM_EVENT_RINGS 2u
 /* What forks from it too, until it executes a program, with its threads. Not for CPUs. */
 #define WM_EVENT_CHILDREN 4u
-/* The kernel's own loads and stores too, as of read(2) into a buffer. Needs rights: perf_event_paranoid at most 1, or CAP_PERFMON. */
+/*
+ * The kernel's own loads and stores too, as of read(2) into a buffer. Needs rights:
+ * perf_event_paranoid at most 1, or CAP_PERFMON.
+ */
 #define WM_EVENT_KERNEL 8u
 /*
- * Never stop the process: threads that start as it is armed may be `doubtful` then, and with WM_EVENT_RINGS none is seen on CPUs that
- * come into the machine later, unless it is a lone thread.
+ * Never stop the process: threads that start as it is armed may be `doubtful` then, and with
+ * WM_EVENT_RINGS none is seen on CPUs that come into the machine later, unless it is a lone thread.
  */
 #define WM_EVENT_NO_STOP 16u
 
 #define WM_EVENT_SOURCES_MAX 4
 
 /*
- * One kernel event of each thread or CPU: a breakpoint. `size` is sizeof(struct wm_event_source), by which an array of them is
- * gone through.
+ * One kernel event of each thread or CPU: a breakpoint. `size` is sizeof(struct wm_event_source),
+ * by which an array of them is gone through.
  */
 struct wm_event_source {
 	size_t size;
@@ -96,8 +109,9 @@ struct wm_event_source {
 	uint32_t bytes;	  /* 1, 2, 4 or 8; of WM_EVENT_EXECUTE 0 */
 	uint64_t address; /* in the program; a multiple of `bytes` */
 	/*
-	 * WM_EVENT_SIGNAL: si_perf_data. Its low 16 bits must be 0, and are filled in: bits 8 to 15 have the generation, from 0 and one more at each
-	 * modify; bits 0 to 7 the round of arming in which it was opened. Both wrap.
+	 * WM_EVENT_SIGNAL: si_perf_data. Its low 16 bits must be 0, and are filled in: bits 8 to 15
+	 * have the generation, from 0 and one more at each modify; bits 0 to 7 the round of arming
+	 * in which it was opened. Both wrap.
 	 */
 	uint64_t data;
 	const char *
@@ -134,7 +148,10 @@ struct wm_event_status {
 	enum wm_event_state state;
 	uint32_t generation; /* how often it was modified, modulo 256 */
 	uint64_t armed_ns, disarmed_ns;
-	/* hits that found a ring full: as many as the kernel has told of; exact once disarmed and drained */
+	/*
+	 * hits that found a ring full: as many as the kernel has told of; exact once disarmed and
+	 * drained
+	 */
 	uint64_t lost;
 	uint64_t stray; /* that came outside of armed, and were dropped */
 };
@@ -143,8 +160,9 @@ struct wm_event_status {
 struct wm_event_gap {
 	size_t size; /* set by the caller */
 	/*
-	 * CLOCK_MONOTONIC. Between these two some threads had the old sources, some the new ones, and each had none for a moment: hits may
-	 * be lost. Where the program stood still (was_stopped) none was.
+	 * CLOCK_MONOTONIC. Between these two some threads had the old sources, some the new ones,
+	 * and each had none for a moment: hits may be lost. Where the program stood still
+	 * (was_stopped) none was.
 	 */
 	uint64_t first_ns, last_ns;
 	uint8_t was_stopped;
@@ -168,8 +186,9 @@ struct wm_event_coverage {
 	uint32_t doubtful;  /* may have each event twice: those of one round are the true ones */
 	uint32_t rounds;    /* that arming took to have all */
 	/*
-	 * Events that the kernel took, and had no register for at some time when their threads ran: they may have missed hits. Always 0 on
-	 * threads with WM_EVENT_RINGS, where it can't be told.
+	 * Events that the kernel took, and had no register for at some time when their threads ran:
+	 * they may have missed hits. Always 0 on threads with WM_EVENT_RINGS, where it can't be
+	 * told.
 	 */
 	uint32_t starved;
 	uint8_t was_stopped; /* while it was armed */
@@ -182,17 +201,20 @@ struct wm_event_missing {
 	int32_t tid; /* -1: a CPU */
 	int32_t cpu; /* -1: a thread */
 	/*
-	 * Why, for wm_error_text(): -WM_E_EVENT_EXEC, another program has taken the place of the one; -WM_E_EVENT_CAME_LATER, a CPU
-	 * that was not online, or with WM_EVENT_RINGS has no ring; -WM_E_EVENT_CPU_BACK, one that was offline since it was armed; -ENODEV, one
-	 * that is; or what the kernel said. wm_event_object_follow() mends all of a CPU's that can be mended.
+	 * Why, for wm_error_text(): -WM_E_EVENT_EXEC, another program has taken the place of the
+	 * one; -WM_E_EVENT_CAME_LATER, a CPU that was not online, or with WM_EVENT_RINGS has no
+	 * ring; -WM_E_EVENT_CPU_BACK, one that was offline since it was armed; -ENODEV, one that
+	 * is; or what the kernel said. wm_event_object_follow() mends all of a CPU's that can be
+	 * mended.
 	 */
 	int32_t error;
 	int32_t reserved;
 };
 
 /*
- * Between these two a CPU may have run without the events; with WM_EVENT_RINGS, threads on it, unseen: from when it was last known to have them, or not
- * to be online, until it had them, or until all was disarmed. CLOCK_MONOTONIC.
+ * Between these two a CPU may have run without the events; with WM_EVENT_RINGS, threads on it,
+ * unseen: from when it was last known to have them, or not to be online, until it had them, or
+ * until all was disarmed. CLOCK_MONOTONIC.
  */
 struct wm_event_uncovered {
 	int32_t cpu;
@@ -220,9 +242,11 @@ struct wm_event_hit {
 };
 
 /*
- * Prepare: the request is checked and copied, nothing is opened. *object is released with wm_event_object_close(); NULL after an error.
- * 0; -EINVAL for a request that contradicts itself, -E2BIG for one that has fields we don't know, -WM_E_EVENT_SOURCE for a breakpoint that
- * can't be (length, alignment, an address of the kernel's), -ENOMEM; wm_event_object_detail(NULL) names the field.
+ * Prepare: the request is checked and copied, nothing is opened. *object is released with
+ * wm_event_object_close(); NULL after an error. 0; -EINVAL for a request that contradicts itself,
+ * -E2BIG for one that has fields we don't know, -WM_E_EVENT_SOURCE for a breakpoint that can't be
+ * (length, alignment, an address of the kernel's), -ENOMEM; wm_event_object_detail(NULL) names the
+ * field.
  */
 int wm_event_object_open(struct wm_event_object **object, const struct wm_event_request *request);
 
@@ -242,69 +266,81 @@ int wm_event_object_open(struct wm_event_object **object, const struct wm_event_
 int wm_event_object_arm(struct wm_event_object *object);
 
 /*
- * Change the sources on every thread or CPU, those that inherited included, in place: no register is given back for somebody else
- * to take. As many as there were, in the same order; address, bytes, kind and data may differ. `gap` may be NULL; it is filled in also after
- * an error. Returns 0, or with the old sources whole everywhere -EINVAL, -E2BIG, -WM_E_EVENT_SOURCE as wm_event_object_open() says,
- * -EINVAL for another count, an object that is not armed or a gap whose size is none, or what the kernel refused: -errno, detail has which source.
- * If the old ones could not be put back, which nothing known can cause, -WM_E_EVENT_TORN: it is disarmed then.
+ * Change the sources on every thread or CPU, those that inherited included, in place: no register
+ * is given back for somebody else to take. As many as there were, in the same order; address,
+ * bytes, kind and data may differ. `gap` may be NULL; it is filled in also after an error. Returns
+ * 0, or with the old sources whole everywhere -EINVAL, -E2BIG, -WM_E_EVENT_SOURCE as
+ * wm_event_object_open() says, -EINVAL for another count, an object that is not armed or a gap
+ * whose size is none, or what the kernel refused: -errno, detail has which source. If the old ones
+ * could not be put back, which nothing known can cause, -WM_E_EVENT_TORN: it is disarmed then.
  */
 int wm_event_object_modify(struct wm_event_object *object, const struct wm_event_source *sources,
 			   unsigned int count, enum wm_event_modify how, struct wm_event_gap *gap);
 
 /*
- * CPUs go and come. The kernel drops the events of WM_EVENT_CPUS and WM_EVENT_SYSTEM when a CPU goes offline, also as the machine is suspended, and
- * says nothing; and a CPU that was not in the machine when rings were opened has none. So call this about once a second where
- * either can be: what is online and lacks the events has them from here on. Counts are kept. For a new ring the process is stopped
- * for a moment, as to arm. Without rings a process needs it not, and it does nothing.
+ * CPUs go and come. The kernel drops the events of WM_EVENT_CPUS and WM_EVENT_SYSTEM when a CPU
+ * goes offline, also as the machine is suspended, and says nothing; and a CPU that was not in the
+ * machine when rings were opened has none. So call this about once a second where either can be:
+ * what is online and lacks the events has them from here on. Counts are kept. For a new ring the
+ * process is stopped for a moment, as to arm. Without rings a process needs it not, and it does
+ * nothing.
  *
- * Returns 0, also where a CPU can't have them now: coverage says why, and the next call tries again. -EINVAL: it is not armed; -ENOMEM, or
- * -errno where it can't be told which CPUs are online. Some 10 us a CPU.
+ * Returns 0, also where a CPU can't have them now: coverage says why, and the next call tries
+ * again. -EINVAL: it is not armed; -ENOMEM, or -errno where it can't be told which CPUs are online.
+ * Some 10 us a CPU.
  */
 int wm_event_object_follow(struct wm_event_object *object);
 
 /*
- * The times that a CPU was without, in the order in which they ended; what it lacks just now is told by the next that ends it: follow or disarm.
- * Up to `room` of them come into uncovered[], which may be NULL where that is 0. Returns how many there are in all; -EINVAL.
+ * The times that a CPU was without, in the order in which they ended; what it lacks just now is
+ * told by the next that ends it: follow or disarm. Up to `room` of them come into uncovered[],
+ * which may be NULL where that is 0. Returns how many there are in all; -EINVAL.
  */
 int wm_event_object_uncovered(struct wm_event_object *object, struct wm_event_uncovered *uncovered,
 			      size_t room);
 
-/* Fill in *status, as much of it as its size says. 0, -EINVAL for a size that is none. Never blocks. */
+/*
+ * Fill in *status, as much of it as its size says. 0, -EINVAL for a size that is none. Never
+ * blocks.
+ */
 int wm_event_object_status(struct wm_event_object *object, struct wm_event_status *status);
 
 /*
- * How often a source was hit since it was armed, by the kernel's own count: all threads, also those that ended or inherited, all generations. Some
- * 1 us a thread; while they run they go on counting. 0 and *hits, -EINVAL for no such source, -errno of read(2).
+ * How often a source was hit since it was armed, by the kernel's own count: all threads, also those
+ * that ended or inherited, all generations. Some 1 us a thread; while they run they go on counting.
+ * 0 and *hits, -EINVAL for no such source, -errno of read(2).
  */
 int wm_event_object_count(struct wm_event_object *object, unsigned int source, uint64_t *hits);
 
 /*
- * Look at the scope as it is now. *coverage is filled in as far as its size says, and up to `room` of those that have no event into missing[],
- * which may be NULL where that is 0. Returns how many of these there are in all; -WM_E_GONE where the process is, -EINVAL for a size
- * that is none, -ENOMEM.
+ * Look at the scope as it is now. *coverage is filled in as far as its size says, and up to `room`
+ * of those that have no event into missing[], which may be NULL where that is 0. Returns how many
+ * of these there are in all; -WM_E_GONE where the process is, -EINVAL for a size that is none,
+ * -ENOMEM.
  */
 int wm_event_object_coverage(struct wm_event_object *object, struct wm_event_coverage *coverage,
 			     struct wm_event_missing *missing, size_t room);
 
 /*
- * WM_EVENT_RINGS: give what is in the rings to a callback, in order of time. There is nothing to wait on: call it before a ring can be
- * full. What came in the last 100 ms may be kept for the next call, as its order is not settled; once disarmed, all is given. The callback runs in
- * the caller's thread, *hit is there until it returns, and calls for the same object say -EDEADLK in it; it must not longjmp() or throw
- * out. It ends where the callback returns other than 0, and returns that; the hit was taken. 0: all were given. -EINVAL without rings, or
- * for no callback; -ENOMEM.
+ * WM_EVENT_RINGS: give what is in the rings to a callback, in order of time. There is nothing to
+ * wait on: call it before a ring can be full. What came in the last 100 ms may be kept for the next
+ * call, as its order is not settled; once disarmed, all is given. The callback runs in the caller's
+ * thread, *hit is there until it returns, and calls for the same object say -EDEADLK in it; it must
+ * not longjmp() or throw out. It ends where the callback returns other than 0, and returns that;
+ * the hit was taken. 0: all were given. -EINVAL without rings, or for no callback; -ENOMEM.
  */
 int wm_event_object_drain(struct wm_event_object *object,
 			  int (*take)(const struct wm_event_hit *hit, void *data), void *data);
 
 /*
- * Stop, for good: the registers are free when it returns. Counts, and what is in the rings, are kept. One that was never armed is disarmed by it
- * too. 0.
+ * Stop, for good: the registers are free when it returns. Counts, and what is in the rings, are
+ * kept. One that was never armed is disarmed by it too. 0.
  */
 int wm_event_object_disarm(struct wm_event_object *object);
 
 /*
- * What the last error was about: a thread, a source, a holder, a limit with its figures; or "". The object's own, until its next call; of NULL: of this
- * thread's last wm_event_object_open().
+ * What the last error was about: a thread, a source, a holder, a limit with its figures; or "". The
+ * object's own, until its next call; of NULL: of this thread's last wm_event_object_open().
  */
 const char *wm_event_object_detail(const struct wm_event_object *object);
 

@@ -11,10 +11,10 @@
  *
  * This header links nothing and starts nothing. A marker is named SUBSYSTEM:EVENT; both are plain
  * identifiers, taken as written even where a macro has the same name. Each takes up to 16 fields:
- * signed and unsigned integers of 8 to 64 bits, bool, float, double (long double is narrowed to it),
- * enumerations, pointers, strings (char *; NULL is recorded as NULL; past 4 KiB they are cut and
- * flagged), and byte runs. A field is called what its argument's text says (a byte run is called what
- * its pointer is), or as WM_FIELD names it.
+ * signed and unsigned integers of 8 to 64 bits, bool, float, double (long double is narrowed to
+ * it), enumerations, pointers, strings (char *; NULL is recorded as NULL; past 4 KiB they are cut
+ * and flagged), and byte runs. A field is called what its argument's text says (a byte run is
+ * called what its pointer is), or as WM_FIELD names it.
  *
  * Arguments are evaluated once, and only while the marker is armed, except that WAYMARK_SDT always
  * evaluates them. A string or byte run must be readable for as long as the statement runs.
@@ -24,9 +24,9 @@
  * -DWAYMARK_PORTABLE  a site is a test of a flag in data instead of an instruction that is patched:
  *                     for programs whose text can never be written.
  *
- * This header is all that a program includes; those in marker/ beside it are how it is done: each.h for
- * arguments, field.h for values, site.h for what a site compiles to, sdt.h and note.h for WAYMARK_SDT. What
- * stands in the sections is told in abi/site.h of the sources.
+ * This header is all that a program includes; those in marker/ beside it are how it is done: each.h
+ * for arguments, field.h for values, site.h for what a site compiles to, sdt.h and note.h for
+ * WAYMARK_SDT. What stands in the sections is told in abi/site.h of the sources.
  */
 #ifndef WAYMARK_MARKER_H
 #define WAYMARK_MARKER_H

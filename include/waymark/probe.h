@@ -11,16 +11,16 @@
  *	...
  *	wm_probe_remove(probe);
  *
- * A handler whose parameters differ from those declared does not compile; a declaration that differs
- * from the marker is refused with -WM_E_FIELD_TYPES. Any number of handlers may stand on a marker;
- * adding the first arms it.
+ * A handler whose parameters differ from those declared does not compile; a declaration that
+ * differs from the marker is refused with -WM_E_FIELD_TYPES. Any number of handlers may stand on a
+ * marker; adding the first arms it.
  *
- * A handler runs in the thread that passes the marker, in its signal handler if it stands in one, and
- * in the middle of a function whose compiler knows of no call there. So: do what a signal handler may
- * do; don't longjmp or throw out of it; and what it writes is seen by the function around the marker
- * as another thread's writes would be (use atomics or volatile). Vector registers are kept for it. A
- * marker that a handler passes itself is recorded, but calls no handler that is already running in
- * this thread.
+ * A handler runs in the thread that passes the marker, in its signal handler if it stands in one,
+ * and in the middle of a function whose compiler knows of no call there. So: do what a signal
+ * handler may do; don't longjmp or throw out of it; and what it writes is seen by the function
+ * around the marker as another thread's writes would be (use atomics or volatile). Vector registers
+ * are kept for it. A marker that a handler passes itself is recorded, but calls no handler that is
+ * already running in this thread.
  */
 #ifndef WAYMARK_PROBE_H
 #define WAYMARK_PROBE_H
@@ -40,12 +40,14 @@ typedef void (*wm_probe_fn)(void);
 typedef void (*wm_probe_call)(wm_probe_fn fn, void *data, const unsigned char *payload);
 
 /*
- * What WM_PROBE's functions call. `name` is SUBSYSTEM:EVENT, `kind` 'm' (WAYMARK, WAYMARK_SDT), 'i',
- * 'b' or 'e'; `types` are WM_TYPE_*, ended by 0 if fewer than 16. `call` unpacks the fields and calls
- * fn. A marker that no module has yet is waited for: the handler is there when a module brings it.
+ * What WM_PROBE's functions call. `name` is SUBSYSTEM:EVENT, `kind` 'm' (WAYMARK, WAYMARK_SDT),
+ * 'i', 'b' or 'e'; `types` are WM_TYPE_*, ended by 0 if fewer than 16. `call` unpacks the fields
+ * and calls fn. A marker that no module has yet is waited for: the handler is there when a module
+ * brings it.
  *
- * *probe is released by wm_probe_remove(). Any thread, no signal handler, no probe's handler. Returns
- * 0, -WM_E_FIELD_TYPES, -WM_E_NO_TEXT_WRITE, -WM_E_SITE_CHANGED or -errno; *probe is NULL then.
+ * *probe is released by wm_probe_remove(). Any thread, no signal handler, no probe's handler.
+ * Returns 0, -WM_E_FIELD_TYPES, -WM_E_NO_TEXT_WRITE, -WM_E_SITE_CHANGED or -errno; *probe is NULL
+ * then.
  */
 int wm_probe_add(struct wm_probe **probe, const char *name, char kind,
 		 const unsigned char types[16], wm_probe_call call, wm_probe_fn fn, void *data);
@@ -53,8 +55,8 @@ int wm_probe_add(struct wm_probe **probe, const char *name, char kind,
 /*
  * Take a handler away. When this returns 0 the handler is not running in any thread and never will
  * again: its code and data may be freed. From inside a handler the own thread is not waited for. A
- * handler that doesn't return within ten seconds makes it -ETIMEDOUT: the handler will not be called
- * any more, but may still be running. NULL is allowed. Any thread, no signal handler.
+ * handler that doesn't return within ten seconds makes it -ETIMEDOUT: the handler will not be
+ * called any more, but may still be running. NULL is allowed. Any thread, no signal handler.
  */
 int wm_probe_remove(struct wm_probe *probe);
 
@@ -62,7 +64,10 @@ int wm_probe_remove(struct wm_probe *probe);
 }
 #endif
 
-/* Declare a marker's fields; defines wm_probe_add_SUBSYS_EVENT(probe, handler, data). At file scope. */
+/*
+ * Declare a marker's fields; defines wm_probe_add_SUBSYS_EVENT(probe, handler, data). At file
+ * scope.
+ */
 #define WM_PROBE(subsys, event, ...) WM__PROBE('m', add, subsys, event, ##__VA_ARGS__)
 /* The same for a span's begin and end: wm_probe_begin_SUBSYS_EVENT(), wm_probe_end_SUBSYS_EVENT(). */
 #define WM_PROBE_BEGIN(subsys, event, ...) WM__PROBE('b', begin, subsys, event, ##__VA_ARGS__)

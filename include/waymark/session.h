@@ -4,10 +4,16 @@
  * of; link with -lwaymark.
  *
  * No function here may be called in a signal handler. A session is used by one thread at a time;
- * different sessions are independent. Functions return 0 or a count for success and a negative error
- * (waymark/error.h) for failure, with wm_session_detail() telling what it was about.
+ * different sessions are independent. Functions return 0 or a count for success and a negative
+ * error (waymark/error.h) for failure, with wm_session_detail() telling what it was about. All say
+ * -EINVAL where a pointer that is needed is NULL.
  *
- * Event objects, breakpoints on a whole scope with nothing of ours in the program, are in waymark/event.h.
+ * A session that ends, however that be, leaves the programs running: what it changed in them is
+ * taken back, and what they wrote until then is read. Of a consumer that is killed that is done by
+ * the agents themselves, or by the next consumer.
+ *
+ * Event objects, breakpoints on a whole scope with nothing of ours in the program, are in
+ * waymark/event.h.
  */
 #ifndef WAYMARK_SESSION_H
 #define WAYMARK_SESSION_H
@@ -88,41 +94,88 @@ struct wm_event_field {
 	} value;
 };
 
-/* Make a session. `options` may be NULL. *session is released with wm_session_close(). */
+/*
+ * Make a session. `options` may be NULL. *session is released with wm_session_close(); NULL after
+ * an error: -EINVAL for an option that can't be, -E2BIG for one we don't know, -WM_E_BUFFER_LIMIT
+ * for more than 64 GiB, -ENOMEM, or with WM_POLICY_NOTIFY what its thread was refused with.
+ */
 int wm_session_open(struct wm_session **session, const struct wm_session_options *options);
 
 /*
- * Add an event spec: "marker:SUBSYS:EVENT", "usdt:PROVIDER:NAME", "func:NAME@FILE/ret,arg1/" or
- * "addr:FILE+OFFSET", with globs; "trail/OPTIONS/", once; waymark(7) tells the whole grammar. Takes effect at
- * wm_session_start(). With a trail alone no process has an agent brought in.
+ * Add an event spec, which is copied: "marker:SUBSYS:EVENT", "usdt:PROVIDER:NAME",
+ * "func:NAME@FILE/ret,arg1/" or "addr:FILE+OFFSET", with globs; "watch:EXPRESSION/OPTIONS/";
+ * "trail/OPTIONS/", once; waymark(7) tells the whole grammar. Takes effect at wm_session_start().
+ * With a trail alone no process has an agent brought in. 0;
+ *
+ *	-EBUSY			the session runs
+ *	-WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_FIELD_TYPE, -WM_E_WATCH_..., -WM_E_TRAIL_...	it can't be read
+ *	-WM_E_SPEC_KIND		there are no such events
+ *	-WM_E_SPEC_TWICE, -WM_E_TRAIL_TWICE	there is one already
+ *	-ENOMEM
+ *
+ * What a spec needs to find is looked for in each process, and told by wm_session_start().
  */
 int wm_session_add(struct wm_session *session, const char *spec);
 
 /*
- * Take a running process in: loads the agent into it when it is not there yet. A child of the caller
- * that ends in that moment may find its status taken: waitpid(2) then says ECHILD.
+ * Take a running process in: loads the agent into it when it is not there yet. A child of the
+ * caller that ends in that moment may find its status taken: waitpid(2) then says ECHILD.
+ * 0; where the session runs already, wm_session_poll() arms it. Or, with nothing armed in it:
+ *
+ *	-EINVAL			it is the caller itself
+ *	-EBUSY			called in a callback
+ *	-EEXIST			it is in this session
+ *	-ESRCH, -WM_E_GONE	it is none, or has ended
+ *	-EPERM, -WM_E_PEER_UID	it is another user's, and the caller not root
+ *	-WM_E_TRACED, -WM_E_STOPPED, -WM_E_SECCOMP, -WM_E_SECURE_PROGRAM	it can't be entered as it is
+ *	-WM_E_FOREIGN_ARCH, -WM_E_FOREIGN_LIBC, -WM_E_STATIC_PROGRAM	it can never be
+ *	-WM_E_NO_AGENT, -WM_E_INJECT, -WM_E_AGENT_SILENT, -WM_E_PROTOCOL	the agent did not come to listen
+ *	-WM_E_BUFFER_LIMIT, -WM_E_NO_DESCRIPTORS, -WM_E_SESSIONS	a limit, which the detail names
+ *	-WM_E_..., -errno	otherwise, as of wm_session_start()
  */
 int wm_session_attach(struct wm_session *session, pid_t pid);
 
 /*
  * Start a program (found as execvp(3) does) with the agent preloaded, stopped before its own code.
- * Its pid is returned; it is the caller's child, to be waited for by the caller.
+ * argv[] is not kept. Returns its pid: it is the caller's child, to be waited for by the caller.
+ * After an error nothing of it is left: those of wm_session_attach(), and of execve(2), among them
+ * -ENOENT and -EACCES.
  */
 int wm_session_launch(struct wm_session *session, char *const argv[]);
 
-/* Arm. Programs that were launched run from here on. */
+/*
+ * Arm. Programs that were launched run from here on. 0; or, with nothing armed anywhere:
+ *
+ *	-EALREADY		the session runs
+ *	-EINVAL			it had a folder, whose recording has ended
+ *	-EBUSY			called in a callback
+ *	-WM_E_SPEC		no event was added
+ *	-WM_E_...		why a spec is not to be had in a process, which the detail names
+ *	-ENOMEM, -errno
+ *
+ * A marker that no module has is no error: one that comes later may have it.
+ */
 int wm_session_start(struct wm_session *session);
 
-/* Record into a new trace folder; before wm_session_start(). */
+/*
+ * Record into a new trace folder, which is made (mode 0700) where it is not there; before
+ * wm_session_start(), once. 0; -EBUSY where the session runs or has a folder, -WM_E_TRACE_DIR for
+ * one that is not empty, -ENOMEM, or that of mkdir(2) and open(2).
+ */
 int wm_session_output(struct wm_session *session, const char *dir);
 
 /*
- * Change a watch while the session runs: `spec` is one that was added, "watch:counter", as it was written; `to` is another watch, "watch:total/if=changed/": another
- * variable, length, kind, condition. It takes as many debug registers as the one before, and is the same ones, which nobody else can take meanwhile; in all
- * processes of the session where it is armed, or in none; what comes later has the new one. Their threads are stopped for it where that can be done, so that no hit is lost; else the trace and `gap` tell between which two
- * times threads had one or the other. What a pointer on the way leads to is looked up anew. Events of the new one bear its name; what the old one was hit by before may be
- * read for a moment yet. `gap` may be NULL; else its size is set by the caller. A few milliseconds, and the debug information's reading. Not in the callback of wm_session_read(). Returns 0;
- * or, with the old one as it was everywhere:
+ * Change a watch while the session runs: `spec` is one that was added, "watch:counter", as it was
+ * written; `to` is another watch, "watch:total/if=changed/": another variable, length, kind,
+ * condition. It takes as many debug registers as the one before, and those very ones, which nobody
+ * else can take meanwhile; in all processes of the session where it is armed, or in none; what
+ * comes later has the new one. Their threads are stopped for it where that can be done, so that no
+ * hit is lost; else the trace and `gap` tell between which two times threads had one or the other.
+ * What a pointer on the way leads to is looked up anew. Events of the new one bear its name; what
+ * the old one was hit by before may be read for a moment yet. `gap` may be NULL; else its size is
+ * set by the caller. It takes the debug information's reading and a few milliseconds; up to two
+ * seconds where threads that were just hit get no processor, as what they were hit by is the old
+ * one's. Returns 0; or, with the old one as it was everywhere:
  *
  *	-EINVAL			no running session, or a size that is none
  *	-EBUSY			called in a callback
@@ -141,21 +194,35 @@ int wm_session_modify(struct wm_session *session, const char *spec, const char *
 
 /*
  * Do what is due: requests, new processes, draining into the trace folder; waits up to timeout_ms
- * for something to do. Returns the number of processes still alive.
+ * for something to do, -1: until there is, or no process is left. To be called again and again
+ * while the session runs: buffers fill up, and new processes wait for it. Returns the number of
+ * processes still alive; -EBUSY in a callback, or what ends the recording: why the trace, or a
+ * trail of it, could not be written on.
  */
 int wm_session_poll(struct wm_session *session, int timeout_ms);
 
 /*
  * Drain into a callback instead of a folder: called for each event that is ready, in order of time
- * within each thread. A callback that returns non-zero ends the read with that value.
+ * within each thread. A callback that returns non-zero ends the read with that value; the event was
+ * taken. It runs in the caller's thread, and must not longjmp() or throw out. Of the functions here
+ * it may call wm_session_status(), wm_session_detail() and what is for another session: for this
+ * one the others say -EBUSY, and wm_session_close() must not be called. 0: all that were ready were
+ * given; -EBUSY where the session has a folder.
  */
 int wm_session_read(struct wm_session *session,
 		    int (*event)(const struct wm_event *event, void *data), void *data);
 
-/* Disarm everything, drain what is left. The session may be started again, if it has no folder. */
+/*
+ * Disarm everything, drain what is left, end the folder. All processes have stopped recording when
+ * it returns; what forks while they come to that is recorded as its parent is. It takes as long as
+ * they do: milliseconds, and some seconds at most for one that does not answer, which is left to
+ * its agent. The session may be started again, if it has no folder. 0, also where it did not run;
+ * -EBUSY in a callback; or the first error that there was, with all else done: a process's, which
+ * the detail names, or why the trace could not be written to its end.
+ */
 int wm_session_stop(struct wm_session *session);
 
-/* Fill in *status (its size set by the caller). */
+/* Fill in *status (its size set by the caller). 0; -EINVAL for a size that is none. */
 int wm_session_status(struct wm_session *session, struct wm_session_status *status);
 
 /* What the last error was about: a file, a pid, a limit and its figures; or "". The session's own. */

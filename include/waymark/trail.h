@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trails: every branch that a thread takes, in memory of a fixed size, for debuggers and profilers to ask how a
- * program came to where it is. Link with -lwaymark.
+ * Trails: every branch that a thread takes, in memory of a fixed size, for debuggers and profilers
+ * to ask how a program came to where it is. Link with -lwaymark.
  *
  *	struct wm_trail *trail;
  *	int pid = wm_trail_launch(&trail, argv, NULL);
  *	...
  *	for (uint64_t i = 0; wm_trail_get(trail, 0, i, &branch) > 0; i++)	newest first
  *
- * A trail has records: branches, and in between events, which say what else made a thread go on elsewhere. What ran
- * between two branches is the code from where the first one led up to where the second one stands. Nothing of ours
- * runs in the program that is traced, and nothing stays in it afterwards.
+ * A trail has records: branches, and in between events, which say what else made a thread go on
+ * elsewhere. What ran between two branches is the code from where the first one led up to where the
+ * second one stands. Nothing of ours runs in the program that is traced, and nothing stays in it
+ * afterwards.
  *
- * A process of ours traces (ptrace(2)), whatever the origin. It is a child of the caller's: wait(2) for any
- * child may tell of its end. A thread of ours, which blocks all signals, takes what it sends. Should the caller end,
- * however that be, the program goes on by itself.
+ * A process of ours traces (ptrace(2)), whatever the origin. It is a child of the caller's: wait(2)
+ * for any child may tell of its end. A thread of ours, which blocks all signals, takes what it
+ * sends. Should the caller end, however that be, the program goes on by itself.
  *
- * What the traced program forks is not recorded unless WM_TRAIL_INHERIT is asked for: then each process that it makes, and that those make,
- * is one whose threads are in the trail, and the trail is over when all have ended. execve(2) and a thread's end are events:
- * the first ends the trail of the program that was, and that of the next one stands behind it.
+ * What the traced program forks is not recorded unless WM_TRAIL_INHERIT is asked for: then each
+ * process that it makes, and that those make, is one whose threads are in the trail, and the trail
+ * is over when all have ended. execve(2) and a thread's end are events: the first ends the trail of
+ * the program that was, and that of the next one stands behind it.
  *
- * Any thread may call, one at a time is served. In a forked child of the caller a trail is good for wm_trail_close() alone;
- * everything else says -ECHILD there. Nothing here may be called in a signal handler. pthread_cancel(3) waits until
- * a call is over. Functions return 0 or a count for success, and a negative error (waymark/error.h) for failure, with
- * wm_trail_detail() telling what it was about: of all that take a trail or a cursor -EINVAL for NULL, and what stands at each.
+ * Any thread may call, one at a time is served. In a forked child of the caller a trail is good for
+ * wm_trail_close() alone; everything else says -ECHILD there. Nothing here may be called in a
+ * signal handler. pthread_cancel(3) waits until a call is over. Functions return 0 or a count for
+ * success, and a negative error (waymark/error.h) for failure, with wm_trail_detail() telling what
+ * it was about: of all that take a trail or a cursor -EINVAL for NULL, and what stands at each.
  */
 #ifndef WAYMARK_TRAIL_H
 #define WAYMARK_TRAIL_H
@@ -67,7 +70,10 @@ enum wm_trail_policy {
 #define WM_TRAIL_INHERIT                                                                           \
 	32u /* children that the process makes from then on, too; not with WM_TRAIL_THREAD */
 
-/* Set `size` to sizeof(struct wm_trail_options). 0 in a field leaves it at its default; of `flags` it is none. */
+/*
+ * Set `size` to sizeof(struct wm_trail_options). 0 in a field leaves it at its default; of `flags`
+ * it is none.
+ */
 struct wm_trail_options {
 	size_t size;
 	uint64_t bytes; /* of memory, all that the trail has; default 4 MiB, at least 32 KiB */
@@ -78,13 +84,17 @@ struct wm_trail_options {
 	int notify_signal;		/* WM_TRAIL_NOTIFY: or a signal to raise here; 0 for none */
 	unsigned int watermark_percent; /* WM_TRAIL_NOTIFY: of bytes, 1 to 100; default 50 */
 	/*
-	 * 0: the memory is locked by mlock(2), and so counts against RLIMIT_MEMLOCK, if we have no CAP_IPC_LOCK. Else it
-	 * is not locked, and all such trails of this process together may have so much.
+	 * 0: the memory is locked by mlock(2), and so counts against RLIMIT_MEMLOCK, if we have no
+	 * CAP_IPC_LOCK. Else it is not locked, and all such trails of this process together may
+	 * have so much.
 	 */
 	uint64_t cap_bytes;
 };
 
-/* In a record's flags. At most one of those from JUMP to FALL; none where nobody knows what led here. */
+/*
+ * In a record's flags. At most one of those from JUMP to FALL; none where nobody knows what led
+ * here.
+ */
 #define WM_BRANCH_JUMP 1u	 /* a jump */
 #define WM_BRANCH_CONDITIONAL 2u /* a conditional one, taken */
 #define WM_BRANCH_NOT_TAKEN 4u	 /* a conditional one, not taken */
@@ -100,7 +110,10 @@ struct wm_trail_options {
 enum wm_trail_event {
 	WM_TRAIL_DEPART = 0, /* the thread lost the processor */
 	WM_TRAIL_ARRIVE = 1, /* it has it again */
-	/* values: number, handler; `from` was interrupted, `to` is the handler; of number 0 it is an interrupt, or a fault */
+	/*
+	 * values: number, handler; `from` was interrupted, `to` is the handler; of number 0 it is
+	 * an interrupt, or a fault
+	 */
 	WM_TRAIL_SIGNAL = 2,
 	WM_TRAIL_SYSCALL = 3, /* values: number, result; it has come back */
 	WM_TRAIL_LOST = 4,    /* values: blocks that are missing; 0: nobody knows how many */
@@ -112,8 +125,8 @@ enum wm_trail_event {
 };
 
 /*
- * A record: control went from `from` to `to`, and then ran up to the instruction `last`. Of an event,
- * `from` is where it found the thread and `to` is where it goes on. 0: not known.
+ * A record: control went from `from` to `to`, and then ran up to the instruction `last`. Of an
+ * event, `from` is where it found the thread and `to` is where it goes on. 0: not known.
  */
 struct wm_branch {
 	size_t size; /* set by the caller; by us in callbacks */
@@ -153,36 +166,41 @@ struct wm_trail_status {
 };
 
 /*
- * Begin to record a running process, or with WM_TRAIL_THREAD one thread. Its threads, and those that it starts, are
- * stopped for a moment. `options` may be NULL: then signals and system calls are recorded. *trail is NULL after
- * an error, else released with wm_trail_close().
+ * Begin to record a running process, or with WM_TRAIL_THREAD one thread. Its threads, and those
+ * that it starts, are stopped for a moment. `options` may be NULL: then signals and system calls
+ * are recorded. *trail is NULL after an error, else released with wm_trail_close().
  *
- * -EINVAL for an option that can't be, -E2BIG for one we don't know, -WM_E_TRAIL_ASKED for what the origin does not do, -WM_E_TRAIL_LIMIT
- * for more memory than may be had, -ESRCH, -EPERM, -WM_E_TRACED for the process; of an origin that was asked for by name why it
- * can't be had: -WM_E_TRAIL_NO_UNIT, -WM_E_TRAIL_VIRTUAL, -WM_E_TRAIL_VENDOR, -WM_E_TRAIL_ERRATUM, -WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED,
- * -WM_E_PERF_MISSING, -WM_E_PERF_TAKEN, -WM_E_PERF_MEMORY; -ENOMEM, -EMFILE, -ENFILE, -EAGAIN where the system has no more, -ETIMEDOUT
+ * -EINVAL for an option that can't be, -E2BIG for one we don't know, -WM_E_TRAIL_ASKED for what the
+ * origin does not do, -WM_E_TRAIL_LIMIT for more memory than may be had, -ESRCH, -EPERM,
+ * -WM_E_TRACED for the process; of an origin that was asked for by name why it can't be had:
+ * -WM_E_TRAIL_NO_UNIT, -WM_E_TRAIL_VIRTUAL, -WM_E_TRAIL_VENDOR, -WM_E_TRAIL_ERRATUM,
+ * -WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED, -WM_E_PERF_MISSING, -WM_E_PERF_TAKEN,
+ * -WM_E_PERF_MEMORY; -ENOMEM, -EMFILE, -ENFILE, -EAGAIN where the system has no more, -ETIMEDOUT
  * where the process could not be stopped in 30 s. The detail names each, with figures.
  */
 int wm_trail_open(struct wm_trail **trail, pid_t pid, const struct wm_trail_options *options);
 
 /*
- * The same for a program that is started for it, found as execvp(3) does, from its first instruction on; argv[] is not kept. Returns
- * its pid; it is the caller's child, to be waited for by the caller, also once the trail is closed. Errors as above, and those of
- * execve(2), among them -ENOENT and -EACCES; -WM_E_SECURE_PROGRAM for one that gains privileges. After an error nothing of it is left.
+ * The same for a program that is started for it, found as execvp(3) does, from its first
+ * instruction on; argv[] is not kept. Returns its pid; it is the caller's child, to be waited for
+ * by the caller, also once the trail is closed. Errors as above, and those of execve(2), among them
+ * -ENOENT and -EACCES; -WM_E_SECURE_PROGRAM for one that gains privileges. After an error nothing
+ * of it is left.
  */
 int wm_trail_launch(struct wm_trail **trail, char *const argv[],
 		    const struct wm_trail_options *options);
 
 /*
- * A trail that was recorded into a trace's folder. It has status, records and cursors; it is neither cleared nor drained. Where the
- * trace is damaged, what could be read is there, and wm_trail_detail() says what could not. 0; *trail is NULL after an error:
- * -WM_E_NOT_A_TRACE, -WM_E_NO_TRAIL, -WM_E_TRACE_UNPACKED_SIZE, -ENOMEM, or that of open(2).
+ * A trail that was recorded into a trace's folder. It has status, records and cursors; it is
+ * neither cleared nor drained. Where the trace is damaged, what could be read is there, and
+ * wm_trail_detail() says what could not. 0; *trail is NULL after an error: -WM_E_NOT_A_TRACE,
+ * -WM_E_NO_TRAIL, -WM_E_TRACE_UNPACKED_SIZE, -ENOMEM, or that of open(2).
  */
 int wm_trail_read(struct wm_trail **trail, const char *dir);
 
 /*
- * Wait until it has ended, timeout_ms at most, -1: for ever. 1: it has, as one that was read always; 0: not yet. Any number of threads
- * may wait, and others call meanwhile.
+ * Wait until it has ended, timeout_ms at most, -1: for ever. 1: it has, as one that was read
+ * always; 0: not yet. Any number of threads may wait, and others call meanwhile.
  */
 int wm_trail_wait(struct wm_trail *trail, int timeout_ms);
 
@@ -190,8 +208,8 @@ int wm_trail_wait(struct wm_trail *trail, int timeout_ms);
 int wm_trail_status(struct wm_trail *trail, struct wm_trail_status *status);
 
 /*
- * The ids of the threads that have records, or live, in the order in which they began: `room` at most into tids[], which may
- * be NULL where that is 0. How many there are.
+ * The ids of the threads that have records, or live, in the order in which they began: `room` at
+ * most into tids[], which may be NULL where that is 0. How many there are.
  */
 int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room);
 
@@ -201,32 +219,40 @@ int wm_trail_threads(struct wm_trail *trail, pid_t *tids, size_t room);
 int64_t wm_trail_records(struct wm_trail *trail, pid_t tid);
 
 /*
- * One by its index, 0 being the newest. 1, or 0 where there is none so old. *branch has its size set. While the program runs
- * an index means another record with each that comes: a cursor's do not change. -EINVAL for a size that is none. It takes longer the
- * more records there are: who wants many takes a cursor.
+ * One by its index, 0 being the newest. 1, or 0 where there is none so old. *branch has its size
+ * set. While the program runs an index means another record with each that comes: a cursor's do not
+ * change. -EINVAL for a size that is none. It takes longer the more records there are: who wants
+ * many takes a cursor.
  */
 int wm_trail_get(struct wm_trail *trail, pid_t tid, uint64_t index, struct wm_branch *branch);
 
-/* Forget all records; recording goes on, and threads that are held for want of room do. 0, -WM_E_TRAIL_READ for one that was read. */
+/*
+ * Forget all records; recording goes on, and threads that are held for want of room do. 0,
+ * -WM_E_TRAIL_READ for one that was read.
+ */
 int wm_trail_clear(struct wm_trail *trail);
 
 /*
- * Give each thread's records, oldest first, to a callback, and forget them. It ends where the callback returns other
- * than 0, and returns that; the record was taken. 0: all were given. The callback runs in the caller's thread, and *branch
- * is there until it returns. The program is held meanwhile where it must be. In the callback, calls for the same trail
- * say -EDEADLK; it must not longjmp() or throw out. -WM_E_TRAIL_READ for a trail that was read, -EINVAL for no callback.
+ * Give each thread's records, oldest first, to a callback, and forget them. It ends where the
+ * callback returns other than 0, and returns that; the record was taken. 0: all were given. The
+ * callback runs in the caller's thread, and *branch is there until it returns. The program is held
+ * meanwhile where it must be. In the callback, calls for the same trail say -EDEADLK; it must not
+ * longjmp() or throw out. -WM_E_TRAIL_READ for a trail that was read, -EINVAL for no callback.
  */
 int wm_trail_drain(struct wm_trail *trail,
 		   int (*branch)(const struct wm_branch *branch, void *data), void *data);
 
 /*
- * What the last error was about, a limit with its figures for one; or "". The trail's own, until its next error, of whichever
- * thread, and before the first why WM_TRAIL_AUTO took no better origin; of NULL: of this thread's last call that opened, until
- * the next.
+ * What the last error was about, a limit with its figures for one; or "". The trail's own, until
+ * its next error, of whichever thread, and before the first why WM_TRAIL_AUTO took no better
+ * origin; of NULL: of this thread's last call that opened, until the next.
  */
 const char *wm_trail_detail(const struct wm_trail *trail);
 
-/* Let the program go on by itself, release everything. NULL is allowed. No other call for the trail may be under way. */
+/*
+ * Let the program go on by itself, release everything. NULL is allowed. No other call for the trail
+ * may be under way.
+ */
 void wm_trail_close(struct wm_trail *trail);
 
 /* ---- cursors ---- */
@@ -240,7 +266,10 @@ enum wm_trail_unit {
 	WM_TRAIL_CALLS = 4,	   /* calls and returns alone, and signals' handlers */
 };
 
-/* What a cursor went over: a piece of code that ran, or an event. Texts and code live as long as the cursor. */
+/*
+ * What a cursor went over: a piece of code that ran, or an event. Texts and code live as long as
+ * the cursor.
+ */
 struct wm_trail_step {
 	size_t size; /* set by the caller */
 	struct wm_branch
@@ -259,22 +288,27 @@ struct wm_trail_step {
 #define WM_TRAIL_OLDEST UINT64_MAX
 
 /*
- * A thread's records as they are now, to be walked both ways; it stands behind the newest. It has memory of its own, which no
- * limit counts, and what the trail does later does not touch it; close it before the trail. One thread at a time uses a cursor.
- * 0, -ESRCH where there is no such thread, -ENOMEM.
+ * A thread's records as they are now, to be walked both ways; it stands behind the newest. It has
+ * memory of its own, which no limit counts, and what the trail does later does not touch it; close
+ * it before the trail. One thread at a time uses a cursor. 0, -ESRCH where there is no such thread,
+ * -ENOMEM.
  */
 int wm_trail_cursor_open(struct wm_trail_cursor **cursor, struct wm_trail *trail, pid_t tid);
 /* NULL is allowed. */
 void wm_trail_cursor_close(struct wm_trail_cursor *cursor);
 
-/* Go over one unit, on or back, which may change from call to call: 1 and *step, or 0 at the end. -EINVAL for what is no unit, or no size. */
+/*
+ * Go over one unit, on or back, which may change from call to call: 1 and *step, or 0 at the end.
+ * -EINVAL for what is no unit, or no size.
+ */
 int wm_trail_cursor_next(struct wm_trail_cursor *cursor, enum wm_trail_unit unit,
 			 struct wm_trail_step *step);
 int wm_trail_cursor_previous(struct wm_trail_cursor *cursor, enum wm_trail_unit unit,
 			     struct wm_trail_step *step);
 
 /*
- * Go to before the record of that index, 0 being the cursor's newest; too old, as WM_TRAIL_OLDEST is: before the oldest. 0.
+ * Go to before the record of that index, 0 being the cursor's newest; too old, as WM_TRAIL_OLDEST
+ * is: before the oldest. 0.
  */
 int wm_trail_cursor_seek(struct wm_trail_cursor *cursor, uint64_t index);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waymark/marker.h: fields: which types there are, how a value is checked and put into a payload. Names
- * that begin with WM__ or wm__ are not for use.
+ * waymark/marker.h: fields: which types there are, how a value is checked and put into a payload.
+ * Names that begin with WM__ or wm__ are not for use.
  */
 #ifndef WAYMARK_MARKER_FIELD_H
 #define WAYMARK_MARKER_FIELD_H

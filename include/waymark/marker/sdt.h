@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waymark/marker.h: WAYMARK_SDT: a note for SystemTap's readers beside a site. Nothing in here is for use.
+ * waymark/marker.h: WAYMARK_SDT: a note for SystemTap's readers beside a site. Nothing in here is
+ * for use.
  */
 #ifndef WAYMARK_MARKER_SDT_H
 #define WAYMARK_MARKER_SDT_H
@@ -13,8 +14,8 @@
 /* clang-format off: it takes assembler in macros apart */
 
 /*
- * The note's nop stands beside the site, never on it: the kernel writes there. Every argument is a word,
- * so that one evaluation serves both.
+ * The note's nop stands beside the site, never on it: the kernel writes there. Every argument is a
+ * word, so that one evaluation serves both.
  */
 #define WM__SDT_DECLARE(a, i, e) const unsigned long long wm__word##i = WM__SDT_WORD(e);
 #define WM__SDT_ARG(a, i, e) "%c[wm_s" #i "]@%[wm_a" #i "] "

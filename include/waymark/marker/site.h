@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * waymark/marker.h: sites: what a marker compiles to, and how it enters the agent. Nothing in here is for
- * use.
+ * waymark/marker.h: sites: what a marker compiles to, and how it enters the agent. Nothing in here
+ * is for use.
  */
 #ifndef WAYMARK_MARKER_SITE_H
 #define WAYMARK_MARKER_SITE_H
