@@ -29,6 +29,7 @@
 #include "session/startup.h"
 #include "session/target.h"
 #include "session/tracee.h"
+#include "session/whereabouts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -363,12 +364,37 @@ static int unmap_by(struct loan *loan, struct borrow *borrow)
 	return err;
 }
 
+/* The proper thread, which the program knows by the number in the loader's data. 0: it has ended; or an error. */
+static pid_t thread_find(const struct injection *injection, uint32_t number)
+{
+	pid_t *tids, found = 0;
+	int count = target_threads(injection->target.pid, &tids);
+
+	if (count <= 0)
+		return count < 0 ? count : -ESRCH;
+	for (int i = 0; i < count && !found; i++)
+		if (target_status_number(tids[i], "NSpid") == (long)number)
+			found = tids[i];
+	free(tids);
+	return found;
+}
+
+/* Which loads and starts the agent; 0: there is none yet. */
+static pid_t loader_thread(const struct injection *injection)
+{
+	struct loader_data data;
+
+	if (pread(injection->mem, &data, offsetof(struct loader_data, attr),
+		  (off_t)injection->scratch.data) != (ssize_t)offsetof(struct loader_data, attr))
+		return 0;
+	return data.tid ? thread_find(injection, data.tid) : 0;
+}
+
 /* Has the raw thread gone, and the proper one? Then nobody is in our code. */
 static int threads_left(const struct injection *injection)
 {
-	pid_t *tids;
 	struct loader_data data;
-	int count, left;
+	int left;
 
 	if (pread(injection->mem, &data, offsetof(struct loader_data, attr),
 		  (off_t)injection->scratch.data) != (ssize_t)offsetof(struct loader_data, attr))
@@ -377,12 +403,7 @@ static int threads_left(const struct injection *injection)
 		return 0;
 	if (!data.tid)
 		return data.status == LOADER_CREATE_FAILED;
-	count = target_threads(injection->target.pid, &tids);
-	for (int i = 0; i < count; i++)
-		if (target_status_number(tids[i], "NSpid") == (long)data.tid)
-			count = 0;
-	free(tids);
-	return count > 0;
+	return !thread_find(injection, data.tid);
 }
 
 /* Unmap the scratch. What can't be removed stays, unused: that is no failure. */
@@ -429,11 +450,16 @@ static int give_up(struct injection *injection, uint32_t status)
 	const char *why = status == LOADER_OPENED    ? "the agent is still starting"
 			  : status == LOADER_CREATED ? "its dynamic loader is still busy"
 						     : "a new thread has not run";
+	pid_t tid = loader_thread(injection);
+	char words[192] = "";
 
+	if (tid > 0)
+		whereabouts_tell(injection->target.pid, tid, words, sizeof(words));
 	abandon(injection);
-	return detail_set(injection->detail, -WM_E_INJECT, "process %d (%s): %s after %d s",
+	return detail_set(injection->detail, -WM_E_INJECT, "process %d (%s): %s after %d s%s%s",
 			  injection->target.pid, injection->target.comm, why,
-			  (status == LOADER_OPENED ? START_WAIT_MS : LOAD_WAIT_MS) / 1000);
+			  (status == LOADER_OPENED ? START_WAIT_MS : LOAD_WAIT_MS) / 1000,
+			  words[0] ? "; the thread that does it: " : "", words);
 }
 
 static int outcome(struct injection *injection, uint32_t status)

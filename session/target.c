@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/capability.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -125,6 +126,20 @@ long target_filters(pid_t tid)
 	if (count < 0)
 		count = target_status_number(tid, "Seccomp");
 	return count > 0 ? count : 0;
+}
+
+int target_thread_times(pid_t pid, pid_t tid, struct target_times *times)
+{
+	char path[64], text[128];
+	int err;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
+	err = file_read(path, text, sizeof(text));
+	if (err < 0)
+		return err;
+	return sscanf(text, "%" SCNu64 " %" SCNu64, &times->ran_ns, &times->waited_ns) == 2
+		       ? 0
+		       : -ESRCH;
 }
 
 uint64_t target_switches(pid_t pid)

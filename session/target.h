@@ -94,6 +94,14 @@ char target_thread_state(pid_t pid, pid_t tid);
 /* Whether a thread in such a state is yet to end. */
 int target_state_lives(char state);
 
+/* Since the thread began; Documentation/scheduler/sched-stats.rst of the kernel. */
+struct target_times {
+	uint64_t ran_ns, waited_ns; /* on a processor; ready to run, without one */
+};
+
+/* 0; or a negative errno where it is gone, or the kernel keeps no such statistics. */
+int target_thread_times(pid_t pid, pid_t tid, struct target_times *times);
+
 /*
  * How often all threads of a process together were put off the CPU. While it stays the same, none has begun to
  * run; one may have gone on running.

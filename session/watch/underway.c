@@ -4,7 +4,6 @@
 #include "session/target.h"
 #include "session/ticks.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -26,21 +25,11 @@ struct runners {
 /* Of a thread that runs, or waits for a processor: for how long it has run. -1: it does not, or that is not known. */
 static int64_t ran_ns(pid_t pid, pid_t tid)
 {
-	char path[64], state = target_thread_state(pid, tid);
-	uint64_t ran = 0;
-	FILE *file;
-	int got;
+	struct target_times times;
 
-	if (state != 'R')
+	if (target_thread_state(pid, tid) != 'R' || target_thread_times(pid, tid, &times))
 		return -1;
-	/* Documentation/scheduler/sched-stats.rst: the first is the time on a processor */
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, tid);
-	file = fopen(path, "re");
-	if (!file)
-		return -1;
-	got = fscanf(file, "%lu", &ran);
-	fclose(file);
-	return got == 1 ? (int64_t)ran : -1;
+	return (int64_t)times.ran_ns;
 }
 
 static void runners_find(struct runners *runners, pid_t pid)
