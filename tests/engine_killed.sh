@@ -23,7 +23,7 @@ echo right
 SH
 sh chain.sh 0 >wanted
 for round in $(seq $((${ENGINE_KILLED:-10} * 3))); do
-	rm -rf killed
+	rm -rf killed out # what is waited for below is not the last round's
 	"$waymark" record -e trail/soft/ -o killed -- sh chain.sh 0 2>words >out &
 	recorder=$!
 	for _ in $(seq 500); do

@@ -69,14 +69,14 @@ python_usdt()
 # ---- every function of two libraries, in a program that runs ----
 works_start()
 {
-	rm -f input
+	rm -f input works
 	mkfifo input
 	$python -S -E "$real/works.py" forever <input >works 2>&1 &
 	pid=$!
 	started+=("$pid")
 	exec {input}>input
 	for _ in $(seq 100); do
-		grep -q 'under way' works && return
+		grep -qs 'under way' works && return
 		sleep 0.1
 	done
 	fail "works.py doesn't come under way: $(cat works)"

@@ -29,14 +29,14 @@ start()
 # start_ready COMMAND...: the same, from when it says "ready" on; its words are in ./said, its input is descriptor 7
 start_ready()
 {
-	rm -f in
+	rm -f in said
 	mkfifo in
 	"$@" <in >said &
 	pid=$!
 	started+=("$pid")
 	exec 7>in
 	for _ in $(seq 100); do
-		grep -q ready said && return
+		grep -qs ready said && return
 		sleep 0.05
 	done
 	fail "$*: it is not ready: $(cat said)"
@@ -81,6 +81,17 @@ records()
 		echo "record $*: nothing in $length"
 	done
 	fail "record $*: nothing was recorded"
+}
+
+# await_event DIR TEXT: until what a recording has written there so far shows it, for some 20 s at most
+await_event()
+{
+	for ((await = 0; await < 100; await++)); do
+		# grep -q would end the dump by a signal, and that would be the pipe's status
+		[ "$("$waymark" dump "$1" 2>/dev/null | grep -c -- "$2")" -eq 0 ] || return
+		sleep 0.2
+	done
+	fail "$1: no '$2' came"
 }
 
 # bad STATUS TEXT ARGUMENT...: refused with these words; the folder ./trace is not made

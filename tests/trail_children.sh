@@ -68,7 +68,8 @@ cp offspring another
 rm -rf renamed
 timeout 60 "$waymark" record -e trail/step/ -o renamed -- ./trailed x ./another e >/dev/null 2>words
 expect "executed: status" $? 9
-"$waymark" trail renamed | grep -q '^another-' || fail "a program that was executed goes by the former name"
+"$waymark" trail renamed >shown
+grep -q '^another-' shown || fail "a program that was executed goes by the former name"
 ran alone "$(pid_of alone)" >way_alone
 ran executed "$(pid_of executed)" >way_executed
 [ -s way_alone ] || fail "no way of what is executed"
@@ -152,12 +153,12 @@ timeout 60 "$waymark" trail attached >/dev/null 2>trail_words || fail "trail att
 kill -9 "$pid"
 
 # When the recorder is killed, program and child are let go.
-rm -rf killed
+rm -rf killed out
 "$waymark" record -e trail/step/ -o killed -- ./offspring w >out 2>words &
 recorder=$!
 disown $recorder
 for _ in $(seq 200); do
-	grep -q waiting out && break
+	grep -qs waiting out && break
 	sleep 0.05
 done
 program=$(pgrep -P $recorder -x offspring)
