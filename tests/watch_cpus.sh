@@ -47,7 +47,7 @@ comes()
 	expect "$name: hits before" "$("$waymark" dump "$name" 2>/dev/null | grep -c watch:beat)" 0
 	echo 0-1 >online
 	for _ in $(seq 200); do
-		"$waymark" dump "$name" 2>/dev/null | grep -q watch:beat && break
+		[ "$("$waymark" dump "$name" 2>/dev/null | grep -c watch:beat)" -eq 0 ] || break
 		sleep 0.1
 	done
 	rm goes_on
