@@ -53,7 +53,7 @@ expect "stdin to stdout" "$(echo hello | "$waymark" record -e ticker:tick -o cat
 # SIGTERM to the recorder reaches the program; both end, the trace is whole.
 "$waymark" record --json -o term -- ./ticker 10 1 1000000 >out 2>words &
 recorder=$!
-sleep 0.7
+await_event term ticker:tick
 kill -TERM $recorder
 wait $recorder
 expect "status after SIGTERM" $? 143

@@ -125,7 +125,7 @@ for first in sum6 'sum6/arg5:u8/'; do
 done
 "$waymark" record -o killed -e 'func:*@probed' -p "$pid" 2>words &
 recorder=$!
-sleep 0.7
+await_event killed probed:add
 kill -9 $recorder
 wait $recorder 2>/dev/null
 sleep 1.5

@@ -40,7 +40,7 @@ wait $first || fail "the first of two sessions: $(cat words-first)"
 # The recorder is killed: the program goes on untouched, the trace reads to its last packet.
 "$waymark" record -o killed -p "$pid" 2>words &
 recorder=$!
-sleep 0.7
+await_event killed ticker:
 kill -9 $recorder
 wait $recorder 2>/dev/null
 for _ in $(seq 50); do

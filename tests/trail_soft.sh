@@ -49,9 +49,13 @@ for number in 1 2 3; do
 	rm -rf killed
 	"$waymark" record "${soft[@]}" -o killed -- gzip -nc data >by_engine 2>words &
 	recorder=$!
-	sleep 0.$number
-	pid=$(pgrep -P $recorder -x gzip)
-	kill -9 $recorder
+	for _ in $(seq 500); do # killed before, there is no program
+		pid=$(pgrep -P $recorder -x gzip) && break
+		kill -0 $recorder 2>/dev/null || break
+		sleep 0.01
+	done
+	sleep 0.0$number
+	kill -9 $recorder 2>/dev/null
 	wait $recorder 2>/dev/null
 	[ -z "$pid" ] || gone "$pid"
 	cmp compressed by_engine || fail "the recorder was killed: another output"

@@ -111,13 +111,20 @@ expect "both: missed" "$(json missed)" 0
 for round in 1 2 3; do
 	"$waymark" record -o killed$round -e watch:word -- ./family forever 10 >killed_out 2>&1 &
 	tool=$!
-	sleep 0.$((round * 3))
+	for _ in $(seq 500); do # killed before, there is no program
+		pgrep -P $tool -x family >/dev/null && break
+		sleep 0.01
+	done
+	sleep 0.$((round * 2))
 	kill -9 $tool
 	wait $tool 2>/dev/null
-	sleep 0.3
-	all=$(ps -eo pid=,state=,comm=,sid= | awk -v sid="$(ps -o sid= -p $$ | tr -d ' ')" -v one="$one" \
-		'$2 != "Z" && $3 == "family" && $4 == sid && $1 != one { print $1 }')
-	expect "killed after 0.$((round * 3)) s: how many live on" "$(echo "$all" | wc -w)" 11
+	for _ in $(seq 50); do
+		all=$(ps -eo pid=,state=,comm=,sid= | awk -v sid="$(ps -o sid= -p $$ | tr -d ' ')" -v one="$one" \
+			'$2 != "Z" && $3 == "family" && $4 == sid && $1 != one { print $1 }')
+		[ "$(echo "$all" | wc -w)" -ge 11 ] && break
+		sleep 0.1
+	done
+	expect "killed after 0.$((round * 2)) s: how many live on" "$(echo "$all" | wc -w)" 11
 	# shellcheck disable=SC2086 # numbers
 	kill -9 $all
 done

@@ -100,7 +100,7 @@ program=$!
 sleep 0.1
 "$waymark" record -o others -e watch:sink -e watch:shown -p $program >/dev/null 2>&1 &
 tool=$!
-sleep 1
+await_armed $program
 watches fewer 0 -e watch:stays::handled -p $program
 wait $tool
 wait $program || fail "fewer registers: the program's status $?"

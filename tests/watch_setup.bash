@@ -74,16 +74,6 @@ small_types()
 	expect "offsets" "$(told split order offset | sort -un | tr '\n' ' ')" "0 8 16 "
 }
 
-# await_hit DIR: until a hit is in the trace there, for some 20 s at most
-await_hit()
-{
-	for ((await = 0; await < 100; await++)); do
-		"$waymark" dump "$1" 2>/dev/null | grep -q ' watch:' && return
-		sleep 0.2
-	done
-	fail "$1: no hit came"
-}
-
 # await_armed PID: until the ledger has a debug register of its as held, which is after arming; for some 20 s at most
 await_armed()
 {

@@ -47,8 +47,12 @@ holder first --for 60s
 rm -rf second
 "$waymark" record --json -o second --for 1s -e watch:in_turn -p "$program" >out 2>words &
 second=$!
-sleep 0.6
-"$waymark" claims -p "$program" | grep -q "^debug register .* shares .* waymark $second " || fail "the ledger: $("$waymark" claims)"
+for _ in $(seq 200); do
+	"$waymark" claims -p "$program" >claimed
+	grep -q "^debug register .* shares .* waymark $second " claimed && break
+	[ -d "/proc/$second" ] || break
+done
+grep -q "^debug register .* shares .* waymark $second " claimed || fail "the ledger: $(cat claimed)"
 wait $second || fail "who shares: $(cat words)"
 [ "$(one recorded)" -gt 100 ] || fail "the second was told of $(one recorded) hits: $(cat words)"
 expect "served by another" "$(one shared_registers)" 1
