@@ -36,6 +36,11 @@
 #define INSN_POPS_FLAGS 0x1000u /* popf, iret */
 #define INSN_DIRECTION 0x2000u	/* std, cld */
 
+/* In `memory`. EVEX's, XOP's and 3DNow's are not told. */
+#define INSN_MEMORY_BYTES                                                                          \
+	0x3fu /* all of them, each time it runs; 0: as many as it is told elsewhere */
+#define INSN_MEMORY_READS 0x80u /* and writes none */
+
 struct insn {
 	uint64_t target; /* where TRAIL_JUMP, TRAIL_BRANCH, TRAIL_CALL lead; else 0 */
 	uint16_t needs; /* general registers by their numbers: any part of them may be read, or be left as it was */
@@ -50,6 +55,7 @@ struct insn {
 	uint8_t segment; /* 0x64, 0x65: the override that counts; 0: none that matters */
 	uint8_t is_short_address; /* a 67 prefix: addresses of 32 bits */
 	uint16_t pops;		  /* of `ret n`: n */
+	uint8_t memory; /* what it does to the operand in memory that ModRM names: INSN_MEMORY_*; 0: nothing, or nobody knows */
 };
 
 /*

@@ -81,6 +81,10 @@ FORM(form_fstp, "mov %%rsi, word_source(%%rip)\n\tfildq word_source(%%rip)\n\tfs
 FORM(form_fld, "fldt -8(%%rdi)\n\tfstp %%st(0)")
 FORM(form_evex, "movq %%rsi, %%xmm0\n\tlea 8(%%rdi), %%rdi\n\tvmovdqu64 %%xmm0, -16(%%rdi)")
 
+FORM(form_movdqa_load, "movdqa -8(%%rdi), %%xmm0")
+FORM(form_paddq, "paddq -8(%%rdi), %%xmm0")
+FORM(form_pextr, "movdqu -8(%%rdi), %%xmm0\n\tpextrq $1, %%xmm0, -4(%%rdi)")
+
 uint64_t word_source;
 
 #define EXACT WATCH_NEW_EXACT
@@ -284,6 +288,85 @@ Test(watch, a_large_store_is_found_and_its_value_read, .timeout = 30)
 	sample_end(0);
 }
 
+/* ---- what reads alone ---- */
+
+FORM(read_mov, "mov (%%rdi), %%rax")
+FORM(read_addsd, "addsd (%%rdi), %%xmm0")
+FORM(read_movq, "movq (%%rdi), %%xmm0")
+FORM(read_ucomisd, "ucomisd (%%rdi), %%xmm0")
+FORM(read_cvt, "cvttsd2si (%%rdi), %%rax")
+FORM(read_imul, "imul $3, (%%rdi), %%rax")
+FORM(read_bt, "btq $3, (%%rdi)")
+FORM(read_popcnt, "popcnt (%%rdi), %%rax")
+FORM(read_movbe, "movbe (%%rdi), %%rax")
+FORM(read_vex, "vaddsd (%%rdi), %%xmm0, %%xmm0")
+FORM(read_vex_other, "vpmovzxbw (%%rdi), %%xmm0")
+FORM(read_lods, "mov %%rdi, %%rsi\n\tlodsq")
+FORM(read_scas, "scasq")
+FORM(read_cmps, "mov %%rdi, %%rsi\n\tlea word_source(%%rip), %%rdi\n\tcmpsq")
+FORM(read_movs, "mov %%rdi, %%rsi\n\tlea word_source(%%rip), %%rdi\n\tmovsq")
+FORM(read_rep_movs,
+     "mov %%rdi, %%rsi\n\tlea word_source(%%rip), %%rdi\n\tmov $1, %%ecx\n\trep movsq")
+FORM(read_pop, "mov %%rsp, %%r8\n\tmov %%rdi, %%rsp\n\tpop %%rax\n\tmov %%r8, %%rsp")
+FORM(read_leave, "mov %%rsp, %%r8\n\tmov %%rbp, %%r12\n\tmov %%rdi, %%rbp\n\tleave\n\t"
+		 "mov %%r8, %%rsp\n\tmov %%r12, %%rbp")
+
+static const struct {
+	const char *name;
+	void (*run)(uint64_t *to, uint64_t value);
+	int is_avx;
+} readers[] = {
+	{ "mov", read_mov, 0 },
+	{ "addsd", read_addsd, 0 },
+	{ "movq", read_movq, 0 },
+	{ "ucomisd", read_ucomisd, 0 },
+	{ "cvttsd2si", read_cvt, 0 },
+	{ "imul", read_imul, 0 },
+	{ "bt", read_bt, 0 },
+	{ "popcnt", read_popcnt, 0 },
+	{ "movbe", read_movbe, 0 },
+	{ "vaddsd", read_vex, 1 },
+	{ "vpmovzxbw", read_vex_other, 1 },
+	{ "lods", read_lods, 0 },
+	{ "scas", read_scas, 0 },
+	{ "cmps", read_cmps, 0 },
+	{ "movs", read_movs, 0 },
+	{ "rep movs", read_rep_movs, 0 },
+	{ "pop", read_pop, 0 },
+	{ "leave", read_leave, 0 },
+};
+
+/* Vector instructions, strings and the stack's read as well as a mov does. */
+Test(watch, what_reads_alone_is_told_as_a_read, .timeout = 60)
+{
+	/* a signal's frame comes below what is taken for the stack */
+	static uint64_t area[4096] __attribute__((aligned(64)));
+	uint64_t *at = &area[4000];
+	struct control_watch about = sample_about(0, at, 8);
+	unsigned int count = 0;
+
+	about.on = WATCH_ON_ACCESS;
+	*at = 7;
+	sample_begin();
+	sample_arm(&about);
+	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++)
+		if (!readers[i].is_avx || __builtin_cpu_supports("avx"))
+			readers[i].run(at, 0);
+	sample_collect(8);
+	for (size_t i = 0; i < sizeof(readers) / sizeof(readers[0]); i++) {
+		const struct sample_told *one = &sample_told[count];
+
+		if (readers[i].is_avx && !__builtin_cpu_supports("avx"))
+			continue;
+		count++;
+		cr_assert_eq(one->how, WATCH_READ | EXACT, "%s: how %x", readers[i].name, one->how);
+		cr_assert_eq(one->now, 7, "%s", readers[i].name);
+		cr_assert_eq(one->old, 7, "%s", readers[i].name);
+	}
+	cr_assert_eq(sample_told_count, count);
+	sample_end(0);
+}
+
 /* ---- several ---- */
 
 Test(watch, one_store_to_two_watches_is_both, .timeout = 30)
@@ -342,6 +425,21 @@ Test(watch, what_x87_stores_to_two_watches_is_both, .timeout = 30)
 Test(watch, what_x87_loads_from_two_watches_is_a_read_of_both, .timeout = 30)
 {
 	meets_two("fld", form_fld, 1);
+}
+
+Test(watch, what_a_vector_is_loaded_from_is_a_read_of_both, .timeout = 30)
+{
+	meets_two("movdqa", form_movdqa_load, 1);
+}
+
+Test(watch, what_a_vector_is_added_from_is_a_read_of_both, .timeout = 30)
+{
+	meets_two("paddq", form_paddq, 1);
+}
+
+Test(watch, what_a_part_of_a_vector_is_stored_to_is_both, .timeout = 30)
+{
+	meets_two("pextrq", form_pextr, 0);
 }
 
 Test(watch, what_evex_stores_to_two_watches_is_both, .timeout = 30)

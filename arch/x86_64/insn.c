@@ -471,6 +471,7 @@ static void tell(struct insn *insn, const struct reading *read, unsigned int byt
 	insn->pops = leaf->rules & INSN_RULE_POPS
 			     ? (uint16_t)(read->code[read->at] | read->code[read->at + 1] << 8)
 			     : 0;
+	insn->memory = leaf->memory;
 	insn->traits = traits_of(read);
 	tell_registers(insn, read);
 	if (leaf->rules & INSN_RULE_RELATIVE)

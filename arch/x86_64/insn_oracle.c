@@ -305,6 +305,25 @@ static int segment_of(const struct truth *truth)
 	return 0;
 }
 
+/* Whether it reads what ModRM names and leaves it as it is: of what neither EVEX, XOP nor 3DNow bears. */
+static int reads_memory(const struct truth *truth)
+{
+	const ZydisDecodedOperand *found = NULL;
+
+	if (truth->insn.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
+	    truth->insn.encoding != ZYDIS_INSTRUCTION_ENCODING_VEX)
+		return 0;
+	for (int i = 0; i < truth->insn.operand_count; i++) {
+		const ZydisDecodedOperand *operand = &truth->operands[i];
+
+		if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+		    operand->mem.type == ZYDIS_MEMOP_TYPE_MEM &&
+		    operand->encoding == ZYDIS_OPERAND_ENCODING_MODRM_RM)
+			found = operand;
+	}
+	return found && !(found->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
+}
+
 static unsigned int whole_state(const ZydisDecodedInstruction *insn)
 {
 	unsigned int traits = 0;
@@ -373,6 +392,8 @@ static const char *shape_differs(const struct insn *insn, const struct truth *tr
 		return "its segment";
 	if (insn->is_short_address != (wanted->address_width == 32))
 		return "the width of addresses";
+	if (!!(insn->memory & INSN_MEMORY_READS) != reads_memory(truth))
+		return "whether it only reads";
 	if (insn->pops != (wanted->mnemonic == ZYDIS_MNEMONIC_RET && insn->kind == TRAIL_RETURN
 				   ? wanted->raw.imm[0].value.u
 				   : 0))

@@ -93,6 +93,7 @@ struct insn_leaf {
 	uint8_t narrow;	   /* bits of insn_field: a register of 8 bits */
 	uint8_t vectors;   /* bits of insn_field: a vector register */
 	uint8_t valid;	   /* EVEX: which of insn_valid[] */
+	uint8_t memory;	   /* INSN_MEMORY_* of insn.h */
 };
 
 extern const uint16_t

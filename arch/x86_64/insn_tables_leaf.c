@@ -242,6 +242,42 @@ static void add_register(struct insn_leaf *leaf, const ZydisDecodedOperand *oper
 	}
 }
 
+/* Are fewer bytes met than the operand has, or others? By a mask, by a bit's number, or as half of them may do. */
+static int may_meet_others(const ZydisDecodedInstruction *insn)
+{
+	switch (insn->mnemonic) {
+	case ZYDIS_MNEMONIC_VMASKMOVPS:
+	case ZYDIS_MNEMONIC_VMASKMOVPD:
+	case ZYDIS_MNEMONIC_VPMASKMOVD:
+	case ZYDIS_MNEMONIC_VPMASKMOVQ:
+	case ZYDIS_MNEMONIC_BT:
+	case ZYDIS_MNEMONIC_BTS:
+	case ZYDIS_MNEMONIC_BTR:
+	case ZYDIS_MNEMONIC_BTC:
+		return 1;
+	default:
+		break;
+	}
+	/* unpcklps to unpckhpd, punpcklbw to punpckhqdq: "an implementation may fetch only the appropriate 64 bits" */
+	return insn->opcode_map == ZYDIS_OPCODE_MAP_0F &&
+	       (insn->opcode == 0x14 || insn->opcode == 0x15 ||
+		(insn->opcode >= 0x60 && insn->opcode <= 0x62) ||
+		(insn->opcode >= 0x68 && insn->opcode <= 0x6a) || insn->opcode == 0x6c ||
+		insn->opcode == 0x6d);
+}
+
+static uint8_t memory_of(const ZydisDecodedOperand *operand, const ZydisDecodedInstruction *insn)
+{
+	unsigned int bytes = operand->size / 8u;
+	uint8_t reads = operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ? 0 : INSN_MEMORY_READS;
+
+	if ((insn->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY &&
+	     insn->encoding != ZYDIS_INSTRUCTION_ENCODING_VEX) ||
+	    operand->mem.type != ZYDIS_MEMOP_TYPE_MEM)
+		return 0;
+	return bytes > 32 || may_meet_others(insn) ? reads : (uint8_t)(reads | bytes);
+}
+
 static void add_memory(struct insn_leaf *leaf, const ZydisDecodedOperand *operand,
 		       const ZydisDecodedInstruction *insn)
 {
@@ -257,6 +293,7 @@ static void add_memory(struct insn_leaf *leaf, const ZydisDecodedOperand *operan
 		return;
 	}
 	leaf->rules |= INSN_RULE_ADDRESS;
+	leaf->memory = memory_of(operand, insn);
 	if (operand->mem.type == ZYDIS_MEMOP_TYPE_VSIB)
 		leaf->vectors |= 1u << INSN_VSIB;
 }

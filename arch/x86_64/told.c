@@ -23,11 +23,19 @@ static int covers(const struct written *written, const struct control_watch *abo
 		       about->address;
 }
 
-/* Whether it can be the instruction that met the watched bytes. */
-static int is_it(const struct written *written, const struct control_watch *about)
+/* Whether it can be the instruction that met the watched bytes; *written is then of what it did with these. */
+static int is_it(struct written *written, const struct control_watch *about)
 {
-	return covers(written, about) &&
-	       (written->way != WRITTEN_NOT || about->on == WATCH_ON_ACCESS);
+	const struct written source = { .address = written->source,
+					.bytes = written->source_bytes,
+					.way = WRITTEN_NOT };
+
+	if (covers(written, about) && (written->way != WRITTEN_NOT || about->on == WATCH_ON_ACCESS))
+		return 1;
+	if (!source.bytes || about->on != WATCH_ON_ACCESS || !covers(&source, about))
+		return 0;
+	*written = source;
+	return 1;
 }
 
 int told_covers(const struct told *told, const struct control_watch *about)

@@ -6,8 +6,10 @@
 #include "arch/insn.h"
 #include "arch/x86_64/extent.h"
 
-#define RSP 4u
 #define RAX 0u
+#define RSP 4u
+#define RSI 6u
+#define RDI 7u
 #define FLAG_CARRY 0x001u
 #define FLAG_PARITY 0x004u
 #define FLAG_ZERO 0x040u
@@ -212,7 +214,7 @@ static int64_t immediate(const struct parts *parts, unsigned int bytes)
 	return signed_at(parts->code + parts->imm_at, bytes > 4 ? 4 : bytes);
 }
 
-/* ---- what each does ---- */
+/* ---- what each does, of those that write ---- */
 
 static void change(struct written *written, unsigned int bytes, enum written_change how,
 		   uint64_t value)
@@ -226,13 +228,10 @@ static void change(struct written *written, unsigned int bytes, enum written_cha
 static void tell_arithmetic(struct written *written, unsigned int which, unsigned int bytes,
 			    uint64_t value)
 {
-	static const int8_t kinds[8] = { CHANGE_ADD, CHANGE_OR,	 -1,	    -1,
-					 CHANGE_AND, CHANGE_SUB, CHANGE_XOR };
+	static const int8_t kinds[8] = { CHANGE_ADD, CHANGE_OR,	 -1,	     -1,
+					 CHANGE_AND, CHANGE_SUB, CHANGE_XOR, -1 };
 
-	written->bytes = bytes;
-	if (which == 7)
-		written->way = WRITTEN_NOT; /* cmp */
-	else if (kinds[which] >= 0)
+	if (kinds[which] >= 0)
 		change(written, bytes, (enum written_change)kinds[which], value);
 }
 
@@ -240,15 +239,10 @@ static void tell_group(struct written *written, const struct parts *parts, unsig
 {
 	unsigned int which = parts->modrm >> 3 & 7;
 
-	written->bytes = bytes;
-	if (parts->opcode <= 0xf7 && which < 2)
-		written->way = WRITTEN_NOT; /* test, mul, div and so on */
-	else if (parts->opcode <= 0xf7 && which < 4)
+	if (parts->opcode <= 0xf7)
 		change(written, bytes, which == 2 ? CHANGE_NOT : CHANGE_NEG, 0);
-	else if (parts->opcode >= 0xfe && which < 2)
-		change(written, bytes, which ? CHANGE_SUB : CHANGE_ADD, 1);
 	else
-		written->way = WRITTEN_NOT;
+		change(written, bytes, which ? CHANGE_SUB : CHANGE_ADD, 1);
 }
 
 /* -1: which it wrote can't be told. */
@@ -272,10 +266,6 @@ static int tell_plain(struct written *written, const struct parts *parts, const 
 	if (opcode < 0x40 && (opcode & 7) < 2) {
 		tell_arithmetic(written, opcode >> 3, bytes,
 				operand_of(parts, insn, context, bytes));
-	} else if (opcode < 0x40 || opcode == 0x63 || opcode == 0x8a || opcode == 0x8b ||
-		   opcode == 0x84 || opcode == 0x85) {
-		written->bytes = bytes;
-		written->way = WRITTEN_NOT;
 	} else if (opcode == 0x80 || opcode == 0x81) {
 		tell_arithmetic(written, which, bytes, (uint64_t)immediate(parts, bytes));
 	} else if (opcode == 0x83) {
@@ -288,10 +278,6 @@ static int tell_plain(struct written *written, const struct parts *parts, const 
 		put(written, (uint64_t)immediate(parts, bytes), bytes);
 	} else if (opcode == 0xf6 || opcode == 0xf7 || opcode == 0xfe || opcode == 0xff) {
 		tell_group(written, parts, bytes);
-	} else if (opcode >= 0xc0 && opcode <= 0xd3 && (opcode <= 0xc1 || opcode >= 0xd0)) {
-		written->bytes = bytes; /* shifts */
-	} else if (opcode == 0x8f) {
-		written->bytes = 8; /* pop */
 	} else if (opcode >= 0xd8 && opcode <= 0xdf) {
 		extent_x87(written, opcode, which);
 	}
@@ -401,16 +387,9 @@ static int tell_vector(struct written *written, const struct parts *parts,
 
 	switch (parts->opcode) {
 	case 0x11: /* movups, movss, movupd, movsd */
-		put_vector(written, parts, context, 0,
-			   parts->repeat == 0xf3   ? 4
-			   : parts->repeat == 0xf2 ? 8
-						   : all);
-		return 1;
+	case 0x29: /* movaps */
 	case 0x2b: /* movntps; of SSE4a movntss, movntsd */
 		all = parts->repeat == 0xf3 ? 4 : parts->repeat == 0xf2 ? 8 : all;
-		put_vector(written, parts, context, 0, all);
-		return 1;
-	case 0x29: /* movaps */
 		put_vector(written, parts, context, 0, all);
 		return 1;
 	case 0x13: /* movlps, movhps */
@@ -456,9 +435,6 @@ static int tell_0f(struct written *written, const struct parts *parts, const str
 		put(written, operand_of(parts, insn, context, size_of(parts)), size_of(parts));
 	} else if (opcode == 0xc7) {
 		return tell_compared_pair(written, parts, context);
-	} else if (opcode == 0xb6 || opcode == 0xb7 || opcode == 0xbe || opcode == 0xbf ||
-		   (opcode & 0xf0) == 0x40 || opcode == 0xaf || opcode == 0x10 || opcode == 0x28) {
-		written->way = WRITTEN_NOT;
 	}
 	return 0;
 }
@@ -468,16 +444,29 @@ static int tell_0f(struct written *written, const struct parts *parts, const str
 static int tell_string(struct written *written, const struct parts *parts, const struct insn *insn,
 		       const ucontext_t *context)
 {
-	unsigned int bytes = parts->opcode & 1 ? size_of(parts) : 1;
-	uint64_t to = reg_of(context, 7);
+	unsigned int bytes = parts->opcode & 1 ? size_of(parts) : 1, which = parts->opcode & 0xfeu;
+	uint64_t back = flags_of(context) & FLAG_DIRECTION ? bytes : 0 - (uint64_t)bytes;
+	uint64_t to = reg_of(context, RDI) + back, from = reg_of(context, RSI) + back;
+	int has_source = which == 0xa4 || which == 0xa6;
 
-	if (insn->is_short_address)
+	if (insn->is_short_address || (which == 0xac && insn->segment))
 		return -1;
-	written->address = flags_of(context) & FLAG_DIRECTION ? to + bytes : to - bytes;
+	written->address = which == 0xac ? from : to;
 	written->bytes = bytes;
-	if (parts->opcode >= 0xaa)
+	if (has_source && !insn->segment) {
+		written->source = from;
+		written->source_bytes = bytes;
+	}
+	if (which == 0xaa)
 		put(written, reg_of(context, RAX), bytes);
+	else if (which != 0xa4) /* cmps, lods, scas */
+		written->way = WRITTEN_NOT;
 	return 0;
+}
+
+static int is_string(uint8_t opcode)
+{
+	return (opcode >= 0xa4 && opcode <= 0xa7) || (opcode >= 0xaa && opcode <= 0xaf);
 }
 
 static int tell_bare(struct written *written, const struct parts *parts, const struct insn *insn,
@@ -487,17 +476,27 @@ static int tell_bare(struct written *written, const struct parts *parts, const s
 
 	if (parts->space != SPACE_PLAIN)
 		return -1;
-	if (opcode == 0xa4 || opcode == 0xa5 || opcode == 0xaa || opcode == 0xab)
+	if (is_string(opcode))
 		return tell_string(written, parts, insn, context);
-	if (opcode == 0xa2 || opcode == 0xa3) {
+	if (opcode >= 0xa0 && opcode <= 0xa3) {
 		if (insn->is_short_address || insn->segment)
 			return -1;
 		__builtin_memcpy(&written->address, parts->code + insn->opcode_at + 1,
 				 sizeof written->address);
 		put(written, reg_of(context, RAX), opcode & 1 ? size_of(parts) : 1);
+		written->way = opcode < 0xa2 ? WRITTEN_NOT : WRITTEN_NEW;
 		return 0;
 	}
 	written->address = reg_of(context, RSP);
+	/* pop, leave; of `pop rsp` nobody knows where it was */
+	if (((opcode >= 0x58 && opcode <= 0x5f && (opcode != 0x5c || parts->b)) ||
+	     opcode == 0xc9) &&
+	    !parts->is_narrow) {
+		written->address -= 8;
+		written->bytes = 8;
+		written->way = WRITTEN_NOT;
+		return 0;
+	}
 	if (opcode >= 0x50 && opcode <= 0x57 && !parts->is_narrow) {
 		unsigned int number = (opcode & 7u) | (unsigned int)parts->b << 3;
 
@@ -548,7 +547,11 @@ int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 		return tell_bare(written, &parts, &insn, context);
 	if (find_address(&parts, &insn, context, thread, &written->address))
 		return -1;
-	written->bytes = parts.extent;
+	written->bytes = parts.extent ? parts.extent : insn.memory & INSN_MEMORY_BYTES;
+	if (insn.memory & INSN_MEMORY_READS) {
+		written->way = WRITTEN_NOT;
+		return 0;
+	}
 	if (parts.space == SPACE_PLAIN)
 		return tell_plain(written, &parts, &insn, context);
 	if (parts.space == SPACE_0F)
@@ -568,8 +571,7 @@ int written_tell_repeated(struct written *written, const uint8_t *code, size_t b
 	if (decode(&insn, &parts, code, bytes, written))
 		return -1;
 	opcode = parts.opcode;
-	if (!parts.repeat || parts.space != SPACE_PLAIN ||
-	    !(opcode == 0xa4 || opcode == 0xa5 || opcode == 0xaa || opcode == 0xab))
+	if (!parts.repeat || parts.space != SPACE_PLAIN || !is_string(opcode))
 		return -1;
 	return tell_string(written, &parts, &insn, context);
 }
