@@ -42,6 +42,23 @@ told add counted new >new
 seq 1 800 | cmp -s - new || fail "the additions: $(head -3 new)"
 says "with a value that follows from the one before"
 
+# Of a word of which a part alone is known nothing is: it is told as 0, not as that part.
+cat >part.c <<'END'
+#include <stdint.h>
+volatile union { uint8_t bytes[8]; uint64_t all; } word;
+int main(void)
+{
+	__atomic_exchange_n(&word.all, 0x1111111111111111, __ATOMIC_SEQ_CST);
+	word.bytes[2] = 5;
+	word.bytes[1] = 6;
+	return 0;
+}
+END
+cc -O1 -g part.c -o parts || exit 1
+watches part 0 -e watch:word.all/outside/ -- ./parts
+expect "part: how" "$(told part word.all how | tr '\n' ' ')" "6 12 12 "
+expect "part: what is not known" "$(told part word.all new | tr '\n' ' ')" "0 0 0 "
+
 # Children are not watched, which is told of those that there were; threads are none.
 watches fork 0 -e watch:in_turn/outside/ -- ./watched fork 10
 grep -q right out || fail "fork: $(cat out)"

@@ -243,8 +243,10 @@ static void judge_new(const struct told *told, const struct control_watch *about
 		if (known->has_memory && known->has_before && known->memory == known->before)
 			values->how |= WATCH_NEW_EXACT;
 	}
-	if (!is_known)
+	if (!is_known) {
 		values->how |= WATCH_NEW_UNKNOWN;
+		values->now = 0; /* and not the part that is known */
+	}
 }
 
 static void judge_old(const struct told *told, const struct control_watch *about,
@@ -257,7 +259,7 @@ static void judge_old(const struct told *told, const struct control_watch *about
 		values->how |= WATCH_OLD_EXACT;
 		return;
 	}
-	values->old = known->before;
+	values->old = known->has_before ? known->before : 0;
 	if (!known->has_before)
 		values->how |= WATCH_OLD_UNKNOWN;
 }
