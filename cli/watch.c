@@ -89,6 +89,7 @@ struct watching {
 	unsigned int shown_lines; /* of a table that is on the terminal */
 	int is_live;		  /* stdout is one */
 	int error;
+	int unwritten; /* the error by which standard output takes no more; 0: it does */
 	char why[1200];
 };
 
@@ -284,6 +285,14 @@ static void each_hit(const struct writers *table, const struct watch_hit *hit, v
 	writers_line(table, hit, watching->began_ns, stdout);
 }
 
+/* On to whoever reads. A pipe that nobody reads any more, and a full disk, are no reason to watch on. */
+static void push_out(struct watching *watching)
+{
+	errno = 0;
+	if ((fflush(stdout) || ferror(stdout)) && !watching->unwritten)
+		watching->unwritten = errno ? -errno : -EIO;
+}
+
 /* ---- the terminal ---- */
 
 /* Take the table away that is on the terminal. */
@@ -318,7 +327,7 @@ static void table_show(struct watching *watching)
 	else
 		fwrite(text, 1, bytes, stdout);
 	free(text);
-	fflush(stdout);
+	push_out(watching);
 }
 
 /* Take what there is, and show it. 0 or a negative error. */
@@ -330,7 +339,7 @@ static int take(struct watching *watching)
 		return err;
 	if (watching->options->each && !watching->options->json) {
 		writers_settle(watching->table, each_hit, watching);
-		fflush(stdout);
+		push_out(watching);
 	} else {
 		writers_settle(watching->table, NULL, NULL);
 		table_show(watching);
@@ -441,7 +450,7 @@ static int set_up(struct watching *watching)
 	return 0;
 }
 
-/* Until the program or the time is over, Ctrl-C, or trouble. */
+/* Until the program or the time is over, nobody reads, Ctrl-C, or trouble. */
 static void watch(struct watching *watching)
 {
 	const struct options *options = watching->options;
@@ -456,6 +465,8 @@ static void watch(struct watching *watching)
 			fail(watching, err);
 			return;
 		}
+		if (watching->unwritten)
+			return;
 		if (options->command ? child_reap(&watching->child, WNOHANG) : alive == 0)
 			return;
 		take_input(watching);
@@ -502,7 +513,7 @@ static void sum_up(struct watching *watching, const struct wm_session_status *st
 		printf("\nthe last, with seconds since the beginning:\n");
 		writers_history(watching->table, watching->began_ns, stdout);
 	}
-	fflush(stdout);
+	push_out(watching);
 	outcome_watches(&watching->session->watched);
 	if (status->discarded)
 		fprintf(stderr, "waymark: %s hits found no room in the buffer, and are lost\n",
@@ -531,6 +542,9 @@ static int finish(struct watching *watching)
 	wm_session_status(watching->session, &status);
 	if (!watching->options->json)
 		sum_up(watching, &status);
+	if (watching->unwritten &&
+	    watching->unwritten != -EPIPE) /* else whoever reads has enough */
+		result = complain(watching->unwritten, "standard output");
 	if (watching->error || outcome_unwatched(watching->session))
 		result = CLI_FAILED;
 	child_wait(&watching->child);

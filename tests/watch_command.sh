@@ -204,6 +204,26 @@ watch 0 --for 1s --tree -n 0 -p "$shell" count@steps
 # shellcheck disable=SC2046 # numbers
 kill -9 "$shell" $(ps -o pid= --ppid "$shell")
 
+# Where nobody reads any more watching ends, and the program goes on; a full disk is said.
+./steps on >/dev/null &
+steps=$!
+started+=("$steps")
+disown "$steps"
+sleep 0.3
+timeout -k 5 60 "$waymark" watch -f count -p "$steps" 2>words | head -1 >out
+[ "${PIPESTATUS[0]}" = 0 ] || fail "nobody reads: status ${PIPESTATUS[0]}: $(cat words)"
+shows "add (steps.c"
+if [ -w /dev/full ]; then
+	for how in "-f" "--for 300ms"; do
+		# shellcheck disable=SC2086 # words
+		timeout -k 5 60 "$waymark" watch $how count -p "$steps" >/dev/full 2>words
+		expect "$how: status with a full disk" $? 1
+		grep -q "No space left on device: standard output" words || fail "$how: a full disk: $(cat words)"
+	done
+fi
+kill -0 "$steps" || fail "the program has ended with its reader"
+kill -9 "$steps"
+
 # What can't be, said.
 bad_watch()
 {
