@@ -113,9 +113,9 @@ enum watch_as { WATCH_AS_UNSIGNED = 1, WATCH_AS_SIGNED, WATCH_AS_F32, WATCH_AS_F
 
 struct watch_condition {
 	uint64_t operand; /* widened to 64 bits; of floats their own bits */
-	uint8_t of;	  /* enum watch_of; 0: no condition. WATCH_OF_CHANGE: no more than that */
-	uint8_t by;	  /* enum watch_by */
-	uint8_t as;	  /* enum watch_as */
+	uint8_t of; /* enum watch_of; 0: no condition. WATCH_OF_CHANGE: that, and which bits */
+	uint8_t by; /* enum watch_by */
+	uint8_t as; /* enum watch_as */
 	uint8_t bit,
 		bits; /* of a bit-field: the first, from the lowest, and how many; bits 0: all of the value */
 	uint8_t reserved[3];
@@ -160,7 +160,9 @@ struct control_watch {
 	 */
 	uint64_t owner;
 	uint32_t owner_number;
-	uint32_t reserved2;
+	uint8_t bit,
+		bits; /* of a bit-field, as in a condition: what its event tells of the watched bytes */
+	uint8_t reserved2[2];
 	struct watch_condition conditions[WATCH_CONDITIONS_MAX]; /* all must hold */
 								 /*
 	 * The event's text follows (abi/site.h: "md\nwatch\nEXPR\nFILE\nLINE\nFIELDS"), NUL-terminated, if it has one
@@ -184,6 +186,20 @@ static inline void watch_field_types(const struct control_watch *about, uint8_t 
 		types[at++] = WM_TYPE_U32;
 	for (unsigned int i = 0; i < about->callers; i++)
 		types[at++] = WM_TYPE_PTR;
+}
+
+/* What the fields `old` and `new` have of a value: a bit-field's bits alone, as its type has them. */
+static inline uint64_t watch_field_value(const struct control_watch *about, uint64_t value)
+{
+	int is_signed = about->type == WM_TYPE_I8 || about->type == WM_TYPE_I16 ||
+			about->type == WM_TYPE_I32 || about->type == WM_TYPE_I64 ||
+			about->type == WM_TYPE_CHAR;
+	unsigned int behind = 64u - about->bits;
+
+	if (!about->bits)
+		return value;
+	value <<= behind - about->bit;
+	return is_signed ? (uint64_t)((int64_t)value >> behind) : value >> behind;
 }
 
 /* The field `how`, a uint16. */

@@ -51,10 +51,14 @@ static void plain_text(const struct wm_event_field *field, char *text, size_t ro
 char *watch_value_text(const struct watch_type *type, uint32_t node,
 		       const struct wm_event_field *field, char *text, size_t room)
 {
+	struct wm_event_field whole = *field;
 	uint8_t bytes[8];
 
+	/* told are its bits alone, and read is where they lie */
+	if (type && !node && type->node_count && type->nodes[0].bits && type->nodes[0].bit < 64)
+		whole.value.u <<= type->nodes[0].bit;
 	if (type && node < type->node_count && type->nodes[node].bytes &&
-	    bytes_of(field, bytes) == type->nodes[node].bytes)
+	    bytes_of(&whole, bytes) == type->nodes[node].bytes)
 		watch_type_part_text(type, node, bytes, NULL, text, room);
 	else
 		plain_text(field, text, room);

@@ -57,6 +57,33 @@ expect "count" "$(json counted) $(json recorded)" "20 0"
 watches signal 138 -e 'watch:in_turn/if=value==5,signal=SIGUSR1/' -- ./watched turn 10 1
 expect "signal" "$(told signal in_turn new)" 5
 
+# Bit-fields: told are their bits alone, and what is stored beside them is no change.
+cat >bits.c <<'END'
+#include <stdbool.h>
+volatile struct { signed a : 3; unsigned b : 5; bool c : 1; long d : 33; } fields;
+int main(void)
+{
+	for (int i = -2; i <= 2; i++) {
+		fields.a = i;
+		fields.b = (unsigned)i;
+		fields.c = i & 1;
+		fields.d = i * 1000000000L;
+	}
+	return 0;
+}
+END
+cc -O1 -g bits.c -o bitfields || exit 1
+for way in "" ,outside; do
+	watches bits 0 -e "watch:fields.a/if=changed$way/" -- ./bitfields
+	expect "bits: signed$way" "$(told bits fields.a new | tr '\n' ' ')" "-2 -1 0 1 2 "
+	watches bits 0 -e "watch:fields.b/if=changed$way/" -- ./bitfields
+	expect "bits: unsigned$way" "$(told bits fields.b new | tr '\n' ' ')" "30 31 0 1 2 "
+	watches bits 0 -e "watch:fields.c/if=changed$way/" -- ./bitfields
+	expect "bits: bool$way" "$(told bits fields.c new | tr '\n' ' ')" "true false true false "
+	watches bits 0 -e "watch:fields.d/if=changed$way/" -- ./bitfields
+	expect "bits: wide$way" "$(told bits fields.d old | tr '\n' ' ')" "0 -2000000000 -1000000000 0 1000000000 "
+done
+
 # Backtraces, by frame pointers.
 cc -O1 -g -fno-omit-frame-pointer "$source_dir/tests/targets/watched.c" -o framed -lpthread -ldl || exit 1
 watches frames 0 -e watch:in_turn/bt=2/ -- ./framed turn 10 1

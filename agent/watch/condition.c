@@ -12,7 +12,7 @@ int condition_is_sound(const struct watch_condition *condition, unsigned int byt
 	if (condition->of < WATCH_OF_CHANGE || condition->of > WATCH_OF_TID)
 		return 0;
 	if (condition->of == WATCH_OF_CHANGE)
-		return 1;
+		return condition->bit + (unsigned int)condition->bits <= 8 * bytes;
 	if (condition->of == WATCH_OF_TID)
 		return condition->by == WATCH_BY_EQUAL || condition->by == WATCH_BY_UNEQUAL;
 	if (condition->by < WATCH_BY_EQUAL || condition->by > WATCH_BY_BITS ||
@@ -95,7 +95,7 @@ int condition_holds(const struct watch_condition *condition, uint64_t old, uint6
 	if (!condition->of)
 		return 1;
 	if (condition->of == WATCH_OF_CHANGE)
-		return old != now;
+		return number_of(condition, old, bytes) != number_of(condition, now, bytes);
 	if (condition->of == WATCH_OF_TID)
 		return is_so(condition->by, tid != (int32_t)condition->operand);
 	value = number_of(condition, condition->of == WATCH_OF_OLD ? old : now, bytes);

@@ -61,6 +61,8 @@ int sound_is(const struct control_watch *about, const char *text, size_t bytes)
 		return 0;
 	if (is_part ? about->type != WM_TYPE_U64 : !is_size_of(about->type, about->bytes))
 		return 0;
+	if (about->bits && (is_part || about->bit + (unsigned int)about->bits > 8u * about->bytes))
+		return 0;
 	if (about->signal > SIGNALS || about->signal == SIGTRAP ||
 	    about->callers > WATCH_CALLERS_MAX || about->number > UINT16_MAX || !about->magic)
 		return 0;

@@ -196,8 +196,11 @@ static void tell(const struct hit *hit, const struct watch_entry *entry, const s
 
 	to = put(to, &hit->told.ip, sizeof hit->told.ip);
 	if (about->on != WATCH_ON_EXECUTE) {
-		to = put(to, &seen->values.old, width);
-		to = put(to, &seen->values.now, width);
+		uint64_t old = watch_field_value(about, seen->values.old);
+		uint64_t now = watch_field_value(about, seen->values.now);
+
+		to = put(to, &old, width);
+		to = put(to, &now, width);
 		to = put(to, &seen->values.how, sizeof seen->values.how);
 	}
 	if (about->flags & WATCH_WITH_OFFSET)

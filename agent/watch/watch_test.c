@@ -495,6 +495,9 @@ Test(watch, requests_that_make_no_sense_are_refused, .timeout = 30)
 	BAD(bad.callers = WATCH_CALLERS_MAX + 1);
 	BAD(bad.number = bad.event = 0; bad.number = 65536);
 	BAD(bad.conditions[0].of = 9);
+	BAD(bad.bit = 60; bad.bits = 5);
+	BAD((bad.conditions[0] = (struct watch_condition){
+		     .of = WATCH_OF_CHANGE, .bit = 60, .bits = 5 }));
 	BAD((bad.conditions[0] = (struct watch_condition){ .of = WATCH_OF_NEW, .by = 9, .as = 1 }));
 	BAD((bad.conditions[0] = (struct watch_condition){
 		     .of = WATCH_OF_NEW, .by = 1, .as = WATCH_AS_UNSIGNED, .bit = 60, .bits = 5 }));

@@ -10,8 +10,17 @@ static const uint8_t unsigned_types[] = {
 	[1] = WM_TYPE_U8, [2] = WM_TYPE_U16, [4] = WM_TYPE_U32, [8] = WM_TYPE_U64
 };
 
+/* Of a bit-field that one register holds. */
+static void bits_of(const struct watch_type *type, int is_split, uint8_t *bit, uint8_t *bits)
+{
+	if (is_split || !type->node_count || !type->nodes[0].bits)
+		return;
+	*bit = (uint8_t)type->nodes[0].bit;
+	*bits = (uint8_t)type->nodes[0].bits;
+}
+
 static int make_condition(struct watch_condition *to, const struct watch_bound_test *from,
-			  const struct watch_type *type)
+			  const struct watch_type *type, int is_split)
 {
 	static const uint8_t subjects[] = { [WATCH_IF_CHANGED] = WATCH_OF_CHANGE,
 					    [WATCH_IF_VALUE] = WATCH_OF_NEW,
@@ -29,8 +38,10 @@ static int make_condition(struct watch_condition *to, const struct watch_bound_t
 					   [WATCH_NUMBER_F64] = WATCH_AS_F64 };
 
 	*to = (struct watch_condition){ .of = subjects[from->subject] };
-	if (from->subject == WATCH_IF_CHANGED)
+	if (from->subject == WATCH_IF_CHANGED) {
+		bits_of(type, is_split, &to->bit, &to->bits);
 		return 0;
+	}
 	to->by = relations[from->relation];
 	to->operand = from->bits;
 	if (from->subject == WATCH_IF_TID)
@@ -52,7 +63,8 @@ static int make_conditions(struct control_watch *about, const struct watch_expr 
 
 		if (err)
 			return err;
-		if (make_condition(&about->conditions[i], &bound, &place->type) && is_split)
+		if (make_condition(&about->conditions[i], &bound, &place->type, is_split) &&
+		    is_split)
 			return watch_trouble_set(
 				trouble, -WM_E_WATCH_TEST, test->at, test->bytes,
 				"the value lies in more than one debug register, so it is never written at once");
@@ -109,6 +121,7 @@ int ask_make(struct asked_watch *asked, const struct watch_expr *expr,
 	err = make_conditions(&about, expr, place, count > 1, trouble);
 	if (err)
 		return err;
+	bits_of(&place->type, count > 1, &about.bit, &about.bits);
 	about.signal = (uint8_t)expr->options.signal;
 	about.callers = (uint8_t)(expr->options.frames < WATCH_CALLERS_MAX ? expr->options.frames
 									   : WATCH_CALLERS_MAX);

@@ -91,6 +91,8 @@ static int is_wanted(const struct outside_watch *watch, const struct told_values
 			       [WATCH_IF_OLD] = WATCH_OLD_UNKNOWN,
 			       [WATCH_IF_TID] = 0 };
 	uint64_t now = values->now, old = values->old;
+	int changed = watch_field_value(&watch->about, now) !=
+		      watch_field_value(&watch->about, old);
 
 	if (watch->type && watch->type->node_count && watch->about.bytes < 9) {
 		now = watch_type_bits(watch->type, &now);
@@ -100,7 +102,7 @@ static int is_wanted(const struct outside_watch *watch, const struct told_values
 		const struct watch_bound_test *test = &watch->tests[i];
 
 		if (!(values->how & unknown[test->subject]) &&
-		    !watch_test_holds(test, now, old, values->now != values->old, tid))
+		    !watch_test_holds(test, now, old, changed, tid))
 			return 0;
 	}
 	return 1;
@@ -138,8 +140,11 @@ static void tell(struct outside *outside, const struct outside_watch *watch,
 
 	to = put(to, &told->ip, sizeof(told->ip));
 	if (about->on != WATCH_ON_EXECUTE) {
-		to = put(to, &values->old, width);
-		to = put(to, &values->now, width);
+		uint64_t old = watch_field_value(about, values->old);
+		uint64_t now = watch_field_value(about, values->now);
+
+		to = put(to, &old, width);
+		to = put(to, &now, width);
 		to = put(to, &values->how, sizeof(values->how));
 	}
 	if (about->flags & WATCH_WITH_OFFSET)
