@@ -274,7 +274,7 @@ static int on_event(const struct wm_event *event, void *data)
 
 	if (err || !ip)
 		return err;
-	hit.where = watch_where(watching->wheres, event->pid, ip->value.u);
+	hit.where = watch_where(watching->wheres, watching->session->told_process, ip->value.u);
 	return hit.where ? writers_add(watching->table, &hit) : -ENOMEM;
 }
 

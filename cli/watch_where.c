@@ -18,7 +18,7 @@ struct known {
 
 /* A process, as the image reads it. One that executes another program is another: it has another number in the session. */
 struct seen {
-	uint32_t pid, number;
+	uint32_t number;
 	struct tsdl_process process;
 	struct image *image;
 	struct known **places; /* by address */
@@ -28,7 +28,7 @@ struct seen {
 struct watch_wheres {
 	struct wm_session *session;
 	struct image_files *files;
-	struct seen **all; /* the newest of a pid comes last */
+	struct seen **all;
 	size_t count, room;
 };
 
@@ -94,14 +94,13 @@ static int module_take(struct tsdl_process *to, const struct process_module *fro
 	return module->path && !from->about.build_id_bytes == !module->build_id ? 0 : -ENOMEM;
 }
 
-static const struct process *process_of(const struct wm_session *session, uint32_t pid)
+static const struct process *process_of(const struct wm_session *session, uint32_t number)
 {
-	const struct process *found = NULL;
+	const struct process *process = session->processes;
 
-	for (const struct process *process = session->processes; process; process = process->next)
-		if ((uint32_t)process->pid == pid && (!found || process->number > found->number))
-			found = process;
-	return found;
+	while (process && process->number != number)
+		process = process->next;
+	return process;
 }
 
 /* Modules that came since the image was made: it is made anew then. */
@@ -119,15 +118,15 @@ static int seen_refresh(struct watch_wheres *wheres, struct seen *seen,
 			  &(struct image_options){ .files = wheres->files });
 }
 
-static struct seen *seen_of(struct watch_wheres *wheres, uint32_t pid)
+static struct seen *seen_of(struct watch_wheres *wheres, uint32_t number)
 {
-	const struct process *process = process_of(wheres->session, pid);
+	const struct process *process = process_of(wheres->session, number);
 	struct seen *seen = NULL;
 
 	for (size_t i = wheres->count; i-- && !seen;)
-		if (wheres->all[i]->pid == pid)
+		if (wheres->all[i]->number == number)
 			seen = wheres->all[i];
-	if (!seen || (process && process->number != seen->number)) {
+	if (!seen) {
 		seen = calloc(1, sizeof(*seen));
 		if (!seen || array_grow(&wheres->all, &wheres->room, wheres->count + 1,
 					sizeof(struct seen *))) {
@@ -135,8 +134,7 @@ static struct seen *seen_of(struct watch_wheres *wheres, uint32_t pid)
 			return NULL;
 		}
 		wheres->all[wheres->count++] = seen;
-		seen->pid = pid;
-		seen->number = process ? process->number : 0;
+		seen->number = number;
 	}
 	return seen_refresh(wheres, seen, process) ? NULL : seen;
 }
@@ -205,9 +203,9 @@ static struct known *known_new(struct image *image, uint64_t address)
 	return known;
 }
 
-const struct where *watch_where(struct watch_wheres *wheres, uint32_t pid, uint64_t address)
+const struct where *watch_where(struct watch_wheres *wheres, uint32_t process, uint64_t address)
 {
-	struct seen *seen = seen_of(wheres, pid);
+	struct seen *seen = seen_of(wheres, process);
 	struct known *known;
 	size_t at;
 

@@ -26,10 +26,10 @@ int watch_wheres_new(struct watch_wheres **wheres, struct wm_session *session);
 void watch_wheres_free(struct watch_wheres *wheres);
 
 /*
- * The place of an instruction in a process. Valid until all are freed; the same place is told by the same pointer. NULL: no
+ * The place of an instruction in a process, by its number in the session: a pid may have run several programs. Valid until all are freed; the same place is told by the same pointer. NULL: no
  * memory.
  */
-const struct where *watch_where(struct watch_wheres *wheres, uint32_t pid, uint64_t address);
+const struct where *watch_where(struct watch_wheres *wheres, uint32_t process, uint64_t address);
 
 /* As "worker (bank.c:41)", "worker+0x12", "libc.so.6+0x1234", "0x7f..." or, of 0, "?" in text[room]. Returns text. */
 char *watch_where_text(const struct where *where, char *text, size_t room);

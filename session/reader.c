@@ -13,6 +13,7 @@
 /* A copy of an event, kept until its thread's other streams have been seen. */
 struct held {
 	struct held *next;
+	uint32_t process; /* its number */
 	struct wm_event event;
 	/* fields, then the bytes they point to */
 };
@@ -42,7 +43,7 @@ static size_t run_bytes(const struct wm_event_field *field)
 }
 
 /* Copy an event with all it points to, into one piece of memory. Names are the schema's: they stay. */
-static struct held *hold(const struct wm_event *event)
+static struct held *hold(const struct wm_event *event, uint32_t process)
 {
 	size_t bytes = sizeof(struct held) + event->field_count * sizeof(*event->fields);
 	struct wm_event_field *fields;
@@ -55,6 +56,7 @@ static struct held *hold(const struct wm_event *event)
 	if (!held)
 		return NULL;
 	held->next = NULL;
+	held->process = process;
 	held->event = *event;
 	fields = (struct wm_event_field *)(held + 1);
 	if (event->field_count)
@@ -114,6 +116,7 @@ static int hand_out(struct wm_session *session, struct held *chain,
 	while (chain && !result) {
 		struct held *next = chain->next;
 
+		session->told_process = chain->process;
 		result = event(&chain->event, data);
 		free(chain);
 		chain = next;
@@ -159,7 +162,7 @@ static int take_event(const struct wm_event *event, void *data)
 		return STOP_LATER;
 	if (reader->at++ < *reader->packet->delivered)
 		return 0; /* an earlier read had it */
-	held = hold(event);
+	held = hold(event, reader->process->number);
 	if (!held)
 		return -ENOMEM;
 	*reader->last = held;

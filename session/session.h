@@ -64,7 +64,8 @@ struct wm_session {
 	struct ticks_point began; /* the base of all times */
 	uint64_t tsc_hz;
 
-	struct held *held;	     /* events that a read left */
+	struct held *held; /* events that a read left */
+	uint32_t told_process; /* the number of the one whose event a read's callback has: a pid may have been several */
 	struct watermark *watermark; /* the notify policy's */
 
 	/* of processes that are gone */

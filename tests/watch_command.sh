@@ -192,6 +192,28 @@ cc -g -O1 -pthread "$source_dir/examples/corrupt.c" -o corrupt || exit 1
 watch 1 'accounts[2].cents' ./corrupt
 shows "^ *1  *[0-9]*  write_name (corrupt.c:$(grep -n "= '.0'" "$source_dir/examples/corrupt.c" | cut -d: -f1))"
 
+# Who executes another program is not taken for that one: the same address is another function there.
+for name in first second; do
+	other=$([ $name = first ] && echo 'execl("./second", "second", (char *)0);')
+	cat >$name.c <<END
+#include <unistd.h>
+long w;
+$([ $name = second ] && echo 'void unused(void) { w = -1; w = w * 7 + w; w = w * 3 - w * w; }')
+__attribute__((noinline)) void write_$name(void) { w++; }
+int main(void)
+{
+	for (int i = 0; i < 500; i++)
+		write_$name();
+	$other
+	return 0;
+}
+END
+	cc -O1 -g -no-pie $name.c -o $name || exit 1
+done
+watch 0 -n 0 w ./first
+shows "^ *500  *[0-9]*  write_first (first.c:"
+shows "^ *500  *[0-9]*  write_second (second.c:"
+
 # A process and its children, those that are there and those to come.
 sh -c './steps on & ./steps on & sleep 30; true' >/dev/null &
 shell=$!
