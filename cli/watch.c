@@ -208,7 +208,7 @@ static const struct wm_event_field *field_of(const struct wm_event *event, const
 	return NULL;
 }
 
-/* The type of what a watch is of; NULL: not known. */
+/* The type of what a watch is of, in the process that the event is of; NULL: not known. */
 static const struct watch_type *type_of(const struct wm_session *session, const char *words)
 {
 	for (size_t i = 0; i < session->watched.count; i++) {
@@ -216,7 +216,7 @@ static const struct watch_type *type_of(const struct wm_session *session, const 
 
 		for (; watched; watched = watched->earlier)
 			if (watched->words && !strcmp(watched->words, words))
-				return &watched->type;
+				return watched_type(watched, session->told_process);
 	}
 	return NULL;
 }

@@ -214,6 +214,33 @@ watch 0 -n 0 w ./first
 shows "^ *500  *[0-9]*  write_first (first.c:"
 shows "^ *500  *[0-9]*  write_second (second.c:"
 
+# Two programs have a variable of one name: each one's values are of the type that it has there.
+cat >outer.c <<'END'
+#include <sys/wait.h>
+#include <unistd.h>
+volatile enum { RED, GREEN } state;
+int main(void)
+{
+	if (!fork())
+		execl("./inner", "inner", (char *)0);
+	wait(NULL);
+	state = GREEN;
+	return 0;
+}
+END
+cat >inner.c <<'END'
+volatile enum { UP, DOWN } state;
+int main(void)
+{
+	state = DOWN;
+	return 0;
+}
+END
+cc -O1 -g outer.c -o outer && cc -O1 -g inner.c -o inner || exit 1
+watch 0 -n 0 state ./outer
+shows "main (outer.c:[0-9]*)  *GREEN$"
+shows "main (inner.c:[0-9]*)  *DOWN$"
+
 # A process and its children, those that are there and those to come.
 sh -c './steps on & ./steps on & sleep 30; true' >/dev/null &
 shell=$!

@@ -4,6 +4,7 @@
 #include "code/watch/type_make.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,6 +120,23 @@ static int is_signed(const struct watch_node *node)
 {
 	return node->class == WATCH_SIGNED || node->class == WATCH_CHAR ||
 	       (node->class == WATCH_ENUM && !(node->flags & WATCH_IS_UNSIGNED));
+}
+
+static int is_same_node(const struct watch_node *a, const struct watch_node *b)
+{
+	return !memcmp(a, b, offsetof(struct watch_node, count) + sizeof(a->count)) &&
+	       a->elements == b->elements && a->value == b->value;
+}
+
+int watch_type_is_same(const struct watch_type *a, const struct watch_type *b)
+{
+	if (a->node_count != b->node_count || a->names_bytes != b->names_bytes ||
+	    (a->names_bytes && memcmp(a->names, b->names, a->names_bytes)))
+		return 0;
+	for (uint32_t i = 0; i < a->node_count; i++)
+		if (!is_same_node(&a->nodes[i], &b->nodes[i]))
+			return 0;
+	return 1;
 }
 
 uint64_t type_node_bits(const struct watch_node *node, const void *value)

@@ -65,6 +65,9 @@ struct watch_type {
 
 void watch_type_release(struct watch_type *type);
 
+/* Whether all that is known of them is the same. */
+int watch_type_is_same(const struct watch_type *a, const struct watch_type *b);
+
 /*
  * A type without debug information: so many bytes; unsigned integers of 1, 2, 4 and 8. 0 or -ENOMEM.
  */

@@ -53,8 +53,8 @@ static unsigned int count_pieces(const struct finding *finding)
 	return count + locals_registers(finding->process->watch.locals);
 }
 
-static void describe(struct watched_spec *result, const struct spec *spec,
-		     struct watch_place *place)
+static int describe(struct watched_spec *result, const struct spec *spec, uint32_t process,
+		    struct watch_place *place)
 {
 	unsigned int callers = spec->watch->options.frames;
 
@@ -62,9 +62,7 @@ static void describe(struct watched_spec *result, const struct spec *spec,
 	result->bytes = place->bytes;
 	result->callers_asked = callers;
 	result->callers = callers < WATCH_CALLERS_MAX ? callers : WATCH_CALLERS_MAX;
-	watch_type_release(&result->type);
-	result->type = place->type;
-	place->type = (struct watch_type){ 0 };
+	return watched_type_take(result, process, &place->type);
 }
 
 /* Registers that watches from outside take behind these, one each at least. */
@@ -109,8 +107,8 @@ static int want_local(struct finding *finding, const struct spec *spec, struct w
 				  spec->text, spec->watch, place, &trouble);
 	if (err)
 		return fail(finding->session, spec, err, trouble.detail);
-	describe(result, spec, place);
-	return 1;
+	err = describe(result, spec, finding->process->number, place);
+	return err ? fail(finding->session, spec, err, "") : 1;
 }
 
 /* What it is tied to, and what that adds to its address. */
@@ -177,7 +175,7 @@ int finding_place(struct finding *finding, const struct spec *spec, struct watch
 		}
 		result->address = address;
 		result->pieces = finding->asked.count;
-		describe(result, spec, &place);
+		err = describe(result, spec, finding->process->number, &place);
 	}
 	watch_place_release(&place);
 	return err ? fail(finding->session, spec, err, trouble.detail) : 0;

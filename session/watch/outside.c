@@ -320,7 +320,8 @@ int outside_ask(struct wm_session *session, struct process *process,
 		return err;
 	*one = (struct outside_watch){ .about = *about,
 				       .spec = spec,
-				       .type = &session->watched.all[spec].type,
+				       .type = watched_type(&session->watched.all[spec],
+							    process->number),
 				       .test_count = watch->options.test_count };
 	for (unsigned int i = 0; i < one->test_count && !err; i++)
 		err = watch_test_bind(&watch->options.tests[i], one->type, &one->tests[i],

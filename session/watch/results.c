@@ -2,6 +2,8 @@
 /* What a session's watches came to: the agent's counts, held against the kernel's. */
 #include "session/watch/watching_own.h"
 
+#include "base/array.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,9 +34,65 @@ struct watched_spec *watched_result(struct wm_session *session, size_t spec)
 	return one->text && one->words ? one : NULL;
 }
 
+/* Which of its types a process has. */
+static uint32_t type_index(const struct watched_spec *one, uint32_t process)
+{
+	for (size_t i = one->of_count; i--;)
+		if (one->of[i].process == process)
+			return one->of[i].type;
+	return 0;
+}
+
+const struct watch_type *watched_type(const struct watched_spec *one, uint32_t process)
+{
+	return one->type_count ? one->types[type_index(one, process)] : NULL;
+}
+
+/* Where types[] has it, or has it from now on. 0 or -ENOMEM. */
+static int type_place(struct watched_spec *one, struct watch_type *type, uint32_t *index)
+{
+	struct watch_type *kept;
+
+	for (*index = 0; *index < one->type_count; ++*index) {
+		if (!watch_type_is_same(one->types[*index], type))
+			continue;
+		watch_type_release(type);
+		return 0;
+	}
+	if (array_grow(&one->types, &one->type_room, one->type_count + 1, sizeof(*one->types)))
+		return -ENOMEM;
+	kept = malloc(sizeof(*kept));
+	if (!kept)
+		return -ENOMEM;
+	*kept = *type;
+	one->types[one->type_count++] = kept;
+	return 0;
+}
+
+int watched_type_take(struct watched_spec *one, uint32_t process, struct watch_type *type)
+{
+	uint32_t index;
+	int err = type_place(one, type, &index);
+
+	if (err)
+		watch_type_release(type);
+	*type = (struct watch_type){ 0 };
+	if (err || index == type_index(one, process))
+		return err;
+	err = array_grow(&one->of, &one->of_room, one->of_count + 1, sizeof(*one->of));
+	if (!err)
+		one->of[one->of_count++] = (struct watched_type){ process, index };
+	return err;
+}
+
 void watched_spec_release(struct watched_spec *one)
 {
-	watch_type_release(&one->type);
+	for (size_t i = 0; i < one->type_count; i++) {
+		watch_type_release(one->types[i]);
+		free(one->types[i]);
+	}
+	free(one->types);
+	free(one->of);
 	free(one->text);
 	free(one->words);
 	free(one->library);

@@ -69,8 +69,15 @@ struct watched_spec {
 	int unlooked; /* why frames that lived when it was armed may not have been found; 0: they were */
 	int lost;			     /* why it was taken away; 0: it was not */
 	unsigned int callers_asked, callers; /* more than can be told were asked for */
-	struct watch_type type;		     /* of its values; no nodes: not known */
-	struct watched_spec *earlier;	     /* what was watched before that was changed; NULL */
+	/* Of its values: what one program calls so another may have otherwise. The first is every process's that `of` does not name. */
+	struct watch_type **types;
+	size_t type_count, type_room;
+	struct watched_type {
+		uint32_t process; /* its number in the session */
+		uint32_t type;
+	} * of; /* the last of a process counts */
+	size_t of_count, of_room;
+	struct watched_spec *earlier; /* what was watched before that was changed; NULL */
 	/* of one that was changed: when, and from the first thread's change to the last one's */
 	uint64_t until_realtime_ns, gap_ns;
 	int was_stopped; /* and so nothing was missed in between */
@@ -95,6 +102,12 @@ void watched_list_release(struct watched_list *list);
 
 /* NULL where a spec is no watch, or was armed nowhere; one that was changed may have been armed nowhere since. */
 const struct watched_spec *watches_of(const struct watched_list *list, size_t spec);
+
+/* The type of its values in a process, by its number; NULL: not known. It stays as long as *one does. */
+const struct watch_type *watched_type(const struct watched_spec *one, uint32_t process);
+
+/* *type is of a process; it is taken over. 0 or -ENOMEM. */
+int watched_type_take(struct watched_spec *one, uint32_t process, struct watch_type *type);
 
 /* One row's, of which the kernel has counted so many. */
 void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits);
