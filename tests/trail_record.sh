@@ -61,11 +61,12 @@ run 7 "${step[@]}" -o scripted -- ./script
 # Stopped and continued as by a shell, from within and from outside; and it is stopped meanwhile.
 "$waymark" record "${step[@]}" -o stopped -- ./trailed s 2>words &
 recorder=$!
-for _ in $(seq 200); do
-	pid=$(pgrep -P $recorder -x trailed) && [ "$(ps -o stat= -p "$pid")" = t ] && break
+# It stands still at each step: when it has stopped itself is not to be seen, so it is told to go on until it has.
+for _ in $(seq 400); do
+	pid=$(pgrep -P $recorder -x trailed) && kill -CONT "$pid" 2>/dev/null
+	kill -0 $recorder 2>/dev/null || break
 	sleep 0.05
 done
-kill -CONT "$pid"
 wait $recorder
 expect "stopped by itself" $? 6
 trail stopped
