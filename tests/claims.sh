@@ -27,6 +27,7 @@ start()
 	pid=$!
 	started+=("$pid")
 	disown "$pid" # the shell would tell that it was killed
+	executed "$pid"
 }
 
 # said NAME: its first line, once there is one

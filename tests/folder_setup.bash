@@ -28,3 +28,12 @@ expect()
 {
 	[ "$2" = "$3" ] || fail "$1: $2, expected $3"
 }
+
+# executed PID: until it is a program, and no more the copy of this shell that bash forks for it; bounded
+executed()
+{
+	for _ in $(seq 400); do
+		[ "/proc/$1/exe" -ef "/proc/$BASHPID/exe" ] || return 0
+		sleep 0.01
+	done
+}

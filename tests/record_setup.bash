@@ -17,13 +17,14 @@ trap cleanup EXIT
 export XDG_RUNTIME_DIR=$folder/run
 mkdir -m 0700 "$XDG_RUNTIME_DIR"
 
-# start COMMAND...: in the background until the test ends; its pid in $pid
+# start COMMAND...: in the background until the test ends; its pid in $pid, which is the program's when this returns
 start()
 {
 	"$@" &
 	pid=$!
 	started+=("$pid")
 	disown "$pid" # the shell would tell that it was killed
+	executed "$pid"
 }
 
 # start_ready COMMAND...: the same, from when it says "ready" on; its words are in ./said, its input is descriptor 7
