@@ -24,6 +24,22 @@ holder()
 	fail "$name: not armed: $(cat "$name.words")"
 }
 
+# sharer ARGUMENT...: a recording that shares the holder's register, in the background; its pid in $second once it is told of hits
+sharer()
+{
+	rm -rf second
+	"$waymark" record --json -o second "$@" -e watch:in_turn -p "$program" >out 2>words &
+	second=$!
+	for _ in $(seq 200); do
+		"$waymark" claims -p "$program" >claimed
+		grep -q "^debug register .* shares .* waymark $second " claimed && break
+		[ -d "/proc/$second" ] || break
+		sleep 0.02
+	done
+	grep -q "^debug register .* shares .* waymark $second " claimed || fail "the ledger: $(cat claimed)"
+	await_event second watch:in_turn
+}
+
 # one KEY: the number in ./out of its only watch
 one() { json "$1"; }
 
@@ -78,15 +94,17 @@ expect "what the second was told and not the first" "$(values second | grep -vxF
 # The holder leaves, then is killed: the other goes on, by events of its own, and says what it can't know.
 for how in leaves killed; do
 	holder first --for 60s
-	rm -rf second
-	"$waymark" record --json -o second --for 3s -e watch:in_turn -p "$program" >out 2>words &
-	second=$!
-	sleep 1
+	sharer
 	[ $how = killed ] && kill -9 "$holder" || kill -TERM "$holder"
 	wait "$holder" 2>/dev/null
-	sleep 0.5
-	"$waymark" claims -p "$program" | grep -q "^debug register .* 1 of 4 .* waymark $second " ||
-		fail "$how: not taken over: $("$waymark" claims -p "$program")"
+	for _ in $(seq 100); do
+		"$waymark" claims -p "$program" >claimed
+		grep -q "^debug register .* 1 of 4 .* waymark $second " claimed && break
+		sleep 0.05
+	done
+	grep -q "^debug register .* 1 of 4 .* waymark $second " claimed || fail "$how: not taken over: $(cat claimed)"
+	sleep 1
+	kill -TERM "$second"
 	wait $second || fail "$how: $(cat words)"
 	expect "$how: taken over" "$(one taken_over)" 1
 	expect "$how: missed" "$(one missed)" 0
@@ -122,14 +140,16 @@ int main(int argc, char **argv)
 END
 cc taker.c -o taker || exit 1
 holder first --for 60s
-rm -rf second
-"$waymark" record --json -o second --for 6s -e watch:in_turn -p "$program" >out 2>words &
-second=$!
-sleep 1
+sharer --for 10s
 ./taker "$program" >taken &
 taker=$!
-sleep 0.1
+kill -STOP "$second" # else it may be faster, where the other gets no processor just then
 kill -9 "$holder"
+for _ in $(seq 200); do
+	grep -qs taken taken && break
+	sleep 0.02
+done
+kill -CONT "$second"
 wait $second
 grep -q taken taken || fail "the taker was not faster"
 says "taken away before the end: not enough debug registers are free"
