@@ -85,11 +85,12 @@ fi
 # Others hold the registers: nothing is watched, and nothing left behind.
 start ./watched forever 0 2 >forever_out
 watched_pid=$pid
-"$waymark" record -o holds --for 4s -e watch:order -e watch:raced -p "$watched_pid" >/dev/null 2>&1 &
+"$waymark" record -o holds --for 50s -e watch:order -e watch:raced -p "$watched_pid" >/dev/null 2>&1 &
 holds=$!
-sleep 1.5
+await_armed "$watched_pid"
 bad 1 "not enough debug registers are free" -e watch:counted -p "$watched_pid"
 says "watch:order"
+kill -TERM "$holds"
 wait "$holds" || fail "who holds them"
 watches after 0 --for 200ms -e watch:counted -p "$watched_pid"
 expect "missed" "$(json missed)" 0
