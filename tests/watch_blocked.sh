@@ -24,13 +24,9 @@ for i in 1 2; do
 	target=$(pgrep -P "$pid" -x blocking)
 	"$waymark" record --for 30s --json -o trace -e watch:written -p "$target" >out 2>words &
 	tool=$!
-	for _ in $(seq 200); do
-		find "/proc/$tool/fd" -lname "*perf_event*" 2>/dev/null | grep -q . && break
-		sleep 0.05
-	done
-	sleep 0.3
+	await_armed "$target"
 	touch written
-	sleep 1
+	until_says said all
 	kill -TERM "$tool"
 	wait "$tool"
 	touch over

@@ -18,6 +18,7 @@
 
 #define WORKERS 4
 #define WRITES 25
+#define WRITERS (WORKERS + 1)
 
 volatile uint64_t written;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -58,13 +59,22 @@ static int is_really_blocked(void)
 	return !result && now & 1u << (SIGTRAP - 1);
 }
 
+/* Says "all" when all have. */
 static void write_some(void)
 {
+	static int have;
+
 	for (int i = 0; i < WRITES; i++) {
 		pthread_mutex_lock(&lock);
 		written = written + 1;
 		pthread_mutex_unlock(&lock);
 	}
+	pthread_mutex_lock(&lock);
+	if (++have == WRITERS) {
+		puts("all");
+		fflush(stdout);
+	}
+	pthread_mutex_unlock(&lock);
 }
 
 static void *work(void *unused)
@@ -134,20 +144,20 @@ static void *read_signals(void *unused)
 
 int main(void)
 {
-	void *(*const bodies[])(void *) = { work, work, work, work, sleep_masked };
-	pthread_t threads[5], taker, reader;
+	void *(*const bodies[WRITERS])(void *) = { work, work, work, work, sleep_masked };
+	pthread_t threads[WRITERS], taker, reader;
 	sigset_t all;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, NULL);
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < WRITERS; i++)
 		pthread_create(&threads[i], NULL, bodies[i], NULL);
 	pthread_create(&taker, NULL, take_signals, NULL);
 	pthread_create(&reader, NULL, read_signals, NULL);
 	usleep(50000);
 	puts("ready");
 	fflush(stdout);
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < WRITERS; i++)
 		pthread_join(threads[i], NULL);
 	kill(getpid(), SIGUSR1);
 	usleep(100000);
@@ -157,7 +167,7 @@ int main(void)
 	pthread_join(reader, NULL);
 	if (seen != 2)
 		wrong("signals");
-	if (written != 5 * WRITES)
+	if (written != WRITERS * WRITES)
 		wrong("not as many as were written");
 	puts("right");
 	return 0;
