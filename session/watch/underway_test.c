@@ -141,8 +141,9 @@ Test(watch_underway, who_gets_no_processor_is_waited_for, .timeout = 20)
 		cr_skip_test("it takes two CPUs");
 	pid = start(spins, cpus[1], SCHED_OTHER);
 	hog = start(spins, cpus[1], SCHED_FIFO);
-	usleep(50000);
-	if (waitpid(hog, &status, WNOHANG) == hog) {
+	while (sched_getscheduler(hog) != SCHED_FIFO && waitpid(hog, &status, WNOHANG) != hog)
+		usleep(1000);
+	if (sched_getscheduler(hog) != SCHED_FIFO) {
 		finish(pid);
 		cr_skip_test("it takes real-time priority, as root has it");
 	}
