@@ -25,8 +25,11 @@ for follow in "" --no-follow; do
 	whole "bequeathed$follow"
 done
 start ./trailed G 1000000
-sleep 0.5
-ignores=$(field "$pid" SigIgn)
+for _ in $(seq 200); do
+	ignores=$(field "$pid" SigIgn)
+	[ $((0x$ignores & 0x10)) -ne 0 ] && break
+	sleep 0.02
+done
 [ $((0x$ignores & 0x10)) -ne 0 ] || fail "it does not ignore SIGTRAP: $ignores"
 for number in 1 2 3; do
 	run 0 "${step[@]}" --for 200ms -o "ignored$number" -p "$pid"
@@ -36,7 +39,9 @@ for number in 1 2 3; do
 	kill -0 "$pid" 2>/dev/null || fail "SIGTRAP ended it, though it ignores that"
 	whole "ignored$number"
 done
-expect "memory lent to it" "$(grep -c ' rw-p .* 0 *$' "/proc/$pid/maps")" "$(./trailed G 400 & sleep 0.2; grep -c ' rw-p .* 0 *$' /proc/$!/maps)"
+lent=$(grep -c ' rw-p .* 0 *$' "/proc/$pid/maps")
+start ./trailed G 1000000
+expect "memory lent to it" "$lent" "$(grep -c ' rw-p .* 0 *$' "/proc/$pid/maps")"
 
 # SIGTRAP blocked: what is sent comes later, and says what it did; what is raised is the end.
 for mode in 15:h 18:r 133:d; do
@@ -73,8 +78,11 @@ for limit in "-v 400000" "-n 20" "-f 1000"; do
 done
 "$waymark" record "${step[@]}" -o spared -p "$pid" 2>words &
 recorder=$!
-sleep 1
-tracer=$(field "$pid" TracerPid)
+for _ in $(seq 200); do
+	tracer=$(field "$pid" TracerPid)
+	[ "$tracer" -ne 0 ] && break
+	sleep 0.05
+done
 [ "$tracer" -ne 0 ] || fail "nobody traces it"
 if (echo -1000 >/proc/self/oom_score_adj) 2>/dev/null; then
 	expect "who traces is the last to be killed" "$(cat "/proc/$tracer/oom_score_adj")" -1000
