@@ -21,6 +21,16 @@ state_becomes()
 	fail "state of $(ps -o stat=,comm= -p "$1"): expected $2"
 }
 
+# steps RECORDER DIR: until it steps through the program that it started, and has begun to write; the program's number in $child
+steps()
+{
+	for _ in $(seq 200); do
+		child=$(pgrep -P "$1" -x trailed) && [ -e "$2/$child-$child-1" ] && return
+		sleep 0.05
+	done
+	fail "$2: nothing is recorded"
+}
+
 step=(-e trail/step/)
 for ending in "${endings[@]}"; do
 	ends "$ending" "by single steps" "${step[@]}"
@@ -33,14 +43,11 @@ grep -q '"origin":"step"' out || fail "--json names no origin"
 keeps_streams "${step[@]}"
 "$waymark" record -v "${step[@]}" -o guarded -- ./trailed n 100000 >&- 2>&- &
 recorder=$!
-for _ in $(seq 200); do
-	pid=$(pgrep -P $recorder -x trailed) && [ -e "guarded/$pid-$pid-0" ] && break
-	sleep 0.05
-done
+steps $recorder guarded
 sleep 0.3
 guard=$(pgrep -P $recorder -x waymark-guard)
 state_becomes "$guard" S
-kill "$pid"
+kill "$child"
 wait $recorder
 
 # By hardware, or a line that says why not.
@@ -112,8 +119,7 @@ trail killed1
 grep -q trail:blocks shown || fail "nothing is left of the killed recording"
 "$waymark" record "${step[@]}" -o orphaned -- ./trailed n 100000 2>words &
 recorder=$!
-sleep 1
-child=$(pgrep -P $recorder -x trailed)
+steps $recorder orphaned
 kill -9 $recorder
 wait $recorder 2>/dev/null
 sleep 0.5
@@ -123,7 +129,7 @@ kill "$child"
 # Ctrl-C ends program and recording; SIGTERM is passed on.
 "$waymark" record "${step[@]}" -o interrupted -- ./trailed n 100000 2>words &
 recorder=$!
-sleep 1
+steps $recorder interrupted
 kill -TERM $recorder
 wait $recorder
 expect "SIGTERM is passed on" $? 143
