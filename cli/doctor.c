@@ -4,7 +4,9 @@
 #include "cli/json.h"
 #include "cli/quantity.h"
 #include "session/doctor/doctor.h"
+#include "session/trial/trial.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,9 +25,11 @@ struct options {
 
 static const char usage[] =
 	"Usage: waymark doctor [OPTION]...\n"
-	"       waymark doctor [OPTION]... -p PID\n\n"
+	"       waymark doctor [OPTION]... -p PID\n"
+	"       waymark doctor TRIAL...\n\n"
 	"Show what this machine and this user can do, each line with what would change it; or\n"
-	"whether a running process can be recorded, and by which ways. All is tried or read now.\n\n"
+	"whether a running process can be recorded, and by which ways; or whether each TRIAL works,\n"
+	"as breakpoint-write, which the exit status says too.\n\n"
 	"  -p, --pid=PID  this process; it is not touched\n"
 	"  -v, --verbose  say of what is fine, too, what would change it\n"
 	"  -j, --json     as one JSON object\n"
@@ -190,6 +194,30 @@ static void show_head(struct out *out)
 	out_text(out, text, strlen(text));
 }
 
+/* The trials that are named: a line each. CLI_FAILED unless all work. */
+static int show_trials(char **names)
+{
+	static const char *const states[] = {
+		[TRIAL_UNKNOWN] = "unknown", [TRIAL_FAILS] = "fails", [TRIAL_WORKS] = "works"
+	};
+	int status = CLI_FINE;
+
+	for (; *names; names++) {
+		int trial = trial_find(*names);
+		struct trial_answer answer;
+		char text[512];
+
+		if (trial < 0)
+			return complain_usage("doctor", "there is no trial %s", *names);
+		trial_ask((enum trial)trial, &answer);
+		trial_reason((enum trial)trial, &answer, text, sizeof(text));
+		printf("%-9s%s\n", states[answer.state], text);
+		if (answer.state != TRIAL_WORKS)
+			status = CLI_FAILED;
+	}
+	return fflush(stdout) ? complain(-errno, "standard output") : status;
+}
+
 /* What is started to see whether that works: this very command, which needs nothing of the machine. */
 static int look(struct finding_list *list, pid_t pid)
 {
@@ -226,7 +254,7 @@ int cmd_doctor(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (optind < argc)
-		return complain_usage("doctor", "%s is not expected", argv[optind]);
+		return show_trials(argv + optind);
 	err = look(&list, options.pid);
 	if (err) {
 		finding_list_release(&list);

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/quantity.h"
 #include "session/claim/ledger.h"
+#include "session/trial/trial.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,6 +76,22 @@ void outcome_ambiguous(const struct wm_session *session)
 			complain_words("%s %s", n ? "," : "", spec->names.all[n]);
 		fputs("\n  NAME@FILE names those of one program or library, NAME(TYPES) those with these parameters; addr:FILE+OFFSET a single one\n",
 		      stderr);
+	}
+}
+
+void outcome_clock(void)
+{
+	static const enum trial trials[] = { TRIAL_TSC_RATE, TRIAL_TSC_AGREES };
+
+	for (size_t i = 0; i < sizeof(trials) / sizeof(*trials); i++) {
+		struct trial_answer answer;
+
+		trial_ask(trials[i], &answer);
+		if (answer.state != TRIAL_FAILS)
+			continue;
+		complain_words("waymark: %s: %s: times in the trace can mislead",
+			       trial_row(trials[i])->fails, answer.words);
+		fputc('\n', stderr);
 	}
 }
 

@@ -19,6 +19,9 @@ size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *
 /* On stderr, of each spec that asked for one function, that its name stands for several. */
 void outcome_ambiguous(const struct wm_session *session);
 
+/* On stderr, where a trial showed that the time stamp counter misleads: what that means for the trace. */
+void outcome_clock(void);
+
 /* On stderr, that what is recorded could not be claimed in the ledger, once. */
 void outcome_unclaimed(const struct wm_session *session);
 

@@ -56,11 +56,17 @@ static void tell_frames(const struct watched_spec *watched)
 			quantity_show_count(frames->unsure, text, sizeof(text)));
 }
 
-static void tell_one(const struct watched_spec *watched)
+static void tell_one(const struct watched_spec *watched, int unproven)
 {
 	const struct watch_counts *counts = &watched->counts;
 	char text[COUNT_BYTES];
 
+	if (unproven && !counts->hits) {
+		complain_words("waymark: %s: hits were not measured: %s", watched->text,
+			       wm_error_text(unproven));
+		fputc('\n', stderr);
+		return;
+	}
 	complain_words("waymark: %s: %s hit%s", watched->text,
 		       quantity_show_count(counts->hits, text, sizeof(text)),
 		       counts->hits == 1 ? "" : "s");
@@ -130,12 +136,12 @@ static void tell_one(const struct watched_spec *watched)
 }
 
 /* What it was before first. */
-static void tell_all(const struct watched_spec *watched)
+static void tell_all(const struct watched_spec *watched, int unproven)
 {
 	if (watched->earlier)
-		tell_all(watched->earlier);
+		tell_all(watched->earlier, unproven);
 	if (watched->processes)
-		tell_one(watched);
+		tell_one(watched, unproven);
 }
 
 /* Those that came later, and could not be watched. */
@@ -175,7 +181,7 @@ void outcome_watches(const struct watched_list *list)
 
 		if (!watched)
 			continue;
-		tell_all(watched);
+		tell_all(watched, list->unproven);
 		any |= !watched->is_code && !watched->sees_kernel;
 	}
 	tell_unwatched(list);
@@ -240,19 +246,22 @@ static void put_frames(struct json *json, const struct watch_frames *frames)
 }
 
 /* What it was before first. */
-static void put_all(struct json *json, const struct watched_spec *watched)
+static void put_all(struct json *json, const struct watched_spec *watched, int unproven)
 {
 	const struct watch_counts *counts = &watched->counts;
 
 	if (watched->earlier)
-		put_all(json, watched->earlier);
+		put_all(json, watched->earlier, unproven);
 	json_open(json, NULL, '{');
 	json_string(json, "spec", watched->text);
 	json_number(json, "address", watched->address);
 	json_number(json, "bytes", watched->bytes);
 	json_number(json, "registers", watched->pieces);
 	json_number(json, "threads", watched->threads);
-	json_number(json, "hits", counts->hits);
+	if (unproven && !counts->hits)
+		json_null(json, "hits");
+	else
+		json_number(json, "hits", counts->hits);
 	json_number(json, "taken", counts->taken);
 	json_number(json, "filtered", counts->filtered);
 	json_number(json, "counted", counts->counted);
@@ -289,7 +298,7 @@ void outcome_watches_json(struct json *json, const struct watched_list *list)
 	json_open(json, "watches", '[');
 	for (size_t i = 0; i < list->count; i++)
 		if (watches_of(list, i))
-			put_all(json, watches_of(list, i));
+			put_all(json, watches_of(list, i), list->unproven);
 	json_close(json, ']');
 	json_number(json, "unwatched", list->unwatched);
 }

@@ -183,6 +183,7 @@ static int set_up(struct recording *recording)
 	origins_tell(recording->session, options->verbose);
 	outcome_ways(recording->session);
 	outcome_unclaimed(recording->session);
+	outcome_clock();
 	outcome_waiting(recording->session);
 	/* of a running process all is there to be seen; a program may load what matches later */
 	if (!options->command && complain_unmatched(recording)) {

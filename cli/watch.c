@@ -489,7 +489,11 @@ static int sum_up_json(const struct watching *watching, const struct wm_session_
 
 	out_init(&out, STDOUT_FILENO);
 	json_open(&json, NULL, '{');
-	json_number(&json, "hits", watching->table ? writers_hits(watching->table) : 0);
+	if (watching->session && watching->session->watched.unproven &&
+	    !writers_hits(watching->table))
+		json_null(&json, "hits");
+	else
+		json_number(&json, "hits", watching->table ? writers_hits(watching->table) : 0);
 	json_number(&json, "discarded", status->discarded);
 	if (watching->table)
 		writers_json(watching->table, watching->began_ns, &json);

@@ -4,6 +4,7 @@
 #include "session/process.h"
 #include "session/reader.h"
 #include "session/target.h"
+#include "session/trial/use.h"
 #include "session/watch/change.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"
@@ -124,8 +125,13 @@ int wm_session_add(struct wm_session *session, const char *spec)
 	probes_release(&session->probes); /* plans for fewer specs */
 	err = spec_add(&session->specs, spec);
 	words = session->specs.words;
-	if (!err)
-		return 0;
+	if (!err) {
+		err = use_spec(&session->specs.all[session->specs.count - 1],
+			       (struct detail){ session->detail, sizeof(session->detail) });
+		if (err)
+			spec_drop(&session->specs);
+		return err;
+	}
 	/* some begin with the spec itself */
 	if (!strncmp(words, spec, strlen(spec)))
 		return session_fail(session, err, "%s", words);
@@ -401,6 +407,9 @@ int wm_session_stop(struct wm_session *session)
 		if (err)
 			first = session_fail(session, err, "%s", session->dir);
 	}
+	if (!first)
+		first = use_zero(session,
+				 (struct detail){ session->detail, sizeof(session->detail) });
 	return first;
 }
 

@@ -175,6 +175,11 @@ int spec_add(struct spec_list *list, const char *text)
 	return 0;
 }
 
+void spec_drop(struct spec_list *list)
+{
+	spec_release(&list->all[--list->count]);
+}
+
 const struct trail_request *spec_trail(const struct spec_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)

@@ -45,6 +45,9 @@ struct spec_list {
  */
 int spec_add(struct spec_list *list, const char *text);
 
+/* Take away the last one that was added. */
+void spec_drop(struct spec_list *list);
+
 /* Of the trail that is asked for; NULL: none is. */
 const struct trail_request *spec_trail(const struct spec_list *list);
 

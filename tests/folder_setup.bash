@@ -16,6 +16,13 @@ skip()
 	exit 77
 }
 
+# needs TRIAL...: skip the test, with the trial's reason, on a machine where one of these does not work (session/trial/trial.def)
+needs()
+{
+	local words
+	words=$("$WAYMARK_BUILD/cli/waymark" doctor "$@") || skip "$(sed -n '/^works/d; s/^[a-z]* *//p' <<<"$words" | head -n 1)"
+}
+
 # fail WHAT: the test goes on; it ends with `exit $failed`
 fail()
 {

@@ -253,6 +253,7 @@ int wm_event_object_open(struct wm_event_object **object, const struct wm_event_
 /*
  * Arm all of the scope, or nothing. Some 30 us a thread; blocks for as long. Returns 0; or
  *
+ *	-WM_E_BREAKPOINT_DEAD	this machine's debug registers do not fire; detail says which trial showed it
  *	-WM_E_EVENT_TAKEN	a thread or a CPU has not enough free debug registers; detail says who has them
  *	-WM_E_EVENT_DESCRIPTORS	RLIMIT_NOFILE; detail has the figures
  *	-WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED, -WM_E_PERF_MISSING, -WM_E_PERF_MEMORY (rings)

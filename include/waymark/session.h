@@ -111,7 +111,11 @@ int wm_session_open(struct wm_session **session, const struct wm_session_options
  *	-WM_E_SPEC, -WM_E_SPEC_SLASH, -WM_E_FIELD_TYPE, -WM_E_WATCH_..., -WM_E_TRAIL_...	it can't be read
  *	-WM_E_SPEC_KIND		there are no such events
  *	-WM_E_SPEC_TWICE, -WM_E_TRAIL_TWICE	there is one already
+ *	-WM_E_BREAKPOINT_DEAD	a watch, on a machine whose debug registers do not fire
+ *	-WM_E_CODE_CHANGE	markers or probes, on a machine that does not run changed code reliably
  *	-ENOMEM
+ *
+ * The last two come from a trial on this machine, which takes some 20 ms once (waymark-doctor(1)).
  *
  * What a spec needs to find is looked for in each process, and told by wm_session_start().
  */
@@ -219,6 +223,9 @@ int wm_session_read(struct wm_session *session,
  * its agent. The session may be started again, if it has no folder. 0, also where it did not run;
  * -EBUSY in a callback; or the first error that there was, with all else done: a process's, which
  * the detail names, or why the trace could not be written to its end.
+ *
+ * Where a watch had no hit, the trial of its debug register is repeated, because the machine may have
+ * moved meanwhile: -WM_E_BREAKPOINT_DEAD or -WM_E_BREAKPOINT_UNTRIED say that the zero was not measured.
  */
 int wm_session_stop(struct wm_session *session);
 

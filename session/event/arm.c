@@ -2,6 +2,7 @@
 /* All stand, or none: the steps are in object.h. */
 #include "session/event/object_own.h"
 #include "session/stop.h"
+#include "session/trial/use.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -64,8 +65,10 @@ static int needs_reckon(const struct event_object *object, struct event_needs *n
 static int prepare(struct event_object *object, struct detail detail)
 {
 	struct event_needs needs = { 0 };
-	int err = needs_reckon(object, &needs);
+	int err = use_sources(&object->request, object->sources, detail);
 
+	if (!err)
+		err = needs_reckon(object, &needs);
 	if (!err)
 		err = descriptors_need(needs.descriptors, detail);
 	if (!err)

@@ -159,6 +159,7 @@ int event_object_new(struct event_object **object, const struct event_request *r
  * for each source on each thread. Programs that it starts from then on inherit that limit.
  *
  * Returns 0; or, everything closed again and the state still preparing, so that it may be tried anew:
+ *   -WM_E_BREAKPOINT_DEAD    a trial showed that this machine's debug registers do not fire
  *   -WM_E_EVENT_TAKEN        a thread or a CPU has not enough free debug registers; detail says who has them
  *   -WM_E_EVENT_DESCRIPTORS  RLIMIT_NOFILE; detail has the figures
  *   -WM_E_PERF_PARANOID, -WM_E_PERF_FILTERED, -WM_E_PERF_MISSING, -WM_E_PERF_MEMORY (rings)

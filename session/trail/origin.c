@@ -2,6 +2,7 @@
 #include "session/trail/origin.h"
 
 #include "session/trail/soft_image.h"
+#include "session/trial/trial.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -408,6 +409,19 @@ static void look_at_soft(struct origin_state *state)
 	soft_image_close(&image);
 }
 
+/* A machine that a test made up has none. */
+static void look_at_step(struct origin_state *state, const struct origin_machine *machine)
+{
+	static const enum trial needed[] = { TRIAL_STEP_SYSCALL, TRIAL_STEP_PUSHF,
+					     TRIAL_STEP_MOV_SS };
+	const struct detail detail = { state->detail, sizeof(state->detail) };
+
+	*state = (struct origin_state){ 0 };
+	for (size_t i = 0; i < sizeof(needed) / sizeof(*needed) && !state->error; i++)
+		if (!machine || !machine->root)
+			state->error = trial_need(needed[i], -WM_E_STEP_TRAP, detail);
+}
+
 void origins_look(struct origin_state states[ORIGINS], const struct origin_machine *machine)
 {
 	struct surroundings around;
@@ -417,7 +431,7 @@ void origins_look(struct origin_state states[ORIGINS], const struct origin_machi
 		if (texts[i].units[0])
 			look_at(&states[i], (enum origin)i, &around);
 	look_at_soft(&states[ORIGIN_SOFT]);
-	states[ORIGIN_STEP] = (struct origin_state){ 0 };
+	look_at_step(&states[ORIGIN_STEP], machine);
 	for (int i = ORIGIN_SOFT; i <= ORIGIN_STEP && around.yama == YAMA_NONE; i++)
 		refused(&states[i], EPERM, "%s", "kernel.yama.ptrace_scope is 3: nobody may trace");
 }

@@ -95,6 +95,7 @@ struct watched_list {
 	uint64_t unwatched;
 	int unwatched_error;
 	char unwatched_detail[WATCHES_DETAIL_MAX];
+	int unproven; /* why a watch without a hit may have missed all; 0: its zero was measured */
 };
 
 void watched_spec_release(struct watched_spec *one);
