@@ -9,25 +9,31 @@ MESON_OPTIONS ?=
 TESTS ?=
 
 help:           ## this list
-	@awk -F ':.*##' '/^[a-z]+:.*##/ { printf "  make %-10s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*##' '/^[a-z-]+:.*##/ { printf "  make %-10s%s\n", $$1, $$2 }' Makefile
 
 setup:          ## install the packages that build, check and demo need
 	@tools/setup.sh build check demo
 
 build: setup    ## compile everything into build/
 	@[ -f $(BUILD)/build.ninja ] || meson setup $(BUILD) $(MESON_OPTIONS)
+	@[ ! -f $(BUILD)/demo-only ] || { meson configure $(BUILD) -Dtests=true -Ddocs=true && rm $(BUILD)/demo-only; }
 	@ninja -C $(BUILD)
 
-guest: build    ## all tests that have a guest: CPUs that go and come, levels, an older kernel
+check: build    ## run the tests that a change needs first, or TESTS='near hit'; minutes
+	@tools/run-tests $(BUILD) $(or $(TESTS),--suite unit --suite oracle --suite feature)
+
+check-all: build ## run every test but torture; the guest's first part too
+	@-tools/setup.sh guest && tools/guest-kernel $(BUILD) # without it that test is skipped
+	@tools/run-tests $(BUILD) --no-suite torture
+
+guest: build    ## run all tests that have a guest: watches, CPUs that go and come, an older kernel
 	@tools/setup.sh guest && tools/guest-kernel $(BUILD)
 	@WAYMARK_GUEST_LIST=all WAYMARK_GUEST_SECONDS=1500 tools/run-tests $(BUILD) guest --timeout-multiplier 8
 
-check: build    ## run all tests, or TESTS='near hit'; the last line counts them
-	@-tools/setup.sh guest && tools/guest-kernel $(BUILD) # without it that test is skipped
-	@tools/run-tests $(BUILD) $(TESTS)
-
-demo: build     ## record a SQLite program, a crash, bash and PostgreSQL, and report
-	@tools/setup.sh real
+demo:           ## record a SQLite program, a crash, bash and PostgreSQL, and report
+	@tools/setup.sh build demo real
+	@[ -f $(BUILD)/build.ninja ] || { meson setup $(BUILD) -Dtests=false -Ddocs=false $(MESON_OPTIONS) && touch $(BUILD)/demo-only; }
+	@start=$$(date +%s) && ninja -C $(BUILD) demo && echo "demo: built in $$(($$(date +%s) - start)) s"
 	@tools/demo $(BUILD)
 
 bench: build    ## measure the figures, each beside its peers
@@ -61,4 +67,4 @@ format:         ## lay out all sources as .clang-format says
 clean:          ## remove what was built
 	@rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan
 
-.PHONY: help setup build guest check demo bench torture lint asan tsan install format clean
+.PHONY: help setup build check check-all guest demo bench torture lint asan tsan install format clean
