@@ -42,6 +42,26 @@ static uint8_t traits_of(const ZydisDecodedInstruction *insn)
 		return INSN_TRAPS;
 	case ZYDIS_MNEMONIC_MOV:
 		return insn->opcode == 0x8e && insn->raw.modrm.reg == 2 ? INSN_SHADOWS : 0;
+	case ZYDIS_MNEMONIC_CPUID:
+	case ZYDIS_MNEMONIC_IN: /* of a program that has the port; a string instruction may repeat */
+	case ZYDIS_MNEMONIC_OUT:
+	case ZYDIS_MNEMONIC_PAUSE:
+	case ZYDIS_MNEMONIC_RDPMC:
+	case ZYDIS_MNEMONIC_RDPRU:
+	case ZYDIS_MNEMONIC_RDRAND:
+	case ZYDIS_MNEMONIC_RDSEED:
+	case ZYDIS_MNEMONIC_RDTSC:
+	case ZYDIS_MNEMONIC_RDTSCP:
+	case ZYDIS_MNEMONIC_SGDT: /* from here to str: umip.c, on any machine with UMIP */
+	case ZYDIS_MNEMONIC_SIDT:
+	case ZYDIS_MNEMONIC_SLDT:
+	case ZYDIS_MNEMONIC_SMSW:
+	case ZYDIS_MNEMONIC_STR:
+	case ZYDIS_MNEMONIC_TPAUSE:
+	case ZYDIS_MNEMONIC_UMWAIT:
+	case ZYDIS_MNEMONIC_VMCALL:
+	case ZYDIS_MNEMONIC_VMMCALL:
+		return INSN_EMULATED;
 	default:
 		return 0;
 	}

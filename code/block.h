@@ -25,6 +25,12 @@ struct block_insn {
 #define INSN_POPS_FLAGS 2u /* popf, iret */
 #define INSN_TRAPS 4u	   /* int1: a SIGTRAP of the program's own */
 #define INSN_SHADOWS 8u /* mov to ss: no trap comes before the instruction behind it has run, too */
+/*
+ * A hypervisor or the kernel may emulate it, and may then drop the trap that a step would raise behind it. These are
+ * straight-line instructions that user mode may execute. Sources: Intel SDM, volume 3, "Instructions That Cause VM
+ * Exits"; AMD APM, volume 2, "SVM Intercept Codes"; Linux, arch/x86/kernel/umip.c.
+ */
+#define INSN_EMULATED 16u
 
 /* Decode the instruction at code[left]. 0, or -EILSEQ: none stands there, or it is cut. */
 int block_insn(struct block_insn *insn, uint64_t address, const uint8_t *code, size_t left);
