@@ -4,6 +4,7 @@
 #include "session/ticks.h"
 #include "session/trail/gate.h"
 #include "session/trail/step_own.h"
+#include "session/trial/simulate.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -34,6 +35,7 @@ static struct step *step_new(struct trail_sink *sink)
 	step->root = step;
 	step->sink = sink;
 	step->maker = block_maker_here();
+	step->simulates_drop = simulated(SIMULATED_STEP_TRAP);
 	return step;
 }
 
@@ -185,6 +187,7 @@ static int trap_waits(pid_t tid)
  */
 static int await_stop(struct step *step, struct step_thread *thread, uint64_t end_ns, int *signal)
 {
+	struct user_regs_struct regs;
 	unsigned long message = 0;
 	int status;
 
@@ -218,6 +221,8 @@ static int await_stop(struct step *step, struct step_thread *thread, uint64_t en
 			continue;
 		}
 		thread->is_stopped = 1;
+		if (!ptrace(PTRACE_GETREGS, thread->tid, 0, &regs))
+			step_catch_up(step, thread, &regs);
 		if (!(status >> 16) && WSTOPSIG(status) != CALL_STOP)
 			*signal = WSTOPSIG(status) == SIGTRAP ? step_own_trap(step, thread)
 							      : WSTOPSIG(status);

@@ -47,14 +47,19 @@ static size_t code_peek(pid_t tid, uint64_t at, uint8_t code[STEP_CODE_MAX])
 	return got;
 }
 
+int step_decode(const struct step *step, pid_t tid, uint64_t at, uint8_t code[STEP_CODE_MAX],
+		struct block_insn *insn)
+{
+	if (!block_insn_of(insn, step->maker, at, code, code_read(tid, at, code)))
+		return 0;
+	return block_insn_of(insn, step->maker, at, code, code_peek(tid, at, code));
+}
+
 /* The instruction that it stands at. */
 void step_load(const struct step *step, struct step_thread *thread, uint64_t at)
 {
 	thread->at = at;
-	if (block_insn_of(&thread->insn, step->maker, at, thread->code,
-			  code_read(thread->tid, at, thread->code)) &&
-	    block_insn_of(&thread->insn, step->maker, at, thread->code,
-			  code_peek(thread->tid, at, thread->code)))
+	if (step_decode(step, thread->tid, at, thread->code, &thread->insn))
 		thread->insn = (struct block_insn){ 0 };
 }
 
@@ -125,8 +130,7 @@ static int leads(const struct step_thread *thread, uint64_t rip)
 
 	switch (insn->kind) {
 	case TRAIL_FALL:
-		return rip == next || (insn->repeats && rip == thread->at) ||
-		       insn->traits & INSN_SHADOWS;
+		return rip == next || (insn->repeats && rip == thread->at);
 	case TRAIL_JUMP:
 	case TRAIL_CALL:
 		return rip == insn->target;
@@ -140,7 +144,7 @@ static int leads(const struct step_thread *thread, uint64_t rip)
 void step_ran(struct step *step, struct step_thread *thread, uint64_t rip)
 {
 	step_settle(step, thread, thread->at, thread->broken_result);
-	if (!thread->insn.bytes || !leads(thread, rip)) {
+	if (!thread->insn.bytes || thread->is_unseen || !leads(thread, rip)) {
 		step_block_end(step, thread);
 		thread->is_native = 1;
 		return;
@@ -149,11 +153,4 @@ void step_ran(struct step *step, struct step_thread *thread, uint64_t rip)
 		return; /* a round of a string instruction */
 	thread->is_over = 1;
 	add_instruction(step, thread);
-	while (thread->insn.traits & INSN_SHADOWS && rip != thread->at + thread->insn.bytes) {
-		step_load(step, thread, thread->at + thread->insn.bytes);
-		if (thread->insn.bytes)
-			add_instruction(step, thread);
-		else
-			thread->is_native = 1;
-	}
 }

@@ -30,7 +30,8 @@
 static void made_syscall(struct step *step, struct step_thread *thread,
 			 const struct user_regs_struct *regs)
 {
-	step_event(step, thread, TRAIL_SYSCALLED, regs->rip, thread->rax, regs->rax);
+	if (!thread->is_unseen)
+		step_event(step, thread, TRAIL_SYSCALLED, regs->rip, thread->rax, regs->rax);
 	if (!thread->child && step_call_makes(thread->rax) && (long long)regs->rax > 0) {
 		thread->child = (pid_t)regs->rax;
 		step->root->result.unfollowed += (uint64_t)step_follows(step);
@@ -174,6 +175,7 @@ static void let_go(struct step *step, struct step_thread *thread, struct user_re
 	thread->signal = signal;
 	thread->is_over = 0;
 	thread->is_in_call = 0;
+	step_hidden_begin(thread, regs);
 	if (thread->is_native && thread->insn.bytes) {
 		step_put(step, thread, TRAIL_GAP, at, TRAIL_GAP_NATIVE, 0);
 		thread->is_native = 0;
@@ -206,7 +208,7 @@ static void on_broken_off(struct step *step, struct step_thread *thread,
 
 	if (!thread->is_broken_off) {
 		step_ran(step, thread, regs->rip);
-		thread->is_broken_off = 1;
+		thread->is_broken_off = !thread->is_unseen;
 		thread->broken_result = (long long)regs->rax;
 	}
 	let_go(step, thread, regs, regs->rip - SYSCALL_BYTES, signal);
@@ -267,7 +269,7 @@ static void on_signal(struct step *step, struct step_thread *thread, struct user
 	}
 	if (thread->insn.bytes && !thread->is_over &&
 	    regs->rip == thread->at + thread->insn.bytes &&
-	    (thread->insn.kind == TRAIL_SYSCALL || thread->insn.traits & INSN_SHADOWS)) {
+	    (thread->insn.kind == TRAIL_SYSCALL || thread->insn.traits & STEP_HIDES)) {
 		step_ran(step, thread, regs->rip);
 		if (thread->insn.kind == TRAIL_SYSCALL)
 			made_syscall(step, thread, regs);
@@ -397,6 +399,8 @@ static void on_exec(struct step *step, struct step_thread *thread,
 	}
 	if (thread->is_begun && thread->insn.kind == TRAIL_SYSCALL)
 		step_ran(step, thread, thread->at + thread->insn.bytes);
+	else if (thread->is_begun && thread->insn.traits & STEP_HIDES)
+		thread->is_native = 1; /* the system call was hidden */
 	step_event(step, thread, TRAIL_EXEC, regs->rip, 0, 0);
 	step->watches.count = 0; /* of the program before */
 	thread->is_watched = 0;
@@ -467,6 +471,8 @@ static void on_stop(struct step *step, struct step_thread *thread, int status)
 	}
 	if (ptrace(PTRACE_GETREGS, thread->tid, 0, &regs) < 0)
 		return; /* killed; its end is yet to come */
+	if (kind != PTRACE_EVENT_EXEC)
+		step_catch_up(step, thread, &regs);
 	if (kind == PTRACE_EVENT_EXIT) {
 		on_exit_of(step, thread, &regs);
 	} else if (kind == PTRACE_EVENT_EXEC) {
@@ -484,6 +490,7 @@ static void on_stop(struct step *step, struct step_thread *thread, int status)
 		on_first(step, thread, &regs, kind || (signal & ~0x80) == SIGTRAP ? 0 : signal);
 	} else if (kind == PTRACE_EVENT_STOP) {
 		on_signal(step, thread, &regs, 0);
+		thread->is_unmoved = 0; /* a trap may be pending */
 	} else if (signal == CALL_STOP) {
 		on_call(step, thread, &regs);
 	} else if (signal == SIGTRAP) {
@@ -502,6 +509,8 @@ static pid_t wait_for(struct step *step, struct step_thread *thread, int *status
 	pid_t got = waitpid(thread->tid, status, __WALL | WNOHANG);
 	uint64_t now_ns;
 
+	if (step->root->simulates_drop && got > 0 && step_simulate_drop(thread, *status))
+		return ptrace(PTRACE_SINGLESTEP, thread->tid, 0, 0) < 0 ? got : 0;
 	if (got >= 0 || !step->is_single || thread->tid == step->pid)
 		return got;
 	got = waitpid(step->pid, status, __WALL | WNOHANG);

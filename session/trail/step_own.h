@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A step's own: its threads, and what is written of them. For step.c, ran.c, hold.c, held.c, ignored.c, conceal.c, children.c and
- * rights.c alone.
+ * A step's own: its threads, and what is written of them. For step.c, ran.c, hidden.c, hold.c, held.c, ignored.c, conceal.c, children.c
+ * and rights.c alone.
  *
  * A process that is followed is a step as well, in the list of the first one, its root.
  */
@@ -22,7 +22,8 @@
 #define CALL_STOP (SIGTRAP | 0x80) /* with PTRACE_O_TRACESYSGOOD, before and after a system call */
 #define STEP_NAP_NS 50000
 #define SYSCALL_BYTES 2
-#define STEP_CODE_MAX 15 /* bytes of an instruction */
+#define STEP_CODE_MAX 15			  /* bytes of an instruction */
+#define STEP_HIDES (INSN_EMULATED | INSN_SHADOWS) /* no trap may come behind it */
 #define TRAP_FLAG 0x100u
 /* In the kernel's struct ucontext, where rdx points at a handler's first instruction. */
 #define CONTEXT_RAX 144
@@ -38,13 +39,16 @@ struct step_thread {
 	int ignores_trap; /* a stranger: who made it ignores SIGTRAP */
 	int is_untrapped; /* a stranger: that it does not any more is told */
 	/* the instruction that the thread was let go for; no bytes: it could not be read */
-	uint64_t at, rax;
+	uint64_t at, rax, rsp;
 	uint8_t code[STEP_CODE_MAX];
 	struct block_insn insn;
-	int signal;	   /* that it was let go with */
-	int about_to_get;  /* that it stands before, to be let go for good */
-	int is_over;	   /* that instruction has run, and is written down */
-	int is_broken_off; /* a system call: written down but for its end, which is still open */
+	uint64_t dropped_at; /* SIMULATED_STEP_TRAP: the last trap was dropped here */
+	int signal;	     /* that it was let go with */
+	int about_to_get;    /* that it stands before, to be let go for good */
+	int is_unmoved;	     /* nothing but its instructions moves it (hidden.c) */
+	int is_unseen;	     /* insn ran before the tracer could act, so a gap follows (hidden.c) */
+	int is_over;	     /* that instruction has run, and is written down */
+	int is_broken_off;   /* a system call: written down but for its end, which is still open */
 	long long broken_result;
 	int is_in_call;	     /* between its two stops */
 	int is_native;	     /* what runs can't be decoded, so there will be a gap */
@@ -75,6 +79,8 @@ struct step {
 	int is_untrapped;    /* that it does not any more is told */
 	struct trail_sink *sink;
 	enum block_maker maker; /* of the processor: cpuid traps in a guest, so it is asked once */
+	int is_trap_dropped;	/* the root's: the machine has dropped a trap, in any process */
+	int simulates_drop;	/* the root's: SIMULATED_STEP_TRAP */
 	struct modules modules;
 	struct step_watches watches;
 	struct step_thread *threads;
@@ -86,6 +92,10 @@ struct step {
 void step_failed(struct step *step, int err);
 
 /* ---- ran.c ---- */
+
+/* Read and decode the instruction at an address of the thread's. 0, or -EILSEQ. */
+int step_decode(const struct step *step, pid_t tid, uint64_t at, uint8_t code[STEP_CODE_MAX],
+		struct block_insn *insn);
 
 /* The instruction at an address is the one that the thread will be let go for. */
 void step_load(const struct step *step, struct step_thread *thread, uint64_t at);
@@ -106,6 +116,18 @@ void step_settle(struct step *step, struct step_thread *thread, uint64_t at, lon
 
 /* The block in the making ends here. */
 void step_block_end(struct step *step, struct step_thread *thread);
+
+/* ---- hidden.c; thread is stopped ---- */
+
+/* Before the tracer lets it go for thread->insn. */
+void step_hidden_begin(struct step_thread *thread, const struct user_regs_struct *regs);
+
+/* At each stop, first: if more than thread->insn ran, record all but the last, which replaces thread->insn. */
+void step_catch_up(struct step *step, struct step_thread *thread,
+		   const struct user_regs_struct *regs);
+
+/* SIMULATED_STEP_TRAP: whether to drop this stop, the trap behind cpuid or pause. */
+int step_simulate_drop(struct step_thread *thread, int status);
 
 /* ---- step.c ---- */
 

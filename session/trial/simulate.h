@@ -12,7 +12,7 @@
 enum simulated {
 	SIMULATED_DEBUG_REGISTERS,	 /* debug-registers: accepted, and never fire */
 	SIMULATED_DEBUG_REGISTERS_LATER, /* debug-registers-later: the same from the second trial on */
-	SIMULATED_STEP_TRAP, /* step-trap: the trap after cpuid comes one instruction late */
+	SIMULATED_STEP_TRAP, /* step-trap: the trap after cpuid or pause comes one instruction late */
 	SIMULATED_INT80,     /* int80: int $0x80 raises SIGSEGV */
 	SIMULATED_TSC,	     /* tsc: the kernel does not trust it, and two CPUs disagree */
 	SIMULATED_HANG,	     /* hang: no trial answers */
