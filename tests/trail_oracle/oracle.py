@@ -309,28 +309,46 @@ def walk(build, argv):
     return text.stdout
 
 
+# A hypervisor or the kernel emulates these and may drop the trap behind them.
+EMULATED = re.compile(r"(?:cpuid|in|out|pause|rd(?:pmc|pru|rand|seed|tscp?)|s[gil]dt|smsw|str|[tu]m?(?:pause|wait)"
+                      r"|vmm?call)[bwlq]?\b")
+
+
 class Place:
-    __slots__ = ("rip", "rax", "code", "insn")
+    __slots__ = ("rip", "rax", "code", "insns", "insn")
+
+    def passed(self, rip):
+        """The places from here to `rip`: this one, and those behind it if traps were dropped."""
+        places, at = [self], self.rip
+        for insn, following in zip(self.insns, self.insns[1:]):
+            at += insn.bytes
+            if at == rip or not EMULATED.match(insn.text):
+                break
+            place = Place()
+            place.rip, place.rax, place.insn = at, self.rax, following
+            place.code = self.code[at - self.rip:]
+            places.append(place)
+        return places
 
 
 def parse_walk(text):
-    """For each thread a list of ('I', Place), ('S', number), ('H',), ('E',), ('C',), ('X', status)."""
+    """For each thread a list of ('I', Place), ('A', Place), ('S', number), ('H',), ('E',), ('C',), ('X', status)."""
     threads = {}
     for line in text.splitlines():
         what, tid, *words = line.split()
         mine = threads.setdefault(int(tid), [])
-        if what == "I":
+        if what in "IA":
             place = Place()
             place.rip, place.rax = int(words[0], 16), int(words[1], 16)
             place.code = bytes.fromhex(words[4]) if len(words) > 4 else b""
             mine.append((what, place))
         else:
             mine.append((what, *(int(word) for word in words)))
-    places = [step[1] for mine in threads.values() for step in mine if step[0] == "I"]
+    places = [step[1] for mine in threads.values() for step in mine if step[0] in "IA"]
     known = disassemble({(place.rip, place.code) for place in places})
     for place in places:
-        insns = known[place.rip, place.code]
-        place.insn = insns[0] if insns else None
+        place.insns = known[place.rip, place.code]
+        place.insn = place.insns[0] if place.insns else None
     return list(threads.values())
 
 
@@ -359,11 +377,17 @@ def cut_walk(steps):
             place = words[0]
             if here and signal != "entered" and not (here.insn.repeats and
                                                      place.rip == here.rip):
-                ran(here)
+                for passed in here.passed(place.rip):
+                    ran(passed)
                 if here.insn.kind == SYSCALL:
                     out.append(("E", SYSCALLED, here.rax))
             signal = None  # without a handler it changes nothing
             here = place
+        elif what == "A":
+            if here and here.rip != words[0].rip and EMULATED.match(here.insn.text):
+                for passed in here.passed(words[0].rip):
+                    ran(passed)
+                here = words[0]
         elif what == "S":
             signal = words[0]
         elif what == "H":

@@ -7,6 +7,7 @@
  * programs that look there are not walked.
  *
  *	I TID RIP RAX RDI CS BYTES   it stands there; the bytes of code from there on
+ *	A TID RIP RAX RDI CS BYTES   a signal comes there: it may be past the last I, where a trap was dropped
  *	S TID SIGNAL                 a signal comes before that instruction
  *	H TID                        a handler was entered: the next I is at its first instruction
  *	E TID                        it became another program
@@ -26,7 +27,7 @@
 
 #define CODE_BYTES 15
 
-static void print_place(pid_t tid)
+static void print_place(pid_t tid, char what)
 {
 	struct user_regs_struct regs;
 	uint8_t code[CODE_BYTES + sizeof(long)];
@@ -46,7 +47,7 @@ static void print_place(pid_t tid)
 		memcpy(code + got, (char *)&word + skip, sizeof(word) - skip);
 		got += sizeof(word) - skip;
 	}
-	printf("I %d %llx %llx %llx %llx ", tid, regs.rip, regs.rax, regs.rdi, regs.cs);
+	printf("%c %d %llx %llx %llx %llx ", what, tid, regs.rip, regs.rax, regs.rdi, regs.cs);
 	for (size_t i = 0; i < got && i < CODE_BYTES; i++)
 		printf("%02x", (unsigned int)code[i]);
 	printf("\n");
@@ -73,15 +74,14 @@ static int on_stop(pid_t tid, int status)
 	ptrace(PTRACE_GETSIGINFO, tid, 0, &info);
 	if (signal == SIGTRAP && info.si_code == SIGTRAP) {
 		printf("H %d\n", tid);
-		print_place(tid);
+		print_place(tid, 'I');
 		return 0;
 	}
 	if (signal == SIGTRAP && (info.si_code == TRAP_TRACE || info.si_code == TRAP_BRKPT)) {
-		print_place(tid);
+		print_place(tid, 'I');
 		return 0;
 	}
-	if (signal == SIGTRAP) /* int3 has run, a fault has not */
-		print_place(tid);
+	print_place(tid, signal == SIGTRAP ? 'I' : 'A'); /* int3 has run, a fault has not */
 	printf("S %d %d\n", tid, signal);
 	return signal;
 }
