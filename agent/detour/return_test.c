@@ -152,7 +152,7 @@ static int within, let_on;
 static long wait_within(long value)
 {
 	trial_tell(&within);
-	trial_await(&let_on);
+	trial_stay(&let_on);
 	return value;
 }
 
@@ -300,6 +300,7 @@ static long leave(long value)
 
 static long sleep_long(long value)
 {
+	trial_tell(&within);
 	pause();
 	return value;
 }
@@ -331,9 +332,10 @@ Test(returns, threads_that_exit_or_are_cancelled_within)
 		cr_assert_eq(pthread_create(&thread, NULL, leaver, (void *)leave), 0);
 		cr_assert_eq(pthread_join(thread, &result), 0);
 		cr_assert_eq((long)result, 5);
+		within = 0;
 		cr_assert_eq(pthread_create(&thread, NULL, leaver, (void *)sleep_long), 0);
 		if (i % 2)
-			usleep(1000);
+			trial_await(&within);
 		cr_assert_eq(pthread_cancel(thread), 0);
 		cr_assert_eq(pthread_join(thread, &result), 0);
 		cr_assert_eq(result, PTHREAD_CANCELED);

@@ -5,6 +5,7 @@
 #include "agent/control/lock.h"
 #include "agent/store/store.h"
 #include "agent/store/writer.h"
+#include "base/testing/await.h"
 
 #include <waymark/error.h>
 
@@ -73,7 +74,7 @@ static void hold(int number)
 {
 	(void)number;
 	trial_tell(&held);
-	trial_await(&let_on);
+	trial_stay(&let_on);
 }
 
 /* The trap flag stops at each instruction; at the one in the middle the handler waits. */
@@ -145,11 +146,30 @@ Test(stop, a_signal_frame_is_found_from_another_stack)
 }
 
 #define LONG_BYTES (256L << 20)
+#define LONG_PAGES ((size_t)LONG_BYTES / 4096)
 
 static void *run_long(void *at)
 {
-	trial_tell(&held);
 	return (void *)trial_long(LONG_BYTES, at);
+}
+
+/* trial_long() reads one page after another, and the kernel maps each page at its first access. */
+static size_t pages_read(char *at)
+{
+	static unsigned char pages[LONG_PAGES];
+	size_t count = 0;
+
+	cr_assert_eq(mincore(at, LONG_BYTES, pages), 0);
+	while (count < LONG_PAGES && pages[count] & 1)
+		count++;
+	return count;
+}
+
+static int has_read_more(char *at, size_t before)
+{
+	size_t now = pages_read(at);
+
+	return now > before || now == LONG_PAGES;
 }
 
 Test(stop, a_thread_in_a_span_is_moved)
@@ -161,12 +181,15 @@ Test(stop, a_thread_in_a_span_is_moved)
 
 	trial_begin();
 	for (int i = 0; i < 5; i++) {
-		held = 0;
+		size_t before;
+
+		cr_assert_eq(madvise(at, LONG_BYTES, MADV_DONTNEED), 0);
 		cr_assert_eq(pthread_create(&thread, NULL, run_long, at), 0);
-		trial_await(&held);
-		usleep(2000);
+		cr_assert(AWAIT(has_read_more(at, 0)), "the thread has not entered the span");
 		trial_arm_detour(&trial_long_wish);
-		usleep(2000);
+		before = pages_read(at);
+		cr_assert(AWAIT(has_read_more(at, before)),
+			  "the thread does not run in the trampoline");
 		cr_assert_eq(trial_let_go(), 0, "a thread in the trampoline may stay there");
 		cr_assert_eq(pthread_join(thread, &result), 0);
 		cr_assert_eq(result, at + LONG_BYTES);
@@ -178,11 +201,35 @@ Test(stop, a_thread_in_a_span_is_moved)
 
 static int pipes[2], event_poll, futex_word;
 
+/* Each sleeper stores its thread id just before it sleeps. */
+static void will_sleep(void *tid)
+{
+	__atomic_store_n((pid_t *)tid, gettid(), __ATOMIC_RELEASE);
+}
+
+/* Whether it sleeps, or has slept already: two sleepers have a timeout. */
+static int has_slept(const pid_t *tid)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	if (!__atomic_load_n(tid, __ATOMIC_ACQUIRE))
+		return 0;
+	snprintf(path, sizeof path, "/proc/self/task/%d/stat", *tid);
+	file = fopen(path, "re");
+	if (!file)
+		return 1;
+	if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+		state = 'X';
+	fclose(file);
+	return state == 'S' || state == 'X';
+}
+
 static void *sleep_in_epoll(void *data)
 {
 	struct epoll_event event;
 
-	(void)data;
+	will_sleep(data);
 	return (void *)(long)(epoll_wait(event_poll, &event, 1, -1) == 1 ? 0 : errno);
 }
 
@@ -190,13 +237,13 @@ static void *sleep_in_read(void *data)
 {
 	char byte;
 
-	(void)data;
+	will_sleep(data);
 	return (void *)(long)(read(pipes[0], &byte, 1) == 1 ? 0 : errno);
 }
 
 static void *sleep_in_futex(void *data)
 {
-	(void)data;
+	will_sleep(data);
 	while (!__atomic_load_n(&futex_word, __ATOMIC_ACQUIRE)) {
 		if (syscall(SYS_futex, &futex_word, FUTEX_WAIT, 0, NULL) && errno != EAGAIN)
 			return (void *)(long)errno;
@@ -208,7 +255,7 @@ static void *sleep_in_nanosleep(void *data)
 {
 	struct timespec wait = { .tv_nsec = 400000000 }, left;
 
-	(void)data;
+	will_sleep(data);
 	return (void *)(long)(nanosleep(&wait, &left) ? errno : 0);
 }
 
@@ -217,7 +264,7 @@ static void *sleep_in_wait(void *data)
 	sigset_t set;
 	struct timespec wait = { .tv_nsec = 400000000 };
 
-	(void)data;
+	will_sleep(data);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR2);
 	/* EAGAIN: the time is over; EINTR would be ours */
@@ -231,6 +278,7 @@ Test(stop, sleepers_sleep_on)
 	enum { COUNT = sizeof sleepers / sizeof sleepers[0] };
 	struct epoll_event event = { .events = EPOLLIN };
 	pthread_t threads[COUNT];
+	pid_t tids[COUNT] = { 0 };
 	void *result;
 
 	trial_begin();
@@ -238,8 +286,9 @@ Test(stop, sleepers_sleep_on)
 	event_poll = epoll_create1(0);
 	cr_assert_eq(epoll_ctl(event_poll, EPOLL_CTL_ADD, pipes[0], &event), 0);
 	for (int i = 0; i < COUNT; i++)
-		cr_assert_eq(pthread_create(&threads[i], NULL, sleepers[i], NULL), 0);
-	usleep(50000);
+		cr_assert_eq(pthread_create(&threads[i], NULL, sleepers[i], &tids[i]), 0);
+	for (int i = 0; i < COUNT; i++)
+		cr_assert(AWAIT(has_slept(&tids[i])), "sleeper %d does not sleep", i);
 	for (int i = 0; i < 20; i++) {
 		trial_arm_detour(&trial_victim_wish);
 		cr_assert_eq(trial_let_go(), 0);
@@ -260,10 +309,11 @@ static void *vfork_and_wait(void *data)
 	const useconds_t *child_us = data;
 	pid_t pid;
 
-	trial_tell(&held);
 	pid = vfork();
 	if (!pid) {
-		usleep(*child_us); /* on our memory, and perhaps in our spans */
+		trial_tell(&held);
+		/* how long it lives is the subject: on our memory, and perhaps in our spans */
+		usleep(*child_us);
 		_exit(0);
 	}
 	waitpid(pid, NULL, 0);
@@ -281,7 +331,6 @@ static void arm_beside_vfork(useconds_t child_us)
 	cr_assert_eq(trial_place(&record), 0);
 	cr_assert_eq(pthread_create(&thread, NULL, vfork_and_wait, &child_us), 0);
 	trial_await(&held);
-	usleep(10000);
 	cr_assert_eq(trial_commit(&result), 0);
 	cr_assert_eq(result.markers, 1);
 	pthread_join(thread, NULL);
@@ -302,7 +351,7 @@ static void *sleep_until_told(void *data)
 {
 	*(pid_t *)data = (pid_t)syscall(SYS_gettid);
 	trial_tell(&held);
-	trial_await(&let_on);
+	trial_stay(&let_on);
 	return NULL;
 }
 
@@ -424,8 +473,7 @@ static void place_field(void)
 static void *be_there(void *data)
 {
 	(void)data;
-	while (!__atomic_load_n(&let_on, __ATOMIC_ACQUIRE))
-		usleep(20000);
+	trial_stay(&let_on);
 	return NULL;
 }
 

@@ -23,7 +23,7 @@ static void *filter(void *unused)
 		 !syscall_raw(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&program, 0);
 
 	__atomic_store_n(&is_filtered, is ? 1 : -1, __ATOMIC_RELEASE);
-	trial_await(&stop_all);
+	trial_stay(&stop_all);
 	return unused;
 }
 
@@ -33,8 +33,7 @@ static pthread_t start_filtered(void)
 
 	is_filtered = stop_all = 0;
 	cr_assert_eq(pthread_create(&thread, NULL, filter, NULL), 0);
-	while (!__atomic_load_n(&is_filtered, __ATOMIC_ACQUIRE))
-		usleep(100);
+	trial_await(&is_filtered);
 	if (is_filtered < 0)
 		cr_skip_test("no seccomp filters here");
 	return thread;

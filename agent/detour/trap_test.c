@@ -7,6 +7,7 @@
 #include "agent/detour/guard.h"
 #include "agent/marker/bed.h"
 #include "agent/store/store.h"
+#include "base/testing/await.h"
 #include "base/syscall.h"
 
 #include <waymark/error.h>
@@ -96,10 +97,8 @@ Test(trap, threads_run_through_a_breakpoint_while_it_comes_and_goes, .timeout = 
 		cr_assert_eq(arm(&result), 0);
 		cr_assert_eq(result.markers, 1, "guards are no events");
 		cr_assert_eq(*(const uint8_t *)(uintptr_t)trial_victim, TRAP_OPCODE);
-		while (trial_runners_calls() < before + 1000)
-			usleep(100);
-		while (trial_let_go())
-			usleep(1000);
+		cr_assert(AWAIT(trial_runners_calls() >= before + 1000));
+		cr_assert(AWAIT(!trial_let_go()));
 		as_before();
 	}
 	trial_runners_end();
@@ -264,9 +263,8 @@ static void *block(void *unused)
 	uint64_t mask = TRAP_SIGNAL_BIT;
 
 	syscall_raw(SYS_rt_sigprocmask, SIG_BLOCK, (long)&mask, 0, sizeof mask);
-	__atomic_store_n(&is_blocked, 1, __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&stop_all, __ATOMIC_RELAXED))
-		usleep(1000);
+	trial_tell(&is_blocked);
+	trial_stay(&stop_all);
 	return unused;
 }
 
@@ -275,14 +273,13 @@ static pthread_t start_blocker(void)
 	pthread_t thread;
 
 	cr_assert_eq(pthread_create(&thread, NULL, block, NULL), 0);
-	while (!__atomic_load_n(&is_blocked, __ATOMIC_ACQUIRE))
-		usleep(100);
+	trial_await(&is_blocked);
 	return thread;
 }
 
 static void end_blocker(pthread_t thread)
 {
-	__atomic_store_n(&stop_all, 1, __ATOMIC_RELAXED);
+	trial_tell(&stop_all);
 	pthread_join(thread, NULL);
 }
 
@@ -306,8 +303,7 @@ static void *filter(void *unused)
 		__atomic_store_n(&is_blocked, 1, __ATOMIC_RELEASE);
 	else
 		__atomic_store_n(&is_blocked, -1, __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&stop_all, __ATOMIC_RELAXED))
-		usleep(1000);
+	trial_stay(&stop_all);
 	return unused;
 }
 
@@ -317,8 +313,7 @@ Test(trap, a_thread_with_a_filter_of_its_own_is_refused, .timeout = 60)
 
 	begin();
 	cr_assert_eq(pthread_create(&thread, NULL, filter, NULL), 0);
-	while (!__atomic_load_n(&is_blocked, __ATOMIC_ACQUIRE))
-		usleep(100);
+	trial_await(&is_blocked);
 	if (is_blocked < 0)
 		cr_skip_test("no seccomp filters here");
 	refused(-WM_E_TRAP_FILTER);

@@ -8,12 +8,16 @@
 #include "agent/marker/careful.h"
 #include "agent/patch/batch.h"
 #include "agent/store/store.h"
+#include "base/testing/await.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <waymark/marker.h>
 
@@ -357,12 +361,18 @@ uint32_t trial_let_go(void)
 void trial_tell(int *flag)
 {
 	__atomic_store_n(flag, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, flag, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 void trial_await(int *flag)
 {
+	cr_assert(AWAIT(__atomic_load_n(flag, __ATOMIC_ACQUIRE)), "no thread has set the flag");
+}
+
+void trial_stay(int *flag)
+{
 	while (!__atomic_load_n(flag, __ATOMIC_ACQUIRE))
-		usleep(1000);
+		syscall(SYS_futex, flag, FUTEX_WAIT, 0, NULL, NULL, 0);
 }
 
 /* ---- reading ---- */

@@ -126,9 +126,11 @@ extern const struct trial_wish trial_float_wish;
 
 /* ---- threads ---- */
 
-/* A flag that one thread sets once and another waits for. */
+/* A flag that one thread sets once. trial_await(): fail the test if that does not happen. */
 void trial_tell(int *flag);
 void trial_await(int *flag);
+/* For threads that the test works on: block until the test sets the flag, however long that takes. */
+void trial_stay(int *flag);
 
 /*
  * The test's own runner has a thread that blocks all signals, as our keeper does: it is taken for that. Once
