@@ -5,6 +5,7 @@
 
 #include "agent/detour/trap.h"
 #include "agent/watch/take.h"
+#include "base/testing/await.h"
 #include "base/syscall.h"
 
 #include <waymark/error.h>
@@ -416,8 +417,7 @@ Test(watch, a_handler_that_blocks_everything_is_seen_into, .timeout = 30)
 	cr_assert_eq(sample_told[2].how, WATCH_NEW_EXACT);
 	sample_end(0);
 	/* on a busy machine not all threads are stopped in time: then it is left for later */
-	for (trial_let_go(); trap_program.is_installed; trial_let_go())
-		usleep(10000);
+	cr_assert(AWAIT((trial_let_go(), !trap_program.is_installed)));
 	cr_assert_eq(trap_sigaction(SIGUSR1, NULL, &found), 0);
 	cr_assert(found.mask & TRAP_SIGNAL_BIT, "its mask is as it was");
 }
