@@ -2,16 +2,20 @@
 /* The control side from a tool's end (sample_tool.h). */
 #include "agent/control/sample_tool.h"
 
+#include "base/testing/await.h"
+
 #include <waymark/error.h>
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -30,19 +34,18 @@ static int count_threads(void)
 	return stat(path, &found) ? 0 : (int)found.st_nlink - 2;
 }
 
-static int wait_for_threads(int count)
+static void await_threads(int count, const char *which)
 {
-	for (int i = 0; i < 2000 && count_threads() != count; i++)
-		usleep(1000);
-	return count_threads();
+	cr_assert(AWAIT(count_threads() == count), "%d threads, and not %s", count_threads(),
+		  which);
 }
 
-/* Whether more than that comes to be recorded, when the program's threads get a processor. */
-static int comes_to_more(const struct peer *peer, uint64_t before)
+/* Let the program's two workers pass their markers some times. Each sleeps after every time. */
+static void let_work(void)
 {
-	for (int i = 0; i < 10000 && peer_recorded(peer) <= before; i++)
-		usleep(1000);
-	return peer_recorded(peer) > before;
+	uint64_t before = tool_sleeps();
+
+	cr_assert(AWAIT(tool_sleeps() >= before + 200));
 }
 
 /* The four messages that most tests begin with. */
@@ -89,17 +92,17 @@ Test(control, disarms_and_is_quiet_and_leaves_no_thread)
 	struct control_done done;
 	uint64_t before;
 
-	cr_assert(comes_to_more(&peer, 0));
+	cr_assert(AWAIT(peer_recorded(&peer) > 0));
 	done = peer_request(&peer, CONTROL_QUIET, NULL, 0);
 	cr_assert_eq(done.error, 0);
 	cr_assert_gt(done.sites, 0);
 	before = peer_recorded(&peer);
-	usleep(20000);
+	let_work();
 	cr_assert_eq(peer_recorded(&peer), before);
 	cr_assert_eq(peer_rules(&peer, CONTROL_ARM, "work:*", 0).error, 0);
-	cr_assert(comes_to_more(&peer, before));
+	cr_assert(AWAIT(peer_recorded(&peer) > before));
 	cr_assert_eq(peer_request(&peer, CONTROL_LEAVE, NULL, 0).error, 0);
-	cr_assert_eq(wait_for_threads(3), 3, "the main thread and two workers");
+	await_threads(3, "the main thread and two workers");
 }
 
 static struct peer begin_fault(const char *after)
@@ -120,7 +123,7 @@ static void is_quiet_after(const char *after)
 	/* and once more, since nothing of it is left */
 	cr_assert_eq(peer_rules(&peer, CONTROL_ARM, "work:*", 0).error, 0);
 	cr_assert_eq(peer_request(&peer, CONTROL_LEAVE, NULL, 0).error, 0);
-	cr_assert_eq(wait_for_threads(1), 1);
+	await_threads(1, "the main thread alone");
 }
 
 Test(control, a_hit_that_was_left_by_a_jump_is_over)
@@ -145,7 +148,7 @@ Test(control, a_hit_goes_on_whose_handler_stands_on_another_stack)
 
 	cr_assert_eq(peer_request(&peer, CONTROL_LEAVE, NULL, 0).error, 0);
 	close(peer.fd);
-	cr_assert_eq(wait_for_threads(1), 1, "the agent has left");
+	await_threads(1, "the main thread alone");
 	cr_assert_eq(peer_recorded(&peer), 1, "the handler's own");
 	kill(tool.pid, SIGUSR1);
 	cr_assert_eq(tool_exit_status(), 0);
@@ -158,11 +161,11 @@ Test(control, disarms_when_the_tool_dies)
 	uint64_t before;
 
 	/* else the main thread and the agent's two might be taken for what is left */
-	cr_assert_eq(wait_for_threads(5), 5, "the program's three and the agent's two");
+	await_threads(5, "the program's three and the agent's two");
 	close(peer.fd);
-	cr_assert_eq(wait_for_threads(3), 3);
+	await_threads(3, "the main thread and two workers");
 	before = peer_recorded(&peer);
-	usleep(20000);
+	let_work();
 	cr_assert_eq(peer_recorded(&peer), before);
 }
 
@@ -293,6 +296,15 @@ Test(control, other_types_under_one_name_are_refused_with_both_places)
 	cr_assert(strstr(peer.last_refused + strlen(peer.last_refused) + 1, "clash\ntypes\n"));
 }
 
+/* Whether the agent has read all that was sent. */
+static int is_taken(const struct peer *peer)
+{
+	int bytes = 1;
+
+	cr_assert_eq(ioctl(peer->fd, SIOCOUTQ, &bytes), 0);
+	return !bytes;
+}
+
 Test(control, hostile_messages_end_the_session_and_nothing_else)
 {
 	uint64_t seed = 88172645463325252u;
@@ -322,10 +334,10 @@ Test(control, hostile_messages_end_the_session_and_nothing_else)
 		}
 		if (send(peer.fd, noise.bytes, bytes, MSG_NOSIGNAL) < 0)
 			break;
-		usleep(200);
+		cr_assert(AWAIT(is_taken(&peer)));
 	}
 	close(peer.fd);
-	cr_assert_eq(wait_for_threads(3), 3, "the program itself goes on");
+	await_threads(3, "the main thread and two workers");
 	cr_assert_eq(kill(tool.pid, 0), 0);
 }
 
@@ -334,21 +346,21 @@ Test(control, a_tool_that_reads_nothing_is_given_up)
 	struct peer peer = begin("work", "", "work:*");
 	struct wm_message list = { CONTROL_MAGIC, CONTROL_VERSION, CONTROL_LIST, 99, 0 };
 
-	cr_assert_eq(wait_for_threads(5), 5, "the program's three and the agent's two");
+	await_threads(5, "the program's three and the agent's two");
 	while (send(peer.fd, &list, sizeof list, MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
 		;
-	for (int i = 0; i < 5000 && count_threads() > 3; i++)
-		usleep(1000);
-	cr_assert_eq(count_threads(), 3);
+	await_threads(3, "the main thread and two workers");
 }
 
 Test(control, a_program_that_closes_every_descriptor_loses_none_of_ours)
 {
 	struct peer peer = begin("close", "", "work:*");
-	uint64_t before = peer_recorded(&peer);
+	uint64_t before;
+	char byte;
 
-	usleep(50000);
-	cr_assert(comes_to_more(&peer, before));
+	cr_assert_eq(read(tool.out, &byte, 1), 0, "it has closed its end");
+	before = peer_recorded(&peer);
+	cr_assert(AWAIT(peer_recorded(&peer) > before));
 	cr_assert_eq(peer_request(&peer, CONTROL_QUIET, NULL, 0).error, 0);
 }
 
@@ -364,17 +376,13 @@ Test(control, the_program_listens_when_it_asks_and_takes_tools_one_after_another
 	for (int i = 0; i < 3; i++) {
 		struct peer peer = { .memfd = -1,
 				     .fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0) };
-		int error = -1;
 
-		for (int turn = 0; error && turn < 2000; turn++) {
-			error = connect(peer.fd, (struct sockaddr *)&address, sizeof address);
-			usleep(1000);
-		}
-		cr_assert_eq(error, 0, "%s: %s", address.sun_path, strerror(errno));
+		cr_assert(AWAIT(!connect(peer.fd, (struct sockaddr *)&address, sizeof address)),
+			  "%s: %s", address.sun_path, strerror(errno));
 		cr_assert_eq(peer_read_until(&peer, 0, NULL), CONTROL_HELLO);
 		cr_assert_eq(peer_open(&peer, "").error, 0);
 		cr_assert_eq(peer_rules(&peer, CONTROL_ARM, "work:*", 0).error, 0);
-		cr_assert(comes_to_more(&peer, 0));
+		cr_assert(AWAIT(peer_recorded(&peer) > 0));
 		if (i % 2)
 			peer_request(&peer, CONTROL_LEAVE, NULL, 0);
 		close(peer.fd);

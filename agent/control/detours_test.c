@@ -3,6 +3,7 @@
 #include "agent/control/sample_tool.h"
 
 #include "abi/detour.h"
+#include "base/testing/await.h"
 
 #include <waymark/error.h>
 
@@ -87,6 +88,14 @@ static int first_byte(void)
 	return byte;
 }
 
+/* Let the program call the function. It sleeps after each thousand calls. */
+static void let_call(void)
+{
+	uint64_t before = tool_sleeps();
+
+	cr_assert(AWAIT(tool_sleeps() >= before + 10));
+}
+
 static void goes_on(struct peer *peer)
 {
 	cr_assert_not(peer->is_gone);
@@ -107,7 +116,7 @@ Test(detours, a_whole_one_is_armed_and_let_go)
 	cr_assert_eq(done.error, 0);
 	cr_assert_eq(done.markers, 1);
 	cr_assert_eq(first_byte(), 0xe9);
-	usleep(20000);
+	let_call();
 	cr_assert_eq(peer_request(&peer, CONTROL_QUIET, NULL, 0).error, 0);
 	cr_assert_eq(first_byte(), 0x48);
 	goes_on(&peer);
@@ -144,7 +153,7 @@ Test(detours, no_damaged_byte_does_harm)
 	done = peer_request(&peer, CONTROL_PLACE, &good, sizeof good);
 	cr_assert_eq(done.error, 0);
 	cr_assert_eq(peer_request(&peer, CONTROL_COMMIT, NULL, 0).error, 0);
-	usleep(20000);
+	let_call();
 	goes_on(&peer);
 }
 

@@ -3,10 +3,12 @@
 #include "agent/control/queue.h"
 
 #include "agent/control/message.h"
+#include "base/testing/await.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,17 +219,28 @@ static void use_up_descriptors(void)
 		;
 }
 
+static int is_full(void)
+{
+	struct pollfd room = { .fd = ends[0], .events = POLLOUT };
+
+	return !poll(&room, 1, 0);
+}
+
+/* Returns whether the sender ever had to wait for room. */
 static void *read_slowly(void *unused)
 {
-	usleep(50000);
+	int was_full = AWAIT(is_full());
+
+	(void)unused;
 	while (take_packet(0))
-		usleep(100);
-	return unused;
+		usleep(100); /* slower than the sender: the reader's pace is the subject */
+	return (void *)(long)was_full;
 }
 
 Test(queue, without_a_file_they_go_as_the_tool_takes_them)
 {
 	pthread_t reader;
+	void *was_full;
 
 	use_up_descriptors();
 	cr_assert(!pthread_create(&reader, NULL, read_slowly, NULL));
@@ -235,7 +248,8 @@ Test(queue, without_a_file_they_go_as_the_tool_takes_them)
 		cr_assert_eq(put(i, 100), 0);
 	cr_assert_eq(queue_flush(), 0);
 	cr_assert(!shutdown(ends[0], SHUT_WR));
-	pthread_join(reader, NULL);
+	pthread_join(reader, &was_full);
+	cr_assert(was_full);
 	cr_assert_gt(got.packets, 30);
 	cr_assert_eq(got.files, 0);
 	cr_assert_eq(got.next, 30000);
@@ -244,7 +258,7 @@ Test(queue, without_a_file_they_go_as_the_tool_takes_them)
 static void *read_one_now_and_then(void *unused)
 {
 	for (;;) {
-		usleep(20000);
+		usleep(20000); /* less than the patience: the reader's pace is the subject */
 		if (!take_packet(0))
 			return unused;
 	}

@@ -4,6 +4,7 @@
 #include "abi/page.h"
 
 #include <criterion/criterion.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -271,4 +272,38 @@ int tool_exit_status(void)
 	cr_assert_eq(waitpid(tool.pid, &status, 0), tool.pid);
 	tool.pid = 0;
 	return status;
+}
+
+/* Of one thread; 0 when it has ended. */
+static uint64_t sleeps_of(const char *tid)
+{
+	unsigned long count = 0;
+	char path[320], line[128];
+	FILE *file;
+
+	snprintf(path, sizeof path, "/proc/%d/task/%s/status", tool.pid, tid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof line, file)) {
+		if (sscanf(line, "voluntary_ctxt_switches: %lu", &count) == 1)
+			break;
+	}
+	if (file)
+		fclose(file);
+	return count;
+}
+
+uint64_t tool_sleeps(void)
+{
+	struct dirent *entry;
+	uint64_t count = 0;
+	char path[64];
+	DIR *tasks;
+
+	snprintf(path, sizeof path, "/proc/%d/task", tool.pid);
+	tasks = opendir(path);
+	cr_assert_not_null(tasks);
+	while ((entry = readdir(tasks)))
+		count += entry->d_name[0] != '.' ? sleeps_of(entry->d_name) : 0;
+	closedir(tasks);
+	return count;
 }

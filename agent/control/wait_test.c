@@ -46,7 +46,7 @@ static void keep_waiting(struct peer *peer, unsigned int ms, uint64_t base, uint
 	while (now_ms() < end_ms && !has_printed()) {
 		peer_say(peer, CONTROL_WAIT, &wait, sizeof wait);
 		wait.done += more;
-		usleep(SAY_MS * 1000);
+		usleep(SAY_MS * 1000); /* how often a tool says it is the subject */
 	}
 }
 
@@ -115,7 +115,7 @@ Test(wait, a_program_waits_for_go_as_long_as_the_tool_asks_for_something)
 
 	while (now_ms() < end_ms) {
 		cr_assert_eq(peer_rules(&peer, CONTROL_ARM, "count:*", 0).error, 0);
-		usleep(SAY_MS * 1000);
+		usleep(SAY_MS * 1000); /* how often a tool asks is the subject */
 	}
 	cr_assert_eq(peer_recorded(&peer), 0, "it did not wait");
 	peer_request(&peer, CONTROL_GO, NULL, 0);
