@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/marker/bed.h"
+#include "base/testing/await.h"
 
 #include <waymark/error.h>
 #include <waymark/marker.h>
@@ -88,12 +89,13 @@ Test(store, a_cancelled_thread_leaves_whole_pages)
 {
 	bed_make(64 << 20, STORE_CYCLIC);
 	bed_arm("store:pair", PAIR, 1);
-	for (int i = 0; i < 200; i++) {
+	for (uint64_t i = 0; i < 200; i++) {
 		uint64_t hits = 0;
 		pthread_t thread;
 
 		cr_assert_eq(pthread_create(&thread, NULL, hit_for_ever, &hits), 0);
-		usleep(300);
+		/* at moments that differ: the last ones are behind the thread's first page */
+		cr_assert(AWAIT(*(volatile uint64_t *)&hits > i * 100));
 		pthread_cancel(thread);
 		pthread_join(thread, NULL);
 	}
@@ -153,11 +155,7 @@ Test(store, a_thread_that_leaves_without_a_word_is_swept)
 	bed_make(1 << 20, STORE_DISCARD);
 	bed_arm("store:pair", PAIR, 1);
 	cr_assert_eq(pthread_create(&thread, NULL, leave_by_syscall, NULL), 0);
-	for (int i = 0; i < 1000 && slots_in(SLOT_ENDED) == 0; i++) {
-		usleep(1000);
-		store_sweep();
-	}
-	cr_assert_eq(slots_in(SLOT_ENDED), 1);
+	cr_assert(AWAIT((store_sweep(), slots_in(SLOT_ENDED) == 1)));
 	cr_assert_eq(bed_read(0, width, NULL, NULL), 3);
 }
 
@@ -259,6 +257,7 @@ static int bare_thread(void *data)
 Test(store, bare_threads_that_share_a_tls_never_share_a_page)
 {
 	const size_t stack_bytes = 256 * 1024;
+	pid_t tids[3];
 	int done = 0;
 
 	bed_make(64 << 20, STORE_DISCARD);
@@ -267,19 +266,19 @@ Test(store, bare_threads_that_share_a_tls_never_share_a_page)
 		char *stack = mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
 
-		cr_assert_gt(clone(bare_thread, stack + stack_bytes,
-				   CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND |
-					   CLONE_THREAD | CLONE_SYSVSEM,
-				   &done),
-			     0);
+		tids[i] = clone(bare_thread, stack + stack_bytes,
+				CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
+					CLONE_SYSVSEM,
+				&done);
+		cr_assert_gt(tids[i], 0);
 	}
 	for (int i = 0; i < HITS; i++)
 		hit_pair(i, 1);
-	while (__atomic_load_n(&done, __ATOMIC_ACQUIRE) < 3)
-		usleep(1000);
+	cr_assert(AWAIT(__atomic_load_n(&done, __ATOMIC_ACQUIRE) == 3));
 	cr_assert_eq(slots_in(SLOT_LIVE), 4);
 	cr_assert_eq(bed_read(0, width, NULL, NULL) + bed_discarded(0), 4 * HITS);
-	usleep(10000);
+	for (int i = 0; i < 3; i++)
+		cr_assert(AWAIT(tgkill(getpid(), tids[i], 0) && errno == ESRCH));
 	store_sweep();
 	cr_assert_eq(slots_in(SLOT_LIVE), 1);
 	cr_assert_eq(slots_in(SLOT_ENDED), 3);
@@ -302,7 +301,7 @@ Test(store, quiet_ends_every_stream_while_threads_go_on_hitting)
 		pthread_create(&threads[i], NULL, hit_on, &stop);
 	for (int i = 0; i < 50; i++) {
 		bed_arm("store:pair", PAIR, 1);
-		usleep(500);
+		cr_assert(AWAIT(slots_in(SLOT_LIVE) == 4), "not all threads have hit");
 		bed_disarm("store:pair");
 		cr_assert_eq(store_quiet(0, 2000), 0);
 		cr_assert_eq(pages_in(PAGE_OPEN), 0);
@@ -374,7 +373,7 @@ Test(store, a_session_can_be_closed_while_threads_are_busy_for_another)
 		pthread_create(&threads[i], NULL, hit_both, &stop);
 	for (int i = 0; i < 50; i++) {
 		bed_arm("store:pair", PAIR, 1);
-		usleep(500);
+		cr_assert(AWAIT(slots_in(SLOT_LIVE) == 4), "not all threads have hit");
 		bed_disarm("store:pair");
 		cr_assert_eq(store_quiet(0, 2000), 0);
 		cr_assert_eq(store_close(0), 0);
