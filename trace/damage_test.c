@@ -422,7 +422,7 @@ Test(damage, a_writer_killed_at_any_moment_leaves_whole_packets, .timeout = 120)
 		pid = fork();
 		if (!pid)
 			write_for_ever();
-		usleep(3000 + round * 531);
+		usleep(3000 + round * 531); /* the moment is the subject */
 		kill(pid, SIGKILL);
 		cr_assert_eq(waitpid(pid, &status, 0), pid);
 		cr_assert(WIFSIGNALED(status));

@@ -416,7 +416,7 @@ static void *drain_thread(void *data)
 {
 	while (!stop_draining) {
 		*(uint64_t *)data += bed_drain(0);
-		usleep(1000);
+		usleep(1000); /* seldom enough that the writer has to wait */
 	}
 	return NULL;
 }

@@ -225,6 +225,7 @@ static void *write_between(void *unused)
 	for (size_t i = 0; !__atomic_load_n(&stopping, __ATOMIC_ACQUIRE); i = (i + 50) % SITES) {
 		uintptr_t at = sites[i].address + 50;
 
+		/* the naps are the pace of a debugger that comes and goes */
 		write_byte(&own, at, BREAKPOINT);
 		usleep(1);
 		write_byte(&own, at, 0x90);
