@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Hits that are on their way are waited for, and none that can't be. No time is held against a bound. */
 #include "session/watch/underway.h"
+#include "base/testing/await.h"
 #include "session/ticks.h"
 
 #include <criterion/criterion.h>
@@ -141,8 +142,8 @@ Test(watch_underway, who_gets_no_processor_is_waited_for, .timeout = 20)
 		cr_skip_test("it takes two CPUs");
 	pid = start(spins, cpus[1], SCHED_OTHER);
 	hog = start(spins, cpus[1], SCHED_FIFO);
-	while (sched_getscheduler(hog) != SCHED_FIFO && waitpid(hog, &status, WNOHANG) != hog)
-		usleep(1000);
+	cr_assert(AWAIT(sched_getscheduler(hog) == SCHED_FIFO ||
+			waitpid(hog, &status, WNOHANG) == hog));
 	if (sched_getscheduler(hog) != SCHED_FIFO) {
 		finish(pid);
 		cr_skip_test("it takes real-time priority, as root has it");
