@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/catalog.h"
+#include "base/testing/await.h"
 
 #include "abi/site.h"
 
@@ -70,6 +71,15 @@ static __attribute__((noinline, no_sanitize("thread"))) void code_write(unsigned
 	*to = byte;
 }
 
+/* Reads the process into the catalog again. */
+static const struct catalog_marker *marker_twice(struct catalog *catalog, pid_t pid)
+{
+	catalog_release(catalog);
+	cr_assert_eq(catalog_add_process(catalog, pid, detail), 0, "%s", words);
+	catalog_sort(catalog);
+	return find(catalog, "catalog:twice", 'm');
+}
+
 Test(catalog, a_process_tells_which_sites_are_armed)
 {
 	struct catalog catalog = { 0 };
@@ -93,15 +103,8 @@ Test(catalog, a_process_tells_which_sites_are_armed)
 		for (;;)
 			pause();
 	}
-	for (int i = 0; i < 5000; i++) {
-		catalog_release(&catalog);
-		cr_assert_eq(catalog_add_process(&catalog, child, detail), 0, "%s", words);
-		catalog_sort(&catalog);
-		twice = find(&catalog, "catalog:twice", 'm');
-		if (twice->counts[SITE_IS_ARMED])
-			break;
-		usleep(1000);
-	}
+	cr_assert(AWAIT(marker_twice(&catalog, child)->counts[SITE_IS_ARMED]));
+	twice = find(&catalog, "catalog:twice", 'm');
 	cr_assert_eq(twice->counts[SITE_IS_ARMED], 1);
 	cr_assert_eq(twice->pid, child);
 	kill(child, SIGKILL);

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/testing/await.h"
 #include "session/target.h"
 
 /* What root may read tells nothing: to others the kernel denies what an ended process no longer has. */
@@ -18,13 +19,6 @@ static void be_no_root(void)
 	if (!geteuid())
 		cr_assert(!setgid(65534) && !setuid(65534));
 	prctl(PR_SET_DUMPABLE, 1);
-}
-
-static void until_state(pid_t pid, char state)
-{
-	for (int i = 0; i < 5000 && target_thread_state(pid, pid) != state; i++)
-		usleep(1000);
-	cr_assert_eq(target_thread_state(pid, pid), state);
 }
 
 Test(loaded, a_process_of_ours_that_has_ended_is_gone_and_not_denied, .timeout = 30)
@@ -36,7 +30,7 @@ Test(loaded, a_process_of_ours_that_has_ended_is_gone_and_not_denied, .timeout =
 	pid = fork();
 	if (!pid)
 		_exit(0);
-	until_state(pid, 'Z');
+	cr_assert(AWAIT(target_thread_state(pid, pid) == 'Z'));
 	cr_assert_eq(loaded_read(&list, pid), -ESRCH);
 	loaded_release(&list);
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
@@ -65,7 +59,7 @@ Test(loaded, modules_are_read_though_the_first_thread_has_ended, .timeout = 30)
 			_exit(1);
 		pthread_exit(NULL);
 	}
-	until_state(pid, 'Z');
+	cr_assert(AWAIT(target_thread_state(pid, pid) == 'Z'));
 	cr_assert_eq(loaded_read(&list, pid), 0);
 	cr_assert_gt(list.count, 1);
 	loaded_release(&list);

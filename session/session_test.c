@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/sample_agent.h"
+#include "base/testing/await.h"
 #include "session/process.h"
 #include "session/target.h"
 
@@ -264,7 +265,7 @@ Test(session, the_owner_is_told_at_the_watermark)
 	cr_assert_eq(read(fd, &told, sizeof(told)), (ssize_t)sizeof(told));
 	cr_assert_eq(told, 1);
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	usleep(20000);
+	usleep(20000); /* a time in which it must not be told again */
 	cr_assert_lt(read(fd, &told, sizeof(told)), 0, "told once, until it is drained");
 	cr_assert_eq(wm_session_read(session, hear, &heard), 0);
 	cr_assert_eq(heard.count, 700);
@@ -339,14 +340,28 @@ Test(session, an_agent_that_never_gets_quiet_holds_nobody_for_ever)
 	sample_agent_release(&agent);
 }
 
-static int comes_to_state(pid_t pid, char state)
+/* 1: the tracer has stopped the process; -1: the tracer has ended without that; 0: neither yet. */
+static int is_stopped_by(pid_t tracer, pid_t pid)
 {
-	for (int i = 0; i < 2000; i++) {
-		if (target_thread_state(pid, pid) == state)
-			return 1;
-		usleep(1000);
-	}
-	return 0;
+	if (target_thread_state(pid, pid) == 't')
+		return 1;
+	return tracer > 0 && target_thread_state(tracer, tracer) == 'Z' ? -1 : 0;
+}
+
+/* The first child of a process; 0: none yet. */
+static pid_t child_of(pid_t pid)
+{
+	pid_t child = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%d", &child) != 1)
+		child = 0;
+	if (file)
+		fclose(file);
+	return child;
 }
 
 static struct wm_session *record_sample(struct sample_agent *agent)
@@ -365,7 +380,7 @@ Test(session, one_that_others_have_stopped_is_not_waited_for)
 	struct wm_session *session = record_sample(&agent);
 
 	kill(agent.pid, SIGSTOP);
-	cr_assert(comes_to_state(agent.pid, 'T'));
+	cr_assert(AWAIT(target_thread_state(agent.pid, agent.pid) == 'T'));
 	cr_assert_eq(wm_session_stop(session), -WM_E_STOPPED);
 	kill(agent.pid, SIGCONT);
 	wm_session_close(session);
@@ -379,10 +394,10 @@ Test(session, one_that_stood_still_for_a_moment_may_take_its_time)
 	pid_t waker;
 
 	kill(agent.pid, SIGSTOP);
-	cr_assert(comes_to_state(agent.pid, 'T'));
+	cr_assert(AWAIT(target_thread_state(agent.pid, agent.pid) == 'T'));
 	waker = fork();
 	if (!waker) {
-		usleep(30000);
+		usleep(30000); /* the moment for which it stands still is the subject */
 		kill(agent.pid, SIGCONT);
 		_exit(0);
 	}
@@ -396,8 +411,10 @@ Test(session, one_that_its_own_agent_has_stopped_is_waited_for)
 {
 	struct sample_agent agent = { .way = SAMPLE_STOPS };
 	struct wm_session *session = record_sample(&agent);
+	int stopped;
 
-	if (!comes_to_state(agent.pid, 't'))
+	cr_assert(AWAIT(stopped = is_stopped_by(child_of(agent.pid), agent.pid)));
+	if (stopped < 0)
 		cr_skip_test("ptrace(2) of a parent is not allowed here");
 	cr_assert_eq(wm_session_stop(session), 0, "%s", wm_session_detail(session));
 	wm_session_close(session);
@@ -415,7 +432,7 @@ static void stop_again_and_again(pid_t pid)
 		ptrace(PTRACE_INTERRUPT, pid, NULL, NULL);
 		if (waitpid(pid, &status, __WALL) != pid)
 			_exit(1);
-		usleep(i == 29 ? 0 : 40000);
+		usleep(i == 29 ? 0 : 40000); /* for how long it stands still is the subject */
 		ptrace(PTRACE_CONT, pid, NULL, NULL);
 	}
 	_exit(0); /* which lets go of it */
@@ -426,10 +443,12 @@ Test(session, one_that_a_tracer_stops_again_and_again_is_waited_for)
 	struct sample_agent agent = { .way = SAMPLE_SLOW };
 	struct wm_session *session = record_sample(&agent);
 	pid_t tracer = fork();
+	int stopped;
 
 	if (!tracer)
 		stop_again_and_again(agent.pid);
-	if (!comes_to_state(agent.pid, 't'))
+	cr_assert(AWAIT(stopped = is_stopped_by(tracer, agent.pid)));
+	if (stopped < 0)
 		cr_skip_test("ptrace(2) is not allowed here");
 	cr_assert_eq(wm_session_stop(session), 0, "%s", wm_session_detail(session));
 	kill(tracer, SIGKILL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/stop.h"
+#include "base/testing/await.h"
 #include "session/target.h"
 #include "session/target_test.h"
 #include "session/tracee.h"
@@ -99,11 +100,14 @@ Test(stop, a_process_that_is_stopped_or_gone_is_refused, .timeout = 30)
 	cr_assert_eq(waitpid(subject.pid, NULL, WUNTRACED), subject.pid);
 	cr_assert_eq(stop_threads(subject.pid, 0, &stop), -WM_E_STOPPED);
 	cr_assert_null(stop);
-	cr_assert(subject_comes_to(&subject, 'T'));
+	/* one that was let go of while stopped passes through other states */
+	cr_assert(AWAIT(subject_state(&subject) == 'T'));
 	kill(subject.pid, SIGCONT);
 	subject_end(&subject);
 	cr_assert_eq(stop_threads(subject.pid, 0, &stop), -ESRCH);
 }
+
+#define RESTING 4 /* threads of start_waiting(), beside the first */
 
 struct killer {
 	pid_t pid;
@@ -114,9 +118,30 @@ static void *kill_soon(void *data)
 {
 	const struct killer *killer = data;
 
-	usleep(killer->after_us);
+	usleep(killer->after_us); /* the moment is the subject */
 	kill(killer->pid, SIGKILL);
 	return NULL;
+}
+
+static int stopped_threads(pid_t pid)
+{
+	pid_t *tids;
+	int count = target_threads(pid, &tids), stopped = 0;
+
+	for (int i = 0; i < count; i++)
+		stopped += target_thread_state(pid, tids[i]) == 't';
+	free(tids);
+	return stopped;
+}
+
+/* Returns whether all but the first thread had stopped before. */
+static void *kill_when_stopped(void *data)
+{
+	const struct killer *killer = data;
+	int have_stopped = AWAIT(stopped_threads(killer->pid) == RESTING);
+
+	kill(killer->pid, SIGKILL);
+	return (void *)(long)have_stopped;
 }
 
 static void *rest(void *data)
@@ -138,7 +163,7 @@ static pid_t start_waiting(void)
 		pthread_t thread;
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (int i = 0; i < 4; i++)
+		for (int i = 0; i < RESTING; i++)
 			pthread_create(&thread, NULL, rest, NULL);
 		if (!vfork()) {
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -155,15 +180,17 @@ static pid_t start_waiting(void)
 /* Those that had come to a stop before it was killed hold the first thread's end back, until theirs were fetched. */
 Test(stop, a_process_that_is_killed_when_some_had_stopped_is_let_die, .timeout = 60)
 {
-	struct killer killer = { .pid = start_waiting(), .after_us = 300000 };
+	struct killer killer = { .pid = start_waiting() };
 	struct stop *stop;
 	pthread_t thread;
+	void *had_stopped;
 	int err, status;
 
-	cr_assert_eq(pthread_create(&thread, NULL, kill_soon, &killer), 0);
+	cr_assert_eq(pthread_create(&thread, NULL, kill_when_stopped, &killer), 0);
 	err = stop_threads(killer.pid, 0, &stop);
 	cr_assert(!err || err == -ESRCH, "%s", wm_error_text(err));
-	pthread_join(thread, NULL);
+	pthread_join(thread, &had_stopped);
+	cr_assert(had_stopped);
 	stop_resume(stop);
 	cr_assert_eq(waitpid(killer.pid, &status, 0), killer.pid);
 	cr_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
@@ -208,7 +235,7 @@ Test(stop, a_tool_that_is_killed_lets_all_run_on, .timeout = 30)
 			stop_threads(subject.pid, 0, &stop);
 			pause();
 		}
-		usleep(1000 * (useconds_t)i);
+		usleep(1000 * (useconds_t)i); /* the moment is the subject */
 		kill(tool, SIGKILL);
 		waitpid(tool, NULL, 0);
 	}

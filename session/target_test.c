@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/target_test.h"
 #include "base/maps.h"
+#include "base/testing/await.h"
 #include "session/target.h"
 
 #include <criterion/criterion.h>
@@ -109,22 +110,30 @@ void subject_end(struct subject *subject)
 	rmdir(subject->dir);
 }
 
+/* Whether its socket is gone. If not, connects to it, so that it leaves. */
+static int agent_has_left(const struct sockaddr_un *address, int try)
+{
+	struct stat st;
+	int fd;
+
+	if (stat(address->sun_path, &st))
+		return 1;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) &&
+	    errno == ECONNREFUSED && try > 100)
+		unlink(address->sun_path); /* of a process that is another program by now */
+	close(fd);
+	return 0;
+}
+
 void subject_agent_leave(struct subject *subject)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct stat st;
+	int tries = 0;
 
 	snprintf(address.sun_path, sizeof(address.sun_path), "%s/%d.agent", subject->dir,
 		 subject->pid);
-	for (int i = 0; i < 2000 && !stat(address.sun_path, &st); i++) {
-		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-		if (connect(fd, (struct sockaddr *)&address, sizeof(address)) &&
-		    errno == ECONNREFUSED && i > 100)
-			unlink(address.sun_path); /* of a process that is another program by now */
-		close(fd);
-		usleep(500);
-	}
+	cr_assert(AWAIT(agent_has_left(&address, tries++)), "%s", address.sun_path);
 }
 
 int subject_lives(const struct subject *subject)
@@ -135,13 +144,6 @@ int subject_lives(const struct subject *subject)
 char subject_state(const struct subject *subject)
 {
 	return target_thread_state(subject->pid, subject->pid);
-}
-
-int subject_comes_to(const struct subject *subject, char state)
-{
-	for (int i = 0; i < 5000 && subject_state(subject) != state; i++)
-		usleep(1000);
-	return subject_state(subject) == state;
 }
 
 int subject_map_count(const struct subject *subject)

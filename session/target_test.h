@@ -31,9 +31,6 @@ void subject_agent_leave(struct subject *subject);
 
 int subject_lives(const struct subject *subject);
 char subject_state(const struct subject *subject);
-
-/* Whether it comes into that state soon: one that was let go of while stopped passes through others. */
-int subject_comes_to(const struct subject *subject, char state);
 int subject_map_count(const struct subject *subject);
 
 /* Become another user for good. 0: that one can't read the targets. */

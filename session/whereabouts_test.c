@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/whereabouts.h"
 
+#include "base/testing/await.h"
 #include "session/target.h"
 
 #include <criterion/criterion.h>
@@ -33,10 +34,10 @@ static void end(pid_t pid)
 	cr_assert_eq(waitpid(pid, NULL, 0), pid);
 }
 
-static void state_await(pid_t pid, char state)
+static void await_state(pid_t pid, char state)
 {
-	for (int i = 0; i < 10000 && target_thread_state(pid, pid) != state; i++)
-		usleep(1000);
+	cr_assert(AWAIT(target_thread_state(pid, pid) == state), "%c",
+		  target_thread_state(pid, pid));
 }
 
 Test(whereabouts, of_one_that_sleeps_its_system_call, .timeout = 60)
@@ -46,7 +47,7 @@ Test(whereabouts, of_one_that_sleeps_its_system_call, .timeout = 60)
 	double ran_ms, waited_ms;
 	const char *times;
 
-	state_await(pid, 'S');
+	await_state(pid, 'S');
 	whereabouts_tell(pid, pid, words, sizeof(words));
 	snprintf(wanted, sizeof(wanted), "it sleeps in system call %d", SYS_pause);
 	cr_expect_eq(strncmp(words, wanted, strlen(wanted)), 0, "%s", words);
@@ -64,7 +65,7 @@ Test(whereabouts, of_one_that_runs_none, .timeout = 60)
 	pid_t pid = child(1);
 	char words[192];
 
-	state_await(pid, 'R');
+	await_state(pid, 'R');
 	whereabouts_tell(pid, pid, words, sizeof(words));
 	cr_expect_eq(strncmp(words, "it runs, or waits for a processor", 33), 0, "%s", words);
 	cr_expect(!strstr(words, "system call"), "%s", words);
@@ -76,9 +77,9 @@ Test(whereabouts, of_one_that_has_stopped, .timeout = 60)
 	pid_t pid = child(0);
 	char words[192];
 
-	state_await(pid, 'S');
+	await_state(pid, 'S');
 	cr_assert_eq(kill(pid, SIGSTOP), 0);
-	state_await(pid, 'T');
+	await_state(pid, 'T');
 	whereabouts_tell(pid, pid, words, sizeof(words));
 	cr_expect_eq(strncmp(words, "it is stopped", 13), 0, "%s", words);
 	end(pid);
@@ -99,7 +100,7 @@ Test(whereabouts, cut_where_there_is_no_room, .timeout = 60)
 	pid_t pid = child(0);
 	char words[192];
 
-	state_await(pid, 'S');
+	await_state(pid, 'S');
 	for (size_t bytes = 1; bytes < sizeof(words); bytes++) {
 		memset(words, 'x', sizeof(words));
 		whereabouts_tell(pid, pid, words, bytes);
