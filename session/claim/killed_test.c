@@ -232,6 +232,7 @@ Test(ledger_killed, at_any_moment_of_several_at_once)
 	for (int round = 0; round < ROUNDS; round++) {
 		int victim = (int)(random() % OWNERS);
 
+		/* the moment is the subject */
 		nanosleep(&(struct timespec){ .tv_nsec = random() % 2000000 }, NULL);
 		bed_kill(pids[victim]);
 		pids[victim] = 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/testing/await.h"
 #include "session/claim/bed_test.h"
 
 #include <criterion/criterion.h>
@@ -305,9 +306,7 @@ Test(ledger, claims_live_as_long_as_a_child_has_the_descriptors)
 	cr_expect(!claim_row_is_same(&list.rows[0], &list.rows[0].claim));
 	claim_list_release(&list);
 	kill(*grandchild, SIGKILL);
-	for (int i = 0; i < 2000 && bed_count_of(owner); i++)
-		usleep(5000);
-	cr_expect_eq(bed_count_of(owner), 0);
+	cr_expect(AWAIT(!bed_count_of(owner)));
 }
 
 Test(ledger, rows_are_weighed_as_the_kernel_does)

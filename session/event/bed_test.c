@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/event/bed_test.h"
+#include "base/testing/await.h"
 #include "session/event/instance.h"
 
 #include <criterion/criterion.h>
@@ -14,30 +15,15 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define SI_PERF 6 /* TRAP_PERF */
 #define ORDINARY 65534
-#define WAIT_NS UINT64_C(30000000000)
 
 volatile uint64_t words[BED_WORDS] __attribute__((aligned(64)));
 
 static struct bed_shared *caught;
-
-static void nap(void)
-{
-	nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
-}
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 void bed_start(struct bed *bed, void (*main)(struct bed_shared *))
 {
@@ -60,18 +46,23 @@ void bed_end(struct bed *bed)
 	munmap(bed->shared, sizeof(*bed->shared));
 }
 
+/* How many are ready. Fails the test when the child has ended before so many were. */
+static unsigned int ready_of(const struct bed *bed, unsigned int count)
+{
+	unsigned int ready = __atomic_load_n(&bed->shared->ready, __ATOMIC_ACQUIRE);
+	siginfo_t info = { 0 };
+
+	if (ready >= count)
+		return ready;
+	waitid(P_PID, (id_t)bed->pid, &info, WEXITED | WNOHANG | WNOWAIT);
+	cr_assert_eq(info.si_pid, 0, "the child has ended with status %d", info.si_status);
+	return ready;
+}
+
 void bed_wait(const struct bed *bed, unsigned int count)
 {
-	uint64_t end = now_ns() + WAIT_NS;
-
-	while (__atomic_load_n(&bed->shared->ready, __ATOMIC_ACQUIRE) < count) {
-		siginfo_t info = { 0 };
-
-		waitid(P_PID, (id_t)bed->pid, &info, WEXITED | WNOHANG | WNOWAIT);
-		cr_assert_eq(info.si_pid, 0, "the child has ended with status %d", info.si_status);
-		cr_assert(now_ns() < end, "%u of %u are there", bed->shared->ready, count);
-		nap();
-	}
+	cr_assert(AWAIT(ready_of(bed, count) >= count), "%u of %u are there", bed->shared->ready,
+		  count);
 }
 
 void bed_step(const struct bed *bed, unsigned int step, unsigned int ready)

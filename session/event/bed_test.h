@@ -49,7 +49,7 @@ struct bed {
 void bed_start(struct bed *bed, void (*main)(struct bed_shared *));
 void bed_end(struct bed *bed);
 
-/* Wait until `ready` is at least `count`; the test fails after 30 s. */
+/* Wait until `ready` is at least `count`. Fails the test when that never happens. */
 void bed_wait(const struct bed *bed, unsigned int count);
 
 /* The test's side: let the child's threads go on to the step, and wait until `ready` of them are there. */

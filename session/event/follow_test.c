@@ -3,6 +3,7 @@
  * Which CPUs are there, and what becomes of their events, with a kernel of the test's own: it has CPUs that go and come at a
  * word, clocks that stand, and refuses what it is told to. hotplug_test.c has the real one's.
  */
+#include "base/testing/await.h"
 #include "session/claim/ledger.h"
 #include "session/event/bed_test.h"
 #include "session/event/instance.h"
@@ -197,7 +198,7 @@ Test(event_follow, the_time_without_begins_where_the_events_ended)
 		kernel.events[i].count.running_ns += 1000000;
 	go_offline(1);
 	kernel.online[1] = 1;
-	usleep(5000);
+	cr_assert(AWAIT(object_now_ns() > after + 1000000 + 1000), "the clock stands still");
 	gone = object_now_ns();
 	follow(object);
 	cr_assert_eq(uncovered(object, &last), 1);
@@ -216,11 +217,12 @@ Test(event_follow, the_time_without_begins_where_the_events_ended)
 Test(event_follow, the_time_without_begins_where_it_was_seen_offline)
 {
 	struct event_object *object = arm_system(1);
+	uint64_t armed = object_now_ns(), seen;
 	struct event_uncovered last;
-	uint64_t seen;
 
 	go_offline(1);
-	usleep(2000);
+	/* longer than the events' own clock has run */
+	cr_assert(AWAIT(object_now_ns() > armed + 1000000), "the clock stands still");
 	seen = object_now_ns();
 	follow(object);
 	kernel.online[1] = 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What becomes of events: threads that end, children, other programs, tools that die, tracers, users. */
+#include "base/testing/await.h"
 #include "session/event/bed_test.h"
 #include "session/event/instance.h"
 
@@ -61,8 +62,7 @@ Test(event_life, threads_that_have_ended_count)
 	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
 	object = bed_arm(&request);
 	bed_step(&bed, 1, 40);
-	while (target_status_number(bed.pid, "Threads") > 1)
-		usleep(1000);
+	cr_assert(AWAIT(target_status_number(bed.pid, "Threads") == 1));
 	cr_assert_eq(bed_count(object, 0), 120);
 	cr_assert_eq(event_object_coverage(object, &coverage), 0);
 	cr_assert_eq(coverage.wanted, 1);
@@ -131,6 +131,7 @@ static void *store_five(void *data)
 static void parent(struct bed_shared *own)
 {
 	pid_t child;
+	int status;
 
 	shared = own;
 	bed_catch(own);
@@ -141,11 +142,11 @@ static void parent(struct bed_shared *own)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		store(10);
 		bed_threads(1, store_five, NULL);
-		while (!__atomic_load_n(&own->started, __ATOMIC_ACQUIRE))
-			usleep(100);
-		_exit(0);
+		_exit(!AWAIT(__atomic_load_n(&own->started, __ATOMIC_ACQUIRE)));
 	}
-	waitpid(child, NULL, 0);
+	waitpid(child, &status, 0);
+	if (status)
+		_exit(5);
 	bed_meet(own, 99);
 }
 
@@ -337,8 +338,7 @@ Test(event_life, a_stopped_process_is_armed_and_stays_stopped)
 	bed_start(&bed, chatty);
 	bed_wait(&bed, 1);
 	kill(bed.pid, SIGSTOP);
-	while (target_thread_state(bed.pid, bed.pid) != 'T')
-		usleep(1000);
+	cr_assert(AWAIT(target_thread_state(bed.pid, bed.pid) == 'T'));
 	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 1);
 	object = bed_arm(&request);
 	cr_assert_eq(target_thread_state(bed.pid, bed.pid), 'T');
@@ -541,9 +541,8 @@ Test(event_life, processes_of_other_pid_namespaces)
 		cr_skip_test("root alone makes pid namespaces without more");
 	bed_start(&bed, nested);
 	bed_wait(&bed, 1);
-	do /* it runs before its number is told */
-		pid = (pid_t)__atomic_load_n(&bed.shared->data, __ATOMIC_ACQUIRE);
-	while (!pid && !usleep(1000));
+	/* it runs before its parent has stored its number */
+	cr_assert(AWAIT(pid = (pid_t)__atomic_load_n(&bed.shared->data, __ATOMIC_ACQUIRE)));
 	bed_request(&request, sources, EVENT_PROCESS, pid, 1);
 	request.flags = EVENT_SIGNAL | EVENT_CHILDREN;
 	object = bed_arm(&request);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/testing/await.h"
 #include "session/event/bed_test.h"
 #include "session/event/instance.h"
 
@@ -131,6 +132,13 @@ static void storm(struct bed_shared *own)
 	bed_meet(own, 99);
 }
 
+static int storm_is_over(const struct bed_shared *seen)
+{
+	return __atomic_load_n(&seen->starters, __ATOMIC_ACQUIRE) == STORM_STARTERS &&
+	       __atomic_load_n(&seen->ended, __ATOMIC_ACQUIRE) ==
+		       __atomic_load_n(&seen->started, __ATOMIC_ACQUIRE);
+}
+
 static void armed_in_a_storm(unsigned int flags, int times)
 {
 	for (int i = 0; i < times; i++) {
@@ -142,17 +150,13 @@ static void armed_in_a_storm(unsigned int flags, int times)
 		unsigned int threads;
 
 		bed_start(&bed, storm);
-		while (__atomic_load_n(&bed.shared->started, __ATOMIC_ACQUIRE) <
-		       (unsigned int)(20 * i))
-			usleep(10);
+		cr_assert(AWAIT(__atomic_load_n(&bed.shared->started, __ATOMIC_ACQUIRE) >=
+				(unsigned int)(20 * i)));
 		bed_request(&request, sources, EVENT_PROCESS, bed.pid, 3);
 		request.flags = flags;
 		object = bed_arm(&request);
 		bed_step(&bed, 1, 0);
-		while (__atomic_load_n(&bed.shared->starters, __ATOMIC_ACQUIRE) < STORM_STARTERS ||
-		       __atomic_load_n(&bed.shared->ended, __ATOMIC_ACQUIRE) <
-			       __atomic_load_n(&bed.shared->started, __ATOMIC_ACQUIRE))
-			usleep(1000);
+		cr_assert(AWAIT(storm_is_over(bed.shared)));
 		threads = bed.shared->started + STORM_STARTERS;
 		cr_assert_eq(event_object_coverage(object, &coverage), 0);
 		cr_log_info("%u writers, %u rounds, %u doubtful\n", threads, coverage.rounds,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "base/testing/await.h"
 #include "session/event/bed_test.h"
 #include "session/event/instance.h"
 #include "session/event/rings.h"
@@ -9,7 +10,6 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -92,8 +92,14 @@ static int take(void *data, const struct event_record *record)
 static void all_stored(const struct bed *bed)
 {
 	bed_step(bed, 1, 0);
-	while (__atomic_load_n(&bed->shared->ended, __ATOMIC_ACQUIRE) < THREADS)
-		usleep(1000);
+	cr_assert(AWAIT(__atomic_load_n(&bed->shared->ended, __ATOMIC_ACQUIRE) == THREADS));
+}
+
+/* Drains what is there. Returns how many hits there were up to now. */
+static unsigned int taken_so_far(struct event_object *object, struct taken *taken)
+{
+	cr_assert_eq(event_object_drain(object, 0, take, taken), 0);
+	return taken->count;
 }
 
 Test(event_rings, every_store_is_told_with_its_registers_in_order)
@@ -111,10 +117,7 @@ Test(event_rings, every_store_is_told_with_its_registers_in_order)
 	request.flags = EVENT_RINGS;
 	object = bed_arm(&request);
 	bed_step(&bed, 1, 0);
-	for (int i = 0; i < 200 && taken.count < THREADS * STORES; i++) {
-		cr_assert_eq(event_object_drain(object, 0, take, &taken), 0);
-		usleep(10000);
-	}
+	cr_assert(AWAIT(taken_so_far(object, &taken) >= THREADS * STORES), "%u", taken.count);
 	cr_assert_eq(taken.count, THREADS * STORES);
 	cr_assert_eq(taken.wrong, 0);
 	cr_assert_eq(bed_count(object, 0), THREADS * STORES);
@@ -172,15 +175,14 @@ Test(event_rings, threads_born_while_arming_are_told_once)
 		struct bed bed;
 
 		bed_start(&bed, storm);
-		while (__atomic_load_n(&bed.shared->started, __ATOMIC_ACQUIRE) < 10 * i)
-			usleep(10);
+		cr_assert(AWAIT(__atomic_load_n(&bed.shared->started, __ATOMIC_ACQUIRE) >= 10 * i));
 		bed_request(&request, sources, EVENT_PROCESS, bed.pid, 3);
 		request.flags = EVENT_RINGS | (i % 2 ? EVENT_NO_STOP : 0);
 		object = bed_arm(&request);
 		bed_step(&bed, 1, 0);
-		while (!__atomic_load_n(&bed.shared->starters, __ATOMIC_ACQUIRE) ||
-		       __atomic_load_n(&bed.shared->ended, __ATOMIC_ACQUIRE) < bed.shared->started)
-			usleep(1000);
+		cr_assert(AWAIT(__atomic_load_n(&bed.shared->starters, __ATOMIC_ACQUIRE)));
+		cr_assert(AWAIT(__atomic_load_n(&bed.shared->ended, __ATOMIC_ACQUIRE) ==
+				bed.shared->started));
 		event_object_disarm(object);
 		cr_assert_eq(event_object_drain(object, 1, count_only, &count), 0);
 		cr_assert_eq(count, bed.shared->started);
