@@ -141,6 +141,19 @@ int subject_lives(const struct subject *subject)
 	return waitpid(subject->pid, NULL, WNOHANG) == 0;
 }
 
+static long sleeps_of(const struct subject *subject)
+{
+	return target_status_number(subject->pid, "voluntary_ctxt_switches");
+}
+
+void subject_goes_on(const struct subject *subject)
+{
+	long before = sleeps_of(subject);
+
+	cr_assert(AWAIT(!subject_lives(subject) || sleeps_of(subject) >= before + 2));
+	cr_assert(subject_lives(subject), "it has ended");
+}
+
 char subject_state(const struct subject *subject)
 {
 	return target_thread_state(subject->pid, subject->pid);

@@ -30,6 +30,9 @@ void subject_end(struct subject *subject);
 void subject_agent_leave(struct subject *subject);
 
 int subject_lives(const struct subject *subject);
+
+/* Wait until it has slept and gone on a few times. Fails the test when it ends instead. */
+void subject_goes_on(const struct subject *subject);
 char subject_state(const struct subject *subject);
 int subject_map_count(const struct subject *subject);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Threads that hardware records, their buffers, and what goes wrong. */
+#include "base/testing/await.h"
 #include "session/trail/hardware_bed_test.h"
+#include "session/target.h"
+#include "session/target_test.h"
 #include "session/trail/files.h"
 #include "session/trail/bts.h"
 #include "trace/sample.h"
@@ -9,12 +12,14 @@
 #include <criterion/criterion.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
@@ -129,31 +134,24 @@ Test(hardware_threads, says_why_it_can_not_be_had)
 Test(hardware_threads, lets_a_process_go_as_it_was)
 {
 	struct hardware *hardware;
-	pid_t pid = fork();
-	int status, err;
+	struct subject subject;
+	int err;
 
-	if (!pid) {
-		execl(WAITS, WAITS, "poll", NULL);
-		_exit(127);
-	}
-	usleep(200000);
+	subject_start(&subject, "waits", "poll");
 	for (int i = 0; i < 5; i++) {
 		sample_sink_release(&sink);
 		sample_sink_init(&sink);
-		err = hardware_attach(&hardware, &sink.sink, ORIGIN_BTS, &options, pid, 0, detail,
-				      sizeof(detail));
+		err = hardware_attach(&hardware, &sink.sink, ORIGIN_BTS, &options, subject.pid, 0,
+				      detail, sizeof(detail));
 		cr_assert_eq(err, 0, "%d %s: %s", i, strerror(-err), detail);
 		cr_assert_eq(hardware_run(hardware, 50), 1);
 		cr_assert_eq(hardware_close(hardware), 0);
-		usleep(20000);
-		cr_assert_eq(waitpid(pid, &status, WNOHANG), 0, "it ended: %#x",
-			     (unsigned int)status);
+		subject_goes_on(&subject);
 		is_over(TRAIL_DETACHED, 0);
 	}
-	kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
-	cr_expect_eq(hardware_attach(&hardware, &sink.sink, ORIGIN_BTS, &options, pid, 0, detail,
-				     sizeof(detail)),
+	subject_end(&subject);
+	cr_expect_eq(hardware_attach(&hardware, &sink.sink, ORIGIN_BTS, &options, subject.pid, 0,
+				     detail, sizeof(detail)),
 		     -ESRCH);
 }
 
@@ -277,26 +275,15 @@ Test(hardware_threads, says_lost_where_code_was_replaced_meanwhile)
 
 /* ---- one thread alone ---- */
 
-static void *second(void *executes)
-{
-	usleep(executes ? 600000 : 60000000);
-	execl(PROGRAM, PROGRAM, "c", NULL);
-	return NULL;
-}
+static int told[2]; /* a byte written here has the second thread execute a program */
 
-/* A process of two threads; the second may execute a program. */
-static pid_t start(int executes)
+static void *second(void *data)
 {
-	pid_t pid = fork();
-	pthread_t thread;
+	char byte;
 
-	if (!pid) {
-		pthread_create(&thread, NULL, second, executes ? &thread : NULL);
-		pause();
-		_exit(127);
-	}
-	usleep(200000);
-	return pid;
+	if (read(told[0], &byte, 1) == 1)
+		execl(PROGRAM, PROGRAM, "c", NULL);
+	return data;
 }
 
 /* The newest of its threads; 0: there is the first alone. */
@@ -317,9 +304,27 @@ static pid_t other_thread(pid_t pid)
 	return found;
 }
 
+/* A process of two threads, of which the second waits for a byte. */
+static pid_t start(void)
+{
+	pthread_t thread;
+	pid_t pid, tid;
+
+	cr_assert_eq(pipe2(told, O_CLOEXEC), 0);
+	pid = fork();
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pthread_create(&thread, NULL, second, NULL);
+		pause();
+		_exit(127);
+	}
+	cr_assert(AWAIT((tid = other_thread(pid)) && target_thread_state(pid, tid) == 'S'));
+	return pid;
+}
+
 Test(hardware_threads, takes_one_thread_alone)
 {
-	pid_t pid = start(0), tid = other_thread(pid);
+	pid_t pid = start(), tid = other_thread(pid);
 	struct hardware *hardware;
 	int status;
 
@@ -342,7 +347,7 @@ Test(hardware_threads, takes_one_thread_alone)
 /* It comes back under its process's id; who looked for it under its own would let it stand there for ever. */
 Test(hardware_threads, follows_one_thread_that_executes_a_program)
 {
-	pid_t pid = start(1), tid = other_thread(pid);
+	pid_t pid = start(), tid = other_thread(pid);
 	struct hardware *hardware;
 	int err, status;
 
@@ -350,6 +355,7 @@ Test(hardware_threads, follows_one_thread_that_executes_a_program)
 	cr_assert_eq(hardware_attach(&hardware, &sink.sink, ORIGIN_PT, &options, pid, tid, detail,
 				     sizeof(detail)),
 		     0);
+	cr_assert_eq(write(told[1], "x", 1), 1);
 	while ((err = hardware_run(hardware, 1000)) > 0)
 		;
 	cr_assert_eq(err, 0);

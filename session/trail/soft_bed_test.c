@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/soft_bed_test.h"
+#include "base/testing/await.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
-#include <time.h>
 #include <x86intrin.h>
 
 #define EVENT_WORDS 10u /* with its head */
@@ -153,9 +153,9 @@ static void turn(void)
 	const struct engine_segment *segment = &writer.slot->segments[next];
 
 	segment_end();
-	while (channel.sizes.policy == ENGINE_BLOCK &&
-	       __atomic_load_n(&segment->taken, __ATOMIC_ACQUIRE) != (uint32_t)segment->number)
-		nanosleep(&(struct timespec){ .tv_nsec = 100000 }, NULL);
+	cr_assert(AWAIT(channel.sizes.policy != ENGINE_BLOCK ||
+			__atomic_load_n(&segment->taken, __ATOMIC_ACQUIRE) ==
+				(uint32_t)segment->number));
 	segment_begin(next);
 }
 

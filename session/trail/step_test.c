@@ -2,6 +2,7 @@
 /* Programs stepped through, and what their trails say. */
 #include "code/file.h"
 #include "code/symbol.h"
+#include "session/target_test.h"
 #include "session/trail/files.h"
 #include "session/trail/step.h"
 #include "trace/sample.h"
@@ -250,18 +251,13 @@ Test(step, says_why_a_program_is_not_started)
 	trace_writer_close(writer);
 }
 
-/* It counts its rounds, says how far it is when it ends, and is ended by SIGTERM. */
+/* It checks each of its waits, and says at its end whether all was well. */
 Test(step, lets_a_process_go_as_it_was)
 {
+	struct subject subject;
 	struct step *step;
-	pid_t pid = fork();
-	int status;
 
-	if (!pid) {
-		execl(WAITS, WAITS, "poll", NULL);
-		_exit(127);
-	}
-	usleep(200000);
+	subject_start(&subject, "waits", "poll");
 	for (int i = 0; i < 5; i++) {
 		int err;
 
@@ -269,16 +265,13 @@ Test(step, lets_a_process_go_as_it_was)
 			sample_folder_remove(folder);
 			begin();
 		}
-		err = step_attach(&step, &files.sink, pid, 0);
+		err = step_attach(&step, &files.sink, subject.pid, 0);
 		cr_assert_eq(err, 0, "%s", strerror(-err));
 		cr_assert_eq(step_run(step, 50), 1);
 		cr_assert_eq(step_close(step), 0);
 		trail_files_release(&files);
 		cr_assert_eq(trace_writer_close(writer), 0);
-		usleep(20000);
-		cr_assert_eq(waitpid(pid, &status, WNOHANG), 0, "it ended: %#x",
-			     (unsigned int)status);
+		subject_goes_on(&subject);
 	}
-	kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
+	subject_end(&subject);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Who steps is another process: what it starts with, and how it ends. */
+#include "base/testing/await.h"
 #include "session/trail/sample_sink.h"
 #include "session/trail/stepper.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,8 +23,7 @@ static int stepped(struct sample_sink *sink, const char *mode)
 	if (err)
 		return err;
 	stepper_go(&stepper);
-	while (stepper_pump(&stepper) > 0)
-		poll(NULL, 0, 1);
+	cr_assert(AWAIT(stepper_pump(&stepper) <= 0));
 	err = stepper_stop(&stepper);
 	if (waitpid(stepper.pid, &status, 0) != stepper.pid)
 		return -1;

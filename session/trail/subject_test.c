@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/trail/subject_test.h"
 
+#include "base/testing/await.h"
 #include "code/file.h"
 #include "code/symbol.h"
 
 #include <criterion/criterion.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <waymark/error.h>
@@ -52,6 +54,29 @@ int subject_ended(void)
 	cr_assert_eq(waitpid(child, &status, 0), child);
 	child = 0;
 	return status;
+}
+
+uint64_t subject_ticks(pid_t pid)
+{
+	unsigned long user = 0, kernel = 0;
+	char path[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	file = fopen(path, "re");
+	cr_assert_not_null(file);
+	cr_assert_eq(fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
+			    &user, &kernel),
+		     2);
+	fclose(file);
+	return user + kernel;
+}
+
+void subject_runs_on(pid_t pid)
+{
+	uint64_t before = subject_ticks(pid);
+
+	cr_assert(AWAIT(subject_ticks(pid) >= before + 2), "process %d does not run", pid);
 }
 
 struct wm_branch subject_get(uint64_t index)

@@ -26,6 +26,12 @@ void subject_launch(const char *mode, const struct wm_trail_options *options);
 /* Wait for its end: its status as wait(2) has it. */
 int subject_ended(void);
 
+/* The processor time that a process has had, in ticks. Fails the test when there is no such process. */
+uint64_t subject_ticks(pid_t pid);
+
+/* Wait until a process that computes has run on. Fails the test when it does not. */
+void subject_runs_on(pid_t pid);
+
 struct wm_branch subject_get(uint64_t index);
 struct wm_trail_status subject_status(void);
 uint64_t subject_address(const char *program, const char *name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a recording by hardware writes into the ledger of claims. */
 #include "session/claim/ledger.h"
+#include "session/target_test.h"
 #include "session/trail/tracing.h"
 #include "session/trail/hardware_bed_test.h"
 
@@ -74,16 +75,12 @@ Test(tracing_hardware, claims_the_unit_for_as_long_as_it_has_it)
 	struct tracing_how how = { .origin = ORIGIN_BTS, .machine = options.machine };
 	char words[TRACING_DETAIL_BYTES];
 	struct tracing *tracing;
+	struct subject subject;
 	struct claim_row row;
-	pid_t pid = fork();
 
-	if (!pid) {
-		execl(WAITS, WAITS, "poll", NULL);
-		_exit(127);
-	}
-	usleep(200000);
-	cr_assert_eq(tracing_hardware.attach(&tracing, &sink.sink, &how, pid, 0, words), 0, "%s",
-		     words);
+	subject_start(&subject, "waits", "poll");
+	cr_assert_eq(tracing_hardware.attach(&tracing, &sink.sink, &how, subject.pid, 0, words), 0,
+		     "%s", words);
 	cr_assert_eq(claims(&row), 3);
 	cr_assert_eq(tracing_hardware.run(tracing, 50), 1);
 	cr_assert_eq(claims(&row), 3);
@@ -96,7 +93,7 @@ Test(tracing_hardware, claims_the_unit_for_as_long_as_it_has_it)
 	cr_expect_eq(row.state, CLAIM_HELD);
 	cr_expect_eq(row.claim.resource, CLAIM_BRANCH_UNIT);
 	cr_expect_eq(row.claim.scope, CLAIM_OF_PROCESS);
-	cr_expect_eq(row.claim.target, pid);
+	cr_expect_eq(row.claim.target, subject.pid);
 	cr_expect_eq(row.claim.flags, CLAIM_UNIT_BTS);
 	cr_expect_str_eq(row.claim.what, "trail/bts");
 	tracing_hardware.let_go(tracing, 100);
@@ -104,8 +101,7 @@ Test(tracing_hardware, claims_the_unit_for_as_long_as_it_has_it)
 
 	/* one that can't be had is claimed by nobody */
 	put("/proc/sys/kernel/perf_event_paranoid", "4\n");
-	cr_expect_lt(tracing_hardware.attach(&tracing, &sink.sink, &how, pid, 0, words), 0);
+	cr_expect_lt(tracing_hardware.attach(&tracing, &sink.sink, &how, subject.pid, 0, words), 0);
 	cr_expect_eq(claims(&row), 0);
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	subject_end(&subject);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Trails with the processes that a program makes: WM_TRAIL_INHERIT. */
+#include "base/testing/await.h"
 #include "session/trail/subject_test.h"
 
 #include <criterion/criterion.h>
@@ -127,14 +128,14 @@ Test(trail_inherit, children_are_left_alone_where_nobody_asks)
 
 Test(trail_inherit, closing_lets_parent_and_child_go)
 {
-	int waited = 0, status;
+	pid_t tids[2];
+	int status;
 
 	subject_launch_of(OFFSPRING, "w", &options);
-	while (wm_trail_threads(trail, NULL, 0) < 2 && waited++ < 1000)
-		usleep(10000);
+	cr_assert(AWAIT(wm_trail_threads(trail, tids, 2) >= 2));
 	cr_expect_eq(wm_trail_threads(trail, NULL, 0), 2);
 	wm_trail_close(trail);
 	trail = NULL;
-	usleep(100000);
+	subject_runs_on(tids[1]);
 	cr_expect_eq(waitpid(child, &status, WNOHANG), 0, "%#x", (unsigned int)status);
 }

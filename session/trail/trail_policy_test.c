@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What becomes of records that a trail has no room for, or that nobody asked for. */
+#include "base/testing/await.h"
 #include "session/trail/subject_test.h"
 
 #include <criterion/criterion.h>
@@ -60,30 +61,25 @@ Test(trail_policy, counts_threads_that_it_has_no_room_for)
 	struct wm_trail_status status = { 0 };
 
 	subject_launch("w", &options);
-	for (int i = 0; i < WAIT_MS && status.threads + status.lost_threads < CROWD + 1; i++) {
-		status = subject_status();
-		usleep(1000);
-	}
+	cr_assert(AWAIT(
+		(status = subject_status(), status.threads + status.lost_threads >= CROWD + 1)));
 	cr_expect_eq(status.threads + status.lost_threads, CROWD + 1);
 	cr_expect_gt(status.lost_threads, 0);
 	cr_expect_gt(status.lost, 0, "nor is what they did forgotten");
 }
 
-/* The processor time that the program has had, by which one sees that it is held. */
-static uint64_t cpu_ticks(pid_t pid)
+/* Wait until the program is held: for a second it has had no processor time, and no record has come. */
+static void await_hold(void)
 {
-	unsigned long user = 0, kernel = 0;
-	char path[64];
-	FILE *file;
+	uint64_t before;
+	int rounds = 0;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	file = fopen(path, "re");
-	cr_assert_not_null(file);
-	cr_assert_eq(fscanf(file, "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-			    &user, &kernel),
-		     2);
-	fclose(file);
-	return user + kernel;
+	do {
+		before = subject_ticks(child) + subject_status().branches;
+		cr_assert_eq(wm_trail_wait(trail, 1000), 0,
+			     "it has subject_ended, and nobody drained");
+	} while (before != subject_ticks(child) + subject_status().branches && rounds++ < 60);
+	cr_expect_lt(rounds, 60, "it goes on and on");
 }
 
 Test(trail_policy, holds_the_program_until_it_is_drained_when_it_blocks)
@@ -92,16 +88,10 @@ Test(trail_policy, holds_the_program_until_it_is_drained_when_it_blocks)
 					    .bytes = SMALL,
 					    .policy = WM_TRAIL_BLOCK };
 	struct subject_drained drained = { 0 };
-	uint64_t before, blocks = 0;
-	int rounds = 0;
+	uint64_t blocks = 0;
 
 	subject_launch("t", &options);
-	do {
-		before = cpu_ticks(child) + subject_status().branches;
-		cr_assert_eq(wm_trail_wait(trail, 1000), 0,
-			     "it has subject_ended, and nobody drained");
-	} while (before != cpu_ticks(child) + subject_status().branches && rounds++ < 60);
-	cr_expect_lt(rounds, 60, "it goes on and on");
+	await_hold();
 	cr_expect_eq(subject_status().state, WM_TRAIL_LIVE);
 	while (!wm_trail_wait(trail, 1))
 		cr_assert_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
@@ -125,9 +115,8 @@ Test(trail_policy, lets_go_a_program_that_it_holds_when_it_is_closed)
 	int status;
 
 	subject_launch("t", &options);
-	while (subject_status().used_bytes < SMALL * 3 / 4)
-		usleep(10000);
-	usleep(500000);
+	await_hold();
+	cr_assert_geq(subject_status().used_bytes, SMALL * 3 / 4);
 	wm_trail_close(trail);
 	trail = NULL;
 	cr_assert_eq(waitpid(child, &status, 0), child);
@@ -164,13 +153,21 @@ static void on_signal(int number)
 	strangers += gettid() != getpid();
 }
 
+static int is_pending(int number)
+{
+	sigset_t pending;
+
+	sigpending(&pending);
+	return sigismember(&pending, number);
+}
+
 Test(trail_policy, tells_its_owner_by_a_signal)
 {
 	struct wm_trail_options options = { .size = sizeof(options),
 					    .bytes = SMALL,
 					    .policy = WM_TRAIL_NOTIFY,
 					    .notify_signal = SIGUSR2 };
-	sigset_t one, waiting;
+	sigset_t one;
 
 	signal(SIGUSR2, on_signal);
 	sigemptyset(&one);
@@ -178,10 +175,7 @@ Test(trail_policy, tells_its_owner_by_a_signal)
 	subject_launch("t", &options);
 	/* it waits for us, since no other thread here is ours */
 	pthread_sigmask(SIG_BLOCK, &one, NULL);
-	do {
-		usleep(1000);
-		sigpending(&waiting);
-	} while (!sigismember(&waiting, SIGUSR2) && !signals);
+	cr_assert(AWAIT(is_pending(SIGUSR2) || signals));
 	pthread_sigmask(SIG_UNBLOCK, &one, NULL);
 	cr_expect_eq(signals, 1);
 	cr_expect_eq(strangers, 0, "no thread of the library's runs a handler");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What trails refuse, and with which words; and what happens to who misuses one. */
+#include "base/testing/await.h"
 #include "session/trail/subject_test.h"
 
 #include "session/target.h"
@@ -15,8 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
-
-#define GO_MS 20000
 
 TestSuite(trail_refused, .fini = subject_end, .timeout = 120);
 
@@ -255,8 +254,7 @@ Test(trail_refused, is_good_for_nothing_but_close_in_a_forked_child)
 	int status;
 
 	subject_launch("e", NULL);
-	while (wm_trail_records(trail, 0) < 10)
-		usleep(1000);
+	cr_assert(AWAIT(wm_trail_records(trail, 0) >= 10));
 	pid = fork();
 	if (!pid) {
 		int fine = wm_trail_get(trail, 0, 0, &branch) == -ECHILD &&
@@ -276,8 +274,8 @@ static void owner(int tell)
 	pid_t pids[2];
 
 	subject_launch("e", NULL);
-	while (wm_trail_records(trail, 0) < 10)
-		usleep(1000);
+	if (!AWAIT(wm_trail_records(trail, 0) >= 10))
+		_exit(1);
 	pids[0] = child;
 	pids[1] = fork();
 	if (!pids[1])
@@ -291,7 +289,7 @@ static void owner(int tell)
 Test(trail_refused, lets_the_program_go_when_its_owner_dies_and_leaves_a_forked_child)
 {
 	pid_t pids[2] = { 0 }, pid;
-	int ends[2], waited_ms = 0;
+	int ends[2];
 
 	cr_assert_eq(pipe2(ends, O_CLOEXEC), 0);
 	pid = fork();
@@ -300,9 +298,8 @@ Test(trail_refused, lets_the_program_go_when_its_owner_dies_and_leaves_a_forked_
 	close(ends[1]);
 	cr_expect_eq(read(ends[0], pids, sizeof(pids)), sizeof(pids));
 	waitpid(pid, NULL, 0);
-	while (pids[0] > 0 && target_status_number(pids[0], "TracerPid") > 0 && waited_ms++ < GO_MS)
-		usleep(1000);
 	if (pids[0] > 0) {
+		cr_expect(AWAIT(target_status_number(pids[0], "TracerPid") <= 0));
 		cr_expect_eq(target_status_number(pids[0], "TracerPid"), 0);
 		kill(pids[0], SIGKILL);
 		kill(pids[1], SIGKILL);

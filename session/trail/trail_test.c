@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Trails as a debugger has them, of programs that are stepped through. */
+#include "base/testing/await.h"
 #include "session/trail/subject_test.h"
 
 #include "session/target.h"
@@ -100,20 +101,21 @@ Test(trail, drains_in_pieces_that_fit_together)
 Test(trail, has_no_records_once_cleared_and_goes_on)
 {
 	struct subject_drained drained = { 0 };
+	int status;
 
 	subject_launch("e", NULL);
-	while (wm_trail_records(trail, 0) < 100)
-		usleep(1000);
-	kill(child, SIGSTOP); /* what is still on its way comes before that */
-	usleep(300000);
+	cr_assert(AWAIT(wm_trail_records(trail, 0) >= 100));
+	kill(child, SIGSTOP);
+	cr_assert_eq(waitpid(child, &status, WUNTRACED), child);
+	cr_assert(WIFSTOPPED(status));
+	usleep(300000); /* nothing shows when the recorder's last records have come */
 	cr_assert_eq(wm_trail_clear(trail), 0);
 	cr_expect_eq(wm_trail_records(trail, 0), 0);
 	cr_expect_eq(wm_trail_drain(trail, subject_keep, &drained), 0);
 	cr_expect_eq(drained.count, 0);
 	cr_expect_eq(subject_status().state, WM_TRAIL_LIVE);
 	kill(child, SIGCONT);
-	while (wm_trail_records(trail, 0) < 10)
-		usleep(1000);
+	cr_assert(AWAIT(wm_trail_records(trail, 0) >= 10));
 	kill(child, SIGKILL);
 	cr_expect(WIFSIGNALED(subject_ended()));
 }
@@ -191,15 +193,14 @@ Test(trail, lets_a_process_go_on_when_it_is_closed)
 	subject_launch("e", NULL);
 	wm_trail_close(trail);
 	trail = NULL;
-	usleep(50000);
+	subject_runs_on(child);
 	cr_expect_eq(waitpid(child, &status, WNOHANG), 0);
 	/* and may be taken again */
 	cr_assert_eq(wm_trail_open(&trail, child, &options), 0, "%s", wm_trail_detail(NULL));
-	while (wm_trail_records(trail, 0) < 50)
-		usleep(1000);
+	cr_assert(AWAIT(wm_trail_records(trail, 0) >= 50));
 	wm_trail_close(trail);
 	trail = NULL;
-	usleep(50000);
+	subject_runs_on(child);
 	cr_expect_eq(waitpid(child, &status, WNOHANG), 0);
 }
 
@@ -207,12 +208,29 @@ Test(trail, lets_a_process_go_on_when_it_is_closed)
 
 static int told; /* a byte written here goes to the thread */
 
+/* The thread that is not the first. 0: there is none yet. */
+static pid_t other_thread(void)
+{
+	struct dirent *entry;
+	char path[64];
+	pid_t tid = 0;
+	DIR *list;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", child);
+	list = opendir(path);
+	cr_assert_not_null(list);
+	while ((entry = readdir(list)))
+		if (atoi(entry->d_name) > 0 && atoi(entry->d_name) != child)
+			tid = atoi(entry->d_name);
+	closedir(list);
+	return tid;
+}
+
 /* A process of two threads, of which the second waits for a byte: its id. */
 static pid_t second_thread(void)
 {
-	char path[64];
 	int pipes[2];
-	pid_t tid = 0;
+	pid_t tid;
 
 	cr_assert_eq(pipe(pipes), 0);
 	child = fork();
@@ -223,17 +241,7 @@ static pid_t second_thread(void)
 	}
 	close(pipes[0]);
 	told = pipes[1];
-	snprintf(path, sizeof(path), "/proc/%d/task", child);
-	while (!tid) {
-		DIR *list = opendir(path);
-		struct dirent *entry;
-
-		while ((entry = readdir(list)))
-			if (atoi(entry->d_name) > 0 && atoi(entry->d_name) != child)
-				tid = atoi(entry->d_name);
-		closedir(list);
-		usleep(1000);
-	}
+	cr_assert(AWAIT(tid = other_thread()));
 	return tid;
 }
 
