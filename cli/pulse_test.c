@@ -52,7 +52,7 @@ Test(pulse, says_after_a_while_how_far_it_is)
 	beat(10);
 	pulse_end();
 	cr_expect_str_eq(shown(), "", "what is over soon has no line, nor one to be taken away");
-	sleep(2);
+	sleep(2); /* here and below, the time that passes is the subject */
 	beat(50);
 	cr_expect_str_eq(shown(), "\rcounting: 25 %\033[K");
 	sleep(1);
