@@ -6,9 +6,15 @@
 
 started=()
 
+# Another process may have the number of one that has ended: those that the test has started are in its folder.
 cleanup()
 {
-	[ ${#started[@]} -eq 0 ] || kill -9 "${started[@]}" 2>/dev/null
+	local process
+	for process in "${started[@]}"; do
+		case $(readlink "/proc/$process/cwd") in
+		"$folder"*) kill -9 "$process" 2>/dev/null ;;
+		esac
+	done
 	rm -rf "$folder"
 }
 trap cleanup EXIT
