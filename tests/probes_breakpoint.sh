@@ -17,21 +17,6 @@ specs=(-e func:overlapped/breakpoint/ -e func:looped/breakpoint=always,ret/
 	-e "addr:traps+$(at red_zone_middle)/breakpoint=always/"
 	-e "addr:traps+$(at keeps_middle)/breakpoint=always,rbx,rcx/" -e func:main/breakpoint=always/)
 
-# catches PID: whether it has a handler for SIGTRAP
-catches()
-{
-	echo $((0x$(awk '/^SigCgt/ { print $2 }' /proc/"$1"/status) >> 4 & 1))
-}
-
-# await PID WHETHER: until it has one, or none; 10 s at most
-await()
-{
-	for _ in $(seq 100); do
-		[ "$(catches "$1")" = "$2" ] && return
-		sleep 0.1
-	done
-}
-
 # What list says.
 "$waymark" list traps --func overlapped --func changes_none >list
 grep -q "overlapped.*refused.*; breakpoint, on request" list || fail "list: $(cat list)"
@@ -42,7 +27,7 @@ grep -q "^1 more by a breakpoint, on request: /breakpoint/" list || fail "list: 
 
 # Without a request there is none; the better way is taken where it can be.
 start ./traps plain 0
-sleep 0.1
+await_running "$pid"
 bad 1 "jump into the middle" -e func:overlapped -p "$pid"
 kill -TERM "$pid"
 run 0 -o better -e func:changes_none/breakpoint/ -e func:overlapped/breakpoint/ -- ./traps plain 10
@@ -71,13 +56,13 @@ done
 
 # Attached, again and again, under threads that run.
 start ./traps plain 0 8
-sleep 0.2
+await_running "$pid"
 for _ in 1 2 3 4 5; do
 	rm -rf attached
 	run 0 --json -o attached "${specs[@]}" --for 100ms -p "$pid"
 	[ "$(json recorded)" -gt 100 ] || fail "attached: $(json recorded) events: $(cat words)"
 done
-expect "attached: the handler is gone" "$(catches "$pid")" 0
+has_trap "$pid" SigCgt && fail "attached: the handler is not gone"
 same_bytes "$pid" traps attached
 same_bytes "$pid" libc.so attached
 bad 1 "with all signals blocked" -e func:strlen/breakpoint=always/ -p "$pid"
@@ -86,13 +71,11 @@ kill -TERM "$pid"
 # A tool that dies leaves nothing behind; nor do children that outlive it.
 start ./traps forked 0 2
 parent=$pid
-sleep 0.2
+await_running "$parent"
 start "$waymark" record -o killed "${specs[@]}" -p "$parent" >/dev/null 2>&1
-await "$parent" 1
-expect "armed: the handler is there" "$(catches "$parent")" 1
+await has_trap "$parent" SigCgt || fail "armed: the handler is not there"
 kill -9 "$pid"
-await "$parent" 0
-expect "killed: the handler is gone" "$(catches "$parent")" 0
+await ! has_trap "$parent" SigCgt || fail "killed: the handler is not gone"
 same_bytes "$parent" traps killed
 pkill -TERM -P "$parent"
 kill -TERM "$parent"
@@ -100,7 +83,11 @@ kill -TERM "$parent"
 # Refused, and nothing changed.
 for mode in ignored:ignores masks:'blocks SIGTRAP while it runs' blocked:'a thread blocks SIGTRAP'; do
 	start ./traps "${mode%%:*}" 0 1
-	sleep 0.8
+	await_running "$pid"
+	case $mode in
+	ignored*) await has_trap "$pid" SigIgn ;;
+	blocked*) await has_trap "$pid" SigBlk ;; # half a second later
+	esac || fail "$mode: it does not do that"
 	bad 1 "${mode#*:}" -e func:overlapped/breakpoint/ -p "$pid"
 	same_bytes "$pid" traps "$mode"
 	run 1 --json -o "refused-${mode%%:*}" -e func:overlapped/breakpoint/ -p "$pid"

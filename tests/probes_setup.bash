@@ -24,17 +24,6 @@ launched()
 	expect "$name: events in the trace" "$(events_in "$name")" "$(json recorded)"
 }
 
-# child_of PID NAME: waits until a child of that process runs that program; its pid in $child
-child_of()
-{
-	local i
-	for ((i = 0; i < 400; i++)); do
-		child=$(pgrep -P "$1" -x "$2") && return
-		sleep 0.025
-	done
-	fail "process $1 has no child that runs $2"
-}
-
 # count TRACE NAME: events of that name
 count()
 {
@@ -57,16 +46,28 @@ whole()
 # same_bytes PID MODULE WHAT: the text of that module in memory is that of its file
 same_bytes()
 {
-	local range offset file start end
-	while read -r range _ offset _ _ file; do
+	has_same_bytes "$1" "$2" || fail "$3: bytes of $changed in process $1 are not restored"
+}
+
+# await_same_bytes PID MODULE WHAT: until it is
+await_same_bytes()
+{
+	await has_same_bytes "$1" "$2" || same_bytes "$@"
+}
+
+# has_same_bytes PID MODULE: else the file that differs is in $changed
+has_same_bytes()
+{
+	local range offset start end
+	while read -r range _ offset _ _ changed; do
 		start=$((16#${range%-*})) end=$((16#${range#*-}))
 		cmp -s <(dd if=/proc/"$1"/mem bs=4096 skip=$((start / 4096)) \
 			count=$(((end - start) / 4096)) 2>/dev/null) \
-			<(dd if="$file" bs=4096 skip=$((16#$offset / 4096)) \
+			<(dd if="$changed" bs=4096 skip=$((16#$offset / 4096)) \
 				count=$(((end - start) / 4096)) 2>/dev/null) ||
 			[ "$(cmp <(dd if=/proc/"$1"/mem bs=4096 skip=$((start / 4096)) \
-				count=$(((end - start) / 4096)) 2>/dev/null) "$file" \
+				count=$(((end - start) / 4096)) 2>/dev/null) "$changed" \
 				-i 0:$((16#$offset)) 2>&1 | grep -vc EOF)" -eq 0 ] ||
-			fail "$3: bytes of $file in process $1 are not restored"
+			return 1
 	done < <(grep ' r-xp .*'"$2" /proc/"$1"/maps)
 }

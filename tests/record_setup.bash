@@ -42,11 +42,18 @@ start_ready()
 	pid=$!
 	started+=("$pid")
 	exec 7>in
-	for _ in $(seq 100); do
-		grep -qs ready said && return
-		sleep 0.05
-	done
-	fail "$*: it is not ready: $(cat said)"
+	await grep -qs ready said || fail "$*: it is not ready: $(cat said)"
+}
+
+# child_of PID NAME: waits until a child of that process runs that program; its pid in $child
+child_of()
+{
+	await has_child "$1" "$2" || fail "process $1 has no child that runs $2"
+}
+
+has_child()
+{
+	child=$(pgrep -P "$1" -x "$2")
 }
 
 command -v cc >/dev/null || skip "no C compiler"
@@ -63,6 +70,18 @@ needs_engine()
 	[ -e "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" ] || skip "the engine is not built"
 	cp "$WAYMARK_BUILD/agent/trail/libwaymark-trail.so" . || exit 1
 	export WAYMARK_ENGINE=$folder/libwaymark-trail.so
+}
+
+# has_engine PID: the engine is mapped there
+has_engine()
+{
+	grep -qs waymark-trail "/proc/$1/maps"
+}
+
+# is_translated PID: it runs under the engine, and the tracer that brought the engine in has gone
+is_translated()
+{
+	has_engine "$1" && ! is_traced "$1"
 }
 
 # run STATUS ARGUMENT...: waymark record, its words in ./words; bounded
@@ -90,15 +109,44 @@ records()
 	fail "record $*: nothing was recorded"
 }
 
-# await_event DIR TEXT: until what a recording has written there so far shows it, for some 20 s at most
+# begin_record ARGUMENT...: as run, in the background until end_record; its pid in $recorder
+begin_record()
+{
+	timeout -k 5 60 "$waymark" record "$@" >out 2>words &
+	recorder=$!
+}
+
+# end_record STATUS [SIGNAL]: the recorder ends with STATUS, by itself or by SIGNAL
+end_record()
+{
+	local got
+	[ $# -lt 2 ] || kill "-$2" "$recorder" 2>/dev/null
+	wait "$recorder"
+	got=$?
+	[ $got -eq "$1" ] || fail "record: status $got, expected $1: $(cat words)"
+}
+
+# await_recording DIR: until a recording has written the first of its streams there
+await_recording()
+{
+	await is_recording "$1" || fail "nothing is recorded into $1: $(cat words)"
+}
+
+# await_event DIR TEXT [COUNT]: until a recording has written one such event there, or so many
 await_event()
 {
-	for ((await = 0; await < 100; await++)); do
-		# grep -q would end the dump by a signal, and that would be the pipe's status
-		[ "$("$waymark" dump "$1" 2>/dev/null | grep -c -- "$2")" -eq 0 ] || return
-		sleep 0.2
-	done
-	fail "$1: no '$2' came"
+	await has_event "$@" || fail "$1: no '$2' came${3:+, or fewer than $3}"
+}
+
+has_event()
+{
+	[ "$(events_so_far "$1" "$2")" -ge "${3:-1}" ]
+}
+
+# events_so_far DIR TEXT: how many events have that text in what a recording has written there
+events_so_far()
+{
+	"$waymark" dump "$1" 2>/dev/null | grep -c -- "$2"
 }
 
 # bad STATUS TEXT ARGUMENT...: refused with these words; the folder ./trace is not made

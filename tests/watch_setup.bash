@@ -37,14 +37,11 @@ chain()
 	expect "$1: broken links of the chain" "$broken" 0
 }
 
-# ends_well PID FILE [WHEN]: asked to end, the program does within 5 s, and what it said into FILE is that all was right
+# ends_well PID FILE [WHEN]: asked to end, the program does, and what it said into FILE is that all was right
 ends_well()
 {
 	kill -TERM "$1"
-	for _ in $(seq 50); do
-		[ -d "/proc/$1" ] || break
-		sleep 0.1
-	done
+	await has_ended "$1" || fail "${3:+$3: }the program does not end"
 	grep -q right "$2" || fail "${3:+$3: }the program: $(cat "$2")"
 }
 
@@ -74,12 +71,24 @@ small_types()
 	expect "offsets" "$(told split order offset | sort -un | tr '\n' ' ')" "0 8 16 "
 }
 
-# await_armed PID: until the ledger has a debug register of its as held, which is after arming; for some 20 s at most
+# await_gdb PID FILE: until gdb, whose words go to FILE, has come to `echo armed\n` and then lets all threads go on
+await_gdb()
+{
+	await is_continued "$1" "$2" || fail "gdb does not continue process $1: $(cat "$2")"
+}
+
+is_continued()
+{
+	grep -qsx armed "$2" && ! grep -qs '^State:.t' "/proc/$1/task"/*/status
+}
+
+# await_armed PID: until the ledger has a debug register of its as held, which is after arming
 await_armed()
 {
-	for ((await = 0; await < 200; await++)); do
-		"$waymark" claims -p "$1" --json 2>/dev/null | grep -q '"state": *"held"' && return
-		sleep 0.1
-	done
-	fail "$1 was not armed: $("$waymark" claims -p "$1")"
+	await is_armed "$1" || fail "$1 was not armed: $("$waymark" claims -p "$1")"
+}
+
+is_armed()
+{
+	[ "$("$waymark" claims -p "$1" --json 2>/dev/null | grep -c '"state": *"held"')" -gt 0 ]
 }
