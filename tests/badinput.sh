@@ -66,7 +66,7 @@ fi
 
 # Names that match nothing, in a process: near ones are told.
 start ./ticker 1 1 1000000
-sleep 0.2
+await_running "$pid"
 bad 1 "did you mean ticker:tick" -e marker:ticker:tikc -p "$pid"
 bad 1 "no marker matches: nothing:*" -e 'nothing:*' -p "$pid"
 kill -0 "$pid" || fail "the process did not outlive the refusals"

@@ -33,10 +33,7 @@ start()
 # said NAME: its first line, once there is one
 said()
 {
-	for _ in $(seq 200); do
-		[ ! -s "$1" ] || break
-		sleep 0.05
-	done
+	await [ -s "$1" ]
 	head -1 "$1"
 }
 
@@ -91,10 +88,7 @@ END
 if command -v strace >/dev/null; then
 	start trace strace -o /dev/null -p "$other"
 	tracer=$pid
-	for _ in $(seq 100); do
-		[ "$(sed -n 's/^TracerPid:\t//p' /proc/"$other"/status)" = 0 ] || break
-		sleep 0.05
-	done
+	await is_traced "$other" || fail "strace does not trace it"
 	claims 0 -p "$other"
 	grep -q "^strace $tracer traces it" out || fail "the tracer: $(cat out)"
 	kill -9 "$tracer"
@@ -109,7 +103,7 @@ kill -9 "$pid"
 
 # Killed, an owner has nothing, and nobody tidied up.
 kill -9 "$first"
-while kill -0 "$first" 2>/dev/null; do sleep 0.05; done
+await has_ended "$first" || fail "the first claimant does not end"
 claims 0
 expect "claims of a dead owner" "$(grep -c "claimant $first " out)" 0
 expect "claims of the living" "$(grep -c "claimant $second " out)" 1
@@ -141,13 +135,14 @@ END
 	watched=$pid
 	start recording "$waymark" record -e watch:counter -e watch:total -o watched.trace -p "$watched"
 	recorder=$pid
-	for _ in $(seq 100); do
+	# has_claims PID NUMBER: ./out shows that it has so many, or it has ended
+	has_claims()
+	{
 		claims 0 -p "$watched"
-		[ "$(grep -c " waymark $recorder " out)" -lt 2 ] || break
-		kill -0 "$recorder" 2>/dev/null || break
-		sleep 0.1
-	done
-	if ! kill -0 "$recorder" 2>/dev/null && grep -qE "WM_E|forbids|permit" recording; then
+		[ "$(grep -c " waymark $1 " out)" -ge "$2" ] || has_ended "$1"
+	}
+	await has_claims "$recorder" 2 || fail "the recording claims nothing: $(cat out recording)"
+	if has_ended "$recorder" && grep -qE "WM_E|forbids|permit" recording; then
 		echo "no watch may be had here: $(head -1 recording)"
 	else
 		grep -qE "^debug register  process $watched \(watched\) +1 of 4 +waymark $recorder +[0-9:]{8}  watch:counter, 8 bytes" out ||
@@ -165,24 +160,15 @@ END
 		rm "$XDG_RUNTIME_DIR/waymark/claims"
 		claims 0 -p "$watched"
 		expect "claims in a ledger that is gone" "$(grep -c " waymark $recorder " out)" 0
-		for _ in $(seq 100); do
-			claims 0 -p "$watched"
-			[ "$(grep -c " waymark $recorder " out)" -lt 3 ] || break
-			sleep 0.1
-		done
+		await has_claims "$recorder" 3
 		expect "claims that were written again" "$(grep -c " waymark $recorder " out)" 3
 		start breaking "$waymark" record -e 'addr:watched:18/breakpoint=always/' -o breaking.trace -p "$watched"
 		breaker=$pid
-		for _ in $(seq 100); do
-			claims 0 -p "$watched"
-			! grep -q " waymark $breaker " out || break
-			kill -0 "$breaker" 2>/dev/null || break
-			sleep 0.1
-		done
+		await has_claims "$breaker" 1
 		grep -qE "^SIGTRAP .* waymark $breaker .*addr:watched" out || fail "SIGTRAP for a breakpoint: $(cat out breaking)"
 		kill -9 "$breaker"
 		kill -9 "$recorder"
-		while kill -0 "$recorder" 2>/dev/null; do sleep 0.05; done
+		await has_ended "$recorder" || fail "a recorder that was killed does not end"
 		claims 0 -p "$watched"
 		expect "claims of a recording that was killed" "$(grep -c " waymark $recorder " out)" 0
 	fi

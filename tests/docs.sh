@@ -146,10 +146,7 @@ while read -r line; do
 	ran=$((ran + 1))
 	if [[ $line == *'&' ]]; then
 		bash -c "$line" 2>/dev/null &
-		for _ in $(seq 100); do
-			[ -n "$(bin/pidof hello)" ] && break
-			sleep 0.1
-		done
+		await bin/pidof hello >pidof_out || fail "README.md: $line: it does not run"
 		started+=("$(bin/pidof hello)")
 		continue
 	fi

@@ -96,10 +96,8 @@ mkfifo in out
 exec 3>in 4<out
 read -r pid address <&4
 timeout 60 ./stores "$pid" "$address" >stores.out 2>stores.err &
-for ((i = 0; i < 1200; i++)); do # the ledger has it sooner than it is armed
-	grep -q "seen now" stores.err 2>/dev/null && break
-	sleep 0.05
-done
+# the ledger has it sooner than it is armed
+await -s 60 grep -qs "seen now" stores.err || fail "the example sees no stores: $(cat stores.err)"
 echo >&3
 wait %1
 wait %2

@@ -9,7 +9,7 @@ if [ "$(nm -D "$WAYMARK_BUILD/libwaymark.so" | grep -cE "__(asan|tsan|ubsan)_")"
 	cc -O2 -I"$source_dir/include" "$source_dir/tests/targets/follower.c" -o follower \
 		-L"$WAYMARK_BUILD" -lwaymark -Wl,-rpath,"$WAYMARK_BUILD" || exit 1
 	start ./ticker 50 3 1000000
-	sleep 0.2
+	await_running "$pid"
 	timeout 60 ./follower "$pid" || fail "reading live"
 	kill -0 "$pid" || fail "the program is gone"
 fi
@@ -57,7 +57,7 @@ recorded_forks()
 }
 
 start ./server
-sleep 0.2
+await_running "$pid"
 record_forks forks
 run 0 --json --no-follow --for 300ms -e server:parent -o nofork -p "$pid"
 expect "--no-follow: events of children" "$("$waymark" dump nofork | grep -c server:child)" 0
@@ -67,17 +67,16 @@ mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
 	while IFS=- read -r from to; do seq "$from" "${to:-$from}"; done)
 if [ ${#cpus[@]} -gt 1 ] && command -v chrt >/dev/null; then
 	start taskset -c "${cpus[1]}" ./server
-	sleep 0.2
+	await_running "$pid"
 	server=$pid
-	"$waymark" record --json --for 1s -o late -p "$server" >out 2>words &
-	recorder=$!
-	sleep 0.7
+	begin_record --json --for 1s -o late -p "$server"
+	await_recording late
 	for task in /proc/"$server"/task/*; do # all but the program's own thread
 		task=${task##*/}
 		[ "$task" = "$server" ] || { taskset -cp "${cpus[0]}" "$task" && chrt -i -p 0 "$task"; } >/dev/null
 	done
 	start taskset -c "${cpus[0]}" sh -c 'while :; do :; done'
-	wait $recorder || fail "late: $(cat words)"
+	end_record 0
 	kill "$pid" "$server"
 	recorded_forks late
 fi
@@ -86,7 +85,7 @@ fi
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	chmod 755 "$folder"
 	start env -u XDG_RUNTIME_DIR setpriv --reuid 65534 --clear-groups ./server
-	sleep 0.3
+	await_running "$pid"
 	record_forks others
 fi
 

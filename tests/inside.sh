@@ -6,11 +6,12 @@
 #
 # INSIDE_ONLY=NAME runs the cases that match this glob. INSIDE_KEEP=1 leaves the traces. INSIDE_TIMES=N is
 # how often the tool is killed, and how often it comes and goes.
-set -uo pipefail
+# shellcheck source=tests/folder_setup.bash
+. "$(dirname "$0")/folder_setup.bash"
 
-here=$(cd "$(dirname "$0")" && pwd)
+here=$source_dir/tests
 build=$WAYMARK_BUILD
-work=$(mktemp -d /tmp/waymark-inside.XXXXXX)
+work=$folder
 only=${INSIDE_ONLY:-*}
 waymark=$work/bin/waymark
 bin=$work/bin
@@ -76,7 +77,7 @@ account()
 # run FOLDER MODE PROGRAM...: leaves out, status, err, trace, count
 run()
 {
-	local dir=$1 mode=$2 status pid tries
+	local dir=$1 mode=$2 status pid
 	shift 2
 	mkdir -p "$dir"
 	truncate -s 4096 "$dir/count"
@@ -96,11 +97,7 @@ run()
 		INSIDE_WAIT=1 timeout -s KILL 30 "$@" >"$dir/out" 2>"$dir/program.err" &
 		pid=$!
 		# the program says that it is there: before, its number may still be timeout's or env's
-		for ((tries = 0; tries < 1000; tries++)); do
-			od -An -t u8 -j 4088 -N 8 "$dir/count" | tr -d ' ' >"$dir/pid"
-			[ "$(cat "$dir/pid")" = 0 ] || break
-			sleep 0.02
-		done
+		await has_said_pid "$dir" # else the recording fails
 		timeout -s KILL 40 "$waymark" record -o "$dir/trace" -e 'marker:in:*' "${options[@]}" \
 			-p "$(cat "$dir/pid")" >"$dir/record.out" 2>"$dir/err"
 		echo $? >"$dir/record.status"
@@ -109,6 +106,13 @@ run()
 		;;
 	esac
 	echo $status >"$dir/status"
+}
+
+# has_said_pid FOLDER: the number that the program there has left in its count; in the file pid then
+has_said_pid()
+{
+	od -An -t u8 -j 4088 -N 8 "$1/count" | tr -d ' ' >"$1/pid"
+	[ "$(cat "$1/pid")" != 0 ]
 }
 
 same()
@@ -201,18 +205,22 @@ unload()
 # ours a little later: one that waits for a tool which was killed on its way to it gives up after ten
 nothing_left()
 {
-	local i before=x
-	for ((i = 0; i < 15; i++)); do
-		[ "$(count "$1/count")" = "$before" ] && break
-		before=$(count "$1/count")
-		sleep 0.1
-	done
-	[ $i -lt 15 ] || echo "still armed"
-	for ((i = 0; i < 130; i++)); do
-		grep -qs '^waymark' /proc/$load/task/*/comm || return
-		sleep 0.1
-	done
-	echo "a thread is left: $(cat /proc/$load/task/*/comm | tr '\n' ' ')"
+	await -s 3 emits_nothing "$1" || echo "still armed"
+	await ! has_agent $load || echo "a thread is left: $(cat /proc/$load/task/*/comm | tr '\n' ' ')"
+}
+
+emits_nothing()
+{
+	local before
+	before=$(count "$1/count")
+	sleep 0.1 # the time in which nothing may come
+	[ "$(count "$1/count")" = "$before" ]
+}
+
+# has_emitted FOLDER COUNT: more than so much
+has_emitted()
+{
+	[ "$(count "$1/count")" -gt "$2" ]
 }
 
 # try_killed NAME TIMES: the tool is killed at any moment
@@ -224,7 +232,7 @@ try_killed()
 		rm -rf "$dir/trace"
 		"$waymark" record -o "$dir/trace" -p $load >"$dir/record" 2>&1 5>&- &
 		tool=$!
-		sleep "0.$(printf '%03d' $((RANDOM % 60)))"
+		sleep "0.$(printf '%03d' $((RANDOM % 60)))" # any moment, up to where it records
 		kill -KILL $tool
 		wait $tool 2>/dev/null
 		kill -0 $load 2>/dev/null || break
@@ -260,27 +268,21 @@ try_stopped()
 {
 	local dir=$work/$1 tool before
 	load "$dir"
-	"$waymark" record --buffer 256K --for 5s -o "$dir/trace" -e 'marker:in:*' -p $load >"$dir/record" 2>&1 5>&- &
+	"$waymark" record --buffer 256K --for 60s -o "$dir/trace" -e 'marker:in:*' -p $load >"$dir/record" 2>&1 5>&- &
 	tool=$!
 	# while it attaches the program does wait, and on a busy machine that takes long
-	for _ in $(seq 100); do
-		[ "$(count "$dir/count")" -eq 0 ] || break
-		sleep 0.05
-	done
+	await has_emitted "$dir" 0 || echo "nothing is recorded: $(cat "$dir/record")"
 	kill -STOP $tool
-	sleep 0.2
-	before=$(count "$dir/count")
-	for _ in $(seq 20); do
-		sleep 0.1
-		[ "$(count "$dir/count")" -eq "$before" ] || break
-	done
-	[ "$(count "$dir/count")" -gt "$before" ] || echo "the program waits for a tool that is stopped"
+	# more than there is room for
+	await has_emitted "$dir" $(($(count "$dir/count") + 20000)) || echo "the program waits for a tool that is stopped"
 	# the same the other way
 	kill -CONT $tool
 	kill -STOP $load
-	sleep 0.2
+	await has_state $load T || echo "the program does not stop"
+	sleep 0.2 # the tool finds nothing new meanwhile
+	before=$(count "$dir/count")
 	kill -CONT $load
-	sleep 0.1
+	await has_emitted "$dir" "$before" || echo "the program does not go on once it was stopped"
 	exec 5>&-
 	wait $tool || echo "record: $(cat "$dir/record")"
 	unload "$dir"
@@ -298,7 +300,8 @@ try_two()
 	first=$!
 	timeout 20 "$waymark" record -o "$dir/second" -e 'marker:in:*' -p $load >"$dir/record2" 2>&1 5>&- &
 	second=$!
-	sleep 1
+	await is_recording "$dir/first" || echo "the first does not record: $(cat "$dir/record1")"
+	await is_recording "$dir/second" || echo "the second does not record: $(cat "$dir/record2")"
 	exec 5>&-
 	wait $first || echo "the first: $(cat "$dir/record1")"
 	wait $second || echo "the second: $(cat "$dir/record2")"

@@ -63,13 +63,15 @@ expect "events after SIGTERM" "$(events_in term)" "$(json recorded)"
 # Ctrl-C on a terminal: the kernel tells both.
 if command -v python3 >/dev/null; then
 	python3 - "$waymark" >terminal 2>&1 <<-'END' || fail "Ctrl-C on a terminal: $(cat terminal)"
-		import os, pty, sys, time
+		import os, pty, signal, sys
+		signal.alarm(60)
 		pid, fd = pty.fork()
 		if pid == 0:
 		    os.execv(sys.argv[1], ["waymark", "record", "-o", "terminal_trace", "--", "./ticker", "10", "1", "1000000"])
-		time.sleep(1)
-		os.write(fd, b"\x03")
 		said = b""
+		while b"events/s" not in said:
+		    said += os.read(fd, 4096)
+		os.write(fd, b"\x03")
 		try:
 		    while chunk := os.read(fd, 4096):
 		        said += chunk

@@ -23,11 +23,12 @@ record_to()
 {
 	"$waymark" record -o "$1" -p "$pid" >out 2>words &
 	recorder=$!
-	for _ in $(seq 100); do
-		[ "$(text "$marker" | grep -c '^armed [0-9]')" -eq 0 ] || return
-		sleep 0.1
-	done
-	fail "$marker was not armed: $(text "$marker"), $(cat words)"
+	await is_armed || fail "$marker was not armed: $(text "$marker"), $(cat words)"
+}
+
+is_armed()
+{
+	[ "$(text "$marker" | grep -c '^armed [0-9]')" -gt 0 ]
 }
 
 # record_ends: and the program goes on
@@ -41,28 +42,24 @@ record_ends()
 # no_agent WHAT: no thread of ours is in the process
 no_agent()
 {
-	for _ in $(seq 50); do
-		grep -qs '^waymark' /proc/"$pid"/task/*/comm || return
-		sleep 0.1
-	done
-	fail "$1: the agent has threads there"
+	await ! has_agent "$pid" || fail "$1: the agent has threads there"
 }
 
 # A program without an agent; with one, while it is recorded; and after that.
 marker=ticker:tick
 start ./ticker 20 2 1000000
-sleep 0.2
+await_running "$pid"
 expect "no agent: text" "$(text $marker)" "dormant -"
 expect "no agent: JSON" "$(hits $marker)" null
 no_agent "list"
 record_to first
 before=$(hits $marker)
-for _ in $(seq 100); do
+has_more_hits()
+{
 	after=$(hits $marker)
-	[ "$after" -le "$before" ] || break
-	sleep 0.1
-done
-[ "$after" -gt "$before" ] || fail "hits do not grow: $before, then $after"
+	[ "$after" -gt "$before" ]
+}
+await has_more_hits || fail "hits do not grow: $before, then $after"
 [[ $(text $marker) =~ ^"armed "[1-9][0-9]*$ ]] || fail "armed: $(text $marker)"
 record_ends
 no_agent "record and list have ended"

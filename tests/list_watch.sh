@@ -66,10 +66,7 @@ mkfifo input
 ./live <input >told &
 pid=$!
 exec 9>input
-for _ in $(seq 200); do
-	grep -q '^end' told && break
-	sleep 0.05
-done
+await_text told '^end'
 for expr in 'head->next->value' 'slots[2]' 'exported' 'thing->second' 'main::inside' 'of_library'; do
 	where=$(awk -v expr="$expr" '$1 == expr { print $2 }' told)
 	json=$("$waymark" list --json -p "$pid" -w "$expr")

@@ -30,29 +30,29 @@ if command -v gdb >/dev/null; then
 	grep -q stap probes || fail "gdb sees no probe: $(cat probes)"
 
 	start ./ticker 1 1 1000000
-	sleep 0.2
+	await_running "$pid"
 
 	# While a debugger holds the program, an attach is refused, and says so.
-	gdb -q -batch -ex 'shell touch held' -ex 'shell sleep 4' -p "$pid" >gdb.log 2>&1 &
+	mkfifo let_go
+	exec 8<>let_go
+	gdb -q -batch -ex 'shell touch held' -ex 'shell head -n 1 let_go' -p "$pid" >gdb.log 2>&1 &
 	debugger=$!
-	for ((i = 0; i < 100; i++)); do
-		[ -e held ] && break
-		sleep 0.1
-	done
+	await [ -e held ] || fail "gdb does not come: $(cat gdb.log)"
 	run 1 --for 1s -o refused -p "$pid"
 	says "another process traces it already"
+	echo >&8
 	wait $debugger
 	[ ! -e refused ] || fail "a refused attach left a folder"
 
 	# A debugger on a program that is being recorded: backtraces, breakpoints, and on it goes.
-	"$waymark" record --json --for 5s -o both -p "$pid" >both.json 2>both.words &
-	recorder=$!
-	sleep 1
+	begin_record --json -o both -p "$pid"
+	await_event both ticker:
 	timeout 30 gdb -q -batch -ex 'info threads' -ex 'break usleep' -ex continue -ex bt \
 		-ex 'delete' -ex detach -p "$pid" >gdb.log 2>&1
 	grep -q 'in main' gdb.log || fail "gdb's backtrace: $(tail -n 5 gdb.log)"
-	wait $recorder || fail "recording beside gdb: $(cat both.words)"
-	sed -n 's/.*"discarded":\([0-9]*\).*/\1/p' both.json | grep -qx 0 || fail "lost beside gdb"
+	await_event both ticker: $(($(events_so_far both ticker:) + 100)) # it goes on once gdb has gone
+	end_record 0 TERM
+	expect "lost beside gdb" "$(json discarded)" 0
 	[ "$(events_in both)" -gt 100 ] || fail "few events beside gdb"
 	kill -0 "$pid" || fail "the program did not outlive gdb and us"
 else

@@ -75,11 +75,7 @@ works_start()
 	pid=$!
 	started+=("$pid")
 	exec {input}>input
-	for _ in $(seq 100); do
-		grep -qs 'under way' works && return
-		sleep 0.1
-	done
-	fail "works.py doesn't come under way: $(cat works)"
+	await grep -qs 'under way' works || fail "works.py doesn't come under way: $(cat works)"
 }
 
 works_end()
@@ -102,7 +98,7 @@ libraries_attached()
 		distinct=$(grep -cE '^lib(z|sqlite3):[^ ]+ +[0-9]+ ' sums)
 		[ "$distinct" -gt 20 ] || fail "$name: only $distinct functions were seen: $(cat words)"
 		code_is_whole "$name, time $turn" "$pid"
-		sleep 0.3
+		await ! has_agent "$pid" || fail "$name, time $turn: the agent stays"
 	done
 	works_end "$name"
 }
@@ -162,6 +158,12 @@ postgres_record()
 	[ -z "$(pg_complaints)" ] || fail "$name: $(pg_complaints)"
 }
 
+# has_backends POSTMASTER COUNT: so many clients of the user waymark are served
+has_backends()
+{
+	[ "$(pgrep -c -P "$1" -f '^postgres: waymark ')" -ge "$2" ]
+}
+
 postgres()
 {
 	local clients parent pids
@@ -170,13 +172,15 @@ postgres()
 	parent=$(head -n 1 "$pg_folder/data/postmaster.pid")
 	pg_run pgbench -n -c 20 -j 2 -T 20 >pgbench.log 2>&1 &
 	clients=$!
-	sleep 1
+	await has_backends "$parent" 20 || fail "pgbench's clients do not come: $(tail -n 3 pgbench.log)"
 	pids=$(pg_pids) # before others come that go again
 
-	# when all are attached to is not told: some of these come while it records
-	(for _ in $(seq 12); do sleep 0.3; pg_run psql -Atc "select 'a late one'"; done | sort -u >late) &
+	# nothing shows when all are attached to: a query every 300 ms until the recording has ended
+	rm -f recorded
+	(for _ in $(seq 100); do [ ! -e recorded ] || break; sleep 0.3; pg_run psql -Atc "select 'a late one'"; done | sort -u >late) &
 	postgres_record "transactions" -e 'usdt:postgresql:transaction__*' \
 		-e 'usdt:postgresql:query__start/arg1:str/'
+	touch recorded
 	wait $!
 	expect "a query of a new backend" "$(cat late)" "a late one"
 	"$waymark" dump --json pg >pg.json
@@ -190,8 +194,8 @@ postgres()
 	# Each of its 71 places can be taken, three of them by punned jumps; query__plan__done's leads above the
 	# program, to where the heap may grow if the kernel has put that so low this time.
 	pids=$(pg_pids)
-	# until it is recorded: on a busy machine that begins late
-	(for _ in $(seq 100); do [ ! -e recorded ] || break; sleep 0.3; pg_run psql -Atqc checkpoint; done) &
+	rm -f recorded
+	(for _ in $(seq 100); do [ ! -e recorded ] || break; sleep 0.3; pg_run psql -Atqc checkpoint; done) & # likewise
 	postgres_record "all of USDT" -e 'usdt:postgresql:*'
 	touch recorded
 	wait $!

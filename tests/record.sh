@@ -21,7 +21,7 @@ ls packed/*.zst >/dev/null || fail "nothing was compressed"
 
 # A running process: attach, let go, attach again, stopped threads; it goes on.
 start ./ticker 200 2 1000000
-sleep 0.2
+await_running "$pid"
 for options in "" "--strict" "-e marker:ticker:tick" "--policy block"; do
 	# shellcheck disable=SC2086 # several words
 	records again $options -p "$pid"
@@ -43,29 +43,31 @@ recorder=$!
 await_event killed ticker:
 kill -9 $recorder
 wait $recorder 2>/dev/null
-for _ in $(seq 50); do
-	"$waymark" report killed >words 2>&1 && break
-	sleep 0.1
-done
+reports_killed() { "$waymark" report killed >words 2>&1; }
+await reports_killed || fail "no report of the killed recording: $(cat words)"
 kill -0 "$pid" 2>/dev/null || fail "the program died with the recorder"
 [ "$(events_in killed)" -gt 0 ] || fail "nothing is left of the killed recording"
 if command -v babeltrace2 >/dev/null; then
 	babeltrace killed >/dev/null 2>words || fail "babeltrace2 does not read what was killed: $(cat words)"
 fi
-sleep 1
+await ! has_agent "$pid" || fail "the agent does not miss the recorder"
 records after -p "$pid" # after a recorder was killed
 
 # The program is stopped meanwhile: what it committed is kept, and it goes on disarmed.
-(sleep 0.5; kill -STOP "$pid") &
-run 1 --json --for 1s -o stopped -p "$pid"
+begin_record --json -o stopped -p "$pid"
+await_event stopped ticker:
+kill -STOP "$pid"
+end_record 1 TERM
 says "the process is stopped: pid $pid"
 expect "stopped program: events in the trace" "$(events_in stopped)" "$(json recorded)"
 kill -CONT "$pid"
 records continued -p "$pid" # after the program was stopped
 
 # The program is killed: what it committed is there, and the recording ends by itself.
-(sleep 0.5; kill -9 "$pid") &
-run 0 --json -o dead -p "$pid"
+begin_record --json -o dead -p "$pid"
+await_event dead ticker:
+kill -9 "$pid"
+end_record 0
 expect "killed program: events in the trace" "$(events_in dead)" "$(json recorded)"
 
 # The full disk: recording stops, says so, and keeps what stands.
@@ -95,7 +97,7 @@ says "a larger --buffer"
 # all eight places are there again. A ninth session is refused by name.
 cc -O2 -I"$source_dir/include" "$source_dir/tests/targets/held.c" -o held -lpthread || exit 1
 start ./held >held.out
-sleep 0.2
+await_running "$pid"
 for events in 'held:*' held:tick; do
 	rm -rf held_trace
 	run 0 --json --for 100ms -o held_trace -e "$events" -p "$pid"
@@ -103,10 +105,7 @@ for events in 'held:*' held:tick; do
 done
 expect "the hit goes on" "$(cat held.out)" ""
 kill -USR1 "$pid"
-for _ in $(seq 100); do
-	[ -s held.out ] && break
-	sleep 0.1
-done
+await [ -s held.out ]
 expect "the hit has ended" "$(cat held.out)" "let on"
 recorders=()
 for number in 1 2 3 4 5 6 7 8; do
@@ -114,10 +113,7 @@ for number in 1 2 3 4 5 6 7 8; do
 	recorders+=($!)
 done
 for number in 1 2 3 4 5 6 7 8; do
-	for _ in $(seq 200); do
-		[ -n "$(find "held$number" -name '*-*' 2>/dev/null)" ] && break
-		sleep 0.1
-	done
+	await is_recording "held$number" || fail "session $number beside others: $(cat "held$number.words")"
 done
 run 1 -o held_ninth -e held:tick -p "$pid"
 says "as many sessions as it can have"
