@@ -82,7 +82,7 @@ if [ -n "$has_sdt" ]; then
 	launched both 'usdt:shop:*' ./probed 400
 	expect "usdt: two by a glob" "$("$waymark" dump both | wc -l)" 800
 	start ./probed 0 1 100
-	sleep 0.2
+	await_running "$pid"
 	run 0 --json --for 300ms -e usdt:shop:order -o semaphore -p "$pid"
 	same_bytes "$pid" /probed "usdt"
 	expect "the semaphore is lowered" \
@@ -91,7 +91,7 @@ fi
 
 # A running program: attached to, let go, each byte put back, and it has computed rightly.
 start ./probed 0 4 100 >sums
-sleep 0.2
+await_running "$pid"
 for round in 1 2 3; do
 	run 0 --json --for 300ms -e 'func:*@probed' -o "running$round" -p "$pid"
 	expect "attached: discarded" "$(json discarded)" 0
@@ -112,11 +112,12 @@ wait $other || fail "two sessions: $(cat words-two)"
 for first in sum6 'sum6/arg5:u8/'; do
 	[ "$first" = sum6 ] && second='sum6/arg5:u8/' || second=sum6
 	rm -rf two three
-	"$waymark" record -o two -e "func:$first" --for 900ms -p "$pid" 2>words-two &
+	"$waymark" record -o two -e "func:$first" -p "$pid" >/dev/null 2>words-two &
 	other=$!
-	sleep 0.3
+	await is_recording two || fail "two sessions, $first: the first: $(cat words-two)"
 	run 0 --json --for 300ms -o three -e "func:$second" -p "$pid"
 	expect "two sessions, $first: refused" "$(json refused)" 0
+	kill -TERM $other
 	wait $other || fail "two sessions, $first: $(cat words-two)"
 	[ "$(count three probed:sum6)" -gt 20 ] || fail "two sessions, $first: the second has too little"
 	[ "$(count two probed:sum6)" -gt "$(count three probed:sum6)" ] ||
@@ -128,8 +129,7 @@ recorder=$!
 await_event killed probed:add
 kill -9 $recorder
 wait $recorder 2>/dev/null
-sleep 1.5
-same_bytes "$pid" /probed "the tool was killed"
+await_same_bytes "$pid" /probed "the tool was killed"
 [ "$(count killed probed:add)" -gt 0 ] || fail "nothing is left of the killed recording"
 # A function of libc's that others have put themselves in the way of is not for a thread's first hit.
 cat >between.c <<'EOF'
@@ -173,7 +173,7 @@ EOF
 cc -O1 -o headless headless.c -lpthread || exit 1
 headless=$pid
 start ./headless
-sleep 0.3
+await has_state "$pid" Z || fail "its first thread does not end"
 run 0 --json --for 500ms -e func:work@headless/ret,arg1/ -o headless.trace -p "$pid"
 [ "$(count headless.trace headless:work:end)" -gt 10 ] || fail "few events where the first thread has ended"
 kill -0 "$pid" || fail "a program without its first thread did not outlive us"
@@ -182,35 +182,24 @@ pid=$headless
 
 # A tracer that came meanwhile keeps the jumps from being taken away: that is done when it has gone.
 if command -v strace >/dev/null; then
-	"$waymark" record -o traced -e 'func:*@probed' --for 3s -p "$pid" 2>words &
-	recorder=$!
-	sleep 1
+	begin_record -o traced -e 'func:*@probed' -p "$pid"
+	await_recording traced
 	strace -f -qq -e trace=none -o /dev/null -p "$pid" 2>/dev/null &
 	tracer=$!
-	for _ in $(seq 100); do
-		[ "$(awk '/^TracerPid/ { print $2 }' "/proc/$pid/status")" != 0 ] && break
-		sleep 0.1
-	done
-	wait $recorder || fail "the program is traced: $(cat words)"
-	sleep 1
+	await is_traced "$pid" || fail "strace does not trace it"
+	end_record 0 TERM
+	sleep 1 # the agent tries in vain: nothing shows that
 	kill $tracer
 	wait $tracer 2>/dev/null
-	for _ in $(seq 100); do
-		(same_bytes "$pid" /probed "" && exit $failed) >/dev/null 2>&1 && break
-		sleep 0.1
-	done
-	same_bytes "$pid" /probed "a tracer came and went"
+	await_same_bytes "$pid" /probed "a tracer came and went"
 fi
 kill "$pid"
-for _ in $(seq 50); do
-	[ -s sums ] && break
-	sleep 0.1
-done
+await [ -s sums ]
 grep -q ' wrong 0$' sums || fail "the attached program: $(cat sums)"
 
 # A whole library of a running program; libc's own functions, the recording's among them.
 start ./probed 0 2 100 >sums
-sleep 0.2
+await_running "$pid"
 run 0 --json --for 500ms -e 'func:*@libc.so.6' -o libc -p "$pid"
 [ "$(count libc 'libc*:strlen*')" -gt 0 ] || [ "$(json recorded)" -gt 0 ] || fail "libc: nothing was recorded"
 same_bytes "$pid" /libc.so.6 "libc"

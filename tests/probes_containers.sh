@@ -12,7 +12,7 @@ if [ "$(id -u)" -eq 0 ] && unshare --mount --pid --fork --mount-proc true 2>/dev
 	start unshare --mount --pid --fork --mount-proc --kill-child sh -c \
 		'mount -t tmpfs none "$1" && cp root/inner "$1" && exec "$1"/inner 0 1 1000' - "$folder/own"
 	child_of "$pid" inner
-	sleep 0.2
+	await_running "$child"
 	run 0 --json --for 300ms -e func:add -o contained -p "$child"
 	[ "$(count contained inner:add)" -gt 10 ] || fail "in a container: nothing was recorded"
 	kill -9 "$child" 2>/dev/null
@@ -23,15 +23,12 @@ if [ "$(id -u)" -eq 0 ] && unshare --mount --pid --fork --mount-proc true 2>/dev
 		cp probed "$which"
 		start unshare --mount --pid --fork --mount-proc --kill-child "./$which" 0 1 1000
 		child_of "$pid" "$which"
+		await_running "$child"
 		twins+=("$child")
 	done
-	sleep 0.2
 	"$waymark" record --for 20s -e func:add -o first_alone -p "${twins[0]}" >first.words 2>&1 &
 	alone=$!
-	for _ in $(seq 200); do
-		[ "$(find first_alone -type f 2>/dev/null | wc -l)" -lt 2 ] || break
-		sleep 0.05
-	done
+	await is_recording first_alone || fail "a first container: nothing is recorded: $(cat first.words)"
 	run 0 --json --for 300ms -e func:add -o second_alone -p "${twins[1]}"
 	[ "$(count second_alone twin_b:add)" -gt 10 ] || fail "a second container: nothing was recorded"
 	kill -TERM "$alone"
@@ -64,7 +61,7 @@ if [ "$(id -u)" -eq 0 ] && rootfs "$folder/apart" &&
 		start unshare $way --mount --pid --fork --kill-child sh -c "$enter" - "$folder/apart" \
 			/bin/inner 0 1 1000
 		child_of "$pid" inner
-		sleep 0.2
+		await_running "$child"
 		for round in 1 2; do
 			run 0 --json --for 300ms -e func:add -o "own$round" -p "$child"
 			[ "$(count "own$round" inner:add)" -gt 10 ] ||
@@ -76,7 +73,7 @@ if [ "$(id -u)" -eq 0 ] && rootfs "$folder/apart" &&
 	done
 	start unshare --mount --pid --fork --kill-child sh -c "$enter" - "$folder/apart" /bin/prefork 3 200
 	child_of "$pid" prefork
-	sleep 0.2
+	await_running "$child"
 	run 0 --json --for 1s -e func:serve -o forked_inside -p "$child"
 	[ "$("$waymark" dump forked_inside | awk '{ print $4 }' | sort | uniq -c | awk '$1 == 200' | wc -l)" -gt 4 ] ||
 		fail "in a container: children are not recorded from their first call to their last"
@@ -84,7 +81,7 @@ if [ "$(id -u)" -eq 0 ] && rootfs "$folder/apart" &&
 	expect "what is left in a container" "$(ls "$folder/apart/tmp/waymark-$(id -u)")" libwaymark-agent.so
 	# A root without /proc, where no probe can be placed.
 	start chroot "$folder/apart" /bin/inner 0 1 1000
-	sleep 0.3
+	await_running "$pid"
 	run 1 --json --for 300ms -e func:add -o no_proc -p "$pid"
 	says "the process sees no /proc"
 	kill -9 "$pid"
@@ -100,7 +97,7 @@ fi
 # no way to let it in, must not wait for in circles.
 if command -v prlimit >/dev/null; then
 	start ./probed 0 1 1000
-	sleep 0.2
+	await_running "$pid"
 	for few in 3 4; do
 		prlimit --pid "$pid" --nofile=$few:
 		run 1 --for 100ms -e func:add -o few -p "$pid"
@@ -110,18 +107,15 @@ if command -v prlimit >/dev/null; then
 	prlimit --pid "$pid" --nofile=64:
 	timeout -k 5 60 "$waymark" record --for 50s -e func:add -o first -p "$pid" >/dev/null 2>&1 &
 	first=$!
-	for ((i = 0; i < 200; i++)); do
-		agent=$(grep -lx waymark /proc/"$pid"/task/*/comm 2>/dev/null) && break
-		sleep 0.05
-	done
-	sleep 1
+	await is_recording first || fail "nothing is recorded before descriptors are few"
+	agent=$(grep -lx waymark /proc/"$pid"/task/*/comm)
 	prlimit --pid "$pid" --nofile=3:
 	run 1 --for 100ms -e func:add -o second -p "$pid"
 	says "can't open as many files as the agent needs"
 	before=$(awk '{ print $14 + $15 }' "${agent%comm}stat")
 	timeout -k 5 60 "$waymark" record --for 100ms -e func:add -o third -p "$pid" >/dev/null 2>&1 &
 	third=$!
-	sleep 2
+	sleep 2 # the time in which the agent may do next to nothing
 	after=$(awk '{ print $14 + $15 }' "${agent%comm}stat")
 	[ $((after - before)) -lt 25 ] || fail "a tool that can't be let in: the agent works in circles"
 	prlimit --pid "$pid" --nofile=64:
@@ -134,7 +128,7 @@ fi
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 	chmod 755 "$folder"
 	start env -u XDG_RUNTIME_DIR setpriv --reuid 65534 --clear-groups ./probed 0 1 1000
-	sleep 0.3
+	await_running "$pid"
 	run 0 --json --for 300ms -e func:add -o others -p "$pid"
 	[ "$(count others probed:add)" -gt 10 ] || fail "another user's process: nothing was recorded"
 fi

@@ -70,7 +70,7 @@ fi
 
 # A process: the same places where they lie there, and nothing comes into it.
 start ./probed 0 1 1000
-sleep 0.2
+await_running "$pid"
 list 0 --func '*@probed' -p "$pid"
 expect "places of the process" "$(sed -n 's/^\([0-9]*\) of .*/\1/p' out)" "$whole"
 base=$(awk '/probed$/ { split($1, ends, "-"); print ends[1]; exit }' /proc/"$pid"/maps)

@@ -72,7 +72,7 @@ grep -q '^5 of 5 places' listed || fail "not all can be had: $(cat listed)"
 
 # Attached and let go while threads run through them; two sessions with the same.
 start ./near 0 4 >said
-sleep 0.2
+await_running "$pid"
 specs=()
 for spec in "${all[@]}"; do specs+=(-e "$spec"); done
 for i in 1 2 3; do
@@ -97,9 +97,9 @@ for first in all one; do
 	[ $first = one ] && one=("$(at near_three)/rax:i32/") && two=("${all[@]}")
 	specs=()
 	for spec in "${one[@]}"; do specs+=(-e "$spec"); done
-	timeout 60 "$waymark" record -o one.trace --for 3s "${specs[@]}" -p "$pid" >/dev/null 2>words.one &
+	timeout 60 "$waymark" record -o one.trace "${specs[@]}" -p "$pid" >/dev/null 2>words.one &
 	one_pid=$!
-	sleep 1
+	await is_recording one.trace || fail "the first session: $(cat words.one)"
 	specs=()
 	for spec in "${two[@]}"; do specs+=(-e "$spec"); done
 	timeout 60 "$waymark" record -o two.trace --for 300ms "${specs[@]}" -p "$pid" >/dev/null 2>words ||
@@ -113,14 +113,12 @@ for first in all one; do
 	else
 		says "another event stands in the way of this one"
 	fi
+	kill -TERM $one_pid
 	wait $one_pid || fail "the first session: $(cat words.one)"
 done
 same_bytes "$pid" '/near$' "the sessions"
 kill -TERM "$pid"
-for i in {1..100}; do
-	[ -s said ] && break
-	sleep 0.1
-done
+await [ -s said ]
 expect "what the program computed" "$(cat said)" right
 
 exit "$failed"

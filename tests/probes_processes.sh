@@ -4,9 +4,15 @@
 # shellcheck source=tests/probes_setup.bash
 . "$(dirname "$0")/probes_setup.bash"
 
+# has_children PID COUNT
+has_children()
+{
+	[ "$(pgrep -c -P "$1")" -ge "$2" ]
+}
+
 # A prefork server that runs: its children that are there, and those that come.
 start ./prefork 6 0
-sleep 0.3
+await has_children "$pid" 6 || fail "the server has not forked 6 children"
 run 0 --json --for 500ms --tree -e func:serve -o tree -p "$pid"
 expect "--tree: processes" "$("$waymark" dump tree | awk '{ print $4 }' | sort -u | wc -l)" 6
 for child in 0 1 2 3 4 5; do
@@ -21,7 +27,7 @@ for other in $(pgrep -P "$pid"); do
 done
 kill -9 "$pid"
 start ./prefork 3 200
-sleep 0.2
+await_running "$pid"
 run 0 --json --for 1s -e func:serve -o forked -p "$pid"
 expect "forked: discarded" "$(json discarded)" 0
 "$waymark" dump forked | awk '{ print $4 }' | sort | uniq -c | awk '$1 != 200 { n++ } $1 == 200 { whole++ }
@@ -59,7 +65,7 @@ says "/probed: the program was started without the agent in its environment"
 # Deleted and replaced binaries: what runs is what is read.
 cp probed going
 start ./going 0 1 1000
-sleep 0.2
+await_running "$pid"
 rm going
 run 0 --json --for 300ms -e func:add -o deleted -p "$pid"
 [ "$(count deleted 'going*:add')" -gt 10 ] || fail "a deleted binary: nothing was recorded"
@@ -73,7 +79,7 @@ if command -v musl-gcc >/dev/null && musl-gcc -O2 "$probes_dir/prefork.c" -o oth
 	run 1 -e func:serve -o musl -- ./other_libc 1 1
 	says "not glibc 2.34"
 	start ./other_libc 1 0
-	sleep 0.2
+	await_running "$pid"
 	run 1 -e func:serve -o musl -p "$pid"
 	says "not glibc 2.34"
 	kill -9 "$pid"
@@ -92,11 +98,11 @@ cc -O2 "$probes_dir/allocator.c" -o allocator -lpthread || exit 1
 timeout -k 5 60 ./allocator &
 bounded=$!
 child_of "$bounded" allocator
-sleep 0.2
+await_running "$child"
 for round in 1 2; do
 	run 0 --json --for 300ms -e func:work@allocator -o "allocator$round" -p "$child"
 	[ "$(count "allocator$round" allocator:work)" -gt 10 ] || fail "an allocator of its own: nothing was recorded"
-	sleep 0.3
+	await ! has_agent "$child" || fail "an allocator of its own: the agent stays"
 done
 kill "$child"
 wait "$bounded" || fail "an allocator of its own: the program ended with $?"

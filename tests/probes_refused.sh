@@ -5,7 +5,7 @@
 . "$(dirname "$0")/probes_setup.bash"
 
 start ./probed 0 2 1000
-sleep 0.2
+await_running "$pid"
 
 # Names.
 bad 1 "did you mean factorial?" -e func:factoral@probed -p "$pid"
@@ -52,7 +52,7 @@ END
 cc -O2 -g twice.c other.c -o twice || exit 1
 probed=$pid
 start ./twice
-sleep 0.1
+await_running "$pid"
 run 0 --json --for 200ms -e func:same -o same -p "$pid"
 says "func:same names 2 functions"
 says "twice:same"
@@ -63,7 +63,7 @@ expect "both are recorded" "$("$waymark" dump same | awk '{ print $5 }' | sort -
 cp probed bare
 strip bare
 start ./bare 0 1 1000
-sleep 0.1
+await_running "$pid"
 bad 1 "stripped" -e func:add@bare -p "$pid"
 pid=$probed
 
@@ -143,7 +143,7 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null &&
 	setpriv --reuid 65534 --clear-groups unshare --user --map-root-user true 2>/dev/null; then
 	chmod 755 "$folder"
 	start setpriv --reuid 65534 --clear-groups unshare --user --map-root-user ./probed 0 1 1000
-	sleep 0.3
+	await_running "$pid"
 	bad 1 "it runs as user 65534" -e func:add -p "$pid"
 	kill -0 "$pid" || fail "the program in a user namespace is gone"
 fi
@@ -152,9 +152,8 @@ fi
 if echo 'int main(void) { for (;;) __builtin_ia32_pause(); }' | cc -m32 -nostdlib -static -Wl,-e,main \
 	-x c - -o narrow 2>/dev/null; then
 	bad 1 "not x86-64" -e func:main ./narrow
-	start ./narrow # if this kernel runs such programs
-	sleep 0.1
-	if kill -0 "$pid" 2>/dev/null; then
+	start ./narrow
+	if ! has_ended "$pid"; then # this kernel runs such programs
 		bad 1 "not x86-64" -e func:main -p "$pid"
 		timeout 20 "$waymark" list --func main -p "$pid" >out 2>words
 		expect "list of a 32-bit process: status" $? 1
@@ -172,9 +171,12 @@ fi
 # Something else traces it: refused by name, and it goes on.
 if command -v gdb >/dev/null; then
 	start ./probed 0 1 1000
-	gdb -p "$pid" -batch -ex 'shell sleep 3' >/dev/null 2>&1 &
-	sleep 1.5
+	mkfifo let_go
+	exec 8<>let_go
+	gdb -p "$pid" -batch -ex 'shell touch held' -ex 'shell head -n 1 let_go' >/dev/null 2>&1 &
+	await [ -e held ] || fail "gdb does not come"
 	bad 1 "$pid" -e func:add -p "$pid"
+	echo >&8
 	wait $!
 	kill -0 "$pid" || fail "the traced program is gone"
 fi
