@@ -15,11 +15,7 @@ soft=(-e trail/soft/)
 ended()
 {
 	local status
-	for _ in $(seq 300); do
-		kill -0 "$pid" 2>/dev/null || break
-		sleep 0.1
-	done
-	kill -0 "$pid" 2>/dev/null && fail "$1: it does not end"
+	await -s 30 has_ended "$pid" || fail "$1: it does not end"
 	wait "$pid"
 	status=$?
 	[ $status -eq 0 ] && grep -q '^right$' said || fail "$1: status $status: $(cat said)"
@@ -31,26 +27,25 @@ measured()
 	echo "$(grep -c . /proc/$pid/maps) mappings, $(ls /proc/$pid/fd | wc -l) descriptors, $(grep VmSize /proc/$pid/status)"
 }
 
-# attached: the program with threads of all kinds, until there is a file ./stop
+# attached [FILE]: the program with threads of all kinds, until there is a file ./stop; its words are in ./said, or in FILE
 attached()
 {
-	rm -f stop
-	./attached 300 >said &
+	rm -f stop "${1:-said}"
+	./attached 300 >"${1:-said}" &
 	pid=$!
 	started+=("$pid")
-	sleep 0.5
+	await_text "${1:-said}" ready
 }
 
 # settled: its threads come and go, so it may be looked at with one more stack
 settled()
 {
-	local wanted=$1 is
-	for _ in $(seq 50); do
-		is=$(measured)
-		[ "$is" = "$wanted" ] && return
-		sleep 0.05
-	done
-	fail "$2: $is, and before: $wanted"
+	await is_measured "$1" || fail "$2: $(measured), and before: $1"
+}
+
+is_measured()
+{
+	[ "$(measured)" = "$1" ]
 }
 
 # ---- twenty times, and nothing of it stays ----
@@ -62,11 +57,8 @@ for round in $(seq 20); do
 	rm -rf ran
 	run 0 --json "${soft[@]}" -p "$pid" --for 100ms -o ran
 	[ "$(json blocks)" -gt 0 ] || fail "round $round: no blocks"
-	for _ in $(seq 100); do # on a busy machine the last thread may be led out after the command has ended
-		grep -q waymark-trail "/proc/$pid/maps" || break
-		sleep 0.1
-	done
-	grep -q waymark-trail "/proc/$pid/maps" && fail "round $round: the engine is still there"
+	# on a busy machine the last thread may be led out after the command has ended
+	await ! has_engine "$pid" || fail "round $round: the engine is still there"
 done
 settled "$before" "after twenty recordings"
 
@@ -99,39 +91,32 @@ for round in $(seq 30); do
 	"$waymark" record "${soft[@]}" -p "$pid" -o ran >/dev/null 2>&1 &
 	tool=$!
 	disown $tool
-	sleep "0.$(printf %03d $((RANDOM % 400)))"
+	sleep "0.$(printf %03d $((RANDOM % 400)))" # any moment, up to where it records
 	tracer=$(cat "/proc/$tool/task/$tool/children" 2>/dev/null)
 	case $((round % 3)) in
 	0) kill -9 $tool ;;
-	1) kill -9 $tracer ;;
+	1) kill -9 ${tracer:-$tool} ;;
 	2) kill -9 $tool $tracer ;;
 	esac 2>/dev/null
-	for _ in $(seq 100); do
-		kill -0 $tool 2>/dev/null || break
-		sleep 0.02
-	done
-	for _ in $(seq 100); do
-		[ "$(sed -n 's/TracerPid:\t//p' "/proc/$pid/status")" = 0 ] && break
-		sleep 0.02
-	done
+	await has_ended $tool || fail "round $round: the tool goes on"
+	await ! is_traced "$pid" || fail "round $round: the program is still traced"
 done
 # The last may still be at giving it back.
-for _ in $(seq 60); do
+can_be_recorded()
+{
 	rm -rf ran
-	timeout 60 "$waymark" record "${soft[@]}" -p "$pid" --for 100ms -o ran >/dev/null 2>words && break
-	sleep 0.25
-done
+	timeout 60 "$waymark" record "${soft[@]}" -p "$pid" --for 100ms -o ran >/dev/null 2>words
+}
+await -s 30 can_be_recorded || fail "after thirty kills it can't be recorded: $(cat words)"
 settled "$before" "after thirty kills: $(cat words)"
 touch stop
 ended "whose recorders were killed"
 
 # ---- two at once ----
 
+attached said_other
+other=$pid
 attached
-./attached 300 >said_other &
-other=$!
-started+=("$other")
-sleep 0.5
 rm -rf ran
 run 0 --json "${soft[@]}" -p "$pid" -p "$other" --for 500ms -o ran
 timeout 60 "$waymark" trail -n 1 ran >branches 2>words || fail "trail: $(cat words)"
@@ -144,6 +129,12 @@ wait $other || fail "the other of two: $(cat said_other)"
 
 # ---- programs of others ----
 
+# has_computed PID TICKS: it has had so much CPU time, or it has ended
+has_computed()
+{
+	has_ended "$1" || [ "$(cpu_ticks "$1")" -ge "$2" ]
+}
+
 # computes COMMAND...: prints the same as without
 computes()
 {
@@ -152,8 +143,8 @@ computes()
 	pid=$!
 	started+=("$pid")
 	for _ in 1 2 3 4; do
-		sleep 0.2
-		kill -0 $pid 2>/dev/null || break
+		await has_computed "$pid" $(($(cpu_ticks $pid) + 10)) || fail "$1: it does not run"
+		! has_ended $pid || break
 		rm -rf ran
 		timeout 60 "$waymark" record "${soft[@]}" -p $pid --for 200ms -o ran >/dev/null 2>words ||
 			! grep -qs "^State:.*[RSD] (" "/proc/$pid/status" || fail "$1: $(cat words)"
@@ -204,17 +195,9 @@ start_ready ./attached_odd signalfd
 rm -rf ran
 "$waymark" record "${soft[@]}" -p "$pid" --for 50s -o ran >/dev/null 2>words &
 tool=$!
-for _ in $(seq 100); do
-	grep -q waymark-trail "/proc/$pid/maps" && break
-	sleep 0.05
-done
-sleep 0.5
+await is_translated "$pid" || fail "a signalfd: it is not recorded: $(cat words)"
 kill -SEGV "$pid"
-for _ in $(seq 200); do
-	grep -q got said && break
-	sleep 0.05
-done
-grep -q got said || fail "what it blocks does not come to its signalfd while it is recorded"
+await grep -q got said || fail "what it blocks does not come to its signalfd while it is recorded"
 kill -INT $tool
 wait $tool || fail "a signalfd: status $?: $(cat words)"
 exec 7>&-
@@ -272,15 +255,13 @@ start_ready ./attached_odd vfork
 rm -rf trace
 "$waymark" record "${soft[@]}" -p "$pid" -p "$first" -o trace --for 100ms >/dev/null 2>words &
 tool=$!
-went_on=0
-while kill -0 $tool 2>/dev/null; do
-	grep -q waymark-trail "/proc/$first/maps" &&
-		[ "$(sed -n 's/TracerPid:\t//p' "/proc/$first/status")" = 0 ] && went_on=1 && break
-	sleep 0.01
-done
+goes_on_meanwhile()
+{
+	is_translated "$first" && ! has_ended $tool
+}
+await goes_on_meanwhile || fail "the first of two stands until the second is taken"
 wait $tool && fail "one of two can't be taken, and yet the recording goes well"
 says "vfork(2)"
-[ $went_on = 1 ] || fail "the first of two stands until the second is taken"
 [ ! -e trace ] || fail "one of two can't be taken, and there is a trace"
 exec 7>&-
 ended "vfork, with another"
@@ -301,15 +282,12 @@ ended "stopped"
 # Recorded already.
 start_ready ./attached_odd plain
 rm -rf ran trace
-"$waymark" record "${soft[@]}" -p "$pid" -o ran --for 3s 2>/dev/null >&2 &
+"$waymark" record "${soft[@]}" -p "$pid" -o ran --for 50s 2>/dev/null >&2 &
 tool=$!
-for _ in $(seq 100); do
-	grep -q waymark-trail "/proc/$pid/maps" && break
-	sleep 0.05
-done
-sleep 0.5
+await is_translated "$pid" || fail "the first of two recordings does not begin"
 run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
 says "it is being recorded already"
+kill -TERM $tool
 wait $tool || fail "the first of two recordings: status $?"
 exec 7>&-
 ended "recorded twice at once"
@@ -319,10 +297,7 @@ if command -v strace >/dev/null; then
 	start_ready ./attached_odd plain
 	strace -o /dev/null -p "$pid" 2>/dev/null &
 	tool=$!
-	for _ in $(seq 100); do
-		[ "$(sed -n 's/TracerPid:\t//p' "/proc/$pid/status")" != 0 ] && break
-		sleep 0.05
-	done
+	await is_traced "$pid" || fail "strace does not trace it"
 	rm -rf trace
 	run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
 	says "is traced by process"
@@ -334,24 +309,18 @@ if command -v strace >/dev/null; then
 	# By another when the recording ends: what is ours goes when he does.
 	start sh -c 'while :; do :; done'
 	rm -rf ran
-	"$waymark" record "${soft[@]}" -p "$pid" -o ran --for 2s >/dev/null 2>words &
+	"$waymark" record "${soft[@]}" -p "$pid" -o ran --for 50s >/dev/null 2>words &
 	tool=$!
-	for _ in $(seq 200); do
-		grep -q waymark-trail "/proc/$pid/maps" &&
-			[ "$(sed -n 's/TracerPid:\t//p' "/proc/$pid/status")" = 0 ] && break
-		sleep 0.02
-	done
+	await is_translated "$pid" || fail "traced by another at the end: it is not recorded: $(cat words)"
 	strace -o /dev/null -p "$pid" 2>/dev/null &
 	tracer=$!
+	await is_traced "$pid" || fail "strace does not trace it"
+	kill -TERM $tool
 	wait $tool || fail "traced by another at the end: $(cat words)"
-	[ "$(sed -n 's/TracerPid:\t//p' "/proc/$pid/status")" != 0 ] || fail "strace is not there"
+	is_traced "$pid" || fail "strace is not there"
 	kill $tracer
 	wait $tracer 2>/dev/null
-	for _ in $(seq 200); do
-		grep -q waymark-trail "/proc/$pid/maps" || break
-		sleep 0.05
-	done
-	grep -q waymark-trail "/proc/$pid/maps" && fail "traced by another at the end: the engine is still there"
+	await ! has_engine "$pid" || fail "traced by another at the end: the engine is still there"
 	kill "$pid"
 else
 	echo "skipped: no strace"
@@ -360,14 +329,12 @@ fi
 # Markers are recorded in it: refused by name, and they go on.
 start ./ticker 1 1 1000000
 rm -rf ran trace
-"$waymark" record -e 'marker:*:*' -p "$pid" -o ran --for 4s >/dev/null 2>words_marker &
+"$waymark" record -e 'marker:*:*' -p "$pid" -o ran >/dev/null 2>words_marker &
 tool=$!
-for _ in $(seq 100); do
-	grep -qs "^waymark" /proc/$pid/task/*/comm && break
-	sleep 0.05
-done
+await is_recording ran || fail "markers: $(cat words_marker)"
 run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
 says "markers or probes are recorded in it"
+kill -TERM $tool
 wait $tool || fail "markers: status $?: $(cat words_marker)"
 kill -0 "$pid" || fail "the program with markers is gone"
 
@@ -375,8 +342,7 @@ kill -0 "$pid" || fail "the program with markers is gone"
 printf '.globl _start\n_start: mov $29, %%eax\nint $0x80\njmp _start\n' >narrow.s
 if as --32 narrow.s -o narrow.o 2>/dev/null && ld -m elf_i386 narrow.o -o narrow 2>/dev/null; then
 	start ./narrow
-	sleep 0.2
-	if kill -0 "$pid" 2>/dev/null; then
+	if ! has_ended "$pid"; then
 		rm -rf trace
 		run 1 "${soft[@]}" -p "$pid" -o trace --for 100ms
 		says "not x86-64"

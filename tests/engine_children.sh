@@ -113,29 +113,37 @@ timeout 60 "$waymark" record --no-follow -e trail/soft/ -o alone -- "$children" 
 expect "--no-follow" $? 0
 [ "$(timeout 60 "$waymark" trail -n 1 alone 2>&1 | grep -c "(process ")" -eq 1 ] || fail "--no-follow: not one process"
 
+# has_computing_children RECORDER: three children of the program that it started have had CPU time
+has_computing_children()
+{
+	local program child computing=0
+	for program in $(pgrep -P "$1" -x engine-children); do
+		for child in $(pgrep -P "$program"); do
+			[ "$(cpu_ticks "$child")" -lt 5 ] || computing=$((computing + 1))
+		done
+	done
+	[ $computing -ge 3 ]
+}
+
+# has_lines FILE COUNT
+has_lines()
+{
+	[ "$(wc -l <"$1")" -ge "$2" ]
+}
+
 # Whoever records may be killed: all go on, and do what they do.
-"$children" lasting 2000000 | sort >native
+"$children" lasting 4000000 | sort >native
 for who in recorder tracer; do
 	rm -rf ended
-	"$waymark" record -e trail/soft/ -o ended -- "$children" lasting 2000000 >out 2>words &
+	"$waymark" record -e trail/soft/ -o ended -- "$children" lasting 4000000 >out 2>words &
 	recorder=$!
-	tracer=
-	for _ in $(seq 50); do
-		for pid in $(cat "/proc/$recorder/task/$recorder/children"); do
-			[ "$(cat "/proc/$pid/comm")" = waymark-step ] && tracer=$pid
-		done
-		[ -n "$tracer" ] && break
-		sleep 0.05
-	done
-	[ -n "$tracer" ] || fail "$who: there is no tracer"
-	sleep 0.3
+	await has_computing_children $recorder || fail "$who: no three children compute"
+	# shellcheck disable=SC2034 # used by its name
+	tracer=$(pgrep -P $recorder -x waymark-step) || fail "$who: there is no tracer"
 	kill -0 "$recorder" || fail "$who: it is over already"
-	kill -9 "${!who}"
+	kill -9 "${!who}" # $recorder or $tracer
 	wait $recorder 2>/dev/null
-	for _ in $(seq 300); do
-		[ "$(wc -l <out)" -ge 6 ] && break
-		sleep 0.1
-	done
+	await -s 30 has_lines out 6
 	sort out | cmp -s - native || fail "$who killed: $(cat out)"
 done
 exit $failed

@@ -26,18 +26,12 @@ for round in $(seq $((${ENGINE_KILLED:-10} * 3))); do
 	rm -rf killed out # what is waited for below is not the last round's
 	"$waymark" record -e trail/soft/ -o killed -- sh chain.sh 0 2>words >out &
 	recorder=$!
-	for _ in $(seq 500); do
-		[ -s out ] && break
-		sleep 0.01
-	done
-	sleep "0.$(printf %03d $((RANDOM % 400)))"
+	await [ -s out ] || fail "killed while programs are entered, $round: nothing runs: $(cat words)"
+	sleep "0.$(printf %03d $((RANDOM % 400)))" # any moment, up to the last program
 	read -ra tracers <"/proc/$recorder/task/$recorder/children"
 	kill -9 $recorder "${tracers[0]}" 2>/dev/null
 	wait $recorder 2>/dev/null
-	for _ in $(seq 200); do
-		grep -q right out && break
-		sleep 0.05
-	done
+	await grep -q right out
 	cmp wanted out || fail "killed while programs are entered, $round: $(wc -l <out) lines: $(cat words)"
 done
 

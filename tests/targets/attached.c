@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Threads that do what is easily broken by somebody who takes them over and gives them back, and check that it is not: `attached SECONDS`, or
- * until there is a file ./stop.
+ * until there is a file ./stop. It says "ready" once each thread does its work.
  * Ends with 0 and "right", or with 1 and what was wrong.
  */
 #define _GNU_SOURCE
@@ -345,6 +345,18 @@ static void *makes(void *unused)
 	return NULL;
 }
 
+/* Each has come by, but those that sleep for seconds; and one that came and went has left its stack. */
+static int all_work(void)
+{
+	for (int i = 0; i < 3; i++)
+		if (!counts[i])
+			return 0;
+	for (int i = 6; i < 12; i++)
+		if (!counts[i])
+			return 0;
+	return counts[12] > 1;
+}
+
 int main(int argc, char **argv)
 {
 	static void *(*const all[])(void *) = { busy,  vectors, locks,	locks,	 sleeps, polls,
@@ -352,6 +364,7 @@ int main(int argc, char **argv)
 	enum { COUNT = sizeof(all) / sizeof(all[0]) };
 	int seconds = argc > 1 ? atoi(argv[1]) : 5;
 	pthread_t threads[COUNT], waiter;
+	int is_ready = 0;
 	sigset_t mask;
 
 	sigemptyset(&mask);
@@ -365,6 +378,8 @@ int main(int argc, char **argv)
 	for (int64_t end = now_ns() + seconds * 1000000000LL;
 	     now_ns() < end && access("stop", F_OK);) {
 		pthread_kill(waiter, SIGUSR2);
+		if (!is_ready && all_work())
+			is_ready = write(1, "ready\n", 6) == 6;
 		usleep(50000);
 	}
 	is_over = 1;
