@@ -93,11 +93,7 @@ says "waymark: 1 child process went on unrecorded"
 rm -rf orphaned
 timeout 60 "$waymark" record -e trail/step/ -o orphaned -- ./offspring o >out 2>words
 expect "orphan: status" $? 4
-for _ in $(seq 100); do
-	grep -q 'orphan 1' out && break
-	sleep 0.05
-done
-grep -q 'orphan 1' out || fail "the orphan did not live on"
+await grep -q 'orphan 1' out || fail "the orphan did not live on"
 
 # A program that gains rights has them, though it is a child's; its trail ends where it is executed.
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
@@ -157,25 +153,20 @@ rm -rf killed out
 "$waymark" record -e trail/step/ -o killed -- ./offspring w >out 2>words &
 recorder=$!
 disown $recorder
-for _ in $(seq 200); do
-	grep -qs waiting out && break
-	sleep 0.05
-done
+await_text out waiting
 program=$(pgrep -P $recorder -x offspring)
 child=$(pgrep -P "$program" -x offspring)
 started+=("$program" "$child")
 for one in "$program" "$child"; do
-	grep -q 'TracerPid:	[1-9]' "/proc/$one/status" || fail "process $one is not stepped through"
+	is_traced "$one" || fail "process $one is not stepped through"
 done
 kill -9 $recorder
-for _ in $(seq 100); do
-	grep -q 'TracerPid:	[1-9]' "/proc/$program/status" "/proc/$child/status" || break
-	sleep 0.05
-done
-sleep 0.3
 for one in "$program" "$child"; do
-	grep -q 'TracerPid:	0' "/proc/$one/status" || fail "recorder killed: process $one is not let go"
-	grep -q 'State:	[RS]' "/proc/$one/status" || fail "recorder killed: process $one does not live on"
+	await ! is_traced "$one" || fail "recorder killed: process $one is not let go"
+done
+sleep 0.3 # the time in which neither may end
+for one in "$program" "$child"; do
+	has_state "$one" RS || fail "recorder killed: process $one does not live on"
 done
 
 exit $failed

@@ -5,30 +5,21 @@
 # shellcheck source=tests/trail_setup.bash
 . "$(dirname "$0")/trail_setup.bash"
 
-# lives PID WHAT
-lives()
-{
-	kill -0 "$1" 2>/dev/null || fail "the program is gone: $2"
-}
-
-# state_becomes PID STATE: within two seconds, as ps shows it
+# state_becomes PID STATE
 state_becomes()
 {
-	for _ in $(seq 100); do
-		[ "$(ps -o stat= -p "$1" | cut -c1)" = "$2" ] && return
-		sleep 0.02
-	done
-	fail "state of $(ps -o stat=,comm= -p "$1"): expected $2"
+	await has_state "$1" "$2" || fail "state of $(ps -o stat=,comm= -p "$1"): expected $2"
 }
 
 # steps RECORDER DIR: until it steps through the program that it started, and has begun to write; the program's number in $child
 steps()
 {
-	for _ in $(seq 200); do
-		child=$(pgrep -P "$1" -x trailed) && [ -e "$2/$child-$child-1" ] && return
-		sleep 0.05
-	done
-	fail "$2: nothing is recorded"
+	await has_steps "$1" "$2" || fail "$2: nothing is recorded"
+}
+
+has_steps()
+{
+	child=$(pgrep -P "$1" -x trailed) && [ -e "$2/$child-$child-1" ]
 }
 
 step=(-e trail/step/)
@@ -44,10 +35,10 @@ keeps_streams "${step[@]}"
 "$waymark" record -v "${step[@]}" -o guarded -- ./trailed n 100000 >&- 2>&- &
 recorder=$!
 steps $recorder guarded
-sleep 0.3
-guard=$(pgrep -P $recorder -x waymark-guard)
-state_becomes "$guard" S
-kill "$child"
+program=$child
+child_of $recorder waymark-guard
+state_becomes "$child" S
+kill "$program"
 wait $recorder
 
 # By hardware, or a line that says why not.
@@ -69,19 +60,24 @@ run 7 "${step[@]}" -o scripted -- ./script
 "$waymark" record "${step[@]}" -o stopped -- ./trailed s 2>words &
 recorder=$!
 # It stands still at each step: when it has stopped itself is not to be seen, so it is told to go on until it has.
-for _ in $(seq 400); do
+has_ended_continued()
+{
 	pid=$(pgrep -P $recorder -x trailed) && kill -CONT "$pid" 2>/dev/null
-	kill -0 $recorder 2>/dev/null || break
-	sleep 0.05
-done
+	has_ended $recorder
+}
+await has_ended_continued || fail "stopped by itself, it does not go on"
 wait $recorder
 expect "stopped by itself" $? 6
 trail stopped
 start ./trailed n 1000000
-(sleep 0.3; kill -STOP "$pid"; sleep 0.5; kill -CONT "$pid") &
-run 0 "${step[@]}" --for 1s -o paused -p "$pid"
+begin_record "${step[@]}" -o paused -p "$pid"
+await_recording paused
+kill -STOP "$pid"
+sleep 0.5 # nothing comes from it meanwhile
+kill -CONT "$pid"
+end_record 0 TERM
 trail paused
-lives "$pid" "it was stopped and continued while recorded"
+goes_on "$pid" "it was stopped and continued while recorded"
 state_becomes "$pid" S
 kill -STOP "$pid"
 run 0 "${step[@]}" --for 300ms -o asleep -p "$pid"
@@ -91,7 +87,7 @@ kill -CONT "$pid"
 # Attach, let go, again: it goes on, nothing of a step left in it.
 for number in 1 2 3 4 5; do
 	run 0 --json "${step[@]}" --for 200ms -o "attached$number" -p "$pid"
-	lives "$pid" "attached to $number times"
+	goes_on "$pid" "attached to $number times"
 	trail "attached$number"
 done
 [ "$(json instructions)" -gt 0 ] || fail "nothing of an attached program was recorded"
@@ -104,15 +100,12 @@ expect "two processes: threads" "$(json threads)" 2
 for number in 1 2 3 4 5; do
 	"$waymark" record "${step[@]}" -o "killed$number" -p "$pid" 2>words &
 	recorder=$!
-	sleep 1.$number
+	await_event "killed$number" trail:blocks
+	sleep 0.$number # different moments
 	kill -9 $recorder
 	wait $recorder 2>/dev/null
-	for _ in $(seq 100); do
-		[ "$(awk '/^TracerPid/ { print $2 }' "/proc/$pid/status")" = 0 ] && break
-		sleep 0.05
-	done
-	sleep 0.1
-	lives "$pid" "the recorder was killed"
+	await ! is_traced "$pid" || fail "the recorder was killed: the program is still traced"
+	goes_on "$pid" "the recorder was killed"
 done
 expect "who traces it then" "$(awk '/^TracerPid/ { print $2 }' "/proc/$pid/status")" 0
 trail killed1
@@ -122,8 +115,8 @@ recorder=$!
 steps $recorder orphaned
 kill -9 $recorder
 wait $recorder 2>/dev/null
-sleep 0.5
-lives "$child" "the recorder that started it was killed"
+await ! is_traced "$child" || fail "the recorder that started it was killed: it is still traced"
+goes_on "$child" "the recorder that started it was killed"
 kill "$child"
 
 # Ctrl-C ends program and recording; SIGTERM is passed on.
@@ -147,14 +140,14 @@ start ./ticker 5 2 1000000
 run 0 --json "${step[@]}" -e marker:ticker:tick --for 1s -o mixed_attached -p "$pid"
 [ "$(json recorded)" -gt 0 ] || fail "attached with a trail: no markers"
 [ "$(json blocks)" -gt 0 ] || fail "attached with markers: no trail"
-lives "$pid" "markers and a trail"
+goes_on "$pid" "markers and a trail"
 "$waymark" record "${step[@]}" -e marker:ticker:tick -o mixed_killed -p "$pid" 2>words &
 recorder=$!
-sleep 1
+await_event mixed_killed ticker:tick
 kill -9 $recorder
 wait $recorder 2>/dev/null
-sleep 0.5
-lives "$pid" "markers and a trail, the recorder killed"
+await ! is_traced "$pid" || fail "markers and a trail, the recorder killed: the program is still traced"
+goes_on "$pid" "markers and a trail, the recorder killed"
 run 0 --json -e marker:ticker:tick --for 1s -o mixed_after -p "$pid"
 [ "$(json recorded)" -gt 0 ] || fail "no marker is hit after a recorder of trails was killed"
 
@@ -209,7 +202,7 @@ trail on_marker
 start ./ticker 1 1 1000000
 run 0 -e trail/last=1M/ --on marker:ticker:tick -o on_attached -p "$pid"
 says "of process $pid"
-lives "$pid" "a marker was awaited in it"
+goes_on "$pid" "a marker was awaited in it"
 bad 1 "no marker matches: ticker:tock" -e trail/last=1M/ --on marker:ticker:tock -p "$pid"
 run 7 -e trail/last=64K/ -o at_end -- ./trailed l 5
 trail at_end
@@ -261,13 +254,10 @@ bad 1 "No such process: pid 4194305" "${step[@]}" -p 4194305
 start gdb -q -nx -batch -ex 'run' -ex 'shell sleep 100' --args ./trailed n 1000000 >/dev/null 2>&1
 debugger=$pid
 if command -v gdb >/dev/null; then
-	for _ in $(seq 200); do
-		traced=$(pgrep -P "$debugger" -x trailed) && break
-		sleep 0.05
-	done
-	sleep 0.3
-	bad 1 "is traced by process $debugger" "${step[@]}" -p "$traced"
-	kill -9 "$traced" "$debugger"
+	child_of "$debugger" trailed
+	await is_traced "$child" || fail "gdb does not trace the program"
+	bad 1 "is traced by process $debugger" "${step[@]}" -p "$child"
+	kill -9 "$child" "$debugger"
 else
 	echo "without gdb a traced program is not tried"
 fi
@@ -290,7 +280,7 @@ if [ "$(id -u)" -eq 0 ]; then
 		timeout 20 "$waymark" record "${step[@]}" -o "/tmp/waymark-trail-$$" -p "$pid") >out 2>words
 	expect "another user's process" $? 1
 	says "it runs as user 0, we as user 65534"
-	lives "$pid" "another user tried"
+	goes_on "$pid" "another user tried"
 	cp trailed setuid
 	chown nobody setuid
 	chmod 4755 setuid

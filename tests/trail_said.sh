@@ -52,11 +52,11 @@ wait "$pid" || fail "it was let go: status $?: $(cat said)"
 # What the threads run are the engine's copies: who stepped through them would tell of those, and who changed the code would change nothing.
 "$waymark" record "${soft[@]}" -o ran_first -- sh -c 'echo $$ >first_pid; exec ./ticker 1 1 1000000' >/dev/null 2>first_words &
 tool=$!
-for _ in $(seq 500); do # from where it runs by the engine, and nobody traces it any more
-	pid=$(cat first_pid 2>/dev/null) && [ "$(cat "/proc/${pid:-self}/comm")" = ticker ] && grep -q waymark-trail "/proc/$pid/maps" &&
-		[ "$(sed -n 's/TracerPid:\t//p' "/proc/$pid/status")" = 0 ] && break
-	sleep 0.02
-done
+first_is_translated()
+{
+	pid=$(cat first_pid 2>/dev/null) && [ "$(cat "/proc/${pid:-self}/comm")" = ticker ] && is_translated "$pid"
+}
+await first_is_translated || fail "the first recording does not begin: $(cat first_words)"
 started+=("$pid")
 for event in func:tick marker:ticker:tick trail/step/ trail/soft/ trail; do
 	bad 1 "pid $pid: it is being recorded already, by thread" -e "$event" -p "$pid" --for 200ms

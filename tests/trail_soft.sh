@@ -7,13 +7,10 @@
 needs_engine
 soft=(-e trail/soft/)
 
-# gone PID: within twenty seconds
+# gone PID
 gone()
 {
-	for _ in $(seq 200); do
-		kill -0 "$1" 2>/dev/null || return
-		sleep 0.1
-	done
+	await has_ended "$1" && return
 	fail "process $1 does not end"
 	kill -9 "$1"
 }
@@ -44,32 +41,34 @@ done
 head -c 2000000 "$waymark" >data
 gzip -nc data >compressed || exit 1
 
+# has_program: the recorder runs gzip, its number is in $child; or that is over
+has_program()
+{
+	has_child $recorder gzip || has_ended $recorder
+}
+
 # The recorder is killed: the program ends as without it, and what was recorded is there.
 for number in 1 2 3; do
 	rm -rf killed
 	"$waymark" record "${soft[@]}" -o killed -- gzip -nc data >by_engine 2>words &
 	recorder=$!
-	for _ in $(seq 500); do # killed before, there is no program
-		pid=$(pgrep -P $recorder -x gzip) && break
-		kill -0 $recorder 2>/dev/null || break
-		sleep 0.01
-	done
-	sleep 0.0$number
+	await has_program || fail "gzip does not begin: $(cat words)" # killed before, there is no program
+	sleep 0.0$number # different moments
 	kill -9 $recorder 2>/dev/null
 	wait $recorder 2>/dev/null
-	[ -z "$pid" ] || gone "$pid"
+	[ -z "$child" ] || gone "$child"
 	cmp compressed by_engine || fail "the recorder was killed: another output"
 done
 
 # Who reads the channel is.
 "$waymark" record "${soft[@]}" -o unread -- gzip -nc data >by_engine 2>words &
 recorder=$!
-for _ in $(seq 100); do
-	pid=$(pgrep -P $recorder -x waymark-step) && [ -e unread/metadata ] && break
-	sleep 0.01
-done
-sleep 0.1
-kill -9 "$pid" 2>/dev/null
+has_reader()
+{
+	{ has_child $recorder waymark-step && is_recording unread; } || has_ended $recorder
+}
+await has_reader || fail "nobody reads the channel: $(cat words)"
+kill -9 "$child" 2>/dev/null
 wait $recorder
 cmp compressed by_engine || fail "the reader was killed: another output"
 
@@ -77,7 +76,8 @@ cmp compressed by_engine || fail "the reader was killed: another output"
 for number in 02 05 1 2; do
 	for recorder in soft soft,last=4M; do
 		rm -rf ended
-		# shellcheck disable=SC2016 # for the shell that is recorded
+		# killed after different times; the shell that is recorded expands its own number
+		# shellcheck disable=SC2016
 		run 137 -e trail/$recorder/ -o ended -- sh -c "(sleep 0.$number; kill -9 \$\$) & exec \"$folder/trailed\" l 1000000000"
 		trail ended
 		grep -v trail:thread shown | tail -1 | grep -q trail:end || fail "killed after 0.$number s: $(tail -1 shown)"

@@ -25,18 +25,13 @@ for follow in "" --no-follow; do
 	whole "bequeathed$follow"
 done
 start ./trailed G 1000000
-for _ in $(seq 200); do
-	ignores=$(field "$pid" SigIgn)
-	[ $((0x$ignores & 0x10)) -ne 0 ] && break
-	sleep 0.02
-done
-[ $((0x$ignores & 0x10)) -ne 0 ] || fail "it does not ignore SIGTRAP: $ignores"
+await has_trap "$pid" SigIgn || fail "it does not ignore SIGTRAP"
+ignores=$(field "$pid" SigIgn)
 for number in 1 2 3; do
 	run 0 "${step[@]}" --for 200ms -o "ignored$number" -p "$pid"
 	expect "what it ignores once let go" "$(field "$pid" SigIgn)" "$ignores"
 	kill -TRAP "$pid"
-	sleep 0.1
-	kill -0 "$pid" 2>/dev/null || fail "SIGTRAP ended it, though it ignores that"
+	goes_on "$pid" "a SIGTRAP, which it ignores"
 	whole "ignored$number"
 done
 lent=$(grep -c ' rw-p .* 0 *$' "/proc/$pid/maps")
@@ -78,12 +73,8 @@ for limit in "-v 400000" "-n 20" "-f 1000"; do
 done
 "$waymark" record "${step[@]}" -o spared -p "$pid" 2>words &
 recorder=$!
-for _ in $(seq 200); do
-	tracer=$(field "$pid" TracerPid)
-	[ "$tracer" -ne 0 ] && break
-	sleep 0.05
-done
-[ "$tracer" -ne 0 ] || fail "nobody traces it"
+await is_traced "$pid" || fail "nobody traces it"
+tracer=$(field "$pid" TracerPid)
 if (echo -1000 >/proc/self/oom_score_adj) 2>/dev/null; then
 	expect "who traces is the last to be killed" "$(cat "/proc/$tracer/oom_score_adj")" -1000
 	expect "the program is not" "$(cat "/proc/$pid/oom_score_adj")" "$(cat /proc/self/oom_score_adj)"
