@@ -7,30 +7,20 @@
 
 cc -O1 -g "$source_dir/tests/targets/blocking.c" -o blocking -lpthread || exit 1
 
-# until FILE TEXT: bounded
-until_says()
-{
-	for _ in $(seq 200); do
-		grep -q "$2" "$1" && return
-		sleep 0.05
-	done
-	fail "$1: not said: $2: $(cat "$1")"
-}
-
 for i in 1 2; do
 	rm -rf written over trace
 	start timeout 60 ./blocking >said
-	until_says said ready
+	await_text said ready
 	target=$(pgrep -P "$pid" -x blocking)
 	"$waymark" record --for 30s --json -o trace -e watch:written -p "$target" >out 2>words &
 	tool=$!
 	await_armed "$target"
 	touch written
-	until_says said all
+	await_text said all
 	kill -TERM "$tool"
 	wait "$tool"
 	touch over
-	until_says said right
+	await_text said right
 	expect "$i: hits, told, missed" "$(json hits) $(json recorded) $(json missed)" "125 125 0"
 done
 exit $failed

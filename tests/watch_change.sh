@@ -58,29 +58,20 @@ int main(void)
 }
 C
 cc -O1 -g looping.c -o looping && start ./looping >ready
-# awaits FILE TEXT: for 20 s
-awaits()
-{
-	for _ in $(seq 400); do
-		grep -q -- "$2" "$1" && return
-		sleep 0.05
-	done
-	fail "$1 has no '$2': $(tail -3 "$1")"
-}
 mkfifo lines
 "$waymark" watch -f -i one -p "$pid" <lines >out 2>words &
 watcher=$!
 exec 8>lines
-awaits out 'looping.c:7'
+await_text out 'looping.c:7'
 printf 'no_such\n\n# nothing\n%s\n' "$(printf '%3000s' x)" >&8
-awaits words "there is no such variable"
-awaits words "a line of standard input"
+await_text words "there is no such variable"
+await_text words "a line of standard input"
 printf '  two/if=changed/ \n' >&8
-awaits words "watch:one became watch:two/if=changed/; the program stood still for [0-9]* us"
-awaits out 'two.*looping.c:8'
+await_text words "watch:one became watch:two/if=changed/; the program stood still for [0-9]* us"
+await_text out 'two.*looping.c:8'
 printf 'watch:one' >&8 # the last line may have no end
 exec 8>&-
-awaits words "watch:two/if=changed/ became watch:one;"
+await_text words "watch:two/if=changed/ became watch:one;"
 kill -TERM $watcher
 wait $watcher
 expect "watch -i" $? 0
@@ -123,16 +114,13 @@ cc -O1 -g -shared -fPIC plugin.c -o plugin.so && cc -O1 -g loads.c -o loads -ldl
 "$waymark" watch -f -i outside -p "$pid" <lines >out 2>words &
 watcher=$!
 exec 8>lines
-awaits out 'loads.c:'
+await_text out 'loads.c:'
 echo 'inside@plugin.so' >&8
-awaits out '  inside  '
+await_text out '  inside  '
 touch unload
-awaits loaded unloaded
-for ((i = 0; i < 200; i++)); do # its register is free again
-	"$waymark" claims -p "$pid" | grep -q "watch:inside" || break
-	sleep 0.05
-done
-[ $i -lt 200 ] || fail "the library's watch is held: $("$waymark" claims -p "$pid")"
+await_text loaded unloaded
+has_inside() { [ "$("$waymark" claims -p "$pid" | grep -c "watch:inside")" -gt 0 ]; }
+await ! has_inside || fail "the library's watch is held: $("$waymark" claims -p "$pid")"
 exec 8>&-
 kill -TERM $watcher
 wait $watcher

@@ -168,7 +168,7 @@ done
 
 # A running process: for a time, and until Ctrl-C; it goes on.
 start ./steps on
-until [ "$(ps -o state= -p "$pid")" = S ]; do sleep 0.05; done
+await_running "$pid"
 watch 0 --for 300ms -p "$pid" count
 shows "^ *[0-9]*  *$pid  add (steps.c:$(line add))"
 timeout --preserve-status -s INT -k 10 1 "$waymark" watch -p "$pid" count >out 2>words
@@ -246,8 +246,13 @@ sh -c './steps on & ./steps on & sleep 30; true' >/dev/null &
 shell=$!
 started+=("$shell")
 disown "$shell"
-until [ "$(ps -o pid= --ppid "$shell" | wc -l)" = 3 ]; do sleep 0.05; done
-sleep 0.3
+are_running()
+{
+	local both
+	mapfile -t both < <(pgrep -P "$shell" -x steps)
+	[ ${#both[@]} = 2 ] && is_running "${both[0]}" && is_running "${both[1]}"
+}
+await are_running || fail "the shell's two children do not run"
 watch 0 --for 1s --tree -n 0 -p "$shell" count@steps
 [ "$(grep -c '  add (steps' out)" = 2 ] || fail "--tree: $(cat out words)"
 # shellcheck disable=SC2046 # numbers
@@ -258,7 +263,7 @@ kill -9 "$shell" $(ps -o pid= --ppid "$shell")
 steps=$!
 started+=("$steps")
 disown "$steps"
-sleep 0.3
+await_running "$steps"
 timeout -k 5 60 "$waymark" watch -f count -p "$steps" 2>words | head -1 >out
 [ "${PIPESTATUS[0]}" = 0 ] || fail "nobody reads: status ${PIPESTATUS[0]}: $(cat words)"
 shows "add (steps.c"

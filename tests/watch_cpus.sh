@@ -31,6 +31,11 @@ int main(void)
 END
 cc -g -O1 beats.c -o beats || exit 1
 
+claims_beat()
+{
+	[ "$("$waymark" claims 2>/dev/null | grep -c watch:beat)" -gt 0 ]
+}
+
 # comes NAME ARGUMENT...: record into the folder NAME; CPU 1 comes once it is armed, and the program ends when that is seen
 comes()
 {
@@ -39,17 +44,11 @@ comes()
 	touch goes_on
 	one_cpu timeout -k 5 60 "$waymark" record --json -o "$name" -e watch:beat/outside/ "$@" >out 2>words &
 	tool=$!
-	for _ in $(seq 100); do
-		"$waymark" claims 2>/dev/null | grep -q watch:beat && break
-		sleep 0.05
-	done
-	sleep 0.3
-	expect "$name: hits before" "$("$waymark" dump "$name" 2>/dev/null | grep -c watch:beat)" 0
+	await claims_beat || fail "$name: not armed: $(cat words)"
+	sleep 0.3 # so long nobody may see it: uncovered_ns below
+	expect "$name: hits before" "$(events_so_far "$name" watch:beat)" 0
 	echo 0-1 >online
-	for _ in $(seq 200); do
-		[ "$("$waymark" dump "$name" 2>/dev/null | grep -c watch:beat)" -eq 0 ] || break
-		sleep 0.1
-	done
+	await_event "$name" watch:beat
 	rm goes_on
 	wait "$tool" || fail "$name: $(cat words)"
 	[ "$(json recorded)" -gt 0 ] || fail "$name: nothing came: $(cat out words)"

@@ -14,27 +14,18 @@ debugs()
 {
 	local more=() command
 	for command in "$@"; do more+=(-ex "$command"); done
-	"${as[@]}" timeout 60 gdb -q -nx -batch -iex 'set debuginfod enabled off' "${more[@]}" -ex continue -p "$program" \
-		</dev/null >gdb_out 2>&1 &
-	for _ in $(seq 100); do
-		debugger=$(awk '/^TracerPid/ { print $2 }' "/proc/$program/status")
-		# it goes on once all stands
-		[ "$debugger" != 0 ] && grep -q "^State:.*\(sleeping\|running\)" "/proc/$program/status" &&
-			[ "$(grep -c "Hardware watchpoint" gdb_out)" -ge "$(printf '%s\n' "$@" | grep -c '^watch')" ] && break
-		sleep 0.1
-	done
-	sleep 0.5
+	rm -f gdb_out # what the gdb before this one said
+	"${as[@]}" timeout 60 gdb -q -nx -batch -iex 'set debuginfod enabled off' "${more[@]}" -ex 'echo armed\n' -ex continue \
+		-p "$program" </dev/null >gdb_out 2>&1 &
+	await_gdb "$program" gdb_out
+	debugger=$(awk '/^TracerPid/ { print $2 }' "/proc/$program/status")
 }
 
 # As at a terminal's Ctrl-C; gdb -batch detaches then.
 debugger_leaves()
 {
-	kill -INT "$debugger"
-	for _ in $(seq 100); do
-		grep -q "^TracerPid:.0$" "/proc/$program/status" && return
-		sleep 0.1
-	done
-	fail "gdb did not leave: $(cat gdb_out)"
+	[ "$debugger" -eq 0 ] || kill -INT "$debugger"
+	await ! is_traced "$program" || fail "gdb did not leave: $(cat gdb_out)"
 }
 
 # records NAME STATUS ARGUMENT...: $program, as whom it is asked
@@ -55,11 +46,8 @@ begin()
 {
 	"${as[@]}" ./watched forever 0 2 >forever_out &
 	program=$!
-	for _ in $(seq 100); do
-		[ "$(awk '/^Threads/ { print $2 }' "/proc/$program/status")" -gt 1 ] && break
-		sleep 0.1
-	done
-	sleep 0.2
+	started+=("$program")
+	await is_napping "$program" 2 || fail "$who: the program's threads do not run"
 }
 
 end()
@@ -112,8 +100,10 @@ behind_us()
 	local tool
 	records_aside outside "${outside[@]}"
 	debugs "watch narrow"
+	await grep -q "No space left on device\|Could not insert hardware watchpoint" gdb_out ||
+		fail "$who: gdb had a fifth register: $(cat gdb_out)"
+	goes_on "$program" "$who: gdb came"
 	aside_ends || fail "$who: from outside, under gdb: $(cat aside_words)"
-	grep -q "No space left on device\|Could not insert hardware watchpoint" gdb_out || fail "$who: gdb had a fifth register: $(cat gdb_out)"
 	cp aside_out out
 	[ "$(json recorded)" -gt 10 ] || fail "$who: from outside, gdb came: $(cat aside_words)"
 	chain outside in_turn
@@ -122,6 +112,7 @@ behind_us()
 
 	records_aside inside "${four[@]}"
 	debugs "handle SIGTRAP nostop noprint pass"
+	await ! has_all_registers || fail "$who: gdb took over, and the recorder keeps its registers"
 	aside_ends || fail "$who: from inside, under gdb: $(cat aside_words)"
 	grep -q "taken away before the end: another process traces it already" aside_words ||
 		fail "$who: gdb took over, and it was not told: $(cat aside_words)"
@@ -139,19 +130,24 @@ records_aside()
 	rm -rf "$name"
 	"${as[@]}" timeout -k 5 60 "$waymark" record --json -o "$name" "$@" -p "$program" >aside_out 2>aside_words &
 	tool=$!
-	for _ in $(seq 100); do
-		[ "$("${as[@]}" "$waymark" claims -p "$program" | grep -c '^debug register .* 1 of 4')" -lt 4 ] || return
-		sleep 0.05
-	done
-	fail "$who: $name: not armed: $(cat aside_words)"
+	await has_all_registers || fail "$who: $name: not armed: $(cat aside_words)"
 }
 
-# Two seconds from here on, however long a debugger took to come: the one that came has been met then.
+has_all_registers()
+{
+	[ "$("${as[@]}" "$waymark" claims -p "$program" | grep -c '^debug register .* 1 of 4')" -ge 4 ]
+}
+
 aside_ends()
 {
-	sleep 2
 	kill -TERM "$tool"
 	wait "$tool"
+}
+
+# perf writes its file's head once its events are open
+perf_has_begun()
+{
+	[ -s perf.data ] || has_ended "$perf"
 }
 
 perf_beside()
@@ -161,13 +157,14 @@ perf_beside()
 		echo "no perf here: its events are not tried"
 		return
 	}
+	rm -f perf.data
 	for variable in "${spare[@]}"; do
 		events+=(-e "mem:0x$(address_of "$variable"):w")
 	done
 	"${as[@]}" timeout 60 perf record -o perf.data "${events[@]}" -p "$program" >perf_out 2>&1 &
 	local perf=$! holder=
-	sleep 1.5
-	kill -0 $perf 2>/dev/null || {
+	await perf_has_begun || fail "$who: perf does not begin"
+	! has_ended $perf || {
 		echo "perf can't record here: $(tail -1 perf_out)"
 		return
 	}

@@ -102,28 +102,29 @@ start ./family forever 0 >family_out
 one=$pid
 start ./watched forever 0 2 >watched_out
 two=$pid
-sleep 0.3
+await_running "$one"
+await_running "$two"
 bad 1 "no such variable" -e watch:word -p "$one" -p "$two"
 watches both 0 --for 500ms -e watch:word@family -e watch:in_turn@watched -p "$one" -p "$two"
 [ "$("$waymark" dump both | grep -c 'watch:word')" -gt 10 ] || fail "the first of two: $(cat words)"
 [ "$("$waymark" dump both | grep -c 'watch:in_turn')" -gt 10 ] || fail "the second of two: $(cat words)"
 expect "both: missed" "$(json missed)" 0
+# has_family COUNT: so many of them live, but for the first; their numbers are in $all
+has_family()
+{
+	all=$(ps -eo pid=,state=,comm=,sid= | awk -v sid="$(ps -o sid= -p $$ | tr -d ' ')" -v one="$one" \
+		'$2 != "Z" && $3 == "family" && $4 == sid && $1 != one { print $1 }')
+	[ "$(echo "$all" | wc -w)" -ge "$1" ]
+}
+
 for round in 1 2 3; do
 	"$waymark" record -o killed$round -e watch:word -- ./family forever 10 >killed_out 2>&1 &
 	tool=$!
-	for _ in $(seq 500); do # killed before, there is no program
-		pgrep -P $tool -x family >/dev/null && break
-		sleep 0.01
-	done
-	sleep 0.$((round * 2))
+	child_of $tool family # killed before, there is no program
+	sleep 0.$((round * 2)) # different moments
 	kill -9 $tool
 	wait $tool 2>/dev/null
-	for _ in $(seq 50); do
-		all=$(ps -eo pid=,state=,comm=,sid= | awk -v sid="$(ps -o sid= -p $$ | tr -d ' ')" -v one="$one" \
-			'$2 != "Z" && $3 == "family" && $4 == sid && $1 != one { print $1 }')
-		[ "$(echo "$all" | wc -w)" -ge 11 ] && break
-		sleep 0.1
-	done
+	await has_family 11
 	expect "killed after 0.$((round * 2)) s: how many live on" "$(echo "$all" | wc -w)" 11
 	# shellcheck disable=SC2086 # numbers
 	kill -9 $all

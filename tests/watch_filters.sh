@@ -42,26 +42,16 @@ grep -q "taken away" words && fail "otherwise: $(cat words)"
 
 # Let go while it sleeps: who stops it for that has it begin its sleep anew, for its filter does not know how it goes on.
 run 0 --for 700ms -o asleep -e func:called/breakpoint=always/ -- ./sandboxed sleepily
-for _ in $(seq 100); do
-	grep -q right out && break
-	sleep 0.05
-done
-grep -q right out || fail "let go asleep: $(cat out words)"
+await grep -q right out || fail "let go asleep: $(cat out words)"
 
 # A tool that doesn't answer holds nobody up for long.
 rm -rf frozen
 "$waymark" record -o frozen -e watch:written -- ./sandboxed late >late_out 2>late_words &
 tool=$!
-for _ in $(seq 100); do
-	grep -q ready late_out && break
-	sleep 0.05
-done
+await_text late_out ready
 kill -STOP $tool
 touch go
-for _ in $(seq 100); do
-	grep -q right late_out && break
-	sleep 0.05
-done
+await_text late_out right
 kill -CONT $tool
 wait $tool
 expect "with a frozen tool" "$? $(tail -1 late_out)" "0 right"

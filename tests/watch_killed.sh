@@ -6,12 +6,12 @@
 
 start ./watched forever 0 4 >forever_out
 program=$pid
-sleep 0.2
+await_running "$program"
 for round in $(seq 25); do
 	rm -rf killed
 	"$waymark" record -o killed -e watch:counted -e watch:in_turn -p "$program" >/dev/null 2>&1 &
 	tool=$!
-	sleep "0.$(printf '%03d' $((RANDOM % 300)))"
+	sleep "0.$(printf '%03d' $((RANDOM % 300)))" # any moment, up to where it records
 	kill -9 "$tool" 2>/dev/null
 	wait "$tool" 2>/dev/null
 	[ -d "/proc/$program" ] || {
@@ -19,7 +19,7 @@ for round in $(seq 25); do
 		break
 	}
 done
-sleep 1
+await ! has_agent "$program" || fail "the agent does not miss the last recorder"
 watches again 0 --for 300ms -e watch:counted -e watch:in_turn -p "$program"
 [ "$(json recorded)" -gt 10 ] || fail "again: $(cat words)"
 expect "again: missed" "$(json missed)" 0
@@ -32,7 +32,6 @@ beside=$!
 watches again 0 --for 200ms -e watch:counted -p "$program"
 wait "$beside" || fail "two recorders of one variable"
 expect "beside another: missed" "$(json missed)" 0
-sleep 1
-expect "a handler for SIGTRAP" $((0x$(awk '/^SigCgt/ { print $2 }' "/proc/$program/status") >> 4 & 1)) 0
+await ! has_trap "$program" SigCgt || fail "a handler for SIGTRAP is left"
 ends_well "$program" forever_out
 exit $failed

@@ -81,11 +81,7 @@ expect "beside: the library's" "$(told beside in_library new | wc -l)" 70
 # Found in one that is there: it ends with that, and begins again with it.
 start_ready ./loads ./library.so 5 - wait
 (
-	for _ in $(seq 200); do
-		"$waymark" claims -p "$pid" | grep -q "^debug register .* 1 of 4" && break
-		sleep 0.05
-	done
-	sleep 0.2
+	await_armed "$pid"
 	echo >&7
 ) &
 watches there 0 -e watch:in_library -p "$pid"
@@ -123,7 +119,7 @@ expect "engine: recorded, missed" "$(json recorded) $(json missed)" "21 0"
 # By single steps it is not watched, as whoever steps knows the watches that it began with; and that is told.
 start_ready ./loads ./library.so 1 ./more.so wait
 (
-	sleep 1
+	await_armed "$pid"
 	echo >&7
 ) &
 watches stepped 1 -e trail/step,last=64K/ -e watch:own -e watch:more@more.so -p "$pid"
@@ -139,17 +135,10 @@ for round in 1 2 3; do
 	"$waymark" record -o killed$round -e watch:in_library@library.so -- ./loads ./library.so 3000 >killed_out 2>&1 &
 	tool=$!
 	# from where it has a child: killed before, there is none
-	for _ in $(seq 200); do
-		[ -z "$(cat "/proc/$tool/task/$tool/children")" ] || break
-		sleep 0.02
-	done
-	sleep 0.$((round * 2))
+	await has_child $tool loads || fail "killed: the program does not begin"
+	sleep 0.$((round * 2)) # different moments
 	kill -9 $tool
 	wait $tool 2>/dev/null
-	for _ in $(seq 100); do
-		grep -q right killed_out && break
-		sleep 0.1
-	done
-	grep -q right killed_out || fail "killed after 0.$((round * 2)) s: $(cat killed_out)"
+	await grep -q right killed_out || fail "killed after 0.$((round * 2)) s: $(cat killed_out)"
 done
 exit $failed

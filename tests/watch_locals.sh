@@ -79,7 +79,7 @@ expect "frames whose stores are not theirs" "$("$waymark" dump contend |
 # Frames that live when the command comes, on two threads, and those that come later.
 ./framed stays 1 >stays_out &
 program=$!
-sleep 0.2
+await is_napping $program 2 || fail "frames that live: two threads do not have them"
 watches stays 0 -e watch:stays::handled -p $program
 wait $program || fail "frames that lived: the program's status $?"
 expect "frames that lived, and others" "$(frames watched) $(frames entered) $(frames busy)" "4 2 0"
@@ -97,7 +97,7 @@ expect "with a probe: unsure" "$(frames unsure)" 0
 # Another has two of the four registers: one is left for a frame, and who has none is told of.
 ./framed stays 1 >stays_out &
 program=$!
-sleep 0.1
+await is_napping $program 2 || fail "fewer registers: two threads do not have frames"
 "$waymark" record -o others -e watch:sink -e watch:shown -p $program >/dev/null 2>&1 &
 tool=$!
 await_armed $program
@@ -196,10 +196,10 @@ says "no such variable"
 for wait in 0.2 0.3 0.4 0.5; do
 	./framed plain 400000 >killed_out &
 	program=$!
-	sleep 0.1
+	await_running $program
 	"$waymark" record -o killed_$wait -e watch:plain::mine -p $program >/dev/null 2>&1 &
 	tool=$!
-	sleep $wait
+	sleep $wait # different moments, up to where it records
 	kill -9 $tool 2>/dev/null
 	wait $tool 2>/dev/null
 	wait $program || fail "killed after $wait: the program's status $?"
@@ -209,18 +209,13 @@ done
 # The command stands still: who waited goes on after a while, unwatched, and that is told.
 ./framed plain 3000000 >held_out &
 program=$!
-sleep 0.1
+await_running $program
 "$waymark" record --json -o held -e watch:plain::mine -p $program >out 2>&1 &
 tool=$!
-for _ in $(seq 100); do
-	"$waymark" claims -p $program | grep -q "^debug register" && break
-	sleep 0.05
-done
-sleep 0.2
+await_armed $program
 kill -STOP $tool
-sleep 1.5
+sleep 1.5 # longer than a thread waits for it
 kill -CONT $tool
-sleep 0.3
 kill -TERM $tool
 wait $tool
 wait $program || fail "held: the program's status $?"

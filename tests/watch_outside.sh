@@ -125,7 +125,7 @@ expect "both ways: probes" "$("$waymark" dump both | grep -c 'watched:write_one'
 # A running program: nothing comes into it, and what starts later is seen.
 start ./watched forever 0 4 >forever_out
 program=$pid
-sleep 0.2
+await_running "$program"
 watches runs 0 --for 300ms -e watch:in_turn/outside/ -p "$program"
 [ "$(json recorded)" -gt 10 ] || fail "a running program: $(cat words)"
 expect "a running program: missed" "$(json missed)" 0
@@ -139,7 +139,7 @@ for round in 1 2 3 4 5 6 7 8; do
 	rm -rf killed
 	"$waymark" record -o killed -e watch:counted/outside/ -e watch:in_turn/outside/ -p "$program" >/dev/null 2>&1 &
 	tool=$!
-	sleep "0.$(printf '%03d' $((RANDOM % 200)))"
+	sleep "0.$(printf '%03d' $((RANDOM % 200)))" # any moment, up to where it records
 	kill -9 "$tool" 2>/dev/null
 	wait "$tool" 2>/dev/null
 	[ -d "/proc/$program" ] || fail "round $round: the program is dead"
@@ -193,18 +193,23 @@ END
 cc -g -O1 burst.c -o burst -lpthread || exit 1
 start ./burst >burst_out
 program=$pid
-sleep 0.3
+await_running "$program"
 "$waymark" record --json -o full -e watch:word/outside/ -p "$program" >out 2>words &
 tool=$!
 await_armed "$program"
 kill -STOP "$tool"
 kill -USR1 "$program"
-for _ in $(seq 100); do
-	[ -e "/proc/$program/fd/1" ] || break
-	sleep 0.1
-done
+await ! [ -e "/proc/$program/fd/1" ] || fail "full rings: the program does not come to its end"
 kill -CONT "$tool"
-sleep 0.5
+# read to their end: the tool sleeps, and the trace grows no more
+has_been_read()
+{
+	local bytes
+	bytes=$(stat -c %s full/*-* 2>/dev/null) && has_state "$tool" S || return
+	sleep 0.2 # the time in which nothing may come
+	[ "$(stat -c %s full/*-*)" = "$bytes" ] && has_state "$tool" S
+}
+await has_been_read || fail "full rings: they are not read: $(cat words)"
 kill -USR2 "$program"
 wait "$tool" || fail "full rings: $(cat words)"
 expect "full rings: hits" "$(json hits)" 120007
@@ -264,7 +269,7 @@ int main(void)
 END
 cc -g -O1 strict.c -o strict || exit 1
 start ./strict
-sleep 0.2
+await grep -q '^Seccomp:.1' "/proc/$pid/status" || fail "under a filter: it does not come under it"
 watches filtered 0 --for 300ms -e watch:word -p "$pid"
 says "watched from outside: the process runs under a seccomp filter"
 [ "$(json recorded)" -gt 0 ] || fail "under a filter: $(cat words)"

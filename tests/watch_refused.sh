@@ -29,7 +29,7 @@ int main(void) { signal(SIGTRAP, SIG_IGN); for (int i = 0; i < 100; i++) { word 
 END
 cc -g ignores.c -o ignores || exit 1
 start ./ignores
-sleep 0.3
+await_running "$pid"
 bad 1 "by which watches come, is not to be had: the program ignores SIGTRAP" -e watch:word -p "$pid"
 # as the hint says
 says "watch:EXPRESSION/outside/"
@@ -77,7 +77,7 @@ says "taken away before the end: there is code of Go"
 # A static program has no agent, and so no markers and probes.
 if cc -g -static ignores.c -o still 2>/dev/null; then
 	start ./still
-	sleep 0.2
+	await_running "$pid"
 	bad 1 "static" -e watch:word -e func:main -p "$pid"
 	kill -9 "$pid"
 fi
@@ -97,14 +97,10 @@ expect "missed" "$(json missed)" 0
 
 # A debugger: its program's SIGTRAP is its own. It is named, and has not noticed.
 if command -v gdb >/dev/null; then
-	sleep 60 | gdb -q -nx -batch -ex 'watch small' -ex 'continue' -p "$watched_pid" >gdb_out 2>&1 &
+	sleep 60 | gdb -q -nx -batch -ex 'watch small' -ex 'echo armed\n' -ex 'continue' -p "$watched_pid" >gdb_out 2>&1 &
 	debugger=$!
-	for _ in $(seq 150); do
-		grep -q '^TracerPid:[[:space:]]*[1-9]' "/proc/$watched_pid/status" && break
-		sleep 0.2
-	done
 	# the tracer is there a moment before its register
-	sleep 0.5
+	await_gdb "$watched_pid" gdb_out
 	bad 1 "gdb" -e watch:counted -e func:write_one -p "$watched_pid"
 	# but what needs no agent is to be had, beside its own
 	watches beside 0 --for 300ms -e watch:counted -p "$watched_pid"

@@ -7,7 +7,7 @@
 four=(-e watch:in_turn -e watch:counted -e watch:raced -e watch:small)
 start ./watched forever 0 4 >forever_out
 program=$pid
-sleep 0.2
+await_running "$program"
 
 # holder NAME ARGUMENT...: a recording of all four registers, in the background; its pid in $holder once it is armed
 holder()
@@ -17,11 +17,12 @@ holder()
 	rm -rf "$name"
 	"$waymark" record --json -o "$name" "${four[@]}" "$@" -p "$program" >"$name.out" 2>"$name.words" &
 	holder=$!
-	for _ in $(seq 100); do
-		[ "$("$waymark" claims -p "$program" | grep -c "^debug register .* 1 of 4 .* waymark $holder ")" -lt 4 ] || return
-		sleep 0.05
-	done
-	fail "$name: not armed: $(cat "$name.words")"
+	await holds_all || fail "$name: not armed: $(cat "$name.words")"
+}
+
+holds_all()
+{
+	[ "$("$waymark" claims -p "$program" | grep -c "^debug register .* 1 of 4 .* waymark $holder ")" -ge 4 ]
 }
 
 # sharer ARGUMENT...: a recording that shares the holder's register, in the background; its pid in $second once it is told of hits
@@ -30,14 +31,15 @@ sharer()
 	rm -rf second
 	"$waymark" record --json -o second "$@" -e watch:in_turn -p "$program" >out 2>words &
 	second=$!
-	for _ in $(seq 200); do
-		"$waymark" claims -p "$program" >claimed
-		grep -q "^debug register .* shares .* waymark $second " claimed && break
-		[ -d "/proc/$second" ] || break
-		sleep 0.02
-	done
-	grep -q "^debug register .* shares .* waymark $second " claimed || fail "the ledger: $(cat claimed)"
+	await second_has "shares" || fail "the ledger: $(cat claimed)"
 	await_event second watch:in_turn
+}
+
+# second_has TEXT: a claim of the second's is one with that text; what the ledger has is in ./claimed
+second_has()
+{
+	"$waymark" claims -p "$program" >claimed
+	grep -q "^debug register .* $1 .* waymark $second " claimed
 }
 
 # one KEY: the number in ./out of its only watch
@@ -45,6 +47,12 @@ one() { json "$1"; }
 
 # values DIR: what was written, a line each
 values() { told "$1" in_turn new; }
+
+# has_more_values DIR COUNT: from the first on so many were written
+has_more_values()
+{
+	values "$1" | awk -v most="$2" 'NR == 1 { first = $1 } { last = $1 } END { exit last - first > most ? 0 : 1 }'
+}
 
 # gaps DIR: how often a value is not the one before and 1; how often it is not greater
 gaps() { values "$1" | awk 'NR > 1 && $1 != last + 1 { n++ } { last = $1 } END { print n + 0 }'; }
@@ -63,12 +71,7 @@ holder first --for 60s
 rm -rf second
 "$waymark" record --json -o second --for 1s -e watch:in_turn -p "$program" >out 2>words &
 second=$!
-for _ in $(seq 200); do
-	"$waymark" claims -p "$program" >claimed
-	grep -q "^debug register .* shares .* waymark $second " claimed && break
-	[ -d "/proc/$second" ] || break
-done
-grep -q "^debug register .* shares .* waymark $second " claimed || fail "the ledger: $(cat claimed)"
+await second_has "shares" || fail "the ledger: $(cat claimed)"
 wait $second || fail "who shares: $(cat words)"
 [ "$(one recorded)" -gt 100 ] || fail "the second was told of $(one recorded) hits: $(cat words)"
 expect "served by another" "$(one shared_registers)" 1
@@ -97,13 +100,8 @@ for how in leaves killed; do
 	sharer
 	[ $how = killed ] && kill -9 "$holder" || kill -TERM "$holder"
 	wait "$holder" 2>/dev/null
-	for _ in $(seq 100); do
-		"$waymark" claims -p "$program" >claimed
-		grep -q "^debug register .* 1 of 4 .* waymark $second " claimed && break
-		sleep 0.05
-	done
-	grep -q "^debug register .* 1 of 4 .* waymark $second " claimed || fail "$how: not taken over: $(cat claimed)"
-	sleep 1
+	await second_has "1 of 4" || fail "$how: not taken over: $(cat claimed)"
+	await has_more_values second 1000 || fail "$how: nothing comes once it is taken over"
 	kill -TERM "$second"
 	wait $second || fail "$how: $(cat words)"
 	expect "$how: taken over" "$(one taken_over)" 1
@@ -114,8 +112,7 @@ for how in leaves killed; do
 	[ "$(gaps_ns second)" -le "$(one alone_ns)" ] ||
 		fail "$how: $(gaps second) gaps within $(gaps_ns second) ns, told are $(one alone_ns)"
 	expect "$how: values" "$(backward second)" 0
-	awk -v last="$(values second | tail -1)" -v first="$(values second | head -1)" \
-		'BEGIN { exit last - first > 1000 ? 0 : 1 }' || fail "$how: told from $(values second | head -1) to $(values second | tail -1)"
+	has_more_values second 1000 || fail "$how: told from $(values second | head -1) to $(values second | tail -1)"
 done
 
 # Somebody else is faster: the watch is lost, and that is said.
@@ -145,13 +142,9 @@ sharer --for 10s
 taker=$!
 kill -STOP "$second" # else it may be faster, where the other gets no processor just then
 kill -9 "$holder"
-for _ in $(seq 200); do
-	grep -qs taken taken && break
-	sleep 0.02
-done
+await_text taken taken
 kill -CONT "$second"
 wait $second
-grep -q taken taken || fail "the taker was not faster"
 says "taken away before the end: not enough debug registers are free"
 [ "$(one recorded)" -gt 10 ] || fail "before it was lost: $(one recorded)"
 kill -9 "$taker"
@@ -163,11 +156,11 @@ for round in $(seq 12); do
 	rm -rf second
 	"$waymark" record --json -o second --for 5s -e watch:in_turn -p "$program" >out 2>words &
 	second=$!
-	sleep "0.$(printf '%03d' $((RANDOM % 500)))"
+	sleep "0.$(printf '%03d' $((RANDOM % 500)))" # any moment, up to where it records
 	victim=$holder
 	[ $((round % 2)) = 0 ] || victim=$second
 	kill -9 "$victim"
-	sleep 0.3
+	sleep 0.3 # the other may take over meanwhile
 	[ -d "/proc/$program" ] || {
 		fail "round $round: the program is dead"
 		break
@@ -175,8 +168,8 @@ for round in $(seq 12); do
 	kill -9 "$holder" "$second" 2>/dev/null
 	wait "$holder" "$second" 2>/dev/null
 done
-sleep 1
-expect "claims that are left" "$("$waymark" claims -p "$program" | grep -c "^debug register")" 0
+has_claims() { [ "$("$waymark" claims -p "$program" | grep -c "^debug register")" -gt 0 ]; }
+await ! has_claims || fail "claims are left: $("$waymark" claims -p "$program")"
 holder after --for 500ms
 wait "$holder" || fail "afterwards: $(cat after.words)"
 ends_well "$program" forever_out

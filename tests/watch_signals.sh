@@ -53,15 +53,11 @@ volatile unsigned long in_library;
 END
 cc -g -shared -fPIC library.c -o library.so || exit 1
 start ./watched closes ./library.so >closes_out
-for _ in $(seq 100); do
-	grep -q opened closes_out && break
-	sleep 0.1
-done
-(
-	sleep 3
-	kill -USR1 "$pid"
-) &
-watches closes 0 --for 5s -e watch:in_library -p "$pid"
+await_text closes_out opened
+begin_record --json -o closes -e watch:in_library -p "$pid"
+await_event closes watch:in_library 11
+kill -USR1 "$pid"
+end_record 0
 [ "$(json recorded)" -gt 10 ] || fail "closes: $(json recorded) events: $(cat words)"
 expect "closes: missed" "$(json missed)" 0
 grep -q right closes_out || fail "closes: $(cat closes_out)"

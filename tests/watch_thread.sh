@@ -102,13 +102,13 @@ int main(int argc, char **argv)
 END2
 cc -g -O1 -shared -fPIC library.c -o library.so && cc -g -O1 threads.c -o threads -lpthread -ldl || exit 1
 
-# thread NAME LIBRARY SPEC: with TID in it for the second thread's; one second later they go
+# thread NAME LIBRARY SPEC: with TID in it for the second thread's; they go once it is armed
 thread()
 {
 	start_ready ./threads ${2:+"$2"}
 	tid=$(sed -n 's/^tid //p' said)
 	(
-		sleep 1
+		await_armed "$pid"
 		echo >&7
 	) &
 	watches "$1" 0 -e "${3/TID/$tid}" -p "$pid"
@@ -233,12 +233,9 @@ start_ready ./reuse
 tid=$(sed -n 's/^tid //p' said)
 bad 1 "the thread has no copy of the variable yet" -e "watch:of_another@another.so/thread=$tid/" -p "$pid"
 echo >&7
-for _ in $(seq 100); do
-	grep -q used said && break
-	sleep 0.05
-done
+await_text said used
 (
-	sleep 1
+	await_armed "$pid"
 	echo >&7
 ) &
 watches reused 0 -e "watch:of_another@another.so/thread=$tid/" -p "$pid"

@@ -122,19 +122,19 @@ expect "frames: own" "$(json own)" "$(json hits)"
 "$waymark" record -o killed -e trail/soft,last=1M/ -e 'watch:state/if=value==1000,trail/' -- ./written 500000 2 >killed_out 2>&1 &
 tool=$!
 # Once all of it is written: that is when no more comes.
-before=0
-for _ in $(seq 100); do
-	sleep 0.3
-	signals=$(timeout 5 "$waymark" dump killed 2>/dev/null | grep -c ' trail:signal: ')
-	[ "$signals" -ge 2 ] && [ "$signals" = "$before" ] && break
-	before=$signals
-done
+signals() { timeout 5 "$waymark" dump killed 2>/dev/null | grep -c ' trail:signal: '; }
+has_all_signals()
+{
+	local before
+	before=$(signals)
+	[ "$before" -ge 2 ] || return
+	sleep 0.3 # the time in which nothing may come
+	[ "$(signals)" = "$before" ]
+}
+await -s 40 has_all_signals || fail "killed: nothing was kept: $(cat killed_out)"
 kill -9 "$tool"
 wait "$tool" 2>/dev/null
-for _ in $(seq 300); do
-	grep -q "done\|wrong" killed_out && break
-	sleep 0.1
-done
+await -s 40 grep -q "done\|wrong" killed_out
 timeout 20 "$waymark" trail -n 5000 killed >way 2>words || fail "killed: $(cat words)"
 grep -q 'signal SIGTRAP.* at change' way || fail "killed: the way to what was kept: $(cat way)"
 grep -q "done" killed_out || fail "killed: the program did not end well: $(cat killed_out)"
@@ -157,20 +157,16 @@ grep -q right out || fail "step: replaces: $(cat out)"
 # A program that runs: who reads, writes and calls; and it goes on with nothing left in its registers.
 start ./watched forever 0 2 >forever_out
 program=$pid
-sleep 0.3
+await_running "$program"
 watches stepped 0 --for 2s -e trail/step/ -e watch:counted:rw -e watch:write_one:x -p "$program"
 expect "step, -p: missed" "$(json missed)" 0
 [ "$(json recorded)" -gt 0 ] || fail "step, -p: $(cat words)"
-sleep 0.5
+await ! is_traced "$program" || fail "step, -p: it is still traced"
+goes_on "$program" "step, -p"
 watches again 0 --for 300ms -e watch:in_turn -e watch:counted -p "$program"
 [ "$(json recorded)" -gt 10 ] || fail "step, -p, again: $(cat words)"
-sleep 0.5
-kill -TERM "$program"
-for _ in $(seq 50); do
-	[ -d "/proc/$program" ] || break
-	sleep 0.1
-done
-grep -q right forever_out || fail "step, -p: the program: $(cat forever_out)"
+goes_on "$program" "step, -p, again"
+ends_well "$program" forever_out "step, -p"
 
 # What can't be.
 bad 1 "a watch keeps the trail of a flight recorder, and there is none: $clears" -e "$clears" -- ./written

@@ -48,7 +48,7 @@ watches launched 0 -e watch:target -- ./uses
 once launched
 
 start ./uses on
-sleep 0.3
+await_running "$pid"
 timeout -k 5 60 "$waymark" watch target --for 300ms -p "$pid" >out 2>words || fail "attached: $(cat words)"
 named attached 1
 watches attached 0 -e watch:target --for 300ms -p "$pid"
