@@ -12,19 +12,28 @@
 #include <errno.h>
 #include <time.h>
 
-#define AWAIT_POLLS 15000
+#define AWAIT_S 20
 #define AWAIT_NAP_NS 1000000 /* the longest; the first ones are shorter */
 
-/* Sleeps before the next poll. Returns 0 once all polls are used up. */
-static inline int await_again(unsigned int *polls)
-{
-	long nap_ns = *polls * 10000L;
-	struct timespec left = { .tv_nsec = nap_ns < AWAIT_NAP_NS ? nap_ns : AWAIT_NAP_NS };
+struct await {
+	long polls;
+	time_t end_s; /* of CLOCK_MONOTONIC; valid after the first poll */
+};
 
-	/* a storm of signals must not use up the polls */
+/* Sleeps before the next poll. Returns 0 instead when the time is over. */
+static inline int await_again(struct await *await)
+{
+	long nap_ns = await->polls++ * 10000;
+	struct timespec now, left = { .tv_nsec = nap_ns < AWAIT_NAP_NS ? nap_ns : AWAIT_NAP_NS };
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!nap_ns)
+		await->end_s = now.tv_sec + AWAIT_S;
+	if (now.tv_sec >= await->end_s)
+		return 0;
 	while (nanosleep(&left, &left) && errno == EINTR)
 		;
-	return ++*polls <= AWAIT_POLLS;
+	return 1;
 }
 
 /* A test that ignores the result does not compile. */
@@ -33,13 +42,13 @@ static inline __attribute__((warn_unused_result)) int await_result(int holds)
 	return holds;
 }
 
-/* Polls the condition, at least once a millisecond, until it holds. Returns 1; 0 after about 20 s. */
+/* Polls the condition, about once a millisecond, until it holds. Returns 1; 0 after 20 s. */
 #define AWAIT(condition)                                                                           \
 	await_result(({                                                                            \
-		unsigned int await_polls = 0;                                                      \
+		struct await await_state = { 0 };                                                  \
 		int await_holds;                                                                   \
                                                                                                    \
-		while (!(await_holds = !!(condition)) && await_again(&await_polls))                \
+		while (!(await_holds = !!(condition)) && await_again(&await_state))                \
 			;                                                                          \
 		await_holds;                                                                       \
 	}))
