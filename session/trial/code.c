@@ -19,9 +19,10 @@
 
 #define ROUNDS 100
 #define ROUNDS_LEAST 10
-#define LIMIT_NS 5000000
-#define DORMANT 0x3d /* cmp $imm32, %eax */
-#define ARMED 0xe9   /* jmp rel32 */
+#define ENOUGH_NS 10000000 /* with ROUNDS_LEAST */
+#define LIMIT_NS 500000000 /* with fewer: on a busy machine each round takes a time slice */
+#define DORMANT 0x3d	   /* cmp $imm32, %eax */
+#define ARMED 0xe9	   /* jmp rel32 */
 #define STACK_BYTES 16384
 
 /* 0 while dormant, 1 while armed; nobody but this trial runs it. */
@@ -89,17 +90,19 @@ static void await_calls(uint64_t more, uint64_t end_ns)
 	uint64_t target = __atomic_load_n(&shared.calls, __ATOMIC_RELAXED) + more;
 
 	while (__atomic_load_n(&shared.calls, __ATOMIC_RELAXED) < target && now_ns() < end_ns)
-		;
+		sched_yield(); /* both may have one CPU */
 }
 
 static int change(int mem, unsigned int *rounds)
 {
-	uint64_t end_ns = now_ns() + LIMIT_NS;
+	uint64_t enough_ns = now_ns() + ENOUGH_NS, end_ns = now_ns() + LIMIT_NS;
 	int err = 0;
 
 	while (!__atomic_load_n(&shared.is_running, __ATOMIC_ACQUIRE) && now_ns() < end_ns)
-		;
-	for (*rounds = 0; *rounds < ROUNDS && !err && now_ns() < end_ns; ++*rounds) {
+		sched_yield();
+	for (*rounds = 0; *rounds < ROUNDS && !err; ++*rounds) {
+		if (now_ns() >= (*rounds < ROUNDS_LEAST ? end_ns : enough_ns))
+			break;
 		__atomic_add_fetch(&shared.phase, 1, __ATOMIC_SEQ_CST);
 		err = byte_store(mem, *rounds % 2 ? DORMANT : ARMED);
 		__atomic_add_fetch(&shared.phase, 1, __ATOMIC_SEQ_CST);

@@ -128,6 +128,8 @@ void trial_reason(enum trial trial, const struct trial_answer *answer, char *tex
 	else if (answer->error == -ETIMEDOUT)
 		snprintf(text, bytes, "%s: the trial did not answer within %d ms", row->name,
 			 TRIAL_LIMIT_MS);
+	else if (answer->error == -EAGAIN)
+		snprintf(text, bytes, "%s: the machine was too busy to try it", row->name);
 	else if (answer->error == -ECANCELED)
 		snprintf(text, bytes, "%s: the trial was killed, as by a seccomp filter",
 			 row->name);
