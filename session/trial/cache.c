@@ -125,10 +125,10 @@ static int line_take(char *line, struct trial_answer answers[TRIAL_COUNT])
 	return trial;
 }
 
-uint32_t cache_read(struct trial_answer answers[TRIAL_COUNT])
+uint64_t cache_read(struct trial_answer answers[TRIAL_COUNT])
 {
 	char text[FILE_BYTES_MAX], head[1024], *rest = NULL;
-	uint32_t taken = 0;
+	uint64_t taken = 0;
 
 	if (file_read(text) || sum_check(text) || head_make(head, sizeof(head)) ||
 	    strncmp(text, head, strlen(head)) != 0)
@@ -139,7 +139,7 @@ uint32_t cache_read(struct trial_answer answers[TRIAL_COUNT])
 
 		if (trial < 0) /* of another build */
 			return 0;
-		taken |= UINT32_C(1) << trial;
+		taken |= UINT64_C(1) << trial;
 	}
 	return taken;
 }

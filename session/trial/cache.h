@@ -12,7 +12,7 @@
 #include "session/trial/trial.h"
 
 /* Fill in the rows that the file has. Returns them, a bit each; 0 when there is no such file, or not a valid one. */
-uint32_t cache_read(struct trial_answer answers[TRIAL_COUNT]);
+uint64_t cache_read(struct trial_answer answers[TRIAL_COUNT]);
 
 /* Write all kept rows that are known. 0 or -errno: the cache is a convenience, so callers may ignore it. */
 int cache_write(const struct trial_answer answers[TRIAL_COUNT]);

@@ -25,7 +25,8 @@
 #include <unistd.h>
 
 static trial_group_fn *const group_of[TRIAL_COUNT] = {
-#define X(id, name, group, kept, lack, works, fails, instead) [TRIAL_##id] = trial_group_##group,
+#define X(id, name, group, kept, lack, area, needs, works, fails, instead)                         \
+	[TRIAL_##id] = trial_group_##group,
 #include "session/trial/trial.def"
 #undef X
 };
@@ -165,7 +166,7 @@ static void child_end(const struct child *child, int is_late)
 }
 
 /* The groups of the rows that are wanted, each once. How many. */
-static size_t groups_take(uint32_t wanted, struct child children[TRIAL_COUNT])
+static size_t groups_take(uint64_t wanted, struct child children[TRIAL_COUNT])
 {
 	size_t count = 0;
 
@@ -200,14 +201,14 @@ static int children_run(struct child *children, size_t count, struct trial_answe
 	return err ? err : -ECANCELED;
 }
 
-uint32_t trial_run(uint32_t wanted, struct trial_answer answers[TRIAL_COUNT])
+uint64_t trial_run(uint64_t wanted, struct trial_answer answers[TRIAL_COUNT])
 {
 	const size_t bytes = sizeof(*answers) * TRIAL_COUNT;
 	struct trial_answer *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 					   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct child children[TRIAL_COUNT];
 	size_t count = groups_take(wanted, children);
-	uint32_t tried = 0;
+	uint64_t tried = 0;
 	int err = -ENOMEM;
 
 	trial_rounds++;
@@ -220,7 +221,7 @@ uint32_t trial_run(uint32_t wanted, struct trial_answer answers[TRIAL_COUNT])
 	for (int i = 0; i < TRIAL_COUNT; i++) {
 		for (size_t k = 0; k < count; k++)
 			if (group_of[i] == children[k].group)
-				tried |= UINT32_C(1) << i;
+				tried |= UINT64_C(1) << i;
 		answers[i].words[TRIAL_WORDS_BYTES - 1] = '\0';
 		if (answers[i].state == TRIAL_UNKNOWN && !answers[i].error)
 			answers[i].error = err;

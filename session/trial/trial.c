@@ -11,22 +11,27 @@
 
 #define TRIAL_NO_BREAKPOINT                                                                        \
 	"record a trail, which needs no breakpoints; or take gdb, after set can-use-hw-watchpoints 0"
-#define ABSENT 0
-#define LIMITED 1
+#define TRIAL_EXECMEM                                                                              \
+	"with SELinux: setsebool allow_execmem 1; in a systemd unit: MemoryDenyWriteExecute=no"
+
+/* is_limit, is_basic */
+#define ABSENT 0, 0
+#define LIMITED 1, 0
+#define BASIC 0, 1
 
 static const struct trial_row rows[TRIAL_COUNT] = {
-#define X(id, name, group, kept, lack, works, fails, instead)                                      \
-	[TRIAL_##id] = { name, works, fails, instead, kept, lack },
+#define X(id, name, group, kept, lack, area, needs, works, fails, instead)                         \
+	[TRIAL_##id] = { name, area, works, fails, instead, TRIAL_##needs, kept, lack },
 #include "session/trial/trial.def"
 #undef X
 };
 
-_Static_assert(TRIAL_COUNT <= 32, "a bit each");
+_Static_assert(TRIAL_COUNT < 64, "a bit each");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* Under the lock: what is known to this process, and of which rows. */
 static struct trial_answer known[TRIAL_COUNT];
-static uint32_t is_known;
+static uint64_t is_known;
 static int is_cache_read;
 
 const struct trial_row *trial_row(enum trial trial)
@@ -51,10 +56,10 @@ static uint64_t now_us(void)
 }
 
 /* Under the lock. Returns whether a row became known that is worth keeping. */
-static int try_now(uint32_t wanted)
+static int try_now(uint64_t wanted)
 {
 	struct trial_answer answers[TRIAL_COUNT];
-	uint32_t tried = trial_run(wanted, answers);
+	uint64_t tried = trial_run(wanted, answers);
 	int is_new = 0;
 
 	for (int i = 0; i < TRIAL_COUNT; i++) {
@@ -62,13 +67,13 @@ static int try_now(uint32_t wanted)
 			continue;
 		is_new |= rows[i].is_kept && answers[i].state != TRIAL_UNKNOWN;
 		known[i] = answers[i];
-		is_known |= UINT32_C(1) << i;
+		is_known |= UINT64_C(1) << i;
 	}
 	return is_new;
 }
 
 /* Under the lock: make the rows known. */
-static void learn(uint32_t wanted, int is_again)
+static void learn(uint64_t wanted, int is_again)
 {
 	if (!is_cache_read && !simulated_any())
 		is_known |= cache_read(known);
@@ -82,7 +87,7 @@ static void learn(uint32_t wanted, int is_again)
 static void ask(enum trial trial, int is_again, struct trial_answer *answer)
 {
 	pthread_mutex_lock(&lock);
-	learn(UINT32_C(1) << trial, is_again);
+	learn(UINT64_C(1) << trial, is_again);
 	*answer = known[trial];
 	pthread_mutex_unlock(&lock);
 }
@@ -99,7 +104,7 @@ void trial_ask_again(enum trial trial, struct trial_answer *answer)
 
 uint64_t trial_ask_all(struct trial_answer answers[TRIAL_COUNT])
 {
-	const uint32_t all = TRIAL_COUNT == 32 ? UINT32_MAX : (UINT32_C(1) << TRIAL_COUNT) - 1;
+	const uint64_t all = (UINT64_C(1) << TRIAL_COUNT) - 1;
 	uint64_t began_us = now_us();
 
 	pthread_mutex_lock(&lock);

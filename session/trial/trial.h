@@ -22,7 +22,7 @@
 #define TRIAL_WORDS_BYTES 96
 
 enum trial {
-#define X(id, name, group, kept, lack, works, fails, instead) TRIAL_##id,
+#define X(id, name, group, kept, lack, area, needs, works, fails, instead) TRIAL_##id,
 #include "session/trial/trial.def"
 #undef X
 	TRIAL_COUNT,
@@ -36,14 +36,18 @@ enum trial_state {
 
 struct trial_answer {
 	uint8_t state; /* enum trial_state */
-	int32_t error; /* of TRIAL_UNKNOWN: -errno; -ETIMEDOUT: no answer; -ECANCELED: killed */
+	/* TRIAL_UNKNOWN: -errno; -ETIMEDOUT: no answer; -ECANCELED: killed. TRIAL_FAILS: -errno of a refused call, else 0 */
+	int32_t error;
 	char words[TRIAL_WORDS_BYTES]; /* what was seen, as "4 bytes: 0 of 1 hits"; may be "" */
 };
 
 /* What the table says of a trial. Static. */
 struct trial_row {
-	const char *name, *works, *fails, *instead;
-	uint8_t is_kept, is_limit; /* is_limit: Waymark works around a failure */
+	const char *name, *area, *works, *fails, *instead;
+	enum trial needs;
+	uint8_t is_kept;
+	uint8_t is_limit; /* Waymark works around a failure */
+	uint8_t is_basic; /* Waymark is of little use without it */
 };
 
 const struct trial_row *trial_row(enum trial trial);

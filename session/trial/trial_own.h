@@ -16,6 +16,9 @@ trial_group_fn trial_group_tsc_trust;
 trial_group_fn trial_group_sample;
 trial_group_fn trial_group_code;
 trial_group_fn trial_group_uprobe;
+trial_group_fn trial_group_permission_memory;
+trial_group_fn trial_group_permission_perf;
+trial_group_fn trial_group_permission_trace;
 
 /* Say what came of a trial. */
 void trial_says(struct trial_answer *answer, int works, const char *format, ...)
@@ -28,7 +31,7 @@ void trial_unknown(struct trial_answer *answer, int error);
  * Run groups side by side, each in a child of its own, and wait for all. `wanted` has a bit for each row; its groups run
  * whole. Rows whose child said nothing are TRIAL_UNKNOWN. Returns the rows that were tried, a bit each.
  */
-uint32_t trial_run(uint32_t wanted, struct trial_answer answers[TRIAL_COUNT]);
+uint64_t trial_run(uint64_t wanted, struct trial_answer answers[TRIAL_COUNT]);
 
 /* How often trial_run() was called in this process. */
 extern unsigned int trial_rounds;

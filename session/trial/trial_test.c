@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -187,7 +188,7 @@ Test(trial, missing_permission_is_unknown_and_never_kept)
 	cr_assert_eq(answer.state, TRIAL_UNKNOWN);
 	cr_assert_eq(answer.error, -EPERM);
 	asked(TRIAL_INT80); /* writes the cache */
-	cr_assert_eq(cache_read(kept) & 1u << TRIAL_BREAKPOINT_WRITE, 0);
+	cr_assert_eq(cache_read(kept) & UINT64_C(1) << TRIAL_BREAKPOINT_WRITE, 0);
 }
 
 Test(trial, killed_trial_is_unknown)
@@ -198,6 +199,50 @@ Test(trial, killed_trial_is_unknown)
 	answer = asked(TRIAL_BREAKPOINT_WRITE);
 	cr_assert_eq(answer.state, TRIAL_UNKNOWN);
 	cr_assert_eq(answer.error, -ECANCELED);
+	cr_assert_eq(asked(TRIAL_PERF_USER).state, TRIAL_UNKNOWN);
+}
+
+static void expect_refused(enum trial trial, int error, const char *words)
+{
+	struct trial_answer answer = asked(trial);
+
+	cr_assert_eq(answer.state, TRIAL_FAILS, "%s", reason_of(trial, &answer));
+	cr_assert_eq(answer.error, error);
+	cr_assert_str_eq(answer.words, words);
+}
+
+Test(trial, refused_call_fails_with_its_errno)
+{
+	forbid(SYS_membarrier, SECCOMP_RET_ERRNO | EPERM);
+	expect_refused(TRIAL_MEMBARRIER, -EPERM, "EPERM");
+	cr_assert_eq(asked(TRIAL_MEMFD).state, TRIAL_WORKS);
+}
+
+Test(trial, refused_ptrace_fails)
+{
+	forbid(SYS_ptrace, SECCOMP_RET_ERRNO | ENOSYS);
+	expect_refused(TRIAL_PTRACE_CHILD, -ENOSYS, "ENOSYS");
+	expect_refused(TRIAL_PTRACE_USER, -ENOSYS, "ENOSYS");
+	trial_settle();
+	cr_assert_eq(waitpid(-1, NULL, __WALL), -1, "a child is left");
+}
+
+Test(trial, file_size_limit_fails_memfd)
+{
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 0, 0 }), 0);
+	expect_refused(TRIAL_MEMFD, -EFBIG, "EFBIG");
+}
+
+Test(trial, permission_is_tried_again_by_each_process)
+{
+	struct trial_answer kept[TRIAL_COUNT];
+	uint64_t rows;
+
+	cr_assert_eq(asked(TRIAL_MEMFD).state, TRIAL_WORKS);
+	asked(TRIAL_INT80); /* writes the cache */
+	rows = cache_read(kept);
+	cr_assert(rows & UINT64_C(1) << TRIAL_INT80);
+	cr_assert_eq(rows & UINT64_C(1) << TRIAL_MEMFD, 0);
 }
 
 /* ---- the cache ---- */
