@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -165,6 +166,14 @@ static size_t text_make(char text[FILE_BYTES_MAX], const struct trial_answer ans
 	return used;
 }
 
+/* A write past RLIMIT_FSIZE would raise SIGXFSZ in the program. */
+static int is_too_large(size_t bytes)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_FSIZE, &limit) && bytes > limit.rlim_cur;
+}
+
 int cache_write(const struct trial_answer answers[TRIAL_COUNT])
 {
 	char text[FILE_BYTES_MAX], name[64];
@@ -173,6 +182,10 @@ int cache_write(const struct trial_answer answers[TRIAL_COUNT])
 
 	if (folder < 0)
 		return folder;
+	if (is_too_large(bytes)) {
+		close(folder);
+		return -EFBIG;
+	}
 	snprintf(name, sizeof(name), "trials.%d", (int)getpid());
 	fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0) {

@@ -8,6 +8,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -231,6 +232,14 @@ Test(trial, file_size_limit_fails_memfd)
 {
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 0, 0 }), 0);
 	expect_refused(TRIAL_MEMFD, -EFBIG, "EFBIG");
+}
+
+Test(trial, file_size_limit_leaves_cache_unwritten)
+{
+	signal(SIGXFSZ, SIG_DFL); /* Python, which runs the tests, ignores it */
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &(struct rlimit){ 0, 0 }), 0);
+	cr_assert_neq(asked(TRIAL_INT80).state, TRIAL_UNKNOWN);
+	cr_assert_eq(access(file, F_OK), -1);
 }
 
 Test(trial, permission_is_tried_again_by_each_process)
