@@ -4,7 +4,6 @@
 #include "cli/json.h"
 #include "cli/quantity.h"
 #include "session/doctor/doctor.h"
-#include "session/trial/trial.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,6 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#define STATE_COLUMNS 9
 #define NAME_COLUMNS 21
 #define INDENT 32 /* where words begin: two spaces, the state, the name */
 #define WIDTH_LEAST 60
@@ -26,14 +26,13 @@ struct options {
 static const char usage[] =
 	"Usage: waymark doctor [OPTION]...\n"
 	"       waymark doctor [OPTION]... -p PID\n"
-	"       waymark doctor TRIAL...\n\n"
-	"Show what this machine and this user can do, each line with what would change it; or\n"
-	"whether a running process can be recorded, and by which ways; or whether each TRIAL works,\n"
-	"as breakpoint-write, which the exit status says too.\n\n"
-	"  -p, --pid=PID  this process; it is not touched\n"
-	"  -v, --verbose  say of what is fine, too, what would change it\n"
-	"  -j, --json     as one JSON object\n"
-	"  -h, --help     this help\n";
+	"       waymark doctor [OPTION]... TRIAL...\n\n"
+	"Show what works on this machine for this user, and what would make the rest work; or in which\n"
+	"ways a running process can be recorded; or whether each TRIAL works, as breakpoint-write.\n\n"
+	"  -p, --pid=PID  look at this process, without touching it\n"
+	"  -v, --verbose  show what to do about a failed trial also where it works\n"
+	"  -j, --json     print one JSON object\n"
+	"  -h, --help     print this help\n";
 
 static int option_take(void *data, int id, const char *text)
 {
@@ -71,19 +70,19 @@ static void put_spaces(struct out *out, size_t count)
 		out_char(out, ' ');
 }
 
-/* Words that begin at the indent, in lines of that width. */
-static void put_words(struct out *out, const char *words, size_t width)
+/* Words that begin at an indent, in lines of that width. */
+static void put_words(struct out *out, const char *words, size_t indent, size_t width)
 {
-	size_t column = INDENT;
+	size_t column = indent;
 
 	while (*words) {
 		size_t bytes = strcspn(words, " ");
 
-		if (width && column > INDENT && column + bytes >= width) {
+		if (width && column > indent && column + bytes >= width) {
 			out_char(out, '\n');
-			put_spaces(out, INDENT);
-			column = INDENT;
-		} else if (column > INDENT) {
+			put_spaces(out, indent);
+			column = indent;
+		} else if (column > indent) {
 			out_char(out, ' ');
 			column++;
 		}
@@ -103,6 +102,24 @@ static void put_padded(struct out *out, const char *text, size_t columns)
 	put_spaces(out, bytes < columns ? columns - bytes : 1);
 }
 
+/* What would change it; with -v also what to do where a trial that works here fails. */
+static void show_change(struct out *out, const struct finding *finding, size_t indent, size_t width,
+			int verbose)
+{
+	int trial = trial_find(finding->name);
+	const char *words = finding->change;
+
+	if (finding->state == FINDING_FINE && !verbose)
+		return;
+	if (!words[0] && verbose && trial >= 0)
+		words = trial_row((enum trial)trial)->instead;
+	if (!words[0])
+		return;
+	put_spaces(out, indent - 3);
+	out_literal(out, "-> ");
+	put_words(out, words, indent, width);
+}
+
 static void show(struct out *out, const struct finding_list *list, int verbose)
 {
 	size_t width = width_of_output();
@@ -119,27 +136,22 @@ static void show(struct out *out, const struct finding_list *list, int verbose)
 			out_char(out, '\n');
 		}
 		out_literal(out, "  ");
-		put_padded(out, finding_state_name(finding->state), INDENT - 2 - NAME_COLUMNS);
+		put_padded(out, finding_state_name(finding->state), STATE_COLUMNS);
 		put_padded(out, finding->name, NAME_COLUMNS);
-		put_words(out, finding->found, width);
-		if (!finding->change[0] || (finding->state == FINDING_FINE && !verbose))
-			continue;
-		put_spaces(out, INDENT - 3);
-		out_literal(out, "-> ");
-		put_words(out, finding->change, width);
+		put_words(out, finding->found, INDENT, width);
+		show_change(out, finding, INDENT, width, verbose);
 	}
 }
 
 static void show_sum(struct out *out, const struct finding_list *list)
 {
-	size_t lacks = finding_lacks(list);
 	int is_first = 1;
 
-	if (!lacks) {
-		out_literal(out, "\nall that Waymark is made for works here\n");
+	if (!finding_lacks(list)) {
+		out_literal(out, "\neverything basic works here\n");
 		return;
 	}
-	out_literal(out, "\nnot seen to work here, of what Waymark is made for: ");
+	out_literal(out, "\nbasic, and not seen to work here: ");
 	for (size_t i = 0; i < list->count; i++) {
 		const struct finding *finding = &list->all[i];
 
@@ -153,15 +165,17 @@ static void show_sum(struct out *out, const struct finding_list *list)
 	out_char(out, '\n');
 }
 
-static void show_json(struct out *out, const struct finding_list *list,
-		      const struct options *options)
+static void show_json(struct out *out, const struct finding_list *list, pid_t pid,
+		      uint64_t trials_us)
 {
 	struct json json = { .out = out };
 
 	json_open(&json, NULL, '{');
 	json_string(&json, "version", WAYMARK_VERSION);
-	if (options->pid)
-		json_number(&json, "pid", (uint64_t)options->pid);
+	if (pid)
+		json_number(&json, "pid", (uint64_t)pid);
+	else
+		json_decimal(&json, "trials_ms", (double)trials_us / 1000, 3);
 	json_number(&json, "uid", geteuid());
 	json_bool(&json, "works", !finding_lacks(list));
 	json_open(&json, "findings", '[');
@@ -194,46 +208,120 @@ static void show_head(struct out *out)
 	out_text(out, text, strlen(text));
 }
 
-/* The trials that are named: a line each. CLI_FAILED unless all work. */
-static int show_trials(char **names)
+/* A line for one trial, and what would change it. */
+static void show_trial(struct out *out, enum trial trial, const struct machine *machine,
+		       const char *state, int verbose)
+{
+	struct finding finding = { .name = trial_row(trial)->name };
+	char text[FINDING_BYTES];
+
+	look_trial(&finding, trial, machine);
+	trial_reason(trial, &machine->trials[trial], text, sizeof(text));
+	put_padded(out, state, STATE_COLUMNS);
+	out_text(out, text, strlen(text));
+	out_char(out, '\n');
+	show_change(out, &finding, STATE_COLUMNS, 0, verbose);
+}
+
+static void show_trial_json(struct json *json, enum trial trial, const struct trial_answer *answer,
+			    const char *state)
+{
+	char text[FINDING_BYTES];
+
+	trial_reason(trial, answer, text, sizeof(text));
+	json_line(json);
+	json_open(json, NULL, '{');
+	json_string(json, "name", trial_row(trial)->name);
+	json_string(json, "state", state);
+	json_string(json, "words", answer->words);
+	json_string(json, "reason", text);
+	json_close(json, '}');
+}
+
+/* CLI_FAILED unless all work. */
+static int show_trials(struct out *out, char **names, const struct options *options)
 {
 	static const char *const states[] = {
 		[TRIAL_UNKNOWN] = "unknown", [TRIAL_FAILS] = "fails", [TRIAL_WORKS] = "works"
 	};
+	struct machine machine = { .is_filtered = machine_is_filtered() };
+	struct json json = { .out = out };
 	int status = CLI_FINE;
 
-	for (; *names; names++) {
-		int trial = trial_find(*names);
-		struct trial_answer answer;
-		char text[512];
-
-		if (trial < 0)
-			return complain_usage("doctor", "there is no trial %s", *names);
-		trial_ask((enum trial)trial, &answer);
-		trial_reason((enum trial)trial, &answer, text, sizeof(text));
-		printf("%-9s%s\n", states[answer.state], text);
-		if (answer.state != TRIAL_WORKS)
-			status = CLI_FAILED;
+	if (options->json) {
+		json_open(&json, NULL, '{');
+		json_open(&json, "trials", '[');
 	}
-	return fflush(stdout) ? complain(-errno, "standard output") : status;
+	for (; *names; names++) {
+		enum trial trial = (enum trial)trial_find(*names);
+		struct trial_answer *answer = &machine.trials[trial];
+
+		trial_ask(trial, answer);
+		if (answer->state != TRIAL_WORKS)
+			status = CLI_FAILED;
+		if (options->json)
+			show_trial_json(&json, trial, answer, states[answer->state]);
+		else
+			show_trial(out, trial, &machine, states[answer->state], options->verbose);
+	}
+	if (options->json) {
+		json_close(&json, ']');
+		json_close(&json, '}');
+		out_char(out, '\n');
+	}
+	return status;
+}
+
+static int names_check(char **names, const struct options *options)
+{
+	if (*names && options->pid)
+		return complain_usage("doctor", "take a PID or trials, not both");
+	for (; *names; names++)
+		if (trial_find(*names) < 0)
+			return complain_usage("doctor", "there is no trial %s", *names);
+	return 0;
 }
 
 /* What is started to see whether that works: this very command, which needs nothing of the machine. */
-static int look(struct finding_list *list, pid_t pid)
+static uint64_t look(struct finding_list *list)
 {
 	char self[PATH_MAX], word[] = "version";
-	char *trial[] = { self, word, NULL };
-	struct machine machine = { .trial = trial };
+	char *program[] = { self, word, NULL };
 	ssize_t got = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	struct machine machine = { .program = got > 0 ? program : NULL };
 
-	if (got <= 0)
-		machine.trial = NULL;
-	else
-		self[got] = '\0';
-	if (pid)
-		return doctor_look_at(list, &machine, pid);
+	self[got > 0 ? got : 0] = '\0';
+	machine_try(&machine);
 	doctor_look(list, &machine);
-	return 0;
+	return machine.trials_us;
+}
+
+/* CLI_FAILED where something basic is missing. */
+static int show_all(struct out *out, const struct options *options)
+{
+	struct finding_list list = { 0 };
+	uint64_t trials_us = 0;
+	int err = 0, status;
+
+	if (options->pid)
+		err = doctor_look_at(&list, options->pid);
+	else
+		trials_us = look(&list);
+	if (err) {
+		finding_list_release(&list);
+		return complain(err, "pid %d", (int)options->pid);
+	}
+	if (options->json) {
+		show_json(out, &list, options->pid, trials_us);
+	} else {
+		show_head(out);
+		show(out, &list, options->verbose);
+		if (!options->pid)
+			show_sum(out, &list);
+	}
+	status = finding_lacks(&list) ? CLI_FAILED : CLI_FINE;
+	finding_list_release(&list);
+	return status;
 }
 
 int cmd_doctor(int argc, char **argv)
@@ -248,29 +336,17 @@ int cmd_doctor(int argc, char **argv)
 	static const struct command_line line = { "doctor", usage, "p:vjh", table, option_take };
 	static struct out out;
 	struct options options = { 0 };
-	struct finding_list list = { 0 };
 	int status = command_line_read(&line, argc, argv, &options), err;
 
 	if (status >= 0)
 		return status;
-	if (optind < argc)
-		return show_trials(argv + optind);
-	err = look(&list, options.pid);
-	if (err) {
-		finding_list_release(&list);
-		return complain(err, "pid %d", (int)options.pid);
-	}
+	err = names_check(argv + optind, &options);
+	if (err)
+		return err;
 	out_init(&out, STDOUT_FILENO);
-	if (options.json) {
-		show_json(&out, &list, &options);
-	} else {
-		show_head(&out);
-		show(&out, &list, options.verbose);
-		if (!options.pid)
-			show_sum(&out, &list);
-	}
-	status = finding_lacks(&list) ? CLI_FAILED : CLI_FINE;
-	finding_list_release(&list);
+	status = optind < argc ? show_trials(&out, argv + optind, &options)
+			       : show_all(&out, &options);
 	err = out_flush(&out);
+	trial_settle();
 	return err ? complain(err, "standard output") : status;
 }

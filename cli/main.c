@@ -23,7 +23,7 @@ static const struct command {
 	{ "compress", "make a trace smaller, or as it was", cmd_compress },
 	{ "coverage", "tell which lines and branches ran, as lcov does", cmd_coverage },
 	{ "claims", "show who holds debug registers and what else is scarce", cmd_claims },
-	{ "doctor", "tell what this machine, this user, a process allow, and what would change it",
+	{ "doctor", "show what works on this machine, and what would make the rest work",
 	  cmd_doctor },
 	{ "bench", "measure what ways of looking into a program cost here", cmd_bench },
 	{ "help", "this list, or the help of one command", cmd_help },

@@ -1,190 +1,233 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# waymark doctor: what it says of this machine is what the kernel says to who asks by other ways, as root and as an ordinary user;
-# in places where something is taken or forbidden; and of processes that can be recorded, or not.
+# waymark doctor: its trials on this machine and with simulated failures, without permissions, with registers that others hold;
+# its cache; and processes that can be recorded, or not.
 # shellcheck source=tests/folder_setup.bash
 . "$(dirname "$0")/folder_setup.bash"
 
 waymark=$WAYMARK_BUILD/cli/waymark
-ask=$source_dir/tests/doctor/ask.py
+table=$source_dir/session/trial/trial.def
 if [ "$(nm -D "$WAYMARK_BUILD/agent/libwaymark-agent.so" | grep -cE "__(asan|tsan|ubsan)_")" -gt 0 ]; then
 	skip "an agent built for a sanitizer can't be loaded into programs that are not"
 fi
 chmod 755 .
-cp "$ask" ask.py && chmod 644 ask.py
-# one that others may run too
+cp "$source_dir/tests/doctor/place.py" place.py && chmod 644 place.py
+export XDG_CACHE_HOME=$folder/cache
+cache=$folder/cache/waymark/trials
+# one that other users can run, too
 python=/usr/bin/python3
 [ -x $python ] || python=$(command -v python3)
 
-# doctor NAME [COMMAND...]: its answers into NAME.json, asked by way of COMMAND; $status is its own
+# [of=PID] doctor NAME [COMMAND...]: its output in NAME.json, run by COMMAND; $status is its exit status, which the output confirms
 doctor()
 {
 	local name=$1
 	shift
-	timeout -k 5 50 "$@" "$waymark" doctor --json >"$name.json" 2>"$name.err"
+	timeout -k 5 50 "$@" "$waymark" doctor ${of:+-p "$of"} --json >"$name.json" 2>"$name.err"
 	status=$?
-	cat "$name.err"
-	[ ! -s "$name.err" ] && "$python" -m json.tool "$name.json" >/dev/null
+	[ ! -s "$name.err" ] || fail "$name: $(cat "$name.err")"
+	"$python" -c 'import json, sys; sys.exit(int(not json.load(open(sys.argv[1]))["works"]))' "$name.json"
+	expect "$name: status" $status $?
 }
 
-# finding FILE NAME STATE WORDS [CHANGE]: it is so; else says what it is
+# finding FILE NAME STATE... WORDS [CHANGE]: it has one of these states ("fine|limited"), and these words
 finding()
 {
 	"$python" - "$@" <<-'END'
 		import json, sys
-		file, name, state, words, *change = sys.argv[1:]
+		file, name, states, words, *change = sys.argv[1:]
 		finding, = [f for f in json.load(open(file + ".json"))["findings"] if f["name"] == name]
-		if finding["state"] != state or words not in finding["found"] or \
+		if finding["state"] not in states.split("|") or words not in finding["found"] or \
 		   any(c not in (finding["change"] or "") for c in change):
-		    sys.exit(f"{name} is {finding}, expected {sys.argv[3:]}")
+		    sys.exit(f"{finding}, expected {sys.argv[3:]}")
 	END
 }
 
 expect_finding()
 {
-	finding "$@" || fail "$1: $2"
+	local words
+	words=$(finding "$@" 2>&1) || fail "$1: $2: $words"
 }
 
-# agrees NAME: what it said, with what was asked beside it in NAME.facts
-agrees()
-{
-	"$python" - "$1" <<-'END'
-		import json, sys
-		name = sys.argv[1]
-		told = {f["name"]: f for f in json.load(open(name + ".json"))["findings"]}
-		facts = json.load(open(name + ".facts"))
-		wrong = []
-		def expect(what, is_so):
-		    if not is_so:
-		        wrong.append((what, told[what], facts.get(what)))
-		for what in "user code", "kernel code", "whole processors", "counters", "programs of this user":
-		    error = facts[what]
-		    expect(what, told[what]["state"] == "absent" and error in told[what]["found"] if error
-		           else told[what]["state"] in ("fine", "limited"))
-		for what in "breakpoints", "with SIGTRAP":
-		    count, error = facts[what]
-		    expect(what, f"{count} of the processor's 4" in told[what]["found"] if error == "ENOSPC"
-		           else told[what]["state"] == "absent" and error in told[what]["found"])
-		    expect(what, told[what]["state"] == ("fine" if count == 4 else "limited" if count else "absent"))
-		for what in "execution", "kernel's stores", "on a processor":
-		    count, error = facts[what]
-		    expect(what, f"({count} can be had)" in told[what]["found"] if count
-		           else error in told[what]["found"] and told[what]["state"] == "absent")
-		expect("open files", told["open files"]["found"].startswith(str(facts["files"])))
-		expect("perf_event_paranoid", told["perf_event_paranoid"]["found"].startswith(f"{facts['level']}: "))
-		expect("tsc", f" {facts['clocksource']};" in told["tsc"]["found"])
-		expect("tsc", ("does not trust" in told["tsc"]["found"]) != facts["trusts"])
-		expect("units", sorted(told["units"]["found"].split()) == facts["units"])
-		if wrong:
-		    sys.exit("\n".join(map(str, wrong)))
-	END
-}
-
-# both NAME [COMMAND...]: asked in the same place, one after the other
-both()
-{
-	local name=$1
-	shift
-	doctor "$name" "$@" &&
-		timeout -k 5 50 "$@" "$python" ask.py facts >"$name.facts" && agrees "$name"
-}
-
-# again CHECK...: until it holds; other tests that run beside this one may have taken registers of a processor just then
+# again CHECK...: until it holds; other tests may hold registers of a CPU for a moment
 again()
 {
-	local try
+	local try before=$failed
 	for try in 1 2 3 4 5 6 7 8; do
-		"$@" >again.out 2>&1 && return
+		failed=$before
+		"$@" >again.out 2>&1 && [ $failed = "$before" ] && return
 		sleep "$try"
 	done
 	fail "$*: $(cat again.out)"
 }
 
-stop()
-{
-	# shellcheck disable=SC2154 # coproc sets it
-	kill "$hold_PID" && wait "$hold_PID" 2>/dev/null
-}
+# has TRIAL...: whether these work here; else it prints why not
+has() { (needs "$@"); }
 
 # ---- this machine ----
 
-again both own
-doctor own || fail "own: $(cat own.json)"
-expect "own: status" $status "$(grep -qE '"state":"absent","basic":true' own.json && echo 1 || echo 0)"
-few()
+doctor own
+"$python" - "$table" >wrong 2>&1 <<-'END' || fail "own: $(cat wrong)"
+	import json, os, re, sys
+	own = json.load(open("own.json"))
+	found = {f["name"]: f for f in own["findings"]}
+	assert len(found) == len(own["findings"]), "a name twice"
+	assert own["trials_ms"] > 0 and own["uid"] == os.getuid()
+	trials = re.findall(r'^X\([A-Z0-9_]+, "([^"]+)"', open(sys.argv[1]).read(), re.M)
+	assert len(trials) > 20 and not set(trials) - set(found), set(trials) - set(found)
+	def text(path):
+	    return open(path, encoding="ascii").read().split()
+	level, = text("/proc/sys/kernel/perf_event_paranoid")
+	assert found["perf_event_paranoid"]["found"].startswith(level + ": ")
+	sources = text("/sys/devices/system/clocksource/clocksource0/available_clocksource")
+	assert (found["tsc-trusted"]["state"] == "fine") == ("tsc" in sources), (sources, found["tsc-trusted"])
+	assert sorted(found["units"]["found"].split()) == sorted(os.listdir("/sys/bus/event_source/devices"))
+END
+expect_finding own soft fine "a program was recorded"
+expect_finding own preload fine "a program was started with the agent"
+
+# ---- simulated failures ----
+
+simulated()
 {
-	both few "$python" ask.py hold 3 inherit &&
-		finding few breakpoints limited "1 of the processor's 4 can be had" "when it ends" &&
-		finding few breakpoints limited "python3"
+	WAYMARK_SIMULATE=$1 doctor "$1"
+	finding "$1" "$2" "$3" "" && ! WAYMARK_SIMULATE=$1 "$waymark" doctor "$2"
 }
-again few
-none()
+
+# simulate FAILURE TRIAL STATE
+simulate()
 {
-	both none "$python" ask.py hold 4 inherit && [ $status -eq 1 ] &&
-		finding none breakpoints absent "0 of the processor's 4"
+	! has "$2" || again simulated "$@"
 }
-again none
-again both limited bash -c 'ulimit -n 100; exec "$@"' bash
+
+simulate debug-registers breakpoint-write absent
+simulate debug-registers breakpoint-access absent
+simulate debug-registers breakpoint-execute absent
+simulate debug-registers breakpoint-signal limited
+simulate debug-registers breakpoint-cpu absent
+simulate step-trap step-cpuid limited
+simulate int80 int80 limited
+simulate tsc tsc-trusted limited
+[ "$(nproc)" -eq 1 ] || simulate tsc tsc-agrees "limited|unknown" # unknown: the machine is too busy
+if has breakpoint-write; then
+	expect_finding debug-registers breakpoints absent "breakpoint-write: the machine accepts" "record a trail"
+	expect "a basic failure: status" "$(WAYMARK_SIMULATE=debug-registers "$waymark" doctor >out; echo $?)" 1
+	tail -n 1 out | grep -q 'breakpoint-write' || fail "a basic failure: $(tail -n 1 out)"
+fi
+WAYMARK_SIMULATE=hang doctor hang
+for name in tsc-rate memfd breakpoint-write int80; do
+	expect_finding hang $name unknown "did not answer" again
+done
+expect_finding hang breakpoints "unknown|absent" ""
+
+# ---- the cache ----
+
+read -ra kept < <(sed -n 's/^X([A-Z0-9_]*, "\([^"]*\)", [a-z_0-9]*, 1,.*/\1/p' "$table" | tr '\n' ' ')
+marked() { grep -o '(a mark)' "$1.json" | grep -c .; }
+"$python" place.py mark "$cache" "" "" "${kept[@]}"
+before=$(stat -c '%i %y %z' "$cache")
+doctor cached
+expect "what the cache keeps" "$(marked cached)" ${#kept[@]}
+expect "a cache that is used" "$(stat -c '%i %y %z' "$cache")" "$before"
+"$python" place.py mark "$cache" 00000000-0000-0000-0000-000000000000 "" "${kept[@]}"
+doctor rebooted
+expect "of a cache of another boot" "$(marked rebooted)" 0
+grep -q "^boot $(cat /proc/sys/kernel/random/boot_id)" "$cache" || fail "the cache of another boot was kept"
+
+# ---- without permissions, and in small places ----
+
+env XDG_CACHE_HOME="$folder/nowhere" "$python" place.py filter true || skip "no seccomp filters here"
+XDG_CACHE_HOME=$folder/nowhere doctor filtered "$python" place.py filter
+expect "under a filter: status" $status 1
+expect_finding filtered breakpoint-write unknown "EPERM; this process is under a seccomp filter" "in the filter"
+expect_finding filtered breakpoints absent "EPERM" "in the filter"
+expect_finding filtered perf-user absent "EPERM" "in the filter"
+expect_finding filtered membarrier limited "EPERM" "in the filter"
+expect_finding filtered code-change unknown "EPERM" "in the filter"
+expect_finding filtered seccomp limited "under a filter"
+"$python" place.py mark "$cache" "" "" "${kept[@]}"
+doctor filtered-later "$python" place.py filter
+expect_finding filtered-later breakpoint-write unknown "not in this process: perf-user" "in the filter"
+rm "$cache"
+
+if has breakpoint-write; then
+	few()
+	{
+		doctor few "$python" place.py hold 3
+		finding few breakpoints limited "1 of the processor's 4 can be had; others hold 3" "end what holds them" &&
+			finding few breakpoints limited python3
+	}
+	again few
+	doctor none "$python" place.py hold 4
+	expect_finding none breakpoints absent "0 of the processor's 4 can be had"
+	XDG_CACHE_HOME=$folder/nowhere doctor held "$python" place.py hold 4
+	expect_finding held breakpoint-write unknown ENOSPC "end the programs"
+fi
+doctor limited bash -c 'ulimit -n 100; exec "$@"' bash
 expect_finding limited "open files" limited "100 (RLIMIT_NOFILE)" "ulimit -n"
-# the sanitizers' notes of a tool built for one need far more
+# a command built for a sanitizer maps far more
 if [ "$(nm "$waymark" | grep -cE "__(asan|tsan)_init")" -eq 0 ]; then
-	doctor narrow bash -c 'ulimit -v 4000000; exec "$@"' bash || fail "narrow: $(cat narrow.json)"
+	doctor narrow bash -c 'ulimit -v 4000000; exec "$@"' bash
 	expect "4 GB of addresses: status" $status 1
 	expect_finding narrow addresses limited "3906 MiB (RLIMIT_AS)" "ulimit -v"
-	expect_finding narrow soft absent "a program that was started was not recorded"
+	expect_finding narrow soft absent "a program could not be recorded"
 fi
-expect_finding own soft fine "branches of a program that was started were recorded"
-again both filtered "$python" ask.py filter
-expect "under a filter: status" $status 1
-expect_finding filtered breakpoints absent "EPERM, and we are under a seccomp filter" "in the filter"
-expect_finding filtered membarrier limited "EPERM, and we are under a seccomp filter" "in the filter"
-expect_finding filtered seccomp limited "under a filter"
-
-# A file that is not there, and one of another build.
-WAYMARK_AGENT=/nowhere/agent.so doctor lost || fail "lost: $(cat lost.json)"
+WAYMARK_AGENT=/nowhere/agent.so doctor lost
 expect "no agent: status" $status 1
 expect_finding lost agent absent "/nowhere/agent.so" WAYMARK_AGENT
 expect_finding lost preload absent "not found"
-mkdir -m 755 open
-mkdir -m 755 open/waymark
-XDG_RUNTIME_DIR=$folder/open doctor open || fail "open: $(cat open.json)"
-expect "a folder of sockets that all may enter: status" $status 1
+WAYMARK_AGENT=$WAYMARK_BUILD/session/other-release.so doctor other
+expect_finding other agent limited 9.9.9 "install both from one build"
+mkdir -m 755 open open/waymark
+XDG_RUNTIME_DIR=$folder/open doctor open
+expect "a folder of sockets that others can enter: status" $status 1
 expect_finding open sockets absent "$folder/open/waymark" 0700
 
-# An ordinary user, whose answers are others.
+# An ordinary user, and a command that gained privileges.
 user=()
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && setpriv --reuid 65534 --clear-groups "$python" -c ""; then
 	user=(env -u XDG_RUNTIME_DIR setpriv --reuid 65534 --regid 65534 --clear-groups)
-	again both ordinary "${user[@]}"
-	expect_finding ordinary capabilities limited "none of those" setcap
-	expect_finding ordinary "programs of others" limited "0 of" CAP_SYS_PTRACE
-	ordinary_few()
-	{
-		both ordinary-few "${user[@]}" "$python" ask.py hold 2 inherit &&
-			finding ordinary-few breakpoints limited "2 of the processor's 4 can be had"
-	}
-	again ordinary_few
-	# registers of a processor are taken from all threads
-	taken()
-	{
-		local held ended
-		coproc hold { exec "$python" ask.py hold 2 0; }
-		read -r held <&"${hold[0]}"
-		[ "$held" = 2 ] && both taken &&
-			finding taken breakpoints limited "2 of the processor's 4 can be had"
-		ended=$?
-		stop
-		return $ended
-	}
-	again taken
+	level=$(cat /proc/sys/kernel/perf_event_paranoid)
+	doctor ordinary "${user[@]}"
+	expect_finding ordinary capabilities limited "none" setcap
+	[ "$level" -lt 1 ] || expect_finding ordinary perf-cpu absent EACCES "sysctl kernel.perf_event_paranoid=0"
+	[ "$level" -lt 1 ] || expect_finding ordinary breakpoint-cpu unknown "E" # ENOSPC where others hold all
+	[ "$level" -lt 2 ] || expect_finding ordinary perf-kernel absent EACCES "sysctl kernel.perf_event_paranoid=1"
+	expect_finding ordinary perf-user "$([ "$level" -lt 3 ] && echo fine || echo absent)" ""
+
+	"$waymark" doctor int80 >out
+	cp -r cache theirs
+	"$python" place.py mark theirs/waymark/trials "" 65534 "${kept[@]}"
+	chown -R 65534 theirs
+	export XDG_CACHE_HOME=$folder/theirs
+	doctor theirs "${user[@]}"
+	[ "$(marked theirs)" -gt 0 ] || fail "a user's own cache is not used"
+	WAYMARK_SIMULATE=int80 doctor simulated "${user[@]}"
+	cp "$waymark" privileged && chown 65534 privileged && chmod 4755 privileged
+	WAYMARK_SIMULATE=int80 ./privileged doctor --json >secure.json
+	if grep -q '"uid":65534' secure.json; then # no mount option forbids it
+		expect "a privileged command's cache" "$(marked secure)" 0
+		has int80 && expect_finding secure int80 fine "makes a system call"
+		expect_finding simulated int80 limited ""
+	fi
+	export XDG_CACHE_HOME=$folder/cache
 fi
 
 # ---- what is printed ----
 
-"$waymark" doctor >out 2>err
-expect "printed: status" $? "$("$python" -c 'import json; print(int(not json.load(open("own.json"))["works"]))')"
-grep -qE '^  (fine|limited|absent) +breakpoints +[0-9]' out || fail "printed: $(cat out)"
-for wrong in "-p" "-p x" "-p 0" "--no-such-option" "more"; do
+"$waymark" doctor >out
+expect "printed: status" $? $((1 - $(tail -n 1 out | grep -c 'everything basic works here')))
+WAYMARK_SIMULATE=int80 "$waymark" doctor --json tsc-trusted int80 >out
+expect "trials: status" $? 1
+"$python" - <<-'END' || fail "trials: $(cat out)"
+	import json
+	trusted, int80 = json.load(open("out"))["trials"]
+	assert trusted["name"] == "tsc-trusted" and trusted["reason"].startswith("tsc-trusted: ")
+	assert int80 == {"name": "int80", "state": "fails", "words": "SIGSEGV", "reason": int80["reason"]}
+END
+"$waymark" doctor -v int80 step-syscall >out
+grep -q -- '-> take trail/soft/' out || fail "-v: $(cat out)"
+for wrong in "-p" "-p x" "-p 0" "-p 1 int80" "--no-such-option" "no-such-trial"; do
 	# shellcheck disable=SC2086 # words
 	"$waymark" doctor $wrong >out 2>err
 	expect "waymark doctor $wrong: status" $? 2
@@ -200,29 +243,23 @@ fi
 
 # ---- processes ----
 
+has ptrace-user code-change || exit $failed
 children=()
 trap 'kill -9 "${children[@]}" 2>/dev/null; wait "${children[@]}" 2>/dev/null; rm -rf "$folder"' EXIT
 
-# start CMD...: in the background, past its start; its pid in $pid
+# start COMMAND...: in the background, until it sleeps in the program that it executes; its pid in $pid
 start()
 {
 	"$@" &
 	pid=$!
 	children+=("$pid")
-	sleep 0.5
+	for _ in $(seq 400); do
+		grep -qxE 'sleep|static|gained' "/proc/$pid/comm" && grep -q '^State:.S' "/proc/$pid/status" && break
+		sleep 0.05
+	done
 }
 
-# process NAME PID [COMMAND...]
-process()
-{
-	local name=$1 of=$2
-	shift 2
-	timeout -k 5 30 "$@" "$waymark" doctor -p "$of" --json >"$name.json" 2>"$name.err"
-	status=$?
-	[ ! -s "$name.err" ] || fail "$name: $(cat "$name.err")"
-}
-
-# what would differ if it had been stopped, or written to
+# what would differ if waymark had stopped it or written to it
 state_of()
 {
 	cat "/proc/$1/maps"
@@ -231,85 +268,93 @@ state_of()
 
 start sleep 600
 state_of $pid >before
-process plain $pid
+of=$pid doctor plain
 expect "a plain program: status" $status 0
 state_of $pid >after
 diff before after || fail "a plain program was touched"
-for way in "markers and probes" trail/soft/ trail/step/ "watches from outside" "watches from inside" altogether; do
-	finding plain "$way" fine "" >/dev/null 2>&1 || expect_finding plain "$way" limited ""
+for way in "markers and probes" trail/soft/ trail/step/; do
+	expect_finding plain "$way" fine "waymark record -p $pid"
 done
+has breakpoint-write && expect_finding plain "watches from outside" "fine|limited" "of the processor's 4"
+has breakpoint-signal && expect_finding plain "watches from inside" "fine|limited" "waymark watch -p"
 expect_finding plain "C library" fine glibc
-# what it says can be done can be
-timeout -k 5 60 "$waymark" record -p $pid -e func:nanosleep -o told.trace --for 1s >out 2>&1
-expect "what can be recorded is" $? 0
-process entered $pid
+expect_finding plain summary "fine|limited" "it can be recorded: markers and probes"
+timeout -k 5 60 "$waymark" record -p $pid -e func:nanosleep -o probe.trace --for 1s >out 2>&1
+expect "a way that doctor shows" $? 0
+of=$pid doctor entered
 expect_finding entered agent fine "it has one"
+if has breakpoint-write; then
+	WAYMARK_SIMULATE=debug-registers of=$pid doctor dead
+	expect_finding dead "watches from outside" absent "breakpoint-write: the machine accepts" "record a trail"
+	expect_finding dead "watches from inside" absent ""
+	expect_finding dead summary limited "markers and probes"
+fi
 kill -STOP $pid
 for _ in $(seq 100); do
 	grep -q '^State:.T' "/proc/$pid/status" && break
 	sleep 0.05
 done
-process stopped $pid
+of=$pid doctor stopped
 expect_finding stopped "markers and probes" absent "the process is stopped" SIGCONT
 kill -CONT $pid
 
-coproc hold { exec "$python" ask.py trace $pid; }
+coproc hold { exec "$python" place.py trace $pid; }
+# shellcheck disable=SC2154 # coproc sets it
+tracer=$hold_PID
 read -r held <&"${hold[0]}"
 expect "to trace it" "$held" 0
-process traced $pid
-expect_finding traced tracer limited "process $hold_PID (python3" "detach"
-expect_finding traced "markers and probes" absent "process $hold_PID (python3" "detach"
-expect_finding traced trail/soft/ absent "process $hold_PID (python3"
-expect_finding traced "watches from outside" "$(grep -q '4 of 4 registers' traced.json && echo fine || echo limited)" "of 4 registers"
-expect "one that is traced: status" $status 0
-stop
+of=$pid doctor traced
+expect_finding traced tracer limited "process $tracer (python3" "detach"
+expect_finding traced "markers and probes" absent "process $tracer (python3" "detach"
+expect_finding traced trail/soft/ absent "process $tracer (python3"
+kill "$tracer"
 
 if echo '#include <unistd.h>
 int main(void) { return pause(); }' | cc -static -x c - -o static 2>/dev/null; then
 	start ./static
-	process static $pid
+	of=$pid doctor static
 	expect "a static program: status" $status 0
 	expect_finding static "markers and probes" absent "statically linked" "libwaymark-agent.a"
-	expect_finding static "watches from inside" absent "which it can't have"
+	expect_finding static "watches from inside" absent "the agent, which cannot be loaded"
 	expect_finding static trail/soft/ fine "-e trail/soft/"
-	expect_finding static altogether limited "trail/soft/"
+	expect_finding static summary limited "trail/soft/"
 fi
-start "$python" ask.py filter sleep 600
-process sealed $pid
+start "$python" place.py filter sleep 600
+of=$pid doctor sealed
 expect_finding sealed seccomp limited "it is under a filter" "waymark record"
 expect_finding sealed "markers and probes" absent "seccomp filter"
 expect_finding sealed trail/soft/ absent "seccomp filter"
 expect_finding sealed trail/step/ fine ""
-if [ ${#user[@]} -gt 0 ]; then
-	start sleep 600
-	process others $pid "${user[@]}"
-	expect "another user's: status" $status 1
-	expect_finding others rights absent "it runs as user 0, we as user 65534"
-	expect_finding others files unknown "/proc/$pid/root/: EACCES"
-	expect_finding others "watches from outside" absent "EACCES"
-	expect_finding others altogether absent "it can't be recorded"
-	if cc -x c -o privileged - <<<'#include <unistd.h>
-int main(void) { return pause(); }' && chown 65534 privileged && chmod 4755 privileged; then
-		start ./privileged
-		process privileged $pid
-		expect_finding privileged rights limited "it gained rights when it was started" "as root"
-		process kept $pid "${user[@]}"
-		expect_finding kept rights absent "Operation not permitted"
-	fi
-	if unshare --mount true 2>/dev/null; then
-		start unshare --mount sleep 600
-		process apart $pid
-		expect_finding apart files fine "it sees others than we, as in a container; the agent's is among them"
-		expect_finding apart "markers and probes" fine ""
-	fi
-	if "${user[@]}" unshare --user --map-root-user true 2>/dev/null; then
-		start "${user[@]}" unshare --user --map-root-user sleep 600
-		process unknown $pid
-		expect_finding unknown files absent "in which user 0 is nobody" "the user that it runs as"
-		expect_finding unknown "markers and probes" absent "user 0 is nobody there"
-	fi
-	process kernels 2
-	expect "the kernel's own: status" $status 1
-	expect_finding kernels program absent "it is the kernel's"
+[ ${#user[@]} -gt 0 ] || exit $failed
+
+start sleep 600
+of=$pid doctor others "${user[@]}"
+expect "another user's: status" $status 1
+expect_finding others permission absent "it runs as user 0, we as user 65534"
+expect_finding others files unknown "/proc/$pid/root/: EACCES"
+expect_finding others "watches from outside" absent "EACCES"
+expect_finding others summary absent "it cannot be recorded"
+if cc -x c -o gained - <<<'#include <unistd.h>
+int main(void) { return pause(); }' && chown 65534 gained && chmod 4755 gained; then
+	start ./gained
+	of=$pid doctor gained
+	expect_finding gained permission limited "it gained privileges at its start" "as root"
+	of=$pid doctor withheld "${user[@]}"
+	expect_finding withheld permission absent "Operation not permitted"
 fi
+if unshare --mount true 2>/dev/null; then
+	start unshare --mount sleep 600
+	of=$pid doctor apart
+	expect_finding apart files fine "other files, as in a container; the agent's is among them"
+	expect_finding apart "markers and probes" fine ""
+fi
+if "${user[@]}" unshare --user --map-root-user true 2>/dev/null; then
+	start "${user[@]}" unshare --user --map-root-user sleep 600
+	of=$pid doctor unknown
+	expect_finding unknown files absent "does not know user 0" "the user of the process"
+	expect_finding unknown "markers and probes" absent "does not know user 0"
+fi
+of=2 doctor kernels
+expect "a kernel thread: status" $status 1
+expect_finding kernels program absent "it is the kernel's"
 exit $failed

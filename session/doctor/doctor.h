@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What this machine, this user, and a process allow. Nothing is changed by looking; see look.h for what is looked at. */
+/* Findings about this machine, this user and a process. These functions change nothing. */
 #ifndef SESSION_DOCTOR_DOCTOR_H
 #define SESSION_DOCTOR_DOCTOR_H
 
@@ -8,13 +8,43 @@
 
 #include <sys/types.h>
 
-/* All of a machine, in the order in which it is read; added to the list, which the caller releases. */
+/* The whole machine, after machine_try(). The caller releases the list. */
 void doctor_look(struct finding_list *list, const struct machine *machine);
 
 /*
- * Whether a running process can be recorded, and by which ways; nothing in it is touched. 0, with findings added; -ESRCH, where there is
- * none.
+ * Whether a running process can be recorded, and in which ways. It stops no thread and writes nothing. 0 with
+ * findings added; -ESRCH where there is no such process.
  */
-int doctor_look_at(struct finding_list *list, const struct machine *machine, pid_t pid);
+int doctor_look_at(struct finding_list *list, pid_t pid);
+
+/* The parts of doctor_look(). Each adds findings about one subject, from files that it reads and from trials. */
+typedef void look_fn(struct finding_list *list, const struct machine *machine);
+
+look_fn look_files;  /* Waymark itself: its files, and whether a program comes up with the agent */
+look_fn look_policy; /* SELinux and AppArmor */
+look_fn look_permissions; /* capabilities, filters, namespaces */
+look_fn look_trail;	  /* the origins of trails */
+look_fn look_watch;	  /* debug registers, and who holds them */
+look_fn look_perf;	  /* the kernel's setting, and its units */
+look_fn look_limits;	  /* resource limits */
+
+/* The trials whose row names this area. */
+void look_trials(struct finding_list *list, const struct machine *machine, const char *area);
+
+/*
+ * One trial. What the cache says of the machine is FINDING_UNKNOWN where this process lacks the permission to use it, as the
+ * trial that the row needs says.
+ */
+void look_trial(struct finding *finding, enum trial trial, const struct machine *machine);
+
+/* What to do about an answer that is not TRIAL_WORKS. is_filtered: a seccomp filter may be what refused a call. */
+void look_remedy(struct finding *finding, enum trial trial, const struct trial_answer *answer,
+		 int is_filtered);
+
+/*
+ * How many debug registers a thread has left: `count` of instance_free_registers(). FINDING_FINE only where the trial
+ * breakpoint-write of the machine works.
+ */
+void look_registers(struct finding *finding, int count, pid_t tid, const struct machine *machine);
 
 #endif

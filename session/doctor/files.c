@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What is Waymark's own: the folder of sockets, the agent's file and the engine's, and whether a program comes up with the agent. */
-#include "session/doctor/look.h"
+/* Waymark itself: the folder of its sockets, the files of agent and engine, and whether a program comes up with the agent. */
+#include "session/doctor/doctor.h"
 
 #include "abi/release.h"
 #include "base/elf.h"
@@ -23,18 +23,15 @@ static void look_at_sockets(struct finding_list *list)
 	finding->is_basic = 1;
 	if (!err && access(dir, W_OK | X_OK))
 		err = -errno;
-	if (!err) {
-		finding_say(finding, FINDING_FINE, "%s, ours alone", dir);
-		return;
-	}
-	finding_say(finding, FINDING_ABSENT, "%s: %s", dir, wm_error_text(err));
-	finding_change(finding, "%s",
-		       wm_error_hint(err)[0] ? wm_error_hint(err)
-					     : "XDG_RUNTIME_DIR: a folder of one's own "
-					       "that can be written");
+	if (!err)
+		finding_say(finding, FINDING_FINE, "%s, for this user alone", dir);
+	else
+		finding_error(finding, err, dir);
+	if (err && !finding->change[0])
+		finding_change(finding, "set XDG_RUNTIME_DIR to a folder that this user can write");
 }
 
-/* Whether it is of the same release as we. */
+/* Whether it is of the same release as this command. */
 static void look_at_release(struct finding *finding, const char *path)
 {
 	char text[RELEASE_BYTES_MAX];
@@ -45,17 +42,14 @@ static void look_at_release(struct finding *finding, const char *path)
 		err = elf_release_text(&elf, text, sizeof(text));
 	elf_release(&elf);
 	if (!err && !strcmp(text, RELEASE_TEXT)) {
-		finding_say(finding, FINDING_FINE, "%s, %s as we are", path, WAYMARK_VERSION);
+		finding_say(finding, FINDING_FINE, "%s, version %s", path, WAYMARK_VERSION);
 		return;
 	}
-	if (!err)
-		finding_say(finding, FINDING_LIMITED, "%s is %s, and we are %s", path, text,
-			    RELEASE_TEXT);
-	else if (err == -ENOENT)
-		finding_say(finding, FINDING_LIMITED, "%s does not say its version: we are %s",
-			    path, RELEASE_TEXT);
+	if (!err || err == -ENOENT)
+		finding_say(finding, FINDING_LIMITED, "%s is %s, and this command is %s", path,
+			    err ? "of an unknown version" : text, RELEASE_TEXT);
 	else
-		finding_say(finding, FINDING_ABSENT, "%s: %s", path, wm_error_text(err));
+		finding_error(finding, err, path);
 	finding_change(finding, "install both from one build");
 }
 
@@ -64,15 +58,11 @@ static void look_at_file(struct finding_list *list, const char *name, const char
 {
 	struct finding *finding = finding_add(list, "waymark", name);
 	char path[PATH_MAX];
-	int err = find(path);
-
 	finding->is_basic = 1;
-	if (err) {
-		finding_say(finding, FINDING_ABSENT, "looked for last: %s", path);
-		finding_change(finding, "%s", wm_error_hint(cause));
-		return;
-	}
-	look_at_release(finding, path);
+	if (find(path))
+		finding_error(finding, cause, path);
+	else
+		look_at_release(finding, path);
 	if (getenv(variable) && *getenv(variable))
 		finding_more(finding, "%s names it", variable);
 }
@@ -81,35 +71,28 @@ static void look_at_launch(struct finding_list *list, const struct machine *mach
 {
 	static const char *const ways[] = { [WAY_PROC_MEM] = "writes code by /proc/self/mem",
 					    [WAY_MPROTECT] = "writes code by mprotect(2)",
-					    [WAY_NONE] = "can't write code" };
+					    [WAY_NONE] = "cannot write code" };
 	struct finding *finding = finding_add(list, "waymark", "preload");
 	struct launched launched;
 
 	finding->is_basic = 1;
-	if (!machine->trial) {
+	if (!machine->program) {
 		finding_say(finding, FINDING_UNKNOWN, "not tried: /proc/self/exe names no program");
 		return;
 	}
-	machine_calls(machine)->launch(&launched, machine->trial);
+	launched_try(&launched, machine->program);
 	if (launched.error) {
-		finding_say(finding, FINDING_ABSENT, "%s", wm_error_text(launched.error));
-		if (launched.words[0])
-			finding_more(finding, "%s", launched.words);
-		finding_change(finding, "%s",
-			       wm_error_hint(launched.error)[0]
-				       ? wm_error_hint(launched.error)
-				       : "waymark record -- PROGRAM says more");
-		return;
+		finding_error(finding, launched.error, launched.words);
+	} else if (launched.way < WAY_PROC_MEM || launched.way > WAY_NONE) {
+		finding_say(
+			finding, FINDING_LIMITED,
+			"a program was started with the agent, which reported no way to write code");
+	} else {
+		finding_say(finding, launched.way == WAY_NONE ? FINDING_LIMITED : FINDING_FINE,
+			    "a program was started with the agent, which %s", ways[launched.way]);
+		if (launched.way == WAY_NONE)
+			finding_change(finding, "%s", wm_error_hint(WM_E_NO_TEXT_WRITE));
 	}
-	if (launched.way < WAY_PROC_MEM || launched.way > WAY_NONE) {
-		finding_say(finding, FINDING_LIMITED,
-			    "the agent came up; how it writes code it did not say");
-		return;
-	}
-	finding_say(finding, launched.way == WAY_NONE ? FINDING_LIMITED : FINDING_FINE,
-		    "a program that was started has the agent, which %s", ways[launched.way]);
-	if (launched.way == WAY_NONE)
-		finding_change(finding, "%s", wm_error_hint(WM_E_NO_TEXT_WRITE));
 }
 
 void look_files(struct finding_list *list, const struct machine *machine)

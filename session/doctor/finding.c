@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <waymark/error.h>
 
 struct finding *finding_add(struct finding_list *list, const char *group, const char *name)
 {
@@ -31,11 +32,11 @@ static void append(char text[FINDING_BYTES], const char *format, va_list argumen
 static void append(char text[FINDING_BYTES], const char *format, va_list arguments)
 {
 	size_t used = strlen(text);
+	char words[FINDING_BYTES];
 
-	if (used)
-		used += (size_t)snprintf(text + used, FINDING_BYTES - used, "; ");
-	if (used < FINDING_BYTES)
-		vsnprintf(text + used, FINDING_BYTES - used, format, arguments);
+	vsnprintf(words, sizeof(words), format, arguments);
+	if (words[0])
+		snprintf(text + used, FINDING_BYTES - used, "%s%s", used ? "; " : "", words);
 }
 
 void finding_say(struct finding *finding, enum finding_state state, const char *format, ...)
@@ -66,12 +67,11 @@ void finding_change(struct finding *finding, const char *format, ...)
 	va_end(arguments);
 }
 
-const struct finding *finding_of(const struct finding_list *list, const char *name)
+void finding_error(struct finding *finding, int error, const char *words)
 {
-	for (size_t i = 0; i < list->count; i++)
-		if (!strcmp(list->all[i].name, name))
-			return &list->all[i];
-	return NULL;
+	finding_say(finding, FINDING_ABSENT, "%s", wm_error_text(error));
+	finding_more(finding, "%s", words);
+	finding_change(finding, "%s", wm_error_hint(error));
 }
 
 int finding_is_lack(const struct finding *finding)

@@ -32,7 +32,7 @@ static void end(pid_t pid)
 		;
 }
 
-/* As `waymark record` does it, up to where markers would be armed. */
+/* As `waymark record` does it before it arms markers. */
 static void launch(struct launched *launched, char *const argv[])
 {
 	struct wm_session *session;
@@ -82,7 +82,7 @@ static void record(struct launched *launched, char *const argv[])
 	end(pid);
 }
 
-/* In a process of its own, so that what the program prints goes nowhere, and what a session changes is gone with it. */
+/* In a process of its own: its streams are discarded, and a session's changes end with it. */
 static void apart(struct launched *launched, char *const argv[],
 		  void (*how)(struct launched *launched, char *const argv[]))
 {

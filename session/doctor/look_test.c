@@ -1,311 +1,184 @@
 /* SPDX-License-Identifier: MIT */
-/* Machines that differ in one thing each: clocks, code, rights, limits, files. */
-#include "session/doctor/bed_test.h"
+#include "session/doctor/doctor.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-#include <waymark/error.h>
 
-#define SOURCES "/sys/devices/system/clocksource/clocksource0/"
-#define SCOPE "/proc/sys/kernel/yama/ptrace_scope"
+static struct machine machine;
+static struct finding finding;
 
-TestSuite(doctor, .init = bed_make, .fini = bed_end);
-
-/* ---- clock ---- */
-
-Test(doctor, takes_the_tsc_that_the_kernel_trusts)
+static void answer(enum trial trial, enum trial_state state, int error)
 {
-	bed_look(look_clock);
-	bed_expect("tsc", FINDING_FINE, "invariant; the kernel's own clock is tsc", "");
-	bed_put(SOURCES "current_clocksource", "kvm-clock\n");
-	bed_look(look_clock);
-	bed_expect("tsc", FINDING_FINE, "the kernel trusts it, though its own clock is kvm-clock",
-		   "");
+	machine.trials[trial].state = (uint8_t)state;
+	machine.trials[trial].error = error;
 }
 
-Test(doctor, knows_a_tsc_that_the_kernel_gave_up)
+static void begin(void)
 {
-	bed_put(SOURCES "available_clocksource", "hpet acpi_pm\n");
-	bed_put(SOURCES "current_clocksource", "hpet\n");
-	bed_look(look_clock);
-	bed_expect("tsc", FINDING_LIMITED,
-		   "the kernel does not trust it: its clock is hpet, and it offers hpet acpi_pm",
-		   "tsc=reliable");
-	bed_remove(SOURCES "available_clocksource");
-	bed_look(look_clock);
-	bed_expect("tsc", FINDING_LIMITED, "whether the kernel trusts it can't be read", "");
+	for (int i = 0; i < TRIAL_COUNT; i++)
+		answer((enum trial)i, TRIAL_WORKS, 0);
 }
 
-Test(doctor, knows_a_tsc_that_varies)
+TestSuite(look, .init = begin);
+
+/* Its state, and words that are in `found` and in `change`; "" of `change`: nothing is there. */
+static void expect(enum finding_state state, const char *found, const char *change)
 {
-	bed_cpu("tsc nonstop_tsc");
-	bed_look(look_clock);
-	bed_expect("tsc", FINDING_LIMITED, "not invariant (the processor has no constant_tsc)", "");
-	bed_cpu("tsc constant_tsc hypervisor");
-	bed_look(look_clock);
-	bed_expect("tsc", FINDING_LIMITED, "no nonstop_tsc", "the virtual machine's host");
-	bed_remove("/proc/cpuinfo");
-	bed_look(look_clock);
-	bed_expect("tsc", FINDING_UNKNOWN, "/proc/cpuinfo: ENOENT", "");
+	cr_expect_str_eq(finding_state_name(finding.state), finding_state_name(state), "%s",
+			 finding.found);
+	cr_expect(strstr(finding.found, found), "%s", finding.found);
+	cr_expect(*change ? strstr(finding.change, change) != NULL : !finding.change[0], "%s",
+		  finding.change);
 }
 
-Test(doctor, knows_a_tsc_that_must_not_be_read)
+static void look(enum trial trial)
 {
-	bed.tsc = -EACCES;
-	bed_look(look_clock);
-	bed_expect("tsc", FINDING_ABSENT, "PR_SET_TSC", "a shell that may");
-	cr_expect_eq(finding_lacks(&bed.list), 1, "it is basic");
+	finding = (struct finding){ 0 };
+	look_trial(&finding, trial, &machine);
 }
 
-/* ---- code ---- */
-
-Test(doctor, tells_how_code_is_written)
+Test(look, working_trial_is_fine)
 {
-	bed_look(look_code);
-	bed_expect("patching", FINDING_FINE, "by /proc/self/mem; mprotect(2) would do too", "");
-	bed_expect("membarrier", FINDING_FINE, "SYNC_CORE", "");
-	bed_expect("new code", FINDING_FINE, "can be mapped", "");
-	bed_expect("policies", FINDING_FINE, "no SELinux", "");
-	bed.by_mprotect = -EACCES;
-	bed_look(look_code);
-	bed_expect("patching", FINDING_FINE, "by /proc/self/mem", "");
-	bed.by_mprotect = 0;
-	bed.by_mem = -EIO;
-	bed_look(look_code);
-	bed_expect("patching", FINDING_LIMITED, "not by /proc/self/mem: EIO",
-		   "proc_mem.force_override");
-	bed.by_mprotect = -EACCES;
-	bed_look(look_code);
-	bed_expect("patching", FINDING_ABSENT, "nor by mprotect(2): EACCES", "--prearm");
-	cr_expect_eq(finding_lacks(&bed.list), 1);
+	look(TRIAL_BREAKPOINT_WRITE);
+	expect(FINDING_FINE, "a store to 1, 2, 4 or 8 bytes fires", "");
+	cr_expect(!strstr(finding.found, "breakpoint-write"), "%s", finding.found);
+	cr_expect(finding.is_basic);
 }
 
-Test(doctor, tells_what_membarrier_lacks)
+Test(look, failing_trial_is_absent_or_limited)
 {
-	bed.sync_core = -EINVAL;
-	bed_look(look_code);
-	bed_expect("membarrier", FINDING_LIMITED, "no SYNC_CORE: EINVAL", "Linux 4.16");
-	bed.sync_core = -ECANCELED;
-	bed_look(look_code);
-	bed_expect("membarrier", FINDING_LIMITED, "whoever tries is killed", "allow membarrier(2)");
-	bed_self("0", 2);
-	bed.sync_core = -EPERM;
-	bed_look(look_code);
-	bed_expect("membarrier", FINDING_LIMITED, "EPERM, and we are under a seccomp filter",
-		   "filter");
+	answer(TRIAL_BREAKPOINT_WRITE, TRIAL_FAILS, 0);
+	look(TRIAL_BREAKPOINT_WRITE);
+	expect(FINDING_ABSENT, "a store does not fire it", "record a trail");
+	cr_expect(finding_is_lack(&finding));
+	answer(TRIAL_INT80, TRIAL_FAILS, 0);
+	look(TRIAL_INT80);
+	expect(FINDING_LIMITED, "raises a signal", "");
+	cr_expect(!finding_is_lack(&finding));
 }
 
-Test(doctor, tells_what_policies_refuse)
+Test(look, untried_trial_is_unknown_and_lacks)
 {
-	bed_put("/sys/fs/selinux/enforce", "1");
-	bed_put("/proc/self/attr/current", "user_u:user_r:user_t:s0");
-	bed.writable = -EACCES;
-	bed_look(look_code);
-	bed_expect("new code", FINDING_LIMITED, "(EACCES), which trail/soft/ needs", "execmem");
-	bed_expect("policies", FINDING_LIMITED,
-		   "SELinux enforces its rules; we are user_u:user_r:user_t:s0", "ausearch");
-	bed.plain = -EACCES;
-	bed_look(look_code);
-	bed_expect("new code", FINDING_ABSENT, "no memory can be made executable (EACCES)",
-		   "execmem");
-	bed_put("/sys/fs/selinux/enforce", "0");
-	bed_look(look_code);
-	bed_expect("policies", FINDING_FINE, "SELinux only warns", "");
-	bed_remove("/sys/fs/selinux/enforce");
-	bed_put("/proc/self/attr/current", "docker-default (enforce)\n");
-	bed_look(look_code);
-	bed_expect("policies", FINDING_LIMITED, "we are docker-default (enforce)", "aa-complain");
+	answer(TRIAL_BREAKPOINT_WRITE, TRIAL_UNKNOWN, -EACCES);
+	look(TRIAL_BREAKPOINT_WRITE);
+	expect(FINDING_UNKNOWN, "EACCES", "sysctl kernel.perf_event_paranoid=2");
+	cr_expect(finding_is_lack(&finding));
+	answer(TRIAL_BREAKPOINT_WRITE, TRIAL_UNKNOWN, -ENOSPC);
+	look(TRIAL_BREAKPOINT_WRITE);
+	expect(FINDING_UNKNOWN, "ENOSPC", "end the programs");
 }
 
-/* ---- rights ---- */
-
-Test(doctor, tells_capabilities)
+Test(look, cached_trial_without_permission_is_unknown)
 {
-	bed_look(look_rights);
-	bed_expect("capabilities", FINDING_LIMITED, "none of those", "setcap");
-	bed_self("0000004000080000", 0);
-	bed_look(look_rights);
-	bed_expect("capabilities", FINDING_FINE, "CAP_PERFMON CAP_SYS_PTRACE", "");
-	bed_self("0000000000080000", 0);
-	bed_look(look_rights);
-	bed_expect("capabilities", FINDING_LIMITED, "CAP_SYS_PTRACE", "setcap");
-	bed_self("000001ffffffffff", 0);
-	bed_link("/proc/self/ns/user", "user:[4026532000]");
-	bed_look(look_rights);
-	bed_expect("capabilities", FINDING_LIMITED, "count for nothing with perf", "");
-	bed_expect("namespaces", FINDING_LIMITED,
-		   "in a container (pid:[4026531836] user:[4026532000])", "outside");
-	bed_remove("/proc/self/status");
-	bed_look(look_rights);
-	bed_expect("capabilities", FINDING_UNKNOWN, "can't be read", "");
-	bed_expect("seccomp", FINDING_UNKNOWN, "has no line Seccomp", "");
+	answer(TRIAL_PERF_USER, TRIAL_FAILS, -EACCES);
+	look(TRIAL_BREAKPOINT_WRITE);
+	expect(FINDING_UNKNOWN, "not in this process: perf-user", "perf_event_paranoid=2");
+	/* a filter kills the trial */
+	answer(TRIAL_PERF_USER, TRIAL_UNKNOWN, -ECANCELED);
+	look(TRIAL_BREAKPOINT_WRITE);
+	expect(FINDING_UNKNOWN, "not in this process: perf-user", "");
+	look(TRIAL_STEP_SYSCALL);
+	expect(FINDING_FINE, "", "");
 }
 
-Test(doctor, tells_namespaces)
+Test(look, refused_call_names_filter)
 {
-	bed_look(look_rights);
-	bed_expect("namespaces", FINDING_FINE, "the machine's own", "");
-	bed_link("/proc/self/ns/pid", "pid:[4026532111]");
-	bed_look(look_rights);
-	bed_expect("namespaces", FINDING_LIMITED, "in a container", "outside");
-	bed_remove("/proc/self/ns/pid");
-	bed_look(look_rights);
-	bed_expect("namespaces", FINDING_UNKNOWN, "can't be read", "");
+	answer(TRIAL_PERF_USER, TRIAL_FAILS, -EPERM);
+	look(TRIAL_PERF_USER);
+	expect(FINDING_ABSENT, "no event of user code", "perf_event_paranoid=2");
+	machine.is_filtered = 1;
+	look(TRIAL_PERF_USER);
+	expect(FINDING_ABSENT, "under a seccomp filter", "allow the call in the filter");
+	answer(TRIAL_MEMFD, TRIAL_FAILS, -EFBIG);
+	look(TRIAL_MEMFD);
+	expect(FINDING_ABSENT, "no shared memory", "ulimit -f unlimited");
 }
 
-Test(doctor, tells_what_yama_allows)
+Test(look, every_trial_is_in_one_area)
 {
-	bed.stranger = -EPERM;
-	bed_put(SCOPE, "1\n");
-	bed_look(look_rights);
-	bed_expect("programs it starts", FINDING_FINE, "may be traced", "");
-	bed_expect("programs of this user", FINDING_ABSENT,
-		   "may not be attached to: EPERM; kernel.yama.ptrace_scope is 1",
-		   "sysctl kernel.yama.ptrace_scope=0");
-	cr_expect_eq(finding_lacks(&bed.list), 0, "what it starts is enough");
-	bed.child = -EPERM;
-	bed_put(SCOPE, "2\n");
-	bed_look(look_rights);
-	bed_expect("programs it starts", FINDING_ABSENT, "kernel.yama.ptrace_scope is 2",
-		   "CAP_SYS_PTRACE");
-	cr_expect_eq(finding_lacks(&bed.list), 1);
-	bed_put(SCOPE, "3\n");
-	bed_look(look_rights);
-	bed_expect("programs it starts", FINDING_ABSENT, "kernel.yama.ptrace_scope is 3",
-		   "until the machine is started anew");
-	/* without Yama there is nothing to blame it on */
-	bed_remove(SCOPE);
-	bed_look(look_rights);
-	bed_expect("programs it starts", FINDING_ABSENT, "may not be traced: EPERM", "");
+	static const char *const areas[] = { "clock",	"code", "permissions", "trails",
+					     "watches", "perf", "limits" };
+	struct finding_list list = { 0 };
+
+	for (size_t i = 0; i < sizeof(areas) / sizeof(*areas); i++)
+		look_trials(&list, &machine, areas[i]);
+	cr_assert_eq(list.count, (size_t)TRIAL_COUNT);
+	cr_expect_eq(finding_lacks(&list), 0);
+	finding_list_release(&list);
 }
 
-Test(doctor, tells_whose_programs)
+/* ---- debug registers ---- */
+
+static void look_count(int count)
 {
-	bed_look(look_rights);
-	bed_expect("programs of others", FINDING_LIMITED, "0 of 7 may be attached to",
-		   "CAP_SYS_PTRACE");
-	bed.granted = 7;
-	bed_look(look_rights);
-	bed_expect("programs of others", FINDING_FINE, "7 of 7", "");
-	bed.others = bed.granted = 0;
-	bed_look(look_rights);
-	bed_expect("programs of others", FINDING_UNKNOWN, "none runs", "");
-	bed.dumpable = 0;
-	bed_look(look_rights);
-	bed_expect("dumpable", FINDING_LIMITED, "may not be traced (0)", "file capabilities");
+	finding = (struct finding){ 0 };
+	look_registers(&finding, count, gettid(), &machine);
 }
 
-Test(doctor, tells_filters)
+Test(look, registers_that_fire)
 {
-	bed_look(look_rights);
-	bed_expect("seccomp", FINDING_FINE, "no filter", "");
-	bed_self("0", 2);
-	bed.child = -EPERM;
-	bed_look(look_rights);
-	bed_expect("seccomp", FINDING_LIMITED, "of them there are 3", "--cap-add SYS_PTRACE");
-	bed_expect("programs it starts", FINDING_ABSENT, "we are under a seccomp filter",
-		   "allow ptrace(2) in the filter");
+	look_count(4);
+	expect(FINDING_FINE, "4 of the processor's 4 can be had", "");
+	look_count(1);
+	expect(FINDING_LIMITED, "1 of the processor's 4 can be had; others hold 3",
+	       "end what holds");
+	look_count(0);
+	expect(FINDING_ABSENT, "0 of the processor's 4", "end what holds");
+	look_count(-EACCES);
+	expect(FINDING_ABSENT, "perf_event_open(2): EACCES", "sysctl kernel.perf_event_paranoid=2");
 }
 
-/* ---- limits ---- */
-
-Test(doctor, tells_limits)
+Test(look, registers_are_never_fine_unless_they_fire)
 {
-	bed_look(look_limits);
-	bed_expect("shared memory", FINDING_FINE, "a memfd, sealed", "");
-	bed_expect("open files", FINDING_FINE, "20000 (RLIMIT_NOFILE)", "");
-	bed_expect("locked memory", FINDING_FINE, "8192 KiB a process", "ulimit -l");
-	bed_expect("addresses", FINDING_FINE, "any", "");
-	bed_limits("0", "1024", "1073741824", "1048576");
-	bed_look(look_limits);
-	bed_expect("shared memory", FINDING_LIMITED, "at most 1024 KiB (RLIMIT_FSIZE)",
-		   "ulimit -f");
-	bed_expect("open files", FINDING_LIMITED, "1024 (RLIMIT_NOFILE)", "ulimit -n");
-	bed_expect("locked memory", FINDING_LIMITED, "0 KiB a process", "ulimit -l");
-	bed_expect("addresses", FINDING_LIMITED,
-		   "1024 MiB (RLIMIT_AS); trail/soft/ takes 35840 MiB", "ulimit -v");
-	bed_limits("unlimited", "20", "unlimited", "unlimited");
-	bed_look(look_limits);
-	bed_expect("open files", FINDING_ABSENT, "20 (RLIMIT_NOFILE)", "ulimit -n");
-	bed_expect("locked memory", FINDING_FINE, "any (RLIMIT_MEMLOCK)", "");
-	bed_limits("0", "20", "unlimited", "unlimited");
-	bed_self("0000000000004000", 0);
-	bed_look(look_limits);
-	bed_expect("locked memory", FINDING_FINE, "any (CAP_IPC_LOCK)", "");
-	bed_link("/proc/self/ns/user", "user:[4026532000]");
-	bed_look(look_limits);
-	bed_expect("locked memory", FINDING_LIMITED, "0 KiB a process", "ulimit -l");
-	bed_remove("/proc/self/limits");
-	bed_look(look_limits);
-	bed_expect("open files", FINDING_UNKNOWN, "/proc/self/limits: Max open files: ENOENT", "");
+	answer(TRIAL_BREAKPOINT_WRITE, TRIAL_FAILS, 0);
+	look_count(4);
+	expect(FINDING_ABSENT, "breakpoint-write: the machine accepts", "record a trail");
+	answer(TRIAL_BREAKPOINT_WRITE, TRIAL_UNKNOWN, -ETIMEDOUT);
+	look_count(4);
+	expect(FINDING_UNKNOWN, "did not answer", "again");
+	look_count(2);
+	expect(FINDING_UNKNOWN, "did not answer", "again");
 }
 
-Test(doctor, tells_why_there_is_no_shared_memory)
+/* ---- words ---- */
+
+Test(look, words_are_joined_and_cut)
 {
-	bed.memfd = -EACCES;
-	bed_look(look_limits);
-	bed_expect("shared memory", FINDING_ABSENT, "no memfd: EACCES", "vm.memfd_noexec");
-	cr_expect_eq(finding_lacks(&bed.list), 1);
-	bed.memfd = -ENOSYS;
-	bed_look(look_limits);
-	bed_expect("shared memory", FINDING_ABSENT, "no memfd: ENOSYS", "filter");
+	char long_words[FINDING_BYTES];
+
+	finding = (struct finding){ 0 };
+	finding_say(&finding, FINDING_FINE, "one");
+	finding_more(&finding, "%s", "");
+	finding_more(&finding, "two");
+	finding_change(&finding, "%s", "");
+	expect(FINDING_FINE, "one; two", "");
+	memset(long_words, 'x', sizeof(long_words));
+	long_words[sizeof(long_words) - 1] = '\0';
+	finding_more(&finding, "%s", long_words);
+	finding_more(&finding, "%s", long_words);
+	cr_expect_eq(strlen(finding.found), FINDING_BYTES - 1);
 }
 
-/* ---- Waymark's own ---- */
+/* ---- readers ---- */
 
-Test(doctor, tells_what_files_are_from)
+Test(look, status_is_read_by_whole_names)
 {
-	setenv("WAYMARK_AGENT", AGENT, 1);
-	setenv("WAYMARK_ENGINE", OTHER, 1);
-	bed_look(look_files);
-	bed_expect("agent", FINDING_FINE, ", " WAYMARK_VERSION " as we are; WAYMARK_AGENT names it",
-		   "");
-	bed_expect("engine", FINDING_LIMITED, "is 9.9.9 (control ", "install both");
-	setenv("WAYMARK_AGENT", "/proc/self/exe", 1);
-	setenv("WAYMARK_ENGINE", "/nowhere/engine.so", 1);
-	bed_look(look_files);
-	bed_expect("agent", FINDING_LIMITED, "does not say its version", "install both");
-	bed_expect("engine", FINDING_ABSENT, "looked for last: /nowhere/engine.so",
-		   "WAYMARK_ENGINE");
-	setenv("WAYMARK_AGENT", "/proc/self/status", 1);
-	bed_look(look_files);
-	bed_expect("agent", FINDING_ABSENT, wm_error_text(-WM_E_NOT_ELF), "install both");
+	uint64_t pid = 0, none = 7;
+
+	cr_expect_eq(machine_status("Pid", 10, &pid), 0);
+	cr_expect_eq(pid, (uint64_t)getpid());
+	cr_expect_eq(machine_status("Pi", 10, &none), -ENOENT);
+	cr_expect_eq(none, 7u);
 }
 
-Test(doctor, tells_whether_the_agent_comes_up)
+Test(look, file_without_number_is_refused)
 {
-	bed_look(look_files);
-	bed_expect("preload", FINDING_FINE, "which writes code by /proc/self/mem", "");
-	bed.launched.way = 3;
-	bed_look(look_files);
-	bed_expect("preload", FINDING_LIMITED, "can't write code", "--prearm");
-	bed.launched.way = 17;
-	bed_look(look_files);
-	bed_expect("preload", FINDING_LIMITED, "did not say", "");
-	bed.launched = (struct launched){ .error = -WM_E_AGENT_SILENT, .words = "/trial" };
-	bed_look(look_files);
-	bed_expect("preload", FINDING_ABSENT, "the agent does not answer; /trial", "state in ps");
-	bed.machine.trial = NULL;
-	bed_look(look_files);
-	bed_expect("preload", FINDING_UNKNOWN, "not tried", "");
-	cr_expect(finding_is_lack(finding_of(&bed.list, "preload")),
-		  "what was not tried may not work");
-}
+	long number = 7;
 
-Test(doctor, tells_of_a_folder_that_others_may_enter)
-{
-	char dir[128];
-
-	setenv("XDG_RUNTIME_DIR", bed.root, 1);
-	bed_look(look_files);
-	bed_expect("sockets", FINDING_FINE, "/waymark, ours alone", "");
-	snprintf(dir, sizeof(dir), "%s/waymark", bed.root);
-	cr_assert_eq(chmod(dir, 0755), 0);
-	bed_look(look_files);
-	bed_expect("sockets", FINDING_ABSENT, wm_error_text(-WM_E_SOCKET_DIR), "0700");
-	cr_expect_geq(finding_lacks(&bed.list), 1);
+	cr_expect_eq(machine_number("/proc/self/comm", &number), -EINVAL);
+	cr_expect_eq(machine_number("/nowhere", &number), -ENOENT);
+	cr_expect_eq(machine_number("/dev/null", &number), -EINVAL);
+	cr_expect_eq(number, 7);
 }

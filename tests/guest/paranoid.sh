@@ -61,21 +61,25 @@ for level in 4 3 2 1 0 -1; do
 	doctor nobody
 	if [ $level -gt 2 ]; then
 		finding perf_event_paranoid absent "$set_to=2"
+		finding perf-user absent "$set_to=2"
 		finding breakpoints absent "$set_to=2"
-		finding "with SIGTRAP" absent "$set_to=2"
+		finding breakpoint-write unknown "$set_to=2"
 	else
+		finding perf-user fine
 		finding breakpoints fine
-		finding "with SIGTRAP" fine
+		finding breakpoint-write fine
 	fi
 	if [ $level -gt 1 ]; then
-		finding "kernel's stores" absent "$set_to=1"
+		finding perf-kernel absent "$set_to=1"
 	else
-		finding "kernel's stores" fine
+		finding perf-kernel fine
 	fi
 	if [ $level -gt 0 ]; then
-		finding "on a processor" absent "$set_to=0"
+		finding perf-cpu absent "$set_to=0"
+		finding breakpoint-cpu unknown "$set_to=0"
 	else
-		finding "on a processor" fine
+		finding perf-cpu fine
+		finding breakpoint-cpu fine
 	fi
 	case $level in
 	3) refused nobody ;;
@@ -85,7 +89,7 @@ for level in 4 3 2 1 0 -1; do
 		doctor root
 		finding perf_event_paranoid fine
 		finding breakpoints fine
-		finding "on a processor" fine
+		finding breakpoint-cpu fine
 		;;
 	2) has nobody ;;
 	esac
