@@ -139,6 +139,13 @@ for line in "${later[@]}"; do
 	run_example "$line" "example$number"
 done
 
+# waymark-doctor(1): status 1 where something is missing here.
+while read -r line; do
+	ran=$((ran + 1))
+	bash -c "$line" >out 2>words
+	[ $? -le 1 ] && [ -s out ] || fail "waymark-doctor(1): $line: $(cat words)"
+done < <(man_example waymark-doctor.1 | grep 'waymark doctor' | grep -v 'waymark watch')
+
 # README.md: its commands follow each other.
 while read -r line; do
 	number=$((number + 1))
@@ -176,7 +183,7 @@ done
 
 # ---- options ----
 
-for command in record list report dump trail watch bench; do
+for command in record list report dump trail watch doctor bench; do
 	help=$("$waymark" $command --help)
 	for option in $(grep -oE -- '--[a-z-]+' <<<"$help" | sort -u); do
 		grep -qF -- "**$option**" "$man/waymark-$command.1.md" || fail "waymark-$command(1) has no $option"
@@ -186,4 +193,12 @@ for command in record list report dump trail watch bench; do
 		grep -qF -- "$option" <<<"$help" || fail "waymark $command --help has no $option"
 	done
 done
+
+# ---- trials ----
+
+# "NAME" or "NAME (basic)" of each row
+sed -nE 's/^X\([A-Z0-9_]+, "([^"]+)", [a-z0-9_]+, [01], BASIC,.*/\1 (basic)/p; t; s/^X\([A-Z0-9_]+, "([^"]+)".*/\1/p' \
+	"$source_dir/session/trial/trial.def" | sort >rows
+awk '/^## Trials/ { on = 1 } /^# JSON/ { on = 0 } on && /^\*\*/' "$man/waymark-doctor.1.md" | sed 's/, /\n/g' | tr -d '*' | sort >described
+diff rows described || fail "waymark-doctor(1) describes other trials than there are"
 exit "$failed"
