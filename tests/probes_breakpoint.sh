@@ -99,7 +99,7 @@ done
 
 # Past libc, while they are armed: they are taken away, and who asked is told.
 for mode in blocked:'a thread blocks SIGTRAP' replaced:'past the C library'; do
-	run 0 -v -o "late-${mode%%:*}" -e func:overlapped/breakpoint/ -- ./traps "${mode%%:*}" 300000 1
+	run 0 -v -o "late-${mode%%:*}" -e func:overlapped/breakpoint/ -- ./traps "${mode%%:*}" 2000000 1
 	says "${mode#*:}"
 	grep -q right out || fail "$mode: $(cat words)"
 done

@@ -212,7 +212,7 @@ program=$!
 await_running $program
 "$waymark" record --json -o held -e watch:plain::mine -p $program >out 2>&1 &
 tool=$!
-await_armed $program
+await_event held watch:plain::mine # it serves frames
 kill -STOP $tool
 sleep 1.5 # longer than a thread waits for it
 kill -CONT $tool
