@@ -3,6 +3,7 @@
 #include "base/testing/await.h"
 #include "session/process.h"
 #include "session/target.h"
+#include "session/trial/testing/needs.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -546,6 +547,7 @@ static int start_watching(enum sample_way way, struct wm_session **session)
 	char dir[80], spec[40];
 	int err;
 
+	NEEDS(TRIAL_BREAKPOINT_WRITE);
 	snprintf(dir, sizeof(dir), "%s/out", folder);
 	snprintf(spec, sizeof(spec), "watch:%p/8", (void *)&word);
 	*session = open_with(&options, spec);

@@ -21,7 +21,7 @@ struct control_watch sample_about(uint32_t number, const void *address, unsigned
 /* watch_add() */
 int sample_add(const struct control_watch *about);
 
-/* A disabled event on this thread and those that it starts; skips the test where there are none. */
+/* A disabled event on this thread and those that it starts; skips the test where there are none, or none that fires. */
 int sample_open(const struct control_watch *about, uint8_t generation);
 
 /* Added, opened, the gate opened with what the word holds, enabled. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What one word that is watched twice comes to: what ledger.h says of the kernel, tried. */
+#include "session/trial/testing/needs.h"
+
 #include <criterion/criterion.h>
 #include <linux/hw_breakpoint.h>
 #include <linux/perf_event.h>
@@ -62,6 +64,8 @@ static void begin(void)
 	struct sigaction action = { .sa_sigaction = on_trap, .sa_flags = SA_SIGINFO };
 	int fd;
 
+	NEEDS(TRIAL_BREAKPOINT_WRITE);
+	NEEDS(TRIAL_BREAKPOINT_SIGNAL);
 	sigaction(SIGTRAP, &action, NULL);
 	fd = watch(0, words, 1);
 	if (fd < 0)

@@ -2,6 +2,7 @@
 #include "session/event/bed_test.h"
 #include "base/testing/await.h"
 #include "session/event/instance.h"
+#include "session/trial/testing/needs.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -149,13 +150,32 @@ void bed_request(struct event_request *request, struct event_source sources[EVEN
 	};
 }
 
+/* As use_sources() asks them (session/trial/use.h). */
+void bed_need_trials(const struct event_request *request)
+{
+	static const enum trial of_kind[] = {
+		[EVENT_WRITE] = TRIAL_BREAKPOINT_WRITE,
+		[EVENT_READ_WRITE] = TRIAL_BREAKPOINT_ACCESS,
+		[EVENT_EXECUTE] = TRIAL_BREAKPOINT_EXECUTE,
+	};
+
+	for (unsigned int i = 0; i < request->source_count; i++)
+		NEEDS(of_kind[request->sources[i].kind]);
+	if (request->scope == EVENT_CPUS || request->scope == EVENT_SYSTEM)
+		NEEDS(TRIAL_BREAKPOINT_CPU);
+	if (request->flags & EVENT_SIGNAL)
+		NEEDS(TRIAL_BREAKPOINT_SIGNAL);
+}
+
 struct event_object *bed_arm(const struct event_request *request)
 {
 	char text[512] = "";
 	struct detail detail = { text, sizeof(text) };
 	struct event_object *object;
-	int err = event_object_new(&object, request, detail);
+	int err;
 
+	bed_need_trials(request);
+	err = event_object_new(&object, request, detail);
 	cr_assert_eq(err, 0, "%s: %s", wm_error_text(err), text);
 	err = event_object_arm(object, detail);
 	cr_assert_eq(err, 0, "%s: %s", wm_error_text(err), text);
@@ -209,7 +229,7 @@ void bed_need_cpus(void)
 			"it would disturb whoever watches something; WAYMARK_TEST_CPUS=1 has it");
 }
 
-void bed_need_breakpoints(void)
+void bed_need_registers(void)
 {
 	int found = instance_free_registers(getpid(), -1);
 
@@ -217,4 +237,10 @@ void bed_need_breakpoints(void)
 		cr_skip_test("no breakpoints: %s", wm_error_text(found));
 	if (found < EVENT_SOURCES_MAX)
 		cr_skip_test("%d debug registers are free", found);
+}
+
+void bed_need_breakpoints(void)
+{
+	NEEDS(TRIAL_BREAKPOINT_WRITE);
+	bed_need_registers();
 }

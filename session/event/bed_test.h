@@ -87,7 +87,13 @@ void bed_become_root(void);
  */
 void bed_need_cpus(void);
 
-/* Skips the test where breakpoints can't be had at all. */
+/* Skips the test where the kernel refuses breakpoints, or other tools hold registers. */
+void bed_need_registers(void);
+
+/* The same, and where no store fires a breakpoint. */
 void bed_need_breakpoints(void);
+
+/* Skips the test where a trial of what the request needs did not work. bed_arm() calls it. */
+void bed_need_trials(const struct event_request *request);
 
 #endif

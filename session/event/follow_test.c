@@ -8,6 +8,7 @@
 #include "session/event/bed_test.h"
 #include "session/event/instance.h"
 #include "session/event/object_own.h"
+#include "session/trial/trial.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -104,6 +105,23 @@ void __wrap_instance_enable(const struct instance *leader)
 	if (!kernel.is_fake)
 		__real_instance_enable(leader);
 	kernel.enabled++;
+}
+
+void __real_trial_ask(enum trial trial, struct trial_answer *answer);
+void __wrap_trial_ask(enum trial trial, struct trial_answer *answer);
+void __wrap_trial_ask(enum trial trial, struct trial_answer *answer)
+{
+	if (kernel.is_fake)
+		*answer = (struct trial_answer){ .state = TRIAL_WORKS };
+	else
+		__real_trial_ask(trial, answer);
+}
+
+int __real_trial_need(enum trial trial, int error, struct detail detail);
+int __wrap_trial_need(enum trial trial, int error, struct detail detail);
+int __wrap_trial_need(enum trial trial, int error, struct detail detail)
+{
+	return kernel.is_fake ? 0 : __real_trial_need(trial, error, detail);
 }
 
 static void go_offline(int cpu)

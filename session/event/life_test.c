@@ -445,6 +445,7 @@ Test(event_life, an_offline_cpu_is_refused_by_its_number)
 	bed_request(&request, sources, EVENT_CPUS, 0, 1);
 	request.cpus = cpus;
 	request.cpu_count = 1;
+	bed_need_trials(&request);
 	cr_assert_eq(event_object_new(&object, &request, detail), 0);
 	err = event_object_arm(object, detail);
 	cr_assert(err == -ENODEV || err == -EINVAL, "%d", err);

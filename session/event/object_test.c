@@ -323,6 +323,7 @@ Test(event_object, a_thousand_threads_and_four_watches_are_all_or_nothing)
 
 	bed_request(&request, sources, EVENT_PROCESS, bed.pid, 4);
 	request.flags = EVENT_SIGNAL;
+	bed_need_trials(&request);
 	cr_assert_eq(event_object_new(&object, &request, detail), 0);
 	cr_assert_eq(event_object_arm(object, detail), -WM_E_EVENT_TAKEN);
 	cr_assert(strstr(text, " has 3 free, 4 are wanted"), "%s", text);

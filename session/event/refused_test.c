@@ -52,7 +52,7 @@ static void refused(unsigned int error, int wanted)
 	bed_end(&bed);
 }
 
-TestSuite(event_refused, .timeout = 30);
+TestSuite(event_refused, .init = bed_need_breakpoints, .timeout = 30);
 
 Test(event_refused, by_a_filter)
 {

@@ -24,7 +24,7 @@
 #define STEPS 4000
 #define REGISTERS 4
 
-TestSuite(event_rules, .init = bed_need_breakpoints, .timeout = 120);
+TestSuite(event_rules, .init = bed_need_registers, .timeout = 120);
 
 struct held {
 	int thread; /* -1: a CPU's */
