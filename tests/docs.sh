@@ -99,6 +99,7 @@ fi
 can_run()
 {
 	case $1 in
+	*watch[\ :]*) ! lacks breakpoint-write breakpoint-signal ;;
 	*/postgresql/15/bin/*) [ -x /usr/lib/postgresql/15/bin/postgres ] ;;
 	*postgres*) [ -e postgres.pid ] ;;
 	*libz*) [ -e /lib/x86_64-linux-gnu/libz.so.1 ] ;;

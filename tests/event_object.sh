@@ -29,18 +29,6 @@ run()
 
 gcc -std=gnu11 -Wall -Wextra -Werror "$source_dir"/tests/{event_object,failures}.c -o uses "${flags[@]}" -lpthread ||
 	fail "it does not compile as C"
-run ./uses
-if [ "$(id -u)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
-	chmod -R a+rX . && run setpriv --reuid=65534 --regid=65534 --clear-groups ./uses
-fi
-
-# A CPU that comes later.
-if why=$(cpus_trouble); then
-	echo "without CPUs that come later: $why"
-else
-	one_cpu timeout 60 ./uses online >said 2>&1 || fail "CPUs that come later: $(cat said)"
-fi
-
 cat >plus.cc <<'CC'
 #include <waymark/session.h>
 int main()
@@ -62,6 +50,21 @@ int main()
 }
 CC
 g++ -std=c++17 -pedantic-errors -Wall -Wextra -Werror plus.cc -o plus "${flags[@]}" || fail "it does not compile as C++17"
+gcc -O2 -Wall -Wextra -Werror "$source_dir/examples/stores.c" -o stores "${flags[@]}" || fail "the example does not compile"
+[ $failed -ne 0 ] || needs breakpoint-write breakpoint-access breakpoint-signal
+
+run ./uses
+if [ "$(id -u)" = 0 ] && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
+	chmod -R a+rX . && run setpriv --reuid=65534 --regid=65534 --clear-groups ./uses
+fi
+
+# A CPU that comes later.
+if why=$(cpus_trouble); then
+	echo "without CPUs that come later: $why"
+else
+	one_cpu timeout 60 ./uses online >said 2>&1 || fail "CPUs that come later: $(cat said)"
+fi
+
 run ./plus
 
 # The example, on a program whose word is stored to from one place by two threads.
@@ -90,7 +93,6 @@ int main(void)
 }
 C
 gcc -O1 stored.c -o stored -lpthread
-gcc -O2 -Wall -Wextra -Werror "$source_dir/examples/stores.c" -o stores "${flags[@]}" || fail "the example does not compile"
 mkfifo in out
 ./stored <in >out &
 exec 3>in 4<out

@@ -16,11 +16,19 @@ skip()
 	exit 77
 }
 
-# needs TRIAL...: skip the test, with the trial's reason, on a machine where one of these does not work (session/trial/trial.def)
-needs()
+# lacks TRIAL...: print the reason of the first of these trials (session/trial/trial.def) that does not work here; 1: all work
+lacks()
 {
 	local words
-	words=$("$WAYMARK_BUILD/cli/waymark" doctor "$@") || skip "$(sed -n '/^works/d; s/^[a-z]* *//p' <<<"$words" | head -n 1)"
+	! words=$("$WAYMARK_BUILD/cli/waymark" doctor "$@") || return
+	sed -n '/^works/d; s/^[a-z]* *//p' <<<"${words:-fails waymark doctor $*: no answer}" | head -n 1
+}
+
+# needs TRIAL...: skip the test, with the trial's reason, on a machine where one of these does not work
+needs()
+{
+	local why
+	! why=$(lacks "$@") || skip "$why"
 }
 
 # fail WHAT: the test goes on; it ends with `exit $failed`

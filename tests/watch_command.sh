@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # `waymark watch`: what it shows of who wrote a variable, beside what the program knows of it.
+no_ticker=1
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/record_setup.bash"
+needs breakpoint-write breakpoint-access breakpoint-execute breakpoint-signal
 
 # watch STATUS ARGUMENT...: its table in ./out, its words in ./words; bounded
 watch()
@@ -91,12 +93,6 @@ int main(int words, char **word)
 END
 cc -g -O1 -pthread steps.c -o steps || exit 1
 line() { grep -n "LINE $1" steps.c | cut -d: -f1; }
-
-"$waymark" watch -n 0 count ./steps >out 2>words
-if [ $? -ne 5 ]; then
-	grep -q 'debug register\|perf_event\|5\.18' words && skip "$(head -n 1 words)"
-	fail "watch count ./steps: $(cat words)"
-fi
 
 # Who, how often, and the program's own end and output.
 watch 5 -n 3 count ./steps

@@ -4,6 +4,7 @@
 # there and what is, wherever the instruction tells it; what is not known is said to be, and what was lost is counted.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
+needs breakpoint-access breakpoint-execute
 
 # agents PID: how many of our files it has mapped
 agents()

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: MIT
 # Shared by the tests of watches: the program whose variables are watched, and what was recorded of them.
 # shellcheck shell=bash disable=SC2034 # what is set here is used there
+no_ticker=1
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "${BASH_SOURCE[0]}")/record_setup.bash"
 
+needs breakpoint-write breakpoint-signal
+[ "$(printf '%s\n' 5.18 "$(uname -r)" | sort -V | head -n 1)" = 5.18 ] || skip "watches need Linux 5.18 or later"
 cc -O1 -g "$source_dir/tests/targets/watched.c" -o watched -lpthread -ldl || exit 1
-
-# Not every machine has debug registers to give.
-if ! timeout 20 "$waymark" record -o can -e watch:in_turn -- ./watched turn 1 1 >/dev/null 2>can_words &&
-	grep -q "debug registers are free\|perf_event\|paranoid\|Linux 5.18" can_words; then
-	skip "$(head -1 can_words)"
-fi
-rm -rf can
 
 # watches NAME STATUS ARGUMENT...: record into the folder NAME, with --json in ./out, and the program's own words in ./out too
 watches()

@@ -3,6 +3,7 @@
 # No register is free, and another recording has one on the very word: both are told of each hit, whoever ends first, and however.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
+needs breakpoint-access
 
 four=(-e watch:in_turn -e watch:counted -e watch:raced -e watch:small)
 start ./watched forever 0 4 >forever_out

@@ -4,6 +4,7 @@
 # program does what it did before.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
+needs breakpoint-access breakpoint-execute
 needs_engine
 
 cc -O1 -g "$source_dir/tests/targets/written.c" -o written -lpthread || exit 1

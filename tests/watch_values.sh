@@ -4,6 +4,7 @@
 # markers, probes and watches are in one trace; what is asked for is chosen, and the rest is counted.
 # shellcheck source=tests/watch_setup.bash
 . "$(dirname "$0")/watch_setup.bash"
+needs breakpoint-access breakpoint-execute
 
 # Eight threads in turn: the known sequence.
 watches turn 0 -e watch:in_turn -e func:write_one -- ./watched turn 100 8
