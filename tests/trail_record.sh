@@ -239,14 +239,15 @@ cat >old.S <<-'END'
 	mov $9, %ebx
 	int $0x80
 END
-if as --32 old.S -o old.o && ld -m elf_i386 old.o -o old && ./old; [ $? -eq 9 ]; then
+why=$(lacks int80)
+if [ -z "$why" ] && as --32 old.S -o old.o && ld -m elf_i386 old.o -o old && ./old; [ $? -eq 9 ]; then
 	bad 1 "not x86-64" "${step[@]}" -- ./old
 	run 9 "${step[@]}" -o older -- ./trailed x ./old
 	says "executed a program that is not x86-64; the trail ends there"
 	trail older
 	grep -q trail:gap shown || fail "no gap where a 32-bit program begins"
 else
-	echo "without 32-bit programs they are not tried"
+	echo "without 32-bit programs they are not tried${why:+: $why}"
 fi
 
 # Processes.

@@ -473,9 +473,20 @@ def addresses_stay():
     return old != -1 and libc.personality(old | ADDR_NO_RANDOMIZE) != -1
 
 
+def lacks_int80(build):
+    """The trial's reason where `int $0x80` makes no system call; or None."""
+    trial = subprocess.run([f"{build}/cli/waymark", "doctor", "int80"], stdout=subprocess.PIPE,
+                           text=True, timeout=60)
+    return trial.stdout.split(None, 1)[1].strip() if trial.returncode else None
+
+
 def judge(build, argv):
     """Returns whether it was walked too, where it should be."""
     program = Program(argv[0])
+    why = lacks_int80(build) if "int80" in program.words else None
+    if why:
+        print(f"left out, int $0x80: {why}")
+        argv = argv + ["without"]
     is_same_way = addresses_stay() or "main" not in program.labels
     alone = subprocess.run(argv, input=b"x", stdout=subprocess.DEVNULL, timeout=60).returncode
     how = ["--attach"] if "attached" in program.words else []

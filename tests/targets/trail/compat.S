@@ -6,9 +6,10 @@
 #include "program.inc"
 
 	expect	there back there back done
-	oracle	unwalked native
+	oracle	unwalked native int80
 _start:
 	mov	$2, %ebp
+	mov	(%rsp), %ebx		/* argc */
 	mov	$stack_end, %esp
 there:
 	movl	$code32, 4(%rsp)
@@ -26,9 +27,11 @@ never_decoded:
 	mov	$3, %ecx
 1:	dec	%ecx
 	jnz	1b
+	cmp	$1, %ebx
+	jne	2f
 	mov	$20, %eax		/* getpid */
 	int	$0x80
-	ljmp	$0x33, $back
+2:	ljmp	$0x33, $back
 	.code64
 back:
 	dec	%ebp

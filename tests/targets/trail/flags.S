@@ -3,7 +3,7 @@
 #include "program.inc"
 
 	expect	done
-	oracle	unwalked
+	oracle	unwalked int80
 	action	on_fault, handler
 _start:
 	xor	%ebp, %ebp
@@ -28,11 +28,13 @@ _start:
 	or	%r11d, %ebp
 	catch	SIGILL, on_fault
 	ud2
+	cmpl	$1, (%rsp)		/* argc */
+	jne	1f
 	mov	$20, %eax
 	mov	$0, %r11d
 	int	$0x80
 	or	%r11d, %ebp
-	pushf
+1:	pushf
 	popf
 	pushf
 	pop	%rax

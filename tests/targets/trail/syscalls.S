@@ -3,6 +3,7 @@
 #include "program.inc"
 
 	expect	first second third fourth after_yield fifth done
+	oracle	int80
 _start:
 	call_system __NR_getpid
 first:
@@ -10,6 +11,8 @@ first:
 	cmp	%rdx, %rcx
 	jne	never_wrong
 	mov	%eax, %ebx
+	cmpl	$1, (%rsp)		/* argc */
+	jne	second
 	mov	$20, %eax		/* getpid of 32 bits */
 	int	$0x80
 second:
