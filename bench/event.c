@@ -21,6 +21,7 @@
 
 #include "bench/measure.h"
 #include "session/event/object.h"
+#include "session/trial/trial.h"
 #include <waymark/error.h>
 
 #define THREADS 1000
@@ -76,6 +77,24 @@ static void fail(const char *what, int err, const char *detail)
 	}
 	fprintf(stderr, "%s: %s: %s\n", what, wm_error_text(err), detail);
 	exit(1);
+}
+
+/* Print each figure that takes this, and why there is none. */
+static void need(enum trial trial)
+{
+	static const char *const figures[] = { "arm_1000_threads_ms",
+					       "modify_us.each_of_1000_threads", "modify_us",
+					       "trap_us" };
+	struct trial_answer answer;
+	char why[512];
+
+	trial_ask(trial, &answer);
+	if (answer.state != TRIAL_FAILS)
+		return;
+	trial_reason(trial, &answer, why, sizeof(why));
+	for (size_t i = 0; i < sizeof(figures) / sizeof(figures[0]); i++)
+		printf("skipped watch.%s: %s\n", figures[i], why);
+	exit(SKIPPED);
 }
 
 static void sources_fill(struct event_source sources[SOURCES], unsigned int first)
@@ -201,6 +220,8 @@ int main(void)
 		       -1, 0);
 	if (started == MAP_FAILED)
 		return 1;
+	need(TRIAL_BREAKPOINT_WRITE);
+	need(TRIAL_BREAKPOINT_SIGNAL);
 	many_threads(threads);
 	one_thread();
 	trap();

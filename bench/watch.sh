@@ -26,6 +26,14 @@ figure()
 	value=$(awk "BEGIN { printf \"%.4g\", $3 }" 2>/dev/null) && [ -n "$value" ] && echo "figure $1 $value $2"
 }
 
+trials=$("$waymark" doctor breakpoint-write breakpoint-signal) || {
+	why=$(sed -n '/^works/d; s/^[a-z]* *//p' <<<"$trials" | head -n 1)
+	for name in floor_us hit_us hit_over_trap signal_over_trap hit_over_signal outside_hit_us outside_hit_over_trap \
+		outside_count_over_trap gdb_us gdb_over_waymark hits_missed; do
+		echo "skipped watch.$name: $why"
+	done
+	exit 77
+}
 "$loop" 10 1 bare >first || {
 	tail -n 1 first
 	exit 77

@@ -14,6 +14,7 @@
 
 #include "cli/mechanisms/child.h"
 #include "cli/mechanisms/row.h"
+#include "session/trial/trial.h"
 #include <waymark/error.h>
 
 #define RING_PAGES 64
@@ -150,6 +151,8 @@ void row_measure_kernel(struct row *row, const struct base_line *base, enum row_
 	static const enum target_way ways[] = {
 		[KERNEL_UPROBE] = TARGET_USDT, [KERNEL_NOP5] = TARGET_NOP5, [KERNEL_RETURN] = TARGET_NONE
 	};
+	struct trial_answer answer;
+	char why[sizeof(row->skipped)];
 	struct child child;
 	int err;
 
@@ -158,6 +161,13 @@ void row_measure_kernel(struct row *row, const struct base_line *base, enum row_
 		return;
 	}
 	base_line_fill(base, ways[kind], row);
+	trial_ask(TRIAL_UPROBE, &answer);
+	trial_settle(); /* or its child's end would be measured too */
+	if (answer.state == TRIAL_FAILS) {
+		trial_reason(TRIAL_UPROBE, &answer, why, sizeof(why));
+		row_skip(row, "%s", why);
+		return;
+	}
 	err = child_start(&child, NULL);
 	if (!err)
 		err = measure(&child, base, kind, ways[kind], row);
