@@ -12,6 +12,7 @@ if [ "$(nm -D "$WAYMARK_BUILD/agent/libwaymark-agent.so" | grep -cE "__(asan|tsa
 fi
 chmod 755 .
 cp "$source_dir/tests/doctor/place.py" place.py && chmod 644 place.py
+unset WAYMARK_SIMULATE # the cases choose what they simulate
 export XDG_CACHE_HOME=$folder/cache
 cache=$folder/cache/waymark/trials
 # one that other users can run, too

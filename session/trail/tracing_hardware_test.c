@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What a recording by hardware writes into the ledger of claims. */
+#include "base/testing/await.h"
 #include "session/claim/ledger.h"
 #include "session/target_test.h"
 #include "session/trail/tracing.h"
@@ -82,10 +83,9 @@ Test(tracing_hardware, claims_the_unit_for_as_long_as_it_has_it)
 	cr_assert_eq(tracing_hardware.attach(&tracing, &sink.sink, &how, subject.pid, 0, words), 0,
 		     "%s", words);
 	cr_assert_eq(claims(&row), 3);
-	cr_assert_eq(tracing_hardware.run(tracing, 50), 1);
-	cr_assert_eq(claims(&row), 3);
-	cr_expect_eq(row.claim.resource, CLAIM_DESCRIPTORS);
-	cr_expect_eq(row.claim.count, 1, "of one thread");
+	/* it claims the thread's ring and descriptor once it has them */
+	cr_assert(AWAIT(tracing_hardware.run(tracing, 50) == 1 && claims(&row) == 3 &&
+			row.claim.resource == CLAIM_DESCRIPTORS && row.claim.count == 1));
 	claim_of(CLAIM_LOCKED_MEMORY, &row);
 	cr_expect_eq(row.claim.scope, CLAIM_OF_USER);
 	cr_expect_geq(row.claim.count, UINT64_C(4096) + HARDWARE_BUFFER_MIN);
