@@ -4,10 +4,12 @@
 #include "cli/json.h"
 #include "cli/quantity.h"
 #include "session/doctor/doctor.h"
+#include "session/trial/simulate.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/utsname.h>
@@ -28,9 +30,10 @@ static const char usage[] =
 	"       waymark doctor [OPTION]... -p PID\n"
 	"       waymark doctor [OPTION]... TRIAL...\n\n"
 	"Show what works on this machine for this user, and what would make the rest work; or in which\n"
-	"ways a running process can be recorded; or whether each TRIAL works, as breakpoint-write.\n\n"
+	"ways a running process can be recorded; or whether each TRIAL works, as breakpoint-write:\n"
+	"then the exit status is 0 if all of them do, else 1.\n\n"
 	"  -p, --pid=PID  look at this process, without touching it\n"
-	"  -v, --verbose  show what to do about a failed trial also where it works\n"
+	"  -v, --verbose  show for all lines what to do if they fail\n"
 	"  -j, --json     print one JSON object\n"
 	"  -h, --help     print this help\n";
 
@@ -151,7 +154,7 @@ static void show_sum(struct out *out, const struct finding_list *list)
 		out_literal(out, "\neverything basic works here\n");
 		return;
 	}
-	out_literal(out, "\nbasic, and not seen to work here: ");
+	out_literal(out, "\nbasic mechanisms that were not seen to work here: ");
 	for (size_t i = 0; i < list->count; i++) {
 		const struct finding *finding = &list->all[i];
 
@@ -177,6 +180,7 @@ static void show_json(struct out *out, const struct finding_list *list, pid_t pi
 	else
 		json_decimal(&json, "trials_ms", (double)trials_us / 1000, 3);
 	json_number(&json, "uid", geteuid());
+	json_bool(&json, "simulated", simulated_any());
 	json_bool(&json, "works", !finding_lacks(list));
 	json_open(&json, "findings", '[');
 	for (size_t i = 0; i < list->count; i++) {
@@ -205,6 +209,11 @@ static void show_head(struct out *out)
 	uname(&names);
 	snprintf(text, sizeof(text), "waymark %s, %s %s %s, user %u\n\n", WAYMARK_VERSION,
 		 names.sysname, names.release, names.machine, geteuid());
+	out_text(out, text, strlen(text));
+	if (!simulated_any())
+		return;
+	snprintf(text, sizeof(text), "simulated failures: %s (WAYMARK_SIMULATE)\n\n",
+		 secure_getenv("WAYMARK_SIMULATE"));
 	out_text(out, text, strlen(text));
 }
 
@@ -276,9 +285,15 @@ static int names_check(char **names, const struct options *options)
 {
 	if (*names && options->pid)
 		return complain_usage("doctor", "take a PID or trials, not both");
-	for (; *names; names++)
-		if (trial_find(*names) < 0)
-			return complain_usage("doctor", "there is no trial %s", *names);
+	for (; *names; names++) {
+		if (trial_find(*names) >= 0)
+			continue;
+		complain_words("waymark doctor: %s: no such trial; there are", *names);
+		for (int i = 0; i < TRIAL_COUNT; i++)
+			fprintf(stderr, "%s %s", i ? "," : "", trial_row((enum trial)i)->name);
+		fputs("\n  see waymark doctor --help\n", stderr);
+		return CLI_USAGE;
+	}
 	return 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/cli.h"
+#include "session/trial/simulate.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -102,6 +103,19 @@ static void keep_streams_closed(void)
 			(void)!open("/", O_PATH | O_CLOEXEC);
 }
 
+/* Else a script that simulates a failure would pass its test without one. */
+static int simulates_unknown(void)
+{
+	size_t bytes = 0;
+	const char *word = simulated_unknown(&bytes);
+
+	if (!word)
+		return 0;
+	fprintf(stderr, "waymark: WAYMARK_SIMULATE: no such failure: %.*s\n", (int)bytes, word);
+	fputs("  waymark-doctor(1) lists those that can be simulated\n", stderr);
+	return 1;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
@@ -111,6 +125,8 @@ int main(int argc, char **argv)
 		print_usage(stderr);
 		return CLI_USAGE;
 	}
+	if (simulates_unknown())
+		return CLI_USAGE;
 	command = find(argv[1]);
 	return command ? command->run(argc - 1, argv + 1) : unknown(argv[1]);
 }

@@ -126,11 +126,14 @@ int wm_session_add(struct wm_session *session, const char *spec)
 	err = spec_add(&session->specs, spec);
 	words = session->specs.words;
 	if (!err) {
+		char why[256] = "";
+
 		err = use_spec(&session->specs.all[session->specs.count - 1],
-			       (struct detail){ session->detail, sizeof(session->detail) });
-		if (err)
-			spec_drop(&session->specs);
-		return err;
+			       (struct detail){ why, sizeof(why) });
+		if (!err)
+			return 0;
+		spec_drop(&session->specs);
+		return session_fail(session, err, "%s: %s", spec, why);
 	}
 	/* some begin with the spec itself */
 	if (!strncmp(words, spec, strlen(spec)))

@@ -111,13 +111,13 @@ simulate int80 int80 limited
 simulate tsc tsc-trusted limited
 [ "$(nproc)" -eq 1 ] || simulate tsc tsc-agrees "limited|unknown" # unknown: the machine is too busy
 if has breakpoint-write; then
-	expect_finding debug-registers breakpoints absent "breakpoint-write: the machine accepts" "record a trail"
+	expect_finding debug-registers breakpoints absent "breakpoint-write: the machine accepts" "record branches"
 	expect "a basic failure: status" "$(WAYMARK_SIMULATE=debug-registers "$waymark" doctor >out; echo $?)" 1
 	tail -n 1 out | grep -q 'breakpoint-write' || fail "a basic failure: $(tail -n 1 out)"
 fi
 WAYMARK_SIMULATE=hang doctor hang
 for name in tsc-rate memfd breakpoint-write int80; do
-	expect_finding hang $name unknown "did not answer" again
+	expect_finding hang $name unknown "timed out" again
 done
 expect_finding hang breakpoints "unknown|absent" ""
 
@@ -286,7 +286,7 @@ of=$pid doctor entered
 expect_finding entered agent fine "it has one"
 if has breakpoint-write; then
 	WAYMARK_SIMULATE=debug-registers of=$pid doctor dead
-	expect_finding dead "watches from outside" absent "breakpoint-write: the machine accepts" "record a trail"
+	expect_finding dead "watches from outside" absent "breakpoint-write: the machine accepts" "record branches"
 	expect_finding dead "watches from inside" absent ""
 	expect_finding dead summary limited "markers and probes"
 fi

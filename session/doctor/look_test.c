@@ -51,7 +51,7 @@ Test(look, failing_trial_is_absent_or_limited)
 {
 	answer(TRIAL_BREAKPOINT_WRITE, TRIAL_FAILS, 0);
 	look(TRIAL_BREAKPOINT_WRITE);
-	expect(FINDING_ABSENT, "a store does not fire it", "record a trail");
+	expect(FINDING_ABSENT, "a store does not fire it", "record branches");
 	cr_expect(finding_is_lack(&finding));
 	answer(TRIAL_INT80, TRIAL_FAILS, 0);
 	look(TRIAL_INT80);
@@ -134,12 +134,12 @@ Test(look, registers_are_never_fine_unless_they_fire)
 {
 	answer(TRIAL_BREAKPOINT_WRITE, TRIAL_FAILS, 0);
 	look_count(4);
-	expect(FINDING_ABSENT, "breakpoint-write: the machine accepts", "record a trail");
+	expect(FINDING_ABSENT, "breakpoint-write: the machine accepts", "record branches");
 	answer(TRIAL_BREAKPOINT_WRITE, TRIAL_UNKNOWN, -ETIMEDOUT);
 	look_count(4);
-	expect(FINDING_UNKNOWN, "did not answer", "again");
+	expect(FINDING_UNKNOWN, "timed out", "again");
 	look_count(2);
-	expect(FINDING_UNKNOWN, "did not answer", "again");
+	expect(FINDING_UNKNOWN, "timed out", "again");
 }
 
 /* ---- words ---- */

@@ -13,17 +13,39 @@ static const char *const names[SIMULATED_COUNT] = {
 	[SIMULATED_HANG] = "hang",
 };
 
+#define VARIABLE "WAYMARK_SIMULATE"
+
+static int is_name(enum simulated failure, const char *word, size_t bytes)
+{
+	return bytes == strlen(names[failure]) && !strncmp(word, names[failure], bytes);
+}
+
 int simulated(enum simulated failure)
 {
-	const char *at = secure_getenv("WAYMARK_SIMULATE");
+	const char *at = secure_getenv(VARIABLE);
 	size_t bytes;
 
 	for (; at && *at; at += bytes + (at[bytes] == ',')) {
 		bytes = strcspn(at, ",");
-		if (bytes == strlen(names[failure]) && !strncmp(at, names[failure], bytes))
+		if (is_name(failure, at, bytes))
 			return 1;
 	}
 	return 0;
+}
+
+const char *simulated_unknown(size_t *bytes)
+{
+	const char *at = secure_getenv(VARIABLE);
+	int i;
+
+	for (; at && *at; at += *bytes + (at[*bytes] == ',')) {
+		*bytes = strcspn(at, ",");
+		for (i = 0; i < SIMULATED_COUNT && !is_name((enum simulated)i, at, *bytes); i++)
+			;
+		if (i == SIMULATED_COUNT && *bytes)
+			return at;
+	}
+	return NULL;
 }
 
 int simulated_any(void)

@@ -9,6 +9,8 @@
 #ifndef SESSION_TRIAL_SIMULATE_H
 #define SESSION_TRIAL_SIMULATE_H
 
+#include <stddef.h>
+
 enum simulated {
 	SIMULATED_DEBUG_REGISTERS,	 /* debug-registers: accepted, and never fire */
 	SIMULATED_DEBUG_REGISTERS_LATER, /* debug-registers-later: the same from the second trial on */
@@ -21,6 +23,9 @@ enum simulated {
 
 /* Whether WAYMARK_SIMULATE names the failure. Any thread may ask; a signal handler may not. */
 int simulated(enum simulated failure);
+
+/* The first word of WAYMARK_SIMULATE that names no failure, with its length; NULL: all do. */
+const char *simulated_unknown(size_t *bytes);
 
 /* Whether it names any. */
 int simulated_any(void);

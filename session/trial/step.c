@@ -90,7 +90,8 @@ static void try_step(struct trial_answer *answer, pid_t pid, const char *from, c
 	if (over == late)
 		trial_says(answer, 1, "%s", "");
 	else
-		trial_says(answer, 0, "the step ended %lld bytes behind it", over);
+		trial_says(answer, 0, "it stopped %lld byte(s) behind the next instruction's begin",
+			   over);
 }
 
 void trial_group_step(struct trial_answer answers[TRIAL_COUNT])

@@ -9,8 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#define TRIAL_NO_BREAKPOINT                                                                        \
-	"record a trail, which needs no breakpoints; or take gdb, after set can-use-hw-watchpoints 0"
 #define TRIAL_EXECMEM                                                                              \
 	"with SELinux: setsebool allow_execmem 1; in a systemd unit: MemoryDenyWriteExecute=no"
 
@@ -131,7 +129,7 @@ void trial_reason(enum trial trial, const struct trial_answer *answer, char *tex
 			 answer->state == TRIAL_WORKS ? row->works : row->fails,
 			 answer->words[0] ? " (" : "", answer->words, answer->words[0] ? ")" : "");
 	else if (answer->error == -ETIMEDOUT)
-		snprintf(text, bytes, "%s: the trial did not answer within %d ms", row->name,
+		snprintf(text, bytes, "%s: the trial timed out after %d ms", row->name,
 			 TRIAL_LIMIT_MS);
 	else if (answer->error == -EAGAIN)
 		snprintf(text, bytes, "%s: the machine was too busy to try it", row->name);
@@ -150,6 +148,7 @@ int trial_need(enum trial trial, int error, struct detail detail)
 	trial_ask(trial, &answer);
 	if (answer.state != TRIAL_FAILS)
 		return 0;
-	return detail_set(detail, error, "the trial %s saw %s", rows[trial].name,
+	return detail_set(detail, error, "%s%s: %s", rows[trial].name,
+			  simulated_any() ? ", simulated" : "",
 			  answer.words[0] ? answer.words : rows[trial].fails);
 }

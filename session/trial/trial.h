@@ -68,7 +68,7 @@ uint64_t trial_ask_all(struct trial_answer answers[TRIAL_COUNT]);
 void trial_settle(void);
 
 /*
- * 0 unless the trial fails; then `error`, and the detail says "the trial NAME saw WORDS". A trial that could not be
+ * 0 unless the trial fails; then `error`, and the detail is "NAME: WORDS", or "NAME, simulated: WORDS". A trial that could not be
  * tried is no failure: the use itself says what is in its way.
  */
 int trial_need(enum trial trial, int error, struct detail detail);
