@@ -28,7 +28,7 @@ check-all: build ## run every test but torture; the guest's first part too
 
 guest: build    ## run all tests that have a guest: watches, CPUs that go and come, an older kernel
 	@tools/setup.sh guest && tools/guest-kernel $(BUILD)
-	@WAYMARK_GUEST_LIST=all WAYMARK_GUEST_SECONDS=1500 tools/run-tests $(BUILD) guest --timeout-multiplier 8
+	@WAYMARK_GUEST_LIST=all WAYMARK_GUEST_SECONDS=3600 tools/run-tests $(BUILD) guest --timeout-multiplier 11
 
 demo:           ## record a SQLite program, a crash, bash and PostgreSQL, and report
 	@tools/setup.sh build demo real

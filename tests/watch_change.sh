@@ -12,7 +12,9 @@ cp -L "$WAYMARK_BUILD/libwaymark.so" libwaymark.so.0 || exit 1
 cc -O1 -g -Wall -Wextra -Werror -I"$source_dir/include" "$source_dir"/tests/{watch_change,watch_change_bed,failures}.c -o changes \
 	./libwaymark.so.0 -lpthread -Wl,-rpath,"$folder" || exit 1
 
-for mode in steps children unstopped refused together race race_of_two race_of_pair; do
+modes=(steps children unstopped refused together race race_of_two)
+[ -n "${WAYMARK_GUEST:-}" ] || modes+=(race_of_pair) # tests/guest/list.txt has the reason
+for mode in "${modes[@]}"; do
 	timeout 60 ./changes $mode >said 2>&1
 	case $? in
 	0) ;;

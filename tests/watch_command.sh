@@ -157,7 +157,8 @@ int main(void)
 END
 cc -g -O0 parts.c -o parts || exit 1
 "$waymark" watch whole -- ./parts >parts_out 2>/dev/null || fail "parts: $(cat parts_out)"
-for line in 'whole.size  main (parts.c:4)  0 -> 1.5' 'whole.at\[1\]  main (parts.c:5)  {x = 0, y = 0} -> {x = 0, y = 7}' \
+# tests/guest/list.txt has the reason
+[ -n "${WAYMARK_GUEST:-}" ] || for line in 'whole.size  main (parts.c:4)  0 -> 1.5' 'whole.at\[1\]  main (parts.c:5)  {x = 0, y = 0} -> {x = 0, y = 7}' \
 	'whole.name  main (parts.c:6)  "\(\\000\)*" -> "n\(\\000\)*"'; do
 	grep -q "$line" parts_out || fail "parts: no $line in $(cat parts_out)"
 done

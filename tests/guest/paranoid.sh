@@ -3,6 +3,7 @@
 # What `waymark watch` and `waymark doctor` say at each level of kernel.perf_event_paranoid, to root and to an ordinary user: what
 # they can have is had, else they are told the level, and what it must be. In the guest, whose kernel is Debian's: other kernels
 # know no 3 and take it for 2; 4 is Ubuntu's, and refuses what 3 does.
+no_ticker=1
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "$0")/../record_setup.bash"
 

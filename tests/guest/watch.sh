@@ -1,0 +1,102 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Each feature of watches once, in the guest, whose debug registers work on every machine: tests/watch_*.sh test them in full.
+# shellcheck source=tests/watch_setup.bash
+. "$(dirname "$0")/../watch_setup.bash"
+needs breakpoint-access breakpoint-execute
+
+# values DIR NAME: the new ones, in one line
+values() { told "$1" "$2" new | tr '\n' ' '; }
+
+# who, in which order, what was there and what is
+watches turn 0 -e watch:in_turn -- ./watched turn 20 4
+grep -q right out || fail "turn: the program: $(cat out)"
+expect "turn: hits, missed" "$(json hits) $(json missed)" "80 0"
+expect "turn: values" "$(values turn in_turn)" "$(seq 1 80 | tr '\n' ' ')"
+chain turn in_turn
+expect "turn: threads" "$("$waymark" dump turn | grep -o 'watched-[0-9]*' | sort -u | wc -l)" 4
+watches outside 0 -e watch:in_turn/outside/ -- ./watched turn 20 4
+expect "outside: values" "$(values outside in_turn)" "$(seq 1 80 | tr '\n' ' ')"
+watches kernel 0 -e watch:in_turn/kernel/ -- ./watched read 5
+[ "$(json recorded)" -ge 6 ] || fail "kernel: the kernel's stores: $(json recorded)"
+"$waymark" watch -n 0 in_turn ./watched turn 3 1 >out 2>words
+grep -q '^ *3 .*write_one (watched.c:' out || fail "watch: $(cat out words)"
+
+# types, conditions, reads, code
+watches types 0 -e 'watch:small/if=changed/' -e watch:rate -e watch:narrow/count/ -- ./watched types
+expect "types: signed, changed" "$(values types small)" "-1 -2 "
+expect "types: floating point" "$(values types rate)" "0 0.5 1 "
+expect "types: counted" "$(grep -o '"counted":[0-9]*' out | sort | tail -n 1)" '"counted":3'
+watches signal 138 -e 'watch:in_turn/if=value==5,signal=SIGUSR1/' -- ./watched turn 10 1
+expect "signal" "$(values signal in_turn)" "5 "
+watches reads 0 -e watch:in_turn:rw -- ./watched turn 10 1
+[ "$(json hits)" -gt 20 ] || fail "reads: $(json hits)"
+watches runs 0 -e watch:write_one:x -- ./watched turn 10 1
+expect "runs" "$(json hits)" 10
+
+# signals, children, what is executed
+for mode in "masks 10" "fork 30" "exec 11"; do
+	read -r mode hits <<<"$mode"
+	watches "$mode" 0 -e watch:in_turn -- ./watched "$mode" 10
+	grep -q right out || fail "$mode: the program: $(cat out)"
+	expect "$mode: hits, missed" "$(json hits) $(json missed)" "$hits 0"
+done
+
+# a local variable, a thread's, a library's
+cat >library.c <<'END'
+volatile long of_library;
+void store(void) { of_library = 7; }
+END
+cat >places.c <<'END'
+#include <dlfcn.h>
+static __thread volatile long own;
+__attribute__((noinline)) static long frame(void)
+{
+	volatile long local = 1;
+	local = 2;
+	return local;
+}
+int main(void)
+{
+	void *library = dlopen("./library.so", RTLD_NOW);
+	void (*store)(void) = library ? (void (*)(void))dlsym(library, "store") : 0;
+	if (!store)
+		return 1;
+	store();
+	own = 3;
+	return (int)frame() - 2;
+}
+END
+cc -g -O1 -shared -fPIC library.c -o library.so && cc -g -O1 places.c -o places -ldl || exit 1
+watches where 0 -e watch:frame::local -e watch:own/thread=main/ -- ./places
+expect "a local variable" "$(values where frame::local)" "1 2 "
+expect "a thread's" "$(values where own)" "3 "
+watches later 0 -e watch:of_library@library.so -- ./places
+expect "a library's" "$(values later of_library)" "7 "
+
+# a program that runs: all registers, a second recorder that shares one, a change in place, a recorder that is killed
+start ./watched forever 0 2 >forever_out
+program=$pid
+"$waymark" record --json -o first -e watch:in_turn -e watch:counted -e watch:raced -e watch:small -p "$program" >first.out 2>&1 &
+first=$!
+await_armed "$program"
+await_event first watch:in_turn
+watches second 0 --for 1s -e watch:in_turn -p "$program"
+expect "shared: served by another" "$(json shared_registers)" 1
+[ "$(json recorded)" -gt 0 ] || fail "shared: $(cat words)"
+kill -9 "$first"
+wait "$first" 2>/dev/null
+mkfifo lines
+"$waymark" watch -f -i in_turn -p "$program" <lines >out 2>words &
+watcher=$!
+exec 8>lines
+await_armed "$program"
+echo counted >&8
+await grep -q "became watch:counted" words
+grep -q "watch:in_turn became watch:counted" words || fail "changed: $(cat words)"
+exec 8>&-
+kill -TERM $watcher
+wait $watcher
+expect "changed: status" $? 0
+ends_well "$program" forever_out "at the end"
+exit $failed
