@@ -44,7 +44,9 @@ void look_remedy(struct finding *finding, enum trial trial, const struct trial_a
 	} else if (err == -ENOSPC) {
 		finding_change(finding, "end the programs that hold the debug registers");
 	} else if (err == -EAGAIN || err == -ETIMEDOUT) {
-		finding_change(finding, "try again when the machine is less busy; if it fails again, take the mechanism for broken");
+		finding_change(
+			finding,
+			"try again when the machine is less busy; if it fails again, take the mechanism for broken");
 	}
 }
 
