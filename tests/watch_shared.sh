@@ -103,7 +103,7 @@ for how in leaves killed; do
 	wait "$holder" 2>/dev/null
 	await second_has "1 of 4" || fail "$how: not taken over: $(cat claimed)"
 	await has_more_values second 1000 || fail "$how: nothing comes once it is taken over"
-	end_value=$(values second | tail -1) # at its end its own events go one thread after another, too
+	newest=$(values second | tail -1) # at its end its own events go one thread after another, too
 	kill -TERM "$second"
 	wait $second || fail "$how: $(cat words)"
 	expect "$how: taken over" "$(one taken_over)" 1
@@ -111,8 +111,8 @@ for how in leaves killed; do
 	[ "$(one alone_ns)" -gt 0 ] && [ "$(one alone_ns)" -lt 2000000000 ] || fail "$how: a gap of $(one alone_ns) ns"
 	says "the other ended before, and its place was taken: what was hit in"
 	# his events go one thread after another: there may be several gaps, all of them in the time that is told
-	[ "$(gaps_ns second "$end_value")" -le "$(one alone_ns)" ] ||
-		fail "$how: $(gaps second) gaps within $(gaps_ns second "$end_value") ns, told are $(one alone_ns)"
+	[ "$(gaps_ns second "$newest")" -le "$(one alone_ns)" ] ||
+		fail "$how: $(gaps second) gaps within $(gaps_ns second "$newest") ns, told are $(one alone_ns)"
 	expect "$how: values" "$(backward second)" 0
 	has_more_values second 1000 || fail "$how: told from $(values second | head -1) to $(values second | tail -1)"
 done
