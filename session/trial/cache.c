@@ -55,7 +55,7 @@ static int folder_open(int is_made)
 	return fd;
 }
 
-/* The lines that say of which boot, kernel, user and build it is. 0 or -errno. */
+/* The first lines: boot, kernel, user and build of the results. 0 or -errno. */
 static int head_make(char *text, size_t bytes)
 {
 	char boot[64] = "";

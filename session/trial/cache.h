@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What trials said, in a file of the user's: $XDG_CACHE_HOME/waymark/trials, else ~/.cache/waymark/trials.
+ * The results of trials, in a file of the user: $XDG_CACHE_HOME/waymark/trials, else ~/.cache/waymark/trials.
  *
  * It holds for one boot, one kernel, one user and one build of this table; a reader ignores any other. It is
  * written whole beside the old one and renamed, and its last line is a sum, so a reader ignores a torn file.

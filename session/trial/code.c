@@ -25,7 +25,7 @@
 #define ARMED 0xe9	   /* jmp rel32 */
 #define STACK_BYTES 16384
 
-/* 0 while dormant, 1 while armed; nobody but this trial runs it. */
+/* 0 while dormant, 1 while armed; only this trial runs it. */
 int trial_code_site(void);
 extern const char trial_code_byte[];
 __asm__(".pushsection .text\n"

@@ -27,7 +27,7 @@ static const struct trial_row rows[TRIAL_COUNT] = {
 _Static_assert(TRIAL_COUNT < 64, "a bit each");
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Under the lock: what is known to this process, and of which rows. */
+/* Under the lock: the answers that this process has, and a bit for each. */
 static struct trial_answer known[TRIAL_COUNT];
 static uint64_t is_known;
 static int is_cache_read;

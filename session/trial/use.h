@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What sessions and event objects need of the machine: they ask here before they rely on it. */
+/* Sessions and event objects ask here before they rely on a mechanism of the machine. */
 #ifndef SESSION_TRIAL_USE_H
 #define SESSION_TRIAL_USE_H
 
