@@ -53,10 +53,9 @@
  * is a guest in it: its link leads to what follows its point in the first trampoline, and what it has moved itself
  * is never run. When nobody wants that chain any more it has a jump of its own, as another detour.
  *
- * Where no jump can stand, a breakpoint may, if it is asked for (TIER_BREAKPOINT): the span is one instruction,
- * of which the first byte is written. A thread that blocks SIGTRAP would be killed there, so with such
- * detours come guards: two detours that lead from libc's pthread_sigmask() and sigaction() to the agent's own.
- * Their code is a jump to FIXUP_ENTER, then the moved instructions; their texts are never told.
+ * Watches (abi/watch.h) need guards: detours that lead from libc's pthread_sigmask() and sigaction(), and where it can be had
+ * prctl() and syscall(), to the agent's own. Their code is a jump to FIXUP_ENTER, then the moved instructions; they are
+ * no events, and their texts are never reported.
  *
  * Messages (abi/control.h): any number of CONTROL_PLACE, each with as many detours as fit, prepare;
  * nothing is changed yet but memory of the agent's own. CONTROL_COMMIT arms all that this session has
@@ -89,12 +88,11 @@
 #define DETOUR_MEMORY_MAX_BYTES (64u << 20)
 
 enum detour_tier {
-	TIER_FILLER = 1,     /* no-operations that the compiler put there for this */
-	TIER_ONE = 2,	     /* one instruction of 5 bytes or more */
-	TIER_SEVERAL = 3,    /* several, moved */
-	TIER_BREAKPOINT = 4, /* int3, only if asked for */
+	TIER_FILLER = 1,  /* no-operations that the compiler put there for this */
+	TIER_ONE = 2,	  /* one instruction of 5 bytes or more */
+	TIER_SEVERAL = 3, /* several, moved */
+	TIER_PUNNED = 4, /* a jump that ends in the bytes that follow: it may be refused in a process */
 	TIER_REFUSED = 5,
-	TIER_PUNNED = 6, /* a jump that ends in the bytes that follow: it may be refused in a process */
 };
 
 /* What the agent fills in once it knows where the code lies. */

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where breakpoints enter (agent/detour/trap.h), and how a handler of the program's is called from there.
+ * What the handler of SIGTRAP needs (agent/watch/trap.h): the target's context, and how it calls the target's own handler.
  */
 #ifndef ARCH_TRAP_H
 #define ARCH_TRAP_H
 
 #include <signal.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <ucontext.h>
 
@@ -23,7 +22,7 @@ void trap_restore(void);
 void trap_call(uintptr_t handler, long number, siginfo_t *info, ucontext_t *context,
 	       uintptr_t stack_end);
 
-/* The interrupted program counter, behind the breakpoint. */
+/* The interrupted program counter. */
 static inline uintptr_t trap_pc(const ucontext_t *context)
 {
 	return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
@@ -38,12 +37,5 @@ static inline uintptr_t trap_stack(const ucontext_t *context)
 {
 	return (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
 }
-
-/* Words from a signal frame's program counter to the mask that its return restores. */
-#define TRAP_FRAME_MASK_WORDS 16u
-_Static_assert(offsetof(ucontext_t, uc_sigmask) -
-			       offsetof(ucontext_t, uc_mcontext.gregs[REG_RIP]) ==
-		       TRAP_FRAME_MASK_WORDS * 8,
-	       "as struct ucontext has it (asm/ucontext.h)");
 
 #endif

@@ -127,7 +127,6 @@ static void measure_ours(struct table *table)
 		{ "moved jump", "func:mechanism_none_*/arg1,arg2/", TARGET_NONE },
 		{ "moved jump, and the return", "func:mechanism_none_*/ret,arg1,arg2/",
 		  TARGET_NONE },
-		{ "breakpoint", "func:mechanism_none_*/breakpoint=always,arg1,arg2/", TARGET_NONE },
 	};
 
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)

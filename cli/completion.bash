@@ -77,7 +77,7 @@ _waymark()
 		target=$(_waymark_target)
 		if [[ $word =~ ^(func|usdt|addr):.*/([^/]*,)?[a-z0-9]*$ ]]; then
 			mapfile -t COMPREPLY < <(compgen -P "${word%"${word##*[/,]}"}" \
-				-W "args breakpoint ret" -- "${word##*[/,]}")
+				-W "args ret" -- "${word##*[/,]}")
 			declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word"
 			return
 		fi

@@ -28,7 +28,7 @@ struct listing {
 	pid_t pid;     /* 0: a file */
 	uint64_t base; /* of the module */
 	int has_head;  /* the module's line is written */
-	uint64_t count, refused, for_breakpoint;
+	uint64_t count, refused;
 };
 
 static const char *kind_word(enum code_place_kind kind)
@@ -45,8 +45,6 @@ static const char *tier_word(const struct control_detour *detour)
 		return "one";
 	case TIER_SEVERAL:
 		return "several";
-	case TIER_BREAKPOINT:
-		return "breakpoint";
 	case TIER_PUNNED:
 		return "punned";
 	default:
@@ -84,8 +82,7 @@ static void text_fields(struct out *out, const struct code_place *place)
 }
 
 static void text_place(struct listing *listing, const struct code_place *place, int err,
-		       const char *detail, const struct control_detour *detour,
-		       int is_for_breakpoint)
+		       const char *detail, const struct control_detour *detour)
 {
 	struct out *out = listing->out;
 	char name[512], address[32];
@@ -108,8 +105,6 @@ static void text_place(struct listing *listing, const struct code_place *place, 
 			out_literal(out, ": ");
 			list_put(out, detail);
 		}
-		if (is_for_breakpoint)
-			out_literal(out, "; breakpoint, on request");
 	} else if (place->source && place->source[0]) {
 		out_literal(out, "  ");
 		list_put(out, place->source);
@@ -124,8 +119,7 @@ static void text_place(struct listing *listing, const struct code_place *place, 
 /* ---- JSON ---- */
 
 static void json_place(struct listing *listing, const struct code_place *place, int err,
-		       const char *detail, const struct control_detour *detour,
-		       int is_for_breakpoint)
+		       const char *detail, const struct control_detour *detour)
 {
 	struct json *json = &listing->lines;
 	char name[512];
@@ -143,8 +137,6 @@ static void json_place(struct listing *listing, const struct code_place *place, 
 	if (err) {
 		json_string(json, "reason", wm_error_text(err));
 		json_string(json, "detail", detail);
-		if (is_for_breakpoint)
-			json_string(json, "on_request", "breakpoint");
 	}
 	json_string(json, "file", place->source);
 	json_number(json, "line", place->line);
@@ -162,17 +154,16 @@ static void json_place(struct listing *listing, const struct code_place *place, 
 /* ---- what there is ---- */
 
 static void take_place(const struct code_place *place, int err, const char *detail,
-		       const struct control_detour *detour, int is_for_breakpoint, void *data)
+		       const struct control_detour *detour, void *data)
 {
 	struct listing *listing = data;
 
 	listing->count++;
 	listing->refused += err != 0;
-	listing->for_breakpoint += is_for_breakpoint != 0;
 	if (listing->json)
-		json_place(listing, place, err, detail, detour, is_for_breakpoint);
+		json_place(listing, place, err, detail, detour);
 	else
-		text_place(listing, place, err, detail, detour, is_for_breakpoint);
+		text_place(listing, place, err, detail, detour);
 }
 
 static int list_module(struct listing *listing, struct code_module *module, const char *path,
@@ -288,10 +279,6 @@ int list_probes(struct spec_list *specs, const char *const *files, size_t file_c
 		out_literal(listing.out, " of ");
 		out_u64(listing.out, listing.count);
 		out_literal(listing.out, " places can be probed\n");
-	}
-	if (!json && listing.for_breakpoint) {
-		out_u64(listing.out, listing.for_breakpoint);
-		out_literal(listing.out, " more by a breakpoint, on request: /breakpoint/\n");
 	}
 	err = out_flush(listing.out);
 	free(listing.out);

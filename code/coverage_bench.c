@@ -19,7 +19,7 @@
 #define REASONS_MAX 64
 
 struct counts {
-	unsigned int tiers[TIER_PUNNED + 1], all;
+	unsigned int tiers[TIER_REFUSED + 1], all;
 	struct {
 		int err;
 		unsigned int count;

@@ -38,11 +38,6 @@ struct code_field {
 	struct code_operand from;
 };
 
-/* Whether a breakpoint may take a place. */
-#define BREAKPOINT_NEVER 0
-#define BREAKPOINT_IF_NEEDED 1 /* where no jump can */
-#define BREAKPOINT_ALWAYS 2    /* and no jump */
-
 enum code_place_kind { PLACE_USDT, PLACE_FUNCTION, PLACE_ADDRESS };
 
 struct code_place {
@@ -58,7 +53,6 @@ struct code_place {
 	uint64_t function_bytes;
 	int is_entry; /* address is a function's entry: no red zone, no flags, no vector state that counts */
 	int wants_return, wants_entry;
-	int breakpoint; /* BREAKPOINT_* */
 	struct code_field
 		ret; /* where wants_return: OPERAND_REGISTER rax or OPERAND_VECTOR 0; type 0: no value */
 	unsigned int field_count;

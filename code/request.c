@@ -43,11 +43,6 @@ static int wish_parse(struct code_request *request, char *text)
 	size_t bytes;
 	int err;
 
-	if (!strcmp(text, "breakpoint") || !strcmp(text, "breakpoint=always")) {
-		err = request->breakpoint ? -WM_E_SPEC : 0;
-		request->breakpoint = text[10] ? BREAKPOINT_ALWAYS : BREAKPOINT_IF_NEEDED;
-		return err;
-	}
 	if (colon) {
 		*colon = 0;
 		err = type_of(colon + 1, &wish.type);
@@ -88,8 +83,8 @@ static int wish_parse(struct code_request *request, char *text)
 /* What only a field is called, and hardly a file. */
 static int is_field_word(const char *text)
 {
-	static const char *const words[] = { "ret", "args", "breakpoint" };
-	size_t bytes = strcspn(text, ":,=");
+	static const char *const words[] = { "ret", "args" };
+	size_t bytes = strcspn(text, ":,");
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (bytes == strlen(words[i]) && !strncmp(text, words[i], bytes))

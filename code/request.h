@@ -16,7 +16,6 @@
  *	args		all there are
  *	ret		for func: the return too
  *	rdi, eax, xmm0	for func and addr: that register
- *	breakpoint	no field: where no jump can stand, a breakpoint may; breakpoint=always: and no jump
  *
  * Where none but ret is named, a USDT probe has all its arguments, a function the parameters that debug
  * information tells, an address none. Types: u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 bool char ptr x (as
@@ -49,7 +48,6 @@ struct code_request {
 	int wants_all; /* `args` */
 	int wants_return;
 	uint8_t return_type; /* as a wish's */
-	int breakpoint;	     /* BREAKPOINT_* (code/place.h) */
 };
 
 /*

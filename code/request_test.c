@@ -58,8 +58,8 @@ Test(request, a_function)
 Test(request, fields_without_their_last_slash_are_no_name)
 {
 	static const char *const lacking[] = {
-		"func:add/arg1:str",  "func:add/ret",	   "func:f@libx.so/ret,args",
-		"usdt:a:b/arg1,arg2", "func:f/breakpoint", "func:f/count",
+		"func:add/arg1:str",  "func:add/ret", "func:f@libx.so/ret,args",
+		"usdt:a:b/arg1,arg2", "func:f/count",
 	};
 	static const char *const fine[] = {
 		"func:f@/usr/lib/libx",		 "func:ns::operator/(shop::Order const&)",
@@ -71,20 +71,6 @@ Test(request, fields_without_their_last_slash_are_no_name)
 		cr_expect_eq(parse(lacking[i]), -WM_E_SPEC_SLASH, "%s", lacking[i]);
 	for (size_t i = 0; i < sizeof(fine) / sizeof(fine[0]); i++)
 		cr_expect_eq(parse(fine[i]), 0, "%s", fine[i]);
-}
-
-Test(request, a_breakpoint_is_a_wish_but_no_field)
-{
-	cr_assert_eq(parse("func:f/breakpoint/"), 0);
-	cr_assert_eq(request.breakpoint, BREAKPOINT_IF_NEEDED);
-	cr_assert_eq(request.wish_count, 0);
-	cr_assert_eq(parse("addr:m+0x10/breakpoint=always,rdi/"), 0);
-	cr_assert_eq(request.breakpoint, BREAKPOINT_ALWAYS);
-	cr_assert_eq(request.wish_count, 1);
-	cr_assert_eq(parse("usdt:a:b/arg1/"), 0);
-	cr_assert_eq(request.breakpoint, BREAKPOINT_NEVER);
-	cr_assert_eq(parse("func:f/breakpoint,breakpoint/"), -WM_E_SPEC);
-	cr_assert_eq(parse("func:f/breakpoint=never/"), -WM_E_SPEC);
 }
 
 Test(request, an_address)
@@ -120,6 +106,7 @@ Test(request, nonsense_is_refused)
 		"func:a/1x/",
 		"func:a/a b/",
 		"func:a/ret,ret/",
+		"func:a/breakpoint=always/",
 		"func:a/x,x/",
 		"func:a/args:u8/",
 		"func:a\n",

@@ -322,25 +322,6 @@ int span_find_common(const struct sweep *sweep, uint64_t point, bool is_entry, u
 	return 0;
 }
 
-int span_find_breakpoint(const struct sweep *sweep, uint64_t point, bool is_entry,
-			 struct span *span)
-{
-	int err = point_settle(sweep, point, is_entry, span);
-
-	if (!err && sweep->breakpoint_refusal)
-		err = refuse(span, sweep->breakpoint_refusal, "%s", "");
-	if (err)
-		return err;
-	span->address = span->point;
-	err = insns_take(sweep, 1, span);
-	if (!err)
-		err = sweep_taboo(sweep, span->address, span->address + span->bytes);
-	if (err)
-		return span->refusal ? err : refuse(span, err, "%s", "");
-	span->tier = TIER_BREAKPOINT;
-	return 0;
-}
-
 static int whole_try(const struct sweep *sweep, bool is_entry, struct span *span)
 {
 	int err = span_try(sweep, span->point, SPAN_JUMP_BYTES, span);

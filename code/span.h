@@ -52,11 +52,4 @@ int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, struct s
 int span_find_common(const struct sweep *sweep, uint64_t point, bool is_entry, uint64_t start,
 		     const uint64_t *points, unsigned int count, struct span *span);
 
-/*
- * The span for a breakpoint there: one instruction, of which the first byte will be written; so it doesn't
- * matter what comes behind that. Returns 0, or the refusal.
- */
-int span_find_breakpoint(const struct sweep *sweep, uint64_t point, bool is_entry,
-			 struct span *span);
-
 #endif

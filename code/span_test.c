@@ -271,38 +271,6 @@ Test(span, flags_that_may_be_looked_at_are_kept)
 	cr_assert(span.keeps_flags);
 }
 
-static void breaks(const char *name, unsigned int offset, unsigned int bytes)
-{
-	uint64_t point = address_of(name) + offset;
-
-	cr_assert_eq(span_find_breakpoint(&sweep, point, !offset, &span), 0, "%s", name);
-	cr_assert_eq(span.tier, TIER_BREAKPOINT);
-	cr_assert_eq(span.address, point);
-	cr_assert_eq(span.bytes, bytes);
-	cr_assert_eq(span.insn_count, 1);
-}
-
-Test(span, a_breakpoint_takes_one_instruction_wherever_that_can_be_moved)
-{
-	breaks("too_short", 0, 1);
-	breaks("probed_call", 0, 4);
-	breaks("computed", 0, 1);
-	breaks("with_syscall", 0, 2);
-	cr_assert_eq(span_find_breakpoint(&sweep, address_of("with_syscall") + 2, false, &span),
-		     -WM_E_SPAN_INSTRUCTION);
-	cr_assert_eq(span_find_breakpoint(&sweep, address_of("one_wide") + 1, false, &span),
-		     -WM_E_MID_INSTRUCTION);
-	cr_assert_eq(span_find_breakpoint(&sweep, address_of("signal_return"), true, &span),
-		     -WM_E_SIGNAL_FRAME);
-	cr_assert_eq(span_find_breakpoint(&sweep, address_of("with_restartable") + 2, false, &span),
-		     -WM_E_RESTARTABLE);
-	/* what libc may run with all signals blocked */
-	sweep.breakpoint_refusal = -WM_E_TRAP_LIBC;
-	cr_assert_eq(span_find_breakpoint(&sweep, address_of("too_short"), true, &span),
-		     -WM_E_TRAP_LIBC);
-	sweep.breakpoint_refusal = 0;
-}
-
 Test(span, a_punned_jump_never_ends_in_a_marker)
 {
 	cr_assert_neq(span_find(&sweep, address_of("with_marker") + 1, false, &span), 0);

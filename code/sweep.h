@@ -60,7 +60,6 @@ struct sweep {
 		*return_taboos; /* functions whose return must be left as it is; in order */
 	size_t return_taboo_count;
 	const struct sweep_claims *claims; /* set by who asks, in a copy of its own; NULL: none */
-	int breakpoint_refusal; /* why no breakpoint may stand in this file: -WM_E_TRAP_LIBC; 0 */
 };
 
 /*

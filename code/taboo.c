@@ -99,13 +99,6 @@ static const char *const go_sections[] = {
  */
 static const char whole_name[] = "syscall_cancel_arch";
 
-/*
- * Short names of files whose code may run while libc has all signals blocked, in which case the kernel kills
- * a thread at a breakpoint: libc itself, and what it calls or starts threads for.
- */
-static const char *const blocking_files[] = { "ld-linux*",  "libanl",	 "libc", "libnss_*",
-					      "libpthread", "libresolv", "librt" };
-
 static void taboo_add(struct gather *gather, struct sweep_taboo **list, size_t *count,
 		      struct sweep_taboo taboo)
 {
@@ -261,27 +254,6 @@ static void names_take(struct gather *gather, const struct code_symbols *symbols
 	}
 }
 
-/* An allocator in place of libc's is called where libc's would be. */
-static bool is_allocator(const struct code_symbols *symbols)
-{
-	for (size_t i = 0; symbols && i < symbols->count; i++) {
-		const struct code_symbol *symbol = &symbols->all[i];
-
-		if (symbol->bind != BIND_LOCAL &&
-		    (!strcmp(symbol->name, "free") || !strcmp(symbol->name, "malloc")))
-			return true;
-	}
-	return false;
-}
-
-static int breakpoint_refusal(const struct code_file *file, const struct code_symbols *symbols)
-{
-	for (size_t i = 0; i < sizeof(blocking_files) / sizeof(*blocking_files); i++)
-		if (name_fits(file->name, blocking_files[i]))
-			return -WM_E_TRAP_LIBC;
-	return is_allocator(symbols) ? -WM_E_TRAP_LIBC : 0;
-}
-
 static int taboo_order(const void *a, const void *b)
 {
 	const struct sweep_taboo *x = a, *y = b;
@@ -303,7 +275,6 @@ void gather_taboos(struct gather *gather, struct code_file *file,
 	go_take(gather, file);
 	if (symbols)
 		names_take(gather, symbols);
-	sweep->breakpoint_refusal = breakpoint_refusal(file, symbols);
 	if (sweep->taboo_count)
 		qsort(sweep->taboos, sweep->taboo_count, sizeof(*sweep->taboos), taboo_order);
 	if (sweep->return_taboo_count)

@@ -142,27 +142,6 @@ static void begin(struct trampoline *trampoline)
 	trampoline->emit.bytes = trampoline->emit.fixup_count = trampoline->emit.slot_count = 0;
 	trampoline->emit.err = 0;
 	trampoline->detail[0] = '\0';
-	trampoline->is_for_breakpoint = false;
-}
-
-/* The best that the place allows, and that is wanted. */
-static int span_choose(const struct sweep *sweep, const struct code_place *place,
-		       struct trampoline *trampoline, struct span *span)
-{
-	struct span other;
-	int err;
-
-	if (place->breakpoint == BREAKPOINT_ALWAYS)
-		return span_find_breakpoint(sweep, place->address, place->is_entry, span);
-	err = span_find(sweep, place->address, place->is_entry, span);
-	if (!err || span_find_breakpoint(sweep, place->address, place->is_entry, &other))
-		return err;
-	if (place->breakpoint == BREAKPOINT_NEVER) {
-		trampoline->is_for_breakpoint = true;
-		return err;
-	}
-	*span = other;
-	return 0;
 }
 
 static int compose(struct trampoline *trampoline, const struct sweep *sweep,
@@ -191,7 +170,7 @@ int trampoline_compose(const struct sweep *sweep, const struct code_place *place
 	err = place->wants_return ? return_check(sweep, place) : 0;
 	if (err)
 		return refuse(trampoline, err, "");
-	err = span_choose(sweep, place, trampoline, &span);
+	err = span_find(sweep, place->address, place->is_entry, &span);
 	if (err)
 		return refuse(trampoline, err, span.detail);
 	return compose(trampoline, sweep, place, &span);

@@ -36,8 +36,7 @@ struct trampoline {
 	struct detour_move moves[DETOUR_MOVES_MAX];
 	struct detour_link links[DETOUR_CHAIN_MAX];
 	char detail[TRAMPOLINE_DETAIL_BYTES]; /* of a refusal, or "" */
-	bool is_for_breakpoint; /* refused, but a breakpoint could be had, were it asked for */
-	uint32_t guarded_call;	/* of DETOUR_GUARD_CALL */
+	uint32_t guarded_call;		      /* of DETOUR_GUARD_CALL */
 };
 
 /*
@@ -47,7 +46,7 @@ struct trampoline {
 int trampoline_compose(const struct sweep *sweep, const struct code_place *place,
 		       struct trampoline *trampoline);
 
-/* Likewise, in a common span: see span_find_common(). Never a breakpoint. */
+/* Likewise, in a common span: see span_find_common(). */
 int trampoline_compose_common(const struct sweep *sweep, const struct code_place *place,
 			      uint64_t start, const uint64_t *points, unsigned int count,
 			      struct trampoline *trampoline);

@@ -22,7 +22,6 @@ struct asked {
 	const void *place;   /* a struct code_place up to its last field, its names behind; NULL */
 	struct control_detour *detour; /* the record, for base 0; NULL: refused, or covered */
 	int error;		       /* why it is refused; 0 */
-	int is_for_breakpoint;	       /* refused, but a breakpoint could be had */
 	char *detail;		       /* of the refusal; NULL: "" */
 };
 

@@ -184,8 +184,7 @@ static bool party_add(const struct near *near, struct party *party, size_t numbe
 	const struct asked *asked = &near->asked->all[number];
 	unsigned int at = 0;
 
-	if (party->count == DETOUR_CHAIN_MAX || !asked->spec || !asked->detour->link_at ||
-	    asked->detour->tier == TIER_BREAKPOINT)
+	if (party->count == DETOUR_CHAIN_MAX || !asked->spec || !asked->detour->link_at)
 		return false;
 	party->members[party->count++] = number;
 	while (at < party->point_count && party->points[at] < asked->detour->point)

@@ -152,7 +152,6 @@ static int keep(struct making *making, const struct code_place *place, int err, 
 	if (failed)
 		return failed;
 	asked->spec = making->spec;
-	asked->is_for_breakpoint = making->trampoline.is_for_breakpoint;
 	if (err)
 		return asked_refuse(asked, err, detail);
 	err = asked_record(asked, place, &making->trampoline);
@@ -164,11 +163,9 @@ static int keep(struct making *making, const struct code_place *place, int err, 
 static int found(const struct code_place *place, int err, const char *detail, void *data)
 {
 	struct making *making = data;
-	struct code_place wanted = *place;
 	int failed;
 
 	making->spec->matches++;
-	making->trampoline.is_for_breakpoint = false;
 	failed = err ? 0 : settle_taken(making, place);
 	if (failed)
 		return failed < 0 ? failed : 0;
@@ -176,12 +173,11 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 		err = sweep_once(making);
 	if (err == -ENOMEM || err == -ECANCELED)
 		return err;
-	wanted.breakpoint = making->spec->request->breakpoint;
 	if (!err) {
-		err = trampoline_compose(&making->sweep, &wanted, &making->trampoline);
+		err = trampoline_compose(&making->sweep, place, &making->trampoline);
 		detail = making->trampoline.detail;
 	}
-	return keep(making, &wanted, err, detail);
+	return keep(making, place, err, detail);
 }
 
 /* ---- what comes of it ---- */
@@ -234,7 +230,7 @@ static void tell(const struct plan_listener *listener, const struct asked *asked
 
 	asked_place(asked, &place);
 	listener->place(&place, asked->error, asked->detail ? asked->detail : "", asked->detour,
-			asked->is_for_breakpoint, listener->data);
+			listener->data);
 }
 
 static int fill(struct making *making)
@@ -257,7 +253,7 @@ static int fill(struct making *making)
 	return err;
 }
 
-/* Whether it is libc, and some request takes breakpoints, or SIGTRAP is wanted for watches. */
+/* Whether it is libc, and a watch needs SIGTRAP. */
 static int is_guarded(const struct spec_list *specs, const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -265,8 +261,7 @@ static int is_guarded(const struct spec_list *specs, const char *path)
 	if (strcmp(name ? name + 1 : path, LIBC_NAME))
 		return 0;
 	for (size_t i = 0; i < specs->count; i++)
-		if (specs->all[i].watch ||
-		    (specs->all[i].request && specs->all[i].request->breakpoint))
+		if (specs->all[i].watch)
 			return 1;
 	return 0;
 }
@@ -329,7 +324,7 @@ static const struct code_function *function_named(const struct code_symbols *sym
 	return NULL;
 }
 
-/* One that can't be had is left out: then the agent refuses breakpoints. */
+/* One that can't be had is left out: then the agent refuses watches. */
 static int guard(struct making *making, const char *name, uint8_t kind, uint32_t call)
 {
 	const struct code_symbols *symbols = code_module_symbols(making->module);

@@ -34,18 +34,18 @@ struct plan {
 	struct plan_place *places;
 	size_t place_count, place_room;
 	uint64_t last;	    /* of their addresses */
-	size_t guard_count; /* of the places, those that are no events but see to breakpoints */
+	size_t guard_count; /* of the places, guards of libc, which are no events */
 	struct plan_refusal *refused;
 	size_t refused_count, refused_room;
 };
 
 /*
  * Told of each place once all are settled, whether it can be had or not; `detour` is NULL where it
- * can't. is_for_breakpoint: it could, by a breakpoint, were one asked for.
+ * can't.
  */
 struct plan_listener {
 	void (*place)(const struct code_place *place, int err, const char *detail,
-		      const struct control_detour *detour, int is_for_breakpoint, void *data);
+		      const struct control_detour *detour, void *data);
 	void *data;
 };
 

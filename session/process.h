@@ -83,7 +83,6 @@ struct process {
 	size_t module_count;
 	size_t text_bytes; /* that it has sent for those and its events */
 	struct probed probed;
-	uint64_t trap_claim;	   /* trap.h; 0: none */
 	struct watching *watching; /* watch/watching.h's; NULL: nothing is watched */
 	struct watch_state watch;
 	struct outside *outside; /* watch/outside.h's: it has no agent; else NULL */

@@ -5,7 +5,6 @@
 #include "session/process.h"
 #include "session/stop.h"
 #include "session/target.h"
-#include "session/trap.h"
 #include "session/watch/outside.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"
@@ -99,7 +98,6 @@ int session_finish(struct wm_session *session, struct process *process)
 	int err = 0, more;
 
 	watching_end(session, process);
-	trap_unclaim(session, process);
 	if (process->drain) {
 		err = session_drain(session, process, DRAIN_ALL);
 		probe_ended(session, process);
@@ -283,7 +281,6 @@ int session_arm(struct wm_session *session, struct process *process)
 	process->was_quiet = 0;
 	if (process->outside)
 		return 0;
-	trap_claim(session, process);
 	if (spec_count_markers(&session->specs))
 		err = session->options.strict ? change_stopped(session, process, CONTROL_ARM)
 					      : send_rules(session, process, CONTROL_ARM, 0);

@@ -164,11 +164,6 @@ END
 		expect "claims in a ledger that is gone" "$(grep -c " waymark $recorder " out)" 0
 		await has_claims "$recorder" 3
 		expect "claims that were written again" "$(grep -c " waymark $recorder " out)" 3
-		start breaking "$waymark" record -e 'addr:watched:18/breakpoint=always/' -o breaking.trace -p "$watched"
-		breaker=$pid
-		await has_claims "$breaker" 1
-		grep -qE "^SIGTRAP .* waymark $breaker .*addr:watched" out || fail "SIGTRAP for a breakpoint: $(cat out breaking)"
-		kill -9 "$breaker"
 		kill -9 "$recorder"
 		await has_ended "$recorder" || fail "a recorder that was killed does not end"
 		claims 0 -p "$watched"

@@ -38,10 +38,10 @@ says_not()
 }
 
 # Two that can't stand together: the one that was asked for first.
-agree func:near_wall "$(at near_inside)/breakpoint=always/"
-grep -q 'refused  another event stands in the way of this one: near:near_wall at -2$' listed ||
+agree func:near_wall func:near_beside
+grep -q 'refused  another event stands in the way of this one: near:near_wall at -4$' listed ||
 	fail "the earlier isn't named: $(cat listed)"
-says "near:near_wall at -2"
+says "near:near_wall at -4"
 expect "calls of near_wall" "$(count near.trace near:near_wall)" 200
 
 # At neighbouring instructions: each has its own, in the order in which they are run, with what it sees there.

@@ -113,10 +113,6 @@ if ./registers 1; then
 	inner=$(printf '0x%x' $((0x$(nm registers | awk '$3 == "passed_inner" { print $1 }'))))
 	launched kept_inside "addr:registers+$inner/rdi:str,xmm3/" ./registers 500 flags
 	expect "registers: an address" "$("$waymark" dump kept_inside | wc -l)" 1000
-	launched kept_by_break func:passed/breakpoint=always,rdi:str,xmm1,ret/ ./registers 500
-	expect "registers: a breakpoint" "$("$waymark" dump kept_by_break | wc -l)" 2000
-	launched break_inside "addr:registers+$inner/breakpoint=always,rdi:str,xmm3/" ./registers 500 flags
-	expect "registers: a breakpoint inside" "$("$waymark" dump break_inside | wc -l)" 1000
 	grep -qw avx512bw /proc/cpuinfo || echo "no AVX-512 here: registers were kept as far as AVX has them"
 else
 	echo "no AVX here: whether registers are kept was not seen"

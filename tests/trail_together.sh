@@ -84,7 +84,7 @@ counted ran both:leaf:begin 10000
 counted ran both:leaf:end 10000
 whole ran
 expect "threads whose way was recorded" "$(grep -c 'by soft: [0-9]*,[0-9,]* blocks' shown)" 2
-for spec in func:leaf func:leaf/breakpoint/ addr:both.c:10; do
+for spec in func:leaf addr:both.c:10; do
 	rm -rf ran
 	run 7 --json "${soft[@]}" -e $spec -o ran -- ./both 500
 	expect "$spec" "$(json recorded)" 1000

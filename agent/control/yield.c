@@ -3,8 +3,6 @@
 
 #include "agent/control/lock.h"
 #include "agent/control/thread.h"
-#include "agent/detour/breakpoint.h"
-#include "agent/detour/detour.h"
 #include "agent/detour/janitor.h"
 #include "agent/marker/careful.h"
 #include "agent/marker/shut.h"
@@ -109,10 +107,8 @@ void yield_serve(const struct text *text)
 		begun = now;
 		careful_allow(0);
 		watch_yield(-WM_E_TRAP_FILTER);
-		if (breakpoint_any_stands())
-			detour_take_breakpoints(text, -WM_E_TRAP_FILTER);
 	}
-	is_over = !watch_any_live() && !breakpoint_any_stands() &&
+	is_over = !watch_any_live() &&
 		  (!__atomic_load_n(&for_all, __ATOMIC_ACQUIRE) || nobody_handles(text));
 	lock_release(&agent_lock);
 	if (!is_over)

@@ -12,13 +12,12 @@
 
 #include "agent/control/heap.h"
 #include "agent/control/lock.h"
-#include "agent/detour/breakpoint.h"
 #include "agent/detour/exits.h"
 #include "agent/detour/janitor.h"
 #include "agent/detour/list.h"
 #include "agent/detour/return.h"
-#include "agent/detour/trap.h"
 #include "agent/marker/planning.h"
+#include "agent/watch/sigtrap.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>
@@ -42,10 +41,9 @@ static uint64_t idle_until_ns, retry_at_ns;
 
 /* ---- trying ---- */
 
-/* libc blocks all signals for moments */
 static int may_be_done(int error)
 {
-	return !error || error == -WM_E_DETOUR_BUSY || error == -WM_E_TRAP_BLOCKED;
+	return !error || error == -WM_E_DETOUR_BUSY;
 }
 
 static size_t undone(const struct list *list)
@@ -144,7 +142,6 @@ static int try_all(const struct text *text, struct list *list, int arm, unsigned
 		}
 		detour->error = site->is_done ? 0 : site->error ? site->error : error;
 		memcpy(detour->found, site->found, sizeof detour->found);
-		breakpoint_settle(detour);
 	}
 	return error;
 }
@@ -166,7 +163,7 @@ static int has_event(const struct detour *detour, int which)
 {
 	uint8_t flags = detour->record->flags;
 
-	if (flags & DETOUR_GUARDS)
+	if (detour_is_guard(detour))
 		return 0;
 	return which ? flags & DETOUR_RETURN : !(flags & DETOUR_SECRETIVE);
 }
@@ -213,15 +210,9 @@ static void withdraw(struct detour *detour, uint32_t lane_bit)
 	may_be_inert |= detour->head->is_armed && !chain_is_wanted(detour);
 }
 
-/* What stands by a jump comes first, the guards among them. */
 static int is_to_arm(const struct detour *detour)
 {
-	return detour->is_listed && !detour_is_breakpoint(detour);
-}
-
-static int is_to_break(const struct detour *detour)
-{
-	return detour->is_listed && detour_is_breakpoint(detour);
+	return detour->is_listed;
 }
 
 /*
@@ -249,15 +240,10 @@ static int take_prepared(unsigned int lane)
 	return guards;
 }
 
-/*
- * What became of a jump became of all events that were to be armed there. Guards are none: nobody is told
- * of them. Returns the error.
- */
-static int settle_chain(const struct janitor_site *site, unsigned int lane,
-			struct detour_result *result)
+/* A jump's result is the result of all events that were to be armed there. A guard is no event: it is not reported. */
+static void settle_chain(const struct janitor_site *site, unsigned int lane,
+			 struct detour_result *result)
 {
-	int error = site->is_done ? 0 : site->detour->error;
-
 	for (struct detour *d = site->detour; d; d = d->next_member) {
 		int is_event = !detour_is_guard(d);
 
@@ -267,69 +253,35 @@ static int settle_chain(const struct janitor_site *site, unsigned int lane,
 			result->markers += (uint32_t)is_event;
 			continue;
 		}
-		d->error = error;
+		d->error = site->detour->error;
 		memcpy(d->found, site->found, sizeof d->found);
 		result->refused += (uint32_t)is_event;
 		if (is_event)
 			tell_refused(d, lane);
 		withdraw(d, 1u << lane);
 	}
-	return error;
-}
-
-/*
- * Arm one half of the batch. *guards: why the guards could not be had; 0. Returns -ENOMEM, and none was; else
- * each is told by itself, and the error is that of one.
- */
-static int arm_half(const struct text *text, unsigned int lane, int (*half)(const struct detour *),
-		    int *guards, struct detour_result *result)
-{
-	struct list list;
-	int error = list_make(&list, half), is_break = half == is_to_break, is_tried = 0;
-
-	if (error || !list.count)
-		return error;
-	exits_collect(&list);
-	if (is_break)
-		error = *guards ? *guards : breakpoint_begin();
-	for (size_t i = 0; is_break && !error && i < list.count; i++)
-		error = breakpoint_place(list.sites[i].detour);
-	if (!error) {
-		error = try_all(text, &list, 1, ARM_MS, result);
-		is_tried = 1;
-	}
-	for (size_t i = 0; i < list.count; i++) {
-		struct detour *detour = list.sites[i].detour;
-		int one;
-
-		if (!is_tried)
-			detour->error = error;
-		one = settle_chain(&list.sites[i], lane, result);
-		error = is_break && !error ? one : error;
-		*guards = detour_is_guard(detour) && one ? one : *guards;
-	}
-	list_free(&list);
-	return error;
 }
 
 int detour_commit(const struct text *text, unsigned int lane, struct detour_result *result)
 {
-	int error = tell_events(lane), breaks, guards = 0;
+	int error = tell_events(lane);
+	struct list list;
 
+	if (!error && take_prepared(lane))
+		sigtrap_guard();
+	if (!error)
+		error = list_make(&list, is_to_arm);
 	if (error) {
 		detour_release(lane);
 		return error;
 	}
-	if (take_prepared(lane))
-		breakpoint_guard();
-	error = arm_half(text, lane, is_to_arm, &guards, result);
-	breaks = error == -ENOMEM ? error : arm_half(text, lane, is_to_break, &guards, result);
-	if (error == -ENOMEM || breaks == -ENOMEM) {
-		detour_release(lane);
-		return -ENOMEM;
-	}
+	exits_collect(&list);
+	error = try_all(text, &list, 1, ARM_MS, result);
+	for (size_t i = 0; i < list.count; i++)
+		settle_chain(&list.sites[i], lane, result);
+	list_free(&list);
 	/* told one by one: the request as a whole has done what it could */
-	return result->markers ? 0 : error ? error : breaks;
+	return result->markers ? 0 : error;
 }
 
 /* ---- disarming ---- */
@@ -350,14 +302,9 @@ static int is_inert(const struct detour *detour)
 	return detour->is_armed && !chain_is_wanted(detour);
 }
 
-static int is_inert_break(const struct detour *detour)
-{
-	return is_inert(detour) && detour_is_breakpoint(detour);
-}
-
 static int is_inert_jump(const struct detour *detour)
 {
-	return is_inert(detour) && !detour_is_breakpoint(detour) && !detour_is_guard(detour);
+	return is_inert(detour) && !detour_is_guard(detour);
 }
 
 static int is_inert_guard(const struct detour *detour)
@@ -410,12 +357,11 @@ uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
 	if (!may_be_inert)
 		return 0;
 	result = result ? result : &unused;
-	left = disarm(text, is_inert_break, timeout_ms, result);
-	left += disarm(text, is_inert_jump, timeout_ms, result);
+	left = disarm(text, is_inert_jump, timeout_ms, result);
 	/* guards stay while anything needs them */
-	if (breakpoint_end(text) == 0) {
+	if (sigtrap_end(text) == 0) {
 		left += disarm(text, is_inert_guard, timeout_ms, result);
-		breakpoint_unguard();
+		sigtrap_unguard();
 	} else {
 		left += is_any_inert(is_inert_guard);
 	}
@@ -429,57 +375,10 @@ int detour_waits(void)
 	return waits;
 }
 
-/* Put the byte back as one store: nobody has to stop for that. */
-static int take_breakpoint(const struct text *text, struct detour *detour)
-{
-	const struct control_detour *record = detour->record;
-	int error = stands(text, detour) ? text_write_code(text, record->address, record->original,
-							   1, detour->prot)
-					 : 0;
-	uint16_t count;
-
-	if (error)
-		return error;
-	detour->is_armed = 0;
-	breakpoint_settle(detour);
-	if (!detour->is_counted_up || text_read(text, record->semaphore, &count, sizeof count))
-		return 0;
-	count--;
-	detour->is_counted_up = text_write_data(text, record->semaphore, &count, sizeof count) != 0;
-	return 0;
-}
-
-/* Nobody gets its events any more; who wanted them is told. */
-static void give_up(struct detour *detour, int why)
-{
-	detour->error = why;
-	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
-		if (detour->lanes & 1u << lane)
-			tell_refused(detour, lane);
-	}
-	withdraw(detour, detour->lanes);
-}
-
-void detour_take_breakpoints(const struct text *text, int why)
-{
-	for (struct detour *d = detour_first(); d; d = d->next) {
-		if (!d->is_armed || !detour_is_breakpoint(d) || take_breakpoint(text, d))
-			continue;
-		for (struct detour *member = d; member; member = member->next_member)
-			give_up(member, why);
-	}
-	may_be_inert = 1; /* the guards */
-	if (registry_listener)
-		registry_listener->flush();
-}
-
 void detour_tick(const struct text *text)
 {
 	uint64_t now_ns;
-	int why = breakpoint_watch();
 
-	if (why)
-		detour_take_breakpoints(text, why);
 	if (return_look_for_left(kernel_getpid()))
 		janitor_sweep(text);
 	if (!may_be_inert)
@@ -532,8 +431,6 @@ void detour_module_gone(const struct module *module)
 			continue;
 		d->is_armed = 0;
 		d->is_counted_up = 0;
-		if (detour_is_breakpoint(d))
-			trap_forget(d->record->address);
 		d->prepared = 0;
 		d->lanes = 0;
 		d->is_gone = 1;
@@ -560,7 +457,7 @@ uint32_t detour_forked(int whole, uint32_t lanes)
 		d->lanes = d->prepared = 0;
 		may_be_inert |= d->is_armed;
 	}
-	breakpoint_forked();
+	sigtrap_forked();
 	idle_until_ns = lock_now_ns() + (counts ? COUNTING_NS : IDLE_NS);
 	return counts;
 }

@@ -33,7 +33,7 @@ static int is_host(const struct detour *detour, const struct control_detour *rec
 {
 	const struct control_detour *there = detour->record;
 
-	return detour->head == detour && there->link_at && there->tier != TIER_BREAKPOINT &&
+	return detour->head == detour && there->link_at &&
 	       there->address < record->address + detour_owned(record) &&
 	       there->address + detour_owned(there) > record->address &&
 	       record->point >= there->address &&
@@ -46,7 +46,7 @@ struct detour *chain_host(const struct control_detour *record)
 	uintptr_t at = (point > DETOUR_SPAN_MAX ? point - DETOUR_SPAN_MAX : 0) &
 		       ~(uintptr_t)(TABLE_CELL_BYTES - 1);
 
-	if (!record->link_at || record->tier == TIER_BREAKPOINT)
+	if (!record->link_at)
 		return NULL;
 	for (; at <= point; at += TABLE_CELL_BYTES) {
 		for (struct detour *d = table_at(at); d; d = d->next_in_bucket) {

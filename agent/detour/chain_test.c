@@ -242,7 +242,7 @@ Test(chain, is_of_those_that_replace_the_same_in_the_same_way)
 	ANOTHER(bad.head.span_bytes++);
 	ANOTHER(bad.head.relay++);
 	ANOTHER(bad.head.pun++);
-	ANOTHER(bad.head.tier = TIER_BREAKPOINT);
+	ANOTHER(bad.head.tier = TIER_ONE);
 	ANOTHER(bad.head.link_at = 0);
 	ANOTHER(bad.head.original[0] ^= 1);
 	ANOTHER(bad.head.original[good.head.span_bytes + DETOUR_RELAY_BYTES - 1] ^= 1);

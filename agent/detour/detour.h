@@ -86,6 +86,12 @@ static inline size_t detour_owned(const struct control_detour *record)
 	return (size_t)record->span_bytes + record->pun;
 }
 
+/* Whether it is a guard, which watches need (agent/watch/guard.h), and no event. */
+static inline int detour_is_guard(const struct detour *detour)
+{
+	return (detour->record->flags & DETOUR_GUARDS) != 0;
+}
+
 #define CHAIN_REACH_MAX (INT32_MAX - 2 * DETOUR_CODE_MAX)
 
 /* ---- chain.c: abi/detour.h says what a chain is ---- */
@@ -180,9 +186,6 @@ uint32_t detour_disarm_idle(const struct text *text, unsigned int timeout_ms,
 
 /* Now and then: what could not be disarmed, what forked children inherited. */
 void detour_tick(const struct text *text);
-
-/* The process has become one in which breakpoints may kill it: all go, and who wanted them is told. */
-void detour_take_breakpoints(const struct text *text, int why);
 
 /* Whether jumps that nobody wants stand because something was in the way that may pass: a tracer. */
 int detour_waits(void);

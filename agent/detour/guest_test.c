@@ -202,7 +202,7 @@ Test(guest, has_a_jump_of_its_own_when_its_host_is_gone)
 	end();
 }
 
-Test(guest, is_none_of_a_breakpoint_nor_without_a_link)
+Test(guest, is_none_without_a_link_or_a_point)
 {
 	union trial_record record;
 	struct trial_wish there = pointed(1, POINTS);
@@ -211,9 +211,6 @@ Test(guest, is_none_of_a_breakpoint_nor_without_a_link)
 	trial_other_arm(&there);
 	trial_compose(&record, &trial_victim_wish);
 	cr_assert_not_null(chain_host(&record.head));
-	record.head.tier = TIER_BREAKPOINT;
-	cr_assert_null(chain_host(&record.head));
-	trial_compose(&record, &trial_victim_wish);
 	record.head.link_at = 0;
 	cr_assert_null(chain_host(&record.head));
 	trial_compose(&record, &trial_victim_wish);

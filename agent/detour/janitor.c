@@ -8,9 +8,9 @@
 #include "agent/detour/gaps.h"
 #include "agent/detour/segments.h"
 #include "agent/detour/stop.h"
-#include "agent/detour/trap.h"
 #include "agent/patch/batch.h"
 #include "agent/store/arena.h"
+#include "agent/watch/trap.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>

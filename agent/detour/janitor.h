@@ -37,8 +37,8 @@ int janitor_run(const struct text *text, struct janitor_site *sites, size_t coun
 int janitor_sweep(const struct text *text);
 
 /*
- * Stop all to see whether a thread has met a breakpoint that was there before, and is still to be given its
- * signal: -EAGAIN; 0 if none; or an error as above.
+ * Stop all to see whether a thread has hit a watch and is still to receive its signal: -EAGAIN; 0 if none; or an error
+ * as above.
  */
 int janitor_look(const struct text *text);
 

@@ -7,9 +7,7 @@
 #include "agent/detour/detour.h"
 
 #include "agent/control/heap.h"
-#include "agent/detour/breakpoint.h"
 #include "agent/detour/exits.h"
-#include "agent/detour/guard.h"
 #include "agent/detour/return.h"
 #include "agent/detour/memory.h"
 #include "agent/detour/pun.h"
@@ -17,6 +15,7 @@
 #include "agent/detour/segments.h"
 #include "agent/marker/hit.h"
 #include "agent/marker/hook.h"
+#include "agent/watch/guard.h"
 
 #include <waymark/error.h>
 #include <waymark/marker.h>
@@ -242,8 +241,8 @@ static int fill_code(const struct detour *detour, uint8_t *code)
 			put64(to, (uintptr_t)&detour->events[0].hit);
 			break;
 		case FIXUP_ENTER:
-			put64(to, record->flags & DETOUR_GUARDS ? guard_entry(record->flags)
-								: hit_entry_detour());
+			put64(to, detour_is_guard(detour) ? guard_entry(record->flags)
+							  : hit_entry_detour());
 			break;
 		case FIXUP_RETURN_WORD:
 			put64(to, (uintptr_t)detour);
@@ -281,11 +280,7 @@ static int make_jumps(const struct text *text, struct detour *detour)
 		detour->jump[1] = (uint8_t)record->relay;
 		detour->jump_bytes = DETOUR_SHORT_BYTES;
 	}
-	if (!detour_is_breakpoint(detour))
-		return 0;
-	detour->jump[0] = TRAP_OPCODE;
-	detour->jump_bytes = TRAP_BYTES;
-	return breakpoint_make(detour);
+	return 0;
 }
 
 static int make_code(const struct text *text, struct detour *detour, struct detour *head)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/detour/record.h"
 
-#include "agent/detour/trap.h"
 #include "agent/detour/detour.h"
 #include "agent/marker/field.h"
 
@@ -71,20 +70,13 @@ static int check_types(const uint8_t types[16])
 	return 0;
 }
 
-/* Bytes in the place itself: a whole jump's, a short one's to a relay, a punned one's, or a breakpoint's. */
+/* Bytes in the place itself: a whole jump's, a short one's to a relay, or a punned one's. */
 static int check_span(const struct control_detour *record)
 {
 	unsigned int least = record->relay ? DETOUR_SHORT_BYTES : DETOUR_JUMP_BYTES;
 
 	if (!record->pun != (record->tier != TIER_PUNNED))
 		return -WM_E_PROTOCOL;
-	if (record->tier == TIER_BREAKPOINT)
-		return record->relay || !record->span_bytes ||
-				       record->span_bytes > DETOUR_SPAN_MAX ||
-				       record->original[0] == TRAP_OPCODE ||
-				       record->address != record->point
-			       ? -WM_E_PROTOCOL
-			       : 0;
 	if (record->pun)
 		return record->relay || record->pun > DETOUR_PUN_MAX || !record->span_bytes ||
 				       record->span_bytes >= DETOUR_JUMP_BYTES ||
@@ -109,8 +101,7 @@ static int check_head(const struct control_detour *record)
 	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL |
 			      DETOUR_GUARDS))
 		return -WM_E_PROTOCOL;
-	if (record->flags & DETOUR_GUARDS &&
-	    (record->flags & (record->flags - 1) || record->tier == TIER_BREAKPOINT))
+	if (record->flags & DETOUR_GUARDS && record->flags & (record->flags - 1))
 		return -WM_E_PROTOCOL;
 	if (end < record->address || record->point < record->address ||
 	    record->point > record->address + record->span_bytes)
@@ -133,8 +124,7 @@ static int check_links(const struct control_detour *record)
 	const uint8_t *code = (const uint8_t *)(record + 1);
 
 	if (record->link_count &&
-	    (!record->link_at || record->relay || record->pun || record->tier == TIER_BREAKPOINT ||
-	     record->flags & DETOUR_GUARDS))
+	    (!record->link_at || record->relay || record->pun || record->flags & DETOUR_GUARDS))
 		return -WM_E_PROTOCOL;
 	for (unsigned int i = 0; i < record->link_count; i++) {
 		if (links[i].point > record->span_bytes ||

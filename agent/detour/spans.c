@@ -12,8 +12,7 @@
 #include "agent/detour/stop.h"
 
 #include "agent/detour/return.h"
-#include "agent/detour/trap.h"
-#include "agent/detour/unblock.h"
+#include "agent/watch/unblock.h"
 #include "base/syscall.h"
 
 #include <waymark/error.h>
@@ -62,15 +61,13 @@ static struct janitor_site *site_around(const struct stop_job *job, uintptr_t ad
 			high = middle;
 		else if (address >= record->address + record->span_bytes)
 			low = middle + 1;
-		else if (site->is_done || record->tier == TIER_BREAKPOINT)
-			return NULL; /* nobody's business is the middle of an instruction */
 		else
-			return site;
+			return site->is_done ? NULL : site;
 	}
 	return NULL;
 }
 
-/* ---- breakpoints ---- */
+/* ---- guards ---- */
 
 /*
  * A thread that is in a function when its guard is stored may be about to do what the guard is there to
@@ -85,24 +82,6 @@ static void keep_out_of_guarded(struct stop_job *job, uintptr_t pc)
 		    pc < record->point + record->guard_bytes)
 			job->sites[i].error = -WM_E_DETOUR_BUSY;
 	}
-}
-
-static void look_at_mask(struct stop_job *job, uint64_t mask)
-{
-	if (mask & TRAP_SIGNAL_BIT)
-		job->break_error = -WM_E_TRAP_BLOCKED;
-}
-
-/* A signal's frame has the mask that its handler's return restores. */
-static void look_at_frame(struct stop_job *job, uintptr_t pc, uintptr_t at)
-{
-	uint64_t mask;
-
-	keep_out_of_guarded(job, pc);
-	if (!job->has_breaks || job->is_control)
-		return;
-	if (!read_memory(job, &mask, at + TRAP_FRAME_MASK_WORDS * WORD, sizeof mask))
-		look_at_mask(job, mask);
 }
 
 /*
@@ -221,7 +200,7 @@ static uintptr_t scan_stack(struct stop_job *job, struct stack *stacks, unsigned
 
 				note_near(job, word, stack);
 				stranded_place(job->stranded, word, stack);
-				look_at_frame(job, word, at + i * WORD);
+				keep_out_of_guarded(job, word);
 				add_stack(stacks, count, stack,
 					  stack_end(job, stack, thread_pointer));
 			}
@@ -270,8 +249,6 @@ static void clear_thread(struct stop_job *job, const struct stopped *thread)
 	if (changed)
 		halt_regs_set(thread->tid, &regs);
 	keep_out_of_guarded(job, halt_pc(&regs));
-	if (job->has_breaks && !job->is_control)
-		look_at_mask(job, threads_mask(job, thread));
 	note_near(job, halt_pc(&regs), halt_stack(&regs));
 	if (job->stranded &&
 	    !stranded_begin(job->stranded, thread->tid, halt_pc(&regs), halt_stack(&regs),
@@ -511,10 +488,6 @@ static void store_site(const struct stop_job *job, struct janitor_site *site, co
 	int is_original = are_equal(found, original, owned);
 	int error = 0;
 
-	if (record->tier == TIER_BREAKPOINT && job->break_error) {
-		site->error = job->break_error;
-		return;
-	}
 	for (unsigned int i = 0; i < DETOUR_JUMP_BYTES; i++)
 		site->found[i] = i < owned ? found[i] : 0;
 	if (!is_jump && !is_original) {

@@ -111,9 +111,6 @@ Test(spans, a_thread_in_the_middle_stays_where_nothing_is_stored)
 	cr_assert_eq(goes_on_at(SPAN + SECOND, 1), SPAN + SECOND);
 	site.is_done = 0;
 	cr_assert_eq(goes_on_at(SPAN + SECOND, 0), SPAN + SECOND);
-	/* of a breakpoint it is one instruction's, into which the program may jump */
-	record.tier = TIER_BREAKPOINT;
-	cr_assert_eq(goes_on_at(SPAN + SECOND, 1), SPAN + SECOND);
 	cr_assert_eq(site.error, 0);
 }
 

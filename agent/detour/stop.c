@@ -38,7 +38,6 @@ static void find_bounds(struct stop_job *job)
 		job->has_guards |= job->arm && detour->record->flags & DETOUR_GUARDS;
 		if (!job->arm && detour->record->flags & DETOUR_GUARD_MASK)
 			job->masks = STOP_MASKS_GIVE;
-		job->has_breaks |= job->arm && detour->record->tier == TIER_BREAKPOINT;
 		job->first = start < job->first ? start : job->first;
 		job->last = end > job->last ? end : job->last;
 	}

@@ -31,7 +31,7 @@ struct stop_job {
 	int32_t memory_fd; /* /proc/self/mem; -1: write by mprotect(2) */
 	int arm;
 	int sweep;	  /* free return units that were left */
-	int looks;	  /* for signals of breakpoints that are still to come */
+	int looks;	  /* for signals of hits that are still to come */
 	int masks;	  /* 0, STOP_MASKS_*: what is done about SIGTRAP in them (unblock.h) */
 	int32_t filters;  /* seccomp's, that we are under ourselves */
 	intptr_t book_at; /* from a thread's pointer to its struct trap_thread */
@@ -55,8 +55,6 @@ struct stop_job {
 	uintptr_t first, last; /* the spans of all sites, and their relays, lie between */
 	int has_relays;
 	int has_guards;	      /* to be stored */
-	int has_breaks;	      /* likewise */
-	int break_error;      /* why none can be: -WM_E_TRAP_BLOCKED; 0 */
 	int has_pending;      /* a thread is about to be given a SIGTRAP, or has one in hand */
 	int has_leader_ended; /* by itself: a zombie that is listed while there are other threads */
 	int is_control;	      /* the thread that is looked at is one of ours */
@@ -84,9 +82,6 @@ void stop_main(void *job);
  * -EPERM, -ENOBUFS (room).
  */
 int threads_stop(struct stop_job *job);
-
-/* The signals that a stopped thread blocks: now, and when the system call that it is in returns. */
-uint64_t threads_mask(const struct stop_job *job, const struct stopped *thread);
 
 /* Whether it is under seccomp filters that our own threads are not under. */
 int threads_is_filtered(const struct stop_job *job, const struct stopped *thread);

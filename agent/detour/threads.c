@@ -11,8 +11,8 @@
  */
 #define _GNU_SOURCE
 #include "agent/detour/stop.h"
-#include "agent/detour/trap.h"
 
+#include "agent/watch/trap.h"
 #include "base/syscall.h"
 
 #include <waymark/error.h>
@@ -174,22 +174,6 @@ int threads_has_trap(const struct stop_job *job, const struct stopped *thread)
 	       status_set(job, thread, "SigBlk:\t") ==
 		       ~(TRAP_SIGNAL_BIT | UINT64_C(1) << (SIGKILL - 1) |
 			 UINT64_C(1) << (SIGSTOP - 1));
-}
-
-#define PTRACE_GETSIGMASK_NUMBER 0x420a /* linux/ptrace.h, which can't stand beside sys/ptrace.h */
-
-/*
- * A thread in ppoll(2) or its like blocks other signals than when that returns: the kernel tells the
- * latter (kernel/ptrace.c), /proc the former. Any doubt counts as blocked.
- */
-uint64_t threads_mask(const struct stop_job *job, const struct stopped *thread)
-{
-	uint64_t later = 0;
-
-	if (syscall_raw(SYS_ptrace, PTRACE_GETSIGMASK_NUMBER, thread->tid, sizeof later,
-			(long)&later))
-		return ~UINT64_C(0);
-	return later | status_set(job, thread, "SigBlk:\t");
 }
 
 /* ---- stopping ---- */

@@ -138,7 +138,7 @@ static void page_open(struct store *store, struct lane *lane, uint32_t unit, uin
 	__atomic_store_n(&lane->limit, bytes - LANE_SLACK, __ATOMIC_RELAXED);
 }
 
-/* libc's; beside that of what was installed by way of the agent (agent/detour/guard.h) */
+/* libc's; beside that of what was installed by way of the agent (agent/watch/guard.h) */
 static void *restorer;
 
 void lane_find_restorer(void)

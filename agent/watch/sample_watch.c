@@ -3,8 +3,8 @@
 #include "agent/watch/sample_watch.h"
 
 #include "abi/site.h"
-#include "agent/detour/trap.h"
 #include "agent/marker/bed.h"
+#include "agent/watch/trap.h"
 
 #include <waymark/marker.h>
 
@@ -19,29 +19,31 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static union trial_record mask_record, action_record;
 struct watch_table *sample_table;
 int sample_events[WATCH_ROWS_MAX];
 
 /* ---- what the tool does ---- */
 
+void sample_guard(uint8_t flags)
+{
+	static union trial_record record;
+	struct detour_result result = { 0 };
+	struct trial_wish wish = flags == DETOUR_GUARD_MASK ? trial_tail_wish : trial_float_wish;
+
+	wish.flags = flags;
+	trial_compose(&record, &wish);
+	memset(record.head.types, 0, sizeof record.head.types);
+	cr_assert_eq(trial_place(&record), 0);
+	cr_assert_eq(trial_commit(&result), 0);
+	cr_assert_eq(result.markers, 0, "guards are no events");
+}
+
 void sample_begin(void)
 {
-	struct detour_result result = { 0 };
-	struct trial_wish wish = trial_tail_wish;
-
 	trial_take_runner_for_keeper();
 	trial_begin();
-	wish.flags = DETOUR_GUARD_MASK;
-	trial_compose(&mask_record, &wish);
-	wish = trial_float_wish;
-	wish.flags = DETOUR_GUARD_ACTION;
-	trial_compose(&action_record, &wish);
-	memset(mask_record.head.types, 0, sizeof mask_record.head.types);
-	memset(action_record.head.types, 0, sizeof action_record.head.types);
-	cr_assert_eq(trial_place(&mask_record), 0);
-	cr_assert_eq(trial_place(&action_record), 0);
-	trial_commit(&result);
+	sample_guard(DETOUR_GUARD_MASK);
+	sample_guard(DETOUR_GUARD_ACTION);
 	cr_assert(trap_program.is_guarded);
 }
 

@@ -12,8 +12,14 @@
 extern struct watch_table *sample_table;
 extern int sample_events[WATCH_ROWS_MAX]; /* descriptors, by number */
 
-/* Once in a test's process: trial_begin(), and libc's guards. */
+/* Once in a test's process: trial_begin(), and both guards. */
 void sample_begin(void);
+
+/*
+ * Arm one guard, DETOUR_GUARD_MASK or _ACTION, over a function that the test does not call: tests call the guards
+ * themselves by name.
+ */
+void sample_guard(uint8_t flags);
 
 /* Of an unsigned word, for who writes it. */
 struct control_watch sample_about(uint32_t number, const void *address, unsigned int bytes);

@@ -4,13 +4,13 @@
 
 #include "agent/control/heap.h"
 #include "agent/control/rest.h"
-#include "agent/detour/breakpoint.h"
 #include "agent/detour/return.h"
 #include "agent/marker/careful.h"
 #include "agent/marker/planning.h"
 #include "agent/store/store.h"
 #include "agent/watch/boundary.h"
 #include "agent/watch/frame.h"
+#include "agent/watch/sigtrap.h"
 #include "agent/watch/sound.h"
 #include "agent/watch/take.h"
 #include "base/kernel.h"
@@ -274,7 +274,7 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	if (!error && about->flags & WATCH_FRAME_ENTRY && !careful_is_allowed())
 		error = -WM_E_TRAP_FILTER;
 	if (!error)
-		error = breakpoint_lend();
+		error = sigtrap_take();
 	if (error)
 		return error;
 	if (!tools[lane].table) {
@@ -395,7 +395,7 @@ static void settle(void)
 			owner_forget(&tools[lane].owner);
 	}
 	if (!watch_any() && !watch_waits())
-		breakpoint_give_back();
+		sigtrap_give_back();
 }
 
 void watch_remove(unsigned int lane, uint32_t from, uint32_t to)
@@ -478,7 +478,7 @@ void watch_tick(void)
 	settle();
 	if (!watch_any())
 		return;
-	error = breakpoint_watch_lent();
+	error = sigtrap_look();
 	if (error)
 		watch_yield(error);
 }

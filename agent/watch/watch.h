@@ -19,8 +19,7 @@
  * Take one watch's hits from here on. `tool`: the process that asks, 0 where it can't be named. *fd gets the table's
  * descriptor where this is the session's first, for the caller to send and close, else -1. Returns 0; -WM_E_PROTOCOL for
  * what makes no sense, -EEXIST for a number that is taken, -ENOSPC past WATCH_ROWS_MAX, -EBUSY where too many tools that
- * hung up may have events still, what breakpoint_lend() says,
- * -EPIPE, -ENOMEM, -errno.
+ * hung up may have events still, what sigtrap_take() says, -EPIPE, -ENOMEM, -errno.
  */
 int watch_add(unsigned int lane, const struct control_watch *about, const char *text, size_t bytes,
 	      pid_t tool, int *fd);

@@ -3,8 +3,8 @@
 #define _GNU_SOURCE
 #include "agent/watch/sample_watch.h"
 
-#include "agent/detour/trap.h"
 #include "agent/watch/take.h"
+#include "agent/watch/trap.h"
 #include "base/testing/await.h"
 #include "base/syscall.h"
 

@@ -301,7 +301,7 @@ int finding_all(struct finding *finding)
 	return err;
 }
 
-/* What the agent says of SIGTRAP is of breakpoints in its words: it is a detail here. */
+/* What the agent says of SIGTRAP is a detail here. */
 static int explain(struct wm_session *session, int err)
 {
 	static const int causes[] = { WM_E_TRAP_GUARDS, WM_E_TRAP_IGNORED, WM_E_TRAP_FILTER,

@@ -11,12 +11,14 @@
 
 #define THREADS_MAX 64
 
-int near_sum(int n);  /* 3 * (n + 1): points between single instructions */
-int near_wall(int n); /* n + 1: no room but its own six bytes, nothing but hlt around it */
+int near_sum(int n); /* 3 * (n + 1): points between single instructions */
+int near_wall(
+	int n); /* n + 1: room for a jump only in the filler behind the next, which has no other room, either */
+int near_beside(int n);
 
 __asm__(".text\n"
-	".globl near_sum, near_one, near_two, near_three, near_four, near_wall, near_inside\n"
-	".type near_sum, @function\n.type near_wall, @function\n"
+	".globl near_sum, near_one, near_two, near_three, near_four, near_wall, near_beside\n"
+	".type near_sum, @function\n.type near_wall, @function\n.type near_beside, @function\n"
 	".balign 16\n"
 	"near_sum:\n.cfi_startproc\n"
 	"lea 1(%rdi), %eax\n"
@@ -27,9 +29,12 @@ __asm__(".text\n"
 	"ret\n.cfi_endproc\n.size near_sum, . - near_sum\n"
 	".skip 140, 0xf4\n"
 	"near_wall:\n.cfi_startproc\n"
-	"mov %edi, %eax\n"
-	"near_inside: add $1, %eax\n"
+	"lea 1(%rdi), %eax\n"
 	"ret\n.cfi_endproc\n.size near_wall, . - near_wall\n"
+	"near_beside:\n.cfi_startproc\n"
+	"lea 1(%rdi), %eax\n"
+	"ret\n.cfi_endproc\n.size near_beside, . - near_beside\n"
+	".byte 0x0f, 0x1f, 0x44, 0, 0\n"
 	".skip 140, 0xf4\n");
 
 static long rounds;
@@ -40,7 +45,8 @@ static void *run(void *unused)
 {
 	(void)unused;
 	for (long i = 0; (!rounds || i < rounds) && !ended; i++)
-		if (near_sum((int)i) != 3 * ((int)i + 1) || near_wall((int)i) != (int)i + 1)
+		if (near_sum((int)i) != 3 * ((int)i + 1) || near_wall((int)i) != (int)i + 1 ||
+		    near_beside((int)i) != (int)i + 1)
 			wrong = 1;
 	return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "agent/detour/guard.h"
+#include "agent/watch/guard.h"
 
 #include "abi/detour.h"
 #include "agent/control/yield.h"

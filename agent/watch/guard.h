@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Guards: functions of libc's whose place these take while a breakpoint is armed (abi/detour.h,
- * DETOUR_GUARD_*), so that none of the program's threads comes to block SIGTRAP, and the signal's
- * handler stays ours. Each does what libc's own does, and says what libc's would say.
+ * Guards: these run in place of libc's functions while a watch is armed (abi/detour.h, DETOUR_GUARD_*), so that no thread
+ * of the target blocks SIGTRAP, and the signal's handler stays ours. Each does and returns what libc's own would.
  */
-#ifndef AGENT_DETOUR_GUARD_H
-#define AGENT_DETOUR_GUARD_H
+#ifndef AGENT_WATCH_GUARD_H
+#define AGENT_WATCH_GUARD_H
 
-#include "agent/detour/trap.h"
+#include "agent/watch/trap.h"
 
 /* pthread_sigmask(3), through which sigprocmask(2) and its older kin come. */
 int guard_sigmask(int how, const sigset_t *set, sigset_t *old);

@@ -5,92 +5,18 @@
  * others are. It is compiled as the hit path is.
  */
 #define _GNU_SOURCE
-#include "agent/detour/trap.h"
+#include "agent/watch/trap.h"
 
 #include "agent/watch/take.h"
 #include "base/syscall.h"
 
-#include <waymark/error.h>
-
-#include <errno.h>
-
-#define SLOTS 8192u
-#define GONE 1u /* an address that no code has */
 #define SPINS_MAX (1u << 24)
 #define MASK_BYTES 8
 #define RESTORER 0x04000000u /* SA_RESTORER */
 #define ALL (~UINT64_C(0))
 
-struct trap {
-	uintptr_t address; /* 0: none, from here on none either */
-	uintptr_t code;
-	uint32_t bytes; /* of the instruction */
-	uint32_t is_live;
-};
-
-static struct trap traps[SLOTS];
-static uint32_t trap_count;
-
 struct trap_program trap_program;
 __thread struct trap_thread trap_thread __attribute__((tls_model("initial-exec")));
-
-/* ---- the table ---- */
-
-static uint32_t slot_of(uintptr_t address)
-{
-	return (uint32_t)((uint64_t)address * UINT64_C(0x9e3779b97f4a7c15) >> 40) & (SLOTS - 1);
-}
-
-static struct trap *find(uintptr_t address)
-{
-	uint32_t at = slot_of(address);
-
-	for (;;) {
-		uintptr_t there = __atomic_load_n(&traps[at].address, __ATOMIC_ACQUIRE);
-
-		if (!there)
-			return NULL;
-		if (there == address)
-			return &traps[at];
-		at = (at + 1) & (SLOTS - 1);
-	}
-}
-
-int trap_place(uintptr_t address, uintptr_t code, unsigned int bytes)
-{
-	struct trap *trap = find(address);
-	uint32_t at = slot_of(address);
-
-	if (!trap && trap_count == TRAP_PLACES_MAX)
-		return -WM_E_DETOUR_MEMORY;
-	if (!trap) {
-		while (traps[at].address)
-			at = (at + 1) & (SLOTS - 1);
-		trap = &traps[at];
-		trap_count++;
-	}
-	/* whole before it is found */
-	__atomic_store_n(&trap->code, code, __ATOMIC_RELEASE);
-	trap->bytes = bytes;
-	__atomic_store_n(&trap->address, address, __ATOMIC_RELEASE);
-	return 0;
-}
-
-void trap_set_live(uintptr_t address, int is_live)
-{
-	struct trap *trap = find(address);
-
-	if (trap)
-		__atomic_store_n(&trap->is_live, (uint32_t)is_live, __ATOMIC_RELEASE);
-}
-
-void trap_forget(uintptr_t address)
-{
-	struct trap *trap = find(address);
-
-	if (trap)
-		__atomic_store_n(&trap->address, GONE, __ATOMIC_RELEASE);
-}
 
 /* ---- the program's own ---- */
 
@@ -217,54 +143,10 @@ static void pass_on(siginfo_t *info, ucontext_t *context)
 
 /* ---- the handler ---- */
 
-enum taken {
-	TAKEN_NOT,
-	TAKEN,
-	TAKEN_BESIDE, /* this signal is another's, but one of ours was lost in it */
-};
-
-/* Returns whether the thread was at a breakpoint of ours; then it has been sent on. */
-static enum taken take_breakpoint(const siginfo_t *info, ucontext_t *context)
-{
-	uintptr_t address = trap_pc(context) - TRAP_BYTES;
-	const struct trap *trap = find(address);
-
-	if (!trap)
-		return TAKEN_NOT;
-	/*
-	 * One that was sent just before swallows that of the breakpoint, as standard signals do: then the
-	 * thread stands behind the opcode all the same, in the middle of an instruction.
-	 */
-	if (info->si_code != SI_KERNEL && (info->si_code > 0 || trap->bytes == TRAP_BYTES))
-		return TAKEN_NOT;
-	if (*(const volatile uint8_t *)address != TRAP_OPCODE) {
-		/* gone since it was met; the instruction is there again */
-		trap_set_pc(context, address);
-		return info->si_code == SI_KERNEL ? TAKEN : TAKEN_BESIDE;
-	}
-	if (!__atomic_load_n(&trap->is_live, __ATOMIC_ACQUIRE))
-		return TAKEN_NOT; /* the program's own, put there since */
-	trap_set_pc(context, __atomic_load_n(&trap->code, __ATOMIC_ACQUIRE));
-	return info->si_code == SI_KERNEL ? TAKEN : TAKEN_BESIDE;
-}
-
-static enum taken take_watch(const siginfo_t *info, ucontext_t *context)
-{
-	return take_signal(info, context) ? TAKEN : TAKEN_NOT;
-}
-
-/* Who may take a SIGTRAP, asked in turn; one that nobody takes is the program's. */
-static enum taken (*const takers[])(const siginfo_t *, ucontext_t *) = { take_watch,
-									 take_breakpoint };
-
 static void handle(int number, siginfo_t *info, void *data)
 {
-	enum taken taken = TAKEN_NOT;
-
 	(void)number;
-	for (size_t i = 0; i < sizeof takers / sizeof takers[0] && taken == TAKEN_NOT; i++)
-		taken = takers[i](info, data);
-	if (taken != TAKEN)
+	if (!take_signal(info, data))
 		pass_on(info, data);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "agent/detour/masks.h"
+#include "agent/watch/masks.h"
 
 #include "agent/detour/trial.h"
 #include "base/syscall.h"

@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Breakpoints: places where an int3 stands instead of a jump. The signal's handler sends the thread to
- * the place's trampoline and returns, so the event happens outside of any handler, as at a jump.
+ * The handler of SIGTRAP, by which the kernel reports a watch's hits (take.h), and the target's own use of that signal.
  *
- * Watches are told by SIGTRAP, too (agent/watch/take.h): of each that comes, those who may take it are asked in turn.
- *
- * SIGTRAP is the program's too. Its own action is kept here as the program set it, and is done for every
- * SIGTRAP that is none of ours, as the kernel would have done it: its mask, its stack, its flags; or the
- * default, in which the process dies at the same instruction with the same status. Where the program wants
- * SIGTRAP blocked, which would have the kernel kill it at our next breakpoint (kernel/signal.c,
- * force_sig_info_to_task()), it is not, but counts so: one that is sent meanwhile is kept back.
- *
- * A place is live from before its breakpoint is stored until after it is gone. It stays in the table for
- * ever: a thread may have met the breakpoint just before it went, and come to the handler after that.
+ * The target's action is kept here as the target set it, and runs for every SIGTRAP that is no hit, as the kernel would
+ * have run it: its mask, its stack, its flags; or the default, in which the process dies at the same instruction with
+ * the same status. Where the target wants SIGTRAP blocked, it is not, but counts so: one that is sent meanwhile is kept
+ * back.
  */
-#ifndef AGENT_DETOUR_TRAP_H
-#define AGENT_DETOUR_TRAP_H
+#ifndef AGENT_WATCH_TRAP_H
+#define AGENT_WATCH_TRAP_H
 
 #include "arch/trap.h"
 
 #include <stdint.h>
 
-#define TRAP_PLACES_MAX 6144u /* that ever bear a breakpoint */
 #define TRAP_SIGNAL_BIT (UINT64_C(1) << (SIGTRAP - 1))
 
 /* The kernel's struct sigaction. */
@@ -69,16 +61,5 @@ int trap_is_ours(const struct trap_action *action);
 
 /* Have the signal that was kept back come now, for SIGTRAP is not blocked any more. */
 void trap_send_pending(void);
-
-/* ---- the table; control side, one writer ---- */
-
-/* `code` stands for the instruction of that many bytes there. Not live yet. 0, -WM_E_DETOUR_MEMORY. */
-int trap_place(uintptr_t address, uintptr_t code, unsigned int bytes);
-
-/* A breakpoint is about to be stored there, or is gone. */
-void trap_set_live(uintptr_t address, int is_live);
-
-/* Its memory is gone. */
-void trap_forget(uintptr_t address);
 
 #endif

@@ -4,8 +4,8 @@
  * would be told. While they are stopped SIGTRAP is taken out of their masks, and the guards' book (struct trap_thread) says that it
  * is blocked, as if they had asked for it since; when the guards go, it is put back.
  */
-#ifndef AGENT_DETOUR_UNBLOCK_H
-#define AGENT_DETOUR_UNBLOCK_H
+#ifndef AGENT_WATCH_UNBLOCK_H
+#define AGENT_WATCH_UNBLOCK_H
 
 #include "agent/detour/stop.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "agent/detour/masks.h"
+#include "agent/watch/masks.h"
 
 #include "agent/control/tasks.h"
 #include "agent/control/thread.h"
-#include "agent/detour/trap.h"
+#include "agent/watch/trap.h"
 #include "base/kernel.h"
 
 #include <string.h>

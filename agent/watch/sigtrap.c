@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "agent/detour/breakpoint.h"
+#include "agent/watch/sigtrap.h"
 
 #include "agent/control/yield.h"
 #include "agent/detour/janitor.h"
-#include "agent/detour/masks.h"
-#include "agent/detour/trap.h"
 #include "agent/patch/tracer.h"
+#include "agent/watch/masks.h"
+#include "agent/watch/trap.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>
@@ -19,17 +19,7 @@
 #define LEAVE_TRIES 20
 #define LEAVE_PAUSE_NS 500000
 
-static int is_lent; /* to watches */
-
-int detour_is_breakpoint(const struct detour *detour)
-{
-	return detour->record->tier == TIER_BREAKPOINT;
-}
-
-int detour_is_guard(const struct detour *detour)
-{
-	return (detour->record->flags & DETOUR_GUARDS) != 0;
-}
+static int is_taken; /* by watches */
 
 /* All signals blocked, as trap_lock() wants it; the control thread has them blocked but for setxid's. */
 static uint64_t enter(void)
@@ -47,7 +37,7 @@ static void leave(uint64_t before)
 	syscall_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&before, 0, sizeof before);
 }
 
-void breakpoint_guard(void)
+void sigtrap_guard(void)
 {
 	trap_program.pid = kernel_getpid();
 	__atomic_store_n(&trap_program.is_guarded, 1, __ATOMIC_SEQ_CST);
@@ -63,19 +53,6 @@ static unsigned int guards_found(void)
 			found |= d->record->flags & DETOUR_GUARDS;
 	}
 	return found;
-}
-
-/* Whether some handler runs with SIGTRAP blocked; that of SIGTRAP itself is called by ours. */
-static int any_handler_masks(void)
-{
-	for (int number = 1; number <= SIGNALS; number++) {
-		struct trap_action action;
-
-		if (number != SIGTRAP && !trap_sigaction(number, NULL, &action) &&
-		    action.handler > (uintptr_t)SIG_IGN && action.mask & TRAP_SIGNAL_BIT)
-			return 1;
-	}
-	return 0;
 }
 
 static int install(void)
@@ -98,26 +75,13 @@ static int install(void)
 }
 
 /* 0, or why no handler may be brought in. */
-static int may_begin(void)
+static int may_take(void)
 {
 	unsigned int guards = guards_found();
 
 	if (!(guards & DETOUR_GUARD_MASK) || !(guards & (DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER)))
 		return -WM_E_TRAP_GUARDS;
 	return yield_is_asked() || masks_any_filtered() ? -WM_E_TRAP_FILTER : 0;
-}
-
-int breakpoint_begin(void)
-{
-	uint64_t before;
-	int error = may_begin();
-
-	if (error)
-		return error;
-	before = enter();
-	error = any_handler_masks() ? -WM_E_TRAP_MASKED : install();
-	leave(before);
-	return error;
 }
 
 /* As the guard does with those that are set from now on. */
@@ -147,10 +111,10 @@ static void unblock_threads(void)
 	}
 }
 
-int breakpoint_lend(void)
+int sigtrap_take(void)
 {
 	uint64_t before;
-	int error = may_begin();
+	int error = may_take();
 
 	if (error)
 		return error;
@@ -159,15 +123,15 @@ int breakpoint_lend(void)
 	if (!error)
 		unmask_handlers();
 	leave(before);
-	if (!error && !is_lent)
+	if (!error && !is_taken)
 		unblock_threads();
-	is_lent |= !error;
+	is_taken |= !error;
 	return error;
 }
 
-void breakpoint_give_back(void)
+void sigtrap_give_back(void)
 {
-	is_lent = 0;
+	is_taken = 0;
 }
 
 /*
@@ -184,47 +148,17 @@ static int tracer_stays(void)
 	return 0;
 }
 
-int breakpoint_watch_lent(void)
+int sigtrap_look(void)
 {
 	struct trap_action action;
 
-	if (!is_lent)
+	if (!is_taken)
 		return 0;
 	if (tracer_stays())
 		return -WM_E_TRACED;
 	if (trap_sigaction(SIGTRAP, NULL, &action) || !trap_is_ours(&action))
 		return -WM_E_TRAP_REPLACED;
 	return masks_any_filtered() ? -WM_E_TRAP_FILTER : 0;
-}
-
-int breakpoint_make(const struct detour *detour)
-{
-	return trap_place(detour->record->address, detour->code, detour->record->span_bytes);
-}
-
-int breakpoint_place(const struct detour *detour)
-{
-	/* another detour may have been made there since, and what was there forgotten with its module */
-	int error = breakpoint_make(detour);
-
-	if (!error)
-		trap_set_live(detour->record->address, 1);
-	return error;
-}
-
-void breakpoint_settle(const struct detour *detour)
-{
-	if (detour_is_breakpoint(detour))
-		trap_set_live(detour->record->address, detour->is_armed);
-}
-
-int breakpoint_any_stands(void)
-{
-	for (const struct detour *d = detour_first(); d; d = d->next) {
-		if (d->is_armed && detour_is_breakpoint(d))
-			return 1;
-	}
-	return 0;
 }
 
 /* As the program would have had it all along. */
@@ -245,18 +179,18 @@ static void restore(void)
 	trap_program.masked = 0;
 }
 
-int breakpoint_end(const struct text *text)
+int sigtrap_end(const struct text *text)
 {
 	uint64_t before;
 	int error;
 
 	if (!trap_program.is_installed)
 		return 0;
-	if (breakpoint_any_stands() || is_lent)
+	if (is_taken)
 		return -EAGAIN;
 	/*
-	 * Who met one before it went has the signal still to come, pending or, if it was stopped with it, in
-	 * hand; then which handler it gets is found out late. Who could be stopped once more has got it.
+	 * A thread may have hit a watch just before that went: its signal is pending or, where the thread was stopped
+	 * with it, in hand, and the kernel chooses its handler late. A thread that stops once more has received it.
 	 */
 	for (int tries = 0; (error = janitor_look(text)) == -EAGAIN; tries++) {
 		if (tries == LEAVE_TRIES)
@@ -271,37 +205,16 @@ int breakpoint_end(const struct text *text)
 	return 0;
 }
 
-void breakpoint_unguard(void)
+void sigtrap_unguard(void)
 {
 	/* what was prepared may be about to be stored, or another session's */
 	if (!trap_program.is_installed && !guards_found())
 		__atomic_store_n(&trap_program.is_guarded, 0, __ATOMIC_SEQ_CST);
 }
 
-int breakpoint_watch(void)
-{
-	struct trap_action action;
-
-	if (!trap_program.is_installed || !breakpoint_any_stands())
-		return 0;
-	if (tracer_stays())
-		return -WM_E_TRACED;
-	if (trap_sigaction(SIGTRAP, NULL, &action) || !trap_is_ours(&action))
-		return -WM_E_TRAP_REPLACED;
-	if (masks_any_filtered())
-		return -WM_E_TRAP_FILTER;
-	/* libc blocks all signals for some microseconds here and there */
-	for (int looks = 0; masks_any_blocks(); looks++) {
-		if (looks == LOOKS)
-			return -WM_E_TRAP_BLOCKED;
-		kernel_sleep_ns(LOOK_PAUSE_NS);
-	}
-	return 0;
-}
-
-void breakpoint_forked(void)
+void sigtrap_forked(void)
 {
 	trap_program.lock = 0;
 	trap_program.pid = kernel_getpid();
-	is_lent = 0; /* a watch's events are no child's */
+	is_taken = 0; /* a watch's events are no child's */
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What /proc tells of the program's threads, ours left out, as far as breakpoints ask. Control side.
+ * Signal masks and seccomp filters of the target's threads, as /proc shows them; the agent's own threads left out. Control side.
  */
-#ifndef AGENT_DETOUR_MASKS_H
-#define AGENT_DETOUR_MASKS_H
+#ifndef AGENT_WATCH_MASKS_H
+#define AGENT_WATCH_MASKS_H
 
 /* Whether one of them blocks SIGTRAP just now. */
 int masks_any_blocks(void);

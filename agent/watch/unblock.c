@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Compiled as the hit path is: it runs in the janitor (stop.h). */
 #define _GNU_SOURCE
-#include "agent/detour/unblock.h"
+#include "agent/watch/unblock.h"
 
-#include "agent/detour/trap.h"
+#include "agent/watch/trap.h"
 #include "base/syscall.h"
 
 #include <sys/uio.h>
