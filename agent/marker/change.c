@@ -5,7 +5,8 @@
  * What is refused is refused whole: if one site of a marker that is not live yet is not as the build
  * left it, or if sites of one name disagree on their fields, then no site of that marker is armed for
  * this request, and each bad site is told by name. A marker that is live already (for another
- * session, or in other modules) stays so; of new sites, only the bad ones are left out.
+ * session, or in other modules) stays so; of new sites, only the bad ones are left out. So is a
+ * site that changes between 1 and 4: set_armed().
  *
  *   arm      1 check, 2 tell the event's id, publish the plan, 3-5 batch_commit()
  *   disarm   1 check, 3-5 batch_commit(), then take the plan away; freed after a grace period
@@ -153,23 +154,33 @@ static void list_free(struct list *list)
 	heap_free(list->spare, list->room * sizeof *list->sites);
 }
 
+/* Report a site that is left as it is. If it was to be disarmed, the next tick tries again. */
+static void refuse_site(struct change *change, const struct batch_site *bad, int arm)
+{
+	const struct site *site = bad->owner;
+	struct refusal refusal = { .error = bad->error, .site = site };
+
+	change->refused++;
+	if (!arm)
+		registry_expect_stuck();
+	batch_bytes(bad, !arm, refusal.expected);
+	memcpy(refusal.found, bad->found, sizeof refusal.found);
+	tell_refused(site->variant, &refusal);
+}
+
 /* After the check: a marker that isn't live yet is refused whole, else the site alone. */
 static void judge(struct change *change, struct list *list, int arm)
 {
 	for (size_t i = 0; i < list->count; i++) {
 		const struct batch_site *bad = &list->sites[i];
-		struct site *site = bad->owner;
-		struct refusal refusal = { .error = bad->error, .site = site };
+		const struct site *site = bad->owner;
 
 		/* nothing is there: its module went a moment ago, and the next scan will tell */
 		if (!bad->error || bad->error == -EFAULT)
 			continue;
-		change->refused++;
 		if (arm && !site->variant->was_live)
 			site->variant->error = bad->error;
-		batch_bytes(bad, 0, refusal.expected);
-		memcpy(refusal.found, bad->found, sizeof refusal.found);
-		tell_refused(site->variant, &refusal);
+		refuse_site(change, bad, arm);
 	}
 }
 
@@ -250,19 +261,27 @@ static void publish(struct change *change)
 	}
 }
 
+/* Take back what publish() did for a marker that was not live and has no armed site. */
+static void withdraw(struct variant *variant, int error)
+{
+	variant->error = error;
+	variant->lanes = variant->lanes_next = 0;
+	heap_free(variant->probes, variant->probe_count * sizeof *variant->probes);
+	variant->probes = variant->probes_next = NULL;
+	variant->probe_count = variant->probe_count_next = 0;
+	plan_drop(variant);
+}
+
 static void unpublish(struct change *change, int all_new)
 {
 	for (struct variant *variant = change->variants; variant;
 	     variant = variant->next_in_change) {
 		if (all_new && !variant->was_live && !variant->error) {
-			variant->lanes_next = 0;
-			variant->error = -EFAULT;
-			heap_free(variant->probes, variant->probe_count * sizeof *variant->probes);
-			variant->probes = variant->probes_next = NULL;
-			variant->probe_count = variant->probe_count_next = 0;
-		} else if (variant->error || wants_to_live(variant)) {
+			withdraw(variant, -EFAULT);
 			continue;
 		}
+		if (variant->error || wants_to_live(variant))
+			continue;
 		variant->lanes = variant->lanes_next;
 		if (!all_new)
 			probes_settle(variant, 1);
@@ -291,6 +310,10 @@ static void leave_out_reopened(struct list *list, const struct text *text)
 	}
 }
 
+/*
+ * A site that something else took after the check (a uprobe, a debugger's breakpoint) is left out
+ * alone. A marker that has no site then is refused whole: else it would be live and never hit.
+ */
 static int set_armed(struct change *change, struct list *list, const struct text *text, int arm)
 {
 	int error = batch_commit(text, list->sites, list->count, arm);
@@ -298,9 +321,20 @@ static int set_armed(struct change *change, struct list *list, const struct text
 	for (size_t i = 0; !error && i < list->count; i++) {
 		struct site *site = list->sites[i].owner;
 
+		if (list->sites[i].error) {
+			refuse_site(change, &list->sites[i], arm);
+			continue;
+		}
 		site->armed = (uint8_t)arm;
 		site->variant->armed_count += arm ? 1u : -1u;
 		change->sites++;
+	}
+	for (size_t i = 0; !error && arm && i < list->count; i++) {
+		struct variant *variant = ((struct site *)list->sites[i].owner)->variant;
+
+		if (list->sites[i].error && !variant->was_live && !variant->armed_count &&
+		    !variant->error)
+			withdraw(variant, list->sites[i].error);
 	}
 	return error;
 }
@@ -336,6 +370,8 @@ static int disarm(struct change *change, const struct text *text)
 		list_weed(&list); /* what can't be disarmed stays armed, with no plan: harmless */
 		error = set_armed(change, &list, text, 0); /* 3 - 5 */
 	}
+	if (error)
+		registry_expect_stuck();
 	unpublish(change, 0);
 	list_free(&list);
 	return error;

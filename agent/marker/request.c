@@ -165,8 +165,6 @@ int registry_rule(const struct text *text, unsigned int lane, const char *globs,
 		error = change_commit(change, text);
 		if (want)
 			change->markers = count_armed(&wish, lane);
-		else
-			may_be_stuck |= change->refused != 0;
 	}
 	wish_release(&wish);
 	return error;
@@ -323,7 +321,6 @@ int registry_probe_remove(const struct text *text, const char *name, char kind,
 		if (error)
 			v->error = error; /* another variant may have it */
 		change_commit(&change, text);
-		may_be_stuck |= change.refused != 0;
 		if (!error && v->error)
 			error = v->error; /* it is still there, and may still be called */
 		if (error != -ENOENT)

@@ -1,31 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writing costs about 1.2 us a call, so 10,000 sites one by one take 12 ms. Neighbours are therefore
- * written together, in one call, where that is as sound as one byte at a time:
+ * A batch writes bytes of sites and no others. The kernel (uprobes) and debuggers put breakpoints
+ * into the same code at any moment. Writing back a byte between two sites could undo such a
+ * breakpoint, or bring back one that its owner has just removed, which would kill the program.
  *
- *   - Sites that follow each other directly. What lies between two first bytes is the displacement of
- *     the former, which the check has just compared with the table. No instruction begins there, so
- *     nobody else writes there; and a byte that is stored with the value it has is not seen to change.
- *   - In a batch of BATCH_LARGE or more, also across up to GAP_BYTES of other code. It is read right
- *     before it is written back, some two microseconds apart; if more than WINDOW_NS went by (we were
- *     put off the CPU, or stopped), it is read again. Other sessions are kept out by the agent's lock.
- *     Who else may write there:
- *       a debugger  Where one is attached, no gap is written. One that comes meanwhile stops this
- *                   thread before it plants anything; and what it finds when it goes on is then older
- *                   than WINDOW_NS, but for the few instructions between that look and the call.
- *       a uprobe    The kernel's, on this very page, in those two microseconds: it would be lost, and
- *                   its owner would miss its hits.
- *     A breakpoint that we would bring back to life after its owner took it away could kill the
- *     program, so a gap that has one (CC anywhere) is never written back.
+ * A write costs about 1.3 us whatever its length, so sites that follow each other directly share
+ * one. Between their first bytes are only displacements. No instruction begins there, so no other
+ * tool writes there, and each gets the value that the check has just found.
  *
- * Longer gaps, and other ways that were measured: docs/design/arming.md.
+ * Other ways that were measured: docs/design/arming.md.
  */
 #define _GNU_SOURCE
 #include "agent/patch/batch.h"
 
 #include "abi/site.h"
-#include "agent/control/lock.h"
-#include "agent/patch/tracer.h"
 #include "base/kernel.h"
 
 #include <waymark/error.h>
@@ -38,11 +26,6 @@
 #include <unistd.h>
 
 #define PAGE_BYTES 4096u
-#define BATCH_LARGE 256
-#define GAP_BYTES 128u
-#define WINDOW_NS 10000u
-#define WINDOW_TRIES 3
-#define BREAKPOINT 0xcc
 
 static int sync_state; /* 0 not tried, 1 SYNC_CORE, -1 not there */
 
@@ -117,29 +100,34 @@ static size_t window(const struct batch_site *sites, size_t count)
 {
 	size_t end = 1;
 
-	while (end < count && !sites[end].portable &&
+	while (end < count && !sites[0].portable && !sites[end].portable &&
 	       sites[end].address + SITE_BYTES - sites[0].address <= PAGE_BYTES)
 		end++;
 	return end;
 }
 
+static void check_window(const struct text *text, struct batch_site *sites, size_t count)
+{
+	uintptr_t start = sites[0].address;
+	size_t bytes = sites[count - 1].address + SITE_BYTES - start;
+	uint8_t buffer[PAGE_BYTES];
+	int alone = count < 2 || text_read(text, start, buffer, bytes);
+
+	for (size_t i = 0; i < count; i++) {
+		if (alone)
+			check_alone(text, &sites[i]);
+		else
+			check_site(&sites[i], buffer + (sites[i].address - start));
+	}
+}
+
 size_t batch_check(const struct text *text, struct batch_site *sites, size_t count, int arm)
 {
-	uint8_t buffer[PAGE_BYTES];
 	size_t refused = 0;
 
-	for (size_t start = 0, end; start < count; start = end) {
-		size_t bytes;
-
-		end = start + (sites[start].portable ? 1 : window(sites + start, count - start));
-		bytes = sites[end - 1].address + SITE_BYTES - sites[start].address;
-		if (end - start < 2 || text_read(text, sites[start].address, buffer, bytes)) {
-			for (size_t i = start; i < end; i++)
-				check_alone(text, &sites[i]);
-			continue;
-		}
-		for (size_t i = start; i < end; i++)
-			check_site(&sites[i], buffer + (sites[i].address - sites[start].address));
+	for (size_t start = 0, length; start < count; start += length) {
+		length = window(sites + start, count - start);
+		check_window(text, sites + start, length);
 	}
 	for (size_t i = 0; i < count; i++) {
 		if (!sites[i].error && !sites[i].portable && text_way() == WAY_NONE &&
@@ -150,110 +138,67 @@ size_t batch_check(const struct text *text, struct batch_site *sites, size_t cou
 	return refused;
 }
 
-static int store_alone(const struct text *text, const struct batch_site *site, int arm)
-{
-	uint8_t byte = arm ? SITE_ARMED : SITE_DORMANT;
-	uint32_t flag = (uint32_t)arm;
-
-	if (site->portable)
-		return text_write_data(text, site->address, &flag, sizeof flag);
-	return text_write_code(text, site->address, &byte, 1, site->prot);
-}
-
-/* How many sites from here on may be written at once; *foreign: code of others lies between. */
-static size_t run_of(const struct batch_site *sites, size_t count, uintptr_t gap_bytes,
-		     int *foreign)
+/* How many sites from here on can share a write: they are adjacent, and in one page. */
+static size_t run_of(const struct batch_site *sites, size_t count)
 {
 	size_t end = 1;
 
-	*foreign = 0;
-	while (end < count && !sites[end].portable) {
-		uintptr_t gap = sites[end].address - sites[end - 1].address - SITE_BYTES;
-
-		if (sites[end].address / PAGE_BYTES != sites[0].address / PAGE_BYTES ||
-		    sites[end].prot != sites[0].prot || gap > gap_bytes)
-			break;
-		*foreign |= gap != 0;
+	while (end < count && !sites[end].portable && !sites[end].error &&
+	       sites[end].address == sites[end - 1].address + SITE_BYTES &&
+	       sites[end].address / PAGE_BYTES == sites[0].address / PAGE_BYTES &&
+	       sites[end].prot == sites[0].prot)
 		end++;
-	}
 	return end;
 }
 
-/*
- * Put the sites' bytes into the buffer, which begins at the first; with `foreign` it has what was read
- * there. Returns how many may be written: up to a gap with a breakpoint, or to a site that something
- * else has been at since the check.
- */
-static size_t fill_run(unsigned char *buffer, const struct batch_site *sites, size_t count, int arm,
-		       int foreign)
+static int store_run(const struct text *text, const struct batch_site *sites, size_t count, int arm)
 {
-	for (size_t i = 0; i < count; i++) {
-		unsigned char *at = buffer + (sites[i].address - sites[0].address);
-		size_t gap, length = i + 1 < count ? SITE_BYTES : 1;
-		uint8_t want[SITE_BYTES];
+	uint8_t buffer[PAGE_BYTES];
+	uint32_t flag = (uint32_t)arm;
 
-		batch_bytes(&sites[i], arm, want);
-		if (foreign && length > 1 && memcmp(at + 1, want + 1, SITE_BYTES - 1))
-			return i;
-		memcpy(at, want, length);
-		gap = i + 1 < count ? sites[i + 1].address - sites[i].address - SITE_BYTES : 0;
-		if (gap && memchr(at + SITE_BYTES, BREAKPOINT, gap))
-			return i + 1;
-	}
-	return count;
+	if (sites[0].portable)
+		return text_write_data(text, sites[0].address, &flag, sizeof flag);
+	for (size_t i = 0; i < count; i++)
+		batch_bytes(&sites[i], arm, buffer + i * SITE_BYTES);
+	/* of the last site the first byte alone */
+	return text_write_code(text, sites[0].address, buffer, (count - 1) * SITE_BYTES + 1,
+			       sites[0].prot);
 }
 
 /*
- * Write as many sites of a run as can be in one call. Returns how many those were (0: not even the
- * first can be written this way), or a negative error.
+ * Look again, then write. The caller's check may be old by now: what has come since (a uprobe, a
+ * debugger's breakpoint) stays, and its site gets -WM_E_SITE_CHANGED.
  */
-static long store_run(const struct text *text, const struct batch_site *sites, size_t count,
-		      int arm, int foreign)
+static int store_window(const struct text *text, struct batch_site *sites, size_t count, int arm,
+			size_t *done)
 {
-	uintptr_t start = sites[0].address;
-	unsigned char buffer[PAGE_BYTES];
 	int error;
 
-	for (unsigned int tries = 0; tries < WINDOW_TRIES; tries++) {
-		uint64_t read_ns = foreign ? lock_now_ns() : 0;
-		size_t may;
-
-		if (foreign && text_read(text, start, buffer, sites[count - 1].address + 1 - start))
-			return -EFAULT;
-		may = fill_run(buffer, sites, count, arm, foreign);
-		if (!may)
-			return 0;
-		/* a site alone has nothing of others' in it */
-		if (may > 1 && foreign && lock_now_ns() - read_ns > WINDOW_NS)
+	check_window(text, sites, count);
+	for (size_t i = 0, run; i < count; i += run, *done += run) {
+		run = 1;
+		if (sites[i].error == -WM_E_SITE_CHANGED)
 			continue;
-		error = text_write_code(text, start, buffer, sites[may - 1].address + 1 - start,
-					sites[0].prot);
-		return error ? error : (long)may;
+		if (sites[i].error)
+			return sites[i].error;
+		run = sites[i].portable ? 1 : run_of(sites + i, count - i);
+		error = store_run(text, sites + i, run, arm);
+		if (error)
+			return error;
 	}
 	return 0;
 }
 
-/* Returns 0 or an error; *done counts the sites that were written. */
-static int store_all(const struct text *text, const struct batch_site *sites, size_t count, int arm,
+/* Returns 0 or an error; *done counts the sites before it. */
+static int store_all(const struct text *text, struct batch_site *sites, size_t count, int arm,
 		     size_t *done)
 {
-	uintptr_t gap_bytes = count >= BATCH_LARGE && !tracer_is_there() ? GAP_BYTES : 0;
+	int error = 0;
 
-	for (*done = 0; *done < count;) {
-		const struct batch_site *at = sites + *done;
-		int foreign = 0;
-		size_t run = at->portable ? 1 : run_of(at, count - *done, gap_bytes, &foreign);
-		long stored = run > 1 ? store_run(text, at, run, arm, foreign) : 0;
-
-		if (!stored) {
-			stored = store_alone(text, at, arm);
-			stored = stored ? stored : 1;
-		}
-		if (stored < 0)
-			return (int)stored;
-		*done += (size_t)stored;
-	}
-	return 0;
+	for (*done = 0; !error && *done < count;)
+		error = store_window(text, sites + *done, window(sites + *done, count - *done), arm,
+				     done);
+	return error;
 }
 
 int batch_commit(const struct text *text, struct batch_site *sites, size_t count, int arm)

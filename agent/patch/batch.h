@@ -5,7 +5,7 @@
  *   1. check    every site's bytes are what the build recorded, or it is refused before any write
  *   2. publish  (the caller) plans; a hit may arrive from here on
  *   3. sync     every core; pairs with the load of the plan in hit.c
- *   4. store    one byte a site
+ *   4. store    one byte a site, if it still has the expected bytes
  *   5. sync     every core: from here all threads take the jump, or none does
  *
  * Between 4 and 5 a thread may run old or new code. Both are correct: the four bytes after the first
@@ -33,7 +33,7 @@ struct batch_site {
 	int32_t displacement; /* what follows the first byte */
 	uint8_t portable;
 	uint8_t prot;	  /* of the code's pages (PROT_*) */
-	uint8_t found[5]; /* out: what stands there, where error is -WM_E_SITE_CHANGED */
+	uint8_t found[5]; /* out: the code at the site, unless it is portable or can't be read */
 	int error;	  /* out: 0, -WM_E_SITE_CHANGED, -WM_E_NO_TEXT_WRITE or -EFAULT */
 	void *owner;	  /* the caller's */
 };
@@ -46,8 +46,10 @@ struct batch_site {
 size_t batch_check(const struct text *text, struct batch_site *sites, size_t count, int arm);
 
 /*
- * Steps 3 to 5, for sites in order of address that passed the check. If a write fails, what was
- * written is taken back and that error is returned; 0 else.
+ * Steps 3 to 5, for sites in order of address that passed the check. Writes bytes of sites alone.
+ * Checks each again right before its write: a site that changed since step 1 stays as it is, with
+ * -WM_E_SITE_CHANGED in its error, and the others are written. If a write fails, what was written
+ * is taken back and that error is returned; 0 else.
  */
 int batch_commit(const struct text *text, struct batch_site *sites, size_t count, int arm);
 

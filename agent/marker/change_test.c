@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Breakpoints come on sites while a change is carried out. No test hits a marker: at a breakpoint
+ * the program would end.
+ */
+#include "agent/marker/marker.h"
+
+#include "abi/site.h"
+#include "agent/marker/bed.h"
+
+#include <waymark/error.h>
+#include <waymark/marker.h>
+#include <waymark/probe.h>
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define BREAKPOINT 0xcc
+
+static struct text text = { .fd = -1 };
+static const struct variant *held; /* its first site gets a breakpoint between check and store */
+static unsigned int refusals;
+static struct refusal last;
+
+void change_markers(int a);
+void change_markers(int a)
+{
+	WAYMARK(change, one, a);
+	WAYMARK(change, two, a);
+	WAYMARK(change, two, a);
+}
+
+static uint8_t byte_of(const struct site *site)
+{
+	return *(volatile uint8_t *)site->address;
+}
+
+static void put(const struct site *site, uint8_t byte)
+{
+	cr_assert_eq(text_write_code(&text, site->address, &byte, 1, site->prot), 0);
+}
+
+static void hear_event(unsigned int lane, uint32_t id, const struct variant *variant)
+{
+	(void)lane, (void)id, (void)variant;
+}
+
+static void hear_refused(unsigned int lane, const struct refusal *refusal)
+{
+	(void)lane;
+	refusals++;
+	last = *refusal;
+}
+
+static void hear_module(const struct module *module, int gone)
+{
+	(void)module, (void)gone;
+}
+
+static uint32_t hold(void)
+{
+	if (held)
+		put(held->sites, BREAKPOINT);
+	return 0;
+}
+
+static const struct registry_listener listener = { hear_event, hear_refused, hear_module, hold };
+
+static void begin(void)
+{
+	bed_make(UINT64_C(8) << 20, STORE_DISCARD);
+	cr_assert_eq(text_open(&text), 0);
+	cr_assert_eq(registry_init(&text), 0);
+	cr_assert_eq(registry_scan(&text), 0);
+	registry_listen(&listener);
+	registry_lane_open(0);
+}
+
+static const struct variant *find(const char *name)
+{
+	const struct variant *variant = registry_first();
+
+	while (variant && strcmp(variant->name, name))
+		variant = variant->next;
+	cr_assert(variant);
+	return variant;
+}
+
+static struct change rule(const char *name, int want)
+{
+	struct change change = { .lane = -1 };
+
+	cr_assert_eq(registry_rule(&text, 0, name, 1, want, &change), 0);
+	return change;
+}
+
+TestSuite(change, .init = begin);
+
+static void expect_told(uint8_t expected, uint8_t found)
+{
+	cr_assert_eq(refusals, 1);
+	cr_assert_eq(last.error, -WM_E_SITE_CHANGED);
+	cr_assert_eq(last.expected[0], expected);
+	cr_assert_eq(last.found[0], found);
+}
+
+Test(change, marker_whose_only_site_changes_after_check_is_refused)
+{
+	const struct variant *one = held = find("change:one");
+	struct change change = rule("change:one", 1);
+
+	cr_assert(change.markers == 0 && change.sites == 0 && change.refused == 1);
+	expect_told(SITE_DORMANT, BREAKPOINT);
+	cr_assert_eq(byte_of(one->sites), BREAKPOINT);
+	cr_assert(!one->lanes && !one->hit.plan);
+	held = NULL;
+	put(one->sites, SITE_DORMANT);
+	change = rule("change:one", 1);
+	cr_assert(change.markers == 1 && change.sites == 1 && change.refused == 0);
+	cr_assert_eq(byte_of(one->sites), SITE_ARMED);
+}
+
+Test(change, site_that_changes_after_check_is_left_out_alone)
+{
+	const struct variant *two = held = find("change:two");
+	struct change change = rule("change:two", 1);
+
+	cr_assert(change.markers == 1 && change.sites == 1 && change.refused == 1);
+	expect_told(SITE_DORMANT, BREAKPOINT);
+	cr_assert_eq(byte_of(two->sites), BREAKPOINT);
+	cr_assert_eq(byte_of(two->sites->next), SITE_ARMED);
+	put(two->sites, SITE_DORMANT);
+	change = rule("change:two", 0);
+	cr_assert(change.sites == 1 && change.refused == 0);
+	cr_assert_eq(byte_of(two->sites->next), SITE_DORMANT);
+}
+
+static void never(void)
+{
+}
+
+static void call_never(void (*fn)(void), void *data, const unsigned char *payload)
+{
+	(void)fn, (void)data, (void)payload;
+}
+
+Test(change, probe_at_a_site_that_changes_after_check_is_refused)
+{
+	static const uint8_t types[16] = { WM_TYPE_I32 };
+	const struct plan_probe probe = { .call = call_never, .fn = never };
+	const struct variant *one = held = find("change:one");
+
+	cr_assert_eq(registry_probe_add(&text, "change:one", 'm', types, &probe, 0),
+		     -WM_E_SITE_CHANGED);
+	cr_assert(!one->probe_count && !one->hit.plan);
+	cr_assert_eq(byte_of(one->sites), BREAKPOINT);
+}
+
+Test(change, site_held_by_a_breakpoint_is_disarmed_later)
+{
+	const struct variant *one = find("change:one");
+	struct change change;
+
+	cr_assert_eq(rule("change:one", 1).sites, 1);
+	put(one->sites, BREAKPOINT);
+	change = rule("change:one", 0);
+	cr_assert(change.sites == 0 && change.refused == 1);
+	expect_told(SITE_ARMED, BREAKPOINT);
+	cr_assert_eq(byte_of(one->sites), BREAKPOINT);
+	cr_assert_null(one->hit.plan,
+		       "once its owner removes the breakpoint, the jump is harmless");
+	cr_assert_eq(registry_retry(&text), 1);
+	put(one->sites, SITE_ARMED);
+	cr_assert_eq(registry_retry(&text), 0);
+	cr_assert_eq(byte_of(one->sites), SITE_DORMANT);
+	cr_assert_eq(refusals, 1, "a retry is not reported");
+}
