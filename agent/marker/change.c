@@ -98,14 +98,20 @@ static void check_rivals(struct change *change)
 /* Whether some site of it may have to change. */
 static int may_change(const struct variant *variant, int arm)
 {
-	if (variant->error || !variant_wants_text(variant) != !arm)
-		return 0;
-	return arm ? variant->armed_count < variant->site_count : variant->armed_count > 0;
+	return !variant->error && !variant_wants_text(variant) == !arm;
 }
 
+/* For a new session or probe also an armed site: another tool may have made it dormant. */
 static int is_to_change(const struct site *site, int arm)
 {
-	return arm ? site->address && !site->armed && !site->conflict : site->armed;
+	const struct variant *variant = site->variant;
+
+	if (!arm)
+		return site->armed;
+	return site->address && !site->conflict &&
+	       (!site->armed ||
+		(!site->portable && (variant->lanes_next & ~variant->lanes ||
+				     variant->probe_count_next > variant->probe_count)));
 }
 
 static int list_make(struct list *list, const struct change *change, int arm)
@@ -184,15 +190,16 @@ static void judge(struct change *change, struct list *list, int arm)
 	}
 }
 
-/* Drop from the list what was refused. */
-static void list_weed(struct list *list)
+/* Drop from the list what was refused, and what is armed: a failed batch must not disarm that. */
+static void list_weed(struct list *list, int arm)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
 		const struct site *site = list->sites[i].owner;
+		int is_done = arm && site->armed && list->sites[i].found[0] == SITE_ARMED;
 
-		if (!list->sites[i].error && !site->variant->error)
+		if (!list->sites[i].error && !site->variant->error && !is_done)
 			list->sites[kept++] = list->sites[i];
 	}
 	list->count = kept;
@@ -325,9 +332,9 @@ static int set_armed(struct change *change, struct list *list, const struct text
 			refuse_site(change, &list->sites[i], arm);
 			continue;
 		}
+		change->sites += site->armed != arm;
+		site->variant->armed_count += (uint32_t)arm - site->armed;
 		site->armed = (uint8_t)arm;
-		site->variant->armed_count += arm ? 1u : -1u;
-		change->sites++;
 	}
 	for (size_t i = 0; !error && arm && i < list->count; i++) {
 		struct variant *variant = ((struct site *)list->sites[i].owner)->variant;
@@ -350,7 +357,7 @@ static int arm(struct change *change, const struct text *text)
 		judge(change, &list, 1);
 		tell_events(change); /* 2 */
 		publish(change);
-		list_weed(&list);
+		list_weed(&list, 1);
 		error = set_armed(change, &list, text, 1); /* 3 - 5 */
 		if (error)
 			unpublish(change, 1);
@@ -367,7 +374,8 @@ static int disarm(struct change *change, const struct text *text)
 	if (!error) {
 		batch_check(text, list.sites, list.count, 0); /* 1 */
 		judge(change, &list, 0);
-		list_weed(&list); /* what can't be disarmed stays armed, with no plan: harmless */
+		/* what can't be disarmed stays armed, with no plan: harmless */
+		list_weed(&list, 0);
 		error = set_armed(change, &list, text, 0); /* 3 - 5 */
 	}
 	if (error)

@@ -175,3 +175,33 @@ Test(change, site_held_by_a_breakpoint_is_disarmed_later)
 	cr_assert_eq(byte_of(one->sites), SITE_DORMANT);
 	cr_assert_eq(refusals, 1, "a retry is not reported");
 }
+
+Test(change, new_session_arms_a_site_that_became_dormant)
+{
+	const struct variant *one = find("change:one");
+
+	rule("change:one", 1);
+	put(one->sites, BREAKPOINT);
+	rule("change:one", 0);
+	put(one->sites, SITE_DORMANT);
+	rule("change:one", 1);
+	cr_assert_eq(byte_of(one->sites), SITE_ARMED);
+	put(one->sites, SITE_DORMANT);
+	bed_store(1, UINT64_C(8) << 20, STORE_DISCARD);
+	registry_lane_open(1);
+	cr_assert_eq(registry_rule(&text, 1, "change:one", 1, 1, &(struct change){ .lane = -1 }),
+		     0);
+	cr_assert_eq(byte_of(one->sites), SITE_ARMED);
+}
+
+Test(change, new_session_needs_no_write_where_all_sites_are_armed)
+{
+	struct change change = { .lane = -1 };
+
+	rule("change:one", 1);
+	bed_store(1, UINT64_C(8) << 20, STORE_DISCARD);
+	registry_lane_open(1);
+	text_limit_way(WAY_NONE); /* as where text is locked after it was armed in advance */
+	cr_assert_eq(registry_rule(&text, 1, "change:one", 1, 1, &change), 0);
+	cr_assert(change.markers == 1 && change.sites == 0 && change.refused == 0);
+}
