@@ -164,7 +164,8 @@ static void list_free(struct list *list)
 static void refuse_site(struct change *change, const struct batch_site *bad, int arm)
 {
 	const struct site *site = bad->owner;
-	struct refusal refusal = { .error = bad->error, .site = site };
+	struct refusal refusal = { .error = bad->error ? bad->error : -WM_E_SITE_RESTORED,
+				   .site = site };
 
 	change->refused++;
 	if (!arm)
@@ -172,6 +173,12 @@ static void refuse_site(struct change *change, const struct batch_site *bad, int
 	batch_bytes(bad, !arm, refusal.expected);
 	memcpy(refusal.found, bad->found, sizeof refusal.found);
 	tell_refused(site->variant, &refusal);
+}
+
+/* Whether another tool made an armed site dormant. Then the trace lacks hits: report it. */
+static int was_restored(const struct batch_site *found, int arm)
+{
+	return !arm && !found->error && !found->portable && found->found[0] == SITE_DORMANT;
 }
 
 /* After the check: a marker that isn't live yet is refused whole, else the site alone. */
@@ -182,7 +189,7 @@ static void judge(struct change *change, struct list *list, int arm)
 		const struct site *site = bad->owner;
 
 		/* nothing is there: its module went a moment ago, and the next scan will tell */
-		if (!bad->error || bad->error == -EFAULT)
+		if (bad->error == -EFAULT || (!bad->error && !was_restored(bad, arm)))
 			continue;
 		if (arm && !site->variant->was_live)
 			site->variant->error = bad->error;
@@ -373,6 +380,7 @@ static int disarm(struct change *change, const struct text *text)
 
 	if (!error) {
 		batch_check(text, list.sites, list.count, 0); /* 1 */
+		leave_out_reopened(&list, text);
 		judge(change, &list, 0);
 		/* what can't be disarmed stays armed, with no plan: harmless */
 		list_weed(&list, 0);

@@ -96,10 +96,10 @@ static struct change rule(const char *name, int want)
 
 TestSuite(change, .init = begin);
 
-static void expect_told(uint8_t expected, uint8_t found)
+static void expect_told(int error, uint8_t expected, uint8_t found)
 {
 	cr_assert_eq(refusals, 1);
-	cr_assert_eq(last.error, -WM_E_SITE_CHANGED);
+	cr_assert_eq(last.error, error);
 	cr_assert_eq(last.expected[0], expected);
 	cr_assert_eq(last.found[0], found);
 }
@@ -110,7 +110,7 @@ Test(change, marker_whose_only_site_changes_after_check_is_refused)
 	struct change change = rule("change:one", 1);
 
 	cr_assert(change.markers == 0 && change.sites == 0 && change.refused == 1);
-	expect_told(SITE_DORMANT, BREAKPOINT);
+	expect_told(-WM_E_SITE_CHANGED, SITE_DORMANT, BREAKPOINT);
 	cr_assert_eq(byte_of(one->sites), BREAKPOINT);
 	cr_assert(!one->lanes && !one->hit.plan);
 	held = NULL;
@@ -126,7 +126,7 @@ Test(change, site_that_changes_after_check_is_left_out_alone)
 	struct change change = rule("change:two", 1);
 
 	cr_assert(change.markers == 1 && change.sites == 1 && change.refused == 1);
-	expect_told(SITE_DORMANT, BREAKPOINT);
+	expect_told(-WM_E_SITE_CHANGED, SITE_DORMANT, BREAKPOINT);
 	cr_assert_eq(byte_of(two->sites), BREAKPOINT);
 	cr_assert_eq(byte_of(two->sites->next), SITE_ARMED);
 	put(two->sites, SITE_DORMANT);
@@ -165,7 +165,7 @@ Test(change, site_held_by_a_breakpoint_is_disarmed_later)
 	put(one->sites, BREAKPOINT);
 	change = rule("change:one", 0);
 	cr_assert(change.sites == 0 && change.refused == 1);
-	expect_told(SITE_ARMED, BREAKPOINT);
+	expect_told(-WM_E_SITE_CHANGED, SITE_ARMED, BREAKPOINT);
 	cr_assert_eq(byte_of(one->sites), BREAKPOINT);
 	cr_assert_null(one->hit.plan,
 		       "once its owner removes the breakpoint, the jump is harmless");
@@ -174,6 +174,18 @@ Test(change, site_held_by_a_breakpoint_is_disarmed_later)
 	cr_assert_eq(registry_retry(&text), 0);
 	cr_assert_eq(byte_of(one->sites), SITE_DORMANT);
 	cr_assert_eq(refusals, 1, "a retry is not reported");
+}
+
+/* A uprobe that came and went has left the file's byte. */
+Test(change, armed_site_that_became_dormant_is_reported)
+{
+	const struct variant *one = find("change:one");
+
+	rule("change:one", 1);
+	put(one->sites, SITE_DORMANT);
+	cr_assert_eq(rule("change:one", 0).refused, 1);
+	expect_told(-WM_E_SITE_RESTORED, SITE_ARMED, SITE_DORMANT);
+	cr_assert_eq(registry_retry(&text), 0);
 }
 
 Test(change, new_session_arms_a_site_that_became_dormant)
