@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Breakpoints come on sites while a change is carried out. No test hits a marker: at a breakpoint
- * the program would end.
+ * Breakpoints come on sites while a change is carried out. Only a test with a uprobe may hit a
+ * marker: at any other breakpoint the program would end.
  */
 #include "agent/marker/marker.h"
 
@@ -13,7 +13,11 @@
 #include <waymark/probe.h>
 
 #include <criterion/criterion.h>
+#include <linux/perf_event.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define BREAKPOINT 0xcc
 
@@ -216,4 +220,99 @@ Test(change, new_session_needs_no_write_where_all_sites_are_armed)
 	text_limit_way(WAY_NONE); /* as where text is locked after it was armed in advance */
 	cr_assert_eq(registry_rule(&text, 1, "change:one", 1, 1, &change), 0);
 	cr_assert(change.markers == 1 && change.sites == 0 && change.refused == 0);
+}
+
+/* Where in its file a byte of this program is. */
+static uint64_t offset_in_file(uintptr_t address)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	unsigned long start, end, offset;
+	char line[512];
+
+	cr_assert(maps);
+	while (fgets(line, sizeof line, maps)) {
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 &&
+		    address >= start && address < end) {
+			fclose(maps);
+			return offset + (address - start);
+		}
+	}
+	cr_assert_fail("no mapping has the site");
+	return 0;
+}
+
+/* Set the kernel's breakpoint in this process alone; -1: not here. */
+static int uprobe_open(uintptr_t address)
+{
+	struct perf_event_attr attr = { .size = sizeof attr,
+					.config1 = (uintptr_t) "/proc/self/exe",
+					.config2 = offset_in_file(address) };
+	FILE *type = fopen("/sys/bus/event_source/devices/uprobe/type", "r");
+	long fd = -1;
+
+	if (type && fscanf(type, "%u", &attr.type) == 1)
+		fd = syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+	if (type)
+		fclose(type);
+	return (int)fd;
+}
+
+/* Remove it; its hits. */
+static uint64_t uprobe_close(int fd)
+{
+	uint64_t hits = 0;
+
+	cr_assert_eq(read(fd, &hits, sizeof hits), (ssize_t)sizeof hits);
+	close(fd);
+	return hits;
+}
+
+static int uprobe_at(const struct site *site)
+{
+	void (*volatile function)(void) = never;
+	int fd = uprobe_open((uintptr_t)never);
+
+	if (fd < 0)
+		cr_skip_test("the kernel gives no uprobe here");
+	function();
+	if (uprobe_close(fd) != 1)
+		cr_skip_test("a uprobe counts no hit on this machine");
+	fd = uprobe_open(site->address);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(byte_of(site), BREAKPOINT);
+	return fd;
+}
+
+Test(change, uprobe_at_a_dormant_site_stays_when_the_site_is_armed)
+{
+	const struct variant *one = find("change:one");
+	int uprobe = uprobe_at(one->sites);
+
+	cr_assert_eq(rule("change:one", 1).refused, 1);
+	expect_told(-WM_E_SITE_CHANGED, SITE_DORMANT, BREAKPOINT);
+	change_markers(1);
+	cr_assert_eq(uprobe_close(uprobe), 1);
+	cr_assert_eq(byte_of(one->sites), SITE_DORMANT);
+	cr_assert_eq(rule("change:one", 1).sites, 1);
+	change_markers(1);
+}
+
+/* The kernel runs the file's instruction, the dormant one, and restores its byte at the end. */
+Test(change, uprobe_at_an_armed_site_leaves_it_dormant)
+{
+	const struct variant *one = find("change:one");
+	int uprobe;
+
+	cr_assert_eq(rule("change:one", 1).sites, 1);
+	uprobe = uprobe_at(one->sites);
+	change_markers(1);
+	cr_assert_eq(rule("change:one", 0).refused, 1);
+	expect_told(-WM_E_SITE_CHANGED, SITE_ARMED, BREAKPOINT);
+	change_markers(1);
+	cr_assert_eq(registry_retry(&text), 1);
+	cr_assert_eq(uprobe_close(uprobe), 2);
+	cr_assert_eq(byte_of(one->sites), SITE_DORMANT);
+	cr_assert_eq(registry_retry(&text), 0);
+	cr_assert_eq(rule("change:one", 1).sites, 1);
+	change_markers(1);
 }
