@@ -114,6 +114,7 @@ raised:					/* int1: a trap of the program's own */
 	catch	SIGTRAP
 	xor	%ebp, %ebp
 	pause
+trapping:
 	int1
 	cmp	$1, %ebp
 	jne	wrong
@@ -122,7 +123,10 @@ raised:					/* int1: a trap of the program's own */
 handler:
 	pause
 	incl	40 + 80(%rdx)		/* uc_mcontext's rbp */
-	ret
+	cmpq	$trapping, 40 + 128(%rdx) /* its rip: KVM on AMD leaves it at int1 */
+	jne	1f
+	incq	40 + 128(%rdx)
+1:	ret
 restorer:
 	call_system __NR_rt_sigreturn
 restorer_hidden:
