@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cross-modifying code as markers do it: one thread stores the first byte of an instruction, membarrier(2) syncs
- * every core, and another thread, which runs that instruction all the while, must take the new one from then on.
+ * Cross-modifying code as markers and detours do it: one thread stores the first byte of an instruction, membarrier(2)
+ * syncs every core, and another thread, which runs that instruction all the while, must take the new one from then on.
+ * A marker's two instructions have one length. A detour's have not: the next one begins elsewhere.
  */
 #include "session/trial/trial_own.h"
 
@@ -22,21 +23,33 @@
 #define ENOUGH_NS 10000000 /* with ROUNDS_LEAST */
 #define LIMIT_NS 500000000 /* with fewer: on a busy machine each round takes a time slice */
 #define DORMANT 0x3d	   /* cmp $imm32, %eax */
+#define MOVED_DORMANT 0x90 /* nop */
 #define ARMED 0xe9	   /* jmp rel32 */
 #define STACK_BYTES 16384
 
-/* 0 while dormant, 1 while armed; only this trial runs it. */
+/* 0 while dormant, 1 while armed; only this trial runs them. */
 int trial_code_site(void);
-extern const char trial_code_byte[];
+int trial_code_moved(void);
 __asm__(".pushsection .text\n"
 	"trial_code_site:\n"
-	"trial_code_byte: .byte 0x3d\n"
+	".byte 0x3d\n"
 	".long 1f - . - 4\n"
 	"xor %eax, %eax\n"
 	"ret\n"
 	"1: mov $1, %eax\n"
 	"ret\n"
+	/* a nop, nopl (%rax), add %al, %al; or a jump over 0x1f0f bytes, and %al is left out */
+	"trial_code_moved: .byte 0x90, 0x0f, 0x1f, 0x00, 0x00, 0xc0\n"
+	"xor %eax, %eax\n"
+	"ret\n"
+	".fill 0x1f0f + 5 - (. - trial_code_moved), 1, 0xcc\n"
+	"mov $1, %eax\n"
+	"ret\n"
 	".popsection");
+
+static int (*const sites[])(void) = { trial_code_site, trial_code_moved };
+static const unsigned char dormant[] = { DORMANT, MOVED_DORMANT };
+#define SITES (sizeof(sites) / sizeof(sites[0]))
 
 static struct {
 	uint64_t phase; /* even: the site is settled, armed when bit 1 is set; odd: it changes */
@@ -62,24 +75,32 @@ static int run_site(void *unused)
 	__atomic_store_n(&shared.is_running, 1, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&shared.is_over, __ATOMIC_ACQUIRE)) {
 		uint64_t before = __atomic_load_n(&shared.phase, __ATOMIC_ACQUIRE);
-		int result = trial_code_site();
+		int results[SITES], is_settled;
 
-		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* the phase is read behind the site */
-		if (before % 2 == 0 && __atomic_load_n(&shared.phase, __ATOMIC_ACQUIRE) == before)
-			shared.wrong += result != (int)(before / 2 % 2);
-		shared.wrong += result != 0 && result != 1;
+		for (size_t i = 0; i < SITES; i++)
+			results[i] = sites[i]();
+		__atomic_thread_fence(__ATOMIC_ACQUIRE); /* the phase is read behind the sites */
+		is_settled = before % 2 == 0 &&
+			     __atomic_load_n(&shared.phase, __ATOMIC_ACQUIRE) == before;
+		for (size_t i = 0; i < SITES; i++) {
+			shared.wrong += is_settled && results[i] != (int)(before / 2 % 2);
+			shared.wrong += results[i] != 0 && results[i] != 1;
+		}
 		__atomic_store_n(&shared.calls, shared.calls + 1, __ATOMIC_RELAXED);
 	}
 	return 0;
 }
 
 /* /proc/self/mem as the agent does it. */
-static int byte_store(int mem, unsigned char byte)
+static int bytes_store(int mem, int arm)
 {
-	ssize_t done = pwrite(mem, &byte, 1, (off_t)(uintptr_t)trial_code_byte);
+	for (size_t i = 0; i < SITES; i++) {
+		unsigned char byte = arm ? ARMED : dormant[i];
+		ssize_t done = pwrite(mem, &byte, 1, (off_t)(uintptr_t)sites[i]);
 
-	if (done != 1)
-		return done < 0 ? -errno : -EIO;
+		if (done != 1)
+			return done < 0 ? -errno : -EIO;
+	}
 	return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) ? -errno
 											 : 0;
 }
@@ -104,7 +125,7 @@ static int change(int mem, unsigned int *rounds)
 		if (now_ns() >= (*rounds < ROUNDS_LEAST ? end_ns : enough_ns))
 			break;
 		__atomic_add_fetch(&shared.phase, 1, __ATOMIC_SEQ_CST);
-		err = byte_store(mem, *rounds % 2 ? DORMANT : ARMED);
+		err = bytes_store(mem, !(*rounds % 2));
 		__atomic_add_fetch(&shared.phase, 1, __ATOMIC_SEQ_CST);
 		await_calls(2, end_ns);
 	}
