@@ -65,6 +65,7 @@ enum control_type {
 	CONTROL_MARKER = 6,  /* struct control_marker, then its text: a line of an answer to LIST */
 	CONTROL_MODULE = 7,  /* struct control_module, then its path */
 	CONTROL_BUNDLE = 8, /* struct control_bundle, then messages, or with a memfd that has them */
+	CONTROL_HELD = 13,  /* struct control_held: another tool stands where an event is armed */
 	CONTROL_LATE = 9,   /* struct control_late: the program went on without GO or SEEN */
 	/* struct control_watch_table; carries the memfd, as STORE does (abi/watch.h, as the next one) */
 	CONTROL_WATCH_TABLE = 10,
@@ -146,6 +147,8 @@ struct control_done {
 	uint32_t refused;  /* sites refused; each was told by REFUSED */
 	uint64_t ticks;	   /* the store's clock when the last site was live (or dormant) */
 	uint64_t batch_ns; /* time from the request's arrival to then */
+	uint32_t unsafe; /* COMMIT: of the markers, those that are not safe beside uprobes (abi/detour.h) */
+	uint32_t reserved;
 };
 
 struct control_store {
@@ -225,6 +228,13 @@ struct control_late {
 	uint64_t base; /* of the module whose SEEN was waited for; 0: it was GO */
 };
 
+/* Events may be missing since then; told again with its end when the event is armed once more. CLOCK_MONOTONIC. */
+struct control_held {
+	uint32_t id;
+	uint32_t reserved;
+	uint64_t begin_ns, end_ns; /* end_ns 0: it stands there still */
+};
+
 struct control_open {
 	uint64_t buffer_bytes; /* data part of the store; rounded up to chunks */
 	uint64_t block_ns;
@@ -239,7 +249,7 @@ struct control_rules {
 
 _Static_assert(sizeof(struct wm_message) == 16, "fixed");
 _Static_assert(sizeof(struct control_hello) == 32, "fixed");
-_Static_assert(sizeof(struct control_done) == 32, "fixed");
+_Static_assert(sizeof(struct control_done) == 40, "fixed");
 _Static_assert(sizeof(struct control_event) == 24, "fixed");
 _Static_assert(sizeof(struct control_refused) == 32, "fixed");
 _Static_assert(sizeof(struct control_marker) == 32, "fixed");
@@ -251,6 +261,7 @@ _Static_assert(sizeof(struct control_commit) == 8, "fixed");
 _Static_assert(sizeof(struct control_adopt) == 16, "fixed");
 _Static_assert(sizeof(struct control_wait) == 24, "fixed");
 _Static_assert(sizeof(struct control_late) == 8, "fixed");
+_Static_assert(sizeof(struct control_held) == 24, "fixed");
 _Static_assert(sizeof(struct control_open) == 24, "fixed");
 
 #endif

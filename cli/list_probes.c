@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/list.h"
 #include "cli/outcome.h"
+#include "session/forms.h"
 #include "session/loaded.h"
 #include "session/plan.h"
 #include "trace/out.h"
@@ -28,7 +29,8 @@ struct listing {
 	pid_t pid;     /* 0: a file */
 	uint64_t base; /* of the module */
 	int has_head;  /* the module's line is written */
-	uint64_t count, refused;
+	uint64_t count, refused, unsafe;
+	struct forms_room *room; /* of the process; NULL: a file */
 };
 
 static const char *kind_word(enum code_place_kind kind)
@@ -36,20 +38,39 @@ static const char *kind_word(enum code_place_kind kind)
 	return kind == PLACE_USDT ? "usdt" : kind == PLACE_FUNCTION ? "function" : "address";
 }
 
-static const char *tier_word(const struct control_detour *detour)
+/* What is said of a place's choices. */
+struct verdict {
+	unsigned int forms[DETOUR_CHOICES_MAX]; /* of each */
+	unsigned int all;
+	unsigned int best_choice; /* of the process: what would be taken */
+	enum detour_form best;	  /* 0: none */
+};
+
+static const struct control_detour *choice_next(const struct control_detour *choice)
 {
-	switch (detour ? detour->tier : TIER_REFUSED) {
-	case TIER_FILLER:
-		return "filler";
-	case TIER_ONE:
-		return "one";
-	case TIER_SEVERAL:
-		return "several";
-	case TIER_PUNNED:
-		return "punned";
-	default:
-		return "refused";
+	return (const void *)((const char *)choice + choice->bytes);
+}
+
+static struct verdict judge(const struct listing *listing, const struct control_detour *choices,
+			    unsigned int count)
+{
+	const struct control_detour *choice = choices;
+	struct verdict verdict = { 0 };
+
+	for (unsigned int i = 0; i < count; i++, choice = choice_next(choice)) {
+		verdict.forms[i] = forms_of(choice, listing->room, listing->base);
+		verdict.all |= verdict.forms[i];
 	}
+	verdict.best = forms_best(verdict.all);
+	while (verdict.best_choice + 1 < count &&
+	       !(verdict.forms[verdict.best_choice] >> verdict.best & 1))
+		verdict.best_choice++;
+	return verdict;
+}
+
+static const char *safety_word(enum detour_form form)
+{
+	return !form ? "-" : form == FORM_FIRST ? "unsafe" : "safe";
 }
 
 /* ---- text ---- */
@@ -82,7 +103,7 @@ static void text_fields(struct out *out, const struct code_place *place)
 }
 
 static void text_place(struct listing *listing, const struct code_place *place, int err,
-		       const char *detail, const struct control_detour *detour)
+		       const char *detail, const struct verdict *verdict)
 {
 	struct out *out = listing->out;
 	char name[512], address[32];
@@ -97,7 +118,9 @@ static void text_place(struct listing *listing, const struct code_place *place, 
 	out_literal(out, "  ");
 	list_put_padded(out, address, 14);
 	out_literal(out, "  ");
-	list_put_padded(out, tier_word(detour), 7);
+	list_put_padded(out, verdict->best ? forms_word(verdict->best) : "refused", 7);
+	out_literal(out, "  ");
+	list_put_padded(out, safety_word(verdict->best), 6);
 	if (err) {
 		out_literal(out, "  ");
 		list_put(out, wm_error_text(err));
@@ -119,7 +142,8 @@ static void text_place(struct listing *listing, const struct code_place *place, 
 /* ---- JSON ---- */
 
 static void json_place(struct listing *listing, const struct code_place *place, int err,
-		       const char *detail, const struct control_detour *detour)
+		       const char *detail, const struct control_detour *choices, unsigned int count,
+		       const struct verdict *verdict)
 {
 	struct json *json = &listing->lines;
 	char name[512];
@@ -133,7 +157,20 @@ static void json_place(struct listing *listing, const struct code_place *place, 
 		json_number(json, "pid", (uint64_t)listing->pid);
 	json_string(json, "module", listing->module);
 	json_number(json, "address", place->address ? place->address + listing->base : 0);
-	json_string(json, "tier", tier_word(detour));
+	json_string(json, "form", verdict->best ? forms_word(verdict->best) : "refused");
+	json_string(json, "beside_uprobes", safety_word(verdict->best));
+	json_open(json, "choices", '[');
+	for (unsigned int i = 0; i < count; i++, choices = choice_next(choices)) {
+		json_open(json, NULL, '{');
+		json_number(json, "address", choices->address + listing->base);
+		json_open(json, "forms", '[');
+		for (int form = FORM_BYTE; form <= FORM_FIRST; form++)
+			if (verdict->forms[i] >> form & 1)
+				json_string(json, NULL, forms_word((enum detour_form)form));
+		json_close(json, ']');
+		json_close(json, '}');
+	}
+	json_close(json, ']');
 	if (err) {
 		json_string(json, "reason", wm_error_text(err));
 		json_string(json, "detail", detail);
@@ -154,16 +191,21 @@ static void json_place(struct listing *listing, const struct code_place *place, 
 /* ---- what there is ---- */
 
 static void take_place(const struct code_place *place, int err, const char *detail,
-		       const struct control_detour *detour, void *data)
+		       const struct control_detour *choices, unsigned int count, void *data)
 {
 	struct listing *listing = data;
+	struct verdict verdict = judge(listing, choices, count);
 
+	/* what the code allows, and this process does not */
+	if (!err && !verdict.best)
+		err = place->is_safe ? -WM_E_SPAN_UNSAFE : -WM_E_PUN_TAKEN;
 	listing->count++;
 	listing->refused += err != 0;
+	listing->unsafe += verdict.best == FORM_FIRST;
 	if (listing->json)
-		json_place(listing, place, err, detail, detour);
+		json_place(listing, place, err, detail, choices, count, &verdict);
 	else
-		text_place(listing, place, err, detail, detour);
+		text_place(listing, place, err, detail, &verdict);
 }
 
 static int list_module(struct listing *listing, struct code_module *module, const char *path,
@@ -225,6 +267,8 @@ static int list_process(struct listing *listing, pid_t pid)
 		err = process_check(pid);
 	if (!err)
 		err = loaded_open(&list);
+	if (!err)
+		err = forms_room_read(&listing->room, pid);
 	process = loaded_process(&list);
 	for (size_t i = 0; !err && i < list.count; i++) {
 		const struct loaded *loaded = &list.all[i];
@@ -237,6 +281,8 @@ static int list_process(struct listing *listing, pid_t pid)
 			status = complain(loaded->error, "%s", loaded->path);
 	}
 	loaded_release(&list);
+	forms_room_free(listing->room);
+	listing->room = NULL;
 	return err ? complain(err, "process %d", (int)pid) : status;
 }
 
@@ -278,7 +324,9 @@ int list_probes(struct spec_list *specs, const char *const *files, size_t file_c
 		out_u64(listing.out, listing.count - listing.refused);
 		out_literal(listing.out, " of ");
 		out_u64(listing.out, listing.count);
-		out_literal(listing.out, " places can be probed\n");
+		out_literal(listing.out, " places can be probed, ");
+		out_u64(listing.out, listing.count - listing.refused - listing.unsafe);
+		out_literal(listing.out, " of them safely beside uprobes of other tools\n");
 	}
 	err = out_flush(listing.out);
 	free(listing.out);

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <waymark/error.h>
 
+#define HELD_SHOWN 10
+
 /* Why a request came to nothing. */
 static int request_error(const struct spec *spec)
 {
@@ -179,9 +181,61 @@ void outcome_refusals(const struct wm_session *session, int verbose)
 	free(all);
 }
 
+void outcome_held(const struct probes *probes, int verbose)
+{
+	char count[32], all[32];
+
+	if (probes->unsafe && verbose)
+		fprintf(stderr,
+			"waymark: %s of %s events stand where a uprobe of another tool could leave wrong code behind, were the agent not to mend it within 100 ms (/safe/ leaves them out)\n",
+			quantity_show_count(probes->unsafe, count, sizeof(count)),
+			quantity_show_count(probes->wanted, all, sizeof(all)));
+	if (!probes->held_count)
+		return;
+	fputs("waymark: hits are missing while a breakpoint of another tool stood in an event's place:\n",
+	      stderr);
+	for (size_t i = 0; i < probes->held_count; i++) {
+		const struct probe_held *held = &probes->held[i];
+
+		if (i == HELD_SHOWN && !verbose) {
+			fprintf(stderr, "  and %s more times (-v tells of each)\n",
+				quantity_show_count(probes->held_count - i, count, sizeof(count)));
+			break;
+		}
+		complain_words("  %s in process %d: ", held->name, (int)held->pid);
+		if (held->end_ns)
+			fprintf(stderr, "for %.3f s\n",
+				(double)(held->end_ns - held->begin_ns) / 1e9);
+		else
+			fputs("until the end\n", stderr);
+	}
+}
+
+static void held_json(struct json *json, const struct probes *probes)
+{
+	json_open(json, "held", '[');
+	for (size_t i = 0; i < probes->held_count; i++) {
+		const struct probe_held *held = &probes->held[i];
+
+		json_open(json, NULL, '{');
+		json_string(json, "name", held->name);
+		json_number(json, "pid", (uint64_t)held->pid);
+		if (held->end_ns)
+			json_decimal(json, "seconds", (double)(held->end_ns - held->begin_ns) / 1e9,
+				     6);
+		else
+			json_null(json, "seconds");
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
 void outcome_json(struct json *json, const struct probes *probes)
 {
 	const struct probe_refusals *list = &probes->refusals;
+
+	held_json(json, probes);
+	json_number(json, "unsafe", probes->unsafe);
 
 	json_number(json, "places", probes->wanted);
 	json_number(json, "unarmed", probes->unarmed);

@@ -34,6 +34,9 @@ void outcome_unrecorded(const struct unrecorded_list *list);
 /* For programs, as a member of an object: likewise. */
 void outcome_unrecorded_json(struct json *json, const struct unrecorded_list *list);
 
+/* How often, and for how long, other tools stood in the place of probes; with `verbose`, what is not safe beside them. */
+void outcome_held(const struct probes *probes, int verbose);
+
 /* For programs, as members of an object: how many places were wanted, and what became of which. */
 void outcome_json(struct json *json, const struct probes *probes);
 

@@ -14,9 +14,16 @@ static struct probe_refusal refused[] = {
 	{ "m:a", "/lib/m.so", "why \"this\"", 16, -WM_E_NO_FUNCTION },
 	{ "m:b", "", "", 0, -WM_E_NO_FUNCTION },
 };
+static struct probe_held held[] = {
+	{ .name = (char *)"m:c", .pid = 9, .begin_ns = 1000000000, .end_ns = 2500000000 },
+	{ .name = (char *)"m:d", .pid = 9, .begin_ns = 1000000000 },
+};
 static const struct probes probes = {
 	.wanted = 7,
 	.unarmed = 3,
+	.held = held,
+	.held_count = 2,
+	.unsafe = 5,
 	.late = 2,
 	.late_starts = 4,
 	.refusals = { .all = refused, .count = 2 },
@@ -32,6 +39,8 @@ Test(outcome, programs_are_told_of_each_place_that_is_not_recorded)
 	out_char(&out, 0);
 	cr_assert_str_eq(
 		out.bytes,
+		"\"held\":[{\"name\":\"m:c\",\"pid\":9,\"seconds\":1.500000},"
+		"{\"name\":\"m:d\",\"pid\":9,\"seconds\":null}],\"unsafe\":5,"
 		"\"places\":7,\"unarmed\":3,\"late_modules\":2,\"late_processes\":4,"
 		"\"refusals\":["
 		"{\"name\":\"m:a\",\"module\":\"/lib/m.so\",\"address\":16,"
@@ -54,6 +63,15 @@ Test(outcome, people_are_told_of_each_place_that_is_not_recorded, .init = cr_red
 		"    (see what there is with waymark list --func; of a stripped file only what it exports has a name)\n"
 		"    m:a at 0x10 in /lib/m.so: why \"this\"\n"
 		"    m:b\n");
+}
+
+Test(outcome, people_are_told_when_another_tool_stood_there, .init = cr_redirect_stderr)
+{
+	outcome_held(&probes, 0);
+	cr_assert_stderr_eq_str(
+		"waymark: hits are missing while a breakpoint of another tool stood in an event's place:\n"
+		"  m:c in process 9: for 1.500 s\n"
+		"  m:d in process 9: until the end\n");
 }
 
 Test(outcome, what_can_be_done_is_told_on_request_and_where_nothing_was_armed,

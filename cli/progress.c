@@ -155,7 +155,9 @@ static void sum_up_events(const struct progress *progress, const struct wm_sessi
 		quantity_show_bytes(status->bytes, bytes, sizeof(bytes)), status->processes_ever,
 		status->processes_ever == 1 ? "" : "es",
 		(double)progress_elapsed_ns(progress) / 1e9);
-	if (!status->discarded)
+	if (!status->discarded && status->held)
+		fputs("; lost none but where another tool stood in an event's place\n", stderr);
+	else if (!status->discarded)
 		fputs("; lost none\n", stderr);
 	else if (policy == WM_POLICY_CYCLIC)
 		fprintf(stderr, "; the %s before them were overwritten\n",

@@ -60,6 +60,16 @@ static int fail(struct recording *recording, int error)
 	return error;
 }
 
+/* Nothing was asked for but probes, and none could be armed. */
+static int is_all_refused(struct wm_session *session)
+{
+	struct wm_session_status status = { .size = sizeof(status) };
+
+	return !wm_session_status(session, &status) && !status.sites && !status.markers &&
+	       session->probes.refusals.count && !spec_count_watches(&session->specs) &&
+	       !live_is_wanted(session);
+}
+
 /* Returns how many specs came to nothing. */
 static size_t complain_unmatched(struct recording *recording)
 {
@@ -191,6 +201,10 @@ static int set_up(struct recording *recording)
 			outcome_refusals(recording->session, options->verbose);
 		return recording->error = -WM_E_NO_MARKER;
 	}
+	if (!options->command && is_all_refused(recording->session)) {
+		outcome_refusals(recording->session, options->verbose);
+		return fail(recording, -WM_E_ALL_REFUSED);
+	}
 	return 0;
 }
 
@@ -314,6 +328,7 @@ static int finish(struct recording *recording, int had_dir)
 	origins_tell_losses(&recording->session->live);
 	outcome_ambiguous(recording->session);
 	outcome_refusals(recording->session, options->verbose);
+	outcome_held(&recording->session->probes, options->verbose);
 	outcome_unrecorded(&recording->session->unrecorded);
 	outcome_watches(&recording->session->watched);
 	unwatched = recording->error ? 0 : outcome_unwatched(recording->session);

@@ -112,6 +112,26 @@ static void put_changes(struct json *json, const struct tsdl *meta)
 	json_close(json, ']');
 }
 
+static void put_held(struct json *json, const struct tsdl *meta)
+{
+	json_open(json, "held", '[');
+	for (uint32_t i = 0; i < meta->process_count; i++)
+		for (size_t j = 0; j < meta->processes[i].held_count; j++) {
+			const struct tsdl_held *held = &meta->processes[i].held[j];
+
+			json_open(json, NULL, '{');
+			json_number(json, "pid", meta->processes[i].pid);
+			json_string(json, "name", held->name);
+			json_number(json, "begin_ns", held->begin_ns);
+			if (held->end_ns)
+				json_number(json, "end_ns", held->end_ns);
+			else
+				json_null(json, "end_ns");
+			json_close(json, '}');
+		}
+	json_close(json, ']');
+}
+
 static void put_damage(struct json *json, const struct trace_reader *reader)
 {
 	json_open(json, "damage", '[');
@@ -153,6 +173,7 @@ int report_json(const char *dir, const struct trace_reader *reader, const struct
 	if (trails->threads)
 		put_trails(&json, trails);
 	put_changes(&json, &reader->meta);
+	put_held(&json, &reader->meta);
 	put_damage(&json, reader);
 	json_close(&json, '}');
 	out_char(&out, '\n');

@@ -243,6 +243,37 @@ static void print_changes(const struct tsdl *meta, uint64_t begin_ns)
 		printf("             and %llu more\n", (unsigned long long)(all - printed));
 }
 
+/* Within what time hits of a probe are missing. */
+static void print_one_held(const struct tsdl_process *process, const struct tsdl_held *held,
+			   uint64_t begin_ns, const char *head)
+{
+	double from_s = ((double)held->begin_ns - (double)begin_ns) / 1e9;
+
+	printf("%-12s %.6f s to ", head, from_s);
+	if (held->end_ns)
+		printf("%.6f s: ", ((double)held->end_ns - (double)begin_ns) / 1e9);
+	else
+		printf("the end: ");
+	printf("%s in %u, a breakpoint of another tool stood there\n", shown(held->name),
+	       process->pid);
+}
+
+static void print_held(const struct tsdl *meta, uint64_t begin_ns)
+{
+	uint64_t printed = 0, all = 0;
+
+	for (uint32_t i = 0; i < meta->process_count; i++)
+		for (size_t j = 0; j < meta->processes[i].held_count; j++) {
+			if (all++ >= CHANGES_SHOWN_MAX)
+				continue;
+			print_one_held(&meta->processes[i], &meta->processes[i].held[j], begin_ns,
+				       printed ? "" : "Missing");
+			printed++;
+		}
+	if (printed < all)
+		printf("             and %llu more\n", (unsigned long long)(all - printed));
+}
+
 static void print_trails(const struct report_trails *trails)
 {
 	printf("Trails       %llu threads, %llu blocks\n", (unsigned long long)trails->threads,
@@ -314,6 +345,7 @@ void report_text(const char *dir, const struct trace_reader *reader, const struc
 		print_events(summary, width);
 	print_losses(reader, summary);
 	print_changes(&reader->meta, summary->begin_ns);
+	print_held(&reader->meta, summary->begin_ns);
 	if (trails->threads)
 		print_trails(trails);
 	if (summary->span_count)

@@ -2,50 +2,80 @@
 #include "code/bed.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #define POOL_BYTES (4ul << 20)
-#define NEAR_STEP (16ul << 20)
-#define NEAR_MAX (1ul << 30)
+#define POOLS_MAX 64
+#define POOL_STEP (16ul << 20)
+#define REACH                                                                                      \
+	((1ul << 31) - (64ul << 20)) /* of a jump, less what a module and a pool may be long */
+#define PAGE_BYTES 4096ul
+#define PAGES_ROOM 65536 /* a power of two */
+#define PAGES_MAX 45000	 /* of vm.max_map_count */
+#define STEPS_MAX 512
 
-/* Memory for trampolines, filled from its start; another is begun where it is full, or out of reach. */
+/* Memory for trampolines, each filled from its start. */
 static struct {
 	uint64_t start, used;
-} pool;
+} pools[POOLS_MAX];
+
+/* Pages that jumps lead to, by hash of the address, with a bit for each byte that is a landing's. */
+static struct page {
+	uint64_t address;
+	uint64_t used[PAGE_BYTES / 64];
+} pages[PAGES_ROOM];
+static unsigned int page_count;
 
 static bool is_near(uint64_t a, uint64_t b)
 {
-	return a - b + NEAR_MAX < 2 * NEAR_MAX;
+	return a - b + REACH < 2 * REACH;
 }
 
-static uint64_t pool_map(uint64_t near)
+static uint64_t map(uint64_t address, size_t bytes)
 {
-	for (uint64_t far = NEAR_STEP; far < NEAR_MAX; far += NEAR_STEP) {
-		for (int side = 0; side < 2; side++) {
-			uint64_t hint = (side ? near - far : near + far) & ~4095ul;
-			void *at = mmap((void *)hint, POOL_BYTES,
-					PROT_READ | PROT_WRITE | PROT_EXEC,
-					MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	void *at = mmap((void *)address, bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
-			if (at != MAP_FAILED)
-				return (uint64_t)at;
+	return at == MAP_FAILED ? 0 : (uint64_t)at;
+}
+
+/* Where it is near to both. */
+static uint64_t pool_map(uint64_t a, uint64_t b)
+{
+	uint64_t middle = (a / 2 + b / 2) & ~(PAGE_BYTES - 1), start;
+
+	for (uint64_t far = 0; far < REACH; far += POOL_STEP) {
+		for (int side = 0; side < 2; side++) {
+			uint64_t at = side ? middle - far : middle + far;
+
+			start = is_near(at, a) && is_near(at, b) ? map(at, POOL_BYTES) : 0;
+			if (start)
+				return start;
 		}
 	}
 	return 0;
 }
 
-static uint64_t pool_take(uint64_t near, size_t bytes)
+static uint64_t pool_take(uint64_t a, uint64_t b, size_t bytes)
 {
-	if (!pool.start || !is_near(pool.start, near) || pool.used + bytes > POOL_BYTES) {
-		pool.start = pool_map(near);
-		pool.used = 0;
-	}
-	if (!pool.start)
+	unsigned int i = 0;
+
+	bytes = (bytes + 15) & ~15ul;
+	while (i < POOLS_MAX && pools[i].start &&
+	       (!is_near(pools[i].start, a) || !is_near(pools[i].start, b) ||
+		pools[i].used + bytes > POOL_BYTES))
+		i++;
+	if (i == POOLS_MAX)
 		return 0;
-	pool.used += (bytes + 15) & ~15ul;
-	return pool.start + pool.used - ((bytes + 15) & ~15ul);
+	if (!pools[i].start)
+		pools[i].start = pool_map(a, b);
+	if (!pools[i].start)
+		return 0;
+	pools[i].used += bytes;
+	return pools[i].start + pools[i].used - bytes;
 }
 
 static int fixup_apply(uint64_t code, const struct detour_fixup *fixup, uint64_t base,
@@ -95,84 +125,131 @@ static int code_write(uint64_t address, const void *bytes, size_t count)
 	return 0;
 }
 
-/* Where a punned jump without prefixes leads, its free bytes being what they are; a page there. */
-static uint64_t landing_map(const struct bed *bed, const struct control_detour *detour,
-			    uint8_t *jump)
+/* NULL: something else is there, or no landing may be. */
+static struct page *page_of(uint64_t landing)
 {
-	uint64_t landing, page;
-	int32_t distance;
+	uint64_t address = landing & ~(PAGE_BYTES - 1);
+	uint64_t i = address / PAGE_BYTES % PAGES_ROOM;
 
-	for (unsigned int prefixes = 0; prefixes < detour->span_bytes; prefixes++) {
-		uint8_t bytes[DETOUR_SPAN_MAX] = { 0 };
-		void *got;
+	if (landing < PUN_LOWEST || landing >= PUN_HIGHEST ||
+	    landing - address > PAGE_BYTES - DETOUR_JUMP_BYTES)
+		return NULL;
+	while (pages[i].address && pages[i].address != address)
+		i = (i + 1) % PAGES_ROOM;
+	if (pages[i].address)
+		return &pages[i];
+	if (page_count == PAGES_MAX || !map(address, PAGE_BYTES))
+		return NULL;
+	page_count++;
+	pages[i].address = address;
+	return &pages[i];
+}
 
-		if (detour->span_bytes + detour->pun < prefixes + SPAN_JUMP_BYTES)
-			continue;
-		memcpy(bytes, bed->original, detour->span_bytes + detour->pun);
-		memset(bytes, 0x26, prefixes);
-		bytes[prefixes] = 0xe9;
-		memcpy(&distance, bytes + prefixes + 1, sizeof(distance));
-		landing = bed->address + prefixes + SPAN_JUMP_BYTES + (uint64_t)(int64_t)distance;
-		page = landing & ~4095ul;
-		if (landing >> 47 || page < 1ul << 20)
-			continue;
-		got = mmap((void *)page, 8192, PROT_READ | PROT_WRITE | PROT_EXEC,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-		memcpy(jump, bytes, detour->span_bytes);
-		if (got != MAP_FAILED)
+static bool is_used(const struct page *page, uint64_t landing)
+{
+	for (uint64_t i = landing % PAGE_BYTES; i < landing % PAGE_BYTES + DETOUR_JUMP_BYTES; i++)
+		if (page->used[i / 64] >> i % 64 & 1)
+			return true;
+	return false;
+}
+
+/* used <-> free */
+static void toggle(struct page *page, uint64_t landing)
+{
+	for (uint64_t i = landing % PAGE_BYTES; i < landing % PAGE_BYTES + DETOUR_JUMP_BYTES; i++)
+		page->used[i / 64] ^= 1ul << i % 64;
+}
+
+/* The first landing that a jump written in this way may have; 0: none. */
+static uint64_t landing_take(const struct pun_window *window, uint64_t base)
+{
+	uint64_t size = 1ul << 8 * window->free_bytes;
+	uint64_t step = size > PAGE_BYTES ? PAGE_BYTES : DETOUR_JUMP_BYTES;
+
+	for (uint64_t x = 0; x < size && x / step < STEPS_MAX; x += step) {
+		uint64_t landing = base + (uint64_t)window->low + x;
+		struct page *page = page_of(landing);
+
+		if (page && !is_used(page, landing)) {
+			toggle(page, landing);
 			return landing;
+		}
 	}
 	return 0;
 }
 
-int bed_place(struct bed *bed, const struct trampoline *trampoline, uint64_t base,
-	      const struct bed_ends *ends)
+static int jump_to(uint64_t from, uint64_t to, uint8_t jump[DETOUR_JUMP_BYTES])
+{
+	int32_t distance = (int32_t)(to - from - DETOUR_JUMP_BYTES);
+
+	jump[0] = 0xe9;
+	memcpy(jump + 1, &distance, sizeof(distance));
+	return from + DETOUR_JUMP_BYTES + (uint64_t)(int64_t)distance == to ? 0 : -ENOMEM;
+}
+
+static int jump_place(struct bed *bed, const struct control_detour *detour,
+		      const struct pun_window *window, uint64_t base)
+{
+	uint64_t to = bed->landing ? bed->landing : bed->code;
+	uint8_t jump[DETOUR_JUMP_BYTES];
+	struct pun_bytes bytes;
+
+	if (bed->landing && jump_to(bed->landing, bed->code, jump))
+		return -ENOMEM;
+	if (bed->landing)
+		memcpy((void *)bed->landing, jump, sizeof(jump));
+	else if (jump_to(bed->instruction + window->opcode_at, to, jump))
+		return -ENOMEM;
+	pun_write(detour, window, to - base, &bytes);
+	return code_write(bed->instruction + bytes.at, bytes.bytes, bytes.count);
+}
+
+static int window_place(struct bed *bed, const struct trampoline *trampoline,
+			const struct pun_window *window, uint64_t base, const struct bed_ends *ends)
 {
 	const struct control_detour *detour = &trampoline->detour;
-	uint8_t jump[SPAN_JUMP_BYTES] = { 0xe9 };
-	uint8_t first_jump[SPAN_JUMP_BYTES] = { 0xeb, (uint8_t)detour->relay };
-	uint64_t at = base + detour->address;
-	int32_t distance;
+	int err = 0;
 
-	bed->address = base + detour->address;
-	bed->span_bytes = detour->span_bytes;
-	memcpy(bed->original, detour->original, sizeof(bed->original));
-	if (detour->relay)
-		at += SPAN_SHORT_JUMP_BYTES + (uint64_t)(int64_t)detour->relay;
-	bed->relay = detour->relay ? at : 0;
-	bed->landing = 0;
-	if (memcmp((void *)bed->address, bed->original, bed->span_bytes + detour->pun) ||
-	    (bed->relay && memcmp((void *)at, bed->original + bed->span_bytes, sizeof(jump))))
-		return -EBADMSG;
-	if (detour->pun)
-		at = bed->landing = landing_map(bed, detour, first_jump);
-	bed->code = at ? pool_take(bed->address, detour->code_bytes) : 0;
+	bed->landing = window->count ? landing_take(window, base) : 0;
+	if (window->count && !bed->landing)
+		return -ENOMEM;
+	bed->code = pool_take(bed->instruction, bed->landing ? bed->landing : bed->instruction,
+			      detour->code_bytes);
 	if (!bed->code)
-		return -ENOMEM;
-	memcpy((void *)bed->code, trampoline->emit.code, detour->code_bytes);
-	for (unsigned int i = 0; i < detour->fixup_count; i++) {
-		int err = fixup_apply(bed->code, &trampoline->emit.fixups[i], base, ends);
+		err = -ENOMEM;
+	else
+		memcpy((void *)bed->code, trampoline->emit.code, detour->code_bytes);
+	for (unsigned int i = 0; i < detour->fixup_count && !err; i++)
+		err = fixup_apply(bed->code, &trampoline->emit.fixups[i], base, ends);
+	if (!err)
+		err = jump_place(bed, detour, window, base);
+	if (err && bed->landing)
+		toggle(page_of(bed->landing), bed->landing);
+	return err;
+}
 
-		if (err)
-			return err;
-	}
-	distance = (int32_t)(bed->code - (at + sizeof(jump)));
-	if (at + sizeof(jump) + (uint64_t)(int64_t)distance != bed->code)
-		return -ENOMEM;
-	memcpy(jump + 1, &distance, sizeof(distance));
-	if (code_write(at, jump, sizeof(jump)))
-		return -EACCES;
-	if (at == bed->address)
-		return 0;
-	return code_write(bed->address, first_jump,
-			  detour->pun ? detour->span_bytes : SPAN_SHORT_JUMP_BYTES);
+int bed_place(struct bed *bed, const struct trampoline *trampoline, enum detour_form form,
+	      uint64_t base, const struct bed_ends *ends)
+{
+	const struct control_detour *detour = &trampoline->detour;
+	struct pun_window window;
+	unsigned int number = 0;
+	int err = -ENOENT;
+
+	bed->instruction = base + detour->address;
+	bed->insn_bytes = detour->insn_bytes;
+	memcpy(bed->original, detour->original, detour->insn_bytes);
+	if (memcmp((void *)bed->instruction, detour->original,
+		   detour->insn_bytes + detour->kept_bytes) != 0)
+		return -EBADMSG;
+	while (err && pun_next(detour, form, &number, &window))
+		err = window_place(bed, trampoline, &window, base, ends);
+	return err;
 }
 
 void bed_remove(struct bed *bed)
 {
-	code_write(bed->address, bed->original, bed->span_bytes);
-	if (bed->relay)
-		code_write(bed->relay, bed->original + bed->span_bytes, SPAN_JUMP_BYTES);
+	code_write(bed->instruction, bed->original, bed->insn_bytes);
 	if (bed->landing)
-		munmap((void *)(bed->landing & ~4095ul), 8192);
+		toggle(page_of(bed->landing), bed->landing);
 }

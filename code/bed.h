@@ -5,17 +5,17 @@
 #ifndef CODE_BED_H
 #define CODE_BED_H
 
+#include "base/pun.h"
 #include "code/trampoline.h"
 
 #include <stdint.h>
 
 struct bed {
-	uint64_t address; /* of the span, in the process */
-	uint64_t relay;	  /* 0: none */
-	uint64_t landing; /* of a punned jump; 0: none */
+	uint64_t instruction; /* in the process */
+	uint64_t landing;     /* 0: the jump leads to the code itself */
 	uint64_t code;
-	unsigned int span_bytes;
-	uint8_t original[DETOUR_SPAN_MAX];
+	unsigned int insn_bytes;
+	uint8_t original[DETOUR_INSN_MAX];
 };
 
 /* What the stubs do with a word is their own affair. */
@@ -25,12 +25,12 @@ struct bed_ends {
 };
 
 /*
- * Put a trampoline's code within reach of the module that lies at `base`, and the jump over the span.
- * Returns 0; -ENOMEM where no memory is to be had there, -EBADMSG when something else stands there.
- * Pages of code stay writable. The code's memory is never given back.
+ * Put a trampoline's code within reach of the module that lies at `base`, and store the jump in a form.
+ * Returns 0; -ENOENT: the instruction has no such form; -ENOMEM: no memory is free where it leads; -EBADMSG:
+ * other bytes are there. Pages of code stay writable. The code's memory is never given back.
  */
-int bed_place(struct bed *bed, const struct trampoline *trampoline, uint64_t base,
-	      const struct bed_ends *ends);
+int bed_place(struct bed *bed, const struct trampoline *trampoline, enum detour_form form,
+	      uint64_t base, const struct bed_ends *ends);
 
 /* Put the original bytes back. */
 void bed_remove(struct bed *bed);

@@ -19,6 +19,27 @@ begin entry_branchprotected
 	ret
 end entry_branchprotected
 
+begin entry_pushes
+	endbr64
+	push	%r15
+	.cfi_adjust_cfa_offset 8
+	push	%rax
+	.cfi_adjust_cfa_offset 8
+	push	%rbx
+	.cfi_adjust_cfa_offset 8
+	mov	8(%rsp), %rbx
+	add	%rbx, %rdi
+	sub	16(%rsp), %rdi
+	xor	24(%rsp), %rdi
+	pop	%rbx
+	.cfi_adjust_cfa_offset -8
+	pop	%rax
+	.cfi_adjust_cfa_offset -8
+	pop	%r15
+	.cfi_adjust_cfa_offset -8
+	ret
+end entry_pushes
+
 begin filler_patchable
 	nop
 	nop

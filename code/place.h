@@ -53,6 +53,7 @@ struct code_place {
 	uint64_t function_bytes;
 	int is_entry; /* address is a function's entry: no red zone, no flags, no vector state that counts */
 	int wants_return, wants_entry;
+	int is_safe; /* not where a uprobe of other tools could leave wrong code behind */
 	struct code_field
 		ret; /* where wants_return: OPERAND_REGISTER rax or OPERAND_VECTOR 0; type 0: no value */
 	unsigned int field_count;

@@ -71,6 +71,11 @@ static int wish_parse(struct code_request *request, char *text)
 		request->wants_all = 1;
 		return err;
 	}
+	if (!strcmp(wish.name, "safe")) {
+		err = request->is_safe || wish.type ? -WM_E_SPEC : 0;
+		request->is_safe = 1;
+		return err;
+	}
 	for (unsigned int i = 0; i < request->wish_count; i++)
 		if (!strcmp(request->wishes[i].name, wish.name))
 			return -WM_E_SPEC;
@@ -83,7 +88,7 @@ static int wish_parse(struct code_request *request, char *text)
 /* What only a field is called, and hardly a file. */
 static int is_field_word(const char *text)
 {
-	static const char *const words[] = { "ret", "args" };
+	static const char *const words[] = { "ret", "args", "safe" };
 	size_t bytes = strcspn(text, ":,");
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)

@@ -46,6 +46,7 @@ struct code_request {
 	struct code_wish wishes[CODE_FIELDS_MAX];
 	unsigned int wish_count;
 	int wants_all; /* `args` */
+	int is_safe;   /* only where no uprobe of other tools can leave wrong code behind */
 	int wants_return;
 	uint8_t return_type; /* as a wish's */
 };

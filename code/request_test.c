@@ -55,11 +55,25 @@ Test(request, a_function)
 	cr_assert_eq(request.wish_count, 1);
 }
 
+Test(request, a_place_that_must_be_safe)
+{
+	cr_assert_eq(parse("func:malloc"), 0);
+	cr_assert_not(request.is_safe);
+	cr_assert_eq(parse("func:malloc/safe/"), 0);
+	cr_assert(request.is_safe);
+	cr_assert_eq(request.wish_count, 0);
+	cr_assert_eq(parse("usdt:a:b/arg1,safe,arg2/"), 0);
+	cr_assert(request.is_safe);
+	cr_assert_eq(request.wish_count, 2);
+	cr_assert_eq(parse("addr:x+1/safe/"), 0);
+	cr_assert(request.is_safe);
+}
+
 Test(request, fields_without_their_last_slash_are_no_name)
 {
 	static const char *const lacking[] = {
 		"func:add/arg1:str",  "func:add/ret", "func:f@libx.so/ret,args",
-		"usdt:a:b/arg1,arg2", "func:f/count",
+		"usdt:a:b/arg1,arg2", "func:f/count", "func:f@/usr/lib/libx/safe",
 	};
 	static const char *const fine[] = {
 		"func:f@/usr/lib/libx",		 "func:ns::operator/(shop::Order const&)",
@@ -109,6 +123,8 @@ Test(request, nonsense_is_refused)
 		"func:a/breakpoint=always/",
 		"func:a/x,x/",
 		"func:a/args:u8/",
+		"func:a/safe,safe/",
+		"func:a/safe:u8/",
 		"func:a\n",
 		"func:a\tb",
 		"usdt:",

@@ -51,125 +51,30 @@ begin probed_loop
 	ret				/* +14 */
 end probed_loop
 
-begin higher_wall
-	hlt
-	.skip	140, 0xf4
-end higher_wall
-
-/* Likewise, with nothing before the nop that could take the jump. */
-begin probed_call
-	sub	$8, %rsp		/* +0, 4 */
-	.cfi_adjust_cfa_offset 8
-1:	call	one_wide		/* +4, 5 */
-	nop				/* +9 */
-2:	dec	%ecx			/* +10, 2 */
-	jz	1b			/* +12, 2 */
-	js	2b			/* +14, 2 */
-	add	$8, %rsp
-	.cfi_adjust_cfa_offset -8
-	ret
-	ud2
-	ud2
-end probed_call
-
-/* No room, and no filler near by that could take a relay. */
-begin too_short
-	ret
-	.cfi_endproc
-	.size	too_short, . - too_short
-begin near_by, 1
-	ud2
-	.skip	140, 0xf4
-end near_by
+begin filler_entered
+	dec	%edi			/* +0, 2 */
+	jnz	1f			/* +2, 2 */
+	ret				/* +4, 1 */
+1:	nop
+	ret				/* +6, 1; filler up to +16 */
+end filler_entered
 
 begin calling
 	call	*(%rdi)			/* +0, 2 */
+	nop
 	ret
-	.skip	140, 0xf4
 end calling
-
-begin calling_aligned
-	call	*%rax			/* +0, 2 */
-	nopl	8(%rax,%rax)		/* +2, 5: run when the call returns */
-	ret
-	.skip	140, 0xf4
-end calling_aligned
 
 begin calling_wide
 	call	one_wide		/* +0, 5 */
 	ret
 end calling_wide
 
-begin into_padding
-	xor	%eax, %eax
-	ret
-end into_padding
-
-begin wall
-	hlt
-	.skip	140, 0xf4
-end wall
-
 begin with_syscall
 	mov	%edi, %eax		/* +0, 2 */
 	syscall				/* +2, 2 */
 	ret
-	.skip	140, 0xf4
 end with_syscall
-
-begin crossed
-	xor	%eax, %eax		/* +0, 2 */
-1:	inc	%eax			/* +2, 2 */
-	cmp	%edi, %eax		/* +4, 2 */
-	jl	1b			/* +6, 2 */
-	ret
-	.skip	140, 0xf4
-end crossed
-
-begin relayed
-	mov	%rdi, %rax		/* +0, 3 */
-1:	dec	%rax			/* +3, 3 */
-	jnz	1b
-	ret				/* +8 */
-	.balign	16, 0x90		/* +9, 7 */
-end relayed
-
-	.skip	140, 0xf4
-
-/* Its only filler is jumped into: at +11. */
-begin filler_target
-	mov	%rdi, %rax		/* +0, 3 */
-1:	dec	%rax			/* +3, 3 */
-	jnz	1b
-	ret				/* +8 */
-	.byte	0x90, 0x90		/* +9 */
-3:	.byte	0x90, 0x90, 0x90, 0x90, 0x90
-	jmp	1b			/* +16 */
-	.skip	140, 0xf4
-	jmp	3b
-	.skip	140, 0xf4
-end filler_target
-
-/* Its only filler is run when the call returns, if it does. */
-begin filler_run
-	mov	%rdi, %rax		/* +0, 3 */
-1:	dec	%rax			/* +3, 3 */
-	jnz	1b
-	call	*%rax			/* +8, 2 */
-	.byte	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90
-	ud2
-	.skip	140, 0xf4
-end filler_run
-
-/* Its only filler is one long instruction. */
-begin filler_long
-	mov	%rdi, %rax		/* +0, 3 */
-1:	dec	%rax			/* +3, 3 */
-	jnz	1b
-	ret				/* +8 */
-	.byte	0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0 /* +9, 11 */
-	.skip	140, 0xf4
-end filler_long
 
 /* A table that comes from elsewhere. */
 begin computed
@@ -180,8 +85,18 @@ begin computed
 	movslq	(%rsi,%rax,4), %rax	/* +5, 4 */
 	add	%rsi, %rax
 	jmp	*%rax
-	.skip	140, 0xf4
 end computed
+
+/* Likewise, with a nop where a probe may be. */
+begin computed_probed
+	mov	%edi, %eax		/* +0, 2 */
+	nop				/* +2, 1 */
+	movslq	(%rsi,%rax,4), %rax	/* +3, 4 */
+	add	%rsi, %rax
+	jmp	*%rax			/* +10, 2 */
+	nop
+	ret
+end computed_probed
 
 /* Gone to by another function, at distances that its table has as bytes. */
 begin computed_into
@@ -193,7 +108,6 @@ begin computed_into
 	pop	%rbx
 	.cfi_adjust_cfa_offset -8
 	ret
-	.skip	140, 0xf4
 end computed_into
 
 begin computes_into
@@ -209,6 +123,83 @@ end computes_into
 computed_bytes:
 	.byte	1, 3, 5, 5
 	.popsection
+
+/* Pushes of registers, more than are moved. */
+begin pushes
+	endbr64				/* +0, 4 */
+	push	%r15			/* +4, 2 */
+	push	%rbp			/* +6, 1 */
+	push	%rbx			/* +7, 1 */
+	mov	%rdi, %rbx		/* +8, 3 */
+	pop	%rbx
+	pop	%rbp
+	pop	%r15
+	ret
+end pushes
+
+begin pushes_looped
+	push	%rbx			/* +0, 1 */
+1:	dec	%rdi			/* +1, 3 */
+	jnz	1b
+	pop	%rbx
+	ret
+end pushes_looped
+
+begin pushes_stack
+	push	%rsp			/* +0, 1 */
+	pop	%rax
+	ret
+end pushes_stack
+
+begin pushes_constant
+	push	$1			/* +0, 2 */
+	pop	%rax
+	ret
+end pushes_constant
+
+begin wide_nop
+	nopl	8(%rax,%rax)		/* +0, 5 */
+	mov	%rdi, %rax		/* +5, 3 */
+	ret
+end wide_nop
+
+begin wide_nop_looped
+	nopl	8(%rax,%rax)		/* +0, 5 */
+1:	dec	%rdi			/* +5, 3 */
+	jnz	1b
+	ret
+end wide_nop_looped
+
+begin wider_nop_looped
+	.byte	0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0 /* +0, 10 */
+1:	dec	%rdi			/* +10, 3 */
+	jnz	1b
+	ret
+end wider_nop_looped
+
+begin before_wide_nop
+	mov	%edi, %eax		/* +0, 2 */
+	dec	%rax			/* +2, 3 */
+	nopl	8(%rax,%rax)		/* +5, 5 */
+	ret
+end before_wide_nop
+
+begin pushes_nop
+	push	%rbx			/* +0, 1 */
+	nopl	8(%rax,%rax)		/* +1, 5 */
+	mov	%rdi, %rbx		/* +6, 3 */
+	pop	%rbx
+	ret
+end pushes_nop
+
+/* Its prefix is left out where there is one processor alone. */
+begin past_prefix
+	test	%edi, %edi		/* +0, 2 */
+	jz	1f			/* +2, 2 */
+	lock				/* +4, 3 */
+1:	incl	(%rsi)
+	ret
+end past_prefix
 
 begin signal_return
 	.cfi_signal_frame
@@ -270,7 +261,6 @@ begin with_marker
 	ret
 .Lcold:	inc	%eax
 	ret
-	.skip	140, 0xf4
 end with_marker
 
 begin with_restartable
@@ -281,86 +271,6 @@ begin with_restartable
 .Lcommit: ret				/* +13 */
 .Labort: ret
 end with_restartable
-
-	.skip	140, 0xf4
-
-/* Their filler is a byte too far behind for a short jump, as far as one leads, and likewise before them. */
-begin filler_beyond
-	mov	%rdi, %rax		/* +0, 3 */
-1:	dec	%rax			/* +3, 3 */
-	jnz	1b
-	ret				/* +8 */
-	.skip	120, 0xf4
-	ret				/* +129 */
-	.byte	0x90, 0x90, 0x90, 0x90, 0x90
-	.skip	140, 0xf4
-end filler_beyond
-
-begin filler_reached
-	mov	%rdi, %rax		/* +0, 3 */
-1:	dec	%rax			/* +3, 3 */
-	jnz	1b
-	ret				/* +8 */
-	.skip	119, 0xf4
-	ret				/* +128 */
-	.byte	0x90, 0x90, 0x90, 0x90, 0x90
-	.skip	140, 0xf4
-	ret
-	.byte	0x90, 0x90, 0x90, 0x90, 0x90
-	.skip	122, 0xf4
-end filler_reached
-
-begin filler_too_early, 1
-	mov	%rdi, %rax		/* +0, 3 */
-1:	dec	%rax			/* +3, 3 */
-	jnz	1b
-	ret				/* +8 */
-	.skip	140, 0xf4
-	ret
-	.byte	0x90, 0x90, 0x90, 0x90, 0x90
-	.skip	121, 0xf4
-end filler_too_early
-
-begin filler_early, 1
-	mov	%rdi, %rax		/* +0, 3 */
-1:	dec	%rax			/* +3, 3 */
-	jnz	1b
-	ret				/* +8 */
-	.skip	140, 0xf4
-end filler_early
-
-/* Whoever jumps into its only filler, at +10, runs through what is left of that. */
-begin filler_entered
-	mov	%rdi, %rax		/* +0, 3 */
-1:	dec	%rax			/* +3, 3 */
-	jnz	1b
-	ret				/* +8 */
-	.byte	0x90			/* +9 */
-3:	.byte	0x90, 0x90, 0x90, 0x90, 0x90, 0x90
-	jmp	1b			/* +16 */
-	.skip	140, 0xf4
-	jmp	3b
-	.skip	140, 0xf4
-end filler_entered
-
-/* Filler that is run, more of it than anybody looks at. */
-begin filler_sled
-	mov	%rdi, %rax		/* +0, 3 */
-1:	dec	%rax			/* +3, 3 */
-	jnz	1b
-	mov	%rax, %rcx		/* +8, 3 */
-	.skip	24, 0x90
-	ret
-	.skip	140, 0xf4
-end filler_sled
-
-/* More than any span has. */
-begin wide_line
-	.rept	6
-	movabs	$0x1122334455667788, %rax	/* 10 */
-	.endr
-	ret
-end wide_line
 
 begin protected_loop
 	endbr64				/* +0, 4 */
@@ -389,20 +299,15 @@ begin flags_far
 	.endr
 	setb	%al
 	ret
-	.skip	140, 0xf4
 end flags_far
 
-/* Likewise, with no room for a jump between what is jumped to. */
-begin flags_tight, 1
-	cmp	%rsi, %rdi		/* +0, 3 */
-1:	mov	%rdi, %rax		/* +3, 3 */
-2:	setb	%cl			/* +6, 3 */
-	dec	%rdx
-	js	1b
-	jnz	2b
+/* Nothing is behind it. */
+	.section last_text, "ax"
+begin last, 1
+	dec	%rdi			/* +0, 3 */
+	ret				/* +3, 1 */
 	ret
-	.skip	140, 0xf4
-end flags_tight
+end last
 
 	.data
 	.globl	a_variable

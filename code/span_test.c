@@ -2,7 +2,6 @@
 #include "code/span.h"
 
 #include "code/file.h"
-#include "code/pun.h"
 #include "code/symbol.h"
 #include "code/trampoline.h"
 
@@ -47,182 +46,160 @@ static uint64_t address_of(const char *name)
 	return 0;
 }
 
-/* The span at name+offset begins at name+from, has these bytes and this tier. */
-static void stands(const char *name, unsigned int offset, unsigned int from, unsigned int bytes,
-		   enum detour_tier tier)
+/* The choice with a number for name+offset is the instruction at name+at, of so many bytes, behind so many pushes. */
+static void chooses(const char *name, unsigned int offset, unsigned int number, unsigned int at,
+		    unsigned int bytes, unsigned int pushes)
 {
 	uint64_t start = address_of(name);
 
-	cr_assert_eq(span_find(&sweep, start + offset, offset == 0, &span), 0, "%s+%u: %s %s", name,
-		     offset, wm_error_text(span.refusal), span.detail);
-	cr_assert_eq(span.address, start + from, "%s+%u: begins at +%lu", name, offset,
-		     span.address - start);
-	cr_assert_eq(span.bytes, bytes, "%s+%u: %u bytes", name, offset, span.bytes);
-	cr_assert_eq(span.tier, tier, "%s+%u: tier %u", name, offset, span.tier);
+	cr_assert_eq(span_find(&sweep, start + offset, offset == 0, number, &span), 0,
+		     "%s+%u: %s %s", name, offset, wm_error_text(span.refusal), span.detail);
+	cr_assert_eq(span.point, start + offset);
+	cr_assert_eq(span.address, start + at, "%s+%u: +%lu", name, offset, span.address - start);
+	cr_assert_eq(span.push_count, pushes, "%s+%u: %u pushes", name, offset, span.push_count);
+	cr_assert_eq(span.insns[pushes].decoded.length, bytes, "%s+%u: %u bytes", name, offset,
+		     span.insns[pushes].decoded.length);
+}
+
+/* It is the last one. */
+static void chooses_last(const char *name, unsigned int offset, unsigned int number,
+			 unsigned int at, unsigned int bytes, unsigned int pushes)
+{
+	struct span beyond;
+
+	chooses(name, offset, number, at, bytes, pushes);
+	cr_assert_eq(span_find(&sweep, span.point, offset == 0, number + 1, &beyond), -ENOENT,
+		     "%s+%u: there are more", name, offset);
 }
 
 static void refused(const char *name, unsigned int offset, int err, const char *detail)
 {
-	cr_assert_eq(span_find_whole(&sweep, address_of(name) + offset, offset == 0, &span), -err,
+	cr_assert_eq(span_find(&sweep, address_of(name) + offset, offset == 0, 0, &span), -err,
 		     "%s+%u: %s", name, offset, wm_error_text(span.refusal));
 	cr_assert_eq(span.refusal, -err);
-	cr_assert_eq(span.tier, TIER_REFUSED);
-	cr_assert_str_eq(span.detail, detail);
+	cr_assert_str_eq(span.detail, detail, "%s+%u: %s", name, offset, span.detail);
 }
 
-Test(span, tiers_are_told_by_what_is_replaced)
+Test(span, the_point_itself_is_the_first_choice)
 {
-	stands("one_wide", 0, 0, 5, TIER_ONE);
-	stands("several", 0, 0, 7, TIER_SEVERAL);
-	stands("several", 1, 1, 6, TIER_SEVERAL);
-	stands("protected", 0, 4, 5, TIER_ONE);
-	cr_assert_eq(span.point, address_of("protected") + 4);
-	stands("patchable", 0, 4, 5, TIER_FILLER);
-	/* who comes by the loop would be told of as one who called */
-	refused("protected_loop", 0, WM_E_SPAN_TARGET, "at +0");
+	chooses_last("one_wide", 0, 0, 0, 5, 0);
+	chooses_last("several", 1, 0, 1, 3, 0);
+	chooses_last("several", 8, 0, 8, 1, 0);
+	chooses_last("calling", 0, 0, 0, 2, 0);
+	chooses_last("with_syscall", 0, 0, 0, 2, 0);
+	chooses_last("unreadable", 5, 0, 5, 2, 0);
 }
 
-Test(span, begins_before_the_point_where_something_lands_behind_it)
+Test(span, nothing_replaces_endbr64)
 {
-	stands("probed_loop", 5, 0, 5, TIER_SEVERAL);
-	cr_assert_eq(span.point, address_of("probed_loop") + 5);
-	/* the point comes at its end: one instruction, and who comes to the point came through it */
-	stands("unreadable", 5, 0, 5, TIER_ONE);
+	chooses_last("protected", 0, 0, 4, 5, 0);
+	/* the events of who comes by the loop would be calls, too */
+	refused("protected_loop", 0, WM_E_SPAN_TARGET, "behind endbr64");
+	chooses_last("protected_loop", 4, 0, 4, 5, 0);
 }
 
-Test(span, never_begins_before_a_call_that_returns_to_the_point)
+Test(span, each_nop_and_what_follows_the_last_is_a_choice)
 {
-	refused("probed_call", 9, WM_E_SPAN_TARGET, "at +1");
+	for (unsigned int i = 0; i < 5; i++)
+		chooses("patchable", 0, i, 4 + i, 1, 0);
+	chooses_last("patchable", 0, 5, 9, 1, 0);
+	/* behind it a loop begins */
+	chooses_last("probed_loop", 5, 0, 5, 1, 0);
 }
 
-Test(span, ends_with_a_call_at_most)
+Test(span, pushes_are_passed_at_an_entry)
 {
-	stands("probed_call", 4, 4, 5, TIER_ONE);
-	cr_assert_eq(move_judge(&span.insns[0]), MOVE_LAST);
-	refused("probed_call", 0, WM_E_SPAN_TARGET, "at +4");
+	chooses("pushes", 0, 0, 4, 2, 0);
+	chooses("pushes", 0, 1, 6, 1, 1);
+	chooses_last("pushes", 0, 2, 7, 1, 2);
+	cr_assert_eq(span.insns[0].address, span.point + 4);
+	cr_assert_eq(span.insns[1].address, span.point + 6);
+	chooses_last("several", 0, 1, 1, 3, 1);
+	/* elsewhere they stay behind the event */
+	chooses_last("pushes", 4, 0, 4, 2, 0);
+	chooses_last("pushes_looped", 0, 0, 0, 1, 0);
+	chooses_last("pushes_stack", 0, 0, 0, 1, 0);
+	chooses_last("pushes_constant", 0, 0, 0, 2, 0);
 }
 
-Test(span, takes_padding_behind_a_short_function)
+Test(span, nothing_is_passed_where_jumps_are_not_understood)
 {
-	stands("into_padding", 0, 0, 5, TIER_SEVERAL);
-	cr_assert_eq(span.insn_count, 2);
-	refused("too_short", 0, WM_E_SPAN_SHORT, "1 bytes");
+	chooses_last("computed", 0, 0, 0, 1, 0);
+	chooses_last("computed_into", 0, 0, 0, 1, 0);
+	chooses_last("computed_probed", 2, 0, 2, 1, 0);
 }
 
-Test(span, takes_a_relay_where_there_is_filler)
+Test(span, a_nop_that_the_kernel_replaces_is_left_to_it)
 {
-	stands("relayed", 0, 0, 3, TIER_ONE);
-	cr_assert_eq(span.relay, address_of("relayed") + 9);
-	refused("crossed", 0, WM_E_SPAN_TARGET, "at +2");
+	chooses_last("wide_nop", 0, 0, 5, 3, 0);
+	refused("wide_nop_looped", 0, WM_E_SPAN_NOP, "5 bytes at +0");
+	refused("wider_nop_looped", 0, WM_E_SPAN_NOP, "10 bytes at +0");
 }
 
-/* One span for these offsets; the first is the entry if it is 0. */
-static int common(const char *name, unsigned int start, const unsigned int *offsets,
-		  unsigned int count)
+/* Behind name+offset so many bytes may end a distance, and instructions begin at those of a set. */
+static void keeps(const char *name, unsigned int offset, unsigned int bytes, unsigned int starts)
 {
-	static uint64_t points[8];
-	uint64_t address = address_of(name);
-
-	for (unsigned int i = 0; i < count; i++)
-		points[i] = address + offsets[i];
-	return span_find_common(&sweep, points[0], !offsets[0], address + start, points, count,
-				&span);
+	cr_assert_eq(span_find(&sweep, address_of(name) + offset, false, 0, &span), 0);
+	cr_assert_eq(span.kept, bytes, "%s+%u: %u bytes", name, offset, span.kept);
+	cr_assert_eq(span.starts, starts, "%s+%u: %x", name, offset, span.starts);
 }
 
-Test(span, several_points_have_one_that_nothing_enters_but_at_its_start)
+Test(span, bytes_behind_it_are_kept_up_to_what_others_change)
 {
-	const unsigned int inside[] = { 0, 1, 4, 7 }, end[] = { 1, 8 }, loop[] = { 2, 5 },
-			   behind[] = { 5, 6 }, call[] = { 4, 9 }, wide[] = { 0, 40 },
-			   too_wide[] = { 0, 50 };
-
-	cr_assert_eq(common("several", 0, inside, 4), 0);
-	cr_assert_eq(span.address, address_of("several"));
-	cr_assert_eq(span.bytes, 7);
-	cr_assert_eq(span.point, address_of("several"));
-	cr_assert_eq(span.point_count, 4);
-	cr_assert_eq(span.tier, TIER_SEVERAL);
-	cr_assert_eq(common("several", 1, end, 2), 0);
-	cr_assert_eq(span.bytes, 7);
-	/* what follows it is jumped to: a point at its end is no other's */
-	cr_assert_eq(common("probed_loop", 0, loop, 2), 0);
-	cr_assert_eq(span.bytes, 5);
-	cr_assert_eq(span.point, address_of("probed_loop") + 2);
-	cr_assert_eq(common("probed_loop", 0, behind, 2), -WM_E_SPAN_TARGET);
-	cr_assert_eq(common("probed_loop", 5, behind, 2), -WM_E_SPAN_TARGET);
-	cr_assert_eq(common("wide_line", 0, wide, 2), 0);
-	cr_assert_eq(span.bytes, 40);
-	cr_assert_eq(common("wide_line", 0, too_wide, 2), -WM_E_DETOUR_TAKEN);
-	/* nor does anything follow a call */
-	cr_assert_eq(common("probed_call", 4, call, 2), -WM_E_SPAN_INSTRUCTION);
+	keeps("several", 0, 4, 1 | 8);
+	keeps("several", 4, 4, 1 | 2 | 4);
+	keeps("unreadable", 5, 4, 1 | 2 | 4 | 8);
+	keeps("before_wide_nop", 0, 3, 1);
+	keeps("with_marker", 7, 4, 1 | 2 | 4);
+	/* of the section behind its own; of the last nothing is there */
+	keeps("flags_far", 42, 4, 1 | 8);
+	keeps("last", 0, 2, 1 | 2);
 }
 
-static bool is_claimed(const void *data, uint64_t start, uint64_t end)
+/* What the jump at name+offset may take is so many bytes. */
+static void takes(const char *name, unsigned int offset, unsigned int bytes)
 {
-	const struct image_range *claimed = data;
-
-	return start < claimed->end && end > claimed->start;
+	cr_assert_eq(span_find(&sweep, address_of(name) + offset, false, 0, &span), 0);
+	cr_assert_eq(span.bytes, bytes, "%s+%u: %u bytes", name, offset, span.bytes);
 }
 
-Test(span, a_relay_takes_the_part_of_the_filler_that_is_left)
+Test(span, filler_that_nothing_runs_belongs_to_what_is_before_it)
 {
-	uint64_t start = address_of("filler_long");
-	struct image_range claimed = { start + 8, start + 12 };
-	struct sweep_claims claims = { is_claimed, &claimed };
-
-	stands("filler_long", 0, 0, 3, TIER_ONE);
-	cr_assert_eq(span.relay, start + 9);
-	sweep.claims = &claims;
-	stands("filler_long", 0, 0, 3, TIER_ONE);
-	cr_assert_eq(span.relay, start + 12);
-	claimed.end = start + 15;
-	cr_assert_eq(span_find_whole(&sweep, start, true, &span), 0);
-	cr_assert_eq(span.relay, start + 15);
-	/* what follows it is no filler */
-	claimed.end = start + 16;
-	refused("filler_long", 0, WM_E_SPAN_TARGET, "at +3");
-	/* nor can what is claimed be replaced itself */
-	claimed = (struct image_range){ start + 2, start + 3 };
-	refused("filler_long", 0, WM_E_SPAN_TARGET, "at +3");
-	sweep.claims = NULL;
+	takes("filler_entered", 4, 1);
+	takes("filler_entered", 6, 10);
+	takes("several", 4, 3);
+	/* perhaps the jump leads there */
+	takes("computed_probed", 10, 2);
+	/* run when the call returns */
+	takes("calling", 0, 2);
 }
 
-Test(span, a_relay_never_lies_where_something_runs)
+Test(span, where_no_jump_can_end_there_is_no_choice)
 {
-	refused("filler_target", 0, WM_E_SPAN_TARGET, "at +3");
-	refused("filler_entered", 0, WM_E_SPAN_TARGET, "at +3");
-	refused("filler_sled", 0, WM_E_SPAN_TARGET, "at +3");
-	refused("filler_run", 0, WM_E_SPAN_TARGET, "at +3");
-}
-
-Test(span, a_relay_lies_as_far_as_a_short_jump_leads)
-{
-	refused("filler_beyond", 0, WM_E_SPAN_TARGET, "at +3");
-	stands("filler_reached", 0, 0, 3, TIER_ONE);
-	cr_assert_eq(span.relay, span.address + SPAN_SHORT_JUMP_BYTES + 127);
-	refused("filler_too_early", 0, WM_E_SPAN_TARGET, "at +3");
-	stands("filler_early", 0, 0, 3, TIER_ONE);
-	cr_assert_eq(span.relay, span.address + SPAN_SHORT_JUMP_BYTES - 128);
+	refused("before_wide_nop", 2, WM_E_SPAN_NOP, "at +3");
+	refused("with_marker", 0, WM_E_SPAN_MARKER, "at +2");
+	refused("with_marker", 1, WM_E_SPAN_MARKER, "at +1");
+	refused("with_restartable", 0, WM_E_RESTARTABLE, "at +2");
+	refused("last", 3, WM_E_SPAN_END, "at +2");
+	/* its own instruction is short, what follows is not */
+	chooses_last("pushes_nop", 0, 0, 6, 3, 1);
 }
 
 Test(span, what_is_no_instruction_is_refused)
 {
 	refused("one_wide", 1, WM_E_MID_INSTRUCTION, "mov begins at -1");
-	cr_assert_eq(span_find(&sweep, code_file_section(file, ".data")->address, true, &span),
+	cr_assert_eq(span_find(&sweep, code_file_section(file, ".data")->address, true, 0, &span),
 		     -WM_E_NOT_CODE);
 	refused("unreadable", 7, WM_E_CODE_UNREADABLE, "");
 	refused("unreadable", 10, WM_E_CODE_UNREADABLE, "");
-	stands("unreadable", 0, 0, 5, TIER_ONE);
 }
 
-Test(span, what_cannot_be_moved_is_refused)
+Test(span, what_cannot_be_replaced_is_refused)
 {
-	refused("with_syscall", 0, WM_E_SPAN_INSTRUCTION, "syscall at +2");
 	refused("with_syscall", 2, WM_E_SPAN_INSTRUCTION, "syscall at +0");
-	refused("computed", 0, WM_E_SPAN_TABLE, "");
-	refused("computed_into", 0, WM_E_SPAN_TABLE, "");
+	refused("past_prefix", 4, WM_E_SPAN_TARGET, "at +1");
 	refused("signal_return", 0, WM_E_SIGNAL_FRAME, "");
 	refused("with_marker", 2, WM_E_SPAN_MARKER, "");
-	refused("with_marker", 1, WM_E_SPAN_MARKER, "");
 	refused("with_restartable", 2, WM_E_RESTARTABLE, "");
 	refused("with_restartable", 6, WM_E_RESTARTABLE, "");
 }
@@ -230,74 +207,17 @@ Test(span, what_cannot_be_moved_is_refused)
 Test(span, where_strings_may_run_backward_only_the_entry_can_be_had)
 {
 	refused("backward", 7, WM_E_STRINGS_BACKWARD, "");
-	stands("backward", 0, 0, 6, TIER_SEVERAL);
-}
-
-static void punned(const char *name, unsigned int offset, unsigned int from, unsigned int bytes)
-{
-	stands(name, offset, from, bytes, TIER_PUNNED);
-	cr_assert_gt(span.kept, 0);
-	cr_assert_leq(span.kept, DETOUR_PUN_MAX);
-	cr_assert_geq(span.bytes + span.kept, SPAN_JUMP_BYTES);
-	cr_assert_eq(span.point, address_of(name) + offset);
-}
-
-Test(span, a_jump_is_punned_where_there_is_no_other)
-{
-	punned("too_short", 0, 0, 1);
-	punned("probed_call", 0, 0, 4);
-	/* the way back of a call lies behind the span, as ever */
-	punned("probed_call", 9, 9, 1);
-	punned("calling", 0, 0, 2);
-	punned("computed", 0, 0, 1);
-	/* no whole instruction, and what must stay as it is */
-	cr_assert_neq(span_find(&sweep, address_of("one_wide") + 1, false, &span), 0);
-	/* the event comes at the end of what is replaced, and the call is where it was */
-	punned("with_syscall", 2, 0, 2);
-	cr_assert_neq(span_find(&sweep, address_of("signal_return"), true, &span), 0);
-	cr_assert_neq(span_find(&sweep, address_of("with_restartable") + 2, false, &span), 0);
-	cr_assert_neq(span_find(&sweep, address_of("backward") + 7, false, &span), 0);
+	chooses_last("backward", 0, 0, 0, 3, 0);
 }
 
 Test(span, flags_that_may_be_looked_at_are_kept)
 {
-	stands("flags_past_jump", 3, 3, 6, TIER_SEVERAL);
+	chooses_last("flags_past_jump", 3, 0, 3, 3, 0);
 	cr_assert(span.keeps_flags);
-	stands("flags_past_jump", 0, 0, 6, TIER_SEVERAL);
+	chooses_last("flags_past_jump", 0, 0, 0, 3, 0);
 	cr_assert_not(span.keeps_flags, "an entry's are nobody's");
-	stands("flags_far", 3, 3, 6, TIER_SEVERAL);
+	chooses_last("flags_far", 3, 0, 3, 3, 0);
 	cr_assert(span.keeps_flags);
-	punned("flags_tight", 3, 3, 3);
-	cr_assert(span.keeps_flags);
-}
-
-Test(span, a_punned_jump_never_ends_in_a_marker)
-{
-	cr_assert_neq(span_find(&sweep, address_of("with_marker") + 1, false, &span), 0);
-	/* two bytes before it there is room for a relay's short jump */
-	stands("with_marker", 0, 0, 2, TIER_SEVERAL);
-	cr_assert_eq(span.kept, 0);
-}
-
-Test(span, a_punned_jump_prefers_to_lead_where_nothing_is)
-{
-	static const uint8_t below[] = { 0x00, 0x00, 0x00, 0xc0 }, above[] = { 0, 0, 0, 0x10 },
-			     both[] = { 0x00, 0x00, 0x10, 0xc0 }, beyond[] = { 0, 0, 0, 0x60 };
-
-	cr_assert_eq(pun_rank(0x555500000000, 1, below, 4, false), PUN_GOOD);
-	cr_assert_eq(pun_rank(0x555500000000, 1, above, 4, false), PUN_POOR);
-	/* code that lies at 4 MiB has nothing below */
-	cr_assert_eq(pun_rank(0x400000, 1, below, 4, true), PUN_NEVER);
-	cr_assert_eq(pun_rank(0x400000, 1, above, 4, true), PUN_POOR);
-	cr_assert_eq(pun_rank(0x80000000, 1, below, 4, true), PUN_POOR);
-	cr_assert_eq(pun_rank(0x400000, 1, beyond, 4, false), PUN_FAIR, "above the heap");
-	cr_assert_eq(pun_rank(0x400000, 5, below, 0, false), PUN_NEVER, "it needs none");
-	/* one byte is free: for the distance's lowest, or for a prefix, and then the fourth counts */
-	cr_assert_eq(pun_rank(0x555500000000, 2, both, 3, false), PUN_POOR);
-	cr_assert_eq(pun_rank(0x555500000000, 2, both, 4, false), PUN_GOOD);
-	cr_assert_eq(pun_rank(0x555500000000, 2, below + 1, 3, false), PUN_GOOD);
-	/* it must end somewhere */
-	cr_assert_eq(pun_rank(0x555500000000, 1, below, 3, false), PUN_NEVER);
 }
 
 static struct trampoline trampoline;
@@ -312,7 +232,7 @@ static int composed(const char *name, struct code_operand from, int wants_return
 
 	place.fields[0].type = WM_TYPE_U64;
 	place.fields[0].from = from;
-	return trampoline_compose(&sweep, &place, &trampoline);
+	return trampoline_compose(&sweep, &place, 0, &trampoline);
 }
 
 Test(span, returns_are_taken_where_it_is_known_what_they_are)
@@ -329,20 +249,40 @@ Test(span, returns_are_taken_where_it_is_known_what_they_are)
 	cr_assert_eq(composed("abort", rdi, 1), -WM_E_NO_RETURN);
 }
 
+Test(span, a_record_says_what_is_replaced)
+{
+	struct code_place place = {
+		.address = address_of("pushes"), .is_entry = 1, .wants_entry = 1, .is_safe = 1
+	};
+
+	cr_assert_eq(trampoline_compose(&sweep, &place, 0, &trampoline), 0);
+	cr_assert_eq(trampoline.detour.flags, DETOUR_SAFE);
+	cr_assert_eq(trampoline.detour.point, place.address);
+	cr_assert_eq(trampoline.detour.address, place.address + 4);
+	cr_assert_eq(trampoline.detour.pushed_bytes, 0);
+	cr_assert_eq(trampoline_compose(&sweep, &place, 2, &trampoline), 0);
+	cr_assert_eq(trampoline.detour.flags, DETOUR_SAFE | DETOUR_ELSE);
+	cr_assert_eq(trampoline.detour.point, place.address);
+	cr_assert_eq(trampoline.detour.address, place.address + 7);
+	cr_assert_eq(trampoline.detour.pushed_bytes, 3);
+	cr_assert_eq(trampoline.detour.insn_bytes, 1);
+	cr_assert_eq(trampoline.detour.kept_bytes, 4);
+	cr_assert_eq(trampoline.detour.starts, 1 | 8);
+	cr_assert_arr_eq(trampoline.detour.original, ((uint8_t[]){ 0x53, 0x48, 0x89, 0xfb, 0x5b }),
+			 5);
+	cr_assert_eq(trampoline_compose(&sweep, &place, 3, &trampoline), -ENOENT);
+}
+
 Test(span, a_moved_call_is_told)
 {
 	struct code_operand rdi = { OPERAND_REGISTER, 8, 5, OPERAND_NONE, 1, 0 };
 
 	cr_assert_eq(composed("calling_wide", rdi, 0), 0);
 	cr_assert_eq(trampoline.detour.flags, DETOUR_CALL);
-	cr_assert_eq(composed("one_wide", rdi, 0), 0);
-	cr_assert_eq(trampoline.detour.flags, 0);
-	/* the way back must not lie in what is replaced */
-	refused("calling", 0, WM_E_SPAN_SHORT, "2 bytes");
-	refused("calling_aligned", 0, WM_E_SPAN_SHORT, "2 bytes");
 	cr_assert_eq(composed("calling", rdi, 0), 0);
 	cr_assert_eq(trampoline.detour.flags, DETOUR_CALL);
-	cr_assert_eq(trampoline.detour.span_bytes, 2);
+	cr_assert_eq(composed("one_wide", rdi, 0), 0);
+	cr_assert_eq(trampoline.detour.flags, 0);
 }
 
 Test(span, fields_that_make_no_sense_are_refused)
@@ -368,7 +308,7 @@ Test(span, code_of_go_and_returns_of_a_runtime_that_walks_stacks_are_refused)
 	open_module(RUNTIME_FIXTURE);
 	cr_assert(code_file_is_go(file));
 	refused("goroutine", 0, WM_E_GO_CODE, "");
-	stands("c_function", 0, 0, 5, TIER_ONE);
+	chooses_last("c_function", 0, 0, 0, 5, 0);
 	cr_assert_eq(composed("c_function", rdi, 0), 0);
 	cr_assert_eq(composed("c_function", rdi, 1), -WM_E_RETURN_WALKED);
 }

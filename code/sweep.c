@@ -250,11 +250,7 @@ static int taboo_in(const struct sweep_taboo *all, size_t count, uint64_t start,
 
 int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end)
 {
-	int refusal = taboo_in(sweep->taboos, sweep->taboo_count, start, end);
-
-	if (!refusal && sweep->claims && sweep->claims->is_taken(sweep->claims->data, start, end))
-		refusal = -WM_E_DETOUR_TAKEN;
-	return refusal;
+	return taboo_in(sweep->taboos, sweep->taboo_count, start, end);
 }
 
 int sweep_return_taboo(const struct sweep *sweep, uint64_t address)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * One pass over all code of a module: where its instructions begin, and where anything might enter it
- * other than from the instruction before. A span of code may be replaced only if nothing enters its middle.
+ * other than from the instruction before. A jump may replace an instruction only if nothing enters its middle.
  *
  * What may enter: direct branches and calls of any function, found by decoding each from its start on;
  * addresses of code that instructions compute or data hold, relocated or not; tables of jumps; where
@@ -39,12 +39,6 @@ struct sweep_taboo {
 	int refusal;
 };
 
-/* Code that is needed for something else, as its owner knows. */
-struct sweep_claims {
-	bool (*is_taken)(const void *data, uint64_t start, uint64_t end);
-	const void *data;
-};
-
 struct sweep {
 	struct image image;
 	struct frames frames;
@@ -59,7 +53,6 @@ struct sweep {
 	struct sweep_taboo
 		*return_taboos; /* functions whose return must be left as it is; in order */
 	size_t return_taboo_count;
-	const struct sweep_claims *claims; /* set by who asks, in a copy of its own; NULL: none */
 };
 
 /*
@@ -84,10 +77,7 @@ uint64_t sweep_previous(const struct sweep *sweep, uint64_t address);
 /* Whether the function at an address jumps somewhere not known. */
 bool sweep_is_doubtful(const struct sweep *sweep, uint64_t address);
 
-/*
- * The refusal of what may not be replaced and lies in [start, end); 0: none does. What is claimed:
- * -WM_E_DETOUR_TAKEN.
- */
+/* The refusal of what may not be replaced in [start, end); 0: all of it may. */
 int sweep_taboo(const struct sweep *sweep, uint64_t start, uint64_t end);
 
 /* Whether string instructions may run backwards at places in [start, end). */

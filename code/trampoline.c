@@ -12,7 +12,6 @@
 
 static int refuse(struct trampoline *trampoline, int err, const char *detail)
 {
-	trampoline->detour.tier = TIER_REFUSED;
 	snprintf(trampoline->detail, sizeof(trampoline->detail), "%s", detail);
 	return err;
 }
@@ -35,12 +34,12 @@ static int event_emit(struct trampoline *trampoline, const struct code_place *pl
 	int err = 0;
 
 	detour->event_at = trampoline->emit.bytes;
+	if (detour->flags & DETOUR_GUARD_CALL) {
+		EMIT(&trampoline->emit, 0xb8); /* mov $number, %eax */
+		emit_bytes(&trampoline->emit, &trampoline->guarded_call,
+			   sizeof(trampoline->guarded_call));
+	}
 	if (detour->flags & DETOUR_GUARDS) {
-		if (detour->flags & DETOUR_GUARD_CALL) {
-			EMIT(&trampoline->emit, 0xb8); /* mov $number, %eax */
-			emit_bytes(&trampoline->emit, &trampoline->guarded_call,
-				   sizeof(trampoline->guarded_call));
-		}
 		EMIT(&trampoline->emit, 0xff, 0x25); /* jmp *enter(%rip) */
 		emit_slot(&trampoline->emit, FIXUP_ENTER, 0);
 		return 0;
@@ -54,53 +53,23 @@ static int event_emit(struct trampoline *trampoline, const struct code_place *pl
 	return err;
 }
 
-/* What happens before the instruction at `at`, or at the end: this one's event, room for others'. */
-static int point_emit(struct trampoline *trampoline, const struct code_place *place,
-		      const struct span *span, uint64_t at)
-{
-	static const uint8_t link[] = DETOUR_LINK;
-	struct control_detour *detour = &trampoline->detour;
-
-	if (at == span->point)
-		return event_emit(trampoline, place, span);
-	for (unsigned int i = 0; i < span->point_count; i++) {
-		if (span->points[i] != at)
-			continue;
-		trampoline->links[detour->link_count++] = (struct detour_link){
-			.point = (uint16_t)(at - span->address),
-			.at = trampoline->emit.bytes,
-		};
-		emit_bytes(&trampoline->emit, link, sizeof(link));
-	}
-	return 0;
-}
-
 static int code_emit(struct trampoline *trampoline, const struct code_place *place,
 		     const struct span *span)
 {
+	const struct move_insn *replaced = &span->insns[span->push_count];
 	struct emit *emit = &trampoline->emit;
-	uint64_t at = span->address;
-	bool goes_on = true;
-	int err = 0;
+	int err;
 
-	for (unsigned int i = 0; i < span->insn_count; i++) {
-		const struct move_insn *insn = &span->insns[i];
-
-		err = point_emit(trampoline, place, span, at);
-		if (err)
-			return err;
-		trampoline->moves[i] = (struct detour_move){
-			.from = (uint16_t)(at - span->address),
-			.to = emit->bytes,
-		};
-		move_emit(emit, insn);
-		goes_on = move_judge(insn) == MOVE_CAN;
-		at += insn->decoded.length;
-	}
-	err = point_emit(trampoline, place, span, at);
-	if (goes_on) {
+	/* what was pushed goes: flags are nobody's at a function's entry, but the lea keeps them, too */
+	if (span->push_count)
+		EMIT(emit, 0x48, 0x8d, 0x64, 0x24, (uint8_t)(8 * span->push_count));
+	err = event_emit(trampoline, place, span);
+	trampoline->detour.moved_at = emit->bytes;
+	for (unsigned int i = 0; i <= span->push_count && !err; i++)
+		move_emit(emit, &span->insns[i]);
+	if (!err && move_judge(replaced) == MOVE_CAN) {
 		EMIT(emit, JMP_NEAR);
-		emit_distance(emit, span->address + span->bytes, 0);
+		emit_distance(emit, span->address + replaced->decoded.length, 0);
 	}
 	return err ? err : emit_finish(emit);
 }
@@ -108,24 +77,24 @@ static int code_emit(struct trampoline *trampoline, const struct code_place *pla
 static void detour_fill(struct trampoline *trampoline, const struct sweep *sweep,
 			const struct code_place *place, const struct span *span)
 {
+	const struct move_insn *replaced = &span->insns[span->push_count];
 	struct control_detour *detour = &trampoline->detour;
 
-	detour->span_bytes = (uint8_t)span->bytes;
-	detour->tier = (uint8_t)span->tier;
+	detour->insn_bytes = (uint8_t)span->bytes;
+	detour->kept_bytes = (uint8_t)span->kept;
+	detour->starts = span->starts;
+	for (unsigned int i = 0; i < span->push_count; i++)
+		detour->pushed_bytes += span->insns[i].decoded.length;
 	detour->address = span->address;
 	detour->point = span->point;
 	detour->semaphore = place->semaphore;
-	detour->pun = (uint8_t)span->kept;
-	image_read(&sweep->image, span->address, detour->original, span->bytes + span->kept);
-	if (span->relay) {
-		detour->relay = (int8_t)(span->relay - span->address - SPAN_SHORT_JUMP_BYTES);
-		image_read(&sweep->image, span->relay, detour->original + span->bytes,
-			   SPAN_JUMP_BYTES);
-	}
+	image_read(&sweep->image, span->address, detour->original, detour->insn_bytes + span->kept);
 	for (unsigned int i = 0; i < place->field_count && i < CODE_FIELDS_MAX; i++)
 		detour->types[0][i] = place->fields[i].type;
-	if (span->insns[span->insn_count - 1].decoded.meta.category == ZYDIS_CATEGORY_CALL)
+	if (replaced->decoded.meta.category == ZYDIS_CATEGORY_CALL)
 		detour->flags |= DETOUR_CALL;
+	if (place->is_safe)
+		detour->flags |= DETOUR_SAFE;
 	if (!place->wants_return)
 		return;
 	detour->flags |= DETOUR_RETURN;
@@ -136,82 +105,54 @@ static void detour_fill(struct trampoline *trampoline, const struct sweep *sweep
 		detour->flags |= DETOUR_RETURN_FLOAT;
 }
 
-static void begin(struct trampoline *trampoline)
+static int compose(struct trampoline *trampoline, const struct sweep *sweep,
+		   const struct code_place *place, unsigned int number)
 {
-	trampoline->detour = (struct control_detour){ .tier = TIER_REFUSED };
+	struct control_detour *detour = &trampoline->detour;
+	struct span span;
+	int err = span_find(sweep, place->address, place->is_entry, number, &span);
+
+	if (err)
+		return refuse(trampoline, err, span.detail);
+	detour_fill(trampoline, sweep, place, &span);
+	err = code_emit(trampoline, place, &span);
+	if (err)
+		return refuse(trampoline, err, "");
+	detour->code_bytes = trampoline->emit.bytes;
+	detour->fixup_count = trampoline->emit.fixup_count;
+	return 0;
+}
+
+static void begin(struct trampoline *trampoline, unsigned int number)
+{
+	trampoline->detour = (struct control_detour){ .flags = number ? DETOUR_ELSE : 0 };
 	trampoline->emit.bytes = trampoline->emit.fixup_count = trampoline->emit.slot_count = 0;
 	trampoline->emit.err = 0;
 	trampoline->detail[0] = '\0';
 }
 
-static int compose(struct trampoline *trampoline, const struct sweep *sweep,
-		   const struct code_place *place, const struct span *span)
-{
-	struct control_detour *detour = &trampoline->detour;
-	int err;
-
-	detour_fill(trampoline, sweep, place, span);
-	err = code_emit(trampoline, place, span);
-	if (err)
-		return refuse(trampoline, err, "");
-	detour->code_bytes = trampoline->emit.bytes;
-	detour->fixup_count = trampoline->emit.fixup_count;
-	detour->move_count = (uint16_t)span->insn_count;
-	return 0;
-}
-
 int trampoline_compose(const struct sweep *sweep, const struct code_place *place,
-		       struct trampoline *trampoline)
+		       unsigned int number, struct trampoline *trampoline)
 {
-	struct span span;
-	int err;
+	int err = place->wants_return ? return_check(sweep, place) : 0;
 
-	begin(trampoline);
-	err = place->wants_return ? return_check(sweep, place) : 0;
-	if (err)
-		return refuse(trampoline, err, "");
-	err = span_find(sweep, place->address, place->is_entry, &span);
-	if (err)
-		return refuse(trampoline, err, span.detail);
-	return compose(trampoline, sweep, place, &span);
-}
-
-int trampoline_compose_common(const struct sweep *sweep, const struct code_place *place,
-			      uint64_t start, const uint64_t *points, unsigned int count,
-			      struct trampoline *trampoline)
-{
-	struct span span;
-	int err;
-
-	begin(trampoline);
-	if (count > DETOUR_CHAIN_MAX)
-		return refuse(trampoline, -WM_E_DETOUR_TAKEN, "");
-	err = place->wants_return ? return_check(sweep, place) : 0;
-	if (err)
-		return refuse(trampoline, err, "");
-	err = span_find_common(sweep, place->address, place->is_entry, start, points, count, &span);
-	if (err)
-		return refuse(trampoline, err, span.detail);
-	return compose(trampoline, sweep, place, &span);
+	begin(trampoline, number);
+	return err ? refuse(trampoline, err, "") : compose(trampoline, sweep, place, number);
 }
 
 int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint64_t bytes,
-			     uint8_t guard, uint32_t call, struct trampoline *trampoline)
+			     uint16_t guard, uint32_t call, unsigned int number,
+			     struct trampoline *trampoline)
 {
 	struct code_place place = { .address = function, .is_entry = 1 };
-	struct span span;
-	int err;
 
-	begin(trampoline);
-	err = span_find_whole(sweep, function, true, &span);
-	if (!err && bytes > UINT32_MAX)
-		err = -WM_E_TRAP_GUARDS;
-	if (err)
-		return refuse(trampoline, err, span.detail);
-	trampoline->detour.flags = guard;
-	trampoline->guarded_call = call;
+	begin(trampoline, number);
+	if (bytes > UINT32_MAX)
+		return refuse(trampoline, -WM_E_TRAP_GUARDS, "");
+	trampoline->detour.flags |= guard;
 	trampoline->detour.guard_bytes = (uint32_t)bytes;
-	return compose(trampoline, sweep, &place, &span);
+	trampoline->guarded_call = call;
+	return compose(trampoline, sweep, &place, number);
 }
 
 static size_t padded(size_t bytes)
@@ -235,8 +176,6 @@ size_t trampoline_write(const struct trampoline *trampoline, uint64_t base, cons
 	size_t return_bytes = return_text ? strlen(return_text) + 1 : 0;
 	size_t bytes = sizeof(detour) + padded(detour.code_bytes) +
 		       detour.fixup_count * sizeof(struct detour_fixup) +
-		       padded(detour.move_count * sizeof(struct detour_move)) +
-		       padded(detour.link_count * sizeof(struct detour_link)) +
 		       padded(text_bytes + return_bytes);
 	uint8_t *at = buffer;
 
@@ -255,8 +194,6 @@ size_t trampoline_write(const struct trampoline *trampoline, uint64_t base, cons
 			fixup.target += base;
 		append(&at, &fixup, sizeof(fixup));
 	}
-	append(&at, trampoline->moves, detour.move_count * sizeof(struct detour_move));
-	append(&at, trampoline->links, detour.link_count * sizeof(struct detour_link));
 	memcpy(at, text, text_bytes);
 	if (return_text)
 		memcpy(at + text_bytes, return_text, return_bytes);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A place made into a detour: its span, and the code that stands in for it (abi/detour.h).
+ * A place made into a detour: the instruction that the jump replaces, and the code that stands in for it
+ * (abi/detour.h).
  *
  * The way in at a point of any kind, with what is left out where it isn't needed:
  *
@@ -33,31 +34,26 @@
 struct trampoline {
 	struct control_detour detour; /* but for `bytes` */
 	struct emit emit;
-	struct detour_move moves[DETOUR_MOVES_MAX];
-	struct detour_link links[DETOUR_CHAIN_MAX];
 	char detail[TRAMPOLINE_DETAIL_BYTES]; /* of a refusal, or "" */
 	uint32_t guarded_call;		      /* of DETOUR_GUARD_CALL */
 };
 
 /*
- * Judge a place and, if it can be had, compose its detour. Returns 0; -WM_E_*, why not, with detail and
- * detour.tier TIER_REFUSED; -EINVAL for a field that makes no sense.
+ * Judge a place and compose the detour of its choice with this number, from 0 on; that is DETOUR_ELSE from the
+ * second on. Returns 0; -WM_E_*, why there is not even the first, with detail; -EINVAL for a field that makes no
+ * sense; -ENOENT: there are no more.
  */
 int trampoline_compose(const struct sweep *sweep, const struct code_place *place,
-		       struct trampoline *trampoline);
-
-/* Likewise, in a common span: see span_find_common(). */
-int trampoline_compose_common(const struct sweep *sweep, const struct code_place *place,
-			      uint64_t start, const uint64_t *points, unsigned int count,
-			      struct trampoline *trampoline);
+		       unsigned int number, struct trampoline *trampoline);
 
 /*
- * The detour of a function of libc's that the agent guards: one of DETOUR_GUARDS. `call`: of DETOUR_GUARD_CALL, the
- * number of the system call that it makes, 0 where the caller says. `bytes`: from its start on, which no thread may be in.
- * As trampoline_compose().
+ * Likewise, the detour of a function of libc's that the agent guards: one of DETOUR_GUARDS. `call`: of
+ * DETOUR_GUARD_CALL, the number of the system call that it makes, 0 where the caller says. `bytes`: from its start
+ * on, which no thread may be in.
  */
 int trampoline_compose_guard(const struct sweep *sweep, uint64_t function, uint64_t bytes,
-			     uint8_t guard, uint32_t call, struct trampoline *trampoline);
+			     uint16_t guard, uint32_t call, unsigned int number,
+			     struct trampoline *trampoline);
 
 /*
  * Write the detour as CONTROL_PLACE wants it, for a module that lies at `base`. The texts are abi/site.h's;

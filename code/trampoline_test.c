@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every point of every function of a fixture is run in three ways, from states made at random: as it is;
- * as it is, one instruction at a time, to know what holds at the point; and with a detour at the point.
- * The first and the last must leave the same behind, and what was recorded is what the second saw.
+ * as it is, one instruction at a time, to know what holds at the point; and with a detour for the point, each of
+ * its choices in each of its forms. The first and the last must leave the same behind, and what was recorded is
+ * what the second saw.
  */
 #include "code/trampoline.h"
 
@@ -14,6 +15,7 @@
 #include <criterion/criterion.h>
 #include <cpuid.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <link.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,7 +25,7 @@
 #include <waymark/error.h>
 #include <waymark/marker.h>
 
-#define STATES 12
+#define STATES 6 /* for each choice and form */
 #define BUFFER_BYTES 256
 #define STACK_BYTES 65536
 #define STATUS_FLAGS 0x8d5u
@@ -42,7 +44,7 @@ static struct {
 	struct sweep sweep;
 	uint64_t base;
 	uint8_t *word_b;
-	unsigned int placed, punned, elsewhere, refused;
+	unsigned int placed[FORM_FIRST + 1], pushed, behind, refused;
 } fixture;
 
 /* All that a function can read and write. */
@@ -288,7 +290,7 @@ static void compare(const char *name, uint64_t offset)
 		cr_assert_eq(plain.registers[i], detoured.registers[i], "%s+%lu: register %d", name,
 			     offset, i);
 	/* where nobody looks at them before the return, they don't count */
-	cr_assert_eq(span_find(&fixture.sweep, place.address, place.is_entry, &span), 0);
+	cr_assert_eq(span_find(&fixture.sweep, place.address, place.is_entry, 0, &span), 0);
 	if (span.keeps_flags)
 		cr_assert_eq(plain.flags, detoured.flags, "%s+%lu: flags %lx, not %lx", name,
 			     offset, detoured.flags, plain.flags);
@@ -307,68 +309,88 @@ static void compare(const char *name, uint64_t offset)
 				 "%s+%lu: payload of hit %lu", name, offset, i);
 }
 
-/* A punned jump may lead to where something else is. */
-static bool bed_is_possible(const struct trampoline *trampoline, struct bed *bed,
-			    const struct bed_ends *ends)
-{
-	int err;
-
-	if (!trampoline->detour.pun)
-		return true;
-	err = bed_place(bed, trampoline, fixture.base, ends);
-	if (!err)
-		bed_remove(bed);
-	fixture.elsewhere += err != 0;
-	return !err;
-}
-
-/* Behind the event's code, and before the moved instruction at the point. */
-static void link_check(const struct trampoline *trampoline)
+/* Behind the event's code, and before what is moved. */
+static void layout_check(const struct trampoline *trampoline)
 {
 	static const uint8_t link[] = DETOUR_LINK;
 	const struct control_detour *detour = &trampoline->detour;
 
+	cr_assert_eq(detour->event_at, detour->pushed_bytes ? 5 : 0);
 	cr_assert_lt(detour->event_at, detour->link_at);
-	cr_assert_leq(detour->link_at + sizeof(link), detour->code_bytes);
+	cr_assert_eq(detour->moved_at, detour->link_at + sizeof(link));
+	cr_assert_leq(detour->moved_at, detour->code_bytes);
 	cr_assert_arr_eq(trampoline->emit.code + detour->link_at, link, sizeof(link));
-	for (unsigned int i = 0; i < detour->move_count; i++) {
-		if (trampoline->moves[i].from == detour->point - detour->address)
-			cr_assert_eq(trampoline->moves[i].to, detour->link_at + sizeof(link));
-		else if (trampoline->moves[i].from < detour->point - detour->address)
-			cr_assert_lt(trampoline->moves[i].to, detour->event_at);
+}
+
+static const struct bed_ends ends = { machine_enter, machine_enter_return, &hits, &return_hits };
+
+/* A choice, in a form that this process has room for. */
+struct option {
+	unsigned int number;
+	enum detour_form form;
+};
+
+#define OPTIONS_MAX (3 * DETOUR_CHOICES_MAX)
+
+/* All that the place has. */
+static unsigned int options_find(struct option *options)
+{
+	static struct trampoline trampoline;
+	unsigned int count = 0, number = 0;
+	struct bed bed;
+	int err;
+
+	while (!(err = trampoline_compose(&fixture.sweep, &place, number, &trampoline))) {
+		layout_check(&trampoline);
+		for (int form = FORM_BYTE; form <= FORM_FIRST; form++) {
+			if (bed_place(&bed, &trampoline, (enum detour_form)form, fixture.base,
+				      &ends))
+				continue;
+			bed_remove(&bed);
+			options[count++] = (struct option){ number, (enum detour_form)form };
+		}
+		number++;
+		cr_assert_leq(number, DETOUR_CHOICES_MAX);
 	}
+	cr_assert_eq(err == -ENOENT, number > 0);
+	fixture.refused += !count;
+	return count;
+}
+
+static void option_try(const char *name, const struct code_function *function,
+		       const struct option *option)
+{
+	static struct trampoline trampoline;
+	const void *code = (void *)(fixture.base + function->address);
+	struct bed bed;
+
+	cr_assert_eq(trampoline_compose(&fixture.sweep, &place, option->number, &trampoline), 0);
+	point = fixture.base + trampoline.detour.point;
+	state_make();
+	run(&plain, &memory_plain, code, 0);
+	expected.count = 0;
+	run(&stepped, NULL, code, TRAP_FLAG);
+	hits.count = 0;
+	cr_assert_eq(bed_place(&bed, &trampoline, option->form, fixture.base, &ends), 0);
+	run(&detoured, &memory_detoured, code, 0);
+	bed_remove(&bed);
+	compare(name, place.address - function->address);
+	fixture.placed[option->form]++;
+	fixture.pushed += trampoline.detour.pushed_bytes != 0;
+	fixture.behind += trampoline.detour.address != trampoline.detour.point;
 }
 
 /* At the point `address`, from some states. */
 static void point_try(const char *name, const struct code_function *function, uint64_t address)
 {
-	static struct trampoline trampoline;
-	struct bed_ends ends = { machine_enter, machine_enter_return, &hits, &return_hits };
-	const void *code = (void *)(fixture.base + function->address);
-	struct bed bed;
+	struct option options[OPTIONS_MAX];
+	unsigned int count;
 
-	for (int i = 0; i < STATES; i++) {
+	place_make(function, address);
+	count = options_find(options);
+	for (unsigned int i = 0; i < STATES * count; i++) {
 		place_make(function, address);
-		if (trampoline_compose(&fixture.sweep, &place, &trampoline)) {
-			cr_assert_neq(trampoline.detour.tier, 0);
-			fixture.refused++;
-			return;
-		}
-		link_check(&trampoline);
-		if (!bed_is_possible(&trampoline, &bed, &ends))
-			return;
-		fixture.placed++;
-		fixture.punned += trampoline.detour.pun != 0;
-		point = fixture.base + trampoline.detour.point;
-		state_make();
-		run(&plain, &memory_plain, code, 0);
-		expected.count = 0;
-		run(&stepped, NULL, code, TRAP_FLAG);
-		hits.count = 0;
-		cr_assert_eq(bed_place(&bed, &trampoline, fixture.base, &ends), 0);
-		run(&detoured, &memory_detoured, code, 0);
-		bed_remove(&bed);
-		compare(name, address - function->address);
+		option_try(name, function, &options[i % count]);
 	}
 }
 
@@ -383,8 +405,13 @@ Test(trampoline, every_point_leaves_everything_as_it_was)
 			if (sweep_is_start(&fixture.sweep, at))
 				point_try(name, function, at);
 	}
-	cr_log_info("%u placed, %u of them punned, %u not in this process, %u refused",
-		    fixture.placed, fixture.punned, fixture.elsewhere, fixture.refused);
-	cr_assert_gt(fixture.punned, 0);
-	cr_assert_gt(fixture.placed, 5 * fixture.refused);
+	cr_log_info(
+		"%u byte, %u behind, %u first; %u behind pushes, %u behind the point; %u points refused",
+		fixture.placed[FORM_BYTE], fixture.placed[FORM_BEHIND], fixture.placed[FORM_FIRST],
+		fixture.pushed, fixture.behind, fixture.refused);
+	for (int form = FORM_BYTE; form <= FORM_FIRST; form++)
+		cr_assert_gt(fixture.placed[form], 0, "form %d", form);
+	cr_assert_gt(fixture.pushed, 0);
+	cr_assert_gt(fixture.behind, fixture.pushed);
+	cr_assert_lt(fixture.refused, 20);
 }

@@ -6,6 +6,7 @@
  *	code_fuzz GOOD [SECONDS [SEED]]		a good module, changed at random (default 3 s, seed 1)
  *	code_fuzz FILE...			these inputs
  */
+#include "base/pun.h"
 #include "code/resolve.h"
 #include "code/trampoline.h"
 #include "fuzz/run.h"
@@ -35,11 +36,33 @@ static int look(const struct code_place *place, int err, const char *detail, voi
 	return 0;
 }
 
+/* What abi/detour.h bounds, and the ways to write the jump. */
+static void choice_write(const struct trampoline *trampoline)
+{
+	static uint8_t record[16384];
+	const struct control_detour *detour = &trampoline->detour;
+	struct pun_window window;
+	struct pun_bytes bytes;
+
+	if (detour->insn_bytes > DETOUR_INSN_MAX || detour->kept_bytes > DETOUR_KEPT_MAX ||
+	    detour->code_bytes > DETOUR_CODE_MAX || detour->moved_at > detour->code_bytes ||
+	    trampoline_write(trampoline, 0x400000, "", "", record, sizeof(record)) > sizeof(record))
+		abort();
+	for (int form = FORM_BYTE; form <= FORM_FIRST; form++) {
+		unsigned int number = 0;
+
+		while (pun_next(detour, (enum detour_form)form, &number, &window)) {
+			pun_write(detour, &window, detour->address + (uint64_t)window.low, &bytes);
+			if (bytes.at + bytes.count > detour->insn_bytes)
+				abort();
+		}
+	}
+}
+
 /* Detours at functions' entries and at points all over the code. */
 static void place_all(struct code_module *module)
 {
 	static struct trampoline trampoline;
-	static uint8_t record[16384];
 	const struct code_symbols *symbols = code_module_symbols(module);
 	struct sweep sweep;
 
@@ -55,15 +78,14 @@ static void place_all(struct code_module *module)
 			struct code_place place = { .address = at,
 						    .wants_entry = 1,
 						    .is_entry = sweep_is_target(&sweep, at) };
+			unsigned int number = 0;
 
 			place.wants_return = place.is_entry;
-			if (trampoline_compose(&sweep, &place, &trampoline))
-				continue;
-			if (trampoline.detour.span_bytes > DETOUR_SPAN_MAX ||
-			    trampoline.detour.code_bytes > DETOUR_CODE_MAX ||
-			    trampoline_write(&trampoline, 0x400000, "", "", record,
-					     sizeof(record)) > sizeof(record))
-				abort();
+			while (!trampoline_compose(&sweep, &place, number, &trampoline)) {
+				choice_write(&trampoline);
+				if (++number > DETOUR_CHOICES_MAX)
+					abort();
+			}
 		}
 	}
 	sweep_release(&sweep);

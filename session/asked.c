@@ -112,12 +112,13 @@ int asked_record(struct asked *asked, const struct code_place *place,
 				 record, sizeof(record));
 	if (bytes > sizeof(record))
 		return -WM_E_SPEC;
-	copy = malloc(bytes);
+	copy = realloc(asked->detour, asked->detour_bytes + bytes);
 	if (!copy)
 		return -ENOMEM;
-	memcpy(copy, record, bytes);
-	free(asked->detour);
+	memcpy((unsigned char *)copy + asked->detour_bytes, record, bytes);
 	asked->detour = copy;
+	asked->detour_bytes += bytes;
+	asked->choice_count++;
 	return 0;
 }
 
@@ -126,6 +127,7 @@ int asked_refuse(struct asked *asked, int error, const char *detail)
 	free(asked->detour);
 	free(asked->detail);
 	asked->detour = NULL;
+	asked->detour_bytes = asked->choice_count = 0;
 	asked->error = error;
 	asked->detail = strdup(detail);
 	return asked->detail ? 0 : -ENOMEM;

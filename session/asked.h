@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What requests have found in a module, kept until all of it is known: places near each other are settled
- * together (session/near.h).
+ * What requests have found in a module, kept until all of it is known.
  */
 #ifndef SESSION_ASKED_H
 #define SESSION_ASKED_H
@@ -20,9 +19,12 @@ struct asked {
 	uint32_t covered_by; /* number + 1 of an earlier one that serves this, too; 0: none */
 	uint32_t next_there; /* the next at the same point, its number + 1; 0: none */
 	const void *place;   /* a struct code_place up to its last field, its names behind; NULL */
-	struct control_detour *detour; /* the record, for base 0; NULL: refused, or covered */
-	int error;		       /* why it is refused; 0 */
-	char *detail;		       /* of the refusal; NULL: "" */
+	struct control_detour
+		*detour;     /* its records, a choice each, for base 0; NULL: refused, or covered */
+	size_t detour_bytes; /* of all */
+	unsigned int choice_count;
+	int error;    /* why it is refused; 0 */
+	char *detail; /* of the refusal; NULL: "" */
 };
 
 struct asked_list {
@@ -43,7 +45,7 @@ void asked_place(const struct asked *asked, struct code_place *place);
 /* Likewise its point and its names alone, which cost nothing. */
 const struct code_place *asked_head(const struct asked *asked);
 
-/* Make the record, in the place of one that was there. 0; -WM_E_SPEC: its names are too long; -ENOMEM. */
+/* Add the record of one more choice. 0; -WM_E_SPEC: its names are too long; -ENOMEM. */
 int asked_record(struct asked *asked, const struct code_place *place,
 		 const struct trampoline *trampoline);
 

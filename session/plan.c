@@ -6,7 +6,6 @@
 #include "code/sweep.h"
 #include "code/trampoline.h"
 #include "session/asked.h"
-#include "session/near.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -152,17 +151,26 @@ static int keep(struct making *making, const struct code_place *place, int err, 
 	if (failed)
 		return failed;
 	asked->spec = making->spec;
-	if (err)
-		return asked_refuse(asked, err, detail);
-	err = asked_record(asked, place, &making->trampoline);
+	for (unsigned int i = 0; !err && i < DETOUR_CHOICES_MAX; i++) {
+		err = trampoline_compose(&making->sweep, place, i, &making->trampoline);
+		detail = making->trampoline.detail;
+		if (!err)
+			err = asked_record(asked, place, &making->trampoline);
+	}
+	/* there are no more */
+	if (asked->choice_count && err == -ENOENT)
+		err = 0;
 	if (err == -WM_E_SPEC)
-		return asked_refuse(asked, err, "its names are too long");
-	return err ? err : index_last(making);
+		detail = "its names are too long";
+	if (err == -ENOMEM)
+		return err;
+	return err ? asked_refuse(asked, err, detail) : index_last(making);
 }
 
 static int found(const struct code_place *place, int err, const char *detail, void *data)
 {
 	struct making *making = data;
+	struct code_place wanted = *place;
 	int failed;
 
 	making->spec->matches++;
@@ -173,11 +181,8 @@ static int found(const struct code_place *place, int err, const char *detail, vo
 		err = sweep_once(making);
 	if (err == -ENOMEM || err == -ECANCELED)
 		return err;
-	if (!err) {
-		err = trampoline_compose(&making->sweep, place, &making->trampoline);
-		detail = making->trampoline.detail;
-	}
-	return keep(making, place, err, detail);
+	wanted.is_safe = making->spec->request->is_safe;
+	return keep(making, &wanted, err, detail);
 }
 
 /* ---- what comes of it ---- */
@@ -213,6 +218,8 @@ static int place_add(struct making *making, struct asked *asked)
 		return -ENOMEM;
 	plan->places[plan->place_count++] = (struct plan_place){
 		.detour = asked->detour,
+		.bytes = asked->detour_bytes,
+		.choice_count = asked->choice_count,
 		.point = asked_head(asked)->address,
 	};
 	if (asked_head(asked)->address > plan->last)
@@ -230,7 +237,7 @@ static void tell(const struct plan_listener *listener, const struct asked *asked
 
 	asked_place(asked, &place);
 	listener->place(&place, asked->error, asked->detail ? asked->detail : "", asked->detour,
-			listener->data);
+			asked->choice_count, listener->data);
 }
 
 static int fill(struct making *making)
@@ -334,16 +341,26 @@ static int guard(struct making *making, const char *name, uint8_t kind, uint32_t
 	struct asked *asked;
 	int err;
 
-	if (!function || trampoline_compose_guard(&making->sweep, function->address,
-						  kind == DETOUR_GUARD_CALL ? 0 : function->bytes,
-						  kind, call, &making->trampoline))
+	if (!function)
 		return symbols ? -ENOENT : -ENOMEM;
 	asked = asked_add(&making->asked);
 	err = asked ? asked_keep(asked, &place) : -ENOMEM;
-	if (!err)
-		err = asked_record(asked, &place, &making->trampoline);
-	making->plan->guard_count += !err;
-	return err;
+	for (unsigned int i = 0; !err && i < DETOUR_CHOICES_MAX; i++) {
+		err = trampoline_compose_guard(&making->sweep, function->address,
+					       kind == DETOUR_GUARD_CALL ? 0 : function->bytes,
+					       kind, call, i, &making->trampoline);
+		if (!err)
+			err = asked_record(asked, &place, &making->trampoline);
+	}
+	if (err == -ENOMEM)
+		return err;
+	if (!asked->choice_count) {
+		making->asked.count--;
+		free((void *)asked->place);
+		return -ENOENT;
+	}
+	making->plan->guard_count++;
+	return 0;
 }
 
 static int guard_all(struct making *making)
@@ -390,8 +407,6 @@ int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *m
 		err = guard_all(making);
 	if (!err)
 		err = resolve_all(making, specs, process);
-	if (!err && making->has_sweep)
-		err = near_settle(&making->asked, &making->sweep, &making->trampoline);
 	if (!err)
 		err = fill(making);
 	if (making->has_sweep)
@@ -499,14 +514,17 @@ size_t plan_write(const struct plan *plan, size_t *from, uint64_t base, unsigned
 	size_t used = sizeof(head);
 
 	for (; *from < plan->place_count; (*from)++) {
-		const struct control_detour *detour = plan->places[*from].detour;
+		const struct plan_place *place = &plan->places[*from];
+		size_t at = used;
 
-		if (room - used < detour->bytes)
+		if (room - used < place->bytes)
 			break;
-		memcpy(buffer + used, detour, detour->bytes);
-		move_to(buffer + used, base);
-		used += detour->bytes;
-		head.count++;
+		memcpy(buffer + used, place->detour, place->bytes);
+		used += place->bytes;
+		for (; at < used; head.count++) {
+			move_to(buffer + at, base);
+			at += ((const struct control_detour *)(buffer + at))->bytes;
+		}
 	}
 	memcpy(buffer, &head, sizeof(head));
 	return head.count ? used : 0;

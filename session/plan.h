@@ -22,7 +22,9 @@ struct plan_refusal {
 };
 
 struct plan_place {
-	struct control_detour *detour; /* the record, for base 0 */
+	struct control_detour *detour; /* its records, a choice each, for base 0 */
+	size_t bytes;		       /* of all */
+	unsigned int choice_count;
 	uint64_t point;
 };
 
@@ -40,12 +42,12 @@ struct plan {
 };
 
 /*
- * Told of each place once all are settled, whether it can be had or not; `detour` is NULL where it
+ * Told of each place, whether it can be had or not; `detour` are its choices, one behind the other, NULL where it
  * can't.
  */
 struct plan_listener {
 	void (*place)(const struct code_place *place, int err, const char *detail,
-		      const struct control_detour *detour, void *data);
+		      const struct control_detour *detour, unsigned int choice_count, void *data);
 	void *data;
 };
 
@@ -55,7 +57,7 @@ struct plan_listener {
  *
  * Specs without a glob come before those with one. Where an earlier one has an event of the same name at a
  * place, a later one has that with it if it tells all that its own would, or if the later is a glob; else
- * the place bears both. Places that are too near to each other are settled as session/near.h says.
+ * the place bears both.
  *
  * Returns 0, also when there is nothing to place; -ENOMEM; what the file's pulse said. Free it also after an error.
  */

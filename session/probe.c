@@ -10,6 +10,7 @@
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <waymark/error.h>
 
 #define AGENT_NAME "libwaymark-agent.so"
@@ -115,6 +116,92 @@ int probe_refused(struct wm_session *session, const struct process *process,
 	return there ? 0 : -ENOMEM;
 }
 
+/* ---- other tools ---- */
+
+struct naming {
+	uint32_t id;
+	const char *text;
+};
+
+static int name_take(const struct event *event, void *data)
+{
+	struct naming *naming = data;
+
+	if (event->id == naming->id)
+		naming->text = event->text;
+	return event->id == naming->id;
+}
+
+static int held_add(struct wm_session *session, const struct process *process,
+		    const struct control_held *held)
+{
+	struct probes *probes = &session->probes;
+	struct naming naming = { held->id, NULL };
+	char name[512] = "";
+
+	if (probes->held_count >= REFUSALS_MAX)
+		return 0;
+	if (!event_list_each(process->events, name_take, &naming))
+		event_list_each_before(process->events, name_take, &naming);
+	if (naming.text)
+		spec_name_of(naming.text, name, sizeof(name));
+	if (array_grow(&probes->held, &probes->held_room, probes->held_count + 1,
+		       sizeof(*probes->held)))
+		return -ENOMEM;
+	probes->held[probes->held_count] = (struct probe_held){ .name = strdup(name),
+								.pid = process->pid,
+								.id = held->id,
+								.begin_ns = held->begin_ns };
+	return probes->held[probes->held_count++].name ? 0 : -ENOMEM;
+}
+
+/* The wall clock at a moment that the agent told. */
+static uint64_t realtime_ns(uint64_t monotonic_ns)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - ticks_monotonic_ns() +
+	       monotonic_ns;
+}
+
+static int held_trace(struct wm_session *session, const struct process *process,
+		      struct probe_held *held)
+{
+	struct trace_held about = { .name = held->name };
+
+	if (process->trace < 0 || !session->writer)
+		return 0;
+	/* both times are told by what the clocks were when it began */
+	if (!held->offset_ns)
+		held->offset_ns = realtime_ns(0);
+	about.begin_ns = held->begin_ns + held->offset_ns;
+	about.end_ns = held->end_ns ? held->end_ns + held->offset_ns : 0;
+	return trace_held_add(session->writer, process->trace, &about);
+}
+
+int probe_held(struct wm_session *session, const struct process *process,
+	       const struct control_held *held)
+{
+	struct probes *probes = &session->probes;
+
+	if (!held->end_ns) {
+		int err = held_add(session, process, held);
+
+		return err ? err
+			   : held_trace(session, process, &probes->held[probes->held_count - 1]);
+	}
+	for (size_t i = probes->held_count; i > 0; i--) {
+		struct probe_held *there = &probes->held[i - 1];
+
+		if (there->pid == process->pid && there->id == held->id && !there->end_ns) {
+			there->end_ns = held->end_ns;
+			return held_trace(session, process, there);
+		}
+	}
+	return 0;
+}
+
 static void key_free(void *node)
 {
 	struct probe_refusal *key = node;
@@ -136,6 +223,9 @@ void probes_release(struct probes *probes)
 		free(probes->refusals.all[i].module);
 		free(probes->refusals.all[i].detail);
 	}
+	for (size_t i = 0; i < probes->held_count; i++)
+		free(probes->held[i].name);
+	free(probes->held);
 	free(probes->refusals.all);
 	tdestroy(probes->refusals.index, key_free);
 	*probes = (struct probes){ 0 };

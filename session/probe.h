@@ -34,10 +34,23 @@ struct probe_refusals {
 	void *index; /* those that agents told, by name and error */
 };
 
+/* Another tool stood in an event's place: its hits are missing meanwhile. CLOCK_MONOTONIC. */
+struct probe_held {
+	char *name; /* SUBSYSTEM:EVENT */
+	pid_t pid;
+	uint32_t id;
+	uint64_t offset_ns; /* of the wall clock, when it began */
+	uint64_t begin_ns,
+		end_ns; /* end_ns 0: it stands there still, or did when the recording ended */
+};
+
 /* What a session knows of files; zeroed is empty. */
 struct probes {
 	struct plan *plans;
 	struct probe_refusals refusals;
+	struct probe_held *held;
+	size_t held_count, held_room;
+	uint64_t unsafe; /* armed, but a uprobe of another tool could leave wrong code behind, were it not for the agent */
 	uint64_t wanted; /* places that matched, those refused included */
 	uint64_t unarmed; /* in whichever processes: sent, and the process or the recording ended first */
 	uint64_t late;	      /* modules whose code ran before their places were armed */
@@ -101,6 +114,10 @@ void probe_seen(struct process *process);
 /* The process went on without GO, or a thread of it without SEEN. */
 void probe_late(struct wm_session *session, struct process *process,
 		const struct control_late *late);
+
+/* The agent's word that another tool stands in an event's place, or has gone. 0 or -ENOMEM. */
+int probe_held(struct wm_session *session, const struct process *process,
+	       const struct control_held *held);
 
 /* Its agent refused a place. 0 or -ENOMEM. */
 int probe_refused(struct wm_session *session, const struct process *process,

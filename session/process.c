@@ -297,6 +297,7 @@ static int take_done(struct wm_session *session, struct process *process,
 		process->error = process->done.error;
 	if (type == CONTROL_ARM || type == CONTROL_COMMIT)
 		session->sites += process->done.sites;
+	session->probes.unsafe += process->done.unsafe;
 	if ((type == CONTROL_QUIET || type == CONTROL_LEAVE) && !process->done.error)
 		process->was_quiet = 1;
 	if (type == CONTROL_ADOPT)
@@ -320,6 +321,17 @@ static int take_late(struct wm_session *session, struct process *process,
 	memcpy(&late, message->body, sizeof(late));
 	probe_late(session, process, &late);
 	return 0;
+}
+
+static int take_held(struct wm_session *session, const struct process *process,
+		     const struct link_message *message)
+{
+	struct control_held held;
+
+	if (message->bytes < sizeof(held))
+		return -WM_E_PROTOCOL;
+	memcpy(&held, message->body, sizeof(held));
+	return probe_held(session, process, &held);
 }
 
 static int take_watch_table(struct wm_session *session, struct process *process,
@@ -376,6 +388,8 @@ static int obey(struct wm_session *session, struct process *process,
 		return take_marker(session, message);
 	case CONTROL_MODULE:
 		return take_module(session, process, message);
+	case CONTROL_HELD:
+		return take_held(session, process, message);
 	case CONTROL_LATE:
 		return take_late(session, process, message);
 	case CONTROL_WATCH_TABLE:

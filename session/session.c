@@ -471,6 +471,7 @@ int wm_session_status(struct wm_session *session, struct wm_session_status *stat
 	now.markers = session->markers;
 	now.sites = session->sites;
 	now.refused = session->refused;
+	now.held = session->probes.held_count;
 	now.recorded = session->past.recorded;
 	now.discarded = session->past.discarded;
 	now.bytes = session->past.bytes;

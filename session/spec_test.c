@@ -76,9 +76,9 @@ Test(spec, of_several_reasons_that_there_is_nothing_one_is_kept)
 	spec_keep_error(&list.all[0], -WM_E_NO_FUNCTION, NULL, 0);
 	cr_assert_eq(list.all[0].error, -WM_E_FILE_REPLACED);
 	cr_assert_str_eq(list.all[0].detail, "/lib");
-	spec_keep_error(&list.all[0], -WM_E_SPAN_SHORT, "z", 1);
+	spec_keep_error(&list.all[0], -WM_E_SPAN_TARGET, "z", 1);
 	spec_keep_error(&list.all[0], -WM_E_NO_FUNCTION, NULL, 0);
-	cr_assert_eq(list.all[0].error, -WM_E_SPAN_SHORT);
+	cr_assert_eq(list.all[0].error, -WM_E_SPAN_TARGET);
 	cr_assert_str_eq(list.all[0].detail, "z");
 	spec_list_release(&list);
 }

@@ -45,10 +45,15 @@ expect "a string" "$(values strings probed:greet arg1 | tail -1)" '"customer 20"
 expect "a NULL string" "$(values strings probed:greet arg2 | sort -u)" NULL
 expect "an unreadable string" "$(values strings probed:greet arg3 | sort -u)" "(unreadable)"
 
-# One byte, and a function behind it: a punned jump, its return too.
-launched lean 'func:lean/ret/' ./probed 400 3
-expect "a punned jump" "$(count lean probed:lean:begin)" 1200
-expect "a punned jump: returns" "$(count lean probed:lean:end)" 1200
+# A jump of one byte; one that is written within the first instruction; one behind a push. Returns too.
+for name in lean hop past; do
+	launched $name "func:$name/rdi:i32,ret:i32/" ./probed 400 3
+	expect "$name: entries" "$(count $name probed:$name:begin)" 1200
+	expect "$name: returns" "$(count $name probed:$name:end)" 1200
+done
+expect "past: argument" "$(values past probed:past:begin rdi | sort -n | tail -1)" 400
+expect "hop: result" "$(values hop probed:hop:end ret | sort -n | head -1)" -63
+expect "past: result" "$(values past probed:past:end ret | sort -n | tail -1)" 407
 
 # Threads: each hit of each.
 launched threads 'func:sum6' ./probed 2000 8

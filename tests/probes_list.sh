@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# waymark list of what can be probed: each place with its tier or the reason against, nothing touched.
+# waymark list of what can be probed: each place with the form of its jump, or the reason against, nothing touched.
 # shellcheck source=tests/probes_setup.bash
 . "$(dirname "$0")/probes_setup.bash"
 
@@ -21,16 +21,21 @@ shows()
 }
 
 list 0 --func '*' ./probed
-shows '^probed:add  *function  *0x[0-9a-f]*  *several  .*probed\.c:[0-9]+$'
+shows '^probed:add  *function  *0x[0-9a-f]*  *byte  *safe  .*probed\.c:[0-9]+$'
 shows '^    a int32, b int64$'
-shows '^probed:lean  *function  *0x[0-9a-f]*  *punned'
-shows '^probed:tiny  *function  *0x[0-9a-f]*  *refused  the function ends before'
-shows '^[0-9]+ of [0-9]+ places can be probed$'
+shows '^probed:lean  *function  *0x[0-9a-f]*  *byte  *safe'
+shows '^probed:hop  *function  *0x[0-9a-f]*  *first  *unsafe'
+shows '^probed:past  *function  *0x[0-9a-f]*  *byte  *safe'
+shows '^probed:split  *function  *0x[0-9a-f]*  *refused  *-  *the program jumps into the instruction'
+shows '^[0-9]+ of [0-9]+ places can be probed, [0-9]+ of them safely beside uprobes'
 whole=$(sed -n 's/^\([0-9]*\) of .*/\1/p' out)
-address=$(sed -n 's/^probed:add  *function  *\(0x[0-9a-f]*\) .*/\1/p' out)
-expect "add's address" "$address" "0x$(nm probed | awk '$3 == "add" { sub(/^0*/, "", $1); print $1 }')"
+lean=$(sed -n 's/^probed:lean  *function  *\(0x[0-9a-f]*\) .*/\1/p' out)
+expect "lean's address" "$lean" "0x$(nm probed | awk '$3 == "lean" { sub(/^0*/, "", $1); print $1 }')"
 
-# What a spec would record.
+# What a spec would record, and what it leaves out.
+list 0 -e 'func:lean/safe/' ./probed
+list 0 -e 'func:hop/safe/' ./probed
+shows 'refused  -  *a uprobe of another tool could leave wrong code behind here'
 list 0 -e 'func:sum6/arg3,ret/' ./probed
 shows '^    arg3 int32; ret int64$'
 list 0 -e 'addr:probed.c:8' ./probed
@@ -60,23 +65,35 @@ if command -v python3 >/dev/null; then
 import json, sys
 places = json.load(open("out"))
 by_name = {place["name"]: place for place in places}
-add, tiny = by_name["probed:add"], by_name["probed:tiny"]
-assert add["tier"] == "several" and add["kind"] == "function" and add["line"] > 0
+add, split = by_name["probed:add"], by_name["probed:split"]
+assert add["form"] == "byte" and add["beside_uprobes"] == "safe"
+assert add["kind"] == "function" and add["line"] > 0
+past, hop = by_name["probed:past"], by_name["probed:hop"]
+assert [choice["address"] - past["address"] for choice in past["choices"]] == [0, 1]
+assert hop["beside_uprobes"] == "unsafe" and hop["choices"][0]["forms"] == ["first"]
 assert [field["name"] for field in add["fields"]] == ["a", "b"]
-assert tiny["tier"] == "refused" and tiny["reason"]
-print(len([place for place in places if place["tier"] != "refused"]))')
+assert split["form"] == "refused" and split["reason"] and not split["choices"]
+print(len([place for place in places if place["form"] != "refused"]))')
 	expect "places in JSON" "$got" "$whole"
 fi
 
-# A process: the same places where they lie there, and nothing comes into it.
+# A process: what its memory has room for, and nothing comes into it. As many are armed.
 start ./probed 0 1 1000
 await_running "$pid"
 list 0 --func '*@probed' -p "$pid"
-expect "places of the process" "$(sed -n 's/^\([0-9]*\) of .*/\1/p' out)" "$whole"
+expect "places of the process, and those without room" "$(($(sed -n 's/^\([0-9]*\) of .*/\1/p' out) +
+	$(grep -c 'refused .*addresses that a jump can lead to from here' out)))" "$whole"
+refused=$(grep -c ' refused ' out)
 base=$(awk '/probed$/ { split($1, ends, "-"); print ends[1]; exit }' /proc/"$pid"/maps)
-shows "^probed:add  *function  *$(printf '0x%x' $((16#$base + address)))  *several"
+shows "^probed:lean  *function  *$(printf '0x%x' $((16#$base + lean)))  *byte  *safe"
+list 0 --json --func 'past@probed' -p "$pid"
+shows '"form":"byte","beside_uprobes":"safe","choices":\[{"address":[0-9]*,"forms":\[\]},{"address":[0-9]*,"forms":\["byte",'
 grep -q libwaymark /proc/"$pid"/maps && fail "something of ours was loaded into the process"
 list 1 --func add -p 4194305
 same_bytes "$pid" /probed "list"
+run 0 -v --json --for 200ms -e 'func:*@probed' -o armed -p "$pid"
+# lean's jump ends in lean_next, which has none then
+expect "places that are refused" "$(json refused)" $((refused + 1))
+says "another event's jump is too near to this place"
 
 exit "$failed"

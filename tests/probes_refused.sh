@@ -59,6 +59,11 @@ says "twice:same"
 says "addr:FILE+OFFSET a single one"
 expect "both are recorded" "$("$waymark" dump same | awk '{ print $5 }' | sort -u | wc -l)" 2
 
+# What a uprobe of another tool could leave wrong is refused on request.
+bad 1 "a uprobe of another tool could leave wrong code behind here, and the spec says /safe/" -e func:hop/safe/ -p "$probed"
+run 0 --json --for 200ms -e func:lean/safe/ -o safe -p "$probed"
+[ "$(json recorded)" -gt 10 ] || fail "lean, which is safe: few events"
+
 # Stripped.
 cp probed bare
 strip bare
@@ -77,7 +82,7 @@ bad 1 "not in code" -e "addr:probed+$(at data_word 0)" -p "$pid"
 bad 1 "not in code" -e "addr:probed+0x7fffffff" -p "$pid"
 bad 1 "the kernel's" -e 'addr:[vdso]+0x10' -p "$pid"
 bad 1 "the kernel's" -e 'func:__vdso_gettimeofday@[vdso]' -p "$pid"
-bad 1 "before there is room for a jump" -e func:tiny -p "$pid"
+bad 1 "the program jumps into the instruction" -e func:split -p "$pid"
 bad 1 "no code begins at this line" -e "addr:probed.c:2" -p "$pid"
 
 # Options.
@@ -95,7 +100,7 @@ bad 2 "--tree" --tree ./probed
 # Nothing of all that has changed the program; one bad function among good ones is told, the rest recorded.
 same_bytes "$pid" /probed "refusals"
 run 0 --json -v --for 200ms -e 'func:*@probed' -o some -p "$pid"
-says "tiny"
+says "split"
 says "refused"
 [ "$(json refused)" -gt 0 ] || fail "nothing was refused"
 [ "$(json recorded)" -gt 0 ] || fail "nothing was recorded"
@@ -115,9 +120,9 @@ whole_sum()
 }
 whole_sum "a recording"
 expect "unarmed" "$(json unarmed)" 0
-run 1 --json -e func:tiny -o $'not\xffUTF-8"\n' -p "$pid"
+run 1 --json -e func:split -o $'not\xffUTF-8"\n' -p "$pid"
 whole_sum "nothing but refusals"
-grep -q '"refusals":\[{"name":"probed:tiny",' out || fail "--json doesn't name tiny: $(cat out)"
+grep -q '"refusals":\[{"name":"probed:split",' out || fail "--json doesn't name split: $(cat out)"
 expect "places" "$(json places)" 1
 kill "$pid"
 
@@ -161,9 +166,11 @@ if echo 'int main(void) { for (;;) __builtin_ia32_pause(); }' | cc -m32 -nostdli
 	fi
 fi
 
-# Its own tracer holds each thread: nothing is placed, and the status says so.
+# Its own tracer holds each thread: where threads have to stop nothing is placed, and the status says so.
 if command -v strace >/dev/null && strace -o /dev/null true 2>/dev/null; then
-	run 1 -v -e func:sum6@probed -o traced -- strace -o /dev/null ./probed 20
+	run 0 --json -e func:lean@probed -o beside -- strace -o /dev/null ./probed 20
+	expect "beside a tracer" "$(json recorded)" 20
+	run 1 -v -e func:hop@probed -o traced -- strace -o /dev/null ./probed 20
 	says "another process traces it"
 	says "none of the places could be probed"
 fi

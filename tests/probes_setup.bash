@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Shared by the tests of probes: programs that know nothing of Waymark, and what a trace must say of them.
 # shellcheck shell=bash disable=SC2034 # what is set here is used there
+# One layout of memory, where that may be had: it decides which addresses a jump can lead to.
+[ -n "${WAYMARK_ONE_LAYOUT-}" ] || ! setarch -R true 2>/dev/null ||
+	WAYMARK_ONE_LAYOUT=1 exec setarch -R bash "$0" "$@"
 # shellcheck source=tests/record_setup.bash
 . "$(dirname "${BASH_SOURCE[0]}")/record_setup.bash"
 

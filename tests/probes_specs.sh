@@ -98,7 +98,7 @@ for way in -fcf-protection=none -fcf-protection=full "-fcf-protection=full -no-p
 	# shellcheck disable=SC2086 # words
 	cc -O2 $way filler.c -o filler || exit 1
 	timeout 60 "$waymark" list --func at_entry --func before ./filler >out 2>words
-	expect "$way: tiers" "$(grep -c ' filler ' out)" 2
+	expect "$way: places" "$(grep -cE ' (byte|behind|first) ' out)" 2
 	rm -rf filled
 	launched filled func:at_entry@filler/arg1:i32,ret:i32/ ./filler
 	expect "$way: calls" "$(whole filled filler:at_entry:begin arg1)" 10

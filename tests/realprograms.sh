@@ -191,8 +191,7 @@ postgres()
 		fail "few queries have their text"
 	[ "$(grep -cF "a late one" pg.json)" -gt 0 ] || fail "a backend that came later wasn't recorded"
 
-	# Each of its 71 places can be taken, three of them by punned jumps; query__plan__done's leads above the
-	# program, to where the heap may grow if the kernel has put that so low this time.
+	# Few of its 71 places can't be taken: where their jumps lead is in use this time, or the heap may grow there.
 	pids=$(pg_pids)
 	rm -f recorded
 	(for _ in $(seq 100); do [ ! -e recorded ] || break; sleep 0.3; pg_run psql -Atqc checkpoint; done) & # likewise
@@ -206,8 +205,7 @@ postgres()
 		python3 "$real/pairs.py" query__plan__start query__plan__done 20 <pg.json >words 2>&1 ||
 			fail "USDT's plans: $(cat words)"
 	else
-		expect "all of USDT: refused" "$(grep -o '"name":"[^"]*"' out | sort -u)" \
-			'"name":"postgresql:query__plan__done"'
+		[ "$(grep -o '"name":"[^"]*"' out | sort -u | wc -l)" -le 8 ] || fail "refused: $(cat out)"
 		grep -q 'heap or a stack may grow' out || fail "refused: $(cat out)"
 	fi
 	pids=$(pg_pids)
@@ -230,7 +228,15 @@ postgres()
 [ $# -gt 0 ] || set -- python libraries allocations postgres
 for section in "$@"; do
 	case $section in
-	python) python_usdt ;;
+	python)
+		# where the kernel puts the heap as far away as Linux 6.18 does, most of its places can't be taken
+		if [ -z "${WAYMARK_ONE_LAYOUT-}" ] && setarch -R true 2>/dev/null; then
+			WAYMARK_ONE_LAYOUT=1 setarch -R bash "$source_dir/tests/realprograms.sh" python || { [ $? = 77 ] || fail "python"; }
+			section_ran
+		else
+			python_usdt
+		fi
+		;;
 	libraries) libraries ;;
 	allocations) allocations ;;
 	postgres) postgres ;;

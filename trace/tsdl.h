@@ -53,6 +53,12 @@ struct tsdl_change {
 	int was_stopped;
 };
 
+/* A probe's event whose hits are missing from then to then, by the wall clock: struct trace_held (writer.h). */
+struct tsdl_held {
+	char *name;
+	uint64_t begin_ns, end_ns;
+};
+
 /* What metadata says of a process, which is a stream class; its place in the list is its number. */
 struct tsdl_process {
 	int declared; /* its stream class was */
@@ -63,6 +69,8 @@ struct tsdl_process {
 	size_t module_count, module_room;
 	struct tsdl_change *changes; /* in the order of time */
 	size_t change_count, change_room;
+	struct tsdl_held *held;
+	size_t held_count, held_room;
 	char *exe, *build_id; /* the latter in hex; both may be NULL */
 	struct trace_schema *schema;
 };

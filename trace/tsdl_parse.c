@@ -124,6 +124,33 @@ static int add_change(struct tsdl_process *process, const struct lex *lex)
 	return 0;
 }
 
+/* "BEGIN_NS END_NS NAME". Said with its end, it takes the place of what was said without. */
+static int add_held(struct tsdl_process *process, const struct lex *lex)
+{
+	struct tsdl_held held = { 0 };
+	char *at;
+
+	held.begin_ns = strtoull(lex->text, &at, 10);
+	held.end_ns = strtoull(at, &at, 10);
+	if (*at != ' ')
+		return 0;
+	for (size_t i = process->held_count; i > 0; i--) {
+		struct tsdl_held *before = &process->held[i - 1];
+
+		if (before->begin_ns == held.begin_ns && !strcmp(before->name, at + 1)) {
+			before->end_ns = held.end_ns;
+			return 0;
+		}
+	}
+	if (array_grow(&process->held, &process->held_room, process->held_count + 1, sizeof(held)))
+		return -ENOMEM;
+	held.name = strdup(at + 1);
+	if (!held.name)
+		return -ENOMEM;
+	process->held[process->held_count++] = held;
+	return 0;
+}
+
 static int env_of_process(struct parse *parse, const char *key)
 {
 	struct lex *lex = &parse->lex;
@@ -147,6 +174,8 @@ static int env_of_process(struct parse *parse, const char *key)
 		return add_module(process, lex);
 	else if (!strncmp(rest, "_change_", 8) && lex->token == TOKEN_STRING)
 		return add_change(process, lex);
+	else if (!strncmp(rest, "_held_", 6) && lex->token == TOKEN_STRING)
+		return add_held(process, lex);
 	return 0;
 }
 
@@ -508,6 +537,9 @@ void tsdl_release(struct tsdl *tsdl)
 			free(tsdl->processes[i].changes[j].to);
 		}
 		free(tsdl->processes[i].changes);
+		for (size_t j = 0; j < tsdl->processes[i].held_count; j++)
+			free(tsdl->processes[i].held[j].name);
+		free(tsdl->processes[i].held);
 		trace_schema_free(tsdl->processes[i].schema);
 	}
 	free(tsdl->processes);

@@ -31,7 +31,7 @@
 struct writer_process {
 	struct trace_schema *schema;
 	uint32_t clock;
-	uint32_t modules, changes;
+	uint32_t modules, changes, held;
 	int from;	   /* -1; else some of whose events it has, */
 	uint32_t from_ids; /* those with an id below */
 	int declared_all;  /* of them */
@@ -308,6 +308,25 @@ int trace_change_add(struct trace_writer *writer, int process, const struct trac
 		    (unsigned long long)change->gap_ns, change->was_stopped ? "stopped" : "running",
 		    strlen(change->from), change->from, change->to);
 	snprintf(key, sizeof(key), "process_%d_change_%u", process, of->changes++);
+	env_string(writer, key, value.at);
+	if (value.error)
+		writer->env.error = value.error;
+	text_release(&value);
+	writer->changed = 1;
+	return 0;
+}
+
+int trace_held_add(struct trace_writer *writer, int process, const struct trace_held *held)
+{
+	struct writer_process *of = process_of(writer, process);
+	struct text value = { 0 };
+	char key[64];
+
+	if (!of)
+		return -EINVAL;
+	text_format(&value, "%llu %llu %s", (unsigned long long)held->begin_ns,
+		    (unsigned long long)held->end_ns, held->name);
+	snprintf(key, sizeof(key), "process_%d_held_%u", process, of->held++);
 	env_string(writer, key, value.at);
 	if (value.error)
 		writer->env.error = value.error;

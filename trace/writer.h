@@ -69,6 +69,15 @@ struct trace_change {
 	int was_stopped;       /* the process, so that nothing was missed meanwhile */
 };
 
+/* Another tool stood in the place of a probe's event: hits of it are missing from then to then. */
+struct trace_held {
+	const char *name;	   /* SUBSYSTEM:EVENT */
+	uint64_t begin_ns, end_ns; /* the wall clock; end_ns 0: it stands there still */
+};
+
+/* Note it in the metadata: when it begins, and again with its end. */
+int trace_held_add(struct trace_writer *writer, int process, const struct trace_held *held);
+
 /* Note it in the metadata. */
 int trace_change_add(struct trace_writer *writer, int process, const struct trace_change *change);
 

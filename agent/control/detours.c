@@ -80,17 +80,24 @@ int detours_place(unsigned int lane, const struct text *text, const char *body, 
 	memcpy(&place, body, sizeof place);
 	if (!are_whole(body, bytes, place.count))
 		return -WM_E_PROTOCOL;
-	for (uint32_t i = 0; i < place.count; i++) {
-		const struct control_detour *record = (const void *)(body + at);
+	for (uint32_t i = 0; i < place.count;) {
+		const struct control_detour *records = (const void *)(body + at), *record = records;
 		struct detour_refusal refusal;
+		unsigned int count = 0;
 
-		if (detour_place(text, lane, record, record->bytes, &refusal)) {
+		/* one event's choices */
+		do {
+			at += record->bytes;
+			record = (const void *)(body + at);
+			count++;
+		} while (i + count < place.count && record->flags & DETOUR_ELSE);
+		i += count;
+		if (detour_place(text, lane, records, count, &refusal)) {
 			change->refused++;
 			tell_refused(lane, &refusal);
 		} else {
 			change->markers++;
 		}
-		at += record->bytes;
 	}
 	return 0;
 }
@@ -101,6 +108,7 @@ static void take_result(struct change *change, const struct detour_result *resul
 	change->markers += result->markers;
 	change->sites += result->sites;
 	change->refused += result->refused;
+	change->unsafe += result->unsafe;
 	if (result->done_ns)
 		change->done_ns = result->done_ns;
 	change->ticks = store_ticks(lane);

@@ -16,18 +16,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SPAN_BYTES 7
+#define INSN_BYTES 3
 #define TEXT "md\ntest\ndiverted\n?\n0\n"
 
 TestSuite(detours, .init = tool_begin, .fini = tool_end, .timeout = 60);
 
-/* One detour without any event's code: the moved instructions, and a jump back. */
+/* One detour whose event has no code: a link, the moved instruction, a jump back. */
 struct place {
 	struct control_place head;
 	struct control_detour detour;
 	uint8_t code[16];
 	struct detour_fixup fixup;
-	struct detour_move move, padding;
 	char text[24];
 };
 
@@ -35,28 +34,32 @@ static uint64_t function;
 
 static struct place compose(void)
 {
-	static const uint8_t original[SPAN_BYTES] = { 0x48, 0x89, 0xf8, 0x48, 0x83, 0xc0, 0x01 };
+	static const uint8_t original[] = { 0x48, 0x89, 0xf8, 0x48, 0x83, 0xc0, 0x01 };
+	static const uint8_t link[] = DETOUR_LINK;
 	struct place place = {
 		.head = { .count = 1 },
 		.detour = { .bytes = sizeof place - sizeof place.head,
 			    .code_bytes = 16,
 			    .fixup_count = 1,
-			    .move_count = 1,
-			    .span_bytes = SPAN_BYTES,
-			    .tier = TIER_SEVERAL,
+			    .event_at = 1,
+			    .link_at = 1,
+			    .moved_at = 1 + sizeof link,
+			    .insn_bytes = INSN_BYTES,
+			    .kept_bytes = sizeof original - INSN_BYTES,
+			    .starts = 1,
 			    .address = function,
 			    .point = function },
-		.move = { .from = 3, .to = 3 },
 		.text = TEXT,
 	};
 
-	memcpy(place.detour.original, original, SPAN_BYTES);
-	memcpy(place.code, original, SPAN_BYTES);
-	place.code[SPAN_BYTES] = 0xe9;
-	memset(place.code + SPAN_BYTES + 5, 0xcc, sizeof place.code - SPAN_BYTES - 5);
-	place.fixup = (struct detour_fixup){ .offset = SPAN_BYTES + 1,
+	memcpy(place.detour.original, original, sizeof original);
+	place.code[0] = 0x90;
+	memcpy(place.code + place.detour.link_at, link, sizeof link);
+	memcpy(place.code + place.detour.moved_at, original, INSN_BYTES);
+	place.code[11] = 0xe9;
+	place.fixup = (struct detour_fixup){ .offset = 12,
 					     .kind = FIXUP_REL32,
-					     .target = function + SPAN_BYTES };
+					     .target = function + INSN_BYTES };
 	return place;
 }
 
@@ -184,32 +187,31 @@ Test(detours, broken_fields_are_refused_by_name)
 	BROKEN(-WM_E_PROTOCOL, bad.detour.bytes = UINT32_MAX - 7);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.code_bytes = UINT16_MAX);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.fixup_count = UINT16_MAX);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.move_count = UINT16_MAX);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.span_bytes = 4);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.span_bytes = 255);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.tier = TIER_REFUSED);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.tier = TIER_PUNNED);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.pun = 4);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.insn_bytes = 0);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.insn_bytes = DETOUR_INSN_MAX + 1);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.kept_bytes = DETOUR_KEPT_MAX + 1);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.moved_at = 17);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.pushed_bytes = 1);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.point--; bad.detour.pushed_bytes = 8);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_SAFE << 1);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_SECRETIVE);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_GUARD_CALL | DETOUR_GUARD_MASK);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.relay = 8);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.address = UINT64_MAX - 2);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.point = function - 1);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.point = function + SPAN_BYTES + 1);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.point = function + 1);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.types[0][3] = 1);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.types[0][0] = 0xff);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.link_at = 0);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.link_at = 2);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.event_at = 2);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.link_at = UINT16_MAX);
 	BROKEN(-WM_E_PROTOCOL, bad.fixup.kind = 0);
 	BROKEN(-WM_E_PROTOCOL, bad.fixup.kind = FIXUP_RETURN_WORD);
 	BROKEN(-WM_E_PROTOCOL, bad.fixup.offset = 13);
-	BROKEN(-WM_E_PROTOCOL, bad.move.from = SPAN_BYTES);
-	BROKEN(-WM_E_PROTOCOL, bad.move.to = 16);
 	BROKEN(-WM_E_PROTOCOL, bad.text[1] = 'x');
 	BROKEN(-WM_E_PROTOCOL, memset(bad.text, 'd', sizeof bad.text));
 	BROKEN(-WM_E_DETOUR_REACH, bad.fixup.target += UINT64_C(8) << 30);
-	BROKEN(-WM_E_SITE_CHANGED, bad.detour.original[6] ^= 1);
+	BROKEN(-WM_E_SITE_CHANGED, bad.detour.original[4] ^= 1);
 	BROKEN(-EFAULT, bad.detour.address = bad.detour.point = 4096);
 	BROKEN(-EFAULT, bad.detour.semaphore = function);
 	BROKEN(-EFAULT, bad.detour.semaphore = UINT64_MAX);

@@ -229,6 +229,7 @@ static int send_done(struct session *session, const struct wm_message *message, 
 		.markers = change->markers,
 		.sites = change->sites,
 		.refused = change->refused,
+		.unsafe = change->unsafe,
 		.ticks = change->ticks,
 		.batch_ns = change->done_ns ? change->done_ns - begin_ns : 0,
 	};

@@ -130,6 +130,13 @@ static void tell_refused(unsigned int lane, const struct refusal *refusal)
 	tell(lane, CONTROL_REFUSED, &body, sizeof body, texts, bytes);
 }
 
+static void tell_held(unsigned int lane, uint32_t id, uint64_t begin_ns, uint64_t end_ns)
+{
+	struct control_held held = { .id = id, .begin_ns = begin_ns, .end_ns = end_ns };
+
+	tell(lane, CONTROL_HELD, &held, sizeof held, NULL, 0);
+}
+
 static void tell_module_to(unsigned int lane, const struct module *module, int gone)
 {
 	struct control_module body = {
@@ -190,6 +197,7 @@ _Static_assert(CONTROL_HITS_UNKNOWN == UINT64_MAX, "what store_hits() says");
 const struct registry_listener tell_listener = {
 	.event = tell_event,
 	.refused = tell_refused,
+	.held = tell_held,
 	.module = tell_module,
 	.flush = tell_flush,
 };

@@ -5,6 +5,7 @@
 #include "agent/control/detours.h"
 #include "agent/control/listen.h"
 #include "agent/control/lock.h"
+#include "agent/control/looking.h"
 #include "agent/control/permit.h"
 #include "agent/control/rest.h"
 #include "agent/control/session.h"
@@ -290,8 +291,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 {
 	struct pollfd fds[SESSIONS_MAX + 2];
 	struct signalfd_siginfo info;
-	uint64_t now_ns = lock_now_ns();
-	int wait_ms = now_ns >= *next_tick_ns ? 0 : (int)((*next_tick_ns - now_ns) / 1000000 + 1);
+	int wait_ms = looking_wait_ms(*next_tick_ns);
 	int permits_ms = permits_give();
 
 	_Static_assert(SESSIONS_MAX + 2 <= REST_FDS_MAX, "all that is rested on");
@@ -313,6 +313,7 @@ static void wait_and_serve(int wake_fd, uint64_t *next_tick_ns)
 		if (fds[SESSIONS_MAX + 1].revents)
 			listen_accept();
 	}
+	looking_do(&control_text);
 	if (lock_now_ns() >= *next_tick_ns) {
 		scan_if_asked();
 		tick();

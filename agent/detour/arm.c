@@ -2,20 +2,20 @@
 /*
  * Batches:
  *
- *   arm      tell the events' ids, publish the plans, store the jumps with every thread stopped
- *   disarm   take the plans away (no event from here on), then the jumps, likewise stopped
+ *   arm      tell the events' ids, publish the plans, map the landings, link the chains, store the jumps
+ *   disarm   take the plans away (no event from here on), then the jumps
  *
- * A stop may fail, since a debugger is there or a thread stood in a span; then it is tried again. What
- * can't be armed in the end is refused by name. What can't be disarmed stays inert, until a later try.
+ * What can't be armed is refused by name; but where another tool's breakpoint stands, it is armed once that has gone
+ * (look.c). What can't be disarmed stays inert, until a later try.
  */
 #include "agent/detour/detour.h"
 
 #include "agent/control/heap.h"
 #include "agent/control/lock.h"
-#include "agent/detour/exits.h"
 #include "agent/detour/janitor.h"
-#include "agent/detour/list.h"
+#include "agent/detour/look.h"
 #include "agent/detour/return.h"
+#include "agent/detour/site.h"
 #include "agent/marker/planning.h"
 #include "agent/watch/sigtrap.h"
 #include "base/kernel.h"
@@ -25,12 +25,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define ARM_MS 1000	/* for all tries together */
-#define STARVED_TIMES 3 /* as long, while no try has had all threads stopped */
-#define STOP_FIRST_MS 8 /* how long a try waits for the threads, the first and the last */
-#define STOP_LAST_MS 200
-#define PAUSE_FIRST_NS 500000
-#define PAUSE_LAST_NS 32000000
+#define ARM_MS 1000			  /* for all tries together */
 #define IDLE_NS UINT64_C(2000000000)	  /* what a child inherited may be wanted again soon */
 #define COUNTING_NS UINT64_C(10000000000) /* as long as the tool may take to come to it */
 #define RETRY_NS UINT64_C(500000000)
@@ -38,113 +33,6 @@
 static int may_be_inert; /* some jump stands that nobody wants */
 static int waits;	 /* for a tracer, or a thread that stood in the way, to be gone */
 static uint64_t idle_until_ns, retry_at_ns;
-
-/* ---- trying ---- */
-
-static int may_be_done(int error)
-{
-	return !error || error == -WM_E_DETOUR_BUSY;
-}
-
-static size_t undone(const struct list *list)
-{
-	size_t left = 0;
-
-	for (size_t i = 0; i < list->count; i++)
-		left += !list->sites[i].is_done && may_be_done(list->sites[i].error);
-	return left;
-}
-
-/* Whether trying again may help. */
-static int is_passing(int error)
-{
-	return error == -WM_E_STRICT || error == -EAGAIN || error == -WM_E_TRACED;
-}
-
-/* Some thread waited for a processor, for its vfork(2)'s child or the like: it will stop in time. */
-static int is_starved(int error)
-{
-	return error == -WM_E_STRICT || error == -EAGAIN;
-}
-
-static int stands(const struct text *text, const struct detour *detour)
-{
-	uint8_t found[DETOUR_JUMP_BYTES];
-
-	return !text_read(text, detour->record->address, found, detour->jump_bytes) &&
-	       !memcmp(found, detour->jump, detour->jump_bytes);
-}
-
-/* Nobody needs to stop for a jump that another session has had stored, or that a child inherited. */
-/* Whether all of a chain that are to be armed are reached, and their semaphores are up. */
-static int chain_stands(const struct detour *head)
-{
-	const struct detour *d = head;
-
-	while (d && !(d->in_batch && ((d != head && !d->is_linked) ||
-				      (d->record->semaphore && !d->is_counted_up))))
-		d = d->next_member;
-	return !d;
-}
-
-static void mark_standing(const struct text *text, struct list *list, int arm)
-{
-	for (size_t i = 0; arm && i < list->count; i++) {
-		struct janitor_site *site = &list->sites[i];
-
-		site->is_done = site->detour->is_armed && stands(text, site->detour) &&
-				chain_stands(site->detour);
-	}
-}
-
-/*
- * Until all is done or refused, or the time is over. Returns 0, or why nothing more could be done; then
- * see each site.
- */
-static int try_all(const struct text *text, struct list *list, int arm, unsigned int timeout_ms,
-		   struct detour_result *result)
-{
-	uint64_t begin_ns = lock_now_ns(), wait_ns = (uint64_t)timeout_ms * 1000000;
-	unsigned int patience_ms = STOP_FIRST_MS;
-	long pause_ns = PAUSE_FIRST_NS;
-	int error = 0;
-
-	list_sort(list);
-	mark_standing(text, list, arm);
-	while (undone(list)) {
-		struct janitor_outcome outcome = { 0 };
-
-		error = janitor_run(text, list->sites, list->count, arm, patience_ms, &outcome);
-		result->stopped_ns += outcome.stopped_ns;
-		if (outcome.done_ns)
-			result->done_ns = outcome.done_ns;
-		if ((error && !is_passing(error)) || !undone(list) ||
-		    lock_now_ns() - begin_ns >= (is_starved(error) ? STARVED_TIMES : 1) * wait_ns)
-			break;
-		/* those that did stop are to run for as long as they stood still */
-		kernel_sleep_ns((long)outcome.stopped_ns > pause_ns ? (long)outcome.stopped_ns
-								    : pause_ns);
-		pause_ns = pause_ns < PAUSE_LAST_NS ? pause_ns * 2 : pause_ns;
-		patience_ms = patience_ms < STOP_LAST_MS ? patience_ms * 2 : patience_ms;
-	}
-	for (size_t i = 0; i < list->count; i++) {
-		struct janitor_site *site = &list->sites[i];
-		struct detour *detour = site->detour;
-
-		/* a janitor that was killed may have stored it: then it stands, inert */
-		if (!site->is_done && stands(text, detour)) {
-			detour->is_armed = 1;
-			may_be_inert = 1;
-		}
-		if (site->is_done) {
-			result->sites += detour->is_armed != arm && !detour_is_guard(detour);
-			detour->is_armed = (uint8_t)arm;
-		}
-		detour->error = site->is_done ? 0 : site->error ? site->error : error;
-		memcpy(detour->found, site->found, sizeof detour->found);
-	}
-	return error;
-}
 
 /* ---- arming ---- */
 
@@ -158,16 +46,6 @@ static void tell_refused(const struct detour *detour, unsigned int lane)
 		registry_listener->refused(lane, &refusal);
 }
 
-/* The event at the point is wanted unless the return alone is. */
-static int has_event(const struct detour *detour, int which)
-{
-	uint8_t flags = detour->record->flags;
-
-	if (detour_is_guard(detour))
-		return 0;
-	return which ? flags & DETOUR_RETURN : !(flags & DETOUR_SECRETIVE);
-}
-
 /* Ids must be known before the first hit. -EPIPE: the session could not be told. */
 static int tell_events(unsigned int lane)
 {
@@ -175,7 +53,7 @@ static int tell_events(unsigned int lane)
 		for (int i = 0; i < 2 && d->prepared & 1u << lane; i++) {
 			struct variant *event = &d->events[i];
 
-			if (!has_event(d, i) || event->ids[lane] != EVENT_ID_NONE)
+			if (!detour_has_event(d, i) || event->ids[lane] != EVENT_ID_NONE)
 				continue;
 			event->ids[lane] = registry_next_id(lane);
 			if (registry_listener)
@@ -190,7 +68,7 @@ static int publish(struct detour *detour)
 	int error = 0;
 
 	for (int i = 0; i < 2 && !error; i++) {
-		if (!has_event(detour, i))
+		if (!detour_has_event(detour, i))
 			continue;
 		detour->events[i].lanes = detour->lanes;
 		error = plan_publish(&detour->events[i]);
@@ -202,6 +80,7 @@ static int publish(struct detour *detour)
 static void withdraw(struct detour *detour, uint32_t lane_bit)
 {
 	detour->lanes &= ~lane_bit;
+	look_changed();
 	if (publish(detour)) {
 		/* no memory for a smaller plan: rather none */
 		plan_drop(&detour->events[0]);
@@ -240,26 +119,50 @@ static int take_prepared(unsigned int lane)
 	return guards;
 }
 
-/* A jump's result is the result of all events that were to be armed there. A guard is no event: it is not reported. */
-static void settle_chain(const struct janitor_site *site, unsigned int lane,
-			 struct detour_result *result)
+/* What became of a jump became of all events that were to be armed there. Guards are none: nobody is told of them. */
+static void settle_chain(struct detour *head, unsigned int lane, struct detour_result *result)
 {
-	for (struct detour *d = site->detour; d; d = d->next_member) {
+	int waits_for_tool = head->error == -WM_E_SITE_HELD && !detour_is_guard(head);
+
+	for (struct detour *d = head; d; d = d->next_member) {
 		int is_event = !detour_is_guard(d);
 
 		if (!d->in_batch)
 			continue;
-		if (site->is_done) {
+		if (!head->error || waits_for_tool) {
 			result->markers += (uint32_t)is_event;
+			result->unsafe += is_event && head->jump.form == FORM_FIRST;
 			continue;
 		}
-		d->error = site->detour->error;
-		memcpy(d->found, site->found, sizeof d->found);
+		d->error = head->error;
+		memcpy(d->found, head->found, sizeof d->found);
 		result->refused += (uint32_t)is_event;
 		if (is_event)
 			tell_refused(d, lane);
 		withdraw(d, 1u << lane);
 	}
+	if (!head->error || waits_for_tool)
+		look_armed(head, waits_for_tool, lane);
+}
+
+/* What each jump needs before it is stored; those that can't have it are left out. */
+static void make_ready(const struct text *text, struct list *list)
+{
+	size_t kept = 0;
+
+	landing_map();
+	for (size_t i = 0; i < list->count; i++) {
+		struct detour *head = list->sites[i].detour;
+
+		head->error = landing_error(&head->jump);
+		if (!head->error)
+			head->error = chain_link(text, head);
+		if (!head->error)
+			head->error = site_count_semaphores(text, head, 1);
+		if (!head->error)
+			list->sites[kept++] = list->sites[i];
+	}
+	list->count = kept;
 }
 
 int detour_commit(const struct text *text, unsigned int lane, struct detour_result *result)
@@ -275,11 +178,15 @@ int detour_commit(const struct text *text, unsigned int lane, struct detour_resu
 		detour_release(lane);
 		return error;
 	}
-	exits_collect(&list);
-	error = try_all(text, &list, 1, ARM_MS, result);
-	for (size_t i = 0; i < list.count; i++)
-		settle_chain(&list.sites[i], lane, result);
+	make_ready(text, &list);
+	error = site_change_all(text, &list, 1, ARM_MS, result);
+	for (struct detour *d = detour_first(); d; d = d->next) {
+		if (d->is_listed)
+			settle_chain(d, lane, result);
+	}
 	list_free(&list);
+	if (registry_listener)
+		registry_listener->flush();
 	/* told one by one: the request as a whole has done what it could */
 	return result->markers ? 0 : error;
 }
@@ -332,16 +239,21 @@ static uint32_t disarm(const struct text *text, int (*which)(const struct detour
 	if (list_make(&list, which))
 		return 1;
 	if (list.count)
-		error = try_all(text, &list, 0, timeout_ms, result);
+		error = site_change_all(text, &list, 0, timeout_ms, result);
 	for (size_t i = 0; i < list.count; i++) {
 		struct janitor_site *site = &list.sites[i];
 
-		/* somebody else's bytes, or no memory at all: nothing there is ours any more */
+		/* no memory at all: nothing there is ours any more */
 		if (!site->is_done && site->error == -EFAULT)
 			site->detour->is_armed = 0;
+		if (!site->detour->is_armed) {
+			look_forget(site->detour);
+			site_count_semaphores(text, site->detour, 0);
+		}
 		left += site->detour->is_armed;
 		waits |= site->detour->is_armed &&
-			 (is_passing(error) || site->error == -WM_E_DETOUR_BUSY);
+			 (site_is_passing(error) || site->error == -WM_E_DETOUR_BUSY ||
+			  site->error == -WM_E_SITE_HELD);
 	}
 	list_free(&list);
 	return left;
@@ -430,6 +342,7 @@ void detour_module_gone(const struct module *module)
 		if (!is_in(module, d->record->address))
 			continue;
 		d->is_armed = 0;
+		look_forget(d);
 		d->is_counted_up = 0;
 		d->prepared = 0;
 		d->lanes = 0;
@@ -455,6 +368,7 @@ uint32_t detour_forked(int whole, uint32_t lanes)
 		}
 		d->inherited = whole ? d->lanes : 0;
 		d->lanes = d->prepared = 0;
+		look_forget(d);
 		may_be_inert |= d->is_armed;
 	}
 	sigtrap_forked();
@@ -474,6 +388,7 @@ uint32_t detour_adopt(unsigned int from, unsigned int to)
 		for (int i = 0; i < 2; i++)
 			d->events[i].ids[to] = d->events[i].ids[from];
 		d->lanes |= 1u << to;
+		look_armed(d->head, d->head->is_held, to);
 		if (publish(d))
 			withdraw(d, 1u << to);
 		else

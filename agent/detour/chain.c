@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A chain only grows, in the order in which its members came, and a link that stands stays: so a thread
- * that is anywhere in it comes to its end, with the moved instructions run once. Who isn't wanted has no
+ * that is anywhere in it comes to its end, with the moved instruction run once. Who isn't wanted has no
  * plan, and costs little.
  */
 #include "agent/detour/detour.h"
+#include "agent/patch/batch.h"
 
 #include <waymark/error.h>
 
 #include <string.h>
+#include <sys/mman.h>
 
+/* The stack is the same at both events, and the same bytes stand there. */
 static int is_fellow(const struct control_detour *a, const struct control_detour *b)
 {
-	size_t bytes = detour_owned(a) + (a->relay ? DETOUR_RELAY_BYTES : 0);
-
-	return a->address == b->address && a->span_bytes == b->span_bytes &&
-	       detour_same_points(a, b) && a->relay == b->relay && a->pun == b->pun &&
-	       a->tier == b->tier && a->link_at && b->link_at &&
-	       !memcmp(a->original, b->original, bytes);
+	return a->address == b->address && a->insn_bytes == b->insn_bytes &&
+	       a->pushed_bytes == b->pushed_bytes && a->link_at && b->link_at &&
+	       !memcmp(a->original, b->original, a->insn_bytes);
 }
 
 struct detour *chain_find(const struct control_detour *record)
@@ -27,34 +27,6 @@ struct detour *chain_find(const struct control_detour *record)
 	while (detour && !(detour->head == detour && is_fellow(detour->record, record)))
 		detour = detour->next_in_bucket;
 	return detour;
-}
-
-static int is_host(const struct detour *detour, const struct control_detour *record)
-{
-	const struct control_detour *there = detour->record;
-
-	return detour->head == detour && there->link_at &&
-	       there->address < record->address + detour_owned(record) &&
-	       there->address + detour_owned(there) > record->address &&
-	       record->point >= there->address &&
-	       detour_has_point(there, record->point - there->address) && chain_is_wanted(detour);
-}
-
-struct detour *chain_host(const struct control_detour *record)
-{
-	uintptr_t point = record->point;
-	uintptr_t at = (point > DETOUR_SPAN_MAX ? point - DETOUR_SPAN_MAX : 0) &
-		       ~(uintptr_t)(TABLE_CELL_BYTES - 1);
-
-	if (!record->link_at)
-		return NULL;
-	for (; at <= point; at += TABLE_CELL_BYTES) {
-		for (struct detour *d = table_at(at); d; d = d->next_in_bucket) {
-			if (is_host(d, record))
-				return d;
-		}
-	}
-	return NULL;
 }
 
 int chain_join(struct detour *head, struct detour *detour)
@@ -72,4 +44,36 @@ int chain_join(struct detour *head, struct detour *detour)
 		return -WM_E_DETOUR_TAKEN;
 	detour->head = head;
 	return 0;
+}
+
+/* The distance of the long jump first, which nobody runs until the short one leads to it. */
+static int link_store(const struct text *text, const struct detour *from, const struct detour *to)
+{
+	uintptr_t link = from->code + from->record->link_at;
+	uint32_t far = (uint32_t)(to->code + to->record->event_at - link - DETOUR_LINK_BYTES);
+	uint8_t next = 0;
+	int error = text_write_code(text, link + 3, &far, sizeof far, PROT_READ | PROT_EXEC);
+
+	if (error)
+		return error;
+	batch_sync_cores();
+	return text_write_code(text, link + 1, &next, sizeof next, PROT_READ | PROT_EXEC);
+}
+
+int chain_link(const struct text *text, struct detour *head)
+{
+	struct detour *last = NULL, *before = head;
+	int error = 0;
+
+	for (struct detour *d = head; d; d = d->next_member)
+		last = d->in_batch && !chain_is_linked(d) ? d : last;
+	for (struct detour *d = head->next_member; last && d && !error; d = d->next_member) {
+		if (!d->is_linked)
+			error = link_store(text, before, d);
+		d->is_linked |= !error;
+		before = d;
+		if (d == last)
+			break;
+	}
+	return error;
 }

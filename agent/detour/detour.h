@@ -17,57 +17,49 @@
 #define AGENT_DETOUR_DETOUR_H
 
 #include "abi/detour.h"
+#include "agent/detour/landing.h"
 #include "agent/marker/marker.h"
 #include "agent/patch/text.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define DETOUR_JUMP_BYTES 5
-#define DETOUR_SHORT_BYTES 2 /* of a jump to a relay */
-#define DETOUR_RELAY_BYTES 5
+#define DETOUR_BREAKPOINT 0xcc /* int3, of other tools */
+#define DETOUR_FOUND_BYTES 8   /* of code, that are told of a refusal */
 
 struct detour {
 	struct detour *head; /* of its chain: the one whose jump it is; itself if there is no other */
 	struct detour *next_member; /* of the chain, in the order in which they came */
-	struct detour *next, *next_in_bucket, *next_relay_in_bucket;
+	struct detour *next, *next_in_bucket;
 	struct control_detour *record; /* a copy of the message's */
 	const uint8_t *code_bytes;     /* in it, as are these */
 	const struct detour_fixup *fixups;
-	const struct detour_move *moves;
-	uint64_t hash;			 /* of the record */
-	uintptr_t code;			 /* the trampoline */
-	uint8_t jump[DETOUR_JUMP_BYTES]; /* at the address, jump_bytes of them */
-	uint8_t jump_bytes;
-	uintptr_t relay; /* where the filler is that the short jump leads to; 0: none */
-	uint8_t relay_jump[DETOUR_JUMP_BYTES];
-	uintptr_t landing;     /* where a punned jump leads (pun.h); 0: it isn't one */
-	uint8_t prot;	       /* of the text that it stands in */
-	uint8_t is_armed;      /* the jump stands */
+	uint64_t hash;	  /* of the record */
+	uintptr_t code;	  /* the trampoline */
+	struct jump jump; /* of a head */
+	uint8_t prot;	  /* of the text that it stands in */
+	uint8_t is_armed; /* a head: the jump stands, or is to stand again when another tool has gone */
+	uint8_t is_held; /* a head that is armed: it did not stand at the last look (watch.h) */
+	uint8_t is_lost; /* likewise: the file's bytes stand there */
 	uint8_t is_counted_up; /* its semaphore */
 	uint8_t in_batch;
-	uint8_t is_listed;	  /* a head: some member is in the batch */
-	uint8_t is_linked;	  /* not a head: the links that lead to its event stand, for good */
-	uint8_t is_guest;	  /* not a head: its span is another than the chain's */
-	uint8_t is_gone;	  /* its module went, and it hasn't been asked for since */
+	uint8_t is_listed; /* a head: some member is in the batch */
+	uint8_t is_linked; /* not a head: the link that leads to its event stands, for good */
+	uint8_t is_gone;   /* its module went, and it hasn't been asked for since */
 	uint32_t lanes, prepared; /* sessions, a bit each */
 	uint32_t inherited;	  /* likewise the parent's, at the fork */
+	uint64_t held_ns;	  /* CLOCK_MONOTONIC since when it may not have stood */
 	struct variant events[2]; /* at the point, of the return */
 	struct site sites[2];
-	/* exits.h */
-	uint8_t is_led_into; /* a head that is to be armed: some other's exit leads into its span */
-	uint16_t exit_at;    /* where the distance lies in the code; 0: it has no exit */
-	uintptr_t exit_to;   /* where it leads now */
-	uintptr_t exit_wanted; /* when it is stored with a batch */
-	struct detour *next_exit;
 	/* in a batch */
 	int error;
-	uint8_t found[DETOUR_JUMP_BYTES];
+	uint8_t found[DETOUR_FOUND_BYTES];
 };
 
 /* What came of a batch. */
 struct detour_result {
 	uint32_t markers, sites, refused;
+	uint32_t unsafe;     /* of the markers, those in the form "first" */
 	uint64_t done_ns;    /* CLOCK_MONOTONIC when the last byte was stored */
 	uint64_t stopped_ns; /* how long all threads stood still, all tries together */
 };
@@ -77,19 +69,67 @@ struct detour_refusal {
 	int error;
 	uintptr_t point;
 	const char *text; /* of the event; "" if unknown */
-	uint8_t expected[DETOUR_JUMP_BYTES], found[DETOUR_JUMP_BYTES];
+	uint8_t expected[DETOUR_FOUND_BYTES], found[DETOUR_FOUND_BYTES];
 };
 
-/* Bytes of code at its address that nobody else may change: the span, and what a punned jump ends in. */
+/* Bytes of code at its address that nobody else may change: the instruction, and what a distance may end in. */
 static inline size_t detour_owned(const struct control_detour *record)
 {
-	return (size_t)record->span_bytes + record->pun;
+	return (size_t)record->insn_bytes + record->kept_bytes;
+}
+
+/* What is found where a jump is to stand. */
+enum stand {
+	STAND_FILE,  /* the file's bytes */
+	STAND_JUMP,  /* ours */
+	STAND_HELD,  /* another tool's byte is the first, the others are one or the other */
+	STAND_OTHER, /* something else */
+};
+
+/* `found`: the bytes that it owns. Hit path: no libc. */
+static inline enum stand detour_stand(const struct detour *head, const uint8_t *found)
+{
+	const struct control_detour *record = head->record;
+	const struct jump *jump = &head->jump;
+	int is_file = 1, is_jump = 1, is_kept = 1;
+	uint8_t first = jump->bytes.at ? record->original[0] : jump->bytes.bytes[0];
+
+	for (unsigned int i = 1; i < record->insn_bytes; i++) {
+		unsigned int of_jump = i - jump->bytes.at;
+		uint8_t stored = of_jump < jump->bytes.count ? jump->bytes.bytes[of_jump]
+							     : record->original[i];
+
+		is_file &= found[i] == record->original[i];
+		is_jump &= found[i] == stored;
+	}
+	for (unsigned int i = 0; i < jump->kept; i++) {
+		uint8_t byte = found[record->insn_bytes + i];
+
+		/* another tool's breakpoint has its landing */
+		is_kept &= byte == record->original[record->insn_bytes + i] ||
+			   (record->starts >> i & 1 && byte == DETOUR_BREAKPOINT);
+	}
+	if (is_jump && found[0] == first)
+		return STAND_JUMP;
+	if (is_file && found[0] == record->original[0])
+		return is_kept ? STAND_FILE : STAND_OTHER;
+	return (is_jump || is_file) && is_kept ? STAND_HELD : STAND_OTHER;
 }
 
 /* Whether it is a guard, which watches need (agent/watch/guard.h), and no event. */
 static inline int detour_is_guard(const struct detour *detour)
 {
 	return (detour->record->flags & DETOUR_GUARDS) != 0;
+}
+
+/* The event at the point is wanted unless the return alone is. */
+static inline int detour_has_event(const struct detour *detour, int which)
+{
+	uint16_t flags = detour->record->flags;
+
+	if (detour_is_guard(detour))
+		return 0;
+	return which ? (flags & DETOUR_RETURN) != 0 : !(flags & DETOUR_SECRETIVE);
 }
 
 #define CHAIN_REACH_MAX (INT32_MAX - 2 * DETOUR_CODE_MAX)
@@ -99,31 +139,6 @@ static inline int detour_is_guard(const struct detour *detour)
 /* The head of the chain that a record belongs to; NULL: it would begin one. */
 struct detour *chain_find(const struct control_detour *record);
 
-/*
- * The head of a chain that is wanted, whose span is in the way of the record's and which has links for its point:
- * the record's event may be a guest there. NULL.
- */
-struct detour *chain_host(const struct control_detour *record);
-
-/* The offset of its point in the chain's span. */
-static inline uint64_t chain_point(const struct detour *detour)
-{
-	return detour->record->point - detour->head->record->address;
-}
-
-/* Where the link lies in its trampoline for the events of a point: an offset in the span that it knows. */
-static inline uintptr_t chain_link(const struct detour *detour, uint64_t point)
-{
-	const struct detour_link *links = detour_links(detour->record);
-	unsigned int i = 0;
-
-	if (point == chain_point(detour))
-		return detour->code + detour->record->link_at;
-	while (links[i].point != point)
-		i++;
-	return detour->code + links[i].at;
-}
-
 /* Whether its event can be come to from the head's trampoline. */
 static inline int chain_is_linked(const struct detour *detour)
 {
@@ -131,8 +146,8 @@ static inline int chain_is_linked(const struct detour *detour)
 }
 
 /*
- * Make the detour a member: links from and to each of the others can reach, but none stands yet. 0,
- * -WM_E_DETOUR_REACH, -WM_E_DETOUR_TAKEN: the chain is long enough. table_add() makes it the last.
+ * Make the detour a member: the link from each of the others can reach it. 0, -WM_E_DETOUR_REACH,
+ * -WM_E_DETOUR_TAKEN: the chain is long enough. table_add() makes it the last.
  */
 int chain_join(struct detour *head, struct detour *detour);
 
@@ -156,15 +171,18 @@ static inline struct detour *chain_before(const struct detour *detour)
 	return before;
 }
 
+/* Links that lead to all members that are to be armed. Nobody has to stop for that. 0 or an error. */
+int chain_link(const struct text *text, struct detour *head);
+
 /* ---- place.c ---- */
 
 /*
- * Prepare one detour of a PLACE message for a session. `record` has `bytes` bytes, aligned to 8, of
- * which it may use fewer; nothing in it has been checked but that record->bytes <= bytes. Returns 0, or
- * an error with *refusal filled in (its text points into the record).
+ * Prepare one event of a PLACE message for a session: the first of its choices that can be had, in the best form.
+ * `records` are `count` of them, one behind the other, each of record->bytes, which are known to be there; nothing
+ * else in them has been checked. Returns 0, or an error with *refusal filled in (its text points into a record).
  */
-int detour_place(const struct text *text, unsigned int lane, const struct control_detour *record,
-		 size_t bytes, struct detour_refusal *refusal);
+int detour_place(const struct text *text, unsigned int lane, const struct control_detour *records,
+		 unsigned int count, struct detour_refusal *refusal);
 
 /* Whether any event has ever had a string. */
 int detour_any_strings(void);
@@ -221,19 +239,14 @@ struct detour *detour_first(void);
 /* The first in the bucket of an address' cell, where all are that begin there. NULL: none. */
 struct detour *table_at(uintptr_t address);
 
-/* The one of exactly this record; NULL. A guest only where its host is wanted: else it may have its own jump. */
+/* The one of exactly this record; NULL. */
 struct detour *table_find(const struct control_detour *record, uint64_t hash);
 
 /*
- * The head of a chain whose span, or what its punned jump ends in, overlaps [start, end) and for which
- * `matters` says so; not `but`. NULL.
+ * The head of a chain that owns code in [start, end) and for which `matters` says so; not `but`. NULL.
  */
 struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour *but,
 			     int (*matters)(const struct detour *));
-
-/* Likewise one whose relay overlaps [start, end). */
-struct detour *table_relay(uintptr_t start, uintptr_t end, const struct detour *but,
-			   int (*matters)(const struct detour *));
 
 void table_add(struct detour *detour);
 

@@ -44,8 +44,9 @@ static void tell(const struct line *before, const struct line *line,
 		 void (*found)(const struct gap *, void *), void *data)
 {
 	struct gap gap = {
-		.start = before->end < GAPS_LOWEST ? GAPS_LOWEST : before->end,
-		.end = line->start,
+		.start = before->end < PUN_LOWEST ? PUN_LOWEST : before->end,
+		/* the vsyscall page is above all that a program can map */
+		.end = line->start < PUN_HIGHEST - 4096 ? line->start : PUN_HIGHEST - 4096,
 		.after_heap = before->is_heap,
 		.before_stack = line->is_stack,
 		.before_data = line->is_data,
@@ -89,6 +90,7 @@ struct gaps {
 	struct line before;
 	void (*found)(const struct gap *, void *);
 	void *data;
+	int count;
 };
 
 static void tell_before(const struct line *line, void *data)
@@ -97,17 +99,18 @@ static void tell_before(const struct line *line, void *data)
 
 	tell(&gaps->before, line, gaps->found, gaps->data);
 	gaps->before = *line;
+	gaps->count++;
 }
 
 int gaps_find(void (*found)(const struct gap *, void *), void *data)
 {
 	struct gaps gaps = { .found = found, .data = data };
-	struct line last = { .start = GAPS_HIGHEST - 4096 };
+	struct line last = { .start = PUN_HIGHEST - 4096 };
 	int error = each_line(tell_before, &gaps);
 
-	if (!error && gaps.before.end < GAPS_HIGHEST)
+	if (!error && gaps.before.end < PUN_HIGHEST)
 		tell(&gaps.before, &last, found, data);
-	return error;
+	return error ? error : gaps.count;
 }
 
 struct wanted {

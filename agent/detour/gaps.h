@@ -5,11 +5,9 @@
 #ifndef AGENT_DETOUR_GAPS_H
 #define AGENT_DETOUR_GAPS_H
 
-#include <stdint.h>
+#include "base/pun.h"
 
-#define GAPS_LOWEST ((uintptr_t)1 << 20)     /* a null pointer's neighbourhood stays empty */
-#define GAPS_HIGHEST ((uintptr_t)1 << 47)    /* of what programs have */
-#define GAPS_STACK_ROOM ((uintptr_t)1 << 30) /* below the main stack, and above the heap */
+#include <stdint.h>
 
 struct gap {
 	uintptr_t start, end;
@@ -18,7 +16,7 @@ struct gap {
 	int before_data; /* private anonymous memory that can be written: a stack, perhaps (MAP_GROWSDOWN) */
 };
 
-/* Tell of each, from the lowest on; those that begin below GAPS_LOWEST begin there. 0 or -errno. */
+/* Tell of each, from the lowest on; those that begin below PUN_LOWEST begin there. How many mappings there are, or -errno. */
 int gaps_find(void (*found)(const struct gap *gap, void *data), void *data);
 
 /* The mapping that holds the address, as the kernel counts them. 0, -ENOENT or -errno. */

@@ -60,9 +60,9 @@ static void take_around(const struct gap *gap, void *data)
 
 Test(gaps, each_is_told_of_once_from_the_lowest_on)
 {
-	struct around around = { .page = lone_page(), .last_end = GAPS_LOWEST };
+	struct around around = { .page = lone_page(), .last_end = PUN_LOWEST };
 
-	cr_assert_eq(gaps_find(take_around, &around), 0);
+	cr_assert_gt(gaps_find(take_around, &around), 2, "how many mappings there are");
 	cr_assert_eq(around.before, 1);
 	cr_assert_eq(around.after, 1);
 	cr_assert_eq(around.order, 0);
@@ -74,7 +74,7 @@ Test(gaps, no_descriptor_stays_open)
 	int before = lowest_free();
 	uintptr_t start, end;
 
-	cr_assert_eq(gaps_find(take_around, &around), 0);
+	cr_assert_gt(gaps_find(take_around, &around), 0);
 	cr_assert_eq(gaps_area((uintptr_t)&around, &start, &end), 0);
 	cr_assert_eq(lowest_free(), before);
 }

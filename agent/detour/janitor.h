@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The stop: a child that shares our memory (clone(2), CLONE_VM) but is no thread of the program's stops
- * every thread by ptrace(2), the control thread's own among them, sees that none stands where code is
- * about to change, changes it, and lets all go. Whoever kills it, the kernel lets all go; no jump is
+ * every thread by ptrace(2), the control thread's own among them, changes code, and lets all go. Whoever kills it, the kernel lets all go; no jump is
  * ever stored in part.
  */
 #ifndef AGENT_DETOUR_JANITOR_H
@@ -15,8 +14,7 @@ struct janitor_site {
 	struct detour *detour;
 	int is_done; /* the bytes are as they should be now */
 	int error;   /* else: 0 not tried, -WM_E_DETOUR_BUSY, -WM_E_SITE_CHANGED, -EFAULT, ... */
-	uint8_t found[DETOUR_JUMP_BYTES];
-	struct detour *exits; /* that change with it, by next_exit (exits.h) */
+	uint8_t found[DETOUR_FOUND_BYTES];
 };
 
 struct janitor_outcome {

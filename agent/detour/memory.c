@@ -8,6 +8,8 @@
 
 #include "abi/detour.h"
 #include "agent/detour/gaps.h"
+#include "agent/detour/landing.h"
+#include "agent/detour/room.h"
 #include "agent/store/writer.h"
 #include "base/kernel.h"
 
@@ -20,6 +22,7 @@
 #define REGION_BYTES ((size_t)256 * 1024)
 #define REGIONS_MAX (DETOUR_MEMORY_MAX_BYTES / REGION_BYTES)
 #define ALIGN 16u
+#define AWAY_MAX_BYTES ((uintptr_t)64 << 20)
 #define PR_SET_VMA_NUMBER 0x53564d41
 
 static struct region {
@@ -60,6 +63,18 @@ static uintptr_t distance(uintptr_t a, uintptr_t b)
 	return a < b ? b - a : a - b;
 }
 
+/* The nearest to `at` where no landing is about to be mapped; 0: none near by. */
+static uintptr_t clear_of_landings(uintptr_t at, uintptr_t low, uintptr_t high)
+{
+	for (uintptr_t away = 0; away < AWAY_MAX_BYTES; away += REGION_BYTES) {
+		if (at >= low + away && !landing_is_in(at - away, at - away + REGION_BYTES))
+			return at - away;
+		if (at + away <= high && !landing_is_in(at + away, at + away + REGION_BYTES))
+			return at + away;
+	}
+	return 0;
+}
+
 static void consider_gap(const struct gap *gap, void *data)
 {
 	struct search *search = data;
@@ -67,9 +82,9 @@ static void consider_gap(const struct gap *gap, void *data)
 	uintptr_t low, high, at;
 
 	if (gap->after_heap)
-		start += GAPS_STACK_ROOM;
+		start += PUN_STACK_ROOM;
 	if (gap->before_stack)
-		end = end > GAPS_STACK_ROOM ? end - GAPS_STACK_ROOM : 0;
+		end = end > PUN_STACK_ROOM ? end - PUN_STACK_ROOM : 0;
 	if (end <= start || end - start < REGION_BYTES)
 		return;
 	/* any address in the region will do for what is wanted now, since it is empty */
@@ -82,7 +97,9 @@ static void consider_gap(const struct gap *gap, void *data)
 	at = search->wish < low	   ? low
 	     : search->wish > high ? high
 				   : search->wish & ~(uintptr_t)4095;
-	if (!search->best || distance(at, search->wish) < distance(search->best, search->wish))
+	at = clear_of_landings(at, low, high);
+	if (at &&
+	    (!search->best || distance(at, search->wish) < distance(search->best, search->wish)))
 		search->best = at;
 }
 
@@ -90,7 +107,7 @@ static int find_gap(struct search *search)
 {
 	int error = gaps_find(consider_gap, search);
 
-	return error ? error : search->best ? 0 : -WM_E_DETOUR_REACH;
+	return error < 0 ? error : search->best ? 0 : -WM_E_DETOUR_REACH;
 }
 
 static int add_region(struct search *search)
@@ -118,6 +135,7 @@ static int add_region(struct search *search)
 	/* a name in /proc/PID/maps, where the kernel can (5.17) */
 	syscall_raw6(SYS_prctl, PR_SET_VMA_NUMBER, 0, (long)start, REGION_BYTES,
 		     (long)"waymark-detours", 0);
+	room_changed();
 	regions[region_count] = (struct region){ .start = (uintptr_t)start };
 	/* release: pairs with memory_holds() */
 	__atomic_store_n(&region_count, region_count + 1, __ATOMIC_RELEASE);

@@ -17,17 +17,21 @@ static const struct detour *find(uintptr_t address)
 int moved_from(uintptr_t end, uintptr_t *copy, uintptr_t *original)
 {
 	const struct detour *detour = memory_holds(end - 1) ? find(end - 1) : NULL;
-	const struct detour_move *before = NULL;
+	const struct control_detour *record = detour ? detour->record : NULL;
+	uintptr_t moved = record ? detour->code + record->moved_at : 0;
+	unsigned int at = 0;
 
-	for (unsigned int i = 0; detour && i < detour->record->move_count; i++) {
-		const struct detour_move *move = &detour->moves[i];
-
-		if (detour->code + move->to < end && (!before || move->to > before->to))
-			before = move;
-	}
-	if (!before)
+	if (!record || end <= moved)
 		return -1;
-	*copy = detour->code + before->to;
-	*original = detour->record->address + before->from;
+	/* a push of a register is 1 byte, or 2 with REX */
+	while (at < record->pushed_bytes) {
+		unsigned int bytes = detour->code_bytes[record->moved_at + at] >> 4 == 4 ? 2 : 1;
+
+		if (end <= moved + at + bytes)
+			break;
+		at += bytes;
+	}
+	*copy = moved + at;
+	*original = record->address - record->pushed_bytes + at;
 	return 0;
 }

@@ -7,10 +7,8 @@
 #include "agent/detour/detour.h"
 
 #include "agent/control/heap.h"
-#include "agent/detour/exits.h"
 #include "agent/detour/return.h"
 #include "agent/detour/memory.h"
-#include "agent/detour/pun.h"
 #include "agent/detour/record.h"
 #include "agent/detour/segments.h"
 #include "agent/marker/hit.h"
@@ -43,57 +41,16 @@ static int is_inert(const struct detour *detour)
 	return detour->is_armed && !chain_is_wanted(detour);
 }
 
-static uintptr_t relay_of(const struct control_detour *record)
-{
-	return record->relay ? record->address + DETOUR_SHORT_BYTES + (uintptr_t)record->relay : 0;
-}
-
-static int is_held(uintptr_t start, uintptr_t end, const struct detour *head,
-		   int (*matters)(const struct detour *))
-{
-	return table_overlap(start, end, head, matters) || table_relay(start, end, head, matters);
-}
-
-/* Whether other spans, or their relays, are in the way; what nobody wants any more is made to go. */
+/* Whether other detours are in the way; what nobody wants any more is made to go. */
 static int check_held(const struct text *text, uintptr_t start, uintptr_t end,
 		      const struct detour *head)
 {
-	if (is_held(start, end, head, is_wanted))
+	if (table_overlap(start, end, head, is_wanted))
 		return -WM_E_DETOUR_TAKEN;
-	if (!is_held(start, end, head, is_inert))
+	if (!table_overlap(start, end, head, is_inert))
 		return 0;
 	detour_disarm_idle(text, 100, NULL);
-	return is_held(start, end, head, is_inert) ? -WM_E_DETOUR_TAKEN : 0;
-}
-
-/*
- * Its filler is nobody else's as long as this one is wanted. What stood there before left nothing behind: nothing
- * ever comes to filler but by a short jump, and who stood on the long one was led on when that was taken away.
- */
-static int check_relay(const struct text *text, const struct control_detour *record,
-		       const struct detour *head, struct detour_refusal *refusal)
-{
-	uintptr_t relay = relay_of(record), end = relay + DETOUR_RELAY_BYTES;
-	const struct segment *segment = segments_find(relay, end);
-	uint8_t found[DETOUR_RELAY_BYTES];
-	int error;
-
-	if (!relay || (head && head->is_armed))
-		return 0;
-	if (!segment || !(segment->prot & PROT_EXEC) ||
-	    (relay < record->address + record->span_bytes && end > record->address))
-		return -WM_E_PROTOCOL;
-	error = check_held(text, relay, end, head);
-	/* an old one's long jump may stand there still, since a janitor was killed: it is stored anew */
-	if (error || head)
-		return error;
-	if (text_read(text, relay, found, sizeof found))
-		return -EFAULT;
-	if (!memcmp(found, record->original + record->span_bytes, sizeof found))
-		return 0;
-	memcpy(refusal->expected, record->original + record->span_bytes, sizeof refusal->expected);
-	memcpy(refusal->found, found, sizeof refusal->found);
-	return -WM_E_SITE_CHANGED;
+	return table_overlap(start, end, head, is_inert) ? -WM_E_DETOUR_TAKEN : 0;
 }
 
 /* A marker's bytes change when it is armed: no jump's distance may lie in them. */
@@ -124,6 +81,20 @@ static int check_semaphore(const struct control_detour *record)
 	return !record->semaphore || (data && data->prot & PROT_WRITE) ? 0 : -EFAULT;
 }
 
+/* Another tool's breakpoint in place of the file's byte is no change: it will go. */
+static int is_as_built(const struct control_detour *record, const uint8_t *found)
+{
+	for (unsigned int i = 0; i < detour_owned(record); i++) {
+		int may_break = !i || (i >= record->insn_bytes &&
+				       record->starts >> (i - record->insn_bytes) & 1);
+
+		if (found[i] != record->original[i] &&
+		    !(may_break && found[i] == DETOUR_BREAKPOINT))
+			return 0;
+	}
+	return 1;
+}
+
 /* `head`: of the chain that it belongs to, NULL: none. */
 static int check_place(const struct text *text, const struct control_detour *record,
 		       const struct detour *head, struct detour_refusal *refusal)
@@ -131,7 +102,7 @@ static int check_place(const struct text *text, const struct control_detour *rec
 	size_t bytes = detour_owned(record);
 	uintptr_t end = record->address + bytes;
 	const struct segment *segment = segments_find(record->address, end);
-	uint8_t found[DETOUR_SPAN_MAX];
+	uint8_t found[DETOUR_INSN_MAX + DETOUR_KEPT_MAX];
 	int error;
 
 	if (!segment || !(segment->prot & PROT_EXEC))
@@ -146,11 +117,11 @@ static int check_place(const struct text *text, const struct control_detour *rec
 		return error;
 	if (hook_stands_in(record->address, end))
 		return -WM_E_AGENT_CODE;
-	if (record->pun && is_in_marker(record->address, end))
+	if (is_in_marker(record->address, end))
 		return -WM_E_SPAN_MARKER;
 	if (text_read(text, record->address, found, bytes))
 		return -EFAULT;
-	if (!memcmp(found, record->original, bytes))
+	if (is_as_built(record, found))
 		return 0;
 	memcpy(refusal->expected, record->original, sizeof refusal->expected);
 	memcpy(refusal->found, found, sizeof refusal->found);
@@ -177,22 +148,19 @@ static void narrow(struct range *range, uint64_t target, uint64_t offset)
 		range->high = high;
 }
 
-/* Where the long jump stands that leads to the trampoline. */
-static uintptr_t jump_at(const struct detour *detour)
-{
-	return detour->landing ? detour->landing
-	       : detour->relay ? detour->relay
-			       : detour->record->address;
-}
-
-static struct range reach_of(const struct detour *detour)
+/* Where the code may lie: within reach of all jumps that lead there, and of what it refers to itself. */
+static struct range reach_of(const struct detour *detour, const struct pun_window *window)
 {
 	const struct control_detour *record = detour->record;
 	const struct detour_fixup *fixups = detour->fixups;
 	struct range range = { .low = 0, .high = (UINT64_C(1) << 47) - 1 };
 
-	/* the jump into it: code - (its address + 5) */
-	narrow(&range, jump_at(detour) + DETOUR_JUMP_BYTES, 0);
+	/* a jump into it: code - (its address + 5) */
+	for (unsigned int i = 0; i < detour->jump.count; i++)
+		narrow(&range, detour->jump.landings[i] + DETOUR_JUMP_BYTES, 0);
+	if (!detour->jump.count)
+		narrow(&range,
+		       record->address + (window ? window->opcode_at : 0) + DETOUR_JUMP_BYTES, 0);
 	for (unsigned int i = 0; i < record->fixup_count; i++) {
 		if (fixups[i].kind == FIXUP_REL32)
 			narrow(&range, fixups[i].target, fixups[i].offset + 4u + fixups[i].after);
@@ -203,17 +171,6 @@ static struct range reach_of(const struct detour *detour)
 static void put64(uint8_t *to, uint64_t value)
 {
 	memcpy(to, &value, sizeof value);
-}
-
-/* A guest's link leads to what follows its point in the host's trampoline, until another event is linked to it. */
-static void link_back(const struct detour *detour, uint8_t *link)
-{
-	uintptr_t back = chain_link(detour->head, chain_point(detour)) + DETOUR_JUMP_BYTES;
-	int32_t far = (int32_t)(back - (detour->code + detour->record->link_at) -
-				DETOUR_JUMP_BYTES);
-
-	link[0] = 0xe9;
-	memcpy(link + 1, &far, sizeof far);
 }
 
 static int fill_code(const struct detour *detour, uint8_t *code)
@@ -252,64 +209,60 @@ static int fill_code(const struct detour *detour, uint8_t *code)
 			break;
 		}
 	}
-	if (detour->is_guest)
-		link_back(detour, code + record->link_at);
 	return 0;
 }
 
-/* The jumps that lead there; a landing's is written, nobody comes there yet. */
-static int make_jumps(const struct text *text, struct detour *detour)
-{
-	const struct control_detour *record = detour->record;
-	int64_t far = (int64_t)(detour->code - jump_at(detour) - DETOUR_JUMP_BYTES);
-	int32_t near = (int32_t)far;
-	uint8_t jump[DETOUR_JUMP_BYTES] = { 0xe9 };
-
-	if (near != far)
-		return -WM_E_DETOUR_REACH;
-	memcpy(jump + 1, &near, sizeof near);
-	if (detour->landing) {
-		detour->jump_bytes = record->span_bytes;
-		return text_write_code(text, detour->landing, jump, sizeof jump,
-				       PROT_READ | PROT_EXEC);
-	}
-	memcpy(detour->relay ? detour->relay_jump : detour->jump, jump, sizeof jump);
-	detour->jump_bytes = DETOUR_JUMP_BYTES;
-	if (detour->relay) {
-		detour->jump[0] = 0xeb;
-		detour->jump[1] = (uint8_t)record->relay;
-		detour->jump_bytes = DETOUR_SHORT_BYTES;
-	}
-	return 0;
-}
-
-static int make_code(const struct text *text, struct detour *detour, struct detour *head)
+static int make_code(const struct text *text, struct detour *detour,
+		     const struct pun_window *window)
 {
 	static uint8_t code[DETOUR_CODE_MAX];
 	const struct control_detour *record = detour->record;
-	struct range range;
-	int error = record->pun && !head ? pun_take(record, detour->jump, &detour->landing) : 0;
+	struct range range = reach_of(detour, window);
+	int error = memory_take(range.low, range.high, record->address, record->code_bytes,
+				&detour->code);
 
 	if (error)
 		return error;
-	detour->head = head ? head : detour;
-	detour->relay = head ? 0 : relay_of(record);
-	range = reach_of(detour);
-	error = memory_take(range.low, range.high, record->address, record->code_bytes,
-			    &detour->code);
-	if (!error) {
-		error = fill_code(detour, code);
-		if (!error)
-			error = text_write_code(text, detour->code, code, record->code_bytes,
-						PROT_READ | PROT_EXEC);
-		if (!error)
-			error = head ? chain_join(head, detour) : make_jumps(text, detour);
-		if (error)
-			memory_untake(detour->code, record->code_bytes);
-	}
-	if (error && detour->landing)
-		pun_untake(detour->landing);
+	error = fill_code(detour, code);
+	if (!error)
+		error = text_write_code(text, detour->code, code, record->code_bytes,
+					PROT_READ | PROT_EXEC);
+	if (!error && window)
+		error = landing_aim(text, record, window, &detour->jump, detour->code);
+	else if (!error)
+		error = chain_join(detour->head, detour);
+	if (error)
+		memory_untake(detour->code, record->code_bytes);
 	return error;
+}
+
+/* Which of two refusals to report: any other says more than "taken". -ENOENT: nothing was refused. */
+static int prefer(int reported, int error)
+{
+	int says_more = reported != -ENOENT && reported != -WM_E_PUN_TAKEN;
+
+	return error == -ENOENT || says_more ? reported : error;
+}
+
+/* The jump in a form, and the code that it leads to. -ENOENT: the instruction has no such form. */
+static int make_jump(const struct text *text, struct detour *detour, enum detour_form form)
+{
+	struct pun_window window;
+	unsigned int number = 0;
+	int reported = -ENOENT;
+
+	while (pun_next(detour->record, form, &number, &window)) {
+		int error = landing_take(detour->record, &window, &detour->jump);
+
+		if (!error) {
+			error = make_code(text, detour, &window);
+			if (!error)
+				return 0;
+			landing_untake(&detour->jump);
+		}
+		reported = prefer(reported, error);
+	}
+	return reported;
 }
 
 /* ---- the detour ---- */
@@ -354,12 +307,14 @@ static void detour_free(struct detour *detour)
 	heap_free(detour, sizeof *detour);
 }
 
+/* With `head`, one more of its chain; else with a jump of its own in a form. */
 static int make(const struct text *text, const struct control_detour *record,
-		const struct record_layout *layout, struct detour *head, struct detour **result)
+		const struct record_layout *layout, struct detour *head, enum detour_form form,
+		struct detour **result)
 {
 	struct detour *detour = heap_alloc(sizeof *detour);
 	const struct segment *segment = segments_find(record->address,
-						      record->address + record->span_bytes);
+						      record->address + record->insn_bytes);
 	const char *start;
 	int error;
 
@@ -374,15 +329,13 @@ static int make(const struct text *text, const struct control_detour *record,
 	start = (const char *)detour->record;
 	detour->hash = table_hash(record);
 	detour->prot = head ? head->prot : (uint8_t)segment->prot;
-	detour->is_guest = head && chain_find(record) != head;
+	detour->head = head ? head : detour;
 	detour->code_bytes = (const uint8_t *)start + layout->code;
 	detour->fixups = (const struct detour_fixup *)(start + layout->fixups);
-	detour->moves = (const struct detour_move *)(start + layout->moves);
-	exits_find(detour);
 	set_event(detour, 0, layout);
 	if (record->flags & DETOUR_RETURN)
 		set_event(detour, 1, layout);
-	error = make_code(text, detour, head);
+	error = head ? make_code(text, detour, NULL) : make_jump(text, detour, form);
 	if (error) {
 		detour_free(detour);
 		return error;
@@ -393,43 +346,109 @@ static int make(const struct text *text, const struct control_detour *record,
 	return 0;
 }
 
-int detour_place(const struct text *text, unsigned int lane, const struct control_detour *record,
-		 size_t bytes, struct detour_refusal *refusal)
-{
+/* ---- the choices ---- */
+
+/* One choice for an event. */
+struct choice {
+	const struct control_detour *record;
 	struct record_layout layout;
-	struct detour *detour, *head;
+	struct detour *detour, *head; /* that are there already; NULL */
+};
+
+static void prepare(struct detour *detour, unsigned int lane)
+{
+	detour->prepared |= 1u << lane;
+	detour->is_gone = 0;
+}
+
+/* Where the choice's chain is there: its jump is known. -ENOENT: it is not there. */
+static int take_chain(const struct text *text, unsigned int lane, struct choice *choice,
+		      struct detour_refusal *refusal)
+{
+	int error = 0;
+
+	/* its landings may have been refused to it, or are still to be mapped */
+	if (!choice->head)
+		return -ENOENT;
+	error = landing_error(&choice->head->jump);
+	if (error && error != -EAGAIN)
+		return error;
+	if (choice->head->jump.form == FORM_FIRST && choice->record->flags & DETOUR_SAFE)
+		return -WM_E_SPAN_UNSAFE;
+	error = 0;
+	if (!chain_is_wanted(choice->head))
+		error = check_place(text, choice->record, choice->head, refusal);
+	if (!error && !choice->detour)
+		error = make(text, choice->record, &choice->layout, choice->head, 0,
+			     &choice->detour);
+	if (!error)
+		prepare(choice->detour, lane);
+	return error;
+}
+
+static int take_form(const struct text *text, unsigned int lane, struct choice *choice,
+		     enum detour_form form, struct detour_refusal *refusal)
+{
 	int error;
 
-	*refusal = (struct detour_refusal){ .text = "" };
-	error = record_check(record, bytes, &layout);
-	if (error) {
-		refusal->error = error;
-		return error;
-	}
-	refusal->point = record->point;
-	refusal->text = layout.text[0];
-	if (record->flags & (DETOUR_RETURN | DETOUR_CALL))
-		error = return_check();
-	detour = table_find(record, table_hash(record));
-	head = detour ? detour->head : chain_find(record);
-	if (!(head && chain_is_wanted(head)) && chain_host(record)) {
-		head = chain_host(record);
-		detour = NULL;
-	}
+	if (choice->head)
+		return -ENOENT;
+	if (form == FORM_FIRST && choice->record->flags & DETOUR_SAFE)
+		return -WM_E_SPAN_UNSAFE;
+	error = check_place(text, choice->record, NULL, refusal);
 	if (!error)
-		error = check_semaphore(record);
-	if (!error && !(head && chain_is_wanted(head)))
-		error = check_place(text, record, head, refusal);
-	if (!error && !(head && chain_is_wanted(head)))
-		error = check_relay(text, record, head, refusal);
-	if (!error && !detour)
-		error = make(text, record, &layout, head, &detour);
-	if (!error && !detour->head->is_armed)
-		error = exits_check(detour->head);
-	if (!error) {
-		detour->prepared |= 1u << lane;
-		detour->is_gone = 0;
+		error = make(text, choice->record, &choice->layout, NULL, form, &choice->detour);
+	if (!error)
+		prepare(choice->detour, lane);
+	return error;
+}
+
+static int take(const struct text *text, unsigned int lane, struct choice *choices,
+		unsigned int count, struct detour_refusal *refusal)
+{
+	int reported = -WM_E_PUN_TAKEN, error = -ENOENT;
+
+	for (unsigned int i = 0; i < count && error; i++) {
+		error = take_chain(text, lane, &choices[i], refusal);
+		reported = prefer(reported, error);
 	}
+	for (int form = FORM_BYTE; form <= FORM_FIRST && error; form++) {
+		for (unsigned int i = 0; i < count && error; i++) {
+			error = take_form(text, lane, &choices[i], (enum detour_form)form, refusal);
+			reported = prefer(reported, error);
+		}
+	}
+	return error ? reported : 0;
+}
+
+int detour_place(const struct text *text, unsigned int lane, const struct control_detour *records,
+		 unsigned int count, struct detour_refusal *refusal)
+{
+	struct choice choices[DETOUR_CHOICES_MAX] = { 0 };
+	const struct control_detour *record = records;
+	int error = count > DETOUR_CHOICES_MAX ? -WM_E_PROTOCOL : 0;
+
+	*refusal = (struct detour_refusal){ .text = "" };
+	for (unsigned int i = 0; i < count && !error; i++) {
+		struct choice *choice = &choices[i];
+
+		choice->record = record;
+		error = record_check(record, record->bytes, &choice->layout);
+		if (error)
+			break;
+		choice->detour = table_find(record, table_hash(record));
+		choice->head = choice->detour ? choice->detour->head : chain_find(record);
+		record = (const void *)((const char *)record + record->bytes);
+	}
+	if (!error) {
+		refusal->point = records->point;
+		refusal->text = choices[0].layout.text[0];
+		error = check_semaphore(records);
+	}
+	if (!error && records->flags & (DETOUR_RETURN | DETOUR_CALL))
+		error = return_check();
+	if (!error)
+		error = take(text, lane, choices, count, refusal);
 	refusal->error = error;
 	return error;
 }

@@ -37,9 +37,7 @@ static int lay_out(const struct control_detour *record, size_t bytes, struct rec
 
 	layout->code = sizeof *record;
 	layout->fixups = layout->code + round_up8(record->code_bytes);
-	layout->moves = layout->fixups + record->fixup_count * sizeof(struct detour_fixup);
-	layout->links = layout->moves + round_up8(record->move_count * sizeof(struct detour_move));
-	layout->texts = layout->links + round_up8(record->link_count * sizeof(struct detour_link));
+	layout->texts = layout->fixups + record->fixup_count * sizeof(struct detour_fixup);
 	if (layout->texts > bytes)
 		return -WM_E_PROTOCOL;
 	layout->end = layout->texts;
@@ -70,41 +68,22 @@ static int check_types(const uint8_t types[16])
 	return 0;
 }
 
-/* Bytes in the place itself: a whole jump's, a short one's to a relay, or a punned one's. */
-static int check_span(const struct control_detour *record)
-{
-	unsigned int least = record->relay ? DETOUR_SHORT_BYTES : DETOUR_JUMP_BYTES;
-
-	if (!record->pun != (record->tier != TIER_PUNNED))
-		return -WM_E_PROTOCOL;
-	if (record->pun)
-		return record->relay || record->pun > DETOUR_PUN_MAX || !record->span_bytes ||
-				       record->span_bytes >= DETOUR_JUMP_BYTES ||
-				       record->span_bytes + record->pun < DETOUR_JUMP_BYTES
-			       ? -WM_E_PROTOCOL
-			       : 0;
-	return record->span_bytes < least || record->span_bytes > DETOUR_SPAN_MAX ||
-			       (record->relay && record->span_bytes >= DETOUR_JUMP_BYTES) ||
-			       record->tier < TIER_FILLER || record->tier > TIER_SEVERAL
-		       ? -WM_E_PROTOCOL
-		       : 0;
-}
-
 static int check_head(const struct control_detour *record)
 {
 	uint64_t end = record->address + detour_owned(record);
+	uint32_t guard = record->flags & DETOUR_GUARDS;
 
 	if (record->bytes % 8 || record->code_bytes < DETOUR_JUMP_BYTES ||
 	    record->code_bytes > DETOUR_CODE_MAX || record->fixup_count > DETOUR_FIXUPS_MAX ||
-	    record->move_count > DETOUR_MOVES_MAX || record->link_count > DETOUR_CHAIN_MAX ||
-	    check_span(record) ||
+	    !record->insn_bytes || record->insn_bytes > DETOUR_INSN_MAX ||
+	    record->kept_bytes > DETOUR_KEPT_MAX ||
 	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL |
-			      DETOUR_GUARDS))
+			      DETOUR_GUARDS | DETOUR_ELSE | DETOUR_SAFE))
 		return -WM_E_PROTOCOL;
-	if (record->flags & DETOUR_GUARDS && record->flags & (record->flags - 1))
+	if (guard & (guard - 1) || (guard && record->flags & (DETOUR_RETURN | DETOUR_SECRETIVE)))
 		return -WM_E_PROTOCOL;
-	if (end < record->address || record->point < record->address ||
-	    record->point > record->address + record->span_bytes)
+	if (end < record->address || record->point > record->address ||
+	    record->address - record->point < record->pushed_bytes)
 		return -WM_E_PROTOCOL;
 	if (record->flags & DETOUR_SECRETIVE && !(record->flags & DETOUR_RETURN))
 		return -WM_E_PROTOCOL;
@@ -116,33 +95,14 @@ static size_t fixup_bytes(const struct detour_fixup *fixup)
 	return fixup->kind == FIXUP_REL32 ? 4 : 8;
 }
 
-/* The other points of a common span, in order. A whole jump stands there, and events follow it. */
-static int check_links(const struct control_detour *record)
+static int check_parts(const struct control_detour *record, const struct detour_fixup *fixups)
 {
 	static const uint8_t link[] = DETOUR_LINK;
-	const struct detour_link *links = detour_links(record);
 	const uint8_t *code = (const uint8_t *)(record + 1);
 
-	if (record->link_count &&
-	    (!record->link_at || record->relay || record->pun || record->flags & DETOUR_GUARDS))
+	if (!record->link_at != !!(record->flags & DETOUR_GUARDS) ||
+	    record->moved_at + record->pushed_bytes > record->code_bytes)
 		return -WM_E_PROTOCOL;
-	for (unsigned int i = 0; i < record->link_count; i++) {
-		if (links[i].point > record->span_bytes ||
-		    links[i].point == record->point - record->address ||
-		    (i && links[i].point <= links[i - 1].point) ||
-		    links[i].at + sizeof link > record->code_bytes ||
-		    memcmp(code + links[i].at, link, sizeof link) != 0)
-			return -WM_E_PROTOCOL;
-	}
-	return 0;
-}
-
-static int check_parts(const struct control_detour *record, const struct detour_fixup *fixups,
-		       const struct detour_move *moves)
-{
-	static const uint8_t link[] = DETOUR_LINK;
-	const uint8_t *code = (const uint8_t *)(record + 1);
-
 	if (record->link_at && (record->event_at > record->link_at ||
 				record->link_at + sizeof link > record->code_bytes ||
 				memcmp(code + record->link_at, link, sizeof link) != 0))
@@ -157,11 +117,7 @@ static int check_parts(const struct control_detour *record, const struct detour_
 		    (is_return && !(record->flags & DETOUR_RETURN)))
 			return -WM_E_PROTOCOL;
 	}
-	for (unsigned int i = 0; i < record->move_count; i++) {
-		if (moves[i].from >= record->span_bytes || moves[i].to >= record->code_bytes)
-			return -WM_E_PROTOCOL;
-	}
-	return check_links(record);
+	return 0;
 }
 
 int record_check(const struct control_detour *record, size_t bytes, struct record_layout *layout)
@@ -172,9 +128,7 @@ int record_check(const struct control_detour *record, size_t bytes, struct recor
 	if (!error)
 		error = lay_out(record, record->bytes, layout);
 	if (!error)
-		error = check_parts(
-			record,
-			(const struct detour_fixup *)((const char *)record + layout->fixups),
-			(const struct detour_move *)((const char *)record + layout->moves));
+		error = check_parts(record, (const struct detour_fixup *)((const char *)record +
+									  layout->fixups));
 	return error;
 }

@@ -11,7 +11,7 @@
 
 /* Where the parts of a record lie in it. */
 struct record_layout {
-	size_t code, fixups, moves, links, texts, end;
+	size_t code, fixups, texts, end;
 	const char *text[2];
 	size_t text_bytes[2];
 };

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a stopped thread goes on that stands in a span, or on a relay. */
+/* What the janitor does with stopped threads: guards that wait, bytes that it stores. */
 #define _GNU_SOURCE
 #include "agent/detour/stop.h"
 
 #include <waymark/error.h>
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
@@ -14,21 +16,20 @@
 #include <unistd.h>
 
 #define PAGE_BYTES 4096u
-#define SPAN UINT64_C(0x10000100) /* nothing of it is read */
-#define SPAN_BYTES 7
-#define SECOND 3 /* in it, the second instruction */
-#define RELAY (SPAN + 64)
-#define CODE UINT64_C(0x20000000)
-#define SECOND_MOVED 11
+#define GUARDED UINT64_C(0x10000100) /* never read */
+#define GUARDED_BYTES 64
+#define INSN_AT 4 /* behind an endbr64 */
+
+/* ---- guards ---- */
 
 static struct control_detour record = {
-	.address = SPAN,
-	.span_bytes = SPAN_BYTES,
-	.tier = TIER_SEVERAL,
-	.move_count = 2,
+	.address = GUARDED + INSN_AT,
+	.point = GUARDED,
+	.guard_bytes = GUARDED_BYTES,
+	.insn_bytes = 3,
+	.flags = DETOUR_GUARD_MASK,
 };
-static const struct detour_move moves[] = { { 0 }, { .from = SECOND, .to = SECOND_MOVED } };
-static struct detour detour = { .record = &record, .moves = moves, .code = CODE, .relay = RELAY };
+static struct detour detour = { .record = &record };
 static struct janitor_site site = { .detour = &detour };
 static struct stopped thread = { .is_stopped = 1 };
 static pid_t child;
@@ -56,8 +57,8 @@ static void end(void)
 	waitpid(child, NULL, 0);
 }
 
-/* Where the thread goes on that stood there. */
-static uintptr_t goes_on_at(uintptr_t pc, int arm)
+/* Stop the thread at `pc` and look: the guard's error. The thread stays where it is. */
+static int guard_error(uintptr_t pc)
 {
 	static struct stop_job job;
 	struct user_regs_struct regs;
@@ -69,54 +70,104 @@ static uintptr_t goes_on_at(uintptr_t pc, int arm)
 	cr_assert_eq(ptrace(PTRACE_SETREGS, child, 0, &regs), 0);
 	job = (struct stop_job){
 		.self = child,
-		.arm = arm,
 		.sites = &site,
 		.count = 1,
 		.threads = &thread,
 		.thread_count = 1,
-		.first = SPAN - 16, /* another site's */
-		.last = RELAY + DETOUR_RELAY_BYTES,
-		.has_relays = 1,
+		.has_guards = 1,
 	};
 	spans_clear(&job);
 	cr_assert_eq(ptrace(PTRACE_GETREGS, child, 0, &regs), 0);
-	return regs.rip;
+	cr_assert_eq(regs.rip, pc);
+	return site.error;
 }
 
-TestSuite(spans, .init = begin, .fini = end);
-
-Test(spans, a_thread_in_the_middle_goes_on_in_the_trampoline)
+Test(spans, guard_waits_for_thread_in_function, .init = begin, .fini = end)
 {
-	cr_assert_eq(goes_on_at(SPAN + SECOND, 1), CODE + SECOND_MOVED);
-	cr_assert_eq(site.error, 0);
-	/* where no instruction begins it is waited for */
-	cr_assert_eq(goes_on_at(SPAN + SECOND + 1, 1), SPAN + SECOND + 1);
-	cr_assert_eq(site.error, -WM_E_DETOUR_BUSY);
-	/* and is gone at the next try */
-	cr_assert_eq(goes_on_at(SPAN + SPAN_BYTES, 1), SPAN + SPAN_BYTES);
-	cr_assert_eq(site.error, 0);
+	cr_assert_eq(guard_error(GUARDED + INSN_AT + 1), -WM_E_DETOUR_BUSY);
+	cr_assert_eq(guard_error(GUARDED + GUARDED_BYTES - 1), -WM_E_DETOUR_BUSY);
+	/* behind the function */
+	cr_assert_eq(guard_error(GUARDED + GUARDED_BYTES), 0);
+	/* the thread will run the jump */
+	cr_assert_eq(guard_error(GUARDED + INSN_AT), 0);
+	cr_assert_eq(guard_error(GUARDED), 0);
+	record.flags = 0;
+	cr_assert_eq(guard_error(GUARDED + INSN_AT + 1), 0, "no guard");
 }
 
-Test(spans, a_thread_at_either_end_stays)
+/* ---- storing ---- */
+
+static const uint8_t original[] = { 0x48, 0x89, 0xf8, 0x90 }, armed[] = { 0x48, 0xe9, 0x11, 0x90 };
+
+/* Arm or disarm with these bytes in the code; they become what is in the code then. Returns the site's error. */
+static int store(uint8_t bytes[static sizeof original], int arm)
 {
-	cr_assert_eq(goes_on_at(SPAN, 1), SPAN, "the jump is for it, too");
-	cr_assert_eq(site.error, 0);
-	cr_assert_eq(goes_on_at(SPAN + SPAN_BYTES, 1), SPAN + SPAN_BYTES);
-	cr_assert_eq(site.error, 0);
+	static struct stop_job job;
+	uint8_t *text = mmap(NULL, PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			     -1, 0);
+
+	cr_assert_neq(text, MAP_FAILED);
+	memcpy(text, bytes, sizeof original);
+	record = (struct control_detour){
+		.address = (uintptr_t)text, .insn_bytes = 3, .kept_bytes = 1, .starts = 1
+	};
+	memcpy(record.original, original, sizeof original);
+	detour.jump = (struct jump){ .form = FORM_BEHIND,
+				     .kept = 1,
+				     .bytes = { .at = 1, .count = 2, .bytes = { 0xe9, 0x11 } } };
+	detour.prot = PROT_READ | PROT_WRITE;
+	site.is_done = site.error = 0;
+	job = (struct stop_job){
+		.self = getpid(), .memory_fd = -1, .arm = arm, .sites = &site, .count = 1
+	};
+	spans_store(&job);
+	memcpy(bytes, text, sizeof original);
+	munmap(text, PAGE_BYTES);
+	cr_assert_eq(site.is_done, !site.error);
+	return site.error;
 }
 
-Test(spans, a_thread_in_the_middle_stays_where_nothing_is_stored)
+static void expect_store(const uint8_t *before, int arm, int error, const uint8_t *after)
 {
-	site.is_done = 1;
-	cr_assert_eq(goes_on_at(SPAN + SECOND, 1), SPAN + SECOND);
-	site.is_done = 0;
-	cr_assert_eq(goes_on_at(SPAN + SECOND, 0), SPAN + SECOND);
-	cr_assert_eq(site.error, 0);
+	uint8_t bytes[sizeof original];
+
+	memcpy(bytes, before, sizeof bytes);
+	cr_assert_eq(store(bytes, arm), error);
+	cr_assert_arr_eq(bytes, after, sizeof bytes);
 }
 
-Test(spans, a_thread_on_a_relay_goes_on_before_that_is_filler_again)
+Test(spans, behind_form_is_stored_and_removed)
 {
-	cr_assert_eq(goes_on_at(RELAY, 0), CODE);
-	cr_assert_eq(goes_on_at(RELAY, 1), RELAY);
-	cr_assert_eq(goes_on_at(RELAY + 1, 0), RELAY + 1, "it can't be there by our jump");
+	expect_store(original, 1, 0, armed);
+	expect_store(armed, 1, 0, armed);
+	expect_store(armed, 0, 0, original);
+	expect_store(original, 0, 0, original);
+}
+
+Test(spans, foreign_bytes_are_kept)
+{
+	static const uint8_t held[] = { 0xcc, 0x89, 0xf8, 0x90 },
+			     held_armed[] = { 0xcc, 0xe9, 0x11, 0x90 },
+			     behind[] = { 0x48, 0x89, 0xf8, 0xcc },
+			     other[] = { 0x48, 0x89, 0xf9, 0x90 },
+			     other_kept[] = { 0x48, 0x89, 0xf8, 0x91 };
+
+	for (int arm = 0; arm < 2; arm++) {
+		expect_store(held, arm, -WM_E_SITE_HELD, held);
+		expect_store(held_armed, arm, -WM_E_SITE_HELD, held_armed);
+		expect_store(other, arm, -WM_E_SITE_CHANGED, other);
+		expect_store(other_kept, arm, -WM_E_SITE_CHANGED, other_kept);
+	}
+	/* a breakpoint in a kept byte has its own landing */
+	expect_store(behind, 1, 0, (const uint8_t[]){ 0x48, 0xe9, 0x11, 0xcc });
+}
+
+Test(spans, unmapped_code_returns_efault)
+{
+	static struct stop_job job;
+
+	record = (struct control_detour){ .address = PAGE_BYTES, .insn_bytes = 3 };
+	job = (struct stop_job){ .self = getpid(), .memory_fd = -1, .sites = &site, .count = 1 };
+	spans_store(&job);
+	cr_assert_eq(site.error, -EFAULT);
 }

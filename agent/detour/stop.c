@@ -20,26 +20,14 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-static void find_bounds(struct stop_job *job)
+static void find_guards(struct stop_job *job)
 {
-	job->first = UINTPTR_MAX;
-	job->last = 0;
 	for (size_t i = 0; i < job->count; i++) {
 		const struct detour *detour = job->sites[i].detour;
-		uintptr_t start = detour->record->address, end = start + DETOUR_SPAN_MAX;
 
-		if (detour->relay) {
-			start = detour->relay < start ? detour->relay : start;
-			end = detour->relay + DETOUR_RELAY_BYTES > end
-				      ? detour->relay + DETOUR_RELAY_BYTES
-				      : end;
-			job->has_relays = 1;
-		}
 		job->has_guards |= job->arm && detour->record->flags & DETOUR_GUARDS;
 		if (!job->arm && detour->record->flags & DETOUR_GUARD_MASK)
 			job->masks = STOP_MASKS_GIVE;
-		job->first = start < job->first ? start : job->first;
-		job->last = end > job->last ? end : job->last;
 	}
 }
 
@@ -49,7 +37,7 @@ static int run(struct stop_job *job)
 	int error = threads_stop(job);
 
 	if (!error) {
-		find_bounds(job);
+		find_guards(job);
 		spans_clear(job);
 		spans_store(job);
 		if (job->sweep)

@@ -52,19 +52,15 @@ struct stop_job {
 	int32_t result; /* STOP_RUNNING until it is over */
 	uint64_t stopped_ns, done_ns;
 	/* the janitor's own */
-	uintptr_t first, last; /* the spans of all sites, and their relays, lie between */
-	int has_relays;
 	int has_guards;	      /* to be stored */
 	int has_pending;      /* a thread is about to be given a SIGTRAP, or has one in hand */
 	int has_leader_ended; /* by itself: a zombie that is listed while there are other threads */
-	int is_control;	      /* the thread that is looked at is one of ours */
 	int32_t self;
-	uintptr_t frame_pc, frame_at; /* the last signal frame that was seen */
 	uint32_t near_count;
 	uintptr_t near[STOP_NEAR_MAX]; /* stack pointers of those in code that handles units */
 	uint64_t words[STOP_STACK_WORDS];
 	char list[STOP_LIST_BYTES];
-	uint8_t bytes[STOP_GROUP][DETOUR_SPAN_MAX];
+	uint8_t bytes[STOP_GROUP][DETOUR_INSN_MAX + DETOUR_KEPT_MAX];
 };
 
 #define STOP_RUNNING 1
@@ -94,10 +90,10 @@ void threads_resume(struct stop_job *job);
 
 /* ---- spans.c ---- */
 
-/* Move whoever stands in a span; sites that someone stands in for good get -WM_E_DETOUR_BUSY. */
+/* See where the threads are; guards that someone is in the function of get -WM_E_DETOUR_BUSY. */
 void spans_clear(struct stop_job *job);
 
-/* Compare, store, count semaphores up and down. */
+/* Compare and store. */
 void spans_store(struct stop_job *job);
 
 #endif

@@ -23,12 +23,12 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #define THREADS 8
 
-Test(stop, threads_run_through_the_span_while_it_changes, .timeout = 60)
+static void come_and_go_while_threads_run(const struct trial_wish *wish, long (*function)(long),
+					  int stops)
 {
 	uint64_t longest_ns = 0, sum_ns = 0;
 	struct detour_result result;
@@ -36,12 +36,13 @@ Test(stop, threads_run_through_the_span_while_it_changes, .timeout = 60)
 	int rounds = 50;
 
 	trial_begin();
-	trial_compose(&record, &trial_victim_wish);
-	trial_runners_start(trial_victim, THREADS);
+	trial_compose(&record, wish);
+	trial_runners_start(function, THREADS);
 	for (int i = 0; i < rounds; i++) {
 		cr_assert_eq(trial_place(&record), 0);
 		cr_assert_eq(trial_commit(&result), 0);
 		cr_assert_eq(result.markers, 1);
+		cr_assert_eq(result.stopped_ns != 0, stops);
 		sum_ns += result.stopped_ns;
 		longest_ns = result.stopped_ns > longest_ns ? result.stopped_ns : longest_ns;
 		cr_assert_eq(trial_let_go(), 0);
@@ -49,108 +50,34 @@ Test(stop, threads_run_through_the_span_while_it_changes, .timeout = 60)
 	trial_runners_end();
 	cr_log_info("stopped %lu us on average, %lu us at most", sum_ns / 1000 / (uint64_t)rounds,
 		    longest_ns / 1000);
-	cr_assert_arr_eq((void *)trial_victim, record.head.original, trial_victim_wish.span);
+	cr_assert_arr_eq(trial_jump(wish), record.head.original, wish->insn_bytes);
 }
 
-Test(stop, threads_run_through_a_relay_while_it_changes, .timeout = 60)
+Test(stop, byte_form_stops_no_thread, .timeout = 60)
 {
-	trial_begin();
-	trial_runners_start(trial_short, 2);
-	for (int i = 0; i < 50; i++) {
-		trial_arm_detour(&trial_short_wish);
-		cr_assert_eq(trial_let_go(), 0);
-	}
-	trial_runners_end();
+	come_and_go_while_threads_run(&trial_victim_wish, trial_victim, 0);
 }
 
-/* ---- threads that stand in a span's middle ---- */
+Test(stop, first_form_changes_below_running_threads, .timeout = 60)
+{
+	come_and_go_while_threads_run(&trial_first_wish, trial_first, 1);
+}
 
-static uintptr_t seen_pc;
+Test(stop, behind_form_changes_below_running_threads, .timeout = 60)
+{
+	come_and_go_while_threads_run(&trial_behind_wish, trial_behind, 1);
+}
+
+/* ---- a thread in the middle of an instruction ---- */
+
 static int held, let_on;
-
-static int waits_on_other_stack;
-
-static void hold(int number)
-{
-	(void)number;
-	trial_tell(&held);
-	trial_stay(&let_on);
-}
-
-/* The trap flag stops at each instruction; at the one in the middle the handler waits. */
-static void on_trap(int number, siginfo_t *info, void *data)
-{
-	ucontext_t *context = data;
-	/* the difference: a copy of the PC itself on this stack would keep the site from being armed */
-	uintptr_t past = (uintptr_t)context->uc_mcontext.gregs[REG_RIP] - (uintptr_t)trial_victim;
-
-	(void)number, (void)info;
-	if (past != trial_victim_wish.steps[0])
-		return;
-	if (waits_on_other_stack)
-		raise(SIGUSR1);
-	else
-		hold(0);
-	seen_pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-	context->uc_mcontext.gregs[REG_EFL] &= ~0x100L;
-}
-
-static void *step_into(void *data)
-{
-	static char other_stack[65536];
-	stack_t alternate = { .ss_sp = other_stack, .ss_size = sizeof other_stack };
-
-	(void)data;
-	sigaltstack(&alternate, NULL);
-	__asm__ volatile("pushfq\n\torq $0x100, (%%rsp)\n\tpopfq" : : : "memory", "cc");
-	return (void *)trial_victim(100);
-}
-
-/* The frame lies on the thread's stack or another; it waits in that handler, or in one on another stack. */
-static void be_interrupted_in_the_span(int on_other_stack, int waits_elsewhere)
-{
-	struct sigaction action = { .sa_sigaction = on_trap,
-				    .sa_flags = SA_SIGINFO | (on_other_stack ? SA_ONSTACK : 0) };
-	pthread_t thread;
-	void *result;
-
-	trial_begin();
-	sigaction(SIGTRAP, &action, NULL);
-	action = (struct sigaction){ .sa_handler = hold, .sa_flags = SA_ONSTACK };
-	sigaction(SIGUSR1, &action, NULL);
-	waits_on_other_stack = waits_elsewhere;
-	cr_assert_eq(pthread_create(&thread, NULL, step_into, NULL), 0);
-	trial_await(&held);
-	trial_arm_detour(&trial_victim_wish);
-	trial_tell(&let_on);
-	cr_assert_eq(pthread_join(thread, &result), 0);
-	cr_assert_eq((long)result, 101);
-	cr_assert_neq(seen_pc, (uintptr_t)trial_victim + trial_victim_wish.steps[0], "moved");
-	cr_assert_eq(trial_victim(1), 2);
-	cr_assert_eq(trial_events(0), 1);
-}
-
-Test(stop, a_signal_frame_in_a_span_is_moved)
-{
-	be_interrupted_in_the_span(0, 0);
-}
-
-Test(stop, a_signal_frame_on_another_stack_is_moved)
-{
-	be_interrupted_in_the_span(1, 0);
-}
-
-Test(stop, a_signal_frame_is_found_from_another_stack)
-{
-	be_interrupted_in_the_span(0, 1);
-}
 
 #define LONG_BYTES (256L << 20)
 #define LONG_PAGES ((size_t)LONG_BYTES / 4096)
 
 static void *run_long(void *at)
 {
-	return (void *)trial_long(LONG_BYTES, at);
+	return (void *)trial_long(0, at, 0, LONG_BYTES);
 }
 
 /* trial_long() reads one page after another, and the kernel maps each page at its first access. */
@@ -172,7 +99,7 @@ static int has_read_more(char *at, size_t before)
 	return now > before || now == LONG_PAGES;
 }
 
-Test(stop, a_thread_in_a_span_is_moved)
+Test(stop, thread_in_repeated_instruction_continues_in_trampoline)
 {
 	char *at = mmap(NULL, LONG_BYTES, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 			-1, 0);
@@ -185,7 +112,7 @@ Test(stop, a_thread_in_a_span_is_moved)
 
 		cr_assert_eq(madvise(at, LONG_BYTES, MADV_DONTNEED), 0);
 		cr_assert_eq(pthread_create(&thread, NULL, run_long, at), 0);
-		cr_assert(AWAIT(has_read_more(at, 0)), "the thread has not entered the span");
+		cr_assert(AWAIT(has_read_more(at, 0)), "the thread has not begun");
 		trial_arm_detour(&trial_long_wish);
 		before = pages_read(at);
 		cr_assert(AWAIT(has_read_more(at, before)),
@@ -194,7 +121,7 @@ Test(stop, a_thread_in_a_span_is_moved)
 		cr_assert_eq(pthread_join(thread, &result), 0);
 		cr_assert_eq(result, at + LONG_BYTES);
 	}
-	cr_assert_eq(trial_long(5, at), at + 5);
+	cr_assert_eq(trial_long(0, at, 0, 5), at + 5);
 }
 
 /* ---- sleepers ---- */
@@ -290,7 +217,7 @@ Test(stop, sleepers_sleep_on)
 	for (int i = 0; i < COUNT; i++)
 		cr_assert(AWAIT(has_slept(&tids[i])), "sleeper %d does not sleep", i);
 	for (int i = 0; i < 20; i++) {
-		trial_arm_detour(&trial_victim_wish);
+		trial_arm_detour(&trial_first_wish);
 		cr_assert_eq(trial_let_go(), 0);
 	}
 	__atomic_store_n(&futex_word, 1, __ATOMIC_RELEASE);
@@ -312,7 +239,7 @@ static void *vfork_and_wait(void *data)
 	pid = vfork();
 	if (!pid) {
 		trial_tell(&held);
-		/* how long it lives is the subject: on our memory, and perhaps in our spans */
+		/* time is the subject: the child runs on our memory, perhaps in our code */
 		usleep(*child_us);
 		_exit(0);
 	}
@@ -327,7 +254,7 @@ static void arm_beside_vfork(useconds_t child_us)
 	pthread_t thread;
 
 	trial_begin();
-	trial_compose(&record, &trial_victim_wish);
+	trial_compose(&record, &trial_first_wish);
 	cr_assert_eq(trial_place(&record), 0);
 	cr_assert_eq(pthread_create(&thread, NULL, vfork_and_wait, &child_us), 0);
 	trial_await(&held);
@@ -397,18 +324,18 @@ Test(stop, refuses_where_a_debugger_is)
 	struct traced traced;
 
 	trial_begin();
-	trial_compose(&record, &trial_victim_wish);
+	trial_compose(&record, &trial_first_wish);
 	trace_one(&traced);
 	cr_assert_eq(trial_place(&record), 0);
 	cr_assert_eq(trial_commit(&result), -WM_E_TRACED);
 	cr_assert_eq(result.refused, 1);
 	cr_assert_eq(trial_told.refusals, 1);
 	cr_assert_eq(trial_told.refusal[0].error, -WM_E_TRACED);
-	cr_assert_eq(trial_told.refusal[0].address, (uintptr_t)trial_victim);
-	cr_assert_eq(trial_victim(1), 2);
+	cr_assert_eq(trial_told.refusal[0].address, (uintptr_t)trial_first);
+	cr_assert_eq(trial_first(1), 2);
 	cr_assert_eq(trial_events(0), 0);
 	trace_no_more(&traced);
-	trial_arm_detour(&trial_victim_wish);
+	trial_arm_detour(&trial_first_wish);
 	trial_tell(&let_on);
 	pthread_join(traced.thread, NULL);
 }
@@ -419,7 +346,7 @@ Test(stop, waits_with_disarming_for_a_debugger_to_be_gone)
 	struct traced traced;
 
 	trial_begin();
-	trial_arm_detour(&trial_victim_wish);
+	trial_arm_detour(&trial_first_wish);
 	trace_one(&traced);
 	cr_assert_eq(trial_let_go(), 1);
 	cr_assert(detour_waits());
@@ -435,7 +362,7 @@ Test(stop, waits_with_disarming_for_a_debugger_to_be_gone)
 #define FIELD_FUNCTIONS 1000
 #define FIELD_STEP 64
 
-/* As trial_victim, many times. */
+/* As trial_first, many times. */
 long field_function(long value);
 __asm__(".text\n"
 	".globl field_function\n"
@@ -443,7 +370,7 @@ __asm__(".text\n"
 	"field_function:\n"
 	".rept 1000\n\t"
 	".balign 64\n\t"
-	"mov %rdi, %rax\n\tadd $1, %rax\n\tret\n\t"
+	"mov $1, %eax\n\tadd %rdi, %rax\n\tret\n\t"
 	".endr\n");
 
 typedef long field_fn(long);
@@ -456,7 +383,7 @@ static field_fn *field(int i)
 static void place_field(void)
 {
 	static union trial_record record;
-	struct trial_wish wish = trial_victim_wish;
+	struct trial_wish wish = trial_first_wish;
 	struct detour_fixup *fixup;
 
 	wish.function = (void (*)(void))field_function;

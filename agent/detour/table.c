@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * By address: buckets of 64 bytes of code, so that what overlaps a span lies in three of them at most.
- * Relays lie in buckets of their own, likewise.
+ * By address: buckets of 64 bytes of code, so that what owns some byte lies in two of them at most.
  */
 #include "agent/detour/detour.h"
 
 #include <string.h>
 
 #define BUCKETS 16384u
-#define RELAY_BUCKETS 1024u /* one function in twenty has one */
 #define CELL_BYTES TABLE_CELL_BYTES
 
-_Static_assert(DETOUR_SPAN_MAX <= CELL_BYTES, "a span reaches into the next cell at most");
-
-_Static_assert(DETOUR_RELAY_BYTES <= CELL_BYTES, "likewise a relay");
+_Static_assert(DETOUR_INSN_MAX + DETOUR_KEPT_MAX <= CELL_BYTES,
+	       "it reaches into the next cell at most");
 
 static struct detour *buckets[BUCKETS];
-static struct detour *relays[RELAY_BUCKETS];
 static struct detour *first, **last = &first;
 
 struct detour *detour_first(void)
@@ -51,18 +47,12 @@ struct detour *table_at(uintptr_t address)
 
 struct detour *table_find(const struct control_detour *record, uint64_t hash)
 {
-	struct detour *detour = buckets[bucket_of(record->address / CELL_BYTES)], *found = NULL;
+	struct detour *detour = buckets[bucket_of(record->address / CELL_BYTES)];
 
-	for (; detour; detour = detour->next_in_bucket) {
-		if (detour->hash != hash || detour->record->bytes != record->bytes ||
-		    memcmp(detour->record, record, record->bytes))
-			continue;
-		if (chain_is_wanted(detour))
-			return detour;
-		if (!detour->is_guest)
-			found = detour;
-	}
-	return found;
+	while (detour && (detour->hash != hash || detour->record->bytes != record->bytes ||
+			  memcmp(detour->record, record, record->bytes) != 0))
+		detour = detour->next_in_bucket;
+	return detour;
 }
 
 struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour *but,
@@ -80,34 +70,12 @@ struct detour *table_overlap(uintptr_t start, uintptr_t end, const struct detour
 	return NULL;
 }
 
-struct detour *table_relay(uintptr_t start, uintptr_t end, const struct detour *but,
-			   int (*matters)(const struct detour *))
-{
-	uintptr_t cell = start / CELL_BYTES;
-
-	for (uintptr_t at = cell ? cell - 1 : 0; at <= (end - 1) / CELL_BYTES; at++) {
-		struct detour *d = relays[bucket_of(at) % RELAY_BUCKETS];
-
-		for (; d; d = d->next_relay_in_bucket) {
-			if (d != but && d->relay < end && d->relay + DETOUR_RELAY_BYTES > start &&
-			    matters(d))
-				return d;
-		}
-	}
-	return NULL;
-}
-
 void table_add(struct detour *detour)
 {
 	struct detour **bucket = &buckets[bucket_of(detour->record->address / CELL_BYTES)];
-	struct detour **relay = &relays[bucket_of(detour->relay / CELL_BYTES) % RELAY_BUCKETS];
 
 	detour->next_in_bucket = *bucket;
 	*bucket = detour;
-	if (detour->relay) {
-		detour->next_relay_in_bucket = *relay;
-		*relay = detour;
-	}
 	if (detour->head != detour) {
 		struct detour *member = detour->head;
 

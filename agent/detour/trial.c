@@ -4,6 +4,7 @@
 #include "agent/control/lock.h"
 #include "agent/control/thread.h"
 #include "agent/detour/return.h"
+#include "agent/detour/room.h"
 #include "agent/marker/bed.h"
 #include "agent/marker/careful.h"
 #include "agent/patch/batch.h"
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <waymark/marker.h>
@@ -56,6 +58,18 @@ static void told_refused(unsigned int lane, const struct refusal *refusal)
 	trial_told.refusal[at].address = refusal->site->address;
 }
 
+static void told_held(unsigned int lane, uint32_t id, uint64_t begin_ns, uint64_t end_ns)
+{
+	uint32_t at = trial_told.holds++;
+
+	if (at >= TRIAL_TOLD_MAX)
+		return;
+	trial_told.hold[at].lane = lane;
+	trial_told.hold[at].id = id;
+	trial_told.hold[at].begin_ns = begin_ns;
+	trial_told.hold[at].end_ns = end_ns;
+}
+
 static void told_module(const struct module *module, int gone)
 {
 	(void)module, (void)gone;
@@ -69,6 +83,7 @@ static uint32_t told_flush(void)
 static const struct registry_listener listener = {
 	.event = told_event,
 	.refused = told_refused,
+	.held = told_held,
 	.module = told_module,
 	.flush = told_flush,
 };
@@ -105,18 +120,19 @@ static const uint8_t *original_of(void (*function)(void))
 	return seen[i].bytes;
 }
 
+uint8_t *trial_jump(const struct trial_wish *wish)
+{
+	return (uint8_t *)(uintptr_t)wish->function + wish->skipped + wish->pushed_bytes;
+}
+
 struct composer {
 	uint8_t code[512];
 	unsigned int at;
 	struct detour_fixup fixups[16];
 	unsigned int fixup_count;
-	struct detour_move moves[DETOUR_MOVES_MAX];
-	unsigned int move_count;
 	/* places of rip-relative words to be filled in */
 	unsigned int word_at[4];
-	struct detour_link links[DETOUR_CHAIN_MAX];
-	uint8_t link_count;
-	uint16_t event_at, link_at;
+	uint16_t event_at, link_at, moved_at;
 };
 
 static void put(struct composer *c, const void *bytes, unsigned int count)
@@ -180,46 +196,28 @@ static void put_words(struct composer *c, unsigned int which, uint8_t word, uint
 	put(c, zeros, 16);
 }
 
-/* The event and its link, or another point's link. */
-static void put_point(struct composer *c, const struct trial_wish *wish, unsigned int offset)
+static void put_code(struct composer *c, const struct trial_wish *wish)
 {
 	static const uint8_t link[] = DETOUR_LINK;
+	const uint8_t *from = original_of(wish->function) + wish->skipped;
 
-	if (offset == wish->point) {
-		c->event_at = (uint16_t)c->at;
-		if (!(wish->flags & DETOUR_SECRETIVE))
-			put_event(c, wish);
-		if (wish->flags & DETOUR_RETURN)
-			put_return(c);
-		c->link_at = (uint16_t)c->at;
-		put(c, link, sizeof link);
-	}
-	for (unsigned int i = 0; i < wish->other_count; i++) {
-		if (wish->others[i] != offset)
-			continue;
-		c->links[c->link_count++] = (struct detour_link){ (uint16_t)offset,
-								  (uint16_t)c->at };
-		put(c, link, sizeof link);
-	}
-}
-
-static void put_moved(struct composer *c, const struct trial_wish *wish)
-{
-	const uint8_t *from = original_of(wish->function);
-
-	for (unsigned int i = 0, at = 0; i < wish->step_count; at += wish->steps[i++]) {
-		put_point(c, wish, at);
-		if (at)
-			c->moves[c->move_count++] = (struct detour_move){ (uint16_t)at,
-									  (uint16_t)c->at };
-		put(c, from + at, wish->steps[i]);
-	}
-	put_point(c, wish, wish->span);
+	/* lea n(%rsp), %rsp */
+	if (wish->pushes)
+		PUT(c, 0x48, 0x8d, 0x64, 0x24, (uint8_t)(8 * wish->pushes));
+	c->event_at = (uint16_t)c->at;
+	if (!(wish->flags & DETOUR_SECRETIVE))
+		put_event(c, wish);
+	if (wish->flags & DETOUR_RETURN)
+		put_return(c);
+	c->link_at = (uint16_t)c->at;
+	put(c, link, sizeof link);
+	c->moved_at = (uint16_t)c->at;
+	put(c, from, wish->pushed_bytes + wish->insn_bytes);
 	PUT(c, 0xe9, 0, 0, 0, 0);
 	c->fixups[c->fixup_count++] = (struct detour_fixup){
 		.offset = (uint16_t)(c->at - 4),
 		.kind = FIXUP_REL32,
-		.target = (uintptr_t)wish->function + wish->span,
+		.target = (uintptr_t)trial_jump(wish) + wish->insn_bytes,
 	};
 }
 
@@ -250,7 +248,7 @@ void trial_compose(union trial_record *record, const struct trial_wish *wish)
 	size_t at;
 
 	memset(record, 0, sizeof *record);
-	put_moved(&c, wish);
+	put_code(&c, wish);
 	if (!(wish->flags & DETOUR_SECRETIVE))
 		put_words(&c, 0, FIXUP_WORD, FIXUP_ENTER);
 	if (returns)
@@ -259,23 +257,21 @@ void trial_compose(union trial_record *record, const struct trial_wish *wish)
 	record->head = (struct control_detour){
 		.code_bytes = (uint16_t)c.at,
 		.fixup_count = (uint16_t)c.fixup_count,
-		.move_count = (uint16_t)c.move_count,
-		.span_bytes = (uint8_t)wish->span,
-		.tier = wish->pun ? TIER_PUNNED : TIER_SEVERAL,
-		.flags = wish->flags,
-		.address = (uintptr_t)wish->function,
-		.point = (uintptr_t)wish->function + wish->point,
-		.relay = wish->relay,
-		.pun = wish->pun,
 		.event_at = c.event_at,
-		.link_at = c.link_at,
-		.link_count = c.link_count,
+		.link_at = wish->flags & DETOUR_GUARDS ? 0 : c.link_at,
+		.moved_at = c.moved_at,
+		.insn_bytes = wish->insn_bytes,
+		.kept_bytes = DETOUR_KEPT_MAX,
+		.starts = wish->starts,
+		.pushed_bytes = wish->pushed_bytes,
+		.flags = wish->flags,
+		.address = (uintptr_t)trial_jump(wish),
+		.point = (uintptr_t)wish->function,
 		.semaphore = (uintptr_t)wish->semaphore,
 	};
-	memcpy(record->head.original, original_of(wish->function), wish->span + wish->pun);
-	if (wish->relay)
-		memcpy(record->head.original + wish->span,
-		       original_of(wish->function) + 2 + wish->relay, DETOUR_RELAY_BYTES);
+	memcpy(record->head.original,
+	       original_of(wish->function) + wish->skipped + wish->pushed_bytes,
+	       detour_owned(&record->head));
 	if (wish->argument)
 		record->head.types[0][0] = wish->argument == 3 ? WM_TYPE_STR : WM_TYPE_I64;
 	if (wish->argument == 2)
@@ -285,23 +281,73 @@ void trial_compose(union trial_record *record, const struct trial_wish *wish)
 									     : WM_TYPE_I64;
 	at = round_up8(append(record, sizeof record->head, c.code, c.at));
 	at = append(record, at, c.fixups, c.fixup_count * sizeof c.fixups[0]);
-	at = round_up8(append(record, at, c.moves, c.move_count * sizeof c.moves[0]));
-	at = round_up8(append(record, at, c.links, c.link_count * sizeof c.links[0]));
 	at = append_text(record, at, returns ? 'b' : 'm', wish->name);
 	if (returns)
 		at = append_text(record, at, 'e', wish->name);
 	record->head.bytes = (uint32_t)round_up8(at);
 }
 
-int trial_place(union trial_record *record)
+static int place(const struct control_detour *records, unsigned int count)
 {
 	struct detour_refusal refusal;
 	int error;
 
 	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
-	error = detour_place(&trial_text, TRIAL_LANE, &record->head, record->head.bytes, &refusal);
+	error = detour_place(&trial_text, TRIAL_LANE, records, count, &refusal);
 	lock_release(&agent_lock);
 	return error;
+}
+
+int trial_place(const union trial_record *record)
+{
+	return place(&record->head, 1);
+}
+
+int trial_place_choices(const union trial_record *records, unsigned int count)
+{
+	static union {
+		struct control_detour head;
+		char bytes[(DETOUR_CHOICES_MAX + 1) * TRIAL_RECORD_BYTES];
+	} all;
+	size_t at = 0;
+
+	cr_assert_leq(count, DETOUR_CHOICES_MAX + 1);
+	for (unsigned int i = 0; i < count; at += records[i++].head.bytes)
+		memcpy(all.bytes + at, &records[i], records[i].head.bytes);
+	return place(&all.head, count);
+}
+
+int trial_try(const struct trial_wish *wish)
+{
+	union trial_record record;
+
+	trial_compose(&record, wish);
+	return trial_place(&record);
+}
+
+void trial_deny(const struct trial_wish *wish, enum detour_form form)
+{
+	union trial_record record;
+	struct pun_window window;
+	unsigned int number = 0;
+
+	trial_compose(&record, wish);
+	while (pun_next(&record.head, form, &number, &window)) {
+		uint64_t size = UINT64_C(1) << 8 * window.free_bytes;
+
+		cr_assert_lt(window.free_bytes, PUN_WHOLE);
+		mmap((void *)(window.low & ~(int64_t)(ROOM_PAGE_BYTES - 1)), size + ROOM_PAGE_BYTES,
+		     PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
+		     -1, 0);
+	}
+}
+
+void trial_write(uint8_t *at, unsigned int byte)
+{
+	uint8_t bytes[] = { (uint8_t)byte };
+
+	cr_assert_eq(text_write_code(&trial_text, (uintptr_t)at, bytes, 1, PROT_READ | PROT_EXEC),
+		     0);
 }
 
 int trial_commit(struct detour_result *result)
@@ -433,8 +479,7 @@ int trial_other_try(const struct trial_wish *wish)
 
 	trial_compose(&record, wish);
 	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
-	error = detour_place(&trial_text, TRIAL_OTHER_LANE, &record.head, record.head.bytes,
-			     &refusal);
+	error = detour_place(&trial_text, TRIAL_OTHER_LANE, &record.head, 1, &refusal);
 	if (!error)
 		error = detour_commit(&trial_text, TRIAL_OTHER_LANE, &result);
 	lock_release(&agent_lock);

@@ -13,7 +13,7 @@
 #define TRIAL_TOLD_MAX 4096
 
 struct trial_told {
-	uint32_t events, refusals;
+	uint32_t events, refusals, holds;
 	struct {
 		uint32_t id;
 		char text[96];
@@ -23,6 +23,11 @@ struct trial_told {
 		int error;
 		uintptr_t address;
 	} refusal[TRIAL_TOLD_MAX];
+	struct {
+		unsigned int lane;
+		uint32_t id;
+		uint64_t begin_ns, end_ns;
+	} hold[TRIAL_TOLD_MAX];
 };
 
 extern struct trial_told trial_told;
@@ -40,33 +45,42 @@ union trial_record {
 	uint64_t words[TRIAL_RECORD_BYTES / 8];
 };
 
-/* What to compose. Spans hold position-free instructions only. */
+/* What to compose, for an event at a function's entry. All moved instructions must be position-independent. */
 struct trial_wish {
 	void (*function)(void);
-	unsigned int span;    /* bytes */
-	const uint8_t *steps; /* lengths of its instructions */
-	unsigned int step_count;
+	uint8_t skipped;      /* bytes of nops before the pushes */
+	uint8_t pushes;	      /* push instructions before the instruction */
+	uint8_t pushed_bytes; /* of their code */
+	uint8_t insn_bytes;   /* of the instruction that the jump replaces */
+	uint8_t starts;	      /* as in struct control_detour */
 	unsigned int
 		argument; /* 1: %rdi is recorded; 2: %rdi and %rsi; 3: %rdi as a string; 0: nothing */
-	uint8_t flags;	  /* DETOUR_* */
-	int8_t relay;	  /* as in struct control_detour */
-	uint8_t pun;	  /* likewise */
-	uint8_t point;	  /* offset of the event in the span */
-	uint8_t others[DETOUR_CHAIN_MAX]; /* likewise of other points, in order */
-	uint8_t other_count;
+	uint16_t flags;	  /* DETOUR_* */
 	uint16_t *semaphore;
 	const char *name;
 };
 
 void trial_compose(union trial_record *record, const struct trial_wish *wish);
 
-/* detour_place() on it. */
-int trial_place(union trial_record *record);
+/* The address of the jump. */
+uint8_t *trial_jump(const struct trial_wish *wish);
+
+/* detour_place() of one record, or of several choices for one event. */
+int trial_place(const union trial_record *record);
+int trial_place_choices(const union trial_record *records, unsigned int count);
+/* Compose and place. */
+int trial_try(const struct trial_wish *wish);
+
+/* Map memory wherever the jump may lead in this form, so that it is refused. Call it before anything is placed. */
+void trial_deny(const struct trial_wish *wish, enum detour_form form);
 
 /* Compose, place, commit; fails the test if it is refused. */
 void trial_arm_detour(const struct trial_wish *wish);
 /* The same with its return, as DETOUR_RETURN says. */
 void trial_arm_return(const struct trial_wish *wish);
+
+/* Store a byte of code, as another tool does. */
+void trial_write(uint8_t *at, unsigned int byte);
 
 /* COMMIT; returns its error. */
 int trial_commit(struct detour_result *result);
@@ -88,39 +102,35 @@ extern uint64_t trial_other_last;
 
 /* ---- functions to divert: trial_target.c; each with a wish for its argument, where it has one ---- */
 
-/* Returns its argument + 1. The span: mov %rdi, %rax; add $1, %rax. */
+/* Its argument + 1. The instruction: mov %rdi, %rax. Has the form "byte", and "first" if that is denied. */
 long trial_victim(long value);
 extern const struct trial_wish trial_victim_wish;
 
-/* fn(value) + value; the frame has unwinding information. The span: push %rbx; mov %rdi, %rbx; xor %eax, %eax. */
+/* Its argument + 1. The instruction: mov $1, %eax. Has the form "first": in the form "byte" the jump would lead into this function. */
+long trial_first(long value);
+extern const struct trial_wish trial_first_wish;
+
+/* Its argument + 1. The instruction: movabs $0, %rax. Has the form "behind", for the same reason. */
+long trial_behind(long value);
+extern const struct trial_wish trial_behind_wish;
+
+/* Its argument + 1. The instruction: mov %rsp, %rbp, behind nop and push %rbp. */
+long trial_pushes(long value);
+extern const struct trial_wish trial_pushes_wish;
+
+/* fn(value) + value; the frame has unwinding information. The instruction: push %rbx. */
 long trial_calls(long value, long (*fn)(long));
 extern const struct trial_wish trial_calls_wish;
 
-/* Jumps to trial_victim with its argument + 1. The span: mov %rdi, %rax; lea 1(%rdi), %rdi. */
+/* Jumps to trial_victim with its argument + 1. The instruction: mov %rdi, %rax. */
 long trial_tail(long value);
 extern const struct trial_wish trial_tail_wish;
 
-/* Reads `bytes` bytes one by one; returns past them. The span: mov %rdi, %rcx; rep lodsb. */
-const char *trial_long(long bytes, const char *at);
+/* Reads `bytes` bytes one by one; returns past them. The instruction: rep lodsb. */
+const char *trial_long(long unused, const char *at, long unused_too, long bytes);
 extern const struct trial_wish trial_long_wish;
 
-/* Its argument + 1, with room for a short jump alone, and filler TRIAL_SHORT_RELAY + 2 behind its start. */
-long trial_short(long value);
-#define TRIAL_SHORT_RELAY 8
-extern const struct trial_wish trial_short_wish;
-
-/*
- * Its argument + 1. The span of the first is a nop alone, of the second mov %rdi, %rax; behind either there
- * is something that is jumped to, so that a jump must be punned. Where that leads: TRIAL_TIGHT_FAR behind it.
- */
-long trial_tight(long value);
-long trial_tight_behind(long value); /* trial_tight's second instruction */
-long trial_narrow(long value);
-#define TRIAL_NARROW_SPAN 3
-extern const struct trial_wish trial_tight_wish, trial_behind_wish, trial_narrow_wish;
-#define TRIAL_TIGHT_FAR ((int32_t)0xc0478d48)
-
-/* Twice its argument. The span: addsd %xmm0, %xmm0; nop. */
+/* Twice its argument. The instruction: addsd %xmm0, %xmm0. */
 double trial_float(double value);
 extern const struct trial_wish trial_float_wish;
 

@@ -17,6 +17,7 @@
 #include "agent/control/heap.h"
 #include "agent/control/lock.h"
 #include "agent/marker/planning.h"
+#include "agent/marker/restored.h"
 #include "agent/patch/sort.h"
 #include "agent/store/store.h"
 
@@ -342,7 +343,10 @@ static int set_armed(struct change *change, struct list *list, const struct text
 		change->sites += site->armed != arm;
 		site->variant->armed_count += (uint32_t)arm - site->armed;
 		site->armed = (uint8_t)arm;
+		site->variant->held_sites -= site->is_held;
+		site->is_held = 0;
 	}
+	restored_changed();
 	for (size_t i = 0; !error && arm && i < list->count; i++) {
 		struct variant *variant = ((struct site *)list->sites[i].owner)->variant;
 

@@ -68,7 +68,13 @@ static uint32_t hold(void)
 	return 0;
 }
 
-static const struct registry_listener listener = { hear_event, hear_refused, hear_module, hold };
+static void hear_held(unsigned int lane, uint32_t id, uint64_t begin_ns, uint64_t end_ns)
+{
+	(void)lane, (void)id, (void)begin_ns, (void)end_ns;
+}
+
+static const struct registry_listener listener = { hear_event, hear_refused, hear_module, hold,
+						   hear_held };
 
 static void begin(void)
 {

@@ -26,6 +26,8 @@ struct variant {
 	uint8_t types[16];
 	struct site *sites; /* in modules that are loaded */
 	uint32_t site_count, armed_count;
+	uint32_t held_sites;	    /* another tool's byte is there, or was (restored.h) */
+	uint64_t held_ns;	    /* since when some of them may have been */
 	uint32_t lanes;		    /* sessions in the plan, a bit each */
 	uint32_t lanes_next;	    /* what they are to be, in a change */
 	uint32_t number;	    /* of its hit counter + 1 (plan.h); 0 before its first plan */
@@ -50,6 +52,7 @@ struct change {
 	uint32_t markers; /* variants that are as wanted */
 	uint32_t sites;	  /* that changed state */
 	uint32_t refused; /* sites */
+	uint32_t unsafe;  /* detours armed that are not safe beside uprobes (abi/detour.h) */
 	uint64_t done_ns; /* CLOCK_MONOTONIC when the last site was live, or dormant */
 	uint64_t ticks;	  /* the lane's clock then */
 };
@@ -73,6 +76,8 @@ struct registry_listener {
 	void (*module)(const struct module *module, int gone);
 	/* send all that was told; the sessions, a bit each, that could not be told something */
 	uint32_t (*flush)(void);
+	/* another tool's byte stands in the event's place since begin_ns; end_ns: until then; 0: still */
+	void (*held)(unsigned int lane, uint32_t id, uint64_t begin_ns, uint64_t end_ns);
 };
 
 /* Once; finds the loader's list. 0 or -errno. `listener` may be NULL. */

@@ -29,6 +29,7 @@ struct site {
 	uint8_t armed;
 	uint8_t conflict;    /* shares its record with a site of other types: never armed */
 	uint8_t refused;     /* told already */
+	uint8_t is_held;     /* another tool stands there, or did (restored.h) */
 	uint16_t name_bytes; /* of "SUBSYSTEM:EVENT", without NUL */
 	uint32_t text_bytes; /* with NUL */
 	const char *text;    /* abi/site.h */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Variants, and the modules that they stand in. */
+#include "agent/marker/restored.h"
 #include "agent/marker/marker.h"
 
 #include "abi/site.h"
@@ -228,6 +229,8 @@ static void leave_variant(struct variant *variant, const struct module *module)
 		}
 		variant->site_count--;
 		variant->armed_count -= site->armed;
+		variant->held_sites -= site->is_held;
+		restored_changed();
 		*link = site->next;
 	}
 }

@@ -75,7 +75,7 @@ static int run_site(void *unused)
 	__atomic_store_n(&shared.is_running, 1, __ATOMIC_RELEASE);
 	while (!__atomic_load_n(&shared.is_over, __ATOMIC_ACQUIRE)) {
 		uint64_t before = __atomic_load_n(&shared.phase, __ATOMIC_ACQUIRE);
-		int results[SITES], is_settled;
+		int results[SITES] = { 0 }, is_settled;
 
 		for (size_t i = 0; i < SITES; i++)
 			results[i] = sites[i]();

@@ -58,7 +58,7 @@ int main(int argc, char **)
 		  order(3) + order[2] + shop::hidden(argc);
 	auto lambda = [&](int n) KEEP {
 		__asm__ volatile("" : "+r"(n));
-		return n + sum;
+		return n * 1000003 + sum; /* an instruction that has room for a jump */
 	};
 
 	return lambda(sum) == 0;

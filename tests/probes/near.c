@@ -11,9 +11,8 @@
 
 #define THREADS_MAX 64
 
-int near_sum(int n); /* 3 * (n + 1): points between single instructions */
-int near_wall(
-	int n); /* n + 1: room for a jump only in the filler behind the next, which has no other room, either */
+int near_sum(int n);  /* 3 * (n + 1): points between single instructions */
+int near_wall(int n); /* n + 1 */
 int near_beside(int n);
 
 __asm__(".text\n"

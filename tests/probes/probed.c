@@ -32,9 +32,10 @@ KEEP long sum6(char a, short b, int c, long d, unsigned char e, uint64_t f);
 KEEP double scale(double by, int n);
 KEEP size_t greet(const char *name, const char *nothing, const char *nowhere);
 KEEP uint64_t factorial(unsigned int n);
-void tiny(
-	void); /* a single ret and another function's, and no code behind them: too short for a jump */
-void lean(void); /* a single ret, another function behind it: a jump can be punned */
+void split(void); /* something jumps behind the prefix of its first instruction */
+void lean(void);  /* a ret, another function behind it: one byte is written */
+int hop(int n);	  /* n - 64, by a jump: what stands behind its opcode has to change */
+int past(int n);  /* n + 7: its push can't become a jump, for that leads into the program itself */
 KEEP int jumps(jmp_buf *back, int n);
 KEEP int tail(int n);
 
@@ -70,14 +71,20 @@ uint64_t factorial(unsigned int n)
 	return n ? n * below : 1;
 }
 
-__asm__(".section .tiny_text, \"ax\"\n.globl tiny, tiny_next\n"
-	".type tiny, @function\n.type tiny_next, @function\n"
-	"tiny:\n.cfi_startproc\nret\n.cfi_endproc\n.size tiny, . - tiny\n"
-	"tiny_next:\n.cfi_startproc\nret\n.cfi_endproc\n.size tiny_next, . - tiny_next\n"
-	".text\n.globl lean, lean_next\n.type lean, @function\n.type lean_next, @function\n"
+__asm__(".text\n.globl split, split_next\n.type split, @function\n.type split_next, @function\n"
+	"split:\n.cfi_startproc\n.byte 0x3e\n1: lea (%rdi), %rax\nret\n.cfi_endproc\n"
+	".size split, . - split\n"
+	"split_next:\n.cfi_startproc\njmp 1b\n.cfi_endproc\n.size split_next, . - split_next\n.skip 8, 0xf4\n"
+	".globl lean, lean_next\n.type lean, @function\n.type lean_next, @function\n"
 	"lean:\n.cfi_startproc\nret\n.cfi_endproc\n.size lean, . - lean\n"
 	"lean_next:\n.cfi_startproc\nlea -64(%rdi), %rax\nret\n.cfi_endproc\n"
-	".size lean_next, . - lean_next\n");
+	".size lean_next, . - lean_next\n"
+	".globl hop, past\n.type hop, @function\n.type past, @function\n"
+	"past:\n.cfi_startproc\npush %rbx\n.cfi_adjust_cfa_offset 8\nadd $-0x40000000, %rax\n"
+	"lea 7(%rdi), %eax\npop %rbx\n.cfi_adjust_cfa_offset -8\nret\n.cfi_endproc\n"
+	".size past, . - past\n"
+	"hop:\n.cfi_startproc\n.byte 0xe9\n.long lean_next - . - 4\n.cfi_endproc\n"
+	".size hop, . - hop\n");
 
 int jumps(jmp_buf *back, int n)
 {
@@ -124,8 +131,10 @@ static void one_round(int i)
 	check(scale(0.5, i) == 0.5 * i);
 	check(greet(name, NULL, (const char *)16) == strlen(name));
 	check(factorial((unsigned int)i % 12) >= 1);
-	tiny();
+	split();
 	lean();
+	check(hop(i) == i - 64);
+	check(past(i) == i + 7);
 	if (!setjmp(back))
 		came = jumps(&back, i);
 	check((i & 1) ? !came : came == i);

@@ -17,7 +17,8 @@ __attribute__((noinline)) int serve(int number);
 
 int serve(int number)
 {
-	__asm__ volatile("" : "+r"(number));
+	/* an instruction that has room for a jump in any process */
+	__asm__ volatile("test $0x12345678, %%rdi" : "+r"(number));
 	return number + 1;
 }
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What other tools do to armed jumps. A uprobe or a debugger's breakpoint takes the place of a jump's first byte, and
+ * when a uprobe goes, the file's byte is there. While that lasts, events are missed: the sessions are told from when
+ * to when. Under the agent's lock.
+ */
+#ifndef AGENT_DETOUR_LOOK_H
+#define AGENT_DETOUR_LOOK_H
+
+#include "agent/detour/detour.h"
+
+#define LOOK_MS                                                                                    \
+	90 /* between looks while anything is armed: within 100 is promised for some 15,000 sites */
+
+/* The head is armed now for the events of a lane; is_held: as soon as another tool has gone. */
+void look_armed(struct detour *head, int is_held, unsigned int lane);
+
+/* The head is not armed any more. */
+void look_forget(struct detour *head);
+
+/* Who wants what has changed. */
+void look_changed(void);
+
+/* Compare all that are armed; store again what went. */
+void look(const struct text *text);
+
+/* Whether any jump is armed. */
+int look_any(void);
+
+#endif

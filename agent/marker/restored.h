@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What other tools do to armed sites: a uprobe or a debugger's breakpoint takes the place of the first byte, and when a
+ * uprobe goes, the file's byte is there. As agent/detour/look.h has it for detours. Under the agent's lock.
+ */
+#ifndef AGENT_MARKER_RESTORED_H
+#define AGENT_MARKER_RESTORED_H
+
+#include "agent/patch/text.h"
+
+/* Sites were armed or disarmed, or have gone. */
+void restored_changed(void);
+
+/* Whether any site is armed. */
+int restored_any(void);
+
+/* Compare all that are armed; arm again what another tool made dormant, and tell the sessions since when. */
+void restored_look(const struct text *text);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Armed bytes compared with what stands there now, many by few system calls: code may be unmapped at any moment, so
+ * it is read by the kernel alone. Under the agent's lock.
+ */
+#ifndef AGENT_PATCH_COMPARE_H
+#define AGENT_PATCH_COMPARE_H
+
+#include "agent/patch/text.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define COMPARE_BYTES_MAX 23
+
+struct compare_item {
+	uintptr_t address;
+	void *owner;
+	uint8_t bytes; /* 1 to COMPARE_BYTES_MAX */
+	uint8_t expected[COMPARE_BYTES_MAX];
+};
+
+/* Zeroed is empty. */
+struct compare_list {
+	struct compare_item *items;
+	size_t count, room;
+};
+
+/* 0 or -ENOMEM. The expected bytes are the caller's to fill in: they are *item's. */
+int compare_add(struct compare_list *list, struct compare_item **item);
+
+/* Call for each item whose bytes are others. One that is not there is left out. */
+void compare_run(const struct text *text, const struct compare_list *list,
+		 void (*differs)(void *owner, const uint8_t *found, void *data), void *data);
+
+#endif

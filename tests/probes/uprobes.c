@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * uprobes load SECONDS: calls functions of many beginnings, in threads and forked children, and checks each result;
+ * until SIGTERM at most.
+ * uprobes storm ROUNDS PID ADDRESS...: inserts uprobes there, as linked, in all processes or in PID alone, for some
+ * milliseconds each; often two at one place. Prints how many rounds there were.
+ */
+#define _GNU_SOURCE
+#include <linux/perf_event.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <waymark/marker.h>
+
+#ifdef HAVE_SDT
+#include <sys/sdt.h>
+#else
+#define DTRACE_PROBE1(provider, name, value) (void)(value)
+#endif
+
+/* Each returns its argument plus 7. The labels are where instructions begin in the bytes that a jump's distance may end in. */
+__asm__(".text\n"
+	".globl up_push, up_push_1, up_rex, up_rex_1, up_short, up_short_1, up_short_2, up_long, up_pushes, up_nop\n"
+	".type up_push, @function\n.p2align 4\nup_push:\n"
+	"	push %rbp\nup_push_1:\n	mov %rsp, %rbp\n	lea 7(%rdi), %rax\n	pop %rbp\n	ret\n"
+	".size up_push, .-up_push\n"
+	".type up_rex, @function\n.p2align 4\nup_rex:\n"
+	"	mov %rdi, %rax\nup_rex_1:\n	add $7, %rax\n	ret\n"
+	".size up_rex, .-up_rex\n"
+	".type up_short, @function\n.p2align 4\nup_short:\n"
+	"	xor %eax, %eax\nup_short_1:\n	mov %edi, %edi\nup_short_2:\n	add %rdi, %rax\n	add $7, %rax\n	ret\n"
+	".size up_short, .-up_short\n"
+	".type up_long, @function\n.p2align 4\nup_long:\n"
+	"	lea 0x12345678(%rdi), %rax\n	sub $0x12345671, %rax\n	ret\n"
+	".size up_long, .-up_long\n"
+	".type up_pushes, @function\n.p2align 4\nup_pushes:\n"
+	"	push %r15\n	push %r14\n	mov %rdi, %r15\n	mov $7, %r14d\n	lea (%r15,%r14), %rax\n"
+	"	pop %r14\n	pop %r15\n	ret\n"
+	".size up_pushes, .-up_pushes\n"
+	".type up_nop, @function\n.p2align 4\nup_nop:\n"
+	"	nopl 0(%rax,%rax)\n	lea 7(%rdi), %rax\n	ret\n"
+	".size up_nop, .-up_nop\n");
+
+uint64_t up_push(uint64_t), up_rex(uint64_t), up_short(uint64_t), up_long(uint64_t),
+	up_pushes(uint64_t), up_nop(uint64_t);
+
+static uint64_t (*const functions[])(uint64_t) = { up_push, up_rex,    up_short,
+						   up_long, up_pushes, up_nop };
+#define FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
+
+static volatile int over;
+static volatile uint64_t wrong;
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+__attribute__((noinline)) static uint64_t places(uint64_t i)
+{
+	uint64_t sum = i;
+
+	DTRACE_PROBE1(up, place, sum);
+	/* between the two: the nop's jump ends in it, and leads to below the program */
+	sum -= 64;
+	__asm__ volatile("" : "+r"(sum));
+	WAYMARK(up, marker, sum);
+	return sum + 71;
+}
+
+static uint64_t check_all(uint64_t i)
+{
+	uint64_t bad = 0;
+
+	for (size_t f = 0; f < FUNCTIONS; f++)
+		bad += functions[f](i & 0xffffff) != (i & 0xffffff) + 7;
+	return bad + (places(i) != i + 7);
+}
+
+static void *work(void *data)
+{
+	uint64_t i = 0, bad = 0;
+
+	while (!over) {
+		bad += check_all(i++);
+		/* a hit each 20 us or so: a gap in the trace is seen */
+		for (uint64_t until = now_ns() + 10000; now_ns() < until;)
+			;
+	}
+	__atomic_fetch_add(&wrong, bad, __ATOMIC_RELAXED);
+	*(uint64_t *)data = i;
+	return NULL;
+}
+
+static void end(int number)
+{
+	(void)number;
+	over = 1;
+}
+
+static int load(double seconds)
+{
+	uint64_t until = now_ns() + (uint64_t)(seconds * 1e9), count = 0, children = 0;
+	pthread_t thread;
+
+	signal(SIGTERM, end);
+	if (pthread_create(&thread, NULL, work, &count))
+		return 1;
+	while (!over && now_ns() < until) {
+		int status;
+		pid_t child = fork();
+
+		if (!child) {
+			uint64_t bad = 0;
+
+			for (uint64_t i = 0; i < 200; i++)
+				bad += check_all(i);
+			_exit(bad != 0);
+		}
+		if (child < 0 || waitpid(child, &status, 0) != child || status)
+			wrong++;
+		children++;
+		usleep(20000);
+	}
+	over = 1;
+	pthread_join(thread, NULL);
+	printf("%s %llu calls %llu children\n", wrong ? "WRONG" : "right",
+	       (unsigned long long)count, (unsigned long long)children);
+	return wrong != 0;
+}
+
+/* ---- the storm ---- */
+
+static int uprobe_type(void)
+{
+	FILE *file = fopen("/sys/bus/event_source/devices/uprobe/type", "r");
+	int type = -1;
+
+	if (file && fscanf(file, "%d", &type) != 1)
+		type = -1;
+	if (file)
+		fclose(file);
+	return type;
+}
+
+/* The text of a PIE lies in its file where it is linked, as ld lays it out. */
+static int insert(const char *path, uint64_t offset, pid_t pid)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr), .type = (uint32_t)uprobe_type() };
+
+	attr.config1 = (uintptr_t)path;
+	attr.config2 = offset;
+	return (int)syscall(SYS_perf_event_open, &attr, pid, pid > 0 ? -1 : 0, -1,
+			    PERF_FLAG_FD_CLOEXEC);
+}
+
+static int storm(unsigned int rounds, pid_t pid, char **addresses, int count)
+{
+	char path[4096];
+	ssize_t got = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	unsigned int done = 0, refused = 0;
+
+	if (got < 0 || uprobe_type() < 0)
+		return 1;
+	path[got] = 0;
+	srandom((unsigned int)getpid());
+	for (; done < rounds; done++) {
+		int fds[4], wanted = 1 + (int)(random() % 4);
+		uint64_t at = strtoull(addresses[random() % count], NULL, 16);
+
+		for (int i = 0; i < wanted; i++) {
+			if (i != 1) /* the second is where the first is */
+				at = strtoull(addresses[random() % count], NULL, 16);
+			fds[i] = insert(path, at, random() % 3 ? -1 : pid);
+			refused += fds[i] < 0;
+		}
+		usleep((useconds_t)(random() % 8000));
+		for (int i = 0; i < wanted; i++)
+			if (fds[i] >= 0)
+				close(fds[i]);
+		usleep((useconds_t)(random() % 150000));
+	}
+	printf("%u rounds, %u refused\n", done, refused);
+	return refused > done;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && !strcmp(argv[1], "load"))
+		return load(atof(argv[2]));
+	if (argc > 4 && !strcmp(argv[1], "storm"))
+		return storm((unsigned int)atoi(argv[2]), atoi(argv[3]), argv + 4, argc - 4);
+	fputs("usage: uprobes load SECONDS | storm ROUNDS PID ADDRESS...\n", stderr);
+	return 2;
+}

@@ -1,0 +1,122 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Probes, USDT places and markers under load, while uprobes come and go at their instructions and those behind them, and
+# gdb sets breakpoints there: every result is right, and what was not recorded is told.
+# ROUNDS (200): how often uprobes are inserted and removed, in all.
+# shellcheck source=tests/probes_setup.bash
+. "$(dirname "$0")/probes_setup.bash"
+needs uprobe
+
+rounds=${ROUNDS:-200}
+storms=4
+cc -O2 -g $has_sdt -I"$source_dir/include" "$probes_dir/uprobes.c" -o uprobes -lpthread || exit 1
+mapfile -t addresses < <(nm uprobes | awk '/ T up_/ { print $1 }')
+mapfile -t -O ${#addresses[@]} addresses < <("$waymark" list --json -s ./uprobes |
+	python3 -c 'import json, sys
+for marker in json.load(sys.stdin):
+	for site in marker["places"]: print("%x" % site["address"])')
+specs=(-e 'func:up_*' -e marker:up:marker)
+[ -z "$has_sdt" ] || {
+	specs+=(-e usdt:up:place)
+	mapfile -t -O ${#addresses[@]} addresses < <("$waymark" list --json --usdt ./uprobes |
+		python3 -c 'import json, sys
+for place in json.load(sys.stdin): print("%x" % place["address"])')
+}
+expect "addresses" $((${#addresses[@]} >= 11)) 1
+
+# storm PID ROUNDS: that many rounds, side by side
+storm()
+{
+	local pids=() i
+	for ((i = 0; i < storms; i++)); do
+		./uprobes storm $(($2 / storms)) "$1" "${addresses[@]}" >"storm.$i" &
+		pids+=($!)
+	done
+	for i in "${pids[@]}"; do wait "$i" || fail "a storm: $(cat storm.*)"; done
+}
+
+# complete TRACE PID: a function's event that did not come for 20 ms is told as missing then
+complete()
+{
+	"$waymark" report --json "$1" >report.json || fail "no report"
+	"$waymark" dump --json --event '*:*' "$1" 2>words | python3 -c '
+import json, sys
+pid = int(sys.argv[1])
+report = json.load(open("report.json"))
+held = {}
+for one in report["held"]:
+	if one["pid"] == pid:
+		held.setdefault(one["name"], []).append((one["begin_ns"], one["end_ns"] or 1 << 63))
+last = {}
+bad = count = 0
+for line in sys.stdin:
+	event = json.loads(line)
+	if event.get("pid") != pid or "name" not in event: continue
+	name, at = event["name"], event["time_ns"]
+	count += 1
+	before, counted = last.get(name, (None, 0))
+	last[name] = at, count
+	# with fewer others between, the program did not run
+	if before is None or at - before < 100000000 or count - counted < 500: continue
+	# the time without an event must lie in what was told, but for what a busy machine takes
+	lies = sum(min(at, end) - max(before, begin) for begin, end in held.get(name, []) if begin < at and end > before)
+	if at - before - lies > 100000000:
+		bad += 1
+		print("%s: nothing for %.3f s, %.3f s of that told" % (name, (at - before) / 1e9, lies / 1e9))
+sys.exit(bad != 0)' "$2" >gaps || fail "missing, and not told: $(head -5 gaps) $(head -3 words)"
+}
+
+# ended PID: the load has computed all rightly
+ended()
+{
+	kill -TERM "$1" 2>/dev/null
+	wait "$1" || fail "status of the load: $?"
+	grep -q '^right' load.out || fail "the load: $(cat load.out)"
+}
+
+# Uprobes before, while and after probes are armed; several recordings one after the other.
+./uprobes load 1100 >load.out &
+load=$!
+await executed "$load"
+storm "$load" "$rounds" &
+storming=$!
+number=0
+while kill -0 $storming 2>/dev/null && kill -0 "$load" 2>/dev/null; do
+	number=$((number + 1))
+	"$waymark" record --json -o "trace.$number" "${specs[@]}" --for 3s -p "$load" >out 2>words ||
+		fail "recording $number: $(cat words)"
+	complete "trace.$number" "$load"
+	rm -rf "trace.$number"
+done
+wait $storming || failed=1
+ended "$load"
+
+# Without uprobes all comes at once, and all is as it was.
+./uprobes load 60 >load.out &
+load=$!
+await executed "$load"
+"$waymark" record --json -o after "${specs[@]}" --for 1s -p "$load" >out 2>words || fail "after: $(cat words)"
+expect "missing, with no other tool" "$(python3 -c 'import json; print(len(json.load(open("out"))["held"]))')" 0
+await_same_bytes "$load" uprobes "after a recording"
+ended "$load"
+
+# A breakpoint of gdb's at the first byte, and at the instruction behind it.
+if command -v gdb >/dev/null; then
+	./uprobes load 200 >load.out &
+	load=$!
+	await executed "$load"
+	"$waymark" record -o gdb "${specs[@]}" --for 12s -p "$load" >out 2>words &
+	recording=$!
+	await is_recording gdb || fail "nothing is recorded: $(cat words)"
+	for place in up_push up_push_1 up_rex up_rex_1 up_short up_short_1 up_short_2; do
+		echo "break *&$place"
+	done >gdb.breaks
+	for place in 1 2 3; do
+		timeout 60 gdb -q -batch -p "$load" -x gdb.breaks -ex 'ignore 1 40' -ex continue \
+			-ex continue -ex continue -ex delete -ex detach >gdb.out 2>&1 ||
+			fail "gdb: $(tail -3 gdb.out)"
+	done
+	wait $recording || fail "recording beside gdb: $(cat words)"
+	ended "$load"
+fi
+exit $failed
