@@ -77,7 +77,7 @@ _waymark()
 		target=$(_waymark_target)
 		if [[ $word =~ ^(func|usdt|addr):.*/([^/]*,)?[a-z0-9]*$ ]]; then
 			mapfile -t COMPREPLY < <(compgen -P "${word%"${word##*[/,]}"}" \
-				-W "args ret" -- "${word##*[/,]}")
+				-W "args ret safe" -- "${word##*[/,]}")
 			declare -F __ltrim_colon_completions >/dev/null && __ltrim_colon_completions "$word"
 			return
 		fi
