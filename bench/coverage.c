@@ -27,7 +27,7 @@
 #include <waymark/marker.h>
 
 #define SMALL_BYTES 5
-#define RUNS_USUAL 5
+#define RUNS_USUAL 25
 #define REASONS_MAX 64
 #define PIPE_BYTES 4096
 #define ANSWER_MS 10000
