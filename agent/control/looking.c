@@ -11,10 +11,11 @@
 
 #define LOCK_MS 1000
 #define OTHERS_RUN_NS 100000
+#define LANDINGS_NS UINT64_C(1000000000)
 #define SHARE                                                                                      \
 	50 /* looks may take one part in so many of a CPU: of very many sites there are fewer */
 
-static uint64_t next_look_ns;
+static uint64_t next_look_ns, next_landings_ns;
 
 static int is_any_armed(void)
 {
@@ -49,13 +50,20 @@ static int have_others_run(void)
 void looking_do(const struct text *text)
 {
 	uint64_t begin_ns, pause_ns;
+	int is_frozen;
 
 	if (!is_any_armed() || lock_now_ns() < next_look_ns || lock_take(&agent_lock, LOCK_MS))
 		return;
 	begin_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
-	if (have_others_run() && !registry_is_frozen(text)) {
+	is_frozen = registry_is_frozen(text);
+	if (!is_frozen && have_others_run()) {
 		look(text);
 		restored_look(text);
+	}
+	/* whether others have run or not: who maps memory and sleeps then has run for a moment only */
+	if (!is_frozen && lock_now_ns() >= next_landings_ns) {
+		look_landings(text);
+		next_landings_ns = lock_now_ns() + LANDINGS_NS;
 	}
 	lock_release(&agent_lock);
 	pause_ns = (cpu_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns) * SHARE;

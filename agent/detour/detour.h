@@ -39,8 +39,9 @@ struct detour {
 	struct jump jump; /* of a head */
 	uint8_t prot;	  /* of the text that it stands in */
 	uint8_t is_armed; /* a head: the jump stands, or is to stand again when another tool has gone */
-	uint8_t is_held; /* a head that is armed: it did not stand at the last look (watch.h) */
-	uint8_t is_lost; /* likewise: the file's bytes stand there */
+	uint8_t is_held;   /* a head that is armed: it did not stand at the last look (watch.h) */
+	uint8_t is_lost;   /* likewise: the file's bytes stand there */
+	uint8_t is_astray; /* a head that is armed: its jump leads to nothing of ours */
 	uint8_t is_counted_up; /* its semaphore */
 	uint8_t in_batch;
 	uint8_t is_listed; /* a head: some member is in the batch */
@@ -80,10 +81,11 @@ static inline size_t detour_owned(const struct control_detour *record)
 
 /* What is found where a jump is to stand. */
 enum stand {
-	STAND_FILE,  /* the file's bytes */
-	STAND_JUMP,  /* ours */
-	STAND_HELD,  /* another tool's byte is the first, the others are one or the other */
-	STAND_OTHER, /* something else */
+	STAND_FILE,   /* the file's bytes */
+	STAND_JUMP,   /* ours */
+	STAND_ASTRAY, /* likewise, but what its distance ends in has changed */
+	STAND_HELD,   /* another tool's byte is the first, the others are one or the other */
+	STAND_OTHER,  /* something else */
 };
 
 /* `found`: the bytes that it owns. Hit path: no libc. */
@@ -110,7 +112,7 @@ static inline enum stand detour_stand(const struct detour *head, const uint8_t *
 			   (record->starts >> i & 1 && byte == DETOUR_BREAKPOINT);
 	}
 	if (is_jump && found[0] == first)
-		return STAND_JUMP;
+		return is_kept ? STAND_JUMP : STAND_ASTRAY;
 	if (is_file && found[0] == record->original[0])
 		return is_kept ? STAND_FILE : STAND_OTHER;
 	return (is_jump || is_file) && is_kept ? STAND_HELD : STAND_OTHER;

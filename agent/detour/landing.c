@@ -276,6 +276,16 @@ static int make_jump(uintptr_t from, uintptr_t to, uint8_t jump[LANDING_BYTES])
 	return near == far ? 0 : -WM_E_DETOUR_REACH;
 }
 
+void landing_bytes(uintptr_t landing, uint8_t bytes[LANDING_BYTES])
+{
+	make_jump(landing, find(&landings, landing)->code, bytes);
+}
+
+void landing_lose(uintptr_t landing)
+{
+	find(&pages, page_of(landing))->state = -WM_E_PUN_TAKEN;
+}
+
 int landing_aim(const struct text *text, const struct control_detour *record,
 		const struct pun_window *window, struct jump *jump, uintptr_t code)
 {

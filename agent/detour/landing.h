@@ -47,6 +47,12 @@ void landing_map(void);
 /* 0: all of the jump's landings are there; -EAGAIN: they are still to be mapped; else why one can't be had. */
 int landing_error(const struct jump *jump);
 
+/* The bytes that stand at a landing. */
+void landing_bytes(uintptr_t landing, uint8_t bytes[DETOUR_JUMP_BYTES]);
+
+/* The program has mapped something else there, or nothing: no jump may lead there any more. */
+void landing_lose(uintptr_t landing);
+
 /* Whether a page of ours lies in [start, end), or is about to. */
 int landing_is_in(uintptr_t start, uintptr_t end);
 

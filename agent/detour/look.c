@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *	stands -> held      found at a look; events may be missing since the look before
+ *	stands -> held      found at a look: another tool's byte or any other; events may be missing since the look before
  *	held -> stands      the other tool has gone, and the jump is stored again
+ *	stands -> astray    the program changed what its distance ends in, or mapped something else at its landing: the
+ *			    jump is taken away, and stays so where the landing is lost
  *
  * The bytes of all jumps are gathered by few system calls, since a program may unmap its code at any moment.
  */
@@ -131,14 +133,29 @@ static void store_again(const struct text *text)
 
 /* ---- looking ---- */
 
-/* Heads that are armed and wanted. */
-static struct compare_list armed;
+/* Heads that are armed and wanted; the landings of these. */
+static struct compare_list armed, landings;
+
+static int collect_landings(struct detour *head)
+{
+	struct compare_item *item;
+
+	for (unsigned int i = 0; i < head->jump.count; i++) {
+		if (compare_add(&landings, &item))
+			return -ENOMEM;
+		item->owner = head;
+		item->address = head->jump.landings[i];
+		item->bytes = DETOUR_JUMP_BYTES;
+		landing_bytes(item->address, item->expected);
+	}
+	return 0;
+}
 
 static int collect(void)
 {
 	struct compare_item *item;
 
-	armed.count = 0;
+	armed.count = landings.count = 0;
 	any_armed = 0;
 	for (struct detour *d = detour_first(); d; d = d->next) {
 		any_armed |= d->is_armed;
@@ -151,6 +168,8 @@ static int collect(void)
 		item->bytes = (uint8_t)detour_owned(d->record);
 		memcpy(item->expected, d->record->original, item->bytes);
 		memcpy(item->expected + d->jump.bytes.at, d->jump.bytes.bytes, d->jump.bytes.count);
+		if (collect_landings(d))
+			return -ENOMEM;
 	}
 	is_stale = 0;
 	return 0;
@@ -158,23 +177,73 @@ static int collect(void)
 
 struct round {
 	const struct text *text;
-	int any_lost;
+	int any_lost, any_astray;
 };
+
+static int is_astray(const struct detour *detour)
+{
+	return detour->is_astray && detour->is_armed;
+}
+
+static void go_astray(struct round *round, struct detour *head)
+{
+	head->is_astray = 1;
+	round->any_astray = 1;
+}
 
 static void judge(void *owner, const uint8_t *found, void *data)
 {
 	struct round *round = data;
 	struct detour *head = owner;
-	enum stand stand = detour_stand(head, found);
+	enum stand stand;
 
-	if (stand != STAND_FILE && stand != STAND_HELD)
+	if (!found) /* its module goes */
 		return;
-	if (!head->is_held)
+	stand = detour_stand(head, found);
+	if (stand == STAND_JUMP)
+		return;
+	if (stand == STAND_ASTRAY)
+		go_astray(round, head);
+	else if (!head->is_held)
 		hold(head);
 	if (stand == STAND_HELD)
 		put_rest_back(round->text, head);
 	head->is_lost = stand == STAND_FILE;
 	round->any_lost |= head->is_lost;
+}
+
+static void judge_landing(void *owner, const uint8_t *unused, void *data)
+{
+	struct detour *head = owner;
+
+	(void)unused;
+	for (unsigned int i = 0; i < head->jump.count; i++)
+		landing_lose(head->jump.landings[i]);
+	go_astray(data, head);
+}
+
+/* Without a stop in time they are tried again when they are next found. */
+static void take_away_astray(const struct text *text)
+{
+	struct detour_result unused = { 0 };
+	struct list list;
+
+	if (list_make(&list, is_astray))
+		return;
+	site_change_all(text, &list, 0, RETRY_MS, &unused);
+	for (size_t i = 0; i < list.count; i++) {
+		struct detour *head = list.sites[i].detour;
+
+		head->is_astray = 0;
+		if (!list.sites[i].is_done)
+			continue;
+		if (!head->is_held)
+			hold(head);
+		/* what its distance ends in may be changed back */
+		head->is_armed = !landing_error(&head->jump);
+	}
+	list_free(&list);
+	is_stale = 1;
 }
 
 /* Those that were held and stand now: somebody put our byte back. */
@@ -190,9 +259,16 @@ static void release_returned(const struct text *text)
 	}
 }
 
+static void flush(void)
+{
+	if (held_changed && registry_listener)
+		registry_listener->flush();
+	held_changed = 0;
+}
+
 void look(const struct text *text)
 {
-	struct round round = { text, 0 };
+	struct round round = { text, 0, 0 };
 	uint64_t begin_ns = lock_now_ns();
 
 	if (is_stale)
@@ -202,10 +278,22 @@ void look(const struct text *text)
 	if (held_count)
 		release_returned(text);
 	compare_run(text, &armed, judge, &round);
+	if (round.any_astray)
+		take_away_astray(text);
 	if (round.any_lost)
 		store_again(text);
 	looked_ns = begin_ns;
-	if (held_changed && registry_listener)
-		registry_listener->flush();
-	held_changed = 0;
+	flush();
+}
+
+void look_landings(const struct text *text)
+{
+	struct round round = { text, 0, 0 };
+
+	if (is_stale)
+		collect();
+	compare_run(text, &landings, judge_landing, &round);
+	if (round.any_astray)
+		take_away_astray(text);
+	flush();
 }

@@ -24,6 +24,9 @@ void look_changed(void);
 /* Compare all that are armed; store again what went. */
 void look(const struct text *text);
 
+/* Compare where they lead: who maps other memory there has its jumps taken away. */
+void look_landings(const struct text *text);
+
 /* Whether any jump is armed. */
 int look_any(void);
 

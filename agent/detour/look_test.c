@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -258,6 +259,90 @@ Test(look, breakpoints_in_kept_bytes_do_not_prevent_arming)
 	expect_events(1);
 	write_kept(0);
 	expect_events(1);
+}
+
+/* ---- the program's own changes ---- */
+
+/* Any other byte keeps the event from being recorded as a breakpoint does. */
+Test(look, jump_overwritten_with_other_byte_is_reported)
+{
+	uint64_t begin_ns = lock_now_ns();
+
+	begin_armed(0);
+	look_now();
+	trial_write(at + 1, (uint8_t)(file.of[1] ^ 1));
+	trial_write(at, 0x90);
+	look_now();
+	expect_held(begin_ns);
+	trial_write(at, file.of[0]);
+	look_now();
+	cr_assert_eq(at[0], file.of[0], "the agent stores nothing between others' bytes");
+	trial_write(at + 1, file.of[1]);
+	expect_armed_again();
+}
+
+Test(look, jump_whose_distance_changes_is_taken_away)
+{
+	uint64_t begin_ns = lock_now_ns();
+
+	begin_with(&return_wish, look_return);
+	trial_arm_detour(wish);
+	memcpy(&armed, at, sizeof armed);
+	trial_write(at + 1, 0x66);
+	look_now();
+	cr_assert_eq(*at, file.of[0]);
+	expect_held(begin_ns);
+	look_now();
+	cr_assert_eq(*at, file.of[0]);
+	trial_write(at + 1, file.of[1]);
+	expect_armed_again();
+}
+
+#define PAGE_BYTES 4096
+
+static void *landing_page(void)
+{
+	return (void *)(detour_first()->jump.landings[0] & ~(uintptr_t)(PAGE_BYTES - 1));
+}
+
+static void look_at_landings(void)
+{
+	cr_assert_eq(lock_take(&agent_lock, 5000), 0);
+	look_landings(&trial_text);
+	lock_release(&agent_lock);
+}
+
+static void expect_taken_away(uint64_t since_ns)
+{
+	look_at_landings();
+	cr_assert(is_there(file));
+	expect_held(since_ns);
+	expect_events(0);
+	/* the jump is refused to the next session, which gets its event elsewhere or nowhere */
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_lt(landing_error(&detour_first()->jump), 0);
+}
+
+Test(look, jump_whose_landing_the_program_replaces_is_taken_away)
+{
+	uint64_t begin_ns = lock_now_ns();
+
+	begin_armed(0);
+	look_at_landings();
+	cr_assert_eq(trial_told.holds, 0);
+	cr_assert_neq(mmap(landing_page(), PAGE_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+		      MAP_FAILED);
+	expect_taken_away(begin_ns);
+}
+
+Test(look, jump_whose_landing_the_program_unmaps_is_taken_away)
+{
+	uint64_t begin_ns = lock_now_ns();
+
+	begin_armed(0);
+	cr_assert_eq(munmap(landing_page(), PAGE_BYTES), 0);
+	expect_taken_away(begin_ns);
 }
 
 /* ---- arming and disarming beside one ---- */

@@ -61,8 +61,9 @@ int site_store(const struct text *text, struct detour *head, int arm)
 		return !arm ? 0
 			    : text_write_code(text, record->address + jump->at, jump->bytes,
 					      jump->count, head->prot);
+	case STAND_ASTRAY:
 	case STAND_JUMP:
-		return arm ? 0
+		return arm ? (stand == STAND_JUMP ? 0 : -WM_E_SITE_CHANGED)
 			   : text_write_code(text, record->address + jump->at,
 					     record->original + jump->at, jump->count, head->prot);
 	case STAND_HELD:
@@ -162,9 +163,10 @@ static void settle(const struct text *text, struct list *list, int arm, int erro
 	for (size_t i = 0; i < list->count; i++) {
 		struct janitor_site *site = &list->sites[i];
 		struct detour *head = site->detour;
+		int stand = site->is_done ? STAND_FILE : site_look(text, head, found);
 
 		/* a janitor that was killed may have stored it: then it stands, inert */
-		if (!site->is_done && site_look(text, head, found) == STAND_JUMP)
+		if (stand == STAND_JUMP || stand == STAND_ASTRAY)
 			head->is_armed = 1;
 		if (site->is_done) {
 			result->sites += head->is_armed != arm && !detour_is_guard(head);

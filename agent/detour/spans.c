@@ -225,8 +225,12 @@ static void store_site(const struct stop_job *job, struct janitor_site *site, co
 
 	for (unsigned int i = 0; i < DETOUR_FOUND_BYTES; i++)
 		site->found[i] = i < detour_owned(record) ? found[i] : 0;
-	if (stand == STAND_HELD || stand == STAND_OTHER)
-		error = stand == STAND_HELD ? -WM_E_SITE_HELD : -WM_E_SITE_CHANGED;
+	if (stand == STAND_ASTRAY && !job->arm)
+		stand = STAND_JUMP;
+	if (stand == STAND_HELD)
+		error = -WM_E_SITE_HELD;
+	else if (stand != STAND_FILE && stand != STAND_JUMP)
+		error = -WM_E_SITE_CHANGED;
 	else if (stand == (job->arm ? STAND_FILE : STAND_JUMP))
 		error = write_code(job, record->address + jump->at,
 				   job->arm ? jump->bytes : record->original + jump->at,

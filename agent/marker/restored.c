@@ -93,6 +93,8 @@ static void judge(void *owner, const uint8_t *found, void *text)
 {
 	struct site *site = owner;
 
+	if (!found) /* its module goes */
+		return;
 	hold(site);
 	if (found[0] == SITE_DORMANT)
 		arm_again(text, site);

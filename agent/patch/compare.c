@@ -85,8 +85,9 @@ void compare_run(const struct text *text, const struct compare_list *list,
 			if (memcmp(bytes + from, items[i].expected, items[i].bytes) != 0)
 				differs(items[i].owner, bytes + from, data);
 		}
-		/* the first that is not there is passed over */
-		at += (size_t)got < count ? (size_t)got + 1 : count;
+		at += (size_t)got;
+		if ((size_t)got < count)
+			differs(list->items[at++].owner, NULL, data);
 	}
 	if (fd >= 0)
 		kernel_close(fd);

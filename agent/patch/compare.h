@@ -29,7 +29,7 @@ struct compare_list {
 /* 0 or -ENOMEM. The expected bytes are the caller's to fill in: they are *item's. */
 int compare_add(struct compare_list *list, struct compare_item **item);
 
-/* Call for each item whose bytes are others. One that is not there is left out. */
+/* Call for each item whose bytes are others, or that is not there: `found` is NULL then. */
 void compare_run(const struct text *text, const struct compare_list *list,
 		 void (*differs)(void *owner, const uint8_t *found, void *data), void *data);
 
