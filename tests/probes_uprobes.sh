@@ -29,7 +29,7 @@ storm()
 {
 	local pids=() i
 	for ((i = 0; i < storms; i++)); do
-		./uprobes storm $(($2 / storms)) "$1" "${addresses[@]}" >"storm.$i" &
+		./uprobes storm "$PWD/uprobes" $(($2 / storms)) "$1" "${addresses[@]}" >"storm.$i" &
 		pids+=($!)
 	done
 	for i in "${pids[@]}"; do wait "$i" || fail "a storm: $(cat storm.*)"; done

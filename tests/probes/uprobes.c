@@ -2,8 +2,8 @@
 /*
  * uprobes load SECONDS: calls functions of many beginnings, in threads and forked children, and checks each result;
  * until SIGTERM at most.
- * uprobes storm ROUNDS PID ADDRESS...: inserts uprobes there, as linked, in all processes or in PID alone, for some
- * milliseconds each; often two at one place. Prints how many rounds there were.
+ * uprobes storm FILE ROUNDS PID ADDRESS...: inserts uprobes there, as linked, in all processes or in PID alone (always in
+ * it alone if PID begins with '='), for some milliseconds each; often two at one place. Prints how many rounds there were.
  */
 #define _GNU_SOURCE
 #include <linux/perf_event.h>
@@ -164,15 +164,15 @@ static int insert(const char *path, uint64_t offset, pid_t pid)
 			    PERF_FLAG_FD_CLOEXEC);
 }
 
-static int storm(unsigned int rounds, pid_t pid, char **addresses, int count)
+static int storm(const char *path, unsigned int rounds, const char *whom, char **addresses,
+		 int count)
 {
-	char path[4096];
-	ssize_t got = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	int alone = *whom == '=';
+	pid_t pid = atoi(whom + alone);
 	unsigned int done = 0, refused = 0;
 
-	if (got < 0 || uprobe_type() < 0)
+	if (uprobe_type() < 0)
 		return 1;
-	path[got] = 0;
 	srandom((unsigned int)getpid());
 	for (; done < rounds; done++) {
 		int fds[4], wanted = 1 + (int)(random() % 4);
@@ -181,7 +181,7 @@ static int storm(unsigned int rounds, pid_t pid, char **addresses, int count)
 		for (int i = 0; i < wanted; i++) {
 			if (i != 1) /* the second is where the first is */
 				at = strtoull(addresses[random() % count], NULL, 16);
-			fds[i] = insert(path, at, random() % 3 ? -1 : pid);
+			fds[i] = insert(path, at, !alone && random() % 3 ? -1 : pid);
 			refused += fds[i] < 0;
 		}
 		usleep((useconds_t)(random() % 8000));
@@ -198,8 +198,8 @@ int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "load"))
 		return load(atof(argv[2]));
-	if (argc > 4 && !strcmp(argv[1], "storm"))
-		return storm((unsigned int)atoi(argv[2]), atoi(argv[3]), argv + 4, argc - 4);
-	fputs("usage: uprobes load SECONDS | storm ROUNDS PID ADDRESS...\n", stderr);
+	if (argc > 5 && !strcmp(argv[1], "storm"))
+		return storm(argv[2], (unsigned int)atoi(argv[3]), argv[4], argv + 5, argc - 5);
+	fputs("usage: uprobes load SECONDS | storm FILE ROUNDS PID ADDRESS...\n", stderr);
 	return 2;
 }
