@@ -25,9 +25,9 @@
  * The callee keeps every register but the flags.
  *
  * The instruction may lie behind the point, where nothing jumps in between: endbr64 and instructions that do
- * nothing stay where they are and run before the event. Where a function begins with pushes of registers, the
- * detour may stand behind them. Its trampoline first takes them off the stack, has the event as at the entry,
- * and pushes them again.
+ * nothing stay where they are and run before the event. At a function's entry others may, too, that change nothing
+ * which the event reads: pushes, room made on the stack, registers saved. The trampoline finds the entry's stack
+ * pointer `stack_bytes` further up. Where the return is wanted, it keeps DETOUR_SAVED_BYTES of these meanwhile.
  *
  * Other tools change code, too. The kernel's uprobes and gdb store a breakpoint in the first byte of an instruction,
  * and put another byte back later: the kernel the byte of the file, gdb what it found. So there are three forms of
@@ -88,6 +88,8 @@
 		0xeb, 0x05, 0xe9, 0x00, 0x00, 0x00, 0x00                                           \
 	} /* jmp .+7; jmp next */
 #define DETOUR_LINK_BYTES 7
+#define DETOUR_SAVED_BYTES                                                                         \
+	16		     /* of the stack, as the function is gone into whose return is wanted */
 #define DETOUR_CHAIN_MAX 16  /* events in one */
 #define DETOUR_CHOICES_MAX 8 /* for one event */
 #define DETOUR_MEMORY_MAX_BYTES (64u << 20)
@@ -134,14 +136,14 @@ struct detour_fixup {
 struct control_detour {
 	uint32_t bytes; /* of all, this struct included */
 	uint16_t code_bytes, fixup_count;
-	uint16_t event_at; /* offset in the code: where the event begins */
-	uint16_t link_at; /* behind it: DETOUR_LINK; 0: there is none, and no other event can be here */
-	uint16_t moved_at; /* behind that: the pushes that are run again, then the moved instruction */
+	uint16_t link_at; /* offset in the code, behind the event: DETOUR_LINK; 0: there is none, and no other event can be here */
+	uint16_t moved_at;    /* behind that: the moved instruction */
+	uint16_t stack_bytes; /* from the stack pointer at the jump up to where it is at the point */
 	uint8_t insn_bytes;   /* filler included that nothing ever runs */
 	uint8_t kept_bytes;   /* behind the instruction, that stay and may end the distance */
-	uint8_t starts;	      /* bit i: an instruction begins at the kept byte i */
-	uint8_t pushed_bytes; /* of code right before the instruction: the pushes */
 	uint16_t flags;
+	uint8_t starts; /* bit i: an instruction begins at the kept byte i */
+	uint8_t reserved;
 	uint32_t guard_bytes; /* of a guarded function, from the point on */
 	uint64_t address;     /* of the instruction, where the jump will stand */
 	uint64_t point;	      /* the probed address itself, there or before it */

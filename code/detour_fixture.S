@@ -40,6 +40,50 @@ begin entry_pushes
 	ret
 end entry_pushes
 
+begin entry_frame
+	push	%rbp
+	.cfi_adjust_cfa_offset 8
+	mov	%rsp, %rbp
+	push	%r12
+	.cfi_adjust_cfa_offset 8
+	xor	%eax, %eax
+	sub	$40, %rsp
+	.cfi_adjust_cfa_offset 40
+	mov	%rdi, -48(%rbp)
+	mov	%rsi, %r12
+	movl	$7, (%rsp)
+	movzbl	%dl, %r10d
+	movups	%xmm1, 16(%rsp)
+	lea	5(%rax,%rdx), %rcx
+	add	%r12, %rcx
+	xor	-48(%rbp), %rcx
+	add	(%rsp), %eax
+	movups	16(%rsp), %xmm2
+	add	%rcx, %rax
+	add	$40, %rsp
+	.cfi_adjust_cfa_offset -40
+	pop	%r12
+	.cfi_adjust_cfa_offset -8
+	pop	%rbp
+	.cfi_adjust_cfa_offset -8
+	ret
+end entry_frame
+
+begin entry_compares
+	mov	%rdx, %r11
+	sub	$24, %rsp
+	.cfi_adjust_cfa_offset 24
+	mov	%rdi, 8(%rsp)
+	test	%r11, %r11
+	mov	%rsi, %r10
+	jz	1f
+	xor	8(%rsp), %r10
+1:	mov	%r10, %rax
+	add	$24, %rsp
+	.cfi_adjust_cfa_offset -24
+	ret
+end entry_compares
+
 begin filler_patchable
 	nop
 	nop

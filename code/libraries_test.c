@@ -94,7 +94,7 @@ static void point_place(struct module *module, uint64_t address, int is_entry)
 	}
 	module->elsewhere += err != 0;
 	module->placed[form] += !err;
-	module->pushed += !err && trampoline.detour.pushed_bytes;
+	module->pushed += !err && trampoline.detour.stack_bytes;
 }
 
 static void module_detour(struct module *module, const struct density *density)

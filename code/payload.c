@@ -24,6 +24,7 @@ struct layout {
 	struct emit *emit;
 	int32_t payload_bytes; /* rounded up to 8; %rax is kept right above */
 	int32_t down;	       /* from the program's stack pointer to the payload */
+	int32_t point;	       /* from where that was at the point */
 	bool rax_is_used;
 };
 
@@ -126,7 +127,7 @@ static int memory_check(const struct layout *layout, const struct code_operand *
 	    (from->index != OPERAND_NONE && from->scale != 1 && from->scale != 2 &&
 	     from->scale != 4 && from->scale != 8))
 		return -EINVAL;
-	if (far < INT32_MIN || far > INT32_MAX - layout->down)
+	if (far < INT32_MIN || far > INT32_MAX - layout->point)
 		return -WM_E_FIELD_REACH;
 	return 0;
 }
@@ -140,7 +141,7 @@ static int field_load(struct layout *layout, const struct code_operand *from, in
 	switch (from->kind) {
 	case OPERAND_REGISTER:
 		/* the stack pointer as it was */
-		stack_emit(emit, 0, REX_W, (const uint8_t[]){ 0x8d }, 1, RAX, layout->down);
+		stack_emit(emit, 0, REX_W, (const uint8_t[]){ 0x8d }, 1, RAX, layout->point);
 		break;
 	case OPERAND_ADDRESS:
 		load_open(emit, from->bytes, 0);
@@ -154,7 +155,7 @@ static int field_load(struct layout *layout, const struct code_operand *from, in
 		if (layout->rax_is_used && (from->reg == 0 || from->index == 0))
 			rax_load(emit, layout->payload_bytes);
 		memory_load(layout, from,
-			    from->reg != OPERAND_NONE && machine(from->reg) == RSP ? layout->down
+			    from->reg != OPERAND_NONE && machine(from->reg) == RSP ? layout->point
 										   : 0);
 	}
 	layout->rax_is_used = true;
@@ -230,7 +231,7 @@ static int fields_emit(struct layout *layout, const struct code_place *place)
 	return 0;
 }
 
-int payload_emit(struct emit *emit, const struct code_place *place, bool has_red_zone,
+int payload_emit(struct emit *emit, const struct code_place *place, unsigned int stack_bytes,
 		 bool keeps_flags)
 {
 	struct layout layout = { .emit = emit };
@@ -248,7 +249,8 @@ int payload_emit(struct emit *emit, const struct code_place *place, bool has_red
 	}
 	layout.payload_bytes = (layout.payload_bytes + 7) & ~7;
 	layout.down = layout.payload_bytes + (keeps_rax ? 8 : 0) +
-		      (has_red_zone ? RED_ZONE_BYTES : 0);
+		      (place->is_entry ? 0 : RED_ZONE_BYTES);
+	layout.point = layout.down + (int32_t)stack_bytes;
 	stack_move(emit, -layout.down);
 	if (keeps_rax)
 		store_emit(emit, RAX, 8, layout.payload_bytes);
@@ -269,12 +271,31 @@ int payload_emit(struct emit *emit, const struct code_place *place, bool has_red
 	return 0;
 }
 
-void payload_emit_return(struct emit *emit)
+/*
+ * Who goes in leaves two words below the return address, and has the stack pointer at it then. What the function has
+ * saved there is kept further down meanwhile:
+ *
+ *	push  stack_bytes-8(%rsp)	 twice: the two words
+ *	push  %rsp ...			 as without; the agent knows how far up the return address is
+ *	lea   stack_bytes+40(%rsp), %rsp
+ *	notrack jmp *-24(%rsp)
+ *	lea   -stack_bytes-16(%rsp), %rsp
+ *	pop   stack_bytes-8(%rsp)	 twice
+ */
+void payload_emit_return(struct emit *emit, unsigned int stack_bytes)
 {
+	uint8_t saved = stack_bytes ? DETOUR_SAVED_BYTES : 0, down = (uint8_t)(stack_bytes + saved);
+
+	for (unsigned int i = 0; i < saved; i += 8)
+		EMIT(emit, 0xff, 0x74, 0x24, (uint8_t)(stack_bytes - 8));
 	EMIT(emit, 0x54, 0xff, 0x35);
 	emit_slot(emit, FIXUP_RETURN_WORD, 0);
 	EMIT(emit, 0xff, 0x15);
 	emit_slot(emit, FIXUP_RETURN_ENTER, 0);
-	EMIT(emit, 0x48, 0x8d, 0x64, 0x24, 24);	  /* lea 24(%rsp), %rsp */
-	EMIT(emit, 0x3e, 0xff, 0x64, 0x24, 0xe8); /* notrack jmp *-24(%rsp) */
+	EMIT(emit, 0x48, 0x8d, 0x64, 0x24, (uint8_t)(24 + down)); /* lea 24+down(%rsp), %rsp */
+	EMIT(emit, 0x3e, 0xff, 0x64, 0x24, 0xe8);		  /* notrack jmp *-24(%rsp) */
+	if (down)
+		EMIT(emit, 0x48, 0x8d, 0x64, 0x24, (uint8_t)-down);
+	for (unsigned int i = 0; i < saved; i += 8)
+		EMIT(emit, 0x8f, 0x44, 0x24, (uint8_t)(stack_bytes - 8));
 }

@@ -11,14 +11,16 @@
 #include <stdbool.h>
 
 /*
- * Write the way in for the event at the point. has_red_zone: below the stack pointer lies something;
- * keeps_flags: the flags are still wanted. Returns 0, -EINVAL for a field that makes no sense,
+ * Write the way in for the event. stack_bytes: from the stack pointer up to where it was at the point; keeps_flags: the flags are still wanted. Returns 0, -EINVAL for a field that makes no sense,
  * -WM_E_FIELD_REACH.
  */
-int payload_emit(struct emit *emit, const struct code_place *place, bool has_red_zone,
+int payload_emit(struct emit *emit, const struct code_place *place, unsigned int stack_bytes,
 		 bool keeps_flags);
 
-/* Write the way in for the return, where the stack pointer is at the return address. */
-void payload_emit_return(struct emit *emit);
+/* The most of stack_bytes for a return: what lies there stays within the red zone as it is gone in. */
+#define PAYLOAD_RETURN_STACK_MAX 80
+
+/* Write the way in for the return. */
+void payload_emit_return(struct emit *emit, unsigned int stack_bytes);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The jump may stand at the point itself, or behind instructions that leave everything as it was: endbr64, which
- * must stay for those who jump there; what does nothing; at a function's entry pushes of registers too, which the
- * trampoline undoes before the event. Nothing may jump to what lies behind them: whoever did would be taken for one
+ * The jump may stand at the point itself, or behind instructions that change nothing which the event reads: endbr64,
+ * which must stay for those who jump there; what does nothing; at a function's entry others too. Nothing may jump to what lies behind them: whoever did would be taken for one
  * who came by the point.
  */
 #include "code/span.h"
@@ -14,7 +13,7 @@
 #include <waymark/error.h>
 
 #define FLAGS_LOOK 12 /* instructions */
-#define SKIPS_MAX 8
+#define SKIPS_MAX 16
 
 __attribute__((format(printf, 3, 4))) static int refuse(struct span *span, int err,
 							const char *format, ...)
@@ -119,15 +118,6 @@ static bool is_endbr(const struct move_insn *insn)
 	return insn->decoded.mnemonic == ZYDIS_MNEMONIC_ENDBR64;
 }
 
-static bool is_register_push(const struct move_insn *insn)
-{
-	return insn->decoded.mnemonic == ZYDIS_MNEMONIC_PUSH && insn->decoded.operand_width == 64 &&
-	       insn->operands[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-	       insn->operands[0].reg.value >= ZYDIS_REGISTER_RAX &&
-	       insn->operands[0].reg.value <= ZYDIS_REGISTER_R15 &&
-	       insn->operands[0].reg.value != ZYDIS_REGISTER_RSP;
-}
-
 static bool is_padding(const struct move_insn *insn)
 {
 	return move_is_filler(insn) || insn->decoded.mnemonic == ZYDIS_MNEMONIC_INT3;
@@ -209,25 +199,25 @@ static int insn_check(const struct sweep *sweep, const struct move_insn *insn, s
 
 /* ---- the choices ---- */
 
-/* Whether the jump may also stand behind this one; a push is kept then. */
+/* Whether the jump may also stand behind this one. */
 static bool skip(const struct sweep *sweep, bool is_entry, const struct move_insn *insn,
-		 struct span *span)
+		 struct prologue *prologue, const struct span *span)
 {
 	uint64_t next = insn->address + insn->decoded.length;
-	bool is_push = is_entry && is_register_push(insn);
+	bool is_nothing = is_endbr(insn) || move_is_filler(insn);
 
-	if (is_push && span->push_count == SPAN_PUSHES_MAX)
+	/* past a prefix, or behind it */
+	if (sweep_next_target(sweep, insn->address + 1, next + 1) <= next ||
+	    !sweep_is_start(sweep, next))
 		return false;
 	/* a compiler's own jump leads behind no entry's endbr64, wherever that may be */
-	if ((is_push || !is_entry) && sweep_is_doubtful(sweep, span->point))
+	if (!(is_entry && is_nothing) && sweep_is_doubtful(sweep, span->point))
 		return false;
-	if (!is_push && !is_endbr(insn) && !move_is_filler(insn))
-		return false;
-	if (sweep_is_target(sweep, next) || !sweep_is_start(sweep, next))
-		return false;
-	if (is_push)
-		span->insns[span->push_count++] = *insn;
-	return true;
+	if (is_nothing)
+		return true;
+	return is_entry && !sweep_taboo(sweep, insn->address, next) &&
+	       prologue_pass(prologue, insn) &&
+	       !(prologue->sets_flags && flags_are_wanted(sweep, next));
 }
 
 /* What is said of a place that has no choice: why its own instruction is none. */
@@ -240,9 +230,11 @@ static int none(struct span *span, int refusal, const char *detail)
 	return refusal;
 }
 
-int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, unsigned int number,
-	      struct span *span)
+int span_find(const struct sweep *sweep, uint64_t point, const struct prologue *entry,
+	      unsigned int number, struct span *span)
 {
+	struct prologue prologue = entry ? *entry : (struct prologue){ 0 };
+	bool is_entry = entry;
 	char detail[SPAN_DETAIL_BYTES] = "";
 	unsigned int found = 0;
 	uint64_t at = point;
@@ -250,6 +242,8 @@ int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, unsigned
 	int err, refusal = 0;
 
 	*span = (struct span){ .point = point };
+	if (number >= DETOUR_CHOICES_MAX)
+		return -ENOENT;
 	err = point_check(sweep, is_entry, span);
 	if (err)
 		return err;
@@ -261,7 +255,8 @@ int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, unsigned
 			err = kept_find(sweep, &insn, span);
 		if (!err && found++ == number) {
 			span->address = at;
-			span->insns[span->push_count] = insn;
+			span->insn = insn;
+			span->stack_bytes = prologue.stack_bytes;
 			return 0;
 		}
 		if (err && err != -ENOENT && !refusal) {
@@ -270,7 +265,7 @@ int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, unsigned
 		}
 		span->refusal = 0;
 		span->detail[0] = '\0';
-		if (!skip(sweep, is_entry, &insn, span))
+		if (!skip(sweep, is_entry, &insn, &prologue, span))
 			break;
 		at += insn.decoded.length;
 	}

@@ -7,32 +7,32 @@
 
 #include "abi/detour.h"
 #include "code/move.h"
+#include "code/prologue.h"
 #include "code/sweep.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SPAN_PUSHES_MAX 2
 #define SPAN_DETAIL_BYTES 96
 
 struct span {
-	uint64_t point;		 /* before which instruction the event happens */
-	uint64_t address;	 /* of the instruction that the jump replaces */
-	unsigned int bytes;	 /* of it, and of filler behind it that nothing ever runs */
-	unsigned int kept;	 /* bytes behind it that may end the jump's distance */
-	uint8_t starts;		 /* bit i: an instruction begins at the kept byte i */
-	unsigned int push_count; /* instructions between, which are run again behind the event */
-	struct move_insn insns[SPAN_PUSHES_MAX + 1]; /* these, then the one that is replaced */
-	bool keeps_flags;		/* what the flags hold at the point is still wanted */
-	int refusal;			/* -WM_E_*, why there is none; 0 */
+	uint64_t point;		  /* before which instruction the event happens */
+	uint64_t address;	  /* of the instruction that the jump replaces */
+	unsigned int bytes;	  /* of it, and of filler behind it that nothing ever runs */
+	unsigned int kept;	  /* bytes behind it that may end the jump's distance */
+	uint8_t starts;		  /* bit i: an instruction begins at the kept byte i */
+	unsigned int stack_bytes; /* from the stack pointer there up to where it is at the point */
+	struct move_insn insn;	  /* the one that is replaced */
+	bool keeps_flags;	  /* what the flags hold is still wanted */
+	int refusal;		  /* -WM_E_*, why there is none; 0 */
 	char detail[SPAN_DETAIL_BYTES]; /* of the refusal: what, and where; or "" */
 };
 
 /*
- * Find the choice with this number, from 0 on, for an event at `point`. is_entry: the point is a function's
- * entry, so pushes may lie between. Returns 0; the refusal, if there is not even the first; -ENOENT: there are no more.
+ * Find the choice with this number, from 0 on, for an event at `point`. entry: that is a function's
+ * entry, so other instructions may lie between; NULL: it is none. Returns 0; the refusal, if there is not even the first; -ENOENT: there are no more.
  */
-int span_find(const struct sweep *sweep, uint64_t point, bool is_entry, unsigned int number,
-	      struct span *span);
+int span_find(const struct sweep *sweep, uint64_t point, const struct prologue *entry,
+	      unsigned int number, struct span *span);
 
 #endif

@@ -137,6 +137,124 @@ begin pushes
 	ret
 end pushes
 
+/* What may come before an entry's event, more than are tried. */
+begin prologue
+	push	%rbp			/* +0, 1 */
+	mov	%rsp, %rbp		/* +1, 3 */
+	mov	%rdi, %rbx		/* +4, 3 */
+	xor	%eax, %eax		/* +7, 2 */
+	movzbl	%sil, %r10d		/* +9, 4 */
+	lea	8(%rsi), %r11		/* +13, 4 */
+	mov	%rsp, %r12		/* +17, 3 */
+	mov	%r12, %r13		/* +20, 3 */
+	leave
+	ret
+end prologue
+
+/* Likewise, then what may not. */
+begin prologue_room
+	mov	%rsp, %rbp		/* +0, 3 */
+	sub	$40, %rsp		/* +3, 4 */
+	mov	%fs:40, %rax		/* +7, 9 */
+	mov	%rax, -8(%rbp)		/* +16, 4 */
+	movaps	%xmm0, 16(%rsp)		/* +20, 5 */
+	mov	a_variable(%rip), %rax	/* +25, 7 */
+	mov	(%rdi), %rax		/* +32 */
+	mov	%rbp, %rsp
+	ret
+end prologue_room
+
+begin stops_argument
+	nop
+	mov	%rax, %rdi
+	ret
+end stops_argument
+
+begin stops_half_argument
+	nop
+	mov	%al, %dl
+	ret
+end stops_half_argument
+
+begin stops_stack_argument
+	nop
+	mov	%rax, 8(%rsp)
+	ret
+end stops_stack_argument
+
+begin stops_red_zone
+	nop
+	mov	%rax, -8(%rsp)
+	ret
+end stops_red_zone
+
+begin stops_pointer
+	nop
+	mov	(%rdi), %rax
+	ret
+end stops_pointer
+
+begin stops_vector
+	nop
+	movaps	%xmm1, %xmm0
+	ret
+end stops_vector
+
+begin stops_frame
+	nop
+	mov	%rax, -8(%rbp)
+	ret
+end stops_frame
+
+begin stops_flags
+	nop
+	cmp	%rax, %rbx
+	setb	%al
+	ret
+end stops_flags
+
+begin stops_pop
+	nop
+	pop	%rax
+	ret
+end stops_pop
+
+begin stops_global
+	nop
+	mov	%rax, a_variable(%rip)
+	ret
+end stops_global
+
+begin stops_call
+	nop
+	call	one_wide
+	ret
+end stops_call
+
+begin stops_locked
+	nop
+	lock incl -4(%rsp)
+	ret
+end stops_locked
+
+begin stops_align
+	nop
+	and	$-16, %rsp
+	ret
+end stops_align
+
+begin stops_string
+	nop
+	stosb
+	ret
+end stops_string
+
+begin stops_table
+	nop
+	mov	(%rsp,%rax,8), %rbx
+	ret
+end stops_table
+
 begin pushes_looped
 	push	%rbx			/* +0, 1 */
 1:	dec	%rdi			/* +1, 3 */
@@ -200,6 +318,16 @@ begin past_prefix
 1:	incl	(%rsi)
 	ret
 end past_prefix
+
+/* What comes by the loop does not come by the entry. */
+begin prologue_prefix
+	.byte	0x3e			/* +0, 5 */
+1:	lea	8(%rdi), %rax		/* +1 */
+	mov	%rax, %rbx		/* +5, 3 */
+	dec	%rdi
+	jnz	1b
+	ret
+end prologue_prefix
 
 begin signal_return
 	.cfi_signal_frame

@@ -33,7 +33,6 @@ static int event_emit(struct trampoline *trampoline, const struct code_place *pl
 	struct control_detour *detour = &trampoline->detour;
 	int err = 0;
 
-	detour->event_at = trampoline->emit.bytes;
 	if (detour->flags & DETOUR_GUARD_CALL) {
 		EMIT(&trampoline->emit, 0xb8); /* mov $number, %eax */
 		emit_bytes(&trampoline->emit, &trampoline->guarded_call,
@@ -45,9 +44,9 @@ static int event_emit(struct trampoline *trampoline, const struct code_place *pl
 		return 0;
 	}
 	if (!(detour->flags & DETOUR_SECRETIVE))
-		err = payload_emit(&trampoline->emit, place, !place->is_entry, span->keeps_flags);
+		err = payload_emit(&trampoline->emit, place, span->stack_bytes, span->keeps_flags);
 	if (!err && (detour->flags & DETOUR_RETURN))
-		payload_emit_return(&trampoline->emit);
+		payload_emit_return(&trampoline->emit, span->stack_bytes);
 	detour->link_at = trampoline->emit.bytes;
 	emit_bytes(&trampoline->emit, link, sizeof(link));
 	return err;
@@ -56,20 +55,15 @@ static int event_emit(struct trampoline *trampoline, const struct code_place *pl
 static int code_emit(struct trampoline *trampoline, const struct code_place *place,
 		     const struct span *span)
 {
-	const struct move_insn *replaced = &span->insns[span->push_count];
 	struct emit *emit = &trampoline->emit;
-	int err;
+	int err = event_emit(trampoline, place, span);
 
-	/* what was pushed goes: flags are nobody's at a function's entry, but the lea keeps them, too */
-	if (span->push_count)
-		EMIT(emit, 0x48, 0x8d, 0x64, 0x24, (uint8_t)(8 * span->push_count));
-	err = event_emit(trampoline, place, span);
 	trampoline->detour.moved_at = emit->bytes;
-	for (unsigned int i = 0; i <= span->push_count && !err; i++)
-		move_emit(emit, &span->insns[i]);
-	if (!err && move_judge(replaced) == MOVE_CAN) {
+	if (!err)
+		move_emit(emit, &span->insn);
+	if (!err && move_judge(&span->insn) == MOVE_CAN) {
 		EMIT(emit, JMP_NEAR);
-		emit_distance(emit, span->address + replaced->decoded.length, 0);
+		emit_distance(emit, span->address + span->insn.decoded.length, 0);
 	}
 	return err ? err : emit_finish(emit);
 }
@@ -77,21 +71,19 @@ static int code_emit(struct trampoline *trampoline, const struct code_place *pla
 static void detour_fill(struct trampoline *trampoline, const struct sweep *sweep,
 			const struct code_place *place, const struct span *span)
 {
-	const struct move_insn *replaced = &span->insns[span->push_count];
 	struct control_detour *detour = &trampoline->detour;
 
 	detour->insn_bytes = (uint8_t)span->bytes;
 	detour->kept_bytes = (uint8_t)span->kept;
 	detour->starts = span->starts;
-	for (unsigned int i = 0; i < span->push_count; i++)
-		detour->pushed_bytes += span->insns[i].decoded.length;
+	detour->stack_bytes = (uint16_t)span->stack_bytes;
 	detour->address = span->address;
 	detour->point = span->point;
 	detour->semaphore = place->semaphore;
 	image_read(&sweep->image, span->address, detour->original, detour->insn_bytes + span->kept);
 	for (unsigned int i = 0; i < place->field_count && i < CODE_FIELDS_MAX; i++)
 		detour->types[0][i] = place->fields[i].type;
-	if (replaced->decoded.meta.category == ZYDIS_CATEGORY_CALL)
+	if (span->insn.decoded.meta.category == ZYDIS_CATEGORY_CALL)
 		detour->flags |= DETOUR_CALL;
 	if (place->is_safe)
 		detour->flags |= DETOUR_SAFE;
@@ -105,12 +97,38 @@ static void detour_fill(struct trampoline *trampoline, const struct sweep *sweep
 		detour->flags |= DETOUR_RETURN_FLOAT;
 }
 
+/* What an event needs as it is at the entry. */
+static struct prologue entry_of(const struct code_place *place)
+{
+	struct prologue entry = {
+		.kept = PROLOGUE_ARGUMENTS,
+		.room_max = place->wants_return ? PAYLOAD_RETURN_STACK_MAX : PROLOGUE_STACK_MAX,
+	};
+
+	for (unsigned int i = 0; i < place->field_count && i < CODE_FIELDS_MAX; i++) {
+		const struct code_operand *from = &place->fields[i].from;
+
+		if (from->kind == OPERAND_REGISTER || from->kind == OPERAND_HIGH ||
+		    from->kind == OPERAND_MEMORY)
+			entry.kept |= from->reg < 16 ? 1u << from->reg : 0;
+		if (from->kind == OPERAND_MEMORY)
+			entry.kept |= from->index < 16 ? 1u << from->index : 0;
+	}
+	return entry;
+}
+
+/* A guard takes the function's place: it must find all as at the entry. */
 static int compose(struct trampoline *trampoline, const struct sweep *sweep,
 		   const struct code_place *place, unsigned int number)
 {
 	struct control_detour *detour = &trampoline->detour;
+	struct prologue entry = entry_of(place);
 	struct span span;
-	int err = span_find(sweep, place->address, place->is_entry, number, &span);
+	int err;
+
+	if (detour->flags & DETOUR_GUARDS)
+		entry = (struct prologue){ .kept = UINT32_MAX };
+	err = span_find(sweep, place->address, place->is_entry ? &entry : NULL, number, &span);
 
 	if (err)
 		return refuse(trampoline, err, span.detail);

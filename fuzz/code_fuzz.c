@@ -78,14 +78,13 @@ static void place_all(struct code_module *module)
 			struct code_place place = { .address = at,
 						    .wants_entry = 1,
 						    .is_entry = sweep_is_target(&sweep, at) };
-			unsigned int number = 0;
 
 			place.wants_return = place.is_entry;
-			while (!trampoline_compose(&sweep, &place, number, &trampoline)) {
+			for (unsigned int number = 0;
+			     number < 2 * DETOUR_CHOICES_MAX &&
+			     !trampoline_compose(&sweep, &place, number, &trampoline);
+			     number++)
 				choice_write(&trampoline);
-				if (++number > DETOUR_CHOICES_MAX)
-					abort();
-			}
 		}
 	}
 	sweep_release(&sweep);

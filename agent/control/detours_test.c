@@ -41,7 +41,6 @@ static struct place compose(void)
 		.detour = { .bytes = sizeof place - sizeof place.head,
 			    .code_bytes = 16,
 			    .fixup_count = 1,
-			    .event_at = 1,
 			    .link_at = 1,
 			    .moved_at = 1 + sizeof link,
 			    .insn_bytes = INSN_BYTES,
@@ -191,8 +190,6 @@ Test(detours, broken_fields_are_refused_by_name)
 	BROKEN(-WM_E_PROTOCOL, bad.detour.insn_bytes = DETOUR_INSN_MAX + 1);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.kept_bytes = DETOUR_KEPT_MAX + 1);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.moved_at = 17);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.pushed_bytes = 1);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.point--; bad.detour.pushed_bytes = 8);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_SAFE << 1);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_SECRETIVE);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_GUARD_CALL | DETOUR_GUARD_MASK);
@@ -203,7 +200,6 @@ Test(detours, broken_fields_are_refused_by_name)
 	BROKEN(-WM_E_PROTOCOL, bad.detour.types[0][0] = 0xff);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.link_at = 0);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.link_at = 2);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.event_at = 2);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.link_at = UINT16_MAX);
 	BROKEN(-WM_E_PROTOCOL, bad.fixup.kind = 0);
 	BROKEN(-WM_E_PROTOCOL, bad.fixup.kind = FIXUP_RETURN_WORD);

@@ -12,12 +12,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The stack is the same at both events, and the same bytes stand there. */
 static int is_fellow(const struct control_detour *a, const struct control_detour *b)
 {
-	return a->address == b->address && a->insn_bytes == b->insn_bytes &&
-	       a->pushed_bytes == b->pushed_bytes && a->link_at && b->link_at &&
-	       !memcmp(a->original, b->original, a->insn_bytes);
+	return a->address == b->address && a->insn_bytes == b->insn_bytes && a->link_at &&
+	       b->link_at && !memcmp(a->original, b->original, a->insn_bytes);
 }
 
 struct detour *chain_find(const struct control_detour *record)
@@ -50,7 +48,7 @@ int chain_join(struct detour *head, struct detour *detour)
 static int link_store(const struct text *text, const struct detour *from, const struct detour *to)
 {
 	uintptr_t link = from->code + from->record->link_at;
-	uint32_t far = (uint32_t)(to->code + to->record->event_at - link - DETOUR_LINK_BYTES);
+	uint32_t far = (uint32_t)(to->code - link - DETOUR_LINK_BYTES);
 	uint8_t next = 0;
 	int error = text_write_code(text, link + 3, &far, sizeof far, PROT_READ | PROT_EXEC);
 

@@ -82,8 +82,7 @@ static int check_head(const struct control_detour *record)
 		return -WM_E_PROTOCOL;
 	if (guard & (guard - 1) || (guard && record->flags & (DETOUR_RETURN | DETOUR_SECRETIVE)))
 		return -WM_E_PROTOCOL;
-	if (end < record->address || record->point > record->address ||
-	    record->address - record->point < record->pushed_bytes)
+	if (end < record->address || record->point > record->address)
 		return -WM_E_PROTOCOL;
 	if (record->flags & DETOUR_SECRETIVE && !(record->flags & DETOUR_RETURN))
 		return -WM_E_PROTOCOL;
@@ -101,10 +100,9 @@ static int check_parts(const struct control_detour *record, const struct detour_
 	const uint8_t *code = (const uint8_t *)(record + 1);
 
 	if (!record->link_at != !!(record->flags & DETOUR_GUARDS) ||
-	    record->moved_at + record->pushed_bytes > record->code_bytes)
+	    record->moved_at > record->code_bytes)
 		return -WM_E_PROTOCOL;
-	if (record->link_at && (record->event_at > record->link_at ||
-				record->link_at + sizeof link > record->code_bytes ||
+	if (record->link_at && (record->link_at + sizeof link > record->code_bytes ||
 				memcmp(code + record->link_at, link, sizeof link) != 0))
 		return -WM_E_PROTOCOL;
 	for (unsigned int i = 0; i < record->fixup_count; i++) {

@@ -132,7 +132,7 @@ struct composer {
 	unsigned int fixup_count;
 	/* places of rip-relative words to be filled in */
 	unsigned int word_at[4];
-	uint16_t event_at, link_at, moved_at;
+	uint16_t link_at, moved_at;
 };
 
 static void put(struct composer *c, const void *bytes, unsigned int count)
@@ -171,12 +171,20 @@ static void put_event(struct composer *c, const struct trial_wish *wish)
 						: 0)));
 }
 
-/* At a function's entry the return address lies at (%rsp). */
-static void put_return(struct composer *c)
+/* The return address lies at stack_bytes(%rsp): code/payload.c says what is saved. */
+static void put_return(struct composer *c, uint8_t stack_bytes)
 {
+	uint8_t saved = stack_bytes ? DETOUR_SAVED_BYTES : 0, down = (uint8_t)(stack_bytes + saved);
+
+	for (unsigned int i = 0; i < saved; i += 8)
+		PUT(c, 0xff, 0x74, 0x24, (uint8_t)(stack_bytes - 8)); /* push */
 	PUT(c, 0x54); /* push %rsp: it pushes what it was */
 	put_enter(c, 2);
-	PUT(c, 0x48, 0x8d, 0x64, 0x24, 24, 0x3e, 0xff, 0x64, 0x24, 0xe8);
+	PUT(c, 0x48, 0x8d, 0x64, 0x24, (uint8_t)(24 + down), 0x3e, 0xff, 0x64, 0x24, 0xe8);
+	if (down)
+		PUT(c, 0x48, 0x8d, 0x64, 0x24, (uint8_t)-down);
+	for (unsigned int i = 0; i < saved; i += 8)
+		PUT(c, 0x8f, 0x44, 0x24, (uint8_t)(stack_bytes - 8)); /* pop */
 }
 
 static void put_words(struct composer *c, unsigned int which, uint8_t word, uint8_t enter)
@@ -199,20 +207,16 @@ static void put_words(struct composer *c, unsigned int which, uint8_t word, uint
 static void put_code(struct composer *c, const struct trial_wish *wish)
 {
 	static const uint8_t link[] = DETOUR_LINK;
-	const uint8_t *from = original_of(wish->function) + wish->skipped;
+	const uint8_t *from = original_of(wish->function) + wish->skipped + wish->pushed_bytes;
 
-	/* lea n(%rsp), %rsp */
-	if (wish->pushes)
-		PUT(c, 0x48, 0x8d, 0x64, 0x24, (uint8_t)(8 * wish->pushes));
-	c->event_at = (uint16_t)c->at;
 	if (!(wish->flags & DETOUR_SECRETIVE))
 		put_event(c, wish);
 	if (wish->flags & DETOUR_RETURN)
-		put_return(c);
+		put_return(c, (uint8_t)(8 * wish->pushes));
 	c->link_at = (uint16_t)c->at;
 	put(c, link, sizeof link);
 	c->moved_at = (uint16_t)c->at;
-	put(c, from, wish->pushed_bytes + wish->insn_bytes);
+	put(c, from, wish->insn_bytes);
 	PUT(c, 0xe9, 0, 0, 0, 0);
 	c->fixups[c->fixup_count++] = (struct detour_fixup){
 		.offset = (uint16_t)(c->at - 4),
@@ -257,13 +261,12 @@ void trial_compose(union trial_record *record, const struct trial_wish *wish)
 	record->head = (struct control_detour){
 		.code_bytes = (uint16_t)c.at,
 		.fixup_count = (uint16_t)c.fixup_count,
-		.event_at = c.event_at,
 		.link_at = wish->flags & DETOUR_GUARDS ? 0 : c.link_at,
 		.moved_at = c.moved_at,
 		.insn_bytes = wish->insn_bytes,
 		.kept_bytes = DETOUR_KEPT_MAX,
 		.starts = wish->starts,
-		.pushed_bytes = wish->pushed_bytes,
+		.stack_bytes = (uint16_t)(8 * wish->pushes),
 		.flags = wish->flags,
 		.address = (uintptr_t)trial_jump(wish),
 		.point = (uintptr_t)wish->function,
