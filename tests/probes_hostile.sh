@@ -21,7 +21,7 @@ storm()
 	for name; do at+=("$(nm -D "$file" 2>/dev/null | cat - <(nm "$file") | awk -v n="$name" '$3 == n { print $1; exit }')"); done
 	./uprobes storm "$PWD/$file" 100000 "$whom" "${at[@]}" >/dev/null &
 	storming=$!
-	started+=($storming)
+	started+=("$storming")
 	disown $storming
 }
 
