@@ -272,11 +272,11 @@ int payload_emit(struct emit *emit, const struct code_place *place, unsigned int
 }
 
 /*
- * Who goes in leaves two words below the return address, and has the stack pointer at it then. What the function has
- * saved there is kept further down meanwhile:
+ * The agent writes two words right below the return address, and goes on with the stack pointer there. The function
+ * may have saved registers in these words. So the trampoline copies them further down before, and back afterwards:
  *
  *	push  stack_bytes-8(%rsp)	 twice: the two words
- *	push  %rsp ...			 as without; the agent knows how far up the return address is
+ *	push  %rsp ...			 the agent adds stack_bytes and the copies
  *	lea   stack_bytes+40(%rsp), %rsp
  *	notrack jmp *-24(%rsp)
  *	lea   -stack_bytes-16(%rsp), %rsp

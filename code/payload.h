@@ -17,7 +17,7 @@
 int payload_emit(struct emit *emit, const struct code_place *place, unsigned int stack_bytes,
 		 bool keeps_flags);
 
-/* The most of stack_bytes for a return: what lies there stays within the red zone as it is gone in. */
+/* The most stack_bytes of a place whose return is wanted: the red zone protects these while the agent is entered. */
 #define PAYLOAD_RETURN_STACK_MAX 80
 
 /* Write the way in for the return. */

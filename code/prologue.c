@@ -13,7 +13,7 @@ static const ZydisRegister registers[REGISTERS] = {
 	ZYDIS_REGISTER_R12, ZYDIS_REGISTER_R13, ZYDIS_REGISTER_R14, ZYDIS_REGISTER_R15,
 };
 
-/* REGISTERS: it is none of these. */
+/* Returns REGISTERS for any other. */
 static unsigned int number_of(ZydisRegister found)
 {
 	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, found);
@@ -29,7 +29,7 @@ static bool is_flags(ZydisRegister found)
 	return ZydisRegisterGetClass(found) == ZYDIS_REGCLASS_FLAGS;
 }
 
-/* What instructions are known to do nothing but what their operands say. */
+/* Whether its operands and flags are all that it changes. */
 static bool is_known(const struct move_insn *insn)
 {
 	switch (insn->decoded.mnemonic) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The jump may stand at the point itself, or behind instructions that change nothing which the event reads: endbr64,
- * which must stay for those who jump there; what does nothing; at a function's entry others too. Nothing may jump to what lies behind them: whoever did would be taken for one
- * who came by the point.
+ * The jump replaces the instruction at the point, or one behind instructions that change nothing which the event
+ * reads: endbr64, whose address other code jumps to; no-operations; at a function's entry also what code/prologue.h
+ * says. Nothing may jump to what is behind them: the event would be recorded for code that did not pass the point.
  */
 #include "code/span.h"
 

@@ -137,7 +137,7 @@ begin pushes
 	ret
 end pushes
 
-/* What may come before an entry's event, more than are tried. */
+/* More instructions may come before an entry's event than there are choices. */
 begin prologue
 	push	%rbp			/* +0, 1 */
 	mov	%rsp, %rbp		/* +1, 3 */
@@ -151,7 +151,7 @@ begin prologue
 	ret
 end prologue
 
-/* Likewise, then what may not. */
+/* The last load may not come before the event. */
 begin prologue_room
 	mov	%rsp, %rbp		/* +0, 3 */
 	sub	$40, %rsp		/* +3, 4 */

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Programs that change under armed probes, while uprobes come and go: they execute another, load a library elsewhere,
-# map memory where jumps lead, sum up their own code, forbid themselves to map code. Each result is right, and what is
-# not recorded is told.
+# map memory where jumps lead, sum up their own code, forbid themselves to map code. Each result is right, and the
+# recording says what is missing.
 # shellcheck source=tests/probes_setup.bash
 . "$(dirname "$0")/probes_setup.bash"
 

@@ -41,7 +41,7 @@ struct detour {
 	uint8_t is_armed; /* a head: the jump stands, or is to stand again when another tool has gone */
 	uint8_t is_held;   /* a head that is armed: it did not stand at the last look (watch.h) */
 	uint8_t is_lost;   /* likewise: the file's bytes stand there */
-	uint8_t is_astray; /* a head that is armed: its jump leads to nothing of ours */
+	uint8_t is_astray; /* a head that is armed: its jump leads to memory of the program's */
 	uint8_t is_counted_up; /* its semaphore */
 	uint8_t in_batch;
 	uint8_t is_listed; /* a head: some member is in the batch */

@@ -47,7 +47,7 @@ void landing_map(void);
 /* 0: all of the jump's landings are there; -EAGAIN: they are still to be mapped; else why one can't be had. */
 int landing_error(const struct jump *jump);
 
-/* The bytes that stand at a landing. */
+/* The jump that a landing holds. */
 void landing_bytes(uintptr_t landing, uint8_t bytes[DETOUR_JUMP_BYTES]);
 
 /* The program has mapped something else there, or nothing: no jump may lead there any more. */

@@ -96,7 +96,7 @@ static int reload(const char *path, int times)
 			usleep(500);
 		}
 		dlclose(library);
-		/* the next one lies elsewhere */
+		/* the loader finds another address for the next one */
 		if (round % 2)
 			mmap((void *)map->l_addr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1,
 			     0);
