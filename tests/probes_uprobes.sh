@@ -35,6 +35,32 @@ storm()
 	for i in "${pids[@]}"; do wait "$i" || fail "a storm: $(cat storm.*)"; done
 }
 
+# trace_storm ROUNDS: likewise, one after the other, as perf, SystemTap and scripts do it: through tracefs, in all processes
+trace_storm()
+{
+	local folder=$PWD/tracefs status
+
+	mkdir -p "$folder"
+	unshare -m bash -c '
+folder=$1 rounds=$2 name=$3 file=$4
+shift 4
+mount -t tracefs none "$folder" 2>/dev/null && [ -w "$folder/uprobe_events" ] || exit 77
+trap "echo 0 >$folder/events/$name/at/enable; echo -:$name/at >>$folder/uprobe_events" EXIT
+for ((i = 0; i < rounds; i++)); do
+	n=$((RANDOM % $# + 1)) at=${!n}
+	echo "p:$name/at $file:0x$at" >>"$folder/uprobe_events" || exit 1
+	echo 1 >"$folder/events/$name/at/enable" || exit 1
+	sleep 0.0$((RANDOM % 10))
+	echo 0 >"$folder/events/$name/at/enable"
+	echo "-:$name/at" >>"$folder/uprobe_events"
+	sleep 0.0$((RANDOM % 10))
+done 2>/dev/null
+trap - EXIT' - "$folder" "$1" "waymark_$$" "$PWD/uprobes" "${addresses[@]}"
+	status=$?
+	[ $status -eq 0 ] || [ $status -eq 77 ] || fail "uprobe_events: status $status"
+	[ $status -ne 77 ] || echo "skipped: tracefs has no uprobe_events here"
+}
+
 # complete TRACE PID: a function's event that did not come for 20 ms is told as missing then
 complete()
 {
@@ -78,7 +104,12 @@ ended()
 ./uprobes load 1100 >load.out &
 load=$!
 await executed "$load"
-storm "$load" "$rounds" &
+{
+	(trace_storm $((rounds / 4)) && exit $failed) &
+	storm "$load" "$rounds"
+	wait $! || failed=1
+	exit $failed
+} &
 storming=$!
 number=0
 while kill -0 $storming 2>/dev/null && kill -0 "$load" 2>/dev/null; do
