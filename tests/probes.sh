@@ -136,6 +136,17 @@ kill -9 $recorder
 wait $recorder 2>/dev/null
 await_same_bytes "$pid" /probed "the tool was killed"
 [ "$(count killed probed:add)" -gt 0 ] || fail "nothing is left of the killed recording"
+# At any moment, of probes of all kinds: nothing of ours stays in the text of any module.
+for round in $(seq 12); do
+	rm -rf killed
+	"$waymark" record -o killed -e 'func:*@probed/ret/' -e 'func:m*@libc.so.6' -e 'func:pthread*@libc.so.6/ret/' \
+		${has_sdt:+-e 'usdt:shop:*'} -p "$pid" >/dev/null 2>&1 &
+	recorder=$!
+	disown $recorder
+	sleep "0.$(printf %03d $((RANDOM % 500)))" # any moment
+	kill -9 $recorder
+done
+await_same_bytes "$pid" '/\(probed\|libc.so.6\)$' "twelve kills"
 # A function of libc's that others have put themselves in the way of is not for a thread's first hit.
 cat >between.c <<'EOF'
 #include <pthread.h>
