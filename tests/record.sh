@@ -63,6 +63,34 @@ expect "stopped program: events in the trace" "$(events_in stopped)" "$(json rec
 kill -CONT "$pid"
 records continued -p "$pid" # after the program was stopped
 
+# A program that ThreadSanitizer is in can only be launched.
+cat >sanitized.c <<'EOF'
+#include <unistd.h>
+#include <waymark/marker.h>
+int main(void)
+{
+	for (int i = 0; i < 1000; i++) {
+		WAYMARK(sanitized, round, i);
+		usleep(1000);
+	}
+	return 0;
+}
+EOF
+if cc -g -fsanitize=thread -I"$source_dir/include" -o sanitized sanitized.c 2>words && setarch -R ./sanitized 2>words; then
+	probed=$pid
+	start setarch -R ./sanitized
+	await_running "$pid"
+	run 1 -o sanitized_attached --for 100ms -p "$pid"
+	says "ThreadSanitizer"
+	kill -0 "$pid" || fail "a program with ThreadSanitizer does not survive"
+	kill "$pid"
+	pid=$probed
+	run 0 --json -o sanitized_launched -- setarch -R ./sanitized
+	expect "events of a program with ThreadSanitizer" "$(json recorded)" 1000
+else
+	echo "skipped: no ThreadSanitizer here: $(head -1 words)"
+fi
+
 # The program is killed: what it committed is there, and the recording ends by itself.
 begin_record --json -o dead -p "$pid"
 await_event dead ticker:
