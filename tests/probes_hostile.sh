@@ -32,9 +32,10 @@ calm()
 	await has_ended $storming
 }
 
-# at_work MODE [ARGUMENT]: the program runs, and is recorded into ./MODE by the last command of the caller
+# at_work MODE [ARGUMENT]: the program runs; its words are in ./said
 at_work()
 {
+	rm -f said
 	./hostile "$@" >said &
 	pid=$!
 	started+=("$pid")
