@@ -8,16 +8,15 @@
 #include "cli/cli.h"
 #include "cli/command_line.h"
 #include "cli/lines_gather.h"
+#include "cli/output.h"
 #include "cli/quantity.h"
 #include "cli/source_text.h"
 #include "cli/trail_lost.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -247,32 +246,19 @@ static int source_add(struct coverage *coverage, const struct coverage_options *
 
 /* ---- writing ---- */
 
-/* What was cut short would tell of less than ran: it is taken away. */
-static int write_failed(int error, const char *path, int fd)
-{
-	struct stat stat;
-
-	if (path && !fstat(fd, &stat) && S_ISREG(stat.st_mode))
-		unlink(path);
-	return complain(error, "%s", path ? path : "stdout");
-}
-
 static int write_lcov(struct out *out, const char *path, const struct coverage *coverage)
 {
-	int fd = STDOUT_FILENO, status = CLI_FINE;
+	struct output output = { .fd = STDOUT_FILENO };
+	int err = path ? output_open(&output, path) : 0, closed;
 
-	if (path) {
-		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-		if (fd < 0)
-			return complain(-errno, "%s", path);
-	}
-	out_init(out, fd);
+	if (err)
+		return complain(err, "%s", path);
+	out_init(out, output.fd);
 	coverage_put_lcov(out, coverage);
-	if (out_flush(out))
-		status = write_failed(out->error, path, fd);
-	if (path && close(fd) && status == CLI_FINE)
-		status = complain(-errno, "%s", path);
-	return status;
+	err = out_flush(out);
+	closed = path ? output_close(&output, err != 0) : 0;
+	err = err ? err : closed;
+	return err ? complain(err, "%s", path ? path : "stdout") : CLI_FINE;
 }
 
 static int print(const struct coverage_options *options, const struct coverage *coverage)

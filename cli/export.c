@@ -6,17 +6,16 @@
 
 #include "cli/cli.h"
 #include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/quantity.h"
 #include "cli/trail_bounds.h"
 #include "cli/trail_lost.h"
 #include "cli/trail_view.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -264,21 +263,17 @@ static int export_to(int fd, const struct export_options *options, struct trail_
 		   : CLI_FINE;
 }
 
-/* What could not be written whole is taken away again, if it is a file. */
 static int export_file(const struct export_options *options, struct trail_view *view)
 {
-	struct stat stat;
-	int fd = open(options->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666), status;
+	struct output output;
+	int err = output_open(&output, options->output), status;
 
-	if (fd < 0)
-		return complain(-errno, "%s", options->output);
-	if (fstat(fd, &stat))
-		stat.st_mode = 0;
-	status = export_to(fd, options, view);
-	if (close(fd) && status == CLI_FINE)
-		status = complain(-errno, "%s", options->output);
-	if (status != CLI_FINE && S_ISREG(stat.st_mode))
-		unlink(options->output);
+	if (err)
+		return complain(err, "%s", options->output);
+	status = export_to(output.fd, options, view);
+	err = output_close(&output, status != CLI_FINE);
+	if (err && status == CLI_FINE)
+		status = complain(err, "%s", options->output);
 	return status;
 }
 

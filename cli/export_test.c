@@ -41,6 +41,47 @@ Test(export_command, leaves_a_file_alone_where_there_is_nothing_to_write)
 	cr_expect_str_eq(printed, "kept\n");
 }
 
+Test(export_command, replaces_a_file_and_never_writes_into_one)
+{
+	char link[90];
+
+	sample_trail_close(&sample);
+	snprintf(link, sizeof(link), "%s-link", path);
+	cr_assert_eq(shell("echo kept >%s; chmod 640 %s; ln -f %s %s.old", path, path, path, path),
+		     0);
+	cr_assert_eq(shell("ln -s %s %s", path, link), 0);
+	cr_expect_eq(shell(WAYMARK_COMMAND " export --format=folded -o %s %s", link, sample.folder),
+		     1);
+	expect("the output is a symbolic link");
+	cr_expect_eq(shell("cat %s", path), 0);
+	cr_expect_str_eq(printed, "kept\n");
+	cr_expect_eq(shell(WAYMARK_COMMAND " export --format=folded -o %s %s", path, sample.folder),
+		     0);
+	cr_expect_eq(shell("cat %s; stat -c %%a %s; cat %s.old; ls -A $(dirname %s) | grep -c "
+			   "waymark-.*new; cat /dev/null",
+			   path, path, path, path),
+		     0);
+	cr_expect_str_eq(printed, "name;[unknown] 1\n640\nkept\n0\n");
+	cr_expect_eq(shell(WAYMARK_COMMAND " export --format=folded -o /dev/stdout %s | cat",
+			   sample.folder),
+		     0);
+	expect("name;[unknown] 1\n");
+	cr_expect_eq(shell("rm %s %s.old", link, path), 0);
+}
+
+Test(export_command, leaves_the_file_of_another_user_alone)
+{
+	if (geteuid())
+		cr_skip_test("needs root, which can give a file away");
+	sample_trail_close(&sample);
+	cr_assert_eq(shell("echo kept >%s && chown 65534 %s", path, path), 0);
+	cr_expect_eq(shell(WAYMARK_COMMAND " export --format=folded -o %s %s", path, sample.folder),
+		     1);
+	expect("another user owns it");
+	cr_expect_eq(shell("cat %s", path), 0);
+	cr_expect_str_eq(printed, "kept\n");
+}
+
 /* Another process's, of another program. */
 static void other_runs(const char *exe)
 {

@@ -11,10 +11,10 @@
 #include "cli/tree.h"
 #include "session/session.h"
 #include "session/trail/step.h"
+#include "trace/folder.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -248,29 +248,29 @@ static void record(struct recording *recording)
 }
 
 /* What a folder that we have made has of streams: of a process that was recorded until another could not be. */
-static void remove_streams(const char *dir)
+static void remove_streams(DIR *list)
 {
-	DIR *list = opendir(dir);
 	struct dirent *entry;
 
-	while (list && (entry = readdir(list)))
+	while ((entry = readdir(list)))
 		if (!entry->d_name[strspn(entry->d_name, "0123456789-")])
 			unlinkat(dirfd(list), entry->d_name, 0);
-	if (list)
-		closedir(list);
 }
 
 /* It did not come to a recording: take away what was made for it. */
 static void remove_trace(const char *dir, int had_dir)
 {
-	char path[PATH_MAX + 16];
+	int folder = folder_open(dir); /* its parent's owner may have put another in its place */
+	DIR *list = folder < 0 ? NULL : fdopendir(folder);
 
-	snprintf(path, sizeof(path), "%s/metadata", dir);
-	unlink(path);
-	if (had_dir)
+	if (!list)
 		return;
-	remove_streams(dir);
-	rmdir(dir);
+	unlinkat(folder, "metadata", 0);
+	if (!had_dir) {
+		remove_streams(list);
+		rmdir(dir);
+	}
+	closedir(list);
 }
 
 /* The session ends here, but for what is to be told of its probes. */
@@ -373,7 +373,7 @@ static int give_up(struct recording *recording, int had_dir)
 			;
 	}
 	close_session(recording);
-	if (has_trace)
+	if (has_trace || recording->options->made_dir)
 		remove_trace(recording->options->dir, had_dir);
 	return sum_up_json(recording, &status, CLI_FAILED);
 }
@@ -397,7 +397,7 @@ static int run(const struct record_options *options)
 	struct recording recording = { .options = options,
 				       .flight = options->flight,
 				       .guardian = { .fd = -1 } };
-	int had_dir = access(options->dir, F_OK) == 0;
+	int had_dir = !options->made_dir && access(options->dir, F_OK) == 0;
 
 	child_catch_signals();
 	progress_begin(&recording.progress);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -153,8 +154,11 @@ static int take_option(struct record_options *options, int letter)
 	}
 }
 
-/* waymark-YYYYmmdd-HHMMSS, with a number behind it where that is taken. */
-static void name_dir(struct record_options *options)
+/*
+ * waymark-YYYYmmdd-HHMMSS, with a number behind it where that is taken. It is made here: a folder that is there
+ * already is another recording's, or another user's.
+ */
+static int make_dir(struct record_options *options)
 {
 	time_t now = time(NULL);
 	struct tm parts;
@@ -163,8 +167,13 @@ static void name_dir(struct record_options *options)
 	localtime_r(&now, &parts);
 	strftime(stem, sizeof(stem), "waymark-%Y%m%d-%H%M%S", &parts);
 	strcpy(options->dir, stem);
-	for (int i = 2; i < 100 && access(options->dir, F_OK) == 0; i++)
+	for (int i = 2; mkdir(options->dir, 0700); i++) {
+		if (errno != EEXIST || i == INT_MAX)
+			return complain(-errno, "%s", options->dir);
 		snprintf(options->dir, sizeof(options->dir), "%s-%d", stem, i);
+	}
+	options->made_dir = 1;
+	return -1;
 }
 
 static int check(struct record_options *options, int argc, char **argv)
@@ -186,9 +195,7 @@ static int check(struct record_options *options, int argc, char **argv)
 		return CLI_USAGE;
 	if (!options->spec_count)
 		options->specs[options->spec_count++] = "marker:*:*";
-	if (!options->dir[0])
-		name_dir(options);
-	return -1;
+	return options->dir[0] ? -1 : make_dir(options);
 }
 
 int record_options_parse(struct record_options *options, int argc, char **argv)

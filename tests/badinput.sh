@@ -97,10 +97,51 @@ says "Not a directory"
 run 1 -o /proc/trace -- sh -c 'touch ran'
 run 1 -o no/such/parent -- sh -c 'touch ran'
 [ ! -e ran ] || fail "the program ran though nothing could be recorded"
-mkdir empty
+mkdir -m 700 empty
 run 0 -o empty -- ./ticker 5
 run 1 -o empty -- ./ticker 5
 says "not empty"
+
+# Folders that another user can put files or links in.
+mkdir -m 777 open
+run 1 -o open -- sh -c 'touch ran'
+says "another user owns it or can write to it: open"
+mkdir -m 700 behind
+ln -s behind link
+run 1 -o link -- sh -c 'touch ran'
+says "another user owns it or can write to it: link"
+expect "files behind the link" "$(ls behind)" ""
+[ ! -e ran ] || fail "the program ran though nothing could be recorded"
+if [ "$(id -u)" -eq 0 ]; then
+	mkdir -m 700 foreign_folder
+	chown 65534 foreign_folder
+	run 1 -o foreign_folder -- ./ticker 5
+	says "another user owns it or can write to it: foreign_folder"
+	expect "files in another user's folder" "$(ls -A foreign_folder)" ""
+	chown 65534 empty
+	for change in "report --repair" "compress" "compress -d"; do
+		# shellcheck disable=SC2086 # a command and its option
+		"$waymark" $change empty >out 2>words && fail "$change: another user's trace was changed"
+		says "another user owns it or can write to it: empty"
+	done
+fi
+
+# The default folder is a new one, however many there are by its name.
+mkdir crowd
+(
+	cd crowd || exit
+	now=$(date +%s)
+	for ((second = now; second < now + 10; second++)); do
+		stem=waymark-$(date -d "@$second" +%Y%m%d-%H%M%S)
+		mkdir "$stem"
+		for ((i = 2; i <= 120; i++)); do mkdir "$stem-$i"; done
+	done
+	"$waymark" record -- ../ticker 5 >../out 2>../words
+)
+expect "the default folder" "$(basename "$(dirname crowd/*/metadata)" | sed 's/.*-//')" 121
+run_in_crowd=$(find crowd -mindepth 1 -maxdepth 1 | wc -l)
+(cd crowd && "$waymark" record -- ./nothere >../out 2>../words) && fail "a program that is not there was recorded"
+expect "folders after a recording that came to nothing" "$(find crowd -mindepth 1 -maxdepth 1 | wc -l)" "$run_in_crowd"
 
 # A buffer past a limit: the figure and the limit's name.
 (

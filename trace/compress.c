@@ -3,6 +3,7 @@
 
 #include "abi/page.h"
 #include "base/array.h"
+#include "trace/folder.h"
 #include "trace/packed.h"
 
 #include <dirent.h>
@@ -44,9 +45,8 @@ static int fresh_open(struct fresh *fresh, int dir, const char *file, mode_t mod
 	snprintf(fresh->name, sizeof(fresh->name), ".%s.new", file);
 	/* what a killed one left behind */
 	unlinkat(dir, fresh->name, 0);
-	fresh->fd = openat(dir, fresh->name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-			   mode & 0777);
-	return fresh->fd < 0 ? -errno : 0;
+	fresh->fd = folder_create(dir, fresh->name, mode & 0777);
+	return fresh->fd < 0 ? fresh->fd : 0;
 }
 
 static int fresh_write(struct fresh *fresh, const void *bytes, size_t count)
@@ -347,20 +347,25 @@ static int folder_list(struct change *change, int packed)
 	return err;
 }
 
-static int folder_open(struct change *change, const char *dir, int packed)
+static int change_open(struct change *change, const char *dir, int packed)
 {
+	int err;
+
 	change->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (change->dir < 0)
 		return errno == ENOTDIR ? -WM_E_NOT_A_TRACE : -errno;
 	if (!has(change->dir, "metadata"))
 		return -WM_E_NOT_A_TRACE;
+	err = folder_check(change->dir);
+	if (err)
+		return err;
 	/* its writer holds it, and who repairs or changes it; readers share it */
 	if (flock(change->dir, LOCK_EX | LOCK_NB))
 		return errno == EWOULDBLOCK ? -WM_E_TRACE_IN_USE : -errno;
 	return folder_list(change, packed);
 }
 
-static void folder_release(struct change *change)
+static void change_release(struct change *change)
 {
 	for (size_t i = 0; i < change->count; i++)
 		free(change->files[i]);
@@ -374,7 +379,7 @@ int trace_compress(const char *dir, struct trace_packing *packing)
 	struct trace_packing none = { 0 };
 	struct change change = { .packing = packing ? packing : &none };
 	struct packer packer;
-	int err = folder_open(&change, dir, 0), count = 0;
+	int err = change_open(&change, dir, 0), count = 0;
 
 	if (!err)
 		err = packer_init(&packer);
@@ -386,7 +391,7 @@ int trace_compress(const char *dir, struct trace_packing *packing)
 	}
 	change.packing->files = (uint64_t)count;
 	packer_release(&packer);
-	folder_release(&change);
+	change_release(&change);
 	return err < 0 ? err : count;
 }
 
@@ -394,13 +399,13 @@ int trace_decompress(const char *dir, struct trace_packing *packing)
 {
 	struct trace_packing none = { 0 };
 	struct change change = { .packing = packing ? packing : &none };
-	int err = folder_open(&change, dir, 1), count = 0;
+	int err = change_open(&change, dir, 1), count = 0;
 
 	for (size_t i = 0; i < change.count && err >= 0; i++) {
 		err = decompress_one(&change, change.files[i]);
 		count += err > 0;
 	}
 	change.packing->files = (uint64_t)count;
-	folder_release(&change);
+	change_release(&change);
 	return err < 0 ? err : count;
 }

@@ -5,6 +5,7 @@
  * beside it; and a packet with a bad event in it is told to end before that event, by its
  * content_size: the bytes stay where they are, and our own reader tells of them.
  */
+#include "trace/folder.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
 
@@ -24,9 +25,10 @@ static int keep_tail(int dir, const char *file, int from, uint64_t offset)
 	int to, err = 0;
 
 	snprintf(name, sizeof(name), ".cut-%s", file);
-	to = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	unlinkat(dir, name, 0); /* an earlier repair's */
+	to = folder_create(dir, name, 0600);
 	if (to < 0)
-		return -errno;
+		return to;
 	while (!err && (count = pread(from, bytes, sizeof(bytes), (off_t)offset)) != 0) {
 		if (count < 0 || write(to, bytes, (size_t)count) != count)
 			err = errno ? -errno : -ENOSPC;
@@ -117,7 +119,8 @@ int trace_repair(const char *dir)
 	err = trace_reader_open(&reader, dir);
 	if (err)
 		return err;
-	if (reader->live || flock(reader->dir, LOCK_EX | LOCK_NB))
+	err = folder_check(reader->dir);
+	if (!err && (reader->live || flock(reader->dir, LOCK_EX | LOCK_NB)))
 		err = reader->live || errno == EWOULDBLOCK ? -EBUSY : -errno;
 	for (uint32_t i = 0; !err && i < reader->stream_count; i++)
 		if (reader->streams[i].is_packed)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/streams.h"
 
+#include "trace/folder.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -73,14 +75,21 @@ static int file_open(struct streams *streams, struct stream_file *file)
 	if (streams->open_count == STREAMS_OPEN_MAX)
 		close_oldest(streams);
 	for (;;) {
-		file->fd = openat(streams->dir, name,
-				  O_WRONLY | O_CLOEXEC | (file->bytes ? 0 : O_CREAT), 0600);
+		int err;
+
+		if (file->is_made)
+			file->fd = openat(streams->dir, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+		else
+			file->fd = folder_create(streams->dir, name, 0600);
 		if (file->fd >= 0)
 			break;
-		if ((errno != EMFILE && errno != ENFILE) || !streams->open_count)
-			return -errno;
+		err = file->is_made ? -errno : file->fd;
+		file->fd = -1;
+		if ((err != -EMFILE && err != -ENFILE) || !streams->open_count)
+			return err;
 		close_oldest(streams);
 	}
+	file->is_made = 1;
 	streams->open[streams->open_count++] = file;
 	return 0;
 }

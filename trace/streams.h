@@ -19,6 +19,7 @@ struct stream_file {
 	uint32_t number;
 	uint64_t instance;
 	uint64_t bytes; /* whole packets in it */
+	int is_made;	/* its file is there */
 	int fd;		/* -1 while closed */
 	uint64_t used;	/* when it was written to last, in writes */
 };

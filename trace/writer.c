@@ -8,6 +8,7 @@
  */
 #include "trace/writer.h"
 
+#include "trace/folder.h"
 #include "trace/streams.h"
 #include "trace/tsdl.h"
 #include "trace/walk.h"
@@ -75,9 +76,9 @@ static int metadata_replace(struct trace_writer *writer, const struct text *head
 
 	if (head->error)
 		return head->error;
-	fd = openat(writer->dir, METADATA_NEW, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	fd = folder_create(writer->dir, METADATA_NEW, 0600);
 	if (fd < 0)
-		return room_error(-errno);
+		return room_error(fd);
 	err = write_whole(fd, head);
 	if (!err)
 		err = write_whole(fd, &writer->body);
@@ -117,7 +118,7 @@ static int metadata_flush(struct trace_writer *writer)
 }
 
 /* Open the folder, made if need be, and see that it is empty. Returns its descriptor. */
-static int folder_open(const char *path)
+static int open_empty(const char *path)
 {
 	struct dirent *entry;
 	DIR *list;
@@ -125,9 +126,9 @@ static int folder_open(const char *path)
 
 	if (mkdir(path, 0700) && errno != EEXIST)
 		return -errno;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = folder_open(path);
 	if (fd < 0)
-		return -errno;
+		return fd;
 	copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	list = copy < 0 ? NULL : fdopendir(copy);
 	if (!list) {
@@ -167,7 +168,7 @@ int trace_writer_open(struct trace_writer **writer, const char *dir)
 	*writer = NULL;
 	if (!made)
 		return -ENOMEM;
-	made->dir = folder_open(dir);
+	made->dir = open_empty(dir);
 	if (made->dir < 0) {
 		err = made->dir;
 		free(made);

@@ -34,7 +34,7 @@ struct trace_process {
 
 /*
  * Make a trace in `dir`, which is made (mode 0700) when it is not there; its parents must be.
- * -WM_E_TRACE_DIR when it is not empty. *writer is released with trace_writer_close(); it is NULL
+ * -WM_E_TRACE_DIR when it is not empty, -WM_E_OUTPUT_OWNER when another user can change it. *writer is released with trace_writer_close(); it is NULL
  * after a failure.
  */
 int trace_writer_open(struct trace_writer **writer, const char *dir);
@@ -106,7 +106,7 @@ int trace_writer_close(struct trace_writer *writer);
  * Make a damaged trace readable to every CTF reader: what follows the last whole packet of a stream
  * is moved to a hidden file `.cut-STREAM` beside it, and a packet is made to end before the first
  * event in it that can't be read. Returns the number of streams changed, -EBUSY while the trace is
- * being written, -WM_E_TRACE_PACKED, -WM_E_NOT_A_TRACE, or -errno.
+ * being written, -WM_E_TRACE_PACKED, -WM_E_NOT_A_TRACE, -WM_E_OUTPUT_OWNER (trace/folder.h), or -errno.
  */
 int trace_repair(const char *dir);
 

@@ -517,7 +517,7 @@ Test(writer, a_full_disk_leaves_whole_packets)
 {
 	sample_folder(dir);
 	if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("none", dir, "tmpfs", 0, "size=1m")) {
+	    mount("none", dir, "tmpfs", 0, "size=1m,mode=700")) {
 		sample_folder_remove(dir);
 		cr_skip_test("mounting a small tmpfs needs root");
 	}

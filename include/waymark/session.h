@@ -166,7 +166,8 @@ int wm_session_start(struct wm_session *session);
 /*
  * Record into a new trace folder, which is made (mode 0700) where it is not there; before
  * wm_session_start(), once. 0; -EBUSY where the session runs or has a folder, -WM_E_TRACE_DIR for
- * one that is not empty, -ENOMEM, or that of mkdir(2) and open(2).
+ * one that is not empty, -WM_E_OUTPUT_OWNER for a link or one that another user can change, -ENOMEM, or
+ * that of mkdir(2) and open(2).
  */
 int wm_session_output(struct wm_session *session, const char *dir);
 

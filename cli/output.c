@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/output.h"
+
+#include "trace/folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <waymark/error.h>
+
+static int open_parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	size_t bytes = slash ? (size_t)(slash - path) : 0;
+	char folder[PATH_MAX] = ".";
+	int fd;
+
+	if (bytes >= sizeof(folder))
+		return -ENAMETOOLONG;
+	if (slash)
+		snprintf(folder, sizeof(folder), "%.*s", bytes ? (int)bytes : 1, path);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+static int open_device(struct output *output)
+{
+	struct stat about;
+
+	output->fd = open(output->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	if (output->fd < 0)
+		return -errno;
+	if (!fstat(output->fd, &about) && !S_ISREG(about.st_mode))
+		return 0;
+	close(output->fd); /* exchanged since it was looked at */
+	return -WM_E_OUTPUT_OWNER;
+}
+
+static int open_fresh(struct output *output, mode_t mode)
+{
+	unsigned int number;
+
+	do {
+		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+			return -errno;
+		snprintf(output->fresh, sizeof(output->fresh), ".waymark-%08x.new", number);
+		output->fd = folder_create(output->folder, output->fresh, mode);
+	} while (output->fd == -EEXIST);
+	return output->fd < 0 ? output->fd : 0;
+}
+
+int output_open(struct output *output, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct stat about, behind;
+	mode_t mode = 0666;
+	int err = 0;
+
+	*output = (struct output){ -1, -1, "", path, slash ? slash + 1 : path };
+	/* /dev/stdout is a link, but what it leads to is most often no file */
+	if (!stat(path, &behind) && !S_ISREG(behind.st_mode))
+		return S_ISDIR(behind.st_mode) ? -EISDIR : open_device(output);
+	output->folder = open_parent(path);
+	if (output->folder < 0)
+		return output->folder;
+	if (!fstatat(output->folder, output->name, &about, AT_SYMLINK_NOFOLLOW)) {
+		err = !S_ISREG(about.st_mode) || about.st_uid != geteuid() ? -WM_E_OUTPUT_OWNER : 0;
+		mode = about.st_mode & 0777;
+	} else if (errno != ENOENT) {
+		err = -errno;
+	}
+	if (!err)
+		err = open_fresh(output, mode);
+	if (err)
+		close(output->folder);
+	return err;
+}
+
+int output_close(struct output *output, int failed)
+{
+	int err = close(output->fd) ? -errno : 0;
+
+	if (output->folder < 0)
+		return err;
+	if (!err && !failed &&
+	    renameat(output->folder, output->fresh, output->folder, output->name))
+		err = -errno;
+	if (err || failed)
+		unlinkat(output->folder, output->fresh, 0);
+	close(output->folder);
+	return err;
+}
