@@ -5,7 +5,8 @@
  * A connection is an AF_UNIX SOCK_SEQPACKET socket and stands for one session on one process. Either
  * side may have opened it: a tool connects to an agent that listens (attach, wm_agent_listen), an
  * agent connects to a tool (launch, a child of fork). Both check SO_PEERCRED: the peer must have the
- * same effective uid, or be root. Whoever connected, the agent speaks first: HELLO.
+ * same effective uid, or be root. The agent of a process that is set-user-ID, set-group-ID, has
+ * capabilities (AT_SECURE) or is not dumpable accepts only root. Whoever connected, the agent speaks first: HELLO.
  *
  * One packet is one message: struct wm_message, then `bytes` of body; 64 KiB at most together. A
  * request carries a serial number; its answer is DONE with that serial, after any MARKER, REFUSED or

@@ -77,16 +77,13 @@ int socketdir_address(struct sockaddr_un *address, const char *path, const char 
 	return (size_t)length >= sizeof address->sun_path ? -ENAMETOOLONG : 0;
 }
 
-int socketdir_peer(int fd, pid_t *pid)
+int socketdir_peer(int fd, struct ucred *peer)
 {
-	struct ucred peer;
-	socklen_t bytes = sizeof peer;
+	socklen_t bytes = sizeof *peer;
 
-	if (kernel_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes))
+	if (kernel_getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &bytes))
 		return -errno;
-	if (pid)
-		*pid = peer.pid;
-	if (bytes != sizeof peer || (peer.uid != kernel_geteuid() && peer.uid != 0))
+	if (bytes != sizeof *peer || (peer->uid != kernel_geteuid() && peer->uid != 0))
 		return -WM_E_PEER_UID;
 	return 0;
 }

@@ -43,10 +43,12 @@ void socketdir_agent_name(pid_t pid, unsigned int twin, char *name, size_t bytes
  */
 int socketdir_address(struct sockaddr_un *address, const char *path, const char *name);
 
+struct ucred;
+
 /*
  * Whether a connected socket's other end is ours: it has our effective uid, or is root. Returns 0,
- * -WM_E_PEER_UID or -errno. *pid gets the peer's pid where that is not NULL.
+ * -WM_E_PEER_UID or -errno. *peer gets who it is, as the kernel says (SO_PEERCRED).
  */
-int socketdir_peer(int fd, pid_t *pid);
+int socketdir_peer(int fd, struct ucred *peer);
 
 #endif

@@ -110,12 +110,13 @@ Test(socketdir, refuses_an_address_that_would_be_cut)
 
 Test(socketdir, the_other_end_of_a_pair_is_ourselves)
 {
+	struct ucred peer = { 0 };
 	int pair[2];
-	pid_t pid = 0;
 
 	cr_assert(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
-	cr_assert_eq(socketdir_peer(pair[0], &pid), 0);
-	cr_assert_eq(pid, getpid());
+	cr_assert_eq(socketdir_peer(pair[0], &peer), 0);
+	cr_assert_eq(peer.pid, getpid());
+	cr_assert_eq(peer.uid, geteuid());
 }
 
 Test(socketdir, an_agents_name_tells_twins_apart)

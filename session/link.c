@@ -18,8 +18,10 @@
 /* Both sides check: same user, or root. Root itself may talk to anyone, as it may trace anyone. */
 static int peer_check(struct link *link)
 {
-	int err = socketdir_peer(link->fd, &link->pid);
+	struct ucred peer = { 0 };
+	int err = socketdir_peer(link->fd, &peer);
 
+	link->pid = peer.pid;
 	return err == -WM_E_PEER_UID && geteuid() == 0 ? 0 : err;
 }
 

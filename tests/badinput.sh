@@ -64,6 +64,83 @@ if [ "$(id -u)" -eq 0 ]; then
 	fi
 fi
 
+# A program that may do more than its caller, and listens: only root may record it.
+cat >listens.c <<'END'
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#include <waymark/agent.h>
+#include <waymark/marker.h>
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		prctl(PR_SET_DUMPABLE, 0);
+	if (wm_agent_listen())
+		return 1;
+	for (;;) {
+		WAYMARK(listens, tick, argc);
+		usleep(1000);
+	}
+}
+END
+as_nobody=(env -C /tmp -u XDG_RUNTIME_DIR setpriv --reuid 65534 --regid 65534 --clear-groups)
+if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
+	echo "without root and setpriv no setgid program is tried"
+elif findmnt -nT "$folder" -o OPTIONS | grep -q nosuid; then
+	echo "on a file system without set-user-ID no setgid program is tried"
+else
+	chmod 755 "$folder"
+	cc -I"$source_dir/include" listens.c -o listens "$WAYMARK_AGENT" -Wl,-rpath,"$folder" || exit 1
+	cp listens setgid
+	chgrp 4242 setgid
+	chmod 2755 setgid
+	for program in "listens" "listens undumpable" "setgid"; do
+		# shellcheck disable=SC2086 # a program and its argument
+		"${as_nobody[@]}" "$folder"/$program &
+		listener=$!
+		started+=("$listener")
+		await test -S "/tmp/waymark-65534/$listener.agent" || fail "$program does not listen"
+		"${as_nobody[@]}" timeout 20 "$waymark" record -e 'marker:*:*' --for 200ms -o "/tmp/waymark-badinput-$$" -p "$listener" >out 2>words
+		got=$?
+		rm -rf "/tmp/waymark-badinput-$$"
+		if [ "$program" = listens ]; then
+			expect "$program, recorded by its user" $got 0
+		else
+			expect "$program, recorded by its user" $got 1
+			says "it accepts only root"
+		fi
+		run 0 --json --for 200ms -o "by_root_$program" -p "$listener"
+		[ "$(json recorded)" -gt 0 ] || fail "$program: root records nothing: $(cat words)"
+		kill "$listener"
+	done
+fi
+
+# Recorded by its user before it was not dumpable, and so are the children that it forks then.
+cat >undumpable.c <<'END'
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/marker.h>
+int main(void)
+{
+	prctl(PR_SET_DUMPABLE, 0);
+	for (int i = 0; i < 5; i++) {
+		if (!fork()) {
+			WAYMARK(undumpable, child, i);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	return 0;
+}
+END
+if [ -x listens ]; then
+	cc -I"$source_dir/include" undumpable.c -o undumpable || exit 1
+	"${as_nobody[@]}" timeout 30 "$waymark" record --json -o "/tmp/waymark-badinput-$$" -- "$folder/undumpable" >out 2>words
+	expect "children of a process that is not dumpable: events" "$(json recorded)" 5
+	rm -rf "/tmp/waymark-badinput-$$"
+fi
+
 # Names that match nothing, in a process: near ones are told.
 start ./ticker 1 1 1000000
 await_running "$pid"
@@ -83,7 +160,8 @@ run 1 -o hostile -e "func:$hostile@ticker" -p "$pid"
 says 'x1b[31mevil\x0aname\xc2\x9b'
 "$waymark" list "./$hostile" 2>words && fail "a file that isn't there was listed"
 says 'x1b[31mevil\x0aname\xc2\x9b'
-run 0 -v -o hostile -e func:main -- bash -c "cp ticker \"\$1\" && \"\$1\" 1" - "./$hostile"
+# whether a place can be had depends on where the kernel put the program
+"$waymark" record -v -o hostile -e func:main -- bash -c "cp ticker \"\$1\" && \"\$1\" 1" - "./$hostile" >out 2>words
 ! grep -q $'\e\|\xc2\x9b' words || fail "a name reached the terminal as it is: $(cat -v words)"
 
 # Output folders: refused before the program is started, and left as they were.

@@ -23,6 +23,9 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 
 #define OPEN_MS 10000 /* the socket's slot, and this thread, aren't held by one who only looks */
 #define LATE_PATIENCE_NS 100000000u
@@ -151,10 +154,36 @@ static void take_back(void)
 	}
 }
 
+static void say_done(int fd, int error)
+{
+	struct control_done done = { .error = error };
+
+	message_send(fd, CONTROL_DONE, 0, &done, sizeof done, NULL, 0, -1, NULL);
+}
+
+/*
+ * The protocol carries machine code. A process that may do more than the user who started it obeys root alone, as
+ * it does with ptrace(2): a setuid, setgid or capability program, and one that is not dumpable. One that was recorded
+ * before it was not dumpable stays so, with the children that it forks.
+ */
+static int check_peer(int fd, unsigned int flags)
+{
+	struct ucred peer;
+	int error = socketdir_peer(fd, &peer);
+
+	if (error || peer.uid == 0)
+		return error;
+	if (!getauxval(AT_SECURE) &&
+	    (flags & SESSION_FORKED || kernel_call(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0) == 1))
+		return 0;
+	say_done(fd, -WM_E_PEER_ROOT);
+	return -WM_E_PEER_ROOT;
+}
+
 int session_add(int fd, unsigned int flags, const char *tool)
 {
 	struct session *session = NULL;
-	int error = socketdir_peer(fd, NULL);
+	int error = check_peer(fd, flags);
 
 	take_back();
 	for (unsigned int i = 0; !session && i < SESSIONS_MAX; i++) {
@@ -164,10 +193,8 @@ int session_add(int fd, unsigned int flags, const char *tool)
 	if (!error)
 		error = hello_send(fd, flags, inherit_find(tool));
 	if (!error && !session) {
-		struct control_done done = { .error = -WM_E_SESSIONS };
-
-		message_send(fd, CONTROL_DONE, 0, &done, sizeof done, NULL, 0, -1, NULL);
 		error = -WM_E_SESSIONS;
+		say_done(fd, error);
 	}
 	if (error) {
 		kernel_close(fd);
