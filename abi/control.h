@@ -20,7 +20,8 @@
  * descriptor.
  *
  * Sockets lie in a directory of mode 0700 that the user owns (checked by both sides before use):
- * $XDG_RUNTIME_DIR/waymark where that is set and the user's, else /tmp/waymark-UID. An agent listens
+ * $XDG_RUNTIME_DIR/waymark where that is set and the user's, else /tmp/waymark-UID; or what base/socketdir.h
+ * names where another user has taken that. An agent listens
  * on PID.agent there, or PID-1.agent and so on where a process of another PID namespace has that; a tool
  * on PID-SERIAL.tool.
  *

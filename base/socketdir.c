@@ -56,6 +56,54 @@ int socketdir_make(const char *path, uid_t uid)
 	return socketdir_check(path, uid);
 }
 
+int socketdir_find(uid_t uid, const char *runtime_dir, char path[SOCKETDIR_BYTES])
+{
+	char system[32], other[SOCKETDIR_BYTES];
+	int error;
+
+	snprintf(system, sizeof system, "/run/user/%lu", (unsigned long)uid);
+	socketdir_path(uid, runtime_dir, path);
+	error = socketdir_make(path, uid);
+	for (int i = 0; error && i < 2; i++) {
+		socketdir_path(uid, i ? NULL : system, other);
+		if (!socketdir_make(other, uid)) {
+			strcpy(path, other);
+			return 0;
+		}
+	}
+	return error;
+}
+
+static const char temporary[] = "/tmp/waymark-";
+
+int socketdir_make_private(uid_t uid, char path[SOCKETDIR_BYTES])
+{
+	unsigned long number;
+
+	do {
+		if (kernel_call(SYS_getrandom, (long)&number, sizeof number, 0, 0) != sizeof number)
+			return -errno;
+		snprintf(path, SOCKETDIR_BYTES, "%s%lu-%016lx", temporary, (unsigned long)uid,
+			 number);
+		if (!kernel_mkdir(path, 0700))
+			return kernel_chmod(path, 0700) ? -errno : 0;
+	} while (errno == EEXIST);
+	return -errno;
+}
+
+int socketdir_is_private(const char *path)
+{
+	const char *user = strstr(path, temporary);
+
+	return user == path && strchr(user + sizeof temporary - 1, '-');
+}
+
+void socketdir_leave(const char *path)
+{
+	if (socketdir_is_private(path))
+		kernel_call(SYS_rmdir, (long)path, 0, 0, 0);
+}
+
 void socketdir_agent_name(pid_t pid, unsigned int twin, char *name, size_t bytes)
 {
 	if (twin)

@@ -2,6 +2,9 @@
 /*
  * The folder where agents and tools find each other: $XDG_RUNTIME_DIR/waymark where that is set and
  * belongs to the user, else /tmp/waymark-UID. Both sides use it only while it is theirs alone.
+ *
+ * Anyone can make /tmp/waymark-UID first. Then it is /run/user/UID/waymark, and where that is not to be had a private
+ * one, /tmp/waymark-UID-RANDOM. Its maker passes a private one on; an agent that listens in one has a memfd with the path.
  */
 #ifndef BASE_SOCKETDIR_H
 #define BASE_SOCKETDIR_H
@@ -18,6 +21,20 @@
  * NULL; it is passed over when it isn't this user's folder or would be too long. Returns 0.
  */
 int socketdir_path(uid_t uid, const char *runtime_dir, char path[SOCKETDIR_BYTES]);
+
+/*
+ * The first of these that is there or can be made: what socketdir_path() says, /run/user/UID/waymark, and
+ * /tmp/waymark-UID. Returns 0, or why the first is not to be had, which path[] then names.
+ */
+int socketdir_find(uid_t uid, const char *runtime_dir, char path[SOCKETDIR_BYTES]);
+
+/* Make a private one. 0 or -errno. socketdir_leave() removes it once it is empty. */
+int socketdir_make_private(uid_t uid, char path[SOCKETDIR_BYTES]);
+int socketdir_is_private(const char *path);
+void socketdir_leave(const char *path);
+
+/* The name of the memfd, which is sealed: nobody changes it while a tool reads. */
+#define SOCKETDIR_MEMFD "waymark-folder"
 
 /*
  * Make the folder if it isn't there, then check it. Returns 0; -WM_E_SOCKET_DIR if it is not a folder

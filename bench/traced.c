@@ -115,7 +115,7 @@ int traced_launch(struct traced *traced, char *const argv[], uint64_t buffer_byt
 		return -WM_E_NO_AGENT;
 	err = place_own(dir);
 	if (!err)
-		err = listener_new(&traced->listener, dir, -1, geteuid());
+		err = listener_new(&traced->listener, dir, place_open(dir, geteuid()), geteuid());
 	if (err)
 		return err;
 	options.tool = traced->listener->path;

@@ -7,6 +7,7 @@
 #include <criterion/redirect.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -128,25 +129,27 @@ Test(outcome, a_ledger_that_can_t_be_had_is_told_once, .init = cr_redirect_stder
 	uint64_t id;
 
 	char folder[] = "/tmp/waymark-outcome-XXXXXX", path[64], told[256];
-	FILE *file;
 
-	/* a file where the folder should be */
+	/* a link where the file should be */
 	cr_assert(mkdtemp(folder));
 	setenv("XDG_RUNTIME_DIR", folder, 1);
 	snprintf(path, sizeof(path), "%s/waymark", folder);
-	file = fopen(path, "w");
-	cr_assert(file && !fclose(file));
+	cr_assert(!mkdir(path, 0700));
+	strcat(path, "/claims");
+	cr_assert(!symlink("/nowhere", path));
 	outcome_unclaimed(&session);
 	cr_assert_eq(ledger_claim(session_ledger(&session), &claim, 1, &id), 0);
 	outcome_unclaimed(&session);
 	outcome_unclaimed(&session);
 	ledger_free(session.ledger);
-	unlink(path);
-	rmdir(folder);
 	snprintf(
 		told, sizeof(told),
 		"waymark: what this takes is not in the ledger of claims: the folder for sockets is not ours alone: %s\n"
 		"  it is recorded all the same; others are not told who has it\n",
 		path);
 	cr_assert_stderr_eq_str(told);
+	unlink(path);
+	*strrchr(path, '/') = '\0';
+	rmdir(path);
+	rmdir(folder);
 }

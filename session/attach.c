@@ -87,16 +87,18 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_
 		place_apart(target.uid, dir);
 		err = bring_agent(&target, agent, dir);
 	} else {
-		err = place_of(pid, target.uid, dir);
+		err = place_any(pid, target.uid, dir);
 	}
 	if (err)
 		return session_fail(session, err,
 				    apart_is(&apart) ? "%s, as process %d sees it" : "%s", dir,
 				    (int)pid);
 	err = inject_agent(pid, agent, dir, words, sizeof(words));
-	if (err)
+	if (err) {
+		socketdir_leave(dir);
 		return session_fail(session, err, "pid %d%s%s", (int)pid, words[0] ? ": " : "",
 				    words);
+	}
 	err = connect_patiently(&target, link);
 	return err ? session_fail(session, err, "pid %d", (int)pid) : 0;
 }
@@ -105,7 +107,7 @@ int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct list
 {
 	char dir[SOCKETDIR_BYTES];
 	struct apart apart;
-	int folder = -1, err = 0;
+	int folder, err;
 
 	apart_of(&apart, pid);
 	for (*listener = session->listeners; *listener; *listener = (*listener)->next)
@@ -114,10 +116,11 @@ int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct list
 	if (apart_is(&apart)) {
 		place_apart(uid, dir);
 		folder = apart_open(pid, dir, uid, 1);
-		err = folder < 0 ? folder : 0;
 	} else {
-		err = uid == geteuid() ? place_own(dir) : place_of(pid, uid, dir);
+		err = place_any(uid == geteuid() ? getpid() : pid, uid, dir);
+		folder = err ? err : place_open(dir, uid);
 	}
+	err = folder < 0 ? folder : 0;
 	if (!err)
 		err = listener_new(listener, dir, folder, uid);
 	if (err)

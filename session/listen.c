@@ -2,6 +2,7 @@
 #include "session/listen.h"
 
 #include "base/socketdir.h"
+#include "session/owner.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -41,8 +42,7 @@ static int name_socket(struct listener *listener, const char *dir)
 	if (err)
 		return err;
 	memcpy(listener->path, address.sun_path, sizeof(listener->path));
-	if (listener->folder >= 0)
-		err = apart_way(listener->folder, name, address.sun_path, sizeof(address.sun_path));
+	err = apart_way(listener->folder, name, address.sun_path, sizeof(address.sun_path));
 	if (err)
 		return err;
 	remove_stale(&address);
@@ -52,12 +52,19 @@ static int name_socket(struct listener *listener, const char *dir)
 	return 0;
 }
 
+/* As the user whose folder it is: the socket is then theirs from the start. */
 static int name_new_socket(struct listener *listener, const char *dir)
 {
-	int err = -EADDRINUSE;
+	int is_other = listener->uid != geteuid();
+	int err = is_other ? owner_become(listener->uid) : 0;
 
+	if (err)
+		return err;
+	err = -EADDRINUSE;
 	for (int i = 0; err == -EADDRINUSE && i < NAMES_MAX; i++)
 		err = name_socket(listener, dir);
+	if (is_other)
+		owner_leave();
 	return err;
 }
 
@@ -68,8 +75,7 @@ int listener_new(struct listener **listener, const char *dir, int folder, uid_t 
 
 	*listener = NULL;
 	if (!new) {
-		if (folder >= 0)
-			close(folder);
+		close(folder);
 		return -ENOMEM;
 	}
 	new->gathered = -1;
@@ -80,8 +86,7 @@ int listener_new(struct listener **listener, const char *dir, int folder, uid_t 
 		err = -errno;
 	if (!err)
 		err = name_new_socket(new, dir);
-	if (!err && (listen(new->fd, BACKLOG) < 0 ||
-		     (uid != geteuid() && lchown(new->way, uid, (gid_t)-1) < 0)))
+	if (!err && listen(new->fd, BACKLOG) < 0)
 		err = -errno;
 	if (err)
 		listener_free(new);
@@ -103,13 +108,19 @@ int listener_accept(struct listener *listener, struct link *link)
 
 void listener_free(struct listener *listener)
 {
+	char *slash;
+
 	if (!listener)
 		return;
 	if (listener->fd >= 0)
 		close(listener->fd);
 	if (listener->way[0])
 		unlink(listener->way);
-	if (listener->folder >= 0)
-		close(listener->folder);
+	close(listener->folder);
+	slash = strrchr(listener->path, '/');
+	if (slash) {
+		*slash = '\0';
+		socketdir_leave(listener->path);
+	}
 	free(listener);
 }

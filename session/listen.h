@@ -22,13 +22,12 @@ struct listener {
 	char path[SOCKET_PATH_BYTES]; /* as those processes name it */
 	char way[SOCKET_PATH_BYTES];  /* as we do */
 	struct apart apart;	      /* what files they see */
-	int folder;		      /* of apart_open(); -1: ours */
+	int folder;		      /* of apart_open() or place_open() */
 };
 
 /*
- * Open a socket in the folder `dir` for processes of user `uid`, who is not us only where we are
- * root. Where `folder` is not -1, `dir` is theirs and lies there; the descriptor is used up. 0, or -errno
- * and *listener NULL.
+ * Open a socket in a folder for processes of user `uid`, who is not us only where we are root. `dir` is
+ * how those processes name it, `folder` its descriptor, which is used up. 0, or -errno and *listener NULL.
  */
 int listener_new(struct listener **listener, const char *dir, int folder, uid_t uid);
 

@@ -10,28 +10,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <waymark/error.h>
 
 #define ENVIRON_BYTES_MAX (256 * 1024)
 
-/* The folder of another user, which only root makes. */
-static int make_for(const char *dir, uid_t uid)
-{
-	int err;
-
-	if (uid == geteuid())
-		return socketdir_make(dir, uid);
-	err = owner_become(uid);
-	if (err)
-		return err;
-	err = socketdir_make(dir, uid);
-	owner_leave();
-	return err;
-}
-
 int place_own(char dir[SOCKETDIR_BYTES])
 {
-	socketdir_path(geteuid(), getenv("XDG_RUNTIME_DIR"), dir);
-	return socketdir_make(dir, geteuid());
+	return socketdir_find(geteuid(), getenv("XDG_RUNTIME_DIR"), dir);
 }
 
 /* XDG_RUNTIME_DIR as the process was started with; the result is to be freed; NULL: none. */
@@ -65,10 +50,45 @@ static char *runtime_of(pid_t pid)
 int place_of(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES])
 {
 	char *runtime = runtime_of(pid);
+	int err = uid == geteuid() ? 0 : owner_become(uid);
 
-	socketdir_path(uid, runtime, dir);
+	if (!err)
+		err = socketdir_find(uid, runtime, dir);
+	if (uid != geteuid())
+		owner_leave();
 	free(runtime);
-	return make_for(dir, uid);
+	return err;
+}
+
+int place_any(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES])
+{
+	char private[SOCKETDIR_BYTES];
+	int err = uid == geteuid() && pid == getpid() ? place_own(dir) : place_of(pid, uid, dir);
+
+	if (!err || (uid != geteuid() && owner_become(uid)))
+		return err;
+	if (!socketdir_make_private(uid, private)) {
+		strcpy(dir, private);
+		err = 0;
+	}
+	if (uid != geteuid())
+		owner_leave();
+	return err;
+}
+
+int place_open(const char *dir, uid_t uid)
+{
+	int fd = open(dir, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), err;
+	struct stat found;
+
+	if (fd < 0)
+		return errno == ENOTDIR ? -WM_E_SOCKET_DIR : -errno;
+	err = fstat(fd, &found) ? -errno : 0;
+	if (!err && (found.st_uid != uid || (found.st_mode & 07777) != 0700))
+		err = -WM_E_SOCKET_DIR;
+	if (err)
+		close(fd);
+	return err ? err : fd;
 }
 
 /* Not where its environment says: that folder may be on a file system that runs no programs. */

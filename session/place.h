@@ -6,8 +6,8 @@
 #include "base/socketdir.h"
 
 /*
- * The folder for our own sockets, made when it is not there. 0, -errno, or -WM_E_SOCKET_DIR when it
- * is not ours alone; dir[] names it in either case.
+ * The folder for our own sockets, made when it is not there (socketdir_find()). 0, -errno, or -WM_E_SOCKET_DIR
+ * when it is not ours alone; dir[] names it in either case.
  */
 int place_own(char dir[SOCKETDIR_BYTES]);
 
@@ -16,6 +16,18 @@ int place_own(char dir[SOCKETDIR_BYTES]);
  * there and we are root. As place_own().
  */
 int place_of(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES]);
+
+/*
+ * As these two; where neither is to be had a private folder of that user's. For sockets alone: what others are to
+ * find, as the ledger, can't be there.
+ */
+int place_any(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES]);
+
+/*
+ * Open a folder for apart_way(). Its path may lead elsewhere since it was checked. The descriptor, -errno, or
+ * -WM_E_SOCKET_DIR where the folder is not that user's alone.
+ */
+int place_open(const char *dir, uid_t uid);
 
 /* The folder for the sockets of a process apart (session/apart.h), as it names it; nothing is made. */
 void place_apart(uid_t uid, char dir[SOCKETDIR_BYTES]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
 /* The folder of sockets of a process of another user, which root makes. */
+#include "session/listen.h"
 #include "session/place.h"
 
 #include <criterion/criterion.h>
@@ -10,11 +11,13 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <waymark/error.h>
 
 #define NOBODY 65534
 #define ROUNDS 1000
@@ -78,9 +81,57 @@ Test(place, a_link_in_its_place_is_not_followed, .init = begin, .fini = end)
 	char dir[SOCKETDIR_BYTES];
 
 	cr_assert_eq(symlink("/tmp/waymark-place-nowhere", folder), 0);
-	cr_assert_neq(place_of(theirs, NOBODY, dir), 0);
+	cr_assert_eq(place_open(folder, NOBODY), -WM_E_SOCKET_DIR);
+	cr_assert_neq(place_of(theirs, NOBODY, dir) == 0 && !strcmp(dir, folder), 1);
 	cr_assert_eq(access("/tmp/waymark-place-nowhere", F_OK), -1);
 	cr_assert_eq(unlink(folder), 0);
+}
+
+/* The path leads to root's folder between the look at it and the socket. */
+Test(place, a_socket_is_made_in_the_folder_that_was_checked, .init = begin, .fini = end)
+{
+	char dir[SOCKETDIR_BYTES], moved[sizeof(folder) + 8], roots[] = "/tmp/waymark-roots-XXXXXX";
+	struct listener *listener;
+	struct stat made;
+	int fd;
+
+	cr_assert(mkdtemp(roots));
+	snprintf(moved, sizeof(moved), "%s-moved", folder);
+	cr_assert_eq(place_any(theirs, NOBODY, dir), 0);
+	fd = place_open(dir, NOBODY);
+	cr_assert_geq(fd, 0);
+	cr_assert_eq(rename(folder, moved), 0);
+	cr_assert_eq(symlink(roots, folder), 0);
+	cr_assert_eq(place_open(dir, NOBODY), -WM_E_SOCKET_DIR);
+	cr_assert_eq(listener_new(&listener, dir, fd, NOBODY), 0);
+	cr_assert_eq(lstat(listener->way, &made), 0);
+	cr_assert_eq(made.st_uid, NOBODY);
+	cr_assert_eq(rmdir(roots), 0, "it is in root's folder");
+	listener_free(listener);
+	cr_assert_eq(unlink(folder), 0);
+	cr_assert_eq(rmdir(moved), 0);
+}
+
+Test(place, a_folder_that_another_user_made_is_passed_over)
+{
+	char dir[SOCKETDIR_BYTES], taken[64];
+	const uid_t uid = 64003;
+	struct stat made;
+	int fd;
+
+	if (geteuid() != 0)
+		cr_skip_test("only root makes folders for other users");
+	snprintf(taken, sizeof(taken), "/tmp/waymark-%u", uid);
+	cr_assert(!mkdir(taken, 0777));
+	fd = place_any(getpid(), uid, dir);
+	rmdir(taken);
+	cr_assert_eq(fd, 0);
+	cr_assert(socketdir_is_private(dir), "%s", dir);
+	cr_assert_eq(lstat(dir, &made), 0);
+	cr_assert_eq(made.st_uid, uid);
+	cr_assert_eq(made.st_mode & 07777, 0700);
+	socketdir_leave(dir);
+	cr_assert_neq(lstat(dir, &made), 0);
 }
 
 static int over;

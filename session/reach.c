@@ -6,23 +6,20 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* To the socket of that name, if the process itself answers there. `folder`: of one apart, else negative. */
-static int connect_as(const struct target *target, unsigned int twin, const char *dir, int folder,
-		      struct link *link)
+/* To the socket of that name, if the process itself answers there. */
+static int connect_as(const struct target *target, unsigned int twin, int folder, struct link *link)
 {
 	char name[32], path[SOCKETDIR_BYTES + 32];
-	int err = 0;
+	int err;
 
 	socketdir_agent_name(target->inner_pid, twin, name, sizeof(name));
-	if (folder < 0)
-		snprintf(path, sizeof(path), "%s/%s", dir, name);
-	else
-		err = apart_way(folder, name, path, sizeof(path));
+	err = apart_way(folder, name, path, sizeof(path));
 	if (!err)
 		err = link_connect(link, path);
 	if (err || link->pid == target->pid)
@@ -35,22 +32,75 @@ static int connect_as(const struct target *target, unsigned int twin, const char
 static int connect_in(const struct target *target, const struct apart *apart, const char *dir,
 		      struct link *link)
 {
-	int folder = -1, found = -ENOENT;
+	int folder = apart_is(apart) ? apart_open(target->pid, dir, target->uid, 0)
+				     : place_open(dir, target->uid);
+	int found = -ENOENT;
 
-	if (apart_is(apart)) {
-		folder = apart_open(target->pid, dir, target->uid, 0);
-		if (folder < 0)
-			return -ENOENT;
-	}
+	if (folder < 0)
+		return -ENOENT;
 	for (unsigned int twin = 0; found && twin < SOCKETDIR_TWINS; twin++) {
-		int err = connect_as(target, twin, dir, folder, link);
+		int err = connect_as(target, twin, folder, link);
 
 		if (err != -ENOENT && err != -ECONNREFUSED)
 			found = err;
 	}
-	if (folder >= 0)
-		close(folder);
+	close(folder);
 	return found;
+}
+
+static int is_agents_thread(pid_t pid, const char *tid)
+{
+	char comm[16];
+
+	target_comm(pid, (pid_t)strtol(tid, NULL, 10), comm);
+	return !strcmp(comm, "waymark");
+}
+
+/* Read a memfd of that thread that names a folder. Nobody can change one that is sealed. */
+static int read_published(pid_t tid, char dir[SOCKETDIR_BYTES])
+{
+	static const char memfd[] = "/memfd:" SOCKETDIR_MEMFD;
+	char path[64], link[64] = "";
+	struct dirent *entry;
+	int found = 0;
+	DIR *list;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)tid);
+	list = opendir(path);
+	while (list && !found && (entry = readdir(list))) {
+		ssize_t bytes = readlinkat(dirfd(list), entry->d_name, link, sizeof(link) - 1);
+		int fd;
+
+		if (bytes < (ssize_t)sizeof(memfd) || strncmp(link, memfd, sizeof(memfd) - 1))
+			continue;
+		fd = openat(dirfd(list), entry->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+		if (fd < 0)
+			continue;
+		bytes = pread(fd, dir, SOCKETDIR_BYTES, 0);
+		found = fcntl(fd, F_GET_SEALS) >= 0 && fcntl(fd, F_GET_SEALS) & F_SEAL_WRITE &&
+			bytes > 1 && dir[0] == '/' && !dir[bytes - 1];
+		close(fd);
+	}
+	if (list)
+		closedir(list);
+	return found;
+}
+
+int reach_published(pid_t pid, char dir[SOCKETDIR_BYTES])
+{
+	struct dirent *entry;
+	char path[64];
+	int found = 0;
+	DIR *list;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	list = opendir(path);
+	while (list && !found && (entry = readdir(list)))
+		found = is_agents_thread(pid, entry->d_name) &&
+			read_published((pid_t)atoi(entry->d_name), dir);
+	if (list)
+		closedir(list);
+	return found ? 0 : -ENOENT;
 }
 
 int reach_agent(const struct target *target, struct link *link)
@@ -70,6 +120,8 @@ int reach_agent(const struct target *target, struct link *link)
 		if (err != -ENOENT)
 			found = err;
 	}
+	if (found == -ENOENT && !reach_published(target->pid, dir))
+		found = connect_in(target, &apart, dir, link);
 	return found;
 }
 
@@ -93,14 +145,6 @@ static int has_socket(pid_t tid, unsigned long inode)
 	if (list)
 		closedir(list);
 	return found;
-}
-
-static int is_agents_thread(pid_t pid, const char *tid)
-{
-	char comm[16];
-
-	target_comm(pid, (pid_t)strtol(tid, NULL, 10), comm);
-	return !strcmp(comm, "waymark");
 }
 
 /* Whether the process has it: the agent's threads have descriptors of their own. */

@@ -3,6 +3,7 @@
 #ifndef SESSION_REACH_H
 #define SESSION_REACH_H
 
+#include "base/socketdir.h"
 #include "session/link.h"
 #include "session/target.h"
 
@@ -11,6 +12,9 @@
  * none does; what link_connect() returns.
  */
 int reach_agent(const struct target *target, struct link *link);
+
+/* The private folder (base/socketdir.h) that its agent listens in. 0, or -ENOENT. */
+int reach_published(pid_t pid, char dir[SOCKETDIR_BYTES]);
 
 /*
  * Whether its agent listens in the folder that it calls `dir`: as the kernel lists it, nothing is connected. The

@@ -141,6 +141,41 @@ if [ -x listens ]; then
 	rm -rf "/tmp/waymark-badinput-$$"
 fi
 
+# Another user has made the folder of this user's sockets: tools and programs meet in private ones.
+taken=/tmp/waymark-64003
+if [ -x listens ] && [ ! -e /run/user/64003 ] && mkdir "$taken" 2>/dev/null; then
+	chmod 777 "$taken"
+	as_them=("${as_nobody[@]/65534/64003}" timeout 30)
+	"${as_them[@]}" "$waymark" record --json -o "/tmp/waymark-badinput-$$" -- "$folder/ticker" 5 >out 2>words
+	expect "launched with the folder taken" $? 0
+	[ "$(json recorded)" -gt 0 ] || fail "launched with the folder taken: no event"
+	rm -rf "/tmp/waymark-badinput-$$"
+	"${as_nobody[@]/65534/64003}" "$folder/listens" &
+	listener=$!
+	started+=("$listener")
+	"${as_nobody[@]/65534/64003}" "$folder/ticker" 1 1 1000000 &
+	other=$!
+	started+=("$other")
+	await has_agent "$listener" || fail "the program does not listen"
+	await_running "$other"
+	for process in "$listener" "$other"; do
+		# a process may trace only its own children where Yama says so
+		[ "$process" = "$listener" ] || [ "$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)" = 0 ] || continue
+		"${as_them[@]}" "$waymark" record --json --for 1s -o "/tmp/waymark-badinput-$$" -p "$process" >second 2>second_words &
+		second=$!
+		run 0 --json --for 200ms -o "by_root_$process" -p "$process"
+		[ "$(json recorded)" -gt 0 ] || fail "root records nothing with the folder taken: $(cat words)"
+		wait "$second" || fail "attached with the folder taken: $(cat second_words)"
+		mv second out
+		[ "$(json recorded)" -gt 0 ] || fail "attached with the folder taken: no event"
+		rm -rf "/tmp/waymark-badinput-$$"
+	done
+	kill "$listener" "$other"
+	expect "sockets in a folder of another user" "$(ls "$taken")" ""
+	rmdir "$taken"
+	rm -rf "$taken"-*
+fi
+
 # Names that match nothing, in a process: near ones are told.
 start ./ticker 1 1 1000000
 await_running "$pid"

@@ -7,8 +7,10 @@
 #include "base/socketdir.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +20,7 @@ static int listening = -1;
 static int is_deaf; /* the tool that waits can't be taken in, and would be reported for ever */
 static char folder[SOCKETDIR_BYTES];
 static struct sockaddr_un own_address;
+static int published = -1; /* the memfd that names a private folder */
 
 int listen_set_folder(const char *path)
 {
@@ -44,7 +47,7 @@ void listen_tick(void)
 
 void listen_forked(void)
 {
-	listening = -1;
+	listening = published = -1;
 }
 
 static int new_socket(void)
@@ -104,6 +107,26 @@ static int listen_as(unsigned int twin)
 	return 0;
 }
 
+/* Tools look for us where the user's folders are, and in our descriptors for the name of any other. */
+static int publish(void)
+{
+	size_t bytes = strlen(folder) + 1;
+	int fd = kernel_memfd_create(SOCKETDIR_MEMFD, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0)
+		return -errno;
+	if (kernel_pwrite(fd, folder, bytes, 0) != (ssize_t)bytes ||
+	    kernel_call(SYS_fcntl, fd, F_ADD_SEALS,
+			F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0)) {
+		int error = -errno;
+
+		kernel_close(fd);
+		return error;
+	}
+	published = fd;
+	return 0;
+}
+
 int listen_open(void)
 {
 	int error;
@@ -118,6 +141,11 @@ int listen_open(void)
 		if (error != -EADDRINUSE)
 			break;
 	}
+	if (!error && socketdir_is_private(folder)) {
+		error = publish();
+		if (error)
+			listen_close();
+	}
 	return error;
 }
 
@@ -127,7 +155,10 @@ void listen_close(void)
 		return;
 	kernel_unlink(own_address.sun_path);
 	kernel_close(listening);
-	listening = -1;
+	if (published >= 0)
+		kernel_close(published);
+	listening = published = -1;
+	socketdir_leave(folder);
 }
 
 void listen_accept(void)

@@ -127,11 +127,14 @@ static int listen_by(uint32_t wants)
 static int use_folder(const char *folder)
 {
 	char path[SOCKETDIR_BYTES];
+	int error;
 
 	if (folder && folder[0] == '/')
 		return listen_set_folder(folder);
-	socketdir_path(kernel_geteuid(), secure_getenv("XDG_RUNTIME_DIR"), path);
-	return listen_set_folder(path);
+	error = socketdir_find(kernel_geteuid(), secure_getenv("XDG_RUNTIME_DIR"), path);
+	if (error)
+		error = socketdir_make_private(kernel_geteuid(), path);
+	return error ? error : listen_set_folder(path);
 }
 
 __attribute__((visibility("default"))) int wm_agent_listen(void)

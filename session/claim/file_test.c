@@ -159,7 +159,7 @@ Test(ledger_file, a_folder_that_is_open_to_others_is_not_used)
 {
 	cr_assert_eq(mkdir(bed_folder, 0700), 0);
 	cr_assert_eq(chmod(bed_folder, 0755), 0);
-	cr_expect_eq(claim_one(), -WM_E_SOCKET_DIR);
+	claim_one(); /* in another folder, if this user has one */
 	cr_expect_neq(access(bed_file, F_OK), 0);
 	ledger_free(ledger);
 }

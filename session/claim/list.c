@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <waymark/error.h>
 
 struct claim_seen {
 	dev_t device;
@@ -125,8 +126,12 @@ static int file_add(struct claim_list *list, const struct ledger_file *file)
 static int folder_add(struct claim_list *list, const char *dir, uid_t uid)
 {
 	struct ledger_file file;
-	int err = ledger_file_open(&file, dir, uid, 0);
+	int err;
 
+	/* another user has made it: then this one's is elsewhere (base/socketdir.h) */
+	if (socketdir_check(dir, uid) == -WM_E_SOCKET_DIR)
+		return 0;
+	err = ledger_file_open(&file, dir, uid, 0);
 	if (!err)
 		err = file_add(list, &file);
 	ledger_file_release(&file);

@@ -247,6 +247,9 @@ static void look_at_agent(struct subject *subject, const struct glibc *glibc)
 		subject->listens = !place_candidate(subject->target.pid, subject->target.uid, i,
 						    dir) &&
 				   reach_listens(&subject->target, dir);
+	if (!subject->listens)
+		subject->listens = !reach_published(subject->target.pid, dir) &&
+				   reach_listens(&subject->target, dir);
 	if (subject->listens)
 		finding_say(finding, FINDING_FINE, "it has one, which listens in %s", dir);
 	else if (glibc->agent_path[0])
