@@ -2,10 +2,12 @@
 #include "cli/cli.h"
 
 #include "base/near.h"
+#include "trace/out.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <waymark/error.h>
 
 #define NEAR_MAX 3
@@ -18,24 +20,17 @@ static void print_hint(int error)
 		fprintf(stderr, "  %s\n", hint);
 }
 
-/* How many bytes from here on are a control character, as UTF-8 has them; mostly 0. */
-static size_t control_bytes(const char *at)
-{
-	if ((unsigned char)*at < ' ' || *at == 0x7f)
-		return 1;
-	return at[0] == '\xc2' && (unsigned char)at[1] >= 0x80 && (unsigned char)at[1] < 0xa0 ? 2
-											      : 0;
-}
-
 static void put(const char *text)
 {
-	while (*text) {
-		size_t control = control_bytes(text);
+	size_t left = strlen(text);
 
-		if (!control)
-			fputc(*text++, stderr);
-		for (; control; control--)
-			fprintf(stderr, "\\x%02x", (unsigned char)*text++);
+	while (left) {
+		int is_unfit;
+		size_t bytes = out_character(text, left, &is_unfit);
+
+		left -= bytes;
+		for (; bytes; bytes--)
+			fprintf(stderr, is_unfit ? "\\x%02x" : "%c", (unsigned char)*text++);
 	}
 }
 

@@ -161,6 +161,10 @@ void outcome_refusals(const struct wm_session *session, int verbose)
 		fprintf(stderr,
 			"waymark: %s modules took so long that their code ran unrecorded at first\n",
 			quantity_show_count(session->probes.late, wanted, sizeof(wanted)));
+	if (list->left_out)
+		fprintf(stderr,
+			"waymark: %s refusals are not listed: of each process 1 MB of names is kept\n",
+			quantity_show_count(list->left_out, wanted, sizeof(wanted)));
 	if (!all)
 		return;
 	fprintf(stderr, "waymark: %s of %s places were refused%s\n",

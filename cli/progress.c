@@ -166,6 +166,11 @@ static void sum_up_events(const struct progress *progress, const struct wm_sessi
 		fprintf(stderr, "; lost %s%s\n",
 			quantity_show_count(status->discarded, lost, sizeof(lost)),
 			crowded_out ? " (a larger --buffer or --policy block loses fewer)" : "");
+	/* no processor passes two markers in a nanosecond */
+	if ((double)status->recorded + (double)status->discarded >
+	    ((double)progress_elapsed_ns(progress) + 1e9) * (double)sysconf(_SC_NPROCESSORS_CONF))
+		fputs("waymark: these counts are more than this machine can do: a process has changed its own\n",
+		      stderr);
 }
 
 void progress_sum_up(const struct progress *progress, const struct wm_session_status *status,
@@ -175,7 +180,8 @@ void progress_sum_up(const struct progress *progress, const struct wm_session_st
 		sum_up_trail(progress, status);
 	if (!status->trail_processes || status->processes_ever)
 		sum_up_events(progress, status, policy, crowded_out);
-	fprintf(stderr, "waymark: the trace is in %s\n", dir);
+	complain_words("waymark: the trace is in %s", dir);
+	fputc('\n', stderr);
 }
 
 int progress_sum_up_json(const struct progress *progress, const struct wm_session_status *status,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/report.h"
+#include "trace/out.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -100,11 +101,8 @@ static const char *size_text(uint64_t bytes, char text[24])
 static const char *shown(const char *name)
 {
 	static char text[4096];
-	size_t i;
 
-	for (i = 0; i < sizeof(text) - 1 && name[i]; i++)
-		text[i] = (unsigned char)name[i] < ' ' || name[i] == 0x7f ? '?' : name[i];
-	text[i] = '\0';
+	out_tame(text, sizeof(text), name);
 	return text;
 }
 

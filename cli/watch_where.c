@@ -4,6 +4,7 @@
 #include "base/array.h"
 #include "history/image.h"
 #include "session/process.h"
+#include "trace/out.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -231,19 +232,22 @@ const struct where *watch_where(struct watch_wheres *wheres, uint32_t process, u
 
 char *watch_where_text(const struct where *where, char *text, size_t room)
 {
+	char plain[512];
 	const char *slash = where->source ? strrchr(where->source, '/') : NULL;
 	const char *source = slash && slash[1] ? slash + 1 : where->source;
 
 	if (!where->address)
-		snprintf(text, room, "?");
+		snprintf(plain, sizeof(plain), "?");
 	else if (where->function && source)
-		snprintf(text, room, "%s (%s:%u)", where->function, source, where->line);
+		snprintf(plain, sizeof(plain), "%s (%s:%u)", where->function, source, where->line);
 	else if (where->function)
-		snprintf(text, room, "%s+0x%llx", where->function,
+		snprintf(plain, sizeof(plain), "%s+0x%llx", where->function,
 			 (unsigned long long)where->offset);
 	else if (where->module)
-		snprintf(text, room, "%s+0x%llx", where->module, (unsigned long long)where->offset);
+		snprintf(plain, sizeof(plain), "%s+0x%llx", where->module,
+			 (unsigned long long)where->offset);
 	else
-		snprintf(text, room, "0x%llx", (unsigned long long)where->address);
+		snprintf(plain, sizeof(plain), "0x%llx", (unsigned long long)where->address);
+	out_tame(text, room, plain);
 	return text;
 }

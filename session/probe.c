@@ -15,6 +15,8 @@
 
 #define AGENT_NAME "libwaymark-agent.so"
 #define REFUSALS_MAX 1000000
+#define REFUSED_BYTES_MAX                                                                          \
+	(1u << 20) /* of names, for each process: an agent may say what it likes */
 #define GO_WAIT_NS (CONTROL_GO_WAIT_MS * UINT64_C(1000000))
 
 /* A pass over one process's modules. */
@@ -89,7 +91,7 @@ static const struct plan *plan_around(const struct probes *probes, const struct 
 	return plan;
 }
 
-int probe_refused(struct wm_session *session, const struct process *process,
+int probe_refused(struct wm_session *session, struct process *process,
 		  const struct control_refused *refused, const char *name)
 {
 	uint64_t base = 0;
@@ -107,10 +109,19 @@ int probe_refused(struct wm_session *session, const struct process *process,
 		return -ENOMEM;
 	if (refusal.error == -WM_E_TRACED && live_is_wanted(session))
 		refusal.error = -WM_E_TRAIL_STEPS; /* by ourselves */
-	*key = (struct probe_refusal){ .name = strdup(name), .error = refusal.error };
+	*key = (struct probe_refusal){ .name = (char *)name, .error = refusal.error };
+	if (process->refused_bytes >= REFUSED_BYTES_MAX &&
+	    !tfind(key, &session->probes.refusals.index, refusal_order)) {
+		session->probes.refusals.left_out++;
+		free(key);
+		return 0;
+	}
+	key->name = strdup(name);
 	there = key->name ? tsearch(key, &session->probes.refusals.index, refusal_order) : NULL;
-	if (there && *there == key)
+	if (there && *there == key) {
+		process->refused_bytes += strlen(name) + 1;
 		return refusal_add(session, &refusal); /* children of one server say the same */
+	}
 	free(key->name);
 	free(key);
 	return there ? 0 : -ENOMEM;

@@ -31,7 +31,8 @@ struct probe_refusal {
 struct probe_refusals {
 	struct probe_refusal *all;
 	size_t count, room;
-	void *index; /* those that agents told, by name and error */
+	void *index;	   /* those that agents told, by name and error */
+	uint64_t left_out; /* of those, past what is kept for a process */
 };
 
 /* Another tool stood in an event's place: its hits are missing meanwhile. CLOCK_MONOTONIC. */
@@ -120,7 +121,7 @@ int probe_held(struct wm_session *session, const struct process *process,
 	       const struct control_held *held);
 
 /* Its agent refused a place. 0 or -ENOMEM. */
-int probe_refused(struct wm_session *session, const struct process *process,
+int probe_refused(struct wm_session *session, struct process *process,
 		  const struct control_refused *refused, const char *name);
 
 /* The process is quiet: nothing is placed there any more. */

@@ -192,7 +192,7 @@ static int take_event(struct wm_session *session, struct process *process,
 	return err ? err : add_to_trace(session, process, &head, text);
 }
 
-static int take_refused(struct wm_session *session, const struct process *process,
+static int take_refused(struct wm_session *session, struct process *process,
 			const struct link_message *message)
 {
 	struct control_refused head;

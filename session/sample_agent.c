@@ -137,6 +137,26 @@ static void stop_by_child(void)
 	_exit(0);
 }
 
+static void flood(struct agent *agent)
+{
+	struct {
+		struct control_refused refused;
+		char text[256];
+	} refusal = { .refused = { .error = -WM_E_TRACED } };
+	struct {
+		struct control_module module;
+		char path[1000];
+	} module = { .path = "/" };
+
+	memset(module.path + 1, 'm', sizeof(module.path) - 2);
+	for (unsigned int i = 0; i < SAMPLE_FLOOD; i++) {
+		snprintf(refusal.text, sizeof(refusal.text), "md\nnet\n%0100u\na.c\n1\n", i);
+		send_message(agent, CONTROL_REFUSED, 0, &refusal, sizeof(refusal), -1);
+		module.module.base = i;
+		send_message(agent, CONTROL_MODULE, 0, &module, sizeof(module), -1);
+	}
+}
+
 static void arm(struct agent *agent, uint32_t serial, const char *globs, uint32_t count)
 {
 	struct {
@@ -148,6 +168,8 @@ static void arm(struct agent *agent, uint32_t serial, const char *globs, uint32_
 	for (; count--; globs += strlen(globs) + 1)
 		matches |= !strcmp(globs, "*:*") || !strcmp(globs, "net:*") ||
 			   !strcmp(globs, SAMPLE_EVENT);
+	if (agent->as->way == SAMPLE_FLOODS)
+		flood(agent);
 	if (matches) {
 		send_message(agent, CONTROL_EVENT, 0, &body, sizeof(body), -1);
 		write_events(agent);

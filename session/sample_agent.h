@@ -23,10 +23,12 @@ enum sample_way {
 	SAMPLE_ENDS_AT_WATCH,  /* ends instead of answering */
 	SAMPLE_LOSES_WATCH,    /* takes it, and says at once that it can't stay */
 	SAMPLE_UNSEALED_WATCH, /* gives a plain file for a table */
+	SAMPLE_FLOODS,	       /* tells of SAMPLE_FLOOD refusals and modules at ARM */
 };
 
 #define SAMPLE_EVENT "net:rx"
 #define SAMPLE_SLOW_MS 400
+#define SAMPLE_FLOOD 30000u
 
 struct sample_agent {
 	enum sample_way way;

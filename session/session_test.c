@@ -329,7 +329,7 @@ Test(session, a_store_without_seals_is_refused)
 	attach_fails(SAMPLE_UNSEALED, -WM_E_PROTOCOL);
 }
 
-Test(session, an_agent_that_never_gets_quiet_holds_nobody_for_ever)
+Test(session, an_agent_that_never_gets_quiet_holds_nobody_for_ever, .timeout = 12)
 {
 	struct sample_agent agent = { .way = SAMPLE_DEAF, .events = 150 };
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
@@ -337,6 +337,22 @@ Test(session, an_agent_that_never_gets_quiet_holds_nobody_for_ever)
 	start_recording(session, &agent);
 	cr_assert_eq(wm_session_stop(session), -WM_E_AGENT_SILENT);
 	cr_assert_eq(status_of(session).recorded, 150, "what it committed is kept");
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
+Test(session, an_agent_that_tells_without_end_costs_little)
+{
+	struct sample_agent agent = { .way = SAMPLE_FLOODS };
+	struct wm_session *session = open_with(NULL, "marker:net:rx");
+	const struct probe_refusals *refusals = &session->probes.refusals;
+	struct stat about;
+
+	start_recording(session, &agent);
+	cr_expect_leq(refusals->count * strlen(refusals->all[0].name), 1u << 20);
+	cr_expect_eq(refusals->count + refusals->left_out, SAMPLE_FLOOD);
+	cr_assert(!wm_session_stop(session) && !chdir(folder) && !stat("trace/metadata", &about));
+	cr_expect(about.st_size > 15 << 20 && about.st_size < 17 << 20);
 	wm_session_close(session);
 	sample_agent_release(&agent);
 }

@@ -22,6 +22,8 @@
 #define IDLE_NS_MAX 10000000u
 #define REQUEST_WAIT_MS 5000
 #define HALTED_WAIT_NS 250000000u
+/* agent/control/patching.c sleeps for 4 s at most, for a thread that loads a module */
+#define SILENT_WAIT_NS 5000000000u
 #define STOPPED_WAIT_MS 500 /* that long a program may stand still */
 #define STRICT_TRY_NS 5000000000u
 #define MEND_NS 2000000000u /* between two looks at whether our claims stand */
@@ -161,11 +163,36 @@ static int is_halted_long(const struct process *process, struct halt *halt)
 	return now_ns > halt->since_ns + HALTED_WAIT_NS;
 }
 
+struct silence {
+	uint64_t since_ns;
+	uint64_t ran_ns; /* of the agent's thread, by then */
+};
+
+/*
+ * Whether the agent's thread has slept for SILENT_WAIT_NS: no work of ours is so long, however busy the machine. Where its
+ * number is another namespace's, or the kernel counts no times, that can't be told.
+ */
+static int is_silent_long(const struct process *process, struct silence *silence)
+{
+	pid_t tid = (pid_t)process->hello.agent_tid;
+	uint64_t now_ns = ticks_monotonic_ns();
+	struct target_times times;
+	char state;
+
+	if (target_thread_times(process->pid, tid, &times))
+		return 0;
+	state = target_thread_state(process->pid, tid);
+	if (state != 'S' || times.ran_ns != silence->ran_ns)
+		*silence = (struct silence){ now_ns, times.ran_ns };
+	return now_ns > silence->since_ns + SILENT_WAIT_NS;
+}
+
 static int wait_for(struct wm_session *session, struct process *process, int timeout_ms,
 		    int must_move)
 {
 	uint64_t since_ns = ticks_monotonic_ns();
 	struct halt halt = { since_ns, 0 };
+	struct silence silence = { since_ns, 0 };
 	int is_halted = 0;
 
 	session->in_step++; /* no process is forgotten while someone waits for it */
@@ -179,6 +206,8 @@ static int wait_for(struct wm_session *session, struct process *process, int tim
 		session_step(session, 10);
 		patience_arming(session);
 		is_halted = must_move && is_halted_long(process, &halt);
+		if (must_move && !is_halted && is_silent_long(process, &silence))
+			break;
 	}
 	session->in_step--;
 	if (process->state == PROCESS_NEW || process_pending(process))

@@ -471,7 +471,7 @@ Test(packed, takes_no_more_memory_than_it_may, .fini = end)
 	keep();
 	cr_assert_eq(trace_compress(dir, NULL), STREAMS);
 	reader = open_reader();
-	reader->unpacked_max = plain_bytes[0] + plain_bytes[1] - 1;
+	reader->mapped_max = plain_bytes[0] + plain_bytes[1] - 1;
 	cr_expect_eq(stream_map(reader, &reader->streams[0]), 0);
 	cr_expect_eq(stream_map(reader, &reader->streams[1]), -WM_E_TRACE_UNPACKED_SIZE);
 	stream_unmap(&reader->streams[0]);

@@ -5,6 +5,7 @@
  */
 #include "trace/babeltrace.h"
 #include "trace/canon.h"
+#include "trace/merge.h"
 #include "trace/sample.h"
 #include "trace/summary.h"
 
@@ -327,6 +328,98 @@ Test(damage, a_stream_of_which_nothing_is_whole_becomes_empty)
 		cr_assert_eq(theirs.count, 0);
 		babeltrace_release(&theirs);
 	}
+	sample_folder_remove(dir);
+}
+
+/* 30 packets of 60 kB, which no reader has in memory at once. */
+static void make_large(void)
+{
+	const struct trace_process about = {
+		.pid = 10, .exe = "/bin/x", .hostname = "here", .ticks_hz = 2000000000
+	};
+	struct sample sample = { .head = { .pid = 10, .tid = 11, .comm = "x" } };
+	struct trace_writer *writer;
+
+	sample_folder(dir);
+	cr_assert_eq(trace_writer_open(&writer, dir), 0);
+	cr_assert_eq(trace_process_add(writer, &about), 0);
+	trace_event_add(writer, 0, 2, SAMPLE_TYPES(0), "mj\ndb\nbusy\na.c\n3\n");
+	for (uint64_t packet = 0; packet < 30; packet++) {
+		sample_begin(&sample, 100000 * (packet + 1));
+		while (sample.bytes < 60000)
+			sample_event(&sample, 2, sample.ticks + 1, 0);
+		cr_assert_eq(sample_write(&sample, writer, 0), 0);
+	}
+	cr_assert_eq(trace_writer_close(writer), 0);
+	sample_release(&sample);
+}
+
+/* How many events a merge hands out of a stream that is cut once one was read. */
+static uint64_t cut_while_merged(const char *file, off_t bytes)
+{
+	struct trace_reader *reader;
+	struct merge_event event;
+	struct merge *merge;
+	uint64_t count = 0;
+
+	cr_assert_eq(trace_reader_open(&reader, dir), 0);
+	cr_assert_eq(merge_open(&merge, reader, 0, NULL, NULL), 0);
+	while (merge_next(merge, &event) > 0) {
+		if (!count++)
+			cr_assert_eq(truncate(path_of(file), bytes), 0);
+	}
+	cr_expect_eq(reader->damages_ever, 1);
+	merge_close(merge);
+	trace_reader_close(reader);
+	return count;
+}
+
+Test(damage, a_stream_cut_while_it_is_read_is_damage)
+{
+	struct trace_reader *reader;
+	struct summary *summary;
+	uint64_t events;
+
+	make_large();
+	events = cut_while_merged("10-11-0", 1000000);
+	cr_expect_geq(events, 200000);
+	cr_expect_lt(events, 450000);
+	sample_folder_remove(dir);
+	make_large();
+	events = cut_while_merged("10-11-0", 0);
+	cr_expect_lt(events, 450000);
+	sample_folder_remove(dir);
+	make_large();
+	cr_assert_eq(trace_reader_open(&reader, dir), 0);
+	cr_assert_eq(truncate(path_of("10-11-0"), 1000000), 0);
+	cr_assert_eq(stream_map(reader, &reader->streams[0]), -WM_E_TRACE_DAMAGED);
+	cr_assert_eq(summary_make(&summary, reader), 0);
+	cr_expect_eq(reader->damages_ever, 1);
+	cr_expect_lt(summary->total, 450000);
+	summary_free(summary);
+	trace_reader_close(reader);
+	sample_folder_remove(dir);
+}
+
+Test(damage, a_packet_of_a_size_that_none_has_costs_no_memory)
+{
+	struct wm_packet head;
+	struct canon canon;
+	size_t bytes;
+	char *content;
+
+	make_trace();
+	content = load("10-11-0", &bytes);
+	memcpy(&head, content, sizeof(head));
+	head.content_bits = head.packet_bits = 8ull << 40;
+	memcpy(content, &head, sizeof(head));
+	store("10-11-0", content, bytes);
+	cr_assert_eq(truncate(path_of("10-11-0"), (off_t)1 << 41), 0);
+	free(content);
+	cr_assert_eq(canon_read(&canon, dir), 0);
+	cr_expect_eq(canon.count, 0);
+	cr_expect_eq(canon.damages, 1);
+	canon_release(&canon);
 	sample_folder_remove(dir);
 }
 

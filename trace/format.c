@@ -26,11 +26,7 @@ static void make_prefix(struct format_stream *prefix, const struct trace_stream 
 	char comm[17];
 	int bytes;
 
-	for (unsigned int i = 0; i < sizeof(comm); i++) {
-		unsigned char c = (unsigned char)stream->comm[i];
-
-		comm[i] = c && (c < ' ' || c == 0x7f) ? '?' : (char)c;
-	}
+	out_tame(comm, sizeof(comm), stream->comm);
 	bytes = snprintf(prefix->text, sizeof(prefix->text), "%s-%u %u ", comm, stream->tid,
 			 stream->pid);
 	prefix->bytes = (uint8_t)bytes;

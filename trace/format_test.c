@@ -95,6 +95,11 @@ Test(out, what_is_not_text_is_escaped)
 	begin();
 	EXPECT(out_escaped(&out, "a\"b\\c\n\t\r\x01\x7f", 10), "a\\\"b\\\\c\\n\\t\\r\\x01\\x7f");
 	EXPECT(out_escaped(&out, "caf\xc3\xa9 \xff \xc2\x9b", 10), "caf\xc3\xa9 \\xff \\xc2\\x9b");
+	/* right-to-left override, isolate, mark; line separator; byte order mark; cut in a sequence */
+	EXPECT(out_escaped(&out, "\u202e\u2066\u200f\u2028\ufeff\xe2\x80", 17),
+	       "\\xe2\\x80\\xae\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xe2\\x80\\xa8\\xef\\xbb\\xbf\\xe2\\x80");
+	EXPECT(out_json(&out, "\u202e\xc2\x9b\x9b\xe2\x82\xac", 9),
+	       "\\u202e\\u009b\\ufffd\xe2\x82\xac");
 	EXPECT(out_json(&out, "a\"b\\c\n\x01\x7f", 8), "a\\\"b\\\\c\\n\\u0001\\u007f");
 	EXPECT(out_json(&out, "\xc3\xa9 \xff \xc3", 6), "\xc3\xa9 \\ufffd \\ufffd");
 	EXPECT(out_json(&out, "\xed\xa0\x80", 3), "\\ufffd\\ufffd\\ufffd"); /* a surrogate */

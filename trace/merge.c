@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A heap of streams, by the time of each one's next event. The stream on top hands out its events
- * while none in the heap is earlier, which costs two comparisons an event. A stream is mapped when
- * its first packet's time has come and unmapped after its last: of a hundred thousand threads that
+ * while none in the heap is earlier, which costs two comparisons an event. A stream is opened when
+ * its first packet's time has come and closed after its last: of a hundred thousand threads that
  * lived one after the other, few are in memory at once.
  */
 #include "trace/merge.h"
@@ -15,7 +15,7 @@ struct cursor {
 	struct trace_stream *stream;
 	uint32_t order; /* breaks ties */
 	uint32_t clock;
-	int begun;	 /* mapped; an event is pending */
+	int begun;	 /* an event is pending */
 	int ended;	 /* the pending one has no class and stands for losses; none follows */
 	uint64_t ns;	 /* of the pending event; before the first, of the stream's begin */
 	uint64_t offset; /* of the next packet */
@@ -81,7 +81,7 @@ static void count_losses(struct cursor *cursor, const struct wm_packet *head)
 /* Go to the next packet that is wanted. 0 after the last. */
 static int next_packet(struct merge *merge, struct cursor *cursor)
 {
-	const struct trace_reader *reader = merge->reader;
+	struct trace_reader *reader = merge->reader;
 
 	while (stream_packet(reader, cursor->stream, &cursor->offset, &cursor->packet)) {
 		const struct wm_packet *head = &cursor->packet.head;
@@ -100,7 +100,8 @@ static void damaged(struct merge *merge, struct cursor *cursor, const uint8_t *s
 {
 	struct walk *walk = &cursor->packet.walk;
 
-	reader_damage(merge->reader, cursor->stream->file, (uint64_t)(start - cursor->stream->map),
+	reader_damage(merge->reader, cursor->stream->file,
+		      cursor->packet.offset + (uint64_t)(start - cursor->packet.bytes),
 		      (uint64_t)(walk->end - start), what);
 	walk->at = walk->end;
 }
@@ -144,10 +145,10 @@ static int step(struct merge *merge, struct cursor *cursor)
 	return cursor->event.lost || cursor->event.missing_packets;
 }
 
-/* The stream's time has come: map it, find its first event. 0 when there is none. */
+/* The stream's time has come: find its first event. 0 when there is none. */
 static int begin(struct merge *merge, struct cursor *cursor)
 {
-	int err = stream_map(merge->reader, cursor->stream);
+	int err = stream_open(merge->reader, cursor->stream);
 
 	cursor->begun = 1;
 	if (err) {

@@ -155,6 +155,52 @@ static size_t utf8_bytes(const char *text, size_t left)
 	return bytes;
 }
 
+/* Of a sequence of 2 or 3 bytes. */
+static unsigned int code_point(const char *text, size_t sequence)
+{
+	const uint8_t *at = (const uint8_t *)text;
+
+	return sequence == 2 ? (at[0] & 0x1fu) << 6 | (at[1] & 0x3fu)
+			     : (at[0] & 0x0fu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu);
+}
+
+size_t out_character(const char *text, size_t bytes, int *is_unfit)
+{
+	size_t sequence = utf8_bytes(text, bytes);
+	unsigned int code = sequence == 2 || sequence == 3 ? code_point(text, sequence) : 0;
+
+	/* C1; the marks, embeddings, overrides and isolates of Unicode's UAX 9; separators of lines; the byte order mark */
+	*is_unfit = sequence == 0   ? 1
+		    : sequence == 1 ? (uint8_t)*text < ' ' || *text == 0x7f
+		    : sequence == 4
+			    ? 0
+			    : code < 0xa0 || code == 0x61c || code == 0x200e || code == 0x200f ||
+				      (code >= 0x2028 && code <= 0x202e) ||
+				      (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
+	return sequence ? sequence : 1;
+}
+
+size_t out_tame(char *to, size_t room, const char *text)
+{
+	size_t left = strlen(text), at = 0;
+
+	while (left) {
+		int is_unfit;
+		size_t bytes = out_character(text, left, &is_unfit);
+
+		if (at + (is_unfit ? 1 : bytes) >= room)
+			break;
+		if (is_unfit)
+			to[at++] = '?';
+		else
+			memcpy(to + at, text, bytes), at += bytes;
+		text += bytes;
+		left -= bytes;
+	}
+	to[at] = '\0';
+	return at;
+}
+
 /* Bytes from the start that need no escape in either form. */
 static size_t plain_bytes(const char *text, size_t bytes)
 {
@@ -198,6 +244,7 @@ static void escape(struct out *out, const char *text, size_t bytes, int json)
 {
 	while (bytes) {
 		size_t plain = plain_bytes(text, bytes), sequence;
+		int is_unfit;
 		char letter;
 
 		out_short(out, text, plain);
@@ -206,24 +253,25 @@ static void escape(struct out *out, const char *text, size_t bytes, int json)
 		if (!bytes || plain == OUT_PIECE)
 			continue;
 		letter = short_escape(*text);
-		sequence = utf8_bytes(text, bytes);
-		/* U+0080 to U+009F, which begin with C2, are control characters to a terminal. */
-		if (sequence == 2 && !json && (uint8_t)text[0] == 0xc2 && (uint8_t)text[1] < 0xa0)
-			sequence = 0;
+		sequence = out_character(text, bytes, &is_unfit);
 		if (letter) {
 			out_char(out, '\\');
 			out_char(out, letter);
-		} else if (sequence > 1) {
+		} else if (!is_unfit) {
 			out_short(out, text, sequence);
 		} else if (!json) {
-			escape_byte(out, (uint8_t)*text);
-		} else if (sequence) {
-			out_literal(out, "\\u00");
-			out_bytes(out, (const uint8_t *)text, 1);
-		} else {
+			for (size_t i = 0; i < sequence; i++)
+				escape_byte(out, (uint8_t)text[i]);
+		} else if ((uint8_t)*text >= 0x80 && sequence == 1) {
 			out_literal(out, "\\ufffd");
+		} else {
+			unsigned int code = sequence > 1 ? code_point(text, sequence)
+							 : (uint8_t)*text;
+			const uint8_t pair[2] = { (uint8_t)(code >> 8), (uint8_t)code };
+
+			out_literal(out, "\\u");
+			out_bytes(out, pair, 2);
 		}
-		sequence = sequence ? sequence : 1;
 		text += sequence;
 		bytes -= sequence;
 	}

@@ -22,8 +22,11 @@
 #define PACKED_INDEX_END 0x8F92EAB1u
 
 struct packed {
-	const uint8_t *map;
-	uint64_t bytes, at;  /* of the file; where the next frame begins */
+	int fd;		    /* -1: none */
+	uint64_t bytes, at; /* of the file; where the next frame begins */
+	uint8_t *in;	    /* of the file, what was read last */
+	uint64_t in_at;
+	size_t in_bytes, in_room;
 	uint8_t *frame;	     /* what was unpacked last */
 	uint64_t begin, end; /* which bytes of the content that is */
 	void *context;	     /* zstd's */
@@ -38,7 +41,7 @@ int packed_open(struct packed *packed, int dir, const char *file);
 void packed_release(struct packed *packed);
 
 /* The length of what is in its whole frames, by their heads. For a file just opened. */
-uint64_t packed_length(const struct packed *packed);
+uint64_t packed_length(struct packed *packed);
 
 /*
  * Read up to `bytes` of the content from `offset` on, which never goes back behind what was read before. Returns

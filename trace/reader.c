@@ -15,6 +15,10 @@
 #include <waymark/error.h>
 
 #define METADATA_MAX (1ull << 32)
+#define PACKET_BYTES_MAX (16u << 20) /* of our writers, 64 KiB */
+#define WINDOW_BYTES_MAX (256u << 10)
+#define WINDOW_BYTES_MIN (16u << 10)
+#define WINDOWS_BYTES (64u << 20) /* of all streams together, as long as each has the least */
 
 void reader_damage(struct trace_reader *reader, const char *file, uint64_t offset, uint64_t bytes,
 		   const char *what)
@@ -47,6 +51,8 @@ static const char *packet_fault(const struct wm_packet *head, const uint8_t *uui
 	    head->content_bits / 8 < sizeof(*head) || head->content_bits > head->packet_bits ||
 	    head->begin_ticks > head->end_ticks)
 		return "a packet's head contradicts itself";
+	if (head->packet_bits / 8 > PACKET_BYTES_MAX)
+		return "a packet of a size that none has";
 	if (head->packet_bits / 8 > left)
 		return "cut in a packet";
 	return NULL;
@@ -257,8 +263,8 @@ int trace_reader_open(struct trace_reader **reader, const char *dir)
 	*reader = NULL;
 	if (!opened)
 		return -ENOMEM;
-	opened->unpacked_max = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) /
-			       2;
+	opened->mapped_max = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) /
+			     2;
 	opened->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (opened->dir < 0) {
 		err = errno == ENOTDIR ? -WM_E_NOT_A_TRACE : -errno;
@@ -327,42 +333,108 @@ int stream_map(struct trace_reader *reader, struct trace_stream *stream)
 	if (stream->map || !stream->bytes)
 		return 0;
 	err = source_open(&source, reader->dir, stream);
-	if (!err && source.fd < 0 && stream->bytes > reader->unpacked_max - reader->unpacked_bytes)
+	if (!err && stream->bytes > reader->mapped_max - reader->mapped_bytes)
 		err = -WM_E_TRACE_UNPACKED_SIZE;
 	if (!err)
 		err = source_map(&source, stream);
-	if (!err && source.fd < 0) {
-		stream->unpacked = &reader->unpacked_bytes;
-		*stream->unpacked += stream->bytes;
+	if (!err) {
+		stream->mapped = &reader->mapped_bytes;
+		*stream->mapped += stream->bytes;
 	}
 	source_release(&source);
 	return err;
+}
+
+int stream_open(struct trace_reader *reader, struct trace_stream *stream)
+{
+	struct source source;
+	int err = source_open(&source, reader->dir, stream), is_packed = source.fd < 0;
+
+	source_release(&source);
+	return err || !is_packed ? err : stream_map(reader, stream);
 }
 
 void stream_unmap(struct trace_stream *stream)
 {
 	if (stream->map)
 		munmap((void *)(uintptr_t)stream->map, stream->bytes);
-	if (stream->map && stream->unpacked)
-		*stream->unpacked -= stream->bytes;
+	if (stream->map && stream->mapped)
+		*stream->mapped -= stream->bytes;
 	stream->map = NULL;
-	stream->unpacked = NULL;
+	stream->mapped = NULL;
+	free(stream->window);
+	stream->window = NULL;
+	stream->window_bytes = stream->window_room = 0;
 }
 
-int stream_packet(const struct trace_reader *reader, const struct trace_stream *stream,
-		  uint64_t *offset, struct trace_packet *packet)
+/*
+ * Have `bytes` of the stream from `offset` on in its window, and what follows as far as it has room. 0, -errno,
+ * -WM_E_TRACE_DAMAGED: the file is shorter than it was.
+ */
+static int window_fill(const struct trace_reader *reader, struct trace_stream *stream,
+		       uint64_t offset, size_t bytes)
+{
+	size_t room = WINDOWS_BYTES / reader->stream_count;
+	uint64_t left = stream->bytes - offset;
+	ssize_t got;
+
+	if (offset >= stream->window_at && offset - stream->window_at <= stream->window_bytes &&
+	    stream->window_bytes - (offset - stream->window_at) >= bytes)
+		return 0;
+	room = room > WINDOW_BYTES_MAX ? WINDOW_BYTES_MAX : room;
+	room = room < WINDOW_BYTES_MIN ? WINDOW_BYTES_MIN : room;
+	room = room < bytes ? bytes : room;
+	room = room > left ? (size_t)left : room;
+	stream->window_bytes = 0;
+	if (stream->window_room < room) {
+		free(stream->window);
+		stream->window = malloc(room);
+		stream->window_room = stream->window ? room : 0;
+		if (!stream->window)
+			return -ENOMEM;
+	}
+	got = source_read_once(reader->dir, stream->file, offset, stream->window, room);
+	if (got < 0)
+		return (int)got;
+	stream->window_at = offset;
+	stream->window_bytes = (size_t)got;
+	return (size_t)got < bytes ? -WM_E_TRACE_DAMAGED : 0;
+}
+
+/* The stream from `offset` on, in memory. NULL: it can't be read. */
+static const uint8_t *stream_at(const struct trace_reader *reader, struct trace_stream *stream,
+				uint64_t offset, size_t bytes)
+{
+	if (stream->map)
+		return stream->map + offset;
+	if (window_fill(reader, stream, offset, bytes))
+		return NULL;
+	return stream->window + (offset - stream->window_at);
+}
+
+int stream_packet(struct trace_reader *reader, struct trace_stream *stream, uint64_t *offset,
+		  struct trace_packet *packet)
 {
 	uint64_t left = stream->bytes - *offset;
+	const uint8_t *at;
 
-	if (!stream->map || left < sizeof(packet->head))
+	if (left < sizeof(packet->head))
 		return 0;
-	memcpy(&packet->head, stream->map + *offset, sizeof(packet->head));
+	at = stream_at(reader, stream, *offset, sizeof(packet->head));
+	if (at)
+		memcpy(&packet->head, at, sizeof(packet->head));
 	/* Checked when the trace was opened; once more, for the file is not ours alone. */
-	if (packet_fault(&packet->head, reader->meta.uuid_known ? reader->meta.uuid : NULL, left))
+	if (!at ||
+	    packet_fault(&packet->head, reader->meta.uuid_known ? reader->meta.uuid : NULL, left) ||
+	    !(at = stream_at(reader, stream, *offset, (size_t)(packet->head.packet_bits / 8)))) {
+		reader_damage(reader, stream->file, *offset, left, "can't be read any more");
+		*offset = stream->bytes;
 		return 0;
+	}
 	packet->offset = *offset;
-	packet->walk.at = stream->map + *offset + sizeof(packet->head);
-	packet->walk.end = stream->map + *offset + packet->head.content_bits / 8;
+	packet->bytes = at;
+	packet->walk.at = at + sizeof(packet->head);
+	packet->walk.end = at + packet->head.content_bits / 8;
 	packet->walk.ticks = packet->head.begin_ticks;
 	*offset += packet->head.packet_bits / 8;
 	return 1;

@@ -41,9 +41,12 @@ struct trace_stream {
 	uint64_t begin_ticks, end_ticks; /* of its packets */
 	uint64_t discarded;		 /* events that were lost, by the last packet */
 	uint64_t missing_packets;	 /* gaps in their sequence */
-	const uint8_t *map;		 /* between stream_map() and stream_unmap() */
-	int is_packed;			 /* file is a STREAM.zst; all sizes are of what is in it */
-	uint64_t *unpacked;		 /* while it is mapped: the reader's sum */
+	const uint8_t *map;		 /* in memory: between stream_map() and stream_unmap() */
+	uint8_t *window;		 /* what stream_packet() has read ahead; NULL: nothing */
+	uint64_t window_at;		 /* in the file */
+	size_t window_bytes, window_room;
+	int is_packed;	  /* file is a STREAM.zst; all sizes are of what is in it */
+	uint64_t *mapped; /* while it is mapped: the reader's sum */
 };
 
 struct trace_reader {
@@ -54,9 +57,9 @@ struct trace_reader {
 	uint64_t base_ns[TSDL_CLOCKS];
 	struct trace_stream *streams; /* sorted by process, tid, depth, instance */
 	uint32_t stream_count;
-	uint64_t bytes;		 /* of all files */
-	uint64_t unpacked_bytes; /* of packed streams that are mapped, in memory */
-	uint64_t unpacked_max;
+	uint64_t bytes;	       /* of all files */
+	uint64_t mapped_bytes; /* of streams, in memory */
+	uint64_t mapped_max;
 	struct trace_damage *damages;
 	uint32_t damage_count; /* of damages[] */
 	uint64_t damages_ever;
@@ -67,8 +70,9 @@ struct trace_reader {
 /* A packet whose events are about to be read. */
 struct trace_packet {
 	struct wm_packet head;
-	uint64_t offset;  /* in the file */
-	struct walk walk; /* stands at the first event */
+	uint64_t offset;      /* in the file */
+	const uint8_t *bytes; /* the packet, in memory until the stream's next one is asked for */
+	struct walk walk;     /* stands at the first event */
 };
 
 /*
@@ -79,15 +83,20 @@ int trace_reader_open(struct trace_reader **reader, const char *dir);
 void trace_reader_close(struct trace_reader *reader);
 
 /*
- * Map a stream's whole packets, or unpack them into memory. 0, -errno, -WM_E_TRACE_UNPACKED_SIZE where they are too
- * many for that; an empty one has nothing to map and is fine.
+ * Streams are read with pread(2): a file that another program cuts while it is mapped would end us by SIGBUS.
+ *
+ * Read a stream's whole packets into memory, to walk them any way. 0, -errno, -WM_E_TRACE_UNPACKED_SIZE where they
+ * are too many for that; an empty one has nothing to map and is fine.
  */
 int stream_map(struct trace_reader *reader, struct trace_stream *stream);
 void stream_unmap(struct trace_stream *stream);
 
-/* The packet at *offset of a mapped stream, and *offset moved past it. 1; 0 after the last. */
-int stream_packet(const struct trace_reader *reader, const struct trace_stream *stream,
-		  uint64_t *offset, struct trace_packet *packet);
+/* To go through a stream's packets once, without a map of a file that is not packed; stream_unmap() ends it. */
+int stream_open(struct trace_reader *reader, struct trace_stream *stream);
+
+/* The packet at *offset, and *offset moved past it. 1; 0 after the last, or with damage put down. */
+int stream_packet(struct trace_reader *reader, struct trace_stream *stream, uint64_t *offset,
+		  struct trace_packet *packet);
 
 /*
  * Step over the packet's next event: its class, where its fields are, and walk.ticks its time. NULL,

@@ -72,7 +72,7 @@ static const uint8_t *good_end(struct trace_packet *packet, const struct trace_s
 /* Shorten the packets that hold what can't be read. Returns how many. */
 static int shorten(struct trace_reader *reader, struct trace_stream *stream)
 {
-	int fd, count = 0, err = stream_map(reader, stream);
+	int fd, count = 0, err = stream_open(reader, stream);
 	struct trace_packet packet;
 	uint64_t offset = 0;
 
@@ -83,9 +83,8 @@ static int shorten(struct trace_reader *reader, struct trace_stream *stream)
 		return -errno;
 	while (!err && stream_packet(reader, stream, &offset, &packet)) {
 		uint64_t at = packet.offset + offsetof(struct wm_packet, content_bits);
-		uint64_t end = (uint64_t)(good_end(&packet, stream_schema(reader, stream)) -
-					  stream->map);
-		uint64_t bits = 8 * (end - packet.offset);
+		uint64_t bits = 8 * (uint64_t)(good_end(&packet, stream_schema(reader, stream)) -
+					       packet.bytes);
 
 		if (bits == packet.head.content_bits)
 			continue;

@@ -34,7 +34,7 @@ int source_is_shadowed(int dir, const char *file)
 
 static int form_open(struct source *source, int dir, const char *file)
 {
-	*source = (struct source){ .fd = -1 };
+	*source = (struct source){ .fd = -1, .packed.fd = -1 };
 	if (packed_is_name(file))
 		return packed_open(&source->packed, dir, file);
 	source->fd = openat(dir, file, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
@@ -112,7 +112,37 @@ const char *source_fault(struct source *source, uint64_t offset)
 	return source->packed.fault;
 }
 
-static int map_unpacked(struct source *source, struct trace_stream *stream)
+static ssize_t read_whole(int fd, uint64_t offset, void *to, size_t bytes)
+{
+	size_t done = 0;
+
+	while (done < bytes) {
+		ssize_t got = pread(fd, (uint8_t *)to + done, bytes - done, (off_t)(offset + done));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (!got)
+			break;
+		done += (size_t)got;
+	}
+	return (ssize_t)done;
+}
+
+ssize_t source_read_once(int dir, const char *file, uint64_t offset, void *to, size_t bytes)
+{
+	int fd = openat(dir, file, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t got;
+
+	if (fd < 0)
+		return -errno;
+	got = read_whole(fd, offset, to, bytes);
+	close(fd);
+	return got;
+}
+
+int source_map(struct source *source, struct trace_stream *stream)
 {
 	void *map = mmap(NULL, stream->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 			 -1, 0);
@@ -120,30 +150,13 @@ static int map_unpacked(struct source *source, struct trace_stream *stream)
 
 	if (map == MAP_FAILED)
 		return -errno;
-	got = packed_read(&source->packed, 0, map, stream->bytes);
+	got = source->fd < 0 ? packed_read(&source->packed, 0, map, stream->bytes)
+			     : read_whole(source->fd, 0, map, stream->bytes);
 	if (got < 0 || (uint64_t)got < stream->bytes) {
 		munmap(map, stream->bytes);
 		return got < 0 ? (int)got : -WM_E_TRACE_DAMAGED;
 	}
 	mprotect(map, stream->bytes, PROT_READ);
-	stream->map = map;
-	return 0;
-}
-
-int source_map(struct source *source, struct trace_stream *stream)
-{
-	struct stat about;
-	void *map;
-
-	if (source->fd < 0)
-		return map_unpacked(source, stream);
-	/* Shorter than it was: someone cuts it, and a touch past the end would be SIGBUS. */
-	if (fstat(source->fd, &about) || (uint64_t)about.st_size < stream->bytes)
-		return -WM_E_TRACE_DAMAGED;
-	map = mmap(NULL, stream->bytes, PROT_READ, MAP_PRIVATE, source->fd, 0);
-	if (map == MAP_FAILED)
-		return -errno;
-	madvise(map, stream->bytes, MADV_SEQUENTIAL);
 	stream->map = map;
 	return 0;
 }

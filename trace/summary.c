@@ -263,7 +263,7 @@ static int read_stream(struct pass *pass, struct trace_stream *stream)
 {
 	uint64_t offset = 0, next_seq = 0, discarded = 0;
 	struct trace_packet packet;
-	int err = stream_map(pass->reader, stream);
+	int err = stream_open(pass->reader, stream);
 
 	if (err) {
 		reader_damage(pass->reader, stream->file, 0, stream->bytes,
@@ -281,7 +281,8 @@ static int read_stream(struct pass *pass, struct trace_stream *stream)
 		fault = read_packet(pass, stream, &packet, &start);
 		if (!fault)
 			continue;
-		reader_damage(pass->reader, stream->file, (uint64_t)(start - stream->map),
+		reader_damage(pass->reader, stream->file,
+			      packet.offset + (uint64_t)(start - packet.bytes),
 			      (uint64_t)(packet.walk.end - start), fault);
 		spans_forget(pass);
 	}

@@ -26,6 +26,7 @@
 #include <waymark/error.h>
 
 #define METADATA_NEW ".metadata.new"
+#define TOLD_BYTES_MAX (16u << 20) /* for each process: an agent may say what it likes */
 /* written by a process for each id that it may inherit: from then on all of them are declared */
 #define DECLARE_ALL_BYTES 16384u
 
@@ -33,6 +34,7 @@ struct writer_process {
 	struct trace_schema *schema;
 	uint32_t clock;
 	uint32_t modules, changes, held;
+	size_t told_bytes; /* of the metadata, that its agent brought about by these */
 	int from;	   /* -1; else some of whose events it has, */
 	uint32_t from_ids; /* those with an id below */
 	int declared_all;  /* of them */
@@ -269,6 +271,26 @@ int trace_event_add(struct trace_writer *writer, int process, uint32_t id, const
 	return 0;
 }
 
+/* Note something of a process in the metadata, unless there is too much of it: then that. */
+static void env_told(struct trace_writer *writer, struct writer_process *of, const char *key,
+		     const struct text *value)
+{
+	size_t before = writer->env.bytes;
+	char cut[64];
+
+	if (of->told_bytes > TOLD_BYTES_MAX)
+		return;
+	env_string(writer, key, value->at);
+	if (value->error)
+		writer->env.error = value->error;
+	of->told_bytes += writer->env.bytes - before;
+	if (of->told_bytes > TOLD_BYTES_MAX) {
+		snprintf(cut, sizeof(cut), "process_%d_cut", (int)(of - writer->processes));
+		env_string(writer, cut, "its agent tells too much");
+	}
+	writer->changed = 1;
+}
+
 int trace_module_add(struct trace_writer *writer, int process, const struct control_module *module,
 		     const char *path)
 {
@@ -289,11 +311,8 @@ int trace_module_add(struct trace_writer *writer, int process, const struct cont
 		text_add(&value, "-", 1);
 	text_format(&value, " %s", path);
 	snprintf(key, sizeof(key), "process_%d_module_%u", process, of->modules++);
-	env_string(writer, key, value.at);
-	if (value.error)
-		writer->env.error = value.error;
+	env_told(writer, of, key, &value);
 	text_release(&value);
-	writer->changed = 1;
 	return 0;
 }
 
@@ -309,11 +328,8 @@ int trace_change_add(struct trace_writer *writer, int process, const struct trac
 		    (unsigned long long)change->gap_ns, change->was_stopped ? "stopped" : "running",
 		    strlen(change->from), change->from, change->to);
 	snprintf(key, sizeof(key), "process_%d_change_%u", process, of->changes++);
-	env_string(writer, key, value.at);
-	if (value.error)
-		writer->env.error = value.error;
+	env_told(writer, of, key, &value);
 	text_release(&value);
-	writer->changed = 1;
 	return 0;
 }
 
@@ -328,11 +344,8 @@ int trace_held_add(struct trace_writer *writer, int process, const struct trace_
 	text_format(&value, "%llu %llu %s", (unsigned long long)held->begin_ns,
 		    (unsigned long long)held->end_ns, held->name);
 	snprintf(key, sizeof(key), "process_%d_held_%u", process, of->held++);
-	env_string(writer, key, value.at);
-	if (value.error)
-		writer->env.error = value.error;
+	env_told(writer, of, key, &value);
 	text_release(&value);
-	writer->changed = 1;
 	return 0;
 }
 

@@ -226,7 +226,7 @@ int trail_event_find(struct trace_reader *reader, const char *name, uint64_t nth
 
 		if (!has_event(reader, stream, name))
 			continue;
-		err = stream_map(reader, stream);
+		err = stream_open(reader, stream);
 		if (!err)
 			err = stream_moments(reader, stream, name, &moments);
 		if (!was_mapped)
