@@ -251,7 +251,7 @@ int process_module(struct wm_session *session, struct process *process,
 {
 	int err = keep_module(process, module, path);
 
-	if (err || process->trace < 0)
+	if (err || process->trace < 0 || !session->writer)
 		return err;
 	return trace_module_add(session->writer, process->trace, module, path);
 }

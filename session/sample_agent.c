@@ -215,6 +215,16 @@ static void watch(struct agent *agent, uint32_t serial)
 	done(agent, serial, 0);
 }
 
+static void load(struct agent *agent)
+{
+	struct {
+		struct control_module module;
+		char path[16];
+	} body = { .path = "/lib/late.so" };
+
+	send_message(agent, CONTROL_MODULE, 0, &body, sizeof(body), -1);
+}
+
 static void obey(struct agent *agent, unsigned char *packet)
 {
 	struct wm_message *head = (struct wm_message *)packet;
@@ -242,6 +252,11 @@ static void obey(struct agent *agent, unsigned char *packet)
 		break;
 	case CONTROL_WATCH:
 		watch(agent, head->serial);
+		break;
+	case CONTROL_LEAVE:
+		if (agent->as->way == SAMPLE_LOADS)
+			load(agent);
+		done(agent, head->serial, 0);
 		break;
 	default:
 		done(agent, head->serial, 0);

@@ -19,6 +19,7 @@ enum sample_way {
 	SAMPLE_UNSEALED, /* gives a store that it may shrink */
 	SAMPLE_DEAF,	 /* answers to no QUIET */
 	SAMPLE_SLOW,	 /* answers QUIET after SAMPLE_SLOW_MS */
+	SAMPLE_LOADS,	 /* loads a library before it answers LEAVE */
 	SAMPLE_STOPS,	 /* from ARM on a child of its own has it stopped, for SAMPLE_SLOW_MS */
 	SAMPLE_ENDS_AT_WATCH,  /* ends instead of answering */
 	SAMPLE_LOSES_WATCH,    /* takes it, and says at once that it can't stay */

@@ -230,6 +230,17 @@ Test(session, stopping_records_the_open_pages)
 	sample_agent_release(&agent);
 }
 
+Test(session, close_after_stop_survives_late_module)
+{
+	struct sample_agent agent = { .way = SAMPLE_LOADS, .events = 150 };
+	struct wm_session *session = open_with(NULL, "marker:net:rx");
+
+	start_recording(session, &agent);
+	cr_assert_eq(wm_session_stop(session), 0);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
 Test(session, the_flight_recorder_is_drained_at_the_end)
 {
 	struct wm_session_options options = { .size = sizeof(options), .policy = WM_POLICY_CYCLIC };
