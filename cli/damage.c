@@ -34,6 +34,11 @@ int complain_damage(const struct trace_reader *reader, const char *dir)
 	if (reader->damages_ever > shown)
 		fprintf(stderr, "  and at %llu more places\n",
 			(unsigned long long)(reader->damages_ever - shown));
-	fprintf(stderr, "  for other readers, cut it clean with waymark report --repair %s\n", dir);
+	if (reader->meta.broken_line)
+		fputs("  another tool wrote or changed this trace: read it with babeltrace2\n",
+		      stderr);
+	else
+		fprintf(stderr,
+			"  for other readers, cut it clean with waymark report --repair %s\n", dir);
 	return CLI_FAILED;
 }

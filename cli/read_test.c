@@ -131,6 +131,25 @@ Test(report, says_what_is_damaged_and_repairs_it)
 	sample_folder_remove(dir);
 }
 
+Test(report, metadata_of_another_tool_is_not_repaired)
+{
+	char path[128];
+	FILE *metadata;
+
+	make_trace(0);
+	snprintf(path, sizeof(path), "%s/metadata", dir);
+	metadata = fopen(path, "a");
+	cr_assert(metadata);
+	fputs("stream { other = struct {} align(8); };\n", metadata);
+	fclose(metadata);
+	cr_assert_eq(run("report %s"), 1);
+	expect("another tool wrote or changed this trace: read it with babeltrace2");
+	cr_assert_not(strstr(printed, "--repair"));
+	cr_assert_eq(run("report --repair %s"), 1);
+	expect("this is no trace");
+	sample_folder_remove(dir);
+}
+
 Test(report, refuses_what_it_cannot_use)
 {
 	cr_assert_eq(run("report"), 2);

@@ -423,6 +423,26 @@ Test(damage, a_packet_of_a_size_that_none_has_costs_no_memory)
 	sample_folder_remove(dir);
 }
 
+/* As babeltrace2 writes it: our environment, but packets of another layout. */
+Test(damage, repair_refuses_metadata_it_cannot_read)
+{
+	static const char foreign[] = "/* CTF 1.8 */\nenv {\n\ttracer_name = \"waymark\";\n};\n"
+				      "stream {\n\tid = 0;\n\tother = struct {} align(8);\n};\n";
+	char *before, *after;
+	size_t bytes, left;
+
+	make_trace();
+	before = load("10-11-0", &bytes);
+	store("metadata", foreign, sizeof(foreign) - 1);
+	cr_assert_eq(trace_repair(dir), -WM_E_NOT_A_TRACE);
+	after = load("10-11-0", &left);
+	cr_assert_eq(left, bytes);
+	cr_assert_arr_eq(after, before, bytes);
+	free(before);
+	free(after);
+	sample_folder_remove(dir);
+}
+
 Test(damage, what_is_no_trace_is_refused)
 {
 	struct canon canon;

@@ -121,6 +121,9 @@ int trace_repair(const char *dir)
 	err = folder_check(reader->dir);
 	if (!err && (reader->live || flock(reader->dir, LOCK_EX | LOCK_NB)))
 		err = reader->live || errno == EWOULDBLOCK ? -EBUSY : -errno;
+	/* another tool's packets would all look torn */
+	if (!err && reader->meta.broken_line)
+		err = -WM_E_NOT_A_TRACE;
 	for (uint32_t i = 0; !err && i < reader->stream_count; i++)
 		if (reader->streams[i].is_packed)
 			err = -WM_E_TRACE_PACKED;

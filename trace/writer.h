@@ -106,7 +106,8 @@ int trace_writer_close(struct trace_writer *writer);
  * Make a damaged trace readable to every CTF reader: what follows the last whole packet of a stream
  * is moved to a hidden file `.cut-STREAM` beside it, and a packet is made to end before the first
  * event in it that can't be read. Returns the number of streams changed, -EBUSY while the trace is
- * being written, -WM_E_TRACE_PACKED, -WM_E_NOT_A_TRACE, -WM_E_OUTPUT_OWNER (trace/folder.h), or -errno.
+ * being written, -WM_E_TRACE_PACKED, -WM_E_NOT_A_TRACE (also where a part of the metadata can't be read),
+ * -WM_E_OUTPUT_OWNER (trace/folder.h), or -errno.
  */
 int trace_repair(const char *dir);
 
