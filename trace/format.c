@@ -261,6 +261,9 @@ static const uint8_t *value_json(struct out *out, uint8_t type, const uint8_t *a
 		finite = __builtin_isfinite(load_float(type, at));
 		out_short(out, "\"", !finite);
 		put_float(out, type, at);
+		/* readers take -0 for an integer, which has no sign */
+		if (load_float(type, at) == 0 && __builtin_signbit(load_float(type, at)))
+			out_literal(out, ".0");
 		out_short(out, "\"", !finite);
 		break;
 	default:

@@ -142,7 +142,7 @@ static void make_trace(const char *dir)
 	};
 	struct sample sample = { .head = { .pid = 10, .tid = 11, .comm = "w\"\n" } };
 	struct trace_writer *writer;
-	double real = 0.25;
+	double real = -0.0;
 	float narrow = -0.1f;
 
 	cr_assert_eq(trace_writer_open(&writer, dir), 0);
@@ -225,7 +225,7 @@ Test(format, text_shows_every_type)
 		"[22:13:20.000000005] (+?.?????????\x29 w\"?-11 10 net:up\n"
 		"[22:13:21.000000006] (+1.000000001) w\"?-11 10 net:all:begin: { a = -1, b = 255, "
 		"c = -2, d = 65534, e = -3, f = 4294967293, g = -4, h = 18446744073709551612, "
-		"i = true, j = -0.1, k = 0.25, l = 0xbeef, m = 'c', n = '\\xe9' }\n"
+		"i = true, j = -0.1, k = -0, l = 0xbeef, m = 'c', n = '\\xe9' }\n"
 		"[22:13:21.000000007] (+0.000000001) w\"?-11 10 (7 events lost, 1 packets missing)\n"
 		"[22:13:21.000000007] (+0.000000000) w\"?-11 10 net:text: { s = NULL, t = "
 		"\"he\\\"\"..., r = [01ab]..., u = (unreadable) }\n"
@@ -243,7 +243,7 @@ Test(format, json_has_one_object_a_line)
 		"{\"time_ns\":1700000000000000005," START "\"name\":\"net:up\",\"fields\":{}}\n"
 		"{\"time_ns\":1700000001000000006," START "\"name\":\"net:all:begin\",\"fields\":{"
 		"\"a\":-1,\"b\":255,\"c\":-2,\"d\":65534,\"e\":-3,\"f\":4294967293,\"g\":-4,"
-		"\"h\":18446744073709551612,\"i\":true,\"j\":-0.1,\"k\":0.25,\"l\":\"0xbeef\","
+		"\"h\":18446744073709551612,\"i\":true,\"j\":-0.1,\"k\":-0.0,\"l\":\"0xbeef\","
 		"\"m\":\"c\",\"n\":\"\\u00e9\"}}\n"
 		"{\"time_ns\":1700000001000000007," START "\"lost\":7,\"missing_packets\":1}\n"
 		"{\"time_ns\":1700000001000000007," START "\"name\":\"net:text\",\"fields\":{"
