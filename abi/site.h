@@ -7,8 +7,9 @@
  *                       two sections below. A module may hold several equal notes.
  *   waymark_sites       read-only, an array of struct wm_site; one entry for each copy of a site
  *                       that the compiler made by inlining, unrolling or cloning.
- *   waymark_markers     writable, an array of struct wm_record; one for each marker name and kind
- *                       in the module. Zero in the file; only the agent writes it.
+ *   waymark_markers     writable, an array of struct wm_record; one for each marker in the source:
+ *                       sites that share one have the same name, kind and fields. Zero in the
+ *                       file; only the agent writes it.
  *
  * Every reference is relative to the field that holds it: no relocation is needed, and a file can
  * be read as it lies on disk.

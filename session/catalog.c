@@ -27,8 +27,8 @@ struct module {
 	pid_t pid;
 };
 
-/* A marker by what makes it one: compared by process, module, name and kind. */
-static int marker_order(const void *a, const void *b)
+/* By process, module, name and kind. */
+static int name_order(const void *a, const void *b)
 {
 	const struct catalog_marker *left = a, *right = b;
 	int order = (left->pid > right->pid) - (left->pid < right->pid);
@@ -38,6 +38,15 @@ static int marker_order(const void *a, const void *b)
 	if (!order)
 		order = strcmp(left->name, right->name);
 	return order ? order : left->kind - right->kind;
+}
+
+/* Two of one name that have other fields are two markers: they give two kinds of event. */
+static int marker_order(const void *a, const void *b)
+{
+	const struct catalog_marker *left = a, *right = b;
+	int order = name_order(a, b);
+
+	return order ? order : strcmp(left->fields, right->fields);
 }
 
 static char *text_keep(struct catalog *catalog, const char *text)
@@ -266,6 +275,17 @@ static int site_order(const void *a, const void *b)
 	return (left->address > right->address) - (left->address < right->address);
 }
 
+/* Mark those of one name that have fields of other types. */
+static void compare_types(struct catalog_marker *markers, size_t count)
+{
+	for (size_t i = 0, first = 0; i < count; i++) {
+		if (name_order(&markers[i], &markers[first]))
+			first = i;
+		if (memcmp(markers[i].types, markers[first].types, sizeof(markers->types)))
+			markers[i].types_differ = markers[first].types_differ = 1;
+	}
+}
+
 static void index_forget(void *node)
 {
 	(void)node;
@@ -277,6 +297,7 @@ void catalog_sort(struct catalog *catalog)
 	catalog->index = NULL;
 	if (catalog->count)
 		qsort(catalog->markers, catalog->count, sizeof(*catalog->markers), marker_order);
+	compare_types(catalog->markers, catalog->count);
 	for (size_t i = 0; i < catalog->count; i++)
 		qsort(catalog->markers[i].sites, catalog->markers[i].site_count,
 		      sizeof(struct catalog_site), site_order);

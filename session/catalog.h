@@ -34,9 +34,9 @@ struct catalog_marker {
 	char way;   /* likewise */
 	pid_t pid;  /* 0: of a file */
 	const char *module;
-	const char *fields; /* the arguments' text at the first site */
-	uint8_t types[16];  /* likewise */
-	int types_differ;   /* at some other site */
+	const char *fields; /* the arguments' text */
+	uint8_t types[16];  /* at the first site */
+	int types_differ;   /* at some other site, which may have other fields */
 	struct catalog_site *sites;
 	size_t site_count, site_room;
 	unsigned int counts[4]; /* of sites, by enum site_state */
@@ -44,7 +44,7 @@ struct catalog_marker {
 };
 
 struct catalog {
-	struct catalog_marker *markers; /* by process, module, name and kind once sorted */
+	struct catalog_marker *markers; /* by process, module, name, kind and fields once sorted */
 	size_t count, room;
 	char **texts; /* what the markers point into */
 	size_t text_count, text_room;

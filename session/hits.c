@@ -18,7 +18,7 @@
 #define ANSWER_BYTES_MAX (64u << 20)
 
 struct entry {
-	char *name;
+	char *name, *fields;
 	char kind;
 	uint8_t types[16];
 	uint64_t hits;
@@ -36,7 +36,9 @@ static int name_order(const void *a, const void *b)
 	const struct entry *left = a, *right = b;
 	int order = strcmp(left->name, right->name);
 
-	return order ? order : left->kind - right->kind;
+	if (!order)
+		order = left->kind - right->kind;
+	return order ? order : strcmp(left->fields, right->fields);
 }
 
 static int entry_order(const void *a, const void *b)
@@ -53,9 +55,10 @@ static int entry_add(struct answer *answer, const struct entry *entry)
 		return -ENOMEM;
 	answer->all[answer->count] = *entry;
 	answer->all[answer->count].name = strdup(entry->name);
-	if (!answer->all[answer->count].name)
-		return -ENOMEM;
+	answer->all[answer->count].fields = strdup(entry->fields);
 	answer->count++;
+	if (!answer->all[answer->count - 1].name || !answer->all[answer->count - 1].fields)
+		return -ENOMEM;
 	return 0;
 }
 
@@ -64,7 +67,7 @@ static int marker_take(struct answer *answer, const struct link_message *message
 	const char *text = (const char *)message->body + sizeof(struct control_marker);
 	struct control_marker marker;
 	char name[NAME_BYTES];
-	struct entry entry = { .name = name };
+	struct entry entry = { .name = name, .fields = (char *)text };
 
 	if (message->bytes <= sizeof(marker))
 		return -WM_E_PROTOCOL;
@@ -73,6 +76,13 @@ static int marker_take(struct answer *answer, const struct link_message *message
 	if (answer->bytes > ANSWER_BYTES_MAX)
 		return -WM_E_PROTOCOL;
 	if (spec_name_of(text, name, sizeof(name)))
+		return 0;
+	for (int i = 0; entry.fields && i < 5; i++) { /* abi/site.h: the sixth part */
+		entry.fields = strchr(entry.fields, '\n');
+		if (entry.fields)
+			entry.fields++;
+	}
+	if (!entry.fields)
 		return 0;
 	entry.kind = text[0];
 	entry.hits = marker.hits;
@@ -155,14 +165,17 @@ static void answer_merge(struct answer *answer)
 			memcpy(last->types, entry->types, sizeof(last->types));
 		}
 		free(entry->name);
+		free(entry->fields);
 	}
 	answer->count = kept;
 }
 
 static void answer_release(struct answer *answer)
 {
-	for (size_t i = 0; i < answer->count; i++)
+	for (size_t i = 0; i < answer->count; i++) {
 		free(answer->all[i].name);
+		free(answer->all[i].fields);
+	}
 	free(answer->all);
 }
 
@@ -182,7 +195,10 @@ int hits_ask(struct catalog *catalog, pid_t pid)
 	answer_merge(&answer);
 	for (size_t i = 0; !err && answer.count && i < catalog->count; i++) {
 		struct catalog_marker *marker = &catalog->markers[i];
-		struct entry wanted = { .name = marker->name, .kind = marker->kind }, *found;
+		struct entry wanted = { .name = marker->name,
+					.fields = (char *)marker->fields,
+					.kind = marker->kind },
+			     *found;
 
 		if (marker->pid != target.pid)
 			continue;

@@ -141,4 +141,26 @@ one_more
 record_ends
 expect "recorded with others asking" "$(events_in third)" 111
 expect "hits of two recordings" "$(hits $marker)" $'333\n333'
+
+# One marker name with two field names: two kinds of event, in one line of source too.
+cat >names.c <<'END'
+#include <waymark/marker.h>
+int main(void)
+{
+	for (int i = 0; i < 3; i++) {
+		int rows = i, bytes = i + 1000;
+		WAYMARK(db, op, rows); WAYMARK(db, op, bytes);
+	}
+	return 0;
+}
+END
+for options in -O0 -O2 "-O2 -DWAYMARK_PORTABLE"; do
+	# shellcheck disable=SC2086 # several words
+	cc $options -I"$source_dir/include" names.c -o names || exit 1
+	expect "names $options: list" "$("$waymark" list ./names | grep -c 'bytes int32\|rows int32')" 2
+	rm -rf names_trace
+	"$waymark" record -o names_trace -- ./names 2>words || fail "names: $(cat words)"
+	expect "names $options: dump" "$("$waymark" dump names_trace | sed 's/.* db:op: //')" \
+		"$(for i in 0 1 2; do printf '{ rows = %d }\n{ bytes = %d }\n' $i $((i + 1000)); done)"
+done
 exit "$failed"

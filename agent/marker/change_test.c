@@ -13,6 +13,7 @@
 #include <waymark/probe.h>
 
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,6 +33,8 @@ void change_markers(int a)
 	WAYMARK(change, one, a);
 	WAYMARK(change, two, a);
 	WAYMARK(change, two, a);
+	WAYMARK(change, other, a);
+	WAYMARK(change, other, WM_FIELD(b, a + 1));
 }
 
 static uint8_t byte_of(const struct site *site)
@@ -164,6 +167,27 @@ Test(change, probe_at_a_site_that_changes_after_check_is_refused)
 		     -WM_E_SITE_CHANGED);
 	cr_assert(!one->probe_count && !one->hit.plan);
 	cr_assert_eq(byte_of(one->sites), BREAKPOINT);
+}
+
+static void count_call(void (*fn)(void), void *data, const unsigned char *payload)
+{
+	(void)fn, (void)payload;
+	++*(int *)data;
+}
+
+Test(change, probe_is_called_at_sites_of_all_field_names)
+{
+	static const uint8_t types[16] = { WM_TYPE_I32 };
+	int calls = 0;
+	const struct plan_probe probe = { .call = count_call, .fn = never, .data = &calls };
+
+	cr_assert_eq(registry_probe_add(&text, "change:other", 'm', types, &probe, 0), 0);
+	change_markers(1);
+	cr_assert_eq(calls, 2);
+	cr_assert_eq(registry_probe_remove(&text, "change:other", 'm', &probe), 0);
+	change_markers(1);
+	cr_assert_eq(calls, 2);
+	cr_assert_eq(registry_probe_remove(&text, "change:other", 'm', &probe), -ENOENT);
 }
 
 Test(change, site_held_by_a_breakpoint_is_disarmed_later)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The registry: every marker of the process, what is to be done at each, and the sites where it
- * stands. A variant is one marker name, kind and list of field types, merged over all modules; it is
+ * stands. A variant is one marker name, kind and list of fields, merged over all modules; it is
  * never freed, since a thread may be on its way to it at any time. A marker whose sites disagree on
- * the types has several variants, and only one of them may ever be armed: see change.c.
+ * the fields has several variants. Where they disagree on the types, only one of them may ever be
+ * armed: see change.c.
  *
  * Everything here is called under the agent's lock, but for registry_reap() and where it says so.
  * Calls that take a struct text may write code.
@@ -24,6 +25,7 @@ struct variant {
 	const char *name; /* "SUBSYSTEM:EVENT" */
 	char kind;
 	uint8_t types[16];
+	const char *fields; /* as written in the source */
 	struct site *sites; /* in modules that are loaded */
 	uint32_t site_count, armed_count;
 	uint32_t held_sites;	    /* another tool's byte is there, or was (restored.h) */
@@ -128,7 +130,7 @@ int registry_is_prearmed(void);
 /* ---- probes of the program itself (include/waymark/probe.h); any thread ---- */
 
 /*
- * Add a probe to the marker `name` of kind `kind`. `types` are the field types that it expects.
+ * Add a probe to the marker `name` of kind `kind`, in all variants of these field types.
  * Returns 0; -WM_E_NO_MARKER if no module has it (with `pending`: 1, and it is added as soon as one
  * does); -WM_E_FIELD_TYPES; -ENOMEM; what refused its sites.
  */
@@ -171,7 +173,7 @@ int registry_forked(int whole, uint32_t *lanes);
 struct variant *registry_next_named(const struct variant *variant, const char *name);
 /* Some text may be armed that nobody wants: registry_retry() is to look. */
 void registry_expect_stuck(void);
-/* Another variant of the same name and kind that has sites, or NULL. */
+/* Another variant of the same name and kind, with other types, that has sites, or NULL. */
 const struct variant *registry_rival(const struct variant *variant);
 /* Whether the records in memory are still those that this registry wrote. */
 int registry_is_current(const struct module *module, const struct text *text);
@@ -192,6 +194,8 @@ int pending_remove(const char *name, char kind, const struct plan_probe *probe);
 int pending_any(void);
 /* Move what waits for this variant into its probes_next. 0 or -ENOMEM. */
 int pending_claim(struct variant *variant);
+/* A variant without probes gets those of another. 0 or -ENOMEM. */
+int probes_copy(struct variant *variant, const struct variant *from);
 /* probes_next becomes probes, with one more or without one. 0, -ENOMEM or -ENOENT. */
 int probes_with(struct variant *variant, const struct plan_probe *probe);
 int probes_without(struct variant *variant, const struct plan_probe *probe);

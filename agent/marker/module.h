@@ -32,6 +32,7 @@ struct site {
 	uint8_t is_held;     /* another tool stands there, or did (restored.h) */
 	uint16_t name_bytes; /* of "SUBSYSTEM:EVENT", without NUL */
 	uint32_t text_bytes; /* with NUL */
+	uint32_t fields_at;  /* where in the text FIELDS begins */
 	const char *text;    /* abi/site.h */
 	uint8_t types[16];
 	struct module *module;

@@ -280,6 +280,26 @@ Test(module, a_record_whose_sites_disagree_on_fields_marks_them)
 	module_free(module);
 }
 
+Test(module, sites_of_one_record_with_other_field_names_lose_them)
+{
+	struct module *module;
+
+	make_site(1, 16, 0);
+	make_site(2, 32, 0);
+	strcpy(strrchr(image->texts[2], '\n') + 1, "bytes");
+	module = read_image();
+	cr_assert_eq(module->error, 0);
+	for (int i = 0; i < 3; i++) {
+		const struct site *site = &module->sites[i];
+
+		cr_assert_not(site->conflict);
+		cr_assert_str_eq(site->text + site->fields_at, "");
+		cr_assert_eq(site->text_bytes, strlen(site->text) + 1);
+	}
+	cr_assert_str_eq(module->sites[3].text + module->sites[3].fields_at, "len");
+	module_free(module);
+}
+
 Test(module, whatever_the_table_says_no_site_lies_outside)
 {
 	static unsigned char whole[PAGE_BYTES];

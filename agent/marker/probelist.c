@@ -84,6 +84,17 @@ int probes_without(struct variant *variant, const struct plan_probe *probe)
 	return 0;
 }
 
+int probes_copy(struct variant *variant, const struct variant *from)
+{
+	struct plan_probe *next = copy(from->probes_next, from->probe_count_next,
+				       from->probe_count_next);
+
+	if (!next)
+		return -ENOMEM;
+	set_next(variant, next, from->probe_count_next);
+	return 0;
+}
+
 void probes_settle(struct variant *variant, int accepted)
 {
 	if (!accepted) {

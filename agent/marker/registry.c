@@ -84,13 +84,13 @@ static uint32_t bucket_of(const char *name)
 	return hash % BUCKETS;
 }
 
-/* types NULL: of any. */
-static struct variant *registry_find(const char *name, char kind, const uint8_t types[16])
+static struct variant *find_variant(const char *name, const struct site *site)
 {
 	struct variant *variant = buckets[bucket_of(name)];
 
-	while (variant && (variant->kind != kind || strcmp(variant->name, name) ||
-			   (types && memcmp(variant->types, types, sizeof variant->types))))
+	while (variant && (variant->kind != site->kind || strcmp(variant->name, name) ||
+			   memcmp(variant->types, site->types, sizeof variant->types) ||
+			   strcmp(variant->fields, site->text + site->fields_at)))
 		variant = variant->next_in_bucket;
 	return variant;
 }
@@ -109,7 +109,8 @@ const struct variant *registry_rival(const struct variant *variant)
 	const struct variant *rival = NULL;
 
 	while ((rival = registry_next_named(rival, variant->name))) {
-		if (rival != variant && rival->kind == variant->kind && rival->site_count)
+		if (rival->kind == variant->kind && rival->site_count &&
+		    memcmp(rival->types, variant->types, sizeof rival->types))
 			return rival;
 	}
 	return NULL;
@@ -123,7 +124,11 @@ static struct variant *make_variant(const char *name, const struct site *site)
 	if (!variant)
 		return NULL;
 	variant->name = heap_copy(name, site->name_bytes + 1u);
-	if (!variant->name) {
+	variant->fields = heap_copy(site->text + site->fields_at,
+				    site->text_bytes - site->fields_at);
+	if (!variant->name || !variant->fields) {
+		heap_free((void *)variant->name, site->name_bytes + 1u);
+		heap_free((void *)variant->fields, site->text_bytes - site->fields_at);
 		heap_free(variant, sizeof *variant);
 		return NULL;
 	}
@@ -147,7 +152,7 @@ static int name_sites(struct module *module)
 		struct site *site = &module->sites[i];
 
 		module_site_name(site, name);
-		site->variant = registry_find(name, site->kind, site->types);
+		site->variant = find_variant(name, site);
 		if (!site->variant)
 			site->variant = make_variant(name, site);
 		if (!site->variant)

@@ -170,6 +170,24 @@ int registry_rule(const struct text *text, unsigned int lane, const char *globs,
 	return error;
 }
 
+/* A variant of the same name, kind and types; only their fields' names differ. */
+static int is_alike(const struct variant *variant, char kind, const uint8_t types[16])
+{
+	return variant->kind == kind && !memcmp(variant->types, types, sizeof variant->types);
+}
+
+/* A program's probe is called at all sites of its marker, so variants that are alike have the same ones. */
+static int inherit_probes(struct variant *variant)
+{
+	struct variant *v = NULL;
+
+	while (!variant->probe_count_next && (v = registry_next_named(v, variant->name))) {
+		if (is_alike(v, variant->kind, variant->types) && v->probe_count_next)
+			return probes_copy(variant, v);
+	}
+	return 0;
+}
+
 /* What everybody wants of a variant in a module that is new. */
 static int consider_new(struct change *change, struct variant *variant)
 {
@@ -183,6 +201,8 @@ static int consider_new(struct change *change, struct variant *variant)
 			variant->lanes_next |= 1u << lane;
 	}
 	error = pending_claim(variant);
+	if (!error)
+		error = inherit_probes(variant);
 	if (error)
 		probes_settle(variant, 0);
 	return error;
@@ -263,70 +283,65 @@ int registry_prearm(const struct text *text)
 	return change_commit(&change, text);
 }
 
-/* The variant that a probe of these types belongs to. */
-static int find_for_probe(const char *name, char kind, const uint8_t types[16],
-			  struct variant **found)
-{
-	int error = -WM_E_NO_MARKER;
-
-	*found = NULL;
-	for (struct variant *v = NULL; (v = registry_next_named(v, name));) {
-		if (v->kind != kind || !v->site_count)
-			continue;
-		if (!memcmp(v->types, types, sizeof v->types)) {
-			*found = v;
-			return 0;
-		}
-		error = -WM_E_FIELD_TYPES;
-	}
-	return error;
-}
-
-int registry_probe_add(const struct text *text, const char *name, char kind,
-		       const uint8_t types[16], const struct plan_probe *probe, int pending)
+static int change_probes(const struct text *text, struct variant *variant,
+			 int (*change_list)(struct variant *, const struct plan_probe *),
+			 const struct plan_probe *probe)
 {
 	struct change change = { .lane = -1 };
-	struct variant *variant;
-	int error = find_for_probe(name, kind, types, &variant);
+	int error;
 
-	if (error == -WM_E_NO_MARKER && pending) {
-		error = pending_add(name, kind, types, probe);
-		return error ? error : 1;
-	}
-	if (error)
-		return error;
 	change_add(&change, variant);
-	error = probes_with(variant, probe);
-	if (error)
-		variant->error = error;
+	error = variant->error = change_list(variant, probe);
 	if (change_commit(&change, text) && !error)
 		error = -EFAULT;
 	return error ? error : variant->error;
 }
 
+int registry_probe_add(const struct text *text, const char *name, char kind,
+		       const uint8_t types[16], const struct plan_probe *probe, int pending)
+{
+	int error = -WM_E_NO_MARKER;
+	struct variant *v = NULL, *failed;
+
+	while ((!error || error == -WM_E_NO_MARKER || error == -WM_E_FIELD_TYPES) &&
+	       (v = registry_next_named(v, name))) {
+		if (v->kind != kind || !v->site_count)
+			continue;
+		if (is_alike(v, kind, types))
+			error = change_probes(text, v, probes_with, probe);
+		else if (error)
+			error = -WM_E_FIELD_TYPES;
+	}
+	failed = v;
+	/* it is at all sites or at none */
+	for (v = NULL; failed && (v = registry_next_named(v, name)) != failed;) {
+		if (is_alike(v, kind, types))
+			change_probes(text, v, probes_without, probe);
+	}
+	if (error == -WM_E_NO_MARKER && pending) {
+		error = pending_add(name, kind, types, probe);
+		return error ? error : 1;
+	}
+	return error;
+}
+
 int registry_probe_remove(const struct text *text, const char *name, char kind,
 			  const struct plan_probe *probe)
 {
-	int error = pending_remove(name, kind, probe);
+	int result = -ENOENT;
 
-	if (!error)
+	if (!pending_remove(name, kind, probe))
 		return 0;
 	for (struct variant *v = NULL; (v = registry_next_named(v, name));) {
-		struct change change = { .lane = -1 };
+		int error = -ENOENT; /* another variant may have it */
 
-		if (v->kind != kind || !v->probe_count)
-			continue;
-		change_add(&change, v);
-		error = probes_without(v, probe);
-		if (error)
-			v->error = error; /* another variant may have it */
-		change_commit(&change, text);
-		if (!error && v->error)
-			error = v->error; /* it is still there, and may still be called */
-		if (error != -ENOENT)
-			return error;
+		if (v->kind == kind && v->probe_count)
+			error = change_probes(text, v, probes_without, probe);
+		/* where that failed it may still be called */
+		if (error != -ENOENT && (result == -ENOENT || !result))
+			result = error;
 	}
-	return -ENOENT;
+	return result;
 }
 
 int registry_waits(void)

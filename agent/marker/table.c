@@ -107,8 +107,10 @@ static int check_text(struct site *site)
 			return -WM_E_SITE_TABLE;
 	}
 	at = strchr(end + 1, '\n');
-	if (!at || !strchr(at + 1, '\n'))
+	at = at ? strchr(at + 1, '\n') : NULL;
+	if (!at)
 		return -WM_E_SITE_TABLE;
+	site->fields_at = (uint32_t)(at + 1 - site->text);
 	site->kind = site->text[0];
 	site->portable = site->text[1] == 'p';
 	site->name_bytes = (uint16_t)(end - subsystem);
@@ -183,9 +185,23 @@ static int is_same_marker(const struct site *a, const struct site *b)
 	       !memcmp(a->text + 3, b->text + 3, a->name_bytes);
 }
 
+static const char *fields_of(const struct site *site)
+{
+	return site->text + site->fields_at;
+}
+
+/* The site's fields have no names: readers then number them. */
+static void drop_names(struct module *module, struct site *site)
+{
+	module->texts[site->text - module->texts + site->fields_at] = 0;
+	site->text_bytes = site->fields_at + 1;
+}
+
 /*
  * Two sites must not overlap, and sites that share a record must be one marker. If only their field
- * types differ, that is the program's error, to be told to whoever arms it: both are marked.
+ * types differ, that is the program's error, to be told to whoever arms it: both are marked. If only
+ * their field names differ (an older marker.h had one record for each marker name), a hit does not
+ * show which names it has: such sites lose them.
  */
 static int check_together(struct module *module)
 {
@@ -204,13 +220,19 @@ static int check_together(struct module *module)
 			error = -WM_E_SITE_TABLE;
 		else if (memcmp(site->types, first[record]->types, sizeof site->types))
 			site->conflict = first[record]->conflict = 1;
+		else if (strcmp(fields_of(site), fields_of(first[record])))
+			drop_names(module, first[record]);
 	}
-	/* the mark goes to all that share the record */
+	/* both go to all that share the record */
 	for (uint32_t i = 0; !error && i < module->site_count; i++) {
 		struct site *site = &module->sites[i];
 
-		site->conflict |= first[(site->record - module->records) / sizeof(struct wm_record)]
-					  ->conflict;
+		const struct site
+			*other = first[(site->record - module->records) / sizeof(struct wm_record)];
+
+		site->conflict |= other->conflict;
+		if (!*fields_of(other))
+			drop_names(module, site);
 	}
 	heap_free(first, (module->record_count + 1) * sizeof(struct site *));
 	return error;

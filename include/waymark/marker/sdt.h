@@ -83,6 +83,9 @@ WM__INLINE unsigned long long wm__word_of_word(unsigned long long value)
 #endif
 
 #define WM__SDT(subsys, event, fields, ...)                                                        \
+	WM__SDT1(WM__NAME("m", subsys, event), WM__SITE_TEXT("m", subsys, event, fields), subsys,  \
+		 event, ##__VA_ARGS__)
+#define WM__SDT1(name, text, subsys, event, ...)                                                   \
 	do {                                                                                       \
 		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                 \
 		WM__EACH(WM__SDT_CHECK, _, ##__VA_ARGS__)                                          \
@@ -93,13 +96,13 @@ WM__INLINE unsigned long long wm__word_of_word(unsigned long long value)
 					      WM__EACH(WM__SDT_ARG, _, ##__VA_ARGS__))             \
 				 :                                                                 \
 				 : WM__EACH(WM__SDT_OPERAND, _, ##__VA_ARGS__)[wm__last] "n"(0));  \
-		WM__OPEN("m", subsys, event, fields, ##__VA_ARGS__)                                \
+		WM__OPEN(name, text, ##__VA_ARGS__)                                                \
 		unsigned char wm__payload[WM__PAYLOAD_ROOM(_, ##__VA_ARGS__)]                      \
 			__attribute__((aligned(8)));                                               \
 		unsigned char *wm__to = wm__payload;                                               \
 		const unsigned char *wm__from = wm__payload;                                       \
 		WM__EACH(WM__SDT_PUT, _, ##__VA_ARGS__)                                            \
-		WM__ENTER("m", subsys, event, wm__payload, wm__payload);                           \
+		WM__ENTER(name, wm__payload, wm__payload);                                         \
 		WM__EACH(WM__TOUCH_FIELD, _, ##__VA_ARGS__)                                        \
 		(void)wm__to;                                                                      \
 		(void)wm__from;                                                                    \

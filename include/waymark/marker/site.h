@@ -15,10 +15,12 @@
 /*
  * A site, in assembler, since only there one object can stand in the COMDAT group of whatever
  * function the compiler copied the site into (flag ?), be dropped with that function's section
- * (flag o), and keep its marker's record once per module (a COMDAT group of its own). abi/site.h
- * describes the three sections and the note.
+ * (flag o), and keep its record once per module (a COMDAT group of its own). abi/site.h describes
+ * the three sections and the note. A record's name has the line and a count, since markers of one
+ * name may have different fields: each WAYMARK in the source has its own record.
  */
-#define WM__NAME(kind, subsys, event) "waymark." kind "." subsys "." event
+#define WM__NAME(kind, subsys, event)                                                              \
+	"waymark." kind "." subsys "." event "." WM__TEXT(__LINE__) "." WM__TEXT(__COUNTER__)
 
 #define WM__RECORDS(name)                                                                          \
 	".ifndef " name "\n\t"                                                                     \
@@ -102,17 +104,15 @@ struct wm__record {
 	[wm_text] "i"(text), [wm_t0] "i"(t0), [wm_t4] "i"(t4), [wm_t8] "i"(t8), [wm_t12] "i"(t12)
 
 #ifndef __clang__
-#define WM__OPEN(kind, subsys, event, fields, ...)                                                 \
+#define WM__OPEN(name, text, ...)                                                 \
 	{                                                                                          \
 		__label__ wm__armed;                                                               \
-		WM__SITE(WM__NAME(kind, subsys, event),                                            \
-			 WM__INPUTS(WM__SITE_TEXT(kind, subsys, event, fields),                    \
-				    WM__TYPE_WORDS(_, ##__VA_ARGS__)));                            \
+		WM__SITE(name, WM__INPUTS(text, WM__TYPE_WORDS(_, ##__VA_ARGS__)));                \
 		if (0) {                                                                           \
 wm__armed:                                                                                         \
 			__attribute__((cold));
 #elif defined(__cplusplus)
-#define WM__OPEN(kind, subsys, event, fields, ...)                                                 \
+#define WM__OPEN(name, text, ...)                                                 \
 	{                                                                                          \
 		constexpr unsigned int wm__types0 = WM__TYPES(0, ##__VA_ARGS__);                   \
 		constexpr unsigned int wm__types4 = WM__TYPES(4, ##__VA_ARGS__);                   \
@@ -121,10 +121,8 @@ wm__armed:                                                                      
 		struct wm__site {                                                                  \
 			WM__INLINE bool is_armed()                                                 \
 			{                                                                          \
-				WM__SITE(WM__NAME(kind, subsys, event),                            \
-					 WM__INPUTS(WM__SITE_TEXT(kind, subsys, event, fields),    \
-						    wm__types0, wm__types4, wm__types8,            \
-						    wm__types12));                                 \
+				WM__SITE(name, WM__INPUTS(text, wm__types0, wm__types4,            \
+							  wm__types8, wm__types12));               \
 				return false;                                                      \
 wm__armed:                                                                                         \
 				return true;                                                       \
@@ -141,30 +139,24 @@ WM__INLINE _Bool wm__is_armed(struct wm__record *record, const char *text, unsig
 wm__armed:
 	return 1;
 }
-#define WM__OPEN(kind, subsys, event, fields, ...)                                                 \
-	WM__OPEN1(WM__GLUE(wm__record_, __COUNTER__), kind, subsys, event, fields, ##__VA_ARGS__)
-#define WM__OPEN1(record, kind, subsys, event, fields, ...)                                        \
+#define WM__OPEN(name, text, ...)                                                 \
+	WM__OPEN1(WM__GLUE(wm__record_, __COUNTER__), name, text, ##__VA_ARGS__)
+#define WM__OPEN1(record, name, text, ...)                                                         \
 	{                                                                                          \
-		extern struct wm__record record __asm__(WM__NAME(kind, subsys, event))             \
+		extern struct wm__record record __asm__(name)                                      \
 			__attribute__((visibility("hidden")));                                     \
-		if (__builtin_expect(wm__is_armed(&record,                                         \
-						  WM__SITE_TEXT(kind, subsys, event, fields),      \
-						  WM__TYPE_WORDS(_, ##__VA_ARGS__)),               \
-				     0)) {
+		if (__builtin_expect(                                                              \
+			    wm__is_armed(&record, text, WM__TYPE_WORDS(_, ##__VA_ARGS__)), 0)) {
 #else
-#define WM__OPEN(kind, subsys, event, fields, ...)                                                 \
+#define WM__OPEN(name, text, ...)                                                 \
 	{                                                                                          \
 		int wm__is_armed;                                                                  \
-		__asm__ volatile(WM__TEST(WM__NAME(kind, subsys, event),                           \
-					  ".Lwm_cold%=") "movl $0, %[wm_flag]\n\t"                 \
-							 "jmp .Lwm_done%=\n"                       \
-							 ".Lwm_cold%=: movl $1, %[wm_flag]\n"      \
-							 ".Lwm_done%=:\n\t" WM__TABLES(            \
-								 WM__NAME(kind, subsys, event),    \
-								 ".Lwm_cold%=")                    \
+		__asm__ volatile(WM__TEST(name, ".Lwm_cold%=") "movl $0, %[wm_flag]\n\t"           \
+			"jmp .Lwm_done%=\n"                                                        \
+			".Lwm_cold%=: movl $1, %[wm_flag]\n"                                       \
+			".Lwm_done%=:\n\t" WM__TABLES(name, ".Lwm_cold%=")                         \
 				 : [wm_flag] "=r"(wm__is_armed)                                    \
-				 : WM__INPUTS(WM__SITE_TEXT(kind, subsys, event, fields),          \
-					      WM__TYPE_WORDS(_, ##__VA_ARGS__))                    \
+				 : WM__INPUTS(text, WM__TYPE_WORDS(_, ##__VA_ARGS__))              \
 				 : "cc");                                                          \
 		if (wm__is_armed) {
 #endif
@@ -179,45 +171,48 @@ wm__armed:
  * counts all of it, so unwinding is right everywhere but at the boundaries of these four
  * instructions themselves.
  */
-#define WM__ENTER(kind, subsys, event, payload, input)                                             \
+#define WM__ENTER(name, payload, input)                                                            \
 	__asm__ volatile("lea -128(%%rsp), %%rsp\n\t"                                              \
 			 "pushq %[wm_at]\n\t"                                                      \
-			 "pushq " WM__NAME(kind, subsys,                                           \
-					   event) "+8(%%rip)\n\t"                                  \
-						  "call *" WM__NAME(kind, subsys,                  \
-								    event) "(%%rip)\n\t"           \
-									   "lea 144(%%rsp), %%rsp" \
+			 "pushq " name "+8(%%rip)\n\t"                                             \
+			 "call *" name "(%%rip)\n\t"                                               \
+			 "lea 144(%%rsp), %%rsp"                                                   \
 			 :                                                                         \
 			 : [wm_at] "l"(payload), "m"(input)                                        \
 			 : "cc")
 
 #define WM__MARK(kind, subsys, event, fields, ...)                                                 \
+	WM__MARK1(WM__NAME(kind, subsys, event), WM__SITE_TEXT(kind, subsys, event, fields),       \
+		  ##__VA_ARGS__)
+#define WM__MARK1(name, text, ...)                                                                 \
 	do {                                                                                       \
 		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                 \
-		WM__OPEN(kind, subsys, event, fields, ##__VA_ARGS__)                               \
-		WM__COLD_BLOCK(kind, subsys, event, ##__VA_ARGS__)                                 \
+		WM__OPEN(name, text, ##__VA_ARGS__)                                                \
+		WM__COLD_BLOCK(name, ##__VA_ARGS__)                                                \
 		WM__CLOSE                                                                          \
 	} while (0)
 
 /* The payload is rounded up to words, and has one at least: the agent copies it by words. */
 #define WM__PAYLOAD_ROOM(a, ...)                                                                   \
 	((WM__PAYLOAD_BYTES(_, ##__VA_ARGS__) + 7) / 8 * 8 + 8 * !WM__COUNT(_, ##__VA_ARGS__))
-#define WM__COLD_BLOCK(kind, subsys, event, ...)                                                   \
+#define WM__COLD_BLOCK(name, ...)                                                                  \
 	unsigned char wm__payload[WM__PAYLOAD_ROOM(_, ##__VA_ARGS__)] __attribute__((aligned(8))); \
 	unsigned char *wm__to = wm__payload;                                                       \
 	const unsigned char *wm__from = wm__payload;                                               \
 	WM__EACH(WM__PUT_FIELD, _, ##__VA_ARGS__)                                                  \
-	WM__ENTER(kind, subsys, event, wm__payload, wm__payload);                                  \
+	WM__ENTER(name, wm__payload, wm__payload);                                                 \
 	WM__EACH(WM__TOUCH_FIELD, _, ##__VA_ARGS__)                                                \
 	(void)wm__to;                                                                              \
 	(void)wm__from;
 
 /* True while armed. The event has no payload; what the stub is given is never read. */
 #define WM__ARMED(kind, subsys, event)                                                             \
+	WM__ARMED1(WM__NAME(kind, subsys, event), WM__SITE_TEXT(kind, subsys, event, ""))
+#define WM__ARMED1(name, text)                                                                     \
 	(__extension__({                                                                           \
 		int wm__passed = 0;                                                                \
-		WM__OPEN(kind, subsys, event, "")                                                  \
-		WM__ENTER(kind, subsys, event, 0L, *(const char *)"");                             \
+		WM__OPEN(name, text)                                                               \
+		WM__ENTER(name, 0L, *(const char *)"");                                            \
 		wm__passed = 1;                                                                    \
 		WM__CLOSE                                                                          \
 		wm__passed;                                                                        \
@@ -238,22 +233,19 @@ WM__INLINE void wm__scope_leave(struct wm__record **scope)
 
 /* The end has an entry in the table too, with no site: it is armed along with its beginning. */
 #define WM__SCOPE(subsys, event, fields, ...)                                                      \
-	WM__SCOPE1(WM__GLUE(wm__scope_, __COUNTER__), subsys, event, fields, ##__VA_ARGS__)
-#define WM__SCOPE1(scope, subsys, event, fields, ...)                                              \
+	WM__SCOPE1(WM__GLUE(wm__scope_, __COUNTER__), WM__NAME("b", subsys, event),                \
+		   WM__NAME("e", subsys, event), WM__SITE_TEXT("b", subsys, event, fields),        \
+		   WM__SITE_TEXT("e", subsys, event, ""), ##__VA_ARGS__)
+#define WM__SCOPE1(scope, begin, end, begin_text, end_text, ...)                                   \
 	struct wm__record *scope __attribute__((cleanup(wm__scope_leave), unused)) = 0;            \
 	do {                                                                                       \
 		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                 \
-		WM__OPEN("b", subsys, event, fields, ##__VA_ARGS__)                                \
-		WM__COLD_BLOCK("b", subsys, event, ##__VA_ARGS__)                                  \
-		__asm__ volatile(                                                                  \
-			".Lwm_site%=: lea " WM__NAME(                                              \
-				"e", subsys,                                                       \
-				event) "(%%rip), %[wm_record]\n\t" WM__RECORDS(WM__NAME("e",       \
-											subsys,    \
-											event))    \
-				WM__ENTRY(WM__NAME("e", subsys, event), "0", "0", "0, 0, 0, 0")    \
-			: [wm_record] "=r"(scope)                                                  \
-			: [wm_text] "i"(WM__SITE_TEXT("e", subsys, event, "")));                   \
+		WM__OPEN(begin, begin_text, ##__VA_ARGS__)                                         \
+		WM__COLD_BLOCK(begin, ##__VA_ARGS__)                                               \
+		__asm__ volatile(".Lwm_site%=: lea " end "(%%rip), %[wm_record]\n\t"               \
+				 WM__RECORDS(end) WM__ENTRY(end, "0", "0", "0, 0, 0, 0")           \
+				 : [wm_record] "=r"(scope)                                         \
+				 : [wm_text] "i"(end_text));                                       \
 		WM__CLOSE                                                                          \
 	} while (0)
 
