@@ -6,7 +6,7 @@
 #include <string.h>
 #include <waymark/error.h>
 
-#define OPEN_SPANS_MAX (1u << 20) /* deeper ones go unmeasured */
+#define OPEN_SPANS_MAX (1u << 17) /* in one thread; of more, the oldest go unmeasured */
 
 /* What is counted of an event class of one process. The loop over events touches only this. */
 struct tally {
@@ -37,7 +37,6 @@ struct pass {
 	uint64_t thread;			 /* its number, from 1 */
 	struct open_span *open;
 	uint32_t open_count, open_room;
-	uint32_t too_deep; /* begun when open[] was full */
 };
 
 /* Of every span that has not been measured yet. */
@@ -168,20 +167,29 @@ static void spans_forget(struct pass *pass)
 	for (uint32_t i = 0; i < pass->open_count; i++)
 		pass->summary->spans[pass->open[i].span].unfinished++;
 	pass->open_count = 0;
-	pass->too_deep = 0;
+}
+
+/* Those without an end, as longjmp leaves them, gather: make room, half of it at once. */
+static void spans_forget_oldest(struct pass *pass)
+{
+	uint32_t gone = pass->open_count / 2;
+
+	for (uint32_t i = 0; i < gone; i++)
+		pass->summary->spans[pass->open[i].span].unfinished++;
+	pass->open_count -= gone;
+	memmove(pass->open, pass->open + gone, pass->open_count * sizeof(*pass->open));
 }
 
 static void span_begin(struct pass *pass, uint32_t span, uint64_t ticks)
 {
+	if (pass->open_count == OPEN_SPANS_MAX)
+		spans_forget_oldest(pass);
 	if (pass->open_count == pass->open_room) {
 		uint32_t want = pass->open_room ? pass->open_room * 2 : 64;
-		struct open_span *larger = want > OPEN_SPANS_MAX ? NULL
-								 : reallocarray(pass->open, want,
-										sizeof(*larger));
+		struct open_span *larger = reallocarray(pass->open, want, sizeof(*larger));
 
 		if (!larger) {
 			pass->summary->spans[span].unfinished++;
-			pass->too_deep++;
 			return;
 		}
 		pass->open = larger;
@@ -195,21 +203,18 @@ static void span_end(struct pass *pass, uint32_t span, uint64_t ticks)
 	struct summary_span *spans = pass->summary->spans;
 	uint32_t place = pass->open_count;
 
-	if (pass->too_deep) { /* the innermost is one of those that were not kept */
-		pass->too_deep--;
-		return;
-	}
 	while (place && pass->open[place - 1].span != span)
 		place--;
 	if (!place) {
 		spans[span].unbegun++;
 		return;
 	}
-	/* Those within it were left without an end, as by longjmp. */
-	while (pass->open_count > place)
-		spans[pass->open[--pass->open_count].span].unfinished++;
+	ticks -= pass->open[place - 1].begin_ticks;
+	/* Those within it may end later: spans may cross. */
+	memmove(&pass->open[place - 1], &pass->open[place],
+		(pass->open_count - place) * sizeof(*pass->open));
 	pass->open_count--;
-	span_measured(&spans[span], ticks - pass->open[place - 1].begin_ticks);
+	span_measured(&spans[span], ticks);
 }
 
 static struct tally *tally_find(const struct pass *pass, const struct trace_stream *stream,

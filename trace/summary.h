@@ -2,7 +2,8 @@
 /*
  * A trace summed up in one pass over its events, fields jumped over.
  *
- * A span is measured from a begin to the next end of the same name in the same stream; spans nest. A
+ * A span is measured from a begin to the next end of the same name in the same stream. Spans of one
+ * name nest; those of different names may cross. A
  * gap in a stream (events lost, packets missing, damage) leaves the spans that are open across it
  * unmeasured, since their ends may be in the gap.
  */

@@ -139,13 +139,47 @@ Test(summary, spans_nest)
 	end_trace();
 }
 
+Test(summary, spans_that_cross_are_matched_by_name)
+{
+	begin_trace();
+	for (uint64_t i = 0; i < 10; i++) {
+		put(QUERY_BEGIN, 2000 + 100 * i);
+		put(STEP_BEGIN, 2010 + 100 * i);
+		put(QUERY_END, 2030 + 100 * i);
+		put(STEP_END, 2060 + 100 * i);
+	}
+	sum_up();
+	expect_span("db:query", 10, 0, 0);
+	expect_span("db:step", 10, 0, 0);
+	cr_assert_eq(span_of("db:query")->times->max, 30);
+	cr_assert_eq(span_of("db:step")->times->min, 50);
+	cr_assert_eq(span_of("db:step")->times->max, 50);
+	end_trace();
+}
+
+Test(summary, many_spans_without_end_hide_no_others)
+{
+	enum { COUNT = 300000 };
+
+	begin_trace();
+	for (uint64_t i = 0; i < COUNT; i++) {
+		put(QUERY_BEGIN, 2000 + 4 * i);
+		put(STEP_BEGIN, 2001 + 4 * i);
+		put(QUERY_END, 2002 + 4 * i);
+	}
+	sum_up();
+	expect_span("db:query", COUNT, 0, 0);
+	expect_span("db:step", 0, COUNT, 0);
+	end_trace();
+}
+
 Test(summary, halves_of_spans_are_counted_apart)
 {
 	begin_trace();
 	put(STEP_END, 2000); /* began before the recording */
 	put(QUERY_BEGIN, 2010);
 	put(STEP_BEGIN, 2020);
-	put(QUERY_END, 2030);	/* the step was left by longjmp */
+	put(QUERY_END, 2030);	/* the step never ends */
 	put(QUERY_BEGIN, 2040); /* goes on after the recording */
 	sum_up();
 	expect_span("db:step", 0, 1, 1);
