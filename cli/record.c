@@ -60,14 +60,14 @@ static int fail(struct recording *recording, int error)
 	return error;
 }
 
-/* Nothing was asked for but probes, and none could be armed. */
+/* Nothing was asked for but markers and probes, and none could be armed. */
 static int is_all_refused(struct wm_session *session)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
 
 	return !wm_session_status(session, &status) && !status.sites && !status.markers &&
-	       session->probes.refusals.count && !spec_count_watches(&session->specs) &&
-	       !live_is_wanted(session);
+	       (session->probes.refusals.count || status.refused) &&
+	       !spec_count_watches(&session->specs) && !live_is_wanted(session);
 }
 
 /* Returns how many specs came to nothing. */
@@ -87,7 +87,8 @@ static size_t complain_unmatched(struct recording *recording)
 /* Whether of all the places that could be had by their code none could be armed in any process. */
 static int complain_unarmed(struct recording *recording, const struct wm_session_status *status)
 {
-	if (status->sites || status->recorded || !recording->session->probes.refusals.count)
+	if (status->sites || status->recorded ||
+	    (!recording->session->probes.refusals.count && !status->refused))
 		return 0;
 	snprintf(recording->why, sizeof(recording->why), "%s", wm_error_text(-WM_E_ALL_REFUSED));
 	complain(-WM_E_ALL_REFUSED, NULL);

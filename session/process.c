@@ -192,12 +192,29 @@ static int take_event(struct wm_session *session, struct process *process,
 	return err ? err : add_to_trace(session, process, &head, text);
 }
 
+/* "FILE:LINE" of a site's text (abi/site.h), into place[]; "" where it has none. */
+static void place_of(const char *text, char *place, size_t bytes)
+{
+	const char *file = text, *line, *end;
+
+	place[0] = 0;
+	for (int i = 0; file && i < 3; i++) {
+		file = strchr(file, '\n');
+		file = file ? file + 1 : NULL;
+	}
+	line = file ? strchr(file, '\n') : NULL;
+	end = line ? strchr(line + 1, '\n') : NULL;
+	if (end)
+		snprintf(place, bytes, "%.*s:%.*s", (int)(line - file), file, (int)(end - line - 1),
+			 line + 1);
+}
+
 static int take_refused(struct wm_session *session, struct process *process,
 			const struct link_message *message)
 {
 	struct control_refused head;
-	char name[NAME_BYTES];
-	const char *text;
+	char name[NAME_BYTES], place[NAME_BYTES], other[NAME_BYTES];
+	const char *text, *second;
 
 	if (message->bytes <= sizeof(head))
 		return -WM_E_PROTOCOL;
@@ -210,8 +227,17 @@ static int take_refused(struct wm_session *session, struct process *process,
 	/* a marker that was refused did match; the session's detail says what became of it */
 	if (!spec_name_of(text, name, sizeof(name))) {
 		spec_count_match(&session->specs, name);
-		session_fail(session, head.error, "%s at 0x%llx: %s", name,
-			     (unsigned long long)head.address, wm_error_text(head.error));
+		place_of(text, place, sizeof(place));
+		if (head.address)
+			snprintf(place + strlen(place), sizeof(place) - strlen(place), " (0x%llx)",
+				 (unsigned long long)head.address);
+		second = text + strlen(text) + 1;
+		other[0] = 0;
+		if (head.error == -WM_E_FIELD_TYPES &&
+		    second < (const char *)message->body + message->bytes)
+			place_of(second, other, sizeof(other));
+		session_fail(session, head.error, "%s at %s%s%s: %s", name, place,
+			     other[0] ? " and at " : "", other, wm_error_text(head.error));
 	}
 	return 0;
 }

@@ -116,6 +116,20 @@ fi
 	exit "$failed"
 ) || failed=1
 
+# A marker whose two sites have other types cannot be armed: that is said, with the place, and is a failure.
+if command -v c++ >/dev/null; then
+	cat >twice.cc <<'END'
+#include <waymark/marker.h>
+template <class T> __attribute__((noinline)) void twice(T v) { WAYMARK(shop, twice, v); }
+int main() { twice(1); twice(2.0); }
+END
+	c++ -std=c++17 -O2 -I"$source_dir/include" twice.cc -o twice || exit 1
+	run 1 --json -o twice_trace -- ./twice
+	says "shop:twice at twice.cc:2"
+	says "different field types"
+	expect "twice: recorded" "$(json recorded)" 0
+fi
+
 # A larger buffer is advised where the buffer was too small.
 run 0 --json --buffer 64K -o crowded -- ./ticker 1000000
 [ "$(json discarded)" -gt 0 ] || fail "a small buffer held everything"
