@@ -203,7 +203,8 @@ static int module_read(struct reader *reader, const struct module_link *module)
 						   !elf_symbol(&elf, "calloc", &address);
 	/* its calloc(), which pthread_create() calls, crashes in a thread that it did not see begin */
 	if (!err && !elf_symbol(&elf, "__tsan_init", &address))
-		err = detail_set(reader->detail, -WM_E_THREAD_SANITIZER, "%s", base_name(map->path));
+		err = detail_set(reader->detail, -WM_E_THREAD_SANITIZER, "%s",
+				 base_name(map->path));
 	if (!strncmp(base_name(map->path), AGENT_NAME, strlen(AGENT_NAME)))
 		agent_name(reader, module->name, map);
 	elf_release(&elf);

@@ -104,7 +104,7 @@ struct wm__record {
 	[wm_text] "i"(text), [wm_t0] "i"(t0), [wm_t4] "i"(t4), [wm_t8] "i"(t8), [wm_t12] "i"(t12)
 
 #ifndef __clang__
-#define WM__OPEN(name, text, ...)                                                 \
+#define WM__OPEN(name, text, ...)                                                                  \
 	{                                                                                          \
 		__label__ wm__armed;                                                               \
 		WM__SITE(name, WM__INPUTS(text, WM__TYPE_WORDS(_, ##__VA_ARGS__)));                \
@@ -112,7 +112,7 @@ struct wm__record {
 wm__armed:                                                                                         \
 			__attribute__((cold));
 #elif defined(__cplusplus)
-#define WM__OPEN(name, text, ...)                                                 \
+#define WM__OPEN(name, text, ...)                                                                  \
 	{                                                                                          \
 		constexpr unsigned int wm__types0 = WM__TYPES(0, ##__VA_ARGS__);                   \
 		constexpr unsigned int wm__types4 = WM__TYPES(4, ##__VA_ARGS__);                   \
@@ -139,7 +139,7 @@ WM__INLINE _Bool wm__is_armed(struct wm__record *record, const char *text, unsig
 wm__armed:
 	return 1;
 }
-#define WM__OPEN(name, text, ...)                                                 \
+#define WM__OPEN(name, text, ...)                                                                  \
 	WM__OPEN1(WM__GLUE(wm__record_, __COUNTER__), name, text, ##__VA_ARGS__)
 #define WM__OPEN1(record, name, text, ...)                                                         \
 	{                                                                                          \
@@ -148,16 +148,18 @@ wm__armed:
 		if (__builtin_expect(                                                              \
 			    wm__is_armed(&record, text, WM__TYPE_WORDS(_, ##__VA_ARGS__)), 0)) {
 #else
-#define WM__OPEN(name, text, ...)                                                 \
+#define WM__OPEN(name, text, ...)                                                                  \
 	{                                                                                          \
 		int wm__is_armed;                                                                  \
-		__asm__ volatile(WM__TEST(name, ".Lwm_cold%=") "movl $0, %[wm_flag]\n\t"           \
-			"jmp .Lwm_done%=\n"                                                        \
-			".Lwm_cold%=: movl $1, %[wm_flag]\n"                                       \
-			".Lwm_done%=:\n\t" WM__TABLES(name, ".Lwm_cold%=")                         \
-				 : [wm_flag] "=r"(wm__is_armed)                                    \
-				 : WM__INPUTS(text, WM__TYPE_WORDS(_, ##__VA_ARGS__))              \
-				 : "cc");                                                          \
+		__asm__ volatile(                                                                  \
+			WM__TEST(name, ".Lwm_cold%=") "movl $0, %[wm_flag]\n\t"                    \
+						      "jmp .Lwm_done%=\n"                          \
+						      ".Lwm_cold%=: movl $1, %[wm_flag]\n"         \
+						      ".Lwm_done%=:\n\t" WM__TABLES(name,          \
+										    ".Lwm_cold%=") \
+			: [wm_flag] "=r"(wm__is_armed)                                             \
+			: WM__INPUTS(text, WM__TYPE_WORDS(_, ##__VA_ARGS__))                       \
+			: "cc");                                                                   \
 		if (wm__is_armed) {
 #endif
 #define WM__CLOSE                                                                                  \
@@ -242,8 +244,9 @@ WM__INLINE void wm__scope_leave(struct wm__record **scope)
 		WM__CHECK_FIELDS(_, ##__VA_ARGS__)                                                 \
 		WM__OPEN(begin, begin_text, ##__VA_ARGS__)                                         \
 		WM__COLD_BLOCK(begin, ##__VA_ARGS__)                                               \
-		__asm__ volatile(".Lwm_site%=: lea " end "(%%rip), %[wm_record]\n\t"               \
-				 WM__RECORDS(end) WM__ENTRY(end, "0", "0", "0, 0, 0, 0")           \
+		__asm__ volatile(".Lwm_site%=: lea " end                                           \
+				 "(%%rip), %[wm_record]\n\t" WM__RECORDS(end)                      \
+					 WM__ENTRY(end, "0", "0", "0, 0, 0, 0")                    \
 				 : [wm_record] "=r"(scope)                                         \
 				 : [wm_text] "i"(end_text));                                       \
 		WM__CLOSE                                                                          \

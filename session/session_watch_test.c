@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* Sessions whose agent misbehaves as their watches are armed. */
+#include "session/process.h"
+#include "session/sample_agent.h"
+#include "session/trial/testing/needs.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <waymark/error.h>
+#include <waymark/session.h>
+
+static char folder[64];
+
+static void set_up(void)
+{
+	strcpy(folder, "/tmp/waymark-test-XXXXXX");
+	cr_assert(mkdtemp(folder));
+	setenv("XDG_RUNTIME_DIR", folder, 1);
+}
+
+static void tear_down(void)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "/bin/rm -rf %s", folder);
+	cr_assert_eq(system(command), 0);
+}
+
+TestSuite(session_watch, .init = set_up, .fini = tear_down, .timeout = 60);
+
+/* A session into a folder, so that what a process left is recorded, and the process forgotten, as soon as it ends. */
+static int start_watching(enum sample_way way, struct wm_session **session)
+{
+	static uint64_t word;
+	struct sample_agent agent = { .way = way };
+	struct wm_session_options options = { .size = sizeof(options) };
+	char dir[80], spec[40];
+	int err;
+
+	NEEDS(TRIAL_BREAKPOINT_WRITE);
+	snprintf(dir, sizeof(dir), "%s/out", folder);
+	snprintf(spec, sizeof(spec), "watch:%p/8", (void *)&word);
+	cr_assert_eq(wm_session_open(session, &options), 0);
+	cr_assert_eq(wm_session_add(*session, spec), 0);
+	cr_assert_eq(wm_session_output(*session, dir), 0);
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(*session, agent.pid), 0);
+	err = wm_session_start(*session);
+	sample_agent_release(&agent);
+	return err;
+}
+
+Test(session_watch, a_process_that_ends_while_its_watches_are_armed_is_let_go)
+{
+	struct wm_session *session;
+
+	cr_assert_eq(start_watching(SAMPLE_ENDS_AT_WATCH, &session), 0);
+	wm_session_close(session);
+}
+
+Test(session_watch, watches_that_are_lost_while_they_are_armed_are_refused)
+{
+	struct wm_session *session;
+
+	cr_assert_eq(start_watching(SAMPLE_LOSES_WATCH, &session), -WM_E_WATCH_TRAP);
+	wm_session_close(session);
+}
+
+Test(session_watch, a_table_of_watches_without_seals_is_refused)
+{
+	struct wm_session *session;
+
+	cr_assert_eq(start_watching(SAMPLE_UNSEALED_WATCH, &session), -WM_E_PROTOCOL);
+	wm_session_close(session);
+}
