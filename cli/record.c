@@ -15,6 +15,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,8 @@
 #include <waymark/error.h>
 
 #define POLL_MS 50
+#define CHILD_JOIN_MS 20	  /* until a child that was forked last has said that it is there */
+#define CHILD_JOIN_NS 200000000u  /* the same, where nobody waits for the end */
 #define CHILD_WAIT_NS 2000000000u /* after Ctrl-C, for the program to end while still recorded */
 
 struct recording {
@@ -37,8 +40,9 @@ struct recording {
 	struct probes probes;		   /* of the session, once it is closed; for --json */
 	struct unrecorded_list unrecorded; /* likewise */
 	struct watched_list watched;
-	int error;	/* what ended the recording early */
-	char why[1200]; /* in words, for --json */
+	int error;	   /* what ended the recording early */
+	char why[1200];	   /* in words, for --json */
+	uint64_t alive_ns; /* --wait-all: when a process was recorded last */
 };
 
 /* ---- recording ---- */
@@ -209,6 +213,36 @@ static int set_up(struct recording *recording)
 	return 0;
 }
 
+/* Whether the program has ended, and with --wait-all its children too; `alive` are recorded now. */
+static int is_over(struct recording *recording, int alive, uint64_t now_ns)
+{
+	if (!child_reap(&recording->child, WNOHANG))
+		return 0;
+	if (!recording->options->wait_all)
+		return 1;
+	/* the child of one that ended at once may not have said that it is there */
+	if (alive)
+		recording->alive_ns = now_ns;
+	return now_ns - recording->alive_ns > CHILD_JOIN_NS;
+}
+
+/* A program that daemonises has ended, but not its work. */
+static void complain_alive(struct recording *recording)
+{
+	int alive;
+
+	if (!recording->options->command || recording->error || recording->child.pid)
+		return;
+	poll(NULL, 0, CHILD_JOIN_MS);
+	alive = wm_session_poll(recording->session, 0);
+	progress_clear(&recording->progress);
+	if (alive > 0)
+		fprintf(stderr,
+			"waymark: the recording ends with its first process; %d recorded child process%s go%s on\n"
+			"  --wait-all records until all have ended\n",
+			alive, alive == 1 ? "" : "es", alive == 1 ? "es" : "");
+}
+
 /* Until the program or the time is over, Ctrl-C, or trouble. */
 static void record(struct recording *recording)
 {
@@ -234,8 +268,11 @@ static void record(struct recording *recording)
 		}
 		if (recording->session->live.fired.has)
 			return;
-		if (options->command ? child_reap(&recording->child, WNOHANG) : alive == 0)
+		if (options->command ? is_over(recording, alive, now) : alive == 0) {
+			if (!options->wait_all)
+				complain_alive(recording);
 			return;
+		}
 		if (options->for_ns && now >= options->for_ns)
 			return;
 		if (!child_interrupts())

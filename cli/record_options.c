@@ -35,6 +35,7 @@ static const char help[] =
 	"  --prearm            change every site once as the program starts, before it can\n"
 	"                      lock its code down\n"
 	"  --no-follow         leave the program's children alone\n"
+	"  --wait-all          record until the program's children have ended, too\n"
 	"  --compress          make the trace smaller once it is recorded: waymark-compress(1)\n"
 	"  -v, --verbose       name each place that was refused, why, and what to do\n"
 	"  --json              sum up on stdout, as one JSON object\n"
@@ -50,6 +51,7 @@ enum {
 	OPT_JSON,
 	OPT_COMPRESS,
 	OPT_TREE,
+	OPT_WAIT_ALL,
 	OPT_ON,
 	OPT_HELP
 };
@@ -65,6 +67,7 @@ static const struct option long_options[] = {
 	{ "strict", no_argument, NULL, OPT_STRICT },
 	{ "prearm", no_argument, NULL, OPT_PREARM },
 	{ "no-follow", no_argument, NULL, OPT_NO_FOLLOW },
+	{ "wait-all", no_argument, NULL, OPT_WAIT_ALL },
 	{ "tree", no_argument, NULL, OPT_TREE },
 	{ "compress", no_argument, NULL, OPT_COMPRESS },
 	{ "verbose", no_argument, NULL, 'v' },
@@ -139,6 +142,9 @@ static int take_option(struct record_options *options, int letter)
 		return 0;
 	case OPT_TREE:
 		options->tree = 1;
+		return 0;
+	case OPT_WAIT_ALL:
+		options->wait_all = 1;
 		return 0;
 	case 'v':
 		options->verbose = 1;

@@ -18,7 +18,7 @@ struct record_options {
 	char dir[PATH_MAX];
 	char **command;	 /* NULL with -p */
 	uint64_t for_ns; /* 0: no end */
-	int json, verbose, tree, compress;
+	int json, verbose, tree, wait_all, compress;
 	int made_dir; /* its name is ours, and no folder had it */
 	struct wm_session_options session;
 	struct flight flight; /* --on; released by whoever records */

@@ -186,4 +186,28 @@ cp /bin/sleep lasting
 run 0 --json -o bare -- sh -c 'env -i ./lasting 4; ./lasting 3; ./ticker 10'
 expect "without our environment" "$(unrecorded lasting)" 1
 
+# A program that daemonises: the recording ends with it and says who goes on, or waits.
+cat >daemon.c <<'END'
+#include <unistd.h>
+#include <waymark/marker.h>
+int main(void)
+{
+	for (int i = 0; i < 5; i++)
+		WAYMARK(work, tick, i);
+	if (daemon(1, 1))
+		return 1;
+	for (int i = 0; i < 40; i++) {
+		WAYMARK(work, tick, i);
+		usleep(25000); /* it outlives its parent by a second */
+	}
+	return 0;
+}
+END
+cc -O2 -I"$source_dir/include" daemon.c -o daemon || exit 1
+run 0 --json --wait-all -o daemon_all -- ./daemon
+expect "daemon, --wait-all" "$(json recorded)" 45
+run 0 --json -o daemon_first -- ./daemon
+says "1 recorded child process goes on"
+says "--wait-all"
+
 exit "$failed"
