@@ -161,6 +161,10 @@ int report_json(const char *dir, const struct trace_reader *reader, const struct
 	json_bool(&json, "live", reader->live);
 	json_number(&json, "begin_ns", summary->begin_ns);
 	json_number(&json, "end_ns", summary->end_ns);
+	if (reader->meta.length_ns)
+		json_number(&json, "length_ns", reader->meta.length_ns);
+	else
+		json_null(&json, "length_ns");
 	json_number(&json, "bytes", reader->bytes);
 	json_number(&json, "streams", reader->stream_count);
 	json_number(&json, "threads", summary->threads);

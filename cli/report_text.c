@@ -138,6 +138,8 @@ static void print_header(const char *dir, const struct trace_reader *reader,
 	if (summary->end_ns)
 		print_begin(summary->begin_ns);
 	printf("Duration     %s\n", time_text((double)(summary->end_ns - summary->begin_ns), text));
+	if (meta->length_ns)
+		printf("Recorded for %s\n", time_text((double)meta->length_ns, text));
 	printf("Threads      %llu\n", (unsigned long long)summary->threads);
 	printf("Size         %s in %u streams\n\n", size_text(reader->bytes, text),
 	       reader->stream_count);
@@ -155,9 +157,11 @@ static int name_width(const struct summary *summary)
 	return width > 60 ? 60 : (int)width;
 }
 
-static void print_events(const struct summary *summary, int width)
+/* Rates are by the whole recording, also where its events came close together. */
+static void print_events(const struct summary *summary, uint64_t length_ns, int width)
 {
-	double seconds = (double)(summary->end_ns - summary->begin_ns) / 1e9;
+	uint64_t between_ns = summary->end_ns - summary->begin_ns;
+	double seconds = (double)(length_ns > between_ns ? length_ns : between_ns) / 1e9;
 
 	printf("%-*s %13s %13s %7s %8s\n", width, "EVENT", "COUNT", "PER SECOND", "SHARE",
 	       "THREADS");
@@ -340,7 +344,7 @@ void report_text(const char *dir, const struct trace_reader *reader, const struc
 
 	print_header(dir, reader, summary);
 	if (summary->event_count)
-		print_events(summary, width);
+		print_events(summary, reader->meta.length_ns, width);
 	print_losses(reader, summary);
 	print_changes(&reader->meta, summary->begin_ns);
 	print_held(&reader->meta, summary->begin_ns);

@@ -251,6 +251,8 @@ int wm_session_start(struct wm_session *session)
 		memcpy(detail, session->detail, sizeof(detail));
 		wm_session_stop(session);
 		memcpy(session->detail, detail, sizeof(detail));
+	} else if (!session->started_ns) {
+		session->started_ns = ticks_monotonic_ns();
 	}
 	return first;
 }
@@ -328,6 +330,8 @@ static int close_trace(struct wm_session *session)
 				      session->began.realtime_ns);
 	if (err && !session->trace_error)
 		session->trace_error = err;
+	if (session->started_ns)
+		trace_length_set(session->writer, ticks_monotonic_ns() - session->started_ns);
 	err = trace_writer_close(session->writer);
 	session->writer = NULL;
 	if (err && !session->trace_error)

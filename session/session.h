@@ -62,6 +62,7 @@ struct wm_session {
 	int trace_error; /* the first failure of the trace folder; nothing is written after it */
 
 	struct ticks_point began; /* the base of all times */
+	uint64_t started_ns; /* when wm_session_start() had armed all, CLOCK_MONOTONIC; 0: not yet */
 	uint64_t tsc_hz;
 
 	struct held *held; /* events that a read left */

@@ -130,6 +130,23 @@ END
 	expect "twice: recorded" "$(json recorded)" 0
 fi
 
+# Rates are by the whole recording: two hits within a millisecond of a second are 2/s at most.
+cat >seldom.c <<'END'
+#include <unistd.h>
+#include <waymark/marker.h>
+int main(void)
+{
+	WAYMARK(seldom, hit, 1);
+	WAYMARK(seldom, hit, 2);
+	sleep(1); /* the length is the subject */
+	return 0;
+}
+END
+cc -O2 -I"$source_dir/include" seldom.c -o seldom || exit 1
+run 0 -o seldom_trace -- ./seldom
+rate=$("$waymark" report seldom_trace | sed -n 's/^seldom:hit *2 *\([0-9]*\)\..*/\1/p')
+[ "${rate:-9}" -le 2 ] || fail "seldom: ${rate:-no} hits per second, expected 2 at most"
+
 # A larger buffer is advised where the buffer was too small.
 run 0 --json --buffer 64K -o crowded -- ./ticker 1000000
 [ "$(json discarded)" -gt 0 ] || fail "a small buffer held everything"

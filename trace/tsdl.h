@@ -80,6 +80,7 @@ struct tsdl {
 	int uuid_known;
 	uint8_t uuid[16];
 	char *hostname, *version; /* may be NULL */
+	uint64_t length_ns;	  /* of the recording; 0: unknown, as where its writer was killed */
 	struct tsdl_clock clocks[TSDL_CLOCKS];
 	struct tsdl_process *processes;
 	uint32_t process_count;

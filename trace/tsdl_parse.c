@@ -191,6 +191,8 @@ static int env_value(struct parse *parse, const char *key)
 		parse->tsdl->ours = !strcmp(lex->text, "waymark");
 	else if (!strcmp(key, "hostname"))
 		return keep(&parse->tsdl->hostname, lex);
+	else if (!strcmp(key, "length_ns"))
+		parse->tsdl->length_ns = strtoull(lex->text, NULL, 10);
 	else if (!strcmp(key, "waymark_version"))
 		return keep(&parse->tsdl->version, lex);
 	return 0;

@@ -195,6 +195,15 @@ static void env_string(struct trace_writer *writer, const char *key, const char 
 	text_add(&writer->env, ";\n", 2);
 }
 
+void trace_length_set(struct trace_writer *writer, uint64_t length_ns)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)length_ns);
+	env_string(writer, "length_ns", text);
+	writer->changed = 1;
+}
+
 static void env_process(struct trace_writer *writer, int number,
 			const struct trace_process *process)
 {

@@ -39,6 +39,9 @@ struct trace_process {
  */
 int trace_writer_open(struct trace_writer **writer, const char *dir);
 
+/* How long the recording took, without what came before its start. At its end. */
+void trace_length_set(struct trace_writer *writer, uint64_t length_ns);
+
 /* Take a process in; what *process points to is copied. Returns its number, 0 or more. */
 int trace_process_add(struct trace_writer *writer, const struct trace_process *process);
 
