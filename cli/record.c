@@ -27,7 +27,7 @@
 
 #define POLL_MS 50
 #define CHILD_JOIN_MS 20	  /* until a child that was forked last has said that it is there */
-#define CHILD_JOIN_NS 200000000u  /* the same, where nobody waits for the end */
+#define CHILD_JOIN_NS 200000000u  /* the same, with --wait-all */
 #define CHILD_WAIT_NS 2000000000u /* after Ctrl-C, for the program to end while still recorded */
 
 struct recording {
@@ -238,9 +238,9 @@ static void complain_alive(struct recording *recording)
 	progress_clear(&recording->progress);
 	if (alive > 0)
 		fprintf(stderr,
-			"waymark: the recording ends with its first process; %d recorded child process%s go%s on\n"
+			"waymark: the recording ends with its first process; %d recorded child process%s still run%s\n"
 			"  --wait-all records until all have ended\n",
-			alive, alive == 1 ? "" : "es", alive == 1 ? "es" : "");
+			alive, alive == 1 ? "" : "es", alive == 1 ? "s" : "");
 }
 
 /* Until the program or the time is over, Ctrl-C, or trouble. */

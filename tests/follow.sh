@@ -186,7 +186,7 @@ cp /bin/sleep lasting
 run 0 --json -o bare -- sh -c 'env -i ./lasting 4; ./lasting 3; ./ticker 10'
 expect "without our environment" "$(unrecorded lasting)" 1
 
-# A program that daemonises: the recording ends with it and says who goes on, or waits.
+# A program that daemonises: the recording ends with it and says which children still run, or waits.
 cat >daemon.c <<'END'
 #include <unistd.h>
 #include <waymark/marker.h>
@@ -207,7 +207,7 @@ cc -O2 -I"$source_dir/include" daemon.c -o daemon || exit 1
 run 0 --json --wait-all -o daemon_all -- ./daemon
 expect "daemon, --wait-all" "$(json recorded)" 45
 run 0 --json -o daemon_first -- ./daemon
-says "1 recorded child process goes on"
+says "1 recorded child process still runs"
 says "--wait-all"
 
 exit "$failed"
