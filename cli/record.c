@@ -28,6 +28,7 @@
 #define POLL_MS 50
 #define CHILD_JOIN_MS 20	  /* until a child that was forked last has said that it is there */
 #define CHILD_JOIN_NS 200000000u  /* the same, with --wait-all */
+#define STILL_RUN_NS 1000000000u  /* what one that has ended left may have to be recorded first */
 #define CHILD_WAIT_NS 2000000000u /* after Ctrl-C, for the program to end while still recorded */
 
 struct recording {
@@ -229,17 +230,19 @@ static int is_over(struct recording *recording, int alive, uint64_t now_ns)
 /* A program that daemonises has ended, but not its work. */
 static void complain_alive(struct recording *recording)
 {
+	uint64_t until = progress_elapsed_ns(&recording->progress) + STILL_RUN_NS;
 	int alive;
 
 	if (!recording->options->command || recording->error || recording->child.pid)
 		return;
 	poll(NULL, 0, CHILD_JOIN_MS);
-	alive = wm_session_poll(recording->session, 0);
+	do
+		alive = wm_session_poll(recording->session, CHILD_JOIN_MS);
+	while (alive > 0 && progress_elapsed_ns(&recording->progress) < until);
 	progress_clear(&recording->progress);
 	if (alive > 0)
 		fprintf(stderr,
-			"waymark: the recording ends with its first process; %d recorded child process%s still run%s\n"
-			"  --wait-all records until all have ended\n",
+			"waymark: the recording ends with its first process; %d recorded child process%s still run%s: --wait-all records until all have ended\n",
 			alive, alive == 1 ? "" : "es", alive == 1 ? "s" : "");
 }
 
