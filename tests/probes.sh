@@ -132,6 +132,7 @@ done
 "$waymark" record -o killed -e 'func:*@probed' -p "$pid" 2>words &
 recorder=$!
 await_event killed probed:add
+[ -d killed ] || fail "nothing is recorded: $(cat words)"
 kill -9 $recorder
 wait $recorder 2>/dev/null
 await_same_bytes "$pid" /probed "the tool was killed"
