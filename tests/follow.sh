@@ -109,7 +109,7 @@ expect "executed by vfork(2)" "$(unrecorded still)" 1
 if command -v taskset >/dev/null; then
 	cpu=$(taskset -cp $$ | sed 's/.*: //; s/[,-].*//')
 	start taskset -c "$cpu" sh -c 'while :; do :; done'
-	taskset -c "$cpu" nice -n 15 timeout -k 5 60 "$waymark" record --json -o busy -- \
+	taskset -c "$cpu" nice -n 15 timeout -k 5 120 "$waymark" record --json -o busy -- \
 		sh -c './still; ./still; ./ticker 10' >out 2>words || fail "busy: status $?: $(cat words)"
 	expect "static programs on a busy processor" "$(unrecorded still)" 2
 	kill "$pid"
