@@ -133,7 +133,7 @@ ended "$load"
 
 # A breakpoint of gdb's at the first byte, and at the instruction behind it.
 if command -v gdb >/dev/null; then
-	./uprobes load 200 >load.out &
+	./uprobes load 200 gdb >load.out &
 	load=$!
 	await executed "$load"
 	"$waymark" record -o gdb "${specs[@]}" --for 12s -p "$load" >out 2>words &
