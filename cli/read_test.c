@@ -124,10 +124,11 @@ Test(report, says_what_is_damaged_and_repairs_it)
 	expect("the trace is damaged");
 	expect("10-20-0, byte 248: cut in a packet's head; 52 bytes left out");
 	expect("db:query:begin            10");
-	expect("Losses       none told, but 1 places could not be read\n");
+	expect("Losses       1 events discarded (4.55% of all), 0 packets missing\n");
 	expect("waymark report --repair");
 	cr_assert_eq(run("report --repair %s"), 0);
 	expect("Repaired     1 streams\n");
+	expect("Losses       1 events discarded (4.55% of all), 0 packets missing\n");
 	sample_folder_remove(dir);
 }
 

@@ -161,8 +161,8 @@ int report_json(const char *dir, const struct trace_reader *reader, const struct
 	json_bool(&json, "live", reader->live);
 	json_number(&json, "begin_ns", summary->begin_ns);
 	json_number(&json, "end_ns", summary->end_ns);
-	if (reader->meta.length_ns)
-		json_number(&json, "length_ns", reader->meta.length_ns);
+	if (reader->length_ns)
+		json_number(&json, "length_ns", reader->length_ns);
 	else
 		json_null(&json, "length_ns");
 	json_number(&json, "bytes", reader->bytes);
@@ -172,6 +172,10 @@ int report_json(const char *dir, const struct trace_reader *reader, const struct
 	json_number(&json, "recorded", summary->total);
 	json_number(&json, "discarded", summary->discarded);
 	json_number(&json, "missing_packets", summary->missing_packets);
+	if (reader->is_indexed)
+		json_bool(&json, "ended", reader->is_ended);
+	else
+		json_null(&json, "ended");
 	put_events(&json, summary);
 	put_spans(&json, summary);
 	if (trails->threads)

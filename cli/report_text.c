@@ -138,8 +138,8 @@ static void print_header(const char *dir, const struct trace_reader *reader,
 	if (summary->end_ns)
 		print_begin(summary->begin_ns);
 	printf("Duration     %s\n", time_text((double)(summary->end_ns - summary->begin_ns), text));
-	if (meta->length_ns)
-		printf("Recorded for %s\n", time_text((double)meta->length_ns, text));
+	if (reader->length_ns)
+		printf("Recorded for %s\n", time_text((double)reader->length_ns, text));
 	printf("Threads      %llu\n", (unsigned long long)summary->threads);
 	printf("Size         %s in %u streams\n\n", size_text(reader->bytes, text),
 	       reader->stream_count);
@@ -157,7 +157,7 @@ static int name_width(const struct summary *summary)
 	return width > 60 ? 60 : (int)width;
 }
 
-/* Rates are by the whole recording, also where its events came close together. */
+/* Rates are over the whole recording, also if its events came close together. */
 static void print_events(const struct summary *summary, uint64_t length_ns, int width)
 {
 	uint64_t between_ns = summary->end_ns - summary->begin_ns;
@@ -180,19 +180,31 @@ static void print_events(const struct summary *summary, uint64_t length_ns, int 
 	       seconds > 0 ? (double)summary->total / seconds : 0);
 }
 
+/* Its writer has not closed it and is gone. */
+static int is_open(const struct trace_reader *reader)
+{
+	return reader->is_indexed && !reader->is_ended && !reader->live;
+}
+
 static void print_losses(const struct trace_reader *reader, const struct summary *summary)
 {
 	uint64_t printed = 0;
 
-	if (!summary->streams_lossy && reader->damages_ever) {
-		printf("Losses       none told, but %llu places could not be read\n",
+	int is_lossy = summary->streams_lossy || summary->discarded;
+
+	if (!is_lossy && reader->damages_ever)
+		printf("Losses       none known, but %llu places could not be read\n",
 		       (unsigned long long)reader->damages_ever);
-		return;
-	}
-	if (!summary->streams_lossy) {
+	else if (!is_lossy && !is_open(reader))
 		printf("Losses       none\n");
+	else if (!is_lossy)
+		printf("Losses       none known\n");
+	if (is_open(reader))
+		printf("             the recorder was killed: its last 100 ms may be missing, and what was lost until then\n");
+	if (!reader->is_indexed && !reader->live)
+		printf("             the trace has no index (.index): packets may be missing\n");
+	if (!is_lossy)
 		return;
-	}
 	printf("Losses       %llu events discarded (%.2f%% of all), %llu packets missing\n",
 	       (unsigned long long)summary->discarded,
 	       100.0 * (double)summary->discarded /
@@ -245,7 +257,7 @@ static void print_changes(const struct tsdl *meta, uint64_t begin_ns)
 		printf("             and %llu more\n", (unsigned long long)(all - printed));
 }
 
-/* Within what time hits of a probe are missing. */
+/* From when to when hits of a probe are missing. */
 static void print_one_held(const struct tsdl_process *process, const struct tsdl_held *held,
 			   uint64_t begin_ns, const char *head)
 {
@@ -256,7 +268,7 @@ static void print_one_held(const struct tsdl_process *process, const struct tsdl
 		printf("%.6f s: ", ((double)held->end_ns - (double)begin_ns) / 1e9);
 	else
 		printf("the end: ");
-	printf("%s in %u, a breakpoint of another tool stood there\n", shown(held->name),
+	printf("%s in %u, while another tool's breakpoint was there\n", shown(held->name),
 	       process->pid);
 }
 
@@ -344,7 +356,7 @@ void report_text(const char *dir, const struct trace_reader *reader, const struc
 
 	print_header(dir, reader, summary);
 	if (summary->event_count)
-		print_events(summary, reader->meta.length_ns, width);
+		print_events(summary, reader->length_ns, width);
 	print_losses(reader, summary);
 	print_changes(&reader->meta, summary->begin_ns);
 	print_held(&reader->meta, summary->begin_ns);

@@ -16,6 +16,8 @@
  */
 #define SLOTS_AHEAD 16u
 #define SLOTS_AHEAD_LAST 1024u
+#define PARTS_MAX                                                                                  \
+	1000u /* a pass, so that ten thousand slow threads don't keep us busy: they take turns */
 
 /* The block policy's writers go on alone when nobody drains. */
 static void say_drained(struct drain *drain)
@@ -89,64 +91,6 @@ static void page_give_back(struct drain *drain, uint32_t unit, uint32_t slot)
 	__atomic_fetch_add(&drain->map.store->freed, 1, __ATOMIC_RELEASE);
 }
 
-static void packet_head(struct drain *drain, struct wm_packet *head, const struct stream *stream)
-{
-	*head = (struct wm_packet){
-		.instance = stream->instance,
-		.discarded = stream->told,
-		.pid = drain->pid,
-		.tid = stream->tid,
-		.depth = stream->depth,
-	};
-}
-
-/* The size of a page as its chunk has it, or 0 where the two disagree. */
-static uint32_t page_bytes(const struct drain *drain, uint32_t unit, uint32_t bytes)
-{
-	uint32_t word = __atomic_load_n(&drain->map.chunks[unit / CHUNK_UNITS], __ATOMIC_RELAXED);
-	uint32_t is = word & CHUNK_WHOLE ? CHUNK_BYTES : UNIT_BYTES;
-
-	return bytes == is && (is == UNIT_BYTES || unit % CHUNK_UNITS == 0) ? is : 0;
-}
-
-/* Fill in a packet from a page. Returns 0 where the page can't be what it says. */
-static int packet_of(struct drain *drain, struct stream *stream, uint32_t unit, uint32_t slot,
-		     struct drain_packet *packet)
-{
-	const struct wm_page *page = &drain->map.pages[unit];
-	/* acquire: every byte, count and time before it is complete, as abi/page.h says */
-	uint32_t commit = __atomic_load_n(&page->commit, __ATOMIC_ACQUIRE);
-	uint32_t bytes = page_bytes(drain, unit, page->bytes);
-	struct wm_packet *head = packet->head;
-	uint64_t discarded = __atomic_load_n(&page->discarded, __ATOMIC_RELAXED);
-
-	if (!bytes || commit < PAGE_HEAD_BYTES || commit > bytes)
-		return 0;
-	/* the page knows what found no page before it was opened */
-	stream_count(stream, &drain->map.slots[slot].discarded);
-	if (discarded > stream->discarded)
-		discarded = stream->discarded;
-	discarded += stream->lost;
-	if (discarded > stream->told && drain->reach != DRAIN_PEEK)
-		stream->told = discarded;
-
-	packet_head(drain, head, stream);
-	head->begin_ticks = page->begin_ticks;
-	head->end_ticks = page->end_ticks > head->begin_ticks ? page->end_ticks : head->begin_ticks;
-	head->seq = page->seq + stream->shift;
-	head->monotonic_ns = page->monotonic_ns;
-	head->monotonic_raw_ns = page->monotonic_raw_ns;
-	head->realtime_ns = page->realtime_ns;
-	memcpy(head->comm, drain->map.slots[slot].comm, sizeof(head->comm));
-	head->comm[sizeof(head->comm) - 1] = 0;
-	packet->content = drain->map.data + (size_t)unit * UNIT_BYTES + PAGE_HEAD_BYTES;
-	packet->bytes = commit - PAGE_HEAD_BYTES;
-	packet->events = page->events;
-	packet->delivered = &stream->delivered;
-	packet->keep = 0;
-	return 1;
-}
-
 /* FULL -> TAKEN, or OPEN -> TAKEN when nobody writes. Returns 0 if the page is not to be had. */
 static int page_claim(struct drain *drain, uint32_t unit)
 {
@@ -182,7 +126,7 @@ static void losses_first(struct drain *drain, struct stream *stream, struct wm_p
 		first.realtime_ns = drain->born.realtime_ns;
 	}
 	first.end_ticks = first.begin_ticks;
-	stream->shift = 1;
+	stream->shift++;
 	head->seq++;
 	/* should it fail, so will what follows, which says so */
 	sink->packet(&packet, sink->data);
@@ -201,7 +145,7 @@ static int page_peek(struct drain *drain, const struct found *found, const struc
 
 	if (is != PAGE_FULL && is != PAGE_OPEN)
 		return 0;
-	if (!packet_of(drain, stream, found->unit, found->slot, &packet)) {
+	if (!packet_of_page(drain, stream, found, &packet)) {
 		if (is == PAGE_OPEN)
 			/* it has just been opened, or it is rubbish: that shows when it is full */
 			return 0;
@@ -229,15 +173,16 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 	struct wm_packet head;
 	struct drain_packet packet = { .head = &head };
 	uint64_t before = stream->delivered, events, position;
+	uint32_t part = stream->part_seq == found->seq ? stream->part_events : 0;
 	int err = 0;
 
 	if (!page_claim(drain, found->unit))
 		return 0;
-	events = page->events;
+	events = page->events > part ? page->events - part : 0;
 	position = page->before;
 	if (is_cyclic(drain))
 		stream_skip(stream, position);
-	if (!packet_of(drain, stream, found->unit, found->slot, &packet)) {
+	if (!packet_of_page(drain, stream, found, &packet)) {
 		drain->counts.damaged++;
 		stream->lost += events;
 	} else if (packet.bytes) {
@@ -252,6 +197,9 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 			drain->counts.bytes += packet.keep ? 0 : packet.bytes;
 			stream->last_ticks = head.end_ticks;
 		}
+	} else if (part) {
+		/* its parts were all of it, so the number that is left is the next page's */
+		stream->shift--;
 	}
 	if (packet.keep) {
 		/* TAKEN -> FULL: only a live reader says so, and only when nobody writes any more */
@@ -261,10 +209,42 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 	}
 	if (is_cyclic(drain))
 		stream_pass(stream, position, events);
-	stream->delivered = 0;
+	stream->delivered = stream->part_bytes = 0;
+	stream->part_events = 0;
 	stream->next_seq = found->seq + 1;
 	page_give_back(drain, found->unit, found->slot);
 	return err < 0 ? err : packet.bytes > 0;
+}
+
+/* Write what an open page holds so far as a packet of its own; its writer goes on. */
+static int page_part(struct drain *drain, const struct found *found, const struct drain_sink *sink)
+{
+	struct stream *stream = stream_of(drain, found->slot);
+	struct wm_packet head;
+	struct drain_packet packet = { .head = &head };
+	int err;
+
+	/* the page before it is still to come */
+	if (found->seq != stream->next_seq ||
+	    !packet_of(drain, stream, found, found->word, found->end_ticks, &packet) ||
+	    !packet.bytes)
+		return 0;
+	losses_first(drain, stream, &head, sink);
+	err = sink->packet(&packet, sink->data);
+	if (err < 0)
+		return err; /* it is tried again, with what comes until then */
+	stream->begun = 1;
+	stream->last_ticks = head.end_ticks;
+	stream->part_bytes = stream->part_seq == found->seq ? stream->part_bytes : 0;
+	stream->part_events = stream->part_bytes ? stream->part_events : 0;
+	stream->part_seq = found->seq;
+	stream->part_ticks = head.end_ticks;
+	stream->part_bytes += (uint32_t)packet.bytes;
+	stream->part_events += (uint32_t)packet.events;
+	stream->shift++;
+	drain->counts.recorded += packet.events;
+	drain->counts.bytes += packet.bytes;
+	return 1;
 }
 
 /* Whether this page has to wait for the one before it; the rest of its stream waits as well. */
@@ -424,6 +404,7 @@ int drain_take(struct drain *drain, const struct drain_sink *sink)
 {
 	int first = 0, packets = 0, err;
 	uint32_t waits = UINT32_MAX; /* the slot whose pages wait for the next pass */
+	uint32_t parts = 0, next_part = 0;
 
 	for (uint32_t i = 0; i < drain->found_count; i++) {
 		const struct found *found = &drain->found[i];
@@ -438,6 +419,17 @@ int drain_take(struct drain *drain, const struct drain_sink *sink)
 		}
 		if (found->slot == waits)
 			continue;
+		if (found->word) {
+			if (parts == PARTS_MAX || found->tid < drain->parts_from)
+				continue;
+			err = page_part(drain, found, sink);
+			if (err > 0 && ++parts == PARTS_MAX)
+				next_part = found->tid;
+			if (err < 0 && !first)
+				first = err;
+			packets += err > 0;
+			continue;
+		}
 		if (page_must_wait(drain, stream_of(drain, found->slot), found->seq)) {
 			waits = found->slot;
 			continue;
@@ -453,6 +445,8 @@ int drain_take(struct drain *drain, const struct drain_sink *sink)
 			first = err;
 	}
 	drain->found_count = 0;
+	if (drain->reach == DRAIN_PARTS)
+		drain->parts_from = next_part;
 	err = slots_sweep(drain, sink);
 	say_drained(drain);
 	return first ? first : err < 0 ? err : packets;

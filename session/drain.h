@@ -21,7 +21,8 @@
 
 enum drain_reach {
 	DRAIN_READY, /* pages that are full; the program runs */
-	DRAIN_PEEK,  /* as well what stands so far in open ones, which stay the writer's */
+	DRAIN_PARTS, /* as well, as packets of their own, what open ones hold so far: should we be killed, it is kept */
+	DRAIN_PEEK, /* as well what stands so far in open ones, which stay the writer's */
 	/* nobody writes any more: the agent said that it is quiet, or the process is dead */
 	DRAIN_ALL,
 };

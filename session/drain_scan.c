@@ -5,20 +5,49 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#define PART_TRIES 8
+
+/*
+ * What an open page holds now, for the ids in it are read before it is taken. The time must be that of the last
+ * event or of the one being written, as what follows begins with it. Returns 0 where the writer is too fast: it
+ * fills the page soon.
+ */
+static int part_find(const struct wm_page *page, struct found *found)
+{
+	uint64_t word = __atomic_load_n(&page->word, __ATOMIC_ACQUIRE);
+
+	if (__atomic_load_n(&page->state, __ATOMIC_RELAXED) != PAGE_OPEN)
+		return 1;
+	for (unsigned int i = 0; i < PART_TRIES; i++) {
+		uint64_t again;
+
+		found->end_ticks = __atomic_load_n(&page->end_ticks, __ATOMIC_ACQUIRE);
+		again = __atomic_load_n(&page->word, __ATOMIC_ACQUIRE);
+		if (again == word) {
+			found->word = word;
+			return 1;
+		}
+		word = again;
+	}
+	return 0;
+}
+
 static void found_add(struct drain *drain, uint32_t unit)
 {
 	struct wm_page *page = &drain->map.pages[unit];
 	uint32_t slot = __atomic_load_n(&page->slot, __ATOMIC_RELAXED);
 
+	struct found found = { .unit = unit };
+
 	/* a page of no known slot is rubbish; it goes to the end of the list and is dropped */
 	if (slot >= drain->map.slot_count)
 		slot = UINT32_MAX;
-	drain->found[drain->found_count++] = (struct found){
-		.tid = slot == UINT32_MAX ? UINT32_MAX : drain->map.slots[slot].tid,
-		.unit = unit,
-		.slot = slot,
-		.seq = __atomic_load_n(&page->seq, __ATOMIC_RELAXED),
-	};
+	found.tid = slot == UINT32_MAX ? UINT32_MAX : drain->map.slots[slot].tid;
+	found.slot = slot;
+	found.seq = __atomic_load_n(&page->seq, __ATOMIC_RELAXED);
+	if (drain->reach == DRAIN_PARTS && !part_find(page, &found))
+		return;
+	drain->found[drain->found_count++] = found;
 }
 
 static int page_wanted(const struct drain *drain, uint32_t unit)

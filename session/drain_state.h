@@ -13,6 +13,7 @@
 struct found {
 	uint32_t tid, slot, unit;
 	uint64_t seq;
+	uint64_t word, end_ticks; /* of an open one whose part is to be taken; word 0: none */
 };
 
 struct drain {
@@ -26,10 +27,25 @@ struct drain {
 	uint32_t slots_named;	/* those up to here were in use at some time */
 	struct found *found;
 	uint32_t found_count;
+	uint32_t parts_from;	    /* the thread whose turn it is */
 	struct drain_counts counts; /* discarded: of streams that are over */
 	uint64_t live_discarded;    /* of the others, at the last look */
 	uint64_t overwritten;	    /* of the store's count: what its streams have as lost by now */
 };
+
+/* The head of a packet without events; its times are the caller's. */
+void packet_head(struct drain *drain, struct wm_packet *head, const struct stream *stream);
+
+/*
+ * Fill in a packet from a page, of which wm_page's `word` tells what is written and `end_ticks` until when. Returns 0
+ * where the page can't be what it says.
+ */
+int packet_of(struct drain *drain, struct stream *stream, const struct found *found, uint64_t word,
+	      uint64_t end_ticks, struct drain_packet *packet);
+
+/* The same from a page as it is now. */
+int packet_of_page(struct drain *drain, struct stream *stream, const struct found *found,
+		   struct drain_packet *packet);
 
 static inline int is_cyclic(const struct drain *drain)
 {

@@ -114,6 +114,83 @@ Test(drain, open_pages_are_taken_only_when_nobody_writes)
 	release();
 }
 
+Test(drain, an_open_page_comes_out_in_parts)
+{
+	struct drain_counts counts;
+	struct wm_page *page;
+
+	make(4, 4, STORE_DISCARD);
+	seen.checks_times = 1;
+	sample_store_slot(&store, 0, 100, 0);
+	page = sample_store_page(&store, 0, 0, 0);
+	sample_store_event(&store, page, 1, 1500);
+	cr_assert_eq(pass(DRAIN_PARTS), 1);
+	cr_assert_eq(pass(DRAIN_PARTS), 0, "there is nothing new");
+	sample_store_event(&store, page, 1, 1501);
+	sample_store_event(&store, page, 1, 1502);
+	cr_assert_eq(pass(DRAIN_PARTS), 1);
+	sample_store_event(&store, page, 1, 1503);
+	sample_store_close(&store, page);
+	cr_assert_eq(pass(DRAIN_PARTS), 1);
+	cr_assert_eq(page->state, PAGE_FREE);
+	page = sample_store_page(&store, 0, 0, 0);
+	sample_store_event(&store, page, 1, 3000);
+	cr_assert_eq(pass(DRAIN_PARTS), 1);
+	sample_store_close(&store, page);
+	cr_assert_eq(pass(DRAIN_READY), 0, "all of it was written");
+	cr_assert_eq(page->state, PAGE_FREE);
+	page = sample_store_page(&store, 0, 0, 0);
+	sample_store_event(&store, page, 1, 3500);
+	cr_assert_eq(pass(DRAIN_ALL), 1);
+	cr_assert_eq(seen.count, 5);
+	for (size_t i = 0; i < 5; i++)
+		cr_expect_eq(seen.heads[i].seq, i);
+	cr_expect_eq(seen.events[1], 2);
+	cr_expect_eq(seen.bytes[1], 2 * EVENT_COMPACT_BYTES);
+	cr_expect_eq(seen.heads[1].begin_ticks, 1500);
+	cr_expect_eq(seen.heads[2].begin_ticks, 1502);
+	drain_count(drain, &counts);
+	cr_expect_eq(counts.recorded, 6);
+	cr_expect_eq(counts.discarded, 0);
+	release();
+}
+
+Test(drain, a_part_that_is_refused_comes_again)
+{
+	struct drain_counts counts;
+	struct wm_page *page;
+
+	make(4, 4, STORE_DISCARD);
+	sample_store_slot(&store, 0, 100, 0);
+	page = sample_store_page(&store, 0, 0, 0);
+	sample_store_event(&store, page, 1, 2000);
+	cr_assert_eq(pass(DRAIN_PARTS), 1);
+	sample_store_event(&store, page, 1, 2001);
+	seen.fail = -ENOSPC;
+	cr_assert_eq(pass(DRAIN_PARTS), -ENOSPC);
+	drain_count(drain, &counts);
+	cr_expect_eq(counts.discarded, 0);
+	sample_store_close(&store, page);
+	cr_assert_eq(pass(DRAIN_PARTS), -ENOSPC);
+	drain_count(drain, &counts);
+	cr_expect_eq(counts.recorded, 1);
+	cr_expect_eq(counts.discarded, 1, "the part before it was written");
+	release();
+}
+
+Test(drain, parts_of_many_threads_take_turns)
+{
+	make(2048, 128, STORE_DISCARD);
+	for (uint32_t i = 0; i < 1500; i++) {
+		sample_store_slot(&store, i, 100 + i, 0);
+		sample_store_event(&store, sample_store_page(&store, i, i, 0), 1, 2000);
+	}
+	cr_assert_eq(pass(DRAIN_PARTS), 1000);
+	cr_assert_eq(pass(DRAIN_PARTS), 500);
+	cr_assert_eq(pass(DRAIN_PARTS), 0);
+	release();
+}
+
 Test(drain, a_peek_hands_out_each_event_once)
 {
 	struct wm_page *page;
@@ -340,7 +417,7 @@ Test(drain, memory_gone_mad_neither_crashes_nor_holds_it)
 #define STRESS_EVENTS 400000u
 #define STRESS_SLOTS 3u
 
-/* A writer of one stream: whole pages of 16 chunks of its own, discarding when none is free. */
+/* A writer of one stream: small pages at the begin of four chunks of its own, discarding when none is free. */
 static void *stress_writer(void *data)
 {
 	uint32_t slot = (uint32_t)(uintptr_t)data, chunk = 0;
@@ -355,12 +432,12 @@ static void *stress_writer(void *data)
 			uint32_t mine = slot * 4 + chunk % 4;
 
 			if (!__atomic_load_n(&store.chunks[mine], __ATOMIC_ACQUIRE)) {
-				page = sample_store_page(&store, mine * CHUNK_UNITS, slot, 1);
+				page = sample_store_page(&store, mine * CHUNK_UNITS, slot, 0);
 				chunk++;
 			}
 		}
 		if (page)
-			sample_store_event(&store, page, 1, page->begin_ticks + i);
+			sample_store_event(&store, page, 1, page->begin_ticks + page->events);
 		else
 			__atomic_fetch_add(&store.slots[slot].discarded, 1, __ATOMIC_RELAXED);
 	}
@@ -374,15 +451,16 @@ Test(drain, nothing_is_lost_unsaid_while_writers_run)
 {
 	pthread_t threads[STRESS_SLOTS];
 	struct drain_counts counts;
-	int left = 1;
+	int left = 1, turn = 0;
 
 	make(8, 12, STORE_DISCARD);
+	seen.checks_times = 1;
 	for (uint32_t i = 0; i < STRESS_SLOTS; i++)
 		sample_store_slot(&store, i, 100 + i, 0);
 	for (uint32_t i = 0; i < STRESS_SLOTS; i++)
 		pthread_create(&threads[i], NULL, stress_writer, (void *)(uintptr_t)i);
 	while (left) {
-		pass(DRAIN_READY);
+		pass(turn++ % 2 ? DRAIN_PARTS : DRAIN_READY);
 		left = 0;
 		for (uint32_t i = 0; i < STRESS_SLOTS; i++)
 			left |= __atomic_load_n(&store.slots[i].state, __ATOMIC_ACQUIRE) !=

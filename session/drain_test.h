@@ -17,7 +17,9 @@ struct seen {
 	size_t bytes[SEEN_MAX];
 	size_t count;
 	uint64_t all_events;
-	int fail; /* what to return */
+	int checks_times;
+	uint64_t last_ticks[8]; /* of the last event of threads up to 8 */
+	int fail;		/* what to return */
 };
 
 /* What is handed on lies in one page, whatever the memory says. */
@@ -28,6 +30,23 @@ static inline void check_bounds(const struct drain_packet *packet)
 	cr_assert_leq(packet->bytes, CHUNK_BYTES - PAGE_HEAD_BYTES);
 	if (packet->bytes)
 		(void)(content[0] + content[packet->bytes - 1]);
+}
+
+/* A stream's events follow each other within their packets' times; each is a header of four bytes. */
+static inline void check_times(struct seen *seen, const struct drain_packet *packet)
+{
+	const uint32_t mask = (1u << EVENT_TICK_BITS) - 1;
+	uint64_t ticks = packet->head->begin_ticks;
+
+	for (size_t at = 0; at < packet->bytes; at += EVENT_COMPACT_BYTES) {
+		uint32_t header;
+
+		memcpy(&header, (const char *)packet->content + at, sizeof(header));
+		ticks += ((header >> 5) - (uint32_t)ticks) & mask;
+	}
+	cr_assert_leq(ticks, packet->head->end_ticks);
+	cr_assert_geq(packet->head->begin_ticks, seen->last_ticks[packet->head->tid % 8]);
+	seen->last_ticks[packet->head->tid % 8] = ticks;
 }
 
 static inline int see(struct drain_packet *packet, void *data)
@@ -42,6 +61,8 @@ static inline int see(struct drain_packet *packet, void *data)
 		seen->events[seen->count] = packet->events;
 		seen->bytes[seen->count] = packet->bytes;
 	}
+	if (seen->checks_times)
+		check_times(seen, packet);
 	seen->count++;
 	seen->all_events += packet->events;
 	return 0;

@@ -103,6 +103,6 @@ void sample_store_event(struct sample_store *store, struct wm_page *page, uint32
 
 	memcpy(store->data + unit * UNIT_BYTES + page->commit, &header, sizeof(header));
 	page->end_ticks = ticks;
-	page->events++;
-	__atomic_store_n(&page->commit, page->commit + EVENT_COMPACT_BYTES, __ATOMIC_RELEASE);
+	__atomic_store_n(&page->word, page->word + PAGE_WORD(EVENT_COMPACT_BYTES, 1),
+			 __ATOMIC_RELEASE);
 }

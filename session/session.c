@@ -317,6 +317,7 @@ int wm_session_read(struct wm_session *session,
 /* The figures are better the longer the recording was: tell the trace. */
 static int close_trace(struct wm_session *session)
 {
+	struct wm_session_status status = { .size = sizeof(status) };
 	struct ticks_point now;
 	uint64_t hz;
 	int err;
@@ -330,8 +331,10 @@ static int close_trace(struct wm_session *session)
 				      session->began.realtime_ns);
 	if (err && !session->trace_error)
 		session->trace_error = err;
-	if (session->started_ns)
-		trace_length_set(session->writer, ticks_monotonic_ns() - session->started_ns);
+	wm_session_status(session, &status);
+	trace_end_set(session->writer,
+		      session->started_ns ? ticks_monotonic_ns() - session->started_ns : 0,
+		      status.discarded);
 	err = trace_writer_close(session->writer);
 	session->writer = NULL;
 	if (err && !session->trace_error)

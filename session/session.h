@@ -73,7 +73,9 @@ struct wm_session {
 	struct drain_counts past;
 	uint64_t markers, sites, refused;
 	uint64_t drained_ns; /* when the last pass over the stores began, CLOCK_MONOTONIC */
-	uint64_t idle_ns;    /* how long the next step may wait for more to drain */
+	uint64_t parts_ns;   /* when what open pages hold was last written */
+	int parts_due;
+	uint64_t idle_ns; /* how long the next step may wait for more to drain */
 	struct pollfd *polls;
 	int epoll;		/* all that a step waits on; -1: not there yet */
 	struct name_list names; /* markers there are, once a spec matched none */

@@ -33,6 +33,8 @@
  * agent's thread was ended. So often it is looked which.
  */
 #define HUNG_UP_WAIT_NS 300000000u
+#define PARTS_NS                                                                                   \
+	90000000u /* between two looks into pages that are not full: a kill costs 100 ms at most */
 /* A connection without a HELLO is given up after this. */
 #define HELLO_WAIT_NS 10000000000u
 
@@ -53,7 +55,7 @@ static int packet_write(struct drain_packet *packet, void *data)
 		err = process_trace(session, to->process);
 	if (!err)
 		err = trace_packet_write(session->writer, to->process->trace, packet->head,
-					 packet->content, packet->bytes);
+					 packet->content, packet->bytes, packet->events);
 	if (err < 0 && !session->trace_error)
 		session->trace_error = err;
 	return err < 0 ? err : 0;
@@ -74,6 +76,8 @@ static int session_drain(struct wm_session *session, struct process *process,
 	struct drain_sink sink = { packet_write, &receiver };
 	int err;
 
+	if (reach == DRAIN_READY && session->parts_due)
+		reach = DRAIN_PARTS;
 	process->is_drained = 1;
 	/* whatever ids those pages hold were told before their first event: read that now */
 	if (drain_scan(process->drain, reach) || reach != DRAIN_READY)
@@ -169,8 +173,8 @@ struct silence {
 };
 
 /*
- * Whether the agent's thread has slept for SILENT_WAIT_NS: no work of ours is so long, however busy the machine. Where its
- * number is another namespace's, or the kernel counts no times, that can't be told.
+ * Whether the agent's thread has slept for SILENT_WAIT_NS. None of its work sleeps so long, however busy the machine.
+ * 0 also if we cannot know: its number is another namespace's, or the kernel counts no times.
  */
 static int is_silent_long(const struct process *process, struct silence *silence)
 {
@@ -503,6 +507,9 @@ static int drain_all(struct wm_session *session)
 				   : IDLE_NS_MAX;
 	int drains = session_drains(session), took = 0;
 
+	session->parts_due = now_ns - session->parts_ns >= PARTS_NS;
+	if (session->parts_due)
+		session->parts_ns = now_ns;
 	for (struct process *p = session->processes; p; p = p->next) {
 		struct drain_counts before, after;
 		uint64_t rest;

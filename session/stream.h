@@ -23,10 +23,12 @@ struct stream {
 	uint64_t told;	    /* discarded + lost, as the last packet says */
 	uint64_t delivered; /* events of the page next_seq that a peek handed out */
 	uint64_t at;	    /* cyclic policy: events accounted for */
+	uint64_t part_seq, part_ticks;	  /* the page whose beginning was written, up to when */
+	uint32_t part_bytes, part_events; /* how much of it */
+	uint32_t shift; /* packets that are no pages, or further parts of one: the pages' numbers follow them */
 	uint32_t tid, depth;
 	uint8_t waited;
 	uint8_t begun; /* a packet of it was handed on */
-	uint8_t shift; /* 1: the first was an empty one of ours, and the pages' numbers follow it */
 	uint8_t kept;  /* a page of it was left where it is, for the next read */
 };
 

@@ -123,6 +123,7 @@ static void expect_all(uint32_t packed)
 	trace_reader_close(reader);
 }
 
+/* With the metadata and the index. */
 static unsigned int files(void)
 {
 	DIR *list = opendir(dir);
@@ -198,7 +199,7 @@ Test(compress, reads_the_same_and_gives_the_same_back)
 	cr_expect_eq(packing.plain_bytes, plain_bytes[0] + plain_bytes[1]);
 	cr_expect_lt(packing.packed_bytes, packing.plain_bytes / 2);
 	expect_all(STREAMS);
-	cr_expect_eq(files(), 1 + STREAMS);
+	cr_expect_eq(files(), 2 + STREAMS);
 	cr_expect_eq(trace_compress(dir, NULL), 0, "twice");
 	expect_all(STREAMS);
 
@@ -207,7 +208,7 @@ Test(compress, reads_the_same_and_gives_the_same_back)
 	cr_expect_eq(packing.plain_bytes, plain_bytes[0] + plain_bytes[1]);
 	cr_expect_eq(packing.damaged, 0);
 	expect_all(0);
-	cr_expect_eq(files(), 1 + STREAMS);
+	cr_expect_eq(files(), 2 + STREAMS);
 	cr_expect_eq(trace_decompress(dir, NULL), 0, "twice");
 }
 
@@ -282,7 +283,7 @@ Test(compress, leaves_a_whole_trace_wherever_it_is_killed)
 		is_over = killed_at(rounds, trace_compress);
 		expect_all(STREAMS + 1);
 		cr_assert_geq(trace_compress(dir, NULL), 0);
-		cr_assert_eq(files(), 1 + STREAMS, "round %d", rounds);
+		cr_assert_eq(files(), 2 + STREAMS, "round %d", rounds);
 		expect_all(STREAMS);
 		cr_assert_eq(trace_decompress(dir, NULL), STREAMS);
 	}
@@ -300,7 +301,7 @@ Test(decompress, leaves_a_whole_trace_wherever_it_is_killed, .fini = end, .timeo
 		is_over = killed_at(rounds, trace_decompress);
 		expect_all(STREAMS + 1);
 		cr_assert_geq(trace_decompress(dir, NULL), 0);
-		cr_assert_eq(files(), 1 + STREAMS, "round %d", rounds);
+		cr_assert_eq(files(), 2 + STREAMS, "round %d", rounds);
 		expect_all(0);
 	}
 	cr_expect_gt(rounds, 30, "%d", rounds);
@@ -317,7 +318,7 @@ Test(compress, leaves_the_original_where_the_disk_is_full)
 	cr_expect_eq(trace_compress(dir, NULL), -EFBIG);
 	limit.rlim_cur = RLIM_INFINITY;
 	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-	cr_expect_eq(files(), 1 + STREAMS);
+	cr_expect_eq(files(), 2 + STREAMS);
 	expect_all(0);
 }
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#define PACKED_IN_BYTES (2u << 20) /* more than a frame of ours and the head of the next */
+#define PACKED_IN_BYTES (2u << 20) /* more than a frame that we write, and the head of the next */
 #define SKIPPED_MAGIC 0x184D2A50u  /* and the 15 after it: what is no content */
 
 int packed_is_name(const char *file)
@@ -92,7 +92,9 @@ struct frame {
 	int is_content; /* or to be passed over */
 };
 
-/* NULL, or why there is none at `at`, which is not the end. One with content is in memory then, at *begin. */
+/*
+ * NULL, or why there is no frame at `at`, which is before the end. A frame with content is then in memory, at *begin.
+ */
 static const char *frame_at(struct packed *packed, uint64_t at, struct frame *frame,
 			    const uint8_t **begin)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "trace/reader.h"
 
+#include "trace/index.h"
 #include "trace/source.h"
 
 #include <dirent.h>
@@ -281,6 +282,8 @@ int trace_reader_open(struct trace_reader **reader, const char *dir)
 		find_base(opened);
 	for (uint32_t i = 0; !err && i < opened->stream_count; i++)
 		err = stream_scan(opened, &opened->streams[i]);
+	if (!err)
+		err = index_check(opened);
 	if (err) {
 		trace_reader_close(opened);
 		return err;

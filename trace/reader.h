@@ -46,6 +46,7 @@ struct trace_stream {
 	uint64_t window_at;		 /* in the file */
 	size_t window_bytes, window_room;
 	int is_packed;	  /* file is a STREAM.zst; all sizes are of what is in it */
+	int is_foreign;	  /* not of this trace: it is not read */
 	uint64_t *mapped; /* while it is mapped: the reader's sum */
 };
 
@@ -60,6 +61,11 @@ struct trace_reader {
 	uint64_t bytes;	       /* of all files */
 	uint64_t mapped_bytes; /* of streams, in memory */
 	uint64_t mapped_max;
+	/* by the trace's index, where it has one */
+	int is_indexed, is_ended; /* the writer closed the trace: nothing more was recorded */
+	uint64_t discarded;	  /* events, in all, as the recorder counted */
+	uint64_t length_ns;	  /* of the recording; 0: not known */
+	uint64_t missing_events;  /* of packets that are not here any more */
 	struct trace_damage *damages;
 	uint32_t damage_count; /* of damages[] */
 	uint64_t damages_ever;
@@ -72,7 +78,7 @@ struct trace_packet {
 	struct wm_packet head;
 	uint64_t offset;      /* in the file */
 	const uint8_t *bytes; /* the packet, in memory until the stream's next one is asked for */
-	struct walk walk;     /* stands at the first event */
+	struct walk walk;     /* is at the first event */
 };
 
 /*
@@ -83,7 +89,7 @@ int trace_reader_open(struct trace_reader **reader, const char *dir);
 void trace_reader_close(struct trace_reader *reader);
 
 /*
- * Streams are read with pread(2): a file that another program cuts while it is mapped would end us by SIGBUS.
+ * We read streams with pread(2): if another program cut a mapped file, SIGBUS would end us.
  *
  * Read a stream's whole packets into memory, to walk them any way. 0, -errno, -WM_E_TRACE_UNPACKED_SIZE where they
  * are too many for that; an empty one has nothing to map and is fine.
@@ -91,10 +97,10 @@ void trace_reader_close(struct trace_reader *reader);
 int stream_map(struct trace_reader *reader, struct trace_stream *stream);
 void stream_unmap(struct trace_stream *stream);
 
-/* To go through a stream's packets once, without a map of a file that is not packed; stream_unmap() ends it. */
+/* Go through a stream's packets once. Only a packed file is read into memory whole. stream_unmap() ends it. */
 int stream_open(struct trace_reader *reader, struct trace_stream *stream);
 
-/* The packet at *offset, and *offset moved past it. 1; 0 after the last, or with damage put down. */
+/* Read the packet at *offset, and move *offset past it. 1; 0 after the last, or after noting damage. */
 int stream_packet(struct trace_reader *reader, struct trace_stream *stream, uint64_t *offset,
 		  struct trace_packet *packet);
 

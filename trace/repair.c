@@ -3,10 +3,11 @@
  * babeltrace2 reads nothing at all of a trace with one torn packet in it, and stops at an event that
  * it can't read. So every stream is cut behind its last whole packet, what is cut off being kept
  * beside it; and a packet with a bad event in it is told to end before that event, by its
- * content_size: the bytes stay where they are, and our own reader tells of them.
+ * content_size: the bytes stay where they are, and our own reader tells of them. The events of packets that are
+ * gone count as lost from then on.
  */
 #include "trace/folder.h"
-#include "trace/reader.h"
+#include "trace/index.h"
 #include "trace/writer.h"
 
 #include <errno.h>
@@ -97,10 +98,22 @@ static int shorten(struct trace_reader *reader, struct trace_stream *stream)
 	return err ? err : count;
 }
 
+/* What is no stream of this trace is kept under a name that readers pass over. */
+static int hide(const struct trace_reader *reader, const struct trace_stream *stream)
+{
+	char name[300];
+
+	snprintf(name, sizeof(name), ".cut-%s", stream->file);
+	return renameat(reader->dir, stream->file, reader->dir, name) ? -errno : 1;
+}
+
 static int repair_stream(struct trace_reader *reader, struct trace_stream *stream)
 {
-	int err = 0, shortened = stream->packets ? shorten(reader, stream) : 0;
+	int err = 0, shortened;
 
+	if (stream->is_foreign)
+		return hide(reader, stream);
+	shortened = stream->packets ? shorten(reader, stream) : 0;
 	if (shortened < 0)
 		return shortened;
 	if (stream->bytes != stream->file_bytes) {
@@ -121,7 +134,7 @@ int trace_repair(const char *dir)
 	err = folder_check(reader->dir);
 	if (!err && (reader->live || flock(reader->dir, LOCK_EX | LOCK_NB)))
 		err = reader->live || errno == EWOULDBLOCK ? -EBUSY : -errno;
-	/* another tool's packets would all look torn */
+	/* if another tool wrote the trace, all packets would look torn */
 	if (!err && reader->meta.broken_line)
 		err = -WM_E_NOT_A_TRACE;
 	for (uint32_t i = 0; !err && i < reader->stream_count; i++)
@@ -132,6 +145,8 @@ int trace_repair(const char *dir)
 		count += err > 0;
 		err = err > 0 ? 0 : err;
 	}
+	if (!err && reader->is_indexed)
+		err = index_mend(reader);
 	if (!err)
 		unlinkat(reader->dir, ".metadata.new", 0); /* a writer that was killed left it */
 	trace_reader_close(reader);

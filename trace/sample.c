@@ -10,6 +10,7 @@
 void sample_begin(struct sample *sample, uint64_t ticks)
 {
 	sample->bytes = 0;
+	sample->events = 0;
 	sample->ticks = ticks;
 	sample->head.begin_ticks = ticks;
 }
@@ -52,6 +53,7 @@ void sample_event(struct sample *sample, uint32_t id, uint64_t ticks, int extend
 		sample_u32(sample, id | (uint32_t)ticks << 5);
 	}
 	sample->ticks = ticks;
+	sample->events++;
 }
 
 void sample_string(struct sample *sample, const char *string)
@@ -74,7 +76,8 @@ int sample_write(struct sample *sample, struct trace_writer *writer, int process
 	int err;
 
 	sample->head.end_ticks = sample->ticks;
-	err = trace_packet_write(writer, process, &sample->head, sample->content, sample->bytes);
+	err = trace_packet_write(writer, process, &sample->head, sample->content, sample->bytes,
+				 sample->events);
 	if (!err)
 		sample->head.seq++;
 	return err;

@@ -16,6 +16,7 @@ struct sample {
 	uint8_t *content;
 	size_t bytes, room;
 	uint64_t ticks; /* of the last event */
+	uint32_t events;
 };
 
 /* Begin a packet of a thread at `ticks`; seq counts from what head has. Keeps the memory. */

@@ -31,7 +31,7 @@ const char *source_gap(struct source *source, uint64_t offset, uint64_t bytes);
 /* Why nothing can be read from `offset` on, which nothing was read behind; NULL: it can, or that is the end. */
 const char *source_fault(struct source *source, uint64_t offset);
 
-/* Up to `bytes` of a file that is not packed, which is closed again: there may be more streams than descriptors. */
+/* Read up to `bytes` of a file that is not packed, and close it: there may be more streams than descriptors. */
 ssize_t source_read_once(int dir, const char *file, uint64_t offset, void *to, size_t bytes);
 
 /* Have the stream's whole packets at stream->map. 0, -errno, -WM_E_TRACE_DAMAGED: it is shorter than it was. */

@@ -5,14 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-void streams_init(struct streams *streams, int dir)
+void streams_init(struct streams *streams, int dir, struct index *index)
 {
-	*streams = (struct streams){ .dir = dir };
+	*streams = (struct streams){ .dir = dir, .index = index };
 }
 
 static uint32_t place_of(const struct streams *streams, uint32_t stream_id, uint64_t instance)
@@ -22,7 +21,7 @@ static uint32_t place_of(const struct streams *streams, uint32_t stream_id, uint
 	const struct stream_file *file;
 
 	while ((file = streams->table[place]) &&
-	       (file->stream_id != stream_id || file->instance != instance))
+	       (file->next.process != stream_id || file->next.instance != instance))
 		place = (place + 1) & (streams->room - 1);
 	return place;
 }
@@ -41,7 +40,8 @@ static int table_grow(struct streams *streams)
 		struct stream_file *file = streams->table[i];
 
 		if (file)
-			larger.table[place_of(&larger, file->stream_id, file->instance)] = file;
+			larger.table[place_of(&larger, file->next.process,
+					      file->next.instance)] = file;
 	}
 	free(streams->table);
 	streams->table = larger.table;
@@ -65,13 +65,11 @@ static void close_oldest(struct streams *streams)
 
 static int file_open(struct streams *streams, struct stream_file *file)
 {
-	char name[64], depth[16] = "";
+	char name[INDEX_FILE_BYTES];
 
 	if (file->fd >= 0)
 		return 0;
-	if (file->depth)
-		snprintf(depth, sizeof(depth), "-%u", file->depth);
-	snprintf(name, sizeof(name), "%u-%u%s-%u", file->pid, file->tid, depth, file->number);
+	index_file(&file->next, name);
 	if (streams->open_count == STREAMS_OPEN_MAX)
 		close_oldest(streams);
 	for (;;) {
@@ -112,12 +110,12 @@ static int file_of(struct streams *streams, const struct wm_packet *head,
 	if (!*found)
 		return -ENOMEM;
 	**found = (struct stream_file){
-		.stream_id = head->stream_id,
-		.pid = head->pid,
-		.tid = head->tid,
-		.depth = head->depth,
-		.number = streams->count,
-		.instance = head->instance,
+		.next = { .process = head->stream_id,
+			  .pid = head->pid,
+			  .tid = head->tid,
+			  .depth = head->depth,
+			  .number = streams->count,
+			  .instance = head->instance },
 		.fd = -1,
 	};
 	streams->table[place] = *found;
@@ -149,7 +147,7 @@ static int write_at(int fd, struct iovec parts[2], uint64_t offset)
 }
 
 int streams_write(struct streams *streams, const struct wm_packet *head, const void *content,
-		  size_t bytes)
+		  size_t bytes, uint32_t events)
 {
 	union {
 		const void *from;
@@ -160,6 +158,7 @@ int streams_write(struct streams *streams, const struct wm_packet *head, const v
 		{ of_content.base, bytes },
 	};
 	struct stream_file *file;
+	struct index_packet *next;
 	int err;
 
 	err = file_of(streams, head, &file);
@@ -168,13 +167,20 @@ int streams_write(struct streams *streams, const struct wm_packet *head, const v
 	if (err)
 		return err;
 	file->used = ++streams->writes;
-	err = write_at(file->fd, parts, file->bytes);
+	next = &file->next;
+	next->events = events;
+	next->bytes = sizeof(*head) + bytes;
+	next->begin_ticks = head->begin_ticks;
+	next->end_ticks = head->end_ticks;
+	err = write_at(file->fd, parts, next->offset);
+	if (!err)
+		err = index_add(streams->index, next);
 	if (err) {
 		/* If even that fails, the next packet is written over what stays behind. */
-		(void)!ftruncate(file->fd, (off_t)file->bytes);
+		(void)!ftruncate(file->fd, (off_t)next->offset);
 		return err;
 	}
-	file->bytes += sizeof(*head) + bytes;
+	next->offset += next->bytes;
 	return 0;
 }
 

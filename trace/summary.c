@@ -169,7 +169,7 @@ static void spans_forget(struct pass *pass)
 	pass->open_count = 0;
 }
 
-/* Those without an end, as longjmp leaves them, gather: make room, half of it at once. */
+/* Spans that never end, left by longjmp for example, accumulate: forget the older half. */
 static void spans_forget_oldest(struct pass *pass)
 {
 	uint32_t gone = pass->open_count / 2;
@@ -341,6 +341,10 @@ static int read_streams(struct pass *pass)
 		count_stream(pass, stream);
 		err = read_stream(pass, stream);
 	}
+	/* what no packet says, or one that is gone */
+	if (pass->reader->discarded > pass->summary->discarded)
+		pass->summary->discarded = pass->reader->discarded;
+	pass->summary->discarded += pass->reader->missing_events;
 	return err;
 }
 

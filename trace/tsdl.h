@@ -53,7 +53,7 @@ struct tsdl_change {
 	int was_stopped;
 };
 
-/* A probe's event whose hits are missing from then to then, by the wall clock: struct trace_held (writer.h). */
+/* From when to when, by the wall clock, hits of an event are missing: struct trace_held (writer.h). */
 struct tsdl_held {
 	char *name;
 	uint64_t begin_ns, end_ns;
@@ -80,7 +80,6 @@ struct tsdl {
 	int uuid_known;
 	uint8_t uuid[16];
 	char *hostname, *version; /* may be NULL */
-	uint64_t length_ns;	  /* of the recording; 0: unknown, as where its writer was killed */
 	struct tsdl_clock clocks[TSDL_CLOCKS];
 	struct tsdl_process *processes;
 	uint32_t process_count;

@@ -124,7 +124,7 @@ static int add_change(struct tsdl_process *process, const struct lex *lex)
 	return 0;
 }
 
-/* "BEGIN_NS END_NS NAME". Said with its end, it takes the place of what was said without. */
+/* "BEGIN_NS END_NS NAME". A line with an end replaces the earlier one without. */
 static int add_held(struct tsdl_process *process, const struct lex *lex)
 {
 	struct tsdl_held held = { 0 };
@@ -191,8 +191,6 @@ static int env_value(struct parse *parse, const char *key)
 		parse->tsdl->ours = !strcmp(lex->text, "waymark");
 	else if (!strcmp(key, "hostname"))
 		return keep(&parse->tsdl->hostname, lex);
-	else if (!strcmp(key, "length_ns"))
-		parse->tsdl->length_ns = strtoull(lex->text, NULL, 10);
 	else if (!strcmp(key, "waymark_version"))
 		return keep(&parse->tsdl->version, lex);
 	return 0;

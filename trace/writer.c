@@ -26,7 +26,7 @@
 #include <waymark/error.h>
 
 #define METADATA_NEW ".metadata.new"
-#define TOLD_BYTES_MAX (16u << 20) /* for each process: an agent may say what it likes */
+#define TOLD_BYTES_MAX (16u << 20) /* for each process: an agent may be hostile */
 /* written by a process for each id that it may inherit: from then on all of them are declared */
 #define DECLARE_ALL_BYTES 16384u
 
@@ -34,7 +34,7 @@ struct writer_process {
 	struct trace_schema *schema;
 	uint32_t clock;
 	uint32_t modules, changes, held;
-	size_t told_bytes; /* of the metadata, that its agent brought about by these */
+	size_t told_bytes; /* of the metadata, for these three */
 	int from;	   /* -1; else some of whose events it has, */
 	uint32_t from_ids; /* those with an id below */
 	int declared_all;  /* of them */
@@ -43,6 +43,7 @@ struct writer_process {
 
 struct trace_writer {
 	int dir;
+	struct index index;
 	int changed; /* the metadata on disk is behind */
 	uint8_t uuid[16];
 	struct tsdl_clock clocks[TSDL_CLOCKS];
@@ -170,16 +171,19 @@ int trace_writer_open(struct trace_writer **writer, const char *dir)
 	*writer = NULL;
 	if (!made)
 		return -ENOMEM;
+	made->index.fd = -1;
 	made->dir = open_empty(dir);
 	if (made->dir < 0) {
 		err = made->dir;
 		free(made);
 		return err;
 	}
-	streams_init(&made->streams, made->dir);
+	streams_init(&made->streams, made->dir, &made->index);
 	uuid_make(made->uuid);
 	made->changed = 1;
-	err = metadata_flush(made);
+	err = room_error(index_make(&made->index, made->dir, INDEX_NAME, made->uuid));
+	if (!err)
+		err = metadata_flush(made);
 	if (err) {
 		trace_writer_close(made);
 		return err;
@@ -195,13 +199,10 @@ static void env_string(struct trace_writer *writer, const char *key, const char 
 	text_add(&writer->env, ";\n", 2);
 }
 
-void trace_length_set(struct trace_writer *writer, uint64_t length_ns)
+void trace_end_set(struct trace_writer *writer, uint64_t length_ns, uint64_t discarded)
 {
-	char text[24];
-
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)length_ns);
-	env_string(writer, "length_ns", text);
-	writer->changed = 1;
+	writer->index.head.length_ns = length_ns;
+	writer->index.head.discarded = discarded;
 }
 
 static void env_process(struct trace_writer *writer, int number,
@@ -280,7 +281,7 @@ int trace_event_add(struct trace_writer *writer, int process, uint32_t id, const
 	return 0;
 }
 
-/* Note something of a process in the metadata, unless there is too much of it: then that. */
+/* Note a value of a process in the metadata. Past TOLD_BYTES_MAX note once that values are left out. */
 static void env_told(struct trace_writer *writer, struct writer_process *of, const char *key,
 		     const struct text *value)
 {
@@ -295,7 +296,7 @@ static void env_told(struct trace_writer *writer, struct writer_process *of, con
 	of->told_bytes += writer->env.bytes - before;
 	if (of->told_bytes > TOLD_BYTES_MAX) {
 		snprintf(cut, sizeof(cut), "process_%d_cut", (int)(of - writer->processes));
-		env_string(writer, cut, "its agent tells too much");
+		env_string(writer, cut, "its agent reports too much");
 	}
 	writer->changed = 1;
 }
@@ -462,7 +463,7 @@ static int declare_inherited(struct trace_writer *writer, int process, const voi
 }
 
 int trace_packet_write(struct trace_writer *writer, int process, struct wm_packet *head,
-		       const void *content, size_t bytes)
+		       const void *content, size_t bytes, uint32_t events)
 {
 	struct writer_process *of = process_of(writer, process);
 	int err = 0;
@@ -482,17 +483,20 @@ int trace_packet_write(struct trace_writer *writer, int process, struct wm_packe
 	memcpy(head->uuid, writer->uuid, sizeof(head->uuid));
 	head->stream_id = (uint32_t)process;
 	head->content_bits = head->packet_bits = 8 * ((uint64_t)PAGE_HEAD_BYTES + bytes);
-	return room_error(streams_write(&writer->streams, head, content, bytes));
+	return room_error(streams_write(&writer->streams, head, content, bytes, events));
 }
 
 int trace_writer_close(struct trace_writer *writer)
 {
-	int err, closed;
+	int err, closed, ended;
 
 	if (!writer)
 		return 0;
 	err = metadata_flush(writer);
 	closed = room_error(streams_release(&writer->streams));
+	ended = writer->index.fd < 0 ? 0 : room_error(index_end(&writer->index));
+	if (!ended)
+		ended = room_error(index_close(&writer->index));
 	for (int i = 0; i < writer->process_count; i++)
 		trace_schema_free(writer->processes[i].schema);
 	free(writer->processes);
@@ -500,5 +504,5 @@ int trace_writer_close(struct trace_writer *writer)
 	text_release(&writer->body);
 	close(writer->dir);
 	free(writer);
-	return err ? err : closed;
+	return err ? err : closed ? closed : ended;
 }

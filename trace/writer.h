@@ -4,6 +4,7 @@
  *
  *	DIR/metadata		TSDL; whole on disk before any packet that needs it
  *	DIR/PID-TID[-DEPTH]-N	a stream: the packets of one thread, at one depth of nesting
+ *	DIR/.index		all packets; how the recording ended (trace/index.h)
  *
  * A packet is written whole or not at all. While the writer is open it holds a lock (flock) on the
  * folder, by which a reader knows that more is to come.
@@ -34,13 +35,16 @@ struct trace_process {
 
 /*
  * Make a trace in `dir`, which is made (mode 0700) when it is not there; its parents must be.
- * -WM_E_TRACE_DIR when it is not empty, -WM_E_OUTPUT_OWNER when another user can change it. *writer is released with trace_writer_close(); it is NULL
- * after a failure.
+ * -WM_E_TRACE_DIR when it is not empty, -WM_E_OUTPUT_OWNER when another user can change it. *writer is released with
+ * trace_writer_close(); it is NULL after a failure.
  */
 int trace_writer_open(struct trace_writer **writer, const char *dir);
 
-/* How long the recording took, without what came before its start. At its end. */
-void trace_length_set(struct trace_writer *writer, uint64_t length_ns);
+/*
+ * At its end: how long the recording took, without what came before its start, and how many events were lost in all,
+ * also those that no packet says, as on a full disk.
+ */
+void trace_end_set(struct trace_writer *writer, uint64_t length_ns, uint64_t discarded);
 
 /* Take a process in; what *process points to is copied. Returns its number, 0 or more. */
 int trace_process_add(struct trace_writer *writer, const struct trace_process *process);
@@ -72,10 +76,10 @@ struct trace_change {
 	int was_stopped;       /* the process, so that nothing was missed meanwhile */
 };
 
-/* Another tool stood in the place of a probe's event: hits of it are missing from then to then. */
+/* From when to when hits of an event are missing: a breakpoint of another tool was at its place. */
 struct trace_held {
 	const char *name;	   /* SUBSYSTEM:EVENT */
-	uint64_t begin_ns, end_ns; /* the wall clock; end_ns 0: it stands there still */
+	uint64_t begin_ns, end_ns; /* the wall clock; end_ns 0: it is still there */
 };
 
 /* Note it in the metadata: when it begins, and again with its end. */
@@ -86,13 +90,13 @@ int trace_change_add(struct trace_writer *writer, int process, const struct trac
 
 /*
  * Append a packet to its stream, which is named by (process, head->instance) and made when it is
- * new. Fills in head's magic, uuid, stream_id, content_bits and packet_bits. -WM_E_TRACE_FULL when
+ * new; `events` are in it. Fills in head's magic, uuid, stream_id, content_bits and packet_bits. -WM_E_TRACE_FULL when
  * there is no room (nothing of the packet stays behind; it may be tried again), else -errno.
  *
  * A write past RLIMIT_FSIZE raises SIGXFSZ: the program ignores it, or is ended by it.
  */
 int trace_packet_write(struct trace_writer *writer, int process, struct wm_packet *head,
-		       const void *content, size_t bytes);
+		       const void *content, size_t bytes, uint32_t events);
 
 /*
  * The clock of `ticks_hz` stood at `ticks` when the wall clock said `realtime_ns`. A clock that was

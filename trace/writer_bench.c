@@ -60,7 +60,7 @@ static double trace_once(unsigned int streams)
 	must(process = trace_process_add(writer, &about), "process");
 	for (uint32_t i = 0; i < PACKETS; i++) {
 		head.instance = i % streams;
-		must(trace_packet_write(writer, process, &head, content, sizeof(content)),
+		must(trace_packet_write(writer, process, &head, content, sizeof(content), 0),
 		     "packet");
 	}
 	must(trace_writer_close(writer), "close");

@@ -44,7 +44,7 @@ static int packet_write(struct trail_writer *trail, struct trail_packet *packet)
 	packet->head.end_ticks = packet->ticks;
 	packet_time(trail, &packet->head);
 	err = trace_packet_write(trail->writer, trail->process, &packet->head, packet->content,
-				 packet->bytes);
+				 packet->bytes, 0);
 	packet->bytes = 0;
 	packet->head.seq++;
 	return err;

@@ -1,0 +1,108 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# What a recording lost is in the trace, whatever the failure: a killed recorder, a full disk, files that are gone or added.
+# shellcheck source=tests/record_setup.bash
+. "$(dirname "$0")/record_setup.bash"
+
+cat >beat.c <<'END'
+#include <unistd.h>
+#include <waymark/marker.h>
+int main(void)
+{
+	for (long i = 0; i < 2000; i++) {
+		WAYMARK(beat, at, i);
+		usleep(20000);
+	}
+	return 0;
+}
+END
+cc -O2 -I"$source_dir/include" beat.c -o beat || exit 1
+
+# reported TRACE KEY: what report says of it
+reported()
+{
+	"$waymark" report --json "$1" 2>/dev/null | python3 -c "import json, sys; print(json.load(sys.stdin)['$2'])"
+}
+
+# The recorder is killed long before a page is full: what came until then is there, and the trace has no proper end.
+start ./beat
+begin_record -o killed -p "$pid"
+await_event killed beat:at 10
+pkill -9 -P "$recorder" -x waymark
+{ wait "$recorder"; } 2>/dev/null
+has_ended() { [ "$(reported killed ended)" = False ]; }
+await has_ended || fail "killed: it is said to have ended: $(reported killed ended)"
+[ "$(events_in killed)" -ge 10 ] || fail "killed: $(events_in killed) events"
+"$waymark" report killed >said || fail "killed: status $?"
+grep -q "the recorder was killed" said || fail "killed: $(grep -A2 Losses said)"
+! grep -q "Losses  *none$" said || fail "killed: it is said to be complete"
+
+# A trace that ended says so, and its index is the writer's.
+run 7 --json -o whole -- ./ticker 20000 3 1 7
+expect "whole: ended" "$(reported whole ended)" True
+expect "whole: recorded" "$(reported whole recorded)" "$(json recorded)"
+expect "whole: discarded" "$(reported whole discarded)" "$(json discarded)"
+emitted=$(($(json recorded) + $(json discarded)))
+
+# damaged TEXT: the trace `copy` is said to be damaged, and no event is unaccounted for, now and once it is repaired
+damaged()
+{
+	"$waymark" report copy >said 2>words
+	expect "$1: status" $? 1
+	grep -q -- "$1" words || fail "$1: $(cat words)"
+	expect "$1: events" $(($(reported copy recorded) + $(reported copy discarded))) $emitted
+	"$waymark" report --repair copy >said 2>words || fail "$1: repair: $(cat words)"
+	"$waymark" report copy >said 2>words
+	expect "$1, repaired: status" $? 0
+	expect "$1, repaired: events" $(($(reported copy recorded) + $(reported copy discarded))) $emitted
+	[ "$(reported copy discarded)" = "$(reported whole discarded)" ] || grep -q "Losses .*discarded" said ||
+		fail "$1, repaired: $(grep Losses said)"
+	if command -v babeltrace2 >/dev/null; then
+		babeltrace copy >/dev/null 2>words || fail "$1: babeltrace2: $(cat words)"
+	fi
+	rm -rf copy
+}
+
+stream=$(cd whole && find . -type f -name '[0-9]*' -size +20k | sort | head -1)
+other=$(cd whole && find . -type f -name '[0-9]*' -size +20k | sort | tail -1)
+expect "two streams" "$([ "$stream" != "$other" ] && echo differ)" differ
+cp -r whole copy
+rm "copy/$stream"
+damaged "the stream is missing"
+cp -r whole copy
+: >"copy/$stream"
+damaged "its last packets are missing"
+cp -r whole copy
+cp "copy/$stream" "copy/$other"
+damaged "another stream is in its place"
+cp -r whole copy
+cp "copy/$stream" copy/1-1-77
+damaged "a stream that is not of this trace"
+cp -r whole copy
+rm copy/.index
+"$waymark" report copy >said || fail "without an index: status $?"
+grep -q "no index" said || fail "without an index: $(grep -A2 Losses said)"
+rm -rf copy
+
+# A full disk: the trace says of as many losses as the recorder did.
+cat >full.sh <<'END'
+mkdir room
+mount -t tmpfs -o size=1m room room || exit 77
+timeout -k 5 60 ./waymark record --json --buffer 1M -o room/full -- ./ticker 200000 2 1 7 >out 2>words
+echo $? >status
+./waymark report --json room/full >report.json 2>/dev/null
+./waymark report room/full >said 2>/dev/null
+exit 0
+END
+unshare -m bash full.sh 2>said || {
+	echo "skipped: no file system can be mounted here: $(tail -1 said)"
+	exit "$failed"
+}
+expect "full: status" "$(cat status)" 1
+[ "$(json discarded)" -gt 0 ] || fail "full: nothing was lost"
+lost=$(python3 -c 'import json; print(json.load(open("report.json"))["discarded"])')
+kept=$(python3 -c 'import json; print(json.load(open("report.json"))["recorded"])')
+expect "full: lost, in the trace" "$lost" "$(json discarded)"
+expect "full: recorded, in the trace" "$kept" "$(json recorded)"
+grep -q "Losses  *$lost events" said || fail "full: $(grep Losses said)"
+exit "$failed"

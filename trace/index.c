@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: MIT */
+#include "trace/index.h"
+
+#include "trace/folder.h"
+#include "trace/packed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define INDEX_MAGIC 0x31584449534d57ULL /* "WMSIDX1", little endian */
+#define INDEX_VERSION 1
+#define ENTRIES_READ 1024
+#define INDEX_NEW INDEX_NAME ".new"
+
+_Static_assert(sizeof(struct index_head) == 64 && sizeof(struct index_packet) == 64,
+	       "a file's layout has no gaps");
+
+static int write_at(int fd, const void *bytes, size_t count, off_t offset)
+{
+	ssize_t done;
+
+	do
+		done = pwrite(fd, bytes, count, offset);
+	while (done < 0 && errno == EINTR);
+	if (done == (ssize_t)count)
+		return 0;
+	return done < 0 ? -errno : -ENOSPC;
+}
+
+int index_make(struct index *index, int dir, const char *name, const uint8_t uuid[16])
+{
+	index->head = (struct index_head){ .magic = INDEX_MAGIC, .version = INDEX_VERSION };
+	memcpy(index->head.uuid, uuid, sizeof(index->head.uuid));
+	index->fd = folder_create(dir, name, 0600);
+	if (index->fd < 0)
+		return index->fd;
+	return write_at(index->fd, &index->head, sizeof(index->head), 0);
+}
+
+int index_add(struct index *index, const struct index_packet *packet)
+{
+	off_t end = (off_t)(sizeof(index->head) + index->head.packets * sizeof(*packet));
+	int err = write_at(index->fd, packet, sizeof(*packet), end);
+
+	if (!err)
+		index->head.packets++;
+	else
+		(void)!ftruncate(index->fd, end); /* should it fail, a reader drops the part */
+	return err;
+}
+
+int index_end(struct index *index)
+{
+	index->head.is_ended = 1;
+	return write_at(index->fd, &index->head, sizeof(index->head), 0);
+}
+
+int index_close(struct index *index)
+{
+	int err = index->fd >= 0 && close(index->fd) ? -errno : 0;
+
+	index->fd = -1;
+	return err;
+}
+
+void index_file(const struct index_packet *packet, char name[INDEX_FILE_BYTES])
+{
+	char depth[16] = "";
+
+	if (packet->depth)
+		snprintf(depth, sizeof(depth), "-%u", packet->depth);
+	snprintf(name, INDEX_FILE_BYTES, "%u-%u%s-%u", packet->pid, packet->tid, depth,
+		 packet->number);
+}
+
+/* ---- checking ---- */
+
+/* What the index has of one file. */
+struct expected {
+	struct index_packet first;
+	uint64_t end; /* 0: no packets */
+	struct trace_stream *found;
+};
+
+struct check {
+	struct trace_reader *reader;
+	int fd;
+	uint64_t entries;	/* whole ones in the file */
+	struct expected *files; /* by number */
+	uint32_t file_count;
+	struct index mended;
+	int err; /* of writing it */
+};
+
+/* Hand on all entries. */
+static int each_entry(struct check *check,
+		      void (*take)(struct check *check, const struct index_packet *packet))
+{
+	struct index_packet *packets = malloc(ENTRIES_READ * sizeof(*packets));
+	uint64_t done = 0;
+
+	if (!packets)
+		return -ENOMEM;
+	while (done < check->entries) {
+		uint64_t left = check->entries - done;
+		size_t want = left < ENTRIES_READ ? (size_t)left : ENTRIES_READ;
+		off_t at = (off_t)(sizeof(struct index_head) + done * sizeof(*packets));
+		ssize_t got = pread(check->fd, packets, want * sizeof(*packets), at);
+
+		if (got < (ssize_t)(want * sizeof(*packets))) {
+			reader_damage(check->reader, INDEX_NAME, (uint64_t)at, 0,
+				      "can't be read any more");
+			break;
+		}
+		for (size_t i = 0; i < want; i++)
+			take(check, &packets[i]);
+		done += want;
+	}
+	free(packets);
+	return 0;
+}
+
+static void expect(struct check *check, const struct index_packet *packet)
+{
+	struct expected *file;
+
+	/* a file has one packet at least, so there are no more numbers than entries */
+	if (packet->number >= check->entries || packet->bytes > UINT64_MAX - packet->offset)
+		return;
+	file = &check->files[packet->number];
+	if (!file->end)
+		file->first = *packet;
+	if (packet->offset + packet->bytes > file->end)
+		file->end = packet->offset + packet->bytes;
+	if (packet->number >= check->file_count)
+		check->file_count = packet->number + 1;
+}
+
+static int is_there(const struct check *check, const struct index_packet *packet)
+{
+	const struct trace_stream *found;
+
+	if (packet->number >= check->file_count)
+		return 0;
+	found = check->files[packet->number].found;
+	return found && packet->offset + packet->bytes <= found->bytes;
+}
+
+static void count_missing(struct check *check, const struct index_packet *packet)
+{
+	if (!is_there(check, packet))
+		check->reader->missing_events += packet->events;
+}
+
+static void keep(struct check *check, const struct index_packet *packet)
+{
+	if (is_there(check, packet) && !check->err)
+		check->err = index_add(&check->mended, packet);
+}
+
+/* Which of the files it is by its name; NULL: none. */
+static struct expected *file_of(const struct check *check, const struct trace_stream *stream)
+{
+	const char *number = strrchr(stream->file, '-');
+	size_t bytes = strlen(stream->file);
+	char name[INDEX_FILE_BYTES];
+	struct expected *file;
+	unsigned long n;
+
+	if (stream->is_packed)
+		bytes -= sizeof(PACKED_SUFFIX) - 1;
+	n = number ? strtoul(number + 1, NULL, 10) : check->file_count;
+	if (n >= check->file_count || !check->files[n].end)
+		return NULL;
+	file = &check->files[n];
+	index_file(&file->first, name);
+	return strlen(name) == bytes && !memcmp(name, stream->file, bytes) ? file : NULL;
+}
+
+static void leave_out(struct check *check, struct trace_stream *stream, const char *why)
+{
+	reader_damage(check->reader, stream->file, 0, stream->bytes, why);
+	stream->is_foreign = 1;
+	stream->bytes = stream->packets = stream->discarded = stream->missing_packets = 0;
+}
+
+static int has_damage(const struct trace_reader *reader, const char *file)
+{
+	for (uint32_t i = 0; i < reader->damage_count; i++)
+		if (!strcmp(reader->damages[i].file, file))
+			return 1;
+	return 0;
+}
+
+static void check_stream(struct check *check, struct trace_stream *stream)
+{
+	struct trace_reader *reader = check->reader;
+	struct expected *file = file_of(check, stream);
+
+	if (!file) {
+		/* a recorder that was killed may have left a packet that it had not put down */
+		if (reader->is_ended && stream->file_bytes)
+			leave_out(check, stream, "a stream that is not of this trace");
+		return;
+	}
+	if (stream->packets &&
+	    (stream->process != file->first.process || stream->instance != file->first.instance)) {
+		leave_out(check, stream, "another stream is in its place");
+		return;
+	}
+	file->found = stream;
+	if (stream->bytes < file->end && !has_damage(reader, stream->file))
+		reader_damage(reader, stream->file, stream->bytes, file->end - stream->bytes,
+			      "its last packets are missing");
+	if (stream->bytes > file->end && reader->is_ended) {
+		reader_damage(reader, stream->file, file->end, stream->bytes - file->end,
+			      "packets that are not of this trace");
+		stream->bytes = file->end;
+	}
+}
+
+static void check_all(struct check *check)
+{
+	struct trace_reader *reader = check->reader;
+	char name[INDEX_FILE_BYTES];
+
+	for (uint32_t i = 0; i < reader->stream_count; i++)
+		check_stream(check, &reader->streams[i]);
+	for (uint32_t i = 0; i < check->file_count; i++) {
+		const struct expected *file = &check->files[i];
+
+		if (!file->end || file->found)
+			continue;
+		index_file(&file->first, name);
+		if (!has_damage(reader, name))
+			reader_damage(reader, name, 0, file->end, "the stream is missing");
+	}
+}
+
+/* Whether the head is this trace's; then what it says. */
+static int take_head(struct check *check)
+{
+	struct trace_reader *reader = check->reader;
+	struct index_head head;
+	struct stat about;
+
+	if (pread(check->fd, &head, sizeof(head), 0) != sizeof(head) || fstat(check->fd, &about) ||
+	    head.magic != INDEX_MAGIC || head.version != INDEX_VERSION ||
+	    !reader->meta.uuid_known ||
+	    memcmp(head.uuid, reader->meta.uuid, sizeof(head.uuid)) != 0)
+		return 0;
+	check->entries = ((uint64_t)about.st_size - sizeof(head)) / sizeof(struct index_packet);
+	if (head.is_ended && head.packets != check->entries)
+		return 0;
+	reader->is_ended = head.is_ended != 0;
+	reader->discarded = head.discarded;
+	reader->length_ns = head.length_ns;
+	reader->missing_events = head.cut;
+	check->mended.head = head;
+	return 1;
+}
+
+/* Read the index; *check is released with check_release() in any case. */
+static int check_make(struct check *check, struct trace_reader *reader)
+{
+	*check = (struct check){ .reader = reader, .mended.fd = -1 };
+	check->fd = openat(reader->dir, INDEX_NAME, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
+	if (check->fd < 0)
+		return 0;
+	reader->is_indexed = take_head(check);
+	if (!reader->is_indexed) {
+		reader_damage(reader, INDEX_NAME, 0, 0, "not the list of this trace's packets");
+		return 0;
+	}
+	check->files = calloc(check->entries + 1, sizeof(*check->files));
+	return check->files ? each_entry(check, expect) : -ENOMEM;
+}
+
+static void check_release(struct check *check)
+{
+	if (check->fd >= 0)
+		close(check->fd);
+	index_close(&check->mended);
+	free(check->files);
+}
+
+int index_check(struct trace_reader *reader)
+{
+	struct check check;
+	int err;
+
+	if (reader->live)
+		return 0;
+	err = check_make(&check, reader);
+	if (!err && reader->is_indexed) {
+		check_all(&check);
+		err = each_entry(&check, count_missing);
+	}
+	check_release(&check);
+	return err;
+}
+
+/* Write the index without what is missing, beside the old. */
+static int write_mended(struct check *check, uint64_t cut)
+{
+	struct trace_reader *reader = check->reader;
+	struct index_head head = check->mended.head;
+	int err;
+
+	for (uint32_t i = 0; i < reader->stream_count; i++) {
+		struct expected *file = file_of(check, &reader->streams[i]);
+
+		if (file && !reader->streams[i].is_foreign)
+			file->found = &reader->streams[i];
+	}
+	unlinkat(reader->dir, INDEX_NEW, 0);
+	err = index_make(&check->mended, reader->dir, INDEX_NEW, head.uuid);
+	if (!err)
+		err = each_entry(check, keep);
+	head.packets = check->mended.head.packets;
+	head.cut = cut;
+	if (!err)
+		err = check->err ? check->err : write_at(check->mended.fd, &head, sizeof(head), 0);
+	return err;
+}
+
+int index_mend(struct trace_reader *reader)
+{
+	uint64_t missing = reader->missing_events;
+	struct check check;
+	int err = check_make(&check, reader);
+
+	if (!err && reader->is_indexed)
+		err = write_mended(&check, missing);
+	if (!err && renameat(reader->dir, INDEX_NEW, reader->dir, INDEX_NAME))
+		err = -errno;
+	if (err)
+		unlinkat(reader->dir, INDEX_NEW, 0);
+	check_release(&check);
+	return err;
+}
