@@ -38,11 +38,11 @@ static const char *kind_word(enum code_place_kind kind)
 	return kind == PLACE_USDT ? "usdt" : kind == PLACE_FUNCTION ? "function" : "address";
 }
 
-/* What is said of a place's choices. */
+/* What the list says about a place's choices. */
 struct verdict {
 	unsigned int forms[DETOUR_CHOICES_MAX]; /* of each */
 	unsigned int all;
-	unsigned int best_choice; /* of the process: what would be taken */
+	unsigned int best_choice; /* the one that the agent would take */
 	enum detour_form best;	  /* 0: none */
 };
 
@@ -196,7 +196,7 @@ static void take_place(const struct code_place *place, int err, const char *deta
 	struct listing *listing = data;
 	struct verdict verdict = judge(listing, choices, count);
 
-	/* what the code allows, and this process does not */
+	/* the code allows it, but this process has no room */
 	if (!err && !verdict.best)
 		err = place->is_safe ? -WM_E_SPAN_UNSAFE : -WM_E_PUN_TAKEN;
 	listing->count++;

@@ -163,7 +163,7 @@ void outcome_refusals(const struct wm_session *session, int verbose)
 			quantity_show_count(session->probes.late, wanted, sizeof(wanted)));
 	if (list->left_out)
 		fprintf(stderr,
-			"waymark: %s refusals are not listed: of each process 1 MB of names is kept\n",
+			"waymark: %s refusals are not listed: waymark keeps 1 MB of names for a process\n",
 			quantity_show_count(list->left_out, wanted, sizeof(wanted)));
 	if (!all)
 		return;
@@ -191,18 +191,18 @@ void outcome_held(const struct probes *probes, int verbose)
 
 	if (probes->unsafe && verbose)
 		fprintf(stderr,
-			"waymark: %s of %s events stand where a uprobe of another tool could leave wrong code behind, were the agent not to mend it within 100 ms (/safe/ leaves them out)\n",
+			"waymark: %s of %s events are unsafe beside uprobes: one that is removed within 100 ms can crash the program (/safe/ refuses such places)\n",
 			quantity_show_count(probes->unsafe, count, sizeof(count)),
 			quantity_show_count(probes->wanted, all, sizeof(all)));
 	if (!probes->held_count)
 		return;
-	fputs("waymark: hits are missing while a breakpoint of another tool stood in an event's place:\n",
+	fputs("waymark: hits are missing: another tool's breakpoint was there, or the program changed the place:\n",
 	      stderr);
 	for (size_t i = 0; i < probes->held_count; i++) {
 		const struct probe_held *held = &probes->held[i];
 
 		if (i == HELD_SHOWN && !verbose) {
-			fprintf(stderr, "  and %s more times (-v tells of each)\n",
+			fprintf(stderr, "  and %s more times (-v lists them)\n",
 				quantity_show_count(probes->held_count - i, count, sizeof(count)));
 			break;
 		}

@@ -34,7 +34,7 @@ void outcome_unrecorded(const struct unrecorded_list *list);
 /* For programs, as a member of an object: likewise. */
 void outcome_unrecorded_json(struct json *json, const struct unrecorded_list *list);
 
-/* How often, and for how long, other tools stood in the place of probes; with `verbose`, what is not safe beside them. */
+/* How often and how long hits of probes are missing; with `verbose`, how many probes are unsafe beside uprobes. */
 void outcome_held(const struct probes *probes, int verbose);
 
 /* For programs, as members of an object: how many places were wanted, and what became of which. */

@@ -70,7 +70,7 @@ Test(outcome, people_are_told_when_another_tool_stood_there, .init = cr_redirect
 {
 	outcome_held(&probes, 0);
 	cr_assert_stderr_eq_str(
-		"waymark: hits are missing while a breakpoint of another tool stood in an event's place:\n"
+		"waymark: hits are missing: another tool's breakpoint was there, or the program changed the place:\n"
 		"  m:c in process 9: for 1.500 s\n"
 		"  m:d in process 9: until the end\n");
 }

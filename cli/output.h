@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file of -o: written beside its name, and renamed over it once it is whole. A file of another user is
- * refused, as is a symbolic link to a file: root must not write where another user has it point.
+ * The file of -o: we write a new file beside it, and rename that to its name once it is whole. We refuse a file of
+ * another user, and a symbolic link to a file: another user must not choose where root writes.
  */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H

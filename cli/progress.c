@@ -156,7 +156,7 @@ static void sum_up_events(const struct progress *progress, const struct wm_sessi
 		status->processes_ever == 1 ? "" : "es",
 		(double)progress_elapsed_ns(progress) / 1e9);
 	if (!status->discarded && status->held)
-		fputs("; lost none but where another tool stood in an event's place\n", stderr);
+		fputs("; lost none, except those listed below as missing\n", stderr);
 	else if (!status->discarded)
 		fputs("; lost none\n", stderr);
 	else if (policy == WM_POLICY_CYCLIC)
@@ -166,10 +166,10 @@ static void sum_up_events(const struct progress *progress, const struct wm_sessi
 		fprintf(stderr, "; lost %s%s\n",
 			quantity_show_count(status->discarded, lost, sizeof(lost)),
 			crowded_out ? " (a larger --buffer or --policy block loses fewer)" : "");
-	/* no processor passes two markers in a nanosecond */
+	/* no processor runs two markers in a nanosecond */
 	if ((double)status->recorded + (double)status->discarded >
 	    ((double)progress_elapsed_ns(progress) + 1e9) * (double)sysconf(_SC_NPROCESSORS_CONF))
-		fputs("waymark: these counts are more than this machine can do: a process has changed its own\n",
+		fputs("waymark: this machine cannot produce so many events: a process has changed its counts\n",
 		      stderr);
 }
 

@@ -26,9 +26,9 @@
 #include <waymark/error.h>
 
 #define POLL_MS 50
-#define CHILD_JOIN_MS 20	  /* until a child that was forked last has said that it is there */
+#define CHILD_JOIN_MS 20	  /* for the hello of a child that was forked last */
 #define CHILD_JOIN_NS 200000000u  /* the same, with --wait-all */
-#define STILL_RUN_NS 1000000000u  /* what one that has ended left may have to be recorded first */
+#define STILL_RUN_NS 1000000000u  /* for children that have ended, or are about to, to be drained */
 #define CHILD_WAIT_NS 2000000000u /* after Ctrl-C, for the program to end while still recorded */
 
 struct recording {
@@ -221,13 +221,13 @@ static int is_over(struct recording *recording, int alive, uint64_t now_ns)
 		return 0;
 	if (!recording->options->wait_all)
 		return 1;
-	/* the child of one that ended at once may not have said that it is there */
+	/* a child that was forked last may not have said hello yet */
 	if (alive)
 		recording->alive_ns = now_ns;
 	return now_ns - recording->alive_ns > CHILD_JOIN_NS;
 }
 
-/* A program that daemonises has ended, but not its work. */
+/* The program has ended; say how many of its children still run, as those of a daemon do. */
 static void complain_alive(struct recording *recording)
 {
 	uint64_t until = progress_elapsed_ns(&recording->progress) + STILL_RUN_NS;
@@ -242,7 +242,7 @@ static void complain_alive(struct recording *recording)
 	progress_clear(&recording->progress);
 	if (alive > 0)
 		fprintf(stderr,
-			"waymark: the recording ends with its first process; %d recorded child process%s still run%s: --wait-all records until all have ended\n",
+			"waymark: the recording ends with the program; %d recorded child process%s still run%s: use --wait-all to record until all have ended\n",
 			alive, alive == 1 ? "" : "es", alive == 1 ? "s" : "");
 }
 

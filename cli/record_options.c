@@ -161,8 +161,8 @@ static int take_option(struct record_options *options, int letter)
 }
 
 /*
- * waymark-YYYYmmdd-HHMMSS, with a number behind it where that is taken. It is made here: a folder that is there
- * already is another recording's, or another user's.
+ * waymark-YYYYmmdd-HHMMSS, with a number behind it if that is taken. We make it at once: a folder that exists
+ * belongs to another recording, or to another user.
  */
 static int make_dir(struct record_options *options)
 {

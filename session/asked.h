@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What requests have found in a module, kept until all of it is known.
+ * What requests have found in a module, kept until all requests are resolved.
  */
 #ifndef SESSION_ASKED_H
 #define SESSION_ASKED_H

@@ -275,7 +275,7 @@ static int site_order(const void *a, const void *b)
 	return (left->address > right->address) - (left->address < right->address);
 }
 
-/* Mark those of one name that have fields of other types. */
+/* Mark markers of one name whose field types differ. */
 static void compare_types(struct catalog_marker *markers, size_t count)
 {
 	for (size_t i = 0, first = 0; i < count; i++) {

@@ -69,7 +69,7 @@ static size_t map_from(const struct maps *maps, uint64_t address)
 	return low;
 }
 
-/* Whether a page is free, and nothing may grow into it; pages of ours may be there already. */
+/* Whether a page is free and nothing may grow into it, or the agent has mapped it already. */
 static int is_free(const struct forms_room *room, uint64_t page)
 {
 	const struct maps *maps = &room->maps;

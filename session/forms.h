@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * In which forms a jump can be written (abi/detour.h): by the code alone, or by what is mapped in a process now. The
- * agent decides anew when it arms.
+ * agent decides again when it arms.
  */
 #ifndef SESSION_FORMS_H
 #define SESSION_FORMS_H
@@ -17,8 +17,8 @@ int forms_room_read(struct forms_room **room, pid_t pid);
 void forms_room_free(struct forms_room *room); /* NULL is allowed */
 
 /*
- * Bit i: the choice can be written in enum detour_form i. With a room, for a module that lies at `base` in that
- * process; NULL: in some process.
+ * Bit i: the choice can be written in enum detour_form i. With a room: in that process, where the module is loaded
+ * at `base`. With NULL: in some process.
  */
 unsigned int forms_of(const struct control_detour *choice, const struct forms_room *room,
 		      uint64_t base);

@@ -201,7 +201,7 @@ static int module_read(struct reader *reader, const struct module_link *module)
 	else if (!err && strncmp(base_name(map->path), LOADER_NAME, strlen(LOADER_NAME)))
 		reader->glibc->has_other_malloc |= !elf_symbol(&elf, "malloc", &address) ||
 						   !elf_symbol(&elf, "calloc", &address);
-	/* its calloc(), which pthread_create() calls, crashes in a thread that it did not see begin */
+	/* pthread_create() calls TSan's calloc(), which crashes in a thread that TSan did not start */
 	if (!err && !elf_symbol(&elf, "__tsan_init", &address))
 		err = detail_set(reader->detail, -WM_E_THREAD_SANITIZER, "%s",
 				 base_name(map->path));

@@ -52,7 +52,7 @@ static int name_socket(struct listener *listener, const char *dir)
 	return 0;
 }
 
-/* As the user whose folder it is: the socket is then theirs from the start. */
+/* Make the socket as the user who owns the folder, so that it belongs to that user from the start. */
 static int name_new_socket(struct listener *listener, const char *dir)
 {
 	int is_other = listener->uid != geteuid();

@@ -18,14 +18,14 @@ int place_own(char dir[SOCKETDIR_BYTES]);
 int place_of(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES]);
 
 /*
- * As these two; where neither is to be had a private folder of that user's. For sockets alone: what others are to
- * find, as the ledger, can't be there.
+ * As these two; if both fail, a private folder of that user. For sockets alone: other processes would not find the
+ * ledger there.
  */
 int place_any(pid_t pid, uid_t uid, char dir[SOCKETDIR_BYTES]);
 
 /*
- * Open a folder for apart_way(). Its path may lead elsewhere since it was checked. The descriptor, -errno, or
- * -WM_E_SOCKET_DIR where the folder is not that user's alone.
+ * Open a folder for apart_way(), and check it by its descriptor: its path may lead elsewhere by now. The descriptor,
+ * -errno, or -WM_E_SOCKET_DIR if the folder is not that user's alone.
  */
 int place_open(const char *dir, uid_t uid);
 

@@ -42,8 +42,8 @@ struct plan {
 };
 
 /*
- * Told of each place, whether it can be had or not; `detour` are its choices, one behind the other, NULL where it
- * can't.
+ * Called with each place, also with a refused one. `detour` has the records of its choices, one behind the other;
+ * NULL: the place is refused.
  */
 struct plan_listener {
 	void (*place)(const struct code_place *place, int err, const char *detail,

@@ -15,8 +15,7 @@
 
 #define AGENT_NAME "libwaymark-agent.so"
 #define REFUSALS_MAX 1000000
-#define REFUSED_BYTES_MAX                                                                          \
-	(1u << 20) /* of names, for each process: an agent may say what it likes */
+#define REFUSED_BYTES_MAX (1u << 20) /* of names, for each process: an agent may be hostile */
 #define GO_WAIT_NS (CONTROL_GO_WAIT_MS * UINT64_C(1000000))
 
 /* A pass over one process's modules. */
@@ -166,7 +165,7 @@ static int held_add(struct wm_session *session, const struct process *process,
 	return probes->held[probes->held_count++].name ? 0 : -ENOMEM;
 }
 
-/* The wall clock at a moment that the agent told. */
+/* The wall clock at a time of CLOCK_MONOTONIC. */
 static uint64_t realtime_ns(uint64_t monotonic_ns)
 {
 	struct timespec now;
@@ -183,7 +182,7 @@ static int held_trace(struct wm_session *session, const struct process *process,
 
 	if (process->trace < 0 || !session->writer)
 		return 0;
-	/* both times are told by what the clocks were when it began */
+	/* both times take the offset of the clocks at the begin, so that a clock that is set moves neither */
 	if (!held->offset_ns)
 		held->offset_ns = realtime_ns(0);
 	about.begin_ns = held->begin_ns + held->offset_ns;

@@ -31,18 +31,18 @@ struct probe_refusal {
 struct probe_refusals {
 	struct probe_refusal *all;
 	size_t count, room;
-	void *index;	   /* those that agents told, by name and error */
-	uint64_t left_out; /* of those, past what is kept for a process */
+	void *index;	   /* those that agents reported, by name and error */
+	uint64_t left_out; /* of those, dropped: past REFUSED_BYTES_MAX of a process */
 };
 
-/* Another tool stood in an event's place: its hits are missing meanwhile. CLOCK_MONOTONIC. */
+/* A breakpoint of another tool was at an event's place: hits are missing meanwhile. CLOCK_MONOTONIC. */
 struct probe_held {
 	char *name; /* SUBSYSTEM:EVENT */
 	pid_t pid;
 	uint32_t id;
 	uint64_t offset_ns; /* of the wall clock, when it began */
 	uint64_t begin_ns,
-		end_ns; /* end_ns 0: it stands there still, or did when the recording ended */
+		end_ns; /* end_ns 0: it is still there, or was when the recording ended */
 };
 
 /* What a session knows of files; zeroed is empty. */
@@ -51,7 +51,7 @@ struct probes {
 	struct probe_refusals refusals;
 	struct probe_held *held;
 	size_t held_count, held_room;
-	uint64_t unsafe; /* armed, but a uprobe of another tool could leave wrong code behind, were it not for the agent */
+	uint64_t unsafe; /* armed in FORM_FIRST (abi/detour.h), in all processes together */
 	uint64_t wanted; /* places that matched, those refused included */
 	uint64_t unarmed; /* in whichever processes: sent, and the process or the recording ended first */
 	uint64_t late;	      /* modules whose code ran before their places were armed */
@@ -116,7 +116,7 @@ void probe_seen(struct process *process);
 void probe_late(struct wm_session *session, struct process *process,
 		const struct control_late *late);
 
-/* The agent's word that another tool stands in an event's place, or has gone. 0 or -ENOMEM. */
+/* The agent reports that a breakpoint of another tool is at an event's place, or has gone. 0 or -ENOMEM. */
 int probe_held(struct wm_session *session, const struct process *process,
 	       const struct control_held *held);
 

@@ -192,7 +192,7 @@ static int take_event(struct wm_session *session, struct process *process,
 	return err ? err : add_to_trace(session, process, &head, text);
 }
 
-/* "FILE:LINE" of a site's text (abi/site.h), into place[]; "" where it has none. */
+/* Copy "FILE:LINE" of a site's text (abi/site.h) to place[]; "" if it has none. */
 static void place_of(const char *text, char *place, size_t bytes)
 {
 	const char *file = text, *line, *end;

@@ -82,7 +82,7 @@ struct process {
 		*modules; /* that came, and went, in that order; the trace has them too */
 	size_t module_count;
 	size_t text_bytes;    /* that it has sent for those and its events */
-	size_t refused_bytes; /* of names that it has refused, and that are kept */
+	size_t refused_bytes; /* of names that it has refused, which we keep */
 	struct probed probed;
 	struct watching *watching; /* watch/watching.h's; NULL: nothing is watched */
 	struct watch_state watch;

@@ -24,7 +24,7 @@ enum sample_way {
 	SAMPLE_ENDS_AT_WATCH,  /* ends instead of answering */
 	SAMPLE_LOSES_WATCH,    /* takes it, and says at once that it can't stay */
 	SAMPLE_UNSEALED_WATCH, /* gives a plain file for a table */
-	SAMPLE_FLOODS,	       /* tells of SAMPLE_FLOOD refusals and modules at ARM */
+	SAMPLE_FLOODS,	       /* reports SAMPLE_FLOOD refusals and modules at ARM */
 };
 
 #define SAMPLE_EVENT "net:rx"

@@ -64,7 +64,7 @@ if [ "$(id -u)" -eq 0 ]; then
 	fi
 fi
 
-# A program that may do more than its caller, and listens: only root may record it.
+# A listening program with more privileges than its caller: only root may record it.
 cat >listens.c <<'END'
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -115,7 +115,7 @@ else
 	done
 fi
 
-# Recorded by its user before it was not dumpable, and so are the children that it forks then.
+# Its user records it from before it gives up being dumpable: that includes the children that it forks then.
 cat >undumpable.c <<'END'
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -195,7 +195,7 @@ run 1 -o hostile -e "func:$hostile@ticker" -p "$pid"
 says 'x1b[31mevil\x0aname\xc2\x9b'
 "$waymark" list "./$hostile" 2>words && fail "a file that isn't there was listed"
 says 'x1b[31mevil\x0aname\xc2\x9b'
-# whether a place can be had depends on where the kernel put the program
+# the status depends on where the kernel put the program: the place may be refused
 "$waymark" record -v -o hostile -e func:main -- bash -c "cp ticker \"\$1\" && \"\$1\" 1" - "./$hostile" >out 2>words
 ! grep -q $'\e\|\xc2\x9b' words || fail "a name reached the terminal as it is: $(cat -v words)"
 

@@ -171,7 +171,7 @@ END
 	fi
 fi
 
-# A folder that is not the user's by whose number it is called has no ledger of that user's.
+# If another user made /tmp/waymark-UID, the folder has no ledger of user UID.
 if [ "$(id -u)" -eq 0 ] && mkdir -m 777 /tmp/waymark-64006 2>/dev/null; then
 	claims 0
 	rmdir /tmp/waymark-64006

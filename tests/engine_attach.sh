@@ -92,7 +92,7 @@ for round in $(seq 30); do
 	tool=$!
 	disown $tool
 	sleep "0.$(printf %03d $((RANDOM % 400)))" # any moment, up to where it records
-	# not any child of the tool: it tries the machine's permissions in children too, and goes on without their answer
+	# the tracer, not any child of the tool: the tool also tries permissions in children, and does not need their answer
 	tracer=$(sed -n 's/^TracerPid:[[:space:]]*\([1-9]\)/\1/p' "/proc/$pid/status")
 	case $((round % 3)) in
 	0) kill -9 $tool ;;

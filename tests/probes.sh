@@ -137,7 +137,7 @@ kill -9 $recorder
 wait $recorder 2>/dev/null
 await_same_bytes "$pid" /probed "the tool was killed"
 [ "$(count killed probed:add)" -gt 0 ] || fail "nothing is left of the killed recording"
-# At any moment, of probes of all kinds: nothing of ours stays in the text of any module.
+# Kill the tool at any moment, with probes of all kinds: the agent restores the text of every module.
 for round in $(seq 12); do
 	rm -rf killed
 	"$waymark" record -o killed -e 'func:*@probed/ret/' -e 'func:m*@libc.so.6' -e 'func:pthread*@libc.so.6/ret/' \

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Probes, USDT places and markers under load, while uprobes come and go at their instructions and those behind them, and
-# gdb sets breakpoints there: every result is right, and what was not recorded is told.
+# gdb sets breakpoints there: every result is right, and the report says when hits are missing.
 # ROUNDS (200): how often uprobes are inserted and removed, in all.
 # shellcheck source=tests/probes_setup.bash
 . "$(dirname "$0")/probes_setup.bash"
@@ -61,7 +61,7 @@ trap - EXIT' - "$folder" "$1" "waymark_$$" "$PWD/uprobes" "${addresses[@]}"
 	[ $status -ne 77 ] || echo "skipped: tracefs has no uprobe_events here"
 }
 
-# complete TRACE PID: a function's event that did not come for 20 ms is told as missing then
+# complete TRACE PID: if an event did not come for 100 ms, the report says that it is missing then
 complete()
 {
 	"$waymark" report --json "$1" >report.json || fail "no report"
@@ -84,12 +84,12 @@ for line in sys.stdin:
 	last[name] = at, count
 	# with fewer others between, the program did not run
 	if before is None or at - before < 100000000 or count - counted < 500: continue
-	# the time without an event must lie in what was told, but for what a busy machine takes
-	lies = sum(min(at, end) - max(before, begin) for begin, end in held.get(name, []) if begin < at and end > before)
-	if at - before - lies > 100000000:
+	# the time without an event must be in what was reported, except for what a busy machine takes
+	reported = sum(min(at, end) - max(before, begin) for begin, end in held.get(name, []) if begin < at and end > before)
+	if at - before - reported > 100000000:
 		bad += 1
-		print("%s: nothing for %.3f s, %.3f s of that told" % (name, (at - before) / 1e9, lies / 1e9))
-sys.exit(bad != 0)' "$2" >gaps || fail "missing, and not told: $(head -5 gaps) $(head -3 words)"
+		print("%s: nothing for %.3f s, %.3f s of that reported" % (name, (at - before) / 1e9, reported / 1e9))
+sys.exit(bad != 0)' "$2" >gaps || fail "missing, and not reported: $(head -5 gaps) $(head -3 words)"
 }
 
 # ended PID: the load has computed all rightly

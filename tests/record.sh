@@ -116,7 +116,7 @@ fi
 	exit "$failed"
 ) || failed=1
 
-# A marker whose two sites have other types cannot be armed: that is said, with the place, and is a failure.
+# A marker whose two sites have different types is refused, with the place, and the status is 1.
 if command -v c++ >/dev/null; then
 	cat >twice.cc <<'END'
 #include <waymark/marker.h>
@@ -130,7 +130,7 @@ END
 	expect "twice: recorded" "$(json recorded)" 0
 fi
 
-# Rates are by the whole recording: two hits within a millisecond of a second are 2/s at most.
+# Rates are over the whole recording: two hits within a millisecond, in a recording of a second, are 2/s at most.
 cat >seldom.c <<'END'
 #include <unistd.h>
 #include <waymark/marker.h>

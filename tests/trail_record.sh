@@ -165,7 +165,7 @@ END
 echo 'int late(int n) { volatile int x = n; x *= 2; x += n; return x / 3; }' >liblate.c
 cc -O2 -fPIC -shared liblate.c -o liblate.so && cc -O2 late.c -o late -ldl || exit 1
 run 10 --json "${step[@]}" -e func:early/ret/ -e func:late/ret/ -o functions -- ./late
-# the later one's by a jump of one byte, which needs no stop; others can't be stored in a process that is stepped
+# a jump of one byte needs no stop, so the agent can store the later one; it can't store others in a process that is stepped
 if [ "$(json refused)" = 0 ]; then
 	expect "calls of a function" "$(json recorded)" 4
 else

@@ -12,11 +12,11 @@ extern "C" {
 #endif
 
 /*
- * Listen for tools of the same user and of root (of root alone in a setuid, setgid or capability program, and
- * while the process is not dumpable), on PID.agent in $XDG_RUNTIME_DIR/waymark where
- * that is set and ours, else in /tmp/waymark-UID; on PID-1.agent and so on, up to 15, where
- * processes of other PID namespaces that share the folder have that name. Starts two threads of the
- * agent's own, with all signals blocked, which stay. Harmless when it listens already. A child of
+ * Listen for tools of the same user and of root. In a setuid, setgid or capability program, and while the process
+ * is not dumpable, listen for root alone. The socket is PID.agent in $XDG_RUNTIME_DIR/waymark where
+ * that is set and ours, else in /tmp/waymark-UID (if another user made that, see waymark(7)); or it is PID-1.agent
+ * and so on, up to 15, where processes of other PID namespaces that share the folder have that name. Starts two
+ * threads of the agent's own, with all signals blocked, which stay. Harmless when it listens already. A child of
  * fork must call it again to listen too. Any thread; not in a signal handler. Returns 0,
  * -WM_E_SOCKET_DIR if that folder is not ours alone, or -errno.
  */

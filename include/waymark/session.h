@@ -67,7 +67,7 @@ struct wm_session_status {
 	uint64_t trail_unfollowed; /* children that went on unrecorded: too many, or made untraced */
 	uint64_t trail_words_bytes; /* what trail/soft/ wrote for these blocks, where the program ran */
 	/* of probes */
-	uint64_t held; /* times that a breakpoint of another tool stood in an event's place: hits are missing meanwhile */
+	uint64_t held; /* how often hits of an event were missing: a breakpoint of another tool was at its place */
 };
 
 /* One event, as wm_session_read() hands it over; valid during the callback only. */

@@ -128,7 +128,7 @@ static int folder_add(struct claim_list *list, const char *dir, uid_t uid)
 	struct ledger_file file;
 	int err;
 
-	/* another user has made it: then this one's is elsewhere (base/socketdir.h) */
+	/* another user has made the folder: this user's is elsewhere (base/socketdir.h) */
 	if (socketdir_check(dir, uid) == -WM_E_SOCKET_DIR)
 		return 0;
 	err = ledger_file_open(&file, dir, uid, 0);

@@ -9,7 +9,7 @@
  *	mapping's name
  * hostile sum: at SIGUSR1 prints the sum of its own code
  * hostile sealed: at SIGUSR1 forbids itself to map executable memory
- * The last three go on until SIGTERM, and print a line after SIGUSR1.
+ * The last three run until SIGTERM, and print a line after SIGUSR1.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

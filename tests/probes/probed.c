@@ -34,7 +34,7 @@ KEEP size_t greet(const char *name, const char *nothing, const char *nowhere);
 KEEP uint64_t factorial(unsigned int n);
 void split(void); /* something jumps behind the prefix of its first instruction */
 void lean(void);  /* a ret, another function behind it: one byte is written */
-int hop(int n);	  /* n - 64, by a jump: what stands behind its opcode has to change */
+int hop(int n);	  /* n - 64, by a jump: the bytes behind its opcode have to change */
 int past(int n);  /* n + 7: its push can't become a jump, for that leads into the program itself */
 KEEP int jumps(jmp_buf *back, int n);
 KEEP int tail(int n);

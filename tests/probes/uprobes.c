@@ -181,7 +181,7 @@ static int uprobe_type(void)
 	return type;
 }
 
-/* The text of a PIE lies in its file where it is linked, as ld lays it out. */
+/* In a PIE that ld laid out, the text's file offset is its linked address. */
 static int insert(const char *path, uint64_t offset, pid_t pid)
 {
 	struct perf_event_attr attr = { .size = sizeof(attr), .type = (uint32_t)uprobe_type() };
