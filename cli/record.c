@@ -12,6 +12,7 @@
 #include "session/session.h"
 #include "session/trail/step.h"
 #include "trace/folder.h"
+#include "trace/index.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -307,6 +308,7 @@ static void remove_trace(const char *dir, int had_dir)
 	if (!list)
 		return;
 	unlinkat(folder, "metadata", 0);
+	unlinkat(folder, INDEX_NAME, 0);
 	if (!had_dir) {
 		remove_streams(list);
 		rmdir(dir);
