@@ -343,8 +343,9 @@ static int set_armed(struct change *change, struct list *list, const struct text
 		change->sites += site->armed != arm;
 		site->variant->armed_count += (uint32_t)arm - site->armed;
 		site->armed = (uint8_t)arm;
-		site->variant->held_sites -= site->is_held;
-		site->is_held = 0;
+		restored_end(site);
+		if (!site->variant->held_sites)
+			site->variant->held_ns = lock_now_ns();
 	}
 	restored_changed();
 	for (size_t i = 0; !error && arm && i < list->count; i++) {

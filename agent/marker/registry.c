@@ -234,7 +234,7 @@ static void leave_variant(struct variant *variant, const struct module *module)
 		}
 		variant->site_count--;
 		variant->armed_count -= site->armed;
-		variant->held_sites -= site->is_held;
+		restored_end(site);
 		restored_changed();
 		*link = site->next;
 	}

@@ -64,7 +64,8 @@ static void hold(struct site *site)
 	held_count++;
 	if (site->variant->held_sites++)
 		return;
-	site->variant->held_ns = looked_ns ? looked_ns : lock_now_ns();
+	if (looked_ns > site->variant->held_ns)
+		site->variant->held_ns = looked_ns;
 	tell(site->variant, 0);
 }
 
@@ -74,6 +75,12 @@ static void release(struct site *site)
 	held_count--;
 	if (!--site->variant->held_sites)
 		tell(site->variant, lock_now_ns());
+}
+
+void restored_end(struct site *site)
+{
+	if (site->is_held)
+		release(site);
 }
 
 static void arm_again(const struct text *text, struct site *site)

@@ -11,6 +11,10 @@
 /* Sites were armed or disarmed, or have gone. */
 void restored_changed(void);
 
+/* What another tool has held is armed, or gone: what is missing ends here. */
+struct site;
+void restored_end(struct site *site);
+
 /* Whether any site is armed. */
 int restored_any(void);
 

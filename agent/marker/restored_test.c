@@ -190,3 +190,24 @@ Test(restored, disarmed_site_is_left_alone)
 	cr_assert_eq(told_count, 0);
 	cr_assert_not(restored_any());
 }
+
+static void change_rule(int arm)
+{
+	struct change change = { .lane = -1 };
+
+	cr_assert_eq(registry_rule(&text, 0, "restored:one", 1, arm, &change), 0);
+}
+
+Test(restored, missing_does_not_begin_before_arming)
+{
+	const struct variant *one = arm("restored:one");
+	uint64_t since_ns;
+
+	look();
+	change_rule(0);
+	since_ns = lock_now_ns();
+	change_rule(1);
+	put(one->sites, BREAKPOINT);
+	look();
+	expect_missing(1, since_ns);
+}
