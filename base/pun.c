@@ -33,6 +33,9 @@ static int free_bytes_of(const struct control_detour *record, enum detour_form f
 	unsigned int behind = record->insn_bytes - 1u - opcode_at;
 	int free_bytes = (int)(behind < PUN_WHOLE ? behind : PUN_WHOLE);
 
+	/* with its prefixes the jump is one instruction (AMD64 manual 3, 1.1) */
+	if (opcode_at + DETOUR_JUMP_BYTES > DETOUR_INSN_MAX)
+		return -1;
 	switch (form) {
 	case FORM_BYTE:
 		return are_prefixes(record->original, opcode_at) &&
@@ -79,6 +82,11 @@ static int fill(const struct control_detour *record, struct pun_window *window)
 		return 0;
 	window->low = (int64_t)record->address + window->opcode_at + DETOUR_JUMP_BYTES;
 	window->count = 0;
+	/* a breakpoint where one is built in, as padding, changes nothing */
+	for (unsigned int i = 0; i < kept; i++) {
+		if (record->original[record->insn_bytes + i] == BREAKPOINT)
+			starts &= ~(1u << i);
+	}
 	if (window->free_bytes == PUN_WHOLE) {
 		window->low += INT32_MIN;
 		return 1;

@@ -277,3 +277,31 @@ Test(pun, what_is_written_leads_where_it_is_asked_to)
 	record = RECORD(9, 1, "\x64\x48\x8b\x04\x25\x28\x00\x00\x00\x11\x22\x33\x44");
 	expect_written(&record);
 }
+
+/* ---- limits ---- */
+
+Test(pun, jump_with_its_prefixes_has_at_most_15_bytes)
+{
+	/* 15 bytes; a jump behind all 11 segment prefixes would have 16 */
+	struct control_detour record = RECORD(15, 0,
+					      "\x2e\x2e\x2e\x2e\x2e\x2e\x2e\x2e\x2e\x2e\x2e"
+					      "\x90\x11\x22\x33\x44\x55\x66");
+	struct pun_window window = { 0 };
+	unsigned int number = 0;
+
+	while (pun_next(&record, FORM_FIRST, &number, &window))
+		cr_expect_leq(window.opcode_at + DETOUR_JUMP_BYTES, DETOUR_INSN_MAX);
+	number = 0;
+	while (pun_next(&record, FORM_BEHIND, &number, &window))
+		cr_expect_leq(window.opcode_at + DETOUR_JUMP_BYTES, DETOUR_INSN_MAX);
+	cr_assert_gt(number, 0);
+}
+
+Test(pun, built_in_breakpoint_needs_no_landing_of_its_own)
+{
+	/* ret; int3; int3; int3; int3 */
+	struct control_detour record = RECORD(1, 0xf, "\xc3\xcc\xcc\xcc\xcc");
+	struct pun_window window = way(&record, FORM_BYTE);
+
+	cr_assert_eq(window.count, 1);
+}
