@@ -58,10 +58,11 @@ static long gather(int fd, const struct compare_item *items, size_t count, uint8
 	return (long)whole;
 }
 
-/* One by one: a limit on the size of files (RLIMIT_FSIZE) is there, say. */
-static long read_one(const struct text *text, const struct compare_item *item, uint8_t *bytes)
+static void judge(const struct compare_item *item, const uint8_t *found,
+		  void (*differs)(void *owner, const uint8_t *found, void *data), void *data)
 {
-	return text_read(text, item->address, bytes, item->bytes) ? 0 : 1;
+	if (!found || memcmp(found, item->expected, item->bytes) != 0)
+		differs(item->owner, found, data);
 }
 
 void compare_run(const struct text *text, const struct compare_list *list,
@@ -72,22 +73,23 @@ void compare_run(const struct text *text, const struct compare_list *list,
 
 	for (size_t at = 0; at < list->count;) {
 		const struct compare_item *items = list->items + at;
-		size_t left = list->count - at, from = 0;
-		size_t count = fd < 0 ? 1 : left < GROUP ? left : GROUP;
-		long got = fd < 0 ? read_one(text, items, bytes) : gather(fd, items, count, bytes);
+		size_t left = list->count - at, from = 0, count = left < GROUP ? left : GROUP;
+		long got = fd < 0 ? 0 : gather(fd, items, count, bytes);
 
 		if (got < 0) {
 			kernel_close(fd);
 			fd = -1;
-			continue;
+			got = 0;
 		}
-		for (long i = 0; i < got; from += items[i++].bytes) {
-			if (memcmp(bytes + from, items[i].expected, items[i].bytes) != 0)
-				differs(items[i].owner, bytes + from, data);
-		}
+		for (long i = 0; i < got; from += items[i++].bytes)
+			judge(&items[i], bytes + from, differs, data);
 		at += (size_t)got;
-		if ((size_t)got < count)
-			differs(list->items[at++].owner, NULL, data);
+		if ((size_t)got == count)
+			continue;
+		/* this one is gone; or there was no memory, or a limit on files (RLIMIT_FSIZE) */
+		items = list->items + at++;
+		judge(items, text_read(text, items->address, bytes, items->bytes) ? NULL : bytes,
+		      differs, data);
 	}
 	if (fd >= 0)
 		kernel_close(fd);
