@@ -42,7 +42,7 @@
  *		 stays. What a uprobe runs and restores is right, too.
  *	first	 The first byte is written and others of the instruction. While a uprobe stands there, all is right.
  *		 When it goes, the kernel restores the first byte alone: so the agent restores the others as soon as it
- *		 sees the uprobe, within 100 ms.
+ *		 sees the uprobe. It looks every 100 ms, less often where there are more than some 15,000 jumps.
  *
  * The last two have threads stopped while the bytes are stored. Bytes behind the instruction that a distance ends
  * in must not change as long as the jump stands: no other detour and no marker may have them. A breakpoint of other

@@ -3,6 +3,7 @@
 
 #include "agent/control/tasks.h"
 #include "agent/control/yield.h"
+#include "agent/detour/look.h"
 #include "agent/marker/careful.h"
 #include "agent/store/store.h"
 #include "agent/watch/watch.h"
@@ -126,10 +127,12 @@ int detours_commit(unsigned int lane, const struct text *text, struct change *ch
 	return error;
 }
 
-void detours_adopted(void)
+void detours_adopted(const struct text *text)
 {
 	if (detour_any_strings())
 		detours_allow();
+	/* another tool's byte may be in place since the fork, and the child may end before the next look */
+	look(text);
 }
 
 void detours_let_go(unsigned int lane, const struct text *text, struct change *change)

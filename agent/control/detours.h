@@ -14,7 +14,7 @@ int detours_place(unsigned int lane, const struct text *text, const char *body, 
 int detours_commit(unsigned int lane, const struct text *text, struct change *change);
 
 /* A forked child has adopted what its parent had. */
-void detours_adopted(void);
+void detours_adopted(const struct text *text);
 
 /* See anew whether the program's memory may be read by the kernel (careful.h): what has strings, or watches. */
 void detours_allow(void);

@@ -56,7 +56,8 @@ void looking_do(const struct text *text)
 		return;
 	begin_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
 	is_frozen = registry_is_frozen(text);
-	if (!is_frozen && have_others_run()) {
+	/* the form "first" is dangerous as soon as a uprobe has gone, however little runs meanwhile */
+	if (!is_frozen && (have_others_run() || look_is_urgent())) {
 		look(text);
 		restored_look(text);
 	}

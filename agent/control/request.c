@@ -143,7 +143,7 @@ static int adopt(struct session *session, const struct control_adopt *adopt)
 		return count;
 	count = inherit_adopt(session_lane(session), session->came, adopt->set);
 	if (count >= 0) {
-		detours_adopted();
+		detours_adopted(session_text);
 		session->is_quiet = 0;
 		session->set = adopt->as;
 		session->follows_modules = 1;

@@ -13,6 +13,7 @@
 #include "agent/control/tell.h"
 #include "agent/control/thread.h"
 #include "agent/control/wait.h"
+#include "agent/detour/look.h"
 #include "agent/marker/marker.h"
 #include "agent/store/store.h"
 #include "agent/watch/watch.h"
@@ -117,6 +118,9 @@ int session_make_quiet(struct session *session, struct change *change, unsigned 
 	session->follows_modules = 0; /* until it commits again */
 	owed_clear(session_lane(session));
 	session->set = 0;
+	/* report what another tool did since the last look while the tool is still connected */
+	if (session->fd >= 0 && !registry_is_frozen(session_text))
+		look(session_text);
 	error = registry_rule(session_text, session_lane(session), NULL, 0, 0, change);
 	watch_release(session_lane(session), session->fd < 0);
 	detours_let_go(session_lane(session), session_text, change);

@@ -86,7 +86,12 @@ static void withdraw(struct detour *detour, uint32_t lane_bit)
 		plan_drop(&detour->events[0]);
 		plan_drop(&detour->events[1]);
 	}
-	may_be_inert |= detour->head->is_armed && !chain_is_wanted(detour);
+	if (chain_is_wanted(detour))
+		return;
+	may_be_inert |= detour->head->is_armed;
+	/* its landing was lost meanwhile */
+	if (!detour->head->is_armed)
+		look_end(detour->head);
 }
 
 static int is_to_arm(const struct detour *detour)
@@ -120,7 +125,8 @@ static int take_prepared(unsigned int lane)
 }
 
 /* What became of a jump became of all events that were to be armed there. Guards are none: nobody is told of them. */
-static void settle_chain(struct detour *head, unsigned int lane, struct detour_result *result)
+static void settle_chain(const struct text *text, struct detour *head, unsigned int lane,
+			 struct detour_result *result)
 {
 	int waits_for_tool = head->error == -WM_E_SITE_HELD && !detour_is_guard(head);
 
@@ -143,6 +149,8 @@ static void settle_chain(struct detour *head, unsigned int lane, struct detour_r
 	}
 	if (!head->error || waits_for_tool)
 		look_armed(head, waits_for_tool, lane);
+	else if (!head->is_armed && !chain_is_wanted(head))
+		site_count_semaphores(text, head, 0);
 }
 
 /* What each jump needs before it is stored; those that can't have it are left out. */
@@ -182,7 +190,7 @@ int detour_commit(const struct text *text, unsigned int lane, struct detour_resu
 	error = site_change_all(text, &list, 1, ARM_MS, result);
 	for (struct detour *d = detour_first(); d; d = d->next) {
 		if (d->is_listed)
-			settle_chain(d, lane, result);
+			settle_chain(text, d, lane, result);
 	}
 	list_free(&list);
 	if (registry_listener)
@@ -247,7 +255,7 @@ static uint32_t disarm(const struct text *text, int (*which)(const struct detour
 		if (!site->is_done && site->error == -EFAULT)
 			site->detour->is_armed = 0;
 		if (!site->detour->is_armed) {
-			look_forget(site->detour);
+			look_end(site->detour);
 			site_count_semaphores(text, site->detour, 0);
 		}
 		left += site->detour->is_armed;
@@ -342,11 +350,10 @@ void detour_module_gone(const struct module *module)
 		if (!is_in(module, d->record->address))
 			continue;
 		d->is_armed = 0;
-		look_forget(d);
+		look_end(d);
 		d->is_counted_up = 0;
 		d->prepared = 0;
 		d->lanes = 0;
-		d->is_gone = 1;
 		plan_drop(&d->events[0]);
 		plan_drop(&d->events[1]);
 	}
@@ -369,6 +376,8 @@ uint32_t detour_forked(int whole, uint32_t lanes)
 		d->inherited = whole ? d->lanes : 0;
 		d->lanes = d->prepared = 0;
 		look_forget(d);
+		/* what it misses begins here */
+		d->held_ns = lock_now_ns();
 		may_be_inert |= d->is_armed;
 	}
 	sigtrap_forked();

@@ -39,14 +39,13 @@ struct detour {
 	struct jump jump; /* of a head */
 	uint8_t prot;	  /* of the text that it stands in */
 	uint8_t is_armed; /* a head: the jump stands, or is to stand again when another tool has gone */
-	uint8_t is_held;   /* a head that is armed: it did not stand at the last look (watch.h) */
-	uint8_t is_lost;   /* likewise: the file's bytes stand there */
-	uint8_t is_astray; /* a head that is armed: its jump leads to memory of the program's */
+	uint8_t is_held;       /* an armed head: the last look did not find its jump (look.h) */
+	uint8_t is_lost;       /* likewise: the file's bytes stand there */
+	uint8_t is_astray;     /* a head that is armed: its jump leads to memory of the program's */
 	uint8_t is_counted_up; /* its semaphore */
 	uint8_t in_batch;
 	uint8_t is_listed; /* a head: some member is in the batch */
 	uint8_t is_linked; /* not a head: the link that leads to its event stands, for good */
-	uint8_t is_gone;   /* its module went, and it hasn't been asked for since */
 	uint32_t lanes, prepared; /* sessions, a bit each */
 	uint32_t inherited;	  /* likewise the parent's, at the fork */
 	uint64_t held_ns;	  /* CLOCK_MONOTONIC since when it may not have stood */

@@ -204,6 +204,24 @@ Test(detour, counts_its_semaphore_up_and_down)
 	cr_assert_eq(semaphore, 7);
 }
 
+/* Otherwise the program would keep computing arguments that no session records. */
+Test(detour, counts_its_semaphore_down_where_it_is_refused)
+{
+	struct trial_wish wish = trial_victim_wish;
+	struct detour_result result = { 0 };
+	uint8_t *at;
+
+	trial_begin();
+	wish.semaphore = &semaphore;
+	semaphore = 7;
+	cr_assert_eq(trial_try(&wish), 0);
+	at = trial_jump(&wish) + 4;
+	trial_write(at, *at ^ 1u); /* a byte that it keeps */
+	trial_commit(&result);
+	cr_expect_eq(result.refused, 1);
+	cr_expect_eq(semaphore, 7);
+}
+
 Test(detour, strings_lead_anywhere)
 {
 	struct trial_wish wish = trial_victim_wish;

@@ -165,8 +165,12 @@ static int search(const struct pun_window *window, int64_t *x)
 	int64_t end = window->low + size;
 	int error = -WM_E_PUN_TAKEN;
 
-	if (end < 0 || low >= PUN_HIGHEST)
-		return error;
+	/* each of its landings has a range: without one of them there is no need to look at all pages */
+	for (unsigned int i = 0; i < window->count; i++) {
+		if (end + window->deltas[i] < (int64_t)PUN_LOWEST ||
+		    window->low + window->deltas[i] >= (int64_t)PUN_HIGHEST)
+			return error;
+	}
 	for (page = page_of(low); (int64_t)page < end; page += PAGE_BYTES) {
 		if (find(&pages, page) && !search_page(window, size, page, x))
 			return 0;

@@ -23,7 +23,7 @@ _Static_assert(DETOUR_INSN_MAX + DETOUR_KEPT_MAX <= COMPARE_BYTES_MAX,
 	       "an item holds all that a head owns");
 
 static uint64_t looked_ns; /* when the last look began */
-static int any_armed, held_changed;
+static int any_armed, any_first, held_changed;
 static int is_stale; /* some are armed, disarmed or wanted that were not when they were collected */
 static size_t held_count;
 
@@ -35,6 +35,11 @@ void look_changed(void)
 int look_any(void)
 {
 	return any_armed;
+}
+
+int look_is_urgent(void)
+{
+	return any_armed && (is_stale || any_first);
 }
 
 void look_forget(struct detour *head)
@@ -68,6 +73,13 @@ static void release(struct detour *head)
 	held_changed = 1;
 	tell(head, UINT32_MAX, now_ns);
 	head->held_ns = now_ns;
+}
+
+void look_end(struct detour *head)
+{
+	if (head->is_held)
+		release(head);
+	look_forget(head);
 }
 
 static void begin_hold(struct detour *head)
@@ -156,9 +168,10 @@ static int collect(void)
 	struct compare_item *item;
 
 	armed.count = landings.count = 0;
-	any_armed = 0;
+	any_armed = any_first = 0;
 	for (struct detour *d = detour_first(); d; d = d->next) {
 		any_armed |= d->is_armed;
+		any_first |= d->is_armed && d->jump.form == FORM_FIRST;
 		if (!d->is_armed || d->head != d || !chain_is_wanted(d))
 			continue;
 		if (compare_add(&armed, &item))
@@ -199,7 +212,7 @@ static void judge(void *owner, const uint8_t *found, void *data)
 
 	if (!found) /* its module goes */
 		return;
-	stand = detour_stand(head, found);
+	stand = site_stand(round->text, head, found);
 	if (stand == STAND_JUMP)
 		return;
 	if (stand == STAND_ASTRAY)
@@ -212,28 +225,11 @@ static void judge(void *owner, const uint8_t *found, void *data)
 	round->any_lost |= head->is_lost;
 }
 
-static int is_landing_there(const struct text *text, uintptr_t landing)
-{
-	uint8_t wanted[DETOUR_JUMP_BYTES], found[DETOUR_JUMP_BYTES];
-
-	landing_bytes(landing, wanted);
-	return !text_read(text, landing, found, sizeof found) &&
-	       !memcmp(found, wanted, sizeof found);
-}
-
 static void judge_landing(void *owner, const uint8_t *unused, void *data)
 {
 	struct detour *head = owner;
-	const struct round *round = data;
-	unsigned int there = 0;
 
 	(void)unused;
-	/* a read of many may have ended early for want of memory */
-	while (there < head->jump.count &&
-	       is_landing_there(round->text, head->jump.landings[there]))
-		there++;
-	if (there == head->jump.count)
-		return;
 	for (unsigned int i = 0; i < head->jump.count; i++)
 		landing_lose(head->jump.landings[i]);
 	go_astray(data, head);

@@ -15,7 +15,8 @@
 /* The head is armed now for the events of a lane; is_held: as soon as another tool has gone. */
 void look_armed(struct detour *head, int is_held, unsigned int lane);
 
-/* The head is not armed any more. */
+/* The head is no longer armed: a missed interval ends here. look_forget(), for a forked child, reports nothing. */
+void look_end(struct detour *head);
 void look_forget(struct detour *head);
 
 /* Who wants what has changed. */
@@ -27,7 +28,8 @@ void look(const struct text *text);
 /* Compare where they lead: who maps other memory there has its jumps taken away. */
 void look_landings(const struct text *text);
 
-/* Whether any jump is armed. */
+/* Whether any jump is armed; whether the next look is urgent: some jump has the form "first", or may have it. */
 int look_any(void);
+int look_is_urgent(void);
 
 #endif

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -298,6 +299,36 @@ Test(look, jump_whose_distance_changes_is_taken_away)
 	expect_armed_again();
 }
 
+static void write_distance(int32_t distance)
+{
+	uint8_t bytes[sizeof distance];
+
+	memcpy(bytes, &distance, sizeof bytes);
+	for (size_t i = 0; i < sizeof bytes; i++)
+		trial_write(at + 1 + i, bytes[i]);
+}
+
+/* Its opcode is ours by chance: without it, its distance would be left alone. */
+Test(look, whole_jump_of_another_tool_is_left)
+{
+	uint64_t begin_ns = lock_now_ns();
+	int32_t before;
+
+	begin_with(&return_wish, look_return);
+	trial_arm_detour(wish);
+	memcpy(&armed, at, sizeof armed);
+	memcpy(&before, at + 1, sizeof before);
+	write_distance((int32_t)((uintptr_t)trial_victim - ((uintptr_t)at + DETOUR_JUMP_BYTES)));
+	look_now();
+	cr_assert_eq(*at, 0xe9);
+	expect_held(begin_ns);
+	cr_assert_neq(trial_let_go(), 0);
+	cr_assert_eq(*at, 0xe9);
+	write_distance(before);
+	cr_assert_eq(trial_let_go(), 0);
+	cr_assert_eq(*at, file.of[0]);
+}
+
 #define PAGE_BYTES 4096
 
 static void *landing_page(void)
@@ -446,13 +477,13 @@ static pid_t trace_us(int *release)
 	return tracer;
 }
 
-/* A debugger restores our first byte, which needs the bytes behind it. */
-Test(look, first_form_stays_until_debugger_detaches)
+/* A debugger restores our first byte, which needs the bytes behind it, and its landings. */
+static void stay_while_traced(int form)
 {
 	int release;
 	pid_t tracer;
 
-	begin_armed(2);
+	begin_armed(form);
 	tracer = trace_us(&release);
 	trial_write(at, BREAKPOINT);
 	look_now();
@@ -466,4 +497,30 @@ Test(look, first_form_stays_until_debugger_detaches)
 	waitpid(tracer, NULL, 0);
 	cr_assert_eq(trial_let_go(), 0);
 	cr_assert(is_there(file));
+}
+
+Test(look, byte_form_stays_until_debugger_detaches)
+{
+	stay_while_traced(0);
+}
+
+Test(look, first_form_stays_until_debugger_detaches)
+{
+	stay_while_traced(2);
+}
+
+/* Looks while the size of files is limited, as another process of the user's may have it. */
+Test(look, limit_on_files_hides_nothing)
+{
+	struct rlimit limit = { .rlim_cur = 3, .rlim_max = RLIM_INFINITY };
+	uint64_t begin_ns = lock_now_ns();
+
+	begin_armed(0);
+	signal(SIGXFSZ, SIG_IGN);
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	trial_write(at, BREAKPOINT);
+	look_now();
+	limit.rlim_cur = RLIM_INFINITY;
+	cr_assert_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	expect_held(begin_ns);
 }

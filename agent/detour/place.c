@@ -121,7 +121,8 @@ static int check_place(const struct text *text, const struct control_detour *rec
 		return -WM_E_SPAN_MARKER;
 	if (text_read(text, record->address, found, bytes))
 		return -EFAULT;
-	if (is_as_built(record, found))
+	/* a debugger may have restored an old jump of Waymark's */
+	if (is_as_built(record, found) || (head && detour_stand(head, found) == STAND_JUMP))
 		return 0;
 	memcpy(refusal->expected, record->original, sizeof refusal->expected);
 	memcpy(refusal->found, found, sizeof refusal->found);
@@ -353,12 +354,12 @@ struct choice {
 	const struct control_detour *record;
 	struct record_layout layout;
 	struct detour *detour, *head; /* that are there already; NULL */
+	int error;		      /* why it can't be had, wherever it leads */
 };
 
 static void prepare(struct detour *detour, unsigned int lane)
 {
 	detour->prepared |= 1u << lane;
-	detour->is_gone = 0;
 }
 
 /* Where the choice's chain is there: its jump is known. -ENOENT: it is not there. */
@@ -368,8 +369,8 @@ static int take_chain(const struct text *text, unsigned int lane, struct choice 
 	int error = 0;
 
 	/* its landings may have been refused to it, or are still to be mapped */
-	if (!choice->head)
-		return -ENOENT;
+	if (!choice->head || choice->error)
+		return choice->error ? choice->error : -ENOENT;
 	error = landing_error(&choice->head->jump);
 	if (error && error != -EAGAIN)
 		return error;
@@ -391,8 +392,8 @@ static int take_form(const struct text *text, unsigned int lane, struct choice *
 {
 	int error;
 
-	if (choice->head)
-		return -ENOENT;
+	if (choice->head || choice->error)
+		return choice->error ? choice->error : -ENOENT;
 	if (form == FORM_FIRST && choice->record->flags & DETOUR_SAFE)
 		return -WM_E_SPAN_UNSAFE;
 	error = check_place(text, choice->record, NULL, refusal);
@@ -436,6 +437,8 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 		error = record_check(record, record->bytes, &choice->layout);
 		if (error)
 			break;
+		if (record->flags & (DETOUR_RETURN | DETOUR_CALL))
+			choice->error = return_check();
 		choice->detour = table_find(record, table_hash(record));
 		choice->head = choice->detour ? choice->detour->head : chain_find(record);
 		record = (const void *)((const char *)record + record->bytes);
@@ -445,8 +448,6 @@ int detour_place(const struct text *text, unsigned int lane, const struct contro
 		refusal->text = choices[0].layout.text[0];
 		error = check_semaphore(records);
 	}
-	if (!error && records->flags & (DETOUR_RETURN | DETOUR_CALL))
-		error = return_check();
 	if (!error)
 		error = take(text, lane, choices, count, refusal);
 	refusal->error = error;

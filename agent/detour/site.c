@@ -22,11 +22,30 @@
 
 /* ---- one ---- */
 
+/*
+ * If the distance of a jump has changed, the program changed its code, and the jump leads anywhere (STAND_ASTRAY).
+ * But if the jump leads to mapped memory that is not the agent's, another tool wrote a whole jump there.
+ */
+enum stand site_stand(const struct text *text, const struct detour *head, const uint8_t *found)
+{
+	enum stand stand = detour_stand(head, found);
+	uintptr_t next = head->record->address + head->jump.bytes.at + DETOUR_JUMP_BYTES;
+	int32_t distance;
+	uint8_t byte;
+
+	if (stand != STAND_ASTRAY || head->jump.form != FORM_BYTE)
+		return stand;
+	memcpy(&distance, found + head->jump.bytes.at + 1, sizeof distance);
+	next += (uintptr_t)(intptr_t)distance;
+	return landing_is_in(next, next + 1) || text_read(text, next, &byte, 1) ? STAND_ASTRAY
+										: STAND_OTHER;
+}
+
 int site_look(const struct text *text, const struct detour *head, uint8_t *found)
 {
 	if (text_read(text, head->record->address, found, detour_owned(head->record)))
 		return -EFAULT;
-	return (int)detour_stand(head, found);
+	return (int)site_stand(text, head, found);
 }
 
 int site_needs_stop(const struct detour *head)
@@ -40,8 +59,8 @@ static int take_rest(const struct text *text, const struct detour *head)
 	const struct pun_bytes *jump = &head->jump.bytes;
 	unsigned int from = jump->at ? jump->at : 1, end = jump->at + jump->count;
 
-	/* a debugger puts back what it found: our first byte, which needs the others */
-	if (!jump->at && jump->count > 1 && tracer_is_there())
+	/* a debugger may restore our first byte, which then needs the others and the landing */
+	if (!jump->at && tracer_is_there())
 		return -WM_E_SITE_HELD;
 	return from < end ? text_write_code(text, head->record->address + from,
 					    head->record->original + from, end - from, head->prot)
@@ -147,10 +166,6 @@ static void store_running(const struct text *text, struct list *list, int arm)
 		}
 		stand = site_look(text, head, found);
 		site->is_done = stand == (arm ? STAND_JUMP : STAND_FILE);
-		if (stand == STAND_HELD && !arm) {
-			site->error = take_rest(text, head);
-			site->is_done = !site->error;
-		}
 	}
 	batch_sync_cores();
 }

@@ -8,12 +8,16 @@
 #include "agent/detour/detour.h"
 #include "agent/detour/list.h"
 
+/* Classify `found`, the bytes that the head owns. */
+enum stand site_stand(const struct text *text, const struct detour *head, const uint8_t *found);
+
 /* What is found there. Returns enum stand, or -EFAULT; `found` has room for what it owns. */
 int site_look(const struct text *text, const struct detour *head, uint8_t *found);
 
 /*
- * Store the jump (arm), or take it away, with no thread stopped. In the form "byte" alone, and where another tool's
- * byte keeps everyone out of it: then what is ours behind that is taken away. Returns 0, -WM_E_SITE_HELD,
+ * Store the jump (arm) or remove it, with no thread stopped: any jump of the form "byte". Also remove one of the form
+ * "first" whose first byte another tool replaced: once that tool restores its byte, the rest would make a wrong
+ * instruction. Returns 0, -WM_E_SITE_HELD,
  * -WM_E_SITE_CHANGED, -EFAULT or text_write_code()'s errors. batch_sync_cores() before and after.
  */
 int site_store(const struct text *text, struct detour *head, int arm);

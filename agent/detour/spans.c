@@ -221,14 +221,19 @@ static void store_site(const struct stop_job *job, struct janitor_site *site, co
 	const struct control_detour *record = detour->record;
 	const struct pun_bytes *jump = &detour->jump.bytes;
 	enum stand stand = detour_stand(detour, found);
+	unsigned int first = jump->at ? jump->at : 1;
 	int error = 0;
 
 	for (unsigned int i = 0; i < DETOUR_FOUND_BYTES; i++)
 		site->found[i] = i < detour_owned(record) ? found[i] : 0;
 	if (stand == STAND_ASTRAY && !job->arm)
 		stand = STAND_JUMP;
-	if (stand == STAND_HELD)
+	if (stand == STAND_HELD && job->arm)
 		error = -WM_E_SITE_HELD;
+	else if (stand == STAND_HELD)
+		/* the first byte is the other tool's */
+		error = write_code(job, record->address + first, record->original + first,
+				   jump->at + jump->count - first, detour->prot);
 	else if (stand != STAND_FILE && stand != STAND_JUMP)
 		error = -WM_E_SITE_CHANGED;
 	else if (stand == (job->arm ? STAND_FILE : STAND_JUMP))

@@ -105,9 +105,9 @@ Test(strings, a_child_looks_for_itself_when_it_takes_over)
 	place();
 	commit();
 	thread = start_filtered();
-	detours_adopted();
+	detours_adopted(&trial_text);
 	cr_assert_eq(string_state(), FIELD_UNREADABLE);
 	end_filtered(thread);
-	detours_adopted();
+	detours_adopted(&trial_text);
 	cr_assert_eq(string_state(), FIELD_WHOLE);
 }
