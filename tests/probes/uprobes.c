@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * uprobes load SECONDS [gdb]: calls functions of many beginnings, in a thread and in forked children, and checks each
- * result; until SIGTERM at most. With "gdb", a child may end at a breakpoint of gdb's: gdb 13 leaves its breakpoints in
- * a child that was forked while gdb stopped the parent for the last time (1 child of 4,119, without Waymark).
+ * uprobes load SECONDS [gdb | alone]: calls functions of many beginnings, in a thread and in forked children, and
+ * checks each result; until SIGTERM at most. With "gdb", a child may end at a breakpoint of gdb's: gdb 13 leaves its breakpoints in
+ * a child that was forked while gdb stopped the parent for the last time (1 child of 4,119, without Waymark). With
+ * "alone", it has no children: one that is forked after a uprobe at a nop of 5 bytes was hit ends by SIGSEGV in Linux
+ * 6.18, whose trampoline for these is not copied (3 of 3, without Waymark).
  * uprobes storm FILE ROUNDS PID ADDRESS...: inserts uprobes there, as linked, in all processes or in PID alone (always in
  * it alone if PID begins with '='), for some milliseconds each; often two at one place. Prints how many rounds there were.
  */
@@ -29,7 +31,8 @@
 
 /* Each returns its argument plus 7. The labels are where instructions begin in the bytes that a jump's distance may end in. */
 __asm__(".text\n"
-	".globl up_push, up_push_1, up_rex, up_rex_1, up_short, up_short_1, up_short_2, up_long, up_pushes, up_nop\n"
+	".globl up_push, up_push_1, up_rex, up_rex_1, up_short, up_short_1, up_short_2\n"
+	".globl up_long, up_pushes, nop_first\n"
 	".type up_push, @function\n.p2align 4\nup_push:\n"
 	"	push %rbp\nup_push_1:\n	mov %rsp, %rbp\n	lea 7(%rdi), %rax\n	pop %rbp\n	ret\n"
 	".size up_push, .-up_push\n"
@@ -46,15 +49,15 @@ __asm__(".text\n"
 	"	push %r15\n	push %r14\n	mov %rdi, %r15\n	mov $7, %r14d\n	lea (%r15,%r14), %rax\n"
 	"	pop %r14\n	pop %r15\n	ret\n"
 	".size up_pushes, .-up_pushes\n"
-	".type up_nop, @function\n.p2align 4\nup_nop:\n"
-	"	nopl 0(%rax,%rax)\n	lea 7(%rdi), %rax\n	ret\n"
-	".size up_nop, .-up_nop\n");
+	".type nop_first, @function\n.p2align 4\nnop_first:\n"
+	"	.byte 0x0f, 0x1f, 0x44, 0, 0\n	lea 7(%rdi), %rax\n	ret\n"
+	".size nop_first, .-nop_first\n");
 
 uint64_t up_push(uint64_t), up_rex(uint64_t), up_short(uint64_t), up_long(uint64_t),
-	up_pushes(uint64_t), up_nop(uint64_t);
+	up_pushes(uint64_t), nop_first(uint64_t);
 
 static uint64_t (*const functions[])(uint64_t) = { up_push, up_rex,    up_short,
-						   up_long, up_pushes, up_nop };
+						   up_long, up_pushes, nop_first };
 #define FUNCTIONS (sizeof(functions) / sizeof(functions[0]))
 
 static volatile int over;
@@ -122,8 +125,9 @@ static void trap(int number, siginfo_t *info, void *context)
 	_exit(next[-1] == 0xcc ? LEFT_BREAKPOINT : 1);
 }
 
-static int load(double seconds, int beside_gdb)
+static int load(double seconds, const char *how)
 {
+	int beside_gdb = !strcmp(how, "gdb"), is_alone = !strcmp(how, "alone");
 	const struct sigaction trapped = { .sa_sigaction = trap, .sa_flags = SA_SIGINFO };
 	uint64_t until = now_ns() + (uint64_t)(seconds * 1e9);
 	uint64_t count = 0, children = 0, failed = 0, left = 0;
@@ -135,8 +139,12 @@ static int load(double seconds, int beside_gdb)
 		return 1;
 	while (!over && now_ns() < until) {
 		int status = -1;
-		pid_t child = fork();
+		pid_t child = is_alone ? -1 : fork();
 
+		if (is_alone) {
+			usleep(20000);
+			continue;
+		}
 		if (!child) {
 			uint64_t bad = 0;
 
@@ -225,9 +233,10 @@ static int storm(const char *path, unsigned int rounds, const char *whom, char *
 int main(int argc, char **argv)
 {
 	if (argc >= 3 && !strcmp(argv[1], "load"))
-		return load(atof(argv[2]), argc > 3);
+		return load(atof(argv[2]), argc > 3 ? argv[3] : "");
 	if (argc > 5 && !strcmp(argv[1], "storm"))
 		return storm(argv[2], (unsigned int)atoi(argv[3]), argv[4], argv + 5, argc - 5);
-	fputs("usage: uprobes load SECONDS [gdb] | storm FILE ROUNDS PID ADDRESS...\n", stderr);
+	fputs("usage: uprobes load SECONDS [gdb | alone] | storm FILE ROUNDS PID ADDRESS...\n",
+	      stderr);
 	return 2;
 }
