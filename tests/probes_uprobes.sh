@@ -104,7 +104,7 @@ ended()
 }
 
 # Uprobes before, while and after probes are armed; several recordings one after the other.
-./uprobes load 1100 >load.out &
+./uprobes load $((rounds + 900)) >load.out &
 load=$!
 await executed "$load"
 {
