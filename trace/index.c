@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 #define INDEX_MAGIC 0x31584449534d57ULL /* "WMSIDX1", little endian */
 #define INDEX_VERSION 1
 #define ENTRIES_READ 1024
+#define FILES_IN_GROUP 4096u
+#define GROUPS (UINT32_MAX / FILES_IN_GROUP + 1) /* numbers have 32 bits */
 #define INDEX_NEW INDEX_NAME ".new"
 
 _Static_assert(sizeof(struct index_head) == 64 && sizeof(struct index_packet) == 64,
@@ -85,16 +88,18 @@ struct expected {
 	struct index_packet first;
 	uint64_t end; /* 0: no packets */
 	struct trace_stream *found;
+	int is_replaced; /* another stream has its name */
 };
 
 struct check {
 	struct trace_reader *reader;
 	int fd;
-	uint64_t entries;	/* whole ones in the file */
-	struct expected *files; /* by number */
-	uint32_t file_count;
+	uint64_t entries; /* whole ones in the file */
+	/* By number, in groups: a repair or a full disk leaves few files with high numbers. */
+	struct expected **groups;
+	uint64_t file_end; /* above all numbers */
 	struct index mended;
-	int err; /* of writing it */
+	int err; /* what ended it */
 };
 
 /* Hand on all entries. */
@@ -125,30 +130,45 @@ static int each_entry(struct check *check,
 	return 0;
 }
 
+/* What the index has of the file of that number; NULL: nothing. */
+static struct expected *file_at(const struct check *check, uint64_t number)
+{
+	struct expected *group;
+
+	if (number >= check->file_end)
+		return NULL;
+	group = check->groups[number / FILES_IN_GROUP];
+	return group && group[number % FILES_IN_GROUP].end ? &group[number % FILES_IN_GROUP] : NULL;
+}
+
 static void expect(struct check *check, const struct index_packet *packet)
 {
+	struct expected **group = &check->groups[packet->number / FILES_IN_GROUP];
 	struct expected *file;
 
-	/* a file has one packet at least, so there are no more numbers than entries */
-	if (packet->number >= check->entries || packet->bytes > UINT64_MAX - packet->offset)
+	if (!packet->bytes || packet->bytes > UINT64_MAX - packet->offset)
 		return;
-	file = &check->files[packet->number];
+	if (!*group)
+		*group = calloc(FILES_IN_GROUP, sizeof(**group));
+	if (!*group) {
+		check->err = -ENOMEM;
+		return;
+	}
+	file = &(*group)[packet->number % FILES_IN_GROUP];
 	if (!file->end)
 		file->first = *packet;
 	if (packet->offset + packet->bytes > file->end)
 		file->end = packet->offset + packet->bytes;
-	if (packet->number >= check->file_count)
-		check->file_count = packet->number + 1;
+	if (packet->number >= check->file_end)
+		check->file_end = (uint64_t)packet->number + 1;
 }
 
 static int is_there(const struct check *check, const struct index_packet *packet)
 {
-	const struct trace_stream *found;
+	const struct expected *file = file_at(check, packet->number);
 
-	if (packet->number >= check->file_count)
-		return 0;
-	found = check->files[packet->number].found;
-	return found && packet->offset + packet->bytes <= found->bytes;
+	return file && file->found && packet->offset <= file->found->bytes &&
+	       packet->bytes <= file->found->bytes - packet->offset;
 }
 
 static void count_missing(struct check *check, const struct index_packet *packet)
@@ -174,10 +194,10 @@ static struct expected *file_of(const struct check *check, const struct trace_st
 
 	if (stream->is_packed)
 		bytes -= sizeof(PACKED_SUFFIX) - 1;
-	n = number ? strtoul(number + 1, NULL, 10) : check->file_count;
-	if (n >= check->file_count || !check->files[n].end)
+	n = number ? strtoul(number + 1, NULL, 10) : ULONG_MAX;
+	file = file_at(check, n);
+	if (!file)
 		return NULL;
-	file = &check->files[n];
 	index_file(&file->first, name);
 	return strlen(name) == bytes && !memcmp(name, stream->file, bytes) ? file : NULL;
 }
@@ -211,6 +231,7 @@ static void check_stream(struct check *check, struct trace_stream *stream)
 	if (stream->packets &&
 	    (stream->process != file->first.process || stream->instance != file->first.instance)) {
 		leave_out(check, stream, "another stream is in its place");
+		file->is_replaced = 1;
 		return;
 	}
 	file->found = stream;
@@ -224,22 +245,27 @@ static void check_stream(struct check *check, struct trace_stream *stream)
 	}
 }
 
+static void find_missing(struct trace_reader *reader, const struct expected *group)
+{
+	char name[INDEX_FILE_BYTES];
+
+	for (uint32_t i = 0; i < FILES_IN_GROUP; i++) {
+		if (!group[i].end || group[i].found || group[i].is_replaced)
+			continue;
+		index_file(&group[i].first, name);
+		reader_damage(reader, name, 0, group[i].end, "the stream is missing");
+	}
+}
+
 static void check_all(struct check *check)
 {
 	struct trace_reader *reader = check->reader;
-	char name[INDEX_FILE_BYTES];
 
 	for (uint32_t i = 0; i < reader->stream_count; i++)
 		check_stream(check, &reader->streams[i]);
-	for (uint32_t i = 0; i < check->file_count; i++) {
-		const struct expected *file = &check->files[i];
-
-		if (!file->end || file->found)
-			continue;
-		index_file(&file->first, name);
-		if (!has_damage(reader, name))
-			reader_damage(reader, name, 0, file->end, "the stream is missing");
-	}
+	for (uint64_t i = 0; i < check->file_end; i += FILES_IN_GROUP)
+		if (check->groups[i / FILES_IN_GROUP])
+			find_missing(reader, check->groups[i / FILES_IN_GROUP]);
 }
 
 /* Whether the head is this trace's; then what it says. */
@@ -268,6 +294,8 @@ static int take_head(struct check *check)
 /* Read the index; *check is released with check_release() in any case. */
 static int check_make(struct check *check, struct trace_reader *reader)
 {
+	int err;
+
 	*check = (struct check){ .reader = reader, .mended.fd = -1 };
 	check->fd = openat(reader->dir, INDEX_NAME, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	if (check->fd < 0)
@@ -277,8 +305,9 @@ static int check_make(struct check *check, struct trace_reader *reader)
 		reader_damage(reader, INDEX_NAME, 0, 0, "not the list of this trace's packets");
 		return 0;
 	}
-	check->files = calloc(check->entries + 1, sizeof(*check->files));
-	return check->files ? each_entry(check, expect) : -ENOMEM;
+	check->groups = calloc(GROUPS, sizeof(*check->groups));
+	err = check->groups ? each_entry(check, expect) : -ENOMEM;
+	return err ? err : check->err;
 }
 
 static void check_release(struct check *check)
@@ -286,7 +315,9 @@ static void check_release(struct check *check)
 	if (check->fd >= 0)
 		close(check->fd);
 	index_close(&check->mended);
-	free(check->files);
+	for (uint64_t i = 0; check->groups && i * FILES_IN_GROUP < check->file_end; i++)
+		free(check->groups[i]);
+	free(check->groups);
 }
 
 int index_check(struct trace_reader *reader)

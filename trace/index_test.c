@@ -188,6 +188,15 @@ Test(index, stream_that_was_replaced_by_another_is_missed)
 	expect_mended(20);
 }
 
+/* A repair leaves fewer entries than the number of the last stream. */
+Test(index, stream_that_is_left_alone_is_read)
+{
+	make_trace();
+	cr_assert_eq(unlink(path_of("10-11-0")), 0);
+	cr_assert_eq(unlink(path_of("10-12-1")), 0);
+	expect_mended(10);
+}
+
 /* What the recorder counted and could not write is in the trace, as its room was taken at the beginning. */
 Test(index, losses_that_no_packet_says_are_known)
 {
