@@ -21,7 +21,8 @@ static void take(const char *part, size_t bytes, void *data)
 
 	if (bytes >= output->bytes - output->used)
 		longjmp(output->full, 1);
-	memcpy(output->text + output->used, part, bytes);
+	if (bytes) /* an empty part may be NULL */
+		memcpy(output->text + output->used, part, bytes);
 	output->used += bytes;
 	output->text[output->used] = 0;
 }

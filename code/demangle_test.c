@@ -30,6 +30,12 @@ Test(demangle, other_names_are_none)
 	cr_assert_not(code_demangle("_Z1fv", 1, text, 0));
 }
 
+/* The demangler passes an empty crate name as NULL. UBSan checks. */
+Test(demangle, rust_name_of_empty_crate)
+{
+	(void)code_demangle("_RNvC0mycrate3run", 1, text, sizeof(text));
+}
+
 /* Each S_ stands for all before it, twice: 2^40 letters from a hundred. */
 Test(demangle, a_name_that_explodes_is_left_alone)
 {
