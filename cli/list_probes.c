@@ -96,7 +96,7 @@ static void text_fields(struct out *out, const struct code_place *place)
 	if (place->wants_return && place->field_count)
 		out_literal(out, "; ");
 	if (place->wants_return && place->ret.type)
-		list_put_field(out, "ret", place->ret.type);
+		list_put_field(out, place->ret.name, place->ret.type);
 	else if (place->wants_return)
 		out_literal(out, "ret");
 	out_char(out, '\n');

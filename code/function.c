@@ -149,19 +149,24 @@ static int rename_doubles(struct matches *matches)
 	return 0;
 }
 
-/* What is returned where nobody knows its type: rax, or xmm0 if a float is asked for. */
+/*
+ * Without debug information it is unknown which register the result is in, and whether there is one. So the field has
+ * the register's name and is hexadecimal, unless the request gives its type.
+ */
 static void return_guess(const struct code_request *request, struct code_field *ret)
 {
 	int is_float = request->return_type == WM_TYPE_F32 || request->return_type == WM_TYPE_F64;
 
 	*ret = (struct code_field){
-		.name = "ret",
-		.type = is_float ? WM_TYPE_F64 : WM_TYPE_U64,
+		.type = is_float	       ? WM_TYPE_F64
+			: request->return_type ? WM_TYPE_U64
+					       : WM_TYPE_PTR,
 		.from = { .kind = is_float ? OPERAND_VECTOR : OPERAND_REGISTER,
 			  .bytes = 8,
 			  .reg = 0,
 			  .index = OPERAND_NONE },
 	};
+	strcpy(ret->name, request->return_type ? "ret" : "rax");
 }
 
 static int function_place(struct query *query, const struct code_symbol *symbol,

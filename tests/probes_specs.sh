@@ -53,6 +53,24 @@ run 1 -o none -e func:types@forms/pair/ -- ./forms
 says "pair"
 says "no field can hold the parameter"
 
+# Without debug information the result may be in another register: the field has the name of the one recorded.
+cat >bare.c <<'END_OF_C'
+#define KEEP __attribute__((noinline, noclone))
+KEEP double half(int a) { return a / 2.0; }
+KEEP int twice(int a) { __asm__ volatile("" : "+r"(a)); return 2 * a; }
+int main(void) { return half(5) != 2.5 || twice(21) != 42; }
+END_OF_C
+cc -O2 bare.c -o bare || exit 1
+launched unknown 'func:*@bare/ret/' ./bare
+expect "no debug information: int" "$(fields unknown bare:twice:end)" "rax = 0x2a"
+expect "no debug information: double" "$(fields unknown bare:half:end | sed 's/0x[0-9a-f]*$/0x/')" "rax = 0x"
+launched told_int func:twice@bare/ret:i32/ ./bare
+launched told_double func:half@bare/ret:f64/ ./bare
+expect "its type is given: int" "$(fields told_int bare:twice:end)" "ret = 42"
+expect "its type is given: double" "$(fields told_double bare:half:end)" "ret = 2.5"
+timeout 60 "$waymark" list -e func:half@bare/ret/ ./bare >out
+grep -qx '    rax pointer' out || fail "list without debug information: $(cat out)"
+
 # Names of C++.
 if command -v c++ >/dev/null; then
 	c++ -O2 -g "$probes_dir/names.cc" -o names || exit 1

@@ -117,7 +117,7 @@ libraries()
 	expect "all returns: the results" "$(grep -v '^{' out)" "$(cat wanted)"
 
 	# What is counted by the program's own code: three rounds of four threads.
-	run 0 --json -o adler -e 'func:deflateInit2_@libz.so.1/arg1,arg2/' -e 'func:inflateEnd@libz.so.1/ret/' \
+	run 0 --json -o adler -e 'func:deflateInit2_@libz.so.1/arg1,arg2/' -e 'func:inflateEnd@libz.so.1/ret:i32/' \
 		-- $python -S -E "$real/works.py" 3
 	expect "deflateInit2_" "$(count adler libz:deflateInit2_)" 48
 	expect "inflateEnd's returns" "$(count adler libz:inflateEnd:end '"ret":0')" 48

@@ -28,11 +28,12 @@ for line in sys.stdin:
         ended[name] += is_ours
         if not is_ours:
             continue
-        if fields["ret"] == 0 or fields["ret"] % 16:
-            sys.exit(f"{name} returned {fields['ret']:#x}")
+        result = fields["rax"] if "rax" in fields else fields["ret"]  # ret: with libc's debug symbols
+        if result == 0 or result % 16:
+            sys.exit(f"{name} returned {result:#x}")
         if name == "realloc":
             live.pop(first, None)
-        live[fields["ret"]] = 1
+        live[result] = 1
 
 print(f"begun {begun}, ended {ended}, freed {freed}, not freed {len(live)}")
 for name in names:
