@@ -7,6 +7,7 @@
 #include <string.h>
 #include <waymark/marker.h>
 
+#define ENCODING_COMPLEX_INTEGER DW_ATE_lo_user /* GCC's and LLVM's */
 #define DEPTH_MAX 32
 #define VISITS_MAX                                                                                 \
 	4096 /* of types, for one question: hostile ones refer to each other without end */
@@ -106,6 +107,34 @@ static void put_float(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint6
 		doubt_vector(walk);
 }
 
+/* Two long doubles come back in %st(0) and %st(1), two of binary128 in memory: of LLVM's both are called "complex". */
+static void put_wide_complex(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint64_t bytes)
+{
+	const char *name = dwarf_diename(type);
+	struct passing *passing = walk->passing;
+
+	if (walk->depth > 1 || (name && strstr(name, "loat128"))) {
+		put(walk, offset, bytes, 16, CLASS_MEMORY, CLASS_MEMORY);
+	} else if (name && (strstr(name, "long double") || strstr(name, "loat64x"))) {
+		passing->alignment = 16;
+		passing->classes[0] = CLASS_X87;
+		passing->classes[1] = CLASS_X87_UP;
+	} else {
+		passing->doubts |= DOUBT_STACK;
+	}
+}
+
+static void put_complex(struct walk *walk, uint64_t offset, uint64_t bytes,
+			enum passing_class class)
+{
+	if (bytes <= 8) /* both halves in one eightbyte */
+		put(walk, offset, bytes, bytes / 2, class, CLASS_NONE);
+	else if (bytes == 16)
+		put(walk, offset, 16, 8, class, class);
+	else
+		put(walk, offset, bytes, 16, CLASS_MEMORY, CLASS_MEMORY);
+}
+
 static void visit_base(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint64_t bytes)
 {
 	switch (number_of(type, DW_AT_encoding, 0)) {
@@ -122,13 +151,13 @@ static void visit_base(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint
 		put_float(walk, type, offset, bytes);
 		return;
 	case DW_ATE_complex_float:
-		if (bytes == 8) { /* both halves in one eightbyte */
-			put(walk, offset, 8, 4, CLASS_SSE, CLASS_NONE);
-		} else if (bytes == 16) {
-			put(walk, offset, 16, 8, CLASS_SSE, CLASS_SSE);
-		} else {
-			put(walk, offset, bytes, 16, CLASS_MEMORY, CLASS_MEMORY);
-		}
+		if (bytes > 16)
+			put_wide_complex(walk, type, offset, bytes);
+		else
+			put_complex(walk, offset, bytes, CLASS_SSE);
+		return;
+	case ENCODING_COMPLEX_INTEGER:
+		put_complex(walk, offset, bytes, CLASS_INTEGER);
 		return;
 	case DW_ATE_decimal_float:
 		put(walk, offset, bytes, bytes, bytes > 16 ? CLASS_MEMORY : CLASS_SSE,

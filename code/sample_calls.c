@@ -133,6 +133,20 @@ FUNCTION static int complex_ones(_Complex float skip1, int b, _Complex double sk
 	return (int)skip1 + b + (int)skip3 + (int)d + (int)skip5 + f;
 }
 
+FUNCTION static int complex_integers(_Complex int skip1, int b, _Complex long skip3, int d,
+				     _Complex char skip5, int f)
+{
+	__asm__ volatile("");
+	return (int)skip1 + b + (int)skip3 + d + (int)skip5 + f;
+}
+
+/* Comes back in the x87's registers: no argument is the address of room for it. */
+FUNCTION static _Complex long double complex_result(int a, float b)
+{
+	__asm__ volatile("");
+	return (long double)a + (long double)b;
+}
+
 FUNCTION static int variadic(int a, double b, ...)
 {
 	__asm__ volatile("");
@@ -156,5 +170,7 @@ void sample_calls_c(sample_done *done)
 	     5, (union either){ .b = 6 }, 7, (vector){ 8 }, 9, 10, 11);
 	CALL(last_register, 1, 2, 3, 4, 5, pair, 7, 8, (struct four){ 9 }, 10);
 	CALL(complex_ones, 1, 2, 3, 4, 5, 6);
+	CALL(complex_integers, 1, 2, 3, 4, 5, 6);
+	CALL(complex_result, 1, 2);
 	CALL(variadic, 1, 2, 3, 4);
 }
