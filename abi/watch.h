@@ -58,6 +58,9 @@
  *	dropped     came with the gate shut, or of another generation; or what was watched was gone: its library was
  *	            unloaded, its thread had ended
  *
+ *	masked	    of those taken: a store whose mask excluded the watched bytes, so it wrote none of
+ *		    them. Some processors' debug registers fire all the same (arch/x86_64/masked.h)
+ *
  * and the rest is missed: signals that were merged while a thread blocked SIGTRAP, or that no handler got since
  * the thread was on its way out.
  *
@@ -269,6 +272,11 @@ struct watch_row {
 	/* written outside */
 	uint32_t gate;
 	uint32_t reserved;
+	/*
+	 * Written inside: the signal of another watch reported a store whose mask excluded this one's
+	 * bytes. The kernel may have counted a hit of this one.
+	 */
+	uint64_t beside;
 	/* what the last hit said; by the outside before the gate opens. A pair, changed as one (16 bytes, aligned) */
 	struct {
 		uint64_t value;
@@ -287,7 +295,7 @@ struct watch_row {
 	/* written outside, before its events are disabled: when, CLOCK_MONOTONIC. For those who share them. */
 	uint64_t quiet_ns;
 	uint64_t unknown; /* of those inexact: nobody knows the new value; counted from outside alone */
-	uint64_t reserved2[1];
+	uint64_t masked; /* written inside, of those taken: no event, a mask excluded the bytes */
 };
 
 struct watch_table {

@@ -55,6 +55,9 @@ void told_find(struct told *told, const struct control_watch *about, ucontext_t 
 /* Whether an instruction that is told met those bytes, too. */
 int told_covers(const struct told *told, const struct control_watch *about);
 
+/* Whether the instruction is known and its mask excluded all of those bytes: it wrote none. */
+int told_is_masked(const struct told *told, const struct control_watch *about);
+
 /* Whether all that is watched was written, with values that the instruction tells: no memory need be read. */
 int told_is_whole(const struct told *told, const struct control_watch *about);
 

@@ -18,8 +18,8 @@
 enum written_way {
 	WRITTEN_SOMEHOW, /* the values are not known */
 	WRITTEN_NEW,	 /* `value` */
-	WRITTEN_CHANGED, /* `value` is of the operation: what was there becomes written_change() of it */
-	WRITTEN_NOT, /* it reads alone */
+	WRITTEN_CHANGED, /* `value` is of the operation: it changes what was there */
+	WRITTEN_NOT,	 /* it reads alone */
 };
 
 enum written_change {
@@ -42,6 +42,7 @@ struct written {
 	uint64_t old;	  /* what it met in all of `bytes`, if has_old */
 	uintptr_t source; /* what a string instruction reads beside; 0: nothing */
 	uint32_t source_bytes;
+	uint64_t kept; /* of the first 64 bytes, those that a mask excluded: a bit each */
 };
 
 /* Where the thread's fs leads. */
@@ -61,8 +62,5 @@ int written_tell(struct written *written, const uint8_t *code, size_t bytes,
  */
 int written_tell_repeated(struct written *written, const uint8_t *code, size_t bytes,
 			  const ucontext_t *context);
-
-/* What a WRITTEN_CHANGED makes of a value of its size. */
-uint64_t written_change(const struct written *written, uint64_t before);
 
 #endif

@@ -95,6 +95,7 @@ static void tell_one(const struct watched_spec *watched, int unproven)
 			? "with a value that follows from the one before, as the instruction tells no more"
 			: "with the value that memory had then, as the instruction does not tell it");
 	tell_part(counts->unknown, "with a value that is not to be known from outside");
+	tell_part(counts->masked, "more not recorded: masked stores that wrote other bytes");
 	tell_part(
 		counts->starved,
 		counts->starved == 1
@@ -270,6 +271,7 @@ static void put_all(struct json *json, const struct watched_spec *watched, int u
 	json_number(json, "late", counts->late);
 	json_number(json, "dropped", counts->dropped);
 	json_number(json, "own", counts->own);
+	json_number(json, "masked", counts->masked);
 	json_number(json, "inexact", counts->inexact);
 	json_number(json, "shared", counts->shared);
 	json_number(json, "shared_registers", watched->shared);

@@ -259,6 +259,10 @@ static void take(const struct hit *hit, struct watch_entry *entry)
 	struct seen seen = { .values.how = hit->told.how };
 
 	count(&row->taken);
+	if (told_is_masked(&hit->told, &entry->about)) {
+		count(&row->masked);
+		return;
+	}
 	if (hit->is_late)
 		count(&row->late);
 	if (hit->told.how & WATCH_SHARED)
@@ -404,10 +408,13 @@ static void take_others(struct hit *hit, const struct watch_entry *first)
 	     live &= live - 1) {
 		struct watch_entry *entry = &watch_entries[__builtin_ctzll(live)];
 
-		if (entry == first || !is_hit_too(hit, first, entry) ||
-		    !was_armed(hit, first, entry))
+		if (entry == first || !was_armed(hit, first, entry))
 			continue;
-		take_other(hit, first, entry);
+		if (is_hit_too(hit, first, entry))
+			take_other(hit, first, entry);
+		else if (entry->about.on != WATCH_ON_EXECUTE &&
+			 told_is_masked(&hit->told, &entry->about))
+			count(&entry->row->beside);
 	}
 }
 

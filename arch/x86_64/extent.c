@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch/x86_64/extent.h"
 
+#include "arch/x86_64/masked.h"
+
 #define READ 0x80u
 #define NOT_KNOWN 0u
 
@@ -31,8 +33,13 @@ unsigned int extent_evex(const uint8_t *head, uint8_t opcode)
 {
 	unsigned int prefix = head[2] & 3, length = head[3] >> 5 & 3, all = 16u << length;
 	int is_masked = (head[3] & 0x07) != 0, is_strange = (head[3] & 0x10) || length == 3;
+	unsigned int element = masked_element(head, opcode);
 
-	if ((head[1] & 7) != 1 || is_masked || is_strange)
+	if (is_strange || (is_masked && !element))
+		return 0;
+	if (masked_is_compress(head))
+		return element ? all : 0;
+	if ((head[1] & 7) != 1)
 		return 0;
 	switch (opcode) {
 	case 0x11: /* vmovups, vmovupd, vmovss, vmovsd */

@@ -13,8 +13,8 @@
 void extent_x87(struct written *written, uint8_t opcode, unsigned int which);
 
 /*
- * A store with an EVEX prefix, which begins at `head`: how many bytes, all of which it writes; a displacement of one byte counts
- * in so many, too. 0: it is none, or a mask says which it writes.
+ * How many bytes the store with an EVEX prefix at `head` can reach. It writes all of them unless a
+ * mask excludes some (arch/x86_64/masked.h). 0: not a store, or unknown here.
  */
 unsigned int extent_evex(const uint8_t *head, uint8_t opcode);
 

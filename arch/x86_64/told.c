@@ -38,9 +38,27 @@ static int is_it(struct written *written, const struct control_watch *about)
 	return 1;
 }
 
+static int is_masked(const struct written *written, const struct control_watch *about)
+{
+	if (!written->kept || !covers(written, about))
+		return 0;
+	for (unsigned int i = 0; i < about->bytes; i++) {
+		uint64_t at = about->address + i - written->address;
+
+		if (at < written->bytes && !(written->kept >> at & 1))
+			return 0;
+	}
+	return 1;
+}
+
+int told_is_masked(const struct told *told, const struct control_watch *about)
+{
+	return told->is_told && is_masked(&told->written, about);
+}
+
 int told_covers(const struct told *told, const struct control_watch *about)
 {
-	return covers(&told->written, about) &&
+	return covers(&told->written, about) && !is_masked(&told->written, about) &&
 	       (told->written.way != WRITTEN_NOT || about->on != WATCH_ON_WRITE);
 }
 
@@ -155,6 +173,9 @@ void told_find(struct told *told, const struct control_watch *about, ucontext_t 
 		    !written_tell(&told->written, code, bytes, context, reads->thread) &&
 		    is_it(&told->written, about);
 	is_repeated = !tell_repeated(&look, &repeated, end, bytes) && is_it(&repeated, about);
+	/* a store that wrote none of it gives way to whatever else it can have been */
+	if (is_before && is_masked(&told->written, about) && (is_repeated || is_start))
+		is_before = 0;
 	told->is_told = is_before != is_repeated;
 	if (told->is_told && is_repeated)
 		told->written = repeated;
@@ -211,6 +232,30 @@ int told_is_whole(const struct told *told, const struct control_watch *about)
 	       written_mask(told, about) == mask_of(about);
 }
 
+/* What a WRITTEN_CHANGED makes of a value of its size. */
+static uint64_t changed(const struct written *written, uint64_t before)
+{
+	uint64_t value;
+
+	__builtin_memcpy(&value, written->value, sizeof value);
+	switch (written->change) {
+	case CHANGE_ADD:
+		return before + value;
+	case CHANGE_OR:
+		return before | value;
+	case CHANGE_AND:
+		return before & value;
+	case CHANGE_SUB:
+		return before - value;
+	case CHANGE_XOR:
+		return before ^ value;
+	case CHANGE_NOT:
+		return ~before;
+	default:
+		return 0 - before;
+	}
+}
+
 static void judge_new(const struct told *told, const struct control_watch *about,
 		      const struct told_known *known, struct told_values *values)
 {
@@ -229,7 +274,7 @@ static void judge_new(const struct told *told, const struct control_watch *about
 			values->how |= WATCH_NEW_EXACT;
 	} else if (way == WRITTEN_CHANGED && is_all && told->written.address == about->address &&
 		   told->written.bytes == about->bytes && known->has_before) {
-		uint64_t now = written_change(&told->written, known->before) & all;
+		uint64_t now = changed(&told->written, known->before) & all;
 
 		if (!known->has_memory)
 			values->now = now;

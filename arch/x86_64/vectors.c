@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "arch/vectors.h"
 
+#include "arch/x86_64/frame_state.h"
+
 #include <cpuid.h>
 
 /* x87, SSE, AVX, and AVX-512's three: components 0, 1, 2, 5, 6, 7 (Intel SDM vol. 1, 13.1) */
 #define KEPT_COMPONENTS 0xe7u
 #define LEGACY_BYTES 512u
 #define HEADER_BYTES 64u
+#define MASKS 5u /* k0 to k7 */
 
 long vectors_keep(long (*fn)(void *), void *arg, unsigned long area_bytes, unsigned long mask);
 
@@ -30,9 +33,12 @@ void vectors_init(void)
 	mask = enabled_components() & KEPT_COMPONENTS;
 	for (unsigned int i = 2; i < 8; i++) {
 		/* leaf 0xd, subleaf i: EAX bytes, EBX offset in the standard format */
-		if ((mask >> i & 1) && __get_cpuid_count(0xd, i, &a, &b, &c, &d) &&
-		    a + b > area_bytes)
+		if (!(mask >> i & 1) || !__get_cpuid_count(0xd, i, &a, &b, &c, &d))
+			continue;
+		if (a + b > area_bytes)
 			area_bytes = a + b;
+		if (i == MASKS)
+			frame_masks_at = b;
 	}
 }
 

@@ -5,6 +5,8 @@
 
 #include "arch/insn.h"
 #include "arch/x86_64/extent.h"
+#include "arch/x86_64/frame_state.h"
+#include "arch/x86_64/masked.h"
 
 #define RAX 0u
 #define RSP 4u
@@ -17,21 +19,13 @@
 #define FLAG_DIRECTION 0x400u
 #define FLAG_OVERFLOW 0x800u
 
-/* Where a signal's frame has what vector registers hold (asm/sigcontext.h; SDM volume 1, 13.4). */
-#define XMM_AT 160u
-#define FRAME_MAGIC_AT 464u
-#define FRAME_MAGIC 0x46505853u
-#define FRAME_FEATURES_AT 472u
-#define STATE_FEATURES_AT 512u
-#define YMM_HIGH_AT 576u
-#define FEATURE_YMM 4u
-
 /* SPACE_STRANGE: XOP and most of EVEX, whose addresses are not read. */
 enum space { SPACE_PLAIN, SPACE_0F, SPACE_VEX, SPACE_EVEX, SPACE_OTHER, SPACE_STRANGE };
 
 /* An instruction taken apart. */
 struct parts {
 	const uint8_t *code;
+	const uint8_t *head; /* of SPACE_EVEX */
 	unsigned int bytes;
 	enum space space;
 	uint8_t opcode, modrm;
@@ -39,7 +33,10 @@ struct parts {
 	uint8_t is_narrow;  /* 66 */
 	uint8_t repeat;	    /* f2, f3; 0 */
 	uint8_t is_long;    /* VEX.L */
-	uint8_t extent;	    /* of SPACE_EVEX; displacements of one byte count in those */
+	uint8_t is_vex_0f38;
+	uint8_t vector; /* the register that VEX.vvvv names */
+	uint8_t extent; /* of SPACE_EVEX */
+	uint8_t unit;	/* of SPACE_EVEX: displacements of one byte count in those */
 	unsigned int imm_at;
 	uint8_t base, index; /* registers of the address; 0xff: none */
 };
@@ -111,9 +108,11 @@ static void take_vex(struct parts *parts, const uint8_t *at)
 	parts->x = at[0] == 0xc4 && !(at[1] & 0x40);
 	parts->b = at[0] == 0xc4 && !(at[1] & 0x20);
 	parts->w = at[0] == 0xc4 && at[2] & 0x80;
+	parts->vector = ~last >> 3 & 15;
 	parts->is_long = (last & 4) != 0;
 	parts->is_narrow = (last & 3) == 1;
 	parts->repeat = (last & 3) == 2 ? 0xf3 : (last & 3) == 3 ? 0xf2 : 0;
+	parts->is_vex_0f38 = at[0] == 0xc4 && (at[1] & 0x1f) == 2;
 	parts->space = at[0] == 0xc4 && (at[1] & 0x1f) != 1 ? SPACE_OTHER : SPACE_VEX;
 }
 
@@ -121,7 +120,10 @@ static void take_evex(struct parts *parts, const uint8_t *at)
 {
 	parts->x = !(at[1] & 0x40);
 	parts->b = !(at[1] & 0x20);
+	parts->head = at;
 	parts->extent = (uint8_t)extent_evex(at, parts->opcode);
+	parts->unit = masked_is_compress(at) ? (uint8_t)masked_element(at, parts->opcode)
+					     : parts->extent;
 	parts->space = parts->extent ? SPACE_EVEX : SPACE_STRANGE;
 }
 
@@ -169,7 +171,7 @@ static int find_address(struct parts *parts, const struct insn *insn, const ucon
 			written_thread *thread, uintptr_t *address)
 {
 	unsigned int at = insn->modrm_at + 1u, mod = parts->modrm >> 6, rm = parts->modrm & 7;
-	uint64_t scale = mod == 1 && parts->extent ? parts->extent : 1;
+	uint64_t scale = mod == 1 && parts->unit ? parts->unit : 1;
 	uint64_t sum = 0;
 
 	if (!insn->modrm_at || mod == 3 || insn->segment == 0x65 ||
@@ -348,34 +350,14 @@ static int tell_compared_pair(struct written *written, const struct parts *parts
 	return 0;
 }
 
-/* Of a vector register as the signal's frame has it; 0, -1: it isn't there. */
-static int put_vector(struct written *written, const struct parts *parts, const ucontext_t *context,
-		      unsigned int from, unsigned int bytes)
+static void put_vector(struct written *written, const struct parts *parts,
+		       const ucontext_t *context, unsigned int from, unsigned int bytes)
 {
-	const uint8_t *frame = (const uint8_t *)context->uc_mcontext.fpregs;
 	unsigned int number = (parts->modrm >> 3 & 7) | (unsigned int)parts->r << 3;
-	uint64_t features = 0, have = 0;
-	uint32_t magic = 0;
 
 	written->bytes = bytes;
-	if (!frame)
-		return -1;
-	for (unsigned int i = 0; i < 2; i++)
-		__builtin_memcpy(written->value + 8 * i,
-				 frame + XMM_AT + (size_t)16 * number + from + 8 * i, 8);
-	if (bytes > 16) {
-		__builtin_memcpy(&magic, frame + FRAME_MAGIC_AT, sizeof magic);
-		__builtin_memcpy(&features, frame + FRAME_FEATURES_AT, sizeof features);
-		if (magic != FRAME_MAGIC || !(features & FEATURE_YMM))
-			return -1;
-		__builtin_memcpy(&have, frame + STATE_FEATURES_AT, sizeof have);
-		for (unsigned int i = 0; i < 16; i++)
-			written->value[16 + i] = have & FEATURE_YMM ? frame[YMM_HIGH_AT +
-									    (size_t)16 * number + i]
-								    : 0;
-	}
-	written->way = WRITTEN_NEW;
-	return 0;
+	if (!frame_vector(context, number, from, bytes, written->value))
+		written->way = WRITTEN_NEW;
 }
 
 /* Stores of vector registers, with VEX and without. Whether it is one. */
@@ -533,6 +515,41 @@ static int is_no_access(const struct parts *parts)
 		(parts->opcode == 0x0d || (parts->opcode >= 0x18 && parts->opcode <= 0x1f)));
 }
 
+/* maskmovdqu, vmaskmovdqu */
+static int is_mask_move(const struct parts *parts)
+{
+	return parts->opcode == 0xf7 && parts->is_narrow && parts->modrm >> 6 == 3 &&
+	       (parts->space == SPACE_0F || parts->space == SPACE_VEX);
+}
+
+/* It stores to where rdi points. */
+static int tell_mask_move(struct written *written, const struct parts *parts,
+			  const struct insn *insn, const ucontext_t *context)
+{
+	unsigned int mask = (parts->modrm & 7u) | (unsigned int)parts->b << 3;
+
+	if (insn->segment || insn->is_short_address)
+		return -1;
+	written->address = reg_of(context, RDI);
+	written->bytes = 16;
+	written->kept = masked_by_signs(mask, 1, 16, context);
+	return 0;
+}
+
+/* A store under a mask: its values stay unknown. */
+static void tell_masked(struct written *written, const struct parts *parts,
+			const ucontext_t *context)
+{
+	unsigned int element = masked_vex_element(parts->opcode, parts->w);
+
+	if (parts->space == SPACE_EVEX) {
+		written->kept = masked_evex(parts->head, parts->opcode, parts->extent, context);
+	} else if (parts->is_vex_0f38 && parts->is_narrow && element) {
+		written->bytes = parts->is_long ? 32 : 16;
+		written->kept = masked_by_signs(parts->vector, element, written->bytes, context);
+	}
+}
+
 int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 		 const ucontext_t *context, written_thread *thread)
 {
@@ -545,6 +562,8 @@ int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 		return -1;
 	if (!insn.modrm_at)
 		return tell_bare(written, &parts, &insn, context);
+	if (is_mask_move(&parts))
+		return tell_mask_move(written, &parts, &insn, context);
 	if (find_address(&parts, &insn, context, thread, &written->address))
 		return -1;
 	written->bytes = parts.extent ? parts.extent : insn.memory & INSN_MEMORY_BYTES;
@@ -558,7 +577,9 @@ int written_tell(struct written *written, const uint8_t *code, size_t bytes,
 		return tell_0f(written, &parts, &insn, context);
 	if (parts.space == SPACE_VEX)
 		tell_vector(written, &parts, context);
-	return 0; /* somehow */
+	else
+		tell_masked(written, &parts, context);
+	return 0; /* somehow, unless tell_vector() knew more */
 }
 
 int written_tell_repeated(struct written *written, const uint8_t *code, size_t bytes,
@@ -574,27 +595,4 @@ int written_tell_repeated(struct written *written, const uint8_t *code, size_t b
 	if (!parts.repeat || parts.space != SPACE_PLAIN || !is_string(opcode))
 		return -1;
 	return tell_string(written, &parts, &insn, context);
-}
-
-uint64_t written_change(const struct written *written, uint64_t before)
-{
-	uint64_t value;
-
-	__builtin_memcpy(&value, written->value, sizeof value);
-	switch (written->change) {
-	case CHANGE_ADD:
-		return before + value;
-	case CHANGE_OR:
-		return before | value;
-	case CHANGE_AND:
-		return before & value;
-	case CHANGE_SUB:
-		return before - value;
-	case CHANGE_XOR:
-		return before ^ value;
-	case CHANGE_NOT:
-		return ~before;
-	default:
-		return 0 - before;
-	}
 }

@@ -375,9 +375,14 @@ static void keep(struct change *change, struct event_gap *gap)
 
 /* ---- 4. leave ---- */
 
+static const struct watch_row *row_of(const struct changing *changing, unsigned int i)
+{
+	return &changing->watching->table->rows[changing->was[i].number];
+}
+
 static uint64_t told_of(const struct changing *changing, unsigned int i)
 {
-	const struct watch_row *row = &changing->watching->table->rows[changing->was[i].number];
+	const struct watch_row *row = row_of(changing, i);
 
 	return row->taken + row->dropped;
 }
@@ -387,7 +392,7 @@ static int is_all_told(void *data)
 	const struct changing *changing = data;
 
 	for (unsigned int i = 0; i < changing->count; i++)
-		if (told_of(changing, i) < changing->hits[i])
+		if (told_of(changing, i) + row_of(changing, i)->beside < changing->hits[i])
 			return 0;
 	return 1;
 }

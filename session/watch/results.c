@@ -111,10 +111,14 @@ void watched_list_release(struct watched_list *list)
 
 void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint64_t hits)
 {
-	uint64_t told = row->taken + row->dropped;
+	uint64_t told = row->taken + row->dropped, missed = hits > told ? hits - told : 0;
+	/* hits without a signal of their own: the signal of another watch of that store was pending */
+	uint64_t beside = missed < row->beside ? missed : row->beside;
+	uint64_t masked = row->masked + beside;
 
-	to->hits += hits;
-	to->taken += row->taken;
+	to->hits += hits > masked ? hits - masked : 0;
+	to->masked += masked;
+	to->taken += row->taken - row->masked;
 	to->filtered += row->filtered;
 	to->counted += row->counted;
 	to->own += row->own;
@@ -123,7 +127,7 @@ void watch_counts_add(struct watch_counts *to, const struct watch_row *row, uint
 	to->inexact += row->inexact;
 	to->unknown += row->unknown;
 	to->shared += row->shared;
-	to->missed += hits > told ? hits - told : 0;
+	to->missed += missed - beside;
 }
 
 void watched_add(const struct watching *watching, const struct watched *one, uint64_t hits,

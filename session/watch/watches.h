@@ -27,11 +27,12 @@ struct watch_frames {
 
 /* All processes and all pieces together. */
 struct watch_counts {
-	uint64_t hits;	   /* as the kernel counted */
+	uint64_t hits;	   /* as the kernel counted, without those masked */
 	uint64_t taken;	   /* of them by the agent: recorded, or filtered, counted, own */
 	uint64_t filtered; /* of those taken: no event, as a condition says */
 	uint64_t counted;  /* no event, as `count` says */
 	uint64_t own;	   /* no event, since it was the agent's own doing */
+	uint64_t masked;   /* not among the hits: a store's mask excluded the bytes */
 	uint64_t dropped;  /* outside of the time that the watch was armed */
 	uint64_t missed;   /* neither taken nor dropped */
 	uint64_t late;	   /* of those taken: told when SIGTRAP was let through again */

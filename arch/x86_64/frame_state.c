@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "arch/x86_64/frame_state.h"
+
+#include <stddef.h>
+
+#define XMM_AT 160u
+#define XMM_BYTES 16u
+#define MAGIC_AT 464u /* struct _fpx_sw_bytes */
+#define MAGIC 0x46505853u
+#define FEATURES_AT 472u
+#define STATE_BYTES_AT 480u
+#define HAVE_AT 512u /* the header: XSTATE_BV, XCOMP_BV */
+#define FORMAT_AT 520u
+#define IS_COMPACTED (UINT64_C(1) << 63)
+#define YMM_HIGH_AT 576u
+#define FEATURE_YMM 0x04u
+#define FEATURE_MASKS 0x20u
+#define MASK_BYTES 8u
+#define MASKS_BYTES 64u
+
+uint32_t frame_masks_at;
+
+static uint64_t word_at(const uint8_t *frame, unsigned int at, size_t bytes)
+{
+	uint64_t word = 0;
+
+	__builtin_memcpy(&word, frame + at, bytes);
+	return word;
+}
+
+/* 1: the frame has the component, which ends at `end`; 0: all of it is 0; -1: it is unknown. */
+static int component(const uint8_t *frame, unsigned int feature, unsigned int end)
+{
+	if (word_at(frame, MAGIC_AT, 4) != MAGIC || !(word_at(frame, FEATURES_AT, 8) & feature) ||
+	    end > word_at(frame, STATE_BYTES_AT, 4) || word_at(frame, FORMAT_AT, 8) & IS_COMPACTED)
+		return -1;
+	return (word_at(frame, HAVE_AT, 8) & feature) != 0;
+}
+
+static void copy(uint8_t *to, const uint8_t *from, unsigned int bytes)
+{
+	for (unsigned int i = 0; i < bytes; i++)
+		to[i] = from ? from[i] : 0;
+}
+
+int frame_vector(const ucontext_t *context, unsigned int number, unsigned int from,
+		 unsigned int bytes, uint8_t *to)
+{
+	const uint8_t *frame = (const uint8_t *)context->uc_mcontext.fpregs;
+	unsigned int low = bytes > XMM_BYTES ? XMM_BYTES : bytes;
+	const uint8_t *high;
+	int has_high;
+
+	if (!frame)
+		return -1;
+	copy(to, frame + XMM_AT + (size_t)XMM_BYTES * number + from, low);
+	if (bytes == low)
+		return 0;
+	has_high = component(frame, FEATURE_YMM, YMM_HIGH_AT + 16 * XMM_BYTES);
+	if (has_high < 0)
+		return -1;
+	high = frame + YMM_HIGH_AT + (size_t)XMM_BYTES * number;
+	copy(to + XMM_BYTES, has_high ? high : NULL, XMM_BYTES);
+	return 0;
+}
+
+int frame_mask(const ucontext_t *context, unsigned int number, uint64_t *mask)
+{
+	const uint8_t *frame = (const uint8_t *)context->uc_mcontext.fpregs;
+	uint32_t at = frame_masks_at;
+	int has;
+
+	if (!frame || !at)
+		return -1;
+	has = component(frame, FEATURE_MASKS, at + MASKS_BYTES);
+	if (has < 0)
+		return -1;
+	*mask = has ? word_at(frame, at + MASK_BYTES * number, MASK_BYTES) : 0;
+	return 0;
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/* Which bytes a masked store wrote. The frames are built here, so any processor runs the tests. */
+#define _GNU_SOURCE
+#include "arch/told.h"
+#include "arch/x86_64/frame_state.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+#define FRAME_BYTES 2816u
+#define HAVE_AT 512u
+#define FORMAT_AT 520u
+#define YMM_HIGH_AT 576u
+#define MASKS_AT_AMD 832u    /* no MPX in front of them */
+#define MASKS_AT_INTEL 1088u /* both as cpuid 0xd.5 says there */
+#define YMM 0x04u
+#define MASKS 0x20u
+#define RAX_AT 0x10000u
+#define RDI_AT 0x20000u
+
+static uint8_t frame[FRAME_BYTES] __attribute__((aligned(64)));
+static ucontext_t context;
+
+static void put(unsigned int at, uint64_t value, size_t bytes)
+{
+	memcpy(frame + at, &value, bytes);
+}
+
+static void frame_make(uint32_t masks_at)
+{
+	static const uint8_t signs[32] = {
+		[0] = 0x80, [3] = 0x80, [7] = 0xff, [15] = 0x80, [16] = 0x80, [31] = 0x80
+	};
+
+	memset(frame, 0, sizeof(frame));
+	frame_masks_at = masks_at;
+	put(464, 0x46505853, 4);
+	put(472, 3 | YMM | MASKS, 8);
+	put(480, FRAME_BYTES, 4);
+	put(HAVE_AT, 3 | YMM | MASKS, 8);
+	put(masks_at + 8, 0x00000000000000f1, 8);
+	put(masks_at + 16, ~UINT64_C(0), 8);
+	/* xmm1, ymm1 */
+	memcpy(frame + 160 + 16, signs, 16);
+	memcpy(frame + YMM_HIGH_AT + 16, signs + 16, 16);
+	memset(&context, 0, sizeof(context));
+	context.uc_mcontext.fpregs = (fpregset_t)(void *)frame;
+	context.uc_mcontext.gregs[REG_RAX] = RAX_AT;
+	context.uc_mcontext.gregs[REG_RDI] = RDI_AT;
+}
+
+/* Code that is read and not run. */
+#define CODE(name, text)                                                                           \
+	extern const uint8_t name[], name##_end[];                                                 \
+	__asm__(".pushsection .rodata\n" #name ":\n\t" text "\n" #name "_end:\n\t.popsection");
+#define FORMS(X)                                                                                   \
+	X(dqu8, "vmovdqu8 %zmm16, 64(%rax){%k1}", 64, 64, ~UINT64_C(0xf1))                         \
+	X(dqu8_x, "vmovdqu8 %xmm3, (%rax){%k1}", 0, 16, UINT64_C(0xff0e))                          \
+	X(dqu16, "vmovdqu16 %ymm3, (%rax){%k1}", 0, 32, UINT64_C(0xffff00fc))                      \
+	X(dqu32, "vmovdqu32 %ymm3, 32(%rax){%k1}", 32, 32, UINT64_C(0x0000fff0))                   \
+	X(dqa64, "vmovdqa64 %zmm3, (%rax){%k1}", 0, 64, UINT64_C(0x00000000ffffff00))              \
+	X(ups, "vmovups %ymm20, (%rax){%k1}", 0, 32, UINT64_C(0x0000fff0))                         \
+	X(apd, "vmovapd %ymm3, (%rax){%k1}", 0, 32, UINT64_C(0xffffff00))                          \
+	X(ss, "vmovss %xmm3, 4(%rax){%k1}", 4, 4, 0)                                               \
+	X(sd, "vmovsd %xmm3, 8(%rax){%k3}", 8, 8, UINT64_C(0xff))                                  \
+	X(all, "vmovdqu8 %zmm16, (%rax){%k2}", 0, 64, 0)                                           \
+	X(none, "vmovdqu8 %zmm16, (%rax){%k3}", 0, 64, ~UINT64_C(0))                               \
+	X(unmasked, "vmovdqu8 %zmm16, (%rax)", 0, 64, 0)                                           \
+	X(compress_b, "vpcompressb %ymm3, 2(%rax){%k1}", 2, 32, UINT64_C(0xffffffe0))              \
+	X(compress_q, "vpcompressq %zmm3, 8(%rax){%k1}", 8, 64, UINT64_C(0xffffff0000000000))      \
+	X(compress_ps, "vcompressps %zmm3, 4(%rax){%k1}", 4, 64, ~UINT64_C(0xfffff))               \
+	X(maskmov_ps, "vmaskmovps %ymm2, %ymm1, (%rax)", 0, 32, UINT64_C(0x0fff0f00))              \
+	X(maskmov_pd, "vmaskmovpd %xmm2, %xmm1, (%rax)", 0, 16, 0)                                 \
+	X(maskmov_d, "vpmaskmovd %ymm2, %ymm1, (%rax)", 0, 32, UINT64_C(0x0fff0f00))               \
+	X(maskmov_q, "vpmaskmovq %ymm2, %ymm1, (%rax)", 0, 32, UINT64_C(0x00ff0000))
+
+#define FORM_CODE(name, text, at, bytes, kept) CODE(name, text)
+#define FORM_ROW(name, text, at, bytes, kept) { text, name, name##_end, at, bytes, kept },
+
+FORMS(FORM_CODE)
+CODE(mask_move, "maskmovdqu %xmm1, %xmm2")
+CODE(mask_move_vex, "vmaskmovdqu %xmm1, %xmm2")
+CODE(mask_move_fs, ".byte 0x64\n\tmaskmovdqu %xmm1, %xmm2")
+CODE(scatter, "vpscatterdd %zmm3, (%rax,%zmm4,4){%k1}")
+CODE(down, "vpmovqb %zmm3, (%rax){%k1}")
+
+static const struct form {
+	const char *name;
+	const uint8_t *code, *end;
+	unsigned int at, bytes;
+	uint64_t kept;
+} forms[] = { FORMS(FORM_ROW) };
+
+static int decode(struct written *written, const uint8_t *code, const uint8_t *end)
+{
+	return written_tell(written, code, (size_t)(end - code), &context, NULL);
+}
+
+static void check_forms(void)
+{
+	struct written written;
+
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		const struct form *form = &forms[i];
+
+		cr_assert_eq(decode(&written, form->code, form->end), 0, "%s", form->name);
+		cr_assert_eq(written.address, RAX_AT + form->at, "%s: %lx", form->name,
+			     written.address);
+		cr_assert_eq(written.bytes, form->bytes, "%s: %u", form->name, written.bytes);
+		cr_assert_eq(written.kept, form->kept, "%s: %lx", form->name, written.kept);
+	}
+}
+
+Test(masked, kept_bytes_follow_from_the_mask)
+{
+	frame_make(MASKS_AT_AMD);
+	check_forms();
+}
+
+Test(masked, masks_are_read_where_cpuid_says)
+{
+	frame_make(MASKS_AT_INTEL);
+	check_forms();
+}
+
+Test(masked, maskmovdqu_stores_where_rdi_points)
+{
+	struct written written;
+
+	frame_make(MASKS_AT_AMD);
+	cr_assert_eq(decode(&written, mask_move, mask_move_end), 0);
+	cr_assert_eq(written.address, RDI_AT);
+	cr_assert_eq(written.bytes, 16);
+	cr_assert_eq(written.kept, 0x7f76, "%lx", written.kept);
+	cr_assert_eq(decode(&written, mask_move_vex, mask_move_vex_end), 0);
+	cr_assert_eq(written.kept, 0x7f76, "%lx", written.kept);
+	cr_assert_eq(decode(&written, mask_move_fs, mask_move_fs_end), -1, "%lx", written.address);
+}
+
+/* The processor clears a scatter's mask as it goes; the others are rare. */
+Test(masked, forms_that_are_not_decoded_may_have_written_all)
+{
+	struct written written;
+
+	frame_make(MASKS_AT_AMD);
+	cr_assert_eq(decode(&written, scatter, scatter_end), -1);
+	cr_assert_eq(decode(&written, down, down_end), -1);
+	cr_assert_eq(written.kept, 0);
+}
+
+static uint64_t kept_of(const uint8_t *code, const uint8_t *end)
+{
+	struct written written;
+
+	cr_assert_eq(decode(&written, code, end), 0);
+	return written.kept;
+}
+
+Test(masked, without_the_mask_all_may_be_written)
+{
+	frame_make(MASKS_AT_AMD);
+	context.uc_mcontext.fpregs = NULL;
+	cr_assert_eq(kept_of(dqu8, dqu8_end), 0);
+	cr_assert_eq(kept_of(maskmov_d, maskmov_d_end), 0);
+	cr_assert_eq(kept_of(mask_move, mask_move_end), 0);
+	frame_make(MASKS_AT_AMD);
+	frame_masks_at = 0;
+	cr_assert_eq(kept_of(dqu8, dqu8_end), 0);
+	frame_make(MASKS_AT_AMD);
+	put(464, 0, 4);
+	cr_assert_eq(kept_of(dqu8, dqu8_end), 0, "no extended state");
+	cr_assert_eq(kept_of(maskmov_d, maskmov_d_end), 0);
+	frame_make(MASKS_AT_AMD);
+	put(472, 3, 8);
+	cr_assert_eq(kept_of(dqu8, dqu8_end), 0, "not in this frame");
+	frame_make(MASKS_AT_AMD);
+	put(480, MASKS_AT_AMD + 63, 4);
+	cr_assert_eq(kept_of(dqu8, dqu8_end), 0, "behind the frame's end");
+	frame_make(MASKS_AT_AMD);
+	put(FORMAT_AT, UINT64_C(1) << 63, 8);
+	cr_assert_eq(kept_of(dqu8, dqu8_end), 0, "the compacted format");
+}
+
+/* XSAVE leaves out what is in its initial state: all zero. */
+Test(masked, state_that_is_left_out_is_zero)
+{
+	frame_make(MASKS_AT_AMD);
+	put(HAVE_AT, 3, 8);
+	cr_assert_eq(kept_of(dqu8, dqu8_end), ~UINT64_C(0));
+	cr_assert_eq(kept_of(maskmov_d, maskmov_d_end), 0xffff0f00);
+}
+
+/* ---- a hit ---- */
+
+static int is_repeat_behind;
+
+static const uint8_t *code_at(void *data, uint64_t address, size_t bytes, int has_run,
+			      uint8_t *room)
+{
+	static const uint8_t behind[15] = { 0xf3, 0xaa, 0x90 }; /* rep stosb */
+	static const uint8_t nops[15] = { 0x90 };
+
+	(void)data, (void)bytes, (void)has_run, (void)room;
+	if (address == (uintptr_t)dqu8)
+		return dqu8;
+	return is_repeat_behind ? behind : nops;
+}
+
+static unsigned int before(void *data, uint64_t end, int *is_start)
+{
+	(void)data;
+	*is_start = 0;
+	return end == (uintptr_t)dqu8_end ? (unsigned int)(dqu8_end - dqu8) : 0;
+}
+
+/* dqu8 has run, and rdi is that. */
+static struct told hit_of(const struct control_watch *about, uint64_t rdi)
+{
+	const struct told_reads reads = { .code = code_at, .before = before };
+	struct told hit = { 0 };
+
+	frame_make(MASKS_AT_AMD);
+	context.uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)dqu8_end;
+	context.uc_mcontext.gregs[REG_RDI] = (greg_t)rdi;
+	told_find(&hit, about, &context, &reads);
+	return hit;
+}
+
+/* dqu8 writes the bytes 0 and 4 to 7 of the 64 at RAX_AT + 64. */
+Test(masked, hit_of_excluded_bytes_is_masked)
+{
+	static const struct {
+		uint64_t at, bytes;
+		int is_masked;
+	} watches[] = {
+		{ 8, 8, 1 }, { 56, 8, 1 }, { 1, 1, 1 }, { 2, 2, 1 },
+		{ 0, 8, 0 }, { 4, 4, 0 },  { 0, 1, 0 }, { 7, 1, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(watches) / sizeof(watches[0]); i++) {
+		struct control_watch about = { .address = RAX_AT + 64 + watches[i].at,
+					       .bytes = (uint8_t)watches[i].bytes,
+					       .on = WATCH_ON_WRITE };
+		struct told hit = hit_of(&about, RDI_AT);
+
+		cr_assert_eq(hit.ip, (uintptr_t)dqu8);
+		cr_assert_eq(told_is_masked(&hit, &about), watches[i].is_masked, "%zu", i);
+		cr_assert_eq(told_covers(&hit, &about), !watches[i].is_masked, "%zu", i);
+	}
+}
+
+/* The hit can be of the repeated store at the program counter, which stored in front of rdi. */
+Test(masked, hit_that_another_store_can_have_made_is_kept)
+{
+	struct control_watch about = { .address = RAX_AT + 64 + 8,
+				       .bytes = 8,
+				       .on = WATCH_ON_WRITE };
+	struct told hit;
+
+	is_repeat_behind = 1;
+	hit = hit_of(&about, about.address + 4);
+	cr_assert(!told_is_masked(&hit, &about));
+	cr_assert_eq(hit.ip, (uintptr_t)dqu8_end);
+	hit = hit_of(&about, RDI_AT);
+	cr_assert(told_is_masked(&hit, &about));
+}
