@@ -273,7 +273,7 @@ static int list_process(struct listing *listing, pid_t pid)
 	for (size_t i = 0; !err && i < list.count; i++) {
 		const struct loaded *loaded = &list.all[i];
 
-		if (!plan_concerns(listing->specs, loaded->path))
+		if (!plan_concerns(listing->specs, loaded->path, &loaded->aliases))
 			continue;
 		if (loaded->module)
 			err = list_module(listing, loaded->module, loaded->path, &process);

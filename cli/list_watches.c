@@ -201,7 +201,8 @@ static int complain_why(const struct listing *listing, const struct watch_expr *
 	if (err != -WM_E_WATCH_VARIABLE)
 		return complain(err, "%s", trouble->error == err ? trouble->detail : expr->words);
 	for (size_t i = 0; i < listing->module_count; i++)
-		if (watch_expr_takes(expr, listing->modules[i]->file->path))
+		if (watch_expr_takes(expr, listing->modules[i]->file->path,
+				     &listing->modules[i]->file->aliases))
 			watch_names(listing->modules[i], name_keep, &names);
 	status = complain_near(err, trouble->detail, (const char *const *)names.all, names.count);
 	name_list_release(&names);

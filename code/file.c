@@ -320,6 +320,17 @@ int code_file_beat(const struct code_file *file, size_t done, size_t total)
 	return file->pulse.beat ? file->pulse.beat(done, total, file->pulse.data) : 0;
 }
 
+int code_file_rename(struct code_file *file, const char *name)
+{
+	char *copy = strdup(name);
+
+	if (!copy)
+		return -ENOMEM;
+	free(file->name);
+	file->name = copy;
+	return 0;
+}
+
 void code_file_close(struct code_file *file)
 {
 	if (!file)

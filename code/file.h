@@ -33,6 +33,13 @@ struct code_section {
 	uint32_t index;
 };
 
+/* Names of a module in a process, beside its file's: paths, or NULL. */
+struct code_aliases {
+	const char *
+		link; /* a program: the name that it was started by; a library: its path in the loader's list */
+	const char *argument; /* a program's argv[0] */
+};
+
 struct code_dwarf;
 
 /*
@@ -45,8 +52,9 @@ struct code_pulse {
 };
 
 struct code_file {
-	struct code_pulse pulse; /* the owner's; zeroed: none */
-	char *path;		 /* as it was asked for */
+	struct code_pulse pulse;     /* the owner's; zeroed: none */
+	struct code_aliases aliases; /* likewise; zeroed for a file of no process */
+	char *path;		     /* as it was asked for */
 	char *name; /* the module's short one: libc.so.6 is "libc", /usr/bin/psql "psql" */
 	char *root; /* before the paths of debug files: "" or "/proc/PID/root" */
 	int fd;
@@ -101,6 +109,9 @@ int code_file_open_image(struct code_file **file, const char *path, const void *
 
 /* Now and then, while the file is worked on. What its owner returns. */
 int code_file_beat(const struct code_file *file, size_t done, size_t total);
+
+/* Set a file's short name. 0 or -ENOMEM. */
+int code_file_rename(struct code_file *file, const char *name);
 
 /* NULL is let pass. */
 void code_file_close(struct code_file *file);

@@ -263,17 +263,17 @@ void code_request_release(struct code_request *request)
 	*request = (struct code_request){ 0 };
 }
 
-int code_request_takes(const struct code_request *request, const char *path)
+static int takes_name(const char *wanted, const char *path)
 {
-	const char *wanted = request->module, *name = strrchr(path, '/');
+	const char *name = strrchr(path, '/');
 	char text[PATH_MAX];
 	size_t bytes;
 
 	/* as it is first: "[vdso]" is no glob */
-	if (!wanted || !strcmp(wanted, path) || fnmatch(wanted, path, FNM_NOESCAPE) == 0)
+	if (!strcmp(wanted, path) || fnmatch(wanted, path, FNM_NOESCAPE) == 0)
 		return 1;
 	if (strchr(wanted, '/'))
-		return realpath(wanted, text) && !strcmp(text, path);
+		return 0;
 	name = name ? name + 1 : path;
 	if (fnmatch(wanted, name, FNM_NOESCAPE) == 0)
 		return 1;
@@ -283,4 +283,18 @@ int code_request_takes(const struct code_request *request, const char *path)
 		return 1;
 	code_file_short_name(path, text, sizeof(text));
 	return fnmatch(wanted, text, FNM_NOESCAPE) == 0;
+}
+
+int code_request_takes(const struct code_request *request, const char *path,
+		       const struct code_aliases *aliases)
+{
+	const char *wanted = request->module;
+	char text[PATH_MAX];
+
+	if (!wanted || takes_name(wanted, path))
+		return 1;
+	if (strchr(wanted, '/') && realpath(wanted, text) && !strcmp(text, path))
+		return 1;
+	return aliases && ((aliases->link && takes_name(wanted, aliases->link)) ||
+			   (aliases->argument && takes_name(wanted, aliases->argument)));
 }

@@ -24,6 +24,7 @@
 #ifndef CODE_REQUEST_H
 #define CODE_REQUEST_H
 
+#include "code/file.h"
 #include "code/place.h"
 
 #include <stdint.h>
@@ -58,7 +59,8 @@ struct code_request {
 int code_request_parse(struct code_request *request, const char *text);
 void code_request_release(struct code_request *request);
 
-/* Whether a module, by its path in the process, is one that may hold what is asked for. */
-int code_request_takes(const struct code_request *request, const char *path);
+/* Whether a module, by its path in the process or an alias, may hold what is asked for. `aliases` may be NULL. */
+int code_request_takes(const struct code_request *request, const char *path,
+		       const struct code_aliases *aliases);
 
 #endif

@@ -172,24 +172,35 @@ Test(request, a_module_goes_by_path_or_name)
 	char folder[] = "/tmp/waymark-request-XXXXXX", link[64];
 
 	cr_assert_eq(parse("func:a"), 0);
-	cr_assert(code_request_takes(&request, path));
+	cr_assert(code_request_takes(&request, path, NULL));
 	cr_assert_eq(parse("func:a@libc.so.6"), 0);
-	cr_assert(code_request_takes(&request, path));
+	cr_assert(code_request_takes(&request, path, NULL));
 	cr_assert_eq(parse("func:a@libc"), 0);
-	cr_assert(code_request_takes(&request, path));
+	cr_assert(code_request_takes(&request, path, NULL));
 	cr_assert_eq(parse("func:a@/usr/*/libc.so*"), 0);
-	cr_assert(code_request_takes(&request, path));
+	cr_assert(code_request_takes(&request, path, NULL));
 	cr_assert_eq(parse("func:a@libcrypt"), 0);
-	cr_assert_not(code_request_takes(&request, path));
+	cr_assert_not(code_request_takes(&request, path, NULL));
 	cr_assert_eq(parse("func:a@/lib/libc.so.6"), 0);
-	cr_assert_not(code_request_takes(&request, path));
+	cr_assert_not(code_request_takes(&request, path, NULL));
 
 	/* By the name that programs ask for it by. */
 	cr_assert_eq(parse("func:a@libz.so.1"), 0);
-	cr_assert(code_request_takes(&request, "/lib/libz.so.1.2.13"));
-	cr_assert_not(code_request_takes(&request, "/lib/libz.so.11"));
+	cr_assert(code_request_takes(&request, "/lib/libz.so.1.2.13", NULL));
+	cr_assert_not(code_request_takes(&request, "/lib/libz.so.11", NULL));
 	cr_assert_eq(parse("func:a@lib"), 0);
-	cr_assert_not(code_request_takes(&request, "/lib/lib.a"));
+	cr_assert_not(code_request_takes(&request, "/lib/lib.a", NULL));
+
+	/* By the names that the process has for it. */
+	cr_assert_eq(parse("func:a@libblas.so.3"), 0);
+	cr_assert_not(code_request_takes(&request, "/lib/libopenblas.so.0", NULL));
+	cr_assert(code_request_takes(&request, "/lib/libopenblas.so.0",
+				     &(struct code_aliases){ .link = "/lib/libblas.so.3" }));
+	cr_assert_eq(parse("func:a@server"), 0);
+	cr_assert(code_request_takes(&request, "/bin/tool",
+				     &(struct code_aliases){ "./other", "/bin/server" }));
+	cr_assert_not(code_request_takes(&request, "/bin/tool",
+					 &(struct code_aliases){ "./servers", "" }));
 
 	/* By a link to it, as /lib is one to /usr/lib. */
 	cr_assert_not_null(mkdtemp(folder));
@@ -197,7 +208,7 @@ Test(request, a_module_goes_by_path_or_name)
 	cr_assert_eq(symlink("/etc/passwd", link), 0);
 	code_request_release(&request);
 	request.module = strdup(link);
-	cr_assert(code_request_takes(&request, "/etc/passwd"));
+	cr_assert(code_request_takes(&request, "/etc/passwd", NULL));
 	unlink(link);
 	rmdir(folder);
 }

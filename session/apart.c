@@ -196,6 +196,29 @@ int apart_shares(pid_t pid, const char *path)
 	       ours.st_ino == theirs.st_ino;
 }
 
+int apart_stat(pid_t pid, const char *path, struct stat *st)
+{
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_NO_MAGICLINKS | (*path == '/' ? RESOLVE_IN_ROOT : 0),
+	};
+	char way[64];
+	long folder, fd;
+	int err = 0;
+
+	snprintf(way, sizeof(way), "/proc/%d/%s", (int)pid, *path == '/' ? "root" : "cwd");
+	folder = open(way, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0)
+		return -errno;
+	fd = syscall(SYS_openat2, folder, path, &how, sizeof(how));
+	if (fd < 0 || fstat((int)fd, st))
+		err = -errno;
+	if (fd >= 0)
+		close((int)fd);
+	close((int)folder);
+	return err;
+}
+
 int apart_knows_us(pid_t pid)
 {
 	unsigned long inside, outside, count;

@@ -7,6 +7,7 @@
 #define SESSION_APART_H
 
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 /* Which files a process sees; all 0: the same as we. */
@@ -37,6 +38,9 @@ int apart_bring(int folder, const char *from, const char *name);
 
 /* Whether the process has a file of ours by the path that we have it by. */
 int apart_shares(pid_t pid, const char *path);
+
+/* stat(2) of what a path leads to for the process: from its root, or from its working folder. 0 or -errno. */
+int apart_stat(pid_t pid, const char *path, struct stat *st);
 
 /*
  * Whether our user is known in the process's user namespace: there is no other way for its agent to tell who

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/loaded.h"
 #include "base/array.h"
+#include "session/alias.h"
 #include "session/target.h"
 
 #include "base/elf.h"
@@ -31,6 +32,13 @@ struct code_process loaded_process(struct loaded_list *list)
 				      .module_count = list->module_count };
 }
 
+void loaded_name(const struct loaded *loaded, char *name, size_t bytes)
+{
+	const char *link = loaded->is_program ? loaded->aliases.link : NULL;
+
+	code_file_short_name(link ? link : loaded->path, name, bytes);
+}
+
 int loaded_open(struct loaded_list *list)
 {
 	struct code_memory memory = { memory_read, list };
@@ -44,6 +52,7 @@ int loaded_open(struct loaded_list *list)
 	for (size_t i = 0; i < list->count; i++) {
 		struct loaded *loaded = &list->all[i];
 		struct code_file *file;
+		char name[256];
 
 		loaded->error = code_file_open_process(&file, list->pid, loaded->start,
 						       loaded->path, &memory);
@@ -56,6 +65,10 @@ int loaded_open(struct loaded_list *list)
 		}
 		code_module_init(loaded->module, file, loaded->base);
 		list->modules[list->module_count++] = loaded->module;
+		file->aliases = loaded->aliases;
+		loaded_name(loaded, name, sizeof(name));
+		if (code_file_rename(file, name))
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -136,7 +149,7 @@ static int read_by(struct loaded_list *list, pid_t tid)
 	for (size_t i = 0; !err && i < maps.count; i++)
 		err = consider(list, &maps, &maps.list[i]);
 	maps_release(&maps);
-	return err;
+	return err ? err : alias_read(list);
 }
 
 int loaded_read(struct loaded_list *list, pid_t pid)
@@ -163,8 +176,11 @@ void loaded_release(struct loaded_list *list)
 		code_module_release(list->modules[i]);
 		free(list->modules[i]);
 	}
-	for (size_t i = 0; i < list->count; i++)
+	for (size_t i = 0; i < list->count; i++) {
 		free(list->all[i].path);
+		free((char *)list->all[i].aliases.link);
+		free((char *)list->all[i].aliases.argument);
+	}
 	free(list->modules);
 	free(list->all);
 	if (list->mem >= 0)

@@ -14,10 +14,13 @@
 #include <sys/types.h>
 
 struct loaded {
-	uint64_t start;		    /* where its ELF header lies */
-	uint64_t base;		    /* what was added to every address */
-	uint64_t device, inode;	    /* of its file; 0 of the vdso */
-	char *path;		    /* as the process has it */
+	uint64_t start;		/* where its ELF header is */
+	uint64_t base;		/* what was added to every address */
+	uint64_t device, inode; /* of its file; 0 of the vdso */
+	char *path;		/* as the process has it */
+	struct code_aliases aliases;
+	int is_program;		    /* by the kernel */
+	int is_listed;		    /* a library, in the loader's list */
 	struct code_module *module; /* once loaded_open() could open it */
 	int error;		    /* why it could not */
 };
@@ -44,6 +47,9 @@ void loaded_release(struct loaded_list *list);
  * to read by mmap(2)? 1: code of the same file is mapped where the header says.
  */
 int loaded_runs(const struct elf *elf, const struct maps *maps, const struct map *first);
+
+/* The short name that its events have: a program's is the name that it was started by. */
+void loaded_name(const struct loaded *loaded, char *name, size_t bytes);
 
 /* Open their files, unless that was done. 0 or -ENOMEM. */
 int loaded_open(struct loaded_list *list);

@@ -273,21 +273,39 @@ static int is_guarded(const struct spec_list *specs, const char *path)
 	return 0;
 }
 
-int plan_concerns(const struct spec_list *specs, const char *path)
+int plan_concerns(const struct spec_list *specs, const char *path,
+		  const struct code_aliases *aliases)
 {
 	if (is_guarded(specs, path))
 		return 1;
 	for (size_t i = 0; i < specs->count; i++)
-		if (specs->all[i].request && code_request_takes(specs->all[i].request, path))
+		if (specs->all[i].request &&
+		    code_request_takes(specs->all[i].request, path, aliases))
 			return 1;
 	return 0;
+}
+
+int plan_fits(const struct plan *plan, const struct spec_list *specs, const char *name,
+	      const struct code_aliases *aliases)
+{
+	if (strcmp(plan->name, name))
+		return 0;
+	for (size_t i = 0; i < specs->count; i++) {
+		const struct code_request *request = specs->all[i].request;
+
+		if (request && code_request_takes(request, plan->path, &plan->aliases) !=
+				       code_request_takes(request, plan->path, aliases))
+			return 0;
+	}
+	return 1;
 }
 
 static int resolve(struct making *making, struct spec *spec, const struct code_process *process)
 {
 	int err;
 
-	if (!code_request_takes(spec->request, making->plan->path) ||
+	if (!code_request_takes(spec->request, making->plan->path,
+				&making->module->file->aliases) ||
 	    (making->module->file->is_vdso && !spec->request->module))
 		return 0;
 	spec->modules++;
@@ -385,6 +403,13 @@ static int guard_all(struct making *making)
 	return err == -ENOMEM ? err : 0;
 }
 
+static int aliases_copy(struct code_aliases *to, const struct code_aliases *from)
+{
+	to->link = from->link ? strdup(from->link) : NULL;
+	to->argument = from->argument ? strdup(from->argument) : NULL;
+	return (from->link && !to->link) || (from->argument && !to->argument) ? -ENOMEM : 0;
+}
+
 int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *module,
 	      const struct code_process *process, const struct plan_listener *listener)
 {
@@ -398,10 +423,13 @@ int plan_make(struct plan **plan, struct spec_list *specs, struct code_module *m
 	}
 	(*plan)->fd = module->file->fd >= 0 ? fcntl(module->file->fd, F_DUPFD_CLOEXEC, 0) : -1;
 	(*plan)->path = strdup(module->file->path);
+	(*plan)->name = strdup(module->file->name);
+	err = aliases_copy(&(*plan)->aliases, &module->file->aliases);
 	making->plan = *plan;
 	making->module = module;
 	making->listener = listener;
-	err = (*plan)->path ? 0 : -ENOMEM;
+	if (!(*plan)->path || !(*plan)->name)
+		err = -ENOMEM;
 	/* before what the user may want of the same functions: that is refused then */
 	if (!err && is_guarded(specs, (*plan)->path))
 		err = guard_all(making);
@@ -432,6 +460,9 @@ void plan_free(struct plan *plan)
 		free(plan->places[i].detour);
 	free(plan->places);
 	free(plan->path);
+	free(plan->name);
+	free((char *)plan->aliases.link);
+	free((char *)plan->aliases.argument);
 	free(plan);
 }
 
@@ -469,7 +500,7 @@ int plan_names(struct name_list *names, const struct spec_list *specs, struct co
 		const struct spec *spec = &specs->all[i];
 
 		if (!spec->request || spec->matches ||
-		    !code_request_takes(spec->request, module->file->path))
+		    !code_request_takes(spec->request, module->file->path, &module->file->aliases))
 			continue;
 		if (spec->request->kind == REQUEST_FUNCTION)
 			err = names_of_functions(names, spec->request, module);

@@ -33,6 +33,8 @@ struct plan {
 	uint64_t device, inode;
 	int fd; /* as long as it is open the inode is nobody else's */
 	char *path;
+	char *name; /* that its events have */
+	struct code_aliases aliases;
 	struct plan_place *places;
 	size_t place_count, place_room;
 	uint64_t last;	    /* of their addresses */
@@ -68,8 +70,19 @@ void plan_free(struct plan *plan); /* NULL is allowed */
 /* Add names that a module has to the list, near to those that its requests ask for in vain. 0, -ENOMEM. */
 int plan_names(struct name_list *names, const struct spec_list *specs, struct code_module *module);
 
-/* Whether some request takes this path, or it is libc's and they want it guarded (abi/detour.h). */
-int plan_concerns(const struct spec_list *specs, const char *path);
+/*
+ * Whether some request takes a module of this path and these aliases (NULL: none), or the path is libc's and a watch
+ * wants it guarded (abi/detour.h).
+ */
+int plan_concerns(const struct spec_list *specs, const char *path,
+		  const struct code_aliases *aliases);
+
+/*
+ * Whether a plan of a file serves a process that has these other names for it: events have the same name, and the same
+ * specs take the file. So an argv[0] that a program changes needs no plan of its own.
+ */
+int plan_fits(const struct plan *plan, const struct spec_list *specs, const char *name,
+	      const struct code_aliases *aliases);
 
 /*
  * Write detours from number *from on as CONTROL_PLACE wants them, for a module at `base`, until the room

@@ -224,10 +224,10 @@ Test(plan, names_what_is_near_to_what_is_not_there)
 Test(plan, concerns_the_files_that_a_request_names)
 {
 	cr_assert_eq(spec_add(&specs, "marker:a:b"), 0);
-	cr_assert_not(plan_concerns(&specs, "/usr/lib/libz.so.1"));
+	cr_assert_not(plan_concerns(&specs, "/usr/lib/libz.so.1", NULL));
 	cr_assert_eq(spec_add(&specs, "func:inflate@libz.so.1"), 0);
-	cr_assert(plan_concerns(&specs, "/usr/lib/libz.so.1"));
-	cr_assert_not(plan_concerns(&specs, "/usr/lib/libc.so.6"));
+	cr_assert(plan_concerns(&specs, "/usr/lib/libz.so.1", NULL));
+	cr_assert_not(plan_concerns(&specs, "/usr/lib/libc.so.6", NULL));
 }
 
 struct beats {

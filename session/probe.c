@@ -33,11 +33,15 @@ static int is_agent(const char *path)
 }
 
 /* The vdso is no file, but the kernel gives each process the same. */
-static struct plan *plan_find(const struct probes *probes, const struct loaded *loaded)
+static struct plan *plan_find(const struct wm_session *session, const struct loaded *loaded)
 {
-	for (struct plan *plan = probes->plans; plan; plan = plan->next)
+	char name[256];
+
+	loaded_name(loaded, name, sizeof(name));
+	for (struct plan *plan = session->probes.plans; plan; plan = plan->next)
 		if (plan->inode == loaded->inode && plan->device == loaded->device &&
-		    !strcmp(plan->path, loaded->path))
+		    !strcmp(plan->path, loaded->path) &&
+		    plan_fits(plan, &session->specs, name, &loaded->aliases))
 			return plan;
 	return NULL;
 }
@@ -249,7 +253,8 @@ static void keep_open_error(struct wm_session *session, const struct loaded *loa
 	for (size_t i = 0; i < session->specs.count; i++) {
 		struct spec *spec = &session->specs.all[i];
 
-		if (spec->request && code_request_takes(spec->request, loaded->path)) {
+		if (spec->request &&
+		    code_request_takes(spec->request, loaded->path, &loaded->aliases)) {
 			spec->modules++;
 			spec_keep_error(spec, loaded->error, loaded->path, 0);
 		}
@@ -295,7 +300,7 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 	struct code_process process;
 	int err;
 
-	*plan = plan_find(probes, loaded);
+	*plan = plan_find(pass->session, loaded);
 	if (*plan)
 		return 0;
 	err = loaded_open(&pass->list);
@@ -332,24 +337,43 @@ static int plan_of(struct pass *pass, const struct loaded *loaded, struct plan *
 
 /* ---- a process ---- */
 
-static int is_seen(const struct probed *probed, const struct loaded *loaded)
+static struct probed_module *find_seen(const struct probed *probed, const struct loaded *loaded)
 {
 	for (size_t i = 0; i < probed->count; i++)
 		if (probed->modules[i].start == loaded->start &&
 		    probed->modules[i].device == loaded->device &&
 		    probed->modules[i].inode == loaded->inode)
-			return 1;
-	return 0;
+			return &probed->modules[i];
+	return NULL;
 }
 
-static int set_seen(struct probed *probed, const struct loaded *loaded)
+/*
+ * The loader maps a library before it puts it in its list, and the list has a name that a spec may take: then
+ * UNNAMED -> DONE is one more look at it.
+ */
+static int is_seen(const struct probed *probed, const struct loaded *loaded)
 {
+	const struct probed_module *module = find_seen(probed, loaded);
+
+	return module && (module->is_done || !loaded->is_listed);
+}
+
+/* `is_done`: its places are sent, or no spec takes any of its names. */
+static int set_seen(struct probed *probed, const struct loaded *loaded, int is_done)
+{
+	struct probed_module *module = find_seen(probed, loaded);
+
+	if (module) {
+		module->is_done = is_done;
+		module->set = probed->set + 1;
+		return 0;
+	}
 	if (array_grow(&probed->modules, &probed->room, probed->count + 1,
 		       sizeof(*probed->modules)))
 		return -ENOMEM;
-	probed->modules[probed->count++] = (struct probed_module){ loaded->start, loaded->base,
-								   loaded->device, loaded->inode,
-								   probed->set + 1 };
+	probed->modules[probed->count++] = (struct probed_module){ loaded->start,   loaded->base,
+								   loaded->device,  loaded->inode,
+								   probed->set + 1, is_done };
 	return 0;
 }
 
@@ -379,13 +403,15 @@ static int see_to_modules(struct pass *pass)
 	for (size_t i = 0; i < pass->list.count && !err; i++) {
 		const struct loaded *loaded = &pass->list.all[i];
 		struct plan *plan = NULL;
+		int is_wanted;
 
 		if (is_seen(probed, loaded))
 			continue;
 		fresh++;
-		err = set_seen(probed, loaded);
-		if (err || is_agent(loaded->path) ||
-		    !plan_concerns(&pass->session->specs, loaded->path))
+		is_wanted = !is_agent(loaded->path) &&
+			    plan_concerns(&pass->session->specs, loaded->path, &loaded->aliases);
+		err = set_seen(probed, loaded, is_wanted || loaded->is_listed);
+		if (err || !is_wanted)
 			continue;
 		err = plan_of(pass, loaded, &plan);
 		if (!err && plan)
@@ -518,7 +544,7 @@ int probe_module(struct wm_session *session, struct process *process,
 			probed->modules[i--] = probed->modules[--probed->count];
 	if (module->gone)
 		return later_module_gone(session, process, module->base);
-	err = loading_add(probed, module->base, plan_concerns(&session->specs, path));
+	err = loading_add(probed, module->base, plan_concerns(&session->specs, path, NULL));
 	if (!err)
 		err = look(session, process, 0);
 	if (!err)

@@ -64,6 +64,7 @@ struct probed {
 		uint64_t start, base;
 		uint64_t device, inode;
 		uint64_t set; /* with which its places were sent */
+		int is_done;
 	} * modules;
 	size_t count, room;
 	/* told by MODULE, SEEN not yet answered: a thread may wait for it */

@@ -71,6 +71,14 @@ if [ "$(id -u)" -eq 0 ] && rootfs "$folder/apart" &&
 		same_bytes "$child" /inner "in a container"
 		kill -9 "$child"
 	done
+	# by a link that leads on from the container's root
+	ln -s /bin/inner "$folder/apart/bin/linked"
+	start unshare --mount --pid --fork --kill-child sh -c "$enter" - "$folder/apart" /bin/linked 0 1 1000
+	child_of "$pid" linked
+	await_running "$child"
+	run 0 --json --for 300ms -e func:add@linked -o linked -p "$child"
+	[ "$(count linked linked:add)" -gt 10 ] || fail "by a link in a container: nothing was recorded"
+	kill -9 "$child"
 	start unshare --mount --pid --fork --kill-child sh -c "$enter" - "$folder/apart" /bin/prefork 3 200
 	child_of "$pid" prefork
 	await_running "$child"

@@ -123,6 +123,31 @@ for way in -fcf-protection=none -fcf-protection=full "-fcf-protection=full -no-p
 	expect "$way: returns" "$(whole filled filler:at_entry:end ret)" 10
 done
 
+# A program goes by the link that started it, by its file and by its argv[0]; its events have the link's name.
+ln -s forms started
+printf '#!%s/started\n' "$folder" >script
+chmod +x script
+echo 'exec -a another ./started' >renames
+number=0
+while read -r module program; do
+	number=$((number + 1))
+	# shellcheck disable=SC2086 # words
+	launched "module$number" "func:types@$module" $program
+	expect "$module: $program" "$("$waymark" dump "module$number" | grep -o '[a-z]*:types' | sort -u)" started:types
+done <<'MODULES'
+started ./started
+forms ./started
+another bash renames
+started ./script
+MODULES
+# one file by two names, in one recording
+launched names_both func:types@forms bash -c './started; ./forms'
+expect "two names" "$("$waymark" dump names_both | grep -o '[a-z]*:types' | sort | uniq -c | xargs)" "2 forms:types 2 started:types"
+# A library goes by the link that it was opened by, too.
+ln -s libprobed.so plugin.so
+launched plugin func:library_add@plugin.so ./loads ./plugin.so 2 3
+expect "a library by a link" "$(count plugin libprobed:library_add)" 8
+
 # Every register there is, flags where they count, the red zone: as they were.
 cc -O2 "$probes_dir/registers.c" -o registers -lpthread || exit 1
 if ./registers 1; then

@@ -525,9 +525,10 @@ int watch_expr_is(const char *text)
 	return !strncmp(text, PREFIX, strlen(PREFIX));
 }
 
-int watch_expr_takes(const struct watch_expr *expr, const char *path)
+int watch_expr_takes(const struct watch_expr *expr, const char *path,
+		     const struct code_aliases *aliases)
 {
 	const struct code_request request = { .module = expr->module };
 
-	return code_request_takes(&request, path);
+	return code_request_takes(&request, path, aliases);
 }

@@ -29,6 +29,7 @@
 #ifndef CODE_WATCH_EXPR_H
 #define CODE_WATCH_EXPR_H
 
+#include "code/file.h"
 #include "code/watch/option.h"
 #include "code/watch/trouble.h"
 
@@ -84,7 +85,8 @@ void watch_expr_release(struct watch_expr *expr);
 /* Whether a spec is one: begins with "watch:". */
 int watch_expr_is(const char *text);
 
-/* Whether a module, by its path in the process, is one that the base may lie in. */
-int watch_expr_takes(const struct watch_expr *expr, const char *path);
+/* Whether a module, by its path in the process or an alias, may have the base. `aliases` may be NULL. */
+int watch_expr_takes(const struct watch_expr *expr, const char *path,
+		     const struct code_aliases *aliases);
 
 #endif

@@ -130,12 +130,12 @@ Test(watch_expr, kinds_lengths_and_modules_stand_behind)
 	cr_assert_str_eq(expr.module, "/usr/lib/lib:x.so");
 	cr_assert_eq(expr.kind, WATCH_READ_WRITE);
 	cr_assert_eq(expr.options.frames, WATCH_FRAMES_DEFAULT);
-	cr_assert(watch_expr_takes(&expr, "/usr/lib/lib:x.so"));
-	cr_assert_not(watch_expr_takes(&expr, "/usr/lib/liby.so"));
+	cr_assert(watch_expr_takes(&expr, "/usr/lib/lib:x.so", NULL));
+	cr_assert_not(watch_expr_takes(&expr, "/usr/lib/liby.so", NULL));
 	cr_assert_eq(parse("watch:0x10:x@libfoo.so"), -WM_E_WATCH_SYNTAX);
 	cr_assert_eq(parse("watch:4096/4@prog*"), 0);
 	cr_assert_eq(expr.address, 4096);
-	cr_assert(watch_expr_takes(&expr, "/bin/program"));
+	cr_assert(watch_expr_takes(&expr, "/bin/program", NULL));
 	cr_assert_eq(parse("watch:x-0x8/2"), 0);
 	cr_assert_eq(expr.offset, -8);
 }

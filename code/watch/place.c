@@ -430,7 +430,8 @@ static struct code_module **modules_choose(struct finding *finding,
 		if (variable_is_program(modules[i]->file) && !finding->program)
 			finding->program = modules[i];
 		if (modules[i]->file->is_vdso ||
-		    !watch_expr_takes(finding->expr, modules[i]->file->path))
+		    !watch_expr_takes(finding->expr, modules[i]->file->path,
+				      &modules[i]->file->aliases))
 			continue;
 		chosen[finding->count] = modules[i];
 		if (modules[i] == finding->program)

@@ -51,7 +51,7 @@ static int wants_loaded(const struct finding *finding, size_t spec)
 
 	if (library && !strcmp(library, finding->came))
 		return 1;
-	return expr->module && watch_expr_takes(expr, finding->came);
+	return expr->module && watch_expr_takes(expr, finding->came, &finding->came_aliases);
 }
 
 int later_take_parents(struct finding *finding)
@@ -208,18 +208,21 @@ static int attend_new(struct wm_session *session, struct process *process)
 	return session_let_go(process);
 }
 
-/* Its path; "" where it is gone. Whether it has code of Go. */
-static int look_at(const struct process *process, uint64_t base, char path[PATH_MAX])
+/* Its path, "" where it is gone, and its path by the loader. Returns whether it has code of Go. */
+static int look_at(const struct process *process, uint64_t base, char path[PATH_MAX],
+		   char link[PATH_MAX])
 {
 	struct loaded_list list;
 	int is_go = 0;
 
-	*path = 0;
+	*path = *link = 0;
 	if (!loaded_read(&list, process->pid))
 		for (size_t i = 0; i < list.count; i++) {
 			if (list.all[i].base != base)
 				continue;
 			snprintf(path, PATH_MAX, "%s", list.all[i].path);
+			if (list.all[i].aliases.link)
+				snprintf(link, PATH_MAX, "%s", list.all[i].aliases.link);
 			is_go = loaded_is_go(&list, &list.all[i]);
 			break;
 		}
@@ -250,13 +253,14 @@ static void note_stepped(const struct finding *finding)
 static int attend_module(struct wm_session *session, struct process *process, uint64_t base)
 {
 	struct finding finding = { .session = session, .process = process, .wants = wants_loaded };
-	char path[PATH_MAX];
-	int is_go = look_at(process, base, path), wants = 0;
+	char path[PATH_MAX], link[PATH_MAX];
+	int is_go = look_at(process, base, path, link), wants = 0;
 
 	if (is_go && (process->watching || process->watch.locals))
 		watching_lost(session, process, -WM_E_WATCH_GO);
 	process->watch.is_barred |= is_go;
 	finding.came = path;
+	finding.came_aliases.link = link;
 	for (size_t i = 0; i < session->specs.count && *path && !process->watch.is_barred; i++)
 		wants |= session->specs.all[i].watch && wants_loaded(&finding, i) &&
 			 !watching_has(process, i);

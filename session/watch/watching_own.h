@@ -64,6 +64,7 @@ struct finding {
 	/* which are wanted; what is no place in the process then is no error, but noted */
 	int (*wants)(const struct finding *finding, size_t spec);
 	const char *came; /* the path of a module that has come */
+	struct code_aliases came_aliases;
 	const struct process *parent;
 };
 
