@@ -4,7 +4,8 @@
  *
  *   .note.waymark       found through PT_NOTE, so a stripped module has it too. Owner "Waymark",
  *                       type 1. The description is four self-relative int32: the bounds of the
- *                       two sections below. A module may hold several equal notes.
+ *                       two sections below. A module may hold several equal notes. patchelf moves the
+ *                       note alone: then the table is found by its entries (base/site_table.h).
  *   waymark_sites       read-only, an array of struct wm_site; one entry for each copy of a site
  *                       that the compiler made by inlining, unrolling or cloning.
  *   waymark_markers     writable, an array of struct wm_record; one for each marker in the source:

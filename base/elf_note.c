@@ -4,6 +4,7 @@
 
 #include "abi/release.h"
 #include "abi/site.h"
+#include "base/site_table.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 #define NOTES_BYTES_MAX (1 << 20)
 #define SITES_AT_ONCE 256
+#define SEEK_BYTES 65536
 
 struct note {
 	uint32_t type;
@@ -132,7 +134,10 @@ int elf_release_text(const struct elf *elf, char *text, size_t bytes)
 }
 
 struct sites {
-	uint64_t start, stop; /* of the table; a module holds one, told of by many equal notes */
+	uint64_t start; /* of the table; a module has one, and many equal notes */
+	struct site_table table;
+	bool has_note;
+	unsigned int tries;
 	int (*fn)(const struct elf_site *site, void *data);
 	void *data;
 	char *text;
@@ -159,18 +164,97 @@ static int site_give(const struct elf *elf, struct sites *sites, uint64_t entry,
 	err = elf_read_text(elf, relative(entry + offsetof(struct wm_site, text), raw->text),
 			    sites->text, ELF_TEXT_BYTES);
 	if (err < 0)
-		return err == -E2BIG ? -WM_E_NOT_ELF : err;
+		return err == -E2BIG || err == -WM_E_NOT_ELF ? -WM_E_SITE_TABLE : err;
 	return sites->fn(&site, sites->data);
+}
+
+/* Each entry refers to a record, and the first to a text. */
+static int table_check(const struct elf *elf, const struct sites *sites, uint64_t start)
+{
+	uint64_t count = sites->table.bytes / sizeof(struct wm_site);
+	struct wm_site raw[SITES_AT_ONCE];
+	char text[3] = "";
+
+	if (sites->table.bytes % sizeof(raw[0]))
+		return -WM_E_SITE_TABLE;
+	for (uint64_t done = 0, some; done < count; done += some) {
+		uint64_t at = done * sizeof(raw[0]);
+
+		some = count - done < SITES_AT_ONCE ? count - done : SITES_AT_ONCE;
+		if (elf_read(elf, start + at, raw, some * sizeof(raw[0])))
+			return -WM_E_SITE_TABLE;
+		for (uint64_t i = 0; i < some; i++)
+			if (!site_table_leads(&sites->table, &raw[i], at + i * sizeof(raw[0])))
+				return -WM_E_SITE_TABLE;
+		if (!done &&
+		    elf_read(elf, relative(start + offsetof(struct wm_site, text), raw[0].text),
+			     text, sizeof(text)))
+			return -WM_E_SITE_TABLE;
+	}
+	return memchr("mibe", text[0], 4) && memchr("jp", text[1], 2) && text[2] == '\n'
+		       ? 0
+		       : -WM_E_SITE_TABLE;
+}
+
+/* In one segment; `chunk` has room for SEEK_BYTES and one entry. */
+static int segment_seek(const struct elf *elf, struct sites *sites, const Elf64_Phdr *load,
+			uint8_t *chunk)
+{
+	uint64_t entry = sizeof(struct wm_site), start = round_up(load->p_vaddr, 8);
+	uint64_t bytes = load->p_filesz - (start - load->p_vaddr);
+
+	if (load->p_filesz < start - load->p_vaddr)
+		return -WM_E_SITE_TABLE;
+	for (uint64_t done = 0; done < bytes && bytes - done >= entry; done += SEEK_BYTES) {
+		uint64_t some = bytes - done < SEEK_BYTES + entry ? bytes - done
+								  : SEEK_BYTES + entry;
+
+		if (elf_read(elf, start + done, chunk, some))
+			return -WM_E_SITE_TABLE;
+		for (uint64_t at = 0; at + entry <= some; at += 8) {
+			struct wm_site first;
+
+			memcpy(&first, chunk + at, sizeof(first));
+			if (!site_table_leads(&sites->table, &first, 0))
+				continue;
+			if (!table_check(elf, sites, start + done + at)) {
+				sites->start = start + done + at;
+				return 0;
+			}
+			if (++sites->tries == SITE_TABLE_TRIES)
+				return -WM_E_SITE_TABLE;
+		}
+	}
+	return -WM_E_SITE_TABLE;
+}
+
+/* The note was moved: where is the table that it speaks of? */
+static int table_seek(const struct elf *elf, struct sites *sites)
+{
+	uint8_t *chunk = malloc(SEEK_BYTES + sizeof(struct wm_site));
+	int err = chunk ? -WM_E_SITE_TABLE : -ENOMEM;
+
+	for (size_t i = 0;
+	     i < elf->segment_count && err == -WM_E_SITE_TABLE && sites->tries < SITE_TABLE_TRIES;
+	     i++) {
+		const Elf64_Phdr *load = &elf->segments[i];
+
+		if (load->p_type == PT_LOAD && load->p_flags & PF_R && !(load->p_flags & PF_W))
+			err = segment_seek(elf, sites, load, chunk);
+	}
+	free(chunk);
+	return err;
 }
 
 static int table_walk(const struct elf *elf, struct sites *sites)
 {
+	uint64_t stop = sites->start + sites->table.bytes;
 	struct wm_site raw[SITES_AT_ONCE];
 
-	for (uint64_t at = sites->start; at < sites->stop;) {
-		uint64_t left = (sites->stop - at) / sizeof(raw[0]);
+	for (uint64_t at = sites->start; at < stop;) {
+		uint64_t left = (stop - at) / sizeof(raw[0]);
 		size_t count = left < SITES_AT_ONCE ? (size_t)left : SITES_AT_ONCE;
-		int err = count ? elf_read(elf, at, raw, count * sizeof(raw[0])) : -WM_E_NOT_ELF;
+		int err = elf_read(elf, at, raw, count * sizeof(raw[0]));
 
 		for (size_t i = 0; i < count && !err; i++)
 			err = site_give(elf, sites, at + i * sizeof(raw[0]), &raw[i]);
@@ -185,21 +269,21 @@ static int sites_take(const struct note *note, void *data)
 {
 	struct sites *sites = data;
 	struct wm_site_note bounds;
-	uint64_t start, stop;
+	struct site_table table;
+	uint64_t start;
 
 	if (!note_is(note, SITE_NOTE_OWNER, SITE_NOTE_TYPE) || note->body_bytes < sizeof(bounds))
 		return 0;
 	memcpy(&bounds, note->body, sizeof(bounds));
-	start = note->body_at + offsetof(struct wm_site_note, sites_start) +
-		(uint64_t)(int64_t)bounds.sites_start;
-	stop = note->body_at + offsetof(struct wm_site_note, sites_stop) +
-	       (uint64_t)(int64_t)bounds.sites_stop;
-	if (start == sites->start && stop == sites->stop)
-		return 0;
-	if (sites->stop || start > stop)
-		return -WM_E_NOT_ELF;
+	start = note->body_at + (uint64_t)(int64_t)bounds.sites_start;
+	table = site_table_of(&bounds);
+	if (sites->has_note)
+		return start == sites->start && table.bytes == sites->table.bytes
+			       ? 0
+			       : -WM_E_SITE_TABLE;
 	sites->start = start;
-	sites->stop = stop;
+	sites->table = table;
+	sites->has_note = true;
 	return 0;
 }
 
@@ -209,7 +293,12 @@ int elf_sites(const struct elf *elf, int (*site)(const struct elf_site *site, vo
 	struct sites sites = { .fn = site, .data = data };
 	int err = notes_each(elf, sites_take, &sites);
 
-	if (err || sites.start == sites.stop)
+	if (err || !sites.table.bytes)
+		return err;
+	err = table_check(elf, &sites, sites.start);
+	if (err == -WM_E_SITE_TABLE)
+		err = table_seek(elf, &sites);
+	if (err)
 		return err;
 	sites.text = malloc(ELF_TEXT_BYTES);
 	if (!sites.text)

@@ -119,6 +119,41 @@ Test(elf, other_files_are_refused_for_what_they_are)
 	elf_release(&elf);
 }
 
+/* As after patchelf, which moves the note: its words, relative to itself, no longer lead to the table. */
+Test(elf, sites_whose_note_was_moved_are_found)
+{
+	static const int32_t ways[] = { 4, -4096, 1 << 20 };
+	static unsigned char bytes[1 << 22];
+	FILE *self = fopen("/proc/self/exe", "re");
+	size_t count = fread(bytes, 1, sizeof(bytes), self);
+	static const uint32_t head[] = { 8, sizeof(struct wm_site_note), SITE_NOTE_TYPE };
+	unsigned char *note = memmem(bytes, count, head, sizeof(head));
+	int32_t words[4];
+	struct elf elf;
+
+	fclose(self);
+	cr_assert_not_null(note);
+	note += sizeof(head) + sizeof(SITE_NOTE_OWNER);
+	memcpy(words, note, sizeof(words));
+	for (size_t i = 0; i < 3; i++) {
+		int32_t moved[4];
+
+		for (int j = 0; j < 4; j++)
+			moved[j] = words[j] + ways[i];
+		memcpy(note, moved, sizeof(moved));
+		cr_assert_eq(open_bytes(&elf, bytes, count), 0);
+		expect_ours(&elf);
+		elf_release(&elf);
+	}
+	/* the markers alone: no table has this distance from them */
+	words[2] += 8;
+	words[3] += 8;
+	memcpy(note, words, sizeof(words));
+	cr_assert_eq(open_bytes(&elf, bytes, count), 0);
+	cr_assert_eq(elf_sites(&elf, site_see, &(struct seen){ 0 }), -WM_E_SITE_TABLE);
+	elf_release(&elf);
+}
+
 static int site_count(const struct elf_site *site, void *data)
 {
 	cr_assert_lt(strlen(site->text), ELF_TEXT_BYTES);

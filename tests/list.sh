@@ -163,4 +163,23 @@ for options in -O0 -O2 "-O2 -DWAYMARK_PORTABLE"; do
 	expect "names $options: dump" "$("$waymark" dump names_trace | sed 's/.* db:op: //')" \
 		"$(for i in 0 1 2; do printf '{ rows = %d }\n{ bytes = %d }\n' $i $((i + 1000)); done)"
 done
+
+# The note moves, as patchelf moves it, and the tables do not: its four words, relative to it, point 4 KiB too far.
+cp ticker moved
+note=$(($(grep -obUaP '\x10\0\0\0\x01\0\0\0Waymark\0' moved | head -n 1 | cut -d : -f 1) + 16))
+for word in $(od -An -td4 -j $note -N 16 moved); do
+	word=$(printf '%08x' $(((word + 4096) & 0xffffffff)))
+	printf '%b' "\\x${word:6:2}\\x${word:4:2}\\x${word:2:2}\\x${word:0:2}"
+done | dd of=moved bs=1 seek=$note conv=notrunc status=none
+"$waymark" list ./ticker | grep -v '^#' >wanted
+"$waymark" list ./moved 2>words | grep -v '^#' | cmp - wanted || fail "a moved note: $(cat words)"
+start ./moved 1 1 1000000
+await_running "$pid"
+expect "a moved note: a process" "$("$waymark" list -p "$pid" | grep -c ' 1 site ')" "$(grep -c ' 1 site ' wanted)"
+records moved_trace -p "$pid"
+# What cannot be found is named: one record less, and no table fits.
+cp ticker damaged
+printf '\x7f' | dd of=damaged bs=1 seek=$((note + 10)) conv=notrunc status=none
+"$waymark" list ./damaged >/dev/null 2>words
+grep -q "the site table of this module is damaged: ./damaged" words || fail "a damaged table: $(cat words)"
 exit "$failed"

@@ -26,7 +26,7 @@ struct image {
 		char owner[8];
 		struct wm_site_note bounds;
 	} note;
-	struct wm_site sites[SITES];
+	_Alignas(8) struct wm_site sites[SITES]; /* as marker.h aligns them */
 	char texts[SITES][64];
 	unsigned char rest[];
 };
@@ -143,6 +143,44 @@ Test(module, an_empty_table_is_none)
 	cr_assert_eq(module->error, 0);
 	cr_assert_eq(module->site_count, 0);
 	module_free(module);
+}
+
+/* As patchelf does: the note is elsewhere, what its words refer to is not. */
+static void move_note(size_t to)
+{
+	memcpy(map + to, &image->note, sizeof image->note);
+	image->phdrs[3].p_vaddr = to;
+}
+
+Test(module, table_whose_note_was_moved_is_found)
+{
+	static const size_t places[] = { 1204, 2048, PAGE_BYTES + 1000 };
+
+	for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+		struct module *module;
+
+		move_note(places[i]);
+		module = read_image();
+		cr_expect_eq(module->error, 0, "moved to %zu", places[i]);
+		cr_assert_eq(module->site_count, SITES);
+		cr_assert_str_eq(module->sites[3].text, image->texts[3]);
+		cr_assert_eq(module->sites[0].record, (uintptr_t)&records[0]);
+		module_free(module);
+	}
+	image->sites[2].record += 8;
+	expect_refused("a moved note, and a record between two");
+}
+
+/* Each word of a segment looks like the reference of a table's first entry. */
+Test(module, table_sought_among_lookalikes_is_refused)
+{
+	int32_t word = relative(&image->sites[0].record, &records[0]);
+
+	move_note(1204);
+	for (size_t at = PAGE_BYTES; at + 4 <= 2 * PAGE_BYTES; at += 4)
+		memcpy(map + at, &word, 4);
+	image->sites[0].record += 8;
+	expect_refused("lookalikes");
 }
 
 Test(module, what_is_no_elf_file_is_told_apart)

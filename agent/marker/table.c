@@ -4,6 +4,7 @@
 #include "agent/control/heap.h"
 #include "agent/marker/rule.h"
 #include "agent/patch/sort.h"
+#include "base/site_table.h"
 
 #include <waymark/error.h>
 #include <waymark/marker.h>
@@ -309,7 +310,7 @@ static int check_bounds(struct module *module, const struct table_place *place, 
 	return 0;
 }
 
-int table_read(struct module *module, const struct text *text, const struct table_place *place)
+static int read_at(struct module *module, const struct text *text, const struct table_place *place)
 {
 	struct reading reading = { .module = module, .text = text };
 	uintptr_t start = 0;
@@ -336,6 +337,51 @@ int table_read(struct module *module, const struct text *text, const struct tabl
 	module->texts = NULL;
 	module->texts_bytes = 0;
 	module->site_count = module->record_count = 0;
-	module->error = error == -ENOMEM ? 0 : -WM_E_SITE_TABLE;
+	return error == -ENOMEM ? error : -WM_E_SITE_TABLE;
+}
+
+/* Try each place in a segment where a table may be: 0 once one is right. */
+static int seek_in(struct module *module, const struct text *text, const struct table_place *place,
+		   const struct segment *segment, unsigned int *tries)
+{
+	struct site_table table = site_table_of(&place->bounds);
+	uintptr_t start = place->note + (uintptr_t)(intptr_t)place->bounds.sites_start;
+	size_t bytes = PAGE_BYTES + sizeof(struct wm_site), some;
+	unsigned char *page = heap_alloc(bytes);
+	int error = page ? -WM_E_SITE_TABLE : -ENOMEM;
+
+	for (uintptr_t at = (segment->start + 7) & ~(uintptr_t)7;
+	     error == -WM_E_SITE_TABLE && at < segment->end; at += PAGE_BYTES) {
+		some = segment->end - at < bytes ? segment->end - at : bytes;
+		if (text_read(text, at, page, some))
+			break;
+		for (size_t i = 0; error == -WM_E_SITE_TABLE && *tries < SITE_TABLE_TRIES &&
+				   i + sizeof(struct wm_site) <= some;
+		     i += 8) {
+			struct table_place moved = *place;
+			struct wm_site first;
+
+			memcpy(&first, page + i, sizeof first);
+			if (!site_table_leads(&table, &first, 0))
+				continue;
+			(*tries)++;
+			moved.note += at + i - start;
+			error = read_at(module, text, &moved);
+		}
+	}
+	heap_free(page, bytes);
+	return error;
+}
+
+int table_read(struct module *module, const struct text *text, const struct table_place *place)
+{
+	unsigned int tries = 0;
+	int error = read_at(module, text, place);
+
+	/* the note may have been moved, and the table not: base/site_table.h */
+	for (unsigned int i = 0; error == -WM_E_SITE_TABLE && i < module->segment_count; i++)
+		if ((module->segments[i].prot & (PROT_READ | PROT_WRITE)) == PROT_READ)
+			error = seek_in(module, text, place, &module->segments[i], &tries);
+	module->error = error == -WM_E_SITE_TABLE ? error : 0;
 	return error == -ENOMEM ? error : 0;
 }
