@@ -39,6 +39,51 @@ run 0 --json "${soft[@]}" -o ran -- ./attached_odd plain </dev/null
 grep -q natively words && fail "natively, though it was recorded: $(cat words)"
 grep -q '"natives":\[\]' out || fail "--json: $(cat out)"
 
+# At an instruction that the engine does not translate: all up to there, a gap, and the program's own end; whether the
+# instruction begins its block or not, and in a forked child.
+cat >untranslated.c <<'C'
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) static void run(void)
+{
+	long rax = 20;
+	__asm__ volatile(INSTRUCTION : "+a"(rax) : : "rcx", "memory");
+}
+int main(int argc, char **argv)
+{
+	int status = 0;
+	setvbuf(stdout, NULL, _IONBF, 0);
+	puts("a");
+	if (argc < 2)
+		run();
+	else if (!fork())
+		run(), _exit(4);
+	else
+		wait(&status);
+	puts("b");
+	return 7 + (WIFSIGNALED(status) ? 9 : WEXITSTATUS(status));
+}
+C
+for instruction in 'int $0x80' 'rdgsbase %%rax' 'mov %%gs, %%eax' 'push %%gs; pop %%rax' sysenter '.byte 6' '.byte 0x0f, 0x0a' \
+	'jmp 1f; 1: iretq' 'nop; iretq' 'jmp 1f; 1: int $0x80'; do
+	cc -O1 -g -DINSTRUCTION="\"$instruction\"" untranslated.c -o untranslated || exit 1
+	for mode in "" fork; do
+		# shellcheck disable=SC2086 # none, or one word
+		bash -c './untranslated "$@"' untranslated $mode >native 2>/dev/null
+		status=$?
+		rm -rf ran
+		# shellcheck disable=SC2086
+		run $status "${soft[@]}" -o ran -- ./untranslated $mode
+		grep -v '^{' out | cmp -s - native || fail "$instruction: prints $(cat out), not $(cat native)"
+		grep -q "went on natively (an instruction that the engine does not translate)" words || fail "$instruction: $(cat words)"
+		timeout 60 "$waymark" trail --functions -n 0 ran >shown 2>&1
+		grep -qw run shown || fail "$instruction $mode: its function is not in the trail: $(tail -3 words shown)"
+		trail ran
+		grep -q "trail:gap" shown || fail "$instruction $mode: no gap"
+	done
+done
+
 # Who is let go is not told of.
 start_ready ./attached_odd plain
 rm -rf ran

@@ -46,9 +46,9 @@ struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *fro
 	else if (trace && from)
 		translate_link(from, trace);
 	trace_in(thread);
-	if (!trace && *error == -ENOMEM) {
+	if (!trace && *error != -EFAULT) {
 		channel.head->error = *error;
-		channel_native(ENGINE_NATIVE_ROOM);
+		channel_native(*error == -ENOEXEC ? ENGINE_NATIVE_CODE : ENGINE_NATIVE_ROOM);
 	}
 	return trace;
 }
@@ -68,7 +68,7 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from)
 	channel.head->translated_ticks += sys_ticks() - began;
 	channel.head->faults++;
 	lock_give(&dispatch_lock);
-	if (!trace && error == -ENOMEM)
+	if (!trace && error != -EFAULT)
 		leave(thread, pc);
 	if (!trace)
 		gate_signal();

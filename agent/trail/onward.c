@@ -69,7 +69,7 @@ void onward_cache(struct thread *thread, struct frame_context *context)
 	lock_take(&dispatch_lock);
 	trace = dispatch_find(thread, *frame_rip(context), NULL, &error);
 	lock_give(&dispatch_lock);
-	if (!trace && error == -ENOMEM) {
+	if (!trace && error != -EFAULT) {
 		quit(thread, context);
 		return;
 	}

@@ -363,13 +363,14 @@ static void fill(struct making *m, struct cache_area *area, const struct trace *
 		one(m);
 }
 
-/* NULL: no memory, or none where it would have to be. */
-static struct trace *make(uint64_t pc, unsigned int layouts)
+/* NULL: no memory, or none where it would have to be; or -ENOEXEC in *error, the first instruction can't be translated. */
+static struct trace *make(uint64_t pc, unsigned int layouts, int *error)
 {
 	struct making *m = &making;
 	struct cache_area *area = cache_area_for(pc);
 	struct trace *trace = area ? trace_add(pc, TRACE_EXITS_MAX) : NULL;
 
+	*error = -ENOMEM;
 	if (!trace)
 		return NULL;
 	trace->layouts = (uint8_t)layouts;
@@ -384,7 +385,9 @@ static struct trace *make(uint64_t pc, unsigned int layouts)
 		m->is_moved = 1;
 		fill(m, area, trace);
 	}
-	if (!keep(m, trace))
+	if (!m->blocks) /* an id of no blocks would mean nothing */
+		*error = -ENOEXEC;
+	if (!m->blocks || !keep(m, trace))
 		return NULL;
 	trace->landing = area->hot;
 	trace->head = m->head;
@@ -423,18 +426,18 @@ struct trace *translate(uint64_t pc, int *error)
 	*error = -EFAULT;
 	if (!ranges_left(pc))
 		return NULL;
-	*error = -ENOMEM;
-	return make(pc, 0);
+	return make(pc, 0, error);
 }
 
 struct trace *translate_hot(struct trace *old)
 {
 	uint32_t id = old->incoming, next;
 	struct trace *trace;
+	int error;
 
 	if (!ranges_left(old->pc))
 		return NULL;
-	trace = make(old->pc, old->layouts + 1u);
+	trace = make(old->pc, old->layouts + 1u, &error);
 	if (!trace)
 		return NULL;
 	/* Who came to the old one comes here. */

@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 /*
- * The trace of the code at pc, made unless it is there. NULL: *error is -EFAULT, no code is there; or -ENOMEM.
+ * The trace of the code at pc, made unless it is there. NULL: *error is -EFAULT, no code is there; -ENOEXEC, its first
+ * instruction can't be translated; or -ENOMEM.
  */
 struct trace *translate(uint64_t pc, int *error);
 
