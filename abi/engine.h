@@ -104,6 +104,7 @@ enum engine_native {
 	ENGINE_NATIVE_MEMORY = 5,   /* it wants memory that the engine has */
 	ENGINE_NATIVE_ROOM = 6,	    /* the engine finds no memory */
 	ENGINE_NATIVE_CODE = 7,	    /* an instruction that the engine does not translate */
+	ENGINE_NATIVE_TRACED = 8, /* another process of the program's traces it, or is about to: ptrace(2) */
 	ENGINE_NATIVES
 };
 
@@ -121,7 +122,7 @@ enum engine_ask {
 	ENGINE_ASK_NOTHING = 0,
 	ENGINE_ASK_EXEC = 1, /* trace it: by the engine, with what the call is given in `exec` */
 	ENGINE_ASK_CHILD =
-		2, /* the same, of a child that borrows its parent's memory and goes on natively until then */
+		2, /* the same, of a child that borrows its parent's memory and goes on natively until then; exec.number: it has a stack of its own */
 	ENGINE_ASK_OVER = 3,	/* nothing came of it: trace it no more */
 	ENGINE_ASK_TRACED = 4,	/* by the tool: go on */
 	ENGINE_ASK_REFUSED = 5, /* by the tool: go on, it is not traced */
@@ -217,7 +218,7 @@ struct engine_channel {
 	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
 	uint32_t use;	 /* enum engine_use; a futex, where it becomes FREE */
 	uint32_t parent; /* its parent's page */
-	uint32_t native; /* enum engine_native, by the engine: the first */
+	uint32_t native; /* enum engine_native, by the engine, or by that of who traces it: the first */
 	uint64_t born; /* low half: its pid, once that is known; high: counts up with each process of the page. Release */
 	uint32_t parent_first_id; /* ids below mean what they mean there; 0: all are its own */
 	uint32_t ask;		  /* enum engine_ask; release; a futex */

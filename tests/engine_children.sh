@@ -56,6 +56,19 @@ grep -q "killed by SIGKILL" shown || fail "who was killed is not told: $(tail -5
 same "$children" daemon
 trails 3
 
+# Who is traced by another of them runs natively from before that, and sees nothing of the engine; that is said.
+for round in 1 2 3; do
+	same "$children" traced
+	grep -q "^waymark: 6 processes went on natively (another process that traces it)" words || fail "traced, round $round: $(cat words)"
+done
+if command -v gdb >/dev/null; then
+	run_gdb=(gdb -nx -batch -ex 'set confirm off' -ex 'set print thread-events off' -ex run --args /bin/echo said)
+	timeout 60 "${run_gdb[@]}" 2>/dev/null | grep -v -i process >native
+	rm -rf ran
+	timeout 120 "$waymark" record -e trail/soft,last=1M/ -o ran -- "${run_gdb[@]}" 2>words | grep -v -i process >soft
+	cmp -s native soft || fail "gdb: $(diff native soft)"
+fi
+
 # Shells, compilers, what there is.
 same sh -c 'i=0; while [ $i -lt 50 ]; do echo $i; i=$((i + 1)); done | (while read -r a; do echo "$a"; done) | sort -n; (exit 3); echo $?; exit 4'
 trails 4

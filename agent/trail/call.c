@@ -19,6 +19,7 @@
 #include <asm/prctl.h>
 #include <errno.h>
 #include <linux/prctl.h>
+#include <linux/ptrace.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sys/socket.h>
@@ -129,6 +130,21 @@ static long name_thread(struct thread *thread, uint64_t next)
 	called_tell(thread, next, result);
 	ring_forget(thread);
 	return result;
+}
+
+/* A tracer would be shown the engine's faults, and end them: who is traced runs natively from before that. */
+static long trace(struct thread *thread, uint64_t next)
+{
+	long err = 0;
+
+	switch (thread->regs.gpr[7]) {
+	case PTRACE_TRACEME:
+		withdraw(thread, next - 2, ENGINE_NATIVE_TRACED);
+	case PTRACE_ATTACH:
+	case PTRACE_SEIZE:
+		err = process_is_traced((uint32_t)thread->regs.gpr[6]);
+	}
+	return err ? err : plain(thread);
 }
 
 /* The kernel may be to write where code is guarded. */
@@ -267,6 +283,8 @@ static long call(struct thread *thread, uint64_t next)
 		return filter(thread, next);
 	case SYS_arch_prctl:
 		return prctl_arch(thread, next);
+	case SYS_ptrace:
+		return trace(thread, next);
 	case SYS_unshare:
 	case SYS_setns:
 		return apart(thread);

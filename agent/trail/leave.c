@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/leave.h"
 #include "agent/trail/action.h"
+#include "agent/trail/channel.h"
 #include "agent/trail/gate.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/sys.h"
@@ -8,6 +9,7 @@
 #include <time.h>
 
 #define NAP_NS 1000000
+#define TOLD ((void *)(uintptr_t)ENGINE_MAGIC) /* what our signal has with it */
 
 static struct thread *first;
 static uint32_t lock; /* of the list; never held while a handler of ours asks for it */
@@ -53,8 +55,7 @@ int leave_is_asked(void)
 
 int leave_is_told(const siginfo_t *info)
 {
-	return info->si_signo == SIGTRAP && info->si_code == SI_QUEUE &&
-	       info->si_ptr == (void *)&is_asked;
+	return info->si_signo == SIGTRAP && info->si_code == SI_QUEUE && info->si_ptr == TOLD;
 }
 
 void leave_copy_begin(void)
@@ -69,16 +70,36 @@ void leave_copy_end(int is_copy)
 	lock_give(&lock);
 }
 
-/* It is refused where a filter does not want it, or the queue is full: the thread leaves when it comes to the engine. */
-static void tell(const struct thread *thread, long pid)
+static siginfo_t told_by(long pid)
 {
 	siginfo_t info = { 0 };
 
 	info.si_signo = SIGTRAP;
 	info.si_code = SI_QUEUE;
 	info.si_pid = (int)pid;
-	info.si_ptr = (void *)&is_asked;
+	info.si_ptr = TOLD;
+	return info;
+}
+
+/* It is refused where a filter does not want it, or the queue is full: the thread leaves when it comes to the engine. */
+static void tell(const struct thread *thread, long pid)
+{
+	siginfo_t info = told_by(pid);
+
 	sys_call(SYS_rt_tgsigqueueinfo, pid, thread->tid, SIGTRAP, (long)&info, 0, 0);
+}
+
+void leave_tell(uint32_t tid)
+{
+	siginfo_t info = told_by(sys_call3(SYS_getpid, 0, 0, 0));
+
+	sys_call3(SYS_rt_sigqueueinfo, tid, SIGTRAP, (long)&info);
+}
+
+int leave_is_wanted(void)
+{
+	return leave_is_asked() ||
+	       __atomic_load_n(&channel.head->native, __ATOMIC_SEQ_CST) == ENGINE_NATIVE_TRACED;
 }
 
 void leave_ask(void)

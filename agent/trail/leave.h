@@ -20,8 +20,12 @@ int leave_is_asked(void);
 /* Ask those too that are in system calls, which leave behind them else; and none goes on natively before the last has left. */
 void leave_together(void);
 
-/* A signal by which a thread is asked. */
+/* A signal by which a thread is asked; in all processes the same. To another process's, by which it looks whether it is to be traced. */
 int leave_is_told(const siginfo_t *info);
+void leave_tell(uint32_t tid);
+
+/* Whether threads are asked, or the process is to be traced, for which nobody has asked them yet. */
+int leave_is_wanted(void);
 
 /*
  * A thread has left all but for going on natively; `is_last`: all others had, and our handlers are given back. Where all leave together, none

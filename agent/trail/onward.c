@@ -92,6 +92,8 @@ void onward_go(struct thread *thread, struct frame_context *context)
 		if (deliver(thread, &info, context, 0, NULL))
 			return;
 	thread->is_deferred = 0;
+	if (leave_is_wanted() && !leave_is_asked())
+		leave_together();
 	if (leave_is_asked()) {
 		quit(thread, context);
 		return;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/process.h"
 #include "agent/trail/channel.h"
+#include "agent/trail/leave.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/log.h"
 #include "agent/trail/sys.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 
@@ -127,6 +129,54 @@ void process_ends(long status)
 				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
+/* ---- ptrace(2) ---- */
+
+/* The page of the process that a thread is of, or a child that has yet to begin; NULL: it is not recorded. */
+static struct engine_channel *page_with(uint32_t tid)
+{
+	for (uint32_t n = 1; n < channel.processes; n++) {
+		struct engine_channel *page = page_of(n);
+
+		if ((uint32_t)__atomic_load_n(&page->born, __ATOMIC_ACQUIRE) == tid &&
+		    __atomic_load_n(&page->use, __ATOMIC_ACQUIRE) == ENGINE_USE_MADE)
+			return page;
+	}
+	for (uint32_t i = 0; i < channel.slot_count; i++) {
+		const struct engine_slot *slot = &channel.slots[i];
+
+		if (__atomic_load_n(&slot->state, __ATOMIC_ACQUIRE) == ENGINE_SLOT_LIVE &&
+		    slot->tid == tid && slot->process < channel.processes)
+			return page_of(slot->process);
+	}
+	return NULL;
+}
+
+/* Or is about to be; who borrows its maker's memory never is. */
+static int is_inside(const struct engine_channel *page)
+{
+	uint32_t state = __atomic_load_n(&page->state, __ATOMIC_ACQUIRE);
+
+	return state == ENGINE_RUNS || (state == ENGINE_WAITING && page->parent_first_id);
+}
+
+long process_is_traced(uint32_t tid)
+{
+	struct engine_channel *page = page_with(tid);
+	uint32_t none = ENGINE_NATIVE_NOT;
+
+	if (!page || page == channel.head || !is_inside(page))
+		return 0;
+	__atomic_compare_exchange_n(&page->native, &none, ENGINE_NATIVE_TRACED, 0, __ATOMIC_SEQ_CST,
+				    __ATOMIC_RELAXED);
+	leave_tell(tid);
+	for (unsigned int i = 0; i < LEAVE_NAPS_MAX; i++) {
+		if (page_with(tid) != page || !is_inside(page))
+			return 0;
+		leave_nap();
+	}
+	return -EPERM;
+}
+
 /* ---- execve(2) ---- */
 
 /* While it is `asked`; or until the tool has taken too long, or is gone: then *ask is `instead`. */
@@ -155,6 +205,7 @@ static void ask(struct engine_channel *page, enum engine_ask what)
 void process_borrows(struct thread *child)
 {
 	name(child, (uint64_t)sys_call3(SYS_getpid, 0, 0, 0));
+	child->page->exec.number = child->has_stack;
 	if (channel_has_tool())
 		ask(child->page, ENGINE_ASK_CHILD);
 }

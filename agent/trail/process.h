@@ -26,6 +26,9 @@ void process_born(struct thread *child, long pid);
 /* In the child, a copy: the page is its own from now on. */
 void process_become(struct thread *child);
 
+/* A thread is about to be traced: that of another process that is recorded runs natively first. 0, or -EPERM: it can't, as when it is stopped. */
+long process_is_traced(uint32_t tid);
+
 /* In a child that borrows our memory, and is about to go on natively until it executes a program. */
 void process_borrows(struct thread *child);
 

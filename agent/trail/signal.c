@@ -160,7 +160,7 @@ static int own(struct thread *thread, const siginfo_t *info, struct frame_contex
 			return 1;
 		}
 		if (guard_met(thread, info, context)) {
-			if (leave_is_asked())
+			if (leave_is_wanted())
 				told(thread, context);
 			return 1;
 		}

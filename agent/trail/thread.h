@@ -67,6 +67,7 @@ struct thread {
 	uint32_t is_trying;	     /* it runs its own code for the fault that this is */
 	uint32_t is_process;	     /* PROCESS_*: it leaves, and the engine with it */
 	uint32_t is_copy;	     /* a forked child, to begin with */
+	uint32_t has_stack;	     /* a child: not its maker's */
 	struct engine_channel *page; /* of a child that is a process, and recorded; NULL: it is not */
 	uint64_t born;		     /* what that has for it until its pid is known */
 	uint32_t is_executing;	     /* in execve(2), with TRAIL_EXEC as the last of its trail */

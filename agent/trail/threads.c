@@ -142,6 +142,7 @@ static struct thread *child_make(const struct thread *thread, uint64_t next, uin
 	child->regs.gpr[1] = next;
 	child->regs.gpr[11] = thread->regs.rflags;
 	child->regs.rip = next;
+	child->has_stack = stack != 0;
 	if (stack)
 		child->regs.gpr[4] = stack;
 	/* as the kernel has it: who shares memory begins without a stack for signals, but for vfork(2)'s */

@@ -29,6 +29,7 @@ const char *native_words(enum engine_native why)
 		[ENGINE_NATIVE_MEMORY] = "memory that it maps where the engine's is",
 		[ENGINE_NATIVE_ROOM] = "no room for translated code or for a thread",
 		[ENGINE_NATIVE_CODE] = "an instruction that the engine does not translate",
+		[ENGINE_NATIVE_TRACED] = "another process that traces it",
 	};
 
 	return words[why < ENGINE_NATIVES ? why : ENGINE_NATIVE_NOT];

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -248,6 +249,16 @@ static int is_thread_of(pid_t pid, pid_t tid)
 	return tid > 0 && !access(path, F_OK);
 }
 
+/*
+ * Whether a child's system calls are looked at: it may execute a program that gains rights, or want to be traced by its parent. Who has a
+ * stack of its own is posix_spawn(3)'s, which does not; it makes dozens of calls.
+ */
+static int must_look(const struct engine_channel *page)
+{
+	return !page->exec.number ||
+	       !(target_status_mask(gettid(), "CapEff") >> CAP_SYS_PTRACE & 1);
+}
+
 static void trace(struct soft_follow *follow, struct soft_process *process, uint32_t asked)
 {
 	const struct engine_channel *page = page_of(follow, process);
@@ -267,8 +278,7 @@ static void trace(struct soft_follow *follow, struct soft_process *process, uint
 	if (asked == ENGINE_ASK_EXEC && gains(page, tid)) {
 		follow->privileged++;
 		let_go(process, ENGINE_ASK_REFUSED);
-	} else if (asked == ENGINE_ASK_CHILD &&
-		   !(target_status_mask(gettid(), "CapEff") >> CAP_SYS_PTRACE & 1)) {
+	} else if (asked == ENGINE_ASK_CHILD && must_look(page)) {
 		process->is_looked_at = 1;
 		process->answer = ENGINE_ASK_TRACED;
 		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
@@ -320,14 +330,18 @@ static void executed(struct soft_follow *follow, struct soft_process *process)
 }
 
 /* A thread that runs natively is about to make a system call that would not do what it should while we trace it. */
-static int looks_gaining(struct soft_follow *follow, const struct soft_process *process)
+static int calls_untraced(struct soft_follow *follow, const struct soft_process *process)
 {
 	struct user_regs_struct regs;
 
-	if (ptrace(PTRACE_GETREGS, process->traced, 0, &regs) || (int64_t)regs.rax != -ENOSYS ||
-	    !rights_gained(process->traced, &regs))
+	if (ptrace(PTRACE_GETREGS, process->traced, 0, &regs) || (int64_t)regs.rax != -ENOSYS)
 		return 0;
-	follow->privileged++;
+	if (regs.orig_rax == SYS_ptrace && regs.rdi == PTRACE_TRACEME)
+		native_note(&follow->natives, ENGINE_NATIVE_TRACED, process->pid);
+	else if (rights_gained(process->traced, &regs))
+		follow->privileged++;
+	else
+		return 0;
 	return 1;
 }
 
@@ -347,7 +361,7 @@ static void stopped(struct soft_follow *follow, struct soft_process *process, in
 		return;
 	}
 	process->answer = 0;
-	if (signal == SYSCALL_TRAP && looks_gaining(follow, process))
+	if (signal == SYSCALL_TRAP && calls_untraced(follow, process))
 		process->is_let_go = 1;
 	if (process->is_let_go) {
 		ptrace(PTRACE_DETACH, process->traced, 0, is_signal ? signal : 0);

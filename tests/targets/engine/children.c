@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -303,6 +304,98 @@ static void lasting(long count)
 		printf("%d\n", end_of(pids[i]));
 }
 
+#define STOPS_MAX 20
+
+/* A tracee's stops, and its end. */
+static void trace(const char *what, pid_t pid)
+{
+	int status, stops = 0;
+
+	while (waitpid(pid, &status, 0) == pid && WIFSTOPPED(status)) {
+		printf("%s: stops by %d\n", what, WSTOPSIG(status));
+		if (++stops == STOPS_MAX)
+			kill(pid, SIGKILL);
+		ptrace(PTRACE_CONT, pid, 0, WSTOPSIG(status) == SIGUSR1 ? SIGUSR1 : 0);
+	}
+	printf("%s: %d\n", what, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+static void asks_to_be_traced(int is_to_execute)
+{
+	if (ptrace(PTRACE_TRACEME, 0, 0, 0))
+		_exit(9);
+	if (is_to_execute) {
+		execl("/bin/true", "true", (char *)NULL);
+		_exit(8);
+	}
+	getppid();
+	raise(SIGUSR1);
+	_exit(7);
+}
+
+static void *reads(void *fd)
+{
+	char byte;
+
+	return read(*(int *)fd, &byte, 1) == 1 ? fd : NULL;
+}
+
+/* It computes, with another thread that waits, until it may end. */
+static void lets_itself_be_traced(int out, int in)
+{
+	pthread_t thread;
+	void *was_read = NULL;
+
+	pthread_create(&thread, NULL, reads, &in);
+	if (out >= 0 && write(out, "", 1) != 1)
+		_exit(9);
+	while (pthread_tryjoin_np(thread, &was_read))
+		level_1(1);
+	_exit(was_read ? 5 : 6);
+}
+
+static void attach_to(const char *what, long request, int is_new)
+{
+	int ready[2], end[2];
+	char byte;
+	pid_t pid;
+
+	if (pipe(ready) || pipe(end))
+		return;
+	pid = fork();
+	if (!pid)
+		lets_itself_be_traced(is_new ? -1 : ready[1], end[0]);
+	if (!is_new && read(ready[0], &byte, 1) != 1)
+		return;
+	printf("%s: %ld\n", what, ptrace((enum __ptrace_request)request, pid, 0, 0));
+	if (request == PTRACE_SEIZE)
+		ptrace(PTRACE_INTERRUPT, pid, 0, 0);
+	if (write(end[1], "", 1) == 1)
+		trace(what, pid);
+}
+
+/* Those whom their maker traces. */
+static void traced(long unused)
+{
+	pid_t pid;
+
+	(void)unused;
+	signal(SIGUSR1, SIG_IGN);
+	for (int executes = 0; executes < 2; executes++) {
+		pid = fork();
+		if (!pid)
+			asks_to_be_traced(executes);
+		trace(executes ? "executes" : "asks", pid);
+	}
+	pid = vfork();
+	if (!pid)
+		asks_to_be_traced(1);
+	trace("vfork", pid);
+	attach_to("attached", PTRACE_ATTACH, 0);
+	attach_to("seized", PTRACE_SEIZE, 0);
+	attach_to("attached at once", PTRACE_ATTACH, 1);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(long count);
@@ -313,6 +406,7 @@ static const struct {
 	{ "chain", chain },	{ "thread_executes", thread_executes },
 	{ "killed", killed },	{ "daemon", daemon_made },
 	{ "lasting", lasting }, { "sharing", sharing },
+	{ "traced", traced },
 };
 
 int main(int argc, char **argv)
