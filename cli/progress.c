@@ -123,7 +123,7 @@ static void sum_up_kept(const struct live *live)
 
 static void sum_up_trail(const struct progress *progress, const struct wm_session_status *status)
 {
-	char blocks[32], instructions[32], lost[32];
+	char blocks[32], instructions[32], lost[32], before[32];
 
 	fprintf(stderr, "waymark: recorded %s block%s, %s instruction%s, of %u thread%s",
 		quantity_show_count(status->trail_blocks, blocks, sizeof(blocks)),
@@ -139,6 +139,9 @@ static void sum_up_trail(const struct progress *progress, const struct wm_sessio
 		fprintf(stderr, "; of these blocks %s%s were overwritten",
 			progress->live->keeps ? "" : "the first ",
 			quantity_show_count(status->trail_lost, lost, sizeof(lost)));
+	if (progress->live->overwritten)
+		fprintf(stderr, "; about %s blocks before them were overwritten",
+			quantity_show_count(progress->live->overwritten, before, sizeof(before)));
 	fputc('\n', stderr);
 	if (progress->live->keeps)
 		sum_up_kept(progress->live);
@@ -208,6 +211,7 @@ int progress_sum_up_json(const struct progress *progress, const struct wm_sessio
 		origins_json(&json, &flight->live);
 		json_number(&json, "blocks", status->trail_blocks);
 		json_number(&json, "overwritten", status->trail_lost);
+		json_number(&json, "overwritten_before", flight->live.overwritten);
 		json_number(&json, "instructions", status->trail_instructions);
 		json_number(&json, "threads", status->trail_threads);
 		json_number(&json, "processes", status->trail_processes);

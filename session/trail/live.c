@@ -430,6 +430,7 @@ static void note_losses(struct live_process *process)
 
 	if (!live->losses[0])
 		snprintf(live->losses, sizeof(live->losses), "%s", process->stepper.detail);
+	live->overwritten += process->stepper.result.overwritten;
 	native_add(&live->natives, &process->stepper.result.natives);
 }
 

@@ -218,6 +218,7 @@ static void note_figures(struct soft *soft)
 
 	result->blocks = soft->reader.blocks;
 	result->words = soft->reader.words_put;
+	result->overwritten = soft->reader.overwritten;
 	result->losses = soft->reader.losses;
 	result->traces = head->traces;
 	result->translated_blocks = head->translated_blocks;

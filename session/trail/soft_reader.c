@@ -329,20 +329,29 @@ static int drain(struct soft_reader *reader, uint32_t slot)
 	return had;
 }
 
-/* How many of the blocks in the segments from `first` to `newest` are older than those that are wanted. */
+/*
+ * How many of the blocks in the segments from `first` to `newest` are older than those that are wanted. Of the segments before
+ * `first`, which were overwritten, the words are known and not their blocks: as many for each word as in those that are there.
+ */
 static void skip_older(struct soft_reader *reader, uint32_t slot, uint64_t first, uint64_t newest)
 {
 	struct soft_thread *thread = &reader->threads[slot];
-	uint64_t blocks = 0;
+	uint64_t blocks = 0, gone = first - thread->next, full = 0, full_blocks = 0;
 	struct soft_segment taken;
 
 	if (!reader->newest_blocks || reader_paths(reader, thread->source) < 0)
 		return;
 	for (uint64_t number = first; number <= newest; number++)
-		if (segment_find(reader, slot, number, &taken))
-			blocks += segment_blocks(reader, thread, slot, &taken);
+		if (segment_find(reader, slot, number, &taken)) {
+			uint64_t here = segment_blocks(reader, thread, slot, &taken);
+
+			blocks += here;
+			full += taken.words != 0;
+			full_blocks += taken.words ? here : 0;
+		}
 	if (blocks > reader->newest_blocks)
 		thread->skip = blocks - reader->newest_blocks;
+	reader->overwritten += thread->skip + (full ? gone * full_blocks / full : 0);
 }
 
 /* What is there from thread->next on, by its numbers: those that follow each other up to the newest. */

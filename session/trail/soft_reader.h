@@ -48,6 +48,7 @@ struct soft_reader {
 	uint32_t used;		     /* slots, the first: none behind them was ever taken */
 	uint32_t turn;		     /* the slot that is looked at next, modulo */
 	uint64_t blocks, losses;
+	uint64_t overwritten; /* blocks that a ring no longer had: about as many, by those that it had */
 	uint64_t words_put; /* that told these blocks */
 	uint64_t newest_blocks; /* of a thread that overwrites its own: no more are wanted; 0: all that are there */
 	int error; /* of the sink, or -ENOMEM; the first: nothing is taken any more */

@@ -29,8 +29,9 @@ struct step;
 /* What came of it. Instructions and blocks are of all processes, the rest is of the first. */
 struct step_result {
 	uint64_t instructions, blocks;
-	uint64_t words;	     /* of the software engine, which told them */
-	uint64_t unfollowed; /* children that should have been stepped through, and could not be */
+	uint64_t words;	      /* of the software engine, which told them */
+	uint64_t overwritten; /* in its rings before them: about so many blocks */
+	uint64_t unfollowed;  /* children that should have been stepped through, and could not be */
 	uint64_t privileged; /* processes that were let go to execute a program that gains rights */
 	struct natives natives;
 	uint64_t untrapped; /* processes that ignored SIGTRAP, and no longer do, since nothing could be lent them */

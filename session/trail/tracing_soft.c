@@ -78,6 +78,7 @@ static void result(struct tracing *tracing, struct step_result *result, char *de
 	soft_result(tracing->soft, &from);
 	*result = (struct step_result){ .blocks = from.blocks,
 					.words = from.words,
+					.overwritten = from.overwritten,
 					.unfollowed = from.unfollowed,
 					.privileged = from.privileged,
 					.natives = from.natives };
