@@ -8,6 +8,8 @@
 #include "session/forms.h"
 #include "session/loaded.h"
 #include "session/plan.h"
+#include "session/reach.h"
+#include "session/target.h"
 #include "trace/out.h"
 
 #include <errno.h>
@@ -31,6 +33,8 @@ struct listing {
 	int has_head;  /* the module's line is written */
 	uint64_t count, refused, unsafe;
 	struct forms_room *room; /* of the process; NULL: a file */
+	int is_unstoppable;	 /* the process may not stop its own threads */
+	char shut[256];		 /* why the agent can't come into it; "": it can */
 };
 
 static const char *kind_word(enum code_place_kind kind)
@@ -59,6 +63,10 @@ static struct verdict judge(const struct listing *listing, const struct control_
 
 	for (unsigned int i = 0; i < count; i++, choice = choice_next(choice)) {
 		verdict.forms[i] = forms_of(choice, listing->room, listing->base);
+		if (listing->is_unstoppable)
+			verdict.forms[i] &= 1u << FORM_BYTE;
+		if (listing->shut[0])
+			verdict.forms[i] = 0;
 		verdict.all |= verdict.forms[i];
 	}
 	verdict.best = forms_best(verdict.all);
@@ -196,9 +204,14 @@ static void take_place(const struct code_place *place, int err, const char *deta
 	struct listing *listing = data;
 	struct verdict verdict = judge(listing, choices, count);
 
-	/* the code allows it, but this process has no room */
-	if (!err && !verdict.best)
-		err = place->is_safe ? -WM_E_SPAN_UNSAFE : -WM_E_PUN_TAKEN;
+	/* the code allows it, but this process does not, or has no room */
+	if (!err && !verdict.best) {
+		err = listing->shut[0]		? -WM_E_INJECT
+		      : listing->is_unstoppable ? -WM_E_NO_PTRACE
+		      : place->is_safe		? -WM_E_SPAN_UNSAFE
+						: -WM_E_PUN_TAKEN;
+		detail = err == -WM_E_INJECT ? listing->shut : detail;
+	}
 	listing->count++;
 	listing->refused += err != 0;
 	listing->unsafe += verdict.best == FORM_FIRST;
@@ -228,6 +241,22 @@ static int list_module(struct listing *listing, struct code_module *module, cons
 	return err;
 }
 
+/* What the process itself does not allow. */
+static void look_at_process(struct listing *listing, pid_t pid)
+{
+	char dir[SOCKETDIR_BYTES];
+	struct target target;
+
+	listing->is_unstoppable = 0;
+	listing->shut[0] = '\0';
+	if (!pid || target_read(&target, pid))
+		return;
+	listing->is_unstoppable = !target_may_stop_itself(&target);
+	if (target_lacks_threads(&target) && reach_published(pid, dir))
+		target_thread_limit(&target, 0,
+				    (struct detail){ listing->shut, sizeof(listing->shut) });
+}
+
 static int list_file(struct listing *listing, const char *path)
 {
 	struct code_module module = { 0 };
@@ -235,6 +264,7 @@ static int list_file(struct listing *listing, const char *path)
 	int err = code_file_open(&file, path);
 
 	listing->pid = 0;
+	look_at_process(listing, 0);
 	if (err)
 		return complain(err, "%s", path);
 	code_module_init(&module, file, 0);
@@ -263,6 +293,7 @@ static int list_process(struct listing *listing, pid_t pid)
 	int err = loaded_read(&list, pid), status = CLI_FINE;
 
 	listing->pid = pid;
+	look_at_process(listing, pid);
 	if (!err)
 		err = process_check(pid);
 	if (!err)

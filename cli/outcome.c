@@ -12,6 +12,7 @@
 #include <waymark/error.h>
 
 #define HELD_SHOWN 10
+#define UNSTOPPABLE_SHOWN 10
 
 /* Why a request came to nothing. */
 static int request_error(const struct spec *spec)
@@ -215,6 +216,49 @@ void outcome_held(const struct probes *probes, int verbose)
 	}
 }
 
+void outcome_unstoppable(const struct probes *probes, int verbose)
+{
+	char count[32];
+
+	for (size_t i = 0; i < probes->unstoppable_count; i++) {
+		const struct probe_unstoppable *one = &probes->unstoppable[i];
+
+		if (i == UNSTOPPABLE_SHOWN && !verbose) {
+			fprintf(stderr, "  and in %s more processes (-v lists them)\n",
+				quantity_show_count(probes->unstoppable_count - i, count,
+						    sizeof(count)));
+			break;
+		}
+		complain_words(
+			"waymark: process %d (%s) %smay not stop its own threads: ", (int)one->pid,
+			one->comm, one->is_dumpable ? "" : "is not dumpable, so it ");
+		fprintf(stderr, "%s place%s refused there\n",
+			quantity_show_count(one->places, count, sizeof(count)),
+			one->places == 1 ? " was" : "s were");
+	}
+	if (probes->unstoppable_count)
+		fprintf(stderr, "  %s\n", wm_error_hint(-WM_E_NO_PTRACE));
+}
+
+static void unstoppable_json(struct json *json, const struct probes *probes)
+{
+	json_open(json, "unstoppable", '[');
+	for (size_t i = 0; i < probes->unstoppable_count; i++) {
+		const struct probe_unstoppable *one = &probes->unstoppable[i];
+
+		json_open(json, NULL, '{');
+		json_number(json, "pid", (uint64_t)one->pid);
+		json_string(json, "program", one->comm);
+		json_number(json, "places", one->places);
+		json_string(json, "reason",
+			    one->is_dumpable ? wm_error_text(-WM_E_NO_PTRACE)
+					     : "the process is not dumpable");
+		json_string(json, "remedy", wm_error_hint(-WM_E_NO_PTRACE));
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
 static void held_json(struct json *json, const struct probes *probes)
 {
 	json_open(json, "held", '[');
@@ -239,6 +283,7 @@ void outcome_json(struct json *json, const struct probes *probes)
 	const struct probe_refusals *list = &probes->refusals;
 
 	held_json(json, probes);
+	unstoppable_json(json, probes);
 	json_number(json, "unsafe", probes->unsafe);
 
 	json_number(json, "places", probes->wanted);
@@ -287,6 +332,8 @@ void outcome_unrecorded_json(struct json *json, const struct unrecorded_list *li
 		json_string(json, "program", list->all[i].program);
 		json_number(json, "processes", list->all[i].processes);
 		json_string(json, "reason", wm_error_text(list->all[i].error));
+		json_string(json, "detail", list->all[i].detail ? list->all[i].detail : "");
+		json_string(json, "remedy", wm_error_hint(list->all[i].error));
 		json_close(json, '}');
 	}
 	json_close(json, ']');

@@ -37,6 +37,9 @@ void outcome_unrecorded_json(struct json *json, const struct unrecorded_list *li
 /* How often and how long hits of probes are missing; with `verbose`, how many probes are unsafe beside uprobes. */
 void outcome_held(const struct probes *probes, int verbose);
 
+/* On stderr, in which processes places were refused since they may not stop their own threads; all with `verbose`. */
+void outcome_unstoppable(const struct probes *probes, int verbose);
+
 /* For programs, as members of an object: how many places were wanted, and what became of which. */
 void outcome_json(struct json *json, const struct probes *probes);
 

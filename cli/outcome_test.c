@@ -41,7 +41,7 @@ Test(outcome, programs_are_told_of_each_place_that_is_not_recorded)
 	cr_assert_str_eq(
 		out.bytes,
 		"\"held\":[{\"name\":\"m:c\",\"pid\":9,\"seconds\":1.500000},"
-		"{\"name\":\"m:d\",\"pid\":9,\"seconds\":null}],\"unsafe\":5,"
+		"{\"name\":\"m:d\",\"pid\":9,\"seconds\":null}],\"unstoppable\":[],\"unsafe\":5,"
 		"\"places\":7,\"unarmed\":3,\"late_modules\":2,\"late_processes\":4,"
 		"\"refusals\":["
 		"{\"name\":\"m:a\",\"module\":\"/lib/m.so\",\"address\":16,"
@@ -90,9 +90,34 @@ Test(outcome, what_can_be_done_is_told_on_request_and_where_nothing_was_armed,
 		"    (see what there is with waymark list --func; of a stripped file only what it exports has a name)\n");
 }
 
+Test(outcome, processes_that_cannot_stop_their_threads_are_named, .init = cr_redirect_stderr)
+{
+	struct probe_unstoppable all[12] = {
+		{ .pid = 5, .comm = "httpd", .places = 1 },
+		{ .pid = 6, .comm = "other", .is_dumpable = 1, .places = 3 }
+	};
+	struct probes many = { .unstoppable = all, .unstoppable_count = 2 };
+
+	outcome_unstoppable(&(struct probes){ 0 }, 0);
+	outcome_unstoppable(&many, 0);
+	many.unstoppable_count = 12;
+	for (int i = 2; i < 12; i++)
+		all[i] = all[0];
+	outcome_unstoppable(&many, 0);
+	cr_assert_stderr_eq_str(
+#define FIRST                                                                                      \
+	"waymark: process 5 (httpd) is not dumpable, so it may not stop its own threads: 1 place was refused there\n"
+#define SECOND                                                                                     \
+	"waymark: process 6 (other) may not stop its own threads: 3 places were refused there\n"
+#define HINT                                                                                       \
+	"  let it be dumpable (CoreDumpDirectory of Apache, process.dumpable of php-fpm, set-dumpable of HAProxy), with no seccomp filter and kernel.yama.ptrace_scope at most 1; waymark doctor -p PID shows which it is\n"
+		FIRST SECOND HINT FIRST SECOND FIRST FIRST FIRST FIRST FIRST FIRST FIRST FIRST
+		"  and in 2 more processes (-v lists them)\n" HINT);
+}
+
 static struct unrecorded programs[] = {
-	{ "/bin/still", -WM_E_STATIC_PROGRAM, 2 },
-	{ "/bin/other", -WM_E_FOREIGN_ARCH, 1 },
+	{ .program = "/bin/still", .error = -WM_E_STATIC_PROGRAM, .processes = 2 },
+	{ .program = "/bin/other", .detail = "pid 7", .error = -WM_E_FOREIGN_ARCH, .processes = 1 },
 };
 static const struct unrecorded_list unrecorded = { .all = programs, .count = 2 };
 
@@ -117,9 +142,10 @@ Test(outcome, programs_are_told_of_programs_that_ran_unrecorded)
 	cr_assert_str_eq(
 		out.bytes,
 		"\"unrecorded\":[{\"program\":\"/bin/still\",\"processes\":2,\"reason\":"
-		"\"the program is statically linked, so the agent can't be loaded into it\"},"
+		"\"the program is statically linked, so the agent can't be loaded into it\",\"detail\":\"\","
+		"\"remedy\":\"link it with libwaymark-agent.a and call wm_agent_listen()\"},"
 		"{\"program\":\"/bin/other\",\"processes\":1,\"reason\":"
-		"\"the program is not x86-64\"}]");
+		"\"the program is not x86-64\",\"detail\":\"pid 7\",\"remedy\":\"build it for x86-64\"}]");
 }
 
 Test(outcome, a_ledger_that_can_t_be_had_is_told_once, .init = cr_redirect_stderr)

@@ -371,6 +371,7 @@ static int finish(struct recording *recording, int had_dir)
 	origins_tell_losses(&recording->session->live);
 	outcome_ambiguous(recording->session);
 	outcome_refusals(recording->session, options->verbose);
+	outcome_unstoppable(&recording->session->probes, options->verbose);
 	outcome_held(&recording->session->probes, options->verbose);
 	outcome_unrecorded(&recording->session->unrecorded);
 	outcome_watches(&recording->session->watched);

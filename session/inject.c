@@ -472,6 +472,9 @@ static int outcome(struct injection *injection, uint32_t status)
 	if (pread(injection->mem, &data, bytes, (off_t)injection->scratch.data) != (ssize_t)bytes)
 		return -WM_E_GONE;
 	data.text[sizeof(data.text) - 1] = '\0';
+	if ((status == LOADER_CREATE_FAILED && data.error == EAGAIN) ||
+	    (status == LOADER_STARTED && data.error == -EAGAIN))
+		return target_thread_limit(&injection->target, -WM_E_INJECT, injection->detail);
 	if (status == LOADER_CREATE_FAILED)
 		return detail_set(injection->detail, -WM_E_INJECT,
 				  "process %d (%s) can't start a thread: %s", injection->target.pid,

@@ -5,9 +5,11 @@
 #include "session/loaded.h"
 #include "session/patience.h"
 #include "session/process.h"
+#include "session/target.h"
 
 #include <errno.h>
 #include <search.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -94,6 +96,30 @@ static const struct plan *plan_around(const struct probes *probes, const struct 
 	return plan;
 }
 
+static int unstoppable_add(struct probes *probes, pid_t pid)
+{
+	struct probe_unstoppable *one;
+	struct target target;
+
+	for (size_t i = probes->unstoppable_count; i > 0; i--) {
+		one = &probes->unstoppable[i - 1];
+		one->places += one->pid == pid;
+		if (one->pid == pid)
+			return 0;
+	}
+	if (target_read(&target, pid))
+		return 0; /* it has ended */
+	if (array_grow(&probes->unstoppable, &probes->unstoppable_room,
+		       probes->unstoppable_count + 1, sizeof(*probes->unstoppable)))
+		return -ENOMEM;
+	one = &probes->unstoppable[probes->unstoppable_count++];
+	*one = (struct probe_unstoppable){ .pid = pid,
+					   .is_dumpable = target_may_stop_itself(&target),
+					   .places = 1 };
+	snprintf(one->comm, sizeof(one->comm), "%.15s", target.comm);
+	return 0;
+}
+
 int probe_refused(struct wm_session *session, struct process *process,
 		  const struct control_refused *refused, const char *name)
 {
@@ -108,8 +134,11 @@ int probe_refused(struct wm_session *session, struct process *process,
 	struct probe_refusal *key = calloc(1, sizeof(*key));
 	struct probe_refusal **there;
 
-	if (!key)
+	if (!key ||
+	    (refusal.error == -WM_E_NO_PTRACE && unstoppable_add(&session->probes, process->pid))) {
+		free(key);
 		return -ENOMEM;
+	}
 	if (refusal.error == -WM_E_TRACED && live_is_wanted(session))
 		refusal.error = -WM_E_TRAIL_STEPS; /* by ourselves */
 	*key = (struct probe_refusal){ .name = (char *)name, .error = refusal.error };
@@ -240,6 +269,7 @@ void probes_release(struct probes *probes)
 	for (size_t i = 0; i < probes->held_count; i++)
 		free(probes->held[i].name);
 	free(probes->held);
+	free(probes->unstoppable);
 	free(probes->refusals.all);
 	tdestroy(probes->refusals.index, key_free);
 	*probes = (struct probes){ 0 };

@@ -45,12 +45,22 @@ struct probe_held {
 		end_ns; /* end_ns 0: it is still there, or was when the recording ended */
 };
 
+/* A process that may not stop its own threads, which most forms of jumps need. */
+struct probe_unstoppable {
+	pid_t pid;
+	char comm[16];
+	int is_dumpable;
+	uint64_t places; /* refused there for that */
+};
+
 /* What a session knows of files; zeroed is empty. */
 struct probes {
 	struct plan *plans;
 	struct probe_refusals refusals;
 	struct probe_held *held;
 	size_t held_count, held_room;
+	struct probe_unstoppable *unstoppable;
+	size_t unstoppable_count, unstoppable_room;
 	uint64_t unsafe; /* armed in FORM_FIRST (abi/detour.h), in all processes together */
 	uint64_t wanted; /* places that matched, those refused included */
 	uint64_t unarmed; /* in whichever processes: sent, and the process or the recording ended first */
@@ -81,7 +91,8 @@ struct probed {
 	uint64_t set;	      /* the last number that was sent with COMMIT (abi/control.h) */
 	int adopts;	      /* it was asked for what its parent has, and has not answered */
 	int is_on;	      /* COMMIT was sent and no QUIET since */
-	int look_again;	      /* once COMMIT is answered */
+	int is_unstoppable; /* COMMIT was answered by -WM_E_NO_PTRACE, and nothing else was armed by it */
+	int look_again; /* once COMMIT is answered */
 };
 
 /*

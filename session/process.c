@@ -318,8 +318,11 @@ static int take_done(struct wm_session *session, struct process *process,
 		return process->done.error < 0 ? process->done.error : -WM_E_PROTOCOL;
 	if (process->done.error > 0)
 		return -WM_E_PROTOCOL;
+	/* the agent has refused each place by name; other processes may do better */
+	if (type == CONTROL_COMMIT && process->done.error == -WM_E_NO_PTRACE)
+		process->probed.is_unstoppable = 1;
 	/* what can't be adopted is placed */
-	if (process->done.error && !process->error && type != CONTROL_ADOPT)
+	else if (process->done.error && !process->error && type != CONTROL_ADOPT)
 		process->error = process->done.error;
 	if (type == CONTROL_ARM || type == CONTROL_COMMIT)
 		session->sites += process->done.sites;

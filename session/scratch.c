@@ -152,6 +152,7 @@ int scratch_start(const struct scratch *scratch, struct borrow *borrow, struct d
 			       CLONE_CHILD_CLEARTID;
 	struct borrow_regs regs;
 	struct loader_data data;
+	struct target target;
 	long result;
 	int err = borrow_move(borrow, scratch->start);
 
@@ -163,6 +164,8 @@ int scratch_start(const struct scratch *scratch, struct borrow *borrow, struct d
 			  scratch->loader + (uint64_t)(loader_clone - loader_code), flags,
 			  scratch->stack_end, data.tid_at, scratch->tcb, scratch->data);
 	err = borrow_run(borrow, &regs, &result);
+	if (!err && result == -EAGAIN && !target_read(&target, borrow->tid))
+		return target_thread_limit(&target, -WM_E_INJECT, detail);
 	if (!err && result < 0)
 		err = detail_set(detail, -WM_E_INJECT, "the process can't start a thread: %s",
 				 strerror((int)-result));

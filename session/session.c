@@ -212,6 +212,23 @@ static int start_process(struct wm_session *session, struct process *process)
 	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
 }
 
+/* -WM_E_NO_PTRACE where that is why nothing is recorded in any process. */
+static int all_unstoppable(struct wm_session *session)
+{
+	pid_t pid = 0;
+
+	if (session->sites || live_is_wanted(session))
+		return 0;
+	for (const struct process *p = session->processes; p; p = p->next) {
+		if (!is_usable(p))
+			continue;
+		if (!p->probed.is_unstoppable)
+			return 0;
+		pid = p->pid;
+	}
+	return pid ? session_fail(session, -WM_E_NO_PTRACE, "pid %d", (int)pid) : 0;
+}
+
 int wm_session_start(struct wm_session *session)
 {
 	int first = 0, err;
@@ -243,6 +260,8 @@ int wm_session_start(struct wm_session *session)
 	for (struct process *p = session->processes; p && !first; p = p->next)
 		if (is_usable(p) && p->armed)
 			first = start_process(session, p);
+	if (!first)
+		first = all_unstoppable(session);
 	if (!first)
 		first = live_start(session);
 	if (first) {

@@ -15,10 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
 #define LIVE_TRIES 20 /* to find a thread that lives where threads end all the time */
+#define AGENT_THREADS 2
 #define KTHREADD 2 /* the kernel's threads and their parent; what else has no file is just ending */
 
 int detail_set(struct detail detail, int error, const char *format, ...)
@@ -297,6 +299,48 @@ int target_lacks_descriptors(pid_t pid, unsigned int most)
 	return found;
 }
 
+/*
+ * RLIMIT_NPROC; UINT64_MAX where it does not bind: copy_process() of the kernel's kernel/fork.c. Another user's is not
+ * prlimit(2)'s to read without CAP_SYS_RESOURCE.
+ */
+static uint64_t thread_limit(const struct target *target)
+{
+	const uint64_t exempt = UINT64_C(1) << CAP_SYS_RESOURCE | UINT64_C(1) << CAP_SYS_ADMIN;
+	char path[64], text[4096];
+	const char *line;
+	uint64_t limit;
+
+	snprintf(path, sizeof(path), "/proc/%d/limits", target->live_tid);
+	line = file_read(path, text, sizeof(text)) > 0 ? strstr(text, "\nMax processes ") : NULL;
+	if (!line || target_status_mask(target->live_tid, "CapEff") & exempt ||
+	    sscanf(line, " Max processes %" SCNu64, &limit) != 1)
+		return UINT64_MAX;
+	return limit;
+}
+
+int target_lacks_threads(const struct target *target)
+{
+	/* the user's other processes count, too */
+	return target->uid && thread_limit(target) < target->threads + AGENT_THREADS;
+}
+
+int target_thread_limit(const struct target *target, int error, struct detail detail)
+{
+	uint64_t limit = thread_limit(target);
+
+	if (limit == UINT64_MAX)
+		return detail_set(
+			detail, error,
+			"process %d (%s) can't start a thread: pids.max of its cgroup, or "
+			"kernel.threads-max, is reached",
+			target->pid, target->comm);
+	return detail_set(detail, error,
+			  "process %d (%s) can't start a thread: its RLIMIT_NPROC is %" PRIu64
+			  ", for all "
+			  "processes of user %u; raise it: prlimit --pid %d --nproc=unlimited",
+			  target->pid, target->comm, limit, target->uid, target->pid);
+}
+
 int target_has_memory(pid_t tid)
 {
 	return target_status_number(tid, "VmSize") >= 0;
@@ -393,6 +437,17 @@ int target_denied(const struct target *target, struct detail detail)
 			 "; it has more rights than we have, or has made itself undumpable");
 	return detail_set(detail, -EPERM, "process %d (%s)%s%s", target->pid, target->comm, words,
 			  has_ptrace_capability() ? "" : "; we lack CAP_SYS_PTRACE");
+}
+
+int target_may_stop_itself(const struct target *target)
+{
+	struct stat found;
+	char path[64];
+
+	/* root owns the files of one that is not (task_dump_owner() of the kernel's fs/proc/base.c) */
+	snprintf(path, sizeof(path), "/proc/%d/maps", target->live_tid);
+	return stat(path, &found) || found.st_uid == target->uid ||
+	       target_status_mask(target->live_tid, "CapEff") >> CAP_SYS_PTRACE & 1;
 }
 
 int target_access(const struct target *target, struct detail detail)

@@ -71,6 +71,12 @@ int target_may_trace(const struct target *target, struct detail detail);
 int target_access(const struct target *target, struct detail detail);
 
 /*
+ * 0: the process may not trace its own threads, as it lacks CAP_SYS_PTRACE and is not dumpable. prctl(2) has
+ * PR_SET_DUMPABLE; the kernel clears it when a process changes its user, and does not show it of root's processes.
+ */
+int target_may_stop_itself(const struct target *target);
+
+/*
  * Whether a thread still has its memory. One that ends gives it up before its state says so; from then on
  * the kernel shows its files to root alone, as it does those of a process that we may not trace.
  */
@@ -84,6 +90,12 @@ uint64_t target_status_mask(pid_t tid, const char *name);
 
 /* A thread's name, which has 15 bytes at most; "" where it has ended. */
 void target_comm(pid_t pid, pid_t tid, char comm[16]);
+
+/* Words for EAGAIN, where the process could not start a thread: which limit is reached. Returns detail_set()'s `error`. */
+int target_thread_limit(const struct target *target, int error, struct detail detail);
+
+/* Whether its RLIMIT_NPROC certainly leaves no room for the agent's two threads. */
+int target_lacks_threads(const struct target *target);
 
 /* How many seccomp filters a thread is under; before Linux 5.9, whether it is under any. */
 long target_filters(pid_t tid);

@@ -209,10 +209,34 @@ static int was_recorded(const struct wm_session *session, pid_t pid)
 	return 0;
 }
 
+static void add(struct unrecorded_list *list, const struct target *target, int error,
+		const char *detail)
+{
+	struct unrecorded *entry;
+
+	if (array_grow(&list->counted, &list->counted_room, list->counted_count + 1,
+		       sizeof(*list->counted)))
+		return;
+	entry = entry_of(list, *target->exe ? target->exe : target->comm, error);
+	if (!entry)
+		return;
+	if (!entry->processes++ && *detail)
+		entry->detail = strdup(detail);
+	list->counted[list->counted_count++] = (struct unrecorded_process){ target->pid,
+									    target->start_time };
+}
+
+void unrecorded_add(struct unrecorded_list *list, pid_t pid, int error, const char *detail)
+{
+	struct target target;
+
+	if (!target_read(&target, pid) && !target_has_ended(&target) && !is_counted(list, &target))
+		add(list, &target, error, detail);
+}
+
 static void look_at(struct wm_session *session, pid_t pid)
 {
 	struct unrecorded_list *list = &session->unrecorded;
-	struct unrecorded *entry;
 	struct target target;
 	int error;
 
@@ -224,15 +248,8 @@ static void look_at(struct wm_session *session, pid_t pid)
 	error = reason(&target);
 	if (error == -WM_E_FILTERED_PROGRAM && was_recorded(session, pid))
 		return;
-	if (!error || array_grow(&list->counted, &list->counted_room, list->counted_count + 1,
-				 sizeof(*list->counted)))
-		return;
-	entry = entry_of(list, *target.exe ? target.exe : target.comm, error);
-	if (!entry)
-		return;
-	entry->processes++;
-	list->counted[list->counted_count++] = (struct unrecorded_process){ target.pid,
-									    target.start_time };
+	if (error)
+		add(list, &target, error, "");
 }
 
 static void look(struct wm_session *session)
@@ -308,8 +325,10 @@ void unrecorded_look(struct wm_session *session, int now)
 
 void unrecorded_release(struct unrecorded_list *list)
 {
-	for (size_t i = 0; i < list->count; i++)
+	for (size_t i = 0; i < list->count; i++) {
 		free(list->all[i].program);
+		free(list->all[i].detail);
+	}
 	free(list->all);
 	free(list->counted);
 	*list = (struct unrecorded_list){ 0 };

@@ -107,4 +107,55 @@ done
 kill "$child"
 wait "$bounded" || fail "an allocator of its own: the program ended with $?"
 
+# Children that have dropped root may not stop their own threads: a jump of several bytes is refused there by name, and all
+# else is recorded. All but the first child are such ones.
+drops_root()
+{
+	"$waymark" doctor -p "$child" | grep -q 'limited  stops  .*it is not dumpable'
+}
+if [ "$(id -u)" -eq 0 ]; then
+	chmod 755 "$folder"
+	start env -u XDG_RUNTIME_DIR ./prefork 3 0 65534
+	await has_children "$pid" 3 || fail "the server has not forked 3 children"
+	child=$(pgrep -n -P "$pid")
+	await drops_root || fail "doctor: $("$waymark" doctor -p "$child")"
+	"$waymark" doctor -p "$child" | grep -q 'absent  *watches from inside  it may not stop' ||
+		fail "doctor: $("$waymark" doctor -p "$child")"
+	"$waymark" list --func pass -p "$child" >out 2>words
+	grep -q '^prefork:pass .* refused .*may not stop its own threads' out || fail "list: $(cat out words)"
+	"$waymark" list --func pass -p "$pid" >out 2>words
+	grep -q '^prefork:pass .* first ' out || fail "list: $(cat out words)"
+	run 0 --json --tree --for 1s -e func:serve -e func:pass -o dropped -p "$pid"
+	expect "dropped: who serves" "$("$waymark" dump --event prefork:serve dropped | awk '{ print $4 }' | sort -u | wc -l)" 3
+	expect "dropped: who passes" "$("$waymark" dump --event prefork:pass dropped | awk '{ print $4 }' | sort -u | wc -l)" 1
+	says "is not dumpable, so it may not stop its own threads: 1 place was refused there"
+	says "CoreDumpDirectory of Apache, process.dumpable of php-fpm"
+	expect "dropped: in JSON" "$(grep -o '"program":"prefork","places":1,"reason":"the process is not dumpable","remedy":"let' out | wc -l)" 2
+	run 0 --json --tree --for 1s -e func:pass -o passes -p "$pid"
+	expect "dropped, nothing armed there: who passes" "$("$waymark" dump passes | awk '{ print $4 }' | sort -u | wc -l)" 1
+	run 1 --for 1s -e func:pass -o refused -p "$child"
+	says "the process may not stop its own threads: pid $child"
+	for other in $(pgrep -P "$pid"); do
+		same_bytes "$other" /prefork "a child that dropped root"
+	done
+	kill -9 "$pid"
+
+	# One that may not have any threads: the others are recorded, and the limit is named.
+	start env -u XDG_RUNTIME_DIR ./prefork 3 0 65534 0
+	await has_children "$pid" 3 || fail "the server has not forked 3 children"
+	child=$(pgrep -n -P "$pid")
+	await drops_root || fail "doctor: $("$waymark" doctor -p "$child")"
+	"$waymark" doctor -p "$child" | grep -q "absent  *threads  .*its RLIMIT_NPROC is 0.*--pid $child --nproc" ||
+		fail "doctor: $("$waymark" doctor -p "$child")"
+	"$waymark" list --func serve -p "$child" >out 2>words
+	grep -q '^prefork:serve .* refused .*RLIMIT_NPROC is 0' out || fail "list: $(cat out words)"
+	run 0 --json --tree --for 1s -e func:serve -o threadless -p "$pid"
+	expect "threadless: who serves" "$("$waymark" dump threadless | awk '{ print $4 }' | sort -u | wc -l)" 1
+	says "its RLIMIT_NPROC is 0, for all processes of user 65534; raise it: prlimit --pid $child --nproc=unlimited"
+	expect "threadless: in JSON" "$(grep -o '"unrecorded":\[{"program":"[^"]*/prefork","processes":2,.*RLIMIT_NPROC' out | wc -l)" 1
+	kill -9 "$pid"
+else
+	echo "without root no program drops it"
+fi
+
 exit "$failed"

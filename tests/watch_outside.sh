@@ -296,4 +296,38 @@ if [ "$(id -u)" = 0 ]; then
 	told kernel in_turn how | awk '{ if (int($1 / 512) % 2) kernel++; else own++ } END { exit !(kernel >= 5 && own == 1) }' ||
 		fail "who wrote: $(told kernel in_turn how)"
 fi
+
+# A process that has dropped root may not stop its own threads, as a watch from inside needs: it is watched from outside,
+# and its parent as ever.
+cat >drops.c <<'END'
+#define _GNU_SOURCE
+#include <grp.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+volatile int steps;
+int main(void)
+{
+	if (!fork()) {
+		if (setgroups(0, NULL) || setgid(65534) || setuid(65534) || prctl(PR_SET_PDEATHSIG, 9))
+			_exit(1);
+	}
+	for (;;) {
+		steps++;
+		usleep(1000);
+	}
+}
+END
+if [ "$(id -u)" = 0 ]; then
+	chmod 755 "$folder"
+	cc -O1 -g drops.c -o drops || exit 1
+	start env -u XDG_RUNTIME_DIR ./drops
+	child_of "$pid" drops
+	await grep -q '^Uid:.*65534' "/proc/$child/status" || fail "the child keeps its user"
+	watches drops 0 --tree --for 1s -e watch:steps -p "$pid"
+	says "watch:steps is watched from outside: the process may not stop its own threads"
+	expect "drops: who is watched" "$("$waymark" dump drops | awk '{ print $4 }' | sort -u | wc -l)" 2
+	expect "drops: missed" "$(json missed)" 0
+	kill -9 "$pid"
+fi
 exit $failed

@@ -171,6 +171,35 @@ static void look_at_descriptors(struct subject *subject)
 	}
 }
 
+static void look_at_threads(struct subject *subject)
+{
+	struct finding *finding = add(subject, "threads");
+
+	if (target_lacks_threads(&subject->target)) {
+		target_thread_limit(&subject->target, 0, detail_of(subject));
+		finding_say(finding, FINDING_ABSENT, "%s", subject->words);
+	} else {
+		finding_say(finding, FINDING_FINE,
+			    "its limits allow two more, which the agent needs");
+	}
+}
+
+static void look_at_stops(struct subject *subject)
+{
+	struct finding *finding = add(subject, "stops");
+
+	if (target_may_stop_itself(&subject->target)) {
+		finding_say(finding, FINDING_FINE,
+			    "it is dumpable, so it may stop its own threads");
+		return;
+	}
+	finding_say(
+		finding, FINDING_LIMITED,
+		"it is not dumpable, as a process is that changed its user, so it may not stop its "
+		"own threads: of places in code only those of the form byte can be probed");
+	finding_change(finding, "%s", wm_error_hint(WM_E_NO_PTRACE));
+}
+
 static void look_at_files(struct subject *subject)
 {
 	struct finding *finding = add(subject, "files");
@@ -277,6 +306,8 @@ static int enter_refuses(struct subject *subject)
 	err = target_check(target, detail_of(subject));
 	if (!err)
 		err = target_access(target, detail_of(subject));
+	if (!err && target_lacks_threads(target))
+		err = target_thread_limit(target, -WM_E_INJECT, detail_of(subject));
 	return err ? err : subject->libc;
 }
 
@@ -348,6 +379,10 @@ static void look_at_watches(struct subject *subject)
 	finding = finding_add(subject->list, "ways", "watches from inside");
 	if (subject->enter)
 		finding_say(finding, FINDING_ABSENT, "they need the agent, which cannot be loaded");
+	else if (!target_may_stop_itself(&subject->target))
+		finding_say(
+			finding, FINDING_ABSENT,
+			"it may not stop its own threads: waymark watches from outside by itself");
 	else if (outside < FINDING_LIMITED)
 		finding_say(finding, outside, "see watches from outside");
 	else if (subject->machine.trials[TRIAL_BREAKPOINT_SIGNAL].state != TRIAL_WORKS)
@@ -402,6 +437,8 @@ int doctor_look_at(struct finding_list *list, pid_t pid)
 	look_at_tracer(&subject);
 	look_at_filters(&subject);
 	look_at_descriptors(&subject);
+	look_at_threads(&subject);
+	look_at_stops(&subject);
 	look_at_files(&subject);
 	look_at_libc(&subject, &glibc);
 	look_at_agent(&subject, &glibc);

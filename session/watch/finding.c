@@ -302,11 +302,16 @@ int finding_all(struct finding *finding)
 }
 
 /* What the agent says of SIGTRAP is a detail here. */
-static int explain(struct wm_session *session, int err)
+static int explain(struct wm_session *session, const struct process *process, int err)
 {
 	static const int causes[] = { WM_E_TRAP_GUARDS, WM_E_TRAP_IGNORED, WM_E_TRAP_FILTER,
 				      WM_E_TRAP_REPLACED };
+	struct target target;
 
+	/* the guards are jumps for which the process has to stop its threads */
+	if (err == -WM_E_TRAP_GUARDS && !target_read(&target, process->pid) &&
+	    !target_may_stop_itself(&target))
+		return session_fail(session, -WM_E_NO_PTRACE, "pid %d", (int)process->pid);
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
 		if (err == -causes[i])
 			return session_fail(session, -WM_E_WATCH_TRAP, "%s", wm_error_text(err));
@@ -323,7 +328,7 @@ static int wait_for_agent(struct finding *finding)
 	if (!err && finding->process->watch.has_ended)
 		err = -WM_E_GONE;
 	if (err)
-		return explain(finding->session, err);
+		return explain(finding->session, finding->process, err);
 	return finding->process->watch.table ? 0 : -WM_E_PROTOCOL;
 }
 

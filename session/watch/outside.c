@@ -224,8 +224,8 @@ int outside_beside(struct wm_session *session, const struct process *process, in
 	struct process *beside;
 	int err;
 
-	if ((error && error != -WM_E_WATCH_GO) || process->outside || !process->invited ||
-	    process->hello.forked || (!error && !is_any_outside(session)))
+	if ((error && error != -WM_E_WATCH_GO && error != -WM_E_NO_PTRACE) || process->outside ||
+	    !process->invited || process->hello.forked || (!error && !is_any_outside(session)))
 		return error;
 	err = join(session, process->pid, error, &beside);
 	if (err)
