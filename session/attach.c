@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -52,9 +53,17 @@ static int bring_agent(const struct target *target, char agent[PATH_MAX], const 
 	return err;
 }
 
+/* The system's errors about the folder of sockets, /tmp being read-only for one, have a remedy. */
+static int fail_folder(struct wm_session *session, int err, const char *dir, const char *whose)
+{
+	if (err != -EROFS && err != -EACCES && err != -ENOENT && err != -ENOSPC)
+		return session_fail(session, err, "%s%s", dir, whose);
+	return session_fail(session, -WM_E_SOCKET_DIR, "%s%s: %s", dir, whose, strerror(-err));
+}
+
 int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_t *uid)
 {
-	char agent[PATH_MAX], dir[SOCKETDIR_BYTES], words[512] = "";
+	char agent[PATH_MAX], dir[SOCKETDIR_BYTES], whose[64] = "", words[512] = "";
 	struct detail detail = { words, sizeof(words) };
 	struct target target;
 	struct apart apart;
@@ -89,10 +98,10 @@ int session_enter(struct wm_session *session, pid_t pid, struct link *link, uid_
 	} else {
 		err = place_any(pid, target.uid, dir);
 	}
+	if (apart_is(&apart))
+		snprintf(whose, sizeof(whose), ", as process %d sees it", (int)pid);
 	if (err)
-		return session_fail(session, err,
-				    apart_is(&apart) ? "%s, as process %d sees it" : "%s", dir,
-				    (int)pid);
+		return fail_folder(session, err, dir, whose);
 	err = inject_agent(pid, agent, dir, words, sizeof(words));
 	if (err) {
 		socketdir_leave(dir);
@@ -124,7 +133,7 @@ int session_listen(struct wm_session *session, pid_t pid, uid_t uid, struct list
 	if (!err)
 		err = listener_new(listener, dir, folder, uid);
 	if (err)
-		return session_fail(session, err, "%s", dir);
+		return fail_folder(session, err, dir, "");
 	(*listener)->apart = apart;
 	(*listener)->next = session->listeners;
 	session->listeners = *listener;

@@ -479,6 +479,10 @@ static int outcome(struct injection *injection, uint32_t status)
 		return detail_set(injection->detail, -WM_E_INJECT,
 				  "process %d (%s) can't start a thread: %s", injection->target.pid,
 				  comm, strerror(data.error));
+	if (status == LOADER_STARTED && data.error == -EROFS)
+		return detail_set(injection->detail, -WM_E_SOCKET_DIR, "process %d (%s), %s: %s",
+				  injection->target.pid, comm, injection->socket_dir,
+				  strerror(EROFS));
 	if (status == LOADER_STARTED)
 		return data.error ? detail_set(injection->detail,
 					       data.error == -EMFILE ? -WM_E_NO_DESCRIPTORS

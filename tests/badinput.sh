@@ -176,6 +176,27 @@ if [ -x listens ] && [ ! -e /run/user/64003 ] && mkdir "$taken" 2>/dev/null; the
 	rm -rf "$taken"-*
 fi
 
+# No folder for sockets can be written to: the remedy is named.
+cat >read_only.sh <<'END'
+mount --bind /tmp /tmp && mount -o remount,ro,bind /tmp && mount --bind "$1" "$1" && mount -o remount,rw,bind "$1" &&
+	cd "$1" || exit 77
+[ ! -d /run/user/0 ] || mount -t tmpfs -o ro tmpfs /run/user/0
+timeout 20 "$2" record -o read_only -- ./ticker 1 2>launched_words
+launched=$?
+./ticker 1 1 1000000 &
+timeout 20 "$2" record -o read_only -p $! 2>words
+attached=$?
+kill $!
+echo $launched $attached
+END
+if [ "$(id -u)" -eq 0 ] && got=$(unset XDG_RUNTIME_DIR && unshare -m sh read_only.sh "$folder" "$waymark" 2>/dev/null); then
+	expect "a read-only /tmp" "$got" "1 1"
+	for words in launched_words words; do
+		grep -q "/tmp/waymark-0: Read-only file system" $words || fail "a read-only /tmp: $(cat $words)"
+		grep -q "set XDG_RUNTIME_DIR to a folder of yours" $words || fail "a read-only /tmp, remedy: $(cat $words)"
+	done
+fi
+
 # Names that match nothing, in a process: near ones are told.
 start ./ticker 1 1 1000000
 await_running "$pid"
