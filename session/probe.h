@@ -91,8 +91,8 @@ struct probed {
 	uint64_t set;	      /* the last number that was sent with COMMIT (abi/control.h) */
 	int adopts;	      /* it was asked for what its parent has, and has not answered */
 	int is_on;	      /* COMMIT was sent and no QUIET since */
-	int is_unstoppable; /* COMMIT was answered by -WM_E_NO_PTRACE, and nothing else was armed by it */
-	int look_again; /* once COMMIT is answered */
+	int refusal;	      /* why COMMIT armed nothing, as no thread could be stopped; 0 */
+	int look_again;	      /* once COMMIT is answered */
 };
 
 /*

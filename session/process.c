@@ -302,6 +302,13 @@ static int take_module(struct wm_session *session, struct process *process,
 				  (const char *)message->body + sizeof(module));
 }
 
+/* The threads could not be stopped, which jumps of several bytes need. */
+static int is_threads_error(int error)
+{
+	return error == -WM_E_NO_PTRACE || error == -WM_E_TRACED || error == -WM_E_SECCOMP ||
+	       error == -WM_E_STRICT || error == -WM_E_NO_PROC;
+}
+
 static int take_done(struct wm_session *session, struct process *process,
 		     const struct link_message *message)
 {
@@ -318,9 +325,9 @@ static int take_done(struct wm_session *session, struct process *process,
 		return process->done.error < 0 ? process->done.error : -WM_E_PROTOCOL;
 	if (process->done.error > 0)
 		return -WM_E_PROTOCOL;
-	/* the agent has refused each place by name; other processes may do better */
-	if (type == CONTROL_COMMIT && process->done.error == -WM_E_NO_PTRACE)
-		process->probed.is_unstoppable = 1;
+	/* the agent has refused each place by name; markers and other processes may do better */
+	if (type == CONTROL_COMMIT && is_threads_error(process->done.error))
+		process->probed.refusal = process->done.error;
 	/* what can't be adopted is placed */
 	else if (process->done.error && !process->error && type != CONTROL_ADOPT)
 		process->error = process->done.error;

@@ -212,21 +212,21 @@ static int start_process(struct wm_session *session, struct process *process)
 	return session_let_go(process) == -WM_E_AGENT_SILENT ? -WM_E_AGENT_SILENT : 0;
 }
 
-/* -WM_E_NO_PTRACE where that is why nothing is recorded in any process. */
-static int all_unstoppable(struct wm_session *session)
+/* Why nothing is armed in any process, where that is as their threads could not be stopped; else 0. */
+static int fail_unarmed(struct wm_session *session)
 {
-	pid_t pid = 0;
+	const struct process *last = NULL;
 
 	if (session->sites || live_is_wanted(session))
 		return 0;
 	for (const struct process *p = session->processes; p; p = p->next) {
 		if (!is_usable(p))
 			continue;
-		if (!p->probed.is_unstoppable)
+		if (!p->probed.refusal)
 			return 0;
-		pid = p->pid;
+		last = p;
 	}
-	return pid ? session_fail(session, -WM_E_NO_PTRACE, "pid %d", (int)pid) : 0;
+	return last ? session_fail(session, last->probed.refusal, "pid %d", (int)last->pid) : 0;
 }
 
 int wm_session_start(struct wm_session *session)
@@ -261,7 +261,7 @@ int wm_session_start(struct wm_session *session)
 		if (is_usable(p) && p->armed)
 			first = start_process(session, p);
 	if (!first)
-		first = all_unstoppable(session);
+		first = fail_unarmed(session);
 	if (!first)
 		first = live_start(session);
 	if (first) {

@@ -17,6 +17,35 @@ if command -v strace >/dev/null; then
 	done
 	grep -q clone calls.ticker || fail "strace told nothing"
 	diff calls.bare calls.ticker >differs || fail "system calls of markers: $(cat differs)"
+
+	# Started under a tracer, a program may not stop its own threads: a jump of several bytes is refused by name, and all else
+	# is recorded. With nothing else there is no recording.
+	cat >traced.c <<'END'
+#include <waymark/marker.h>
+int pass(int n);
+int beyond(int n);
+int beyond(int n)
+{
+	return n;
+}
+__asm__(".globl pass\n.type pass, @function\n"
+	"pass:\n.cfi_startproc\n.byte 0xe9\n.long beyond - . - 4\n.cfi_endproc\n.size pass, . - pass\n");
+int main(void)
+{
+	for (int i = 0; i < 5; i++)
+		WAYMARK(traced, round, pass(i));
+}
+END
+	cc -O1 -I"$source_dir/include" traced.c -o traced || exit 1
+	"$waymark" list --func pass ./traced | grep -q '^traced:pass .* first ' || fail "the form of pass: $("$waymark" list --func pass ./traced)"
+	timeout 60 strace -f -qq -o log "$waymark" record --json -e marker:traced:round -e func:pass@traced -o traced_trace \
+		-- ./traced >out 2>words
+	expect "markers under strace: status" $? 0
+	expect "markers under strace: recorded" "$(json recorded)" 5
+	grep -q '"name":"traced:pass".*"reason":"another process traces it already"' out || fail "under strace: $(cat out)"
+	timeout 60 strace -f -qq -o log "$waymark" record -e func:pass@traced -o traced_alone -- ./traced >out 2>words
+	expect "a jump alone under strace: status" $? 1
+	says "another process traces it already: pid"
 else
 	echo "no strace: what markers do by themselves was not looked at"
 fi

@@ -309,9 +309,12 @@ static int explain(struct wm_session *session, const struct process *process, in
 	struct target target;
 
 	/* the guards are jumps for which the process has to stop its threads */
-	if (err == -WM_E_TRAP_GUARDS && !target_read(&target, process->pid) &&
-	    !target_may_stop_itself(&target))
-		return session_fail(session, -WM_E_NO_PTRACE, "pid %d", (int)process->pid);
+	if (err == -WM_E_TRAP_GUARDS && !target_read(&target, process->pid)) {
+		if (!target_may_stop_itself(&target))
+			return session_fail(session, -WM_E_NO_PTRACE, "pid %d", (int)process->pid);
+		if (target.tracer_pid && !live_is_wanted(session))
+			return session_fail(session, -WM_E_TRACED, "pid %d", (int)process->pid);
+	}
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
 		if (err == -causes[i])
 			return session_fail(session, -WM_E_WATCH_TRAP, "%s", wm_error_text(err));
