@@ -474,6 +474,14 @@ static int traced(const struct target *target, struct detail detail)
 			  target->pid, target->comm, target->tracer_pid, tracer.comm);
 }
 
+/* Its tools are static programs: LIBEXEC/valgrind/memcheck-amd64-linux. */
+int target_is_valgrind(const struct target *target)
+{
+	const char *folder = strstr(target->exe, "/valgrind/");
+
+	return folder && strstr(folder, "-amd64-linux");
+}
+
 static int program_check(const struct target *target, struct detail detail)
 {
 	char path[64];
@@ -491,6 +499,13 @@ static int program_check(const struct target *target, struct detail detail)
 		err = !target_thread_state(target->pid, target->live_tid)   ? -ESRCH
 		      : target->pid == KTHREADD || target->ppid == KTHREADD ? -EINVAL
 									    : -WM_E_GONE;
+	if (err == -WM_E_STATIC_PROGRAM && target_is_valgrind(target))
+		return detail_set(
+			detail, -WM_E_INJECT,
+			"process %d (%s) runs its program under valgrind, into which no "
+			"agent can come later: start it anew with waymark record -- valgrind "
+			"PROGRAM, or without valgrind",
+			target->pid, target->comm);
 	if (err)
 		detail_set(detail, err, "process %d (%s) runs %s", target->pid, target->comm,
 			   *target->exe ? target->exe : "no program: it is the kernel's");

@@ -70,6 +70,9 @@ int target_may_trace(const struct target *target, struct detail detail);
 /* Whether we may change its memory: ptrace(2) would not tell that from "traced already". 0, -EPERM, -WM_E_GONE. */
 int target_access(const struct target *target, struct detail detail);
 
+/* Whether it is valgrind, in whose memory, and under whose process number, another program runs. */
+int target_is_valgrind(const struct target *target);
+
 /*
  * 0: the process may not trace its own threads, as it lacks CAP_SYS_PTRACE and is not dumpable. prctl(2) has
  * PR_SET_DUMPABLE; the kernel clears it when a process changes its user, and does not show it of root's processes.

@@ -87,4 +87,22 @@ if command -v gdb >/dev/null; then
 else
 	echo "no gdb: debuggers were not tried"
 fi
+# Under valgrind a program is recorded if it was started so; into one that runs, no agent comes, and the cause is named.
+runs_valgrind()
+{
+	readlink "/proc/$pid/exe" | grep -q '/valgrind/none-'
+}
+if command -v valgrind >/dev/null; then
+	run 0 --json -o valgrind -- valgrind -q --tool=none ./ticker 20
+	[ "$(json recorded)" -gt 20 ] || fail "valgrind: $(cat out words)"
+	grep -q '"unrecorded":\[\]' out || fail "valgrind: the program is said to be unrecorded: $(cat out)"
+	start valgrind -q --tool=none ./ticker 1 1 1000000
+	await runs_valgrind || fail "valgrind does not come"
+	run 1 --for 1s -o valgrind_attached -p "$pid"
+	says "runs its program under valgrind"
+	kill -9 "$pid"
+else
+	echo "no valgrind: it was not tried"
+fi
+
 exit $failed
