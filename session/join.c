@@ -236,6 +236,9 @@ int wm_session_launch(struct wm_session *session, char *const argv[])
 	err = program_find(&program, argv[0]);
 	if (outside_serves(session, err) || (!err && outside_is_all(session)))
 		return outside_launch(session, program.path, argv, err);
+	/* it has libwaymark-agent.a, which connects to us by itself */
+	if (err == -WM_E_STATIC_PROGRAM && program.has_agent)
+		err = 0;
 	if (err)
 		return session_fail(session, err, "%s",
 				    program.binary[0] ? program.binary : argv[0]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "session/program.h"
 
+#include "abi/release.h"
 #include "base/elf.h"
 
 #include <errno.h>
@@ -55,6 +56,7 @@ int program_takes_agent(const struct elf *elf)
 
 int program_read(struct program *program, const char *path)
 {
+	char release[RELEASE_BYTES_MAX];
 	struct elf elf;
 	int err;
 
@@ -64,6 +66,7 @@ int program_read(struct program *program, const char *path)
 		program->build_id_bytes = (uint8_t)elf_build_id(&elf, program->build_id);
 	if (!err)
 		err = program_takes_agent(&elf);
+	program->has_agent = elf.segment_count && !elf_release_text(&elf, release, sizeof(release));
 	elf_release(&elf);
 	return err;
 }

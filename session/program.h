@@ -13,6 +13,7 @@ struct program {
 	char binary[PATH_MAX]; /* the ELF file that runs: path, or the interpreter of a script */
 	uint8_t build_id[20];
 	uint8_t build_id_bytes; /* 0: it has none */
+	uint8_t has_agent;	/* libwaymark-agent.a is linked into it */
 };
 
 /*

@@ -134,8 +134,8 @@ static int reason(const struct target *target)
 
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)tid);
 	err = program_read(&program, path);
-	/* the program that valgrind runs may have the agent */
-	if (err == -WM_E_STATIC_PROGRAM && target_is_valgrind(target))
+	/* the program that valgrind runs may have the agent, and a static one may be linked with it */
+	if (err == -WM_E_STATIC_PROGRAM && (program.has_agent || target_is_valgrind(target)))
 		err = 0;
 	if (err == -WM_E_STATIC_PROGRAM || err == -WM_E_FOREIGN_LIBC || err == -WM_E_FOREIGN_ARCH)
 		return err;

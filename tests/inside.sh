@@ -393,6 +393,9 @@ case_is fork_O0 0 "$both" "$bin/forks_O0" fork
 for name in listens listens_static listens_pie; do
 	case_is $name 0 attach env INSIDE_LISTEN=1 "$bin/$name" listen
 done
+for name in listens_static listens_pie; do
+	case_is launched_$name 0 launch env INSIDE_LISTEN=1 "$bin/$name" listen
+done
 
 begin try_killed killed "$killed"
 begin try_again again "$again"
