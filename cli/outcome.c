@@ -320,6 +320,8 @@ void outcome_unrecorded(const struct unrecorded_list *list)
 		complain_words("  %s: %s: %s",
 			       quantity_show_count(list->all[i].processes, count, sizeof(count)),
 			       list->all[i].program, wm_error_text(list->all[i].error));
+		if (list->all[i].detail)
+			complain_words(": %s", list->all[i].detail);
 		fputc('\n', stderr);
 	}
 }

@@ -128,7 +128,7 @@ Test(outcome, people_are_told_of_programs_that_ran_unrecorded, .init = cr_redire
 	cr_assert_stderr_eq_str(
 		"waymark: 3 child processes ran unrecorded:\n"
 		"  2: /bin/still: the program is statically linked, so the agent can't be loaded into it\n"
-		"  1: /bin/other: the program is not x86-64\n");
+		"  1: /bin/other: the program is not x86-64: pid 7\n");
 }
 
 Test(outcome, programs_are_told_of_programs_that_ran_unrecorded)

@@ -349,6 +349,22 @@ static int sum_up_json(struct recording *recording, const struct wm_session_stat
 	return err ? complain(err, "standard output") : result;
 }
 
+/* unshare(1) runs with the agent in it, whose threads keep it from a user namespace. */
+static void explain_unshare(const struct recording *recording,
+			    const struct wm_session_status *status)
+{
+	char *const *command = recording->options->command;
+	const char *name = command ? strrchr(command[0], '/') : NULL;
+
+	if (!command || strcmp(name ? name + 1 : command[0], "unshare") != 0 ||
+	    recording->child.status != 1 || status->recorded)
+		return;
+	fputs("waymark: if unshare failed with \"Invalid argument\": the agent's threads are in it, and only a process of one "
+	      "thread gets a user namespace\n"
+	      "  run waymark in the namespace: unshare OPTION... waymark record -- PROGRAM\n",
+	      stderr);
+}
+
 static int finish(struct recording *recording, int had_dir)
 {
 	struct wm_session_status status = { .size = sizeof(status) };
@@ -392,6 +408,7 @@ static int finish(struct recording *recording, int had_dir)
 		remove_trace(options->dir, had_dir);
 	flight_tell(&recording->flight, options->dir);
 	child_wait(&recording->child);
+	explain_unshare(recording, &status);
 	if (recording->child.status && !recording->error)
 		result = recording->child.status;
 	if (recording->child.pid && !recording->error && child_interrupts())

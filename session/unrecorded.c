@@ -99,8 +99,8 @@ static int is_filtered(pid_t pid)
 	return !bytes || has_variable(pid, CONTROL_FILTERS_ENV);
 }
 
-/* Whether it went into a root that the agent's file is not in. */
-static int lacks_agent(pid_t tid)
+/* Whether it went into a root that the agent's file is not in; with words. */
+static int lacks_agent(pid_t tid, struct detail detail)
 {
 	char agent[PATH_MAX], path[PATH_MAX + 64];
 
@@ -110,7 +110,11 @@ static int lacks_agent(pid_t tid)
 	if (access(path, F_OK)) /* closed to us, or it has ended */
 		return 0;
 	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)tid, agent);
-	return access(path, F_OK) && errno == ENOENT && !kill(tid, 0);
+	if (!access(path, F_OK) || errno != ENOENT || kill(tid, 0))
+		return 0;
+	detail_set(detail, 0, "its root has no %s: copy it there, or attach with -p, which does so",
+		   agent);
+	return 1;
 }
 
 static uint64_t age_s(const struct target *target)
@@ -125,7 +129,7 @@ static uint64_t age_s(const struct target *target)
  * Why the program that a process runs is without the agent. 0: it has it, or may have it soon. By a thread
  * that lives: of a first thread that has ended, while others go on, there is nothing to be seen.
  */
-static int reason(const struct target *target)
+static int reason(const struct target *target, struct detail detail)
 {
 	struct program program = { 0 };
 	pid_t tid = target->live_tid;
@@ -147,12 +151,14 @@ static int reason(const struct target *target)
 		return 0;
 	if (is_filtered(tid))
 		return -WM_E_FILTERED_PROGRAM;
+	if (has_variable(tid, "LD_PRELOAD") && lacks_agent(tid, detail))
+		return -WM_E_NO_AGENT;
 	if (age_s(target) < SETTLED_S)
 		return 0;
 	if (!has_variable(tid, CONTROL_TOOL_ENV) || !has_variable(tid, "LD_PRELOAD"))
 		/* nor has one that ended just now any variables to show */
 		return target_has_memory(tid) ? -WM_E_NOT_PRELOADED : 0;
-	return lacks_agent(tid) ? -WM_E_NO_AGENT : 0;
+	return 0;
 }
 
 static struct unrecorded *entry_of(struct unrecorded_list *list, const char *program, int error)
@@ -240,6 +246,7 @@ void unrecorded_add(struct unrecorded_list *list, pid_t pid, int error, const ch
 static void look_at(struct wm_session *session, pid_t pid)
 {
 	struct unrecorded_list *list = &session->unrecorded;
+	char words[PATH_MAX + 128] = "";
 	struct target target;
 	int error;
 
@@ -248,11 +255,11 @@ static void look_at(struct wm_session *session, pid_t pid)
 	/* forked by one that is recorded, and nothing executed yet: its agent will tell */
 	if (is_connected(session, target.ppid) && is_same_file(pid, target.ppid))
 		return;
-	error = reason(&target);
+	error = reason(&target, (struct detail){ words, sizeof(words) });
 	if (error == -WM_E_FILTERED_PROGRAM && was_recorded(session, pid))
 		return;
 	if (error)
-		add(list, &target, error, "");
+		add(list, &target, error, words);
 }
 
 static void look(struct wm_session *session)

@@ -92,4 +92,15 @@ expect "events after --for" "$(events_in short)" "$(json recorded)"
 run 0 -- ./ticker 10
 says "the trace is in waymark-2"
 
+# The kernel gives a process of several threads no user namespace: the way round is named.
+if unshare --user true 2>/dev/null; then
+	run 1 -o own_users -- unshare --user ./ticker 3
+	says "run waymark in the namespace: unshare OPTION... waymark record -- PROGRAM"
+	timeout -k 5 60 unshare --map-root-user "$waymark" record --json -o inside_users -- ./ticker 3 >out 2>words
+	expect "in a user namespace: status" $? 0
+	expect "in a user namespace: recorded" "$(json recorded)" 5
+else
+	echo "no user namespace: none was tried"
+fi
+
 exit "$failed"
