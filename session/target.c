@@ -503,7 +503,7 @@ static int program_check(const struct target *target, struct detail detail)
 		return detail_set(
 			detail, -WM_E_INJECT,
 			"process %d (%s) runs its program under valgrind, into which no "
-			"agent can come later: start it anew with waymark record -- valgrind "
+			"agent can come later: restart it with waymark record -- valgrind "
 			"PROGRAM, or without valgrind",
 			target->pid, target->comm);
 	if (err)

@@ -2,7 +2,7 @@
 /*
  * A server that forks: prefork CHILDREN ROUNDS [USER [THREADS]]. Its children are there from the beginning, each calls
  * serve(child, round) all the while; one that has called it ROUNDS times ends and is forked anew (ROUNDS 0:
- * none ends). It goes on until SIGTERM, and ends with 1 if a child did not end well. With USER every child but
+ * none ends). It runs until SIGTERM, and exits with 1 if a child did not end well. With USER every child but
  * the first changes to that user, with THREADS under that RLIMIT_NPROC.
  */
 #define _GNU_SOURCE
