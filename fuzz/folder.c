@@ -3,9 +3,11 @@
 
 #include "trace/sample.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static char path[64];
@@ -18,10 +20,23 @@ static void remove_all(void)
 const char *folder_path(void)
 {
 	if (!*path) {
-		sample_folder(path);
+		strcpy(path, "/dev/shm/waymark-fuzz-XXXXXX");
+		if (!mkdtemp(path))
+			sample_folder(path);
 		atexit(remove_all);
 	}
 	return path;
+}
+
+void folder_clear(void)
+{
+	DIR *list = opendir(folder_path());
+	struct dirent *entry;
+
+	while (list && (entry = readdir(list)))
+		unlinkat(dirfd(list), entry->d_name, 0);
+	if (list)
+		closedir(list);
 }
 
 void folder_store(const char *name, const void *content, size_t bytes)

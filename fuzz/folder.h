@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where an input's files stand that a reader opens by their names: a folder under /tmp, gone when the fuzzer ends. */
+/* The folder with an input's files, for readers that open them by their names. It is in memory, and removed at the end. */
 #ifndef FUZZ_FOLDER_H
 #define FUZZ_FOLDER_H
 
@@ -10,5 +10,8 @@ const char *folder_path(void);
 
 /* Have these bytes, and no others, in its file of that name. */
 void folder_store(const char *name, const void *content, size_t bytes);
+
+/* Remove all its files. */
+void folder_clear(void);
 
 #endif

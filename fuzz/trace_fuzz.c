@@ -2,15 +2,17 @@
 /*
  * The trace reader against any bytes.
  *
- * An input is one file: a uint32 with the length of the metadata, the metadata, and the rest is a
- * stream. With -DLIBFUZZER this is a libFuzzer target. Else it runs by itself:
+ * An input is a trace: three uint32 with the lengths of the metadata, of the index and of a stream, these
+ * three, and the rest is a second stream, compressed. With -DLIBFUZZER this is a libFuzzer target. Else it runs by itself:
  *
  *	trace_fuzz [SECONDS [SEED]]	a good trace, changed at random (default 3 s, seed 1)
  *	trace_fuzz FILE...		these inputs
  */
 #include "fuzz/folder.h"
 #include "fuzz/run.h"
+#include "trace/compress.h"
 #include "trace/format.h"
+#include "trace/index.h"
 #include "trace/sample.h"
 #include "trace/summary.h"
 
@@ -21,6 +23,8 @@
 #include <unistd.h>
 #include <waymark/error.h>
 #include <waymark/marker.h>
+
+#define HEAD_BYTES (3 * sizeof(uint32_t))
 
 static void dump(struct trace_reader *reader, int json)
 {
@@ -42,21 +46,39 @@ static void dump(struct trace_reader *reader, int json)
 	merge_close(merge);
 }
 
+enum { METADATA, INDEX, STREAM, PACKED, PARTS };
+
+static const char *const names[PARTS] = { "metadata", INDEX_NAME, "1-1-0", "1-2-1.zst" };
+
+/* Where an input's parts begin, and where the last one ends. */
+static void parts_find(const uint8_t *input, size_t bytes, size_t starts[PARTS + 1])
+{
+	uint32_t lengths[PARTS - 1];
+
+	memcpy(lengths, input, sizeof(lengths));
+	starts[0] = sizeof(lengths);
+	for (int i = 0; i < PARTS - 1; i++) {
+		size_t left = bytes - starts[i];
+
+		starts[i + 1] = starts[i] + (lengths[i] < left ? lengths[i] : left);
+	}
+	starts[PARTS] = bytes;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 {
 	struct trace_reader *reader;
 	struct summary *summary;
-	uint32_t metadata;
+	size_t starts[PARTS + 1];
 	int err;
 
-	if (bytes < sizeof(metadata))
+	if (bytes < HEAD_BYTES)
 		return 0;
-	memcpy(&metadata, input, sizeof(metadata));
-	input += sizeof(metadata);
-	bytes -= sizeof(metadata);
-	metadata = metadata < bytes ? metadata : (uint32_t)bytes;
-	folder_store("metadata", input, metadata);
-	folder_store("1-1-0", input + metadata, bytes - metadata);
+	parts_find(input, bytes, starts);
+	folder_clear();
+	for (int i = 0; i < PARTS; i++)
+		if (starts[i] < starts[i + 1])
+			folder_store(names[i], input + starts[i], starts[i + 1] - starts[i]);
 	if (trace_reader_open(&reader, folder_path()))
 		return 0;
 	dump(reader, 0);
@@ -64,9 +86,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t bytes)
 	if (!summary_make(&summary, reader))
 		summary_free(summary);
 	trace_reader_close(reader);
+	(void)trace_decompress(folder_path(), NULL);
 	err = trace_repair(folder_path());
-	if (err ==
-	    -WM_E_NOT_A_TRACE) /* a part of the metadata can't be read: nothing was changed */
+	/* a part of the metadata or a compressed stream can't be read: nothing was changed */
+	if (err == -WM_E_NOT_A_TRACE || err == -WM_E_TRACE_PACKED)
 		return 0;
 	if (err < 0)
 		abort();
@@ -101,14 +124,15 @@ static void put_packet(struct sample *sample, struct trace_writer *writer, uint6
 /* A good trace as an input. */
 static size_t make_seed(uint8_t *to)
 {
+	uint32_t lengths[PARTS - 1];
+	size_t bytes = HEAD_BYTES;
 	const struct trace_process about = {
 		.pid = 1, .exe = "/bin/x", .hostname = "here", .ticks_hz = 2000000000
 	};
 	struct sample sample = { .head = { .pid = 1, .tid = 1, .comm = "x" } };
+	static uint8_t stream[RUN_INPUT_MAX / PARTS];
 	struct trace_writer *writer;
 	char path[128], trace[64];
-	uint32_t metadata;
-	size_t bytes;
 
 	sample_folder(trace);
 	if (trace_writer_open(&writer, trace) || trace_process_add(writer, &about) ||
@@ -121,14 +145,28 @@ static size_t make_seed(uint8_t *to)
 		abort();
 	put_packet(&sample, writer, 1000);
 	put_packet(&sample, writer, 2000);
+	sample.head = (struct wm_packet){ .pid = 1, .tid = 2, .instance = 1, .comm = "y" };
+	put_packet(&sample, writer, 1500);
+	trace_end_set(writer, 1000000, 3);
 	trace_writer_close(writer);
 	sample_release(&sample);
-	snprintf(path, sizeof(path), "%s/metadata", trace);
-	metadata = (uint32_t)run_load(path, to + 4, RUN_INPUT_MAX / 2);
-	memcpy(to, &metadata, sizeof(metadata));
-	bytes = 4 + metadata;
 	snprintf(path, sizeof(path), "%s/1-1-0", trace);
-	bytes += run_load(path, to + bytes, RUN_INPUT_MAX / 2);
+	lengths[STREAM] = (uint32_t)run_load(path, stream, sizeof(stream));
+	if (trace_compress(trace, NULL) != 2)
+		abort();
+	for (int i = 0; i < PARTS; i++) {
+		size_t count = lengths[STREAM];
+
+		snprintf(path, sizeof(path), "%s/%s", trace, names[i]);
+		if (i == STREAM)
+			memcpy(to + bytes, stream, count);
+		else
+			count = run_load(path, to + bytes, RUN_INPUT_MAX / PARTS);
+		if (i < PACKED)
+			lengths[i] = (uint32_t)count;
+		bytes += count;
+	}
+	memcpy(to, lengths, sizeof(lengths));
 	sample_folder_remove(trace);
 	return bytes;
 }
@@ -137,16 +175,19 @@ static size_t make_seed(uint8_t *to)
 static size_t change(uint8_t *input, size_t bytes, uint64_t *seed)
 {
 	uint64_t changes = 1 + run_random(seed) % 8;
-	uint32_t metadata;
+	size_t starts[PARTS + 1];
 
-	memcpy(&metadata, input, sizeof(metadata));
 	while (changes--) {
-		/* As often in the stream, which is the smaller part, as in the metadata. */
-		size_t low = run_random(seed) % 2 && metadata + 4 < bytes ? metadata + 4 : 4;
-		size_t at = low + run_random(seed) % (bytes - low);
-		size_t from = 4 + run_random(seed) % (bytes - 4);
-		size_t count = 1 + run_random(seed) % 16;
-		size_t most = bytes - (at > from ? at : from);
+		/* As often in one part as in another, whatever its size. */
+		size_t low, at, from, count, most;
+
+		parts_find(input, bytes, starts);
+		low = starts[run_random(seed) % PARTS];
+		low = low < bytes ? low : HEAD_BYTES;
+		at = low + run_random(seed) % (bytes - low);
+		from = HEAD_BYTES + run_random(seed) % (bytes - HEAD_BYTES);
+		count = 1 + run_random(seed) % 16;
+		most = bytes - (at > from ? at : from);
 
 		if (run_random(seed) % 5 == 0)
 			memmove(input + at, input + from, count < most ? count : most);

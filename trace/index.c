@@ -86,7 +86,8 @@ void index_file(const struct index_packet *packet, char name[INDEX_FILE_BYTES])
 /* What the index has of one file. */
 struct expected {
 	struct index_packet first;
-	uint64_t end; /* 0: no packets */
+	uint64_t end;	   /* 0: no packets */
+	uint64_t kept_end; /* of the packets that a mended index has */
 	struct trace_stream *found;
 	int is_replaced; /* another stream has its name */
 };
@@ -179,8 +180,36 @@ static void count_missing(struct check *check, const struct index_packet *packet
 
 static void keep(struct check *check, const struct index_packet *packet)
 {
-	if (is_there(check, packet) && !check->err)
-		check->err = index_add(&check->mended, packet);
+	struct index_packet kept = *packet;
+	struct expected *file;
+
+	if (!is_there(check, packet) || check->err)
+		return;
+	file = file_at(check, packet->number);
+	kept.process = file->first.process;
+	kept.pid = file->first.pid;
+	kept.tid = file->first.tid;
+	kept.depth = file->first.depth;
+	kept.instance = file->first.instance;
+	check->err = index_add(&check->mended, &kept);
+	if (packet->offset + packet->bytes > file->kept_end)
+		file->kept_end = packet->offset + packet->bytes;
+}
+
+/*
+ * Add an entry for the packets behind the last entry that was kept. Without it the next reader would take them for
+ * packets of another trace.
+ */
+static void keep_rest(struct check *check, struct expected *file)
+{
+	struct index_packet rest = file->first;
+
+	if (check->err || file->kept_end >= file->found->bytes)
+		return;
+	rest.events = 0;
+	rest.offset = file->kept_end;
+	rest.bytes = file->found->bytes - file->kept_end;
+	check->err = index_add(&check->mended, &rest);
 }
 
 /* Which of the files it is by its name; NULL: none. */
@@ -217,6 +246,24 @@ static int has_damage(const struct trace_reader *reader, const char *file)
 	return 0;
 }
 
+/* Leave out the packets from `end` on; if the index is damaged, a packet may lie across it. */
+static void cut_stream(struct trace_reader *reader, struct trace_stream *stream, uint64_t end)
+{
+	struct trace_packet packet;
+	uint64_t offset = 0, whole = 0, packets = 0;
+
+	if (!stream_open(reader, stream))
+		while (stream_packet(reader, stream, &offset, &packet) && offset <= end) {
+			whole = offset;
+			packets++;
+		}
+	stream_unmap(stream);
+	reader_damage(reader, stream->file, whole, stream->bytes - whole,
+		      "packets that are not of this trace");
+	stream->bytes = whole;
+	stream->packets = packets;
+}
+
 static void check_stream(struct check *check, struct trace_stream *stream)
 {
 	struct trace_reader *reader = check->reader;
@@ -238,11 +285,8 @@ static void check_stream(struct check *check, struct trace_stream *stream)
 	if (stream->bytes < file->end && !has_damage(reader, stream->file))
 		reader_damage(reader, stream->file, stream->bytes, file->end - stream->bytes,
 			      "its last packets are missing");
-	if (stream->bytes > file->end && reader->is_ended) {
-		reader_damage(reader, stream->file, file->end, stream->bytes - file->end,
-			      "packets that are not of this trace");
-		stream->bytes = file->end;
-	}
+	if (stream->bytes > file->end && reader->is_ended)
+		cut_stream(reader, stream, file->end);
 }
 
 static void find_missing(struct trace_reader *reader, const struct expected *group)
@@ -353,6 +397,9 @@ static int write_mended(struct check *check, uint64_t cut)
 	err = index_make(&check->mended, reader->dir, INDEX_NEW, head.uuid);
 	if (!err)
 		err = each_entry(check, keep);
+	for (uint32_t i = 0; !err && i < reader->stream_count; i++)
+		if (!reader->streams[i].is_foreign && file_of(check, &reader->streams[i]))
+			keep_rest(check, file_of(check, &reader->streams[i]));
 	head.packets = check->mended.head.packets;
 	head.cut = cut;
 	if (!err)

@@ -279,6 +279,23 @@ Test(index, index_of_rubbish_is_damage)
 	sample_folder_remove(dir);
 }
 
+/* A packet that an entry cuts is left out whole, or the stream would end within it after the repair. */
+Test(index, entry_that_ends_within_a_packet_leaves_it_out)
+{
+	struct index_packet entry;
+	off_t at = sizeof(struct index_head) + 4 * sizeof(entry);
+	int fd;
+
+	make_trace();
+	fd = open(path_of(".index"), O_RDWR);
+	cr_assert_eq(pread(fd, &entry, sizeof(entry), at), sizeof(entry));
+	entry.bytes -= 8;
+	cr_assert_eq(pwrite(fd, &entry, sizeof(entry), at), sizeof(entry));
+	close(fd);
+	expect(25, 5, "10-12-1", "packets that are not of this trace");
+	expect_mended(25);
+}
+
 /* Numbers, offsets and sizes as no writer has them: no crash, and nothing is believed but that packets are missing. */
 Test(index, entries_of_rubbish_do_no_harm)
 {
@@ -305,6 +322,7 @@ Test(index, entries_of_rubbish_do_no_harm)
 		cr_assert_eq(trace_reader_open(&reader, dir), 0);
 		trace_reader_close(reader);
 		cr_assert_geq(trace_repair(dir), 0);
+		cr_expect_eq(trace_repair(dir), 0, "round %d is not repaired", round);
 		sample_folder_remove(dir);
 	}
 }
