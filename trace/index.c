@@ -231,19 +231,20 @@ static struct expected *file_of(const struct check *check, const struct trace_st
 	return strlen(name) == bytes && !memcmp(name, stream->file, bytes) ? file : NULL;
 }
 
-static void leave_out(struct check *check, struct trace_stream *stream, const char *why)
-{
-	reader_damage(check->reader, stream->file, 0, stream->bytes, why);
-	stream->is_foreign = 1;
-	stream->bytes = stream->packets = stream->discarded = stream->missing_packets = 0;
-}
-
 static int has_damage(const struct trace_reader *reader, const char *file)
 {
 	for (uint32_t i = 0; i < reader->damage_count; i++)
 		if (!strcmp(reader->damages[i].file, file))
 			return 1;
 	return 0;
+}
+
+static void leave_out(struct check *check, struct trace_stream *stream, const char *why)
+{
+	if (!has_damage(check->reader, stream->file))
+		reader_damage(check->reader, stream->file, 0, stream->bytes, why);
+	stream->is_foreign = 1;
+	stream->bytes = stream->packets = stream->discarded = stream->missing_packets = 0;
 }
 
 /* Leave out the packets from `end` on; if the index is damaged, a packet may lie across it. */
