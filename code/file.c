@@ -264,21 +264,29 @@ static int file_load(struct code_file *file)
 	return err;
 }
 
+static int kind_check(const struct stat *about)
+{
+	if (S_ISREG(about->st_mode))
+		return 0;
+	return S_ISDIR(about->st_mode) ? -EISDIR : -WM_E_NOT_ELF;
+}
+
 int code_file_open(struct code_file **file, const char *path)
 {
 	struct code_file *new = file_new(path);
 	struct stat st;
-	int err = 0;
+	int err;
 
 	*file = NULL;
 	if (!new)
 		return -ENOMEM;
-	/* O_NONBLOCK: a fifo must not hold us up; it is refused below. */
-	new->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (new->fd < 0 || fstat(new->fd, &st))
-		err = -errno;
-	else if (!S_ISREG(st.st_mode))
-		err = S_ISDIR(st.st_mode) ? -EISDIR : -WM_E_NOT_ELF;
+	/* Agents and traces can name a device, and opening some devices has effects: a watchdog starts. */
+	err = stat(path, &st) ? -errno : kind_check(&st);
+	if (!err) {
+		/* O_NONBLOCK: if a fifo has taken the file's place, it must not hold us up. */
+		new->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		err = new->fd < 0 || fstat(new->fd, &st) ? -errno : kind_check(&st);
+	}
 	if (!err) {
 		new->file_bytes = (uint64_t)st.st_size;
 		err = file_load(new);

@@ -3,7 +3,12 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <waymark/error.h>
 
 static struct code_file *file;
@@ -34,6 +39,24 @@ Test(code_file, what_is_no_program_is_refused)
 	cr_assert_eq(code_file_open(&file, "/tmp"), -EISDIR);
 	cr_assert_eq(code_file_open(&file, "/dev/null"), -WM_E_NOT_ELF);
 	cr_assert_null(file);
+}
+
+/* What opening a device does can't be tested here, but a pipe says whether it was opened. */
+Test(code_file, pipe_is_refused_without_opening_it)
+{
+	char path[] = "/tmp/waymark-test-XXXXXX", pipe[64], event[512];
+	int seen = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+
+	cr_assert(mkdtemp(path));
+	snprintf(pipe, sizeof(pipe), "%s/pipe", path);
+	cr_assert_eq(mkfifo(pipe, 0600), 0);
+	cr_assert_geq(inotify_add_watch(seen, pipe, IN_OPEN), 0);
+	cr_expect_eq(code_file_open(&file, pipe), -WM_E_NOT_ELF);
+	cr_expect_eq(read(seen, event, sizeof(event)), -1);
+	cr_expect_eq(errno, EAGAIN);
+	close(seen);
+	unlink(pipe);
+	rmdir(path);
 }
 
 Test(code_file, reads_itself)
