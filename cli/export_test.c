@@ -80,6 +80,14 @@ Test(export_command, leaves_the_file_of_another_user_alone)
 	expect("another user owns it");
 	cr_expect_eq(shell("cat %s", path), 0);
 	cr_expect_str_eq(printed, "kept\n");
+	/* a link of theirs could lead to a disk */
+	cr_assert_eq(shell("ln -sf /dev/null %s && chown -h 65534 %s", path, path), 0);
+	cr_expect_eq(shell(WAYMARK_COMMAND " export --format=folded -o %s %s", path, sample.folder),
+		     1);
+	expect("the output is a symbolic link");
+	cr_assert_eq(shell("rm %s; ln -s /dev/null %s", path, path), 0);
+	cr_expect_eq(shell(WAYMARK_COMMAND " export --format=folded -o %s %s", path, sample.folder),
+		     0);
 }
 
 /* Another process's, of another program. */

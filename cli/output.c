@@ -28,11 +28,19 @@ static int open_parent(const char *path)
 	return fd < 0 ? -errno : fd;
 }
 
+/* A link to a device or a pipe is followed where root or we made it, as /dev/stdout. */
 static int open_device(struct output *output)
 {
 	struct stat about;
+	int is_link;
 
-	output->fd = open(output->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	if (lstat(output->path, &about))
+		return -errno;
+	is_link = S_ISLNK(about.st_mode);
+	if (is_link && about.st_uid && about.st_uid != geteuid())
+		return -WM_E_OUTPUT_OWNER;
+	output->fd = open(output->path,
+			  O_WRONLY | O_NOCTTY | O_CLOEXEC | (is_link ? 0 : O_NOFOLLOW));
 	if (output->fd < 0)
 		return -errno;
 	if (!fstat(output->fd, &about) && !S_ISREG(about.st_mode))
