@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
@@ -44,6 +45,26 @@ static void expect_ours(const struct elf *elf)
 	cr_assert_eq(seen.scopes, 1);
 	cr_assert_eq(strncmp(seen.text[0], "mj\nelf\nfirst\n", 13), 0, "%s", seen.text[0]);
 	cr_assert(strstr(seen.text[0], "\nnumber, text"), "%s", seen.text[0]);
+}
+
+/* What opening a device does can't be tested here, but a pipe says whether it was opened. */
+Test(elf, pipe_is_refused_without_opening_it)
+{
+	char path[] = "/tmp/waymark-test-XXXXXX", pipe[64], event[512];
+	int seen = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	struct elf elf;
+
+	cr_assert(mkdtemp(path));
+	snprintf(pipe, sizeof(pipe), "%s/pipe", path);
+	cr_assert_eq(mkfifo(pipe, 0600), 0);
+	cr_assert_geq(inotify_add_watch(seen, pipe, IN_OPEN), 0);
+	cr_expect_eq(elf_open(&elf, pipe), -WM_E_NOT_ELF);
+	elf_release(&elf);
+	cr_expect_eq(read(seen, event, sizeof(event)), -1);
+	cr_expect_eq(errno, EAGAIN);
+	close(seen);
+	unlink(pipe);
+	rmdir(path);
 }
 
 Test(elf, our_own_sites_are_found_in_the_file)
