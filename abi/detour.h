@@ -125,8 +125,10 @@ struct detour_fixup {
 	128 /* or of prctl(), syscall(): %eax says which, by the number of its system call; 0: its first argument is it */
 #define DETOUR_GUARDS                                                                              \
 	(DETOUR_GUARD_MASK | DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER | DETOUR_GUARD_CALL)
-#define DETOUR_ELSE 256 /* another choice for the event of the record before it */
-#define DETOUR_SAFE 512 /* not in the form "first" */
+#define DETOUR_ELSE 256		 /* another choice for the event of the record before it */
+#define DETOUR_SAFE 512		 /* not in the form "first" */
+#define DETOUR_RETURN_PARTS 1024 /* what is returned are parts of registers: return_at[] */
+#define DETOUR_RETURN_BYTES 32
 
 /*
  * One detour of a CONTROL_PLACE message, padded to 8 bytes. Behind it, without gaps: the code, padded to
@@ -150,6 +152,8 @@ struct control_detour {
 	uint64_t semaphore;   /* 16 bits, counted up while armed; 0: none */
 	uint8_t original[24]; /* insn_bytes and kept_bytes, what must stand there */
 	uint8_t types[2][16]; /* of the event, of the return; WM_TYPE_*. Strings are read with care */
+	/* where each of the return's fields begins in %rax, %rdx, %xmm0, %xmm1, of 8 bytes each */
+	uint8_t return_at[16];
 };
 
 struct control_place {
@@ -158,6 +162,6 @@ struct control_place {
 };
 
 _Static_assert(sizeof(struct detour_fixup) == 16, "fixed");
-_Static_assert(sizeof(struct control_detour) == 104, "fixed");
+_Static_assert(sizeof(struct control_detour) == 120, "fixed");
 
 #endif

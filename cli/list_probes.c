@@ -93,6 +93,8 @@ static void text_head(struct listing *listing)
 
 static void text_fields(struct out *out, const struct code_place *place)
 {
+	const struct code_field *returns = code_place_returns(place);
+
 	if (!place->field_count && !place->wants_return)
 		return;
 	out_literal(out, "    ");
@@ -103,10 +105,13 @@ static void text_fields(struct out *out, const struct code_place *place)
 	}
 	if (place->wants_return && place->field_count)
 		out_literal(out, "; ");
-	if (place->wants_return && place->ret.type)
-		list_put_field(out, place->ret.name, place->ret.type);
-	else if (place->wants_return)
+	if (place->wants_return && !place->return_count)
 		out_literal(out, "ret");
+	for (unsigned int i = 0; i < place->return_count; i++) {
+		if (i)
+			out_literal(out, ", ");
+		list_put_field(out, returns[i].name, returns[i].type);
+	}
 	out_char(out, '\n');
 }
 
@@ -149,6 +154,19 @@ static void text_place(struct listing *listing, const struct code_place *place, 
 
 /* ---- JSON ---- */
 
+/* "ret" is null where no field or more than one holds the result; "returns" lists all. */
+static void json_returns(struct json *json, const struct code_field *fields, unsigned int count)
+{
+	if (count == 1)
+		list_json_field(json, "ret", fields->name, fields->type);
+	else
+		json_null(json, "ret");
+	json_open(json, "returns", '[');
+	for (unsigned int i = 0; i < count; i++)
+		list_json_field(json, NULL, fields[i].name, fields[i].type);
+	json_close(json, ']');
+}
+
 static void json_place(struct listing *listing, const struct code_place *place, int err,
 		       const char *detail, const struct control_detour *choices, unsigned int count,
 		       const struct verdict *verdict)
@@ -189,10 +207,8 @@ static void json_place(struct listing *listing, const struct code_place *place, 
 	for (unsigned int i = 0; !err && i < place->field_count; i++)
 		list_json_field(json, NULL, place->fields[i].name, place->fields[i].type);
 	json_close(json, ']');
-	if (!err && place->wants_return && place->ret.type)
-		list_json_field(json, "ret", place->ret.name, place->ret.type);
-	else if (!err && place->wants_return)
-		json_null(json, "ret");
+	if (!err && place->wants_return)
+		json_returns(json, code_place_returns(place), place->return_count);
 	json_close(json, '}');
 }
 

@@ -86,17 +86,45 @@ static unsigned int position_of(const char *name)
 	return *end || position > CODE_VALUES_MAX ? 0 : (unsigned int)position;
 }
 
-static int find(const struct code_values *values, const char *name, struct code_field *field)
+static unsigned int position_at(const struct code_values *values, unsigned int i)
+{
+	return values->positions[i] ? values->positions[i] : i + 1;
+}
+
+/* All members of the structure that is at `at`, "p.x" as "NAME.x". */
+static int take_members(const struct code_values *values, unsigned int at, const char *name,
+			struct code_place *place)
+{
+	size_t bytes = strlen(values->all[at].name);
+
+	for (unsigned int i = at + 1;
+	     i < values->count && position_at(values, i) == position_at(values, at); i++) {
+		struct code_field *field = &place->fields[place->field_count];
+
+		if (place->field_count == CODE_FIELDS_MAX)
+			return -WM_E_NO_PARAMETER;
+		*field = values->all[i];
+		snprintf(field->name, sizeof(field->name), "%s%s", name,
+			 values->all[i].name + bytes);
+		place->field_count++;
+	}
+	return 0;
+}
+
+/* The index of the value of that name or position; -1: not found. */
+static int find(const struct code_values *values, const char *name)
 {
 	unsigned int position = position_of(name);
 
 	for (unsigned int i = 0; i < values->count; i++)
-		if (!strcmp(values->all[i].name, name) || i + 1 == position) {
-			*field = values->all[i];
-			if (field->type)
-				return 0;
-			return values->lost_errs[i] ? values->lost_errs[i] : values->lost_err;
-		}
+		if (!strcmp(values->all[i].name, name) || position_at(values, i) == position)
+			return (int)i;
+	return -1;
+}
+
+static int take_register(const struct code_values *values, const char *name,
+			 struct code_field *field)
+{
 	*field = (struct code_field){ 0 };
 	if (!values->with_registers || operand_register(name, &field->from))
 		return -WM_E_NO_PARAMETER;
@@ -104,6 +132,33 @@ static int find(const struct code_values *values, const char *name, struct code_
 			      ? WM_TYPE_F64
 			      : operand_integer_type(field->from.bytes, 0);
 	return 0;
+}
+
+/* Take what a wish names; called as it was asked for: arg1 stays arg1 where its name is known. */
+static int take(const struct code_values *values, const struct code_wish *wish,
+		struct code_place *place)
+{
+	unsigned int before = place->field_count;
+	struct code_field *field = &place->fields[before];
+	int at = find(values, wish->name), err = 0;
+
+	if (before == CODE_FIELDS_MAX)
+		return -WM_E_NO_PARAMETER;
+	if (at >= 0 && !values->all[at].type) {
+		err = take_members(values, (unsigned int)at, wish->name, place);
+		if (!err && place->field_count == before)
+			err = values->lost_errs[at] ? values->lost_errs[at] : values->lost_err;
+		return !err && wish->type ? -WM_E_FIELD_TYPE : err;
+	}
+	if (at >= 0)
+		*field = values->all[at];
+	else
+		err = take_register(values, wish->name, field);
+	if (!err && wish->type)
+		err = code_field_retype(field, wish->type);
+	memcpy(field->name, wish->name, sizeof(field->name));
+	place->field_count += !err;
+	return err;
 }
 
 static int take_all(const struct code_values *values, struct code_place *place, char *name)
@@ -131,18 +186,8 @@ int code_fields_choose(const struct code_request *request, const struct code_val
 	if (request->wants_all || (values->is_told && !request->wish_count))
 		err = take_all(values, place, name);
 	for (unsigned int i = 0; !err && i < request->wish_count; i++) {
-		const struct code_wish *wish = &request->wishes[i];
-		struct code_field *field = &place->fields[place->field_count];
-
-		memcpy(name, wish->name, sizeof(wish->name));
-		if (place->field_count == CODE_FIELDS_MAX)
-			return -WM_E_NO_PARAMETER;
-		err = find(values, wish->name, field);
-		if (!err && wish->type)
-			err = code_field_retype(field, wish->type);
-		/* Called as it was asked for: arg1 stays arg1 where its name is known. */
-		memcpy(field->name, wish->name, sizeof(field->name));
-		place->field_count += !err;
+		memcpy(name, request->wishes[i].name, sizeof(request->wishes[i].name));
+		err = take(values, &request->wishes[i], place);
 	}
 	return err;
 }

@@ -18,6 +18,8 @@ struct code_values {
 	int is_told;  /* the program tells these values: they are recorded where none is named */
 	int lost_err; /* why one with type 0 can't be had: -WM_E_PARAMETER_LOST, -WM_E_OPERAND */
 	int lost_errs[CODE_VALUES_MAX]; /* why this one can't; 0: as above */
+	uint8_t positions
+		[CODE_VALUES_MAX]; /* N of argN, for a structure's members its own; 0: as in all[] */
 };
 
 /* The integer registers of the psABI's first six arguments as arg1 to arg6. */

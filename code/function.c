@@ -153,11 +153,12 @@ static int rename_doubles(struct matches *matches)
  * Without debug information it is unknown which register the result is in, and whether there is one. So the field has
  * the register's name and is hexadecimal, unless the request gives its type.
  */
-static void return_guess(const struct code_request *request, struct code_field *ret)
+static void return_guess(const struct code_request *request, struct code_parameters *known)
 {
 	int is_float = request->return_type == WM_TYPE_F32 || request->return_type == WM_TYPE_F64;
 
-	*ret = (struct code_field){
+	known->return_count = 1;
+	known->returns[0] = (struct code_field){
 		.type = is_float	       ? WM_TYPE_F64
 			: request->return_type ? WM_TYPE_U64
 					       : WM_TYPE_PTR,
@@ -166,7 +167,17 @@ static void return_guess(const struct code_request *request, struct code_field *
 			  .reg = 0,
 			  .index = OPERAND_NONE },
 	};
-	strcpy(ret->name, request->return_type ? "ret" : "rax");
+	strcpy(known->returns[0].name, request->return_type ? "ret" : "rax");
+}
+
+/* A function that returns nothing keeps its span, without a value. */
+static int retype_return(const struct code_request *request, struct code_parameters *known)
+{
+	if (!request->return_type || !known->return_count)
+		return 0;
+	if (strcmp(known->returns[0].name, "ret") != 0) /* a structure's members */
+		return -WM_E_FIELD_TYPE;
+	return code_field_retype(&known->returns[0], request->return_type);
 }
 
 static int function_place(struct query *query, const struct code_symbol *symbol,
@@ -177,7 +188,7 @@ static int function_place(struct query *query, const struct code_symbol *symbol,
 	char name[64] = "ret";
 	int told = code_parameters_read(&known, query->module->file, place->address, symbol->name,
 					symbol->bind == BIND_LOCAL);
-	int err = 0;
+	int err;
 
 	place->source = known.source;
 	place->line = known.line;
@@ -186,21 +197,21 @@ static int function_place(struct query *query, const struct code_symbol *symbol,
 		known.values.lost_err = -WM_E_NO_PARAMETER;
 		if (!told)
 			code_values_registers(&known.values);
-		return_guess(request, &known.ret);
+		return_guess(request, &known);
 	}
-	if (request->wants_return) {
-		if (known.never_returns)
-			return tell(query, place, -WM_E_NO_RETURN, "");
-		place->wants_return = 1;
-		place->ret = known.ret;
-		/* What returns nothing has no value to take for another; the call is a span all the same. */
-		if (request->return_type && known.ret.type)
-			err = code_field_retype(&place->ret, request->return_type);
-	}
+	if (request->wants_return && known.never_returns)
+		return tell(query, place, -WM_E_NO_RETURN, "");
+	err = retype_return(request, &known);
 	if (!err)
 		err = code_fields_choose(request, &known.values, place, name);
 	if (err == -WM_E_NO_PARAMETER && told < 0)
 		err = told;
+	if (!err && request->wants_return) {
+		place->return_count = known.return_count;
+		memcpy(place->fields + place->field_count, known.returns,
+		       known.return_count * sizeof(known.returns[0]));
+	}
+	place->wants_return = request->wants_return;
 	return tell(query, place, err, err ? name : "");
 }
 

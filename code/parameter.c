@@ -21,11 +21,13 @@ enum trust {
 	TRUST_LISTS,   /* location lists alone */
 };
 
-/* One parameter: where the ABI has it, and where the compiler says it is. */
+/* One parameter: where the ABI has its eightbytes, and where the compiler says it is. */
 struct parameter {
+	char name[64];
 	struct passing passing;
-	struct code_operand by_abi, by_list;
+	struct code_operand by_abi[2], by_list;
 	int has_abi, has_list;
+	unsigned int described; /* mask of eightbytes: LLVM's callers pass no others */
 };
 
 struct call {
@@ -38,6 +40,7 @@ struct call {
 	unsigned int integers, vectors; /* registers taken so far */
 	uint64_t stack;			/* bytes of the arguments there */
 	unsigned int doubts; /* enum passing_doubt: which of the three aren't known any more */
+	unsigned int count;
 	struct parameter all[CODE_VALUES_MAX];
 };
 
@@ -133,9 +136,31 @@ static enum location read_expression(const Dwarf_Op *op, struct code_operand *op
 	return LOCATION_REGISTER;
 }
 
+/* Which eightbytes an expression describes, in pieces or as a whole. */
+static unsigned int eightbytes_of(const Dwarf_Op *ops, size_t count)
+{
+	uint64_t at = 0;
+	unsigned int described = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		uint64_t bytes = ops[i].number;
+
+		if (ops[i].atom == DW_OP_bit_piece)
+			return 0;
+		if (ops[i].atom != DW_OP_piece)
+			continue;
+		if (!bytes || bytes > 16)
+			return 0;
+		if (i && ops[i - 1].atom != DW_OP_piece) /* an empty one: no value */
+			described |= (at < 8 ? 1u : 0) | (at + bytes > 8 ? 2u : 0);
+		at += bytes;
+	}
+	return at ? described : 3;
+}
+
 /* Where a parameter is at the function's first instruction, by the compiler's own words. */
 static enum location location_of(const struct call *call, Dwarf_Die *parameter,
-				 struct code_operand *operand)
+				 struct code_operand *operand, unsigned int *described)
 {
 	enum location location;
 	Dwarf_Attribute attribute;
@@ -147,8 +172,10 @@ static enum location location_of(const struct call *call, Dwarf_Die *parameter,
 	    dwarf_getlocation_addr(&attribute, call->address - (uint64_t)call->dwarf->bias, &op,
 				   &count, 1) != 1)
 		return LOCATION_NONE;
-	if (count != 1)
+	if (count != 1) {
+		*described = eightbytes_of(op, count);
 		return LOCATION_OTHER;
+	}
 	location = read_expression(op, operand);
 	form = dwarf_whatform(&attribute);
 	/*
@@ -175,7 +202,7 @@ static void place_on_stack(struct call *call, struct parameter *parameter)
 	if (passing->alignment > 8)
 		call->stack = (call->stack + passing->alignment - 1) & ~(passing->alignment - 1);
 	parameter->has_abi = 1;
-	parameter->by_abi = (struct code_operand){
+	parameter->by_abi[0] = (struct code_operand){
 		.kind = OPERAND_MEMORY,
 		.bytes = 8,
 		.reg = 7,
@@ -186,13 +213,32 @@ static void place_on_stack(struct call *call, struct parameter *parameter)
 	call->stack += (passing->bytes + 7) & ~7ull;
 }
 
+/* Give each eightbyte the next register of its class; what is padding alone takes none. */
+static void take_registers(const struct passing *passing, const uint8_t *registers,
+			   unsigned int *integers, unsigned int *vectors,
+			   struct code_operand *eightbytes)
+{
+	for (int i = 0; i < 2; i++) {
+		int is_integer = passing->classes[i] == CLASS_INTEGER;
+
+		if (!is_integer && passing->classes[i] != CLASS_SSE)
+			continue;
+		eightbytes[i] = (struct code_operand){
+			.kind = is_integer ? OPERAND_REGISTER : OPERAND_VECTOR,
+			.bytes = 8,
+			.reg = is_integer ? registers[(*integers)++] : (uint8_t)(*vectors)++,
+			.index = OPERAND_NONE,
+		};
+	}
+}
+
 /*
- * Give an argument its place, as the psABI does; what is not of one register has none to read. What
+ * Give an argument its place, as the psABI does. What
  * would take of what isn't known may take of the rest, or leave it alone, and neither is known then.
  */
 static void place(struct call *call, struct parameter *parameter)
 {
-	static const uint8_t registers[] = { 5, 4, 1, 2, 8, 9 };
+	static const uint8_t arguments[] = { 5, 4, 1, 2, 8, 9 };
 	const struct passing *passing = &parameter->passing;
 	unsigned int integers, vectors, needs;
 
@@ -210,15 +256,8 @@ static void place(struct call *call, struct parameter *parameter)
 		place_on_stack(call, parameter);
 		return;
 	}
-	parameter->has_abi = integers + vectors == 1;
-	parameter->by_abi = (struct code_operand){
-		.kind = integers ? OPERAND_REGISTER : OPERAND_VECTOR,
-		.bytes = 8,
-		.reg = integers ? registers[call->integers] : (uint8_t)call->vectors,
-		.index = OPERAND_NONE,
-	};
-	call->integers += integers;
-	call->vectors += vectors;
+	parameter->has_abi = 1;
+	take_registers(passing, arguments, &call->integers, &call->vectors, parameter->by_abi);
 }
 
 static int is_aggregate(const struct passing *passing)
@@ -232,41 +271,40 @@ static int is_unprototyped_float(const struct call *call, const struct passing *
 }
 
 /* `from` tells type and name, `place_of` the location; they differ in an inline function's own copy. */
-static void parameter_take(struct call *call, struct code_values *values, Dwarf_Die *from,
-			   Dwarf_Die *place_of)
+static void parameter_take(struct call *call, Dwarf_Die *from, Dwarf_Die *place_of)
 {
-	struct parameter *parameter = &call->all[values->count];
-	struct code_field *field = &values->all[values->count++];
+	struct parameter *parameter = &call->all[call->count++];
 	const char *name = dwarf_diename(from);
 	enum location location = LOCATION_NONE;
 	Dwarf_Attribute attribute;
 	Dwarf_Die type;
 
-	*field = (struct code_field){ 0 };
+	*parameter = (struct parameter){ .passing.doubts = DOUBT_ALL, .described = 3 };
 	if (name)
-		snprintf(field->name, sizeof(field->name), "%.63s", name);
+		snprintf(parameter->name, sizeof(parameter->name), "%.63s", name);
 	else
-		snprintf(field->name, sizeof(field->name), "arg%u", values->count);
-	*parameter = (struct parameter){ .passing.doubts = DOUBT_ALL };
+		snprintf(parameter->name, sizeof(parameter->name), "arg%u", call->count);
 	if (dwarf_attr_integrate(from, DW_AT_type, &attribute) &&
 	    dwarf_formref_die(&attribute, &type))
 		passing_of(&type, &parameter->passing);
 	if (call->trust == TRUST_SCALARS && is_aggregate(&parameter->passing))
 		call->trust = TRUST_LISTS;
 	if (place_of)
-		location = location_of(call, place_of, &parameter->by_list);
+		location = location_of(call, place_of, &parameter->by_list, &parameter->described);
 	parameter->has_list = location == LOCATION_REGISTER;
 	if (call->needs_proof && (location == LOCATION_NONE || location == LOCATION_OTHER))
 		call->trust = TRUST_LISTS;
 	if (call->trust != TRUST_LISTS)
 		place(call, parameter);
 	/*
-	 * LLVM's callers in the same unit leave anything there for one that isn't used. A float without a
-	 * prototype comes as a double.
+	 * LLVM's callers in the same unit leave anything there for one that isn't used, and for an eightbyte that
+	 * isn't. A float without a prototype comes as a double.
 	 */
 	if ((!call->is_of_gcc && location == LOCATION_NONE) ||
 	    is_unprototyped_float(call, &parameter->passing))
 		parameter->has_abi = 0;
+	if (call->is_of_gcc)
+		parameter->described = 3;
 }
 
 /* In a function's own copy of what was inlined elsewhere: the parameter that stands for an abstract one. */
@@ -313,7 +351,7 @@ static int is_of_other_variant(struct call *call, Dwarf_Die *function, Dwarf_Die
 	return 1;
 }
 
-static void parameters_take(struct call *call, struct code_values *values, Dwarf_Die *function)
+static void parameters_take(struct call *call, Dwarf_Die *function)
 {
 	Dwarf_Die origin, child, concrete;
 	Dwarf_Attribute attribute;
@@ -326,43 +364,82 @@ static void parameters_take(struct call *call, struct code_values *values, Dwarf
 		if (dwarf_tag(&child) != DW_TAG_formal_parameter)
 			continue;
 		if (!is_copy)
-			parameter_take(call, values, &child, &child);
+			parameter_take(call, &child, &child);
 		else if (concrete_of(function, &child, &concrete))
-			parameter_take(call, values, &child, &concrete);
+			parameter_take(call, &child, &concrete);
 		else if (!is_of_other_variant(call, function, &child))
-			parameter_take(call, values, &child, NULL);
-	} while (values->count < CODE_VALUES_MAX && !dwarf_siblingof(&child, &child));
+			parameter_take(call, &child, NULL);
+	} while (call->count < CODE_VALUES_MAX && !dwarf_siblingof(&child, &child));
 }
 
 /* Whether the compiler has a parameter in another register than the ABI: then the ABI is not kept. */
-static int is_contradicted(const struct call *call, unsigned int count)
+static int is_contradicted(const struct call *call)
 {
-	for (unsigned int i = 0; i < count; i++) {
+	for (unsigned int i = 0; i < call->count; i++) {
 		const struct parameter *parameter = &call->all[i];
 
 		if (parameter->has_abi && parameter->has_list &&
-		    (parameter->by_abi.kind != parameter->by_list.kind ||
-		     parameter->by_abi.reg != parameter->by_list.reg))
+		    (parameter->by_abi[0].kind != parameter->by_list.kind ||
+		     parameter->by_abi[0].reg != parameter->by_list.reg))
 			return 1;
 	}
 	return 0;
 }
 
+/* A member's field, by where its structure's eightbytes are; 0 where there is no room for its name. */
+static int member_field(struct code_field *field, const char *name,
+			const struct code_operand *eightbytes, const struct passing_member *member)
+{
+	int is_memory = eightbytes[0].kind == OPERAND_MEMORY;
+
+	if (strlen(name) + strlen(member->name) >= sizeof(field->name))
+		return 0;
+	*field = (struct code_field){ .type = member->type };
+	strcpy(stpcpy(field->name, name), member->name);
+	field->from = eightbytes[is_memory ? 0 : member->offset / 8];
+	field->from.bytes = member->bytes;
+	field->from.displacement += is_memory ? member->offset : member->offset % 8;
+	return 1;
+}
+
+/* A structure's members follow it, which has no value itself. */
+static void members_fill(struct code_values *values, const struct parameter *parameter)
+{
+	uint8_t position = values->positions[values->count - 1];
+
+	for (unsigned int i = 0; i < parameter->passing.member_count; i++) {
+		const struct passing_member *member = &parameter->passing.members[i];
+
+		if (!(parameter->described >> member->offset / 8 & 1) ||
+		    values->count == CODE_VALUES_MAX ||
+		    !member_field(&values->all[values->count], parameter->name, parameter->by_abi,
+				  member))
+			continue;
+		values->positions[values->count++] = position;
+	}
+}
+
 static void fields_fill(const struct call *call, struct code_values *values, int is_regular)
 {
-	for (unsigned int i = 0; i < values->count; i++) {
+	for (unsigned int i = 0; i < call->count && values->count < CODE_VALUES_MAX; i++) {
 		const struct parameter *parameter = &call->all[i];
-		struct code_field *field = &values->all[i];
+		unsigned int at = values->count++;
+		struct code_field *field = &values->all[at];
 
+		*field = (struct code_field){ 0 };
+		strcpy(field->name, parameter->name);
+		values->positions[at] = (uint8_t)(i + 1);
 		if (!parameter->passing.type) {
-			if (!parameter->passing.doubts)
-				values->lost_errs[i] = -WM_E_PARAMETER_TYPE;
+			if (!parameter->passing.doubts && !parameter->passing.member_count)
+				values->lost_errs[at] = -WM_E_PARAMETER_TYPE;
+			else if (is_regular && parameter->has_abi)
+				members_fill(values, parameter);
 			continue;
 		}
 		if (parameter->has_list)
 			field->from = parameter->by_list;
 		else if (is_regular && parameter->has_abi)
-			field->from = parameter->by_abi;
+			field->from = parameter->by_abi[0];
 		else
 			continue;
 		field->from.bytes = (uint8_t)(parameter->passing.bytes);
@@ -370,14 +447,32 @@ static void fields_fill(const struct call *call, struct code_values *values, int
 	}
 }
 
+/* The result's fields; what comes back in %st or in memory has none. */
+static void returns_fill(struct code_parameters *parameters, const struct passing *passing)
+{
+	static const uint8_t results[] = { 0, 1 }; /* rax, rdx */
+	struct passing_member whole = { .bytes = (uint8_t)passing->bytes, .type = passing->type };
+	const struct passing_member *members = passing->type ? &whole : passing->members;
+	unsigned int count = passing->type ? 1 : passing->member_count;
+	unsigned int integers = 0, vectors = 0;
+	struct code_operand eightbytes[2] = { 0 };
+
+	if (passing->classes[0] == CLASS_MEMORY || passing->classes[0] == CLASS_X87)
+		return;
+	take_registers(passing, results, &integers, &vectors, eightbytes);
+	for (unsigned int i = 0; i < count; i++)
+		parameters->return_count += member_field(
+			&parameters->returns[parameters->return_count], "ret", eightbytes,
+			&members[i]);
+}
+
 /* The result, and the register that a hidden argument takes where the result goes to memory. */
-static void result_take(struct call *call, struct code_field *ret, Dwarf_Die *function)
+static void result_take(struct call *call, struct code_parameters *parameters, Dwarf_Die *function)
 {
 	Dwarf_Attribute attribute;
 	struct passing passing;
 	Dwarf_Die type;
 
-	*ret = (struct code_field){ .name = "ret" };
 	if (!dwarf_attr_integrate(function, DW_AT_type, &attribute))
 		return;
 	if (!dwarf_formref_die(&attribute, &type)) {
@@ -389,14 +484,8 @@ static void result_take(struct call *call, struct code_field *ret, Dwarf_Die *fu
 		call->trust = TRUST_LISTS;
 	if (passing.is_reference || passing.classes[0] == CLASS_MEMORY)
 		call->integers = 1;
-	if (!passing.type || call->trust == TRUST_LISTS)
-		return;
-	ret->type = passing.type;
-	ret->from = (struct code_operand){
-		.kind = passing.classes[0] == CLASS_SSE ? OPERAND_VECTOR : OPERAND_REGISTER,
-		.bytes = (uint8_t)passing.bytes,
-		.index = OPERAND_NONE,
-	};
+	if (call->trust != TRUST_LISTS)
+		returns_fill(parameters, &passing);
 }
 
 /* Go passes arguments in registers of its own choice; its functions have their package before a dot. */
@@ -421,12 +510,12 @@ static int is_of_gcc(Dwarf_Die *function)
 }
 
 /* Whether all parameters are in the frame, which is so of what was not optimised. */
-static int is_plain(const struct call *call, const struct code_values *values)
+static int is_plain(const struct call *call)
 {
-	for (unsigned int i = 0; i < values->count; i++)
+	for (unsigned int i = 0; i < call->count; i++)
 		if (call->all[i].has_list)
 			return 0;
-	return values->count && call->trust != TRUST_LISTS;
+	return call->count && call->trust != TRUST_LISTS;
 }
 
 static void source_take(struct code_parameters *parameters, Dwarf_Die *function)
@@ -472,11 +561,11 @@ int code_parameters_read(struct code_parameters *parameters, struct code_file *f
 		call.trust = TRUST_LISTS;
 	values->is_told = values->with_registers = 1;
 	values->lost_err = -WM_E_PARAMETER_LOST;
-	result_take(&call, &parameters->ret, &function);
-	parameters_take(&call, values, &function);
+	result_take(&call, parameters, &function);
+	parameters_take(&call, &function);
 	/* A result that no caller takes is left out, and nobody tells. */
-	if (call.needs_proof && !is_plain(&call, values))
-		parameters->ret = (struct code_field){ .name = "ret" };
-	fields_fill(&call, values, !is_contradicted(&call, values->count));
+	if (call.needs_proof && !is_plain(&call))
+		parameters->return_count = 0;
+	fields_fill(&call, values, !is_contradicted(&call));
 	return 1;
 }

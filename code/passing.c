@@ -15,6 +15,8 @@
 struct walk {
 	struct passing *passing;
 	unsigned int depth, visits;
+	unsigned int hidden; /* not 0: in what is no member of its own, an array */
+	char path[48];
 };
 
 static void visit(struct walk *walk, Dwarf_Die *type, uint64_t offset);
@@ -83,6 +85,22 @@ static void put(struct walk *walk, uint64_t offset, uint64_t bytes, uint64_t ali
 		passing->classes[1] = merge(passing->classes[1], second);
 }
 
+static void member_put(struct walk *walk, const char *suffix, uint64_t offset, uint64_t bytes,
+		       uint8_t type)
+{
+	struct passing *passing = walk->passing;
+	struct passing_member *member = &passing->members[passing->member_count];
+
+	if (!type || walk->hidden || passing->member_count == PASSING_MEMBERS_MAX ||
+	    offset + bytes > 16 || strlen(walk->path) + strlen(suffix) >= sizeof(member->name))
+		return;
+	strcpy(stpcpy(member->name, walk->path), suffix);
+	member->offset = (uint8_t)offset;
+	member->bytes = (uint8_t)bytes;
+	member->type = type;
+	passing->member_count++;
+}
+
 static void put_integer(struct walk *walk, uint64_t offset, uint64_t bytes)
 {
 	if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8 && bytes != 16)
@@ -135,6 +153,11 @@ static void put_complex(struct walk *walk, uint64_t offset, uint64_t bytes,
 		put(walk, offset, bytes, 16, CLASS_MEMORY, CLASS_MEMORY);
 }
 
+static uint8_t float_type(uint64_t bytes)
+{
+	return bytes == 4 ? WM_TYPE_F32 : bytes == 8 ? WM_TYPE_F64 : 0;
+}
+
 static void visit_base(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint64_t bytes)
 {
 	switch (number_of(type, DW_AT_encoding, 0)) {
@@ -155,6 +178,8 @@ static void visit_base(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint
 			put_wide_complex(walk, type, offset, bytes);
 		else
 			put_complex(walk, offset, bytes, CLASS_SSE);
+		member_put(walk, ".real", offset, bytes / 2, float_type(bytes / 2));
+		member_put(walk, ".imag", offset + bytes / 2, bytes / 2, float_type(bytes / 2));
 		return;
 	case ENCODING_COMPLEX_INTEGER:
 		put_complex(walk, offset, bytes, CLASS_INTEGER);
@@ -189,24 +214,44 @@ static void visit_array(struct walk *walk, Dwarf_Die *type, uint64_t offset, uin
 	}
 	if (!bytes)
 		return;
-	if (!element_bytes || bytes > 16) { /* once is enough, for the alignment */
+	walk->hidden++;
+	if (!element_bytes || bytes > 16) /* once is enough, for the alignment */
 		visit(walk, &element, offset);
-		return;
-	}
-	for (uint64_t at = 0; at + element_bytes <= bytes; at += element_bytes)
-		visit(walk, &element, offset + at);
+	else
+		for (uint64_t at = 0; at + element_bytes <= bytes; at += element_bytes)
+			visit(walk, &element, offset + at);
+	walk->hidden--;
+}
+
+/* A member's type; an unnamed one's own members count as the structure's. */
+static void visit_named(struct walk *walk, const char *name, Dwarf_Die *type, uint64_t offset)
+{
+	size_t used = strlen(walk->path);
+	unsigned int is_long = name && used + 1 + strlen(name) >= sizeof(walk->path);
+
+	if (name && !is_long)
+		strcpy(stpcpy(walk->path + used, "."), name);
+	walk->hidden += is_long;
+	visit(walk, type, offset);
+	walk->hidden -= is_long;
+	walk->path[used] = 0;
 }
 
 static void visit_member(struct walk *walk, Dwarf_Die *member, uint64_t offset)
 {
 	uint64_t at = number_of(member, DW_AT_data_member_location, 0);
 	uint64_t bits = number_of(member, DW_AT_data_bit_offset, UINT64_MAX);
+	Dwarf_Word bytes;
 	Dwarf_Die type;
 
 	/* Static ones are no part of it. */
 	if (dwarf_hasattr(member, DW_AT_external) || dwarf_hasattr(member, DW_AT_declaration))
 		return;
 	if (dwarf_hasattr(member, DW_AT_bit_size)) {
+		/* GCC doesn't mind where a packed structure puts a whole inner one of bit-fields, LLVM does. */
+		if (type_of(member, &type) && !dwarf_aggregate_size(&type, &bytes) && bytes &&
+		    offset % bytes)
+			doubt(walk);
 		if (bits != UINT64_MAX)
 			at = bits / 8;
 		put(walk, offset + at, 1, 1, CLASS_INTEGER, CLASS_NONE);
@@ -215,7 +260,7 @@ static void visit_member(struct walk *walk, Dwarf_Die *member, uint64_t offset)
 	if (!type_of(member, &type) || at > UINT32_MAX)
 		doubt(walk);
 	else
-		visit(walk, &type, offset + at);
+		visit_named(walk, dwarf_diename(member), &type, offset + at);
 }
 
 /* Whether a constructor's first parameter, behind `this`, is a reference to its own class. */
@@ -324,51 +369,6 @@ static void visit_class(struct walk *walk, Dwarf_Die *type, uint64_t offset, uin
 	} while (!passing->doubts && !dwarf_siblingof(&child, &child));
 }
 
-static void visit(struct walk *walk, Dwarf_Die *type, uint64_t offset)
-{
-	Dwarf_Die peeled, of;
-	Dwarf_Word bytes = 0;
-
-	if (walk->depth >= DEPTH_MAX || walk->visits++ >= VISITS_MAX ||
-	    dwarf_peel_type(type, &peeled)) {
-		doubt(walk);
-		return;
-	}
-	if (dwarf_aggregate_size(&peeled, &bytes))
-		bytes = 0;
-	walk->depth++;
-	switch (dwarf_tag(&peeled)) {
-	case DW_TAG_base_type:
-		visit_base(walk, &peeled, offset, bytes);
-		break;
-	case DW_TAG_enumeration_type:
-		put_integer(walk, offset, bytes);
-		break;
-	case DW_TAG_pointer_type:
-	case DW_TAG_reference_type:
-	case DW_TAG_rvalue_reference_type:
-	case DW_TAG_unspecified_type: /* decltype(nullptr) */
-		put_integer(walk, offset, 8);
-		break;
-	case DW_TAG_ptr_to_member_type:
-		put_integer(walk, offset, 8);
-		if (type_of(&peeled, &of) && dwarf_tag(&of) == DW_TAG_subroutine_type)
-			put_integer(walk, offset + 8, 8);
-		break;
-	case DW_TAG_array_type:
-		visit_array(walk, &peeled, offset, bytes);
-		break;
-	case DW_TAG_structure_type:
-	case DW_TAG_class_type:
-	case DW_TAG_union_type:
-		visit_class(walk, &peeled, offset, bytes);
-		break;
-	default:
-		doubt(walk);
-	}
-	walk->depth--;
-}
-
 /* Whether an enumeration has negative values: older debug information doesn't tell its type. */
 static int is_signed_enum(Dwarf_Die *type)
 {
@@ -398,7 +398,7 @@ static uint8_t base_type(Dwarf_Die *type, uint64_t bytes)
 	uint64_t encoding = number_of(type, DW_AT_encoding, 0);
 
 	if (encoding == DW_ATE_float)
-		return bytes == 4 ? WM_TYPE_F32 : bytes == 8 ? WM_TYPE_F64 : 0;
+		return float_type(bytes);
 	if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)
 		return 0;
 	switch (encoding) {
@@ -443,6 +443,60 @@ static uint8_t field_type(Dwarf_Die *type, uint64_t bytes)
 	}
 }
 
+static void member_take(struct walk *walk, Dwarf_Die *type, uint64_t offset, uint64_t bytes)
+{
+	uint8_t is = field_type(type, bytes);
+
+	member_put(walk, "", offset, is == WM_TYPE_PTR ? 8 : bytes, is);
+}
+
+static void visit(struct walk *walk, Dwarf_Die *type, uint64_t offset)
+{
+	Dwarf_Die peeled, of;
+	Dwarf_Word bytes = 0;
+
+	if (walk->depth >= DEPTH_MAX || walk->visits++ >= VISITS_MAX ||
+	    dwarf_peel_type(type, &peeled)) {
+		doubt(walk);
+		return;
+	}
+	if (dwarf_aggregate_size(&peeled, &bytes))
+		bytes = 0;
+	walk->depth++;
+	switch (dwarf_tag(&peeled)) {
+	case DW_TAG_base_type:
+		visit_base(walk, &peeled, offset, bytes);
+		break;
+	case DW_TAG_enumeration_type:
+		put_integer(walk, offset, bytes);
+		break;
+	case DW_TAG_pointer_type:
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+	case DW_TAG_unspecified_type: /* decltype(nullptr) */
+		put_integer(walk, offset, 8);
+		break;
+	case DW_TAG_ptr_to_member_type:
+		put_integer(walk, offset, 8);
+		if (type_of(&peeled, &of) && dwarf_tag(&of) == DW_TAG_subroutine_type)
+			put_integer(walk, offset + 8, 8);
+		break;
+	case DW_TAG_array_type:
+		visit_array(walk, &peeled, offset, bytes);
+		break;
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+	case DW_TAG_union_type:
+		visit_class(walk, &peeled, offset, bytes);
+		break;
+	default:
+		doubt(walk);
+	}
+	walk->depth--;
+	if (walk->depth)
+		member_take(walk, &peeled, offset, bytes);
+}
+
 void passing_of(Dwarf_Die *type, struct passing *passing)
 {
 	struct walk walk = { .passing = passing };
@@ -459,6 +513,7 @@ void passing_of(Dwarf_Die *type, struct passing *passing)
 		passing->classes[0] = CLASS_INTEGER;
 		passing->classes[1] = CLASS_NONE;
 		passing->bytes = passing->alignment = 8;
+		passing->member_count = 0;
 		return;
 	}
 	/* An upper half without its lower one, and all of what has a part in memory, is in memory. */
@@ -468,6 +523,8 @@ void passing_of(Dwarf_Die *type, struct passing *passing)
 	if (passing->classes[1] == CLASS_SSE_UP && passing->classes[0] != CLASS_SSE)
 		passing->classes[1] = CLASS_SSE;
 	passing->type = passing->doubts ? 0 : field_type(type, passing->bytes);
+	if (passing->doubts || passing->type || passing->bytes > 16)
+		passing->member_count = 0;
 }
 
 void passing_registers(const struct passing *passing, unsigned int *integers, unsigned int *vectors)

@@ -27,6 +27,14 @@ enum passing_doubt {
 	DOUBT_ALL = 7,
 };
 
+#define PASSING_MEMBERS_MAX 16
+
+/* A member of a structure that a field can hold; of an inner structure too. */
+struct passing_member {
+	char name[48]; /* what follows the structure's: ".x", ".inner.y" */
+	uint8_t offset, bytes, type;
+};
+
 struct passing {
 	uint64_t bytes;
 	uint64_t alignment;
@@ -34,6 +42,9 @@ struct passing {
 	int is_reference;	       /* what is passed is the address of a copy */
 	unsigned int doubts; /* debug information doesn't tell enough of these, or is damaged */
 	uint8_t type;	     /* WM_TYPE_*; 0: no value that a field can hold */
+	/* None of what has more than 16 bytes; arrays and bit-fields are left out. */
+	unsigned int member_count;
+	struct passing_member members[PASSING_MEMBERS_MAX];
 };
 
 /* Find out about a type. Any DIE is taken; what is none of a type's is uncertain. */

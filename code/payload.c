@@ -62,9 +62,15 @@ static void store_emit(struct emit *emit, uint8_t reg, unsigned int bytes, int32
 		   1, reg, offset);
 }
 
+static void rax_load_part(struct emit *emit, unsigned int bytes, int32_t offset)
+{
+	stack_emit(emit, bytes == 2 ? 0x66 : 0, bytes == 8 ? REX_W : 0,
+		   (const uint8_t[]){ bytes == 1 ? 0x8a : 0x8b }, 1, RAX, offset);
+}
+
 static void rax_load(struct emit *emit, int32_t offset)
 {
-	stack_emit(emit, 0, REX_W, (const uint8_t[]){ 0x8b }, 1, RAX, offset);
+	rax_load_part(emit, 8, offset);
 }
 
 static void stack_move(struct emit *emit, int32_t distance)
@@ -132,6 +138,13 @@ static int memory_check(const struct layout *layout, const struct code_operand *
 	return 0;
 }
 
+/* Part of a register, above its lowest bytes. */
+static bool is_upper(const struct code_operand *from)
+{
+	return (from->kind == OPERAND_REGISTER || from->kind == OPERAND_VECTOR) &&
+	       from->displacement;
+}
+
 /* Fields that come through %rax. */
 static int field_load(struct layout *layout, const struct code_operand *from, int32_t offset)
 {
@@ -140,6 +153,16 @@ static int field_load(struct layout *layout, const struct code_operand *from, in
 
 	switch (from->kind) {
 	case OPERAND_REGISTER:
+	case OPERAND_VECTOR:
+		/* by way of the red zone, which no signal handler writes to */
+		if (is_upper(from)) {
+			if (from->kind == OPERAND_VECTOR)
+				vector_emit(emit, from->reg, 8, -8);
+			else
+				store_emit(emit, machine(from->reg), 8, -8);
+			rax_load_part(emit, from->bytes, -8 + (int32_t)from->displacement);
+			break;
+		}
 		/* the stack pointer as it was */
 		stack_emit(emit, 0, REX_W, (const uint8_t[]){ 0x8d }, 1, RAX, layout->point);
 		break;
@@ -165,7 +188,7 @@ static int field_load(struct layout *layout, const struct code_operand *from, in
 
 static bool is_loaded(const struct code_operand *from)
 {
-	return from->kind == OPERAND_MEMORY || from->kind == OPERAND_ADDRESS ||
+	return from->kind == OPERAND_MEMORY || from->kind == OPERAND_ADDRESS || is_upper(from) ||
 	       (from->kind == OPERAND_REGISTER && machine(from->reg) == RSP);
 }
 

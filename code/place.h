@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define CODE_FIELDS_MAX 16
+#define CODE_RETURNS_MAX 16 /* more than one: a structure's members */
 
 enum code_operand_kind {
 	OPERAND_REGISTER, /* general, in DWARF's and the psABI's numbers: 0 rax 1 rdx 2 rcx 3 rbx 4 rsi 5 rdi 6 rbp 7 rsp 8-15 */
@@ -28,8 +29,8 @@ struct code_operand {
 	uint8_t bytes; /* 1, 2, 4, 8 */
 	uint8_t reg;   /* register; base of memory */
 	uint8_t index;
-	uint8_t scale;	      /* 1, 2, 4, 8 */
-	int64_t displacement; /* or the address, or the constant */
+	uint8_t scale; /* 1, 2, 4, 8 */
+	int64_t displacement; /* or the address, or the constant; of a register: the bytes of it below the value */
 };
 
 struct code_field {
@@ -54,11 +55,15 @@ struct code_place {
 	int is_entry; /* address is a function's entry: no red zone, no flags, no vector state that counts */
 	int wants_return, wants_entry;
 	int is_safe; /* not where a uprobe of other tools could leave wrong code behind */
-	struct code_field
-		ret; /* where wants_return: OPERAND_REGISTER rax or OPERAND_VECTOR 0; type 0: no value */
 	unsigned int field_count;
-	struct code_field
-		fields[CODE_FIELDS_MAX]; /* last: who keeps many keeps field_count of them */
+	unsigned int return_count; /* where wants_return; 0: nothing that a field can hold */
+	/* The entry's, then the return's, in rax, rdx, xmm0, xmm1. Last: a copy may have these alone. */
+	struct code_field fields[CODE_FIELDS_MAX + CODE_RETURNS_MAX];
 };
+
+static inline const struct code_field *code_place_returns(const struct code_place *place)
+{
+	return place->fields + place->field_count;
+}
 
 #endif

@@ -53,7 +53,7 @@ static int wish_parse(struct code_request *request, char *text)
 	if (!bytes || bytes >= sizeof(wish.name) || isdigit((unsigned char)*text))
 		return -WM_E_SPEC;
 	for (size_t i = 0; i < bytes; i++)
-		if (!isalnum((unsigned char)text[i]) && text[i] != '_')
+		if (!isalnum((unsigned char)text[i]) && text[i] != '_' && text[i] != '.')
 			return -WM_E_SPEC;
 	memcpy(wish.name, text, bytes);
 	if (!strcmp(wish.name, "ret")) {
@@ -105,8 +105,9 @@ static int lacks_slash(const struct code_request *request, const char *text)
 	char *copy, *field, *rest;
 	int err = 0;
 
-	/* a module may be named by its path */
-	if (!slash || slash == text || (at && at < slash && !is_field_word(slash + 1)))
+	/* a module may be named by its path, a package of Go by its host */
+	if (!slash || slash == text || strchr(slash, '.') ||
+	    (at && at < slash && !is_field_word(slash + 1)))
 		return 0;
 	rest = copy = strdup(slash + 1);
 	while (copy && !err && (field = strsep(&rest, ",")))

@@ -12,7 +12,7 @@
  *
  *	arg1, arg2...	a USDT probe's arguments; a function's parameters, if no debug information tells
  *			them the integer registers of the first six; at addr those registers
- *	a parameter's	by debug information
+ *	a parameter's	by debug information; a structure has all its members, PARAMETER.MEMBER has one
  *	args		all there are
  *	ret		for func: the return too
  *	rdi, eax, xmm0	for func and addr: that register

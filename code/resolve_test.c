@@ -79,7 +79,7 @@ Test(resolve, a_function, .init = open_sample, .fini = close_sample)
 	cr_assert_eq(places[0].function, places[0].address);
 	cr_assert_gt(places[0].function_bytes, 0);
 	cr_assert(places[0].wants_return);
-	cr_assert_eq(places[0].ret.type, WM_TYPE_I32);
+	cr_assert_eq(code_place_returns(&places[0])->type, WM_TYPE_I32);
 	cr_assert_eq(places[0].field_count, 2);
 	cr_assert_str_eq(places[0].fields[1].name, "b");
 	cr_assert_eq(places[0].fields[1].type, WM_TYPE_PTR);
@@ -93,7 +93,7 @@ Test(resolve, a_function_s_fields, .init = open_sample, .fini = close_sample)
 	cr_assert_eq(places[0].field_count, 3);
 	cr_assert_eq(places[0].fields[0].type, WM_TYPE_STR);
 	cr_assert_eq(places[0].fields[1].from.bytes, 1);
-	cr_assert_eq(places[0].ret.type, WM_TYPE_U8);
+	cr_assert_eq(code_place_returns(&places[0])->type, WM_TYPE_U8);
 	cr_assert_eq(resolve("func:sample_global/arg3/"), 1);
 	cr_assert_eq(found[0].err, -WM_E_NO_PARAMETER);
 	cr_assert_str_eq(found[0].detail, "arg3");

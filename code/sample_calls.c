@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Functions of all kinds of parameters, called with values that follow from their place: the Nth
- * parameter, counted from 1, is N, where it is a number at all. A parameter of another kind is called
- * skip, for a field can't hold it.
+ * parameter, counted from 1, is N, where it is a number at all, and each member of it is. A parameter of
+ * another kind is called skip, for one field can't hold it.
  */
 #include "code/sample_call.h"
 
@@ -60,7 +60,7 @@ struct nested {
 };
 union either {
 	double a;
-	long b;
+	char b[8];
 };
 typedef int vector __attribute__((vector_size(16)));
 typedef const volatile unsigned short odd;
@@ -114,7 +114,7 @@ FUNCTION static int odd_ones(struct bits skip1, struct none skip2, int c, struct
 {
 	(void)skip2;
 	__asm__ volatile("");
-	return (int)skip1.a + c + (int)skip4.a.a + (int)e + (int)skip6.b + g + skip8[0] + (int)i +
+	return (int)skip1.a + c + (int)skip4.a.a + (int)e + (int)skip6.a + g + skip8[0] + (int)i +
 	       (int)skip10 + k;
 }
 
@@ -155,20 +155,20 @@ FUNCTION static int variadic(int a, double b, ...)
 
 void sample_calls_c(sample_done *done)
 {
-	const struct floats floats = { 1, 2, 3 };
-	const struct pair pair = { 10, 20 };
+	const struct floats four = { 4, 4, 4 }, five = { 5, 5, 5 };
+	const struct pair six = { 6, 6 }, ten = { 10, 10 };
 	const struct wide w = { 2 };
 
 	CALL(integers, 1, 2, 3, 4, 5, 6, 7, 8);
 	CALL(floating, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11);
 	CALL(small, true, 2, (enum color)3, (enum sign)4, true, (void *)6);
-	CALL(aggregates, (struct four){ 1 }, 2, (struct eight){ 3, 3 }, 4, floats, 6,
-	     (struct mixed){ 7, 7 }, 8, 9, pair, 11, 12);
+	CALL(aggregates, (struct four){ 1 }, 2, (struct eight){ 3, 3 }, 4, five, 6,
+	     (struct mixed){ 7, 7 }, 8, 9, ten, 11, 12);
 	CALL(in_memory, 1, (struct big){ 2, 2, 2 }, 3, (struct packed){ 4, 4 }, 5, 6, 7, 8, 9, 10);
 	CALL(wide, 1, w, 3, 4, 5, 6, 7, 8, 9, w, 11);
-	CALL(odd_ones, (struct bits){ 1, 1 }, (struct none){}, 3, (struct nested){ floats, { 0 } },
-	     5, (union either){ .b = 6 }, 7, (vector){ 8 }, 9, 10, 11);
-	CALL(last_register, 1, 2, 3, 4, 5, pair, 7, 8, (struct four){ 9 }, 10);
+	CALL(odd_ones, (struct bits){ 1, 1 }, (struct none){}, 3, (struct nested){ four, { 0 } }, 5,
+	     (union either){ 6 }, 7, (vector){ 8 }, 9, 10, 11);
+	CALL(last_register, 1, 2, 3, 4, 5, six, 7, 8, (struct four){ 9 }, 10);
 	CALL(complex_ones, 1, 2, 3, 4, 5, 6);
 	CALL(complex_integers, 1, 2, 3, 4, 5, 6);
 	CALL(complex_result, 1, 2);

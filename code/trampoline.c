@@ -68,6 +68,24 @@ static int code_emit(struct trampoline *trampoline, const struct code_place *pla
 	return err ? err : emit_finish(emit);
 }
 
+static void returns_fill(struct control_detour *detour, const struct code_place *place)
+{
+	const struct code_field *returns = code_place_returns(place);
+
+	for (unsigned int i = 0; i < place->return_count && i < CODE_RETURNS_MAX; i++) {
+		const struct code_operand *from = &returns[i].from;
+		int is_vector = from->kind == OPERAND_VECTOR;
+
+		detour->types[1][i] = returns[i].type;
+		detour->return_at[i] = (uint8_t)((is_vector ? 16 : 0) + 8 * from->reg +
+						 from->displacement);
+	}
+	if (place->return_count > 1 || detour->return_at[0] % 16)
+		detour->flags |= DETOUR_RETURN_PARTS;
+	else if (detour->return_at[0])
+		detour->flags |= DETOUR_RETURN_FLOAT;
+}
+
 static void detour_fill(struct trampoline *trampoline, const struct sweep *sweep,
 			const struct code_place *place, const struct span *span)
 {
@@ -90,11 +108,9 @@ static void detour_fill(struct trampoline *trampoline, const struct sweep *sweep
 	if (!place->wants_return)
 		return;
 	detour->flags |= DETOUR_RETURN;
-	detour->types[1][0] = place->ret.type;
+	returns_fill(detour, place);
 	if (!place->wants_entry)
 		detour->flags |= DETOUR_SECRETIVE;
-	if (place->ret.from.kind == OPERAND_VECTOR)
-		detour->flags |= DETOUR_RETURN_FLOAT;
 }
 
 /* What an event needs as it is at the entry. */

@@ -33,9 +33,10 @@ void asked_release(struct asked_list *list)
 /* ---- the place ---- */
 
 /* Most have few fields, and a whole module's functions are many. */
-static size_t place_bytes(unsigned int field_count)
+static size_t place_bytes(const struct code_place *place)
 {
-	return offsetof(struct code_place, fields) + field_count * sizeof(struct code_field);
+	return offsetof(struct code_place, fields) +
+	       (place->field_count + place->return_count) * sizeof(struct code_field);
 }
 
 static char *name_append(char **at, const char *name)
@@ -49,7 +50,7 @@ static char *name_append(char **at, const char *name)
 int asked_keep(struct asked *asked, const struct code_place *place)
 {
 	const char *source = place->source ? place->source : "";
-	size_t bytes = place_bytes(place->field_count);
+	size_t bytes = place_bytes(place);
 	size_t names = strlen(place->subsystem) + strlen(place->event) + strlen(source) + 3;
 	struct code_place copy = *place;
 	unsigned char *kept = malloc(bytes + names);
@@ -71,7 +72,7 @@ void asked_place(const struct asked *asked, struct code_place *place)
 	const struct code_place *head = asked_head(asked);
 
 	memset(place, 0, sizeof(*place));
-	memcpy(place, asked->place, place_bytes(head->field_count));
+	memcpy(place, asked->place, place_bytes(head));
 }
 
 const struct code_place *asked_head(const struct asked *asked)
@@ -105,7 +106,8 @@ int asked_record(struct asked *asked, const struct code_place *place,
 	int err = text_make(text, kind, place, place->fields, place->field_count);
 
 	if (!err && place->wants_return)
-		err = text_make(return_text, 'e', place, &place->ret, place->ret.type != 0);
+		err = text_make(return_text, 'e', place, code_place_returns(place),
+				place->return_count);
 	if (err)
 		return err;
 	bytes = trampoline_write(trampoline, 0, text, place->wants_return ? return_text : NULL,

@@ -44,14 +44,19 @@ TEXTS
 head -13 got | cmp -s - wanted || fail "strings: $(diff got wanted)"
 [ "$(sed -n 14p got | tr -dc x | wc -c)" -gt 100 ] || fail "a string of a MiB: $(sed -n 14p got)"
 
-# Types by debug information; a structure is refused by its name, and the rest can be had.
+# Types by debug information; a structure has its members.
 launched types func:types@forms/ret/ ./forms
 expect "types" "$(fields types forms:types:begin | sed 's/, at = 0x.*//')" \
-	"c = -1, b = true, y = 200, s = -5, f = 1.5, d = 2.5, ch = 'q'"
+	"c = -1, b = true, pair_a = 1, pair_b = 2, y = 200, s = -5, f = 1.5, d = 2.5, ch = 'q'"
 expect "types: result" "$(values types forms:types:end ret | paste -sd' ')" "-1 5"
-run 1 -o none -e func:types@forms/pair/ -- ./forms
+launched members func:types@forms/pair.b,y,arg3/ ./forms
+expect "a member" "$(fields members forms:types)" "pair_b = 2, y = 200, arg3_a = 1, arg3_b = 2"
+run 1 -o none -e func:types@forms/pair:u64/ -- ./forms
 says "pair"
-says "no field can hold the parameter"
+says "can't be read as this type"
+rm -rf none
+run 1 -o none -e func:types@forms/pair.c/ -- ./forms
+says "pair.c"
 
 # Without debug information the result may be in another register: the field has the name of the one recorded.
 cat >bare.c <<'END_OF_C'

@@ -190,7 +190,7 @@ Test(detours, broken_fields_are_refused_by_name)
 	BROKEN(-WM_E_PROTOCOL, bad.detour.insn_bytes = DETOUR_INSN_MAX + 1);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.kept_bytes = DETOUR_KEPT_MAX + 1);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.moved_at = 17);
-	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_SAFE << 1);
+	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_RETURN_PARTS << 1);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_SECRETIVE);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_GUARD_CALL | DETOUR_GUARD_MASK);
 	BROKEN(-WM_E_PROTOCOL, bad.detour.flags = DETOUR_GUARD_ACTION | DETOUR_GUARD_INNER);

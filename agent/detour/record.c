@@ -68,6 +68,17 @@ static int check_types(const uint8_t types[16])
 	return 0;
 }
 
+/* Strings have a pointer's bytes here. */
+static int check_returns(const struct control_detour *record)
+{
+	for (unsigned int i = 0; i < 16 && record->types[1][i]; i++) {
+		if (record->return_at[i] + field_payload_bytes[record->types[1][i]] >
+		    DETOUR_RETURN_BYTES)
+			return -WM_E_PROTOCOL;
+	}
+	return 0;
+}
+
 static int check_head(const struct control_detour *record)
 {
 	uint64_t end = record->address + detour_owned(record);
@@ -78,7 +89,7 @@ static int check_head(const struct control_detour *record)
 	    !record->insn_bytes || record->insn_bytes > DETOUR_INSN_MAX ||
 	    record->kept_bytes > DETOUR_KEPT_MAX ||
 	    record->flags & ~(DETOUR_RETURN | DETOUR_SECRETIVE | DETOUR_RETURN_FLOAT | DETOUR_CALL |
-			      DETOUR_GUARDS | DETOUR_ELSE | DETOUR_SAFE))
+			      DETOUR_GUARDS | DETOUR_ELSE | DETOUR_SAFE | DETOUR_RETURN_PARTS))
 		return -WM_E_PROTOCOL;
 	if (guard & (guard - 1) || (guard && record->flags & (DETOUR_RETURN | DETOUR_SECRETIVE)))
 		return -WM_E_PROTOCOL;
@@ -86,7 +97,9 @@ static int check_head(const struct control_detour *record)
 		return -WM_E_PROTOCOL;
 	if (record->flags & DETOUR_SECRETIVE && !(record->flags & DETOUR_RETURN))
 		return -WM_E_PROTOCOL;
-	return check_types(record->types[0]) | check_types(record->types[1]);
+	if (check_types(record->types[0]) || check_types(record->types[1]))
+		return -WM_E_PROTOCOL;
+	return check_returns(record);
 }
 
 static size_t fixup_bytes(const struct detour_fixup *fixup)

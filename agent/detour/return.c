@@ -8,6 +8,7 @@
 
 #include "agent/detour/detour.h"
 #include "agent/detour/stop.h"
+#include "agent/marker/field.h"
 #include "agent/marker/hit.h"
 #include "agent/marker/shut.h"
 #include "agent/store/writer.h"
@@ -458,6 +459,25 @@ void return_enter(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint
 
 /* ---- its return ---- */
 
+/* A structure's members, from the registers that it comes back in. */
+IN_PLACE static void KEEPS_REGISTERS __attribute__((noinline))
+hit_parts(const struct detour *detour, uint64_t rax, uint64_t rdx, uint64_t xmm0, uintptr_t sp)
+{
+	const struct control_detour *record = detour->record;
+	uint64_t words[DETOUR_RETURN_BYTES / 8] = { rax, rdx, xmm0 }, payload[16];
+	unsigned char *to = (unsigned char *)payload;
+
+	/* nothing here has a vector register */
+	__asm__("movq %%xmm1, %0" : "=r"(words[3]));
+	for (unsigned int i = 0; i < 16 && record->types[1][i]; i++) {
+		const unsigned char *from = (const unsigned char *)words + record->return_at[i];
+
+		for (unsigned int n = field_payload_bytes[record->types[1][i]]; n; n--)
+			*to++ = *from++;
+	}
+	hit_now(&detour->events[1].hit, payload, sp);
+}
+
 /*
  * Called by return_common, which has put the return address back already. A unit that is chained to
  * another returns after it, with the same result.
@@ -473,8 +493,7 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 	uint32_t at = (uint32_t)unit / STUB_BYTES;
 	uintptr_t slot = units[at].address;
 
-	(void)rdi, (void)rsi, (void)rdx, (void)rcx, (void)r8, (void)r9, (void)flags,
-		(void)saved_rcx;
+	(void)rdi, (void)rsi, (void)rcx, (void)r8, (void)r9, (void)flags, (void)saved_rcx;
 	while (at) {
 		const struct detour *detour = units[at].detour;
 		const uint64_t *payload = detour->record->flags & DETOUR_RETURN_FLOAT ? &xmm0
@@ -484,7 +503,11 @@ void return_hit(long rdi, long rsi, long rdx, long rcx, long r8, long r9, uint64
 		give(writer, at);
 		if (unlikely(detour == &frame_detour))
 			frame_returned(slot);
-		else if (likely(!hit_is_shut(sp)))
+		else if (unlikely(hit_is_shut(sp)))
+			;
+		else if (unlikely(detour->record->flags & DETOUR_RETURN_PARTS))
+			hit_parts(detour, rax, (uint64_t)rdx, xmm0, sp);
+		else
 			hit_now(&detour->events[1].hit, payload, sp);
 		at = next;
 	}
