@@ -90,7 +90,12 @@ static int is_glob(const struct code_request *request)
 	return request->name && request->kind != REQUEST_LINE && code_is_glob(request->name);
 }
 
-/* Whether an event that is there tells all that this one would. */
+static int is_same_field(const struct code_field *field, const struct code_field *other)
+{
+	return field->type == other->type && !strcmp(field->name, other->name);
+}
+
+/* Whether an event that is there records all that this one would. */
 static int is_covered(const struct making *making, const struct asked *asked,
 		      const struct code_place *place)
 {
@@ -101,9 +106,16 @@ static int is_covered(const struct making *making, const struct asked *asked,
 	if (making->is_glob)
 		return 1;
 	for (unsigned int i = 0; i < place->field_count; i++)
-		if (i >= there->field_count || there->fields[i].type != place->fields[i].type)
+		if (i >= there->field_count || !is_same_field(&there->fields[i], &place->fields[i]))
 			return 0;
-	return !place->wants_return || there->wants_return;
+	if (!place->wants_return)
+		return 1;
+	if (!there->wants_return || there->return_count != place->return_count)
+		return 0;
+	for (unsigned int i = 0; i < place->return_count; i++)
+		if (!is_same_field(&code_place_returns(there)[i], &code_place_returns(place)[i]))
+			return 0;
+	return 1;
 }
 
 /* Returns 1 where an earlier spec has what is wanted there: then that is settled; or -ENOMEM. */

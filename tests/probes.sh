@@ -78,6 +78,11 @@ expect "several: begins" "$(count several probed:add:begin)" 400
 expect "several: ends" "$(count several probed:add:end)" 400
 expect "several: in all" "$("$waymark" dump several | wc -l)" 2000
 
+# Of one type, but not the same.
+run 0 --json -o fields -e 'func:add@probed/edi/' -e 'func:add@probed/esi/' -e 'func:add@probed/esi,edi/' -- ./probed 20
+expect "several: another field of one type" "$(values fields probed:add esi | wc -l)" 80
+expect "several: both" "$(values fields probed:add edi | wc -l)" 80
+
 # USDT: with the argument forms that the compiler chose, and a semaphore.
 if [ -n "$has_sdt" ]; then
 	launched usdt 'usdt:shop:order/arg1,arg2:str,arg3/' ./probed 400
