@@ -330,6 +330,9 @@ static const char *const unsure_source =
 	"struct outer { short a; struct inner b; short c; } __attribute__((packed));\n"
 	"long after_bits(long a, struct outer b, long c);\n"
 	"long after_bits(long a, struct outer b, long c) { return a + b.a + b.b.a + b.c + c; }\n"
+	"typedef union { int *a; float *b; } either __attribute__((transparent_union));\n"
+	"int after_union(int a, either b, int c);\n"
+	"int after_union(int a, either b, int c) { return a + *b.a + c; }\n"
 	"int without_prototype(a, b, c) float a, b; int c; { return (int)(a + b) + c; }\n";
 
 /* '-': it isn't told; 0 to 9: a register; a to h: xmm0 to xmm7; s and beyond: on the stack, in words. */
@@ -355,12 +358,14 @@ Test(parameter, behind_an_unsure_one_those_that_are_sure_are_told)
 	expect_places("after_vector", "5-4-1289-");
 	expect_places("after_pair", "54128-a9u");
 	expect_places("after_bits", "5--");
+	expect_places("after_union", "5--");
 	expect_places("without_prototype", "--5");
 	close_compiled();
 	open_compiled("clang", "-O0 -x c", unsure_source);
 	expect_places("after_vector", "5-4-1289-");
 	expect_places("after_pair", "54128-a--");
 	expect_places("after_bits", "5--");
+	expect_places("after_union", "5-441");
 	close_compiled();
 }
 

@@ -355,8 +355,11 @@ static void visit_class(struct walk *walk, Dwarf_Die *type, uint64_t offset, uin
 		passing->classes[0] = passing->classes[1] = CLASS_MEMORY;
 	if (number_of(type, DW_AT_alignment, 0) > passing->alignment)
 		passing->alignment = number_of(type, DW_AT_alignment, 0);
-	if (dwarf_child(type, &child))
+	if (dwarf_child(type, &child)) {
+		if (bytes > 1) /* GCC leaves out the members of a transparent union */
+			doubt(walk);
 		return;
+	}
 	do {
 		int tag = dwarf_tag(&child);
 
