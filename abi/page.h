@@ -75,6 +75,7 @@ enum store_policy {
 enum store_clock {
 	STORE_CLOCK_TSC = 0,
 	STORE_CLOCK_MONOTONIC = 1, /* nanoseconds */
+	STORE_CLOCK_ORDERED = 2,   /* the TSC, read when all earlier instructions are complete */
 };
 
 #define PAGE_NO_SLOT UINT32_MAX

@@ -31,7 +31,7 @@ static int layout_check(const struct wm_store *head, uint64_t bytes)
 	if (!head->slot_count || head->slot_count > SLOTS_MAX || !head->chunk_count ||
 	    head->chunk_count > CHUNKS_MAX)
 		return 0;
-	if (head->policy > STORE_NOTIFY || head->clock > STORE_CLOCK_MONOTONIC)
+	if (head->policy > STORE_NOTIFY || head->clock > STORE_CLOCK_ORDERED)
 		return 0;
 	return head->bytes == bytes &&
 	       takes(&end, head->slots_offset, head->slot_count, sizeof(struct wm_slot), 64) &&
@@ -66,7 +66,8 @@ int mapping_open(struct mapping *mapping, int fd)
 	mapping->slot_count = head.slot_count;
 	mapping->chunk_count = head.chunk_count;
 	mapping->policy = head.policy;
-	mapping->clock = head.clock;
+	/* who reads the times need not know how the TSC was read */
+	mapping->clock = head.clock == STORE_CLOCK_ORDERED ? STORE_CLOCK_TSC : head.clock;
 	mapping->store = (struct wm_store *)mapping->start;
 	mapping->slots = (struct wm_slot *)(mapping->start + head.slots_offset);
 	mapping->chunks = (uint32_t *)(mapping->start + head.chunks_offset);

@@ -357,7 +357,7 @@ static int session_welcome(struct wm_session *session, struct process *process)
 		.buffer_bytes = options->buffer_bytes,
 		.block_ns = options->block_ns,
 		.policy = (uint32_t)options->policy,
-		.clock = STORE_CLOCK_TSC,
+		.clock = options->ordered ? STORE_CLOCK_ORDERED : STORE_CLOCK_TSC,
 	};
 	const char *path = options->follow_off || !process->listener ? "" : process->listener->path;
 	struct iovec parts[] = { { &open, sizeof(open) }, { (void *)path, strlen(path) + 1 } };

@@ -182,4 +182,88 @@ for number in 1 2 3 4 5 6 7 8; do
 done
 kill "$pid"
 
+# With --ordered, a marker's time is read when all earlier instructions are complete: here, a chain of divisions.
+cat >late.c <<'END'
+#include <waymark/marker.h>
+static volatile unsigned long divisor = 3;
+int main(void)
+{
+	unsigned long by = divisor, value = 1;
+
+	for (int i = 0; i < 1001; i++) {
+		__asm__ volatile("lfence" : : : "memory");
+		WAYMARK(late, before, i);
+		for (int j = 0; j < 32; j++) {
+			value = value / by + 1000000007;
+			__asm__ volatile("" : "+r"(value));
+		}
+		WAYMARK(late, during, i);
+		__asm__ volatile("lfence" : : "r"(value) : "memory");
+		WAYMARK(late, after, i);
+	}
+	return 0;
+}
+END
+cc -O2 -I"$source_dir/include" late.c -o late || exit 1
+
+# median EVENT: nanoseconds since the event before
+median()
+{
+	"$waymark" dump late_trace | sed -n "s/^[^(]*(+0\.\([0-9]*\)) .* late:$1: .*/\1/p" | sort -n | sed -n 501p | sed 's/^0*//'
+}
+run 0 --ordered -o late_trace -- ./late
+[ "$(median during)" -gt "$(median after)" ] || fail "ordered: the divisions took $(median during) ns, and nothing $(median after) ns"
+grep -aq "name = tsc;" late_trace/metadata || fail "ordered: another clock"
+
+# So a thread that sees a value has a later time than the thread that wrote it. Without --ordered some pairs can be reversed.
+cat >handed.c <<'END'
+#include <pthread.h>
+#include <stdatomic.h>
+#include <waymark/marker.h>
+
+enum { WRITES = 200000 };
+
+static atomic_uint word;
+static volatile unsigned long divisor = 3;
+
+static void *write_word(void *unused)
+{
+	for (unsigned int i = 1; i <= WRITES; i++) {
+		WAYMARK(hand, wrote, i);
+		atomic_store_explicit(&word, i, memory_order_release);
+		__builtin_ia32_pause();
+		__builtin_ia32_pause();
+	}
+	return unused;
+}
+
+int main(void)
+{
+	unsigned int value = 0;
+	pthread_t writer;
+
+	pthread_create(&writer, NULL, write_word, NULL);
+	while (value < WRITES) {
+		/* the load waits for a division, and the clock need not */
+		unsigned long late = value / divisor + 1;
+
+		value = atomic_load_explicit(&word + (late == 0), memory_order_acquire);
+		WAYMARK(hand, saw, value);
+	}
+	return pthread_join(writer, NULL);
+}
+END
+cc -O2 -I"$source_dir/include" handed.c -o handed -lpthread || exit 1
+reversed()
+{
+	"$waymark" dump "$1" | awk '/hand:wrote/ { wrote = $(NF - 1) } /hand:saw/ && $(NF - 1) > wrote { n++ } END { print n + 0 }'
+}
+for round in 1 2; do
+	rm -rf handed_trace
+	run 0 --json --ordered --buffer 256M -o handed_trace -- ./handed
+	expect "ordered: discarded" "$(json discarded)" 0
+	[ "$(json recorded)" -gt 200000 ] || fail "ordered: $(json recorded) events"
+	expect "ordered: reversed pairs in round $round" "$(reversed handed_trace)" 0
+done
+
 exit "$failed"

@@ -60,7 +60,7 @@ static struct plan *make(struct variant *variant)
 				.event_id = variant->ids[lane],
 				.lane = lane,
 			};
-		if (variant->lanes & 1u << lane && !store_uses_tsc(lane))
+		if (variant->lanes & 1u << lane && store_clock(lane) != STORE_CLOCK_TSC)
 			plan->uses_tsc = 0;
 	}
 	plan->probe_count = (uint8_t)variant->probe_count;

@@ -99,14 +99,28 @@ ON_HIT_PATH void clock_at(uint32_t clock, uint64_t ticks, struct clock_readings 
 }
 
 /*
- * Where the TSC can't be trusted. By system call, not by the vDSO, whose code may use vector
- * registers; the kernel keeps them (syscall ABI: only rcx and r11 are lost).
+ * Without lfence, rdtsc may run before an earlier load is complete. Linux makes lfence wait for all
+ * earlier instructions on AMD, too (arch/x86/kernel/cpu/amd.c).
  */
-ON_HIT_PATH uint64_t clock_ticks_slow(void)
+static ON_HIT_PATH uint64_t ordered_ticks(void)
+{
+	uint64_t low, high;
+
+	__asm__ volatile("lfence\n\trdtsc" : "=a"(low), "=d"(high) : : "memory");
+	return high << 32 | low;
+}
+
+/*
+ * CLOCK_MONOTONIC is where the TSC can't be trusted. By system call, not by the vDSO, whose code may
+ * use vector registers; the kernel keeps them (syscall ABI: only rcx and r11 are lost).
+ */
+ON_HIT_PATH uint64_t clock_ticks_slow(uint32_t clock)
 {
 	struct timespec t;
 	long result;
 
+	if (clock == STORE_CLOCK_ORDERED)
+		return ordered_ticks();
 	__asm__ volatile("syscall"
 			 : "=a"(result)
 			 : "0"((long)SYS_clock_gettime), "D"((long)CLOCK_MONOTONIC), "S"(&t)

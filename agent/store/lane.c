@@ -180,8 +180,8 @@ static uint64_t now_ns(const struct store *store)
 {
 	struct clock_readings now;
 
-	if (store->clock != STORE_CLOCK_TSC)
-		return clock_ticks_slow();
+	if (store->clock == STORE_CLOCK_MONOTONIC)
+		return clock_ticks(STORE_CLOCK_MONOTONIC);
 	clock_at(STORE_CLOCK_TSC, clock_ticks(STORE_CLOCK_TSC), &now);
 	return now.monotonic_ns;
 }

@@ -140,7 +140,7 @@ int store_open(unsigned int lane, const struct store_options *options, int *fd)
 
 	*fd = -1;
 	if (!options->buffer_bytes || options->buffer_bytes > UINT64_C(1) << 40 ||
-	    options->policy > STORE_NOTIFY || options->clock > STORE_CLOCK_MONOTONIC)
+	    options->policy > STORE_NOTIFY || options->clock > STORE_CLOCK_ORDERED)
 		return -EINVAL;
 	layout(&head, options);
 	error = check_limits(head.bytes);
@@ -457,9 +457,9 @@ uint64_t store_hits(uint32_t number)
 	return arena_hits(number);
 }
 
-int store_uses_tsc(unsigned int lane)
+uint32_t store_clock(unsigned int lane)
 {
-	return stores[lane].clock == STORE_CLOCK_TSC;
+	return stores[lane].clock;
 }
 
 uint64_t store_ticks(unsigned int lane)

@@ -74,8 +74,8 @@ int store_init(void);
  */
 uint64_t store_hits(uint32_t number);
 
-/* Whether session `lane`'s events are stamped by the TSC. */
-int store_uses_tsc(unsigned int lane);
+/* Which clock (enum store_clock) stamps session `lane`'s events. */
+uint32_t store_clock(unsigned int lane);
 
 /* The session's clock, as events are stamped. */
 uint64_t store_ticks(unsigned int lane);

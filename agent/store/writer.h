@@ -178,14 +178,14 @@ void lane_crowded(struct writer *writer, struct lane *lane, unsigned int session
 void lane_end(struct lane *lane, unsigned int session);
 
 /* The clock that session's events are stamped with. */
-uint64_t clock_ticks_slow(void);
+uint64_t clock_ticks_slow(uint32_t clock);
 
 static inline uint64_t clock_ticks(uint32_t clock)
 {
 	uint64_t low, high; /* RDTSC clears the upper halves (Intel SDM vol. 2B) */
 
 	if (__builtin_expect(clock != STORE_CLOCK_TSC, 0))
-		return clock_ticks_slow();
+		return clock_ticks_slow(clock);
 	__asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
 	return high << 32 | low;
 }

@@ -289,7 +289,7 @@ int watch_add(unsigned int lane, const struct control_watch *about, const char *
 	entry->is_used = 1;
 	entry->is_gone = 0;
 	entry->lane = lane;
-	entry->clock = store_uses_tsc(lane) ? STORE_CLOCK_TSC : STORE_CLOCK_MONOTONIC;
+	entry->clock = store_clock(lane);
 	entry->fed_magic = entry->fed_number = entry->is_fed = 0;
 	entry->about = *about;
 	entry->from_cfa = (int64_t)about->address;

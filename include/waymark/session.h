@@ -48,7 +48,8 @@ struct wm_session_options {
 	unsigned int watermark_percent; /* of the buffer; default 50 */
 	int strict;			/* stop every thread of the process while code changes */
 	int follow_off;			/* do not record the children that a process forks */
-	int prearm; /* launch: patch every site once, before any code can be locked down */
+	int prearm;  /* launch: patch every site once, before any code can be locked down */
+	int ordered; /* times follow the order in which threads hand over data: waymark(7) */
 };
 
 struct wm_session_status {
