@@ -126,8 +126,12 @@ static int fields_take(struct code_request *request, char *text)
 	if (bytes < 2 || text[bytes - 1] != '/')
 		return lacks_slash(request, text) ? -WM_E_SPEC_SLASH : 0;
 	slash = memrchr(text, '/', bytes - 1);
-	if (!slash) /* func:operator/ */
+	if (!slash) {
+		/* no FIELDS behind it; C++ has an operator/ */
+		if (bytes < 9 || strcmp(text + bytes - 9, "operator/"))
+			text[bytes - 1] = 0;
 		return 0;
+	}
 	text[bytes - 1] = 0;
 	*slash = 0;
 	rest = slash + 1;

@@ -87,6 +87,22 @@ Test(request, fields_without_their_last_slash_are_no_name)
 		cr_expect_eq(parse(fine[i]), 0, "%s", fine[i]);
 }
 
+Test(request, slash_without_fields_ends_the_spec)
+{
+	cr_assert_eq(parse("func:f@app/"), 0);
+	cr_assert_str_eq(request.name, "f");
+	cr_assert_str_eq(request.module, "app");
+	cr_assert_eq(parse("func:f/"), 0);
+	cr_assert_str_eq(request.name, "f");
+	cr_assert_eq(parse("func:ns::operator/"), 0);
+	cr_assert_str_eq(request.name, "ns::operator/");
+	cr_assert_eq(parse("usdt:a:b/"), 0);
+	cr_assert_str_eq(request.name, "a:b");
+	cr_assert_eq(parse("addr:x+16/"), 0);
+	cr_assert_eq(request.offset, 16);
+	cr_assert_eq(parse("func:f//"), -WM_E_SPEC);
+}
+
 Test(request, an_address)
 {
 	cr_assert_eq(parse("addr:/usr/bin/x+0x1a40/rdi,esi:i32/"), 0);
@@ -113,7 +129,6 @@ Test(request, nonsense_is_refused)
 		"func:@x",
 		"func:a@",
 		"func:/a/",
-		"func:a/",
 		"func:a//",
 		"func:a/arg1,/",
 		"func:a/,/",

@@ -87,7 +87,6 @@ bad 1 "no code begins at this line" -e "addr:probed.c:2" -p "$pid"
 
 # Options.
 bad 1 "can't be read" -e func: -p "$pid"
-bad 1 "can't be read" -e 'func:add/' -p "$pid"
 bad 1 "as this type" -e 'func:add/arg1:strange/' -p "$pid"
 bad 1 "no such parameter" -e 'func:add/arg99/' -p "$pid"
 bad 1 "only a function has a return" -e "addr:probed+$(at sum6 0)/ret/" -p "$pid"
