@@ -150,7 +150,7 @@ static int name_width(const struct summary *summary)
 	size_t width = strlen("EVENT");
 
 	for (uint32_t i = 0; i < summary->event_count; i++) {
-		size_t bytes = strlen(summary->events[i].name);
+		size_t bytes = summary->events[i].count ? strlen(summary->events[i].name) : 0;
 
 		width = bytes > width ? bytes : width;
 	}
@@ -162,6 +162,7 @@ static void print_events(const struct summary *summary, uint64_t length_ns, int 
 {
 	uint64_t between_ns = summary->end_ns - summary->begin_ns;
 	double seconds = (double)(length_ns > between_ns ? length_ns : between_ns) / 1e9;
+	uint32_t quiet = 0;
 
 	printf("%-*s %13s %13s %7s %8s\n", width, "EVENT", "COUNT", "PER SECOND", "SHARE",
 	       "THREADS");
@@ -171,13 +172,21 @@ static void print_events(const struct summary *summary, uint64_t length_ns, int 
 				       ? 100.0 * (double)event->count / (double)summary->total
 				       : 0;
 
+		if (!event->count) {
+			quiet++;
+			continue;
+		}
 		printf("%-*s %13llu %13.1f %6.1f%% %8llu\n", width, shown(event->name),
 		       (unsigned long long)event->count,
 		       seconds > 0 ? (double)event->count / seconds : 0, share,
 		       (unsigned long long)event->threads);
 	}
-	printf("%-*s %13llu %13.1f\n\n", width, "all", (unsigned long long)summary->total,
+	printf("%-*s %13llu %13.1f\n", width, "all", (unsigned long long)summary->total,
 	       seconds > 0 ? (double)summary->total / seconds : 0);
+	if (quiet)
+		printf("%u event%s without a hit not shown; --json lists all\n", quiet,
+		       quiet == 1 ? "" : "s");
+	printf("\n");
 }
 
 /* Its writer has not closed it and is gone. */
@@ -349,10 +358,16 @@ static void print_span(const struct summary_span *span, int width)
 		printf("  %llu ended, with no begin recorded\n", (unsigned long long)span->unbegun);
 }
 
+static int has_hit(const struct summary_span *span)
+{
+	return span->times->count || span->unfinished || span->unbegun;
+}
+
 void report_text(const char *dir, const struct trace_reader *reader, const struct summary *summary,
 		 const struct report_trails *trails)
 {
 	int width = name_width(summary);
+	uint32_t spans = 0;
 
 	print_header(dir, reader, summary);
 	if (summary->event_count)
@@ -362,9 +377,12 @@ void report_text(const char *dir, const struct trace_reader *reader, const struc
 	print_held(&reader->meta, summary->begin_ns);
 	if (trails->threads)
 		print_trails(trails);
-	if (summary->span_count)
+	for (uint32_t i = 0; i < summary->span_count; i++)
+		spans += has_hit(&summary->spans[i]);
+	if (spans)
 		printf("\n%-*s %13s %9s %9s %9s %9s\n", width, "SPAN", "COUNT", "MIN", "MEDIAN",
 		       "P99", "MAX");
 	for (uint32_t i = 0; i < summary->span_count; i++)
-		print_span(&summary->spans[i], width);
+		if (has_hit(&summary->spans[i]))
+			print_span(&summary->spans[i], width);
 }

@@ -34,7 +34,7 @@ for i in 1 2 3; do
 		fail "the second session: $(cat words)"
 	wait $first || fail "the first session: $(cat words.one)"
 	for trace in one two; do
-		timeout 60 "$waymark" report $trace.trace >report
+		timeout 60 "$waymark" report --json $trace.trace >report
 		for name in near:near_sum near:near_wall; do
 			grep -qF "$name" report || fail "$name is missing in $trace.trace"
 		done

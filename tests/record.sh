@@ -134,8 +134,13 @@ fi
 cat >seldom.c <<'END'
 #include <unistd.h>
 #include <waymark/marker.h>
-int main(void)
+int main(int argc, char **argv)
 {
+	(void)argv;
+	if (argc > 1) {
+		WAYMARK(seldom, never, 1);
+		WAYMARK_SCOPE(seldom, idle);
+	}
 	WAYMARK(seldom, hit, 1);
 	WAYMARK(seldom, hit, 2);
 	sleep(1); /* the length is the subject */
@@ -146,6 +151,10 @@ cc -O2 -I"$source_dir/include" seldom.c -o seldom || exit 1
 run 0 -o seldom_trace -- ./seldom
 rate=$("$waymark" report seldom_trace | sed -n 's/^seldom:hit *2 *\([0-9]*\)\..*/\1/p')
 [ "${rate:-9}" -le 2 ] || fail "seldom: ${rate:-no} hits per second, expected 2 at most"
+# Events and spans without a hit are counted, and not shown.
+expect "seldom: events shown" "$("$waymark" report seldom_trace | grep -o 'seldom:[a-z]*' | xargs)" seldom:hit
+"$waymark" report seldom_trace | grep -q "^3 events without a hit not shown" || fail "seldom: $("$waymark" report seldom_trace)"
+expect "seldom: events in JSON" "$("$waymark" report --json seldom_trace | grep -o '"name":"seldom:[a-z:]*"' | sort -u | wc -l)" 5
 
 # A larger buffer is advised where the buffer was too small.
 run 0 --json --buffer 64K -o crowded -- ./ticker 1000000
