@@ -24,6 +24,7 @@ struct only {
 	struct trail_sink sink;
 	struct trail_sink *to;
 	struct only *first; /* that of the process that was begun with; it has what is of all */
+	struct only *next;  /* all of them, from the first on */
 	pid_t pid;
 	char exe[PATH_MAX];
 	struct range *ranges;
@@ -336,6 +337,18 @@ static int only_is_full(struct trail_sink *sink)
 	return only->to->calls->is_full(only->to);
 }
 
+/* A copy of its maker that was over before anybody looked has run what that runs. */
+static const char *exe_of(const struct only *first, const struct sink_process *process)
+{
+	const struct only *only = first;
+
+	if (process->exe[0])
+		return process->exe;
+	while (only && only->pid != process->ppid)
+		only = only->next;
+	return only ? only->exe : "";
+}
+
 static int only_child(struct trail_sink *sink, struct trail_sink **child,
 		      const struct sink_process *process)
 {
@@ -351,7 +364,9 @@ static int only_child(struct trail_sink *sink, struct trail_sink **child,
 	}
 	made->to = to;
 	made->pid = process->pid;
-	snprintf(made->exe, sizeof(made->exe), "%s", process->exe);
+	snprintf(made->exe, sizeof(made->exe), "%s", exe_of(only->first, process));
+	made->next = only->first->next;
+	only->first->next = made;
 	made->sink.calls = only->sink.calls;
 	*child = &made->sink;
 	return 0;
@@ -430,6 +445,9 @@ void only_close(struct only *only)
 {
 	if (!only)
 		return;
+	for (struct only *at = only->first; at; at = at->next)
+		if (at->next == only)
+			at->next = only->next;
 	free(only->ranges);
 	free(only->verdicts);
 	free(only);

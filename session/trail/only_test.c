@@ -147,3 +147,50 @@ Test(only, knows_a_library_by_its_name_with_any_version)
 	cr_expect_eq(behind.count, 0);
 	end();
 }
+
+static struct sample_sink of_child;
+
+static int child(struct trail_sink *unused, struct trail_sink **out,
+		 const struct sink_process *process)
+{
+	(void)unused;
+	(void)process;
+	*out = &of_child.sink;
+	return 0;
+}
+
+static int process_end(struct trail_sink *unused, const struct sink_ending *ending)
+{
+	(void)unused;
+	(void)ending;
+	return 0;
+}
+
+Test(only, knows_main_of_a_child_that_is_gone_by_its_maker)
+{
+	const struct sink_process about = { INT32_MAX, getpid(), 0, "" };
+	const struct only_names names = { .count = 1, .names = { ONLY_MAIN } };
+	const struct sink_ending over = { .is_over = 1 };
+	struct trail_sink_calls calls;
+
+	sample_sink_init(&behind);
+	sample_sink_init(&of_child);
+	calls = *behind.sink.calls;
+	calls.child = child;
+	calls.process_end = process_end;
+	behind.sink.calls = of_child.sink.calls = &calls;
+	cr_assert_eq(only_open(&only, &behind.sink, &names), 0);
+	sink = only_sink(only);
+	cr_assert_eq(sink->calls->begin(sink, getpid()), 0);
+	ours = tell("trail_only_test") + 0x100;
+	cr_assert_eq(sink->calls->child(sink, &sink, &about), 0);
+	tell("trail_only_test");
+	cr_assert_eq(sink->calls->thread_begin(sink, &thread, 1, "t", TRAIL_SOFT, 0), 0);
+	ran(ours, TRAIL_JUMP, ours);
+	cr_expect_eq(of_child.count, 1, "%zu", of_child.count);
+	cr_assert_eq(sink->calls->thread_end(sink, thread, 9), 0);
+	cr_assert_eq(sink->calls->process_end(sink, &over), 0);
+	sample_sink_release(&of_child);
+	only_close(only);
+	sample_sink_release(&behind);
+}
