@@ -87,6 +87,40 @@ done
 # The flight recorder.
 run 139 --json -e trail/soft,last=64K/ --on crash -o crash -- ./trailed k 11
 says "by signal SIGSEGV; the way there:"
+# Another thread than the main one crashes: that one is named, and its way is shown.
+cat >crashes.c <<'C'
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static int *volatile nowhere;
+__attribute__((noinline)) static int crashes(void) { return *nowhere; }
+static void *waits(void *unused) { pause(); return unused; }
+static void *runs(void *unused)
+{
+	printf("thread %ld\n", syscall(SYS_gettid));
+	fflush(stdout);
+	crashes();
+	return unused;
+}
+int main(void)
+{
+	pthread_t threads[2];
+	pthread_create(&threads[0], NULL, waits, NULL);
+	pthread_create(&threads[1], NULL, runs, NULL);
+	return pthread_join(threads[1], NULL);
+}
+C
+cc -O1 -g -pthread crashes.c -o crashes || exit 1
+for shell in "" "sh -c"; do
+	rm -rf crashed
+	# shellcheck disable=SC2086 # none, or several words
+	run 139 --json -e trail/soft,last=64K/ --on crash -o crashed -- $shell ./crashes
+	tid=$(sed -n 's/^thread //p' out)
+	grep -q "\"fired\":true,\"pid\":[0-9]*,\"tid\":$tid,\"signal\":11" out || fail "$shell: thread $tid is not named: $(grep -o '"on":.*' out)"
+	grep -q "killed by SIGSEGV at crashes+" words || fail "$shell: its way is not shown: $(tail -3 words)"
+done
+
 run 7 --json -e trail/soft,last=64K/ --on exit -o at_exit -- ./trailed l 20000
 trail at_exit
 grep -q trail:lost shown || fail "a small flight recorder held all"

@@ -243,7 +243,11 @@ static int over(struct soft *soft)
 		first->has_status = !ended_status(first->end_fd, first->pid, &first->status);
 	soft->result.status = first->status;
 	first->modules.is_gone = 1;
-	return soft_follow_end(&soft->follow, 0, NULL);
+	if (first->use == SOFT_LIVE) {
+		soft_follow_end(&soft->follow, 0, NULL);
+		soft->result.killed_tid = soft->reader.killed_tid;
+	}
+	return soft->follow.error;
 }
 
 /* No process is left. */

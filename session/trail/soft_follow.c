@@ -433,7 +433,8 @@ static void tell_sink(struct soft_follow *follow, const struct soft_process *pro
 				      .is_foreign = process->is_foreign };
 
 	if (process->has_status && WIFSIGNALED(process->status)) {
-		ending.killed_tid = process->pid;
+		ending.killed_tid = follow->reader->killed_tid ? follow->reader->killed_tid
+							       : process->pid;
 		ending.killed_by = WTERMSIG(process->status);
 	}
 	if (process->sink->calls->process_end)

@@ -76,6 +76,9 @@ void reader_event(struct soft_reader *reader, struct soft_thread *thread,
 	    between->values[1] == thread->dying.values[0]) {
 		made = ended_there(thread, between);
 		thread->is_dying = 0;
+		reader->killed_tid = (pid_t)soft_channel_slot(reader->channel,
+							      (uint32_t)(thread - reader->threads))
+					     ->tid;
 		between = &made;
 	}
 	put_dying(reader, thread);

@@ -82,6 +82,7 @@ int soft_reader_end(struct soft_reader *reader, uint32_t process,
 {
 	struct soft_source *source = &reader->sources[process];
 
+	reader->killed_tid = 0;
 	if (source->sink) {
 		finish_all(reader, source, end_with);
 		soft_reader_drop_carried(reader, process, end_with);

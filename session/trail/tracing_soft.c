@@ -83,7 +83,8 @@ static void result(struct tracing *tracing, struct step_result *result, char *de
 					.privileged = from.privileged,
 					.natives = from.natives };
 	if (from.is_over)
-		tracing_ended(result, tracing->pid, from.status);
+		tracing_ended(result, from.killed_tid ? from.killed_tid : tracing->pid,
+			      from.status);
 	snprintf(detail, TRACING_DETAIL_BYTES, "%s", from.detail);
 }
 
