@@ -121,6 +121,33 @@ for shell in "" "sh -c"; do
 	grep -q "killed by SIGSEGV at crashes+" words || fail "$shell: its way is not shown: $(tail -3 words)"
 done
 
+# A call through a null pointer has a place as any other has.
+cat >leaps.c <<'C'
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+static void (*volatile to)(void);
+static void ends(int signal) { _exit(signal - 8); }
+int main(int argc, char **argv)
+{
+	if (argc > 2)
+		signal(SIGSEGV, ends);
+	to = (void (*)(void))strtoul(argv[1], NULL, 0);
+	to();
+	return 0;
+}
+C
+cc -O1 -g leaps.c -o leaps || exit 1
+for at in 0x0 0x1 0x10; do
+	rm -rf leapt
+	run 139 -e trail/soft,last=64K/ --on crash -o leapt -- ./leaps $at
+	tail -1 words | grep -q "killed by SIGSEGV at $at, which was jumped to at main+.*: call" || fail "at $at: $(tail -1 words)"
+	timeout 60 "$waymark" trail --json -n 1 leapt 2>&1 | tail -1 | grep -q "\"at\":{\"address\":\"$at\"" || fail "at $at: not in --json"
+	rm -rf leapt
+	run 3 -e trail/soft,last=64K/ -o leapt -- ./leaps $at handled
+	timeout 60 "$waymark" trail -n 0 leapt 2>&1 | grep -q "signal SIGSEGV, handled by ends at $at, which was" || fail "at $at: its handler"
+done
+
 run 7 --json -e trail/soft,last=64K/ --on exit -o at_exit -- ./trailed l 20000
 trail at_exit
 grep -q trail:lost shown || fail "a small flight recorder held all"

@@ -74,12 +74,14 @@ void reader_event(struct soft_reader *reader, struct soft_thread *thread,
 		return;
 	if (thread->is_dying && between->event == TRAIL_END && between->values[0] == TRAIL_KILLED &&
 	    between->values[1] == thread->dying.values[0]) {
-		made = ended_there(thread, between);
-		thread->is_dying = 0;
+		if (thread->dying.has_at) { /* an end at 0 is one somewhere; a signal has a place */
+			made = ended_there(thread, between);
+			thread->is_dying = 0;
+			between = &made;
+		}
 		reader->killed_tid = (pid_t)soft_channel_slot(reader->channel,
 							      (uint32_t)(thread - reader->threads))
 					     ->tid;
-		between = &made;
 	}
 	put_dying(reader, thread);
 	if (between->event == TRAIL_SIGNAL && !between->values[1]) {

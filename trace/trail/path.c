@@ -282,29 +282,53 @@ static int blocks(struct stream_pass *pass, const struct trail_fields *fields, u
 }
 
 /*
- * An event at 0 is one at a place that nobody knows, but where a thread that was stepped through called or jumped through
- * a pointer and got the signal of those who run what is not there.
+ * An event at 0 is one at a place that nobody knows, but where a thread called or jumped through a pointer and got the signal of
+ * those who run what is not there. Of an end only who was stepped through tells the place; the engine tells it of a signal.
  */
 static int stood_at_0(const struct stream_pass *pass, const struct trail_between *between)
 {
 	const struct trail_block *before = pass->check.before;
 	int is_end = between->event == TRAIL_END && between->values[0] == TRAIL_KILLED;
 
-	if (pass->path->origin != TRAIL_STEP || !before || between->left ||
-	    (!is_end && between->event != TRAIL_SIGNAL) || between->values[is_end] != SIGSEGV)
+	if (!(pass->path->origin == TRAIL_STEP || (pass->path->origin == TRAIL_SOFT && !is_end)) ||
+	    !before || between->left || (!is_end && between->event != TRAIL_SIGNAL) ||
+	    between->values[is_end] != SIGSEGV)
 		return 0;
 	return before->kind == TRAIL_CALL_INDIRECT || before->kind == TRAIL_JUMP_INDIRECT ||
 	       before->kind == TRAIL_RETURN || before->kind == TRAIL_FAR;
 }
 
+/* What a thread ends by that stood at 0: that signal, right before; NULL: it is none such. */
+static struct trail_part *ends_by(const struct stream_pass *pass, const struct trail_between *end)
+{
+	struct trail_part *last = pass->path->count ? &pass->path->parts[pass->path->count - 1]
+						    : NULL;
+
+	return last && !last->count && last->between.event == TRAIL_SIGNAL &&
+			       last->between.has_at && !last->between.at &&
+			       !last->between.values[1] && end->event == TRAIL_END && !end->at &&
+			       end->values[0] == TRAIL_KILLED &&
+			       end->values[1] == last->between.values[0]
+		       ? last
+		       : NULL;
+}
+
 static int event(struct stream_pass *pass, struct trail_between *between, uint64_t ticks,
 		 uint64_t offset)
 {
+	struct trail_part *signal;
 	const char *why;
 
 	between->has_at = between->at || stood_at_0(pass, between);
 	why = trail_check_event(&pass->check, between);
-	return why ? ends_here(pass, why, offset) : add_event(pass, between, ticks);
+	if (why)
+		return ends_here(pass, why, offset);
+	signal = ends_by(pass, between);
+	if (!signal)
+		return add_event(pass, between, ticks);
+	signal->between = *between;
+	signal->between.has_at = 1;
+	return 0;
 }
 
 static int follow(struct stream_pass *pass, int class, const struct trail_fields *fields,
