@@ -75,6 +75,8 @@ Test(diff, compares_a_stretch)
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --to block:805 --from block:9000 %s %s", a, b),
 		     2);
 	expect("lies after");
+	cr_expect_eq(shell(WAYMARK_COMMAND " diff --from 99 %s %s", a, b), 2, "%s", printed);
+	expect("no trail has anything between 99 and its end");
 	cr_expect_eq(shell(WAYMARK_COMMAND " diff --from event:no:such %s %s", a, b), 2);
 	expect("no:such");
 }

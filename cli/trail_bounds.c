@@ -120,6 +120,28 @@ static int look_for_hit(const struct trail_moment *hit, const char *text,
 	return hit->tid ? complain(-WM_E_TRAIL_HIT, "%s, in thread %u", text, hit->tid) : CLI_FINE;
 }
 
+/* Whether no thread has anything there. */
+static int is_empty(const struct trail_bounds *bounds, const struct trail_view *view)
+{
+	struct trail_range range;
+	struct trail_item item;
+
+	for (size_t i = 0; i < view->trails.path_count; i++) {
+		trail_bounds_range(bounds, view, &view->trails.paths[i], &range);
+		if (trail_range_next(&range, &item))
+			return 0;
+	}
+	return view->trails.path_count != 0;
+}
+
+static int complain_empty(const struct trail_bounds *bounds, const struct trail_view *view)
+{
+	complain_words("waymark: no trail has anything between %s and %s: %s\n",
+		       bounds->from_text ? bounds->from_text : "its begin",
+		       bounds->to_text ? bounds->to_text : "its end", view->dir);
+	return CLI_FAILED;
+}
+
 int trail_bounds_find(struct trail_bounds *bounds, const char *command, struct trail_view *view)
 {
 	int status = find(&bounds->from, &bounds->from_hit, bounds->from_text, view);
@@ -134,6 +156,8 @@ int trail_bounds_find(struct trail_bounds *bounds, const char *command, struct t
 	    bounds->from.value > bounds->to.value)
 		status = complain_usage(command, "--from %s lies after --to %s", bounds->from_text,
 					bounds->to_text);
+	if (status == CLI_FINE && (bounds->from_text || bounds->to_text) && is_empty(bounds, view))
+		status = complain_empty(bounds, view);
 	return status;
 }
 

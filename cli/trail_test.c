@@ -183,10 +183,24 @@ Test(trail_command, takes_stretches, .fini = end)
 	cr_assert_eq(run("--from 0.000000015 --to 0.000000015"), 0);
 	expect("write");
 	expect_not("ended");
-	cr_assert_eq(run("--from 1000"), 0);
-	cr_expect_eq(count_of("\n"), 1, "%s", printed);
+	cr_assert_eq(run("--to 0.000000001"), 0, "%s", printed);
 	cr_assert_eq(run("--blocks --from block:12"), 0);
 	expect("2 blocks ran, 2 different");
+}
+
+Test(trail_command, says_that_a_stretch_is_empty, .fini = end)
+{
+	static const char *const ways[] = { "", "--json", "--blocks", "--calls", "--functions" };
+	char words[100];
+
+	simple();
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		snprintf(words, sizeof(words), "%s --from 1000", ways[i]);
+		cr_expect_eq(run(words), 1, "%s", words);
+		expect("no trail has anything between 1000 and its end: ");
+		snprintf(words, sizeof(words), "%s --from block:99999999", ways[i]);
+		cr_expect_eq(run(words), 1, "%s", words);
+	}
 }
 
 Test(trail_command, refuses_what_is_no_stretch, .fini = end)
