@@ -47,14 +47,23 @@ leaves()
 		grep -q "^state 3 " || fail "$*: the engine did not leave"
 }
 
+# stays PROGRAM SCENE: and others don't.
+stays()
+{
+	same "$@"
+	ENGINE_LOAD_STATE=1 timeout -k 5 60 "$load" "$engine" "$targets/engine-$1" "$2" 2>&1 |
+		grep -q "^state 1 " || fail "$*: the engine left"
+}
+
 for scene in low breaks implied root descriptors locked maps ring fixed_free; do
 	same places $scene
 done
 for scene in user barriers dumpable tracer; do
 	same rights $scene
 done
-for scene in fixed unmap_all; do
-	leaves places $scene
+leaves places fixed
+for scene in unmap_all stray attached; do
+	stays places $scene
 done
 leaves breaks breaks
 for scene in synced alone dispatch own_gs; do

@@ -7,6 +7,7 @@
 #include "agent/trail/leave.h"
 #include "agent/trail/limit.h"
 #include "agent/trail/locked.h"
+#include "agent/trail/places.h"
 #include "agent/trail/process.h"
 #include "agent/trail/ring.h"
 #include "agent/trail/rseq.h"
@@ -209,12 +210,18 @@ static long inward(struct thread *thread)
 	return outward(thread);
 }
 
+static long written(struct thread *thread)
+{
+	return code_written(thread, outward);
+}
+
 /* Most calls: some of them may write code. */
 static long ordinary(struct thread *thread)
 {
 	switch (thread->regs.gpr[0]) {
 	case SYS_read:
 	case SYS_pread64:
+		return code_memory(thread, inward);
 	case SYS_recvfrom:
 	case SYS_readv:
 	case SYS_preadv:
@@ -228,6 +235,7 @@ static long ordinary(struct thread *thread)
 		return code_opened(thread, plain);
 	case SYS_write:
 	case SYS_pwrite64:
+		return code_memory(thread, written);
 	case SYS_writev:
 	case SYS_pwritev:
 	case SYS_pwritev2:
@@ -235,6 +243,35 @@ static long ordinary(struct thread *thread)
 	default:
 		return outward(thread);
 	}
+}
+
+/* Where the engine is, nothing is mapped to the program: as the kernel takes it, which passes holes over or stops at the first. */
+static long around(struct thread *thread)
+{
+	uint64_t *gpr = thread->regs.gpr, start = gpr[7], bytes = gpr[6], at = start;
+	uint64_t end = at + ((bytes + 4095) & ~UINT64_C(4095));
+	struct engine_mapping ours = { 0 };
+	long result = 0;
+
+	if (at & 4095 || end <= at || !places_first(at, end - at, &ours))
+		return code_call(thread, whole);
+	if (gpr[0] == SYS_mremap)
+		return -EFAULT;
+	while (at < end && (!result || (result == -ENOMEM && gpr[0] == SYS_madvise))) {
+		int is_more = places_first(at, end - at, &ours);
+		uint64_t up_to = is_more ? ours.start : end;
+
+		gpr[7] = at;
+		gpr[6] = up_to - at;
+		if (up_to > at)
+			result = code_call(thread, whole);
+		if (gpr[0] == SYS_mprotect || gpr[0] == SYS_pkey_mprotect)
+			break;
+		at = is_more ? (ours.start + ours.bytes + 4095) & ~UINT64_C(4095) : end;
+	}
+	gpr[7] = start;
+	gpr[6] = bytes;
+	return result || gpr[0] == SYS_munmap ? result : -ENOMEM;
 }
 
 static long call(struct thread *thread, uint64_t next)
@@ -294,16 +331,17 @@ static long call(struct thread *thread, uint64_t next)
 		err = withdraw_from_memory(thread, next - 2);
 		return err ? sys_call3(SYS_brk, 0, 0, 0) : code_call(thread, whole);
 	case SYS_mmap:
+	case SYS_shmat:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? err : code_call(thread, whole);
+	case SYS_mremap:
+		err = withdraw_from_memory(thread, next - 2);
+		return err ? err : around(thread);
+	case SYS_munmap:
 	case SYS_mprotect:
 	case SYS_pkey_mprotect:
-		err = withdraw_from_memory(thread, next - 2);
-		return err ? err : code_call(thread, whole);
-	case SYS_munmap:
-	case SYS_mremap:
-	case SYS_shmat:
 	case SYS_madvise:
-		err = withdraw_from_memory(thread, next - 2);
-		return err ? err : code_call(thread, whole);
+		return around(thread);
 	case SYS_shmdt:
 		return code_call(thread, whole);
 	default:

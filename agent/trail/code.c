@@ -6,6 +6,7 @@
 #include "agent/trail/map.h"
 #include "agent/trail/memory.h"
 #include "agent/trail/pages.h"
+#include "agent/trail/places.h"
 #include "agent/trail/ranges.h"
 #include "agent/trail/sys.h"
 #include "agent/trail/trace.h"
@@ -13,6 +14,7 @@
 #include <errno.h>
 #include <linux/personality.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define ALL_PAGES (UINT64_C(1) << 47)
 
@@ -236,9 +238,9 @@ static int is_memory(const char *path, uint32_t bytes)
 }
 
 /* Of a descriptor, as the kernel tells it. */
-static int is_memory_open(uint64_t fd)
+static int is_memory_open(uint64_t fd, char path[64])
 {
-	char name[32] = "/proc/thread-self/fd/", path[64];
+	char name[32] = "/proc/thread-self/fd/";
 	uint32_t digits = 0, at = 21;
 	long bytes;
 
@@ -246,24 +248,57 @@ static int is_memory_open(uint64_t fd)
 		digits++;
 	for (uint32_t i = digits, rest = (uint32_t)fd; i-- > 0; rest /= 10)
 		name[at + i] = (char)('0' + rest % 10);
-	bytes = sys_call3(SYS_readlink, (long)name, (long)path, sizeof(path));
+	bytes = sys_call3(SYS_readlink, (long)name, (long)path, 64);
 	return !sys_failed(bytes) && is_memory(path, (uint32_t)bytes);
 }
 
 long code_opened(struct thread *thread, long (*plain)(const struct thread *))
 {
 	long result = plain(thread);
+	char path[64];
 
 	if (result >= 0 && !__atomic_load_n(&has_memory, __ATOMIC_RELAXED) &&
-	    is_memory_open((uint64_t)result))
+	    is_memory_open((uint64_t)result, path))
 		__atomic_store_n(&has_memory, 1, __ATOMIC_RELAXED);
+	return result;
+}
+
+/* The process's own, whose number stands behind "/proc/". */
+static int is_own(const char *path)
+{
+	uint64_t pid = 0;
+
+	for (path += 6; *path >= '0' && *path <= '9'; path++)
+		pid = pid * 10 + (uint64_t)(*path - '0');
+	return pid == (uint64_t)sys_call3(SYS_getpid, 0, 0, 0);
+}
+
+long code_memory(struct thread *thread, long (*call)(struct thread *))
+{
+	uint64_t *gpr = thread->regs.gpr, bytes = gpr[2], at = gpr[10];
+	struct engine_mapping ours;
+	char path[64] = "";
+	long result;
+
+	if (!__atomic_load_n(&has_memory, __ATOMIC_RELAXED) || !is_memory_open(gpr[7], path) ||
+	    !is_own(path) || !bytes)
+		return call(thread);
+	if (gpr[0] == SYS_read || gpr[0] == SYS_write)
+		at = (uint64_t)sys_call3(SYS_lseek, (long)gpr[7], 0, SEEK_CUR);
+	if (places_first(at, bytes, &ours) && ours.start <= at)
+		return -EIO;
+	if (ours.bytes)
+		gpr[2] = ours.start - at;
+	result = call(thread);
+	gpr[2] = bytes;
 	return result;
 }
 
 long code_written(struct thread *thread, long (*plain)(struct thread *))
 {
+	char path[64];
 	int is_ours = __atomic_load_n(&has_memory, __ATOMIC_RELAXED) &&
-		      is_memory_open(thread->regs.gpr[7]);
+		      is_memory_open(thread->regs.gpr[7], path);
 	long result = plain(thread);
 
 	if (!is_ours || result <= 0)

@@ -17,6 +17,9 @@ void code_open(uint64_t start, uint64_t bytes);
 long code_opened(struct thread *thread, long (*plain)(const struct thread *));
 long code_written(struct thread *thread, long (*plain)(struct thread *));
 
+/* read(2), write(2) or the like by `call`: in the process's own /proc/PID/mem nothing is where the engine is. */
+long code_memory(struct thread *thread, long (*call)(struct thread *));
+
 /* A call of the program's met -EFAULT. 1: that may have been a guard; all are gone, and the call may be made again. */
 int code_refused(void);
 

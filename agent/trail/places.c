@@ -76,18 +76,27 @@ static int is_over(const struct engine_mapping *place, uint64_t start, uint64_t 
 	return at >= start ? at - start < bytes : start - at < place->bytes;
 }
 
-int places_meet(uint64_t start, uint64_t bytes)
+int places_first(uint64_t start, uint64_t bytes, struct engine_mapping *ours)
 {
 	const struct engine_mapping *place;
 	uint32_t i = 0;
 
+	*ours = (struct engine_mapping){ 0 };
 	while ((place = next_of(&i)))
-		if (is_over(place, start, bytes))
-			return 1;
+		if (is_over(place, start, bytes) && (!ours->bytes || place->start < ours->start))
+			*ours = *place;
 	for (i = 0; i < given_count; i++)
-		if (is_over(&given[i], start, bytes))
-			return 1;
-	return 0;
+		if (is_over(&given[i], start, bytes) &&
+		    (!ours->bytes || given[i].start < ours->start))
+			*ours = given[i];
+	return ours->bytes != 0;
+}
+
+int places_meet(uint64_t start, uint64_t bytes)
+{
+	struct engine_mapping ours;
+
+	return places_first(start, bytes, &ours);
 }
 
 int places_begin(uint64_t start)

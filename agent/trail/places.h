@@ -22,6 +22,9 @@ const struct engine_mapping *places_all(void);
 /* Some of [start, start + bytes) is ours. */
 int places_meet(uint64_t start, uint64_t bytes);
 
+/* The lowest of ours that has some of [start, start + bytes): 1; 0: none has. */
+int places_first(uint64_t start, uint64_t bytes, struct engine_mapping *ours);
+
 /* Something that we have mapped begins right there. */
 int places_begin(uint64_t start);
 

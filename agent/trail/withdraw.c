@@ -52,7 +52,15 @@ static int break_meets(uint64_t to)
 	return to > now && is_ours(now, to - now);
 }
 
-/* Whether the call that thread->regs ask for is about memory of ours. */
+/* Of a segment of shared memory that the program may not look at, one page. */
+static uint64_t segment_bytes(long number)
+{
+	struct shmid_ds about;
+
+	return sys_call3(SYS_shmctl, number, IPC_STAT, (long)&about) ? 4096 : about.shm_segsz;
+}
+
+/* Whether the call that thread->regs ask for wants memory where ours is. */
 static int meets(const uint64_t *gpr)
 {
 	switch (gpr[0]) {
@@ -62,12 +70,12 @@ static int meets(const uint64_t *gpr)
 	case SYS_brk:
 		return break_meets(gpr[7]);
 	case SYS_mremap:
-		return is_ours(gpr[7], gpr[6]) ||
-		       (gpr[10] & MREMAP_FIXED && is_ours(gpr[8], gpr[2]));
-	case SYS_shmat: /* its size is not known */
-		return gpr[6] && (gpr[2] & SHM_REMAP || is_ours(gpr[6], 4096));
+		return (gpr[10] & MREMAP_FIXED && is_ours(gpr[8], gpr[2])) ||
+		       (gpr[2] <= gpr[6] && is_ours(gpr[7], gpr[6])); /* it unmaps the rest */
+	case SYS_shmat:
+		return is_ours(gpr[6], segment_bytes((long)gpr[7]));
 	default:
-		return is_ours(gpr[7], gpr[6]);
+		return 0;
 	}
 }
 

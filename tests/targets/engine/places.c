@@ -6,9 +6,12 @@
 #include <linux/io_uring.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/shm.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 
-#define LOW 0x70000000ul /* where the engine would like to be */
+#define LOW 0x70000000ul   /* where the engine would like to be */
+#define STRAY 0x87654321ul /* and where its map is, wherever that begins */
 #define MIB (1ul << 20)
 
 static char *map_at(unsigned long at, unsigned long bytes, int flags)
@@ -73,6 +76,68 @@ static void unmap_all(void)
 	printf("unmapped %d\n", munmap((void *)LOW, 32768 * MIB));
 	printf("%d\n", mprotect((void *)LOW, 4096, PROT_READ) ? errno : 0);
 	printf("%d\n", madvise((void *)LOW, 4096, MADV_DONTNEED) ? errno : 0);
+}
+
+static sigjmp_buf back;
+
+static void met(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	printf("signal %d code %d at %p\n", number, info->si_code, info->si_addr);
+	siglongjmp(back, 1);
+}
+
+/* What a program reads and writes by mistake, where the engine has addresses. */
+static void stray(void)
+{
+	char byte = 7, *volatile at = (char *)STRAY;
+	char *page = (char *)(STRAY & ~4095ul), *mine;
+	struct iovec here = { &byte, 1 }, there = { at, 1 };
+	volatile int fd = 4711;
+
+	seen_ask(SIGSEGV, 0, met, 0);
+	if (!sigsetjmp(back, 1))
+		printf("read %d\n", *at);
+	if (!sigsetjmp(back, 1))
+		printf("written %d\n", *at = byte);
+	printf("%zd", process_vm_readv(getpid(), &here, 1, &there, 1, 0));
+	printf(" %d", errno);
+	printf(" %zd", process_vm_writev(getpid(), &here, 1, &there, 1, 0));
+	printf(" %d", errno);
+	printf(" %zd", write(1, at, 1));
+	printf(" %d\n", errno);
+	printf("%d", munmap(page, 4096));
+	printf(" %d", mprotect(page, 4096, PROT_READ | PROT_WRITE) ? errno : 0);
+	printf(" %d", madvise(page, 4096, MADV_DONTNEED) ? errno : 0);
+	printf(" %d", mremap(page, 4096, 8192, MREMAP_MAYMOVE) == MAP_FAILED ? errno : 0);
+	printf(" %d\n", mlock(page, 4096) ? errno : 0);
+	fd = open("/proc/self/mem", O_RDWR);
+	printf("%zd", pread(fd, &byte, 1, STRAY));
+	printf(" %d", errno);
+	printf(" %zd", pwrite(fd, &byte, 1, STRAY));
+	printf(" %d", errno);
+	printf(" %d", lseek(fd, STRAY, SEEK_SET) == STRAY);
+	printf(" %zd", read(fd, &byte, 1));
+	printf(" %d", errno);
+	printf(" %zd", pread(fd, &byte, 1, (off_t)(uintptr_t)&fd));
+	printf(" %d\n", byte);
+	if (!sigsetjmp(back, 1))
+		printf("read %d\n", *at);
+	mine = map_at(0x60000000, MIB, 0); /* there, below the map */
+	*mine = 7;
+	printf("%d\n",
+	       mremap(mine, 1ul << 30, 1ul << 31, MREMAP_MAYMOVE) == MAP_FAILED ? errno : 0);
+	printf("%d\n", *mine);
+}
+
+/* A segment of shared memory over what the program has there. */
+static void attached(void)
+{
+	int number = shmget(IPC_PRIVATE, 65536, IPC_CREAT | 0600);
+	char *at = map_at(0, MIB, 0), *got = shmat(number, at, SHM_REMAP);
+
+	shmctl(number, IPC_RMID, NULL);
+	printf("attached %d: %ld\n", got == at, use(at, 65536));
 }
 
 static void low(void)
@@ -257,7 +322,8 @@ int main(int count, char **words)
 		{ "breaks", breaks },	    { "implied", implied },
 		{ "root", root },	    { "descriptors", descriptors },
 		{ "locked", locked },	    { "maps", maps },
-		{ "ring", ring },
+		{ "ring", ring },	    { "stray", stray },
+		{ "attached", attached },
 	};
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
