@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 #define ENGINE_MAGIC 0x6d776e65u /* "enwm" */
-#define ENGINE_VERSION 3
+#define ENGINE_VERSION 4
 
 /* The engine's file says so too, before anybody maps it: a note of this owner and type, with a struct engine_version. */
 #define ENGINE_NOTE_OWNER "Waymark"
@@ -59,6 +59,17 @@ struct engine_note {
 #define ENGINE_GUARD_BYTES 4096u
 #define ENGINE_SEGMENTS_MAX 64u
 #define ENGINE_ADDRESS_BYTES (UINT64_C(35) << 30) /* that it maps beside the channel */
+
+/*
+ * Where the engine, its channel and its memory are, at random: programs and the kernel place next to nothing there. Code that
+ * is translated needs addresses beside the program's own code; what is here leaves them free.
+ */
+#define ENGINE_REGION_AT UINT64_C(0x350000000000)
+#define ENGINE_REGION_BYTES UINT64_C(0x180000000000)
+/* The same of a program with a sanitizer: all of them take what is mapped there for the program's. */
+#define ENGINE_FAR_AT UINT64_C(0x7e8100000000)
+#define ENGINE_FAR_BYTES UINT64_C(0x6000000000)
+
 #define ENGINE_EVENT 0x80000000u
 
 /* What becomes of a full segment while the next is still to be taken. */
@@ -102,9 +113,12 @@ enum engine_native {
 	ENGINE_NATIVE_CLOCK = 3,    /* it may not read the time stamp counter: PR_SET_TSC */
 	ENGINE_NATIVE_GS = 4,	    /* it wants the gs segment */
 	ENGINE_NATIVE_MEMORY = 5,   /* it wants memory that the engine has */
-	ENGINE_NATIVE_ROOM = 6,	    /* the engine finds no memory */
+	ENGINE_NATIVE_ROOM = 6,	    /* the engine finds no memory for translated code */
 	ENGINE_NATIVE_CODE = 7,	    /* an instruction that the engine does not translate */
-	ENGINE_NATIVE_TRACED = 8, /* another process of the program's traces it, or is about to: ptrace(2) */
+	ENGINE_NATIVE_REACH = 8,    /* no addresses are free in reach of the program's code */
+	ENGINE_NATIVE_STUCK = 9,    /* a thread stays in translations that were given up */
+	ENGINE_NATIVE_THREAD = 10,  /* no memory for a thread */
+	ENGINE_NATIVE_TRACED = 11,  /* a process of the program traces it, or will: ptrace(2) */
 	ENGINE_NATIVES
 };
 
@@ -228,6 +242,7 @@ struct engine_channel {
 	uint32_t unfollowed;  /* children of it that have no page */
 	uint32_t way; /* by the tool, release: counts up when it leads threads anew, or no more */
 	struct engine_exec exec;
+	uint64_t native_ticks; /* when `native` was set */
 };
 
 #define ENGINE_ASKED_STOP 1u /* give all threads back to native code */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/trail/memory.h"
+#include "abi/engine.h"
 #include "agent/trail/limit.h"
 #include "agent/trail/locked.h"
 #include "agent/trail/places.h"
@@ -7,16 +8,19 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 
 #define CHUNK_BYTES (1u << 20)
 #define READY_BYTES (UINT64_C(128) << 10)
 #define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, of Linux 5.14 */
+#define HUGE_BYTES (UINT64_C(2) << 20)
 
 static uint8_t *chunk, *chunk_ready;
 static void *chunks; /* each begins with the one before */
 static size_t chunk_left;
 static uint64_t mapped;
-static int is_copied; /* by fork(2): all */
+static int is_copied;	/* by fork(2): all */
+static uint64_t region; /* where the next mapping is tried */
 
 static void forget(size_t bytes)
 {
@@ -24,20 +28,60 @@ static void forget(size_t bytes)
 	limit_follow();
 }
 
-void *memory_map(uint64_t at, size_t bytes, int protection)
+uint64_t memory_random(void)
+{
+	uint64_t random = 0;
+
+	if (sys_call3(SYS_getrandom, (long)&random, sizeof(random), GRND_NONBLOCK) !=
+	    sizeof(random))
+		random = sys_ticks() * UINT64_C(0x9e3779b97f4a7c15);
+	return random;
+}
+
+void memory_open(int is_far)
+{
+	uint64_t bytes = is_far ? ENGINE_FAR_BYTES : ENGINE_REGION_BYTES;
+
+	region = is_far ? ENGINE_FAR_AT : ENGINE_REGION_AT;
+	region += memory_random() % bytes / HUGE_BYTES * HUGE_BYTES;
+}
+
+static long map(uint64_t at, size_t bytes, int protection)
 {
 	int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	long got;
+	long got = sys_call(SYS_mmap, (long)at, (long)bytes, protection,
+			    at ? flags | MAP_FIXED_NOREPLACE : flags, -1, 0);
 
-	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
-	limit_follow();
-	got = sys_call(SYS_mmap, (long)at, (long)bytes, protection,
-		       at ? flags | MAP_FIXED_NOREPLACE : flags, -1, 0);
 	if (!sys_failed(got) && at &&
 	    (uint64_t)got != at) { /* a kernel before 4.17 takes it as a hint */
 		sys_call3(SYS_munmap, got, (long)bytes, 0);
 		got = -EEXIST;
 	}
+	return got;
+}
+
+/* In the region, behind what was mapped last; or, if the program has put something there, where the kernel chooses. */
+static long map_anywhere(size_t bytes, int protection)
+{
+	uint64_t align = bytes < HUGE_BYTES ? 4096 : HUGE_BYTES, at, next;
+	long got;
+
+	at = __atomic_load_n(&region, __ATOMIC_RELAXED);
+	do
+		next = (at + align - 1) / align * align + (bytes + 4095) / 4096 * 4096;
+	while (!__atomic_compare_exchange_n(&region, &at, next, 0, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED));
+	got = map((at + align - 1) / align * align, bytes, protection);
+	return sys_failed(got) ? map(0, bytes, protection) : got;
+}
+
+void *memory_map(uint64_t at, size_t bytes, int protection)
+{
+	long got;
+
+	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
+	limit_follow();
+	got = at ? map(at, bytes, protection) : map_anywhere(bytes, protection);
 	if (sys_failed(got)) {
 		forget(bytes);
 		return NULL;

@@ -6,6 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/*
+ * From now on, what the kernel would place is at random addresses of the engine's own (ENGINE_REGION_AT, ENGINE_FAR_AT). The kernel would place it
+ * beside the program's libraries: there it takes the addresses that translated code of theirs needs, and that a stack grows into.
+ */
+void memory_open(int is_far);
+
+uint64_t memory_random(void);
+
 /* Whole pages, zeroed, paid for when touched; at `at` exactly if that is not 0. NULL: there is no room there, or none. */
 void *memory_map(uint64_t at, size_t bytes, int protection);
 void memory_unmap(void *at, size_t bytes);

@@ -8,6 +8,7 @@
 #include "agent/trail/leave.h"
 #include "agent/trail/lock.h"
 #include "agent/trail/map.h"
+#include "agent/trail/memory.h"
 #include "agent/trail/places.h"
 #include "agent/trail/processor.h"
 #include "agent/trail/ranges.h"
@@ -74,8 +75,10 @@ static int protect_own(const struct engine_channel *head)
 /* What it takes before anything of the program's is touched. */
 static int open_memory(void)
 {
-	int err = map_open(!!(channel.flags & ENGINE_BOOT_FAR));
+	int is_far = !!(channel.flags & ENGINE_BOOT_FAR), err;
 
+	memory_open(is_far);
+	err = map_open(is_far);
 	if (!err)
 		err = traces_open();
 	if (err)

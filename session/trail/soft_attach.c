@@ -122,7 +122,7 @@ static int no_room(const struct soft_attach *attach, int err, uint64_t bytes)
 static int map(const struct soft_attach *attach, uint64_t bytes, int prot, int flags, uint64_t fd,
 	       uint64_t *at)
 {
-	const uint64_t arguments[6] = { 0, bytes, (uint64_t)prot, (uint64_t)flags, fd, 0 };
+	const uint64_t arguments[6] = { *at, bytes, (uint64_t)prot, (uint64_t)flags, fd, 0 };
 	int err = call(attach, SYS_mmap, arguments, at);
 
 	if (!err)
@@ -169,6 +169,8 @@ static int map_engine(struct soft_attach *attach, const struct soft_image *image
 	int err;
 
 	attach->engine_bytes = image->bytes + (table_bytes + PAGE - 1) / PAGE * PAGE;
+	attach->is_far = soft_is_sanitized(first_of(attach)->tid);
+	attach->engine = soft_channel_place(attach->is_far);
 	/* the engine protects its parts by itself, which is a call of the thread's less for each */
 	err = map(attach, attach->engine_bytes, PROT_READ | PROT_WRITE | PROT_EXEC,
 		  MAP_PRIVATE | MAP_ANONYMOUS, UINT64_MAX, &attach->engine);
@@ -208,6 +210,8 @@ static int map_channel(struct soft_attach *attach, struct soft_channel *channel,
 	int fd = memfd_open(attach, &theirs);
 	int err = soft_channel_open_at(channel, sizes, fd);
 
+	if (!err)
+		attach->channel_at = attach->engine + attach->engine_bytes;
 	if (!err)
 		err = map(attach, channel->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, theirs,
 			  &attach->channel_at);
@@ -324,7 +328,7 @@ static int open_engine(struct soft_attach *attach, const struct soft_channel *ch
 	for (size_t i = 0; i < attach->held.count; i++)
 		note_thread(&attach->held.threads[i], &attach->taken[i]);
 	boot->flags = ENGINE_BOOT_EVENTS | ENGINE_BOOT_TAKEN;
-	if (soft_is_sanitized(first_of(attach)->tid))
+	if (attach->is_far)
 		boot->flags |= ENGINE_BOOT_FAR;
 	boot->regs.rip = first_of(attach)->at + borrow_restore_offset();
 	head->taken_at = attach->table;

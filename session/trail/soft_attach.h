@@ -30,6 +30,7 @@ struct soft_attach {
 	uint64_t engine, table; /* where they lie in the process */
 	uint64_t engine_bytes;	/* of both */
 	uint64_t channel_at;
+	int is_far; /* ENGINE_BOOT_FAR */
 };
 
 /*

@@ -6,6 +6,7 @@
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -110,6 +111,15 @@ void soft_channel_renew(const struct soft_channel *channel, uint32_t process)
 	fresh.boot.policy = sizes->policy;
 	fresh.boot.fd_close[0] = fresh.boot.fd_close[1] = -1;
 	*page = fresh;
+}
+
+uint64_t soft_channel_place(int is_far)
+{
+	uint64_t random = 0;
+
+	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
+	return is_far ? ENGINE_FAR_AT + random % ENGINE_FAR_BYTES / PAGE * PAGE
+		      : ENGINE_REGION_AT + random % ENGINE_REGION_BYTES / PAGE * PAGE;
 }
 
 static int map(struct soft_channel *channel)

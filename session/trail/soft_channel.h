@@ -46,6 +46,9 @@ int soft_channel_open(struct soft_channel *channel, const struct soft_sizes *siz
 int soft_channel_open_at(struct soft_channel *channel, const struct soft_sizes *sizes, int fd);
 #define SOFT_CHANNEL_NAME "waymark-trail"
 
+/* A random address in the engine's region of the target: a hint for mmap(2). */
+uint64_t soft_channel_place(int is_far);
+
 /*
  * The engine waits for us from now on, as long as the calling thread lives: its list of robust futexes becomes ours,
  * so it may hold no robust mutex of the C library. In that thread the channel is let go or closed, too.

@@ -166,19 +166,17 @@ static int check_room(const struct entering *entering, const struct soft_channel
 	return 0;
 }
 
-/* mmap(2); *at is where, and where it is to be, if not 0. */
+/* mmap(2); *at is where; before, where it is to be, or with MAP_FIXED must be. */
 static int map(const struct entering *entering, uint64_t *at, uint64_t bytes, int prot, int flags,
 	       int fd, uint64_t offset)
 {
-	const uint64_t arguments[6] = { *at,
-					bytes,
-					(uint64_t)prot,
-					(uint64_t)(flags | (*at ? MAP_FIXED : 0)),
-					(uint64_t)(int64_t)fd,
-					offset };
+	const uint64_t arguments[6] = {
+		*at, bytes, (uint64_t)prot, (uint64_t)flags, (uint64_t)(int64_t)fd, offset
+	};
 	int64_t result;
 	int err = soft_loan_call(&entering->launch->loan, SYS_mmap, arguments, &result);
 
+	*at = 0;
 	if (err)
 		return fail(entering, err, "the program ended");
 	if (result < 0 && result >= -MMAP_ERRORS)
@@ -196,11 +194,11 @@ static int map_segment(const struct entering *entering, const struct soft_segmen
 	int err = 0;
 
 	if (of_file)
-		err = map(entering, &at, of_file, segment->prot, MAP_PRIVATE,
+		err = map(entering, &at, of_file, segment->prot, MAP_PRIVATE | MAP_FIXED,
 			  entering->launch->fds[1], segment->offset);
 	if (!err && of_file < segment->bytes)
 		err = map(entering, &end, segment->bytes - of_file, segment->prot,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	if (err || !inside || !(segment->prot & PROT_WRITE))
 		return err;
 	err = soft_loan_write(&entering->launch->loan, at + segment->filled, zeros, PAGE - inside);
@@ -232,7 +230,7 @@ static int close_fds(const struct entering *entering)
 	return err ? fail(entering, err, "the program ended") : 0;
 }
 
-static void tell(const struct soft_launch *launch, const struct soft_channel *channel)
+static void tell(const struct soft_launch *launch, const struct soft_channel *channel, int is_far)
 {
 	const struct user_regs_struct *regs = &launch->loan.regs;
 	struct engine_boot *boot = &soft_channel_page(channel, launch->process)->boot;
@@ -247,27 +245,30 @@ static void tell(const struct soft_launch *launch, const struct soft_channel *ch
 	boot->fs_base = regs->fs_base;
 	boot->gs_base = regs->gs_base;
 	boot->fd_close[0] = boot->fd_close[1] = -1;
-	boot->flags = ENGINE_BOOT_EVENTS;
-	if (soft_is_sanitized(launch->pid))
-		boot->flags |= ENGINE_BOOT_FAR;
+	boot->flags = ENGINE_BOOT_EVENTS | (is_far ? ENGINE_BOOT_FAR : 0);
 }
 
 static int map_all(const struct entering *entering, const struct soft_channel *channel,
 		   const struct soft_image *image)
 {
 	struct soft_launch *launch = entering->launch;
+	int is_far = soft_is_sanitized(launch->pid);
 	int err = check_room(entering, channel);
 
-	if (!err)
+	if (!err) {
+		launch->engine = soft_channel_place(is_far);
 		err = map_engine(entering, image);
-	if (!err)
+	}
+	if (!err) {
+		launch->channel = launch->engine + image->bytes;
 		err = map(entering, &launch->channel, channel->bytes, PROT_READ | PROT_WRITE,
 			  MAP_SHARED, launch->fds[0], 0);
+	}
 	if (!err)
 		err = close_fds(entering);
 	if (err)
 		return err;
-	tell(launch, channel);
+	tell(launch, channel, is_far);
 	err = soft_loan_end(&launch->loan, launch->engine + image->entry,
 			    launch->channel + launch->process * (uint64_t)PAGE, launch->engine);
 	return err ? fail(entering, err, "the program can't be entered") : 0;
