@@ -61,6 +61,7 @@ void origins_json(struct json *json, const struct live *live)
 		json_words(json, "reason", native_words((enum engine_native)why));
 		json_number(json, "processes", live->natives.counts[why]);
 		json_number(json, "pid", (uint64_t)live->natives.pids[why]);
+		json_number(json, "after_ns", live->natives.after_ns[why]);
 		json_close(json, '}');
 	}
 	json_close(json, ']');
@@ -94,14 +95,17 @@ void origins_tell_natives(const struct live *live)
 	for (int why = 1; why < ENGINE_NATIVES; why++) {
 		const char *words = native_words((enum engine_native)why);
 		uint32_t count = live->natives.counts[why];
+		double after = (double)live->natives.after_ns[why] / 1e9;
 
 		if (count == 1)
 			fprintf(stderr,
-				"waymark: %d went on natively (%s): nothing of it is recorded from then on\n",
-				(int)live->natives.pids[why], words);
+				"waymark: %d went on natively (%s) after %.2f s: nothing of it is recorded from then on\n",
+				(int)live->natives.pids[why], words, after);
 		else if (count)
 			fprintf(stderr,
-				"waymark: %u processes went on natively (%s): nothing of them is recorded from then on\n",
-				count, words);
+				"waymark: %u processes went on natively (%s), the first after %.2f s: nothing of them is recorded from then on\n",
+				count, words, after);
+		if (count)
+			fprintf(stderr, "  %s\n", native_hint((enum engine_native)why));
 	}
 }

@@ -18,20 +18,23 @@ natively()
 	shift
 	rm -rf ran
 	run 0 --json "${soft[@]}" -o ran -- "$@" </dev/null
-	grep -q "^waymark: [0-9]* went on natively ($reason): nothing of it is recorded from then on$" words ||
+	grep -q "^waymark: [0-9]* went on natively ($reason) after [0-9.]* s: nothing of it is recorded from then on$" words ||
 		fail "$*: not said: $(cat words)"
-	grep -q "\"natives\":\[{\"reason\":\"$reason\",\"processes\":1,\"pid\":[0-9]*}\]" out ||
+	grep -q "\"natives\":\[{\"reason\":\"$reason\",\"processes\":1,\"pid\":[0-9]*,\"after_ns\":[1-9][0-9]*}\]" out ||
 		fail "$*: not in --json: $(cat out)"
 }
 
 natively "a seccomp filter" ./attached_odd filter
 natively "the gs segment, which it set" ./attached_odd gs
+natively "no free addresses in reach of its code" ./attached_odd room
+says "trail/step/ records it, slowly"
 natively "a seccomp filter" sh -c './attached_odd filter; exit'
 
 # Each cause once; of a program that is recorded to its end nothing.
 rm -rf ran
 run 0 --json "${soft[@]}" -o ran -- sh -c 'for how in filter gs filter plain; do ./attached_odd $how; done' </dev/null
-says "2 processes went on natively (a seccomp filter): nothing of them is recorded from then on"
+grep -q "^waymark: 2 processes went on natively (a seccomp filter), the first after [0-9.]* s: nothing of them is recorded from then on$" words ||
+	fail "2 processes: not said: $(cat words)"
 says "went on natively (the gs segment, which it set)"
 expect "lines" "$(grep -c natively words)" 2
 rm -rf ran

@@ -82,7 +82,8 @@ void channel_native(enum engine_native why)
 {
 	uint32_t none = ENGINE_NATIVE_NOT;
 
-	if (!channel_is_over())
-		__atomic_compare_exchange_n(&channel.head->native, &none, (uint32_t)why, 0,
-					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	if (!channel_is_over() &&
+	    __atomic_compare_exchange_n(&channel.head->native, &none, (uint32_t)why, 0,
+					__ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		channel.head->native_ticks = sys_ticks();
 }

@@ -16,6 +16,11 @@
 
 uint32_t dispatch_lock;
 
+static int is_room(int error)
+{
+	return error == -ENOMEM || error == -ERANGE;
+}
+
 /* All is given up; once nobody is in it, its addresses are free again. */
 static struct trace *make_room(struct thread *thread, uint64_t pc, int *error)
 {
@@ -25,7 +30,7 @@ static struct trace *make_room(struct thread *thread, uint64_t pc, int *error)
 	trace_out(thread);
 	traces_ask();
 	traces_turn();
-	for (unsigned int i = 0; i < NAPS_MAX && !trace && *error == -ENOMEM; i++) {
+	for (unsigned int i = 0; i < NAPS_MAX && !trace && is_room(*error); i++) {
 		if (i) {
 			lock_give(&dispatch_lock);
 			sys_call3(SYS_nanosleep, (long)&nap, 0, 0);
@@ -37,18 +42,27 @@ static struct trace *make_room(struct thread *thread, uint64_t pc, int *error)
 	return trace;
 }
 
+static enum engine_native cause(int error)
+{
+	if (error == -ERANGE)
+		return ENGINE_NATIVE_REACH;
+	if (error == -ENOEXEC)
+		return ENGINE_NATIVE_CODE;
+	return traces_are_stuck() ? ENGINE_NATIVE_STUCK : ENGINE_NATIVE_ROOM;
+}
+
 struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *from, int *error)
 {
 	struct trace *trace = translate(pc, error);
 
-	if (!trace && *error == -ENOMEM)
+	if (!trace && is_room(*error))
 		trace = make_room(thread, pc, error);
 	else if (trace && from)
 		translate_link(from, trace);
 	trace_in(thread);
 	if (!trace && *error != -EFAULT) {
 		channel.head->error = *error;
-		channel_native(*error == -ENOEXEC ? ENGINE_NATIVE_CODE : ENGINE_NATIVE_ROOM);
+		channel_native(cause(*error));
 	}
 	return trace;
 }

@@ -66,7 +66,7 @@ static void child_inside(struct thread *thread)
 	if (!err)
 		err = thread->is_guest ? ring_open_unkept(thread) : ring_open(thread);
 	if (err) {
-		channel_native(ENGINE_NATIVE_ROOM);
+		channel_native(ENGINE_NATIVE_THREAD);
 		leave(thread, thread->regs.rip);
 	}
 	leave_enlist(thread);

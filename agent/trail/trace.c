@@ -131,13 +131,18 @@ void traces_ask(void)
 	is_asked = 1;
 }
 
+int traces_are_stuck(void)
+{
+	return newest + 1 - oldest == GENERATIONS;
+}
+
 void traces_turn(void)
 {
 	struct generation *old = now;
 
 	if (!is_asked && !is_full())
 		return;
-	if (newest + 1 - oldest == GENERATIONS || generation_begin(newest + 1))
+	if (traces_are_stuck() || generation_begin(newest + 1))
 		return; /* later */
 	is_asked = 0;
 	old->id_end = id_count;

@@ -88,6 +88,9 @@ void trace_out(struct thread *thread);
 
 /* A new generation, if there is too much code, or traces_ask() has asked for one. Nobody keeps traces or exits across it. */
 void traces_turn(void);
+
+/* It has to wait: some thread may still be in each of the old ones. */
+int traces_are_stuck(void);
 void traces_ask(void);
 
 /* What no thread is in any more is freed, as it is when one goes on. */

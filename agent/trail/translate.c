@@ -363,14 +363,17 @@ static void fill(struct making *m, struct cache_area *area, const struct trace *
 		one(m);
 }
 
-/* NULL: no memory, or none where it would have to be; or -ENOEXEC in *error, the first instruction can't be translated. */
+/*
+ * NULL and -ENOMEM: no memory; -ERANGE: no free addresses in reach of the code; -ENOEXEC: its first instruction can't
+ * be translated.
+ */
 static struct trace *make(uint64_t pc, unsigned int layouts, int *error)
 {
 	struct making *m = &making;
 	struct cache_area *area = cache_area_for(pc);
 	struct trace *trace = area ? trace_add(pc, TRACE_EXITS_MAX) : NULL;
 
-	*error = -ENOMEM;
+	*error = area ? -ENOMEM : -ERANGE;
 	if (!trace)
 		return NULL;
 	trace->layouts = (uint8_t)layouts;
@@ -379,15 +382,19 @@ static struct trace *make(uint64_t pc, unsigned int layouts, int *error)
 	if (m->unreached) {
 		struct cache_area *other = cache_area_between(pc, m->unreached);
 
+		*error = -ERANGE;
 		if (!other)
 			return NULL;
 		area = other;
 		m->is_moved = 1;
 		fill(m, area, trace);
 	}
-	if (!m->blocks) /* an id of no blocks would mean nothing */
+	if (!m->blocks) { /* an id of no blocks would mean nothing */
 		*error = -ENOEXEC;
-	if (!m->blocks || !keep(m, trace))
+		return NULL;
+	}
+	*error = -ENOMEM;
+	if (!keep(m, trace))
 		return NULL;
 	trace->landing = area->hot;
 	trace->head = m->head;

@@ -14,7 +14,7 @@
 
 /*
  * The trace of the code at pc, made unless it is there. NULL: *error is -EFAULT, no code is there; -ENOEXEC, its first
- * instruction can't be translated; or -ENOMEM.
+ * instruction can't be translated; -ENOMEM, no memory; or -ERANGE, no free addresses in reach of the code.
  */
 struct trace *translate(uint64_t pc, int *error);
 

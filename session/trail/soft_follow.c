@@ -109,6 +109,7 @@ int soft_follow_first(struct soft_follow *follow, pid_t pid, struct trail_sink *
 	first->use = SOFT_LIVE;
 	set_modules(follow, first);
 	first->end_fd = ended_open(pid);
+	follow->began_ns = ticks_monotonic_ns();
 	page_of(follow, first)->use = ENGINE_USE_MADE;
 	return failed(follow,
 		      first->end_fd < 0 ? first->end_fd : soft_modules_note(&first->modules));
@@ -337,7 +338,8 @@ static int calls_untraced(struct soft_follow *follow, const struct soft_process 
 	if (ptrace(PTRACE_GETREGS, process->traced, 0, &regs) || (int64_t)regs.rax != -ENOSYS)
 		return 0;
 	if (regs.orig_rax == SYS_ptrace && regs.rdi == PTRACE_TRACEME)
-		native_note(&follow->natives, ENGINE_NATIVE_TRACED, process->pid);
+		native_note(&follow->natives, ENGINE_NATIVE_TRACED, process->pid,
+			    ticks_monotonic_ns() - follow->began_ns);
 	else if (rights_gained(process->traced, &regs))
 		follow->privileged++;
 	else
@@ -441,6 +443,18 @@ static void tell_sink(struct soft_follow *follow, const struct soft_process *pro
 		failed(follow, process->sink->calls->process_end(process->sink, &ending));
 }
 
+static void note_native(struct soft_follow *follow, const struct soft_process *process,
+			const struct engine_channel *page)
+{
+	struct soft_clock *clock = &follow->reader->clock;
+	uint64_t ns;
+
+	soft_clock_look(clock);
+	ns = soft_clock_ns(clock, page->native_ticks);
+	native_note(&follow->natives, page->native, process->pid,
+		    ns > follow->began_ns ? ns - follow->began_ns : 0);
+}
+
 int soft_follow_end(struct soft_follow *follow, uint32_t number,
 		    const struct trail_between *end_with)
 {
@@ -459,7 +473,7 @@ int soft_follow_end(struct soft_follow *follow, uint32_t number,
 	if (follow->is_wanted)
 		follow->unfollowed += page->unfollowed + (page->state == ENGINE_REFUSED && number);
 	follow->lost_threads += page->lost_threads;
-	native_note(&follow->natives, page->native, process->pid);
+	note_native(follow, process, page);
 	if (process->sink && !follow->error) {
 		failed(follow, soft_reader_end(follow->reader, number, end_with));
 		tell_sink(follow, process);

@@ -45,6 +45,7 @@ struct soft_follow {
 	int is_ending; /* nothing new is followed */
 	uint64_t unfollowed, privileged;
 	struct natives natives;
+	uint64_t began_ns;
 	uint32_t lost_threads;
 	int error; /* the first */
 };

@@ -64,6 +64,24 @@ static void with_gs(void)
 	is_right = got == 4711;
 }
 
+/* Code that reads beside itself, with no free address within 2 GiB of it. */
+static void without_room(void)
+{
+	static const uint8_t code[] = { 0x8b, 0x05, 0x0a, 0, 0, 0, 0xc3 }; /* mov 10(%rip), %eax */
+	const size_t around = (size_t)4 << 30;
+	char *at = mmap(NULL, 2 * around, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+			-1, 0);
+	int (*read_it)(void);
+
+	if (at == MAP_FAILED || mprotect(at + around, 4096, PROT_READ | PROT_WRITE | PROT_EXEC))
+		return;
+	memcpy(at + around, code, sizeof(code));
+	at[around + 16] = 47;
+	*(void **)&read_it = at + around;
+	is_right = read_it() == 47;
+	await();
+}
+
 static void locked(void)
 {
 	is_right = !mlockall(MCL_CURRENT | MCL_FUTURE);
@@ -245,6 +263,7 @@ int main(int argc, char **argv)
 	} hows[] = {
 		{ "filter", under_filter },
 		{ "gs", with_gs },
+		{ "room", without_room },
 		{ "locked", locked },
 		{ "addresses", with_few_addresses },
 		{ "descriptors", without_descriptors },
