@@ -153,6 +153,7 @@ static int jump(const struct glue *glue)
 {
 	uint64_t *rip = frame_rip(glue->context), *rcx = frame_gpr(glue->context, 1);
 	const uint8_t *at = glue->at;
+	uint64_t entry;
 	uint32_t value;
 
 	if (at[0] == 0x90)
@@ -165,10 +166,8 @@ static int jump(const struct glue *glue)
 		*rip = *(const uint64_t *)relative(at + 2);
 		return 1;
 	}
-	if (is_at(glue, "\xff\x24\xcd", 3) && read_32(at + 3) == MAP_AT && *rcx <= UINT32_MAX) {
-		*rip = __atomic_load_n((const uint64_t *)MAP_AT + *rcx, __ATOMIC_ACQUIRE);
-		if (!*rip)
-			*rip = (uint64_t)gate_miss;
+	if (map_is_jump(at, *rcx, &entry)) {
+		*rip = map_landing(entry);
 		return 1;
 	}
 	if (is_at(glue, "\x48\xb8", 2)) {
@@ -178,12 +177,6 @@ static int jump(const struct glue *glue)
 	if (is_at(glue, "\x48\x8d\x0c\xc8", 4)) {
 		*rcx = *frame_gpr(glue->context, 0) + *rcx * 8;
 		return done(glue, 4);
-	}
-	if (is_at(glue, "\xff\x21", 2)) {
-		*rip = __atomic_load_n((const uint64_t *)*rcx, __ATOMIC_ACQUIRE);
-		if (!*rip)
-			*rip = (uint64_t)gate_miss;
-		return 1;
 	}
 	if (is_at(glue, "\x89\xc9", 2)) {
 		*rcx = (uint32_t)*rcx;

@@ -16,8 +16,10 @@
 #define READY_MAX 32768u  /* groups, a GiB of entries */
 #define POPULATE_WRITE 23 /* MADV_POPULATE_WRITE, of Linux 5.14; without it each page is a fault */
 
-/* Made writable at once, where the kernel counts what might be written. */
+/* Made accessible at once. Each may be two mappings more, of which a process has 65,530 (vm.max_map_count). */
 #define PIECE_BYTES (UINT64_C(1) << 20)
+#define PIECES_MAX 4096u
+#define TRIES_MAX 16
 
 /* Of a group: whose code is there, by the high half and one; none; or that of several. */
 #define OWNER_MANY UINT32_MAX
@@ -26,20 +28,17 @@ static uint64_t *map;
 static uint32_t *owners;
 static uint8_t ready[GROUPS / 8]; /* a bit a group */
 static uint32_t ready_count;
-static int is_counted;
+static uint32_t piece_count;
 static uint8_t writable[MAP_BYTES / PIECE_BYTES];
 
 int map_open(int is_far)
 {
 	owners = memory_map_alone(0, GROUPS * sizeof(*owners), PROT_READ | PROT_WRITE);
-	if (!is_far)
-		map = memory_map_alone(MAP_AT, MAP_BYTES, PROT_READ | PROT_WRITE);
+	for (int i = 0; i < TRIES_MAX && !map && !is_far; i++)
+		map = memory_map_alone(MAP_AT + memory_random() % MAP_AT_BYTES / 4096 * 4096,
+				       MAP_BYTES, PROT_NONE);
 	if (!map)
-		map = memory_map_alone(0, MAP_BYTES, PROT_READ | PROT_WRITE);
-	if (!map) { /* vm.overcommit_memory = 2 counts only what may be written */
-		is_counted = 1;
-		map = memory_map_alone(0, MAP_BYTES, PROT_READ);
-	}
+		map = memory_map_alone(0, MAP_BYTES, PROT_NONE);
 	return map && owners ? 0 : -EADDRNOTAVAIL;
 }
 
@@ -62,11 +61,12 @@ static int is_writable(const uint64_t *entries)
 {
 	uint64_t piece = (uint64_t)((const uint8_t *)entries - (uint8_t *)map) / PIECE_BYTES;
 
-	if (is_counted && !writable[piece])
-		writable[piece] = !sys_call3(SYS_mprotect,
-					     (long)((uint8_t *)map + piece * PIECE_BYTES),
-					     (long)PIECE_BYTES, PROT_READ | PROT_WRITE);
-	return !is_counted || writable[piece];
+	if (writable[piece])
+		return 1;
+	if (memory_write((uint8_t *)map + piece * PIECE_BYTES, PIECE_BYTES))
+		return 0;
+	piece_count++;
+	return writable[piece] = 1;
 }
 
 /* An entry that another thread reads meanwhile is 0, gate_miss, or right: all do. */
@@ -126,23 +126,49 @@ void map_known(uint64_t pc)
 
 int map_is_large(void)
 {
-	return ready_count > READY_MAX;
+	return ready_count > READY_MAX || piece_count > PIECES_MAX;
 }
 
 void map_clear(void)
 {
 	memory_clear(ready, sizeof(ready));
+	memory_clear(writable, sizeof(writable));
 	ready_count = 0;
-	sys_call3(SYS_madvise, (long)map, (long)MAP_BYTES, MADV_DONTNEED);
+	memory_renew(map, MAP_BYTES, piece_count * PIECE_BYTES);
+	piece_count = 0;
 }
 
 uint8_t *map_emit_jump(uint8_t *at)
 {
-	if ((uint64_t)map == MAP_AT) /* jmp *map(,%rcx,8) */
-		return emit_32(emit_bytes(at, "\xff\x24\xcd", 3), (uint32_t)MAP_AT);
+	if ((uint64_t)map <= INT32_MAX) /* jmp *map(,%rcx,8) */
+		return emit_32(emit_bytes(at, "\xff\x24\xcd", 3), (uint32_t)(uint64_t)map);
 	at = emit_save(at, RAX, THREAD_SPILL);
 	at = emit_64(emit_bytes(at, "\x48\xb8", 2), (uint64_t)map); /* movabs $map, %rax */
 	at = emit_bytes(at, "\x48\x8d\x0c\xc8", 4);		    /* lea (%rax,%rcx,8), %rcx */
 	at = emit_load(at, RAX, THREAD_SPILL);
 	return emit_bytes(at, "\xff\x21", 2); /* jmp *(%rcx) */
+}
+
+int map_is_jump(const uint8_t *at, uint64_t rcx, uint64_t *entry)
+{
+	uint32_t base;
+
+	if (at[0] != 0xff)
+		return 0;
+	memory_copy(&base, at + 3, sizeof(base));
+	*entry = rcx;
+	if (at[1] == 0x24 && at[2] == 0xcd && base == (uint64_t)map)
+		*entry = (uint64_t)map + rcx * 8;
+	else if (at[1] != 0x21)
+		return 0;
+	return *entry - (uint64_t)map < MAP_BYTES;
+}
+
+uint64_t map_landing(uint64_t entry)
+{
+	uint64_t landing;
+
+	if (gate_copy(&landing, (const void *)entry, sizeof(landing)) || !landing)
+		return (uint64_t)gate_miss;
+	return landing;
 }

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From a program address to where its translation is entered by an indirect branch: one pointer for each value of an address's low
- * half, in 32 GiB of address space of which only what is needed is ever memory. Translated code jumps through it with no
+ * half, in 32 GiB of address space at random, of which only what is needed is ever memory, and the rest has no access: what the
+ * program reads or writes there by mistake fails as it does natively. Translated code jumps through it with no
  * comparison, so where two pieces of code have the same low half neither is ever entered: both are always a miss.
  *
- * It lies where a displacement of 32 bits reaches it without a base, if that can be had. An entry never touched is 0: the jump goes
- * to address 0, faults, and the fault is a miss; the page's other entries then lead to gate_miss at once.
+ * It lies where a displacement of 32 bits reaches it without a base, if that can be had. An entry never touched can't be read, or is 0:
+ * the jump faults, here or at address 0, and the fault is a miss; the page's other entries then lead to gate_miss at once.
  */
 #ifndef AGENT_TRAIL_MAP_H
 #define AGENT_TRAIL_MAP_H
 
 #include <stdint.h>
 
-/* Where it needs no base. */
+/* Where it needs no base: from there on, within so many bytes. */
 #define MAP_AT UINT64_C(0x70000000)
+#define MAP_AT_BYTES UINT64_C(0x0fff0000)
 
 /*
  * `is_far`: leave the place that needs no base to the program. 0, or -EADDRNOTAVAIL: so much address space is not to be
@@ -47,5 +49,11 @@ void map_clear(void);
 
 /* Code for the jump: rcx is the low half of where to, and lost. */
 uint8_t *map_emit_jump(uint8_t *at);
+
+/* In that code, at the jump itself: *entry is the address that it reads. 0: it is no such jump. Any thread. */
+int map_is_jump(const uint8_t *at, uint64_t rcx, uint64_t *entry);
+
+/* Where that jump leads now. */
+uint64_t map_landing(uint64_t entry);
 
 #endif

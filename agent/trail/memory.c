@@ -18,7 +18,7 @@
 static uint8_t *chunk, *chunk_ready;
 static void *chunks; /* each begins with the one before */
 static size_t chunk_left;
-static uint64_t mapped;
+static uint64_t mapped, unwritable;
 static int is_copied;	/* by fork(2): all */
 static uint64_t region; /* where the next mapping is tried */
 
@@ -80,9 +80,13 @@ void *memory_map(uint64_t at, size_t bytes, int protection)
 	long got;
 
 	__atomic_add_fetch(&mapped, bytes, __ATOMIC_RELAXED);
+	if (protection == PROT_NONE)
+		__atomic_add_fetch(&unwritable, bytes, __ATOMIC_RELAXED);
 	limit_follow();
 	got = at ? map(at, bytes, protection) : map_anywhere(bytes, protection);
 	if (sys_failed(got)) {
+		if (protection == PROT_NONE)
+			__atomic_sub_fetch(&unwritable, bytes, __ATOMIC_RELAXED);
 		forget(bytes);
 		return NULL;
 	}
@@ -129,6 +133,36 @@ void memory_own(void *at, size_t bytes, int copied)
 uint64_t memory_mapped(void)
 {
 	return __atomic_load_n(&mapped, __ATOMIC_RELAXED);
+}
+
+uint64_t memory_unwritable(void)
+{
+	return __atomic_load_n(&unwritable, __ATOMIC_RELAXED);
+}
+
+int memory_write(void *at, size_t bytes)
+{
+	long err;
+
+	__atomic_sub_fetch(&unwritable, bytes, __ATOMIC_RELAXED);
+	limit_follow();
+	err = sys_call3(SYS_mprotect, (long)at, (long)bytes, PROT_READ | PROT_WRITE);
+	if (err)
+		__atomic_add_fetch(&unwritable, bytes, __ATOMIC_RELAXED);
+	return (int)err;
+}
+
+/* mprotect(2) would leave them several mappings. */
+void memory_renew(void *at, size_t bytes, size_t written)
+{
+	sys_call(SYS_mmap, (long)at, (long)bytes, PROT_NONE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTDUMP);
+	if (!is_copied)
+		sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK);
+	locked_spare(at, bytes);
+	__atomic_add_fetch(&unwritable, written, __ATOMIC_RELAXED);
+	limit_follow();
 }
 
 void memory_ready(uint8_t **ready, const void *up_to)

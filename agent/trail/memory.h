@@ -27,8 +27,15 @@ void memory_own(void *at, size_t bytes, int is_copied);
 /* It is about to be unmapped by others. */
 void memory_forget(const void *at, size_t bytes);
 
-/* All that we have mapped. */
+/* All that we have mapped; and of that, what was mapped without access. */
 uint64_t memory_mapped(void);
+uint64_t memory_unwritable(void);
+
+/* Pages that were mapped without access can be read and written from now on. 0 or -errno. */
+int memory_write(void *at, size_t bytes);
+
+/* They are as they were mapped, without access; `written` of their bytes were not. */
+void memory_renew(void *at, size_t bytes, size_t written);
 
 /* Zeroed, aligned to 8, at most 256 KiB. NULL: no memory. Under the engine's lock. */
 void *memory_get(size_t bytes);

@@ -12,6 +12,7 @@
 #include "agent/trail/held.h"
 #include "agent/trail/leave.h"
 #include "agent/trail/lock.h"
+#include "agent/trail/map.h"
 #include "agent/trail/onward.h"
 #include "agent/trail/pages.h"
 #include "agent/trail/places.h"
@@ -112,6 +113,19 @@ static int guard_met(struct thread *thread, const siginfo_t *info, struct frame_
 	return 1;
 }
 
+/* The map's entry for where an indirect branch leads was never touched. */
+static int map_met(const siginfo_t *info, struct frame_context *context)
+{
+	uint64_t *rip = frame_rip(context), entry;
+
+	if (!cache_has(*rip) ||
+	    !map_is_jump((const uint8_t *)*rip, *frame_gpr(context, 1), &entry) ||
+	    entry != (uint64_t)info->si_addr)
+		return 0;
+	*rip = (uint64_t)gate_miss;
+	return 1;
+}
+
 /* A write to code that is guarded: it may go on, with what was translated of that given up. */
 static int write_met(struct thread *thread, const siginfo_t *info, struct frame_context *context)
 {
@@ -159,6 +173,8 @@ static int own(struct thread *thread, const siginfo_t *info, struct frame_contex
 			*frame_rip(context) = (uint64_t)gate_miss;
 			return 1;
 		}
+		if (info->si_signo == SIGSEGV && map_met(info, context))
+			return 1;
 		if (guard_met(thread, info, context)) {
 			if (leave_is_wanted())
 				told(thread, context);
@@ -409,6 +425,10 @@ static void handler(int number, void *about, void *data)
 	}
 	if (own(thread, info, context))
 		return;
+	/* To the program, nothing is mapped where we are. */
+	if (number == SIGSEGV && info->si_code == SEGV_ACCERR &&
+	    places_meet((uint64_t)info->si_addr, 1))
+		info->si_code = SEGV_MAPERR;
 	if (*frame_rip(context) != (uint64_t)gate_signal)
 		trap_note(thread, info, context);
 	/* A handler of the program's may run in the midst of a thread that has not left. */

@@ -185,7 +185,7 @@ static void with_rseq(void)
 /* Memory where the engine has its own, once it is there: the engine leaves, and what is there then is ours. */
 static void over(void)
 {
-	unsigned char *const at = (unsigned char *)0x70000000;
+	unsigned char *const at = (unsigned char *)0x80000000; /* in the map, wherever that begins */
 	const size_t bytes = 1 << 20;
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	void *got;
