@@ -9,13 +9,14 @@ export WAYMARK_ENGINE=$WAYMARK_BUILD/agent/trail/libwaymark-trail.so
 children=$WAYMARK_BUILD/tests/targets/engine/engine-children
 
 # same COMMAND...: natively and recorded (into ./ran) it prints the same lines, whichever first, and ends so
+event=trail/soft/
 same()
 {
 	local status
 	timeout 60 "$@" 2>native_words | sort >native
 	status=${PIPESTATUS[0]}
 	rm -rf ran
-	timeout 120 "$waymark" record --json -e trail/soft/ -o ran -- "$@" >out 2>words
+	timeout 120 "$waymark" record --json -e "$event" -o ran -- "$@" >out 2>words
 	expect "$*" $? "$status"
 	grep -v '^{' out | sort >soft
 	cmp -s native soft || fail "$*: $(diff native soft)"
@@ -68,6 +69,11 @@ if command -v gdb >/dev/null; then
 	timeout 120 "$waymark" record -e trail/soft,last=1M/ -o ran -- "${run_gdb[@]}" 2>words | grep -v -i process >soft
 	cmp -s native soft || fail "gdb: $(diff native soft)"
 fi
+same "$children" grown 6
+# A flight recorder's program never waits for us: what it waits for, others may look for.
+event=trail/soft,last=4M/
+same "$children" awake 20
+event=trail/soft/
 
 # Shells, compilers, what there is.
 same sh -c 'i=0; while [ $i -lt 50 ]; do echo $i; i=$((i + 1)); done | (while read -r a; do echo "$a"; done) | sort -n; (exit 3); echo $?; exit 4'

@@ -146,6 +146,12 @@ long action_call(uint64_t number, uint64_t asked, uint64_t old, uint64_t set_byt
 	return err;
 }
 
+int action_reaps(void)
+{
+	return actions[SIGCHLD].handler == (uint64_t)SIG_IGN ||
+	       actions[SIGCHLD].flags & SA_NOCLDWAIT;
+}
+
 struct action action_take(int number)
 {
 	struct action action;

@@ -51,6 +51,9 @@ int action_open(void (*handler)(int, void *, void *));
 /* rt_sigaction(2) of the program's: 0 or -errno. */
 long action_call(uint64_t number, uint64_t asked, uint64_t old, uint64_t set_bytes);
 
+/* The kernel reaps children by itself. */
+int action_reaps(void);
+
 /* The action for a signal that is about to be handled; SA_RESETHAND is done with it. */
 struct action action_take(int number);
 

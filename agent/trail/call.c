@@ -344,6 +344,10 @@ static long call(struct thread *thread, uint64_t next)
 		return around(thread);
 	case SYS_shmdt:
 		return code_call(thread, whole);
+	case SYS_wait4:
+	case SYS_waitid:
+		process_meet();
+		return ordinary(thread);
 	default:
 		return ordinary(thread);
 	}

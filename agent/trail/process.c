@@ -16,6 +16,7 @@
 
 static uint32_t is_apart;
 static uint32_t has_asked; /* a thread of ours is about to execute a program */
+static uint32_t unmet;	   /* children since process_meet() */
 
 int process_follows(void)
 {
@@ -89,32 +90,54 @@ static void name(struct thread *child, uint64_t pid)
 				    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-/*
- * The tool is to know of the child before somebody can have waited for it: else how it ended would be lost, and its number might be
- * another's. Nothing else hangs on that, so it may not take long.
- */
-static void meet(struct thread *child, long pid)
+static void meet(const struct engine_channel *page, uint64_t born)
 {
-	name(child, (uint64_t)pid);
 	for (unsigned int naps = 0; naps < MEETING_NAPS; naps++) {
-		if (!channel_has_tool() || child->page->born >> 32 != child->born >> 32 ||
-		    __atomic_load_n(&child->page->met, __ATOMIC_ACQUIRE))
+		if (!channel_has_tool() ||
+		    __atomic_load_n(&page->born, __ATOMIC_RELAXED) >> 32 != born >> 32 ||
+		    __atomic_load_n(&page->met, __ATOMIC_ACQUIRE))
 			return;
-		channel_wait(&child->page->met, 0);
+		channel_wait(&page->met, 0);
 	}
 }
 
-void process_born(struct thread *child, long pid)
+void process_born(struct thread *child, long pid, int is_reaped)
 {
-	if (sys_failed(pid))
+	if (sys_failed(pid)) {
 		__atomic_store_n(&child->page->use, ENGINE_USE_NONE, __ATOMIC_RELEASE);
-	else
-		meet(child, pid);
+		return;
+	}
+	name(child, (uint64_t)pid);
+	if (is_reaped) {
+		meet(child->page, child->born);
+		return;
+	}
+	__atomic_add_fetch(&unmet, 1, __ATOMIC_RELEASE);
+	channel_tell();
+}
+
+/* Nothing else depends on that, so it may not take long. */
+void process_meet(void)
+{
+	uint32_t count = __atomic_load_n(&unmet, __ATOMIC_ACQUIRE);
+
+	if (!count)
+		return;
+	for (uint32_t n = 1; n < channel.processes; n++) {
+		const struct engine_channel *page = page_of(n);
+		uint64_t born = __atomic_load_n(&page->born, __ATOMIC_RELAXED);
+		uint32_t use = __atomic_load_n(&page->use, __ATOMIC_ACQUIRE);
+
+		if ((use == ENGINE_USE_MADE || use == ENGINE_USE_ENDING) &&
+		    page->parent == channel.process)
+			meet(page, born);
+	}
+	__atomic_compare_exchange_n(&unmet, &count, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 void process_become(struct thread *child)
 {
-	has_asked = 0;
+	has_asked = unmet = 0;
 	channel_turn(child->page);
 	log_restart();
 	name(child, (uint64_t)sys_call3(SYS_getpid, 0, 0, 0));

@@ -20,8 +20,14 @@ void process_unfollowed(void);
 /* What the child will have: all ids below `first_id`; 0: none. */
 void process_made(struct thread *child, uint32_t first_id);
 
-/* In the parent: its number, or an error's. */
-void process_born(struct thread *child, long pid);
+/* In the parent: its number, or an error's. `is_reaped`: by others than process_meet() knows of, so wait for the tool at once. */
+void process_born(struct thread *child, long pid, int is_reaped);
+
+/*
+ * Before a call that may reap children: the tool is to know of them. Else how they end is lost, and their numbers may be others'. Not in
+ * fork(2), where the parent would sleep.
+ */
+void process_meet(void);
 
 /* In the child, a copy: the page is its own from now on. */
 void process_become(struct thread *child);

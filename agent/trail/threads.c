@@ -233,7 +233,7 @@ static long clone_with(struct thread *thread, uint64_t next, uint64_t flags, uin
 	result = clone_held(thread, args, child, is_process, is_copy);
 	signal_let_all(thread);
 	if (is_process && child->page) /* a thread may be over, and all of it gone */
-		process_born(child, result);
+		process_born(child, result, flags & CLONE_PARENT || action_reaps());
 	else if (is_process && !sys_failed(result))
 		process_unfollowed();
 	if (!is_process && sys_failed(result))
@@ -309,6 +309,8 @@ void thread_exit_call(struct thread *thread)
 		all_left();
 		leave_wait(1);
 	}
+	if (number == SYS_exit_group)
+		process_meet();
 	if (number == SYS_exit) {
 		memory_forget(thread, thread->mapping_bytes);
 		gate_end(thread, thread->mapping_bytes, status);

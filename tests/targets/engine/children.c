@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes in all the ways that they are made and end (tests/engine_children.sh). What is printed does not depend on who is first. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -396,6 +398,88 @@ static void traced(long unused)
 	attach_to("attached at once", PTRACE_ATTACH, 1);
 }
 
+static char state_of(int stat)
+{
+	char text[512];
+	ssize_t bytes = pread(stat, text, sizeof(text) - 1, 0);
+
+	text[bytes > 0 ? bytes : 0] = '\0';
+	return bytes > 0 ? strrchr(text, ')')[2] : '?';
+}
+
+/* The parent of each never sleeps until it says so. */
+static void awake(long count)
+{
+	volatile int *is_done = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+				     -1, 0);
+	int asleep = 0, stat = open("/proc/self/stat", O_RDONLY);
+
+	for (long i = 0; i < count; i++) {
+		volatile long turn = 0;
+		pid_t pid;
+
+		*is_done = 0;
+		pid = fork();
+		if (!pid) {
+			int is = 0;
+
+			while (!*is_done)
+				is |= state_of(stat) == 'S' && !*is_done;
+			_exit(is);
+		}
+		while (turn < 3000000)
+			turn++;
+		*is_done = 1;
+		asleep += end_of(pid);
+	}
+	printf("asleep %d\n", asleep);
+}
+
+static int deep(int depth)
+{
+	volatile char room[1024];
+
+	memset((char *)room, depth, sizeof(room));
+	return depth ? deep(depth - 1) + room[5] : 0;
+}
+
+static void *deepens(void *unused)
+{
+	deep(40);
+	return unused;
+}
+
+/* A stack that grows into addresses that nobody has. */
+static void grown(long count)
+{
+	const size_t page = 4096, room = 256 + 16;
+
+	while (count-- > 0) {
+		pid_t pid = fork();
+		pthread_attr_t how;
+		pthread_t thread;
+		char *at;
+
+		if (pid) {
+			printf("%d\n", end_of(pid));
+			continue;
+		}
+		at = mmap(NULL, room * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		munmap(at, room * page);
+		at += 256 * page;
+		if (mmap(at + 8 * page, 8 * page, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_GROWSDOWN, -1,
+			 0) == MAP_FAILED)
+			_exit(9);
+		pthread_attr_init(&how);
+		pthread_attr_setstack(&how, at, 16 * page);
+		if (pthread_create(&thread, &how, deepens, NULL))
+			_exit(8);
+		pthread_join(thread, NULL);
+		_exit(0);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(long count);
@@ -406,7 +490,8 @@ static const struct {
 	{ "chain", chain },	{ "thread_executes", thread_executes },
 	{ "killed", killed },	{ "daemon", daemon_made },
 	{ "lasting", lasting }, { "sharing", sharing },
-	{ "traced", traced },
+	{ "traced", traced },	{ "awake", awake },
+	{ "grown", grown },
 };
 
 int main(int argc, char **argv)
