@@ -263,7 +263,7 @@ long code_opened(struct thread *thread, long (*plain)(const struct thread *))
 	return result;
 }
 
-/* The process's own, whose number stands behind "/proc/". */
+/* The process's own, by the number that follows "/proc/". */
 static int is_own(const char *path)
 {
 	uint64_t pid = 0;

@@ -22,7 +22,7 @@ const struct engine_mapping *places_all(void);
 /* Some of [start, start + bytes) is ours. */
 int places_meet(uint64_t start, uint64_t bytes);
 
-/* The lowest of ours that has some of [start, start + bytes): 1; 0: none has. */
+/* 1: *ours is the lowest of our mappings that overlaps [start, start + bytes); 0: no mapping does. */
 int places_first(uint64_t start, uint64_t bytes, struct engine_mapping *ours);
 
 /* Something that we have mapped begins right there. */
