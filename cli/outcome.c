@@ -49,12 +49,15 @@ size_t outcome_unmatched(const struct spec_list *specs, const struct name_list *
 		/* a watch that is no place says so when it is armed */
 		if (spec->trail || spec->watch)
 			continue;
-		if (spec->request && placed ? spec->placed : spec->matches)
+		if (placed ? spec->placed : spec->matches)
 			continue;
 		count++;
 		if (spec->request) {
 			error = request_error(spec);
 			complain_request(spec, error, names);
+		} else if (spec->matches) {
+			error = -WM_E_ALL_REFUSED;
+			complain(error, "%s", spec->text);
 		} else {
 			complain_near(error, spec->glob, (const char *const *)names->all,
 				      names->count);
@@ -168,10 +171,11 @@ void outcome_refusals(const struct wm_session *session, int verbose)
 			quantity_show_count(list->left_out, wanted, sizeof(wanted)));
 	if (!all)
 		return;
-	fprintf(stderr, "waymark: %s of %s places were refused%s\n",
-		quantity_show_count(list->count, refused, sizeof(refused)),
-		quantity_show_count(session->probes.wanted, wanted, sizeof(wanted)),
-		verbose ? ":" : " (-v names them):");
+	fprintf(stderr, "waymark: %s", quantity_show_count(list->count, refused, sizeof(refused)));
+	if (!list->has_markers)
+		fprintf(stderr, " of %s",
+			quantity_show_count(session->probes.wanted, wanted, sizeof(wanted)));
+	fprintf(stderr, " places were refused%s\n", verbose ? ":" : " (-v names them):");
 	for (size_t i = 0, next; i < list->count; i = next) {
 		for (next = i; next < list->count && all[next]->error == all[i]->error;)
 			next++;

@@ -393,11 +393,9 @@ static int finish(struct recording *recording, int had_dir)
 	outcome_watches(&recording->session->watched);
 	unwatched = recording->error ? 0 : outcome_unwatched(recording->session);
 	complain_trails(recording);
-	if (status.refused > recording->session->probes.refusals.count &&
+	if (recording->session->probes.refusals.has_markers && !options->verbose &&
 	    wm_session_detail(recording->session)[0]) {
-		complain_words("waymark: %llu sites were refused; the last: %s",
-			       (unsigned long long)status.refused,
-			       wm_session_detail(recording->session));
+		complain_words("waymark: refused last: %s", wm_session_detail(recording->session));
 		fputc('\n', stderr);
 	}
 	if (complain_unmatched(recording) || unwatched || recording->error ||

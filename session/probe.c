@@ -5,19 +5,15 @@
 #include "session/loaded.h"
 #include "session/patience.h"
 #include "session/process.h"
-#include "session/target.h"
 
 #include <errno.h>
-#include <search.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <waymark/error.h>
 
 #define AGENT_NAME "libwaymark-agent.so"
-#define REFUSALS_MAX 1000000
-#define REFUSED_BYTES_MAX (1u << 20) /* of names, for each process: an agent may be hostile */
+#define HELD_MAX 1000000
 #define GO_WAIT_NS (CONTROL_GO_WAIT_MS * UINT64_C(1000000))
 
 /* A pass over one process's modules. */
@@ -48,117 +44,6 @@ static struct plan *plan_find(const struct wm_session *session, const struct loa
 	return NULL;
 }
 
-/* ---- refusals ---- */
-
-static int refusal_order(const void *a, const void *b)
-{
-	const struct probe_refusal *left = a, *right = b;
-	int order = strcmp(left->name, right->name);
-
-	return order ? order : left->error - right->error;
-}
-
-static int refusal_add(struct wm_session *session, const struct probe_refusal *refusal)
-{
-	struct probe_refusals *list = &session->probes.refusals;
-	struct probe_refusal *more;
-
-	session->refused++;
-	if (list->count >= REFUSALS_MAX)
-		return 0;
-	if (array_grow(&list->all, &list->room, list->count + 1, sizeof(*list->all)))
-		return -ENOMEM;
-	more = &list->all[list->count];
-	*more = *refusal;
-	more->name = strdup(refusal->name);
-	more->module = strdup(refusal->module);
-	more->detail = strdup(refusal->detail);
-	list->count++; /* it is released whole or not */
-	return more->name && more->module && more->detail ? 0 : -ENOMEM;
-}
-
-/* The plan that has a place at this address of the process, and the base that it was sent with; NULL: none any more. */
-static const struct plan *plan_around(const struct probes *probes, const struct probed *probed,
-				      uint64_t address, uint64_t *base)
-{
-	const struct probed_module *module = NULL;
-	const struct plan *plan = probes->plans;
-
-	for (size_t i = 0; i < probed->count; i++)
-		if (probed->modules[i].base <= address &&
-		    (!module || probed->modules[i].base > module->base))
-			module = &probed->modules[i];
-	while (plan && module && (plan->device != module->device || plan->inode != module->inode))
-		plan = plan->next;
-	if (!plan || !module || address - module->base > plan->last)
-		return NULL;
-	*base = module->base;
-	return plan;
-}
-
-static int unstoppable_add(struct probes *probes, pid_t pid)
-{
-	struct probe_unstoppable *one;
-	struct target target;
-
-	for (size_t i = probes->unstoppable_count; i > 0; i--) {
-		one = &probes->unstoppable[i - 1];
-		one->places += one->pid == pid;
-		if (one->pid == pid)
-			return 0;
-	}
-	if (target_read(&target, pid))
-		return 0; /* it has ended */
-	if (array_grow(&probes->unstoppable, &probes->unstoppable_room,
-		       probes->unstoppable_count + 1, sizeof(*probes->unstoppable)))
-		return -ENOMEM;
-	one = &probes->unstoppable[probes->unstoppable_count++];
-	*one = (struct probe_unstoppable){ .pid = pid,
-					   .is_dumpable = target_may_stop_itself(&target),
-					   .places = 1 };
-	snprintf(one->comm, sizeof(one->comm), "%.15s", target.comm);
-	return 0;
-}
-
-int probe_refused(struct wm_session *session, struct process *process,
-		  const struct control_refused *refused, const char *name)
-{
-	uint64_t base = 0;
-	const struct plan *plan = plan_around(&session->probes, &process->probed, refused->address,
-					      &base);
-	struct probe_refusal refusal = { .name = (char *)name,
-					 .module = plan ? plan->path : "",
-					 .detail = "",
-					 .address = refused->address - base,
-					 .error = refused->error };
-	struct probe_refusal *key = calloc(1, sizeof(*key));
-	struct probe_refusal **there;
-
-	if (!key ||
-	    (refusal.error == -WM_E_NO_PTRACE && unstoppable_add(&session->probes, process->pid))) {
-		free(key);
-		return -ENOMEM;
-	}
-	if (refusal.error == -WM_E_TRACED && live_is_wanted(session))
-		refusal.error = -WM_E_TRAIL_STEPS; /* by ourselves */
-	*key = (struct probe_refusal){ .name = (char *)name, .error = refusal.error };
-	if (process->refused_bytes >= REFUSED_BYTES_MAX &&
-	    !tfind(key, &session->probes.refusals.index, refusal_order)) {
-		session->probes.refusals.left_out++;
-		free(key);
-		return 0;
-	}
-	key->name = strdup(name);
-	there = key->name ? tsearch(key, &session->probes.refusals.index, refusal_order) : NULL;
-	if (there && *there == key) {
-		process->refused_bytes += strlen(name) + 1;
-		return refusal_add(session, &refusal); /* children of one server say the same */
-	}
-	free(key->name);
-	free(key);
-	return there ? 0 : -ENOMEM;
-}
-
 /* ---- other tools ---- */
 
 struct naming {
@@ -182,7 +67,7 @@ static int held_add(struct wm_session *session, const struct process *process,
 	struct naming naming = { held->id, NULL };
 	char name[512] = "";
 
-	if (probes->held_count >= REFUSALS_MAX)
+	if (probes->held_count >= HELD_MAX)
 		return 0;
 	if (!event_list_each(process->events, name_take, &naming))
 		event_list_each_before(process->events, name_take, &naming);
@@ -245,14 +130,6 @@ int probe_held(struct wm_session *session, const struct process *process,
 	return 0;
 }
 
-static void key_free(void *node)
-{
-	struct probe_refusal *key = node;
-
-	free(key->name);
-	free(key);
-}
-
 void probes_release(struct probes *probes)
 {
 	while (probes->plans) {
@@ -261,17 +138,11 @@ void probes_release(struct probes *probes)
 		plan_free(probes->plans);
 		probes->plans = next;
 	}
-	for (size_t i = 0; i < probes->refusals.count; i++) {
-		free(probes->refusals.all[i].name);
-		free(probes->refusals.all[i].module);
-		free(probes->refusals.all[i].detail);
-	}
+	probe_refusals_release(&probes->refusals);
 	for (size_t i = 0; i < probes->held_count; i++)
 		free(probes->held[i].name);
 	free(probes->held);
 	free(probes->unstoppable);
-	free(probes->refusals.all);
-	tdestroy(probes->refusals.index, key_free);
 	*probes = (struct probes){ 0 };
 }
 
@@ -296,12 +167,12 @@ static int take_refusals(struct wm_session *session, const struct plan *plan)
 	int err = 0;
 
 	for (size_t i = 0; i < plan->refused_count && !err; i++)
-		err = refusal_add(session,
-				  &(struct probe_refusal){ .name = plan->refused[i].name,
-							   .module = plan->path,
-							   .detail = plan->refused[i].detail,
-							   .address = plan->refused[i].address,
-							   .error = plan->refused[i].error });
+		err = probe_refusal_add(
+			session, &(struct probe_refusal){ .name = plan->refused[i].name,
+							  .module = plan->path,
+							  .detail = plan->refused[i].detail,
+							  .address = plan->refused[i].address,
+							  .error = plan->refused[i].error });
 	session->probes.wanted += plan->place_count - plan->guard_count + plan->refused_count;
 	return err;
 }

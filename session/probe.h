@@ -32,6 +32,7 @@ struct probe_refusals {
 	struct probe_refusal *all;
 	size_t count, room;
 	void *index;	   /* those that agents reported, by name and error */
+	int has_markers;   /* some are of markers, which `wanted` of struct probes does not count */
 	uint64_t left_out; /* of those, dropped: past REFUSED_BYTES_MAX of a process */
 };
 
@@ -135,6 +136,15 @@ int probe_held(struct wm_session *session, const struct process *process,
 /* Its agent refused a place. 0 or -ENOMEM. */
 int probe_refused(struct wm_session *session, struct process *process,
 		  const struct control_refused *refused, const char *name);
+
+/* Likewise, a marker's sites: `detail` says where they are in the source. */
+int probe_refused_marker(struct wm_session *session, struct process *process,
+			 const struct control_refused *refused, const char *name,
+			 const char *detail);
+
+/* A place was refused. 0 or -ENOMEM. */
+int probe_refusal_add(struct wm_session *session, const struct probe_refusal *refusal);
+void probe_refusals_release(struct probe_refusals *list);
 
 /* The process is quiet: nothing is placed there any more. */
 void probe_quiet(struct process *process);

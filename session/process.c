@@ -186,7 +186,7 @@ static int take_event(struct wm_session *session, struct process *process,
 	if (err)
 		return err == -E2BIG ? -WM_E_PROTOCOL : err;
 	if (text[0] && text[1] != 'd' && !spec_name_of(text, name, sizeof(name)))
-		spec_count_match(&session->specs, name);
+		spec_count_match(&session->specs, name, 1);
 	session->markers++;
 	err = trace_schema_add(process->schema, head.id, head.types, text);
 	return err ? err : add_to_trace(session, process, &head, text);
@@ -214,6 +214,7 @@ static int take_refused(struct wm_session *session, struct process *process,
 {
 	struct control_refused head;
 	char name[NAME_BYTES], place[NAME_BYTES], other[NAME_BYTES];
+	char detail[2 * NAME_BYTES + 16];
 	const char *text, *second;
 
 	if (message->bytes <= sizeof(head))
@@ -223,23 +224,25 @@ static int take_refused(struct wm_session *session, struct process *process,
 	if (text[0] && text[1] == 'd')
 		return probe_refused(session, process, &head,
 				     spec_name_of(text, name, sizeof(name)) ? "" : name);
-	session->refused++;
+	if (spec_name_of(text, name, sizeof(name)))
+		return 0;
 	/* a marker that was refused did match; the session's detail says what became of it */
-	if (!spec_name_of(text, name, sizeof(name))) {
-		spec_count_match(&session->specs, name);
-		place_of(text, place, sizeof(place));
-		if (head.address)
-			snprintf(place + strlen(place), sizeof(place) - strlen(place), " (0x%llx)",
-				 (unsigned long long)head.address);
-		second = text + strlen(text) + 1;
-		other[0] = 0;
-		if (head.error == -WM_E_FIELD_TYPES &&
-		    second < (const char *)message->body + message->bytes)
-			place_of(second, other, sizeof(other));
-		session_fail(session, head.error, "%s at %s%s%s: %s", name, place,
-			     other[0] ? " and at " : "", other, wm_error_text(head.error));
-	}
-	return 0;
+	/* where another tool's breakpoint is, the spec is right: it is no reason to end the recording */
+	spec_count_match(&session->specs, name, head.error == -WM_E_SITE_CHANGED);
+	place_of(text, place, sizeof(place));
+	second = text + strlen(text) + 1;
+	other[0] = 0;
+	if (head.error == -WM_E_FIELD_TYPES &&
+	    second < (const char *)message->body + message->bytes)
+		place_of(second, other, sizeof(other));
+	snprintf(detail, sizeof(detail), "%s%s%s", place, other[0] ? " and " : "", other);
+	if (head.address)
+		session_fail(session, head.error, "%s at %s (0x%llx): %s", name, detail,
+			     (unsigned long long)head.address, wm_error_text(head.error));
+	else
+		session_fail(session, head.error, "%s at %s: %s", name, detail,
+			     wm_error_text(head.error));
+	return probe_refused_marker(session, process, &head, name, detail);
 }
 
 static int take_marker(struct wm_session *session, const struct link_message *message)

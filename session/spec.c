@@ -262,11 +262,13 @@ int spec_name_of(const char *text, char *name, size_t bytes)
 	return took > 0 && (size_t)took < bytes ? 0 : -EINVAL;
 }
 
-void spec_count_match(struct spec_list *list, const char *name)
+void spec_count_match(struct spec_list *list, const char *name, int is_armed)
 {
 	for (size_t i = 0; i < list->count; i++)
-		if (spec_matches(&list->all[i], name))
+		if (spec_matches(&list->all[i], name)) {
 			list->all[i].matches++;
+			list->all[i].placed += is_armed != 0;
+		}
 }
 
 void spec_list_release(struct spec_list *list)

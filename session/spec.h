@@ -24,7 +24,7 @@ struct spec {
 	uint64_t matches;	      /* markers, or places, that matched, ever */
 	/* of places in code */
 	uint64_t modules;	/* that it was looked for in */
-	uint64_t placed;	/* of the places that matched, those that can be placed */
+	uint64_t placed;	/* of these, those that can be placed; the markers that are armed */
 	int error;		/* why there is none, or none can be placed */
 	char *detail;		/* of that; NULL: none */
 	int is_of_place;	/* the error is a place's */
@@ -69,8 +69,8 @@ int spec_matches(const struct spec *spec, const char *name);
 /* "SUBSYS:EVENT" from a site's text (abi/site.h), into name[]; 0 or -EINVAL. */
 int spec_name_of(const char *text, char *name, size_t bytes);
 
-/* Count a marker for every spec that takes its name. */
-void spec_count_match(struct spec_list *list, const char *name);
+/* Count a marker for every spec that takes its name; `is_armed` 0: for a reason of its own it is not. */
+void spec_count_match(struct spec_list *list, const char *name, int is_armed);
 
 void spec_list_release(struct spec_list *list);
 

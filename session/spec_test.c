@@ -150,9 +150,10 @@ Test(spec, matches_are_counted_for_each_spec)
 	spec_add(&list, "net:*");
 	spec_add(&list, "*:rx");
 	spec_add(&list, "db:*");
-	spec_count_match(&list, "net:rx");
-	spec_count_match(&list, "net:tx");
+	spec_count_match(&list, "net:rx", 1);
+	spec_count_match(&list, "net:tx", 0);
 	cr_assert_eq(list.all[0].matches, 2);
+	cr_assert_eq(list.all[0].placed, 1);
 	cr_assert_eq(list.all[1].matches, 1);
 	cr_assert_eq(list.all[2].matches, 0);
 	spec_list_release(&list);

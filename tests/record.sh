@@ -128,6 +128,26 @@ END
 	says "shop:twice at twice.cc:2"
 	says "different field types"
 	expect "twice: recorded" "$(json recorded)" 0
+	expect "twice: refusals" "$(json refused) $(grep -o '"refusals":\[{[^]]*' out | grep -o '"name":"[^"]*"\|"detail":"[^"]*"' | sort -u | xargs)" \
+		"1 detail:twice.cc:2 and twice.cc:2 name:shop:twice"
+	# beside a marker that is armed, too: a spec of its own was asked for
+	cat >thrice.c <<'END'
+#include <waymark/marker.h>
+int main(void)
+{
+	double rate = 1;
+	WAYMARK(shop, sold, 1); WAYMARK(shop, rated, 1);
+	WAYMARK(shop, rated, rate);
+	return 0;
+}
+END
+	cc -O2 -I"$source_dir/include" thrice.c -o thrice || exit 1
+	run 1 -v -o thrice_trace -e marker:shop:sold -e marker:shop:rated -- ./thrice
+	says "    shop:rated: thrice.c:5 and thrice.c:6"
+	says "none of the places could be probed: marker:shop:rated"
+	expect "sold: recorded" "$(events_in thrice_trace)" 1
+	run 0 --json -o all_trace -e 'marker:shop:*' -- ./thrice
+	expect "shop:*: refused" "$(json refused)" 2
 fi
 
 # Rates are over the whole recording: two hits within a millisecond, in a recording of a second, are 2/s at most.
