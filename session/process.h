@@ -52,7 +52,12 @@ struct process {
 		uint16_t type;
 	} requests[REQUESTS_MAX];
 	struct process_queued *queue, **queue_end; /* requests that wait for their turn */
-	uint64_t answered_ns;			   /* when the last answer came, CLOCK_MONOTONIC */
+	struct process_silence {
+		uint64_t since_ns; /* the agent's thread sleeps; 0: not looked at */
+		uint64_t ran_ns;   /* of that thread, by then */
+	} silence;
+	int is_silent;		   /* it was given up for that */
+	uint64_t answered_ns;	   /* when the last answer came, CLOCK_MONOTONIC */
 	int error;		   /* the first that was answered since process_forgive() */
 	int was_quiet;		   /* QUIET was answered, and nothing armed since */
 	int was_seen_off;	   /* what it runs since it hung up was looked at */

@@ -370,6 +370,9 @@ static int note_end(struct wm_session *session, const struct process *process, i
 		return session_fail(session, err,
 				    "pid %d; its markers are disarmed when it goes on",
 				    (int)process->pid);
+	if (err == -WM_E_AGENT_SILENT)
+		return session_fail(session, err, "pid %d; what it had recorded by then is kept",
+				    (int)process->pid);
 	return session_fail(session, err, "pid %d", (int)process->pid);
 }
 
@@ -545,7 +548,8 @@ void wm_session_close(struct wm_session *session)
 	while (session->processes) {
 		struct process *p = session->processes, **at = &session->processes;
 
-		session_wait_moving(session, p, LEAVE_WAIT_MS);
+		if (!p->is_silent)
+			session_wait_moving(session, p, LEAVE_WAIT_MS);
 		if (session->watermark && p->drain)
 			watermark_remove(session->watermark, p->drain);
 		while (*at != p) /* a child that came meanwhile stands before it */

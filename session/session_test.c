@@ -339,13 +339,14 @@ Test(session, a_store_without_seals_is_refused)
 	attach_fails(SAMPLE_UNSEALED, -WM_E_PROTOCOL);
 }
 
-Test(session, an_agent_that_never_gets_quiet_holds_nobody_for_ever, .timeout = 12)
+Test(session, an_agent_that_never_gets_quiet_holds_nobody_for_ever, .timeout = 6)
 {
 	struct sample_agent agent = { .way = SAMPLE_DEAF, .events = 150 };
 	struct wm_session *session = open_with(NULL, "marker:net:rx");
 
 	start_recording(session, &agent);
 	cr_assert_eq(wm_session_stop(session), -WM_E_AGENT_SILENT);
+	cr_expect(strstr(wm_session_detail(session), "; what it had recorded by then is kept"));
 	cr_assert_eq(status_of(session).recorded, 150, "what it committed is kept");
 	wm_session_close(session);
 	sample_agent_release(&agent);

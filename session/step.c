@@ -22,8 +22,10 @@
 #define IDLE_NS_MAX 10000000u
 #define REQUEST_WAIT_MS 5000
 #define HALTED_WAIT_NS 250000000u
-/* agent/control/patching.c sleeps for 4 s at most, for a thread that loads a module */
-#define SILENT_WAIT_NS 5000000000u
+/* four times as long as an agent sleeps without looking again (agent/control/lock.c) */
+#define SILENT_WAIT_NS 1000000000u
+/* longer than it waits for a child that stops all threads (agent/detour/janitor.c) */
+#define SILENT_PARENT_WAIT_NS 5000000000u
 #define STOPPED_WAIT_MS 500 /* that long a program may stand still */
 #define STRICT_TRY_NS 5000000000u
 #define MEND_NS 2000000000u /* between two looks at whether our claims stand */
@@ -167,28 +169,26 @@ static int is_halted_long(const struct process *process, struct halt *halt)
 	return now_ns > halt->since_ns + HALTED_WAIT_NS;
 }
 
-struct silence {
-	uint64_t since_ns;
-	uint64_t ran_ns; /* of the agent's thread, by then */
-};
-
 /*
- * Whether the agent's thread has slept for SILENT_WAIT_NS. None of its work sleeps so long, however busy the machine.
- * 0 also if we cannot know: its number is another namespace's, or the kernel counts no times.
+ * Whether the agent's thread has slept for SILENT_WAIT_NS since process->silence began. Its work does not sleep so long,
+ * however busy the machine. 0 also if we cannot know: its number is another namespace's, or the kernel counts no times.
  */
-static int is_silent_long(const struct process *process, struct silence *silence)
+static int is_silent_long(struct process *process)
 {
+	struct process_silence *silence = &process->silence;
 	pid_t tid = (pid_t)process->hello.agent_tid;
-	uint64_t now_ns = ticks_monotonic_ns();
+	uint64_t now_ns = ticks_monotonic_ns(), slept_ns;
 	struct target_times times;
 	char state;
 
 	if (target_thread_times(process->pid, tid, &times))
 		return 0;
 	state = target_thread_state(process->pid, tid);
-	if (state != 'S' || times.ran_ns != silence->ran_ns)
-		*silence = (struct silence){ now_ns, times.ran_ns };
-	return now_ns > silence->since_ns + SILENT_WAIT_NS;
+	if (!silence->since_ns || state != 'S' || times.ran_ns != silence->ran_ns)
+		*silence = (struct process_silence){ now_ns, times.ran_ns };
+	slept_ns = now_ns - silence->since_ns;
+	return slept_ns > SILENT_WAIT_NS &&
+	       (slept_ns > SILENT_PARENT_WAIT_NS || !target_has_child(process->pid, tid));
 }
 
 static int wait_for(struct wm_session *session, struct process *process, int timeout_ms,
@@ -196,7 +196,6 @@ static int wait_for(struct wm_session *session, struct process *process, int tim
 {
 	uint64_t since_ns = ticks_monotonic_ns();
 	struct halt halt = { since_ns, 0 };
-	struct silence silence = { since_ns, 0 };
 	int is_halted = 0;
 
 	session->in_step++; /* no process is forgotten while someone waits for it */
@@ -210,10 +209,14 @@ static int wait_for(struct wm_session *session, struct process *process, int tim
 		session_step(session, 10);
 		patience_arming(session);
 		is_halted = must_move && is_halted_long(process, &halt);
-		if (must_move && !is_halted && is_silent_long(process, &silence))
+		/* a step may have drained for longer, and its answer lie there */
+		process->is_silent = must_move && !is_halted && is_silent_long(process) &&
+				     !process_pump(session, process);
+		if (process->is_silent)
 			break;
 	}
 	session->in_step--;
+	process->silence.since_ns = 0;
 	if (process->state == PROCESS_NEW || process_pending(process))
 		return is_halted ? -WM_E_STOPPED : -WM_E_AGENT_SILENT;
 	if (process->error)
@@ -336,6 +339,8 @@ int session_disarm(struct wm_session *session, struct process *process)
 	if (session->options.strict && process->armed && spec_count_markers(&session->specs))
 		err = change_stopped(session, process, CONTROL_DISARM);
 	process->armed = 0;
+	process->silence.since_ns = 0;
+	is_silent_long(process); /* it begins, for all processes side by side */
 	return err ? err : process_request(process, CONTROL_QUIET, NULL, 0);
 }
 

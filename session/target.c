@@ -299,6 +299,14 @@ int target_lacks_descriptors(pid_t pid, unsigned int most)
 	return found;
 }
 
+int target_has_child(pid_t pid, pid_t tid)
+{
+	char path[64], text[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, tid);
+	return file_read(path, text, sizeof(text)) != 0;
+}
+
 /*
  * RLIMIT_NPROC; UINT64_MAX where it does not bind: copy_process() of the kernel's kernel/fork.c. Another user's is not
  * prlimit(2)'s to read without CAP_SYS_RESOURCE.

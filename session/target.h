@@ -94,6 +94,9 @@ uint64_t target_status_mask(pid_t tid, const char *name);
 /* A thread's name, which has 15 bytes at most; "" where it has ended. */
 void target_comm(pid_t pid, pid_t tid, char comm[16]);
 
+/* Whether a thread has a child that it has not waited for; also where the kernel does not list them. */
+int target_has_child(pid_t pid, pid_t tid);
+
 /* Words for EAGAIN, where the process could not start a thread: which limit is reached. Returns detail_set()'s `error`. */
 int target_thread_limit(const struct target *target, int error, struct detail detail);
 

@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <time.h>
 
+#define SLICE_MS                                                                                   \
+	250 /* of a wait: a tool takes a thread that sleeps for a second for hung (session/step.c) */
+
 struct lock agent_lock;
 
 uint64_t lock_now_ns(void)
@@ -125,13 +128,15 @@ int lock_take(struct lock *lock, unsigned int timeout_ms)
 	/* who has waited once can't tell whether others wait too, so it takes the lock as 2 */
 	while (!try_take(lock, 2)) {
 		uint32_t held = 1;
+		unsigned int wait_ms;
 
 		now_ns = lock_now_ns();
 		if (now_ns >= end_ns)
 			return -EBUSY;
 		__atomic_compare_exchange_n(&lock->word, &held, 2, 0, __ATOMIC_RELAXED,
 					    __ATOMIC_RELAXED);
-		lock_wait_word(&lock->word, 2, (unsigned int)((end_ns - now_ns) / 1000000 + 1));
+		wait_ms = (unsigned int)((end_ns - now_ns) / 1000000 + 1);
+		lock_wait_word(&lock->word, 2, wait_ms < SLICE_MS ? wait_ms : SLICE_MS);
 	}
 	return 0;
 }
