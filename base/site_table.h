@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which bytes are a site table (abi/site.h). Tools such as patchelf move .note.waymark, whose words are relative to
- * itself. What they refer to stays: its sizes, and the distance from the sites to the records. So a table is found
- * again by its entries, each of which refers to a record.
+ * itself. The tables stay, with their sizes and the distance between them. Each entry refers to a record: this finds
+ * the table again.
  */
 #ifndef BASE_SITE_TABLE_H
 #define BASE_SITE_TABLE_H

@@ -27,7 +27,7 @@ struct namespace
 	uint64_t next;
 };
 
-/* What the kernel told the program about itself. */
+/* From the auxiliary vector: the program headers, and the address of the name that exec was given. */
 struct start {
 	uint64_t phdrs, phdr_count, name;
 };
