@@ -36,7 +36,7 @@ struct call {
 	enum trust trust;
 	int needs_proof; /* that a parameter is there still */
 	int is_of_gcc;
-	int is_unprototyped;
+	int is_unprototyped, is_fortran;
 	unsigned int integers, vectors; /* registers taken so far */
 	uint64_t stack;			/* bytes of the arguments there */
 	unsigned int doubts; /* enum passing_doubt: which of the three aren't known any more */
@@ -44,11 +44,11 @@ struct call {
 	struct parameter all[CODE_VALUES_MAX];
 };
 
-static enum trust language_trust(Dwarf_Die *function, int *is_c)
+static enum trust language_trust(Dwarf_Die *function, int *is_c, int *is_fortran)
 {
 	Dwarf_Die unit;
 
-	*is_c = 0;
+	*is_c = *is_fortran = 0;
 	if (!dwarf_diecu(function, &unit, NULL, NULL))
 		return TRUST_LISTS;
 	switch (dwarf_srclang(&unit)) {
@@ -69,11 +69,13 @@ static enum trust language_trust(Dwarf_Die *function, int *is_c)
 	case 0x3a: /* C++23 */
 	case DW_LANG_ObjC:
 	case DW_LANG_ObjC_plus_plus:
+		return TRUST_ABI;
 	case DW_LANG_Fortran77:
 	case DW_LANG_Fortran90:
 	case DW_LANG_Fortran95:
 	case DW_LANG_Fortran03:
 	case DW_LANG_Fortran08:
+		*is_fortran = 1;
 		return TRUST_ABI;
 	case DW_LANG_Mips_Assembler:
 		return TRUST_NOBODY;
@@ -100,7 +102,8 @@ enum location {
 	LOCATION_NONE,	/* there is none that tells of the first instruction */
 	LOCATION_OTHER, /* there is, and it isn't understood */
 	LOCATION_REGISTER,
-	LOCATION_FRAME, /* in the function's frame, once it has one */
+	LOCATION_FRAME,	  /* in the function's frame, once it has one */
+	LOCATION_POINTED, /* in memory that a register or a word of the frame points to */
 };
 
 static int is_argument_register(unsigned int kind, uint64_t reg)
@@ -117,6 +120,8 @@ static enum location read_expression(const Dwarf_Op *op, struct code_operand *op
 
 	if (op->atom == DW_OP_fbreg)
 		return LOCATION_FRAME;
+	if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31 && !op->number)
+		return LOCATION_POINTED;
 	if (op->atom >= DW_OP_reg0 && op->atom <= DW_OP_reg31)
 		reg = op->atom - DW_OP_reg0;
 	else if (op->atom == DW_OP_regx)
@@ -172,6 +177,8 @@ static enum location location_of(const struct call *call, Dwarf_Die *parameter,
 	    dwarf_getlocation_addr(&attribute, call->address - (uint64_t)call->dwarf->bias, &op,
 				   &count, 1) != 1)
 		return LOCATION_NONE;
+	if (count == 2 && op[0].atom == DW_OP_fbreg && op[1].atom == DW_OP_deref)
+		return LOCATION_POINTED;
 	if (count != 1) {
 		*described = eightbytes_of(op, count);
 		return LOCATION_OTHER;
@@ -273,7 +280,11 @@ static int is_unprototyped_float(const struct call *call, const struct passing *
 /* `from` tells type and name, `place_of` the location; they differ in an inline function's own copy. */
 static void parameter_take(struct call *call, Dwarf_Die *from, Dwarf_Die *place_of)
 {
+	static const struct passing reference = {
+		.bytes = 8, .alignment = 8, .classes = { CLASS_INTEGER }, .type = WM_TYPE_PTR
+	};
 	struct parameter *parameter = &call->all[call->count++];
+	int is_found;
 	const char *name = dwarf_diename(from);
 	enum location location = LOCATION_NONE;
 	Dwarf_Attribute attribute;
@@ -292,8 +303,14 @@ static void parameter_take(struct call *call, Dwarf_Die *from, Dwarf_Die *place_
 	if (place_of)
 		location = location_of(call, place_of, &parameter->by_list, &parameter->described);
 	parameter->has_list = location == LOCATION_REGISTER;
-	if (call->needs_proof && (location == LOCATION_NONE || location == LOCATION_OTHER))
+	is_found = location == LOCATION_REGISTER || location == LOCATION_FRAME;
+	if (call->needs_proof && !is_found)
 		call->trust = TRUST_LISTS;
+	/* Fortran's types don't say which arguments come by reference. */
+	if (call->is_fortran && location == LOCATION_POINTED)
+		parameter->passing = reference;
+	else if (call->is_fortran && !is_found)
+		parameter->passing.doubts = DOUBT_ALL;
 	if (call->trust != TRUST_LISTS)
 		place(call, parameter);
 	/*
@@ -551,7 +568,7 @@ int code_parameters_read(struct code_parameters *parameters, struct code_file *f
 		return is_go(file, name) ? -WM_E_FOREIGN_CALL : 0;
 	source_take(parameters, &function);
 	parameters->never_returns = dwarf_hasattr_integrate(&function, DW_AT_noreturn);
-	call.trust = language_trust(&function, &is_c);
+	call.trust = language_trust(&function, &is_c, &call.is_fortran);
 	if (call.trust == TRUST_NOBODY)
 		return 0;
 	call.is_unprototyped = is_c && !dwarf_hasattr_integrate(&function, DW_AT_prototyped);

@@ -385,6 +385,35 @@ Test(parameter, of_a_structure_llvm_passes_the_part_that_is_used)
 	close_compiled();
 }
 
+static const char *const fortran_source = "function scaled(a, n, text)\n"
+					  "complex(8) :: scaled, a\n"
+					  "integer, value :: n\n"
+					  "character(len=*) :: text\n"
+					  "scaled = a * n + len(text)\n"
+					  "end function\n"
+					  "function three(n)\n"
+					  "integer :: three(3)\n"
+					  "integer, value :: n\n"
+					  "three = n\n"
+					  "end function\n";
+
+static void check_fortran(const char *flags, const char *three)
+{
+	open_compiled("gfortran", flags, fortran_source);
+	expect_places("scaled_", "5412"); /* a, n, text, its length */
+	cr_assert_eq(parameters.values.all[0].type, WM_TYPE_PTR);
+	cr_assert_eq(parameters.values.all[1].type, WM_TYPE_I32);
+	cr_assert_eq(parameters.values.all[2].type, WM_TYPE_PTR);
+	expect_places("three_", three); /* room for the result, n */
+	close_compiled();
+}
+
+Test(parameter, fortran_s_come_by_reference_where_their_place_is_pointed_to)
+{
+	check_fortran("-O0 -x f95", "--");
+	check_fortran("-O2 -x f95", "-4");
+}
+
 /* A million blocks, each in the one before. */
 static const char *const
 	nested_source = ".text\n"

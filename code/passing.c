@@ -212,8 +212,11 @@ static void visit_array(struct walk *walk, Dwarf_Die *type, uint64_t offset, uin
 		doubt(walk);
 		return;
 	}
-	if (!bytes)
+	if (!bytes) {
+		if (walk->depth == 1) /* a whole argument: Fortran's */
+			doubt(walk);
 		return;
+	}
 	walk->hidden++;
 	if (!element_bytes || bytes > 16) /* once is enough, for the alignment */
 		visit(walk, &element, offset);
