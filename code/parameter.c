@@ -41,7 +41,7 @@ struct call {
 	uint64_t stack;			/* bytes of the arguments there */
 	unsigned int doubts; /* enum passing_doubt: which of the three aren't known any more */
 	unsigned int count;
-	struct parameter all[CODE_VALUES_MAX];
+	struct parameter *all; /* CODE_VALUES_MAX */
 };
 
 static enum trust language_trust(Dwarf_Die *function, int *is_c, int *is_fortran)
@@ -558,7 +558,8 @@ int code_parameters_read(struct code_parameters *parameters, struct code_file *f
 			 uint64_t address, const char *name, int is_local)
 {
 	struct code_dwarf *dwarf = code_dwarf_of(file);
-	struct call call = { .dwarf = dwarf, .address = address };
+	struct parameter all[CODE_VALUES_MAX]; /* large, and mostly unused: not cleared */
+	struct call call = { .dwarf = dwarf, .address = address, .all = all };
 	struct code_values *values = &parameters->values;
 	Dwarf_Die function;
 	int is_c;
