@@ -51,9 +51,9 @@ static void show_trail(struct progress *progress, const struct wm_session_status
 	fflush(stderr);
 }
 
-void progress_show(struct progress *progress, const struct wm_session_status *status)
+void progress_show(struct progress *progress, const struct wm_session_status *status, uint64_t held)
 {
-	uint64_t now = now_ns(), events = status->recorded + status->discarded;
+	uint64_t now = now_ns(), events = status->recorded + status->discarded + held;
 	char rate[32], bytes[32], lost[32];
 	double fresh;
 
@@ -64,6 +64,9 @@ void progress_show(struct progress *progress, const struct wm_session_status *st
 		show_trail(progress, status);
 		return;
 	}
+	/* a page that is overwritten just now may be in neither count */
+	if (events < progress->last_events)
+		events = progress->last_events;
 	fresh = (double)(events - progress->last_events) * 1e9 / (double)(now - progress->last_ns);
 	progress->rate = progress->shown ? progress->rate * 0.5 + fresh * 0.5 : fresh;
 	progress->last_ns = now;

@@ -27,8 +27,12 @@ struct progress {
 
 void progress_begin(struct progress *progress);
 
-/* Renew the line, a few times a second at most; nothing where stderr is no terminal. */
-void progress_show(struct progress *progress, const struct wm_session_status *status);
+/*
+ * Renew the line, a few times a second at most; nothing where stderr is no terminal. `held`: events that
+ * the buffers hold, which `status` does not count yet.
+ */
+void progress_show(struct progress *progress, const struct wm_session_status *status,
+		   uint64_t held);
 
 /* The same while places are planned and armed: "planning 12,000 of 43,671 functions in libjvm.so". */
 void progress_plan(struct progress *progress, const struct session_progress *plan);

@@ -264,7 +264,8 @@ static void record(struct recording *recording)
 			return;
 		}
 		wm_session_status(recording->session, &status);
-		progress_show(&recording->progress, &status);
+		progress_show(&recording->progress, &status,
+			      session_held_events(recording->session));
 		err = flight_poll(&recording->flight, recording->session);
 		if (err < 0) {
 			fail(recording, err);

@@ -360,6 +360,7 @@ static uint64_t overwritten_since(struct drain *drain)
 
 	if (!is_cyclic(drain))
 		return 0;
+	drain->overwritten_counted = now;
 	if (drain->reach == DRAIN_ALL)
 		drain->overwritten = now;
 	return now > drain->overwritten ? now - drain->overwritten : 0;

@@ -74,6 +74,12 @@ int drain_finish(struct drain *drain, const struct drain_sink *sink);
 
 void drain_count(const struct drain *drain, struct drain_counts *counts);
 
+/*
+ * Events that drain_count() does not count yet: those that the store holds, and by the cyclic policy those
+ * that were overwritten since the last pass. A moment's figure, for people to look at.
+ */
+uint64_t drain_held(const struct drain *drain);
+
 /* Bytes of the store that are in use, and all of them. */
 uint64_t drain_used_bytes(const struct drain *drain);
 uint64_t drain_buffer_bytes(const struct drain *drain);

@@ -44,6 +44,25 @@ Test(drain_cyclic, what_the_flight_recorder_overwrote_lies_in_the_gap)
 	release();
 }
 
+Test(drain_cyclic, held_counts_what_is_in_pages_and_what_was_overwritten)
+{
+	struct wm_page *page;
+
+	make(4, 4, STORE_CYCLIC);
+	cr_assert_eq(drain_held(drain), 0);
+	sample_store_slot(&store, 0, 100, 0);
+	fill(sample_store_page(&store, 0, 0, 0), 4);
+	page = sample_store_page(&store, 1, 0, 0);
+	sample_store_event(&store, page, 1, 2000);
+	cr_assert_eq(drain_held(drain), 5);
+	store.head->overwritten = 7;
+	cr_assert_eq(drain_held(drain), 12);
+	sample_store_close(&store, page);
+	cr_assert_eq(pass(DRAIN_ALL), 2);
+	cr_assert_eq(drain_held(drain), 0, "drain_count() counts all");
+	release();
+}
+
 #define STEAL_STEPS 9
 
 /*

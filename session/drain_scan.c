@@ -72,6 +72,39 @@ static int found_order(const void *a, const void *b)
 	return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
+static uint64_t page_held(const struct drain *drain, const struct wm_page *page)
+{
+	uint32_t state = __atomic_load_n(&page->state, __ATOMIC_ACQUIRE);
+	uint32_t slot = __atomic_load_n(&page->slot, __ATOMIC_RELAXED);
+	uint64_t events = __atomic_load_n(&page->word, __ATOMIC_RELAXED) >> 32, part = 0;
+
+	if ((state != PAGE_OPEN && state != PAGE_FULL) || slot >= drain->map.slot_count)
+		return 0;
+	if (drain->streams[slot].part_seq == __atomic_load_n(&page->seq, __ATOMIC_RELAXED))
+		part = drain->streams[slot].part_events;
+	return events > part ? events - part : 0;
+}
+
+uint64_t drain_held(const struct drain *drain)
+{
+	const struct mapping *map = &drain->map;
+	uint64_t overwritten = __atomic_load_n(&map->store->overwritten, __ATOMIC_RELAXED);
+	uint64_t held = 0;
+
+	for (uint32_t chunk = 0; chunk < map->chunk_count; chunk++) {
+		uint32_t word = __atomic_load_n(&map->chunks[chunk], __ATOMIC_ACQUIRE);
+		uint32_t units = word & CHUNK_WHOLE ? 1 : word & CHUNK_ALL_SMALL;
+
+		for (; units; units &= units - 1)
+			held += page_held(
+				drain,
+				&map->pages[chunk * CHUNK_UNITS + (uint32_t)__builtin_ctz(units)]);
+	}
+	if (is_cyclic(drain) && overwritten > drain->overwritten_counted)
+		held += overwritten - drain->overwritten_counted;
+	return held;
+}
+
 int drain_scan(struct drain *drain, enum drain_reach reach)
 {
 	const struct mapping *map = &drain->map;

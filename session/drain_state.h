@@ -31,6 +31,7 @@ struct drain {
 	struct drain_counts counts; /* discarded: of streams that are over */
 	uint64_t live_discarded;    /* of the others, at the last look */
 	uint64_t overwritten;	    /* of the store's count: what its streams have as lost by now */
+	uint64_t overwritten_counted; /* of the store's count: what drain_count() counts by now */
 };
 
 /* The head of a packet without events; its times are the caller's. */

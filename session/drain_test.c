@@ -124,10 +124,13 @@ Test(drain, an_open_page_comes_out_in_parts)
 	sample_store_slot(&store, 0, 100, 0);
 	page = sample_store_page(&store, 0, 0, 0);
 	sample_store_event(&store, page, 1, 1500);
+	cr_assert_eq(drain_held(drain), 1);
 	cr_assert_eq(pass(DRAIN_PARTS), 1);
+	cr_assert_eq(drain_held(drain), 0);
 	cr_assert_eq(pass(DRAIN_PARTS), 0, "there is nothing new");
 	sample_store_event(&store, page, 1, 1501);
 	sample_store_event(&store, page, 1, 1502);
+	cr_assert_eq(drain_held(drain), 2);
 	cr_assert_eq(pass(DRAIN_PARTS), 1);
 	sample_store_event(&store, page, 1, 1503);
 	sample_store_close(&store, page);

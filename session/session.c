@@ -517,6 +517,15 @@ int wm_session_status(struct wm_session *session, struct wm_session_status *stat
 	return 0;
 }
 
+uint64_t session_held_events(const struct wm_session *session)
+{
+	uint64_t count = 0;
+
+	for (const struct process *p = session->processes; p; p = p->next)
+		count += p->drain ? drain_held(p->drain) : 0;
+	return count;
+}
+
 uint64_t session_crowded_out(const struct wm_session *session)
 {
 	uint64_t count = session->past.crowded_out;
