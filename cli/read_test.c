@@ -106,6 +106,19 @@ Test(report, is_never_silent_about_losses)
 	sample_folder_remove(dir);
 }
 
+Test(report, counts_that_no_machine_reaches_are_called_so)
+{
+	make_trace(20000000000);
+	cr_assert_eq(run("report %s"), 0);
+	expect("Losses       40000000000 events discarded");
+	expect("             no machine produces so many events in this time: a process has changed its counts\n");
+	sample_folder_remove(dir);
+	make_trace(11);
+	cr_assert_eq(run("report %s"), 0);
+	cr_assert(!strstr(printed, "no machine"), "%s", printed);
+	sample_folder_remove(dir);
+}
+
 Test(report, json_is_read_by_others)
 {
 	make_trace(0);

@@ -195,6 +195,16 @@ static int is_open(const struct trace_reader *reader)
 	return reader->is_indexed && !reader->is_ended && !reader->live;
 }
 
+/* No thread passes two events in a nanosecond, but a process may have written to its counts. */
+static int is_impossible(const struct trace_reader *reader, const struct summary *summary)
+{
+	uint64_t between_ns = summary->end_ns - summary->begin_ns;
+	double length_ns = (double)(reader->length_ns > between_ns ? reader->length_ns
+								   : between_ns);
+
+	return (double)summary->discarded > (length_ns + 1e9) * (double)reader->stream_count;
+}
+
 static void print_losses(const struct trace_reader *reader, const struct summary *summary)
 {
 	uint64_t printed = 0;
@@ -219,6 +229,8 @@ static void print_losses(const struct trace_reader *reader, const struct summary
 	       100.0 * (double)summary->discarded /
 		       (double)(summary->discarded + summary->total + !summary->total),
 	       (unsigned long long)summary->missing_packets);
+	if (is_impossible(reader, summary))
+		printf("             no machine produces so many events in this time: a process has changed its counts\n");
 	for (uint32_t i = 0; i < reader->stream_count && printed < LOSSY_SHOWN_MAX; i++) {
 		const struct trace_stream *stream = &reader->streams[i];
 
