@@ -472,28 +472,24 @@ static int outcome(struct injection *injection, uint32_t status)
 	if (pread(injection->mem, &data, bytes, (off_t)injection->scratch.data) != (ssize_t)bytes)
 		return -WM_E_GONE;
 	data.text[sizeof(data.text) - 1] = '\0';
-	if ((status == LOADER_CREATE_FAILED && data.error == EAGAIN) ||
-	    (status == LOADER_STARTED && data.error == -EAGAIN))
+	if (abs(data.error) == EAGAIN)
 		return target_thread_limit(&injection->target, -WM_E_INJECT, injection->detail);
-	if (status == LOADER_CREATE_FAILED)
-		return detail_set(injection->detail, -WM_E_INJECT,
-				  "process %d (%s) can't start a thread: %s", injection->target.pid,
-				  comm, strerror(data.error));
-	if (status == LOADER_STARTED && data.error == -EROFS)
-		return detail_set(injection->detail, -WM_E_SOCKET_DIR, "process %d (%s), %s: %s",
-				  injection->target.pid, comm, injection->socket_dir,
-				  strerror(EROFS));
-	if (status == LOADER_STARTED)
-		return data.error ? detail_set(injection->detail,
-					       data.error == -EMFILE ? -WM_E_NO_DESCRIPTORS
-								     : data.error,
-					       "process %d (%s): the agent could not start",
-					       injection->target.pid, comm)
-				  : 0;
-	if (target_lacks_descriptors(injection->target.pid, 0))
+	if (data.error == -EROFS)
+		return detail_set(injection->detail, -WM_E_SOCKET_DIR, "%s: %s",
+				  injection->socket_dir, strerror(EROFS));
+	if (status == LOADER_STARTED && !data.error)
+		return 0;
+	if (status == LOADER_CREATE_FAILED) {
+		snprintf(data.text, sizeof(data.text), "can't start a thread: %s",
+			 strerror(data.error));
+	} else if (status == LOADER_STARTED) {
+		error = data.error == -EMFILE ? -WM_E_NO_DESCRIPTORS : data.error;
+		strcpy(data.text, "the agent could not start");
+	} else if (target_lacks_descriptors(injection->target.pid, 0)) {
 		error = -WM_E_NO_DESCRIPTORS;
-	else if (strstr(data.text, "cannot open shared object"))
+	} else if (strstr(data.text, "cannot open shared object")) {
 		error = -WM_E_NO_AGENT;
+	}
 	return detail_set(injection->detail, error, "process %d (%s): %s", injection->target.pid,
 			  comm, data.text);
 }
