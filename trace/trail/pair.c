@@ -5,10 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread in the order of its coming. */
+/* A thread, in the order of their making. */
 struct thread {
 	const struct trail_path *path;
 	uint32_t process; /* the how manyth that has trails */
+	int is_in_order;
 	struct thread *other;
 };
 
@@ -24,22 +25,75 @@ static int by_coming(const void *left, const void *right)
 	return a->tid < b->tid ? -1 : a->tid > b->tid;
 }
 
+/* The first of a number, of these, that is not in order yet: numbers come again. */
+static struct thread *made_one(struct thread *threads, size_t count, uint64_t tid)
+{
+	for (size_t i = 0; i < count; i++)
+		if (threads[i].path->stream->tid == tid && !threads[i].is_in_order)
+			return &threads[i];
+	return NULL;
+}
+
+/*
+ * Who runs first of two that were made is chance; in which order they were made, their maker's trail tells. Of threads of one
+ * process that came in this order: each, and behind it whom it has made.
+ */
+static void put_in_order(struct thread *ordered, struct thread *threads, size_t count)
+{
+	size_t put = 0, looked_at = 0;
+
+	for (size_t next = 0; put < count; next++) {
+		if (threads[next].is_in_order)
+			continue;
+		threads[next].is_in_order = 1;
+		ordered[put++] = threads[next];
+		for (; looked_at < put; looked_at++) {
+			const struct trail_path *path = ordered[looked_at].path;
+
+			for (size_t i = 0; i < path->count; i++) {
+				const struct trail_part *part = &path->parts[i];
+				struct thread *made = part->count || part->between.event !=
+									      TRAIL_FORK
+							      ? NULL
+							      : made_one(threads, count,
+									 part->between.values[0]);
+
+				if (!made)
+					continue;
+				made->is_in_order = 1;
+				ordered[put++] = *made;
+			}
+		}
+	}
+}
+
+/* The caller's to free; NULL: no memory. */
 static struct thread *threads_of(const struct trails *trails)
 {
 	struct thread *threads = calloc(trails->path_count + 1, sizeof(*threads));
+	struct thread *ordered = calloc(trails->path_count + 1, sizeof(*ordered));
+	size_t first = 0;
 	uint32_t process = 0;
 
-	if (!threads)
+	if (!threads || !ordered) {
+		free(threads);
+		free(ordered);
 		return NULL;
+	}
 	for (size_t i = 0; i < trails->path_count; i++)
 		threads[i].path = &trails->paths[i];
 	qsort(threads, trails->path_count, sizeof(*threads), by_coming);
 	for (size_t i = 0; i < trails->path_count; i++) {
-		if (i && threads[i].path->stream->process != threads[i - 1].path->stream->process)
-			process++;
 		threads[i].process = process;
+		if (i + 1 < trails->path_count &&
+		    threads[i + 1].path->stream->process == threads[i].path->stream->process)
+			continue;
+		put_in_order(ordered + first, threads + first, i + 1 - first);
+		first = i + 1;
+		process++;
 	}
-	return threads;
+	free(threads);
+	return ordered;
 }
 
 static int is_counterpart(const struct thread *a, const struct thread *b, int pass)

@@ -59,6 +59,31 @@ Test(pair, goes_by_the_order_of_coming_and_not_by_number)
 	expect((const uint32_t[][2]){ { 10, 80 }, { 11, 99 }, { 12, 81 } }, 3);
 }
 
+Test(pair, goes_by_the_order_of_making_where_trails_tell_it)
+{
+	struct trail_part makes[2][4];
+	static const uint32_t made[2][4] = { { 11, 12, 13, 14 }, { 23, 22, 99, 21 } };
+
+	for (int side = 0; side < 2; side++)
+		for (int i = 0; i < 4; i++)
+			makes[side][i] = (struct trail_part){
+				.between = { .event = TRAIL_FORK, .values = { made[side][i] } }
+			};
+	make(0,
+	     (struct thread[THREADS]){
+		     { 0, 10, 1, "w" }, { 0, 11, 5, "w" }, { 0, 12, 7, "w" }, { 0, 13, 9, "w" } });
+	make(1,
+	     (struct thread[THREADS]){
+		     { 0, 20, 1, "w" }, { 0, 21, 5, "w" }, { 0, 22, 7, "w" }, { 0, 23, 9, "w" } });
+	for (int side = 0; side < 2; side++) {
+		paths[side][0].parts = makes[side];
+		paths[side][0].count = 4;
+	}
+	expect((const uint32_t[][2]){ { 10, 20 }, { 11, 23 }, { 12, 22 }, { 13, 21 } }, 4);
+	for (int side = 0; side < 2; side++)
+		paths[side][0] = (struct trail_path){ 0 };
+}
+
 Test(pair, prefers_the_same_name_in_the_same_process)
 {
 	make(0,
