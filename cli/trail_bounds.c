@@ -5,6 +5,7 @@
 #include "cli/quantity.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <waymark/error.h>
@@ -136,9 +137,10 @@ static int is_empty(const struct trail_bounds *bounds, const struct trail_view *
 
 static int complain_empty(const struct trail_bounds *bounds, const struct trail_view *view)
 {
-	complain_words("waymark: no trail has anything between %s and %s: %s\n",
+	complain_words("waymark: no trail has anything between %s and %s: %s",
 		       bounds->from_text ? bounds->from_text : "its begin",
 		       bounds->to_text ? bounds->to_text : "its end", view->dir);
+	fputc('\n', stderr);
 	return CLI_FAILED;
 }
 
