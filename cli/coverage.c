@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <waymark/error.h>
 
@@ -223,6 +224,7 @@ static int source_add(struct coverage *coverage, const struct coverage_options *
 {
 	char found[PATH_MAX];
 	struct coverage_source *to;
+	struct stat about;
 
 	if (source_find(source->path, options->source_dir, found)) {
 		if (!options->all)
@@ -239,6 +241,8 @@ static int source_add(struct coverage *coverage, const struct coverage_options *
 	*to = (struct coverage_source){ .source = source, .path = strdup(found) };
 	if (!to->path)
 		return -ENOMEM;
+	if (!stat(found, &about))
+		source_complain_changed(found, about.st_mtime, source->built_s);
 	coverage_sum(to);
 	coverage->count++;
 	return 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/source_text.h"
 
+#include "cli/cli.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -111,6 +113,16 @@ void source_text_release(struct source_text *text)
 	text->bytes = NULL;
 	text->lines = NULL;
 	text->count = 0;
+}
+
+void source_complain_changed(const char *path, int64_t written_s, int64_t built_s)
+{
+	if (!built_s || written_s <= built_s)
+		return;
+	complain_words(
+		"waymark: %s was changed after the program was built: its lines may be others",
+		path);
+	fputc('\n', stderr);
 }
 
 const char *source_text_line(const struct source_text *text, uint32_t number, size_t *bytes)

@@ -202,12 +202,9 @@ static int show_source(struct lines_show *to, const struct lines_source *source)
 		to->first_missing = to->missing++ ? to->first_missing : source->path;
 	} else if (err && err != -ENOMEM) {
 		complain(err, "%s", text.path);
-	} else if (source->built_s && text.written_s > source->built_s) {
+	} else {
 		out_flush(to->show->out);
-		complain_words("waymark: %s was changed after the program was built: its lines may "
-			       "be others",
-			       text.path);
-		fputc('\n', stderr);
+		source_complain_changed(text.path, text.written_s, source->built_s);
 	}
 	put_head(to, source, &text, instructions);
 	put_lines(to, source, &text);

@@ -178,6 +178,9 @@ cmp -s some.info all.info || fail "a trace without lines changes another's"
 
 touch -d '+1 hour' shapes.c
 said 0 "shapes.c was changed after the program was built" trail --lines --source shapes.c plain
+said 0 "shapes.c was changed after the program was built" coverage -o edited.info plain
+expect "lines that it says" "$(wc -l <words)" 1
+cmp -s edited.info all.info || fail "coverage of a source that was changed is another"
 mkdir elsewhere && mv shapes.c elsewhere
 said 0 "not found: $folder/shapes.c" trail --lines plain
 ! grep -qF '\x0a' words || fail "a line end is shown as what a terminal must not see: $(cat words)"
