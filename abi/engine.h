@@ -268,6 +268,7 @@ struct engine_slot {
 	uint32_t process, reserved; /* its page */
 	uint64_t began_ticks;
 	uint64_t lost_words; /* ENGINE_DISCARD: that were overwritten before they were taken */
+	uint64_t lost_blocks; /* ENGINE_CYCLIC: about so many were in the segments that were overwritten */
 	char comm[16];
 	struct engine_segment segments[ENGINE_SEGMENTS_MAX];
 };

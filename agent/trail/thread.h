@@ -60,14 +60,15 @@ struct thread {
 	struct engine_slot *slot; /* NULL: unrecorded */
 	uint32_t segment;	  /* of the slot's, being filled */
 	uint64_t segment_number;
-	uint32_t *words, *words_end; /* of that segment */
-	uint64_t mapping_bytes;	     /* of this thread: itself, then its stacks */
-	uint32_t is_leaving;	     /* leave.h is under way */
-	uint32_t is_native;	     /* it has left */
-	uint32_t is_trying;	     /* it runs its own code for the fault that this is */
-	uint32_t is_process;	     /* PROCESS_*: it leaves, and the engine with it */
-	uint32_t is_copy;	     /* a forked child, to begin with */
-	uint32_t has_stack;	     /* a child: not its maker's */
+	uint32_t *words, *words_end;	       /* of that segment */
+	uint32_t sampled[ENGINE_SEGMENTS_MAX]; /* about so many blocks are in each segment: ring.c's */
+	uint64_t mapping_bytes;		       /* of this thread: itself, then its stacks */
+	uint32_t is_leaving;		       /* leave.h is under way */
+	uint32_t is_native;		       /* it has left */
+	uint32_t is_trying;		       /* it runs its own code for the fault that this is */
+	uint32_t is_process;		       /* PROCESS_*: it leaves, and the engine with it */
+	uint32_t is_copy;		       /* a forked child, to begin with */
+	uint32_t has_stack;		       /* a child: not its maker's */
 	struct engine_channel *page; /* of a child that is a process, and recorded; NULL: it is not */
 	uint64_t born;		     /* what that has for it until its pid is known */
 	uint32_t is_executing;	     /* in execve(2), with TRAIL_EXEC as the last of its trail */

@@ -218,6 +218,17 @@ struct exit *exit_of(uint32_t id)
 	return exit;
 }
 
+uint32_t trace_path_blocks(const struct thread *thread, uint32_t id)
+{
+	/* it is counted there: nobody takes it away, and all of `exits` is mapped */
+	const struct generation *generation = generation_of(thread->generation);
+
+	if (!thread->generation || id < generation->first_id ||
+	    id - generation->first_id >= IDS_MAX)
+		return 0;
+	return generation->exits[id - generation->first_id].blocks;
+}
+
 uint32_t exit_number(const struct exit *exit)
 {
 	uint64_t at = (uint64_t)((const uint8_t *)exit - (const uint8_t *)now->exits) /

@@ -89,6 +89,9 @@ void trace_out(struct thread *thread);
 /* A new generation, if there is too much code, or traces_ask() has asked for one. Nobody keeps traces or exits across it. */
 void traces_turn(void);
 
+/* The blocks of an id's path, if the thread is in the generation that the id is of; 0: it is not. No lock. */
+uint32_t trace_path_blocks(const struct thread *thread, uint32_t id);
+
 /* It has to wait: some thread may still be in each of the old ones. */
 int traces_are_stuck(void);
 void traces_ask(void);

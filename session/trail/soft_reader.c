@@ -334,29 +334,24 @@ static int drain(struct soft_reader *reader, uint32_t slot)
 	return had;
 }
 
-/*
- * How many of the blocks in the segments from `first` to `newest` are older than those that are wanted. Of the segments before
- * `first`, which were overwritten, the words are known and not their blocks: as many for each word as in those that are there.
- */
+/* How many of the blocks in the segments from `first` to `newest` are older than those that are wanted. */
 static void skip_older(struct soft_reader *reader, uint32_t slot, uint64_t first, uint64_t newest)
 {
 	struct soft_thread *thread = &reader->threads[slot];
-	uint64_t blocks = 0, gone = first - thread->next, full = 0, full_blocks = 0;
+	uint64_t blocks = 0;
 	struct soft_segment taken;
 
 	if (!reader->newest_blocks || reader_paths(reader, thread->source) < 0)
 		return;
 	for (uint64_t number = first; number <= newest; number++)
-		if (segment_find(reader, slot, number, &taken)) {
-			uint64_t here = segment_blocks(reader, thread, slot, &taken);
-
-			blocks += here;
-			full += taken.words != 0;
-			full_blocks += taken.words ? here : 0;
-		}
+		if (segment_find(reader, slot, number, &taken))
+			blocks += segment_blocks(reader, thread, slot, &taken);
 	if (blocks > reader->newest_blocks)
 		thread->skip = blocks - reader->newest_blocks;
-	reader->overwritten += thread->skip + (full ? gone * full_blocks / full : 0);
+	/* once: after execve(2) the thread may keep its slot */
+	reader->overwritten += thread->skip;
+	reader->overwritten += __atomic_exchange_n(
+		&soft_channel_slot(reader->channel, slot)->lost_blocks, 0, __ATOMIC_RELAXED);
 }
 
 /* What is there from thread->next on, by its numbers: those that follow each other up to the newest. */
@@ -460,7 +455,7 @@ void reader_slot_free(const struct soft_reader *reader, uint32_t number)
 		clear(reader, number, i);
 		slot->segments[i] = (struct engine_segment){ 0 };
 	}
-	slot->lost_words = 0;
+	slot->lost_words = slot->lost_blocks = 0;
 	soft_channel_give_slot(reader->channel, number);
 }
 

@@ -48,9 +48,9 @@ struct soft_reader {
 	uint32_t used;		     /* slots, the first: none behind them was ever taken */
 	uint32_t turn;		     /* the slot that is looked at next, modulo */
 	uint64_t blocks, losses;
-	uint64_t overwritten; /* blocks that a ring no longer had: about as many, by those that it had */
-	uint64_t words_put; /* that told these blocks */
-	pid_t killed_tid; /* the thread whose signal ended the process that soft_reader_end() was of last; 0: none is known */
+	uint64_t overwritten; /* blocks before those: about so many, by the engines' own count */
+	uint64_t words_put;   /* that told these blocks */
+	pid_t killed_tid;     /* whose signal ended the last process that ended; 0: not known */
 	uint64_t newest_blocks; /* of a thread that overwrites its own: no more are wanted; 0: all that are there */
 	int error; /* of the sink, or -ENOMEM; the first: nothing is taken any more */
 };
