@@ -115,16 +115,18 @@ static int range_of_file(struct range *range, const char *path, uint64_t base)
 	return range->start < range->end;
 }
 
-/* By the process's map: what follows what holds the module's first mapping. */
-static int range_of_map(struct range *range, pid_t pid, const char *path)
+/* By the process's map: the mappings of that path that follow each other from `base` on. A path may be mapped elsewhere, too. */
+static int range_of_map(struct range *range, pid_t pid, const char *path, uint64_t base)
 {
 	struct maps maps;
 
 	*range = (struct range){ .start = UINT64_MAX };
 	if (!maps_read(&maps, pid))
 		for (size_t i = 0; i < maps.count; i++) {
-			if (strcmp(maps.list[i].path, path) != 0)
+			if (maps.list[i].end <= base)
 				continue;
+			if (strcmp(maps.list[i].path, path) != 0)
+				break;
 			if (maps.list[i].start < range->start)
 				range->start = maps.list[i].start;
 			range->end = maps.list[i].end;
@@ -152,7 +154,8 @@ static int note_module(struct only *only, const struct control_module *module, c
 	struct range range;
 
 	note_exe(only);
-	if (!range_of_file(&range, path, module->base) && !range_of_map(&range, only->pid, path))
+	if (!range_of_file(&range, path, module->base) &&
+	    !range_of_map(&range, only->pid, path, module->base))
 		return 0;
 	if (module->gone) /* what it ran may still come, from an origin that is drained late */
 		return 0;
