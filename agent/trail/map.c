@@ -132,10 +132,9 @@ int map_is_large(void)
 void map_clear(void)
 {
 	memory_clear(ready, sizeof(ready));
-	memory_clear(writable, sizeof(writable));
-	ready_count = 0;
-	memory_renew(map, MAP_BYTES, piece_count * PIECE_BYTES);
-	piece_count = 0;
+	if (!memory_renew(map, MAP_BYTES, piece_count * PIECE_BYTES))
+		memory_clear(writable, sizeof(writable));
+	ready_count = piece_count = 0;
 }
 
 uint8_t *map_emit_jump(uint8_t *at)

@@ -153,16 +153,22 @@ int memory_write(void *at, size_t bytes)
 }
 
 /* mprotect(2) would leave them several mappings. */
-void memory_renew(void *at, size_t bytes, size_t written)
+int memory_renew(void *at, size_t bytes, size_t written)
 {
-	sys_call(SYS_mmap, (long)at, (long)bytes, PROT_NONE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	long got = sys_call(SYS_mmap, (long)at, (long)bytes, PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+
+	if (sys_failed(got)) { /* the program has as many mappings as it may have */
+		sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTNEED);
+		return (int)got;
+	}
 	sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTDUMP);
 	if (!is_copied)
 		sys_call3(SYS_madvise, (long)at, (long)bytes, MADV_DONTFORK);
 	locked_spare(at, bytes);
 	__atomic_add_fetch(&unwritable, written, __ATOMIC_RELAXED);
 	limit_follow();
+	return 0;
 }
 
 void memory_ready(uint8_t **ready, const void *up_to)

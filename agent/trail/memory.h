@@ -34,8 +34,8 @@ uint64_t memory_unwritable(void);
 /* Pages that were mapped without access can be read and written from now on. 0 or -errno. */
 int memory_write(void *at, size_t bytes);
 
-/* They are as they were mapped, without access; `written` of their bytes were not. */
-void memory_renew(void *at, size_t bytes, size_t written);
+/* They are as they were mapped, without access; `written` of their bytes were not. 0; -errno: they are zeroed alone. */
+int memory_renew(void *at, size_t bytes, size_t written);
 
 /* Zeroed, aligned to 8, at most 256 KiB. NULL: no memory. Under the engine's lock. */
 void *memory_get(size_t bytes);
