@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +17,6 @@
 #define INDEX_MAGIC 0x31584449534d57ULL /* "WMSIDX1", little endian */
 #define INDEX_VERSION 1
 #define ENTRIES_READ 1024
-#define FILES_IN_GROUP 4096u
-#define GROUPS (UINT32_MAX / FILES_IN_GROUP + 1) /* numbers have 32 bits */
 #define INDEX_NEW INDEX_NAME ".new"
 
 _Static_assert(sizeof(struct index_head) == 64 && sizeof(struct index_packet) == 64,
@@ -90,20 +89,26 @@ struct expected {
 	uint64_t kept_end; /* of the packets that a mended index has */
 	struct trace_stream *found;
 	int is_replaced; /* another stream has its name */
+	struct expected *next;
 };
 
 struct check {
 	struct trace_reader *reader;
 	int fd;
 	uint64_t entries; /* whole ones in the file */
-	/* By number, in groups: a repair or a full disk leaves few files with high numbers. */
-	struct expected **groups;
-	uint64_t file_end; /* above all numbers */
+	/* By number. A repair or a full disk leaves few files with high numbers. */
+	void *tree;			     /* of tsearch(3) */
+	struct expected *files, **files_end; /* in the order of their first packets */
 	struct index mended;
 	int err; /* what ended it */
 };
 
-/* Hand on all entries. */
+static uint64_t entry_at(off_t offset)
+{
+	return ((uint64_t)offset - sizeof(struct index_head)) / sizeof(struct index_packet);
+}
+
+/* Hand on all entries. A hole of the file has none; skip it, because a hole of terabytes costs no disk. */
 static int each_entry(struct check *check,
 		      void (*take)(struct check *check, const struct index_packet *packet))
 {
@@ -116,8 +121,16 @@ static int each_entry(struct check *check,
 		uint64_t left = check->entries - done;
 		size_t want = left < ENTRIES_READ ? (size_t)left : ENTRIES_READ;
 		off_t at = (off_t)(sizeof(struct index_head) + done * sizeof(*packets));
-		ssize_t got = pread(check->fd, packets, want * sizeof(*packets), at);
+		off_t data = lseek(check->fd, at, SEEK_DATA);
+		ssize_t got;
 
+		if (data < 0 && errno == ENXIO)
+			break;
+		if (data > at && entry_at(data) > done) {
+			done = entry_at(data);
+			continue;
+		}
+		got = pread(check->fd, packets, want * sizeof(*packets), at);
 		if (got < (ssize_t)(want * sizeof(*packets))) {
 			reader_damage(check->reader, INDEX_NAME, (uint64_t)at, 0,
 				      "can't be read any more");
@@ -131,37 +144,51 @@ static int each_entry(struct check *check,
 	return 0;
 }
 
-/* What the index has of the file of that number; NULL: nothing. */
-static struct expected *file_at(const struct check *check, uint64_t number)
+static int by_number(const void *left, const void *right)
 {
-	struct expected *group;
+	const struct expected *a = left, *b = right;
 
-	if (number >= check->file_end)
+	return (a->first.number > b->first.number) - (a->first.number < b->first.number);
+}
+
+/* What the index has of the file of that number; NULL: nothing. */
+static struct expected *file_at(const struct check *check, uint32_t number)
+{
+	const struct expected key = { .first.number = number };
+	struct expected **found = tfind(&key, &check->tree, by_number);
+
+	return found ? *found : NULL;
+}
+
+static struct expected *file_add(struct check *check, const struct index_packet *packet)
+{
+	struct expected *file = calloc(1, sizeof(*file));
+
+	if (file)
+		file->first = *packet;
+	if (!file || !tsearch(file, &check->tree, by_number)) {
+		free(file);
+		check->err = -ENOMEM;
 		return NULL;
-	group = check->groups[number / FILES_IN_GROUP];
-	return group && group[number % FILES_IN_GROUP].end ? &group[number % FILES_IN_GROUP] : NULL;
+	}
+	*check->files_end = file;
+	check->files_end = &file->next;
+	return file;
 }
 
 static void expect(struct check *check, const struct index_packet *packet)
 {
-	struct expected **group = &check->groups[packet->number / FILES_IN_GROUP];
 	struct expected *file;
 
 	if (!packet->bytes || packet->bytes > UINT64_MAX - packet->offset)
 		return;
-	if (!*group)
-		*group = calloc(FILES_IN_GROUP, sizeof(**group));
-	if (!*group) {
-		check->err = -ENOMEM;
+	file = file_at(check, packet->number);
+	if (!file)
+		file = file_add(check, packet);
+	if (!file)
 		return;
-	}
-	file = &(*group)[packet->number % FILES_IN_GROUP];
-	if (!file->end)
-		file->first = *packet;
 	if (packet->offset + packet->bytes > file->end)
 		file->end = packet->offset + packet->bytes;
-	if (packet->number >= check->file_end)
-		check->file_end = (uint64_t)packet->number + 1;
 }
 
 static int is_there(const struct check *check, const struct index_packet *packet)
@@ -224,7 +251,7 @@ static struct expected *file_of(const struct check *check, const struct trace_st
 	if (stream->is_packed)
 		bytes -= sizeof(PACKED_SUFFIX) - 1;
 	n = number ? strtoul(number + 1, NULL, 10) : ULONG_MAX;
-	file = file_at(check, n);
+	file = n <= UINT32_MAX ? file_at(check, (uint32_t)n) : NULL;
 	if (!file)
 		return NULL;
 	index_file(&file->first, name);
@@ -290,27 +317,19 @@ static void check_stream(struct check *check, struct trace_stream *stream)
 		cut_stream(reader, stream, file->end);
 }
 
-static void find_missing(struct trace_reader *reader, const struct expected *group)
-{
-	char name[INDEX_FILE_BYTES];
-
-	for (uint32_t i = 0; i < FILES_IN_GROUP; i++) {
-		if (!group[i].end || group[i].found || group[i].is_replaced)
-			continue;
-		index_file(&group[i].first, name);
-		reader_damage(reader, name, 0, group[i].end, "the stream is missing");
-	}
-}
-
 static void check_all(struct check *check)
 {
 	struct trace_reader *reader = check->reader;
+	char name[INDEX_FILE_BYTES];
 
 	for (uint32_t i = 0; i < reader->stream_count; i++)
 		check_stream(check, &reader->streams[i]);
-	for (uint64_t i = 0; i < check->file_end; i += FILES_IN_GROUP)
-		if (check->groups[i / FILES_IN_GROUP])
-			find_missing(reader, check->groups[i / FILES_IN_GROUP]);
+	for (const struct expected *file = check->files; file; file = file->next) {
+		if (file->found || file->is_replaced)
+			continue;
+		index_file(&file->first, name);
+		reader_damage(reader, name, 0, file->end, "the stream is missing");
+	}
 }
 
 /* Whether the head is this trace's; then what it says. */
@@ -342,6 +361,7 @@ static int check_make(struct check *check, struct trace_reader *reader)
 	int err;
 
 	*check = (struct check){ .reader = reader, .mended.fd = -1 };
+	check->files_end = &check->files;
 	check->fd = openat(reader->dir, INDEX_NAME, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	if (check->fd < 0)
 		return 0;
@@ -350,9 +370,13 @@ static int check_make(struct check *check, struct trace_reader *reader)
 		reader_damage(reader, INDEX_NAME, 0, 0, "not the list of this trace's packets");
 		return 0;
 	}
-	check->groups = calloc(GROUPS, sizeof(*check->groups));
-	err = check->groups ? each_entry(check, expect) : -ENOMEM;
+	err = each_entry(check, expect);
 	return err ? err : check->err;
+}
+
+static void in_list(void *file)
+{
+	(void)file; /* the list frees it */
 }
 
 static void check_release(struct check *check)
@@ -360,9 +384,13 @@ static void check_release(struct check *check)
 	if (check->fd >= 0)
 		close(check->fd);
 	index_close(&check->mended);
-	for (uint64_t i = 0; check->groups && i * FILES_IN_GROUP < check->file_end; i++)
-		free(check->groups[i]);
-	free(check->groups);
+	tdestroy(check->tree, in_list);
+	while (check->files) {
+		struct expected *next = check->files->next;
+
+		free(check->files);
+		check->files = next;
+	}
 }
 
 int index_check(struct trace_reader *reader)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -276,6 +277,45 @@ Test(index, index_of_rubbish_is_damage)
 	make_trace();
 	cr_assert_eq(truncate(path_of(".index"), 10), 0);
 	expect(30, 0, ".index", "not the list of this trace's packets");
+	sample_folder_remove(dir);
+}
+
+/* Without entries, a file's hole of 64 GiB took minutes. */
+Test(index, hole_is_not_read, .timeout = 20)
+{
+	uint32_t is_ended = 0;
+	int fd;
+
+	make_trace();
+	fd = open(path_of(".index"), O_RDWR);
+	cr_assert_eq(pwrite(fd, &is_ended, sizeof(is_ended), offsetof(struct index_head, is_ended)),
+		     sizeof(is_ended));
+	cr_assert_eq(ftruncate(fd, 64ll << 30), 0);
+	close(fd);
+	expect(30, 0, NULL, NULL);
+	sample_folder_remove(dir);
+}
+
+/* Each of 100,000 streams that are missing costs as much as its entry, whatever its number. */
+Test(index, numbers_far_apart_cost_no_more, .timeout = 20)
+{
+	static struct index_packet entries[100000];
+	struct trace_writer *writer = write_trace();
+	struct trace_reader *reader;
+	int fd;
+
+	cr_assert_eq(trace_writer_close(writer), 0);
+	for (uint32_t i = 0; i < 100000; i++)
+		entries[i] = (struct index_packet){ .number = 3 + i * 40000, .bytes = 200 };
+	fd = open(path_of(".index"), O_RDWR | O_APPEND);
+	cr_assert_eq(write(fd, entries, sizeof(entries)), sizeof(entries));
+	close(fd);
+	fd = open(path_of(".index"), O_RDWR);
+	cr_assert_eq(pwrite(fd, &(uint32_t){ 0 }, 4, offsetof(struct index_head, is_ended)), 4);
+	close(fd);
+	cr_assert_eq(trace_reader_open(&reader, dir), 0);
+	cr_expect_eq(reader->damages_ever, 100000);
+	trace_reader_close(reader);
 	sample_folder_remove(dir);
 }
 
