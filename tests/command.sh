@@ -33,6 +33,7 @@ expect 2 err "there is no command recrod" recrod
 expect 2 err "did you mean record?" recrod
 expect 2 err "did you mean record or report?" re
 expect 2 err "there is no command xyzzy" xyzzy
+expect 2 err 'there is no command \x1b[2J' $'\e[2J'
 expect 2 err "did you mean dump?" help dmup
 for command in record list report dump trail export diff compress coverage claims doctor bench; do
 	expect 0 out "Usage: waymark $command" $command --help
