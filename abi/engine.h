@@ -118,7 +118,7 @@ enum engine_native {
 	ENGINE_NATIVE_REACH = 8,    /* no addresses are free in reach of the program's code */
 	ENGINE_NATIVE_STUCK = 9,    /* a thread stays in translations that were given up */
 	ENGINE_NATIVE_THREAD = 10,  /* no memory for a thread */
-	ENGINE_NATIVE_TRACED = 11,  /* a process of the program traces it, or will: ptrace(2) */
+	ENGINE_NATIVE_TRACED = 11,  /* another recorded process is about to trace it: ptrace(2) */
 	ENGINE_NATIVES
 };
 
@@ -135,8 +135,8 @@ enum engine_use {
 enum engine_ask {
 	ENGINE_ASK_NOTHING = 0,
 	ENGINE_ASK_EXEC = 1, /* trace it: by the engine, with what the call is given in `exec` */
-	ENGINE_ASK_CHILD =
-		2, /* the same, of a child that borrows its parent's memory and goes on natively until then; exec.number: it has a stack of its own */
+	/* the same, for a child that borrows its parent's memory and runs natively until then; exec.number: 1 if it has its own stack */
+	ENGINE_ASK_CHILD = 2,
 	ENGINE_ASK_OVER = 3,	/* nothing came of it: trace it no more */
 	ENGINE_ASK_TRACED = 4,	/* by the tool: go on */
 	ENGINE_ASK_REFUSED = 5, /* by the tool: go on, it is not traced */
@@ -232,7 +232,7 @@ struct engine_channel {
 	uint32_t tracer; /* the tool's pid, if it has to be allowed to trace us; 0: it need not */
 	uint32_t use;	 /* enum engine_use; a futex, where it becomes FREE */
 	uint32_t parent; /* its parent's page */
-	uint32_t native; /* enum engine_native, by the engine, or by that of who traces it: the first */
+	uint32_t native; /* enum engine_native, by the engine, or by its tracer's engine: the first */
 	uint64_t born; /* low half: its pid, once that is known; high: counts up with each process of the page. Release */
 	uint32_t parent_first_id; /* ids below mean what they mean there; 0: all are its own */
 	uint32_t ask;		  /* enum engine_ask; release; a futex */

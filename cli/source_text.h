@@ -27,7 +27,7 @@ int source_find(const char *path, const char *dir, char found[PATH_MAX]);
 int source_text_read(struct source_text *text, const char *path, const char *dir);
 void source_text_release(struct source_text *text);
 
-/* Where it was written after the program was built, say so: its lines may be others. 0: when is not known. */
+/* Warn if the source was changed after the program was built. built_s 0: not known. */
 void source_complain_changed(const char *path, int64_t written_s, int64_t built_s);
 
 /* A line, counted from 1, without its end. NULL: there are fewer. */

@@ -121,7 +121,7 @@ static int look_for_hit(const struct trail_moment *hit, const char *text,
 	return hit->tid ? complain(-WM_E_TRAIL_HIT, "%s, in thread %u", text, hit->tid) : CLI_FINE;
 }
 
-/* Whether no thread has anything there. */
+/* Whether all threads' trails are empty between the bounds. */
 static int is_empty(const struct trail_bounds *bounds, const struct trail_view *view)
 {
 	struct trail_range range;

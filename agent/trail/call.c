@@ -133,7 +133,7 @@ static long name_thread(struct thread *thread, uint64_t next)
 	return result;
 }
 
-/* A tracer would be shown the engine's faults, and end them: who is traced runs natively from before that. */
+/* A tracer would see the engine's faults, and might suppress them: the tracee leaves the engine first. */
 static long trace(struct thread *thread, uint64_t next)
 {
 	long err = 0;

@@ -17,7 +17,7 @@ void dispatch_to(struct thread *thread, uint64_t pc, struct exit *from);
 
 /*
  * Under the lock, which may be given meanwhile: the trace at pc, in whose generation the thread is then. `from`: as above. NULL: *error is
- * -EFAULT, no code is there; or else what translate() says, which the channel is told, for the process must leave.
+ * -EFAULT: no code is there. Any other error of translate() is written into the channel, and the process must leave.
  */
 struct trace *dispatch_find(struct thread *thread, uint64_t pc, struct exit *from, int *error);
 

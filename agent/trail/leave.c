@@ -9,7 +9,7 @@
 #include <time.h>
 
 #define NAP_NS 1000000
-#define TOLD ((void *)(uintptr_t)ENGINE_MAGIC) /* what our signal has with it */
+#define TOLD ((void *)(uintptr_t)ENGINE_MAGIC) /* the value that our signal carries */
 
 static struct thread *first;
 static uint32_t lock; /* of the list; never held while a handler of ours asks for it */

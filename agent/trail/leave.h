@@ -20,11 +20,14 @@ int leave_is_asked(void);
 /* Ask those too that are in system calls, which leave behind them else; and none goes on natively before the last has left. */
 void leave_together(void);
 
-/* A signal by which a thread is asked; in all processes the same. To another process's, by which it looks whether it is to be traced. */
+/*
+ * The signal that asks a thread to leave; it is the same in all processes. leave_tell() sends it to another process, which then checks
+ * leave_is_wanted().
+ */
 int leave_is_told(const siginfo_t *info);
 void leave_tell(uint32_t tid);
 
-/* Whether threads are asked, or the process is to be traced, for which nobody has asked them yet. */
+/* Threads were asked to leave; or another process is about to trace this one, and no thread was asked yet. */
 int leave_is_wanted(void);
 
 /*

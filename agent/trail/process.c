@@ -154,7 +154,7 @@ void process_ends(long status)
 
 /* ---- ptrace(2) ---- */
 
-/* The page of the process that a thread is of, or a child that has yet to begin; NULL: it is not recorded. */
+/* The page of a thread's process; a child may not have begun yet. NULL: it is not recorded. */
 static struct engine_channel *page_with(uint32_t tid)
 {
 	for (uint32_t n = 1; n < channel.processes; n++) {
@@ -174,7 +174,7 @@ static struct engine_channel *page_with(uint32_t tid)
 	return NULL;
 }
 
-/* Or is about to be; who borrows its maker's memory never is. */
+/* It runs in the engine, or soon will. A child that borrows its parent's memory never does. */
 static int is_inside(const struct engine_channel *page)
 {
 	uint32_t state = __atomic_load_n(&page->state, __ATOMIC_ACQUIRE);

@@ -389,7 +389,7 @@ static struct trace *make(uint64_t pc, unsigned int layouts, int *error)
 		m->is_moved = 1;
 		fill(m, area, trace);
 	}
-	if (!m->blocks) { /* an id of no blocks would mean nothing */
+	if (!m->blocks) { /* the reader takes no id without blocks */
 		*error = -ENOEXEC;
 		return NULL;
 	}

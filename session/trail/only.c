@@ -340,7 +340,7 @@ static int only_is_full(struct trail_sink *sink)
 	return only->to->calls->is_full(only->to);
 }
 
-/* A copy of its maker that was over before anybody looked has run what that runs. */
+/* A child that ended before we looked at it ran its parent's program. */
 static const char *exe_of(const struct only *first, const struct sink_process *process)
 {
 	const struct only *only = first;

@@ -34,7 +34,7 @@ struct soft_result {
 	uint32_t lost_threads; /* that found no room, and ran unrecorded */
 	int is_over;	       /* the program has ended */
 	int status;	       /* then: as wait(2) has it; 0 where that could not be told */
-	pid_t killed_tid;      /* and the thread whose signal ended it; 0: none is known */
+	pid_t killed_tid;      /* the thread whose signal killed it; 0: not known */
 	char detail[160];      /* of what was recorded with losses, or "" */
 };
 

@@ -251,8 +251,8 @@ static int is_thread_of(pid_t pid, pid_t tid)
 }
 
 /*
- * Whether a child's system calls are looked at: it may execute a program that gains rights, or want to be traced by its parent. Who has a
- * stack of its own is posix_spawn(3)'s, which does not; it makes dozens of calls.
+ * Whether to stop a vfork(2) child at its system calls: it may execute a program that gains rights, or call PTRACE_TRACEME. posix_spawn(3)
+ * gives its child a stack, never calls that, and makes dozens of calls.
  */
 static int must_look(const struct engine_channel *page)
 {

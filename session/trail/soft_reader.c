@@ -74,7 +74,8 @@ void reader_event(struct soft_reader *reader, struct soft_thread *thread,
 		return;
 	if (thread->is_dying && between->event == TRAIL_END && between->values[0] == TRAIL_KILLED &&
 	    between->values[1] == thread->dying.values[0]) {
-		if (thread->dying.has_at) { /* an end at 0 is one somewhere; a signal has a place */
+		if (thread->dying
+			    .has_at) { /* in an end, 0 means unknown; in a signal it is an address */
 			made = ended_there(thread, between);
 			thread->is_dying = 0;
 			between = &made;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A thread, in the order of their making. */
+/* A thread; arrays of them are in the order of creation. */
 struct thread {
 	const struct trail_path *path;
 	uint32_t process; /* the how manyth that has trails */
@@ -25,7 +25,7 @@ static int by_coming(const void *left, const void *right)
 	return a->tid < b->tid ? -1 : a->tid > b->tid;
 }
 
-/* The first of a number, of these, that is not in order yet: numbers come again. */
+/* The first thread with this tid that is not in order yet: the kernel reuses numbers. */
 static struct thread *made_one(struct thread *threads, size_t count, uint64_t tid)
 {
 	for (size_t i = 0; i < count; i++)
@@ -35,8 +35,8 @@ static struct thread *made_one(struct thread *threads, size_t count, uint64_t ti
 }
 
 /*
- * Who runs first of two that were made is chance; in which order they were made, their maker's trail tells. Of threads of one
- * process that came in this order: each, and behind it whom it has made.
+ * Order a process's threads by creation: the parent's trail has that order, and which thread ran first is chance. Each thread is followed by
+ * the threads that it created.
  */
 static void put_in_order(struct thread *ordered, struct thread *threads, size_t count)
 {

@@ -10,7 +10,7 @@ struct trail_pair {
 };
 
 /*
- * Pair them by the order in which they were made, as far as trails tell it, or came: first those of the same name in the processes that came in the same
+ * Pair them by order of creation, where the trails have it, else by order of first run: first those of the same name in the processes that came in the same
  * order, then the others of these, then all others. *pairs is the caller's to free; in the order of the first
  * trace's threads, those that only the other has last. 0 or -ENOMEM.
  */

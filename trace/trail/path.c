@@ -282,8 +282,8 @@ static int blocks(struct stream_pass *pass, const struct trail_fields *fields, u
 }
 
 /*
- * An event at 0 is one at a place that nobody knows, but where a thread called or jumped through a pointer and got the signal of
- * those who run what is not there. Of an end only who was stepped through tells the place; the engine tells it of a signal.
+ * In an event, 0 means that the place is unknown. The exception is a SIGSEGV right behind an indirect branch: the thread called or
+ * jumped through a null pointer. This holds for a signal, and under step for an end, too.
  */
 static int stood_at_0(const struct stream_pass *pass, const struct trail_between *between)
 {
@@ -298,7 +298,7 @@ static int stood_at_0(const struct stream_pass *pass, const struct trail_between
 	       before->kind == TRAIL_RETURN || before->kind == TRAIL_FAR;
 }
 
-/* What a thread ends by that stood at 0: that signal, right before; NULL: it is none such. */
+/* The signal at address 0 that killed the thread, if that is the item right before its end; else NULL. */
 static struct trail_part *ends_by(const struct stream_pass *pass, const struct trail_between *end)
 {
 	struct trail_part *last = pass->path->count ? &pass->path->parts[pass->path->count - 1]
