@@ -73,6 +73,8 @@ enum control_type {
 	CONTROL_WATCH_TABLE = 10,
 	CONTROL_WATCH_ALONE = 12, /* struct control_watch_alone */
 	CONTROL_WATCH_LOST = 11,  /* struct control_watch_lost: the session's watches can't stay */
+	/* instead of HELLO: struct control_unrecorded, then the path of the executable */
+	CONTROL_UNRECORDED = 14,
 
 	/* tool to agent */
 	CONTROL_OPEN = 32,   /* struct control_open, then the path where children find the tool */
@@ -172,6 +174,12 @@ struct control_refused {
 	/* the site's text follows; for WM_E_FIELD_TYPES the other site's text after its NUL */
 };
 
+/* A program that was launched or executed can't have its agent. */
+struct control_unrecorded {
+	int32_t error; /* why; -errno or -WM_E_* */
+	uint32_t reserved;
+};
+
 #define CONTROL_HITS_UNKNOWN UINT64_MAX
 
 /*
@@ -251,6 +259,7 @@ struct control_rules {
 
 _Static_assert(sizeof(struct wm_message) == 16, "fixed");
 _Static_assert(sizeof(struct control_hello) == 32, "fixed");
+_Static_assert(sizeof(struct control_unrecorded) == 8, "fixed");
 _Static_assert(sizeof(struct control_done) == 40, "fixed");
 _Static_assert(sizeof(struct control_event) == 24, "fixed");
 _Static_assert(sizeof(struct control_refused) == 32, "fixed");

@@ -132,6 +132,21 @@ static void put_held(struct json *json, const struct tsdl *meta)
 	json_close(json, ']');
 }
 
+static void put_unrecorded(struct json *json, const struct tsdl *meta)
+{
+	json_open(json, "unrecorded", '[');
+	for (size_t i = 0; i < meta->unrecorded_count; i++) {
+		const struct tsdl_unrecorded *one = &meta->unrecorded[i];
+
+		json_open(json, NULL, '{');
+		json_string(json, "program", one->program ? one->program : "");
+		json_number(json, "processes", one->processes);
+		json_string(json, "reason", one->reason ? one->reason : "");
+		json_close(json, '}');
+	}
+	json_close(json, ']');
+}
+
 static void put_damage(struct json *json, const struct trace_reader *reader)
 {
 	json_open(json, "damage", '[');
@@ -182,6 +197,7 @@ int report_json(const char *dir, const struct trace_reader *reader, const struct
 		put_trails(&json, trails);
 	put_changes(&json, &reader->meta);
 	put_held(&json, &reader->meta);
+	put_unrecorded(&json, &reader->meta);
 	put_damage(&json, reader);
 	json_close(&json, '}');
 	out_char(&out, '\n');

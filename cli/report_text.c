@@ -309,6 +309,20 @@ static void print_held(const struct tsdl *meta, uint64_t begin_ns)
 		printf("             and %llu more\n", (unsigned long long)(all - printed));
 }
 
+static void print_unrecorded(const struct tsdl *meta)
+{
+	for (size_t i = 0; i < meta->unrecorded_count && i < CHANGES_SHOWN_MAX; i++) {
+		const struct tsdl_unrecorded *one = &meta->unrecorded[i];
+
+		printf("%-12s %llu of %s: ", i ? "" : "Unrecorded",
+		       (unsigned long long)one->processes, shown(one->program ? one->program : ""));
+		printf("%s\n", shown(one->reason ? one->reason : ""));
+	}
+	if (meta->unrecorded_count > CHANGES_SHOWN_MAX)
+		printf("             and of %llu more programs\n",
+		       (unsigned long long)(meta->unrecorded_count - CHANGES_SHOWN_MAX));
+}
+
 static void print_trails(const struct report_trails *trails)
 {
 	printf("Trails       %llu threads, %llu blocks\n", (unsigned long long)trails->threads,
@@ -387,6 +401,7 @@ void report_text(const char *dir, const struct trace_reader *reader, const struc
 	print_losses(reader, summary);
 	print_changes(&reader->meta, summary->begin_ns);
 	print_held(&reader->meta, summary->begin_ns);
+	print_unrecorded(&reader->meta);
 	if (trails->threads)
 		print_trails(trails);
 	for (uint32_t i = 0; i < summary->span_count; i++)

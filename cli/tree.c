@@ -38,7 +38,7 @@ static void attach(struct wm_session *session, pid_t pid)
 	if (!err || err == -EEXIST || err == -ESRCH || err == -WM_E_GONE)
 		return;
 	complain(err, "%s (the others are recorded)", wm_session_detail(session));
-	unrecorded_add(&session->unrecorded, pid, err, wm_session_detail(session));
+	unrecorded_add(session, pid, NULL, err, wm_session_detail(session));
 }
 
 /* One look at the processes there are. Returns how many were new, or an error. */

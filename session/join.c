@@ -174,6 +174,15 @@ static int agent_name(struct wm_session *session, const struct listener *listene
 	return 0;
 }
 
+/* Why the agent can't work in a launched process; 0: it has not said so. */
+static int refused_by(const struct wm_session *session, pid_t pid)
+{
+	for (const struct process *p = session->processes; p; p = p->next)
+		if (p->pid == pid && p->state == PROCESS_HUNG_UP && !p->exe)
+			return p->error;
+	return 0;
+}
+
 /* Wait for a child of ours to report; the process that did, or a negative error. */
 static int wait_launched(struct wm_session *session, pid_t pid, const char *path)
 {
@@ -182,6 +191,10 @@ static int wait_launched(struct wm_session *session, pid_t pid, const char *path
 	siginfo_t ended = { 0 };
 
 	while (!(process = find_process(session, pid))) {
+		int refused = refused_by(session, pid);
+
+		if (refused)
+			return session_fail(session, refused, "%s", path);
 		if (ticks_monotonic_ns() > until)
 			return session_fail(session, -WM_E_AGENT_SILENT, "%s", path);
 		if (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&

@@ -6,6 +6,7 @@
 #include "base/maps.h"
 #include "session/program.h"
 #include "session/target.h"
+#include "session/unrecorded.h"
 #include "session/watch/outside.h"
 #include "session/watch/watching.h"
 #include "session/watermark.h"
@@ -141,6 +142,23 @@ static int take_hello(struct process *process, const struct link_message *messag
 	process->state = PROCESS_READY;
 	process->hello_ns = ticks_monotonic_ns();
 	return 0;
+}
+
+/* Before the session runs, its launcher reports this. Returns why there is no agent, which ends the connection. */
+static int take_unrecorded(struct wm_session *session, struct process *process,
+			   const struct link_message *message)
+{
+	struct control_unrecorded head;
+
+	if (process->state != PROCESS_NEW || message->bytes < sizeof(head))
+		return -WM_E_PROTOCOL;
+	memcpy(&head, message->body, sizeof(head));
+	if (head.error >= 0)
+		return -WM_E_PROTOCOL;
+	if (session->running)
+		unrecorded_add(session, process->pid, (const char *)message->body + sizeof(head),
+			       head.error, "");
+	return head.error;
 }
 
 static int take_store(struct wm_session *session, struct process *process,
@@ -339,6 +357,9 @@ static int take_done(struct wm_session *session, struct process *process,
 	session->probes.unsafe += process->done.unsafe;
 	if ((type == CONTROL_QUIET || type == CONTROL_LEAVE) && !process->done.error)
 		process->was_quiet = 1;
+	/* its limits allow no store */
+	if (type == CONTROL_OPEN && process->done.error && session->running)
+		unrecorded_add(session, process->pid, process->exe, process->done.error, "");
 	if (type == CONTROL_ADOPT)
 		return adopt_answered(session, process);
 	if (type == CONTROL_GO)
@@ -417,6 +438,8 @@ static int obey(struct wm_session *session, struct process *process,
 		return take_hello(process, message);
 	case CONTROL_DONE:
 		return take_done(session, process, message);
+	case CONTROL_UNRECORDED:
+		return take_unrecorded(session, process, message);
 	case CONTROL_STORE:
 		return take_store(session, process, message);
 	case CONTROL_EVENT:

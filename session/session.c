@@ -25,7 +25,8 @@
 #define WATERMARK_PERCENT 50
 #define LEAVE_WAIT_MS 2000
 #define STEP_NS 1000000u
-#define ROUNDS_MAX 8 /* generations of children that come as a session ends */
+#define STOP_STEPS_MAX 64 /* of programs that are always busy */
+#define ROUNDS_MAX 8	  /* generations of children that come as a session ends */
 
 struct ledger *session_ledger(struct wm_session *session)
 {
@@ -354,6 +355,12 @@ static int close_trace(struct wm_session *session)
 	trace_end_set(session->writer,
 		      session->started_ns ? ticks_monotonic_ns() - session->started_ns : 0,
 		      status.discarded);
+	for (size_t i = 0; i < session->unrecorded.count; i++) {
+		const struct unrecorded *one = &session->unrecorded.all[i];
+
+		trace_unrecorded_add(session->writer, one->program, one->processes,
+				     wm_error_text(one->error));
+	}
 	err = trace_writer_close(session->writer);
 	session->writer = NULL;
 	if (err && !session->trace_error)
@@ -427,8 +434,12 @@ int wm_session_stop(struct wm_session *session)
 		return -EINVAL;
 	if (session_in_callback(session))
 		return -EBUSY;
-	if (session->running)
+	if (session->running) {
+		/* a program that has ended by now has reported before */
+		for (int i = 0; i < STOP_STEPS_MAX && session_step(session, 0) > 0; i++)
+			;
 		unrecorded_look(session, 1);
+	}
 	first = end_all(session, live_stop(session));
 	/* one that didn't answer hangs in a hit or is stopped: what it committed is whole */
 	for (struct process *p = session->processes; p && session->writer; p = p->next)

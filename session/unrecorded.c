@@ -178,12 +178,17 @@ static struct unrecorded *entry_of(struct unrecorded_list *list, const char *pro
 	return &list->all[list->count++];
 }
 
-static int is_counted(const struct unrecorded_list *list, const struct target *target)
+/* A process that executes another program counts with that, too. */
+static int is_counted(const struct unrecorded_list *list, const struct target *target,
+		      const char *program)
 {
-	for (size_t i = 0; i < list->counted_count; i++)
-		if (list->counted[i].pid == target->pid &&
-		    list->counted[i].start_time == target->start_time)
+	for (size_t i = 0; i < list->counted_count; i++) {
+		const struct unrecorded_process *counted = &list->counted[i];
+
+		if (counted->pid == target->pid && counted->start_time == target->start_time &&
+		    !strcmp(list->all[counted->entry].program, program))
 			return 1;
+	}
 	return 0;
 }
 
@@ -218,29 +223,40 @@ static int was_recorded(const struct wm_session *session, pid_t pid)
 	return 0;
 }
 
-static void add(struct unrecorded_list *list, const struct target *target, int error,
-		const char *detail)
+/* Once for a process. A process that has ended has no start time to know it by again. */
+static void count(struct unrecorded_list *list, const struct target *target, const char *program,
+		  int error, const char *detail)
 {
 	struct unrecorded *entry;
 
 	if (array_grow(&list->counted, &list->counted_room, list->counted_count + 1,
 		       sizeof(*list->counted)))
 		return;
-	entry = entry_of(list, *target->exe ? target->exe : target->comm, error);
+	entry = entry_of(list, program, error);
 	if (!entry)
 		return;
 	if (!entry->processes++ && *detail)
 		entry->detail = strdup(detail);
-	list->counted[list->counted_count++] = (struct unrecorded_process){ target->pid,
-									    target->start_time };
+	list->counted[list->counted_count++] = (struct unrecorded_process){
+		target->pid, target->start_time, (size_t)(entry - list->all)
+	};
 }
 
-void unrecorded_add(struct unrecorded_list *list, pid_t pid, int error, const char *detail)
+void unrecorded_add(struct wm_session *session, pid_t pid, const char *program, int error,
+		    const char *detail)
 {
+	struct unrecorded_list *list = &session->unrecorded;
 	struct target target;
 
-	if (!target_read(&target, pid) && !target_has_ended(&target) && !is_counted(list, &target))
-		add(list, &target, error, detail);
+	if (target_read(&target, pid)) {
+		target = (struct target){ .pid = pid };
+		if (!program)
+			return;
+	}
+	if (!program)
+		program = *target.exe ? target.exe : target.comm;
+	if (!target.start_time || !is_counted(list, &target, program))
+		count(list, &target, program, error, detail);
 }
 
 static void look_at(struct wm_session *session, pid_t pid)
@@ -248,9 +264,13 @@ static void look_at(struct wm_session *session, pid_t pid)
 	struct unrecorded_list *list = &session->unrecorded;
 	char words[PATH_MAX + 128] = "";
 	struct target target;
+	const char *program;
 	int error;
 
-	if (target_read(&target, pid) || target_has_ended(&target) || is_counted(list, &target))
+	if (target_read(&target, pid) || target_has_ended(&target))
+		return;
+	program = *target.exe ? target.exe : target.comm;
+	if (is_counted(list, &target, program))
 		return;
 	/* forked by one that is recorded, and nothing executed yet: its agent will tell */
 	if (is_connected(session, target.ppid) && is_same_file(pid, target.ppid))
@@ -259,7 +279,7 @@ static void look_at(struct wm_session *session, pid_t pid)
 	if (error == -WM_E_FILTERED_PROGRAM && was_recorded(session, pid))
 		return;
 	if (error)
-		add(list, &target, error, words);
+		count(list, &target, program, error, words);
 }
 
 static void look(struct wm_session *session)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs that recorded processes executed, or had executed, and that run unrecorded: the agent can't
- * come into them. They are looked for when a process hangs up, and now and then; one that ended before a look
- * is not known of. A caller that could not attach to a descendant adds it.
+ * Programs that recorded processes executed, or had executed, and that run unrecorded. Either the agent reports that it
+ * can't work in them, or it can't come into them: these are looked for when a process hangs up, and now and then, and
+ * one that ended before a look is not known of.
  */
 #ifndef SESSION_UNRECORDED_H
 #define SESSION_UNRECORDED_H
@@ -27,7 +27,8 @@ struct unrecorded_list {
 	struct unrecorded_process {
 		pid_t pid;
 		uint64_t start_time;
-	} * counted; /* processes that are in it, so that each is counted once */
+		size_t entry; /* of `all` */
+	} * counted;	      /* processes that are in it, so that each is counted once */
 	size_t counted_count, counted_room;
 	uint64_t due_ns; /* of the next look */
 };
@@ -35,8 +36,12 @@ struct unrecorded_list {
 /* Look, if it is due or `now`. Errors are ignored: more than this can't be said then. */
 void unrecorded_look(struct wm_session *session, int now);
 
-/* A process that can't be recorded, and why; `detail` may be "". */
-void unrecorded_add(struct unrecorded_list *list, pid_t pid, int error, const char *detail);
+/*
+ * A process that can't be recorded, and why: the agent reported it, or a caller could not attach. `program` NULL: what the
+ * process runs, unless it has ended. `detail` may be "".
+ */
+void unrecorded_add(struct wm_session *session, pid_t pid, const char *program, int error,
+		    const char *detail);
 
 void unrecorded_release(struct unrecorded_list *list);
 

@@ -182,6 +182,15 @@ if ./shut /bin/true; then
 	expect "executed under a filter" "$(unrecorded filtered)" 1
 	grep -q "executed under a seccomp filter" words || fail "the filter is not named: $(cat words)"
 fi
+# The agent's own memory does not fit the program's limit: the agent says so, however soon the program ends.
+run 0 --json -o limited -- sh -c '(ulimit -v 40000; ./ticker 10); ./ticker 10'
+expect "limited memory" "$(unrecorded ticker)" 1
+expect "recorded beside it" "$(json recorded)" 12
+"$waymark" report --json limited >out || fail "report of limited"
+expect "limited memory, in the trace" "$(unrecorded ticker)" 1
+expect "limited memory, to people" "$("$waymark" report limited | grep -c "^Unrecorded .*/ticker: Cannot allocate memory")" 1
+run 1 --json -o executed -- sh -c 'ulimit -v 40000; ./ticker 10 & exec ./ticker 10'
+expect "limited memory in the launched process" "$(unrecorded ticker)" 2
 cp /bin/sleep lasting
 run 0 --json -o bare -- sh -c 'env -i ./lasting 4; ./lasting 3; ./ticker 10'
 expect "without our environment" "$(unrecorded lasting)" 1

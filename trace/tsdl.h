@@ -75,6 +75,12 @@ struct tsdl_process {
 	struct trace_schema *schema;
 };
 
+/* Processes of a program that ran unrecorded, and why; both strings may be NULL. */
+struct tsdl_unrecorded {
+	char *program, *reason;
+	uint64_t processes;
+};
+
 struct tsdl {
 	int ours; /* Waymark wrote it */
 	int uuid_known;
@@ -83,6 +89,8 @@ struct tsdl {
 	struct tsdl_clock clocks[TSDL_CLOCKS];
 	struct tsdl_process *processes;
 	uint32_t process_count;
+	struct tsdl_unrecorded *unrecorded;
+	size_t unrecorded_count, unrecorded_room;
 	uint32_t broken_line; /* the first that could not be read; 0 for none */
 };
 

@@ -179,12 +179,41 @@ static int env_of_process(struct parse *parse, const char *key)
 	return 0;
 }
 
+/* N_processes comes before the others. */
+static int env_of_unrecorded(struct parse *parse, const char *key)
+{
+	struct lex *lex = &parse->lex;
+	struct tsdl *tsdl = parse->tsdl;
+	char *rest;
+	unsigned long number = strtoul(key, &rest, 10);
+
+	if (rest == key)
+		return BROKEN;
+	if (!strcmp(rest, "_processes") && lex->token == TOKEN_NUMBER &&
+	    number == tsdl->unrecorded_count) {
+		if (array_grow(&tsdl->unrecorded, &tsdl->unrecorded_room,
+			       tsdl->unrecorded_count + 1, sizeof(*tsdl->unrecorded)))
+			return -ENOMEM;
+		tsdl->unrecorded[tsdl->unrecorded_count++] = (struct tsdl_unrecorded){
+			.processes = (uint64_t)lex->number
+		};
+	} else if (number < tsdl->unrecorded_count && lex->token == TOKEN_STRING) {
+		if (!strcmp(rest, "_program"))
+			return keep(&tsdl->unrecorded[number].program, lex);
+		if (!strcmp(rest, "_reason"))
+			return keep(&tsdl->unrecorded[number].reason, lex);
+	}
+	return 0;
+}
+
 static int env_value(struct parse *parse, const char *key)
 {
 	struct lex *lex = &parse->lex;
 
 	if (!strncmp(key, "process_", 8))
 		return env_of_process(parse, key + 8);
+	if (!strncmp(key, "unrecorded_", 11))
+		return env_of_unrecorded(parse, key + 11);
 	if (lex->token != TOKEN_STRING)
 		return 0;
 	if (!strcmp(key, "tracer_name"))
@@ -543,6 +572,11 @@ void tsdl_release(struct tsdl *tsdl)
 		trace_schema_free(tsdl->processes[i].schema);
 	}
 	free(tsdl->processes);
+	for (size_t i = 0; i < tsdl->unrecorded_count; i++) {
+		free(tsdl->unrecorded[i].program);
+		free(tsdl->unrecorded[i].reason);
+	}
+	free(tsdl->unrecorded);
 	free(tsdl->hostname);
 	free(tsdl->version);
 	*tsdl = (struct tsdl){ 0 };

@@ -43,6 +43,7 @@ struct writer_process {
 
 struct trace_writer {
 	int dir;
+	unsigned int unrecorded; /* entries in the metadata */
 	struct index index;
 	int changed; /* the metadata on disk is behind */
 	uint8_t uuid[16];
@@ -203,6 +204,21 @@ void trace_end_set(struct trace_writer *writer, uint64_t length_ns, uint64_t dis
 {
 	writer->index.head.length_ns = length_ns;
 	writer->index.head.discarded = discarded;
+}
+
+void trace_unrecorded_add(struct trace_writer *writer, const char *program, uint64_t processes,
+			  const char *reason)
+{
+	unsigned int number = writer->unrecorded++;
+	char key[64];
+
+	text_format(&writer->env, "\tunrecorded_%u_processes = %llu;\n", number,
+		    (unsigned long long)processes);
+	snprintf(key, sizeof(key), "unrecorded_%u_program", number);
+	env_string(writer, key, program);
+	snprintf(key, sizeof(key), "unrecorded_%u_reason", number);
+	env_string(writer, key, reason);
+	writer->changed = 1;
 }
 
 static void env_process(struct trace_writer *writer, int number,

@@ -46,6 +46,10 @@ int trace_writer_open(struct trace_writer **writer, const char *dir);
  */
 void trace_end_set(struct trace_writer *writer, uint64_t length_ns, uint64_t discarded);
 
+/* Processes of a program that ran unrecorded, and why. Note it in the metadata; once for each pair, at the end. */
+void trace_unrecorded_add(struct trace_writer *writer, const char *program, uint64_t processes,
+			  const char *reason);
+
 /* Take a process in; what *process points to is copied. Returns its number, 0 or more. */
 int trace_process_add(struct trace_writer *writer, const struct trace_process *process);
 

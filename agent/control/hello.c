@@ -30,6 +30,26 @@ static uint64_t start_time(void)
 	return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
+/* The path of the executable with its NUL; how long that is. `path` has room for 4096. */
+static size_t exe_path(char *path)
+{
+	ssize_t bytes = kernel_readlink("/proc/thread-self/exe", path, 4095);
+	size_t used = (size_t)(bytes > 0 ? bytes : 0);
+
+	path[used++] = 0;
+	return used;
+}
+
+int hello_refuse(int fd, int error)
+{
+	struct control_unrecorded unrecorded = { .error = error };
+	char path[4096];
+	size_t bytes = exe_path(path);
+
+	return message_send(fd, CONTROL_UNRECORDED, 0, &unrecorded, sizeof unrecorded, path, bytes,
+			    -1, NULL);
+}
+
 int hello_send(int fd, unsigned int flags, const struct control_inherited *inherited)
 {
 	struct control_hello hello = {
@@ -45,10 +65,8 @@ int hello_send(int fd, unsigned int flags, const struct control_inherited *inher
 		.inherits = inherited != NULL,
 	};
 	char path[4096 + sizeof *inherited];
-	ssize_t bytes = kernel_readlink("/proc/thread-self/exe", path, 4095);
-	size_t used = (size_t)(bytes > 0 ? bytes : 0);
+	size_t used = exe_path(path);
 
-	path[used++] = 0;
 	if (inherited) {
 		memcpy(path + used, inherited, sizeof *inherited);
 		used += sizeof *inherited;

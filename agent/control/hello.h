@@ -10,4 +10,7 @@
  */
 int hello_send(int fd, unsigned int flags, const struct control_inherited *inherited);
 
+/* Say instead that this program has no agent, and why. Any thread. 0 or an error. */
+int hello_refuse(int fd, int error);
+
 #endif

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "agent/control/listen.h"
 
+#include "agent/control/hello.h"
 #include "agent/control/session.h"
 #include "base/kernel.h"
 #include "base/socketdir.h"
@@ -180,4 +181,18 @@ int listen_connect(const char *path, unsigned int flags)
 		return error;
 	fd = connect_to(&address);
 	return fd < 0 ? fd : session_add(fd, flags, path);
+}
+
+void listen_refuse(const char *path, int why)
+{
+	struct sockaddr_un address;
+	int fd;
+
+	if (socketdir_address(&address, "", path))
+		return;
+	fd = connect_to(&address);
+	if (fd < 0)
+		return;
+	hello_refuse(fd, why);
+	kernel_close(fd);
 }

@@ -27,6 +27,9 @@ void listen_tick(void);
 /* Connect to a tool; the session begins. 0 or an error. */
 int listen_connect(const char *path, unsigned int flags);
 
+/* Tell a tool that this program has no agent, and why (CONTROL_UNRECORDED). Any thread. */
+void listen_refuse(const char *path, int why);
+
 /* The child of a fork: the socket is the parent's. */
 void listen_forked(void);
 

@@ -85,7 +85,7 @@ static int start_agent(void)
 static __attribute__((constructor)) void preloaded(int argc, char **argv, char **envp)
 {
 	unsigned int flags = SESSION_LAUNCHED;
-	int error = errno;
+	int error = errno, why;
 	const char *tool;
 
 	(void)argc, (void)argv;
@@ -97,8 +97,14 @@ static __attribute__((constructor)) void preloaded(int argc, char **argv, char *
 		if (secure_getenv(CONTROL_PREARM_ENV))
 			flags |= CONTROL_PREARM;
 		wait_tool(tool);
-		if (!start_agent() && !control_add_tool(tool) &&
-		    !control_start(CONTROL_WANT_CONNECT, flags))
+		why = start_agent();
+		if (!why)
+			why = control_add_tool(tool);
+		if (!why)
+			why = control_start(CONTROL_WANT_CONNECT, flags);
+		if (why)
+			listen_refuse(tool, why);
+		else
 			control_wait_go(CONTROL_GO_WAIT_MS, CONTROL_WAIT_MAX_MS);
 	}
 	errno = error;

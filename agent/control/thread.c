@@ -9,6 +9,7 @@
 #include "agent/control/permit.h"
 #include "agent/control/rest.h"
 #include "agent/control/session.h"
+#include "agent/control/thread_own.h"
 #include "agent/control/wait.h"
 #include "agent/control/yield.h"
 #include "agent/detour/detour.h"
@@ -43,14 +44,6 @@
 #define LATE_MS 200
 #define AGENT_LOCK_MS 1000
 #define STACK_BYTES ((size_t)256 * 1024)
-#define OUR_THREADS 2 /* the control thread and its keeper */
-
-/*
- * The control thread waits in poll(2) on descriptors that nobody else has, so what wakes it is a
- * signal, blocked and read from a signalfd. It is the number that glibc keeps for pthread_cancel (and
- * blocks nowhere else): only ever sent to single threads, so none of the program's can be taken by us.
- */
-#define WAKE_SIGNAL 32
 
 /* The launched program went on without GO: NO -> ASKED by its thread, ASKED -> TOLD when its tools know. */
 enum control_late_state { LATE_NO = 0, LATE_ASKED, LATE_TOLD };
@@ -105,7 +98,7 @@ static void wake(void)
 {
 	if (!control.tid)
 		return;
-	syscall_raw(SYS_tgkill, kernel_getpid(), control.tid, WAKE_SIGNAL, 0);
+	syscall_raw(SYS_tgkill, kernel_getpid(), control.tid, THREAD_WAKE_SIGNAL, 0);
 	rest_wake();
 }
 
@@ -161,34 +154,6 @@ int control_is_filtered_since(void)
 
 /* ---- the thread's own ---- */
 
-static int own_descriptors(void)
-{
-	if (!kernel_call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE, 0))
-		return 0;
-	/* before Linux 5.9, or filtered */
-	if (kernel_call(SYS_unshare, CLONE_FILES, 0, 0, 0))
-		return -errno;
-	for (int fd = 0; fd < 65536; fd++)
-		kernel_close(fd);
-	return 0;
-}
-
-/* The kernel's own set, since pthread_sigmask() leaves libc's signals alone. All but setxid's (33). */
-static void block_signals(void)
-{
-	uint64_t mask = ~(UINT64_C(1) << (33 - 1));
-
-	syscall_raw(SYS_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof mask);
-}
-
-static int open_wake_fd(void)
-{
-	uint64_t mask = UINT64_C(1) << (WAKE_SIGNAL - 1);
-
-	return (int)syscall_raw(SYS_signalfd4, -1, (long)&mask, sizeof mask,
-				SFD_NONBLOCK | SFD_CLOEXEC);
-}
-
 /* Learn the modules, divert the loader, patch what is wanted from the start. */
 static int prepare(int prearm)
 {
@@ -207,29 +172,6 @@ static int prepare(int prearm)
 	}
 	lock_release(&agent_lock);
 	return error;
-}
-
-/*
- * Whether all threads but ours are gone: the leader is a zombie and there are no others. libc ends the
- * process when the last of its threads returns, and that will be the keeper.
- */
-static int program_has_left(void)
-{
-	char line[512], *at;
-	struct stat found;
-	ssize_t got;
-	int fd;
-
-	if (kernel_stat("/proc/self/task", &found) || found.st_nlink != 2 + OUR_THREADS + 1)
-		return 0;
-	fd = kernel_open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	got = kernel_read(fd, line, sizeof line - 1);
-	kernel_close(fd);
-	line[got > 0 ? got : 0] = 0;
-	at = strrchr(line, ')');
-	return at && at[1] == ' ' && at[2] == 'Z';
 }
 
 static int scan_is_due;	 /* the last one could not be done */
@@ -266,11 +208,11 @@ static void tell_if_late(void)
 	lock_wake_word(&control.late);
 }
 
-static int has_left; /* program_has_left(), as of the last tick */
+static int has_left; /* thread_is_last(), as of the last tick */
 
 static void tick(void)
 {
-	has_left = program_has_left();
+	has_left = thread_is_last();
 	listen_tick();
 	store_sweep();
 	session_tick();
@@ -405,32 +347,44 @@ static int may_end(void)
 	return ends;
 }
 
+/* The control thread can't do its work: tell the tools of a launched program. */
+static void give_up(int why)
+{
+	for (unsigned int i = 0; control.wants & CONTROL_WANT_CONNECT && i < control.tool_count;
+	     i++)
+		listen_refuse(control.tools[i], why);
+	__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
+}
+
 static void *control_main(void *unused)
 {
-	int wake_fd;
+	int wake_fd, error;
 
 	(void)unused;
 	hit_shut_at = HIT_SHUT_FOR_GOOD; /* what this thread does is no event */
-	block_signals();
-	if (own_descriptors()) {
-		while (!may_end())
-			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
+	thread_block_signals();
+	error = thread_own_descriptors();
+	if (error) {
+		do
+			give_up(error);
+		while (!may_end());
 		control_go();
 		return NULL;
 	}
 	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark", 0, 0);
 	control.seccomp = (int)kernel_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0);
-	wake_fd = open_wake_fd();
+	wake_fd = thread_wake_fd();
 	while (lock_take(&control.life, LIFE_LOCK_MS))
 		;
 	control.tid = kernel_gettid();
 	__atomic_store_n(&control.state, CONTROL_RUNNING, __ATOMIC_RELEASE);
 	lock_release(&control.life);
 	do {
-		if (!prepare(control.flags & CONTROL_PREARM))
-			run(wake_fd);
+		error = prepare(control.flags & CONTROL_PREARM);
+		if (error)
+			give_up(error);
 		else
-			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
+			run(wake_fd);
 		clean_up();
 	} while (!may_end());
 	kernel_call(SYS_close_range, 0, ~0u, 0, 0);
@@ -464,14 +418,17 @@ static int make_thread(void *(*main)(void *), pthread_t *thread)
 static void *keeper_main(void *unused)
 {
 	pthread_t thread;
+	int error;
 
 	(void)unused;
 	hit_shut_at = HIT_SHUT_FOR_GOOD;
 	control_keeper = kernel_gettid();
 	kernel_call(SYS_prctl, PR_SET_NAME, (long)"waymark-keeper", 0, 0);
-	if (make_thread(control_main, &thread)) {
-		while (!may_end())
-			__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
+	error = make_thread(control_main, &thread);
+	if (error) {
+		do
+			give_up(error);
+		while (!may_end());
 		control_go();
 		return NULL;
 	}
