@@ -109,6 +109,9 @@ enum control_way {
 	WAY_NONE = 3,	  /* neither is allowed: only portable and pre-armed sites can be armed */
 };
 
+#define HELLO_FORKED 1
+#define HELLO_SHARES 2 /* its events go to its parent's store until it has its own (abi/page.h) */
+
 struct control_hello {
 	uint32_t pid;
 	uint32_t ppid;
@@ -117,7 +120,7 @@ struct control_hello {
 	uint64_t start_time; /* field 22 of /proc/PID/stat */
 	uint32_t uid;
 	uint8_t prearmed;
-	uint8_t forked;	  /* a child of fork of a process that this tool records */
+	uint8_t forked; /* a child of fork of a process that this tool records: HELLO_FORKED, _SHARES */
 	uint8_t launched; /* waits for GO */
 	uint8_t inherits; /* has what this tool placed in its parent */
 };
@@ -250,6 +253,8 @@ struct control_open {
 	uint64_t block_ns;
 	uint32_t policy;
 	uint32_t clock;
+	uint32_t tool_pid; /* abi/page.h; 0: children of fork don't write to this store */
+	uint32_t reserved;
 };
 
 struct control_rules {
@@ -273,6 +278,6 @@ _Static_assert(sizeof(struct control_adopt) == 16, "fixed");
 _Static_assert(sizeof(struct control_wait) == 24, "fixed");
 _Static_assert(sizeof(struct control_late) == 8, "fixed");
 _Static_assert(sizeof(struct control_held) == 24, "fixed");
-_Static_assert(sizeof(struct control_open) == 24, "fixed");
+_Static_assert(sizeof(struct control_open) == 32, "fixed");
 
 #endif

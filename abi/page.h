@@ -42,6 +42,12 @@
  * how many events of its stream come `before` it, each slot how many were `written` in all the pages
  * that were closed. What lies between those and what was read is lost.
  *
+ * A child of fork has the mapping of its parent's store. It writes to that store, in slots that name it, until it has
+ * a store of its own. A slot of depth SLOT_SHARES says that a child may do so: the child claims it in its fork handler,
+ * before its first event, and ends it when it leaves. Where the child dies, or executes another program, the outside
+ * ends its slots. The tool allows this by `tool_pid`, where the process is in the tool's own PID namespace, and ends
+ * it by `closed`. It sets `closed` and then looks for such slots; a child claims its slot and then reads `closed`.
+ *
  * Slot states:
  *
  *	FREE -> LIVE    inside, compare-exchange by way of CLAIMED
@@ -57,7 +63,7 @@
 #include <stdint.h>
 
 #define STORE_MAGIC 0x3145524f54534d57ULL /* "WMSTORE1", little endian */
-#define STORE_VERSION 1
+#define STORE_VERSION 2
 
 #define UNIT_BYTES 4096u
 #define CHUNK_UNITS 16u
@@ -80,6 +86,8 @@ enum store_clock {
 
 #define PAGE_NO_SLOT UINT32_MAX
 
+#define SLOT_SHARES UINT32_MAX
+
 enum slot_state { SLOT_FREE = 0, SLOT_CLAIMED = 1, SLOT_LIVE = 2, SLOT_ENDED = 3 };
 enum page_state { PAGE_FREE = 0, PAGE_OPEN = 1, PAGE_FULL = 2, PAGE_TAKEN = 3 };
 
@@ -97,6 +105,8 @@ struct wm_store {
 	uint64_t data_offset;
 	uint64_t bytes;
 	uint64_t block_ns;
+	uint32_t tool_pid; /* children of fork may write here while this process lives; 0: they may not */
+	uint32_t reserved;
 
 	/* Written inside. */
 	/* events of threads that have no slot, and of children of a fork that aren't recorded yet */
@@ -104,11 +114,16 @@ struct wm_store {
 	uint64_t next_instance; /* gives each stream its number */
 	uint64_t overwritten;	/* events, by the cyclic policy; nearly, for who looks on */
 	uint64_t crowded_out;	/* of all that were discarded, those that found no page */
+	uint64_t forks, forked; /* fork(2) was called; it has returned in the child */
+	/* children that neither write here nor have reached the tool, and why the last one didn't */
+	uint32_t unreached;
+	int32_t unreached_error;
 
 	/* Written outside. */
 	uint64_t drained_ns
 		__attribute__((aligned(64))); /* CLOCK_MONOTONIC of the last pass, or 0 */
 	uint32_t freed;			      /* grows by 1 for each page given back */
+	uint32_t closed;		      /* children of fork may write here no more */
 } __attribute__((aligned(4096)));
 
 struct wm_slot {
@@ -121,7 +136,9 @@ struct wm_slot {
 	uint64_t next_seq;  /* sequence number of its next page */
 	char comm[16];	    /* the thread's name, NUL-terminated */
 	uint64_t written;   /* events in its pages that are FULL or were, ever */
-	uint64_t reserved[8];
+	uint32_t pid;	    /* a child of fork; 0: the process whose store it is */
+	uint32_t reserved0;
+	uint64_t reserved[7];
 };
 
 struct wm_page {

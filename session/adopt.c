@@ -111,6 +111,6 @@ int adopt_answered(struct wm_session *session, struct process *process)
 	process->probed.count = 0;
 	if (!process->probed.is_on) /* it was to be quiet meanwhile */
 		return 0;
-	session->probes.late_starts += process->let_go != 0;
+	session->probes.late_starts += process->let_go && process->hello.forked != HELLO_SHARES;
 	return probe_arm(session, process);
 }

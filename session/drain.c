@@ -63,7 +63,7 @@ void drain_free(struct drain *drain)
 	free(drain);
 }
 
-static struct stream *stream_of(struct drain *drain, uint32_t slot)
+struct stream *drain_stream_of(struct drain *drain, uint32_t slot)
 {
 	struct stream *stream = &drain->streams[slot];
 
@@ -91,13 +91,20 @@ static void page_give_back(struct drain *drain, uint32_t unit, uint32_t slot)
 	__atomic_fetch_add(&drain->map.store->freed, 1, __ATOMIC_RELEASE);
 }
 
+/* Nobody writes to this open page any more. */
+static int is_abandoned(const struct drain *drain, uint32_t slot)
+{
+	return drain_is_left(drain, slot) ||
+	       (drain->reach == DRAIN_ALL && !drain_is_childs(drain, slot));
+}
+
 /* FULL -> TAKEN, or OPEN -> TAKEN when nobody writes. Returns 0 if the page is not to be had. */
-static int page_claim(struct drain *drain, uint32_t unit)
+static int page_claim(struct drain *drain, uint32_t unit, uint32_t slot)
 {
 	uint32_t *state = &drain->map.pages[unit].state;
 	uint32_t is = __atomic_load_n(state, __ATOMIC_ACQUIRE);
 
-	if (is != PAGE_FULL && (is != PAGE_OPEN || drain->reach != DRAIN_ALL))
+	if (is != PAGE_FULL && (is != PAGE_OPEN || !is_abandoned(drain, slot)))
 		return 0;
 	return __atomic_compare_exchange_n(state, &is, PAGE_TAKEN, 0, __ATOMIC_ACQUIRE,
 					   __ATOMIC_RELAXED);
@@ -135,7 +142,7 @@ static void losses_first(struct drain *drain, struct stream *stream, struct wm_p
 /* Hand on what a live reader may see of a page; it is taken only once it is full and all was seen. */
 static int page_peek(struct drain *drain, const struct found *found, const struct drain_sink *sink)
 {
-	struct stream *stream = stream_of(drain, found->slot);
+	struct stream *stream = drain_stream_of(drain, found->slot);
 	uint32_t *state = &drain->map.pages[found->unit].state;
 	uint32_t is = __atomic_load_n(state, __ATOMIC_ACQUIRE);
 	struct wm_packet head;
@@ -146,7 +153,7 @@ static int page_peek(struct drain *drain, const struct found *found, const struc
 	if (is != PAGE_FULL && is != PAGE_OPEN)
 		return 0;
 	if (!packet_of_page(drain, stream, found, &packet)) {
-		if (is == PAGE_OPEN)
+		if (is == PAGE_OPEN && !drain_is_left(drain, found->slot))
 			/* it has just been opened, or it is rubbish: that shows when it is full */
 			return 0;
 		drain->counts.damaged++;
@@ -154,7 +161,7 @@ static int page_peek(struct drain *drain, const struct found *found, const struc
 	}
 	err = packet.bytes ? sink->packet(&packet, sink->data) : 0;
 	drain->counts.recorded += stream->delivered - before;
-	if (err || packet.keep || is == PAGE_OPEN)
+	if (err || packet.keep || (is == PAGE_OPEN && !drain_is_left(drain, found->slot)))
 		return err;
 	if (!__atomic_compare_exchange_n(state, &is, PAGE_TAKEN, 0, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
@@ -168,7 +175,7 @@ static int page_peek(struct drain *drain, const struct found *found, const struc
 
 static int page_take(struct drain *drain, const struct found *found, const struct drain_sink *sink)
 {
-	struct stream *stream = stream_of(drain, found->slot);
+	struct stream *stream = drain_stream_of(drain, found->slot);
 	struct wm_page *page = &drain->map.pages[found->unit];
 	struct wm_packet head;
 	struct drain_packet packet = { .head = &head };
@@ -176,7 +183,7 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 	uint32_t part = stream->part_seq == found->seq ? stream->part_events : 0;
 	int err = 0;
 
-	if (!page_claim(drain, found->unit))
+	if (!page_claim(drain, found->unit, found->slot))
 		return 0;
 	events = page->events > part ? page->events - part : 0;
 	position = page->before;
@@ -219,11 +226,17 @@ static int page_take(struct drain *drain, const struct found *found, const struc
 /* Write what an open page holds so far as a packet of its own; its writer goes on. */
 static int page_part(struct drain *drain, const struct found *found, const struct drain_sink *sink)
 {
-	struct stream *stream = stream_of(drain, found->slot);
+	struct stream *stream = drain_stream_of(drain, found->slot);
+	uint64_t position = drain->map.pages[found->unit].before;
 	struct wm_packet head;
 	struct drain_packet packet = { .head = &head };
 	int err;
 
+	if (drain->reach == DRAIN_ALL) { /* it is the last that is written of this stream */
+		if (is_cyclic(drain))
+			stream_skip(stream, position);
+		stream->next_seq = found->seq;
+	}
 	/* the page before it is still to come */
 	if (found->seq != stream->next_seq ||
 	    !packet_of(drain, stream, found, found->word, found->end_ticks, &packet) ||
@@ -242,6 +255,8 @@ static int page_part(struct drain *drain, const struct found *found, const struc
 	stream->part_bytes += (uint32_t)packet.bytes;
 	stream->part_events += (uint32_t)packet.events;
 	stream->shift++;
+	if (is_cyclic(drain))
+		stream_pass(stream, position, packet.events);
 	drain->counts.recorded += packet.events;
 	drain->counts.bytes += packet.bytes;
 	return 1;
@@ -311,7 +326,7 @@ static int losses_write(struct drain *drain, struct stream *stream, const char *
  * not touched for nothing: to touch it makes it. What the program says only bounds how far it is looked, and
  * never so that a slot is passed over which a page has named.
  */
-static uint32_t slots_used(const struct drain *drain)
+uint32_t drain_slots_used(const struct drain *drain)
 {
 	uint64_t claims = __atomic_load_n(&drain->map.store->next_instance, __ATOMIC_RELAXED);
 	uint32_t ahead = drain->reach == DRAIN_ALL ? SLOTS_AHEAD_LAST : SLOTS_AHEAD;
@@ -333,7 +348,7 @@ static uint64_t overwritten_by_now(struct drain *drain, uint32_t slot)
 /* A stream is over: write its losses, free its slot. */
 static int slot_retire(struct drain *drain, uint32_t slot, const struct drain_sink *sink)
 {
-	struct stream *stream = stream_of(drain, slot);
+	struct stream *stream = drain_stream_of(drain, slot);
 	int err = 0;
 
 	stream_count(stream, &drain->map.slots[slot].discarded);
@@ -370,7 +385,7 @@ static uint64_t overwritten_since(struct drain *drain)
 static int slots_sweep(struct drain *drain, const struct drain_sink *sink)
 {
 	const struct mapping *map = &drain->map;
-	uint32_t used = slots_used(drain);
+	uint32_t used = drain_slots_used(drain);
 	uint64_t live = 0;
 	int first = 0;
 
@@ -379,6 +394,12 @@ static int slots_sweep(struct drain *drain, const struct drain_sink *sink)
 		/* pairs with the release store of LIVE -> ENDED: pages and discarded are final */
 		uint32_t state = __atomic_load_n(&from->state, __ATOMIC_ACQUIRE);
 
+		/* LIVE -> ENDED: a dead child's, and all of its pages were taken */
+		if (state == SLOT_LIVE && drain_is_left(drain, slot) &&
+		    !__atomic_load_n(&from->pages, __ATOMIC_ACQUIRE) &&
+		    __atomic_compare_exchange_n(&from->state, &state, SLOT_ENDED, 0,
+						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+			state = SLOT_ENDED;
 		if (state == SLOT_ENDED && !__atomic_load_n(&from->pages, __ATOMIC_ACQUIRE)) {
 			int err = slot_retire(drain, slot, sink);
 
@@ -386,7 +407,7 @@ static int slots_sweep(struct drain *drain, const struct drain_sink *sink)
 				first = err;
 		} else if (state == SLOT_LIVE || state == SLOT_ENDED ||
 			   drain->streams[slot].instance) {
-			struct stream *stream = stream_of(drain, slot);
+			struct stream *stream = drain_stream_of(drain, slot);
 
 			stream_count(stream, &from->discarded);
 			/* all that could be read was read: what is missing is lost */
@@ -411,7 +432,8 @@ int drain_take(struct drain *drain, const struct drain_sink *sink)
 		const struct found *found = &drain->found[i];
 
 		if (found->slot == UINT32_MAX) {
-			if (drain->reach != DRAIN_PEEK && page_claim(drain, found->unit)) {
+			if (drain->reach != DRAIN_PEEK &&
+			    page_claim(drain, found->unit, found->slot)) {
 				/* one without events was left half taken by whoever was killed */
 				drain->counts.damaged += drain->map.pages[found->unit].events != 0;
 				page_give_back(drain, found->unit, found->slot);
@@ -431,7 +453,7 @@ int drain_take(struct drain *drain, const struct drain_sink *sink)
 			packets += err > 0;
 			continue;
 		}
-		if (page_must_wait(drain, stream_of(drain, found->slot), found->seq)) {
+		if (page_must_wait(drain, drain_stream_of(drain, found->slot), found->seq)) {
 			waits = found->slot;
 			continue;
 		}
@@ -456,7 +478,7 @@ int drain_take(struct drain *drain, const struct drain_sink *sink)
 int drain_finish(struct drain *drain, const struct drain_sink *sink)
 {
 	const struct mapping *map = &drain->map;
-	uint32_t used = slots_used(drain);
+	uint32_t used = drain_slots_used(drain);
 	int first = 0, err;
 
 	for (uint32_t slot = 0; slot < used; slot++) {
@@ -465,7 +487,7 @@ int drain_finish(struct drain *drain, const struct drain_sink *sink)
 
 		if (state != SLOT_LIVE && state != SLOT_ENDED && !drain->streams[slot].instance)
 			continue;
-		stream_count(stream_of(drain, slot), &from->discarded);
+		stream_count(drain_stream_of(drain, slot), &from->discarded);
 		err = losses_write(drain, &drain->streams[slot], from->comm, sink);
 		if (err < 0 && !first)
 			first = err;

@@ -72,6 +72,21 @@ int drain_take(struct drain *drain, const struct drain_sink *sink);
  */
 int drain_finish(struct drain *drain, const struct drain_sink *sink);
 
+/*
+ * Children of fork write to their parent's store until they have one of their own (abi/page.h). Let them no more, or again.
+ */
+void drain_share(struct drain *drain);
+void drain_unshare(struct drain *drain);
+
+/*
+ * Call this once the process itself has stopped writing. Returns whether a child may still write; after 0 no child will.
+ * `maps` returns whether a process has the store mapped. It is called for children that are alive.
+ */
+int drain_is_shared(struct drain *drain, int (*maps)(pid_t pid, void *data), void *data);
+
+/* Children that neither write to it nor have reached us: how many, and why the last one has not. */
+uint32_t drain_unreached(const struct drain *drain, int *error);
+
 void drain_count(const struct drain *drain, struct drain_counts *counts);
 
 /*

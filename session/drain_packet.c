@@ -9,7 +9,7 @@ void packet_head(struct drain *drain, struct wm_packet *head, const struct strea
 	*head = (struct wm_packet){
 		.instance = stream->instance,
 		.discarded = stream->told,
-		.pid = drain->pid,
+		.pid = stream->pid ? stream->pid : drain->pid,
 		.tid = stream->tid,
 		.depth = stream->depth,
 	};

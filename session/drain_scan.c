@@ -32,6 +32,14 @@ static int part_find(const struct wm_page *page, struct found *found)
 	return 0;
 }
 
+/* Whether only a part of an open page is taken, because its writer still writes to it. */
+static int is_in_parts(const struct drain *drain, uint32_t slot)
+{
+	return !drain_is_left(drain, slot) &&
+	       (drain->reach == DRAIN_PARTS ||
+		(drain->reach == DRAIN_ALL && drain_is_childs(drain, slot)));
+}
+
 static void found_add(struct drain *drain, uint32_t unit)
 {
 	struct wm_page *page = &drain->map.pages[unit];
@@ -45,7 +53,7 @@ static void found_add(struct drain *drain, uint32_t unit)
 	found.tid = slot == UINT32_MAX ? UINT32_MAX : drain->map.slots[slot].tid;
 	found.slot = slot;
 	found.seq = __atomic_load_n(&page->seq, __ATOMIC_RELAXED);
-	if (drain->reach == DRAIN_PARTS && !part_find(page, &found))
+	if (is_in_parts(drain, slot) && !part_find(page, &found))
 		return;
 	drain->found[drain->found_count++] = found;
 }
@@ -55,7 +63,11 @@ static int page_wanted(const struct drain *drain, uint32_t unit)
 	/* pairs with the writer's release store of FULL, and of OPEN */
 	uint32_t state = __atomic_load_n(&drain->map.pages[unit].state, __ATOMIC_ACQUIRE);
 
-	return state == PAGE_FULL || (state == PAGE_OPEN && drain->reach != DRAIN_READY);
+	return state == PAGE_FULL ||
+	       (state == PAGE_OPEN &&
+		(drain->reach != DRAIN_READY ||
+		 drain_is_left(drain,
+			       __atomic_load_n(&drain->map.pages[unit].slot, __ATOMIC_RELAXED))));
 }
 
 /* The streams of a thread side by side, the pages of a stream in their order. */
@@ -111,6 +123,7 @@ int drain_scan(struct drain *drain, enum drain_reach reach)
 
 	drain->reach = reach;
 	drain->found_count = 0;
+	drain_look_at_children(drain, reach == DRAIN_ALL);
 	if (is_cyclic(drain) && reach != DRAIN_ALL)
 		return 0;
 	for (uint32_t chunk = 0; chunk < map->chunk_count; chunk++) {

@@ -30,9 +30,27 @@ struct drain {
 	uint32_t parts_from;	    /* the thread whose turn it is */
 	struct drain_counts counts; /* discarded: of streams that are over */
 	uint64_t live_discarded;    /* of the others, at the last look */
+	uint64_t children_due_ns;   /* of the next look at children of fork, CLOCK_MONOTONIC */
+	uint64_t shared_due_ns;	    /* of the next look at whether they may write here */
+	uint64_t shared_since_ns;   /* of the first */
+	int is_shared;		    /* as the last one found */
+	int is_unshared;	    /* drain_unshare() was called */
 	uint64_t overwritten;	    /* of the store's count: what its streams have as lost by now */
 	uint64_t overwritten_counted; /* of the store's count: what drain_count() counts by now */
 };
+
+/* What is known of a slot's present stream. */
+struct stream *drain_stream_of(struct drain *drain, uint32_t slot);
+
+/* Slots that may have been used so far. */
+uint32_t drain_slots_used(const struct drain *drain);
+
+/* See which children that write here are dead (drain_share.c), at most every few ms unless `now`. */
+void drain_look_at_children(struct drain *drain, int now);
+
+/* Whether a slot is of a child that may still write; whether it is one that can't any more. */
+int drain_is_childs(const struct drain *drain, uint32_t slot);
+int drain_is_left(const struct drain *drain, uint32_t slot);
 
 /* The head of a packet without events; its times are the caller's. */
 void packet_head(struct drain *drain, struct wm_packet *head, const struct stream *stream);

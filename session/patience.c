@@ -47,12 +47,17 @@ static int is_due(struct wm_session *session)
 	return 1;
 }
 
-static void beat(struct wm_session *session, const struct session_progress *progress)
+static void say_wait_to_all(struct wm_session *session)
 {
 	session_accept(session);
 	for (struct process *p = session->processes; p; p = p->next)
 		if (waits(p))
 			say_wait(p);
+}
+
+static void beat(struct wm_session *session, const struct session_progress *progress)
+{
+	say_wait_to_all(session);
 	if (session->watcher.told && session->watcher.told(progress, session->watcher.data))
 		session->has_given_up = 1;
 }
@@ -83,6 +88,9 @@ void patience_arming(struct wm_session *session)
 	}
 	if (progress.total && is_due(session))
 		beat(session, &progress);
+	/* forked children adopt their places at once, and then wait for their watches, one after another */
+	else if (spec_count_watches(&session->specs) && is_due(session))
+		say_wait_to_all(session);
 	if (!session->has_given_up)
 		return;
 	for (struct process *p = session->processes; p; p = p->next)

@@ -412,6 +412,12 @@ void probe_seen(struct process *process)
 			--probed->loading_count * sizeof(*probed->loading));
 }
 
+/* Whether a process that went on without GO loses events. A child that shares its parent's store loses only watches. */
+static int is_missing_events(const struct wm_session *session, const struct process *process)
+{
+	return process->hello.forked != HELLO_SHARES || spec_count_watches(&session->specs);
+}
+
 void probe_late(struct wm_session *session, struct process *process,
 		const struct control_late *late)
 {
@@ -419,7 +425,7 @@ void probe_late(struct wm_session *session, struct process *process,
 
 	if (!late->base && !process->runs) {
 		process->runs = 1;
-		session->probes.late_starts++;
+		session->probes.late_starts += is_missing_events(session, process);
 	}
 	for (size_t i = 0; late->base && i < probed->loading_count; i++) {
 		if (probed->loading[i].base != late->base || !probed->loading[i].is_wanted)

@@ -147,4 +147,10 @@ int process_is_halted(const struct process *process);
  */
 int process_has_store(const struct process *process);
 
+/* Our pid, if children that it forks may write to its store; else 0 (abi/page.h). */
+uint32_t process_tool_pid(const struct wm_session *session, const struct process *process);
+
+/* Whether children that it has forked may write to its store still. */
+int process_is_shared(struct process *process);
+
 #endif

@@ -25,8 +25,8 @@
 #define WATERMARK_PERCENT 50
 #define LEAVE_WAIT_MS 2000
 #define STEP_NS 1000000u
-#define STOP_STEPS_MAX 64 /* of programs that are always busy */
-#define ROUNDS_MAX 8	  /* generations of children that come as a session ends */
+#define SHARED_WAIT_NS 600000000u
+#define ROUNDS_MAX 8 /* generations of children that come as a session ends */
 
 struct ledger *session_ledger(struct wm_session *session)
 {
@@ -409,6 +409,27 @@ static int end_round(struct wm_session *session, unsigned int round, int *first)
 }
 
 /*
+ * Children of fork that have no session of their own, and could not reach us, write to their parents' stores. They look for
+ * this end four times a second.
+ */
+static void end_shared(struct wm_session *session)
+{
+	uint64_t until_ns = ticks_monotonic_ns() + SHARED_WAIT_NS;
+	int is_shared = 1;
+
+	for (struct process *p = session->processes; p; p = p->next)
+		if (p->drain)
+			drain_unshare(p->drain);
+	while (is_shared && ticks_monotonic_ns() < until_ns) {
+		is_shared = 0;
+		for (struct process *p = session->processes; p; p = p->next)
+			is_shared |= process_is_shared(p);
+		if (is_shared)
+			session_step(session, 5);
+	}
+}
+
+/*
  * Who was forked before its parent is quiet is recorded to the end, as its parent is; and so are its own children,
  * a round each.
  */
@@ -423,6 +444,7 @@ static int end_all(struct wm_session *session, int first)
 	while (end_round(session, ++round, &first) && session->is_ending)
 		session->is_ending = round < ROUNDS_MAX;
 	session->is_ending = 0;
+	end_shared(session);
 	return first;
 }
 
@@ -434,12 +456,8 @@ int wm_session_stop(struct wm_session *session)
 		return -EINVAL;
 	if (session_in_callback(session))
 		return -EBUSY;
-	if (session->running) {
-		/* a program that has ended by now has reported before */
-		for (int i = 0; i < STOP_STEPS_MAX && session_step(session, 0) > 0; i++)
-			;
+	if (session->running)
 		unrecorded_look(session, 1);
-	}
 	first = end_all(session, live_stop(session));
 	/* one that didn't answer hangs in a hit or is stopped: what it committed is whole */
 	for (struct process *p = session->processes; p && session->writer; p = p->next)

@@ -150,7 +150,7 @@ int session_disarm(struct wm_session *session, struct process *process);
 int session_let_go(struct process *process);
 
 /* What of a process's store may be taken by a live reader: DRAIN_ALL once nobody writes to it. */
-enum drain_reach session_reach(const struct wm_session *session, const struct process *process);
+enum drain_reach session_reach(const struct wm_session *session, struct process *process);
 
 /* Events that were emitted and that wm_session_status() does not count yet: drain_held(). */
 uint64_t session_held_events(const struct wm_session *session);

@@ -107,6 +107,7 @@ int session_finish(struct wm_session *session, struct process *process)
 
 	watching_end(session, process);
 	if (process->drain) {
+		unrecorded_add_unreached(session, process);
 		err = session_drain(session, process, DRAIN_ALL);
 		probe_ended(session, process);
 		more = drain_finish(process->drain, &sink);
@@ -317,6 +318,8 @@ int session_arm(struct wm_session *session, struct process *process)
 	process->was_quiet = 0;
 	if (process->outside)
 		return 0;
+	if (process->drain)
+		drain_share(process->drain); /* an earlier end of the session has forbidden it */
 	if (spec_count_markers(&session->specs))
 		err = session->options.strict ? change_stopped(session, process, CONTROL_ARM)
 					      : send_rules(session, process, CONTROL_ARM, 0);
@@ -363,6 +366,7 @@ static int session_welcome(struct wm_session *session, struct process *process)
 		.block_ns = options->block_ns,
 		.policy = (uint32_t)options->policy,
 		.clock = options->ordered ? STORE_CLOCK_ORDERED : STORE_CLOCK_TSC,
+		.tool_pid = process_tool_pid(session, process),
 	};
 	const char *path = options->follow_off || !process->listener ? "" : process->listener->path;
 	struct iovec parts[] = { { &open, sizeof(open) }, { (void *)path, strlen(path) + 1 } };
@@ -464,15 +468,16 @@ static int attend(struct wm_session *session, struct process *process)
 }
 
 /* Whether nobody can write to this process's store any more. */
-static int is_final(const struct wm_session *session, const struct process *process)
+static int is_final(const struct wm_session *session, struct process *process)
 {
 	if (process->state != PROCESS_HUNG_UP)
 		return 0;
-	return process_is_dead(process) || was_replaced(session, process) || process->was_quiet ||
-	       process->unmapped;
+	return (process_is_dead(process) || was_replaced(session, process) || process->was_quiet ||
+		process->unmapped) &&
+	       !process_is_shared(process);
 }
 
-enum drain_reach session_reach(const struct wm_session *session, const struct process *process)
+enum drain_reach session_reach(const struct wm_session *session, struct process *process)
 {
 	return process->was_quiet || is_final(session, process) ? DRAIN_ALL : DRAIN_PEEK;
 }
@@ -482,7 +487,7 @@ int session_alive(const struct wm_session *session)
 	int count = 0;
 
 	/* one that died since the last pass is over when what it left is in the folder */
-	for (const struct process *p = session->processes; p; p = p->next)
+	for (struct process *p = session->processes; p; p = p->next)
 		count += p->state < PROCESS_HUNG_UP || (p->state == PROCESS_HUNG_UP && p->drain &&
 							(session->writer || !is_final(session, p)));
 	return count + live_count(session);

@@ -5,6 +5,7 @@ void stream_begin(struct stream *stream, const struct wm_slot *slot, uint64_t in
 {
 	*stream = (struct stream){
 		.instance = instance,
+		.pid = __atomic_load_n(&slot->pid, __ATOMIC_RELAXED),
 		.tid = __atomic_load_n(&slot->tid, __ATOMIC_RELAXED),
 		.depth = __atomic_load_n(&slot->depth, __ATOMIC_RELAXED),
 	};

@@ -26,7 +26,9 @@ struct stream {
 	uint64_t part_seq, part_ticks;	  /* the page whose beginning was written, up to when */
 	uint32_t part_bytes, part_events; /* how much of it */
 	uint32_t shift; /* packets that are no pages, or further parts of one: the pages' numbers follow them */
+	uint32_t pid; /* a child's of fork; 0: of the process whose store it is */
 	uint32_t tid, depth;
+	uint8_t is_dead; /* that child is, or has executed something */
 	uint8_t waited;
 	uint8_t begun; /* a packet of it was handed on */
 	uint8_t kept;  /* a page of it was left where it is, for the next read */

@@ -22,6 +22,7 @@
 #include <waymark/error.h>
 
 #define PROGRAMS_MAX 256
+#define ACCEPTS_MAX 64
 #define LOOK_NS 500000000u
 #define LEFT_NS 100000000u
 #define LOOK_SHARE 200 /* a look may take one part in so many of the time */
@@ -259,6 +260,18 @@ void unrecorded_add(struct wm_session *session, pid_t pid, const char *program, 
 		count(list, &target, program, error, detail);
 }
 
+void unrecorded_add_unreached(struct wm_session *session, const struct process *parent)
+{
+	int error;
+	uint32_t count = drain_unreached(parent->drain, &error);
+	struct unrecorded *entry = count && error < 0
+					   ? entry_of(&session->unrecorded, parent->exe, error)
+					   : NULL;
+
+	if (entry)
+		entry->processes += count;
+}
+
 static void look_at(struct wm_session *session, pid_t pid)
 {
 	struct unrecorded_list *list = &session->unrecorded;
@@ -335,6 +348,16 @@ static void look_at_left(struct wm_session *session)
 	}
 }
 
+/* Programs that could not have an agent have reported it before they went on; their connections may still wait. */
+static void take_reports(struct wm_session *session)
+{
+	for (int i = 0; i < ACCEPTS_MAX && session_accept(session); i++)
+		;
+	for (struct process *p = session->processes; p; p = p->next)
+		if (p->state == PROCESS_NEW)
+			process_pump(session, p);
+}
+
 void unrecorded_look(struct wm_session *session, int now)
 {
 	struct unrecorded_list *list = &session->unrecorded;
@@ -342,6 +365,8 @@ void unrecorded_look(struct wm_session *session, int now)
 
 	if (session->options.follow_off)
 		return;
+	if (now)
+		take_reports(session);
 	look_at_left(session);
 	if (!now && began_ns < list->due_ns)
 		return;

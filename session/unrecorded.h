@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct process;
 struct wm_session;
 
 struct unrecorded {
@@ -42,6 +43,9 @@ void unrecorded_look(struct wm_session *session, int now);
  */
 void unrecorded_add(struct wm_session *session, pid_t pid, const char *program, int error,
 		    const char *detail);
+
+/* Add a process's forked children that neither shared its store nor reached the tool. Once, when its store is finished. */
+void unrecorded_add_unreached(struct wm_session *session, const struct process *parent);
 
 void unrecorded_release(struct unrecorded_list *list);
 

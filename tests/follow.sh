@@ -62,6 +62,128 @@ record_forks forks
 run 0 --json --no-follow --for 300ms -e server:parent -o nofork -p "$pid"
 expect "--no-follow: events of children" "$("$waymark" dump nofork | grep -c server:child)" 0
 
+# unrecorded NAME: how many processes of the program NAME the last run lists as unrecorded
+unrecorded()
+{
+	grep -oE "\"program\":\"[^\"]*/$1\",\"processes\":[0-9]+" out | grep -oE "[0-9]+$"
+}
+
+# Children write to their parent's buffer until they have their own. They are recorded from their first instruction, also
+# where the tool comes to them late, or never: then their parent gave up its rights, or its root, before it forked.
+cat >many.c <<'END'
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <waymark/marker.h>
+__attribute__((noinline)) int probed(int i)
+{
+	__asm__ volatile("" ::: "memory");
+	return i * 3;
+}
+static int give_up(const char *what)
+{
+	if (!strcmp(what, "apart") && unshare(CLONE_NEWPID))
+		return 77;
+	if (!strcmp(what, "user") || !strcmp(what, "apart"))
+		return setuid(65534);
+	return !strcmp(what, "root") ? chroot(".") || chdir("/") : 0;
+}
+/* many WHAT CHILDREN HITS [ENDS] */
+int main(int count, char **arguments)
+{
+	int children = atoi(arguments[2]), hits = atoi(arguments[3]);
+	int error = give_up(arguments[1]);
+	if (error)
+		return error;
+	for (int i = 0; i < children; i++) {
+		pid_t pid = fork();
+		if (pid < 0)
+			return 1;
+		if (pid)
+			continue;
+		for (int j = 0; j < hits; j++)
+			WAYMARK(many, child, j);
+		probed(i);
+		if (count > 4) /* until the recorder has gone */
+			while (access(arguments[4], F_OK)) {
+				WAYMARK(many, more);
+				usleep(1000);
+			}
+		_exit(0);
+	}
+	while (count <= 4 && wait(NULL) > 0)
+		;
+	return 0;
+}
+END
+cc -O2 -I"$source_dir/include" many.c -o many || exit 1
+mkdir empty
+start sh -c 'while :; do :; done'
+busy=$pid
+start sh -c 'while :; do :; done'
+# records_all NAME EVENTS ARGUMENT...: all of them, none lost, none late
+records_all()
+{
+	local name=$1 events=$2
+	shift 2
+	run 0 --json -o "$name" "$@"
+	expect "$name: recorded" "$(json recorded)" "$events"
+	expect "$name: discarded" "$(json discarded)" 0
+	expect "$name: late" "$(json late_processes)" 0
+	grep -q '"unrecorded":\[\]' out || fail "$name: $(cat out)"
+}
+records_all unwaited 300 -- ./many nothing 300 1
+records_all blocked 100 --policy block -- ./many nothing 100 1
+records_all probed 100 -e func:probed -- ./many nothing 100 0
+kill "$busy" "$pid"
+if [ "$(id -u)" -eq 0 ]; then
+	chmod 755 "$folder"
+	records_all user 1000 -- ./many user 1 1000
+	records_all root 1000 -- sh -c 'cd empty && exec ../many root 1 1000'
+	expect "children by their own pids" "$("$waymark" dump user | grep -c many:child)" 1000
+	# over the cap, each child's losses are counted as its own
+	run 0 --json --buffer 128K -o cap -- ./many user 3 100000
+	expect "cap: all" $(($(json recorded) + $(json discarded))) 300000
+	[ "$(json discarded)" -gt 0 ] || fail "cap: nothing was lost"
+	expect "cap: children that lost" "$("$waymark" report cap | grep -c "many-[0-9]* of [0-9]*: [1-9]")" 3
+	# a child that outlives its parent is recorded to its end; or until the recorder has ended
+	begin_record --json --wait-all -o outlives -- ./many user 1 10 "$PWD/over1"
+	await_event outlives many:more 50
+	touch over1
+	end_record 0
+	expect "outlives: children" "$("$waymark" dump outlives | grep -c many:child)" 10
+	expect "outlives: discarded" "$(json discarded)" 0
+	has_store()
+	{
+		grep -q memfd:waymark-store "/proc/$child/maps"
+	}
+	lacks_store()
+	{
+		! has_store
+	}
+	run 0 --json -o left -- ./many user 1 10 "$PWD/over2"
+	child=$(pgrep -f "^./many user .*/over2")
+	await lacks_store || fail "a child of a recording that has ended still writes"
+	touch over2
+	begin_record -o killed -- ./many user 1 10 "$PWD/over3"
+	await_event killed many:more 50
+	child=$(pgrep -f "^./many user .*/over3")
+	has_store || fail "a child has no store to write to"
+	kill -9 "$(pgrep -P "$recorder" -x waymark || echo "$recorder")"
+	wait "$recorder"
+	await lacks_store || fail "a child whose recorder was killed still writes"
+	touch over3
+	# a child in another PID namespace, which cannot reach the tool, is reported
+	if ./many apart 1 0; then
+		run 0 --json -o apart -- ./many apart 1 1000
+		expect "apart: all" $(($(json recorded) + $(json discarded))) 1000
+		expect "apart: unrecorded" "$(unrecorded many)" 1
+	fi
+fi
+
 # An agent that is given no processor is quiet late: who is forked until then is recorded as the parent is.
 mapfile -t cpus < <(taskset -cp $$ | sed 's/.*: //' | tr , '\n' |
 	while IFS=- read -r from to; do seq "$from" "${to:-$from}"; done)
@@ -90,12 +212,6 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
 fi
 
 # Programs that the agent can't come into are told of, once each, however they are executed.
-# unrecorded NAME: how many processes of the program NAME the last run told of
-unrecorded()
-{
-	grep -oE "\"program\":\"[^\"]*/$1\",\"processes\":[0-9]+" out | grep -oE "[0-9]+$"
-}
-
 printf '#include <unistd.h>\nint main(void) { return sleep(2); }\n' >sleeper.c
 cc -static sleeper.c -o still || exit 1
 run 0 --json -o told -- sh -c './still & ./still & ./ticker 10 & exec ./still'

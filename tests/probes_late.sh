@@ -17,9 +17,9 @@ case $(json late_modules) in
 *) fail "stopped: modules that came too late: $(json late_modules), expected 30, and perhaps the last" ;;
 esac
 
-# Likewise the first of 20 children, a second each if they all waited; each one's loss is told.
+# Likewise the first of 20 children, a second each if they all waited. Each writes to its parent's buffer meanwhile.
 run 0 --json -e 'func:serve@forks' -o waiting -- ./forks 20 seconds
-expect "stopped: what they did" "$(json discarded)" 20
+expect "stopped: what they did" "$(json recorded) $(json discarded)" "20 0"
 [ "$(cat seconds)" -lt 15 ] || fail "stopped: 20 children were held back for $(cat seconds) s"
 
 # Who waits for room makes no system call that the program has shut itself off from.

@@ -4,8 +4,8 @@
  * agent's lock is held over the fork, so that the registry is whole in the child; if it was not to be
  * had soon, the registry is abandoned there: its markers do nothing but count.
  *
- * What the child hits before a session of its own records it, unless that has it wait (ADOPT makes it short), is lost; it is
- * counted as discarded in the stores of those sessions of the parent's that follow to children.
+ * The child writes to its parent's stores, of those sessions that follow to children, until it has sessions of its own
+ * (SESSION_INHERITED). Where it may not, its hits until then are lost, and counted there as discarded.
  *
  * Children of vfork and of a bare clone() don't come here. The former share our memory and must not
  * touch it; the latter have no control thread, and their hits end where the store finds itself wiped
@@ -25,6 +25,8 @@
 #include "agent/store/writer.h"
 #include "agent/watch/watch.h"
 #include "base/kernel.h"
+
+#include <waymark/error.h>
 
 #include <errno.h>
 #include <pthread.h>
@@ -73,6 +75,8 @@ static void before(void)
 	forking_tid = writer_self ? writer_self->tid : 0;
 	has_lock = !lock_take(&agent_lock, FORK_LOCK_MS);
 	is_inside = store_self_is_inside();
+	if (!is_inside)
+		store_forking(session_followed());
 	hit_open(&shut);
 	errno = error;
 }
@@ -101,30 +105,38 @@ static void child(void)
 	static char paths[SESSIONS_MAX][SESSION_PATH_BYTES];
 	struct hit_shut shut;
 	unsigned int count;
-	int error, is_whole;
-	uint32_t lanes, detour_lanes;
+	int error, is_whole, why = 0;
+	uint32_t followed;
 
 	hit_shut(&shut);
 	error = errno;
 	count = session_tool_paths(paths);
-	lanes = is_inside ? 0 : session_followed() | store_counting();
+	followed = is_inside ? 0 : session_followed();
 	inherit_forked(has_lock);
-	detour_lanes = detour_forked(has_lock, lanes);
-	is_whole = registry_forked(has_lock, &lanes);
+	detour_forked(has_lock, followed);
+	is_whole = registry_forked(has_lock, followed);
 	watch_forked();
-	store_forked(lanes | detour_lanes);
+	/* also where nothing is armed in it: the fork is over, and the tool waits for that */
+	store_forked(followed);
 	registry_listen(NULL);
-	session_forked();
+	session_forked(followed);
 	control_forked();
 	lock_forked(&agent_lock, has_lock);
 	return_forked(forking_tid, kernel_gettid());
-	if (is_whole && count && !control_is_filtered_since()) {
+	if (!is_whole)
+		why = -EBUSY;
+	else if (count && control_is_filtered_since())
+		why = -WM_E_FILTERED_PROGRAM;
+	if (count && !why) {
 		for (unsigned int i = 0; i < count; i++)
 			control_add_tool(paths[i]);
 		/* as a launched program: so that what the child does first is recorded too */
-		if (!control_start(CONTROL_WANT_CONNECT, SESSION_FORKED | SESSION_LAUNCHED))
+		why = control_start(CONTROL_WANT_CONNECT, SESSION_FORKED | SESSION_LAUNCHED);
+		if (!why)
 			wait_for_tool();
 	}
+	for (unsigned int i = 0; why && i < count; i++)
+		session_unreached(paths[i], why);
 	has_lock = 0;
 	hit_open(&shut);
 	errno = error;

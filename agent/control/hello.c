@@ -60,7 +60,9 @@ int hello_send(int fd, unsigned int flags, const struct control_inherited *inher
 		.start_time = start_time(),
 		.uid = (uint32_t)kernel_geteuid(),
 		.prearmed = registry_is_prearmed() != 0,
-		.forked = (flags & SESSION_FORKED) != 0,
+		.forked = flags & SESSION_SHARES   ? HELLO_SHARES
+			  : flags & SESSION_FORKED ? HELLO_FORKED
+						   : 0,
 		.launched = (flags & SESSION_LAUNCHED) != 0,
 		.inherits = inherited != NULL,
 	};

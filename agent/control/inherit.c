@@ -20,7 +20,7 @@ void inherit_forked(int whole)
 		const char *tool = session_tool(lane);
 
 		one->about = (struct control_inherited){ 0 };
-		if (!whole || !tool)
+		if (!whole || !tool || session_is_replaced(lane))
 			continue;
 		one->about.set = session_set(lane);
 		one->about.ids = registry_ids(lane);

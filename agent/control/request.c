@@ -46,7 +46,8 @@ static int serve_open(struct session *session, const struct wm_message *message,
 	options = (struct store_options){ .buffer_bytes = request.buffer_bytes,
 					  .block_ns = request.block_ns,
 					  .policy = request.policy,
-					  .clock = request.clock };
+					  .clock = request.clock,
+					  .tool_pid = request.tool_pid };
 	error = lock_take(&agent_lock, SESSION_LOCK_MS);
 	if (error)
 		return error;

@@ -33,6 +33,7 @@
 #define QUIET_AGAIN_MS 10 /* four times a second, with the agent's lock held */
 
 static struct session sessions[SESSIONS_MAX];
+static int is_ready; /* session_init() was called in this process */
 const struct text *session_text;
 
 unsigned int session_lane(const struct session *session)
@@ -43,8 +44,11 @@ unsigned int session_lane(const struct session *session)
 void session_init(const struct text *means)
 {
 	session_text = means;
+	is_ready = 1;
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
 		sessions[i].fd = -1;
+		if (sessions[i].state == SESSION_INHERITED)
+			continue;
 		if (sessions[i].state != SESSION_LEFT)
 			sessions[i].state = SESSION_FREE;
 		sessions[i].tool[0] = 0;
@@ -54,18 +58,39 @@ void session_init(const struct text *means)
 	watch_begin();
 }
 
-void session_forked(void)
+void session_forked(uint32_t lanes)
 {
-	memset(sessions, 0, sizeof sessions);
 	tell_forked();
-	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
-		sessions[i].fd = -1;
+	is_ready = 0;
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		struct session *session = &sessions[i];
+
+		if (lanes & 1u << i) {
+			session->state = SESSION_INHERITED;
+			session->owes_go = session->follows_modules = 0;
+		} else {
+			*session = (struct session){ 0 };
+		}
+		session->fd = -1;
+		registry_replace(i, 0);
+	}
 }
 
 /* By the children that the process forks. */
 static int is_followed(const struct session *session)
 {
-	return session->state == SESSION_OPEN && session->tool[0] && !session->is_quiet;
+	return (session->state == SESSION_OPEN || session->state == SESSION_INHERITED) &&
+	       session->tool[0] && !session->is_quiet;
+}
+
+/* Whether a lane before it has the same tool: its parent's session, which the child's own replaces. */
+static int is_twin(unsigned int lane)
+{
+	for (unsigned int i = 0; i < lane; i++) {
+		if (is_followed(&sessions[i]) && !strcmp(sessions[i].tool, sessions[lane].tool))
+			return 1;
+	}
+	return 0;
 }
 
 unsigned int session_tool_paths(char paths[SESSIONS_MAX][SESSION_PATH_BYTES])
@@ -73,7 +98,7 @@ unsigned int session_tool_paths(char paths[SESSIONS_MAX][SESSION_PATH_BYTES])
 	unsigned int count = 0;
 
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (is_followed(&sessions[i]))
+		if (is_followed(&sessions[i]) && !is_twin(i))
 			memcpy(paths[count++], sessions[i].tool, SESSION_PATH_BYTES);
 	}
 	return count;
@@ -97,6 +122,37 @@ unsigned int session_count(void)
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++)
 		count += sessions[i].state != SESSION_FREE && sessions[i].state != SESSION_LEFT;
 	return count;
+}
+
+int session_any_owes_go(void)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (sessions[i].owes_go && session_fd(i) >= 0)
+			return 1;
+	}
+	return 0;
+}
+
+/* What the child has of its parent's sessions with this tool, a bit for each lane. */
+static uint32_t inherited_of(const char *tool)
+{
+	uint32_t lanes = 0;
+
+	for (unsigned int i = 0; tool && i < SESSIONS_MAX; i++) {
+		if (sessions[i].state == SESSION_INHERITED && !strcmp(sessions[i].tool, tool))
+			lanes |= 1u << i;
+	}
+	return lanes;
+}
+
+void session_unreached(const char *tool, int error)
+{
+	uint32_t lanes = inherited_of(tool);
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (lanes & 1u << i)
+			store_unreached(i, error);
+	}
 }
 
 int session_any_opened(void)
@@ -194,6 +250,10 @@ int session_add(int fd, unsigned int flags, const char *tool)
 		if (sessions[i].state == SESSION_FREE && store_is_free(i))
 			session = &sessions[i];
 	}
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (inherited_of(tool) & 1u << i && store_is_shared(i))
+			flags |= SESSION_SHARES;
+	}
 	if (!error)
 		error = hello_send(fd, flags, inherit_find(tool));
 	if (!error && !session) {
@@ -211,6 +271,7 @@ int session_add(int fd, unsigned int flags, const char *tool)
 				     .owes_go = (flags & SESSION_LAUNCHED) != 0 };
 	if (tool && strlen(tool) < sizeof session->came)
 		strcpy(session->came, tool);
+	registry_replace(session_lane(session), inherited_of(tool));
 	if (flags & SESSION_ACCEPTED)
 		session->open_until_ns = lock_now_ns() + (uint64_t)OPEN_MS * 1000000;
 	return 0;
@@ -250,6 +311,18 @@ static void begin_closing(struct session *session)
 	}
 	session->state = SESSION_CLOSING;
 	finish_closing(session, SESSION_QUIET_MS);
+}
+
+/* All that the tool wants of this process is armed for its own session. */
+static void leave_parent(const struct session *session)
+{
+	uint32_t lanes = inherited_of(session->came);
+
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (lanes & 1u << i)
+			begin_closing(&sessions[i]);
+	}
+	registry_replace(session_lane(session), 0);
 }
 
 static int send_done(struct session *session, const struct wm_message *message, int error,
@@ -300,8 +373,10 @@ static void serve_session(struct session *session)
 	if (send_done(session, message, error, &change, begin_ns) || error == -EPIPE ||
 	    message->type == CONTROL_LEAVE)
 		begin_closing(session);
-	if (message->type == CONTROL_GO)
+	if (message->type == CONTROL_GO) {
 		control_go();
+		leave_parent(session);
+	}
 	registry_reap(0, 0); /* what can be freed now; the rest at a later tick */
 }
 
@@ -374,7 +449,24 @@ const char *session_tool(unsigned int lane)
 
 uint64_t session_set(unsigned int lane)
 {
-	return sessions[lane].state == SESSION_OPEN ? sessions[lane].set : 0;
+	return sessions[lane].state == SESSION_OPEN || sessions[lane].state == SESSION_INHERITED
+		       ? sessions[lane].set
+		       : 0;
+}
+
+/* Whether the child has a session of its own with the tool of one that it inherits. */
+static int has_own(unsigned int lane)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (session_fd(i) >= 0 && !strcmp(sessions[i].came, sessions[lane].tool))
+			return 1;
+	}
+	return 0;
+}
+
+int session_is_replaced(unsigned int lane)
+{
+	return sessions[lane].state == SESSION_INHERITED && has_own(lane);
 }
 
 int session_is_open(unsigned int lane)
@@ -395,12 +487,14 @@ void session_tick(void)
 			begin_closing(&sessions[i]);
 		else if (sessions[i].state == SESSION_CLOSING)
 			finish_closing(&sessions[i], QUIET_AGAIN_MS);
+		else if (sessions[i].state == SESSION_INHERITED && store_is_over(i))
+			begin_closing(&sessions[i]);
 	}
 }
 
 void session_drop_all(void)
 {
-	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+	for (unsigned int i = 0; is_ready && i < SESSIONS_MAX; i++) {
 		if (sessions[i].state != SESSION_FREE && sessions[i].state != SESSION_LEFT)
 			begin_closing(&sessions[i]);
 		if (sessions[i].state == SESSION_CLOSING)

@@ -16,6 +16,7 @@
 
 #define SESSION_LAUNCHED 1 /* the program waits for GO */
 #define SESSION_FORKED 2   /* a child of a process that the tool records */
+#define SESSION_SHARES 8   /* what it passes until it has a store goes to its parent's */
 #define SESSION_ACCEPTED 4 /* a tool came to us: it opens soon, or goes */
 
 #define SESSION_PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
@@ -26,6 +27,9 @@ int session_fd(unsigned int lane);
 /* Where forked children find a lane's tool, NULL: nowhere; what it has placed (COMMIT), 0: nothing. */
 const char *session_tool(unsigned int lane);
 uint64_t session_set(unsigned int lane);
+
+/* Whether it is the parent's, and a session of this process has the same tool. */
+int session_is_replaced(unsigned int lane);
 
 /* Whether it has a store. */
 int session_is_open(unsigned int lane);
@@ -80,7 +84,13 @@ unsigned int session_tool_paths(char paths[SESSIONS_MAX][SESSION_PATH_BYTES]);
 /* The lanes of the sessions that have such paths, a bit for each. */
 uint32_t session_followed(void);
 
-/* The child of a fork has no sessions. */
-void session_forked(void);
+/* Whether the program waits for GO of some session. */
+int session_any_owes_go(void);
+
+/* The child of a fork could not reach the tool at this path, to which a session of its parent's belongs. Any thread. */
+void session_unreached(const char *tool, int error);
+
+/* The child of a fork has no sessions, but what it inherits of those of `lanes`, a bit for each. */
+void session_forked(uint32_t lanes);
 
 #endif

@@ -18,6 +18,11 @@
  * CLOSING -> FREE    no thread does
  * CLOSING -> LEFT    one does not leave its hit: its store stays mapped, and nobody waits any longer
  * LEFT -> FREE       it has left, or was found to have left long ago
+ *
+ * In the child of a fork:
+ *
+ * OPEN -> INHERITED     the session is its parent's: the child writes to that store, or counts there
+ * INHERITED -> CLOSING  a session of the child's own records it, or that of its parent is over
  */
 enum session_state {
 	SESSION_FREE = 0,
@@ -25,6 +30,7 @@ enum session_state {
 	SESSION_OPEN,
 	SESSION_CLOSING,
 	SESSION_LEFT,
+	SESSION_INHERITED,
 };
 
 struct session {

@@ -270,8 +270,14 @@ static uint32_t take_wants(uint64_t *greet_until_ns)
 
 	if (wants & CONTROL_WANT_CONNECT) {
 		__atomic_and_fetch(&control.wants, ~CONTROL_WANT_CONNECT, __ATOMIC_ACQ_REL);
-		for (unsigned int i = 0; i < control.tool_count; i++)
-			listen_connect(control.tools[i], control.flags);
+		for (unsigned int i = 0; i < control.tool_count; i++) {
+			int error = listen_connect(control.tools[i], control.flags);
+
+			if (error)
+				session_unreached(control.tools[i], error);
+		}
+		if (!session_any_owes_go())
+			control_go(); /* no tool is to let the program go */
 	}
 	if (wants & CONTROL_WANT_GREET) {
 		__atomic_and_fetch(&control.wants, ~CONTROL_WANT_GREET, __ATOMIC_ACQ_REL);
@@ -347,12 +353,17 @@ static int may_end(void)
 	return ends;
 }
 
-/* The control thread can't do its work: tell the tools of a launched program. */
+/* The control thread can't do its work. Report it to the tools of a launched program. */
 static void give_up(int why)
 {
-	for (unsigned int i = 0; control.wants & CONTROL_WANT_CONNECT && i < control.tool_count;
-	     i++)
-		listen_refuse(control.tools[i], why);
+	unsigned int count = control.wants & CONTROL_WANT_CONNECT ? control.tool_count : 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		if (control.flags & SESSION_FORKED)
+			session_unreached(control.tools[i], why);
+		else
+			listen_refuse(control.tools[i], why);
+	}
 	__atomic_store_n(&control.wants, 0, __ATOMIC_RELEASE);
 }
 

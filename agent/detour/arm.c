@@ -25,9 +25,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define ARM_MS 1000			  /* for all tries together */
-#define IDLE_NS UINT64_C(2000000000)	  /* what a child inherited may be wanted again soon */
-#define COUNTING_NS UINT64_C(10000000000) /* as long as the tool may take to come to it */
+#define ARM_MS 1000		     /* for all tries together */
+#define IDLE_NS UINT64_C(2000000000) /* what a child inherited may be wanted again soon */
 #define RETRY_NS UINT64_C(500000000)
 
 static int may_be_inert; /* some jump stands that nobody wants */
@@ -113,7 +112,7 @@ static int take_prepared(unsigned int lane)
 		if (!(d->prepared & bit))
 			continue;
 		d->prepared &= ~bit;
-		d->lanes |= bit;
+		d->lanes = (d->lanes | bit) & ~registry_replaced(lane);
 		d->error = publish(d);
 		d->in_batch = !d->error;
 		d->head->is_listed |= d->in_batch; /* it came before its members */
@@ -359,30 +358,32 @@ void detour_module_gone(const struct module *module)
 	}
 }
 
-uint32_t detour_forked(int whole, uint32_t lanes)
+void detour_forked(int whole, uint32_t lanes)
 {
-	uint32_t counts = 0;
-
 	for (struct detour *d = detour_first(); d;
 	     d = __atomic_load_n(&d->next, __ATOMIC_ACQUIRE)) {
 		for (int i = 0; i < 2; i++) {
-			counts |= d->events[i].lanes & lanes;
-			if (!(d->events[i].lanes & lanes) && whole)
-				plan_drop(&d->events[i]);
-			else if (!(d->events[i].lanes & lanes))
+			uint32_t kept = d->events[i].lanes & lanes;
+
+			if (whole && kept != d->events[i].lanes) {
+				d->events[i].lanes = kept;
+				if (plan_publish(&d->events[i]))
+					plan_drop(&d->events[i]);
+			} else if (!kept) {
 				__atomic_store_n(&d->events[i].hit.plan, NULL, __ATOMIC_RELEASE);
-			d->events[i].lanes = 0;
+			}
+			d->events[i].lanes = kept;
 		}
 		d->inherited = whole ? d->lanes : 0;
-		d->lanes = d->prepared = 0;
+		d->lanes &= lanes;
+		d->prepared = 0;
 		look_forget(d);
 		/* what it misses begins here */
 		d->held_ns = lock_now_ns();
 		may_be_inert |= d->is_armed;
 	}
 	sigtrap_forked();
-	idle_until_ns = lock_now_ns() + (counts ? COUNTING_NS : IDLE_NS);
-	return counts;
+	idle_until_ns = lock_now_ns() + IDLE_NS;
 }
 
 uint32_t detour_adopt(unsigned int from, unsigned int to)
@@ -396,7 +397,7 @@ uint32_t detour_adopt(unsigned int from, unsigned int to)
 		d->inherited &= ~bit;
 		for (int i = 0; i < 2; i++)
 			d->events[i].ids[to] = d->events[i].ids[from];
-		d->lanes |= 1u << to;
+		d->lanes = (d->lanes & ~bit) | 1u << to;
 		look_armed(d->head, d->head->is_held, to);
 		if (publish(d))
 			withdraw(d, 1u << to);

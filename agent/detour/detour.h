@@ -219,10 +219,9 @@ void detour_module_came(const struct module *module);
 void detour_module_gone(const struct module *module);
 
 /*
- * The child of a fork: nobody wants anything. `whole`: the lock was held at the fork. Events that some
- * of the sessions `lanes` have keep their plans, by which they are counted as lost: returns their lanes.
+ * The child of a fork: only the parent's sessions `lanes` keep their events. `whole`: the agent's lock was held at the fork.
  */
-uint32_t detour_forked(int whole, uint32_t lanes);
+void detour_forked(int whole, uint32_t lanes);
 
 /*
  * What the parent's session in lane `from` had at the fork is from now on that of our session in lane

@@ -161,11 +161,16 @@ int registry_reap(unsigned int timeout_ms, int self_ok);
  * The child of a fork: no session wants anything; the program's own probes stay. `whole`: the lock was
  * held at the fork, so the registry is; else it is abandoned, and 0 is returned.
  *
- * *lanes are those of the parent's sessions that follow to the child, a bit for each. Plans for these stay
- * where they are until the text is dormant or a session of the child's own wants the marker: their hits
- * are lost, and the store counts them. *lanes gets which of them have any.
+ * `lanes` are the parent's sessions that follow to the child, a bit for each. They keep their markers.
  */
-int registry_forked(int whole, uint32_t *lanes);
+int registry_forked(int whole, uint32_t lanes);
+
+/*
+ * The child's own session `lane` replaces the sessions `of` that it inherits from its parent: an event that `lane` arms is
+ * taken from them, so that no hit is recorded twice.
+ */
+void registry_replace(unsigned int lane, uint32_t of);
+uint32_t registry_replaced(unsigned int lane);
 
 /* ---- inside the registry ---- */
 

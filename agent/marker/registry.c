@@ -350,32 +350,23 @@ static uint32_t lanes_of(const struct plan *plan)
 	return lanes;
 }
 
-int registry_forked(int whole, uint32_t *lanes)
+int registry_forked(int whole, uint32_t lanes)
 {
-	uint32_t asked = *lanes, counts;
-
-	*lanes = 0;
 	linkmap_forked();
 	if (!whole)
 		abandoned = 1;
 	for (struct variant *variant = first; variant;
 	     variant = __atomic_load_n(&variant->next, __ATOMIC_ACQUIRE)) {
 		const struct plan *plan = variant->hit.plan;
+		uint32_t kept = plan ? lanes_of(plan) & lanes : 0;
 
-		counts = plan ? lanes_of(plan) & asked : 0;
 		if (abandoned) {
-			if (!counts || plan->probe_count)
+			if (!kept || plan->probe_count)
 				__atomic_store_n(&variant->hit.plan, NULL, __ATOMIC_RELEASE);
-			else
-				*lanes |= counts;
 			continue;
 		}
-		variant->lanes = variant->lanes_next = 0;
-		if (!plan)
-			continue;
-		if (counts)
-			*lanes |= counts;
-		else if (plan_publish(variant))
+		variant->lanes = variant->lanes_next = kept;
+		if (plan && kept != lanes_of(plan) && plan_publish(variant))
 			plan_drop(variant);
 	}
 	registry_expect_stuck();

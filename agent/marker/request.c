@@ -15,6 +15,19 @@ static int prearmed;
 /* Sites that are armed though nobody wants them: inherited by fork, or changed by others meanwhile. */
 static int may_be_stuck;
 
+/* by the child's session: lanes that it has of its parent's */
+static uint32_t replaced[SESSIONS_MAX];
+
+void registry_replace(unsigned int lane, uint32_t of)
+{
+	replaced[lane] = of;
+}
+
+uint32_t registry_replaced(unsigned int lane)
+{
+	return replaced[lane];
+}
+
 int registry_is_prearmed(void)
 {
 	return prearmed;
@@ -35,6 +48,8 @@ static void consider(struct change *change, struct variant *variant, unsigned in
 		return;
 	change_add(change, variant);
 	variant->lanes_next = (variant->lanes_next & ~bit) | wanted;
+	if (wanted)
+		variant->lanes_next &= ~replaced[lane];
 }
 
 /*
@@ -198,7 +213,7 @@ static int consider_new(struct change *change, struct variant *variant)
 	change_add(change, variant);
 	for (unsigned int lane = 0; lane < SESSIONS_MAX; lane++) {
 		if (rule_any(lane) && rule_wants(lane, variant->name))
-			variant->lanes_next |= 1u << lane;
+			variant->lanes_next = (variant->lanes_next | 1u << lane) & ~replaced[lane];
 	}
 	error = pending_claim(variant);
 	if (!error)

@@ -43,9 +43,8 @@ static int slots_are_out(struct store *store)
 	return when && clock_ticks(STORE_CLOCK_TSC) - when < SLOTS_PAUSE_TICKS;
 }
 
-/* FREE -> CLAIMED -> LIVE */
-static int slot_claim(struct store *store, struct lane *lane, const struct writer *writer,
-		      int depth)
+/* FREE -> CLAIMED -> LIVE. Returns its number, or -1. */
+static int64_t slot_take(struct store *store, uint32_t tid, uint32_t depth, const char comm[16])
 {
 	uint32_t start = __atomic_load_n(&store->slot_hand, __ATOMIC_RELAXED);
 
@@ -61,8 +60,9 @@ static int slot_claim(struct store *store, struct lane *lane, const struct write
 		if (!__atomic_compare_exchange_n(&slot->state, &none, SLOT_CLAIMED, 0,
 						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			continue;
-		slot->tid = (uint32_t)writer->tid;
-		slot->depth = (uint32_t)depth;
+		slot->tid = tid;
+		slot->depth = depth;
+		slot->pid = store->child_pid;
 		slot->pages = 0;
 		slot->discarded = 0;
 		slot->written = 0;
@@ -70,16 +70,51 @@ static int slot_claim(struct store *store, struct lane *lane, const struct write
 		slot->instance = __atomic_fetch_add(&store->head->next_instance, 1,
 						    __ATOMIC_RELAXED);
 		for (unsigned int c = 0; c < sizeof slot->comm; c++)
-			slot->comm[c] = writer->comm[c];
-		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_RELEASE);
+			slot->comm[c] = comm[c];
+		/* pairs with the outside's store of `closed`, where it is a child's */
+		__atomic_store_n(&slot->state, SLOT_LIVE, __ATOMIC_SEQ_CST);
 		__atomic_store_n(&store->slot_hand, number + 1, __ATOMIC_RELAXED);
-		lane->slot = number + 1;
-		lane->opened = 0;
-		lane->end_ticks = 0;
-		return 0;
+		return number;
 	}
 	__atomic_store_n(&store->slots_out_ticks, clock_ticks(STORE_CLOCK_TSC), __ATOMIC_RELAXED);
 	return -1;
+}
+
+static int slot_claim(struct store *store, struct lane *lane, const struct writer *writer,
+		      int depth)
+{
+	int64_t number = slot_take(store, (uint32_t)writer->tid, (uint32_t)depth, writer->comm);
+
+	if (number < 0)
+		return -1;
+	lane->slot = (uint32_t)number + 1;
+	lane->opened = 0;
+	lane->end_ticks = 0;
+	return 0;
+}
+
+int lane_share(struct store *store, uint32_t pid)
+{
+	static const char nameless[16];
+	int64_t number;
+
+	store->child_pid = pid;
+	number = slot_take(store, pid, SLOT_SHARES, nameless);
+	if (number < 0)
+		return -1;
+	store->share = (uint32_t)number + 1;
+	if (!__atomic_load_n(&store->head->closed, __ATOMIC_SEQ_CST))
+		return 0;
+	lane_unshare(store);
+	return -1;
+}
+
+void lane_unshare(struct store *store)
+{
+	if (store->share)
+		__atomic_store_n(&store->slots[store->share - 1].state, SLOT_ENDED,
+				 __ATOMIC_RELEASE);
+	store->share = 0;
 }
 
 /* OPEN -> FULL; release: whoever takes it finds all of it */

@@ -27,6 +27,7 @@
 #define BARRIER_NS 1000000
 #define QUIESCE_LOOKS 2000
 #define NAME_LOOKS 4
+#define COUNTING_MS 10000 /* without a look by the tool */
 
 struct store stores[SESSIONS_MAX];
 
@@ -94,6 +95,7 @@ static void layout(struct wm_store *head, const struct store_options *options)
 		.slot_count = (uint32_t)slots,
 		.chunk_count = (uint32_t)chunks,
 		.block_ns = options->block_ns,
+		.tool_pid = options->tool_pid,
 	};
 	head->slots_offset = sizeof *head;
 	head->chunks_offset = round_up(head->slots_offset + slots * sizeof(struct wm_slot),
@@ -318,6 +320,7 @@ int store_close(unsigned int lane)
 	arena_each(any_lane_left, &left);
 	if (left.found)
 		return -EBUSY;
+	lane_unshare(store);
 	__atomic_store_n(&store->head, NULL, __ATOMIC_RELEASE);
 	kernel_munmap(head, store->bytes);
 	return 0;
@@ -412,23 +415,55 @@ void store_sweep(void)
 	arena_each(name_slots, NULL);
 }
 
+void store_forking(uint32_t lanes)
+{
+	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
+		if (lanes & 1u << i && stores[i].head)
+			__atomic_fetch_add(&stores[i].head->forks, 1, __ATOMIC_RELAXED);
+	}
+}
+
+/* In a new PID namespace the child has a number that the tool cannot look it up by: it does not share. */
+static int share(struct store *store)
+{
+	pid_t pid = (pid_t)kernel_getpid();
+
+	return store->slot_count && __atomic_load_n(&store->head->tool_pid, __ATOMIC_RELAXED) &&
+	       pid != 1 && kernel_getppid() && !lane_share(store, (uint32_t)pid);
+}
+
 /*
- * The parent's stores are shared memory: a handler that forked in the middle of a hit returns into
- * that hit in the child too. What it then writes goes to private memory instead; all but the first page
- * of a store without slots and pages, in which every hit ends at `discarded`.
+ * What the child keeps of a store of its parent's: all of it, or the first page, where it may not write to the rest. Every
+ * hit ends at `discarded` in a store without slots and pages. The rest becomes private memory: a signal handler that forked
+ * in the middle of a hit returns into that hit in the child too.
  */
+static void keep(struct store *store, int is_kept)
+{
+	struct wm_store *head = store->head;
+	uint64_t kept = 0;
+
+	if (is_kept) {
+		store->share = store->closing = 0;
+		is_kept = share(store);
+		kept = is_kept ? store->bytes : sizeof *head;
+		/* pairs with drain_is_shared() of the outside, which waits for it */
+		__atomic_fetch_add(&head->forked, 1, __ATOMIC_SEQ_CST);
+	}
+	if (is_kept)
+		return;
+	if (store->bytes > kept)
+		kernel_map((char *)head + kept, store->bytes - kept, PROT_READ | PROT_WRITE,
+			   MAP_NORESERVE | MAP_FIXED);
+	*store = (struct store){ .head = kept ? head : NULL,
+				 .bytes = kept,
+				 .clock = kept ? store->clock : 0 };
+}
+
 void store_forked(uint32_t lanes)
 {
 	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		struct store *store = &stores[i];
-		uint64_t kept = lanes & 1u << i ? sizeof *store->head : 0;
-
-		if (store->head && store->bytes > kept)
-			kernel_map((char *)store->head + kept, store->bytes - kept,
-				   PROT_READ | PROT_WRITE, MAP_NORESERVE | MAP_FIXED);
-		*store = (struct store){ .head = kept ? store->head : NULL,
-					 .bytes = kept,
-					 .clock = kept ? store->clock : 0 };
+		if (stores[i].head)
+			keep(&stores[i], (lanes & 1u << i) != 0);
 	}
 	for (unsigned int i = 0; i < STRANGERS_MAX; i++)
 		writer_strangers[i].inside[0] = 0;
@@ -436,15 +471,41 @@ void store_forked(uint32_t lanes)
 	arena_forked();
 }
 
-uint32_t store_counting(void)
+int store_is_shared(unsigned int lane)
 {
-	uint32_t lanes = 0;
+	return stores[lane].head && stores[lane].share;
+}
 
-	for (unsigned int i = 0; i < SESSIONS_MAX; i++) {
-		if (stores[i].head && !stores[i].slot_count)
-			lanes |= 1u << i;
-	}
-	return lanes;
+static int is_drained_no_more(const struct wm_store *head)
+{
+	int64_t drained_ms = (int64_t)(__atomic_load_n(&head->drained_ns, __ATOMIC_RELAXED) /
+				       1000000);
+
+	return now_ms() - drained_ms > COUNTING_MS;
+}
+
+int store_is_over(unsigned int lane)
+{
+	const struct wm_store *head = stores[lane].head;
+	uint32_t tool;
+
+	if (!head || __atomic_load_n(&head->closed, __ATOMIC_RELAXED))
+		return 1;
+	tool = __atomic_load_n(&head->tool_pid, __ATOMIC_RELAXED);
+	/* who only counts may know the tool by another number */
+	return stores[lane].share ? syscall_raw(SYS_kill, (long)tool, 0, 0, 0) == -ESRCH
+				  : is_drained_no_more(head);
+}
+
+void store_unreached(unsigned int lane, int error)
+{
+	struct wm_store *head = stores[lane].head;
+
+	if (!head || store_is_shared(lane))
+		return;
+	__atomic_store_n(&head->unreached_error, error, __ATOMIC_RELAXED);
+	/* release: pairs with the acquire of the outside, which then reads the error */
+	__atomic_fetch_add(&head->unreached, 1, __ATOMIC_RELEASE);
 }
 
 int store_is_free(unsigned int lane)

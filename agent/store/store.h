@@ -12,8 +12,9 @@
 struct store_options {
 	uint64_t buffer_bytes; /* data part; rounded up to chunks */
 	uint64_t block_ns;
-	uint32_t policy; /* enum store_policy */
-	uint32_t clock;	 /* enum store_clock */
+	uint32_t policy;   /* enum store_policy */
+	uint32_t clock;	   /* enum store_clock */
+	uint32_t tool_pid; /* 0: children of fork only count here what they lose */
 };
 
 /*
@@ -53,14 +54,21 @@ int store_any_blocks(void);
 /* Mark the pages of threads that have died without saying so as theirs no more. Control thread, now and then. */
 void store_sweep(void);
 
+/* A fork begins: `lanes` are those that store_forked() is given in the child, a bit for each. */
+void store_forking(uint32_t lanes);
+
 /*
- * The child of a fork: forget every store and writer of the parent; but in those of `lanes` (a bit for
- * each) hits are still counted, as discarded, until the process ends or forks again.
+ * The child of a fork: forget every store and writer of the parent, but those of `lanes`. To these it writes as its parent
+ * does, if it may (abi/page.h); else its hits are counted there, as discarded, until the process ends or forks again.
  */
 void store_forked(uint32_t lanes);
 
-/* The lanes that store_forked() left to count, a bit for each. */
-uint32_t store_counting(void);
+/* In such a child: whether it writes to that store; whether the tool has stopped reading it. */
+int store_is_shared(unsigned int lane);
+int store_is_over(unsigned int lane);
+
+/* And: it may not write there, and this is why it has not reached the tool. */
+void store_unreached(unsigned int lane, int error);
 
 /* Whether a session can have this lane. */
 int store_is_free(unsigned int lane);

@@ -140,6 +140,8 @@ struct store {
 	uint32_t freed_seen; /* head->freed when that search last began */
 	uint32_t slot_hand;
 	uint64_t slots_out_ticks; /* when no slot was free; 0: never */
+	uint32_t child_pid; /* ours, where the store is that of the process that forked us; else 0 */
+	uint32_t share;	    /* number + 1 of the slot that says so; 0: none */
 };
 
 extern struct store stores[SESSIONS_MAX] __attribute__((visibility("hidden")));
@@ -167,6 +169,13 @@ int lane_next_page(struct writer *writer, struct lane *lane, unsigned int sessio
 
 /* Learn what tells a signal handler's frame (block policy). Now and then; control thread. */
 void lane_find_restorer(void);
+
+/*
+ * The child of a fork: claim the slot that lets it write to its parent's store. 0, or -1: it may not. And end that slot,
+ * when all others are ended.
+ */
+int lane_share(struct store *store, uint32_t pid);
+void lane_unshare(struct store *store);
 
 /* Count one event as lost. */
 void lane_discard(struct writer *writer, struct lane *lane, unsigned int session, int depth);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include "session/drain_state.h"
+#include "session/drain_test.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int maps_it = 1;
+
+static int maps(pid_t pid, void *data)
+{
+	(void)data;
+	cr_assert_gt(pid, 0);
+	return maps_it;
+}
+
+/* A child that waits to be killed. */
+static pid_t child_begin(void)
+{
+	pid_t pid = fork();
+
+	if (!pid)
+		for (;;)
+			pause();
+	cr_assert_gt(pid, 0);
+	return pid;
+}
+
+/* It stays a zombie, so its number is not reused. */
+static void child_kill(pid_t pid)
+{
+	siginfo_t ended;
+
+	cr_assert_eq(kill(pid, SIGKILL), 0);
+	cr_assert_eq(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
+}
+
+static void child_slot(uint32_t slot, pid_t pid, uint32_t depth)
+{
+	sample_store_slot(&store, slot, (uint32_t)pid, depth);
+	store.slots[slot].pid = (uint32_t)pid;
+}
+
+Test(drain_share, a_dead_childs_open_page_is_taken_under_its_pid)
+{
+	pid_t pid = child_begin();
+	struct wm_page *page;
+
+	make(64, 4, STORE_DISCARD);
+	child_slot(0, pid, 0);
+	store.slots[0].discarded = 3;
+	page = sample_store_page(&store, 0, 0, 0);
+	sample_store_event(&store, page, 1, page->begin_ticks);
+	cr_assert_eq(pass(DRAIN_READY), 0);
+	cr_assert_eq(page->state, PAGE_OPEN);
+
+	child_kill(pid);
+	drain_look_at_children(drain, 1);
+	pass(DRAIN_READY);
+	cr_assert_eq(seen.all_events, 1);
+	cr_assert_eq(seen.heads[0].pid, (uint32_t)pid);
+	cr_assert_eq(page->state, PAGE_FREE);
+	cr_assert_eq(store.slots[0].state, SLOT_FREE, "its slot may serve another");
+	cr_assert_eq(seen.heads[seen.count - 1].discarded, 3);
+	release();
+	waitpid(pid, NULL, 0);
+}
+
+Test(drain_share, a_living_childs_page_stays_its_own_when_its_parent_has_ended)
+{
+	pid_t pid = child_begin();
+	struct wm_page *page;
+
+	make(64, 4, STORE_DISCARD);
+	child_slot(0, pid, 0);
+	page = sample_store_page(&store, 0, 0, 0);
+	sample_store_event(&store, page, 1, page->begin_ticks);
+	cr_assert_eq(pass(DRAIN_ALL), 1);
+	cr_assert_eq(seen.all_events, 1);
+	cr_assert_eq(page->state, PAGE_OPEN);
+	sample_store_event(&store, page, 1, page->begin_ticks + 1);
+	pass(DRAIN_ALL);
+	cr_assert_eq(seen.all_events, 2, "each is handed on once");
+
+	sample_store_event(&store, page, 1, page->begin_ticks + 2);
+	child_kill(pid);
+	pass(DRAIN_ALL);
+	cr_assert_eq(seen.all_events, 3);
+	cr_assert_eq(page->state, PAGE_FREE);
+	release();
+	waitpid(pid, NULL, 0);
+}
+
+static int is_shared(void)
+{
+	drain->shared_due_ns = 0;
+	return drain_is_shared(drain, maps, NULL);
+}
+
+Test(drain_share, a_store_is_shared_while_a_child_lives_that_maps_it)
+{
+	pid_t pid = child_begin();
+
+	make(64, 4, STORE_DISCARD);
+	drain_share(drain);
+	child_slot(0, pid, SLOT_SHARES);
+	cr_assert(is_shared());
+	maps_it = 0; /* it has executed another program */
+	cr_assert_not(is_shared());
+	cr_assert(store.head->closed, "who comes later may not write");
+	maps_it = 1;
+	drain_share(drain);
+	cr_assert(is_shared());
+	child_kill(pid);
+	cr_assert_not(is_shared());
+	release();
+	waitpid(pid, NULL, 0);
+}
+
+Test(drain_share, a_fork_that_has_not_returned_in_the_child_is_waited_for)
+{
+	make(64, 4, STORE_DISCARD);
+	drain_share(drain);
+	store.head->forks = 1;
+	cr_assert(is_shared());
+	store.head->forked = 1;
+	cr_assert_not(is_shared());
+	store.head->forks = 2; /* it failed, or its child was killed */
+	drain->shared_since_ns = 1;
+	cr_assert_not(is_shared());
+	release();
+}
+
+Test(drain_share, children_that_reached_nobody_are_counted)
+{
+	int error;
+
+	make(64, 4, STORE_DISCARD);
+	cr_assert_eq(drain_unreached(drain, &error), 0);
+	store.head->unreached_error = -13;
+	store.head->unreached = 2;
+	cr_assert_eq(drain_unreached(drain, &error), 2);
+	cr_assert_eq(error, -13);
+	release();
+}
