@@ -50,6 +50,7 @@ trails 6
 same "$children" chain 4
 trails 1
 same "$children" thread_executes
+same "$children" executes_badly
 same "$children" killed
 trails 3
 timeout 60 "$waymark" trail -n 1 ran >shown 2>&1

@@ -189,8 +189,9 @@ long process_is_traced(uint32_t tid)
 
 	if (!page || page == channel.head || !is_inside(page))
 		return 0;
-	__atomic_compare_exchange_n(&page->native, &none, ENGINE_NATIVE_TRACED, 0, __ATOMIC_SEQ_CST,
-				    __ATOMIC_RELAXED);
+	if (__atomic_compare_exchange_n(&page->native, &none, ENGINE_NATIVE_TRACED, 0,
+					__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		page->native_ticks = sys_ticks();
 	leave_tell(tid);
 	for (unsigned int i = 0; i < LEAVE_NAPS_MAX; i++) {
 		if (page_with(tid) != page || !is_inside(page))

@@ -68,6 +68,19 @@ int rights_gained(pid_t tid, const struct user_regs_struct *regs)
 	       file_of(tid, regs, path, sizeof(path)) && program_gains_rights(path);
 }
 
+int rights_must_be_named(void)
+{
+	char scope = '0';
+	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return 0;
+	if (read(fd, &scope, 1) != 1)
+		scope = '0';
+	close(fd);
+	return scope == '1';
+}
+
 int step_gains_rights(const struct step_thread *thread, const struct user_regs_struct *regs)
 {
 	return rights_gained(thread->tid, regs);

@@ -9,4 +9,7 @@
 /* Whether a thread, before the system call of these registers (orig_rax), is about to execute one, and we stand in its way. */
 int rights_gained(pid_t tid, const struct user_regs_struct *regs);
 
+/* Yama lets us trace only the processes that name us: PR_SET_PTRACER. */
+int rights_must_be_named(void);
+
 #endif

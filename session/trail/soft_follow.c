@@ -8,7 +8,6 @@
 #include "session/trail/soft_launch.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
@@ -61,20 +60,6 @@ static int on_module(void *data, const struct engine_module *module, const char 
 
 /* ---- begin ---- */
 
-/* Yama lets us trace those alone that name us. */
-static int must_be_named(void)
-{
-	char scope = '0';
-	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return 0;
-	if (read(fd, &scope, 1) != 1)
-		scope = '0';
-	close(fd);
-	return scope == '1';
-}
-
 int soft_follow_init(struct soft_follow *follow, struct soft_channel *channel,
 		     struct soft_reader *reader, const struct soft_image *image)
 {
@@ -84,7 +69,7 @@ int soft_follow_init(struct soft_follow *follow, struct soft_channel *channel,
 		return -ENOMEM;
 	for (uint32_t n = 0; n < count_of(follow); n++) {
 		follow->processes[n].end_fd = -1;
-		if (must_be_named())
+		if (rights_must_be_named())
 			soft_channel_page(channel, n)->tracer = (uint32_t)getpid();
 	}
 	return 0;

@@ -306,6 +306,21 @@ static void lasting(long count)
 		printf("%d\n", end_of(pids[i]));
 }
 
+/* Arguments that can't be read: nothing is executed. */
+static void executes_badly(long unused)
+{
+	char *const unreadable = (char *)0xdeadbeef;
+	char *const one_bad[] = { unreadable, NULL }, *const good[] = { "none", NULL };
+
+	(void)unused;
+	execve("/proc/self/exe", (char *const *)unreadable, environ);
+	printf("arguments: %d\n", errno);
+	execve("/proc/self/exe", one_bad, environ);
+	printf("an argument: %d\n", errno);
+	execve("/proc/self/exe", good, (char *const *)unreadable);
+	printf("environment: %d\n", errno);
+}
+
 #define STOPS_MAX 20
 
 /* A tracee's stops, and its end. */
@@ -490,8 +505,8 @@ static const struct {
 	{ "chain", chain },	{ "thread_executes", thread_executes },
 	{ "killed", killed },	{ "daemon", daemon_made },
 	{ "lasting", lasting }, { "sharing", sharing },
-	{ "traced", traced },	{ "awake", awake },
-	{ "grown", grown },
+	{ "traced", traced },	{ "executes_badly", executes_badly },
+	{ "awake", awake },	{ "grown", grown },
 };
 
 int main(int argc, char **argv)
