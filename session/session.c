@@ -507,68 +507,6 @@ int wm_session_modify(struct wm_session *session, const char *spec, const char *
 	return err;
 }
 
-int wm_session_status(struct wm_session *session, struct wm_session_status *status)
-{
-	struct wm_session_status now = { 0 };
-	struct live_counts trails;
-	struct drain_counts counts;
-
-	if (!session || !status || status->size < sizeof(status->size))
-		return -EINVAL;
-	now.size = status->size;
-	now.processes = (uint32_t)session_alive(session);
-	now.processes_ever = session->processes_ever;
-	live_counts(session, &trails);
-	now.trail_instructions = trails.instructions;
-	now.trail_blocks = trails.blocks;
-	now.trail_lost = trails.lost;
-	now.trail_threads = trails.threads;
-	now.trail_processes = trails.processes;
-	now.trail_unfollowed = trails.unfollowed;
-	now.trail_words_bytes = trails.words * sizeof(uint32_t);
-	now.markers = session->markers;
-	now.sites = session->sites;
-	now.refused = session->refused;
-	now.held = session->probes.held_count;
-	now.recorded = session->past.recorded;
-	now.discarded = session->past.discarded;
-	now.bytes = session->past.bytes;
-	for (struct process *p = session->processes; p; p = p->next) {
-		if (!p->drain)
-			continue;
-		drain_count(p->drain, &counts);
-		now.recorded += counts.recorded;
-		now.discarded += counts.discarded;
-		now.bytes += counts.bytes;
-		now.buffered_bytes += drain_used_bytes(p->drain);
-	}
-	memcpy(status, &now, now.size < sizeof(now) ? now.size : sizeof(now));
-	return 0;
-}
-
-uint64_t session_held_events(const struct wm_session *session)
-{
-	uint64_t count = 0;
-
-	for (const struct process *p = session->processes; p; p = p->next)
-		count += p->drain ? drain_held(p->drain) : 0;
-	return count;
-}
-
-uint64_t session_crowded_out(const struct wm_session *session)
-{
-	uint64_t count = session->past.crowded_out;
-	struct drain_counts counts;
-
-	for (const struct process *p = session->processes; p; p = p->next) {
-		if (!p->drain)
-			continue;
-		drain_count(p->drain, &counts);
-		count += counts.crowded_out;
-	}
-	return count;
-}
-
 const char *wm_session_detail(const struct wm_session *session)
 {
 	return session ? session->detail : "";

@@ -149,6 +149,9 @@ int session_arm(struct wm_session *session, struct process *process);
 int session_disarm(struct wm_session *session, struct process *process);
 int session_let_go(struct process *process);
 
+/* Whether nobody can write to this process's store any more. */
+int session_is_final(const struct wm_session *session, struct process *process);
+
 /* What of a process's store may be taken by a live reader: DRAIN_ALL once nobody writes to it. */
 enum drain_reach session_reach(const struct wm_session *session, struct process *process);
 

@@ -426,16 +426,6 @@ static void wait_for_something(struct wm_session *session, int timeout_ms)
 	session_doze(session, wait_ns < session->idle_ns ? wait_ns : session->idle_ns);
 }
 
-/* Whether another image of the same process has reported since: this one executed it. */
-static int was_replaced(const struct wm_session *session, const struct process *process)
-{
-	for (const struct process *p = session->processes; p != process; p = p->next)
-		if (p->pid == process->pid && p->state >= PROCESS_READY &&
-		    !p->outside == !process->outside)
-			return 1; /* newer ones stand before older ones */
-	return 0;
-}
-
 /* See to one process's messages and its end. Returns whether there was something. */
 static int attend(struct wm_session *session, struct process *process)
 {
@@ -465,32 +455,6 @@ static int attend(struct wm_session *session, struct process *process)
 		process->since_ns = ticks_monotonic_ns();
 	}
 	return count;
-}
-
-/* Whether nobody can write to this process's store any more. */
-static int is_final(const struct wm_session *session, struct process *process)
-{
-	if (process->state != PROCESS_HUNG_UP)
-		return 0;
-	return (process_is_dead(process) || was_replaced(session, process) || process->was_quiet ||
-		process->unmapped) &&
-	       !process_is_shared(process);
-}
-
-enum drain_reach session_reach(const struct wm_session *session, struct process *process)
-{
-	return process->was_quiet || is_final(session, process) ? DRAIN_ALL : DRAIN_PEEK;
-}
-
-int session_alive(const struct wm_session *session)
-{
-	int count = 0;
-
-	/* one that died since the last pass is over when what it left is in the folder */
-	for (struct process *p = session->processes; p; p = p->next)
-		count += p->state < PROCESS_HUNG_UP || (p->state == PROCESS_HUNG_UP && p->drain &&
-							(session->writer || !is_final(session, p)));
-	return count + live_count(session);
 }
 
 /*
@@ -527,7 +491,7 @@ static int drain_all(struct wm_session *session)
 		if (!p->drain)
 			continue;
 		/* without a folder, what a dead process left waits for wm_session_read() */
-		if (is_final(session, p) && session->writer) {
+		if (session_is_final(session, p) && session->writer) {
 			session_finish(session, p);
 			p->state = PROCESS_OVER;
 			took = 1;
