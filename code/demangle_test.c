@@ -30,7 +30,7 @@ Test(demangle, other_names_are_none)
 	cr_assert_not(code_demangle("_Z1fv", 1, text, 0));
 }
 
-/* The demangler passes an empty name of a crate as NULL. UBSan checks. */
+/* The demangler passes an empty first name as NULL. UBSan checks. */
 Test(demangle, rust_name_of_empty_module)
 {
 	(void)code_demangle("_RNvC0mycrate3run", 1, text, sizeof(text));
