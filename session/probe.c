@@ -5,6 +5,7 @@
 #include "session/loaded.h"
 #include "session/patience.h"
 #include "session/process.h"
+#include "trace/schema.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,41 +47,17 @@ static struct plan *plan_find(const struct wm_session *session, const struct loa
 
 /* ---- other tools ---- */
 
-struct naming {
-	uint32_t id;
-	const char *text;
-};
-
-static int name_take(const struct event *event, void *data)
+/* SUBSYS:EVENT of an id; "" if the process did not declare it. To be freed. */
+static char *name_of(const struct process *process, uint32_t id)
 {
-	struct naming *naming = data;
+	const struct trace_class *class = schema_find(process->schema, id);
+	size_t suffix = 0;
 
-	if (event->id == naming->id)
-		naming->text = event->text;
-	return event->id == naming->id;
-}
-
-static int held_add(struct wm_session *session, const struct process *process,
-		    const struct control_held *held)
-{
-	struct probes *probes = &session->probes;
-	struct naming naming = { held->id, NULL };
-	char name[512] = "";
-
-	if (probes->held_count >= HELD_MAX)
-		return 0;
-	if (!event_list_each(process->events, name_take, &naming))
-		event_list_each_before(process->events, name_take, &naming);
-	if (naming.text)
-		spec_name_of(naming.text, name, sizeof(name));
-	if (array_grow(&probes->held, &probes->held_room, probes->held_count + 1,
-		       sizeof(*probes->held)))
-		return -ENOMEM;
-	probes->held[probes->held_count] = (struct probe_held){ .name = strdup(name),
-								.pid = process->pid,
-								.id = held->id,
-								.begin_ns = held->begin_ns };
-	return probes->held[probes->held_count++].name ? 0 : -ENOMEM;
+	if (!class)
+		return strdup("");
+	if (class->kind == 'b' || class->kind == 'e')
+		suffix = class->kind == 'b' ? strlen(":begin") : strlen(":end");
+	return strndup(class->name, class->name_bytes - suffix);
 }
 
 /* The wall clock at a time of CLOCK_MONOTONIC. */
@@ -108,17 +85,33 @@ static int held_trace(struct wm_session *session, const struct process *process,
 	return trace_held_add(session->writer, process->trace, &about);
 }
 
+static int held_add(struct wm_session *session, const struct process *process,
+		    const struct control_held *held)
+{
+	struct probes *probes = &session->probes;
+	struct probe_held *added;
+
+	if (array_grow(&probes->held, &probes->held_room, probes->held_count + 1,
+		       sizeof(*probes->held)))
+		return -ENOMEM;
+	added = &probes->held[probes->held_count];
+	*added = (struct probe_held){ .name = name_of(process, held->id),
+				      .pid = process->pid,
+				      .id = held->id,
+				      .begin_ns = held->begin_ns };
+	if (!added->name)
+		return -ENOMEM;
+	probes->held_count++;
+	return held_trace(session, process, added);
+}
+
 int probe_held(struct wm_session *session, const struct process *process,
 	       const struct control_held *held)
 {
 	struct probes *probes = &session->probes;
 
-	if (!held->end_ns) {
-		int err = held_add(session, process, held);
-
-		return err ? err
-			   : held_trace(session, process, &probes->held[probes->held_count - 1]);
-	}
+	if (!held->end_ns)
+		return probes->held_count < HELD_MAX ? held_add(session, process, held) : 0;
 	for (size_t i = probes->held_count; i > 0; i--) {
 		struct probe_held *there = &probes->held[i - 1];
 

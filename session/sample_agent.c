@@ -157,6 +157,44 @@ static void flood(struct agent *agent)
 	}
 }
 
+/* A message of a bundle in a memfd: its head, its body, zeros. */
+#define PADDED(bytes) (((bytes) + CONTROL_BUNDLE_ALIGN) & ~(size_t)(CONTROL_BUNDLE_ALIGN - 1))
+
+static unsigned char *put(unsigned char *to, uint16_t type, const void *body, size_t bytes)
+{
+	struct wm_message head = { CONTROL_MAGIC, CONTROL_VERSION, type, 0, (uint32_t)bytes };
+
+	memcpy(to, &head, sizeof(head));
+	memcpy(to + sizeof(head), body, bytes);
+	return to + PADDED(sizeof(head) + bytes);
+}
+
+static void hold(struct agent *agent)
+{
+	struct {
+		struct control_event event;
+		char text[sizeof(TEXT)];
+	} event = { .text = TEXT };
+	struct control_held held = { .id = UINT32_MAX, .begin_ns = 1 };
+	struct control_bundle about = {
+		.count = 2 * SAMPLE_HOLDS_EACH,
+		.bytes = SAMPLE_HOLDS_EACH * (PADDED(sizeof(struct wm_message) + sizeof(event)) +
+					      PADDED(sizeof(struct wm_message) + sizeof(held))),
+	};
+	int fd = memfd_create("bundle", MFD_ALLOW_SEALING);
+	unsigned char *to;
+
+	if (ftruncate(fd, (off_t)about.bytes))
+		_exit(4);
+	to = mmap(NULL, about.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	for (event.event.id = 2; event.event.id < SAMPLE_HOLDS_EACH + 2; event.event.id++)
+		to = put(to, CONTROL_EVENT, &event, sizeof(event));
+	for (unsigned int i = 0; i < SAMPLE_HOLDS_EACH; i++)
+		to = put(to, CONTROL_HELD, &held, sizeof(held));
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
+	send_message(agent, CONTROL_BUNDLE, 0, &about, sizeof(about), fd);
+}
+
 static void arm(struct agent *agent, uint32_t serial, const char *globs, uint32_t count)
 {
 	struct {
@@ -170,6 +208,8 @@ static void arm(struct agent *agent, uint32_t serial, const char *globs, uint32_
 			   !strcmp(globs, SAMPLE_EVENT);
 	if (agent->as->way == SAMPLE_FLOODS)
 		flood(agent);
+	if (agent->as->way == SAMPLE_HOLDS)
+		hold(agent);
 	if (matches) {
 		send_message(agent, CONTROL_EVENT, 0, &body, sizeof(body), -1);
 		write_events(agent);

@@ -25,11 +25,13 @@ enum sample_way {
 	SAMPLE_LOSES_WATCH,    /* takes it, and says at once that it can't stay */
 	SAMPLE_UNSEALED_WATCH, /* gives a plain file for a table */
 	SAMPLE_FLOODS,	       /* reports SAMPLE_FLOOD refusals and modules at ARM */
+	SAMPLE_HOLDS, /* at ARM: declares SAMPLE_HOLDS_EACH events and reports as many unknown ones as held */
 };
 
 #define SAMPLE_EVENT "net:rx"
 #define SAMPLE_SLOW_MS 400
 #define SAMPLE_FLOOD 30000u
+#define SAMPLE_HOLDS_EACH 250000u
 
 struct sample_agent {
 	enum sample_way way;

@@ -368,6 +368,22 @@ Test(session, an_agent_that_tells_without_end_costs_little)
 	sample_agent_release(&agent);
 }
 
+/* The name of a held event is found without a look at each event: that took minutes. */
+Test(session, reports_of_held_events_take_no_long_time, .timeout = 60)
+{
+	struct sample_agent agent = { .way = SAMPLE_HOLDS };
+	struct wm_session *session = open_with(NULL, "marker:net:rx");
+
+	sample_agent_start(&agent);
+	cr_assert_eq(wm_session_attach(session, agent.pid), 0);
+	cr_assert_eq(wm_session_start(session), 0, "%s", wm_session_detail(session));
+	cr_expect_eq(session->probes.held_count, SAMPLE_HOLDS_EACH);
+	cr_expect_str_eq(session->probes.held[0].name, "");
+	cr_assert_eq(wm_session_stop(session), 0);
+	wm_session_close(session);
+	sample_agent_release(&agent);
+}
+
 /* 1: the tracer has stopped the process; -1: the tracer has ended without that; 0: neither yet. */
 static int is_stopped_by(pid_t tracer, pid_t pid)
 {
